@@ -1,0 +1,40 @@
+# The front door. Meson does the work; this gives it the names people try first.
+
+PREFIX ?= /usr/local
+DESTDIR ?=
+BUILD := build
+MESON := meson
+NINJA := ninja
+
+.DEFAULT_GOAL := build
+.PHONY: build demo test install bench format clean help
+
+build: ## build/weft (installs missing packages with apt when root)
+	@scripts/deps build
+	@test -f $(BUILD)/build.ninja || $(MESON) setup $(BUILD) --prefix=$(PREFIX)
+	@$(NINJA) -C $(BUILD)
+
+demo: build ## a target with two namespaces on loopback, until Ctrl-C
+	@exec scripts/demo
+
+test: ## every test; ends with "N passed, N failed, N skipped"
+	@scripts/deps test
+	@$(MAKE) --no-print-directory build
+	@tests/run
+
+install: build ## install below DESTDIR/PREFIX (default /usr/local)
+	@$(MESON) configure $(BUILD) -Dprefix=$(PREFIX)
+	@$(NINJA) -C $(BUILD)
+	@DESTDIR='$(DESTDIR)' $(MESON) install -C $(BUILD) --no-rebuild
+
+bench: build ## measure beside a bare TCP program; rewrites bench/RESULTS.md
+	@bench/run
+
+format: ## clang-format over the C files
+	@find src include tests bench -name '*.[ch]' 2>/dev/null | xargs -r clang-format -i
+
+clean: ## remove every build folder
+	@rm -rf build build-*
+
+help: ## this list
+	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 18

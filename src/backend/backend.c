@@ -1,0 +1,127 @@
+/* backend.c - the table of types, and what opening and resizing mean for all of them.
+ *
+ * Invariant: @be->size and @be->spec say the same; weft_spec_parse() takes @be->spec. */
+#include "backend/backend.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "backend/types.h"
+#include "base/cleanup.h"
+#include "base/size.h"
+
+static const struct weft_backend_ops *const types[] = {
+	&weft_mem_ops,
+	&weft_null_ops,
+	&weft_file_ops,
+	&weft_block_ops,
+};
+
+#define NTYPES (sizeof(types) / sizeof(types[0]))
+
+const struct weft_backend_ops *weft_backend_type(const char *name)
+{
+	for (size_t i = 0; i < NTYPES; i++)
+		if (!strcmp(types[i]->type, name))
+			return types[i];
+	return NULL;
+}
+
+const char *weft_backend_usage(unsigned index)
+{
+	return index < NTYPES ? types[index]->usage : NULL;
+}
+
+static int check_size(const struct weft_spec *spec, uint64_t size, uint32_t block,
+		      struct weft_err *err)
+{
+	char text[32];
+
+	weft_size_format(size, text, sizeof(text));
+	if (!size)
+		return weft_spec_fail(spec, err, -EINVAL, "a size of 0 is too small");
+	if (size % block)
+		return weft_spec_fail(spec, err, -EINVAL,
+				      "a size of %s is not a multiple of the block, %u bytes", text,
+				      block);
+	return 0;
+}
+
+int weft_backend_init(struct weft_backend *be, const struct weft_spec *spec, uint64_t size,
+		      uint32_t block_min, struct weft_err *err)
+{
+	uint32_t block = spec->block ? spec->block : block_min;
+	int rc;
+
+	if (block < block_min)
+		return weft_spec_fail(spec, err, -EINVAL, "block=%u is too small; it needs %u",
+				      block, block_min);
+	rc = check_size(spec, size, block, err);
+	if (rc < 0)
+		return rc;
+	be->ops = spec->ops;
+	be->size = size;
+	be->align = 1;
+	be->block_min = block_min;
+	be->read_only = spec->read_only;
+	be->spec = weft_spec_text(spec);
+	if (!be->spec)
+		return weft_spec_fail(spec, err, -ENOMEM, "out of memory");
+	return 0;
+}
+
+void weft_backend_fini(struct weft_backend *be)
+{
+	free(be->spec);
+}
+
+int weft_backend_open(struct weft_backend **be, const struct weft_spec *spec, struct weft_err *err)
+{
+	return spec->ops->open(be, spec, err);
+}
+
+void weft_backend_close(struct weft_backend *be)
+{
+	be->ops->close(be);
+}
+
+/* A file that was opened without size= goes on without: its size is its own. */
+static char *resized_text(struct weft_spec *spec, uint64_t size)
+{
+	if (spec->size)
+		spec->size = size;
+	return weft_spec_text(spec);
+}
+
+static int resize(struct weft_backend *be, const struct weft_spec *spec, uint64_t size,
+		  struct weft_err *err)
+{
+	int rc = check_size(spec, size, be->block_min, err);
+
+	if (rc < 0)
+		return rc;
+	if (!be->ops->resize)
+		return weft_spec_fail(spec, err, -EOPNOTSUPP, "it cannot be resized");
+	return be->ops->resize(be, size, err);
+}
+
+int weft_backend_resize(struct weft_backend *be, uint64_t size, struct weft_err *err)
+{
+	_cleanup_(weft_freep) char *text = NULL;
+	struct weft_spec spec;
+	int rc;
+
+	rc = weft_spec_parse(be->spec, &spec, err);
+	if (rc < 0)
+		return rc;
+	text = resized_text(&spec, size);
+	if (!text)
+		return weft_spec_fail(&spec, err, -ENOMEM, "out of memory");
+	rc = resize(be, &spec, size, err);
+	if (rc < 0)
+		return rc;
+	free(be->spec);
+	be->spec = take_ptr(&text);
+	be->size = size;
+	return 0;
+}

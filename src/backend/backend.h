@@ -1,0 +1,131 @@
+/* backend.h - where a namespace's bytes live.
+ *
+ * A backend is opened from a SPEC, "TYPE:ARG[,key=value…]", serves weft_io from any reactor, and
+ * knows bytes, not blocks: the target has checked the range and the alignment to the namespace's
+ * block before an io gets here. Sizes, offsets and lengths are multiples of the block. */
+#ifndef WEFT_BACKEND_BACKEND_H
+#define WEFT_BACKEND_BACKEND_H
+
+#include <errno.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/err.h"
+#include "reactor/reactor.h"
+
+struct weft_backend;
+struct weft_io;
+struct weft_spec;
+
+enum weft_io_kind {
+	WEFT_IO_READ,
+	WEFT_IO_WRITE,
+	WEFT_IO_FLUSH, /* all writes completed before it was submitted become durable */
+	WEFT_IO_ZERO,  /* the range reads as zeroes; WEFT_IO_UNMAP: its space may be given back */
+	WEFT_IO_TRIM,  /* the range's contents are no longer needed; a hint */
+};
+
+enum weft_io_flags {
+	WEFT_IO_FUA = 1, /* durable before done() */
+	WEFT_IO_UNMAP = 2,
+};
+
+/* One operation, embedded in its owner. */
+struct weft_io {
+	enum weft_io_kind kind;
+	unsigned flags;
+	void *buf;
+	uint64_t offset;
+	uint64_t length;
+	/* @rc: 0 or -errno. The whole range was done, or it failed. */
+	void (*done)(struct weft_io *io, int rc);
+
+	/* The backend's, while it owns the io. */
+	struct weft_backend *be;
+	struct weft_op op;
+	struct iovec iov;
+	uint64_t moved;
+};
+
+/* Keys that only some types take; block, nsid, uuid and ro are everybody's. */
+enum weft_spec_keys {
+	WEFT_KEY_SIZE = 1,
+	WEFT_KEY_DIRECT = 2,
+};
+
+struct weft_backend_ops {
+	const char *type;
+	const char *usage; /* how its SPEC is written, "TYPE:ARG[,key=value]", for help and errors */
+	bool arg_is_size;  /* ARG is the size, not a name */
+	unsigned keys;     /* of enum weft_spec_keys */
+
+	/* Refused whole: what was made on the way is gone again on -errno. */
+	int (*open)(struct weft_backend **be, const struct weft_spec *spec, struct weft_err *err);
+	/* On 0 the backend owns @io until it calls io->done() on the reactor that submitted it, which
+	 * may be before this returns. On -errno the caller still owns it. */
+	int (*submit)(struct weft_backend *be, struct weft_io *io);
+	/* The memory itself, to read from without a copy; NULL: this backend has none (optional). */
+	void *(*map)(struct weft_backend *be, uint64_t offset);
+	/* Bytes of storage in use, for thin namespaces (optional). */
+	uint64_t (*used)(struct weft_backend *be);
+	/* Called through weft_backend_resize(). May block. */
+	int (*resize)(struct weft_backend *be, uint64_t size, struct weft_err *err);
+	void (*close)(struct weft_backend *be); /* no io is in flight; frees @be */
+};
+
+struct weft_backend {
+	const struct weft_backend_ops *ops;
+	uint64_t size;      /* bytes; changed by weft_backend_resize() alone */
+	uint32_t align;     /* of io->buf; 1: any address will do */
+	uint32_t block_min; /* smallest block it can serve, in bytes: 512 or 4096 */
+	bool read_only;
+	bool thin;  /* storage is allocated when written */
+	char *spec; /* canonical text that opens it again; a resize replaces it */
+};
+
+/* What a SPEC says, taken apart. Keys that every backend shares are here; the rest is the type's. */
+struct weft_spec {
+	const struct weft_backend_ops *ops;
+	char type[16];
+	char arg[1024]; /* between "TYPE:" and the first "," */
+	uint64_t size;  /* size=, or an ARG that is one; 0: not given */
+	uint32_t block; /* block=, 0: not given */
+	uint32_t nsid;  /* nsid=, 0: not given */
+	char uuid[37];  /* uuid=, lower case, "": not given */
+	bool read_only; /* ro */
+	bool direct;    /* direct */
+};
+
+/* Takes @text apart and checks every key; the sentence in @err names the key and what is expected. */
+int weft_spec_parse(const char *text, struct weft_spec *spec, struct weft_err *err);
+
+int weft_backend_open(struct weft_backend **be, const struct weft_spec *spec, struct weft_err *err);
+void weft_backend_close(struct weft_backend *be);
+static inline void weft_backend_closep(struct weft_backend **be)
+{
+	if (*be)
+		weft_backend_close(*be);
+}
+
+/* Grows or shrinks; on -errno @be has its old size. May block. Not on the data path: @be->size and
+ * @be->spec change under whoever reads them on another thread. The caller has stopped io beyond a
+ * smaller end, and has checked the size against the namespace's block. */
+int weft_backend_resize(struct weft_backend *be, uint64_t size, struct weft_err *err);
+
+static inline bool weft_io_changes(const struct weft_io *io)
+{
+	return io->kind == WEFT_IO_WRITE || io->kind == WEFT_IO_ZERO || io->kind == WEFT_IO_TRIM;
+}
+
+static inline int weft_backend_submit(struct weft_backend *be, struct weft_io *io)
+{
+	if (be->read_only && weft_io_changes(io))
+		return -EROFS;
+	io->be = be;
+	return be->ops->submit(be, io);
+}
+
+/* One line per type, "file:PATH[,size=SIZE]…", NULL at the end: for help texts. */
+const char *weft_backend_usage(unsigned index);
+
+#endif

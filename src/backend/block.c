@@ -1,0 +1,139 @@
+/* block.c - a block device, claimed for its life and used past the page cache.
+ *
+ * The claim (O_EXCL) is the kernel's own: a mounted disk, a member of an array, a disk that another
+ * target serves are refused, and nobody mounts it while we serve it.
+ *
+ * Invariant: io is a multiple of the device's logical block, in length, offset and address. */
+#include <fcntl.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/mount.h>
+#include <sys/stat.h>
+
+#include "backend/disk.h"
+#include "base/cleanup.h"
+#include "base/size.h"
+
+struct geometry {
+	uint64_t size;
+	uint32_t block; /* logical */
+};
+
+static int check_kind(const struct weft_spec *spec, struct weft_err *err)
+{
+	struct stat st;
+
+	if (stat(spec->arg, &st) < 0)
+		return weft_spec_fail(spec, err, -errno, "cannot open it: %s", strerror(errno));
+	if (S_ISREG(st.st_mode))
+		return weft_spec_fail(spec, err, -ENOTBLK,
+				      "it is a regular file; expected file:%.80s", spec->arg);
+	if (!S_ISBLK(st.st_mode))
+		return weft_spec_fail(spec, err, -ENOTBLK, "it is not a block device");
+	return 0;
+}
+
+static int claim(const struct weft_spec *spec, int flags)
+{
+	unsigned tries = 0;
+	int fd;
+
+	flags |= O_CLOEXEC | O_NOCTTY | O_EXCL | (spec->read_only ? O_RDONLY : O_RDWR);
+	do
+		fd = open(spec->arg, flags);
+	while (fd < 0 && errno == EBUSY && weft_disk_wait_claim(&tries));
+	return fd;
+}
+
+/* The few that refuse O_DIRECT are served through the page cache. */
+static int open_device(const struct weft_spec *spec, bool *direct, struct weft_err *err)
+{
+	int fd = claim(spec, O_DIRECT);
+
+	*direct = fd >= 0;
+	if (fd < 0 && errno == EINVAL)
+		fd = claim(spec, 0);
+	if (fd >= 0)
+		return fd;
+	if (errno == EBUSY)
+		return weft_spec_fail(spec, err, -EBUSY,
+				      "it is in use (mounted, or opened by another program)");
+	if (!spec->read_only && (errno == EACCES || errno == EROFS))
+		return weft_spec_fail(
+			spec, err, -errno,
+			"cannot open it for writing: %s; \"ro\" would serve it read only",
+			strerror(errno));
+	return weft_spec_fail(spec, err, -errno, "cannot open it: %s", strerror(errno));
+}
+
+static int read_size(int fd, uint64_t *size)
+{
+	return ioctl(fd, BLKGETSIZE64, size) < 0 ? -errno : 0;
+}
+
+static int read_geometry(int fd, struct geometry *geo, const struct weft_spec *spec,
+			 struct weft_err *err)
+{
+	int block;
+
+	if (read_size(fd, &geo->size) < 0 || ioctl(fd, BLKSSZGET, &block) < 0)
+		return weft_spec_fail(spec, err, -errno, "cannot read its size: %s",
+				      strerror(errno));
+	if (block > 4096)
+		return weft_spec_fail(spec, err, -EINVAL,
+				      "its logical block is %d bytes; expected at most 4096",
+				      block);
+	geo->block = (uint32_t)block;
+	return 0;
+}
+
+/* A device is resized elsewhere; here the new size is taken over. */
+static int block_resize(struct weft_backend *be, uint64_t size, struct weft_err *err)
+{
+	char has[32], asked[32];
+	uint64_t now;
+	int rc = read_size(weft_disk_of(be)->fd, &now);
+
+	if (rc < 0)
+		return weft_fail(err, rc, "%s: cannot read its size: %s", be->spec, strerror(-rc));
+	if (now == size)
+		return 0;
+	weft_size_format(now, has, sizeof(has));
+	weft_size_format(size, asked, sizeof(asked));
+	return weft_fail(err, -EINVAL, "%s: the device has %s, not %s; resize the device first",
+			 be->spec, has, asked);
+}
+
+static int block_open(struct weft_backend **be, const struct weft_spec *spec, struct weft_err *err)
+{
+	_cleanup_(weft_closep) int fd = -1;
+	struct weft_disk *disk;
+	struct geometry geo;
+	bool direct;
+	int rc;
+
+	rc = check_kind(spec, err);
+	if (rc < 0)
+		return rc;
+	fd = open_device(spec, &direct, err);
+	if (fd < 0)
+		return fd;
+	rc = read_geometry(fd, &geo, spec, err);
+	if (rc < 0)
+		return rc;
+	rc = weft_disk_new(&disk, &fd, spec, geo.size, geo.block > 512 ? 4096 : 512, err);
+	if (rc < 0)
+		return rc;
+	disk->be.align = direct ? geo.block : 1;
+	*be = &disk->be;
+	return 0;
+}
+
+const struct weft_backend_ops weft_block_ops = {
+	.type = "block",
+	.usage = "block:PATH",
+	.open = block_open,
+	.submit = weft_disk_submit,
+	.resize = block_resize,
+	.close = weft_disk_close,
+};

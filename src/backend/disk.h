@@ -1,0 +1,35 @@
+/* disk.h - a descriptor that holds a namespace: what files and block devices share. */
+#ifndef WEFT_BACKEND_DISK_H
+#define WEFT_BACKEND_DISK_H
+
+#include <stdatomic.h>
+
+#include "backend/types.h"
+
+struct weft_disk {
+	struct weft_backend be;
+	int fd;
+	atomic_bool sync_failed; /* until it is opened again; see disk.c */
+	char *path;
+};
+
+static inline struct weft_disk *weft_disk_of(struct weft_backend *be)
+{
+	return container_of(be, struct weft_disk, be);
+}
+
+/* Owns *@fd on success, and sets it to -1 then. */
+int weft_disk_new(struct weft_disk **disk, int *fd, const struct weft_spec *spec, uint64_t size,
+		  uint32_t block_min, struct weft_err *err);
+
+int weft_disk_submit(struct weft_backend *be, struct weft_io *io);
+void weft_disk_close(struct weft_backend *be);
+
+/* A target that was killed may hold its claim for a moment longer, until the kernel has ended its
+ * last io. Sleeps a little and counts; false when that is over. Start with *@tries = 0. */
+bool weft_disk_wait_claim(unsigned *tries);
+
+/* Whoever syncs outside of an io tells when it fails. */
+void weft_disk_sync_failed(struct weft_disk *disk, int rc);
+
+#endif

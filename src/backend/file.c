@@ -1,0 +1,294 @@
+/* file.c - a regular file, sparse: storage is allocated when written, given back when zeroed.
+ *
+ *   open or create ─▶ lock ─▶ fit the size ─▶ serve
+ *
+ * A file that is made or grown is synced, with its directory, before it is served: its size and
+ * its name must survive a crash as well as the data that hosts are told is durable. An existing
+ * file only grows at opening; to shrink it takes a resize.
+ *
+ * Invariant: the descriptor holds a lock on the file, exclusive unless read only, for its life. */
+#include <fcntl.h>
+#include <libgen.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "backend/disk.h"
+#include "base/cleanup.h"
+#include "base/size.h"
+
+/* --- the descriptor -------------------------------------------------------------------------- */
+
+/* Looked at before it is opened: opening a FIFO waits, opening a device may do things. */
+static int check_kind(const struct weft_spec *spec, struct weft_err *err)
+{
+	struct stat st;
+
+	if (stat(spec->arg, &st) < 0 || S_ISREG(st.st_mode))
+		return 0; /* what does not exist, or cannot be seen, is for open() to say */
+	if (S_ISBLK(st.st_mode))
+		return weft_spec_fail(spec, err, -EINVAL,
+				      "it is a block device; expected block:%.80s", spec->arg);
+	return weft_spec_fail(spec, err, -EINVAL, "it is not a regular file");
+}
+
+static int open_flags(const struct weft_spec *spec)
+{
+	return O_CLOEXEC | O_NOCTTY | (spec->read_only ? O_RDONLY : O_RDWR) |
+	       (spec->direct ? O_DIRECT : 0);
+}
+
+static int open_failed(const struct weft_spec *spec, int rc, struct weft_err *err)
+{
+	if (rc == -EINVAL && spec->direct)
+		return weft_spec_fail(
+			spec, err, rc,
+			"its file system does not do direct I/O; leave \"direct\" out");
+	if (rc == -ENOENT && !spec->size)
+		return weft_spec_fail(spec, err, rc, "no such file; size=SIZE would create it");
+	if (!spec->read_only && (rc == -EACCES || rc == -EROFS))
+		return weft_spec_fail(
+			spec, err, rc,
+			"cannot open it for writing: %s; \"ro\" would serve it read only",
+			strerror(-rc));
+	return weft_spec_fail(spec, err, rc, "cannot open it: %s", strerror(-rc));
+}
+
+static int create(const struct weft_spec *spec, bool *created, struct weft_err *err)
+{
+	int fd = open(spec->arg, open_flags(spec) | O_CREAT | O_EXCL, 0600);
+
+	*created = fd >= 0;
+	if (fd >= 0)
+		return fd;
+	/* Some file systems refuse O_DIRECT only after they have made the file. */
+	if (errno == EINVAL && spec->direct) {
+		unlink(spec->arg);
+		return open_failed(spec, -EINVAL, err);
+	}
+	return weft_spec_fail(spec, err, -errno, "cannot create it: %s", strerror(errno));
+}
+
+static int open_or_create(const struct weft_spec *spec, bool *created, struct weft_err *err)
+{
+	int fd = open(spec->arg, open_flags(spec));
+
+	if (fd >= 0)
+		return fd;
+	if (errno == ENOENT && spec->size && !spec->read_only)
+		return create(spec, created, err);
+	return open_failed(spec, -errno, err);
+}
+
+/* An open file description's lock: two namespaces of one process are kept apart too, and other
+ * programs that lock images so (QEMU) are. */
+static int try_lock(int fd, const struct weft_spec *spec)
+{
+	struct flock all = {
+		.l_type = spec->read_only ? F_RDLCK : F_WRLCK,
+		.l_whence = SEEK_SET,
+	};
+
+	if (fcntl(fd, F_OFD_SETLK, &all) == 0)
+		return 0;
+	return errno == EAGAIN || errno == EACCES ? -EBUSY : -errno;
+}
+
+static int lock(int fd, const struct weft_spec *spec, struct weft_err *err)
+{
+	unsigned tries = 0;
+	int rc;
+
+	do
+		rc = try_lock(fd, spec);
+	while (rc == -EBUSY && weft_disk_wait_claim(&tries));
+	if (rc == -EBUSY)
+		return weft_spec_fail(
+			spec, err, rc,
+			"it is in use: another namespace, target or program has locked it");
+	if (rc < 0)
+		return weft_spec_fail(spec, err, rc, "cannot lock it: %s", strerror(-rc));
+	return 0;
+}
+
+/* --- the size -------------------------------------------------------------------------------- */
+
+/* What it has, and what it shall have. */
+static int choose_size(int fd, const struct weft_spec *spec, uint64_t *have, uint64_t *size,
+		       struct weft_err *err)
+{
+	char text[32];
+	struct stat st;
+
+	if (fstat(fd, &st) < 0)
+		return weft_spec_fail(spec, err, -errno, "cannot look at it: %s", strerror(errno));
+	if (!st.st_nlink)
+		return weft_spec_fail(spec, err, -ENOENT, "it was removed while it was opened");
+	*have = (uint64_t)st.st_size;
+	*size = spec->size ? spec->size : *have;
+	weft_size_format(*have, text, sizeof(text));
+	if (*size < *have)
+		return weft_spec_fail(spec, err, -EINVAL,
+				      "it has %s, more than size=, and is not cut; expected size=%s",
+				      text, text);
+	if (*size > *have && spec->read_only)
+		return weft_spec_fail(spec, err, -EROFS,
+				      "it has %s, less than size=, and \"ro\" does not let it grow",
+				      text);
+	return 0;
+}
+
+static int grow(int fd, const struct weft_spec *spec, struct weft_err *err)
+{
+	if (ftruncate(fd, (off_t)spec->size) < 0 || fsync(fd) < 0)
+		return weft_spec_fail(spec, err, -errno, "cannot make it as large as size=: %s",
+				      strerror(errno));
+	return 0;
+}
+
+static int sync_directory(const struct weft_spec *spec, struct weft_err *err)
+{
+	_cleanup_(weft_closep) int fd = -1;
+	char path[sizeof(spec->arg)];
+
+	strcpy(path, spec->arg);
+	fd = open(dirname(path), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (fd < 0 || fsync(fd) < 0)
+		return weft_spec_fail(spec, err, -errno, "cannot sync its directory: %s",
+				      strerror(errno));
+	return 0;
+}
+
+/* A file that was there may be as new, made by a target that was killed at once. Who may not open
+ * the directory did not make it. */
+static int sync_name(const struct weft_spec *spec, bool created, struct weft_err *err)
+{
+	int rc = sync_directory(spec, created ? err : NULL);
+
+	return created ? rc : 0;
+}
+
+/* --- direct I/O ------------------------------------------------------------------------------ */
+
+struct alignment {
+	uint32_t memory, offset;
+};
+
+/* What every disk takes, where the kernel (before 6.1) or the file system does not say. */
+static struct alignment direct_alignment(int fd)
+{
+	struct alignment any = { 4096, 4096 };
+#ifdef STATX_DIOALIGN
+	struct statx stx;
+
+	if (statx(fd, "", AT_EMPTY_PATH, STATX_DIOALIGN, &stx) == 0 &&
+	    (stx.stx_mask & STATX_DIOALIGN) && stx.stx_dio_offset_align)
+		return (struct alignment){ stx.stx_dio_mem_align, stx.stx_dio_offset_align };
+#endif
+	return any;
+}
+
+static int choose_alignment(int fd, const struct weft_spec *spec, struct alignment *align,
+			    struct weft_err *err)
+{
+	*align = (struct alignment){ 1, WEFT_BLOCK_MIN };
+	if (spec->direct)
+		*align = direct_alignment(fd);
+	if (align->offset > 4096)
+		return weft_spec_fail(
+			spec, err, -EINVAL,
+			"direct I/O needs blocks of %u bytes there; leave \"direct\" out",
+			align->offset);
+	return 0;
+}
+
+/* --- the contract ---------------------------------------------------------------------------- */
+
+static uint64_t file_used(struct weft_backend *be)
+{
+	uint64_t used;
+	struct stat st;
+
+	if (fstat(weft_disk_of(be)->fd, &st) < 0)
+		return be->size;
+	used = (uint64_t)st.st_blocks * 512;
+	return used < (uint64_t)st.st_size ? used : (uint64_t)st.st_size;
+}
+
+static int file_resize(struct weft_backend *be, uint64_t size, struct weft_err *err)
+{
+	struct weft_disk *disk = weft_disk_of(be);
+	int rc;
+
+	if (be->read_only)
+		return weft_fail(err, -EROFS, "%s: it is read only", be->spec);
+	if (ftruncate(disk->fd, (off_t)size) < 0)
+		return weft_fail(err, -errno, "%s: cannot resize it: %s", be->spec,
+				 strerror(errno));
+	if (fsync(disk->fd) == 0)
+		return 0;
+	rc = -errno;
+	weft_disk_sync_failed(disk, rc);
+	return weft_fail(err, rc, "%s: cannot sync its new size: %s", be->spec, strerror(-rc));
+}
+
+/* Nothing is changed before all is checked. */
+static int serve(struct weft_backend **be, int *fd, const struct weft_spec *spec,
+		 struct weft_err *err)
+{
+	struct alignment align;
+	struct weft_disk *disk;
+	uint64_t have = 0, size = 0;
+	int rc;
+
+	rc = choose_size(*fd, spec, &have, &size, err);
+	if (rc < 0)
+		return rc;
+	rc = choose_alignment(*fd, spec, &align, err);
+	if (rc < 0)
+		return rc;
+	rc = weft_disk_new(&disk, fd, spec, size, align.offset > 512 ? 4096 : 512, err);
+	if (rc < 0)
+		return rc;
+	disk->be.align = align.memory;
+	disk->be.thin = true;
+	*be = &disk->be;
+	return size > have ? grow(disk->fd, spec, err) : 0;
+}
+
+static int file_open(struct weft_backend **be, const struct weft_spec *spec, struct weft_err *err)
+{
+	_cleanup_(weft_backend_closep) struct weft_backend *file = NULL;
+	_cleanup_(weft_closep) int fd = -1;
+	bool created = false;
+	int rc;
+
+	rc = check_kind(spec, err);
+	if (rc < 0)
+		return rc;
+	fd = open_or_create(spec, &created, err);
+	if (fd < 0)
+		return fd;
+	rc = lock(fd, spec, err);
+	if (rc < 0)
+		return rc; /* even if created: it is somebody else's already */
+	rc = serve(&file, &fd, spec, err);
+	if (rc == 0 && !spec->read_only)
+		rc = sync_name(spec, created, err);
+	if (rc < 0 && created)
+		unlink(spec->arg); /* while it is locked, so it is still ours */
+	if (rc < 0)
+		return rc;
+	*be = take_ptr(&file);
+	return 0;
+}
+
+const struct weft_backend_ops weft_file_ops = {
+	.type = "file",
+	.usage = "file:PATH[,size=SIZE][,direct]",
+	.keys = WEFT_KEY_SIZE | WEFT_KEY_DIRECT,
+	.open = file_open,
+	.submit = weft_disk_submit,
+	.used = file_used,
+	.resize = file_resize,
+	.close = weft_disk_close,
+};

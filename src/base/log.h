@@ -1,0 +1,18 @@
+/* log.h - one line per event that an operator should know of. */
+#ifndef WEFT_BASE_LOG_H
+#define WEFT_BASE_LOG_H
+
+enum weft_log_level { WEFT_LOG_ERROR, WEFT_LOG_WARN, WEFT_LOG_INFO, WEFT_LOG_DEBUG };
+
+/* Lines above @level are dropped. Set once, before threads start. */
+void weft_log_set_level(enum weft_log_level level);
+
+void weft_log(enum weft_log_level level, const char *fmt, ...)
+	__attribute__((format(printf, 2, 3)));
+
+#define weft_error(...) weft_log(WEFT_LOG_ERROR, __VA_ARGS__)
+#define weft_warn(...)  weft_log(WEFT_LOG_WARN, __VA_ARGS__)
+#define weft_info(...)  weft_log(WEFT_LOG_INFO, __VA_ARGS__)
+#define weft_debug(...) weft_log(WEFT_LOG_DEBUG, __VA_ARGS__)
+
+#endif

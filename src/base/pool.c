@@ -1,0 +1,74 @@
+#include "base/pool.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+
+void *weft_pages_alloc(size_t size)
+{
+	void *pages = mmap(NULL, size, PROT_READ | PROT_WRITE,
+			   MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+
+	return pages == MAP_FAILED ? NULL : pages;
+}
+
+void weft_pages_free(void *pages, size_t size)
+{
+	if (pages)
+		munmap(pages, size);
+}
+
+int weft_pool_init(struct weft_pool *pool, uint32_t size, uint32_t count)
+{
+	pool->base = weft_pages_alloc((size_t)size * count);
+	pool->free = calloc(count, sizeof(*pool->free));
+	if (!pool->base || !pool->free) {
+		weft_pages_free(pool->base, (size_t)size * count);
+		free(pool->free);
+		return -ENOMEM;
+	}
+	pool->size = size;
+	pool->count = pool->nfree = count;
+	for (uint32_t i = 0; i < count; i++)
+		pool->free[i] = count - 1 - i;
+	weft_list_init(&pool->waiters);
+	return 0;
+}
+
+void weft_pool_destroy(struct weft_pool *pool)
+{
+	assert(pool->nfree == pool->count);
+	weft_pages_free(pool->base, (size_t)pool->size * pool->count);
+	free(pool->free);
+}
+
+void *weft_pool_take(struct weft_pool *pool)
+{
+	if (!pool->nfree)
+		return NULL;
+	assert(weft_list_empty(&pool->waiters));
+	return pool->base + (size_t)pool->free[--pool->nfree] * pool->size;
+}
+
+void weft_pool_wait(struct weft_pool *pool, struct weft_pool_waiter *waiter)
+{
+	assert(!pool->nfree);
+	weft_list_push(&pool->waiters, &waiter->link);
+}
+
+void weft_pool_give(struct weft_pool *pool, void *buf)
+{
+	size_t index = (size_t)((char *)buf - pool->base) / pool->size;
+	struct weft_list *link = weft_list_pop(&pool->waiters);
+	struct weft_pool_waiter *waiter;
+
+	assert(index < pool->count && (char *)buf == pool->base + index * pool->size);
+	if (link) {
+		waiter = container_of(link, struct weft_pool_waiter, link);
+		waiter->got(waiter, buf);
+		return;
+	}
+	assert(pool->nfree < pool->count);
+	pool->free[pool->nfree++] = (uint32_t)index;
+}

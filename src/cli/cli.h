@@ -1,0 +1,30 @@
+/* cli.h - the commands. Each is one file: cmd_NAME.c. */
+#ifndef WEFT_CLI_CLI_H
+#define WEFT_CLI_CLI_H
+
+enum {
+	EXIT_OK = 0,
+	EXIT_FAILED = 1, /* the last line on stderr says why, and what to do */
+	EXIT_USAGE = 2,  /* it was called in a wrong way */
+};
+
+struct weft_command {
+	const char *name, *help;
+	/* argv[0] is "weft NAME". Returns the exit status. */
+	int (*run)(int argc, char **argv);
+};
+
+int weft_cmd_serve(int argc, char **argv);
+int weft_cmd_ctl(int argc, char **argv);
+int weft_cmd_version(int argc, char **argv);
+
+/* "weft NAME: sentence", and where to read more; returns EXIT_USAGE. */
+int weft_cli_usage_error(const char *command, const char *fmt, ...)
+	__attribute__((format(printf, 2, 3)));
+/* "weft NAME: sentence"; returns EXIT_FAILED. */
+int weft_cli_failed(const char *command, const char *sentence);
+
+/* The name in @names, NULL at the end, that somebody who typed @word meant; NULL: none is near. */
+const char *weft_cli_nearest(const char *word, const char *const *names);
+
+#endif

@@ -1,0 +1,106 @@
+/* cmd_ctl.c - weft ctl: call a method of a running target and show its result. */
+#include <getopt.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "cli/cli.h"
+#include "cli/ctl.h"
+#include "daemon/config.h"
+
+static const char usage[] =
+	"usage: weft ctl [OPTION]... METHOD [JSON | KEY=VALUE...]\n"
+	"\n"
+	"Calls a method of a running target. nqn may be left out where there is one subsystem.\n"
+	"\n"
+	"  status                                   what is running\n"
+	"  subsystem-add nqn=NQN [hosts=[...]] ...  as an item of subsystems: in weft.yaml(5)\n"
+	"  subsystem-remove [nqn=NQN]\n"
+	"  namespace-add [nqn=NQN] backend=SPEC ... as an item of namespaces: in weft.yaml(5)\n"
+	"  namespace-resize [nqn=NQN] nsid=N size=SIZE\n"
+	"  namespace-remove [nqn=NQN] nsid=N\n"
+	"  host-allow, host-refuse [nqn=NQN] host=HOSTNQN\n"
+	"  listener-add, listener-remove listen=URI\n"
+	"  save [path=FILE]                         write the running configuration\n"
+	"  methods                                  this list, from the target itself\n"
+	"\n"
+	"      --control PATH  the target's control socket (%s)\n"
+	"      --json          JSON also where a terminal would get a table\n"
+	"  -h, --help          this text\n"
+	"\n"
+	"  weft ctl namespace-add backend=mem:1G block=4096\n"
+	"  weft ctl subsystem-add '{\"nqn\": \"nqn.2026-11.com.example:a\", \"allow_any_host\": true}'\n";
+
+static const struct option options[] = {
+	{ "control", required_argument, NULL, 'C' },
+	{ "json", no_argument, NULL, 'j' },
+	{ "help", no_argument, NULL, 'h' },
+	{},
+};
+
+static void print_methods(json_t *methods)
+{
+	json_t *method;
+	size_t index;
+
+	json_array_foreach(methods, index, method)
+		printf("  %-17s %s\n", json_string_value(json_object_get(method, "name")),
+		       json_string_value(json_object_get(method, "help")));
+}
+
+static void print_result(const char *method, json_t *result, bool json)
+{
+	if (!json && !strcmp(method, "status")) {
+		weft_ctl_print_status(result);
+	} else if (!json && !strcmp(method, "methods")) {
+		print_methods(result);
+	} else {
+		json_dumpf(result, stdout, JSON_INDENT(2) | JSON_ENCODE_ANY);
+		putchar('\n');
+	}
+}
+
+static int call(const char *name, const char *path, char *const *words, bool json)
+{
+	struct weft_err err = { "" };
+	json_auto_t *result = NULL;
+	json_t *params;
+
+	params = weft_ctl_params(words + 1, &err);
+	if (!params)
+		return weft_cli_usage_error(name, "%s", err.text);
+	result = weft_ctl_call(path, words[0], params, &err);
+	if (!result)
+		return weft_cli_failed(name, err.text);
+	print_result(words[0], result, json);
+	return EXIT_OK;
+}
+
+int weft_cmd_ctl(int argc, char **argv)
+{
+	char path_default[WEFT_CONTROL_MAX + 1];
+	const char *path = path_default;
+	bool json = !isatty(STDOUT_FILENO);
+	int option;
+
+	weft_control_default_path(path_default);
+	while ((option = getopt_long(argc, argv, "h", options, NULL)) != -1) {
+		switch (option) {
+		case 'h':
+			printf(usage, path_default);
+			return EXIT_OK;
+		case 'C':
+			path = optarg;
+			break;
+		case 'j':
+			json = true;
+			break;
+		default:
+			return weft_cli_usage_error(argv[0], "wrong option");
+		}
+	}
+	if (optind == argc)
+		return weft_cli_usage_error(argv[0], "which method? \"weft ctl status\", for one");
+	return call(argv[0], path, argv + optind, json);
+}

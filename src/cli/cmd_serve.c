@@ -1,0 +1,266 @@
+/* cmd_serve.c - weft serve: flags become the tree that a file would be, and the daemon runs it. */
+#include <getopt.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/log.h"
+#include "cli/cli.h"
+#include "daemon/daemon.h"
+#include "target/target.h"
+
+static const char usage[] =
+	"usage: weft serve -c FILE [OPTION]...\n"
+	"       weft serve --ns SPEC [--ns SPEC]... [OPTION]...\n"
+	"\n"
+	"Exports storage over NVMe/TCP, with a discovery service, until SIGTERM or Ctrl-C.\n"
+	"\n"
+	"  -c, --config FILE    what to serve, in YAML: see weft.yaml(5)\n"
+	"      --ns SPEC        a namespace; the first gets id 1, and so on\n"
+	"      --nqn NQN        the subsystem's name (" WEFT_NQN_DEFAULT ")\n"
+	"      --allow HOSTNQN  a host that may connect; more than one may be given\n"
+	"      --allow-any-host any host may connect\n"
+	"      --listen URI     where to listen; more than one may be given\n"
+	"                       (nvme+tcp://127.0.0.1:4420)\n"
+	"      --control PATH   the control socket, for weft ctl\n"
+	"      --engine ENGINE  auto, uring or epoll (auto: uring where the kernel allows it)\n"
+	"      --cpus LIST      one reactor on each of these, such as 0-3,5 (all that may be used)\n"
+	"      --poll           never sleep: lower latency, busy CPUs\n"
+	"  -v, --verbose        log more\n"
+	"  -h, --help           this text\n"
+	"\n"
+	"Without --allow or --allow-any-host any host may connect, but then only loopback addresses\n"
+	"are listened on. A SPEC is one of:\n";
+
+static const char examples[] =
+	"\nwith any of block=512|4096, nsid=N, uuid=UUID, ro.\n"
+	"\n"
+	"  weft serve --ns mem:1G\n"
+	"  weft serve --ns file:/srv/disk.img,size=10G --listen nvme+tcp://0.0.0.0:4420 \\\n"
+	"             --allow nqn.2014-08.org.nvmexpress:uuid:01234567-89ab-cdef-0123-456789abcdef\n";
+
+enum {
+	OPT_NS = 256,
+	OPT_NQN,
+	OPT_ALLOW,
+	OPT_ANY,
+	OPT_LISTEN,
+	OPT_CONTROL,
+	OPT_ENGINE,
+	OPT_CPUS,
+	OPT_POLL
+};
+
+static const struct option options[] = {
+	{ "config", required_argument, NULL, 'c' },
+	{ "ns", required_argument, NULL, OPT_NS },
+	{ "nqn", required_argument, NULL, OPT_NQN },
+	{ "allow", required_argument, NULL, OPT_ALLOW },
+	{ "allow-any-host", no_argument, NULL, OPT_ANY },
+	{ "listen", required_argument, NULL, OPT_LISTEN },
+	{ "control", required_argument, NULL, OPT_CONTROL },
+	{ "engine", required_argument, NULL, OPT_ENGINE },
+	{ "cpus", required_argument, NULL, OPT_CPUS },
+	{ "poll", no_argument, NULL, OPT_POLL },
+	{ "verbose", no_argument, NULL, 'v' },
+	{ "help", no_argument, NULL, 'h' },
+	{},
+};
+
+struct flags {
+	const char *config, *nqn, *control, *engine, *cpus;
+	json_t *listen, *ns, *allow;
+	bool any, poll, verbose, help;
+};
+
+static void print_help(void)
+{
+	const char *spec;
+
+	fputs(usage, stdout);
+	for (unsigned i = 0; (spec = weft_backend_usage(i)); i++)
+		printf("  %s\n", spec);
+	fputs(examples, stdout);
+}
+
+/* false: the option is not known, and getopt has said so. */
+static bool take_flag(struct flags *flags, int option)
+{
+	switch (option) {
+	case 'c':
+		flags->config = optarg;
+		return true;
+	case 'v':
+		flags->verbose = true;
+		return true;
+	case 'h':
+		flags->help = true;
+		return true;
+	case OPT_NS:
+		return !json_array_append_new(flags->ns, json_string(optarg));
+	case OPT_ALLOW:
+		return !json_array_append_new(flags->allow, json_string(optarg));
+	case OPT_LISTEN:
+		return !json_array_append_new(flags->listen, json_string(optarg));
+	case OPT_NQN:
+		flags->nqn = optarg;
+		return true;
+	case OPT_ANY:
+		flags->any = true;
+		return true;
+	case OPT_CONTROL:
+		flags->control = optarg;
+		return true;
+	case OPT_ENGINE:
+		flags->engine = optarg;
+		return true;
+	case OPT_CPUS:
+		flags->cpus = optarg;
+		return true;
+	case OPT_POLL:
+		flags->poll = true;
+		return true;
+	default:
+		return false;
+	}
+}
+
+/* --- from flags to the tree ---------------------------------------------------------------- */
+
+static void place_items(struct weft_doc *doc, const char *path, json_t *list, const char *flag)
+{
+	struct weft_path at = { "" };
+
+	weft_path_push_key(&at, path);
+	weft_doc_place_flag(doc, at.text, flag);
+	for (size_t i = 0; i < json_array_size(list); i++) {
+		size_t old = weft_path_push_index(&at, i);
+
+		weft_doc_place_flag(doc, at.text, flag);
+		weft_path_pop(&at, old);
+	}
+}
+
+static void set_text(struct weft_doc *doc, const char *key, const char *text, const char *flag)
+{
+	if (text)
+		weft_doc_set(doc, key, json_string(text), flag);
+}
+
+/* These stand beside a file, and go before what it says. */
+static void set_common(struct weft_doc *doc, const struct flags *flags)
+{
+	if (json_array_size(flags->listen)) {
+		json_object_set(doc->root, "listen", flags->listen);
+		place_items(doc, "listen", flags->listen, "--listen");
+	}
+	set_text(doc, "control", flags->control, "--control");
+	set_text(doc, "engine", flags->engine, "--engine");
+	set_text(doc, "cpus", flags->cpus, "--cpus");
+	if (flags->poll)
+		weft_doc_set(doc, "poll", json_true(), "--poll");
+}
+
+static json_t *namespaces_json(const struct flags *flags)
+{
+	json_t *list = json_array(), *spec;
+	size_t index;
+
+	json_array_foreach(flags->ns, index, spec)
+		json_array_append_new(list, json_pack("{s:O}", "backend", spec));
+	return list;
+}
+
+static void set_subsystem(struct weft_doc *doc, const struct flags *flags)
+{
+	json_t *subsys = json_pack("{s:s, s:o}", "nqn", flags->nqn ? flags->nqn : WEFT_NQN_DEFAULT,
+				   "namespaces", namespaces_json(flags));
+
+	if (json_array_size(flags->allow))
+		json_object_set(subsys, "hosts", flags->allow);
+	if (flags->any)
+		json_object_set_new(subsys, "allow_any_host", json_true());
+	json_object_set_new(doc->root, "subsystems", json_pack("[o]", subsys));
+	/* Of the subsystem as a whole, only where it can be reached may be wrong. */
+	weft_doc_place_flag(doc, "subsystems[0]", "--listen");
+	weft_doc_place_flag(doc, "subsystems[0].nqn", "--nqn");
+	place_items(doc, "subsystems[0].namespaces", flags->ns, "--ns");
+	place_items(doc, "subsystems[0].hosts", flags->allow, "--allow");
+}
+
+/* --- the command --------------------------------------------------------------------------- */
+
+static int parse_flags(struct flags *flags, int argc, char **argv)
+{
+	int option;
+
+	while ((option = getopt_long(argc, argv, "c:vh", options, NULL)) != -1) {
+		if (!take_flag(flags, option))
+			return weft_cli_usage_error(argv[0], "wrong option");
+	}
+	if (flags->help)
+		return EXIT_OK;
+	if (optind < argc)
+		return weft_cli_usage_error(argv[0], "unexpected \"%s\"", argv[optind]);
+	if (flags->config && (json_array_size(flags->ns) || json_array_size(flags->allow) ||
+			      flags->nqn || flags->any))
+		return weft_cli_usage_error(argv[0],
+					    "--ns, --nqn, --allow and --allow-any-host do not "
+					    "go with -c: the file says what to serve");
+	if (!flags->config && !json_array_size(flags->ns))
+		return weft_cli_usage_error(argv[0],
+					    "nothing to serve; give -c FILE, or --ns SPEC as "
+					    "in \"weft serve --ns mem:1G\"");
+	return EXIT_OK;
+}
+
+static int read_settings(struct weft_doc *doc, const struct flags *flags, struct weft_err *err)
+{
+	int rc = flags->config ? weft_doc_read(doc, flags->config, err) : weft_doc_init(doc);
+
+	if (rc < 0 || (flags->config && !json_is_object(doc->root)))
+		return rc;
+	set_common(doc, flags);
+	if (!flags->config)
+		set_subsystem(doc, flags);
+	return 0;
+}
+
+static int serve(const struct flags *flags, const char *name)
+{
+	struct weft_doc doc = { NULL };
+	struct weft_err err = { "" };
+	struct weft_config config;
+	int rc, status = EXIT_OK;
+
+	rc = read_settings(&doc, flags, &err);
+	if (!rc)
+		rc = weft_config_read(&config, &doc, &err);
+	if (rc < 0) {
+		weft_cli_failed(name, err.text);
+		status = flags->config ? EXIT_FAILED : EXIT_USAGE;
+	} else {
+		if (weft_serve(&config, &doc, &err) < 0)
+			status = weft_cli_failed(name, err.text);
+		weft_config_free(&config);
+	}
+	weft_doc_free(&doc);
+	return status;
+}
+
+int weft_cmd_serve(int argc, char **argv)
+{
+	struct flags flags = { .listen = json_array(), .ns = json_array(), .allow = json_array() };
+	int status = parse_flags(&flags, argc, argv);
+
+	if (flags.verbose)
+		weft_log_set_level(WEFT_LOG_DEBUG);
+	if (flags.help)
+		print_help();
+	else if (status == EXIT_OK)
+		status = serve(&flags, argv[0]);
+	json_decref(flags.listen);
+	json_decref(flags.ns);
+	json_decref(flags.allow);
+	return status;
+}

@@ -1,0 +1,88 @@
+/* cmd_version.c - weft version: what this is and what it found when it was built. */
+#include <getopt.h>
+#include <isa-l.h>
+#include <jansson.h>
+#include <stdio.h>
+#include <weft/weft.h>
+#include <yaml.h>
+
+#include "cli/cli.h"
+#include "reactor/reactor.h"
+
+#define TEXT_(x)  #x
+#define TEXT(x)   TEXT_(x)
+#define ISAL_TEXT TEXT(ISAL_MAJOR_VERSION) "." TEXT(ISAL_MINOR_VERSION) "." TEXT(ISAL_PATCH_VERSION)
+
+static const char usage[] = "usage: weft version [--json]\n"
+			    "\n"
+			    "The version, and what is built in.\n"
+			    "\n"
+			    "      --json   as JSON\n"
+			    "  -h, --help   this text\n";
+
+static const struct option options[] = {
+	{ "json", no_argument, NULL, 'j' },
+	{ "help", no_argument, NULL, 'h' },
+	{},
+};
+
+/* Whether it is there is the kernel's to say, and containers often forbid it. */
+static json_t *uring_json(void)
+{
+	const struct weft_reactor_options wanted = { .engine = WEFT_ENGINE_URING, .cpu = -1 };
+	struct weft_err err = { "" };
+	struct weft_reactor *r;
+	int rc = weft_reactor_create(&r, &wanted, &err);
+
+	if (rc < 0)
+		return json_pack("{s:s, s:b, s:s}", "built_with", "liburing " WEFT_URING_VERSION,
+				 "usable", 0, "why_not", err.text);
+	weft_reactor_destroy(r);
+	return json_pack("{s:s, s:b}", "built_with", "liburing " WEFT_URING_VERSION, "usable", 1);
+}
+
+static json_t *version_json(void)
+{
+	return json_pack("{s:s, s:{s:o, s:s, s:s, s:s, s:b, s:b}}", "version", weft_version(),
+			 "features", "io_uring", uring_json(), "crc32c", "ISA-L " ISAL_TEXT, "json",
+			 "jansson " JANSSON_VERSION, "yaml", yaml_get_version_string(), "tls", 0,
+			 "rdma", 0);
+}
+
+static void print_text(json_t *version)
+{
+	json_t *features = json_object_get(version, "features");
+	json_t *uring = json_object_get(features, "io_uring");
+	const char *why_not = json_string_value(json_object_get(uring, "why_not"));
+
+	printf("weft %s\n", weft_version());
+	printf("  io_uring  liburing %s, %s\n", WEFT_URING_VERSION,
+	       why_not ? why_not : "and this kernel allows it");
+	printf("  epoll     yes\n");
+	printf("  CRC32C    ISA-L %s\n", ISAL_TEXT);
+	printf("  JSON      jansson %s\n", JANSSON_VERSION);
+	printf("  YAML      libyaml %s\n", yaml_get_version_string());
+	printf("  TLS       no\n  RDMA      no\n");
+}
+
+int weft_cmd_version(int argc, char **argv)
+{
+	json_auto_t *version = NULL;
+	int option, json = 0;
+
+	while ((option = getopt_long(argc, argv, "h", options, NULL)) != -1) {
+		if (option == 'h')
+			return fputs(usage, stdout) < 0 ? EXIT_FAILED : EXIT_OK;
+		if (option != 'j')
+			return weft_cli_usage_error(argv[0], "wrong option");
+		json = 1;
+	}
+	if (optind < argc)
+		return weft_cli_usage_error(argv[0], "unexpected \"%s\"", argv[optind]);
+	version = version_json();
+	if (json)
+		json_dumpf(version, stdout, JSON_INDENT(2)), putchar('\n');
+	else
+		print_text(version);
+	return EXIT_OK;
+}

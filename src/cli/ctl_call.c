@@ -1,0 +1,104 @@
+/* ctl_call.c - one JSON-RPC call over a Unix socket: a line there, a line back. */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+
+#include "base/cleanup.h"
+#include "cli/ctl.h"
+
+static int fail_connect(const char *path, struct weft_err *err)
+{
+	int rc = -errno;
+
+	if (rc == -ENOENT || rc == -ECONNREFUSED)
+		return weft_fail(err, rc,
+				 "no target answers at %s (%s); is \"weft serve\" running? Another "
+				 "socket is chosen with --control PATH",
+				 path, strerror(-rc));
+	return weft_fail(err, rc,
+			 "cannot connect to %s: %s; another socket is chosen with --control PATH",
+			 path, strerror(-rc));
+}
+
+static int connect_to(const char *path, struct weft_err *err)
+{
+	struct sockaddr_un addr = { .sun_family = AF_UNIX };
+	_cleanup_(weft_closep) int fd = -1;
+
+	if (strlen(path) >= sizeof(addr.sun_path))
+		return weft_fail(err, -ENAMETOOLONG, "%s: longer than a socket's path can be",
+				 path);
+	strcpy(addr.sun_path, path);
+	fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	if (fd < 0 || connect(fd, (struct sockaddr *)&addr, sizeof(addr)) < 0)
+		return fail_connect(path, err);
+	return take_fd(&fd);
+}
+
+static int send_line(int fd, json_t *request)
+{
+	_cleanup_(weft_freep) char *text = json_dumps(request, JSON_COMPACT);
+	size_t len, sent = 0;
+	ssize_t n;
+
+	if (!text)
+		return -EINVAL;
+	len = strlen(text) + 1;
+	text[len - 1] = '\n';
+	for (; sent < len; sent += (size_t)n) {
+		n = send(fd, text + sent, len - sent, MSG_NOSIGNAL);
+		if (n < 0 && errno != EINTR)
+			return -errno;
+		n = n < 0 ? 0 : n;
+	}
+	return 0;
+}
+
+/* Owns @fd. */
+static json_t *receive_line(int fd)
+{
+	_cleanup_(weft_freep) char *line = NULL;
+	FILE *stream = fdopen(fd, "r");
+	json_t *reply = NULL;
+	size_t size = 0;
+
+	if (!stream) {
+		close(fd);
+		return NULL;
+	}
+	if (getline(&line, &size, stream) > 0)
+		reply = json_loads(line, 0, NULL);
+	fclose(stream);
+	return reply;
+}
+
+static json_t *result_of(json_t *reply, const char *path, struct weft_err *err)
+{
+	json_t *error = json_object_get(reply, "error"), *result = json_object_get(reply, "result");
+	const char *message = json_string_value(json_object_get(error, "message"));
+
+	if (result)
+		return json_incref(result);
+	weft_fail(err, -EIO, "%s", message ? message : "");
+	weft_fail(err, -EIO, "%s: the target went away before it answered", path);
+	return NULL;
+}
+
+json_t *weft_ctl_call(const char *path, const char *method, json_t *params, struct weft_err *err)
+{
+	json_auto_t *request = json_pack("{s:s, s:i, s:s, s:o}", "jsonrpc", "2.0", "id", 1,
+					 "method", method, "params", params);
+	json_auto_t *reply = NULL;
+	int fd = connect_to(path, err);
+	int rc;
+
+	if (fd < 0)
+		return NULL;
+	rc = send_line(fd, request);
+	if (rc < 0)
+		weft_fail(err, rc, "%s: %s", path, strerror(-rc));
+	reply = receive_line(fd);
+	return result_of(reply, path, err);
+}

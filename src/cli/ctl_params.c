@@ -1,0 +1,60 @@
+/* ctl_params.c - parameters as they are typed: one JSON object, or key=value words. */
+#include <errno.h>
+#include <string.h>
+
+#include "cli/ctl.h"
+
+/* JSON where it is a whole number, true, false, quoted or bracketed; else the text itself. No
+ * parameter is a fraction or null, so what reads like one is text: serial=1.50 */
+static json_t *parse_value(const char *text)
+{
+	json_t *value = json_loads(text, JSON_DECODE_ANY | JSON_REJECT_DUPLICATES, NULL);
+
+	if (value && !json_is_null(value) && !json_is_real(value))
+		return value;
+	json_decref(value);
+	return json_string(text);
+}
+
+static int add_word(json_t *params, const char *word, struct weft_err *err)
+{
+	const char *equals = strchr(word, '=');
+	char key[64];
+
+	if (!equals || equals == word || (size_t)(equals - word) >= sizeof(key))
+		return weft_fail(err, -EINVAL, "expected key=value or one JSON object, got \"%s\"",
+				 word);
+	memcpy(key, word, (size_t)(equals - word));
+	key[equals - word] = '\0';
+	if (json_object_get(params, key))
+		return weft_fail(err, -EINVAL, "%s is given twice", key);
+	if (json_object_set_new(params, key, parse_value(equals + 1)) < 0)
+		return weft_fail(err, -EINVAL, "%s: not UTF-8", key);
+	return 0;
+}
+
+static json_t *parse_object(const char *text, struct weft_err *err)
+{
+	json_error_t error;
+	json_t *object = json_loads(text, JSON_REJECT_DUPLICATES, &error);
+
+	if (!object)
+		weft_fail(err, -EINVAL, "not JSON: %s (column %d)", error.text, error.column);
+	return object;
+}
+
+json_t *weft_ctl_params(char *const *words, struct weft_err *err)
+{
+	json_t *params;
+
+	if (words[0] && words[0][0] == '{' && !words[1])
+		return parse_object(words[0], err);
+	params = json_object();
+	for (; *words; words++) {
+		if (add_word(params, *words, err) < 0) {
+			json_decref(params);
+			return NULL;
+		}
+	}
+	return params;
+}

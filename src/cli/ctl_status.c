@@ -1,0 +1,150 @@
+/* ctl_status.c - the status of a target, for people. */
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/size.h"
+#include "cli/ctl.h"
+
+static const char *text_of(json_t *object, const char *key)
+{
+	const char *text = json_string_value(json_object_get(object, key));
+
+	return text ? text : "-";
+}
+
+static json_int_t number_of(json_t *object, const char *key)
+{
+	return json_integer_value(json_object_get(object, key));
+}
+
+/* Three digits or so are enough to look at: 1.50G */
+static void short_size(json_int_t bytes, char *text, size_t size)
+{
+	static const char units[] = "KMGTP";
+	double value = (double)bytes;
+	int unit = -1;
+
+	while (value >= 1024 && unit < (int)sizeof(units) - 2) {
+		value /= 1024;
+		unit++;
+	}
+	if (unit < 0 || value == (double)(json_int_t)value)
+		snprintf(text, size, "%.0f%.1s", value, unit < 0 ? "" : &units[unit]);
+	else
+		snprintf(text, size, "%.1f%.1s", value, &units[unit]);
+}
+
+static void print_uptime(json_int_t seconds)
+{
+	long long s = seconds;
+
+	if (s >= 86400)
+		printf("%lldd", s / 86400);
+	if (s >= 3600)
+		printf("%lldh", s / 3600 % 24);
+	if (s >= 60)
+		printf("%lldm", s / 60 % 60);
+	printf("%llds", s % 60);
+}
+
+static void print_head(json_t *status)
+{
+	json_t *item;
+	size_t index;
+
+	printf("weft %s, pid %lld, engine %s, up ", text_of(status, "version"),
+	       (long long)number_of(status, "pid"), text_of(status, "engine"));
+	print_uptime(number_of(status, "uptime_s"));
+	printf("\nconfiguration %s\n", text_of(status, "config"));
+	json_array_foreach(json_object_get(status, "listeners"), index, item)
+		printf("listening on %s\n", text_of(item, "uri"));
+}
+
+static void print_namespaces(json_t *list)
+{
+	char size[32], used[32];
+	json_t *ns;
+	size_t index;
+
+	if (json_array_size(list))
+		printf("  %6s %8s %8s %6s  %-36s  %s\n", "NSID", "SIZE", "USED", "BLOCK", "UUID",
+		       "BACKEND");
+	json_array_foreach(list, index, ns) {
+		short_size(number_of(ns, "size"), size, sizeof(size));
+		short_size(number_of(ns, "used"), used, sizeof(used));
+		printf("  %6lld %8s %8s %6lld  %-36s  %s%s\n", (long long)number_of(ns, "nsid"),
+		       size, used, (long long)number_of(ns, "block"), text_of(ns, "uuid"),
+		       text_of(ns, "backend"),
+		       json_is_true(json_object_get(ns, "readonly")) ? " (read-only)" : "");
+	}
+}
+
+static void print_controllers(json_t *list)
+{
+	char in[32], out[32];
+	json_t *ctrl;
+	size_t index;
+
+	if (json_array_size(list))
+		printf("  %6s %6s %12s %8s %12s %8s  %-21s %s\n", "CNTLID", "QUEUES", "READS",
+		       "READ", "WRITES", "WRITTEN", "PEER", "HOST");
+	json_array_foreach(list, index, ctrl) {
+		short_size(number_of(ctrl, "read_bytes"), out, sizeof(out));
+		short_size(number_of(ctrl, "write_bytes"), in, sizeof(in));
+		printf("  %6lld %6lld %12lld %8s %12lld %8s  %-21s %s\n",
+		       (long long)number_of(ctrl, "cntlid"), (long long)number_of(ctrl, "queues"),
+		       (long long)number_of(ctrl, "reads"), out,
+		       (long long)number_of(ctrl, "writes"), in, text_of(ctrl, "peer"),
+		       text_of(ctrl, "hostnqn"));
+	}
+}
+
+static void print_subsystem(json_t *subsys)
+{
+	json_t *host;
+	size_t index;
+
+	printf("\n%s  (%s, serial %s)\n", text_of(subsys, "nqn"), text_of(subsys, "model"),
+	       text_of(subsys, "serial"));
+	if (json_is_true(json_object_get(subsys, "allow_any_host")))
+		printf("  any host may connect\n");
+	json_array_foreach(json_object_get(subsys, "hosts"), index, host)
+		printf("  host %s\n", json_string_value(host));
+	print_namespaces(json_object_get(subsys, "namespaces"));
+	print_controllers(json_object_get(subsys, "controllers"));
+}
+
+static void print_discovery(json_t *discovery)
+{
+	json_t *list = json_object_get(discovery, "controllers");
+
+	if (!json_array_size(list))
+		return;
+	printf("\ndiscovery service\n");
+	print_controllers(list);
+}
+
+static void print_reactors(json_t *list)
+{
+	json_t *reactor;
+	size_t index;
+
+	printf("\nqueues by CPU:");
+	json_array_foreach(list, index, reactor)
+		printf(" %lld:%lld", (long long)number_of(reactor, "cpu"),
+		       (long long)number_of(reactor, "queues"));
+	printf("\n");
+}
+
+void weft_ctl_print_status(json_t *status)
+{
+	json_t *subsys;
+	size_t index;
+
+	print_head(status);
+	json_array_foreach(json_object_get(status, "subsystems"), index, subsys)
+		print_subsystem(subsys);
+	print_discovery(json_object_get(status, "discovery"));
+	print_reactors(json_object_get(status, "reactors"));
+}

@@ -1,0 +1,109 @@
+/* main.c - the table of commands, and what `weft` says about them. */
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <weft/weft.h>
+
+#include "cli/cli.h"
+
+static int cmd_help(int argc, char **argv);
+
+static const struct weft_command commands[] = {
+	{ "serve", "export storage over NVMe/TCP, with a discovery service", weft_cmd_serve },
+	{ "ctl", "look at a running target, and change it", weft_cmd_ctl },
+	{ "version", "the version, and what is built in", weft_cmd_version },
+	{ "help", "this text, or that of a command: weft help COMMAND", cmd_help },
+};
+
+#define NCOMMANDS (sizeof(commands) / sizeof(commands[0]))
+
+static void print_usage(FILE *to)
+{
+	fprintf(to,
+		"weft %s - NVMe over Fabrics in user space\n\n"
+		"usage: weft COMMAND [OPTION]...\n\ncommands:\n",
+		weft_version());
+	for (size_t i = 0; i < NCOMMANDS; i++)
+		fprintf(to, "  %-9s %s\n", commands[i].name, commands[i].help);
+	fprintf(to, "\nEvery command has --help. A first try:\n\n  weft serve --ns mem:1G\n");
+}
+
+static const struct weft_command *find_command(const char *name)
+{
+	for (size_t i = 0; i < NCOMMANDS; i++) {
+		if (!strcmp(commands[i].name, name))
+			return &commands[i];
+	}
+	return NULL;
+}
+
+static int refuse_command(const char *name)
+{
+	const char *names[NCOMMANDS + 1] = { NULL }, *nearest;
+
+	for (size_t i = 0; i < NCOMMANDS; i++)
+		names[i] = commands[i].name;
+	nearest = weft_cli_nearest(name, names);
+	if (nearest)
+		fprintf(stderr, "weft: no command \"%s\"; did you mean \"weft %s\"?\n", name,
+			nearest);
+	else
+		fprintf(stderr, "weft: no command \"%s\"; \"weft --help\" lists them\n", name);
+	return EXIT_USAGE;
+}
+
+static int run_command(const struct weft_command *command, int argc, char **argv)
+{
+	char name[32];
+
+	snprintf(name, sizeof(name), "weft %s", command->name);
+	argv[0] = name;
+	return command->run(argc, argv);
+}
+
+static int cmd_help(int argc, char **argv)
+{
+	char flag[] = "--help", *words[] = { argv[0], flag, NULL };
+	const struct weft_command *command;
+
+	if (argc < 2 || argv[1][0] == '-') {
+		print_usage(stdout);
+		return EXIT_OK;
+	}
+	command = find_command(argv[1]);
+	return command ? run_command(command, 2, words) : refuse_command(argv[1]);
+}
+
+int weft_cli_usage_error(const char *command, const char *fmt, ...)
+{
+	va_list ap;
+
+	fprintf(stderr, "%s: ", command);
+	va_start(ap, fmt);
+	vfprintf(stderr, fmt, ap);
+	va_end(ap);
+	fprintf(stderr, "; see \"%s --help\"\n", command);
+	return EXIT_USAGE;
+}
+
+int weft_cli_failed(const char *command, const char *sentence)
+{
+	fprintf(stderr, "%s: %s\n", command, sentence);
+	return EXIT_FAILED;
+}
+
+int main(int argc, char **argv)
+{
+	const struct weft_command *command;
+
+	if (argc < 2) {
+		print_usage(stderr);
+		return EXIT_USAGE;
+	}
+	if (!strcmp(argv[1], "--help") || !strcmp(argv[1], "-h"))
+		return cmd_help(1, argv);
+	if (!strcmp(argv[1], "--version"))
+		return weft_cmd_version(1, argv + 1);
+	command = find_command(argv[1]);
+	return command ? run_command(command, argc - 1, argv + 1) : refuse_command(argv[1]);
+}

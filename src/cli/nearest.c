@@ -1,0 +1,51 @@
+/* nearest.c - what somebody meant who typed something else. */
+#include <stddef.h>
+#include <string.h>
+
+#include "cli/cli.h"
+
+#define WORD_MAX     31
+#define DISTANCE_MAX 2
+
+static unsigned least(unsigned a, unsigned b, unsigned c)
+{
+	unsigned ab = a < b ? a : b;
+
+	return ab < c ? ab : c;
+}
+
+/* Insertions, deletions and changes that turn one into the other (Levenshtein), row by row. */
+static unsigned distance(const char *a, const char *b)
+{
+	unsigned row[WORD_MAX + 1], corner, above;
+	size_t len = strlen(b);
+
+	for (size_t j = 0; j <= len; j++)
+		row[j] = (unsigned)j;
+	for (size_t i = 0; a[i]; i++) {
+		corner = row[0]++;
+		for (size_t j = 0; j < len; j++) {
+			above = row[j + 1];
+			row[j + 1] = least(above + 1, row[j] + 1, corner + (a[i] != b[j]));
+			corner = above;
+		}
+	}
+	return row[len];
+}
+
+const char *weft_cli_nearest(const char *word, const char *const *names)
+{
+	const char *nearest = NULL;
+	unsigned best = DISTANCE_MAX + 1, d;
+
+	if (strlen(word) > WORD_MAX)
+		return NULL;
+	for (; *names; names++) {
+		d = strlen(*names) > WORD_MAX ? best : distance(word, *names);
+		if (d < best) {
+			best = d;
+			nearest = *names;
+		}
+	}
+	return nearest;
+}

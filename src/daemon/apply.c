@@ -1,0 +1,79 @@
+/* apply.c - from a configuration to the target: open first, then show. */
+#include "daemon/state.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+
+int weft_ns_open(struct weft_ns_config *ns, struct weft_err *err)
+{
+	int rc = weft_backend_open(&ns->be, &ns->spec, err);
+
+	return rc < 0 ?
+		       weft_fail(err, rc, "%s:%s: %s", ns->spec.type, ns->spec.arg, strerror(-rc)) :
+		       0;
+}
+
+int weft_subsys_open(struct weft_subsys_config *subsys, struct weft_err *err)
+{
+	struct weft_ns_config *ns = subsys->namespaces.at;
+	int rc = 0;
+
+	for (unsigned i = 0; i < subsys->namespaces.count && !rc; i++)
+		rc = weft_ns_open(&ns[i], err);
+	return rc;
+}
+
+int weft_ns_apply(struct weft_subsys *s, struct weft_ns_config *ns, struct weft_err *err)
+{
+	struct weft_ns_options options = { .nsid = ns->nsid,
+					   .block = ns->block,
+					   .uuid = ns->uuid[0] ? ns->uuid : NULL };
+	int rc = weft_ns_add(s, &options, ns->be, &ns->nsid, err);
+
+	if (!rc)
+		ns->be = NULL;
+	return rc;
+}
+
+static int add_contents(struct weft_subsys *s, struct weft_subsys_config *subsys,
+			struct weft_err *err)
+{
+	char(*host)[WEFT_NQN_MAX + 1] = subsys->hosts.at;
+	struct weft_ns_config *ns = subsys->namespaces.at;
+	int rc = 0;
+
+	for (unsigned i = 0; i < subsys->hosts.count && !rc; i++)
+		rc = weft_subsys_allow(s, host[i], err);
+	for (unsigned i = 0; i < subsys->namespaces.count && !rc; i++)
+		rc = weft_ns_apply(s, &ns[i], err);
+	return rc;
+}
+
+static void nothing(void *arg)
+{
+}
+
+int weft_subsys_apply(struct weft_daemon *d, struct weft_subsys_config *subsys,
+		      struct weft_err *err)
+{
+	struct weft_subsys_options options = {
+		.nqn = subsys->nqn,
+		.serial = subsys->serial[0] ? subsys->serial : NULL,
+		.model = subsys->model[0] ? subsys->model : NULL,
+		.allow_any_host = subsys->access != WEFT_ACCESS_LISTED,
+	};
+	struct weft_subsys *s;
+	int rc;
+
+	rc = weft_subsys_add(d->target, &options, &s, err);
+	if (rc < 0)
+		return weft_fail(err, rc, "%s: %s", subsys->nqn, strerror(-rc));
+	rc = add_contents(s, subsys, err);
+	if (rc < 0)
+		weft_subsys_remove(s, nothing, NULL);
+	else if (subsys->access == WEFT_ACCESS_DEFAULT)
+		json_object_set_new(d->open_by_default, subsys->nqn, json_true());
+	return rc < 0 ? weft_fail(err, rc, "%s: %s", subsys->nqn, strerror(-rc)) : 0;
+}

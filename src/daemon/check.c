@@ -1,0 +1,238 @@
+/* check.c - what no single value can tell: names and numbers given twice, and who may connect.
+ *
+ * All of it runs before anything is opened, so that a wrong configuration changes nothing. */
+#include "daemon/check.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <string.h>
+#include <strings.h>
+
+#include "daemon/config.h"
+
+/* --- a namespace: a SPEC may carry nsid=, block= and uuid= as well -------------------------- */
+
+static int merge_number(struct weft_decoder *d, const char *key, uint32_t *own, uint32_t in_spec)
+{
+	if (*own && in_spec && *own != in_spec)
+		return weft_decode_fail_at(d, key, "%u here, but the backend says %s=%u", *own, key,
+					   in_spec);
+	if (!*own)
+		*own = in_spec;
+	return 0;
+}
+
+static int merge_uuid(struct weft_decoder *d, struct weft_ns_config *ns)
+{
+	if (ns->uuid[0] && ns->spec.uuid[0] && strcasecmp(ns->uuid, ns->spec.uuid))
+		return weft_decode_fail_at(d, "uuid", "%s here, but the backend says uuid=%s",
+					   ns->uuid, ns->spec.uuid);
+	if (!ns->uuid[0])
+		strcpy(ns->uuid, ns->spec.uuid);
+	for (char *at = ns->uuid; *at; at++)
+		*at = (char)tolower((unsigned char)*at);
+	return 0;
+}
+
+static int check_size(struct weft_decoder *d, const struct weft_ns_config *ns)
+{
+	if (ns->block && ns->spec.size % ns->block)
+		return weft_decode_fail_at(d, "block", "the backend's size is not a multiple of %u",
+					   ns->block);
+	return 0;
+}
+
+int weft_check_ns(struct weft_decoder *d, void *out)
+{
+	struct weft_ns_config *ns = out;
+	int rc;
+
+	rc = merge_number(d, "nsid", &ns->nsid, ns->spec.nsid);
+	if (!rc)
+		rc = merge_number(d, "block", &ns->block, ns->spec.block);
+	if (!rc)
+		rc = merge_uuid(d, ns);
+	if (!rc)
+		rc = check_size(d, ns);
+	ns->spec.block = ns->block;
+	ns->spec.read_only |= ns->read_only;
+	return rc;
+}
+
+/* --- things given twice -------------------------------------------------------------------- */
+
+/* Notes that @d is where @name was given as its @member; says so if it was given before. */
+static int refuse_taken(struct weft_decoder *d, json_t *seen, const char *member, const char *name)
+{
+	const char *before = json_string_value(json_object_get(seen, name));
+	char where[128];
+
+	if (!before)
+		return json_object_set_new(seen, name, json_string(d->path.text)) < 0 ? -ENOMEM : 0;
+	weft_doc_where(d->doc, before, where, sizeof(where));
+	return weft_decode_fail_at(d, member, "%s %s is given twice, first in %s", member, name,
+				   where);
+}
+
+static size_t push_item(struct weft_decoder *d, const char *list, unsigned index)
+{
+	size_t old = weft_path_push_key(&d->path, list);
+
+	weft_path_push_index(&d->path, index);
+	return old;
+}
+
+static int check_nsid(struct weft_decoder *d, json_t *seen, const struct weft_ns_config *ns)
+{
+	char name[16];
+
+	snprintf(name, sizeof(name), "%u", ns->nsid);
+	return ns->nsid ? refuse_taken(d, seen, "nsid", name) : 0;
+}
+
+static int check_nsids(struct weft_decoder *d, struct weft_subsys_config *subsys, json_t *seen)
+{
+	struct weft_ns_config *ns = subsys->namespaces.at;
+	size_t old;
+	int rc = 0;
+
+	for (unsigned i = 0; i < subsys->namespaces.count && !rc; i++) {
+		old = push_item(d, "namespaces", i);
+		rc = check_nsid(d, seen, &ns[i]);
+		weft_path_pop(&d->path, old);
+	}
+	return rc;
+}
+
+/* Those without a number get the lowest that nobody asked for, in order. */
+static void assign_nsids(struct weft_subsys_config *subsys, json_t *seen)
+{
+	struct weft_ns_config *ns = subsys->namespaces.at;
+	uint32_t next = 1;
+	char name[16];
+
+	for (unsigned i = 0; i < subsys->namespaces.count; i++) {
+		if (ns[i].nsid)
+			continue;
+		do
+			snprintf(name, sizeof(name), "%u", next++);
+		while (json_object_get(seen, name));
+		ns[i].nsid = next - 1;
+	}
+}
+
+static int check_uuids(struct weft_decoder *d, const struct weft_subsys_config *subsys,
+		       json_t *seen)
+{
+	const struct weft_ns_config *ns = subsys->namespaces.at;
+	size_t old;
+	int rc = 0;
+
+	for (unsigned i = 0; i < subsys->namespaces.count && !rc; i++) {
+		old = push_item(d, "namespaces", i);
+		if (ns[i].uuid[0])
+			rc = refuse_taken(d, seen, "uuid", ns[i].uuid);
+		weft_path_pop(&d->path, old);
+	}
+	return rc;
+}
+
+int weft_check_subsys(struct weft_decoder *d, void *out)
+{
+	struct weft_subsys_config *subsys = out;
+	json_auto_t *nsids = json_object(), *uuids = json_object();
+	int rc;
+
+	if (subsys->access == WEFT_ACCESS_DEFAULT && subsys->hosts.count)
+		subsys->access = WEFT_ACCESS_LISTED;
+	rc = check_nsids(d, subsys, nsids);
+	if (!rc)
+		rc = check_uuids(d, subsys, uuids);
+	if (!rc)
+		assign_nsids(subsys, nsids);
+	return rc;
+}
+
+/* --- addresses and who may connect through them -------------------------------------------- */
+
+/* Port 0 stands for any free one, so the same address twice is two listeners. */
+static bool same_listener(const struct sockaddr_storage *a, const struct sockaddr_storage *b)
+{
+	const struct sockaddr_in *in = (const struct sockaddr_in *)a; /* IPv6 has it there too */
+
+	return in->sin_port && weft_addr_equal(a, b);
+}
+
+static int check_listen(struct weft_decoder *d, const struct weft_config *config)
+{
+	const struct weft_uri *uri = config->listen.at;
+	char text[WEFT_URI_MAX], path[32];
+
+	for (unsigned i = 1; i < config->listen.count; i++) {
+		for (unsigned j = 0; j < i; j++) {
+			if (!same_listener(&uri[i].addr, &uri[j].addr))
+				continue;
+			weft_uri_format(&uri[i].addr, text, sizeof(text));
+			snprintf(path, sizeof(path), "listen[%u]", i);
+			return weft_decode_fail_at(d, path, "%s is given twice", text);
+		}
+	}
+	return 0;
+}
+
+/* The first address that others than this machine can reach, or "". */
+static void find_exposed(const struct weft_config *config, char *text, size_t size)
+{
+	const struct weft_uri *uri = config->listen.at;
+
+	text[0] = '\0';
+	for (unsigned i = 0; i < config->listen.count && !text[0]; i++) {
+		if (!weft_addr_is_loopback(&uri[i].addr))
+			weft_uri_format(&uri[i].addr, text, size);
+	}
+}
+
+int weft_access_check(const struct weft_subsys_config *subsys, const char *exposed,
+		      const struct weft_doc *doc, const char *path, struct weft_err *err)
+{
+	bool flags = !doc->file && json_object_size(doc->places);
+
+	if (!exposed || subsys->access != WEFT_ACCESS_DEFAULT)
+		return 0;
+	return weft_doc_fail(doc, err, path,
+			     "%s is not loopback, so %s must say who may connect: %s", exposed,
+			     subsys->nqn,
+			     flags ? "add --allow HOSTNQN, or --allow-any-host" :
+				     "add hosts, or allow_any_host: true");
+}
+
+static int check_subsystems(struct weft_decoder *d, const struct weft_config *config,
+			    const char *exposed)
+{
+	const struct weft_subsys_config *subsys = config->subsystems.at;
+	json_auto_t *nqns = json_object(), *uuids = json_object();
+	size_t old;
+	int rc = 0;
+
+	for (unsigned i = 0; i < config->subsystems.count && !rc; i++) {
+		old = push_item(d, "subsystems", i);
+		rc = refuse_taken(d, nqns, "nqn", subsys[i].nqn);
+		if (!rc)
+			rc = check_uuids(d, &subsys[i], uuids);
+		if (!rc)
+			rc = weft_access_check(&subsys[i], exposed, d->doc, d->path.text, d->err);
+		weft_path_pop(&d->path, old);
+	}
+	return rc;
+}
+
+int weft_check_config(struct weft_decoder *d, void *out)
+{
+	struct weft_config *config = out;
+	char exposed[WEFT_URI_MAX];
+	int rc;
+
+	find_exposed(config, exposed, sizeof(exposed));
+	rc = check_listen(d, config);
+	return rc < 0 ? rc : check_subsystems(d, config, exposed[0] ? exposed : NULL);
+}

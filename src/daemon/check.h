@@ -1,0 +1,11 @@
+/* check.h - what no single value can tell: the finish() of each map in config.c. */
+#ifndef WEFT_DAEMON_CHECK_H
+#define WEFT_DAEMON_CHECK_H
+
+#include "daemon/decode.h"
+
+int weft_check_ns(struct weft_decoder *d, void *ns);         /* struct weft_ns_config */
+int weft_check_subsys(struct weft_decoder *d, void *subsys); /* struct weft_subsys_config */
+int weft_check_config(struct weft_decoder *d, void *config); /* struct weft_config */
+
+#endif

@@ -1,0 +1,77 @@
+/* config.h - what `weft serve` is told to do, decoded and checked.
+ *
+ * The same tables decode the file, the flags and the parameters of the control methods: an item of
+ * `subsystems:` is what subsystem-add takes, an item of `namespaces:` what namespace-add takes. */
+#ifndef WEFT_DAEMON_CONFIG_H
+#define WEFT_DAEMON_CONFIG_H
+
+#include <sched.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/un.h>
+
+#include "backend/backend.h"
+#include "daemon/decode.h"
+#include "proto/uri.h"
+#include "reactor/reactor.h"
+
+#define WEFT_CONTROL_MAX (sizeof(((struct sockaddr_un *)0)->sun_path) - 1)
+
+struct weft_ns_config {
+	uint32_t nsid;  /* 0: the lowest free one */
+	uint32_t block; /* 0: what suits the backend */
+	char uuid[37];  /* "": derived */
+	bool read_only;
+	struct weft_spec spec;
+	struct weft_backend *be; /* opened from @spec; NULL: not yet, or handed on */
+};
+
+enum weft_access {
+	WEFT_ACCESS_DEFAULT, /* nothing said: any host, while only loopback is listened on */
+	WEFT_ACCESS_ANY,
+	WEFT_ACCESS_LISTED,
+};
+
+struct weft_subsys_config {
+	char nqn[WEFT_NQN_MAX + 1];
+	char serial[21], model[41]; /* "": the default */
+	enum weft_access access;
+	struct weft_items hosts;      /* char[WEFT_NQN_MAX + 1] */
+	struct weft_items namespaces; /* struct weft_ns_config */
+};
+
+struct weft_config {
+	struct weft_items listen; /* struct weft_uri */
+	char control[WEFT_CONTROL_MAX + 1];
+	bool control_default;
+	cpu_set_t cpus;
+	unsigned engine; /* enum weft_engine */
+	bool poll;
+	uint32_t depth, queues, queues_max;
+	struct weft_items subsystems; /* struct weft_subsys_config */
+};
+
+extern const struct weft_map weft_ns_map, weft_subsys_map;
+
+/* Decodes and checks everything; opens nothing. */
+int weft_config_read(struct weft_config *config, const struct weft_doc *doc, struct weft_err *err);
+/* Backends still held are closed. */
+void weft_config_free(struct weft_config *config);
+void weft_subsys_config_free(struct weft_subsys_config *subsys);
+void weft_ns_config_free(struct weft_ns_config *ns);
+
+weft_decode_fn weft_decode_nqn, weft_decode_listen; /* char[WEFT_NQN_MAX + 1], struct weft_uri */
+
+/* Refuses a subsystem that says nothing about its hosts when @exposed, an address that is not
+ * loopback, is listened on. NULL: there is none. */
+int weft_access_check(const struct weft_subsys_config *subsys, const char *exposed,
+		      const struct weft_doc *doc, const char *path, struct weft_err *err);
+
+/* "0-3,5"; refuses CPUs that this process may not use. */
+int weft_cpus_parse(const char *text, cpu_set_t *cpus, struct weft_err *err);
+void weft_cpus_format(const cpu_set_t *cpus, char *text, size_t size);
+
+/* Where the control socket is unless told otherwise. */
+void weft_control_default_path(char path[WEFT_CONTROL_MAX + 1]);
+
+#endif

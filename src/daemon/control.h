@@ -1,0 +1,23 @@
+/* control.h - the control socket: who may open it may drive the target. */
+#ifndef WEFT_DAEMON_CONTROL_H
+#define WEFT_DAEMON_CONTROL_H
+
+#include <stdbool.h>
+
+#include "base/err.h"
+#include "daemon/rpc.h"
+#include "reactor/reactor.h"
+
+struct weft_control;
+
+/* Binds the socket, mode 0600; one that a dead process left is replaced. @make_dir: creates the
+ * folder, mode 0700, and insists that it is ours. */
+int weft_control_open(struct weft_control **c, const char *path, bool make_dir,
+		      struct weft_err *err);
+/* Starts to answer. Everything from here on runs on @r. */
+int weft_control_serve(struct weft_control *c, struct weft_reactor *r, const struct weft_rpc *rpc,
+		       struct weft_err *err);
+/* Removes the socket, drops the clients, waits for the calls under way; then @done. Frees @c. */
+void weft_control_close(struct weft_control *c, void (*done)(void *arg), void *arg);
+
+#endif

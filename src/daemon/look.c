@@ -1,0 +1,127 @@
+/* look.c - questions to the target that one walk answers. */
+#include "daemon/state.h"
+
+#include <errno.h>
+#include <string.h>
+#include <strings.h>
+
+#include "proto/nvme.h"
+
+/* --- which subsystem ----------------------------------------------------------------------- */
+
+struct sole {
+	char nqn[WEFT_NQN_MAX + 1];
+	unsigned count;
+};
+
+static void count_subsys(void *arg, const struct weft_subsys_info *info)
+{
+	struct sole *sole = arg;
+
+	if (!strcmp(info->nqn, NVME_NQN_DISCOVERY))
+		return;
+	snprintf(sole->nqn, sizeof(sole->nqn), "%s", info->nqn);
+	sole->count++;
+}
+
+static int find_sole(struct weft_daemon *d, char *nqn, struct weft_err *err)
+{
+	const struct weft_target_visitor visitor = { .subsys = count_subsys };
+	struct sole sole = { .count = 0 };
+
+	weft_target_visit(d->target, &visitor, &sole);
+	if (sole.count > 1)
+		return weft_fail(err, -EINVAL, "nqn: missing, and there are %u subsystems",
+				 sole.count);
+	if (!sole.count)
+		return weft_fail(err, -ENOENT, "there is no subsystem; subsystem-add makes one");
+	strcpy(nqn, sole.nqn);
+	return 0;
+}
+
+int weft_look_subsys(struct weft_daemon *d, char nqn[WEFT_NQN_MAX + 1], struct weft_subsys **s,
+		     struct weft_err *err)
+{
+	int rc = nqn[0] ? 0 : find_sole(d, nqn, err);
+
+	if (rc < 0)
+		return rc;
+	*s = strcmp(nqn, NVME_NQN_DISCOVERY) ? weft_subsys_find(d->target, nqn) : NULL;
+	return *s ? 0 : weft_fail(err, -ENOENT, "no such subsystem: %s", nqn);
+}
+
+/* --- listeners ----------------------------------------------------------------------------- */
+
+static void add_listener(void *arg, const char *uri)
+{
+	json_array_append_new(arg, json_string(uri));
+}
+
+json_t *weft_look_listeners(struct weft_daemon *d)
+{
+	const struct weft_target_visitor visitor = { .listener = add_listener };
+	json_t *list = json_array();
+
+	weft_target_visit(d->target, &visitor, list);
+	return list;
+}
+
+void weft_look_exposed(struct weft_daemon *d, char uri[WEFT_URI_MAX])
+{
+	json_auto_t *list = weft_look_listeners(d);
+	struct weft_uri parsed;
+	json_t *item;
+	size_t index;
+
+	uri[0] = '\0';
+	json_array_foreach(list, index, item) {
+		if (!weft_uri_parse(json_string_value(item), &parsed, NULL) &&
+		    !weft_addr_is_loopback(&parsed.addr))
+			snprintf(uri, WEFT_URI_MAX, "%s", json_string_value(item));
+	}
+}
+
+/* --- namespaces ---------------------------------------------------------------------------- */
+
+struct ns_search {
+	const char *nqn, *uuid; /* what is looked for … */
+	uint32_t nsid;
+	const char *at;                                    /* … the subsystem being walked … */
+	char found_uuid[37], found_who[WEFT_NQN_MAX + 32]; /* … and what was found */
+};
+
+static void search_subsys(void *arg, const struct weft_subsys_info *info)
+{
+	((struct ns_search *)arg)->at = info->nqn;
+}
+
+static void search_ns(void *arg, const struct weft_ns_info *info)
+{
+	struct ns_search *search = arg;
+
+	if (search->nqn && info->nsid == search->nsid && !strcmp(search->at, search->nqn))
+		memcpy(search->found_uuid, info->uuid, sizeof(search->found_uuid));
+	if (search->uuid && !strcasecmp(info->uuid, search->uuid))
+		snprintf(search->found_who, sizeof(search->found_who), "%s namespace %u",
+			 search->at, info->nsid);
+}
+
+static const struct weft_target_visitor search_visitor = { .subsys = search_subsys,
+							   .ns = search_ns };
+
+void weft_look_uuid(struct weft_daemon *d, const char *nqn, uint32_t nsid, char uuid[37])
+{
+	struct ns_search search = { .nqn = nqn, .nsid = nsid };
+
+	weft_target_visit(d->target, &search_visitor, &search);
+	memcpy(uuid, search.found_uuid, sizeof(search.found_uuid));
+}
+
+bool weft_look_uuid_taken(struct weft_daemon *d, const char *uuid, char *who, size_t size)
+{
+	struct ns_search search = { .uuid = uuid };
+
+	weft_target_visit(d->target, &search_visitor, &search);
+	snprintf(who, size, "%s", search.found_who);
+	return who[0];
+}

@@ -1,0 +1,114 @@
+#include "daemon/methods.h"
+
+/* --- parameters ---------------------------------------------------------------------------- */
+
+static const struct weft_map no_params = { (const struct weft_field[]){ {} } };
+
+#define AT(type, member) .offset = offsetof(struct type, member)
+#define NSID_RANGE       .min = 1, .max = UINT32_MAX - 1
+
+static const struct weft_map subsys_params = { (const struct weft_field[]){
+	{ "nqn", weft_decode_nqn, AT(weft_subsys_params, nqn) },
+	{},
+} };
+
+static const struct weft_map host_params = { (const struct weft_field[]){
+	{ "nqn", weft_decode_nqn, AT(weft_host_params, nqn) },
+	{ "host", weft_decode_nqn, AT(weft_host_params, host), .required = true },
+	{},
+} };
+
+static const struct weft_map ns_params = { (const struct weft_field[]){
+	{ "nqn", weft_decode_nqn, AT(weft_ns_params, nqn) },
+	{ "nsid", weft_decode_number, AT(weft_ns_params, nsid), .required = true, NSID_RANGE },
+	{},
+} };
+
+static const struct weft_map ns_resize_params = { (const struct weft_field[]){
+	{ "nqn", weft_decode_nqn, AT(weft_ns_params, nqn) },
+	{ "nsid", weft_decode_number, AT(weft_ns_params, nsid), .required = true, NSID_RANGE },
+	{ "size", weft_decode_size, AT(weft_ns_params, size), .required = true },
+	{},
+} };
+
+static const struct weft_map ns_add_params = { (const struct weft_field[]){
+	{ "nqn", weft_decode_nqn, AT(weft_ns_add_params, nqn) },
+	{ .map = &weft_ns_map, AT(weft_ns_add_params, ns) },
+	{},
+} };
+
+static const struct weft_map listener_params = { (const struct weft_field[]){
+	{ "listen", weft_decode_listen, AT(weft_listener_params, uri), .required = true },
+	{},
+} };
+
+static const struct weft_map save_params = { (const struct weft_field[]){
+	{ "path", weft_decode_text, AT(weft_save_params, path), .min = 1,
+	  .max = sizeof(((struct weft_save_params *)0)->path) - 1 },
+	{},
+} };
+
+static void free_subsys(void *params)
+{
+	weft_subsys_config_free(params);
+}
+
+static void free_ns_add(void *params)
+{
+	weft_ns_config_free(&((struct weft_ns_add_params *)params)->ns);
+}
+
+/* --- the table ----------------------------------------------------------------------------- */
+
+static void list_methods(struct weft_call *call, void *params);
+
+const struct weft_method weft_methods[] = {
+	{ "status", "what is running: listeners, subsystems, namespaces, controllers", &no_params,
+	  0, NULL, weft_method_status },
+	{ "subsystem-add", "create a subsystem, as an item of subsystems: in the file",
+	  &weft_subsys_map, sizeof(struct weft_subsys_config), free_subsys,
+	  weft_method_subsys_add },
+	{ "subsystem-remove", "disconnect its hosts and delete a subsystem", &subsys_params,
+	  sizeof(struct weft_subsys_params), NULL, weft_method_subsys_remove },
+	{ "namespace-add", "add a namespace, as an item of namespaces: in the file", &ns_add_params,
+	  sizeof(struct weft_ns_add_params), free_ns_add, weft_method_ns_add },
+	{ "namespace-resize", "change the size of a namespace", &ns_resize_params,
+	  sizeof(struct weft_ns_params), NULL, weft_method_ns_resize },
+	{ "namespace-remove", "remove a namespace when the I/O to it has ended", &ns_params,
+	  sizeof(struct weft_ns_params), NULL, weft_method_ns_remove },
+	{ "host-allow", "let a host use a subsystem", &host_params, sizeof(struct weft_host_params),
+	  NULL, weft_method_host_allow },
+	{ "host-refuse", "take a host off the list, and disconnect it", &host_params,
+	  sizeof(struct weft_host_params), NULL, weft_method_host_refuse },
+	{ "listener-add", "listen on one more address; port 0 is a free one", &listener_params,
+	  sizeof(struct weft_listener_params), NULL, weft_method_listener_add },
+	{ "listener-remove", "listen there no longer; connections stay", &listener_params,
+	  sizeof(struct weft_listener_params), NULL, weft_method_listener_remove },
+	{ "save", "write the running configuration to the file read at the start, or to path",
+	  &save_params, sizeof(struct weft_save_params), NULL, weft_method_save },
+	{ "methods", "this list", &no_params, 0, NULL, list_methods },
+	{},
+};
+
+static void list_keys(json_t *keys, const struct weft_map *map)
+{
+	for (const struct weft_field *f = map->fields; f->name || f->map; f++) {
+		if (f->name)
+			json_array_append_new(keys, json_string(f->name));
+		else
+			list_keys(keys, f->map);
+	}
+}
+
+static void list_methods(struct weft_call *call, void *params)
+{
+	json_t *list = json_array(), *keys;
+
+	for (const struct weft_method *m = call->rpc->methods; m->name; m++) {
+		keys = json_array();
+		list_keys(keys, m->params);
+		json_array_append_new(list, json_pack("{s:s, s:s, s:o}", "name", m->name, "help",
+						      m->help, "params", keys));
+	}
+	weft_call_result(call, list);
+}

@@ -1,0 +1,51 @@
+/* methods.h - what the control socket understands: one table, its parameters, one body each. */
+#ifndef WEFT_DAEMON_METHODS_H
+#define WEFT_DAEMON_METHODS_H
+
+#include "daemon/config.h"
+#include "daemon/rpc.h"
+
+extern const struct weft_method weft_methods[];
+
+/* In all of these, nqn "" stands for the only subsystem there is. */
+
+struct weft_subsys_params {
+	char nqn[WEFT_NQN_MAX + 1];
+};
+
+struct weft_host_params {
+	char nqn[WEFT_NQN_MAX + 1], host[WEFT_NQN_MAX + 1];
+};
+
+struct weft_ns_params {
+	char nqn[WEFT_NQN_MAX + 1];
+	uint32_t nsid;
+	uint64_t size; /* namespace-resize */
+};
+
+struct weft_ns_add_params {
+	char nqn[WEFT_NQN_MAX + 1];
+	struct weft_ns_config ns;
+};
+
+struct weft_listener_params {
+	struct weft_uri uri;
+};
+
+struct weft_save_params {
+	char path[4096]; /* "": the file that was read at the start */
+};
+
+void weft_method_status(struct weft_call *call, void *params);
+void weft_method_subsys_add(struct weft_call *call, void *params); /* struct weft_subsys_config */
+void weft_method_subsys_remove(struct weft_call *call, void *params);
+void weft_method_host_allow(struct weft_call *call, void *params);
+void weft_method_host_refuse(struct weft_call *call, void *params);
+void weft_method_ns_add(struct weft_call *call, void *params);
+void weft_method_ns_resize(struct weft_call *call, void *params);
+void weft_method_ns_remove(struct weft_call *call, void *params);
+void weft_method_listener_add(struct weft_call *call, void *params);
+void weft_method_listener_remove(struct weft_call *call, void *params);
+void weft_method_save(struct weft_call *call, void *params);
+
+#endif

@@ -1,0 +1,83 @@
+/* methods_listen.c - listeners come and go. */
+#include <errno.h>
+#include <string.h>
+
+#include "base/log.h"
+#include "daemon/methods.h"
+#include "daemon/state.h"
+
+/* What any host may use only because nobody else can reach it must not become reachable. */
+static int check_exposure(struct weft_daemon *d, const struct weft_uri *uri, struct weft_err *err)
+{
+	void *first = json_object_iter(d->open_by_default);
+	char text[WEFT_URI_MAX];
+
+	if (weft_addr_is_loopback(&uri->addr) || !first)
+		return 0;
+	weft_uri_format(&uri->addr, text, sizeof(text));
+	return weft_fail(
+		err, -EPERM,
+		"%s is not loopback, and any host may use %s only because all other "
+		"listeners are; make that subsystem again with hosts or allow_any_host first",
+		text, json_object_iter_key(first));
+}
+
+static bool has_text(json_t *list, const char *text)
+{
+	json_t *item;
+	size_t index;
+
+	json_array_foreach(list, index, item) {
+		if (!strcmp(json_string_value(item), text))
+			return true;
+	}
+	return false;
+}
+
+/* The listener that was not there before: port 0 has become a real one. */
+static json_t *find_new(struct weft_daemon *d, json_t *before)
+{
+	json_auto_t *after = weft_look_listeners(d);
+	json_t *item;
+	size_t index;
+
+	json_array_foreach(after, index, item) {
+		if (!has_text(before, json_string_value(item)))
+			return json_incref(item);
+	}
+	return json_null();
+}
+
+void weft_method_listener_add(struct weft_call *call, void *params)
+{
+	const struct weft_listener_params *p = params;
+	struct weft_daemon *d = call->rpc->daemon;
+	json_auto_t *before = weft_look_listeners(d);
+	struct weft_err err = { "" };
+	json_t *uri;
+	int rc;
+
+	rc = check_exposure(d, &p->uri, &err);
+	if (!rc)
+		rc = weft_listener_add(d->target, &p->uri, &err);
+	if (rc < 0) {
+		weft_call_fail(call, rc, &err);
+		return;
+	}
+	uri = find_new(d, before);
+	weft_info("listening on %s", json_string_value(uri));
+	weft_call_result(call, json_pack("{s:o}", "listen", uri));
+}
+
+void weft_method_listener_remove(struct weft_call *call, void *params)
+{
+	const struct weft_listener_params *p = params;
+	struct weft_daemon *d = call->rpc->daemon;
+	struct weft_err err = { "" };
+	int rc = weft_listener_remove(d->target, &p->uri, &err);
+
+	if (rc < 0)
+		weft_call_fail(call, rc, &err);
+	else
+		weft_call_result(call, json_object());
+}

@@ -1,0 +1,120 @@
+/* methods_subsys.c - subsystems and the hosts that may use them. */
+#include <errno.h>
+#include <string.h>
+
+#include "daemon/methods.h"
+#include "daemon/state.h"
+
+static void on_done(void *arg)
+{
+	weft_call_result(arg, json_object());
+}
+
+/* --- subsystem-add ------------------------------------------------------------------------- */
+
+static int check_uuids(struct weft_daemon *d, const struct weft_subsys_config *subsys,
+		       struct weft_err *err)
+{
+	const struct weft_ns_config *ns = subsys->namespaces.at;
+	char who[WEFT_NQN_MAX + 32];
+
+	for (unsigned i = 0; i < subsys->namespaces.count; i++) {
+		if (ns[i].uuid[0] && weft_look_uuid_taken(d, ns[i].uuid, who, sizeof(who)))
+			return weft_fail(err, -EEXIST,
+					 "namespaces[%u].uuid: %s is that of %s already", i,
+					 ns[i].uuid, who);
+	}
+	return 0;
+}
+
+static int check_new(struct weft_daemon *d, const struct weft_subsys_config *subsys,
+		     struct weft_err *err)
+{
+	const struct weft_doc no_places = { NULL };
+	char exposed[WEFT_URI_MAX];
+	int rc;
+
+	if (weft_subsys_find(d->target, subsys->nqn))
+		return weft_fail(err, -EEXIST, "nqn: there is a subsystem %s already", subsys->nqn);
+	weft_look_exposed(d, exposed);
+	rc = weft_access_check(subsys, exposed[0] ? exposed : NULL, &no_places, "", err);
+	return rc < 0 ? rc : check_uuids(d, subsys, err);
+}
+
+void weft_method_subsys_add(struct weft_call *call, void *params)
+{
+	struct weft_daemon *d = call->rpc->daemon;
+	struct weft_subsys_config *subsys = params;
+	struct weft_err err = { "" };
+	int rc;
+
+	rc = check_new(d, subsys, &err);
+	if (!rc)
+		rc = weft_subsys_open(subsys, &err);
+	if (!rc)
+		rc = weft_subsys_apply(d, subsys, &err);
+	if (rc < 0)
+		weft_call_fail(call, rc, &err);
+	else
+		weft_call_result(call, json_pack("{s:s}", "nqn", subsys->nqn));
+}
+
+/* --- the rest ------------------------------------------------------------------------------ */
+
+void weft_method_subsys_remove(struct weft_call *call, void *params)
+{
+	struct weft_subsys_params *p = params;
+	struct weft_daemon *d = call->rpc->daemon;
+	struct weft_err err = { "" };
+	struct weft_subsys *s;
+	int rc;
+
+	rc = weft_look_subsys(d, p->nqn, &s, &err);
+	if (rc < 0) {
+		weft_call_fail(call, rc, &err);
+		return;
+	}
+	json_object_del(d->open_by_default, p->nqn);
+	weft_subsys_remove(s, on_done, call);
+}
+
+/* A list that begins while any host may connect would say one thing and do another. */
+static int check_listed(struct weft_daemon *d, const char *nqn, struct weft_err *err)
+{
+	if (!json_object_get(d->open_by_default, nqn))
+		return 0;
+	return weft_fail(err, -EPERM,
+			 "any host may use %s, because it was made without hosts or allow_any_host "
+			 "and only loopback is listened on; make it again with hosts",
+			 nqn);
+}
+
+static void change_host(struct weft_call *call, struct weft_host_params *p,
+			int (*change)(struct weft_subsys *s, const char *host,
+				      struct weft_err *err))
+{
+	struct weft_daemon *d = call->rpc->daemon;
+	struct weft_err err = { "" };
+	struct weft_subsys *s;
+	int rc;
+
+	rc = weft_look_subsys(d, p->nqn, &s, &err);
+	if (!rc)
+		rc = check_listed(d, p->nqn, &err);
+	if (!rc)
+		rc = change(s, p->host, &err);
+	if (rc < 0)
+		weft_call_fail(call, rc, &err);
+	else
+		weft_call_result(call, json_object());
+}
+
+void weft_method_host_allow(struct weft_call *call, void *params)
+{
+	change_host(call, params, weft_subsys_allow);
+}
+
+void weft_method_host_refuse(struct weft_call *call, void *params)
+{
+	change_host(call, params, weft_subsys_refuse);
+}

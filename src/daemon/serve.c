@@ -1,0 +1,287 @@
+/* serve.c - the life of the daemon.
+ *
+ *   threads ─▶ home runs ─▶ start ─▶ ready ┄┄ signal ┄┄▶ stop: control, target ─▶ home ends ─▶ join
+ *                             └─ failed ────────────────▶
+ *
+ * Everything from start to stop happens inside home's loop: what failed half way is undone by the
+ * same stop that a signal brings. */
+#include "daemon/daemon.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/signalfd.h>
+#include <unistd.h>
+#include <weft/weft.h>
+
+#include "base/cleanup.h"
+#include "base/log.h"
+#include "base/size.h"
+#include "daemon/methods.h"
+#include "daemon/notify.h"
+#include "daemon/state.h"
+
+/* --- stop ---------------------------------------------------------------------------------- */
+
+static void on_stopped(void *arg)
+{
+	struct weft_daemon *d = arg;
+
+	if (!--d->stopping)
+		weft_reactor_stop(d->home);
+}
+
+static void begin_stop(struct weft_daemon *d)
+{
+	d->stopping = 3;
+	if (d->control)
+		weft_control_close(take_ptr(&d->control), on_stopped, d);
+	else
+		on_stopped(d);
+	if (d->target)
+		weft_target_stop(take_ptr(&d->target), on_stopped, d);
+	else
+		on_stopped(d);
+	on_stopped(d);
+}
+
+static void on_signal(struct weft_daemon *d, const struct signalfd_siginfo *info)
+{
+	if (d->stopping) {
+		weft_warn("%s again: leaving at once", strsignal((int)info->ssi_signo));
+		_exit(1);
+	}
+	weft_info("%s: stopping", strsignal((int)info->ssi_signo));
+	weft_notify("STOPPING=1");
+	begin_stop(d);
+}
+
+static void on_signals(struct weft_op *op, int res)
+{
+	struct weft_daemon *d = container_of(op, struct weft_daemon, signal_op);
+	struct signalfd_siginfo info;
+
+	while (read(d->signals.fd, &info, sizeof(info)) == sizeof(info))
+		on_signal(d, &info);
+	weft_sock_poll(&d->signals, &d->signal_op);
+}
+
+/* SIGHUP too: the terminal that went away. Where nohup ignores it, it stays ignored. */
+static int watch_signals(struct weft_daemon *d, struct weft_err *err)
+{
+	sigset_t set;
+	int fd, rc;
+
+	sigemptyset(&set);
+	sigaddset(&set, SIGTERM);
+	sigaddset(&set, SIGINT);
+	sigaddset(&set, SIGHUP);
+	pthread_sigmask(SIG_BLOCK, &set, NULL);
+	signal(SIGPIPE, SIG_IGN);
+	fd = signalfd(-1, &set, SFD_NONBLOCK | SFD_CLOEXEC);
+	if (fd < 0)
+		return weft_fail(err, -errno, "signalfd: %s", strerror(errno));
+	rc = weft_sock_open(d->home, &d->signals, fd);
+	if (rc < 0) {
+		close(fd);
+		return weft_fail(err, rc, "cannot watch signals: %s", strerror(-rc));
+	}
+	d->signal_op.done = on_signals;
+	weft_sock_poll(&d->signals, &d->signal_op);
+	return 0;
+}
+
+/* --- start --------------------------------------------------------------------------------- */
+
+static int create_target(struct weft_daemon *d)
+{
+	const struct weft_target_options options = {
+		.home = d->home,
+		.reactors = d->threads.reactors,
+		.nreactors = d->threads.count,
+		.depth_max = d->config->depth,
+		.io_queues_max = d->config->queues,
+		.queues_max = d->config->queues_max,
+	};
+
+	return weft_target_create(&d->target, &options, d->err);
+}
+
+static int open_backends(struct weft_daemon *d)
+{
+	struct weft_subsys_config *subsys = d->config->subsystems.at;
+	int rc = 0;
+
+	for (unsigned i = 0; i < d->config->subsystems.count && !rc; i++)
+		rc = weft_subsys_open(&subsys[i], d->err);
+	return rc;
+}
+
+static int add_subsystems(struct weft_daemon *d)
+{
+	struct weft_subsys_config *subsys = d->config->subsystems.at;
+	int rc = 0;
+
+	for (unsigned i = 0; i < d->config->subsystems.count && !rc; i++)
+		rc = weft_subsys_apply(d, &subsys[i], d->err);
+	return rc;
+}
+
+static int add_listeners(struct weft_daemon *d)
+{
+	const struct weft_uri *uri = d->config->listen.at;
+	char text[WEFT_URI_MAX];
+	int rc = 0;
+
+	for (unsigned i = 0; i < d->config->listen.count && !rc; i++) {
+		rc = weft_listener_add(d->target, &uri[i], d->err);
+		weft_uri_format(&uri[i].addr, text, sizeof(text));
+		if (rc < 0)
+			weft_fail(d->err, rc, "cannot listen on %s: %s", text, strerror(-rc));
+	}
+	return rc;
+}
+
+static int start_control(struct weft_daemon *d)
+{
+	d->rpc = (struct weft_rpc){ .methods = weft_methods, .daemon = d };
+	return weft_control_serve(d->control, d->home, &d->rpc, d->err);
+}
+
+/* The control socket first: it tells whether another of us is running. */
+static int start(struct weft_daemon *d)
+{
+	int rc;
+
+	rc = weft_control_open(&d->control, d->config->control, d->config->control_default, d->err);
+	if (!rc)
+		rc = create_target(d);
+	if (!rc)
+		rc = open_backends(d);
+	if (!rc)
+		rc = add_subsystems(d);
+	if (!rc)
+		rc = add_listeners(d);
+	return rc < 0 ? rc : start_control(d);
+}
+
+static void tell_subsys(void *arg, const struct weft_subsys_info *info)
+{
+	*(const char **)arg = info->nqn;
+}
+
+static void tell_ns(void *arg, const struct weft_ns_info *info)
+{
+	char size[32];
+
+	weft_size_format(info->size, size, sizeof(size));
+	weft_info("%s namespace %u: %s, %s in blocks of %u%s", *(const char **)arg, info->nsid,
+		  info->backend, size, info->block, info->read_only ? ", read-only" : "");
+}
+
+static void tell_listener(void *arg, const char *uri)
+{
+	weft_info("listening on %s", uri);
+}
+
+static void tell_started(struct weft_daemon *d)
+{
+	const struct weft_target_visitor visitor = { .listener = tell_listener,
+						     .subsys = tell_subsys,
+						     .ns = tell_ns };
+	const char *nqn = "";
+	char cpus[128];
+
+	weft_cpus_format(&d->config->cpus, cpus, sizeof(cpus));
+	weft_info("engine %s on CPUs %s%s", weft_reactor_engine_name(d->home), cpus,
+		  d->config->poll ? ", polling" : "");
+	weft_info("control socket %s", d->config->control);
+	weft_target_visit(d->target, &visitor, &nqn);
+	weft_info("ready");
+}
+
+static void on_start(struct weft_task *task)
+{
+	struct weft_daemon *d = container_of(task, struct weft_daemon, start);
+
+	d->rc = start(d);
+	if (d->rc < 0) {
+		weft_fail(d->err, d->rc, "cannot start: %s", strerror(-d->rc));
+		begin_stop(d);
+		return;
+	}
+	tell_started(d);
+	weft_notify("READY=1");
+}
+
+/* --- the whole ----------------------------------------------------------------------------- */
+
+/* A connection is a descriptor. */
+static void raise_nofile(void)
+{
+	struct rlimit limit;
+
+	if (getrlimit(RLIMIT_NOFILE, &limit) < 0 || limit.rlim_cur == limit.rlim_max)
+		return;
+	limit.rlim_cur = limit.rlim_max;
+	if (setrlimit(RLIMIT_NOFILE, &limit) < 0)
+		weft_warn("cannot raise the limit of open files: %s", strerror(errno));
+}
+
+/* Home waits for admin commands and the control socket: it never polls and is on no CPU. */
+static int create_home(struct weft_daemon *d)
+{
+	const struct weft_reactor_options options = { .engine = d->config->engine, .cpu = -1 };
+
+	return weft_reactor_create(&d->home, &options, d->err);
+}
+
+static int start_threads(struct weft_daemon *d)
+{
+	const struct weft_reactor_options options = {
+		.engine = d->config->engine,
+		.poll = d->config->poll,
+	};
+
+	return weft_threads_start(&d->threads, &d->config->cpus, &options, d->err);
+}
+
+static void run_home(struct weft_daemon *d)
+{
+	weft_task_init(&d->start, on_start);
+	weft_reactor_defer(d->home, &d->start);
+	weft_reactor_run(d->home);
+}
+
+static int run(struct weft_daemon *d)
+{
+	int rc;
+
+	rc = watch_signals(d, d->err);
+	if (!rc)
+		rc = start_threads(d);
+	if (!rc)
+		run_home(d);
+	weft_threads_stop(&d->threads);
+	/* The wait for signals ends with its reactor. */
+	weft_reactor_destroy(d->home);
+	if (d->signals.fd > 0)
+		close(d->signals.fd);
+	return rc < 0 ? rc : d->rc;
+}
+
+int weft_serve(struct weft_config *config, const struct weft_doc *doc, struct weft_err *err)
+{
+	struct weft_daemon d = { .config = config, .doc = doc, .err = err };
+	json_auto_t *open_by_default = d.open_by_default = json_object();
+	int rc;
+
+	clock_gettime(CLOCK_MONOTONIC, &d.started);
+	raise_nofile();
+	weft_info("weft %s, pid %d", weft_version(), (int)getpid());
+	rc = create_home(&d);
+	if (!rc)
+		rc = run(&d);
+	return rc < 0 ? weft_fail(err, rc, "%s", strerror(-rc)) : 0;
+}

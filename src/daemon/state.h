@@ -1,0 +1,60 @@
+/* state.h - the running daemon: one of it, on the home reactor's thread. */
+#ifndef WEFT_DAEMON_STATE_H
+#define WEFT_DAEMON_STATE_H
+
+#include <time.h>
+
+#include "daemon/config.h"
+#include "daemon/control.h"
+#include "daemon/rpc.h"
+#include "daemon/threads.h"
+#include "target/target.h"
+
+struct weft_daemon {
+	struct weft_config *config;
+	const struct weft_doc *doc;
+	struct weft_reactor *home;
+	struct weft_threads threads;
+	struct weft_target *target;
+	struct weft_control *control;
+	struct weft_rpc rpc;
+	struct timespec started;
+	/* NQNs of subsystems that any host may use because only loopback is listened on. */
+	json_t *open_by_default;
+
+	struct weft_task start;
+	struct weft_sock signals;
+	struct weft_op signal_op;
+	unsigned stopping; /* what still has to stop; 0: running */
+	int rc;
+	struct weft_err *err;
+};
+
+/* --- apply.c: from a configuration to the target ------------------------------------------- */
+
+int weft_ns_open(struct weft_ns_config *ns, struct weft_err *err);
+int weft_subsys_open(struct weft_subsys_config *subsys, struct weft_err *err);
+/* Backends are open. On -errno the subsystem is gone, or going. */
+int weft_subsys_apply(struct weft_daemon *d, struct weft_subsys_config *subsys,
+		      struct weft_err *err);
+int weft_ns_apply(struct weft_subsys *s, struct weft_ns_config *ns, struct weft_err *err);
+
+/* --- look.c: questions to the target ------------------------------------------------------- */
+
+/* @nqn "": the only one there is, whose name it receives. */
+int weft_look_subsys(struct weft_daemon *d, char nqn[WEFT_NQN_MAX + 1], struct weft_subsys **s,
+		     struct weft_err *err);
+/* A listener that is not loopback; "": there is none. */
+void weft_look_exposed(struct weft_daemon *d, char uri[WEFT_URI_MAX]);
+/* The namespace's UUID, by subsystem and id. */
+void weft_look_uuid(struct weft_daemon *d, const char *nqn, uint32_t nsid, char uuid[37]);
+/* Who has the UUID, "NQN namespace 1"; false: nobody. */
+bool weft_look_uuid_taken(struct weft_daemon *d, const char *uuid, char *who, size_t size);
+/* [uri, …], owned by the caller. */
+json_t *weft_look_listeners(struct weft_daemon *d);
+
+json_t *weft_status_json(struct weft_daemon *d);
+/* The configuration that would start what is running. */
+json_t *weft_save_json(struct weft_daemon *d);
+
+#endif

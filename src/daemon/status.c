@@ -1,0 +1,133 @@
+/* status.c - what is running, as one JSON value. */
+#include "daemon/state.h"
+
+#include <string.h>
+#include <unistd.h>
+#include <weft/weft.h>
+
+#include "daemon/methods.h"
+#include "proto/nvme.h"
+
+struct walk {
+	json_t *listeners, *subsystems, *reactors;
+	json_t *discovery; /* its controllers */
+	/* Of the subsystem being walked. */
+	json_t *hosts, *namespaces, *controllers;
+};
+
+static void add_listener(void *arg, const char *uri)
+{
+	struct walk *w = arg;
+
+	json_array_append_new(w->listeners, json_pack("{s:s}", "uri", uri));
+}
+
+/* The discovery subsystem is not one that a user made; only its controllers are shown. */
+static void add_subsys(void *arg, const struct weft_subsys_info *info)
+{
+	struct walk *w = arg;
+	json_t *subsys;
+
+	w->hosts = w->namespaces = NULL;
+	w->controllers = w->discovery;
+	if (!strcmp(info->nqn, NVME_NQN_DISCOVERY))
+		return;
+	w->hosts = json_array();
+	w->namespaces = json_array();
+	w->controllers = json_array();
+	subsys = json_pack("{s:s, s:s, s:s, s:b, s:o, s:o, s:o}", "nqn", info->nqn, "serial",
+			   info->serial, "model", info->model, "allow_any_host",
+			   info->allow_any_host, "hosts", w->hosts, "namespaces", w->namespaces,
+			   "controllers", w->controllers);
+	json_array_append_new(w->subsystems, subsys);
+}
+
+static void add_host(void *arg, const char *hostnqn)
+{
+	struct walk *w = arg;
+
+	json_array_append_new(w->hosts, json_string(hostnqn));
+}
+
+static void add_ns(void *arg, const struct weft_ns_info *info)
+{
+	struct walk *w = arg;
+
+	json_array_append_new(w->namespaces,
+			      json_pack("{s:I, s:s, s:I, s:I, s:I, s:s, s:s, s:b}", "nsid",
+					(json_int_t)info->nsid, "backend", info->backend, "size",
+					(json_int_t)info->size, "used", (json_int_t)info->used,
+					"block", (json_int_t)info->block, "uuid", info->uuid,
+					"nguid", info->nguid, "readonly", info->read_only));
+}
+
+/* The host chose its NQN: it may not be the UTF-8 that JSON wants. */
+static json_t *text_or_null(const char *text)
+{
+	json_t *value = text ? json_string(text) : NULL;
+
+	return value ? value : json_null();
+}
+
+static void add_ctrl(void *arg, const struct weft_ctrl_info *info)
+{
+	struct walk *w = arg;
+	json_t *ctrl = json_pack("{s:i, s:o, s:o, s:o, s:i, s:I, s:I, s:I, s:I, s:I}", "cntlid",
+				 info->cntlid, "hostnqn", text_or_null(info->hostnqn), "hostid",
+				 text_or_null(info->hostid), "peer", text_or_null(info->peer),
+				 "queues", (int)info->io_queues, "kato_ms",
+				 (json_int_t)info->kato_ms, "reads", (json_int_t)info->reads,
+				 "writes", (json_int_t)info->writes, "read_bytes",
+				 (json_int_t)info->read_bytes, "write_bytes",
+				 (json_int_t)info->write_bytes);
+
+	json_array_append_new(info->discovery ? w->discovery : w->controllers, ctrl);
+}
+
+static void add_reactor(void *arg, int cpu, unsigned queues)
+{
+	struct walk *w = arg;
+
+	json_array_append_new(w->reactors,
+			      json_pack("{s:i, s:i}", "cpu", cpu, "queues", (int)queues));
+}
+
+static double uptime_s(const struct weft_daemon *d)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (double)(now.tv_sec - d->started.tv_sec) +
+	       (double)(now.tv_nsec - d->started.tv_nsec) / 1e9;
+}
+
+json_t *weft_status_json(struct weft_daemon *d)
+{
+	static const struct weft_target_visitor visitor = {
+		.listener = add_listener,
+		.subsys = add_subsys,
+		.host = add_host,
+		.ns = add_ns,
+		.ctrl = add_ctrl,
+		.reactor = add_reactor,
+	};
+	struct walk w = {
+		.listeners = json_array(),
+		.subsystems = json_array(),
+		.reactors = json_array(),
+		.discovery = json_array(),
+	};
+
+	weft_target_visit(d->target, &visitor, &w);
+	return json_pack("{s:s, s:i, s:s, s:I, s:o, s:o, s:o, s:{s:o}, s:o}", "version",
+			 weft_version(), "pid", (int)getpid(), "engine",
+			 weft_reactor_engine_name(d->home), "uptime_s", (json_int_t)uptime_s(d),
+			 "config", text_or_null(d->doc->file), "listeners", w.listeners,
+			 "subsystems", w.subsystems, "discovery", "controllers", w.discovery,
+			 "reactors", w.reactors);
+}
+
+void weft_method_status(struct weft_call *call, void *params)
+{
+	weft_call_result(call, weft_status_json(call->rpc->daemon));
+}

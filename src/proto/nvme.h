@@ -1,0 +1,139 @@
+/* nvme.h - commands and completions as they travel, beside what <nvme/types.h> has. */
+#ifndef WEFT_PROTO_NVME_H
+#define WEFT_PROTO_NVME_H
+
+#include <assert.h>
+#include <endian.h>
+#include <linux/types.h>
+#include <nvme/types.h>
+#include <stdint.h>
+
+#ifdef __CHECKER__
+#define __force_cast __attribute__((force))
+#else
+#define __force_cast
+#endif
+
+static inline uint16_t le16_to_cpu(__le16 v) { return le16toh((__force_cast uint16_t)v); }
+static inline uint32_t le32_to_cpu(__le32 v) { return le32toh((__force_cast uint32_t)v); }
+static inline uint64_t le64_to_cpu(__le64 v) { return le64toh((__force_cast uint64_t)v); }
+static inline __le16 cpu_to_le16(uint16_t v) { return (__force_cast __le16)htole16(v); }
+static inline __le32 cpu_to_le32(uint32_t v) { return (__force_cast __le32)htole32(v); }
+static inline __le64 cpu_to_le64(uint64_t v) { return (__force_cast __le64)htole64(v); }
+
+/* NVMe base 2.0, 4.1.2: Scatter Gather List descriptors. */
+struct nvme_sgl {
+	__le64 addr;
+	__le32 length;
+	__u8 rsvd[3];
+	__u8 type; /* type << 4 | subtype */
+};
+static_assert(sizeof(struct nvme_sgl) == 16, "SGL descriptor");
+
+enum {
+	NVME_SGL_IN_CAPSULE = 0x01, /* data block, address is an offset into the capsule */
+	NVME_SGL_TRANSPORT = 0x5a,  /* transport data block: the transport knows where */
+};
+
+struct nvme_cmd {
+	__u8 opcode;
+	__u8 flags; /* FUSE 1:0, PSDT 7:6 */
+	__le16 cid;
+	__le32 nsid;
+	__le32 cdw2, cdw3;
+	__le64 mptr;
+	struct nvme_sgl sgl;
+	__le32 cdw10, cdw11, cdw12, cdw13, cdw14, cdw15;
+};
+
+struct nvme_rw_cmd {
+	__u8 opcode, flags;
+	__le16 cid;
+	__le32 nsid, cdw2, cdw3;
+	__le64 mptr;
+	struct nvme_sgl sgl;
+	__le64 slba;
+	__le16 nlb;
+	__le16 control; /* PRINFO 13:10, FUA 14 */
+	__le32 cdw13, cdw14, cdw15;
+};
+
+struct nvmf_connect_cmd {
+	__u8 opcode, rsvd1;
+	__le16 cid;
+	__u8 fctype, rsvd5[19];
+	struct nvme_sgl sgl;
+	__le16 recfmt;
+	__le16 qid;
+	__le16 sqsize;
+	__u8 cattr, rsvd47;
+	__le32 kato;
+	__u8 rsvd52[12];
+};
+
+struct nvmf_property_cmd {
+	__u8 opcode, rsvd1;
+	__le16 cid;
+	__u8 fctype, rsvd5[35];
+	__u8 attrib, rsvd41[3];
+	__le32 offset;
+	__le64 value;
+	__u8 rsvd56[8];
+};
+
+union nvme_sqe {
+	struct nvme_cmd common;
+	struct nvme_rw_cmd rw;
+	struct nvmf_connect_cmd connect;
+	struct nvmf_property_cmd property;
+	__u8 bytes[64];
+};
+static_assert(sizeof(struct nvme_cmd) == 64, "command");
+static_assert(sizeof(struct nvme_rw_cmd) == 64, "read/write command");
+static_assert(sizeof(struct nvmf_connect_cmd) == 64, "Connect command");
+static_assert(sizeof(struct nvmf_property_cmd) == 64, "Property command");
+
+struct nvme_cqe {
+	__le64 result;
+	__le16 sqhd;
+	__le16 sqid;
+	__le16 cid;
+	__le16 status; /* status << 1 */
+};
+static_assert(sizeof(struct nvme_cqe) == 16, "completion");
+
+enum {
+	NVME_FABRICS_OPCODE = 0x7f,
+	NVMF_PROPERTY_SET = 0x00,
+	NVMF_CONNECT = 0x01,
+	NVMF_PROPERTY_GET = 0x04,
+	NVMF_DISCONNECT = 0x08,
+};
+
+enum {
+	NVMF_CATTR_NO_SQ_FLOW = 1 << 2,
+	NVME_RW_FUA = 1 << 14,
+	NVME_RW_LR = 1 << 15,
+	NVME_RW_PRINFO = 0xf << 10,
+	NVME_WZ_DEAC = 1 << 9,
+	NVME_FUSE_MASK = 3,
+	NVME_FUSE_FIRST = 1,
+	NVME_FUSE_SECOND = 2,
+};
+
+#define NVME_NSID_BROADCAST  0xffffffffu
+#define NVME_CNTLID_DYNAMIC  0xffff
+#define NVME_CNTLID_MAX      0xffef
+#define NVME_NQN_DISCOVERY   "nqn.2014-08.org.nvmexpress.discovery"
+
+/* Which way a command's data goes: the opcode's low bits say it (NVMe base 2.0, figure 87). */
+enum nvme_direction { NVME_DIR_NONE, NVME_DIR_TO_CTRL, NVME_DIR_TO_HOST, NVME_DIR_BOTH };
+
+static inline enum nvme_direction nvme_cmd_direction(const union nvme_sqe *sqe)
+{
+	if (sqe->common.opcode == NVME_FABRICS_OPCODE)
+		return sqe->connect.fctype & 3;
+	return sqe->common.opcode & 3;
+}
+
+#endif

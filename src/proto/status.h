@@ -1,0 +1,18 @@
+/* status.h - NVMe status: SCT << 8 | SC, with Do Not Retry where a retry cannot help. */
+#ifndef WEFT_PROTO_STATUS_H
+#define WEFT_PROTO_STATUS_H
+
+#include "proto/nvme.h"
+
+#define SC_GENERIC(sc)  (NVME_SC_##sc)
+#define SC_COMMAND(sc)  (NVME_SCT_CMD_SPECIFIC << 8 | NVME_SC_##sc)
+#define SC_MEDIA(sc)    (NVME_SCT_MEDIA << 8 | NVME_SC_##sc)
+#define SC_DNR          NVME_SC_DNR
+
+/* What a failed backend operation tells the host. */
+uint16_t weft_status_from_errno(int rc);
+
+/* In words, for logs and people. */
+const char *weft_status_text(uint16_t status);
+
+#endif

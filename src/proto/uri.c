@@ -1,0 +1,271 @@
+/* uri.c - take an address apart, in the order it is written.
+ *
+ *   nvme+tcp://   [::1]   :4420   /nqn.2026-11.io.weft:default   ?query
+ *   scheme        host    port    path                           refused
+ *
+ * Nothing is resolved but "localhost": where a target listens must not depend on DNS. */
+#include "proto/uri.h"
+
+#include <arpa/inet.h>
+#include <ctype.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define SCHEME_TCP  "nvme+tcp://"
+#define SCHEME_RDMA "nvme+rdma://"
+#define NQN_UUID    "nqn.2014-08.org.nvmexpress:uuid:"
+
+static int skip_scheme(char **at, struct weft_err *err)
+{
+	if (!strncasecmp(*at, SCHEME_RDMA, strlen(SCHEME_RDMA)))
+		return weft_fail(err, -EPROTONOSUPPORT,
+				 SCHEME_RDMA " is not built in; use " SCHEME_TCP);
+	if (strncasecmp(*at, SCHEME_TCP, strlen(SCHEME_TCP)))
+		return weft_fail(err, -EINVAL, "expected " SCHEME_TCP "ADDRESS:PORT, got \"%s\"",
+				 *at);
+	*at += strlen(SCHEME_TCP);
+	return 0;
+}
+
+/* Ends @text at the first @stop and returns what follows it, or NULL. */
+static char *split(char *text, char stop)
+{
+	char *at = strchr(text, stop);
+
+	if (!at)
+		return NULL;
+	*at = '\0';
+	return at + 1;
+}
+
+static int parse_port(const char *text, in_port_t *port, struct weft_err *err)
+{
+	unsigned long value = strtoul(text, NULL, 10);
+
+	if (!*text || strlen(text) > 5 || text[strspn(text, "0123456789")] || value > 65535)
+		return weft_fail(err, -EINVAL, "expected a port from 0 to 65535, got \"%s\"", text);
+	*port = htons((uint16_t)value);
+	return 0;
+}
+
+static int parse_ipv6(char *host, struct sockaddr_in6 *in6, struct weft_err *err)
+{
+	char *rest = split(host, ']');
+
+	if (!rest)
+		return weft_fail(err, -EINVAL, "no \"]\" after the IPv6 address \"%s\"", host);
+	if (inet_pton(AF_INET6, host, &in6->sin6_addr) != 1)
+		return weft_fail(err, -EINVAL, "\"%s\" is not an IPv6 address", host);
+	if (*rest && *rest != ':')
+		return weft_fail(err, -EINVAL, "expected \":PORT\" after \"]\", got \"%s\"", rest);
+	in6->sin6_family = AF_INET6;
+	in6->sin6_port = htons(WEFT_PORT_DEFAULT);
+	return *rest ? parse_port(rest + 1, &in6->sin6_port, err) : 0;
+}
+
+static int parse_ipv4(char *host, struct sockaddr_in *in, struct weft_err *err)
+{
+	char *port = split(host, ':');
+
+	if (port && strchr(port, ':'))
+		return weft_fail(err, -EINVAL,
+				 "an IPv6 address goes in brackets: " SCHEME_TCP "[::1]:4420");
+	if (!*host)
+		return weft_fail(err, -EINVAL, "no address after " SCHEME_TCP);
+	if (inet_pton(AF_INET, strcasecmp(host, "localhost") ? host : "127.0.0.1", &in->sin_addr) !=
+	    1)
+		return weft_fail(err, -EINVAL,
+				 "\"%s\" is not a numeric address, and names other than localhost "
+				 "are not looked up",
+				 host);
+	in->sin_family = AF_INET;
+	in->sin_port = htons(WEFT_PORT_DEFAULT);
+	return port ? parse_port(port, &in->sin_port, err) : 0;
+}
+
+static int parse_nqn(const char *path, struct weft_uri *uri, struct weft_err *err)
+{
+	int rc;
+
+	if (!path || !*path)
+		return 0;
+	rc = weft_nqn_check(path, err);
+	if (!rc)
+		strcpy(uri->nqn, path);
+	return rc;
+}
+
+int weft_uri_parse(const char *text, struct weft_uri *uri, struct weft_err *err)
+{
+	char copy[WEFT_URI_MAX], *at = copy, *path, *query;
+	int rc;
+
+	memset(uri, 0, sizeof(*uri));
+	if (strlen(text) >= sizeof(copy))
+		return weft_fail(err, -EINVAL, "an address has fewer than %d characters",
+				 WEFT_URI_MAX);
+	strcpy(copy, text);
+	rc = skip_scheme(&at, err);
+	if (rc < 0)
+		return rc;
+	query = split(at, '?');
+	if (query)
+		return weft_fail(err, -EINVAL, "query words are not understood here: \"?%s\"",
+				 query);
+	path = split(at, '/');
+	rc = *at == '[' ? parse_ipv6(at + 1, (struct sockaddr_in6 *)&uri->addr, err) :
+			  parse_ipv4(at, (struct sockaddr_in *)&uri->addr, err);
+	return rc < 0 ? rc : parse_nqn(path, uri, err);
+}
+
+void weft_uri_format(const struct sockaddr_storage *addr, char *text, size_t size)
+{
+	const struct sockaddr_in6 *in6 = (const struct sockaddr_in6 *)addr;
+	const struct sockaddr_in *in = (const struct sockaddr_in *)addr;
+	char host[INET6_ADDRSTRLEN] = "";
+
+	if (addr->ss_family == AF_INET6) {
+		inet_ntop(AF_INET6, &in6->sin6_addr, host, sizeof(host));
+		snprintf(text, size, SCHEME_TCP "[%s]:%u", host, ntohs(in6->sin6_port));
+	} else {
+		inet_ntop(AF_INET, &in->sin_addr, host, sizeof(host));
+		snprintf(text, size, SCHEME_TCP "%s:%u", host, ntohs(in->sin_port));
+	}
+}
+
+socklen_t weft_addr_len(const struct sockaddr_storage *addr)
+{
+	return addr->ss_family == AF_INET6 ? sizeof(struct sockaddr_in6) :
+					     sizeof(struct sockaddr_in);
+}
+
+bool weft_addr_equal(const struct sockaddr_storage *a, const struct sockaddr_storage *b)
+{
+	const struct sockaddr_in6 *a6 = (const void *)a, *b6 = (const void *)b;
+	const struct sockaddr_in *a4 = (const void *)a, *b4 = (const void *)b;
+
+	if (a->ss_family != b->ss_family)
+		return false;
+	if (a->ss_family == AF_INET6)
+		return a6->sin6_port == b6->sin6_port && a6->sin6_scope_id == b6->sin6_scope_id &&
+		       IN6_ARE_ADDR_EQUAL(&a6->sin6_addr, &b6->sin6_addr);
+	return a4->sin_port == b4->sin_port && a4->sin_addr.s_addr == b4->sin_addr.s_addr;
+}
+
+bool weft_addr_is_loopback(const struct sockaddr_storage *addr)
+{
+	const struct in6_addr *in6 = &((const struct sockaddr_in6 *)addr)->sin6_addr;
+	const struct sockaddr_in *in = (const struct sockaddr_in *)addr;
+
+	if (addr->ss_family != AF_INET6)
+		return ntohl(in->sin_addr.s_addr) >> 24 == 127;
+	return IN6_IS_ADDR_LOOPBACK(in6) || (IN6_IS_ADDR_V4MAPPED(in6) && in6->s6_addr[12] == 127);
+}
+
+bool weft_addr_is_wildcard(const struct sockaddr_storage *addr)
+{
+	const struct in6_addr *in6 = &((const struct sockaddr_in6 *)addr)->sin6_addr;
+	static const uint8_t nothing[4];
+
+	if (addr->ss_family != AF_INET6)
+		return !((const struct sockaddr_in *)addr)->sin_addr.s_addr;
+	return IN6_IS_ADDR_UNSPECIFIED(in6) ||
+	       (IN6_IS_ADDR_V4MAPPED(in6) && !memcmp(&in6->s6_addr[12], nothing, sizeof(nothing)));
+}
+
+/* --- names --------------------------------------------------------------------------------- */
+
+/* Bytes of the character at @s: 0 when it is a control character or not UTF-8 (RFC 3629). */
+static size_t utf8_char(const unsigned char *s)
+{
+	size_t len = s[0] < 0x80     ? 1 :
+		     s[0] >> 5 == 6  ? 2 :
+		     s[0] >> 4 == 14 ? 3 :
+		     s[0] >> 3 == 30 ? 4 :
+				       0;
+	static const uint32_t least[] = { 0, 0, 0x80, 0x800, 0x10000 };
+	uint32_t code;
+
+	if (len < 2)
+		return s[0] < 0x20 || s[0] == 0x7f ? 0 : len;
+	code = s[0] & (0x7f >> len);
+	for (size_t i = 1; i < len; i++) {
+		if (s[i] >> 6 != 2)
+			return 0;
+		code = code << 6 | (s[i] & 0x3f);
+	}
+	return code < least[len] || code > 0x10ffff || code >> 11 == 27 ? 0 : len;
+}
+
+static bool is_printable(const char *text)
+{
+	const unsigned char *s = (const unsigned char *)text;
+	size_t len;
+
+	for (; *s; s += len) {
+		len = utf8_char(s);
+		if (!len)
+			return false;
+	}
+	return true;
+}
+
+/* @shape: '0' stands for a digit, 'x' for a hexadecimal one, the rest for itself. */
+static bool has_shape(const char *text, const char *shape)
+{
+	for (; *shape; text++, shape++) {
+		if (*shape == '0' ? !isdigit((unsigned char)*text) :
+		    *shape == 'x' ? !isxdigit((unsigned char)*text) :
+				    *text != *shape)
+			return false;
+	}
+	return true;
+}
+
+static bool is_date(const char *text)
+{
+	int month;
+
+	if (!has_shape(text, "0000-00."))
+		return false;
+	month = (text[5] - '0') * 10 + text[6] - '0';
+	return month >= 1 && month <= 12;
+}
+
+/* Labels of letters, digits and hyphens, with dots between, up to the end or a colon. */
+static const char *skip_domain(const char *text)
+{
+	const char *at = text;
+
+	while (isalnum((unsigned char)*at) || *at == '-' ||
+	       (*at == '.' && at > text && at[-1] != '.'))
+		at++;
+	return at == text || at[-1] == '.' ? NULL : at;
+}
+
+static bool is_uuid(const char *text)
+{
+	return has_shape(text, "xxxxxxxx-xxxx-xxxx-xxxx-xxxxxxxxxxxx") && strlen(text) == 36;
+}
+
+int weft_nqn_check(const char *nqn, struct weft_err *err)
+{
+	const char *domain = nqn + strlen("nqn.0000-00."), *end;
+
+	if (strlen(nqn) > WEFT_NQN_MAX)
+		return weft_fail(err, -EINVAL, "an NQN has at most %d bytes, this one has %zu",
+				 WEFT_NQN_MAX, strlen(nqn));
+	if (!is_printable(nqn))
+		return weft_fail(err, -EINVAL, "an NQN is printable UTF-8");
+	if (!strncmp(nqn, NQN_UUID, strlen(NQN_UUID)) && !is_uuid(nqn + strlen(NQN_UUID)))
+		return weft_fail(err, -EINVAL, "expected a UUID after \"" NQN_UUID "\", got \"%s\"",
+				 nqn + strlen(NQN_UUID));
+	end = strncmp(nqn, "nqn.", 4) || !is_date(nqn + 4) ? NULL : skip_domain(domain);
+	if (!end || (*end && (*end != ':' || !end[1])))
+		return weft_fail(
+			err, -EINVAL,
+			"expected an NQN such as nqn.2026-11.com.example:disks, got \"%s\"", nqn);
+	return 0;
+}

@@ -1,0 +1,32 @@
+/* uri.h - addresses as users write them: nvme+tcp://HOST:PORT/SUBNQN, IPv6 in brackets. */
+#ifndef WEFT_PROTO_URI_H
+#define WEFT_PROTO_URI_H
+
+#include <netinet/in.h>
+#include <stdbool.h>
+
+#include "base/err.h"
+
+#define WEFT_NQN_MAX  223 /* NVMe base 2.0, 4.5: NQN of at most 223 bytes */
+#define WEFT_URI_MAX  512
+#define WEFT_PORT_DEFAULT 4420
+
+struct weft_uri {
+	struct sockaddr_storage addr; /* IPv4 or IPv6, with the port */
+	char nqn[WEFT_NQN_MAX + 1];   /* "": the discovery service */
+};
+
+/* Addresses are numeric, or "localhost": a target does not listen on what DNS says. */
+int weft_uri_parse(const char *text, struct weft_uri *uri, struct weft_err *err);
+/* nvme+tcp://HOST:PORT of an address. */
+void weft_uri_format(const struct sockaddr_storage *addr, char *text, size_t size);
+
+socklen_t weft_addr_len(const struct sockaddr_storage *addr);
+bool weft_addr_equal(const struct sockaddr_storage *a, const struct sockaddr_storage *b);
+bool weft_addr_is_loopback(const struct sockaddr_storage *addr);
+bool weft_addr_is_wildcard(const struct sockaddr_storage *addr);
+
+/* nqn.YYYY-MM.reversed.domain[:text], or the well-known and UUID forms; printable UTF-8, length. */
+int weft_nqn_check(const char *nqn, struct weft_err *err);
+
+#endif

@@ -1,0 +1,49 @@
+/* engine.h - what an engine owes the reactor.
+ *
+ *   queued ──wait()──▶ under way ──wait()──▶ completed ──the turn──▶ done()
+ *
+ * An engine moves operations along this line and never calls done() itself. So no callback runs
+ * while it takes in what the kernel reported, and a report cannot name something that a callback
+ * of the same batch has just closed or freed.
+ *
+ * Invariant: an operation is on reactor->queued, or with the engine, or on reactor->completed. */
+#ifndef WEFT_REACTOR_ENGINE_H
+#define WEFT_REACTOR_ENGINE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/err.h"
+
+struct engine;
+struct weft_reactor;
+struct weft_sock;
+
+struct engine_ops {
+	const char *name;
+
+	void (*close)(struct engine *engine);
+
+	/* On -errno the caller still owns the descriptor. */
+	int (*sock_open)(struct engine *engine, struct weft_sock *sock);
+	/* Forgets @sock, whose memory and descriptor go next. A poll still under way becomes
+	 * completed with -ECANCELED, now or in a later wait(). */
+	void (*sock_close)(struct engine *engine, struct weft_sock *sock);
+
+	/* Starts what is queued, sleeps at most @timeout_ns for the first completion (0: not at
+	 * all, -1: as long as it takes) and moves what has completed, a bounded number. Returns
+	 * early when the mailbox rings or a signal comes. With 0 it is cheap when nothing is new:
+	 * a reactor that spins calls it over and over. */
+	void (*wait)(struct engine *engine, int64_t timeout_ns);
+};
+
+struct engine {
+	const struct engine_ops *ops;
+	struct weft_reactor *reactor;
+};
+
+/* Both work from any thread; the first wait() binds the engine to its thread. */
+int weft_uring_open(struct weft_reactor *r, struct engine **engine, struct weft_err *err);
+int weft_epoll_open(struct weft_reactor *r, struct engine **engine, struct weft_err *err);
+
+#endif

@@ -1,0 +1,260 @@
+/* epoll.c - the engine for where io_uring is forbidden.
+ *
+ *   socket op ─▶ flag set? ─yes─▶ try the call ─▶ completed
+ *                   │ no                │ EAGAIN: clear the flag
+ *                   ▼                   ▼
+ *                parked in sock->rx or sock->tx ◀── an event sets the flag and tries again
+ *
+ *   file op ─▶ try without waiting ─▶ completed, or EAGAIN ─▶ workers
+ *
+ * A socket is registered once, edge triggered, for everything; the flags remember the edges, so
+ * an operation costs no epoll_ctl. Invariant: a parked operation's flag is clear, and the next
+ * edge will come. */
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+#include "reactor/internal.h"
+#include "reactor/workers.h"
+
+#define EVENTS_MAX 256
+
+#define READABLE (EPOLLIN | EPOLLRDHUP | EPOLLHUP | EPOLLERR)
+#define WRITABLE (EPOLLOUT | EPOLLHUP | EPOLLERR)
+
+struct epoll {
+	struct engine engine;
+	int fd;
+	struct weft_workers workers;
+	struct epoll_event events[EVENTS_MAX];
+};
+
+static struct epoll *to_epoll(struct engine *engine)
+{
+	return container_of(engine, struct epoll, engine);
+}
+
+/* --- socket operations -------------------------------------------------------------------- */
+
+static int try_poll(struct weft_op *op)
+{
+	struct pollfd pollfd = { .fd = op->fd, .events = POLLIN };
+	int n = poll(&pollfd, 1, 0);
+
+	if (n > 0)
+		return pollfd.revents;
+	return n ? -errno : -EAGAIN;
+}
+
+static int try_recv(struct weft_op *op)
+{
+	ssize_t n = recvmsg(op->fd, &op->msg, MSG_DONTWAIT);
+
+	return n < 0 ? -errno : (int)n;
+}
+
+static int try_send(struct weft_op *op)
+{
+	ssize_t n = sendmsg(op->fd, &op->msg, MSG_DONTWAIT | MSG_NOSIGNAL);
+
+	return n < 0 ? -errno : (int)n;
+}
+
+static int try_sock(struct weft_op *op)
+{
+	switch (op->kind) {
+	case WEFT_OP_POLL:
+		return try_poll(op);
+	case WEFT_OP_RECV:
+		return try_recv(op);
+	default:
+		return try_send(op);
+	}
+}
+
+static bool *flag_of(struct weft_op *op)
+{
+	return op->kind == WEFT_OP_SEND ? &op->sock->writable : &op->sock->readable;
+}
+
+static void attempt(struct epoll *e, struct weft_op *op)
+{
+	bool *flag = flag_of(op);
+	int res;
+
+	if (!*flag)
+		return;
+	do {
+		res = try_sock(op);
+	} while (res == -EINTR);
+	if (res == -EAGAIN)
+		*flag = false;
+	else
+		weft_op_complete(e->engine.reactor, op, res);
+}
+
+/* --- file operations ---------------------------------------------------------------------- */
+
+/* RWF_NOWAIT is about the page cache: a direct or synchronous transfer would wait all the same. */
+static bool may_wait(const struct weft_op *op)
+{
+	int flags = fcntl(op->fd, F_GETFL);
+
+	return flags < 0 || flags & (O_DIRECT | O_DSYNC) || op->flags & (RWF_DSYNC | RWF_SYNC);
+}
+
+static int try_file(const struct weft_op *op)
+{
+	const struct iovec *iov = op->msg.msg_iov;
+	int iovcnt = (int)op->msg.msg_iovlen;
+	ssize_t n;
+
+	if ((op->kind != WEFT_OP_READ && op->kind != WEFT_OP_WRITE) || may_wait(op))
+		return -EAGAIN;
+	if (op->kind == WEFT_OP_READ)
+		n = preadv2(op->fd, iov, iovcnt, op->offset, RWF_NOWAIT);
+	else
+		n = pwritev2(op->fd, iov, iovcnt, op->offset, op->flags | RWF_NOWAIT);
+	return n < 0 ? -errno : (int)n;
+}
+
+static void start_file(struct epoll *e, struct weft_op *op)
+{
+	int res = try_file(op);
+
+	if (res == -EAGAIN || res == -EOPNOTSUPP || res == -EINTR)
+		weft_workers_submit(&e->workers, op);
+	else
+		weft_op_complete(e->engine.reactor, op, res);
+}
+
+/* --- the engine --------------------------------------------------------------------------- */
+
+static void start_queued(struct epoll *e)
+{
+	struct weft_list *link;
+	struct weft_op *op;
+
+	while ((link = weft_list_pop(&e->engine.reactor->queued))) {
+		op = container_of(link, struct weft_op, link);
+		if (op->sock)
+			attempt(e, op);
+		else
+			start_file(e, op);
+	}
+}
+
+static void on_event(struct epoll *e, const struct epoll_event *event)
+{
+	struct weft_sock *sock = event->data.ptr;
+
+	if (!sock)
+		return; /* the mailbox rang, and waking was all it wanted */
+	if (event->events & READABLE)
+		sock->readable = true;
+	if (event->events & WRITABLE)
+		sock->writable = true;
+	if (weft_op_under_way(sock->rx))
+		attempt(e, sock->rx);
+	if (weft_op_under_way(sock->tx))
+		attempt(e, sock->tx);
+}
+
+static int round_up_ms(int64_t timeout_ns)
+{
+	int64_t ms = timeout_ns / 1000000 + (timeout_ns % 1000000 > 0);
+
+	if (timeout_ns < 0)
+		return -1;
+	return ms > INT_MAX ? INT_MAX : (int)ms;
+}
+
+static void gather(struct epoll *e, int64_t timeout_ns)
+{
+	int n = epoll_wait(e->fd, e->events, EVENTS_MAX, round_up_ms(timeout_ns));
+
+	for (int i = 0; i < n; i++)
+		on_event(e, &e->events[i]);
+}
+
+static void engine_wait(struct engine *engine, int64_t timeout_ns)
+{
+	struct epoll *e = to_epoll(engine);
+
+	start_queued(e);
+	gather(e, weft_list_empty(&engine->reactor->completed) ? timeout_ns : 0);
+}
+
+static int watch(struct epoll *e, int fd, uint32_t events, void *ptr)
+{
+	struct epoll_event event = { .events = events | EPOLLET, .data.ptr = ptr };
+
+	return epoll_ctl(e->fd, EPOLL_CTL_ADD, fd, &event) ? -errno : 0;
+}
+
+/* What is readable or writable now is reported as the first edge. */
+static int engine_sock_open(struct engine *engine, struct weft_sock *sock)
+{
+	return watch(to_epoll(engine), sock->fd, EPOLLIN | EPOLLOUT | EPOLLRDHUP, sock);
+}
+
+/* A duplicate of the descriptor would keep it registered after close(). */
+static void engine_sock_close(struct engine *engine, struct weft_sock *sock)
+{
+	epoll_ctl(to_epoll(engine)->fd, EPOLL_CTL_DEL, sock->fd, NULL);
+	if (!weft_op_under_way(sock->rx))
+		return;
+	weft_list_remove(&sock->rx->link);
+	weft_op_complete(engine->reactor, sock->rx, -ECANCELED);
+}
+
+static void engine_close(struct engine *engine)
+{
+	struct epoll *e = to_epoll(engine);
+
+	weft_workers_destroy(&e->workers);
+	close(e->fd);
+	free(e);
+}
+
+static const struct engine_ops epoll_ops = {
+	.name = "epoll",
+	.close = engine_close,
+	.sock_open = engine_sock_open,
+	.sock_close = engine_sock_close,
+	.wait = engine_wait,
+};
+
+static int set_up(struct epoll *e, int bell)
+{
+	int rc;
+
+	e->fd = epoll_create1(EPOLL_CLOEXEC);
+	if (e->fd < 0)
+		return -errno;
+	rc = watch(e, bell, EPOLLIN, NULL);
+	if (rc < 0)
+		close(e->fd);
+	return rc;
+}
+
+int weft_epoll_open(struct weft_reactor *r, struct engine **engine, struct weft_err *err)
+{
+	struct epoll *e = calloc(1, sizeof(*e));
+	int rc = e ? set_up(e, r->mailbox.bell) : -ENOMEM;
+
+	if (rc < 0) {
+		free(e);
+		return weft_fail(err, rc, "epoll: %s", strerror(-rc));
+	}
+	e->engine = (struct engine){ .ops = &epoll_ops, .reactor = r };
+	weft_workers_init(&e->workers);
+	*engine = &e->engine;
+	return 0;
+}

@@ -1,0 +1,47 @@
+/* internal.h - the reactor's body, for the files of this folder. */
+#ifndef WEFT_REACTOR_INTERNAL_H
+#define WEFT_REACTOR_INTERNAL_H
+
+#include <errno.h>
+#include <stdalign.h>
+
+#include "reactor/engine.h"
+#include "reactor/idle.h"
+#include "reactor/mailbox.h"
+#include "reactor/reactor.h"
+
+struct weft_reactor {
+	struct weft_reactor_options options;
+	struct engine *engine;
+	struct weft_list queued;    /* operations that the next wait starts */
+	struct weft_list completed; /* operations whose done() the next turn calls */
+	struct weft_list tasks;
+	struct weft_heap timers;
+	struct weft_idle idle;
+	uint64_t now_ns;
+	bool turning; /* now_ns holds */
+	bool firing;  /* timers */
+	bool stopping;
+
+	/* The only part that other threads touch. */
+	alignas(64) struct weft_mailbox mailbox;
+};
+
+/* Marks an operation that is queued or with the engine. */
+#define WEFT_OP_UNDER_WAY (-EINPROGRESS)
+
+static inline bool weft_op_under_way(const struct weft_op *op)
+{
+	return op && op->res == WEFT_OP_UNDER_WAY;
+}
+
+static inline void weft_op_complete(struct weft_reactor *r, struct weft_op *op, int res)
+{
+	op->res = res;
+	weft_list_push(&r->completed, &op->link);
+}
+
+/* Calls done() of everything on r->completed. */
+void weft_op_finish_all(struct weft_reactor *r);
+
+#endif

@@ -1,0 +1,89 @@
+/* mailbox.c - messages from any thread to one reactor.
+ *
+ *   put:    push on a stack ─▶ asleep? ─▶ ring               deliver: take the stack, reverse, run
+ *   sleep:  asleep = true   ─▶ stack empty? ─▶ block
+ *
+ * A sender pushes, then looks at asleep; the owner sets asleep, then looks at the stack. With all
+ * four sequentially consistent at least one of them sees the other, so no wake-up is lost.
+ * Invariant: a message on the stack of a blocked owner has rung, or its sender is about to. */
+#include "reactor/mailbox.h"
+
+#include <errno.h>
+#include <sched.h>
+#include <stddef.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include "reactor/reactor.h"
+
+int weft_mailbox_open(struct weft_mailbox *box)
+{
+	atomic_init(&box->newest, NULL);
+	atomic_init(&box->asleep, false);
+	atomic_init(&box->senders, 0);
+	box->bell = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+	return box->bell < 0 ? -errno : 0;
+}
+
+/* The message that ends a reactor may have run before its sender left put(). */
+void weft_mailbox_close(struct weft_mailbox *box)
+{
+	while (atomic_load(&box->senders))
+		sched_yield();
+	close(box->bell);
+}
+
+void weft_mailbox_put(struct weft_mailbox *box, struct weft_msg *msg)
+{
+	struct weft_msg *newest = atomic_load_explicit(&box->newest, memory_order_relaxed);
+
+	atomic_fetch_add(&box->senders, 1);
+	do {
+		msg->next = newest;
+	} while (!atomic_compare_exchange_weak(&box->newest, &newest, msg));
+
+	/* Of several senders only the one that clears the flag pays for the system call. */
+	if (atomic_load(&box->asleep) && atomic_exchange(&box->asleep, false))
+		eventfd_write(box->bell, 1);
+	atomic_fetch_sub(&box->senders, 1); /* the box may be gone from here on */
+}
+
+bool weft_mailbox_empty(struct weft_mailbox *box)
+{
+	return !atomic_load_explicit(&box->newest, memory_order_relaxed);
+}
+
+static struct weft_msg *take_oldest_first(struct weft_mailbox *box)
+{
+	struct weft_msg *msg = atomic_exchange(&box->newest, NULL), *oldest = NULL, *next;
+
+	for (; msg; msg = next) {
+		next = msg->next;
+		msg->next = oldest;
+		oldest = msg;
+	}
+	return oldest;
+}
+
+void weft_mailbox_deliver(struct weft_mailbox *box)
+{
+	struct weft_msg *msg, *next;
+
+	if (weft_mailbox_empty(box))
+		return;
+	for (msg = take_oldest_first(box); msg; msg = next) {
+		next = msg->next; /* fn() may post or free it */
+		msg->fn(msg);
+	}
+}
+
+bool weft_mailbox_sleep(struct weft_mailbox *box)
+{
+	atomic_store(&box->asleep, true);
+	return !atomic_load(&box->newest);
+}
+
+void weft_mailbox_wake(struct weft_mailbox *box)
+{
+	atomic_store_explicit(&box->asleep, false, memory_order_relaxed);
+}

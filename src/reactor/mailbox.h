@@ -1,0 +1,30 @@
+/* mailbox.h - messages from any thread to one reactor. */
+#ifndef WEFT_REACTOR_MAILBOX_H
+#define WEFT_REACTOR_MAILBOX_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+
+struct weft_msg;
+
+struct weft_mailbox {
+	_Atomic(struct weft_msg *) newest;
+	atomic_bool asleep;  /* the owner may block: whoever clears this rings */
+	atomic_uint senders; /* inside put() */
+	int bell;            /* eventfd; an engine waits for each write and never reads */
+};
+
+int weft_mailbox_open(struct weft_mailbox *box);
+/* No put() may begin any more; one that is about to return is waited for. */
+void weft_mailbox_close(struct weft_mailbox *box);
+
+void weft_mailbox_put(struct weft_mailbox *box, struct weft_msg *msg); /* from any thread */
+
+/* The owner's. */
+bool weft_mailbox_empty(struct weft_mailbox *box);
+void weft_mailbox_deliver(struct weft_mailbox *box);
+/* Between the two every new message rings. False: one is here already, do not block. */
+bool weft_mailbox_sleep(struct weft_mailbox *box);
+void weft_mailbox_wake(struct weft_mailbox *box);
+
+#endif

@@ -1,0 +1,139 @@
+/* op.c - how an operation starts and ends, whatever the engine.
+ *
+ * Starting one only fills it in and queues it: the engine picks it up at the end of the turn, so
+ * done() cannot run inside the call, and many operations cost one system call where the engine can.
+ * Invariant: sock->rx and sock->tx point to the operation until its done() is about to run. */
+#include <assert.h>
+#include <poll.h>
+#include <unistd.h>
+
+#include "reactor/internal.h"
+
+static void start(struct weft_reactor *r, struct weft_op *op, enum weft_op_kind kind, int fd)
+{
+	op->reactor = r;
+	op->kind = kind;
+	op->fd = fd;
+	op->res = WEFT_OP_UNDER_WAY;
+	weft_list_push(&r->queued, &op->link);
+}
+
+static void start_sock(struct weft_sock *sock, struct weft_op **slot, struct weft_op *op,
+		       enum weft_op_kind kind)
+{
+	assert(!*slot);
+	*slot = op;
+	op->sock = sock;
+	op->flags = 0;
+	start(sock->reactor, op, kind, sock->fd);
+}
+
+static void start_file(struct weft_reactor *r, struct weft_op *op, enum weft_op_kind kind, int fd)
+{
+	op->sock = NULL;
+	start(r, op, kind, fd);
+}
+
+static void set_iov(struct weft_op *op, struct iovec *iov, int iovcnt)
+{
+	op->msg = (struct msghdr){ .msg_iov = iov, .msg_iovlen = (size_t)iovcnt };
+}
+
+/* --- sockets ------------------------------------------------------------------------------ */
+
+int weft_sock_open(struct weft_reactor *r, struct weft_sock *sock, int fd)
+{
+	*sock = (struct weft_sock){ .fd = fd, .reactor = r };
+	return r->engine->ops->sock_open(r->engine, sock);
+}
+
+void weft_sock_close(struct weft_sock *sock)
+{
+	struct engine *engine = sock->reactor->engine;
+
+	assert(!sock->tx);
+	assert(!sock->rx || sock->rx->kind == WEFT_OP_POLL);
+	engine->ops->sock_close(engine, sock);
+	if (sock->rx)
+		sock->rx->sock = NULL;
+	close(sock->fd);
+	sock->fd = -1;
+}
+
+void weft_sock_poll(struct weft_sock *sock, struct weft_op *op)
+{
+	start_sock(sock, &sock->rx, op, WEFT_OP_POLL);
+}
+
+void weft_sock_recv(struct weft_sock *sock, struct weft_op *op, struct iovec *iov, int iovcnt)
+{
+	set_iov(op, iov, iovcnt);
+	start_sock(sock, &sock->rx, op, WEFT_OP_RECV);
+}
+
+void weft_sock_send(struct weft_sock *sock, struct weft_op *op, struct iovec *iov, int iovcnt)
+{
+	set_iov(op, iov, iovcnt);
+	start_sock(sock, &sock->tx, op, WEFT_OP_SEND);
+}
+
+/* --- files -------------------------------------------------------------------------------- */
+
+void weft_file_read(struct weft_reactor *r, struct weft_op *op, int fd, struct iovec *iov,
+		    int iovcnt, off_t offset)
+{
+	set_iov(op, iov, iovcnt);
+	op->offset = offset;
+	op->flags = 0;
+	start_file(r, op, WEFT_OP_READ, fd);
+}
+
+void weft_file_write(struct weft_reactor *r, struct weft_op *op, int fd, struct iovec *iov,
+		     int iovcnt, off_t offset, int rwf_flags)
+{
+	set_iov(op, iov, iovcnt);
+	op->offset = offset;
+	op->flags = rwf_flags;
+	start_file(r, op, WEFT_OP_WRITE, fd);
+}
+
+void weft_file_sync(struct weft_reactor *r, struct weft_op *op, int fd)
+{
+	start_file(r, op, WEFT_OP_SYNC, fd);
+}
+
+void weft_file_allocate(struct weft_reactor *r, struct weft_op *op, int fd, int mode, off_t offset,
+			off_t length)
+{
+	op->flags = mode;
+	op->offset = offset;
+	op->length = length;
+	start_file(r, op, WEFT_OP_ALLOCATE, fd);
+}
+
+/* --- the end ------------------------------------------------------------------------------ */
+
+static void leave_sock(struct weft_op *op)
+{
+	struct weft_sock *sock = op->sock;
+
+	if (!sock)
+		return;
+	if (op->kind == WEFT_OP_SEND)
+		sock->tx = NULL;
+	else
+		sock->rx = NULL;
+}
+
+void weft_op_finish_all(struct weft_reactor *r)
+{
+	struct weft_list *link;
+	struct weft_op *op;
+
+	/* Only the engine adds to the list, and nothing a callback starts gets that far. */
+	while ((link = weft_list_pop(&r->completed))) {
+		op = container_of(link, struct weft_op, link);
+		leave_sock(op);
+		op->done(op, op->res);
+	}
+}

@@ -1,0 +1,144 @@
+/* reactor.h - the event loop: one per thread, everything in it runs on that thread.
+ *
+ *        ┌──────────── one turn ────────────────────────────────────────┐
+ *        │ messages ─▶ timers due ─▶ completed operations ─▶ deferred   │─▶ submit, spin or sleep
+ *        └──────────────────────────────────────────────────────────────┘
+ *
+ * Operations are asynchronous and complete through op->done(), never from inside the call that
+ * starts them. Two engines do the work, io_uring and epoll, chosen at start; what they do is the
+ * same. weft_reactor_post() is the only call that another thread may make. */
+#ifndef WEFT_REACTOR_REACTOR_H
+#define WEFT_REACTOR_REACTOR_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/socket.h>
+#include <sys/uio.h>
+
+#include "base/err.h"
+#include "base/heap.h"
+#include "base/list.h"
+
+struct weft_reactor;
+
+enum weft_engine { WEFT_ENGINE_AUTO, WEFT_ENGINE_URING, WEFT_ENGINE_EPOLL };
+
+struct weft_reactor_options {
+	enum weft_engine engine;   /* AUTO: io_uring where the kernel allows it */
+	int cpu;                   /* pin the running thread here; -1: do not */
+	bool poll;                 /* never sleep */
+	uint64_t (*clock)(void *); /* nanoseconds, monotonic; NULL: CLOCK_MONOTONIC */
+	void *clock_arg;
+};
+
+int weft_reactor_create(struct weft_reactor **r, const struct weft_reactor_options *options,
+			struct weft_err *err);
+/* No operation may be in flight, except a wait on a socket that is gone with the reactor. */
+void weft_reactor_destroy(struct weft_reactor *r);
+
+/* Runs turns until weft_reactor_stop(), which a message or another callback calls. All turns of a
+ * reactor, over its life, are on one thread; it need not be the one that created it. */
+void weft_reactor_run(struct weft_reactor *r);
+void weft_reactor_stop(struct weft_reactor *r);
+/* One turn; blocks at most @wait_ms (0: not at all, -1: as long as it takes). For tests. */
+void weft_reactor_turn(struct weft_reactor *r, int wait_ms);
+
+struct weft_reactor *weft_reactor_self(void); /* the one running on this thread */
+const char *weft_reactor_engine_name(const struct weft_reactor *r);
+int weft_reactor_cpu(const struct weft_reactor *r);
+uint64_t weft_reactor_now_ns(const struct weft_reactor *r); /* read once per turn */
+
+/* --- messages: from any thread, delivered in order per sender ----------------------------- */
+
+struct weft_msg {
+	struct weft_msg *next;
+	void (*fn)(struct weft_msg *msg); /* runs on the reactor; @msg is the caller's again */
+};
+
+void weft_reactor_post(struct weft_reactor *r, struct weft_msg *msg);
+
+/* --- deferred work: once, at the end of this turn, before the reactor submits and waits ---- */
+
+struct weft_task {
+	struct weft_list link;
+	void (*fn)(struct weft_task *task);
+};
+
+void weft_task_init(struct weft_task *task, void (*fn)(struct weft_task *task));
+void weft_reactor_defer(struct weft_reactor *r, struct weft_task *task); /* twice counts once */
+void weft_task_cancel(struct weft_task *task);
+
+/* --- timers ------------------------------------------------------------------------------- */
+
+struct weft_timer {
+	struct weft_heap_node node;
+	void (*fn)(struct weft_timer *timer);
+};
+
+/* Sets or moves it; fires once. */
+void weft_timer_set(struct weft_reactor *r, struct weft_timer *timer, uint64_t delay_ms);
+void weft_timer_stop(struct weft_reactor *r, struct weft_timer *timer);
+
+/* --- operations ---------------------------------------------------------------------------- */
+
+enum weft_op_kind {
+	WEFT_OP_POLL, /* readable (a socket, an eventfd, a signalfd); drain before polling again */
+	WEFT_OP_RECV,
+	WEFT_OP_SEND,
+	WEFT_OP_READ,
+	WEFT_OP_WRITE,
+	WEFT_OP_SYNC,     /* fdatasync */
+	WEFT_OP_ALLOCATE, /* fallocate */
+};
+
+/* One asynchronous operation, embedded in its owner, who keeps it and what it points to in place
+ * until done() runs. @res is what the system call would return, or -errno. */
+struct weft_op {
+	void (*done)(struct weft_op *op, int res);
+
+	/* The engine's, while the operation is under way. */
+	union {
+		struct weft_list link;
+		struct weft_msg mail;
+	};
+	struct weft_reactor *reactor;
+	struct weft_sock *sock;
+	enum weft_op_kind kind;
+	int fd, flags, res;
+	struct msghdr msg;
+	off_t offset, length;
+};
+
+/* A descriptor that becomes readable or writable: socket, eventfd, signalfd. Must be non-blocking.
+ * At most one poll-or-recv and one send at a time. To end an operation under way, shutdown() the
+ * socket: it completes with what the call then returns. */
+struct weft_sock {
+	int fd;
+	/* The engine's. */
+	struct weft_reactor *reactor;
+	struct weft_op *rx, *tx;
+	bool readable, writable;
+};
+
+/* Hands @fd to the reactor. -errno when the engine cannot watch it; the caller keeps @fd then. */
+int weft_sock_open(struct weft_reactor *r, struct weft_sock *sock, int fd);
+/* Closes the descriptor. No operation may be under way, except a poll: it completes with -ECANCELED,
+ * in this turn or a later one. (A listener's port is free at once only after shutdown().) */
+void weft_sock_close(struct weft_sock *sock);
+
+/* @res: poll(2)'s bits; the end or an error of the socket is a readable one too. */
+void weft_sock_poll(struct weft_sock *sock, struct weft_op *op);
+/* Both move at least one byte (0: end of stream) and at most what @iov holds. */
+void weft_sock_recv(struct weft_sock *sock, struct weft_op *op, struct iovec *iov, int iovcnt);
+void weft_sock_send(struct weft_sock *sock, struct weft_op *op, struct iovec *iov, int iovcnt);
+
+/* Files and disks; any reactor may use any descriptor. May be short, as the system call. */
+void weft_file_read(struct weft_reactor *r, struct weft_op *op, int fd, struct iovec *iov,
+		    int iovcnt, off_t offset);
+void weft_file_write(struct weft_reactor *r, struct weft_op *op, int fd, struct iovec *iov,
+		     int iovcnt, off_t offset, int rwf_flags);
+void weft_file_sync(struct weft_reactor *r, struct weft_op *op, int fd);
+void weft_file_allocate(struct weft_reactor *r, struct weft_op *op, int fd, int mode, off_t offset,
+			off_t length);
+
+#endif

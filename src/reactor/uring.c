@@ -1,0 +1,359 @@
+/* uring.c - the engine that prefers one system call per turn.
+ *
+ *   queued ─▶ submission ring ─┐                         ┌─▶ completion ring ─▶ completed
+ *                              └─▶ io_uring_enter: both ─┘
+ *
+ * The kernel ties a ring to the one thread that submits (SINGLE_ISSUER), and finishes work only
+ * when that thread enters (DEFER_TASKRUN): no interrupt, and a flag in shared memory that a
+ * spinning reactor reads for nothing. A reactor is created on one thread and runs on another, so
+ * the ring is born disabled, and the first wait() enables it.
+ * Invariant: only wait() enters the kernel with the ring. */
+#include <assert.h>
+#include <errno.h>
+#include <liburing.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "reactor/internal.h"
+
+#define SQ_ENTRIES    256
+#define CQ_ENTRIES    4096
+#define COMPLETED_MAX 256 /* per wait, so that messages and timers get their turn */
+
+/* user_data is the operation's address, or one of these. */
+enum { FOR_NOBODY, FOR_MAILBOX };
+
+struct uring {
+	struct engine engine;
+	struct io_uring ring;
+	struct weft_list cancels; /* polls to end; their sockets are gone */
+	bool enabled;
+	bool bell_armed;
+};
+
+static struct uring *to_uring(struct engine *engine)
+{
+	return container_of(engine, struct uring, engine);
+}
+
+/* --- submission --------------------------------------------------------------------------- */
+
+static void prep_recv(struct io_uring_sqe *sqe, struct weft_op *op)
+{
+	const struct iovec *iov = op->msg.msg_iov;
+
+	if (op->msg.msg_iovlen == 1)
+		io_uring_prep_recv(sqe, op->fd, iov->iov_base, iov->iov_len, 0);
+	else
+		io_uring_prep_recvmsg(sqe, op->fd, &op->msg, 0);
+}
+
+static void prep_send(struct io_uring_sqe *sqe, struct weft_op *op)
+{
+	const struct iovec *iov = op->msg.msg_iov;
+
+	if (op->msg.msg_iovlen == 1)
+		io_uring_prep_send(sqe, op->fd, iov->iov_base, iov->iov_len, MSG_NOSIGNAL);
+	else
+		io_uring_prep_sendmsg(sqe, op->fd, &op->msg, MSG_NOSIGNAL);
+}
+
+static void prep(struct io_uring_sqe *sqe, struct weft_op *op)
+{
+	const struct iovec *iov = op->msg.msg_iov;
+	unsigned iovcnt = (unsigned)op->msg.msg_iovlen;
+
+	switch (op->kind) {
+	case WEFT_OP_POLL:
+		io_uring_prep_poll_add(sqe, op->fd, POLLIN);
+		break;
+	case WEFT_OP_RECV:
+		prep_recv(sqe, op);
+		break;
+	case WEFT_OP_SEND:
+		prep_send(sqe, op);
+		break;
+	case WEFT_OP_READ:
+		io_uring_prep_readv(sqe, op->fd, iov, iovcnt, op->offset);
+		break;
+	case WEFT_OP_WRITE:
+		io_uring_prep_writev2(sqe, op->fd, iov, iovcnt, op->offset, op->flags);
+		break;
+	case WEFT_OP_SYNC:
+		io_uring_prep_fsync(sqe, op->fd, IORING_FSYNC_DATASYNC);
+		break;
+	case WEFT_OP_ALLOCATE:
+		io_uring_prep_fallocate(sqe, op->fd, op->flags, op->offset, op->length);
+		break;
+	}
+	io_uring_sqe_set_data(sqe, op);
+}
+
+static struct io_uring_sqe *next_sqe(struct uring *u)
+{
+	struct io_uring_sqe *sqe = io_uring_get_sqe(&u->ring);
+
+	if (sqe)
+		return sqe;
+	io_uring_submit(&u->ring);
+	return io_uring_get_sqe(&u->ring);
+}
+
+static bool arm_bell(struct uring *u)
+{
+	struct io_uring_sqe *sqe = next_sqe(u);
+
+	if (!sqe)
+		return false;
+	io_uring_prep_poll_multishot(sqe, u->engine.reactor->mailbox.bell, POLLIN);
+	sqe->user_data = FOR_MAILBOX;
+	return true;
+}
+
+static bool submit_cancels(struct uring *u)
+{
+	struct io_uring_sqe *sqe;
+	struct weft_list *link;
+
+	while (!weft_list_empty(&u->cancels)) {
+		sqe = next_sqe(u);
+		if (!sqe)
+			return false;
+		link = weft_list_pop(&u->cancels);
+		io_uring_prep_cancel(sqe, container_of(link, struct weft_op, link), 0);
+		sqe->user_data = FOR_NOBODY;
+	}
+	return true;
+}
+
+static bool submit_queued(struct uring *u)
+{
+	struct weft_list *queued = &u->engine.reactor->queued;
+	struct io_uring_sqe *sqe;
+
+	while (!weft_list_empty(queued)) {
+		sqe = next_sqe(u);
+		if (!sqe)
+			return false;
+		prep(sqe, container_of(weft_list_pop(queued), struct weft_op, link));
+	}
+	return true;
+}
+
+/* False: the kernel takes no more for now, the rest goes with the next turn. */
+static bool fill(struct uring *u)
+{
+	if (!u->bell_armed)
+		u->bell_armed = arm_bell(u);
+	return u->bell_armed && submit_cancels(u) && submit_queued(u);
+}
+
+/* --- completion --------------------------------------------------------------------------- */
+
+/* The kernel wants to be entered: completions are deferred, or did not fit the ring. */
+static bool must_enter(const struct uring *u)
+{
+	return IO_URING_READ_ONCE(*u->ring.sq.kflags) & (IORING_SQ_TASKRUN | IORING_SQ_CQ_OVERFLOW);
+}
+
+static int enter(struct uring *u, int64_t timeout_ns)
+{
+	struct __kernel_timespec ts = { timeout_ns / 1000000000, timeout_ns % 1000000000 };
+	struct io_uring_cqe *cqe;
+
+	if (timeout_ns && !io_uring_cq_ready(&u->ring))
+		return io_uring_submit_and_wait_timeout(&u->ring, &cqe, 1,
+							timeout_ns < 0 ? NULL : &ts, NULL);
+	if (io_uring_sq_ready(&u->ring) || must_enter(u))
+		return io_uring_submit_and_get_events(&u->ring);
+	return 0;
+}
+
+/* Time is up, a signal came, or the kernel is short of something: the next turn tries again. */
+static bool transient(int rc)
+{
+	return rc == -ETIME || rc == -EINTR || rc == -EAGAIN || rc == -EBUSY;
+}
+
+/* The kernel gave up waiting for the socket; that is no answer. */
+static bool must_retry(const struct weft_op *op, int res)
+{
+	return op->sock && (res == -EAGAIN || res == -EINTR);
+}
+
+static void take_op(struct weft_reactor *r, struct weft_op *op, int res)
+{
+	weft_list_remove(&op->link); /* from the cancels: it ended by itself */
+	if (must_retry(op, res))
+		weft_list_push(&r->queued, &op->link);
+	else
+		weft_op_complete(r, op, res);
+}
+
+static void take(struct uring *u, const struct io_uring_cqe *cqe)
+{
+	switch (cqe->user_data) {
+	case FOR_NOBODY:
+		break;
+	case FOR_MAILBOX:
+		u->bell_armed = cqe->flags & IORING_CQE_F_MORE;
+		break;
+	default:
+		take_op(u->engine.reactor, io_uring_cqe_get_data(cqe), cqe->res);
+	}
+}
+
+static void collect(struct uring *u)
+{
+	struct io_uring_cqe *cqes[COMPLETED_MAX];
+	unsigned n = io_uring_peek_batch_cqe(&u->ring, cqes, COMPLETED_MAX);
+
+	for (unsigned i = 0; i < n; i++)
+		take(u, cqes[i]);
+	io_uring_cq_advance(&u->ring, n);
+}
+
+/* --- the engine --------------------------------------------------------------------------- */
+
+/* io_uring_enable_rings() is in liburing 2.3's header, but not in its library. */
+static void enable(struct uring *u)
+{
+	int rc = io_uring_register(u->ring.ring_fd, IORING_REGISTER_ENABLE_RINGS, NULL, 0);
+
+	assert(!rc);
+	u->enabled = true;
+}
+
+static void engine_wait(struct engine *engine, int64_t timeout_ns)
+{
+	struct uring *u = to_uring(engine);
+	int rc;
+
+	if (!u->enabled)
+		enable(u);
+	rc = enter(u, fill(u) ? timeout_ns : 0);
+	assert(rc >= 0 || transient(rc));
+	collect(u);
+}
+
+static int engine_sock_open(struct engine *engine, struct weft_sock *sock)
+{
+	return 0; /* the ring takes any descriptor */
+}
+
+static void engine_sock_close(struct engine *engine, struct weft_sock *sock)
+{
+	struct weft_op *op = sock->rx;
+
+	if (!weft_op_under_way(op))
+		return;
+	if (weft_list_empty(&op->link)) {
+		weft_list_push(&to_uring(engine)->cancels, &op->link);
+		return;
+	}
+	weft_list_remove(&op->link);
+	weft_op_complete(engine->reactor, op, -ECANCELED);
+}
+
+static void engine_close(struct engine *engine)
+{
+	struct uring *u = to_uring(engine);
+
+	io_uring_queue_exit(&u->ring);
+	free(u);
+}
+
+static const struct engine_ops uring_ops = {
+	.name = "io_uring",
+	.close = engine_close,
+	.sock_open = engine_sock_open,
+	.sock_close = engine_sock_close,
+	.wait = engine_wait,
+};
+
+/* --- set-up ------------------------------------------------------------------------------- */
+
+#define SETUP_ALWAYS (IORING_SETUP_R_DISABLED | IORING_SETUP_CQSIZE)
+
+/* The best first; a kernel answers EINVAL to what it does not know. */
+static const unsigned setups[] = {
+	/* 6.1 */
+	SETUP_ALWAYS | IORING_SETUP_SUBMIT_ALL | IORING_SETUP_TASKRUN_FLAG |
+		IORING_SETUP_COOP_TASKRUN | IORING_SETUP_SINGLE_ISSUER | IORING_SETUP_DEFER_TASKRUN,
+	/* 5.19 */
+	SETUP_ALWAYS | IORING_SETUP_SUBMIT_ALL | IORING_SETUP_TASKRUN_FLAG |
+		IORING_SETUP_COOP_TASKRUN,
+	SETUP_ALWAYS,
+};
+
+static int set_up(struct io_uring *ring)
+{
+	struct io_uring_params params;
+	int rc = -EINVAL;
+
+	for (size_t i = 0; rc == -EINVAL && i < sizeof(setups) / sizeof(*setups); i++) {
+		params = (struct io_uring_params){ .flags = setups[i], .cq_entries = CQ_ENTRIES };
+		rc = io_uring_queue_init_params(SQ_ENTRIES, ring, &params);
+	}
+	return rc;
+}
+
+/* RSRC_TAGS stands for Linux 5.13, the first with multishot poll. */
+static bool has_features(const struct io_uring *ring)
+{
+	unsigned need = IORING_FEAT_NODROP | IORING_FEAT_EXT_ARG | IORING_FEAT_RSRC_TAGS;
+
+	return (ring->features & need) == need;
+}
+
+static bool has_opcodes(struct io_uring *ring)
+{
+	static const int need[] = {
+		IORING_OP_POLL_ADD, IORING_OP_ASYNC_CANCEL, IORING_OP_RECV,  IORING_OP_RECVMSG,
+		IORING_OP_SEND,     IORING_OP_SENDMSG,      IORING_OP_READV, IORING_OP_WRITEV,
+		IORING_OP_FSYNC,    IORING_OP_FALLOCATE,
+	};
+	struct io_uring_probe *probe = io_uring_get_probe_ring(ring);
+	bool all = probe;
+
+	for (size_t i = 0; all && i < sizeof(need) / sizeof(*need); i++)
+		all = io_uring_opcode_supported(probe, need[i]);
+	io_uring_free_probe(probe);
+	return all;
+}
+
+static int refuse(struct weft_err *err, int rc)
+{
+	switch (rc) {
+	case -ENOSYS:
+		return weft_fail(err, rc, "io_uring: this kernel has none");
+	case -EPERM:
+	case -EACCES:
+		return weft_fail(err, rc,
+				 "io_uring is forbidden (seccomp or kernel.io_uring_disabled)");
+	case -ENOMEM:
+		return weft_fail(err, rc, "io_uring: no memory (see ulimit -l)");
+	default:
+		return weft_fail(err, rc, "io_uring: %s", strerror(-rc));
+	}
+}
+
+int weft_uring_open(struct weft_reactor *r, struct engine **engine, struct weft_err *err)
+{
+	struct uring *u = calloc(1, sizeof(*u));
+	int rc = u ? set_up(&u->ring) : -ENOMEM;
+
+	if (rc < 0) {
+		free(u);
+		return refuse(err, rc);
+	}
+	u->engine = (struct engine){ .ops = &uring_ops, .reactor = r };
+	weft_list_init(&u->cancels);
+	if (!has_features(&u->ring) || !has_opcodes(&u->ring)) {
+		engine_close(&u->engine);
+		return weft_fail(err, -ENOSYS, "io_uring: this kernel is too old for it");
+	}
+	*engine = &u->engine;
+	return 0;
+}

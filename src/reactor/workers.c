@@ -1,0 +1,149 @@
+/* workers.c - threads for file operations that would block the reactor.
+ *
+ *   reactor ─▶ queue ─▶ worker: the blocking call ─▶ mailbox ─▶ done()
+ *
+ * One pool per reactor, started when it is first needed and grown while everybody is busy: a target
+ * that serves from memory or through io_uring never has a thread here.
+ * Invariant: idle workers sleep on the condition, and only while the queue is empty. */
+#include "reactor/workers.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+#include "reactor/internal.h"
+
+static ssize_t call(const struct weft_op *op)
+{
+	switch (op->kind) {
+	case WEFT_OP_READ:
+		return preadv2(op->fd, op->msg.msg_iov, (int)op->msg.msg_iovlen, op->offset, 0);
+	case WEFT_OP_WRITE:
+		return pwritev2(op->fd, op->msg.msg_iov, (int)op->msg.msg_iovlen, op->offset,
+				op->flags);
+	case WEFT_OP_SYNC:
+		return fdatasync(op->fd);
+	case WEFT_OP_ALLOCATE:
+		return fallocate(op->fd, op->flags, op->offset, op->length);
+	default:
+		errno = EOPNOTSUPP;
+		return -1;
+	}
+}
+
+static int perform(const struct weft_op *op)
+{
+	ssize_t res;
+
+	do {
+		res = call(op);
+	} while (res < 0 && errno == EINTR);
+	return res < 0 ? -errno : (int)res;
+}
+
+static void come_back(struct weft_msg *mail)
+{
+	struct weft_op *op = container_of(mail, struct weft_op, mail);
+
+	op->done(op, op->res);
+}
+
+static void work(struct weft_op *op)
+{
+	op->res = perform(op);
+	op->mail.fn = come_back;
+	weft_reactor_post(op->reactor, &op->mail);
+}
+
+/* Sleeps until there is something to do; NULL: the pool ends. Called and returns locked. */
+static struct weft_op *next(struct weft_workers *pool)
+{
+	struct weft_list *link;
+
+	while (!(link = weft_list_pop(&pool->queue))) {
+		if (pool->stopping)
+			return NULL;
+		pool->idle++;
+		pthread_cond_wait(&pool->more, &pool->lock);
+		pool->idle--;
+	}
+	pool->queued--;
+	return container_of(link, struct weft_op, link);
+}
+
+static void *worker(void *arg)
+{
+	struct weft_workers *pool = arg;
+	struct weft_op *op;
+
+	pthread_mutex_lock(&pool->lock);
+	while ((op = next(pool))) {
+		pthread_mutex_unlock(&pool->lock);
+		work(op);
+		pthread_mutex_lock(&pool->lock);
+	}
+	pthread_mutex_unlock(&pool->lock);
+	return NULL;
+}
+
+/* Signals belong to the program's own threads. When none can be started the others do the work. */
+static void start_one(struct weft_workers *pool)
+{
+	pthread_t *thread = &pool->threads[pool->count];
+	sigset_t all, before;
+
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &before);
+	if (!pthread_create(thread, NULL, worker, pool)) {
+		pthread_setaffinity_np(*thread, sizeof(pool->cpus), &pool->cpus);
+		pool->count++;
+	}
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
+}
+
+static bool enqueue(struct weft_workers *pool, struct weft_op *op)
+{
+	if (pool->queued >= pool->idle && pool->count < WEFT_WORKERS_MAX)
+		start_one(pool);
+	if (!pool->count)
+		return false;
+	weft_list_push(&pool->queue, &op->link);
+	pool->queued++;
+	pthread_cond_signal(&pool->more);
+	return true;
+}
+
+void weft_workers_submit(struct weft_workers *pool, struct weft_op *op)
+{
+	bool taken;
+
+	pthread_mutex_lock(&pool->lock);
+	taken = enqueue(pool, op);
+	pthread_mutex_unlock(&pool->lock);
+	if (!taken)
+		work(op); /* slow beats not at all */
+}
+
+void weft_workers_init(struct weft_workers *pool)
+{
+	pthread_mutex_init(&pool->lock, NULL);
+	pthread_cond_init(&pool->more, NULL);
+	weft_list_init(&pool->queue);
+	pool->queued = pool->idle = pool->count = 0;
+	pool->stopping = false;
+	sched_getaffinity(0, sizeof(pool->cpus), &pool->cpus);
+}
+
+void weft_workers_destroy(struct weft_workers *pool)
+{
+	pthread_mutex_lock(&pool->lock);
+	pool->stopping = true;
+	pthread_cond_broadcast(&pool->more);
+	pthread_mutex_unlock(&pool->lock);
+	for (unsigned i = 0; i < pool->count; i++)
+		pthread_join(pool->threads[i], NULL);
+	pthread_cond_destroy(&pool->more);
+	pthread_mutex_destroy(&pool->lock);
+}

@@ -1,0 +1,32 @@
+/* workers.h - threads for file operations that would block the reactor. */
+#ifndef WEFT_REACTOR_WORKERS_H
+#define WEFT_REACTOR_WORKERS_H
+
+#include <pthread.h>
+#include <sched.h>
+#include <stdbool.h>
+
+#include "base/list.h"
+
+struct weft_op;
+
+#define WEFT_WORKERS_MAX 8
+
+struct weft_workers {
+	pthread_mutex_t lock;
+	pthread_cond_t more;
+	struct weft_list queue;
+	unsigned queued, idle, count;
+	bool stopping;
+	cpu_set_t cpus; /* where they may run: not only on the reactor's own CPU */
+	pthread_t threads[WEFT_WORKERS_MAX];
+};
+
+void weft_workers_init(struct weft_workers *pool);
+/* Nothing is queued or running. */
+void weft_workers_destroy(struct weft_workers *pool);
+
+/* Owns @op until it comes back, completed, through its reactor's mailbox. */
+void weft_workers_submit(struct weft_workers *pool, struct weft_op *op);
+
+#endif

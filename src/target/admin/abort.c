@@ -1,0 +1,79 @@
+/* abort.c - Abort: what waits for the host, for a buffer or for an event can be aborted; what the
+ * storage has begun ends by itself.
+ *
+ *   home: which queue? ─▶ that queue's reactor: which request? ─▶ the Abort's own reactor: reply */
+#include "target/internal.h"
+
+enum { NOT_ABORTED = 1 };
+
+static uint16_t abort_sqid(const struct weft_req *req)
+{
+	return le32_to_cpu(req->cmd.common.cdw10) & 0xffff;
+}
+
+static uint16_t abort_cid(const struct weft_req *req)
+{
+	return (uint16_t)(le32_to_cpu(req->cmd.common.cdw10) >> 16);
+}
+
+static void answer(struct weft_req *req, bool aborted)
+{
+	req->cqe.result = cpu_to_le64(aborted ? 0 : NOT_ABORTED);
+	tgt_home_reply(req, 0);
+}
+
+static bool abort_on(struct weft_qpair *qp, const struct weft_req *abort)
+{
+	for (uint32_t i = 0; i < qp->touched; i++) {
+		struct weft_req *req = weft_qpair_slot(qp, i);
+
+		if (req != abort && req->state != WEFT_REQ_FREE &&
+		    le16_to_cpu(req->cmd.common.cid) == abort_cid(abort))
+			return weft_req_abort(req, SC_GENERIC(ABORT_REQ));
+	}
+	return false;
+}
+
+static void answer_at_home(struct weft_msg *msg)
+{
+	struct weft_req *req = container_of(msg, struct weft_req, msg);
+
+	answer(req, !tgt_req(req)->status);
+}
+
+static void abort_here(struct weft_msg *msg)
+{
+	struct weft_req *req = container_of(msg, struct weft_req, msg);
+	struct weft_queue *queue = tgt_req(req)->connected;
+
+	tgt_req(req)->status = abort_on(queue->qp, req) ? 0 : NOT_ABORTED;
+	tgt_post_home(req, answer_at_home);
+}
+
+static struct weft_queue *find_queue(struct weft_ctrl *ctrl, uint16_t qid)
+{
+	struct weft_queue *queue;
+
+	weft_list_for_each(queue, &ctrl->queues, link)
+		if (queue->qid == qid && !queue->close_posted)
+			return queue;
+	return NULL;
+}
+
+void tgt_abort(struct weft_req *req)
+{
+	struct weft_ctrl *ctrl = tgt_queue(req)->ctrl;
+	struct weft_queue *queue = find_queue(ctrl, abort_sqid(req));
+
+	if (!queue) {
+		tgt_home_reply(req, SC_GENERIC(INVALID_FIELD) | SC_DNR);
+		return;
+	}
+	if (!queue->qid && tgt_aer_cancel(ctrl, abort_cid(req))) {
+		answer(req, true);
+		return;
+	}
+	tgt_req(req)->connected = queue;
+	req->msg.fn = abort_here;
+	weft_reactor_post(queue->qp->group->reactor, &req->msg);
+}

@@ -1,0 +1,113 @@
+/* events.c - asynchronous events: a request of the host waits here until there is news.
+ *
+ *   event ─▶ pending ─▶ (an AER is here) ─▶ reported, masked ─▶ (its log page is read) ─▶ unmasked
+ *
+ * Invariant: an event that the host did not enable is never pending. */
+#include "target/internal.h"
+
+static const struct {
+	uint32_t enabled_by; /* bit of Asynchronous Event Configuration */
+	uint8_t info, log_page;
+} events[TGT_EVENTS] = {
+	[TGT_EVENT_NS_CHANGED] = { 1u << 8, NVME_AER_NOTICE_NS_CHANGED, NVME_LOG_LID_CHANGED_NS },
+	[TGT_EVENT_DISCOVERY] = { 1u << 31, NVME_AER_NOTICE_DISC_CHANGED, NVME_LOG_LID_DISCOVER },
+};
+
+static struct weft_req *take_aer(struct weft_ctrl *ctrl)
+{
+	struct weft_list *link = weft_list_pop(&ctrl->aers);
+
+	if (!link)
+		return NULL;
+	ctrl->naers--;
+	return container_of(link, struct weft_req, link);
+}
+
+static void report(struct weft_ctrl *ctrl)
+{
+	for (int i = 0; i < TGT_EVENTS; i++) {
+		uint32_t ready = ctrl->events_pending & ~ctrl->events_masked;
+		struct weft_req *req;
+
+		if (!(ready & 1u << i))
+			continue;
+		req = take_aer(ctrl);
+		if (!req)
+			return;
+		ctrl->events_pending &= ~(1u << i);
+		ctrl->events_masked |= 1u << i;
+		req->cqe.result = cpu_to_le64(NVME_AER_NOTICE | (uint32_t)events[i].info << 8 |
+					      (uint32_t)events[i].log_page << 16);
+		tgt_home_reply(req, 0);
+	}
+}
+
+void tgt_event(struct weft_ctrl *ctrl, enum tgt_event event)
+{
+	if (!(ctrl->features[NVME_FEAT_FID_ASYNC_EVENT] & events[event].enabled_by))
+		return;
+	ctrl->events_pending |= 1u << event;
+	report(ctrl);
+}
+
+void tgt_event_read(struct weft_ctrl *ctrl, enum tgt_event event)
+{
+	ctrl->events_masked &= ~(1u << event);
+	report(ctrl);
+}
+
+void tgt_aer(struct weft_req *req)
+{
+	struct weft_ctrl *ctrl = tgt_queue(req)->ctrl;
+
+	if (ctrl->naers >= TGT_AERS_MAX) {
+		tgt_home_reply(req, SC_COMMAND(ASYNC_LIMIT) | SC_DNR);
+		return;
+	}
+	weft_list_push(&ctrl->aers, &req->link);
+	ctrl->naers++;
+	report(ctrl);
+}
+
+void tgt_aer_cancel_all(struct weft_ctrl *ctrl, uint16_t status)
+{
+	struct weft_req *req;
+
+	while ((req = take_aer(ctrl)))
+		tgt_home_reply(req, status);
+}
+
+bool tgt_aer_cancel(struct weft_ctrl *ctrl, uint16_t cid)
+{
+	struct weft_req *req;
+
+	weft_list_for_each(req, &ctrl->aers, link) {
+		if (le16_to_cpu(req->cmd.common.cid) != cid)
+			continue;
+		weft_list_remove(&req->link);
+		ctrl->naers--;
+		tgt_home_reply(req, SC_GENERIC(ABORT_REQ));
+		return true;
+	}
+	return false;
+}
+
+static void remember_changed(struct weft_ctrl *ctrl, uint32_t nsid)
+{
+	for (unsigned i = 0; i < ctrl->nchanged && i < TGT_CHANGED_NS_MAX; i++)
+		if (ctrl->changed_ns[i] == nsid)
+			return;
+	if (ctrl->nchanged < TGT_CHANGED_NS_MAX)
+		ctrl->changed_ns[ctrl->nchanged] = nsid;
+	ctrl->nchanged++;
+}
+
+void tgt_ns_changed(struct weft_subsys *s, uint32_t nsid)
+{
+	struct weft_ctrl *ctrl;
+
+	weft_list_for_each(ctrl, &s->ctrls, link) {
+		remember_changed(ctrl, nsid);
+		tgt_event(ctrl, TGT_EVENT_NS_CHANGED);
+	}
+}

@@ -1,0 +1,245 @@
+/* features.c - Get and Set Features.
+ *
+ * Most features are a dword that the host sets and gets back: a row in the table with its default
+ * and the bits that may change. Those that do something have functions. None can be saved. */
+#include <string.h>
+
+#include "target/internal.h"
+
+struct feature {
+	bool supported, on_discovery;
+	uint32_t initial;
+	uint32_t changeable; /* bits of dword 11; 0: the feature cannot be changed */
+	uint16_t (*set)(struct weft_req *req, struct weft_ctrl *ctrl, uint32_t value);
+	uint16_t (*get)(struct weft_req *req, struct weft_ctrl *ctrl); /* sets result or data */
+};
+
+static const struct feature table[256];
+
+/* --- features that do something -------------------------------------------------------------- */
+
+static uint16_t set_queues(struct weft_req *req, struct weft_ctrl *ctrl, uint32_t value)
+{
+	uint32_t want = (value & 0xffff) > value >> 16 ? value & 0xffff : value >> 16;
+	uint32_t most = ctrl->subsys->target->io_queues_max;
+
+	if ((value & 0xffff) == 0xffff || value >> 16 == 0xffff)
+		return SC_GENERIC(INVALID_FIELD) | SC_DNR;
+	for (struct weft_list *l = ctrl->queues.next; l != &ctrl->queues; l = l->next)
+		if (container_of(l, struct weft_queue, link)->qid)
+			return SC_GENERIC(CMD_SEQ_ERROR) | SC_DNR;
+	ctrl->io_queues = want + 1 < most ? want + 1 : most;
+	ctrl->features[NVME_FEAT_FID_NUM_QUEUES] = (ctrl->io_queues - 1) * 0x10001u;
+	req->cqe.result = cpu_to_le64(ctrl->features[NVME_FEAT_FID_NUM_QUEUES]);
+	return 0;
+}
+
+static uint16_t set_kato(struct weft_req *req, struct weft_ctrl *ctrl, uint32_t value)
+{
+	(void)req;
+	tgt_ctrl_keepalive(ctrl, value);
+	ctrl->features[NVME_FEAT_FID_KATO] = ctrl->kato_ms;
+	return 0;
+}
+
+static uint16_t get_kato(struct weft_req *req, struct weft_ctrl *ctrl)
+{
+	req->cqe.result = cpu_to_le64(ctrl->kato_ms);
+	return 0;
+}
+
+static uint16_t set_write_cache(struct weft_req *req, struct weft_ctrl *ctrl, uint32_t value)
+{
+	(void)req;
+	atomic_store(&ctrl->write_cache, value & 1);
+	ctrl->features[NVME_FEAT_FID_VOLATILE_WC] = value & 1;
+	return 0;
+}
+
+static uint16_t data_in(struct weft_req *req, void *to, size_t size)
+{
+	if (req->data_len < size || !req->data)
+		return SC_GENERIC(SGL_INVALID_DATA) | SC_DNR;
+	memcpy(to, req->data, size);
+	return 0;
+}
+
+static uint16_t data_out(struct weft_req *req, const void *from, size_t size)
+{
+	if (req->data_len < size || !req->data)
+		return SC_GENERIC(SGL_INVALID_DATA) | SC_DNR;
+	memcpy(req->data, from, size);
+	req->reply_len = (uint32_t)size;
+	return 0;
+}
+
+static uint16_t set_host_behavior(struct weft_req *req, struct weft_ctrl *ctrl, uint32_t value)
+{
+	(void)value;
+	return data_in(req, ctrl->host_behavior, sizeof(ctrl->host_behavior));
+}
+
+static uint16_t get_host_behavior(struct weft_req *req, struct weft_ctrl *ctrl)
+{
+	return data_out(req, ctrl->host_behavior, sizeof(ctrl->host_behavior));
+}
+
+static uint64_t home_now_ms(const struct weft_ctrl *ctrl)
+{
+	return weft_reactor_now_ns(ctrl->subsys->target->home) / 1000000;
+}
+
+static uint16_t set_timestamp(struct weft_req *req, struct weft_ctrl *ctrl, uint32_t value)
+{
+	struct nvme_timestamp ts;
+	uint16_t sc = data_in(req, &ts, sizeof(ts));
+
+	(void)value;
+	if (sc)
+		return sc;
+	ctrl->timestamp_ms = 0;
+	for (int i = 5; i >= 0; i--)
+		ctrl->timestamp_ms = ctrl->timestamp_ms << 8 | ts.timestamp[i];
+	ctrl->timestamp_at_ms = home_now_ms(ctrl);
+	ctrl->timestamp_by_host = true;
+	return 0;
+}
+
+static uint16_t get_timestamp(struct weft_req *req, struct weft_ctrl *ctrl)
+{
+	uint64_t ms = ctrl->timestamp_ms + home_now_ms(ctrl) - ctrl->timestamp_at_ms;
+	struct nvme_timestamp ts = { .attr = ctrl->timestamp_by_host ? 1 << 1 : 0 };
+
+	for (int i = 0; i < 6; i++)
+		ts.timestamp[i] = (uint8_t)(ms >> 8 * i);
+	return data_out(req, &ts, sizeof(ts));
+}
+
+/* EXHID: the only form on fabrics is the 128-bit one. */
+static uint16_t get_host_id(struct weft_req *req, struct weft_ctrl *ctrl)
+{
+	if (!(le32_to_cpu(req->cmd.common.cdw11) & 1))
+		return SC_GENERIC(INVALID_FIELD) | SC_DNR;
+	return data_out(req, ctrl->hostid, sizeof(ctrl->hostid));
+}
+
+static uint16_t set_power_state(struct weft_req *req, struct weft_ctrl *ctrl, uint32_t value)
+{
+	(void)req;
+	(void)ctrl;
+	return value & 0x1f ? SC_GENERIC(INVALID_FIELD) | SC_DNR : 0; /* there is one */
+}
+
+static uint16_t set_error_recovery(struct weft_req *req, struct weft_ctrl *ctrl, uint32_t value)
+{
+	(void)req;
+	if (value & 1u << 16) /* DULBE: deallocated blocks read as zeroes, never as an error */
+		return SC_GENERIC(INVALID_FIELD) | SC_DNR;
+	ctrl->features[NVME_FEAT_FID_ERR_RECOVERY] = value;
+	return 0;
+}
+
+/* --- the table --------------------------------------------------------------------------------- */
+
+#define EVENTS_IO        (1u << 8)
+#define EVENTS_DISCOVERY (1u << 31)
+
+static const struct feature table[256] = {
+	[NVME_FEAT_FID_ARBITRATION] = { .supported = true, .initial = 7, .changeable = ~0u },
+	[NVME_FEAT_FID_POWER_MGMT] = { .supported = true, .changeable = ~0u,
+				       .set = set_power_state },
+	[NVME_FEAT_FID_TEMP_THRESH] = { .supported = true, .initial = 0xffff, .changeable = ~0u },
+	[NVME_FEAT_FID_ERR_RECOVERY] = { .supported = true, .changeable = ~0u,
+					 .set = set_error_recovery },
+	[NVME_FEAT_FID_VOLATILE_WC] = { .supported = true, .initial = 1, .changeable = 1,
+					.set = set_write_cache },
+	[NVME_FEAT_FID_NUM_QUEUES] = { .supported = true, .changeable = ~0u, .set = set_queues },
+	[NVME_FEAT_FID_WRITE_ATOMIC] = { .supported = true, .changeable = 1 },
+	[NVME_FEAT_FID_ASYNC_EVENT] = { .supported = true, .on_discovery = true,
+					.changeable = EVENTS_IO | EVENTS_DISCOVERY | 0xff },
+	[NVME_FEAT_FID_TIMESTAMP] = { .supported = true, .changeable = ~0u, .set = set_timestamp,
+				      .get = get_timestamp },
+	[NVME_FEAT_FID_KATO] = { .supported = true, .on_discovery = true, .changeable = ~0u,
+				 .set = set_kato, .get = get_kato },
+	[NVME_FEAT_FID_HOST_BEHAVIOR] = { .supported = true, .changeable = ~0u,
+					  .set = set_host_behavior, .get = get_host_behavior },
+	[NVME_FEAT_FID_IOCS_PROFILE] = { .supported = true },
+	[NVME_FEAT_FID_HOST_ID] = { .supported = true, .on_discovery = true, .get = get_host_id },
+};
+
+static const struct feature *find(struct weft_req *req)
+{
+	const struct feature *f = &table[le32_to_cpu(req->cmd.common.cdw10) & 0xff];
+
+	if (!f->supported || (tgt_queue(req)->ctrl->subsys->discovery && !f->on_discovery))
+		return NULL;
+	return f;
+}
+
+uint32_t tgt_feature_effects(uint8_t fid)
+{
+	return table[fid].supported ? NVME_FID_SUPPORTED_EFFECTS_FSUPP |
+					      NVME_FID_SUPPORTED_EFFECTS_SCOPE_CTRL
+						      << NVME_FID_SUPPORTED_EFFECTS_SCOPE_SHIFT
+				    : 0;
+}
+
+void tgt_features_reset(struct weft_ctrl *ctrl)
+{
+	for (int i = 0; i < 256; i++)
+		ctrl->features[i] = table[i].initial;
+	ctrl->io_queues = ctrl->subsys->target->io_queues_max;
+	ctrl->features[NVME_FEAT_FID_NUM_QUEUES] = (ctrl->io_queues - 1) * 0x10001u;
+	atomic_store(&ctrl->write_cache, true);
+	memset(ctrl->host_behavior, 0, sizeof(ctrl->host_behavior));
+	ctrl->timestamp_ms = ctrl->timestamp_at_ms = 0;
+	ctrl->timestamp_by_host = false;
+}
+
+void tgt_set_features(struct weft_req *req)
+{
+	const struct feature *f = find(req);
+	struct weft_ctrl *ctrl = tgt_queue(req)->ctrl;
+	uint32_t cdw10 = le32_to_cpu(req->cmd.common.cdw10);
+	uint32_t value = le32_to_cpu(req->cmd.common.cdw11);
+
+	if (!f)
+		tgt_home_reply(req, SC_GENERIC(INVALID_FIELD) | SC_DNR);
+	else if (cdw10 & 1u << 31)
+		tgt_home_reply(req, SC_COMMAND(FEATURE_NOT_SAVEABLE) | SC_DNR);
+	else if (!f->changeable)
+		tgt_home_reply(req, SC_COMMAND(FEATURE_NOT_CHANGEABLE) | SC_DNR);
+	else if (f->set)
+		tgt_home_reply(req, f->set(req, ctrl, value));
+	else if (value & ~f->changeable)
+		tgt_home_reply(req, SC_GENERIC(INVALID_FIELD) | SC_DNR);
+	else {
+		ctrl->features[cdw10 & 0xff] = value;
+		tgt_home_reply(req, 0);
+	}
+}
+
+/* SEL: what the host wants to know of the feature. */
+void tgt_get_features(struct weft_req *req)
+{
+	enum { CHANGEABLE = 1 << 2 };
+	const struct feature *f = find(req);
+	struct weft_ctrl *ctrl = tgt_queue(req)->ctrl;
+	uint32_t cdw10 = le32_to_cpu(req->cmd.common.cdw10);
+	unsigned select = cdw10 >> 8 & 7;
+
+	if (!f || select > NVME_GET_FEATURES_SEL_SUPPORTED) {
+		tgt_home_reply(req, SC_GENERIC(INVALID_FIELD) | SC_DNR);
+		return;
+	}
+	if (select == NVME_GET_FEATURES_SEL_SUPPORTED)
+		req->cqe.result = cpu_to_le64(f->changeable ? CHANGEABLE : 0);
+	else if (select != NVME_GET_FEATURES_SEL_CURRENT)
+		req->cqe.result = cpu_to_le64(f->initial);
+	else if (f->get) {
+		tgt_home_reply(req, f->get(req, ctrl));
+		return;
+	} else
+		req->cqe.result = cpu_to_le64(ctrl->features[cdw10 & 0xff]);
+	tgt_home_reply(req, 0);
+}

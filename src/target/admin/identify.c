@@ -1,0 +1,321 @@
+/* identify.c - Identify: what this controller and its namespaces are, truthfully. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "target/internal.h"
+
+static void copy_padded(char *to, size_t size, const char *text)
+{
+	memset(to, ' ', size);
+	memcpy(to, text, strnlen(text, size));
+}
+
+static uint8_t mdts(void)
+{
+	return (uint8_t)__builtin_ctz(WEFT_MDTS_BYTES / 4096);
+}
+
+/* --- the controller ---------------------------------------------------------------------------- */
+
+static void ctrl_common(const struct weft_ctrl *ctrl, struct nvme_id_ctrl *id)
+{
+	const struct weft_subsys *s = ctrl->subsys;
+
+	copy_padded(id->sn, sizeof(id->sn), s->serial);
+	copy_padded(id->mn, sizeof(id->mn), s->model);
+	copy_padded(id->fr, sizeof(id->fr), WEFT_VERSION);
+	id->mdts = mdts();
+	id->cntlid = cpu_to_le16(ctrl->cntlid);
+	id->ver = cpu_to_le32(0x20000);
+	id->ctratt = cpu_to_le32(NVME_CTRL_CTRATT_128_ID | NVME_CTRL_CTRATT_TBKAS);
+	id->acl = 3;
+	id->aerl = TGT_AERS_MAX - 1;
+	id->elpe = TGT_ERRORS_MAX - 1;
+	id->lpa = NVME_CTRL_LPA_EXTENDED;
+	id->kas = cpu_to_le16(TGT_KAS_MS / 100);
+	id->maxcmd = cpu_to_le16((uint16_t)s->target->depth_max);
+	/* Byte granular, in-capsule offsets, transport descriptors; buffers may be larger than data. */
+	id->sgls = cpu_to_le32(1 | NVME_CTRL_SGLS_OVERSIZE | NVME_CTRL_SGLS_OFFSET |
+			       NVME_CTRL_SGLS_TPORT);
+	strcpy(id->subnqn, s->discovery ? NVME_NQN_DISCOVERY : s->nqn);
+	id->ioccsz = cpu_to_le32((64 + WEFT_CAPSULE_BYTES) / 16);
+	id->iorcsz = cpu_to_le32(1);
+	id->msdbd = 1;
+}
+
+static void ctrl_discovery(struct nvme_id_ctrl *id)
+{
+	id->cntrltype = NVME_CTRL_CNTRLTYPE_DISCOVERY;
+	id->dctype = NVME_CTRL_DCTYPE_DDC;
+	id->oaes = cpu_to_le32(1u << 31);
+}
+
+static void ctrl_io(struct nvme_id_ctrl *id)
+{
+	id->cntrltype = NVME_CTRL_CNTRLTYPE_IO;
+	id->rab = 6;
+	id->cmic = NVME_CTRL_CMIC_MULTI_PORT | NVME_CTRL_CMIC_MULTI_CTRL;
+	id->oaes = cpu_to_le32(1u << 8);
+	id->ctratt |= cpu_to_le32(NVME_CTRL_CTRATT_ENDURANCE_GROUPS);
+	id->frmw = 1 << 1 | 1; /* one slot, read only */
+	id->lpa |= NVME_CTRL_LPA_CMD_EFFECTS | 1 << 5 /* supported log pages, feature effects */;
+	id->endgidmax = cpu_to_le16(1);
+	id->sqes = 0x66;
+	id->cqes = 0x44;
+	id->nn = id->mnan = cpu_to_le32(TGT_NS_MAX);
+	id->oncs = cpu_to_le16(NVME_CTRL_ONCS_COMPARE | NVME_CTRL_ONCS_DSM |
+			       NVME_CTRL_ONCS_WRITE_ZEROES | NVME_CTRL_ONCS_SAVE_FEATURES |
+			       NVME_CTRL_ONCS_TIMESTAMP | NVME_CTRL_ONCS_VERIFY |
+			       NVME_CTRL_ONCS_COPY);
+	id->fuses = cpu_to_le16(1); /* Compare and Write */
+	/* Always: a namespace with a cache may be added to a host that reads this once. Flush takes
+	 * one namespace. */
+	id->vwc = 1 | 2 << 1;
+	id->acwu = cpu_to_le16(TGT_ACWU);
+	id->ocfs = cpu_to_le16(1); /* Copy, format 0 */
+	id->ofcs = cpu_to_le16(1); /* Disconnect */
+}
+
+static void identify_ctrl(struct weft_req *req, struct weft_ctrl *ctrl)
+{
+	struct nvme_id_ctrl id = { 0 };
+
+	ctrl_common(ctrl, &id);
+	if (ctrl->subsys->discovery)
+		ctrl_discovery(&id);
+	else
+		ctrl_io(&id);
+	tgt_reply_data(req, &id, sizeof(id));
+}
+
+/* --- namespaces --------------------------------------------------------------------------------- */
+
+static uint64_t used_blocks(const struct weft_ns *ns, uint64_t blocks)
+{
+	uint64_t used;
+
+	if (!ns->be->ops->used)
+		return blocks;
+	used = ns->be->ops->used(ns->be) >> ns->lba_shift;
+	return used < blocks ? used : blocks;
+}
+
+static void ns_fill(const struct weft_ns *ns, struct nvme_id_ns *id)
+{
+	uint64_t blocks = atomic_load(&ns->blocks);
+	uint16_t page_blocks = (uint16_t)(4096 >> ns->lba_shift);
+
+	id->nsze = id->ncap = cpu_to_le64(blocks);
+	id->nuse = cpu_to_le64(used_blocks(ns, blocks));
+	id->nsfeat = (ns->be->thin ? NVME_NS_FEAT_THIN : 0) | NVME_NS_FEAT_IO_OPT;
+	id->nmic = 1;         /* shared by controllers */
+	id->dlfeat = 1 << 3 | 1; /* Write Zeroes deallocates; what is deallocated reads as zeroes */
+	id->npwg = id->npwa = id->npdg = id->npda = cpu_to_le16(page_blocks - 1);
+	id->nows = cpu_to_le16((uint16_t)((128 << 10 >> ns->lba_shift) - 1));
+	id->mssrl = cpu_to_le16((uint16_t)(TGT_COPY_RANGE_BYTES >> ns->lba_shift));
+	id->mcl = cpu_to_le32(TGT_COPY_BYTES >> ns->lba_shift);
+	id->msrc = TGT_COPY_RANGES - 1;
+	id->nsattr = ns->be->read_only ? 1 : 0;
+	id->endgid = cpu_to_le16(1);
+	memcpy(id->nguid, ns->nguid, sizeof(id->nguid));
+	id->lbaf[0].ds = ns->lba_shift;
+}
+
+/* NSID FFFFFFFFh asks for what all namespaces have in common; an inactive one reads as zeroes. */
+static void identify_ns(struct weft_req *req, struct weft_ctrl *ctrl)
+{
+	uint32_t nsid = tgt_nsid(req);
+	struct weft_ns *ns = tgt_ns_find(ctrl->subsys, nsid);
+	struct nvme_id_ns id = { 0 };
+
+	if (!ns && (!nsid || nsid > TGT_NS_MAX)) {
+		tgt_home_reply(req, SC_GENERIC(INVALID_NS) | SC_DNR);
+		return;
+	}
+	if (ns)
+		ns_fill(ns, &id);
+	tgt_reply_data(req, &id, sizeof(id));
+}
+
+static void identify_ns_independent(struct weft_req *req, struct weft_ctrl *ctrl)
+{
+	struct weft_ns *ns = tgt_ns_find(ctrl->subsys, tgt_nsid(req));
+	struct nvme_id_independent_id_ns id = { 0 };
+
+	if (!ns) {
+		tgt_home_reply(req, SC_GENERIC(INVALID_NS) | SC_DNR);
+		return;
+	}
+	id.nmic = 1;
+	id.nsattr = ns->be->read_only ? 1 : 0;
+	id.endgid = cpu_to_le16(1);
+	id.nstat = 1; /* ready */
+	tgt_reply_data(req, &id, sizeof(id));
+}
+
+static void list_from(struct weft_req *req, struct weft_ctrl *ctrl, uint32_t above)
+{
+	__le32 list[1024] = { 0 };
+	unsigned n = 0;
+
+	if (above >= NVME_NSID_BROADCAST - 1) {
+		tgt_home_reply(req, SC_GENERIC(INVALID_NS) | SC_DNR);
+		return;
+	}
+	for (uint32_t nsid = above + 1; nsid <= TGT_NS_MAX && n < 1024; nsid++)
+		if (tgt_ns_find(ctrl->subsys, nsid))
+			list[n++] = cpu_to_le32(nsid);
+	tgt_reply_data(req, list, sizeof(list));
+}
+
+static void identify_ns_list(struct weft_req *req, struct weft_ctrl *ctrl)
+{
+	list_from(req, ctrl, tgt_nsid(req));
+}
+
+static size_t add_desc(char *page, size_t at, uint8_t type, uint8_t len, const void *value)
+{
+	struct nvme_ns_id_desc *desc = (struct nvme_ns_id_desc *)(page + at);
+
+	desc->nidt = type;
+	desc->nidl = len;
+	memcpy(desc->nid, value, len);
+	return at + sizeof(*desc) + len;
+}
+
+static void identify_ns_descs(struct weft_req *req, struct weft_ctrl *ctrl)
+{
+	static const uint8_t csi = NVME_CSI_NVM;
+	struct weft_ns *ns = tgt_ns_find(ctrl->subsys, tgt_nsid(req));
+	char page[4096] = { 0 };
+	size_t at = 0;
+
+	if (!ns) {
+		tgt_home_reply(req, SC_GENERIC(INVALID_NS) | SC_DNR);
+		return;
+	}
+	at = add_desc(page, at, NVME_NIDT_NGUID, NVME_NIDT_NGUID_LEN, ns->nguid);
+	at = add_desc(page, at, NVME_NIDT_UUID, NVME_NIDT_UUID_LEN, ns->uuid);
+	add_desc(page, at, NVME_NIDT_CSI, NVME_NIDT_CSI_LEN, &csi);
+	tgt_reply_data(req, page, sizeof(page));
+}
+
+/* --- I/O command sets: there is one, NVM --------------------------------------------------------- */
+
+static bool asks_for_nvm(struct weft_req *req)
+{
+	uint8_t csi = (uint8_t)(le32_to_cpu(req->cmd.common.cdw11) >> 24);
+
+	if (csi == NVME_CSI_NVM)
+		return true;
+	tgt_home_reply(req, SC_GENERIC(INVALID_FIELD) | SC_DNR);
+	return false;
+}
+
+static void identify_csi_ns(struct weft_req *req, struct weft_ctrl *ctrl)
+{
+	struct nvme_nvm_id_ns id = { 0 };
+
+	if (!asks_for_nvm(req))
+		return;
+	if (!tgt_ns_find(ctrl->subsys, tgt_nsid(req)))
+		tgt_home_reply(req, SC_GENERIC(INVALID_NS) | SC_DNR);
+	else
+		tgt_reply_data(req, &id, sizeof(id));
+}
+
+static void identify_csi_ctrl(struct weft_req *req, struct weft_ctrl *ctrl)
+{
+	/* Verify and Write Zeroes move no data: their sizes have no limit but the field's. */
+	struct nvme_id_ctrl_nvm id = { .dmrl = (uint8_t)(TGT_DSM_RANGES - 1) };
+
+	(void)ctrl;
+	if (asks_for_nvm(req))
+		tgt_reply_data(req, &id, sizeof(id));
+}
+
+static void identify_csi_ns_list(struct weft_req *req, struct weft_ctrl *ctrl)
+{
+	if (asks_for_nvm(req))
+		list_from(req, ctrl, tgt_nsid(req));
+}
+
+static void identify_command_sets(struct weft_req *req, struct weft_ctrl *ctrl)
+{
+	__le64 combinations[512] = { cpu_to_le64(1) };
+
+	(void)ctrl;
+	tgt_reply_data(req, combinations, sizeof(combinations));
+}
+
+/* --- controllers of the subsystem ------------------------------------------------------------------ */
+
+/* Ascending, though they are kept in order of arrival. */
+static void add_sorted(struct nvme_ctrl_list *list, unsigned *n, uint16_t cntlid)
+{
+	unsigned at = *n;
+
+	if (*n == NVME_ID_CTRL_LIST_MAX)
+		return;
+	for (; at && le16_to_cpu(list->identifier[at - 1]) > cntlid; at--)
+		list->identifier[at] = list->identifier[at - 1];
+	list->identifier[at] = cpu_to_le16(cntlid);
+	(*n)++;
+}
+
+static void identify_ctrl_list(struct weft_req *req, struct weft_ctrl *ctrl)
+{
+	uint16_t from = (uint16_t)(le32_to_cpu(req->cmd.common.cdw10) >> 16);
+	struct nvme_ctrl_list list = { 0 };
+	struct weft_ctrl *other;
+	unsigned n = 0;
+
+	weft_list_for_each(other, &ctrl->subsys->ctrls, link)
+		if (other->cntlid >= from && !other->dying)
+			add_sorted(&list, &n, other->cntlid);
+	list.num = cpu_to_le16((uint16_t)n);
+	tgt_reply_data(req, &list, sizeof(list));
+}
+
+static void identify_ns_ctrl_list(struct weft_req *req, struct weft_ctrl *ctrl)
+{
+	if (!tgt_ns_find(ctrl->subsys, tgt_nsid(req)))
+		tgt_home_reply(req, SC_GENERIC(INVALID_NS) | SC_DNR);
+	else
+		identify_ctrl_list(req, ctrl);
+}
+
+/* --- dispatch ---------------------------------------------------------------------------------------- */
+
+static const struct {
+	void (*run)(struct weft_req *req, struct weft_ctrl *ctrl);
+	bool on_discovery;
+} by_cns[256] = {
+	[NVME_IDENTIFY_CNS_NS] = { identify_ns, false },
+	[NVME_IDENTIFY_CNS_CTRL] = { identify_ctrl, true },
+	[NVME_IDENTIFY_CNS_NS_ACTIVE_LIST] = { identify_ns_list, false },
+	[NVME_IDENTIFY_CNS_NS_DESC_LIST] = { identify_ns_descs, false },
+	[NVME_IDENTIFY_CNS_CSI_NS] = { identify_csi_ns, false },
+	[NVME_IDENTIFY_CNS_CSI_CTRL] = { identify_csi_ctrl, false },
+	[NVME_IDENTIFY_CNS_CSI_NS_ACTIVE_LIST] = { identify_csi_ns_list, false },
+	[NVME_IDENTIFY_CNS_CSI_INDEPENDENT_ID_NS] = { identify_ns_independent, false },
+	/* Namespaces are made outside of NVMe: allocated is the same as active. */
+	[NVME_IDENTIFY_CNS_ALLOCATED_NS_LIST] = { identify_ns_list, false },
+	[NVME_IDENTIFY_CNS_ALLOCATED_NS] = { identify_ns, false },
+	[NVME_IDENTIFY_CNS_NS_CTRL_LIST] = { identify_ns_ctrl_list, false },
+	[NVME_IDENTIFY_CNS_CTRL_LIST] = { identify_ctrl_list, false },
+	[NVME_IDENTIFY_CNS_COMMAND_SET_STRUCTURE] = { identify_command_sets, false },
+};
+
+void tgt_identify(struct weft_req *req)
+{
+	struct weft_ctrl *ctrl = tgt_queue(req)->ctrl;
+	uint8_t cns = le32_to_cpu(req->cmd.common.cdw10) & 0xff;
+
+	if (!by_cns[cns].run || (ctrl->subsys->discovery && !by_cns[cns].on_discovery))
+		tgt_home_reply(req, SC_GENERIC(INVALID_FIELD) | SC_DNR);
+	else
+		by_cns[cns].run(req, ctrl);
+}

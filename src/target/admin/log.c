@@ -1,0 +1,244 @@
+/* log.c - Get Log Page: each page is built whole, the host gets the part that it asked for. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "target/internal.h"
+
+/* Builders return malloc'ed memory. */
+
+static void put_u128(uint8_t to[16], uint64_t value)
+{
+	for (int i = 0; i < 8; i++)
+		to[i] = (uint8_t)(value >> 8 * i);
+}
+
+/* Data units are thousands of 512 bytes, rounded up. */
+static uint64_t data_units(uint64_t bytes)
+{
+	return (bytes + 511999) / 512000;
+}
+
+static struct tgt_totals subsys_totals(struct weft_subsys *s)
+{
+	struct tgt_totals sum = { 0 };
+
+	for (unsigned i = 0; i < s->target->ngroups; i++)
+		tgt_stats_add(&s->stats[i], &sum);
+	return sum;
+}
+
+static void *log_errors(struct weft_ctrl *ctrl, size_t *size)
+{
+	struct nvme_error_log_page *page = calloc(TGT_ERRORS_MAX, sizeof(*page));
+	uint64_t n = ctrl->nerrors < TGT_ERRORS_MAX ? ctrl->nerrors : TGT_ERRORS_MAX;
+
+	*size = TGT_ERRORS_MAX * sizeof(*page);
+	for (uint64_t i = 0; page && i < n; i++) /* newest first */
+		page[i] = ctrl->errors[(ctrl->nerrors - 1 - i) % TGT_ERRORS_MAX];
+	return page;
+}
+
+static void *log_smart(struct weft_ctrl *ctrl, size_t *size)
+{
+	struct nvme_smart_log *page = calloc(1, sizeof(*page));
+	struct tgt_totals sum = subsys_totals(ctrl->subsys);
+
+	*size = sizeof(*page);
+	if (!page)
+		return NULL;
+	page->avail_spare = 100;
+	put_u128(page->data_units_read, data_units(sum.read_bytes));
+	put_u128(page->data_units_written, data_units(sum.write_bytes));
+	put_u128(page->host_reads, sum.reads);
+	put_u128(page->host_writes, sum.writes);
+	put_u128(page->power_cycles, 1);
+	put_u128(page->num_err_log_entries, ctrl->nerrors);
+	return page;
+}
+
+static void *log_endurance_group(struct weft_ctrl *ctrl, size_t *size)
+{
+	struct nvme_endurance_group_log *page = calloc(1, sizeof(*page));
+	struct tgt_totals sum = subsys_totals(ctrl->subsys);
+
+	*size = sizeof(*page);
+	if (!page)
+		return NULL;
+	page->avl_spare = 100;
+	put_u128(page->data_units_read, data_units(sum.read_bytes));
+	put_u128(page->data_units_written, data_units(sum.write_bytes));
+	put_u128(page->media_units_written, data_units(sum.write_bytes));
+	put_u128(page->host_read_cmds, sum.reads);
+	put_u128(page->host_write_cmds, sum.writes);
+	return page;
+}
+
+static void *log_firmware(struct weft_ctrl *ctrl, size_t *size)
+{
+	struct nvme_firmware_slot *page = calloc(1, sizeof(*page));
+
+	(void)ctrl;
+	*size = sizeof(*page);
+	if (!page)
+		return NULL;
+	page->afi = 1;
+	memset(page->frs[0], ' ', sizeof(page->frs[0]));
+	memcpy(page->frs[0], WEFT_VERSION, strnlen(WEFT_VERSION, sizeof(page->frs[0])));
+	return page;
+}
+
+static void *log_changed_ns(struct weft_ctrl *ctrl, size_t *size)
+{
+	__le32 *page = calloc(TGT_CHANGED_NS_MAX, sizeof(*page));
+
+	*size = TGT_CHANGED_NS_MAX * sizeof(*page);
+	if (!page)
+		return NULL;
+	if (ctrl->nchanged > TGT_CHANGED_NS_MAX) {
+		page[0] = cpu_to_le32(NVME_NSID_BROADCAST);
+		return page;
+	}
+	for (unsigned i = 0; i < ctrl->nchanged; i++)
+		page[i] = cpu_to_le32(ctrl->changed_ns[i]);
+	return page;
+}
+
+static void *log_command_effects(struct weft_ctrl *ctrl, size_t *size)
+{
+	struct nvme_cmd_effects_log *page = calloc(1, sizeof(*page));
+	const struct tgt_command_info *info;
+
+	(void)ctrl;
+	*size = sizeof(*page);
+	if (!page)
+		return NULL;
+	for (info = tgt_admin_commands; info->run; info++)
+		page->acs[info->opcode] = cpu_to_le32(info->effects);
+	for (info = tgt_io_commands; info->run; info++)
+		page->iocs[info->opcode] = cpu_to_le32(info->effects);
+	return page;
+}
+
+static void *log_feature_effects(struct weft_ctrl *ctrl, size_t *size)
+{
+	struct nvme_fid_supported_effects_log *page = calloc(1, sizeof(*page));
+
+	(void)ctrl;
+	*size = sizeof(*page);
+	for (int i = 0; page && i < 256; i++)
+		page->fid_support[i] = cpu_to_le32(tgt_feature_effects((uint8_t)i));
+	return page;
+}
+
+static void *log_supported(struct weft_ctrl *ctrl, size_t *size);
+
+/* --- which there are ----------------------------------------------------------------------------- */
+
+static const struct log_info {
+	uint8_t lid;
+	bool on_io, on_discovery;
+	void *(*build)(struct weft_ctrl *ctrl, size_t *size);
+} logs[] = {
+	{ NVME_LOG_LID_SUPPORTED_LOG_PAGES, true, true, log_supported },
+	{ NVME_LOG_LID_ERROR, true, true, log_errors },
+	{ NVME_LOG_LID_SMART, true, false, log_smart },
+	{ NVME_LOG_LID_FW_SLOT, true, false, log_firmware },
+	{ NVME_LOG_LID_CHANGED_NS, true, false, log_changed_ns },
+	{ NVME_LOG_LID_CMD_EFFECTS, true, false, log_command_effects },
+	{ NVME_LOG_LID_ENDURANCE_GROUP, true, false, log_endurance_group },
+	{ NVME_LOG_LID_FID_SUPPORTED_EFFECTS, true, false, log_feature_effects },
+	{ NVME_LOG_LID_DISCOVER, false, true, tgt_discovery_page },
+};
+#define LOGS (sizeof(logs) / sizeof(logs[0]))
+
+static bool offered(const struct log_info *info, const struct weft_ctrl *ctrl)
+{
+	return ctrl->subsys->discovery ? info->on_discovery : info->on_io;
+}
+
+static void *log_supported(struct weft_ctrl *ctrl, size_t *size)
+{
+	struct nvme_supported_log_pages *page = calloc(1, sizeof(*page));
+
+	*size = sizeof(*page);
+	for (size_t i = 0; page && i < LOGS; i++)
+		if (offered(&logs[i], ctrl))
+			page->lid_support[logs[i].lid] = cpu_to_le32(1);
+	return page;
+}
+
+static const struct log_info *find(const struct weft_ctrl *ctrl, uint8_t lid)
+{
+	for (size_t i = 0; i < LOGS; i++)
+		if (logs[i].lid == lid && offered(&logs[i], ctrl))
+			return &logs[i];
+	return NULL;
+}
+
+/* --- the command ------------------------------------------------------------------------------------ */
+
+static uint64_t wanted_bytes(const struct nvme_cmd *cmd)
+{
+	uint64_t numdl = le32_to_cpu(cmd->cdw10) >> 16, numdu = le32_to_cpu(cmd->cdw11) & 0xffff;
+
+	return ((numdu << 16 | numdl) + 1) * 4;
+}
+
+static uint64_t wanted_offset(const struct nvme_cmd *cmd)
+{
+	return le32_to_cpu(cmd->cdw12) | (uint64_t)le32_to_cpu(cmd->cdw13) << 32;
+}
+
+/* Reading a page is what ends its event, unless the host asks to retain it. */
+static void was_read(struct weft_ctrl *ctrl, const struct nvme_cmd *cmd, uint8_t lid)
+{
+	if (le32_to_cpu(cmd->cdw10) & 1u << 15)
+		return;
+	if (lid == NVME_LOG_LID_CHANGED_NS) {
+		ctrl->nchanged = 0;
+		tgt_event_read(ctrl, TGT_EVENT_NS_CHANGED);
+	} else if (lid == NVME_LOG_LID_DISCOVER) {
+		tgt_event_read(ctrl, TGT_EVENT_DISCOVERY);
+	}
+}
+
+static uint16_t copy_part(struct weft_req *req, const char *page, size_t size)
+{
+	uint64_t offset = wanted_offset(&req->cmd.common), len = wanted_bytes(&req->cmd.common);
+
+	if (offset % 4 || offset > size)
+		return SC_GENERIC(INVALID_FIELD) | SC_DNR;
+	if (len > req->data_len)
+		return SC_GENERIC(SGL_INVALID_DATA) | SC_DNR;
+	req->reply_len = (uint32_t)len;
+	/* The buffer came zeroed: what is asked for beyond the page's end reads as zeroes. */
+	memcpy(req->data, page + offset, len < size - offset ? len : size - offset);
+	return 0;
+}
+
+static uint16_t run(struct weft_req *req, struct weft_ctrl *ctrl)
+{
+	uint8_t lid = le32_to_cpu(req->cmd.common.cdw10) & 0xff;
+	const struct log_info *info = find(ctrl, lid);
+	_cleanup_(weft_freep) void *page = NULL;
+	size_t size;
+	uint16_t sc;
+
+	if (!info)
+		return SC_COMMAND(INVALID_LOG_PAGE) | SC_DNR;
+	page = info->build(ctrl, &size);
+	if (!page)
+		return SC_GENERIC(INTERNAL);
+	sc = copy_part(req, page, size);
+	if (!sc)
+		was_read(ctrl, &req->cmd.common, lid);
+	return sc;
+}
+
+void tgt_get_log(struct weft_req *req)
+{
+	uint16_t sc = run(req, tgt_queue(req)->ctrl);
+
+	tgt_home_reply(req, sc);
+}

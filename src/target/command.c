@@ -1,0 +1,120 @@
+/* command.c - which side answers a command, and the way to home and back.
+ *
+ *   I/O command ─────────────────────────▶ io/, on the queue's reactor
+ *   admin, fabrics ─▶ its data or a buffer ─▶ home: admin/, fabrics.c ─▶ back ─▶ reply            */
+#include <string.h>
+
+#include "target/internal.h"
+
+void tgt_post_home(struct weft_req *req, void (*fn)(struct weft_msg *msg))
+{
+	req->msg.fn = fn;
+	weft_reactor_post(req->qp->group->home, &req->msg);
+}
+
+void tgt_post_back(struct weft_req *req, void (*fn)(struct weft_msg *msg))
+{
+	req->msg.fn = fn;
+	weft_reactor_post(req->qp->group->reactor, &req->msg);
+}
+
+static void reply_here(struct weft_msg *msg)
+{
+	struct weft_req *req = container_of(msg, struct weft_req, msg);
+
+	weft_req_reply(req, tgt_req(req)->status);
+}
+
+void tgt_home_reply(struct weft_req *req, uint16_t status)
+{
+	struct weft_queue *queue = tgt_queue(req);
+
+	if (status && queue)
+		tgt_ctrl_error(queue->ctrl, req, status);
+	tgt_req(req)->status = status;
+	tgt_post_back(req, reply_here);
+}
+
+static void run_on_home(struct weft_msg *msg)
+{
+	struct weft_req *req = container_of(msg, struct weft_req, msg);
+
+	if (!req->qp->owner)
+		tgt_connect(req);
+	else if (req->cmd.common.opcode == NVME_FABRICS_OPCODE)
+		tgt_fabrics(req);
+	else
+		tgt_admin(req);
+}
+
+static void go_home(struct weft_req *req, uint16_t sc)
+{
+	if (sc) {
+		weft_req_reply(req, sc);
+		return;
+	}
+	if (nvme_cmd_direction(&req->cmd) == NVME_DIR_TO_HOST && req->data)
+		memset(req->data, 0, req->data_len);
+	tgt_post_home(req, run_on_home);
+}
+
+static void bring_home(struct weft_req *req)
+{
+	enum nvme_direction dir = nvme_cmd_direction(&req->cmd);
+	uint32_t len = weft_req_sgl_len(req);
+	uint16_t sc;
+
+	if (dir == NVME_DIR_NONE || !len) {
+		req->data = NULL;
+		go_home(req, 0);
+		return;
+	}
+	sc = len > WEFT_MDTS_BYTES ? SC_GENERIC(INVALID_FIELD) | SC_DNR
+				   : weft_req_check_sgl(req, len);
+	if (sc)
+		weft_req_reply(req, sc);
+	else if (dir == NVME_DIR_TO_HOST)
+		weft_req_buffer(req, len, go_home);
+	else
+		weft_req_fetch(req, len, go_home);
+}
+
+static bool is_connect(const struct weft_req *req)
+{
+	return req->cmd.common.opcode == NVME_FABRICS_OPCODE &&
+	       req->cmd.connect.fctype == NVMF_CONNECT;
+}
+
+static void command(struct weft_req *req)
+{
+	struct weft_queue *queue = tgt_queue(req);
+
+	if (!queue && !is_connect(req)) {
+		weft_req_reply(req, SC_GENERIC(CMD_SEQ_ERROR) | SC_DNR);
+		return;
+	}
+	if (!queue || !queue->qid || req->cmd.common.opcode == NVME_FABRICS_OPCODE) {
+		bring_home(req);
+		return;
+	}
+	if (!atomic_load_explicit(&queue->ctrl->traffic, memory_order_relaxed))
+		atomic_store_explicit(&queue->ctrl->traffic, true, memory_order_relaxed);
+	tgt_io_command(req);
+}
+
+const struct tgt_command_info *tgt_command_find(const struct tgt_command_info *table,
+						uint8_t opcode)
+{
+	for (; table->run; table++)
+		if (table->opcode == opcode)
+			return table;
+	return NULL;
+}
+
+const struct weft_qpair_ops tgt_qpair_ops = {
+	.req_priv = sizeof(struct tgt_req),
+	.command = command,
+	.released = tgt_ns_leave,
+	.closing = tgt_queue_closing,
+	.closed = tgt_queue_closed,
+};

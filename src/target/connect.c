@@ -1,0 +1,193 @@
+/* connect.c - Connect: a connection becomes a queue of a controller (NVMe base 2.0, 6.3). */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/log.h"
+#include "proto/uri.h"
+#include "target/internal.h"
+
+/* Which parameter was wrong: in the command, or in its data. */
+static uint16_t bad_sqe(struct weft_req *req, size_t offset)
+{
+	req->cqe.result = cpu_to_le64(offset);
+	return SC_COMMAND(CONNECT_INVALID_PARAM) | SC_DNR;
+}
+
+static uint16_t bad_data(struct weft_req *req, size_t offset)
+{
+	req->cqe.result = cpu_to_le64(offset | 1u << 16);
+	return SC_COMMAND(CONNECT_INVALID_PARAM) | SC_DNR;
+}
+
+#define BAD_SQE(req, field)  bad_sqe(req, offsetof(struct nvmf_connect_cmd, field))
+#define BAD_DATA(req, field) bad_data(req, offsetof(struct nvmf_connect_data, field))
+
+static bool terminated(const char *text, size_t size)
+{
+	return text[0] && memchr(text, '\0', size) && strlen(text) <= WEFT_NQN_MAX;
+}
+
+static bool all_zero(const uint8_t *bytes, size_t size)
+{
+	for (size_t i = 0; i < size; i++)
+		if (bytes[i])
+			return false;
+	return true;
+}
+
+static uint16_t check_common(struct weft_req *req, struct weft_target *t,
+			     const struct nvmf_connect_data *data)
+{
+	const struct nvmf_connect_cmd *cmd = &req->cmd.connect;
+	uint32_t entries = le16_to_cpu(cmd->sqsize) + 1u;
+
+	if (le16_to_cpu(cmd->recfmt))
+		return SC_COMMAND(CONNECT_FORMAT) | SC_DNR;
+	if (entries < 2 || entries > t->depth_max)
+		return BAD_SQE(req, sqsize);
+	if (!terminated(data->subsysnqn, sizeof(data->subsysnqn)))
+		return BAD_DATA(req, subsysnqn);
+	if (!terminated(data->hostnqn, sizeof(data->hostnqn)))
+		return BAD_DATA(req, hostnqn);
+	if (all_zero(data->hostid, sizeof(data->hostid)))
+		return BAD_DATA(req, hostid);
+	if (t->nqueues >= t->queues_max)
+		return SC_COMMAND(CONNECT_CTRL_BUSY);
+	return 0;
+}
+
+static struct weft_subsys *find_subsys(struct weft_target *t, const char *nqn)
+{
+	if (!strcmp(nqn, NVME_NQN_DISCOVERY))
+		return t->discovery;
+	return weft_subsys_find(t, nqn);
+}
+
+/* --- the admin queue: a new controller --------------------------------------------------------- */
+
+static uint32_t discovery_kato(const struct weft_subsys *s, uint32_t kato_ms)
+{
+	return s->discovery && !kato_ms ? TGT_DISCOVERY_KATO_MS : kato_ms;
+}
+
+static uint16_t connect_admin(struct weft_req *req, struct weft_subsys *s,
+			      const struct nvmf_connect_data *data, struct weft_ctrl **out)
+{
+	struct weft_ctrl *ctrl;
+
+	if (!tgt_host_allowed(s, data->hostnqn)) {
+		weft_warn("%s: host %s is not allowed", s->nqn, data->hostnqn);
+		return SC_COMMAND(CONNECT_INVALID_HOST) | SC_DNR;
+	}
+	if (le16_to_cpu(data->cntlid) != NVME_CNTLID_DYNAMIC)
+		return BAD_DATA(req, cntlid);
+	ctrl = tgt_ctrl_create(s);
+	if (!ctrl)
+		return SC_COMMAND(CONNECT_CTRL_BUSY);
+	strcpy(ctrl->hostnqn, data->hostnqn);
+	memcpy(ctrl->hostid, data->hostid, sizeof(ctrl->hostid));
+	ctrl->peer = req->qp->peer;
+	ctrl->local = req->qp->local;
+	tgt_ctrl_keepalive(ctrl, discovery_kato(s, le32_to_cpu(req->cmd.connect.kato)));
+	*out = ctrl;
+	return 0;
+}
+
+/* --- I/O queues ----------------------------------------------------------------------------------- */
+
+static bool qid_taken(const struct weft_ctrl *ctrl, uint16_t qid)
+{
+	struct weft_queue *queue;
+
+	weft_list_for_each(queue, &ctrl->queues, link)
+		if (queue->qid == qid && !queue->close_posted)
+			return true;
+	return false;
+}
+
+static uint16_t connect_io(struct weft_req *req, struct weft_subsys *s,
+			   const struct nvmf_connect_data *data, struct weft_ctrl **out)
+{
+	struct weft_ctrl *ctrl = tgt_ctrl_find(s, le16_to_cpu(data->cntlid));
+	uint16_t qid = le16_to_cpu(req->cmd.connect.qid);
+
+	if (!ctrl)
+		return BAD_DATA(req, cntlid);
+	if (strcmp(ctrl->hostnqn, data->hostnqn))
+		return BAD_DATA(req, hostnqn);
+	if (memcmp(ctrl->hostid, data->hostid, sizeof(ctrl->hostid)))
+		return BAD_DATA(req, hostid);
+	if (s->discovery || qid > ctrl->io_queues)
+		return BAD_SQE(req, qid);
+	if (!(ctrl->csts & TGT_CSTS_RDY) || qid_taken(ctrl, qid))
+		return SC_GENERIC(CMD_SEQ_ERROR) | SC_DNR;
+	*out = ctrl;
+	return 0;
+}
+
+/* --- both ----------------------------------------------------------------------------------------- */
+
+static void connected_here(struct weft_msg *msg)
+{
+	struct weft_req *req = container_of(msg, struct weft_req, msg);
+	const struct nvmf_connect_cmd *cmd = &req->cmd.connect;
+
+	req->qp->owner = tgt_req(req)->connected;
+	weft_qpair_start(req->qp, le16_to_cpu(cmd->qid), le16_to_cpu(cmd->sqsize) + 1u,
+			 !(cmd->cattr & NVMF_CATTR_NO_SQ_FLOW));
+	weft_req_reply(req, 0);
+}
+
+static void attach(struct weft_req *req, struct weft_queue *queue, struct weft_ctrl *ctrl)
+{
+	queue->ctrl = ctrl;
+	queue->qp = req->qp;
+	queue->qid = le16_to_cpu(req->cmd.connect.qid);
+	weft_list_push(&ctrl->queues, &queue->link);
+	ctrl->subsys->target->nqueues++;
+	if (!queue->qid) {
+		ctrl->admin = queue;
+		weft_info("%s: host %s connected as controller %u", ctrl->subsys->nqn,
+			  ctrl->hostnqn, ctrl->cntlid);
+	}
+	req->cqe.result = cpu_to_le64(ctrl->cntlid);
+	tgt_req(req)->connected = queue;
+	tgt_post_back(req, connected_here);
+}
+
+static uint16_t try_connect(struct weft_req *req, struct weft_target *t)
+{
+	struct nvmf_connect_data data;
+	struct weft_queue *queue;
+	struct weft_subsys *s;
+	struct weft_ctrl *ctrl;
+	uint16_t sc;
+
+	if (req->data_len < sizeof(data))
+		return SC_GENERIC(SGL_INVALID_DATA) | SC_DNR;
+	memcpy(&data, req->data, sizeof(data));
+	sc = check_common(req, t, &data);
+	if (sc)
+		return sc;
+	s = find_subsys(t, data.subsysnqn);
+	if (!s || s->removing)
+		return BAD_DATA(req, subsysnqn);
+	queue = calloc(1, sizeof(*queue));
+	if (!queue)
+		return SC_COMMAND(CONNECT_CTRL_BUSY);
+	sc = le16_to_cpu(req->cmd.connect.qid) ? connect_io(req, s, &data, &ctrl)
+					       : connect_admin(req, s, &data, &ctrl);
+	if (sc)
+		free(queue);
+	else
+		attach(req, queue, ctrl);
+	return sc;
+}
+
+void tgt_connect(struct weft_req *req)
+{
+	uint16_t sc = try_connect(req, req->qp->group->user);
+
+	if (sc)
+		tgt_home_reply(req, sc);
+}

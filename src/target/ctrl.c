@@ -1,0 +1,182 @@
+/* ctrl.c - a controller: an association with one host, from Connect to its last queue's end.
+ *
+ * It lives as long as it has queues. When the admin queue goes, or keep-alive runs out, or the host
+ * is no longer welcome, the other queues are closed, and the last one to go takes it along. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/log.h"
+#include "target/internal.h"
+
+/* --- life ------------------------------------------------------------------------------------------ */
+
+struct weft_ctrl *tgt_ctrl_find(struct weft_subsys *s, uint16_t cntlid)
+{
+	struct weft_ctrl *ctrl;
+
+	weft_list_for_each(ctrl, &s->ctrls, link)
+		if (ctrl->cntlid == cntlid && !ctrl->dying)
+			return ctrl;
+	return NULL;
+}
+
+static bool cntlid_taken(struct weft_subsys *s, uint16_t cntlid)
+{
+	struct weft_ctrl *ctrl;
+
+	weft_list_for_each(ctrl, &s->ctrls, link)
+		if (ctrl->cntlid == cntlid)
+			return true;
+	return false;
+}
+
+/* In turn, so that a number is not used again soon after its controller went. */
+static int choose_cntlid(struct weft_subsys *s)
+{
+	for (unsigned tries = 0; tries < NVME_CNTLID_MAX; tries++) {
+		if (++s->cntlid_next > NVME_CNTLID_MAX)
+			s->cntlid_next = 1;
+		if (!cntlid_taken(s, s->cntlid_next))
+			return s->cntlid_next;
+	}
+	return -1;
+}
+
+struct weft_ctrl *tgt_ctrl_create(struct weft_subsys *s)
+{
+	struct weft_ctrl *ctrl;
+	int cntlid = choose_cntlid(s);
+
+	if (cntlid < 0)
+		return NULL;
+	ctrl = calloc(1, sizeof(*ctrl));
+	if (!ctrl)
+		return NULL;
+	ctrl->subsys = s;
+	ctrl->cntlid = (uint16_t)cntlid;
+	weft_list_init(&ctrl->queues);
+	weft_list_init(&ctrl->aers);
+	weft_list_push(&s->ctrls, &ctrl->link);
+	tgt_features_reset(ctrl);
+	return ctrl;
+}
+
+void tgt_ctrl_kill(struct weft_ctrl *ctrl, const char *why)
+{
+	struct weft_queue *queue;
+
+	if (!ctrl->dying)
+		weft_info("%s: controller %u of host %s ends: %s", ctrl->subsys->nqn, ctrl->cntlid,
+			  ctrl->hostnqn, why);
+	ctrl->dying = true;
+	weft_list_for_each(queue, &ctrl->queues, link)
+		tgt_queue_close(queue, why);
+}
+
+void tgt_ctrl_queue_gone(struct weft_ctrl *ctrl, struct weft_queue *queue)
+{
+	struct weft_subsys *s = ctrl->subsys;
+
+	weft_list_remove(&queue->link);
+	s->target->nqueues--;
+	if (queue == ctrl->admin) {
+		ctrl->admin = NULL;
+		tgt_ctrl_kill(ctrl, queue->qp->why);
+	}
+	if (!weft_list_empty(&ctrl->queues))
+		return;
+	weft_timer_stop(s->target->home, &ctrl->ka_timer);
+	weft_list_remove(&ctrl->link);
+	free(ctrl);
+	tgt_subsys_ctrl_gone(s);
+}
+
+/* --- keep-alive: any command proves that the host lives ---------------------------------------------- */
+
+static void ka_expired(struct weft_timer *timer)
+{
+	struct weft_ctrl *ctrl = container_of(timer, struct weft_ctrl, ka_timer);
+
+	if (atomic_exchange(&ctrl->traffic, false))
+		tgt_ctrl_alive(ctrl);
+	else
+		tgt_ctrl_kill(ctrl, "keep-alive timeout");
+}
+
+void tgt_ctrl_alive(struct weft_ctrl *ctrl)
+{
+	if (ctrl->kato_ms)
+		weft_timer_set(ctrl->subsys->target->home, &ctrl->ka_timer, ctrl->kato_ms);
+}
+
+void tgt_ctrl_keepalive(struct weft_ctrl *ctrl, uint32_t kato_ms)
+{
+	ctrl->ka_timer.fn = ka_expired;
+	ctrl->kato_ms = kato_ms / TGT_KAS_MS * TGT_KAS_MS + (kato_ms % TGT_KAS_MS ? TGT_KAS_MS : 0);
+	if (ctrl->kato_ms)
+		tgt_ctrl_alive(ctrl);
+	else
+		weft_timer_stop(ctrl->subsys->target->home, &ctrl->ka_timer);
+}
+
+/* --- CC and CSTS --------------------------------------------------------------------------------------- */
+
+static bool cc_valid(uint32_t cc)
+{
+	return (NVME_CC_CSS(cc) == NVME_CC_CSS_NVM || NVME_CC_CSS(cc) == NVME_CC_CSS_CSI) &&
+	       !NVME_CC_MPS(cc) && !NVME_CC_AMS(cc);
+}
+
+static void enable(struct weft_ctrl *ctrl)
+{
+	ctrl->csts |= cc_valid(ctrl->cc) ? TGT_CSTS_RDY : TGT_CSTS_CFS;
+}
+
+static void reset(struct weft_ctrl *ctrl)
+{
+	struct weft_queue *queue;
+
+	ctrl->csts = 0;
+	tgt_aer_cancel_all(ctrl, SC_GENERIC(ABORT_QUEUE));
+	ctrl->events_pending = ctrl->events_masked = 0;
+	ctrl->nchanged = 0;
+	tgt_features_reset(ctrl);
+	weft_list_for_each(queue, &ctrl->queues, link)
+		if (queue->qid)
+			tgt_queue_close(queue, "controller reset");
+}
+
+void tgt_ctrl_set_cc(struct weft_ctrl *ctrl, uint32_t cc)
+{
+	uint32_t changed = ctrl->cc ^ cc;
+
+	ctrl->cc = cc;
+	if (!NVME_CC_EN(changed))
+		return;
+	if (NVME_CC_EN(cc))
+		enable(ctrl);
+	else
+		reset(ctrl);
+}
+
+void tgt_ctrl_shutdown_done(struct weft_ctrl *ctrl)
+{
+	ctrl->csts |= TGT_CSTS_SHUT_DOWN;
+}
+
+/* --- the error log ---------------------------------------------------------------------------------------- */
+
+void tgt_ctrl_error(struct weft_ctrl *ctrl, struct weft_req *req, uint16_t status)
+{
+	struct nvme_error_log_page *entry = &ctrl->errors[ctrl->nerrors++ % TGT_ERRORS_MAX];
+
+	*entry = (struct nvme_error_log_page){
+		.error_count = cpu_to_le64(ctrl->nerrors),
+		.sqid = cpu_to_le16(req->qp->sqid),
+		.cmdid = req->cmd.common.cid,
+		.status_field = cpu_to_le16((uint16_t)(status << 1)),
+		.parm_error_location = cpu_to_le16(0xffff),
+		.lba = req->qp->sqid ? req->cmd.rw.slba : cpu_to_le64(0),
+		.nsid = req->cmd.common.nsid,
+	};
+}

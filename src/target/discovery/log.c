@@ -1,0 +1,115 @@
+/* log.c - the discovery log page: what a host may connect to, and where.
+ *
+ * Built for the host that asks: only the subsystems that allow it; a listener on a wildcard address
+ * is told as the address through which the host came. The generation counter changes with
+ * everything that any host could see, so a host that reads in pieces and finds it the same before
+ * and after has read one state. */
+#include <arpa/inet.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "target/internal.h"
+
+void tgt_discovery_changed(struct weft_target *t)
+{
+	struct weft_ctrl *ctrl;
+
+	t->genctr++;
+	weft_list_for_each(ctrl, &t->discovery->ctrls, link)
+		tgt_event(ctrl, TGT_EVENT_DISCOVERY);
+}
+
+/* --- entries -------------------------------------------------------------------------------------- */
+
+static uint16_t port_of(const struct sockaddr_storage *addr)
+{
+	return ntohs(addr->ss_family == AF_INET ? ((const struct sockaddr_in *)addr)->sin_port
+						: ((const struct sockaddr_in6 *)addr)->sin6_port);
+}
+
+static void host_of(const struct sockaddr_storage *addr, char *text, size_t size)
+{
+	const void *ip = addr->ss_family == AF_INET
+				 ? (const void *)&((const struct sockaddr_in *)addr)->sin_addr
+				 : (const void *)&((const struct sockaddr_in6 *)addr)->sin6_addr;
+
+	inet_ntop(addr->ss_family, ip, text, (socklen_t)size);
+}
+
+static void fill_entry(struct nvmf_disc_log_entry *entry, const struct weft_ctrl *ctrl,
+		       const struct tgt_listener *l, unsigned port_id, const struct weft_subsys *s)
+{
+	const struct sockaddr_storage *addr = &l->addr;
+
+	if (weft_addr_is_wildcard(addr))
+		addr = &ctrl->local;
+	entry->trtype = NVMF_TRTYPE_TCP;
+	entry->adrfam = addr->ss_family == AF_INET ? NVMF_ADDR_FAMILY_IP4 : NVMF_ADDR_FAMILY_IP6;
+	entry->subtype = s->discovery ? NVME_NQN_CURR : NVME_NQN_NVME;
+	entry->treq = NVMF_TREQ_NOT_REQUIRED | NVMF_TREQ_DISABLE_SQFLOW;
+	entry->portid = cpu_to_le16((uint16_t)port_id);
+	entry->cntlid = cpu_to_le16(NVME_CNTLID_DYNAMIC);
+	entry->asqsz = cpu_to_le16((uint16_t)s->target->depth_max);
+	if (s->discovery)
+		entry->eflags = cpu_to_le16(NVMF_DISC_EFLAGS_EPCSD | NVMF_DISC_EFLAGS_DUPRETINFO);
+	snprintf(entry->trsvcid, sizeof(entry->trsvcid), "%u", port_of(&l->addr));
+	strcpy(entry->subnqn, s->nqn);
+	host_of(addr, entry->traddr, sizeof(entry->traddr));
+}
+
+/* A wildcard listener of the other family has no address that this host could be told. */
+static bool reachable(const struct weft_ctrl *ctrl, const struct tgt_listener *l)
+{
+	return !weft_addr_is_wildcard(&l->addr) || l->addr.ss_family == ctrl->local.ss_family;
+}
+
+/* --- the page -------------------------------------------------------------------------------------- */
+
+struct page {
+	struct nvmf_discovery_log *log; /* NULL: only count */
+	unsigned entries;
+};
+
+static void add_subsys(struct page *page, struct weft_ctrl *ctrl, struct weft_subsys *s)
+{
+	struct tgt_listener *l;
+	unsigned port_id = 0;
+
+	if (s->removing || (!s->discovery && !tgt_host_allowed(s, ctrl->hostnqn)))
+		return;
+	weft_list_for_each(l, &s->target->listeners, link) {
+		port_id++;
+		if (!reachable(ctrl, l))
+			continue;
+		if (page->log)
+			fill_entry(&page->log->entries[page->entries], ctrl, l, port_id, s);
+		page->entries++;
+	}
+}
+
+static void add_all(struct page *page, struct weft_ctrl *ctrl)
+{
+	struct weft_target *t = ctrl->subsys->target;
+	struct weft_subsys *s;
+
+	page->entries = 0;
+	add_subsys(page, ctrl, t->discovery);
+	weft_list_for_each(s, &t->subsystems, link)
+		add_subsys(page, ctrl, s);
+}
+
+void *tgt_discovery_page(struct weft_ctrl *ctrl, size_t *size)
+{
+	struct page page = { 0 };
+
+	add_all(&page, ctrl);
+	*size = sizeof(*page.log) + page.entries * sizeof(page.log->entries[0]);
+	page.log = calloc(1, *size);
+	if (!page.log)
+		return NULL;
+	add_all(&page, ctrl);
+	page.log->genctr = cpu_to_le64(ctrl->subsys->target->genctr);
+	page.log->numrec = cpu_to_le64(page.entries);
+	return page.log;
+}

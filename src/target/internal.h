@@ -1,0 +1,391 @@
+/* internal.h - the target's objects and who may touch them.
+ *
+ *   weft_target ─┬─ weft_subsys ─┬─ weft_ns          home writes, reactors read through the table
+ *                │               └─ weft_ctrl ── weft_queue ── qpair
+ *                └─ listeners                        home alone        a reactor's, for its life
+ *
+ * Home owns everything but queue pairs and I/O. A reactor hands admin and fabrics commands to home
+ * and gets them back answered; home hands closes, holds and drains to reactors. Both by messages:
+ * there is no lock. A pointer that a reactor reads from a namespace table is good until its
+ * callback returns, or as long as it is counted in ns->local[]. */
+#ifndef WEFT_TARGET_INTERNAL_H
+#define WEFT_TARGET_INTERNAL_H
+
+#include <stdatomic.h>
+
+#include "proto/nvme.h"
+#include "proto/status.h"
+#include "target/target.h"
+#include "transport/transport.h"
+
+enum {
+	TGT_AERS_MAX = 4,     /* asynchronous event requests per controller */
+	TGT_NS_MAX = 1024,    /* namespaces per subsystem */
+	TGT_CHANGED_NS_MAX = 1024,
+	TGT_KAS_MS = 100,     /* keep-alive granularity */
+	TGT_DISCOVERY_KATO_MS = 120000, /* for discovery hosts that set none */
+	TGT_ERRORS_MAX = 64,  /* error log entries */
+	TGT_CONNECTIONS_SPARE = 1024,
+	TGT_DSM_RANGES = 256,
+	TGT_ACWU = 7, /* blocks of Compare and Write, 0's based */
+	TGT_COPY_RANGES = 128,
+	TGT_COPY_RANGE_BYTES = 16 << 20,
+	TGT_COPY_BYTES = 64 << 20,
+
+	TGT_CSTS_RDY = 1 << NVME_CSTS_RDY_SHIFT,
+	TGT_CSTS_CFS = 1 << NVME_CSTS_CFS_SHIFT,
+	TGT_CSTS_SHUT_DOWN = NVME_CSTS_SHST_CMPLT << NVME_CSTS_SHST_SHIFT,
+};
+
+/* --- namespaces ---------------------------------------------------------------------------- */
+
+enum ns_hold { NS_HOLD_NONE, NS_HOLD_WRITERS, NS_HOLD_ALL };
+
+/* What one reactor knows of a namespace. Touched by that reactor alone. */
+struct ns_local {
+	uint32_t users;           /* commands that hold the namespace */
+	uint32_t writers;         /* of them, those that change data */
+	enum ns_hold hold;        /* who has to wait */
+	struct weft_list waiting; /* weft_req.link */
+	struct tgt_round *round;  /* answered when those that it waits for are gone */
+	enum ns_hold round_waits;
+} __attribute__((aligned(64)));
+
+struct weft_ns {
+	struct weft_subsys *subsys;
+	struct weft_backend *be;
+	uint32_t nsid;
+	uint8_t lba_shift;
+	_Atomic uint64_t blocks;
+	uint8_t uuid[16], nguid[16];
+
+	/* Home's: those in line to have the namespace for themselves; the first has it. */
+	struct weft_list fences;
+	struct tgt_fence *holder;
+	struct weft_msg release_msg;
+	struct tgt_round *round; /* one at a time: hold, release, drain */
+	atomic_bool removing;
+	void (*removed)(void *arg);
+	void *removed_arg;
+
+	struct ns_local local[]; /* by group */
+};
+
+/* Has the namespace for itself, against writers or against all, between got() and release. */
+struct tgt_fence {
+	struct weft_list link; /* ns->fences; home's */
+	struct weft_msg msg;
+	struct weft_ns *ns;
+	enum ns_hold hold;
+	struct weft_reactor *reactor; /* where got() runs */
+	void (*got)(struct tgt_fence *fence);
+};
+
+/* Published as a whole, replaced, never changed. */
+struct ns_table {
+	uint32_t count, nsid_max;
+	struct weft_ns *ns[]; /* by nsid - 1 */
+};
+
+/* --- subsystems ----------------------------------------------------------------------------- */
+
+struct tgt_host {
+	struct weft_list link;
+	char nqn[];
+};
+
+/* What one reactor did for a subsystem; only it writes, home adds up. */
+struct tgt_stats {
+	_Atomic uint64_t reads, writes, read_bytes, write_bytes;
+} __attribute__((aligned(64)));
+
+struct weft_subsys {
+	struct weft_list link;
+	struct weft_target *target;
+	char nqn[WEFT_NQN_MAX + 1], serial[21], model[41];
+	bool discovery, allow_any_host, removing;
+	struct weft_list hosts, ctrls;
+	_Atomic(struct ns_table *) table;
+	uint16_t cntlid_next;
+	void (*removed)(void *arg);
+	void *removed_arg;
+	struct tgt_stats stats[]; /* by group */
+};
+
+/* --- controllers ------------------------------------------------------------------------------ */
+
+/* Kinds of asynchronous events, in the order in which they are reported. */
+enum tgt_event { TGT_EVENT_NS_CHANGED, TGT_EVENT_DISCOVERY, TGT_EVENTS };
+
+struct weft_queue {
+	struct weft_list link; /* ctrl->queues; home's */
+	struct weft_ctrl *ctrl;
+	struct weft_qpair *qp;
+	uint16_t qid;
+	struct weft_msg msg;       /* gone, free */
+	struct weft_msg close_msg; /* home says: close */
+	bool close_posted;
+	const char *close_why;
+	/* The reactor's: */
+	struct weft_req *fused_first; /* waits for its second */
+	struct tgt_stats stats;
+};
+
+struct weft_ctrl {
+	struct weft_list link; /* subsys->ctrls */
+	struct weft_subsys *subsys;
+	uint16_t cntlid;
+	char hostnqn[WEFT_NQN_MAX + 1];
+	uint8_t hostid[16];
+	struct sockaddr_storage peer, local;
+	struct weft_list queues;
+	struct weft_queue *admin;
+	bool dying;
+
+	uint32_t cc, csts;
+	uint32_t kato_ms;
+	struct weft_timer ka_timer;
+	unsigned io_queues; /* granted by Set Features */
+	uint32_t features[256]; /* dword 11 of the simple ones */
+	uint8_t host_behavior[512];
+	uint64_t timestamp_ms, timestamp_at_ms; /* what was set, and when by our clock */
+	bool timestamp_by_host;
+
+	struct weft_list aers; /* weft_req.link */
+	unsigned naers;
+	uint32_t events_pending, events_masked; /* bits of enum tgt_event */
+	uint32_t changed_ns[TGT_CHANGED_NS_MAX];
+	unsigned nchanged; /* above the maximum: too many to list */
+	struct nvme_error_log_page errors[TGT_ERRORS_MAX];
+	uint64_t nerrors;
+
+	/* Read, and traffic set, by reactors. */
+	atomic_bool write_cache, traffic;
+};
+
+/* --- the target ------------------------------------------------------------------------------- */
+
+struct tgt_listener {
+	struct weft_list link;
+	struct weft_target *target;
+	struct weft_sock sock;
+	struct weft_op op;
+	struct sockaddr_storage addr;
+	struct weft_timer retry; /* out of descriptors: try again in a moment */
+	bool closing;
+};
+
+struct weft_target {
+	struct weft_reactor *home;
+	struct weft_group **groups;
+	unsigned ngroups;
+	uint32_t depth_max, io_queues_max, queues_max;
+	uint32_t connections_max; /* queues, and those on their way to become or be refused one */
+	uint32_t nqueues;
+	struct weft_list subsystems, listeners;
+	struct weft_subsys *discovery;
+	uint64_t genctr; /* of the discovery log */
+	unsigned parts; /* listeners and subsystems that are ending */
+	void (*stopped)(void *arg);
+	void *stopped_arg;
+	struct weft_timer stop_timer;
+};
+
+/* What the target keeps with every request. */
+struct tgt_req {
+	struct weft_req *self;
+	uint16_t status;    /* home's answer, on its way back */
+	struct weft_queue *connected; /* home's answer to Connect */
+	struct weft_ns *ns; /* counted in ns->local */
+	bool writer;        /* as one that changes data */
+	bool pinned;        /* data is the namespace's own: counted until it has left */
+	void (*again)(struct weft_req *req); /* while it waits for a hold to end */
+
+	struct weft_ns *on; /* what it works on: counted, or held by a fence */
+	struct weft_io io;
+	uint64_t offset;    /* bytes into the namespace */
+	uint32_t length;
+	void *host_data;    /* compare, write, copy, dsm: what the host sent */
+
+	/* Commands that take several steps, see io/steps.c. */
+	bool (*step)(struct weft_req *req, int rc);
+	bool stepping, stepped;
+	int step_rc;
+	uint64_t moved; /* bytes done of the range under way */
+	uint16_t range; /* copy, dsm: its index */
+	bool writing;   /* copy: the second half of a move; compare: a piece was read */
+
+	/* Fused pairs, see io/fused.c. */
+	struct weft_req *partner;
+	bool data_ready, fused;
+	struct tgt_fence fence;
+};
+
+static inline struct tgt_req *tgt_req(struct weft_req *req)
+{
+	return weft_req_priv(req);
+}
+
+static inline struct weft_queue *tgt_queue(struct weft_req *req)
+{
+	return req->qp->owner;
+}
+
+/* command.c: which side answers */
+extern const struct weft_qpair_ops tgt_qpair_ops;
+void tgt_post_home(struct weft_req *req, void (*fn)(struct weft_msg *msg));
+void tgt_post_back(struct weft_req *req, void (*fn)(struct weft_msg *msg));
+void tgt_home_reply(struct weft_req *req, uint16_t status); /* on home: answered on its reactor */
+
+/* connect.c, queue.c: on home unless said otherwise */
+void tgt_connect(struct weft_req *req);
+void tgt_queue_closing(struct weft_qpair *qp); /* on the reactor */
+void tgt_queue_closed(struct weft_qpair *qp);  /* on the reactor */
+void tgt_queue_close(struct weft_queue *queue, const char *why);
+
+/* ctrl.c */
+struct weft_ctrl *tgt_ctrl_create(struct weft_subsys *s);
+struct weft_ctrl *tgt_ctrl_find(struct weft_subsys *s, uint16_t cntlid);
+void tgt_ctrl_queue_gone(struct weft_ctrl *ctrl, struct weft_queue *queue); /* may free @ctrl */
+void tgt_ctrl_kill(struct weft_ctrl *ctrl, const char *why);
+void tgt_ctrl_keepalive(struct weft_ctrl *ctrl, uint32_t kato_ms);
+void tgt_ctrl_alive(struct weft_ctrl *ctrl);
+void tgt_ctrl_set_cc(struct weft_ctrl *ctrl, uint32_t cc);
+void tgt_ctrl_shutdown_done(struct weft_ctrl *ctrl);
+void tgt_ctrl_error(struct weft_ctrl *ctrl, struct weft_req *req, uint16_t status);
+
+/* fabrics.c */
+void tgt_fabrics(struct weft_req *req);
+
+/* admin/ */
+void tgt_admin(struct weft_req *req);
+void tgt_identify(struct weft_req *req);
+void tgt_get_features(struct weft_req *req);
+void tgt_set_features(struct weft_req *req);
+void tgt_features_reset(struct weft_ctrl *ctrl);
+void tgt_get_log(struct weft_req *req);
+void tgt_abort(struct weft_req *req);
+void tgt_aer(struct weft_req *req);
+void tgt_aer_cancel_all(struct weft_ctrl *ctrl, uint16_t status);
+bool tgt_aer_cancel(struct weft_ctrl *ctrl, uint16_t cid);
+void tgt_event(struct weft_ctrl *ctrl, enum tgt_event event);
+void tgt_event_read(struct weft_ctrl *ctrl, enum tgt_event event); /* its log page was read */
+void tgt_ns_changed(struct weft_subsys *s, uint32_t nsid);
+/* Answers with @size bytes of @data. */
+void tgt_reply_data(struct weft_req *req, const void *data, size_t size);
+extern const struct tgt_command_info {
+	uint8_t opcode;
+	bool on_discovery;
+	void (*run)(struct weft_req *req);
+	uint32_t effects; /* Commands Supported and Effects */
+} tgt_admin_commands[];
+const struct tgt_command_info *tgt_command_find(const struct tgt_command_info *table,
+						uint8_t opcode);
+uint32_t tgt_feature_effects(uint8_t fid); /* Feature Identifiers Supported and Effects */
+
+/* discovery/ */
+void tgt_discovery_changed(struct weft_target *t);
+/* The log page as this controller's host may see it; malloc'ed. NULL: out of memory. */
+void *tgt_discovery_page(struct weft_ctrl *ctrl, size_t *size);
+
+/* subsys.c */
+struct weft_subsys *tgt_subsys_new(struct weft_target *t, const struct weft_subsys_options *options);
+bool tgt_host_allowed(const struct weft_subsys *s, const char *hostnqn);
+void tgt_subsys_ctrl_gone(struct weft_subsys *s); /* may free @s */
+void tgt_stats_count(struct weft_req *req, bool write, uint64_t bytes); /* on a reactor */
+struct tgt_totals {
+	uint64_t reads, writes, read_bytes, write_bytes;
+};
+void tgt_stats_add(struct tgt_stats *stats, struct tgt_totals *sum);
+
+/* target.c */
+void tgt_target_part_ended(struct weft_target *t);
+
+/* listener.c */
+void tgt_listener_close(struct tgt_listener *l);
+
+/* identity.c: names that are the same at every start */
+void tgt_identity_serial(const char *nqn, char serial[21]);
+void tgt_identity_uuid(const char *nqn, uint32_t nsid, const char *backend, uint8_t uuid[16]);
+void tgt_uuid_format(const uint8_t uuid[16], char text[37]);
+int tgt_uuid_parse(const char *text, uint8_t uuid[16]);
+
+/* ns.c: on a reactor */
+struct weft_ns *tgt_ns_find(struct weft_subsys *s, uint32_t nsid);
+/* The command's namespace, with @req counted in. NULL: @req was answered because there is none, or
+ * waits and comes back through @again. */
+struct weft_ns *tgt_ns_enter(struct weft_req *req, uint32_t nsid, bool writer,
+			     void (*again)(struct weft_req *req));
+uint32_t tgt_nsid(const struct weft_req *req); /* as the command says */
+void tgt_ns_leave(struct weft_req *req);
+/* On home. */
+void tgt_ns_close_all(struct weft_subsys *s, void (*closed)(void *arg), void *arg);
+
+/* round.c: a visit to every reactor, each answered in its own time, and back to home */
+struct tgt_round {
+	struct weft_target *target;
+	struct weft_ns *ns;
+	enum ns_hold hold;
+	void (*visit)(struct tgt_round *round, struct weft_group *group);
+	void (*done)(struct tgt_round *round); /* on home; the round may be started again */
+	void *arg;
+	unsigned pending; /* home's */
+	struct tgt_leg {
+		struct weft_msg msg;
+		struct tgt_round *round;
+		struct weft_group *group;
+	} legs[];
+};
+struct tgt_round *tgt_round_new(struct weft_target *t);
+void tgt_round_start(struct tgt_round *round);
+void tgt_round_answer(struct tgt_round *round, struct weft_group *group); /* once per visit */
+/* Frees @old when no reactor can be reading it any more. */
+void tgt_free_later(struct weft_target *t, struct tgt_round *round, void *old);
+
+/* fence.c */
+void tgt_fence_acquire(struct tgt_fence *fence, struct weft_target *t); /* from any reactor */
+void tgt_fence_release(struct weft_ns *ns, struct weft_target *t);      /* by the holder */
+bool tgt_fence_idle(const struct weft_ns *ns);
+void tgt_ns_drained_or_free(struct weft_ns *ns);
+
+/* io/io.c */
+extern const struct tgt_command_info tgt_io_commands[];
+void tgt_io_command(struct weft_req *req);
+/* Answers; a fused command goes on with its pair. */
+void tgt_io_finish(struct weft_req *req, uint16_t status);
+void tgt_io_done(struct weft_io *io, int rc); /* finishes with what became of the io */
+struct weft_req *tgt_io_req(struct weft_io *io);
+/* Sets offset and length from SLBA and NLB. 0 or a status. */
+uint16_t tgt_io_range(struct weft_req *req, const struct weft_ns *ns);
+/* The same for commands that move the range's data between host and namespace. */
+uint16_t tgt_io_data_range(struct weft_req *req, const struct weft_ns *ns);
+uint16_t tgt_io_check_lbas(const struct weft_ns *ns, uint64_t slba, uint64_t nlb);
+/* To the namespace that the request works on. */
+void tgt_io_submit(struct weft_req *req, enum weft_io_kind kind, void *buf, uint64_t offset,
+		   uint64_t length, unsigned flags, void (*done)(struct weft_io *io, int rc));
+/* WEFT_IO_FUA where the command asks for it or the host turned the write cache off. */
+unsigned tgt_io_durability(struct weft_req *req, bool fua);
+
+/* io/steps.c */
+void tgt_io_steps(struct weft_req *req, bool (*step)(struct weft_req *req, int rc));
+void tgt_io_step_done(struct weft_io *io, int rc);
+
+/* io/…: one file per command or kind */
+void tgt_io_read(struct weft_req *req);
+void tgt_io_write(struct weft_req *req);
+void tgt_io_write_run(struct weft_req *req);
+void tgt_io_flush(struct weft_req *req);
+void tgt_io_compare(struct weft_req *req);
+void tgt_io_compare_run(struct weft_req *req);
+void tgt_io_write_zeroes(struct weft_req *req);
+void tgt_io_verify(struct weft_req *req);
+void tgt_io_dsm(struct weft_req *req);
+void tgt_io_copy(struct weft_req *req);
+void tgt_io_shutdown(struct weft_msg *msg); /* flushes every namespace, then on to home */
+
+/* io/fused.c */
+bool tgt_io_fused(struct weft_req *req); /* true: it took care of @req */
+void tgt_io_fused_next(struct weft_req *req, uint16_t status);
+void tgt_io_fused_closing(struct weft_queue *queue);
+
+#endif

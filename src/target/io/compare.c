@@ -1,0 +1,103 @@
+/* compare.c - Compare: the host's data beside ours; memory where it lies, storage piece by piece. */
+#include <string.h>
+
+#include "target/internal.h"
+
+enum { PIECE_BYTES = 128 << 10 };
+
+#define MISCOMPARE (SC_MEDIA(COMPARE_FAILED) | SC_DNR)
+
+static uint32_t piece(const struct tgt_req *treq)
+{
+	uint64_t left = treq->length - treq->moved;
+
+	return left < PIECE_BYTES ? (uint32_t)left : PIECE_BYTES;
+}
+
+static bool same(const struct tgt_req *treq, const void *ours, uint32_t len)
+{
+	return !memcmp((char *)treq->host_data + treq->moved, ours, len);
+}
+
+static bool compare_step(struct weft_req *req, int rc)
+{
+	struct tgt_req *treq = tgt_req(req);
+
+	if (rc < 0) {
+		tgt_io_finish(req, weft_status_from_errno(rc));
+		return false;
+	}
+	if (treq->writing) { /* a piece is here */
+		if (!same(treq, req->data, piece(treq))) {
+			tgt_io_finish(req, MISCOMPARE);
+			return false;
+		}
+		treq->moved += piece(treq);
+	}
+	if (treq->moved == treq->length) {
+		tgt_io_finish(req, 0);
+		return false;
+	}
+	treq->writing = true;
+	tgt_io_submit(req, WEFT_IO_READ, req->data, treq->offset + treq->moved, piece(treq), 0,
+		      tgt_io_step_done);
+	return true;
+}
+
+static void compare_buffer(struct weft_req *req, uint16_t sc)
+{
+	if (sc)
+		tgt_io_finish(req, sc);
+	else
+		tgt_io_steps(req, compare_step);
+}
+
+/* The data is here, the namespace is entered and checked. */
+void tgt_io_compare_run(struct weft_req *req)
+{
+	struct tgt_req *treq = tgt_req(req);
+	struct weft_backend *be = treq->on->be;
+
+	treq->host_data = req->data;
+	if (be->ops->map)
+		tgt_io_finish(req, same(treq, be->ops->map(be, treq->offset), treq->length)
+					   ? 0
+					   : MISCOMPARE);
+	else
+		weft_req_buffer(req, piece(treq), compare_buffer);
+}
+
+static void compare_enter(struct weft_req *req)
+{
+	struct weft_ns *ns = tgt_ns_enter(req, tgt_nsid(req), false, compare_enter);
+	uint16_t sc;
+
+	if (!ns)
+		return;
+	sc = tgt_io_data_range(req, ns);
+	if (!sc && tgt_req(req)->length != req->data_len)
+		sc = SC_GENERIC(INVALID_NS) | SC_DNR;
+	if (sc)
+		tgt_io_finish(req, sc);
+	else
+		tgt_io_compare_run(req);
+}
+
+static void compare_fetched(struct weft_req *req, uint16_t sc)
+{
+	if (sc)
+		tgt_io_finish(req, sc);
+	else
+		compare_enter(req);
+}
+
+void tgt_io_compare(struct weft_req *req)
+{
+	struct weft_ns *ns = tgt_ns_find(tgt_queue(req)->ctrl->subsys, tgt_nsid(req));
+	uint16_t sc = ns ? tgt_io_data_range(req, ns) : SC_GENERIC(INVALID_NS) | SC_DNR;
+
+	if (sc)
+		tgt_io_finish(req, sc);
+	else
+		weft_req_fetch(req, tgt_req(req)->length, compare_fetched);
+}

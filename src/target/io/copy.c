@@ -1,0 +1,155 @@
+/* copy.c - Copy: ranges of a namespace to one place of it, through a buffer (NVM 1.0, 3.2.2).
+ *
+ *   range 0, range 1, …  ─▶ read a piece ─▶ write it at the destination, which moves along        */
+#include <string.h>
+
+#include "target/internal.h"
+
+enum { PIECE_BYTES = 128 << 10 };
+
+struct range {
+	uint64_t slba;
+	uint32_t nlb;
+};
+
+static unsigned copy_ranges(const struct weft_req *req)
+{
+	return (le32_to_cpu(req->cmd.common.cdw12) & 0xff) + 1;
+}
+
+static bool copy_fua(const struct weft_req *req)
+{
+	return le32_to_cpu(req->cmd.common.cdw12) & 1u << 30;
+}
+
+static struct range range_at(struct weft_req *req, unsigned index)
+{
+	struct nvme_copy_range raw;
+
+	memcpy(&raw, (char *)tgt_req(req)->host_data + index * sizeof(raw), sizeof(raw));
+	return (struct range){ le64_to_cpu(raw.slba), le16_to_cpu(raw.nlb) + 1u };
+}
+
+static uint64_t range_bytes(struct weft_req *req)
+{
+	return (uint64_t)range_at(req, tgt_req(req)->range).nlb << tgt_req(req)->on->lba_shift;
+}
+
+/* Read, then write: @writing says which half comes. */
+static void move_piece(struct weft_req *req)
+{
+	struct tgt_req *treq = tgt_req(req);
+	uint64_t left = range_bytes(req) - treq->moved;
+	uint64_t len = left < PIECE_BYTES ? left : PIECE_BYTES;
+	uint64_t from = (range_at(req, treq->range).slba << treq->on->lba_shift) + treq->moved;
+
+	treq->writing = !treq->writing;
+	if (treq->writing) {
+		tgt_io_submit(req, WEFT_IO_READ, req->data, from, len, 0, tgt_io_step_done);
+		return;
+	}
+	treq->moved += len;
+	treq->offset += len;
+	tgt_io_submit(req, WEFT_IO_WRITE, req->data, treq->offset - len, len,
+		      tgt_io_durability(req, copy_fua(req)), tgt_io_step_done);
+}
+
+static bool copy_step(struct weft_req *req, int rc)
+{
+	struct tgt_req *treq = tgt_req(req);
+
+	if (rc < 0) {
+		req->cqe.result = cpu_to_le64(treq->range); /* the first that is not copied whole */
+		tgt_io_finish(req, weft_status_from_errno(rc));
+		return false;
+	}
+	if (treq->moved == range_bytes(req)) {
+		treq->moved = 0;
+		treq->range++;
+	}
+	if (treq->range == copy_ranges(req)) {
+		tgt_io_finish(req, 0);
+		return false;
+	}
+	move_piece(req);
+	return true;
+}
+
+/* --- before ---------------------------------------------------------------------------------------- */
+
+static uint16_t check_ranges(struct weft_req *req, const struct weft_ns *ns)
+{
+	uint64_t total = 0, to = le32_to_cpu(req->cmd.common.cdw10) |
+				 (uint64_t)le32_to_cpu(req->cmd.common.cdw11) << 32;
+
+	for (unsigned i = 0; i < copy_ranges(req); i++) {
+		struct range range = range_at(req, i);
+		uint16_t sc = tgt_io_check_lbas(ns, range.slba, range.nlb);
+
+		if (sc)
+			return sc;
+		if (range.nlb > (uint32_t)TGT_COPY_RANGE_BYTES >> ns->lba_shift)
+			return SC_COMMAND(CMD_SIZE_LIMIT_EXCEEDED) | SC_DNR;
+		total += range.nlb;
+	}
+	if (total > (uint64_t)TGT_COPY_BYTES >> ns->lba_shift)
+		return SC_COMMAND(CMD_SIZE_LIMIT_EXCEEDED) | SC_DNR;
+	tgt_req(req)->offset = to << ns->lba_shift;
+	tgt_req(req)->length = (uint32_t)(total << ns->lba_shift);
+	return tgt_io_check_lbas(ns, to, total);
+}
+
+static void copy_buffer(struct weft_req *req, uint16_t sc)
+{
+	if (sc) {
+		tgt_io_finish(req, sc);
+		return;
+	}
+	tgt_stats_count(req, true, tgt_req(req)->length);
+	tgt_io_steps(req, copy_step);
+}
+
+static void copy_enter(struct weft_req *req)
+{
+	struct weft_ns *ns = tgt_ns_enter(req, tgt_nsid(req), true, copy_enter);
+	uint16_t sc;
+
+	if (!ns)
+		return;
+	sc = ns->be->read_only ? SC_GENERIC(NS_WRITE_PROTECTED) | SC_DNR : check_ranges(req, ns);
+	if (sc)
+		tgt_io_finish(req, sc);
+	else
+		weft_req_buffer(req, PIECE_BYTES, copy_buffer);
+}
+
+static void copy_fetched(struct weft_req *req, uint16_t sc)
+{
+	tgt_req(req)->host_data = req->data;
+	if (sc)
+		tgt_io_finish(req, sc);
+	else
+		copy_enter(req);
+}
+
+static uint16_t check_command(struct weft_req *req)
+{
+	if (!tgt_ns_find(tgt_queue(req)->ctrl->subsys, tgt_nsid(req)))
+		return SC_GENERIC(INVALID_NS) | SC_DNR;
+	if (le32_to_cpu(req->cmd.common.cdw12) >> 8 & 0xf) /* descriptor format 0 is what we know */
+		return SC_GENERIC(INVALID_FIELD) | SC_DNR;
+	if (copy_ranges(req) > TGT_COPY_RANGES)
+		return SC_COMMAND(CMD_SIZE_LIMIT_EXCEEDED) | SC_DNR;
+	return weft_req_check_sgl(req, copy_ranges(req) * (uint32_t)sizeof(struct nvme_copy_range));
+}
+
+void tgt_io_copy(struct weft_req *req)
+{
+	uint16_t sc = check_command(req);
+
+	if (sc)
+		tgt_io_finish(req, sc);
+	else
+		weft_req_fetch(req, copy_ranges(req) * (uint32_t)sizeof(struct nvme_copy_range),
+			       copy_fetched);
+}

@@ -1,0 +1,187 @@
+/* fused.c - Compare and Write as one: no write of anybody comes between (NVM 1.0, 2.1.4).
+ *
+ *   first (Compare) waits for second (Write) ─▶ both fetch their data ─▶ fence against writers
+ *     ─▶ compare ─▶ write, or abort it ─▶ let go
+ *
+ * Invariant: a pair is answered together; first->partner is second and the other way round. */
+#include <assert.h>
+
+#include "target/internal.h"
+
+static void finish_pair(struct weft_req *first, uint16_t first_sc, struct weft_req *second,
+			uint16_t second_sc)
+{
+	tgt_req(first)->fused = tgt_req(second)->fused = false;
+	tgt_io_finish(first, first_sc);
+	tgt_io_finish(second, second_sc);
+}
+
+/* The command at fault says why, the other that it fell with it. */
+static void fail_pair(struct weft_req *req, uint16_t sc)
+{
+	finish_pair(req, sc, tgt_req(req)->partner, SC_GENERIC(FUSED_FAIL) | SC_DNR);
+}
+
+/* --- alone ------------------------------------------------------------------------------------------- */
+
+static void let_go(struct weft_req *req)
+{
+	struct weft_ns *ns = tgt_req(req)->on;
+
+	tgt_fence_release(ns, ns->subsys->target);
+}
+
+void tgt_io_fused_next(struct weft_req *req, uint16_t status)
+{
+	bool is_first = req->cmd.common.opcode == nvme_cmd_compare;
+	struct weft_req *partner = tgt_req(req)->partner;
+
+	if (is_first && !status) {
+		tgt_io_write_run(partner);
+		return;
+	}
+	let_go(req);
+	if (is_first)
+		fail_pair(req, status);
+	else
+		finish_pair(partner, 0, req, status);
+}
+
+static uint16_t check_pair(struct weft_req *first, struct weft_req *second, struct weft_ns *ns)
+{
+	uint16_t sc;
+
+	if (ns->be->read_only)
+		return SC_GENERIC(NS_WRITE_PROTECTED) | SC_DNR;
+	if (le16_to_cpu(first->cmd.rw.nlb) > TGT_ACWU)
+		return SC_GENERIC(AWU_EXCEEDED) | SC_DNR;
+	sc = tgt_io_data_range(first, ns);
+	return sc ? sc : tgt_io_data_range(second, ns);
+}
+
+static void alone(struct tgt_fence *fence)
+{
+	struct tgt_req *treq = container_of(fence, struct tgt_req, fence);
+	struct weft_req *first = treq->self, *second = treq->partner;
+	struct weft_ns *ns = fence->ns;
+	uint16_t sc = ns->removing ? SC_GENERIC(INVALID_NS) | SC_DNR : check_pair(first, second, ns);
+
+	treq->on = tgt_req(second)->on = ns;
+	if (sc) {
+		let_go(first);
+		fail_pair(second, sc);
+		return;
+	}
+	treq->fused = tgt_req(second)->fused = true;
+	tgt_io_compare_run(first);
+}
+
+/* --- both are here -------------------------------------------------------------------------------------- */
+
+static void both_ready(struct weft_req *first, struct weft_req *second)
+{
+	struct tgt_req *treq = tgt_req(first);
+	struct weft_ns *ns = tgt_ns_find(tgt_queue(first)->ctrl->subsys, tgt_nsid(first));
+
+	if (treq->status)
+		fail_pair(first, treq->status);
+	else if (tgt_req(second)->status)
+		fail_pair(second, tgt_req(second)->status);
+	else if (!ns)
+		fail_pair(second, SC_GENERIC(INVALID_NS) | SC_DNR);
+	else {
+		treq->self = first;
+		treq->fence = (struct tgt_fence){
+			.ns = ns,
+			.hold = NS_HOLD_WRITERS,
+			.reactor = first->qp->group->reactor,
+			.got = alone,
+		};
+		tgt_fence_acquire(&treq->fence, ns->subsys->target);
+	}
+}
+
+static void fetched(struct weft_req *req, uint16_t sc)
+{
+	struct tgt_req *treq = tgt_req(req), *other = tgt_req(treq->partner);
+	bool is_first = req->cmd.common.opcode == nvme_cmd_compare;
+
+	treq->status = sc;
+	treq->data_ready = true;
+	if (other->data_ready)
+		both_ready(is_first ? req : treq->partner, is_first ? treq->partner : req);
+}
+
+static bool match(const struct weft_req *first, const struct weft_req *second)
+{
+	const struct nvme_rw_cmd *a = &first->cmd.rw, *b = &second->cmd.rw;
+
+	return b->opcode == nvme_cmd_write && a->nsid == b->nsid && a->slba == b->slba &&
+	       a->nlb == b->nlb;
+}
+
+static void pair_up(struct weft_req *first, struct weft_req *second)
+{
+	struct weft_ns *ns = tgt_ns_find(tgt_queue(first)->ctrl->subsys, tgt_nsid(first));
+	uint16_t sc = SC_GENERIC(INVALID_FIELD) | SC_DNR;
+
+	tgt_req(first)->partner = second;
+	tgt_req(second)->partner = first;
+	if (match(first, second))
+		sc = ns ? check_pair(first, second, ns) : SC_GENERIC(INVALID_NS) | SC_DNR;
+	if (sc) {
+		fail_pair(second, sc);
+		return;
+	}
+	weft_req_fetch(first, tgt_req(first)->length, fetched);
+	weft_req_fetch(second, tgt_req(second)->length, fetched);
+}
+
+/* --- as they arrive -------------------------------------------------------------------------------------- */
+
+static bool starts_pair(struct weft_req *req, struct weft_queue *queue)
+{
+	if (req->cmd.common.opcode == nvme_cmd_compare)
+		queue->fused_first = req;
+	else
+		tgt_io_finish(req, SC_GENERIC(INVALID_FIELD) | SC_DNR);
+	return true;
+}
+
+bool tgt_io_fused(struct weft_req *req)
+{
+	struct weft_queue *queue = tgt_queue(req);
+	struct weft_req *first = queue->fused_first;
+	unsigned fuse = req->cmd.common.flags & NVME_FUSE_MASK;
+
+	if (!fuse && !first)
+		return false;
+	queue->fused_first = NULL;
+	if (first && fuse == NVME_FUSE_SECOND) {
+		pair_up(first, req);
+		return true;
+	}
+	if (first)
+		tgt_io_finish(first, SC_GENERIC(FUSED_MISSING) | SC_DNR);
+	switch (fuse) {
+	case 0:
+		return false;
+	case NVME_FUSE_FIRST:
+		return starts_pair(req, queue);
+	case NVME_FUSE_SECOND:
+		tgt_io_finish(req, SC_GENERIC(FUSED_MISSING) | SC_DNR);
+		return true;
+	default:
+		tgt_io_finish(req, SC_GENERIC(INVALID_FIELD) | SC_DNR);
+		return true;
+	}
+}
+
+void tgt_io_fused_closing(struct weft_queue *queue)
+{
+	struct weft_req *first = queue->fused_first;
+
+	queue->fused_first = NULL;
+	if (first)
+		tgt_io_finish(first, SC_GENERIC(FUSED_MISSING) | SC_DNR);
+}

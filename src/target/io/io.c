@@ -1,0 +1,143 @@
+/* io.c - I/O commands, on the reactor of their queue: the table, what they have in common.
+ *
+ *   command ─▶ enter the namespace ─▶ check ─▶ data or buffer ─▶ storage ─▶ finish ─▶ reply
+ *
+ * A command that waits for its data does not hold the namespace meanwhile: it looks it up again, and
+ * finds it gone, smaller or other than before. */
+#include "target/internal.h"
+
+#define EFFECTS_READ  NVME_CMD_EFFECTS_CSUPP
+#define EFFECTS_WRITE (NVME_CMD_EFFECTS_CSUPP | NVME_CMD_EFFECTS_LBCC)
+
+const struct tgt_command_info tgt_io_commands[] = {
+	{ nvme_cmd_flush, false, tgt_io_flush, EFFECTS_READ },
+	{ nvme_cmd_write, false, tgt_io_write, EFFECTS_WRITE },
+	{ nvme_cmd_read, false, tgt_io_read, EFFECTS_READ },
+	{ nvme_cmd_compare, false, tgt_io_compare, EFFECTS_READ },
+	{ nvme_cmd_write_zeroes, false, tgt_io_write_zeroes, EFFECTS_WRITE },
+	{ nvme_cmd_dsm, false, tgt_io_dsm, EFFECTS_WRITE },
+	{ nvme_cmd_verify, false, tgt_io_verify, EFFECTS_READ },
+	{ nvme_cmd_copy, false, tgt_io_copy, EFFECTS_WRITE },
+	{ 0 },
+};
+
+void tgt_io_command(struct weft_req *req)
+{
+	const struct tgt_command_info *info =
+		tgt_command_find(tgt_io_commands, req->cmd.common.opcode);
+
+	if (tgt_io_fused(req))
+		return;
+	if (!info)
+		tgt_io_finish(req, SC_GENERIC(INVALID_OPCODE) | SC_DNR);
+	else
+		info->run(req);
+}
+
+/* --- checks --------------------------------------------------------------------------------------- */
+
+uint16_t tgt_io_check_lbas(const struct weft_ns *ns, uint64_t slba, uint64_t nlb)
+{
+	uint64_t blocks = atomic_load_explicit(&ns->blocks, memory_order_relaxed);
+
+	if (slba > blocks || nlb > blocks - slba)
+		return SC_GENERIC(LBA_RANGE) | SC_DNR;
+	return 0;
+}
+
+uint16_t tgt_io_range(struct weft_req *req, const struct weft_ns *ns)
+{
+	struct tgt_req *treq = tgt_req(req);
+	uint64_t slba = le64_to_cpu(req->cmd.rw.slba);
+	uint32_t nlb = le16_to_cpu(req->cmd.rw.nlb) + 1u;
+	uint16_t sc = tgt_io_check_lbas(ns, slba, nlb);
+
+	if (sc)
+		return sc;
+	treq->offset = slba << ns->lba_shift;
+	treq->length = nlb << ns->lba_shift;
+	return 0;
+}
+
+uint16_t tgt_io_data_range(struct weft_req *req, const struct weft_ns *ns)
+{
+	struct tgt_req *treq = tgt_req(req);
+	uint32_t nlb = le16_to_cpu(req->cmd.rw.nlb) + 1u;
+	uint16_t sc;
+
+	if (nlb > WEFT_MDTS_BYTES >> ns->lba_shift)
+		return SC_GENERIC(INVALID_FIELD) | SC_DNR;
+	sc = tgt_io_range(req, ns);
+	if (sc)
+		return sc;
+	return weft_req_check_sgl(req, treq->length);
+}
+
+unsigned tgt_io_durability(struct weft_req *req, bool fua)
+{
+	struct weft_ctrl *ctrl = tgt_queue(req)->ctrl;
+
+	if (fua || !atomic_load_explicit(&ctrl->write_cache, memory_order_relaxed))
+		return WEFT_IO_FUA;
+	return 0;
+}
+
+/* --- to the storage and back ------------------------------------------------------------------------ */
+
+struct weft_req *tgt_io_req(struct weft_io *io)
+{
+	struct tgt_req *treq = container_of(io, struct tgt_req, io);
+
+	return treq->self;
+}
+
+void tgt_io_submit(struct weft_req *req, enum weft_io_kind kind, void *buf, uint64_t offset,
+		   uint64_t length, unsigned flags, void (*done)(struct weft_io *io, int rc))
+{
+	struct tgt_req *treq = tgt_req(req);
+	int rc;
+
+	treq->self = req;
+	treq->io.kind = kind;
+	treq->io.flags = flags;
+	treq->io.buf = buf;
+	treq->io.offset = offset;
+	treq->io.length = length;
+	treq->io.done = done;
+	rc = weft_backend_submit(treq->on->be, &treq->io);
+	if (rc < 0)
+		done(&treq->io, rc);
+}
+
+void tgt_io_done(struct weft_io *io, int rc)
+{
+	tgt_io_finish(tgt_io_req(io), weft_status_from_errno(rc));
+}
+
+/* --- the answer ---------------------------------------------------------------------------------------- */
+
+/* By way of home, which keeps the error log. */
+static void fail_at_home(struct weft_msg *msg)
+{
+	struct weft_req *req = container_of(msg, struct weft_req, msg);
+
+	tgt_home_reply(req, tgt_req(req)->status);
+}
+
+void tgt_io_finish(struct weft_req *req, uint16_t status)
+{
+	struct tgt_req *treq = tgt_req(req);
+
+	if (treq->fused) {
+		tgt_io_fused_next(req, status);
+		return;
+	}
+	if (!treq->pinned)
+		tgt_ns_leave(req);
+	if (!status || req->qp->closing) {
+		weft_req_reply(req, status);
+		return;
+	}
+	treq->status = status;
+	tgt_post_home(req, fail_at_home);
+}

@@ -1,0 +1,150 @@
+/* range.c - Write Zeroes, Verify, Dataset Management: ranges without data from or for the host. */
+#include <string.h>
+
+#include "target/internal.h"
+
+enum { VERIFY_BYTES = 128 << 10 };
+
+/* --- Write Zeroes ------------------------------------------------------------------------------------ */
+
+void tgt_io_write_zeroes(struct weft_req *req)
+{
+	struct weft_ns *ns = tgt_ns_enter(req, tgt_nsid(req), true, tgt_io_write_zeroes);
+	uint16_t control = le16_to_cpu(req->cmd.rw.control), sc;
+	struct tgt_req *treq = tgt_req(req);
+
+	if (!ns)
+		return;
+	sc = ns->be->read_only ? SC_GENERIC(NS_WRITE_PROTECTED) | SC_DNR : tgt_io_range(req, ns);
+	if (sc) {
+		tgt_io_finish(req, sc);
+		return;
+	}
+	tgt_io_submit(req, WEFT_IO_ZERO, NULL, treq->offset, treq->length,
+		      tgt_io_durability(req, control & NVME_RW_FUA) |
+			      (control & NVME_WZ_DEAC ? WEFT_IO_UNMAP : 0),
+		      tgt_io_done);
+}
+
+/* --- Verify: read everything, keep nothing ------------------------------------------------------------- */
+
+static bool verify_step(struct weft_req *req, int rc)
+{
+	struct tgt_req *treq = tgt_req(req);
+	uint64_t left = treq->length - treq->moved;
+	uint64_t len = left < VERIFY_BYTES ? left : VERIFY_BYTES;
+
+	if (rc < 0 || !left) {
+		tgt_io_finish(req, weft_status_from_errno(rc));
+		return false;
+	}
+	treq->moved += len;
+	tgt_io_submit(req, WEFT_IO_READ, req->data, treq->offset + treq->moved - len, len, 0,
+		      tgt_io_step_done);
+	return true;
+}
+
+static void verify_buffer(struct weft_req *req, uint16_t sc)
+{
+	if (sc)
+		tgt_io_finish(req, sc);
+	else
+		tgt_io_steps(req, verify_step);
+}
+
+void tgt_io_verify(struct weft_req *req)
+{
+	struct weft_ns *ns = tgt_ns_enter(req, tgt_nsid(req), false, tgt_io_verify);
+	uint16_t sc;
+
+	if (!ns)
+		return;
+	sc = tgt_io_range(req, ns);
+	if (sc || ns->be->ops->map) /* memory has nothing to verify */
+		tgt_io_finish(req, sc);
+	else
+		weft_req_buffer(req, VERIFY_BYTES, verify_buffer);
+}
+
+/* --- Dataset Management -------------------------------------------------------------------------------- */
+
+static unsigned dsm_ranges(const struct weft_req *req)
+{
+	return (le32_to_cpu(req->cmd.common.cdw10) & 0xff) + 1;
+}
+
+static struct nvme_dsm_range dsm_range(struct weft_req *req, unsigned index)
+{
+	struct nvme_dsm_range range;
+
+	memcpy(&range, (char *)tgt_req(req)->host_data + index * sizeof(range), sizeof(range));
+	return range;
+}
+
+static bool dsm_step(struct weft_req *req, int rc)
+{
+	struct tgt_req *treq = tgt_req(req);
+	uint8_t shift = treq->on->lba_shift;
+	struct nvme_dsm_range range;
+
+	if (rc < 0 || treq->range == dsm_ranges(req)) {
+		tgt_io_finish(req, weft_status_from_errno(rc));
+		return false;
+	}
+	range = dsm_range(req, treq->range++);
+	tgt_io_submit(req, WEFT_IO_TRIM, NULL, le64_to_cpu(range.slba) << shift,
+		      (uint64_t)le32_to_cpu(range.nlb) << shift, 0, tgt_io_step_done);
+	return true;
+}
+
+static uint16_t dsm_check(struct weft_req *req, const struct weft_ns *ns)
+{
+	if (ns->be->read_only)
+		return SC_GENERIC(NS_WRITE_PROTECTED) | SC_DNR;
+	for (unsigned i = 0; i < dsm_ranges(req); i++) {
+		struct nvme_dsm_range range = dsm_range(req, i);
+		uint16_t sc = tgt_io_check_lbas(ns, le64_to_cpu(range.slba),
+						le32_to_cpu(range.nlb));
+
+		if (sc)
+			return sc;
+	}
+	return 0;
+}
+
+static void dsm_enter(struct weft_req *req)
+{
+	struct weft_ns *ns = tgt_ns_enter(req, tgt_nsid(req), true, dsm_enter);
+	bool deallocate = le32_to_cpu(req->cmd.common.cdw11) & 1u << 2;
+	uint16_t sc;
+
+	if (!ns)
+		return;
+	sc = dsm_check(req, ns);
+	if (sc || !deallocate) /* the other attributes are hints that we do not use */
+		tgt_io_finish(req, sc);
+	else
+		tgt_io_steps(req, dsm_step);
+}
+
+static void dsm_fetched(struct weft_req *req, uint16_t sc)
+{
+	tgt_req(req)->host_data = req->data;
+	if (sc)
+		tgt_io_finish(req, sc);
+	else
+		dsm_enter(req);
+}
+
+void tgt_io_dsm(struct weft_req *req)
+{
+	uint32_t len = dsm_ranges(req) * (uint32_t)sizeof(struct nvme_dsm_range);
+	uint16_t sc = weft_req_check_sgl(req, len);
+
+	if (!tgt_ns_find(tgt_queue(req)->ctrl->subsys, tgt_nsid(req)))
+		sc = SC_GENERIC(INVALID_NS) | SC_DNR;
+	if (sc)
+		tgt_io_finish(req, sc);
+	else
+		weft_req_fetch(req, len, dsm_fetched);
+}

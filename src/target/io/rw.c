@@ -1,0 +1,181 @@
+/* rw.c - Read, Write, Flush. */
+#include <string.h>
+
+#include "target/internal.h"
+
+static bool has_fua(const struct weft_req *req)
+{
+	return le16_to_cpu(req->cmd.rw.control) & NVME_RW_FUA;
+}
+
+/* --- Read ------------------------------------------------------------------------------------------ */
+
+static void read_into(struct weft_req *req, uint16_t sc)
+{
+	struct tgt_req *treq = tgt_req(req);
+
+	if (sc) {
+		tgt_io_finish(req, sc);
+		return;
+	}
+	req->reply_len = treq->length;
+	tgt_io_submit(req, WEFT_IO_READ, req->data, treq->offset, treq->length,
+		      has_fua(req) ? WEFT_IO_FUA : 0, tgt_io_done);
+}
+
+/* Memory goes out as it lies there, and the namespace stays until it has left. */
+static bool read_in_place(struct weft_req *req, struct weft_ns *ns)
+{
+	struct tgt_req *treq = tgt_req(req);
+
+	if (!ns->be->ops->map || req->qp->stable_data)
+		return false;
+	req->data = ns->be->ops->map(ns->be, treq->offset);
+	req->reply_len = treq->length;
+	treq->pinned = true;
+	tgt_io_finish(req, 0);
+	return true;
+}
+
+void tgt_io_read(struct weft_req *req)
+{
+	struct weft_ns *ns = tgt_ns_enter(req, tgt_nsid(req), false, tgt_io_read);
+	uint16_t sc;
+
+	if (!ns)
+		return;
+	sc = tgt_io_data_range(req, ns);
+	if (sc) {
+		tgt_io_finish(req, sc);
+		return;
+	}
+	tgt_stats_count(req, false, tgt_req(req)->length);
+	if (!read_in_place(req, ns))
+		weft_req_buffer(req, tgt_req(req)->length, read_into);
+}
+
+/* --- Write ----------------------------------------------------------------------------------------- */
+
+static void write_from(struct weft_req *req, const void *data)
+{
+	struct tgt_req *treq = tgt_req(req);
+
+	tgt_io_submit(req, WEFT_IO_WRITE, (void *)data, treq->offset, treq->length,
+		      tgt_io_durability(req, has_fua(req)), tgt_io_done);
+}
+
+static void write_aligned(struct weft_req *req, uint16_t sc)
+{
+	struct tgt_req *treq = tgt_req(req);
+
+	if (sc) {
+		tgt_io_finish(req, sc);
+		return;
+	}
+	memcpy(req->data, treq->host_data, treq->length);
+	write_from(req, req->data);
+}
+
+/* The data is here, the namespace is entered and checked. */
+void tgt_io_write_run(struct weft_req *req)
+{
+	struct tgt_req *treq = tgt_req(req);
+
+	tgt_stats_count(req, true, treq->length);
+	treq->host_data = req->data;
+	if ((uintptr_t)req->data % treq->on->be->align)
+		weft_req_buffer(req, treq->length, write_aligned);
+	else
+		write_from(req, req->data);
+}
+
+static uint16_t check_write(struct weft_req *req, const struct weft_ns *ns)
+{
+	if (ns->be->read_only)
+		return SC_GENERIC(NS_WRITE_PROTECTED) | SC_DNR;
+	return tgt_io_data_range(req, ns);
+}
+
+static void write_enter(struct weft_req *req)
+{
+	struct weft_ns *ns = tgt_ns_enter(req, tgt_nsid(req), true, write_enter);
+	uint16_t sc;
+
+	if (!ns)
+		return;
+	sc = check_write(req, ns);
+	if (!sc && tgt_req(req)->length != req->data_len) /* its blocks are not what they were */
+		sc = SC_GENERIC(INVALID_NS) | SC_DNR;
+	if (sc)
+		tgt_io_finish(req, sc);
+	else
+		tgt_io_write_run(req);
+}
+
+static void write_fetched(struct weft_req *req, uint16_t sc)
+{
+	if (sc)
+		tgt_io_finish(req, sc);
+	else
+		write_enter(req);
+}
+
+void tgt_io_write(struct weft_req *req)
+{
+	struct weft_ns *ns = tgt_ns_find(tgt_queue(req)->ctrl->subsys, tgt_nsid(req));
+	uint16_t sc = ns ? check_write(req, ns) : SC_GENERIC(INVALID_NS) | SC_DNR;
+
+	if (sc)
+		tgt_io_finish(req, sc);
+	else
+		weft_req_fetch(req, tgt_req(req)->length, write_fetched);
+}
+
+/* --- Flush ----------------------------------------------------------------------------------------- */
+
+void tgt_io_flush(struct weft_req *req)
+{
+	if (tgt_ns_enter(req, tgt_nsid(req), false, tgt_io_flush))
+		tgt_io_submit(req, WEFT_IO_FLUSH, NULL, 0, 0, 0, tgt_io_done);
+}
+
+/* --- shutdown: every namespace in turn -------------------------------------------------------------- */
+
+static void flush_next(struct weft_req *req);
+
+static void shutdown_at_home(struct weft_msg *msg)
+{
+	struct weft_req *req = container_of(msg, struct weft_req, msg);
+
+	tgt_ctrl_shutdown_done(tgt_queue(req)->ctrl);
+	tgt_home_reply(req, 0);
+}
+
+/* A flush that failed is in the log already; a shutdown does not stop at it. */
+static void flushed_one(struct weft_io *io, int rc)
+{
+	struct weft_req *req = tgt_io_req(io);
+
+	(void)rc;
+	tgt_ns_leave(req);
+	tgt_req(req)->range++;
+	flush_next(req);
+}
+
+static void flush_next(struct weft_req *req)
+{
+	struct weft_subsys *s = tgt_queue(req)->ctrl->subsys;
+	struct tgt_req *treq = tgt_req(req);
+
+	while (treq->range < TGT_NS_MAX && !tgt_ns_find(s, treq->range + 1u))
+		treq->range++;
+	if (treq->range == TGT_NS_MAX)
+		tgt_post_home(req, shutdown_at_home);
+	else if (tgt_ns_enter(req, treq->range + 1u, false, flush_next))
+		tgt_io_submit(req, WEFT_IO_FLUSH, NULL, 0, 0, 0, flushed_one);
+}
+
+void tgt_io_shutdown(struct weft_msg *msg)
+{
+	flush_next(container_of(msg, struct weft_req, msg));
+}

@@ -1,0 +1,398 @@
+/* ns.c - namespaces: the table that reactors read, who holds one, adding, resizing, removing.
+ *
+ *   add:     open ─▶ publish a new table ─▶ tell hosts
+ *   remove:  publish a table without it ─▶ tell hosts ─▶ fences end ─▶ commands end ─▶ close
+ *   resize:  fence against all ─▶ change ─▶ let go ─▶ tell hosts
+ *
+ * Invariant: a table never changes once published; the old one is freed after every reactor has
+ * been through its loop. */
+#include <assert.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "base/log.h"
+#include "base/size.h"
+#include "target/internal.h"
+
+/* --- on a reactor ------------------------------------------------------------------------------ */
+
+struct weft_ns *tgt_ns_find(struct weft_subsys *s, uint32_t nsid)
+{
+	struct ns_table *table = atomic_load_explicit(&s->table, memory_order_acquire);
+
+	if (!table || !nsid || nsid > table->nsid_max)
+		return NULL;
+	return table->ns[nsid - 1];
+}
+
+uint32_t tgt_nsid(const struct weft_req *req)
+{
+	return le32_to_cpu(req->cmd.common.nsid);
+}
+
+struct weft_ns *tgt_ns_enter(struct weft_req *req, uint32_t nsid, bool writer,
+			     void (*again)(struct weft_req *req))
+{
+	struct weft_ns *ns = tgt_ns_find(tgt_queue(req)->ctrl->subsys, nsid);
+	struct tgt_req *treq = tgt_req(req);
+	struct ns_local *local;
+
+	assert(!treq->ns);
+	if (!ns) {
+		tgt_io_finish(req, SC_GENERIC(INVALID_NS) | SC_DNR);
+		return NULL;
+	}
+	local = &ns->local[req->qp->group->index];
+	if (local->hold == NS_HOLD_ALL || (writer && local->hold == NS_HOLD_WRITERS)) {
+		treq->again = again;
+		weft_list_push(&local->waiting, &req->link);
+		return NULL;
+	}
+	treq->ns = treq->on = ns;
+	treq->writer = writer;
+	local->users++;
+	local->writers += writer;
+	return ns;
+}
+
+void tgt_ns_leave(struct weft_req *req)
+{
+	struct tgt_req *treq = tgt_req(req);
+	struct ns_local *local;
+
+	if (!treq->ns)
+		return;
+	local = &treq->ns->local[req->qp->group->index];
+	local->users--;
+	local->writers -= treq->writer;
+	treq->ns = NULL;
+	if (local->round && !(local->round_waits == NS_HOLD_ALL ? local->users : local->writers))
+		tgt_round_answer(take_ptr(&local->round), req->qp->group);
+}
+
+/* --- the table ----------------------------------------------------------------------------------- */
+
+static struct ns_table *table_of(struct weft_subsys *s)
+{
+	return atomic_load_explicit(&s->table, memory_order_relaxed);
+}
+
+static uint32_t nsid_max(struct weft_subsys *s)
+{
+	return table_of(s) ? table_of(s)->nsid_max : 0;
+}
+
+/* A copy of the table with @nsid set to @ns, which may be NULL. */
+static struct ns_table *table_with(struct weft_subsys *s, uint32_t nsid, struct weft_ns *ns)
+{
+	struct ns_table *old = table_of(s), *table;
+	uint32_t max = nsid_max(s) > nsid ? nsid_max(s) : nsid;
+
+	table = calloc(1, sizeof(*table) + max * sizeof(table->ns[0]));
+	if (!table)
+		return NULL;
+	if (old)
+		memcpy(table->ns, old->ns, old->nsid_max * sizeof(old->ns[0]));
+	table->ns[nsid - 1] = ns;
+	while (max && !table->ns[max - 1])
+		max--;
+	table->nsid_max = max;
+	for (uint32_t i = 0; i < max; i++)
+		table->count += !!table->ns[i];
+	return table;
+}
+
+static int publish(struct weft_subsys *s, uint32_t nsid, struct weft_ns *ns)
+{
+	struct ns_table *table = table_with(s, nsid, ns), *old = table_of(s);
+	struct tgt_round *round = tgt_round_new(s->target);
+
+	if (!table || !round) {
+		free(table);
+		free(round);
+		return -ENOMEM;
+	}
+	atomic_store_explicit(&s->table, table, memory_order_release);
+	tgt_free_later(s->target, round, old);
+	return 0;
+}
+
+/* --- adding --------------------------------------------------------------------------------------- */
+
+static uint32_t lowest_free_nsid(struct weft_subsys *s)
+{
+	uint32_t nsid = 1;
+
+	while (tgt_ns_find(s, nsid))
+		nsid++;
+	return nsid;
+}
+
+static int choose_block(const struct weft_ns_options *options, const struct weft_backend *be,
+			uint32_t *block, struct weft_err *err)
+{
+	*block = options->block;
+	if (!*block)
+		*block = be->size % 4096 == 0 ? 4096 : 512;
+	if (*block != 512 && *block != 4096)
+		return weft_fail(err, -EINVAL, "block %u: expected 512 or 4096", *block);
+	if (*block < be->block_min)
+		return weft_fail(err, -EINVAL, "%s: its own blocks are of %u bytes, block=%u is smaller",
+				 be->spec, be->block_min, *block);
+	if (!be->size || be->size % *block)
+		return weft_fail(err, -EINVAL, "%s: its size, %llu bytes, is not a multiple of block=%u",
+				 be->spec, (unsigned long long)be->size, *block);
+	return 0;
+}
+
+static bool uuid_taken(struct weft_target *t, const uint8_t uuid[16])
+{
+	struct weft_subsys *s;
+
+	weft_list_for_each(s, &t->subsystems, link) {
+		for (uint32_t i = 1; i <= nsid_max(s); i++)
+			if (tgt_ns_find(s, i) && !memcmp(tgt_ns_find(s, i)->uuid, uuid, 16))
+				return true;
+	}
+	return false;
+}
+
+static int choose_uuid(struct weft_ns *ns, const struct weft_ns_options *options,
+		       struct weft_err *err)
+{
+	struct weft_subsys *s = ns->subsys;
+
+	if (!options->uuid || !options->uuid[0])
+		tgt_identity_uuid(s->nqn, ns->nsid, ns->be->spec, ns->uuid);
+	else if (tgt_uuid_parse(options->uuid, ns->uuid) < 0)
+		return weft_fail(err, -EINVAL, "uuid %s: expected 8-4-4-4-12 hexadecimal digits",
+				 options->uuid);
+	if (uuid_taken(s->target, ns->uuid))
+		return weft_fail(err, -EEXIST, "another namespace has this uuid already");
+	memcpy(ns->nguid, ns->uuid, sizeof(ns->nguid));
+	return 0;
+}
+
+static struct weft_ns *ns_new(struct weft_subsys *s, uint32_t nsid, struct weft_backend *be,
+			      uint32_t block)
+{
+	size_t size = sizeof(struct weft_ns) + s->target->ngroups * sizeof(struct ns_local);
+	struct weft_ns *ns = aligned_alloc(64, (size + 63) & ~(size_t)63);
+
+	if (!ns)
+		return NULL;
+	memset(ns, 0, size);
+	ns->subsys = s;
+	ns->be = be;
+	ns->nsid = nsid;
+	ns->lba_shift = block == 4096 ? 12 : 9;
+	atomic_init(&ns->blocks, be->size >> ns->lba_shift);
+	weft_list_init(&ns->fences);
+	for (unsigned i = 0; i < s->target->ngroups; i++)
+		weft_list_init(&ns->local[i].waiting);
+	ns->round = tgt_round_new(s->target);
+	if (!ns->round) {
+		free(ns);
+		return NULL;
+	}
+	ns->round->ns = ns;
+	return ns;
+}
+
+static void ns_free(struct weft_ns *ns)
+{
+	free(ns->round);
+	free(ns);
+}
+
+static int check_nsid(struct weft_subsys *s, uint32_t nsid, struct weft_err *err)
+{
+	if (nsid > TGT_NS_MAX)
+		return weft_fail(err, -EINVAL, "nsid %u: expected 1 to %d", nsid, TGT_NS_MAX);
+	if (tgt_ns_find(s, nsid))
+		return weft_fail(err, -EEXIST, "%s has a namespace %u already", s->nqn, nsid);
+	return 0;
+}
+
+int weft_ns_add(struct weft_subsys *s, const struct weft_ns_options *options,
+		struct weft_backend *be, uint32_t *nsid_out, struct weft_err *err)
+{
+	uint32_t nsid = options->nsid ? options->nsid : lowest_free_nsid(s), block;
+	struct weft_ns *ns;
+	int rc;
+
+	rc = check_nsid(s, nsid, err);
+	if (rc == 0)
+		rc = choose_block(options, be, &block, err);
+	if (rc < 0)
+		return rc;
+	ns = ns_new(s, nsid, be, block);
+	if (!ns)
+		return weft_fail(err, -ENOMEM, "out of memory");
+	rc = choose_uuid(ns, options, err);
+	if (rc == 0)
+		rc = publish(s, nsid, ns);
+	if (rc < 0) {
+		ns_free(ns);
+		return rc;
+	}
+	tgt_ns_changed(s, nsid);
+	*nsid_out = nsid;
+	return 0;
+}
+
+/* --- removing -------------------------------------------------------------------------------------- */
+
+static void drained(struct tgt_round *round)
+{
+	struct weft_ns *ns = round->ns;
+	void (*removed)(void *arg) = ns->removed;
+	void *arg = ns->removed_arg;
+
+	weft_backend_close(ns->be);
+	ns_free(ns);
+	removed(arg);
+}
+
+static void drain_visit(struct tgt_round *round, struct weft_group *group)
+{
+	struct ns_local *local = &round->ns->local[group->index];
+
+	if (!local->users) {
+		tgt_round_answer(round, group);
+		return;
+	}
+	local->round = round;
+	local->round_waits = NS_HOLD_ALL;
+}
+
+/* Called when nobody is in line for the namespace: the last step of a removal can begin. */
+void tgt_ns_drained_or_free(struct weft_ns *ns)
+{
+	if (!ns->removing)
+		return;
+	ns->round->visit = drain_visit;
+	ns->round->done = drained;
+	tgt_round_start(ns->round);
+}
+
+static void remove_begin(struct weft_ns *ns, void (*done)(void *arg), void *arg)
+{
+	bool idle = tgt_fence_idle(ns);
+
+	ns->removing = true;
+	ns->removed = done;
+	ns->removed_arg = arg;
+	if (idle)
+		tgt_ns_drained_or_free(ns);
+}
+
+int weft_ns_remove(struct weft_subsys *s, uint32_t nsid, void (*done)(void *arg), void *arg,
+		   struct weft_err *err)
+{
+	struct weft_ns *ns = tgt_ns_find(s, nsid);
+
+	if (!ns)
+		return weft_fail(err, -ENOENT, "%s has no namespace %u", s->nqn, nsid);
+	if (publish(s, nsid, NULL) < 0)
+		return weft_fail(err, -ENOMEM, "out of memory");
+	tgt_ns_changed(s, nsid);
+	remove_begin(ns, done, arg);
+	return 0;
+}
+
+/* --- closing all, with their subsystem ------------------------------------------------------------- */
+
+struct close_all {
+	unsigned pending;
+	void (*closed)(void *arg);
+	void *arg;
+};
+
+static void one_closed(void *arg)
+{
+	struct close_all *all = arg;
+
+	if (--all->pending)
+		return;
+	all->closed(all->arg);
+	free(all);
+}
+
+void tgt_ns_close_all(struct weft_subsys *s, void (*closed)(void *arg), void *arg)
+{
+	struct ns_table *table = table_of(s);
+	struct close_all *all = calloc(1, sizeof(*all));
+
+	assert(all);
+	*all = (struct close_all){ .pending = 1, .closed = closed, .arg = arg };
+	for (uint32_t i = 0; table && i < table->nsid_max; i++) {
+		if (!table->ns[i])
+			continue;
+		all->pending++;
+		remove_begin(table->ns[i], one_closed, all);
+	}
+	one_closed(all);
+}
+
+/* --- resizing -------------------------------------------------------------------------------------- */
+
+struct resize {
+	struct tgt_fence fence;
+	struct weft_target *target;
+	uint64_t size;
+	void (*done)(void *arg, int rc, const struct weft_err *err);
+	void *arg;
+};
+
+static void resize_alone(struct tgt_fence *fence)
+{
+	struct resize *resize = container_of(fence, struct resize, fence);
+	struct weft_ns *ns = fence->ns;
+	struct weft_err err = { 0 };
+	int rc = -ENOENT;
+
+	if (ns->removing)
+		weft_fail(&err, rc, "the namespace is being removed");
+	else
+		rc = weft_backend_resize(ns->be, resize->size, &err);
+	if (rc == 0)
+		atomic_store(&ns->blocks, ns->be->size >> ns->lba_shift);
+	tgt_fence_release(ns, resize->target);
+	if (rc == 0)
+		tgt_ns_changed(ns->subsys, ns->nsid);
+	resize->done(resize->arg, rc, &err);
+	free(resize);
+}
+
+int weft_ns_resize(struct weft_subsys *s, uint32_t nsid, uint64_t size,
+		   void (*done)(void *arg, int rc, const struct weft_err *err), void *arg,
+		   struct weft_err *err)
+{
+	struct weft_ns *ns = tgt_ns_find(s, nsid);
+	struct resize *resize;
+
+	if (!ns)
+		return weft_fail(err, -ENOENT, "%s has no namespace %u", s->nqn, nsid);
+	if (!size || size & ((1u << ns->lba_shift) - 1))
+		return weft_fail(err, -EINVAL, "size %llu: expected a multiple of the block, %u bytes",
+				 (unsigned long long)size, 1u << ns->lba_shift);
+	if (!ns->be->ops->resize)
+		return weft_fail(err, -EOPNOTSUPP, "%s cannot be resized", ns->be->spec);
+	resize = calloc(1, sizeof(*resize));
+	if (!resize)
+		return weft_fail(err, -ENOMEM, "out of memory");
+	*resize = (struct resize){
+		.fence = { .ns = ns, .hold = NS_HOLD_ALL, .reactor = s->target->home,
+			   .got = resize_alone },
+		.target = s->target,
+		.size = size,
+		.done = done,
+		.arg = arg,
+	};
+	tgt_fence_acquire(&resize->fence, s->target);
+	return 0;
+}

@@ -1,0 +1,80 @@
+/* queue.c - a connected queue pair, as its controller sees it: how it ends.
+ *
+ *   reactor: connection lost ─▶ closing: home gives back what it holds of it
+ *            all requests back ─▶ gone ─▶ home: off the controller ─▶ free, on the reactor
+ *   home:    close ─▶ the reactor closes it, and the above follows
+ *
+ * Messages of one sender arrive in order: what home posted before "free" was handled before it. */
+#include <stdlib.h>
+
+#include "base/log.h"
+#include "target/internal.h"
+
+static void free_here(struct weft_msg *msg)
+{
+	struct weft_queue *queue = container_of(msg, struct weft_queue, msg);
+
+	weft_qpair_free(queue->qp);
+	free(queue);
+}
+
+static void gone(struct weft_msg *msg)
+{
+	struct weft_queue *queue = container_of(msg, struct weft_queue, msg);
+	struct weft_reactor *r = queue->qp->group->reactor;
+
+	tgt_ctrl_queue_gone(queue->ctrl, queue);
+	queue->msg.fn = free_here;
+	weft_reactor_post(r, &queue->msg);
+}
+
+static void give_back(struct weft_msg *msg)
+{
+	struct weft_queue *queue = container_of(msg, struct weft_queue, msg);
+
+	tgt_aer_cancel_all(queue->ctrl, SC_GENERIC(ABORT_QUEUE));
+}
+
+void tgt_queue_closing(struct weft_qpair *qp)
+{
+	struct weft_queue *queue = qp->owner;
+
+	if (!queue)
+		return;
+	tgt_io_fused_closing(queue);
+	if (queue->qid)
+		return;
+	queue->msg.fn = give_back;
+	weft_reactor_post(qp->group->home, &queue->msg);
+}
+
+void tgt_queue_closed(struct weft_qpair *qp)
+{
+	struct weft_queue *queue = qp->owner;
+
+	if (!queue) {
+		weft_debug("connection ended: %s", qp->why);
+		weft_qpair_free(qp);
+		return;
+	}
+	weft_debug("%s: queue %u ended: %s", queue->ctrl->hostnqn, queue->qid, qp->why);
+	queue->msg.fn = gone;
+	weft_reactor_post(qp->group->home, &queue->msg);
+}
+
+static void close_here(struct weft_msg *msg)
+{
+	struct weft_queue *queue = container_of(msg, struct weft_queue, close_msg);
+
+	weft_qpair_close(queue->qp, "%s", queue->close_why);
+}
+
+void tgt_queue_close(struct weft_queue *queue, const char *why)
+{
+	if (queue->close_posted)
+		return;
+	queue->close_posted = true;
+	queue->close_why = why;
+	queue->close_msg.fn = close_here;
+	weft_reactor_post(queue->qp->group->reactor, &queue->close_msg);
+}

@@ -1,0 +1,200 @@
+/* subsys.c - subsystems and the hosts that may use them. */
+#include <assert.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/log.h"
+#include "target/internal.h"
+
+struct weft_subsys *weft_subsys_find(struct weft_target *t, const char *nqn)
+{
+	struct weft_subsys *s;
+
+	weft_list_for_each(s, &t->subsystems, link)
+		if (!strcmp(s->nqn, nqn))
+			return s;
+	return NULL;
+}
+
+struct weft_subsys *tgt_subsys_new(struct weft_target *t, const struct weft_subsys_options *options)
+{
+	size_t size = sizeof(struct weft_subsys) + t->ngroups * sizeof(struct tgt_stats);
+	struct weft_subsys *s = aligned_alloc(64, (size + 63) & ~(size_t)63);
+
+	if (!s)
+		return NULL;
+	memset(s, 0, size);
+	s->target = t;
+	s->allow_any_host = options->allow_any_host;
+	strcpy(s->nqn, options->nqn);
+	if (options->serial)
+		strcpy(s->serial, options->serial);
+	else
+		tgt_identity_serial(s->nqn, s->serial);
+	strcpy(s->model, options->model ? options->model : WEFT_MODEL_DEFAULT);
+	weft_list_init(&s->hosts);
+	weft_list_init(&s->ctrls);
+	return s;
+}
+
+static int check_text(const char *what, const char *text, size_t most, struct weft_err *err)
+{
+	if (!text)
+		return 0;
+	if (!text[0] || strlen(text) > most)
+		return weft_fail(err, -EINVAL, "%s \"%s\": expected 1 to %zu characters", what, text,
+				 most);
+	for (const char *c = text; *c; c++)
+		if (*c < 0x20 || *c > 0x7e)
+			return weft_fail(err, -EINVAL, "%s: expected printable ASCII", what);
+	return 0;
+}
+
+int weft_subsys_add(struct weft_target *t, const struct weft_subsys_options *options,
+		    struct weft_subsys **out, struct weft_err *err)
+{
+	struct weft_subsys *s;
+	int rc = weft_nqn_check(options->nqn, err);
+
+	if (rc == 0)
+		rc = check_text("serial", options->serial, sizeof(s->serial) - 1, err);
+	if (rc == 0)
+		rc = check_text("model", options->model, sizeof(s->model) - 1, err);
+	if (rc < 0)
+		return rc;
+	if (!strcmp(options->nqn, NVME_NQN_DISCOVERY))
+		return weft_fail(err, -EINVAL, "%s is the discovery service", options->nqn);
+	if (weft_subsys_find(t, options->nqn))
+		return weft_fail(err, -EEXIST, "subsystem %s exists already", options->nqn);
+	s = tgt_subsys_new(t, options);
+	if (!s)
+		return weft_fail(err, -ENOMEM, "out of memory");
+	weft_list_push(&t->subsystems, &s->link);
+	tgt_discovery_changed(t);
+	*out = s;
+	return 0;
+}
+
+/* --- removing: controllers first, then namespaces, then itself -------------------------------------- */
+
+static void subsys_free(struct weft_subsys *s)
+{
+	struct tgt_host *host, *tmp;
+
+	weft_list_for_each_safe(host, tmp, &s->hosts, link)
+		free(host);
+	free(atomic_load(&s->table));
+	free(s);
+}
+
+static void namespaces_closed(void *arg)
+{
+	struct weft_subsys *s = arg;
+	void (*removed)(void *arg) = s->removed;
+	void *removed_arg = s->removed_arg;
+
+	weft_list_remove(&s->link);
+	subsys_free(s);
+	removed(removed_arg);
+}
+
+void tgt_subsys_ctrl_gone(struct weft_subsys *s)
+{
+	if (s->removing && weft_list_empty(&s->ctrls))
+		tgt_ns_close_all(s, namespaces_closed, s);
+}
+
+void weft_subsys_remove(struct weft_subsys *s, void (*done)(void *arg), void *arg)
+{
+	struct weft_ctrl *ctrl;
+
+	assert(!s->removing);
+	s->removing = true;
+	s->removed = done;
+	s->removed_arg = arg;
+	tgt_discovery_changed(s->target);
+	weft_list_for_each(ctrl, &s->ctrls, link)
+		tgt_ctrl_kill(ctrl, "subsystem removed");
+	tgt_subsys_ctrl_gone(s);
+}
+
+/* --- hosts ---------------------------------------------------------------------------------------------- */
+
+static struct tgt_host *find_host(const struct weft_subsys *s, const char *hostnqn)
+{
+	struct tgt_host *host;
+
+	weft_list_for_each(host, &s->hosts, link)
+		if (!strcmp(host->nqn, hostnqn))
+			return host;
+	return NULL;
+}
+
+bool tgt_host_allowed(const struct weft_subsys *s, const char *hostnqn)
+{
+	return s->allow_any_host || find_host(s, hostnqn);
+}
+
+int weft_subsys_allow(struct weft_subsys *s, const char *hostnqn, struct weft_err *err)
+{
+	struct tgt_host *host;
+	int rc = weft_nqn_check(hostnqn, err);
+
+	if (rc < 0)
+		return rc;
+	if (find_host(s, hostnqn))
+		return weft_fail(err, -EEXIST, "host %s is allowed already", hostnqn);
+	host = malloc(sizeof(*host) + strlen(hostnqn) + 1);
+	if (!host)
+		return weft_fail(err, -ENOMEM, "out of memory");
+	strcpy(host->nqn, hostnqn);
+	weft_list_push(&s->hosts, &host->link);
+	tgt_discovery_changed(s->target);
+	return 0;
+}
+
+int weft_subsys_refuse(struct weft_subsys *s, const char *hostnqn, struct weft_err *err)
+{
+	struct tgt_host *host = find_host(s, hostnqn);
+	struct weft_ctrl *ctrl;
+
+	if (!host)
+		return weft_fail(err, -ENOENT, "host %s is not on the list of %s", hostnqn, s->nqn);
+	weft_list_remove(&host->link);
+	free(host);
+	weft_list_for_each(ctrl, &s->ctrls, link)
+		if (!tgt_host_allowed(s, ctrl->hostnqn))
+			tgt_ctrl_kill(ctrl, "host no longer allowed");
+	tgt_discovery_changed(s->target);
+	return 0;
+}
+
+/* --- counting ----------------------------------------------------------------------------------------------- */
+
+static void bump(_Atomic uint64_t *counter, uint64_t by)
+{
+	/* One writer each: a plain add, made visible. */
+	atomic_store_explicit(counter, atomic_load_explicit(counter, memory_order_relaxed) + by,
+			      memory_order_relaxed);
+}
+
+void tgt_stats_count(struct weft_req *req, bool write, uint64_t bytes)
+{
+	struct weft_queue *queue = tgt_queue(req);
+	struct tgt_stats *both[] = { &queue->stats,
+				     &queue->ctrl->subsys->stats[req->qp->group->index] };
+
+	for (int i = 0; i < 2; i++) {
+		bump(write ? &both[i]->writes : &both[i]->reads, 1);
+		bump(write ? &both[i]->write_bytes : &both[i]->read_bytes, bytes);
+	}
+}
+
+void tgt_stats_add(struct tgt_stats *stats, struct tgt_totals *sum)
+{
+	sum->reads += atomic_load_explicit(&stats->reads, memory_order_relaxed);
+	sum->writes += atomic_load_explicit(&stats->writes, memory_order_relaxed);
+	sum->read_bytes += atomic_load_explicit(&stats->read_bytes, memory_order_relaxed);
+	sum->write_bytes += atomic_load_explicit(&stats->write_bytes, memory_order_relaxed);
+}

@@ -1,0 +1,253 @@
+/* target.c - the whole: made from reactors, stopped in order, looked at. */
+#include <assert.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/log.h"
+#include "target/internal.h"
+
+/* --- beginning ------------------------------------------------------------------------------------ */
+
+static void groups_destroy(struct weft_target *t)
+{
+	for (unsigned i = 0; i < t->ngroups; i++)
+		if (t->groups[i])
+			weft_group_destroy(t->groups[i]);
+	free(t->groups);
+}
+
+static int groups_create(struct weft_target *t, const struct weft_target_options *options)
+{
+	t->ngroups = options->nreactors;
+	t->groups = calloc(t->ngroups, sizeof(t->groups[0]));
+	if (!t->groups)
+		return -ENOMEM;
+	for (unsigned i = 0; i < t->ngroups; i++) {
+		int rc = weft_group_create(&t->groups[i], options->reactors[i], i, t->depth_max,
+					   t->connections_max);
+
+		if (rc < 0)
+			return rc;
+		t->groups[i]->home = t->home;
+		t->groups[i]->user = t;
+	}
+	return 0;
+}
+
+static int discovery_create(struct weft_target *t)
+{
+	struct weft_subsys_options options = {
+		.nqn = NVME_NQN_DISCOVERY,
+		.model = WEFT_MODEL_DEFAULT,
+		.allow_any_host = true,
+	};
+
+	t->discovery = tgt_subsys_new(t, &options);
+	if (!t->discovery)
+		return -ENOMEM;
+	t->discovery->discovery = true;
+	weft_list_init(&t->discovery->link);
+	return 0;
+}
+
+int weft_target_create(struct weft_target **out, const struct weft_target_options *options,
+		       struct weft_err *err)
+{
+	struct weft_target *t = calloc(1, sizeof(*t));
+	int rc = -ENOMEM;
+
+	assert(options->nreactors && options->depth_max >= 2 && options->depth_max <= 65535);
+	if (t) {
+		t->home = options->home;
+		t->depth_max = options->depth_max;
+		t->io_queues_max = options->io_queues_max;
+		t->queues_max = options->queues_max;
+		t->connections_max = options->queues_max + TGT_CONNECTIONS_SPARE;
+		weft_list_init(&t->subsystems);
+		weft_list_init(&t->listeners);
+		rc = groups_create(t, options);
+		if (rc == 0)
+			rc = discovery_create(t);
+		if (rc < 0) {
+			groups_destroy(t);
+			free(t);
+		}
+	}
+	if (rc < 0)
+		return weft_fail(err, rc, "target: %s", strerror(-rc));
+	*out = t;
+	return 0;
+}
+
+/* --- end: no new connections, then subsystems, then whatever is still connecting ------------------- */
+
+static void drop_visit(struct tgt_round *round, struct weft_group *group)
+{
+	weft_group_close_all(group, "the target stops");
+	tgt_round_answer(round, group);
+}
+
+static void stop_when_empty(struct weft_timer *timer)
+{
+	struct weft_target *t = container_of(timer, struct weft_target, stop_timer);
+	void (*stopped)(void *arg) = t->stopped;
+	void *arg = t->stopped_arg;
+
+	for (unsigned i = 0; i < t->ngroups; i++) {
+		if (!atomic_load(&t->groups[i]->nqpairs))
+			continue;
+		weft_timer_set(t->home, &t->stop_timer, 1);
+		return;
+	}
+	groups_destroy(t);
+	free(t);
+	stopped(arg);
+}
+
+static void dropped(struct tgt_round *round)
+{
+	struct weft_target *t = round->target;
+
+	free(round);
+	t->stop_timer.fn = stop_when_empty;
+	weft_timer_set(t->home, &t->stop_timer, 0);
+}
+
+static void drop_the_rest(struct weft_target *t)
+{
+	struct tgt_round *round = tgt_round_new(t);
+
+	assert(round);
+	round->visit = drop_visit;
+	round->done = dropped;
+	tgt_round_start(round);
+}
+
+void tgt_target_part_ended(struct weft_target *t)
+{
+	if (!--t->parts && t->stopped)
+		drop_the_rest(t);
+}
+
+static void subsys_ended(void *arg)
+{
+	tgt_target_part_ended(arg);
+}
+
+void weft_target_stop(struct weft_target *t, void (*done)(void *arg), void *arg)
+{
+	struct tgt_listener *l, *next;
+	struct weft_subsys *s, *tmp;
+
+	t->stopped = done;
+	t->stopped_arg = arg;
+	t->parts++; /* ours, until all have been told */
+	weft_list_for_each_safe(l, next, &t->listeners, link) {
+		t->parts++;
+		tgt_listener_close(l);
+	}
+	weft_list_for_each_safe(s, tmp, &t->subsystems, link) {
+		if (s->removing)
+			continue;
+		t->parts++;
+		weft_subsys_remove(s, subsys_ended, t);
+	}
+	t->parts++;
+	weft_subsys_remove(t->discovery, subsys_ended, t);
+	tgt_target_part_ended(t);
+}
+
+/* --- looking --------------------------------------------------------------------------------------- */
+
+static void visit_ns(struct weft_ns *ns, const struct weft_target_visitor *v, void *arg)
+{
+	struct weft_ns_info info = {
+		.nsid = ns->nsid,
+		.block = 1u << ns->lba_shift,
+		.size = atomic_load(&ns->blocks) << ns->lba_shift,
+		.read_only = ns->be->read_only,
+		.backend = ns->be->spec,
+	};
+
+	info.used = ns->be->ops->used ? ns->be->ops->used(ns->be) : info.size;
+	tgt_uuid_format(ns->uuid, info.uuid);
+	for (int i = 0; i < 16; i++)
+		snprintf(info.nguid + 2 * i, 3, "%02x", ns->nguid[i]);
+	v->ns(arg, &info);
+}
+
+static void visit_ctrl(struct weft_ctrl *ctrl, const struct weft_target_visitor *v, void *arg)
+{
+	struct tgt_totals sum = { 0 };
+	struct weft_ctrl_info info = {
+		.cntlid = ctrl->cntlid,
+		.hostnqn = ctrl->hostnqn,
+		.discovery = ctrl->subsys->discovery,
+		.kato_ms = ctrl->kato_ms,
+	};
+	struct weft_queue *queue;
+
+	weft_list_for_each(queue, &ctrl->queues, link) {
+		info.io_queues += !!queue->qid;
+		tgt_stats_add(&queue->stats, &sum);
+	}
+	info.reads = sum.reads;
+	info.writes = sum.writes;
+	info.read_bytes = sum.read_bytes;
+	info.write_bytes = sum.write_bytes;
+	tgt_uuid_format(ctrl->hostid, info.hostid);
+	weft_uri_format(&ctrl->peer, info.peer, sizeof(info.peer));
+	v->ctrl(arg, &info);
+}
+
+static void visit_subsys(struct weft_subsys *s, const struct weft_target_visitor *v, void *arg)
+{
+	struct weft_subsys_info info = {
+		.nqn = s->nqn,
+		.serial = s->serial,
+		.model = s->model,
+		.allow_any_host = s->allow_any_host,
+	};
+	struct tgt_host *host;
+	struct weft_ctrl *ctrl;
+
+	if (v->subsys)
+		v->subsys(arg, &info);
+	if (v->host)
+		weft_list_for_each(host, &s->hosts, link)
+			v->host(arg, host->nqn);
+	for (uint32_t nsid = 1; v->ns && nsid <= TGT_NS_MAX; nsid++)
+		if (tgt_ns_find(s, nsid))
+			visit_ns(tgt_ns_find(s, nsid), v, arg);
+	if (v->ctrl)
+		weft_list_for_each(ctrl, &s->ctrls, link)
+			visit_ctrl(ctrl, v, arg);
+}
+
+static void visit_listeners(struct weft_target *t, const struct weft_target_visitor *v, void *arg)
+{
+	struct tgt_listener *l;
+	char uri[WEFT_URI_MAX];
+
+	weft_list_for_each(l, &t->listeners, link) {
+		weft_uri_format(&l->addr, uri, sizeof(uri));
+		v->listener(arg, uri);
+	}
+}
+
+void weft_target_visit(struct weft_target *t, const struct weft_target_visitor *v, void *arg)
+{
+	struct weft_subsys *s;
+
+	if (v->listener)
+		visit_listeners(t, v, arg);
+	weft_list_for_each(s, &t->subsystems, link)
+		if (!s->removing)
+			visit_subsys(s, v, arg);
+	visit_subsys(t->discovery, v, arg);
+	for (unsigned i = 0; v->reactor && i < t->ngroups; i++)
+		v->reactor(arg, weft_reactor_cpu(t->groups[i]->reactor),
+			   atomic_load(&t->groups[i]->nqpairs));
+}

@@ -1,0 +1,116 @@
+/* target.h - subsystems, their namespaces, the hosts that may use them, and where they listen.
+ *
+ *   home reactor:   subsystems, hosts, listeners, controllers, every admin and fabrics command
+ *   other reactors: queue pairs and their I/O; they read namespaces through a published table
+ *
+ * Every call here is made on the home reactor's thread. What must wait for the other reactors
+ * (I/O to drain, queues to close) takes a callback, which runs on home, once. */
+#ifndef WEFT_TARGET_TARGET_H
+#define WEFT_TARGET_TARGET_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "backend/backend.h"
+#include "base/err.h"
+#include "proto/uri.h"
+#include "reactor/reactor.h"
+
+struct weft_target;
+struct weft_subsys;
+
+#define WEFT_NQN_DEFAULT   "nqn.2026-11.io.weft:default"
+#define WEFT_MODEL_DEFAULT "Weft NVMe-oF Target"
+
+struct weft_target_options {
+	struct weft_reactor *home;
+	struct weft_reactor **reactors; /* queue pairs go here; may be just @home */
+	unsigned nreactors;
+	uint32_t depth_max;     /* entries per queue, 2 … 65535 */
+	uint32_t io_queues_max; /* per controller */
+	uint32_t queues_max;    /* of the whole target */
+};
+
+int weft_target_create(struct weft_target **t, const struct weft_target_options *options,
+		       struct weft_err *err);
+/* Closes listeners and connections, waits for I/O, closes backends; then @done. Frees @t. */
+void weft_target_stop(struct weft_target *t, void (*done)(void *arg), void *arg);
+
+/* Port 0 becomes a free one; weft_target_visit() tells which. */
+int weft_listener_add(struct weft_target *t, const struct weft_uri *uri, struct weft_err *err);
+/* -ENOENT: no such listener. Connections made through it stay. */
+int weft_listener_remove(struct weft_target *t, const struct weft_uri *uri, struct weft_err *err);
+
+struct weft_subsys_options {
+	const char *nqn;
+	const char *serial; /* NULL: derived, the same at every start */
+	const char *model;  /* NULL: WEFT_MODEL_DEFAULT */
+	bool allow_any_host;
+};
+
+int weft_subsys_add(struct weft_target *t, const struct weft_subsys_options *options,
+		    struct weft_subsys **s, struct weft_err *err);
+struct weft_subsys *weft_subsys_find(struct weft_target *t, const char *nqn); /* or NULL */
+/* Hosts are disconnected, I/O drained, backends closed; then @done. */
+void weft_subsys_remove(struct weft_subsys *s, void (*done)(void *arg), void *arg);
+
+int weft_subsys_allow(struct weft_subsys *s, const char *hostnqn, struct weft_err *err);
+/* Disconnects that host. -ENOENT: it was not on the list. */
+int weft_subsys_refuse(struct weft_subsys *s, const char *hostnqn, struct weft_err *err);
+
+struct weft_ns_options {
+	uint32_t nsid;   /* 0: the lowest free one */
+	uint32_t block;  /* 512 or 4096; 0: 4096 where the size allows, else 512 */
+	const char *uuid; /* NULL or "": derived from subsystem, nsid and backend */
+};
+
+/* Owns @be on success. @nsid receives the id. Hosts are told. */
+int weft_ns_add(struct weft_subsys *s, const struct weft_ns_options *options,
+		struct weft_backend *be, uint32_t *nsid, struct weft_err *err);
+/* On 0, @done(arg, rc, err) follows, perhaps before this returns; on -errno it does not. */
+int weft_ns_resize(struct weft_subsys *s, uint32_t nsid, uint64_t size,
+		   void (*done)(void *arg, int rc, const struct weft_err *err), void *arg,
+		   struct weft_err *err);
+/* On 0, no new command sees the namespace; @done when the last one ended and the backend is
+ * closed, perhaps before this returns. */
+int weft_ns_remove(struct weft_subsys *s, uint32_t nsid, void (*done)(void *arg), void *arg,
+		   struct weft_err *err);
+
+/* --- looking: a walk in order, listeners first, then each subsystem with what it has -------- */
+
+struct weft_subsys_info {
+	const char *nqn, *serial, *model;
+	bool allow_any_host;
+};
+
+struct weft_ns_info {
+	uint32_t nsid, block;
+	uint64_t size, used;
+	bool read_only;
+	const char *backend; /* SPEC that opens it again */
+	char uuid[37], nguid[33];
+};
+
+struct weft_ctrl_info {
+	uint16_t cntlid;
+	const char *hostnqn;
+	char hostid[37], peer[64];
+	bool discovery;
+	unsigned io_queues;
+	uint32_t kato_ms;
+	uint64_t reads, writes, read_bytes, write_bytes; /* of the I/O queues now connected */
+};
+
+struct weft_target_visitor {
+	void (*listener)(void *arg, const char *uri);
+	void (*subsys)(void *arg, const struct weft_subsys_info *info);
+	void (*host)(void *arg, const char *hostnqn);
+	void (*ns)(void *arg, const struct weft_ns_info *info);
+	void (*ctrl)(void *arg, const struct weft_ctrl_info *info);
+	void (*reactor)(void *arg, int cpu, unsigned queues);
+};
+
+/* Callbacks may be NULL. Controllers of the discovery subsystem come last, under its own subsys(). */
+void weft_target_visit(struct weft_target *t, const struct weft_target_visitor *v, void *arg);
+
+#endif

@@ -1,0 +1,203 @@
+/* request.c - the life of a request, from slot to slot.
+ *
+ *            ┌────────────── then() ───────────────┐
+ *   FREE ─▶ EXECUTING ─▶ NEED_BUFFER ─▶ AWAIT_DATA ─┘     EXECUTING ─▶ REPLYING ─▶ FREE
+ *                                         └ aborted ─▶ … ─▶ REPLYING ─▶ DRAINING ─▶ FREE
+ *
+ * Invariant: inflight counts the slots that are not FREE. */
+#include <assert.h>
+#include <string.h>
+
+#include "transport/transport.h"
+
+#define FROM(state) (1u << WEFT_REQ_##state)
+
+static const struct {
+	const char *name;
+	unsigned from; /* states that may come before */
+} states[WEFT_REQ_STATES] = {
+	[WEFT_REQ_FREE] = { "free", FROM(REPLYING) | FROM(DRAINING) },
+	[WEFT_REQ_EXECUTING] = { "executing", FROM(FREE) | FROM(NEED_BUFFER) | FROM(AWAIT_DATA) },
+	[WEFT_REQ_NEED_BUFFER] = { "need-buffer", FROM(EXECUTING) },
+	[WEFT_REQ_AWAIT_DATA] = { "await-data", FROM(EXECUTING) },
+	[WEFT_REQ_REPLYING] = { "replying", FROM(EXECUTING) },
+	[WEFT_REQ_DRAINING] = { "draining", FROM(REPLYING) },
+};
+
+void weft_req_enter(struct weft_req *req, enum weft_req_state state)
+{
+	assert(states[state].from & 1u << req->state);
+	req->state = state;
+}
+
+const char *weft_req_state_text(enum weft_req_state state)
+{
+	return states[state].name;
+}
+
+void *weft_req_priv(struct weft_req *req)
+{
+	return (char *)req + req->qp->transport->req_size;
+}
+
+uint16_t weft_req_check_sgl(struct weft_req *req, uint32_t len)
+{
+	return req->qp->transport->check_sgl(req, len);
+}
+
+uint32_t weft_req_sgl_len(const struct weft_req *req)
+{
+	return le32_to_cpu(req->cmd.common.sgl.length);
+}
+
+struct weft_req *weft_req_alloc(struct weft_qpair *qp)
+{
+	struct weft_req *req = qp->free;
+
+	if (req)
+		qp->free = req->next_free;
+	else if (qp->touched < qp->depth)
+		req = weft_qpair_slot(qp, qp->touched++);
+	else
+		return NULL;
+	req->qp = qp;
+	req->data = req->in.at = req->out.at = NULL;
+	req->data_len = req->reply_len = 0;
+	req->cqe.result = cpu_to_le64(0);
+	memset(weft_req_priv(req), 0, qp->ops->req_priv);
+	qp->inflight++;
+	weft_req_enter(req, WEFT_REQ_EXECUTING);
+	return req;
+}
+
+static void give_buffer(struct weft_req_buf *buf)
+{
+	if (buf->at)
+		weft_pool_give(buf->pool, buf->at);
+	buf->at = NULL;
+}
+
+void weft_req_release(struct weft_req *req)
+{
+	struct weft_qpair *qp = req->qp;
+
+	qp->ops->released(req);
+	give_buffer(&req->in);
+	give_buffer(&req->out);
+	weft_req_enter(req, WEFT_REQ_FREE);
+	req->next_free = qp->free;
+	qp->free = req;
+	qp->inflight--;
+	qp->transport->slot_freed(qp);
+}
+
+/* --- buffers ---------------------------------------------------------------------------------- */
+
+static struct weft_pool *pool_for(struct weft_bufs *bufs, uint32_t len)
+{
+	for (int i = 0; i < WEFT_BUFS_CLASSES; i++)
+		if (len <= bufs->pools[i].size)
+			return &bufs->pools[i];
+	return NULL;
+}
+
+static void resume(struct weft_req *req, uint16_t sc)
+{
+	weft_req_enter(req, WEFT_REQ_EXECUTING);
+	req->then(req, sc);
+}
+
+static void buffer_came(struct weft_pool_waiter *waiter, void *at)
+{
+	struct weft_req *req = container_of(waiter, struct weft_req, waiter);
+
+	req->awaited->at = req->data = at;
+	resume(req, 0);
+}
+
+/* @then runs now, or when a buffer is free. */
+static void take_buffer(struct weft_req *req, struct weft_req_buf *buf, struct weft_bufs *bufs,
+			uint32_t len, weft_req_fn *then)
+{
+	assert(len && len <= WEFT_MDTS_BYTES && !buf->at);
+	buf->pool = pool_for(bufs, len);
+	buf->at = weft_pool_take(buf->pool);
+	req->data_len = len;
+	req->then = then;
+	if (buf->at) {
+		req->data = buf->at;
+		then(req, 0);
+		return;
+	}
+	weft_req_enter(req, WEFT_REQ_NEED_BUFFER);
+	req->awaited = buf;
+	req->waiter.got = buffer_came;
+	weft_pool_wait(buf->pool, &req->waiter);
+}
+
+void weft_req_buffer(struct weft_req *req, uint32_t len, weft_req_fn *then)
+{
+	take_buffer(req, &req->out, &req->qp->group->out, len, then);
+}
+
+/* --- data from the host ----------------------------------------------------------------------- */
+
+static void fetch_into_buffer(struct weft_req *req, uint16_t sc)
+{
+	req->then = req->fetch_then;
+	if (sc) {
+		req->then(req, sc);
+		return;
+	}
+	weft_req_enter(req, WEFT_REQ_AWAIT_DATA);
+	req->qp->transport->fetch(req, req->data_len);
+}
+
+void weft_req_fetch(struct weft_req *req, uint32_t len, weft_req_fn *then)
+{
+	if (req->data) { /* came with the capsule */
+		req->data_len = len;
+		then(req, 0);
+		return;
+	}
+	req->fetch_then = then;
+	take_buffer(req, &req->in, &req->qp->group->in, len, fetch_into_buffer);
+}
+
+void weft_req_fetched(struct weft_req *req, uint16_t sc)
+{
+	assert(req->state == WEFT_REQ_AWAIT_DATA);
+	resume(req, sc);
+}
+
+bool weft_req_abort(struct weft_req *req, uint16_t status)
+{
+	switch (req->state) {
+	case WEFT_REQ_NEED_BUFFER:
+		weft_list_remove(&req->waiter.link);
+		resume(req, status);
+		return true;
+	case WEFT_REQ_AWAIT_DATA:
+		req->qp->transport->abort_fetch(req);
+		resume(req, status);
+		return true;
+	default:
+		return false;
+	}
+}
+
+void weft_req_reply(struct weft_req *req, uint16_t status)
+{
+	struct weft_qpair *qp = req->qp;
+
+	weft_req_enter(req, WEFT_REQ_REPLYING);
+	if (status)
+		req->reply_len = 0;
+	req->cqe.cid = req->cmd.common.cid;
+	req->cqe.sqid = cpu_to_le16(qp->sqid);
+	req->cqe.status = cpu_to_le16((uint16_t)(status << 1));
+	if (qp->sq_flow)
+		qp->sqhd = (uint16_t)((qp->sqhd + 1) % qp->sqsize);
+	req->cqe.sqhd = cpu_to_le16(qp->sqhd);
+	qp->transport->reply(req);
+}

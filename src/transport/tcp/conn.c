@@ -1,0 +1,202 @@
+/* conn.c - a connection's beginning and end.
+ *
+ *   OPEN ──fault──▶ TERMINATING ──read or waited──▶ CLOSING ──all is back──▶ CLOSED
+ *     └───────────── lost, or closed by the user ──────▲
+ *
+ * The end has an order: the socket is shut down; the receive and the send under way finish, so that
+ * no buffer is in the kernel's hands; every request comes back; then the user may free it. */
+#include <assert.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/log.h"
+#include "proto/uri.h"
+#include "transport/tcp/tcp.h"
+
+static void drain_answered(struct tcp_conn *conn)
+{
+	for (uint32_t i = 0; i < conn->qp.touched; i++) {
+		struct weft_req *req = weft_qpair_slot(&conn->qp, i);
+
+		if (req->state != WEFT_REQ_DRAINING)
+			continue;
+		tcp_req_of(req)->owed = 0;
+		tcp_req_done(tcp_req_of(req));
+	}
+}
+
+/* Nothing moves any more: every request that waits for the host or for a buffer is told. */
+static void settle(struct tcp_conn *conn)
+{
+	tcp_rx_stop(conn);
+	tcp_tx_stop(conn);
+	weft_qpair_abort_all(&conn->qp);
+	drain_answered(conn);
+	conn->qp.ops->closing(&conn->qp);
+}
+
+static void wrap_up(struct weft_task *task)
+{
+	struct tcp_conn *conn = container_of(task, struct tcp_conn, wrap_up);
+
+	assert(conn->state == TCP_CLOSING);
+	if (conn->rx_busy || conn->tx_busy)
+		return;
+	if (conn->sock.fd >= 0) {
+		weft_sock_close(&conn->sock);
+		conn->sock.fd = -1;
+		settle(conn);
+	}
+	if (conn->qp.inflight)
+		return;
+	weft_task_cancel(&conn->wrap_up);
+	conn->state = TCP_CLOSED;
+	conn->qp.ops->closed(&conn->qp);
+}
+
+void tcp_wrap_up_soon(struct tcp_conn *conn)
+{
+	if (conn->state == TCP_CLOSING)
+		weft_reactor_defer(conn->qp.group->reactor, &conn->wrap_up);
+}
+
+static void tcp_close(struct weft_qpair *qp)
+{
+	struct tcp_conn *conn = tcp_conn_of(qp);
+
+	assert(conn->state < TCP_CLOSING);
+	conn->state = TCP_CLOSING;
+	weft_timer_stop(qp->group->reactor, &conn->timer);
+	shutdown(conn->sock.fd, SHUT_RDWR);
+	tcp_wrap_up_soon(conn);
+}
+
+static void tcp_free(struct weft_qpair *qp)
+{
+	struct tcp_conn *conn = tcp_conn_of(qp);
+
+	assert(conn->state == TCP_CLOSED);
+	atomic_fetch_sub(&qp->group->nqpairs, 1);
+	weft_qpair_destroy(qp);
+	free(conn);
+}
+
+/* --- termination --------------------------------------------------------------------------------- */
+
+static int fill_term(struct tcp_tx *tx, struct iovec *iov)
+{
+	struct tcp_conn *conn = container_of(tx, struct tcp_conn, term_tx);
+
+	*iov = (struct iovec){ &conn->term, le32_to_cpu(conn->term.pdu.hdr.plen) };
+	return 1;
+}
+
+static void linger_over(struct weft_timer *timer)
+{
+	struct tcp_conn *conn = container_of(timer, struct tcp_conn, timer);
+
+	weft_qpair_close(&conn->qp, "terminated");
+}
+
+/* The host reads the termination request and closes; if it does not, we do. */
+static void term_sent(struct tcp_tx *tx)
+{
+	struct tcp_conn *conn = container_of(tx, struct tcp_conn, term_tx);
+
+	if (conn->state != TCP_TERMINATING)
+		return;
+	shutdown(conn->sock.fd, SHUT_WR);
+	conn->timer.fn = linger_over;
+	weft_timer_set(conn->qp.group->reactor, &conn->timer, TCP_LINGER_MS);
+}
+
+void tcp_terminate(struct tcp_conn *conn, const void *pdu, uint32_t len,
+		   const struct nvme_tcp_fault *fault)
+{
+	char peer[WEFT_URI_MAX];
+
+	if (len > NVME_TCP_TERM_DATA_MAX)
+		len = NVME_TCP_TERM_DATA_MAX;
+	weft_uri_format(&conn->qp.peer, peer, sizeof(peer));
+	weft_warn("%s: %s: %s (FES %u, FEI %u); terminating the connection", peer,
+		  nvme_tcp_type_text(*(const uint8_t *)pdu), fault->why, fault->fes, fault->fei);
+	conn->term.pdu = (struct nvme_tcp_term){
+		.hdr.type = NVME_TCP_C2H_TERM,
+		.hdr.hlen = sizeof(conn->term.pdu),
+		.hdr.plen = cpu_to_le32(sizeof(conn->term.pdu) + len),
+		.fes = cpu_to_le16(fault->fes),
+		.feil = cpu_to_le16((uint16_t)fault->fei),
+		.feiu = cpu_to_le16((uint16_t)(fault->fei >> 16)),
+	};
+	memcpy(conn->term.header, pdu, len);
+	conn->state = TCP_TERMINATING;
+	conn->term_tx.fill = fill_term;
+	conn->term_tx.sent = term_sent;
+	tcp_tx_push(conn, &conn->term_tx);
+}
+
+/* --- the beginning ------------------------------------------------------------------------------- */
+
+static void setup_over(struct weft_timer *timer)
+{
+	struct tcp_conn *conn = container_of(timer, struct tcp_conn, timer);
+
+	if (!conn->qp.sqsize)
+		weft_qpair_close(&conn->qp, "no Connect within %d s", TCP_SETUP_MS / 1000);
+}
+
+static int conn_open(struct tcp_conn *conn, struct weft_group *group, int fd,
+		     const struct weft_qpair_ops *ops)
+{
+	socklen_t len = sizeof(conn->qp.peer);
+	int rc;
+
+	if (getpeername(fd, (struct sockaddr *)&conn->qp.peer, &len) < 0)
+		return -errno;
+	len = sizeof(conn->qp.local);
+	if (getsockname(fd, (struct sockaddr *)&conn->qp.local, &len) < 0)
+		return -errno;
+	rc = weft_qpair_init(&conn->qp, &weft_tcp, ops, group);
+	if (rc < 0)
+		return rc;
+	rc = weft_sock_open(group->reactor, &conn->sock, fd);
+	if (rc < 0)
+		weft_qpair_destroy(&conn->qp);
+	return rc;
+}
+
+int weft_tcp_adopt(struct weft_group *group, int fd, const struct weft_qpair_ops *ops)
+{
+	struct tcp_conn *conn = calloc(1, sizeof(*conn));
+	int rc = conn ? conn_open(conn, group, fd, ops) : -ENOMEM;
+
+	if (rc < 0) {
+		free(conn);
+		close(fd);
+		atomic_fetch_sub(&group->nqpairs, 1);
+		return rc;
+	}
+	weft_task_init(&conn->wrap_up, wrap_up);
+	tcp_tx_init(conn);
+	tcp_rx_init(conn);
+	conn->timer.fn = setup_over;
+	weft_timer_set(group->reactor, &conn->timer, TCP_SETUP_MS);
+	tcp_rx_start(conn);
+	return 0;
+}
+
+const struct weft_transport weft_tcp = {
+	.name = "tcp",
+	.trtype = NVMF_TRTYPE_TCP,
+	.req_size = sizeof(struct tcp_req),
+	.check_sgl = tcp_check_sgl,
+	.fetch = tcp_fetch,
+	.abort_fetch = tcp_abort_fetch,
+	.reply = tcp_reply,
+	.slot_freed = tcp_slot_freed,
+	.hang_up = tcp_hang_up,
+	.close = tcp_close,
+	.free = tcp_free,
+};

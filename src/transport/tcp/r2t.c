@@ -1,0 +1,173 @@
+/* r2t.c - asking the host for a command's data, and placing what comes.
+ *
+ * All of a command's R2Ts leave together, as many as the host takes at a time: its buffer is there
+ * already, so there is nothing to wait for in between. A transfer tag is the request's slot and the
+ * R2T's number in it: ttag = slot * r2ts per command + number.
+ *
+ * Invariant: treq->owed is the sum of its R2Ts' left; conn->owed the sum over requests. */
+#include <assert.h>
+#include <errno.h>
+#include <string.h>
+
+#include "proto/status.h"
+#include "transport/tcp/tcp.h"
+
+static uint32_t r2ts_per_command(const struct tcp_conn *conn)
+{
+	uint32_t most = conn->maxr2t < TCP_R2TS_MAX ? conn->maxr2t : TCP_R2TS_MAX;
+
+	return conn->qp.depth * most <= UINT16_MAX ? most : 1;
+}
+
+static int fill_r2ts(struct tcp_tx *tx, struct iovec *iov)
+{
+	struct tcp_req *treq = container_of(tx, struct tcp_req, r2t_tx);
+	struct tcp_conn *conn = tcp_conn_of(treq->req.qp);
+
+	for (int i = 0; i < treq->nr2ts; i++) {
+		iov[i].iov_base = &treq->r2t_pdus[i];
+		iov[i].iov_len = sizeof(treq->r2t_pdus[i].pdu) +
+				 (conn->rules.hdgst ? NVME_TCP_DIGEST : 0);
+	}
+	return treq->nr2ts;
+}
+static_assert(TCP_R2TS_MAX <= TCP_TX_PARTS, "the R2Ts of a command fit into one item");
+
+static void r2ts_sent(struct tcp_tx *tx)
+{
+	struct tcp_req *treq = container_of(tx, struct tcp_req, r2t_tx);
+
+	treq->r2t_sending = false;
+	tcp_req_done(treq);
+}
+
+static void r2t_build(struct tcp_conn *conn, struct tcp_req *treq, uint32_t number)
+{
+	struct nvme_tcp_data *pdu = &treq->r2t_pdus[number].pdu;
+	uint32_t tag = weft_req_index(&treq->req) * r2ts_per_command(conn) + number;
+	uint32_t header = sizeof(*pdu) + (conn->rules.hdgst ? NVME_TCP_DIGEST : 0);
+
+	*pdu = (struct nvme_tcp_data){
+		.hdr.type = NVME_TCP_R2T,
+		.hdr.hlen = sizeof(*pdu),
+		.hdr.plen = cpu_to_le32(header),
+		.cccid = treq->req.cmd.common.cid,
+		.ttag = cpu_to_le16((uint16_t)tag),
+		.datao = cpu_to_le32(treq->r2ts[number].offset),
+		.datal = cpu_to_le32(treq->r2ts[number].left),
+	};
+	tcp_seal_header(conn, &pdu->hdr, &treq->r2t_pdus[number].hdgst);
+}
+
+/* How much each R2T asks for: even parts, whole pages, none below TCP_R2T_MIN. */
+static uint32_t r2t_part(const struct tcp_conn *conn, uint32_t len)
+{
+	uint32_t part = len / r2ts_per_command(conn);
+
+	part = (part + 4095) & ~4095u;
+	return part < TCP_R2T_MIN ? TCP_R2T_MIN : part;
+}
+
+void tcp_fetch(struct weft_req *req, uint32_t len)
+{
+	struct tcp_req *treq = tcp_req_of(req);
+	struct tcp_conn *conn = tcp_conn_of(req->qp);
+	uint32_t part = r2t_part(conn, len);
+
+	treq->nr2ts = 0;
+	for (uint32_t at = 0; at < len; at += part) {
+		struct tcp_r2t *r2t = &treq->r2ts[treq->nr2ts];
+
+		r2t->offset = at;
+		r2t->left = len - at < part ? len - at : part;
+		r2t_build(conn, treq, treq->nr2ts++);
+	}
+	assert(treq->nr2ts <= r2ts_per_command(conn));
+	treq->owed = len;
+	conn->owed += len;
+	treq->digest_failed = false;
+	treq->r2t_sending = true;
+	treq->r2t_tx.fill = fill_r2ts;
+	treq->r2t_tx.sent = r2ts_sent;
+	tcp_tx_push(conn, &treq->r2t_tx);
+}
+
+/* A host that is still there sends what it was asked for, and it must go somewhere: the request
+ * keeps its buffer until then. */
+void tcp_abort_fetch(struct weft_req *req)
+{
+	struct tcp_req *treq = tcp_req_of(req);
+	struct tcp_conn *conn = tcp_conn_of(req->qp);
+
+	if (conn->state < TCP_CLOSING)
+		return;
+	conn->owed -= treq->owed;
+	treq->owed = 0;
+}
+
+static int refuse(struct nvme_tcp_fault *fault, uint16_t fes, size_t fei, const char *why)
+{
+	*fault = (struct nvme_tcp_fault){ .fes = fes, .fei = (uint32_t)fei, .why = why };
+	return -EPROTO;
+}
+
+static struct tcp_req *request_of_tag(struct tcp_conn *conn, uint32_t tag, uint32_t *number)
+{
+	uint32_t slot = tag / r2ts_per_command(conn);
+	struct tcp_req *treq;
+
+	if (slot >= conn->qp.touched)
+		return NULL;
+	treq = tcp_req_of(weft_qpair_slot(&conn->qp, slot));
+	*number = tag % r2ts_per_command(conn);
+	if (treq->req.state == WEFT_REQ_FREE || !treq->owed || *number >= treq->nr2ts)
+		return NULL;
+	return treq->r2ts[*number].left ? treq : NULL;
+}
+
+int tcp_r2t_match(struct tcp_conn *conn, const struct nvme_tcp_data *pdu,
+		  struct nvme_tcp_fault *fault)
+{
+	uint32_t offset = le32_to_cpu(pdu->datao), len = le32_to_cpu(pdu->datal), number;
+	struct tcp_req *treq = request_of_tag(conn, le16_to_cpu(pdu->ttag), &number);
+	struct tcp_r2t *r2t;
+
+	if (!treq)
+		return refuse(fault, NVME_TCP_FES_FIELD, offsetof(struct nvme_tcp_data, ttag),
+			      "no R2T has this TTAG");
+	if (pdu->cccid != treq->req.cmd.common.cid)
+		return refuse(fault, NVME_TCP_FES_FIELD, offsetof(struct nvme_tcp_data, cccid),
+			      "CCCID is not the R2T's");
+	r2t = &treq->r2ts[number];
+	if (offset != r2t->offset)
+		return refuse(fault, NVME_TCP_FES_RANGE, 0, "DATAO is not where the R2T goes on");
+	if (len > r2t->left)
+		return refuse(fault, NVME_TCP_FES_RANGE, 0, "data beyond the R2T");
+	if (!!(pdu->hdr.flags & NVME_TCP_F_LAST) != (len == r2t->left))
+		return refuse(fault, NVME_TCP_FES_FIELD, offsetof(struct nvme_tcp_hdr, flags),
+			      "LAST_PDU is not on the R2T's last PDU");
+	conn->payload.req = treq;
+	conn->payload.r2t = r2t;
+	conn->payload.start = conn->payload.at = (char *)treq->req.in.at + offset;
+	conn->payload.left = len;
+	return 0;
+}
+
+void tcp_r2t_received(struct tcp_conn *conn)
+{
+	struct tcp_req *treq = conn->payload.req;
+	uint32_t len = (uint32_t)(conn->payload.at - conn->payload.start);
+
+	conn->payload.req = NULL;
+	conn->payload.r2t->offset += len;
+	conn->payload.r2t->left -= len;
+	treq->owed -= len;
+	conn->owed -= len;
+	if (treq->owed)
+		return;
+	if (treq->req.state == WEFT_REQ_AWAIT_DATA)
+		weft_req_fetched(&treq->req,
+				 treq->digest_failed ? SC_GENERIC(TRAN_TPORT_ERROR) : 0);
+	else
+		tcp_req_done(treq);
+}

@@ -1,0 +1,457 @@
+/* rx.c - receiving: bytes into PDUs, PDUs into requests.
+ *
+ *   recv ─▶ chunk ─▶ parse ─▶ CapsuleCmd: a request; its data stays in the chunk, which it pins
+ *                         └─▶ H2CData: into the request's buffer; what is not here yet is received
+ *                             straight into it
+ *
+ * Parsing stops for more bytes, for a free slot or for a fresh chunk; nothing else is waited for.
+ * Invariant: bytes [head, tail) of conn->chunk are received and not parsed. */
+#include <assert.h>
+#include <string.h>
+
+#include "base/log.h"
+#include "proto/status.h"
+#include "transport/tcp/tcp.h"
+
+enum {
+	RX_ROOM_MIN = 4096, /* receive less at a time only when there is no more room */
+};
+
+static char sink[4096]; /* for what nobody will read */
+
+static void parse(struct tcp_conn *conn);
+static void receive(struct tcp_conn *conn);
+
+/* --- chunks ------------------------------------------------------------------------------------ */
+
+void tcp_chunk_put(struct tcp_conn *conn, struct tcp_chunk **chunk)
+{
+	if (*chunk && !--(*chunk)->refs)
+		weft_pool_give(&conn->qp.group->chunks, *chunk);
+	*chunk = NULL;
+}
+
+static uint32_t chunk_avail(const struct tcp_chunk *chunk)
+{
+	return chunk->tail - chunk->head;
+}
+
+static void use_chunk(struct tcp_conn *conn, struct tcp_chunk *fresh)
+{
+	struct tcp_chunk *old = conn->chunk;
+
+	fresh->refs = 1;
+	fresh->head = fresh->tail = 0;
+	if (old) {
+		fresh->tail = chunk_avail(old);
+		memcpy(fresh->data, old->data + old->head, fresh->tail);
+		tcp_chunk_put(conn, &conn->chunk);
+	}
+	conn->chunk = fresh;
+}
+
+static void chunk_came(struct weft_pool_waiter *waiter, void *buf)
+{
+	struct tcp_conn *conn = container_of(waiter, struct tcp_conn, chunk_waiter);
+
+	conn->rx_waits_chunk = false;
+	use_chunk(conn, buf);
+	weft_reactor_defer(conn->qp.group->reactor, &conn->parse_again);
+}
+
+static void compact(struct tcp_chunk *chunk)
+{
+	if (!chunk->head)
+		return;
+	memmove(chunk->data, chunk->data + chunk->head, chunk_avail(chunk));
+	chunk->tail -= chunk->head;
+	chunk->head = 0;
+}
+
+/* Room behind the tail for the rest of the PDU at the head; false: wait for a chunk. */
+static bool make_room(struct tcp_conn *conn)
+{
+	struct tcp_chunk *chunk = conn->chunk;
+	void *fresh;
+
+	if (chunk && chunk->refs == 1 && chunk->head == chunk->tail)
+		chunk->head = chunk->tail = 0;
+	if (chunk && TCP_CHUNK_DATA - chunk->tail >= RX_ROOM_MIN &&
+	    TCP_CHUNK_DATA - chunk->head >= conn->want)
+		return true;
+	if (chunk && chunk->refs == 1) {
+		compact(chunk);
+		return true;
+	}
+	fresh = weft_pool_take(&conn->qp.group->chunks);
+	if (fresh) {
+		use_chunk(conn, fresh);
+		return true;
+	}
+	conn->rx_waits_chunk = true;
+	conn->chunk_waiter.got = chunk_came;
+	weft_pool_wait(&conn->qp.group->chunks, &conn->chunk_waiter);
+	return false;
+}
+
+/* --- receiving ---------------------------------------------------------------------------------- */
+
+/* While the host owes payload, receive headers in small steps: the less payload lands in the chunk,
+ * the less has to be copied out of it. */
+static uint32_t chunk_step(const struct tcp_conn *conn)
+{
+	uint32_t room = TCP_CHUNK_DATA - conn->chunk->tail;
+	uint32_t want = conn->want > chunk_avail(conn->chunk)
+				? conn->want - chunk_avail(conn->chunk)
+				: 0;
+
+	if (conn->owed <= RX_ROOM_MIN || room <= RX_ROOM_MIN)
+		return room;
+	return want > RX_ROOM_MIN ? want : RX_ROOM_MIN;
+}
+
+static int plan(struct tcp_conn *conn)
+{
+	int n = 0;
+
+	if (conn->state == TCP_TERMINATING) {
+		conn->rx_iov[0] = (struct iovec){ sink, sizeof(sink) };
+		return 1;
+	}
+	if (conn->payload.req && conn->payload.left)
+		conn->rx_iov[n++] = (struct iovec){ conn->payload.at, conn->payload.left };
+	conn->rx_iov[n++] = (struct iovec){ conn->chunk->data + conn->chunk->tail,
+					    chunk_step(conn) };
+	return n;
+}
+
+static void receive(struct tcp_conn *conn)
+{
+	if (conn->rx_busy || conn->rx_waits_chunk || conn->state >= TCP_CLOSING)
+		return;
+	if (conn->state == TCP_OPEN && !make_room(conn))
+		return;
+	conn->rx_busy = true;
+	weft_sock_recv(&conn->sock, &conn->rx_op, conn->rx_iov, plan(conn));
+}
+
+static void place(struct tcp_conn *conn, uint32_t bytes)
+{
+	uint32_t direct = 0;
+
+	if (conn->payload.req) {
+		direct = bytes < conn->payload.left ? bytes : conn->payload.left;
+		conn->payload.at += direct;
+		conn->payload.left -= direct;
+	}
+	conn->chunk->tail += bytes - direct;
+	assert(conn->chunk->tail <= TCP_CHUNK_DATA);
+}
+
+static void recv_done(struct weft_op *op, int res)
+{
+	struct tcp_conn *conn = container_of(op, struct tcp_conn, rx_op);
+
+	conn->rx_busy = false;
+	if (conn->state >= TCP_CLOSING) {
+		tcp_wrap_up_soon(conn);
+		return;
+	}
+	if (res <= 0) {
+		weft_qpair_close(&conn->qp, res ? "receive: %s" : "closed by the host",
+				 strerror(-res));
+		return;
+	}
+	if (conn->state == TCP_OPEN)
+		place(conn, (uint32_t)res);
+	parse(conn);
+}
+
+/* --- PDUs ---------------------------------------------------------------------------------------- */
+
+/* PDUs lie in the chunk at any address: each handler takes an aligned copy of what it reads. */
+
+static int fill_icresp(struct tcp_tx *tx, struct iovec *iov)
+{
+	struct tcp_conn *conn = container_of(tx, struct tcp_conn, icresp_tx);
+
+	*iov = (struct iovec){ &conn->icresp, sizeof(conn->icresp) };
+	return 1;
+}
+
+static void icresp_sent(struct tcp_tx *tx)
+{
+	(void)tx;
+}
+
+static void send_icresp(struct tcp_conn *conn, uint8_t dgst)
+{
+	conn->icresp = (struct nvme_tcp_icresp){
+		.hdr.type = NVME_TCP_ICRESP,
+		.hdr.hlen = sizeof(conn->icresp),
+		.hdr.plen = cpu_to_le32(sizeof(conn->icresp)),
+		.dgst = dgst,
+		.maxh2cdata = cpu_to_le32(conn->rules.h2c_data_max),
+	};
+	conn->icresp_tx.fill = fill_icresp;
+	conn->icresp_tx.sent = icresp_sent;
+	tcp_tx_push(conn, &conn->icresp_tx);
+}
+
+static void on_icreq(struct tcp_conn *conn, const char *pdu)
+{
+	struct nvme_tcp_icreq icreq;
+	struct nvme_tcp_fault fault;
+	uint32_t maxr2t;
+
+	memcpy(&icreq, pdu, sizeof(icreq));
+	if (nvme_tcp_check_icreq(&icreq, &fault) < 0) {
+		tcp_terminate(conn, pdu, sizeof(icreq), &fault);
+		return;
+	}
+	maxr2t = le32_to_cpu(icreq.maxr2t); /* 0's based */
+	conn->hpda = icreq.hpda;
+	conn->maxr2t = maxr2t < TCP_R2TS_MAX ? maxr2t + 1 : TCP_R2TS_MAX;
+	conn->rules.hdgst = icreq.dgst & NVME_TCP_DGST_HDR;
+	conn->rules.ddgst = icreq.dgst & NVME_TCP_DGST_DATA;
+	conn->rules.ready = true;
+	conn->qp.stable_data = conn->rules.ddgst;
+	send_icresp(conn, icreq.dgst & (NVME_TCP_DGST_HDR | NVME_TCP_DGST_DATA));
+}
+
+/* In-capsule data, if the SGL points at it: that is where the request finds it. */
+static void locate_capsule_data(struct tcp_conn *conn, struct tcp_req *treq, const char *data,
+				uint32_t len)
+{
+	const struct nvme_sgl *sgl = &treq->req.cmd.common.sgl;
+	uint64_t offset = le64_to_cpu(sgl->addr);
+	uint32_t sgl_len = le32_to_cpu(sgl->length);
+
+	if (sgl->type != NVME_SGL_IN_CAPSULE || offset > len || sgl_len > len - offset || !sgl_len)
+		return;
+	treq->req.data = (char *)data + offset;
+	treq->chunk = conn->chunk;
+	treq->chunk->refs++;
+}
+
+uint16_t tcp_check_sgl(struct weft_req *req, uint32_t len)
+{
+	const struct nvme_sgl *sgl = &req->cmd.common.sgl;
+
+	switch (sgl->type) {
+	case NVME_SGL_IN_CAPSULE:
+		if (nvme_cmd_direction(&req->cmd) != NVME_DIR_TO_CTRL)
+			return SC_GENERIC(SGL_INVALID_TYPE) | SC_DNR;
+		if (le32_to_cpu(sgl->length) < len)
+			return SC_GENERIC(SGL_INVALID_DATA) | SC_DNR;
+		return req->data ? 0 : SC_GENERIC(SGL_INVALID_OFFSET) | SC_DNR;
+	case NVME_SGL_TRANSPORT:
+		if (le32_to_cpu(sgl->length) < len)
+			return SC_GENERIC(SGL_INVALID_DATA) | SC_DNR;
+		return 0;
+	default:
+		return SC_GENERIC(SGL_INVALID_TYPE) | SC_DNR;
+	}
+}
+
+static bool data_digest_ok(const char *data, uint32_t len, const char *digest)
+{
+	uint32_t expected = htole32(nvme_tcp_crc(0, data, len));
+
+	return !memcmp(&expected, digest, sizeof(expected));
+}
+
+static void tcp_req_init(struct tcp_req *treq, const char *pdu)
+{
+	memcpy(&treq->req.cmd, pdu + offsetof(struct nvme_tcp_cmd, sqe), sizeof(treq->req.cmd));
+	treq->chunk = NULL;
+	treq->owed = 0;
+	treq->nr2ts = 0;
+	treq->r2t_sending = treq->reply_sent = false;
+}
+
+/* false: no slot is free, the capsule stays where it is. */
+static bool on_capsule(struct tcp_conn *conn, const char *pdu, const struct nvme_tcp_shape *shape)
+{
+	struct weft_req *req = weft_req_alloc(&conn->qp);
+	const char *data = pdu + shape->data_at;
+
+	if (!req) {
+		conn->rx_waits_slot = true;
+		return false;
+	}
+	tcp_req_init(tcp_req_of(req), pdu);
+	if (shape->ddgst && !data_digest_ok(data, shape->data_len, data + shape->data_len)) {
+		weft_req_reply(req, SC_GENERIC(TRAN_TPORT_ERROR));
+		return true;
+	}
+	if (shape->data_len)
+		locate_capsule_data(conn, tcp_req_of(req), data, shape->data_len);
+	conn->qp.ops->command(req);
+	return true;
+}
+
+static void on_h2c_data(struct tcp_conn *conn, const char *pdu, const struct nvme_tcp_shape *shape)
+{
+	struct nvme_tcp_data data;
+	struct nvme_tcp_fault fault = {
+		.fes = NVME_TCP_FES_FIELD,
+		.fei = offsetof(struct nvme_tcp_data, datal),
+		.why = "DATAL and PLEN disagree",
+	};
+
+	memcpy(&data, pdu, sizeof(data));
+	if (le32_to_cpu(data.datal) != shape->data_len || tcp_r2t_match(conn, &data, &fault) < 0)
+		tcp_terminate(conn, pdu, sizeof(data), &fault);
+	else
+		conn->payload.ddgst = shape->ddgst;
+}
+
+static void on_term(struct tcp_conn *conn, const char *pdu)
+{
+	struct nvme_tcp_term term;
+
+	memcpy(&term, pdu, sizeof(term));
+	weft_qpair_close(&conn->qp, "terminated by the host: FES %u, FEI %u",
+			 le16_to_cpu(term.fes),
+			 le16_to_cpu(term.feil) | (unsigned)le16_to_cpu(term.feiu) << 16);
+}
+
+static bool header_digest_ok(struct tcp_conn *conn, const struct nvme_tcp_hdr *hdr, const char *pdu)
+{
+	struct nvme_tcp_fault fault = { .fes = NVME_TCP_FES_HDGST, .why = "header digest" };
+	uint32_t got;
+
+	if (!conn->rules.hdgst || hdr->type == NVME_TCP_H2C_TERM)
+		return true;
+	memcpy(&got, pdu + hdr->hlen, sizeof(got));
+	fault.fei = le32toh(got);
+	if (fault.fei == nvme_tcp_crc(0, pdu, hdr->hlen))
+		return true;
+	tcp_terminate(conn, pdu, hdr->hlen, &fault);
+	return false;
+}
+
+static bool dispatch(struct tcp_conn *conn, uint8_t type, const char *pdu,
+		     const struct nvme_tcp_shape *shape)
+{
+	switch (type) {
+	case NVME_TCP_ICREQ:
+		on_icreq(conn, pdu);
+		return true;
+	case NVME_TCP_CMD:
+		return on_capsule(conn, pdu, shape);
+	case NVME_TCP_H2C_DATA:
+		on_h2c_data(conn, pdu, shape);
+		return true;
+	default:
+		on_term(conn, pdu);
+		return true;
+	}
+}
+
+/* --- parsing ------------------------------------------------------------------------------------- */
+
+/* Each step returns true when it got on and there may be more to do. */
+
+static bool parse_payload(struct tcp_conn *conn)
+{
+	struct tcp_chunk *chunk = conn->chunk;
+	uint32_t n = chunk_avail(chunk) < conn->payload.left ? chunk_avail(chunk)
+							     : conn->payload.left;
+	uint32_t len;
+
+	memcpy(conn->payload.at, chunk->data + chunk->head, n);
+	conn->payload.at += n;
+	conn->payload.left -= n;
+	chunk->head += n;
+	conn->want = conn->payload.ddgst ? NVME_TCP_DIGEST : 0;
+	if (conn->payload.left || chunk_avail(chunk) < conn->want)
+		return false;
+	if (conn->payload.ddgst) {
+		len = (uint32_t)(conn->payload.at - conn->payload.start);
+		if (!data_digest_ok(conn->payload.start, len, chunk->data + chunk->head))
+			conn->payload.req->digest_failed = true;
+		chunk->head += NVME_TCP_DIGEST;
+	}
+	tcp_r2t_received(conn);
+	return true;
+}
+
+static bool parse_pdu(struct tcp_conn *conn)
+{
+	struct tcp_chunk *chunk = conn->chunk;
+	const char *pdu = chunk->data + chunk->head;
+	struct nvme_tcp_hdr hdr;
+	struct nvme_tcp_shape shape;
+	struct nvme_tcp_fault fault;
+
+	conn->want = sizeof(hdr);
+	if (chunk_avail(chunk) < conn->want)
+		return false;
+	memcpy(&hdr, pdu, sizeof(hdr));
+	if (nvme_tcp_check_hdr(&hdr, &conn->rules, &shape, &fault) < 0) {
+		tcp_terminate(conn, pdu, chunk_avail(chunk), &fault);
+		return false;
+	}
+	conn->want = hdr.type == NVME_TCP_H2C_DATA ? shape.data_at : le32_to_cpu(hdr.plen);
+	if (chunk_avail(chunk) < conn->want)
+		return false;
+	if (!header_digest_ok(conn, &hdr, pdu) || !dispatch(conn, hdr.type, pdu, &shape))
+		return false;
+	chunk->head += conn->want;
+	return true;
+}
+
+static void parse(struct tcp_conn *conn)
+{
+	conn->rx_waits_slot = false;
+	while (conn->state == TCP_OPEN)
+		if (!(conn->payload.req ? parse_payload(conn) : parse_pdu(conn)))
+			break;
+	if (!conn->rx_waits_slot)
+		receive(conn);
+}
+
+static void parse_task(struct weft_task *task)
+{
+	struct tcp_conn *conn = container_of(task, struct tcp_conn, parse_again);
+
+	if (conn->state == TCP_OPEN && conn->chunk && !conn->rx_busy && !conn->rx_waits_chunk)
+		parse(conn);
+}
+
+void tcp_slot_freed(struct weft_qpair *qp)
+{
+	struct tcp_conn *conn = tcp_conn_of(qp);
+
+	if (conn->state >= TCP_CLOSING)
+		tcp_wrap_up_soon(conn);
+	else if (conn->rx_waits_slot)
+		weft_reactor_defer(qp->group->reactor, &conn->parse_again);
+}
+
+void tcp_rx_init(struct tcp_conn *conn)
+{
+	conn->rx_op.done = recv_done;
+	weft_task_init(&conn->parse_again, parse_task);
+	conn->rules.capsule_data_max = WEFT_CAPSULE_BYTES;
+	conn->rules.h2c_data_max = WEFT_MDTS_BYTES;
+}
+
+void tcp_rx_start(struct tcp_conn *conn)
+{
+	conn->want = sizeof(struct nvme_tcp_icreq);
+	receive(conn);
+}
+
+void tcp_rx_stop(struct tcp_conn *conn)
+{
+	assert(!conn->rx_busy);
+	weft_task_cancel(&conn->parse_again);
+	if (conn->rx_waits_chunk)
+		weft_list_remove(&conn->chunk_waiter.link);
+	conn->rx_waits_chunk = false;
+	conn->payload.req = NULL;
+	tcp_chunk_put(conn, &conn->chunk);
+}

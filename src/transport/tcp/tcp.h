@@ -1,0 +1,174 @@
+/* tcp.h - inside NVMe/TCP: the connection and its halves.
+ *
+ *   socket ─▶ rx.c: bytes ─▶ PDUs ─▶ requests      conn.c: beginning and end
+ *   socket ◀─ tx.c: replies, R2Ts gathered into few sends                                       */
+#ifndef WEFT_TRANSPORT_TCP_TCP_H
+#define WEFT_TRANSPORT_TCP_TCP_H
+
+#include "proto/tcp.h"
+#include "transport/transport.h"
+
+enum {
+	TCP_CHUNK_BYTES = 64 << 10,
+	TCP_R2TS_MAX = 4,      /* outstanding per command */
+	TCP_R2T_MIN = 64 << 10, /* do not split a transfer finer than this */
+	TCP_TX_IOVS = 128,
+	TCP_TX_PARTS = 4, /* of one item in the line */
+	TCP_SETUP_MS = 30000,  /* from accept to a successful Connect */
+	TCP_LINGER_MS = 3000,  /* for the host to read a C2HTermReq */
+};
+
+/* What a socket receives into. Requests with in-capsule data keep it from being overwritten. */
+struct tcp_chunk {
+	uint32_t refs;
+	uint32_t head, tail; /* bytes received and not yet parsed */
+	char data[];
+};
+#define TCP_CHUNK_DATA (TCP_CHUNK_BYTES - sizeof(struct tcp_chunk))
+
+/* One for every connection, one more that a fused command may hold, and some to keep going while
+ * storage is slow. */
+static inline uint32_t tcp_chunks_for(uint32_t qpairs_max)
+{
+	return 2 * qpairs_max + 256;
+}
+
+/* The data that an R2T asked for and that has not come yet. */
+struct tcp_r2t {
+	uint32_t offset, left;
+};
+
+/* Something in the line to be sent. */
+struct tcp_tx {
+	struct weft_list link;
+	int (*fill)(struct tcp_tx *tx, struct iovec *iov); /* at most TCP_TX_PARTS; returns how many */
+	void (*sent)(struct tcp_tx *tx);
+};
+
+/* Headers as they are sent, each with the digest that may follow it. */
+struct tcp_data_pdu {
+	struct nvme_tcp_data pdu;
+	uint32_t hdgst;
+};
+static_assert(offsetof(struct tcp_data_pdu, hdgst) == sizeof(struct nvme_tcp_data), "no gap");
+
+/* What follows the data: its digest and the completion. */
+struct tcp_tail {
+	uint32_t unused;
+	uint32_t ddgst;
+	struct nvme_tcp_resp pdu;
+	uint32_t hdgst;
+};
+static_assert(offsetof(struct tcp_tail, pdu) == 8, "no gap behind ddgst");
+static_assert(offsetof(struct tcp_tail, hdgst) == 8 + sizeof(struct nvme_tcp_resp), "no gap");
+
+struct tcp_req {
+	struct weft_req req; /* first: the rest of the code knows only this */
+	struct tcp_chunk *chunk; /* where in-capsule data lies */
+
+	/* Data from the host. */
+	struct tcp_r2t r2ts[TCP_R2TS_MAX];
+	uint32_t owed; /* bytes that open R2Ts still bring */
+	bool digest_failed;
+	bool r2t_sending, reply_sent;
+	uint8_t nr2ts;
+	struct tcp_tx r2t_tx;
+	struct tcp_data_pdu r2t_pdus[TCP_R2TS_MAX];
+
+	/* The answer. */
+	struct tcp_tx reply_tx;
+	struct tcp_data_pdu c2h;
+	struct tcp_tail resp;
+};
+
+enum tcp_state {
+	TCP_OPEN,        /* ICReq, then everything */
+	TCP_TERMINATING, /* C2HTermReq is on its way: the host's bytes are read and dropped */
+	TCP_CLOSING,
+	TCP_CLOSED,
+};
+
+struct tcp_conn {
+	struct weft_qpair qp; /* first */
+	struct weft_sock sock;
+	enum tcp_state state;
+	struct weft_timer timer; /* set-up, then lingering */
+	struct weft_task wrap_up; /* the end, once nothing of the connection is on the stack */
+
+	struct nvme_tcp_rules rules;
+	uint8_t hpda;
+	uint32_t maxr2t; /* R2Ts that the host takes per command */
+
+	/* Receiving. */
+	struct weft_op rx_op;
+	struct iovec rx_iov[2];
+	struct tcp_chunk *chunk;
+	struct weft_pool_waiter chunk_waiter;
+	struct weft_task parse_again;
+	bool rx_busy, rx_waits_chunk, rx_waits_slot;
+	struct { /* H2CData under way */
+		struct tcp_req *req; /* NULL: none */
+		struct tcp_r2t *r2t;
+		char *start, *at;
+		uint32_t left;
+		bool ddgst;
+	} payload;
+	uint32_t want; /* bytes that the PDU at the chunk's head needs, as far as known */
+	uint32_t owed; /* by the host for all R2Ts */
+
+	/* Sending. */
+	struct weft_op tx_op;
+	struct weft_task flush;
+	struct weft_list txq, sending;
+	struct iovec tx_iov[TCP_TX_IOVS];
+	int tx_at, tx_count;
+	bool tx_busy;
+	struct tcp_tx icresp_tx, term_tx;
+	struct nvme_tcp_icresp icresp;
+	struct {
+		struct nvme_tcp_term pdu;
+		char header[NVME_TCP_TERM_DATA_MAX]; /* of the PDU at fault */
+	} term;
+};
+
+static inline struct tcp_conn *tcp_conn_of(struct weft_qpair *qp)
+{
+	return container_of(qp, struct tcp_conn, qp);
+}
+
+static inline struct tcp_req *tcp_req_of(struct weft_req *req)
+{
+	return container_of(req, struct tcp_req, req);
+}
+
+/* conn.c */
+void tcp_terminate(struct tcp_conn *conn, const void *pdu, uint32_t len,
+		   const struct nvme_tcp_fault *fault);
+/* Something of a closing connection ended; looks, at the end of the turn, whether all has. */
+void tcp_wrap_up_soon(struct tcp_conn *conn);
+
+/* rx.c */
+void tcp_rx_init(struct tcp_conn *conn);
+void tcp_rx_start(struct tcp_conn *conn);
+void tcp_rx_stop(struct tcp_conn *conn); /* nothing is being received */
+void tcp_chunk_put(struct tcp_conn *conn, struct tcp_chunk **chunk);
+uint16_t tcp_check_sgl(struct weft_req *req, uint32_t len);
+void tcp_slot_freed(struct weft_qpair *qp);
+
+/* r2t.c */
+void tcp_fetch(struct weft_req *req, uint32_t len);
+void tcp_abort_fetch(struct weft_req *req);
+int tcp_r2t_match(struct tcp_conn *conn, const struct nvme_tcp_data *pdu,
+		  struct nvme_tcp_fault *fault); /* sets conn->payload */
+void tcp_r2t_received(struct tcp_conn *conn);    /* conn->payload is complete */
+
+/* tx.c */
+void tcp_tx_init(struct tcp_conn *conn);
+void tcp_tx_stop(struct tcp_conn *conn); /* nothing is being sent */
+void tcp_tx_push(struct tcp_conn *conn, struct tcp_tx *tx);
+void tcp_reply(struct weft_req *req);
+void tcp_hang_up(struct weft_qpair *qp);
+void tcp_req_done(struct tcp_req *treq); /* releases the slot unless something still holds it */
+void tcp_seal_header(struct tcp_conn *conn, struct nvme_tcp_hdr *hdr, uint32_t *hdgst);
+
+#endif

@@ -1,0 +1,205 @@
+/* transport.h - capsules and data, whatever carries them.
+ *
+ *   host ══▶ transport ──command()──▶ user (the target)
+ *                      ◀──fetch()───  the command's data, please
+ *                      ───then()───▶  here it is
+ *                      ◀──reply()───  data and completion, back to the host
+ *                      ─released()─▶  the last byte has left, the slot is free
+ *
+ * A queue pair lives on one reactor, and so do its requests; a request is a slot in its queue's
+ * array. Invariant: a request handed to command() comes back through weft_req_reply() once, also
+ * when its connection is gone by then. */
+#ifndef WEFT_TRANSPORT_TRANSPORT_H
+#define WEFT_TRANSPORT_TRANSPORT_H
+
+#include <netinet/in.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/pool.h"
+#include "proto/nvme.h"
+#include "reactor/reactor.h"
+
+struct weft_qpair;
+struct weft_req;
+
+#define WEFT_MDTS_BYTES    (1u << 20) /* largest data of one command */
+#define WEFT_CAPSULE_BYTES (16u << 10) /* largest data inside a command capsule */
+
+/* --- a reactor's share: buffers ------------------------------------------------------------ */
+
+enum { WEFT_BUFS_CLASSES = 3 };
+
+/* Contiguous buffers in three sizes. */
+struct weft_bufs {
+	struct weft_pool pools[WEFT_BUFS_CLASSES];
+};
+
+/* Sized by the deepest queue and the number of queues. Data on its way in waits for its peer, data on its way out for storage: two sets, so that one
+ * can never wait for the other in a circle. */
+struct weft_group {
+	struct weft_reactor *reactor;
+	struct weft_reactor *home; /* where its user keeps what groups share */
+	void *user;
+	unsigned index;     /* among the target's groups */
+	uint32_t depth_max; /* entries of its deepest queue */
+	struct weft_bufs in, out;
+	struct weft_pool chunks;    /* what sockets receive into */
+	struct weft_list qpairs;
+	atomic_uint nqpairs;        /* also those on their way here; read by who places them */
+};
+
+int weft_group_create(struct weft_group **group, struct weft_reactor *r, unsigned index,
+		      uint32_t depth_max, uint32_t qpairs_max);
+void weft_group_destroy(struct weft_group *group); /* no queue pair is left */
+void weft_group_close_all(struct weft_group *group, const char *why); /* on its reactor */
+
+/* --- requests -------------------------------------------------------------------------------- */
+
+enum weft_req_state {
+	WEFT_REQ_FREE,
+	WEFT_REQ_EXECUTING,   /* the user has it */
+	WEFT_REQ_NEED_BUFFER, /* in line for a buffer */
+	WEFT_REQ_AWAIT_DATA,  /* the host owes data */
+	WEFT_REQ_REPLYING,    /* on its way out */
+	WEFT_REQ_DRAINING,    /* answered early: data the host still owes is swallowed */
+	WEFT_REQ_STATES,
+};
+
+struct weft_req_buf {
+	struct weft_pool *pool;
+	void *at; /* NULL: none */
+};
+
+/* @sc is 0, or the NVMe status that the request now must be answered with. */
+typedef void weft_req_fn(struct weft_req *req, uint16_t sc);
+
+struct weft_req {
+	union nvme_sqe cmd;
+	struct nvme_cqe cqe; /* result is the user's to set, the rest is filled on reply */
+	struct weft_qpair *qp;
+	void *data;          /* the command's data: fetched, or to be returned */
+	uint32_t data_len;   /* bytes at @data */
+	uint32_t reply_len;  /* bytes at @data that go to the host with a successful reply */
+	enum weft_req_state state;
+
+	/* The user's, while it has the request. */
+	struct weft_list link;
+	struct weft_msg msg;
+
+	/* The transport's. */
+	weft_req_fn *then, *fetch_then;
+	struct weft_req_buf in, out; /* for fetched data; for the user */
+	struct weft_req_buf *awaited;
+	struct weft_pool_waiter waiter;
+	struct weft_req *next_free;
+};
+
+/* The user's own bytes behind every request. */
+void *weft_req_priv(struct weft_req *req);
+
+/* Can @len bytes move between the host and us as the command's SGL says? 0 or a status. */
+uint16_t weft_req_check_sgl(struct weft_req *req, uint32_t len);
+/* Bytes that the command's SGL speaks of. */
+uint32_t weft_req_sgl_len(const struct weft_req *req);
+
+/* Brings the command's @len bytes to req->data; weft_req_check_sgl() said yes. */
+void weft_req_fetch(struct weft_req *req, uint32_t len, weft_req_fn *then);
+/* A buffer of @len bytes at req->data, once per request. Fetched data stays where it was: a caller
+ * that needs both keeps the old req->data. */
+void weft_req_buffer(struct weft_req *req, uint32_t len, weft_req_fn *then);
+/* The only way out. */
+void weft_req_reply(struct weft_req *req, uint16_t status);
+/* Ends a request that waits for a buffer or for the host: its then() gets @status.
+ * false: it does neither. */
+bool weft_req_abort(struct weft_req *req, uint16_t status);
+
+/* --- queue pairs ------------------------------------------------------------------------------ */
+
+struct weft_qpair_ops {
+	size_t req_priv; /* bytes that weft_req_priv() points at */
+	void (*command)(struct weft_req *req);
+	void (*released)(struct weft_req *req);
+	/* The connection is lost or being closed: reply to what you hold. */
+	void (*closing)(struct weft_qpair *qp);
+	/* All requests are back. Now, or later, the user calls weft_qpair_free(). */
+	void (*closed)(struct weft_qpair *qp);
+};
+
+struct weft_transport {
+	const char *name;
+	uint8_t trtype;
+	size_t req_size; /* of the transport's request, which starts with a weft_req */
+	uint16_t (*check_sgl)(struct weft_req *req, uint32_t len);
+	void (*fetch)(struct weft_req *req, uint32_t len);
+	void (*abort_fetch)(struct weft_req *req); /* the host still owes data; forget the request */
+	void (*reply)(struct weft_req *req);
+	void (*slot_freed)(struct weft_qpair *qp); /* a full queue has room again */
+	void (*hang_up)(struct weft_qpair *qp);
+	void (*close)(struct weft_qpair *qp);
+	void (*free)(struct weft_qpair *qp);
+};
+
+struct weft_qpair {
+	struct weft_list link; /* group->qpairs */
+	const struct weft_transport *transport;
+	const struct weft_qpair_ops *ops;
+	struct weft_group *group;
+	void *owner; /* the user's; NULL until it sets it */
+	struct sockaddr_storage peer, local;
+	bool closing;
+	const char *hang_up; /* why it closes when all is sent; NULL: it does not */
+	bool stable_data; /* data on its way out must not change under it (digests) */
+	char why[160];    /* the first cause of the end */
+
+	/* SQ flow control, as Connect settled it. */
+	uint16_t sqid, sqhd;
+	uint32_t sqsize; /* entries; 0: before Connect */
+	bool sq_flow;
+
+	/* Slots: those below @touched have been used; a stack of those free again. */
+	char *slots;
+	size_t slot_size;
+	uint32_t depth, touched, inflight;
+	struct weft_req *free;
+};
+
+/* For transports, whose own queue pair starts with a weft_qpair, zeroed. */
+int weft_qpair_init(struct weft_qpair *qp, const struct weft_transport *transport,
+		    const struct weft_qpair_ops *ops, struct weft_group *group);
+void weft_qpair_destroy(struct weft_qpair *qp);
+
+/* After Connect: room for @sqsize commands. */
+void weft_qpair_start(struct weft_qpair *qp, uint16_t sqid, uint32_t sqsize, bool sq_flow);
+/* Begins the end, once; @why is kept if it is the first. */
+void weft_qpair_close(struct weft_qpair *qp, const char *why, ...)
+	__attribute__((format(printf, 2, 3)));
+/* Closes once everything replied so far has been sent. */
+void weft_qpair_hang_up(struct weft_qpair *qp, const char *why);
+void weft_qpair_free(struct weft_qpair *qp);
+
+struct weft_req *weft_qpair_slot(struct weft_qpair *qp, uint32_t index);
+uint32_t weft_req_index(const struct weft_req *req);
+
+/* For transports: a free slot as EXECUTING, or NULL; data has come (or will not); slot is done. */
+struct weft_req *weft_req_alloc(struct weft_qpair *qp);
+void weft_req_fetched(struct weft_req *req, uint16_t sc);
+void weft_req_release(struct weft_req *req);
+/* For transports, on close: every request that waits for us gets its then(). */
+void weft_qpair_abort_all(struct weft_qpair *qp);
+
+/* The one function that changes a request's state. */
+void weft_req_enter(struct weft_req *req, enum weft_req_state state);
+const char *weft_req_state_text(enum weft_req_state state);
+
+/* --- NVMe/TCP ---------------------------------------------------------------------------------- */
+
+extern const struct weft_transport weft_tcp;
+
+/* Takes over the accepted socket @fd on the group's reactor; closes it on failure. */
+int weft_tcp_adopt(struct weft_group *group, int fd, const struct weft_qpair_ops *ops);
+/* A listening socket, non-blocking. */
+int weft_tcp_listen(const struct sockaddr_storage *addr);
+
+#endif

@@ -1,0 +1,202 @@
+"""headers.py - PDUs whose common header is wrong, or that come in the wrong phase."""
+import bad
+import pdu
+import sqe
+from bad import FLAGS, HEADER_DIGEST, HLEN, LIMIT, OUT_OF_RANGE, PDO, PLEN, SEQUENCE, TYPE
+from tap import case
+
+FLUSH = sqe.Sqe(sqe.FLUSH, 1).encode(0, bytes(16))
+BODY = {pdu.ICREQ: pdu.icreq(), pdu.CMD: FLUSH, pdu.H2CDATA: bytes(16), pdu.H2CTERM: pdu.term(1)}
+HUGE = 0xFFFFFFFF
+
+# phase, PDU type, field, wrong values, the errors that may be found first
+WRONG_FIELDS = [
+    (bad.fresh, pdu.ICREQ, "flags", (0x01, 0x02, 0x04, 0x80), [FLAGS]),
+    (bad.fresh, pdu.ICREQ, "hlen", (0, 8, 127, 129, 255), [HLEN]),
+    (bad.fresh, pdu.ICREQ, "pdo", (1, 128, 255), [PDO]),
+    (bad.fresh, pdu.ICREQ, "plen", (0, 8, 127, 129, HUGE), [PLEN]),
+    (bad.initialized, pdu.CMD, "hlen", (0, 71, 73, 255), [HLEN]),
+    (bad.initialized, pdu.CMD, "plen", (0, 71), [PLEN]),
+    (bad.io, pdu.CMD, "flags", (0x01, 0x02, 0x04, 0x08, 0x80), [FLAGS]),
+    (bad.io, pdu.CMD, "hlen", (0, 24, 64, 71, 73, 255), [HLEN]),
+    (bad.io, pdu.CMD, "plen", (0, 8, 71), [PLEN]),
+    (bad.io, pdu.CMD, "plen", (73, HUGE), [PDO, PLEN]),
+    (bad.soliciting, pdu.H2CDATA, "flags", (0x01, 0x02, 0x08, 0x80), [FLAGS]),
+    (bad.soliciting, pdu.H2CDATA, "hlen", (0, 23, 25, 255), [HLEN]),
+    (bad.soliciting, pdu.H2CDATA, "plen", (0, 23, HUGE), [PDO, PLEN]),
+]
+
+PHASES = (bad.fresh, bad.initialized, bad.admin, bad.io, bad.soliciting)
+UNKNOWN_TYPES = (0x08, 0x0C, 0x10, 0x7F, 0xFF)
+
+
+def wrong_field(phase, type, field, value, allowed):
+    @case(f"{phase.__name__}: PDU type {type} with {field} {value:#x}")
+    def _():
+        with phase() as conn:
+            conn.send_pdu(type, BODY[type], **{field: value})
+            bad.terminated(conn, *allowed)
+
+
+def wrong_type(phase, type):
+    @case(f"{phase.__name__}: PDU type {type:#x}")
+    def _():
+        with phase() as conn:
+            size = pdu.HLEN.get(type, 24)
+            conn.send_pdu(type, bytes(size - 8))
+            bad.terminated(conn, TYPE)
+
+
+def wrong_order(phase, type):
+    @case(f"{phase.__name__}: PDU type {type} out of order")
+    def _():
+        with phase() as conn:
+            conn.send_pdu(type, BODY[type])
+            bad.terminated(conn, SEQUENCE)
+
+
+def host_terminates(phase):
+    @case(f"{phase.__name__}: H2CTermReq")
+    def _():
+        with phase() as conn:
+            conn.send_pdu(pdu.H2CTERM, pdu.term(1, 4), FLUSH, pdo=0, align=1)
+            bad.ended_quietly(conn)
+
+
+for phase, type, field, values, allowed in WRONG_FIELDS:
+    for value in values:
+        wrong_field(phase, type, field, value, allowed)
+for phase in PHASES:
+    for type in (*UNKNOWN_TYPES, *pdu.FROM_CONTROLLER):
+        wrong_type(phase, type)
+    host_terminates(phase)
+wrong_order(bad.fresh, pdu.CMD)
+wrong_order(bad.fresh, pdu.H2CDATA)
+for phase in PHASES[1:]:
+    wrong_order(phase, pdu.ICREQ)
+
+
+# field values of an otherwise good ICReq, the error
+ICREQS = [
+    (dict(pfv=1), [(6, 8)]),
+    (dict(pfv=0xFFFF), [(6, 8)]),
+    (dict(hpda=32), [(1, 10), (6, 10)]),
+    (dict(hpda=255), [(1, 10), (6, 10)]),
+    (dict(dgst=0x04), [(1, 11), (6, 11)]),
+    (dict(dgst=0x80), [(1, 11), (6, 11)]),
+]
+
+
+def wrong_icreq(fields, allowed):
+    @case("ICReq with " + " ".join(f"{k} {v:#x}" for k, v in fields.items()))
+    def _():
+        with bad.fresh() as conn:
+            conn.send_pdu(pdu.ICREQ, pdu.icreq(**fields))
+            bad.terminated(conn, *allowed)
+
+
+for fields, allowed in ICREQS:
+    wrong_icreq(fields, allowed)
+
+
+# In-capsule data at a wrong offset: common header fields, the error
+CAPSULES = [
+    ("data before the end of the header", dict(pdo=71), [PDO]),
+    ("data at offset 0", dict(pdo=0), [PDO]),
+    ("data at an odd offset", dict(pdo=73), [PDO]),
+    ("data beyond the PDU", dict(pdo=252, plen=200), [PDO, PLEN]),
+    ("plen less than pdo", dict(plen=74, pdo=76), [PDO, PLEN]),
+    ("plen 0xFFFFFFFF", dict(plen=HUGE), [PLEN, LIMIT]),
+]
+
+
+def wrong_capsule(name, wrong, allowed):
+    @case(f"capsule: {name}")
+    def _():
+        with bad.io() as queue:
+            body = queue.disk.command(sqe.WRITE, 0, 1).encode(0, sqe.sgl_capsule(512))
+            queue.send_pdu(pdu.CMD, body, bytes(512), **wrong)
+            bad.terminated(queue, *allowed)
+
+
+for name, wrong, allowed in CAPSULES:
+    wrong_capsule(name, wrong, allowed)
+
+
+def oversized_capsule(phase, excess):
+    @case(f"{phase.__name__}: capsule with {excess} bytes more than it may carry")
+    def _():
+        with phase() as queue:
+            size = queue.icd + excess
+            body = sqe.blocks(sqe.WRITE, 1, 0, 1).encode(0, sqe.sgl_capsule(size))
+            queue.send(queue.encode(pdu.CMD, body, bytes(size))[:4096])
+            bad.terminated(queue, PLEN, LIMIT, OUT_OF_RANGE)
+
+
+oversized_capsule(bad.initialized, 1 << 20)
+for phase in (bad.admin, bad.io):
+    for excess in (4, 4096, 1 << 20):
+        oversized_capsule(phase, excess)
+
+
+# digests negotiated, how the PDU is sent, the error
+DIGESTS = [
+    ("wrong header digest", dict(hdgst=True), dict(spoil="hdgst"), [HEADER_DIGEST]),
+    ("header digest missing", dict(hdgst=True), dict(hdgst=False), [FLAGS]),
+    ("header digest flag without the digest", dict(), dict(flags=pdu.HDGSTF), [FLAGS]),
+    ("header digest not negotiated", dict(ddgst=True), dict(hdgst=True), [FLAGS]),
+    ("data digest missing", dict(ddgst=True), dict(ddgst=False), [FLAGS]),
+    ("data digest not negotiated", dict(hdgst=True), dict(ddgst=True), [FLAGS]),
+]
+
+
+def wrong_digest_in_capsule(name, ic, how, allowed):
+    @case(f"capsule: {name}")
+    def _():
+        with bad.io(**ic) as queue:
+            block = queue.disk.block
+            body = queue.disk.command(sqe.WRITE, 0, 1).encode(0, sqe.sgl_capsule(block))
+            queue.send_pdu(pdu.CMD, body, bytes(block), **how)
+            bad.terminated(queue, *allowed)
+
+
+def wrong_digest_in_h2cdata(name, ic, how, allowed):
+    @case(f"H2CData: {name}")
+    def _():
+        with bad.soliciting(**ic) as queue:
+            r2t = queue.r2t
+            head = pdu.h2cdata(r2t.cccid, r2t.ttag, 0, 512)
+            queue.send_pdu(pdu.H2CDATA, head, bytes(512), **how)
+            bad.terminated(queue, *allowed)
+
+
+for row in DIGESTS:
+    wrong_digest_in_capsule(*row)
+    wrong_digest_in_h2cdata(*row)
+
+
+@case("capsule: wrong data digest fails the command only")
+def _():
+    with bad.io(ddgst=True) as queue:
+        data = bytes(queue.disk.block)
+        cid = queue.submit(queue.disk.command(sqe.WRITE, 0, 1), data, spoil="ddgst")
+        bad.refused(queue, cid, bad.nvme.TRANSIENT_TRANSPORT, dnr=0)
+        bad.usable(queue)
+
+
+@case("H2CData: wrong data digest fails the command only")
+def _():
+    with bad.soliciting(ddgst=True) as queue:
+        r2t = queue.r2t
+        head = pdu.h2cdata(r2t.cccid, r2t.ttag, r2t.offset, r2t.length)
+        queue.send_pdu(pdu.H2CDATA, head, bytes(r2t.length), flags=pdu.LAST, spoil="ddgst")
+        bad.refused(queue, queue.cid, bad.nvme.TRANSIENT_TRANSPORT, dnr=0)
+        bad.usable(queue)
+
+
+@case("admin capsule: wrong data digest fails the command only")
+def _():
+    with bad.admin(hdgst=True, ddgst=True) as queue:
+        cid = queue.submit(sqe.set_features(0x0E), bytes(8), spoil="ddgst")
+        bad.refused(queue, cid, bad.nvme.TRANSIENT_TRANSPORT, dnr=0)
+        queue.ctrl.identify(1)

@@ -1,0 +1,139 @@
+#!/usr/bin/python3
+"""target_control.py - the control socket: what it refuses, how it speaks, and what `save` keeps."""
+import json
+import pathlib
+import socket
+import struct
+import sys
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "lib"))
+
+import nvme
+import tap
+import weft
+from fixture import connect, refused, with_host, with_target
+from nvme import pattern
+
+ALICE = "nqn.2014-08.org.nvmexpress:uuid:00000000-0000-0000-0000-00000000a11c"
+OTHER = "nqn.2026-11.io.weft:other"
+
+# method, params that it must refuse
+REFUSED = [
+    ("no-such-method", {}),
+    ("namespace-add", {}),
+    ("namespace-add", dict(nqn=weft.NQN)),
+    ("namespace-add", dict(nqn=weft.NQN, backend="floppy:1")),
+    ("namespace-add", dict(nqn=weft.NQN, backend="mem:0")),
+    ("namespace-add", dict(nqn=weft.NQN, backend="file:/nonexistent/a.img,size=1M")),
+    ("namespace-add", dict(nqn=weft.NQN, backend="mem:1M", nsid=0)),
+    ("namespace-add", dict(nqn=weft.NQN, backend="mem:1M", nsid=0xFFFFFFFF)),
+    ("namespace-add", dict(nqn=weft.NQN, backend="mem:1M", uuid="not-a-uuid")),
+    ("namespace-add", dict(nqn=OTHER, backend="mem:1M")),
+    ("namespace-resize", dict(nqn=weft.NQN, nsid=1, size=0)),
+    ("namespace-resize", dict(nqn=weft.NQN, nsid=1, size="many")),
+    ("namespace-resize", dict(nqn=weft.NQN, nsid=99, size="1M")),
+    ("namespace-remove", dict(nqn=weft.NQN, nsid="one")),
+    ("subsystem-add", dict(nqn="not an nqn")),
+    ("subsystem-add", dict(nqn="nqn.2026-11.io.weft:" + "x" * 300)),
+    ("subsystem-add", dict(nqn=nvme.DISCOVERY)),
+    ("host-allow", dict(nqn=OTHER, host=ALICE)),
+    ("host-allow", dict(nqn=weft.NQN, host="")),
+    ("listener-add", dict(listen="ftp://127.0.0.1:1")),
+    ("listener-add", dict(listen="nvme+tcp://127.0.0.1:99999")),
+    ("save", dict(path="/nonexistent/weft.yaml")),
+]
+
+
+@with_host("what the control socket must refuse changes nothing")
+def _(t, ctrl):
+    before = t.ctl("status")
+    for method, params in REFUSED:
+        refused(t, method, **params)
+    after = t.ctl("status")
+    assert {k: after[k] for k in ("listeners", "subsystems")} == \
+        {k: before[k] for k in ("listeners", "subsystems")}
+    ctrl.disk().read(0)
+
+
+def raw_calls(t, raw):
+    with socket.socket(socket.AF_UNIX) as sock:
+        sock.settimeout(10)
+        sock.connect(str(t.control))
+        sock.sendall(raw)
+        sock.shutdown(socket.SHUT_WR)
+        return [json.loads(line) for line in sock.makefile()]
+
+
+STATUS = b'{"jsonrpc":"2.0","id":7,"method":"status"}\n'
+
+# bytes, the error codes of the answers; None is a result
+WIRE = [
+    (STATUS, [None]),
+    (STATUS + STATUS, [None, None]),
+    (b"this is not JSON\n", [-32700]),
+    (b"[]\n", [-32600]),
+    (b'{"jsonrpc":"2.0","id":1}\n', [-32600]),
+    (b'{"jsonrpc":"2.0","id":1,"method":"nope"}\n', [-32601]),
+    (b'{"jsonrpc":"2.0","id":1,"method":"namespace-remove","params":{"nqn":5}}\n', [-32602]),
+    (b"nonsense\n" + STATUS, [-32700, None]),
+]
+
+
+@with_target("the control socket speaks JSON-RPC 2.0")
+def _(t):
+    for raw, codes in WIRE:
+        got = [answer.get("error", {}).get("code") for answer in raw_calls(t, raw)]
+        assert got == codes, f"{raw}: {got}"
+    assert t.control.stat().st_mode & 0o777 == 0o600
+
+
+def identities(t, ctrl):
+    keep = ("nsid", "uuid", "nguid", "size", "block", "readonly")
+    subsystems = {s["nqn"]: (s["serial"], s["model"], s["allow_any_host"], sorted(s["hosts"]),
+                             [[ns[k] for k in keep] for ns in s["namespaces"]])
+                  for s in t.ctl("status")["subsystems"]}
+    nsids = [nsid for nsid in struct.unpack("<1024I", ctrl.identify(2)) if nsid]
+    return subsystems, ctrl.id[:72], [ctrl.identify(3, nsid) for nsid in nsids]
+
+
+@with_target("save and restart: the same identities, the same data",
+             ns=["mem:16M", "file:{dir}/a.img,size=32M,block=512", "mem:16M,ro,nsid=9"])
+def _(t):
+    t.ctl("namespace-add", nqn=t.nqn, backend=f"file:{t.dir}/b.img,size=16M")
+    t.ctl("namespace-resize", nqn=t.nqn, nsid=2, size="48M")
+    t.ctl("subsystem-add", nqn=OTHER, hosts=[ALICE], namespaces=[{"backend": "mem:16M"}])
+    with connect(t) as ctrl:
+        before = identities(t, ctrl)
+        disk = ctrl.disk(2)
+        disk.write(5, pattern(5, disk.block))
+    t.ctl("save", path=str(t.dir / "saved.yaml"))
+    t.stop()
+    t.config = t.dir / "saved.yaml"
+    t.start()
+    with connect(t) as ctrl:
+        assert identities(t, ctrl) == before
+        assert ctrl.disk(2).read(5) == pattern(5, disk.block)
+
+
+CONFIG = """# kept by hand
+subsystems:
+  - nqn: %s
+    allow_any_host: true
+    namespaces:
+      - { nsid: 1, backend: "mem:16M" }
+""" % weft.NQN
+
+
+@with_target("save without a path writes back the file it was started from", config=CONFIG)
+def _(t):
+    t.ctl("namespace-add", nqn=t.nqn, backend="mem:32M", nsid=3)
+    with connect(t) as ctrl:
+        before = identities(t, ctrl)
+    t.ctl("save")
+    t.stop()
+    t.start()
+    with connect(t) as ctrl:
+        assert identities(t, ctrl) == before
+
+
+sys.exit(tap.run())

@@ -1,0 +1,198 @@
+#!/usr/bin/python3
+"""target_features.py - Get and Set Features round trips, and the log pages."""
+import pathlib
+import struct
+import sys
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "lib"))
+
+import nvme
+import sqe
+import tap
+from fixture import connect, with_host
+from nvme import INVALID_FIELD, INVALID_LOG
+
+ERROR_RECOVERY, VWC, QUEUES, AEN, TIMESTAMP, KATO, BEHAVIOR = 5, 6, 7, 0x0B, 0x0E, 0x0F, 0x16
+DEFAULT, CAPABILITIES = 1, 3
+SUPPORTED = (ERROR_RECOVERY, VWC, QUEUES, AEN, TIMESTAMP, KATO, BEHAVIOR)
+
+
+@with_host("feature: number of queues")
+def _(t, ctrl):
+    granted = ctrl.set_feature(QUEUES, 0x00030003).dw0
+    assert granted & 0xFFFF >= 3 and granted >> 16 >= 3
+    assert ctrl.get_feature(QUEUES).dw0 == granted
+    for qid in range(1, 5):
+        ctrl.open(qid)
+
+
+@with_host("feature: number of queues, an absurd wish is cut down")
+def _(t, ctrl):
+    granted = ctrl.set_feature(QUEUES, 0xFFFEFFFE).dw0
+    assert 3 <= granted & 0xFFFF <= 0xFFFE
+    ctrl.set_feature(QUEUES, 0xFFFF, want=INVALID_FIELD)
+
+
+@with_host("feature: keep alive timeout", host=dict(kato=30_000))
+def _(t, ctrl):
+    assert ctrl.get_feature(KATO).dw0 == 30_000
+    ctrl.set_feature(KATO, 60_000)
+    assert ctrl.get_feature(KATO).dw0 == 60_000
+
+
+@with_host("feature: asynchronous event configuration belongs to one controller")
+def _(t, ctrl):
+    with connect(t) as other:
+        before = other.get_feature(AEN).dw0
+        for value in (0x100, 0):
+            ctrl.set_feature(AEN, value)
+            assert ctrl.get_feature(AEN).dw0 == value
+        assert other.get_feature(AEN).dw0 == before
+
+
+@with_host("feature: host behavior support")
+def _(t, ctrl):
+    assert ctrl.get_feature(BEHAVIOR, 512).data[0] == 0
+    ctrl.set_feature(BEHAVIOR, out=b"\1".ljust(512, b"\0"))
+    assert ctrl.get_feature(BEHAVIOR, 512).data[0] == 1
+    ctrl.set_feature(BEHAVIOR, out=b"\2".ljust(512, b"\0"), want=(INVALID_FIELD, nvme.SUCCESS))
+
+
+@with_host("feature: volatile write cache", ns=["file:{dir}/a.img,size=16M"])
+def _(t, ctrl):
+    if not ctrl.id[525] & 1:
+        return ctrl.get_feature(VWC, want=INVALID_FIELD)
+    for value in (0, 1):
+        ctrl.set_feature(VWC, value)
+        assert ctrl.get_feature(VWC).dw0 & 1 == value
+    ctrl.disk().write(0, bytes(ctrl.disk().block))
+
+
+@with_host("feature: timestamp")
+def _(t, ctrl):
+    start = 1_700_000_000_000
+    ctrl.set_feature(TIMESTAMP, out=struct.pack("<Q", start))
+    raw = ctrl.get_feature(TIMESTAMP, 8).data
+    now = int.from_bytes(raw[:6], "little")
+    assert start <= now < start + 60_000 and raw[6] >> 1 & 7 == 1
+
+
+@with_host("feature: error recovery")
+def _(t, ctrl):
+    ctrl.set_feature(ERROR_RECOVERY, 50, nsid=1)
+    assert ctrl.get_feature(ERROR_RECOVERY, nsid=1).dw0 & 0xFFFF == 50
+
+
+@with_host("feature: host identifier is the one of Connect")
+def _(t, ctrl):
+    raw = ctrl.get_feature(0x81, 16, dw11=1, want=(nvme.SUCCESS, INVALID_FIELD))
+    assert raw.status or raw.data == nvme.HOSTID
+
+
+@with_host("features: default, saved and capabilities")
+def _(t, ctrl):
+    ctrl.set_feature(ERROR_RECOVERY, 50, nsid=1)
+    assert ctrl.get_feature(ERROR_RECOVERY, nsid=1, sel=DEFAULT).dw0 == 0
+    assert ctrl.get_feature(AEN, sel=CAPABILITIES).dw0 & 5 == 4, "changeable, not saveable"
+
+
+@with_host("features: unknown ones")
+def _(t, ctrl):
+    for fid in (0, 3, 0x7F, 0x90, 0xC0, 0xFF):
+        assert ctrl.get_feature(fid, want=INVALID_FIELD).dnr
+        assert ctrl.set_feature(fid, want=INVALID_FIELD).dnr
+
+
+@with_host("log 00: supported log pages")
+def _(t, ctrl):
+    raw = struct.unpack("<256I", ctrl.log(0, 1024))
+    for lid in (0, 1, 2, 3, 4, 5, 0x12):
+        assert raw[lid] & 1, f"log page {lid:#x}"
+    for lid in (0x0D, 0x7F, 0xC0):
+        assert not raw[lid] & 1 and ctrl.log(lid, 512, want=INVALID_LOG) == b""
+    assert not raw[0x70] & 1, "an I/O controller has no discovery log"
+
+
+@with_host("log 01: errors")
+def _(t, ctrl):
+    cqe = ctrl.disk().queue.do(sqe.Sqe(0x7E, 1), want=nvme.INVALID_OPCODE)
+    raw = ctrl.log(1, 64 * (ctrl.id[262] + 1))
+    count, sqid, cid = struct.unpack_from("<QHH", raw)
+    assert count == 0 or (sqid, cid) == (1, cqe.cid)
+
+
+def smart(ctrl):
+    raw = ctrl.log(2, 512, nsid=0xFFFFFFFF)
+    return [int.from_bytes(raw[at:at + 16], "little") for at in (64, 80)]
+
+
+@with_host("log 02: health counts commands")
+def _(t, ctrl):
+    reads, writes = smart(ctrl)
+    disk = ctrl.disk()
+    for _ in range(10):
+        disk.write(0, disk.read(0))
+    assert smart(ctrl) == [reads + 10, writes + 10]
+    assert ctrl.log(2, 512)[0] == 0, "no critical warning"
+
+
+@with_host("log 03: firmware slot")
+def _(t, ctrl):
+    raw = ctrl.log(3, 512)
+    assert raw[0] & 7 == 1 and raw[8:16] == ctrl.id[64:72]
+
+
+@with_host("log 04: no namespace has changed")
+def _(t, ctrl):
+    assert ctrl.log(4, 4096) == bytes(4096)
+
+
+# opcodes that the effects log must and must not claim
+ADMIN = ((0x02, 0x06, 0x08, 0x09, 0x0A, 0x0C, 0x18), (0x00, 0x01, 0x0D, 0x80, 0xC0))
+IO = ((0x00, 0x01, 0x02, 0x05, 0x08, 0x09, 0x0C, 0x19), (0x0D, 0x7E, 0xC0))
+
+
+@with_host("log 05: effects, and they are true")
+def _(t, ctrl):
+    effects = struct.unpack("<512I", ctrl.log(5, 2048))
+    for base, (there, absent) in ((0, ADMIN), (256, IO)):
+        assert all(effects[base + op] & 1 for op in there)
+        assert not any(effects[base + op] & 1 for op in absent)
+    for op in (sqe.WRITE, sqe.WRITE_ZEROES, sqe.DSM, sqe.COPY):
+        assert effects[256 + op] & 2, f"LBCC of opcode {op:#x}"
+    unclaimed = next(op for op in range(0x20, 0x7F) if not effects[op] & 1)
+    ctrl.admin.do(sqe.Sqe(unclaimed), want=nvme.INVALID_OPCODE)
+
+
+@with_host("log 09: endurance group")
+def _(t, ctrl):
+    groups = struct.unpack_from("<H", ctrl.id, 340)[0]
+    if groups:
+        ctrl.log(9, 512, lsi=1)
+    ctrl.log(9, 512, lsi=groups + 1, want=(INVALID_FIELD, INVALID_LOG))
+
+
+@with_host("log 12: features, and they are true")
+def _(t, ctrl):
+    features = struct.unpack("<256I", ctrl.log(0x12, 1024))
+    assert all(features[fid] & 1 for fid in SUPPORTED if fid != VWC or ctrl.id[525] & 1)
+    for fid in range(256):
+        cqe = ctrl.get_feature(fid, 4096, nsid=1, want=None)
+        assert bool(features[fid] & 1) or cqe.status == INVALID_FIELD, f"feature {fid:#x}"
+
+
+@with_host("log 70: only on a discovery controller")
+def _(t, ctrl):
+    ctrl.log(0x70, 1024, want=INVALID_LOG)
+
+
+@with_host("log pages in pieces")
+def _(t, ctrl):
+    for lid, size, piece in ((0, 1024, 4), (3, 512, 64), (5, 4096, 252), (0x12, 1024, 100)):
+        whole = ctrl.log(lid, size)
+        parts = b"".join(ctrl.log(lid, min(piece, size - at), at)
+                         for at in range(0, size, piece))
+        assert parts == whole, f"log page {lid:#x} in pieces of {piece}"
+
+
+sys.exit(tap.run())

@@ -1,0 +1,100 @@
+# shellcheck shell=bash
+# connect.sh - cases: discovery, connecting, keep-alive, disconnecting.
+
+discovery=nqn.2014-08.org.nvmexpress.discovery
+
+# Shorthands for the connected subsystem.
+ctrl() { echo "/dev/$(controllers "$NQN" | sed -n 1p)"; }
+ns() { namespace "$NQN" "$1"; }
+block() { blockdev --getss "$(ns "$1")"; }
+
+records() # [nvme discover's words…]: the discovery log as JSON
+{
+	nvme discover -t tcp -a "$ADDRESS" -s "$PORT" --hostnqn="$HOSTNQN" --hostid="$HOSTID" \
+		-o json "$@"
+}
+
+lists() # NQN [nvme discover's words…]
+{
+	local nqn=$1
+
+	shift
+	records "$@" | jq -e --arg nqn "$nqn" 'any(.records[]; .subnqn == $nqn)' >/dev/null
+}
+
+discover()
+{
+	records | tee /tmp/records
+	jq -e --arg nqn "$NQN" --arg port "$PORT" --arg at "$TRADDR" '
+		.records[] | select(.subnqn == $nqn)
+		| .trtype == "tcp" and .adrfam == "ipv4" and .traddr == $at and .trsvcid == $port
+		  and .subtype == "nvme subsystem"' /tmp/records
+}
+
+discover_itself()
+{
+	records | tee /tmp/records
+	jq -e --arg nqn "$discovery" '.records[] | select(.subnqn == $nqn)
+		| .subtype == "current discovery subsystem"' /tmp/records
+}
+
+connect_queues()
+{
+	connect "$NQN"
+	wait_for 10 live "$NQN"
+	same "queues, with the admin queue" "$(attribute "$NQN" queue_count)" 3
+	wait_for 10 ns 1
+	wait_for 10 ns 2
+}
+
+connect_digests()
+{
+	connect "$NQN" --hdr-digest --data-digest
+	wait_for 10 live "$NQN"
+	wait_for 10 ns 1
+	wait_for 10 ns 2
+	roundtrips
+}
+
+sizes()
+{
+	same "memory capacity" "$(blockdev --getsize64 "$(ns 1)")" "$MEM_SIZE"
+	same "memory block" "$(block 1)" "$MEM_BLOCK"
+	same "file capacity" "$(blockdev --getsize64 "$(ns 2)")" "$FILE_SIZE"
+	same "file block" "$(block 2)" "$FILE_BLOCK"
+}
+
+# Longer than the keep-alive timeout, which connect sets to 5 s.
+idle()
+{
+	local before
+
+	before=$(dmesg | wc -l)
+	sleep 8
+	live "$NQN"
+	same "kernel messages" "$(dmesg | tail -n +$((before + 1)) | grep nvme || true)" ""
+}
+
+disconnects()
+{
+	live "$NQN"
+	disconnect "$NQN"
+	same "block devices left" "$(ns 1 || true)$(ns 2 || true)" ""
+	wait_for 5 no_controllers || { ctl status; return 1; }
+}
+
+no_controllers()
+{
+	ctl status | jq -e '[.. | .controllers? // empty] | flatten | length == 0'
+}
+
+# What the kernel never says of a healthy association; asked before the cases that break one.
+quiet()
+{
+	local trouble='nvme[0-9cn]*: .*(error|timeout|fail|reset|reconnect|digest|invalid)'
+
+	dmesg | grep -iE "$trouble" >/tmp/trouble || true
+	dmesg | grep -E 'hung|BUG|WARNING|Call Trace' >>/tmp/trouble || true
+	cat /tmp/trouble
+	[ ! -s /tmp/trouble ]
+}

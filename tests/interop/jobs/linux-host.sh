@@ -1,0 +1,79 @@
+#!/bin/bash
+# linux-host.sh - the kernel's NVMe/TCP host on a target, in the order of a host's life: what one
+# case connects the next ones use. Namespace 1 is memory, namespace 2 a file on the machine.
+
+# shellcheck source=tests/interop/jobs/lib.sh
+. /share/lib.sh
+# shellcheck source=tests/interop/jobs/cases/connect.sh
+. /share/cases/connect.sh
+# shellcheck source=tests/interop/jobs/cases/identify.sh
+. /share/cases/identify.sh
+# shellcheck source=tests/interop/jobs/cases/io.sh
+. /share/cases/io.sh
+# shellcheck source=tests/interop/jobs/cases/change.sh
+. /share/cases/change.sh
+
+modprobe -a nvme-tcp nvme-fabrics
+[ "$PEER" = weft ] || bash /share/nvmet.sh serve || exit 1
+
+# Small enough for its traffic to be captured and dissected. The error log is read outside of that:
+# tshark 4.0 takes the last two bytes of an entry from beyond it, whoever the target is.
+ask capture first
+check "discover lists the subsystem" discover
+check "discover lists the discovery subsystem" discover_itself
+check "connect with two I/O queues" connect_queues
+check "capacity and block size are the configured ones" sizes
+check "id-ctrl" id_ctrl
+check "id-ns" id_ns
+check "ns-descs" ns_descs
+check "list-ns" list_ns
+check "identify beyond the everyday structures" id_more
+check "list and list-subsys" list_all
+check "smart, firmware, changed-namespace and effects logs" logs
+check "supported-log-pages and fid-support-effects" logs_more
+check "a log read at an offset" log_offset
+check "get-feature" features
+check "set-feature" set_features
+check "show-regs" registers
+check "write and read back" roundtrips
+check "I/O beyond the end is refused" beyond_end
+check "compare" compare
+check "write-zeroes" write_zeroes
+check "dataset management" dsm
+check "flush" flush
+check "verify" verify
+check "copy" copy
+check "ext4 on memory: copy, compare, fsck" ext4_memory
+check "disconnect leaves no controller" disconnects
+check "connect with header and data digests" connect_digests
+check "disconnect leaves no controller, with digests" disconnects
+ask capture-end
+
+check "connect for load" connect_queues
+check "error log" error_log
+check "discard and zero-out" discard
+check "ext4 on a file: copy, compare, fsck" ext4_file
+check "xfs on a file: copy, compare, repair" xfs_file
+check "fio verify" fio_verify
+check "an idle association lives by keep-alive" idle
+disconnect "$NQN"
+check "connect for load, with digests" connect_digests
+check "fio verify, with digests" fio_verify
+disconnect "$NQN"
+check "the kernel complained of nothing" quiet
+
+ask capture second
+check "persistent discovery controller" discovery_persistent
+check "a discovery change arrives by AEN" discovery_changes
+check "the persistent discovery controller disconnects" discovery_ends
+check "connect for changes" connect_queues
+check "a namespace added appears by AEN" namespace_added
+check "a namespace resized is seen by AEN" namespace_resized
+check "a namespace removed under I/O disappears by AEN" namespace_removed
+check "a reset controller comes back" reset
+check "a host that is not allowed is refused" host_refused
+check "a host is allowed, then refused" host_allowed
+check "the target is killed and restarted: reconnect, data intact" restart
+check "disconnect after the restart" disconnects
+ask capture-end
+say "# the job took $SECONDS s"

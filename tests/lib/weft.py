@@ -1,0 +1,165 @@
+"""weft.py - the real binary under test: start it, talk to its control socket, stop it, look at it.
+
+    with Target(ns=["mem:64M"]) as t:
+        t.addr, t.nqn           where hosts connect
+        t.ctl("status")         JSON-RPC over the control socket
+
+Leaving the block stops the target, and fails if it had died or a sanitizer spoke."""
+import json
+import os
+import pathlib
+import re
+import shutil
+import signal
+import socket
+import subprocess
+import tempfile
+import time
+import urllib.parse
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+BINARY = os.environ.get("WEFT", str(ROOT / "build" / "weft"))
+ENGINE = os.environ.get("WEFT_ENGINE", "uring")
+NQN = "nqn.2026-11.io.weft:test"
+ANY_PORT = "nvme+tcp://127.0.0.1:0"
+SANITIZER = re.compile(r"ERROR: AddressSanitizer|runtime error:|WARNING: ThreadSanitizer|"
+                       r"LeakSanitizer")
+
+
+class CtlError(Exception):
+    pass
+
+
+def wait_until(condition, what, timeout=20):
+    """Poll until `condition()` is true; its value is returned."""
+    end = time.monotonic() + timeout
+    while not (value := condition()):
+        assert time.monotonic() < end, f"timed out: {what}"
+        time.sleep(0.02)
+    return value
+
+
+def address(uri):
+    """nvme+tcp://HOST:PORT/… as a socket address."""
+    parts = urllib.parse.urlsplit(uri)
+    return parts.hostname, parts.port
+
+
+class Target:
+    """`config` is YAML text (the control socket and a loopback listener are added) or a Path.
+    In `ns` and `config`, {dir} is the directory of this target."""
+
+    def __init__(self, ns=("mem:64M",), engine=ENGINE, extra=(), config=None, nqn=NQN, wrap=(),
+                 env=None):
+        self.ns, self.engine, self.extra, self.nqn = list(ns), engine, list(extra), nqn
+        self.wrap, self.env = list(wrap), env
+        self.dir = pathlib.Path(tempfile.mkdtemp(prefix="weft-"))
+        self.control, self.log = self.dir / "control.sock", self.dir / "stderr"
+        self.config = self.write_config(config) if isinstance(config, str) else config
+        self.process = None
+
+    def write_config(self, text):
+        if "listen:" not in text:
+            text = f'listen: [ "{ANY_PORT}" ]\n{text}'
+        text = text.replace("{dir}", str(self.dir))
+        path = self.dir / "weft.yaml"
+        path.write_text(f"control: {self.control}\n{text}")
+        return path
+
+    def argv(self):
+        argv = [*self.wrap, BINARY, "serve", "--engine", self.engine]
+        if self.config:
+            return argv + ["-c", str(self.config)] + self.extra
+        argv += ["--listen", ANY_PORT, "--control", str(self.control), "--nqn", self.nqn]
+        for spec in self.ns:
+            argv += ["--ns", spec.replace("{dir}", str(self.dir))]
+        return argv + self.extra
+
+    def start(self):
+        with open(self.log, "ab") as log:
+            self.process = subprocess.Popen(self.argv(), stdin=subprocess.DEVNULL, stdout=log,
+                                            stderr=log, env=self.env and os.environ | self.env)
+        status = wait_until(self.answer, "the control socket to answer")
+        self.addr = address(status["listeners"][0]["uri"])
+        return self
+
+    def answer(self):
+        assert self.process.poll() is None, \
+            f"weft exited with {self.process.returncode}:\n{self.log.read_text()}"
+        try:
+            return self.ctl("status")
+        except (FileNotFoundError, ConnectionRefusedError):
+            return None
+
+    def ctl(self, method, **params):
+        with socket.socket(socket.AF_UNIX) as sock:
+            sock.settimeout(20)
+            sock.connect(str(self.control))
+            request = {"jsonrpc": "2.0", "id": 1, "method": method, "params": params}
+            sock.sendall(json.dumps(request).encode() + b"\n")
+            reply = json.loads(sock.makefile().readline())
+        assert reply["id"] == 1 and reply["jsonrpc"] == "2.0", reply
+        if "error" in reply:
+            raise CtlError(reply["error"]["message"])
+        return reply["result"]
+
+    def subsystem(self, nqn=None):
+        return next(s for s in self.ctl("status")["subsystems"] if s["nqn"] == (nqn or self.nqn))
+
+    def controllers(self):
+        """Every controller of every subsystem, as `status` shows them."""
+        return [c for s in self.ctl("status")["subsystems"] for c in s["controllers"]]
+
+    def proc(self, name):
+        return pathlib.Path(f"/proc/{self.process.pid}/{name}")
+
+    def fds(self):
+        return len(list(self.proc("fd").iterdir()))
+
+    def rss_kib(self):
+        return int(re.search(r"VmRSS:\s+(\d+)", self.proc("status").read_text())[1])
+
+    def cpu_s(self):
+        fields = self.proc("stat").read_text().rpartition(")")[2].split()
+        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+    def sanitized(self):
+        return bool(re.search(r"lib[at]san", self.proc("maps").read_text()))
+
+    def finish(self, sig):
+        self.process.send_signal(sig)
+        return self.process.wait(30)
+
+    def stop(self):
+        code = self.finish(signal.SIGTERM)
+        self.check_log()
+        assert code == 0, f"exit status {code} after SIGTERM:\n{self.log.read_text()}"
+
+    def kill9(self):
+        self.finish(signal.SIGKILL)
+
+    def check_log(self):
+        text = self.log.read_text(errors="replace")
+        assert not SANITIZER.search(text), text
+
+    def clean(self):
+        if self.process and self.process.poll() is None:
+            self.kill9()
+        shutil.rmtree(self.dir, ignore_errors=True)
+
+    def __enter__(self):
+        try:
+            return self.start()
+        except BaseException:
+            self.clean()
+            raise
+
+    def __exit__(self, *_):
+        try:
+            if self.process.returncode is None:
+                died = self.process.poll()
+                assert died is None, f"weft died with {died}:\n{self.log.read_text()}"
+                self.stop()
+            self.check_log()
+        finally:
+            self.clean()

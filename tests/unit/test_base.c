@@ -1,0 +1,335 @@
+/* test_base.c - tables for sizes; pools, heaps and lists against a simple model of themselves. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/heap.h"
+#include "base/list.h"
+#include "base/pool.h"
+#include "base/size.h"
+
+#define COUNT(array) (sizeof(array) / sizeof(*(array)))
+
+/* --- sizes -------------------------------------------------------------------------------- */
+
+static const struct {
+	const char *text;
+	int rc;
+	uint64_t bytes;
+} parse_cases[] = {
+	{ "0", 0, 0 },
+	{ "1", 0, 1 },
+	{ "512", 0, 512 },
+	{ "4K", 0, 4096 },
+	{ "4k", 0, 4096 },
+	{ "10G", 0, UINT64_C(10) << 30 },
+	{ "1T", 0, UINT64_C(1) << 40 },
+	{ "2p", 0, UINT64_C(2) << 50 },
+	{ "0G", 0, 0 },
+	{ "18446744073709551615", 0, UINT64_MAX },
+	{ "16383P", 0, UINT64_C(16383) << 50 },
+	{ "16384P", -ERANGE, 0 },
+	{ "18446744073709551616", -ERANGE, 0 },
+	{ "17179869184G", -ERANGE, 0 },
+	{ "", -EINVAL, 0 },
+	{ "K", -EINVAL, 0 },
+	{ "-1", -EINVAL, 0 },
+	{ "+1", -EINVAL, 0 },
+	{ " 1", -EINVAL, 0 },
+	{ "1 ", -EINVAL, 0 },
+	{ "1KB", -EINVAL, 0 },
+	{ "1KK", -EINVAL, 0 },
+	{ "1.5G", -EINVAL, 0 },
+	{ "0x10", -EINVAL, 0 },
+	{ "4X", -EINVAL, 0 },
+};
+
+static void size_parse(void **state)
+{
+	for (size_t i = 0; i < COUNT(parse_cases); i++) {
+		uint64_t bytes = 12345;
+		int rc = weft_size_parse(parse_cases[i].text, &bytes);
+
+		if (rc != parse_cases[i].rc || (!rc && bytes != parse_cases[i].bytes))
+			fail_msg("\"%s\": rc %d, %llu bytes", parse_cases[i].text, rc,
+				 (unsigned long long)bytes);
+	}
+}
+
+static const struct {
+	uint64_t bytes;
+	const char *text;
+} format_cases[] = {
+	{ 0, "0" },
+	{ 1, "1" },
+	{ 1000, "1000" },
+	{ 1023, "1023" },
+	{ 1024, "1K" },
+	{ 1025, "1025" },
+	{ 1536, "1536" },
+	{ UINT64_C(1) << 30, "1G" },
+	{ UINT64_C(1536) << 20, "1536M" },
+	{ UINT64_C(1) << 50, "1P" },
+	{ UINT64_C(1) << 60, "1024P" },
+	{ UINT64_MAX, "18446744073709551615" },
+};
+
+static void size_format(void **state)
+{
+	char text[32];
+	uint64_t bytes;
+
+	for (size_t i = 0; i < COUNT(format_cases); i++) {
+		weft_size_format(format_cases[i].bytes, text, sizeof(text));
+		assert_string_equal(text, format_cases[i].text);
+		assert_int_equal(weft_size_parse(text, &bytes), 0);
+		assert_int_equal(bytes, format_cases[i].bytes);
+	}
+}
+
+/* --- pools -------------------------------------------------------------------------------- */
+
+#define BUFS     4
+#define BUF_SIZE 8192
+
+static void pool_takes_and_gives(void **state)
+{
+	struct weft_pool pool;
+	char *bufs[BUFS];
+
+	assert_int_equal(weft_pool_init(&pool, BUF_SIZE, BUFS), 0);
+	for (int i = 0; i < BUFS; i++) {
+		bufs[i] = weft_pool_take(&pool);
+		assert_non_null(bufs[i]);
+		assert_int_equal((uintptr_t)bufs[i] % 4096, 0);
+		memset(bufs[i], i, BUF_SIZE);
+	}
+	assert_null(weft_pool_take(&pool));
+	for (int i = 0; i < BUFS; i++) {
+		assert_int_equal(bufs[i][0], i); /* nobody wrote over a neighbour */
+		assert_int_equal(bufs[i][BUF_SIZE - 1], i);
+	}
+	weft_pool_give(&pool, bufs[2]);
+	assert_ptr_equal(weft_pool_take(&pool), bufs[2]); /* the warm one first */
+	for (int i = 0; i < BUFS; i++)
+		weft_pool_give(&pool, bufs[i]);
+	weft_pool_destroy(&pool);
+}
+
+struct waiter {
+	struct weft_pool_waiter wait;
+	void *buf;
+	int order;
+};
+
+static int served;
+
+static void got(struct weft_pool_waiter *wait, void *buf)
+{
+	struct waiter *waiter = container_of(wait, struct waiter, wait);
+
+	waiter->buf = buf;
+	waiter->order = ++served;
+}
+
+static void pool_serves_the_line_in_order(void **state)
+{
+	struct waiter first = { .wait.got = got }, second = { .wait.got = got };
+	struct weft_pool pool;
+	void *a, *b;
+
+	served = 0;
+	assert_int_equal(weft_pool_init(&pool, 4096, 2), 0);
+	a = weft_pool_take(&pool);
+	b = weft_pool_take(&pool);
+	weft_pool_wait(&pool, &first.wait);
+	weft_pool_wait(&pool, &second.wait);
+
+	weft_pool_give(&pool, a);
+	assert_ptr_equal(first.buf, a);
+	assert_null(second.buf);
+	assert_null(weft_pool_take(&pool)); /* nobody overtakes the second */
+	weft_pool_give(&pool, b);
+	assert_ptr_equal(second.buf, b);
+	assert_int_equal(first.order, 1);
+	assert_int_equal(second.order, 2);
+
+	weft_pool_give(&pool, a);
+	weft_pool_give(&pool, b);
+	weft_pool_destroy(&pool);
+}
+
+static void pool_forgets_who_left_the_line(void **state)
+{
+	struct waiter gone = { .wait.got = got }, stays = { .wait.got = got };
+	struct weft_pool pool;
+	void *a;
+
+	assert_int_equal(weft_pool_init(&pool, 4096, 1), 0);
+	a = weft_pool_take(&pool);
+	weft_pool_wait(&pool, &gone.wait);
+	weft_pool_wait(&pool, &stays.wait);
+	weft_list_remove(&gone.wait.link);
+	weft_pool_give(&pool, a);
+	assert_null(gone.buf);
+	assert_ptr_equal(stays.buf, a);
+	weft_pool_give(&pool, a);
+	weft_pool_destroy(&pool);
+}
+
+/* --- heaps -------------------------------------------------------------------------------- */
+
+#define NODES 1000
+
+static uint64_t random_state = 1;
+
+static uint64_t random_u64(void)
+{
+	random_state = random_state * UINT64_C(6364136223846793005) + 1442695040888963407;
+	return random_state >> 33;
+}
+
+static int compare(const void *a, const void *b)
+{
+	uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+
+	return (x > y) - (x < y);
+}
+
+/* What must come out: the keys of the nodes still in, sorted. */
+static size_t sorted_keys(const struct weft_heap_node *nodes, uint64_t *keys)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < NODES; i++)
+		if (weft_heap_has(&nodes[i]))
+			keys[n++] = nodes[i].key;
+	qsort(keys, n, sizeof(*keys), compare);
+	return n;
+}
+
+static void drain(struct weft_heap *heap, const uint64_t *keys, size_t n)
+{
+	for (size_t i = 0; i < n; i++) {
+		struct weft_heap_node *top = heap->top;
+
+		assert_non_null(top);
+		assert_int_equal(top->key, keys[i]);
+		weft_heap_remove(heap, top);
+		assert_false(weft_heap_has(top));
+	}
+	assert_null(heap->top);
+}
+
+static void heap_sorts(void **state)
+{
+	static struct weft_heap_node nodes[NODES];
+	static uint64_t keys[NODES];
+
+	for (unsigned round = 0; round < 20; round++) {
+		struct weft_heap heap = { 0 };
+
+		/* Few distinct keys in some rounds: equals must not confuse it. */
+		for (size_t i = 0; i < NODES; i++)
+			weft_heap_push(&heap, &nodes[i], random_u64() % (round % 2 ? 10 : 1 << 30));
+		for (size_t i = 0; i < NODES; i++) {
+			struct weft_heap_node *node = &nodes[random_u64() % NODES];
+
+			if (!weft_heap_has(node)) {
+				weft_heap_push(&heap, node, random_u64());
+				continue;
+			}
+			weft_heap_remove(&heap, node);
+			if (i % 3)
+				weft_heap_push(&heap, node, random_u64());
+		}
+		drain(&heap, keys, sorted_keys(nodes, keys));
+	}
+}
+
+/* --- lists -------------------------------------------------------------------------------- */
+
+struct item {
+	struct weft_list link;
+	int value;
+};
+
+static void fill(struct weft_list *head, struct item *items, int n, int first)
+{
+	weft_list_init(head);
+	for (int i = 0; i < n; i++) {
+		items[i].value = first + i;
+		weft_list_push(head, &items[i].link);
+	}
+}
+
+static void expect(struct weft_list *head, const char *values)
+{
+	char text[32] = "";
+	struct item *item;
+	size_t n = 0;
+
+	weft_list_for_each(item, head, link)
+		text[n++] = (char)('0' + item->value);
+	assert_string_equal(text, values);
+}
+
+static void list_keeps_order(void **state)
+{
+	struct item items[4], *item, *tmp;
+	struct weft_list head;
+
+	fill(&head, items, 4, 1);
+	expect(&head, "1234");
+	weft_list_remove(&items[1].link);
+	expect(&head, "134");
+	weft_list_remove(&items[1].link); /* twice is harmless */
+	expect(&head, "134");
+	weft_list_push(&head, &items[1].link);
+	expect(&head, "1342");
+	assert_ptr_equal(weft_list_pop(&head), &items[0].link);
+	expect(&head, "342");
+	weft_list_for_each_safe(item, tmp, &head, link)
+		weft_list_remove(&item->link);
+	assert_true(weft_list_empty(&head));
+	assert_null(weft_list_pop(&head));
+}
+
+static void list_splices(void **state)
+{
+	struct weft_list to, from;
+	struct item a[2], b[2];
+
+	fill(&to, a, 2, 1);
+	fill(&from, b, 2, 3);
+	weft_list_splice(&to, &from);
+	expect(&to, "1234");
+	expect(&from, "");
+	weft_list_splice(&to, &from); /* of nothing */
+	expect(&to, "1234");
+	weft_list_splice(&from, &to); /* into nothing */
+	expect(&from, "1234");
+	expect(&to, "");
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(size_parse),
+		cmocka_unit_test(size_format),
+		cmocka_unit_test(pool_takes_and_gives),
+		cmocka_unit_test(pool_serves_the_line_in_order),
+		cmocka_unit_test(pool_forgets_who_left_the_line),
+		cmocka_unit_test(heap_sorts),
+		cmocka_unit_test(list_keeps_order),
+		cmocka_unit_test(list_splices),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,608 @@
+/* test_reactor_sock.c - operations on sockets and other descriptors that become ready, on both engines. */
+#include "reactor_case.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <netinet/in.h>
+#include <poll.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+/* --- sockets ------------------------------------------------------------------------------ */
+
+/* Both ends non-blocking; the first is the reactor's. */
+static int open_pair(struct weft_sock *sock)
+{
+	int fds[2];
+
+	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, fds), 0);
+	assert_int_equal(weft_sock_open(r, sock, fds[0]), 0);
+	return fds[1];
+}
+
+static void close_pair(struct weft_sock *sock, int peer)
+{
+	weft_sock_close(sock);
+	close(peer);
+}
+
+static void recv_gets_what_is_there(void **state)
+{
+	struct waited rx = { .op.done = ended };
+	char buf[8] = "";
+	struct iovec iov = { buf, sizeof(buf) };
+	struct weft_sock sock;
+	int peer;
+
+	need_reactor();
+	peer = open_pair(&sock);
+	weft_sock_recv(&sock, &rx.op, &iov, 1);
+	assert_int_equal(rx.calls, 0);
+	settle();
+	assert_int_equal(rx.calls, 0);
+	assert_int_equal(write(peer, "abc", 3), 3);
+	assert_int_equal(await(&rx), 3);
+	assert_memory_equal(buf, "abc", 3);
+
+	assert_int_equal(write(peer, "0123456789", 10), 10); /* more than fits */
+	weft_sock_recv(&sock, &rx.op, &iov, 1);
+	assert_int_equal(rx.calls, 0); /* never from inside the call */
+	assert_int_equal(await(&rx), 8);
+	assert_memory_equal(buf, "01234567", 8);
+	weft_sock_recv(&sock, &rx.op, &iov, 1);
+	assert_int_equal(await(&rx), 2);
+	assert_memory_equal(buf, "89", 2);
+	close_pair(&sock, peer);
+}
+
+static void recv_scatters(void **state)
+{
+	struct waited rx = { .op.done = ended };
+	char a[2], b[5];
+	struct iovec iov[] = { { a, sizeof(a) }, { b, sizeof(b) } };
+	struct weft_sock sock;
+	int peer;
+
+	need_reactor();
+	peer = open_pair(&sock);
+	assert_int_equal(write(peer, "abcde", 5), 5);
+	weft_sock_recv(&sock, &rx.op, iov, 2);
+	assert_int_equal(await(&rx), 5);
+	assert_memory_equal(a, "ab", 2);
+	assert_memory_equal(b, "cde", 3);
+	close_pair(&sock, peer);
+}
+
+static void recv_sees_the_end(void **state)
+{
+	struct waited rx = { .op.done = ended };
+	char buf[8];
+	struct iovec iov = { buf, sizeof(buf) };
+	struct weft_sock sock;
+	int peer;
+
+	need_reactor();
+	peer = open_pair(&sock);
+	weft_sock_recv(&sock, &rx.op, &iov, 1);
+	weft_reactor_turn(r, 0);
+	assert_int_equal(write(peer, "abc", 3), 3); /* the last bytes, and the end, together */
+	close(peer);
+	assert_int_equal(await(&rx), 3);
+	for (int i = 0; i < 2; i++) {
+		weft_sock_recv(&sock, &rx.op, &iov, 1);
+		assert_int_equal(await(&rx), 0);
+	}
+	weft_sock_close(&sock);
+}
+
+static void shutdown_ends_a_recv(void **state)
+{
+	struct waited rx = { .op.done = ended };
+	char buf[8];
+	struct iovec iov = { buf, sizeof(buf) };
+	struct weft_sock sock;
+	int peer;
+
+	need_reactor();
+	peer = open_pair(&sock);
+	weft_sock_recv(&sock, &rx.op, &iov, 1);
+	settle();
+	shutdown(sock.fd, SHUT_RDWR);
+	assert_int_equal(await(&rx), 0);
+	close_pair(&sock, peer);
+}
+
+static size_t read_all(int fd)
+{
+	static char buf[65536];
+	size_t total = 0;
+	ssize_t n;
+
+	while ((n = read(fd, buf, sizeof(buf))) > 0)
+		total += (size_t)n;
+	return total;
+}
+
+static void send_waits_for_room(void **state)
+{
+	struct waited tx = { .op.done = ended };
+	size_t size = 4 << 20, sent = 0, received = 0;
+	struct weft_sock sock;
+	struct iovec iov;
+	int peer, parts = 0;
+	char *data;
+
+	need_reactor();
+	data = calloc(1, size);
+	peer = open_pair(&sock);
+	while (sent < size) {
+		iov = (struct iovec){ data + sent, size - sent };
+		weft_sock_send(&sock, &tx.op, &iov, 1);
+		weft_reactor_turn(r, 0);
+		settle();
+		received += read_all(peer);
+		sent += (size_t)await(&tx);
+		parts++;
+	}
+	assert_true(parts > 1);
+	received += read_all(peer);
+	assert_int_equal(received, size);
+	close_pair(&sock, peer);
+	free(data);
+}
+
+static void send_gathers(void **state)
+{
+	struct waited tx = { .op.done = ended };
+	char a[] = "ab", b[] = "cde", buf[8];
+	struct iovec iov[] = { { a, 2 }, { b, 3 } };
+	struct weft_sock sock;
+	int peer;
+
+	need_reactor();
+	peer = open_pair(&sock);
+	weft_sock_send(&sock, &tx.op, iov, 2);
+	assert_int_equal(await(&tx), 5);
+	assert_int_equal(read(peer, buf, sizeof(buf)), 5);
+	assert_memory_equal(buf, "abcde", 5);
+	close_pair(&sock, peer);
+}
+
+static void send_to_nobody_is_epipe(void **state)
+{
+	struct waited tx = { .op.done = ended };
+	char data[] = "x";
+	struct iovec iov = { data, 1 };
+	struct weft_sock sock;
+
+	need_reactor();
+	close(open_pair(&sock));
+	weft_sock_send(&sock, &tx.op, &iov, 1);
+	assert_int_equal(await(&tx), -EPIPE);
+	weft_sock_close(&sock);
+}
+
+static void both_directions_at_once(void **state)
+{
+	struct waited rx = { .op.done = ended }, tx = { .op.done = ended };
+	char in[4], out[] = "out";
+	struct iovec rx_iov = { in, sizeof(in) }, tx_iov = { out, 3 };
+	struct weft_sock sock;
+	int peer;
+
+	need_reactor();
+	peer = open_pair(&sock);
+	weft_sock_recv(&sock, &rx.op, &rx_iov, 1);
+	weft_sock_send(&sock, &tx.op, &tx_iov, 1);
+	assert_int_equal(await(&tx), 3);
+	assert_int_equal(rx.calls, 0);
+	assert_int_equal(write(peer, "in", 2), 2);
+	assert_int_equal(await(&rx), 2);
+	close_pair(&sock, peer);
+}
+
+/* A connect under way: the first send waits for it and tells how it went. */
+static int start_connect(const struct sockaddr_in *addr, struct weft_sock *sock)
+{
+	int fd = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK, 0);
+
+	if (connect(fd, (const void *)addr, sizeof(*addr)))
+		assert_int_equal(errno, EINPROGRESS);
+	return weft_sock_open(r, sock, fd);
+}
+
+static int listen_on_loopback(struct sockaddr_in *addr)
+{
+	socklen_t len = sizeof(*addr);
+	int fd = socket(AF_INET, SOCK_STREAM, 0);
+
+	*addr = (struct sockaddr_in){ .sin_family = AF_INET,
+				      .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
+	assert_int_equal(bind(fd, (void *)addr, len), 0);
+	assert_int_equal(listen(fd, 1), 0);
+	assert_int_equal(getsockname(fd, (void *)addr, &len), 0);
+	return fd;
+}
+
+static void send_waits_for_connect(void **state)
+{
+	struct waited tx = { .op.done = ended };
+	char data[] = "x";
+	struct iovec iov = { data, 1 };
+	struct sockaddr_in addr;
+	struct weft_sock sock;
+	int listener;
+
+	need_reactor();
+	listener = listen_on_loopback(&addr);
+	assert_int_equal(start_connect(&addr, &sock), 0);
+	weft_sock_send(&sock, &tx.op, &iov, 1);
+	assert_int_equal(await(&tx), 1);
+	weft_sock_close(&sock);
+	close(listener);
+
+	/* Nobody listens there any more. */
+	assert_int_equal(start_connect(&addr, &sock), 0);
+	weft_sock_send(&sock, &tx.op, &iov, 1);
+	assert_int_equal(await(&tx), -ECONNREFUSED);
+	weft_sock_close(&sock);
+}
+
+static void poll_sees_a_listener(void **state)
+{
+	struct waited poll = { .op.done = ended };
+	struct weft_sock listener, client;
+	struct sockaddr_in addr;
+	int fd;
+
+	need_reactor();
+	fd = listen_on_loopback(&addr);
+	fcntl(fd, F_SETFL, O_NONBLOCK);
+	assert_int_equal(weft_sock_open(r, &listener, fd), 0);
+	weft_sock_poll(&listener, &poll.op);
+	settle();
+	assert_int_equal(poll.calls, 0);
+	assert_int_equal(start_connect(&addr, &client), 0);
+	assert_true(await(&poll) & POLLIN);
+	close(accept(fd, NULL, NULL));
+
+	weft_sock_poll(&listener, &poll.op);
+	settle();
+	assert_int_equal(poll.calls, 0);
+	shutdown(fd, SHUT_RDWR);
+	assert_true(await(&poll) > 0); /* which bits say so differs */
+	weft_sock_close(&listener);
+	weft_sock_close(&client);
+}
+
+#define ECHOES 200
+
+struct echo {
+	struct weft_sock near, far;
+	struct weft_op rx, tx;
+	struct weft_op far_rx, far_tx;
+	struct iovec iov, far_iov;
+	char buf[16], far_buf[16];
+	unsigned rounds;
+};
+
+static unsigned echoes_left;
+
+static void echo_start(struct echo *e)
+{
+	e->iov = (struct iovec){ e->buf, sizeof(e->buf) };
+	weft_sock_send(&e->near, &e->tx, &e->iov, 1);
+	weft_sock_recv(&e->near, &e->rx, &e->iov, 1);
+}
+
+static void echo_sent(struct weft_op *op, int res)
+{
+	assert_int_equal(res, 16);
+}
+
+static void echo_back(struct weft_op *op, int res)
+{
+	struct echo *e = container_of(op, struct echo, rx);
+
+	assert_int_equal(res, 16);
+	if (--e->rounds)
+		echo_start(e);
+	else
+		echoes_left--;
+}
+
+static void echo_far(struct weft_op *op, int res)
+{
+	struct echo *e = container_of(op, struct echo, far_rx);
+
+	assert_int_equal(res, 16);
+	e->far_iov = (struct iovec){ e->far_buf, sizeof(e->far_buf) };
+	weft_sock_send(&e->far, &e->far_tx, &e->far_iov, 1);
+	if (e->rounds > 1)
+		weft_sock_recv(&e->far, &e->far_rx, &e->far_iov, 1);
+}
+
+static void echo_open(struct echo *e)
+{
+	*e = (struct echo){ .rx.done = echo_back,
+			    .tx.done = echo_sent,
+			    .far_rx.done = echo_far,
+			    .far_tx.done = echo_sent,
+			    .rounds = 20 };
+	assert_int_equal(weft_sock_open(r, &e->far, open_pair(&e->near)), 0);
+	e->far_iov = (struct iovec){ e->far_buf, sizeof(e->far_buf) };
+	weft_sock_recv(&e->far, &e->far_rx, &e->far_iov, 1);
+	echo_start(e);
+}
+
+static void many_sockets(void **state)
+{
+	struct echo *echoes;
+
+	need_reactor();
+	echoes = calloc(ECHOES, sizeof(*echoes));
+	echoes_left = ECHOES;
+	for (int i = 0; i < ECHOES; i++)
+		echo_open(&echoes[i]);
+	while (echoes_left)
+		weft_reactor_turn(r, -1);
+	settle();
+	for (int i = 0; i < ECHOES; i++) {
+		weft_sock_close(&echoes[i].near);
+		weft_sock_close(&echoes[i].far);
+	}
+	free(echoes);
+}
+
+/* --- poll --------------------------------------------------------------------------------- */
+
+static void open_eventfd(struct weft_sock *sock)
+{
+	assert_int_equal(weft_sock_open(r, sock, eventfd(0, EFD_NONBLOCK)), 0);
+}
+
+static void poll_reports_readable(void **state)
+{
+	struct waited poll = { .op.done = ended };
+	struct weft_sock sock;
+	eventfd_t value;
+
+	need_reactor();
+	open_eventfd(&sock);
+	for (int i = 0; i < 3; i++) {
+		weft_sock_poll(&sock, &poll.op);
+		settle();
+		assert_int_equal(poll.calls, 0);
+		eventfd_write(sock.fd, 7);
+		assert_true(await(&poll) & POLLIN);
+		assert_int_equal(eventfd_read(sock.fd, &value), 0);
+		assert_int_equal(value, 7);
+	}
+	eventfd_write(sock.fd, 1);
+	weft_sock_poll(&sock, &poll.op);
+	assert_int_equal(poll.calls, 0);
+	assert_true(await(&poll) & POLLIN);
+	weft_sock_close(&sock);
+}
+
+static void close_cancels_a_poll(void **state)
+{
+	struct waited poll = { .op.done = ended };
+	struct weft_sock *sock;
+
+	need_reactor();
+	for (int turns = 0; turns < 3; turns++) {
+		sock = malloc(sizeof(*sock));
+		open_eventfd(sock);
+		weft_sock_poll(sock, &poll.op);
+		for (int i = 0; i < turns; i++)
+			weft_reactor_turn(r, 0);
+		weft_sock_close(sock);
+		free(sock);
+		assert_int_equal(poll.calls, 0);
+		assert_int_equal(await(&poll), -ECANCELED);
+	}
+}
+
+static void destroy_forgets_a_poll(void **state)
+{
+	struct weft_sock *sock;
+	struct waited *poll;
+
+	need_reactor();
+	sock = malloc(sizeof(*sock));
+	poll = calloc(1, sizeof(*poll));
+	poll->op.done = ended;
+	open_eventfd(sock);
+	weft_sock_poll(sock, &poll->op);
+	weft_reactor_turn(r, 0);
+	weft_reactor_destroy(r);
+	r = NULL;
+	eventfd_write(sock->fd, 1);
+	assert_int_equal(poll->calls, 0);
+	close(sock->fd);
+	free(sock);
+	free(poll);
+}
+
+/* Two sockets become ready together; the first to be told closes and frees the other. */
+struct twin {
+	struct waited poll;
+	struct weft_sock *sock;
+	struct twin *other;
+};
+
+static void twin_ready(struct weft_op *op, int res)
+{
+	struct twin *t = container_of(op, struct twin, poll.op);
+
+	ended(op, res);
+	if (!t->other->sock)
+		return;
+	weft_sock_close(t->other->sock);
+	free(t->other->sock);
+	t->other->sock = NULL;
+}
+
+static void close_in_the_same_batch(void **state)
+{
+	struct twin twins[2] = { 0 };
+
+	need_reactor();
+	for (int i = 0; i < 2; i++) {
+		twins[i].poll.op.done = twin_ready;
+		twins[i].other = &twins[!i];
+		twins[i].sock = malloc(sizeof(*twins[i].sock));
+		open_eventfd(twins[i].sock);
+		weft_sock_poll(twins[i].sock, &twins[i].poll.op);
+	}
+	weft_reactor_turn(r, 0);
+	for (int i = 0; i < 2; i++)
+		eventfd_write(twins[i].sock->fd, 1);
+	while (!twins[0].poll.calls || !twins[1].poll.calls)
+		weft_reactor_turn(r, -1);
+	settle();
+	for (int i = 0; i < 2; i++) {
+		assert_int_equal(twins[i].poll.calls, 1);
+		if (twins[i].sock)
+			weft_sock_close(twins[i].sock);
+		free(twins[i].sock);
+	}
+}
+
+/* The same, where nobody waits on the other: only a stale event could touch it. A duplicate keeps
+ * its descriptor alive for more events to come. */
+static void close_of_an_idle_socket_in_the_same_batch(void **state)
+{
+	struct twin twins[2] = { 0 };
+	int peer, copy;
+
+	need_reactor();
+	twins[0].poll.op.done = twin_ready;
+	twins[0].other = &twins[1];
+	for (int i = 0; i < 2; i++)
+		twins[i].sock = malloc(sizeof(*twins[i].sock));
+	open_eventfd(twins[0].sock);
+	peer = open_pair(twins[1].sock);
+	copy = dup(twins[1].sock->fd);
+	weft_reactor_turn(r, 0);
+	weft_sock_poll(twins[0].sock, &twins[0].poll.op);
+	eventfd_write(twins[0].sock->fd, 1);
+	assert_int_equal(write(peer, "x", 1), 1);
+	assert_true(await(&twins[0].poll) & POLLIN);
+	assert_null(twins[1].sock);
+	assert_int_equal(write(peer, "x", 1), 1);
+	settle();
+	close(copy);
+	close_pair(twins[0].sock, peer);
+	free(twins[0].sock);
+}
+
+/* --- two threads -------------------------------------------------------------------------- */
+
+struct ponger {
+	struct weft_reactor *reactor;
+	struct weft_sock sock;
+	struct weft_op rx, tx;
+	struct iovec rx_iov, tx_iov;
+	char in[8], out[8];
+	unsigned got, faults;
+	pthread_t thread;
+};
+
+#define PONGS 2000
+
+static void pong(struct weft_op *op, int res)
+{
+	struct ponger *p = container_of(op, struct ponger, rx);
+
+	if (res <= 0) {
+		weft_reactor_stop(p->reactor);
+		return;
+	}
+	weft_sock_recv(&p->sock, &p->rx, &p->rx_iov, 1);
+	if (++p->got == PONGS)
+		shutdown(p->sock.fd, SHUT_RDWR);
+	else
+		weft_sock_send(&p->sock, &p->tx, &p->tx_iov, 1);
+}
+
+static void pong_sent(struct weft_op *op, int res)
+{
+	struct ponger *p = container_of(op, struct ponger, tx);
+
+	if (res != 1 && res != -EPIPE)
+		p->faults++;
+}
+
+static void pong_open(struct ponger *p, struct weft_reactor *reactor, int fd)
+{
+	*p = (struct ponger){ .reactor = reactor, .rx.done = pong, .tx.done = pong_sent };
+	p->rx_iov = (struct iovec){ p->in, sizeof(p->in) };
+	p->tx_iov = (struct iovec){ p->out, 1 };
+	assert_int_equal(weft_sock_open(reactor, &p->sock, fd), 0);
+	weft_sock_recv(&p->sock, &p->rx, &p->rx_iov, 1);
+}
+
+static void *run(void *arg)
+{
+	weft_reactor_run(arg);
+	return NULL;
+}
+
+static void two_reactors_play(void **state)
+{
+	struct weft_reactor *both[2];
+	struct ponger p[2];
+	int fds[2];
+
+	need_reactor();
+	both[0] = r;
+	assert_int_equal(open_engine(this_engine()), 0);
+	both[1] = r;
+	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, fds), 0);
+	for (int i = 0; i < 2; i++)
+		pong_open(&p[i], both[i], fds[i]);
+	weft_sock_send(&p[0].sock, &p[0].tx, &p[0].tx_iov, 1);
+	for (int i = 0; i < 2; i++)
+		pthread_create(&p[i].thread, NULL, run, both[i]);
+	for (int i = 0; i < 2; i++)
+		pthread_join(p[i].thread, NULL);
+	assert_true(p[0].got == PONGS || p[1].got == PONGS);
+	for (int i = 0; i < 2; i++) {
+		assert_int_equal(p[i].faults, 0);
+		weft_sock_close(&p[i].sock);
+	}
+	weft_reactor_destroy(both[0]);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		on_both(recv_gets_what_is_there),
+		on_both(recv_scatters),
+		on_both(recv_sees_the_end),
+		on_both(shutdown_ends_a_recv),
+		on_both(send_waits_for_room),
+		on_both(send_gathers),
+		on_both(send_to_nobody_is_epipe),
+		on_both(both_directions_at_once),
+		on_both(send_waits_for_connect),
+		on_both(poll_sees_a_listener),
+		on_both(many_sockets),
+		on_both(poll_reports_readable),
+		on_both(close_cancels_a_poll),
+		on_both(destroy_forgets_a_poll),
+		on_both(close_in_the_same_batch),
+		on_both(close_of_an_idle_socket_in_the_same_batch),
+		on_both(two_reactors_play),
+	};
+
+	alarm(50);
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
