@@ -1,4 +1,5 @@
 /* cmd_serve.c - weft serve: flags become the tree that a file would be, and the daemon runs it. */
+#include <errno.h>
 #include <getopt.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -207,10 +208,6 @@ static int parse_flags(struct flags *flags, int argc, char **argv)
 		return weft_cli_usage_error(argv[0],
 					    "--ns, --nqn, --allow and --allow-any-host do not "
 					    "go with -c: the file says what to serve");
-	if (!flags->config && !json_array_size(flags->ns))
-		return weft_cli_usage_error(argv[0],
-					    "nothing to serve; give -c FILE, or --ns SPEC as "
-					    "in \"weft serve --ns mem:1G\"");
 	return EXIT_OK;
 }
 
@@ -226,24 +223,38 @@ static int read_settings(struct weft_doc *doc, const struct flags *flags, struct
 	return 0;
 }
 
-static int serve(const struct flags *flags, const char *name)
+/* Values first: who mistyped one had something in mind. */
+static int run(const struct flags *flags, const struct weft_doc *doc, const char *name)
 {
-	struct weft_doc doc = { NULL };
 	struct weft_err err = { "" };
 	struct weft_config config;
 	int rc, status = EXIT_OK;
 
-	rc = read_settings(&doc, flags, &err);
-	if (!rc)
-		rc = weft_config_read(&config, &doc, &err);
+	rc = weft_config_read(&config, doc, &err);
 	if (rc < 0) {
 		weft_cli_failed(name, err.text);
-		status = flags->config ? EXIT_FAILED : EXIT_USAGE;
-	} else {
-		if (weft_serve(&config, &doc, &err) < 0)
-			status = weft_cli_failed(name, err.text);
-		weft_config_free(&config);
+		return rc == -EINVAL && !flags->config ? EXIT_USAGE : EXIT_FAILED;
 	}
+	if (!flags->config && !json_array_size(flags->ns))
+		status = weft_cli_usage_error(name,
+					      "nothing to serve; give -c FILE, or --ns SPEC as "
+					      "in \"weft serve --ns mem:1G\"");
+	else if (weft_serve(&config, doc, &err) < 0)
+		status = weft_cli_failed(name, err.text);
+	weft_config_free(&config);
+	return status;
+}
+
+static int serve(const struct flags *flags, const char *name)
+{
+	struct weft_doc doc = { NULL };
+	struct weft_err err = { "" };
+	int status;
+
+	if (read_settings(&doc, flags, &err) < 0)
+		status = weft_cli_failed(name, err.text);
+	else
+		status = run(flags, &doc, name);
 	weft_doc_free(&doc);
 	return status;
 }

@@ -51,12 +51,8 @@ static int add_contents(struct weft_subsys *s, struct weft_subsys_config *subsys
 	return rc;
 }
 
-static void nothing(void *arg)
-{
-}
-
 int weft_subsys_apply(struct weft_daemon *d, struct weft_subsys_config *subsys,
-		      struct weft_err *err)
+		      struct weft_subsys **s, struct weft_err *err)
 {
 	struct weft_subsys_options options = {
 		.nqn = subsys->nqn,
@@ -64,16 +60,15 @@ int weft_subsys_apply(struct weft_daemon *d, struct weft_subsys_config *subsys,
 		.model = subsys->model[0] ? subsys->model : NULL,
 		.allow_any_host = subsys->access != WEFT_ACCESS_LISTED,
 	};
-	struct weft_subsys *s;
 	int rc;
 
-	rc = weft_subsys_add(d->target, &options, &s, err);
+	*s = NULL;
+	rc = weft_subsys_add(d->target, &options, s, err);
+	if (!rc)
+		rc = add_contents(*s, subsys, err);
 	if (rc < 0)
 		return weft_fail(err, rc, "%s: %s", subsys->nqn, strerror(-rc));
-	rc = add_contents(s, subsys, err);
-	if (rc < 0)
-		weft_subsys_remove(s, nothing, NULL);
-	else if (subsys->access == WEFT_ACCESS_DEFAULT)
+	if (subsys->access == WEFT_ACCESS_DEFAULT)
 		json_object_set_new(d->open_by_default, subsys->nqn, json_true());
-	return rc < 0 ? weft_fail(err, rc, "%s: %s", subsys->nqn, strerror(-rc)) : 0;
+	return 0;
 }

@@ -199,11 +199,11 @@ int weft_access_check(const struct weft_subsys_config *subsys, const char *expos
 
 	if (!exposed || subsys->access != WEFT_ACCESS_DEFAULT)
 		return 0;
-	return weft_doc_fail(doc, err, path,
-			     "%s is not loopback, so %s must say who may connect: %s", exposed,
-			     subsys->nqn,
-			     flags ? "add --allow HOSTNQN, or --allow-any-host" :
-				     "add hosts, or allow_any_host: true");
+	weft_doc_fail(doc, err, path, "%s is not loopback, so %s must say who may connect: %s",
+		      exposed, subsys->nqn,
+		      flags ? "add --allow HOSTNQN, or --allow-any-host" :
+			      "add hosts, or allow_any_host: true");
+	return -EPERM;
 }
 
 static int check_subsystems(struct weft_decoder *d, const struct weft_config *config,

@@ -62,7 +62,7 @@ void weft_ns_config_free(struct weft_ns_config *ns);
 
 weft_decode_fn weft_decode_nqn, weft_decode_listen; /* char[WEFT_NQN_MAX + 1], struct weft_uri */
 
-/* Refuses a subsystem that says nothing about its hosts when @exposed, an address that is not
+/* -EPERM where a subsystem says nothing about its hosts and @exposed, an address that is not
  * loopback, is listened on. NULL: there is none. */
 int weft_access_check(const struct weft_subsys_config *subsys, const char *exposed,
 		      const struct weft_doc *doc, const char *path, struct weft_err *err);

@@ -6,6 +6,7 @@
 #include "daemon/listen.h"
 
 #include <errno.h>
+#include <poll.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -13,6 +14,8 @@
 #include <sys/un.h>
 
 #include "base/cleanup.h"
+
+#define HANGUP_MS 1000
 
 /* In /tmp anybody could have made it first. */
 static int check_dir(const char *dir, struct weft_err *err)
@@ -42,13 +45,25 @@ static int make_dir_of(const char *path, struct weft_err *err)
 	return check_dir(dir, err);
 }
 
+/* A connection to a process that died is hung up on without a word: the kernel takes a moment to
+ * tear down an io_uring and lets go of its listeners only then. */
+static bool is_hung_up(int fd)
+{
+	struct pollfd pollfd = { .fd = fd };
+	char word;
+
+	return poll(&pollfd, 1, HANGUP_MS) > 0 && recv(fd, &word, 1, 0) <= 0;
+}
+
 static bool is_answered(const struct sockaddr_un *addr)
 {
 	_cleanup_(weft_closep) int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK,
 					       0);
 
 	/* EAGAIN: its backlog is full, so it is alive. */
-	return !connect(fd, (const struct sockaddr *)addr, sizeof(*addr)) || errno == EAGAIN;
+	if (connect(fd, (const struct sockaddr *)addr, sizeof(*addr)) < 0)
+		return errno == EAGAIN;
+	return !is_hung_up(fd);
 }
 
 static int remove_dead(const struct sockaddr_un *addr, struct weft_err *err)
@@ -97,7 +112,7 @@ int weft_unix_listen(const char *path, bool make_dir, struct weft_err *err)
 	if (fd < 0 || fchmod(fd, 0600) < 0)
 		return weft_fail(err, -errno, "control socket: %s", strerror(errno));
 	rc = bind_at(fd, &addr, err);
-	if (!rc && listen(fd, 64) < 0)
+	if (!rc && listen(fd, 128) < 0)
 		rc = -errno;
 	if (rc < 0)
 		return weft_fail(err, rc, "control socket %s: %s", path, strerror(-rc));

@@ -9,45 +9,46 @@
 
 /* --- which subsystem ----------------------------------------------------------------------- */
 
-struct sole {
-	char nqn[WEFT_NQN_MAX + 1];
+struct subsys_search {
+	const char *wanted; /* "": any will do */
+	char found[WEFT_NQN_MAX + 1];
 	unsigned count;
 };
 
-static void count_subsys(void *arg, const struct weft_subsys_info *info)
+static void search_subsys(void *arg, const struct weft_subsys_info *info)
 {
-	struct sole *sole = arg;
+	struct subsys_search *search = arg;
 
 	if (!strcmp(info->nqn, NVME_NQN_DISCOVERY))
 		return;
-	snprintf(sole->nqn, sizeof(sole->nqn), "%s", info->nqn);
-	sole->count++;
+	if (search->wanted[0] && strcmp(info->nqn, search->wanted))
+		return;
+	snprintf(search->found, sizeof(search->found), "%s", info->nqn);
+	search->count++;
 }
 
-static int find_sole(struct weft_daemon *d, char *nqn, struct weft_err *err)
+static int fail_search(const char *wanted, unsigned count, struct weft_err *err)
 {
-	const struct weft_target_visitor visitor = { .subsys = count_subsys };
-	struct sole sole = { .count = 0 };
-
-	weft_target_visit(d->target, &visitor, &sole);
-	if (sole.count > 1)
-		return weft_fail(err, -EINVAL, "nqn: missing, and there are %u subsystems",
-				 sole.count);
-	if (!sole.count)
+	if (wanted[0])
+		return weft_fail(err, -ENOENT, "no such subsystem: %s", wanted);
+	if (!count)
 		return weft_fail(err, -ENOENT, "there is no subsystem; subsystem-add makes one");
-	strcpy(nqn, sole.nqn);
-	return 0;
+	return weft_fail(err, -EINVAL, "nqn: missing, and there are %u subsystems", count);
 }
 
+/* What a walk does not show (the discovery service, one that is being removed) is not there. */
 int weft_look_subsys(struct weft_daemon *d, char nqn[WEFT_NQN_MAX + 1], struct weft_subsys **s,
 		     struct weft_err *err)
 {
-	int rc = nqn[0] ? 0 : find_sole(d, nqn, err);
+	const struct weft_target_visitor visitor = { .subsys = search_subsys };
+	struct subsys_search search = { .wanted = nqn };
 
-	if (rc < 0)
-		return rc;
-	*s = strcmp(nqn, NVME_NQN_DISCOVERY) ? weft_subsys_find(d->target, nqn) : NULL;
-	return *s ? 0 : weft_fail(err, -ENOENT, "no such subsystem: %s", nqn);
+	weft_target_visit(d->target, &visitor, &search);
+	if (search.count != 1)
+		return fail_search(nqn, search.count, err);
+	strcpy(nqn, search.found);
+	*s = weft_subsys_find(d->target, nqn);
+	return 0;
 }
 
 /* --- listeners ----------------------------------------------------------------------------- */
@@ -90,7 +91,7 @@ struct ns_search {
 	char found_uuid[37], found_who[WEFT_NQN_MAX + 32]; /* … and what was found */
 };
 
-static void search_subsys(void *arg, const struct weft_subsys_info *info)
+static void enter_subsys(void *arg, const struct weft_subsys_info *info)
 {
 	((struct ns_search *)arg)->at = info->nqn;
 }
@@ -106,7 +107,7 @@ static void search_ns(void *arg, const struct weft_ns_info *info)
 			 search->at, info->nsid);
 }
 
-static const struct weft_target_visitor search_visitor = { .subsys = search_subsys,
+static const struct weft_target_visitor search_visitor = { .subsys = enter_subsys,
 							   .ns = search_ns };
 
 void weft_look_uuid(struct weft_daemon *d, const char *nqn, uint32_t nsid, char uuid[37])

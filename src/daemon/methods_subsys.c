@@ -1,7 +1,9 @@
 /* methods_subsys.c - subsystems and the hosts that may use them. */
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 
+#include "base/cleanup.h"
 #include "daemon/methods.h"
 #include "daemon/state.h"
 
@@ -41,20 +43,48 @@ static int check_new(struct weft_daemon *d, const struct weft_subsys_config *sub
 	return rc < 0 ? rc : check_uuids(d, subsys, err);
 }
 
+/* The answer to a subsystem-add that failed half way, due when the half is gone. */
+struct undo {
+	struct weft_call *call;
+	int rc;
+	struct weft_err err;
+};
+
+static void on_undone(void *arg)
+{
+	_cleanup_(weft_freep) struct undo *undo = arg;
+
+	weft_call_fail(undo->call, undo->rc, &undo->err);
+}
+
+static void fail_add(struct weft_call *call, struct weft_subsys *s, int rc,
+		     const struct weft_err *err)
+{
+	struct undo *undo = s ? malloc(sizeof(*undo)) : NULL;
+
+	if (!undo) {
+		weft_call_fail(call, rc, err);
+		return;
+	}
+	*undo = (struct undo){ call, rc, *err };
+	weft_subsys_remove(s, on_undone, undo);
+}
+
 void weft_method_subsys_add(struct weft_call *call, void *params)
 {
 	struct weft_daemon *d = call->rpc->daemon;
 	struct weft_subsys_config *subsys = params;
 	struct weft_err err = { "" };
+	struct weft_subsys *s = NULL;
 	int rc;
 
 	rc = check_new(d, subsys, &err);
 	if (!rc)
 		rc = weft_subsys_open(subsys, &err);
 	if (!rc)
-		rc = weft_subsys_apply(d, subsys, &err);
+		rc = weft_subsys_apply(d, subsys, &s, &err);
 	if (rc < 0)
-		weft_call_fail(call, rc, &err);
+		fail_add(call, s, rc, &err);
 	else
 		weft_call_result(call, json_pack("{s:s}", "nqn", subsys->nqn));
 }

@@ -1,6 +1,6 @@
 /* serve.c - the life of the daemon.
  *
- *   threads ─▶ home runs ─▶ start ─▶ ready ┄┄ signal ┄┄▶ stop: control, target ─▶ home ends ─▶ join
+ *   threads ─▶ home runs ─▶ start ─▶ ready ┄┄ signal ┄┄▶ stop control ─▶ stop target ─▶ join
  *                             └─ failed ────────────────▶
  *
  * Everything from start to stop happens inside home's loop: what failed half way is undone by the
@@ -24,26 +24,31 @@
 
 /* --- stop ---------------------------------------------------------------------------------- */
 
-static void on_stopped(void *arg)
+static void on_target_stopped(void *arg)
 {
 	struct weft_daemon *d = arg;
 
-	if (!--d->stopping)
-		weft_reactor_stop(d->home);
+	weft_reactor_stop(d->home);
+}
+
+/* No method is at work any more, so nothing but the target holds what is the target's. */
+static void on_control_closed(void *arg)
+{
+	struct weft_daemon *d = arg;
+
+	if (d->target)
+		weft_target_stop(take_ptr(&d->target), on_target_stopped, d);
+	else
+		on_target_stopped(d);
 }
 
 static void begin_stop(struct weft_daemon *d)
 {
-	d->stopping = 3;
+	d->stopping = true;
 	if (d->control)
-		weft_control_close(take_ptr(&d->control), on_stopped, d);
+		weft_control_close(take_ptr(&d->control), on_control_closed, d);
 	else
-		on_stopped(d);
-	if (d->target)
-		weft_target_stop(take_ptr(&d->target), on_stopped, d);
-	else
-		on_stopped(d);
-	on_stopped(d);
+		on_control_closed(d);
 }
 
 static void on_signal(struct weft_daemon *d, const struct signalfd_siginfo *info)
@@ -121,10 +126,11 @@ static int open_backends(struct weft_daemon *d)
 static int add_subsystems(struct weft_daemon *d)
 {
 	struct weft_subsys_config *subsys = d->config->subsystems.at;
+	struct weft_subsys *s;
 	int rc = 0;
 
 	for (unsigned i = 0; i < d->config->subsystems.count && !rc; i++)
-		rc = weft_subsys_apply(d, &subsys[i], d->err);
+		rc = weft_subsys_apply(d, &subsys[i], &s, d->err);
 	return rc;
 }
 
@@ -194,7 +200,7 @@ static void tell_started(struct weft_daemon *d)
 	char cpus[128];
 
 	weft_cpus_format(&d->config->cpus, cpus, sizeof(cpus));
-	weft_info("engine %s on CPUs %s%s", weft_reactor_engine_name(d->home), cpus,
+	weft_info("engine %s on CPUs %s%s", weft_reactor_engine_name(d->threads.reactors[0]), cpus,
 		  d->config->poll ? ", polling" : "");
 	weft_info("control socket %s", d->config->control);
 	weft_target_visit(d->target, &visitor, &nqn);
@@ -229,10 +235,12 @@ static void raise_nofile(void)
 		weft_warn("cannot raise the limit of open files: %s", strerror(errno));
 }
 
-/* Home waits for admin commands and the control socket: it never polls and is on no CPU. */
+/* Home waits for admin commands and the control socket: it never polls and is on no CPU. Its engine
+ * is epoll, which lets go of a port at once when the process is killed; a ring is taken apart by
+ * the kernel later, and the next start would find the port taken. */
 static int create_home(struct weft_daemon *d)
 {
-	const struct weft_reactor_options options = { .engine = d->config->engine, .cpu = -1 };
+	const struct weft_reactor_options options = { .engine = WEFT_ENGINE_EPOLL, .cpu = -1 };
 
 	return weft_reactor_create(&d->home, &options, d->err);
 }

@@ -25,7 +25,7 @@ struct weft_daemon {
 	struct weft_task start;
 	struct weft_sock signals;
 	struct weft_op signal_op;
-	unsigned stopping; /* what still has to stop; 0: running */
+	bool stopping;
 	int rc;
 	struct weft_err *err;
 };
@@ -34,9 +34,9 @@ struct weft_daemon {
 
 int weft_ns_open(struct weft_ns_config *ns, struct weft_err *err);
 int weft_subsys_open(struct weft_subsys_config *subsys, struct weft_err *err);
-/* Backends are open. On -errno the subsystem is gone, or going. */
+/* Backends are open. On -errno, a subsystem in @s is half made and the caller's to remove. */
 int weft_subsys_apply(struct weft_daemon *d, struct weft_subsys_config *subsys,
-		      struct weft_err *err);
+		      struct weft_subsys **s, struct weft_err *err);
 int weft_ns_apply(struct weft_subsys *s, struct weft_ns_config *ns, struct weft_err *err);
 
 /* --- look.c: questions to the target ------------------------------------------------------- */

@@ -8,7 +8,7 @@
 struct weft_msg;
 
 struct weft_mailbox {
-	_Atomic(struct weft_msg *) newest;
+	struct weft_msg *_Atomic newest;
 	atomic_bool asleep;  /* the owner may block: whoever clears this rings */
 	atomic_uint senders; /* inside put() */
 	int bell;            /* eventfd; an engine waits for each write and never reads */

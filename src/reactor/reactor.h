@@ -33,7 +33,8 @@ struct weft_reactor_options {
 
 int weft_reactor_create(struct weft_reactor **r, const struct weft_reactor_options *options,
 			struct weft_err *err);
-/* No operation may be in flight, except a wait on a socket that is gone with the reactor. */
+/* No operation may be in flight, except a poll: it is forgotten, done() does not run. Nobody posts
+ * any more; a call that has posted and not yet returned is waited for. */
 void weft_reactor_destroy(struct weft_reactor *r);
 
 /* Runs turns until weft_reactor_stop(), which a message or another callback calls. All turns of a
@@ -126,7 +127,7 @@ int weft_sock_open(struct weft_reactor *r, struct weft_sock *sock, int fd);
  * in this turn or a later one. (A listener's port is free at once only after shutdown().) */
 void weft_sock_close(struct weft_sock *sock);
 
-/* @res: poll(2)'s bits; the end or an error of the socket is a readable one too. */
+/* @res: poll(2)'s bits; the end of the stream or an error counts as readable. */
 void weft_sock_poll(struct weft_sock *sock, struct weft_op *op);
 /* Both move at least one byte (0: end of stream) and at most what @iov holds. */
 void weft_sock_recv(struct weft_sock *sock, struct weft_op *op, struct iovec *iov, int iovcnt);

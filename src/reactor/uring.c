@@ -265,7 +265,7 @@ static void engine_close(struct engine *engine)
 }
 
 static const struct engine_ops uring_ops = {
-	.name = "io_uring",
+	.name = "uring",
 	.close = engine_close,
 	.sock_open = engine_sock_open,
 	.sock_close = engine_sock_close,

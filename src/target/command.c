@@ -79,6 +79,12 @@ static void bring_home(struct weft_req *req)
 		weft_req_fetch(req, len, go_home);
 }
 
+/* On a fabric there are no PRPs (NVMe base 2.0, 3.3.2.1.1). */
+static bool uses_sgl(const struct weft_req *req)
+{
+	return req->cmd.common.flags >> 6 == 1;
+}
+
 static bool is_connect(const struct weft_req *req)
 {
 	return req->cmd.common.opcode == NVME_FABRICS_OPCODE &&
@@ -89,6 +95,10 @@ static void command(struct weft_req *req)
 {
 	struct weft_queue *queue = tgt_queue(req);
 
+	if (!uses_sgl(req)) {
+		weft_req_reply(req, SC_GENERIC(INVALID_FIELD) | SC_DNR);
+		return;
+	}
 	if (!queue && !is_connect(req)) {
 		weft_req_reply(req, SC_GENERIC(CMD_SEQ_ERROR) | SC_DNR);
 		return;

@@ -2,6 +2,7 @@
  *
  * It lives as long as it has queues. When the admin queue goes, or keep-alive runs out, or the host
  * is no longer welcome, the other queues are closed, and the last one to go takes it along. */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -65,12 +66,14 @@ void tgt_ctrl_kill(struct weft_ctrl *ctrl, const char *why)
 {
 	struct weft_queue *queue;
 
-	if (!ctrl->dying)
-		weft_info("%s: controller %u of host %s ends: %s", ctrl->subsys->nqn, ctrl->cntlid,
-			  ctrl->hostnqn, why);
+	if (ctrl->dying)
+		return;
 	ctrl->dying = true;
+	snprintf(ctrl->why, sizeof(ctrl->why), "%s", why);
+	weft_info("%s: controller %u of host %s ends: %s", ctrl->subsys->nqn, ctrl->cntlid,
+		  ctrl->hostnqn, why);
 	weft_list_for_each(queue, &ctrl->queues, link)
-		tgt_queue_close(queue, why);
+		tgt_queue_close(queue, ctrl->why);
 }
 
 void tgt_ctrl_queue_gone(struct weft_ctrl *ctrl, struct weft_queue *queue)

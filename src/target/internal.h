@@ -97,7 +97,8 @@ struct tgt_host {
 /* What one reactor did for a subsystem; only it writes, home adds up. */
 struct tgt_stats {
 	_Atomic uint64_t reads, writes, read_bytes, write_bytes;
-} __attribute__((aligned(64)));
+	uint64_t unused[4]; /* keeps reactors off each other's cache lines */
+};
 
 struct weft_subsys {
 	struct weft_list link;
@@ -122,8 +123,9 @@ struct weft_queue {
 	struct weft_ctrl *ctrl;
 	struct weft_qpair *qp;
 	uint16_t qid;
-	struct weft_msg msg;       /* gone, free */
-	struct weft_msg close_msg; /* home says: close */
+	struct weft_msg closing_msg; /* to home: give back what you hold */
+	struct weft_msg msg;         /* to home: gone; and back: free */
+	struct weft_msg close_msg;   /* from home: close */
 	bool close_posted;
 	const char *close_why;
 	/* The reactor's: */
@@ -141,6 +143,7 @@ struct weft_ctrl {
 	struct weft_list queues;
 	struct weft_queue *admin;
 	bool dying;
+	char why[160]; /* it ends */
 
 	uint32_t cc, csts;
 	uint32_t kato_ms;

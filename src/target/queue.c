@@ -30,7 +30,7 @@ static void gone(struct weft_msg *msg)
 
 static void give_back(struct weft_msg *msg)
 {
-	struct weft_queue *queue = container_of(msg, struct weft_queue, msg);
+	struct weft_queue *queue = container_of(msg, struct weft_queue, closing_msg);
 
 	tgt_aer_cancel_all(queue->ctrl, SC_GENERIC(ABORT_QUEUE));
 }
@@ -44,8 +44,8 @@ void tgt_queue_closing(struct weft_qpair *qp)
 	tgt_io_fused_closing(queue);
 	if (queue->qid)
 		return;
-	queue->msg.fn = give_back;
-	weft_reactor_post(qp->group->home, &queue->msg);
+	queue->closing_msg.fn = give_back;
+	weft_reactor_post(qp->group->home, &queue->closing_msg);
 }
 
 void tgt_queue_closed(struct weft_qpair *qp)

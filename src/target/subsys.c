@@ -20,11 +20,10 @@ struct weft_subsys *weft_subsys_find(struct weft_target *t, const char *nqn)
 struct weft_subsys *tgt_subsys_new(struct weft_target *t, const struct weft_subsys_options *options)
 {
 	size_t size = sizeof(struct weft_subsys) + t->ngroups * sizeof(struct tgt_stats);
-	struct weft_subsys *s = aligned_alloc(64, (size + 63) & ~(size_t)63);
+	struct weft_subsys *s = calloc(1, size);
 
 	if (!s)
 		return NULL;
-	memset(s, 0, size);
 	s->target = t;
 	s->allow_any_host = options->allow_any_host;
 	strcpy(s->nqn, options->nqn);

@@ -38,6 +38,7 @@ void weft_qpair_start(struct weft_qpair *qp, uint16_t sqid, uint32_t sqsize, boo
 	qp->sqsize = qp->depth = sqsize;
 	qp->sq_flow = sq_flow;
 	qp->sqhd = sq_flow ? 0 : 0xffff;
+	qp->transport->started(qp);
 }
 
 struct weft_req *weft_qpair_slot(struct weft_qpair *qp, uint32_t index)

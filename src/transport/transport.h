@@ -25,7 +25,7 @@ struct weft_qpair;
 struct weft_req;
 
 #define WEFT_MDTS_BYTES    (1u << 20) /* largest data of one command */
-#define WEFT_CAPSULE_BYTES (16u << 10) /* largest data inside a command capsule */
+#define WEFT_CAPSULE_BYTES (16u << 10) /* largest data inside an I/O command capsule */
 
 /* --- a reactor's share: buffers ------------------------------------------------------------ */
 
@@ -135,6 +135,7 @@ struct weft_transport {
 	void (*fetch)(struct weft_req *req, uint32_t len);
 	void (*abort_fetch)(struct weft_req *req); /* the host still owes data; forget the request */
 	void (*reply)(struct weft_req *req);
+	void (*started)(struct weft_qpair *qp);
 	void (*slot_freed)(struct weft_qpair *qp); /* a full queue has room again */
 	void (*hang_up)(struct weft_qpair *qp);
 	void (*close)(struct weft_qpair *qp);

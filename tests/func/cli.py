@@ -69,11 +69,11 @@ WRONG_VALUES = [
     (["--ns", "file:/nonexistent/dir/a.img,size=1M"], ["/nonexistent/dir/a.img"]),
     (["--ns", "block:/dev/nonexistent"], ["/dev/nonexistent"]),
     (["--ns", "block:/dev/null"], ["/dev/null"]),
-    (["--listen", "ftp://127.0.0.1"], ["ftp"]),
-    (["--listen", "nvme+tcp://127.0.0.1:99999"], ["99999"]),
-    (["--listen", "nvme+tcp://127.0.0.1:0", "--nqn", "not an nqn"], ["nqn"]),
-    (["--listen", "nvme+tcp://127.0.0.1:0", "--cpus", "zero"], ["cpus"]),
-    (["--listen", "nvme+tcp://127.0.0.1:0", "--cpus", "4095"], ["4095"]),
+    (["--ns", "mem:1M", "--listen", "ftp://127.0.0.1"], ["ftp"]),
+    (["--ns", "mem:1M", "--listen", "nvme+tcp://127.0.0.1:99999"], ["99999"]),
+    (["--ns", "mem:1M", "--listen", "nvme+tcp://127.0.0.1:0", "--nqn", "not an nqn"], ["nqn"]),
+    (["--ns", "mem:1M", "--listen", "nvme+tcp://127.0.0.1:0", "--cpus", "zero"], ["cpus"]),
+    (["--ns", "mem:1M", "--listen", "nvme+tcp://127.0.0.1:0", "--cpus", "4095"], ["4095"]),
 ]
 
 

@@ -269,7 +269,7 @@ def _(t, ctrl):
     disk.deallocate([(0, 1 << 20)])
 
 
-@with_target("direct I/O", ns=[])
+@with_target("direct I/O", ns=["null:1M,nsid=9"])
 def _(t):
     path = t.dir / "direct.img"
     try:

@@ -26,7 +26,7 @@ static inline int open_engine(enum weft_engine engine)
 	int rc = weft_reactor_create(&r, &options, &err);
 
 	if (rc < 0 && engine == WEFT_ENGINE_URING) {
-		print_message("skipped: %s\n", err.text);
+		print_message("# skipped: %s\n", err.text);
 		r = NULL;
 		return 0;
 	}

@@ -57,6 +57,12 @@ static void *log_smart(struct weft_ctrl *ctrl, size_t *size)
 	return page;
 }
 
+/* There is one group, 1, which the LSI field must name. */
+static bool names_group(const struct nvme_cmd *cmd)
+{
+	return le32_to_cpu(cmd->cdw11) >> 16 == 1;
+}
+
 static void *log_endurance_group(struct weft_ctrl *ctrl, size_t *size)
 {
 	struct nvme_endurance_group_log *page = calloc(1, sizeof(*page));
@@ -227,6 +233,8 @@ static uint16_t run(struct weft_req *req, struct weft_ctrl *ctrl)
 
 	if (!info)
 		return SC_COMMAND(INVALID_LOG_PAGE) | SC_DNR;
+	if (lid == NVME_LOG_LID_ENDURANCE_GROUP && !names_group(&req->cmd.common))
+		return SC_GENERIC(INVALID_FIELD) | SC_DNR;
 	page = info->build(ctrl, &size);
 	if (!page)
 		return SC_GENERIC(INTERNAL);

@@ -143,8 +143,18 @@ static void setup_over(struct weft_timer *timer)
 {
 	struct tcp_conn *conn = container_of(timer, struct tcp_conn, timer);
 
-	if (!conn->qp.sqsize)
-		weft_qpair_close(&conn->qp, "no Connect within %d s", TCP_SETUP_MS / 1000);
+	weft_qpair_close(&conn->qp, "no Connect within %d s", TCP_SETUP_MS / 1000);
+}
+
+static void tcp_started(struct weft_qpair *qp)
+{
+	struct tcp_conn *conn = tcp_conn_of(qp);
+
+	if (conn->state != TCP_OPEN)
+		return;
+	weft_timer_stop(qp->group->reactor, &conn->timer);
+	if (qp->sqid)
+		conn->rules.capsule_data_max = WEFT_CAPSULE_BYTES;
 }
 
 static int conn_open(struct tcp_conn *conn, struct weft_group *group, int fd,
@@ -195,6 +205,7 @@ const struct weft_transport weft_tcp = {
 	.fetch = tcp_fetch,
 	.abort_fetch = tcp_abort_fetch,
 	.reply = tcp_reply,
+	.started = tcp_started,
 	.slot_freed = tcp_slot_freed,
 	.hang_up = tcp_hang_up,
 	.close = tcp_close,

@@ -141,6 +141,9 @@ int tcp_r2t_match(struct tcp_conn *conn, const struct nvme_tcp_data *pdu,
 	r2t = &treq->r2ts[number];
 	if (offset != r2t->offset)
 		return refuse(fault, NVME_TCP_FES_RANGE, 0, "DATAO is not where the R2T goes on");
+	if (len % 4)
+		return refuse(fault, NVME_TCP_FES_FIELD, offsetof(struct nvme_tcp_data, datal),
+			      "DATAL is not a multiple of 4");
 	if (len > r2t->left)
 		return refuse(fault, NVME_TCP_FES_RANGE, 0, "data beyond the R2T");
 	if (!!(pdu->hdr.flags & NVME_TCP_F_LAST) != (len == r2t->left))

@@ -435,7 +435,7 @@ void tcp_rx_init(struct tcp_conn *conn)
 {
 	conn->rx_op.done = recv_done;
 	weft_task_init(&conn->parse_again, parse_task);
-	conn->rules.capsule_data_max = WEFT_CAPSULE_BYTES;
+	conn->rules.capsule_data_max = TCP_ADMIN_CAPSULE_BYTES;
 	conn->rules.h2c_data_max = WEFT_MDTS_BYTES;
 }
 

@@ -10,6 +10,7 @@
 
 enum {
 	TCP_CHUNK_BYTES = 64 << 10,
+	TCP_ADMIN_CAPSULE_BYTES = 8 << 10, /* fixed by the transport, for fabrics and admin */
 	TCP_R2TS_MAX = 4,      /* outstanding per command */
 	TCP_R2T_MIN = 64 << 10, /* do not split a transfer finer than this */
 	TCP_TX_IOVS = 128,

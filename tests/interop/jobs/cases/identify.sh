@@ -92,6 +92,7 @@ logs()
 error_log()
 {
 	nvme error-log "$(ctrl)" -e 1
+	[ "$PEER" != weft ] || nvme get-feature "$(ctrl)" -f 0x01
 }
 
 logs_more()
@@ -113,7 +114,7 @@ features()
 {
 	local fid queues list="0x07 0x0b 0x0f"
 
-	[ "$PEER" != weft ] || list+=" 0x01 0x02 0x04 0x05 0x06 0x0a 0x0e 0x16"
+	[ "$PEER" != weft ] || list+=" 0x02 0x04 0x05 0x06 0x0a 0x0e 0x16"
 	for fid in $list; do
 		nvme get-feature "$(ctrl)" -f "$fid"
 	done
