@@ -7,11 +7,11 @@
 
 #define _cleanup_(fn) __attribute__((cleanup(fn)))
 
-#define take_ptr(pp)                    \
-	({                              \
+#define take_ptr(pp)                      \
+	({                                \
 		typeof(*(pp)) p_ = *(pp); \
-		*(pp) = NULL;           \
-		p_;                     \
+		*(pp) = NULL;             \
+		p_;                       \
 	})
 
 static inline int take_fd(int *fd)

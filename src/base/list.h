@@ -9,7 +9,7 @@ struct weft_list {
 	struct weft_list *next, *prev;
 };
 
-#define container_of(ptr, type, member) ((type *)((char *)(ptr) - offsetof(type, member)))
+#define container_of(ptr, type, member) ((type *)((char *)(ptr)-offsetof(type, member)))
 
 static inline void weft_list_init(struct weft_list *head)
 {
@@ -59,16 +59,15 @@ static inline void weft_list_splice(struct weft_list *to, struct weft_list *from
 	weft_list_init(from);
 }
 
-#define weft_list_for_each(pos, head, member)                                  \
-	for (pos = container_of((head)->next, typeof(*pos), member);           \
-	     &pos->member != (head);                                           \
+#define weft_list_for_each(pos, head, member)                                                \
+	for (pos = container_of((head)->next, typeof(*pos), member); &pos->member != (head); \
 	     pos = container_of(pos->member.next, typeof(*pos), member))
 
 /* The body may remove @pos. */
-#define weft_list_for_each_safe(pos, tmp, head, member)                        \
-	for (pos = container_of((head)->next, typeof(*pos), member),           \
-	    tmp = container_of(pos->member.next, typeof(*pos), member);        \
-	     &pos->member != (head);                                           \
+#define weft_list_for_each_safe(pos, tmp, head, member)                 \
+	for (pos = container_of((head)->next, typeof(*pos), member),    \
+	    tmp = container_of(pos->member.next, typeof(*pos), member); \
+	     &pos->member != (head);                                    \
 	     pos = tmp, tmp = container_of(tmp->member.next, typeof(*tmp), member))
 
 #endif

@@ -120,7 +120,8 @@ json_t *weft_status_json(struct weft_daemon *d)
 
 	weft_target_visit(d->target, &visitor, &w);
 	return json_pack("{s:s, s:i, s:s, s:I, s:o, s:o, s:o, s:{s:o}, s:o}", "version",
-			 weft_version(), "pid", (int)getpid(), "engine", weft_reactor_engine_name(d->threads.reactors[0]), "uptime_s",
+			 weft_version(), "pid", (int)getpid(), "engine",
+			 weft_reactor_engine_name(d->threads.reactors[0]), "uptime_s",
 			 (json_int_t)uptime_s(d), "config", text_or_null(d->doc->file), "listeners",
 			 w.listeners, "subsystems", w.subsystems, "discovery", "controllers",
 			 w.discovery, "reactors", w.reactors);

@@ -14,12 +14,30 @@
 #define __force_cast
 #endif
 
-static inline uint16_t le16_to_cpu(__le16 v) { return le16toh((__force_cast uint16_t)v); }
-static inline uint32_t le32_to_cpu(__le32 v) { return le32toh((__force_cast uint32_t)v); }
-static inline uint64_t le64_to_cpu(__le64 v) { return le64toh((__force_cast uint64_t)v); }
-static inline __le16 cpu_to_le16(uint16_t v) { return (__force_cast __le16)htole16(v); }
-static inline __le32 cpu_to_le32(uint32_t v) { return (__force_cast __le32)htole32(v); }
-static inline __le64 cpu_to_le64(uint64_t v) { return (__force_cast __le64)htole64(v); }
+static inline uint16_t le16_to_cpu(__le16 v)
+{
+	return le16toh((__force_cast uint16_t)v);
+}
+static inline uint32_t le32_to_cpu(__le32 v)
+{
+	return le32toh((__force_cast uint32_t)v);
+}
+static inline uint64_t le64_to_cpu(__le64 v)
+{
+	return le64toh((__force_cast uint64_t)v);
+}
+static inline __le16 cpu_to_le16(uint16_t v)
+{
+	return (__force_cast __le16)htole16(v);
+}
+static inline __le32 cpu_to_le32(uint32_t v)
+{
+	return (__force_cast __le32)htole32(v);
+}
+static inline __le64 cpu_to_le64(uint64_t v)
+{
+	return (__force_cast __le64)htole64(v);
+}
 
 /* NVMe base 2.0, 4.1.2: Scatter Gather List descriptors. */
 struct nvme_sgl {
@@ -121,10 +139,10 @@ enum {
 	NVME_FUSE_SECOND = 2,
 };
 
-#define NVME_NSID_BROADCAST  0xffffffffu
-#define NVME_CNTLID_DYNAMIC  0xffff
-#define NVME_CNTLID_MAX      0xffef
-#define NVME_NQN_DISCOVERY   "nqn.2014-08.org.nvmexpress.discovery"
+#define NVME_NSID_BROADCAST 0xffffffffu
+#define NVME_CNTLID_DYNAMIC 0xffff
+#define NVME_CNTLID_MAX     0xffef
+#define NVME_NQN_DISCOVERY  "nqn.2014-08.org.nvmexpress.discovery"
 
 /* Which way a command's data goes: the opcode's low bits say it (NVMe base 2.0, figure 87). */
 enum nvme_direction { NVME_DIR_NONE, NVME_DIR_TO_CTRL, NVME_DIR_TO_HOST, NVME_DIR_BOTH };

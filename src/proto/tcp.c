@@ -102,8 +102,8 @@ int nvme_tcp_check_hdr(const struct nvme_tcp_hdr *hdr, const struct nvme_tcp_rul
 	*shape = (struct nvme_tcp_shape){ .header = header, .ddgst = has_data && rules->ddgst };
 	if (has_data)
 		return check_data(hdr,
-				  hdr->type == NVME_TCP_CMD ? rules->capsule_data_max
-							    : rules->h2c_data_max,
+				  hdr->type == NVME_TCP_CMD ? rules->capsule_data_max :
+							      rules->h2c_data_max,
 				  shape, fault);
 	if (hdr->type == NVME_TCP_H2C_TERM)
 		return check_plain(hdr, header + NVME_TCP_TERM_DATA_MAX, shape, fault);

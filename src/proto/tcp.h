@@ -31,7 +31,7 @@ enum {
 };
 
 enum {
-	NVME_TCP_DIGEST = 4,       /* bytes of a digest */
+	NVME_TCP_DIGEST = 4, /* bytes of a digest */
 	NVME_TCP_HPDA_MAX = 31,
 	NVME_TCP_TERM_DATA_MAX = 128,
 	NVME_TCP_DGST_HDR = 1 << 0, /* ICReq, ICResp: DGST */
@@ -40,7 +40,7 @@ enum {
 
 /* Fatal Error Status of a termination request. */
 enum nvme_tcp_fes {
-	NVME_TCP_FES_FIELD = 1,       /* invalid PDU header field; FEI: its offset */
+	NVME_TCP_FES_FIELD = 1, /* invalid PDU header field; FEI: its offset */
 	NVME_TCP_FES_SEQUENCE = 2,
 	NVME_TCP_FES_HDGST = 3,       /* FEI: the digest received */
 	NVME_TCP_FES_RANGE = 4,       /* data transfer out of range */
@@ -106,7 +106,7 @@ static_assert(sizeof(struct nvme_tcp_data) == 24, "H2CData, C2HData, R2T");
 
 /* What this connection agreed on. */
 struct nvme_tcp_rules {
-	bool ready;                /* ICReq was answered */
+	bool ready; /* ICReq was answered */
 	bool hdgst, ddgst;
 	uint32_t capsule_data_max; /* in-capsule bytes */
 	uint32_t h2c_data_max;     /* MAXH2CDATA */
@@ -121,10 +121,10 @@ struct nvme_tcp_fault {
 
 /* Where the parts of an accepted PDU lie. */
 struct nvme_tcp_shape {
-	uint32_t header;   /* bytes of header, with its digest */
-	uint32_t data_at;  /* PDO, or the end of the header */
+	uint32_t header;  /* bytes of header, with its digest */
+	uint32_t data_at; /* PDO, or the end of the header */
 	uint32_t data_len;
-	bool ddgst;        /* a data digest follows the data */
+	bool ddgst; /* a data digest follows the data */
 };
 
 /* Checks the common header of a PDU from a host, in wire order. Everything that it accepts can be

@@ -264,8 +264,8 @@ int weft_nqn_check(const char *nqn, struct weft_err *err)
 				 nqn + strlen(NQN_UUID));
 	end = strncmp(nqn, "nqn.", 4) || !is_date(nqn + 4) ? NULL : skip_domain(domain);
 	if (!end || (*end && (*end != ':' || !end[1])))
-		return weft_fail(
-			err, -EINVAL,
-			"expected an NQN such as nqn.2026-11.com.example:disks, got \"%s\"", nqn);
+		return weft_fail(err, -EINVAL,
+				 "expected an NQN such as nqn.2026-11.com.example:disks, got \"%s\"",
+				 nqn);
 	return 0;
 }

@@ -7,8 +7,8 @@
 
 #include "base/err.h"
 
-#define WEFT_NQN_MAX  223 /* NVMe base 2.0, 4.5: NQN of at most 223 bytes */
-#define WEFT_URI_MAX  512
+#define WEFT_NQN_MAX      223 /* NVMe base 2.0, 4.5: NQN of at most 223 bytes */
+#define WEFT_URI_MAX      512
 #define WEFT_PORT_DEFAULT 4420
 
 struct weft_uri {

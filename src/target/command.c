@@ -69,8 +69,8 @@ static void bring_home(struct weft_req *req)
 		go_home(req, 0);
 		return;
 	}
-	sc = len > WEFT_MDTS_BYTES ? SC_GENERIC(INVALID_FIELD) | SC_DNR
-				   : weft_req_check_sgl(req, len);
+	sc = len > WEFT_MDTS_BYTES ? SC_GENERIC(INVALID_FIELD) | SC_DNR :
+				     weft_req_check_sgl(req, len);
 	if (sc)
 		weft_req_reply(req, sc);
 	else if (dir == NVME_DIR_TO_HOST)

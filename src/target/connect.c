@@ -175,8 +175,8 @@ static uint16_t try_connect(struct weft_req *req, struct weft_target *t)
 	queue = calloc(1, sizeof(*queue));
 	if (!queue)
 		return SC_COMMAND(CONNECT_CTRL_BUSY);
-	sc = le16_to_cpu(req->cmd.connect.qid) ? connect_io(req, s, &data, &ctrl)
-					       : connect_admin(req, s, &data, &ctrl);
+	sc = le16_to_cpu(req->cmd.connect.qid) ? connect_io(req, s, &data, &ctrl) :
+						 connect_admin(req, s, &data, &ctrl);
 	if (sc)
 		free(queue);
 	else

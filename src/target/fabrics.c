@@ -107,8 +107,8 @@ void tgt_fabrics(struct weft_req *req)
 	else if (fctype == NVMF_PROPERTY_SET && !queue->qid)
 		property_set(req, queue->ctrl);
 	else
-		tgt_home_reply(req, (fctype == NVMF_PROPERTY_GET || fctype == NVMF_PROPERTY_SET
-					     ? SC_GENERIC(INVALID_FIELD)
-					     : SC_GENERIC(INVALID_OPCODE)) |
+		tgt_home_reply(req, (fctype == NVMF_PROPERTY_GET || fctype == NVMF_PROPERTY_SET ?
+					     SC_GENERIC(INVALID_FIELD) :
+					     SC_GENERIC(INVALID_OPCODE)) |
 					    SC_DNR);
 }

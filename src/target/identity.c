@@ -46,7 +46,8 @@ void tgt_identity_uuid(const char *nqn, uint32_t nsid, const char *backend, uint
 	uint8_t hash[32];
 
 	/* A file keeps its identity when it grows: the SPEC up to its keys. */
-	snprintf(text, sizeof(text), "%s\n%u\n%.*s", nqn, nsid, (int)strcspn(backend, ","), backend);
+	snprintf(text, sizeof(text), "%s\n%u\n%.*s", nqn, nsid, (int)strcspn(backend, ","),
+		 backend);
 	digest("namespace", text, hash);
 	memcpy(uuid, hash, 16);
 	uuid[6] = (uint8_t)(0x80 | (uuid[6] & 0x0f)); /* RFC 9562: version 8, our own making */

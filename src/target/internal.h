@@ -19,12 +19,12 @@
 #include "transport/transport.h"
 
 enum {
-	TGT_AERS_MAX = 4,     /* asynchronous event requests per controller */
-	TGT_NS_MAX = 1024,    /* namespaces per subsystem */
+	TGT_AERS_MAX = 4,  /* asynchronous event requests per controller */
+	TGT_NS_MAX = 1024, /* namespaces per subsystem */
 	TGT_CHANGED_NS_MAX = 1024,
-	TGT_KAS_MS = 100,     /* keep-alive granularity */
+	TGT_KAS_MS = 100,               /* keep-alive granularity */
 	TGT_DISCOVERY_KATO_MS = 120000, /* for discovery hosts that set none */
-	TGT_ERRORS_MAX = 64,  /* error log entries */
+	TGT_ERRORS_MAX = 64,            /* error log entries */
 	TGT_CONNECTIONS_SPARE = 1024,
 	TGT_DSM_RANGES = 256,
 	TGT_ACWU = 7, /* blocks of Compare and Write, 0's based */
@@ -148,7 +148,7 @@ struct weft_ctrl {
 	uint32_t cc, csts;
 	uint32_t kato_ms;
 	struct weft_timer ka_timer;
-	unsigned io_queues; /* granted by Set Features */
+	unsigned io_queues;     /* granted by Set Features */
 	uint32_t features[256]; /* dword 11 of the simple ones */
 	uint8_t host_behavior[512];
 	uint64_t timestamp_ms, timestamp_at_ms; /* what was set, and when by our clock */
@@ -188,7 +188,7 @@ struct weft_target {
 	struct weft_list subsystems, listeners;
 	struct weft_subsys *discovery;
 	uint64_t genctr; /* of the discovery log */
-	unsigned parts; /* listeners and subsystems that are ending */
+	unsigned parts;  /* listeners and subsystems that are ending */
 	void (*stopped)(void *arg);
 	void *stopped_arg;
 	struct weft_timer stop_timer;
@@ -197,18 +197,18 @@ struct weft_target {
 /* What the target keeps with every request. */
 struct tgt_req {
 	struct weft_req *self;
-	uint16_t status;    /* home's answer, on its way back */
+	uint16_t status;              /* home's answer, on its way back */
 	struct weft_queue *connected; /* home's answer to Connect */
-	struct weft_ns *ns; /* counted in ns->local */
-	bool writer;        /* as one that changes data */
-	bool pinned;        /* data is the namespace's own: counted until it has left */
+	struct weft_ns *ns;           /* counted in ns->local */
+	bool writer;                  /* as one that changes data */
+	bool pinned;                  /* data is the namespace's own: counted until it has left */
 	void (*again)(struct weft_req *req); /* while it waits for a hold to end */
 
 	struct weft_ns *on; /* what it works on: counted, or held by a fence */
 	struct weft_io io;
-	uint64_t offset;    /* bytes into the namespace */
+	uint64_t offset; /* bytes into the namespace */
 	uint32_t length;
-	void *host_data;    /* compare, write, copy, dsm: what the host sent */
+	void *host_data; /* compare, write, copy, dsm: what the host sent */
 
 	/* Commands that take several steps, see io/steps.c. */
 	bool (*step)(struct weft_req *req, int rc);
@@ -292,9 +292,10 @@ void tgt_discovery_changed(struct weft_target *t);
 void *tgt_discovery_page(struct weft_ctrl *ctrl, size_t *size);
 
 /* subsys.c */
-struct weft_subsys *tgt_subsys_new(struct weft_target *t, const struct weft_subsys_options *options);
+struct weft_subsys *tgt_subsys_new(struct weft_target *t,
+				   const struct weft_subsys_options *options);
 bool tgt_host_allowed(const struct weft_subsys *s, const char *hostnqn);
-void tgt_subsys_ctrl_gone(struct weft_subsys *s); /* may free @s */
+void tgt_subsys_ctrl_gone(struct weft_subsys *s);                       /* may free @s */
 void tgt_stats_count(struct weft_req *req, bool write, uint64_t bytes); /* on a reactor */
 struct tgt_totals {
 	uint64_t reads, writes, read_bytes, write_bytes;

@@ -117,7 +117,8 @@ static int listen_fail(int rc, const struct weft_uri *uri, struct weft_err *err)
 
 	weft_uri_format(&uri->addr, text, sizeof(text));
 	if (rc == -EADDRINUSE)
-		return weft_fail(err, rc, "listen on %s: the port is taken; choose another one", text);
+		return weft_fail(err, rc, "listen on %s: the port is taken; choose another one",
+				 text);
 	if (rc == -EADDRNOTAVAIL)
 		return weft_fail(err, rc, "listen on %s: no interface has this address", text);
 	return weft_fail(err, rc, "listen on %s: %s", text, strerror(-rc));

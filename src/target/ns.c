@@ -131,21 +131,22 @@ static uint32_t lowest_free_nsid(struct weft_subsys *s)
 	return nsid;
 }
 
-static int choose_block(const struct weft_ns_options *options, const struct weft_backend *be,
-			uint32_t *block, struct weft_err *err)
+/* The namespace's block in bytes, or -errno. */
+static int choose_block(uint32_t block, const struct weft_backend *be, struct weft_err *err)
 {
-	*block = options->block;
-	if (!*block)
-		*block = be->size % 4096 == 0 ? 4096 : 512;
-	if (*block != 512 && *block != 4096)
-		return weft_fail(err, -EINVAL, "block %u: expected 512 or 4096", *block);
-	if (*block < be->block_min)
-		return weft_fail(err, -EINVAL, "%s: its own blocks are of %u bytes, block=%u is smaller",
-				 be->spec, be->block_min, *block);
-	if (!be->size || be->size % *block)
-		return weft_fail(err, -EINVAL, "%s: its size, %llu bytes, is not a multiple of block=%u",
-				 be->spec, (unsigned long long)be->size, *block);
-	return 0;
+	if (!block)
+		block = be->size % 4096 == 0 ? 4096 : 512;
+	if (block != 512 && block != 4096)
+		return weft_fail(err, -EINVAL, "block %u: expected 512 or 4096", block);
+	if (block < be->block_min)
+		return weft_fail(err, -EINVAL,
+				 "%s: its own blocks are of %u bytes, block=%u is smaller",
+				 be->spec, be->block_min, block);
+	if (!be->size || be->size % block)
+		return weft_fail(err, -EINVAL,
+				 "%s: its size, %llu bytes, is not a multiple of block=%u",
+				 be->spec, (unsigned long long)be->size, block);
+	return (int)block;
 }
 
 static bool uuid_taken(struct weft_target *t, const uint8_t uuid[16])
@@ -220,16 +221,17 @@ static int check_nsid(struct weft_subsys *s, uint32_t nsid, struct weft_err *err
 int weft_ns_add(struct weft_subsys *s, const struct weft_ns_options *options,
 		struct weft_backend *be, uint32_t *nsid_out, struct weft_err *err)
 {
-	uint32_t nsid = options->nsid ? options->nsid : lowest_free_nsid(s), block;
+	uint32_t nsid = options->nsid ? options->nsid : lowest_free_nsid(s);
+	int block = choose_block(options->block, be, err);
 	struct weft_ns *ns;
 	int rc;
 
+	if (block < 0)
+		return block;
 	rc = check_nsid(s, nsid, err);
-	if (rc == 0)
-		rc = choose_block(options, be, &block, err);
 	if (rc < 0)
 		return rc;
-	ns = ns_new(s, nsid, be, block);
+	ns = ns_new(s, nsid, be, (uint32_t)block);
 	if (!ns)
 		return weft_fail(err, -ENOMEM, "out of memory");
 	rc = choose_uuid(ns, options, err);
@@ -378,7 +380,8 @@ int weft_ns_resize(struct weft_subsys *s, uint32_t nsid, uint64_t size,
 	if (!ns)
 		return weft_fail(err, -ENOENT, "%s has no namespace %u", s->nqn, nsid);
 	if (!size || size & ((1u << ns->lba_shift) - 1))
-		return weft_fail(err, -EINVAL, "size %llu: expected a multiple of the block, %u bytes",
+		return weft_fail(err, -EINVAL,
+				 "size %llu: expected a multiple of the block, %u bytes",
 				 (unsigned long long)size, 1u << ns->lba_shift);
 	if (!ns->be->ops->resize)
 		return weft_fail(err, -EOPNOTSUPP, "%s cannot be resized", ns->be->spec);
@@ -386,7 +389,9 @@ int weft_ns_resize(struct weft_subsys *s, uint32_t nsid, uint64_t size,
 	if (!resize)
 		return weft_fail(err, -ENOMEM, "out of memory");
 	*resize = (struct resize){
-		.fence = { .ns = ns, .hold = NS_HOLD_ALL, .reactor = s->target->home,
+		.fence = { .ns = ns,
+			   .hold = NS_HOLD_ALL,
+			   .reactor = s->target->home,
 			   .got = resize_alone },
 		.target = s->target,
 		.size = size,

@@ -42,8 +42,8 @@ static int check_text(const char *what, const char *text, size_t most, struct we
 	if (!text)
 		return 0;
 	if (!text[0] || strlen(text) > most)
-		return weft_fail(err, -EINVAL, "%s \"%s\": expected 1 to %zu characters", what, text,
-				 most);
+		return weft_fail(err, -EINVAL, "%s \"%s\": expected 1 to %zu characters", what,
+				 text, most);
 	for (const char *c = text; *c; c++)
 		if (*c < 0x20 || *c > 0x7e)
 			return weft_fail(err, -EINVAL, "%s: expected printable ASCII", what);

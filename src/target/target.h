@@ -59,8 +59,8 @@ int weft_subsys_allow(struct weft_subsys *s, const char *hostnqn, struct weft_er
 int weft_subsys_refuse(struct weft_subsys *s, const char *hostnqn, struct weft_err *err);
 
 struct weft_ns_options {
-	uint32_t nsid;   /* 0: the lowest free one */
-	uint32_t block;  /* 512 or 4096; 0: 4096 where the size allows, else 512 */
+	uint32_t nsid;    /* 0: the lowest free one */
+	uint32_t block;   /* 512 or 4096; 0: 4096 where the size allows, else 512 */
 	const char *uuid; /* NULL or "": derived from subsystem, nsid and backend */
 };
 

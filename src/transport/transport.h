@@ -24,7 +24,7 @@
 struct weft_qpair;
 struct weft_req;
 
-#define WEFT_MDTS_BYTES    (1u << 20) /* largest data of one command */
+#define WEFT_MDTS_BYTES    (1u << 20)  /* largest data of one command */
 #define WEFT_CAPSULE_BYTES (16u << 10) /* largest data inside an I/O command capsule */
 
 /* --- a reactor's share: buffers ------------------------------------------------------------ */
@@ -45,14 +45,14 @@ struct weft_group {
 	unsigned index;     /* among the target's groups */
 	uint32_t depth_max; /* entries of its deepest queue */
 	struct weft_bufs in, out;
-	struct weft_pool chunks;    /* what sockets receive into */
+	struct weft_pool chunks; /* what sockets receive into */
 	struct weft_list qpairs;
-	atomic_uint nqpairs;        /* also those on their way here; read by who places them */
+	atomic_uint nqpairs; /* also those on their way here; read by who places them */
 };
 
 int weft_group_create(struct weft_group **group, struct weft_reactor *r, unsigned index,
 		      uint32_t depth_max, uint32_t qpairs_max);
-void weft_group_destroy(struct weft_group *group); /* no queue pair is left */
+void weft_group_destroy(struct weft_group *group);                    /* no queue pair is left */
 void weft_group_close_all(struct weft_group *group, const char *why); /* on its reactor */
 
 /* --- requests -------------------------------------------------------------------------------- */
@@ -79,9 +79,9 @@ struct weft_req {
 	union nvme_sqe cmd;
 	struct nvme_cqe cqe; /* result is the user's to set, the rest is filled on reply */
 	struct weft_qpair *qp;
-	void *data;          /* the command's data: fetched, or to be returned */
-	uint32_t data_len;   /* bytes at @data */
-	uint32_t reply_len;  /* bytes at @data that go to the host with a successful reply */
+	void *data;         /* the command's data: fetched, or to be returned */
+	uint32_t data_len;  /* bytes at @data */
+	uint32_t reply_len; /* bytes at @data that go to the host with a successful reply */
 	enum weft_req_state state;
 
 	/* The user's, while it has the request. */
@@ -151,8 +151,8 @@ struct weft_qpair {
 	struct sockaddr_storage peer, local;
 	bool closing;
 	const char *hang_up; /* why it closes when all is sent; NULL: it does not */
-	bool stable_data; /* data on its way out must not change under it (digests) */
-	char why[160];    /* the first cause of the end */
+	bool stable_data;    /* data on its way out must not change under it (digests) */
+	char why[160];       /* the first cause of the end */
 
 	/* SQ flow control, as Connect settled it. */
 	uint16_t sqid, sqhd;

@@ -146,23 +146,35 @@ static uint16_t set_error_recovery(struct weft_req *req, struct weft_ctrl *ctrl,
 
 static const struct feature table[256] = {
 	[NVME_FEAT_FID_ARBITRATION] = { .supported = true, .initial = 7, .changeable = ~0u },
-	[NVME_FEAT_FID_POWER_MGMT] = { .supported = true, .changeable = ~0u,
+	[NVME_FEAT_FID_POWER_MGMT] = { .supported = true,
+				       .changeable = ~0u,
 				       .set = set_power_state },
 	[NVME_FEAT_FID_TEMP_THRESH] = { .supported = true, .initial = 0xffff, .changeable = ~0u },
-	[NVME_FEAT_FID_ERR_RECOVERY] = { .supported = true, .changeable = ~0u,
+	[NVME_FEAT_FID_ERR_RECOVERY] = { .supported = true,
+					 .changeable = ~0u,
 					 .set = set_error_recovery },
-	[NVME_FEAT_FID_VOLATILE_WC] = { .supported = true, .initial = 1, .changeable = 1,
+	[NVME_FEAT_FID_VOLATILE_WC] = { .supported = true,
+					.initial = 1,
+					.changeable = 1,
 					.set = set_write_cache },
 	[NVME_FEAT_FID_NUM_QUEUES] = { .supported = true, .changeable = ~0u, .set = set_queues },
 	[NVME_FEAT_FID_WRITE_ATOMIC] = { .supported = true, .changeable = 1 },
-	[NVME_FEAT_FID_ASYNC_EVENT] = { .supported = true, .on_discovery = true,
+	[NVME_FEAT_FID_ASYNC_EVENT] = { .supported = true,
+					.on_discovery = true,
 					.changeable = EVENTS_IO | EVENTS_DISCOVERY | 0xff },
-	[NVME_FEAT_FID_TIMESTAMP] = { .supported = true, .changeable = ~0u, .set = set_timestamp,
+	[NVME_FEAT_FID_TIMESTAMP] = { .supported = true,
+				      .changeable = ~0u,
+				      .set = set_timestamp,
 				      .get = get_timestamp },
-	[NVME_FEAT_FID_KATO] = { .supported = true, .on_discovery = true, .changeable = ~0u,
-				 .set = set_kato, .get = get_kato },
-	[NVME_FEAT_FID_HOST_BEHAVIOR] = { .supported = true, .changeable = ~0u,
-					  .set = set_host_behavior, .get = get_host_behavior },
+	[NVME_FEAT_FID_KATO] = { .supported = true,
+				 .on_discovery = true,
+				 .changeable = ~0u,
+				 .set = set_kato,
+				 .get = get_kato },
+	[NVME_FEAT_FID_HOST_BEHAVIOR] = { .supported = true,
+					  .changeable = ~0u,
+					  .set = set_host_behavior,
+					  .get = get_host_behavior },
 	[NVME_FEAT_FID_IOCS_PROFILE] = { .supported = true },
 	[NVME_FEAT_FID_HOST_ID] = { .supported = true, .on_discovery = true, .get = get_host_id },
 };
@@ -180,8 +192,8 @@ uint32_t tgt_feature_effects(uint8_t fid)
 {
 	return table[fid].supported ? NVME_FID_SUPPORTED_EFFECTS_FSUPP |
 					      NVME_FID_SUPPORTED_EFFECTS_SCOPE_CTRL
-						      << NVME_FID_SUPPORTED_EFFECTS_SCOPE_SHIFT
-				    : 0;
+						      << NVME_FID_SUPPORTED_EFFECTS_SCOPE_SHIFT :
+				      0;
 }
 
 void tgt_features_reset(struct weft_ctrl *ctrl)

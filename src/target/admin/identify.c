@@ -110,7 +110,7 @@ static void ns_fill(const struct weft_ns *ns, struct nvme_id_ns *id)
 	id->nsze = id->ncap = cpu_to_le64(blocks);
 	id->nuse = cpu_to_le64(used_blocks(ns, blocks));
 	id->nsfeat = (ns->be->thin ? NVME_NS_FEAT_THIN : 0) | NVME_NS_FEAT_IO_OPT;
-	id->nmic = 1;         /* shared by controllers */
+	id->nmic = 1;            /* shared by controllers */
 	id->dlfeat = 1 << 3 | 1; /* Write Zeroes deallocates; what is deallocated reads as zeroes */
 	id->npwg = id->npwa = id->npdg = id->npda = cpu_to_le16(page_blocks - 1);
 	id->nows = cpu_to_le16((uint16_t)((128 << 10 >> ns->lba_shift) - 1));

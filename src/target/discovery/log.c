@@ -24,15 +24,15 @@ void tgt_discovery_changed(struct weft_target *t)
 
 static uint16_t port_of(const struct sockaddr_storage *addr)
 {
-	return ntohs(addr->ss_family == AF_INET ? ((const struct sockaddr_in *)addr)->sin_port
-						: ((const struct sockaddr_in6 *)addr)->sin6_port);
+	return ntohs(addr->ss_family == AF_INET ? ((const struct sockaddr_in *)addr)->sin_port :
+						  ((const struct sockaddr_in6 *)addr)->sin6_port);
 }
 
 static void host_of(const struct sockaddr_storage *addr, char *text, size_t size)
 {
-	const void *ip = addr->ss_family == AF_INET
-				 ? (const void *)&((const struct sockaddr_in *)addr)->sin_addr
-				 : (const void *)&((const struct sockaddr_in6 *)addr)->sin6_addr;
+	const void *ip = addr->ss_family == AF_INET ?
+				 (const void *)&((const struct sockaddr_in *)addr)->sin_addr :
+				 (const void *)&((const struct sockaddr_in6 *)addr)->sin6_addr;
 
 	inet_ntop(addr->ss_family, ip, text, (socklen_t)size);
 }

@@ -60,9 +60,9 @@ void tgt_io_compare_run(struct weft_req *req)
 
 	treq->host_data = req->data;
 	if (be->ops->map)
-		tgt_io_finish(req, same(treq, be->ops->map(be, treq->offset), treq->length)
-					   ? 0
-					   : MISCOMPARE);
+		tgt_io_finish(req, same(treq, be->ops->map(be, treq->offset), treq->length) ?
+					   0 :
+					   MISCOMPARE);
 	else
 		weft_req_buffer(req, piece(treq), compare_buffer);
 }

@@ -64,7 +64,8 @@ static void alone(struct tgt_fence *fence)
 	struct tgt_req *treq = container_of(fence, struct tgt_req, fence);
 	struct weft_req *first = treq->self, *second = treq->partner;
 	struct weft_ns *ns = fence->ns;
-	uint16_t sc = ns->removing ? SC_GENERIC(INVALID_NS) | SC_DNR : check_pair(first, second, ns);
+	uint16_t sc = ns->removing ? SC_GENERIC(INVALID_NS) | SC_DNR :
+				     check_pair(first, second, ns);
 
 	treq->on = tgt_req(second)->on = ns;
 	if (sc) {

@@ -23,8 +23,8 @@ const struct tgt_command_info tgt_io_commands[] = {
 
 void tgt_io_command(struct weft_req *req)
 {
-	const struct tgt_command_info *info =
-		tgt_command_find(tgt_io_commands, req->cmd.common.opcode);
+	const struct tgt_command_info *info = tgt_command_find(tgt_io_commands,
+							       req->cmd.common.opcode);
 
 	if (tgt_io_fused(req))
 		return;

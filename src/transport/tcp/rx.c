@@ -101,9 +101,9 @@ static bool make_room(struct tcp_conn *conn)
 static uint32_t chunk_step(const struct tcp_conn *conn)
 {
 	uint32_t room = TCP_CHUNK_DATA - conn->chunk->tail;
-	uint32_t want = conn->want > chunk_avail(conn->chunk)
-				? conn->want - chunk_avail(conn->chunk)
-				: 0;
+	uint32_t want = conn->want > chunk_avail(conn->chunk) ?
+				conn->want - chunk_avail(conn->chunk) :
+				0;
 
 	if (conn->owed <= RX_ROOM_MIN || room <= RX_ROOM_MIN)
 		return room;
@@ -312,8 +312,7 @@ static void on_term(struct tcp_conn *conn, const char *pdu)
 	struct nvme_tcp_term term;
 
 	memcpy(&term, pdu, sizeof(term));
-	weft_qpair_close(&conn->qp, "terminated by the host: FES %u, FEI %u",
-			 le16_to_cpu(term.fes),
+	weft_qpair_close(&conn->qp, "terminated by the host: FES %u, FEI %u", le16_to_cpu(term.fes),
 			 le16_to_cpu(term.feil) | (unsigned)le16_to_cpu(term.feiu) << 16);
 }
 
@@ -357,8 +356,8 @@ static bool dispatch(struct tcp_conn *conn, uint8_t type, const char *pdu,
 static bool parse_payload(struct tcp_conn *conn)
 {
 	struct tcp_chunk *chunk = conn->chunk;
-	uint32_t n = chunk_avail(chunk) < conn->payload.left ? chunk_avail(chunk)
-							     : conn->payload.left;
+	uint32_t n = chunk_avail(chunk) < conn->payload.left ? chunk_avail(chunk) :
+							       conn->payload.left;
 	uint32_t len;
 
 	memcpy(conn->payload.at, chunk->data + chunk->head, n);

@@ -11,12 +11,12 @@
 enum {
 	TCP_CHUNK_BYTES = 64 << 10,
 	TCP_ADMIN_CAPSULE_BYTES = 8 << 10, /* fixed by the transport, for fabrics and admin */
-	TCP_R2TS_MAX = 4,      /* outstanding per command */
-	TCP_R2T_MIN = 64 << 10, /* do not split a transfer finer than this */
+	TCP_R2TS_MAX = 4,                  /* outstanding per command */
+	TCP_R2T_MIN = 64 << 10,            /* do not split a transfer finer than this */
 	TCP_TX_IOVS = 128,
-	TCP_TX_PARTS = 4, /* of one item in the line */
-	TCP_SETUP_MS = 30000,  /* from accept to a successful Connect */
-	TCP_LINGER_MS = 3000,  /* for the host to read a C2HTermReq */
+	TCP_TX_PARTS = 4,     /* of one item in the line */
+	TCP_SETUP_MS = 30000, /* from accept to a successful Connect */
+	TCP_LINGER_MS = 3000, /* for the host to read a C2HTermReq */
 };
 
 /* What a socket receives into. Requests with in-capsule data keep it from being overwritten. */
@@ -42,7 +42,8 @@ struct tcp_r2t {
 /* Something in the line to be sent. */
 struct tcp_tx {
 	struct weft_list link;
-	int (*fill)(struct tcp_tx *tx, struct iovec *iov); /* at most TCP_TX_PARTS; returns how many */
+	int (*fill)(struct tcp_tx *tx,
+		    struct iovec *iov); /* at most TCP_TX_PARTS; returns how many */
 	void (*sent)(struct tcp_tx *tx);
 };
 
@@ -64,7 +65,7 @@ static_assert(offsetof(struct tcp_tail, pdu) == 8, "no gap behind ddgst");
 static_assert(offsetof(struct tcp_tail, hdgst) == 8 + sizeof(struct nvme_tcp_resp), "no gap");
 
 struct tcp_req {
-	struct weft_req req; /* first: the rest of the code knows only this */
+	struct weft_req req;     /* first: the rest of the code knows only this */
 	struct tcp_chunk *chunk; /* where in-capsule data lies */
 
 	/* Data from the host. */
@@ -93,7 +94,7 @@ struct tcp_conn {
 	struct weft_qpair qp; /* first */
 	struct weft_sock sock;
 	enum tcp_state state;
-	struct weft_timer timer; /* set-up, then lingering */
+	struct weft_timer timer;  /* set-up, then lingering */
 	struct weft_task wrap_up; /* the end, once nothing of the connection is on the stack */
 
 	struct nvme_tcp_rules rules;
@@ -107,7 +108,7 @@ struct tcp_conn {
 	struct weft_pool_waiter chunk_waiter;
 	struct weft_task parse_again;
 	bool rx_busy, rx_waits_chunk, rx_waits_slot;
-	struct { /* H2CData under way */
+	struct {                     /* H2CData under way */
 		struct tcp_req *req; /* NULL: none */
 		struct tcp_r2t *r2t;
 		char *start, *at;
