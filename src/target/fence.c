@@ -21,7 +21,7 @@ static void hold_visit(struct tgt_round *round, struct weft_group *group)
 	struct ns_local *local = &round->ns->local[group->index];
 
 	local->hold = round->hold;
-	if (round->hold == NS_HOLD_ALL ? local->users : local->writers) {
+	if (tgt_ns_busy(local, round->hold)) {
 		local->round = round;
 		local->round_waits = round->hold;
 		return;

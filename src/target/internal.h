@@ -39,13 +39,15 @@ enum {
 
 /* --- namespaces ---------------------------------------------------------------------------- */
 
-enum ns_hold { NS_HOLD_NONE, NS_HOLD_WRITERS, NS_HOLD_ALL };
+/* Who has to wait for the namespace, and whom a round waits for. */
+enum ns_hold { NS_HOLD_NONE, NS_HOLD_WRITERS, NS_HOLD_ALL, NS_HOLD_MEMORY };
 
 /* What one reactor knows of a namespace. Touched by that reactor alone. */
 struct ns_local {
-	uint32_t users;           /* commands that hold the namespace */
-	uint32_t writers;         /* of them, those that change data */
-	enum ns_hold hold;        /* who has to wait */
+	uint32_t writers; /* commands at work that change data */
+	uint32_t users;   /* commands at work, those included */
+	uint32_t pins;    /* answers on their way out of the namespace's own memory */
+	enum ns_hold hold;
 	struct weft_list waiting; /* weft_req.link */
 	struct tgt_round *round;  /* answered when those that it waits for are gone */
 	enum ns_hold round_waits;
@@ -195,6 +197,8 @@ struct weft_target {
 };
 
 /* What the target keeps with every request. */
+struct tgt_input;
+
 struct tgt_req {
 	struct weft_req *self;
 	uint16_t status;              /* home's answer, on its way back */
@@ -208,7 +212,8 @@ struct tgt_req {
 	struct weft_io io;
 	uint64_t offset; /* bytes into the namespace */
 	uint32_t length;
-	void *host_data; /* compare, write, copy, dsm: what the host sent */
+	const struct tgt_input *input;
+	void *host_data; /* what the host sent */
 
 	/* Commands that take several steps, see io/steps.c. */
 	bool (*step)(struct weft_req *req, int rc);
@@ -322,6 +327,10 @@ struct weft_ns *tgt_ns_enter(struct weft_req *req, uint32_t nsid, bool writer,
 			     void (*again)(struct weft_req *req));
 uint32_t tgt_nsid(const struct weft_req *req); /* as the command says */
 void tgt_ns_leave(struct weft_req *req);
+/* Leaves, but keeps the namespace's memory from going until tgt_ns_leave(). */
+void tgt_ns_pin(struct weft_req *req);
+/* Is somebody there whom @hold would wait for? */
+bool tgt_ns_busy(const struct ns_local *local, enum ns_hold hold);
 /* On home. */
 void tgt_ns_close_all(struct weft_subsys *s, void (*closed)(void *arg), void *arg);
 
@@ -369,6 +378,19 @@ void tgt_io_submit(struct weft_req *req, enum weft_io_kind kind, void *buf, uint
 		   uint64_t length, unsigned flags, void (*done)(struct weft_io *io, int rc));
 /* WEFT_IO_FUA where the command asks for it or the host turned the write cache off. */
 unsigned tgt_io_durability(struct weft_req *req, bool fua);
+
+/* io/input.c: commands that bring data */
+struct tgt_input {
+	bool writer;
+	/* Before the data is asked for: 0 and how many bytes in tgt_req.length, or a status. */
+	uint16_t (*before)(struct weft_req *req, const struct weft_ns *ns);
+	/* With the data at tgt_req.host_data and the namespace entered: 0 or a status. */
+	uint16_t (*after)(struct weft_req *req, const struct weft_ns *ns);
+	void (*run)(struct weft_req *req);
+};
+void tgt_io_input(struct weft_req *req, const struct tgt_input *input);
+/* The range is still what the data was fetched for. */
+uint16_t tgt_io_same_range(struct weft_req *req, const struct weft_ns *ns);
 
 /* io/steps.c */
 void tgt_io_steps(struct weft_req *req, bool (*step)(struct weft_req *req, int rc));

@@ -58,6 +58,35 @@ struct weft_ns *tgt_ns_enter(struct weft_req *req, uint32_t nsid, bool writer,
 	return ns;
 }
 
+bool tgt_ns_busy(const struct ns_local *local, enum ns_hold hold)
+{
+	switch (hold) {
+	case NS_HOLD_WRITERS:
+		return local->writers;
+	case NS_HOLD_ALL:
+		return local->users;
+	default:
+		return local->users || local->pins;
+	}
+}
+
+static void answer_round(struct ns_local *local, struct weft_group *group)
+{
+	if (local->round && !tgt_ns_busy(local, local->round_waits))
+		tgt_round_answer(take_ptr(&local->round), group);
+}
+
+void tgt_ns_pin(struct weft_req *req)
+{
+	struct tgt_req *treq = tgt_req(req);
+	struct ns_local *local = &treq->ns->local[req->qp->group->index];
+
+	local->users--;
+	local->pins++;
+	treq->pinned = true;
+	answer_round(local, req->qp->group);
+}
+
 void tgt_ns_leave(struct weft_req *req)
 {
 	struct tgt_req *treq = tgt_req(req);
@@ -66,11 +95,14 @@ void tgt_ns_leave(struct weft_req *req)
 	if (!treq->ns)
 		return;
 	local = &treq->ns->local[req->qp->group->index];
-	local->users--;
-	local->writers -= treq->writer;
+	if (treq->pinned) {
+		local->pins--;
+	} else {
+		local->users--;
+		local->writers -= treq->writer;
+	}
 	treq->ns = NULL;
-	if (local->round && !(local->round_waits == NS_HOLD_ALL ? local->users : local->writers))
-		tgt_round_answer(take_ptr(&local->round), req->qp->group);
+	answer_round(local, req->qp->group);
 }
 
 /* --- the table ----------------------------------------------------------------------------------- */
@@ -263,12 +295,12 @@ static void drain_visit(struct tgt_round *round, struct weft_group *group)
 {
 	struct ns_local *local = &round->ns->local[group->index];
 
-	if (!local->users) {
+	if (!tgt_ns_busy(local, NS_HOLD_MEMORY)) {
 		tgt_round_answer(round, group);
 		return;
 	}
 	local->round = round;
-	local->round_waits = NS_HOLD_ALL;
+	local->round_waits = NS_HOLD_MEMORY;
 }
 
 /* Called when nobody is in line for the namespace: the last step of a removal can begin. */

@@ -67,37 +67,10 @@ void tgt_io_compare_run(struct weft_req *req)
 		weft_req_buffer(req, piece(treq), compare_buffer);
 }
 
-static void compare_enter(struct weft_req *req)
-{
-	struct weft_ns *ns = tgt_ns_enter(req, tgt_nsid(req), false, compare_enter);
-	uint16_t sc;
-
-	if (!ns)
-		return;
-	sc = tgt_io_data_range(req, ns);
-	if (!sc && tgt_req(req)->length != req->data_len)
-		sc = SC_GENERIC(INVALID_NS) | SC_DNR;
-	if (sc)
-		tgt_io_finish(req, sc);
-	else
-		tgt_io_compare_run(req);
-}
-
-static void compare_fetched(struct weft_req *req, uint16_t sc)
-{
-	if (sc)
-		tgt_io_finish(req, sc);
-	else
-		compare_enter(req);
-}
-
 void tgt_io_compare(struct weft_req *req)
 {
-	struct weft_ns *ns = tgt_ns_find(tgt_queue(req)->ctrl->subsys, tgt_nsid(req));
-	uint16_t sc = ns ? tgt_io_data_range(req, ns) : SC_GENERIC(INVALID_NS) | SC_DNR;
+	static const struct tgt_input input = { false, tgt_io_data_range, tgt_io_same_range,
+						tgt_io_compare_run };
 
-	if (sc)
-		tgt_io_finish(req, sc);
-	else
-		weft_req_fetch(req, tgt_req(req)->length, compare_fetched);
+	tgt_io_input(req, &input);
 }

@@ -75,13 +75,41 @@ static bool copy_step(struct weft_req *req, int rc)
 	return true;
 }
 
-/* --- before ---------------------------------------------------------------------------------------- */
+static void copy_buffer(struct weft_req *req, uint16_t sc)
+{
+	if (sc) {
+		tgt_io_finish(req, sc);
+		return;
+	}
+	tgt_stats_count(req, true, tgt_req(req)->length);
+	tgt_io_steps(req, copy_step);
+}
 
-static uint16_t check_ranges(struct weft_req *req, const struct weft_ns *ns)
+static void copy_run(struct weft_req *req)
+{
+	weft_req_buffer(req, PIECE_BYTES, copy_buffer);
+}
+
+/* --- checks ---------------------------------------------------------------------------------- */
+
+static uint16_t copy_before(struct weft_req *req, const struct weft_ns *ns)
+{
+	(void)ns;
+	if (le32_to_cpu(req->cmd.common.cdw12) >> 8 & 0xf) /* descriptor format 0 is what we know */
+		return SC_GENERIC(INVALID_FIELD) | SC_DNR;
+	if (copy_ranges(req) > TGT_COPY_RANGES)
+		return SC_COMMAND(CMD_SIZE_LIMIT_EXCEEDED) | SC_DNR;
+	tgt_req(req)->length = copy_ranges(req) * (uint32_t)sizeof(struct nvme_copy_range);
+	return weft_req_check_sgl(req, tgt_req(req)->length);
+}
+
+static uint16_t copy_after(struct weft_req *req, const struct weft_ns *ns)
 {
 	uint64_t total = 0, to = le32_to_cpu(req->cmd.common.cdw10) |
 				 (uint64_t)le32_to_cpu(req->cmd.common.cdw11) << 32;
 
+	if (ns->be->read_only)
+		return SC_GENERIC(NS_WRITE_PROTECTED) | SC_DNR;
 	for (unsigned i = 0; i < copy_ranges(req); i++) {
 		struct range range = range_at(req, i);
 		uint16_t sc = tgt_io_check_lbas(ns, range.slba, range.nlb);
@@ -99,57 +127,9 @@ static uint16_t check_ranges(struct weft_req *req, const struct weft_ns *ns)
 	return tgt_io_check_lbas(ns, to, total);
 }
 
-static void copy_buffer(struct weft_req *req, uint16_t sc)
-{
-	if (sc) {
-		tgt_io_finish(req, sc);
-		return;
-	}
-	tgt_stats_count(req, true, tgt_req(req)->length);
-	tgt_io_steps(req, copy_step);
-}
-
-static void copy_enter(struct weft_req *req)
-{
-	struct weft_ns *ns = tgt_ns_enter(req, tgt_nsid(req), true, copy_enter);
-	uint16_t sc;
-
-	if (!ns)
-		return;
-	sc = ns->be->read_only ? SC_GENERIC(NS_WRITE_PROTECTED) | SC_DNR : check_ranges(req, ns);
-	if (sc)
-		tgt_io_finish(req, sc);
-	else
-		weft_req_buffer(req, PIECE_BYTES, copy_buffer);
-}
-
-static void copy_fetched(struct weft_req *req, uint16_t sc)
-{
-	tgt_req(req)->host_data = req->data;
-	if (sc)
-		tgt_io_finish(req, sc);
-	else
-		copy_enter(req);
-}
-
-static uint16_t check_command(struct weft_req *req)
-{
-	if (!tgt_ns_find(tgt_queue(req)->ctrl->subsys, tgt_nsid(req)))
-		return SC_GENERIC(INVALID_NS) | SC_DNR;
-	if (le32_to_cpu(req->cmd.common.cdw12) >> 8 & 0xf) /* descriptor format 0 is what we know */
-		return SC_GENERIC(INVALID_FIELD) | SC_DNR;
-	if (copy_ranges(req) > TGT_COPY_RANGES)
-		return SC_COMMAND(CMD_SIZE_LIMIT_EXCEEDED) | SC_DNR;
-	return weft_req_check_sgl(req, copy_ranges(req) * (uint32_t)sizeof(struct nvme_copy_range));
-}
-
 void tgt_io_copy(struct weft_req *req)
 {
-	uint16_t sc = check_command(req);
+	static const struct tgt_input input = { true, copy_before, copy_after, copy_run };
 
-	if (sc)
-		tgt_io_finish(req, sc);
-	else
-		weft_req_fetch(req, copy_ranges(req) * (uint32_t)sizeof(struct nvme_copy_range),
-			       copy_fetched);
+	tgt_io_input(req, &input);
 }

@@ -97,7 +97,14 @@ static bool dsm_step(struct weft_req *req, int rc)
 	return true;
 }
 
-static uint16_t dsm_check(struct weft_req *req, const struct weft_ns *ns)
+static uint16_t dsm_before(struct weft_req *req, const struct weft_ns *ns)
+{
+	(void)ns;
+	tgt_req(req)->length = dsm_ranges(req) * (uint32_t)sizeof(struct nvme_dsm_range);
+	return weft_req_check_sgl(req, tgt_req(req)->length);
+}
+
+static uint16_t dsm_after(struct weft_req *req, const struct weft_ns *ns)
 {
 	if (ns->be->read_only)
 		return SC_GENERIC(NS_WRITE_PROTECTED) | SC_DNR;
@@ -112,39 +119,18 @@ static uint16_t dsm_check(struct weft_req *req, const struct weft_ns *ns)
 	return 0;
 }
 
-static void dsm_enter(struct weft_req *req)
+/* Attributes other than Deallocate are hints that we do not use. */
+static void dsm_run(struct weft_req *req)
 {
-	struct weft_ns *ns = tgt_ns_enter(req, tgt_nsid(req), true, dsm_enter);
-	bool deallocate = le32_to_cpu(req->cmd.common.cdw11) & 1u << 2;
-	uint16_t sc;
-
-	if (!ns)
-		return;
-	sc = dsm_check(req, ns);
-	if (sc || !deallocate) /* the other attributes are hints that we do not use */
-		tgt_io_finish(req, sc);
-	else
+	if (le32_to_cpu(req->cmd.common.cdw11) & 1u << 2)
 		tgt_io_steps(req, dsm_step);
-}
-
-static void dsm_fetched(struct weft_req *req, uint16_t sc)
-{
-	tgt_req(req)->host_data = req->data;
-	if (sc)
-		tgt_io_finish(req, sc);
 	else
-		dsm_enter(req);
+		tgt_io_finish(req, 0);
 }
 
 void tgt_io_dsm(struct weft_req *req)
 {
-	uint32_t len = dsm_ranges(req) * (uint32_t)sizeof(struct nvme_dsm_range);
-	uint16_t sc = weft_req_check_sgl(req, len);
+	static const struct tgt_input input = { true, dsm_before, dsm_after, dsm_run };
 
-	if (!tgt_ns_find(tgt_queue(req)->ctrl->subsys, tgt_nsid(req)))
-		sc = SC_GENERIC(INVALID_NS) | SC_DNR;
-	if (sc)
-		tgt_io_finish(req, sc);
-	else
-		weft_req_fetch(req, len, dsm_fetched);
+	tgt_io_input(req, &input);
 }

@@ -32,7 +32,7 @@ static bool read_in_place(struct weft_req *req, struct weft_ns *ns)
 		return false;
 	req->data = ns->be->ops->map(ns->be, treq->offset);
 	req->reply_len = treq->length;
-	treq->pinned = true;
+	tgt_ns_pin(req);
 	tgt_io_finish(req, 0);
 	return true;
 }
@@ -89,46 +89,25 @@ void tgt_io_write_run(struct weft_req *req)
 		write_from(req, req->data);
 }
 
-static uint16_t check_write(struct weft_req *req, const struct weft_ns *ns)
+static uint16_t write_before(struct weft_req *req, const struct weft_ns *ns)
 {
 	if (ns->be->read_only)
 		return SC_GENERIC(NS_WRITE_PROTECTED) | SC_DNR;
 	return tgt_io_data_range(req, ns);
 }
 
-static void write_enter(struct weft_req *req)
+static uint16_t write_after(struct weft_req *req, const struct weft_ns *ns)
 {
-	struct weft_ns *ns = tgt_ns_enter(req, tgt_nsid(req), true, write_enter);
-	uint16_t sc;
-
-	if (!ns)
-		return;
-	sc = check_write(req, ns);
-	if (!sc && tgt_req(req)->length != req->data_len) /* its blocks are not what they were */
-		sc = SC_GENERIC(INVALID_NS) | SC_DNR;
-	if (sc)
-		tgt_io_finish(req, sc);
-	else
-		tgt_io_write_run(req);
-}
-
-static void write_fetched(struct weft_req *req, uint16_t sc)
-{
-	if (sc)
-		tgt_io_finish(req, sc);
-	else
-		write_enter(req);
+	if (ns->be->read_only)
+		return SC_GENERIC(NS_WRITE_PROTECTED) | SC_DNR;
+	return tgt_io_same_range(req, ns);
 }
 
 void tgt_io_write(struct weft_req *req)
 {
-	struct weft_ns *ns = tgt_ns_find(tgt_queue(req)->ctrl->subsys, tgt_nsid(req));
-	uint16_t sc = ns ? check_write(req, ns) : SC_GENERIC(INVALID_NS) | SC_DNR;
+	static const struct tgt_input input = { true, write_before, write_after, tgt_io_write_run };
 
-	if (sc)
-		tgt_io_finish(req, sc);
-	else
-		weft_req_fetch(req, tgt_req(req)->length, write_fetched);
+	tgt_io_input(req, &input);
 }
 
 /* --- Flush ----------------------------------------------------------------------------------------- */

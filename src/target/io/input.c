@@ -1,0 +1,51 @@
+/* input.c - commands that bring data: checked before it is asked for, and again when it is here.
+ *
+ *   look the namespace up, check ─▶ fetch (the host takes its time) ─▶ enter, check again ─▶ run
+ *
+ * Between the two the namespace may have gone, shrunk, or made room for another one. */
+#include "target/internal.h"
+
+uint16_t tgt_io_same_range(struct weft_req *req, const struct weft_ns *ns)
+{
+	uint16_t sc = tgt_io_data_range(req, ns);
+
+	if (!sc && tgt_req(req)->length != req->data_len) /* its blocks are not what they were */
+		sc = SC_GENERIC(INVALID_NS) | SC_DNR;
+	return sc;
+}
+
+static void enter(struct weft_req *req)
+{
+	const struct tgt_input *input = tgt_req(req)->input;
+	struct weft_ns *ns = tgt_ns_enter(req, tgt_nsid(req), input->writer, enter);
+	uint16_t sc;
+
+	if (!ns)
+		return;
+	sc = input->after(req, ns);
+	if (sc)
+		tgt_io_finish(req, sc);
+	else
+		input->run(req);
+}
+
+static void fetched(struct weft_req *req, uint16_t sc)
+{
+	tgt_req(req)->host_data = req->data;
+	if (sc)
+		tgt_io_finish(req, sc);
+	else
+		enter(req);
+}
+
+void tgt_io_input(struct weft_req *req, const struct tgt_input *input)
+{
+	struct weft_ns *ns = tgt_ns_find(tgt_queue(req)->ctrl->subsys, tgt_nsid(req));
+	uint16_t sc = ns ? input->before(req, ns) : SC_GENERIC(INVALID_NS) | SC_DNR;
+
+	tgt_req(req)->input = input;
+	if (sc)
+		tgt_io_finish(req, sc);
+	else
+		weft_req_fetch(req, tgt_req(req)->length, fetched);
+}
