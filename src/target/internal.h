@@ -196,9 +196,9 @@ struct weft_target {
 	struct weft_timer stop_timer;
 };
 
-/* What the target keeps with every request. */
 struct tgt_input;
 
+/* What the target keeps with every request. */
 struct tgt_req {
 	struct weft_req *self;
 	uint16_t status;              /* home's answer, on its way back */
