@@ -49,6 +49,12 @@ static json_t *version_json(void)
 			 "rdma", 0);
 }
 
+static void print_json(json_t *version)
+{
+	json_dumpf(version, stdout, JSON_INDENT(2));
+	putchar('\n');
+}
+
 static void print_text(json_t *version)
 {
 	json_t *features = json_object_get(version, "features");
@@ -81,7 +87,7 @@ int weft_cmd_version(int argc, char **argv)
 		return weft_cli_usage_error(argv[0], "unexpected \"%s\"", argv[optind]);
 	version = version_json();
 	if (json)
-		json_dumpf(version, stdout, JSON_INDENT(2)), putchar('\n');
+		print_json(version);
 	else
 		print_text(version);
 	return EXIT_OK;

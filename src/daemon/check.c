@@ -143,7 +143,8 @@ int weft_check_subsys(struct weft_decoder *d, void *out)
 	json_auto_t *nsids = json_object(), *uuids = json_object();
 	int rc;
 
-	if (subsys->access == WEFT_ACCESS_DEFAULT && subsys->hosts.count)
+	/* A list that is there and empty is a list: nobody. */
+	if (subsys->access == WEFT_ACCESS_DEFAULT && subsys->hosts.at)
 		subsys->access = WEFT_ACCESS_LISTED;
 	rc = check_nsids(d, subsys, nsids);
 	if (!rc)

@@ -1,4 +1,4 @@
-/* listen.c - a listening Unix socket at a path, which may hold another's, a dead one's, or no socket.
+/* listen.c - a listening Unix socket at a path that another, a dead one or a plain file may hold.
  *
  *   folder ─▶ socket, mode 0600 ─▶ bind ──────────────────────────▶ listen
  *                                   └ in use ─▶ does anyone answer? ─▶ refuse

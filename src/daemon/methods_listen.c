@@ -15,11 +15,10 @@ static int check_exposure(struct weft_daemon *d, const struct weft_uri *uri, str
 	if (weft_addr_is_loopback(&uri->addr) || !first)
 		return 0;
 	weft_uri_format(&uri->addr, text, sizeof(text));
-	return weft_fail(
-		err, -EPERM,
-		"%s is not loopback, and any host may use %s only because all other "
-		"listeners are; make that subsystem again with hosts or allow_any_host first",
-		text, json_object_iter_key(first));
+	return weft_fail(err, -EPERM,
+			 "%s is not loopback, and any host may use %s only because all other "
+			 "listeners are; host-allow those that may use it first",
+			 text, json_object_iter_key(first));
 }
 
 static bool has_text(json_t *list, const char *text)

@@ -108,20 +108,31 @@ void weft_method_subsys_remove(struct weft_call *call, void *params)
 	weft_subsys_remove(s, on_done, call);
 }
 
-/* A list that begins while any host may connect would say one thing and do another. */
-static int check_listed(struct weft_daemon *d, const char *nqn, struct weft_err *err)
+/* A subsystem that was open to any host only because nobody else can reach it has a list now. */
+static int allow_host(struct weft_daemon *d, struct weft_subsys *s, struct weft_host_params *p,
+		      struct weft_err *err)
 {
-	if (!json_object_get(d->open_by_default, nqn))
-		return 0;
-	return weft_fail(err, -EPERM,
-			 "any host may use %s, because it was made without hosts or allow_any_host "
-			 "and only loopback is listened on; make it again with hosts",
-			 nqn);
+	int rc = weft_subsys_allow(s, p->host, err);
+
+	if (!rc && !json_object_del(d->open_by_default, p->nqn))
+		weft_subsys_set_any_host(s, false);
+	return rc;
+}
+
+static int refuse_host(struct weft_daemon *d, struct weft_subsys *s, struct weft_host_params *p,
+		       struct weft_err *err)
+{
+	if (json_object_get(d->open_by_default, p->nqn))
+		return weft_fail(err, -EPERM,
+				 "any host may use %s, because only loopback is listened on; "
+				 "host-allow those that may, and the others may not",
+				 p->nqn);
+	return weft_subsys_refuse(s, p->host, err);
 }
 
 static void change_host(struct weft_call *call, struct weft_host_params *p,
-			int (*change)(struct weft_subsys *s, const char *host,
-				      struct weft_err *err))
+			int (*change)(struct weft_daemon *d, struct weft_subsys *s,
+				      struct weft_host_params *p, struct weft_err *err))
 {
 	struct weft_daemon *d = call->rpc->daemon;
 	struct weft_err err = { "" };
@@ -130,9 +141,7 @@ static void change_host(struct weft_call *call, struct weft_host_params *p,
 
 	rc = weft_look_subsys(d, p->nqn, &s, &err);
 	if (!rc)
-		rc = check_listed(d, p->nqn, &err);
-	if (!rc)
-		rc = change(s, p->host, &err);
+		rc = change(d, s, p, &err);
 	if (rc < 0)
 		weft_call_fail(call, rc, &err);
 	else
@@ -141,10 +150,10 @@ static void change_host(struct weft_call *call, struct weft_host_params *p,
 
 void weft_method_host_allow(struct weft_call *call, void *params)
 {
-	change_host(call, params, weft_subsys_allow);
+	change_host(call, params, allow_host);
 }
 
 void weft_method_host_refuse(struct weft_call *call, void *params)
 {
-	change_host(call, params, weft_subsys_refuse);
+	change_host(call, params, refuse_host);
 }

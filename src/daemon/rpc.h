@@ -3,8 +3,8 @@
  *   weft_rpc_handle(line) ─▶ method->run(call, params) ┄┄▶ weft_call_result() ─▶ call->answer(line)
  *                                                          weft_call_fail()
  *
- * Invariant: every call that weft_rpc_handle() was given is answered exactly once, perhaps before it
- * returns. */
+ * Invariant: every call that weft_rpc_handle() was given is answered exactly once, perhaps before
+ * it returns. */
 #ifndef WEFT_DAEMON_RPC_H
 #define WEFT_DAEMON_RPC_H
 

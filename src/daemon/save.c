@@ -1,4 +1,4 @@
-/* save.c - the running configuration as a file: whole or not at all, and on the disk when we say so.
+/* save.c - the running configuration as a file: whole or not at all, on the disk when we say so.
  *
  *   status ─▶ what a configuration says of it ─▶ FILE.XXXXXX ─▶ fsync ─▶ rename ─▶ fsync folder
  *

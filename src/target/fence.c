@@ -3,6 +3,9 @@
  *   acquire ─▶ (home) in line ─▶ hold on every reactor ─▶ those under way end ─▶ got()
  *   release ─▶ (home) let go on every reactor, the waiting go on ─▶ next in line
  *
+ * A namespace outlives the message that asks for it: the drain that ends it waits for an answer that
+ * the asking reactor gives later.
+ *
  * Invariant: ns->round is in use exactly while somebody holds the namespace or it is drained. */
 #include <assert.h>
 #include <stdlib.h>
@@ -36,12 +39,15 @@ static void run_got(struct weft_msg *msg)
 	fence->got(fence);
 }
 
-static void held(struct tgt_round *round)
+static void give(struct tgt_fence *fence)
 {
-	struct tgt_fence *fence = round->ns->holder;
-
 	fence->msg.fn = run_got;
 	weft_reactor_post(fence->reactor, &fence->msg);
+}
+
+static void held(struct tgt_round *round)
+{
+	give(round->ns->holder);
 }
 
 static void next_holder(struct weft_ns *ns)
@@ -63,8 +69,13 @@ static void queue_up(struct weft_msg *msg)
 {
 	struct tgt_fence *fence = container_of(msg, struct tgt_fence, msg);
 	struct weft_ns *ns = fence->ns;
-	bool idle = tgt_fence_idle(ns) && !ns->removing;
+	bool idle = tgt_fence_idle(ns);
 
+	if (ns->removing) {
+		fence->ns = NULL;
+		give(fence);
+		return;
+	}
 	weft_list_push(&ns->fences, &fence->link);
 	if (idle)
 		next_holder(ns);
@@ -73,7 +84,10 @@ static void queue_up(struct weft_msg *msg)
 void tgt_fence_acquire(struct tgt_fence *fence, struct weft_target *t)
 {
 	fence->msg.fn = queue_up;
-	weft_reactor_post(t->home, &fence->msg);
+	if (weft_reactor_self() == t->home)
+		queue_up(&fence->msg);
+	else
+		weft_reactor_post(t->home, &fence->msg);
 }
 
 static void release_visit(struct tgt_round *round, struct weft_group *group)

@@ -20,7 +20,6 @@
 
 enum {
 	TGT_AERS_MAX = 4,  /* asynchronous event requests per controller */
-	TGT_NS_MAX = 1024, /* namespaces per subsystem */
 	TGT_CHANGED_NS_MAX = 1024,
 	TGT_KAS_MS = 100,               /* keep-alive granularity */
 	TGT_DISCOVERY_KATO_MS = 120000, /* for discovery hosts that set none */
@@ -77,7 +76,7 @@ struct weft_ns {
 struct tgt_fence {
 	struct weft_list link; /* ns->fences; home's */
 	struct weft_msg msg;
-	struct weft_ns *ns;
+	struct weft_ns *ns; /* in got(), NULL: it is gone, there is nothing to release */
 	enum ns_hold hold;
 	struct weft_reactor *reactor; /* where got() runs */
 	void (*got)(struct tgt_fence *fence);

@@ -157,6 +157,7 @@ int weft_listener_add(struct weft_target *t, const struct weft_uri *uri, struct 
 void tgt_listener_close(struct tgt_listener *l)
 {
 	weft_list_remove(&l->link);
+	l->target->parts++;
 	l->closing = true;
 	if (weft_heap_has(&l->retry.node))
 		listener_free(l);
@@ -172,7 +173,6 @@ int weft_listener_remove(struct weft_target *t, const struct weft_uri *uri, stru
 	weft_uri_format(&uri->addr, text, sizeof(text));
 	if (!l)
 		return weft_fail(err, -ENOENT, "no listener on %s", text);
-	t->parts++;
 	tgt_listener_close(l);
 	tgt_discovery_changed(t);
 	return 0;

@@ -243,8 +243,8 @@ static void ns_free(struct weft_ns *ns)
 
 static int check_nsid(struct weft_subsys *s, uint32_t nsid, struct weft_err *err)
 {
-	if (nsid > TGT_NS_MAX)
-		return weft_fail(err, -EINVAL, "nsid %u: expected 1 to %d", nsid, TGT_NS_MAX);
+	if (nsid > WEFT_NSID_MAX)
+		return weft_fail(err, -EINVAL, "nsid %u: expected 1 to %d", nsid, WEFT_NSID_MAX);
 	if (tgt_ns_find(s, nsid))
 		return weft_fail(err, -EEXIST, "%s has a namespace %u already", s->nqn, nsid);
 	return 0;
@@ -387,17 +387,18 @@ static void resize_alone(struct tgt_fence *fence)
 	struct resize *resize = container_of(fence, struct resize, fence);
 	struct weft_ns *ns = fence->ns;
 	struct weft_err err = { 0 };
-	int rc = -ENOENT;
+	int rc;
 
-	if (ns->removing)
-		weft_fail(&err, rc, "the namespace is being removed");
+	if (!ns || ns->removing)
+		rc = weft_fail(&err, -ENOENT, "the namespace is being removed");
 	else
 		rc = weft_backend_resize(ns->be, resize->size, &err);
-	if (rc == 0)
+	if (rc == 0) {
 		atomic_store(&ns->blocks, ns->be->size >> ns->lba_shift);
-	tgt_fence_release(ns, resize->target);
-	if (rc == 0)
 		tgt_ns_changed(ns->subsys, ns->nsid);
+	}
+	if (ns)
+		tgt_fence_release(ns, resize->target);
 	resize->done(resize->arg, rc, &err);
 	free(resize);
 }

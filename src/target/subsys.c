@@ -90,12 +90,14 @@ static void subsys_free(struct weft_subsys *s)
 static void namespaces_closed(void *arg)
 {
 	struct weft_subsys *s = arg;
+	struct weft_target *t = s->target;
 	void (*removed)(void *arg) = s->removed;
 	void *removed_arg = s->removed_arg;
 
 	weft_list_remove(&s->link);
 	subsys_free(s);
 	removed(removed_arg);
+	tgt_target_part_ended(t);
 }
 
 void tgt_subsys_ctrl_gone(struct weft_subsys *s)
@@ -112,6 +114,7 @@ void weft_subsys_remove(struct weft_subsys *s, void (*done)(void *arg), void *ar
 	s->removing = true;
 	s->removed = done;
 	s->removed_arg = arg;
+	s->target->parts++;
 	tgt_discovery_changed(s->target);
 	weft_list_for_each(ctrl, &s->ctrls, link)
 		tgt_ctrl_kill(ctrl, "subsystem removed");
@@ -135,6 +138,22 @@ bool tgt_host_allowed(const struct weft_subsys *s, const char *hostnqn)
 	return s->allow_any_host || find_host(s, hostnqn);
 }
 
+static void drop_unwelcome(struct weft_subsys *s)
+{
+	struct weft_ctrl *ctrl;
+
+	weft_list_for_each(ctrl, &s->ctrls, link)
+		if (!tgt_host_allowed(s, ctrl->hostnqn))
+			tgt_ctrl_kill(ctrl, "host no longer allowed");
+	tgt_discovery_changed(s->target);
+}
+
+void weft_subsys_set_any_host(struct weft_subsys *s, bool allow)
+{
+	s->allow_any_host = allow;
+	drop_unwelcome(s);
+}
+
 int weft_subsys_allow(struct weft_subsys *s, const char *hostnqn, struct weft_err *err)
 {
 	struct tgt_host *host;
@@ -156,16 +175,12 @@ int weft_subsys_allow(struct weft_subsys *s, const char *hostnqn, struct weft_er
 int weft_subsys_refuse(struct weft_subsys *s, const char *hostnqn, struct weft_err *err)
 {
 	struct tgt_host *host = find_host(s, hostnqn);
-	struct weft_ctrl *ctrl;
 
 	if (!host)
 		return weft_fail(err, -ENOENT, "host %s is not on the list of %s", hostnqn, s->nqn);
 	weft_list_remove(&host->link);
 	free(host);
-	weft_list_for_each(ctrl, &s->ctrls, link)
-		if (!tgt_host_allowed(s, ctrl->hostnqn))
-			tgt_ctrl_kill(ctrl, "host no longer allowed");
-	tgt_discovery_changed(s->target);
+	drop_unwelcome(s);
 	return 0;
 }
 

@@ -131,9 +131,9 @@ void tgt_target_part_ended(struct weft_target *t)
 		drop_the_rest(t);
 }
 
-static void subsys_ended(void *arg)
+static void subsys_removed(void *arg)
 {
-	tgt_target_part_ended(arg);
+	(void)arg;
 }
 
 void weft_target_stop(struct weft_target *t, void (*done)(void *arg), void *arg)
@@ -144,18 +144,12 @@ void weft_target_stop(struct weft_target *t, void (*done)(void *arg), void *arg)
 	t->stopped = done;
 	t->stopped_arg = arg;
 	t->parts++; /* ours, until all have been told */
-	weft_list_for_each_safe(l, next, &t->listeners, link) {
-		t->parts++;
+	weft_list_for_each_safe(l, next, &t->listeners, link)
 		tgt_listener_close(l);
-	}
-	weft_list_for_each_safe(s, tmp, &t->subsystems, link) {
-		if (s->removing)
-			continue;
-		t->parts++;
-		weft_subsys_remove(s, subsys_ended, t);
-	}
-	t->parts++;
-	weft_subsys_remove(t->discovery, subsys_ended, t);
+	weft_list_for_each_safe(s, tmp, &t->subsystems, link)
+		if (!s->removing)
+			weft_subsys_remove(s, subsys_removed, NULL);
+	weft_subsys_remove(t->discovery, subsys_removed, NULL);
 	tgt_target_part_ended(t);
 }
 
@@ -218,7 +212,7 @@ static void visit_subsys(struct weft_subsys *s, const struct weft_target_visitor
 	if (v->host)
 		weft_list_for_each(host, &s->hosts, link)
 			v->host(arg, host->nqn);
-	for (uint32_t nsid = 1; v->ns && nsid <= TGT_NS_MAX; nsid++)
+	for (uint32_t nsid = 1; v->ns && nsid <= WEFT_NSID_MAX; nsid++)
 		if (tgt_ns_find(s, nsid))
 			visit_ns(tgt_ns_find(s, nsid), v, arg);
 	if (v->ctrl)

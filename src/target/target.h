@@ -21,6 +21,7 @@ struct weft_subsys;
 
 #define WEFT_NQN_DEFAULT   "nqn.2026-11.io.weft:default"
 #define WEFT_MODEL_DEFAULT "Weft NVMe-oF Target"
+#define WEFT_NSID_MAX      1024 /* namespaces per subsystem */
 
 struct weft_target_options {
 	struct weft_reactor *home;
@@ -54,6 +55,8 @@ struct weft_subsys *weft_subsys_find(struct weft_target *t, const char *nqn); /*
 /* Hosts are disconnected, I/O drained, backends closed; then @done. */
 void weft_subsys_remove(struct weft_subsys *s, void (*done)(void *arg), void *arg);
 
+/* Ends the associations of hosts that are not welcome any more. */
+void weft_subsys_set_any_host(struct weft_subsys *s, bool allow);
 int weft_subsys_allow(struct weft_subsys *s, const char *hostnqn, struct weft_err *err);
 /* Disconnects that host. -ENOENT: it was not on the list. */
 int weft_subsys_refuse(struct weft_subsys *s, const char *hostnqn, struct weft_err *err);

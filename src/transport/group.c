@@ -1,9 +1,14 @@
-/* group.c - the buffers that the queue pairs of one reactor share. */
+/* group.c - the buffers that the queue pairs of one reactor share.
+ *
+ * A peer that does not read its answers, or does not send the data it was asked for, keeps buffers.
+ * That is its right until others wait for them; then it has RECLAIM_MS to move. */
 #include <errno.h>
 #include <stdlib.h>
 
 #include "transport/transport.h"
 #include "transport/tcp/tcp.h"
+
+enum { RECLAIM_MS = 5000 };
 
 static const struct {
 	uint32_t size, count;
@@ -33,6 +38,37 @@ static void bufs_destroy(struct weft_bufs *bufs)
 		weft_pool_destroy(&bufs->pools[i]);
 }
 
+static bool has_waiters(const struct weft_bufs *bufs)
+{
+	for (int i = 0; i < WEFT_BUFS_CLASSES; i++)
+		if (!weft_list_empty(&bufs->pools[i].waiters))
+			return true;
+	return false;
+}
+
+static void reclaim(struct weft_timer *timer)
+{
+	struct weft_group *group = container_of(timer, struct weft_group, reclaim);
+	uint64_t now = weft_reactor_now_ns(group->reactor), since;
+	struct weft_qpair *qp;
+
+	if (!has_waiters(&group->in) && !has_waiters(&group->out))
+		return;
+	weft_list_for_each(qp, &group->qpairs, link) {
+		since = qp->transport->idle_since(qp);
+		if (since && now - since >= RECLAIM_MS * 1000000ull)
+			weft_qpair_close(qp,
+					 "holds buffers that others wait for, and stands still");
+	}
+	weft_timer_set(group->reactor, &group->reclaim, RECLAIM_MS / 5);
+}
+
+void weft_group_short_of_buffers(struct weft_group *group)
+{
+	if (!weft_heap_has(&group->reclaim.node))
+		weft_timer_set(group->reactor, &group->reclaim, RECLAIM_MS);
+}
+
 int weft_group_create(struct weft_group **out, struct weft_reactor *r, unsigned index,
 		      uint32_t depth_max, uint32_t qpairs_max)
 {
@@ -44,6 +80,7 @@ int weft_group_create(struct weft_group **out, struct weft_reactor *r, unsigned 
 	group->reactor = r;
 	group->index = index;
 	group->depth_max = depth_max;
+	group->reclaim.fn = reclaim;
 	weft_list_init(&group->qpairs);
 	rc = bufs_init(&group->in);
 	if (rc < 0)

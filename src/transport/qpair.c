@@ -28,6 +28,8 @@ void weft_qpair_destroy(struct weft_qpair *qp)
 {
 	assert(!qp->inflight);
 	weft_list_remove(&qp->link);
+	if (weft_list_empty(&qp->group->qpairs))
+		weft_timer_stop(qp->group->reactor, &qp->group->reclaim);
 	weft_pages_free(qp->slots, qp->group->depth_max * qp->slot_size);
 }
 
@@ -72,10 +74,21 @@ void weft_qpair_hang_up(struct weft_qpair *qp, const char *why)
 	qp->transport->hang_up(qp);
 }
 
+static void abort_all_in(struct weft_qpair *qp, enum weft_req_state state)
+{
+	for (uint32_t i = 0; i < qp->touched; i++) {
+		struct weft_req *req = weft_qpair_slot(qp, i);
+
+		if (req->state == state)
+			weft_req_abort(req, NVME_SC_ABORT_QUEUE);
+	}
+}
+
+/* Those in line for a buffer first: what the others give back is not for them any more. */
 void weft_qpair_abort_all(struct weft_qpair *qp)
 {
-	for (uint32_t i = 0; i < qp->touched; i++)
-		weft_req_abort(weft_qpair_slot(qp, i), NVME_SC_ABORT_QUEUE);
+	abort_all_in(qp, WEFT_REQ_NEED_BUFFER);
+	abort_all_in(qp, WEFT_REQ_AWAIT_DATA);
 }
 
 void weft_qpair_free(struct weft_qpair *qp)

@@ -133,6 +133,7 @@ static void take_buffer(struct weft_req *req, struct weft_req_buf *buf, struct w
 	req->awaited = buf;
 	req->waiter.got = buffer_came;
 	weft_pool_wait(buf->pool, &req->waiter);
+	weft_group_short_of_buffers(req->qp->group);
 }
 
 void weft_req_buffer(struct weft_req *req, uint32_t len, weft_req_fn *then)

@@ -45,7 +45,8 @@ struct weft_group {
 	unsigned index;     /* among the target's groups */
 	uint32_t depth_max; /* entries of its deepest queue */
 	struct weft_bufs in, out;
-	struct weft_pool chunks; /* what sockets receive into */
+	struct weft_pool chunks;   /* what sockets receive into */
+	struct weft_timer reclaim; /* runs while somebody waits for a buffer */
 	struct weft_list qpairs;
 	atomic_uint nqpairs; /* also those on their way here; read by who places them */
 };
@@ -54,6 +55,8 @@ int weft_group_create(struct weft_group **group, struct weft_reactor *r, unsigne
 		      uint32_t depth_max, uint32_t qpairs_max);
 void weft_group_destroy(struct weft_group *group);                    /* no queue pair is left */
 void weft_group_close_all(struct weft_group *group, const char *why); /* on its reactor */
+/* Somebody waits for a buffer: peers that hold some and have not moved for a while must go. */
+void weft_group_short_of_buffers(struct weft_group *group);
 
 /* --- requests -------------------------------------------------------------------------------- */
 
@@ -136,7 +139,8 @@ struct weft_transport {
 	void (*abort_fetch)(struct weft_req *req); /* the host still owes data; forget the request */
 	void (*reply)(struct weft_req *req);
 	void (*started)(struct weft_qpair *qp);
-	void (*slot_freed)(struct weft_qpair *qp); /* a full queue has room again */
+	void (*slot_freed)(struct weft_qpair *qp);     /* a full queue has room again */
+	uint64_t (*idle_since)(struct weft_qpair *qp); /* ns; the peer owes us a move; 0: no */
 	void (*hang_up)(struct weft_qpair *qp);
 	void (*close)(struct weft_qpair *qp);
 	void (*free)(struct weft_qpair *qp);

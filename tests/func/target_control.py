@@ -1,5 +1,6 @@
 #!/usr/bin/python3
 """target_control.py - the control socket: what it refuses, how it speaks, and what `save` keeps."""
+import contextlib
 import json
 import pathlib
 import socket
@@ -11,7 +12,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "lib"))
 import nvme
 import tap
 import weft
-from fixture import connect, refused, with_host, with_target
+from fixture import connect, in_background, refused, with_host, with_target
 from nvme import pattern
 
 ALICE = "nqn.2014-08.org.nvmexpress:uuid:00000000-0000-0000-0000-00000000a11c"
@@ -113,6 +114,37 @@ def _(t):
     with connect(t) as ctrl:
         assert identities(t, ctrl) == before
         assert ctrl.disk(2).read(5) == pattern(5, disk.block)
+
+
+@with_target("host-allow ends the default that any host may connect from loopback")
+def _(t):
+    refused(t, "host-refuse", nqn=t.nqn, host=ALICE)
+    refused(t, "listener-add", listen="nvme+tcp://0.0.0.0:0")
+    with connect(t) as ctrl:
+        t.ctl("host-allow", nqn=t.nqn, host=ALICE)
+        ctrl.admin.expect_closed()
+    assert not t.subsystem()["allow_any_host"] and t.subsystem()["hosts"] == [ALICE]
+    with connect(t, hostnqn=ALICE) as ctrl:
+        ctrl.disk().read(0)
+    t.ctl("listener-add", listen="nvme+tcp://0.0.0.0:0")
+
+
+def race(t, nsid):
+    """Add, resize and remove what others add, resize and remove: refusals are fine, hangs are not."""
+    for size in ("4M", "8M", "2M") * 8:
+        for method, params in (("namespace-add", dict(backend="mem:4M", nsid=nsid)),
+                               ("namespace-resize", dict(nsid=nsid, size=size)),
+                               ("namespace-remove", dict(nsid=nsid))):
+            with contextlib.suppress(weft.CtlError):
+                t.ctl(method, nqn=t.nqn, **params)
+
+
+@with_target("namespace-add, -resize and -remove race each other")
+def _(t):
+    with contextlib.ExitStack() as threads:
+        for i in range(6):
+            threads.enter_context(in_background(lambda: race(t, 7 + i % 2)))
+    t.ctl("status")
 
 
 CONFIG = """# kept by hand

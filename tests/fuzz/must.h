@@ -5,13 +5,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#define must(what)                                                                        \
-	do {                                                                              \
-		if (!(what)) {                                                            \
-			fprintf(stderr, "%s:%d: %s: broken: %s\n", __FILE__, __LINE__,    \
-				__func__, #what);                                         \
-			abort();                                                          \
-		}                                                                         \
+#define must(what)                                                                               \
+	do {                                                                                     \
+		if (!(what)) {                                                                   \
+			fprintf(stderr, "%s:%d: %s: broken: %s\n", __FILE__, __LINE__, __func__, \
+				#what);                                                          \
+			abort();                                                                 \
+		}                                                                                \
 	} while (0)
 
 #endif

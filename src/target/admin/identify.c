@@ -64,7 +64,7 @@ static void ctrl_io(struct nvme_id_ctrl *id)
 	id->endgidmax = cpu_to_le16(1);
 	id->sqes = 0x66;
 	id->cqes = 0x44;
-	id->nn = id->mnan = cpu_to_le32(TGT_NS_MAX);
+	id->nn = id->mnan = cpu_to_le32(WEFT_NSID_MAX);
 	id->oncs = cpu_to_le16(NVME_CTRL_ONCS_COMPARE | NVME_CTRL_ONCS_DSM |
 			       NVME_CTRL_ONCS_WRITE_ZEROES | NVME_CTRL_ONCS_SAVE_FEATURES |
 			       NVME_CTRL_ONCS_TIMESTAMP | NVME_CTRL_ONCS_VERIFY |
@@ -130,7 +130,7 @@ static void identify_ns(struct weft_req *req, struct weft_ctrl *ctrl)
 	struct weft_ns *ns = tgt_ns_find(ctrl->subsys, nsid);
 	struct nvme_id_ns id = { 0 };
 
-	if (!ns && (!nsid || nsid > TGT_NS_MAX)) {
+	if (!ns && (!nsid || nsid > WEFT_NSID_MAX)) {
 		tgt_home_reply(req, SC_GENERIC(INVALID_NS) | SC_DNR);
 		return;
 	}
@@ -164,7 +164,7 @@ static void list_from(struct weft_req *req, struct weft_ctrl *ctrl, uint32_t abo
 		tgt_home_reply(req, SC_GENERIC(INVALID_NS) | SC_DNR);
 		return;
 	}
-	for (uint32_t nsid = above + 1; nsid <= TGT_NS_MAX && n < 1024; nsid++)
+	for (uint32_t nsid = above + 1; nsid <= WEFT_NSID_MAX && n < 1024; nsid++)
 		if (tgt_ns_find(ctrl->subsys, nsid))
 			list[n++] = cpu_to_le32(nsid);
 	tgt_reply_data(req, list, sizeof(list));

@@ -146,9 +146,9 @@ static void flush_next(struct weft_req *req)
 	struct weft_subsys *s = tgt_queue(req)->ctrl->subsys;
 	struct tgt_req *treq = tgt_req(req);
 
-	while (treq->range < TGT_NS_MAX && !tgt_ns_find(s, treq->range + 1u))
+	while (treq->range < WEFT_NSID_MAX && !tgt_ns_find(s, treq->range + 1u))
 		treq->range++;
-	if (treq->range == TGT_NS_MAX)
+	if (treq->range == WEFT_NSID_MAX)
 		tgt_post_home(req, shutdown_at_home);
 	else if (tgt_ns_enter(req, treq->range + 1u, false, flush_next))
 		tgt_io_submit(req, WEFT_IO_FLUSH, NULL, 0, 0, 0, flushed_one);

@@ -73,14 +73,27 @@ static void tcp_close(struct weft_qpair *qp)
 	tcp_wrap_up_soon(conn);
 }
 
+static uint64_t tcp_idle_since(struct weft_qpair *qp)
+{
+	struct tcp_conn *conn = tcp_conn_of(qp);
+	uint64_t since = 0;
+
+	if (conn->tx_busy)
+		since = conn->tx_moved_ns;
+	if (conn->owed && (!since || conn->rx_moved_ns < since))
+		since = conn->rx_moved_ns;
+	return since;
+}
+
 static void tcp_free(struct weft_qpair *qp)
 {
 	struct tcp_conn *conn = tcp_conn_of(qp);
+	struct weft_group *group = qp->group;
 
 	assert(conn->state == TCP_CLOSED);
-	atomic_fetch_sub(&qp->group->nqpairs, 1);
 	weft_qpair_destroy(qp);
 	free(conn);
+	atomic_fetch_sub(&group->nqpairs, 1); /* the group may go now */
 }
 
 /* --- termination --------------------------------------------------------------------------------- */
@@ -207,6 +220,7 @@ const struct weft_transport weft_tcp = {
 	.reply = tcp_reply,
 	.started = tcp_started,
 	.slot_freed = tcp_slot_freed,
+	.idle_since = tcp_idle_since,
 	.hang_up = tcp_hang_up,
 	.close = tcp_close,
 	.free = tcp_free,

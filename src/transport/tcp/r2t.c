@@ -83,6 +83,8 @@ void tcp_fetch(struct weft_req *req, uint32_t len)
 		r2t_build(conn, treq, treq->nr2ts++);
 	}
 	assert(treq->nr2ts <= r2ts_per_command(conn));
+	if (!conn->owed)
+		conn->rx_moved_ns = weft_reactor_now_ns(req->qp->group->reactor);
 	treq->owed = len;
 	conn->owed += len;
 	treq->digest_failed = false;

@@ -162,6 +162,7 @@ static void recv_done(struct weft_op *op, int res)
 				 strerror(-res));
 		return;
 	}
+	conn->rx_moved_ns = weft_reactor_now_ns(conn->qp.group->reactor);
 	if (conn->state == TCP_OPEN)
 		place(conn, (uint32_t)res);
 	parse(conn);

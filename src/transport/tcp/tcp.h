@@ -115,8 +115,9 @@ struct tcp_conn {
 		uint32_t left;
 		bool ddgst;
 	} payload;
-	uint32_t want; /* bytes that the PDU at the chunk's head needs, as far as known */
-	uint32_t owed; /* by the host for all R2Ts */
+	uint32_t want;        /* bytes that the PDU at the chunk's head needs, as far as known */
+	uint32_t owed;        /* by the host for all R2Ts */
+	uint64_t rx_moved_ns; /* when it last sent something, or was asked */
 
 	/* Sending. */
 	struct weft_op tx_op;
@@ -125,6 +126,7 @@ struct tcp_conn {
 	struct iovec tx_iov[TCP_TX_IOVS];
 	int tx_at, tx_count;
 	bool tx_busy;
+	uint64_t tx_moved_ns; /* when the host last took something, or was offered */
 	struct tcp_tx icresp_tx, term_tx;
 	struct nvme_tcp_icresp icresp;
 	struct {

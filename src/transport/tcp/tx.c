@@ -92,6 +92,7 @@ static void send_done(struct weft_op *op, int res)
 static void send_rest(struct tcp_conn *conn)
 {
 	conn->tx_busy = true;
+	conn->tx_moved_ns = weft_reactor_now_ns(conn->qp.group->reactor);
 	weft_sock_send(&conn->sock, &conn->tx_op, conn->tx_iov + conn->tx_at,
 		       conn->tx_count - conn->tx_at);
 }

@@ -48,6 +48,9 @@ check "ext4 on memory: copy, compare, fsck" ext4_memory
 check "disconnect leaves no controller" disconnects
 check "connect with header and data digests" connect_digests
 check "disconnect leaves no controller, with digests" disconnects
+check "connect without SQ flow control" connect_no_flow_control
+check "connect with write and poll queues" connect_more_queues
+check "two associations are two paths" connect_twice
 ask capture-end
 
 check "connect for load" connect_queues

@@ -56,6 +56,51 @@ connect_digests()
 	roundtrips
 }
 
+connect_no_flow_control()
+{
+	connect "$NQN" --disable-sqflow
+	wait_for 10 ns 1
+	wait_for 10 ns 2
+	roundtrips
+	disconnect "$NQN"
+}
+
+# Queues of their own for writes and for polled reads, beside the usual two.
+connect_more_queues()
+{
+	connect "$NQN" --nr-write-queues=1 --nr-poll-queues=1
+	wait_for 10 ns 1
+	wait_for 10 ns 2
+	same "queues, with the admin queue" "$(attribute "$NQN" queue_count)" 5
+	roundtrips
+	disconnect "$NQN"
+}
+
+# Two associations of one host are two paths to the same namespaces.
+connect_twice()
+{
+	connect "$NQN"
+	wait_for 10 ns 2
+	connect "$NQN" --duplicate-connect
+	wait_for 10 both_live
+	[ "$PEER" != weft ] ||
+		same "the target's controllers" "$(ctl status | jq '.subsystems[0].controllers | length')" 2
+	same paths "$(find /sys/block/ -maxdepth 1 -name 'nvme*c*n*' | wc -l)" 4
+	roundtrips
+	disconnect "$NQN"
+	wait_for 5 no_controllers
+}
+
+both_live()
+{
+	local name count=0
+
+	for name in $(controllers "$NQN"); do
+		[ "$(cat "/sys/class/nvme/$name/state")" != live ] || count=$((count + 1))
+	done
+	[ $count = 2 ]
+}
+
 sizes()
 {
 	same "memory capacity" "$(blockdev --getsize64 "$(ns 1)")" "$MEM_SIZE"

@@ -1,0 +1,441 @@
+/* host.c - a host's end of a connection. */
+#include "host.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "must.h"
+#include "world.h"
+
+enum {
+	SPOILS_MAX = 4,
+	PATIENCE = 64, /* turns for a target that does not receive */
+};
+
+static struct spoil {
+	uint16_t at;
+	uint8_t bits;
+	bool after;
+} spoils[SPOILS_MAX];
+static unsigned nspoils;
+static uint32_t split_at;
+
+/* The PDU being built. */
+static struct {
+	char bytes[HOST_DATA_MAX + 4096];
+	uint32_t len;
+} out;
+
+void host_spoil(uint16_t at, uint8_t bits, bool after)
+{
+	if (nspoils < SPOILS_MAX)
+		spoils[nspoils++] = (struct spoil){ at, bits, after };
+}
+
+void host_split(uint32_t first)
+{
+	split_at = first;
+}
+
+void host_forget(void)
+{
+	nspoils = 0;
+	split_at = 0;
+}
+
+/* --- sending ------------------------------------------------------------------------------ */
+
+/* A stream that lost bytes in the middle is of no more use for sending. */
+static void give_up(struct host *h)
+{
+	h->tainted = true;
+	shutdown(h->fd, SHUT_WR);
+}
+
+static void send_bytes(struct host *h, const char *bytes, size_t len)
+{
+	for (unsigned tries = 0; len;) {
+		ssize_t n = send(h->fd, bytes, len, MSG_NOSIGNAL);
+
+		if (n > 0) {
+			bytes += n;
+			len -= (size_t)n;
+			tries = 0;
+		} else if (n < 0 && errno == EAGAIN && tries++ < PATIENCE) {
+			world_turn(1);
+			host_hear(h);
+		} else {
+			give_up(h);
+			return;
+		}
+	}
+}
+
+static void send_out(struct host *h)
+{
+	uint32_t first = split_at < out.len ? split_at : 0;
+
+	if (first) {
+		send_bytes(h, out.bytes, first);
+		world_turn(2);
+	}
+	send_bytes(h, out.bytes + first, out.len - first);
+	host_forget();
+}
+
+static void apply_spoils(struct host *h, bool after)
+{
+	for (unsigned i = 0; i < nspoils; i++) {
+		if (spoils[i].after != after || !spoils[i].bits)
+			continue;
+		out.bytes[spoils[i].at % out.len] ^= (char)spoils[i].bits;
+		h->tainted = true;
+	}
+}
+
+static void seal(char *at, const void *bytes, size_t len)
+{
+	uint32_t crc = htole32(nvme_tcp_crc(0, bytes, len));
+
+	memcpy(at, &crc, sizeof(crc));
+}
+
+/* @hdr begins a whole header. Data that is NULL is filled in by the caller, in place. */
+static void build(struct host *h, const struct nvme_tcp_hdr *hdr, const void *data, uint32_t len,
+		  unsigned pad)
+{
+	bool digests = hdr->type == NVME_TCP_CMD || hdr->type == NVME_TCP_H2C_DATA;
+	uint32_t header = hdr->hlen + (digests && h->hdgst ? NVME_TCP_DIGEST : 0);
+	uint32_t pdo = len ? header + 4 * pad : 0, end = (len ? pdo : header) + len;
+	bool ddgst = digests && len && h->ddgst;
+	struct nvme_tcp_hdr *common = (struct nvme_tcp_hdr *)out.bytes;
+
+	memset(out.bytes, 0, pdo ? pdo : header);
+	memcpy(out.bytes, hdr, hdr->hlen);
+	if (data)
+		memcpy(out.bytes + pdo, data, len);
+	common->flags |= digests && h->hdgst ? NVME_TCP_F_HDGST : 0;
+	common->flags |= ddgst ? NVME_TCP_F_DDGST : 0;
+	common->pdo = (uint8_t)pdo;
+	common->plen = cpu_to_le32(end + (ddgst ? NVME_TCP_DIGEST : 0));
+	out.len = end + (ddgst ? NVME_TCP_DIGEST : 0);
+	if (ddgst)
+		seal(out.bytes + end, out.bytes + pdo, len);
+	apply_spoils(h, false);
+	if (digests && h->hdgst)
+		seal(out.bytes + hdr->hlen, out.bytes, hdr->hlen);
+	apply_spoils(h, true);
+}
+
+void host_icreq(struct host *h, uint8_t dgst, uint8_t hpda, uint32_t maxr2t)
+{
+	struct nvme_tcp_icreq pdu = {
+		.hdr = { .type = NVME_TCP_ICREQ, .hlen = sizeof(pdu) },
+		.hpda = hpda,
+		.dgst = dgst,
+		.maxr2t = cpu_to_le32(maxr2t),
+	};
+
+	if (hpda > NVME_TCP_HPDA_MAX || h->asked)
+		h->tainted = true;
+	build(h, &pdu.hdr, NULL, 0, 0);
+	send_out(h);
+	if (!h->asked && !h->ready) {
+		h->hdgst = dgst & NVME_TCP_DGST_HDR;
+		h->ddgst = dgst & NVME_TCP_DGST_DATA;
+	}
+	h->asked = true;
+}
+
+void host_command(struct host *h, union nvme_sqe *sqe, const void *data, uint32_t len, unsigned pad)
+{
+	struct nvme_tcp_cmd pdu = { .hdr = { .type = NVME_TCP_CMD, .hlen = sizeof(pdu) } };
+	struct host_cmd *cmd = &h->cmds[h->cid];
+
+	if (cmd->open)
+		return; /* all ids are in use */
+	sqe->common.cid = cpu_to_le16(h->cid++);
+	*cmd = (struct host_cmd){
+		.open = true,
+		.fused = sqe->common.flags & NVME_FUSE_MASK,
+		.opcode = sqe->common.opcode,
+		.fctype = sqe->connect.fctype,
+		.len = le32_to_cpu(sqe->common.sgl.length),
+	};
+	h->open++;
+	h->tainted |= !h->asked;
+	pdu.sqe = *sqe;
+	build(h, &pdu.hdr, data, len, pad);
+	send_out(h);
+}
+
+static void r2t_remove(struct host *h, unsigned index)
+{
+	h->r2ts[index] = h->r2ts[--h->nr2ts];
+}
+
+void host_data(struct host *h, unsigned index, uint32_t len, uint8_t fill)
+{
+	struct nvme_tcp_data pdu = { .hdr = { .type = NVME_TCP_H2C_DATA, .hlen = sizeof(pdu) } };
+	struct host_r2t *r2t = &h->r2ts[index];
+	uint32_t header = sizeof(pdu) + (h->hdgst ? NVME_TCP_DIGEST : 0);
+
+	if (!len || len > r2t->left)
+		len = r2t->left;
+	pdu.hdr.flags = len == r2t->left ? NVME_TCP_F_LAST : 0;
+	pdu.cccid = cpu_to_le16(r2t->cccid);
+	pdu.ttag = cpu_to_le16(r2t->ttag);
+	pdu.datao = cpu_to_le32(r2t->offset);
+	pdu.datal = cpu_to_le32(len);
+	h->tainted |= len % 4 != 0;
+	r2t->offset += len;
+	r2t->left -= len;
+	if (!r2t->left)
+		r2t_remove(h, index);
+	memset(out.bytes + header, fill, len);
+	build(h, &pdu.hdr, NULL, len, 0);
+	send_out(h);
+}
+
+void host_term(struct host *h, uint16_t fes)
+{
+	struct nvme_tcp_term pdu = {
+		.hdr = { .type = NVME_TCP_H2C_TERM, .hlen = sizeof(pdu) },
+		.fes = cpu_to_le16(fes),
+	};
+
+	h->tainted = true;
+	build(h, &pdu.hdr, NULL, 0, 0);
+	send_out(h);
+}
+
+void host_raw(struct host *h, const void *bytes, uint32_t len)
+{
+	h->tainted = true;
+	out.len = len;
+	memcpy(out.bytes, bytes, len);
+	send_out(h);
+}
+
+/* --- hearing ------------------------------------------------------------------------------ */
+
+static struct host_cmd *answered(struct host *h, __le16 cid)
+{
+	struct host_cmd *cmd = &h->cmds[le16_to_cpu(cid) % HOST_CIDS];
+
+	if (!h->tainted)
+		must(le16_to_cpu(cid) < HOST_CIDS && cmd->open);
+	return cmd;
+}
+
+static void completed(struct host *h, struct host_cmd *cmd)
+{
+	h->open -= cmd->open;
+	cmd->open = false;
+}
+
+static void hear_icresp(struct host *h, const struct nvme_tcp_icresp *pdu)
+{
+	uint8_t dgst = (h->hdgst ? NVME_TCP_DGST_HDR : 0) | (h->ddgst ? NVME_TCP_DGST_DATA : 0);
+
+	must(!h->ready && le32_to_cpu(pdu->hdr.plen) == sizeof(*pdu) && !pdu->pfv && !pdu->cpda);
+	must(le32_to_cpu(pdu->maxh2cdata) >= 4096 && le32_to_cpu(pdu->maxh2cdata) % 4 == 0);
+	if (!h->tainted)
+		must(pdu->dgst == dgst);
+	h->ready = true;
+	h->hdgst = pdu->dgst & NVME_TCP_DGST_HDR;
+	h->ddgst = pdu->dgst & NVME_TCP_DGST_DATA;
+}
+
+static void hear_resp(struct host *h, const struct nvme_tcp_resp *pdu)
+{
+	struct host_cmd *cmd = answered(h, pdu->cqe.cid);
+
+	must(!(le16_to_cpu(pdu->cqe.status) & 1)); /* no phase on a fabric */
+	if (cmd->opcode == NVME_FABRICS_OPCODE && cmd->fctype == NVMF_CONNECT && !pdu->cqe.status) {
+		h->connected = true;
+		h->cntlid = (uint16_t)le64_to_cpu(pdu->cqe.result);
+	}
+	completed(h, cmd);
+}
+
+static void hear_data(struct host *h, const struct nvme_tcp_data *pdu, const char *bytes)
+{
+	struct host_cmd *cmd = answered(h, pdu->cccid);
+	uint32_t header = sizeof(*pdu) + (h->hdgst ? NVME_TCP_DIGEST : 0);
+	uint32_t len = le32_to_cpu(pdu->datal), tail = h->ddgst ? NVME_TCP_DIGEST : 0;
+	char digest[NVME_TCP_DIGEST];
+
+	must(pdu->hdr.pdo >= header && pdu->hdr.pdo % 4 == 0 && len);
+	must(le32_to_cpu(pdu->hdr.plen) == pdu->hdr.pdo + len + tail);
+	must(!!(pdu->hdr.flags & NVME_TCP_F_DDGST) == h->ddgst);
+	seal(digest, bytes + pdu->hdr.pdo, len);
+	must(!h->ddgst || !memcmp(digest, bytes + pdu->hdr.pdo + len, sizeof(digest)));
+	if (!h->tainted)
+		must(le32_to_cpu(pdu->datao) + len <= cmd->len);
+	if (pdu->hdr.flags & NVME_TCP_F_SUCCESS) {
+		must(pdu->hdr.flags & NVME_TCP_F_LAST);
+		completed(h, cmd);
+	}
+}
+
+static void hear_r2t(struct host *h, const struct nvme_tcp_data *pdu)
+{
+	struct host_cmd *cmd = answered(h, pdu->cccid);
+	uint32_t offset = le32_to_cpu(pdu->datao), len = le32_to_cpu(pdu->datal);
+
+	must(len && offset + (uint64_t)len <= HOST_DATA_MAX);
+	if (!h->tainted)
+		must(offset + len <= cmd->len);
+	if (h->nr2ts == HOST_R2TS) {
+		h->tainted = true;
+		return;
+	}
+	h->r2ts[h->nr2ts++] = (struct host_r2t){ le16_to_cpu(pdu->cccid), le16_to_cpu(pdu->ttag),
+						 offset, len };
+}
+
+static void hear_term(struct host *h, const struct nvme_tcp_term *pdu)
+{
+	uint32_t plen = le32_to_cpu(pdu->hdr.plen);
+
+	must(h->tainted);
+	must(plen >= sizeof(*pdu) && plen <= sizeof(*pdu) + NVME_TCP_TERM_DATA_MAX);
+	must(le16_to_cpu(pdu->fes) >= 1 && le16_to_cpu(pdu->fes) <= NVME_TCP_FES_UNSUPPORTED);
+	h->terminated = true;
+}
+
+/* A header without data after it. */
+static void check_plain(const struct host *h, const struct nvme_tcp_hdr *hdr)
+{
+	must(le32_to_cpu(hdr->plen) == hdr->hlen + (h->hdgst ? NVME_TCP_DIGEST : 0u));
+}
+
+static void check_header(const struct host *h, const char *pdu, uint8_t hlen)
+{
+	const struct nvme_tcp_hdr *hdr = (const struct nvme_tcp_hdr *)pdu;
+	char digest[NVME_TCP_DIGEST];
+
+	must(hdr->hlen == hlen && le32_to_cpu(hdr->plen) >= hlen);
+	if (hdr->type == NVME_TCP_ICRESP || hdr->type == NVME_TCP_C2H_TERM)
+		return;
+	must(!!(hdr->flags & NVME_TCP_F_HDGST) == h->hdgst);
+	seal(digest, pdu, hlen);
+	must(!h->hdgst || !memcmp(digest, pdu + hlen, sizeof(digest)));
+}
+
+static void hear_pdu(struct host *h, const char *bytes)
+{
+	union {
+		struct nvme_tcp_hdr hdr;
+		struct nvme_tcp_icresp icresp;
+		struct nvme_tcp_resp resp;
+		struct nvme_tcp_data data;
+		struct nvme_tcp_term term;
+	} pdu = { 0 };
+	uint8_t hlen = bytes[0] == NVME_TCP_ICRESP ? sizeof(pdu.icresp) : sizeof(pdu.data);
+
+	check_header(h, bytes, hlen);
+	memcpy(&pdu, bytes, hlen);
+	switch (pdu.hdr.type) {
+	case NVME_TCP_ICRESP:
+		hear_icresp(h, &pdu.icresp);
+		break;
+	case NVME_TCP_C2H_TERM:
+		hear_term(h, &pdu.term);
+		break;
+	case NVME_TCP_RESP:
+		check_plain(h, &pdu.hdr);
+		hear_resp(h, &pdu.resp);
+		break;
+	case NVME_TCP_C2H_DATA:
+		hear_data(h, &pdu.data, bytes);
+		break;
+	default:
+		must(pdu.hdr.type == NVME_TCP_R2T);
+		check_plain(h, &pdu.hdr);
+		hear_r2t(h, &pdu.data);
+	}
+}
+
+static void hear_all(struct host *h)
+{
+	size_t at = 0;
+
+	while (h->have - at >= sizeof(struct nvme_tcp_hdr)) {
+		struct nvme_tcp_hdr hdr;
+		uint32_t plen;
+
+		memcpy(&hdr, h->in + at, sizeof(hdr));
+		plen = le32_to_cpu(hdr.plen);
+		must(!h->terminated); /* nothing follows a termination */
+		must(plen >= sizeof(struct nvme_tcp_term) && plen <= HOST_IN_MAX);
+		if (h->have - at < plen)
+			break;
+		hear_pdu(h, h->in + at);
+		at += plen;
+	}
+	memmove(h->in, h->in + at, h->have - at);
+	h->have -= at;
+}
+
+bool host_hear(struct host *h)
+{
+	bool heard = false;
+	ssize_t n;
+
+	if (h->fd < 0 || h->deaf || h->ended)
+		return false;
+	while ((n = recv(h->fd, h->in + h->have, HOST_IN_MAX - h->have, 0)) > 0) {
+		h->have += (size_t)n;
+		hear_all(h);
+		heard = true;
+	}
+	h->ended = !n || errno != EAGAIN;
+	return heard || h->ended;
+}
+
+/* --- beginning and end -------------------------------------------------------------------- */
+
+void host_open(struct host *h, int fd)
+{
+	char *in = h->in ? h->in : malloc(HOST_IN_MAX);
+
+	must(in);
+	*h = (struct host){ .fd = fd, .in = in };
+}
+
+void host_close(struct host *h)
+{
+	if (h->fd >= 0)
+		close(h->fd);
+	h->fd = -1;
+}
+
+void host_shut(struct host *h)
+{
+	shutdown(h->fd, SHUT_WR);
+}
+
+static bool host_owes(const struct host *h, unsigned cid)
+{
+	for (unsigned i = 0; i < h->nr2ts; i++)
+		if (h->r2ts[i].cccid == cid)
+			return true;
+	return false;
+}
+
+void host_check_settled(const struct host *h)
+{
+	if (h->fd < 0 || h->tainted || h->ended || !h->connected || h->open >= h->sqsize)
+		return;
+	for (unsigned cid = 0; cid < HOST_CIDS; cid++) {
+		const struct host_cmd *cmd = &h->cmds[cid];
+		bool event = !h->qid && cmd->opcode == nvme_admin_async_event;
+
+		must(!cmd->open || cmd->fused || event || host_owes(h, cid));
+	}
+}

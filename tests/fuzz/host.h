@@ -1,0 +1,78 @@
+/* host.h - a host's end of a connection: PDUs right by default, wrong where a program says so.
+ *
+ *   program ─▶ builder ─▶ spoil ─▶ digest ─▶ spoil ─▶ split ─▶ socket
+ *   socket ─▶ host_hear(): everything that the target sends is checked
+ *
+ * A host that broke a rule is tainted: what it is told is still well-formed, but it may be
+ * terminated. One that is not tainted is never terminated, and every answer fits a command. */
+#ifndef WEFT_FUZZ_HOST_H
+#define WEFT_FUZZ_HOST_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "proto/tcp.h"
+
+enum {
+	HOST_CIDS = 256,
+	HOST_R2TS = 64,
+	HOST_DATA_MAX = 1 << 20,
+	HOST_IN_MAX = HOST_DATA_MAX + 4096,
+};
+
+struct host_r2t {
+	uint16_t cccid, ttag;
+	uint32_t offset, left;
+};
+
+struct host {
+	int fd;                        /* -1: none */
+	bool asked;                    /* ICReq was sent */
+	bool ready, terminated, ended; /* ICResp, C2HTermReq, the end of the stream came */
+	bool hdgst, ddgst;             /* asked for, then granted */
+	bool tainted, deaf;
+	bool connected;
+	uint16_t qid, cntlid; /* as Connect said */
+	uint32_t sqsize;
+	uint8_t cid;   /* of the next command */
+	unsigned open; /* commands without an answer */
+	struct host_cmd {
+		bool open, fused;
+		uint8_t opcode, fctype;
+		uint32_t len; /* that its SGL speaks of */
+	} cmds[HOST_CIDS];
+	struct host_r2t r2ts[HOST_R2TS];
+	unsigned nr2ts;
+	size_t have;
+	char *in;
+};
+
+/* --- the next PDU that any host sends ------------------------------------------------------- */
+
+/* Flips @bits of one of its bytes, before its header digest is made or after. */
+void host_spoil(uint16_t at, uint8_t bits, bool after);
+/* Sends @first bytes, lets the target turn, then the rest. */
+void host_split(uint32_t first);
+void host_forget(void); /* both */
+
+/* --- a connection ----------------------------------------------------------------------------- */
+
+void host_open(struct host *h, int fd);
+void host_shut(struct host *h); /* its half of the stream */
+void host_close(struct host *h);
+bool host_hear(struct host *h); /* unless it is deaf; true: there was something */
+
+void host_icreq(struct host *h, uint8_t dgst, uint8_t hpda, uint32_t maxr2t);
+/* Gives it a command id; @len bytes of @data go into the capsule, @pad words before them. */
+void host_command(struct host *h, union nvme_sqe *sqe, const void *data, uint32_t len,
+		  unsigned pad);
+/* Sends @len bytes of what an R2T asked for; 0, or more than it did: all. Bytes are @fill. */
+void host_data(struct host *h, unsigned r2t, uint32_t len, uint8_t fill);
+void host_term(struct host *h, uint16_t fes);
+void host_raw(struct host *h, const void *bytes, uint32_t len);
+
+/* After everybody had time: who could be answered was. */
+void host_check_settled(const struct host *h);
+
+#endif

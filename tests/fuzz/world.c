@@ -1,0 +1,413 @@
+/* world.c - the target under test, and everything but its hosts. */
+#include "world.h"
+
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "base/log.h"
+#include "must.h"
+#include "slow.h"
+#include "target/internal.h"
+
+enum {
+	TURNS_MAX = 400,   /* each of 100 ms: longer than a host may take to Connect */
+	DEPTH_MAX = 20000, /* deep enough for queues that allow one R2T per command only */
+	QUEUES_MAX = 6,
+	POOLS = 2 * WEFT_BUFS_CLASSES + 1,
+};
+
+static const struct plan {
+	unsigned subsys;
+	uint32_t nsid, block;
+	const char *spec; /* NULL: slow storage */
+} plans[] = {
+	{ 0, NS_MEM, 512, "mem:256K" }, { 0, NS_NULL, 4096, "null:1G" },
+	{ 0, NS_SLOW, 512, NULL },      { 0, NS_READ_ONLY, 4096, "mem:64K,ro" },
+	{ 1, NS_MEM, 4096, "mem:64K" },
+};
+#define PLANS (sizeof(plans) / sizeof(plans[0]))
+
+static const char *const nqns[] = { WORLD_NQN, WORLD_NQN_GUARDED };
+#define SUBSYSTEMS (sizeof(nqns) / sizeof(nqns[0]))
+
+static struct weft_reactor *reactor;
+static struct weft_target *target;                 /* NULL: has stopped */
+static struct weft_subsys *subsystems[SUBSYSTEMS]; /* NULL: removed, or being removed */
+static bool stopping;
+static unsigned pending; /* what the user began and has not ended */
+static uint64_t now_ns;
+static uint32_t hidden[POOLS]; /* buffers that world_starve() took away */
+
+unsigned world_lba_shift(uint32_t nsid)
+{
+	return nsid == NS_NULL || nsid == NS_READ_ONLY ? 12 : 9;
+}
+
+/* --- time --------------------------------------------------------------------------------- */
+
+static uint64_t clock_ns(void *arg)
+{
+	return now_ns;
+}
+
+void world_advance(uint64_t ms)
+{
+	now_ns += ms * 1000000;
+}
+
+void world_turn(unsigned n)
+{
+	while (n--)
+		weft_reactor_turn(reactor, 0);
+}
+
+/* --- birth -------------------------------------------------------------------------------- */
+
+static uint64_t size_of(const struct plan *plan)
+{
+	struct weft_spec spec;
+
+	if (!plan->spec)
+		return SLOW_BYTES;
+	must(!weft_spec_parse(plan->spec, &spec, NULL));
+	return spec.size;
+}
+
+static struct weft_backend *open_backend(const struct plan *plan)
+{
+	struct weft_backend *be;
+	struct weft_spec spec;
+
+	if (!plan->spec)
+		return slow_open();
+	must(!weft_spec_parse(plan->spec, &spec, NULL));
+	must(!weft_backend_open(&be, &spec, NULL));
+	return be;
+}
+
+static void add_ns(const struct plan *plan)
+{
+	struct weft_ns_options options = { .nsid = plan->nsid, .block = plan->block };
+	struct weft_subsys *s = subsystems[plan->subsys];
+	uint32_t nsid;
+
+	if (s && !tgt_ns_find(s, plan->nsid))
+		must(!weft_ns_add(s, &options, open_backend(plan), &nsid, NULL));
+}
+
+static void add_subsys(unsigned i)
+{
+	struct weft_subsys_options options = { .nqn = nqns[i], .allow_any_host = !i };
+
+	if (!subsystems[i])
+		must(!weft_subsys_add(target, &options, &subsystems[i], NULL));
+	subsystems[i]->cntlid_next = 0;
+}
+
+/* A listener, so that the discovery log has entries; nobody comes that way. */
+static void add_listener(void)
+{
+	struct weft_uri uri;
+
+	must(!weft_uri_parse("nvme+tcp://127.0.0.1:0", &uri, NULL));
+	weft_listener_add(target, &uri, NULL);
+}
+
+static void add_target(void)
+{
+	struct weft_target_options options = {
+		.home = reactor,
+		.reactors = &reactor,
+		.nreactors = 1,
+		.depth_max = DEPTH_MAX,
+		.io_queues_max = 3,
+		.queues_max = QUEUES_MAX,
+	};
+
+	must(!weft_target_create(&target, &options, NULL));
+	add_listener();
+}
+
+static void restore(void)
+{
+	if (!target)
+		add_target();
+	for (unsigned i = 0; i < SUBSYSTEMS; i++)
+		add_subsys(i);
+	for (unsigned i = 0; i < PLANS; i++)
+		add_ns(&plans[i]);
+	world_host_allow();
+	target->discovery->cntlid_next = 0;
+	world_turn(4);
+}
+
+void world_create(void)
+{
+	struct weft_reactor_options options = { .engine = WEFT_ENGINE_EPOLL,
+						.cpu = -1,
+						.clock = clock_ns };
+
+	weft_log_set_level(WEFT_LOG_ERROR);
+	world_advance(1000);
+	must(!weft_reactor_create(&reactor, &options, NULL));
+	restore();
+}
+
+int world_connect(void)
+{
+	int fds[2];
+
+	if (stopping || !target)
+		return -1;
+	must(!socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, fds));
+	atomic_fetch_add(&target->groups[0]->nqpairs, 1);
+	must(!weft_tcp_adopt(target->groups[0], fds[1], &tgt_qpair_ops));
+	return fds[0];
+}
+
+/* --- looking ------------------------------------------------------------------------------ */
+
+static void look_ns(void *arg, const struct weft_ns_info *info)
+{
+	must(info->nsid && info->size % info->block == 0 && info->used <= info->size);
+	must(strlen(info->uuid) == 36 && strlen(info->nguid) == 32);
+}
+
+static void look_ctrl(void *arg, const struct weft_ctrl_info *info)
+{
+	unsigned *count = arg;
+
+	must(info->cntlid && info->hostnqn[0] && info->kato_ms % TGT_KAS_MS == 0);
+	must(strlen(info->hostid) == 36 && strlen(info->peer) < sizeof(info->peer));
+	(*count)++;
+}
+
+static unsigned count_ctrls(void)
+{
+	static const struct weft_target_visitor visitor = { .ctrl = look_ctrl };
+	unsigned count = 0;
+
+	weft_target_visit(target, &visitor, &count);
+	return count;
+}
+
+void world_look(void)
+{
+	static const struct weft_target_visitor visitor = { .ns = look_ns };
+
+	if (!target || stopping)
+		return;
+	must(count_ctrls() <= QUEUES_MAX);
+	weft_target_visit(target, &visitor, NULL);
+}
+
+/* --- its user ----------------------------------------------------------------------------- */
+
+static void ended(void *arg)
+{
+	must(pending);
+	pending--;
+}
+
+static void resized(void *arg, int rc, const struct weft_err *err)
+{
+	ended(arg);
+}
+
+void world_ns_remove(uint32_t nsid)
+{
+	struct weft_subsys *s = subsystems[0];
+
+	if (!s || !tgt_ns_find(s, nsid))
+		return;
+	pending++;
+	must(!weft_ns_remove(s, nsid, ended, NULL, NULL));
+}
+
+void world_ns_add(uint32_t nsid)
+{
+	for (unsigned i = 0; i < PLANS; i++)
+		if (plans[i].subsys == 0 && plans[i].nsid == nsid)
+			add_ns(&plans[i]);
+}
+
+void world_ns_resize(uint32_t nsid, uint64_t size)
+{
+	struct weft_subsys *s = subsystems[0];
+
+	pending++;
+	if (!s || weft_ns_resize(s, nsid, size, resized, NULL, NULL) < 0)
+		pending--;
+}
+
+void world_subsys_remove(unsigned index)
+{
+	struct weft_subsys *s = subsystems[index % SUBSYSTEMS];
+
+	subsystems[index % SUBSYSTEMS] = NULL;
+	if (!s)
+		return;
+	pending++;
+	weft_subsys_remove(s, ended, NULL);
+}
+
+void world_host_allow(void)
+{
+	if (subsystems[1])
+		weft_subsys_allow(subsystems[1], WORLD_HOST, NULL);
+}
+
+void world_host_refuse(void)
+{
+	if (subsystems[1])
+		weft_subsys_refuse(subsystems[1], WORLD_HOST, NULL);
+}
+
+static void stopped(void *arg)
+{
+	ended(arg);
+	target = NULL;
+	stopping = false;
+}
+
+void world_stop(void)
+{
+	if (!target || stopping)
+		return;
+	for (unsigned i = 0; i < POOLS; i++)
+		while (hidden[i])
+			world_feed(i);
+	stopping = true;
+	memset(subsystems, 0, sizeof(subsystems));
+	pending++;
+	weft_target_stop(target, stopped, NULL);
+}
+
+/* --- buffers ------------------------------------------------------------------------------ */
+
+/* The bottom of the stack of free buffers is out of the pool's sight. */
+
+static struct weft_pool *pool_at(unsigned index)
+{
+	struct weft_group *group = target->groups[0];
+
+	if (index < WEFT_BUFS_CLASSES)
+		return &group->in.pools[index];
+	if (index < 2 * WEFT_BUFS_CLASSES)
+		return &group->out.pools[index - WEFT_BUFS_CLASSES];
+	return &group->chunks;
+}
+
+void world_starve(unsigned index, unsigned leave)
+{
+	struct weft_pool *pool;
+	uint32_t n;
+
+	index %= POOLS;
+	if (!target || stopping)
+		return;
+	pool = pool_at(index);
+	n = pool->nfree > leave ? pool->nfree - leave : 0;
+	pool->free += n;
+	pool->nfree -= n;
+	hidden[index] += n;
+}
+
+void world_feed(unsigned index)
+{
+	struct weft_pool *pool;
+
+	index %= POOLS;
+	if (!hidden[index])
+		return;
+	pool = pool_at(index);
+	hidden[index]--;
+	pool->free--;
+	if (weft_list_empty(&pool->waiters))
+		pool->nfree++;
+	else
+		weft_pool_give(pool, pool->base + (size_t)pool->free[0] * pool->size);
+}
+
+/* --- the end ------------------------------------------------------------------------------ */
+
+void world_relieve(void)
+{
+	for (unsigned i = 0; i < POOLS; i++)
+		while (hidden[i])
+			world_feed(i);
+	slow_refuse(0);
+	while (slow_end(1000, 0))
+		world_turn(1);
+}
+
+static bool quiet(void)
+{
+	return !pending && (!target || !atomic_load(&target->groups[0]->nqpairs));
+}
+
+static void check_ns(const struct plan *plan)
+{
+	struct weft_subsys *s = subsystems[plan->subsys];
+	struct weft_ns *ns = s ? tgt_ns_find(s, plan->nsid) : NULL;
+
+	if (!ns)
+		return;
+	must(tgt_fence_idle(ns));
+	must(weft_list_empty(&ns->local[0].waiting) && !ns->local[0].round);
+}
+
+static void check_target(void)
+{
+	must(!target->nqueues && weft_list_empty(&target->groups[0]->qpairs));
+	must(!count_ctrls());
+	for (unsigned i = 0; i < POOLS; i++)
+		must(pool_at(i)->nfree == pool_at(i)->count &&
+		     weft_list_empty(&pool_at(i)->waiters));
+	for (unsigned i = 0; i < PLANS; i++)
+		check_ns(&plans[i]);
+}
+
+/* What was resized is made anew, what was written is zeroed. */
+static void renew_ns(const struct plan *plan)
+{
+	struct weft_subsys *s = subsystems[plan->subsys];
+	struct weft_ns *ns = s ? tgt_ns_find(s, plan->nsid) : NULL;
+
+	if (!ns)
+		return;
+	if (ns->be->size != size_of(plan))
+		world_ns_remove(plan->nsid);
+	else if (!plan->spec)
+		slow_clear(ns->be);
+	else if (ns->be->ops->map)
+		memset(ns->be->ops->map(ns->be, 0), 0, ns->be->size);
+}
+
+static void renew(void)
+{
+	for (unsigned i = 0; i < PLANS; i++)
+		renew_ns(&plans[i]);
+	world_turn(pending ? 8 : 0);
+	must(!pending);
+}
+
+void world_end(void)
+{
+	for (unsigned i = 0; i < TURNS_MAX && !quiet(); i++) {
+		world_relieve();
+		world_turn(1);
+		world_advance(100);
+	}
+	must(!pending);
+	must(!target || !atomic_load(&target->groups[0]->nqpairs));
+	world_turn(4);
+	if (target) {
+		check_target();
+		renew();
+	}
+	restore();
+}

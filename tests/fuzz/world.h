@@ -1,0 +1,43 @@
+/* world.h - the target under test, and everything but its hosts: storage, memory, time, its user.
+ *
+ * One reactor is home and the only group; nothing happens but in world_turn(), and time passes only
+ * in world_advance(). Between runs the world is as it was at first. */
+#ifndef WEFT_FUZZ_WORLD_H
+#define WEFT_FUZZ_WORLD_H
+
+#include <stdint.h>
+
+#define WORLD_NQN         "nqn.2026-11.io.weft:open"
+#define WORLD_NQN_GUARDED "nqn.2026-11.io.weft:guarded" /* only for WORLD_HOST */
+#define WORLD_HOST        "nqn.2026-11.io.weft:host"
+
+/* Namespaces of WORLD_NQN; the guarded subsystem has the first. */
+enum { NS_MEM = 1, NS_NULL, NS_SLOW, NS_READ_ONLY, NS_LAST = NS_READ_ONLY };
+
+unsigned world_lba_shift(uint32_t nsid);
+
+void world_create(void); /* once */
+void world_turn(unsigned n);
+void world_advance(uint64_t ms);
+int world_connect(void); /* the host's end of a new connection, non-blocking; -1: not now */
+void world_look(void);
+
+/* What a user of the target may do at any time. */
+void world_ns_remove(uint32_t nsid);
+void world_ns_add(uint32_t nsid);
+void world_ns_resize(uint32_t nsid, uint64_t size);
+void world_subsys_remove(unsigned index);
+void world_host_allow(void);
+void world_host_refuse(void);
+void world_stop(void);
+
+/* Buffers: a pool (of 7) is left with few, or gets one back. */
+void world_starve(unsigned pool, unsigned leave);
+void world_feed(unsigned pool);
+
+/* Buffers are back, storage answers: whatever waits for anything but a host goes on. */
+void world_relieve(void);
+/* Every host has closed its sockets: nothing may be left of them. Restores the world. */
+void world_end(void);
+
+#endif

@@ -1,0 +1,459 @@
+/* test_config.c - configurations, good and bad, each bad one with the exact sentence; and YAML
+ * that is written comes back the same. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "daemon/config.h"
+#include "daemon/methods.h"
+
+#define COUNT(array) (sizeof(array) / sizeof(*(array)))
+
+#define FILE_NAME "weft.yaml"
+#define SUBSYS    "subsystems:\n  - nqn: nqn.2026-11.io.weft:a\n"
+#define NS        SUBSYS "    namespaces:\n"
+#define HOST      "nqn.2014-08.org.nvmexpress:uuid:2f1c3b7e-52a4-4c0e-9d3a-6b8f0e1d2c3b"
+#define UUID      "2f1c3b7e-52a4-4c0e-9d3a-6b8f0e1d2c3b"
+
+static void write_text(const char *name, const char *text)
+{
+	FILE *file = fopen(name, "w");
+
+	assert_non_null(file);
+	assert_int_equal(fputs(text, file) < 0, 0);
+	fclose(file);
+}
+
+static int read_text(const char *text, struct weft_doc *doc, struct weft_config *config,
+		     struct weft_err *err)
+{
+	int rc;
+
+	err->text[0] = '\0';
+	write_text(FILE_NAME, text);
+	rc = weft_doc_read(doc, FILE_NAME, err);
+	return rc < 0 ? rc : weft_config_read(config, doc, err);
+}
+
+/* --- what is refused ----------------------------------------------------------------------- */
+
+static const struct {
+	const char *text, *why;
+} bad[] = {
+	/* YAML */
+	{ "", "weft.yaml: there is nothing in this file" },
+	{ "# nothing\n", "weft.yaml: there is nothing in this file" },
+	{ "listen: [\n", "weft.yaml:2: not YAML: while parsing a flow node, did not find expected "
+			 "node content" },
+	{ "a: b: c\n", "weft.yaml:1: not YAML: mapping values are not allowed in this context" },
+	{ "a: \xff\n", "weft.yaml:1: not YAML: invalid leading UTF-8 octet" },
+	{ "poll: true\npoll: true\n", "weft.yaml:2: poll: given twice" },
+	{ "engine: !!binary x\n", "weft.yaml:1: engine: tags are not understood here" },
+	{ "control: \"a\\0b\"\n", "weft.yaml:1: control: a NUL byte is not text" },
+	{ "[a]: b\n", "weft.yaml:1: a key is a word" },
+	{ "poll: true\n---\npoll: true\n", "weft.yaml:3: a second document in one file" },
+	{ "listen: &a [ *a ]\n",
+	  "weft.yaml:1: listen[0][0][0][0][0][0][0][0][0][0][0][0][0][0][0]: "
+	  "nested too deeply, or too much of it" },
+	/* shape and names */
+	{ "- x\n", "weft.yaml:1: expected a map of keys and values, got a list" },
+	{ "x\n", "weft.yaml:1: expected a map of keys and values, got \"x\"" },
+	{ "~\n", "weft.yaml:1: expected a map of keys and values, got nothing" },
+	{ "\nlisten: []\nlisen: []\n",
+	  "weft.yaml:3: lisen: no such key; the keys are listen, control, cpus, engine, poll, depth, "
+	  "queues, max_queues, subsystems" },
+	{ SUBSYS "    colour: red\n",
+	  "weft.yaml:3: subsystems[0].colour: no such key; the keys are nqn, serial, model, "
+	  "allow_any_host, hosts, namespaces" },
+	{ NS "      - { backend: mem:1M, size: 3 }\n",
+	  "weft.yaml:4: subsystems[0].namespaces[0].size: no such key; the keys are nsid, backend, "
+	  "block, uuid, ro" },
+	{ "subsystems: {}\n", "weft.yaml:1: subsystems: expected a list, got a map" },
+	{ "subsystems:\n  - x\n",
+	  "weft.yaml:2: subsystems[0]: expected a map of keys and values, got \"x\"" },
+	/* values */
+	{ "listen: 5\n", "weft.yaml:1: listen: expected a list, got 5" },
+	{ "listen:\n  - 5\n", "weft.yaml:2: listen[0]: expected an address such as "
+			      "nvme+tcp://127.0.0.1:4420, got 5" },
+	{ "listen: [ nonsense ]\n",
+	  "weft.yaml:1: listen[0]: expected nvme+tcp://ADDRESS:PORT, got \"nonsense\"" },
+	{ "listen: [ \"nvme+tcp://127.0.0.1/nqn.2026-11.io.weft:a\" ]\n",
+	  "weft.yaml:1: listen[0]: expected an address without a subsystem, got "
+	  "\"/nqn.2026-11.io.weft:a\"" },
+	{ "listen: [ \"nvme+tcp://127.0.0.1\", \"nvme+tcp://localhost:4420\" ]\n",
+	  "weft.yaml:1: listen[1]: nvme+tcp://127.0.0.1:4420 is given twice" },
+	{ "control: \"\"\n", "weft.yaml:1: control: expected a text of 1 to 107 bytes, got \"\"" },
+	{ "control: [ a ]\n",
+	  "weft.yaml:1: control: expected a text of 1 to 107 bytes, got a list" },
+	{ "cpus: all\n", "weft.yaml:1: cpus: expected CPUs such as 0-3,5, got \"all\"" },
+	{ "cpus: 3-1\n", "weft.yaml:1: cpus: expected CPUs such as 0-3,5, got \"3-1\"" },
+	{ "cpus: 0,\n", "weft.yaml:1: cpus: expected CPUs such as 0-3,5, got \"0,\"" },
+	{ "cpus: \"\"\n", "weft.yaml:1: cpus: expected CPUs such as 0-3,5, got \"\"" },
+	{ "cpus: -1\n", "weft.yaml:1: cpus: expected CPUs such as 0-3,5, got \"-1\"" },
+	{ "cpus: [ 0 ]\n", "weft.yaml:1: cpus: expected CPUs such as 0-3,5, got a list" },
+	{ "engine: kqueue\n",
+	  "weft.yaml:1: engine: expected auto, uring or epoll, got \"kqueue\"" },
+	{ "poll: yes\n", "weft.yaml:1: poll: expected true or false, got \"yes\"" },
+	{ "depth: 1\n", "weft.yaml:1: depth: expected a number from 2 to 65535, got 1" },
+	{ "depth: 65536\n", "weft.yaml:1: depth: expected a number from 2 to 65535, got 65536" },
+	{ "depth: \"8\"\n", "weft.yaml:1: depth: expected a number from 2 to 65535, got \"8\"" },
+	{ "depth: 0x10\n", "weft.yaml:1: depth: expected a number from 2 to 65535, got \"0x10\"" },
+	{ "depth: 1.5\n", "weft.yaml:1: depth: expected a number from 2 to 65535, got \"1.5\"" },
+	{ "depth:\n", "weft.yaml:1: depth: expected a number from 2 to 65535, got nothing" },
+	{ "queues: 0\n", "weft.yaml:1: queues: expected a number from 1 to 65534, got 0" },
+	{ "max_queues: 1\n",
+	  "weft.yaml:1: max_queues: expected a number from 2 to 1000000, got 1" },
+	/* subsystems */
+	{ "subsystems:\n  - serial: x\n", "weft.yaml:2: subsystems[0].nqn: missing" },
+	{ "subsystems:\n  - nqn: hello\n",
+	  "weft.yaml:2: subsystems[0].nqn: expected an NQN such as nqn.2026-11.com.example:disks, got "
+	  "\"hello\"" },
+	{ "subsystems:\n  - nqn: 5\n", "weft.yaml:2: subsystems[0].nqn: expected an NQN, got 5" },
+	{ "subsystems:\n  - nqn: nqn.2014-08.org.nvmexpress.discovery\n",
+	  "weft.yaml:2: subsystems[0].nqn: this NQN is the discovery service's, which is always "
+	  "there" },
+	{ SUBSYS "  - nqn: nqn.2026-11.io.weft:a\n",
+	  "weft.yaml:3: subsystems[1].nqn: nqn nqn.2026-11.io.weft:a is given twice, first in line 2" },
+	{ SUBSYS "    serial: 123456789012345678901\n",
+	  "weft.yaml:3: subsystems[0].serial: expected a text of 1 to 20 bytes, got "
+	  "\"123456789012345678901\"" },
+	{ SUBSYS "    model: \"\\xfc\"\n",
+	  "weft.yaml:3: subsystems[0].model: expected printable ASCII, got \"\\u00FC\"" },
+	{ SUBSYS "    hosts: x\n", "weft.yaml:3: subsystems[0].hosts: expected a list, got \"x\"" },
+	{ SUBSYS "    hosts:\n    - " HOST "\n    - x\n",
+	  "weft.yaml:5: subsystems[0].hosts[1]: expected an NQN such as "
+	  "nqn.2026-11.com.example:disks, got \"x\"" },
+	{ SUBSYS "    allow_any_host: maybe\n",
+	  "weft.yaml:3: subsystems[0].allow_any_host: expected true or false, got \"maybe\"" },
+	/* namespaces */
+	{ NS "      - { nsid: 1 }\n", "weft.yaml:4: subsystems[0].namespaces[0].backend: missing" },
+	{ NS "      - backend: mem:1M\n        nsid: abc\n",
+	  "weft.yaml:5: subsystems[0].namespaces[0].nsid: expected a number from 1 to 4294967294, got "
+	  "\"abc\"" },
+	{ NS "      - { nsid: 0, backend: mem:1M }\n",
+	  "weft.yaml:4: subsystems[0].namespaces[0].nsid: expected a number from 1 to 4294967294, got "
+	  "0" },
+	{ NS "      - { nsid: 4294967295, backend: mem:1M }\n",
+	  "weft.yaml:4: subsystems[0].namespaces[0].nsid: expected a number from 1 to 4294967294, got "
+	  "4294967295" },
+	{ NS "      - { backend: mem:1M, block: 1000 }\n",
+	  "weft.yaml:4: subsystems[0].namespaces[0].block: expected 512 or 4096, got 1000" },
+	{ NS "      - { backend: mem:1536, block: 4096 }\n",
+	  "weft.yaml:4: subsystems[0].namespaces[0].block: the backend's size is not a multiple of "
+	  "4096" },
+	{ NS "      - { backend: mem:1M, uuid: 12345 }\n",
+	  "weft.yaml:4: subsystems[0].namespaces[0].uuid: expected a UUID that is not all zero, got "
+	  "12345" },
+	{ NS "      - { backend: mem:1M, uuid: 00000000-0000-0000-0000-000000000000 }\n",
+	  "weft.yaml:4: subsystems[0].namespaces[0].uuid: expected a UUID that is not all zero, got "
+	  "\"00000000-0000-0000-0000-000000000000\"" },
+	{ NS "      - { backend: mem:1M, nsid: 3 }\n      - { backend: mem:1M, nsid: 3 }\n",
+	  "weft.yaml:5: subsystems[0].namespaces[1].nsid: nsid 3 is given twice, first in line 4" },
+	{ NS "      - { backend: mem:1M, nsid: 3 }\n      - { backend: \"mem:1M,nsid=3\" }\n",
+	  "weft.yaml:5: subsystems[0].namespaces[1].nsid: nsid 3 is given twice, first in line 4" },
+	{ NS "      - { backend: \"mem:1M,nsid=2\", nsid: 3 }\n",
+	  "weft.yaml:4: subsystems[0].namespaces[0].nsid: 3 here, but the backend says nsid=2" },
+	{ NS "      - { backend: \"mem:1M,block=512\", block: 4096 }\n",
+	  "weft.yaml:4: subsystems[0].namespaces[0].block: 4096 here, but the backend says "
+	  "block=512" },
+	{ NS "      - { backend: mem:1M, uuid: " UUID " }\n  - nqn: nqn.2026-11.io.weft:b\n"
+	     "    namespaces:\n      - { backend: \"mem:1M,uuid=" UUID "\" }\n",
+	  "weft.yaml:7: subsystems[1].namespaces[0].uuid: uuid " UUID " is given twice, first in "
+	  "line 4" },
+	/* who may connect */
+	{ "listen: [ \"nvme+tcp://127.0.0.1\", \"nvme+tcp://0.0.0.0:4421\" ]\n" SUBSYS,
+	  "weft.yaml:3: subsystems[0]: nvme+tcp://0.0.0.0:4421 is not loopback, so "
+	  "nqn.2026-11.io.weft:a must say who may connect: add hosts, or allow_any_host: true" },
+	{ "listen: [ \"nvme+tcp://[::]\" ]\n" SUBSYS
+	  "    allow_any_host: true\n  - nqn: nqn.2026-11.io.weft:b\n",
+	  "weft.yaml:5: subsystems[1]: nvme+tcp://[::]:4420 is not loopback, so "
+	  "nqn.2026-11.io.weft:b must say who may connect: add hosts, or allow_any_host: true" },
+};
+
+static void config_bad(void **state)
+{
+	for (size_t i = 0; i < COUNT(bad); i++) {
+		struct weft_config config;
+		struct weft_doc doc;
+		struct weft_err err;
+
+		if (!read_text(bad[i].text, &doc, &config, &err))
+			fail_msg("accepted:\n%s", bad[i].text);
+		assert_string_equal(err.text, bad[i].why);
+		weft_doc_free(&doc);
+	}
+}
+
+static void config_unreadable(void **state)
+{
+	struct weft_doc doc;
+	struct weft_err err = { "" };
+
+	assert_int_equal(weft_doc_read(&doc, "no/such.yaml", &err), -ENOENT);
+	assert_string_equal(err.text, "no/such.yaml: No such file or directory");
+	weft_doc_free(&doc);
+	err.text[0] = '\0';
+	assert_int_equal(weft_doc_read(&doc, ".", &err), -EISDIR);
+	assert_string_equal(err.text, ".: Is a directory");
+	weft_doc_free(&doc);
+}
+
+/* --- what is understood --------------------------------------------------------------------- */
+
+static void config_defaults(void **state)
+{
+	struct weft_config config;
+	struct weft_doc doc;
+	struct weft_err err;
+	char uri[WEFT_URI_MAX];
+
+	if (read_text("{}\n", &doc, &config, &err) < 0)
+		fail_msg("%s", err.text);
+	assert_int_equal(config.listen.count, 1);
+	weft_uri_format(&((struct weft_uri *)config.listen.at)->addr, uri, sizeof(uri));
+	assert_string_equal(uri, "nvme+tcp://127.0.0.1:4420");
+	assert_int_equal(config.depth, 1024);
+	assert_int_equal(config.queues, 128);
+	assert_int_equal(config.queues_max, 16384);
+	assert_int_equal(config.engine, WEFT_ENGINE_AUTO);
+	assert_true(config.control_default && !config.poll && CPU_COUNT(&config.cpus));
+	assert_int_equal(config.subsystems.count, 0);
+	weft_config_free(&config);
+	weft_doc_free(&doc);
+}
+
+static const char everything[] =
+	"listen: [ \"nvme+tcp://0.0.0.0:4420\", \"nvme+tcp://[::1]:0\", \"nvme+tcp://[::1]:0\" ]\n"
+	"control: /run/x.sock\n"
+	"engine: epoll\n"
+	"poll: true\n"
+	"depth: 65535\n"
+	"queues: 4\n"
+	"max_queues: 100\n"
+	"subsystems:\n"
+	"  - nqn: nqn.2026-11.io.weft:a\n"
+	"    serial: 0042\n"
+	"    model: 7\n"
+	"    hosts: [ " HOST " ]\n"
+	"    namespaces:\n"
+	"      - { backend: mem:1M }\n"
+	"      - { backend: \"mem:2M,nsid=1,block=512,ro\" }\n"
+	"      - { nsid: 3, backend: mem:1M, block: 4096, ro: true, uuid: "
+	"2F1C3B7E-52a4-4c0e-9d3a-6b8f0e1d2c3b }\n"
+	"      - { backend: mem:1M }\n"
+	"  - nqn: nqn.2026-11.io.weft:b\n"
+	"    allow_any_host: true\n"
+	"  - nqn: nqn.2026-11.io.weft:c\n"
+	"    allow_any_host: false\n"
+	"  - nqn: nqn.2026-11.io.weft:d\n"
+	"    hosts: []\n";
+
+static void check_namespaces(const struct weft_subsys_config *subsys)
+{
+	static const uint32_t nsids[] = { 2, 1, 3, 4 };
+	const struct weft_ns_config *ns = subsys->namespaces.at;
+
+	assert_int_equal(subsys->namespaces.count, 4);
+	for (unsigned i = 0; i < 4; i++)
+		assert_int_equal(ns[i].nsid, nsids[i]);
+	assert_true(!ns[0].spec.read_only && ns[1].spec.read_only && ns[2].spec.read_only);
+	assert_int_equal(ns[0].block, 0);
+	assert_int_equal(ns[1].block, 512);
+	assert_int_equal(ns[2].spec.block, 4096);
+	assert_string_equal(ns[2].uuid, UUID);
+	assert_string_equal(ns[3].uuid, "");
+}
+
+static void check_subsystems(const struct weft_subsys_config *subsys)
+{
+	assert_string_equal(subsys[0].serial, "0042");
+	assert_string_equal(subsys[0].model, "7");
+	assert_string_equal(subsys[0].hosts.at, HOST);
+	assert_int_equal(subsys[0].access, WEFT_ACCESS_LISTED);
+	assert_int_equal(subsys[1].access, WEFT_ACCESS_ANY);
+	assert_int_equal(subsys[2].access, WEFT_ACCESS_LISTED);
+	assert_int_equal(subsys[3].access, WEFT_ACCESS_LISTED);
+	check_namespaces(&subsys[0]);
+}
+
+static void config_everything(void **state)
+{
+	struct weft_config config;
+	struct weft_doc doc;
+	struct weft_err err;
+
+	if (read_text(everything, &doc, &config, &err) < 0)
+		fail_msg("%s", err.text);
+	weft_doc_free(&doc); /* what was decoded stands alone */
+	assert_int_equal(config.listen.count, 3);
+	assert_string_equal(config.control, "/run/x.sock");
+	assert_true(!config.control_default && config.poll);
+	assert_int_equal(config.engine, WEFT_ENGINE_EPOLL);
+	assert_int_equal(config.depth, 65535);
+	assert_int_equal(config.queues, 4);
+	assert_int_equal(config.queues_max, 100);
+	assert_int_equal(config.subsystems.count, 4);
+	check_subsystems(config.subsystems.at);
+	weft_config_free(&config);
+}
+
+/* --- the same decoders, other sources ------------------------------------------------------- */
+
+static void flags_are_named(void **state)
+{
+	struct weft_config config;
+	struct weft_err err = { "" };
+	struct weft_doc doc;
+
+	assert_int_equal(weft_doc_init(&doc), 0);
+	weft_doc_set(&doc, "engine", json_string("kqueue"), "--engine");
+	assert_int_equal(weft_config_read(&config, &doc, &err), -EINVAL);
+	assert_string_equal(err.text, "--engine: expected auto, uring or epoll, got \"kqueue\"");
+	weft_doc_free(&doc);
+}
+
+static const struct {
+	const char *method, *params, *why;
+} bad_params[] = {
+	{ "status", "{\"x\": 1}", "x: no such key; there are none here" },
+	{ "namespace-add", "{}", "backend: missing" },
+	{ "namespace-add", "[]", "expected a map of keys and values, got a list" },
+	{ "namespace-add", "{\"backend\": 5}",
+	  "backend: expected a backend such as \"mem:1G\", got 5" },
+	{ "namespace-add", "{\"backend\": \"mem:1M\", \"nsid\": \"abc\"}",
+	  "nsid: expected a number from 1 to 4294967294, got \"abc\"" },
+	{ "namespace-add", "{\"backend\": \"mem:1M\", \"colour\": \"red\"}",
+	  "colour: no such key; the keys are nqn, nsid, backend, block, uuid, ro" },
+	{ "namespace-add", "{\"backend\": \"mem:1M,nsid=2\", \"nsid\": 1}",
+	  "nsid: 1 here, but the backend says nsid=2" },
+	{ "namespace-resize", "{\"nsid\": 1}", "size: missing" },
+	{ "namespace-resize", "{\"nsid\": 1, \"size\": \"many\"}",
+	  "size: expected a size such as 1048576, \"128M\" or \"10G\", got \"many\"" },
+	{ "namespace-resize", "{\"nsid\": 1, \"size\": 0}",
+	  "size: expected a size such as 1048576, \"128M\" or \"10G\", got 0" },
+	{ "namespace-remove", "{\"nsid\": 1.5}",
+	  "nsid: expected a number from 1 to 4294967294, got 1.5" },
+	{ "subsystem-add",
+	  "{\"nqn\": \"nqn.2026-11.io.weft:a\", \"namespaces\": [{\"backend\": \"mem:1M\", \"nsid\": 1},"
+	  " {\"backend\": \"mem:1M\", \"nsid\": 1}]}",
+	  "namespaces[1].nsid: nsid 1 is given twice, first in namespaces[0]" },
+	{ "host-allow", "{}", "host: missing" },
+	{ "host-refuse", "{\"host\": \"\"}",
+	  "host: expected an NQN such as nqn.2026-11.com.example:disks, got \"\"" },
+	{ "listener-add", "{\"listen\": \"ftp://x\"}",
+	  "listen: expected nvme+tcp://ADDRESS:PORT, got \"ftp://x\"" },
+	{ "save", "{\"path\": true}", "path: expected a text of 1 to 4095 bytes, got true" },
+};
+
+static const struct weft_method *find_method(const char *name)
+{
+	const struct weft_method *method = weft_methods;
+
+	while (method->name && strcmp(method->name, name))
+		method++;
+	assert_non_null(method->name);
+	return method;
+}
+
+static void params_bad(void **state)
+{
+	for (size_t i = 0; i < COUNT(bad_params); i++) {
+		const struct weft_method *method = find_method(bad_params[i].method);
+		json_auto_t *params = json_loads(bad_params[i].params, 0, NULL);
+		struct weft_doc doc = { .root = params };
+		void *out = calloc(1, method->params_size + 1);
+		struct weft_err err = { "" };
+
+		assert_non_null(params);
+		if (!weft_decode(&doc, method->params, out, &err))
+			fail_msg("%s accepted %s", bad_params[i].method, bad_params[i].params);
+		assert_string_equal(err.text, bad_params[i].why);
+		if (method->params_free)
+			method->params_free(out);
+		free(out);
+	}
+}
+
+/* --- there and back ------------------------------------------------------------------------- */
+
+static const char *const trees[] = {
+	"{}",
+	"{\"a\": 1, \"b\": -1, \"c\": true, \"d\": false, \"e\": []}",
+	"{\"a\": [\"0042\", \"1.5\", \"1e3\", \"0x1\", \"true\", \"null\", \"~\", \"\", \"yes\"]}",
+	"{\"a\": [\" lead\", \"trail \", \"a: b\", \"# x\", \"- x\", \"[x\", \"{x\", \"&a\", \"*a\"]}",
+	"{\"a\": [\"line\\nline\", \"tab\\t\", \"quote\\\"s'\", \"\\u00fc\\u20ac\", \"\\u0007\"]}",
+	"{\"a\": [{\"b\": [{\"c\": [[1], [2, 3]]}]}, {}]}",
+	"{\"listen\": [\"nvme+tcp://[::1]:4420\"], \"cpus\": \"0-3,5\", \"control\": \"/a b/c\"}",
+	"{\"a\": 9223372036854775807, \"b\": \"9223372036854775808\"}",
+};
+
+static void yaml_comes_back(void **state)
+{
+	for (size_t i = 0; i < COUNT(trees); i++) {
+		json_auto_t *tree = json_loads(trees[i], 0, NULL);
+		struct weft_err err = { "" };
+		struct weft_doc doc;
+		FILE *file = fopen(FILE_NAME, "w");
+
+		assert_non_null(tree);
+		assert_non_null(file);
+		assert_int_equal(weft_yaml_write(file, tree), 0);
+		fclose(file);
+		if (weft_doc_read(&doc, FILE_NAME, &err) < 0)
+			fail_msg("%s: %s", trees[i], err.text);
+		if (!json_equal(tree, doc.root))
+			fail_msg("%s became %s", trees[i], json_dumps(doc.root, 0));
+		weft_doc_free(&doc);
+	}
+}
+
+static void cpus_format(void **state)
+{
+	cpu_set_t cpus;
+	char text[64];
+
+	CPU_ZERO(&cpus);
+	weft_cpus_format(&cpus, text, sizeof(text));
+	assert_string_equal(text, "");
+	for (int cpu = 0; cpu < 4; cpu++)
+		CPU_SET(cpu, &cpus);
+	CPU_SET(5, &cpus);
+	CPU_SET(CPU_SETSIZE - 1, &cpus);
+	weft_cpus_format(&cpus, text, sizeof(text));
+	assert_string_equal(text, "0-3,5,1023");
+}
+
+/* --- everything happens in a folder of its own ---------------------------------------------- */
+
+static char folder[] = "/tmp/weft-config-XXXXXX";
+
+static int enter_folder(void **state)
+{
+	return mkdtemp(folder) && !chdir(folder) ? 0 : -1;
+}
+
+static int leave_folder(void **state)
+{
+	unlink(FILE_NAME);
+	return chdir("/") || rmdir(folder) ? -1 : 0;
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(config_bad),      cmocka_unit_test(config_unreadable),
+		cmocka_unit_test(config_defaults), cmocka_unit_test(config_everything),
+		cmocka_unit_test(flags_are_named), cmocka_unit_test(params_bad),
+		cmocka_unit_test(yaml_comes_back), cmocka_unit_test(cpus_format),
+	};
+
+	return cmocka_run_group_tests(tests, enter_folder, leave_folder);
+}
