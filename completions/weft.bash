@@ -1,7 +1,7 @@
 # bash completion for weft(1)
 
 _weft_methods="status subsystem-add subsystem-remove namespace-add namespace-resize
-	namespace-remove host-allow host-refuse listener-add listener-remove save"
+	namespace-remove host-allow host-refuse listener-add listener-remove save methods"
 
 _weft_words() {
 	mapfile -t COMPREPLY < <(compgen -W "$1" -- "$cur")
@@ -40,7 +40,7 @@ _weft_ctl() {
 		*" $word "*) return ;;
 		esac
 	done
-	_weft_words "--control --help $_weft_methods"
+	_weft_words "--control --json --help $_weft_methods"
 }
 
 _weft() {

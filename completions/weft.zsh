@@ -2,7 +2,7 @@
 # zsh completion for weft(1)
 
 local -a methods=(status subsystem-add subsystem-remove namespace-add namespace-resize
-	namespace-remove host-allow host-refuse listener-add listener-remove save)
+	namespace-remove host-allow host-refuse listener-add listener-remove save methods)
 
 if (( CURRENT == 2 )); then
 	compadd serve ctl version help

@@ -13,6 +13,8 @@
 #include "base/err.h"
 #include "reactor/reactor.h"
 
+#define WEFT_NSID_MAX 1024 /* namespaces per subsystem */
+
 struct weft_backend;
 struct weft_io;
 struct weft_spec;

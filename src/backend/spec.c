@@ -99,7 +99,7 @@ static int set_nsid(struct weft_spec *spec, const char *value)
 	if (!isdigit((unsigned char)value[0]))
 		return -EINVAL;
 	nsid = strtoul(value, &end, 10);
-	if (*end || !nsid || nsid >= UINT32_MAX)
+	if (*end || !nsid || nsid > WEFT_NSID_MAX)
 		return -EINVAL;
 	spec->nsid = (uint32_t)nsid;
 	return 0;
@@ -150,7 +150,7 @@ static const struct key keys[] = {
 	{ "size", WEFT_KEY_SIZE, "a size such as 512M or 10G", set_size },
 	{ "direct", WEFT_KEY_DIRECT, NULL, set_direct },
 	{ "block", 0, "512 or 4096", set_block },
-	{ "nsid", 0, "a number from 1 to 4294967294", set_nsid },
+	{ "nsid", 0, "a number from 1 to 1024", set_nsid },
 	{ "uuid", 0, "a UUID such as 2f1c3b7e-52a4-4c0e-9d3a-6b8f0e1d2c3b", set_uuid },
 	{ "ro", 0, NULL, set_ro },
 };

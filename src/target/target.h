@@ -21,7 +21,6 @@ struct weft_subsys;
 
 #define WEFT_NQN_DEFAULT   "nqn.2026-11.io.weft:default"
 #define WEFT_MODEL_DEFAULT "Weft NVMe-oF Target"
-#define WEFT_NSID_MAX      1024 /* namespaces per subsystem */
 
 struct weft_target_options {
 	struct weft_reactor *home;

@@ -304,8 +304,8 @@ static const struct {
 	  { .type = "mem", .arg = "1M", .size = MIB, .block = 4096, .nsid = 7 } },
 	{ "null:1T", { .type = "null", .arg = "1T", .size = 1024 * GIB } },
 	{ "null:1g,ro", { .type = "null", .arg = "1g", .size = GIB, .read_only = true } },
-	{ "null:4k,nsid=4294967294",
-	  { .type = "null", .arg = "4k", .size = 4096, .nsid = 4294967294 } },
+	{ "null:4k,nsid=1024",
+	  { .type = "null", .arg = "4k", .size = 4096, .nsid = 1024 } },
 	{ "file:/a", { .type = "file", .arg = "/a" } },
 	{ "file:/a:b=c,size=10G", { .type = "file", .arg = "/a:b=c", .size = 10 * GIB } },
 	{ "file:a b,direct,ro,size=1536",
@@ -339,7 +339,7 @@ static void test_spec_good(void **state)
 
 #define TYPES      "mem:SIZE, null:SIZE, file:PATH[,size=SIZE][,direct], block:PATH"
 #define A_UUID     "a UUID such as " UUID
-#define A_NSID     "a number from 1 to 4294967294"
+#define A_NSID     "a number from 1 to 1024"
 #define MEM_KEYS   "block, nsid, uuid, ro"
 #define FILE_KEYS  "size, direct, " MEM_KEYS
 #define NOT_A_SIZE "is not a size; expected mem:SIZE, such as mem:1G"

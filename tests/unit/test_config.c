@@ -136,13 +136,13 @@ static const struct {
 	/* namespaces */
 	{ NS "      - { nsid: 1 }\n", "weft.yaml:4: subsystems[0].namespaces[0].backend: missing" },
 	{ NS "      - backend: mem:1M\n        nsid: abc\n",
-	  "weft.yaml:5: subsystems[0].namespaces[0].nsid: expected a number from 1 to 4294967294, got "
+	  "weft.yaml:5: subsystems[0].namespaces[0].nsid: expected a number from 1 to 1024, got "
 	  "\"abc\"" },
 	{ NS "      - { nsid: 0, backend: mem:1M }\n",
-	  "weft.yaml:4: subsystems[0].namespaces[0].nsid: expected a number from 1 to 4294967294, got "
+	  "weft.yaml:4: subsystems[0].namespaces[0].nsid: expected a number from 1 to 1024, got "
 	  "0" },
 	{ NS "      - { nsid: 4294967295, backend: mem:1M }\n",
-	  "weft.yaml:4: subsystems[0].namespaces[0].nsid: expected a number from 1 to 4294967294, got "
+	  "weft.yaml:4: subsystems[0].namespaces[0].nsid: expected a number from 1 to 1024, got "
 	  "4294967295" },
 	{ NS "      - { backend: mem:1M, block: 1000 }\n",
 	  "weft.yaml:4: subsystems[0].namespaces[0].block: expected 512 or 4096, got 1000" },
@@ -329,7 +329,7 @@ static const struct {
 	{ "namespace-add", "{\"backend\": 5}",
 	  "backend: expected a backend such as \"mem:1G\", got 5" },
 	{ "namespace-add", "{\"backend\": \"mem:1M\", \"nsid\": \"abc\"}",
-	  "nsid: expected a number from 1 to 4294967294, got \"abc\"" },
+	  "nsid: expected a number from 1 to 1024, got \"abc\"" },
 	{ "namespace-add", "{\"backend\": \"mem:1M\", \"colour\": \"red\"}",
 	  "colour: no such key; the keys are nqn, nsid, backend, block, uuid, ro" },
 	{ "namespace-add", "{\"backend\": \"mem:1M,nsid=2\", \"nsid\": 1}",
@@ -340,7 +340,7 @@ static const struct {
 	{ "namespace-resize", "{\"nsid\": 1, \"size\": 0}",
 	  "size: expected a size such as 1048576, \"128M\" or \"10G\", got 0" },
 	{ "namespace-remove", "{\"nsid\": 1.5}",
-	  "nsid: expected a number from 1 to 4294967294, got 1.5" },
+	  "nsid: expected a number from 1 to 1024, got 1.5" },
 	{ "subsystem-add",
 	  "{\"nqn\": \"nqn.2026-11.io.weft:a\", \"namespaces\": [{\"backend\": \"mem:1M\", \"nsid\": 1},"
 	  " {\"backend\": \"mem:1M\", \"nsid\": 1}]}",
