@@ -5,7 +5,7 @@
 static const struct weft_map no_params = { (const struct weft_field[]){ {} } };
 
 #define AT(type, member) .offset = offsetof(struct type, member)
-#define NSID_RANGE       .min = 1, .max = UINT32_MAX - 1
+#define NSID_RANGE       .min = 1, .max = WEFT_NSID_MAX
 
 static const struct weft_map subsys_params = { (const struct weft_field[]){
 	{ "nqn", weft_decode_nqn, AT(weft_subsys_params, nqn) },
