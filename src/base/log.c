@@ -1,6 +1,9 @@
 #include "base/log.h"
 
 #include <stdarg.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <time.h>
@@ -30,22 +33,64 @@ static int write_prefix(char *line, size_t size, enum weft_log_level level)
 			now.tv_nsec / 1000000, names[level]);
 }
 
-void weft_log(enum weft_log_level level, const char *fmt, ...)
+static void write_line(enum weft_log_level level, const char *fmt, va_list ap)
 {
 	char line[1024];
-	va_list ap;
-	int len;
+	int len = write_prefix(line, sizeof(line), level);
 
-	if (level > level_max)
-		return;
-	len = write_prefix(line, sizeof(line), level);
-	va_start(ap, fmt);
-	len += vsnprintf(line + len, sizeof(line) - len, fmt, ap);
-	va_end(ap);
+	len += vsnprintf(line + len, sizeof(line) - (size_t)len, fmt, ap);
 	if (len > (int)sizeof(line) - 1)
 		len = sizeof(line) - 1;
 	line[len++] = '\n';
 	/* One write per line, so that lines of several threads do not mix. */
-	if (write(STDERR_FILENO, line, len) < 0)
+	if (write(STDERR_FILENO, line, (size_t)len) < 0)
 		return;
+}
+
+void weft_log(enum weft_log_level level, const char *fmt, ...)
+{
+	va_list ap;
+
+	if (level > level_max)
+		return;
+	va_start(ap, fmt);
+	write_line(level, fmt, ap);
+	va_end(ap);
+}
+
+/* --- lines that peers cause ------------------------------------------------------------------ */
+
+enum { PEER_LINES_PER_S = 20 };
+
+static _Atomic int64_t peer_second;
+static atomic_uint peer_lines, peer_left_out;
+
+/* Counts by whole seconds; two threads that enter a new one together may let a line more through. */
+static bool peer_may_speak(void)
+{
+	struct timespec now;
+	unsigned left_out;
+
+	clock_gettime(CLOCK_MONOTONIC_COARSE, &now);
+	if (atomic_exchange(&peer_second, (int64_t)now.tv_sec) != now.tv_sec) {
+		atomic_store(&peer_lines, 0);
+		left_out = atomic_exchange(&peer_left_out, 0);
+		if (left_out)
+			weft_warn("%u more lines about peers were left out", left_out);
+	}
+	if (atomic_fetch_add(&peer_lines, 1) < PEER_LINES_PER_S)
+		return true;
+	atomic_fetch_add(&peer_left_out, 1);
+	return false;
+}
+
+void weft_peer_log(enum weft_log_level level, const char *fmt, ...)
+{
+	va_list ap;
+
+	if (level > level_max || !peer_may_speak())
+		return;
+	va_start(ap, fmt);
+	write_line(level, fmt, ap);
+	va_end(ap);
 }

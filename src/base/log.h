@@ -10,6 +10,10 @@ void weft_log_set_level(enum weft_log_level level);
 void weft_log(enum weft_log_level level, const char *fmt, ...)
 	__attribute__((format(printf, 2, 3)));
 
+/* For what a peer causes, as often as it likes: a few lines a second, then only how many more. */
+void weft_peer_log(enum weft_log_level level, const char *fmt, ...)
+	__attribute__((format(printf, 2, 3)));
+
 #define weft_error(...) weft_log(WEFT_LOG_ERROR, __VA_ARGS__)
 #define weft_warn(...)  weft_log(WEFT_LOG_WARN, __VA_ARGS__)
 #define weft_info(...)  weft_log(WEFT_LOG_INFO, __VA_ARGS__)

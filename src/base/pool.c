@@ -19,7 +19,8 @@ void weft_pages_free(void *pages, size_t size)
 		munmap(pages, size);
 }
 
-int weft_pool_init(struct weft_pool *pool, uint32_t size, uint32_t count)
+int weft_pool_init(struct weft_pool *pool, uint32_t size, uint32_t count, void (*woken)(void *arg),
+		   void *arg)
 {
 	pool->base = weft_pages_alloc((size_t)size * count);
 	pool->free = calloc(count, sizeof(*pool->free));
@@ -29,6 +30,8 @@ int weft_pool_init(struct weft_pool *pool, uint32_t size, uint32_t count)
 		return -ENOMEM;
 	}
 	pool->size = size;
+	pool->woken = woken;
+	pool->woken_arg = arg;
 	pool->count = pool->nfree = count;
 	for (uint32_t i = 0; i < count; i++)
 		pool->free[i] = count - 1 - i;
@@ -43,32 +46,39 @@ void weft_pool_destroy(struct weft_pool *pool)
 	free(pool->free);
 }
 
+static void *take(struct weft_pool *pool)
+{
+	return pool->base + (size_t)pool->free[--pool->nfree] * pool->size;
+}
+
 void *weft_pool_take(struct weft_pool *pool)
 {
-	if (!pool->nfree)
-		return NULL;
-	assert(weft_list_empty(&pool->waiters));
-	return pool->base + (size_t)pool->free[--pool->nfree] * pool->size;
+	return pool->nfree && weft_list_empty(&pool->waiters) ? take(pool) : NULL;
 }
 
 void weft_pool_wait(struct weft_pool *pool, struct weft_pool_waiter *waiter)
 {
-	assert(!pool->nfree);
 	weft_list_push(&pool->waiters, &waiter->link);
 }
 
 void weft_pool_give(struct weft_pool *pool, void *buf)
 {
 	size_t index = (size_t)((char *)buf - pool->base) / pool->size;
-	struct weft_list *link = weft_list_pop(&pool->waiters);
-	struct weft_pool_waiter *waiter;
 
 	assert(index < pool->count && (char *)buf == pool->base + index * pool->size);
-	if (link) {
-		waiter = container_of(link, struct weft_pool_waiter, link);
-		waiter->got(waiter, buf);
-		return;
-	}
 	assert(pool->nfree < pool->count);
 	pool->free[pool->nfree++] = (uint32_t)index;
+	if (!weft_list_empty(&pool->waiters))
+		pool->woken(pool->woken_arg);
+}
+
+void weft_pool_serve(struct weft_pool *pool)
+{
+	struct weft_pool_waiter *waiter;
+	struct weft_list *link;
+
+	while (pool->nfree && (link = weft_list_pop(&pool->waiters))) {
+		waiter = container_of(link, struct weft_pool_waiter, link);
+		waiter->got(waiter, take(pool));
+	}
 }

@@ -22,9 +22,15 @@ static uint16_t bad_data(struct weft_req *req, size_t offset)
 #define BAD_SQE(req, field)  bad_sqe(req, offsetof(struct nvmf_connect_cmd, field))
 #define BAD_DATA(req, field) bad_data(req, offsetof(struct nvmf_connect_data, field))
 
-static bool terminated(const char *text, size_t size)
+/* It will be logged and shown: no control characters. */
+static bool is_name(const char *text, size_t size)
 {
-	return text[0] && memchr(text, '\0', size) && strlen(text) <= WEFT_NQN_MAX;
+	if (!text[0] || !memchr(text, '\0', size) || strlen(text) > WEFT_NQN_MAX)
+		return false;
+	for (const char *c = text; *c; c++)
+		if ((unsigned char)*c < 0x20 || *c == 0x7f)
+			return false;
+	return true;
 }
 
 static bool all_zero(const uint8_t *bytes, size_t size)
@@ -45,13 +51,13 @@ static uint16_t check_common(struct weft_req *req, struct weft_target *t,
 		return SC_COMMAND(CONNECT_FORMAT) | SC_DNR;
 	if (entries < 2 || entries > t->depth_max)
 		return BAD_SQE(req, sqsize);
-	if (!terminated(data->subsysnqn, sizeof(data->subsysnqn)))
+	if (!is_name(data->subsysnqn, sizeof(data->subsysnqn)))
 		return BAD_DATA(req, subsysnqn);
-	if (!terminated(data->hostnqn, sizeof(data->hostnqn)))
+	if (!is_name(data->hostnqn, sizeof(data->hostnqn)))
 		return BAD_DATA(req, hostnqn);
 	if (all_zero(data->hostid, sizeof(data->hostid)))
 		return BAD_DATA(req, hostid);
-	if (t->nqueues >= t->queues_max)
+	if (t->stopped || t->nqueues >= t->queues_max)
 		return SC_COMMAND(CONNECT_CTRL_BUSY);
 	return 0;
 }
@@ -76,7 +82,7 @@ static uint16_t connect_admin(struct weft_req *req, struct weft_subsys *s,
 	struct weft_ctrl *ctrl;
 
 	if (!tgt_host_allowed(s, data->hostnqn)) {
-		weft_warn("%s: host %s is not allowed", s->nqn, data->hostnqn);
+		weft_peer_log(WEFT_LOG_WARN, "%s: host %s is not allowed", s->nqn, data->hostnqn);
 		return SC_COMMAND(CONNECT_INVALID_HOST) | SC_DNR;
 	}
 	if (le16_to_cpu(data->cntlid) != NVME_CNTLID_DYNAMIC)
@@ -119,7 +125,7 @@ static uint16_t connect_io(struct weft_req *req, struct weft_subsys *s,
 		return BAD_DATA(req, hostid);
 	if (s->discovery || qid > ctrl->io_queues)
 		return BAD_SQE(req, qid);
-	if (!(ctrl->csts & TGT_CSTS_RDY) || qid_taken(ctrl, qid))
+	if (!(ctrl->csts & TGT_CSTS_RDY) || ctrl->resetting || qid_taken(ctrl, qid))
 		return SC_GENERIC(CMD_SEQ_ERROR) | SC_DNR;
 	*out = ctrl;
 	return 0;
@@ -147,8 +153,8 @@ static void attach(struct weft_req *req, struct weft_queue *queue, struct weft_c
 	ctrl->subsys->target->nqueues++;
 	if (!queue->qid) {
 		ctrl->admin = queue;
-		weft_info("%s: host %s connected as controller %u", ctrl->subsys->nqn,
-			  ctrl->hostnqn, ctrl->cntlid);
+		weft_peer_log(WEFT_LOG_INFO, "%s: host %s connected as controller %u",
+			      ctrl->subsys->nqn, ctrl->hostnqn, ctrl->cntlid);
 	}
 	req->cqe.result = cpu_to_le64(ctrl->cntlid);
 	tgt_req(req)->connected = queue;

@@ -9,6 +9,9 @@
 #include "base/log.h"
 #include "target/internal.h"
 
+static bool has_io_queues(const struct weft_ctrl *ctrl);
+static void reset_done(struct weft_ctrl *ctrl);
+
 /* --- life ------------------------------------------------------------------------------------------ */
 
 struct weft_ctrl *tgt_ctrl_find(struct weft_subsys *s, uint16_t cntlid)
@@ -70,8 +73,8 @@ void tgt_ctrl_kill(struct weft_ctrl *ctrl, const char *why)
 		return;
 	ctrl->dying = true;
 	snprintf(ctrl->why, sizeof(ctrl->why), "%s", why);
-	weft_info("%s: controller %u of host %s ends: %s", ctrl->subsys->nqn, ctrl->cntlid,
-		  ctrl->hostnqn, why);
+	weft_peer_log(WEFT_LOG_INFO, "%s: controller %u of host %s ends: %s", ctrl->subsys->nqn,
+		      ctrl->cntlid, ctrl->hostnqn, why);
 	weft_list_for_each(queue, &ctrl->queues, link)
 		tgt_queue_close(queue, ctrl->why);
 }
@@ -86,6 +89,8 @@ void tgt_ctrl_queue_gone(struct weft_ctrl *ctrl, struct weft_queue *queue)
 		ctrl->admin = NULL;
 		tgt_ctrl_kill(ctrl, queue->qp->why);
 	}
+	if (ctrl->resetting && !has_io_queues(ctrl))
+		reset_done(ctrl);
 	if (!weft_list_empty(&ctrl->queues))
 		return;
 	weft_timer_stop(s->target->home, &ctrl->ka_timer);
@@ -114,8 +119,10 @@ void tgt_ctrl_alive(struct weft_ctrl *ctrl)
 
 void tgt_ctrl_keepalive(struct weft_ctrl *ctrl, uint32_t kato_ms)
 {
+	uint64_t rounded = ((uint64_t)kato_ms + TGT_KAS_MS - 1) / TGT_KAS_MS * TGT_KAS_MS;
+
 	ctrl->ka_timer.fn = ka_expired;
-	ctrl->kato_ms = kato_ms / TGT_KAS_MS * TGT_KAS_MS + (kato_ms % TGT_KAS_MS ? TGT_KAS_MS : 0);
+	ctrl->kato_ms = rounded < UINT32_MAX ? (uint32_t)rounded : UINT32_MAX;
 	if (ctrl->kato_ms)
 		tgt_ctrl_alive(ctrl);
 	else
@@ -135,18 +142,39 @@ static void enable(struct weft_ctrl *ctrl)
 	ctrl->csts |= cc_valid(ctrl->cc) ? TGT_CSTS_RDY : TGT_CSTS_CFS;
 }
 
+static bool has_io_queues(const struct weft_ctrl *ctrl)
+{
+	struct weft_queue *queue;
+
+	weft_list_for_each(queue, &ctrl->queues, link)
+		if (queue->qid)
+			return true;
+	return false;
+}
+
+/* Not before the last I/O queue is gone, and with it the last write of the time before. */
+static void reset_done(struct weft_ctrl *ctrl)
+{
+	ctrl->resetting = false;
+	ctrl->csts = 0;
+	tgt_features_reset(ctrl);
+	if (NVME_CC_EN(ctrl->cc))
+		enable(ctrl);
+}
+
 static void reset(struct weft_ctrl *ctrl)
 {
 	struct weft_queue *queue;
 
-	ctrl->csts = 0;
+	ctrl->resetting = true;
 	tgt_aer_cancel_all(ctrl, SC_GENERIC(ABORT_QUEUE));
 	ctrl->events_pending = ctrl->events_masked = 0;
 	ctrl->nchanged = 0;
-	tgt_features_reset(ctrl);
 	weft_list_for_each(queue, &ctrl->queues, link)
 		if (queue->qid)
 			tgt_queue_close(queue, "controller reset");
+	if (!has_io_queues(ctrl))
+		reset_done(ctrl);
 }
 
 void tgt_ctrl_set_cc(struct weft_ctrl *ctrl, uint32_t cc)
@@ -156,10 +184,10 @@ void tgt_ctrl_set_cc(struct weft_ctrl *ctrl, uint32_t cc)
 	ctrl->cc = cc;
 	if (!NVME_CC_EN(changed))
 		return;
-	if (NVME_CC_EN(cc))
-		enable(ctrl);
-	else
+	if (!NVME_CC_EN(cc))
 		reset(ctrl);
+	else if (!ctrl->resetting)
+		enable(ctrl);
 }
 
 void tgt_ctrl_shutdown_done(struct weft_ctrl *ctrl)

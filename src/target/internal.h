@@ -19,7 +19,7 @@
 #include "transport/transport.h"
 
 enum {
-	TGT_AERS_MAX = 4,  /* asynchronous event requests per controller */
+	TGT_AERS_MAX = 4, /* asynchronous event requests per controller */
 	TGT_CHANGED_NS_MAX = 1024,
 	TGT_KAS_MS = 100,               /* keep-alive granularity */
 	TGT_DISCOVERY_KATO_MS = 120000, /* for discovery hosts that set none */
@@ -55,6 +55,7 @@ struct ns_local {
 struct weft_ns {
 	struct weft_subsys *subsys;
 	struct weft_backend *be;
+	uint64_t serial; /* unlike any other's, ever: the same nsid may be another namespace later */
 	uint32_t nsid;
 	uint8_t lba_shift;
 	_Atomic uint64_t blocks;
@@ -143,7 +144,7 @@ struct weft_ctrl {
 	struct sockaddr_storage peer, local;
 	struct weft_list queues;
 	struct weft_queue *admin;
-	bool dying;
+	bool dying, resetting;
 	char why[160]; /* it ends */
 
 	uint32_t cc, csts;
@@ -159,7 +160,7 @@ struct weft_ctrl {
 	unsigned naers;
 	uint32_t events_pending, events_masked; /* bits of enum tgt_event */
 	uint32_t changed_ns[TGT_CHANGED_NS_MAX];
-	unsigned nchanged; /* above the maximum: too many to list */
+	unsigned nchanged;
 	struct nvme_error_log_page errors[TGT_ERRORS_MAX];
 	uint64_t nerrors;
 
@@ -189,7 +190,8 @@ struct weft_target {
 	struct weft_list subsystems, listeners;
 	struct weft_subsys *discovery;
 	uint64_t genctr; /* of the discovery log */
-	unsigned parts;  /* listeners and subsystems that are ending */
+	uint64_t ns_serial;
+	unsigned parts; /* listeners and subsystems that are ending */
 	void (*stopped)(void *arg);
 	void *stopped_arg;
 	struct weft_timer stop_timer;
@@ -202,6 +204,7 @@ struct tgt_req {
 	struct weft_req *self;
 	uint16_t status;              /* home's answer, on its way back */
 	struct weft_queue *connected; /* home's answer to Connect */
+	uint64_t ns_serial;           /* of the namespace it is for; 0: not looked up yet */
 	struct weft_ns *ns;           /* counted in ns->local */
 	bool writer;                  /* as one that changes data */
 	bool pinned;                  /* data is the namespace's own: counted until it has left */
@@ -322,9 +325,14 @@ int tgt_uuid_parse(const char *text, uint8_t uuid[16]);
 struct weft_ns *tgt_ns_find(struct weft_subsys *s, uint32_t nsid);
 /* The command's namespace, with @req counted in. NULL: @req was answered because there is none, or
  * waits and comes back through @again. */
-struct weft_ns *tgt_ns_enter(struct weft_req *req, uint32_t nsid, bool writer,
+struct weft_ns *tgt_ns_enter(struct weft_req *req, bool writer,
 			     void (*again)(struct weft_req *req));
+/* The same without an answer, for a namespace just looked up. false: @req waits. */
+bool tgt_ns_try_enter(struct weft_req *req, struct weft_ns *ns, bool writer,
+		      void (*again)(struct weft_req *req));
 uint32_t tgt_nsid(const struct weft_req *req); /* as the command says */
+/* The command's namespace: from the first look on, the same one or none. */
+struct weft_ns *tgt_ns_of(struct weft_req *req);
 void tgt_ns_leave(struct weft_req *req);
 /* Leaves, but keeps the namespace's memory from going until tgt_ns_leave(). */
 void tgt_ns_pin(struct weft_req *req);
@@ -388,8 +396,6 @@ struct tgt_input {
 	void (*run)(struct weft_req *req);
 };
 void tgt_io_input(struct weft_req *req, const struct tgt_input *input);
-/* The range is still what the data was fetched for. */
-uint16_t tgt_io_same_range(struct weft_req *req, const struct weft_ns *ns);
 
 /* io/steps.c */
 void tgt_io_steps(struct weft_req *req, bool (*step)(struct weft_req *req, int rc));

@@ -97,7 +97,8 @@ static void ready(struct weft_op *op, int res)
 		weft_sock_poll(&l->sock, &l->op);
 		return;
 	}
-	weft_error("accept: %s; trying again in %d ms", strerror(errno), RETRY_MS);
+	weft_peer_log(WEFT_LOG_ERROR, "accept: %s; trying again in %d ms", strerror(errno),
+		      RETRY_MS);
 	weft_timer_set(l->target->home, &l->retry, RETRY_MS);
 }
 

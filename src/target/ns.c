@@ -33,29 +33,45 @@ uint32_t tgt_nsid(const struct weft_req *req)
 	return le32_to_cpu(req->cmd.common.nsid);
 }
 
-struct weft_ns *tgt_ns_enter(struct weft_req *req, uint32_t nsid, bool writer,
-			     void (*again)(struct weft_req *req))
+struct weft_ns *tgt_ns_of(struct weft_req *req)
 {
-	struct weft_ns *ns = tgt_ns_find(tgt_queue(req)->ctrl->subsys, nsid);
+	struct weft_ns *ns = tgt_ns_find(tgt_queue(req)->ctrl->subsys, tgt_nsid(req));
 	struct tgt_req *treq = tgt_req(req);
-	struct ns_local *local;
+
+	if (!ns || (treq->ns_serial && treq->ns_serial != ns->serial))
+		return NULL;
+	treq->ns_serial = ns->serial;
+	return ns;
+}
+
+bool tgt_ns_try_enter(struct weft_req *req, struct weft_ns *ns, bool writer,
+		      void (*again)(struct weft_req *req))
+{
+	struct ns_local *local = &ns->local[req->qp->group->index];
+	struct tgt_req *treq = tgt_req(req);
 
 	assert(!treq->ns);
-	if (!ns) {
-		tgt_io_finish(req, SC_GENERIC(INVALID_NS) | SC_DNR);
-		return NULL;
-	}
-	local = &ns->local[req->qp->group->index];
 	if (local->hold == NS_HOLD_ALL || (writer && local->hold == NS_HOLD_WRITERS)) {
 		treq->again = again;
 		weft_list_push(&local->waiting, &req->link);
-		return NULL;
+		return false;
 	}
 	treq->ns = treq->on = ns;
 	treq->writer = writer;
 	local->users++;
 	local->writers += writer;
-	return ns;
+	return true;
+}
+
+struct weft_ns *tgt_ns_enter(struct weft_req *req, bool writer, void (*again)(struct weft_req *req))
+{
+	struct weft_ns *ns = tgt_ns_of(req);
+
+	if (!ns) {
+		tgt_io_finish(req, SC_GENERIC(INVALID_NS) | SC_DNR);
+		return NULL;
+	}
+	return tgt_ns_try_enter(req, ns, writer, again) ? ns : NULL;
 }
 
 bool tgt_ns_busy(const struct ns_local *local, enum ns_hold hold)
@@ -221,6 +237,7 @@ static struct weft_ns *ns_new(struct weft_subsys *s, uint32_t nsid, struct weft_
 	ns->subsys = s;
 	ns->be = be;
 	ns->nsid = nsid;
+	ns->serial = ++s->target->ns_serial;
 	ns->lba_shift = block == 4096 ? 12 : 9;
 	atomic_init(&ns->blocks, be->size >> ns->lba_shift);
 	weft_list_init(&ns->fences);

@@ -95,6 +95,8 @@ static void namespaces_closed(void *arg)
 	void *removed_arg = s->removed_arg;
 
 	weft_list_remove(&s->link);
+	if (s->discovery)
+		t->discovery = NULL;
 	subsys_free(s);
 	removed(removed_arg);
 	tgt_target_part_ended(t);

@@ -240,7 +240,8 @@ void weft_target_visit(struct weft_target *t, const struct weft_target_visitor *
 	weft_list_for_each(s, &t->subsystems, link)
 		if (!s->removing)
 			visit_subsys(s, v, arg);
-	visit_subsys(t->discovery, v, arg);
+	if (t->discovery)
+		visit_subsys(t->discovery, v, arg);
 	for (unsigned i = 0; v->reactor && i < t->ngroups; i++)
 		v->reactor(arg, weft_reactor_cpu(t->groups[i]->reactor),
 			   atomic_load(&t->groups[i]->nqpairs));

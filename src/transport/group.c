@@ -1,14 +1,14 @@
 /* group.c - the buffers that the queue pairs of one reactor share.
  *
  * A peer that does not read its answers, or does not send the data it was asked for, keeps buffers.
- * That is its right until others wait for them; then it has RECLAIM_MS to move. */
+ * That is its right until others wait for them; then none may be kept for longer than RECLAIM_MS. */
 #include <errno.h>
 #include <stdlib.h>
 
 #include "transport/transport.h"
 #include "transport/tcp/tcp.h"
 
-enum { RECLAIM_MS = 5000 };
+enum { RECLAIM_MS = 10000 };
 
 static const struct {
 	uint32_t size, count;
@@ -18,10 +18,18 @@ static const struct {
 	{ WEFT_MDTS_BYTES, 128 },
 };
 
-static int bufs_init(struct weft_bufs *bufs)
+static void wake_serve(void *arg)
+{
+	struct weft_group *group = arg;
+
+	weft_reactor_defer(group->reactor, &group->serve);
+}
+
+static int bufs_init(struct weft_bufs *bufs, struct weft_group *group)
 {
 	for (int i = 0; i < WEFT_BUFS_CLASSES; i++) {
-		int rc = weft_pool_init(&bufs->pools[i], classes[i].size, classes[i].count);
+		int rc = weft_pool_init(&bufs->pools[i], classes[i].size, classes[i].count,
+					wake_serve, group);
 
 		if (rc < 0) {
 			while (i--)
@@ -38,12 +46,24 @@ static void bufs_destroy(struct weft_bufs *bufs)
 		weft_pool_destroy(&bufs->pools[i]);
 }
 
-static bool has_waiters(const struct weft_bufs *bufs)
+static void serve(struct weft_task *task)
+{
+	struct weft_group *group = container_of(task, struct weft_group, serve);
+
+	for (int i = 0; i < WEFT_BUFS_CLASSES; i++) {
+		weft_pool_serve(&group->out.pools[i]);
+		weft_pool_serve(&group->in.pools[i]);
+	}
+	weft_pool_serve(&group->chunks);
+}
+
+static bool somebody_waits(const struct weft_group *group)
 {
 	for (int i = 0; i < WEFT_BUFS_CLASSES; i++)
-		if (!weft_list_empty(&bufs->pools[i].waiters))
+		if (!weft_list_empty(&group->in.pools[i].waiters) ||
+		    !weft_list_empty(&group->out.pools[i].waiters))
 			return true;
-	return false;
+	return !weft_list_empty(&group->chunks.waiters);
 }
 
 static void reclaim(struct weft_timer *timer)
@@ -52,13 +72,12 @@ static void reclaim(struct weft_timer *timer)
 	uint64_t now = weft_reactor_now_ns(group->reactor), since;
 	struct weft_qpair *qp;
 
-	if (!has_waiters(&group->in) && !has_waiters(&group->out))
+	if (!somebody_waits(group))
 		return;
 	weft_list_for_each(qp, &group->qpairs, link) {
-		since = qp->transport->idle_since(qp);
+		since = qp->closing ? 0 : qp->transport->holds_since(qp);
 		if (since && now - since >= RECLAIM_MS * 1000000ull)
-			weft_qpair_close(qp,
-					 "holds buffers that others wait for, and stands still");
+			weft_qpair_close(qp, "keeps buffers that others wait for");
 	}
 	weft_timer_set(group->reactor, &group->reclaim, RECLAIM_MS / 5);
 }
@@ -66,7 +85,7 @@ static void reclaim(struct weft_timer *timer)
 void weft_group_short_of_buffers(struct weft_group *group)
 {
 	if (!weft_heap_has(&group->reclaim.node))
-		weft_timer_set(group->reactor, &group->reclaim, RECLAIM_MS);
+		weft_timer_set(group->reactor, &group->reclaim, RECLAIM_MS / 5);
 }
 
 int weft_group_create(struct weft_group **out, struct weft_reactor *r, unsigned index,
@@ -81,14 +100,16 @@ int weft_group_create(struct weft_group **out, struct weft_reactor *r, unsigned 
 	group->index = index;
 	group->depth_max = depth_max;
 	group->reclaim.fn = reclaim;
+	weft_task_init(&group->serve, serve);
 	weft_list_init(&group->qpairs);
-	rc = bufs_init(&group->in);
+	rc = bufs_init(&group->in, group);
 	if (rc < 0)
 		goto free_group;
-	rc = bufs_init(&group->out);
+	rc = bufs_init(&group->out, group);
 	if (rc < 0)
 		goto destroy_in;
-	rc = weft_pool_init(&group->chunks, TCP_CHUNK_BYTES, tcp_chunks_for(qpairs_max));
+	rc = weft_pool_init(&group->chunks, TCP_CHUNK_BYTES, tcp_chunks_for(qpairs_max), wake_serve,
+			    group);
 	if (rc < 0)
 		goto destroy_out;
 	*out = group;

@@ -9,6 +9,8 @@
 
 #include "transport/transport.h"
 
+enum { SLOTS_MAX = 65535 }; /* as many as a 16-bit tag can name */
+
 int weft_qpair_init(struct weft_qpair *qp, const struct weft_transport *transport,
 		    const struct weft_qpair_ops *ops, struct weft_group *group)
 {
@@ -16,7 +18,8 @@ int weft_qpair_init(struct weft_qpair *qp, const struct weft_transport *transpor
 	qp->ops = ops;
 	qp->group = group;
 	qp->slot_size = (transport->req_size + ops->req_priv + 63) & ~(size_t)63;
-	qp->slots = weft_pages_alloc(group->depth_max * qp->slot_size);
+	qp->slots_max = 2 * group->depth_max < SLOTS_MAX ? 2 * group->depth_max : SLOTS_MAX;
+	qp->slots = weft_pages_alloc(qp->slots_max * qp->slot_size);
 	qp->depth = 1;
 	if (!qp->slots)
 		return -ENOMEM;
@@ -24,13 +27,19 @@ int weft_qpair_init(struct weft_qpair *qp, const struct weft_transport *transpor
 	return 0;
 }
 
+static void settle_group(struct weft_group *group)
+{
+	weft_timer_stop(group->reactor, &group->reclaim);
+	weft_task_cancel(&group->serve);
+}
+
 void weft_qpair_destroy(struct weft_qpair *qp)
 {
 	assert(!qp->inflight);
 	weft_list_remove(&qp->link);
 	if (weft_list_empty(&qp->group->qpairs))
-		weft_timer_stop(qp->group->reactor, &qp->group->reclaim);
-	weft_pages_free(qp->slots, qp->group->depth_max * qp->slot_size);
+		settle_group(qp->group);
+	weft_pages_free(qp->slots, qp->slots_max * qp->slot_size);
 }
 
 void weft_qpair_start(struct weft_qpair *qp, uint16_t sqid, uint32_t sqsize, bool sq_flow)
@@ -74,21 +83,10 @@ void weft_qpair_hang_up(struct weft_qpair *qp, const char *why)
 	qp->transport->hang_up(qp);
 }
 
-static void abort_all_in(struct weft_qpair *qp, enum weft_req_state state)
-{
-	for (uint32_t i = 0; i < qp->touched; i++) {
-		struct weft_req *req = weft_qpair_slot(qp, i);
-
-		if (req->state == state)
-			weft_req_abort(req, NVME_SC_ABORT_QUEUE);
-	}
-}
-
-/* Those in line for a buffer first: what the others give back is not for them any more. */
 void weft_qpair_abort_all(struct weft_qpair *qp)
 {
-	abort_all_in(qp, WEFT_REQ_NEED_BUFFER);
-	abort_all_in(qp, WEFT_REQ_AWAIT_DATA);
+	for (uint32_t i = 0; i < qp->touched; i++)
+		weft_req_abort(weft_qpair_slot(qp, i), NVME_SC_ABORT_QUEUE);
 }
 
 void weft_qpair_free(struct weft_qpair *qp)

@@ -27,6 +27,8 @@ static const struct {
 void weft_req_enter(struct weft_req *req, enum weft_req_state state)
 {
 	assert(states[state].from & 1u << req->state);
+	req->qp->draining += state == WEFT_REQ_DRAINING;
+	req->qp->draining -= req->state == WEFT_REQ_DRAINING;
 	req->state = state;
 }
 
@@ -54,9 +56,11 @@ struct weft_req *weft_req_alloc(struct weft_qpair *qp)
 {
 	struct weft_req *req = qp->free;
 
+	if (qp->inflight - qp->draining >= qp->depth)
+		return NULL;
 	if (req)
 		qp->free = req->next_free;
-	else if (qp->touched < qp->depth)
+	else if (qp->touched < qp->slots_max)
 		req = weft_qpair_slot(qp, qp->touched++);
 	else
 		return NULL;
@@ -112,7 +116,7 @@ static void buffer_came(struct weft_pool_waiter *waiter, void *at)
 	struct weft_req *req = container_of(waiter, struct weft_req, waiter);
 
 	req->awaited->at = req->data = at;
-	resume(req, 0);
+	resume(req, req->qp->closing ? NVME_SC_ABORT_QUEUE : 0);
 }
 
 /* @then runs now, or when a buffer is free. */

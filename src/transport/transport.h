@@ -46,6 +46,7 @@ struct weft_group {
 	uint32_t depth_max; /* entries of its deepest queue */
 	struct weft_bufs in, out;
 	struct weft_pool chunks;   /* what sockets receive into */
+	struct weft_task serve;    /* buffers came back, others wait for them */
 	struct weft_timer reclaim; /* runs while somebody waits for a buffer */
 	struct weft_list qpairs;
 	atomic_uint nqpairs; /* also those on their way here; read by who places them */
@@ -139,8 +140,9 @@ struct weft_transport {
 	void (*abort_fetch)(struct weft_req *req); /* the host still owes data; forget the request */
 	void (*reply)(struct weft_req *req);
 	void (*started)(struct weft_qpair *qp);
-	void (*slot_freed)(struct weft_qpair *qp);     /* a full queue has room again */
-	uint64_t (*idle_since)(struct weft_qpair *qp); /* ns; the peer owes us a move; 0: no */
+	void (*slot_freed)(struct weft_qpair *qp); /* a full queue has room again */
+	/* Since when, in ns, its peer has kept us from a buffer of ours; 0: it does not. */
+	uint64_t (*holds_since)(struct weft_qpair *qp);
 	void (*hang_up)(struct weft_qpair *qp);
 	void (*close)(struct weft_qpair *qp);
 	void (*free)(struct weft_qpair *qp);
@@ -163,10 +165,11 @@ struct weft_qpair {
 	uint32_t sqsize; /* entries; 0: before Connect */
 	bool sq_flow;
 
-	/* Slots: those below @touched have been used; a stack of those free again. */
+	/* Slots: those below @touched have been used; a stack of those free again. Draining ones do
+	 * not count against the depth: the host has its answer. */
 	char *slots;
 	size_t slot_size;
-	uint32_t depth, touched, inflight;
+	uint32_t slots_max, depth, touched, inflight, draining;
 	struct weft_req *free;
 };
 

@@ -189,32 +189,4 @@ def _(t, ctrl):
     assert sum(r["queues"] for r in t.ctl("status")["reactors"]) == 4
 
 
-HOGGED = dict(ns=["file:{dir}/hog.img,size=64M"], extra=["--cpus", "0"], limit_s=90)
-
-
-def hog(t, opcode):
-    """A host that takes every large buffer of the only reactor, and then stands still."""
-    ctrl = connect(t, **OTHER)
-    queue = ctrl.open(depth=512)
-    for _ in range(300):
-        queue.submit(sqe.blocks(opcode, 1, 0, 256), length=1 << 20)
-    return ctrl
-
-
-@with_target("a host that never reads its answers does not starve others", **HOGGED)
-def _(t):
-    with hog(t, sqe.READ), connect(t, timeout=60) as ctrl:
-        disk = ctrl.disk()
-        assert disk.read(0, 256) == bytes(1 << 20)
-
-
-@with_target("a host that never sends its data does not starve others", **HOGGED)
-def _(t):
-    with hog(t, sqe.WRITE), connect(t, timeout=60) as ctrl:
-        disk = ctrl.disk()
-        data = nvme.pattern(3, 1 << 20)
-        disk.write(0, data)
-        assert disk.read(0, 256) == data
-
-
 sys.exit(tap.run())

@@ -146,10 +146,6 @@ static void connect_host(struct host *h, const struct connect *c)
 	memset(data.hostid, 0x42, sizeof(data.hostid));
 	strcpy(data.subsysnqn, subnqns[c->subsys % 4]);
 	strcpy(data.hostnqn, c->stranger ? WORLD_HOST "2" : WORLD_HOST);
-	if (!h->connected) {
-		h->qid = c->qid;
-		h->sqsize = c->sqsize + 1u;
-	}
 	host_command(h, &sqe, c->in_capsule ? &data : NULL, c->in_capsule ? sizeof(data) : 0, 0);
 }
 

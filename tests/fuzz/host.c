@@ -158,13 +158,7 @@ void host_command(struct host *h, union nvme_sqe *sqe, const void *data, uint32_
 	if (cmd->open)
 		return; /* all ids are in use */
 	sqe->common.cid = cpu_to_le16(h->cid++);
-	*cmd = (struct host_cmd){
-		.open = true,
-		.fused = sqe->common.flags & NVME_FUSE_MASK,
-		.opcode = sqe->common.opcode,
-		.fctype = sqe->connect.fctype,
-		.len = le32_to_cpu(sqe->common.sgl.length),
-	};
+	*cmd = (struct host_cmd){ .open = true, .sqe = *sqe };
 	h->open++;
 	h->tainted |= !h->asked;
 	pdu.sqe = *sqe;
@@ -250,16 +244,33 @@ static void hear_icresp(struct host *h, const struct nvme_tcp_icresp *pdu)
 	h->ddgst = pdu->dgst & NVME_TCP_DGST_DATA;
 }
 
+static void connected(struct host *h, const struct nvmf_connect_cmd *cmd, uint64_t result)
+{
+	h->connected = true;
+	h->qid = le16_to_cpu(cmd->qid);
+	h->sqsize = le16_to_cpu(cmd->sqsize) + 1u;
+	h->cntlid = (uint16_t)result;
+}
+
+static bool is_connect(const struct host_cmd *cmd)
+{
+	return cmd->sqe.common.opcode == NVME_FABRICS_OPCODE &&
+	       cmd->sqe.connect.fctype == NVMF_CONNECT;
+}
+
 static void hear_resp(struct host *h, const struct nvme_tcp_resp *pdu)
 {
 	struct host_cmd *cmd = answered(h, pdu->cqe.cid);
 
 	must(!(le16_to_cpu(pdu->cqe.status) & 1)); /* no phase on a fabric */
-	if (cmd->opcode == NVME_FABRICS_OPCODE && cmd->fctype == NVMF_CONNECT && !pdu->cqe.status) {
-		h->connected = true;
-		h->cntlid = (uint16_t)le64_to_cpu(pdu->cqe.result);
-	}
+	if (is_connect(cmd) && !pdu->cqe.status)
+		connected(h, &cmd->sqe.connect, le64_to_cpu(pdu->cqe.result));
 	completed(h, cmd);
+}
+
+static uint32_t sgl_len(const struct host_cmd *cmd)
+{
+	return le32_to_cpu(cmd->sqe.common.sgl.length);
 }
 
 static void hear_data(struct host *h, const struct nvme_tcp_data *pdu, const char *bytes)
@@ -275,7 +286,7 @@ static void hear_data(struct host *h, const struct nvme_tcp_data *pdu, const cha
 	seal(digest, bytes + pdu->hdr.pdo, len);
 	must(!h->ddgst || !memcmp(digest, bytes + pdu->hdr.pdo + len, sizeof(digest)));
 	if (!h->tainted)
-		must(le32_to_cpu(pdu->datao) + len <= cmd->len);
+		must(le32_to_cpu(pdu->datao) + len <= sgl_len(cmd));
 	if (pdu->hdr.flags & NVME_TCP_F_SUCCESS) {
 		must(pdu->hdr.flags & NVME_TCP_F_LAST);
 		completed(h, cmd);
@@ -289,7 +300,7 @@ static void hear_r2t(struct host *h, const struct nvme_tcp_data *pdu)
 
 	must(len && offset + (uint64_t)len <= HOST_DATA_MAX);
 	if (!h->tainted)
-		must(offset + len <= cmd->len);
+		must(offset + len <= sgl_len(cmd));
 	if (h->nr2ts == HOST_R2TS) {
 		h->tainted = true;
 		return;
@@ -420,7 +431,7 @@ void host_shut(struct host *h)
 	shutdown(h->fd, SHUT_WR);
 }
 
-static bool host_owes(const struct host *h, unsigned cid)
+static bool owes_data(const struct host *h, unsigned cid)
 {
 	for (unsigned i = 0; i < h->nr2ts; i++)
 		if (h->r2ts[i].cccid == cid)
@@ -428,14 +439,19 @@ static bool host_owes(const struct host *h, unsigned cid)
 	return false;
 }
 
+/* For an event, for its other half, or for the host itself. */
+static bool may_wait(const struct host *h, unsigned cid)
+{
+	const struct nvme_cmd *cmd = &h->cmds[cid].sqe.common;
+
+	return (!h->qid && cmd->opcode == nvme_admin_async_event) || cmd->flags & NVME_FUSE_MASK ||
+	       owes_data(h, cid);
+}
+
 void host_check_settled(const struct host *h)
 {
 	if (h->fd < 0 || h->tainted || h->ended || !h->connected || h->open >= h->sqsize)
 		return;
-	for (unsigned cid = 0; cid < HOST_CIDS; cid++) {
-		const struct host_cmd *cmd = &h->cmds[cid];
-		bool event = !h->qid && cmd->opcode == nvme_admin_async_event;
-
-		must(!cmd->open || cmd->fused || event || host_owes(h, cid));
-	}
+	for (unsigned cid = 0; cid < HOST_CIDS; cid++)
+		must(!h->cmds[cid].open || may_wait(h, cid));
 }

@@ -38,9 +38,8 @@ struct host {
 	uint8_t cid;   /* of the next command */
 	unsigned open; /* commands without an answer */
 	struct host_cmd {
-		bool open, fused;
-		uint8_t opcode, fctype;
-		uint32_t len; /* that its SGL speaks of */
+		bool open;
+		union nvme_sqe sqe;
 	} cmds[HOST_CIDS];
 	struct host_r2t r2ts[HOST_R2TS];
 	unsigned nr2ts;

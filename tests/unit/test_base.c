@@ -103,7 +103,7 @@ static void pool_takes_and_gives(void **state)
 	struct weft_pool pool;
 	char *bufs[BUFS];
 
-	assert_int_equal(weft_pool_init(&pool, BUF_SIZE, BUFS), 0);
+	assert_int_equal(weft_pool_init(&pool, BUF_SIZE, BUFS, NULL, NULL), 0);
 	for (int i = 0; i < BUFS; i++) {
 		bufs[i] = weft_pool_take(&pool);
 		assert_non_null(bufs[i]);
@@ -128,7 +128,12 @@ struct waiter {
 	int order;
 };
 
-static int served;
+static int served, wakes;
+
+static void woken(void *arg)
+{
+	wakes++;
+}
 
 static void got(struct weft_pool_waiter *wait, void *buf)
 {
@@ -145,17 +150,22 @@ static void pool_serves_the_line_in_order(void **state)
 	void *a, *b;
 
 	served = 0;
-	assert_int_equal(weft_pool_init(&pool, 4096, 2), 0);
+	assert_int_equal(weft_pool_init(&pool, 4096, 2, woken, NULL), 0);
 	a = weft_pool_take(&pool);
 	b = weft_pool_take(&pool);
 	weft_pool_wait(&pool, &first.wait);
 	weft_pool_wait(&pool, &second.wait);
 
+	wakes = 0;
 	weft_pool_give(&pool, a);
+	assert_int_equal(wakes, 1);
+	assert_null(first.buf);             /* not from inside give */
+	assert_null(weft_pool_take(&pool)); /* nobody overtakes */
+	weft_pool_serve(&pool);
 	assert_ptr_equal(first.buf, a);
 	assert_null(second.buf);
-	assert_null(weft_pool_take(&pool)); /* nobody overtakes the second */
 	weft_pool_give(&pool, b);
+	weft_pool_serve(&pool);
 	assert_ptr_equal(second.buf, b);
 	assert_int_equal(first.order, 1);
 	assert_int_equal(second.order, 2);
@@ -171,12 +181,13 @@ static void pool_forgets_who_left_the_line(void **state)
 	struct weft_pool pool;
 	void *a;
 
-	assert_int_equal(weft_pool_init(&pool, 4096, 1), 0);
+	assert_int_equal(weft_pool_init(&pool, 4096, 1, woken, NULL), 0);
 	a = weft_pool_take(&pool);
 	weft_pool_wait(&pool, &gone.wait);
 	weft_pool_wait(&pool, &stays.wait);
 	weft_list_remove(&gone.wait.link);
 	weft_pool_give(&pool, a);
+	weft_pool_serve(&pool);
 	assert_null(gone.buf);
 	assert_ptr_equal(stays.buf, a);
 	weft_pool_give(&pool, a);

@@ -22,12 +22,18 @@ static void answer(struct weft_req *req, bool aborted)
 	tgt_home_reply(req, 0);
 }
 
+static bool under_way(const struct weft_req *req)
+{
+	return req->state == WEFT_REQ_EXECUTING || req->state == WEFT_REQ_NEED_BUFFER ||
+	       req->state == WEFT_REQ_AWAIT_DATA;
+}
+
 static bool abort_on(struct weft_qpair *qp, const struct weft_req *abort)
 {
 	for (uint32_t i = 0; i < qp->touched; i++) {
 		struct weft_req *req = weft_qpair_slot(qp, i);
 
-		if (req != abort && req->state != WEFT_REQ_FREE &&
+		if (req != abort && under_way(req) &&
 		    le16_to_cpu(req->cmd.common.cid) == abort_cid(abort))
 			return weft_req_abort(req, SC_GENERIC(ABORT_REQ));
 	}

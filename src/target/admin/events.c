@@ -3,6 +3,8 @@
  *   event ─▶ pending ─▶ (an AER is here) ─▶ reported, masked ─▶ (its log page is read) ─▶ unmasked
  *
  * Invariant: an event that the host did not enable is never pending. */
+#include <string.h>
+
 #include "target/internal.h"
 
 static const struct {
@@ -92,15 +94,21 @@ bool tgt_aer_cancel(struct weft_ctrl *ctrl, uint16_t cid)
 	return false;
 }
 
+/* A list of namespaces ascends. */
 static void remember_changed(struct weft_ctrl *ctrl, uint32_t nsid)
 {
-	for (unsigned i = 0; i < ctrl->nchanged && i < TGT_CHANGED_NS_MAX; i++)
-		if (ctrl->changed_ns[i] == nsid)
-			return;
-	if (ctrl->nchanged < TGT_CHANGED_NS_MAX)
-		ctrl->changed_ns[ctrl->nchanged] = nsid;
+	unsigned at = 0;
+
+	while (at < ctrl->nchanged && ctrl->changed_ns[at] < nsid)
+		at++;
+	if (at < ctrl->nchanged && ctrl->changed_ns[at] == nsid)
+		return;
+	memmove(&ctrl->changed_ns[at + 1], &ctrl->changed_ns[at],
+		(ctrl->nchanged - at) * sizeof(ctrl->changed_ns[0]));
+	ctrl->changed_ns[at] = nsid;
 	ctrl->nchanged++;
 }
+static_assert(TGT_CHANGED_NS_MAX >= WEFT_NSID_MAX, "every namespace fits");
 
 void tgt_ns_changed(struct weft_subsys *s, uint32_t nsid)
 {

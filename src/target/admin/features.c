@@ -22,11 +22,12 @@ static uint16_t set_queues(struct weft_req *req, struct weft_ctrl *ctrl, uint32_
 {
 	uint32_t want = (value & 0xffff) > value >> 16 ? value & 0xffff : value >> 16;
 	uint32_t most = ctrl->subsys->target->io_queues_max;
+	struct weft_queue *queue;
 
 	if ((value & 0xffff) == 0xffff || value >> 16 == 0xffff)
 		return SC_GENERIC(INVALID_FIELD) | SC_DNR;
-	for (struct weft_list *l = ctrl->queues.next; l != &ctrl->queues; l = l->next)
-		if (container_of(l, struct weft_queue, link)->qid)
+	weft_list_for_each(queue, &ctrl->queues, link)
+		if (queue->qid && !queue->close_posted)
 			return SC_GENERIC(CMD_SEQ_ERROR) | SC_DNR;
 	ctrl->io_queues = want + 1 < most ? want + 1 : most;
 	ctrl->features[NVME_FEAT_FID_NUM_QUEUES] = (ctrl->io_queues - 1) * 0x10001u;
@@ -196,12 +197,18 @@ uint32_t tgt_feature_effects(uint8_t fid)
 				      0;
 }
 
+static uint32_t initial_value(const struct weft_ctrl *ctrl, uint8_t fid)
+{
+	if (fid == NVME_FEAT_FID_NUM_QUEUES)
+		return (ctrl->subsys->target->io_queues_max - 1) * 0x10001u;
+	return table[fid].initial;
+}
+
 void tgt_features_reset(struct weft_ctrl *ctrl)
 {
 	for (int i = 0; i < 256; i++)
-		ctrl->features[i] = table[i].initial;
+		ctrl->features[i] = initial_value(ctrl, (uint8_t)i);
 	ctrl->io_queues = ctrl->subsys->target->io_queues_max;
-	ctrl->features[NVME_FEAT_FID_NUM_QUEUES] = (ctrl->io_queues - 1) * 0x10001u;
 	atomic_store(&ctrl->write_cache, true);
 	memset(ctrl->host_behavior, 0, sizeof(ctrl->host_behavior));
 	ctrl->timestamp_ms = ctrl->timestamp_at_ms = 0;
@@ -247,7 +254,7 @@ void tgt_get_features(struct weft_req *req)
 	if (select == NVME_GET_FEATURES_SEL_SUPPORTED)
 		req->cqe.result = cpu_to_le64(f->changeable ? CHANGEABLE : 0);
 	else if (select != NVME_GET_FEATURES_SEL_CURRENT)
-		req->cqe.result = cpu_to_le64(f->initial);
+		req->cqe.result = cpu_to_le64(initial_value(ctrl, (uint8_t)cdw10));
 	else if (f->get) {
 		tgt_home_reply(req, f->get(req, ctrl));
 		return;

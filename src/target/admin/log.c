@@ -101,10 +101,6 @@ static void *log_changed_ns(struct weft_ctrl *ctrl, size_t *size)
 	*size = TGT_CHANGED_NS_MAX * sizeof(*page);
 	if (!page)
 		return NULL;
-	if (ctrl->nchanged > TGT_CHANGED_NS_MAX) {
-		page[0] = cpu_to_le32(NVME_NSID_BROADCAST);
-		return page;
-	}
 	for (unsigned i = 0; i < ctrl->nchanged; i++)
 		page[i] = cpu_to_le32(ctrl->changed_ns[i]);
 	return page;

@@ -16,6 +16,8 @@ void tgt_discovery_changed(struct weft_target *t)
 	struct weft_ctrl *ctrl;
 
 	t->genctr++;
+	if (!t->discovery) /* the target is stopping */
+		return;
 	weft_list_for_each(ctrl, &t->discovery->ctrls, link)
 		tgt_event(ctrl, TGT_EVENT_DISCOVERY);
 }

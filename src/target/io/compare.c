@@ -69,7 +69,7 @@ void tgt_io_compare_run(struct weft_req *req)
 
 void tgt_io_compare(struct weft_req *req)
 {
-	static const struct tgt_input input = { false, tgt_io_data_range, tgt_io_same_range,
+	static const struct tgt_input input = { false, tgt_io_data_range, tgt_io_data_range,
 						tgt_io_compare_run };
 
 	tgt_io_input(req, &input);

@@ -64,10 +64,14 @@ static void alone(struct tgt_fence *fence)
 	struct tgt_req *treq = container_of(fence, struct tgt_req, fence);
 	struct weft_req *first = treq->self, *second = treq->partner;
 	struct weft_ns *ns = fence->ns;
-	uint16_t sc = ns->removing ? SC_GENERIC(INVALID_NS) | SC_DNR :
-				     check_pair(first, second, ns);
+	uint16_t sc;
 
+	if (!ns) {
+		fail_pair(second, SC_GENERIC(INVALID_NS) | SC_DNR);
+		return;
+	}
 	treq->on = tgt_req(second)->on = ns;
+	sc = ns->removing ? SC_GENERIC(INVALID_NS) | SC_DNR : check_pair(first, second, ns);
 	if (sc) {
 		let_go(first);
 		fail_pair(second, sc);
@@ -82,7 +86,7 @@ static void alone(struct tgt_fence *fence)
 static void both_ready(struct weft_req *first, struct weft_req *second)
 {
 	struct tgt_req *treq = tgt_req(first);
-	struct weft_ns *ns = tgt_ns_find(tgt_queue(first)->ctrl->subsys, tgt_nsid(first));
+	struct weft_ns *ns = tgt_ns_of(first);
 
 	if (treq->status)
 		fail_pair(first, treq->status);
@@ -123,7 +127,7 @@ static bool match(const struct weft_req *first, const struct weft_req *second)
 
 static void pair_up(struct weft_req *first, struct weft_req *second)
 {
-	struct weft_ns *ns = tgt_ns_find(tgt_queue(first)->ctrl->subsys, tgt_nsid(first));
+	struct weft_ns *ns = tgt_ns_of(first);
 	uint16_t sc = SC_GENERIC(INVALID_FIELD) | SC_DNR;
 
 	tgt_req(first)->partner = second;

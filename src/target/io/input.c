@@ -2,22 +2,13 @@
  *
  *   look the namespace up, check ─▶ fetch (the host takes its time) ─▶ enter, check again ─▶ run
  *
- * Between the two the namespace may have gone, shrunk, or made room for another one. */
+ * Between the two the namespace may have gone or shrunk. */
 #include "target/internal.h"
-
-uint16_t tgt_io_same_range(struct weft_req *req, const struct weft_ns *ns)
-{
-	uint16_t sc = tgt_io_data_range(req, ns);
-
-	if (!sc && tgt_req(req)->length != req->data_len) /* its blocks are not what they were */
-		sc = SC_GENERIC(INVALID_NS) | SC_DNR;
-	return sc;
-}
 
 static void enter(struct weft_req *req)
 {
 	const struct tgt_input *input = tgt_req(req)->input;
-	struct weft_ns *ns = tgt_ns_enter(req, tgt_nsid(req), input->writer, enter);
+	struct weft_ns *ns = tgt_ns_enter(req, input->writer, enter);
 	uint16_t sc;
 
 	if (!ns)
@@ -40,7 +31,7 @@ static void fetched(struct weft_req *req, uint16_t sc)
 
 void tgt_io_input(struct weft_req *req, const struct tgt_input *input)
 {
-	struct weft_ns *ns = tgt_ns_find(tgt_queue(req)->ctrl->subsys, tgt_nsid(req));
+	struct weft_ns *ns = tgt_ns_of(req);
 	uint16_t sc = ns ? input->before(req, ns) : SC_GENERIC(INVALID_NS) | SC_DNR;
 
 	tgt_req(req)->input = input;

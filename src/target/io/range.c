@@ -9,7 +9,7 @@ enum { VERIFY_BYTES = 128 << 10 };
 
 void tgt_io_write_zeroes(struct weft_req *req)
 {
-	struct weft_ns *ns = tgt_ns_enter(req, tgt_nsid(req), true, tgt_io_write_zeroes);
+	struct weft_ns *ns = tgt_ns_enter(req, true, tgt_io_write_zeroes);
 	uint16_t control = le16_to_cpu(req->cmd.rw.control), sc;
 	struct tgt_req *treq = tgt_req(req);
 
@@ -54,7 +54,7 @@ static void verify_buffer(struct weft_req *req, uint16_t sc)
 
 void tgt_io_verify(struct weft_req *req)
 {
-	struct weft_ns *ns = tgt_ns_enter(req, tgt_nsid(req), false, tgt_io_verify);
+	struct weft_ns *ns = tgt_ns_enter(req, false, tgt_io_verify);
 	uint16_t sc;
 
 	if (!ns)
@@ -87,11 +87,13 @@ static bool dsm_step(struct weft_req *req, int rc)
 	uint8_t shift = treq->on->lba_shift;
 	struct nvme_dsm_range range;
 
-	if (rc < 0 || treq->range == dsm_ranges(req)) {
-		tgt_io_finish(req, weft_status_from_errno(rc));
-		return false;
-	}
-	range = dsm_range(req, treq->range++);
+	do {
+		if (rc < 0 || treq->range == dsm_ranges(req)) {
+			tgt_io_finish(req, weft_status_from_errno(rc));
+			return false;
+		}
+		range = dsm_range(req, treq->range++);
+	} while (!range.nlb);
 	tgt_io_submit(req, WEFT_IO_TRIM, NULL, le64_to_cpu(range.slba) << shift,
 		      (uint64_t)le32_to_cpu(range.nlb) << shift, 0, tgt_io_step_done);
 	return true;

@@ -39,7 +39,7 @@ static bool read_in_place(struct weft_req *req, struct weft_ns *ns)
 
 void tgt_io_read(struct weft_req *req)
 {
-	struct weft_ns *ns = tgt_ns_enter(req, tgt_nsid(req), false, tgt_io_read);
+	struct weft_ns *ns = tgt_ns_enter(req, false, tgt_io_read);
 	uint16_t sc;
 
 	if (!ns)
@@ -89,23 +89,16 @@ void tgt_io_write_run(struct weft_req *req)
 		write_from(req, req->data);
 }
 
-static uint16_t write_before(struct weft_req *req, const struct weft_ns *ns)
+static uint16_t write_check(struct weft_req *req, const struct weft_ns *ns)
 {
 	if (ns->be->read_only)
 		return SC_GENERIC(NS_WRITE_PROTECTED) | SC_DNR;
 	return tgt_io_data_range(req, ns);
 }
 
-static uint16_t write_after(struct weft_req *req, const struct weft_ns *ns)
-{
-	if (ns->be->read_only)
-		return SC_GENERIC(NS_WRITE_PROTECTED) | SC_DNR;
-	return tgt_io_same_range(req, ns);
-}
-
 void tgt_io_write(struct weft_req *req)
 {
-	static const struct tgt_input input = { true, write_before, write_after, tgt_io_write_run };
+	static const struct tgt_input input = { true, write_check, write_check, tgt_io_write_run };
 
 	tgt_io_input(req, &input);
 }
@@ -114,7 +107,7 @@ void tgt_io_write(struct weft_req *req)
 
 void tgt_io_flush(struct weft_req *req)
 {
-	if (tgt_ns_enter(req, tgt_nsid(req), false, tgt_io_flush))
+	if (tgt_ns_enter(req, false, tgt_io_flush))
 		tgt_io_submit(req, WEFT_IO_FLUSH, NULL, 0, 0, 0, tgt_io_done);
 }
 
@@ -145,12 +138,13 @@ static void flush_next(struct weft_req *req)
 {
 	struct weft_subsys *s = tgt_queue(req)->ctrl->subsys;
 	struct tgt_req *treq = tgt_req(req);
+	struct weft_ns *ns = NULL;
 
-	while (treq->range < WEFT_NSID_MAX && !tgt_ns_find(s, treq->range + 1u))
+	while (treq->range < WEFT_NSID_MAX && !(ns = tgt_ns_find(s, treq->range + 1u)))
 		treq->range++;
-	if (treq->range == WEFT_NSID_MAX)
+	if (!ns)
 		tgt_post_home(req, shutdown_at_home);
-	else if (tgt_ns_enter(req, treq->range + 1u, false, flush_next))
+	else if (tgt_ns_try_enter(req, ns, false, flush_next))
 		tgt_io_submit(req, WEFT_IO_FLUSH, NULL, 0, 0, 0, flushed_one);
 }
 

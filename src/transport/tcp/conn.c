@@ -73,16 +73,32 @@ static void tcp_close(struct weft_qpair *qp)
 	tcp_wrap_up_soon(conn);
 }
 
-static uint64_t tcp_idle_since(struct weft_qpair *qp)
+/* A request that waits for data counts from its R2T, one on its way out from the send that it waits
+ * for: a peer that moves a byte now and then gains nothing. */
+static uint64_t held_since(struct tcp_conn *conn, struct tcp_req *treq)
 {
-	struct tcp_conn *conn = tcp_conn_of(qp);
-	uint64_t since = 0;
+	switch (treq->req.state) {
+	case WEFT_REQ_AWAIT_DATA:
+	case WEFT_REQ_DRAINING:
+		return conn->rx_waits_chunk ? 0 : treq->asked_ns;
+	case WEFT_REQ_REPLYING:
+		return conn->tx_busy && (treq->req.in.at || treq->req.out.at) ? conn->tx_begun_ns :
+										0;
+	default:
+		return 0;
+	}
+}
 
-	if (conn->tx_busy)
-		since = conn->tx_moved_ns;
-	if (conn->owed && (!since || conn->rx_moved_ns < since))
-		since = conn->rx_moved_ns;
-	return since;
+static uint64_t tcp_holds_since(struct weft_qpair *qp)
+{
+	uint64_t first = 0, since;
+
+	for (uint32_t i = 0; i < qp->touched; i++) {
+		since = held_since(tcp_conn_of(qp), tcp_req_of(weft_qpair_slot(qp, i)));
+		if (since && (!first || since < first))
+			first = since;
+	}
+	return first;
 }
 
 static void tcp_free(struct weft_qpair *qp)
@@ -118,11 +134,8 @@ static void term_sent(struct tcp_tx *tx)
 {
 	struct tcp_conn *conn = container_of(tx, struct tcp_conn, term_tx);
 
-	if (conn->state != TCP_TERMINATING)
-		return;
-	shutdown(conn->sock.fd, SHUT_WR);
-	conn->timer.fn = linger_over;
-	weft_timer_set(conn->qp.group->reactor, &conn->timer, TCP_LINGER_MS);
+	if (conn->state == TCP_TERMINATING)
+		shutdown(conn->sock.fd, SHUT_WR);
 }
 
 void tcp_terminate(struct tcp_conn *conn, const void *pdu, uint32_t len,
@@ -133,8 +146,9 @@ void tcp_terminate(struct tcp_conn *conn, const void *pdu, uint32_t len,
 	if (len > NVME_TCP_TERM_DATA_MAX)
 		len = NVME_TCP_TERM_DATA_MAX;
 	weft_uri_format(&conn->qp.peer, peer, sizeof(peer));
-	weft_warn("%s: %s: %s (FES %u, FEI %u); terminating the connection", peer,
-		  nvme_tcp_type_text(*(const uint8_t *)pdu), fault->why, fault->fes, fault->fei);
+	weft_peer_log(WEFT_LOG_WARN, "%s: %s: %s (FES %u, FEI %u); terminating the connection",
+		      peer, nvme_tcp_type_text(*(const uint8_t *)pdu), fault->why, fault->fes,
+		      fault->fei);
 	conn->term.pdu = (struct nvme_tcp_term){
 		.hdr.type = NVME_TCP_C2H_TERM,
 		.hdr.hlen = sizeof(conn->term.pdu),
@@ -145,6 +159,8 @@ void tcp_terminate(struct tcp_conn *conn, const void *pdu, uint32_t len,
 	};
 	memcpy(conn->term.header, pdu, len);
 	conn->state = TCP_TERMINATING;
+	conn->timer.fn = linger_over;
+	weft_timer_set(conn->qp.group->reactor, &conn->timer, TCP_LINGER_MS);
 	conn->term_tx.fill = fill_term;
 	conn->term_tx.sent = term_sent;
 	tcp_tx_push(conn, &conn->term_tx);
@@ -220,7 +236,7 @@ const struct weft_transport weft_tcp = {
 	.reply = tcp_reply,
 	.started = tcp_started,
 	.slot_freed = tcp_slot_freed,
-	.idle_since = tcp_idle_since,
+	.holds_since = tcp_holds_since,
 	.hang_up = tcp_hang_up,
 	.close = tcp_close,
 	.free = tcp_free,

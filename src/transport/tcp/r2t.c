@@ -16,7 +16,7 @@ static uint32_t r2ts_per_command(const struct tcp_conn *conn)
 {
 	uint32_t most = conn->maxr2t < TCP_R2TS_MAX ? conn->maxr2t : TCP_R2TS_MAX;
 
-	return conn->qp.depth * most <= UINT16_MAX ? most : 1;
+	return conn->qp.slots_max * most <= UINT16_MAX ? most : 1;
 }
 
 static int fill_r2ts(struct tcp_tx *tx, struct iovec *iov)
@@ -74,6 +74,10 @@ void tcp_fetch(struct weft_req *req, uint32_t len)
 	struct tcp_conn *conn = tcp_conn_of(req->qp);
 	uint32_t part = r2t_part(conn, len);
 
+	if (conn->state != TCP_OPEN) {
+		weft_req_fetched(req, SC_GENERIC(ABORT_QUEUE));
+		return;
+	}
 	treq->nr2ts = 0;
 	for (uint32_t at = 0; at < len; at += part) {
 		struct tcp_r2t *r2t = &treq->r2ts[treq->nr2ts];
@@ -83,8 +87,7 @@ void tcp_fetch(struct weft_req *req, uint32_t len)
 		r2t_build(conn, treq, treq->nr2ts++);
 	}
 	assert(treq->nr2ts <= r2ts_per_command(conn));
-	if (!conn->owed)
-		conn->rx_moved_ns = weft_reactor_now_ns(req->qp->group->reactor);
+	treq->asked_ns = weft_reactor_now_ns(req->qp->group->reactor);
 	treq->owed = len;
 	conn->owed += len;
 	treq->digest_failed = false;

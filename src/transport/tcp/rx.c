@@ -17,7 +17,7 @@ enum {
 	RX_ROOM_MIN = 4096, /* receive less at a time only when there is no more room */
 };
 
-static char sink[4096]; /* for what nobody will read */
+static _Thread_local char sink[4096]; /* for what nobody will read */
 
 static void parse(struct tcp_conn *conn);
 static void receive(struct tcp_conn *conn);
@@ -91,6 +91,7 @@ static bool make_room(struct tcp_conn *conn)
 	conn->rx_waits_chunk = true;
 	conn->chunk_waiter.got = chunk_came;
 	weft_pool_wait(&conn->qp.group->chunks, &conn->chunk_waiter);
+	weft_group_short_of_buffers(conn->qp.group);
 	return false;
 }
 
@@ -162,7 +163,6 @@ static void recv_done(struct weft_op *op, int res)
 				 strerror(-res));
 		return;
 	}
-	conn->rx_moved_ns = weft_reactor_now_ns(conn->qp.group->reactor);
 	if (conn->state == TCP_OPEN)
 		place(conn, (uint32_t)res);
 	parse(conn);
@@ -228,6 +228,8 @@ static void locate_capsule_data(struct tcp_conn *conn, struct tcp_req *treq, con
 	uint64_t offset = le64_to_cpu(sgl->addr);
 	uint32_t sgl_len = le32_to_cpu(sgl->length);
 
+	if (nvme_cmd_direction(&treq->req.cmd) != NVME_DIR_TO_CTRL)
+		return;
 	if (sgl->type != NVME_SGL_IN_CAPSULE || offset > len || sgl_len > len - offset || !sgl_len)
 		return;
 	treq->req.data = (char *)data + offset;
@@ -271,6 +273,23 @@ static void tcp_req_init(struct tcp_req *treq, const char *pdu)
 	treq->r2t_sending = treq->reply_sent = false;
 }
 
+static void slot_wait_over(struct weft_timer *timer)
+{
+	struct tcp_conn *conn = container_of(timer, struct tcp_conn, timer);
+
+	weft_qpair_close(&conn->qp, "more commands than the queue holds");
+}
+
+/* For a moment that is normal: the host has an answer whose send we have not seen the end of. */
+static void wait_for_slot(struct tcp_conn *conn)
+{
+	conn->rx_waits_slot = true;
+	if (!conn->qp.sqsize) /* the timer runs already, for Connect */
+		return;
+	conn->timer.fn = slot_wait_over;
+	weft_timer_set(conn->qp.group->reactor, &conn->timer, TCP_SLOT_WAIT_MS);
+}
+
 /* false: no slot is free, the capsule stays where it is. */
 static bool on_capsule(struct tcp_conn *conn, const char *pdu, const struct nvme_tcp_shape *shape)
 {
@@ -278,7 +297,7 @@ static bool on_capsule(struct tcp_conn *conn, const char *pdu, const struct nvme
 	const char *data = pdu + shape->data_at;
 
 	if (!req) {
-		conn->rx_waits_slot = true;
+		wait_for_slot(conn);
 		return false;
 	}
 	tcp_req_init(tcp_req_of(req), pdu);
@@ -405,6 +424,8 @@ static bool parse_pdu(struct tcp_conn *conn)
 
 static void parse(struct tcp_conn *conn)
 {
+	if (conn->rx_waits_slot && conn->qp.sqsize)
+		weft_timer_stop(conn->qp.group->reactor, &conn->timer);
 	conn->rx_waits_slot = false;
 	while (conn->state == TCP_OPEN)
 		if (!(conn->payload.req ? parse_payload(conn) : parse_pdu(conn)))

@@ -14,9 +14,10 @@ enum {
 	TCP_R2TS_MAX = 4,                  /* outstanding per command */
 	TCP_R2T_MIN = 64 << 10,            /* do not split a transfer finer than this */
 	TCP_TX_IOVS = 128,
-	TCP_TX_PARTS = 4,     /* of one item in the line */
-	TCP_SETUP_MS = 30000, /* from accept to a successful Connect */
-	TCP_LINGER_MS = 3000, /* for the host to read a C2HTermReq */
+	TCP_TX_PARTS = 4,         /* of one item in the line */
+	TCP_SLOT_WAIT_MS = 10000, /* for a host that sent more commands than its queue holds */
+	TCP_SETUP_MS = 30000,     /* from accept to a successful Connect */
+	TCP_LINGER_MS = 3000,     /* for the host to read a C2HTermReq */
 };
 
 /* What a socket receives into. Requests with in-capsule data keep it from being overwritten. */
@@ -70,7 +71,8 @@ struct tcp_req {
 
 	/* Data from the host. */
 	struct tcp_r2t r2ts[TCP_R2TS_MAX];
-	uint32_t owed; /* bytes that open R2Ts still bring */
+	uint32_t owed;     /* bytes that open R2Ts still bring */
+	uint64_t asked_ns; /* when they were sent */
 	bool digest_failed;
 	bool r2t_sending, reply_sent;
 	uint8_t nr2ts;
@@ -115,9 +117,8 @@ struct tcp_conn {
 		uint32_t left;
 		bool ddgst;
 	} payload;
-	uint32_t want;        /* bytes that the PDU at the chunk's head needs, as far as known */
-	uint32_t owed;        /* by the host for all R2Ts */
-	uint64_t rx_moved_ns; /* when it last sent something, or was asked */
+	uint32_t want; /* bytes that the PDU at the chunk's head needs, as far as known */
+	uint32_t owed; /* by the host for all R2Ts */
 
 	/* Sending. */
 	struct weft_op tx_op;
@@ -126,7 +127,7 @@ struct tcp_conn {
 	struct iovec tx_iov[TCP_TX_IOVS];
 	int tx_at, tx_count;
 	bool tx_busy;
-	uint64_t tx_moved_ns; /* when the host last took something, or was offered */
+	uint64_t tx_begun_ns; /* when what is being sent was first offered */
 	struct tcp_tx icresp_tx, term_tx;
 	struct nvme_tcp_icresp icresp;
 	struct {

@@ -33,6 +33,7 @@ static void flush(struct tcp_conn *conn)
 	if (conn->tx_busy || conn->state >= TCP_CLOSING)
 		return;
 	gather(conn);
+	conn->tx_begun_ns = weft_reactor_now_ns(conn->qp.group->reactor);
 	if (conn->tx_count)
 		send_rest(conn);
 	else if (conn->qp.hang_up)
@@ -92,7 +93,6 @@ static void send_done(struct weft_op *op, int res)
 static void send_rest(struct tcp_conn *conn)
 {
 	conn->tx_busy = true;
-	conn->tx_moved_ns = weft_reactor_now_ns(conn->qp.group->reactor);
 	weft_sock_send(&conn->sock, &conn->tx_op, conn->tx_iov + conn->tx_at,
 		       conn->tx_count - conn->tx_at);
 }
@@ -120,6 +120,7 @@ void tcp_hang_up(struct weft_qpair *qp)
 
 void tcp_tx_push(struct tcp_conn *conn, struct tcp_tx *tx)
 {
+	assert(conn->state < TCP_CLOSING);
 	weft_list_push(&conn->txq, &tx->link);
 	weft_reactor_defer(conn->qp.group->reactor, &conn->flush);
 }
@@ -226,7 +227,8 @@ void tcp_req_done(struct tcp_req *treq)
 {
 	if (!treq->reply_sent || treq->r2t_sending)
 		return;
-	if (!treq->owed)
+	/* Once the socket is closed nothing comes any more. */
+	if (!treq->owed || tcp_conn_of(treq->req.qp)->sock.fd < 0)
 		weft_req_release(&treq->req);
 	else if (treq->req.state == WEFT_REQ_REPLYING)
 		weft_req_enter(&treq->req, WEFT_REQ_DRAINING);
