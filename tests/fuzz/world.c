@@ -180,7 +180,8 @@ static void look_ctrl(void *arg, const struct weft_ctrl_info *info)
 {
 	unsigned *count = arg;
 
-	must(info->cntlid && info->hostnqn[0] && info->kato_ms % TGT_KAS_MS == 0);
+	must(info->cntlid && info->hostnqn[0]);
+	must(info->kato_ms % TGT_KAS_MS == 0 || info->kato_ms == UINT32_MAX);
 	must(strlen(info->hostid) == 36 && strlen(info->peer) < sizeof(info->peer));
 	(*count)++;
 }
@@ -326,10 +327,9 @@ void world_feed(unsigned index)
 	pool = pool_at(index);
 	hidden[index]--;
 	pool->free--;
-	if (weft_list_empty(&pool->waiters))
-		pool->nfree++;
-	else
-		weft_pool_give(pool, pool->base + (size_t)pool->free[0] * pool->size);
+	pool->nfree++;
+	if (!weft_list_empty(&pool->waiters))
+		pool->woken(pool->woken_arg);
 }
 
 /* --- the end ------------------------------------------------------------------------------ */

@@ -17,7 +17,7 @@ root=$(cd "$here/../.." && pwd)
 weft=${WEFT:-$root/build/weft}
 engines=${WEFT_ENGINES:-uring epoll}
 logs=$root/build/test-logs/linux-host
-limit=420		# seconds for one guest
+limit=600		# seconds for one guest
 
 nqn=nqn.2026-11.io.weft:interop
 mem_size=$((48 << 20)) mem_block=512

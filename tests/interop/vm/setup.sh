@@ -125,7 +125,7 @@ build_userland()
 		cd root
 		rm -rf var/cache/apt var/lib/apt usr/share/{man,doc,locale,info,i18n}
 		rm -rf usr/lib/*/gconv
-		# The files are ours: set-user-id would make us of the guest's root.
+		# The files are ours: set-user-id would turn the guest's root into us.
 		find . -perm /6000 -exec chmod ug-s {} +
 		echo root:x:0:0:root:/root:/bin/bash >etc/passwd
 		echo root:x:0: >etc/group
