@@ -10,7 +10,11 @@ void *weft_pages_alloc(size_t size)
 	void *pages = mmap(NULL, size, PROT_READ | PROT_WRITE,
 			   MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 
-	return pages == MAP_FAILED ? NULL : pages;
+	if (pages == MAP_FAILED)
+		return NULL;
+	/* A huge page would be paid whole for its first byte. */
+	madvise(pages, size, MADV_NOHUGEPAGE);
+	return pages;
 }
 
 void weft_pages_free(void *pages, size_t size)
