@@ -4,7 +4,8 @@
  *   admin, fabrics ─▶ its data or a buffer ─▶ home: admin/, fabrics.c ─▶ back ─▶ reply            */
 #include <string.h>
 
-#include "target/internal.h"
+#include "target/admin/admin.h"
+#include "target/io/io.h"
 
 void tgt_post_home(struct weft_req *req, void (*fn)(struct weft_msg *msg))
 {

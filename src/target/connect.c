@@ -138,7 +138,7 @@ static void connected_here(struct weft_msg *msg)
 	struct weft_req *req = container_of(msg, struct weft_req, msg);
 	const struct nvmf_connect_cmd *cmd = &req->cmd.connect;
 
-	req->qp->owner = tgt_req(req)->connected;
+	req->qp->owner = tgt_req(req)->queue;
 	weft_qpair_start(req->qp, le16_to_cpu(cmd->qid), le16_to_cpu(cmd->sqsize) + 1u,
 			 !(cmd->cattr & NVMF_CATTR_NO_SQ_FLOW));
 	weft_req_reply(req, 0);
@@ -157,7 +157,7 @@ static void attach(struct weft_req *req, struct weft_queue *queue, struct weft_c
 			      ctrl->subsys->nqn, ctrl->hostnqn, ctrl->cntlid);
 	}
 	req->cqe.result = cpu_to_le64(ctrl->cntlid);
-	tgt_req(req)->connected = queue;
+	tgt_req(req)->queue = queue;
 	tgt_post_back(req, connected_here);
 }
 

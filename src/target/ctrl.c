@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "base/log.h"
-#include "target/internal.h"
+#include "target/admin/admin.h"
 
 static bool has_io_queues(const struct weft_ctrl *ctrl);
 static void reset_done(struct weft_ctrl *ctrl);

@@ -1,5 +1,5 @@
 /* fabrics.c - Property Get and Set, Disconnect; Connect on a connected queue is out of order. */
-#include "target/internal.h"
+#include "target/io/io.h"
 
 static uint64_t cap(const struct weft_ctrl *ctrl)
 {

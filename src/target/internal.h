@@ -15,6 +15,7 @@
 
 #include "proto/nvme.h"
 #include "proto/status.h"
+#include "target/ns.h"
 #include "target/target.h"
 #include "transport/transport.h"
 
@@ -34,59 +35,6 @@ enum {
 	TGT_CSTS_RDY = 1 << NVME_CSTS_RDY_SHIFT,
 	TGT_CSTS_CFS = 1 << NVME_CSTS_CFS_SHIFT,
 	TGT_CSTS_SHUT_DOWN = NVME_CSTS_SHST_CMPLT << NVME_CSTS_SHST_SHIFT,
-};
-
-/* --- namespaces ---------------------------------------------------------------------------- */
-
-/* Who has to wait for the namespace, and whom a round waits for. */
-enum ns_hold { NS_HOLD_NONE, NS_HOLD_WRITERS, NS_HOLD_ALL, NS_HOLD_MEMORY };
-
-/* What one reactor knows of a namespace. Touched by that reactor alone. */
-struct ns_local {
-	uint32_t writers; /* commands at work that change data */
-	uint32_t users;   /* commands at work, those included */
-	uint32_t pins;    /* answers on their way out of the namespace's own memory */
-	enum ns_hold hold;
-	struct weft_list waiting; /* weft_req.link */
-	struct tgt_round *round;  /* answered when those that it waits for are gone */
-	enum ns_hold round_waits;
-} __attribute__((aligned(64)));
-
-struct weft_ns {
-	struct weft_subsys *subsys;
-	struct weft_backend *be;
-	uint64_t serial; /* unlike any other's, ever: the same nsid may be another namespace later */
-	uint32_t nsid;
-	uint8_t lba_shift;
-	_Atomic uint64_t blocks;
-	uint8_t uuid[16], nguid[16];
-
-	/* Home's: those in line to have the namespace for themselves; the first has it. */
-	struct weft_list fences;
-	struct tgt_fence *holder;
-	struct weft_msg release_msg;
-	struct tgt_round *round; /* one at a time: hold, release, drain */
-	atomic_bool removing;
-	void (*removed)(void *arg);
-	void *removed_arg;
-
-	struct ns_local local[]; /* by group */
-};
-
-/* Has the namespace for itself, against writers or against all, between got() and release. */
-struct tgt_fence {
-	struct weft_list link; /* ns->fences; home's */
-	struct weft_msg msg;
-	struct weft_ns *ns; /* in got(), NULL: it is gone, there is nothing to release */
-	enum ns_hold hold;
-	struct weft_reactor *reactor; /* where got() runs */
-	void (*got)(struct tgt_fence *fence);
-};
-
-/* Published as a whole, replaced, never changed. */
-struct ns_table {
-	uint32_t count, nsid_max;
-	struct weft_ns *ns[]; /* by nsid - 1 */
 };
 
 /* --- subsystems ----------------------------------------------------------------------------- */
@@ -202,12 +150,12 @@ struct tgt_input;
 /* What the target keeps with every request. */
 struct tgt_req {
 	struct weft_req *self;
-	uint16_t status;              /* home's answer, on its way back */
-	struct weft_queue *connected; /* home's answer to Connect */
-	uint64_t ns_serial;           /* of the namespace it is for; 0: not looked up yet */
-	struct weft_ns *ns;           /* counted in ns->local */
-	bool writer;                  /* as one that changes data */
-	bool pinned;                  /* data is the namespace's own: counted until it has left */
+	uint16_t status;          /* home's answer, on its way back */
+	struct weft_queue *queue; /* Connect: the new one; Abort: the one to look through */
+	uint64_t ns_serial;       /* of the namespace it is for; 0: not looked up yet */
+	struct weft_ns *ns;       /* counted in ns->local */
+	bool writer;              /* as one that changes data */
+	bool pinned;              /* data is the namespace's own: counted until it has left */
 	void (*again)(struct weft_req *req); /* while it waits for a hold to end */
 
 	struct weft_ns *on; /* what it works on: counted, or held by a fence */
@@ -242,6 +190,14 @@ static inline struct weft_queue *tgt_queue(struct weft_req *req)
 }
 
 /* command.c: which side answers */
+struct tgt_command_info {
+	uint8_t opcode;
+	bool on_discovery;
+	void (*run)(struct weft_req *req);
+	uint32_t effects; /* Commands Supported and Effects */
+};
+const struct tgt_command_info *tgt_command_find(const struct tgt_command_info *table,
+						uint8_t opcode); /* NULL: not in it */
 extern const struct weft_qpair_ops tgt_qpair_ops;
 void tgt_post_home(struct weft_req *req, void (*fn)(struct weft_msg *msg));
 void tgt_post_back(struct weft_req *req, void (*fn)(struct weft_msg *msg));
@@ -266,32 +222,6 @@ void tgt_ctrl_error(struct weft_ctrl *ctrl, struct weft_req *req, uint16_t statu
 
 /* fabrics.c */
 void tgt_fabrics(struct weft_req *req);
-
-/* admin/ */
-void tgt_admin(struct weft_req *req);
-void tgt_identify(struct weft_req *req);
-void tgt_get_features(struct weft_req *req);
-void tgt_set_features(struct weft_req *req);
-void tgt_features_reset(struct weft_ctrl *ctrl);
-void tgt_get_log(struct weft_req *req);
-void tgt_abort(struct weft_req *req);
-void tgt_aer(struct weft_req *req);
-void tgt_aer_cancel_all(struct weft_ctrl *ctrl, uint16_t status);
-bool tgt_aer_cancel(struct weft_ctrl *ctrl, uint16_t cid);
-void tgt_event(struct weft_ctrl *ctrl, enum tgt_event event);
-void tgt_event_read(struct weft_ctrl *ctrl, enum tgt_event event); /* its log page was read */
-void tgt_ns_changed(struct weft_subsys *s, uint32_t nsid);
-/* Answers with @size bytes of @data. */
-void tgt_reply_data(struct weft_req *req, const void *data, size_t size);
-extern const struct tgt_command_info {
-	uint8_t opcode;
-	bool on_discovery;
-	void (*run)(struct weft_req *req);
-	uint32_t effects; /* Commands Supported and Effects */
-} tgt_admin_commands[];
-const struct tgt_command_info *tgt_command_find(const struct tgt_command_info *table,
-						uint8_t opcode);
-uint32_t tgt_feature_effects(uint8_t fid); /* Feature Identifiers Supported and Effects */
 
 /* discovery/ */
 void tgt_discovery_changed(struct weft_target *t);
@@ -320,103 +250,5 @@ void tgt_identity_serial(const char *nqn, char serial[21]);
 void tgt_identity_uuid(const char *nqn, uint32_t nsid, const char *backend, uint8_t uuid[16]);
 void tgt_uuid_format(const uint8_t uuid[16], char text[37]);
 int tgt_uuid_parse(const char *text, uint8_t uuid[16]);
-
-/* ns.c: on a reactor */
-struct weft_ns *tgt_ns_find(struct weft_subsys *s, uint32_t nsid);
-/* The command's namespace, with @req counted in. NULL: @req was answered because there is none, or
- * waits and comes back through @again. */
-struct weft_ns *tgt_ns_enter(struct weft_req *req, bool writer,
-			     void (*again)(struct weft_req *req));
-/* The same without an answer, for a namespace just looked up. false: @req waits. */
-bool tgt_ns_try_enter(struct weft_req *req, struct weft_ns *ns, bool writer,
-		      void (*again)(struct weft_req *req));
-uint32_t tgt_nsid(const struct weft_req *req); /* as the command says */
-/* The command's namespace: from the first look on, the same one or none. */
-struct weft_ns *tgt_ns_of(struct weft_req *req);
-void tgt_ns_leave(struct weft_req *req);
-/* Leaves, but keeps the namespace's memory from going until tgt_ns_leave(). */
-void tgt_ns_pin(struct weft_req *req);
-/* Is somebody there whom @hold would wait for? */
-bool tgt_ns_busy(const struct ns_local *local, enum ns_hold hold);
-/* On home. */
-void tgt_ns_close_all(struct weft_subsys *s, void (*closed)(void *arg), void *arg);
-
-/* round.c: a visit to every reactor, each answered in its own time, and back to home */
-struct tgt_round {
-	struct weft_target *target;
-	struct weft_ns *ns;
-	enum ns_hold hold;
-	void (*visit)(struct tgt_round *round, struct weft_group *group);
-	void (*done)(struct tgt_round *round); /* on home; the round may be started again */
-	void *arg;
-	unsigned pending; /* home's */
-	struct tgt_leg {
-		struct weft_msg msg;
-		struct tgt_round *round;
-		struct weft_group *group;
-	} legs[];
-};
-struct tgt_round *tgt_round_new(struct weft_target *t);
-void tgt_round_start(struct tgt_round *round);
-void tgt_round_answer(struct tgt_round *round, struct weft_group *group); /* once per visit */
-/* Frees @old when no reactor can be reading it any more. */
-void tgt_free_later(struct weft_target *t, struct tgt_round *round, void *old);
-
-/* fence.c */
-void tgt_fence_acquire(struct tgt_fence *fence, struct weft_target *t); /* from any reactor */
-void tgt_fence_release(struct weft_ns *ns, struct weft_target *t);      /* by the holder */
-bool tgt_fence_idle(const struct weft_ns *ns);
-void tgt_ns_drained_or_free(struct weft_ns *ns);
-
-/* io/io.c */
-extern const struct tgt_command_info tgt_io_commands[];
-void tgt_io_command(struct weft_req *req);
-/* Answers; a fused command goes on with its pair. */
-void tgt_io_finish(struct weft_req *req, uint16_t status);
-void tgt_io_done(struct weft_io *io, int rc); /* finishes with what became of the io */
-struct weft_req *tgt_io_req(struct weft_io *io);
-/* Sets offset and length from SLBA and NLB. 0 or a status. */
-uint16_t tgt_io_range(struct weft_req *req, const struct weft_ns *ns);
-/* The same for commands that move the range's data between host and namespace. */
-uint16_t tgt_io_data_range(struct weft_req *req, const struct weft_ns *ns);
-uint16_t tgt_io_check_lbas(const struct weft_ns *ns, uint64_t slba, uint64_t nlb);
-/* To the namespace that the request works on. */
-void tgt_io_submit(struct weft_req *req, enum weft_io_kind kind, void *buf, uint64_t offset,
-		   uint64_t length, unsigned flags, void (*done)(struct weft_io *io, int rc));
-/* WEFT_IO_FUA where the command asks for it or the host turned the write cache off. */
-unsigned tgt_io_durability(struct weft_req *req, bool fua);
-
-/* io/input.c: commands that bring data */
-struct tgt_input {
-	bool writer;
-	/* Before the data is asked for: 0 and how many bytes in tgt_req.length, or a status. */
-	uint16_t (*before)(struct weft_req *req, const struct weft_ns *ns);
-	/* With the data at tgt_req.host_data and the namespace entered: 0 or a status. */
-	uint16_t (*after)(struct weft_req *req, const struct weft_ns *ns);
-	void (*run)(struct weft_req *req);
-};
-void tgt_io_input(struct weft_req *req, const struct tgt_input *input);
-
-/* io/steps.c */
-void tgt_io_steps(struct weft_req *req, bool (*step)(struct weft_req *req, int rc));
-void tgt_io_step_done(struct weft_io *io, int rc);
-
-/* io/…: one file per command or kind */
-void tgt_io_read(struct weft_req *req);
-void tgt_io_write(struct weft_req *req);
-void tgt_io_write_run(struct weft_req *req);
-void tgt_io_flush(struct weft_req *req);
-void tgt_io_compare(struct weft_req *req);
-void tgt_io_compare_run(struct weft_req *req);
-void tgt_io_write_zeroes(struct weft_req *req);
-void tgt_io_verify(struct weft_req *req);
-void tgt_io_dsm(struct weft_req *req);
-void tgt_io_copy(struct weft_req *req);
-void tgt_io_shutdown(struct weft_msg *msg); /* flushes every namespace, then on to home */
-
-/* io/fused.c */
-bool tgt_io_fused(struct weft_req *req); /* true: it took care of @req */
-void tgt_io_fused_next(struct weft_req *req, uint16_t status);
-void tgt_io_fused_closing(struct weft_queue *queue);
 
 #endif

@@ -15,7 +15,8 @@
 #include "base/cleanup.h"
 #include "base/log.h"
 #include "base/size.h"
-#include "target/internal.h"
+#include "target/admin/admin.h"
+#include "target/io/io.h"
 
 /* --- on a reactor ------------------------------------------------------------------------------ */
 
@@ -148,8 +149,6 @@ static struct ns_table *table_with(struct weft_subsys *s, uint32_t nsid, struct 
 	while (max && !table->ns[max - 1])
 		max--;
 	table->nsid_max = max;
-	for (uint32_t i = 0; i < max; i++)
-		table->count += !!table->ns[i];
 	return table;
 }
 

@@ -8,7 +8,8 @@
 #include <stdlib.h>
 
 #include "base/log.h"
-#include "target/internal.h"
+#include "target/admin/admin.h"
+#include "target/io/io.h"
 
 static void free_here(struct weft_msg *msg)
 {

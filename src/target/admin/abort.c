@@ -2,7 +2,7 @@
  * storage has begun ends by itself.
  *
  *   home: which queue? ─▶ that queue's reactor: which request? ─▶ the Abort's own reactor: reply */
-#include "target/internal.h"
+#include "target/admin/admin.h"
 
 enum { NOT_ABORTED = 1 };
 
@@ -50,7 +50,7 @@ static void answer_at_home(struct weft_msg *msg)
 static void abort_here(struct weft_msg *msg)
 {
 	struct weft_req *req = container_of(msg, struct weft_req, msg);
-	struct weft_queue *queue = tgt_req(req)->connected;
+	struct weft_queue *queue = tgt_req(req)->queue;
 
 	tgt_req(req)->status = abort_on(queue->qp, req) ? 0 : NOT_ABORTED;
 	tgt_post_home(req, answer_at_home);
@@ -79,7 +79,7 @@ void tgt_abort(struct weft_req *req)
 		answer(req, true);
 		return;
 	}
-	tgt_req(req)->connected = queue;
+	tgt_req(req)->queue = queue;
 	req->msg.fn = abort_here;
 	weft_reactor_post(queue->qp->group->reactor, &req->msg);
 }

@@ -1,7 +1,7 @@
 /* admin.c - admin commands: the table, the small ones. All on home. */
 #include <string.h>
 
-#include "target/internal.h"
+#include "target/admin/admin.h"
 
 enum {
 	EFFECT_SUPPORTED = NVME_CMD_EFFECTS_CSUPP,

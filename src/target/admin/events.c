@@ -5,7 +5,7 @@
  * Invariant: an event that the host did not enable is never pending. */
 #include <string.h>
 
-#include "target/internal.h"
+#include "target/admin/admin.h"
 
 static const struct {
 	uint32_t enabled_by; /* bit of Asynchronous Event Configuration */

@@ -4,7 +4,7 @@
  * and the bits that may change. Those that do something have functions. None can be saved. */
 #include <string.h>
 
-#include "target/internal.h"
+#include "target/admin/admin.h"
 
 struct feature {
 	bool supported, on_discovery;

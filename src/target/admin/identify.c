@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
-#include "target/internal.h"
+#include "target/admin/admin.h"
 
 static void copy_padded(char *to, size_t size, const char *text)
 {

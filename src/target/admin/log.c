@@ -3,7 +3,8 @@
 #include <string.h>
 
 #include "base/cleanup.h"
-#include "target/internal.h"
+#include "target/admin/admin.h"
+#include "target/io/io.h"
 
 /* Builders return malloc'ed memory. */
 

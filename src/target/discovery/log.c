@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "target/internal.h"
+#include "target/admin/admin.h"
 
 void tgt_discovery_changed(struct weft_target *t)
 {

@@ -1,7 +1,7 @@
 /* compare.c - Compare: the host's data beside ours; memory where it lies, storage piece by piece. */
 #include <string.h>
 
-#include "target/internal.h"
+#include "target/io/io.h"
 
 enum { PIECE_BYTES = 128 << 10 };
 

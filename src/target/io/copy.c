@@ -3,7 +3,7 @@
  *   range 0, range 1, …  ─▶ read a piece ─▶ write it at the destination, which moves along        */
 #include <string.h>
 
-#include "target/internal.h"
+#include "target/io/io.h"
 
 enum { PIECE_BYTES = 128 << 10 };
 

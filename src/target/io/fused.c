@@ -6,7 +6,7 @@
  * Invariant: a pair is answered together; first->partner is second and the other way round. */
 #include <assert.h>
 
-#include "target/internal.h"
+#include "target/io/io.h"
 
 static void finish_pair(struct weft_req *first, uint16_t first_sc, struct weft_req *second,
 			uint16_t second_sc)

@@ -3,7 +3,7 @@
  *   look the namespace up, check ─▶ fetch (the host takes its time) ─▶ enter, check again ─▶ run
  *
  * Between the two the namespace may have gone or shrunk. */
-#include "target/internal.h"
+#include "target/io/io.h"
 
 static void enter(struct weft_req *req)
 {

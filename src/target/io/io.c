@@ -4,7 +4,7 @@
  *
  * A command that waits for its data does not hold the namespace meanwhile: it looks it up again, and
  * finds it gone, smaller or other than before. */
-#include "target/internal.h"
+#include "target/io/io.h"
 
 #define EFFECTS_READ  NVME_CMD_EFFECTS_CSUPP
 #define EFFECTS_WRITE (NVME_CMD_EFFECTS_CSUPP | NVME_CMD_EFFECTS_LBCC)

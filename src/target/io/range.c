@@ -1,7 +1,7 @@
 /* range.c - Write Zeroes, Verify, Dataset Management: ranges without data from or for the host. */
 #include <string.h>
 
-#include "target/internal.h"
+#include "target/io/io.h"
 
 enum { VERIFY_BYTES = 128 << 10 };
 

@@ -1,7 +1,7 @@
 /* rw.c - Read, Write, Flush. */
 #include <string.h>
 
-#include "target/internal.h"
+#include "target/io/io.h"
 
 static bool has_fua(const struct weft_req *req)
 {

@@ -2,7 +2,7 @@
  *
  * A step submits one operation and returns true, or finishes the request and returns false. Some
  * backends complete inside submit: the loop here takes that in, instead of the stack. */
-#include "target/internal.h"
+#include "target/io/io.h"
 
 void tgt_io_steps(struct weft_req *req, bool (*step)(struct weft_req *req, int rc))
 {

@@ -1,0 +1,25 @@
+/* admin.h - admin commands, all on home. */
+#ifndef WEFT_TARGET_ADMIN_ADMIN_H
+#define WEFT_TARGET_ADMIN_ADMIN_H
+
+#include "target/internal.h"
+
+void tgt_admin(struct weft_req *req);
+void tgt_identify(struct weft_req *req);
+void tgt_get_features(struct weft_req *req);
+void tgt_set_features(struct weft_req *req);
+void tgt_features_reset(struct weft_ctrl *ctrl);
+void tgt_get_log(struct weft_req *req);
+void tgt_abort(struct weft_req *req);
+void tgt_aer(struct weft_req *req);
+void tgt_aer_cancel_all(struct weft_ctrl *ctrl, uint16_t status);
+bool tgt_aer_cancel(struct weft_ctrl *ctrl, uint16_t cid);
+void tgt_event(struct weft_ctrl *ctrl, enum tgt_event event);
+void tgt_event_read(struct weft_ctrl *ctrl, enum tgt_event event); /* its log page was read */
+void tgt_ns_changed(struct weft_subsys *s, uint32_t nsid);
+/* Answers with @size bytes of @data. */
+void tgt_reply_data(struct weft_req *req, const void *data, size_t size);
+extern const struct tgt_command_info tgt_admin_commands[];
+uint32_t tgt_feature_effects(uint8_t fid); /* Feature Identifiers Supported and Effects */
+
+#endif

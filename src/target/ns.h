@@ -1,0 +1,114 @@
+/* ns.h - namespaces: who holds one, who has one for itself, and how home hears of it.
+ *
+ * A reactor counts its commands in ns->local[]; home waits for them with a round, a visit to every
+ * reactor that each answers in its own time. */
+#ifndef WEFT_TARGET_NS_H
+#define WEFT_TARGET_NS_H
+
+#include <stdatomic.h>
+
+#include "backend/backend.h"
+#include "transport/transport.h"
+
+struct weft_subsys;
+struct weft_target;
+
+/* Who has to wait for the namespace, and whom a round waits for. */
+enum ns_hold { NS_HOLD_NONE, NS_HOLD_WRITERS, NS_HOLD_ALL, NS_HOLD_MEMORY };
+
+/* What one reactor knows of a namespace. Touched by that reactor alone. */
+struct ns_local {
+	uint32_t writers; /* commands at work that change data */
+	uint32_t users;   /* commands at work, those included */
+	uint32_t pins;    /* answers on their way out of the namespace's own memory */
+	enum ns_hold hold;
+	struct weft_list waiting; /* weft_req.link */
+	struct tgt_round *round;  /* answered when those that it waits for are gone */
+	enum ns_hold round_waits;
+} __attribute__((aligned(64)));
+
+struct weft_ns {
+	struct weft_subsys *subsys;
+	struct weft_backend *be;
+	uint64_t serial; /* unlike any other's, ever: the same nsid may be another namespace later */
+	uint32_t nsid;
+	uint8_t lba_shift;
+	_Atomic uint64_t blocks;
+	uint8_t uuid[16], nguid[16];
+
+	/* Home's: those in line to have the namespace for themselves; the first has it. */
+	struct weft_list fences;
+	struct tgt_fence *holder;
+	struct weft_msg release_msg;
+	struct tgt_round *round; /* one at a time: hold, release, drain */
+	atomic_bool removing;
+	void (*removed)(void *arg);
+	void *removed_arg;
+
+	struct ns_local local[]; /* by group */
+};
+
+/* Has the namespace for itself, against writers or against all, between got() and release. */
+struct tgt_fence {
+	struct weft_list link; /* ns->fences; home's */
+	struct weft_msg msg;
+	struct weft_ns *ns; /* in got(), NULL: it is gone, there is nothing to release */
+	enum ns_hold hold;
+	struct weft_reactor *reactor; /* where got() runs */
+	void (*got)(struct tgt_fence *fence);
+};
+
+/* Published as a whole, replaced, never changed. */
+struct ns_table {
+	uint32_t nsid_max;
+	struct weft_ns *ns[]; /* by nsid - 1 */
+};
+
+/* ns.c: on a reactor */
+struct weft_ns *tgt_ns_find(struct weft_subsys *s, uint32_t nsid);
+/* The command's namespace, with @req counted in. NULL: @req was answered because there is none, or
+ * waits and comes back through @again. */
+struct weft_ns *tgt_ns_enter(struct weft_req *req, bool writer,
+			     void (*again)(struct weft_req *req));
+/* The same without an answer, for a namespace just looked up. false: @req waits. */
+bool tgt_ns_try_enter(struct weft_req *req, struct weft_ns *ns, bool writer,
+		      void (*again)(struct weft_req *req));
+uint32_t tgt_nsid(const struct weft_req *req); /* as the command says */
+/* The command's namespace: from the first look on, the same one or none. */
+struct weft_ns *tgt_ns_of(struct weft_req *req);
+void tgt_ns_leave(struct weft_req *req);
+/* Leaves, but keeps the namespace's memory from going until tgt_ns_leave(). */
+void tgt_ns_pin(struct weft_req *req);
+/* Is somebody there whom @hold would wait for? */
+bool tgt_ns_busy(const struct ns_local *local, enum ns_hold hold);
+/* On home. */
+void tgt_ns_close_all(struct weft_subsys *s, void (*closed)(void *arg), void *arg);
+
+/* round.c: a visit to every reactor, each answered in its own time, and back to home */
+struct tgt_round {
+	struct weft_target *target;
+	struct weft_ns *ns;
+	enum ns_hold hold;
+	void (*visit)(struct tgt_round *round, struct weft_group *group);
+	void (*done)(struct tgt_round *round); /* on home; the round may be started again */
+	void *arg;
+	unsigned pending; /* home's */
+	struct tgt_leg {
+		struct weft_msg msg;
+		struct tgt_round *round;
+		struct weft_group *group;
+	} legs[];
+};
+struct tgt_round *tgt_round_new(struct weft_target *t);
+void tgt_round_start(struct tgt_round *round);
+void tgt_round_answer(struct tgt_round *round, struct weft_group *group); /* once per visit */
+/* Frees @old when no reactor can be reading it any more. */
+void tgt_free_later(struct weft_target *t, struct tgt_round *round, void *old);
+
+/* fence.c */
+void tgt_fence_acquire(struct tgt_fence *fence, struct weft_target *t); /* from any reactor */
+void tgt_fence_release(struct weft_ns *ns, struct weft_target *t);      /* by the holder */
+bool tgt_fence_idle(const struct weft_ns *ns);
+void tgt_ns_drained_or_free(struct weft_ns *ns);
+
+#endif
