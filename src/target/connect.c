@@ -106,7 +106,7 @@ static bool qid_taken(const struct weft_ctrl *ctrl, uint16_t qid)
 	struct weft_queue *queue;
 
 	weft_list_for_each(queue, &ctrl->queues, link)
-		if (queue->qid == qid && !queue->close_posted)
+		if (queue->qid == qid && !queue->leaving)
 			return true;
 	return false;
 }

@@ -88,8 +88,10 @@ static void disconnect(struct weft_req *req)
 		tgt_home_reply(req, SC_COMMAND(DISCONNECT_INVALID_QTYPE) | SC_DNR);
 	else if (le16_to_cpu(req->cmd.connect.recfmt))
 		tgt_home_reply(req, SC_COMMAND(CONNECT_FORMAT) | SC_DNR);
-	else
+	else {
+		tgt_queue(req)->leaving = true;
 		tgt_post_back(req, disconnect_here);
+	}
 }
 
 void tgt_fabrics(struct weft_req *req)

@@ -76,7 +76,7 @@ struct weft_queue {
 	struct weft_msg closing_msg; /* to home: give back what you hold */
 	struct weft_msg msg;         /* to home: gone; and back: free */
 	struct weft_msg close_msg;   /* from home: close */
-	bool close_posted;
+	bool leaving; /* closed from here, or disconnected: its id may be taken again */
 	const char *close_why;
 	/* The reactor's: */
 	struct weft_req *fused_first; /* waits for its second */

@@ -72,9 +72,9 @@ static void close_here(struct weft_msg *msg)
 
 void tgt_queue_close(struct weft_queue *queue, const char *why)
 {
-	if (queue->close_posted)
+	if (queue->leaving)
 		return;
-	queue->close_posted = true;
+	queue->leaving = true;
 	queue->close_why = why;
 	queue->close_msg.fn = close_here;
 	weft_reactor_post(queue->qp->group->reactor, &queue->close_msg);

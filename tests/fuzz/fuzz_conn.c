@@ -541,13 +541,15 @@ int LLVMFuzzerInitialize(int *argc, char ***argv)
 static void finish(void)
 {
 	unsigned rounds = 0;
+	bool busy;
 
 	for (unsigned i = 0; i < HOSTS; i++)
 		hosts[i].deaf = false;
 	do {
 		must(rounds++ < ROUNDS_MAX);
-		world_relieve();
-	} while (settle());
+		busy = settle();
+		busy |= world_relieve();
+	} while (busy);
 	for (unsigned i = 0; i < HOSTS; i++)
 		host_check_settled(&hosts[i]);
 }

@@ -334,14 +334,17 @@ void world_feed(unsigned index)
 
 /* --- the end ------------------------------------------------------------------------------ */
 
-void world_relieve(void)
+bool world_relieve(void)
 {
+	bool busy = false;
+
 	for (unsigned i = 0; i < POOLS; i++)
-		while (hidden[i])
+		for (; hidden[i]; busy = true)
 			world_feed(i);
 	slow_refuse(0);
-	while (slow_end(1000, 0))
+	for (; slow_end(1000, 0); busy = true)
 		world_turn(1);
+	return busy;
 }
 
 static bool quiet(void)

@@ -5,6 +5,7 @@
 #ifndef WEFT_FUZZ_WORLD_H
 #define WEFT_FUZZ_WORLD_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #define WORLD_NQN         "nqn.2026-11.io.weft:open"
@@ -35,8 +36,9 @@ void world_stop(void);
 void world_starve(unsigned pool, unsigned leave);
 void world_feed(unsigned pool);
 
-/* Buffers are back, storage answers: whatever waits for anything but a host goes on. */
-void world_relieve(void);
+/* Buffers are back, storage answers: whatever waits for anything but a host goes on. True: there was
+ * something to do. */
+bool world_relieve(void);
 /* Every host has closed its sockets: nothing may be left of them. Restores the world. */
 void world_end(void);
 

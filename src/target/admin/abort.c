@@ -61,7 +61,7 @@ static struct weft_queue *find_queue(struct weft_ctrl *ctrl, uint16_t qid)
 	struct weft_queue *queue;
 
 	weft_list_for_each(queue, &ctrl->queues, link)
-		if (queue->qid == qid && !queue->close_posted)
+		if (queue->qid == qid && !queue->leaving)
 			return queue;
 	return NULL;
 }
