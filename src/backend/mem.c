@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #include "backend/types.h"
+#include "base/log.h"
 #include "base/size.h"
 
 /* It may grow this far, or this many times its size at opening, and beyond if nothing else has taken
@@ -215,6 +216,9 @@ static int mem_open(struct weft_backend **be, const struct weft_spec *spec, stru
 		mem_close(&mem->be);
 		return rc;
 	}
+	if (mem->be.size / page_size() > (uint64_t)sysconf(_SC_PHYS_PAGES))
+		weft_warn("%s: more than this machine's memory; a host that fills it ends the target",
+			  mem->be.spec);
 	*be = &mem->be;
 	return 0;
 }

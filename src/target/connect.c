@@ -79,10 +79,13 @@ static uint32_t discovery_kato(const struct weft_subsys *s, uint32_t kato_ms)
 static uint16_t connect_admin(struct weft_req *req, struct weft_subsys *s,
 			      const struct nvmf_connect_data *data, struct weft_ctrl **out)
 {
+	char peer[WEFT_URI_MAX];
 	struct weft_ctrl *ctrl;
 
 	if (!tgt_host_allowed(s, data->hostnqn)) {
-		weft_peer_log(WEFT_LOG_WARN, "%s: host %s is not allowed", s->nqn, data->hostnqn);
+		weft_uri_format(&req->qp->peer, peer, sizeof(peer));
+		weft_peer_log(WEFT_LOG_WARN, "%s: host %s at %s is not allowed", s->nqn,
+			      data->hostnqn, peer);
 		return SC_COMMAND(CONNECT_INVALID_HOST) | SC_DNR;
 	}
 	if (le16_to_cpu(data->cntlid) != NVME_CNTLID_DYNAMIC)
@@ -146,6 +149,8 @@ static void connected_here(struct weft_msg *msg)
 
 static void attach(struct weft_req *req, struct weft_queue *queue, struct weft_ctrl *ctrl)
 {
+	char peer[WEFT_URI_MAX];
+
 	queue->ctrl = ctrl;
 	queue->qp = req->qp;
 	queue->qid = le16_to_cpu(req->cmd.connect.qid);
@@ -153,8 +158,9 @@ static void attach(struct weft_req *req, struct weft_queue *queue, struct weft_c
 	ctrl->subsys->target->nqueues++;
 	if (!queue->qid) {
 		ctrl->admin = queue;
-		weft_peer_log(WEFT_LOG_INFO, "%s: host %s connected as controller %u",
-			      ctrl->subsys->nqn, ctrl->hostnqn, ctrl->cntlid);
+		weft_uri_format(&ctrl->peer, peer, sizeof(peer));
+		weft_peer_log(WEFT_LOG_INFO, "%s: host %s at %s connected as controller %u",
+			      ctrl->subsys->nqn, ctrl->hostnqn, peer, ctrl->cntlid);
 	}
 	req->cqe.result = cpu_to_le64(ctrl->cntlid);
 	tgt_req(req)->queue = queue;

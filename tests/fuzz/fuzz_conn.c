@@ -71,9 +71,16 @@ static bool settle(void)
 	return heard;
 }
 
+/* Both reactors, or one of them. */
 static void op_turn(void)
 {
-	world_turn(u8() % SETTLE + 1);
+	uint8_t how = u8();
+	unsigned n = how % SETTLE + 1;
+
+	if (how >> 6 == 1 || how >> 6 == 2)
+		world_turn_one((how >> 6) - 1, n);
+	else
+		world_turn(n);
 }
 
 static void op_clock(void)
@@ -89,9 +96,10 @@ static void greet(struct host *h, uint8_t options)
 	host_icreq(h, options & 3, (options >> 4) * 2 + (options >> 7), options >> 2 & 3);
 }
 
+/* Every other one goes to the other reactor. */
 static bool open_host(struct host *h)
 {
-	int fd = h->fd < 0 ? world_connect() : -1;
+	int fd = h->fd < 0 ? world_connect((unsigned)(h - hosts) % WORLD_GROUPS) : -1;
 
 	if (fd >= 0)
 		host_open(h, fd);

@@ -40,6 +40,8 @@ static int slow_submit(struct weft_backend *be, struct weft_io *io)
 		return -EAGAIN;
 	}
 	slow_of(be)->under_way++;
+	io->op.reactor = weft_reactor_self();
+	must(io->op.reactor);
 	weft_list_push(&waiting, &io->op.link);
 	return 0;
 }
@@ -57,20 +59,29 @@ static void move(struct slow *slow, struct weft_io *io)
 		memset(at, 0, io->length);
 }
 
+/* On the reactor that asked. */
+static void answer(struct weft_msg *msg)
+{
+	struct weft_io *io = container_of(msg, struct weft_io, op.mail);
+	struct slow *slow = slow_of(io->be);
+
+	if (io->op.res == 0)
+		move(slow, io);
+	slow->under_way--;
+	io->done(io, io->op.res);
+}
+
 unsigned slow_end(unsigned n, int rc)
 {
 	struct weft_list *link;
 	unsigned ended = 0;
 
-	while (ended < n && (link = weft_list_pop(&waiting))) {
+	for (; ended < n && (link = weft_list_pop(&waiting)); ended++) {
 		struct weft_io *io = container_of(link, struct weft_io, op.link);
-		struct slow *slow = slow_of(io->be);
 
-		if (rc == 0)
-			move(slow, io);
-		slow->under_way--;
-		io->done(io, rc);
-		ended++;
+		io->op.res = rc;
+		io->op.mail.fn = answer;
+		weft_reactor_post(io->op.reactor, &io->op.mail);
 	}
 	return ended;
 }

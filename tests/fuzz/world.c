@@ -1,11 +1,9 @@
 /* world.c - the target under test, and everything but its hosts. */
 #include "world.h"
 
-#include <stdbool.h>
-#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
-#include <unistd.h>
 
 #include "base/log.h"
 #include "must.h"
@@ -16,26 +14,30 @@ enum {
 	TURNS_MAX = 400,   /* each of 100 ms: longer than a host may take to Connect */
 	DEPTH_MAX = 20000, /* deep enough for queues that allow one R2T per command only */
 	QUEUES_MAX = 6,
-	POOLS = 2 * WEFT_BUFS_CLASSES + 1,
+	POOLS_EACH = 2 * WEFT_BUFS_CLASSES + 1,
+	POOLS = WORLD_GROUPS * POOLS_EACH,
 };
 
 static const struct plan {
 	unsigned subsys;
 	uint32_t nsid, block;
+	uint64_t size;
 	const char *spec; /* NULL: slow storage */
 } plans[] = {
-	{ 0, NS_MEM, 512, "mem:256K" }, { 0, NS_NULL, 4096, "null:1G" },
-	{ 0, NS_SLOW, 512, NULL },      { 0, NS_READ_ONLY, 4096, "mem:64K,ro" },
-	{ 1, NS_MEM, 4096, "mem:64K" },
+	{ 0, NS_MEM, 512, 256 << 10, "mem:256K" },
+	{ 0, NS_NULL, 4096, 1 << 30, "null:1G" },
+	{ 0, NS_SLOW, 512, SLOW_BYTES, NULL },
+	{ 0, NS_READ_ONLY, 4096, 64 << 10, "mem:64K,ro" },
+	{ 1, NS_MEM, 4096, 64 << 10, "mem:64K" },
 };
 #define PLANS (sizeof(plans) / sizeof(plans[0]))
 
 static const char *const nqns[] = { WORLD_NQN, WORLD_NQN_GUARDED };
 #define SUBSYSTEMS (sizeof(nqns) / sizeof(nqns[0]))
 
-static struct weft_reactor *reactor;
-static struct weft_target *target;                 /* NULL: has stopped */
-static struct weft_subsys *subsystems[SUBSYSTEMS]; /* NULL: removed, or being removed */
+static struct weft_reactor *reactors[WORLD_GROUPS]; /* the first is home */
+static struct weft_target *target;                  /* NULL: has stopped */
+static struct weft_subsys *subsystems[SUBSYSTEMS];  /* NULL: removed, or being removed */
 static bool stopping;
 static unsigned pending; /* what the user began and has not ended */
 static uint64_t now_ns;
@@ -58,23 +60,20 @@ void world_advance(uint64_t ms)
 	now_ns += ms * 1000000;
 }
 
+void world_turn_one(unsigned group, unsigned n)
+{
+	while (n--)
+		weft_reactor_turn(reactors[group], 0);
+}
+
 void world_turn(unsigned n)
 {
 	while (n--)
-		weft_reactor_turn(reactor, 0);
+		for (unsigned i = 0; i < WORLD_GROUPS; i++)
+			world_turn_one(i, 1);
 }
 
 /* --- birth -------------------------------------------------------------------------------- */
-
-static uint64_t size_of(const struct plan *plan)
-{
-	struct weft_spec spec;
-
-	if (!plan->spec)
-		return SLOW_BYTES;
-	must(!weft_spec_parse(plan->spec, &spec, NULL));
-	return spec.size;
-}
 
 static struct weft_backend *open_backend(const struct plan *plan)
 {
@@ -98,6 +97,12 @@ static void add_ns(const struct plan *plan)
 		must(!weft_ns_add(s, &options, open_backend(plan), &nsid, NULL));
 }
 
+static void allow_host(void)
+{
+	if (subsystems[1])
+		weft_subsys_allow(subsystems[1], WORLD_HOST, NULL);
+}
+
 static void add_subsys(unsigned i)
 {
 	struct weft_subsys_options options = { .nqn = nqns[i], .allow_any_host = !i };
@@ -119,9 +124,9 @@ static void add_listener(void)
 static void add_target(void)
 {
 	struct weft_target_options options = {
-		.home = reactor,
-		.reactors = &reactor,
-		.nreactors = 1,
+		.home = reactors[0],
+		.reactors = reactors,
+		.nreactors = WORLD_GROUPS,
 		.depth_max = DEPTH_MAX,
 		.io_queues_max = 3,
 		.queues_max = QUEUES_MAX,
@@ -139,7 +144,7 @@ static void restore(void)
 		add_subsys(i);
 	for (unsigned i = 0; i < PLANS; i++)
 		add_ns(&plans[i]);
-	world_host_allow();
+	allow_host();
 	target->discovery->cntlid_next = 0;
 	world_turn(4);
 }
@@ -152,19 +157,20 @@ void world_create(void)
 
 	weft_log_set_level(WEFT_LOG_ERROR);
 	world_advance(1000);
-	must(!weft_reactor_create(&reactor, &options, NULL));
+	for (unsigned i = 0; i < WORLD_GROUPS; i++)
+		must(!weft_reactor_create(&reactors[i], &options, NULL));
 	restore();
 }
 
-int world_connect(void)
+int world_connect(unsigned group)
 {
 	int fds[2];
 
 	if (stopping || !target)
 		return -1;
 	must(!socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, fds));
-	atomic_fetch_add(&target->groups[0]->nqpairs, 1);
-	must(!weft_tcp_adopt(target->groups[0], fds[1], &tgt_qpair_ops));
+	atomic_fetch_add(&target->groups[group]->nqpairs, 1);
+	must(!weft_tcp_adopt(target->groups[group], fds[1], &tgt_qpair_ops));
 	return fds[0];
 }
 
@@ -207,18 +213,40 @@ void world_look(void)
 
 /* --- its user ----------------------------------------------------------------------------- */
 
+struct call {
+	struct weft_msg msg;
+	void (*run)(uint32_t which, uint64_t size);
+	uint32_t which;
+	uint64_t size;
+};
+
 static void ended(void *arg)
 {
 	must(pending);
 	pending--;
 }
 
-static void resized(void *arg, int rc, const struct weft_err *err)
+static void run_call(struct weft_msg *msg)
 {
-	ended(arg);
+	struct call *call = container_of(msg, struct call, msg);
+
+	if (target && !stopping)
+		call->run(call->which, call->size);
+	free(call);
+	ended(NULL);
 }
 
-void world_ns_remove(uint32_t nsid)
+static void call_soon(void (*run)(uint32_t which, uint64_t size), uint32_t which, uint64_t size)
+{
+	struct call *call = malloc(sizeof(*call));
+
+	must(call);
+	*call = (struct call){ { .fn = run_call }, run, which, size };
+	pending++;
+	weft_reactor_post(reactors[0], &call->msg);
+}
+
+static void remove_ns(uint32_t nsid, uint64_t size)
 {
 	struct weft_subsys *s = subsystems[0];
 
@@ -228,63 +256,101 @@ void world_ns_remove(uint32_t nsid)
 	must(!weft_ns_remove(s, nsid, ended, NULL, NULL));
 }
 
-void world_ns_add(uint32_t nsid)
+static void add_ns_again(uint32_t nsid, uint64_t size)
 {
 	for (unsigned i = 0; i < PLANS; i++)
 		if (plans[i].subsys == 0 && plans[i].nsid == nsid)
 			add_ns(&plans[i]);
 }
 
-void world_ns_resize(uint32_t nsid, uint64_t size)
+static void resized(void *arg, int rc, const struct weft_err *err)
 {
-	struct weft_subsys *s = subsystems[0];
+	must(rc == 0 || err->text[0]);
+	ended(arg);
+}
 
+static void resize_ns(uint32_t nsid, uint64_t size)
+{
 	pending++;
-	if (!s || weft_ns_resize(s, nsid, size, resized, NULL, NULL) < 0)
+	if (!subsystems[0] || weft_ns_resize(subsystems[0], nsid, size, resized, NULL, NULL) < 0)
 		pending--;
 }
 
-void world_subsys_remove(unsigned index)
+static void remove_subsys(uint32_t index, uint64_t size)
 {
-	struct weft_subsys *s = subsystems[index % SUBSYSTEMS];
+	struct weft_subsys *s = subsystems[index];
 
-	subsystems[index % SUBSYSTEMS] = NULL;
+	subsystems[index] = NULL;
 	if (!s)
 		return;
 	pending++;
 	weft_subsys_remove(s, ended, NULL);
 }
 
-void world_host_allow(void)
+static void change_host(uint32_t allow, uint64_t size)
 {
-	if (subsystems[1])
-		weft_subsys_allow(subsystems[1], WORLD_HOST, NULL);
-}
-
-void world_host_refuse(void)
-{
-	if (subsystems[1])
+	if (allow)
+		allow_host();
+	else if (subsystems[1])
 		weft_subsys_refuse(subsystems[1], WORLD_HOST, NULL);
 }
 
 static void stopped(void *arg)
 {
-	ended(arg);
 	target = NULL;
 	stopping = false;
+	ended(arg);
 }
 
-void world_stop(void)
+static void feed_all(void)
 {
-	if (!target || stopping)
-		return;
 	for (unsigned i = 0; i < POOLS; i++)
 		while (hidden[i])
 			world_feed(i);
+}
+
+static void stop_target(uint32_t which, uint64_t size)
+{
+	feed_all();
 	stopping = true;
 	memset(subsystems, 0, sizeof(subsystems));
 	pending++;
 	weft_target_stop(target, stopped, NULL);
+}
+
+void world_ns_remove(uint32_t nsid)
+{
+	call_soon(remove_ns, nsid, 0);
+}
+
+void world_ns_add(uint32_t nsid)
+{
+	call_soon(add_ns_again, nsid, 0);
+}
+
+void world_ns_resize(uint32_t nsid, uint64_t size)
+{
+	call_soon(resize_ns, nsid, size);
+}
+
+void world_subsys_remove(unsigned index)
+{
+	call_soon(remove_subsys, index % SUBSYSTEMS, 0);
+}
+
+void world_host_allow(void)
+{
+	call_soon(change_host, true, 0);
+}
+
+void world_host_refuse(void)
+{
+	call_soon(change_host, false, 0);
+}
+
+void world_stop(void)
+{
+	call_soon(stop_target, 0, 0);
 }
 
 /* --- buffers ------------------------------------------------------------------------------ */
@@ -293,8 +359,9 @@ void world_stop(void)
 
 static struct weft_pool *pool_at(unsigned index)
 {
-	struct weft_group *group = target->groups[0];
+	struct weft_group *group = target->groups[index / POOLS_EACH];
 
+	index %= POOLS_EACH;
 	if (index < WEFT_BUFS_CLASSES)
 		return &group->in.pools[index];
 	if (index < 2 * WEFT_BUFS_CLASSES)
@@ -339,17 +406,20 @@ bool world_relieve(void)
 	bool busy = false;
 
 	for (unsigned i = 0; i < POOLS; i++)
-		for (; hidden[i]; busy = true)
-			world_feed(i);
+		busy |= hidden[i] != 0;
+	feed_all();
 	slow_refuse(0);
 	for (; slow_end(1000, 0); busy = true)
 		world_turn(1);
 	return busy;
 }
 
-static bool quiet(void)
+static bool is_empty(void)
 {
-	return !pending && (!target || !atomic_load(&target->groups[0]->nqpairs));
+	for (unsigned i = 0; target && i < WORLD_GROUPS; i++)
+		if (atomic_load(&target->groups[i]->nqpairs))
+			return false;
+	return true;
 }
 
 static void check_ns(const struct plan *plan)
@@ -360,13 +430,15 @@ static void check_ns(const struct plan *plan)
 	if (!ns)
 		return;
 	must(tgt_fence_idle(ns));
-	must(weft_list_empty(&ns->local[0].waiting) && !ns->local[0].round);
+	for (unsigned i = 0; i < WORLD_GROUPS; i++)
+		must(weft_list_empty(&ns->local[i].waiting) && !ns->local[i].round);
 }
 
 static void check_target(void)
 {
-	must(!target->nqueues && weft_list_empty(&target->groups[0]->qpairs));
-	must(!count_ctrls());
+	must(!target->nqueues && !count_ctrls());
+	for (unsigned i = 0; i < WORLD_GROUPS; i++)
+		must(weft_list_empty(&target->groups[i]->qpairs));
 	for (unsigned i = 0; i < POOLS; i++)
 		must(pool_at(i)->nfree == pool_at(i)->count &&
 		     weft_list_empty(&pool_at(i)->waiters));
@@ -382,8 +454,8 @@ static void renew_ns(const struct plan *plan)
 
 	if (!ns)
 		return;
-	if (ns->be->size != size_of(plan))
-		world_ns_remove(plan->nsid);
+	if (ns->be->size != plan->size)
+		remove_ns(plan->nsid, 0);
 	else if (!plan->spec)
 		slow_clear(ns->be);
 	else if (ns->be->ops->map)
@@ -400,13 +472,13 @@ static void renew(void)
 
 void world_end(void)
 {
-	for (unsigned i = 0; i < TURNS_MAX && !quiet(); i++) {
+	for (unsigned i = 0; i < TURNS_MAX && (pending || !is_empty()); i++) {
 		world_relieve();
 		world_turn(1);
 		world_advance(100);
 	}
 	must(!pending);
-	must(!target || !atomic_load(&target->groups[0]->nqpairs));
+	must(is_empty());
 	world_turn(4);
 	if (target) {
 		check_target();

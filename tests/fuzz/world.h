@@ -1,7 +1,9 @@
 /* world.h - the target under test, and everything but its hosts: storage, memory, time, its user.
  *
- * One reactor is home and the only group; nothing happens but in world_turn(), and time passes only
- * in world_advance(). Between runs the world is as it was at first. */
+ *   home: group 0, the user's calls ◀─ messages ─▶ the other reactor: group 1
+ *
+ * Both turn on this thread, when the program says so: what races between threads is an order of
+ * turns here. Time passes only in world_advance(). Between runs the world is as it was at first. */
 #ifndef WEFT_FUZZ_WORLD_H
 #define WEFT_FUZZ_WORLD_H
 
@@ -12,18 +14,22 @@
 #define WORLD_NQN_GUARDED "nqn.2026-11.io.weft:guarded" /* only for WORLD_HOST */
 #define WORLD_HOST        "nqn.2026-11.io.weft:host"
 
+enum { WORLD_GROUPS = 2 };
+
 /* Namespaces of WORLD_NQN; the guarded subsystem has the first. */
-enum { NS_MEM = 1, NS_NULL, NS_SLOW, NS_READ_ONLY, NS_LAST = NS_READ_ONLY };
+enum { NS_MEM = 1, NS_NULL, NS_SLOW, NS_READ_ONLY };
 
 unsigned world_lba_shift(uint32_t nsid);
 
 void world_create(void); /* once */
 void world_turn(unsigned n);
+void world_turn_one(unsigned group, unsigned n);
 void world_advance(uint64_t ms);
-int world_connect(void); /* the host's end of a new connection, non-blocking; -1: not now */
+/* The host's end of a new connection to a group, non-blocking; -1: not now. */
+int world_connect(unsigned group);
 void world_look(void);
 
-/* What a user of the target may do at any time. */
+/* What a user of the target may do at any time; done in home's next turn. */
 void world_ns_remove(uint32_t nsid);
 void world_ns_add(uint32_t nsid);
 void world_ns_resize(uint32_t nsid, uint64_t size);
@@ -32,7 +38,7 @@ void world_host_allow(void);
 void world_host_refuse(void);
 void world_stop(void);
 
-/* Buffers: a pool (of 7) is left with few, or gets one back. */
+/* Buffers: a pool is left with few, or gets one back. */
 void world_starve(unsigned pool, unsigned leave);
 void world_feed(unsigned pool);
 
