@@ -20,6 +20,8 @@ demo: build ## a target with two namespaces on loopback, until Ctrl-C
 test: ## every test; ends with "N passed, N failed, N skipped"
 	@scripts/deps test
 	@$(MAKE) --no-print-directory build
+	@# Configured before the test packages were there: without the unit tests.
+	@test -d $(BUILD)/tests/unit || { $(MESON) setup --reconfigure $(BUILD) && $(NINJA) -C $(BUILD); }
 	@tests/run
 
 install: build ## install below DESTDIR/PREFIX (default /usr/local)

@@ -35,14 +35,8 @@ static int check_kind(const struct weft_spec *spec, struct weft_err *err)
 
 static int claim(const struct weft_spec *spec, int flags)
 {
-	unsigned tries = 0;
-	int fd;
-
 	flags |= O_CLOEXEC | O_NOCTTY | O_EXCL | (spec->read_only ? O_RDONLY : O_RDWR);
-	do
-		fd = open(spec->arg, flags);
-	while (fd < 0 && errno == EBUSY && weft_disk_wait_claim(&tries));
-	return fd;
+	return open(spec->arg, flags);
 }
 
 /* The few that refuse O_DIRECT are served through the page cache. */
@@ -58,12 +52,7 @@ static int open_device(const struct weft_spec *spec, bool *direct, struct weft_e
 	if (errno == EBUSY)
 		return weft_spec_fail(spec, err, -EBUSY,
 				      "it is in use (mounted, or opened by another program)");
-	if (!spec->read_only && (errno == EACCES || errno == EROFS))
-		return weft_spec_fail(
-			spec, err, -errno,
-			"cannot open it for writing: %s; \"ro\" would serve it read only",
-			strerror(errno));
-	return weft_spec_fail(spec, err, -errno, "cannot open it: %s", strerror(errno));
+	return weft_disk_open_failed(spec, -errno, err);
 }
 
 static int read_size(int fd, uint64_t *size)

@@ -19,14 +19,12 @@
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
+#include <unistd.h>
 
 #include "base/cleanup.h"
 #include "base/log.h"
 
-#define ZEROES_SIZE    (1u << 20)
-#define CLAIM_WAIT_MS  10
-#define CLAIM_WAIT_MAX 100
+#define ZEROES_SIZE (1u << 20)
 
 /* Never written, so it costs no memory; not const, or it would cost a megabyte of binary. */
 static char zeroes[ZEROES_SIZE] __attribute__((aligned(4096)));
@@ -233,14 +231,17 @@ int weft_disk_submit(struct weft_backend *be, struct weft_io *io)
 	return -EOPNOTSUPP;
 }
 
-bool weft_disk_wait_claim(unsigned *tries)
+int weft_disk_open_failed(const struct weft_spec *spec, int rc, struct weft_err *err)
 {
-	const struct timespec pause = { .tv_nsec = CLAIM_WAIT_MS * 1000000L };
+	bool forbidden = rc == -EACCES || rc == -EROFS;
 
-	if (++*tries > CLAIM_WAIT_MAX)
-		return false;
-	nanosleep(&pause, NULL);
-	return true;
+	if (forbidden && !spec->read_only && access(spec->arg, R_OK) == 0)
+		return weft_spec_fail(
+			spec, err, rc,
+			"cannot open it for writing: %s; \"ro\" would serve it read only",
+			strerror(-rc));
+	return weft_spec_fail(spec, err, rc, "cannot open it: %s%s", strerror(-rc),
+			      rc == -EACCES ? "; this user may not reach it" : "");
 }
 
 void weft_disk_close(struct weft_backend *be)

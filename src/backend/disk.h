@@ -25,9 +25,8 @@ int weft_disk_new(struct weft_disk **disk, int *fd, const struct weft_spec *spec
 int weft_disk_submit(struct weft_backend *be, struct weft_io *io);
 void weft_disk_close(struct weft_backend *be);
 
-/* A target that was killed may hold its claim for a moment longer, until the kernel has ended its
- * last io. Sleeps a little and counts; false when that is over. Start with *@tries = 0. */
-bool weft_disk_wait_claim(unsigned *tries);
+/* The sentence for an open() that failed with @rc. */
+int weft_disk_open_failed(const struct weft_spec *spec, int rc, struct weft_err *err);
 
 /* Whoever syncs outside of an io tells when it fails. */
 void weft_disk_sync_failed(struct weft_disk *disk, int rc);

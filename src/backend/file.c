@@ -45,12 +45,7 @@ static int open_failed(const struct weft_spec *spec, int rc, struct weft_err *er
 			"its file system does not do direct I/O; leave \"direct\" out");
 	if (rc == -ENOENT && !spec->size)
 		return weft_spec_fail(spec, err, rc, "no such file; size=SIZE would create it");
-	if (!spec->read_only && (rc == -EACCES || rc == -EROFS))
-		return weft_spec_fail(
-			spec, err, rc,
-			"cannot open it for writing: %s; \"ro\" would serve it read only",
-			strerror(-rc));
-	return weft_spec_fail(spec, err, rc, "cannot open it: %s", strerror(-rc));
+	return weft_disk_open_failed(spec, rc, err);
 }
 
 static int create(const struct weft_spec *spec, bool *created, struct weft_err *err)
@@ -95,12 +90,8 @@ static int try_lock(int fd, const struct weft_spec *spec)
 
 static int lock(int fd, const struct weft_spec *spec, struct weft_err *err)
 {
-	unsigned tries = 0;
-	int rc;
+	int rc = try_lock(fd, spec);
 
-	do
-		rc = try_lock(fd, spec);
-	while (rc == -EBUSY && weft_disk_wait_claim(&tries));
 	if (rc == -EBUSY)
 		return weft_spec_fail(
 			spec, err, rc,

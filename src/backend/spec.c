@@ -8,6 +8,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
+#include <strings.h>
 
 #include "backend/backend.h"
 #include "backend/types.h"
@@ -73,6 +74,17 @@ static int parse_size(const char *text, uint64_t *size)
 	if (rc < 0)
 		return rc;
 	return *size > SIZE_MAX_BYTES ? -ERANGE : *size ? 0 : -EINVAL;
+}
+
+/* "1GB" and "1GiB" are 1G here: @plain receives that. */
+static bool has_long_unit(const char *text, char *plain, size_t size)
+{
+	size_t digits = strspn(text, "0123456789");
+	const char *rest = text[digits] ? text + digits + 1 : "";
+	uint64_t bytes;
+
+	snprintf(plain, size, "%.*s", (int)digits + 1, text);
+	return (!strcasecmp(rest, "B") || !strcasecmp(rest, "iB")) && !parse_size(plain, &bytes);
 }
 
 static int set_size(struct weft_spec *spec, const char *value)
@@ -183,6 +195,7 @@ static int reject_key(struct parse *p, const char *name)
 
 static int set_value(struct parse *p, const struct key *key, const char *value)
 {
+	char plain[32];
 	int rc;
 
 	if (value && !key->expected)
@@ -193,6 +206,9 @@ static int set_value(struct parse *p, const struct key *key, const char *value)
 	rc = key->set(p->spec, value);
 	if (rc == -ERANGE)
 		return reject(p, rc, "key \"%s\": %.40s is too large", key->name, value);
+	if (rc < 0 && key->set == set_size && has_long_unit(value, plain, sizeof(plain)))
+		return reject(p, rc, "key \"%s\" cannot be \"%.40s\"; write %s", key->name, value,
+			      plain);
 	if (rc < 0)
 		return reject(p, rc, "key \"%s\" cannot be \"%.40s\"; expected %s", key->name,
 			      value, key->expected);
@@ -242,6 +258,7 @@ static int parse_type(struct parse *p, const char *type)
 static int parse_arg(struct parse *p, const char *arg)
 {
 	struct weft_spec *spec = p->spec;
+	char plain[32];
 	int rc;
 
 	if (!arg || !*arg)
@@ -254,6 +271,8 @@ static int parse_arg(struct parse *p, const char *arg)
 	rc = parse_size(arg, &spec->size);
 	if (rc == -ERANGE)
 		return reject(p, rc, "%.40s is too large", arg);
+	if (rc < 0 && has_long_unit(arg, plain, sizeof(plain)))
+		return reject(p, rc, "\"%.40s\" is not a size; write %s", arg, plain);
 	if (rc < 0)
 		return reject(p, rc, "\"%.40s\" is not a size; expected %s, such as %s:1G", arg,
 			      spec->ops->usage, spec->type);

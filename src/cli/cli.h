@@ -24,6 +24,14 @@ int weft_cli_usage_error(const char *command, const char *fmt, ...)
 /* "weft NAME: sentence"; returns EXIT_FAILED. */
 int weft_cli_failed(const char *command, const char *sentence);
 
+struct option;
+/* For getopt_long() with opterr 0 and a ":" before its letters: what is wrong with the option that
+ * made it return @result. Values of @options that are letters are those of short options. */
+int weft_cli_wrong_option(char **argv, int result, const struct option *options);
+
+/* @path behind the working directory where it is relative; NULL: no memory. The caller frees. */
+char *weft_cli_absolute(const char *path);
+
 /* The name in @names, NULL at the end, that somebody who typed @word meant; NULL: none is near. */
 const char *weft_cli_nearest(const char *word, const char *const *names);
 

@@ -12,15 +12,16 @@
 static const char usage[] =
 	"usage: weft ctl [OPTION]... METHOD [JSON | KEY=VALUE...]\n"
 	"\n"
-	"Calls a method of a running target. nqn may be left out where there is one subsystem.\n"
+	"Calls a method of a running target. nqn may be left out where there is one subsystem. A\n"
+	"relative path in KEY=VALUE is relative to where this runs.\n"
 	"\n"
 	"  status                                   what is running\n"
 	"  subsystem-add nqn=NQN [hosts=[...]] ...  as an item of subsystems: in weft.yaml(5)\n"
-	"  subsystem-remove [nqn=NQN]\n"
+	"  subsystem-remove nqn=NQN\n"
 	"  namespace-add [nqn=NQN] backend=SPEC ... as an item of namespaces: in weft.yaml(5)\n"
-	"  namespace-resize [nqn=NQN] nsid=N size=SIZE\n"
+	"  namespace-resize [nqn=NQN] nsid=N size=SIZE [shrink=true]\n"
 	"  namespace-remove [nqn=NQN] nsid=N\n"
-	"  host-allow, host-refuse [nqn=NQN] host=HOSTNQN\n"
+	"  host-allow, host-refuse [nqn=NQN] host=HOSTNQN|any\n"
 	"  listener-add, listener-remove listen=URI\n"
 	"  save [path=FILE]                         write the running configuration\n"
 	"  methods                                  this list, from the target itself\n"
@@ -32,9 +33,11 @@ static const char usage[] =
 	"  weft ctl namespace-add backend=mem:1G block=4096\n"
 	"  weft ctl subsystem-add '{\"nqn\": \"nqn.2026-11.com.example:a\", \"allow_any_host\": true}'\n";
 
+enum { OPT_CONTROL = 256, OPT_JSON };
+
 static const struct option options[] = {
-	{ "control", required_argument, NULL, 'C' },
-	{ "json", no_argument, NULL, 'j' },
+	{ "control", required_argument, NULL, OPT_CONTROL },
+	{ "json", no_argument, NULL, OPT_JSON },
 	{ "help", no_argument, NULL, 'h' },
 	{},
 };
@@ -85,19 +88,20 @@ int weft_cmd_ctl(int argc, char **argv)
 	int option;
 
 	weft_control_default_path(path_default);
-	while ((option = getopt_long(argc, argv, "h", options, NULL)) != -1) {
+	opterr = 0;
+	while ((option = getopt_long(argc, argv, ":h", options, NULL)) != -1) {
 		switch (option) {
 		case 'h':
 			printf(usage, path_default);
 			return EXIT_OK;
-		case 'C':
+		case OPT_CONTROL:
 			path = optarg;
 			break;
-		case 'j':
+		case OPT_JSON:
 			json = true;
 			break;
 		default:
-			return weft_cli_usage_error(argv[0], "wrong option");
+			return weft_cli_wrong_option(argv, option, options);
 		}
 	}
 	if (optind == argc)

@@ -3,8 +3,10 @@
 #include <getopt.h>
 #include <stdbool.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
+#include "base/cleanup.h"
 #include "base/log.h"
 #include "cli/cli.h"
 #include "daemon/daemon.h"
@@ -24,14 +26,16 @@ static const char usage[] =
 	"      --listen URI     where to listen; more than one may be given\n"
 	"                       (nvme+tcp://127.0.0.1:4420)\n"
 	"      --control PATH   the control socket, for weft ctl\n"
+	"                       (%s)\n"
 	"      --engine ENGINE  auto, uring or epoll (auto: uring where the kernel allows it)\n"
 	"      --cpus LIST      one reactor on each of these, such as 0-3,5 (all that may be used)\n"
 	"      --poll           never sleep: lower latency, busy CPUs\n"
+	"      --check          look for mistakes in the file of -c, and serve nothing\n"
 	"  -v, --verbose        log more\n"
 	"  -h, --help           this text\n"
 	"\n"
-	"Without --allow or --allow-any-host any host may connect, but then only loopback addresses\n"
-	"are listened on. A SPEC is one of:\n";
+	"Without --allow or --allow-any-host any host may connect, and only loopback addresses are\n"
+	"accepted in --listen. A SPEC is one of:\n";
 
 static const char examples[] =
 	"\nwith any of block=512|4096, nsid=N, uuid=UUID, ro.\n"
@@ -49,7 +53,8 @@ enum {
 	OPT_CONTROL,
 	OPT_ENGINE,
 	OPT_CPUS,
-	OPT_POLL
+	OPT_POLL,
+	OPT_CHECK
 };
 
 static const struct option options[] = {
@@ -63,6 +68,7 @@ static const struct option options[] = {
 	{ "engine", required_argument, NULL, OPT_ENGINE },
 	{ "cpus", required_argument, NULL, OPT_CPUS },
 	{ "poll", no_argument, NULL, OPT_POLL },
+	{ "check", no_argument, NULL, OPT_CHECK },
 	{ "verbose", no_argument, NULL, 'v' },
 	{ "help", no_argument, NULL, 'h' },
 	{},
@@ -71,20 +77,22 @@ static const struct option options[] = {
 struct flags {
 	const char *config, *nqn, *control, *engine, *cpus;
 	json_t *listen, *ns, *allow;
-	bool any, poll, verbose, help;
+	bool any, poll, check, verbose, help;
 };
 
 static void print_help(void)
 {
+	char control[WEFT_CONTROL_MAX + 1];
 	const char *spec;
 
-	fputs(usage, stdout);
+	weft_control_default_path(control);
+	printf(usage, control);
 	for (unsigned i = 0; (spec = weft_backend_usage(i)); i++)
 		printf("  %s\n", spec);
 	fputs(examples, stdout);
 }
 
-/* false: the option is not known, and getopt has said so. */
+/* false: the option is not known. */
 static bool take_flag(struct flags *flags, int option)
 {
 	switch (option) {
@@ -121,6 +129,9 @@ static bool take_flag(struct flags *flags, int option)
 	case OPT_POLL:
 		flags->poll = true;
 		return true;
+	case OPT_CHECK:
+		flags->check = true;
+		return true;
 	default:
 		return false;
 	}
@@ -151,11 +162,14 @@ static void set_text(struct weft_doc *doc, const char *key, const char *text, co
 /* These stand beside a file, and go before what it says. */
 static void set_common(struct weft_doc *doc, const struct flags *flags)
 {
+	_cleanup_(weft_freep) char *control =
+		flags->control && flags->control[0] ? weft_cli_absolute(flags->control) : NULL;
+
 	if (json_array_size(flags->listen)) {
 		json_object_set(doc->root, "listen", flags->listen);
 		place_items(doc, "listen", flags->listen, "--listen");
 	}
-	set_text(doc, "control", flags->control, "--control");
+	set_text(doc, "control", control, "--control");
 	set_text(doc, "engine", flags->engine, "--engine");
 	set_text(doc, "cpus", flags->cpus, "--cpus");
 	if (flags->poll)
@@ -195,9 +209,10 @@ static int parse_flags(struct flags *flags, int argc, char **argv)
 {
 	int option;
 
-	while ((option = getopt_long(argc, argv, "c:vh", options, NULL)) != -1) {
+	opterr = 0;
+	while ((option = getopt_long(argc, argv, ":c:vh", options, NULL)) != -1) {
 		if (!take_flag(flags, option))
-			return weft_cli_usage_error(argv[0], "wrong option");
+			return weft_cli_wrong_option(argv, option, options);
 	}
 	if (flags->help)
 		return EXIT_OK;
@@ -208,6 +223,10 @@ static int parse_flags(struct flags *flags, int argc, char **argv)
 		return weft_cli_usage_error(argv[0],
 					    "--ns, --nqn, --allow and --allow-any-host do not "
 					    "go with -c: the file says what to serve");
+	if (flags->any && json_array_size(flags->allow))
+		return weft_cli_usage_error(argv[0], "--allow does not go with --allow-any-host");
+	if (flags->check && !flags->config)
+		return weft_cli_usage_error(argv[0], "--check goes with -c FILE");
 	return EXIT_OK;
 }
 
@@ -223,8 +242,27 @@ static int read_settings(struct weft_doc *doc, const struct flags *flags, struct
 	return 0;
 }
 
+/* For status and save: what is typed is relative, and so are the mistakes in it. */
+static void make_file_absolute(struct weft_doc *doc)
+{
+	char *file = doc->file ? weft_cli_absolute(doc->file) : NULL;
+
+	if (!file)
+		return;
+	free(doc->file);
+	doc->file = file;
+}
+
+static int serve_config(struct weft_config *config, struct weft_doc *doc, const char *name)
+{
+	struct weft_err err = { "" };
+
+	make_file_absolute(doc);
+	return weft_serve(config, doc, &err) < 0 ? weft_cli_failed(name, err.text) : EXIT_OK;
+}
+
 /* Values first: who mistyped one had something in mind. */
-static int run(const struct flags *flags, const struct weft_doc *doc, const char *name)
+static int run(const struct flags *flags, struct weft_doc *doc, const char *name)
 {
 	struct weft_err err = { "" };
 	struct weft_config config;
@@ -239,8 +277,10 @@ static int run(const struct flags *flags, const struct weft_doc *doc, const char
 		status = weft_cli_usage_error(name,
 					      "nothing to serve; give -c FILE, or --ns SPEC as "
 					      "in \"weft serve --ns mem:1G\"");
-	else if (weft_serve(&config, doc, &err) < 0)
-		status = weft_cli_failed(name, err.text);
+	else if (flags->check)
+		printf("%s: fine\n", flags->config);
+	else
+		status = serve_config(&config, doc, name);
 	weft_config_free(&config);
 	return status;
 }

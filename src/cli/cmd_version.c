@@ -20,8 +20,10 @@ static const char usage[] = "usage: weft version [--json]\n"
 			    "      --json   as JSON\n"
 			    "  -h, --help   this text\n";
 
+enum { OPT_JSON = 256 };
+
 static const struct option options[] = {
-	{ "json", no_argument, NULL, 'j' },
+	{ "json", no_argument, NULL, OPT_JSON },
 	{ "help", no_argument, NULL, 'h' },
 	{},
 };
@@ -76,11 +78,12 @@ int weft_cmd_version(int argc, char **argv)
 	json_auto_t *version = NULL;
 	int option, json = 0;
 
-	while ((option = getopt_long(argc, argv, "h", options, NULL)) != -1) {
+	opterr = 0;
+	while ((option = getopt_long(argc, argv, ":h", options, NULL)) != -1) {
 		if (option == 'h')
 			return fputs(usage, stdout) < 0 ? EXIT_FAILED : EXIT_OK;
-		if (option != 'j')
-			return weft_cli_usage_error(argv[0], "wrong option");
+		if (option != OPT_JSON)
+			return weft_cli_wrong_option(argv, option, options);
 		json = 1;
 	}
 	if (optind < argc)

@@ -6,7 +6,16 @@
 #include <sys/un.h>
 
 #include "base/cleanup.h"
+#include "cli/cli.h"
 #include "cli/ctl.h"
+#include "daemon/methods.h"
+
+#define METHODS_MAX 32
+
+#define ELSEWHERE                                                                       \
+	"That of root is at /run/weft/control.sock, that of another user at "           \
+	"$XDG_RUNTIME_DIR/weft/control.sock or /tmp/weft-UID/control.sock: --control PATH " \
+	"chooses"
 
 static int fail_connect(const char *path, struct weft_err *err)
 {
@@ -14,12 +23,9 @@ static int fail_connect(const char *path, struct weft_err *err)
 
 	if (rc == -ENOENT || rc == -ECONNREFUSED)
 		return weft_fail(err, rc,
-				 "no target answers at %s (%s); is \"weft serve\" running? Another "
-				 "socket is chosen with --control PATH",
+				 "no target answers at %s (%s); is \"weft serve\" running? " ELSEWHERE,
 				 path, strerror(-rc));
-	return weft_fail(err, rc,
-			 "cannot connect to %s: %s; another socket is chosen with --control PATH",
-			 path, strerror(-rc));
+	return weft_fail(err, rc, "cannot connect to %s: %s. " ELSEWHERE, path, strerror(-rc));
 }
 
 static int connect_to(const char *path, struct weft_err *err)
@@ -74,13 +80,28 @@ static json_t *receive_line(int fd)
 	return reply;
 }
 
-static json_t *result_of(json_t *reply, const char *path, struct weft_err *err)
+/* The target's table is most likely ours. */
+static int fail_method(const char *method, struct weft_err *err)
+{
+	const char *names[METHODS_MAX + 1] = { NULL }, *meant;
+
+	for (size_t i = 0; weft_methods[i].name && i < METHODS_MAX; i++)
+		names[i] = weft_methods[i].name;
+	meant = weft_cli_nearest(method, names);
+	return weft_fail(err, -ENOENT, "no method \"%s\"; %s%s%s\"weft ctl methods\" lists them",
+			 method, meant ? "did you mean " : "", meant ? meant : "",
+			 meant ? "? " : "");
+}
+
+static json_t *result_of(json_t *reply, const char *path, const char *method, struct weft_err *err)
 {
 	json_t *error = json_object_get(reply, "error"), *result = json_object_get(reply, "result");
 	const char *message = json_string_value(json_object_get(error, "message"));
 
 	if (result)
 		return json_incref(result);
+	if (json_integer_value(json_object_get(error, "code")) == WEFT_RPC_NO_METHOD)
+		fail_method(method, err);
 	weft_fail(err, -EIO, "%s", message ? message : "");
 	weft_fail(err, -EIO, "%s: the target went away before it answered", path);
 	return NULL;
@@ -100,5 +121,5 @@ json_t *weft_ctl_call(const char *path, const char *method, json_t *params, stru
 	if (rc < 0)
 		weft_fail(err, rc, "%s: %s", path, strerror(-rc));
 	reply = receive_line(fd);
-	return result_of(reply, path, err);
+	return result_of(reply, path, method, err);
 }

@@ -1,7 +1,10 @@
 /* ctl_params.c - parameters as they are typed: one JSON object, or key=value words. */
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
 
+#include "base/cleanup.h"
+#include "cli/cli.h"
 #include "cli/ctl.h"
 
 /* JSON where it is a whole number, true, false, quoted or bracketed; else the text itself. No
@@ -16,6 +19,30 @@ static json_t *parse_value(const char *text)
 	return json_string(text);
 }
 
+/* Bytes before the path in a value: "file:" and "block:" in a backend; -1: it has none. */
+static int path_offset(const char *key, const char *value)
+{
+	if (!strcmp(key, "path"))
+		return 0;
+	if (strcmp(key, "backend"))
+		return -1;
+	if (!strncmp(value, "file:", 5))
+		return 5;
+	return strncmp(value, "block:", 6) ? -1 : 6;
+}
+
+/* The target has another working directory: what is relative here is sent absolute. */
+static json_t *absolute_value(const char *key, const char *text)
+{
+	int offset = path_offset(key, text);
+	_cleanup_(weft_freep) char *path = NULL;
+
+	if (offset < 0 || !text[offset] || text[offset] == ',')
+		return parse_value(text);
+	path = weft_cli_absolute(text + offset);
+	return path ? json_sprintf("%.*s%s", offset, text, path) : NULL;
+}
+
 static int add_word(json_t *params, const char *word, struct weft_err *err)
 {
 	const char *equals = strchr(word, '=');
@@ -28,7 +55,7 @@ static int add_word(json_t *params, const char *word, struct weft_err *err)
 	key[equals - word] = '\0';
 	if (json_object_get(params, key))
 		return weft_fail(err, -EINVAL, "%s is given twice", key);
-	if (json_object_set_new(params, key, parse_value(equals + 1)) < 0)
+	if (json_object_set_new(params, key, absolute_value(key, equals + 1)) < 0)
 		return weft_fail(err, -EINVAL, "%s: not UTF-8", key);
 	return 0;
 }

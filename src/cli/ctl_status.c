@@ -50,13 +50,14 @@ static void print_uptime(json_int_t seconds)
 
 static void print_head(json_t *status)
 {
+	const char *file = json_string_value(json_object_get(status, "config"));
 	json_t *item;
 	size_t index;
 
 	printf("weft %s, pid %lld, engine %s, up ", text_of(status, "version"),
 	       (long long)number_of(status, "pid"), text_of(status, "engine"));
 	print_uptime(number_of(status, "uptime_s"));
-	printf("\nconfiguration %s\n", text_of(status, "config"));
+	printf("\nconfiguration: %s\n", file ? file : "none (started with options)");
 	json_array_foreach(json_object_get(status, "listeners"), index, item)
 		printf("listening on %s\n", text_of(item, "uri"));
 }
@@ -80,6 +81,14 @@ static void print_namespaces(json_t *list)
 	}
 }
 
+/* Its address and port, without nvme+tcp:// */
+static const char *peer_of(json_t *ctrl)
+{
+	const char *peer = text_of(ctrl, "peer"), *scheme = strstr(peer, "://");
+
+	return scheme ? scheme + 3 : peer;
+}
+
 static void print_controllers(json_t *list)
 {
 	char in[32], out[32];
@@ -87,15 +96,15 @@ static void print_controllers(json_t *list)
 	size_t index;
 
 	if (json_array_size(list))
-		printf("  %6s %6s %12s %8s %12s %8s  %-21s %s\n", "CNTLID", "QUEUES", "READS",
+		printf("  %6s %10s %12s %8s %12s %8s  %-21s %s\n", "CNTLID", "I/O QUEUES", "READS",
 		       "READ", "WRITES", "WRITTEN", "PEER", "HOST");
 	json_array_foreach(list, index, ctrl) {
 		short_size(number_of(ctrl, "read_bytes"), out, sizeof(out));
 		short_size(number_of(ctrl, "write_bytes"), in, sizeof(in));
-		printf("  %6lld %6lld %12lld %8s %12lld %8s  %-21s %s\n",
+		printf("  %6lld %10lld %12lld %8s %12lld %8s  %-21s %s\n",
 		       (long long)number_of(ctrl, "cntlid"), (long long)number_of(ctrl, "queues"),
 		       (long long)number_of(ctrl, "reads"), out,
-		       (long long)number_of(ctrl, "writes"), in, text_of(ctrl, "peer"),
+		       (long long)number_of(ctrl, "writes"), in, peer_of(ctrl),
 		       text_of(ctrl, "hostnqn"));
 	}
 }
@@ -109,6 +118,8 @@ static void print_subsystem(json_t *subsys)
 	       text_of(subsys, "serial"));
 	if (json_is_true(json_object_get(subsys, "allow_any_host")))
 		printf("  any host may connect\n");
+	else if (!json_array_size(json_object_get(subsys, "hosts")))
+		printf("  no host may connect (host-allow adds one)\n");
 	json_array_foreach(json_object_get(subsys, "hosts"), index, host)
 		printf("  host %s\n", json_string_value(host));
 	print_namespaces(json_object_get(subsys, "namespaces"));

@@ -40,6 +40,8 @@ const char *weft_cli_nearest(const char *word, const char *const *names)
 
 	if (strlen(word) > WORD_MAX)
 		return NULL;
+	if (strlen(word) < best)
+		best = (unsigned)strlen(word); /* something of it must be right */
 	for (; *names; names++) {
 		d = strlen(*names) > WORD_MAX ? best : distance(word, *names);
 		if (d < best) {

@@ -5,23 +5,55 @@
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "base/log.h"
 
-int weft_ns_open(struct weft_ns_config *ns, struct weft_err *err)
+#define BUSY_WAIT_MS  10
+#define BUSY_WAIT_MAX 100
+
+int weft_ns_check_path(const struct weft_ns_config *ns, struct weft_err *err)
 {
-	int rc = weft_backend_open(&ns->be, &ns->spec, err);
+	if (ns->spec.ops->arg_is_size || ns->spec.arg[0] == '/')
+		return 0;
+	return weft_fail(err, -EINVAL,
+			 "backend: %s:%.180s is relative to the directory that the target was "
+			 "started in; expected a path that begins with /",
+			 ns->spec.type, ns->spec.arg);
+}
+
+/* A target that was killed may hold its locks for a moment longer, until the kernel has ended its
+ * last io. */
+static int open_in_time(struct weft_ns_config *ns, struct weft_err *err)
+{
+	const struct timespec pause = { .tv_nsec = BUSY_WAIT_MS * 1000000L };
+	struct weft_err busy = { "" };
+	int rc = weft_backend_open(&ns->be, &ns->spec, &busy);
+
+	if (rc == -EBUSY)
+		weft_info("waiting for %s, which is locked", ns->spec.arg);
+	for (unsigned i = 0; rc == -EBUSY && i < BUSY_WAIT_MAX; i++) {
+		nanosleep(&pause, NULL);
+		busy.text[0] = '\0';
+		rc = weft_backend_open(&ns->be, &ns->spec, &busy);
+	}
+	return rc < 0 && busy.text[0] ? weft_fail(err, rc, "%s", busy.text) : rc;
+}
+
+int weft_ns_open(struct weft_ns_config *ns, bool wait, struct weft_err *err)
+{
+	int rc = wait ? open_in_time(ns, err) : weft_backend_open(&ns->be, &ns->spec, err);
 
 	return rc < 0 ?
 		       weft_fail(err, rc, "%s:%s: %s", ns->spec.type, ns->spec.arg, strerror(-rc)) :
 		       0;
 }
 
-int weft_subsys_open(struct weft_subsys_config *subsys, struct weft_err *err)
+int weft_subsys_open(struct weft_subsys_config *subsys, bool wait, struct weft_err *err)
 {
 	struct weft_ns_config *ns = subsys->namespaces.at;
 	int rc = 0;
 
 	for (unsigned i = 0; i < subsys->namespaces.count && !rc; i++)
-		rc = weft_ns_open(&ns[i], err);
+		rc = weft_ns_open(&ns[i], wait, err);
 	return rc;
 }
 

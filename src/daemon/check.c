@@ -61,6 +61,11 @@ int weft_check_ns(struct weft_decoder *d, void *out)
 
 /* --- things given twice -------------------------------------------------------------------- */
 
+static bool are_flags(const struct weft_doc *doc)
+{
+	return !doc->file && json_object_size(doc->places);
+}
+
 /* Notes that @d is where @name was given as its @member; says so if it was given before. */
 static int refuse_taken(struct weft_decoder *d, json_t *seen, const char *member, const char *name)
 {
@@ -70,6 +75,8 @@ static int refuse_taken(struct weft_decoder *d, json_t *seen, const char *member
 	if (!before)
 		return json_object_set_new(seen, name, json_string(d->path.text)) < 0 ? -ENOMEM : 0;
 	weft_doc_where(d->doc, before, where, sizeof(where));
+	if (are_flags(d->doc))
+		return weft_fail(d->err, -EINVAL, "two %s have %s %s", where, member, name);
 	return weft_decode_fail_at(d, member, "%s %s is given twice, first in %s", member, name,
 				   where);
 }
@@ -143,6 +150,9 @@ int weft_check_subsys(struct weft_decoder *d, void *out)
 	json_auto_t *nsids = json_object(), *uuids = json_object();
 	int rc;
 
+	if (subsys->access == WEFT_ACCESS_ANY && subsys->hosts.count)
+		return weft_decode_fail_at(d, "allow_any_host",
+					   "true does not go with hosts; leave one of them out");
 	/* A list that is there and empty is a list: nobody. */
 	if (subsys->access == WEFT_ACCESS_DEFAULT && subsys->hosts.at)
 		subsys->access = WEFT_ACCESS_LISTED;
@@ -196,13 +206,11 @@ static void find_exposed(const struct weft_config *config, char *text, size_t si
 int weft_access_check(const struct weft_subsys_config *subsys, const char *exposed,
 		      const struct weft_doc *doc, const char *path, struct weft_err *err)
 {
-	bool flags = !doc->file && json_object_size(doc->places);
-
 	if (!exposed || subsys->access != WEFT_ACCESS_DEFAULT)
 		return 0;
 	weft_doc_fail(doc, err, path, "%s is not loopback, so %s must say who may connect: %s",
 		      exposed, subsys->nqn,
-		      flags ? "add --allow HOSTNQN, or --allow-any-host" :
+		      are_flags(doc) ? "add --allow HOSTNQN, or --allow-any-host" :
 			      "add hosts, or allow_any_host: true");
 	return -EPERM;
 }

@@ -254,8 +254,12 @@ static int decode_field(struct weft_decoder *d, const struct weft_field *field, 
 	if (!field->name)
 		return decode_fields(d, field->map, object, out);
 	value = json_object_get(object, field->name);
+	if (!value && !field->required)
+		return 0;
 	if (!value)
-		return field->required ? weft_decode_fail_at(d, field->name, "missing") : 0;
+		return weft_decode_fail_at(d, field->name, "missing%s%s",
+					   field->expected ? "; expected " : "",
+					   field->expected ? field->expected : "");
 	old = weft_path_push_key(&d->path, field->name);
 	rc = field->decode(d, field, value, out);
 	weft_path_pop(&d->path, old);

@@ -51,6 +51,28 @@ int weft_look_subsys(struct weft_daemon *d, char nqn[WEFT_NQN_MAX + 1], struct w
 	return 0;
 }
 
+struct any_search {
+	const char *nqn;
+	bool any;
+};
+
+static void search_any(void *arg, const struct weft_subsys_info *info)
+{
+	struct any_search *search = arg;
+
+	if (!strcmp(info->nqn, search->nqn))
+		search->any = info->allow_any_host;
+}
+
+bool weft_look_any_host(struct weft_daemon *d, const char *nqn)
+{
+	const struct weft_target_visitor visitor = { .subsys = search_any };
+	struct any_search search = { .nqn = nqn };
+
+	weft_target_visit(d->target, &visitor, &search);
+	return search.any;
+}
+
 /* --- listeners ----------------------------------------------------------------------------- */
 
 static void add_listener(void *arg, const char *uri)
@@ -87,8 +109,9 @@ void weft_look_exposed(struct weft_daemon *d, char uri[WEFT_URI_MAX])
 struct ns_search {
 	const char *nqn, *uuid; /* what is looked for … */
 	uint32_t nsid;
-	const char *at;                                    /* … the subsystem being walked … */
-	char found_uuid[37], found_who[WEFT_NQN_MAX + 32]; /* … and what was found */
+	const char *at;            /* … the subsystem being walked … */
+	struct weft_ns_info found; /* … and what was found */
+	char found_who[WEFT_NQN_MAX + 32];
 };
 
 static void enter_subsys(void *arg, const struct weft_subsys_info *info)
@@ -101,7 +124,7 @@ static void search_ns(void *arg, const struct weft_ns_info *info)
 	struct ns_search *search = arg;
 
 	if (search->nqn && info->nsid == search->nsid && !strcmp(search->at, search->nqn))
-		memcpy(search->found_uuid, info->uuid, sizeof(search->found_uuid));
+		search->found = *info;
 	if (search->uuid && !strcasecmp(info->uuid, search->uuid))
 		snprintf(search->found_who, sizeof(search->found_who), "%s namespace %u",
 			 search->at, info->nsid);
@@ -110,12 +133,13 @@ static void search_ns(void *arg, const struct weft_ns_info *info)
 static const struct weft_target_visitor search_visitor = { .subsys = enter_subsys,
 							   .ns = search_ns };
 
-void weft_look_uuid(struct weft_daemon *d, const char *nqn, uint32_t nsid, char uuid[37])
+bool weft_look_ns(struct weft_daemon *d, const char *nqn, uint32_t nsid, struct weft_ns_info *info)
 {
 	struct ns_search search = { .nqn = nqn, .nsid = nsid };
 
 	weft_target_visit(d->target, &search_visitor, &search);
-	memcpy(uuid, search.found_uuid, sizeof(search.found_uuid));
+	*info = search.found;
+	return info->nsid;
 }
 
 bool weft_look_uuid_taken(struct weft_daemon *d, const char *uuid, char *who, size_t size)

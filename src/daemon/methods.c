@@ -1,5 +1,7 @@
 #include "daemon/methods.h"
 
+#include <string.h>
+
 /* --- parameters ---------------------------------------------------------------------------- */
 
 static const struct weft_map no_params = { (const struct weft_field[]){ {} } };
@@ -8,13 +10,24 @@ static const struct weft_map no_params = { (const struct weft_field[]){ {} } };
 #define NSID_RANGE       .min = 1, .max = WEFT_NSID_MAX
 
 static const struct weft_map subsys_params = { (const struct weft_field[]){
-	{ "nqn", weft_decode_nqn, AT(weft_subsys_params, nqn) },
+	{ "nqn", weft_decode_nqn, AT(weft_subsys_params, nqn), .required = true },
 	{},
 } };
 
+static int decode_host(struct weft_decoder *d, const struct weft_field *field, json_t *value,
+		       void *out)
+{
+	const char *text = json_string_value(value);
+
+	if (!text || strcmp(text, "any"))
+		return weft_decode_nqn(d, field, value, out);
+	strcpy(out, text);
+	return 0;
+}
+
 static const struct weft_map host_params = { (const struct weft_field[]){
 	{ "nqn", weft_decode_nqn, AT(weft_host_params, nqn) },
-	{ "host", weft_decode_nqn, AT(weft_host_params, host), .required = true },
+	{ "host", decode_host, AT(weft_host_params, host), .required = true },
 	{},
 } };
 
@@ -28,6 +41,7 @@ static const struct weft_map ns_resize_params = { (const struct weft_field[]){
 	{ "nqn", weft_decode_nqn, AT(weft_ns_params, nqn) },
 	{ "nsid", weft_decode_number, AT(weft_ns_params, nsid), .required = true, NSID_RANGE },
 	{ "size", weft_decode_size, AT(weft_ns_params, size), .required = true },
+	{ "shrink", weft_decode_bool, AT(weft_ns_params, shrink) },
 	{},
 } };
 
@@ -72,13 +86,13 @@ const struct weft_method weft_methods[] = {
 	  sizeof(struct weft_subsys_params), NULL, weft_method_subsys_remove },
 	{ "namespace-add", "add a namespace, as an item of namespaces: in the file", &ns_add_params,
 	  sizeof(struct weft_ns_add_params), free_ns_add, weft_method_ns_add },
-	{ "namespace-resize", "change the size of a namespace", &ns_resize_params,
+	{ "namespace-resize", "change the size of a namespace; shrink=true lets it cut", &ns_resize_params,
 	  sizeof(struct weft_ns_params), NULL, weft_method_ns_resize },
 	{ "namespace-remove", "remove a namespace when the I/O to it has ended", &ns_params,
 	  sizeof(struct weft_ns_params), NULL, weft_method_ns_remove },
-	{ "host-allow", "let a host use a subsystem", &host_params, sizeof(struct weft_host_params),
+	{ "host-allow", "let a host, or any, use a subsystem", &host_params, sizeof(struct weft_host_params),
 	  NULL, weft_method_host_allow },
-	{ "host-refuse", "take a host off the list, and disconnect it", &host_params,
+	{ "host-refuse", "take a host off the list and disconnect it; any: only the list counts", &host_params,
 	  sizeof(struct weft_host_params), NULL, weft_method_host_refuse },
 	{ "listener-add", "listen on one more address; port 0 is a free one", &listener_params,
 	  sizeof(struct weft_listener_params), NULL, weft_method_listener_add },

@@ -7,20 +7,21 @@
 
 extern const struct weft_method weft_methods[];
 
-/* In all of these, nqn "" stands for the only subsystem there is. */
+/* nqn "", where it may be left out, stands for the only subsystem there is. */
 
 struct weft_subsys_params {
 	char nqn[WEFT_NQN_MAX + 1];
 };
 
 struct weft_host_params {
-	char nqn[WEFT_NQN_MAX + 1], host[WEFT_NQN_MAX + 1];
+	char nqn[WEFT_NQN_MAX + 1], host[WEFT_NQN_MAX + 1]; /* host: or "any" */
 };
 
 struct weft_ns_params {
 	char nqn[WEFT_NQN_MAX + 1];
 	uint32_t nsid;
-	uint64_t size; /* namespace-resize */
+	uint64_t size; /* namespace-resize … */
+	bool shrink;   /* … and whether it may cut */
 };
 
 struct weft_ns_add_params {

@@ -33,6 +33,16 @@ static bool has_text(json_t *list, const char *text)
 	return false;
 }
 
+static int check_free(json_t *listeners, const struct weft_uri *uri, struct weft_err *err)
+{
+	char text[WEFT_URI_MAX];
+
+	weft_uri_format(&uri->addr, text, sizeof(text));
+	if (!has_text(listeners, text))
+		return 0;
+	return weft_fail(err, -EEXIST, "%s: this target listens there already", text);
+}
+
 /* The listener that was not there before: port 0 has become a real one. */
 static json_t *find_new(struct weft_daemon *d, json_t *before)
 {
@@ -56,7 +66,9 @@ void weft_method_listener_add(struct weft_call *call, void *params)
 	json_t *uri;
 	int rc;
 
-	rc = check_exposure(d, &p->uri, &err);
+	rc = check_free(before, &p->uri, &err);
+	if (!rc)
+		rc = check_exposure(d, &p->uri, &err);
 	if (!rc)
 		rc = weft_listener_add(d->target, &p->uri, &err);
 	if (rc < 0) {
@@ -73,10 +85,14 @@ void weft_method_listener_remove(struct weft_call *call, void *params)
 	const struct weft_listener_params *p = params;
 	struct weft_daemon *d = call->rpc->daemon;
 	struct weft_err err = { "" };
+	char text[WEFT_URI_MAX];
 	int rc = weft_listener_remove(d->target, &p->uri, &err);
 
-	if (rc < 0)
+	if (rc < 0) {
 		weft_call_fail(call, rc, &err);
-	else
-		weft_call_result(call, json_object());
+		return;
+	}
+	weft_uri_format(&p->uri.addr, text, sizeof(text));
+	weft_info("no longer listening on %s", text);
+	weft_call_result(call, json_object());
 }

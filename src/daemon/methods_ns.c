@@ -4,6 +4,8 @@
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "base/log.h"
+#include "base/size.h"
 #include "daemon/methods.h"
 #include "daemon/state.h"
 
@@ -25,9 +27,11 @@ static int add(struct weft_daemon *d, struct weft_ns_add_params *p, struct weft_
 
 	rc = weft_look_subsys(d, p->nqn, &s, err);
 	if (!rc)
+		rc = weft_ns_check_path(&p->ns, err);
+	if (!rc)
 		rc = check_uuid(d, p->ns.uuid, err);
 	if (!rc)
-		rc = weft_ns_open(&p->ns, err);
+		rc = weft_ns_open(&p->ns, false, err);
 	return rc < 0 ? rc : weft_ns_apply(s, &p->ns, err);
 }
 
@@ -35,8 +39,8 @@ void weft_method_ns_add(struct weft_call *call, void *params)
 {
 	struct weft_daemon *d = call->rpc->daemon;
 	struct weft_ns_add_params *p = params;
+	struct weft_ns_info info;
 	struct weft_err err = { "" };
-	char uuid[37];
 	int rc;
 
 	rc = add(d, p, &err);
@@ -44,29 +48,44 @@ void weft_method_ns_add(struct weft_call *call, void *params)
 		weft_call_fail(call, rc, &err);
 		return;
 	}
-	weft_look_uuid(d, p->nqn, p->ns.nsid, uuid);
-	weft_call_result(call,
-			 json_pack("{s:I, s:s}", "nsid", (json_int_t)p->ns.nsid, "uuid", uuid));
+	weft_tell_ns(d, p->nqn, p->ns.nsid);
+	weft_look_ns(d, p->nqn, p->ns.nsid, &info);
+	weft_call_result(call, json_pack("{s:I, s:s}", "nsid", (json_int_t)p->ns.nsid, "uuid",
+					 info.uuid));
 }
 
 /* --- namespace-resize ---------------------------------------------------------------------- */
 
 struct resize {
 	struct weft_call *call;
-	uint32_t nsid;
-	uint64_t size;
+	struct weft_ns_params params;
 };
 
 static void on_resized(void *arg, int rc, const struct weft_err *err)
 {
 	_cleanup_(weft_freep) struct resize *resize = arg;
+	const struct weft_ns_params *p = &resize->params;
 
-	if (rc < 0)
+	if (rc < 0) {
 		weft_call_fail(resize->call, rc, err);
-	else
-		weft_call_result(resize->call,
-				 json_pack("{s:I, s:I}", "nsid", (json_int_t)resize->nsid, "size",
-					   (json_int_t)resize->size));
+		return;
+	}
+	weft_tell_ns(resize->call->rpc->daemon, p->nqn, p->nsid);
+	weft_call_result(resize->call, json_pack("{s:I, s:I}", "nsid", (json_int_t)p->nsid, "size",
+						 (json_int_t)p->size));
+}
+
+/* What is cut off is gone, so it takes more than a slip of the keyboard. */
+static int check_shrink(struct weft_daemon *d, const struct weft_ns_params *p, struct weft_err *err)
+{
+	struct weft_ns_info info;
+	char has[32], wanted[32];
+
+	if (p->shrink || !weft_look_ns(d, p->nqn, p->nsid, &info) || p->size >= info.size)
+		return 0;
+	weft_size_format(info.size, has, sizeof(has));
+	weft_size_format(p->size, wanted, sizeof(wanted));
+	return weft_fail(err, -EINVAL, "it has %s; shrink=true would cut it to %s", has, wanted);
 }
 
 static int start_resize(struct weft_call *call, struct weft_ns_params *p, struct weft_err *err)
@@ -76,12 +95,14 @@ static int start_resize(struct weft_call *call, struct weft_ns_params *p, struct
 	int rc;
 
 	rc = weft_look_subsys(call->rpc->daemon, p->nqn, &s, err);
+	if (!rc)
+		rc = check_shrink(call->rpc->daemon, p, err);
 	if (rc < 0)
 		return rc;
 	resize = malloc(sizeof(*resize));
 	if (!resize)
 		return -ENOMEM;
-	*resize = (struct resize){ call, p->nsid, p->size };
+	*resize = (struct resize){ call, *p };
 	rc = weft_ns_resize(s, p->nsid, p->size, on_resized, resize, err);
 	if (rc < 0)
 		free(resize);
@@ -116,4 +137,6 @@ void weft_method_ns_remove(struct weft_call *call, void *params)
 		rc = weft_ns_remove(s, p->nsid, on_removed, call, &err);
 	if (rc < 0)
 		weft_call_fail(call, rc, &err);
+	else
+		weft_info("%s namespace %u: removed", p->nqn, p->nsid);
 }

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "base/log.h"
 #include "daemon/methods.h"
 #include "daemon/state.h"
 
@@ -14,13 +15,15 @@ static void on_done(void *arg)
 
 /* --- subsystem-add ------------------------------------------------------------------------- */
 
-static int check_uuids(struct weft_daemon *d, const struct weft_subsys_config *subsys,
-		       struct weft_err *err)
+static int check_namespaces(struct weft_daemon *d, const struct weft_subsys_config *subsys,
+			    struct weft_err *err)
 {
 	const struct weft_ns_config *ns = subsys->namespaces.at;
 	char who[WEFT_NQN_MAX + 32];
 
 	for (unsigned i = 0; i < subsys->namespaces.count; i++) {
+		if (weft_ns_check_path(&ns[i], err) < 0)
+			return -EINVAL;
 		if (ns[i].uuid[0] && weft_look_uuid_taken(d, ns[i].uuid, who, sizeof(who)))
 			return weft_fail(err, -EEXIST,
 					 "namespaces[%u].uuid: %s is that of %s already", i,
@@ -40,7 +43,7 @@ static int check_new(struct weft_daemon *d, const struct weft_subsys_config *sub
 		return weft_fail(err, -EEXIST, "nqn: there is a subsystem %s already", subsys->nqn);
 	weft_look_exposed(d, exposed);
 	rc = weft_access_check(subsys, exposed[0] ? exposed : NULL, &no_places, "", err);
-	return rc < 0 ? rc : check_uuids(d, subsys, err);
+	return rc < 0 ? rc : check_namespaces(d, subsys, err);
 }
 
 /* The answer to a subsystem-add that failed half way, due when the half is gone. */
@@ -80,16 +83,19 @@ void weft_method_subsys_add(struct weft_call *call, void *params)
 
 	rc = check_new(d, subsys, &err);
 	if (!rc)
-		rc = weft_subsys_open(subsys, &err);
+		rc = weft_subsys_open(subsys, false, &err);
 	if (!rc)
 		rc = weft_subsys_apply(d, subsys, &s, &err);
-	if (rc < 0)
+	if (rc < 0) {
 		fail_add(call, s, rc, &err);
-	else
-		weft_call_result(call, json_pack("{s:s}", "nqn", subsys->nqn));
+		return;
+	}
+	weft_info("%s: added", subsys->nqn);
+	weft_tell_subsys(d, subsys->nqn);
+	weft_call_result(call, json_pack("{s:s}", "nqn", subsys->nqn));
 }
 
-/* --- the rest ------------------------------------------------------------------------------ */
+/* --- subsystem-remove ---------------------------------------------------------------------- */
 
 void weft_method_subsys_remove(struct weft_call *call, void *params)
 {
@@ -105,29 +111,78 @@ void weft_method_subsys_remove(struct weft_call *call, void *params)
 		return;
 	}
 	json_object_del(d->open_by_default, p->nqn);
+	weft_info("%s: removed", p->nqn);
 	weft_subsys_remove(s, on_done, call);
+}
+
+/* --- hosts: a list, any, or any while only loopback is listened on --------------------------- */
+
+static bool is_any(const struct weft_host_params *p)
+{
+	return !strcmp(p->host, "any");
+}
+
+/* Somebody said so; it is not the default. */
+static bool any_was_said(struct weft_daemon *d, const char *nqn)
+{
+	return weft_look_any_host(d, nqn) && !json_object_get(d->open_by_default, nqn);
+}
+
+static int fail_any(const char *nqn, struct weft_err *err)
+{
+	return weft_fail(err, -EPERM,
+			 "any host may use %s already; host-refuse host=any makes its list count",
+			 nqn);
 }
 
 /* A subsystem that was open to any host only because nobody else can reach it has a list now. */
 static int allow_host(struct weft_daemon *d, struct weft_subsys *s, struct weft_host_params *p,
 		      struct weft_err *err)
 {
-	int rc = weft_subsys_allow(s, p->host, err);
+	int rc;
 
-	if (!rc && !json_object_del(d->open_by_default, p->nqn))
-		weft_subsys_set_any_host(s, false);
-	return rc;
+	if (any_was_said(d, p->nqn))
+		return fail_any(p->nqn, err);
+	rc = is_any(p) ? 0 : weft_subsys_allow(s, p->host, err);
+	if (rc < 0)
+		return rc;
+	if (!json_object_del(d->open_by_default, p->nqn) || is_any(p))
+		weft_subsys_set_any_host(s, is_any(p));
+	weft_info("%s: %s%s may connect", p->nqn, is_any(p) ? "any host" : "host ",
+		  is_any(p) ? "" : p->host);
+	return 0;
+}
+
+static int refuse_any(struct weft_daemon *d, struct weft_subsys *s, struct weft_host_params *p,
+		      struct weft_err *err)
+{
+	if (!weft_look_any_host(d, p->nqn))
+		return weft_fail(err, -ENOENT, "only the hosts on its list may use %s already",
+				 p->nqn);
+	json_object_del(d->open_by_default, p->nqn);
+	weft_subsys_set_any_host(s, false);
+	weft_info("%s: only hosts on its list may connect", p->nqn);
+	return 0;
 }
 
 static int refuse_host(struct weft_daemon *d, struct weft_subsys *s, struct weft_host_params *p,
 		       struct weft_err *err)
 {
+	int rc;
+
+	if (is_any(p))
+		return refuse_any(d, s, p, err);
+	if (any_was_said(d, p->nqn))
+		return fail_any(p->nqn, err);
 	if (json_object_get(d->open_by_default, p->nqn))
 		return weft_fail(err, -EPERM,
 				 "any host may use %s, because only loopback is listened on; "
 				 "host-allow those that may, and the others may not",
 				 p->nqn);
-	return weft_subsys_refuse(s, p->host, err);
+	rc = weft_subsys_refuse(s, p->host, err);
+	if (!rc)
+		weft_info("%s: host %s may no longer connect", p->nqn, p->host);
+	return rc;
 }
 
 static void change_host(struct weft_call *call, struct weft_host_params *p,

@@ -38,17 +38,21 @@ static json_t *namespaces_json(json_t *shown)
 	return list;
 }
 
-/* Nothing is said of hosts where nothing was: open on loopback must not become open. */
+/* Nothing is said of hosts where nothing was: open on loopback must not become open. A list that
+ * does not count is left out: a file may not say both. */
 static json_t *subsys_json(struct weft_daemon *d, json_t *shown)
 {
 	static const char *const keys[] = { "nqn", "serial", "model", NULL };
-	static const char *const access_keys[] = { "allow_any_host", "hosts", NULL };
+	static const char *const listed_keys[] = { "allow_any_host", "hosts", NULL };
+	static const char *const any_keys[] = { "allow_any_host", NULL };
 	const char *nqn = json_string_value(json_object_get(shown, "nqn"));
 	json_t *subsys = json_object();
 
 	copy_keys(subsys, shown, keys);
 	if (!json_object_get(d->open_by_default, nqn))
-		copy_keys(subsys, shown, access_keys);
+		copy_keys(subsys, shown,
+			  json_is_true(json_object_get(shown, "allow_any_host")) ? any_keys :
+										   listed_keys);
 	json_object_set_new(subsys, "namespaces",
 			    namespaces_json(json_object_get(shown, "namespaces")));
 	return subsys;

@@ -17,7 +17,6 @@
 
 #include "base/cleanup.h"
 #include "base/log.h"
-#include "base/size.h"
 #include "daemon/methods.h"
 #include "daemon/notify.h"
 #include "daemon/state.h"
@@ -53,13 +52,19 @@ static void begin_stop(struct weft_daemon *d)
 
 static void on_signal(struct weft_daemon *d, const struct signalfd_siginfo *info)
 {
-	if (d->stopping) {
-		weft_warn("%s again: leaving at once", strsignal((int)info->ssi_signo));
+	const char *name = sigabbrev_np((int)info->ssi_signo);
+
+	if (d->signalled) {
+		weft_warn("SIG%s again: leaving at once", name);
+		if (d->err->text[0])
+			weft_error("%s", d->err->text);
 		_exit(1);
 	}
-	weft_info("%s: stopping", strsignal((int)info->ssi_signo));
+	d->signalled = true;
+	weft_info("SIG%s: stopping", name);
 	weft_notify("STOPPING=1");
-	begin_stop(d);
+	if (!d->stopping)
+		begin_stop(d);
 }
 
 static void on_signals(struct weft_op *op, int res)
@@ -119,7 +124,7 @@ static int open_backends(struct weft_daemon *d)
 	int rc = 0;
 
 	for (unsigned i = 0; i < d->config->subsystems.count && !rc; i++)
-		rc = weft_subsys_open(&subsys[i], d->err);
+		rc = weft_subsys_open(&subsys[i], true, d->err);
 	return rc;
 }
 
@@ -172,41 +177,6 @@ static int start(struct weft_daemon *d)
 	return rc < 0 ? rc : start_control(d);
 }
 
-static void tell_subsys(void *arg, const struct weft_subsys_info *info)
-{
-	*(const char **)arg = info->nqn;
-}
-
-static void tell_ns(void *arg, const struct weft_ns_info *info)
-{
-	char size[32];
-
-	weft_size_format(info->size, size, sizeof(size));
-	weft_info("%s namespace %u: %s, %s in blocks of %u%s", *(const char **)arg, info->nsid,
-		  info->backend, size, info->block, info->read_only ? ", read-only" : "");
-}
-
-static void tell_listener(void *arg, const char *uri)
-{
-	weft_info("listening on %s", uri);
-}
-
-static void tell_started(struct weft_daemon *d)
-{
-	const struct weft_target_visitor visitor = { .listener = tell_listener,
-						     .subsys = tell_subsys,
-						     .ns = tell_ns };
-	const char *nqn = "";
-	char cpus[128];
-
-	weft_cpus_format(&d->config->cpus, cpus, sizeof(cpus));
-	weft_info("engine %s on CPUs %s%s", weft_reactor_engine_name(d->threads.reactors[0]), cpus,
-		  d->config->poll ? ", polling" : "");
-	weft_info("control socket %s", d->config->control);
-	weft_target_visit(d->target, &visitor, &nqn);
-	weft_info("ready");
-}
-
 static void on_start(struct weft_task *task)
 {
 	struct weft_daemon *d = container_of(task, struct weft_daemon, start);
@@ -217,7 +187,7 @@ static void on_start(struct weft_task *task)
 		begin_stop(d);
 		return;
 	}
-	tell_started(d);
+	weft_tell_started(d);
 	weft_notify("READY=1");
 }
 
@@ -291,5 +261,8 @@ int weft_serve(struct weft_config *config, const struct weft_doc *doc, struct we
 	rc = create_home(&d);
 	if (!rc)
 		rc = run(&d);
-	return rc < 0 ? weft_fail(err, rc, "%s", strerror(-rc)) : 0;
+	if (rc < 0)
+		return weft_fail(err, rc, "%s", strerror(-rc));
+	weft_info("stopped");
+	return 0;
 }

@@ -25,15 +25,20 @@ struct weft_daemon {
 	struct weft_task start;
 	struct weft_sock signals;
 	struct weft_op signal_op;
-	bool stopping;
+	bool stopping;  /* begun, by a signal or by a start that failed */
+	bool signalled; /* the next signal is the second */
 	int rc;
 	struct weft_err *err;
 };
 
 /* --- apply.c: from a configuration to the target ------------------------------------------- */
 
-int weft_ns_open(struct weft_ns_config *ns, struct weft_err *err);
-int weft_subsys_open(struct weft_subsys_config *subsys, struct weft_err *err);
+/* @wait: for a second, on this thread, while somebody else has it locked; not once hosts are
+ * served. */
+int weft_ns_open(struct weft_ns_config *ns, bool wait, struct weft_err *err);
+int weft_subsys_open(struct weft_subsys_config *subsys, bool wait, struct weft_err *err);
+/* What comes over the control socket was not written in our working directory. */
+int weft_ns_check_path(const struct weft_ns_config *ns, struct weft_err *err);
 /* Backends are open. On -errno, a subsystem in @s is half made and the caller's to remove. */
 int weft_subsys_apply(struct weft_daemon *d, struct weft_subsys_config *subsys,
 		      struct weft_subsys **s, struct weft_err *err);
@@ -46,12 +51,19 @@ int weft_look_subsys(struct weft_daemon *d, char nqn[WEFT_NQN_MAX + 1], struct w
 		     struct weft_err *err);
 /* A listener that is not loopback; "": there is none. */
 void weft_look_exposed(struct weft_daemon *d, char uri[WEFT_URI_MAX]);
-/* The namespace's UUID, by subsystem and id. */
-void weft_look_uuid(struct weft_daemon *d, const char *nqn, uint32_t nsid, char uuid[37]);
+/* A namespace by subsystem and id; false: there is none. @info is valid until it changes. */
+bool weft_look_ns(struct weft_daemon *d, const char *nqn, uint32_t nsid, struct weft_ns_info *info);
+bool weft_look_any_host(struct weft_daemon *d, const char *nqn);
 /* Who has the UUID, "NQN namespace 1"; false: nobody. */
 bool weft_look_uuid_taken(struct weft_daemon *d, const char *uuid, char *who, size_t size);
 /* [uri, …], owned by the caller. */
 json_t *weft_look_listeners(struct weft_daemon *d);
+
+/* --- tell.c: what runs and what changed, in the log ----------------------------------------- */
+
+void weft_tell_started(struct weft_daemon *d);
+void weft_tell_subsys(struct weft_daemon *d, const char *nqn);
+void weft_tell_ns(struct weft_daemon *d, const char *nqn, uint32_t nsid);
 
 json_t *weft_status_json(struct weft_daemon *d);
 /* The configuration that would start what is running. */

@@ -133,7 +133,7 @@ def race(t, nsid):
     """Add, resize and remove what others add, resize and remove: refusals are fine, hangs are not."""
     for size in ("4M", "8M", "2M") * 8:
         for method, params in (("namespace-add", dict(backend="mem:4M", nsid=nsid)),
-                               ("namespace-resize", dict(nsid=nsid, size=size)),
+                               ("namespace-resize", dict(nsid=nsid, size=size, shrink=True)),
                                ("namespace-remove", dict(nsid=nsid))):
             with contextlib.suppress(weft.CtlError):
                 t.ctl(method, nqn=t.nqn, **params)

@@ -70,7 +70,7 @@ def _(t, ctrl):
         disk.write(7, pattern(7, disk.block))
         for size, given in ((128 << 20, "128M"), (32 << 20, 32 << 20)):
             aer = listen_for_changes(ctrl)
-            t.ctl("namespace-resize", nqn=t.nqn, nsid=nsid, size=given)
+            t.ctl("namespace-resize", nqn=t.nqn, nsid=nsid, size=given, shrink=True)
             assert changed(ctrl, aer) == [nsid] and size_of(ctrl, nsid) == size
             disk = ctrl.disk(nsid)
             disk.read(disk.blocks - 1)

@@ -360,7 +360,11 @@ static const struct {
 	{ "mem:lots", -EINVAL, "\"lots\" " NOT_A_SIZE },
 	{ "mem:0", -EINVAL, "\"0\" " NOT_A_SIZE },
 	{ "mem:-1", -EINVAL, "\"-1\" " NOT_A_SIZE },
-	{ "mem:1GB", -EINVAL, "\"1GB\" " NOT_A_SIZE },
+	{ "mem:1GB", -EINVAL, "\"1GB\" is not a size; write 1G" },
+	{ "mem:1GiB", -EINVAL, "\"1GiB\" is not a size; write 1G" },
+	{ "mem:0GB", -EINVAL, "\"0GB\" " NOT_A_SIZE },
+	{ "mem:1B", -EINVAL, "\"1B\" " NOT_A_SIZE },
+	{ "file:/a,size=10MiB", -EINVAL, "key \"size\" cannot be \"10MiB\"; write 10M" },
 	{ "mem:99999P", -ERANGE, "99999P is too large" },
 	{ "mem:8192P", -ERANGE, "8192P is too large" },
 	{ "mem:1000", -EINVAL, "the size is not a multiple of the block, 512 bytes" },
@@ -542,6 +546,24 @@ static void test_open_refused(void **state)
 			    path));
 	assert_refused(text("block:%s", path), -ENOTBLK,
 		       text("block:%s: it is a regular file; expected file:%s", path, path));
+}
+
+static void test_open_forbidden(void **state)
+{
+	const char *path = text("%s/forbidden", dir);
+
+	if (!geteuid())
+		skip_because("nothing is forbidden to root");
+	make_file(path, MIB);
+	assert_int_equal(chmod(path, 0400), 0);
+	assert_refused(text("file:%s", path), -EACCES,
+		       text("file:%s: cannot open it for writing: Permission denied; \"ro\" would "
+			    "serve it read only",
+			    path));
+	assert_int_equal(chmod(path, 0), 0);
+	assert_refused(text("file:%s", path), -EACCES,
+		       text("file:%s: cannot open it: Permission denied; this user may not reach it",
+			    path));
 }
 
 static void test_open_mem_too_large(void **state)
@@ -1317,6 +1339,7 @@ static const struct CMUnitTest without_engine[] = {
 	TEST(test_open_creates_sparse),
 	TEST(test_open_grows_never_cuts),
 	TEST(test_open_refused),
+	TEST(test_open_forbidden),
 	TEST(test_open_mem_too_large),
 	TEST(test_open_leaves_nothing),
 	TEST(test_open_locks),

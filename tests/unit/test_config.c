@@ -134,7 +134,8 @@ static const struct {
 	{ SUBSYS "    allow_any_host: maybe\n",
 	  "weft.yaml:3: subsystems[0].allow_any_host: expected true or false, got \"maybe\"" },
 	/* namespaces */
-	{ NS "      - { nsid: 1 }\n", "weft.yaml:4: subsystems[0].namespaces[0].backend: missing" },
+	{ NS "      - { nsid: 1 }\n", "weft.yaml:4: subsystems[0].namespaces[0].backend: missing; expected a "
+	  "SPEC such as mem:1G" },
 	{ NS "      - backend: mem:1M\n        nsid: abc\n",
 	  "weft.yaml:5: subsystems[0].namespaces[0].nsid: expected a number from 1 to 1024, got "
 	  "\"abc\"" },
@@ -169,6 +170,9 @@ static const struct {
 	  "weft.yaml:7: subsystems[1].namespaces[0].uuid: uuid " UUID " is given twice, first in "
 	  "line 4" },
 	/* who may connect */
+	{ SUBSYS "    hosts: [ " HOST " ]\n    allow_any_host: true\n",
+	  "weft.yaml:4: subsystems[0].allow_any_host: true does not go with hosts; leave one of "
+	  "them out" },
 	{ "listen: [ \"nvme+tcp://127.0.0.1\", \"nvme+tcp://0.0.0.0:4421\" ]\n" SUBSYS,
 	  "weft.yaml:3: subsystems[0]: nvme+tcp://0.0.0.0:4421 is not loopback, so "
 	  "nqn.2026-11.io.weft:a must say who may connect: add hosts, or allow_any_host: true" },
@@ -320,11 +324,32 @@ static void flags_are_named(void **state)
 	weft_doc_free(&doc);
 }
 
+static void flags_given_twice(void **state)
+{
+	struct weft_config config;
+	struct weft_err err = { "" };
+	struct weft_doc doc;
+
+	assert_int_equal(weft_doc_init(&doc), 0);
+	json_object_set_new(doc.root, "subsystems",
+			    json_pack("[{s:s, s:[{s:s}, {s:s}]}]", "nqn", "nqn.2026-11.io.weft:a",
+				      "namespaces", "backend", "mem:1M,nsid=1", "backend",
+				      "mem:1M,nsid=1"));
+	weft_doc_place_flag(&doc, "subsystems[0].namespaces", "--ns");
+	assert_int_equal(weft_config_read(&config, &doc, &err), -EINVAL);
+	assert_string_equal(err.text, "two --ns have nsid 1");
+	weft_doc_free(&doc);
+}
+
 static const struct {
 	const char *method, *params, *why;
 } bad_params[] = {
 	{ "status", "{\"x\": 1}", "x: no such key; there are none here" },
-	{ "namespace-add", "{}", "backend: missing" },
+	{ "namespace-add", "{}", "backend: missing; expected a SPEC such as mem:1G" },
+	{ "subsystem-remove", "{}", "nqn: missing" },
+	{ "subsystem-add",
+	  "{\"nqn\": \"nqn.2026-11.io.weft:a\", \"hosts\": [\"" HOST "\"], \"allow_any_host\": true}",
+	  "allow_any_host: true does not go with hosts; leave one of them out" },
 	{ "namespace-add", "[]", "expected a map of keys and values, got a list" },
 	{ "namespace-add", "{\"backend\": 5}",
 	  "backend: expected a backend such as \"mem:1G\", got 5" },
@@ -451,7 +476,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(config_bad),      cmocka_unit_test(config_unreadable),
 		cmocka_unit_test(config_defaults), cmocka_unit_test(config_everything),
-		cmocka_unit_test(flags_are_named), cmocka_unit_test(params_bad),
+		cmocka_unit_test(flags_are_named), cmocka_unit_test(flags_given_twice),cmocka_unit_test(params_bad),
 		cmocka_unit_test(yaml_comes_back), cmocka_unit_test(cpus_format),
 	};
 

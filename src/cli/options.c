@@ -1,0 +1,52 @@
+/* options.c - what is wrong with an option, in one line. */
+#include <getopt.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "cli/cli.h"
+
+#define OPTIONS_MAX 32
+
+static const struct option *find_value(const struct option *options, int value)
+{
+	for (; options->name; options++) {
+		if (options->val == value)
+			return options;
+	}
+	return NULL;
+}
+
+static const char *nearest(const char *word, const struct option *options)
+{
+	const char *names[OPTIONS_MAX + 1] = { NULL };
+	char name[32];
+
+	snprintf(name, sizeof(name), "%.*s", (int)strcspn(word, "="), word);
+	for (size_t i = 0; options[i].name && i < OPTIONS_MAX; i++)
+		names[i] = options[i].name;
+	return weft_cli_nearest(name, names);
+}
+
+static int refuse_long(const char *command, const char *word, const struct option *options)
+{
+	const char *meant = strncmp(word, "--", 2) ? NULL : nearest(word + 2, options);
+
+	if (!meant)
+		return weft_cli_usage_error(command, "no option \"%s\"", word);
+	fprintf(stderr, "%s: no option \"%s\"; did you mean --%s?\n", command, word, meant);
+	return EXIT_USAGE;
+}
+
+int weft_cli_wrong_option(char **argv, int result, const struct option *options)
+{
+	const char *word = argv[optind - 1];
+	const struct option *known = optopt ? find_value(options, optopt) : NULL;
+
+	if (result == ':')
+		return weft_cli_usage_error(argv[0], "%s needs a value", word);
+	if (known)
+		return weft_cli_usage_error(argv[0], "--%s takes no value", known->name);
+	if (optopt)
+		return weft_cli_usage_error(argv[0], "no option \"-%c\"", optopt);
+	return refuse_long(argv[0], word, options);
+}

@@ -1,0 +1,97 @@
+/* tell.c - what runs and what changed, a line of the log each, in the same words. */
+#include "daemon/state.h"
+
+#include <string.h>
+
+#include "base/log.h"
+#include "base/size.h"
+#include "proto/nvme.h"
+
+struct walk {
+	const char *only; /* this subsystem; NULL: everything */
+	char at[WEFT_NQN_MAX + 1];
+	unsigned namespaces, listeners;
+};
+
+static void tell_listener(void *arg, const char *uri)
+{
+	struct walk *w = arg;
+
+	w->listeners++;
+	if (!w->only)
+		weft_info("listening on %s", uri);
+}
+
+/* Its namespaces have named it, if there are any. */
+static void leave_subsys(struct walk *w)
+{
+	if (w->at[0] && !w->namespaces)
+		weft_info("%s: no namespaces", w->at);
+	w->at[0] = '\0';
+	w->namespaces = 0;
+}
+
+static void tell_subsys(void *arg, const struct weft_subsys_info *info)
+{
+	struct walk *w = arg;
+
+	leave_subsys(w);
+	if (w->only ? !strcmp(info->nqn, w->only) : strcmp(info->nqn, NVME_NQN_DISCOVERY))
+		snprintf(w->at, sizeof(w->at), "%s", info->nqn);
+}
+
+static void log_ns(const char *nqn, const struct weft_ns_info *info)
+{
+	char size[32];
+
+	weft_size_format(info->size, size, sizeof(size));
+	weft_info("%s namespace %u: %s, %s in blocks of %u%s", nqn, info->nsid, info->backend, size,
+		  info->block, info->read_only ? ", read-only" : "");
+}
+
+static void tell_ns(void *arg, const struct weft_ns_info *info)
+{
+	struct walk *w = arg;
+
+	w->namespaces++;
+	if (w->at[0])
+		log_ns(w->at, info);
+}
+
+static const struct weft_target_visitor visitor = {
+	.listener = tell_listener,
+	.subsys = tell_subsys,
+	.ns = tell_ns,
+};
+
+void weft_tell_started(struct weft_daemon *d)
+{
+	struct walk w = { NULL };
+	char cpus[128];
+
+	weft_cpus_format(&d->config->cpus, cpus, sizeof(cpus));
+	weft_info("engine %s on CPUs %s%s", weft_reactor_engine_name(d->threads.reactors[0]), cpus,
+		  d->config->poll ? ", polling" : "");
+	weft_info("control socket %s", d->config->control);
+	weft_target_visit(d->target, &visitor, &w);
+	leave_subsys(&w);
+	if (!w.listeners)
+		weft_warn("no listener: no host can connect until listener-add");
+	weft_info("ready");
+}
+
+void weft_tell_subsys(struct weft_daemon *d, const char *nqn)
+{
+	struct walk w = { .only = nqn };
+
+	weft_target_visit(d->target, &visitor, &w);
+	leave_subsys(&w);
+}
+
+void weft_tell_ns(struct weft_daemon *d, const char *nqn, uint32_t nsid)
+{
+	struct weft_ns_info info;
+
+	if (weft_look_ns(d, nqn, nsid, &info))
+		log_ns(nqn, &info);
+}
