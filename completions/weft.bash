@@ -1,61 +1,124 @@
 # bash completion for weft(1)
+#
+# ":" and "=" end a word for readline, not for us: words are those of the line, and what readline
+# has already taken of the last one is cut off what is offered.
 
 _weft_methods="status subsystem-add subsystem-remove namespace-add namespace-resize
 	namespace-remove host-allow host-refuse listener-add listener-remove save methods"
 
+# Offers the words that begin with $part, each behind $head.
 _weft_words() {
-	mapfile -t COMPREPLY < <(compgen -W "$1" -- "$cur")
+	mapfile -t COMPREPLY < <(compgen -P "$head" -W "$1" -- "$part")
+}
+
+_weft_open_words() { # words that go on
+	compopt -o nospace 2>/dev/null
+	_weft_words "$1"
 }
 
 _weft_files() {
 	compopt -o filenames 2>/dev/null
-	mapfile -t COMPREPLY < <(compgen -f -- "$cur")
+	mapfile -t COMPREPLY < <(compgen -P "$head" -f -- "$part")
+}
+
+_weft_spec() {
+	case $part in
+	file:* | block:*)
+		head+=${part%%:*}: part=${part#*:}
+		_weft_files
+		;;
+	*) _weft_open_words "mem: null: file: block:" ;;
+	esac
 }
 
 _weft_serve() {
 	case $prev in
 	-c | --config | --control) _weft_files ;;
 	--engine) _weft_words "auto uring epoll" ;;
-	--listen) _weft_words "nvme+tcp://" && compopt -o nospace ;;
-	--ns) _weft_words "mem: null: file: block:" && compopt -o nospace ;;
+	--listen) _weft_open_words "nvme+tcp://" ;;
+	--ns) _weft_spec ;;
 	--nqn | --allow | --cpus) ;;
 	*)
 		_weft_words "-c --config --listen --ns --nqn --allow --allow-any-host --control
-			--engine --cpus --poll --verbose --help"
+			--engine --cpus --poll --check -v --verbose -h --help"
 		;;
+	esac
+}
+
+_weft_keys() {
+	case $1 in
+	subsystem-add) echo "nqn= serial= model= allow_any_host= hosts= namespaces=" ;;
+	subsystem-remove) echo "nqn=" ;;
+	namespace-add) echo "nqn= nsid= backend= block= uuid= ro=" ;;
+	namespace-resize) echo "nqn= nsid= size= shrink=" ;;
+	namespace-remove) echo "nqn= nsid=" ;;
+	host-allow | host-refuse) echo "nqn= host=" ;;
+	listener-add | listener-remove) echo "listen=" ;;
+	save) echo "path=" ;;
+	esac
+}
+
+_weft_param() {
+	case $part in
+	*=*)
+		head=${part%%=*}= part=${part#*=}
+		case $head in
+		path=) _weft_files ;;
+		backend=) _weft_spec ;;
+		host=) _weft_words "any" ;;
+		listen=) _weft_open_words "nvme+tcp://" ;;
+		block=) _weft_words "512 4096" ;;
+		ro= | shrink= | allow_any_host=) _weft_words "true false" ;;
+		esac
+		;;
+	*) _weft_open_words "$(_weft_keys "$1")" ;;
 	esac
 }
 
 _weft_ctl() {
 	local word
 
-	case $prev in
-	--control)
+	if [ "$prev" = --control ]; then
 		_weft_files
 		return
-		;;
-	esac
-	for word in "${COMP_WORDS[@]:2:COMP_CWORD-2}"; do
+	fi
+	for word in "${words[@]:2:${#words[@]}-3}"; do
 		case " ${_weft_methods//[$'\n\t']/ } " in
-		*" $word "*) return ;;
+		*" $word "*)
+			_weft_param "$word"
+			return
+			;;
 		esac
 	done
-	_weft_words "--control --json --help $_weft_methods"
+	_weft_words "--control --json -h --help $_weft_methods"
+}
+
+_weft_complete() {
+	case ${words[1]} in
+	serve) _weft_serve ;;
+	ctl) _weft_ctl ;;
+	version) _weft_words "--json -h --help" ;;
+	help) _weft_words "serve ctl version" ;;
+	esac
 }
 
 _weft() {
-	local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD - 1]}
+	local line=${COMP_LINE:0:COMP_POINT} words head="" part prev taken
 
+	read -ra words <<<"$line"
+	[[ $line == *[[:space:]] ]] && words+=("")
+	part=${words[-1]} prev=${words[-2]}
 	COMPREPLY=()
-	if [ "$COMP_CWORD" -eq 1 ]; then
-		_weft_words "serve ctl version help --help"
+	if [ "${#words[@]}" -eq 2 ]; then
+		_weft_words "serve ctl version help -h --help --version"
 		return
 	fi
-	case ${COMP_WORDS[1]} in
-	serve) _weft_serve ;;
-	ctl) _weft_ctl ;;
-	help) _weft_words "serve ctl version" ;;
-	esac
+	if [[ $part == --*=* ]]; then
+		prev=${part%%=*} head=$prev= part=${part#*=}
+	fi
+	taken=${words[-1]%"${words[-1]##*["$COMP_WORDBREAKS"]}"}
+	_weft_complete
+	COMPREPLY=("${COMPREPLY[@]#"$taken"}")
 }
 
 complete -F _weft weft

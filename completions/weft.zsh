@@ -4,6 +4,40 @@
 local -a methods=(status subsystem-add subsystem-remove namespace-add namespace-resize
 	namespace-remove host-allow host-refuse listener-add listener-remove save methods)
 
+_weft_spec() {
+	if compset -P '(file|block):'; then
+		_files
+	else
+		compadd -S '' mem: null: file: block:
+	fi
+}
+
+_weft_param() {
+	local -A keys=(
+		subsystem-add 'nqn= serial= model= allow_any_host= hosts= namespaces='
+		subsystem-remove 'nqn='
+		namespace-add 'nqn= nsid= backend= block= uuid= ro='
+		namespace-resize 'nqn= nsid= size= shrink='
+		namespace-remove 'nqn= nsid='
+		host-allow 'nqn= host='
+		host-refuse 'nqn= host='
+		listener-add 'listen='
+		listener-remove 'listen='
+		save 'path='
+	)
+	local word
+
+	if compset -P 'path='; then
+		_files
+	elif compset -P 'backend='; then
+		_weft_spec
+	else
+		for word in $words; do
+			(( $+keys[$word] )) && compadd -S '' ${=keys[$word]}
+		done
+	fi
+}
+
 if (( CURRENT == 2 )); then
 	compadd serve ctl version help
 	return
@@ -16,7 +50,7 @@ serve)
 	_arguments \
 		'(-c --config)'{-c,--config}'[configuration file]:file:_files' \
 		'*--listen[address to listen on]:URI:(nvme+tcp\://)' \
-		'*--ns[namespace to export]:SPEC:(mem\: null\: file\: block\:)' \
+		'*--ns[namespace to export]:SPEC:_weft_spec' \
 		'--nqn[subsystem name]:NQN:' \
 		'*--allow[host that may connect]:host NQN:' \
 		'--allow-any-host[let every host connect]' \
@@ -24,16 +58,22 @@ serve)
 		'--engine[event engine]:engine:(auto uring epoll)' \
 		'--cpus[CPUs to run on]:list:' \
 		'--poll[never sleep]' \
-		'--verbose[log more]' \
-		'--help[show help]'
+		'--check[look for mistakes in the file]' \
+		'(-v --verbose)'{-v,--verbose}'[log more]' \
+		'(-h --help)'{-h,--help}'[show help]'
 	;;
 ctl)
 	shift words
 	(( CURRENT-- ))
 	_arguments \
 		'--control[control socket]:path:_files' \
-		'--help[show help]' \
-		"1:method:($methods)"
+		'--json[JSON also on a terminal]' \
+		'(-h --help)'{-h,--help}'[show help]' \
+		"1:method:($methods)" \
+		'*:parameter:_weft_param'
+	;;
+version)
+	compadd -- --json --help
 	;;
 help)
 	compadd serve ctl version

@@ -217,8 +217,9 @@ static int mem_open(struct weft_backend **be, const struct weft_spec *spec, stru
 		return rc;
 	}
 	if (mem->be.size / page_size() > (uint64_t)sysconf(_SC_PHYS_PAGES))
-		weft_warn("%s: more than this machine's memory; a host that fills it ends the target",
-			  mem->be.spec);
+		weft_warn(
+			"%s: more than this machine's memory; a host that fills it ends the target",
+			mem->be.spec);
 	*be = &mem->be;
 	return 0;
 }

@@ -10,7 +10,7 @@ char *weft_cli_absolute(const char *path)
 {
 	char cwd[PATH_MAX], *text;
 
-	if (path[0] == '/' || !getcwd(cwd, sizeof(cwd)))
+	if (!path[0] || path[0] == '/' || !getcwd(cwd, sizeof(cwd)))
 		return strdup(path);
 	return asprintf(&text, "%s/%s", cwd, path) < 0 ? NULL : text;
 }

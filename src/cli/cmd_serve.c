@@ -162,13 +162,14 @@ static void set_text(struct weft_doc *doc, const char *key, const char *text, co
 /* These stand beside a file, and go before what it says. */
 static void set_common(struct weft_doc *doc, const struct flags *flags)
 {
-	_cleanup_(weft_freep) char *control =
-		flags->control && flags->control[0] ? weft_cli_absolute(flags->control) : NULL;
+	_cleanup_(weft_freep) char *control = NULL;
 
 	if (json_array_size(flags->listen)) {
 		json_object_set(doc->root, "listen", flags->listen);
 		place_items(doc, "listen", flags->listen, "--listen");
 	}
+	if (flags->control)
+		control = weft_cli_absolute(flags->control);
 	set_text(doc, "control", control, "--control");
 	set_text(doc, "engine", flags->engine, "--engine");
 	set_text(doc, "cpus", flags->cpus, "--cpus");

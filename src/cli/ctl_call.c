@@ -12,19 +12,20 @@
 
 #define METHODS_MAX 32
 
-#define ELSEWHERE                                                                       \
-	"That of root is at /run/weft/control.sock, that of another user at "           \
-	"$XDG_RUNTIME_DIR/weft/control.sock or /tmp/weft-UID/control.sock: --control PATH " \
-	"chooses"
+#define ELSEWHERE                                                             \
+	"A target of root is at /run/weft/control.sock, one of another user " \
+	"at $XDG_RUNTIME_DIR/weft/control.sock or "                           \
+	"/tmp/weft-UID/control.sock: choose it with --control PATH"
 
 static int fail_connect(const char *path, struct weft_err *err)
 {
 	int rc = -errno;
 
 	if (rc == -ENOENT || rc == -ECONNREFUSED)
-		return weft_fail(err, rc,
-				 "no target answers at %s (%s); is \"weft serve\" running? " ELSEWHERE,
-				 path, strerror(-rc));
+		return weft_fail(
+			err, rc,
+			"no target answers at %s (%s); is \"weft serve\" running? " ELSEWHERE, path,
+			strerror(-rc));
 	return weft_fail(err, rc, "cannot connect to %s: %s. " ELSEWHERE, path, strerror(-rc));
 }
 

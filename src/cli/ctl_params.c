@@ -32,15 +32,19 @@ static int path_offset(const char *key, const char *value)
 }
 
 /* The target has another working directory: what is relative here is sent absolute. */
-static json_t *absolute_value(const char *key, const char *text)
+static json_t *make_absolute(const char *key, json_t *value)
 {
-	int offset = path_offset(key, text);
-	_cleanup_(weft_freep) char *path = NULL;
+	_cleanup_(weft_freep) char *path = NULL, *whole = NULL;
+	const char *text = json_string_value(value);
+	int offset = text ? path_offset(key, text) : -1;
 
 	if (offset < 0 || !text[offset] || text[offset] == ',')
-		return parse_value(text);
+		return value;
 	path = weft_cli_absolute(text + offset);
-	return path ? json_sprintf("%.*s%s", offset, text, path) : NULL;
+	if (!path || asprintf(&whole, "%.*s%s", offset, text, path) < 0)
+		return value;
+	json_string_set(value, whole);
+	return value;
 }
 
 static int add_word(json_t *params, const char *word, struct weft_err *err)
@@ -55,7 +59,7 @@ static int add_word(json_t *params, const char *word, struct weft_err *err)
 	key[equals - word] = '\0';
 	if (json_object_get(params, key))
 		return weft_fail(err, -EINVAL, "%s is given twice", key);
-	if (json_object_set_new(params, key, absolute_value(key, equals + 1)) < 0)
+	if (json_object_set_new(params, key, make_absolute(key, parse_value(equals + 1))) < 0)
 		return weft_fail(err, -EINVAL, "%s: not UTF-8", key);
 	return 0;
 }

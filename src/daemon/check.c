@@ -211,7 +211,7 @@ int weft_access_check(const struct weft_subsys_config *subsys, const char *expos
 	weft_doc_fail(doc, err, path, "%s is not loopback, so %s must say who may connect: %s",
 		      exposed, subsys->nqn,
 		      are_flags(doc) ? "add --allow HOSTNQN, or --allow-any-host" :
-			      "add hosts, or allow_any_host: true");
+				       "add hosts, or allow_any_host: true");
 	return -EPERM;
 }
 

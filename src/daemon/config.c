@@ -146,8 +146,7 @@ static int decode_cpus(struct weft_decoder *d, const struct weft_field *field, j
 #define AT(member) .offset = offsetof(struct weft_ns_config, member)
 static const struct weft_field ns_fields[] = {
 	{ "nsid", weft_decode_number, AT(nsid), .min = 1, .max = WEFT_NSID_MAX },
-	{ "backend", decode_spec, AT(spec), .required = true,
-	  .expected = "a SPEC such as mem:1G" },
+	{ "backend", decode_spec, AT(spec), .required = true, .expected = "a SPEC such as mem:1G" },
 	{ "block", decode_block, AT(block) },
 	{ "uuid", decode_uuid, AT(uuid) },
 	{ "ro", weft_decode_bool, AT(read_only) },

@@ -28,7 +28,7 @@ struct weft_field {
 	weft_decode_fn *decode;
 	size_t offset; /* of the member; @decode gets its address */
 	bool required;
-	const char *expected; /* what to say where a required one is missing (optional) */
+	const char *expected;          /* what to say where a required one is missing (optional) */
 	uint32_t min, max;             /* numbers: the range; texts: bytes */
 	const char *const *words;      /* weft_decode_word */
 	const struct weft_map *map;    /* weft_decode_map */

@@ -12,7 +12,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "lib"))
 import nvme
 import tap
 import weft
-from fixture import connect, with_target
+from fixture import connect, refused, with_target
 
 OK, FAILED, USAGE = 0, 1, 2
 
@@ -41,6 +41,9 @@ def said(result, code, *words):
 WRONG_USAGE = [
     [], ["frobnicate"], ["--frobnicate"], ["serve", "--frobnicate"], ["serve", "--listen"],
     ["serve", "--engine", "kqueue"], ["serve", "stray"], ["serve", "--cpus"], ["serve", "-c"],
+    ["serve", "-x"], ["serve", "--poll=1"], ["ctl", "--jsn", "status"], ["version", "-j"],
+    ["serve", "--ns", "mem:1M", "--allow", nvme.HOSTNQN, "--allow-any-host"],
+    ["serve", "--ns", "mem:1M", "--check"],
 ]
 
 
@@ -49,11 +52,26 @@ def wrong_usage(args):
     def _():
         result = weft_run(*args)
         said(result, USAGE)
-        assert result.stderr.strip(), "it says nothing"
+        assert len(result.stderr.splitlines()) == 1 or not args, result.stderr
 
 
 for args in WRONG_USAGE:
     wrong_usage(args)
+
+# arguments, what is meant
+MEANT = [
+    (["srve"], "weft serve"),
+    (["serve", "--nss", "mem:1M"], "--ns"),
+    (["serve", "--listn=x"], "--listen"),
+    (["ctl", "--jsn"], "--json"),
+]
+
+
+@tap.case("did you mean …?")
+def _():
+    for args, meant in MEANT:
+        said(weft_run(*args), USAGE, f"did you mean {meant}?".replace("weft serve", '"weft serve"'))
+
 
 # arguments of serve, words of the last line
 WRONG_VALUES = [
@@ -65,7 +83,8 @@ WRONG_VALUES = [
     (["--ns", "mem:1M,colour=red"], ["colour"]),
     (["--ns", "mem:1M,nsid=0"], ["nsid"]),
     (["--ns", "mem:1M,uuid=1234"], ["uuid"]),
-    (["--ns", "mem:1M,nsid=3", "--ns", "mem:1M,nsid=3"], ["3"]),
+    (["--ns", "mem:1M,nsid=3", "--ns", "mem:1M,nsid=3"], ["two --ns have nsid 3"]),
+    (["--ns", "mem:1GiB"], ["write 1G"]),
     (["--ns", "file:/nonexistent/dir/a.img,size=1M"], ["/nonexistent/dir/a.img"]),
     (["--ns", "block:/dev/nonexistent"], ["/dev/nonexistent"]),
     (["--ns", "block:/dev/null"], ["/dev/null"]),
@@ -133,6 +152,18 @@ def _():
     said(weft_run("serve", "-c", "/nonexistent/weft.yaml"), FAILED, "/nonexistent/weft.yaml")
 
 
+@tap.case("configuration: --check looks at a file and opens nothing")
+def _():
+    with tempfile.TemporaryDirectory() as tmp:
+        path = pathlib.Path(tmp, "weft.yaml")
+        path.write_text(SUBSYSTEM + '    namespaces: [ { backend: "file:/nonexistent/a" } ]\n')
+        result = weft_run("serve", "-c", path, "--check")
+        said(result, OK)
+        assert result.stdout == f"{path}: fine\n"
+        path.write_text("depth: 0\n")
+        said(weft_run("serve", "-c", path, "--check"), FAILED, f"{path}:1:")
+
+
 @tap.case("a file without a size that does not exist")
 def _():
     with tempfile.TemporaryDirectory() as tmp:
@@ -196,6 +227,38 @@ def ends_on(sig):
             assert t.finish(sig) == 0, t.log.read_text()
             queue.expect_closed()
         assert not t.control.exists(), "the control socket is left over"
+
+
+@with_target("the log: signals by name, and the end")
+def _(t):
+    t.stop()
+    log = t.log.read_text()
+    assert "SIGTERM: stopping" in log and log.strip().endswith("stopped"), log
+
+
+@with_target("a locked file is waited for at the start, and refused to a running target",
+             ns=["file:{dir}/a.img,size=1M"])
+def _(t):
+    spec = f"file:{t.dir}/a.img"
+    result = serve("--listen", weft.ANY_PORT, "--ns", spec)
+    said(result, FAILED, "locked it")
+    assert result.stderr.count(f"waiting for {t.dir}/a.img, which is locked") == 1
+    refused(t, "namespace-add", backend=spec)
+    assert "waiting" not in t.log.read_text()
+
+
+@with_target("signals during a start that fails do not hide why it failed",
+             ns=["file:{dir}/a.img,size=1M"])
+def _(t):
+    argv = [weft.BINARY, "serve", "--listen", weft.ANY_PORT, "--control", t.dir / "other.sock",
+            "--ns", f"file:{t.dir}/a.img"]
+    with subprocess.Popen(argv, stderr=subprocess.PIPE, text=True) as process:
+        while "waiting for" not in process.stderr.readline():
+            assert process.poll() is None
+        process.send_signal(signal.SIGTERM)
+        process.send_signal(signal.SIGINT)
+        last = process.stderr.read().strip().splitlines()[-1]
+        assert process.wait(30) == FAILED and "locked it" in last, last
 
 
 ends_on(signal.SIGTERM)

@@ -2,9 +2,11 @@
 """target_control.py - the control socket: what it refuses, how it speaks, and what `save` keeps."""
 import contextlib
 import json
+import os
 import pathlib
 import socket
 import struct
+import subprocess
 import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "lib"))
@@ -30,13 +32,18 @@ REFUSED = [
     ("namespace-add", dict(nqn=weft.NQN, backend="mem:1M", nsid=0xFFFFFFFF)),
     ("namespace-add", dict(nqn=weft.NQN, backend="mem:1M", uuid="not-a-uuid")),
     ("namespace-add", dict(nqn=OTHER, backend="mem:1M")),
+    ("namespace-add", dict(nqn=weft.NQN, backend="file:a.img,size=1M")),
     ("namespace-resize", dict(nqn=weft.NQN, nsid=1, size=0)),
     ("namespace-resize", dict(nqn=weft.NQN, nsid=1, size="many")),
+    ("namespace-resize", dict(nqn=weft.NQN, nsid=1, size="32M")),
     ("namespace-resize", dict(nqn=weft.NQN, nsid=99, size="1M")),
     ("namespace-remove", dict(nqn=weft.NQN, nsid="one")),
     ("subsystem-add", dict(nqn="not an nqn")),
     ("subsystem-add", dict(nqn="nqn.2026-11.io.weft:" + "x" * 300)),
     ("subsystem-add", dict(nqn=nvme.DISCOVERY)),
+    ("subsystem-add", dict(nqn=OTHER, hosts=[ALICE], allow_any_host=True)),
+    ("subsystem-add", dict(nqn=OTHER, namespaces=[dict(backend="file:a.img,size=1M")])),
+    ("subsystem-remove", {}),
     ("host-allow", dict(nqn=OTHER, host=ALICE)),
     ("host-allow", dict(nqn=weft.NQN, host="")),
     ("listener-add", dict(listen="ftp://127.0.0.1:1")),
@@ -127,6 +134,108 @@ def _(t):
     with connect(t, hostnqn=ALICE) as ctrl:
         ctrl.disk().read(0)
     t.ctl("listener-add", listen="nvme+tcp://0.0.0.0:0")
+
+
+@with_target("host=any: any host, or only those on the list")
+def _(t):
+    t.ctl("host-allow", host=ALICE)
+    t.ctl("host-allow", host="any")
+    refused(t, "host-allow", host=OTHER)
+    refused(t, "host-refuse", host=ALICE)
+    t.ctl("save", path=f"{t.dir}/any.yaml")
+    saved = (t.dir / "any.yaml").read_text()
+    assert "allow_any_host: true" in saved and "hosts" not in saved, saved
+    with connect(t) as ctrl:
+        t.ctl("host-refuse", host="any")
+        ctrl.admin.expect_closed()
+    refused(t, "host-refuse", host="any")
+    connect(t, hostnqn=ALICE).close()
+
+
+@with_target("what was open by default is closed by host-refuse host=any")
+def _(t):
+    t.ctl("host-refuse", host="any")
+    assert not t.subsystem()["allow_any_host"] and "no host may connect" in table(t)
+
+
+def weft_ctl(t, *words, cwd=None):
+    return subprocess.run([weft.BINARY, "ctl", "--control", t.control, *words], text=True, cwd=cwd,
+                          capture_output=True, timeout=30)
+
+
+def table(t):
+    """`weft ctl status` as a terminal shows it."""
+    ours, theirs = os.openpty()
+    subprocess.run([weft.BINARY, "ctl", "--control", t.control, "status"], stdout=theirs,
+                   check=True, timeout=30)
+    os.close(theirs)
+    with open(ours, "rb", buffering=0) as out:
+        return out.read(1 << 16).decode()
+
+
+@with_host("weft ctl status, for people")
+def _(t, ctrl):
+    text = table(t)
+    assert "configuration: none (started with options)" in text, text
+    assert "I/O QUEUES" in text and " 127.0.0.1:" in text, text
+
+
+@with_target("weft ctl: a relative path is one of where it runs")
+def _(t):
+    for words in (["namespace-add", "backend=file:a.img,size=1M"], ["save", "path=a.yaml"]):
+        result = weft_ctl(t, *words, cwd=t.dir)
+        assert not result.returncode, result.stderr
+    assert (t.dir / "a.img").exists() and (t.dir / "a.yaml").exists()
+    assert t.subsystem()["namespaces"][1]["backend"] == f"file:{t.dir}/a.img,size=1M"
+    result = weft_ctl(t, "save", '{"path": "b.yaml"}', cwd=t.dir)
+    assert result.returncode == 1 and "begins with /" in result.stderr, result.stderr
+
+
+@with_target("weft ctl: no such method, no such target")
+def _(t):
+    assert "did you mean status?" in weft_ctl(t, "statu").stderr
+    t.control.rename(t.dir / "gone")
+    assert "/run/weft/control.sock" in weft_ctl(t, "status").stderr
+
+
+@with_target("weft serve: relative paths of -c and --control become absolute")
+def _(t):
+    config = t.dir / "relative.yaml"
+    config.write_text(f'listen: [ "{weft.ANY_PORT}" ]\n')
+    t.stop()
+    t.config, t.extra = os.path.relpath(config), ["--control", os.path.relpath(t.control)]
+    t.start()
+    assert t.ctl("status")["config"].startswith("/")
+    t.ctl("save")
+    assert "control: /" in config.read_text()
+
+
+# method, params, what the log says of it; {nqn} is the target's
+LOGGED = [
+    ("namespace-add", dict(backend="mem:1M"), "{nqn} namespace 2: mem:1M, 1M in blocks of 4096"),
+    ("namespace-resize", dict(nsid=2, size="2M"), "{nqn} namespace 2: mem:2M, 2M in blocks of"),
+    ("namespace-remove", dict(nsid=2), "{nqn} namespace 2: removed"),
+    ("host-allow", dict(host=ALICE), "{nqn}: host " + ALICE + " may connect"),
+    ("host-refuse", dict(host=ALICE), "{nqn}: host " + ALICE + " may no longer connect"),
+    ("host-allow", dict(host="any"), "{nqn}: any host may connect"),
+    ("host-refuse", dict(host="any"), "{nqn}: only hosts on its list may connect"),
+    ("listener-add", dict(listen="nvme+tcp://[::1]:0"), "listening on nvme+tcp://[::1]:"),
+    ("subsystem-add", dict(nqn=OTHER, allow_any_host=True), OTHER + ": no namespaces"),
+    ("subsystem-remove", dict(nqn=OTHER), OTHER + ": removed"),
+]
+
+
+@with_target("every change is in the log")
+def _(t):
+    for method, params, line in LOGGED:
+        before = len(t.log.read_text())
+        t.ctl(method, **params)
+        said = t.log.read_text()[before:]
+        assert line.format(nqn=t.nqn) in said, f"{method}: {said}"
+    uri = t.ctl("status")["listeners"][0]["uri"]
+    refused(t, "listener-add", listen=uri)
+    t.ctl("listener-remove", listen=uri)
+    assert f"no longer listening on {uri}" in t.log.read_text()
 
 
 def race(t, nsid):

@@ -471,15 +471,20 @@ static void op_ns(void)
 
 static void op_subsys(void)
 {
-	switch (u8() % 4) {
+	uint8_t what = u8();
+
+	switch (what % 4) {
 	case 0:
 		world_host_allow();
 		break;
 	case 1:
 		world_host_refuse();
 		break;
+	case 2:
+		world_subsys_remove(what >> 2);
+		break;
 	default:
-		world_subsys_remove(u8());
+		world_any_host(what >> 2 & 1);
 	}
 }
 

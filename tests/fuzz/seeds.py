@@ -44,8 +44,9 @@ def pdu_seeds():
  KEEP_ALIVE, PROPERTY_GET, PROPERTY_SET, DISCONNECT, BYTES) = range(19)
 IN_CAPSULE, FUSE_FIRST, FUSE_SECOND, SGL, GIVEN, PAD, NO_SGL, LONG = 1, 2, 4, 8, 16, 32, 64, 128
 MEM, NULL, STALLED, READ_ONLY = 1, 2, 3, 4
-ADMIN, IO = 0, 1        # the hosts that a session takes
+ADMIN, IO = 0, 1        # the hosts that a session takes; the second is on the other reactor
 ALL = 0xFF
+HOME_TURNS, OTHER_TURNS = 0x40, 0x80
 SETTLE = 0x80
 
 
@@ -89,6 +90,10 @@ def fused(host, nsid, slba=0, blocks=1, **kw):
         command(host, WRITE, nsid, slba, blocks - 1, FUSE_SECOND, **kw)
 
 
+def turn(count=1, which=0):
+    return op(TURN, "B", count - 1 | which, settle=False)
+
+
 def stalled_write(**kw):
     """A write that the storage has not ended."""
     return command(IO, WRITE, STALLED, 0, 7, IN_CAPSULE, **kw)
@@ -110,6 +115,10 @@ def connect_seeds():
     yield "connect-early", op(OPEN, "BB", 0, 0) + command(0, IDENTIFY, 0, 1) + connect(0)
     for options, name in ((5, "guarded"), (21, "stranger"), (7, "nowhere"), (36, "kato")):
         yield f"connect-{name}", op(OPEN, "BB", 0, 0) + connect(0, kato=0xFFFF, options=options)
+    for at, name in ((72, "hostid"), (72 + 16, "cntlid"), (72 + 256, "subnqn"), (72 + 512, "host")):
+        yield f"connect-spoil-{name}", session() + op(OPEN, "BB", 2, 0) + \
+            op(SPOIL, "HB", at, 0x6E) + connect(2, 2, 31, ADMIN) + op(SPOIL, "HB", at, 1) + \
+            connect(2, 2, 31, ADMIN)
     yield "connect-deep", session(0x0C, 0x40) + op(OPEN, "BB", 2, 0x0C) + \
         connect(2, 2, 19999, ADMIN) + command(2, WRITE, MEM, 0, 511) + data(2)
     yield "connect-twice", session() + connect(IO, 1, 31, ADMIN) + connect(ADMIN)
@@ -142,6 +151,8 @@ def io_seeds():
     yield "fused-alone", session() + command(IO, COMPARE, MEM, 0, 0, FUSE_FIRST) + \
         command(IO, READ, MEM) + command(IO, WRITE, MEM, 0, 0, FUSE_SECOND) + \
         command(IO, COMPARE, MEM, 0, 0, FUSE_FIRST) + op(CLOSE, "BB", IO, 0)
+    yield "fused-too-long", session() + fused(IO, MEM, 0, 16)
+    yield "copy-too-many", session() + command(IO, COPY, MEM, 0, 128, IN_CAPSULE)
     yield "lba-range", session() + command(IO, READ, MEM, 512) + command(IO, READ, MEM, 1, 0, LONG)
     for icreq in (0x00, 0x0F):
         yield f"r2t-{icreq:02x}", session(icreq) + command(IO, WRITE, MEM, 0, 511) + \
@@ -150,8 +161,13 @@ def io_seeds():
         data(IO, 0, 1, 1024) + op(SPLIT, "H", 1000) + data(IO, 0, 1, 2048) + data(IO)
     yield "r2t-abort", session() + command(IO, WRITE, MEM, 0, 127) + \
         command(ADMIN, ABORT, 0, 1 | 1 << 16) + data(IO)
-    yield "r2t-abort-close", session() + command(IO, WRITE, MEM, 0, 127) + \
-        command(ADMIN, ABORT, 0, 1 | 1 << 16, settle=False) + op(CLOSE, "BB", IO, 0)
+    for turns in range(1, 6):
+        yield f"r2t-abort-close-{turns}", session() + command(IO, WRITE, MEM, 0, 127) + \
+            command(ADMIN, ABORT, 0, 1 | 1 << 16, settle=False) + turn(turns) + \
+            op(CLOSE, "BB", IO, 0)
+    yield "r2t-abort-full", session(0, 0x40, 2) + command(IO, WRITE, MEM, 0, 127) * 2 + \
+        command(ADMIN, ABORT, 0, 1 | 1 << 16) + command(ADMIN, ABORT, 0, 1 | 2 << 16) + \
+        command(IO, WRITE, MEM, 0, 127) + command(IO, FLUSH, MEM) + data(IO)
     yield "r2t-spoil", session(3) + command(IO, WRITE, MEM, 0, 15) + \
         op(SPOIL, "HB", 30 | 1 << 15, 1) + data(IO)
     yield "deaf", session(0, 0x48) + op(HEAR, "BB", IO, 1) + \
@@ -179,11 +195,16 @@ def admin_seeds():
     yield "reset", session() + stalled_write() + command(ADMIN, AER) + \
         command(ADMIN, PROPERTY_SET, 0, 0x14, 0x460000) + op(SLOW, "BB", 9, 0) + \
         command(ADMIN, PROPERTY_SET, 0, 0x14, 0x460001)
+    yield "reset-enable", session() + stalled_write() + \
+        command(ADMIN, PROPERTY_SET, 0, 0x14, 0x460000) + \
+        command(ADMIN, PROPERTY_SET, 0, 0x14, 0x460001) + op(SLOW, "BB", 9, 0)
     yield "shutdown", session() + command(ADMIN, PROPERTY_SET, 0, 0x14, 0x464001) + \
         op(SLOW, "BB", 9, 0) + command(ADMIN, PROPERTY_GET, 0, 0x1C)
     yield "disconnect", session() + command(IO, DISCONNECT) + command(ADMIN, DISCONNECT)
     yield "events", session() + command(ADMIN, SET, 0, 0xB, 0x100) + command(ADMIN, AER) * 5 + \
         op(NS, "BBH", 0, 1, 0) + command(ADMIN, LOG, 0, 4 | 0xFF << 16) + op(NS, "BBH", 1, 1, 0)
+    yield "events-full", op(OPEN, "BB", 0, 0) + connect(0, 0, 1) + \
+        command(0, PROPERTY_SET, 0, 0x14, 0x460001) + command(0, AER) * 3 + op(CLOSE, "BB", 0, 0)
     yield "abort-event", session() + command(ADMIN, AER) + command(ADMIN, ABORT, 0, 2 << 16)
     yield "bytes", session() + op(COMMAND, "BBBBII", IO, BYTES, 0, 0, 0, 0,
                                   tail=bytes([2, 0x40, 0, 0, 1]).ljust(64, b"\0"))
@@ -201,21 +222,39 @@ def trouble_seeds():
     yield "vanish", session() + stalled_write() + op(CLOSE, "BB", IO, 0) + op(CLOSE, "BB", ADMIN, 0)
     yield "split", session(1) + op(SPLIT, "H", 5) + command(IO, FLUSH, MEM) + \
         op(SPLIT, "H", 80) + command(IO, WRITE, MEM, 0, 7, IN_CAPSULE | PAD)
-    for pool in range(7):
+    for pool in range(7, 14):
         yield f"starve-{pool}", session(2) + op(STARVE, "BB", pool, 0) + b"".join(
             command(IO, kind, MEM, 0, blocks, flags) for kind, blocks, flags in
             ((WRITE, 0, 0), (WRITE, 127, 0), (WRITE, 511, 0), (READ, 0, 0), (READ, 127, 0),
              (READ, 511, 0), (WRITE, 0, IN_CAPSULE), (WRITE, 0, IN_CAPSULE))) + \
             (op(FEED, "B", pool) + data(IO)) * 2
-    yield "starve-stalled", session() + op(STARVE, "BB", 6, 0) + stalled_write() * 4
+    yield "starve-stalled", session() + op(STARVE, "BB", 13, 0) + stalled_write() * 4
+    for pool in range(10, 13):
+        for end, name in ((op(CLOSE, "BB", IO, 0), "close"),
+                          (command(ADMIN, ABORT, 0, 1 | 1 << 16), "abort")):
+            yield f"starve-{pool}-{name}", session(2) + op(STARVE, "BB", pool, 0) + b"".join(
+                command(IO, kind, nsid, 0, 511, IN_CAPSULE) for kind, nsid in
+                ((READ, MEM), (COMPARE, STALLED), (VERIFY, NULL), (COPY, STALLED))) + \
+                data(IO) + end
+    yield "starve-close", session(0, 0x48, 1) + op(STARVE, "BB", 7, 1) + \
+        command(IO, WRITE, MEM) * 2 + op(TERM, "BB", IO, 0)
+    yield "starve-term", session() + op(STARVE, "BB", 7, 1) + command(IO, WRITE, MEM) * 2 + \
+        op(ICREQ_OP, "BB", IO, 0) + op(FEED, "B", 7)
     yield "resize", session() + stalled_write() + op(NS, "BBH", 2, STALLED, 64) + \
         command(IO, READ, STALLED) + op(SLOW, "BB", 9, 0) * 2
     yield "remove", session() + stalled_write() + op(NS, "BBH", 0, STALLED, 0) + \
         command(IO, READ, STALLED) + op(NS, "BBH", 1, STALLED, 0) + op(SLOW, "BB", 9, 0)
     yield "remove-fused", session() + fused(IO, STALLED) + data(IO, settle=False) + \
-        op(TURN, "B", 0, settle=False) + op(NS, "BBH", 0, STALLED, 0)
+        op(NS, "BBH", 0, STALLED, 0, settle=False) + turn(3, OTHER_TURNS) + turn(1, HOME_TURNS)
+    yield "remove-fused-early", session() + fused(IO, MEM) + op(NS, "BBH", 0, MEM, 0) + data(IO)
+    yield "resize-remove-stop", session() + stalled_write() + op(NS, "BBH", 2, STALLED, 64) * 2 + \
+        op(NS, "BBH", 0, STALLED, 0) + op(STOP)
+    yield "remove-subsystem-stop", session() + stalled_write() + op(SUBSYS, "B", 2) + op(STOP) + \
+        turn(3) + op(OPEN, "BB", 2, 0)
+    yield "any-host", session(0, 0x41) + op(SUBSYS, "B", 7) + op(SUBSYS, "B", 1) + \
+        op(OPEN, "BB", 2, 0) + connect(2, options=4 + 1 + 16) + op(SUBSYS, "B", 3)
     yield "refuse", session(0, 0x41) + op(SUBSYS, "B", 1)
-    yield "remove-subsystem", session() + stalled_write() + op(SUBSYS, "BB", 2, 0)
+    yield "remove-subsystem", session() + stalled_write() + op(SUBSYS, "B", 2)
     yield "refused-io", session() + op(SLOW, "BB", 1, 0xFF) + stalled_write() + op(LOOK)
     yield "stop", session() + stalled_write() + command(ADMIN, AER) + op(STOP)
     yield "stop-early", op(OPEN, "BB", 0, 0) + op(STOP)

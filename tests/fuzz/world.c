@@ -144,6 +144,7 @@ static void restore(void)
 		add_subsys(i);
 	for (unsigned i = 0; i < PLANS; i++)
 		add_ns(&plans[i]);
+	weft_subsys_set_any_host(subsystems[1], false);
 	allow_host();
 	target->discovery->cntlid_next = 0;
 	world_turn(4);
@@ -176,6 +177,21 @@ int world_connect(unsigned group)
 
 /* --- looking ------------------------------------------------------------------------------ */
 
+static void look_name(void *arg, const char *name)
+{
+	must(name[0]);
+}
+
+static void look_subsys(void *arg, const struct weft_subsys_info *info)
+{
+	must(info->nqn[0] && info->serial[0] && info->model[0]);
+}
+
+static void look_reactor(void *arg, int cpu, unsigned queues)
+{
+	must(cpu == -1);
+}
+
 static void look_ns(void *arg, const struct weft_ns_info *info)
 {
 	must(info->nsid && info->size % info->block == 0 && info->used <= info->size);
@@ -203,7 +219,13 @@ static unsigned count_ctrls(void)
 
 void world_look(void)
 {
-	static const struct weft_target_visitor visitor = { .ns = look_ns };
+	static const struct weft_target_visitor visitor = {
+		.listener = look_name,
+		.subsys = look_subsys,
+		.host = look_name,
+		.ns = look_ns,
+		.reactor = look_reactor,
+	};
 
 	if (!target || stopping)
 		return;
@@ -295,6 +317,12 @@ static void change_host(uint32_t allow, uint64_t size)
 		weft_subsys_refuse(subsystems[1], WORLD_HOST, NULL);
 }
 
+static void change_any_host(uint32_t allow, uint64_t size)
+{
+	if (subsystems[1])
+		weft_subsys_set_any_host(subsystems[1], allow);
+}
+
 static void stopped(void *arg)
 {
 	target = NULL;
@@ -346,6 +374,11 @@ void world_host_allow(void)
 void world_host_refuse(void)
 {
 	call_soon(change_host, false, 0);
+}
+
+void world_any_host(bool allow)
+{
+	call_soon(change_any_host, allow, 0);
 }
 
 void world_stop(void)

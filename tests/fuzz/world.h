@@ -36,6 +36,7 @@ void world_ns_resize(uint32_t nsid, uint64_t size);
 void world_subsys_remove(unsigned index);
 void world_host_allow(void);
 void world_host_refuse(void);
+void world_any_host(bool allow);
 void world_stop(void);
 
 /* Buffers: a pool is left with few, or gets one back. */

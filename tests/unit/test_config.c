@@ -134,7 +134,8 @@ static const struct {
 	{ SUBSYS "    allow_any_host: maybe\n",
 	  "weft.yaml:3: subsystems[0].allow_any_host: expected true or false, got \"maybe\"" },
 	/* namespaces */
-	{ NS "      - { nsid: 1 }\n", "weft.yaml:4: subsystems[0].namespaces[0].backend: missing; expected a "
+	{ NS "      - { nsid: 1 }\n",
+	  "weft.yaml:4: subsystems[0].namespaces[0].backend: missing; expected a "
 	  "SPEC such as mem:1G" },
 	{ NS "      - backend: mem:1M\n        nsid: abc\n",
 	  "weft.yaml:5: subsystems[0].namespaces[0].nsid: expected a number from 1 to 1024, got "
@@ -348,7 +349,8 @@ static const struct {
 	{ "namespace-add", "{}", "backend: missing; expected a SPEC such as mem:1G" },
 	{ "subsystem-remove", "{}", "nqn: missing" },
 	{ "subsystem-add",
-	  "{\"nqn\": \"nqn.2026-11.io.weft:a\", \"hosts\": [\"" HOST "\"], \"allow_any_host\": true}",
+	  "{\"nqn\": \"nqn.2026-11.io.weft:a\", \"hosts\": [\"" HOST
+	  "\"], \"allow_any_host\": true}",
 	  "allow_any_host: true does not go with hosts; leave one of them out" },
 	{ "namespace-add", "[]", "expected a map of keys and values, got a list" },
 	{ "namespace-add", "{\"backend\": 5}",
@@ -476,8 +478,9 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(config_bad),      cmocka_unit_test(config_unreadable),
 		cmocka_unit_test(config_defaults), cmocka_unit_test(config_everything),
-		cmocka_unit_test(flags_are_named), cmocka_unit_test(flags_given_twice),cmocka_unit_test(params_bad),
-		cmocka_unit_test(yaml_comes_back), cmocka_unit_test(cpus_format),
+		cmocka_unit_test(flags_are_named), cmocka_unit_test(flags_given_twice),
+		cmocka_unit_test(params_bad),      cmocka_unit_test(yaml_comes_back),
+		cmocka_unit_test(cpus_format),
 	};
 
 	return cmocka_run_group_tests(tests, enter_folder, leave_folder);
