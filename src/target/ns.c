@@ -300,11 +300,13 @@ static void drained(struct tgt_round *round)
 {
 	struct weft_ns *ns = round->ns;
 	void (*removed)(void *arg) = ns->removed;
+	struct weft_target *t = round->target;
 	void *arg = ns->removed_arg;
 
 	weft_backend_close(ns->be);
 	ns_free(ns);
 	removed(arg);
+	tgt_target_part_ended(t);
 }
 
 static void drain_visit(struct tgt_round *round, struct weft_group *group)
@@ -333,6 +335,7 @@ static void remove_begin(struct weft_ns *ns, void (*done)(void *arg), void *arg)
 {
 	bool idle = tgt_fence_idle(ns);
 
+	ns->round->target->parts++; /* a target does not end before what was removed from it has */
 	ns->removing = true;
 	ns->removed = done;
 	ns->removed_arg = arg;
