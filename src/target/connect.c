@@ -199,7 +199,12 @@ static uint16_t try_connect(struct weft_req *req, struct weft_target *t)
 void tgt_connect(struct weft_req *req)
 {
 	uint16_t sc = try_connect(req, req->qp->group->user);
+	char peer[WEFT_URI_MAX];
 
-	if (sc)
-		tgt_home_reply(req, sc);
+	if (!sc)
+		return;
+	weft_uri_format(&req->qp->peer, peer, sizeof(peer));
+	weft_peer_log(WEFT_LOG_DEBUG, "%s: refused: %s (NVMe status %#x)", peer,
+		      weft_status_text(sc), sc & 0x7ff);
+	tgt_home_reply(req, sc);
 }

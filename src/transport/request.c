@@ -12,29 +12,22 @@
 
 #define FROM(state) (1u << WEFT_REQ_##state)
 
-static const struct {
-	const char *name;
-	unsigned from; /* states that may come before */
-} states[WEFT_REQ_STATES] = {
-	[WEFT_REQ_FREE] = { "free", FROM(REPLYING) | FROM(DRAINING) },
-	[WEFT_REQ_EXECUTING] = { "executing", FROM(FREE) | FROM(NEED_BUFFER) | FROM(AWAIT_DATA) },
-	[WEFT_REQ_NEED_BUFFER] = { "need-buffer", FROM(EXECUTING) },
-	[WEFT_REQ_AWAIT_DATA] = { "await-data", FROM(EXECUTING) },
-	[WEFT_REQ_REPLYING] = { "replying", FROM(EXECUTING) },
-	[WEFT_REQ_DRAINING] = { "draining", FROM(REPLYING) },
+/* States that may come before. */
+static const unsigned edges[WEFT_REQ_STATES] = {
+	[WEFT_REQ_FREE] = FROM(REPLYING) | FROM(DRAINING),
+	[WEFT_REQ_EXECUTING] = FROM(FREE) | FROM(NEED_BUFFER) | FROM(AWAIT_DATA),
+	[WEFT_REQ_NEED_BUFFER] = FROM(EXECUTING),
+	[WEFT_REQ_AWAIT_DATA] = FROM(EXECUTING),
+	[WEFT_REQ_REPLYING] = FROM(EXECUTING),
+	[WEFT_REQ_DRAINING] = FROM(REPLYING),
 };
 
 void weft_req_enter(struct weft_req *req, enum weft_req_state state)
 {
-	assert(states[state].from & 1u << req->state);
+	assert(edges[state] & 1u << req->state);
 	req->qp->draining += state == WEFT_REQ_DRAINING;
 	req->qp->draining -= req->state == WEFT_REQ_DRAINING;
 	req->state = state;
-}
-
-const char *weft_req_state_text(enum weft_req_state state)
-{
-	return states[state].name;
 }
 
 void *weft_req_priv(struct weft_req *req)

@@ -199,7 +199,6 @@ void weft_qpair_abort_all(struct weft_qpair *qp);
 
 /* The one function that changes a request's state. */
 void weft_req_enter(struct weft_req *req, enum weft_req_state state);
-const char *weft_req_state_text(enum weft_req_state state);
 
 /* --- NVMe/TCP ---------------------------------------------------------------------------------- */
 
