@@ -14,6 +14,12 @@ extern "C" {
 /* The version of the library in use, "MAJOR.MINOR.PATCH". A constant; never NULL. */
 const char *weft_version(void);
 
+/* The first cause of a failure, as a sentence. Start with an empty one: struct weft_err err = {}.
+ * Functions that take one return -errno as well; they keep a sentence that is there already. */
+struct weft_err {
+	char text[512];
+};
+
 #ifdef __cplusplus
 }
 #endif

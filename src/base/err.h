@@ -5,9 +5,7 @@
 #ifndef WEFT_BASE_ERR_H
 #define WEFT_BASE_ERR_H
 
-struct weft_err {
-	char text[512];
-};
+#include <weft/weft.h>
 
 /* Keeps the sentence unless one is there already, and returns @rc. @err may be NULL. */
 int weft_fail(struct weft_err *err, int rc, const char *fmt, ...)

@@ -28,7 +28,7 @@ static void reply_here(struct weft_msg *msg)
 
 void tgt_home_reply(struct weft_req *req, uint16_t status)
 {
-	struct weft_queue *queue = tgt_queue(req);
+	struct tgt_queue *queue = tgt_queue(req);
 
 	if (status && queue)
 		tgt_ctrl_error(queue->ctrl, req, status);
@@ -94,7 +94,7 @@ static bool is_connect(const struct weft_req *req)
 
 static void command(struct weft_req *req)
 {
-	struct weft_queue *queue = tgt_queue(req);
+	struct tgt_queue *queue = tgt_queue(req);
 
 	if (!uses_sgl(req)) {
 		weft_req_reply(req, SC_GENERIC(INVALID_FIELD) | SC_DNR);

@@ -77,10 +77,10 @@ static uint32_t discovery_kato(const struct weft_subsys *s, uint32_t kato_ms)
 }
 
 static uint16_t connect_admin(struct weft_req *req, struct weft_subsys *s,
-			      const struct nvmf_connect_data *data, struct weft_ctrl **out)
+			      const struct nvmf_connect_data *data, struct tgt_ctrl **out)
 {
 	char peer[WEFT_URI_MAX];
-	struct weft_ctrl *ctrl;
+	struct tgt_ctrl *ctrl;
 
 	if (!tgt_host_allowed(s, data->hostnqn)) {
 		weft_uri_format(&req->qp->peer, peer, sizeof(peer));
@@ -104,9 +104,9 @@ static uint16_t connect_admin(struct weft_req *req, struct weft_subsys *s,
 
 /* --- I/O queues ----------------------------------------------------------------------------------- */
 
-static bool qid_taken(const struct weft_ctrl *ctrl, uint16_t qid)
+static bool qid_taken(const struct tgt_ctrl *ctrl, uint16_t qid)
 {
-	struct weft_queue *queue;
+	struct tgt_queue *queue;
 
 	weft_list_for_each(queue, &ctrl->queues, link)
 		if (queue->qid == qid && !queue->leaving)
@@ -115,9 +115,9 @@ static bool qid_taken(const struct weft_ctrl *ctrl, uint16_t qid)
 }
 
 static uint16_t connect_io(struct weft_req *req, struct weft_subsys *s,
-			   const struct nvmf_connect_data *data, struct weft_ctrl **out)
+			   const struct nvmf_connect_data *data, struct tgt_ctrl **out)
 {
-	struct weft_ctrl *ctrl = tgt_ctrl_find(s, le16_to_cpu(data->cntlid));
+	struct tgt_ctrl *ctrl = tgt_ctrl_find(s, le16_to_cpu(data->cntlid));
 	uint16_t qid = le16_to_cpu(req->cmd.connect.qid);
 
 	if (!ctrl)
@@ -147,7 +147,7 @@ static void connected_here(struct weft_msg *msg)
 	weft_req_reply(req, 0);
 }
 
-static void attach(struct weft_req *req, struct weft_queue *queue, struct weft_ctrl *ctrl)
+static void attach(struct weft_req *req, struct tgt_queue *queue, struct tgt_ctrl *ctrl)
 {
 	char peer[WEFT_URI_MAX];
 
@@ -170,9 +170,9 @@ static void attach(struct weft_req *req, struct weft_queue *queue, struct weft_c
 static uint16_t try_connect(struct weft_req *req, struct weft_target *t)
 {
 	struct nvmf_connect_data data;
-	struct weft_queue *queue;
+	struct tgt_queue *queue;
 	struct weft_subsys *s;
-	struct weft_ctrl *ctrl;
+	struct tgt_ctrl *ctrl;
 	uint16_t sc;
 
 	if (req->data_len < sizeof(data))

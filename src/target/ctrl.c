@@ -9,14 +9,14 @@
 #include "base/log.h"
 #include "target/admin/admin.h"
 
-static bool has_io_queues(const struct weft_ctrl *ctrl);
-static void reset_done(struct weft_ctrl *ctrl);
+static bool has_io_queues(const struct tgt_ctrl *ctrl);
+static void reset_done(struct tgt_ctrl *ctrl);
 
 /* --- life ------------------------------------------------------------------------------------------ */
 
-struct weft_ctrl *tgt_ctrl_find(struct weft_subsys *s, uint16_t cntlid)
+struct tgt_ctrl *tgt_ctrl_find(struct weft_subsys *s, uint16_t cntlid)
 {
-	struct weft_ctrl *ctrl;
+	struct tgt_ctrl *ctrl;
 
 	weft_list_for_each(ctrl, &s->ctrls, link)
 		if (ctrl->cntlid == cntlid && !ctrl->dying)
@@ -26,7 +26,7 @@ struct weft_ctrl *tgt_ctrl_find(struct weft_subsys *s, uint16_t cntlid)
 
 static bool cntlid_taken(struct weft_subsys *s, uint16_t cntlid)
 {
-	struct weft_ctrl *ctrl;
+	struct tgt_ctrl *ctrl;
 
 	weft_list_for_each(ctrl, &s->ctrls, link)
 		if (ctrl->cntlid == cntlid)
@@ -46,9 +46,9 @@ static int choose_cntlid(struct weft_subsys *s)
 	return -1;
 }
 
-struct weft_ctrl *tgt_ctrl_create(struct weft_subsys *s)
+struct tgt_ctrl *tgt_ctrl_create(struct weft_subsys *s)
 {
-	struct weft_ctrl *ctrl;
+	struct tgt_ctrl *ctrl;
 	int cntlid = choose_cntlid(s);
 
 	if (cntlid < 0)
@@ -65,9 +65,9 @@ struct weft_ctrl *tgt_ctrl_create(struct weft_subsys *s)
 	return ctrl;
 }
 
-void tgt_ctrl_kill(struct weft_ctrl *ctrl, const char *why)
+void tgt_ctrl_kill(struct tgt_ctrl *ctrl, const char *why)
 {
-	struct weft_queue *queue;
+	struct tgt_queue *queue;
 
 	if (ctrl->dying)
 		return;
@@ -79,7 +79,7 @@ void tgt_ctrl_kill(struct weft_ctrl *ctrl, const char *why)
 		tgt_queue_close(queue, ctrl->why);
 }
 
-void tgt_ctrl_queue_gone(struct weft_ctrl *ctrl, struct weft_queue *queue)
+void tgt_ctrl_queue_gone(struct tgt_ctrl *ctrl, struct tgt_queue *queue)
 {
 	struct weft_subsys *s = ctrl->subsys;
 
@@ -103,7 +103,7 @@ void tgt_ctrl_queue_gone(struct weft_ctrl *ctrl, struct weft_queue *queue)
 
 static void ka_expired(struct weft_timer *timer)
 {
-	struct weft_ctrl *ctrl = container_of(timer, struct weft_ctrl, ka_timer);
+	struct tgt_ctrl *ctrl = container_of(timer, struct tgt_ctrl, ka_timer);
 
 	if (atomic_exchange(&ctrl->traffic, false))
 		tgt_ctrl_alive(ctrl);
@@ -111,13 +111,13 @@ static void ka_expired(struct weft_timer *timer)
 		tgt_ctrl_kill(ctrl, "keep-alive timeout");
 }
 
-void tgt_ctrl_alive(struct weft_ctrl *ctrl)
+void tgt_ctrl_alive(struct tgt_ctrl *ctrl)
 {
 	if (ctrl->kato_ms)
 		weft_timer_set(ctrl->subsys->target->home, &ctrl->ka_timer, ctrl->kato_ms);
 }
 
-void tgt_ctrl_keepalive(struct weft_ctrl *ctrl, uint32_t kato_ms)
+void tgt_ctrl_keepalive(struct tgt_ctrl *ctrl, uint32_t kato_ms)
 {
 	uint64_t rounded = ((uint64_t)kato_ms + TGT_KAS_MS - 1) / TGT_KAS_MS * TGT_KAS_MS;
 
@@ -137,14 +137,14 @@ static bool cc_valid(uint32_t cc)
 	       !NVME_CC_MPS(cc) && !NVME_CC_AMS(cc);
 }
 
-static void enable(struct weft_ctrl *ctrl)
+static void enable(struct tgt_ctrl *ctrl)
 {
 	ctrl->csts |= cc_valid(ctrl->cc) ? TGT_CSTS_RDY : TGT_CSTS_CFS;
 }
 
-static bool has_io_queues(const struct weft_ctrl *ctrl)
+static bool has_io_queues(const struct tgt_ctrl *ctrl)
 {
-	struct weft_queue *queue;
+	struct tgt_queue *queue;
 
 	weft_list_for_each(queue, &ctrl->queues, link)
 		if (queue->qid)
@@ -153,7 +153,7 @@ static bool has_io_queues(const struct weft_ctrl *ctrl)
 }
 
 /* Not before the last I/O queue is gone, and with it the last write of the time before. */
-static void reset_done(struct weft_ctrl *ctrl)
+static void reset_done(struct tgt_ctrl *ctrl)
 {
 	ctrl->resetting = false;
 	ctrl->csts = 0;
@@ -162,9 +162,9 @@ static void reset_done(struct weft_ctrl *ctrl)
 		enable(ctrl);
 }
 
-static void reset(struct weft_ctrl *ctrl)
+static void reset(struct tgt_ctrl *ctrl)
 {
-	struct weft_queue *queue;
+	struct tgt_queue *queue;
 
 	ctrl->resetting = true;
 	tgt_aer_cancel_all(ctrl, SC_GENERIC(ABORT_QUEUE));
@@ -177,7 +177,7 @@ static void reset(struct weft_ctrl *ctrl)
 		reset_done(ctrl);
 }
 
-void tgt_ctrl_set_cc(struct weft_ctrl *ctrl, uint32_t cc)
+void tgt_ctrl_set_cc(struct tgt_ctrl *ctrl, uint32_t cc)
 {
 	uint32_t changed = ctrl->cc ^ cc;
 
@@ -190,14 +190,14 @@ void tgt_ctrl_set_cc(struct weft_ctrl *ctrl, uint32_t cc)
 		enable(ctrl);
 }
 
-void tgt_ctrl_shutdown_done(struct weft_ctrl *ctrl)
+void tgt_ctrl_shutdown_done(struct tgt_ctrl *ctrl)
 {
 	ctrl->csts |= TGT_CSTS_SHUT_DOWN;
 }
 
 /* --- the error log ---------------------------------------------------------------------------------------- */
 
-void tgt_ctrl_error(struct weft_ctrl *ctrl, struct weft_req *req, uint16_t status)
+void tgt_ctrl_error(struct tgt_ctrl *ctrl, struct weft_req *req, uint16_t status)
 {
 	struct nvme_error_log_page *entry = &ctrl->errors[ctrl->nerrors++ % TGT_ERRORS_MAX];
 

@@ -1,7 +1,7 @@
 /* fabrics.c - Property Get and Set, Disconnect; Connect on a connected queue is out of order. */
 #include "target/io/io.h"
 
-static uint64_t cap(const struct weft_ctrl *ctrl)
+static uint64_t cap(const struct tgt_ctrl *ctrl)
 {
 	uint64_t mqes = ctrl->subsys->target->depth_max - 1;
 
@@ -11,7 +11,7 @@ static uint64_t cap(const struct weft_ctrl *ctrl)
 }
 
 /* Returns the property's size in bytes, 0 if there is none at @offset. */
-static unsigned get(const struct weft_ctrl *ctrl, uint32_t offset, uint64_t *value)
+static unsigned get(const struct tgt_ctrl *ctrl, uint32_t offset, uint64_t *value)
 {
 	switch (offset) {
 	case NVME_REG_CAP:
@@ -39,7 +39,7 @@ static unsigned attrib_size(uint8_t attrib)
 	return (attrib & 7) == 0 ? 4 : (attrib & 7) == 1 ? 8 : 0;
 }
 
-static void property_get(struct weft_req *req, struct weft_ctrl *ctrl)
+static void property_get(struct weft_req *req, struct tgt_ctrl *ctrl)
 {
 	const struct nvmf_property_cmd *cmd = &req->cmd.property;
 	uint64_t value = 0;
@@ -53,7 +53,7 @@ static void property_get(struct weft_req *req, struct weft_ctrl *ctrl)
 	tgt_home_reply(req, 0);
 }
 
-static void property_set(struct weft_req *req, struct weft_ctrl *ctrl)
+static void property_set(struct weft_req *req, struct tgt_ctrl *ctrl)
 {
 	const struct nvmf_property_cmd *cmd = &req->cmd.property;
 	uint32_t old = ctrl->cc, cc = (uint32_t)le64_to_cpu(cmd->value);
@@ -96,7 +96,7 @@ static void disconnect(struct weft_req *req)
 
 void tgt_fabrics(struct weft_req *req)
 {
-	struct weft_queue *queue = tgt_queue(req);
+	struct tgt_queue *queue = tgt_queue(req);
 	uint8_t fctype = req->cmd.connect.fctype;
 
 	tgt_ctrl_alive(queue->ctrl);

@@ -12,9 +12,9 @@
 
 #include "target/internal.h"
 
-static void next_holder(struct weft_ns *ns);
+static void next_holder(struct tgt_ns *ns);
 
-bool tgt_fence_idle(const struct weft_ns *ns)
+bool tgt_fence_idle(const struct tgt_ns *ns)
 {
 	return !ns->holder && weft_list_empty(&ns->fences);
 }
@@ -50,7 +50,7 @@ static void held(struct tgt_round *round)
 	give(round->ns->holder);
 }
 
-static void next_holder(struct weft_ns *ns)
+static void next_holder(struct tgt_ns *ns)
 {
 	struct weft_list *link = weft_list_pop(&ns->fences);
 
@@ -68,7 +68,7 @@ static void next_holder(struct weft_ns *ns)
 static void queue_up(struct weft_msg *msg)
 {
 	struct tgt_fence *fence = container_of(msg, struct tgt_fence, msg);
-	struct weft_ns *ns = fence->ns;
+	struct tgt_ns *ns = fence->ns;
 	bool idle = tgt_fence_idle(ns);
 
 	if (ns->removing) {
@@ -114,14 +114,14 @@ static void released(struct tgt_round *round)
 
 static void start_release(struct weft_msg *msg)
 {
-	struct weft_ns *ns = container_of(msg, struct weft_ns, release_msg);
+	struct tgt_ns *ns = container_of(msg, struct tgt_ns, release_msg);
 
 	ns->round->visit = release_visit;
 	ns->round->done = released;
 	tgt_round_start(ns->round);
 }
 
-void tgt_fence_release(struct weft_ns *ns, struct weft_target *t)
+void tgt_fence_release(struct tgt_ns *ns, struct weft_target *t)
 {
 	ns->release_msg.fn = start_release;
 	weft_reactor_post(t->home, &ns->release_msg);

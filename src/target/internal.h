@@ -68,9 +68,9 @@ struct weft_subsys {
 /* Kinds of asynchronous events, in the order in which they are reported. */
 enum tgt_event { TGT_EVENT_NS_CHANGED, TGT_EVENT_DISCOVERY, TGT_EVENTS };
 
-struct weft_queue {
+struct tgt_queue {
 	struct weft_list link; /* ctrl->queues; home's */
-	struct weft_ctrl *ctrl;
+	struct tgt_ctrl *ctrl;
 	struct weft_qpair *qp;
 	uint16_t qid;
 	struct weft_msg closing_msg; /* to home: give back what you hold */
@@ -83,7 +83,7 @@ struct weft_queue {
 	struct tgt_stats stats;
 };
 
-struct weft_ctrl {
+struct tgt_ctrl {
 	struct weft_list link; /* subsys->ctrls */
 	struct weft_subsys *subsys;
 	uint16_t cntlid;
@@ -91,7 +91,7 @@ struct weft_ctrl {
 	uint8_t hostid[16];
 	struct sockaddr_storage peer, local;
 	struct weft_list queues;
-	struct weft_queue *admin;
+	struct tgt_queue *admin;
 	bool dying, resetting;
 	char why[160]; /* it ends */
 
@@ -150,15 +150,15 @@ struct tgt_input;
 /* What the target keeps with every request. */
 struct tgt_req {
 	struct weft_req *self;
-	uint16_t status;          /* home's answer, on its way back */
-	struct weft_queue *queue; /* Connect: the new one; Abort: the one to look through */
-	uint64_t ns_serial;       /* of the namespace it is for; 0: not looked up yet */
-	struct weft_ns *ns;       /* counted in ns->local */
-	bool writer;              /* as one that changes data */
-	bool pinned;              /* data is the namespace's own: counted until it has left */
+	uint16_t status;         /* home's answer, on its way back */
+	struct tgt_queue *queue; /* Connect: the new one; Abort: the one to look through */
+	uint64_t ns_serial;      /* of the namespace it is for; 0: not looked up yet */
+	struct tgt_ns *ns;       /* counted in ns->local */
+	bool writer;             /* as one that changes data */
+	bool pinned;             /* data is the namespace's own: counted until it has left */
 	void (*again)(struct weft_req *req); /* while it waits for a hold to end */
 
-	struct weft_ns *on; /* what it works on: counted, or held by a fence */
+	struct tgt_ns *on; /* what it works on: counted, or held by a fence */
 	struct weft_io io;
 	uint64_t offset; /* bytes into the namespace */
 	uint32_t length;
@@ -184,7 +184,7 @@ static inline struct tgt_req *tgt_req(struct weft_req *req)
 	return weft_req_priv(req);
 }
 
-static inline struct weft_queue *tgt_queue(struct weft_req *req)
+static inline struct tgt_queue *tgt_queue(struct weft_req *req)
 {
 	return req->qp->owner;
 }
@@ -207,18 +207,18 @@ void tgt_home_reply(struct weft_req *req, uint16_t status); /* on home: answered
 void tgt_connect(struct weft_req *req);
 void tgt_queue_closing(struct weft_qpair *qp); /* on the reactor */
 void tgt_queue_closed(struct weft_qpair *qp);  /* on the reactor */
-void tgt_queue_close(struct weft_queue *queue, const char *why);
+void tgt_queue_close(struct tgt_queue *queue, const char *why);
 
 /* ctrl.c */
-struct weft_ctrl *tgt_ctrl_create(struct weft_subsys *s);
-struct weft_ctrl *tgt_ctrl_find(struct weft_subsys *s, uint16_t cntlid);
-void tgt_ctrl_queue_gone(struct weft_ctrl *ctrl, struct weft_queue *queue); /* may free @ctrl */
-void tgt_ctrl_kill(struct weft_ctrl *ctrl, const char *why);
-void tgt_ctrl_keepalive(struct weft_ctrl *ctrl, uint32_t kato_ms);
-void tgt_ctrl_alive(struct weft_ctrl *ctrl);
-void tgt_ctrl_set_cc(struct weft_ctrl *ctrl, uint32_t cc);
-void tgt_ctrl_shutdown_done(struct weft_ctrl *ctrl);
-void tgt_ctrl_error(struct weft_ctrl *ctrl, struct weft_req *req, uint16_t status);
+struct tgt_ctrl *tgt_ctrl_create(struct weft_subsys *s);
+struct tgt_ctrl *tgt_ctrl_find(struct weft_subsys *s, uint16_t cntlid);
+void tgt_ctrl_queue_gone(struct tgt_ctrl *ctrl, struct tgt_queue *queue); /* may free @ctrl */
+void tgt_ctrl_kill(struct tgt_ctrl *ctrl, const char *why);
+void tgt_ctrl_keepalive(struct tgt_ctrl *ctrl, uint32_t kato_ms);
+void tgt_ctrl_alive(struct tgt_ctrl *ctrl);
+void tgt_ctrl_set_cc(struct tgt_ctrl *ctrl, uint32_t cc);
+void tgt_ctrl_shutdown_done(struct tgt_ctrl *ctrl);
+void tgt_ctrl_error(struct tgt_ctrl *ctrl, struct weft_req *req, uint16_t status);
 
 /* fabrics.c */
 void tgt_fabrics(struct weft_req *req);
@@ -226,7 +226,7 @@ void tgt_fabrics(struct weft_req *req);
 /* discovery/ */
 void tgt_discovery_changed(struct weft_target *t);
 /* The log page as this controller's host may see it; malloc'ed. NULL: out of memory. */
-void *tgt_discovery_page(struct weft_ctrl *ctrl, size_t *size);
+void *tgt_discovery_page(struct tgt_ctrl *ctrl, size_t *size);
 
 /* subsys.c */
 struct weft_subsys *tgt_subsys_new(struct weft_target *t,

@@ -20,7 +20,7 @@
 
 /* --- on a reactor ------------------------------------------------------------------------------ */
 
-struct weft_ns *tgt_ns_find(struct weft_subsys *s, uint32_t nsid)
+struct tgt_ns *tgt_ns_find(struct weft_subsys *s, uint32_t nsid)
 {
 	struct ns_table *table = atomic_load_explicit(&s->table, memory_order_acquire);
 
@@ -34,9 +34,9 @@ uint32_t tgt_nsid(const struct weft_req *req)
 	return le32_to_cpu(req->cmd.common.nsid);
 }
 
-struct weft_ns *tgt_ns_of(struct weft_req *req)
+struct tgt_ns *tgt_ns_of(struct weft_req *req)
 {
-	struct weft_ns *ns = tgt_ns_find(tgt_queue(req)->ctrl->subsys, tgt_nsid(req));
+	struct tgt_ns *ns = tgt_ns_find(tgt_queue(req)->ctrl->subsys, tgt_nsid(req));
 	struct tgt_req *treq = tgt_req(req);
 
 	if (!ns || (treq->ns_serial && treq->ns_serial != ns->serial))
@@ -45,7 +45,7 @@ struct weft_ns *tgt_ns_of(struct weft_req *req)
 	return ns;
 }
 
-bool tgt_ns_try_enter(struct weft_req *req, struct weft_ns *ns, bool writer,
+bool tgt_ns_try_enter(struct weft_req *req, struct tgt_ns *ns, bool writer,
 		      void (*again)(struct weft_req *req))
 {
 	struct ns_local *local = &ns->local[req->qp->group->index];
@@ -64,9 +64,9 @@ bool tgt_ns_try_enter(struct weft_req *req, struct weft_ns *ns, bool writer,
 	return true;
 }
 
-struct weft_ns *tgt_ns_enter(struct weft_req *req, bool writer, void (*again)(struct weft_req *req))
+struct tgt_ns *tgt_ns_enter(struct weft_req *req, bool writer, void (*again)(struct weft_req *req))
 {
-	struct weft_ns *ns = tgt_ns_of(req);
+	struct tgt_ns *ns = tgt_ns_of(req);
 
 	if (!ns) {
 		tgt_io_finish(req, SC_GENERIC(INVALID_NS) | SC_DNR);
@@ -135,7 +135,7 @@ static uint32_t nsid_max(struct weft_subsys *s)
 }
 
 /* A copy of the table with @nsid set to @ns, which may be NULL. */
-static struct ns_table *table_with(struct weft_subsys *s, uint32_t nsid, struct weft_ns *ns)
+static struct ns_table *table_with(struct weft_subsys *s, uint32_t nsid, struct tgt_ns *ns)
 {
 	struct ns_table *old = table_of(s), *table;
 	uint32_t max = nsid_max(s) > nsid ? nsid_max(s) : nsid;
@@ -152,7 +152,7 @@ static struct ns_table *table_with(struct weft_subsys *s, uint32_t nsid, struct 
 	return table;
 }
 
-static int publish(struct weft_subsys *s, uint32_t nsid, struct weft_ns *ns)
+static int publish(struct weft_subsys *s, uint32_t nsid, struct tgt_ns *ns)
 {
 	struct ns_table *table = table_with(s, nsid, ns), *old = table_of(s);
 	struct tgt_round *round = tgt_round_new(s->target);
@@ -208,7 +208,7 @@ static bool uuid_taken(struct weft_target *t, const uint8_t uuid[16])
 	return false;
 }
 
-static int choose_uuid(struct weft_ns *ns, const struct weft_ns_options *options,
+static int choose_uuid(struct tgt_ns *ns, const struct weft_ns_options *options,
 		       struct weft_err *err)
 {
 	struct weft_subsys *s = ns->subsys;
@@ -224,11 +224,11 @@ static int choose_uuid(struct weft_ns *ns, const struct weft_ns_options *options
 	return 0;
 }
 
-static struct weft_ns *ns_new(struct weft_subsys *s, uint32_t nsid, struct weft_backend *be,
-			      uint32_t block)
+static struct tgt_ns *ns_new(struct weft_subsys *s, uint32_t nsid, struct weft_backend *be,
+			     uint32_t block)
 {
-	size_t size = sizeof(struct weft_ns) + s->target->ngroups * sizeof(struct ns_local);
-	struct weft_ns *ns = aligned_alloc(64, (size + 63) & ~(size_t)63);
+	size_t size = sizeof(struct tgt_ns) + s->target->ngroups * sizeof(struct ns_local);
+	struct tgt_ns *ns = aligned_alloc(64, (size + 63) & ~(size_t)63);
 
 	if (!ns)
 		return NULL;
@@ -251,7 +251,7 @@ static struct weft_ns *ns_new(struct weft_subsys *s, uint32_t nsid, struct weft_
 	return ns;
 }
 
-static void ns_free(struct weft_ns *ns)
+static void ns_free(struct tgt_ns *ns)
 {
 	free(ns->round);
 	free(ns);
@@ -271,7 +271,7 @@ int weft_ns_add(struct weft_subsys *s, const struct weft_ns_options *options,
 {
 	uint32_t nsid = options->nsid ? options->nsid : lowest_free_nsid(s);
 	int block = choose_block(options->block, be, err);
-	struct weft_ns *ns;
+	struct tgt_ns *ns;
 	int rc;
 
 	if (block < 0)
@@ -298,7 +298,7 @@ int weft_ns_add(struct weft_subsys *s, const struct weft_ns_options *options,
 
 static void drained(struct tgt_round *round)
 {
-	struct weft_ns *ns = round->ns;
+	struct tgt_ns *ns = round->ns;
 	void (*removed)(void *arg) = ns->removed;
 	struct weft_target *t = round->target;
 	void *arg = ns->removed_arg;
@@ -322,7 +322,7 @@ static void drain_visit(struct tgt_round *round, struct weft_group *group)
 }
 
 /* Called when nobody is in line for the namespace: the last step of a removal can begin. */
-void tgt_ns_drained_or_free(struct weft_ns *ns)
+void tgt_ns_drained_or_free(struct tgt_ns *ns)
 {
 	if (!ns->removing)
 		return;
@@ -331,7 +331,7 @@ void tgt_ns_drained_or_free(struct weft_ns *ns)
 	tgt_round_start(ns->round);
 }
 
-static void remove_begin(struct weft_ns *ns, void (*done)(void *arg), void *arg)
+static void remove_begin(struct tgt_ns *ns, void (*done)(void *arg), void *arg)
 {
 	bool idle = tgt_fence_idle(ns);
 
@@ -346,7 +346,7 @@ static void remove_begin(struct weft_ns *ns, void (*done)(void *arg), void *arg)
 int weft_ns_remove(struct weft_subsys *s, uint32_t nsid, void (*done)(void *arg), void *arg,
 		   struct weft_err *err)
 {
-	struct weft_ns *ns = tgt_ns_find(s, nsid);
+	struct tgt_ns *ns = tgt_ns_find(s, nsid);
 
 	if (!ns)
 		return weft_fail(err, -ENOENT, "%s has no namespace %u", s->nqn, nsid);
@@ -404,7 +404,7 @@ struct resize {
 static void resize_alone(struct tgt_fence *fence)
 {
 	struct resize *resize = container_of(fence, struct resize, fence);
-	struct weft_ns *ns = fence->ns;
+	struct tgt_ns *ns = fence->ns;
 	struct weft_err err = { 0 };
 	int rc;
 
@@ -426,7 +426,7 @@ int weft_ns_resize(struct weft_subsys *s, uint32_t nsid, uint64_t size,
 		   void (*done)(void *arg, int rc, const struct weft_err *err), void *arg,
 		   struct weft_err *err)
 {
-	struct weft_ns *ns = tgt_ns_find(s, nsid);
+	struct tgt_ns *ns = tgt_ns_find(s, nsid);
 	struct resize *resize;
 
 	if (!ns)

@@ -27,7 +27,7 @@ struct ns_local {
 	enum ns_hold round_waits;
 } __attribute__((aligned(64)));
 
-struct weft_ns {
+struct tgt_ns {
 	struct weft_subsys *subsys;
 	struct weft_backend *be;
 	uint64_t serial; /* unlike any other's, ever: the same nsid may be another namespace later */
@@ -52,7 +52,7 @@ struct weft_ns {
 struct tgt_fence {
 	struct weft_list link; /* ns->fences; home's */
 	struct weft_msg msg;
-	struct weft_ns *ns; /* in got(), NULL: it is gone, there is nothing to release */
+	struct tgt_ns *ns; /* in got(), NULL: it is gone, there is nothing to release */
 	enum ns_hold hold;
 	struct weft_reactor *reactor; /* where got() runs */
 	void (*got)(struct tgt_fence *fence);
@@ -61,21 +61,20 @@ struct tgt_fence {
 /* Published as a whole, replaced, never changed. */
 struct ns_table {
 	uint32_t nsid_max;
-	struct weft_ns *ns[]; /* by nsid - 1 */
+	struct tgt_ns *ns[]; /* by nsid - 1 */
 };
 
 /* ns.c: on a reactor */
-struct weft_ns *tgt_ns_find(struct weft_subsys *s, uint32_t nsid);
+struct tgt_ns *tgt_ns_find(struct weft_subsys *s, uint32_t nsid);
 /* The command's namespace, with @req counted in. NULL: @req was answered because there is none, or
  * waits and comes back through @again. */
-struct weft_ns *tgt_ns_enter(struct weft_req *req, bool writer,
-			     void (*again)(struct weft_req *req));
+struct tgt_ns *tgt_ns_enter(struct weft_req *req, bool writer, void (*again)(struct weft_req *req));
 /* The same without an answer, for a namespace just looked up. false: @req waits. */
-bool tgt_ns_try_enter(struct weft_req *req, struct weft_ns *ns, bool writer,
+bool tgt_ns_try_enter(struct weft_req *req, struct tgt_ns *ns, bool writer,
 		      void (*again)(struct weft_req *req));
 uint32_t tgt_nsid(const struct weft_req *req); /* as the command says */
 /* The command's namespace: from the first look on, the same one or none. */
-struct weft_ns *tgt_ns_of(struct weft_req *req);
+struct tgt_ns *tgt_ns_of(struct weft_req *req);
 void tgt_ns_leave(struct weft_req *req);
 /* Leaves, but keeps the namespace's memory from going until tgt_ns_leave(). */
 void tgt_ns_pin(struct weft_req *req);
@@ -87,7 +86,7 @@ void tgt_ns_close_all(struct weft_subsys *s, void (*closed)(void *arg), void *ar
 /* round.c: a visit to every reactor, each answered in its own time, and back to home */
 struct tgt_round {
 	struct weft_target *target;
-	struct weft_ns *ns;
+	struct tgt_ns *ns;
 	enum ns_hold hold;
 	void (*visit)(struct tgt_round *round, struct weft_group *group);
 	void (*done)(struct tgt_round *round); /* on home; the round may be started again */
@@ -107,8 +106,8 @@ void tgt_free_later(struct weft_target *t, struct tgt_round *round, void *old);
 
 /* fence.c */
 void tgt_fence_acquire(struct tgt_fence *fence, struct weft_target *t); /* from any reactor */
-void tgt_fence_release(struct weft_ns *ns, struct weft_target *t);      /* by the holder */
-bool tgt_fence_idle(const struct weft_ns *ns);
-void tgt_ns_drained_or_free(struct weft_ns *ns);
+void tgt_fence_release(struct tgt_ns *ns, struct weft_target *t);       /* by the holder */
+bool tgt_fence_idle(const struct tgt_ns *ns);
+void tgt_ns_drained_or_free(struct tgt_ns *ns);
 
 #endif

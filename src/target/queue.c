@@ -13,7 +13,7 @@
 
 static void free_here(struct weft_msg *msg)
 {
-	struct weft_queue *queue = container_of(msg, struct weft_queue, msg);
+	struct tgt_queue *queue = container_of(msg, struct tgt_queue, msg);
 
 	weft_qpair_free(queue->qp);
 	free(queue);
@@ -21,7 +21,7 @@ static void free_here(struct weft_msg *msg)
 
 static void gone(struct weft_msg *msg)
 {
-	struct weft_queue *queue = container_of(msg, struct weft_queue, msg);
+	struct tgt_queue *queue = container_of(msg, struct tgt_queue, msg);
 	struct weft_reactor *r = queue->qp->group->reactor;
 
 	tgt_ctrl_queue_gone(queue->ctrl, queue);
@@ -31,14 +31,14 @@ static void gone(struct weft_msg *msg)
 
 static void give_back(struct weft_msg *msg)
 {
-	struct weft_queue *queue = container_of(msg, struct weft_queue, closing_msg);
+	struct tgt_queue *queue = container_of(msg, struct tgt_queue, closing_msg);
 
 	tgt_aer_cancel_all(queue->ctrl, SC_GENERIC(ABORT_QUEUE));
 }
 
 void tgt_queue_closing(struct weft_qpair *qp)
 {
-	struct weft_queue *queue = qp->owner;
+	struct tgt_queue *queue = qp->owner;
 
 	if (!queue)
 		return;
@@ -51,7 +51,7 @@ void tgt_queue_closing(struct weft_qpair *qp)
 
 void tgt_queue_closed(struct weft_qpair *qp)
 {
-	struct weft_queue *queue = qp->owner;
+	struct tgt_queue *queue = qp->owner;
 
 	if (!queue) {
 		weft_debug("connection ended: %s", qp->why);
@@ -65,12 +65,12 @@ void tgt_queue_closed(struct weft_qpair *qp)
 
 static void close_here(struct weft_msg *msg)
 {
-	struct weft_queue *queue = container_of(msg, struct weft_queue, close_msg);
+	struct tgt_queue *queue = container_of(msg, struct tgt_queue, close_msg);
 
 	weft_qpair_close(queue->qp, "%s", queue->close_why);
 }
 
-void tgt_queue_close(struct weft_queue *queue, const char *why)
+void tgt_queue_close(struct tgt_queue *queue, const char *why)
 {
 	if (queue->leaving)
 		return;

@@ -110,7 +110,7 @@ void tgt_subsys_ctrl_gone(struct weft_subsys *s)
 
 void weft_subsys_remove(struct weft_subsys *s, void (*done)(void *arg), void *arg)
 {
-	struct weft_ctrl *ctrl;
+	struct tgt_ctrl *ctrl;
 
 	assert(!s->removing);
 	s->removing = true;
@@ -142,7 +142,7 @@ bool tgt_host_allowed(const struct weft_subsys *s, const char *hostnqn)
 
 static void drop_unwelcome(struct weft_subsys *s)
 {
-	struct weft_ctrl *ctrl;
+	struct tgt_ctrl *ctrl;
 
 	weft_list_for_each(ctrl, &s->ctrls, link)
 		if (!tgt_host_allowed(s, ctrl->hostnqn))
@@ -197,7 +197,7 @@ static void bump(_Atomic uint64_t *counter, uint64_t by)
 
 void tgt_stats_count(struct weft_req *req, bool write, uint64_t bytes)
 {
-	struct weft_queue *queue = tgt_queue(req);
+	struct tgt_queue *queue = tgt_queue(req);
 	struct tgt_stats *both[] = { &queue->stats,
 				     &queue->ctrl->subsys->stats[req->qp->group->index] };
 

@@ -155,7 +155,7 @@ void weft_target_stop(struct weft_target *t, void (*done)(void *arg), void *arg)
 
 /* --- looking --------------------------------------------------------------------------------------- */
 
-static void visit_ns(struct weft_ns *ns, const struct weft_target_visitor *v, void *arg)
+static void visit_ns(struct tgt_ns *ns, const struct weft_target_visitor *v, void *arg)
 {
 	struct weft_ns_info info = {
 		.nsid = ns->nsid,
@@ -172,7 +172,7 @@ static void visit_ns(struct weft_ns *ns, const struct weft_target_visitor *v, vo
 	v->ns(arg, &info);
 }
 
-static void visit_ctrl(struct weft_ctrl *ctrl, const struct weft_target_visitor *v, void *arg)
+static void visit_ctrl(struct tgt_ctrl *ctrl, const struct weft_target_visitor *v, void *arg)
 {
 	struct tgt_totals sum = { 0 };
 	struct weft_ctrl_info info = {
@@ -181,7 +181,7 @@ static void visit_ctrl(struct weft_ctrl *ctrl, const struct weft_target_visitor 
 		.discovery = ctrl->subsys->discovery,
 		.kato_ms = ctrl->kato_ms,
 	};
-	struct weft_queue *queue;
+	struct tgt_queue *queue;
 
 	weft_list_for_each(queue, &ctrl->queues, link) {
 		info.io_queues += !!queue->qid;
@@ -205,7 +205,7 @@ static void visit_subsys(struct weft_subsys *s, const struct weft_target_visitor
 		.allow_any_host = s->allow_any_host,
 	};
 	struct tgt_host *host;
-	struct weft_ctrl *ctrl;
+	struct tgt_ctrl *ctrl;
 
 	if (v->subsys)
 		v->subsys(arg, &info);

@@ -325,17 +325,16 @@ static void check_plain(const struct host *h, const struct nvme_tcp_hdr *hdr)
 	must(le32_to_cpu(hdr->plen) == hdr->hlen + (h->hdgst ? NVME_TCP_DIGEST : 0u));
 }
 
-static void check_header(const struct host *h, const char *pdu, uint8_t hlen)
+static void check_header(const struct host *h, const struct nvme_tcp_hdr *hdr, const char *pdu)
 {
-	const struct nvme_tcp_hdr *hdr = (const struct nvme_tcp_hdr *)pdu;
 	char digest[NVME_TCP_DIGEST];
 
-	must(hdr->hlen == hlen && le32_to_cpu(hdr->plen) >= hlen);
+	must(le32_to_cpu(hdr->plen) >= hdr->hlen);
 	if (hdr->type == NVME_TCP_ICRESP || hdr->type == NVME_TCP_C2H_TERM)
 		return;
 	must(!!(hdr->flags & NVME_TCP_F_HDGST) == h->hdgst);
-	seal(digest, pdu, hlen);
-	must(!h->hdgst || !memcmp(digest, pdu + hlen, sizeof(digest)));
+	seal(digest, pdu, hdr->hlen);
+	must(!h->hdgst || !memcmp(digest, pdu + hdr->hlen, sizeof(digest)));
 }
 
 static void hear_pdu(struct host *h, const char *bytes)
@@ -349,8 +348,9 @@ static void hear_pdu(struct host *h, const char *bytes)
 	} pdu = { 0 };
 	uint8_t hlen = bytes[0] == NVME_TCP_ICRESP ? sizeof(pdu.icresp) : sizeof(pdu.data);
 
-	check_header(h, bytes, hlen);
 	memcpy(&pdu, bytes, hlen);
+	must(pdu.hdr.hlen == hlen);
+	check_header(h, &pdu.hdr, bytes);
 	switch (pdu.hdr.type) {
 	case NVME_TCP_ICRESP:
 		hear_icresp(h, &pdu.icresp);

@@ -458,7 +458,7 @@ static bool is_empty(void)
 static void check_ns(const struct plan *plan)
 {
 	struct weft_subsys *s = subsystems[plan->subsys];
-	struct weft_ns *ns = s ? tgt_ns_find(s, plan->nsid) : NULL;
+	struct tgt_ns *ns = s ? tgt_ns_find(s, plan->nsid) : NULL;
 
 	if (!ns)
 		return;
@@ -483,7 +483,7 @@ static void check_target(void)
 static void renew_ns(const struct plan *plan)
 {
 	struct weft_subsys *s = subsystems[plan->subsys];
-	struct weft_ns *ns = s ? tgt_ns_find(s, plan->nsid) : NULL;
+	struct tgt_ns *ns = s ? tgt_ns_find(s, plan->nsid) : NULL;
 
 	if (!ns)
 		return;

@@ -50,15 +50,15 @@ static void answer_at_home(struct weft_msg *msg)
 static void abort_here(struct weft_msg *msg)
 {
 	struct weft_req *req = container_of(msg, struct weft_req, msg);
-	struct weft_queue *queue = tgt_req(req)->queue;
+	struct tgt_queue *queue = tgt_req(req)->queue;
 
 	tgt_req(req)->status = abort_on(queue->qp, req) ? 0 : NOT_ABORTED;
 	tgt_post_home(req, answer_at_home);
 }
 
-static struct weft_queue *find_queue(struct weft_ctrl *ctrl, uint16_t qid)
+static struct tgt_queue *find_queue(struct tgt_ctrl *ctrl, uint16_t qid)
 {
-	struct weft_queue *queue;
+	struct tgt_queue *queue;
 
 	weft_list_for_each(queue, &ctrl->queues, link)
 		if (queue->qid == qid && !queue->leaving)
@@ -68,8 +68,8 @@ static struct weft_queue *find_queue(struct weft_ctrl *ctrl, uint16_t qid)
 
 void tgt_abort(struct weft_req *req)
 {
-	struct weft_ctrl *ctrl = tgt_queue(req)->ctrl;
-	struct weft_queue *queue = find_queue(ctrl, abort_sqid(req));
+	struct tgt_ctrl *ctrl = tgt_queue(req)->ctrl;
+	struct tgt_queue *queue = find_queue(ctrl, abort_sqid(req));
 
 	if (!queue) {
 		tgt_home_reply(req, SC_GENERIC(INVALID_FIELD) | SC_DNR);

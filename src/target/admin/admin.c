@@ -37,7 +37,7 @@ void tgt_reply_data(struct weft_req *req, const void *data, size_t size)
 
 void tgt_admin(struct weft_req *req)
 {
-	struct weft_ctrl *ctrl = tgt_queue(req)->ctrl;
+	struct tgt_ctrl *ctrl = tgt_queue(req)->ctrl;
 	const struct tgt_command_info *info = tgt_command_find(tgt_admin_commands,
 							       req->cmd.common.opcode);
 

@@ -8,14 +8,14 @@ void tgt_admin(struct weft_req *req);
 void tgt_identify(struct weft_req *req);
 void tgt_get_features(struct weft_req *req);
 void tgt_set_features(struct weft_req *req);
-void tgt_features_reset(struct weft_ctrl *ctrl);
+void tgt_features_reset(struct tgt_ctrl *ctrl);
 void tgt_get_log(struct weft_req *req);
 void tgt_abort(struct weft_req *req);
 void tgt_aer(struct weft_req *req);
-void tgt_aer_cancel_all(struct weft_ctrl *ctrl, uint16_t status);
-bool tgt_aer_cancel(struct weft_ctrl *ctrl, uint16_t cid);
-void tgt_event(struct weft_ctrl *ctrl, enum tgt_event event);
-void tgt_event_read(struct weft_ctrl *ctrl, enum tgt_event event); /* its log page was read */
+void tgt_aer_cancel_all(struct tgt_ctrl *ctrl, uint16_t status);
+bool tgt_aer_cancel(struct tgt_ctrl *ctrl, uint16_t cid);
+void tgt_event(struct tgt_ctrl *ctrl, enum tgt_event event);
+void tgt_event_read(struct tgt_ctrl *ctrl, enum tgt_event event); /* its log page was read */
 void tgt_ns_changed(struct weft_subsys *s, uint32_t nsid);
 /* Answers with @size bytes of @data. */
 void tgt_reply_data(struct weft_req *req, const void *data, size_t size);

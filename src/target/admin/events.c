@@ -15,7 +15,7 @@ static const struct {
 	[TGT_EVENT_DISCOVERY] = { 1u << 31, NVME_AER_NOTICE_DISC_CHANGED, NVME_LOG_LID_DISCOVER },
 };
 
-static struct weft_req *take_aer(struct weft_ctrl *ctrl)
+static struct weft_req *take_aer(struct tgt_ctrl *ctrl)
 {
 	struct weft_list *link = weft_list_pop(&ctrl->aers);
 
@@ -25,7 +25,7 @@ static struct weft_req *take_aer(struct weft_ctrl *ctrl)
 	return container_of(link, struct weft_req, link);
 }
 
-static void report(struct weft_ctrl *ctrl)
+static void report(struct tgt_ctrl *ctrl)
 {
 	for (int i = 0; i < TGT_EVENTS; i++) {
 		uint32_t ready = ctrl->events_pending & ~ctrl->events_masked;
@@ -44,7 +44,7 @@ static void report(struct weft_ctrl *ctrl)
 	}
 }
 
-void tgt_event(struct weft_ctrl *ctrl, enum tgt_event event)
+void tgt_event(struct tgt_ctrl *ctrl, enum tgt_event event)
 {
 	if (!(ctrl->features[NVME_FEAT_FID_ASYNC_EVENT] & events[event].enabled_by))
 		return;
@@ -52,7 +52,7 @@ void tgt_event(struct weft_ctrl *ctrl, enum tgt_event event)
 	report(ctrl);
 }
 
-void tgt_event_read(struct weft_ctrl *ctrl, enum tgt_event event)
+void tgt_event_read(struct tgt_ctrl *ctrl, enum tgt_event event)
 {
 	ctrl->events_masked &= ~(1u << event);
 	report(ctrl);
@@ -60,7 +60,7 @@ void tgt_event_read(struct weft_ctrl *ctrl, enum tgt_event event)
 
 void tgt_aer(struct weft_req *req)
 {
-	struct weft_ctrl *ctrl = tgt_queue(req)->ctrl;
+	struct tgt_ctrl *ctrl = tgt_queue(req)->ctrl;
 
 	if (ctrl->naers >= TGT_AERS_MAX) {
 		tgt_home_reply(req, SC_COMMAND(ASYNC_LIMIT) | SC_DNR);
@@ -71,7 +71,7 @@ void tgt_aer(struct weft_req *req)
 	report(ctrl);
 }
 
-void tgt_aer_cancel_all(struct weft_ctrl *ctrl, uint16_t status)
+void tgt_aer_cancel_all(struct tgt_ctrl *ctrl, uint16_t status)
 {
 	struct weft_req *req;
 
@@ -79,7 +79,7 @@ void tgt_aer_cancel_all(struct weft_ctrl *ctrl, uint16_t status)
 		tgt_home_reply(req, status);
 }
 
-bool tgt_aer_cancel(struct weft_ctrl *ctrl, uint16_t cid)
+bool tgt_aer_cancel(struct tgt_ctrl *ctrl, uint16_t cid)
 {
 	struct weft_req *req;
 
@@ -95,7 +95,7 @@ bool tgt_aer_cancel(struct weft_ctrl *ctrl, uint16_t cid)
 }
 
 /* A list of namespaces ascends. */
-static void remember_changed(struct weft_ctrl *ctrl, uint32_t nsid)
+static void remember_changed(struct tgt_ctrl *ctrl, uint32_t nsid)
 {
 	unsigned at = 0;
 
@@ -112,7 +112,7 @@ static_assert(TGT_CHANGED_NS_MAX >= WEFT_NSID_MAX, "every namespace fits");
 
 void tgt_ns_changed(struct weft_subsys *s, uint32_t nsid)
 {
-	struct weft_ctrl *ctrl;
+	struct tgt_ctrl *ctrl;
 
 	weft_list_for_each(ctrl, &s->ctrls, link) {
 		remember_changed(ctrl, nsid);

@@ -10,19 +10,19 @@ struct feature {
 	bool supported, on_discovery;
 	uint32_t initial;
 	uint32_t changeable; /* bits of dword 11; 0: the feature cannot be changed */
-	uint16_t (*set)(struct weft_req *req, struct weft_ctrl *ctrl, uint32_t value);
-	uint16_t (*get)(struct weft_req *req, struct weft_ctrl *ctrl); /* sets result or data */
+	uint16_t (*set)(struct weft_req *req, struct tgt_ctrl *ctrl, uint32_t value);
+	uint16_t (*get)(struct weft_req *req, struct tgt_ctrl *ctrl); /* sets result or data */
 };
 
 static const struct feature table[256];
 
 /* --- features that do something -------------------------------------------------------------- */
 
-static uint16_t set_queues(struct weft_req *req, struct weft_ctrl *ctrl, uint32_t value)
+static uint16_t set_queues(struct weft_req *req, struct tgt_ctrl *ctrl, uint32_t value)
 {
 	uint32_t want = (value & 0xffff) > value >> 16 ? value & 0xffff : value >> 16;
 	uint32_t most = ctrl->subsys->target->io_queues_max;
-	struct weft_queue *queue;
+	struct tgt_queue *queue;
 
 	if ((value & 0xffff) == 0xffff || value >> 16 == 0xffff)
 		return SC_GENERIC(INVALID_FIELD) | SC_DNR;
@@ -35,7 +35,7 @@ static uint16_t set_queues(struct weft_req *req, struct weft_ctrl *ctrl, uint32_
 	return 0;
 }
 
-static uint16_t set_kato(struct weft_req *req, struct weft_ctrl *ctrl, uint32_t value)
+static uint16_t set_kato(struct weft_req *req, struct tgt_ctrl *ctrl, uint32_t value)
 {
 	(void)req;
 	tgt_ctrl_keepalive(ctrl, value);
@@ -43,13 +43,13 @@ static uint16_t set_kato(struct weft_req *req, struct weft_ctrl *ctrl, uint32_t 
 	return 0;
 }
 
-static uint16_t get_kato(struct weft_req *req, struct weft_ctrl *ctrl)
+static uint16_t get_kato(struct weft_req *req, struct tgt_ctrl *ctrl)
 {
 	req->cqe.result = cpu_to_le64(ctrl->kato_ms);
 	return 0;
 }
 
-static uint16_t set_write_cache(struct weft_req *req, struct weft_ctrl *ctrl, uint32_t value)
+static uint16_t set_write_cache(struct weft_req *req, struct tgt_ctrl *ctrl, uint32_t value)
 {
 	(void)req;
 	atomic_store(&ctrl->write_cache, value & 1);
@@ -74,23 +74,23 @@ static uint16_t data_out(struct weft_req *req, const void *from, size_t size)
 	return 0;
 }
 
-static uint16_t set_host_behavior(struct weft_req *req, struct weft_ctrl *ctrl, uint32_t value)
+static uint16_t set_host_behavior(struct weft_req *req, struct tgt_ctrl *ctrl, uint32_t value)
 {
 	(void)value;
 	return data_in(req, ctrl->host_behavior, sizeof(ctrl->host_behavior));
 }
 
-static uint16_t get_host_behavior(struct weft_req *req, struct weft_ctrl *ctrl)
+static uint16_t get_host_behavior(struct weft_req *req, struct tgt_ctrl *ctrl)
 {
 	return data_out(req, ctrl->host_behavior, sizeof(ctrl->host_behavior));
 }
 
-static uint64_t home_now_ms(const struct weft_ctrl *ctrl)
+static uint64_t home_now_ms(const struct tgt_ctrl *ctrl)
 {
 	return weft_reactor_now_ns(ctrl->subsys->target->home) / 1000000;
 }
 
-static uint16_t set_timestamp(struct weft_req *req, struct weft_ctrl *ctrl, uint32_t value)
+static uint16_t set_timestamp(struct weft_req *req, struct tgt_ctrl *ctrl, uint32_t value)
 {
 	struct nvme_timestamp ts;
 	uint16_t sc = data_in(req, &ts, sizeof(ts));
@@ -106,7 +106,7 @@ static uint16_t set_timestamp(struct weft_req *req, struct weft_ctrl *ctrl, uint
 	return 0;
 }
 
-static uint16_t get_timestamp(struct weft_req *req, struct weft_ctrl *ctrl)
+static uint16_t get_timestamp(struct weft_req *req, struct tgt_ctrl *ctrl)
 {
 	uint64_t ms = ctrl->timestamp_ms + home_now_ms(ctrl) - ctrl->timestamp_at_ms;
 	struct nvme_timestamp ts = { .attr = ctrl->timestamp_by_host ? 1 << 1 : 0 };
@@ -117,21 +117,21 @@ static uint16_t get_timestamp(struct weft_req *req, struct weft_ctrl *ctrl)
 }
 
 /* EXHID: the only form on fabrics is the 128-bit one. */
-static uint16_t get_host_id(struct weft_req *req, struct weft_ctrl *ctrl)
+static uint16_t get_host_id(struct weft_req *req, struct tgt_ctrl *ctrl)
 {
 	if (!(le32_to_cpu(req->cmd.common.cdw11) & 1))
 		return SC_GENERIC(INVALID_FIELD) | SC_DNR;
 	return data_out(req, ctrl->hostid, sizeof(ctrl->hostid));
 }
 
-static uint16_t set_power_state(struct weft_req *req, struct weft_ctrl *ctrl, uint32_t value)
+static uint16_t set_power_state(struct weft_req *req, struct tgt_ctrl *ctrl, uint32_t value)
 {
 	(void)req;
 	(void)ctrl;
 	return value & 0x1f ? SC_GENERIC(INVALID_FIELD) | SC_DNR : 0; /* there is one */
 }
 
-static uint16_t set_error_recovery(struct weft_req *req, struct weft_ctrl *ctrl, uint32_t value)
+static uint16_t set_error_recovery(struct weft_req *req, struct tgt_ctrl *ctrl, uint32_t value)
 {
 	(void)req;
 	if (value & 1u << 16) /* DULBE: deallocated blocks read as zeroes, never as an error */
@@ -197,14 +197,14 @@ uint32_t tgt_feature_effects(uint8_t fid)
 				      0;
 }
 
-static uint32_t initial_value(const struct weft_ctrl *ctrl, uint8_t fid)
+static uint32_t initial_value(const struct tgt_ctrl *ctrl, uint8_t fid)
 {
 	if (fid == NVME_FEAT_FID_NUM_QUEUES)
 		return (ctrl->subsys->target->io_queues_max - 1) * 0x10001u;
 	return table[fid].initial;
 }
 
-void tgt_features_reset(struct weft_ctrl *ctrl)
+void tgt_features_reset(struct tgt_ctrl *ctrl)
 {
 	for (int i = 0; i < 256; i++)
 		ctrl->features[i] = initial_value(ctrl, (uint8_t)i);
@@ -218,7 +218,7 @@ void tgt_features_reset(struct weft_ctrl *ctrl)
 void tgt_set_features(struct weft_req *req)
 {
 	const struct feature *f = find(req);
-	struct weft_ctrl *ctrl = tgt_queue(req)->ctrl;
+	struct tgt_ctrl *ctrl = tgt_queue(req)->ctrl;
 	uint32_t cdw10 = le32_to_cpu(req->cmd.common.cdw10);
 	uint32_t value = le32_to_cpu(req->cmd.common.cdw11);
 
@@ -243,7 +243,7 @@ void tgt_get_features(struct weft_req *req)
 {
 	enum { CHANGEABLE = 1 << 2 };
 	const struct feature *f = find(req);
-	struct weft_ctrl *ctrl = tgt_queue(req)->ctrl;
+	struct tgt_ctrl *ctrl = tgt_queue(req)->ctrl;
 	uint32_t cdw10 = le32_to_cpu(req->cmd.common.cdw10);
 	unsigned select = cdw10 >> 8 & 7;
 

@@ -19,7 +19,7 @@ static uint8_t mdts(void)
 
 /* --- the controller ---------------------------------------------------------------------------- */
 
-static void ctrl_common(const struct weft_ctrl *ctrl, struct nvme_id_ctrl *id)
+static void ctrl_common(const struct tgt_ctrl *ctrl, struct nvme_id_ctrl *id)
 {
 	const struct weft_subsys *s = ctrl->subsys;
 
@@ -78,7 +78,7 @@ static void ctrl_io(struct nvme_id_ctrl *id)
 	id->ofcs = cpu_to_le16(1); /* Disconnect */
 }
 
-static void identify_ctrl(struct weft_req *req, struct weft_ctrl *ctrl)
+static void identify_ctrl(struct weft_req *req, struct tgt_ctrl *ctrl)
 {
 	struct nvme_id_ctrl id = { 0 };
 
@@ -92,7 +92,7 @@ static void identify_ctrl(struct weft_req *req, struct weft_ctrl *ctrl)
 
 /* --- namespaces --------------------------------------------------------------------------------- */
 
-static uint64_t used_blocks(const struct weft_ns *ns, uint64_t blocks)
+static uint64_t used_blocks(const struct tgt_ns *ns, uint64_t blocks)
 {
 	uint64_t used;
 
@@ -102,7 +102,7 @@ static uint64_t used_blocks(const struct weft_ns *ns, uint64_t blocks)
 	return used < blocks ? used : blocks;
 }
 
-static void ns_fill(const struct weft_ns *ns, struct nvme_id_ns *id)
+static void ns_fill(const struct tgt_ns *ns, struct nvme_id_ns *id)
 {
 	uint64_t blocks = atomic_load(&ns->blocks);
 	uint16_t page_blocks = (uint16_t)(4096 >> ns->lba_shift);
@@ -124,10 +124,10 @@ static void ns_fill(const struct weft_ns *ns, struct nvme_id_ns *id)
 }
 
 /* NSID FFFFFFFFh asks for what all namespaces have in common; an inactive one reads as zeroes. */
-static void identify_ns(struct weft_req *req, struct weft_ctrl *ctrl)
+static void identify_ns(struct weft_req *req, struct tgt_ctrl *ctrl)
 {
 	uint32_t nsid = tgt_nsid(req);
-	struct weft_ns *ns = tgt_ns_find(ctrl->subsys, nsid);
+	struct tgt_ns *ns = tgt_ns_find(ctrl->subsys, nsid);
 	struct nvme_id_ns id = { 0 };
 
 	if (!ns && (!nsid || nsid > WEFT_NSID_MAX)) {
@@ -139,9 +139,9 @@ static void identify_ns(struct weft_req *req, struct weft_ctrl *ctrl)
 	tgt_reply_data(req, &id, sizeof(id));
 }
 
-static void identify_ns_independent(struct weft_req *req, struct weft_ctrl *ctrl)
+static void identify_ns_independent(struct weft_req *req, struct tgt_ctrl *ctrl)
 {
-	struct weft_ns *ns = tgt_ns_find(ctrl->subsys, tgt_nsid(req));
+	struct tgt_ns *ns = tgt_ns_find(ctrl->subsys, tgt_nsid(req));
 	struct nvme_id_independent_id_ns id = { 0 };
 
 	if (!ns) {
@@ -155,7 +155,7 @@ static void identify_ns_independent(struct weft_req *req, struct weft_ctrl *ctrl
 	tgt_reply_data(req, &id, sizeof(id));
 }
 
-static void list_from(struct weft_req *req, struct weft_ctrl *ctrl, uint32_t above)
+static void list_from(struct weft_req *req, struct tgt_ctrl *ctrl, uint32_t above)
 {
 	__le32 list[1024] = { 0 };
 	unsigned n = 0;
@@ -170,7 +170,7 @@ static void list_from(struct weft_req *req, struct weft_ctrl *ctrl, uint32_t abo
 	tgt_reply_data(req, list, sizeof(list));
 }
 
-static void identify_ns_list(struct weft_req *req, struct weft_ctrl *ctrl)
+static void identify_ns_list(struct weft_req *req, struct tgt_ctrl *ctrl)
 {
 	list_from(req, ctrl, tgt_nsid(req));
 }
@@ -185,10 +185,10 @@ static size_t add_desc(char *page, size_t at, uint8_t type, uint8_t len, const v
 	return at + sizeof(*desc) + len;
 }
 
-static void identify_ns_descs(struct weft_req *req, struct weft_ctrl *ctrl)
+static void identify_ns_descs(struct weft_req *req, struct tgt_ctrl *ctrl)
 {
 	static const uint8_t csi = NVME_CSI_NVM;
-	struct weft_ns *ns = tgt_ns_find(ctrl->subsys, tgt_nsid(req));
+	struct tgt_ns *ns = tgt_ns_find(ctrl->subsys, tgt_nsid(req));
 	char page[4096] = { 0 };
 	size_t at = 0;
 
@@ -214,7 +214,7 @@ static bool asks_for_nvm(struct weft_req *req)
 	return false;
 }
 
-static void identify_csi_ns(struct weft_req *req, struct weft_ctrl *ctrl)
+static void identify_csi_ns(struct weft_req *req, struct tgt_ctrl *ctrl)
 {
 	struct nvme_nvm_id_ns id = { 0 };
 
@@ -226,7 +226,7 @@ static void identify_csi_ns(struct weft_req *req, struct weft_ctrl *ctrl)
 		tgt_reply_data(req, &id, sizeof(id));
 }
 
-static void identify_csi_ctrl(struct weft_req *req, struct weft_ctrl *ctrl)
+static void identify_csi_ctrl(struct weft_req *req, struct tgt_ctrl *ctrl)
 {
 	/* Verify and Write Zeroes move no data: their sizes have no limit but the field's. */
 	struct nvme_id_ctrl_nvm id = { .dmrl = (uint8_t)(TGT_DSM_RANGES - 1) };
@@ -236,13 +236,13 @@ static void identify_csi_ctrl(struct weft_req *req, struct weft_ctrl *ctrl)
 		tgt_reply_data(req, &id, sizeof(id));
 }
 
-static void identify_csi_ns_list(struct weft_req *req, struct weft_ctrl *ctrl)
+static void identify_csi_ns_list(struct weft_req *req, struct tgt_ctrl *ctrl)
 {
 	if (asks_for_nvm(req))
 		list_from(req, ctrl, tgt_nsid(req));
 }
 
-static void identify_command_sets(struct weft_req *req, struct weft_ctrl *ctrl)
+static void identify_command_sets(struct weft_req *req, struct tgt_ctrl *ctrl)
 {
 	__le64 combinations[512] = { cpu_to_le64(1) };
 
@@ -265,11 +265,11 @@ static void add_sorted(struct nvme_ctrl_list *list, unsigned *n, uint16_t cntlid
 	(*n)++;
 }
 
-static void identify_ctrl_list(struct weft_req *req, struct weft_ctrl *ctrl)
+static void identify_ctrl_list(struct weft_req *req, struct tgt_ctrl *ctrl)
 {
 	uint16_t from = (uint16_t)(le32_to_cpu(req->cmd.common.cdw10) >> 16);
 	struct nvme_ctrl_list list = { 0 };
-	struct weft_ctrl *other;
+	struct tgt_ctrl *other;
 	unsigned n = 0;
 
 	weft_list_for_each(other, &ctrl->subsys->ctrls, link)
@@ -279,7 +279,7 @@ static void identify_ctrl_list(struct weft_req *req, struct weft_ctrl *ctrl)
 	tgt_reply_data(req, &list, sizeof(list));
 }
 
-static void identify_ns_ctrl_list(struct weft_req *req, struct weft_ctrl *ctrl)
+static void identify_ns_ctrl_list(struct weft_req *req, struct tgt_ctrl *ctrl)
 {
 	if (!tgt_ns_find(ctrl->subsys, tgt_nsid(req)))
 		tgt_home_reply(req, SC_GENERIC(INVALID_NS) | SC_DNR);
@@ -290,7 +290,7 @@ static void identify_ns_ctrl_list(struct weft_req *req, struct weft_ctrl *ctrl)
 /* --- dispatch ---------------------------------------------------------------------------------------- */
 
 static const struct {
-	void (*run)(struct weft_req *req, struct weft_ctrl *ctrl);
+	void (*run)(struct weft_req *req, struct tgt_ctrl *ctrl);
 	bool on_discovery;
 } by_cns[256] = {
 	[NVME_IDENTIFY_CNS_NS] = { identify_ns, false },
@@ -311,7 +311,7 @@ static const struct {
 
 void tgt_identify(struct weft_req *req)
 {
-	struct weft_ctrl *ctrl = tgt_queue(req)->ctrl;
+	struct tgt_ctrl *ctrl = tgt_queue(req)->ctrl;
 	uint8_t cns = le32_to_cpu(req->cmd.common.cdw10) & 0xff;
 
 	if (!by_cns[cns].run || (ctrl->subsys->discovery && !by_cns[cns].on_discovery))

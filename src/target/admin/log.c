@@ -29,7 +29,7 @@ static struct tgt_totals subsys_totals(struct weft_subsys *s)
 	return sum;
 }
 
-static void *log_errors(struct weft_ctrl *ctrl, size_t *size)
+static void *log_errors(struct tgt_ctrl *ctrl, size_t *size)
 {
 	struct nvme_error_log_page *page = calloc(TGT_ERRORS_MAX, sizeof(*page));
 	uint64_t n = ctrl->nerrors < TGT_ERRORS_MAX ? ctrl->nerrors : TGT_ERRORS_MAX;
@@ -40,7 +40,7 @@ static void *log_errors(struct weft_ctrl *ctrl, size_t *size)
 	return page;
 }
 
-static void *log_smart(struct weft_ctrl *ctrl, size_t *size)
+static void *log_smart(struct tgt_ctrl *ctrl, size_t *size)
 {
 	struct nvme_smart_log *page = calloc(1, sizeof(*page));
 	struct tgt_totals sum = subsys_totals(ctrl->subsys);
@@ -64,7 +64,7 @@ static bool names_group(const struct nvme_cmd *cmd)
 	return le32_to_cpu(cmd->cdw11) >> 16 == 1;
 }
 
-static void *log_endurance_group(struct weft_ctrl *ctrl, size_t *size)
+static void *log_endurance_group(struct tgt_ctrl *ctrl, size_t *size)
 {
 	struct nvme_endurance_group_log *page = calloc(1, sizeof(*page));
 	struct tgt_totals sum = subsys_totals(ctrl->subsys);
@@ -81,7 +81,7 @@ static void *log_endurance_group(struct weft_ctrl *ctrl, size_t *size)
 	return page;
 }
 
-static void *log_firmware(struct weft_ctrl *ctrl, size_t *size)
+static void *log_firmware(struct tgt_ctrl *ctrl, size_t *size)
 {
 	struct nvme_firmware_slot *page = calloc(1, sizeof(*page));
 
@@ -95,7 +95,7 @@ static void *log_firmware(struct weft_ctrl *ctrl, size_t *size)
 	return page;
 }
 
-static void *log_changed_ns(struct weft_ctrl *ctrl, size_t *size)
+static void *log_changed_ns(struct tgt_ctrl *ctrl, size_t *size)
 {
 	__le32 *page = calloc(TGT_CHANGED_NS_MAX, sizeof(*page));
 
@@ -107,7 +107,7 @@ static void *log_changed_ns(struct weft_ctrl *ctrl, size_t *size)
 	return page;
 }
 
-static void *log_command_effects(struct weft_ctrl *ctrl, size_t *size)
+static void *log_command_effects(struct tgt_ctrl *ctrl, size_t *size)
 {
 	struct nvme_cmd_effects_log *page = calloc(1, sizeof(*page));
 	const struct tgt_command_info *info;
@@ -123,7 +123,7 @@ static void *log_command_effects(struct weft_ctrl *ctrl, size_t *size)
 	return page;
 }
 
-static void *log_feature_effects(struct weft_ctrl *ctrl, size_t *size)
+static void *log_feature_effects(struct tgt_ctrl *ctrl, size_t *size)
 {
 	struct nvme_fid_supported_effects_log *page = calloc(1, sizeof(*page));
 
@@ -134,14 +134,14 @@ static void *log_feature_effects(struct weft_ctrl *ctrl, size_t *size)
 	return page;
 }
 
-static void *log_supported(struct weft_ctrl *ctrl, size_t *size);
+static void *log_supported(struct tgt_ctrl *ctrl, size_t *size);
 
 /* --- which there are ----------------------------------------------------------------------------- */
 
 static const struct log_info {
 	uint8_t lid;
 	bool on_io, on_discovery;
-	void *(*build)(struct weft_ctrl *ctrl, size_t *size);
+	void *(*build)(struct tgt_ctrl *ctrl, size_t *size);
 } logs[] = {
 	{ NVME_LOG_LID_SUPPORTED_LOG_PAGES, true, true, log_supported },
 	{ NVME_LOG_LID_ERROR, true, true, log_errors },
@@ -155,12 +155,12 @@ static const struct log_info {
 };
 #define LOGS (sizeof(logs) / sizeof(logs[0]))
 
-static bool offered(const struct log_info *info, const struct weft_ctrl *ctrl)
+static bool offered(const struct log_info *info, const struct tgt_ctrl *ctrl)
 {
 	return ctrl->subsys->discovery ? info->on_discovery : info->on_io;
 }
 
-static void *log_supported(struct weft_ctrl *ctrl, size_t *size)
+static void *log_supported(struct tgt_ctrl *ctrl, size_t *size)
 {
 	struct nvme_supported_log_pages *page = calloc(1, sizeof(*page));
 
@@ -171,7 +171,7 @@ static void *log_supported(struct weft_ctrl *ctrl, size_t *size)
 	return page;
 }
 
-static const struct log_info *find(const struct weft_ctrl *ctrl, uint8_t lid)
+static const struct log_info *find(const struct tgt_ctrl *ctrl, uint8_t lid)
 {
 	for (size_t i = 0; i < LOGS; i++)
 		if (logs[i].lid == lid && offered(&logs[i], ctrl))
@@ -194,7 +194,7 @@ static uint64_t wanted_offset(const struct nvme_cmd *cmd)
 }
 
 /* Reading a page is what ends its event, unless the host asks to retain it. */
-static void was_read(struct weft_ctrl *ctrl, const struct nvme_cmd *cmd, uint8_t lid)
+static void was_read(struct tgt_ctrl *ctrl, const struct nvme_cmd *cmd, uint8_t lid)
 {
 	if (le32_to_cpu(cmd->cdw10) & 1u << 15)
 		return;
@@ -220,7 +220,7 @@ static uint16_t copy_part(struct weft_req *req, const char *page, size_t size)
 	return 0;
 }
 
-static uint16_t run(struct weft_req *req, struct weft_ctrl *ctrl)
+static uint16_t run(struct weft_req *req, struct tgt_ctrl *ctrl)
 {
 	uint8_t lid = le32_to_cpu(req->cmd.common.cdw10) & 0xff;
 	const struct log_info *info = find(ctrl, lid);

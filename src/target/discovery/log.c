@@ -13,7 +13,7 @@
 
 void tgt_discovery_changed(struct weft_target *t)
 {
-	struct weft_ctrl *ctrl;
+	struct tgt_ctrl *ctrl;
 
 	t->genctr++;
 	if (!t->discovery) /* the target is stopping */
@@ -39,7 +39,7 @@ static void host_of(const struct sockaddr_storage *addr, char *text, size_t size
 	inet_ntop(addr->ss_family, ip, text, (socklen_t)size);
 }
 
-static void fill_entry(struct nvmf_disc_log_entry *entry, const struct weft_ctrl *ctrl,
+static void fill_entry(struct nvmf_disc_log_entry *entry, const struct tgt_ctrl *ctrl,
 		       const struct tgt_listener *l, unsigned port_id, const struct weft_subsys *s)
 {
 	const struct sockaddr_storage *addr = &l->addr;
@@ -61,7 +61,7 @@ static void fill_entry(struct nvmf_disc_log_entry *entry, const struct weft_ctrl
 }
 
 /* A wildcard listener of the other family has no address that this host could be told. */
-static bool reachable(const struct weft_ctrl *ctrl, const struct tgt_listener *l)
+static bool reachable(const struct tgt_ctrl *ctrl, const struct tgt_listener *l)
 {
 	return !weft_addr_is_wildcard(&l->addr) || l->addr.ss_family == ctrl->local.ss_family;
 }
@@ -73,7 +73,7 @@ struct page {
 	unsigned entries;
 };
 
-static void add_subsys(struct page *page, struct weft_ctrl *ctrl, struct weft_subsys *s)
+static void add_subsys(struct page *page, struct tgt_ctrl *ctrl, struct weft_subsys *s)
 {
 	struct tgt_listener *l;
 	unsigned port_id = 0;
@@ -90,7 +90,7 @@ static void add_subsys(struct page *page, struct weft_ctrl *ctrl, struct weft_su
 	}
 }
 
-static void add_all(struct page *page, struct weft_ctrl *ctrl)
+static void add_all(struct page *page, struct tgt_ctrl *ctrl)
 {
 	struct weft_target *t = ctrl->subsys->target;
 	struct weft_subsys *s;
@@ -101,7 +101,7 @@ static void add_all(struct page *page, struct weft_ctrl *ctrl)
 		add_subsys(page, ctrl, s);
 }
 
-void *tgt_discovery_page(struct weft_ctrl *ctrl, size_t *size)
+void *tgt_discovery_page(struct tgt_ctrl *ctrl, size_t *size)
 {
 	struct page page = { 0 };
 

@@ -92,7 +92,7 @@ static void copy_run(struct weft_req *req)
 
 /* --- checks ---------------------------------------------------------------------------------- */
 
-static uint16_t copy_before(struct weft_req *req, const struct weft_ns *ns)
+static uint16_t copy_before(struct weft_req *req, const struct tgt_ns *ns)
 {
 	(void)ns;
 	if (le32_to_cpu(req->cmd.common.cdw12) >> 8 & 0xf) /* descriptor format 0 is what we know */
@@ -103,7 +103,7 @@ static uint16_t copy_before(struct weft_req *req, const struct weft_ns *ns)
 	return weft_req_check_sgl(req, tgt_req(req)->length);
 }
 
-static uint16_t copy_after(struct weft_req *req, const struct weft_ns *ns)
+static uint16_t copy_after(struct weft_req *req, const struct tgt_ns *ns)
 {
 	uint64_t total = 0, to = le32_to_cpu(req->cmd.common.cdw10) |
 				 (uint64_t)le32_to_cpu(req->cmd.common.cdw11) << 32;

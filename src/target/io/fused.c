@@ -26,7 +26,7 @@ static void fail_pair(struct weft_req *req, uint16_t sc)
 
 static void let_go(struct weft_req *req)
 {
-	struct weft_ns *ns = tgt_req(req)->on;
+	struct tgt_ns *ns = tgt_req(req)->on;
 
 	tgt_fence_release(ns, ns->subsys->target);
 }
@@ -47,7 +47,7 @@ void tgt_io_fused_next(struct weft_req *req, uint16_t status)
 		finish_pair(partner, 0, req, status);
 }
 
-static uint16_t check_pair(struct weft_req *first, struct weft_req *second, struct weft_ns *ns)
+static uint16_t check_pair(struct weft_req *first, struct weft_req *second, struct tgt_ns *ns)
 {
 	uint16_t sc;
 
@@ -63,7 +63,7 @@ static void alone(struct tgt_fence *fence)
 {
 	struct tgt_req *treq = container_of(fence, struct tgt_req, fence);
 	struct weft_req *first = treq->self, *second = treq->partner;
-	struct weft_ns *ns = fence->ns;
+	struct tgt_ns *ns = fence->ns;
 	uint16_t sc;
 
 	if (!ns) {
@@ -86,7 +86,7 @@ static void alone(struct tgt_fence *fence)
 static void both_ready(struct weft_req *first, struct weft_req *second)
 {
 	struct tgt_req *treq = tgt_req(first);
-	struct weft_ns *ns = tgt_ns_of(first);
+	struct tgt_ns *ns = tgt_ns_of(first);
 
 	if (treq->status)
 		fail_pair(first, treq->status);
@@ -127,7 +127,7 @@ static bool match(const struct weft_req *first, const struct weft_req *second)
 
 static void pair_up(struct weft_req *first, struct weft_req *second)
 {
-	struct weft_ns *ns = tgt_ns_of(first);
+	struct tgt_ns *ns = tgt_ns_of(first);
 	uint16_t sc = SC_GENERIC(INVALID_FIELD) | SC_DNR;
 
 	tgt_req(first)->partner = second;
@@ -144,7 +144,7 @@ static void pair_up(struct weft_req *first, struct weft_req *second)
 
 /* --- as they arrive -------------------------------------------------------------------------------------- */
 
-static bool starts_pair(struct weft_req *req, struct weft_queue *queue)
+static bool starts_pair(struct weft_req *req, struct tgt_queue *queue)
 {
 	if (req->cmd.common.opcode == nvme_cmd_compare)
 		queue->fused_first = req;
@@ -155,7 +155,7 @@ static bool starts_pair(struct weft_req *req, struct weft_queue *queue)
 
 bool tgt_io_fused(struct weft_req *req)
 {
-	struct weft_queue *queue = tgt_queue(req);
+	struct tgt_queue *queue = tgt_queue(req);
 	struct weft_req *first = queue->fused_first;
 	unsigned fuse = req->cmd.common.flags & NVME_FUSE_MASK;
 
@@ -182,7 +182,7 @@ bool tgt_io_fused(struct weft_req *req)
 	}
 }
 
-void tgt_io_fused_closing(struct weft_queue *queue)
+void tgt_io_fused_closing(struct tgt_queue *queue)
 {
 	struct weft_req *first = queue->fused_first;
 

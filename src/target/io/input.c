@@ -8,7 +8,7 @@
 static void enter(struct weft_req *req)
 {
 	const struct tgt_input *input = tgt_req(req)->input;
-	struct weft_ns *ns = tgt_ns_enter(req, input->writer, enter);
+	struct tgt_ns *ns = tgt_ns_enter(req, input->writer, enter);
 	uint16_t sc;
 
 	if (!ns)
@@ -31,7 +31,7 @@ static void fetched(struct weft_req *req, uint16_t sc)
 
 void tgt_io_input(struct weft_req *req, const struct tgt_input *input)
 {
-	struct weft_ns *ns = tgt_ns_of(req);
+	struct tgt_ns *ns = tgt_ns_of(req);
 	uint16_t sc = ns ? input->before(req, ns) : SC_GENERIC(INVALID_NS) | SC_DNR;
 
 	tgt_req(req)->input = input;

@@ -36,7 +36,7 @@ void tgt_io_command(struct weft_req *req)
 
 /* --- checks --------------------------------------------------------------------------------------- */
 
-uint16_t tgt_io_check_lbas(const struct weft_ns *ns, uint64_t slba, uint64_t nlb)
+uint16_t tgt_io_check_lbas(const struct tgt_ns *ns, uint64_t slba, uint64_t nlb)
 {
 	uint64_t blocks = atomic_load_explicit(&ns->blocks, memory_order_relaxed);
 
@@ -45,7 +45,7 @@ uint16_t tgt_io_check_lbas(const struct weft_ns *ns, uint64_t slba, uint64_t nlb
 	return 0;
 }
 
-uint16_t tgt_io_range(struct weft_req *req, const struct weft_ns *ns)
+uint16_t tgt_io_range(struct weft_req *req, const struct tgt_ns *ns)
 {
 	struct tgt_req *treq = tgt_req(req);
 	uint64_t slba = le64_to_cpu(req->cmd.rw.slba);
@@ -59,7 +59,7 @@ uint16_t tgt_io_range(struct weft_req *req, const struct weft_ns *ns)
 	return 0;
 }
 
-uint16_t tgt_io_data_range(struct weft_req *req, const struct weft_ns *ns)
+uint16_t tgt_io_data_range(struct weft_req *req, const struct tgt_ns *ns)
 {
 	struct tgt_req *treq = tgt_req(req);
 	uint32_t nlb = le16_to_cpu(req->cmd.rw.nlb) + 1u;
@@ -75,7 +75,7 @@ uint16_t tgt_io_data_range(struct weft_req *req, const struct weft_ns *ns)
 
 unsigned tgt_io_durability(struct weft_req *req, bool fua)
 {
-	struct weft_ctrl *ctrl = tgt_queue(req)->ctrl;
+	struct tgt_ctrl *ctrl = tgt_queue(req)->ctrl;
 
 	if (fua || !atomic_load_explicit(&ctrl->write_cache, memory_order_relaxed))
 		return WEFT_IO_FUA;

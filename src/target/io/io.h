@@ -12,10 +12,10 @@ void tgt_io_finish(struct weft_req *req, uint16_t status);
 void tgt_io_done(struct weft_io *io, int rc); /* finishes with what became of the io */
 struct weft_req *tgt_io_req(struct weft_io *io);
 /* Sets offset and length from SLBA and NLB. 0 or a status. */
-uint16_t tgt_io_range(struct weft_req *req, const struct weft_ns *ns);
+uint16_t tgt_io_range(struct weft_req *req, const struct tgt_ns *ns);
 /* The same for commands that move the range's data between host and namespace. */
-uint16_t tgt_io_data_range(struct weft_req *req, const struct weft_ns *ns);
-uint16_t tgt_io_check_lbas(const struct weft_ns *ns, uint64_t slba, uint64_t nlb);
+uint16_t tgt_io_data_range(struct weft_req *req, const struct tgt_ns *ns);
+uint16_t tgt_io_check_lbas(const struct tgt_ns *ns, uint64_t slba, uint64_t nlb);
 /* To the namespace that the request works on. */
 void tgt_io_submit(struct weft_req *req, enum weft_io_kind kind, void *buf, uint64_t offset,
 		   uint64_t length, unsigned flags, void (*done)(struct weft_io *io, int rc));
@@ -26,9 +26,9 @@ unsigned tgt_io_durability(struct weft_req *req, bool fua);
 struct tgt_input {
 	bool writer;
 	/* Before the data is asked for: 0 and how many bytes in tgt_req.length, or a status. */
-	uint16_t (*before)(struct weft_req *req, const struct weft_ns *ns);
+	uint16_t (*before)(struct weft_req *req, const struct tgt_ns *ns);
 	/* With the data at tgt_req.host_data and the namespace entered: 0 or a status. */
-	uint16_t (*after)(struct weft_req *req, const struct weft_ns *ns);
+	uint16_t (*after)(struct weft_req *req, const struct tgt_ns *ns);
 	void (*run)(struct weft_req *req);
 };
 void tgt_io_input(struct weft_req *req, const struct tgt_input *input);
@@ -53,6 +53,6 @@ void tgt_io_shutdown(struct weft_msg *msg); /* flushes every namespace, then on 
 /* io/fused.c */
 bool tgt_io_fused(struct weft_req *req); /* true: it took care of @req */
 void tgt_io_fused_next(struct weft_req *req, uint16_t status);
-void tgt_io_fused_closing(struct weft_queue *queue);
+void tgt_io_fused_closing(struct tgt_queue *queue);
 
 #endif

@@ -9,7 +9,7 @@ enum { VERIFY_BYTES = 128 << 10 };
 
 void tgt_io_write_zeroes(struct weft_req *req)
 {
-	struct weft_ns *ns = tgt_ns_enter(req, true, tgt_io_write_zeroes);
+	struct tgt_ns *ns = tgt_ns_enter(req, true, tgt_io_write_zeroes);
 	uint16_t control = le16_to_cpu(req->cmd.rw.control), sc;
 	struct tgt_req *treq = tgt_req(req);
 
@@ -54,7 +54,7 @@ static void verify_buffer(struct weft_req *req, uint16_t sc)
 
 void tgt_io_verify(struct weft_req *req)
 {
-	struct weft_ns *ns = tgt_ns_enter(req, false, tgt_io_verify);
+	struct tgt_ns *ns = tgt_ns_enter(req, false, tgt_io_verify);
 	uint16_t sc;
 
 	if (!ns)
@@ -99,14 +99,14 @@ static bool dsm_step(struct weft_req *req, int rc)
 	return true;
 }
 
-static uint16_t dsm_before(struct weft_req *req, const struct weft_ns *ns)
+static uint16_t dsm_before(struct weft_req *req, const struct tgt_ns *ns)
 {
 	(void)ns;
 	tgt_req(req)->length = dsm_ranges(req) * (uint32_t)sizeof(struct nvme_dsm_range);
 	return weft_req_check_sgl(req, tgt_req(req)->length);
 }
 
-static uint16_t dsm_after(struct weft_req *req, const struct weft_ns *ns)
+static uint16_t dsm_after(struct weft_req *req, const struct tgt_ns *ns)
 {
 	if (ns->be->read_only)
 		return SC_GENERIC(NS_WRITE_PROTECTED) | SC_DNR;

@@ -24,7 +24,7 @@ static void read_into(struct weft_req *req, uint16_t sc)
 }
 
 /* Memory goes out as it lies there, and the namespace stays until it has left. */
-static bool read_in_place(struct weft_req *req, struct weft_ns *ns)
+static bool read_in_place(struct weft_req *req, struct tgt_ns *ns)
 {
 	struct tgt_req *treq = tgt_req(req);
 
@@ -39,7 +39,7 @@ static bool read_in_place(struct weft_req *req, struct weft_ns *ns)
 
 void tgt_io_read(struct weft_req *req)
 {
-	struct weft_ns *ns = tgt_ns_enter(req, false, tgt_io_read);
+	struct tgt_ns *ns = tgt_ns_enter(req, false, tgt_io_read);
 	uint16_t sc;
 
 	if (!ns)
@@ -89,7 +89,7 @@ void tgt_io_write_run(struct weft_req *req)
 		write_from(req, req->data);
 }
 
-static uint16_t write_check(struct weft_req *req, const struct weft_ns *ns)
+static uint16_t write_check(struct weft_req *req, const struct tgt_ns *ns)
 {
 	if (ns->be->read_only)
 		return SC_GENERIC(NS_WRITE_PROTECTED) | SC_DNR;
@@ -138,7 +138,7 @@ static void flush_next(struct weft_req *req)
 {
 	struct weft_subsys *s = tgt_queue(req)->ctrl->subsys;
 	struct tgt_req *treq = tgt_req(req);
-	struct weft_ns *ns = NULL;
+	struct tgt_ns *ns = NULL;
 
 	while (treq->range < WEFT_NSID_MAX && !(ns = tgt_ns_find(s, treq->range + 1u)))
 		treq->range++;

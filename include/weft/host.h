@@ -1,0 +1,279 @@
+/* host.h - libweft's host: use a remote NVMe subsystem from a program.
+ *
+ *   weft_connect() ─▶ weft_ctrl ──weft_ns_open()────▶ weft_ns      what is read and written
+ *                         └──────weft_queue_open()──▶ weft_queue   how: one thread's I/O queue
+ *
+ * A controller has a thread of its own that keeps it alive: keep-alive, asynchronous events,
+ * reconnecting. I/O does not go through that thread. A queue belongs to whoever drives it, one
+ * thread at a time, without locks; a program opens as many as it has threads. Functions that take
+ * a weft_ctrl or a weft_ns may be called from any thread.
+ *
+ * Every function that can fail returns -errno. Where it takes a weft_err, that gets a sentence with
+ * the first cause; it may be NULL. */
+#ifndef WEFT_HOST_H
+#define WEFT_HOST_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/uio.h>
+#include <weft/weft.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+struct weft_ctrl;
+struct weft_ns;
+struct weft_queue;
+
+/* --- connecting ------------------------------------------------------------------------------ */
+
+/* What a connection asks for. Start from weft_options_init(); words behind the URI's "?" win over
+ * what is set here (the word is in brackets). */
+struct weft_options {
+	const char *hostnqn; /* [hostnqn] NULL: /etc/nvme/hostnqn, or made from the machine's id */
+	const char *hostid;  /* [hostid] a UUID; NULL: /etc/nvme/hostid, or as above */
+	uint32_t queues;     /* [queues] I/O queues to ask the controller for: 16 */
+	uint32_t depth;      /* [depth] commands in flight on one queue: 128 */
+	bool hdgst, ddgst;   /* [hdgst, ddgst] CRC32C over headers, over data: off */
+	uint32_t keepalive_ms; /* [kato] 0: none; 10 s */
+	uint32_t connect_ms;   /* [connect_timeout] for a connection and its first commands: 10 s */
+	uint32_t admin_ms;     /* [admin_timeout] for an admin command: 30 s */
+	uint32_t io_ms;        /* [io_timeout] for an I/O command, then it is aborted: 30 s */
+	uint32_t abort_ms; /* [abort_timeout] for the abort, then the controller is reset: 5 s */
+	uint32_t reconnect_ms; /* [reconnect_delay] before the second attempt; doubles: 100 ms */
+	uint32_t reconnect_max_ms; /* [reconnect_delay_max] at most: 10 s */
+	uint32_t loss_ms;          /* [loss_timeout] without connection until it is dead: 600 s */
+};
+
+void weft_options_init(struct weft_options *options);
+
+/* nvme+tcp://HOST:PORT/SUBNQN?words; without SUBNQN, the discovery service. The word nsid=N is for
+ * the caller: see weft_ctrl_info. @options may be NULL. Returns when the controller is live, or
+ * fails at the first attempt. */
+int weft_connect(const char *uri, const struct weft_options *options, struct weft_ctrl **ctrl,
+		 struct weft_err *err);
+/* Shuts the controller down and frees it. Its queues and namespaces have been closed. */
+void weft_disconnect(struct weft_ctrl *ctrl);
+
+enum weft_state {
+	WEFT_CONNECTING,
+	WEFT_LIVE,
+	WEFT_RESETTING,    /* lost, or given up: everything of the old connection is ended */
+	WEFT_RECONNECTING, /* waits before the next attempt, or is at it */
+	WEFT_DEAD,         /* for longer than loss_ms, or the controller does not want us: final */
+};
+
+/* @why gets the first cause of the last loss, if there was one. */
+enum weft_state weft_ctrl_state(struct weft_ctrl *ctrl, struct weft_err *why);
+const char *weft_state_text(enum weft_state state);
+
+struct weft_ctrl_info {
+	char subnqn[224];
+	char hostnqn[224];
+	char address[128]; /* nvme+tcp://HOST:PORT, numeric */
+	char model[41], serial[21], firmware[9];
+	uint32_t version; /* VS: major << 16 | minor << 8 */
+	uint16_t cntlid;
+	bool discovery;        /* a discovery controller: no namespaces, no I/O queues */
+	uint32_t nsid;         /* of the URI's word nsid=; 0: not given */
+	uint32_t queues;       /* I/O queues it lets us open */
+	uint32_t depth;        /* commands in flight on one of them */
+	uint32_t transfer_max; /* bytes that one NVMe command moves; longer I/O is split */
+	uint32_t keepalive_ms;
+	bool volatile_cache; /* written data needs a flush to be durable */
+	bool can_compare, can_zero, can_trim, can_verify, can_copy, can_fuse;
+	uint64_t reconnects; /* since weft_connect() */
+};
+
+void weft_ctrl_info(struct weft_ctrl *ctrl, struct weft_ctrl_info *info);
+
+/* Gives the connection up and makes a new one. What is in flight is retried or fails as after a
+ * loss (see weft_submit). Returns at once. */
+void weft_ctrl_reset(struct weft_ctrl *ctrl);
+
+/* --- events ---------------------------------------------------------------------------------- */
+
+enum weft_event_kind {
+	WEFT_EVENT_STATE,      /* @state, and why */
+	WEFT_EVENT_NAMESPACES, /* some came, went or changed; open weft_ns know of it already */
+	WEFT_EVENT_ANA,        /* asymmetric access changed */
+	WEFT_EVENT_DISCOVERY,  /* the discovery log changed: weft_discovery_read() again */
+	WEFT_EVENT_ERROR,      /* the controller reports trouble; @result is the completion's DW0 */
+	WEFT_EVENT_OTHER,      /* an asynchronous event that Weft does not know */
+	WEFT_EVENT_OVERFLOW,   /* events were dropped: look at everything again */
+};
+
+struct weft_event {
+	enum weft_event_kind kind;
+	enum weft_state state;
+	uint32_t result;
+	char text[256]; /* for people */
+};
+
+/* Readable while there are events. Closed by weft_disconnect(). */
+int weft_ctrl_event_fd(struct weft_ctrl *ctrl);
+/* The oldest event; false: there is none. Never blocks. */
+bool weft_ctrl_next_event(struct weft_ctrl *ctrl, struct weft_event *event);
+
+/* --- namespaces ------------------------------------------------------------------------------- */
+
+/* The ids of the active namespaces, ascending, at most @max. Returns how many there are. */
+int weft_ns_list(struct weft_ctrl *ctrl, uint32_t *nsids, unsigned max, struct weft_err *err);
+
+/* Holds on to one namespace by its identity (UUID, NGUID, EUI64): when another one takes its nsid,
+ * or its block size changes, I/O fails with -ESTALE instead of reaching the wrong data. */
+int weft_ns_open(struct weft_ctrl *ctrl, uint32_t nsid, struct weft_ns **ns, struct weft_err *err);
+void weft_ns_close(struct weft_ns *ns); /* no I/O is in flight */
+
+struct weft_ns_info {
+	uint32_t nsid;
+	uint32_t block_size;
+	uint64_t size; /* bytes, as of now */
+	uint64_t capacity, used;
+	char uuid[37]; /* "": has none */
+	uint8_t nguid[16], eui64[8];
+	bool read_only;
+	uint32_t optimal_write; /* bytes; 0: not told */
+};
+
+void weft_ns_info(struct weft_ns *ns, struct weft_ns_info *info);
+
+/* --- I/O ----------------------------------------------------------------------------------------- */
+
+int weft_queue_open(struct weft_ctrl *ctrl, struct weft_queue **queue, struct weft_err *err);
+/* Nothing is in flight on it. */
+void weft_queue_close(struct weft_queue *queue);
+
+enum weft_op_code {
+	WEFT_READ,
+	WEFT_WRITE,
+	WEFT_FLUSH,
+	WEFT_COMPARE, /* -EILSEQ: the data differs */
+	WEFT_ZERO,    /* write zeroes */
+	WEFT_TRIM,    /* deallocate */
+	WEFT_VERIFY,
+	WEFT_COPY,              /* from @copy_from to @offset, inside the namespace */
+	WEFT_COMPARE_AND_WRITE, /* fused: @iov holds what is expected, then what is written; @length of each */
+	WEFT_RAW,               /* @sqe as it is: opcode, nsid, CDW2-3, CDW10-15 */
+};
+
+enum {
+	WEFT_FUA = 1 << 0,   /* durable when it completes: WRITE, ZERO, COPY */
+	WEFT_UNMAP = 1 << 1, /* ZERO: space may be given back */
+};
+
+/* One I/O. The caller keeps it, its iovec and its memory in place until done() runs, and may embed
+ * it in something larger. Set everything down to @user; start from {} so that the rest is 0. */
+struct weft_cmd {
+	enum weft_op_code op;
+	unsigned flags;
+	struct weft_ns *ns;      /* RAW: may be NULL */
+	uint64_t offset, length; /* bytes, multiples of the block size */
+	uint64_t copy_from;
+	const struct iovec *iov; /* @length bytes; RAW: what the opcode moves */
+	int iovcnt;
+	const void *sqe; /* RAW: 64 bytes */
+	/* Runs inside weft_queue_poll(). May submit more, also this one again. */
+	void (*done)(struct weft_cmd *cmd);
+	void *user;
+
+	/* What came of it. */
+	int rc; /* 0 or -errno */
+	uint16_t status; /* the NVMe status, when the controller answered: 0x0184 … (SCT << 8 | SC, DNR 0x4000) */
+	uint64_t result; /* RAW: the completion's first 8 bytes */
+
+	uint64_t priv[10]; /* the library's */
+};
+
+/* Hands @cmd over; it leaves with the next weft_queue_poll(), together with what else was submitted
+ * until then. Any number may be submitted: what exceeds the queue's depth waits in line. What
+ * exceeds the controller's transfer size is split (COMPARE_AND_WRITE and RAW are not).
+ * -EINVAL, -ERANGE (beyond the end), -EOPNOTSUPP, -EROFS, -ESTALE: refused, done() will not run.
+ *
+ * When the connection is lost, commands wait for the new one. Those that the controller may have
+ * seen already are sent again if doing them twice is the same as doing them once: READ, WRITE,
+ * FLUSH, COMPARE, ZERO, TRIM, VERIFY. COPY, COMPARE_AND_WRITE and RAW end with -ECONNRESET: whether
+ * they were carried out is not known. A program must not have two writes to the same blocks in
+ * flight at once; NVMe orders nothing between them either way. */
+int weft_submit(struct weft_queue *queue, struct weft_cmd *cmd);
+
+/* Sends what was submitted, takes in what has come, runs done(). Waits at most @timeout_ms for the
+ * first completion (0: not at all, -1: as long as it takes). Returns how many commands completed.
+ * Not from inside done(). */
+int weft_queue_poll(struct weft_queue *queue, int timeout_ms);
+/* Readable when weft_queue_poll() has something to do; call it with 0 after submitting, and then
+ * whenever this is readable. */
+int weft_queue_fd(struct weft_queue *queue);
+/* Commands submitted and not completed. */
+unsigned weft_queue_pending(const struct weft_queue *queue);
+
+/* A sentence about @cmd->rc: "Write of 4096 bytes at 0: LBA Out of Range (NVMe status 0x80)". */
+void weft_cmd_text(const struct weft_cmd *cmd, struct weft_err *text);
+
+/* Submits @cmd and drives the queue until it is done; @done and @user are not used.
+ * Returns @cmd->rc, or why it was refused. */
+int weft_run(struct weft_queue *queue, struct weft_cmd *cmd, struct weft_err *err);
+
+/* The same in one line. */
+int weft_read(struct weft_queue *queue, struct weft_ns *ns, void *buf, size_t length,
+	      uint64_t offset, struct weft_err *err);
+int weft_write(struct weft_queue *queue, struct weft_ns *ns, const void *buf, size_t length,
+	       uint64_t offset, unsigned flags, struct weft_err *err);
+int weft_flush(struct weft_queue *queue, struct weft_ns *ns, struct weft_err *err);
+int weft_zero(struct weft_queue *queue, struct weft_ns *ns, uint64_t length, uint64_t offset,
+	      unsigned flags, struct weft_err *err);
+int weft_trim(struct weft_queue *queue, struct weft_ns *ns, uint64_t length, uint64_t offset,
+	      struct weft_err *err);
+
+/* --- admin commands ------------------------------------------------------------------------------ */
+
+/* Any admin command, synchronously, from any thread: @sqe as for WEFT_RAW. Moves @length bytes to or
+ * from @buf as its opcode says. @result (may be NULL) gets the completion's first 8 bytes.
+ * 0, -errno, or the positive NVMe status with which the controller refused it. */
+int weft_admin(struct weft_ctrl *ctrl, const void *sqe, void *buf, uint32_t length,
+	       uint64_t *result, struct weft_err *err);
+/* The usual two. @buf of weft_identify() has 4096 bytes. */
+int weft_identify(struct weft_ctrl *ctrl, uint8_t cns, uint32_t nsid, void *buf,
+		  struct weft_err *err);
+int weft_log_page(struct weft_ctrl *ctrl, uint8_t lid, uint32_t nsid, uint64_t offset, void *buf,
+		  uint32_t length, struct weft_err *err);
+
+/* "LBA Out of Range"; a constant, never NULL. */
+const char *weft_status_text(uint16_t status);
+
+/* --- discovery ------------------------------------------------------------------------------------ */
+
+struct weft_discovered {
+	char transport[8]; /* "tcp", "rdma", "fc", "loop", or a number */
+	char address[257]; /* TRADDR */
+	char service[33];  /* TRSVCID */
+	char subnqn[257];
+	char uri[512]; /* to weft_connect() with; "" where this library has no such transport */
+	uint16_t portid, cntlid;
+	uint8_t subtype; /* 1: referral, 2: NVM subsystem, 3: this discovery service */
+	bool secure;     /* it requires a secure channel */
+	char from[512];  /* the discovery service that told of it */
+};
+
+struct weft_discovery {
+	uint64_t generation; /* of the service asked first */
+	unsigned count;
+	struct weft_discovered *entries;
+	unsigned unreachable; /* referrals that could not be followed; @why has the first cause */
+	struct weft_err why;
+};
+
+/* The log of a connected discovery controller, read in pieces, again while it changes under us. */
+int weft_discovery_read(struct weft_ctrl *ctrl, struct weft_discovery *log, struct weft_err *err);
+/* Connects to @uri, reads the log, follows referrals (8 deep, 64 services) and disconnects. */
+int weft_discover(const char *uri, const struct weft_options *options, struct weft_discovery *log,
+		  struct weft_err *err);
+void weft_discovery_free(struct weft_discovery *log); /* its entries */
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif
