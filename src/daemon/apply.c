@@ -38,7 +38,7 @@ static int open_in_time(struct weft_ns_config *ns, struct weft_err *err)
 	return rc < 0 && busy.text[0] ? weft_fail(err, rc, "%s", busy.text) : rc;
 }
 
-int weft_ns_open(struct weft_ns_config *ns, bool wait, struct weft_err *err)
+int weft_config_ns_open(struct weft_ns_config *ns, bool wait, struct weft_err *err)
 {
 	int rc = wait ? open_in_time(ns, err) : weft_backend_open(&ns->be, &ns->spec, err);
 
@@ -53,7 +53,7 @@ int weft_subsys_open(struct weft_subsys_config *subsys, bool wait, struct weft_e
 	int rc = 0;
 
 	for (unsigned i = 0; i < subsys->namespaces.count && !rc; i++)
-		rc = weft_ns_open(&ns[i], wait, err);
+		rc = weft_config_ns_open(&ns[i], wait, err);
 	return rc;
 }
 

@@ -31,7 +31,7 @@ static int add(struct weft_daemon *d, struct weft_ns_add_params *p, struct weft_
 	if (!rc)
 		rc = check_uuid(d, p->ns.uuid, err);
 	if (!rc)
-		rc = weft_ns_open(&p->ns, false, err);
+		rc = weft_config_ns_open(&p->ns, false, err);
 	return rc < 0 ? rc : weft_ns_apply(s, &p->ns, err);
 }
 

@@ -35,7 +35,7 @@ struct weft_daemon {
 
 /* @wait: for a second, on this thread, while somebody else has it locked; not once hosts are
  * served. */
-int weft_ns_open(struct weft_ns_config *ns, bool wait, struct weft_err *err);
+int weft_config_ns_open(struct weft_ns_config *ns, bool wait, struct weft_err *err);
 int weft_subsys_open(struct weft_subsys_config *subsys, bool wait, struct weft_err *err);
 /* What comes over the control socket was not written in our working directory. */
 int weft_ns_check_path(const struct weft_ns_config *ns, struct weft_err *err);

@@ -137,6 +137,7 @@ enum {
 	NVME_FUSE_MASK = 3,
 	NVME_FUSE_FIRST = 1,
 	NVME_FUSE_SECOND = 2,
+	NVME_PSDT_SGL = 1 << 6,
 };
 
 #define NVME_NSID_BROADCAST 0xffffffffu

@@ -24,6 +24,40 @@ uint16_t weft_status_from_errno(int rc)
 	}
 }
 
+int weft_status_to_errno(uint16_t status)
+{
+	switch (status & 0x7ff) {
+	case SC_GENERIC(SUCCESS):
+		return 0;
+	case SC_GENERIC(LBA_RANGE):
+		return -ERANGE;
+	case SC_GENERIC(CAP_EXCEEDED):
+		return -ENOSPC;
+	case SC_GENERIC(INVALID_NS):
+		return -ENODEV;
+	case SC_GENERIC(INVALID_OPCODE):
+		return -EOPNOTSUPP;
+	case SC_GENERIC(INVALID_FIELD):
+		return -EINVAL;
+	case SC_GENERIC(NS_WRITE_PROTECTED):
+	case SC_COMMAND(READ_ONLY):
+		return -EROFS;
+	case SC_GENERIC(ABORT_REQ):
+		return -ECANCELED;
+	case SC_GENERIC(TRAN_TPORT_ERROR):
+		return -EBADMSG;
+	case SC_COMMAND(CONNECT_INVALID_HOST):
+	case SC_MEDIA(ACCESS_DENIED):
+		return -EACCES;
+	case SC_COMMAND(CONNECT_CTRL_BUSY):
+		return -EBUSY;
+	case SC_MEDIA(COMPARE_FAILED):
+		return -EILSEQ;
+	default:
+		return -EIO;
+	}
+}
+
 static const struct {
 	uint16_t status;
 	const char *text;

@@ -12,6 +12,9 @@
 /* What a failed backend operation tells the host. */
 uint16_t weft_status_from_errno(int rc);
 
+/* What a host tells its caller. */
+int weft_status_to_errno(uint16_t status);
+
 /* In words, for logs and people. */
 const char *weft_status_text(uint16_t status);
 

@@ -3,26 +3,45 @@
 #include <errno.h>
 #include <isa-l/crc.h>
 
-/* What a host may send. */
+/* What each side may send. */
 static const struct {
 	const char *name;
 	uint8_t hlen;
-	bool digests;
-} rules_by_type[] = {
-	[NVME_TCP_ICREQ] = { "ICReq", sizeof(struct nvme_tcp_icreq), false },
-	[NVME_TCP_H2C_TERM] = { "H2CTermReq", sizeof(struct nvme_tcp_term), false },
-	[NVME_TCP_CMD] = { "CapsuleCmd", sizeof(struct nvme_tcp_cmd), true },
-	[NVME_TCP_H2C_DATA] = { "H2CData", sizeof(struct nvme_tcp_data), true },
+	bool digests, from_host;
+} types[] = {
+	[NVME_TCP_ICREQ] = { "ICReq", sizeof(struct nvme_tcp_icreq), false, true },
+	[NVME_TCP_ICRESP] = { "ICResp", sizeof(struct nvme_tcp_icresp), false, false },
+	[NVME_TCP_H2C_TERM] = { "H2CTermReq", sizeof(struct nvme_tcp_term), false, true },
+	[NVME_TCP_C2H_TERM] = { "C2HTermReq", sizeof(struct nvme_tcp_term), false, false },
+	[NVME_TCP_CMD] = { "CapsuleCmd", sizeof(struct nvme_tcp_cmd), true, true },
+	[NVME_TCP_RESP] = { "CapsuleResp", sizeof(struct nvme_tcp_resp), true, false },
+	[NVME_TCP_H2C_DATA] = { "H2CData", sizeof(struct nvme_tcp_data), true, true },
+	[NVME_TCP_C2H_DATA] = { "C2HData", sizeof(struct nvme_tcp_data), true, false },
+	[NVME_TCP_R2T] = { "R2T", sizeof(struct nvme_tcp_data), true, false },
 };
 
-static bool from_host(uint8_t type)
+static bool is_known(uint8_t type)
 {
-	return type < sizeof(rules_by_type) / sizeof(rules_by_type[0]) && rules_by_type[type].hlen;
+	return type < sizeof(types) / sizeof(types[0]) && types[type].hlen;
 }
 
 const char *nvme_tcp_type_text(uint8_t type)
 {
-	return from_host(type) ? rules_by_type[type].name : "unknown PDU";
+	return is_known(type) ? types[type].name : "unknown PDU";
+}
+
+const char *nvme_tcp_fes_text(uint16_t fes)
+{
+	static const char *const texts[] = {
+		[NVME_TCP_FES_FIELD] = "invalid PDU header field",
+		[NVME_TCP_FES_SEQUENCE] = "PDU sequence error",
+		[NVME_TCP_FES_HDGST] = "header digest error",
+		[NVME_TCP_FES_RANGE] = "data transfer out of range",
+		[NVME_TCP_FES_LIMIT] = "data transfer limit exceeded",
+		[NVME_TCP_FES_UNSUPPORTED] = "unsupported parameter",
+	};
+
+	return fes && fes < sizeof(texts) / sizeof(texts[0]) ? texts[fes] : "unknown reason";
 }
 
 static int fault_set(struct nvme_tcp_fault *fault, uint16_t fes, uint32_t fei, const char *why)
@@ -53,7 +72,7 @@ static int check_data(const struct nvme_tcp_hdr *hdr, uint32_t data_max,
 {
 	uint32_t plen = le32_to_cpu(hdr->plen), tail = shape->ddgst ? NVME_TCP_DIGEST : 0;
 
-	/* Our CPDA is 0: data starts at a multiple of 4. */
+	/* Our CPDA, and our HPDA, is 0: data starts at a multiple of 4. */
 	if (hdr->pdo < shape->header || hdr->pdo % 4)
 		return BAD_FIELD(pdo, "PDO is inside the header or not aligned");
 	if (plen <= hdr->pdo + tail)
@@ -75,37 +94,66 @@ static int check_digest_flags(const struct nvme_tcp_hdr *hdr, const struct nvme_
 	return 0;
 }
 
+/* Set-up comes first, once; a termination request may come at any time. */
+static int check_order(const struct nvme_tcp_hdr *hdr, const struct nvme_tcp_rules *rules,
+		       struct nvme_tcp_fault *fault)
+{
+	if (hdr->type == NVME_TCP_H2C_TERM || hdr->type == NVME_TCP_C2H_TERM)
+		return 0;
+	if ((hdr->type == NVME_TCP_ICREQ || hdr->type == NVME_TCP_ICRESP) != rules->ready)
+		return 0;
+	return fault_set(fault, NVME_TCP_FES_SEQUENCE, 0,
+			 rules->ready ? "the connection is set up already" :
+					"the connection is not set up yet");
+}
+
+static bool has_data(const struct nvme_tcp_hdr *hdr, uint32_t header)
+{
+	if (hdr->type == NVME_TCP_CMD)
+		return le32_to_cpu(hdr->plen) > header;
+	return hdr->type == NVME_TCP_H2C_DATA || hdr->type == NVME_TCP_C2H_DATA;
+}
+
+static uint32_t data_max(uint8_t type, const struct nvme_tcp_rules *rules)
+{
+	switch (type) {
+	case NVME_TCP_CMD:
+		return rules->capsule_data_max;
+	case NVME_TCP_H2C_DATA:
+		return rules->h2c_data_max;
+	default: /* a host knows how much it asked for, per command */
+		return UINT32_MAX;
+	}
+}
+
 int nvme_tcp_check_hdr(const struct nvme_tcp_hdr *hdr, const struct nvme_tcp_rules *rules,
 		       struct nvme_tcp_shape *shape, struct nvme_tcp_fault *fault)
 {
-	uint32_t plen = le32_to_cpu(hdr->plen), header;
-	bool has_data;
+	uint32_t header;
+	bool data;
 	int rc;
 
-	if (!from_host(hdr->type))
-		return BAD_FIELD(type, "a host does not send this type");
-	if ((hdr->type == NVME_TCP_ICREQ) == rules->ready && hdr->type != NVME_TCP_H2C_TERM)
-		return fault_set(fault, NVME_TCP_FES_SEQUENCE, 0,
-				 rules->ready ? "second ICReq" : "PDU before ICReq");
-	header = rules_by_type[hdr->type].hlen;
-	if (rules_by_type[hdr->type].digests && rules->hdgst)
+	if (!is_known(hdr->type) || types[hdr->type].from_host == rules->host)
+		return BAD_FIELD(type, "this side does not send such a PDU");
+	rc = check_order(hdr, rules, fault);
+	if (rc < 0)
+		return rc;
+	header = types[hdr->type].hlen;
+	if (types[hdr->type].digests && rules->hdgst)
 		header += NVME_TCP_DIGEST;
-	has_data = hdr->type == NVME_TCP_H2C_DATA || (hdr->type == NVME_TCP_CMD && plen > header);
-	if (rules_by_type[hdr->type].digests) {
-		rc = check_digest_flags(hdr, rules, has_data, fault);
+	data = has_data(hdr, header);
+	if (types[hdr->type].digests) {
+		rc = check_digest_flags(hdr, rules, data, fault);
 		if (rc < 0)
 			return rc;
 	}
-	if (hdr->hlen != rules_by_type[hdr->type].hlen)
+	if (hdr->hlen != types[hdr->type].hlen)
 		return BAD_FIELD(hlen, "HLEN does not fit this type");
 
-	*shape = (struct nvme_tcp_shape){ .header = header, .ddgst = has_data && rules->ddgst };
-	if (has_data)
-		return check_data(hdr,
-				  hdr->type == NVME_TCP_CMD ? rules->capsule_data_max :
-							      rules->h2c_data_max,
-				  shape, fault);
-	if (hdr->type == NVME_TCP_H2C_TERM)
+	*shape = (struct nvme_tcp_shape){ .header = header, .ddgst = data && rules->ddgst };
+	if (data)
+		return check_data(hdr, data_max(hdr->type, rules), shape, fault);
+	if (hdr->type == NVME_TCP_H2C_TERM || hdr->type == NVME_TCP_C2H_TERM)
 		return check_plain(hdr, header + NVME_TCP_TERM_DATA_MAX, shape, fault);
 	return check_plain(hdr, header, shape, fault);
 }
@@ -118,6 +166,21 @@ int nvme_tcp_check_icreq(const struct nvme_tcp_icreq *icreq, struct nvme_tcp_fau
 	if (icreq->hpda > NVME_TCP_HPDA_MAX)
 		return fault_set(fault, NVME_TCP_FES_FIELD, offsetof(struct nvme_tcp_icreq, hpda),
 				 "HPDA is above 31");
+	return 0;
+}
+
+int nvme_tcp_check_icresp(const struct nvme_tcp_icresp *icresp, struct nvme_tcp_fault *fault)
+{
+	if (icresp->pfv)
+		return fault_set(fault, NVME_TCP_FES_UNSUPPORTED,
+				 offsetof(struct nvme_tcp_icresp, pfv), "PFV is not 0");
+	if (icresp->cpda > NVME_TCP_HPDA_MAX)
+		return fault_set(fault, NVME_TCP_FES_FIELD, offsetof(struct nvme_tcp_icresp, cpda),
+				 "CPDA is above 31");
+	if (le32_to_cpu(icresp->maxh2cdata) < NVME_TCP_H2C_DATA_MIN)
+		return fault_set(fault, NVME_TCP_FES_FIELD,
+				 offsetof(struct nvme_tcp_icresp, maxh2cdata),
+				 "MAXH2CDATA is below 4096");
 	return 0;
 }
 

@@ -31,8 +31,9 @@ enum {
 };
 
 enum {
-	NVME_TCP_DIGEST = 4, /* bytes of a digest */
-	NVME_TCP_HPDA_MAX = 31,
+	NVME_TCP_DIGEST = 4,          /* bytes of a digest */
+	NVME_TCP_HPDA_MAX = 31,       /* CPDA as well */
+	NVME_TCP_H2C_DATA_MIN = 4096, /* the least MAXH2CDATA */
 	NVME_TCP_TERM_DATA_MAX = 128,
 	NVME_TCP_DGST_HDR = 1 << 0, /* ICReq, ICResp: DGST */
 	NVME_TCP_DGST_DATA = 1 << 1,
@@ -110,6 +111,7 @@ struct nvme_tcp_rules {
 	bool hdgst, ddgst;
 	uint32_t capsule_data_max; /* in-capsule bytes */
 	uint32_t h2c_data_max;     /* MAXH2CDATA */
+	bool host;                 /* we are it: what comes is a controller's */
 };
 
 /* Why a PDU is refused, in the words of a termination request and in ours. */
@@ -127,13 +129,15 @@ struct nvme_tcp_shape {
 	bool ddgst; /* a data digest follows the data */
 };
 
-/* Checks the common header of a PDU from a host, in wire order. Everything that it accepts can be
+/* Checks the common header of a PDU from the other side, in wire order. Everything that it accepts can be
  * received: the shape is consistent with PLEN. -EPROTO with @fault filled otherwise. */
 int nvme_tcp_check_hdr(const struct nvme_tcp_hdr *hdr, const struct nvme_tcp_rules *rules,
 		       struct nvme_tcp_shape *shape, struct nvme_tcp_fault *fault);
 int nvme_tcp_check_icreq(const struct nvme_tcp_icreq *icreq, struct nvme_tcp_fault *fault);
+int nvme_tcp_check_icresp(const struct nvme_tcp_icresp *icresp, struct nvme_tcp_fault *fault);
 
 const char *nvme_tcp_type_text(uint8_t type);
+const char *nvme_tcp_fes_text(uint16_t fes);
 
 /* CRC32C as digests use it; start with 0, feed the result back in to go on. */
 uint32_t nvme_tcp_crc(uint32_t crc, const void *data, size_t len);

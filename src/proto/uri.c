@@ -1,9 +1,10 @@
 /* uri.c - take an address apart, in the order it is written.
  *
- *   nvme+tcp://   [::1]   :4420   /nqn.2026-11.io.weft:default   ?query
- *   scheme        host    port    path                           refused
+ *   nvme+tcp://   [::1]   :4420   /nqn.2026-11.io.weft:default   ?nsid=1&hdgst=1
+ *   scheme        host    port    path                           query
  *
- * Nothing is resolved but "localhost": where a target listens must not depend on DNS. */
+ * A target resolves nothing but "localhost" and takes no query: where it listens must not depend
+ * on DNS. */
 #include "proto/uri.h"
 
 #include <arpa/inet.h>
@@ -40,32 +41,32 @@ static char *split(char *text, char stop)
 	return at + 1;
 }
 
-static int parse_port(const char *text, in_port_t *port, struct weft_err *err)
+static int parse_port(const char *text, uint16_t *port, struct weft_err *err)
 {
 	unsigned long value = strtoul(text, NULL, 10);
 
 	if (!*text || strlen(text) > 5 || text[strspn(text, "0123456789")] || value > 65535)
 		return weft_fail(err, -EINVAL, "expected a port from 0 to 65535, got \"%s\"", text);
-	*port = htons((uint16_t)value);
+	*port = (uint16_t)value;
 	return 0;
 }
 
-static int parse_ipv6(char *host, struct sockaddr_in6 *in6, struct weft_err *err)
+static int split_ipv6(char *host, struct weft_uri_parts *parts, struct weft_err *err)
 {
 	char *rest = split(host, ']');
+	struct in6_addr addr;
 
 	if (!rest)
 		return weft_fail(err, -EINVAL, "no \"]\" after the IPv6 address \"%s\"", host);
-	if (inet_pton(AF_INET6, host, &in6->sin6_addr) != 1)
+	if (inet_pton(AF_INET6, host, &addr) != 1)
 		return weft_fail(err, -EINVAL, "\"%s\" is not an IPv6 address", host);
 	if (*rest && *rest != ':')
 		return weft_fail(err, -EINVAL, "expected \":PORT\" after \"]\", got \"%s\"", rest);
-	in6->sin6_family = AF_INET6;
-	in6->sin6_port = htons(WEFT_PORT_DEFAULT);
-	return *rest ? parse_port(rest + 1, &in6->sin6_port, err) : 0;
+	strcpy(parts->host, host);
+	return *rest ? parse_port(rest + 1, &parts->port, err) : 0;
 }
 
-static int parse_ipv4(char *host, struct sockaddr_in *in, struct weft_err *err)
+static int split_host(char *host, struct weft_uri_parts *parts, struct weft_err *err)
 {
 	char *port = split(host, ':');
 
@@ -74,18 +75,11 @@ static int parse_ipv4(char *host, struct sockaddr_in *in, struct weft_err *err)
 				 "an IPv6 address goes in brackets: " SCHEME_TCP "[::1]:4420");
 	if (!*host)
 		return weft_fail(err, -EINVAL, "no address after " SCHEME_TCP);
-	if (inet_pton(AF_INET, strcasecmp(host, "localhost") ? host : "127.0.0.1", &in->sin_addr) !=
-	    1)
-		return weft_fail(err, -EINVAL,
-				 "\"%s\" is not a numeric address, and names other than localhost "
-				 "are not looked up",
-				 host);
-	in->sin_family = AF_INET;
-	in->sin_port = htons(WEFT_PORT_DEFAULT);
-	return port ? parse_port(port, &in->sin_port, err) : 0;
+	strcpy(parts->host, strcasecmp(host, "localhost") ? host : "127.0.0.1");
+	return port ? parse_port(port, &parts->port, err) : 0;
 }
 
-static int parse_nqn(const char *path, struct weft_uri *uri, struct weft_err *err)
+static int split_nqn(const char *path, struct weft_uri_parts *parts, struct weft_err *err)
 {
 	int rc;
 
@@ -93,16 +87,17 @@ static int parse_nqn(const char *path, struct weft_uri *uri, struct weft_err *er
 		return 0;
 	rc = weft_nqn_check(path, err);
 	if (!rc)
-		strcpy(uri->nqn, path);
+		strcpy(parts->nqn, path);
 	return rc;
 }
 
-int weft_uri_parse(const char *text, struct weft_uri *uri, struct weft_err *err)
+int weft_uri_split(const char *text, struct weft_uri_parts *parts, struct weft_err *err)
 {
 	char copy[WEFT_URI_MAX], *at = copy, *path, *query;
 	int rc;
 
-	memset(uri, 0, sizeof(*uri));
+	memset(parts, 0, sizeof(*parts));
+	parts->port = WEFT_PORT_DEFAULT;
 	if (strlen(text) >= sizeof(copy))
 		return weft_fail(err, -EINVAL, "an address has fewer than %d characters",
 				 WEFT_URI_MAX);
@@ -112,12 +107,48 @@ int weft_uri_parse(const char *text, struct weft_uri *uri, struct weft_err *err)
 		return rc;
 	query = split(at, '?');
 	if (query)
-		return weft_fail(err, -EINVAL, "query words are not understood here: \"?%s\"",
-				 query);
+		strcpy(parts->query, query);
 	path = split(at, '/');
-	rc = *at == '[' ? parse_ipv6(at + 1, (struct sockaddr_in6 *)&uri->addr, err) :
-			  parse_ipv4(at, (struct sockaddr_in *)&uri->addr, err);
-	return rc < 0 ? rc : parse_nqn(path, uri, err);
+	rc = *at == '[' ? split_ipv6(at + 1, parts, err) : split_host(at, parts, err);
+	return rc < 0 ? rc : split_nqn(path, parts, err);
+}
+
+int weft_addr_parse(const char *host, uint16_t port, struct sockaddr_storage *addr)
+{
+	struct sockaddr_in6 *in6 = (struct sockaddr_in6 *)addr;
+	struct sockaddr_in *in = (struct sockaddr_in *)addr;
+
+	memset(addr, 0, sizeof(*addr));
+	if (inet_pton(AF_INET, host, &in->sin_addr) == 1) {
+		in->sin_family = AF_INET;
+		in->sin_port = htons(port);
+		return 0;
+	}
+	if (inet_pton(AF_INET6, host, &in6->sin6_addr) != 1)
+		return -EINVAL;
+	in6->sin6_family = AF_INET6;
+	in6->sin6_port = htons(port);
+	return 0;
+}
+
+int weft_uri_parse(const char *text, struct weft_uri *uri, struct weft_err *err)
+{
+	struct weft_uri_parts parts;
+	int rc = weft_uri_split(text, &parts, err);
+
+	memset(uri, 0, sizeof(*uri));
+	if (rc < 0)
+		return rc;
+	if (parts.query[0] || strchr(text, '?'))
+		return weft_fail(err, -EINVAL, "query words are not understood here: \"?%s\"",
+				 parts.query);
+	if (weft_addr_parse(parts.host, parts.port, &uri->addr) < 0)
+		return weft_fail(err, -EINVAL,
+				 "\"%s\" is not a numeric address, and names other than localhost "
+				 "are not looked up",
+				 parts.host);
+	strcpy(uri->nqn, parts.nqn);
+	return 0;
 }
 
 void weft_uri_format(const struct sockaddr_storage *addr, char *text, size_t size)

@@ -11,6 +11,17 @@
 #define WEFT_URI_MAX      512
 #define WEFT_PORT_DEFAULT 4420
 
+/* The parts as text, checked for their form. */
+struct weft_uri_parts {
+	char host[WEFT_URI_MAX]; /* a name or an address, without brackets; "localhost" is 127.0.0.1 */
+	uint16_t port;
+	char nqn[WEFT_NQN_MAX + 1]; /* "": the discovery service */
+	char query[WEFT_URI_MAX];   /* behind the "?" */
+};
+
+int weft_uri_split(const char *text, struct weft_uri_parts *parts, struct weft_err *err);
+
+/* Where a target listens. */
 struct weft_uri {
 	struct sockaddr_storage addr; /* IPv4 or IPv6, with the port */
 	char nqn[WEFT_NQN_MAX + 1];   /* "": the discovery service */
@@ -21,6 +32,8 @@ int weft_uri_parse(const char *text, struct weft_uri *uri, struct weft_err *err)
 /* nvme+tcp://HOST:PORT of an address. */
 void weft_uri_format(const struct sockaddr_storage *addr, char *text, size_t size);
 
+/* From a numeric address; -EINVAL: it is none. */
+int weft_addr_parse(const char *host, uint16_t port, struct sockaddr_storage *addr);
 socklen_t weft_addr_len(const struct sockaddr_storage *addr);
 bool weft_addr_equal(const struct sockaddr_storage *a, const struct sockaddr_storage *b);
 bool weft_addr_is_loopback(const struct sockaddr_storage *addr);

@@ -35,6 +35,11 @@ struct engine_ops {
 	 * early when the mailbox rings or a signal comes. With 0 it is cheap when nothing is new:
 	 * a reactor that spins calls it over and over. */
 	void (*wait)(struct engine *engine, int64_t timeout_ns);
+
+	/* A descriptor that is readable when wait() has news; NULL: there is none. */
+	int (*fd)(struct engine *engine);
+	/* Makes it readable after @timeout_ns as well. */
+	void (*alarm)(struct engine *engine, int64_t timeout_ns);
 };
 
 struct engine {

@@ -17,7 +17,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
+#include <sys/timerfd.h>
 #include <sys/uio.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "reactor/internal.h"
@@ -31,6 +33,7 @@
 struct epoll {
 	struct engine engine;
 	int fd;
+	int alarm; /* timerfd, -1: nobody asked for one; never read, every expiry is an edge */
 	struct weft_workers workers;
 	struct epoll_event events[EVENTS_MAX];
 };
@@ -214,11 +217,36 @@ static void engine_sock_close(struct engine *engine, struct weft_sock *sock)
 	weft_op_complete(engine->reactor, sock->rx, -ECANCELED);
 }
 
+static int engine_fd(struct engine *engine)
+{
+	struct epoll *e = to_epoll(engine);
+	int rc;
+
+	if (e->alarm >= 0)
+		return e->fd;
+	e->alarm = timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC);
+	if (e->alarm < 0)
+		return -errno;
+	rc = watch(e, e->alarm, EPOLLIN, NULL);
+	return rc < 0 ? rc : e->fd;
+}
+
+static void engine_alarm(struct engine *engine, int64_t timeout_ns)
+{
+	int64_t ns = timeout_ns > 0 ? timeout_ns : 1; /* 0 would disarm it */
+	struct itimerspec when = { .it_value = { ns / 1000000000, ns % 1000000000 } };
+
+	if (to_epoll(engine)->alarm >= 0)
+		timerfd_settime(to_epoll(engine)->alarm, 0, &when, NULL);
+}
+
 static void engine_close(struct engine *engine)
 {
 	struct epoll *e = to_epoll(engine);
 
 	weft_workers_destroy(&e->workers);
+	if (e->alarm >= 0)
+		close(e->alarm);
 	close(e->fd);
 	free(e);
 }
@@ -229,6 +257,8 @@ static const struct engine_ops epoll_ops = {
 	.sock_open = engine_sock_open,
 	.sock_close = engine_sock_close,
 	.wait = engine_wait,
+	.fd = engine_fd,
+	.alarm = engine_alarm,
 };
 
 static int set_up(struct epoll *e, int bell)
@@ -254,6 +284,7 @@ int weft_epoll_open(struct weft_reactor *r, struct engine **engine, struct weft_
 		return weft_fail(err, rc, "epoll: %s", strerror(-rc));
 	}
 	e->engine = (struct engine){ .ops = &epoll_ops, .reactor = r };
+	e->alarm = -1;
 	weft_workers_init(&e->workers);
 	*engine = &e->engine;
 	return 0;

@@ -22,6 +22,7 @@ struct weft_reactor {
 	bool turning; /* now_ns holds */
 	bool firing;  /* timers */
 	bool stopping;
+	uint64_t alarm_ns; /* when the engine's alarm is set for; 0: it is not */
 
 	/* The only part that other threads touch. */
 	alignas(64) struct weft_mailbox mailbox;

@@ -240,8 +240,33 @@ void weft_reactor_turn(struct weft_reactor *r, int wait_ms)
 	struct weft_reactor *before = self;
 
 	self = r;
+	weft_mailbox_wake(&r->mailbox);
 	turn(r, wait_ms < 0 ? -1 : wait_ms * (int64_t)NS_PER_MS);
 	self = before;
+}
+
+bool weft_reactor_busy(struct weft_reactor *r)
+{
+	return work_waits(r) || !weft_list_empty(&r->queued);
+}
+
+int weft_reactor_fd(struct weft_reactor *r)
+{
+	return r->engine->ops->fd ? r->engine->ops->fd(r->engine) : -EOPNOTSUPP;
+}
+
+/* From here on a message rings. An alarm that comes too early does no harm, and setting it for every
+ * timer that moves away would cost a system call each. */
+void weft_reactor_doze(struct weft_reactor *r)
+{
+	uint64_t due = r->timers.top ? r->timers.top->key : 0;
+
+	if (due && (!r->alarm_ns || due < r->alarm_ns || r->alarm_ns <= r->now_ns)) {
+		r->alarm_ns = due;
+		r->engine->ops->alarm(r->engine, until_timer(r, -1));
+	}
+	if (!weft_mailbox_sleep(&r->mailbox))
+		r->engine->ops->alarm(r->engine, 0);
 }
 
 static void pin(int cpu)

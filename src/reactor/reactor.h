@@ -41,8 +41,15 @@ void weft_reactor_destroy(struct weft_reactor *r);
  * reactor, over its life, are on one thread; it need not be the one that created it. */
 void weft_reactor_run(struct weft_reactor *r);
 void weft_reactor_stop(struct weft_reactor *r);
-/* One turn; blocks at most @wait_ms (0: not at all, -1: as long as it takes). For tests. */
+/* One turn; blocks at most @wait_ms (0: not at all, -1: as long as it takes). */
 void weft_reactor_turn(struct weft_reactor *r, int wait_ms);
+/* The next turn has something to do, without waiting. */
+bool weft_reactor_busy(struct weft_reactor *r);
+
+/* For a loop that is not ours: a descriptor that is readable when a turn is due. Engine epoll only.
+ * -errno: it cannot be made. After the last turn, before waiting for it: weft_reactor_doze(). */
+int weft_reactor_fd(struct weft_reactor *r);
+void weft_reactor_doze(struct weft_reactor *r);
 
 struct weft_reactor *weft_reactor_self(void); /* the one running on this thread */
 const char *weft_reactor_engine_name(const struct weft_reactor *r);

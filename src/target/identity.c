@@ -1,41 +1,16 @@
 /* identity.c - serial numbers and UUIDs that are the same at every start, and differ between
  * machines: two targets with the default NQN must never look like two paths to one disk. */
-#include <ctype.h>
-#include <errno.h>
-#include <openssl/evp.h>
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
+#include "base/uuid.h"
 #include "target/internal.h"
-
-/* /etc/machine-id is not to be shown, only hashed (machine-id(5)). */
-static void machine_name(char *name, size_t size)
-{
-	FILE *file = fopen("/etc/machine-id", "re");
-
-	if (!file || !fgets(name, (int)size, file))
-		gethostname(name, size);
-	name[size - 1] = '\0';
-	if (file)
-		fclose(file);
-}
-
-static void digest(const char *kind, const char *text, uint8_t out[32])
-{
-	char machine[256] = "", input[2048];
-	unsigned len = 32;
-
-	machine_name(machine, sizeof(machine));
-	snprintf(input, sizeof(input), "weft %s\n%s\n%s", kind, machine, text);
-	EVP_Digest(input, strlen(input), out, &len, EVP_sha256(), NULL);
-}
 
 void tgt_identity_serial(const char *nqn, char serial[21])
 {
 	uint8_t hash[32];
 
-	digest("serial", nqn, hash);
+	weft_machine_digest("serial", nqn, hash);
 	for (int i = 0; i < 10; i++)
 		snprintf(serial + 2 * i, 3, "%02x", hash[i]);
 }
@@ -43,37 +18,9 @@ void tgt_identity_serial(const char *nqn, char serial[21])
 void tgt_identity_uuid(const char *nqn, uint32_t nsid, const char *backend, uint8_t uuid[16])
 {
 	char text[WEFT_NQN_MAX + 1100];
-	uint8_t hash[32];
 
 	/* A file keeps its identity when it grows: the SPEC up to its keys. */
 	snprintf(text, sizeof(text), "%s\n%u\n%.*s", nqn, nsid, (int)strcspn(backend, ","),
 		 backend);
-	digest("namespace", text, hash);
-	memcpy(uuid, hash, 16);
-	uuid[6] = (uint8_t)(0x80 | (uuid[6] & 0x0f)); /* RFC 9562: version 8, our own making */
-	uuid[8] = (uint8_t)(0x80 | (uuid[8] & 0x3f));
-}
-
-void tgt_uuid_format(const uint8_t u[16], char text[37])
-{
-	snprintf(text, 37, "%02x%02x%02x%02x-%02x%02x-%02x%02x-%02x%02x-%02x%02x%02x%02x%02x%02x",
-		 u[0], u[1], u[2], u[3], u[4], u[5], u[6], u[7], u[8], u[9], u[10], u[11], u[12],
-		 u[13], u[14], u[15]);
-}
-
-int tgt_uuid_parse(const char *text, uint8_t uuid[16])
-{
-	unsigned byte;
-
-	for (int i = 0; i < 16; i++) {
-		if (i == 4 || i == 6 || i == 8 || i == 10)
-			if (*text++ != '-')
-				return -EINVAL;
-		if (!isxdigit((unsigned char)text[0]) || !isxdigit((unsigned char)text[1]))
-			return -EINVAL;
-		sscanf(text, "%2x", &byte);
-		uuid[i] = (uint8_t)byte;
-		text += 2;
-	}
-	return *text ? -EINVAL : 0;
+	weft_machine_uuid("namespace", text, uuid);
 }

@@ -248,7 +248,5 @@ void tgt_listener_close(struct tgt_listener *l);
 /* identity.c: names that are the same at every start */
 void tgt_identity_serial(const char *nqn, char serial[21]);
 void tgt_identity_uuid(const char *nqn, uint32_t nsid, const char *backend, uint8_t uuid[16]);
-void tgt_uuid_format(const uint8_t uuid[16], char text[37]);
-int tgt_uuid_parse(const char *text, uint8_t uuid[16]);
 
 #endif

@@ -15,6 +15,7 @@
 #include "base/cleanup.h"
 #include "base/log.h"
 #include "base/size.h"
+#include "base/uuid.h"
 #include "target/admin/admin.h"
 #include "target/io/io.h"
 
@@ -215,7 +216,7 @@ static int choose_uuid(struct tgt_ns *ns, const struct weft_ns_options *options,
 
 	if (!options->uuid || !options->uuid[0])
 		tgt_identity_uuid(s->nqn, ns->nsid, ns->be->spec, ns->uuid);
-	else if (tgt_uuid_parse(options->uuid, ns->uuid) < 0)
+	else if (weft_uuid_parse(options->uuid, ns->uuid) < 0)
 		return weft_fail(err, -EINVAL, "uuid %s: expected 8-4-4-4-12 hexadecimal digits",
 				 options->uuid);
 	if (uuid_taken(s->target, ns->uuid))

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/log.h"
+#include "base/uuid.h"
 #include "target/internal.h"
 
 /* --- beginning ------------------------------------------------------------------------------------ */
@@ -166,7 +167,7 @@ static void visit_ns(struct tgt_ns *ns, const struct weft_target_visitor *v, voi
 	};
 
 	info.used = ns->be->ops->used ? ns->be->ops->used(ns->be) : info.size;
-	tgt_uuid_format(ns->uuid, info.uuid);
+	weft_uuid_format(ns->uuid, info.uuid);
 	for (int i = 0; i < 16; i++)
 		snprintf(info.nguid + 2 * i, 3, "%02x", ns->nguid[i]);
 	v->ns(arg, &info);
@@ -191,7 +192,7 @@ static void visit_ctrl(struct tgt_ctrl *ctrl, const struct weft_target_visitor *
 	info.writes = sum.writes;
 	info.read_bytes = sum.read_bytes;
 	info.write_bytes = sum.write_bytes;
-	tgt_uuid_format(ctrl->hostid, info.hostid);
+	weft_uuid_format(ctrl->hostid, info.hostid);
 	weft_uri_format(&ctrl->peer, info.peer, sizeof(info.peer));
 	v->ctrl(arg, &info);
 }

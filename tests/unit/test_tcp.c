@@ -288,8 +288,8 @@ static void type_text(void **state)
 		{ NVME_TCP_H2C_TERM, "H2CTermReq" },
 		{ NVME_TCP_CMD, "CapsuleCmd" },
 		{ NVME_TCP_H2C_DATA, "H2CData" },
-		{ NVME_TCP_ICRESP, "unknown PDU" },
-		{ NVME_TCP_R2T, "unknown PDU" },
+		{ NVME_TCP_ICRESP, "ICResp" },
+		{ NVME_TCP_R2T, "R2T" },
 		{ 8, "unknown PDU" },
 		{ 255, "unknown PDU" },
 	};

@@ -31,7 +31,7 @@ static void drain_answered(struct tcp_conn *conn)
 static void settle(struct tcp_conn *conn)
 {
 	tcp_rx_stop(conn);
-	tcp_tx_stop(conn);
+	tcp_line_clear(&conn->line);
 	weft_qpair_abort_all(&conn->qp);
 	drain_answered(conn);
 	conn->qp.ops->closing(&conn->qp);
@@ -42,7 +42,7 @@ static void wrap_up(struct weft_task *task)
 	struct tcp_conn *conn = container_of(task, struct tcp_conn, wrap_up);
 
 	assert(conn->state == TCP_CLOSING);
-	if (conn->rx_busy || conn->tx_busy)
+	if (conn->rx_busy || conn->line.busy)
 		return;
 	if (conn->sock.fd >= 0) {
 		weft_sock_close(&conn->sock);
@@ -69,6 +69,7 @@ static void tcp_close(struct weft_qpair *qp)
 	assert(conn->state < TCP_CLOSING);
 	conn->state = TCP_CLOSING;
 	weft_timer_stop(qp->group->reactor, &conn->timer);
+	tcp_line_stop(&conn->line);
 	shutdown(conn->sock.fd, SHUT_RDWR);
 	tcp_wrap_up_soon(conn);
 }
@@ -82,8 +83,9 @@ static uint64_t held_since(struct tcp_conn *conn, struct tcp_req *treq)
 	case WEFT_REQ_DRAINING:
 		return conn->rx_waits_chunk ? 0 : treq->asked_ns;
 	case WEFT_REQ_REPLYING:
-		return conn->tx_busy && (treq->req.in.at || treq->req.out.at) ? conn->tx_begun_ns :
-										0;
+		return conn->line.busy && (treq->req.in.at || treq->req.out.at) ?
+			       conn->line.begun_ns :
+			       0;
 	default:
 		return 0;
 	}
@@ -114,7 +116,7 @@ static void tcp_free(struct weft_qpair *qp)
 
 /* --- termination --------------------------------------------------------------------------------- */
 
-static int fill_term(struct tcp_tx *tx, struct iovec *iov)
+static int fill_term(struct tcp_tx *tx, struct iovec *iov, int room)
 {
 	struct tcp_conn *conn = container_of(tx, struct tcp_conn, term_tx);
 
@@ -163,7 +165,7 @@ void tcp_terminate(struct tcp_conn *conn, const void *pdu, uint32_t len,
 	weft_timer_set(conn->qp.group->reactor, &conn->timer, TCP_LINGER_MS);
 	conn->term_tx.fill = fill_term;
 	conn->term_tx.sent = term_sent;
-	tcp_tx_push(conn, &conn->term_tx);
+	tcp_line_push(&conn->line, &conn->term_tx);
 }
 
 /* --- the beginning ------------------------------------------------------------------------------- */

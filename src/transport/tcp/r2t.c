@@ -19,7 +19,7 @@ static uint32_t r2ts_per_command(const struct tcp_conn *conn)
 	return conn->qp.slots_max * most <= UINT16_MAX ? most : 1;
 }
 
-static int fill_r2ts(struct tcp_tx *tx, struct iovec *iov)
+static int fill_r2ts(struct tcp_tx *tx, struct iovec *iov, int room)
 {
 	struct tcp_req *treq = container_of(tx, struct tcp_req, r2t_tx);
 	struct tcp_conn *conn = tcp_conn_of(treq->req.qp);
@@ -31,7 +31,7 @@ static int fill_r2ts(struct tcp_tx *tx, struct iovec *iov)
 	}
 	return treq->nr2ts;
 }
-static_assert(TCP_R2TS_MAX <= TCP_TX_PARTS, "the R2Ts of a command fit into one item");
+static_assert((int)TCP_R2TS_MAX <= (int)TCP_TX_PARTS, "the R2Ts of a command fit into one item");
 
 static void r2ts_sent(struct tcp_tx *tx)
 {
@@ -56,7 +56,7 @@ static void r2t_build(struct tcp_conn *conn, struct tcp_req *treq, uint32_t numb
 		.datao = cpu_to_le32(treq->r2ts[number].offset),
 		.datal = cpu_to_le32(treq->r2ts[number].left),
 	};
-	tcp_seal_header(conn, &pdu->hdr, &treq->r2t_pdus[number].hdgst);
+	tcp_seal_header(&conn->rules, &pdu->hdr, &treq->r2t_pdus[number].hdgst);
 }
 
 /* How much each R2T asks for: even parts, whole pages, none below TCP_R2T_MIN. */
@@ -94,7 +94,7 @@ void tcp_fetch(struct weft_req *req, uint32_t len)
 	treq->r2t_sending = true;
 	treq->r2t_tx.fill = fill_r2ts;
 	treq->r2t_tx.sent = r2ts_sent;
-	tcp_tx_push(conn, &treq->r2t_tx);
+	tcp_line_push(&conn->line, &treq->r2t_tx);
 }
 
 /* A host that is still there sends what it was asked for, and it must go somewhere: the request

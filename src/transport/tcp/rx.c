@@ -172,7 +172,7 @@ static void recv_done(struct weft_op *op, int res)
 
 /* PDUs lie in the chunk at any address: each handler takes an aligned copy of what it reads. */
 
-static int fill_icresp(struct tcp_tx *tx, struct iovec *iov)
+static int fill_icresp(struct tcp_tx *tx, struct iovec *iov, int room)
 {
 	struct tcp_conn *conn = container_of(tx, struct tcp_conn, icresp_tx);
 
@@ -196,7 +196,7 @@ static void send_icresp(struct tcp_conn *conn, uint8_t dgst)
 	};
 	conn->icresp_tx.fill = fill_icresp;
 	conn->icresp_tx.sent = icresp_sent;
-	tcp_tx_push(conn, &conn->icresp_tx);
+	tcp_line_push(&conn->line, &conn->icresp_tx);
 }
 
 static void on_icreq(struct tcp_conn *conn, const char *pdu)

@@ -5,6 +5,7 @@
 
 #include "base/cleanup.h"
 #include "proto/uri.h"
+#include "transport/tcp/socket.h"
 #include "transport/transport.h"
 
 enum {
@@ -22,7 +23,7 @@ static int set(int fd, int level, int name, int value)
 }
 
 /* Accepted sockets inherit these. */
-static int set_connection_options(int fd)
+int tcp_set_connection_options(int fd)
 {
 	static const struct {
 		int level, name, value;
@@ -56,7 +57,7 @@ int weft_tcp_listen(const struct sockaddr_storage *addr)
 	if (rc == 0 && addr->ss_family == AF_INET6)
 		rc = set(fd, IPPROTO_IPV6, IPV6_V6ONLY, 1);
 	if (rc == 0)
-		rc = set_connection_options(fd);
+		rc = tcp_set_connection_options(fd);
 	if (rc < 0)
 		return rc;
 	if (bind(fd, (const struct sockaddr *)addr, weft_addr_len(addr)) < 0)

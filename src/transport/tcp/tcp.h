@@ -1,11 +1,11 @@
-/* tcp.h - inside NVMe/TCP: the connection and its halves.
+/* tcp.h - inside NVMe/TCP, the target's side: the connection and its halves.
  *
  *   socket ─▶ rx.c: bytes ─▶ PDUs ─▶ requests      conn.c: beginning and end
- *   socket ◀─ tx.c: replies, R2Ts gathered into few sends                                       */
+ *   socket ◀─ line.c: few sends ◀─ tx.c: replies, r2t.c: R2Ts                                    */
 #ifndef WEFT_TRANSPORT_TCP_TCP_H
 #define WEFT_TRANSPORT_TCP_TCP_H
 
-#include "proto/tcp.h"
+#include "transport/tcp/line.h"
 #include "transport/transport.h"
 
 enum {
@@ -13,8 +13,6 @@ enum {
 	TCP_ADMIN_CAPSULE_BYTES = 8 << 10, /* fixed by the transport, for fabrics and admin */
 	TCP_R2TS_MAX = 4,                  /* outstanding per command */
 	TCP_R2T_MIN = 64 << 10,            /* do not split a transfer finer than this */
-	TCP_TX_IOVS = 128,
-	TCP_TX_PARTS = 4,         /* of one item in the line */
 	TCP_SLOT_WAIT_MS = 10000, /* for a host that sent more commands than its queue holds */
 	TCP_SETUP_MS = 30000,     /* from accept to a successful Connect */
 	TCP_LINGER_MS = 3000,     /* for the host to read a C2HTermReq */
@@ -38,14 +36,6 @@ static inline uint32_t tcp_chunks_for(uint32_t qpairs_max)
 /* The data that an R2T asked for and that has not come yet. */
 struct tcp_r2t {
 	uint32_t offset, left;
-};
-
-/* Something in the line to be sent. */
-struct tcp_tx {
-	struct weft_list link;
-	int (*fill)(struct tcp_tx *tx,
-		    struct iovec *iov); /* at most TCP_TX_PARTS; returns how many */
-	void (*sent)(struct tcp_tx *tx);
 };
 
 /* Headers as they are sent, each with the digest that may follow it. */
@@ -121,13 +111,7 @@ struct tcp_conn {
 	uint32_t owed; /* by the host for all R2Ts */
 
 	/* Sending. */
-	struct weft_op tx_op;
-	struct weft_task flush;
-	struct weft_list txq, sending;
-	struct iovec tx_iov[TCP_TX_IOVS];
-	int tx_at, tx_count;
-	bool tx_busy;
-	uint64_t tx_begun_ns; /* when what is being sent was first offered */
+	struct tcp_line line;
 	struct tcp_tx icresp_tx, term_tx;
 	struct nvme_tcp_icresp icresp;
 	struct {
@@ -169,11 +153,8 @@ void tcp_r2t_received(struct tcp_conn *conn);    /* conn->payload is complete */
 
 /* tx.c */
 void tcp_tx_init(struct tcp_conn *conn);
-void tcp_tx_stop(struct tcp_conn *conn); /* nothing is being sent */
-void tcp_tx_push(struct tcp_conn *conn, struct tcp_tx *tx);
 void tcp_reply(struct weft_req *req);
 void tcp_hang_up(struct weft_qpair *qp);
 void tcp_req_done(struct tcp_req *treq); /* releases the slot unless something still holds it */
-void tcp_seal_header(struct tcp_conn *conn, struct nvme_tcp_hdr *hdr, uint32_t *hdgst);
 
 #endif

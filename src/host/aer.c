@@ -1,0 +1,135 @@
+/* aer.c - asynchronous events: a few requests are always out, and each answer is acted upon.
+ *
+ *   request ─▶ answer: type, info, log page ─▶ read that log page (it re-arms the event)
+ *      ▲                                            └▶ rescan or tell ─▶ the program's events
+ *      └──────────── all together, after a moment ◀─────┘
+ *
+ * The pause bounds what a controller that never stops reporting can cost us. */
+#include <string.h>
+
+#include "host/internal.h"
+
+enum { REARM_MS = 50 };
+
+enum { /* NVMe base 2.0, figure 146: types; 150: notices */
+       TYPE_ERROR = 0,
+       TYPE_HEALTH = 1,
+       TYPE_NOTICE = 2,
+       NOTICE_NAMESPACES = 0x00,
+       NOTICE_ANA = 0x03,
+       NOTICE_DISCOVERY = 0xf0,
+};
+
+static void rearm_soon(struct weft_ctrl *ctrl)
+{
+	if (ctrl->state == WEFT_LIVE && !weft_heap_has(&ctrl->aer_timer.node))
+		weft_timer_set(ctrl->reactor, &ctrl->aer_timer, REARM_MS);
+}
+
+static void tell_notice(struct weft_ctrl *ctrl, uint32_t result)
+{
+	switch (result >> 8 & 0xff) {
+	case NOTICE_NAMESPACES:
+		host_scan_start(ctrl, false); /* tells when it is through */
+		break;
+	case NOTICE_ANA:
+		host_event_push(ctrl, WEFT_EVENT_ANA, ctrl->state, result,
+				"asymmetric namespace access changed");
+		break;
+	case NOTICE_DISCOVERY:
+		host_event_push(ctrl, WEFT_EVENT_DISCOVERY, ctrl->state, result,
+				"the discovery log changed");
+		break;
+	default:
+		host_event_push(ctrl, WEFT_EVENT_OTHER, ctrl->state, result, "notice 0x%02x",
+				result >> 8 & 0xff);
+	}
+}
+
+static void tell(struct weft_ctrl *ctrl, uint32_t result)
+{
+	switch (result & 7) {
+	case TYPE_ERROR:
+		host_event_push(ctrl, WEFT_EVENT_ERROR, ctrl->state, result,
+				"the controller reports error 0x%02x", result >> 8 & 0xff);
+		break;
+	case TYPE_HEALTH:
+		host_event_push(ctrl, WEFT_EVENT_ERROR, ctrl->state, result,
+				"the controller reports a health warning 0x%02x",
+				result >> 8 & 0xff);
+		break;
+	case TYPE_NOTICE:
+		tell_notice(ctrl, result);
+		break;
+	default:
+		host_event_push(ctrl, WEFT_EVENT_OTHER, ctrl->state, result,
+				"event of type %u: 0x%02x", result & 7, result >> 8 & 0xff);
+	}
+}
+
+static void on_log(struct host_admin *a, int rc)
+{
+	struct host_aer *aer = container_of(a, struct host_aer, log);
+
+	aer->out = false;
+	if (rc < 0)
+		return;
+	tell(a->ctrl, aer->result);
+	rearm_soon(a->ctrl);
+}
+
+static void read_log(struct weft_ctrl *ctrl, struct host_aer *aer, uint8_t lid)
+{
+	struct host_admin *a = &aer->log;
+
+	memset(a, 0, sizeof(*a));
+	a->name = "Get Log Page";
+	a->done = on_log;
+	a->iov = (struct iovec){ ctrl->aer_page + (aer - ctrl->aers) * HOST_PAGE, HOST_PAGE };
+	host_fill_log_page(&a->cmd, lid, NVME_NSID_BROADCAST, 0, HOST_PAGE);
+	host_admin_start(ctrl, a, ctrl->config.options.admin_ms);
+}
+
+static void on_event(struct host_admin *a, int rc)
+{
+	struct host_aer *aer = container_of(a, struct host_aer, cmd);
+
+	if (rc < 0 || host_status(&a->cqe)) { /* lost, or more of them than it wants */
+		aer->out = false;
+		return;
+	}
+	aer->result = (uint32_t)le64_to_cpu(a->cqe.result);
+	read_log(a->ctrl, aer, (uint8_t)(aer->result >> 16));
+}
+
+static void send_one(struct weft_ctrl *ctrl, struct host_aer *aer)
+{
+	struct host_admin *a = &aer->cmd;
+
+	memset(a, 0, sizeof(*a));
+	a->name = "Asynchronous Event Request";
+	a->done = on_event;
+	a->cmd.common.opcode = nvme_admin_async_event;
+	aer->out = true;
+	host_admin_start(ctrl, a, 0);
+}
+
+static void on_rearm(struct weft_timer *timer)
+{
+	struct weft_ctrl *ctrl = container_of(timer, struct weft_ctrl, aer_timer);
+
+	for (unsigned i = 0; i < ctrl->traits.aers && !ctrl->broken; i++)
+		if (!ctrl->aers[i].out)
+			send_one(ctrl, &ctrl->aers[i]);
+}
+
+void host_aer_start(struct weft_ctrl *ctrl)
+{
+	ctrl->aer_timer.fn = on_rearm;
+	on_rearm(&ctrl->aer_timer);
+}
+
+void host_aer_stop(struct weft_ctrl *ctrl)
+{
+	weft_timer_stop(ctrl->reactor, &ctrl->aer_timer);
+}

@@ -1,0 +1,58 @@
+/* command.c - the commands that the host makes itself, and what a refusal means in words. */
+#include <stdio.h>
+#include <string.h>
+
+#include "host/internal.h"
+
+void host_fill_identify(union nvme_sqe *cmd, uint8_t cns, uint32_t nsid)
+{
+	cmd->common.opcode = nvme_admin_identify;
+	cmd->common.nsid = cpu_to_le32(nsid);
+	cmd->common.cdw10 = cpu_to_le32(cns);
+}
+
+void host_fill_log_page(union nvme_sqe *cmd, uint8_t lid, uint32_t nsid, uint64_t offset,
+			uint32_t length)
+{
+	uint32_t numd = length / 4 - 1;
+
+	cmd->common.opcode = nvme_admin_get_log_page;
+	cmd->common.nsid = cpu_to_le32(nsid);
+	cmd->common.cdw10 = cpu_to_le32(lid | (numd & 0xffff) << 16);
+	cmd->common.cdw11 = cpu_to_le32(numd >> 16);
+	cmd->common.cdw12 = cpu_to_le32((uint32_t)offset);
+	cmd->common.cdw13 = cpu_to_le32((uint32_t)(offset >> 32));
+}
+
+/* Without SQ flow control a controller may complete a read with its data alone. */
+void host_fill_connect(union nvme_sqe *cmd, uint16_t qid, uint32_t depth, uint32_t kato_ms)
+{
+	cmd->connect.opcode = NVME_FABRICS_OPCODE;
+	cmd->connect.fctype = NVMF_CONNECT;
+	cmd->connect.qid = cpu_to_le16(qid);
+	cmd->connect.sqsize = cpu_to_le16((uint16_t)(depth ? depth : 1));
+	cmd->connect.cattr = NVMF_CATTR_NO_SQ_FLOW;
+	cmd->connect.kato = cpu_to_le32(kato_ms);
+}
+
+void host_connect_data(const struct weft_ctrl *ctrl, uint16_t cntlid,
+		       struct nvmf_connect_data *data)
+{
+	memset(data, 0, sizeof(*data));
+	memcpy(data->hostid, ctrl->config.hostid, sizeof(data->hostid));
+	data->cntlid = cpu_to_le16(cntlid);
+	snprintf(data->subsysnqn, sizeof(data->subsysnqn), "%s", ctrl->config.subnqn);
+	snprintf(data->hostnqn, sizeof(data->hostnqn), "%s", ctrl->config.hostnqn);
+}
+
+int host_fail_status(struct weft_err *err, const char *what, uint16_t status)
+{
+	const char *text = weft_status_text(status);
+	size_t prefix = strlen(what);
+
+	/* "Connect: connect: host not allowed" says it twice. */
+	if (!strncasecmp(text, what, prefix) && text[prefix] == ':')
+		text += prefix + 2;
+	return weft_fail(err, weft_status_to_errno(status), "%s: %s (NVMe status 0x%x)", what, text,
+			 status & 0x7ff);
+}

@@ -1,0 +1,265 @@
+/* config.c - what a connection asks for: defaults, the caller's options, the URI's words.
+ *
+ *   weft_options_init ─▶ the program's choice ─▶ ?hdgst=1&kato=5s ─▶ checked, identities filled in */
+#include <ctype.h>
+#include <errno.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/uuid.h"
+#include "host/internal.h"
+
+void weft_options_init(struct weft_options *options)
+{
+	*options = (struct weft_options){
+		.queues = 16,
+		.depth = 128,
+		.keepalive_ms = 10000,
+		.connect_ms = 10000,
+		.admin_ms = 30000,
+		.io_ms = 30000,
+		.abort_ms = 5000,
+		.reconnect_ms = 100,
+		.reconnect_max_ms = 10000,
+		.loss_ms = 600000,
+	};
+}
+
+/* --- words ------------------------------------------------------------------------------------------ */
+
+enum kind { SWITCH, NUMBER, TIME, NQN, UUID };
+
+static const struct word {
+	const char *name;
+	enum kind kind;
+	size_t offset; /* in struct host_config */
+	uint32_t min, max;
+} words[] = {
+#define OPTION(field) offsetof(struct host_config, options.field)
+	{ "hdgst", SWITCH, OPTION(hdgst), 0, 1 },
+	{ "ddgst", SWITCH, OPTION(ddgst), 0, 1 },
+	{ "queues", NUMBER, OPTION(queues), 1, HOST_QUEUES_MAX },
+	{ "depth", NUMBER, OPTION(depth), 1, HOST_DEPTH_MAX },
+	{ "nsid", NUMBER, offsetof(struct host_config, nsid), 1, UINT32_MAX - 1 },
+	{ "kato", TIME, OPTION(keepalive_ms), 0, 3600000 },
+	{ "connect_timeout", TIME, OPTION(connect_ms), 1, 3600000 },
+	{ "admin_timeout", TIME, OPTION(admin_ms), 1, 3600000 },
+	{ "io_timeout", TIME, OPTION(io_ms), 1, 3600000 },
+	{ "abort_timeout", TIME, OPTION(abort_ms), 1, 3600000 },
+	{ "reconnect_delay", TIME, OPTION(reconnect_ms), 1, 3600000 },
+	{ "reconnect_delay_max", TIME, OPTION(reconnect_max_ms), 1, 3600000 },
+	{ "loss_timeout", TIME, OPTION(loss_ms), 0, UINT32_MAX },
+	{ "hostnqn", NQN, offsetof(struct host_config, hostnqn), 0, 0 },
+	{ "hostid", UUID, offsetof(struct host_config, hostid), 0, 0 },
+#undef OPTION
+};
+
+#define NWORDS (sizeof(words) / sizeof(words[0]))
+
+static int parse_number(const char *text, uint64_t *value, const char **rest)
+{
+	char *end;
+
+	if (!isdigit((unsigned char)*text))
+		return -EINVAL;
+	errno = 0;
+	*value = strtoull(text, &end, 10);
+	*rest = end;
+	return errno ? -ERANGE : 0;
+}
+
+/* 5s, 100ms, 2m; a bare number is seconds. */
+static int parse_time(const char *text, uint64_t *ms)
+{
+	static const struct {
+		const char *unit;
+		uint64_t ms;
+	} units[] = { { "", 1000 }, { "s", 1000 }, { "ms", 1 }, { "m", 60000 } };
+	const char *rest;
+	int rc = parse_number(text, ms, &rest);
+
+	if (rc < 0 || *ms > UINT32_MAX)
+		return -EINVAL;
+	for (size_t i = 0; i < sizeof(units) / sizeof(units[0]); i++) {
+		if (!strcmp(rest, units[i].unit)) {
+			*ms *= units[i].ms;
+			return 0;
+		}
+	}
+	return -EINVAL;
+}
+
+static int set_number(const struct word *word, const char *text, void *to, struct weft_err *err)
+{
+	const char *rest = "";
+	uint64_t value;
+	int rc = word->kind == TIME ? parse_time(text, &value) : parse_number(text, &value, &rest);
+
+	if (rc < 0 || *rest || value < word->min || value > word->max)
+		return weft_fail(err, -EINVAL, "%s=%s: expected %s from %u to %u%s", word->name,
+				 text, word->kind == TIME ? "a time" : "a number", word->min,
+				 word->max, word->kind == TIME ? " ms, such as 5s or 100ms" : "");
+	if (word->kind == SWITCH)
+		*(bool *)to = value;
+	else
+		*(uint32_t *)to = (uint32_t)value;
+	return 0;
+}
+
+static int set_word(struct host_config *config, const struct word *word, const char *text,
+		    struct weft_err *err)
+{
+	char *to = (char *)config + word->offset;
+	int rc;
+
+	switch (word->kind) {
+	case NQN:
+		rc = weft_nqn_check(text, err);
+		if (rc == 0)
+			strcpy(to, text);
+		return rc;
+	case UUID:
+		if (weft_uuid_parse(text, (uint8_t *)to) < 0)
+			return weft_fail(err, -EINVAL, "%s=%s: expected a UUID", word->name, text);
+		return 0;
+	default:
+		return set_number(word, text, to, err);
+	}
+}
+
+static const struct word *find_word(const char *name)
+{
+	for (size_t i = 0; i < NWORDS; i++)
+		if (!strcmp(words[i].name, name))
+			return &words[i];
+	return NULL;
+}
+
+static int unknown_word(const char *name, struct weft_err *err)
+{
+	char known[256] = "";
+
+	for (size_t i = 0; i < NWORDS; i++) {
+		strcat(known, i ? ", " : "");
+		strcat(known, words[i].name);
+	}
+	return weft_fail(err, -EINVAL, "\"?%s\" is not understood; there are %s", name, known);
+}
+
+static int parse_query(struct host_config *config, const char *query, struct weft_err *err)
+{
+	char copy[WEFT_URI_MAX], *rest = copy, *item, *value;
+	const struct word *word;
+	int rc = 0;
+
+	snprintf(copy, sizeof(copy), "%s", query);
+	while (rc == 0 && (item = strsep(&rest, "&"))) {
+		value = strchr(item, '=');
+		if (value)
+			*value++ = '\0';
+		word = find_word(item);
+		if (!word)
+			return unknown_word(item, err);
+		rc = set_word(config, word, value ? value : word->kind == SWITCH ? "1" : "", err);
+	}
+	return rc;
+}
+
+/* --- who we are --------------------------------------------------------------------------------------- */
+
+/* The first line of a file that nvme-cli and the kernel's host use as well. */
+static bool read_line(const char *path, char *line, int size)
+{
+	FILE *file = fopen(path, "re");
+	bool found = file && fgets(line, size, file);
+
+	if (file)
+		fclose(file);
+	if (found)
+		line[strcspn(line, " \t\r\n")] = '\0';
+	return found && *line;
+}
+
+/* Made from the machine's id and the user: stable, and two users of a machine do not look like one
+ * host that connects twice. */
+static void made_up(uint8_t uuid[16])
+{
+	char user[32];
+
+	snprintf(user, sizeof(user), "%u", geteuid());
+	weft_machine_uuid("host", user, uuid);
+}
+
+static void default_hostid(uint8_t hostid[16])
+{
+	char line[64];
+
+	if (!read_line("/etc/nvme/hostid", line, sizeof(line)) || weft_uuid_parse(line, hostid) < 0)
+		made_up(hostid);
+}
+
+static void default_hostnqn(char *hostnqn, size_t size)
+{
+	char line[WEFT_NQN_MAX + 2], text[37];
+	uint8_t uuid[16];
+
+	if (read_line("/etc/nvme/hostnqn", line, sizeof(line)) && !weft_nqn_check(line, NULL)) {
+		snprintf(hostnqn, size, "%.223s", line);
+		return;
+	}
+	made_up(uuid);
+	weft_uuid_format(uuid, text);
+	snprintf(hostnqn, size, "nqn.2014-08.org.nvmexpress:uuid:%s", text);
+}
+
+static int set_identity(struct host_config *config, struct weft_err *err)
+{
+	const struct weft_options *o = &config->options;
+	int rc = 0;
+
+	default_hostid(config->hostid);
+	default_hostnqn(config->hostnqn, sizeof(config->hostnqn));
+	if (o->hostnqn)
+		rc = set_word(config, find_word("hostnqn"), o->hostnqn, err);
+	if (rc == 0 && o->hostid)
+		rc = set_word(config, find_word("hostid"), o->hostid, err);
+	return rc;
+}
+
+/* --- all together --------------------------------------------------------------------------------------- */
+
+static int check_options(const struct host_config *config, struct weft_err *err)
+{
+	for (size_t i = 0; i < NWORDS; i++) {
+		uint32_t value = *(const uint32_t *)((const char *)config + words[i].offset);
+
+		if (words[i].kind != NUMBER && words[i].kind != TIME)
+			continue;
+		if (words[i].offset == offsetof(struct host_config, nsid))
+			continue;
+		if (value < words[i].min || value > words[i].max)
+			return weft_fail(err, -EINVAL, "%s: expected %u to %u, got %u",
+					 words[i].name, words[i].min, words[i].max, value);
+	}
+	return 0;
+}
+
+int host_config_parse(const struct weft_uri_parts *parts, const struct weft_options *options,
+		      struct host_config *config, struct weft_err *err)
+{
+	int rc;
+
+	memset(config, 0, sizeof(*config));
+	if (options)
+		config->options = *options;
+	else
+		weft_options_init(&config->options);
+	strcpy(config->subnqn, parts->nqn[0] ? parts->nqn : NVME_NQN_DISCOVERY);
+	rc = set_identity(config, err);
+	if (rc == 0 && parts->query[0])
+		rc = parse_query(config, parts->query, err);
+	return rc < 0 ? rc : check_options(config, err);
+}

@@ -1,0 +1,64 @@
+/* event.c - what a program is told: a bounded line of events, and a descriptor that says when. */
+#include <stdarg.h>
+#include <stdio.h>
+#include <sys/eventfd.h>
+
+#include "host/internal.h"
+
+static struct weft_event *add(struct weft_ctrl *ctrl)
+{
+	unsigned last = (ctrl->first_event + ctrl->nevents) % HOST_EVENTS;
+
+	if (ctrl->nevents < HOST_EVENTS) {
+		ctrl->nevents++;
+		return &ctrl->events[last];
+	}
+	/* Full: the newest place says so from now on. */
+	last = (ctrl->first_event + HOST_EVENTS - 1) % HOST_EVENTS;
+	ctrl->events[last].kind = WEFT_EVENT_OVERFLOW;
+	snprintf(ctrl->events[last].text, sizeof(ctrl->events[last].text), "events were dropped");
+	return NULL;
+}
+
+void host_event_push(struct weft_ctrl *ctrl, enum weft_event_kind kind, enum weft_state state,
+		     uint32_t result, const char *fmt, ...)
+{
+	struct weft_event *event;
+	va_list ap;
+
+	pthread_mutex_lock(&ctrl->lock);
+	event = add(ctrl);
+	if (event) {
+		event->kind = kind;
+		event->state = state;
+		event->result = result;
+		va_start(ap, fmt);
+		vsnprintf(event->text, sizeof(event->text), fmt, ap);
+		va_end(ap);
+	}
+	eventfd_write(ctrl->event_fd, 1);
+	pthread_mutex_unlock(&ctrl->lock);
+}
+
+bool weft_ctrl_next_event(struct weft_ctrl *ctrl, struct weft_event *event)
+{
+	eventfd_t count;
+	bool found;
+
+	pthread_mutex_lock(&ctrl->lock);
+	found = ctrl->nevents;
+	if (found) {
+		*event = ctrl->events[ctrl->first_event];
+		ctrl->first_event = (ctrl->first_event + 1) % HOST_EVENTS;
+		ctrl->nevents--;
+	}
+	if (!ctrl->nevents)
+		eventfd_read(ctrl->event_fd, &count);
+	pthread_mutex_unlock(&ctrl->lock);
+	return found;
+}
+
+int weft_ctrl_event_fd(struct weft_ctrl *ctrl)
+{
+	return ctrl->event_fd;
+}

@@ -1,0 +1,62 @@
+/* keepalive.c - telling the controller that we are there, and noticing when it is not.
+ *
+ * Every half of the time-out: if the controller counts any traffic as a sign of life (TBKAS) and
+ * there has been some, nothing; else a Keep Alive. One that is not answered within the time-out
+ * ends the association. */
+#include <string.h>
+
+#include "host/internal.h"
+
+static uint32_t period_ms(const struct weft_ctrl *ctrl)
+{
+	uint32_t half = ctrl->config.options.keepalive_ms / 2;
+
+	return half ? half : 1;
+}
+
+static void on_answer(struct host_admin *a, int rc)
+{
+	struct weft_err why = { "" };
+	uint16_t status = host_status(&a->cqe);
+
+	a->ctrl->keepalive_out = false;
+	if (rc < 0 || !status)
+		return;
+	rc = host_fail_status(&why, "Keep Alive", status);
+	host_ctrl_broken(a->ctrl, rc, "%s", why.text);
+}
+
+static void send_one(struct weft_ctrl *ctrl)
+{
+	struct host_admin *a = &ctrl->keepalive_cmd;
+
+	memset(a, 0, sizeof(*a));
+	a->name = "Keep Alive";
+	a->done = on_answer;
+	a->cmd.common.opcode = nvme_admin_keep_alive;
+	ctrl->keepalive_out = true;
+	host_admin_start(ctrl, a, ctrl->config.options.keepalive_ms);
+}
+
+static void on_period(struct weft_timer *timer)
+{
+	struct weft_ctrl *ctrl = container_of(timer, struct weft_ctrl, keepalive);
+	bool traffic = atomic_exchange(&ctrl->traffic, false);
+
+	weft_timer_set(ctrl->reactor, timer, period_ms(ctrl));
+	if (ctrl->keepalive_out || (traffic && ctrl->traits.ctratt & NVME_CTRL_CTRATT_TBKAS))
+		return;
+	send_one(ctrl);
+}
+
+void host_keepalive_start(struct weft_ctrl *ctrl)
+{
+	ctrl->keepalive.fn = on_period;
+	if (ctrl->config.options.keepalive_ms)
+		weft_timer_set(ctrl->reactor, &ctrl->keepalive, period_ms(ctrl));
+}
+
+void host_keepalive_stop(struct weft_ctrl *ctrl)
+{
+	weft_timer_stop(ctrl->reactor, &ctrl->keepalive);
+}

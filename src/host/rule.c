@@ -1,0 +1,121 @@
+/* rule.c - which commands there are, what they need, and which may be sent twice.
+ *
+ * A command whose connection breaks may have been carried out, or not, or may yet be. It is sent
+ * again only if that makes no difference. Copy is not in that set: its ranges may overlap. */
+#include "host/rule.h"
+
+#include <errno.h>
+
+static const struct host_rule rules[] = {
+	[WEFT_READ] = { "Read", nvme_cmd_read, SHAPE_DATA, false, true, 0, 0 },
+	[WEFT_WRITE] = { "Write", nvme_cmd_write, SHAPE_DATA, true, true, 0, WEFT_FUA },
+	[WEFT_FLUSH] = { "Flush", nvme_cmd_flush, SHAPE_NONE, false, true, 0, 0 },
+	[WEFT_COMPARE] = { "Compare", nvme_cmd_compare, SHAPE_DATA, false, true,
+			   NVME_CTRL_ONCS_COMPARE, 0 },
+	[WEFT_ZERO] = { "Write Zeroes", nvme_cmd_write_zeroes, SHAPE_RANGE, true, true,
+			NVME_CTRL_ONCS_WRITE_ZEROES, WEFT_FUA | WEFT_UNMAP },
+	[WEFT_TRIM] = { "Deallocate", nvme_cmd_dsm, SHAPE_RANGE, true, true, NVME_CTRL_ONCS_DSM,
+			0 },
+	[WEFT_VERIFY] = { "Verify", nvme_cmd_verify, SHAPE_RANGE, false, true,
+			  NVME_CTRL_ONCS_VERIFY, 0 },
+	[WEFT_COPY] = { "Copy", nvme_cmd_copy, SHAPE_RANGE, true, false, NVME_CTRL_ONCS_COPY,
+			WEFT_FUA },
+	[WEFT_COMPARE_AND_WRITE] = { "Compare and Write", nvme_cmd_compare, SHAPE_FUSED, true,
+				     false, NVME_CTRL_ONCS_COMPARE, 0 },
+	[WEFT_RAW] = { "command", 0, SHAPE_RAW, false, false, 0, 0 },
+};
+
+const struct host_rule *host_rule(enum weft_op_code op)
+{
+	return (size_t)op < sizeof(rules) / sizeof(rules[0]) ? &rules[op] : NULL;
+}
+
+static uint64_t iov_length(const struct weft_cmd *cmd)
+{
+	uint64_t total = 0;
+
+	for (int i = 0; i < cmd->iovcnt; i++)
+		total += cmd->iov[i].iov_len;
+	return total;
+}
+
+static int check_raw(const struct host_traits *traits, const struct weft_cmd *cmd)
+{
+	if (!cmd->sqe || cmd->offset || iov_length(cmd) < cmd->length)
+		return -EINVAL;
+	return cmd->length > traits->transfer_max ? -EMSGSIZE : 0;
+}
+
+static int check_inside(const struct weft_ns *ns, uint64_t offset, uint64_t length)
+{
+	uint64_t size = atomic_load_explicit(&ns->size, memory_order_relaxed);
+
+	if ((offset | length) & ((1u << ns->block_shift) - 1) || !length)
+		return -EINVAL;
+	return offset > size || length > size - offset ? -ERANGE : 0;
+}
+
+static int check_range(const struct host_traits *traits, const struct weft_cmd *cmd,
+		       const struct host_rule *rule)
+{
+	int rc = check_inside(cmd->ns, cmd->offset, cmd->length);
+
+	if (rc == 0 && cmd->op == WEFT_COPY)
+		rc = check_inside(cmd->ns, cmd->copy_from, cmd->length);
+	if (rc < 0)
+		return rc;
+	if (rule->shape == SHAPE_DATA && iov_length(cmd) < cmd->length)
+		return -EINVAL;
+	if (rule->shape != SHAPE_FUSED)
+		return 0;
+	if (cmd->length > traits->transfer_max)
+		return -EMSGSIZE;
+	return iov_length(cmd) / 2 < cmd->length ? -EINVAL : 0;
+}
+
+int host_rule_check(const struct host_traits *traits, const struct weft_cmd *cmd)
+{
+	const struct host_rule *rule = host_rule(cmd->op);
+	int rc;
+
+	if (!rule || cmd->flags & ~rule->flags || cmd->iovcnt < 0)
+		return -EINVAL;
+	if (rule->shape == SHAPE_RAW)
+		return check_raw(traits, cmd);
+	if (!cmd->ns)
+		return -EINVAL;
+	rc = atomic_load_explicit(&cmd->ns->rc, memory_order_relaxed);
+	if (rc < 0)
+		return rc;
+	if (rule->writes && cmd->ns->read_only)
+		return -EROFS;
+	if (rule->oncs && !(traits->oncs & rule->oncs))
+		return -EOPNOTSUPP;
+	if (rule->shape == SHAPE_FUSED && !(traits->fuses & 1))
+		return -EOPNOTSUPP;
+	return rule->shape == SHAPE_NONE ? 0 : check_range(traits, cmd, rule);
+}
+
+static uint64_t least(uint64_t a, uint64_t b)
+{
+	return a < b ? a : b;
+}
+
+uint64_t host_rule_piece_max(const struct host_traits *traits, const struct weft_cmd *cmd)
+{
+	unsigned shift = cmd->ns->block_shift;
+	uint64_t by_nlb = UINT64_C(65536) << shift; /* NLB has 16 bits, 0's based */
+
+	switch (cmd->op) {
+	case WEFT_ZERO:
+		return least(by_nlb, traits->zero_max);
+	case WEFT_VERIFY:
+		return least(by_nlb, traits->verify_max);
+	case WEFT_TRIM:
+		return UINT64_C(0xffffffff) << shift;
+	case WEFT_COPY:
+		return least(by_nlb, cmd->ns->copy_max);
+	default:
+		return least(by_nlb, traits->transfer_max);
+	}
+}

@@ -1,0 +1,32 @@
+/* rule.h - what each kind of command is, in one table. */
+#ifndef WEFT_HOST_RULE_H
+#define WEFT_HOST_RULE_H
+
+#include "host/internal.h"
+
+enum host_shape {
+	SHAPE_NONE,  /* the whole namespace: Flush */
+	SHAPE_DATA,  /* a range, and data for it */
+	SHAPE_RANGE, /* a range alone */
+	SHAPE_FUSED, /* a range, and data for it twice */
+	SHAPE_RAW,
+};
+
+struct host_rule {
+	const char *name;
+	uint8_t opcode;
+	enum host_shape shape;
+	bool writes;    /* not on a read-only namespace */
+	bool again;     /* doing it twice is the same as doing it once */
+	uint16_t oncs;  /* bit that the controller must have set */
+	unsigned flags; /* that it takes */
+};
+
+/* NULL: there is no such operation. */
+const struct host_rule *host_rule(enum weft_op_code op);
+/* 0, or why @cmd cannot be submitted. */
+int host_rule_check(const struct host_traits *traits, const struct weft_cmd *cmd);
+/* Bytes that one NVMe command of this kind may cover. */
+uint64_t host_rule_piece_max(const struct host_traits *traits, const struct weft_cmd *cmd);
+
+#endif

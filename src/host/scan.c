@@ -1,0 +1,170 @@
+/* scan.c - looking at every open namespace again: at each new connection, and when the controller
+ * says that something changed.
+ *
+ *   next namespace not yet seen in this round ─▶ Identify ─▶ descriptors ─▶ settle ─┐
+ *            ▲                                                                      │
+ *            └──────────────────────────────────────────────────────────────────────┘
+ *
+ * No I/O flows on a new connection before its scan is through: a namespace that another one has
+ * replaced must not get its data. */
+#include <errno.h>
+#include <string.h>
+
+#include "host/internal.h"
+
+static void next(struct weft_ctrl *ctrl);
+
+static void start(struct weft_ctrl *ctrl, uint8_t cns, char *page,
+		  void (*done)(struct host_admin *a, int rc))
+{
+	struct host_admin *a = &ctrl->scan;
+
+	memset(a, 0, sizeof(*a));
+	memset(page, 0, HOST_PAGE);
+	a->name = "Identify Namespace";
+	a->done = done;
+	a->iov = (struct iovec){ page, HOST_PAGE };
+	host_fill_identify(&a->cmd, cns, ctrl->scan_nsid);
+	host_admin_start(ctrl, a, ctrl->config.options.admin_ms);
+}
+
+/* --- one namespace ------------------------------------------------------------------------------- */
+
+static int compare(const struct weft_ns *ns, const struct nvme_id_ns *id, const void *descriptors)
+{
+	struct host_ns_ids ids;
+	unsigned shift;
+
+	if (!id->nsze)
+		return -ENODEV;
+	host_ns_ids(id, descriptors, &ids);
+	if (host_ns_geometry(id, &shift, NULL) < 0 || shift != ns->block_shift ||
+	    memcmp(&ids, &ns->ids, sizeof(ids)))
+		return -ESTALE;
+	return 0;
+}
+
+/* A namespace that is gone may come back; one that was replaced stays unusable. */
+static void apply(struct weft_ns *ns, const struct nvme_id_ns *id, int rc)
+{
+	if (atomic_load(&ns->rc) != -ESTALE)
+		atomic_store(&ns->rc, rc);
+	if (rc < 0)
+		return;
+	ns->id = *id;
+	atomic_store(&ns->read_only, id->nsattr & 1);
+	atomic_store(&ns->size, le64_to_cpu(id->nsze) << ns->block_shift);
+}
+
+static void settle(struct weft_ctrl *ctrl, bool answered)
+{
+	const struct nvme_id_ns *id = (const struct nvme_id_ns *)ctrl->scan_page;
+	struct weft_ns *ns;
+
+	pthread_mutex_lock(&ctrl->lock);
+	weft_list_for_each(ns, &ctrl->namespaces, link) {
+		if (ns->nsid != ctrl->scan_nsid)
+			continue;
+		apply(ns, id, answered ? compare(ns, id, ctrl->scan_page + HOST_PAGE) : -ENODEV);
+		ns->scan_round = ctrl->scan_round;
+	}
+	pthread_mutex_unlock(&ctrl->lock);
+	next(ctrl);
+}
+
+static void on_descriptors(struct host_admin *a, int rc)
+{
+	struct weft_ctrl *ctrl = a->ctrl;
+
+	if (rc < 0) {
+		ctrl->scanning = false;
+		return;
+	}
+	if (host_status(&a->cqe)) /* NVMe before 1.3 has no descriptors */
+		memset(ctrl->scan_page + HOST_PAGE, 0, HOST_PAGE);
+	settle(ctrl, true);
+}
+
+static bool is_unknown(uint16_t status)
+{
+	return (status & 0x7ff) == SC_GENERIC(INVALID_NS) ||
+	       (status & 0x7ff) == SC_GENERIC(INVALID_FIELD);
+}
+
+/* What is behind the nsid now is not known: no I/O may go there. */
+static void unknown_state(struct weft_ctrl *ctrl, uint16_t status)
+{
+	struct weft_err why = { "" };
+	int rc = host_fail_status(&why, "Identify Namespace", status);
+
+	ctrl->scanning = false;
+	host_ctrl_broken(ctrl, rc, "%s", why.text);
+}
+
+static void on_identify(struct host_admin *a, int rc)
+{
+	struct weft_ctrl *ctrl = a->ctrl;
+
+	uint16_t status = host_status(&a->cqe);
+
+	if (rc < 0)
+		ctrl->scanning = false;
+	else if (is_unknown(status))
+		settle(ctrl, false);
+	else if (status)
+		unknown_state(ctrl, status);
+	else
+		start(ctrl, NVME_IDENTIFY_CNS_NS_DESC_LIST, ctrl->scan_page + HOST_PAGE,
+		      on_descriptors);
+}
+
+/* --- all of them ----------------------------------------------------------------------------------- */
+
+static uint32_t find_next(struct weft_ctrl *ctrl)
+{
+	struct weft_ns *ns;
+	uint32_t nsid = 0;
+
+	pthread_mutex_lock(&ctrl->lock);
+	weft_list_for_each(ns, &ctrl->namespaces, link) {
+		if (ns->scan_round != ctrl->scan_round) {
+			nsid = ns->nsid;
+			break;
+		}
+	}
+	pthread_mutex_unlock(&ctrl->lock);
+	return nsid;
+}
+
+static void through(struct weft_ctrl *ctrl)
+{
+	ctrl->scanning = false;
+	if (ctrl->scan_for_setup) {
+		ctrl->scan_for_setup = false;
+		host_ctrl_up(ctrl);
+	} else {
+		host_event_push(ctrl, WEFT_EVENT_NAMESPACES, ctrl->state, 0, "namespaces changed");
+	}
+	if (ctrl->scan_again && ctrl->state == WEFT_LIVE)
+		host_scan_start(ctrl, false);
+}
+
+static void next(struct weft_ctrl *ctrl)
+{
+	ctrl->scan_nsid = find_next(ctrl);
+	if (ctrl->scan_nsid)
+		start(ctrl, NVME_IDENTIFY_CNS_NS, ctrl->scan_page, on_identify);
+	else
+		through(ctrl);
+}
+
+void host_scan_start(struct weft_ctrl *ctrl, bool for_setup)
+{
+	ctrl->scan_again = ctrl->scanning;
+	if (ctrl->scanning)
+		return;
+	ctrl->scanning = true;
+	ctrl->scan_for_setup = for_setup;
+	ctrl->scan_round++;
+	next(ctrl);
+}

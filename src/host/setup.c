@@ -1,0 +1,364 @@
+/* setup.c - from a connection to a live controller: the steps, in order (NVMe base 2.0, 3.5.2).
+ *
+ *   Connect ─▶ CAP ─▶ VS ─▶ CC.EN ─▶ CSTS.RDY ─▶ Identify ─▶ queues, events ─▶ namespaces ─▶ live
+ *
+ * A step fills a command and reads its answer. One that says -EAGAIN is repeated after a moment. */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "host/internal.h"
+
+enum {
+	POLL_MS = 20, /* between two looks at CSTS.RDY */
+	CAP_TO_UNIT_MS = 500,
+	CONNECT_AUTHREQ = 3 << 16,         /* ATR, ASCR in Connect's result */
+	CC_ENABLE = 1 | 6 << 16 | 4 << 20, /* EN, IOSQES 64 bytes, IOCQES 16 bytes */
+	CC_CSS_ALL = 6 << 4,
+	CC_SHUTDOWN = 1 << 14,
+	CSTS_RDY = 1 << 0,
+	CSTS_CFS = 1 << 1,
+	SGLS_SUPPORTED = 3,
+	OFCS_DISCONNECT = 1 << 0,
+	TRANSFER_DEFAULT = 1 << 20, /* for a controller that names no limit */
+};
+
+struct step {
+	const char *name;
+	uint32_t length; /* of the data, in ctrl->page */
+	bool io_only;    /* a discovery controller has no use for it */
+	void (*fill)(struct weft_ctrl *ctrl, union nvme_sqe *cmd);
+	/* 0: on to the next. Refusals are judged before, unless @tolerant. */
+	int (*answer)(struct weft_ctrl *ctrl, const struct nvme_cqe *cqe);
+	bool tolerant;
+};
+
+/* --- Connect -------------------------------------------------------------------------------------- */
+
+static void fill_connect(struct weft_ctrl *ctrl, union nvme_sqe *cmd)
+{
+	host_connect_data(ctrl, NVME_CNTLID_DYNAMIC, (struct nvmf_connect_data *)ctrl->page);
+	host_fill_connect(cmd, 0, HOST_ADMIN_DEPTH, ctrl->config.options.keepalive_ms);
+}
+
+static int on_connect(struct weft_ctrl *ctrl, const struct nvme_cqe *cqe)
+{
+	uint32_t result = (uint32_t)le64_to_cpu(cqe->result);
+
+	ctrl->traits.cntlid = (uint16_t)result;
+	if (ctrl->traits.cntlid > NVME_CNTLID_MAX) {
+		host_ctrl_broken(ctrl, -EPROTO, "Connect: the target gave the controller id 0x%x",
+				 ctrl->traits.cntlid);
+		return -EPROTO;
+	}
+	if (result & CONNECT_AUTHREQ) {
+		ctrl->refused = true;
+		host_ctrl_broken(ctrl, -EACCES,
+				 "Connect: the target wants authentication, which is not built in");
+		return -EACCES;
+	}
+	return 0;
+}
+
+/* --- properties ------------------------------------------------------------------------------------ */
+
+static void property_get(union nvme_sqe *cmd, uint32_t offset, bool wide)
+{
+	cmd->property.opcode = NVME_FABRICS_OPCODE;
+	cmd->property.fctype = NVMF_PROPERTY_GET;
+	cmd->property.attrib = wide;
+	cmd->property.offset = cpu_to_le32(offset);
+}
+
+static void property_set(union nvme_sqe *cmd, uint32_t offset, uint32_t value)
+{
+	cmd->property.opcode = NVME_FABRICS_OPCODE;
+	cmd->property.fctype = NVMF_PROPERTY_SET;
+	cmd->property.offset = cpu_to_le32(offset);
+	cmd->property.value = cpu_to_le64(value);
+}
+
+static void fill_cap(struct weft_ctrl *ctrl, union nvme_sqe *cmd)
+{
+	property_get(cmd, NVME_REG_CAP, true);
+}
+
+static int on_cap(struct weft_ctrl *ctrl, const struct nvme_cqe *cqe)
+{
+	uint64_t cap = le64_to_cpu(cqe->result);
+	uint32_t mqes = cap & 0xffff, depth = ctrl->config.options.depth;
+
+	ctrl->traits.cap = cap;
+	ctrl->traits.depth = depth < mqes ? depth : mqes;
+	if (ctrl->traits.depth)
+		return 0;
+	host_ctrl_broken(ctrl, -EPROTO, "CAP: the controller's queues have no room (MQES 0)");
+	return -EPROTO;
+}
+
+static void fill_vs(struct weft_ctrl *ctrl, union nvme_sqe *cmd)
+{
+	property_get(cmd, NVME_REG_VS, false);
+}
+
+static int on_vs(struct weft_ctrl *ctrl, const struct nvme_cqe *cqe)
+{
+	ctrl->traits.version = (uint32_t)le64_to_cpu(cqe->result);
+	return 0;
+}
+
+/* CAP.CSS bit 6: it wants to be told that every command set is meant. */
+static void fill_cc(struct weft_ctrl *ctrl, union nvme_sqe *cmd)
+{
+	property_set(cmd, NVME_REG_CC, CC_ENABLE | (ctrl->traits.cap >> 43 & 1 ? CC_CSS_ALL : 0));
+}
+
+static int on_cc(struct weft_ctrl *ctrl, const struct nvme_cqe *cqe)
+{
+	uint64_t to_ms = (ctrl->traits.cap >> 24 & 0xff) * CAP_TO_UNIT_MS;
+
+	if (to_ms < ctrl->config.options.connect_ms)
+		to_ms = ctrl->config.options.connect_ms;
+	ctrl->ready_by_ns = weft_reactor_now_ns(ctrl->reactor) + to_ms * UINT64_C(1000000);
+	return 0;
+}
+
+static void fill_csts(struct weft_ctrl *ctrl, union nvme_sqe *cmd)
+{
+	property_get(cmd, NVME_REG_CSTS, false);
+}
+
+static int on_csts(struct weft_ctrl *ctrl, const struct nvme_cqe *cqe)
+{
+	uint32_t csts = (uint32_t)le64_to_cpu(cqe->result);
+
+	if (csts & CSTS_CFS) {
+		host_ctrl_broken(ctrl, -EIO, "CSTS: the controller reports a fatal state (CFS)");
+		return -EIO;
+	}
+	if (csts & CSTS_RDY)
+		return 0;
+	if (weft_reactor_now_ns(ctrl->reactor) < ctrl->ready_by_ns)
+		return -EAGAIN;
+	host_ctrl_broken(ctrl, -ETIMEDOUT, "CSTS: the controller did not become ready in time");
+	return -ETIMEDOUT;
+}
+
+/* --- Identify ----------------------------------------------------------------------------------------- */
+
+static void fill_identify(struct weft_ctrl *ctrl, union nvme_sqe *cmd)
+{
+	host_fill_identify(cmd, NVME_IDENTIFY_CNS_CTRL, 0);
+}
+
+/* Fixed-width, padded with spaces, not terminated; for eyes: no control characters. */
+static void copy_text(char *to, const char *from, size_t len)
+{
+	while (len && (from[len - 1] == ' ' || !from[len - 1]))
+		len--;
+	for (size_t i = 0; i < len; i++)
+		to[i] = from[i] < 0x20 || from[i] > 0x7e ? '?' : from[i];
+	to[len] = '\0';
+}
+
+/* A power of two of pages; the memory page size of CAP.MPSMIN. 0: no limit. */
+static uint32_t limit_bytes(const struct host_traits *t, uint8_t power)
+{
+	unsigned page_shift = 12 + (t->cap >> 48 & 0xf);
+
+	return !power ? 0 : power + page_shift > 31 ? 1u << 31 : 1u << (power + page_shift);
+}
+
+static void note_limits(struct host_traits *t, const struct nvme_id_ctrl *id)
+{
+	uint32_t mdts = limit_bytes(t, id->mdts), ioccsz = le32_to_cpu(id->ioccsz);
+
+	t->transfer_max = mdts && mdts < TRANSFER_DEFAULT ? mdts : TRANSFER_DEFAULT;
+	t->zero_max = t->verify_max = mdts ? mdts : UINT32_MAX;
+	/* A capsule holds the command and its data, in units of 16 bytes; ICDOFF puts data further in. */
+	t->capsule_max = 0;
+	if (!le16_to_cpu(id->icdoff) && ioccsz > 4)
+		t->capsule_max = ioccsz < (1 << 16) ? ioccsz * 16 - 64 : 1 << 20;
+}
+
+static int on_identify(struct weft_ctrl *ctrl, const struct nvme_cqe *cqe)
+{
+	const struct nvme_id_ctrl *id = (const struct nvme_id_ctrl *)ctrl->page;
+	struct host_traits *t = &ctrl->traits;
+
+	copy_text(t->model, id->mn, sizeof(id->mn));
+	copy_text(t->serial, id->sn, sizeof(id->sn));
+	copy_text(t->firmware, id->fr, sizeof(id->fr));
+	t->discovery = id->cntrltype == NVME_CTRL_CNTRLTYPE_DISCOVERY ||
+		       !strcmp(ctrl->config.subnqn, NVME_NQN_DISCOVERY);
+	t->oncs = le16_to_cpu(id->oncs);
+	t->fuses = le16_to_cpu(id->fuses);
+	t->ctratt = le32_to_cpu(id->ctratt);
+	t->oaes = le32_to_cpu(id->oaes);
+	t->vwc = id->vwc;
+	t->aers = id->aerl < HOST_AERS ? id->aerl + 1 : HOST_AERS;
+	t->disconnects = le16_to_cpu(id->ofcs) & OFCS_DISCONNECT;
+	note_limits(t, id);
+	if (t->discovery || le32_to_cpu(id->sgls) & SGLS_SUPPORTED)
+		return 0;
+	host_ctrl_broken(ctrl, -EPROTO, "Identify: the controller says it takes no SGLs");
+	return -EPROTO;
+}
+
+static void fill_nvm_limits(struct weft_ctrl *ctrl, union nvme_sqe *cmd)
+{
+	host_fill_identify(cmd, NVME_IDENTIFY_CNS_CSI_CTRL, 0);
+}
+
+/* NVMe 2.0; older controllers refuse it, and have no other limit than the transfer's. */
+static int on_nvm_limits(struct weft_ctrl *ctrl, const struct nvme_cqe *cqe)
+{
+	const struct nvme_id_ctrl_nvm *nvm = (const struct nvme_id_ctrl_nvm *)ctrl->page;
+	struct host_traits *t = &ctrl->traits;
+
+	if (host_status(cqe))
+		return 0;
+	if (nvm->wzsl)
+		t->zero_max = limit_bytes(t, nvm->wzsl);
+	if (nvm->vsl)
+		t->verify_max = limit_bytes(t, nvm->vsl);
+	return 0;
+}
+
+/* --- features -------------------------------------------------------------------------------------------- */
+
+static void set_feature(union nvme_sqe *cmd, uint8_t fid, uint32_t value)
+{
+	cmd->common.opcode = nvme_admin_set_features;
+	cmd->common.cdw10 = cpu_to_le32(fid);
+	cmd->common.cdw11 = cpu_to_le32(value);
+}
+
+static void fill_queues(struct weft_ctrl *ctrl, union nvme_sqe *cmd)
+{
+	uint32_t n = ctrl->config.options.queues - 1;
+
+	set_feature(cmd, NVME_FEAT_FID_NUM_QUEUES, n | n << 16);
+}
+
+static int on_queues(struct weft_ctrl *ctrl, const struct nvme_cqe *cqe)
+{
+	uint32_t result = (uint32_t)le64_to_cpu(cqe->result);
+	uint32_t sqs = (result & 0xffff) + 1, cqs = (result >> 16) + 1;
+	uint32_t n = sqs < cqs ? sqs : cqs;
+
+	ctrl->traits.queues = n < ctrl->config.options.queues ? n : ctrl->config.options.queues;
+	return 0;
+}
+
+/* Critical warnings, and what else it offers of the events we act on. */
+static void fill_events(struct weft_ctrl *ctrl, union nvme_sqe *cmd)
+{
+	uint32_t optional = NVME_CTRL_OAES_NA | NVME_CTRL_OAES_ANA | NVME_CTRL_OAES_DL;
+
+	set_feature(cmd, NVME_FEAT_FID_ASYNC_EVENT, 0x1f | (ctrl->traits.oaes & optional));
+}
+
+static int on_events(struct weft_ctrl *ctrl, const struct nvme_cqe *cqe)
+{
+	return 0;
+}
+
+/* --- the sequence ------------------------------------------------------------------------------------------ */
+
+static const struct step steps[] = {
+	{ "Connect", sizeof(struct nvmf_connect_data), false, fill_connect, on_connect, false },
+	{ "Property Get CAP", 0, false, fill_cap, on_cap, false },
+	{ "Property Get VS", 0, false, fill_vs, on_vs, false },
+	{ "Property Set CC", 0, false, fill_cc, on_cc, false },
+	{ "Property Get CSTS", 0, false, fill_csts, on_csts, false },
+	{ "Identify Controller", HOST_PAGE, false, fill_identify, on_identify, false },
+	{ "Identify I/O limits", HOST_PAGE, true, fill_nvm_limits, on_nvm_limits, true },
+	{ "Set Features: number of queues", 0, true, fill_queues, on_queues, false },
+	{ "Set Features: events", 0, false, fill_events, on_events, true },
+};
+
+#define NSTEPS (sizeof(steps) / sizeof(steps[0]))
+
+static void run_step(struct weft_ctrl *ctrl);
+
+static void next_step(struct weft_ctrl *ctrl)
+{
+	do {
+		ctrl->step++;
+	} while (ctrl->step < NSTEPS && steps[ctrl->step].io_only && ctrl->traits.discovery);
+	if (ctrl->step < NSTEPS)
+		run_step(ctrl);
+	else
+		host_scan_start(ctrl, true); /* ends with host_ctrl_up() */
+}
+
+static void refused(struct weft_ctrl *ctrl, const struct step *step, uint16_t status)
+{
+	struct weft_err why = { "" };
+	int rc = host_fail_status(&why, step->name, status);
+
+	ctrl->refused = !ctrl->step && status & SC_DNR;
+	host_ctrl_broken(ctrl, rc, "%s", why.text);
+}
+
+static void on_answer(struct host_admin *a, int rc)
+{
+	struct weft_ctrl *ctrl = a->ctrl;
+	const struct step *step = &steps[ctrl->step];
+	uint16_t status = host_status(&a->cqe);
+
+	if (rc < 0 || !ctrl->setting_up || ctrl->broken)
+		return;
+	if (status && !step->tolerant) {
+		refused(ctrl, step, status);
+		return;
+	}
+	rc = step->answer(ctrl, &a->cqe);
+	if (rc == -EAGAIN)
+		weft_timer_set(ctrl->reactor, &ctrl->poll, POLL_MS);
+	else if (rc == 0)
+		next_step(ctrl);
+}
+
+static void run_step(struct weft_ctrl *ctrl)
+{
+	const struct step *step = &steps[ctrl->step];
+	struct host_admin *a = &ctrl->setup;
+
+	memset(a, 0, sizeof(*a));
+	memset(ctrl->page, 0, HOST_PAGE);
+	a->name = step->name;
+	a->done = on_answer;
+	a->iov = (struct iovec){ ctrl->page, step->length };
+	step->fill(ctrl, &a->cmd);
+	host_admin_start(ctrl, a, ctrl->config.options.connect_ms);
+}
+
+static void on_poll(struct weft_timer *timer)
+{
+	run_step(container_of(timer, struct weft_ctrl, poll));
+}
+
+void host_setup_start(struct weft_ctrl *ctrl)
+{
+	memset(&ctrl->traits, 0, sizeof(ctrl->traits));
+	ctrl->poll.fn = on_poll;
+	ctrl->setting_up = true;
+	ctrl->refused = false;
+	ctrl->step = 0;
+	run_step(ctrl);
+}
+
+/* --- the end -------------------------------------------------------------------------------------------------- */
+
+void host_setup_shutdown(struct weft_ctrl *ctrl, void (*done)(struct host_admin *a, int rc))
+{
+	struct host_admin *a = &ctrl->setup;
+
+	memset(a, 0, sizeof(*a));
+	a->name = "Property Set CC";
+	a->done = done;
+	property_set(&a->cmd, NVME_REG_CC, CC_ENABLE | CC_SHUTDOWN);
+	host_admin_start(ctrl, a, ctrl->config.options.connect_ms);
+}

@@ -1,0 +1,152 @@
+/* sync.c - one command at a time, for programs that need no more; and commands in words. */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "host/rule.h"
+
+/* --- in words --------------------------------------------------------------------------------------- */
+
+static void text_of_errno(const struct weft_cmd *cmd, char *text, size_t size)
+{
+	struct weft_err why = { "" };
+
+	switch (cmd->rc) {
+	case -ENOTCONN:
+		if (cmd->ns)
+			weft_ctrl_state(cmd->ns->ctrl, &why);
+		snprintf(text, size, "the connection is gone%s%s", why.text[0] ? ": " : "",
+			 why.text);
+		break;
+	case -ECONNRESET:
+		snprintf(text, size,
+			 "the connection was lost; whether it was carried out is not known");
+		break;
+	case -ETIMEDOUT:
+		snprintf(text, size, "no answer in time");
+		break;
+	case -ERANGE:
+		snprintf(text, size, "beyond the end of the namespace");
+		break;
+	case -EINVAL:
+		snprintf(text, size,
+			 "not a multiple of the block size, or not enough memory for it");
+		break;
+	case -ESTALE:
+		snprintf(text, size, "another namespace has taken its place");
+		break;
+	case -ENODEV:
+		snprintf(text, size, "the namespace is gone");
+		break;
+	case -EROFS:
+		snprintf(text, size, "the namespace is read-only");
+		break;
+	case -EOPNOTSUPP:
+		snprintf(text, size, "the controller does not support it");
+		break;
+	default:
+		snprintf(text, size, "%s", strerror(-cmd->rc));
+	}
+}
+
+static void text_of_range(const struct weft_cmd *cmd, const struct host_rule *rule, char *text,
+			  size_t size)
+{
+	if (rule->shape == SHAPE_NONE || rule->shape == SHAPE_RAW)
+		snprintf(text, size, "%s", rule->name);
+	else
+		snprintf(text, size, "%s of %llu bytes at %llu", rule->name,
+			 (unsigned long long)cmd->length, (unsigned long long)cmd->offset);
+}
+
+void weft_cmd_text(const struct weft_cmd *cmd, struct weft_err *text)
+{
+	const struct host_rule *rule = host_rule(cmd->op);
+	char range[128] = "unknown operation", why[256];
+
+	if (rule)
+		text_of_range(cmd, rule, range, sizeof(range));
+	if (!cmd->rc)
+		snprintf(why, sizeof(why), "done");
+	else if (cmd->status)
+		snprintf(why, sizeof(why), "%s (NVMe status 0x%x)", weft_status_text(cmd->status),
+			 cmd->status & 0x7ff);
+	else
+		text_of_errno(cmd, why, sizeof(why));
+	snprintf(text->text, sizeof(text->text), "%s: %s", range, why);
+}
+
+/* --- one at a time ------------------------------------------------------------------------------------ */
+
+static void note_done(struct weft_cmd *cmd)
+{
+	*(bool *)cmd->user = true;
+}
+
+int weft_run(struct weft_queue *queue, struct weft_cmd *cmd, struct weft_err *err)
+{
+	struct weft_err text = { "" };
+	bool done = false;
+
+	cmd->done = note_done;
+	cmd->user = &done;
+	cmd->status = 0;
+	cmd->rc = weft_submit(queue, cmd);
+	while (!cmd->rc && !done)
+		weft_queue_poll(queue, -1);
+	if (cmd->rc < 0) {
+		weft_cmd_text(cmd, &text);
+		weft_fail(err, cmd->rc, "%s", text.text);
+	}
+	return cmd->rc;
+}
+
+static int run_range(struct weft_queue *queue, enum weft_op_code op, struct weft_ns *ns,
+		     uint64_t length, uint64_t offset, unsigned flags, struct iovec *iov,
+		     struct weft_err *err)
+{
+	struct weft_cmd cmd = {
+		.op = op,
+		.flags = flags,
+		.ns = ns,
+		.offset = offset,
+		.length = length,
+		.iov = iov,
+		.iovcnt = iov ? 1 : 0,
+	};
+
+	return weft_run(queue, &cmd, err);
+}
+
+int weft_read(struct weft_queue *queue, struct weft_ns *ns, void *buf, size_t length,
+	      uint64_t offset, struct weft_err *err)
+{
+	struct iovec iov = { buf, length };
+
+	return run_range(queue, WEFT_READ, ns, length, offset, 0, &iov, err);
+}
+
+int weft_write(struct weft_queue *queue, struct weft_ns *ns, const void *buf, size_t length,
+	       uint64_t offset, unsigned flags, struct weft_err *err)
+{
+	struct iovec iov = { (void *)buf, length };
+
+	return run_range(queue, WEFT_WRITE, ns, length, offset, flags, &iov, err);
+}
+
+int weft_flush(struct weft_queue *queue, struct weft_ns *ns, struct weft_err *err)
+{
+	return run_range(queue, WEFT_FLUSH, ns, 0, 0, 0, NULL, err);
+}
+
+int weft_zero(struct weft_queue *queue, struct weft_ns *ns, uint64_t length, uint64_t offset,
+	      unsigned flags, struct weft_err *err)
+{
+	return run_range(queue, WEFT_ZERO, ns, length, offset, flags, NULL, err);
+}
+
+int weft_trim(struct weft_queue *queue, struct weft_ns *ns, uint64_t length, uint64_t offset,
+	      struct weft_err *err)
+{
+	return run_range(queue, WEFT_TRIM, ns, length, offset, 0, NULL, err);
+}

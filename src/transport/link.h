@@ -1,0 +1,111 @@
+/* link.h - the host's end of one queue: commands go, completions come.
+ *
+ *   open ─▶ ready() ─▶ take, fill, submit ══▶ controller ══▶ done(), the slot is free behind it
+ *             └────────── lost, a fault, closed by its user ──▶ closed(): slots still out are void
+ *
+ * A link lives on one reactor. It moves capsules and data and knows no command: that a slot's
+ * completion is what its user hoped for, and whether to try again, is the user's to say.
+ *
+ * Invariant: nothing is read from or written to a slot's data after its done(), or after closed(). */
+#ifndef WEFT_TRANSPORT_LINK_H
+#define WEFT_TRANSPORT_LINK_H
+
+#include <netinet/in.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/err.h"
+#include "proto/nvme.h"
+#include "reactor/reactor.h"
+
+struct weft_link;
+
+/* One command in flight. */
+struct weft_slot {
+	struct weft_link *link;
+	union nvme_sqe cmd;      /* the user's; CID and SGL are the link's */
+	struct nvme_cqe cqe;     /* what came */
+	const struct iovec *iov; /* the command's data begins @iov_skip bytes into it */
+	size_t iov_skip;
+	uint32_t data_len;
+	uint32_t received; /* of a command that reads */
+	bool corrupt;      /* data came with a wrong digest */
+	bool busy;         /* submitted and not done */
+
+	/* The user's. */
+	struct weft_list user_link;
+	void *user;
+	struct iovec scratch_iov; /* for data that is nobody else's */
+	char scratch[64];
+	uint64_t since_ns;
+
+	struct weft_slot *next_free;
+};
+
+struct weft_link_ops {
+	void (*ready)(struct weft_link *link);
+	/* @slot is free again when this returns. */
+	void (*done)(struct weft_link *link, struct weft_slot *slot);
+	/* The end: link->rc and link->err say why. It may be freed from here. */
+	void (*closed)(struct weft_link *link);
+};
+
+struct weft_link_options {
+	struct sockaddr_storage addr;
+	uint32_t depth; /* slots */
+	bool hdgst, ddgst;
+	uint32_t setup_ms; /* until ready() */
+};
+
+struct weft_link_transport {
+	const char *name;
+	size_t slot_size; /* of the transport's slot, which starts with a weft_slot */
+	void (*submit)(struct weft_link *link, struct weft_slot *slot);
+	void (*close)(struct weft_link *link);
+	void (*free)(struct weft_link *link);
+};
+
+struct weft_link {
+	const struct weft_link_transport *transport;
+	const struct weft_link_ops *ops;
+	struct weft_reactor *reactor;
+	struct weft_link_options options;
+	void *user;
+	uint32_t capsule_max; /* data that may ride in a command capsule; the user's to raise */
+	bool closing;
+	int rc;              /* -errno of the end */
+	struct weft_err err; /* its first cause */
+
+	char *slots;
+	uint32_t cid_step; /* CIDs of one slot differ by this: a late answer is not taken for a new one */
+	struct weft_slot *free;
+};
+
+/* Begins to connect. On -errno there is no link. */
+int weft_tcp_link_open(struct weft_link **link, struct weft_reactor *r,
+		       const struct weft_link_options *options, const struct weft_link_ops *ops,
+		       void *user, struct weft_err *err);
+
+/* A free slot, its command zeroed; NULL: all are in flight. */
+struct weft_slot *weft_link_take(struct weft_link *link);
+void weft_link_submit(struct weft_link *link, struct weft_slot *slot);
+/* Puts back a slot that was not submitted. */
+void weft_link_put(struct weft_link *link, struct weft_slot *slot);
+/* Begins the end; the first cause is kept. closed() follows, never from inside. */
+void weft_link_close(struct weft_link *link, int rc, const char *why, ...)
+	__attribute__((format(printf, 3, 4)));
+/* After closed(). */
+void weft_link_free(struct weft_link *link);
+
+/* --- for transports ------------------------------------------------------------------------ */
+
+int weft_link_init(struct weft_link *link, const struct weft_link_transport *transport,
+		   struct weft_reactor *r, const struct weft_link_options *options,
+		   const struct weft_link_ops *ops, void *user);
+void weft_link_destroy(struct weft_link *link);
+/* The slot in flight under @cid; NULL: there is none. */
+struct weft_slot *weft_link_find(struct weft_link *link, uint16_t cid);
+/* Calls done(). */
+void weft_link_complete(struct weft_link *link, struct weft_slot *slot);
+
+#endif

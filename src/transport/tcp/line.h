@@ -1,0 +1,55 @@
+/* line.h - what waits to be sent on a connection, on both sides of NVMe/TCP. */
+#ifndef WEFT_TRANSPORT_TCP_LINE_H
+#define WEFT_TRANSPORT_TCP_LINE_H
+
+#include "proto/tcp.h"
+#include "reactor/reactor.h"
+
+enum {
+	TCP_LINE_IOVS = 128,
+	TCP_TX_PARTS = 4, /* room that fill() always finds */
+};
+
+/* Something in the line. */
+struct tcp_tx {
+	struct weft_list link;
+	/* Parts of it into @iov, at most @room; returns how many. */
+	int (*fill)(struct tcp_tx *tx, struct iovec *iov, int room);
+	void (*sent)(struct tcp_tx *tx); /* it, or the end of the connection came */
+	bool more;                       /* fill() had more than @room: it is asked again */
+};
+
+struct tcp_line {
+	struct weft_sock *sock;
+	/* The owner's. The socket refused: -errno. */
+	void (*failed)(struct tcp_line *line, int rc);
+	void (*drained)(struct tcp_line *line); /* nothing is left to send */
+	void (*stilled)(struct tcp_line *line); /* stopped, and the last send has ended */
+
+	struct weft_op op;
+	struct weft_task flush;
+	struct weft_list waiting, sending;
+	struct iovec iov[TCP_LINE_IOVS];
+	int at, count;
+	bool busy, stopping;
+	uint64_t begun_ns; /* when what is being sent was first offered */
+};
+
+void tcp_line_init(struct tcp_line *line, struct weft_sock *sock);
+void tcp_line_push(struct tcp_line *line, struct tcp_tx *tx);
+/* Looks at the end of this turn whether there is something to send. */
+void tcp_line_flush_soon(struct tcp_line *line);
+/* What is not being sent yet is dropped, as if it were sent. */
+void tcp_line_drop(struct tcp_line *line);
+/* Nothing more is sent; the socket has been shut down. */
+void tcp_line_stop(struct tcp_line *line);
+/* After stilled(): everything that was left counts as sent. */
+void tcp_line_clear(struct tcp_line *line);
+
+/* Flags, and the header's digest behind it, where they were agreed upon. */
+void tcp_seal_header(const struct nvme_tcp_rules *rules, struct nvme_tcp_hdr *hdr, uint32_t *hdgst);
+/* Where data starts in a PDU with @header bytes, padded as the peer asked (CPDA, HPDA). */
+uint32_t tcp_data_offset(uint32_t header, uint8_t pda);
+extern const char tcp_zeroes[128]; /* PAD, up to the largest alignment */
+
+#endif

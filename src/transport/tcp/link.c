@@ -1,0 +1,278 @@
+/* link.c - a host's connection: its beginning and its end.
+ *
+ *   SETUP ──ICResp──▶ OPEN ──fault──▶ TERMINATING ──read or waited──▶ CLOSING ──all is back──▶ CLOSED
+ *     └─────────────────┴──── lost, or closed by its user ──────────────▲
+ *
+ * Connecting needs no step of its own: the socket is non-blocking, and the first send waits for it
+ * or brings its error. */
+#include "transport/tcp/link.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <netinet/tcp.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "base/pool.h"
+#include "proto/uri.h"
+#include "transport/tcp/socket.h"
+
+static const struct weft_link_transport tcp_link_transport;
+
+/* --- the end ------------------------------------------------------------------------------------ */
+
+static void wrap_up(struct weft_task *task)
+{
+	struct tcp_link *tl = container_of(task, struct tcp_link, wrap_up);
+
+	if (tl->rx_busy || tl->line.busy)
+		return;
+	weft_sock_close(&tl->sock);
+	tcp_line_clear(&tl->line);
+	tl->state = LINK_CLOSED;
+	tl->link.ops->closed(&tl->link);
+}
+
+void link_wrap_up_soon(struct tcp_link *tl)
+{
+	if (tl->state == LINK_CLOSING)
+		weft_reactor_defer(tl->link.reactor, &tl->wrap_up);
+}
+
+static void shut_down(struct tcp_link *tl)
+{
+	tl->state = LINK_CLOSING;
+	weft_timer_stop(tl->link.reactor, &tl->timer);
+	tcp_line_stop(&tl->line);
+	shutdown(tl->sock.fd, SHUT_RDWR);
+	link_wrap_up_soon(tl);
+}
+
+/* Also while an H2CTermReq lingers: whoever closes then does not want to wait for it. */
+static void link_close(struct weft_link *link)
+{
+	struct tcp_link *tl = tcp_link_of(link);
+
+	if (tl->state < LINK_TERMINATING)
+		shut_down(tl);
+}
+
+static void link_free(struct weft_link *link)
+{
+	struct tcp_link *tl = tcp_link_of(link);
+
+	assert(tl->state == LINK_CLOSED);
+	weft_pages_free(tl->buf, LINK_RX_BYTES);
+	weft_link_destroy(link);
+	free(tl);
+}
+
+/* --- termination --------------------------------------------------------------------------------- */
+
+static int fill_term(struct tcp_tx *tx, struct iovec *iov, int room)
+{
+	struct tcp_link *tl = container_of(tx, struct tcp_link, term_tx);
+
+	*iov = (struct iovec){ &tl->term, le32_to_cpu(tl->term.pdu.hdr.plen) };
+	return 1;
+}
+
+static void term_sent(struct tcp_tx *tx)
+{
+	struct tcp_link *tl = container_of(tx, struct tcp_link, term_tx);
+
+	if (tl->state == LINK_TERMINATING)
+		shutdown(tl->sock.fd, SHUT_WR);
+}
+
+static void linger_over(struct weft_timer *timer)
+{
+	shut_down(container_of(timer, struct tcp_link, timer));
+}
+
+void link_terminate(struct tcp_link *tl, const void *pdu, uint32_t len,
+		    const struct nvme_tcp_fault *fault)
+{
+	uint8_t type = *(const uint8_t *)pdu;
+
+	if (tl->link.closing)
+		return;
+	if (len > NVME_TCP_TERM_DATA_MAX)
+		len = NVME_TCP_TERM_DATA_MAX;
+	tl->term.pdu = (struct nvme_tcp_term){
+		.hdr.type = NVME_TCP_H2C_TERM,
+		.hdr.hlen = sizeof(tl->term.pdu),
+		.hdr.plen = cpu_to_le32(sizeof(tl->term.pdu) + len),
+		.fes = cpu_to_le16(fault->fes),
+		.feil = cpu_to_le16((uint16_t)fault->fei),
+		.feiu = cpu_to_le16((uint16_t)(fault->fei >> 16)),
+	};
+	memcpy(tl->term.header, pdu, len);
+	tl->state = LINK_TERMINATING;
+	tl->payload.slot = NULL;
+	weft_link_close(&tl->link, -EPROTO, "%s: %s", nvme_tcp_type_text(type), fault->why);
+	tl->timer.fn = linger_over;
+	weft_timer_set(tl->link.reactor, &tl->timer, LINK_LINGER_MS);
+	tcp_line_drop(&tl->line);
+	tl->term_tx.fill = fill_term;
+	tl->term_tx.sent = term_sent;
+	tcp_line_push(&tl->line, &tl->term_tx);
+}
+
+/* --- the beginning -------------------------------------------------------------------------------- */
+
+static void setup_over(struct weft_timer *timer)
+{
+	struct tcp_link *tl = container_of(timer, struct tcp_link, timer);
+
+	weft_link_close(&tl->link, -ETIMEDOUT, "no %s within %u ms",
+			tl->rx_busy ? "ICResp" : "connection", tl->link.options.setup_ms);
+}
+
+void link_ready(struct tcp_link *tl)
+{
+	weft_timer_stop(tl->link.reactor, &tl->timer);
+	tl->state = LINK_OPEN;
+	tl->link.ops->ready(&tl->link);
+}
+
+static int fill_icreq(struct tcp_tx *tx, struct iovec *iov, int room)
+{
+	struct tcp_link *tl = container_of(tx, struct tcp_link, icreq_tx);
+
+	*iov = (struct iovec){ &tl->icreq, sizeof(tl->icreq) };
+	return 1;
+}
+
+/* Not before: a socket that is still connecting has one error, and the send brings it. */
+static void icreq_sent(struct tcp_tx *tx)
+{
+	struct tcp_link *tl = container_of(tx, struct tcp_link, icreq_tx);
+
+	if (tl->state == LINK_SETUP)
+		link_rx_start(tl);
+}
+
+static void send_icreq(struct tcp_link *tl)
+{
+	const struct weft_link_options *o = &tl->link.options;
+
+	tl->icreq = (struct nvme_tcp_icreq){
+		.hdr.type = NVME_TCP_ICREQ,
+		.hdr.hlen = sizeof(tl->icreq),
+		.hdr.plen = cpu_to_le32(sizeof(tl->icreq)),
+		.dgst = (uint8_t)((o->hdgst ? NVME_TCP_DGST_HDR : 0) |
+				  (o->ddgst ? NVME_TCP_DGST_DATA : 0)),
+	};
+	tl->icreq_tx.fill = fill_icreq;
+	tl->icreq_tx.sent = icreq_sent;
+	tcp_line_push(&tl->line, &tl->icreq_tx);
+}
+
+static void send_failed(struct tcp_line *line, int rc)
+{
+	struct tcp_link *tl = container_of(line, struct tcp_link, line);
+
+	if (tl->state == LINK_TERMINATING)
+		shut_down(tl);
+	else
+		weft_link_close(&tl->link, rc, "%s: %s", tl->rules.ready ? "send" : "connect",
+				strerror(-rc));
+}
+
+static void all_sent(struct tcp_line *line)
+{
+	(void)line;
+}
+
+static void last_send_ended(struct tcp_line *line)
+{
+	link_wrap_up_soon(container_of(line, struct tcp_link, line));
+}
+
+static int connect_socket(const struct sockaddr_storage *addr)
+{
+	_cleanup_(weft_closep) int fd = -1;
+	int rc;
+
+	fd = socket(addr->ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, IPPROTO_TCP);
+	if (fd < 0)
+		return -errno;
+	rc = tcp_set_connection_options(fd);
+	if (rc < 0)
+		return rc;
+	if (connect(fd, (const struct sockaddr *)addr, weft_addr_len(addr)) < 0 &&
+	    errno != EINPROGRESS)
+		return -errno;
+	return take_fd(&fd);
+}
+
+static int open_socket(struct tcp_link *tl)
+{
+	int fd = connect_socket(&tl->link.options.addr), rc;
+
+	if (fd < 0)
+		return fd;
+	rc = weft_sock_open(tl->link.reactor, &tl->sock, fd);
+	if (rc < 0)
+		close(fd);
+	return rc;
+}
+
+static void start(struct tcp_link *tl)
+{
+	tl->rules.host = true;
+	tl->link.capsule_max = LINK_ADMIN_CAPSULE;
+	weft_task_init(&tl->wrap_up, wrap_up);
+	tcp_line_init(&tl->line, &tl->sock);
+	tl->line.failed = send_failed;
+	tl->line.drained = all_sent;
+	tl->line.stilled = last_send_ended;
+	link_rx_init(tl);
+	tl->timer.fn = setup_over;
+	weft_timer_set(tl->link.reactor, &tl->timer, tl->link.options.setup_ms);
+	send_icreq(tl);
+}
+
+static int prepare(struct tcp_link *tl, struct weft_reactor *r,
+		   const struct weft_link_options *options, const struct weft_link_ops *ops,
+		   void *user)
+{
+	int rc = weft_link_init(&tl->link, &tcp_link_transport, r, options, ops, user);
+
+	if (rc < 0)
+		return rc;
+	tl->buf = weft_pages_alloc(LINK_RX_BYTES);
+	rc = tl->buf ? open_socket(tl) : -ENOMEM;
+	if (rc < 0) {
+		weft_pages_free(tl->buf, LINK_RX_BYTES);
+		weft_link_destroy(&tl->link);
+	}
+	return rc;
+}
+
+int weft_tcp_link_open(struct weft_link **link, struct weft_reactor *r,
+		       const struct weft_link_options *options, const struct weft_link_ops *ops,
+		       void *user, struct weft_err *err)
+{
+	struct tcp_link *tl = calloc(1, sizeof(*tl));
+	int rc = tl ? prepare(tl, r, options, ops, user) : -ENOMEM;
+
+	if (rc < 0) {
+		free(tl);
+		return weft_fail(err, rc, "connect: %s", strerror(-rc));
+	}
+	start(tl);
+	*link = &tl->link;
+	return 0;
+}
+
+static const struct weft_link_transport tcp_link_transport = {
+	.name = "tcp",
+	.slot_size = sizeof(struct link_slot),
+	.submit = link_submit,
+	.close = link_close,
+	.free = link_free,
+};

@@ -1,0 +1,329 @@
+/* link_rx.c - the host receives: completions, data, requests for data.
+ *
+ *   recv ─▶ buf ─▶ parse ─▶ CapsuleResp ─▶ done()
+ *                        ─▶ C2HData ─▶ the command's memory; what is not here yet is received
+ *                                      straight into it
+ *                        ─▶ R2T ─▶ link_tx.c
+ *
+ * Nothing that comes is believed: a PDU must fit its type, name a command in flight, and bring that
+ * command's data in order and to its end. */
+#include <assert.h>
+#include <errno.h>
+#include <string.h>
+
+#include "transport/tcp/link.h"
+
+static void receive(struct tcp_link *tl);
+
+/* --- receiving ------------------------------------------------------------------------------------ */
+
+static void compact(struct tcp_link *tl)
+{
+	if (tl->head == tl->tail) {
+		tl->head = tl->tail = 0;
+	} else if (tl->head > LINK_RX_BYTES / 2) {
+		memmove(tl->buf, tl->buf + tl->head, tl->tail - tl->head);
+		tl->tail -= tl->head;
+		tl->head = 0;
+	}
+}
+
+/* Into the command's memory first, then what follows into the buffer. */
+static int plan(struct tcp_link *tl)
+{
+	struct link_cursor at = tl->payload.at;
+	uint32_t left = tl->payload.left;
+	int n = 0;
+
+	if (tl->payload.slot)
+		n = link_cursor_map(&at, tl->rx_iov, LINK_RX_IOVS, &left);
+	if (!tl->payload.slot || !left)
+		tl->rx_iov[n++] = (struct iovec){ tl->buf + tl->tail, LINK_RX_BYTES - tl->tail };
+	return n;
+}
+
+static void receive(struct tcp_link *tl)
+{
+	if (tl->state >= LINK_CLOSING || tl->rx_busy)
+		return;
+	compact(tl);
+	tl->rx_busy = true;
+	weft_sock_recv(&tl->sock, &tl->rx_op, tl->rx_iov, plan(tl));
+}
+
+static void skip_payload(struct tcp_link *tl, uint32_t bytes)
+{
+	struct iovec part;
+
+	tl->payload.left -= bytes;
+	while (bytes)
+		link_cursor_map(&tl->payload.at, &part, 1, &bytes);
+}
+
+static void place(struct tcp_link *tl, uint32_t bytes)
+{
+	uint32_t direct = 0;
+
+	if (tl->payload.slot) {
+		direct = bytes < tl->payload.left ? bytes : tl->payload.left;
+		skip_payload(tl, direct);
+	}
+	tl->tail += bytes - direct;
+	assert(tl->tail <= LINK_RX_BYTES);
+}
+
+/* --- PDUs ------------------------------------------------------------------------------------------ */
+
+static int refuse(struct nvme_tcp_fault *fault, uint16_t fes, uint32_t fei, const char *why)
+{
+	*fault = (struct nvme_tcp_fault){ .fes = fes, .fei = fei, .why = why };
+	return -EPROTO;
+}
+
+static void on_icresp(struct tcp_link *tl, const char *pdu)
+{
+	struct nvme_tcp_icresp icresp;
+	struct nvme_tcp_fault fault;
+
+	memcpy(&icresp, pdu, sizeof(icresp));
+	if (nvme_tcp_check_icresp(&icresp, &fault) < 0) {
+		if (icresp.pfv)
+			weft_link_close(&tl->link, -EPROTO, "ICResp: the target wants PFV %u",
+					le16_to_cpu(icresp.pfv));
+		else
+			link_terminate(tl, pdu, sizeof(icresp), &fault);
+		return;
+	}
+	if ((icresp.dgst ^ tl->icreq.dgst) & (NVME_TCP_DGST_HDR | NVME_TCP_DGST_DATA)) {
+		weft_link_close(&tl->link, -EPROTO,
+				"ICResp: the target %s; leave hdgst and ddgst %s",
+				tl->icreq.dgst ? "does not do the digests asked for" :
+						 "insists on digests",
+				tl->icreq.dgst ? "out" : "on");
+		return;
+	}
+	tl->rules.ready = true;
+	tl->rules.hdgst = icresp.dgst & NVME_TCP_DGST_HDR;
+	tl->rules.ddgst = icresp.dgst & NVME_TCP_DGST_DATA;
+	tl->cpda = icresp.cpda;
+	tl->h2c_max = le32_to_cpu(icresp.maxh2cdata) & ~3u;
+	link_ready(tl);
+}
+
+static void on_term(struct tcp_link *tl, const char *pdu)
+{
+	struct nvme_tcp_term term;
+
+	memcpy(&term, pdu, sizeof(term));
+	weft_link_close(&tl->link, -EPROTO,
+			"the target ended the connection: %s (C2HTermReq, FES %u, FEI %u)",
+			nvme_tcp_fes_text(le16_to_cpu(term.fes)), le16_to_cpu(term.fes),
+			le16_to_cpu(term.feil) | (unsigned)le16_to_cpu(term.feiu) << 16);
+}
+
+static int on_resp(struct tcp_link *tl, const char *pdu, struct nvme_tcp_fault *fault)
+{
+	struct nvme_tcp_resp resp;
+	struct weft_slot *slot;
+
+	memcpy(&resp, pdu, sizeof(resp));
+	slot = weft_link_find(&tl->link, le16_to_cpu(resp.cqe.cid));
+	if (!slot || link_slot_of(slot)->answered)
+		return refuse(fault, NVME_TCP_FES_FIELD,
+			      offsetof(struct nvme_tcp_resp, cqe) + offsetof(struct nvme_cqe, cid),
+			      "completes a command that is not in flight");
+	slot->cqe = resp.cqe;
+	link_answered(tl, link_slot_of(slot));
+	return 0;
+}
+
+static int on_r2t(struct tcp_link *tl, const char *pdu, struct nvme_tcp_fault *fault)
+{
+	struct nvme_tcp_data r2t;
+
+	memcpy(&r2t, pdu, sizeof(r2t));
+	return link_r2t(tl, &r2t, fault);
+}
+
+/* The command that C2HData is for; it must go on where the last one ended. */
+static int match_data(struct tcp_link *tl, const struct nvme_tcp_data *data,
+		      struct weft_slot **slot, struct nvme_tcp_fault *fault)
+{
+	*slot = weft_link_find(&tl->link, le16_to_cpu(data->cccid));
+	if (!*slot || link_slot_of(*slot)->answered)
+		return refuse(fault, NVME_TCP_FES_FIELD, offsetof(struct nvme_tcp_data, cccid),
+			      "for a command that is not in flight");
+	if (nvme_cmd_direction(&(*slot)->cmd) != NVME_DIR_TO_HOST ||
+	    le32_to_cpu(data->datal) > (*slot)->data_len - (*slot)->received)
+		return refuse(fault, NVME_TCP_FES_RANGE, 0, "more data than the command asked for");
+	if (le32_to_cpu(data->datao) != (*slot)->received)
+		return refuse(fault, NVME_TCP_FES_FIELD, offsetof(struct nvme_tcp_data, datao),
+			      "data out of order");
+	if (data->hdr.flags & NVME_TCP_F_SUCCESS && !(data->hdr.flags & NVME_TCP_F_LAST))
+		return refuse(fault, NVME_TCP_FES_FIELD, offsetof(struct nvme_tcp_hdr, flags),
+			      "SUCCESS without LAST_PDU");
+	return 0;
+}
+
+static int on_data(struct tcp_link *tl, const char *pdu, const struct nvme_tcp_shape *shape,
+		   struct nvme_tcp_fault *fault)
+{
+	struct nvme_tcp_data data;
+	struct weft_slot *slot;
+
+	memcpy(&data, pdu, sizeof(data));
+	if (le32_to_cpu(data.datal) != shape->data_len)
+		return refuse(fault, NVME_TCP_FES_FIELD, offsetof(struct nvme_tcp_data, datal),
+			      "DATAL and PLEN disagree");
+	if (match_data(tl, &data, &slot, fault) < 0)
+		return -EPROTO;
+	tl->payload.slot = link_slot_of(slot);
+	/* The slot's place in its memory moves on with the data. */
+	tl->payload.start = (struct link_cursor){ slot->iov, slot->iov_skip };
+	tl->payload.at = tl->payload.start;
+	tl->payload.len = tl->payload.left = shape->data_len;
+	tl->payload.ddgst = shape->ddgst;
+	tl->payload.success = data.hdr.flags & NVME_TCP_F_SUCCESS;
+	return 0;
+}
+
+static void on_payload(struct tcp_link *tl, const char *digest)
+{
+	struct link_slot *slot = tl->payload.slot;
+	uint32_t crc;
+
+	if (tl->payload.ddgst) {
+		crc = htole32(link_cursor_crc(tl->payload.start, tl->payload.len));
+		if (memcmp(&crc, digest, sizeof(crc)))
+			slot->slot.corrupt = true;
+	}
+	slot->slot.iov = tl->payload.at.iov;
+	slot->slot.iov_skip = tl->payload.at.skip;
+	slot->slot.received += tl->payload.len;
+	tl->payload.slot = NULL;
+	if (!tl->payload.success)
+		return;
+	slot->slot.cqe = (struct nvme_cqe){ .cid = slot->slot.cmd.common.cid };
+	link_answered(tl, slot);
+}
+
+/* --- parsing ---------------------------------------------------------------------------------------- */
+
+/* Each step returns true when it got on and there may be more to do. */
+
+static bool parse_payload(struct tcp_link *tl)
+{
+	uint32_t have = tl->tail - tl->head;
+	uint32_t n = have < tl->payload.left ? have : tl->payload.left;
+	uint32_t digest = tl->payload.ddgst ? NVME_TCP_DIGEST : 0;
+
+	link_cursor_copy_in(&tl->payload.at, tl->buf + tl->head, n);
+	tl->payload.left -= n;
+	tl->head += n;
+	if (tl->payload.left || tl->tail - tl->head < digest)
+		return false;
+	tl->head += digest;
+	on_payload(tl, tl->buf + tl->head - digest);
+	return true;
+}
+
+static bool header_digest_ok(const struct tcp_link *tl, const struct nvme_tcp_hdr *hdr,
+			     const char *pdu, struct nvme_tcp_fault *fault)
+{
+	uint32_t got;
+
+	if (!tl->rules.hdgst || hdr->type == NVME_TCP_C2H_TERM)
+		return true;
+	memcpy(&got, pdu + hdr->hlen, sizeof(got));
+	if (le32toh(got) == nvme_tcp_crc(0, pdu, hdr->hlen))
+		return true;
+	refuse(fault, NVME_TCP_FES_HDGST, le32toh(got), "the header digest is wrong");
+	return false;
+}
+
+static int dispatch(struct tcp_link *tl, uint8_t type, const char *pdu,
+		    const struct nvme_tcp_shape *shape, struct nvme_tcp_fault *fault)
+{
+	switch (type) {
+	case NVME_TCP_RESP:
+		return on_resp(tl, pdu, fault);
+	case NVME_TCP_C2H_DATA:
+		return on_data(tl, pdu, shape, fault);
+	case NVME_TCP_R2T:
+		return on_r2t(tl, pdu, fault);
+	case NVME_TCP_ICRESP:
+		on_icresp(tl, pdu);
+		return 0;
+	default:
+		on_term(tl, pdu);
+		return 0;
+	}
+}
+
+static bool parse_pdu(struct tcp_link *tl)
+{
+	uint32_t have = tl->tail - tl->head, want;
+	const char *pdu = tl->buf + tl->head;
+	struct nvme_tcp_fault fault;
+	struct nvme_tcp_shape shape;
+	struct nvme_tcp_hdr hdr;
+
+	if (have < sizeof(hdr))
+		return false;
+	memcpy(&hdr, pdu, sizeof(hdr));
+	if (nvme_tcp_check_hdr(&hdr, &tl->rules, &shape, &fault) < 0) {
+		link_terminate(tl, pdu, have, &fault);
+		return false;
+	}
+	want = hdr.type == NVME_TCP_C2H_DATA ? shape.data_at : le32_to_cpu(hdr.plen);
+	if (have < want)
+		return false;
+	tl->head += want;
+	if (!header_digest_ok(tl, &hdr, pdu, &fault) ||
+	    dispatch(tl, hdr.type, pdu, &shape, &fault) < 0) {
+		link_terminate(tl, pdu, hdr.hlen, &fault);
+		return false;
+	}
+	return true;
+}
+
+static void parse(struct tcp_link *tl)
+{
+	while (tl->state <= LINK_OPEN)
+		if (!(tl->payload.slot ? parse_payload(tl) : parse_pdu(tl)))
+			break;
+	if (tl->state == LINK_TERMINATING)
+		tl->head = tl->tail = 0;
+	receive(tl);
+}
+
+static void recv_done(struct weft_op *op, int res)
+{
+	struct tcp_link *tl = container_of(op, struct tcp_link, rx_op);
+
+	tl->rx_busy = false;
+	if (tl->state >= LINK_CLOSING) {
+		link_wrap_up_soon(tl);
+		return;
+	}
+	if (res <= 0) {
+		if (res)
+			weft_link_close(&tl->link, res, "receive: %s", strerror(-res));
+		else
+			weft_link_close(&tl->link, -ECONNRESET, "the target closed the connection");
+		return;
+	}
+	if (tl->state <= LINK_OPEN)
+		place(tl, (uint32_t)res);
+	parse(tl);
+}
+
+void link_rx_init(struct tcp_link *tl)
+{
+	tl->rx_op.done = recv_done;
+}
+
+void link_rx_start(struct tcp_link *tl)
+{
+	receive(tl);
+}

@@ -1,0 +1,8 @@
+/* socket.h - what every NVMe/TCP socket is set to. */
+#ifndef WEFT_TRANSPORT_TCP_SOCKET_H
+#define WEFT_TRANSPORT_TCP_SOCKET_H
+
+/* No delay for small PDUs; a peer that vanished without a word is noticed. */
+int tcp_set_connection_options(int fd);
+
+#endif
