@@ -93,12 +93,47 @@ _weft_ctl() {
 	_weft_words "--control --json -h --help $_weft_methods"
 }
 
+_weft_mount() {
+	case $prev in
+	--queues | --hostnqn | --hostid | --timeout) return ;;
+	esac
+	case $part in
+	-*)
+		_weft_words "-f --foreground -r --read-only --queues --allow-other --hostnqn --hostid
+			--hdgst --ddgst --timeout -h --help"
+		;;
+	nvme* | "") _weft_open_words "nvme+tcp://" ;;
+	*) _weft_files ;;
+	esac
+}
+
+_weft_bench() {
+	case $prev in
+	--rw) _weft_words "read write rw randread randwrite randrw" ;;
+	--plot) _weft_files ;;
+	--mix | --bs | --depth | --jobs | --queues | --time | --warmup | --rate) ;;
+	--offset | --size | --flush-every | --seed | --interval) ;;
+	*)
+		case $part in
+		-*)
+			_weft_words "--rw --mix --write-ok --bs --depth --jobs --queues --time --warmup
+				--rate --offset --size --flush-every --verify --seed --interval --plot
+				--json -h --help"
+			;;
+		*) _weft_open_words "nvme+tcp://" ;;
+		esac
+		;;
+	esac
+}
+
 _weft_complete() {
 	case ${words[1]} in
 	serve) _weft_serve ;;
 	ctl) _weft_ctl ;;
+	bench) _weft_bench ;;
+	mount) _weft_mount ;;
 	version) _weft_words "--json -h --help" ;;
-	help) _weft_words "serve ctl version" ;;
+	help) _weft_words "serve ctl bench mount version" ;;
 	esac
 }
 
@@ -110,7 +145,7 @@ _weft() {
 	part=${words[-1]} prev=${words[-2]}
 	COMPREPLY=()
 	if [ "${#words[@]}" -eq 2 ]; then
-		_weft_words "serve ctl version help -h --help --version"
+		_weft_words "serve ctl bench mount version help -h --help --version"
 		return
 	fi
 	if [[ $part == --*=* ]]; then

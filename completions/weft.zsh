@@ -39,7 +39,7 @@ _weft_param() {
 }
 
 if (( CURRENT == 2 )); then
-	compadd serve ctl version help
+	compadd serve ctl bench mount version help
 	return
 fi
 
@@ -72,10 +72,52 @@ ctl)
 		"1:method:($methods)" \
 		'*:parameter:_weft_param'
 	;;
+bench)
+	shift words
+	(( CURRENT-- ))
+	_arguments \
+		'--rw[kind of load]:mode:(read write rw randread randwrite randrw)' \
+		'--mix[percent of reads]:percent:' \
+		'--write-ok[the data may be overwritten]' \
+		'--bs[bytes of an I/O]:size:' \
+		'--depth[I/Os in flight per job]:number:' \
+		'--jobs[threads]:number:' \
+		'--queues[I/O queues per job]:number:' \
+		'--time[how long]:time:' \
+		'--warmup[load before that]:time:' \
+		'--rate[I/Os per second]:IOPS:' \
+		'--offset[where the region begins]:size:' \
+		'--size[how long the region is]:size:' \
+		'--flush-every[writes between flushes]:number:' \
+		'--verify[check the data]' \
+		'--seed[for offsets and data]:number:' \
+		'--interval[step of the time series]:time:' \
+		'--plot[draw it]:file:_files' \
+		'--json[everything, as JSON]' \
+		'(-h --help)'{-h,--help}'[show help]' \
+		'1:URI:(nvme+tcp\://)'
+	;;
+mount)
+	shift words
+	(( CURRENT-- ))
+	_arguments \
+		'(-f --foreground)'{-f,--foreground}'[stay in the foreground]' \
+		'(-r --read-only)'{-r,--read-only}'[nobody may write]' \
+		'--queues[I/Os at once]:number:' \
+		'--allow-other[let other users in]' \
+		'--hostnqn[name to connect with]:NQN:' \
+		'--hostid[host identifier]:UUID:' \
+		'--hdgst[checksums over headers]' \
+		'--ddgst[checksums over data]' \
+		'--timeout[for a connection to come about]:time:' \
+		'(-h --help)'{-h,--help}'[show help]' \
+		'1:URI:(nvme+tcp\://)' \
+		'2:directory:_files -/'
+	;;
 version)
 	compadd -- --json --help
 	;;
 help)
-	compadd serve ctl version
+	compadd serve ctl bench mount version
 	;;
 esac

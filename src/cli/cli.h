@@ -16,6 +16,14 @@ struct weft_command {
 
 int weft_cmd_serve(int argc, char **argv);
 int weft_cmd_ctl(int argc, char **argv);
+int weft_cmd_discover(int argc, char **argv);
+int weft_cmd_ls(int argc, char **argv);
+int weft_cmd_id(int argc, char **argv);
+int weft_cmd_read(int argc, char **argv);
+int weft_cmd_write(int argc, char **argv);
+int weft_cmd_cp(int argc, char **argv);
+int weft_cmd_bench(int argc, char **argv);
+int weft_cmd_mount(int argc, char **argv);
 int weft_cmd_version(int argc, char **argv);
 
 /* "weft NAME: sentence", and where to read more; returns EXIT_USAGE. */

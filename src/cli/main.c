@@ -11,6 +11,14 @@ static int cmd_help(int argc, char **argv);
 static const struct weft_command commands[] = {
 	{ "serve", "export storage over NVMe/TCP, with a discovery service", weft_cmd_serve },
 	{ "ctl", "look at a running target, and change it", weft_cmd_ctl },
+	{ "discover", "what a discovery service knows of", weft_cmd_discover },
+	{ "ls", "subsystems, controllers and namespaces, as a tree", weft_cmd_ls },
+	{ "id", "identify a controller and a namespace, decoded", weft_cmd_id },
+	{ "read", "read a range of a namespace", weft_cmd_read },
+	{ "write", "write a range of a namespace", weft_cmd_write },
+	{ "cp", "copy between files, pipes and namespaces", weft_cmd_cp },
+	{ "mount", "namespaces as files", weft_cmd_mount },
+	{ "bench", "load a namespace: IOPS, bandwidth, latency; or verify it", weft_cmd_bench },
 	{ "version", "the version, and what is built in", weft_cmd_version },
 	{ "help", "this text, or that of a command: weft help COMMAND", cmd_help },
 };

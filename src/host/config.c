@@ -231,15 +231,17 @@ static int set_identity(struct host_config *config, struct weft_err *err)
 
 /* --- all together --------------------------------------------------------------------------------------- */
 
+/* The words have been checked; what the program set has not. */
 static int check_options(const struct host_config *config, struct weft_err *err)
 {
 	for (size_t i = 0; i < NWORDS; i++) {
-		uint32_t value = *(const uint32_t *)((const char *)config + words[i].offset);
+		const char *at = (const char *)config + words[i].offset;
+		uint32_t value;
 
-		if (words[i].kind != NUMBER && words[i].kind != TIME)
+		if ((words[i].kind != NUMBER && words[i].kind != TIME) ||
+		    at == (const char *)&config->nsid)
 			continue;
-		if (words[i].offset == offsetof(struct host_config, nsid))
-			continue;
+		memcpy(&value, at, sizeof(value));
 		if (value < words[i].min || value > words[i].max)
 			return weft_fail(err, -EINVAL, "%s: expected %u to %u, got %u",
 					 words[i].name, words[i].min, words[i].max, value);

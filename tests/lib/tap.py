@@ -5,6 +5,7 @@ outliving its limit."""
 import signal
 import sys
 import traceback
+from concurrent.futures import ThreadPoolExecutor
 
 cases = []
 
@@ -52,10 +53,37 @@ def run_one(number, name, limit_s, body, after):
     return True
 
 
-def run(after=lambda: None):
-    """Run all cases, or those with a word of the command line in their names. Exit status."""
+def choose():
+    """All cases, or those with a word of the command line in their names."""
     wanted = sys.argv[1:] or [""]
-    chosen = [c for c in cases if any(word in c[0] for word in wanted)]
+    return [c for c in cases if any(word in c[0] for word in wanted)]
+
+
+def run(after=lambda: None):
+    """Run the cases. Exit status."""
+    chosen = choose()
     print(f"1..{len(chosen)}", flush=True)
     results = [run_one(n, *c, after) for n, c in enumerate(chosen, 1)]
     return 0 if all(results) and results else 1
+
+
+def outcome(chosen):
+    """What is wrong with a case: nothing, or the traceback."""
+    try:
+        chosen[2]()
+    except Exception:
+        return traceback.format_exc()
+    return ""
+
+
+def run_wide(workers):
+    """Run the cases several at a time: those that share nothing, wait much and bound their waits
+    themselves. Exit status."""
+    chosen, failed = choose(), 0
+    print(f"1..{len(chosen)}", flush=True)
+    with ThreadPoolExecutor(workers) as pool:
+        for number, wrong in enumerate(pool.map(outcome, chosen), 1):
+            print(f"{'not ok' if wrong else 'ok'} {number} - {chosen[number - 1][0]}", flush=True)
+            diag(wrong)
+            failed += bool(wrong)
+    return 1 if failed or not chosen else 0
