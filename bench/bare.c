@@ -2,7 +2,7 @@
  *
  *   recv ─▶ count ─▶ a reply for every whole request ─▶ one send
  *
- * A client's first 8 bytes say how long its requests and the replies to them are (plain.c). One
+ * A client's first 8 bytes say how long its requests and the replies to them are (bare_client.c). One
  * thread, epoll, no look at any byte after that.
  *
  * usage: bare PORT          listens on 127.0.0.1, ends on SIGTERM */

@@ -79,12 +79,19 @@ static void on_done(struct weft_link *link, struct weft_slot *slot)
 {
 	struct host_admin *a = slot->user;
 
+	if (!host_status(&slot->cqe) && slot->moved != slot->data_len) {
+		weft_link_close(link, -EPROTO, "%s: success, but %u of %u bytes moved", a->name,
+				slot->moved, slot->data_len);
+		return; /* it goes with the connection */
+	}
 	a->cqe = slot->cqe;
 	if (slot->corrupt && !host_status(&slot->cqe))
 		a->cqe.status = cpu_to_le16(SC_GENERIC(TRAN_TPORT_ERROR) << 1);
 	weft_list_remove(&a->link);
 	a->done(a, 0);
 	watch(link->user);
+	/* This slot is free when we return. */
+	weft_reactor_defer(link->reactor, &((struct weft_ctrl *)link->user)->pump);
 }
 
 static void on_closed(struct weft_link *link)
@@ -112,19 +119,28 @@ void host_admin_lost(struct weft_ctrl *ctrl)
 	}
 }
 
+static void pump_task(struct weft_task *task)
+{
+	host_admin_pump(container_of(task, struct weft_ctrl, pump));
+}
+
 void host_admin_init(struct weft_ctrl *ctrl)
 {
 	weft_list_init(&ctrl->admin_flying);
 	weft_list_init(&ctrl->admin_waiting);
 	ctrl->admin_timer.fn = on_timeout;
+	weft_task_init(&ctrl->pump, pump_task);
 }
 
 /* --- callers' ---------------------------------------------------------------------------------------- */
+
+enum { TRIES_MAX = 3 }; /* of a command that only looks and lost its connection */
 
 struct user_admin {
 	struct host_admin admin;
 	struct weft_msg msg;
 	int rc;
+	unsigned tries;
 	bool over;
 };
 
@@ -151,27 +167,43 @@ static void finish(struct user_admin *u, int rc)
 	pthread_mutex_unlock(&ctrl->lock);
 }
 
+static bool is_late(const struct host_admin *a)
+{
+	return a->deadline_ns && a->deadline_ns <= weft_reactor_now_ns(a->ctrl->reactor);
+}
+
+static bool may_try_again(struct user_admin *u)
+{
+	return only_looks(&u->admin.cmd) && !is_late(&u->admin) && ++u->tries < TRIES_MAX &&
+	       !u->admin.ctrl->stopping;
+}
+
 static void user_done(struct host_admin *a, int rc)
 {
 	struct weft_ctrl *ctrl = a->ctrl;
 	struct user_admin *u = container_of(a, struct user_admin, admin);
 
 	ctrl->admin_users--;
-	if (rc < 0 && only_looks(&a->cmd) && !ctrl->stopping) {
+	if (rc < 0 && may_try_again(u)) {
 		weft_list_push(&ctrl->admin_waiting, &a->link);
 		return;
 	}
+	if (rc < 0 && is_late(a))
+		rc = -ETIMEDOUT;
 	finish(u, rc);
-	host_admin_pump(ctrl);
+}
+
+static bool takes_users(const struct weft_ctrl *ctrl)
+{
+	return ctrl->state == WEFT_LIVE && !ctrl->broken && ctrl->link && !ctrl->link->closing &&
+	       ctrl->link->free && ctrl->admin_users < HOST_ADMIN_USER_MAX;
 }
 
 void host_admin_pump(struct weft_ctrl *ctrl)
 {
 	struct weft_list *link;
 
-	while (ctrl->state == WEFT_LIVE && !ctrl->broken &&
-	       ctrl->admin_users < HOST_ADMIN_USER_MAX &&
-	       (link = weft_list_pop(&ctrl->admin_waiting))) {
+	while (takes_users(ctrl) && (link = weft_list_pop(&ctrl->admin_waiting))) {
 		ctrl->admin_users++;
 		host_admin_start(ctrl, container_of(link, struct host_admin, link),
 				 ctrl->config.options.admin_ms);
@@ -211,6 +243,11 @@ static void run(struct weft_ctrl *ctrl, struct user_admin *u)
 	pthread_mutex_unlock(&ctrl->lock);
 }
 
+static bool starts_with(const char *text, const char *prefix)
+{
+	return !strncmp(text, prefix, strlen(prefix));
+}
+
 static int run_named(struct weft_ctrl *ctrl, const char *name, const union nvme_sqe *cmd, void *buf,
 		     uint32_t length, uint64_t *result, struct weft_err *err)
 {
@@ -223,12 +260,13 @@ static int run_named(struct weft_ctrl *ctrl, const char *name, const union nvme_
 	run(ctrl, &u);
 	if (u.rc < 0) {
 		weft_ctrl_state(ctrl, &why);
-		return weft_fail(err, u.rc, "%s: %s", name,
+		return weft_fail(err, u.rc, "%s%s%s", starts_with(why.text, name) ? "" : name,
+				 starts_with(why.text, name) ? "" : ": ",
 				 why.text[0] ? why.text : strerror(-u.rc));
 	}
 	if (result)
 		*result = le64_to_cpu(u.admin.cqe.result);
-	status = host_status(&u.admin.cqe);
+	status = host_status(&u.admin.cqe) & (0x7ff | SC_DNR);
 	if (status)
 		host_fail_status(err, name, status);
 	return status;

@@ -71,7 +71,8 @@ const char *weft_state_text(enum weft_state state)
 /* The one function that changes the state. */
 static void enter(struct weft_ctrl *ctrl, enum weft_state state)
 {
-	bool news = ctrl->state != state;
+	/* That the first connection lives, weft_connect() says. */
+	bool news = ctrl->state != state && (state != WEFT_LIVE || ctrl->generation > 1);
 
 	ctrl->state = state;
 	publish(ctrl);
@@ -156,7 +157,7 @@ static void die(struct weft_ctrl *ctrl)
 	host_admin_fail_waiting(ctrl, ctrl->why_rc);
 }
 
-static uint64_t pause_ms(const struct weft_ctrl *ctrl)
+static uint64_t pause_ms(struct weft_ctrl *ctrl)
 {
 	const struct weft_options *o = &ctrl->config.options;
 	uint64_t pause = o->reconnect_ms;
@@ -165,7 +166,7 @@ static uint64_t pause_ms(const struct weft_ctrl *ctrl)
 		pause *= 2;
 	if (pause > o->reconnect_max_ms)
 		pause = o->reconnect_max_ms;
-	return pause / 2 + (uint64_t)random() % (pause / 2 + 1);
+	return pause / 2 + (uint64_t)rand_r(&ctrl->random) % (pause / 2 + 1);
 }
 
 /* A controller that says "do not retry" to Connect means it. */
@@ -186,7 +187,8 @@ static void pause_or_die(struct weft_ctrl *ctrl)
 		die(ctrl);
 		return;
 	}
-	weft_timer_set(ctrl->reactor, &ctrl->retry, ctrl->attempt++ ? pause_ms(ctrl) : 0);
+	weft_timer_set(ctrl->reactor, &ctrl->retry, ctrl->attempt ? pause_ms(ctrl) : 0);
+	ctrl->attempt++;
 }
 
 static void open_link(struct weft_ctrl *ctrl)

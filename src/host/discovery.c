@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "base/utf8.h"
 #include "host/internal.h"
 
 enum {
@@ -35,18 +36,6 @@ struct header {
 static int read_header(struct weft_ctrl *ctrl, struct header *header, struct weft_err *err)
 {
 	return weft_log_page(ctrl, LID_DISCOVERY, 0, 0, header, sizeof(*header), err);
-}
-
-/* Fixed width, not always terminated, from outside: nothing that a terminal would act on. */
-static void copy_text(char *to, const char *from, size_t len)
-{
-	size_t n = strnlen(from, len);
-
-	while (n && from[n - 1] == ' ')
-		n--;
-	for (size_t i = 0; i < n; i++)
-		to[i] = (unsigned char)from[i] < 0x20 || from[i] == 0x7f ? '?' : from[i];
-	to[n] = '\0';
 }
 
 static void name_transport(uint8_t trtype, char *name, size_t size)
@@ -87,9 +76,9 @@ static void decode(const struct nvmf_disc_log_entry *e, const char *from, struct
 {
 	memset(d, 0, sizeof(*d));
 	name_transport(e->trtype, d->transport, sizeof(d->transport));
-	copy_text(d->address, e->traddr, sizeof(e->traddr));
-	copy_text(d->service, e->trsvcid, sizeof(e->trsvcid));
-	copy_text(d->subnqn, e->subnqn, sizeof(e->subnqn));
+	weft_utf8_copy(d->address, e->traddr, sizeof(e->traddr));
+	weft_utf8_copy(d->service, e->trsvcid, sizeof(e->trsvcid));
+	weft_utf8_copy(d->subnqn, e->subnqn, sizeof(e->subnqn));
 	d->portid = le16_to_cpu(e->portid);
 	d->cntlid = le16_to_cpu(e->cntlid);
 	d->subtype = e->subtype;
@@ -189,16 +178,23 @@ struct walk {
 	unsigned count;
 };
 
+/* The words of the first URI hold for all. */
 static void add_service(struct walk *walk, const char *uri, unsigned depth)
 {
+	const char *words = walk->count ? strchr(walk->services[0].uri, '?') : NULL;
+	struct service *service = &walk->services[walk->count];
+
 	if (depth > DEPTH_MAX || walk->count == SERVICES_MAX || !*uri)
 		return;
 	for (unsigned i = 0; i < walk->count; i++)
 		if (!strncmp(walk->services[i].uri, uri, strlen(uri)) &&
 		    strchr("?/", walk->services[i].uri[strlen(uri)]))
 			return;
-	snprintf(walk->services[walk->count].uri, sizeof(walk->services[0].uri), "%s", uri);
-	walk->services[walk->count++].depth = depth;
+	if (snprintf(service->uri, sizeof(service->uri), "%s%s", uri, words ? words : "") >=
+	    (int)sizeof(service->uri))
+		return;
+	service->depth = depth;
+	walk->count++;
 }
 
 /* A visit, not a stay: no keep-alive, no reconnecting. */

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
+#include <sys/random.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
@@ -73,6 +74,8 @@ static int create(const struct host_config *config, struct weft_ctrl **out, stru
 	weft_list_init(&ctrl->queues);
 	weft_list_init(&ctrl->namespaces);
 	host_admin_init(ctrl);
+	if (getrandom(&ctrl->random, sizeof(ctrl->random), GRND_NONBLOCK) < 0)
+		ctrl->random = (unsigned)getpid();
 	ctrl->event_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
 	if (ctrl->event_fd < 0)
 		return weft_fail(err, -errno, "eventfd: %s", strerror(errno));

@@ -118,7 +118,7 @@ struct weft_ctrl {
 	struct host_config config;
 	struct weft_reactor *reactor;
 	pthread_t thread;
-	atomic_bool traffic; /* a queue received something: as good as a keep-alive */
+	atomic_bool traffic; /* a queue sent something: as good as a keep-alive */
 
 	/* Home's. */
 	enum weft_state state;
@@ -131,6 +131,7 @@ struct weft_ctrl {
 	struct weft_err why; /* first cause of the loss under way */
 	int why_rc;
 	unsigned attempt;
+	unsigned random;           /* for the pauses */
 	uint64_t lost_ns, live_ns; /* since when; 0: never, not now */
 	struct weft_timer retry;
 	struct weft_msg stop_msg, reset_msg;
@@ -143,6 +144,7 @@ struct weft_ctrl {
 
 	struct weft_list admin_flying, admin_waiting;
 	unsigned admin_users;
+	struct weft_task pump;
 	struct weft_timer admin_timer;
 
 	struct weft_timer keepalive;
@@ -217,6 +219,7 @@ struct weft_ns {
 	atomic_bool read_only;
 	uint32_t copy_max; /* bytes of one source range */
 	struct host_ns_ids ids;
+	bool opening, changed; /* under ctrl->lock: a scan came by while it was looked at first */
 	unsigned scan_round;   /* under ctrl->lock */
 	struct nvme_id_ns id;  /* under ctrl->lock; as of the last look */
 	_Atomic uint64_t size; /* bytes */

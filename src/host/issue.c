@@ -57,6 +57,10 @@ static void start_over(struct weft_cmd *cmd)
 static void finish(struct weft_queue *queue, struct weft_cmd *cmd)
 {
 	assert(!priv_of(cmd)->flying && !priv_of(cmd)->listed);
+	/* What was read may be another namespace's. */
+	if (!cmd->rc && cmd->ns &&
+	    atomic_load_explicit(&cmd->ns->rc, memory_order_relaxed) == -ESTALE)
+		cmd->rc = -ESTALE;
 	queue->pending--;
 	queue->completed++;
 	if (cmd->done)
@@ -170,6 +174,7 @@ static void submit(struct weft_queue *queue, struct weft_slot *slot, struct weft
 	priv_of(cmd)->flying++;
 	weft_list_push(&queue->inflight, &slot->user_link);
 	weft_link_submit(queue->link, slot);
+	atomic_store_explicit(&queue->ctrl->traffic, true, memory_order_relaxed);
 }
 
 static void issue_piece(struct weft_queue *queue, struct weft_cmd *cmd, struct weft_slot *slot)
@@ -238,16 +243,27 @@ static bool issue_next(struct weft_queue *queue, struct weft_cmd *cmd)
 	return second;
 }
 
+/* The namespace may have gone, or another come, since the command was submitted. */
+static int namespace_rc(const struct weft_cmd *cmd)
+{
+	return cmd->ns ? atomic_load_explicit(&cmd->ns->rc, memory_order_relaxed) : 0;
+}
+
 void host_issue(struct weft_queue *queue)
 {
 	struct weft_cmd *cmd;
 
 	while (queue->ready && !queue->link->closing && !weft_list_empty(&queue->waiting)) {
 		cmd = cmd_of(queue->waiting.next);
+		if (!cmd->rc)
+			cmd->rc = namespace_rc(cmd);
 		if (!all_issued(cmd) && !issue_next(queue, cmd))
 			break;
-		if (all_issued(cmd))
-			delist(cmd);
+		if (!all_issued(cmd))
+			continue;
+		delist(cmd);
+		if (!priv_of(cmd)->flying)
+			finish(queue, cmd);
 	}
 	host_timeouts_watch(queue);
 }
@@ -288,6 +304,17 @@ static bool worth_another_try(const struct weft_cmd *cmd, uint16_t status)
 	}
 }
 
+/* What came is not what was sent: its digest says so. */
+static void note_corruption(struct weft_cmd *cmd)
+{
+	struct cmd_priv *p = priv_of(cmd);
+
+	if (p->tries < TRIES_MAX)
+		p->retry = true;
+	else
+		cmd->rc = -EBADMSG;
+}
+
 static void note_failure(struct weft_cmd *cmd, uint16_t status)
 {
 	struct cmd_priv *p = priv_of(cmd);
@@ -299,7 +326,7 @@ static void note_failure(struct weft_cmd *cmd, uint16_t status)
 	/* The write of a fused pair fails because its compare did: that is not news. */
 	if (cmd->rc && (status & 0x7ff) == SC_GENERIC(FUSED_FAIL))
 		return;
-	cmd->status = status & (uint16_t)~NVME_SC_MORE;
+	cmd->status = status & (0x7ff | SC_DNR);
 	cmd->rc = p->timed_out && (status & 0x7ff) == SC_GENERIC(ABORT_REQ) ?
 			  -ETIMEDOUT :
 			  weft_status_to_errno(status);
@@ -336,18 +363,19 @@ static void settle(struct weft_queue *queue, struct weft_cmd *cmd)
 	}
 }
 
-/* A success must have brought all the data that was asked for. */
-static bool is_complete(const struct weft_slot *slot)
+/* A success must have moved all the data. A raw command's data may be more than it needs. */
+static bool is_complete(const struct weft_cmd *cmd, const struct weft_slot *slot)
 {
-	return nvme_cmd_direction(&slot->cmd) != NVME_DIR_TO_HOST ||
-	       slot->received == slot->data_len;
+	if (cmd->op == WEFT_RAW && nvme_cmd_direction(&slot->cmd) != NVME_DIR_TO_HOST)
+		return true;
+	return slot->moved == slot->data_len;
 }
 
 static void short_data(struct weft_queue *queue, const struct weft_slot *slot)
 {
 	weft_link_close(queue->link, -EPROTO,
-			"CapsuleResp: success for a command that got %u of %u bytes",
-			slot->received, slot->data_len);
+			"CapsuleResp: success for a command that moved %u of %u bytes", slot->moved,
+			slot->data_len);
 }
 
 void host_piece_done(struct weft_queue *queue, struct weft_slot *slot)
@@ -360,11 +388,11 @@ void host_piece_done(struct weft_queue *queue, struct weft_slot *slot)
 	if (queue->aborting == slot)
 		queue->aborting = NULL;
 	p->flying--;
-	if (slot->corrupt && !status)
-		status = SC_GENERIC(TRAN_TPORT_ERROR);
-	if (!status && !is_complete(slot)) {
+	if (!status && !is_complete(cmd, slot)) {
 		p->lost = true;
 		short_data(queue, slot);
+	} else if (!status && slot->corrupt) {
+		note_corruption(cmd);
 	} else if (status) {
 		note_failure(cmd, status);
 	}

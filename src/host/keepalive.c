@@ -1,17 +1,23 @@
 /* keepalive.c - telling the controller that we are there, and noticing when it is not.
  *
- * Every half of the time-out: if the controller counts any traffic as a sign of life (TBKAS) and
- * there has been some, nothing; else a Keep Alive. One that is not answered within the time-out
- * ends the association. */
+ * Every half of the time-out a Keep Alive. A controller that counts any command as a sign of life
+ * (TBKAS) gets one only if nothing was sent since the last look, which comes twice as often then: a
+ * command sent right after a look must not be the last for the whole of the time-out. One that is
+ * not answered within the time-out ends the association. */
 #include <string.h>
 
 #include "host/internal.h"
 
+static bool by_traffic(const struct weft_ctrl *ctrl)
+{
+	return ctrl->traits.ctratt & NVME_CTRL_CTRATT_TBKAS;
+}
+
 static uint32_t period_ms(const struct weft_ctrl *ctrl)
 {
-	uint32_t half = ctrl->config.options.keepalive_ms / 2;
+	uint32_t period = ctrl->config.options.keepalive_ms / (by_traffic(ctrl) ? 4 : 2);
 
-	return half ? half : 1;
+	return period ? period : 1;
 }
 
 static void on_answer(struct host_admin *a, int rc)
@@ -44,7 +50,7 @@ static void on_period(struct weft_timer *timer)
 	bool traffic = atomic_exchange(&ctrl->traffic, false);
 
 	weft_timer_set(ctrl->reactor, timer, period_ms(ctrl));
-	if (ctrl->keepalive_out || (traffic && ctrl->traits.ctratt & NVME_CTRL_CTRATT_TBKAS))
+	if (ctrl->keepalive_out || (traffic && by_traffic(ctrl)))
 		return;
 	send_one(ctrl);
 }

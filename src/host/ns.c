@@ -66,6 +66,30 @@ static uint32_t copy_max(const struct nvme_id_ns *id, unsigned shift)
 	return (uint32_t)((blocks ? blocks : 1) << shift);
 }
 
+/* Controllers before NVMe 1.3 refuse it: then there are none. */
+static int read_descriptor_list(struct weft_ns *ns, char *page, struct weft_err *err)
+{
+	union nvme_sqe cmd = { 0 };
+	int rc;
+
+	host_fill_identify(&cmd, NVME_IDENTIFY_CNS_NS_DESC_LIST, ns->nsid);
+	rc = weft_admin(ns->ctrl, &cmd, page, HOST_PAGE, NULL, NULL);
+	if (rc > 0)
+		memset(page, 0, HOST_PAGE);
+	return rc < 0 ? weft_fail(err, rc, "namespace %u: %s", ns->nsid, strerror(-rc)) : 0;
+}
+
+static int check_transfer(struct weft_ns *ns, struct weft_err *err)
+{
+	struct weft_ctrl_info info;
+
+	weft_ctrl_info(ns->ctrl, &info);
+	if (info.transfer_max >> ns->block_shift)
+		return 0;
+	return weft_fail(err, -EPROTO,
+			 "its blocks are larger than what the controller moves at once");
+}
+
 static int look(struct weft_ns *ns, struct weft_err *err)
 {
 	_cleanup_(weft_freep) char *page = malloc(HOST_PAGE);
@@ -77,10 +101,13 @@ static int look(struct weft_ns *ns, struct weft_err *err)
 	rc = weft_identify(ns->ctrl, NVME_IDENTIFY_CNS_NS, ns->nsid, &ns->id, &why);
 	if (rc == 0)
 		rc = host_ns_geometry(&ns->id, &ns->block_shift, &why);
+	if (rc == 0)
+		rc = check_transfer(ns, &why);
 	if (rc < 0)
 		return weft_fail(err, rc, "namespace %u: %s", ns->nsid, why.text);
-	if (weft_identify(ns->ctrl, NVME_IDENTIFY_CNS_NS_DESC_LIST, ns->nsid, page, NULL) < 0)
-		memset(page, 0, HOST_PAGE);
+	rc = read_descriptor_list(ns, page, err);
+	if (rc < 0)
+		return rc;
 	host_ns_ids(&ns->id, page, &ns->ids);
 	ns->copy_max = copy_max(&ns->id, ns->block_shift);
 	atomic_store(&ns->read_only, ns->id.nsattr & 1);
@@ -89,23 +116,49 @@ static int look(struct weft_ns *ns, struct weft_err *err)
 }
 static_assert(sizeof(struct nvme_id_ns) == HOST_PAGE, "Identify Namespace");
 
+enum { LOOKS_MAX = 4 }; /* while namespaces keep changing under us */
+
+static void enroll(struct weft_ns *ns)
+{
+	pthread_mutex_lock(&ns->ctrl->lock);
+	ns->opening = true;
+	weft_list_push(&ns->ctrl->namespaces, &ns->link);
+	pthread_mutex_unlock(&ns->ctrl->lock);
+}
+
+/* true: what was seen still holds, and from now on a scan sees to it. */
+static bool is_settled(struct weft_ns *ns)
+{
+	bool changed;
+
+	pthread_mutex_lock(&ns->ctrl->lock);
+	changed = ns->changed;
+	ns->changed = false;
+	ns->opening = changed;
+	pthread_mutex_unlock(&ns->ctrl->lock);
+	return !changed;
+}
+
 int weft_ns_open(struct weft_ctrl *ctrl, uint32_t nsid, struct weft_ns **out, struct weft_err *err)
 {
-	_cleanup_(weft_freep) struct weft_ns *ns = calloc(1, sizeof(*ns));
-	int rc;
+	struct weft_ns *ns = calloc(1, sizeof(*ns));
+	int rc, looks = 0;
 
 	if (!ns)
 		return weft_fail(err, -ENOMEM, "no memory for a namespace");
 	ns->ctrl = ctrl;
 	ns->nsid = nsid;
-	rc = look(ns, err);
+	enroll(ns);
+	do {
+		rc = look(ns, err);
+	} while (rc == 0 && !is_settled(ns) && ++looks < LOOKS_MAX);
+	if (rc == 0 && looks == LOOKS_MAX)
+		rc = weft_fail(err, -EAGAIN, "namespace %u keeps changing", nsid);
 	if (rc < 0)
-		return rc;
-	pthread_mutex_lock(&ctrl->lock);
-	weft_list_push(&ctrl->namespaces, &ns->link);
-	pthread_mutex_unlock(&ctrl->lock);
-	*out = take_ptr(&ns);
-	return 0;
+		weft_ns_close(ns);
+	else
+		*out = ns;
+	return rc;
 }
 
 void weft_ns_close(struct weft_ns *ns)

@@ -169,7 +169,6 @@ static void on_done(struct weft_link *link, struct weft_slot *slot)
 			connected(queue, slot);
 		return;
 	}
-	atomic_store_explicit(&queue->ctrl->traffic, true, memory_order_relaxed);
 	host_piece_done(queue, slot);
 	/* A slot becomes free when this returns: the next piece goes out then. */
 	weft_reactor_defer(queue->reactor, &queue->go_on);
@@ -214,6 +213,12 @@ static void open_link(struct weft_queue *queue)
 	int rc;
 
 	queue->generation = queue->seen.generation;
+	if (queue->qid > queue->seen.traits.queues) {
+		weft_fail(&why, 0, "the controller allows only %u queues now",
+			  queue->seen.traits.queues);
+		setup_failed(queue, -EUSERS, &why);
+		return;
+	}
 	rc = weft_tcp_link_open(&queue->link, queue->reactor, &options, &link_ops, queue, &why);
 	if (rc < 0)
 		setup_failed(queue, rc, &why);

@@ -91,7 +91,7 @@ int host_rule_check(const struct host_traits *traits, const struct weft_cmd *cmd
 		return -EROFS;
 	if (rule->oncs && !(traits->oncs & rule->oncs))
 		return -EOPNOTSUPP;
-	if (rule->shape == SHAPE_FUSED && !(traits->fuses & 1))
+	if (rule->shape == SHAPE_FUSED && (!(traits->fuses & 1) || traits->depth < 2))
 		return -EOPNOTSUPP;
 	return rule->shape == SHAPE_NONE ? 0 : check_range(traits, cmd, rule);
 }
@@ -101,7 +101,7 @@ static uint64_t least(uint64_t a, uint64_t b)
 	return a < b ? a : b;
 }
 
-uint64_t host_rule_piece_max(const struct host_traits *traits, const struct weft_cmd *cmd)
+static uint64_t limit_of(const struct host_traits *traits, const struct weft_cmd *cmd)
 {
 	unsigned shift = cmd->ns->block_shift;
 	uint64_t by_nlb = UINT64_C(65536) << shift; /* NLB has 16 bits, 0's based */
@@ -118,4 +118,12 @@ uint64_t host_rule_piece_max(const struct host_traits *traits, const struct weft
 	default:
 		return least(by_nlb, traits->transfer_max);
 	}
+}
+
+/* Whole blocks, and at least one: a namespace whose blocks do not fit is not opened. */
+uint64_t host_rule_piece_max(const struct host_traits *traits, const struct weft_cmd *cmd)
+{
+	uint64_t block = UINT64_C(1) << cmd->ns->block_shift, limit = limit_of(traits, cmd);
+
+	return limit < block ? block : limit & ~(block - 1);
 }

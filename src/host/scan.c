@@ -65,8 +65,11 @@ static void settle(struct weft_ctrl *ctrl, bool answered)
 	weft_list_for_each(ns, &ctrl->namespaces, link) {
 		if (ns->nsid != ctrl->scan_nsid)
 			continue;
-		apply(ns, id, answered ? compare(ns, id, ctrl->scan_page + HOST_PAGE) : -ENODEV);
 		ns->scan_round = ctrl->scan_round;
+		ns->changed = ns->opening;
+		if (ns->opening)
+			continue;
+		apply(ns, id, answered ? compare(ns, id, ctrl->scan_page + HOST_PAGE) : -ENODEV);
 	}
 	pthread_mutex_unlock(&ctrl->lock);
 	next(ctrl);

@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/utf8.h"
 #include "host/internal.h"
 
 enum {
@@ -151,16 +152,6 @@ static void fill_identify(struct weft_ctrl *ctrl, union nvme_sqe *cmd)
 	host_fill_identify(cmd, NVME_IDENTIFY_CNS_CTRL, 0);
 }
 
-/* Fixed-width, padded with spaces, not terminated; for eyes: no control characters. */
-static void copy_text(char *to, const char *from, size_t len)
-{
-	while (len && (from[len - 1] == ' ' || !from[len - 1]))
-		len--;
-	for (size_t i = 0; i < len; i++)
-		to[i] = from[i] < 0x20 || from[i] > 0x7e ? '?' : from[i];
-	to[len] = '\0';
-}
-
 /* A power of two of pages; the memory page size of CAP.MPSMIN. 0: no limit. */
 static uint32_t limit_bytes(const struct host_traits *t, uint8_t power)
 {
@@ -186,9 +177,9 @@ static int on_identify(struct weft_ctrl *ctrl, const struct nvme_cqe *cqe)
 	const struct nvme_id_ctrl *id = (const struct nvme_id_ctrl *)ctrl->page;
 	struct host_traits *t = &ctrl->traits;
 
-	copy_text(t->model, id->mn, sizeof(id->mn));
-	copy_text(t->serial, id->sn, sizeof(id->sn));
-	copy_text(t->firmware, id->fr, sizeof(id->fr));
+	weft_utf8_copy(t->model, id->mn, sizeof(id->mn));
+	weft_utf8_copy(t->serial, id->sn, sizeof(id->sn));
+	weft_utf8_copy(t->firmware, id->fr, sizeof(id->fr));
 	t->discovery = id->cntrltype == NVME_CTRL_CNTRLTYPE_DISCOVERY ||
 		       !strcmp(ctrl->config.subnqn, NVME_NQN_DISCOVERY);
 	t->oncs = le16_to_cpu(id->oncs);
@@ -251,12 +242,14 @@ static int on_queues(struct weft_ctrl *ctrl, const struct nvme_cqe *cqe)
 	return 0;
 }
 
-/* Critical warnings, and what else it offers of the events we act on. */
+/* What it offers of the events we act on, and critical warnings; a discovery controller has no
+ * health, and may refuse the whole for it. */
 static void fill_events(struct weft_ctrl *ctrl, union nvme_sqe *cmd)
 {
 	uint32_t optional = NVME_CTRL_OAES_NA | NVME_CTRL_OAES_ANA | NVME_CTRL_OAES_DL;
+	uint32_t health = ctrl->traits.discovery ? 0 : 0x1f;
 
-	set_feature(cmd, NVME_FEAT_FID_ASYNC_EVENT, 0x1f | (ctrl->traits.oaes & optional));
+	set_feature(cmd, NVME_FEAT_FID_ASYNC_EVENT, health | (ctrl->traits.oaes & optional));
 }
 
 static int on_events(struct weft_ctrl *ctrl, const struct nvme_cqe *cqe)
@@ -293,11 +286,32 @@ static void next_step(struct weft_ctrl *ctrl)
 		host_scan_start(ctrl, true); /* ends with host_ctrl_up() */
 }
 
+/* A refused parameter is named by its place in Connect's data. */
+static void explain_connect(const struct weft_ctrl *ctrl, const struct nvme_cqe *cqe,
+			    struct weft_err *why)
+{
+	uint32_t result = (uint32_t)le64_to_cpu(cqe->result);
+	const uint32_t in_data = 1u << 16;
+
+	if ((host_status(cqe) & 0x7ff) != SC_COMMAND(CONNECT_INVALID_PARAM))
+		return;
+	if (result == (in_data | offsetof(struct nvmf_connect_data, subsysnqn)))
+		weft_fail(why, 0, "Connect: the target has no subsystem %s (NVMe status 0x182)",
+			  ctrl->config.subnqn);
+	else if (result == (in_data | offsetof(struct nvmf_connect_data, hostnqn)))
+		weft_fail(why, 0,
+			  "Connect: the target does not take the host NQN %s (NVMe status 0x182)",
+			  ctrl->config.hostnqn);
+}
+
 static void refused(struct weft_ctrl *ctrl, const struct step *step, uint16_t status)
 {
 	struct weft_err why = { "" };
-	int rc = host_fail_status(&why, step->name, status);
+	int rc;
 
+	if (!ctrl->step)
+		explain_connect(ctrl, &ctrl->setup.cqe, &why);
+	rc = host_fail_status(&why, step->name, status);
 	ctrl->refused = !ctrl->step && status & SC_DNR;
 	host_ctrl_broken(ctrl, rc, "%s", why.text);
 }

@@ -7,46 +7,43 @@
 
 /* --- in words --------------------------------------------------------------------------------------- */
 
-static void text_of_errno(const struct weft_cmd *cmd, char *text, size_t size)
+static void text_of_loss(const struct weft_cmd *cmd, char *text, size_t size)
 {
 	struct weft_err why = { "" };
 
-	switch (cmd->rc) {
-	case -ENOTCONN:
-		if (cmd->ns)
-			weft_ctrl_state(cmd->ns->ctrl, &why);
-		snprintf(text, size, "the connection is gone%s%s", why.text[0] ? ": " : "",
-			 why.text);
-		break;
-	case -ECONNRESET:
-		snprintf(text, size,
-			 "the connection was lost; whether it was carried out is not known");
-		break;
-	case -ETIMEDOUT:
-		snprintf(text, size, "no answer in time");
-		break;
-	case -ERANGE:
-		snprintf(text, size, "beyond the end of the namespace");
-		break;
-	case -EINVAL:
-		snprintf(text, size,
-			 "not a multiple of the block size, or not enough memory for it");
-		break;
-	case -ESTALE:
-		snprintf(text, size, "another namespace has taken its place");
-		break;
-	case -ENODEV:
-		snprintf(text, size, "the namespace is gone");
-		break;
-	case -EROFS:
-		snprintf(text, size, "the namespace is read-only");
-		break;
-	case -EOPNOTSUPP:
-		snprintf(text, size, "the controller does not support it");
-		break;
-	default:
-		snprintf(text, size, "%s", strerror(-cmd->rc));
+	if (cmd->ns)
+		weft_ctrl_state(cmd->ns->ctrl, &why);
+	snprintf(text, size, "the connection was lost%s%s%s", why.text[0] ? ": " : "", why.text,
+		 cmd->rc == -ECONNRESET && host_rule(cmd->op)->writes ?
+			 "; whether it was carried out is not known" :
+			 "");
+}
+
+static void text_of_errno(const struct weft_cmd *cmd, char *text, size_t size)
+{
+	static const struct {
+		int rc;
+		const char *text;
+	} texts[] = {
+		{ -ETIMEDOUT, "no answer in time" },
+		{ -ERANGE, "beyond the end of the namespace" },
+		{ -EINVAL, "not a multiple of the block size, or not enough memory for it" },
+		{ -ESTALE, "another namespace has taken its place" },
+		{ -ENODEV, "the namespace is gone" },
+		{ -EROFS, "the namespace is read-only" },
+		{ -EOPNOTSUPP, "the controller does not support it" },
+		{ -EMSGSIZE, "more than the controller takes at once" },
+		{ -EBADMSG, "the data came with a wrong digest, again and again" },
+	};
+
+	if (cmd->rc == -ENOTCONN || cmd->rc == -ECONNRESET) {
+		text_of_loss(cmd, text, size);
+		return;
 	}
+	snprintf(text, size, "%s", strerror(-cmd->rc));
+	for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++)
+		if (texts[i].rc == cmd->rc)
+			snprintf(text, size, "%s", texts[i].text);
 }
 
 static void text_of_range(const struct weft_cmd *cmd, const struct host_rule *rule, char *text,
@@ -62,7 +59,7 @@ static void text_of_range(const struct weft_cmd *cmd, const struct host_rule *ru
 void weft_cmd_text(const struct weft_cmd *cmd, struct weft_err *text)
 {
 	const struct host_rule *rule = host_rule(cmd->op);
-	char range[128] = "unknown operation", why[256];
+	char range[128] = "unknown operation", why[384];
 
 	if (rule)
 		text_of_range(cmd, rule, range, sizeof(range));
@@ -92,7 +89,9 @@ int weft_run(struct weft_queue *queue, struct weft_cmd *cmd, struct weft_err *er
 	cmd->user = &done;
 	cmd->status = 0;
 	cmd->rc = weft_submit(queue, cmd);
-	while (!cmd->rc && !done)
+	if (cmd->rc < 0)
+		done = true;
+	while (!done)
 		weft_queue_poll(queue, -1);
 	if (cmd->rc < 0) {
 		weft_cmd_text(cmd, &text);

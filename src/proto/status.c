@@ -38,9 +38,9 @@ int weft_status_to_errno(uint16_t status)
 	case SC_GENERIC(INVALID_OPCODE):
 		return -EOPNOTSUPP;
 	case SC_GENERIC(INVALID_FIELD):
+	case SC_COMMAND(CONNECT_INVALID_PARAM):
 		return -EINVAL;
 	case SC_GENERIC(NS_WRITE_PROTECTED):
-	case SC_COMMAND(READ_ONLY):
 		return -EROFS;
 	case SC_GENERIC(ABORT_REQ):
 		return -ECANCELED;
@@ -65,6 +65,9 @@ static const struct {
 	{ SC_GENERIC(SUCCESS), "success" },
 	{ SC_GENERIC(INVALID_OPCODE), "invalid opcode" },
 	{ SC_GENERIC(INVALID_FIELD), "invalid field" },
+	{ SC_GENERIC(CMDID_CONFLICT), "command ID conflict" },
+	{ SC_GENERIC(DATA_XFER_ERROR), "data transfer error" },
+	{ SC_GENERIC(POWER_LOSS), "aborted: power loss" },
 	{ SC_GENERIC(INTERNAL), "internal error" },
 	{ SC_GENERIC(ABORT_REQ), "abort requested" },
 	{ SC_GENERIC(ABORT_QUEUE), "aborted: queue deleted" },
@@ -72,24 +75,60 @@ static const struct {
 	{ SC_GENERIC(FUSED_MISSING), "aborted: the other fused command is missing" },
 	{ SC_GENERIC(INVALID_NS), "invalid namespace or format" },
 	{ SC_GENERIC(CMD_SEQ_ERROR), "command sequence error" },
+	{ SC_GENERIC(SGL_INVALID_LAST), "invalid SGL segment descriptor" },
+	{ SC_GENERIC(SGL_INVALID_COUNT), "invalid number of SGL descriptors" },
 	{ SC_GENERIC(SGL_INVALID_DATA), "data SGL length invalid" },
 	{ SC_GENERIC(SGL_INVALID_TYPE), "SGL descriptor type invalid" },
+	{ SC_GENERIC(OP_DENIED), "operation denied" },
 	{ SC_GENERIC(SGL_INVALID_OFFSET), "SGL offset invalid" },
 	{ SC_GENERIC(HOSTID_FORMAT), "host identifier inconsistent format" },
+	{ SC_GENERIC(KAT_EXPIRED), "keep alive timeout expired" },
 	{ SC_GENERIC(KAT_INVALID), "keep alive timeout invalid" },
+	{ SC_GENERIC(CMD_ABORTED_PREMEPT), "aborted: a reservation was preempted" },
+	{ SC_GENERIC(SANITIZE_FAILED), "sanitize failed" },
+	{ SC_GENERIC(SANITIZE_IN_PROGRESS), "sanitize in progress" },
 	{ SC_GENERIC(NS_WRITE_PROTECTED), "namespace is write protected" },
+	{ SC_GENERIC(CMD_INTERRUPTED), "command interrupted" },
 	{ SC_GENERIC(TRAN_TPORT_ERROR), "transient transport error" },
+	{ SC_GENERIC(ADMIN_CMD_MEDIA_NOT_READY), "media not ready" },
 	{ SC_GENERIC(LBA_RANGE), "LBA out of range" },
 	{ SC_GENERIC(CAP_EXCEEDED), "capacity exceeded" },
+	{ SC_GENERIC(NS_NOT_READY), "namespace not ready" },
+	{ SC_GENERIC(RESERVATION_CONFLICT), "reservation conflict" },
+	{ SC_GENERIC(FORMAT_IN_PROGRESS), "format in progress" },
+	{ SC_COMMAND(QID_INVALID), "invalid queue identifier" },
+	{ SC_COMMAND(QUEUE_SIZE), "invalid queue size" },
+	{ SC_COMMAND(ABORT_LIMIT), "abort command limit exceeded" },
 	{ SC_COMMAND(ASYNC_LIMIT), "asynchronous event request limit exceeded" },
 	{ SC_COMMAND(INVALID_LOG_PAGE), "invalid log page" },
+	{ SC_COMMAND(INVALID_FORMAT), "invalid format" },
+	{ SC_COMMAND(INVALID_QUEUE), "invalid queue deletion" },
+	{ SC_COMMAND(FEATURE_NOT_SAVEABLE), "feature not saveable" },
+	{ SC_COMMAND(FEATURE_NOT_CHANGEABLE), "feature not changeable" },
+	{ SC_COMMAND(FEATURE_NOT_PER_NS), "feature not namespace specific" },
+	{ SC_COMMAND(OVERLAPPING_RANGE), "overlapping range" },
 	{ SC_COMMAND(CONNECT_FORMAT), "connect: incompatible format" },
 	{ SC_COMMAND(CONNECT_CTRL_BUSY), "connect: controller busy" },
 	{ SC_COMMAND(CONNECT_INVALID_PARAM), "connect: invalid parameters" },
+	{ SC_COMMAND(CONNECT_RESTART_DISC), "connect: restart discovery" },
 	{ SC_COMMAND(CONNECT_INVALID_HOST), "connect: host not allowed" },
+	{ SC_COMMAND(DISCOVERY_RESTART), "discovery: restart" },
+	{ SC_COMMAND(AUTH_REQUIRED), "authentication required" },
 	{ SC_MEDIA(WRITE_FAULT), "write fault" },
 	{ SC_MEDIA(READ_ERROR), "unrecovered read error" },
+	{ SC_MEDIA(GUARD_CHECK), "end-to-end guard check error" },
+	{ SC_MEDIA(APPTAG_CHECK), "end-to-end application tag check error" },
+	{ SC_MEDIA(REFTAG_CHECK), "end-to-end reference tag check error" },
 	{ SC_MEDIA(COMPARE_FAILED), "compare failure" },
+	{ SC_MEDIA(ACCESS_DENIED), "access denied" },
+	{ SC_MEDIA(UNWRITTEN_BLOCK), "deallocated or unwritten block" },
+	{ SC_PATH(ANA_INTERNAL_PATH_ERROR), "internal path error" },
+	{ SC_PATH(ANA_PERSISTENT_LOSS), "persistent loss of asymmetric access" },
+	{ SC_PATH(ANA_INACCESSIBLE), "asymmetric access inaccessible" },
+	{ SC_PATH(ANA_TRANSITION), "asymmetric access in transition" },
+	{ SC_PATH(CTRL_PATH_ERROR), "controller pathing error" },
+	{ SC_PATH(HOST_PATH_ERROR), "host pathing error" },
+	{ SC_PATH(CMD_ABORTED_BY_HOST), "aborted by the host" },
 };
 
 const char *weft_status_text(uint16_t status)

@@ -7,6 +7,7 @@
 #define SC_GENERIC(sc) (NVME_SC_##sc)
 #define SC_COMMAND(sc) (NVME_SCT_CMD_SPECIFIC << 8 | NVME_SC_##sc)
 #define SC_MEDIA(sc)   (NVME_SCT_MEDIA << 8 | NVME_SC_##sc)
+#define SC_PATH(sc)    (NVME_SCT_PATH << 8 | NVME_SC_##sc)
 #define SC_DNR         NVME_SC_DNR
 
 /* What a failed backend operation tells the host. */

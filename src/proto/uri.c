@@ -14,6 +14,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/utf8.h"
+
 #define SCHEME_TCP  "nvme+tcp://"
 #define SCHEME_RDMA "nvme+rdma://"
 #define NQN_UUID    "nqn.2014-08.org.nvmexpress:uuid:"
@@ -208,41 +210,6 @@ bool weft_addr_is_wildcard(const struct sockaddr_storage *addr)
 
 /* --- names --------------------------------------------------------------------------------- */
 
-/* Bytes of the character at @s: 0 when it is a control character or not UTF-8 (RFC 3629). */
-static size_t utf8_char(const unsigned char *s)
-{
-	size_t len = s[0] < 0x80     ? 1 :
-		     s[0] >> 5 == 6  ? 2 :
-		     s[0] >> 4 == 14 ? 3 :
-		     s[0] >> 3 == 30 ? 4 :
-				       0;
-	static const uint32_t least[] = { 0, 0, 0x80, 0x800, 0x10000 };
-	uint32_t code;
-
-	if (len < 2)
-		return s[0] < 0x20 || s[0] == 0x7f ? 0 : len;
-	code = s[0] & (0x7f >> len);
-	for (size_t i = 1; i < len; i++) {
-		if (s[i] >> 6 != 2)
-			return 0;
-		code = code << 6 | (s[i] & 0x3f);
-	}
-	return code < least[len] || code > 0x10ffff || code >> 11 == 27 ? 0 : len;
-}
-
-static bool is_printable(const char *text)
-{
-	const unsigned char *s = (const unsigned char *)text;
-	size_t len;
-
-	for (; *s; s += len) {
-		len = utf8_char(s);
-		if (!len)
-			return false;
-	}
-	return true;
-}
-
 /* @shape: '0' stands for a digit, 'x' for a hexadecimal one, the rest for itself. */
 static bool has_shape(const char *text, const char *shape)
 {
@@ -288,7 +255,7 @@ int weft_nqn_check(const char *nqn, struct weft_err *err)
 	if (strlen(nqn) > WEFT_NQN_MAX)
 		return weft_fail(err, -EINVAL, "an NQN has at most %d bytes, this one has %zu",
 				 WEFT_NQN_MAX, strlen(nqn));
-	if (!is_printable(nqn))
+	if (!weft_utf8_printable(nqn))
 		return weft_fail(err, -EINVAL, "an NQN is printable UTF-8");
 	if (!strncmp(nqn, NQN_UUID, strlen(NQN_UUID)) && !is_uuid(nqn + strlen(NQN_UUID)))
 		return weft_fail(err, -EINVAL, "expected a UUID after \"" NQN_UUID "\", got \"%s\"",

@@ -72,7 +72,7 @@ struct weft_slot *weft_link_take(struct weft_link *link)
 	slot->cmd.common.cid = cpu_to_le16((uint16_t)(cid + link->cid_step));
 	slot->iov = NULL;
 	slot->iov_skip = 0;
-	slot->data_len = slot->received = 0;
+	slot->data_len = slot->moved = 0;
 	slot->corrupt = false;
 	return slot;
 }
@@ -110,16 +110,30 @@ void weft_link_complete(struct weft_link *link, struct weft_slot *slot)
 	weft_link_put(link, slot);
 }
 
-void weft_link_close(struct weft_link *link, int rc, const char *why, ...)
+static void note_end(struct weft_link *link, int rc, const char *why, va_list ap)
 {
-	va_list ap;
-
 	if (link->closing)
 		return;
 	link->closing = true;
 	link->rc = rc;
-	va_start(ap, why);
 	vsnprintf(link->err.text, sizeof(link->err.text), why, ap);
+}
+
+void weft_link_fault(struct weft_link *link, int rc, const char *why, ...)
+{
+	va_list ap;
+
+	va_start(ap, why);
+	note_end(link, rc, why, ap);
+	va_end(ap);
+}
+
+void weft_link_close(struct weft_link *link, int rc, const char *why, ...)
+{
+	va_list ap;
+
+	va_start(ap, why);
+	note_end(link, rc, why, ap);
 	va_end(ap);
 	link->transport->close(link);
 }

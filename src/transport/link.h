@@ -28,9 +28,9 @@ struct weft_slot {
 	const struct iovec *iov; /* the command's data begins @iov_skip bytes into it */
 	size_t iov_skip;
 	uint32_t data_len;
-	uint32_t received; /* of a command that reads */
-	bool corrupt;      /* data came with a wrong digest */
-	bool busy;         /* submitted and not done */
+	uint32_t moved; /* of it, so far */
+	bool corrupt;   /* data came with a wrong digest */
+	bool busy;      /* submitted and not done */
 
 	/* The user's. */
 	struct weft_list user_link;
@@ -61,7 +61,7 @@ struct weft_link_transport {
 	const char *name;
 	size_t slot_size; /* of the transport's slot, which starts with a weft_slot */
 	void (*submit)(struct weft_link *link, struct weft_slot *slot);
-	void (*close)(struct weft_link *link);
+	void (*close)(struct weft_link *link); /* at once; again is harmless */
 	void (*free)(struct weft_link *link);
 };
 
@@ -105,6 +105,9 @@ int weft_link_init(struct weft_link *link, const struct weft_link_transport *tra
 void weft_link_destroy(struct weft_link *link);
 /* The slot in flight under @cid; NULL: there is none. */
 struct weft_slot *weft_link_find(struct weft_link *link, uint16_t cid);
+/* The end has begun, and the transport sees to it: the first cause is kept. */
+void weft_link_fault(struct weft_link *link, int rc, const char *why, ...)
+	__attribute__((format(printf, 3, 4)));
 /* Calls done(). */
 void weft_link_complete(struct weft_link *link, struct weft_slot *slot);
 

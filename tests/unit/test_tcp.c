@@ -396,7 +396,7 @@ static void status_text(void **state)
 		{ 0x080 | DNR, "LBA out of range" },
 		{ 0x182 | DNR, "connect: invalid parameters" },
 		{ 0x285 | DNR, "compare failure" },
-		{ 0x082, "unknown status" },
+		{ 0x082, "namespace not ready" },
 		{ 0x7ff, "unknown status" },
 	};
 

@@ -55,7 +55,7 @@ static void link_close(struct weft_link *link)
 {
 	struct tcp_link *tl = tcp_link_of(link);
 
-	if (tl->state < LINK_TERMINATING)
+	if (tl->state < LINK_CLOSING)
 		shut_down(tl);
 }
 
@@ -112,7 +112,7 @@ void link_terminate(struct tcp_link *tl, const void *pdu, uint32_t len,
 	memcpy(tl->term.header, pdu, len);
 	tl->state = LINK_TERMINATING;
 	tl->payload.slot = NULL;
-	weft_link_close(&tl->link, -EPROTO, "%s: %s", nvme_tcp_type_text(type), fault->why);
+	weft_link_fault(&tl->link, -EPROTO, "%s: %s", nvme_tcp_type_text(type), fault->why);
 	tl->timer.fn = linger_over;
 	weft_timer_set(tl->link.reactor, &tl->timer, LINK_LINGER_MS);
 	tcp_line_drop(&tl->line);

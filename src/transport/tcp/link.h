@@ -61,7 +61,7 @@ struct link_slot {
 	} h2c_pdu;
 	struct link_r2t r2ts[2];
 	uint8_t nr2ts;
-	uint32_t asked, unsent_at;
+	uint32_t asked;
 	struct link_cursor unsent;
 
 	uint8_t sending; /* items of this slot in the line */
@@ -89,6 +89,7 @@ struct tcp_link {
 	struct weft_timer timer; /* set-up, then lingering */
 	struct weft_task wrap_up;
 	struct nvme_tcp_rules rules;
+	char why[64]; /* a fault with a number in it */
 	uint8_t cpda;
 	uint32_t h2c_max;
 

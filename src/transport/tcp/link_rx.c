@@ -9,6 +9,7 @@
  * command's data in order and to its end. */
 #include <assert.h>
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "transport/tcp/link.h"
@@ -80,34 +81,42 @@ static int refuse(struct nvme_tcp_fault *fault, uint16_t fes, uint32_t fei, cons
 	return -EPROTO;
 }
 
-static void on_icresp(struct tcp_link *tl, const char *pdu)
+/* What the target must have agreed to: no more and no less than was asked. */
+static int check_agreement(const struct tcp_link *tl, const struct nvme_tcp_icresp *icresp,
+			   struct nvme_tcp_fault *fault)
+{
+	uint8_t asked = tl->icreq.dgst,
+		got = icresp->dgst & (NVME_TCP_DGST_HDR | NVME_TCP_DGST_DATA);
+
+	if (asked == got)
+		return 0;
+	return refuse(fault, NVME_TCP_FES_UNSUPPORTED, offsetof(struct nvme_tcp_icresp, dgst),
+		      asked & ~got ?
+			      "the target does not do the digests asked for; leave out hdgst "
+			      "and ddgst" :
+			      "the target does digests that nobody asked for");
+}
+
+static int on_icresp(struct tcp_link *tl, const char *pdu, struct nvme_tcp_fault *fault)
 {
 	struct nvme_tcp_icresp icresp;
-	struct nvme_tcp_fault fault;
 
 	memcpy(&icresp, pdu, sizeof(icresp));
-	if (nvme_tcp_check_icresp(&icresp, &fault) < 0) {
+	if (nvme_tcp_check_icresp(&icresp, fault) < 0) {
+		snprintf(tl->why, sizeof(tl->why), "target wants PFV %u", le16_to_cpu(icresp.pfv));
 		if (icresp.pfv)
-			weft_link_close(&tl->link, -EPROTO, "ICResp: the target wants PFV %u",
-					le16_to_cpu(icresp.pfv));
-		else
-			link_terminate(tl, pdu, sizeof(icresp), &fault);
-		return;
+			fault->why = tl->why;
+		return -EPROTO;
 	}
-	if ((icresp.dgst ^ tl->icreq.dgst) & (NVME_TCP_DGST_HDR | NVME_TCP_DGST_DATA)) {
-		weft_link_close(&tl->link, -EPROTO,
-				"ICResp: the target %s; leave hdgst and ddgst %s",
-				tl->icreq.dgst ? "does not do the digests asked for" :
-						 "insists on digests",
-				tl->icreq.dgst ? "out" : "on");
-		return;
-	}
+	if (check_agreement(tl, &icresp, fault) < 0)
+		return -EPROTO;
 	tl->rules.ready = true;
 	tl->rules.hdgst = icresp.dgst & NVME_TCP_DGST_HDR;
 	tl->rules.ddgst = icresp.dgst & NVME_TCP_DGST_DATA;
 	tl->cpda = icresp.cpda;
 	tl->h2c_max = le32_to_cpu(icresp.maxh2cdata) & ~3u;
 	link_ready(tl);
+	return 0;
 }
 
 static void on_term(struct tcp_link *tl, const char *pdu)
@@ -154,9 +163,9 @@ static int match_data(struct tcp_link *tl, const struct nvme_tcp_data *data,
 		return refuse(fault, NVME_TCP_FES_FIELD, offsetof(struct nvme_tcp_data, cccid),
 			      "for a command that is not in flight");
 	if (nvme_cmd_direction(&(*slot)->cmd) != NVME_DIR_TO_HOST ||
-	    le32_to_cpu(data->datal) > (*slot)->data_len - (*slot)->received)
+	    le32_to_cpu(data->datal) > (*slot)->data_len - (*slot)->moved)
 		return refuse(fault, NVME_TCP_FES_RANGE, 0, "more data than the command asked for");
-	if (le32_to_cpu(data->datao) != (*slot)->received)
+	if (le32_to_cpu(data->datao) != (*slot)->moved)
 		return refuse(fault, NVME_TCP_FES_FIELD, offsetof(struct nvme_tcp_data, datao),
 			      "data out of order");
 	if (data->hdr.flags & NVME_TCP_F_SUCCESS && !(data->hdr.flags & NVME_TCP_F_LAST))
@@ -199,7 +208,7 @@ static void on_payload(struct tcp_link *tl, const char *digest)
 	}
 	slot->slot.iov = tl->payload.at.iov;
 	slot->slot.iov_skip = tl->payload.at.skip;
-	slot->slot.received += tl->payload.len;
+	slot->slot.moved += tl->payload.len;
 	tl->payload.slot = NULL;
 	if (!tl->payload.success)
 		return;
@@ -252,8 +261,7 @@ static int dispatch(struct tcp_link *tl, uint8_t type, const char *pdu,
 	case NVME_TCP_R2T:
 		return on_r2t(tl, pdu, fault);
 	case NVME_TCP_ICRESP:
-		on_icresp(tl, pdu);
-		return 0;
+		return on_icresp(tl, pdu, fault);
 	default:
 		on_term(tl, pdu);
 		return 0;

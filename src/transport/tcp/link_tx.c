@@ -123,7 +123,7 @@ void link_submit(struct weft_link *link, struct weft_slot *base)
 	slot->answered = false;
 	slot->nr2ts = 0;
 	slot->unsent = data;
-	slot->asked = slot->unsent_at = in_capsule ? base->data_len : 0;
+	base->moved = slot->asked = in_capsule ? base->data_len : 0;
 	slot->capsule_pdu.pdu = (struct nvme_tcp_cmd){
 		.hdr.type = NVME_TCP_CMD,
 		.hdr.hlen = sizeof(slot->capsule_pdu.pdu),
@@ -178,10 +178,10 @@ static void send_h2c(struct tcp_link *tl, struct link_slot *slot)
 		.hdr.hlen = sizeof(*pdu),
 		.cccid = slot->slot.cmd.common.cid,
 		.ttag = cpu_to_le16(r2t->ttag),
-		.datao = cpu_to_le32(slot->unsent_at),
+		.datao = cpu_to_le32(slot->slot.moved),
 		.datal = cpu_to_le32(len),
 	};
-	slot->unsent_at += len;
+	slot->slot.moved += len;
 	set_data(tl, &slot->h2c, &pdu->hdr, slot->unsent, len);
 	tcp_seal_header(&tl->rules, &pdu->hdr, &slot->h2c_pdu.hdgst);
 	slot->h2c.tx.fill = fill_h2c;
@@ -209,7 +209,8 @@ int link_r2t(struct tcp_link *tl, const struct nvme_tcp_data *r2t, struct nvme_t
 			      "asks for data out of order");
 	if (!len || len > base->data_len - at)
 		return refuse(fault, NVME_TCP_FES_RANGE, 0, "asks for data beyond the command");
-	if (slot->nr2ts == sizeof(slot->r2ts) / sizeof(slot->r2ts[0]))
+	/* The last one's data must have left us, though we may not have seen it leave. */
+	if (slot->nr2ts == 2 || (slot->nr2ts == 1 && slot->r2ts[0].left))
 		return refuse(fault, NVME_TCP_FES_LIMIT, 0, "more R2Ts at once than allowed");
 	slot->asked += len;
 	slot->r2ts[slot->nr2ts++] = (struct link_r2t){ le16_to_cpu(r2t->ttag), len };
