@@ -79,7 +79,7 @@ static void on_done(struct weft_link *link, struct weft_slot *slot)
 {
 	struct host_admin *a = slot->user;
 
-	if (!host_status(&slot->cqe) && slot->moved != slot->data_len) {
+	if (!host_status(&slot->cqe) && slot->moved != slot->data_len && !a->inexact) {
 		weft_link_close(link, -EPROTO, "%s: success, but %u of %u bytes moved", a->name,
 				slot->moved, slot->data_len);
 		return; /* it goes with the connection */
@@ -248,13 +248,18 @@ static bool starts_with(const char *text, const char *prefix)
 	return !strncmp(text, prefix, strlen(prefix));
 }
 
+/* @name NULL: somebody else's command, of which we know nothing. */
 static int run_named(struct weft_ctrl *ctrl, const char *name, const union nvme_sqe *cmd, void *buf,
 		     uint32_t length, uint64_t *result, struct weft_err *err)
 {
-	struct user_admin u = { .admin = { .cmd = *cmd, .iov = { buf, length }, .name = name } };
+	struct user_admin u = {
+		.admin = { .cmd = *cmd, .iov = { buf, length }, .name = name, .inexact = !name },
+	};
 	struct weft_err why = { "" };
 	uint16_t status;
 
+	if (!name)
+		name = u.admin.name = "admin command";
 	if (nvme_cmd_direction(cmd) == NVME_DIR_TO_HOST && buf)
 		memset(buf, 0, length);
 	run(ctrl, &u);
@@ -278,7 +283,7 @@ int weft_admin(struct weft_ctrl *ctrl, const void *sqe, void *buf, uint32_t leng
 	union nvme_sqe cmd;
 
 	memcpy(&cmd, sqe, sizeof(cmd));
-	return run_named(ctrl, "admin command", &cmd, buf, length, result, err);
+	return run_named(ctrl, NULL, &cmd, buf, length, result, err);
 }
 
 /* A positive status is -errno here: the caller asked for an answer, not for a command. */

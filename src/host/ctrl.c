@@ -162,23 +162,32 @@ static uint64_t pause_ms(struct weft_ctrl *ctrl)
 	const struct weft_options *o = &ctrl->config.options;
 	uint64_t pause = o->reconnect_ms;
 
-	for (unsigned i = 1; i < ctrl->attempt && pause < o->reconnect_max_ms; i++)
+	for (unsigned i = 2; i < ctrl->attempt && pause < o->reconnect_max_ms; i++)
 		pause *= 2;
 	if (pause > o->reconnect_max_ms)
 		pause = o->reconnect_max_ms;
 	return pause / 2 + (uint64_t)rand_r(&ctrl->random) % (pause / 2 + 1);
 }
 
+/* Of loss_timeout. */
+static uint64_t left_ms(const struct weft_ctrl *ctrl)
+{
+	uint64_t lost_ms = (weft_reactor_now_ns(ctrl->reactor) - ctrl->lost_ns) / 1000000;
+	uint64_t most = ctrl->config.options.loss_ms;
+
+	return lost_ms < most ? most - lost_ms : 0;
+}
+
 /* A controller that says "do not retry" to Connect means it. */
 static bool is_final(const struct weft_ctrl *ctrl)
 {
-	uint64_t lost_ms = (weft_reactor_now_ns(ctrl->reactor) - ctrl->lost_ns) / 1000000;
-
-	return !ctrl->generation || ctrl->refused || lost_ms >= ctrl->config.options.loss_ms;
+	return !ctrl->generation || ctrl->refused || !left_ms(ctrl);
 }
 
 static void pause_or_die(struct weft_ctrl *ctrl)
 {
+	uint64_t pause;
+
 	if (ctrl->stopping) {
 		weft_reactor_stop(ctrl->reactor);
 		return;
@@ -187,8 +196,8 @@ static void pause_or_die(struct weft_ctrl *ctrl)
 		die(ctrl);
 		return;
 	}
-	weft_timer_set(ctrl->reactor, &ctrl->retry, ctrl->attempt ? pause_ms(ctrl) : 0);
-	ctrl->attempt++;
+	pause = ctrl->attempt++ ? pause_ms(ctrl) : 0;
+	weft_timer_set(ctrl->reactor, &ctrl->retry, pause < left_ms(ctrl) ? pause : left_ms(ctrl));
 }
 
 static void open_link(struct weft_ctrl *ctrl)

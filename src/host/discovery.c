@@ -67,8 +67,10 @@ static void make_uri(struct weft_discovered *d, bool six)
 	len = snprintf(d->uri, sizeof(d->uri), "nvme+tcp://%s%s%s:%s%s%s", six ? "[" : "",
 		       d->address, six ? "]" : "", d->service, discovery ? "" : "/",
 		       discovery ? "" : d->subnqn);
+	/* An address with a "/" or "?" in it must not become another address. */
 	if (len >= (int)sizeof(d->uri) || weft_uri_split(d->uri, &parts, NULL) < 0 ||
-	    parts.query[0])
+	    parts.query[0] || strcmp(parts.host, d->address) || parts.port != atoi(d->service) ||
+	    (!discovery && strcmp(parts.nqn, d->subnqn)))
 		d->uri[0] = '\0';
 }
 

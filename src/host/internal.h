@@ -74,13 +74,17 @@ struct host_admin {
 	struct iovec iov;
 	const char *name;     /* "Identify Controller" */
 	uint64_t deadline_ns; /* 0: none */
+	bool inexact;         /* a success may move less data than there is room for */
 	/* rc 0: it was answered, see host_admin_status(); else it was lost. */
 	void (*done)(struct host_admin *a, int rc);
 };
 
+/* 0: success, whatever the bits beside the code say. */
 static inline uint16_t host_status(const struct nvme_cqe *cqe)
 {
-	return le16_to_cpu(cqe->status) >> 1;
+	uint16_t status = le16_to_cpu(cqe->status) >> 1;
+
+	return status & 0x7ff ? status : 0;
 }
 
 /* The admin queue is connected. @timeout_ms 0: it may take forever. */

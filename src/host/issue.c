@@ -249,7 +249,8 @@ static int namespace_rc(const struct weft_cmd *cmd)
 	return cmd->ns ? atomic_load_explicit(&cmd->ns->rc, memory_order_relaxed) : 0;
 }
 
-void host_issue(struct weft_queue *queue)
+/* @poll: done() may run. */
+static void issue(struct weft_queue *queue, bool poll)
 {
 	struct weft_cmd *cmd;
 
@@ -261,11 +262,20 @@ void host_issue(struct weft_queue *queue)
 			break;
 		if (!all_issued(cmd))
 			continue;
+		if (!priv_of(cmd)->flying && !poll) {
+			weft_reactor_defer(queue->reactor, &queue->go_on);
+			break;
+		}
 		delist(cmd);
 		if (!priv_of(cmd)->flying)
 			finish(queue, cmd);
 	}
 	host_timeouts_watch(queue);
+}
+
+void host_issue(struct weft_queue *queue)
+{
+	issue(queue, true);
 }
 
 int weft_submit(struct weft_queue *queue, struct weft_cmd *cmd)
@@ -283,7 +293,7 @@ int weft_submit(struct weft_queue *queue, struct weft_cmd *cmd)
 	start_over(cmd);
 	queue->pending++;
 	enlist(&queue->waiting, cmd);
-	host_issue(queue);
+	issue(queue, false);
 	return 0;
 }
 

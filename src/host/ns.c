@@ -194,7 +194,7 @@ void weft_ns_info(struct weft_ns *ns, struct weft_ns_info *info)
 
 /* --- which there are ----------------------------------------------------------------------------------- */
 
-enum { NSIDS_PER_PAGE = HOST_PAGE / 4 };
+enum { NSIDS_PER_PAGE = HOST_PAGE / 4, NSIDS_MAX = 1 << 20 };
 
 /* The ids above @after; returns how many are in @page, which must ascend. */
 static int read_page(struct weft_ctrl *ctrl, uint32_t after, __le32 *page, struct weft_err *err)
@@ -230,6 +230,9 @@ int weft_ns_list(struct weft_ctrl *ctrl, uint32_t *nsids, unsigned max, struct w
 			if (total < max)
 				nsids[total] = after;
 		}
+		if (total > NSIDS_MAX)
+			return weft_fail(err, -EPROTO,
+					 "Identify: the list of namespaces does not end");
 	} while (n == NSIDS_PER_PAGE && after < NVME_NSID_BROADCAST - 1);
 	return (int)total;
 }

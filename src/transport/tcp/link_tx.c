@@ -198,12 +198,13 @@ static int refuse(struct nvme_tcp_fault *fault, uint16_t fes, uint32_t fei, cons
 int link_r2t(struct tcp_link *tl, const struct nvme_tcp_data *r2t, struct nvme_tcp_fault *fault)
 {
 	struct weft_slot *base = weft_link_find(&tl->link, le16_to_cpu(r2t->cccid));
-	struct link_slot *slot = link_slot_of(base);
 	uint32_t at = le32_to_cpu(r2t->datao), len = le32_to_cpu(r2t->datal);
+	struct link_slot *slot;
 
-	if (!base || slot->answered)
+	if (!base || link_slot_of(base)->answered)
 		return refuse(fault, NVME_TCP_FES_FIELD, offsetof(struct nvme_tcp_data, cccid),
 			      "for a command that is not in flight");
+	slot = link_slot_of(base);
 	if (nvme_cmd_direction(&base->cmd) != NVME_DIR_TO_CTRL || at != slot->asked)
 		return refuse(fault, NVME_TCP_FES_FIELD, offsetof(struct nvme_tcp_data, datao),
 			      "asks for data out of order");

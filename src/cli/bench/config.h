@@ -1,0 +1,43 @@
+/* config.h - what a run was asked to do. */
+#ifndef WEFT_CLI_BENCH_CONFIG_H
+#define WEFT_CLI_BENCH_CONFIG_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/err.h"
+
+struct bench_config {
+	const char *uri;
+	const char *rw;    /* the word of --rw */
+	bool random;       /* offsets; otherwise one after the other */
+	unsigned read_pct; /* of 100 I/Os, the rest are writes */
+	uint64_t bs;
+	unsigned depth;  /* of a job, over all its queues */
+	unsigned jobs;   /* threads */
+	unsigned queues; /* of a job */
+	uint64_t time_ns, warmup_ns, interval_ns;
+	uint64_t rate; /* I/Os per second, of all jobs together; 0: as fast as it goes */
+	uint64_t offset, size;
+	uint64_t seed;
+	bool seed_given;
+	unsigned flush_every; /* writes of a job; 0: never */
+	bool flush_given;
+	bool verify;
+	bool strict; /* what was acknowledged has to be there, flushed or not */
+	bool write_ok;
+	bool json;
+	const char *plot;
+	bool help;
+};
+
+static inline bool bench_writes(const struct bench_config *config)
+{
+	return config->read_pct < 100;
+}
+
+/* EXIT_OK, or EXIT_USAGE with the line told. */
+int bench_args(int argc, char **argv, struct bench_config *config);
+void bench_usage(void);
+
+#endif

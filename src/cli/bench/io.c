@@ -1,0 +1,202 @@
+/* io.c - one I/O: what is written into it, and what is learnt from it. */
+#include "cli/bench/job.h"
+
+#include <string.h>
+
+#include "cli/bench/stamp.h"
+
+enum {
+	POISON = 0xa5
+}; /* what a read that brings nothing leaves; not the block of the read before */
+
+static uint64_t chunk_offset(const struct bench_io *io)
+{
+	const struct bench_job *job = io->job;
+
+	return job->load->config->offset + (job->plan.first + io->chunk) * io->iov.iov_len;
+}
+
+static uint32_t look_epoch(struct bench_job *job)
+{
+	struct weft_ctrl_info info;
+
+	weft_ctrl_info(job->load->ctrl, &info);
+	return job->epoch = (uint32_t)info.reconnects;
+}
+
+/* --- counting ------------------------------------------------------------------------------------- */
+
+static void count(struct bench_job *job, enum bench_op op, uint64_t from_ns)
+{
+	uint64_t now = bench_now();
+
+	if (job->phase != BENCH_LOADING || now < job->load->measure_ns)
+		return;
+	weft_hist_add(&job->hist[op], now > from_ns ? now - from_ns : 0);
+	__atomic_store_n(&job->completed[op], job->completed[op] + 1, __ATOMIC_RELAXED);
+}
+
+static void count_failed(struct bench_job *job, const struct weft_cmd *cmd)
+{
+	bench_trouble_failed(&job->trouble, cmd);
+	job->looked_bad = true;
+}
+
+/* --- verifying ------------------------------------------------------------------------------------ */
+
+static void stamp(struct bench_io *io)
+{
+	const struct bench_load *load = io->job->load;
+	uint32_t block_size = load->ns_info.block_size;
+	uint64_t offset = chunk_offset(io);
+
+	io->generation = bench_ledger_send(&io->job->ledger, io->chunk);
+	for (uint64_t at = 0; at < io->iov.iov_len; at += block_size)
+		bench_stamp_fill((char *)io->iov.iov_base + at, block_size, load->run, offset + at,
+				 io->generation);
+}
+
+static void judge(const struct bench_io *io, uint32_t epoch, struct bench_verdict *verdict)
+{
+	const struct bench_job *job = io->job;
+	const struct bench_case c = {
+		.data = io->iov.iov_base,
+		.length = io->iov.iov_len,
+		.offset = chunk_offset(io),
+		.run = job->load->run,
+		.block_size = job->load->ns_info.block_size,
+		.low = bench_ledger_low(&job->ledger, io->chunk, epoch),
+		.high = job->ledger.chunks[io->chunk].high,
+	};
+
+	bench_judge(&c, verdict);
+}
+
+/* The connection may have been lost while the read was under way: look again before accusing. */
+static void check(struct bench_io *io)
+{
+	struct bench_job *job = io->job;
+	struct bench_chunk *chunk = &job->ledger.chunks[io->chunk];
+	struct bench_verdict verdict;
+
+	if (chunk->bad)
+		return;
+	judge(io, job->epoch, &verdict);
+	if (verdict.what != BENCH_FINE)
+		judge(io, look_epoch(job), &verdict);
+	job->checked += io->iov.iov_len / job->load->ns_info.block_size;
+	job->unstamped += verdict.unstamped;
+	if (verdict.what == BENCH_FINE)
+		return;
+	chunk->bad = 1;
+	bench_trouble_found(&job->trouble, &verdict);
+}
+
+static void learn(struct bench_io *io)
+{
+	struct bench_job *job = io->job;
+
+	job->ledger.chunks[io->chunk].busy = 0;
+	if (io->cmd.rc < 0)
+		job->trouble.unchecked += job->phase == BENCH_SWEEPING;
+	else if (io->cmd.op == WEFT_WRITE)
+		bench_ledger_ack(&job->ledger, io->chunk, io->generation, io->epoch);
+	else
+		check(io);
+}
+
+/* --- starting and ending ---------------------------------------------------------------------------- */
+
+static void done(struct weft_cmd *cmd)
+{
+	struct bench_io *io = cmd->user;
+	struct bench_job *job = io->job;
+
+	if (cmd->rc < 0)
+		count_failed(job, cmd);
+	else
+		count(job, cmd->op == WEFT_WRITE ? BENCH_WRITE : BENCH_READ, io->from_ns);
+	if (job->plan.ledger)
+		learn(io);
+	job->in_flight--;
+	bench_job_give_idle(job, io);
+}
+
+static void flush_done(struct weft_cmd *cmd)
+{
+	struct bench_io *io = cmd->user;
+	struct bench_job *job = io->job;
+
+	io->busy = false;
+	job->in_flight--;
+	if (cmd->rc < 0) {
+		count_failed(job, cmd);
+		return;
+	}
+	count(job, BENCH_FLUSH, io->from_ns);
+	if (job->plan.ledger && look_epoch(job) == io->epoch)
+		bench_ledger_flushed(&job->ledger, io->flush_seq, io->epoch);
+}
+
+/* Refused before it was sent: so would be all the others. */
+static void submit(struct bench_io *io)
+{
+	struct bench_job *job = io->job;
+	int rc = weft_submit(io->queue, &io->cmd);
+
+	if (rc < 0) {
+		io->cmd.rc = rc;
+		job->in_flight++;
+		job->over = true;
+		io->cmd.done(&io->cmd);
+		return;
+	}
+	job->in_flight++;
+}
+
+void bench_io_start(struct bench_io *io, const struct bench_step *step, uint64_t from_ns)
+{
+	struct bench_job *job = io->job;
+
+	io->chunk = step->chunk;
+	io->from_ns = from_ns;
+	io->cmd.op = step->write ? WEFT_WRITE : WEFT_READ;
+	io->cmd.offset = chunk_offset(io);
+	if (job->plan.ledger) {
+		io->epoch = job->epoch;
+		job->ledger.chunks[io->chunk].busy = 1;
+		if (step->write)
+			stamp(io);
+		else
+			memset(io->iov.iov_base, POISON, io->iov.iov_len);
+	}
+	job->unflushed += step->write;
+	submit(io);
+}
+
+void bench_io_flush(struct bench_job *job)
+{
+	struct bench_io *io = &job->flush;
+
+	io->busy = true;
+	io->from_ns = bench_now();
+	io->flush_seq = job->ledger.seq;
+	io->epoch = job->epoch;
+	job->unflushed = 0;
+	submit(io);
+}
+
+void bench_io_init(struct bench_io *io, struct bench_job *job, struct weft_queue *queue, void *buf,
+		   uint64_t size)
+{
+	io->job = job;
+	io->queue = queue;
+	io->iov = (struct iovec){ buf, size };
+	io->cmd = (struct weft_cmd){ .op = WEFT_FLUSH,
+				     .ns = job->load->ns,
+				     .length = size,
+				     .iov = buf ? &io->iov : NULL,
+				     .iovcnt = buf ? 1 : 0,
+				     .done = buf ? done : flush_done,
+				     .user = io };
+}

@@ -1,0 +1,215 @@
+#include "cli/bench/job.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/pool.h"
+#include "cli/bench/random.h"
+
+enum { UNSTARTED_MAX = 10000000 }; /* enough to see that the rate is out of reach */
+
+static bool going(const struct bench_job *job, uint64_t now)
+{
+	return now < job->load->until_ns && !*job->load->stop && !job->over;
+}
+
+static bool wants_flush(const struct bench_job *job)
+{
+	unsigned every = job->load->config->flush_every;
+
+	return every && job->unflushed >= every && !job->flush.busy;
+}
+
+/* Everything that is due and has room. Returns when the next one is due. */
+static uint64_t issue(struct bench_job *job, uint64_t now)
+{
+	struct bench_step step;
+
+	while (job->idle && !job->over) {
+		uint64_t due = bench_pace_due(&job->pace, now);
+
+		if (due > now)
+			return due;
+		if (!bench_plan_next(&job->plan, &step))
+			break;
+		bench_pace_take(&job->pace);
+		bench_io_start(bench_job_take_idle(job), &step, due);
+		if (wants_flush(job))
+			bench_io_flush(job);
+	}
+	return job->load->until_ns;
+}
+
+/* What was due and never had room waited at least until now, and that must be seen. */
+static void count_unstarted(struct bench_job *job, uint64_t now)
+{
+	struct bench_step step = {};
+	uint64_t due, end = now < job->load->until_ns ? now : job->load->until_ns;
+
+	if (!job->load->config->rate)
+		return;
+	while ((due = bench_pace_due(&job->pace, now)) < end && job->unstarted < UNSTARTED_MAX) {
+		bench_pace_take(&job->pace);
+		if (due < job->load->measure_ns)
+			continue;
+		bench_plan_next(&job->plan, &step);
+		weft_hist_add(&job->hist[step.write ? BENCH_WRITE : BENCH_READ], now - due);
+		job->unstarted++;
+	}
+}
+
+static void load(struct bench_job *job)
+{
+	uint64_t now;
+
+	while (going(job, now = bench_now())) {
+		uint64_t next = issue(job, now);
+
+		bench_job_reap(job, next < job->load->until_ns ? next : job->load->until_ns);
+	}
+	bench_job_drain(job);
+	job->loaded_ns = bench_now();
+	count_unstarted(job, now);
+	if (job->unflushed && job->load->config->flush_every && !job->over) {
+		bench_io_flush(job);
+		bench_job_drain(job);
+	}
+}
+
+static void enter(struct bench_job *job, enum bench_phase phase)
+{
+	uint64_t one = 1;
+
+	__atomic_store_n(&job->phase, phase, __ATOMIC_RELEASE);
+	if (write(job->load->wake_fd, &one, sizeof(one)) < 0)
+		return; /* the reporter looks at its next step */
+}
+
+static void *job_main(void *arg)
+{
+	struct bench_job *job = arg;
+
+	load(job);
+	if (job->plan.ledger) {
+		enter(job, BENCH_SWEEPING);
+		bench_job_sweep(job);
+	}
+	enter(job, BENCH_ENDED);
+	return NULL;
+}
+
+int bench_job_start(struct bench_job *job)
+{
+	int rc;
+
+	bench_pace_init(&job->pace, job->load->start_ns, job->load->config->rate, job->index,
+			job->load->config->jobs);
+	rc = pthread_create(&job->thread, NULL, job_main, job);
+	job->started = !rc;
+	return -rc;
+}
+
+/* --- making and freeing ------------------------------------------------------------------------------ */
+
+static int open_queues(struct bench_job *job, struct weft_err *err)
+{
+	unsigned count = job->load->config->queues;
+
+	job->queues = calloc(count, sizeof(struct weft_queue *));
+	job->fds = calloc(count, sizeof(struct pollfd));
+	if (!job->queues || !job->fds)
+		return weft_fail(err, -ENOMEM, "no memory for %u queues", count);
+	for (unsigned i = 0; i < count; i++) {
+		int rc = weft_queue_open(job->load->ctrl, &job->queues[i], err);
+
+		if (rc < 0)
+			return rc;
+		job->fds[i] = (struct pollfd){ .fd = weft_queue_fd(job->queues[i]),
+					       .events = POLLIN };
+	}
+	return 0;
+}
+
+/* Data that neither compresses nor repeats. */
+static void fill(struct bench_job *job)
+{
+	uint64_t *word = (uint64_t *)job->memory, state = job->plan.rng;
+
+	if (!bench_writes(job->load->config))
+		return;
+	for (size_t i = 0; i < job->memory_size / sizeof(*word); i++)
+		word[i] = bench_random(&state);
+}
+
+static int make_ios(struct bench_job *job, struct weft_err *err)
+{
+	const struct bench_config *config = job->load->config;
+
+	job->memory_size = config->depth * config->bs;
+	job->memory = weft_pages_alloc(job->memory_size);
+	job->ios = calloc(config->depth, sizeof(*job->ios));
+	if (!job->memory || !job->ios)
+		return weft_fail(err, -ENOMEM, "no memory for %u I/Os of %llu bytes", config->depth,
+				 (unsigned long long)config->bs);
+	fill(job);
+	job->idle_last = &job->idle;
+	for (unsigned i = 0; i < config->depth; i++) {
+		bench_io_init(&job->ios[i], job, job->queues[i % config->queues],
+			      job->memory + i * config->bs, config->bs);
+		bench_job_give_idle(job, &job->ios[i]);
+	}
+	bench_io_init(&job->flush, job, job->queues[0], NULL, 0);
+	return 0;
+}
+
+static int make_ledger(struct bench_job *job, struct weft_err *err)
+{
+	const struct bench_load *l = job->load;
+	int rc;
+
+	if (!l->config->verify)
+		return 0;
+	rc = bench_ledger_init(&job->ledger, job->plan.chunks,
+			       l->info.volatile_cache && !l->config->strict);
+	if (rc < 0)
+		return weft_fail(err, rc, "no memory to remember %llu blocks; use a smaller --size",
+				 (unsigned long long)job->plan.chunks);
+	if (!bench_writes(l->config))
+		bench_ledger_assume(&job->ledger);
+	job->plan.ledger = &job->ledger;
+	return 0;
+}
+
+int bench_job_init(struct bench_job *job, const struct bench_load *l, unsigned index,
+		   struct weft_err *err)
+{
+	const struct bench_config *config = l->config;
+	int rc;
+
+	job->load = l;
+	job->index = index;
+	job->plan.random = config->random;
+	job->plan.read_pct = config->read_pct;
+	job->plan.rng = bench_mix(config->seed + BENCH_GOLDEN * (index + 1));
+	bench_plan_share(&job->plan, config->size / config->bs, index, config->jobs);
+	rc = make_ledger(job, err);
+	if (!rc)
+		rc = open_queues(job, err);
+	return rc ? rc : make_ios(job, err);
+}
+
+void bench_job_free(struct bench_job *job)
+{
+	for (unsigned i = 0; job->queues && i < job->load->config->queues; i++) {
+		if (job->queues[i])
+			weft_queue_close(job->queues[i]);
+	}
+	if (job->memory)
+		weft_pages_free(job->memory, job->memory_size);
+	free(job->queues);
+	free(job->fds);
+	free(job->ios);
+	bench_ledger_free(&job->ledger);
+}

@@ -1,0 +1,111 @@
+/* job.h - one thread of load: its queues, its I/Os, its counters. Nothing is shared with the others
+ * but what is read only.
+ *
+ *   idle ─▶ plan: which one, pace: when ─▶ submit ─▶ one poll per queue ─▶ done() ─▶ idle
+ *
+ * Invariant: an I/O is idle or in flight. Other threads read the counters, relaxed. */
+#ifndef WEFT_CLI_BENCH_JOB_H
+#define WEFT_CLI_BENCH_JOB_H
+
+#include <poll.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <weft/host.h>
+
+#include "base/hist.h"
+#include "cli/bench/config.h"
+#include "cli/bench/ledger.h"
+#include "cli/bench/pace.h"
+#include "cli/bench/plan.h"
+#include "cli/bench/trouble.h"
+
+enum bench_op { BENCH_READ, BENCH_WRITE, BENCH_FLUSH, BENCH_OPS };
+
+enum bench_phase { BENCH_LOADING, BENCH_SWEEPING, BENCH_ENDED };
+
+/* What the jobs have in common; constant while they run, but for @stop. */
+struct bench_load {
+	const struct bench_config *config;
+	struct weft_ctrl *ctrl;
+	struct weft_ns *ns;
+	struct weft_ctrl_info info;
+	struct weft_ns_info ns_info;
+	uint64_t run;                            /* in the stamps */
+	uint64_t start_ns, measure_ns, until_ns; /* begin, warmed up, end */
+	int wake_fd;            /* an eventfd that a job writes to when its phase changes */
+	const atomic_int *stop; /* no more I/O, by the user's wish */
+};
+
+struct bench_io {
+	struct weft_cmd cmd;
+	struct iovec iov;
+	struct bench_job *job;
+	struct weft_queue *queue;
+	struct bench_io *next_idle;
+	uint64_t from_ns; /* its latency counts from */
+	uint64_t chunk;
+	uint64_t flush_seq;
+	uint32_t generation, epoch;
+	bool busy;
+};
+
+struct bench_job {
+	const struct bench_load *load;
+	unsigned index;
+	pthread_t thread;
+	bool started;
+
+	struct weft_queue **queues;
+	struct pollfd *fds;
+	struct bench_io *ios, flush;
+	struct bench_io *idle, **idle_last; /* first come, first served: queues share the load */
+	unsigned in_flight;
+	char *memory;
+	size_t memory_size;
+
+	struct bench_plan plan;
+	struct bench_pace pace;
+	struct bench_ledger ledger;
+	uint32_t epoch;         /* reconnects, when last looked at */
+	unsigned unflushed;     /* writes since the last flush */
+	uint64_t swept;         /* chunks of the ledger, in the end; read by others */
+	bool over;              /* it cannot go on */
+	bool looked_bad;        /* something failed: is the controller dead? */
+	enum bench_phase phase; /* read by others */
+
+	struct weft_hist hist[BENCH_OPS];
+	uint64_t completed[BENCH_OPS]; /* read by others */
+	uint64_t unstarted;            /* I/Os that were due, and had no room until the end */
+	uint64_t checked, unstamped;   /* blocks, by --verify */
+	uint64_t loaded_ns;            /* when its load had ended */
+	struct bench_trouble trouble;
+} __attribute__((aligned(64))); /* no cache line with a neighbour */
+
+/* setup.c: connects, opens the namespace and settles the region, whose size @config may leave open.
+ * On failure what was opened stays in @load. */
+int bench_setup(struct bench_load *load, struct bench_config *config, struct weft_err *err);
+
+/* Opens the queues and takes the memory; the thread starts with bench_job_start(). */
+int bench_job_init(struct bench_job *job, const struct bench_load *load, unsigned index,
+		   struct weft_err *err);
+int bench_job_start(struct bench_job *job);
+void bench_job_free(struct bench_job *job);
+
+uint64_t bench_now(void);
+
+/* io.c: one I/O. */
+void bench_io_start(struct bench_io *io, const struct bench_step *step, uint64_t from_ns);
+void bench_io_flush(struct bench_job *job);
+void bench_io_init(struct bench_io *io, struct bench_job *job, struct weft_queue *queue, void *buf,
+		   uint64_t size);
+
+/* sweep.c: reads back everything that was written. */
+void bench_job_sweep(struct bench_job *job);
+
+/* drive.c: lets the queues work, until something has completed or @until_ns. */
+void bench_job_reap(struct bench_job *job, uint64_t until_ns);
+void bench_job_drain(struct bench_job *job);
+struct bench_io *bench_job_take_idle(struct bench_job *job);
+void bench_job_give_idle(struct bench_job *job, struct bench_io *io);
+
+#endif

@@ -1,0 +1,30 @@
+/* plan.h - which I/O comes next: read or write, and where in the job's share of the region. */
+#ifndef WEFT_CLI_BENCH_PLAN_H
+#define WEFT_CLI_BENCH_PLAN_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "cli/bench/ledger.h"
+
+struct bench_plan {
+	bool random;
+	unsigned read_pct;
+	uint64_t first, chunks; /* the share, in chunks of one I/O's size */
+	uint64_t cursor, rng;
+	/* NULL: blocks are not followed. Otherwise no chunk is used by two I/Os at once, and a read
+	 * of what was not written yet becomes a write. */
+	struct bench_ledger *ledger;
+};
+
+struct bench_step {
+	bool write;
+	uint64_t chunk; /* of the share */
+};
+
+/* Share @index of @shares of a region of @chunks. */
+void bench_plan_share(struct bench_plan *plan, uint64_t chunks, unsigned index, unsigned shares);
+/* false: not now, everything in reach is in flight. */
+bool bench_plan_next(struct bench_plan *plan, struct bench_step *step);
+
+#endif

@@ -1,0 +1,84 @@
+/* result.c - what a run comes down to: was it fine, and in which words. */
+#include "cli/bench/result.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/err.h"
+#include "cli/bench/units.h"
+
+void bench_result_free(struct bench_result *result)
+{
+	free(result->series.points);
+}
+
+static const char *plural(uint64_t count)
+{
+	return count == 1 ? "" : "s";
+}
+
+static void sum_up_blocks(const struct bench_result *r, struct weft_err *err)
+{
+	uint64_t bad = bench_trouble_bad(&r->trouble), empty = r->trouble.found[BENCH_EMPTY];
+
+	if (empty && empty * 2 >= bad && r->reconnects)
+		weft_fail(err, 0,
+			  "%" PRIu64 " block%s came back empty after a reconnect: the target lost "
+			  "its data; memory (mem:) does not survive a restart, use file: or block:",
+			  empty, plural(empty));
+	weft_fail(err, 0, "%" PRIu64 " block%s not as written", bad, bad == 1 ? " is" : "s are");
+}
+
+/* A run over what was written earlier has to find some of it. */
+static bool found_nothing(const struct bench_result *r)
+{
+	return r->config->verify && r->checked && r->checked == r->unstamped;
+}
+
+bool bench_result_fine(const struct bench_result *r, struct weft_err *err)
+{
+	const struct bench_trouble *t = &r->trouble;
+
+	if (bench_trouble_bad(t))
+		sum_up_blocks(r, err);
+	else if (r->end.text[0])
+		weft_fail(err, 0, "%s", r->end.text);
+	else if (t->failed)
+		weft_fail(err, 0, "%" PRIu64 " I/O%s failed: %s", t->failed, plural(t->failed),
+			  t->kinds[0].first.text);
+	else if (found_nothing(r))
+		weft_fail(err, 0, "no block was written with --seed %" PRIu64, r->config->seed);
+	else if (!r->stopped && !r->ios[BENCH_READ] && !r->ios[BENCH_WRITE])
+		weft_fail(err, 0, "no I/O completed while it measured; use a longer --time");
+	return !err->text[0];
+}
+
+static void describe_mode(const struct bench_config *c, char *text, size_t size)
+{
+	if (c->read_pct > 0 && c->read_pct < 100)
+		snprintf(text, size, "%s %u %% reads", c->rw, c->read_pct);
+	else
+		snprintf(text, size, "%s", c->rw);
+}
+
+void bench_result_conditions(const struct bench_result *r, char *text, size_t size)
+{
+	const struct bench_config *c = r->config;
+	char mode[32], rate[64] = "";
+
+	describe_mode(c, mode, sizeof(mode));
+	if (c->rate)
+		snprintf(rate, sizeof(rate), ", at %s IOPS",
+			 bench_label_count((double)c->rate).text);
+	snprintf(text, size, "%s, %s, depth %u, %u job%s, %u queue%s%s%s", mode,
+		 bench_text_size(c->bs).text, c->depth, c->jobs, plural(c->jobs), c->queues,
+		 plural(c->queues), c->jobs > 1 && c->queues ? " each" : "", rate);
+}
+
+double bench_result_cpu_us(const struct bench_result *r)
+{
+	uint64_t ios = r->ios[BENCH_READ] + r->ios[BENCH_WRITE];
+
+	return ios ? (r->user_s + r->system_s) * 1e6 / (double)ios : 0;
+}

@@ -1,0 +1,46 @@
+/* result.h - everything that a run found out; what the reports are made from. */
+#ifndef WEFT_CLI_BENCH_RESULT_H
+#define WEFT_CLI_BENCH_RESULT_H
+
+#include <jansson.h>
+
+#include "cli/bench/series.h"
+
+struct bench_result {
+	const struct bench_config *config;
+	struct weft_ctrl_info info;
+	struct weft_ns_info ns_info;
+	char where[512]; /* the URI without its words, with the nsid */
+	char when[32];   /* the date, with the time */
+
+	double seconds;
+	uint64_t ios[BENCH_OPS];
+	struct weft_hist hist[BENCH_OPS];
+	uint64_t unstarted;
+	double user_s, system_s; /* CPU of the process, while measuring */
+	uint64_t reconnects;
+	bool stopped;        /* by the user */
+	struct weft_err end; /* why it ended early; "": it did not */
+	struct bench_series series;
+
+	uint64_t checked, unstamped;
+	struct bench_trouble trouble;
+};
+
+/* -errno: it did not begin, and @err says why. */
+int bench_run(struct bench_config *config, struct bench_result *result, struct weft_err *err);
+void bench_result_free(struct bench_result *result);
+
+/* true: the run found nothing wrong. Otherwise @err has a sentence that sums it up. */
+bool bench_result_fine(const struct bench_result *result, struct weft_err *err);
+/* "randrw 70 % reads, 4 KiB, depth 32, 1 job, 2 queues" */
+void bench_result_conditions(const struct bench_result *result, char *text, size_t size);
+double bench_result_cpu_us(const struct bench_result *result); /* per I/O */
+
+void bench_report_text(const struct bench_result *result);
+void bench_report_problems(const struct bench_result *result, const char *command);
+void bench_picture(const struct bench_result *result);
+json_t *bench_report_json(const struct bench_result *result);
+int bench_plot(const struct bench_result *result, const char *path, struct weft_err *err);
+
+#endif

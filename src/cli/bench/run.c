@@ -1,0 +1,181 @@
+/* run.c - one run: connect, make the jobs, let them work, add up.
+ *
+ *   setup ─▶ jobs ─▶ watch ─▶ join ─▶ collect ─▶ disconnect */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "cli/bench/random.h"
+#include "cli/bench/result.h"
+#include "cli/bench/watch.h"
+
+#define HEAD_START UINT64_C(10000000) /* ns, for the threads to come up */
+
+struct run {
+	struct bench_config *config;
+	struct bench_load load;
+	struct bench_job *jobs;
+	struct bench_result *result;
+};
+
+/* --- the jobs ----------------------------------------------------------------------------------------- */
+
+static int make_jobs(struct run *run, struct weft_err *err)
+{
+	size_t size = run->config->jobs * sizeof(*run->jobs);
+
+	run->jobs = aligned_alloc(_Alignof(struct bench_job), size);
+	if (!run->jobs)
+		return weft_fail(err, -ENOMEM, "no memory for %u jobs", run->config->jobs);
+	memset(run->jobs, 0, size);
+	for (unsigned i = 0; i < run->config->jobs; i++) {
+		int rc = bench_job_init(&run->jobs[i], &run->load, i, err);
+
+		if (rc < 0)
+			return rc;
+	}
+	return 0;
+}
+
+static void set_times(struct run *run)
+{
+	struct bench_load *load = &run->load;
+
+	load->start_ns = bench_now() + HEAD_START;
+	load->measure_ns = load->start_ns + run->config->warmup_ns;
+	load->until_ns = load->measure_ns + run->config->time_ns;
+}
+
+static void join(struct run *run)
+{
+	for (unsigned i = 0; i < run->config->jobs; i++) {
+		if (run->jobs[i].started)
+			pthread_join(run->jobs[i].thread, NULL);
+	}
+}
+
+static int start_jobs(struct run *run, struct weft_err *err)
+{
+	set_times(run);
+	for (unsigned i = 0; i < run->config->jobs; i++) {
+		int rc = bench_job_start(&run->jobs[i]);
+
+		if (rc < 0) {
+			bench_stop = 1;
+			join(run);
+			return weft_fail(err, rc, "thread %u of %u: %s", i + 1, run->config->jobs,
+					 strerror(-rc));
+		}
+	}
+	return 0;
+}
+
+/* --- adding up ---------------------------------------------------------------------------------------- */
+
+static void collect_job(struct run *run, const struct bench_job *job)
+{
+	struct bench_result *r = run->result;
+	double seconds = job->loaded_ns > run->load.measure_ns ?
+				 (double)(job->loaded_ns - run->load.measure_ns) / 1e9 :
+				 0;
+
+	for (unsigned op = 0; op < BENCH_OPS; op++) {
+		weft_hist_merge(&r->hist[op], &job->hist[op]);
+		r->ios[op] += job->completed[op];
+	}
+	r->seconds = seconds > r->seconds ? seconds : r->seconds;
+	r->unstarted += job->unstarted;
+	r->checked += job->checked;
+	r->unstamped += job->unstamped;
+	bench_trouble_merge(&r->trouble, &job->trouble);
+}
+
+static void note_end(struct run *run)
+{
+	struct bench_result *r = run->result;
+	struct weft_ctrl_info info;
+	struct weft_err why = {};
+
+	weft_ctrl_info(run->load.ctrl, &info);
+	r->reconnects = info.reconnects;
+	r->stopped = bench_stop;
+	if (weft_ctrl_state(run->load.ctrl, &why) == WEFT_DEAD)
+		weft_fail(&r->end, 0, "the controller is gone%s%s", why.text[0] ? ": " : "",
+			  why.text);
+}
+
+static void note_start(struct run *run)
+{
+	struct bench_result *r = run->result;
+	time_t now = time(NULL);
+	struct tm utc;
+
+	r->config = run->config;
+	r->info = run->load.info;
+	r->ns_info = run->load.ns_info;
+	snprintf(r->where, sizeof(r->where), "%.*s?nsid=%u", (int)strcspn(run->config->uri, "?"),
+		 run->config->uri, r->ns_info.nsid);
+	strftime(r->when, sizeof(r->when), "%Y-%m-%d %H:%M UTC", gmtime_r(&now, &utc));
+}
+
+static int work(struct run *run, struct weft_err *err)
+{
+	int rc = start_jobs(run, err);
+
+	if (rc < 0)
+		return rc;
+	bench_watch(&run->load, run->jobs, run->result);
+	join(run);
+	for (unsigned i = 0; i < run->config->jobs; i++)
+		collect_job(run, &run->jobs[i]);
+	note_end(run);
+	return 0;
+}
+
+/* --- all of it ---------------------------------------------------------------------------------------- */
+
+static int prepare(struct run *run, struct weft_err *err)
+{
+	int rc = bench_setup(&run->load, run->config, err);
+
+	return rc ? rc : make_jobs(run, err);
+}
+
+static void clean(struct run *run)
+{
+	for (unsigned i = 0; run->jobs && i < run->config->jobs; i++) {
+		if (run->jobs[i].load)
+			bench_job_free(&run->jobs[i]);
+	}
+	free(run->jobs);
+	if (run->load.ns)
+		weft_ns_close(run->load.ns);
+	if (run->load.ctrl)
+		weft_disconnect(run->load.ctrl);
+}
+
+int bench_run(struct bench_config *config, struct bench_result *result, struct weft_err *err)
+{
+	_cleanup_(weft_closep) int wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	struct run run = { .config = config, .result = result };
+	int rc;
+
+	if (wake_fd < 0)
+		return weft_fail(err, -errno, "eventfd: %s", strerror(errno));
+	run.load.run = bench_mix(config->seed + BENCH_GOLDEN);
+	run.load.wake_fd = wake_fd;
+	run.load.stop = &bench_stop;
+	bench_catch_signals();
+	rc = prepare(&run, err);
+	if (!rc) {
+		note_start(&run);
+		rc = work(&run, err);
+	}
+	clean(&run);
+	return rc;
+}

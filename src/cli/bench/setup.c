@@ -1,0 +1,140 @@
+/* setup.c - the connection, the namespace and the region of a run; what cannot be is refused here,
+ * before the first I/O. */
+#include <errno.h>
+#include <inttypes.h>
+
+#include "cli/bench/job.h"
+#include "cli/bench/units.h"
+
+#define GIB          (UINT64_C(1) << 30)
+#define MEMORY_MAX   (8 * GIB)
+#define LEDGER_MAX   (UINT64_C(1) << 25) /* chunks: 900 MiB, if all of them are written */
+#define DEPTH_OPTION 128u
+
+static int connect_ctrl(struct bench_load *load, struct weft_err *err)
+{
+	const struct bench_config *c = load->config;
+	unsigned each = (c->depth + c->queues - 1) / c->queues + 1; /* and a flush */
+	struct weft_options options;
+	int rc;
+
+	weft_options_init(&options);
+	options.queues = c->jobs * c->queues;
+	options.depth = each > DEPTH_OPTION ? each : DEPTH_OPTION;
+	rc = weft_connect(c->uri, &options, &load->ctrl, err);
+	if (!rc)
+		weft_ctrl_info(load->ctrl, &load->info);
+	return rc;
+}
+
+static int check_ctrl(const struct bench_load *load, struct weft_err *err)
+{
+	const struct bench_config *c = load->config;
+	unsigned wanted = c->jobs * c->queues;
+
+	if (load->info.discovery)
+		return weft_fail(err, -EINVAL,
+				 "%s is a discovery service; add the subsystem's NQN to the URI "
+				 "(\"weft discover\" lists them)",
+				 c->uri);
+	if (load->info.queues < wanted)
+		return weft_fail(err, -EINVAL,
+				 "%u job(s) with %u queue(s) need %u, and the controller has %u; "
+				 "use fewer --jobs or --queues",
+				 c->jobs, c->queues, wanted, load->info.queues);
+	return 0;
+}
+
+static int choose_ns(const struct bench_load *load, uint32_t *nsid, struct weft_err *err)
+{
+	int rc;
+
+	*nsid = load->info.nsid;
+	if (*nsid)
+		return 0;
+	rc = weft_ns_list(load->ctrl, nsid, 1, err);
+	if (rc == 0)
+		return weft_fail(err, -ENOENT, "%s has no namespace", load->info.subnqn);
+	return rc < 0 ? rc : 0;
+}
+
+static int open_ns(struct bench_load *load, struct weft_err *err)
+{
+	uint32_t nsid;
+	int rc = choose_ns(load, &nsid, err);
+
+	if (!rc)
+		rc = weft_ns_open(load->ctrl, nsid, &load->ns, err);
+	if (!rc)
+		weft_ns_info(load->ns, &load->ns_info);
+	return rc;
+}
+
+/* --- the region ------------------------------------------------------------------------------------- */
+
+static int check_blocks(const struct bench_load *load, struct weft_err *err)
+{
+	const struct bench_config *c = load->config;
+	const struct weft_ns_info *ns = &load->ns_info;
+
+	if (bench_writes(c) && ns->read_only)
+		return weft_fail(err, -EROFS, "namespace %u is read-only: --rw read or randread",
+				 ns->nsid);
+	if (c->bs % ns->block_size || c->offset % ns->block_size)
+		return weft_fail(err, -EINVAL,
+				 "--bs and --offset must be multiples of the block size, which is "
+				 "%u",
+				 ns->block_size);
+	if (c->offset >= ns->size || c->size > ns->size - c->offset)
+		return weft_fail(err, -ERANGE,
+				 "--offset and --size reach beyond namespace %u, which has %s",
+				 ns->nsid, bench_text_size(ns->size).text);
+	return 0;
+}
+
+static int check_memory(const struct bench_config *c, struct weft_err *err)
+{
+	uint64_t bytes = c->depth * c->bs * c->jobs;
+
+	if (bytes > MEMORY_MAX)
+		return weft_fail(err, -ENOMEM,
+				 "%u job(s) with %u I/Os of %s would need %s of memory; use less",
+				 c->jobs, c->depth, bench_text_size(c->bs).text,
+				 bench_text_size(bytes).text);
+	if (c->verify && c->size / c->bs > LEDGER_MAX)
+		return weft_fail(err, -ENOMEM,
+				 "--verify remembers every block, and these are too many; add "
+				 "--size %" PRIu64 "G or less",
+				 LEDGER_MAX * c->bs / GIB);
+	return 0;
+}
+
+static int set_region(const struct bench_load *load, struct bench_config *c, struct weft_err *err)
+{
+	int rc = check_blocks(load, err);
+
+	if (rc < 0)
+		return rc;
+	if (!c->size)
+		c->size = load->ns_info.size - c->offset;
+	c->size -= c->size % c->bs;
+	if (c->size / c->bs < c->jobs)
+		return weft_fail(err, -ERANGE,
+				 "the region is too small: it has %" PRIu64 " blocks of %s for %u "
+				 "job(s)",
+				 c->size / c->bs, bench_text_size(c->bs).text, c->jobs);
+	return check_memory(c, err);
+}
+
+int bench_setup(struct bench_load *load, struct bench_config *config, struct weft_err *err)
+{
+	int rc;
+
+	load->config = config;
+	rc = connect_ctrl(load, err);
+	if (!rc)
+		rc = check_ctrl(load, err);
+	if (!rc)
+		rc = open_ns(load, err);
+	return rc ? rc : set_region(load, config, err);
+}

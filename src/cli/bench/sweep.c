@@ -1,0 +1,21 @@
+/* sweep.c - in the end, read back everything that was written. */
+#include "cli/bench/job.h"
+
+static void sweep_next(struct bench_job *job)
+{
+	struct bench_step step = { .write = false, .chunk = job->ledger.written[job->swept] };
+
+	bench_io_start(bench_job_take_idle(job), &step, bench_now());
+	__atomic_store_n(&job->swept, job->swept + 1, __ATOMIC_RELAXED);
+}
+
+void bench_job_sweep(struct bench_job *job)
+{
+	while (job->swept < job->ledger.nwritten && !job->over) {
+		while (job->idle && job->swept < job->ledger.nwritten && !job->over)
+			sweep_next(job);
+		bench_job_reap(job, UINT64_MAX);
+	}
+	bench_job_drain(job);
+	job->trouble.unchecked += job->ledger.nwritten - job->swept;
+}

@@ -1,0 +1,203 @@
+#include "cli/bench/watch.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <sys/resource.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "cli/bench/units.h"
+#include "cli/progress.h"
+
+#define SECOND  UINT64_C(1000000000)
+#define LIVE_NS (SECOND / 5)
+#define LATE_NS (3 * SECOND) /* after the end, until the user is told what is waited for */
+
+struct watch {
+	const struct bench_load *load;
+	struct bench_job *jobs;
+	struct bench_result *result;
+	struct rusage before;
+	bool measuring, loaded, told_late, tty, utf8;
+	uint64_t next_ns, live_ns;
+};
+
+atomic_int bench_stop;
+
+static void on_signal(int sig)
+{
+	bench_stop = 1;
+}
+
+void bench_catch_signals(void)
+{
+	struct sigaction action = { .sa_handler = on_signal, .sa_flags = (int)SA_RESETHAND };
+
+	sigaction(SIGINT, &action, NULL);
+	sigaction(SIGTERM, &action, NULL);
+}
+
+static bool all_reached(const struct watch *w, enum bench_phase phase)
+{
+	for (unsigned i = 0; i < w->load->config->jobs; i++) {
+		if (__atomic_load_n(&w->jobs[i].phase, __ATOMIC_ACQUIRE) < phase)
+			return false;
+	}
+	return true;
+}
+
+/* --- the live line ---------------------------------------------------------------------------------- */
+
+static void show_sweep(const struct watch *w)
+{
+	uint64_t done = 0, all = 0;
+
+	for (unsigned i = 0; i < w->load->config->jobs; i++) {
+		done += __atomic_load_n(&w->jobs[i].swept, __ATOMIC_RELAXED);
+		all += w->jobs[i].ledger.nwritten;
+	}
+	fprintf(stderr, "\r\033[Kchecking what was written: %s of %s blocks",
+		bench_text_grouped(done).text, bench_text_grouped(all).text);
+}
+
+static void show_point(const struct watch *w, const struct bench_point *p)
+{
+	double iops = bench_point_iops(p), mib = iops * (double)w->load->config->bs / (1 << 20);
+
+	fprintf(stderr, "\r\033[K%5.1f s  %s IOPS  %s MiB/s  p50 %s  p99 %s", p->at_s,
+		bench_text_count(iops).text, bench_text_precise(mib).text,
+		bench_text_time((double)p->p50_ns, w->utf8).text,
+		bench_text_time((double)p->p99_ns, w->utf8).text);
+	if (p->failed)
+		fprintf(stderr, "  failed %s", bench_text_count((double)p->failed).text);
+	if (p->reconnects)
+		fprintf(stderr, "  reconnects %s", bench_text_count((double)p->reconnects).text);
+}
+
+static void show(struct watch *w, uint64_t now)
+{
+	const struct bench_series *series = &w->result->series;
+
+	if (!w->tty || now < w->live_ns)
+		return;
+	w->live_ns = now + LIVE_NS;
+	if (w->loaded && w->load->config->verify)
+		show_sweep(w);
+	else if (!w->measuring)
+		fprintf(stderr, "\r\033[Kwarming up");
+	else if (series->count)
+		show_point(w, &series->points[series->count - 1]);
+}
+
+static void unshow(const struct watch *w)
+{
+	if (w->tty)
+		fprintf(stderr, "\r\033[K");
+}
+
+/* The last I/Os do not end: say why, once, before the user thinks that it hangs. */
+static void tell_late(struct watch *w, uint64_t now)
+{
+	struct weft_err why = {};
+	enum weft_state state;
+
+	if (w->told_late || (!bench_stop && now < w->load->until_ns + LATE_NS))
+		return;
+	state = weft_ctrl_state(w->load->ctrl, &why);
+	if (state == WEFT_LIVE)
+		return;
+	unshow(w);
+	fprintf(stderr, "weft bench: waits for the last I/Os; the controller is %s%s%s\n",
+		weft_state_text(state), why.text[0] ? ": " : "", why.text);
+	w->told_late = true;
+}
+
+/* --- steps ------------------------------------------------------------------------------------------ */
+
+static uint64_t reconnects(const struct watch *w)
+{
+	struct weft_ctrl_info info;
+
+	weft_ctrl_info(w->load->ctrl, &info);
+	return info.reconnects;
+}
+
+static double seconds(const struct timeval *after, const struct timeval *before)
+{
+	return (double)(after->tv_sec - before->tv_sec) +
+	       (double)(after->tv_usec - before->tv_usec) / 1e6;
+}
+
+static void begin_measuring(struct watch *w, uint64_t now)
+{
+	w->measuring = true;
+	w->result->series.from_ns = w->result->series.last_ns = now;
+	getrusage(RUSAGE_SELF, &w->before);
+}
+
+static void end_measuring(struct watch *w, uint64_t now)
+{
+	struct bench_series *series = &w->result->series;
+	struct rusage after;
+
+	w->loaded = true;
+	getrusage(RUSAGE_SELF, &after);
+	w->result->user_s = seconds(&after.ru_utime, &w->before.ru_utime);
+	w->result->system_s = seconds(&after.ru_stime, &w->before.ru_stime);
+	/* A short rest would be more noise than news. */
+	if (now - series->last_ns >= w->load->config->interval_ns / 2 || !series->count)
+		bench_series_step(series, w->jobs, w->load->config->jobs, reconnects(w));
+}
+
+static void step(struct watch *w)
+{
+	uint64_t now = bench_now();
+
+	if (!w->measuring && (now >= w->load->measure_ns || all_reached(w, BENCH_SWEEPING)))
+		begin_measuring(w, now);
+	if (w->measuring && !w->loaded && all_reached(w, BENCH_SWEEPING))
+		end_measuring(w, now);
+	else if (w->measuring && !w->loaded && now >= w->next_ns + w->load->config->interval_ns)
+		bench_series_step(&w->result->series, w->jobs, w->load->config->jobs,
+				  reconnects(w));
+	while (w->next_ns + w->load->config->interval_ns <= now)
+		w->next_ns += w->load->config->interval_ns;
+	show(w, now);
+	tell_late(w, now);
+}
+
+/* Until the next step, or until a job has something to say. */
+static void wait_for_step(const struct watch *w)
+{
+	struct pollfd fd = { .fd = w->load->wake_fd, .events = POLLIN };
+	uint64_t now = bench_now(), next = w->next_ns + w->load->config->interval_ns, value;
+	struct timespec ts = {};
+
+	if (!w->measuring && next > w->load->measure_ns)
+		next = w->load->measure_ns;
+	if (next > now + LIVE_NS)
+		next = now + LIVE_NS;
+	if (next > now)
+		ts.tv_nsec = (long)(next - now);
+	if (ppoll(&fd, 1, &ts, NULL) > 0 && read(w->load->wake_fd, &value, sizeof(value)) < 0)
+		return; /* somebody took it: nobody else does */
+}
+
+void bench_watch(const struct bench_load *load, struct bench_job *jobs, struct bench_result *result)
+{
+	struct watch w = { .load = load,
+			   .jobs = jobs,
+			   .result = result,
+			   .next_ns = load->measure_ns,
+			   .tty = isatty(STDERR_FILENO),
+			   .utf8 = weft_utf8_locale() };
+
+	while (!all_reached(&w, BENCH_ENDED)) {
+		wait_for_step(&w);
+		step(&w);
+	}
+	step(&w);
+	unshow(&w);
+}

@@ -1,0 +1,17 @@
+/* watch.h - the main thread while the jobs run: the time series, the live line, the user's Ctrl-C. */
+#ifndef WEFT_CLI_BENCH_WATCH_H
+#define WEFT_CLI_BENCH_WATCH_H
+
+#include <stdatomic.h>
+
+#include "cli/bench/result.h"
+
+/* Set by Ctrl-C; a second one ends the program. */
+extern atomic_int bench_stop;
+void bench_catch_signals(void);
+
+/* Returns when all jobs have ended. Fills the result's series and CPU time. */
+void bench_watch(const struct bench_load *load, struct bench_job *jobs,
+		 struct bench_result *result);
+
+#endif

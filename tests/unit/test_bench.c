@@ -1,0 +1,496 @@
+/* test_bench.c - the parts of weft bench that need no target: what may be found in a block and how it
+ * is named, which generations count, which I/O comes next and when. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli/bench/judge.h"
+#include "cli/bench/ledger.h"
+#include "cli/bench/pace.h"
+#include "cli/bench/plan.h"
+#include "cli/bench/stamp.h"
+#include "cli/bench/units.h"
+#include "cli/bench/words.h"
+
+#define COUNT(array) (sizeof(array) / sizeof(*(array)))
+
+/* --- blocks ---------------------------------------------------------------------------------- */
+
+#define RUN    UINT64_C(77)
+#define BLOCK  512
+#define OFFSET UINT64_C(1048576)
+#define BLOCKS 4
+
+static unsigned char data[BLOCKS * BLOCK];
+
+static void write_block(unsigned i, uint64_t run, uint64_t offset, uint32_t generation)
+{
+	bench_stamp_fill(data + i * BLOCK, BLOCK, run, offset, generation);
+}
+
+/* One I/O of four blocks, all of @generation. */
+static void write_all(uint32_t generation)
+{
+	for (unsigned i = 0; i < BLOCKS; i++)
+		write_block(i, RUN, OFFSET + i * BLOCK, generation);
+}
+
+static void nothing(void)
+{
+}
+
+static void flip_body(void)
+{
+	data[BLOCK + 300] ^= 1;
+}
+
+static void flip_magic(void)
+{
+	data[BLOCK] ^= 0x80;
+}
+
+static void flip_generation(void)
+{
+	data[BLOCK + 24] ^= 1;
+}
+
+static void flip_sum(void)
+{
+	data[36] ^= 1;
+}
+
+static void half_old(void)
+{
+	unsigned char old[BLOCK];
+
+	bench_stamp_fill(old, BLOCK, RUN, OFFSET, 4);
+	memcpy(data + 256, old + 256, 256);
+}
+
+static void half_zero(void)
+{
+	memset(data + 256, 0, 256);
+}
+
+static void one_old(void)
+{
+	write_block(2, RUN, OFFSET + 2 * BLOCK, 4);
+}
+
+static void one_zero(void)
+{
+	memset(data + 3 * BLOCK, 0, BLOCK);
+}
+
+static void all_old(void)
+{
+	write_all(4);
+}
+
+static void all_zero(void)
+{
+	memset(data, 0, sizeof(data));
+}
+
+static void neighbour(void)
+{
+	memcpy(data, data + BLOCK, BLOCK);
+}
+
+static void other_run(void)
+{
+	write_block(1, RUN + 1, OFFSET + BLOCK, 5);
+}
+
+static void noise(void)
+{
+	memset(data, 0x5a, sizeof(data));
+}
+
+static void from_the_future(void)
+{
+	write_all(9);
+}
+
+/* The I/O has generation 5 in all blocks; then something happens to it. */
+static const struct {
+	const char *name;
+	void (*happens)(void);
+	uint32_t low, high;
+	enum bench_finding found;
+	uint32_t block; /* in which it is told of */
+} judge_cases[] = {
+	{ "as written", nothing, 5, 5, BENCH_FINE, 0 },
+	{ "outcome of two writes not known", nothing, 3, 6, BENCH_FINE, 0 },
+	{ "never written, but it is there", nothing, 0, 5, BENCH_FINE, 0 },
+	{ "bit flipped in the body", flip_body, 5, 5, BENCH_CORRUPT, 1 },
+	{ "bit flipped in the magic", flip_magic, 5, 5, BENCH_CORRUPT, 1 },
+	{ "bit flipped in the generation", flip_generation, 5, 5, BENCH_CORRUPT, 1 },
+	{ "bit flipped in the sum", flip_sum, 5, 5, BENCH_CORRUPT, 0 },
+	{ "half of the block before", half_old, 5, 5, BENCH_TORN, 0 },
+	{ "half of the block before, outcome not known", half_old, 4, 5, BENCH_TORN, 0 },
+	{ "half zeroes", half_zero, 5, 5, BENCH_TORN, 0 },
+	{ "one block of four is old", one_old, 5, 5, BENCH_TORN, 2 },
+	{ "one block of four is zeroes", one_zero, 5, 5, BENCH_TORN, 3 },
+	{ "one old block, outcome not known", one_old, 4, 5, BENCH_FINE, 0 },
+	{ "all of it is old", all_old, 5, 5, BENCH_LOST, 0 },
+	{ "all of it is old, nothing flushed", all_old, 4, 5, BENCH_FINE, 0 },
+	{ "zeroes", all_zero, 5, 5, BENCH_EMPTY, 0 },
+	{ "zeroes, where nothing had to be", all_zero, 0, 5, BENCH_FINE, 0 },
+	{ "the block beside it", neighbour, 5, 5, BENCH_MISPLACED, 0 },
+	{ "the block beside it, where nothing had to be", neighbour, 0, 5, BENCH_MISPLACED, 0 },
+	{ "of another run", other_run, 5, 5, BENCH_FOREIGN, 1 },
+	{ "of another run, where nothing had to be", other_run, 0, 5, BENCH_FINE, 0 },
+	{ "noise", noise, 5, 5, BENCH_FOREIGN, 0 },
+	{ "noise, where nothing had to be", noise, 0, 5, BENCH_FINE, 0 },
+	{ "a generation that was never sent", from_the_future, 5, 6, BENCH_FOREIGN, 0 },
+	{ "what an earlier run left", nothing, 0, BENCH_ANY_GENERATION, BENCH_FINE, 0 },
+	{ "what an earlier run left, flipped", flip_body, 0, BENCH_ANY_GENERATION, BENCH_CORRUPT,
+	  1 },
+};
+
+static void judge_table(void **state)
+{
+	for (size_t i = 0; i < COUNT(judge_cases); i++) {
+		const struct bench_case c = {
+			.data = data,
+			.length = sizeof(data),
+			.offset = OFFSET,
+			.run = RUN,
+			.block_size = BLOCK,
+			.low = judge_cases[i].low,
+			.high = judge_cases[i].high,
+		};
+		struct bench_verdict v;
+
+		write_all(5);
+		judge_cases[i].happens();
+		bench_judge(&c, &v);
+		if (v.what != judge_cases[i].found)
+			fail_msg("%s: %s: %s", judge_cases[i].name, bench_finding_text(v.what),
+				 v.text);
+		if (v.what != BENCH_FINE && v.offset != OFFSET + judge_cases[i].block * BLOCK)
+			fail_msg("%s: in block %u", judge_cases[i].name,
+				 (unsigned)(v.offset - OFFSET) / BLOCK);
+	}
+}
+
+static void every_bit_counts(void **state)
+{
+	struct bench_stamp_view view;
+
+	for (unsigned bit = 0; bit < 8 * BLOCK; bit++) {
+		write_all(5);
+		data[bit / 8] ^= (unsigned char)(1 << bit % 8);
+		bench_stamp_look(data, BLOCK, RUN, &view);
+		assert_int_not_equal(view.what, BENCH_STAMP_GOOD);
+		assert_int_not_equal(view.what, BENCH_STAMP_OTHER);
+		assert_int_equal(bench_stamp_differs(data, BLOCK, RUN, OFFSET, 5), bit / 8);
+	}
+}
+
+static void unstamped_blocks_are_counted(void **state)
+{
+	const struct bench_case c = { data, sizeof(data), OFFSET, RUN, BLOCK, 0, 5 };
+	struct bench_verdict v;
+
+	write_all(5);
+	one_zero();
+	bench_judge(&c, &v);
+	assert_int_equal(v.what, BENCH_FINE);
+	assert_int_equal(v.unstamped, 1);
+}
+
+/* --- the ledger ------------------------------------------------------------------------------- */
+
+/* Steps on chunk 0: w write and complete, s send only, f flush, r the connection is lost and made
+ * again, F a flush during which it is. Then low and high. */
+static const struct {
+	const char *steps;
+	bool volatile_cache;
+	uint32_t low, high;
+} ledger_cases[] = {
+	{ "", true, 0, 0 },       { "s", true, 0, 1 },     { "w", true, 1, 1 },
+	{ "ws", true, 1, 2 },     { "wss", true, 1, 3 },   { "wssw", true, 4, 4 },
+	{ "wr", true, 0, 1 },                            /* it may be lost */
+	{ "wr", false, 1, 1 },                           /* it may not */
+	{ "wfr", true, 1, 1 },                           /* it was flushed */
+	{ "wfwr", true, 1, 2 },                          /* the second was not */
+	{ "wfwfr", true, 2, 2 },                         /* both were */
+	{ "wfwwr", true, 1, 3 },                         /* back to what was flushed */
+	{ "wrf", true, 0, 1 },                           /* it was lost before the flush */
+	{ "wF", true, 0, 1 },                            /* whether before or after is not known */
+	{ "wfrrr", true, 1, 1 },                         /* durable stays durable */
+	{ "wfrwr", true, 1, 2 },                         /* also across later losses */
+	{ "wfrwfr", true, 2, 2 }, { "wrw", true, 2, 2 }, /* acknowledged on this connection */
+	{ "wrwr", true, 0, 2 },   { "wrwfr", true, 2, 2 }, { "wFwfs", true, 2, 3 },
+};
+
+static void play(struct bench_ledger *ledger, const char *steps, uint32_t *epoch)
+{
+	for (; *steps; steps++) {
+		uint64_t seq = ledger->seq;
+
+		if (*steps == 'w')
+			bench_ledger_ack(ledger, 0, bench_ledger_send(ledger, 0), *epoch);
+		else if (*steps == 's')
+			bench_ledger_send(ledger, 0);
+		else if (*steps == 'f')
+			bench_ledger_flushed(ledger, seq, *epoch);
+		else
+			++*epoch; /* r, and F: a flush that crosses epochs is not told of */
+	}
+}
+
+static void ledger_table(void **state)
+{
+	for (size_t i = 0; i < COUNT(ledger_cases); i++) {
+		struct bench_ledger ledger;
+		uint32_t epoch = 0, low;
+
+		assert_int_equal(bench_ledger_init(&ledger, 4, ledger_cases[i].volatile_cache), 0);
+		play(&ledger, ledger_cases[i].steps, &epoch);
+		low = bench_ledger_low(&ledger, 0, epoch);
+		if (low != ledger_cases[i].low || ledger.chunks[0].high != ledger_cases[i].high)
+			fail_msg("\"%s\": %u to %u", ledger_cases[i].steps, low,
+				 ledger.chunks[0].high);
+		bench_ledger_free(&ledger);
+	}
+}
+
+/* A flush counts for what had completed when it was sent. */
+static void a_flush_covers_what_was_before_it(void **state)
+{
+	struct bench_ledger ledger;
+	uint64_t seq;
+
+	assert_int_equal(bench_ledger_init(&ledger, 4, true), 0);
+	bench_ledger_ack(&ledger, 0, bench_ledger_send(&ledger, 0), 0);
+	seq = ledger.seq;
+	bench_ledger_ack(&ledger, 1, bench_ledger_send(&ledger, 1), 0);
+	bench_ledger_flushed(&ledger, seq, 0);
+	assert_int_equal(bench_ledger_low(&ledger, 0, 1), 1);
+	assert_int_equal(bench_ledger_low(&ledger, 1, 1), 0);
+	assert_int_equal(ledger.nwritten, 2);
+	bench_ledger_free(&ledger);
+}
+
+/* --- the plan ---------------------------------------------------------------------------------- */
+
+static void shares_cover_the_region(void **state)
+{
+	struct bench_plan plan = {};
+	uint64_t next = 0;
+
+	for (unsigned i = 0; i < 7; i++) {
+		bench_plan_share(&plan, 100, i, 7);
+		assert_int_equal(plan.first, next);
+		next += plan.chunks;
+	}
+	assert_int_equal(next, 100);
+}
+
+static void in_order_wraps(void **state)
+{
+	struct bench_plan plan = { .read_pct = 100, .chunks = 3 };
+	struct bench_step step;
+
+	for (uint64_t i = 0; i < 10; i++) {
+		assert_true(bench_plan_next(&plan, &step));
+		assert_int_equal(step.chunk, i % 3);
+		assert_false(step.write);
+	}
+}
+
+static void the_mix_is_kept(void **state)
+{
+	struct bench_plan plan = { .random = true, .read_pct = 70, .chunks = 1000, .rng = 1 };
+	unsigned writes = 0, low = 0;
+	struct bench_step step;
+
+	for (int i = 0; i < 100000; i++) {
+		assert_true(bench_plan_next(&plan, &step));
+		assert_true(step.chunk < 1000);
+		writes += step.write;
+		low += step.chunk < 500;
+	}
+	assert_in_range(writes, 29000, 31000);
+	assert_in_range(low, 49000, 51000);
+}
+
+static void a_seed_repeats(void **state)
+{
+	struct bench_plan a = { .random = true, .read_pct = 50, .chunks = 99, .rng = 5 }, b = a;
+	struct bench_step x, y;
+
+	for (int i = 0; i < 1000; i++) {
+		bench_plan_next(&a, &x);
+		bench_plan_next(&b, &y);
+		assert_true(x.chunk == y.chunk && x.write == y.write);
+	}
+}
+
+/* With a ledger, what is in flight is left alone, and only what was written is read. */
+static void two_never_meet(void **state)
+{
+	struct bench_ledger ledger;
+	struct bench_plan plan = { .random = true, .read_pct = 50, .chunks = 8, .rng = 3 };
+	struct bench_step step;
+
+	assert_int_equal(bench_ledger_init(&ledger, 8, false), 0);
+	plan.ledger = &ledger;
+	for (int i = 0; i < 8;) {
+		if (!bench_plan_next(&plan, &step))
+			continue; /* a read, and all that was written is in flight */
+		assert_false(ledger.chunks[step.chunk].busy);
+		assert_true(step.write || ledger.chunks[step.chunk].high);
+		if (step.write)
+			bench_ledger_send(&ledger, step.chunk);
+		ledger.chunks[step.chunk].busy = 1;
+		i++;
+	}
+	for (int i = 0; i < 100; i++)
+		assert_false(bench_plan_next(&plan, &step));
+	bench_ledger_free(&ledger);
+}
+
+static void in_order_waits_for_its_turn(void **state)
+{
+	struct bench_ledger ledger;
+	struct bench_plan plan = { .read_pct = 100, .chunks = 2 };
+	struct bench_step step;
+
+	assert_int_equal(bench_ledger_init(&ledger, 2, false), 0);
+	plan.ledger = &ledger;
+	assert_true(bench_plan_next(&plan, &step));
+	assert_true(step.write); /* nothing is there to be read yet */
+	ledger.chunks[1].busy = 1;
+	assert_false(bench_plan_next(&plan, &step));
+	ledger.chunks[1].busy = 0;
+	assert_true(bench_plan_next(&plan, &step));
+	assert_int_equal(step.chunk, 1);
+	bench_ledger_free(&ledger);
+}
+
+/* --- pace, numbers ----------------------------------------------------------------------------- */
+
+static void jobs_take_turns(void **state)
+{
+	struct bench_pace pace;
+
+	bench_pace_init(&pace, 1000, 0, 0, 1);
+	assert_int_equal(bench_pace_due(&pace, 5), 5); /* no rate: now */
+	bench_pace_init(&pace, 1000, 1000000, 1, 4);   /* the second of four: every 4 µs */
+	assert_int_equal(bench_pace_due(&pace, 5), 2000);
+	bench_pace_take(&pace);
+	assert_int_equal(bench_pace_due(&pace, 5), 6000);
+	bench_pace_take(&pace);
+	assert_int_equal(bench_pace_due(&pace, 1000000), 10000); /* late, but due when it was due */
+}
+
+static const struct {
+	const char *text;
+	int rc;
+	uint64_t ns;
+} time_cases[] = {
+	{ "10", 0, UINT64_C(10000000000) },
+	{ "10s", 0, UINT64_C(10000000000) },
+	{ "0", 0, 0 },
+	{ "1.5", 0, UINT64_C(1500000000) },
+	{ "500ms", 0, UINT64_C(500000000) },
+	{ "20us", 0, 20000 },
+	{ "2m", 0, UINT64_C(120000000000) },
+	{ "1h", 0, UINT64_C(3600000000000) },
+	{ "", -EINVAL, 0 },
+	{ "s", -EINVAL, 0 },
+	{ "-1", -EINVAL, 0 },
+	{ "1 s", -EINVAL, 0 },
+	{ "1..5", -EINVAL, 0 },
+	{ "1e3", -EINVAL, 0 },
+	{ "0x10", -EINVAL, 0 },
+	{ "inf", -EINVAL, 0 },
+	{ "10d", -EINVAL, 0 },
+	{ "99999999999999h", -EINVAL, 0 },
+};
+
+static void times_table(void **state)
+{
+	for (size_t i = 0; i < COUNT(time_cases); i++) {
+		uint64_t ns = 0;
+
+		if (bench_parse_time(time_cases[i].text, &ns) != time_cases[i].rc ||
+		    ns != time_cases[i].ns)
+			fail_msg("\"%s\": %llu", time_cases[i].text, (unsigned long long)ns);
+	}
+}
+
+static void counts_are_decimal(void **state)
+{
+	uint64_t count;
+
+	assert_int_equal(bench_parse_count("10k", &count), 0);
+	assert_int_equal(count, 10000);
+	assert_int_equal(bench_parse_count("1.5M", &count), 0);
+	assert_int_equal(count, 1500000);
+	assert_int_equal(bench_parse_count("10G", &count), -EINVAL);
+}
+
+static const struct {
+	double ns;
+	const char *text;
+} text_cases[] = {
+	{ 0, "0 ns" },        { 812, "812 ns" },    { 999.6, "1.00 us" },  { 41234, "41.2 us" },
+	{ 99960, "100 us" },  { 999400, "999 us" }, { 999600, "1.00 ms" }, { 1234567, "1.23 ms" },
+	{ 2.05e9, "2.05 s" }, { 123.4e9, "123 s" },
+};
+
+static void times_have_three_digits(void **state)
+{
+	for (size_t i = 0; i < COUNT(text_cases); i++)
+		assert_string_equal(bench_text_time(text_cases[i].ns, false).text,
+				    text_cases[i].text);
+	assert_string_equal(bench_text_time(41234, true).text, "41.2 µs");
+}
+
+static void numbers_for_people(void **state)
+{
+	assert_string_equal(bench_text_count(812).text, "812");
+	assert_string_equal(bench_text_count(70123).text, "70.1k");
+	assert_string_equal(bench_text_count(1234567).text, "1.23M");
+	assert_string_equal(bench_text_grouped(0).text, "0");
+	assert_string_equal(bench_text_grouped(999).text, "999");
+	assert_string_equal(bench_text_grouped(1000).text, "1,000");
+	assert_string_equal(bench_text_grouped(1234567).text, "1,234,567");
+	assert_string_equal(bench_text_size(4096).text, "4 KiB");
+	assert_string_equal(bench_text_size(512).text, "512 B");
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(judge_table),
+		cmocka_unit_test(every_bit_counts),
+		cmocka_unit_test(unstamped_blocks_are_counted),
+		cmocka_unit_test(ledger_table),
+		cmocka_unit_test(a_flush_covers_what_was_before_it),
+		cmocka_unit_test(shares_cover_the_region),
+		cmocka_unit_test(in_order_wraps),
+		cmocka_unit_test(the_mix_is_kept),
+		cmocka_unit_test(a_seed_repeats),
+		cmocka_unit_test(two_never_meet),
+		cmocka_unit_test(in_order_waits_for_its_turn),
+		cmocka_unit_test(jobs_take_turns),
+		cmocka_unit_test(times_table),
+		cmocka_unit_test(counts_are_decimal),
+		cmocka_unit_test(times_have_three_digits),
+		cmocka_unit_test(numbers_for_people),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
