@@ -277,16 +277,21 @@ struct weft_queue {
 	unsigned pending, completed;
 };
 
-/* queue.c */
+/* queue_link.c */
+void host_queue_look(struct weft_queue *queue);
 void host_queue_tell(struct weft_queue *queue); /* on home, under ctrl->lock: look */
+void host_queue_setup_timeout(struct weft_timer *timer);
+
+/* ask.c */
+void host_queue_ask_reset(struct weft_queue *queue, int rc, const struct weft_err *why);
 void host_queue_ask_abort(struct weft_queue *queue, uint16_t cid);
 
-/* issue.c: commands become pieces, pieces become slots */
+/* Commands, see cmd.h. */
+void host_issue_init(struct weft_queue *queue);
 void host_issue(struct weft_queue *queue); /* as many as there are free slots */
 void host_piece_done(struct weft_queue *queue, struct weft_slot *slot);
 void host_pieces_lost(struct weft_queue *queue); /* the link is gone */
 void host_fail_all(struct weft_queue *queue, int rc);
 void host_timeouts_watch(struct weft_queue *queue);
-void host_issue_init(struct weft_queue *queue);
 
 #endif

@@ -1,0 +1,94 @@
+/* ask.c - what a queue asks of home: to end the association, or to abort a command.
+ *
+ * The question stands in the queue, under ctrl->lock; a message says that there is one. */
+#include <errno.h>
+#include <stdlib.h>
+
+#include "host/internal.h"
+
+static void answer(struct weft_msg *msg);
+
+/* Under ctrl->lock. */
+static void post_ask(struct weft_queue *queue)
+{
+	if (queue->ask_posted)
+		return;
+	queue->ask_posted = true;
+	queue->ask.fn = answer;
+	weft_reactor_post(queue->ctrl->reactor, &queue->ask);
+}
+
+void host_queue_ask_reset(struct weft_queue *queue, int rc, const struct weft_err *why)
+{
+	struct weft_ctrl *ctrl = queue->ctrl;
+
+	pthread_mutex_lock(&ctrl->lock);
+	queue->ask_lost = true;
+	queue->ask_generation = queue->generation;
+	queue->ask_rc = rc;
+	queue->ask_why = *why;
+	post_ask(queue);
+	pthread_mutex_unlock(&ctrl->lock);
+}
+
+void host_queue_ask_abort(struct weft_queue *queue, uint16_t cid)
+{
+	struct weft_ctrl *ctrl = queue->ctrl;
+
+	pthread_mutex_lock(&ctrl->lock);
+	queue->ask_abort = true;
+	queue->ask_generation = queue->generation;
+	queue->ask_cid = cid;
+	post_ask(queue);
+	pthread_mutex_unlock(&ctrl->lock);
+}
+
+struct abort {
+	struct host_admin admin;
+};
+
+/* What came of it shows in the command itself, or in its second timeout. */
+static void aborted(struct host_admin *admin, int rc)
+{
+	free(container_of(admin, struct abort, admin));
+}
+
+static void start_abort(struct weft_ctrl *ctrl, uint16_t qid, uint16_t cid)
+{
+	struct abort *abort = calloc(1, sizeof(*abort));
+
+	if (!abort)
+		return;
+	abort->admin.name = "Abort";
+	abort->admin.done = aborted;
+	abort->admin.cmd.common.opcode = nvme_admin_abort_cmd;
+	abort->admin.cmd.common.cdw10 = cpu_to_le32(qid | (uint32_t)cid << 16);
+	host_admin_start(ctrl, &abort->admin, ctrl->config.options.admin_ms);
+}
+
+/* On home. The queue cannot go away before ask_posted is cleared. */
+static void answer(struct weft_msg *msg)
+{
+	struct weft_queue *queue = container_of(msg, struct weft_queue, ask);
+	struct weft_ctrl *ctrl = queue->ctrl;
+	uint16_t qid = queue->qid, cid;
+	bool lost, abort;
+	struct weft_err why;
+	int rc;
+
+	pthread_mutex_lock(&ctrl->lock);
+	lost = queue->ask_lost && queue->ask_generation == ctrl->generation;
+	abort = queue->ask_abort && queue->ask_generation == ctrl->generation;
+	why = queue->ask_why;
+	rc = queue->ask_rc;
+	cid = queue->ask_cid;
+	queue->ask_posted = queue->ask_lost = queue->ask_abort = false;
+	pthread_cond_broadcast(&ctrl->changed);
+	pthread_mutex_unlock(&ctrl->lock);
+	if (ctrl->state != WEFT_LIVE)
+		return;
+	if (lost)
+		host_ctrl_broken(ctrl, rc, "I/O queue %u: %s", qid, why.text);
+	else if (abort)
+		start_abort(ctrl, qid, cid);
+}

@@ -1,0 +1,61 @@
+/* cmd.h - a command while it is ours: on a list, cut into pieces, in flight.
+ *
+ *   submit ─▶ waiting ─▶ piece ─▶ slot ─▶ link      link lost: the whole command starts over, or ends
+ *                ▲         └ done ─▶ all pieces back? ─▶ done()
+ *                └── later ◀─ a status that asks for another try
+ *
+ *   issue.c   lines up what is submitted and issues it        piece.c    what a piece becomes
+ *   settle.c  takes back what comes, or is lost               timeout.c  what does not come
+ *
+ * Invariant: a command is on @waiting or @later, or has pieces in flight, or both. */
+#ifndef WEFT_HOST_CMD_H
+#define WEFT_HOST_CMD_H
+
+#include <assert.h>
+
+#include "host/rule.h"
+
+/* What weft_cmd.priv holds while the command is ours. */
+struct cmd_priv {
+	struct weft_list link;   /* queue->waiting or ->later */
+	uint64_t issued;         /* bytes in pieces so far; RAW and FLUSH: 1 when out */
+	const struct iovec *iov; /* where the next piece's data begins */
+	size_t skip;
+	uint32_t flying; /* pieces in flight */
+	uint16_t tries;
+	bool listed; /* on a list */
+	bool lost;   /* a piece went with its connection */
+	bool retry;  /* a piece asks for another try */
+	bool timed_out;
+};
+static_assert(sizeof(struct cmd_priv) <= sizeof(((struct weft_cmd *)0)->priv), "fits");
+
+static inline struct cmd_priv *cmd_priv(struct weft_cmd *cmd)
+{
+	return (struct cmd_priv *)cmd->priv;
+}
+
+static inline struct weft_cmd *cmd_of(struct weft_list *link)
+{
+	return container_of(container_of(link, struct cmd_priv, link), struct weft_cmd, priv);
+}
+
+/* issue.c */
+bool cmd_all_issued(const struct weft_cmd *cmd);
+void cmd_start_over(struct weft_cmd *cmd);
+void cmd_enlist(struct weft_list *list, struct weft_cmd *cmd);
+void cmd_delist(struct weft_cmd *cmd);
+/* Nothing of it flies: it is the caller's again. */
+void cmd_finish(struct weft_queue *queue, struct weft_cmd *cmd);
+
+/* piece.c: each fills @slot with the next piece of @cmd, and counts it as issued */
+void cmd_fill_piece(struct weft_cmd *cmd, const struct host_traits *traits, struct weft_slot *slot);
+void cmd_fill_fused(struct weft_cmd *cmd, struct weft_slot *first, struct weft_slot *second);
+
+/* settle.c */
+void cmd_try_again(struct weft_timer *timer);
+
+/* timeout.c */
+void cmd_on_timeout(struct weft_timer *timer);
+
+#endif

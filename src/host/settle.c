@@ -1,0 +1,176 @@
+/* settle.c - what becomes of a command when its pieces come back, or are lost.
+ *
+ * With its connection, a piece may have been carried out, or not, or may yet be. The command starts
+ * over from its beginning if that makes no difference (rule.c), a bounded number of times. */
+#include <errno.h>
+
+#include "host/cmd.h"
+
+/* Of a command that loses its connection, or whose status asks for another try. */
+enum { TRIES_MAX = 5, AGAIN_MS = 100 };
+
+/* Another try may help, and does no harm (NVMe base 2.0, 4.2.3: DNR). */
+static bool worth_another_try(const struct weft_cmd *cmd, uint16_t status)
+{
+	if (status & SC_DNR || !host_rule(cmd->op)->again)
+		return false;
+	switch (status & 0x7ff) {
+	case SC_GENERIC(TRAN_TPORT_ERROR):
+	case SC_GENERIC(NS_NOT_READY):
+	case SC_GENERIC(CMD_INTERRUPTED):
+		return true;
+	default:
+		return false;
+	}
+}
+
+/* What came is not what was sent: its digest says so. */
+static void note_corruption(struct weft_cmd *cmd)
+{
+	struct cmd_priv *p = cmd_priv(cmd);
+
+	if (p->tries < TRIES_MAX)
+		p->retry = true;
+	else
+		cmd->rc = -EBADMSG;
+}
+
+static void note_failure(struct weft_cmd *cmd, uint16_t status)
+{
+	struct cmd_priv *p = cmd_priv(cmd);
+
+	if (worth_another_try(cmd, status) && p->tries < TRIES_MAX) {
+		p->retry = true;
+		return;
+	}
+	/* The write of a fused pair fails because its compare did: that is not news. */
+	if (cmd->rc && (status & 0x7ff) == SC_GENERIC(FUSED_FAIL))
+		return;
+	cmd->status = status & (0x7ff | SC_DNR);
+	cmd->rc = p->timed_out && (status & 0x7ff) == SC_GENERIC(ABORT_REQ) ?
+			  -ETIMEDOUT :
+			  weft_status_to_errno(status);
+}
+
+static void wait_and_try_again(struct weft_queue *queue, struct weft_cmd *cmd)
+{
+	cmd_priv(cmd)->tries++;
+	cmd_start_over(cmd);
+	cmd_enlist(&queue->later, cmd);
+	if (!weft_heap_has(&queue->again.node))
+		weft_timer_set(queue->reactor, &queue->again, AGAIN_MS);
+}
+
+/* The last of its pieces that were in flight is back. */
+static void settle(struct weft_queue *queue, struct weft_cmd *cmd)
+{
+	struct cmd_priv *p = cmd_priv(cmd);
+
+	if (p->flying || (!cmd_all_issued(cmd) && !p->retry && !p->lost))
+		return;
+	cmd_delist(cmd);
+	if (!cmd->rc && p->timed_out && p->lost)
+		cmd->rc = -ETIMEDOUT;
+	else if (!cmd->rc && p->lost && (!host_rule(cmd->op)->again || ++p->tries > TRIES_MAX))
+		cmd->rc = -ECONNRESET;
+	if (!cmd->rc && p->lost) {
+		cmd_start_over(cmd);
+		cmd_enlist(&queue->waiting, cmd);
+	} else if (!cmd->rc && p->retry) {
+		wait_and_try_again(queue, cmd);
+	} else {
+		cmd_finish(queue, cmd);
+	}
+}
+
+/* A success must have moved all the data. A raw command's data may be more than it needs. */
+static bool is_complete(const struct weft_cmd *cmd, const struct weft_slot *slot)
+{
+	if (cmd->op == WEFT_RAW && nvme_cmd_direction(&slot->cmd) != NVME_DIR_TO_HOST)
+		return true;
+	return slot->moved == slot->data_len;
+}
+
+static void short_data(struct weft_queue *queue, const struct weft_slot *slot)
+{
+	weft_link_close(queue->link, -EPROTO,
+			"CapsuleResp: success for a command that moved %u of %u bytes", slot->moved,
+			slot->data_len);
+}
+
+void host_piece_done(struct weft_queue *queue, struct weft_slot *slot)
+{
+	struct weft_cmd *cmd = slot->user;
+	struct cmd_priv *p = cmd_priv(cmd);
+	uint16_t status = host_status(&slot->cqe);
+
+	weft_list_remove(&slot->user_link);
+	if (queue->aborting == slot)
+		queue->aborting = NULL;
+	p->flying--;
+	if (!status && !is_complete(cmd, slot)) {
+		p->lost = true;
+		short_data(queue, slot);
+	} else if (!status && slot->corrupt) {
+		note_corruption(cmd);
+	} else if (status) {
+		note_failure(cmd, status);
+	}
+	cmd->result = le64_to_cpu(slot->cqe.result);
+	settle(queue, cmd);
+}
+
+static void lose(struct weft_slot *slot)
+{
+	struct cmd_priv *p = cmd_priv(slot->user);
+
+	p->lost = true;
+	p->flying--;
+	slot->busy = false;
+}
+
+void host_pieces_lost(struct weft_queue *queue)
+{
+	struct weft_list lost, *link;
+	struct weft_slot *slot;
+
+	weft_list_init(&lost);
+	weft_list_splice(&lost, &queue->inflight);
+	queue->aborting = NULL;
+	while ((link = weft_list_pop(&lost))) {
+		slot = container_of(link, struct weft_slot, user_link);
+		lose(slot);
+		settle(queue, slot->user);
+	}
+}
+
+static void fail_list(struct weft_queue *queue, struct weft_list *list, int rc)
+{
+	struct weft_list failed, *link;
+	struct weft_cmd *cmd;
+
+	weft_list_init(&failed);
+	weft_list_splice(&failed, list);
+	while ((link = weft_list_pop(&failed))) {
+		cmd = cmd_of(link);
+		cmd_priv(cmd)->listed = false;
+		if (!cmd->rc)
+			cmd->rc = rc;
+		if (!cmd_priv(cmd)->flying)
+			cmd_finish(queue, cmd);
+	}
+}
+
+void host_fail_all(struct weft_queue *queue, int rc)
+{
+	fail_list(queue, &queue->waiting, rc);
+	fail_list(queue, &queue->later, rc);
+}
+
+void cmd_try_again(struct weft_timer *timer)
+{
+	struct weft_queue *queue = container_of(timer, struct weft_queue, again);
+
+	weft_list_splice(&queue->waiting, &queue->later);
+	host_issue(queue);
+}
