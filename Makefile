@@ -33,7 +33,7 @@ bench: build ## measure beside a bare TCP program; rewrites bench/RESULTS.md
 	@bench/run
 
 format: ## clang-format over the C files
-	@find src include plugins tests bench -name '*.[ch]' 2>/dev/null | xargs -r clang-format -i
+	@find src include plugins examples tests bench -name '*.[ch]' 2>/dev/null | xargs -r clang-format -i
 
 clean: ## remove every build folder
 	@rm -rf build build-*

@@ -290,7 +290,8 @@ void host_queue_ask_abort(struct weft_queue *queue, uint16_t cid);
 void host_issue_init(struct weft_queue *queue);
 void host_issue(struct weft_queue *queue); /* as many as there are free slots */
 void host_piece_done(struct weft_queue *queue, struct weft_slot *slot);
-void host_pieces_lost(struct weft_queue *queue); /* the link is gone */
+/* The link is gone. @suspect: by itself, so a command on it may be the reason. */
+void host_pieces_lost(struct weft_queue *queue, bool suspect);
 void host_fail_all(struct weft_queue *queue, int rc);
 void host_timeouts_watch(struct weft_queue *queue);
 

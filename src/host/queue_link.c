@@ -89,7 +89,7 @@ static void on_closed(struct weft_link *link)
 	weft_timer_stop(queue->reactor, &queue->timeout);
 	queue->ready = false;
 	queue->link = NULL;
-	host_pieces_lost(queue);
+	host_pieces_lost(queue, rc != -ESHUTDOWN);
 	weft_link_free(link);
 	if (queue->closing)
 		return;

@@ -29,7 +29,7 @@ static void note_corruption(struct weft_cmd *cmd)
 {
 	struct cmd_priv *p = cmd_priv(cmd);
 
-	if (p->tries < TRIES_MAX)
+	if (host_rule(cmd->op)->again && p->tries < TRIES_MAX)
 		p->retry = true;
 	else
 		cmd->rc = -EBADMSG;
@@ -52,6 +52,16 @@ static void note_failure(struct weft_cmd *cmd, uint16_t status)
 			  weft_status_to_errno(status);
 }
 
+/* @suspect: it may be this very command that the connection broke of. */
+static void note_loss(struct weft_cmd *cmd, bool suspect)
+{
+	struct cmd_priv *p = cmd_priv(cmd);
+
+	if (!p->lost && suspect)
+		p->tries++;
+	p->lost = true;
+}
+
 static void wait_and_try_again(struct weft_queue *queue, struct weft_cmd *cmd)
 {
 	cmd_priv(cmd)->tries++;
@@ -71,7 +81,7 @@ static void settle(struct weft_queue *queue, struct weft_cmd *cmd)
 	cmd_delist(cmd);
 	if (!cmd->rc && p->timed_out && p->lost)
 		cmd->rc = -ETIMEDOUT;
-	else if (!cmd->rc && p->lost && (!host_rule(cmd->op)->again || ++p->tries > TRIES_MAX))
+	else if (!cmd->rc && p->lost && (!host_rule(cmd->op)->again || p->tries > TRIES_MAX))
 		cmd->rc = -ECONNRESET;
 	if (!cmd->rc && p->lost) {
 		cmd_start_over(cmd);
@@ -109,7 +119,7 @@ void host_piece_done(struct weft_queue *queue, struct weft_slot *slot)
 		queue->aborting = NULL;
 	p->flying--;
 	if (!status && !is_complete(cmd, slot)) {
-		p->lost = true;
+		note_loss(cmd, true);
 		short_data(queue, slot);
 	} else if (!status && slot->corrupt) {
 		note_corruption(cmd);
@@ -120,16 +130,7 @@ void host_piece_done(struct weft_queue *queue, struct weft_slot *slot)
 	settle(queue, cmd);
 }
 
-static void lose(struct weft_slot *slot)
-{
-	struct cmd_priv *p = cmd_priv(slot->user);
-
-	p->lost = true;
-	p->flying--;
-	slot->busy = false;
-}
-
-void host_pieces_lost(struct weft_queue *queue)
+void host_pieces_lost(struct weft_queue *queue, bool suspect)
 {
 	struct weft_list lost, *link;
 	struct weft_slot *slot;
@@ -139,7 +140,9 @@ void host_pieces_lost(struct weft_queue *queue)
 	queue->aborting = NULL;
 	while ((link = weft_list_pop(&lost))) {
 		slot = container_of(link, struct weft_slot, user_link);
-		lose(slot);
+		slot->busy = false;
+		cmd_priv(slot->user)->flying--;
+		note_loss(slot->user, suspect);
 		settle(queue, slot->user);
 	}
 }

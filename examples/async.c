@@ -1,0 +1,119 @@
+/* async.c - many reads in flight on one queue: each callback sends the next one off.
+ *
+ *     cc async.c -o async $(pkg-config --cflags --libs weft)
+ *     ./async 'nvme+tcp://127.0.0.1:4420/nqn.2026-11.io.weft:default?nsid=1'
+ *
+ * A read brings CHUNK bytes and scatters them: the first block to one place, the rest to another.
+ * What callbacks submit leaves together, in one system call, at the end of the poll they run in. */
+#include <stdio.h>
+#include <weft/host.h>
+
+enum { READS = 32, CHUNK = 64 << 10, HEAD = 4096 };
+
+struct job {
+	struct weft_queue *queue;
+	struct weft_ns *ns;
+	uint64_t next, end, reads, sum;
+	struct weft_err err;
+};
+
+/* A command lives in something of the program's own, and so do its buffers. */
+struct read {
+	struct weft_cmd cmd;
+	struct iovec iov[2];
+	unsigned char head[HEAD], rest[CHUNK - HEAD];
+};
+
+static uint64_t add_up(const struct iovec *iov)
+{
+	const unsigned char *at = iov->iov_base;
+	uint64_t sum = 0;
+
+	for (size_t i = 0; i < iov->iov_len; i++)
+		sum += at[i];
+	return sum;
+}
+
+static void start(struct job *job, struct read *read)
+{
+	if (job->next == job->end || job->err.text[0])
+		return;
+	read->cmd.offset = job->next;
+	read->cmd.rc = weft_submit(job->queue, &read->cmd);
+	if (read->cmd.rc < 0)
+		weft_cmd_text(&read->cmd, &job->err);
+	else
+		job->next += CHUNK;
+}
+
+static void done(struct weft_cmd *cmd)
+{
+	struct job *job = cmd->user;
+
+	if (cmd->rc < 0)
+		weft_cmd_text(cmd, &job->err);
+	else
+		job->sum += add_up(&cmd->iov[0]) + add_up(&cmd->iov[1]);
+	job->reads++;
+	start(job, (struct read *)cmd); /* the command is its first member; none after an error */
+}
+
+static void prepare(struct job *job, struct read *read)
+{
+	read->iov[0] = (struct iovec){ read->head, sizeof(read->head) };
+	read->iov[1] = (struct iovec){ read->rest, sizeof(read->rest) };
+	read->cmd = (struct weft_cmd){ .op = WEFT_READ, .ns = job->ns, .length = CHUNK };
+	read->cmd.iov = read->iov;
+	read->cmd.iovcnt = 2;
+	read->cmd.done = done;
+	read->cmd.user = job;
+}
+
+static int read_all(struct job *job)
+{
+	static struct read reads[READS];
+
+	for (int i = 0; i < READS; i++) {
+		prepare(job, &reads[i]);
+		start(job, &reads[i]);
+	}
+	/* Also after an error: until then the buffers are in use. */
+	while (weft_queue_pending(job->queue))
+		weft_queue_poll(job->queue, -1);
+	return job->err.text[0] ? -1 : 0;
+}
+
+int main(int argc, char **argv)
+{
+	struct job job = { .next = 0 };
+	struct weft_ctrl *ctrl = NULL;
+	struct weft_ctrl_info info;
+	struct weft_ns_info ns;
+	int rc;
+
+	if (argc != 2) {
+		fprintf(stderr, "usage: async URI\n");
+		return 2;
+	}
+	rc = weft_connect(argv[1], NULL, &ctrl, &job.err);
+	if (rc == 0) {
+		weft_ctrl_info(ctrl, &info);
+		rc = weft_ns_open(ctrl, info.nsid ? info.nsid : 1, &job.ns, &job.err);
+	}
+	if (rc == 0)
+		rc = weft_queue_open(ctrl, &job.queue, &job.err);
+	if (rc == 0) {
+		weft_ns_info(job.ns, &ns);
+		job.end = ns.size / CHUNK * CHUNK;
+		rc = read_all(&job);
+	}
+	if (rc == 0)
+		printf("%llu reads, %llu bytes, sum %llu\n", (unsigned long long)job.reads,
+		       (unsigned long long)job.end, (unsigned long long)job.sum);
+	else
+		fprintf(stderr, "async: %s\n", job.err.text);
+	weft_queue_close(job.queue);
+	weft_ns_close(job.ns);
+	weft_disconnect(ctrl);
+	return rc < 0;
+}
