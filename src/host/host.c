@@ -1,4 +1,5 @@
 /* host.c - weft_connect() and its opposite: home's thread, its beginning and end. */
+#include <assert.h>
 #include <errno.h>
 #include <netdb.h>
 #include <signal.h>
@@ -121,6 +122,7 @@ void weft_disconnect(struct weft_ctrl *ctrl)
 {
 	if (!ctrl)
 		return;
+	assert(weft_list_empty(&ctrl->queues) && weft_list_empty(&ctrl->namespaces));
 	ctrl->stop_msg.fn = on_stop;
 	weft_reactor_post(ctrl->reactor, &ctrl->stop_msg);
 	pthread_join(ctrl->thread, NULL);

@@ -1,4 +1,5 @@
 /* queue.c - an I/O queue: opening, driving and closing it. */
+#include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
 
@@ -18,9 +19,11 @@ static int take_qid(struct weft_ctrl *ctrl)
 static int enroll(struct weft_queue *queue, struct weft_err *err)
 {
 	struct weft_ctrl *ctrl = queue->ctrl;
+	uint32_t most;
 	int qid;
 
 	pthread_mutex_lock(&ctrl->lock);
+	most = ctrl->pub.traits.queues;
 	qid = ctrl->pub.traits.discovery ? -EOPNOTSUPP : take_qid(ctrl);
 	if (qid > 0) {
 		queue->qid = (uint16_t)qid;
@@ -33,7 +36,7 @@ static int enroll(struct weft_queue *queue, struct weft_err *err)
 		return weft_fail(
 			err, qid,
 			"all %u I/O queues that the controller allows are open (see queues=)",
-			ctrl->pub.traits.queues);
+			most);
 	return 0;
 }
 
@@ -99,8 +102,10 @@ static void run_down(struct weft_queue *queue)
 
 void weft_queue_close(struct weft_queue *queue)
 {
-	if (queue)
-		run_down(queue);
+	if (!queue)
+		return;
+	assert(!queue->pending);
+	run_down(queue);
 }
 
 static int create(struct weft_ctrl *ctrl, struct weft_queue **out, struct weft_err *err)

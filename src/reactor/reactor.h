@@ -38,7 +38,8 @@ int weft_reactor_create(struct weft_reactor **r, const struct weft_reactor_optio
 void weft_reactor_destroy(struct weft_reactor *r);
 
 /* Runs turns until weft_reactor_stop(), which a message or another callback calls. All turns of a
- * reactor, over its life, are on one thread; it need not be the one that created it. */
+ * reactor, over its life, are on one thread, which need not be the one that created it; with the
+ * epoll engine, on one thread at a time. */
 void weft_reactor_run(struct weft_reactor *r);
 void weft_reactor_stop(struct weft_reactor *r);
 /* One turn; blocks at most @wait_ms (0: not at all, -1: as long as it takes). */

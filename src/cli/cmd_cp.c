@@ -1,0 +1,154 @@
+/* cmd_cp.c - weft cp: a file, a pipe or a namespace to another. */
+#include <getopt.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli/cli.h"
+#include "cli/cp/cp.h"
+#include "cli/host_options.h"
+
+static const char usage[] =
+	"usage: weft cp [OPTION]... FROM TO\n"
+	"\n"
+	"Copies FROM to TO. Each is the URI of a namespace (nvme+tcp://HOST:PORT/SUBNQN?nsid=N), a\n"
+	"file, a block device, or - for a pipe. Zeroes become holes, on a namespace deallocated blocks,\n"
+	"where that is possible. What is copied is flushed before this ends.\n"
+	"\n"
+	"      --verify        read TO back and compare\n"
+	"      --force         replace TO if it is a file that is there\n"
+	"      --pad           fill up the last block of a namespace with zeroes\n"
+	"      --no-sparse     write zeroes like anything else\n"
+	"      --jobs N        threads, each with a queue of its own (4)\n"
+	"      --depth N       pieces that each has in flight (8)\n"
+	"      --bs SIZE       of a piece (1M)\n"
+	"      --json          what was done, as JSON\n"
+	"  -q, --quiet         no progress, no summary\n"
+	"  -v, --verbose       tell what is about to be done\n" WEFT_HOST_USAGE
+	"  -h, --help          this text\n"
+	"\n"
+	"  weft cp disk.img 'nvme+tcp://127.0.0.1:4420/nqn.2026-11.io.weft:default?nsid=1'\n";
+
+enum { OPT_VERIFY = 256, OPT_FORCE, OPT_PAD, OPT_NO_SPARSE, OPT_JOBS, OPT_DEPTH, OPT_BS, OPT_JSON };
+
+static const struct option options[] = {
+	{ "verify", no_argument, NULL, OPT_VERIFY },
+	{ "force", no_argument, NULL, OPT_FORCE },
+	{ "pad", no_argument, NULL, OPT_PAD },
+	{ "no-sparse", no_argument, NULL, OPT_NO_SPARSE },
+	{ "jobs", required_argument, NULL, OPT_JOBS },
+	{ "depth", required_argument, NULL, OPT_DEPTH },
+	{ "bs", required_argument, NULL, OPT_BS },
+	{ "json", no_argument, NULL, OPT_JSON },
+	{ "quiet", no_argument, NULL, 'q' },
+	{ "verbose", no_argument, NULL, 'v' },
+	WEFT_HOST_OPTIONS,
+	{ "help", no_argument, NULL, 'h' },
+	{},
+};
+
+static int take_count(const char *command, const char *name, uint32_t max, uint32_t *count)
+{
+	char *end;
+	unsigned long value = strtoul(optarg, &end, 10);
+
+	if (*optarg >= '0' && *optarg <= '9' && !*end && value && value <= max) {
+		*count = (uint32_t)value;
+		return 1;
+	}
+	weft_cli_usage_error(command, "--%s: expected a number from 1 to %u, got \"%s\"", name, max,
+			     optarg);
+	return -1;
+}
+
+static int take_piece(struct weft_cp *what)
+{
+	uint64_t bytes;
+
+	if (weft_cp_size(what->command, "bs", optarg, &bytes) != EXIT_OK)
+		return -1;
+	if (bytes >= 512 && bytes <= 64u << 20) {
+		what->piece = (uint32_t)bytes;
+		return 1;
+	}
+	weft_cli_usage_error(what->command, "--bs: expected 512 to 64M, got \"%s\"", optarg);
+	return -1;
+}
+
+static int set(bool *flag, bool value)
+{
+	*flag = value;
+	return 1;
+}
+
+/* 1: taken; 0: not known; -1: wrong, and that is said. */
+static int take_flag(struct weft_cp *what, int option)
+{
+	switch (option) {
+	case OPT_VERIFY:
+		return set(&what->verify, true);
+	case OPT_FORCE:
+		return set(&what->force, true);
+	case OPT_PAD:
+		return set(&what->pad, true);
+	case OPT_NO_SPARSE:
+		return set(&what->sparse, false);
+	case OPT_JSON:
+		return set(&what->json, true);
+	case 'q':
+		return set(&what->quiet, true);
+	case 'v':
+		return set(&what->verbose, true);
+	case OPT_JOBS:
+		return take_count(what->command, "jobs", 64, &what->jobs);
+	case OPT_DEPTH:
+		return take_count(what->command, "depth", 1024, &what->depth);
+	case OPT_BS:
+		return take_piece(what);
+	default:
+		return weft_host_option(&what->connect, what->command, option, optarg);
+	}
+}
+
+static int check_words(const struct weft_cp *what, char *const *words, int count)
+{
+	if (count != 2)
+		return weft_cli_usage_error(what->command,
+					    "expected FROM and TO, as in \"weft cp "
+					    "disk.img nvme+tcp://127.0.0.1:4420/NQN\"");
+	if (!strcmp(words[1], "-") && what->json)
+		return weft_cli_usage_error(what->command, "--json does not go with -: both would "
+							   "be on standard output");
+	if (!strcmp(words[1], "-") && what->verify)
+		return weft_cli_usage_error(
+			what->command, "--verify does not go with -: a pipe cannot be read back");
+	return EXIT_OK;
+}
+
+int weft_cmd_cp(int argc, char **argv)
+{
+	struct weft_cp what;
+	int option, taken, status;
+
+	weft_cp_init(&what, argv[0]);
+	what.doing = "copying";
+	what.did = "copied";
+	what.been = "copied";
+	what.sparse = true;
+	opterr = 0;
+	while ((option = getopt_long(argc, argv, ":hqv", options, NULL)) != -1) {
+		if (option == 'h')
+			return fputs(usage, stdout) < 0 ? EXIT_FAILED : EXIT_OK;
+		taken = take_flag(&what, option);
+		if (taken <= 0)
+			return taken ? EXIT_USAGE : weft_cli_wrong_option(argv, option, options);
+	}
+	status = check_words(&what, argv + optind, argc - optind);
+	if (status != EXIT_OK)
+		return status;
+	what.from = argv[optind];
+	what.to = argv[optind + 1];
+	if (what.jobs > what.connect.queues)
+		what.connect.queues = what.jobs;
+	return weft_cp(&what);
+}

@@ -1,0 +1,285 @@
+/* cmd_discover.c - weft discover: what a discovery service, and those it refers to, know of.
+ *
+ *   once:    connect ─▶ log ─▶ referrals ─▶ print
+ *   --watch: connect ─▶ log ─▶ print ─▶ wait for an event ─▶ log … */
+#include <errno.h>
+#include <getopt.h>
+#include <poll.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "cli/cli.h"
+#include "cli/host_options.h"
+#include "cli/print.h"
+
+static const char usage[] =
+	"usage: weft discover [OPTION]... URI\n"
+	"\n"
+	"The discovery log: which subsystems are exported, and where. Referrals to other discovery\n"
+	"services are followed. URI is that of a discovery service: nvme+tcp://HOST[:PORT]\n"
+	"\n"
+	"      --no-referrals  do not follow referrals\n"
+	"      --watch         stay connected; print the log again whenever it changes, until Ctrl-C\n"
+	"      --json          as JSON; with --watch, one line for each log\n" WEFT_HOST_USAGE
+	"  -h, --help          this text\n"
+	"\n"
+	"  weft discover nvme+tcp://127.0.0.1:4420\n";
+
+enum { OPT_NO_REFERRALS = 256, OPT_WATCH, OPT_JSON };
+
+static const struct option options[] = {
+	{ "no-referrals", no_argument, NULL, OPT_NO_REFERRALS },
+	{ "watch", no_argument, NULL, OPT_WATCH },
+	{ "json", no_argument, NULL, OPT_JSON },
+	WEFT_HOST_OPTIONS,
+	{ "help", no_argument, NULL, 'h' },
+	{},
+};
+
+struct flags {
+	const char *command, *uri;
+	struct weft_options connect;
+	bool no_referrals, watch, json, help;
+};
+
+/* --- printing --------------------------------------------------------------------------------- */
+
+static const char *type_text(uint8_t subtype)
+{
+	static const char *const types[] = { "?", "referral", "nvm", "discovery" };
+
+	return types[subtype < 4 ? subtype : 0];
+}
+
+static json_t *entry_json(const struct weft_discovered *e)
+{
+	return json_pack("{s:s, s:s, s:s, s:s, s:s, s:s, s:i, s:i, s:b, s:s}", "type",
+			 type_text(e->subtype), "subnqn", e->subnqn, "transport", e->transport,
+			 "address", e->address, "service", e->service, "uri", e->uri, "portid",
+			 e->portid, "cntlid", e->cntlid, "secure", e->secure, "from", e->from);
+}
+
+static void print_json(const struct weft_discovery *log, bool compact)
+{
+	json_auto_t *all = json_pack("{s:I, s:[], s:i}", "generation", (json_int_t)log->generation,
+				     "entries", "unreachable", log->unreachable);
+
+	for (unsigned i = 0; i < log->count; i++)
+		json_array_append_new(json_object_get(all, "entries"),
+				      entry_json(&log->entries[i]));
+	weft_print_json(all, compact);
+}
+
+/* 127.0.0.1:4420, [::1]:4420; what is not TCP has addresses of its own kinds. */
+static void address_text(const struct weft_discovered *e, char *text, size_t size)
+{
+	snprintf(text, size, strchr(e->address, ':') && *e->service ? "[%s]%s%s" : "%s%s%s",
+		 e->address, *e->service ? ":" : "", e->service);
+}
+
+static int address_width(const struct weft_discovery *log)
+{
+	char text[300];
+	int width = 7;
+
+	for (unsigned i = 0; i < log->count; i++) {
+		address_text(&log->entries[i], text, sizeof(text));
+		width = (int)strlen(text) > width ? (int)strlen(text) : width;
+	}
+	return width;
+}
+
+static void print_table(const struct weft_discovery *log)
+{
+	int width = address_width(log);
+	char address[300];
+
+	if (!log->count) {
+		printf("the log is empty: nothing is exported to this host\n");
+		return;
+	}
+	printf("%-9s  %-*s  %4s  %-9s  %s\n", "TRANSPORT", width, "ADDRESS", "PORT", "TYPE",
+	       "SUBSYSTEM");
+	for (unsigned i = 0; i < log->count; i++) {
+		const struct weft_discovered *e = &log->entries[i];
+
+		address_text(e, address, sizeof(address));
+		printf("%-9s  %-*s  %4u  %-9s  %s%s\n", e->transport, width, address, e->portid,
+		       type_text(e->subtype), e->subnqn, e->secure ? "  (TLS)" : "");
+	}
+}
+
+static void print_log(const struct flags *flags, const struct weft_discovery *log)
+{
+	if (flags->json)
+		print_json(log, flags->watch);
+	else
+		print_table(log);
+	fflush(stdout);
+	if (log->unreachable)
+		fprintf(stderr, "%s: warning: %u referral%s could not be followed: %s\n",
+			flags->command, log->unreachable, log->unreachable == 1 ? "" : "s",
+			log->why.text);
+}
+
+/* --- asking ------------------------------------------------------------------------------------- */
+
+static int connect_to_service(const struct flags *flags, struct weft_ctrl **ctrl,
+			      struct weft_err *err)
+{
+	struct weft_ctrl_info info;
+	int rc = weft_connect(flags->uri, &flags->connect, ctrl, err);
+
+	if (rc < 0)
+		return rc;
+	weft_ctrl_info(*ctrl, &info);
+	if (info.discovery)
+		return 0;
+	weft_disconnect(*ctrl);
+	*ctrl = NULL;
+	return weft_fail(err, -EPROTOTYPE,
+			 "%s is a subsystem, not a discovery service; leave out what follows "
+			 "%s",
+			 flags->uri, info.address);
+}
+
+static int print_now(const struct flags *flags, struct weft_ctrl *ctrl, struct weft_err *err)
+{
+	struct weft_discovery log = { 0 };
+	int rc = weft_discovery_read(ctrl, &log, err);
+
+	if (rc < 0)
+		return rc;
+	print_log(flags, &log);
+	weft_discovery_free(&log);
+	return 0;
+}
+
+/* When the connection is lost meanwhile, it is read again when there is a new one. */
+static int print_again(const struct flags *flags, struct weft_ctrl *ctrl, struct weft_err *err)
+{
+	struct weft_err why = { "" };
+	int rc;
+
+	if (!flags->json)
+		printf("\n");
+	rc = print_now(flags, ctrl, &why);
+	if (rc < 0 && weft_ctrl_state(ctrl, NULL) == WEFT_LIVE)
+		return weft_fail(err, rc, "%s", why.text);
+	return 0;
+}
+
+static int on_event(const struct flags *flags, struct weft_ctrl *ctrl,
+		    const struct weft_event *event, bool *lost, struct weft_err *err)
+{
+	bool was_lost = *lost;
+
+	switch (event->kind) {
+	case WEFT_EVENT_STATE:
+		weft_host_tell_state(flags->command, flags->uri, event, lost);
+		if (event->state == WEFT_DEAD)
+			return weft_fail(err, -EINVAL, "%s", event->text);
+		/* What changed while nobody told us. */
+		return event->state == WEFT_LIVE && was_lost ? print_again(flags, ctrl, err) : 0;
+	case WEFT_EVENT_DISCOVERY:
+	case WEFT_EVENT_OVERFLOW:
+		return print_again(flags, ctrl, err);
+	default:
+		return 0;
+	}
+}
+
+static int watch(const struct flags *flags, struct weft_ctrl *ctrl, struct weft_err *err)
+{
+	struct pollfd pfd = { .fd = weft_ctrl_event_fd(ctrl), .events = POLLIN };
+	struct weft_event event;
+	bool lost = false;
+	int rc = 0;
+
+	while (rc == 0) {
+		while (rc == 0 && weft_ctrl_next_event(ctrl, &event))
+			rc = on_event(flags, ctrl, &event, &lost, err);
+		if (rc == 0)
+			poll(&pfd, 1, -1);
+	}
+	return rc;
+}
+
+static int ask_one(const struct flags *flags, struct weft_err *err)
+{
+	struct weft_ctrl *ctrl;
+	int rc = connect_to_service(flags, &ctrl, err);
+
+	if (rc < 0)
+		return rc;
+	rc = print_now(flags, ctrl, err);
+	if (rc == 0 && flags->watch)
+		rc = watch(flags, ctrl, err);
+	weft_disconnect(ctrl);
+	return rc;
+}
+
+/* What is no discovery service is told apart first: "invalid log page" would say less. */
+static int ask_all(const struct flags *flags, struct weft_err *err)
+{
+	struct weft_discovery log = { 0 };
+	struct weft_ctrl *ctrl;
+	int rc = connect_to_service(flags, &ctrl, err);
+
+	if (rc < 0)
+		return rc;
+	weft_disconnect(ctrl);
+	rc = weft_discover(flags->uri, &flags->connect, &log, err);
+	if (rc < 0)
+		return rc;
+	print_log(flags, &log);
+	weft_discovery_free(&log);
+	return 0;
+}
+
+/* --- the command --------------------------------------------------------------------------- */
+
+static int take_flag(struct flags *flags, int option)
+{
+	switch (option) {
+	case OPT_NO_REFERRALS:
+		flags->no_referrals = true;
+		return 1;
+	case OPT_WATCH:
+		flags->watch = true;
+		return 1;
+	case OPT_JSON:
+		flags->json = true;
+		return 1;
+	case 'h':
+		flags->help = true;
+		return 1;
+	default:
+		return weft_host_option(&flags->connect, flags->command, option, optarg);
+	}
+}
+
+int weft_cmd_discover(int argc, char **argv)
+{
+	struct flags flags = { .command = argv[0] };
+	struct weft_err err = { "" };
+	int option, taken, rc;
+
+	weft_host_options_init(&flags.connect);
+	opterr = 0;
+	while ((option = getopt_long(argc, argv, ":h", options, NULL)) != -1) {
+		taken = take_flag(&flags, option);
+		if (taken <= 0)
+			return taken ? EXIT_USAGE : weft_cli_wrong_option(argv, option, options);
+	}
+	if (flags.help)
+		return fputs(usage, stdout) < 0 ? EXIT_FAILED : EXIT_OK;
+	if (optind != argc - 1)
+		return weft_cli_usage_error(argv[0],
+					    "expected one URI, as in \"%s "
+					    "nvme+tcp://127.0.0.1:4420\"",
+					    argv[0]);
+	flags.uri = argv[optind];
+	rc = flags.watch || flags.no_referrals ? ask_one(&flags, &err) : ask_all(&flags, &err);
+	return rc < 0 ? weft_cli_failed(argv[0], err.text) : EXIT_OK;
+}

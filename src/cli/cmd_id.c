@@ -1,0 +1,279 @@
+/* cmd_id.c - weft id: Identify Controller and Identify Namespace, decoded. */
+#include <errno.h>
+#include <getopt.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli/cli.h"
+#include "cli/hexdump.h"
+#include "cli/host_options.h"
+#include "cli/id/id.h"
+#include "cli/print.h"
+
+static const char usage[] =
+	"usage: weft id [OPTION]... URI\n"
+	"\n"
+	"What a controller and a namespace say of themselves: Identify, decoded. The namespace is\n"
+	"that of --ns, of nsid= in the URI, or the only one there is.\n"
+	"\n"
+	"      --ns N          show this namespace\n"
+	"      --hex           the pages as they are\n"
+	"      --json          as JSON: the fields' numbers\n" WEFT_HOST_USAGE
+	"  -h, --help          this text\n"
+	"\n"
+	"  weft id nvme+tcp://127.0.0.1:4420/nqn.2026-11.io.weft:default --ns 1\n";
+
+enum { OPT_NS = 256, OPT_HEX, OPT_JSON };
+
+static const struct option options[] = {
+	{ "ns", required_argument, NULL, OPT_NS }, { "hex", no_argument, NULL, OPT_HEX },
+	{ "json", no_argument, NULL, OPT_JSON },   WEFT_HOST_OPTIONS,
+	{ "help", no_argument, NULL, 'h' },        {},
+};
+
+struct flags {
+	const char *command, *uri;
+	struct weft_options connect;
+	uint32_t nsid;
+	bool hex, json, help;
+};
+
+#define PAGE NVME_IDENTIFY_DATA_SIZE
+
+/* What was asked for. */
+struct pages {
+	char address[128];
+	uint32_t nsid; /* 0: no namespace */
+	bool has_descriptors;
+	_Alignas(8) char ctrl[PAGE];
+	_Alignas(8) char ns[PAGE];
+	_Alignas(8) char descriptors[PAGE];
+	uint32_t nsids[64]; /* some of what there is */
+	int count;
+};
+
+/* --- asking ------------------------------------------------------------------------------------- */
+
+static int identify(struct weft_ctrl *ctrl, uint8_t cns, uint32_t nsid, void *page,
+		    const char *what, struct weft_err *err)
+{
+	int rc = weft_identify(ctrl, cns, nsid, page, err);
+
+	if (rc > 0)
+		return weft_fail(err, -EINVAL, "%s: %s", what, weft_status_text((uint16_t)rc));
+	return rc;
+}
+
+/* An inactive namespace reads as zeroes. */
+static int ask_ns(struct weft_ctrl *ctrl, const struct flags *flags, struct pages *pages,
+		  struct weft_err *err)
+{
+	struct weft_err ignored = { "" };
+	char what[64];
+	int rc;
+
+	snprintf(what, sizeof(what), "Identify of namespace %" PRIu32, pages->nsid);
+	rc = identify(ctrl, NVME_IDENTIFY_CNS_NS, pages->nsid, pages->ns, what, err);
+	if (rc < 0)
+		return rc;
+	if (!((struct nvme_id_ns *)pages->ns)->nsze)
+		return weft_fail(err, -EINVAL,
+				 "%s has no namespace %" PRIu32 "; \"weft ls %s\" shows them",
+				 flags->uri, pages->nsid, flags->uri);
+	/* Controllers before NVMe 1.3 do not have them. */
+	pages->has_descriptors = !weft_identify(ctrl, NVME_IDENTIFY_CNS_NS_DESC_LIST, pages->nsid,
+						pages->descriptors, &ignored);
+	return 0;
+}
+
+static int choose_ns(struct weft_ctrl *ctrl, const struct flags *flags, struct pages *pages,
+		     struct weft_err *err)
+{
+	struct weft_ctrl_info info;
+
+	weft_ctrl_info(ctrl, &info);
+	snprintf(pages->address, sizeof(pages->address), "%s", info.address);
+	if (info.discovery && flags->nsid)
+		return weft_host_nsid(ctrl, flags->uri, flags->nsid, &pages->nsid, err);
+	if (info.discovery)
+		return 0;
+	pages->count = weft_ns_list(ctrl, pages->nsids, 64, err);
+	if (pages->count < 0)
+		return pages->count;
+	pages->nsid = flags->nsid       ? flags->nsid :
+		      info.nsid         ? info.nsid :
+		      pages->count == 1 ? pages->nsids[0] :
+					  0;
+	return 0;
+}
+
+static int ask(const struct flags *flags, struct pages *pages, struct weft_err *err)
+{
+	struct weft_ctrl *ctrl;
+	int rc = weft_connect(flags->uri, &flags->connect, &ctrl, err);
+
+	if (rc < 0)
+		return rc;
+	rc = identify(ctrl, NVME_IDENTIFY_CNS_CTRL, 0, pages->ctrl, "Identify of the controller",
+		      err);
+	if (rc == 0)
+		rc = choose_ns(ctrl, flags, pages, err);
+	if (rc == 0 && pages->nsid)
+		rc = ask_ns(ctrl, flags, pages, err);
+	weft_disconnect(ctrl);
+	return rc;
+}
+
+/* --- printing ------------------------------------------------------------------------------------ */
+
+static json_t *nsids_json(const struct pages *pages)
+{
+	json_t *list = json_array();
+
+	for (int i = 0; i < pages->count && i < 64; i++)
+		json_array_append_new(list, json_integer(pages->nsids[i]));
+	return list;
+}
+
+static void print_json(const struct pages *pages)
+{
+	json_auto_t *all = json_pack("{s:s, s:o, s:o}", "address", pages->address, "controller",
+				     weft_id_json(weft_id_ctrl_fields, pages->ctrl), "namespaces",
+				     nsids_json(pages));
+	json_t *ns;
+
+	if (pages->nsid) {
+		ns = weft_id_json(weft_id_ns_fields, pages->ns);
+		json_object_set_new(ns, "nsid", json_integer(pages->nsid));
+		json_object_set_new(ns, "lbafs", weft_id_lbaf_json((const void *)pages->ns));
+		if (pages->has_descriptors)
+			json_object_set_new(ns, "descriptors",
+					    weft_id_descriptors_json(pages->descriptors));
+		json_object_set_new(all, "namespace", ns);
+	}
+	weft_print_json(all, false);
+}
+
+static void print_hex_page(const char *title, const void *page)
+{
+	struct weft_hexdump dump = { .out = stdout };
+
+	printf("%s\n", title);
+	weft_hexdump(&dump, page, PAGE);
+	weft_hexdump_end(&dump);
+}
+
+static void print_hex(const struct pages *pages)
+{
+	print_hex_page("Identify Controller", pages->ctrl);
+	if (pages->nsid)
+		print_hex_page("\nIdentify Namespace", pages->ns);
+	if (pages->nsid && pages->has_descriptors)
+		print_hex_page("\nNamespace Identification Descriptor list", pages->descriptors);
+}
+
+static void print_others(const struct pages *pages)
+{
+	if (!pages->count)
+		return;
+	printf("\nnamespaces:");
+	for (int i = 0; i < pages->count && i < 64; i++)
+		printf(" %" PRIu32, pages->nsids[i]);
+	printf("%s (--ns N shows one)\n", pages->count > 64 ? " …" : "");
+}
+
+static void print_text(const struct pages *pages)
+{
+	printf("controller at %s\n", pages->address);
+	weft_id_print(weft_id_ctrl_fields, pages->ctrl);
+	if (!pages->nsid) {
+		print_others(pages);
+		return;
+	}
+	printf("\nnamespace %" PRIu32 "\n", pages->nsid);
+	weft_id_print(weft_id_ns_fields, pages->ns);
+	weft_id_lbaf_print((const void *)pages->ns);
+	if (pages->has_descriptors) {
+		json_auto_t *descriptors = weft_id_descriptors_json(pages->descriptors);
+
+		printf("\nidentifiers\n");
+		weft_id_descriptors_print(descriptors);
+	}
+}
+
+/* --- the command --------------------------------------------------------------------------- */
+
+static int take_nsid(struct flags *flags, const char *value)
+{
+	char *end;
+	unsigned long long nsid = strtoull(value, &end, 0);
+
+	if (*value >= '0' && *value <= '9' && !*end && nsid && nsid < NVME_NSID_BROADCAST) {
+		flags->nsid = (uint32_t)nsid;
+		return 1;
+	}
+	weft_cli_usage_error(flags->command, "--ns: expected a namespace id, got \"%s\"", value);
+	return -1;
+}
+
+static int take_flag(struct flags *flags, int option)
+{
+	switch (option) {
+	case OPT_NS:
+		return take_nsid(flags, optarg);
+	case OPT_HEX:
+		flags->hex = true;
+		return 1;
+	case OPT_JSON:
+		flags->json = true;
+		return 1;
+	case 'h':
+		flags->help = true;
+		return 1;
+	default:
+		return weft_host_option(&flags->connect, flags->command, option, optarg);
+	}
+}
+
+static int run(const struct flags *flags)
+{
+	struct pages pages = { .nsid = 0 };
+	struct weft_err err = { "" };
+
+	if (ask(flags, &pages, &err) < 0)
+		return weft_cli_failed(flags->command, err.text);
+	if (flags->hex)
+		print_hex(&pages);
+	else if (flags->json)
+		print_json(&pages);
+	else
+		print_text(&pages);
+	return EXIT_OK;
+}
+
+int weft_cmd_id(int argc, char **argv)
+{
+	struct flags flags = { .command = argv[0] };
+	int option, taken;
+
+	weft_host_options_init(&flags.connect);
+	opterr = 0;
+	while ((option = getopt_long(argc, argv, ":h", options, NULL)) != -1) {
+		taken = take_flag(&flags, option);
+		if (taken <= 0)
+			return taken ? EXIT_USAGE : weft_cli_wrong_option(argv, option, options);
+	}
+	if (flags.help)
+		return fputs(usage, stdout) < 0 ? EXIT_FAILED : EXIT_OK;
+	if (optind != argc - 1)
+		return weft_cli_usage_error(argv[0],
+					    "expected one URI, as in \"%s "
+					    "nvme+tcp://127.0.0.1:4420/NQN\"",
+					    argv[0]);
+	if (flags.hex && flags.json)
+		return weft_cli_usage_error(argv[0], "--hex does not go with --json");
+	flags.uri = argv[optind];
+	return run(&flags);
+}

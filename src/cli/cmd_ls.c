@@ -1,0 +1,262 @@
+/* cmd_ls.c - weft ls: subsystems, the paths to them, their namespaces.
+ *
+ * What is found is put into a tree of JSON first; --json prints that, people get ls_tree.c.
+ *
+ *   { subsystems: [ { nqn, controllers: [ { uri, state, … | error } ], namespaces: [ … ] } ] } */
+#include <errno.h>
+#include <getopt.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "cli/cli.h"
+#include "cli/host_options.h"
+#include "cli/ls.h"
+#include "cli/print.h"
+
+static const char usage[] =
+	"usage: weft ls [OPTION]... URI\n"
+	"\n"
+	"A tree of subsystems, the controllers that lead to them, and their namespaces. With the URI\n"
+	"of a discovery service, of every subsystem that it and its referrals list; with that of a\n"
+	"subsystem, of this one.\n"
+	"\n"
+	"      --json          as JSON\n" WEFT_HOST_USAGE "  -h, --help          this text\n"
+	"\n"
+	"  weft ls nvme+tcp://127.0.0.1:4420\n";
+
+enum { OPT_JSON = 256 };
+
+static const struct option options[] = {
+	{ "json", no_argument, NULL, OPT_JSON },
+	WEFT_HOST_OPTIONS,
+	{ "help", no_argument, NULL, 'h' },
+	{},
+};
+
+struct ls {
+	const char *uri;
+	struct weft_options connect;
+	json_t *subsystems;
+	unsigned controllers, failed;
+	struct weft_err first; /* why the first of them failed */
+};
+
+/* --- namespaces -------------------------------------------------------------------------------- */
+
+static json_t *ns_json(const struct weft_ns_info *info)
+{
+	return json_pack("{s:I, s:I, s:I, s:I, s:I, s:s, s:b}", "nsid", (json_int_t)info->nsid,
+			 "size", (json_int_t)info->size, "capacity", (json_int_t)info->capacity,
+			 "used", (json_int_t)info->used, "block_size", (json_int_t)info->block_size,
+			 "uuid", info->uuid, "read_only", info->read_only);
+}
+
+static json_t *look_at_ns(struct weft_ctrl *ctrl, uint32_t nsid)
+{
+	struct weft_err err = { "" };
+	struct weft_ns_info info;
+	struct weft_ns *ns;
+	int rc = weft_ns_open(ctrl, nsid, &ns, &err);
+
+	if (rc < 0)
+		return json_pack("{s:I, s:s}", "nsid", (json_int_t)nsid, "error", err.text);
+	weft_ns_info(ns, &info);
+	weft_ns_close(ns);
+	return ns_json(&info);
+}
+
+static int look_at_namespaces(struct weft_ctrl *ctrl, json_t *list, struct weft_err *err)
+{
+	int count = weft_ns_list(ctrl, NULL, 0, err), got;
+	_cleanup_(weft_freep) uint32_t *nsids = NULL;
+
+	if (count <= 0)
+		return count;
+	nsids = calloc((size_t)count, sizeof(*nsids));
+	if (!nsids)
+		return weft_fail(err, -ENOMEM, "no memory for %d namespaces", count);
+	got = weft_ns_list(ctrl, nsids, (unsigned)count, err);
+	for (int i = 0; i < got && i < count; i++)
+		json_array_append_new(list, look_at_ns(ctrl, nsids[i]));
+	return got < 0 ? got : 0;
+}
+
+/* --- controllers ------------------------------------------------------------------------------- */
+
+static json_t *find_subsystem(struct ls *ls, const char *nqn)
+{
+	json_t *subsys;
+	size_t index;
+
+	json_array_foreach(ls->subsystems, index, subsys) {
+		if (!strcmp(weft_json_text(subsys, "nqn"), nqn))
+			return subsys;
+	}
+	subsys = json_pack("{s:s, s:[], s:[]}", "nqn", nqn, "controllers", "namespaces");
+	json_array_append_new(ls->subsystems, subsys);
+	return subsys;
+}
+
+static json_t *ctrl_json(struct weft_ctrl *ctrl, const struct weft_ctrl_info *info)
+{
+	char version[32];
+
+	snprintf(version, sizeof(version), "%u.%u", info->version >> 16, info->version >> 8 & 0xff);
+	return json_pack("{s:s, s:s, s:i, s:s, s:s, s:s, s:s, s:I, s:I, s:I}", "address",
+			 info->address, "state", weft_state_text(weft_ctrl_state(ctrl, NULL)),
+			 "cntlid", info->cntlid, "model", info->model, "serial", info->serial,
+			 "firmware", info->firmware, "version", version, "queues",
+			 (json_int_t)info->queues, "depth", (json_int_t)info->depth, "transfer_max",
+			 (json_int_t)info->transfer_max);
+}
+
+static void add_failed(struct ls *ls, const char *nqn, const char *address, const char *why)
+{
+	json_t *list = json_object_get(find_subsystem(ls, nqn), "controllers");
+
+	ls->failed++;
+	weft_fail(&ls->first, 0, "%s", why);
+	json_array_append_new(list, json_pack("{s:s, s:s, s:s}", "address", address, "state",
+					      "failed", "error", why));
+}
+
+static void add_live(struct ls *ls, struct weft_ctrl *ctrl)
+{
+	struct weft_err err = { "" };
+	struct weft_ctrl_info info;
+	json_t *subsys, *namespaces;
+
+	weft_ctrl_info(ctrl, &info);
+	subsys = find_subsystem(ls, info.subnqn);
+	json_array_append_new(json_object_get(subsys, "controllers"), ctrl_json(ctrl, &info));
+	namespaces = json_object_get(subsys, "namespaces");
+	/* They are the subsystem's: the first controller has told them all. */
+	if (json_array_size(namespaces))
+		return;
+	if (look_at_namespaces(ctrl, namespaces, &err) < 0)
+		add_failed(ls, info.subnqn, info.address, err.text);
+}
+
+/* What stood behind "?" in the user's URI is meant for the subsystems too. */
+static void entry_uri(const struct ls *ls, const struct weft_discovered *e, char *uri, size_t size)
+{
+	const char *query = strchr(ls->uri, '?');
+
+	snprintf(uri, size, "%s%s", e->uri, query ? query : "");
+}
+
+static void look_at_entry(struct ls *ls, const struct weft_discovered *e)
+{
+	struct weft_err err = { "" };
+	struct weft_ctrl *ctrl;
+	char uri[1100];
+
+	ls->controllers++;
+	if (!*e->uri) {
+		snprintf(uri, sizeof(uri), "%s %s", e->transport, e->address);
+		snprintf(err.text, sizeof(err.text), "%s is not built in", e->transport);
+		add_failed(ls, e->subnqn, uri, err.text);
+		return;
+	}
+	entry_uri(ls, e, uri, sizeof(uri));
+	if (weft_connect(uri, &ls->connect, &ctrl, &err) < 0) {
+		snprintf(uri, sizeof(uri), "nvme+%s://%s:%s", e->transport, e->address, e->service);
+		add_failed(ls, e->subnqn, uri, err.text);
+		return;
+	}
+	add_live(ls, ctrl);
+	weft_disconnect(ctrl);
+}
+
+static int look_at_all(struct ls *ls, const char *command, struct weft_err *err)
+{
+	struct weft_discovery log = { 0 };
+	int rc = weft_discover(ls->uri, &ls->connect, &log, err);
+
+	if (rc < 0)
+		return rc;
+	for (unsigned i = 0; i < log.count; i++) {
+		if (log.entries[i].subtype == 2)
+			look_at_entry(ls, &log.entries[i]);
+	}
+	if (log.unreachable)
+		fprintf(stderr, "%s: warning: %u referral%s could not be followed: %s\n", command,
+			log.unreachable, log.unreachable == 1 ? "" : "s", log.why.text);
+	weft_discovery_free(&log);
+	return 0;
+}
+
+static int look(struct ls *ls, const char *command, struct weft_err *err)
+{
+	struct weft_ctrl_info info;
+	struct weft_ctrl *ctrl;
+	int rc = weft_connect(ls->uri, &ls->connect, &ctrl, err);
+
+	if (rc < 0)
+		return rc;
+	weft_ctrl_info(ctrl, &info);
+	if (!info.discovery) {
+		ls->controllers++;
+		add_live(ls, ctrl);
+	}
+	weft_disconnect(ctrl);
+	return info.discovery ? look_at_all(ls, command, err) : 0;
+}
+
+/* --- the command --------------------------------------------------------------------------- */
+
+static int show(struct ls *ls, const char *command, bool json)
+{
+	json_auto_t *all = json_pack("{s:O}", "subsystems", ls->subsystems);
+
+	if (json)
+		weft_print_json(all, false);
+	else
+		weft_ls_print_tree(ls->subsystems);
+	if (!ls->failed)
+		return EXIT_OK;
+	fprintf(stderr, "%s: %u of %u controllers could not be looked at: %s\n", command,
+		ls->failed, ls->controllers, ls->first.text);
+	return EXIT_FAILED;
+}
+
+static int run(const char *command, struct ls *ls, bool json)
+{
+	struct weft_err err = { "" };
+	int status;
+
+	ls->subsystems = json_array();
+	status = look(ls, command, &err) < 0 ? weft_cli_failed(command, err.text) :
+					       show(ls, command, json);
+	json_decref(ls->subsystems);
+	return status;
+}
+
+int weft_cmd_ls(int argc, char **argv)
+{
+	struct ls ls = { NULL };
+	bool json = false;
+	int option, taken;
+
+	weft_host_options_init(&ls.connect);
+	opterr = 0;
+	while ((option = getopt_long(argc, argv, ":h", options, NULL)) != -1) {
+		if (option == 'h')
+			return fputs(usage, stdout) < 0 ? EXIT_FAILED : EXIT_OK;
+		json = json || option == OPT_JSON;
+		taken = option == OPT_JSON ? 1 :
+					     weft_host_option(&ls.connect, argv[0], option, optarg);
+		if (taken <= 0)
+			return taken ? EXIT_USAGE : weft_cli_wrong_option(argv, option, options);
+	}
+	if (optind != argc - 1)
+		return weft_cli_usage_error(argv[0],
+					    "expected one URI, as in \"%s "
+					    "nvme+tcp://127.0.0.1:4420\"",
+					    argv[0]);
+	ls.uri = argv[optind];
+	return run(argv[0], &ls, json);
+}

@@ -1,0 +1,118 @@
+/* cmd_read.c - weft read: a range of a namespace to standard output or a file. */
+#include <getopt.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "cli/cli.h"
+#include "cli/cp/cp.h"
+#include "cli/host_options.h"
+
+static const char usage[] =
+	"usage: weft read [OPTION]... URI --length N\n"
+	"\n"
+	"Reads from a namespace: nvme+tcp://HOST:PORT/SUBNQN?nsid=N. A terminal gets a hexdump.\n"
+	"\n"
+	"      --offset N      from this byte on, a multiple of the block size (0)\n"
+	"      --length N      so many bytes, a multiple of the block size\n"
+	"  -o, --output FILE   to this file instead of standard output\n"
+	"      --force         replace FILE if it is there\n"
+	"      --hex           a hexdump, also where standard output is no terminal\n"
+	"      --json          with -o: what was done, as JSON\n" WEFT_HOST_USAGE
+	"  -h, --help          this text\n"
+	"\n"
+	"Numbers may end in K, M, G or T. A whole namespace: \"weft cp URI FILE\".\n"
+	"\n"
+	"  weft read 'nvme+tcp://127.0.0.1:4420/nqn.2026-11.io.weft:default?nsid=1' --length 4K\n";
+
+enum { OPT_OFFSET = 256, OPT_LENGTH, OPT_FORCE, OPT_HEX, OPT_JSON };
+
+static const struct option options[] = {
+	{ "offset", required_argument, NULL, OPT_OFFSET },
+	{ "length", required_argument, NULL, OPT_LENGTH },
+	{ "output", required_argument, NULL, 'o' },
+	{ "force", no_argument, NULL, OPT_FORCE },
+	{ "hex", no_argument, NULL, OPT_HEX },
+	{ "json", no_argument, NULL, OPT_JSON },
+	WEFT_HOST_OPTIONS,
+	{ "help", no_argument, NULL, 'h' },
+	{},
+};
+
+static int take_size(struct weft_cp *what, const char *name, uint64_t *bytes)
+{
+	return weft_cp_size(what->command, name, optarg, bytes) == EXIT_OK ? 1 : -1;
+}
+
+/* 1: taken; 0: not known; -1: wrong, and that is said. */
+static int take_flag(struct weft_cp *what, int option)
+{
+	switch (option) {
+	case OPT_OFFSET:
+		return take_size(what, "offset", &what->from_offset);
+	case OPT_LENGTH:
+		return take_size(what, "length", &what->length);
+	case 'o':
+		what->to = optarg;
+		return 1;
+	case OPT_FORCE:
+		what->force = true;
+		return 1;
+	case OPT_HEX:
+		what->hex = true;
+		return 1;
+	case OPT_JSON:
+		what->json = true;
+		return 1;
+	default:
+		return weft_host_option(&what->connect, what->command, option, optarg);
+	}
+}
+
+static int check(const struct weft_cp *what, int words)
+{
+	bool to_stdout = !strcmp(what->to, "-");
+
+	if (words != 1)
+		return weft_cli_usage_error(what->command,
+					    "expected one URI, as in \"weft read "
+					    "nvme+tcp://127.0.0.1:4420/NQN --length 4K\"");
+	if (what->length == WEFT_CP_ALL)
+		return weft_cli_usage_error(what->command, "how much? --length says it; \"weft cp "
+							   "URI FILE\" reads all");
+	if (what->hex && !to_stdout)
+		return weft_cli_usage_error(what->command, "--hex does not go with -o");
+	if (what->json && to_stdout)
+		return weft_cli_usage_error(what->command, "--json goes with -o FILE");
+	return EXIT_OK;
+}
+
+int weft_cmd_read(int argc, char **argv)
+{
+	struct weft_cp what;
+	int option, taken, status;
+
+	weft_cp_init(&what, argv[0]);
+	what.doing = "reading";
+	what.did = "read";
+	what.been = "read";
+	what.to = "-";
+	opterr = 0;
+	while ((option = getopt_long(argc, argv, ":ho:", options, NULL)) != -1) {
+		if (option == 'h')
+			return fputs(usage, stdout) < 0 ? EXIT_FAILED : EXIT_OK;
+		taken = take_flag(&what, option);
+		if (taken <= 0)
+			return taken ? EXIT_USAGE : weft_cli_wrong_option(argv, option, options);
+	}
+	status = check(&what, argc - optind);
+	if (status != EXIT_OK)
+		return status;
+	what.from = argv[optind];
+	if (!strcmp(what.to, "-")) {
+		what.silent = true;
+		what.hex = what.hex || isatty(STDOUT_FILENO);
+		what.quiet = isatty(STDOUT_FILENO); /* a bar would run through the dump */
+	}
+	return weft_cp(&what);
+}

@@ -1,0 +1,107 @@
+/* cmd_write.c - weft write: standard input or a file to a range of a namespace. */
+#include <getopt.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "cli/cli.h"
+#include "cli/cp/cp.h"
+#include "cli/host_options.h"
+
+static const char usage[] =
+	"usage: weft write [OPTION]... URI\n"
+	"\n"
+	"Writes to a namespace: nvme+tcp://HOST:PORT/SUBNQN?nsid=N. What is written is flushed before\n"
+	"this ends.\n"
+	"\n"
+	"      --offset N      from this byte on, a multiple of the block size (0)\n"
+	"      --length N      only so many bytes of the input (all of it)\n"
+	"  -i, --input FILE    from this file instead of standard input\n"
+	"      --pad           fill up the last block with zeroes\n"
+	"      --fua           every command is durable when it completes\n"
+	"      --verify        read it back and compare\n"
+	"      --json          what was done, as JSON\n"
+	"  -q, --quiet         no progress, no summary\n" WEFT_HOST_USAGE
+	"  -h, --help          this text\n"
+	"\n"
+	"Numbers may end in K, M, G or T.\n"
+	"\n"
+	"  head -c 4096 /dev/urandom |\n"
+	"    weft write 'nvme+tcp://127.0.0.1:4420/nqn.2026-11.io.weft:default?nsid=1' --offset 1M\n";
+
+enum { OPT_OFFSET = 256, OPT_LENGTH, OPT_PAD, OPT_FUA, OPT_VERIFY, OPT_JSON };
+
+static const struct option options[] = {
+	{ "offset", required_argument, NULL, OPT_OFFSET },
+	{ "length", required_argument, NULL, OPT_LENGTH },
+	{ "input", required_argument, NULL, 'i' },
+	{ "pad", no_argument, NULL, OPT_PAD },
+	{ "fua", no_argument, NULL, OPT_FUA },
+	{ "verify", no_argument, NULL, OPT_VERIFY },
+	{ "json", no_argument, NULL, OPT_JSON },
+	{ "quiet", no_argument, NULL, 'q' },
+	WEFT_HOST_OPTIONS,
+	{ "help", no_argument, NULL, 'h' },
+	{},
+};
+
+static int take_size(struct weft_cp *what, const char *name, uint64_t *bytes)
+{
+	return weft_cp_size(what->command, name, optarg, bytes) == EXIT_OK ? 1 : -1;
+}
+
+static int set(bool *flag)
+{
+	*flag = true;
+	return 1;
+}
+
+/* 1: taken; 0: not known; -1: wrong, and that is said. */
+static int take_flag(struct weft_cp *what, int option)
+{
+	switch (option) {
+	case OPT_OFFSET:
+		return take_size(what, "offset", &what->to_offset);
+	case OPT_LENGTH:
+		return take_size(what, "length", &what->length);
+	case 'i':
+		what->from = optarg;
+		return 1;
+	case OPT_PAD:
+		return set(&what->pad);
+	case OPT_FUA:
+		return set(&what->fua);
+	case OPT_VERIFY:
+		return set(&what->verify);
+	case OPT_JSON:
+		return set(&what->json);
+	case 'q':
+		return set(&what->quiet);
+	default:
+		return weft_host_option(&what->connect, what->command, option, optarg);
+	}
+}
+
+int weft_cmd_write(int argc, char **argv)
+{
+	struct weft_cp what;
+	int option, taken;
+
+	weft_cp_init(&what, argv[0]);
+	what.doing = "writing";
+	what.did = "wrote";
+	what.been = "written";
+	what.from = "-";
+	opterr = 0;
+	while ((option = getopt_long(argc, argv, ":hi:q", options, NULL)) != -1) {
+		if (option == 'h')
+			return fputs(usage, stdout) < 0 ? EXIT_FAILED : EXIT_OK;
+		taken = take_flag(&what, option);
+		if (taken <= 0)
+			return taken ? EXIT_USAGE : weft_cli_wrong_option(argv, option, options);
+	}
+	if (optind != argc - 1)
+		return weft_cli_usage_error(argv[0], "expected one URI, as in \"weft write "
+						     "nvme+tcp://127.0.0.1:4420/NQN -i FILE\"");
+	what.to = argv[optind];
+	return weft_cp(&what);
+}

@@ -1,0 +1,38 @@
+/* cp.h - moves bytes between files, pipes and namespaces: weft cp, weft read and weft write. */
+#ifndef WEFT_CLI_CP_CP_H
+#define WEFT_CLI_CP_CP_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <weft/host.h>
+
+#define WEFT_CP_ALL UINT64_MAX
+
+struct weft_cp {
+	const char *command;             /* "weft cp", in front of what is said */
+	const char *doing, *did, *been;  /* "writing", "wrote", "written" */
+	const char *from, *to;           /* a path, "-" or a URI */
+	uint64_t from_offset, to_offset; /* in a namespace */
+	uint64_t length;                 /* WEFT_CP_ALL: what there is */
+	uint32_t jobs, depth, piece;     /* threads, pieces of each in flight, bytes of one */
+	bool sparse;                     /* zeroes become holes where that is possible */
+	bool verify;                     /* read back and compare */
+	bool force;                      /* replace a file that is there */
+	bool pad;                        /* fill up the last block with zeroes */
+	bool fua;                        /* every write is durable when it completes */
+	bool hex;                        /* to standard output as a hexdump */
+	bool silent;                     /* no summary */
+	bool quiet;                      /* no summary, no progress */
+	bool verbose, json;
+	struct weft_options connect;
+};
+
+/* What the fields are when nobody says anything. */
+void weft_cp_init(struct weft_cp *what, const char *command);
+/* Does it, shows progress, says how it ended. Returns the exit status. */
+int weft_cp(const struct weft_cp *what);
+
+/* A size for --NAME, or a usage error that is said; then EXIT_USAGE, else EXIT_OK. */
+int weft_cp_size(const char *command, const char *name, const char *text, uint64_t *bytes);
+
+#endif

@@ -1,0 +1,265 @@
+/* end_file.c - a regular file or a block device. A file that is made is a .part file first: part.c.
+ * A block device is written in place. */
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <linux/falloc.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "cli/cp/internal.h"
+#include "cli/cp/part.h"
+
+struct cp_file {
+	struct cp_end end;
+	int fd;
+	bool is_block;
+	struct cp_part part; /* of a file that is made */
+};
+
+static struct cp_file *file_of(struct cp_end *end)
+{
+	return (struct cp_file *)end;
+}
+
+static int slot_fail(struct cp_slot *slot, const struct cp_end *end, const char *doing,
+		     uint64_t offset, int rc)
+{
+	return weft_fail(&slot->err, rc, "%s: %s at %" PRIu64 ": %s", end->name, doing, offset,
+			 strerror(-rc));
+}
+
+/* --- steps ----------------------------------------------------------------------------------------- */
+
+static int file_get(struct cp_end *end, struct cp_slot *slot)
+{
+	uint64_t offset = end->base + slot->offset, got = 0;
+
+	while (got < slot->length) {
+		ssize_t n = pread(file_of(end)->fd, slot->buf + got, slot->length - got,
+				  (off_t)(offset + got));
+
+		if (n == 0)
+			return weft_fail(&slot->err, -EIO,
+					 "%s ended at %" PRIu64 ": it became shorter meanwhile",
+					 end->name, offset + got);
+		if (n < 0 && errno != EINTR)
+			return slot_fail(slot, end, "read", offset + got, -errno);
+		if (n > 0)
+			got += (uint64_t)n;
+	}
+	return CP_DONE;
+}
+
+static int write_all(struct cp_end *end, struct cp_slot *slot, const char *buf, uint64_t length,
+		     uint64_t offset)
+{
+	uint64_t put = 0;
+
+	while (put < length) {
+		ssize_t n = pwrite(file_of(end)->fd, buf + put, length - put,
+				   (off_t)(offset + put));
+
+		if (n < 0 && errno != EINTR)
+			return slot_fail(slot, end, "write", offset + put, -errno);
+		if (n > 0)
+			put += (uint64_t)n;
+	}
+	return CP_DONE;
+}
+
+static int file_put(struct cp_end *end, struct cp_slot *slot)
+{
+	return write_all(end, slot, slot->buf + slot->at, slot->run,
+			 end->base + slot->offset + slot->at);
+}
+
+/* A piece of zeroes at a time, where the device cannot do it by itself. */
+static int write_zeroes(struct cp_end *end, struct cp_slot *slot, uint64_t offset)
+{
+	uint64_t left = slot->run, step;
+	_cleanup_(weft_freep) char *zeroes = calloc(1, end->cp->piece);
+	int rc = CP_DONE;
+
+	if (!zeroes)
+		return slot_fail(slot, end, "write", offset, -ENOMEM);
+	for (; left && rc == CP_DONE; left -= step, offset += step) {
+		step = left < end->cp->piece ? left : end->cp->piece;
+		rc = write_all(end, slot, zeroes, step, offset);
+	}
+	return rc;
+}
+
+/* A new file has nothing but holes. */
+static int file_zero(struct cp_end *end, struct cp_slot *slot)
+{
+	uint64_t offset = end->base + slot->offset + slot->at;
+	struct cp_file *file = file_of(end);
+
+	if (!file->is_block)
+		return CP_DONE;
+	if (!fallocate(file->fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (off_t)offset,
+		       (off_t)slot->run))
+		return CP_DONE;
+	return write_zeroes(end, slot, offset);
+}
+
+static uint64_t file_hole(struct cp_end *end, uint64_t offset)
+{
+	off_t data = lseek(file_of(end)->fd, (off_t)offset, SEEK_DATA);
+
+	if (data < 0)
+		return errno == ENXIO ? UINT64_MAX : 0;
+	return (uint64_t)data - offset;
+}
+
+/* --- beginning and end ----------------------------------------------------------------------------- */
+
+static int file_prepare(struct cp_end *end, uint64_t total, struct weft_err *err)
+{
+	struct cp_file *file = file_of(end);
+
+	if (file->is_block)
+		return 0;
+	file->fd = weft_part_make(&file->part, total == CP_UNKNOWN ? 0 : total, err);
+	return file->fd < 0 ? file->fd : 0;
+}
+
+static int file_flush(struct cp_end *end, struct weft_err *err)
+{
+	struct cp_file *file = file_of(end);
+
+	if (fsync(file->fd) < 0)
+		return weft_fail(err, -errno, "%s: flush: %s", end->name, strerror(errno));
+	/* What --verify reads should come from the disk. */
+	posix_fadvise(file->fd, 0, 0, POSIX_FADV_DONTNEED);
+	return 0;
+}
+
+static int file_finish(struct cp_end *end, uint64_t total, struct weft_err *err)
+{
+	struct cp_file *file = file_of(end);
+
+	return file->is_block ? 0 : weft_part_complete(&file->part, file->fd, total, err);
+}
+
+static void file_abandon(struct cp_end *end, char *text, size_t size)
+{
+	struct cp_file *file = file_of(end);
+
+	/* Complete, but for a last flush of its folder. */
+	if (file->is_block || !file->part.name)
+		return;
+	weft_part_remove(&file->part);
+	snprintf(text, size, file->part.replaces ? "%s is as it was before" : "%s is not made",
+		 end->name);
+}
+
+static void file_close(struct cp_end *end)
+{
+	struct cp_file *file = file_of(end);
+
+	if (file->fd >= 0)
+		close(file->fd);
+	weft_part_free(&file->part);
+	free(file);
+}
+
+const struct cp_end_ops weft_cp_file_ops = {
+	.prepare = file_prepare,
+	.get = file_get,
+	.put = file_put,
+	.zero = file_zero,
+	.hole = file_hole,
+	.flush = file_flush,
+	.finish = file_finish,
+	.abandon = file_abandon,
+	.close = file_close,
+};
+
+/* --- opening ----------------------------------------------------------------------------------------- */
+
+static struct cp_file *file_new(struct cp *cp, const char *name)
+{
+	struct cp_file *file = calloc(1, sizeof(*file));
+
+	if (!file)
+		return NULL;
+	file->fd = -1;
+	file->end = (struct cp_end){
+		.ops = &weft_cp_file_ops,
+		.cp = cp,
+		.name = name,
+		.size = CP_UNKNOWN,
+		.block = 1,
+		.can_zero = true,
+		.lanes_max = CP_LANES,
+	};
+	return file;
+}
+
+static int file_size(struct cp_file *file, struct weft_err *err)
+{
+	off_t size = lseek(file->fd, 0, SEEK_END);
+
+	if (size < 0)
+		return weft_fail(err, -errno, "%s: %s", file->end.name, strerror(errno));
+	file->end.size = (uint64_t)size;
+	return 0;
+}
+
+int weft_cp_file_from(struct cp *cp, const char *path, struct cp_end **end, struct weft_err *err)
+{
+	struct cp_file *file = file_new(cp, path);
+
+	if (!file)
+		return weft_fail(err, -ENOMEM, "no memory");
+	*end = &file->end;
+	file->fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (file->fd < 0)
+		return weft_fail(err, -errno, "%s: %s", path, strerror(errno));
+	return file_size(file, err);
+}
+
+static int open_block(struct cp_file *file, const char *path, struct weft_err *err)
+{
+	file->is_block = true;
+	/* Exclusive: not one that is mounted. */
+	file->fd = open(path, O_RDWR | O_EXCL | O_CLOEXEC);
+	if (file->fd < 0)
+		return weft_fail(err, -errno, "%s: %s%s", path, strerror(errno),
+				 errno == EBUSY ? "; it is mounted, or used otherwise" : "");
+	return file_size(file, err);
+}
+
+int weft_cp_file_to(struct cp *cp, const char *path, struct cp_end **end, struct weft_err *err)
+{
+	struct cp_file *file = file_new(cp, path);
+	struct stat st;
+	bool exists = !stat(path, &st);
+
+	if (!file)
+		return weft_fail(err, -ENOMEM, "no memory");
+	*end = &file->end;
+	if (exists && S_ISBLK(st.st_mode))
+		return open_block(file, path, err);
+	return weft_part_place(&file->part, path, exists ? &st : NULL, cp->ask->force, err);
+}
+
+bool weft_cp_same_file(const struct cp_end *a, const struct cp_end *b)
+{
+	const struct cp_file *from = (const struct cp_file *)a, *to = (const struct cp_file *)b;
+	struct stat one, other;
+
+	if (a->ops != &weft_cp_file_ops || b->ops != &weft_cp_file_ops)
+		return false;
+	if (fstat(from->fd, &one) < 0)
+		return false;
+	if ((to->fd >= 0 ? fstat(to->fd, &other) : stat(to->part.path, &other)) < 0)
+		return false;
+	return one.st_dev == other.st_dev && one.st_ino == other.st_ino;
+}

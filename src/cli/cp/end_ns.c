@@ -1,0 +1,256 @@
+/* end_ns.c - a namespace. Every lane has a queue of its own; steps are commands on it. */
+#include <errno.h>
+#include <inttypes.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli/cp/internal.h"
+#include "cli/host_options.h"
+
+struct cp_ns {
+	struct cp_end end;
+	struct weft_remote remote;
+	struct weft_queue *queues[CP_LANES];
+	struct weft_cmd flush;
+	bool flushing;
+};
+
+static struct cp_ns *ns_of(struct cp_end *end)
+{
+	return (struct cp_ns *)end;
+}
+
+/* --- steps ----------------------------------------------------------------------------------------- */
+
+static int command_fail(struct cp_slot *slot, const struct cp_end *end, int rc)
+{
+	struct weft_err text = { "" };
+
+	slot->cmd.rc = rc;
+	weft_cmd_text(&slot->cmd, &text);
+	return weft_fail(&slot->err, rc, "%s: %s", end->name, text.text);
+}
+
+static void on_get_done(struct weft_cmd *cmd)
+{
+	struct cp_slot *slot = cmd->user;
+	struct cp *cp = slot->lane->cp;
+
+	if (cmd->rc < 0)
+		command_fail(slot, cp->verifying ? cp->to : cp->from, cmd->rc);
+	weft_cp_step_done(slot, cmd->rc);
+}
+
+static void on_put_done(struct weft_cmd *cmd)
+{
+	struct cp_slot *slot = cmd->user;
+
+	if (cmd->rc < 0)
+		command_fail(slot, slot->lane->cp->to, cmd->rc);
+	weft_cp_step_done(slot, cmd->rc);
+}
+
+static int submit(struct cp_end *end, struct cp_slot *slot)
+{
+	int rc = weft_submit(ns_of(end)->queues[slot->lane->index], &slot->cmd);
+
+	return rc < 0 ? command_fail(slot, end, rc) : CP_STARTED;
+}
+
+static int ns_get(struct cp_end *end, struct cp_slot *slot)
+{
+	slot->iov = (struct iovec){ slot->buf, slot->length };
+	slot->cmd = (struct weft_cmd){
+		.op = WEFT_READ,
+		.ns = ns_of(end)->remote.ns,
+		.offset = end->base + slot->offset,
+		.length = slot->length,
+		.iov = &slot->iov,
+		.iovcnt = 1,
+		.done = on_get_done,
+		.user = slot,
+	};
+	return submit(end, slot);
+}
+
+static int ns_put(struct cp_end *end, struct cp_slot *slot)
+{
+	slot->iov = (struct iovec){ slot->buf + slot->at, slot->run };
+	slot->cmd = (struct weft_cmd){
+		.op = WEFT_WRITE,
+		.flags = end->cp->ask->fua ? WEFT_FUA : 0,
+		.ns = ns_of(end)->remote.ns,
+		.offset = end->base + slot->offset + slot->at,
+		.length = slot->run,
+		.iov = &slot->iov,
+		.iovcnt = 1,
+		.done = on_put_done,
+		.user = slot,
+	};
+	return submit(end, slot);
+}
+
+/* Write Zeroes, and not Deallocate: what it leaves reads as zeroes on every controller. */
+static int ns_zero(struct cp_end *end, struct cp_slot *slot)
+{
+	slot->cmd = (struct weft_cmd){
+		.op = WEFT_ZERO,
+		.flags = WEFT_UNMAP,
+		.ns = ns_of(end)->remote.ns,
+		.offset = end->base + slot->offset + slot->at,
+		.length = slot->run,
+		.done = on_put_done,
+		.user = slot,
+	};
+	return submit(end, slot);
+}
+
+/* --- the lane's queue -------------------------------------------------------------------------------- */
+
+static int ns_lane_open(struct cp_end *end, unsigned lane, struct weft_err *err)
+{
+	struct cp_ns *ns = ns_of(end);
+	int rc = weft_queue_open(ns->remote.ctrl, &ns->queues[lane], err);
+
+	return rc < 0 ? weft_fail(err, rc, "%s: queue: %s", end->name, strerror(-rc)) : 0;
+}
+
+static int ns_fd(struct cp_end *end, unsigned lane, short *events)
+{
+	struct weft_queue *queue = ns_of(end)->queues[lane];
+
+	*events = POLLIN;
+	return weft_queue_pending(queue) ? weft_queue_fd(queue) : -1;
+}
+
+static void ns_poll(struct cp_end *end, unsigned lane, int timeout_ms)
+{
+	weft_queue_poll(ns_of(end)->queues[lane], timeout_ms);
+}
+
+/* --- beginning and end ------------------------------------------------------------------------------- */
+
+static int ns_prepare(struct cp_end *end, uint64_t total, struct weft_err *err)
+{
+	(void)total;
+	if (ns_of(end)->remote.ns_info.read_only)
+		return weft_fail(err, -EROFS, "%s is read-only", end->name);
+	return 0;
+}
+
+static void on_flushed(struct weft_cmd *cmd)
+{
+	((struct cp_ns *)cmd->user)->flushing = false;
+}
+
+/* As long as the library waits for a connection, but no longer than the user does. */
+static int ns_flush(struct cp_end *end, struct weft_err *err)
+{
+	struct cp_ns *ns = ns_of(end);
+	struct weft_err why = { "" };
+	int rc;
+
+	ns->flush = (struct weft_cmd){
+		.op = WEFT_FLUSH, .ns = ns->remote.ns, .done = on_flushed, .user = ns
+	};
+	ns->flushing = true;
+	rc = weft_submit(ns->queues[0], &ns->flush);
+	while (rc == 0 && ns->flushing) {
+		weft_queue_poll(ns->queues[0], 200);
+		weft_cp_tell_events(end->cp);
+		end->cp->stuck = ns->flushing && weft_cp_out_of_patience();
+		if (end->cp->stuck)
+			return -EINTR;
+	}
+	ns->flush.rc = rc < 0 ? rc : ns->flush.rc;
+	if (!ns->flush.rc)
+		return 0;
+	weft_cmd_text(&ns->flush, &why);
+	return weft_fail(err, ns->flush.rc, "%s: %s", end->name, why.text);
+}
+
+static void ns_close(struct cp_end *end)
+{
+	struct cp_ns *ns = ns_of(end);
+
+	for (unsigned i = 0; i < CP_LANES; i++) {
+		if (ns->queues[i])
+			weft_queue_close(ns->queues[i]);
+	}
+	weft_remote_close(&ns->remote);
+	free(ns);
+}
+
+const struct cp_end_ops weft_cp_ns_ops = {
+	.lane_open = ns_lane_open,
+	.prepare = ns_prepare,
+	.get = ns_get,
+	.put = ns_put,
+	.zero = ns_zero,
+	.fd = ns_fd,
+	.poll = ns_poll,
+	.flush = ns_flush,
+	.close = ns_close,
+};
+
+static int check_base(const struct cp_end *end, uint64_t size, struct weft_err *err)
+{
+	if (end->base > size)
+		return weft_fail(err, -ERANGE,
+				 "--offset %" PRIu64
+				 " is beyond the end of the namespace, which has "
+				 "%" PRIu64 " bytes",
+				 end->base, size);
+	return 0;
+}
+
+int weft_cp_ns(struct cp *cp, const char *uri, uint64_t base, struct cp_end **end,
+	       struct weft_err *err)
+{
+	struct cp_ns *ns = calloc(1, sizeof(*ns));
+	const struct weft_ns_info *info;
+	int rc;
+
+	if (!ns)
+		return weft_fail(err, -ENOMEM, "no memory");
+	info = &ns->remote.ns_info;
+	*end = &ns->end;
+	ns->end = (struct cp_end){ .ops = &weft_cp_ns_ops, .cp = cp, .name = uri, .base = base };
+	rc = weft_remote_open(&ns->remote, uri, &cp->ask->connect, err);
+	if (rc < 0)
+		return rc;
+	ns->end.ctrl = ns->remote.ctrl;
+	ns->end.size = info->size - base;
+	ns->end.block = info->block_size;
+	ns->end.can_zero = ns->remote.info.can_zero;
+	ns->end.lanes_max = ns->remote.info.queues < CP_LANES ? ns->remote.info.queues : CP_LANES;
+	return check_base(&ns->end, info->size, err);
+}
+
+static bool is_set(const uint8_t *id, size_t size)
+{
+	static const uint8_t nothing[16];
+
+	return memcmp(id, nothing, size) != 0;
+}
+
+/* By what names it everywhere; else by where it is. */
+bool weft_cp_same_ns(const struct cp_end *a, const struct cp_end *b)
+{
+	const struct cp_ns *from = (const struct cp_ns *)a, *to = (const struct cp_ns *)b;
+	const struct weft_ns_info *x, *y;
+
+	if (a->ops != &weft_cp_ns_ops || b->ops != &weft_cp_ns_ops)
+		return false;
+	x = &from->remote.ns_info;
+	y = &to->remote.ns_info;
+	if (*x->uuid && *y->uuid)
+		return !strcmp(x->uuid, y->uuid);
+	if (is_set(x->nguid, 16) && is_set(y->nguid, 16))
+		return !memcmp(x->nguid, y->nguid, 16);
+	if (is_set(x->eui64, 8) && is_set(y->eui64, 8))
+		return !memcmp(x->eui64, y->eui64, 8);
+	return x->nsid == y->nsid && !strcmp(from->remote.info.subnqn, to->remote.info.subnqn);
+}

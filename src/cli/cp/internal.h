@@ -1,0 +1,201 @@
+/* internal.h - how a copy works.
+ *
+ *             plan: the next piece            (one, behind a lock)
+ *                     │ take
+ *   lane ── slot ─────┴─▶ get ─▶ put, put … ─▶ done        (a thread each, with its own queues)
+ *        ── slot
+ *        ── slot          get and put are an end's: a file, a stream or a namespace
+ *
+ * Every piece begins at a multiple of the piece size, counted from the start of the copy. A piece
+ * that is known to be a hole may be longer; it is put without being got.
+ *
+ * Invariant: what lies before cp->next has been taken; what of it is not in some slot is either
+ * done, or cp->broken is at most its offset. */
+#ifndef WEFT_CLI_CP_INTERNAL_H
+#define WEFT_CLI_CP_INTERNAL_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stddef.h>
+
+#include "base/err.h"
+#include "cli/cp/cp.h"
+#include "cli/progress.h"
+
+#define CP_UNKNOWN  UINT64_MAX
+#define CP_LANES    64
+#define CP_HOLE_MAX (UINT64_C(1) << 30)
+#define CP_PIECE    (1u << 20)
+
+struct cp;
+struct cp_lane;
+
+enum cp_step {
+	CP_DONE,
+	CP_STARTED, /* weft_cp_step_done() comes later, from poll() of the same lane */
+	CP_LATER,   /* it cannot go on now: ask again */
+};
+
+enum cp_slot_state { SLOT_IDLE, SLOT_GET, SLOT_PUT };
+
+/* One piece on its way. */
+struct cp_slot {
+	struct cp_lane *lane;
+	enum cp_slot_state state;
+	bool started, hole;
+	uint64_t offset, length; /* of the piece */
+	uint64_t put_length;     /* the same, with what pads the last block */
+	uint64_t at;             /* how far it is got or put */
+	uint64_t run;            /* how long the step is that is being put */
+	bool run_zero;
+	char *buf;           /* of the piece size */
+	struct weft_err err; /* why a step failed */
+	struct weft_cmd cmd;
+	struct iovec iov;
+};
+
+struct cp_lane {
+	struct cp *cp;
+	unsigned index;
+	pthread_t thread;
+	struct cp_slot *slots;
+	char *memory;
+};
+
+struct cp_end;
+
+struct cp_end_ops {
+	/* What one thread needs for itself. */
+	int (*lane_open)(struct cp_end *end, unsigned lane, struct weft_err *err);
+	/* Called once before anything is put; @total may be CP_UNKNOWN. */
+	int (*prepare)(struct cp_end *end, uint64_t total, struct weft_err *err);
+
+	/* Steps of @slot: an enum cp_step, or -errno with the sentence in slot->err. get() fills
+	 * slot->buf; it may shorten slot->length of the last piece where the size is unknown.
+	 * put() and zero() do slot->run bytes at slot->at. */
+	int (*get)(struct cp_end *end, struct cp_slot *slot);
+	int (*put)(struct cp_end *end, struct cp_slot *slot);
+	int (*zero)(struct cp_end *end, struct cp_slot *slot);
+	/* How many bytes from @offset on are known to be zeroes. */
+	uint64_t (*hole)(struct cp_end *end, uint64_t offset);
+
+	/* What the lane waits for, -1: nothing now; and the taking in of what has come. */
+	int (*fd)(struct cp_end *end, unsigned lane, short *events);
+	void (*poll)(struct cp_end *end, unsigned lane, int timeout_ms);
+
+	/* What was put is durable on 0. */
+	int (*flush)(struct cp_end *end, struct weft_err *err);
+	/* The copy is complete, with @total bytes. */
+	int (*finish)(struct cp_end *end, uint64_t total, struct weft_err *err);
+	/* Takes back what it can. Says in @text what is left, or leaves that to the caller. */
+	void (*abandon)(struct cp_end *end, char *text, size_t size);
+	void (*close)(struct cp_end *end);
+};
+
+/* One end of the copy. The body is larger: see end_*.c. */
+struct cp_end {
+	const struct cp_end_ops *ops;
+	struct cp *cp;
+	const char *name; /* for people */
+	uint64_t base;    /* where the copy begins in it */
+	uint64_t size;    /* bytes from there on, or CP_UNKNOWN */
+	uint32_t block;   /* what offsets and lengths are multiples of */
+	bool can_zero;
+	bool is_stream; /* one lane, in order */
+	unsigned lanes_max;
+	struct weft_ctrl *ctrl; /* of a namespace */
+	bool lost;              /* that its connection is lost was told */
+};
+
+struct cp {
+	const struct weft_cp *ask;
+	struct cp_end *from, *to;
+	uint64_t total; /* or CP_UNKNOWN until a stream has ended */
+	uint32_t piece;
+	unsigned jobs, depth;
+	bool sparse; /* asked for, and the destination can */
+	struct cp_lane *lanes;
+
+	pthread_mutex_t lock; /* from here … */
+	uint64_t next, end;
+	uint64_t broken;
+	uint64_t *sums; /* CRC64 of every piece, for --verify */
+	size_t nsums;
+	uint64_t zero_sum; /* of a whole piece of zeroes */
+	uint64_t differ, differ_at;
+	struct weft_err err;
+	int rc; /* … to here: the first failure */
+
+	bool verifying;
+	atomic_bool stop;
+	atomic_uint running; /* lanes */
+	atomic_ullong done, zeroed;
+	bool abandoned; /* some lane did not end */
+	bool stuck;     /* nor did the flush */
+	int wake;       /* eventfd: a lane ended, or a signal came */
+	bool flushed;
+	uint64_t verified;
+	double start_s;
+	struct weft_progress progress;
+};
+
+/* end.c, end_file.c, end_stream.c, end_ns.c. @end is NULL when they fail. */
+int weft_cp_open_from(struct cp *cp, struct cp_end **end, struct weft_err *err);
+int weft_cp_open_to(struct cp *cp, struct cp_end **end, struct weft_err *err);
+bool weft_cp_is_uri(const char *text);
+int weft_cp_file_from(struct cp *cp, const char *path, struct cp_end **end, struct weft_err *err);
+int weft_cp_file_to(struct cp *cp, const char *path, struct cp_end **end, struct weft_err *err);
+int weft_cp_stream(struct cp *cp, int fd, const char *name, struct cp_end **end,
+		   struct weft_err *err);
+int weft_cp_hex(struct cp *cp, struct cp_end **end, struct weft_err *err);
+int weft_cp_ns(struct cp *cp, const char *uri, uint64_t base, struct cp_end **end,
+	       struct weft_err *err);
+/* -E2BIG when the stream @from has more than was taken from it. */
+int weft_cp_stream_ended(struct cp_end *from, struct weft_err *err);
+/* Whether both are the same namespace, or the same file. */
+bool weft_cp_same_ns(const struct cp_end *a, const struct cp_end *b);
+bool weft_cp_same_file(const struct cp_end *a, const struct cp_end *b);
+extern const struct cp_end_ops weft_cp_file_ops, weft_cp_ns_ops;
+
+/* check.c: whether sizes fit; sets cp->total, cp->piece, cp->jobs, cp->depth. */
+int weft_cp_check(struct cp *cp, struct weft_err *err);
+
+/* plan.c */
+void weft_cp_plan(struct cp *cp, uint64_t end);
+bool weft_cp_take(struct cp *cp, struct cp_slot *slot);
+void weft_cp_ends_at(struct cp *cp, uint64_t total);
+void weft_cp_piece_failed(struct cp *cp, const struct cp_slot *slot, int rc);
+/* Everything before this is done. */
+uint64_t weft_cp_complete(struct cp *cp);
+/* Keeps the checksum of a piece, and compares with it. */
+void weft_cp_keep_sum(struct cp *cp, const struct cp_slot *slot);
+void weft_cp_check_sum(struct cp *cp, const struct cp_slot *slot);
+uint64_t weft_cp_padded(const struct cp *cp, uint64_t length);
+
+/* zero.c: how many bytes from @buf on are all zero, or have something in every @grain. */
+size_t weft_zero_run(const char *buf, size_t length, size_t grain, bool *zero);
+
+/* slot.c */
+bool weft_cp_slot_run(struct cp_slot *slot);
+void weft_cp_step_done(struct cp_slot *slot, int rc);
+
+/* lane.c */
+int weft_cp_lanes_open(struct cp *cp, struct weft_err *err);
+void weft_cp_lanes_free(struct cp *cp);
+/* Runs the plan on all lanes, and watches over them. */
+int weft_cp_pass(struct cp *cp, const char *doing, struct weft_err *err);
+
+/* watch.c: the main thread while lanes work: progress, connections, signals. */
+void weft_cp_watch(struct cp *cp);
+void weft_cp_tell_events(struct cp *cp);
+
+/* signals.c: 0, or the signal that told us to stop; whether that was twice, or seconds ago. */
+int weft_cp_signals_init(int wake);
+int weft_cp_signal(void);
+bool weft_cp_out_of_patience(void);
+
+/* report.c: the exit status. */
+int weft_cp_succeeded(struct cp *cp);
+int weft_cp_failed(struct cp *cp, int rc, struct weft_err *err);
+
+#endif

@@ -1,0 +1,152 @@
+#include "cli/host_options.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "cli/cli.h"
+#include "cli/units.h"
+
+#define LOSS_MS     30000
+#define NSIDS_SHOWN 16
+
+void weft_host_options_init(struct weft_options *options)
+{
+	weft_options_init(options);
+	options->loss_ms = LOSS_MS;
+}
+
+static int take_timeout(struct weft_options *options, const char *command, const char *value)
+{
+	if (!weft_ms_parse(value, &options->connect_ms) && options->connect_ms)
+		return 1;
+	weft_cli_usage_error(command, "--timeout: expected a time such as 500ms or 5s, got \"%s\"",
+			     value);
+	return -1;
+}
+
+int weft_host_option(struct weft_options *options, const char *command, int option,
+		     const char *value)
+{
+	switch (option) {
+	case OPT_HOSTNQN:
+		options->hostnqn = value;
+		return 1;
+	case OPT_HOSTID:
+		options->hostid = value;
+		return 1;
+	case OPT_HDGST:
+		options->hdgst = true;
+		return 1;
+	case OPT_DDGST:
+		options->ddgst = true;
+		return 1;
+	case OPT_TIMEOUT:
+		return take_timeout(options, command, value);
+	default:
+		return 0;
+	}
+}
+
+/* "1, 2, 5 …" */
+static void list_text(const uint32_t *nsids, int count, char *text, size_t size)
+{
+	size_t at = 0;
+
+	for (int i = 0; i < count && i < NSIDS_SHOWN && at < size; i++)
+		at += (size_t)snprintf(text + at, size - at, "%s%" PRIu32, i ? ", " : "", nsids[i]);
+	if (count > NSIDS_SHOWN && at < size)
+		snprintf(text + at, size - at, " …");
+}
+
+static int only_nsid(struct weft_ctrl *ctrl, const char *uri, uint32_t *nsid, struct weft_err *err)
+{
+	uint32_t nsids[NSIDS_SHOWN];
+	int count = weft_ns_list(ctrl, nsids, NSIDS_SHOWN, err);
+	char text[256];
+
+	if (count < 0)
+		return count;
+	if (!count)
+		return weft_fail(err, -ENOENT, "%s has no namespace", uri);
+	if (count > 1) {
+		list_text(nsids, count, text, sizeof(text));
+		return weft_fail(err, -EINVAL,
+				 "%s has the namespaces %s; say which, as in \"?nsid=%" PRIu32 "\"",
+				 uri, text, nsids[0]);
+	}
+	*nsid = nsids[0];
+	return 0;
+}
+
+int weft_host_nsid(struct weft_ctrl *ctrl, const char *uri, uint32_t wanted, uint32_t *nsid,
+		   struct weft_err *err)
+{
+	struct weft_ctrl_info info;
+
+	weft_ctrl_info(ctrl, &info);
+	if (info.discovery)
+		return weft_fail(err, -EINVAL,
+				 "%s is a discovery service and has no namespaces; \"weft discover "
+				 "%s\" lists the subsystems to put behind it",
+				 uri, uri);
+	*nsid = wanted ? wanted : info.nsid;
+	return *nsid ? 0 : only_nsid(ctrl, uri, nsid, err);
+}
+
+/* The event's text without the name of the state, which is for logs. */
+static const char *event_cause(const struct weft_event *event)
+{
+	const char *state = weft_state_text(event->state);
+	size_t len = strlen(state);
+
+	if (strncmp(event->text, state, len) || strncmp(event->text + len, ": ", 2))
+		return event->text;
+	return event->text + len + 2;
+}
+
+void weft_host_tell_state(const char *command, const char *uri, const struct weft_event *event,
+			  bool *lost)
+{
+	bool live = event->state == WEFT_LIVE;
+
+	if (live && *lost)
+		fprintf(stderr, "%s: connected again to %s\n", command, uri);
+	/* What follows that it is dead is an error, which says so. */
+	if (!live && !*lost && event->state != WEFT_CONNECTING && event->state != WEFT_DEAD)
+		fprintf(stderr, "%s: connection lost to %s: %s; reconnecting\n", command, uri,
+			event_cause(event));
+	*lost = !live;
+}
+
+int weft_remote_open(struct weft_remote *remote, const char *uri,
+		     const struct weft_options *options, struct weft_err *err)
+{
+	struct weft_err why = { "" };
+	uint32_t nsid;
+	int rc;
+
+	*remote = (struct weft_remote){ NULL };
+	rc = weft_connect(uri, options, &remote->ctrl, err);
+	if (rc < 0)
+		return weft_fail(err, rc, "%s: %s", uri, strerror(-rc));
+	weft_ctrl_info(remote->ctrl, &remote->info);
+	rc = weft_host_nsid(remote->ctrl, uri, 0, &nsid, err);
+	if (rc < 0)
+		return rc;
+	rc = weft_ns_open(remote->ctrl, nsid, &remote->ns, &why);
+	if (rc < 0)
+		return weft_fail(err, rc, "%s: %s", uri, why.text);
+	weft_ns_info(remote->ns, &remote->ns_info);
+	return 0;
+}
+
+void weft_remote_close(struct weft_remote *remote)
+{
+	if (remote->ns)
+		weft_ns_close(remote->ns);
+	if (remote->ctrl)
+		weft_disconnect(remote->ctrl);
+	*remote = (struct weft_remote){ NULL };
+}

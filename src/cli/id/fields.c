@@ -1,0 +1,172 @@
+/* fields.c - from a table of fields and a page to JSON, and to lines of 80 columns.
+ *
+ *   ONCS      0x01dd       optional I/O commands: compare, deallocate, write zeroes, save,
+ *                          timestamp, verify, copy
+ *
+ * The page is the peer's: texts may hold any byte, and what is not printable is shown as "?". */
+#include <ctype.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "cli/id/id.h"
+
+#define COLUMNS 80
+#define NAME    10
+#define VALUE   12
+#define INDENT  (2 + NAME + VALUE)
+
+uint64_t weft_id_number(const struct id_field *field, const void *page)
+{
+	const uint8_t *at = (const uint8_t *)page + field->offset;
+	size_t size = field->size < 8 ? field->size : 8;
+	uint64_t value = 0;
+
+	for (size_t i = size; i-- > 0;)
+		value = value << 8 | at[i];
+	return value;
+}
+
+static bool is_wider(const struct id_field *field, const void *page)
+{
+	const uint8_t *at = (const uint8_t *)page + field->offset;
+
+	for (size_t i = 8; i < field->size; i++) {
+		if (at[i])
+			return true;
+	}
+	return false;
+}
+
+static void copy_text(const struct id_field *field, const void *page, char *text, size_t size)
+{
+	const char *at = (const char *)page + field->offset;
+	size_t len = strnlen(at, field->size);
+
+	while (len && at[len - 1] == ' ')
+		len--;
+	len = len < size ? len : size - 1;
+	for (size_t i = 0; i < len; i++)
+		text[i] = at[i] >= ' ' && at[i] <= '~' ? at[i] : '?';
+	text[len] = '\0';
+}
+
+static void copy_data(const struct id_field *field, const void *page, char *text, size_t size)
+{
+	const uint8_t *at = (const uint8_t *)page + field->offset;
+
+	for (size_t i = 0; i < field->size && 2 * i + 2 < size; i++)
+		sprintf(text + 2 * i, "%02x", at[i]);
+}
+
+static void value_text(const struct id_field *field, const void *page, char *text, size_t size)
+{
+	uint64_t value = weft_id_number(field, page);
+
+	if (field->kind == ID_TEXT)
+		copy_text(field, page, text, size);
+	else if (field->kind == ID_DATA)
+		copy_data(field, page, text, size);
+	else if (field->kind == ID_HEX)
+		snprintf(text, size, "0x%0*" PRIx64, (int)field->size * 2, value);
+	else if (is_wider(field, page))
+		snprintf(text, size, ">= 2^64");
+	else
+		snprintf(text, size, "%" PRIu64, value);
+}
+
+/* --- JSON -------------------------------------------------------------------------------------- */
+
+static json_t *value_json(const struct id_field *field, const void *page)
+{
+	uint64_t value = weft_id_number(field, page);
+	char text[300];
+
+	if (field->kind == ID_TEXT || field->kind == ID_DATA) {
+		value_text(field, page, text, sizeof(text));
+		return json_string(text);
+	}
+	/* JSON's integers end at 2^63 here. */
+	if (value > INT64_MAX || is_wider(field, page))
+		return json_real((double)value);
+	return json_integer((json_int_t)value);
+}
+
+json_t *weft_id_json(const struct id_field *fields, const void *page)
+{
+	json_t *object = json_object();
+
+	for (; fields->name; fields++)
+		json_object_set_new(object, fields->name, value_json(fields, page));
+	return object;
+}
+
+/* --- lines ------------------------------------------------------------------------------------- */
+
+/* Breaks @text between words; @column is where the first line begins. */
+static void print_wrapped(const char *text, size_t column)
+{
+	while (*text) {
+		size_t len = strcspn(text, " ");
+
+		if (column + len > COLUMNS && column > INDENT) {
+			printf("\n%*s", INDENT, "");
+			column = INDENT;
+		}
+		printf("%.*s", (int)len, text);
+		column += len;
+		text += len;
+		if (*text == ' ') {
+			column++;
+			text++;
+			if (column + strcspn(text, " ") <= COLUMNS)
+				putchar(' ');
+		}
+	}
+	putchar('\n');
+}
+
+void weft_id_print_line(const char *name, const char *value, const char *text)
+{
+	size_t width = strlen(value) < VALUE - 1 ? VALUE - 1 : strlen(value);
+
+	printf("  %-*s", NAME, name);
+	if (!*text) {
+		printf("%s\n", value);
+		return;
+	}
+	printf("%-*s ", (int)width, value);
+	print_wrapped(text, 2 + NAME + width + 1);
+}
+
+static void bits_text(const struct id_bit *bits, uint64_t value, char *text, size_t size)
+{
+	size_t at = 0;
+
+	for (; bits->text; bits++) {
+		if (value >> bits->bit & 1 && at < size)
+			at += (size_t)snprintf(text + at, size - at, "%s%s", at ? ", " : "",
+					       bits->text);
+	}
+	if (!at)
+		snprintf(text, size, "none");
+}
+
+void weft_id_print(const struct id_field *fields, const void *page)
+{
+	for (; fields->name; fields++) {
+		uint64_t number = weft_id_number(fields, page);
+		char name[16] = "", value[300] = "", meaning[600] = "", text[700];
+
+		for (size_t i = 0; fields->name[i] && i < sizeof(name) - 1; i++)
+			name[i] = (char)toupper((unsigned char)fields->name[i]);
+		value_text(fields, page, value, sizeof(value));
+		if (fields->bits)
+			bits_text(fields->bits, number, meaning, sizeof(meaning));
+		else if (fields->explain)
+			fields->explain(page, number, meaning, sizeof(meaning));
+		snprintf(text, sizeof(text), "%s%s%s", fields->label, *meaning ? ": " : "",
+			 meaning);
+		weft_id_print_line(name, value, text);
+	}
+}

@@ -1,0 +1,202 @@
+/* bytes.c - a namespace as a file has it: any offset, any length, an end.
+ *
+ *   read:   [ dropped │ the caller's memory │ dropped ]   one command, the edges into scratch memory
+ *   write:  [ old     │ the caller's memory │ old     ]   edges read first, then one command
+ *
+ * Invariant: blocks are held in bytes->busy from before their edges are read until they are written. */
+#include "cli/mount/bytes.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "cli/mount/span.h"
+
+#define ZEROES_MAX (128 << 10) /* written at once where there is no Write Zeroes */
+
+uint64_t weft_bytes_size(struct weft_bytes *bytes)
+{
+	struct weft_ns_info info;
+
+	weft_ns_info(bytes->ns, &info);
+	return info.size;
+}
+
+/* How much of @length at @offset the namespace has. */
+static uint64_t within(struct weft_bytes *bytes, uint64_t length, uint64_t offset)
+{
+	uint64_t size = weft_bytes_size(bytes);
+
+	if (offset >= size)
+		return 0;
+	return length < size - offset ? length : size - offset;
+}
+
+static int move(struct weft_bytes *bytes, enum weft_op_code op, unsigned flags,
+		const struct weft_span *span, const struct iovec *iov, int iovcnt)
+{
+	struct weft_cmd cmd = {
+		.op = op,
+		.flags = flags,
+		.ns = bytes->ns,
+		.offset = span->start,
+		.length = span->length,
+		.iov = iov,
+		.iovcnt = iovcnt,
+	};
+
+	return weft_queues_run(bytes->queues, &cmd, NULL);
+}
+
+/* @buf with what surrounds it in its blocks. Returns the number of pieces. */
+static int surround(struct iovec iov[3], void *head, void *buf, size_t length, void *tail,
+		    const struct weft_span *span)
+{
+	int n = 0;
+
+	if (span->head)
+		iov[n++] = (struct iovec){ head, span->head };
+	iov[n++] = (struct iovec){ buf, length };
+	if (span->tail)
+		iov[n++] = (struct iovec){ tail, span->tail };
+	return n;
+}
+
+ssize_t weft_bytes_read(struct weft_bytes *bytes, void *buf, size_t length, uint64_t offset)
+{
+	_cleanup_(weft_freep) uint8_t *dropped = NULL;
+	struct weft_span span;
+	struct iovec iov[3];
+	int rc;
+
+	length = within(bytes, length, offset);
+	if (!length)
+		return 0;
+	span = weft_span_of(offset, length, bytes->block_size);
+	if (!weft_span_exact(&span)) {
+		dropped = malloc(bytes->block_size);
+		if (!dropped)
+			return -ENOMEM;
+	}
+	rc = surround(iov, dropped, buf, length, dropped, &span);
+	rc = move(bytes, WEFT_READ, 0, &span, iov, rc);
+	return rc < 0 ? rc : (ssize_t)length;
+}
+
+static int read_block(struct weft_bytes *bytes, uint8_t *buf, uint64_t offset)
+{
+	const struct weft_span span = { .start = offset, .length = bytes->block_size };
+	const struct iovec iov = { buf, bytes->block_size };
+
+	return move(bytes, WEFT_READ, 0, &span, &iov, 1);
+}
+
+/* The first block into @edges, the last one behind it, where they are not overwritten whole. */
+static int read_edges(struct weft_bytes *bytes, const struct weft_span *span, uint8_t *edges)
+{
+	uint64_t last = span->start + span->length - bytes->block_size;
+	int rc = 0;
+
+	if (span->head)
+		rc = read_block(bytes, edges, span->start);
+	if (!rc && span->tail)
+		rc = read_block(bytes, edges + bytes->block_size, last);
+	return rc;
+}
+
+static int write_partly(struct weft_bytes *bytes, const struct weft_span *span, const void *buf,
+			size_t length, unsigned flags)
+{
+	_cleanup_(weft_freep) uint8_t *edges = malloc(2 * (size_t)bytes->block_size);
+	struct iovec iov[3];
+	int rc, n;
+
+	if (!edges)
+		return -ENOMEM;
+	rc = read_edges(bytes, span, edges);
+	if (rc < 0)
+		return rc;
+	n = surround(iov, edges, (void *)buf, length,
+		     edges + 2 * (size_t)bytes->block_size - span->tail, span);
+	return move(bytes, WEFT_WRITE, flags, span, iov, n);
+}
+
+ssize_t weft_bytes_write(struct weft_bytes *bytes, const void *buf, size_t length, uint64_t offset,
+			 unsigned flags)
+{
+	size_t fits = within(bytes, length, offset);
+	struct iovec iov = { (void *)buf, fits };
+	struct weft_range range;
+	struct weft_span span;
+	int rc;
+
+	if (!fits)
+		return length ? -ENOSPC : 0;
+	span = weft_span_of(offset, fits, bytes->block_size);
+	weft_range_hold(&bytes->busy, &range, span.start, span.length);
+	if (weft_span_exact(&span))
+		rc = move(bytes, WEFT_WRITE, flags, &span, &iov, 1);
+	else
+		rc = write_partly(bytes, &span, buf, fits, flags);
+	weft_range_release(&bytes->busy, &range);
+	return rc < 0 ? rc : (ssize_t)fits;
+}
+
+/* Zeroes as data. */
+static int write_zeroes(struct weft_bytes *bytes, uint64_t length, uint64_t offset, unsigned flags)
+{
+	_cleanup_(weft_freep) void *zeroes = NULL;
+	uint64_t end = offset + length;
+	ssize_t done = 0;
+
+	if (!length)
+		return 0;
+	zeroes = calloc(1, length < ZEROES_MAX ? length : ZEROES_MAX);
+	if (!zeroes)
+		return -ENOMEM;
+	for (; done >= 0 && offset<end; offset += done> 0 ? (uint64_t)done : 0) {
+		length = end - offset < ZEROES_MAX ? end - offset : ZEROES_MAX;
+		done = weft_bytes_write(bytes, zeroes, length, offset, flags);
+	}
+	return done < 0 ? (int)done : 0;
+}
+
+static int zero_blocks(struct weft_bytes *bytes, const struct weft_span *span, unsigned flags)
+{
+	struct weft_range range;
+	int rc;
+
+	if (!bytes->can_zero)
+		return write_zeroes(bytes, span->length, span->start, flags & WEFT_FUA);
+	weft_range_hold(&bytes->busy, &range, span->start, span->length);
+	rc = move(bytes, WEFT_ZERO, flags, span, NULL, 0);
+	weft_range_release(&bytes->busy, &range);
+	return rc;
+}
+
+int weft_bytes_zero(struct weft_bytes *bytes, uint64_t length, uint64_t offset, unsigned flags)
+{
+	uint64_t mask = bytes->block_size - 1, first = (offset + mask) & ~mask, end, last;
+	struct weft_span whole;
+	int rc;
+
+	end = offset + within(bytes, length, offset);
+	last = end & ~mask;
+	if (last <= first) /* no block is covered whole */
+		return write_zeroes(bytes, end - offset, offset, flags & WEFT_FUA);
+	whole = weft_span_of(first, last - first, bytes->block_size);
+	rc = zero_blocks(bytes, &whole, flags);
+	if (!rc)
+		rc = write_zeroes(bytes, first - offset, offset, flags & WEFT_FUA);
+	if (!rc)
+		rc = write_zeroes(bytes, end - last, last, flags & WEFT_FUA);
+	return rc;
+}
+
+int weft_bytes_flush(struct weft_bytes *bytes)
+{
+	const struct weft_span nothing = {};
+
+	return move(bytes, WEFT_FLUSH, 0, &nothing, NULL, 0);
+}

@@ -1,0 +1,30 @@
+/* bytes.h - a namespace as a file has it: any offset, any length, an end. */
+#ifndef WEFT_CLI_MOUNT_BYTES_H
+#define WEFT_CLI_MOUNT_BYTES_H
+
+#include <stdbool.h>
+#include <sys/types.h>
+
+#include "cli/mount/queues.h"
+#include "cli/mount/ranges.h"
+
+struct weft_bytes {
+	struct weft_ns *ns;
+	struct weft_queues *queues;
+	uint32_t block_size;
+	bool can_zero;
+	struct weft_ranges busy; /* blocks that are being changed */
+};
+
+/* Bytes read or written, fewer at the end of the namespace, or -errno. A write that begins there
+ * or beyond fails with -ENOSPC. */
+ssize_t weft_bytes_read(struct weft_bytes *bytes, void *buf, size_t length, uint64_t offset);
+ssize_t weft_bytes_write(struct weft_bytes *bytes, const void *buf, size_t length, uint64_t offset,
+			 unsigned flags);
+/* What lies beyond the end is left out. With WEFT_UNMAP space may be given back. */
+int weft_bytes_zero(struct weft_bytes *bytes, uint64_t length, uint64_t offset, unsigned flags);
+int weft_bytes_flush(struct weft_bytes *bytes);
+
+uint64_t weft_bytes_size(struct weft_bytes *bytes);
+
+#endif

@@ -1,0 +1,67 @@
+/* detach.c - go on in the background once there is nothing left to complain about.
+ *
+ * The fork comes first, since threads do not survive one; the parent keeps the terminal, its shell
+ * and the child's stderr until the child says through a pipe that it works. */
+#include "cli/mount/detach.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "cli/cli.h"
+
+static _Noreturn void wait_for(pid_t child, int said)
+{
+	int status;
+	char byte;
+
+	if (read(said, &byte, 1) == 1)
+		_exit(EXIT_OK);
+	if (waitpid(child, &status, 0) == child && WIFEXITED(status))
+		_exit(WEXITSTATUS(status));
+	_exit(EXIT_FAILED);
+}
+
+int weft_detach(void)
+{
+	int ends[2];
+	pid_t child;
+
+	if (pipe2(ends, O_CLOEXEC) < 0)
+		return -errno;
+	child = fork();
+	if (child < 0) {
+		close(ends[0]);
+		close(ends[1]);
+		return -errno;
+	}
+	if (child > 0) {
+		close(ends[1]);
+		wait_for(child, ends[0]);
+	}
+	close(ends[0]);
+	return ends[1];
+}
+
+static void let_go(void)
+{
+	int null = open("/dev/null", O_RDWR | O_CLOEXEC);
+
+	setsid();
+	if (chdir("/") < 0 || null < 0)
+		return;
+	for (int fd = 0; fd <= 2; fd++)
+		dup2(null, fd);
+	close(null);
+}
+
+void weft_detach_done(int handle)
+{
+	let_go();
+	if (write(handle, "", 1) != 1) {
+		/* The parent is gone; so is whoever would want to know. */
+	}
+	close(handle);
+}

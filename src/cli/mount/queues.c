@@ -1,0 +1,85 @@
+/* queues.c - many threads share a few queues.
+ *
+ *   thread ─▶ takes a free queue ─▶ drives it until its command is done ─▶ gives it back
+ *
+ * No thread stands between the one that wants an I/O and the socket, so there is nobody to wake;
+ * as many commands are under way as there are queues. The queue given back last is taken first: the
+ * others stay idle for as long as they are not needed.
+ *
+ * Invariant: a queue is on the stack of free ones, or it belongs to one thread. */
+#include "cli/mount/queues.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdlib.h>
+
+struct weft_queues {
+	pthread_mutex_t lock;
+	pthread_cond_t given_back;
+	unsigned nfree;
+	struct weft_queue *free[]; /* a stack */
+};
+
+void weft_queues_close(struct weft_queues *queues)
+{
+	if (!queues)
+		return;
+	while (queues->nfree)
+		weft_queue_close(queues->free[--queues->nfree]);
+	pthread_cond_destroy(&queues->given_back);
+	pthread_mutex_destroy(&queues->lock);
+	free(queues);
+}
+
+int weft_queues_open(struct weft_ctrl *ctrl, struct weft_queues **queues, struct weft_err *err)
+{
+	struct weft_ctrl_info info;
+	struct weft_queues *made;
+	int rc;
+
+	weft_ctrl_info(ctrl, &info);
+	made = calloc(1, sizeof(*made) + info.queues * sizeof(struct weft_queue *));
+	if (!made)
+		return -ENOMEM;
+	pthread_mutex_init(&made->lock, NULL);
+	pthread_cond_init(&made->given_back, NULL);
+	while (made->nfree < info.queues) {
+		rc = weft_queue_open(ctrl, &made->free[made->nfree], err);
+		if (rc < 0) {
+			weft_queues_close(made);
+			return rc;
+		}
+		made->nfree++;
+	}
+	*queues = made;
+	return 0;
+}
+
+static struct weft_queue *take(struct weft_queues *queues)
+{
+	struct weft_queue *queue;
+
+	pthread_mutex_lock(&queues->lock);
+	while (!queues->nfree)
+		pthread_cond_wait(&queues->given_back, &queues->lock);
+	queue = queues->free[--queues->nfree];
+	pthread_mutex_unlock(&queues->lock);
+	return queue;
+}
+
+static void give_back(struct weft_queues *queues, struct weft_queue *queue)
+{
+	pthread_mutex_lock(&queues->lock);
+	queues->free[queues->nfree++] = queue;
+	pthread_cond_signal(&queues->given_back);
+	pthread_mutex_unlock(&queues->lock);
+}
+
+int weft_queues_run(struct weft_queues *queues, struct weft_cmd *cmd, struct weft_err *err)
+{
+	struct weft_queue *queue = take(queues);
+	int rc = weft_run(queue, cmd, err);
+
+	give_back(queues, queue);
+	return rc;
+}

@@ -1,0 +1,18 @@
+/* queues.h - many threads share a few queues. Only the public API below: the nbdkit plugin, which
+ * links libweft, is built with it too. */
+#ifndef WEFT_CLI_MOUNT_QUEUES_H
+#define WEFT_CLI_MOUNT_QUEUES_H
+
+#include <weft/host.h>
+
+struct weft_queues;
+
+/* As many as the controller lets us open. */
+int weft_queues_open(struct weft_ctrl *ctrl, struct weft_queues **queues, struct weft_err *err);
+/* Nobody is in weft_queues_run(). @queues may be NULL. */
+void weft_queues_close(struct weft_queues *queues);
+
+/* weft_run() on a queue that is free, from any thread; waits for one if need be. */
+int weft_queues_run(struct weft_queues *queues, struct weft_cmd *cmd, struct weft_err *err);
+
+#endif

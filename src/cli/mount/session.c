@@ -1,0 +1,146 @@
+/* session.c - connect, mount, serve, and all of it back again.
+ *
+ *   kernel ─▶ /dev/fuse ─▶ libfuse's threads ─▶ ops.c ─▶ bytes.c ─▶ queues.c ─▶ the target
+ *                                                 ▲
+ *                             watch.c ─▶ table.c ─┘ */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <syslog.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "base/err.h"
+#include "cli/mount/session.h"
+
+#define THREADS_IDLE 16
+#define THREADS_MAX  80 /* more than the kernel has requests in the background: stat() never waits */
+
+static int connect_to(struct weft_mount *mount, struct weft_err *err)
+{
+	const char *uri = mount->options->uri;
+	struct weft_ctrl_info info;
+	int rc;
+
+	rc = weft_connect(uri, &mount->options->connect, &mount->ctrl, err);
+	if (rc < 0)
+		return rc;
+	weft_ctrl_info(mount->ctrl, &info);
+	if (!info.discovery)
+		return weft_queues_open(mount->ctrl, &mount->queues, err);
+	return weft_fail(err, -EINVAL,
+			 "%s is a discovery service; \"weft discover %s\" lists what can be mounted",
+			 uri, uri);
+}
+
+static void disconnect(struct weft_mount *mount)
+{
+	weft_queues_close(mount->queues);
+	if (mount->ctrl)
+		weft_disconnect(mount->ctrl);
+}
+
+static int add_words(struct fuse_args *args, const struct weft_mount_options *options)
+{
+	_cleanup_(weft_freep) char *words = NULL, *name = NULL;
+	int rc;
+
+	if (asprintf(&name, "fsname=%s", options->uri) < 0)
+		return -ENOMEM;
+	rc = fuse_opt_add_opt(&words, "subtype=weft,default_permissions");
+	rc |= fuse_opt_add_opt_escaped(&words, name);
+	if (options->read_only)
+		rc |= fuse_opt_add_opt(&words, "ro");
+	if (options->allow_other)
+		rc |= fuse_opt_add_opt(&words, "allow_other");
+	rc |= fuse_opt_add_arg(args, "weft mount");
+	rc |= fuse_opt_add_arg(args, "-o");
+	rc |= fuse_opt_add_arg(args, words);
+	return rc ? -ENOMEM : 0;
+}
+
+/* What libfuse finds wrong it says on stderr itself. */
+static int open_session(struct weft_mount *mount, struct weft_err *err)
+{
+	struct fuse_args args = FUSE_ARGS_INIT(0, NULL);
+	int rc = add_words(&args, mount->options);
+
+	if (!rc)
+		mount->session = fuse_session_new(&args, &weft_mount_ops, sizeof(weft_mount_ops),
+						  mount);
+	fuse_opt_free_args(&args);
+	if (!mount->session)
+		return weft_fail(err, rc ? rc : -EIO, "libfuse does not start");
+	if (!fuse_session_mount(mount->session, mount->options->dir))
+		return 0;
+	fuse_session_destroy(mount->session);
+	return weft_fail(err, -EIO,
+			 "%s cannot be mounted on; it takes /dev/fuse, fusermount3 (package "
+			 "fuse3) and an empty directory of yours%s",
+			 mount->options->dir,
+			 mount->options->allow_other ? ", and user_allow_other in /etc/fuse.conf" :
+						       "");
+}
+
+static void close_session(struct weft_mount *mount)
+{
+	fuse_session_unmount(mount->session);
+	fuse_session_destroy(mount->session);
+}
+
+static int loop(struct weft_mount *mount, struct weft_err *err)
+{
+	struct fuse_loop_config *config = fuse_loop_cfg_create();
+	int rc;
+
+	if (!config)
+		return -ENOMEM;
+	fuse_loop_cfg_set_idle_threads(config, THREADS_IDLE);
+	fuse_loop_cfg_set_max_threads(config, THREADS_MAX);
+	rc = fuse_session_loop_mt(mount->session, config);
+	fuse_loop_cfg_destroy(config);
+	return rc < 0 ? weft_fail(err, rc, "the mount ended: %s", strerror(-rc)) : 0;
+}
+
+static int serve(struct weft_mount *mount, struct weft_err *err)
+{
+	int rc = weft_watch_start(mount);
+
+	if (rc < 0)
+		return rc;
+	mount->options->ready(mount->options->user);
+	rc = loop(mount, err);
+	weft_watch_stop(mount);
+	return rc;
+}
+
+static int mount_and_serve(struct weft_mount *mount, struct weft_err *err)
+{
+	int rc;
+
+	weft_table_init(&mount->table, mount->ctrl, mount->queues);
+	rc = weft_table_scan(&mount->table, err);
+	if (rc == 0)
+		rc = open_session(mount, err);
+	if (rc == 0) {
+		rc = serve(mount, err);
+		close_session(mount);
+	}
+	weft_table_destroy(&mount->table);
+	return rc;
+}
+
+int weft_mount_run(const struct weft_mount_options *options, struct weft_err *err)
+{
+	struct weft_mount mount = { .options = options, .since = time(NULL) };
+	int rc;
+
+	openlog("weft-mount", LOG_PID, LOG_DAEMON);
+	rc = weft_watch_prepare(&mount);
+	if (rc == 0)
+		rc = connect_to(&mount, err);
+	if (rc == 0)
+		rc = mount_and_serve(&mount, err);
+	disconnect(&mount);
+	return rc < 0 ? weft_fail(err, rc, "%s", strerror(-rc)) : 0;
+}

@@ -1,0 +1,49 @@
+/* table.h - the files of the directory: one per active namespace. */
+#ifndef WEFT_CLI_MOUNT_TABLE_H
+#define WEFT_CLI_MOUNT_TABLE_H
+
+#include <stdatomic.h>
+#include <time.h>
+
+#include "cli/mount/bytes.h"
+
+/* A namespace, for as long as the directory, the kernel or an open file refers to it. One that
+ * takes the place of another under the same nsid is another node. */
+struct weft_node {
+	struct weft_list link; /* table->nodes, ordered by nsid, or table->gone */
+	uint32_t nsid;
+	uint64_t generation; /* no two nodes have the same */
+	char name[16];       /* "ns1" */
+	struct weft_bytes bytes;
+	_Atomic time_t written; /* last, through us */
+	uint64_t refs;
+	bool found; /* by the scan under way */
+};
+
+struct weft_table {
+	pthread_mutex_t lock;
+	struct weft_list nodes;
+	struct weft_list gone; /* from the directory, and still referred to */
+	struct weft_ctrl *ctrl;
+	struct weft_queues *queues;
+	bool can_zero;
+	uint32_t only; /* nsid; 0: all namespaces */
+	uint64_t generation;
+};
+
+void weft_table_init(struct weft_table *table, struct weft_ctrl *ctrl, struct weft_queues *queues);
+/* Nobody uses a node any more; references are of no account. */
+void weft_table_destroy(struct weft_table *table);
+
+/* Makes the table what the controller has now. From one thread at a time. */
+int weft_table_scan(struct weft_table *table, struct weft_err *err);
+
+/* Both take a reference; NULL: there is none. */
+struct weft_node *weft_table_find(struct weft_table *table, const char *name);
+struct weft_node *weft_table_next(struct weft_table *table,
+				  uint32_t nsid); /* the first above @nsid */
+
+void weft_node_get(struct weft_table *table, struct weft_node *node);
+void weft_node_put(struct weft_table *table, struct weft_node *node, uint64_t refs);
+
+#endif

@@ -1,0 +1,15 @@
+/* print.h - what several commands print: JSON, and what is in it. */
+#ifndef WEFT_CLI_PRINT_H
+#define WEFT_CLI_PRINT_H
+
+#include <jansson.h>
+#include <stdbool.h>
+
+/* On standard output, for people to read or, with @compact, on one line. */
+void weft_print_json(const json_t *json, bool compact);
+
+/* Of an object that one of our own functions made; "" and 0 where the key is missing. */
+const char *weft_json_text(const json_t *object, const char *key);
+json_int_t weft_json_number(const json_t *object, const char *key);
+
+#endif

@@ -1,0 +1,19 @@
+/* units.h - sizes and times, as text to look at. For exact sizes see base/size.h. */
+#ifndef WEFT_CLI_UNITS_H
+#define WEFT_CLI_UNITS_H
+
+#include <stdint.h>
+
+struct weft_text {
+	char s[32];
+};
+
+/* "1.2 GiB", "64 MiB", "512 bytes": three digits or so. */
+struct weft_text weft_size_text(uint64_t bytes);
+/* "0:07", "12:34", "1:02:03". */
+struct weft_text weft_clock_text(uint64_t seconds);
+
+/* 10s, 500ms, 2m; a number alone is seconds. -EINVAL: it is none, or beyond a day. */
+int weft_ms_parse(const char *text, uint32_t *ms);
+
+#endif
