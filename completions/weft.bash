@@ -117,7 +117,7 @@ _weft_bench() {
 		case $part in
 		-*)
 			_weft_words "--rw --mix --write-ok --bs --depth --jobs --queues --time --warmup
-				--rate --offset --size --flush-every --verify --seed --interval --plot
+				--rate --offset --size --flush-every --verify --strict --seed --interval --plot
 				--json -h --help"
 			;;
 		*) _weft_open_words "nvme+tcp://" ;;
@@ -126,14 +126,50 @@ _weft_bench() {
 	esac
 }
 
+# A command that takes a URI: $1 are its own options.
+_weft_host() {
+	case $prev in
+	-i | -o | --input | --output) _weft_files ;;
+	--hostnqn | --hostid | --timeout | --offset | --length | --ns | --jobs | --depth | --bs) ;;
+	*)
+		case $part in
+		-*) _weft_words "$1 --hostnqn --hostid --hdgst --ddgst --timeout -h --help" ;;
+		*) _weft_open_words "nvme+tcp://" ;;
+		esac
+		;;
+	esac
+}
+
+_weft_cp() {
+	case $prev:$part in
+	*:-* | --hostnqn:* | --hostid:* | --timeout:* | --jobs:* | --depth:* | --bs:*)
+		_weft_host "--verify --force --pad --no-sparse --jobs --depth --bs --json -q --quiet
+			-v --verbose"
+		;;
+	*)
+		_weft_files
+		if [[ -n $part && nvme+tcp:// == "$part"* ]]; then
+			compopt -o nospace 2>/dev/null
+			COMPREPLY+=("nvme+tcp://")
+		fi
+		;;
+	esac
+}
+
 _weft_complete() {
 	case ${words[1]} in
 	serve) _weft_serve ;;
 	ctl) _weft_ctl ;;
+	discover) _weft_host "--no-referrals --watch --json" ;;
+	ls) _weft_host "--json" ;;
+	id) _weft_host "--ns --hex --json" ;;
+	read) _weft_host "--offset --length -o --output --force --hex --json" ;;
+	write) _weft_host "--offset --length -i --input --pad --fua --verify --json -q --quiet" ;;
+	cp) _weft_cp ;;
 	bench) _weft_bench ;;
 	mount) _weft_mount ;;
 	version) _weft_words "--json -h --help" ;;
-	help) _weft_words "serve ctl bench mount version" ;;
+	help) _weft_words "serve ctl discover ls id read write cp bench mount version" ;;
 	esac
 }
 
@@ -145,7 +181,7 @@ _weft() {
 	part=${words[-1]} prev=${words[-2]}
 	COMPREPLY=()
 	if [ "${#words[@]}" -eq 2 ]; then
-		_weft_words "serve ctl bench mount version help -h --help --version"
+		_weft_words "serve ctl discover ls id read write cp bench mount version help -h --help --version"
 		return
 	fi
 	if [[ $part == --*=* ]]; then

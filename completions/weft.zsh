@@ -38,8 +38,21 @@ _weft_param() {
 	fi
 }
 
+local -a host=(
+	'--hostnqn[name to connect with]:NQN:'
+	'--hostid[host identifier]:UUID:'
+	'--hdgst[checksums over headers]'
+	'--ddgst[checksums over data]'
+	'--timeout[for a connection to come about]:time:'
+	'(-h --help)'{-h,--help}'[show help]'
+)
+
+_weft_end() {
+	_alternative 'uris:URI:(nvme+tcp\://)' 'files:file:_files'
+}
+
 if (( CURRENT == 2 )); then
-	compadd serve ctl bench mount version help
+	compadd serve ctl discover ls id read write cp bench mount version help
 	return
 fi
 
@@ -72,6 +85,72 @@ ctl)
 		"1:method:($methods)" \
 		'*:parameter:_weft_param'
 	;;
+discover)
+	shift words
+	(( CURRENT-- ))
+	_arguments $host \
+		'--no-referrals[do not follow referrals]' \
+		'--watch[print the log again whenever it changes]' \
+		'--json[as JSON]' \
+		'1:URI:(nvme+tcp\://)'
+	;;
+ls)
+	shift words
+	(( CURRENT-- ))
+	_arguments $host '--json[as JSON]' '1:URI:(nvme+tcp\://)'
+	;;
+id)
+	shift words
+	(( CURRENT-- ))
+	_arguments $host \
+		'--ns[namespace]:number:' \
+		'--hex[the pages as they are]' \
+		'--json[as JSON]' \
+		'1:URI:(nvme+tcp\://)'
+	;;
+read)
+	shift words
+	(( CURRENT-- ))
+	_arguments $host \
+		'--offset[first byte]:size:' \
+		'--length[bytes]:size:' \
+		'(-o --output)'{-o,--output}'[to this file]:file:_files' \
+		'--force[replace the file]' \
+		'--hex[a hexdump]' \
+		'--json[what was done, as JSON]' \
+		'1:URI:(nvme+tcp\://)'
+	;;
+write)
+	shift words
+	(( CURRENT-- ))
+	_arguments $host \
+		'--offset[first byte]:size:' \
+		'--length[bytes]:size:' \
+		'(-i --input)'{-i,--input}'[from this file]:file:_files' \
+		'--pad[fill up the last block]' \
+		'--fua[every command is durable]' \
+		'--verify[read back and compare]' \
+		'--json[what was done, as JSON]' \
+		'(-q --quiet)'{-q,--quiet}'[no progress, no summary]' \
+		'1:URI:(nvme+tcp\://)'
+	;;
+cp)
+	shift words
+	(( CURRENT-- ))
+	_arguments $host \
+		'--verify[read back and compare]' \
+		'--force[replace a file]' \
+		'--pad[fill up the last block]' \
+		'--no-sparse[write zeroes]' \
+		'--jobs[threads]:number:' \
+		'--depth[pieces in flight]:number:' \
+		'--bs[bytes of a piece]:size:' \
+		'--json[what was done, as JSON]' \
+		'(-q --quiet)'{-q,--quiet}'[no progress, no summary]' \
+		'(-v --verbose)'{-v,--verbose}'[tell what is about to be done]' \
+		'1:from:_weft_end' \
+		'2:to:_weft_end'
+	;;
 bench)
 	shift words
 	(( CURRENT-- ))
@@ -90,6 +169,7 @@ bench)
 		'--size[how long the region is]:size:' \
 		'--flush-every[writes between flushes]:number:' \
 		'--verify[check the data]' \
+		'--strict[lose nothing, flushed or not]' \
 		'--seed[for offsets and data]:number:' \
 		'--interval[step of the time series]:time:' \
 		'--plot[draw it]:file:_files' \
@@ -118,6 +198,6 @@ version)
 	compadd -- --json --help
 	;;
 help)
-	compadd serve ctl bench mount version
+	compadd serve ctl discover ls id read write cp bench mount version
 	;;
 esac

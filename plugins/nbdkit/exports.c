@@ -1,0 +1,152 @@
+/* exports.c - what a client may ask for by name: ns1, ns2, … as in `weft mount`. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "plugin.h"
+
+#define LISTED_MAX    1024
+#define PREFERRED     4096       /* bytes, at least */
+#define PREFERRED_MAX (32 << 20) /* NBD's limits */
+#define MAXIMUM       (32 << 20)
+
+static uint32_t only(struct weft_ctrl *ctrl)
+{
+	struct weft_ctrl_info info;
+
+	weft_ctrl_info(ctrl, &info);
+	return info.nsid;
+}
+
+static uint32_t first(struct weft_ctrl *ctrl, struct weft_err *err)
+{
+	uint32_t nsid = 0;
+	int n = weft_ns_list(ctrl, &nsid, 1, err);
+
+	if (n == 0)
+		snprintf(err->text, sizeof(err->text), "the subsystem has no namespace");
+	return n > 0 ? nsid : 0;
+}
+
+/* "ns7"; 0: it is none. */
+static uint32_t parse(const char *name)
+{
+	char again[EXPORT_NAME_MAX];
+	unsigned nsid;
+
+	if (sscanf(name, "ns%u", &nsid) != 1)
+		return 0;
+	snprintf(again, sizeof(again), "ns%u", nsid);
+	return strcmp(name, again) ? 0 : nsid;
+}
+
+uint32_t export_nsid(struct weft_ctrl *ctrl, const char *name, struct weft_err *err)
+{
+	uint32_t nsid = only(ctrl), wanted = parse(name);
+
+	if (!name[0])
+		return nsid ? nsid : first(ctrl, err);
+	if (wanted && (!nsid || nsid == wanted))
+		return wanted;
+	snprintf(err->text, sizeof(err->text), "no export \"%.64s\"; they are called ns1, ns2, …",
+		 name);
+	return 0;
+}
+
+static int add(struct nbdkit_exports *exports, uint32_t nsid)
+{
+	char name[EXPORT_NAME_MAX];
+
+	snprintf(name, sizeof(name), "ns%u", nsid);
+	return nbdkit_add_export(exports, name, NULL);
+}
+
+int export_list(int readonly, int is_tls, struct nbdkit_exports *exports)
+{
+	uint32_t nsids[LISTED_MAX], nsid = only(plugin.ctrl);
+	struct weft_err err = {};
+	int n, rc = 0;
+
+	if (nsid)
+		return add(exports, nsid);
+	n = weft_ns_list(plugin.ctrl, nsids, LISTED_MAX, &err);
+	if (n < 0)
+		return plugin_fail(n, &err);
+	for (int i = 0; rc == 0 && i < n && i < LISTED_MAX; i++)
+		rc = add(exports, nsids[i]);
+	return rc;
+}
+
+const char *export_default(int readonly, int is_tls)
+{
+	struct weft_err err = {};
+	char name[EXPORT_NAME_MAX];
+	uint32_t nsid = export_nsid(plugin.ctrl, "", &err);
+
+	if (!nsid)
+		return NULL;
+	snprintf(name, sizeof(name), "ns%u", nsid);
+	return nbdkit_strdup_intern(name);
+}
+
+void *export_open(int readonly)
+{
+	struct export *export = calloc(1, sizeof(*export));
+	struct weft_err err = {};
+	uint32_t nsid;
+	int rc = -ENOMEM;
+
+	if (export) {
+		nsid = export_nsid(plugin.ctrl, nbdkit_export_name(), &err);
+		rc = nsid ? weft_ns_open(plugin.ctrl, nsid, &export->ns, &err) : -ENOENT;
+	}
+	if (rc < 0) {
+		plugin_fail(rc, &err);
+		free(export);
+		return NULL;
+	}
+	weft_ns_info(export->ns, &export->info);
+	return export;
+}
+
+void export_close(void *handle)
+{
+	struct export *export = handle;
+
+	weft_ns_close(export->ns);
+	free(export);
+}
+
+int64_t export_size(void *handle)
+{
+	const struct export *export = handle;
+
+	return (int64_t) export->info.size;
+}
+
+static uint32_t preferred_size(const struct weft_ns_info *info)
+{
+	uint32_t size = info->optimal_write;
+
+	if (size < PREFERRED || size > PREFERRED_MAX || (size & (size - 1)))
+		size = PREFERRED;
+	return size > info->block_size ? size : info->block_size;
+}
+
+int export_block_size(void *handle, uint32_t *minimum, uint32_t *preferred, uint32_t *maximum)
+{
+	const struct export *export = handle;
+
+	*minimum = export->info.block_size;
+	*preferred = preferred_size(&export->info);
+	*maximum = MAXIMUM;
+	return 0;
+}
+
+int export_can_write(void *handle)
+{
+	const struct export *export = handle;
+
+	return !export->info.read_only;
+}

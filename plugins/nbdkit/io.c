@@ -1,0 +1,108 @@
+/* io.c - NBD's commands as NVMe's.
+ *
+ *   read, write   Read, Write; FUA as it is
+ *   flush         Flush
+ *   trim          Dataset Management, deallocate; with FUA, a Flush after it
+ *   write zeroes  Write Zeroes, with DEAC unless the client forbids holes */
+#include <errno.h>
+#include <stdio.h>
+
+#include "plugin.h"
+
+static int check_aligned(const struct export *export, uint32_t count, uint64_t offset)
+{
+	uint32_t block = export->info.block_size;
+
+	if (count % block == 0 && offset % block == 0)
+		return 0;
+	nbdkit_error("%u bytes at %llu: the namespace has blocks of %u bytes; with "
+		     "--filter=blocksize nbdkit takes any size",
+		     count, (unsigned long long)offset, block);
+	nbdkit_set_error(EINVAL);
+	return -1;
+}
+
+static int run(struct export *export, struct weft_cmd *cmd)
+{
+	struct weft_err err = {};
+	int rc;
+
+	cmd->ns = export->ns;
+	rc = weft_queues_run(plugin.queues, cmd, &err);
+	return rc < 0 ? plugin_fail(rc, &err) : 0;
+}
+
+static int run_range(struct export *export, struct weft_cmd *cmd, uint32_t count, uint64_t offset)
+{
+	if (check_aligned(export, count, offset) < 0)
+		return -1;
+	cmd->length = count;
+	cmd->offset = offset;
+	return run(export, cmd);
+}
+
+static unsigned durable(uint32_t flags)
+{
+	return flags & NBDKIT_FLAG_FUA ? WEFT_FUA : 0;
+}
+
+int io_read(void *handle, void *buf, uint32_t count, uint64_t offset, uint32_t flags)
+{
+	const struct iovec iov = { buf, count };
+	struct weft_cmd cmd = { .op = WEFT_READ, .iov = &iov, .iovcnt = 1 };
+
+	return run_range(handle, &cmd, count, offset);
+}
+
+int io_write(void *handle, const void *buf, uint32_t count, uint64_t offset, uint32_t flags)
+{
+	const struct iovec iov = { (void *)buf, count };
+	struct weft_cmd cmd = {
+		.op = WEFT_WRITE, .flags = durable(flags), .iov = &iov, .iovcnt = 1
+	};
+
+	return run_range(handle, &cmd, count, offset);
+}
+
+int io_flush(void *handle, uint32_t flags)
+{
+	struct weft_cmd cmd = { .op = WEFT_FLUSH };
+
+	return run(handle, &cmd);
+}
+
+int io_can_trim(void *handle)
+{
+	return plugin.info.can_trim;
+}
+
+int io_trim(void *handle, uint32_t count, uint64_t offset, uint32_t flags)
+{
+	struct weft_cmd cmd = { .op = WEFT_TRIM };
+
+	if (run_range(handle, &cmd, count, offset) < 0)
+		return -1;
+	return durable(flags) ? io_flush(handle, 0) : 0;
+}
+
+/* Without it nbdkit writes the zeroes. */
+int io_can_zero(void *handle)
+{
+	return plugin.info.can_zero;
+}
+
+/* One small command for any length is faster than the zeroes would be. Where there is none,
+ * nbdkit refuses to be fast for us. */
+int io_can_fast_zero(void *handle)
+{
+	return 1;
+}
+
+int io_zero(void *handle, uint32_t count, uint64_t offset, uint32_t flags)
+{
+	struct weft_cmd cmd = { .op = WEFT_ZERO, .flags = durable(flags) };
+
+	if (flags & NBDKIT_FLAG_MAY_TRIM)
+		cmd.flags |= WEFT_UNMAP;
+	return run_range(handle, &cmd, count, offset);
+}

@@ -1,0 +1,51 @@
+/* plugin.h - what the parts of the plugin share. */
+#ifndef WEFT_NBDKIT_PLUGIN_H
+#define WEFT_NBDKIT_PLUGIN_H
+
+#define NBDKIT_API_VERSION 2
+#include <nbdkit-plugin.h>
+#include <weft/host.h>
+
+#include "cli/mount/queues.h"
+
+#define EXPORT_NAME_MAX 16
+
+/* One for all connections of all clients. */
+struct plugin {
+	struct weft_ctrl *ctrl;
+	struct weft_queues *queues;
+	struct weft_ctrl_info info;
+};
+
+extern struct plugin plugin;
+
+/* A client's connection. */
+struct export
+{
+	struct weft_ns *ns;
+	struct weft_ns_info info; /* as it was when the client came: NBD cannot tell it more */
+};
+
+/* Says what went wrong, with an errno that NBD has; returns -1. */
+int plugin_fail(int rc, const struct weft_err *err);
+
+/* The nsid that a client means by @name, if there is such an export; else 0. */
+uint32_t export_nsid(struct weft_ctrl *ctrl, const char *name, struct weft_err *err);
+int export_list(int readonly, int is_tls, struct nbdkit_exports *exports);
+const char *export_default(int readonly, int is_tls);
+void *export_open(int readonly);
+void export_close(void *handle);
+int64_t export_size(void *handle);
+int export_block_size(void *handle, uint32_t *minimum, uint32_t *preferred, uint32_t *maximum);
+int export_can_write(void *handle);
+
+int io_can_trim(void *handle);
+int io_can_zero(void *handle);
+int io_can_fast_zero(void *handle);
+int io_read(void *handle, void *buf, uint32_t count, uint64_t offset, uint32_t flags);
+int io_write(void *handle, const void *buf, uint32_t count, uint64_t offset, uint32_t flags);
+int io_flush(void *handle, uint32_t flags);
+int io_trim(void *handle, uint32_t count, uint64_t offset, uint32_t flags);
+int io_zero(void *handle, uint32_t count, uint64_t offset, uint32_t flags);
+
+#endif

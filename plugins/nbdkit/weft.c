@@ -1,0 +1,217 @@
+/* weft.c - nbdkit weft uri=…: any NVMe-oF namespace for whatever speaks NBD.
+ *
+ *   NBD clients ─▶ nbdkit's threads ─▶ io.c ─▶ queues.c: a queue each, while there are some
+ *                                                 │
+ *                                   one controller, for all clients ─▶ target
+ *
+ * nbdkit goes into the background between get_ready and after_fork, and threads would not follow.
+ * So get_ready connects and disconnects again, to tell a mistake to whoever looks; after_fork
+ * connects for good. */
+#include <errno.h>
+#include <stdlib.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "plugin.h"
+
+#define URI_MAX 2048
+
+struct plugin plugin;
+static char uri[URI_MAX], words[URI_MAX];
+
+/* nbdkit makes EINVAL of an errno that NBD does not have. */
+static int nbd_errno(int error)
+{
+	switch (error) {
+	case EPERM:
+	case EINVAL:
+	case ENOMEM:
+	case ENOSPC:
+		return error;
+	case EROFS:
+		return EPERM;
+	case ERANGE:
+		return ENOSPC;
+	case EOPNOTSUPP:
+		return ENOTSUP;
+	default:
+		return EIO;
+	}
+}
+
+int plugin_fail(int rc, const struct weft_err *err)
+{
+	nbdkit_error("%s", err->text[0] ? err->text : strerror(-rc));
+	nbdkit_set_error(nbd_errno(-rc));
+	return -1;
+}
+
+/* --- what the command line says ------------------------------------------------------------------ */
+
+static int too_long(void)
+{
+	nbdkit_error("the URI and its words are longer than %d bytes", URI_MAX - 1);
+	return -1;
+}
+
+static int set_uri(const char *value)
+{
+	if (uri[0]) {
+		nbdkit_error("uri= is given twice");
+		return -1;
+	}
+	return snprintf(uri, sizeof(uri), "%s", value) < URI_MAX ? 0 : too_long();
+}
+
+/* Everything else is a word of the URI; connecting finds what is wrong with one. */
+static int add_word(const char *key, const char *value)
+{
+	size_t used = strlen(words), room = sizeof(words) - used;
+	int n = snprintf(words + used, room, "&%s=%s", key, value);
+
+	return n > 0 && (size_t)n < room ? 0 : too_long();
+}
+
+static int on_config(const char *key, const char *value)
+{
+	return !strcmp(key, "uri") ? set_uri(value) : add_word(key, value);
+}
+
+static int on_config_complete(void)
+{
+	size_t used = strlen(uri), room = sizeof(uri) - used;
+
+	if (!used) {
+		nbdkit_error("where is it? uri=nvme+tcp://HOST:PORT/SUBNQN");
+		return -1;
+	}
+	if (!words[0])
+		return 0;
+	if (!strchr(uri, '?'))
+		words[0] = '?';
+	return (size_t)snprintf(uri + used, room, "%s", words) < room ? 0 : too_long();
+}
+
+/* --- the connection ------------------------------------------------------------------------------ */
+
+static int check_exports(struct weft_ctrl *ctrl, struct weft_err *err)
+{
+	struct weft_ctrl_info info;
+	struct weft_ns *ns;
+	uint32_t nsid;
+	int rc;
+
+	weft_ctrl_info(ctrl, &info);
+	if (info.discovery) {
+		snprintf(err->text, sizeof(err->text),
+			 "%s is a discovery service; \"weft discover\" lists the subsystems", uri);
+		return -EINVAL;
+	}
+	nsid = export_nsid(ctrl, "", err);
+	if (!nsid)
+		return -ENOENT;
+	rc = weft_ns_open(ctrl, nsid, &ns, err);
+	if (rc == 0)
+		weft_ns_close(ns);
+	return rc;
+}
+
+static int on_get_ready(void)
+{
+	struct weft_err err = {};
+	struct weft_ctrl *ctrl;
+	int rc = weft_connect(uri, NULL, &ctrl, &err);
+
+	if (rc < 0)
+		return plugin_fail(rc, &err);
+	rc = check_exports(ctrl, &err);
+	weft_disconnect(ctrl);
+	return rc < 0 ? plugin_fail(rc, &err) : 0;
+}
+
+static int on_after_fork(void)
+{
+	struct weft_err err = {};
+	int rc = weft_connect(uri, NULL, &plugin.ctrl, &err);
+
+	if (rc == 0)
+		rc = weft_queues_open(plugin.ctrl, &plugin.queues, &err);
+	if (rc < 0)
+		return plugin_fail(rc, &err);
+	weft_ctrl_info(plugin.ctrl, &plugin.info);
+	return 0;
+}
+
+static void on_cleanup(void)
+{
+	weft_queues_close(plugin.queues);
+	if (plugin.ctrl)
+		weft_disconnect(plugin.ctrl);
+	plugin = (struct plugin){};
+}
+
+static void on_dump(void)
+{
+	printf("weft_version=%s\n", weft_version());
+	printf("weft_transports=tcp\n");
+}
+
+/* --- what holds for every client ----------------------------------------------------------------- */
+
+static int yes(void *handle)
+{
+	return 1;
+}
+
+static int no(void *handle)
+{
+	return 0;
+}
+
+static int fua(void *handle)
+{
+	return NBDKIT_FUA_NATIVE;
+}
+
+#define THREAD_MODEL NBDKIT_THREAD_MODEL_PARALLEL
+
+static struct nbdkit_plugin weft_plugin = {
+	.name = "weft",
+	.longname = "Weft NVMe over Fabrics",
+	.version = WEFT_VERSION,
+	.description = "NVMe over Fabrics namespaces, from user space",
+	.magic_config_key = "uri",
+	.config = on_config,
+	.config_complete = on_config_complete,
+	.config_help = "[uri=]nvme+tcp://HOST:PORT/SUBNQN  (required) the subsystem\n"
+		       "nsid=N    export this namespace only; else all: ns1, ns2, …\n"
+		       "queues=N  I/Os at once, at most; hdgst=1, ddgst=1, loss_timeout=… and\n"
+		       "          every other word that a URI may have",
+	.dump_plugin = on_dump,
+	.get_ready = on_get_ready,
+	.after_fork = on_after_fork,
+	.cleanup = on_cleanup,
+	.list_exports = export_list,
+	.default_export = export_default,
+	.open = export_open,
+	.close = export_close,
+	.get_size = export_size,
+	.block_size = export_block_size,
+	.can_write = export_can_write,
+	.can_flush = yes,
+	.can_fua = fua,
+	.can_trim = io_can_trim,
+	.can_zero = io_can_zero,
+	.can_fast_zero = io_can_fast_zero,
+	/* Nothing is kept here, and a flush is the namespace's: it covers what any client wrote
+	 * through this controller. */
+	.can_multi_conn = yes,
+	.is_rotational = no,
+	.pread = io_read,
+	.pwrite = io_write,
+	.flush = io_flush,
+	.trim = io_trim,
+	.zero = io_zero,
+};
+
+NBDKIT_REGISTER_PLUGIN(weft_plugin)

@@ -1,0 +1,446 @@
+#!/usr/bin/python3
+"""host_mount.py - weft mount: namespaces as files, used by programs that know nothing of NVMe."""
+import contextlib
+import ctypes
+import errno
+import os
+import pathlib
+import random
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "lib"))
+
+import nvme
+import sqe
+import tap
+import weft
+from fixture import in_background, with_target
+from recorder import DEAC, FUA, recording
+
+MIB = 1 << 20
+KEEP_SIZE, PUNCH_HOLE, COLLAPSE, ZERO_RANGE = 1, 2, 8, 16
+libc = ctypes.CDLL(None, use_errno=True)
+
+
+def requires(*programs):
+    for program in programs:
+        if not shutil.which(program):
+            tap.skip(f"{program} is not installed")
+
+
+def requires_fuse():
+    requires("fusermount3")
+    try:
+        os.close(os.open("/dev/fuse", os.O_RDWR))
+    except OSError as err:
+        tap.skip(f"no FUSE here: {err}")
+
+
+def run(*argv, limit_s=120):
+    done = subprocess.run([*map(str, argv)], stdin=subprocess.DEVNULL, text=True, timeout=limit_s,
+                          capture_output=True)
+    assert done.returncode == 0, f"{argv}: status {done.returncode}\n{done.stdout}{done.stderr}"
+    return done.stdout
+
+
+def uri(t):
+    return f"nvme+tcp://{t.addr[0]}:{t.addr[1]}/{t.nqn}"
+
+
+class Mount:
+    """weft mount --foreground, so that how it ends can be seen."""
+
+    def __init__(self, uri, folder, *words):
+        requires_fuse()
+        folder = pathlib.Path(folder)
+        self.dir, self.log = folder / "mnt", folder / "mount.log"
+        self.dir.mkdir(exist_ok=True)
+        self.status = 0                         # with which it is to end
+        self.argv = [weft.BINARY, "mount", "--foreground", *words, uri, str(self.dir)]
+
+    def __enter__(self):
+        with open(self.log, "ab") as log:
+            self.process = subprocess.Popen(self.argv, stdin=subprocess.DEVNULL, stdout=log,
+                                            stderr=log)
+        try:
+            weft.wait_until(self.is_mounted, "the mount")
+        except BaseException:
+            self.process.kill()
+            self.unmount_anyway()
+            raise
+        return self
+
+    def is_mounted(self):
+        assert self.process.poll() is None, f"weft mount ended:\n{self.said()}"
+        return os.path.ismount(self.dir)
+
+    def said(self):
+        return self.log.read_text(errors="replace")
+
+    def end(self, how=signal.SIGINT):
+        """Its exit status."""
+        if self.process.poll() is None:
+            self.process.send_signal(how)
+        return self.process.wait(30)
+
+    def unmount_anyway(self):
+        subprocess.run(["fusermount3", "-uz", str(self.dir)], capture_output=True)
+
+    def __exit__(self, kind, *_):
+        try:
+            status = self.end()
+            assert kind or status == self.status, f"weft mount's status {status}:\n{self.said()}"
+            if status == 0:     # else it has left threads in the middle of their work
+                assert not weft.SANITIZER.search(self.said()), self.said()
+        finally:
+            self.process.kill()
+            self.process.wait()
+            self.unmount_anyway()
+
+    def names(self):
+        return sorted(os.listdir(self.dir))
+
+    def file(self, nsid=1):
+        return self.dir / f"ns{nsid}"
+
+
+def with_mount(name, words=(), query="", limit_s=120, **target):
+    """Register body(target, mount) as a case."""
+    def add(body):
+        @with_target(name, limit_s, **target)
+        def _(t):
+            with Mount(uri(t) + query, t.dir, *words) as mount:
+                body(t, mount)
+        return body
+    return add
+
+
+def fails_with(error, body, *args):
+    try:
+        body(*args)
+    except OSError as err:
+        assert err.errno == error, f"{errno.errorcode[err.errno]}: {err}"
+    else:
+        raise AssertionError(f"it succeeded, expected {errno.errorcode[error]}")
+
+
+def fallocate(fd, mode, offset, length):
+    args = [ctypes.c_int(fd), ctypes.c_int(mode), ctypes.c_long(offset), ctypes.c_long(length)]
+    if libc.fallocate(*args) < 0:
+        raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))
+
+
+class Open:
+    """A file descriptor for the length of a block."""
+
+    def __init__(self, path, flags=os.O_RDWR):
+        self.path, self.flags = path, flags
+
+    def __enter__(self):
+        self.fd = os.open(self.path, self.flags)
+        return self.fd
+
+    def __exit__(self, *_):
+        with contextlib.suppress(OSError):      # of a mount that is gone
+            os.close(self.fd)
+
+
+# ---- the directory
+
+@with_mount("each namespace is a file", ns=["mem:8M,nsid=1", "mem:16M,nsid=20,ro,block=4096"])
+def _(t, mount):
+    assert mount.names() == ["ns1", "ns20"]
+    one, twenty = mount.file(1).stat(), mount.file(20).stat()
+    assert (one.st_size, one.st_mode & 0o7777) == (8 * MIB, 0o644)
+    assert (twenty.st_size, twenty.st_mode & 0o7777) == (16 * MIB, 0o444)
+    assert one.st_blocks * 512 == 8 * MIB and one.st_uid == os.getuid()
+    fails_with(errno.EROFS, os.open, mount.file(20), os.O_RDWR)
+    fails_with(errno.ENOENT, os.stat, mount.file(2))
+    fails_with(errno.ENOENT, os.stat, mount.dir / "ns01")
+    for call in (lambda: os.open(mount.dir / "new", os.O_CREAT | os.O_RDWR),
+                 lambda: os.unlink(mount.file(1)), lambda: os.mkdir(mount.dir / "d")):
+        try:
+            call()
+        except OSError:
+            continue
+        raise AssertionError("the directory can be changed")
+    assert os.statvfs(mount.dir).f_blocks * os.statvfs(mount.dir).f_frsize == 24 * MIB
+
+
+@with_mount("nsid=N in the URI: that namespace alone", query="?nsid=2", ns=["mem:8M", "mem:8M"])
+def _(t, mount):
+    assert mount.names() == ["ns2"]
+
+
+@with_mount("namespaces come, grow and go", ns=["mem:8M"])
+def _(t, mount):
+    t.ctl("namespace-add", backend="mem:4M", nsid=5)
+    weft.wait_until(lambda: mount.names() == ["ns1", "ns5"], "ns5 to come")
+    with Open(mount.file(1)) as fd:
+        t.ctl("namespace-resize", nsid=1, size="16M")
+        weft.wait_until(lambda: mount.file(1).stat().st_size == 16 * MIB, "ns1 to grow")
+        assert os.pwrite(fd, b"grown", 12 * MIB) == 5
+        assert os.pread(fd, 5, 12 * MIB) == b"grown"
+    with Open(mount.file(5)) as fd:
+        t.ctl("namespace-remove", nsid=5)
+        weft.wait_until(lambda: mount.names() == ["ns1"], "ns5 to go")
+        fails_with(errno.ENODEV, os.pread, fd, 4096, 0)
+        t.ctl("namespace-add", backend="mem:2M", nsid=5)
+        weft.wait_until(lambda: mount.names() == ["ns1", "ns5"], "another ns5 to come")
+        assert mount.file(5).stat().st_size == 2 * MIB
+        fails_with(errno.ESTALE, os.pread, fd, 4096, 0)     # the old one is not the new one
+
+
+@with_mount("--read-only", words=["--read-only"], ns=["mem:8M"])
+def _(t, mount):
+    fails_with(errno.EROFS, os.open, mount.file(), os.O_RDWR)
+    assert mount.file().read_bytes() == bytes(8 * MIB)
+
+
+# ---- data
+
+def random_mix(mount, block, seed, rounds=400):
+    """dd with odd offsets and sizes, beside the same on memory."""
+    rng = random.Random(seed)
+    model = bytearray(mount.file().stat().st_size)
+    with Open(mount.file()) as fd:
+        for i in range(rounds):
+            offset = rng.randrange(len(model))
+            length = rng.randrange(1, min(rng.choice([10, 3 * block, 600_000]),
+                                          len(model) - offset) + 1)
+            what = rng.randrange(5)
+            if what < 2:
+                data = rng.randbytes(length)
+                assert os.pwrite(fd, data, offset) == length
+                model[offset:offset + length] = data
+            elif what == 2:
+                mode = rng.choice([KEEP_SIZE | PUNCH_HOLE, ZERO_RANGE, KEEP_SIZE | ZERO_RANGE])
+                fallocate(fd, mode, offset, length)
+                model[offset:offset + length] = bytes(length)
+            else:
+                assert os.pread(fd, length, offset) == model[offset:offset + length], i
+    assert mount.file().read_bytes() == bytes(model)
+
+
+for block in 512, 4096:
+    @with_mount(f"any offset, any length, blocks of {block}", ns=[f"mem:3M,block={block}"])
+    def _(t, mount, block=block):
+        random_mix(mount, block, seed=block)
+
+
+@with_mount("dd with odd sizes", ns=["mem:4M,block=4096"])
+def _(t, mount):
+    data = nvme.pattern(7, 1_000_003)
+    source, back = t.dir / "in", t.dir / "out"
+    source.write_bytes(data)
+    run("dd", f"if={source}", f"of={mount.file()}", "bs=1237", "seek=333", "conv=notrunc,fsync")
+    run("dd", f"if={mount.file()}", f"of={back}", "bs=4001", f"skip={1237 * 333}",
+        f"count={len(data)}", "iflag=skip_bytes,count_bytes")
+    assert back.read_bytes() == data
+    assert mount.file().read_bytes()[:1237 * 333] == bytes(1237 * 333)
+
+
+@with_mount("neighbours in one block do not lose each other's bytes", ns=["mem:1M,block=4096"])
+def _(t, mount):
+    lost = []
+
+    def work(lane):
+        with Open(mount.file()) as fd:
+            for i in range(300):
+                offset = i % 4 * 800 + lane * 100
+                if i >= 4 and os.pread(fd, 100, offset) != bytes([(i - 4) % 251]) * 100:
+                    lost.append((lane, i))
+                os.pwrite(fd, bytes([i % 251]) * 100, offset)
+
+    threads = [threading.Thread(target=work, args=(lane,)) for lane in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(100)
+    assert not lost, lost[:5]
+
+
+@with_mount("the end of the file is the end of the namespace", ns=["mem:1M"])
+def _(t, mount):
+    with Open(mount.file()) as fd:
+        assert os.pread(fd, 100, MIB) == b""
+        assert len(os.pread(fd, 100, MIB - 10)) == 10
+        assert os.pwrite(fd, bytes(100), MIB - 10) == 10
+        fails_with(errno.ENOSPC, os.pwrite, fd, b"x", MIB)
+        fails_with(errno.EINVAL, os.ftruncate, fd, 4096)
+        os.ftruncate(fd, MIB)
+        fails_with(errno.ENOSPC, fallocate, fd, 0, MIB, 4096)
+        fallocate(fd, 0, 0, MIB)
+        fails_with(errno.EOPNOTSUPP, fallocate, fd, COLLAPSE, 0, 4096)
+    with Open(mount.file(), os.O_RDWR | os.O_TRUNC):       # as of a disk: no effect
+        assert mount.file().stat().st_size == MIB
+
+
+@with_mount("a hole gives space back and reads as zeroes",
+            ns=["file:{dir}/disk.img,size=32M"])
+def _(t, mount):
+    disk = t.dir / "disk.img"
+    with Open(mount.file()) as fd:
+        for at in range(8):
+            os.pwrite(fd, b"\xa5" * MIB, at * MIB)
+        os.fsync(fd)
+        full = disk.stat().st_blocks
+        fallocate(fd, ZERO_RANGE, 0, 2 * MIB)
+        fallocate(fd, KEEP_SIZE | PUNCH_HOLE, 2 * MIB - 100, 2 * MIB + 200)
+        assert disk.stat().st_blocks < full
+        assert os.pread(fd, MIB, 0) == os.pread(fd, MIB, 2 * MIB) == bytes(MIB)
+        assert os.pread(fd, 200, 4 * MIB) == bytes(100) + b"\xa5" * 100
+        assert os.pread(fd, MIB, 5 * MIB) == b"\xa5" * MIB
+
+
+@tap.case("fsync, O_SYNC and holes arrive as they were meant")
+def _():
+    size, nlb = 4096, 4096 // 512 - 1
+    with recording() as t, tempfile.TemporaryDirectory() as folder, \
+            Mount(t.uri(), folder) as mount, Open(mount.file()) as fd, \
+            Open(mount.file(), os.O_RDWR | os.O_DSYNC) as dsync, \
+            Open(mount.file(), os.O_RDWR | os.O_SYNC) as sync:
+        assert t.sent(os.pwrite, fd, bytes(size), 0) == [(sqe.WRITE, nlb)]
+        assert (sqe.WRITE, nlb | FUA) in t.sent(os.pwrite, dsync, bytes(size), 0)
+        assert (sqe.WRITE, 0 | FUA) in t.sent(os.pwrite, sync, b"xyz", 100)
+        for body in os.fsync, os.fdatasync:
+            assert [opcode for opcode, _ in t.sent(body, fd)] == [sqe.FLUSH]
+        assert t.sent(fallocate, fd, PUNCH_HOLE | KEEP_SIZE, 0, size) == \
+            [(sqe.WRITE_ZEROES, nlb | DEAC)]
+        assert t.sent(fallocate, fd, ZERO_RANGE, 0, size) == [(sqe.WRITE_ZEROES, nlb)]
+        assert t.sent(fallocate, fd, 0, 0, size) == []
+
+
+@with_mount("O_SYNC, O_DSYNC and O_DIRECT", ns=["mem:8M,block=512"])
+def _(t, mount):
+    for flag in os.O_SYNC, os.O_DSYNC:
+        with Open(mount.file(), os.O_RDWR | flag) as fd:
+            assert os.pwrite(fd, b"abc", 1000) == 3
+            assert os.pread(fd, 3, 1000) == b"abc"
+    requires("dd")
+    run("dd", "if=/dev/zero", f"of={mount.file()}", "bs=64k", "count=8", "oflag=direct",
+        "conv=notrunc")
+
+
+# ---- other people's programs
+
+@with_mount("mkfs and fsck find a disk they like", ns=["file:{dir}/disk.img,size=64M,block=4096"])
+def _(t, mount):
+    requires("mkfs.ext4", "e2fsck", "debugfs")
+    text = t.dir / "text"
+    text.write_text("woven\n" * 1000)
+    run("mkfs.ext4", "-q", "-F", mount.file())
+    run("debugfs", "-w", "-R", f"write {text} text", mount.file())
+    run("e2fsck", "-fn", mount.file())
+    assert run("debugfs", "-R", "cat text", mount.file()) == text.read_text()
+
+
+def fio(mount, *words, limit_s=120):
+    requires("fio")
+    return run("fio", "--name=v", f"--filename={mount.file()}", "--verify=crc32c",
+               "--verify_fatal=1", "--allow_file_create=0", "--fallocate=none", *words,
+               limit_s=limit_s)
+
+
+@with_mount("fio with verify: libaio and O_DIRECT, then odd sizes", ns=["mem:32M,block=512"])
+def _(t, mount):
+    fio(mount, "--ioengine=libaio", "--direct=1", "--rw=randwrite", "--bs=4k", "--iodepth=32",
+        "--size=32M")
+    fio(mount, "--ioengine=psync", "--rw=randwrite", "--bsrange=300-70000", "--bs_unaligned=1",
+        "--size=16M", "--fsync=20")
+
+
+def fix_port(t):
+    """The target comes back where it was."""
+    argv = [word.replace(weft.ANY_PORT, f"nvme+tcp://127.0.0.1:{t.addr[1]}") for word in t.argv()]
+    t.argv = lambda: argv
+
+
+@with_mount("fio with verify while the target is killed and comes back", limit_s=200,
+            query="?reconnect_delay=100ms&kato=2s", ns=["file:{dir}/disk.img,size=32M,block=512"])
+def _(t, mount):
+    fix_port(t)
+    with in_background(lambda: fio(mount, "--ioengine=libaio", "--direct=1", "--rw=randwrite",
+                                   "--bs=4k", "--iodepth=16", "--size=32M", "--loops=3",
+                                   "--rate_iops=4000", limit_s=150)):
+        for _ in range(3):
+            time.sleep(1)
+            t.kill9()
+            time.sleep(0.3)
+            t.start()
+
+
+# ---- beginning and end
+
+@with_target("in the background; unmounted by fusermount3, or by Ctrl-C in the foreground")
+def _(t):
+    requires_fuse()
+    directory = t.dir / "mnt"
+    directory.mkdir()
+    run(weft.BINARY, "mount", uri(t), directory)
+    try:
+        assert os.path.ismount(directory)
+        assert len((directory / "ns1").read_bytes()) == 64 * MIB
+        weft.wait_until(lambda: len(t.controllers()) == 1, "a controller")
+    finally:
+        run("fusermount3", "-u", directory)
+    weft.wait_until(lambda: not t.controllers(), "the controller to go")
+    for how in signal.SIGINT, signal.SIGTERM:
+        with Mount(uri(t), t.dir) as mount:
+            assert mount.end(how) == 0, mount.said()
+            assert not os.path.ismount(directory)
+
+
+@with_target("I/O that waits for a lost target does not keep it from ending", limit_s=90)
+def _(t):
+    with Mount(uri(t) + "?kato=1s", t.dir) as mount:
+        with Open(mount.file()) as fd:
+            t.kill9()
+            reader = threading.Thread(target=lambda: try_read(fd), daemon=True)
+            reader.start()
+            time.sleep(0.5)
+            mount.status = 1
+            assert mount.end() == 1, mount.said()
+            assert "given up" in mount.said(), mount.said()
+            reader.join(20)
+            assert not reader.is_alive()
+        assert not os.path.ismount(mount.dir)
+
+
+def try_read(fd):
+    try:
+        os.pread(fd, 4096, 0)
+    except OSError:
+        pass
+
+
+def refused(code, *args):
+    done = subprocess.run([weft.BINARY, "mount", *map(str, args)], text=True, timeout=60,
+                          stdin=subprocess.DEVNULL, capture_output=True)
+    assert done.returncode == code, f"status {done.returncode}: {done.stderr}"
+    assert not weft.SANITIZER.search(done.stderr), done.stderr
+    return done.stderr.strip().splitlines()[-1]
+
+
+@with_target("what is wrong is said before it goes into the background")
+def _(t):
+    requires_fuse()
+    directory = t.dir / "mnt"
+    assert str(directory) in refused(1, uri(t), directory)
+    directory.mkdir()
+    assert "discover" in refused(1, f"nvme+tcp://127.0.0.1:{t.addr[1]}", directory)
+    refused(1, f"nvme+tcp://127.0.0.1:1/{t.nqn}", directory)
+    refused(1, f"nvme+tcp://127.0.0.1:{t.addr[1]}/nqn.2026-11.io.weft:nobody", directory)
+    refused(2, uri(t))
+    refused(2, "--queues", "none", uri(t), directory)
+    refused(2, "--frobnicate", uri(t), directory)
+    assert not os.path.ismount(directory)
+
+
+sys.exit(tap.run())
