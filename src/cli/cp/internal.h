@@ -135,7 +135,7 @@ struct cp {
 	int wake;       /* eventfd: a lane ended, or a signal came */
 	bool flushed;
 	uint64_t verified;
-	double start_s;
+	double start_s, seconds; /* it began; it took, flush included, to verify not */
 	struct weft_progress progress;
 };
 

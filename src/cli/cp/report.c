@@ -13,24 +13,24 @@
 #include "cli/print.h"
 #include "cli/units.h"
 
-static void print_json(const struct cp *cp, double seconds)
+static void print_json(const struct cp *cp)
 {
 	json_auto_t *json = json_pack("{s:I, s:I, s:I, s:f, s:b, s:I, s:I, s:I}", "bytes",
 				      (json_int_t)cp->total, "zeroes", (json_int_t)cp->zeroed,
-				      "verified", (json_int_t)cp->verified, "seconds", seconds,
+				      "verified", (json_int_t)cp->verified, "seconds", cp->seconds,
 				      "flushed", cp->flushed, "jobs", (json_int_t)cp->jobs, "depth",
 				      (json_int_t)cp->depth, "bs", (json_int_t)cp->piece);
 
 	weft_print_json(json, false);
 }
 
-static void print_text(const struct cp *cp, double seconds)
+static void print_text(const struct cp *cp)
 {
 	FILE *out = cp->to->is_stream ? stderr : stdout;
-	double rate = seconds > 0 ? (double)cp->total / seconds : 0;
+	double rate = cp->seconds > 0 ? (double)cp->total / cp->seconds : 0;
 
-	fprintf(out, "%s %s in %.1f s (%s/s)", cp->ask->did, weft_size_text(cp->total).s, seconds,
-		weft_size_text((uint64_t)rate).s);
+	fprintf(out, "%s %s in %.1f s (%s/s)", cp->ask->did, weft_size_text(cp->total).s,
+		cp->seconds, weft_size_text((uint64_t)rate).s);
 	if (cp->zeroed)
 		fprintf(out, ", %s of it zeroes", weft_size_text(cp->zeroed).s);
 	if (cp->ask->verify)
@@ -40,12 +40,10 @@ static void print_text(const struct cp *cp, double seconds)
 
 int weft_cp_succeeded(struct cp *cp)
 {
-	double seconds = weft_now_s() - cp->start_s;
-
 	if (cp->ask->json)
-		print_json(cp, seconds);
+		print_json(cp);
 	else if (!cp->ask->quiet && !cp->ask->silent)
-		print_text(cp, seconds);
+		print_text(cp);
 	return EXIT_OK;
 }
 

@@ -138,6 +138,7 @@ static int run(struct cp *cp, struct weft_err *err)
 		flush(cp, &ignored);
 	if (rc == 0)
 		rc = flush(cp, err);
+	cp->seconds = weft_now_s() - cp->start_s;
 	if (rc == 0 && cp->ask->verify)
 		rc = verify(cp, err);
 	if (rc == 0 && cp->to->ops->finish)

@@ -1,0 +1,334 @@
+#!/usr/bin/python3
+"""host_cli.py - discover, ls, id, read and write against `weft serve`: what they print, as a table
+and as JSON; how they fail."""
+import hashlib
+import json
+import os
+import pathlib
+import signal
+import socket
+import sys
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "lib"))
+
+import structures
+import tap
+import target as scripted
+from command import OK, USAGE, as_json, done, fails, on_terminal, run, start, text, uri
+from fixture import with_target
+
+K, M = 1024, 1 << 20
+TWO = dict(ns=["mem:8M,block=512", "mem:16M,block=4096"])
+NO_NQN = "nvme+tcp://127.0.0.1:1/nqn.2026-11.io.weft:none"
+COMMANDS = ["discover", "ls", "id", "read", "write", "cp"]
+
+
+def free_port():
+    with socket.socket() as sock:
+        sock.bind(("127.0.0.1", 0))
+        return sock.getsockname()[1]
+
+
+# ---- usage
+
+@tap.case("every command has --help that fits a terminal of 100 columns")
+def _():
+    for command in COMMANDS:
+        page = text(command, "--help")
+        assert page.startswith(f"usage: weft {command} "), page
+        assert max(len(line) for line in page.splitlines()) <= 100, page
+
+
+# arguments, words of the one line on standard error
+WRONG_USAGE = [
+    (["discover"], ["expected one URI"]),
+    (["discover", "a", "b"], ["expected one URI"]),
+    (["discover", "--jsn", "x"], ["did you mean --json?"]),
+    (["discover", "--timeout", "soon", "x"], ["--timeout", "soon"]),
+    (["ls"], ["expected one URI"]),
+    (["ls", "--timeout", "0", "x"], ["--timeout"]),
+    (["id"], ["expected one URI"]),
+    (["id", "--ns", "0", "x"], ["--ns", '"0"']),
+    (["id", "--hex", "--json", "x"], ["--hex does not go with --json"]),
+    (["read", "x"], ["--length"]),
+    (["read", "--length", "1Q", "x"], ["--length", "1Q"]),
+    (["read", "--length", "4K", "--offset", "-1", "x"], ["--offset", "-1"]),
+    (["read", "--length", "4K", "--json", "x"], ["--json goes with -o"]),
+    (["write"], ["expected one URI"]),
+    (["write", "--offset", "1.5G", "x"], ["--offset", "1.5G"]),
+    (["cp", "a"], ["expected FROM and TO"]),
+    (["cp", "--jobs", "0", "a", "b"], ["--jobs"]),
+    (["cp", "--bs", "100", "a", "b"], ["--bs"]),
+    (["cp", "--verify", "a", "-"], ["--verify"]),
+    (["cp", "--json", "a", "-"], ["--json"]),
+]
+
+
+@tap.case("wrong usage is told in one line, with exit status 2")
+def _():
+    for args, words in WRONG_USAGE:
+        result = run(*args)
+        assert result.returncode == USAGE, (args, result.returncode, result.stderr)
+        assert len(result.stderr.splitlines()) == 1, result.stderr
+        for word in words:
+            assert word in result.stderr, (args, result.stderr)
+
+
+@tap.case("nobody listens there: every command says so and ends with 1")
+def _():
+    for args in (["discover"], ["ls"], ["id"], ["read", "--length", "4K"], ["write"]):
+        last = fails(*args, NO_NQN)
+        assert "127.0.0.1:1" in last and "refused" in last.lower(), last
+    fails("cp", NO_NQN, "-", words=["127.0.0.1:1", "refused"])
+
+
+# ---- discover
+
+@with_target("discover: a table and JSON", **TWO)
+def _(t):
+    page = text("discover", uri(t, nqn=""))
+    assert page.splitlines()[0].split() == ["TRANSPORT", "ADDRESS", "PORT", "TYPE", "SUBSYSTEM"]
+    row = next(line for line in page.splitlines() if t.nqn in line).split()
+    assert row[:2] == ["tcp", f"127.0.0.1:{t.addr[1]}"] and row[3:] == ["nvm", t.nqn], row
+    log = as_json("discover", uri(t, nqn=""))
+    entry = next(e for e in log["entries"] if e["type"] == "nvm")
+    assert entry["subnqn"] == t.nqn and entry["service"] == str(t.addr[1]), entry
+    assert entry["uri"] == uri(t) and entry["transport"] == "tcp", entry
+    assert not entry["secure"] and log["unreachable"] == 0 and log["generation"] >= 0, log
+    assert as_json("discover", "--no-referrals", uri(t, nqn=""))["entries"] == log["entries"]
+
+
+@with_target("discover: a subsystem is no discovery service")
+def _(t):
+    for option in ([], ["--no-referrals"], ["--watch"]):
+        fails("discover", *option, uri(t), words=["is a subsystem, not a discovery service"])
+
+
+@with_target("discover: referrals are followed; those that lead nowhere are warned about")
+def _(t):
+    dead = free_port()
+    nqn = "nqn.2014-08.org.nvmexpress.discovery"
+    entries = [structures.entry(nqn, port, subtype=structures.REFERRAL)
+               for port in (t.addr[1], dead)]
+    with scripted.Target(log=structures.DiscoveryLog(entries)) as peer:
+        result = run("discover", "--json", uri(peer, nqn=""))
+        assert result.returncode == OK, result.stderr
+        assert "warning: 1 referral could not be followed" in result.stderr, result.stderr
+        found = [e for e in json.loads(result.stdout)["entries"] if e["type"] == "nvm"]
+        assert [e["subnqn"] for e in found] == [t.nqn], found
+        assert str(t.addr[1]) in found[0]["from"], found
+        log = as_json("discover", "--no-referrals", uri(peer, nqn=""))
+        assert [e["type"] for e in log["entries"]] == ["referral"] * 2, log
+
+
+@with_target("discover --watch prints the log again when it changes")
+def _(t):
+    with start("discover", "--watch", "--json", uri(t, nqn="")) as watch:
+        try:
+            first = json.loads(watch.stdout.readline())
+            assert [e["subnqn"] for e in first["entries"] if e["type"] == "nvm"] == [t.nqn], first
+            nqn = "nqn.2026-11.io.weft:new"
+            t.ctl("subsystem-add", nqn=nqn, allow_any_host=True)
+            second = json.loads(watch.stdout.readline())
+            assert nqn in [e["subnqn"] for e in second["entries"]], second
+            assert second["generation"] > first["generation"], (first, second)
+        finally:
+            watch.send_signal(signal.SIGINT)
+        watch.wait(20)
+
+
+# ---- ls
+
+@with_target("ls: a tree in ASCII or in lines, and JSON", **TWO)
+def _(t):
+    for place in (uri(t), uri(t, nqn="")):
+        plain = text("ls", place, env={"LC_ALL": "C"})
+        assert plain.isascii() and plain.splitlines()[0] == t.nqn, plain
+        assert "|- " in plain and "`- namespace 2" in plain, plain
+        assert "8 MiB, blocks of 512" in plain and "16 MiB, blocks of 4096" in plain, plain
+        assert "├─" in text("ls", place, env={"LC_ALL": "C.UTF-8"})
+        tree = as_json("ls", place)["subsystems"]
+        assert [s["nqn"] for s in tree] == [t.nqn], tree
+        ctrl, = tree[0]["controllers"]
+        assert ctrl["state"] == "live" and ctrl["address"] == uri(t, nqn="")[:-1], ctrl
+        assert ctrl["model"] and ctrl["serial"] and ctrl["queues"] and ctrl["depth"], ctrl
+        want = [(n["nsid"], n["size"], n["block"], n["uuid"]) for n in t.subsystem()["namespaces"]]
+        assert [(n["nsid"], n["size"], n["block_size"], n["uuid"])
+                for n in tree[0]["namespaces"]] == want, tree
+
+
+@with_target("ls: what cannot be reached is shown with the reason, and the exit status is 1")
+def _(t):
+    dead = free_port()
+    entries = [structures.entry(t.nqn, t.addr[1]), structures.entry("nqn.2026-11.a:gone", dead)]
+    with scripted.Target(log=structures.DiscoveryLog(entries)) as peer:
+        result = run("ls", "--json", uri(peer, nqn=""))
+        assert result.returncode == 1 and "1 of 2 controllers" in result.stderr, result.stderr
+        good, gone = json.loads(result.stdout)["subsystems"]
+        assert good["nqn"] == t.nqn and good["namespaces"], good
+        assert gone["controllers"][0]["state"] == "failed", gone
+        assert "refused" in gone["controllers"][0]["error"].lower(), gone
+
+
+@with_target("ls: no subsystem, no namespace")
+def _(t):
+    t.ctl("namespace-remove", nqn=t.nqn, nsid=1)
+    assert as_json("ls", uri(t))["subsystems"][0]["namespaces"] == []
+    t.ctl("subsystem-remove", nqn=t.nqn)
+    assert text("ls", uri(t, nqn="")) == "no subsystem is exported to this host\n"
+
+
+# ---- id
+
+@with_target("id: decoded, as JSON, in hex", **TWO)
+def _(t):
+    page = text("id", uri(t))
+    assert "namespaces: 1 2 (--ns N shows one)" in page, page
+    page = text("id", uri(t), "--ns", 2)
+    assert max(len(line) for line in page.splitlines()) <= 80, page
+    for line in ("MDTS", "ONCS", "compare, deallocate, write", "VWC", "NSZE", "LBAF 0",
+                 "traffic-based keep-alive", "compare and write", "16 MiB", "identifiers"):
+        assert line in page, f"no {line!r} in\n{page}"
+    for place, nsid in ((uri(t, nsid=1), 1), (uri(t, nsid=1), 2)):
+        raw = as_json("id", place, "--ns", nsid)
+        ctrl, ns = raw["controller"], raw["namespace"]
+        assert ctrl["ver"] == 0x20000 and ctrl["subnqn"] == t.nqn and ctrl["oncs"] & 0xD == 0xD
+        assert ns["nsid"] == nsid and ns["nsze"] << ns["lbafs"][0]["lbads"] == 8 * nsid * M, ns
+        assert ns["descriptors"]["uuid"] == t.subsystem()["namespaces"][nsid - 1]["uuid"], ns
+    dump = text("id", uri(t), "--hex", "--ns", 1)
+    assert dump.startswith("Identify Controller\n00000000 ") and "Identify Namespace" in dump
+
+
+@with_target("id: of a discovery controller; of a namespace that is not there", **TWO)
+def _(t):
+    assert as_json("id", uri(t, nqn=""))["controller"]["cntrltype"] == 2
+    fails("id", uri(t), "--ns", 7, words=[f"{uri(t)} has no namespace 7"])
+    fails("id", uri(t, nqn=""), "--ns", 1, words=["is a discovery service and has no namespaces"])
+
+
+# ---- read and write
+
+def write_read(t, nsid, **words):
+    place, data = uri(t, nsid, **words), os.urandom(3 * M + 4 * K)
+    for offset in (0, M + 4 * K):
+        done("write", place, "--offset", offset, stdin=data)
+        assert done("read", place, "--offset", offset, "--length", len(data)) == data
+
+
+for name, words in (("as it is", {}), ("header digest", {"hdgst": 1}), ("data digest", {"ddgst": 1}),
+                    ("both digests", {"hdgst": 1, "ddgst": 1}), ("by name", {"host": "localhost"}),
+                    ("one queue of 8", {"queues": 1, "depth": 8})):
+    @with_target(f"write, then read: {name}", **TWO)
+    def _(t, words=words):
+        write_read(t, 1, **words)
+        write_read(t, 2, **words)
+
+
+@with_target("write, then read: over IPv6, with digests asked for by options")
+def _(t):
+    try:
+        listener = t.ctl("listener-add", listen="nvme+tcp://[::1]:0")["listen"]
+    except Exception as err:
+        tap.skip(f"no IPv6 here: {err}")
+    place = listener + "/" + t.nqn
+    done("write", "--hdgst", "--ddgst", "--timeout", "20s", place, stdin=b"six!" * K)
+    assert done("read", "--hdgst", place, "--length", "4K") == b"six!" * K
+    assert as_json("ls", place)["subsystems"][0]["controllers"][0]["address"] == listener
+
+
+@with_target("write: from a file, a part of it, with FUA, verified; read: into a file", **TWO)
+def _(t):
+    data, source, out = os.urandom(2 * M), t.dir / "in", t.dir / "out"
+    source.write_bytes(data)
+    summary = as_json("write", uri(t, 2), "-i", source, "--offset", "1M", "--length", "64K", "--fua",
+                      "--verify")
+    assert (summary["bytes"], summary["verified"], summary["flushed"]) == (64 * K, 64 * K, True)
+    assert as_json("read", uri(t, 2), "--offset", "1M", "--length", "64K", "-o", out)["bytes"] == \
+        64 * K
+    assert out.read_bytes() == data[:64 * K]
+    fails("read", uri(t, 2), "--length", "4K", "-o", out,
+          sentence=f"weft read: {out} is there already; --force replaces it")
+    done("read", uri(t, 2), "--length", "4K", "-o", out, "--force")
+    assert out.read_bytes() == bytes(4 * K)
+
+
+@with_target("read: a hexdump", **TWO)
+def _(t):
+    done("write", uri(t, 1), "--offset", 512, stdin=b"abc\0" * 128)
+    assert text("read", uri(t, 1), "--offset", 512, "--length", 512, "--hex") == (
+        "00000200  61 62 63 00 61 62 63 00  61 62 63 00 61 62 63 00  |abc.abc.abc.abc.|\n"
+        "*\n00000400\n")
+    code, shown = on_terminal("read", uri(t, 1), "--offset", 512, "--length", 512)
+    assert code == OK and shown.splitlines()[1:] == ["*", "00000400"], shown
+
+
+@with_target("a pipe that ends inside a block: refused, or padded with zeroes", **TWO)
+def _(t):
+    done("write", uri(t, 2), stdin=b"\xff" * 8 * K)
+    fails("write", uri(t, 2), stdin=b"x" * 5000,
+          sentence="weft write: standard input ended after 5000 bytes, inside a block of 4096; "
+                   "--pad fills it up with zeroes (nothing is written)")
+    assert done("read", uri(t, 2), "--length", "8K") == b"\xff" * 8 * K
+    done("write", uri(t, 2), "--pad", stdin=b"x" * 5000)
+    assert done("read", uri(t, 2), "--length", "12K") == (b"x" * 5000).ljust(12 * K, b"\0")
+
+
+# arguments beyond the URI of namespace 2 (16 MiB in blocks of 4096), the sentence
+REFUSED = [
+    (["read", "--offset", "1000", "--length", "4K"],
+     "weft read: --offset 1000 is not a multiple of the block size 4096: use 4096"),
+    (["read", "--offset", "4K", "--length", "5000"],
+     "weft read: --length 5000 is not a multiple of the block size 4096: use 4096 or 8192"),
+    (["read", "--offset", "16M", "--length", "4K"],
+     "weft read: --offset 16777216 with --length 4096 goes beyond the end of URI, which has "
+     "16777216 bytes: at most 0 can be read there"),
+    (["read", "--offset", "17M", "--length", "4K"],
+     "weft read: --offset 17825792 is beyond the end of the namespace, which has 16777216 bytes"),
+    (["write", "--offset", "15M", "--length", "2M"],
+     "weft write: --offset 15728640 with --length 2097152 goes beyond the end of URI, which has "
+     "16777216 bytes: at most 1048576 can be written there"),
+    (["write", "--offset", "6000"],
+     "weft write: --offset 6000 is not a multiple of the block size 4096: use 4096 or 8192"),
+    (["write", "--length", "8K"],
+     "weft write: standard input ended after 4096 of 8192 bytes (nothing is written)"),
+]
+
+
+@with_target("read and write: what is refused, and in which words", **TWO)
+def _(t):
+    before = hashlib.sha256(done("read", uri(t, 2), "--length", "16M")).digest()
+    for args, sentence in REFUSED:
+        fails(*args, uri(t, 2), stdin=b"x" * 4096, sentence=sentence.replace("URI", uri(t, 2)))
+    assert hashlib.sha256(done("read", uri(t, 2), "--length", "16M")).digest() == before
+
+
+@with_target("which namespace: it has to be said where there are several", **TWO)
+def _(t):
+    fails("read", uri(t), "--length", "4K",
+          sentence=f'weft read: {uri(t)} has the namespaces 1, 2; say which, as in "?nsid=1"')
+    fails("read", uri(t, 9), "--length", "4K", words=["namespace 9"])
+    fails("read", uri(t, nqn=""), "--length", "4K",
+          words=["is a discovery service and has no namespaces", "weft discover"])
+    t.ctl("namespace-remove", nqn=t.nqn, nsid=1)
+    done("read", uri(t), "--length", "4K")
+    t.ctl("namespace-remove", nqn=t.nqn, nsid=2)
+    fails("read", uri(t), "--length", "4K", sentence=f"weft read: {uri(t)} has no namespace")
+
+
+@with_target("a read-only namespace is not written", ns=["mem:1M,ro"])
+def _(t):
+    fails("write", uri(t), stdin=b"x" * 4096, sentence=f"weft write: {uri(t)} is read-only")
+    assert done("read", uri(t), "--length", "4K") == bytes(4 * K)
+
+
+@with_target("a subsystem that is not there; a host that may not", extra=[
+    "--allow", "nqn.2014-08.org.nvmexpress:uuid:01234567-89ab-cdef-0123-456789abcdef"])
+def _(t):
+    fails("id", uri(t, nqn="nqn.2026-11.io.weft:nowhere"), words=["Connect"])
+    fails("read", uri(t), "--length", "4K", words=["not allowed"])
+    host = "nqn.2014-08.org.nvmexpress:uuid:01234567-89ab-cdef-0123-456789abcdef"
+    assert done("read", uri(t), "--hostnqn", host, "--length", "4K") == bytes(4 * K)
+    assert as_json("discover", uri(t, nqn=""), "--hostnqn", host)["entries"]
+
+
+sys.exit(tap.run())

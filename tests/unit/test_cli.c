@@ -1,0 +1,171 @@
+/* test_cli.c - tables for what commands show and take apart: sizes, times, the progress bar, runs of
+ * zeroes, hexdumps. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli/cp/internal.h"
+#include "cli/hexdump.h"
+#include "cli/progress.h"
+#include "cli/units.h"
+
+#define COUNT(array) (sizeof(array) / sizeof(*(array)))
+
+/* --- sizes and times ----------------------------------------------------------------------- */
+
+static const struct {
+	uint64_t bytes;
+	const char *text;
+} size_cases[] = {
+	{ 0, "0 bytes" },
+	{ 1, "1 byte" },
+	{ 1023, "1023 bytes" },
+	{ 1024, "1 KiB" },
+	{ 1536, "1.5 KiB" },
+	{ 10240, "10 KiB" },
+	{ 102501, "100 KiB" },
+	{ (1 << 20) - 1, "1.0 MiB" },
+	{ UINT64_C(5) << 30, "5 GiB" },
+	{ UINT64_C(1288490188), "1.2 GiB" },
+	{ UINT64_C(1) << 40, "1 TiB" },
+	{ UINT64_MAX, "16 EiB" },
+};
+
+static void size_text(void **state)
+{
+	for (size_t i = 0; i < COUNT(size_cases); i++)
+		assert_string_equal(weft_size_text(size_cases[i].bytes).s, size_cases[i].text);
+}
+
+static void clock_text(void **state)
+{
+	assert_string_equal(weft_clock_text(7).s, "0:07");
+	assert_string_equal(weft_clock_text(754).s, "12:34");
+	assert_string_equal(weft_clock_text(3723).s, "1:02:03");
+}
+
+static const struct {
+	const char *text;
+	int rc;
+	uint32_t ms;
+} ms_cases[] = {
+	{ "5s", 0, 5000 },
+	{ "500ms", 0, 500 },
+	{ "2m", 0, 120000 },
+	{ "10", 0, 10000 },
+	{ "0", 0, 0 },
+	{ "", -EINVAL, 0 },
+	{ "s", -EINVAL, 0 },
+	{ "-1s", -EINVAL, 0 },
+	{ "1h", -EINVAL, 0 },
+	{ "1 s", -EINVAL, 0 },
+	{ "1.5s", -EINVAL, 0 },
+	{ "86400s", 0, 86400000 },
+	{ "86401s", -EINVAL, 0 },
+	{ "99999999999999999999ms", -EINVAL, 0 },
+};
+
+static void ms_parse(void **state)
+{
+	for (size_t i = 0; i < COUNT(ms_cases); i++) {
+		uint32_t ms = 12345;
+		int rc = weft_ms_parse(ms_cases[i].text, &ms);
+
+		if (rc != ms_cases[i].rc || (!rc && ms != ms_cases[i].ms))
+			fail_msg("\"%s\": rc %d, %u ms", ms_cases[i].text, rc, ms);
+	}
+}
+
+/* --- the bar --------------------------------------------------------------------------------- */
+
+static void progress_line(void **state)
+{
+	struct weft_progress p = {
+		.what = "copying", .total = 4 << 20, .done = 1 << 20, .rate = 1 << 20
+	};
+	char line[512];
+
+	weft_progress_line(&p, 80, line, sizeof(line));
+	assert_string_equal(line, "copying  #####..................  25%     1 MiB of 4 MiB    "
+				  "1 MiB/s  0:03 left ");
+	p.unicode = true;
+	weft_progress_line(&p, 40, line, sizeof(line));
+	assert_string_equal(line, "copying   25%     1 MiB of 4 MiB    1 M");
+	p.rate = 0;
+	weft_progress_line(&p, 80, line, sizeof(line));
+	assert_non_null(strstr(line, "stalled"));
+	p.total = 0;
+	weft_progress_line(&p, 80, line, sizeof(line));
+	assert_string_equal(line, "copying  1 MiB  0 bytes/s");
+}
+
+/* --- zeroes ------------------------------------------------------------------------------------ */
+
+#define GRAIN 16
+
+/* A letter is a grain: '.' of zeroes, 'x' with something in its last byte; @tail bytes follow. */
+static const struct {
+	const char *grains;
+	size_t tail, run;
+	bool zero;
+} zero_cases[] = {
+	{ ".", 0, 16, true },    { "x", 0, 16, false }, { "..", 0, 32, true },
+	{ "xx", 0, 32, false },  { ".x", 0, 16, true }, { "x.", 0, 16, false },
+	{ "..x.", 0, 32, true }, { "", 5, 5, true },    { "..", 3, 35, true },
+	{ "xx", 3, 32, false },
+};
+
+static void zero_run(void **state)
+{
+	for (size_t i = 0; i < COUNT(zero_cases); i++) {
+		size_t grains = strlen(zero_cases[i].grains),
+		       length = grains * GRAIN + zero_cases[i].tail;
+		char *buf = calloc(1, length);
+		bool zero;
+
+		for (size_t g = 0; g < grains; g++)
+			buf[g * GRAIN + GRAIN - 1] = zero_cases[i].grains[g] == 'x';
+		assert_int_equal(weft_zero_run(buf, length, GRAIN, &zero), zero_cases[i].run);
+		assert_int_equal(zero, zero_cases[i].zero);
+		free(buf);
+	}
+}
+
+/* --- hexdumps ------------------------------------------------------------------------------------ */
+
+static void hexdump(void **state)
+{
+	static const char bytes[] = "0123456789abcdef0123456789abcdef0123456789abcdef!";
+	char *text = NULL;
+	size_t size;
+	struct weft_hexdump dump = { .out = open_memstream(&text, &size), .offset = 256 };
+
+	weft_hexdump(&dump, bytes, 32);
+	weft_hexdump(&dump, bytes + 32, 17);
+	weft_hexdump_end(&dump);
+	fclose(dump.out);
+	assert_string_equal(
+		text,
+		"00000100  30 31 32 33 34 35 36 37  38 39 61 62 63 64 65 66  |0123456789abcdef|\n"
+		"*\n"
+		"00000130  21                                                |!|\n"
+		"00000131\n");
+	free(text);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(size_text), cmocka_unit_test(clock_text),
+		cmocka_unit_test(ms_parse),  cmocka_unit_test(progress_line),
+		cmocka_unit_test(zero_run),  cmocka_unit_test(hexdump),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
