@@ -203,12 +203,15 @@ class Responder:
         if nqn not in (self.target.nqn, nvme.DISCOVERY):
             return self.complete(cmd, nvme.CONNECT_PARAM, dw0=1 << 16 | 256)
         ctrl = self._controller(qid, cntlid, nqn)
+        if ctrl is None:
+            return self.complete(cmd, nvme.CONNECT_PARAM, dw0=1 << 16 | 16)
         self.flow = not (cattr & 4 and self.target.no_flow)
         self.qid, self.depth, self.ctrl = qid, sqsize + 1, ctrl
         self.tail = self.sqhd = 1 % self.depth
         self.complete(cmd, dw0=ctrl.cntlid)
 
     def _controller(self, qid, cntlid, nqn):
+        """The controller that this queue makes, or is of."""
         controllers = self.target.controllers
         if qid == 0:
             assert cntlid == 0xFFFF, "a dynamic controller is asked for with cntlid FFFFh"
@@ -216,7 +219,9 @@ class Responder:
             controllers[number] = Controller(self.target, number, nqn, self)
             return controllers[number]
         ctrl = controllers.get(cntlid)
-        assert ctrl and ctrl.nqn == nqn and ctrl.ready(), f"queue {qid} of controller {cntlid}"
+        if ctrl is None:                # the host has ended its admin queue meanwhile
+            return None
+        assert ctrl.nqn == nqn and ctrl.ready(), f"queue {qid} of controller {cntlid}"
         assert qid not in ctrl.queues and qid <= self.target.queues_max, f"queue {qid}"
         ctrl.queues[qid] = self
         return ctrl

@@ -1,4 +1,4 @@
-"""structures.py - what a controller returns as data: identify structures, logs, the discovery log."""
+"""structures.py - what a controller returns as data: identify structures and logs."""
 import struct
 import uuid
 

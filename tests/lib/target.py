@@ -7,8 +7,8 @@
     Connection   one queue: PDUs in and out, data, completions; a thread reads it
     Wire         its socket (the commands are in responder.py, their structures in structures.py)
 
-A script is words and functions: a word sets an attribute of the target (mqes=7), a function replaces
-the method of that name of every Connection, and may call the original, normally(conn, name, …).
+A script is words and functions: a word sets an attribute of the target (mqes=7), a function
+replaces the method of that name of every Connection; normally(conn, name, …) is the original.
 The target does not trust the host either: what a host must not do is kept in `faults`, and leaving
 the block raises it. H2CTermReqs are kept in `terms`.
 """
