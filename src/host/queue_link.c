@@ -45,7 +45,8 @@ static void connected(struct weft_queue *queue, struct weft_slot *slot)
 	}
 	queue->ready = true;
 	queue->opening = false;
-	host_issue(queue);
+	/* Connect's slot, perhaps the only one, is free when we return. */
+	weft_reactor_defer(queue->reactor, &queue->go_on);
 }
 
 static void on_ready(struct weft_link *link)

@@ -343,7 +343,7 @@ def _(t, mount):
 
 def fio(mount, *words, limit_s=120):
     requires("fio")
-    return run("fio", "--name=v", f"--filename={mount.file()}", "--verify=crc32c",
+    return run("fio", "--name=v", f"--filename={mount.file()}", "--verify=crc32c", "--verify_state_save=0",
                "--verify_fatal=1", "--allow_file_create=0", "--fallocate=none", *words,
                limit_s=limit_s)
 

@@ -316,7 +316,7 @@ def fio(kit, *words, limit_s=120):
     requires("fio")
     if "\tnbd" not in run("fio", "--enghelp"):
         tap.skip("this fio has no nbd engine")
-    return run("fio", "--name=v", "--ioengine=nbd", f"--uri={kit.uri}", "--verify=crc32c",
+    return run("fio", "--name=v", "--ioengine=nbd", f"--uri={kit.uri}", "--verify=crc32c", "--verify_state_save=0",
                "--verify_fatal=1", "--randrepeat=1", *words, limit_s=limit_s, cwd=kit.folder)
 
 

@@ -1,6 +1,6 @@
 /* fuzz_pdu.c - the check of a PDU's header: whatever it accepts can be received.
  *
- *   input: 1 byte of rules, 4 capsule limit, 4 H2C limit, then a header (or a whole ICReq)         */
+ *   input: 1 byte of rules, 4 capsule limit, 4 H2C limit, then a header (or a whole ICReq, ICResp) */
 #include <errno.h>
 #include <stddef.h>
 #include <string.h>
@@ -8,20 +8,40 @@
 #include "must.h"
 #include "proto/tcp.h"
 
-enum { RULES_READY = 1, RULES_HDGST = 2, RULES_DDGST = 4 };
+enum { RULES_READY = 1, RULES_HDGST = 2, RULES_DDGST = 4, RULES_HOST = 8 };
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-static const uint8_t hlens[] = {
-	[NVME_TCP_ICREQ] = sizeof(struct nvme_tcp_icreq),
-	[NVME_TCP_H2C_TERM] = sizeof(struct nvme_tcp_term),
-	[NVME_TCP_CMD] = sizeof(struct nvme_tcp_cmd),
-	[NVME_TCP_H2C_DATA] = sizeof(struct nvme_tcp_data),
+/* What may come to a controller, and to a host. */
+static const uint8_t hlens[2][16] = {
+	{
+		[NVME_TCP_ICREQ] = sizeof(struct nvme_tcp_icreq),
+		[NVME_TCP_H2C_TERM] = sizeof(struct nvme_tcp_term),
+		[NVME_TCP_CMD] = sizeof(struct nvme_tcp_cmd),
+		[NVME_TCP_H2C_DATA] = sizeof(struct nvme_tcp_data),
+	},
+	{
+		[NVME_TCP_ICRESP] = sizeof(struct nvme_tcp_icresp),
+		[NVME_TCP_C2H_TERM] = sizeof(struct nvme_tcp_term),
+		[NVME_TCP_RESP] = sizeof(struct nvme_tcp_resp),
+		[NVME_TCP_C2H_DATA] = sizeof(struct nvme_tcp_data),
+		[NVME_TCP_R2T] = sizeof(struct nvme_tcp_data),
+	},
 };
+
+static bool is_setup(uint8_t type)
+{
+	return type == NVME_TCP_ICREQ || type == NVME_TCP_ICRESP;
+}
+
+static bool is_term(uint8_t type)
+{
+	return type == NVME_TCP_H2C_TERM || type == NVME_TCP_C2H_TERM;
+}
 
 static bool has_digests(uint8_t type)
 {
-	return type == NVME_TCP_CMD || type == NVME_TCP_H2C_DATA;
+	return !is_setup(type) && !is_term(type);
 }
 
 static uint32_t data_max(uint8_t type, const struct nvme_tcp_rules *rules)
@@ -32,7 +52,10 @@ static uint32_t data_max(uint8_t type, const struct nvme_tcp_rules *rules)
 	case NVME_TCP_H2C_DATA:
 		return rules->h2c_data_max;
 	case NVME_TCP_H2C_TERM:
+	case NVME_TCP_C2H_TERM:
 		return NVME_TCP_TERM_DATA_MAX;
+	case NVME_TCP_C2H_DATA:
+		return UINT32_MAX;
 	default:
 		return 0;
 	}
@@ -52,8 +75,9 @@ static void check_accepted(const struct nvme_tcp_hdr *hdr, const struct nvme_tcp
 {
 	bool hdgst = rules->hdgst && has_digests(hdr->type);
 
-	must(hdr->type < sizeof(hlens) && hlens[hdr->type] && hdr->hlen == hlens[hdr->type]);
-	must(hdr->type == NVME_TCP_H2C_TERM || (hdr->type == NVME_TCP_ICREQ) == !rules->ready);
+	must(hdr->type < sizeof(hlens[0]) && hlens[rules->host][hdr->type]);
+	must(hdr->hlen == hlens[rules->host][hdr->type]);
+	must(is_term(hdr->type) || is_setup(hdr->type) == !rules->ready);
 	must(shape->header == hdr->hlen + (hdgst ? NVME_TCP_DIGEST : 0));
 	must(shape->data_at >= shape->header && shape->data_at <= UINT8_MAX);
 	must(shape->data_at % 4 == 0);
@@ -61,6 +85,7 @@ static void check_accepted(const struct nvme_tcp_hdr *hdr, const struct nvme_tcp
 	     le32_to_cpu(hdr->plen));
 	must(shape->data_len <= data_max(hdr->type, rules));
 	must(hdr->type != NVME_TCP_H2C_DATA || shape->data_len);
+	must(hdr->type != NVME_TCP_C2H_DATA || shape->data_len);
 	if (has_digests(hdr->type))
 		check_flags(hdr, rules, shape);
 	else
@@ -98,14 +123,28 @@ static void one_icreq(const struct nvme_tcp_icreq *icreq)
 		must(!icreq->pfv && icreq->hpda <= NVME_TCP_HPDA_MAX);
 }
 
+static void one_icresp(const struct nvme_tcp_icresp *icresp)
+{
+	struct nvme_tcp_fault fault = { 0 };
+	int rc = nvme_tcp_check_icresp(icresp, &fault);
+
+	if (rc)
+		check_refused(rc, &fault, sizeof(*icresp));
+	else
+		must(!icresp->pfv && icresp->cpda <= NVME_TCP_HPDA_MAX &&
+		     le32_to_cpu(icresp->maxh2cdata) >= NVME_TCP_H2C_DATA_MIN);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	struct nvme_tcp_rules rules = { 0 };
+	struct nvme_tcp_icresp icresp;
 	struct nvme_tcp_icreq icreq;
 	const size_t at = 9;
 
 	if (size < at + sizeof(icreq.hdr))
 		return 0;
+	rules.host = data[0] & RULES_HOST;
 	rules.ready = data[0] & RULES_READY;
 	rules.hdgst = rules.ready && data[0] & RULES_HDGST;
 	rules.ddgst = rules.ready && data[0] & RULES_DDGST;
@@ -116,6 +155,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	if (size < at + sizeof(icreq))
 		return 0;
 	memcpy(&icreq, data + at, sizeof(icreq));
+	memcpy(&icresp, data + at, sizeof(icresp));
 	one_icreq(&icreq);
+	one_icresp(&icresp);
 	return 0;
 }

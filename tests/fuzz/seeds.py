@@ -11,10 +11,12 @@ import pathlib
 import struct
 import sys
 
+from seeds_host import host_seeds, link_seeds, queue_seeds
+
 # ---- fuzz_pdu: rules, limits, a header
 
-READY, HDGST, DDGST = 1, 2, 4
-ICREQ, H2CTERM, CMD, H2CDATA, R2T = 0, 2, 4, 6, 9
+READY, HDGST, DDGST, HOST = 1, 2, 4, 8
+ICREQ, ICRESP, H2CTERM, C2HTERM, CMD, RESP, H2CDATA, C2HDATA, R2T = 0, 1, 2, 3, 4, 5, 6, 7, 9
 
 
 def header(rules, type, flags, hlen, pdo, plen, rest=b""):
@@ -34,6 +36,13 @@ def pdu_seeds():
                                           72 + head + 512 + tail)
         yield f"h2c-{rules}", header(READY | rules, H2CDATA, flags | 4, 24, 24 + head,
                                      24 + head + 4096 + tail)
+        yield f"c2h-{rules}", header(HOST | READY | rules, C2HDATA, flags | 12, 24, 24 + head,
+                                     24 + head + 4096 + tail)
+        yield f"resp-{rules}", header(HOST | READY | rules, RESP, flags & 1, 24, 0, 24 + head)
+        yield f"r2t-{rules}", header(HOST | READY | rules, R2T, flags & 1, 24, 0, 24 + head)
+    yield "c2hterm", header(HOST, C2HTERM, 0, 24, 0, 152)
+    yield "icresp", header(HOST, ICRESP, 0, 128, 0, 128, b"\0\0\0\0\0\x10".ljust(120, b"\0"))
+    yield "icresp-cpda", header(HOST, ICRESP, 0, 128, 0, 128, b"\0\0\x20".ljust(120, b"\0"))
 
 
 # ---- fuzz_conn: operations in the order of its table
@@ -270,7 +279,9 @@ def conn_seeds():
 def main():
     here = pathlib.Path(__file__).resolve().parent
     root = pathlib.Path(sys.argv[1]) if len(sys.argv) > 1 else here / "corpus"
-    for name, seeds in (("fuzz_pdu", pdu_seeds()), ("fuzz_conn", conn_seeds())):
+    for name, seeds in (("fuzz_pdu", pdu_seeds()), ("fuzz_conn", conn_seeds()),
+                        ("fuzz_link", link_seeds()), ("fuzz_queue", queue_seeds()),
+                        ("fuzz_host", host_seeds())):
         folder = root / name
         folder.mkdir(parents=True, exist_ok=True)
         for seed, content in seeds:

@@ -47,12 +47,23 @@ static const struct nvme_tcp_rules rules[] = {
 		.plen = (__force_cast __le32)(plen_)                                         \
 	}
 
-static const struct {
+struct acceptance {
 	const char *name;
 	enum agreed agreed;
 	struct nvme_tcp_hdr hdr; /* PLEN in our byte order */
 	struct nvme_tcp_shape shape;
-} accepted[] = {
+};
+
+struct refusal {
+	const char *name;
+	enum agreed agreed;
+	struct nvme_tcp_hdr hdr;
+	uint16_t fes;
+	uint32_t fei;
+};
+
+/* What a host may send. */
+static const struct acceptance accepted[] = {
 	{ "ICReq", FRESH, HDR(ICREQ, 0, 128, 0, 128), { 128, 128, 0, false } },
 	{ "ICReq, flags and PDO do not matter",
 	  FRESH,
@@ -123,13 +134,7 @@ static const struct {
 	  { 28, 28, H2C_MAX, true } },
 };
 
-static const struct {
-	const char *name;
-	enum agreed agreed;
-	struct nvme_tcp_hdr hdr;
-	uint16_t fes;
-	uint32_t fei;
-} refused[] = {
+static const struct refusal refused[] = {
 	{ "ICResp", FRESH, HDR(ICRESP, 0, 128, 0, 128), NVME_TCP_FES_FIELD, AT_TYPE },
 	{ "C2HTermReq", PLAIN, HDR(C2H_TERM, 0, 24, 0, 24), NVME_TCP_FES_FIELD, AT_TYPE },
 	{ "CapsuleResp", PLAIN, HDR(RESP, 0, 24, 0, 24), NVME_TCP_FES_FIELD, AT_TYPE },
@@ -203,42 +208,140 @@ static const struct {
 	  NVME_TCP_FES_LIMIT, 0 },
 };
 
-static int check(struct nvme_tcp_hdr hdr, enum agreed agreed, struct nvme_tcp_shape *shape,
-		 struct nvme_tcp_fault *fault)
+/* What a controller may send. */
+static const struct acceptance accepted_by_host[] = {
+	{ "ICResp", FRESH, HDR(ICRESP, 0, 128, 0, 128), { 128, 128, 0, false } },
+	{ "ICResp, flags and PDO do not matter",
+	  FRESH,
+	  HDR(ICRESP, H | D, 128, 64, 128),
+	  { 128, 128, 0, false } },
+
+	{ "C2HTermReq first", FRESH, HDR(C2H_TERM, 0, 24, 0, 24), { 24, 24, 0, false } },
+	{ "C2HTermReq, the most", PLAIN, HDR(C2H_TERM, 0, 24, 0, 152), { 24, 24, 128, false } },
+	{ "C2HTermReq has no digests", BOTH, HDR(C2H_TERM, 0, 24, 0, 48), { 24, 24, 24, false } },
+
+	{ "CapsuleResp", PLAIN, HDR(RESP, 0, 24, 0, 24), { 24, 24, 0, false } },
+	{ "CapsuleResp, PDO does not matter", PLAIN, HDR(RESP, 0, 24, 9, 24), { 24, 24, 0, false } },
+	{ "CapsuleResp, HDGST", HDGST, HDR(RESP, H, 24, 0, 28), { 28, 28, 0, false } },
+	{ "CapsuleResp, DDGST", DDGST, HDR(RESP, 0, 24, 0, 24), { 24, 24, 0, false } },
+
+	{ "R2T", PLAIN, HDR(R2T, 0, 24, 0, 24), { 24, 24, 0, false } },
+	{ "R2T, both", BOTH, HDR(R2T, H, 24, 0, 28), { 28, 28, 0, false } },
+
+	{ "C2HData", PLAIN, HDR(C2H_DATA, LAST, 24, 24, 24 + 4096), { 24, 24, 4096, false } },
+	{ "C2HData, SUCCESS",
+	  PLAIN,
+	  HDR(C2H_DATA, LAST | NVME_TCP_F_SUCCESS, 24, 24, 25),
+	  { 24, 24, 1, false } },
+	{ "C2HData, padded",
+	  PLAIN,
+	  HDR(C2H_DATA, 0, 24, 252, 252 + 4096),
+	  { 24, 252, 4096, false } },
+	{ "C2HData, both",
+	  BOTH,
+	  HDR(C2H_DATA, H | D, 24, 28, 28 + 4096 + 4),
+	  { 28, 28, 4096, true } },
+	{ "C2HData, the command limits it",
+	  DDGST,
+	  HDR(C2H_DATA, D, 24, 24, UINT32_MAX),
+	  { 24, 24, UINT32_MAX - 28, true } },
+};
+
+static const struct refusal refused_by_host[] = {
+	{ "ICReq", FRESH, HDR(ICREQ, 0, 128, 0, 128), NVME_TCP_FES_FIELD, AT_TYPE },
+	{ "H2CTermReq", PLAIN, HDR(H2C_TERM, 0, 24, 0, 24), NVME_TCP_FES_FIELD, AT_TYPE },
+	{ "CapsuleCmd", PLAIN, HDR(CMD, 0, 72, 0, 72), NVME_TCP_FES_FIELD, AT_TYPE },
+	{ "H2CData", PLAIN, HDR(H2C_DATA, 0, 24, 24, 28), NVME_TCP_FES_FIELD, AT_TYPE },
+	{ "type 8", PLAIN, { .type = 8, .hlen = 24 }, NVME_TCP_FES_FIELD, AT_TYPE },
+	{ "type 10", FRESH, { .type = 10, .hlen = 24 }, NVME_TCP_FES_FIELD, AT_TYPE },
+	{ "type 255", BOTH, { .type = 255, .hlen = 24 }, NVME_TCP_FES_FIELD, AT_TYPE },
+
+	{ "second ICResp", PLAIN, HDR(ICRESP, 0, 128, 0, 128), NVME_TCP_FES_SEQUENCE, 0 },
+	{ "CapsuleResp first", FRESH, HDR(RESP, 0, 24, 0, 24), NVME_TCP_FES_SEQUENCE, 0 },
+	{ "C2HData first", FRESH, HDR(C2H_DATA, 0, 24, 24, 28), NVME_TCP_FES_SEQUENCE, 0 },
+	{ "R2T first", FRESH, HDR(R2T, 0, 24, 0, 24), NVME_TCP_FES_SEQUENCE, 0 },
+
+	{ "ICResp, HLEN", FRESH, HDR(ICRESP, 0, 24, 0, 128), NVME_TCP_FES_FIELD, AT_HLEN },
+	{ "ICResp, short", FRESH, HDR(ICRESP, 0, 128, 0, 127), NVME_TCP_FES_FIELD, AT_PLEN },
+	{ "ICResp, long", FRESH, HDR(ICRESP, 0, 128, 0, 129), NVME_TCP_FES_FIELD, AT_PLEN },
+	{ "C2HTermReq, long", PLAIN, HDR(C2H_TERM, 0, 24, 0, 153), NVME_TCP_FES_FIELD, AT_PLEN },
+	{ "C2HTermReq, short", FRESH, HDR(C2H_TERM, 0, 24, 0, 23), NVME_TCP_FES_FIELD, AT_PLEN },
+
+	{ "CapsuleResp, HDGSTF not agreed", PLAIN, HDR(RESP, H, 24, 0, 28), NVME_TCP_FES_FIELD,
+	  AT_FLAGS },
+	{ "CapsuleResp, HDGSTF missing", BOTH, HDR(RESP, 0, 24, 0, 28), NVME_TCP_FES_FIELD,
+	  AT_FLAGS },
+	{ "CapsuleResp, HLEN", PLAIN, HDR(RESP, 0, 23, 0, 24), NVME_TCP_FES_FIELD, AT_HLEN },
+	{ "CapsuleResp, long", PLAIN, HDR(RESP, 0, 24, 0, 25), NVME_TCP_FES_FIELD, AT_PLEN },
+	{ "CapsuleResp, no room for HDGST", HDGST, HDR(RESP, H, 24, 0, 24), NVME_TCP_FES_FIELD,
+	  AT_PLEN },
+	{ "R2T, long", PLAIN, HDR(R2T, 0, 24, 0, UINT32_MAX), NVME_TCP_FES_FIELD, AT_PLEN },
+	{ "R2T, HLEN", HDGST, HDR(R2T, H, 28, 0, 28), NVME_TCP_FES_FIELD, AT_HLEN },
+
+	{ "C2HData, DDGSTF missing", DDGST, HDR(C2H_DATA, 0, 24, 24, 32), NVME_TCP_FES_FIELD,
+	  AT_FLAGS },
+	{ "C2HData, DDGSTF not agreed", PLAIN, HDR(C2H_DATA, D, 24, 24, 32), NVME_TCP_FES_FIELD,
+	  AT_FLAGS },
+	{ "C2HData, PDO 0", PLAIN, HDR(C2H_DATA, 0, 24, 0, 28), NVME_TCP_FES_FIELD, AT_PDO },
+	{ "C2HData, PDO in HDGST", HDGST, HDR(C2H_DATA, H, 24, 24, 32), NVME_TCP_FES_FIELD,
+	  AT_PDO },
+	{ "C2HData, PDO not aligned", PLAIN, HDR(C2H_DATA, 0, 24, 26, 32), NVME_TCP_FES_FIELD,
+	  AT_PDO },
+	{ "C2HData, no data", PLAIN, HDR(C2H_DATA, LAST, 24, 24, 24), NVME_TCP_FES_FIELD, AT_PLEN },
+	{ "C2HData, only DDGST", DDGST, HDR(C2H_DATA, D, 24, 24, 28), NVME_TCP_FES_FIELD, AT_PLEN },
+};
+
+static int check(struct nvme_tcp_hdr hdr, enum agreed agreed, bool host,
+		 struct nvme_tcp_shape *shape, struct nvme_tcp_fault *fault)
 {
+	struct nvme_tcp_rules of_side = rules[agreed];
+
+	of_side.host = host;
 	hdr.plen = cpu_to_le32((__force_cast uint32_t)hdr.plen);
 	memset(shape, 0xa5, sizeof(*shape));
 	memset(fault, 0xa5, sizeof(*fault));
-	return nvme_tcp_check_hdr(&hdr, &rules[agreed], shape, fault);
+	return nvme_tcp_check_hdr(&hdr, &of_side, shape, fault);
 }
 
-static void header_accepted(void **state)
+static void check_accepted(const struct acceptance *cases, size_t count, bool host)
 {
-	for (size_t i = 0; i < COUNT(accepted); i++) {
-		const struct nvme_tcp_shape *want = &accepted[i].shape;
+	for (size_t i = 0; i < count; i++) {
+		const struct nvme_tcp_shape *want = &cases[i].shape;
 		struct nvme_tcp_fault fault;
 		struct nvme_tcp_shape got;
 
-		if (check(accepted[i].hdr, accepted[i].agreed, &got, &fault) < 0)
-			fail_msg("%s: refused: %s", accepted[i].name, fault.why);
+		if (check(cases[i].hdr, cases[i].agreed, host, &got, &fault) < 0)
+			fail_msg("%s: refused: %s", cases[i].name, fault.why);
 		if (got.header != want->header || got.data_at != want->data_at ||
 		    got.data_len != want->data_len || got.ddgst != want->ddgst)
-			fail_msg("%s: header %u, data %u at %u, ddgst %d", accepted[i].name,
+			fail_msg("%s: header %u, data %u at %u, ddgst %d", cases[i].name,
 				 got.header, got.data_len, got.data_at, got.ddgst);
 	}
 }
 
-static void header_refused(void **state)
+static void check_refused(const struct refusal *cases, size_t count, bool host)
 {
-	for (size_t i = 0; i < COUNT(refused); i++) {
+	for (size_t i = 0; i < count; i++) {
 		struct nvme_tcp_fault fault;
 		struct nvme_tcp_shape shape;
 
-		if (check(refused[i].hdr, refused[i].agreed, &shape, &fault) != -EPROTO)
-			fail_msg("%s: accepted", refused[i].name);
-		if (fault.fes != refused[i].fes || fault.fei != refused[i].fei || !fault.why)
-			fail_msg("%s: FES %u, FEI %u", refused[i].name, fault.fes, fault.fei);
+		if (check(cases[i].hdr, cases[i].agreed, host, &shape, &fault) != -EPROTO)
+			fail_msg("%s: accepted", cases[i].name);
+		if (fault.fes != cases[i].fes || fault.fei != cases[i].fei || !fault.why)
+			fail_msg("%s: FES %u, FEI %u", cases[i].name, fault.fes, fault.fei);
 	}
+}
+
+static void header_accepted(void **state)
+{
+	check_accepted(accepted, COUNT(accepted), false);
+	check_accepted(accepted_by_host, COUNT(accepted_by_host), true);
+}
+
+static void header_refused(void **state)
+{
+	check_refused(refused, COUNT(refused), false);
+	check_refused(refused_by_host, COUNT(refused_by_host), true);
 }
 
 /* --- ICReq -------------------------------------------------------------------------------- */
@@ -278,20 +381,63 @@ static void icreq(void **state)
 	}
 }
 
+/* --- ICResp ------------------------------------------------------------------------------- */
+
+static const struct {
+	uint16_t pfv;
+	uint8_t cpda, dgst;
+	uint32_t maxh2cdata;
+	uint16_t fes; /* 0: accepted */
+	uint32_t fei;
+} icresps[] = {
+	{ 0, 0, 0, 4096, 0, 0 },
+	{ 0, 31, 3, UINT32_MAX, 0, 0 },
+	{ 0, 7, 0, 4097, 0, 0 },
+	{ 1, 0, 0, 4096, NVME_TCP_FES_UNSUPPORTED, 8 },
+	{ 0x100, 32, 0, 0, NVME_TCP_FES_UNSUPPORTED, 8 },
+	{ 0, 32, 0, 4096, NVME_TCP_FES_FIELD, 10 },
+	{ 0, 255, 0, 0, NVME_TCP_FES_FIELD, 10 },
+	{ 0, 0, 0, 4095, NVME_TCP_FES_FIELD, 12 },
+	{ 0, 0, 0, 0, NVME_TCP_FES_FIELD, 12 },
+};
+
+static void icresp(void **state)
+{
+	for (size_t i = 0; i < COUNT(icresps); i++) {
+		struct nvme_tcp_icresp pdu = {
+			.pfv = cpu_to_le16(icresps[i].pfv),
+			.cpda = icresps[i].cpda,
+			.dgst = icresps[i].dgst,
+			.maxh2cdata = cpu_to_le32(icresps[i].maxh2cdata),
+		};
+		struct nvme_tcp_fault fault = { 0 };
+		int rc = nvme_tcp_check_icresp(&pdu, &fault);
+
+		if (rc != (icresps[i].fes ? -EPROTO : 0) || fault.fes != icresps[i].fes ||
+		    fault.fei != icresps[i].fei || !fault.why != !icresps[i].fes)
+			fail_msg("case %zu: %d, FES %u, FEI %u", i, rc, fault.fes, fault.fei);
+	}
+}
+
+static void fes_text(void **state)
+{
+	assert_string_equal(nvme_tcp_fes_text(NVME_TCP_FES_FIELD), "invalid PDU header field");
+	assert_string_equal(nvme_tcp_fes_text(NVME_TCP_FES_UNSUPPORTED), "unsupported parameter");
+	assert_string_equal(nvme_tcp_fes_text(0), "unknown reason");
+	assert_string_equal(nvme_tcp_fes_text(7), "unknown reason");
+	assert_string_equal(nvme_tcp_fes_text(UINT16_MAX), "unknown reason");
+}
+
 static void type_text(void **state)
 {
 	static const struct {
 		uint8_t type;
 		const char *text;
 	} cases[] = {
-		{ NVME_TCP_ICREQ, "ICReq" },
-		{ NVME_TCP_H2C_TERM, "H2CTermReq" },
-		{ NVME_TCP_CMD, "CapsuleCmd" },
-		{ NVME_TCP_H2C_DATA, "H2CData" },
-		{ NVME_TCP_ICRESP, "ICResp" },
-		{ NVME_TCP_R2T, "R2T" },
-		{ 8, "unknown PDU" },
-		{ 255, "unknown PDU" },
+		{ NVME_TCP_ICREQ, "ICReq" },    { NVME_TCP_H2C_TERM, "H2CTermReq" },
+		{ NVME_TCP_CMD, "CapsuleCmd" }, { NVME_TCP_H2C_DATA, "H2CData" },
+		{ NVME_TCP_ICRESP, "ICResp" },  { NVME_TCP_R2T, "R2T" },
+		{ 8, "unknown PDU" },           { 255, "unknown PDU" },
 	};
 
 	for (size_t i = 0; i < COUNT(cases); i++)
@@ -450,6 +596,8 @@ int main(void)
 		cmocka_unit_test(header_accepted),
 		cmocka_unit_test(header_refused),
 		cmocka_unit_test(icreq),
+		cmocka_unit_test(icresp),
+		cmocka_unit_test(fes_text),
 		cmocka_unit_test(type_text),
 		cmocka_unit_test(digest),
 		cmocka_unit_test(digest_in_pieces),

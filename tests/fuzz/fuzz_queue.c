@@ -1,0 +1,328 @@
+/* fuzz_queue.c - a program's I/O over a queue whose target has moods, and whose home comes and goes.
+ *
+ *   input: what is agreed (3 bytes), then operations, one after the other; each a byte and its
+ *   arguments. Bit 7 of the byte: then let everybody take their turns.
+ *
+ *   lanes: a range of the disk each, one command at a time ─▶ weft_submit ─▶ queue ─▶ disk.c
+ *
+ * Every command ends once. One that ends well has done what it says: the disk holds what was written,
+ * and what was read is what the disk holds. After the program, with a target in a good mood, all end. */
+#include <arpa/inet.h>
+#include <errno.h>
+#include <string.h>
+
+#include "disk.h"
+#include "host/rule.h"
+#include "must.h"
+#include "stand_in.h"
+#include "wire.h"
+
+enum {
+	LANES = 4,
+	LANE_BLOCKS = DISK_BLOCKS / LANES,
+	OPS_MAX = 200,
+	ROUNDS_MAX = 4000,
+	WAIT_MS = 20, /* of a turn that would have slept */
+	ROUND_MS = 50,
+};
+
+int __real_weft_reactor_create(struct weft_reactor **r, const struct weft_reactor_options *options,
+			       struct weft_err *err);
+void __real_weft_reactor_turn(struct weft_reactor *r, int wait_ms);
+int __wrap_weft_reactor_create(struct weft_reactor **r, const struct weft_reactor_options *options,
+			       struct weft_err *err);
+void __wrap_weft_reactor_turn(struct weft_reactor *r, int wait_ms);
+int __wrap_pthread_cond_wait(pthread_cond_t *cond, pthread_mutex_t *lock);
+int LLVMFuzzerInitialize(int *argc, char ***argv);
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static struct weft_queue *queue;
+static struct weft_ns ns;
+
+static struct lane {
+	struct weft_cmd cmd;
+	struct iovec iov[3];
+	uint8_t data[LANE_BLOCKS * DISK_BLOCK];
+	bool out;
+} lanes[LANES];
+
+/* --- everybody else's turn ---------------------------------------------------------------- */
+
+static void publish(enum weft_state state)
+{
+	struct weft_ctrl *c = stand_in;
+	struct weft_list *link = c->queues.next;
+
+	c->state = c->pub.state = state;
+	c->generation += state == WEFT_LIVE;
+	c->pub.generation = c->generation;
+	for (; link != &c->queues; link = link->next)
+		host_queue_tell(container_of(link, struct weft_queue, link_in_ctrl));
+}
+
+/* A lost association is announced in one turn, and there again in the next. */
+static void home(void)
+{
+	stand_in_turn(0);
+	while (stand_in_answer())
+		;
+	if (stand_in->state == WEFT_RESETTING) {
+		stand_in->broken = stand_in_broken = false;
+		publish(WEFT_LIVE);
+	} else if (stand_in_broken && stand_in->state == WEFT_LIVE) {
+		publish(WEFT_RESETTING);
+	}
+}
+
+static void others(void)
+{
+	int fd = wire_take();
+
+	if (fd >= 0)
+		disk_accept(fd, stand_in->config.options.hdgst, stand_in->config.options.ddgst);
+	disk_serve();
+	home();
+}
+
+int __wrap_weft_reactor_create(struct weft_reactor **r, const struct weft_reactor_options *options,
+			       struct weft_err *err)
+{
+	struct weft_reactor_options with_clock = *options;
+
+	with_clock.clock = stand_in_clock;
+	return __real_weft_reactor_create(r, &with_clock, err);
+}
+
+/* Who would sleep lets the others do something, and time pass. */
+void __wrap_weft_reactor_turn(struct weft_reactor *r, int wait_ms)
+{
+	__real_weft_reactor_turn(r, 0);
+	if (!wait_ms)
+		return;
+	others();
+	stand_in_turn(WAIT_MS);
+}
+
+/* Whoever waits for home. */
+int __wrap_pthread_cond_wait(pthread_cond_t *cond, pthread_mutex_t *lock)
+{
+	pthread_mutex_unlock(lock);
+	home();
+	return pthread_mutex_lock(lock);
+}
+
+static void settle(void)
+{
+	for (int i = 0; i < 3; i++) {
+		weft_queue_poll(queue, 0);
+		others();
+	}
+}
+
+/* --- lanes -------------------------------------------------------------------------------- */
+
+static uint8_t *blocks_of(const struct weft_cmd *cmd)
+{
+	return disk[cmd->offset / DISK_BLOCK];
+}
+
+static bool is_zero(const uint8_t *at, uint64_t len)
+{
+	return !at[0] && !memcmp(at, at + 1, len - 1);
+}
+
+static void done(struct weft_cmd *cmd)
+{
+	struct lane *lane = cmd->user;
+	struct weft_err text = { "" };
+
+	must(lane->out && cmd == &lane->cmd);
+	lane->out = false;
+	weft_cmd_text(cmd, &text);
+	must(text.text[0] && cmd->rc <= 0);
+	if (cmd->rc)
+		return;
+	must(!(cmd->status & 0x7ff));
+	if (cmd->op == WEFT_READ || cmd->op == WEFT_WRITE)
+		must(!memcmp(lane->data, blocks_of(cmd), cmd->length));
+	if (cmd->op == WEFT_ZERO)
+		must(is_zero(blocks_of(cmd), cmd->length));
+}
+
+/* The lane's memory in three parts, @cut bytes in each of the first two. */
+static void cut(struct lane *lane, uint32_t len, uint32_t at)
+{
+	if (at > len / 2)
+		at = len / 2;
+	lane->iov[0] = (struct iovec){ lane->data, at };
+	lane->iov[1] = (struct iovec){ lane->data + at, at };
+	lane->iov[2] = (struct iovec){ lane->data + 2 * at, len - 2 * at };
+}
+
+static void op_submit(void)
+{
+	static const enum weft_op_code ops[] = { WEFT_READ, WEFT_WRITE, WEFT_ZERO, WEFT_FLUSH };
+	uint8_t which = u8(), first = u8() % LANE_BLOCKS, count = u8(), fill = u8();
+	struct lane *lane = &lanes[which % LANES];
+	int rc;
+
+	count = count % (LANE_BLOCKS - first) + 1;
+	if (lane->out)
+		return;
+	lane->cmd = (struct weft_cmd){ .op = ops[which >> 6],
+				       .ns = &ns,
+				       .length = count * UINT64_C(512),
+				       .iov = lane->iov,
+				       .iovcnt = 3,
+				       .done = done,
+				       .user = lane };
+	lane->cmd.offset = ((uint64_t)(lane - lanes) * LANE_BLOCKS + first) * DISK_BLOCK;
+	cut(lane, (uint32_t)lane->cmd.length, u16());
+	memset(lane->data, fill, sizeof(lane->data));
+	lane->out = true;
+	rc = weft_submit(queue, &lane->cmd);
+	must(rc == 0 || (rc == -ENOTCONN && stand_in->state == WEFT_DEAD));
+	if (rc < 0)
+		lane->out = false;
+}
+
+/* --- what happens ------------------------------------------------------------------------- */
+
+static void op_poll(void)
+{
+	weft_queue_poll(queue, 0);
+}
+
+static void op_others(void)
+{
+	others();
+}
+
+static void op_clock(void)
+{
+	stand_in_turn(u16());
+}
+
+static void op_mood(void)
+{
+	uint8_t mood = u8();
+
+	disk_mood(mood % MOODS, u16());
+}
+
+static void op_release(void)
+{
+	disk_release();
+}
+
+static void op_hang_up(void)
+{
+	disk_hang_up();
+}
+
+static void op_reset(void)
+{
+	if (stand_in->state == WEFT_LIVE)
+		publish(WEFT_RESETTING);
+}
+
+static void op_dead(void)
+{
+	if (u8() == 0xdd)
+		publish(WEFT_DEAD);
+}
+
+static void op_limit(void)
+{
+	uint16_t send = u16(), recv = u16();
+
+	wire_limit(send, recv, u8() % 64);
+}
+
+/* seeds_host.py has the same order. */
+static void (*const ops[])(void) = {
+	op_submit,  op_poll,    op_others, op_clock, op_mood,
+	op_release, op_hang_up, op_reset,  op_dead,  op_limit,
+};
+#define OPS (sizeof(ops) / sizeof(ops[0]))
+
+static void run_program(void)
+{
+	for (unsigned i = 0; i < OPS_MAX && input_left(); i++) {
+		uint8_t op = u8();
+
+		ops[(op & 0x7f) % OPS]();
+		if (op & 0x80)
+			settle();
+	}
+}
+
+/* A target in a good mood. */
+static void finish(void)
+{
+	unsigned rounds = 0;
+
+	disk_forget();
+	wire_limit(0, 0, 0);
+	while (weft_queue_pending(queue)) {
+		disk_release();
+		settle();
+		stand_in_turn(ROUND_MS);
+		must(rounds++ < ROUNDS_MAX);
+	}
+	for (int i = 0; i < LANES; i++)
+		must(!lanes[i].out);
+}
+
+static void agree(void)
+{
+	uint8_t flags = u8(), depth = u8(), capsule = u8();
+	struct host_traits *t = &stand_in->pub.traits;
+
+	weft_options_init(&stand_in->config.options);
+	stand_in->config.addr.ss_family = AF_INET;
+	stand_in->config.options.hdgst = flags & 1;
+	stand_in->config.options.ddgst = flags & 2;
+	*t = (struct host_traits){ .transfer_max = flags & 4 ? 4096 : 16384,
+				   .zero_max = 8192,
+				   .queues = 1,
+				   .depth = depth % (DISK_CIDS - 1) + 1,
+				   .capsule_max = capsule % 4 * 1024u,
+				   .oncs = UINT16_MAX,
+				   .disconnects = flags & 8 };
+	memset(disk, 0x11, sizeof(disk));
+	if (flags & 16)
+		op_mood(); /* of the first Connect */
+	publish(WEFT_LIVE);
+}
+
+int LLVMFuzzerInitialize(int *argc, char ***argv)
+{
+	stand_in_create();
+	ns.ctrl = stand_in;
+	ns.nsid = 1;
+	ns.block_shift = 9;
+	ns.size = sizeof(disk);
+	return 0;
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	struct weft_err err = { "" };
+	int rc;
+
+	input_set(data, size);
+	agree();
+	rc = weft_queue_open(stand_in, &queue, &err);
+	must(rc == 0 ? !err.text[0] : rc < 0 && err.text[0]);
+	if (rc == 0) {
+		run_program();
+		finish();
+		weft_queue_close(queue);
+	}
+	disk_hang_up();
+	disk_forget();
+	stand_in_lose();
+	stand_in_reset();
+	return 0;
+}

@@ -1,0 +1,65 @@
+/* peer.h - a controller's end of a link: PDUs right by default, wrong where a program says so.
+ *
+ *   program ─▶ builder ─▶ spoil ─▶ digest ─▶ spoil ─▶ split ─▶ socket
+ *   socket ─▶ peer_hear(): everything that the host sends is checked
+ *
+ * A peer that broke a rule is tainted: the host may end the connection, and what it sends is still
+ * well-formed. To one that is not tainted every order comes as it was placed, and goes as it was
+ * answered. */
+#ifndef WEFT_FUZZ_PEER_H
+#define WEFT_FUZZ_PEER_H
+
+#include "order.h"
+#include "proto/tcp.h"
+
+enum { PEER_IN_MAX = (1 << 20) + 4096 };
+
+struct peer {
+	int fd;             /* -1: closed */
+	bool hdgst, ddgst;  /* what the host asks for */
+	uint32_t capsule;   /* data that fits a capsule */
+	bool tainted, deaf; /* rules were broken; does not read */
+	bool raw;           /* bytes were sent that nobody understood: R2Ts may be among them */
+	bool loose;         /* tainted before set-up was over: what was agreed is not known */
+	bool ready;         /* ICResp was sent */
+	bool shut, termed;  /* its half of the stream is ended; C2HTermReq was sent */
+	bool asked, ended;  /* ICReq, H2CTermReq came */
+	bool eof;
+	uint8_t cpda;
+	uint32_t h2c_max;
+	size_t have;
+	char *in;
+};
+
+extern struct peer peer;
+
+void peer_open(int fd, bool hdgst, bool ddgst);
+void peer_shut(void);
+void peer_close(void);
+bool peer_hear(void); /* unless it is deaf; true: there was something */
+void peer_taint(void);
+bool peer_goes_in_capsule(const struct order *o); /* its data does */
+
+/* --- the next PDU --------------------------------------------------------------------------- */
+
+/* Flips @bits of one of its bytes, before its header digest is made or after. */
+void peer_spoil(uint16_t at, uint8_t bits, bool after);
+/* Sends @first bytes, lets the host turn, then the rest. */
+void peer_split(uint32_t first);
+/* Data starts @pad words behind the header. */
+void peer_pad(unsigned pad);
+void peer_forget(void); /* all three */
+
+void peer_icresp(uint16_t pfv, uint8_t cpda, uint8_t dgst, uint32_t maxh2c);
+void peer_resp(const struct nvme_cqe *cqe);
+/* @len bytes of @o's data behind the header; the header's fields are the caller's. */
+void peer_c2h(const struct order *o, const struct nvme_tcp_data *fields, uint32_t at, uint32_t len,
+	      bool wrong_digest);
+void peer_r2t(const struct nvme_tcp_data *fields);
+void peer_term(uint16_t fes, uint32_t more);
+void peer_raw(const void *bytes, uint32_t len);
+
+/* The harness's: the host turns. */
+void take_turns(unsigned n);
+
+#endif

@@ -1,0 +1,24 @@
+/* target_thread.h - Weft's own target on threads of the test, for the host to talk to.
+ *
+ * Its functions may be called from any thread and return when the target has done what they say;
+ * what cannot be done ends the test. It has no header in common with <weft/host.h>: the two sides
+ * use the same names for their own things. */
+#ifndef WEFT_TESTS_TARGET_THREAD_H
+#define WEFT_TESTS_TARGET_THREAD_H
+
+#include <stdint.h>
+
+#define TARGET_NQN "nqn.2026-11.io.weft:unit"
+
+void target_start(void);
+void target_stop(void);
+
+/* nvme+tcp://127.0.0.1:PORT */
+const char *target_address(void);
+
+/* @spec as weft serve takes it; @uuid may be NULL. */
+void target_ns_add(uint32_t nsid, const char *spec, uint32_t block, const char *uuid);
+void target_ns_remove(uint32_t nsid);
+void target_ns_resize(uint32_t nsid, uint64_t size);
+
+#endif

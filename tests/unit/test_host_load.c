@@ -1,0 +1,509 @@
+/* test_host_load.c - many commands at once against Weft's own target, and a model of what the
+ * namespace holds.
+ *
+ *   crew: a thread and its queue ─▶ lanes: each owns a range, one command at a time in flight
+ *   done() ─▶ check against the model ─▶ the lane's next command, from inside done()
+ *
+ * Ranges do not overlap, so that every answer is known. Memory is in odd pieces with a byte between
+ * them that nobody may touch. */
+#include "host_case.h"
+
+#include <poll.h>
+#include <pthread.h>
+#include <stdatomic.h>
+
+enum {
+	BLOCK = 512,
+	LANE_BYTES = 96 << 10,
+	WIDE_BYTES = 3 << 20, /* of a crew's first lane: its commands are split */
+	LANES = 24,
+	COMMANDS = 30, /* of each lane, at least */
+	RESETS = 20,
+	PARTS = 12,
+	CREWS_MAX = 4,
+	GAP = 0xa7,
+};
+
+struct lane {
+	struct weft_cmd cmd;
+	struct crew *crew;
+	uint64_t base, size;
+	uint8_t *model, *memory; /* what the range holds; @size + PARTS bytes */
+	struct iovec iov[PARTS];
+	unsigned left, seed;
+	bool out, differs; /* in flight; a compare that must fail */
+};
+
+struct crew {
+	struct weft_ctrl *ctrl;
+	struct weft_ns *ns;
+	struct weft_queue *queue;
+	struct lane lanes[LANES];
+	unsigned busy; /* lanes with work left */
+	bool by_fd;    /* driven through weft_queue_fd() */
+	pthread_t thread;
+};
+
+static atomic_bool more; /* lanes go on, whatever they have done */
+
+static unsigned draw(struct lane *lane, unsigned below)
+{
+	lane->seed = lane->seed * 1103515245 + 12345;
+	return (lane->seed >> 8) % below;
+}
+
+/* --- memory ------------------------------------------------------------------------------- */
+
+/* @len bytes in up to PARTS pieces, a gap behind each. */
+static void cut(struct lane *lane, uint64_t len)
+{
+	uint8_t *at = lane->memory;
+	int n = 0;
+
+	for (; len; n++) {
+		uint64_t part = n == PARTS - 1 ? len : draw(lane, (unsigned)len) + 1;
+
+		lane->iov[n] = (struct iovec){ at, part };
+		at[part] = GAP;
+		at += part + 1;
+		len -= part;
+	}
+	lane->cmd.iov = lane->iov;
+	lane->cmd.iovcnt = n;
+}
+
+static uint8_t *modelled(struct lane *lane)
+{
+	return lane->model + (lane->cmd.offset - lane->base);
+}
+
+/* The model's bytes into the memory. */
+static void put(struct lane *lane)
+{
+	const uint8_t *from = modelled(lane);
+
+	for (int i = 0; i < lane->cmd.iovcnt; i++) {
+		memcpy(lane->iov[i].iov_base, from, lane->iov[i].iov_len);
+		from += lane->iov[i].iov_len;
+	}
+}
+
+static void check_memory(struct lane *lane)
+{
+	const uint8_t *from = modelled(lane);
+
+	for (int i = 0; i < lane->cmd.iovcnt; i++) {
+		const uint8_t *part = lane->iov[i].iov_base;
+
+		need(!memcmp(part, from, lane->iov[i].iov_len));
+		need(part[lane->iov[i].iov_len] == GAP);
+		from += lane->iov[i].iov_len;
+	}
+}
+
+/* --- a lane ------------------------------------------------------------------------------- */
+
+static void finished(struct weft_cmd *cmd);
+
+static void prepare(struct lane *lane)
+{
+	static const enum weft_op_code ops[] = { WEFT_READ, WEFT_READ,    WEFT_WRITE, WEFT_WRITE,
+						 WEFT_ZERO, WEFT_COMPARE, WEFT_FLUSH, WEFT_VERIFY };
+	uint64_t blocks = lane->size / BLOCK, first = draw(lane, (unsigned)blocks);
+	uint64_t count = draw(lane, (unsigned)(blocks - first)) + 1;
+	struct weft_cmd *cmd = &lane->cmd;
+
+	*cmd = (struct weft_cmd){ .op = ops[draw(lane, COUNT(ops))],
+				  .ns = lane->crew->ns,
+				  .offset = lane->base + first * BLOCK,
+				  .length = count * BLOCK,
+				  .done = finished,
+				  .user = lane };
+	lane->differs = false;
+	cut(lane, cmd->length);
+	if (cmd->op == WEFT_WRITE)
+		for (uint64_t i = 0; i < cmd->length; i++)
+			modelled(lane)[i] = (uint8_t)draw(lane, 256);
+	if (cmd->op == WEFT_ZERO)
+		memset(modelled(lane), 0, cmd->length);
+	if (cmd->op == WEFT_WRITE || cmd->op == WEFT_COMPARE)
+		put(lane);
+	if (cmd->op == WEFT_COMPARE && draw(lane, 2)) {
+		lane->differs = true;
+		*(uint8_t *)lane->iov[0].iov_base ^= 1;
+	}
+}
+
+static void go_on(struct lane *lane)
+{
+	int rc;
+
+	if (!lane->left && !atomic_load(&more)) {
+		lane->crew->busy--;
+		return;
+	}
+	lane->left -= lane->left != 0;
+	prepare(lane);
+	need(!lane->out);
+	lane->out = true;
+	rc = weft_submit(lane->crew->queue, &lane->cmd);
+	need(rc == 0);
+}
+
+static void finished(struct weft_cmd *cmd)
+{
+	struct lane *lane = cmd->user;
+	struct weft_err text = { "" };
+
+	need(cmd == &lane->cmd && lane->out);
+	lane->out = false;
+	if (cmd->rc != (lane->differs ? -EILSEQ : 0)) {
+		weft_cmd_text(cmd, &text);
+		fprintf(stderr, "%s\n", text.text);
+		abort();
+	}
+	if (cmd->op == WEFT_READ)
+		check_memory(lane);
+	go_on(lane);
+}
+
+/* --- a crew ------------------------------------------------------------------------------- */
+
+static void crew_init(struct crew *crew, struct weft_ctrl *ctrl, struct weft_ns *ns, unsigned index)
+{
+	uint64_t at = index * (WIDE_BYTES + (uint64_t)LANES * LANE_BYTES);
+	struct weft_err err = { "" };
+
+	memset(crew, 0, sizeof(*crew));
+	crew->ctrl = ctrl;
+	crew->ns = ns;
+	crew->busy = LANES;
+	need(weft_queue_open(ctrl, &crew->queue, &err) == 0);
+	for (unsigned i = 0; i < LANES; i++) {
+		struct lane *lane = &crew->lanes[i];
+
+		lane->crew = crew;
+		lane->base = at;
+		lane->size = i ? LANE_BYTES : WIDE_BYTES;
+		lane->model = calloc(1, lane->size);
+		lane->memory = malloc(lane->size + PARTS);
+		need(lane->model && lane->memory);
+		lane->left = COMMANDS;
+		lane->seed = index * 1000 + i;
+		at += lane->size;
+		need(weft_zero(crew->queue, ns, lane->size, lane->base, 0, &err) == 0);
+	}
+	need(at <= NS_BYTES);
+}
+
+static void crew_end(struct crew *crew)
+{
+	need(weft_queue_pending(crew->queue) == 0);
+	weft_queue_close(crew->queue);
+	for (unsigned i = 0; i < LANES; i++) {
+		need(!crew->lanes[i].out && !crew->lanes[i].left);
+		free(crew->lanes[i].model);
+		free(crew->lanes[i].memory);
+	}
+}
+
+static void wait_by_fd(struct weft_queue *queue)
+{
+	struct pollfd pollfd = { .fd = weft_queue_fd(queue), .events = POLLIN };
+
+	need(pollfd.fd >= 0);
+	need(poll(&pollfd, 1, -1) == 1);
+	weft_queue_poll(queue, 0);
+}
+
+static void *crew_run(void *arg)
+{
+	struct crew *crew = arg;
+
+	for (unsigned i = 0; i < LANES; i++)
+		go_on(&crew->lanes[i]);
+	if (crew->by_fd)
+		weft_queue_fd(crew->queue);
+	weft_queue_poll(crew->queue, 0);
+	while (crew->busy) {
+		if (crew->by_fd)
+			wait_by_fd(crew->queue);
+		else
+			weft_queue_poll(crew->queue, -1);
+	}
+	return NULL;
+}
+
+/* --- the cases ---------------------------------------------------------------------------- */
+
+static struct crew crews[CREWS_MAX];
+
+static void one_crew(const char *words, bool by_fd)
+{
+	struct weft_ctrl *ctrl = connect_with(words);
+	struct weft_ns *ns = open_ns(ctrl, NS_512);
+
+	crew_init(&crews[0], ctrl, ns, 0);
+	crews[0].by_fd = by_fd;
+	crew_run(&crews[0]);
+	crew_end(&crews[0]);
+	weft_ns_close(ns);
+	weft_disconnect(ctrl);
+}
+
+static void plain(void **state)
+{
+	one_crew("", false);
+}
+
+static void with_digests(void **state)
+{
+	one_crew("?hdgst&ddgst", false);
+}
+
+/* More commands than the queue holds. */
+static void shallow(void **state)
+{
+	one_crew("?depth=3", false);
+}
+
+static void in_a_poll_loop(void **state)
+{
+	one_crew("?depth=8", true);
+}
+
+static void several_threads(void **state)
+{
+	struct weft_ctrl *ctrl = connect_with("");
+	struct weft_ns *ns = open_ns(ctrl, NS_512);
+	unsigned n = NS_BYTES / (WIDE_BYTES + LANES * LANE_BYTES);
+
+	for (unsigned i = 0; i < n; i++) {
+		crew_init(&crews[i], ctrl, ns, i);
+		crews[i].by_fd = i % 2;
+		need(!pthread_create(&crews[i].thread, NULL, crew_run, &crews[i]));
+	}
+	for (unsigned i = 0; i < n; i++) {
+		pthread_join(crews[i].thread, NULL);
+		crew_end(&crews[i]);
+	}
+	weft_ns_close(ns);
+	weft_disconnect(ctrl);
+}
+
+/* Every command is completed once, with the right data, however often the connection goes. */
+static void reset_under_load(void **state)
+{
+	struct weft_ctrl *ctrl = connect_with("?reconnect_delay=1ms&reconnect_delay_max=5ms");
+	struct weft_ns *ns = open_ns(ctrl, NS_512);
+	struct weft_ctrl_info info;
+
+	atomic_store(&more, true);
+	for (unsigned i = 0; i < 2; i++) {
+		crew_init(&crews[i], ctrl, ns, i);
+		crews[i].by_fd = i;
+		need(!pthread_create(&crews[i].thread, NULL, crew_run, &crews[i]));
+	}
+	for (uint64_t i = 0; i < RESETS; i++) {
+		weft_ctrl_reset(ctrl);
+		for (info.reconnects = 0; info.reconnects <= i; weft_ctrl_info(ctrl, &info))
+			usleep(1000);
+	}
+	atomic_store(&more, false);
+	for (unsigned i = 0; i < 2; i++) {
+		pthread_join(crews[i].thread, NULL);
+		crew_end(&crews[i]);
+	}
+	weft_ns_close(ns);
+	weft_disconnect(ctrl);
+}
+
+/* --- commands that must not be repeated ---------------------------------------------------- */
+
+static void count(struct weft_cmd *cmd)
+{
+	++*(unsigned *)cmd->user;
+}
+
+/* COPY ends well, or with -ECONNRESET; what waits behind it is done either way. */
+static void reset_and_copy(void **state)
+{
+	struct host h = host_open("?depth=4&reconnect_delay=1ms", NS_512);
+	enum { COPIES = 64 };
+	struct weft_cmd cmds[COPIES];
+	unsigned done = 0;
+
+	for (unsigned round = 0; round < 5; round++) {
+		for (unsigned i = 0; i < COPIES; i++) {
+			cmds[i] = (struct weft_cmd){ .op = WEFT_COPY,
+						     .ns = h.ns,
+						     .offset = 8 << 20,
+						     .length = 64 << 10,
+						     .copy_from = i << 10,
+						     .done = count,
+						     .user = &done };
+			assert_int_equal(weft_submit(h.queue, &cmds[i]), 0);
+		}
+		weft_queue_poll(h.queue, 0);
+		weft_ctrl_reset(h.ctrl);
+		while (weft_queue_pending(h.queue))
+			weft_queue_poll(h.queue, -1);
+		for (unsigned i = 0; i < COPIES; i++)
+			assert_true(cmds[i].rc == 0 || cmds[i].rc == -ECONNRESET);
+		assert_int_equal(done, (round + 1) * COPIES);
+	}
+	host_close(&h);
+}
+
+/* The slot that Connect had is the one that the next command needs. */
+static void reset_one_slot(void **state)
+{
+	struct host h = host_open("?depth=1&reconnect_delay=1ms", NS_512);
+	static char memory[8][512];
+	struct weft_cmd cmds[8];
+	struct iovec iov[8];
+	unsigned done = 0;
+
+	for (unsigned i = 0; i < COUNT(cmds); i++) {
+		iov[i] = (struct iovec){ memory[i], sizeof(memory[i]) };
+		cmds[i] = (struct weft_cmd){ .op = WEFT_READ,
+					     .ns = h.ns,
+					     .length = sizeof(memory[i]),
+					     .iov = &iov[i],
+					     .iovcnt = 1,
+					     .done = count,
+					     .user = &done };
+		assert_int_equal(weft_submit(h.queue, &cmds[i]), 0);
+	}
+	weft_ctrl_reset(h.ctrl);
+	while (weft_ctrl_state(h.ctrl, NULL) == WEFT_LIVE)
+		usleep(100);
+	while (weft_queue_pending(h.queue))
+		weft_queue_poll(h.queue, -1);
+	assert_int_equal(done, COUNT(cmds));
+	host_close(&h);
+}
+
+/* --- things that come and go --------------------------------------------------------------- */
+
+enum { READERS = 32, VISITS = 12, VISITORS = 3 };
+
+static unsigned reading;
+
+static void read_again(struct weft_cmd *cmd)
+{
+	need(cmd->rc <= 0);
+	if (cmd->rc < 0 || weft_submit(cmd->user, cmd) < 0)
+		reading--;
+}
+
+/* A namespace that is removed under load fails what is in flight, and nothing else. */
+static void namespace_vanishes(void **state)
+{
+	struct host h = host_open("?depth=16", NS_512);
+	static char memory[READERS][4096];
+	struct weft_cmd cmds[READERS];
+	struct iovec iov[READERS];
+	struct weft_ns *ns;
+
+	target_ns_add(7, "mem:1M", 512, NULL);
+	ns = open_ns(h.ctrl, 7);
+	reading = READERS;
+	for (unsigned i = 0; i < READERS; i++) {
+		iov[i] = (struct iovec){ memory[i], sizeof(memory[i]) };
+		cmds[i] = (struct weft_cmd){ .op = WEFT_READ,
+					     .ns = ns,
+					     .offset = i * sizeof(memory[i]),
+					     .length = sizeof(memory[i]),
+					     .iov = &iov[i],
+					     .iovcnt = 1,
+					     .done = read_again,
+					     .user = h.queue };
+		assert_int_equal(weft_submit(h.queue, &cmds[i]), 0);
+	}
+	for (unsigned i = 0; i < 20; i++)
+		weft_queue_poll(h.queue, -1);
+	assert_int_equal(reading, READERS);
+	target_ns_remove(7);
+	while (reading)
+		weft_queue_poll(h.queue, -1);
+	assert_int_equal(weft_queue_pending(h.queue), 0);
+	assert_int_equal(weft_read(h.queue, h.ns, memory[0], 4096, 0, NULL), 0);
+	weft_ns_close(ns);
+	host_close(&h);
+}
+
+static void visit(struct weft_ctrl *ctrl)
+{
+	struct weft_err err = { "" };
+	struct weft_queue *queue;
+	struct weft_ns *ns;
+	char block[512], page[4096];
+	uint32_t nsids[4];
+
+	if (weft_queue_open(ctrl, &queue, &err) == 0) {
+		if (weft_ns_open(ctrl, NS_512, &ns, &err) == 0) {
+			need(weft_read(queue, ns, block, sizeof(block), 0, &err) == 0);
+			weft_ns_close(ns);
+		}
+		weft_queue_close(queue);
+	}
+	weft_identify(ctrl, 1, 0, page, &err);
+	weft_ns_list(ctrl, nsids, 4, &err);
+}
+
+static void *visit_often(void *arg)
+{
+	for (unsigned i = 0; i < VISITS; i++)
+		visit(arg);
+	return NULL;
+}
+
+static void *reset_often(void *arg)
+{
+	struct weft_event event;
+
+	while (atomic_load(&more)) {
+		weft_ctrl_reset(arg);
+		usleep(5000);
+		while (weft_ctrl_next_event(arg, &event))
+			;
+	}
+	return NULL;
+}
+
+/* Queues and namespaces are opened and closed while the connection comes and goes. */
+static void opened_under_resets(void **state)
+{
+	struct weft_ctrl *ctrl = connect_with("?reconnect_delay=1ms&reconnect_delay_max=5ms");
+	pthread_t threads[VISITORS], resetter;
+
+	atomic_store(&more, true);
+	need(!pthread_create(&resetter, NULL, reset_often, ctrl));
+	for (unsigned i = 0; i < VISITORS; i++)
+		need(!pthread_create(&threads[i], NULL, visit_often, ctrl));
+	for (unsigned i = 0; i < VISITORS; i++)
+		pthread_join(threads[i], NULL);
+	atomic_store(&more, false);
+	pthread_join(resetter, NULL);
+	visit(ctrl);
+	weft_disconnect(ctrl);
+}
+
+int main(void)
+{
+	static const struct CMUnitTest tests[] = {
+		cmocka_unit_test(plain),
+		cmocka_unit_test(with_digests),
+		cmocka_unit_test(shallow),
+		cmocka_unit_test(in_a_poll_loop),
+		cmocka_unit_test(several_threads),
+		cmocka_unit_test(reset_under_load),
+		cmocka_unit_test(reset_and_copy),
+		cmocka_unit_test(reset_one_slot),
+		cmocka_unit_test(namespace_vanishes),
+		cmocka_unit_test(opened_under_resets),
+	};
+
+	return cmocka_run_group_tests(tests, start_target, end_target);
+}

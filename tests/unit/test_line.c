@@ -1,0 +1,271 @@
+/* test_line.c - what waits to be sent: gathered, in order, whole, however little the socket takes. */
+#include "reactor_case.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <sys/socket.h>
+
+#include "transport/tcp/line.h"
+
+enum { ITEMS = 300, LONG_PARTS = 500, LONG_PART = 999 };
+
+/* An item whose bytes are its number, in one part or in many. */
+struct item {
+	struct tcp_tx tx;
+	unsigned number, sent;
+	int left; /* parts to be filled in */
+};
+
+static struct tcp_line line;
+static struct weft_sock sock;
+static int other;
+static unsigned drained, stilled;
+static int failure;
+static char bytes[LONG_PARTS][LONG_PART];
+static struct item items[ITEMS];
+
+static void on_failed(struct tcp_line *l, int rc)
+{
+	failure = rc;
+}
+
+static void on_drained(struct tcp_line *l)
+{
+	drained++;
+}
+
+static void on_stilled(struct tcp_line *l)
+{
+	stilled++;
+}
+
+static void open_line(int size)
+{
+	int fds[2];
+
+	assert_return_code(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, fds), errno);
+	assert_return_code(setsockopt(fds[0], SOL_SOCKET, SO_SNDBUF, &size, sizeof(size)), errno);
+	assert_int_equal(weft_sock_open(r, &sock, fds[0]), 0);
+	other = fds[1];
+	drained = stilled = 0;
+	failure = 0;
+	memset(&line, 0, sizeof(line));
+	tcp_line_init(&line, &sock);
+	line.failed = on_failed;
+	line.drained = on_drained;
+	line.stilled = on_stilled;
+}
+
+static void close_line(void)
+{
+	tcp_line_stop(&line);
+	shutdown(sock.fd, SHUT_RDWR);
+	while (line.busy)
+		weft_reactor_turn(r, -1);
+	weft_sock_close(&sock);
+	tcp_line_clear(&line);
+	close(other);
+}
+
+static int fill_one(struct tcp_tx *tx, struct iovec *iov, int room)
+{
+	struct item *item = container_of(tx, struct item, tx);
+
+	assert_true(room >= TCP_TX_PARTS);
+	*iov = (struct iovec){ &item->number, sizeof(item->number) };
+	return 1;
+}
+
+static int fill_many(struct tcp_tx *tx, struct iovec *iov, int room)
+{
+	struct item *item = container_of(tx, struct item, tx);
+	int n = 0;
+
+	for (; item->left && n < room; n++)
+		iov[n] = (struct iovec){ bytes[LONG_PARTS - item->left--], LONG_PART };
+	tx->more = item->left;
+	return n;
+}
+
+static void on_sent(struct tcp_tx *tx)
+{
+	struct item *item = container_of(tx, struct item, tx);
+
+	assert_int_equal(item->left, 0);
+	item->sent++;
+}
+
+static void push(unsigned i, bool many)
+{
+	items[i] = (struct item){ .number = i, .left = many ? LONG_PARTS : 0 };
+	items[i].tx.fill = many ? fill_many : fill_one;
+	items[i].tx.sent = on_sent;
+	tcp_line_push(&line, &items[i].tx);
+}
+
+static void hear(void *to, size_t len)
+{
+	while (len) {
+		ssize_t n = recv(other, to, len, MSG_DONTWAIT);
+
+		assert_true(n > 0 || (n < 0 && errno == EAGAIN));
+		if (n < 0) {
+			weft_reactor_turn(r, 1);
+			continue;
+		}
+		to = (char *)to + n;
+		len -= (size_t)n;
+	}
+}
+
+static void hear_number(unsigned number)
+{
+	unsigned got;
+
+	hear(&got, sizeof(got));
+	assert_int_equal(got, number);
+}
+
+static void hear_long(void)
+{
+	static char got[LONG_PARTS * LONG_PART];
+
+	hear(got, sizeof(got));
+	assert_memory_equal(got, bytes, sizeof(got));
+}
+
+/* More than one send holds, all of it in order. */
+static void in_order(void **state)
+{
+	need_reactor();
+	open_line(64 << 10);
+	for (unsigned i = 0; i < ITEMS; i++)
+		push(i, false);
+	for (unsigned i = 0; i < ITEMS; i++)
+		hear_number(i);
+	settle();
+	for (unsigned i = 0; i < ITEMS; i++)
+		assert_int_equal(items[i].sent, 1);
+	assert_int_equal(drained, 1);
+	close_line();
+}
+
+/* Items with more parts than one send takes, through a socket that takes little. */
+static void in_pieces(void **state)
+{
+	need_reactor();
+	for (size_t i = 0; i < sizeof(bytes); i++)
+		((char *)bytes)[i] = (char)(i * 7 + i / 1000);
+	open_line(4096);
+	push(0, false);
+	push(1, true);
+	push(2, false);
+	push(3, true);
+	hear_number(0);
+	hear_long();
+	push(4, false);
+	hear_number(2);
+	hear_long();
+	hear_number(4);
+	settle();
+	for (unsigned i = 0; i < 5; i++)
+		assert_int_equal(items[i].sent, 1);
+	close_line();
+}
+
+/* What has begun to leave is finished, what has not counts as sent; then others may follow. */
+static void dropped(void **state)
+{
+	need_reactor();
+	open_line(4096);
+	push(0, true);
+	push(1, false);
+	settle();
+	push(2, false);
+	tcp_line_drop(&line);
+	assert_int_equal(items[0].sent, 0);
+	assert_int_equal(items[1].sent, 1);
+	assert_int_equal(items[2].sent, 1);
+	push(3, false);
+	hear_long();
+	hear_number(3);
+	settle();
+	assert_int_equal(items[0].sent, 1);
+	assert_int_equal(items[3].sent, 1);
+	close_line();
+}
+
+static void dropped_idle(void **state)
+{
+	need_reactor();
+	open_line(4096);
+	tcp_line_drop(&line);
+	push(0, false);
+	hear_number(0);
+	settle();
+	tcp_line_drop(&line);
+	assert_int_equal(items[0].sent, 1);
+	close_line();
+}
+
+/* Stopped in the middle: everything is given back, once. */
+static void stopped(void **state)
+{
+	need_reactor();
+	open_line(4096);
+	push(0, true);
+	push(1, false);
+	settle();
+	items[0].left = 0; /* nobody asks for the rest any more */
+	close_line();
+	assert_int_equal(stilled, 1);
+	assert_int_equal(items[0].sent, 1);
+	assert_int_equal(items[1].sent, 1);
+}
+
+static void peer_gone(void **state)
+{
+	need_reactor();
+	open_line(4096);
+	close(other);
+	push(0, false);
+	settle();
+	assert_int_equal(failure, -EPIPE);
+	assert_int_equal(items[0].sent, 0);
+	other = -1;
+	close_line();
+	assert_int_equal(items[0].sent, 1);
+}
+
+/* --- helpers ------------------------------------------------------------------------------ */
+
+static void data_offset(void **state)
+{
+	static const struct {
+		uint32_t header;
+		uint8_t pda;
+		uint32_t offset;
+	} cases[] = {
+		{ 24, 0, 24 }, { 28, 0, 28 },   { 24, 1, 24 },   { 28, 1, 32 },
+		{ 72, 3, 80 }, { 76, 31, 128 }, { 24, 31, 128 },
+	};
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
+		assert_int_equal(tcp_data_offset(cases[i].header, cases[i].pda), cases[i].offset);
+}
+
+int main(void)
+{
+	static const struct CMUnitTest tests[] = {
+		on_both(in_order),
+		on_both(in_pieces),
+		on_both(dropped),
+		on_both(dropped_idle),
+		on_both(stopped),
+		on_both(peer_gone),
+		cmocka_unit_test(data_offset),
+	};
+
+	alarm(60);
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
