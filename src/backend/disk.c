@@ -172,12 +172,19 @@ static void step(struct weft_io *io)
 
 /* --- holes ---------------------------------------------------------------------------------- */
 
+/* Zeroes whose space nobody gave back keep it: a later write there does not run out of it. */
+static int punch_mode(const struct weft_io *io)
+{
+	bool keep = io->kind == WEFT_IO_ZERO && !(io->flags & WEFT_IO_UNMAP);
+
+	return FALLOC_FL_KEEP_SIZE | (keep ? FALLOC_FL_ZERO_RANGE : FALLOC_FL_PUNCH_HOLE);
+}
+
 static void start_punch(struct weft_io *io)
 {
 	io->op.done = on_punched;
-	weft_file_allocate(weft_reactor_self(), &io->op, fd_of(io),
-			   FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (off_t)io->offset,
-			   (off_t)io->length);
+	weft_file_allocate(weft_reactor_self(), &io->op, fd_of(io), punch_mode(io),
+			   (off_t)io->offset, (off_t)io->length);
 }
 
 static void on_zero_punched(struct weft_io *io, int res)

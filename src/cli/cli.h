@@ -2,6 +2,8 @@
 #ifndef WEFT_CLI_CLI_H
 #define WEFT_CLI_CLI_H
 
+#include "base/nearest.h"
+
 enum {
 	EXIT_OK = 0,
 	EXIT_FAILED = 1, /* the last line on stderr says why, and what to do */
@@ -39,8 +41,5 @@ int weft_cli_wrong_option(char **argv, int result, const struct option *options)
 
 /* @path behind the working directory where it is relative; NULL: no memory. The caller frees. */
 char *weft_cli_absolute(const char *path);
-
-/* The name in @names, NULL at the end, that somebody who typed @word meant; NULL: none is near. */
-const char *weft_cli_nearest(const char *word, const char *const *names);
 
 #endif

@@ -88,7 +88,7 @@ static int fail_method(const char *method, struct weft_err *err)
 
 	for (size_t i = 0; weft_methods[i].name && i < METHODS_MAX; i++)
 		names[i] = weft_methods[i].name;
-	meant = weft_cli_nearest(method, names);
+	meant = weft_nearest(method, names);
 	return weft_fail(err, -ENOENT, "no method \"%s\"; %s%s%s\"weft ctl methods\" lists them",
 			 method, meant ? "did you mean " : "", meant ? meant : "",
 			 meant ? "? " : "");

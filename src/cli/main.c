@@ -51,7 +51,7 @@ static int refuse_command(const char *name)
 
 	for (size_t i = 0; i < NCOMMANDS; i++)
 		names[i] = commands[i].name;
-	nearest = weft_cli_nearest(name, names);
+	nearest = weft_nearest(name, names);
 	if (nearest)
 		fprintf(stderr, "weft: no command \"%s\"; did you mean \"weft %s\"?\n", name,
 			nearest);

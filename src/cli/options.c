@@ -24,7 +24,7 @@ static const char *nearest(const char *word, const struct option *options)
 	snprintf(name, sizeof(name), "%.*s", (int)strcspn(word, "="), word);
 	for (size_t i = 0; options[i].name && i < OPTIONS_MAX; i++)
 		names[i] = options[i].name;
-	return weft_cli_nearest(name, names);
+	return weft_nearest(name, names);
 }
 
 static int refuse_long(const char *command, const char *word, const struct option *options)

@@ -9,6 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/nearest.h"
 #include "base/uuid.h"
 #include "host/internal.h"
 
@@ -140,12 +141,18 @@ static const struct word *find_word(const char *name)
 
 static int unknown_word(const char *name, struct weft_err *err)
 {
+	const char *names[NWORDS + 1] = { NULL }, *meant;
 	char known[256] = "";
 
 	for (size_t i = 0; i < NWORDS; i++) {
 		strcat(known, i ? ", " : "");
 		strcat(known, words[i].name);
+		names[i] = words[i].name;
 	}
+	meant = weft_nearest(name, names);
+	if (meant)
+		return weft_fail(err, -EINVAL, "\"?%s\" is not understood; did you mean %s=?", name,
+				 meant);
 	return weft_fail(err, -EINVAL, "\"?%s\" is not understood; there are %s", name, known);
 }
 

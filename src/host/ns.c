@@ -16,7 +16,7 @@ int host_ns_geometry(const struct nvme_id_ns *id, unsigned *block_shift, struct 
 	const struct nvme_lbaf *format = &id->lbaf[index];
 
 	if (!id->nsze)
-		return weft_fail(err, -ENODEV, "it does not exist");
+		return weft_fail(err, -ENODEV, "there is no such namespace");
 	if (index > id->nlbaf)
 		return weft_fail(err, -EPROTO, "it says it has format %u of %u", index, id->nlbaf);
 	if (format->ms)

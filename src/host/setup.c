@@ -293,6 +293,9 @@ static void explain_connect(const struct weft_ctrl *ctrl, const struct nvme_cqe 
 	uint32_t result = (uint32_t)le64_to_cpu(cqe->result);
 	const uint32_t in_data = 1u << 16;
 
+	if ((host_status(cqe) & 0x7ff) == SC_COMMAND(CONNECT_INVALID_HOST))
+		weft_fail(why, 0, "Connect: host not allowed (NVMe status 0x184); this host is %s",
+			  ctrl->config.hostnqn);
 	if ((host_status(cqe) & 0x7ff) != SC_COMMAND(CONNECT_INVALID_PARAM))
 		return;
 	if (result == (in_data | offsetof(struct nvmf_connect_data, subsysnqn)))

@@ -862,6 +862,8 @@ static void test_file_space(void **state)
 	write_at(be, MIB, 4 * MIB, 1);
 	assert_int_equal(do_io(be, WEFT_IO_FLUSH, 0, NULL, 0, 0), 0);
 	assert_in_range(be->ops->used(be), 4 * MIB, 5 * MIB);
+	assert_int_equal(do_io(be, WEFT_IO_ZERO, 0, NULL, MIB, 4 * MIB), 0);
+	assert_in_range(be->ops->used(be), 4 * MIB, 5 * MIB); /* nobody gave it back */
 	assert_int_equal(do_io(be, WEFT_IO_TRIM, 0, NULL, MIB, 2 * MIB), 0);
 	assert_int_equal(do_io(be, WEFT_IO_ZERO, WEFT_IO_UNMAP, NULL, 3 * MIB, MIB), 0);
 	assert_in_range(be->ops->used(be), 1, 2 * MIB);

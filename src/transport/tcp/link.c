@@ -127,8 +127,14 @@ static void setup_over(struct weft_timer *timer)
 {
 	struct tcp_link *tl = container_of(timer, struct tcp_link, timer);
 
-	weft_link_close(&tl->link, -ETIMEDOUT, "no %s within %u ms",
-			tl->rx_busy ? "ICResp" : "connection", tl->link.options.setup_ms);
+	if (tl->rx_busy)
+		weft_link_close(&tl->link, -ETIMEDOUT,
+				"no ICResp within %u ms: something listens there that does not "
+				"answer as an NVMe/TCP target",
+				tl->link.options.setup_ms);
+	else
+		weft_link_close(&tl->link, -ETIMEDOUT, "no connection within %u ms",
+				tl->link.options.setup_ms);
 }
 
 void link_ready(struct tcp_link *tl)

@@ -1,8 +1,7 @@
-/* nearest.c - what somebody meant who typed something else. */
+#include "base/nearest.h"
+
 #include <stddef.h>
 #include <string.h>
-
-#include "cli/cli.h"
 
 #define WORD_MAX     31
 #define DISTANCE_MAX 2
@@ -33,7 +32,7 @@ static unsigned distance(const char *a, const char *b)
 	return row[len];
 }
 
-const char *weft_cli_nearest(const char *word, const char *const *names)
+const char *weft_nearest(const char *word, const char *const *names)
 {
 	const char *nearest = NULL;
 	unsigned best = DISTANCE_MAX + 1, d;
