@@ -72,7 +72,7 @@ static void on_log(struct host_admin *a, int rc)
 	struct host_aer *aer = container_of(a, struct host_aer, log);
 
 	aer->out = false;
-	if (rc < 0)
+	if (rc < 0 && a->ctrl->broken)
 		return;
 	tell(a->ctrl, aer->result);
 	rearm_soon(a->ctrl);
@@ -85,6 +85,7 @@ static void read_log(struct weft_ctrl *ctrl, struct host_aer *aer, uint8_t lid)
 	memset(a, 0, sizeof(*a));
 	a->name = "Get Log Page";
 	a->done = on_log;
+	a->inexact = true;
 	a->iov = (struct iovec){ ctrl->aer_page + (aer - ctrl->aers) * HOST_PAGE, HOST_PAGE };
 	host_fill_log_page(&a->cmd, lid, NVME_NSID_BROADCAST, 0, HOST_PAGE);
 	host_admin_start(ctrl, a, ctrl->config.options.admin_ms);

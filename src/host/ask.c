@@ -18,7 +18,7 @@ static void post_ask(struct weft_queue *queue)
 	weft_reactor_post(queue->ctrl->reactor, &queue->ask);
 }
 
-void host_queue_ask_reset(struct weft_queue *queue, int rc, const struct weft_err *why)
+void host_queue_ask_reset(struct weft_queue *queue, int rc, const struct weft_err *why, bool setup)
 {
 	struct weft_ctrl *ctrl = queue->ctrl;
 
@@ -26,6 +26,7 @@ void host_queue_ask_reset(struct weft_queue *queue, int rc, const struct weft_er
 	queue->ask_lost = true;
 	queue->ask_generation = queue->generation;
 	queue->ask_rc = rc;
+	queue->ask_setup = setup;
 	queue->ask_why = *why;
 	post_ask(queue);
 	pthread_mutex_unlock(&ctrl->lock);
@@ -50,15 +51,20 @@ struct abort {
 /* What came of it shows in the command itself, or in its second timeout. */
 static void aborted(struct host_admin *admin, int rc)
 {
+	admin->ctrl->aborts--;
 	free(container_of(admin, struct abort, admin));
 }
 
 static void start_abort(struct weft_ctrl *ctrl, uint16_t qid, uint16_t cid)
 {
-	struct abort *abort = calloc(1, sizeof(*abort));
+	struct abort *abort;
 
+	if (ctrl->aborts == HOST_ABORTS_MAX)
+		return;
+	abort = calloc(1, sizeof(*abort));
 	if (!abort)
 		return;
+	ctrl->aborts++;
 	abort->admin.name = "Abort";
 	abort->admin.done = aborted;
 	abort->admin.cmd.common.opcode = nvme_admin_abort_cmd;
@@ -72,13 +78,14 @@ static void answer(struct weft_msg *msg)
 	struct weft_queue *queue = container_of(msg, struct weft_queue, ask);
 	struct weft_ctrl *ctrl = queue->ctrl;
 	uint16_t qid = queue->qid, cid;
-	bool lost, abort;
+	bool lost, abort, setup;
 	struct weft_err why;
 	int rc;
 
 	pthread_mutex_lock(&ctrl->lock);
 	lost = queue->ask_lost && queue->ask_generation == ctrl->generation;
 	abort = queue->ask_abort && queue->ask_generation == ctrl->generation;
+	setup = queue->ask_setup;
 	why = queue->ask_why;
 	rc = queue->ask_rc;
 	cid = queue->ask_cid;
@@ -87,6 +94,9 @@ static void answer(struct weft_msg *msg)
 	pthread_mutex_unlock(&ctrl->lock);
 	if (ctrl->state != WEFT_LIVE)
 		return;
+	/* A controller that has no queues for us has not really come back. */
+	if (lost && setup)
+		ctrl->live_ns = 0;
 	if (lost)
 		host_ctrl_broken(ctrl, rc, "I/O queue %u: %s", qid, why.text);
 	else if (abort)

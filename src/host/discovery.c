@@ -121,7 +121,7 @@ static int read_once(struct weft_ctrl *ctrl, struct weft_discovery *log, struct 
 {
 	struct weft_ctrl_info info;
 	struct header before, after;
-	uint64_t total;
+	uint64_t total, piece;
 	int rc = read_header(ctrl, &before, err);
 
 	if (rc < 0)
@@ -134,9 +134,10 @@ static int read_once(struct weft_ctrl *ctrl, struct weft_discovery *log, struct 
 	if (total > ENTRIES_MAX)
 		return weft_fail(err, -EPROTO, "the discovery log claims %llu entries",
 				 (unsigned long long)total);
-	for (uint64_t at = 0; rc == 0 && at < total; at += PIECE_ENTRIES)
-		rc = read_piece(ctrl, log, at,
-				(unsigned)(total - at < PIECE_ENTRIES ? total - at : PIECE_ENTRIES),
+	piece = info.transfer_max / ENTRY_SIZE < PIECE_ENTRIES ? info.transfer_max / ENTRY_SIZE :
+								 PIECE_ENTRIES;
+	for (uint64_t at = 0; rc == 0 && at < total; at += piece)
+		rc = read_piece(ctrl, log, at, (unsigned)(total - at < piece ? total - at : piece),
 				info.address, err);
 	if (rc == 0)
 		rc = read_header(ctrl, &after, err);

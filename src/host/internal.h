@@ -31,6 +31,7 @@ enum {
 	HOST_ADMIN_USER_MAX =
 		16, /* of them for weft_admin(): set-up and keep-alive always find room */
 	HOST_AERS = 4,
+	HOST_ABORTS_MAX = 4, /* in flight */
 	HOST_EVENTS = 64,
 	HOST_DEPTH_MAX = 4096,
 	HOST_QUEUES_MAX = 1024,
@@ -56,6 +57,7 @@ struct host_traits {
 	bool discovery;
 	uint32_t transfer_max; /* bytes; UINT32_MAX: no limit told */
 	uint32_t zero_max, verify_max;
+	uint64_t trim_blocks; /* of one range */
 	uint32_t capsule_max; /* data in an I/O command's capsule */
 	uint32_t queues, depth;
 	uint16_t oncs, fuses;
@@ -147,7 +149,7 @@ struct weft_ctrl {
 	char *page; /* HOST_PAGE bytes for set-up and scans */
 
 	struct weft_list admin_flying, admin_waiting;
-	unsigned admin_users;
+	unsigned admin_users, aborts;
 	struct weft_task pump;
 	struct weft_timer admin_timer;
 
@@ -175,6 +177,7 @@ struct weft_ctrl {
 	struct host_published pub;
 	struct weft_list queues, namespaces;
 	uint64_t qids[HOST_QUEUES_MAX / 64];
+	uint32_t last_qid;
 	struct weft_event events[HOST_EVENTS];
 	unsigned first_event, nevents;
 	int event_fd;
@@ -235,6 +238,9 @@ int host_ns_geometry(const struct nvme_id_ns *id, unsigned *block_shift, struct 
 /* From Identify's descriptor list, and from Identify Namespace where that has none. */
 void host_ns_ids(const struct nvme_id_ns *id, const void *descriptors, struct host_ns_ids *ids);
 
+/* Controllers before NVMe 1.3 refuse to list descriptors: then there are none. */
+bool host_has_no_descriptors(uint16_t status);
+
 /* --- queues --------------------------------------------------------------------------------------------- */
 
 struct weft_queue {
@@ -252,6 +258,7 @@ struct weft_queue {
 	/* To home, under ctrl->lock. */
 	struct weft_msg ask;
 	bool ask_posted, ask_lost, ask_abort;
+	bool ask_setup;
 	unsigned ask_generation;
 	struct weft_err ask_why;
 	int ask_rc;
@@ -265,6 +272,7 @@ struct weft_queue {
 	bool opening, closing;
 	struct weft_err open_err;
 	int open_rc;
+	uint16_t open_status; /* with which Connect was refused */
 	struct weft_timer setup;
 	struct nvmf_connect_data connect_data;
 	struct iovec connect_iov;
@@ -283,7 +291,8 @@ void host_queue_tell(struct weft_queue *queue); /* on home, under ctrl->lock: lo
 void host_queue_setup_timeout(struct weft_timer *timer);
 
 /* ask.c */
-void host_queue_ask_reset(struct weft_queue *queue, int rc, const struct weft_err *why);
+/* @setup: it was lost before it was ready. */
+void host_queue_ask_reset(struct weft_queue *queue, int rc, const struct weft_err *why, bool setup);
 void host_queue_ask_abort(struct weft_queue *queue, uint16_t cid);
 
 /* Commands, see cmd.h. */

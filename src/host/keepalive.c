@@ -22,14 +22,10 @@ static uint32_t period_ms(const struct weft_ctrl *ctrl)
 
 static void on_answer(struct host_admin *a, int rc)
 {
-	struct weft_err why = { "" };
-	uint16_t status = host_status(&a->cqe);
-
 	a->ctrl->keepalive_out = false;
-	if (rc < 0 || !status)
-		return;
-	rc = host_fail_status(&why, "Keep Alive", status);
-	host_ctrl_broken(a->ctrl, rc, "%s", why.text);
+	/* Who refuses them does not wait for them. */
+	if (rc == 0 && host_status(&a->cqe))
+		host_keepalive_stop(a->ctrl);
 }
 
 static void send_one(struct weft_ctrl *ctrl)

@@ -66,17 +66,27 @@ static uint32_t copy_max(const struct nvme_id_ns *id, unsigned shift)
 	return (uint32_t)((blocks ? blocks : 1) << shift);
 }
 
-/* Controllers before NVMe 1.3 refuse it: then there are none. */
+bool host_has_no_descriptors(uint16_t status)
+{
+	return (status & 0x7ff) == SC_GENERIC(INVALID_FIELD) ||
+	       (status & 0x7ff) == SC_GENERIC(INVALID_OPCODE);
+}
+
 static int read_descriptor_list(struct weft_ns *ns, char *page, struct weft_err *err)
 {
+	struct weft_err why = { "" };
 	union nvme_sqe cmd = { 0 };
 	int rc;
 
 	host_fill_identify(&cmd, NVME_IDENTIFY_CNS_NS_DESC_LIST, ns->nsid);
-	rc = weft_admin(ns->ctrl, &cmd, page, HOST_PAGE, NULL, NULL);
-	if (rc > 0)
+	rc = weft_admin(ns->ctrl, &cmd, page, HOST_PAGE, NULL, &why);
+	if (rc > 0 && host_has_no_descriptors((uint16_t)rc)) {
 		memset(page, 0, HOST_PAGE);
-	return rc < 0 ? weft_fail(err, rc, "namespace %u: %s", ns->nsid, strerror(-rc)) : 0;
+		return 0;
+	}
+	if (rc > 0)
+		rc = weft_status_to_errno((uint16_t)rc);
+	return rc < 0 ? weft_fail(err, rc, "namespace %u: %s", ns->nsid, why.text) : 0;
 }
 
 static int check_transfer(struct weft_ns *ns, struct weft_err *err)

@@ -2,15 +2,22 @@
 #include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 #include "host/internal.h"
 
+/* Round robin: a controller may be slow to forget a queue that was just closed. */
 static int take_qid(struct weft_ctrl *ctrl)
 {
-	for (uint32_t i = 0; i < ctrl->pub.traits.queues; i++) {
+	uint32_t most = ctrl->pub.traits.queues;
+
+	for (uint32_t n = 0; n < most; n++) {
+		uint32_t i = (ctrl->last_qid + n) % most;
+
 		if (ctrl->qids[i / 64] >> i % 64 & 1)
 			continue;
 		ctrl->qids[i / 64] |= UINT64_C(1) << i % 64;
+		ctrl->last_qid = i + 1;
 		return (int)i + 1;
 	}
 	return -EUSERS;
@@ -60,21 +67,22 @@ static void go_on(struct weft_task *task)
 
 /* Lets the controller know, where it understands that; a socket that just closes may cost the
  * association. */
-static void say_goodbye(struct weft_queue *queue)
+static bool say_goodbye(struct weft_queue *queue)
 {
 	struct weft_slot *slot;
 
 	if (!queue->ready || queue->link->closing || !queue->seen.traits.disconnects)
-		return;
+		return false;
 	slot = weft_link_take(queue->link);
 	if (!slot)
-		return;
+		return false;
 	slot->cmd.common.opcode = NVME_FABRICS_OPCODE;
 	slot->cmd.connect.fctype = NVMF_DISCONNECT;
 	slot->user = NULL;
 	queue->ready = false;
 	weft_timer_set(queue->reactor, &queue->setup, queue->ctrl->config.options.connect_ms);
 	weft_link_submit(queue->link, slot);
+	return true;
 }
 
 static void free_queue(struct weft_queue *queue)
@@ -88,12 +96,10 @@ static void free_queue(struct weft_queue *queue)
 static void run_down(struct weft_queue *queue)
 {
 	queue->closing = true;
-	say_goodbye(queue);
-	while (queue->link) {
-		if (!weft_heap_has(&queue->setup.node))
-			weft_link_close(queue->link, -ESHUTDOWN, "closed");
+	if (queue->link && !say_goodbye(queue))
+		weft_link_close(queue->link, -ESHUTDOWN, "closed");
+	while (queue->link)
 		weft_reactor_turn(queue->reactor, -1);
-	}
 	resign(queue);
 	while (atomic_load(&queue->look_posted))
 		weft_reactor_turn(queue->reactor, 0);
@@ -133,9 +139,26 @@ static int create(struct weft_ctrl *ctrl, struct weft_queue **out, struct weft_e
 	return rc;
 }
 
+enum { OPEN_TRIES = 5, OPEN_PAUSE_US = 10000 };
+
 static bool settled(const struct weft_queue *queue)
 {
 	return queue->ready || queue->open_rc || queue->seen.state == WEFT_DEAD;
+}
+
+/* true: it is worth another try: the controller has not yet forgotten an older queue of this id. */
+static bool try_to_open(struct weft_queue *queue, int tries)
+{
+	if (tries)
+		usleep(OPEN_PAUSE_US << tries);
+	queue->opening = true;
+	queue->open_rc = 0;
+	queue->open_err.text[0] = '\0';
+	queue->generation = 0;
+	host_queue_look(queue);
+	while (!settled(queue))
+		weft_reactor_turn(queue->reactor, -1);
+	return (queue->open_status & 0x7ff) == SC_GENERIC(CMD_SEQ_ERROR);
 }
 
 int weft_queue_open(struct weft_ctrl *ctrl, struct weft_queue **out, struct weft_err *err)
@@ -145,10 +168,9 @@ int weft_queue_open(struct weft_ctrl *ctrl, struct weft_queue **out, struct weft
 
 	if (rc < 0)
 		return rc;
-	queue->opening = true;
-	host_queue_look(queue);
-	while (!settled(queue))
-		weft_reactor_turn(queue->reactor, -1);
+	for (int tries = 0; !queue->ready && tries < OPEN_TRIES; tries++)
+		if (!try_to_open(queue, tries))
+			break;
 	if (!queue->ready) {
 		rc = queue->open_rc ? queue->open_rc : -ENOTCONN;
 		weft_fail(err, rc, "I/O queue %u: %s", queue->qid,
@@ -207,8 +229,11 @@ int weft_queue_poll(struct weft_queue *queue, int timeout_ms)
 
 int weft_queue_fd(struct weft_queue *queue)
 {
+	int fd = weft_reactor_fd(queue->reactor);
+
 	queue->watched = true;
-	return weft_reactor_fd(queue->reactor);
+	weft_reactor_doze(queue->reactor);
+	return fd;
 }
 
 unsigned weft_queue_pending(const struct weft_queue *queue)

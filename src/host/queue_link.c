@@ -13,7 +13,7 @@
 static void setup_failed(struct weft_queue *queue, int rc, const struct weft_err *why)
 {
 	if (!queue->opening) {
-		host_queue_ask_reset(queue, rc, why);
+		host_queue_ask_reset(queue, rc, why, true);
 		return;
 	}
 	if (queue->open_rc)
@@ -37,6 +37,7 @@ static void connected(struct weft_queue *queue, struct weft_slot *slot)
 	struct weft_err why = { "" };
 
 	weft_timer_stop(queue->reactor, &queue->setup);
+	queue->open_status = status;
 	if (status) {
 		int rc = host_fail_status(&why, "Connect", status);
 
@@ -84,6 +85,7 @@ static void on_closed(struct weft_link *link)
 {
 	struct weft_queue *queue = link->user;
 	struct weft_err why = link->err;
+	bool was_ready = queue->ready;
 	int rc = link->rc;
 
 	weft_timer_stop(queue->reactor, &queue->setup);
@@ -94,7 +96,9 @@ static void on_closed(struct weft_link *link)
 	weft_link_free(link);
 	if (queue->closing)
 		return;
-	if (rc != -ESHUTDOWN)
+	if (rc != -ESHUTDOWN && was_ready)
+		host_queue_ask_reset(queue, rc, &why, false);
+	else if (rc != -ESHUTDOWN)
 		setup_failed(queue, rc, &why);
 	host_queue_look(queue);
 }

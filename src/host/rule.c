@@ -112,7 +112,7 @@ static uint64_t limit_of(const struct host_traits *traits, const struct weft_cmd
 	case WEFT_VERIFY:
 		return least(by_nlb, traits->verify_max);
 	case WEFT_TRIM:
-		return UINT64_C(0xffffffff) << shift;
+		return traits->trim_blocks << shift;
 	case WEFT_COPY:
 		return least(by_nlb, cmd->ns->copy_max);
 	default:

@@ -75,25 +75,6 @@ static void settle(struct weft_ctrl *ctrl, bool answered)
 	next(ctrl);
 }
 
-static void on_descriptors(struct host_admin *a, int rc)
-{
-	struct weft_ctrl *ctrl = a->ctrl;
-
-	if (rc < 0) {
-		ctrl->scanning = false;
-		return;
-	}
-	if (host_status(&a->cqe)) /* NVMe before 1.3 has no descriptors */
-		memset(ctrl->scan_page + HOST_PAGE, 0, HOST_PAGE);
-	settle(ctrl, true);
-}
-
-static bool is_unknown(uint16_t status)
-{
-	return (status & 0x7ff) == SC_GENERIC(INVALID_NS) ||
-	       (status & 0x7ff) == SC_GENERIC(INVALID_FIELD);
-}
-
 /* What is behind the nsid now is not known: no I/O may go there. */
 static void unknown_state(struct weft_ctrl *ctrl, uint16_t status)
 {
@@ -102,6 +83,30 @@ static void unknown_state(struct weft_ctrl *ctrl, uint16_t status)
 
 	ctrl->scanning = false;
 	host_ctrl_broken(ctrl, rc, "%s", why.text);
+}
+
+static void on_descriptors(struct host_admin *a, int rc)
+{
+	struct weft_ctrl *ctrl = a->ctrl;
+	uint16_t status = host_status(&a->cqe);
+
+	if (rc < 0) {
+		ctrl->scanning = false;
+		return;
+	}
+	if (status && !host_has_no_descriptors(status)) {
+		unknown_state(ctrl, status);
+		return;
+	}
+	if (status)
+		memset(ctrl->scan_page + HOST_PAGE, 0, HOST_PAGE);
+	settle(ctrl, true);
+}
+
+static bool is_unknown(uint16_t status)
+{
+	return (status & 0x7ff) == SC_GENERIC(INVALID_NS) ||
+	       (status & 0x7ff) == SC_GENERIC(INVALID_FIELD);
 }
 
 static void on_identify(struct host_admin *a, int rc)

@@ -6,8 +6,9 @@
 
 #include "host/cmd.h"
 
-/* Of a command that loses its connection, or whose status asks for another try. */
-enum { TRIES_MAX = 5, AGAIN_MS = 100 };
+/* Of a command that loses its connection, or whose status asks for another try. The pauses before
+ * those double: together about 10 s, what a change of asymmetric access may take. */
+enum { TRIES_MAX = 8, AGAIN_MS = 100, AGAIN_MAX_MS = 2000 };
 
 /* Another try may help, and does no harm (NVMe base 2.0, 4.2.3: DNR). */
 static bool worth_another_try(const struct weft_cmd *cmd, uint16_t status)
@@ -18,6 +19,10 @@ static bool worth_another_try(const struct weft_cmd *cmd, uint16_t status)
 	case SC_GENERIC(TRAN_TPORT_ERROR):
 	case SC_GENERIC(NS_NOT_READY):
 	case SC_GENERIC(CMD_INTERRUPTED):
+	case SC_PATH(ANA_INTERNAL_PATH_ERROR):
+	case SC_PATH(ANA_PERSISTENT_LOSS):
+	case SC_PATH(ANA_INACCESSIBLE):
+	case SC_PATH(ANA_TRANSITION):
 		return true;
 	default:
 		return false;
@@ -49,7 +54,7 @@ static void note_failure(struct weft_cmd *cmd, uint16_t status)
 	cmd->status = status & (0x7ff | SC_DNR);
 	cmd->rc = p->timed_out && (status & 0x7ff) == SC_GENERIC(ABORT_REQ) ?
 			  -ETIMEDOUT :
-			  weft_status_to_errno(status);
+			  weft_io_status_to_errno(status);
 }
 
 /* @suspect: it may be this very command that the connection broke of. */
@@ -64,11 +69,13 @@ static void note_loss(struct weft_cmd *cmd, bool suspect)
 
 static void wait_and_try_again(struct weft_queue *queue, struct weft_cmd *cmd)
 {
-	cmd_priv(cmd)->tries++;
+	uint64_t pause = AGAIN_MS << cmd_priv(cmd)->tries++;
+
 	cmd_start_over(cmd);
 	cmd_enlist(&queue->later, cmd);
 	if (!weft_heap_has(&queue->again.node))
-		weft_timer_set(queue->reactor, &queue->again, AGAIN_MS);
+		weft_timer_set(queue->reactor, &queue->again,
+			       pause < AGAIN_MAX_MS ? pause : AGAIN_MAX_MS);
 }
 
 /* The last of its pieces that were in flight is back. */
@@ -93,12 +100,10 @@ static void settle(struct weft_queue *queue, struct weft_cmd *cmd)
 	}
 }
 
-/* A success must have moved all the data. A raw command's data may be more than it needs. */
+/* A success must have moved all the data. A raw command's memory may be more than it needs. */
 static bool is_complete(const struct weft_cmd *cmd, const struct weft_slot *slot)
 {
-	if (cmd->op == WEFT_RAW && nvme_cmd_direction(&slot->cmd) != NVME_DIR_TO_HOST)
-		return true;
-	return slot->moved == slot->data_len;
+	return cmd->op == WEFT_RAW || slot->moved == slot->data_len;
 }
 
 static void short_data(struct weft_queue *queue, const struct weft_slot *slot)
@@ -115,8 +120,10 @@ void host_piece_done(struct weft_queue *queue, struct weft_slot *slot)
 	uint16_t status = host_status(&slot->cqe);
 
 	weft_list_remove(&slot->user_link);
-	if (queue->aborting == slot)
+	if (queue->aborting == slot) {
 		queue->aborting = NULL;
+		p->timed_out = status; /* late, but answered */
+	}
 	p->flying--;
 	if (!status && !is_complete(cmd, slot)) {
 		note_loss(cmd, true);

@@ -109,9 +109,14 @@ static int on_vs(struct weft_ctrl *ctrl, const struct nvme_cqe *cqe)
 }
 
 /* CAP.CSS bit 6: it wants to be told that every command set is meant. */
+static uint32_t enabled(const struct weft_ctrl *ctrl)
+{
+	return CC_ENABLE | (ctrl->traits.cap >> 43 & 1 ? CC_CSS_ALL : 0);
+}
+
 static void fill_cc(struct weft_ctrl *ctrl, union nvme_sqe *cmd)
 {
-	property_set(cmd, NVME_REG_CC, CC_ENABLE | (ctrl->traits.cap >> 43 & 1 ? CC_CSS_ALL : 0));
+	property_set(cmd, NVME_REG_CC, enabled(ctrl));
 }
 
 static int on_cc(struct weft_ctrl *ctrl, const struct nvme_cqe *cqe)
@@ -166,6 +171,7 @@ static void note_limits(struct host_traits *t, const struct nvme_id_ctrl *id)
 
 	t->transfer_max = mdts && mdts < TRANSFER_DEFAULT ? mdts : TRANSFER_DEFAULT;
 	t->zero_max = t->verify_max = mdts ? mdts : UINT32_MAX;
+	t->trim_blocks = UINT32_MAX;
 	/* A capsule holds the command and its data, in units of 16 bytes; ICDOFF puts data further in. */
 	t->capsule_max = 0;
 	if (!le16_to_cpu(id->icdoff) && ioccsz > 4)
@@ -189,11 +195,20 @@ static int on_identify(struct weft_ctrl *ctrl, const struct nvme_cqe *cqe)
 	t->vwc = id->vwc;
 	t->aers = id->aerl < HOST_AERS ? id->aerl + 1 : HOST_AERS;
 	t->disconnects = le16_to_cpu(id->ofcs) & OFCS_DISCONNECT;
+	if (id->maxcmd && le16_to_cpu(id->maxcmd) < t->depth)
+		t->depth = le16_to_cpu(id->maxcmd);
 	note_limits(t, id);
 	if (t->discovery || le32_to_cpu(id->sgls) & SGLS_SUPPORTED)
 		return 0;
 	host_ctrl_broken(ctrl, -EPROTO, "Identify: the controller says it takes no SGLs");
 	return -EPROTO;
+}
+
+/* 0: not limited. */
+static void limit_trim(struct host_traits *t, uint64_t blocks)
+{
+	if (blocks && blocks < t->trim_blocks)
+		t->trim_blocks = blocks;
 }
 
 static void fill_nvm_limits(struct weft_ctrl *ctrl, union nvme_sqe *cmd)
@@ -213,6 +228,8 @@ static int on_nvm_limits(struct weft_ctrl *ctrl, const struct nvme_cqe *cqe)
 		t->zero_max = limit_bytes(t, nvm->wzsl);
 	if (nvm->vsl)
 		t->verify_max = limit_bytes(t, nvm->vsl);
+	limit_trim(t, le32toh(nvm->dmrsl));
+	limit_trim(t, le64toh(nvm->dmsl));
 	return 0;
 }
 
@@ -376,6 +393,6 @@ void host_setup_shutdown(struct weft_ctrl *ctrl, void (*done)(struct host_admin 
 	memset(a, 0, sizeof(*a));
 	a->name = "Property Set CC";
 	a->done = done;
-	property_set(&a->cmd, NVME_REG_CC, CC_ENABLE | CC_SHUTDOWN);
+	property_set(&a->cmd, NVME_REG_CC, enabled(ctrl) | CC_SHUTDOWN);
 	host_admin_start(ctrl, a, ctrl->config.options.connect_ms);
 }

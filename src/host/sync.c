@@ -69,8 +69,8 @@ void weft_cmd_text(const struct weft_cmd *cmd, struct weft_err *text)
 		snprintf(why, sizeof(why), "the namespace is gone (NVMe status 0x%x)",
 			 cmd->status & 0x7ff);
 	else if (cmd->status)
-		snprintf(why, sizeof(why), "%s (NVMe status 0x%x)", weft_status_text(cmd->status),
-			 cmd->status & 0x7ff);
+		snprintf(why, sizeof(why), "%s (NVMe status 0x%x)",
+			 weft_io_status_text(cmd->status), cmd->status & 0x7ff);
 	else
 		text_of_errno(cmd, why, sizeof(why));
 	snprintf(text->text, sizeof(text->text), "%s: %s", range, why);

@@ -138,3 +138,30 @@ const char *weft_status_text(uint16_t status)
 			return texts[i].text;
 	return "unknown status";
 }
+
+static const struct {
+	uint16_t status;
+	int rc;
+	const char *text;
+} io_texts[] = {
+	{ SC_COMMAND(BAD_ATTRIBUTES), -EINVAL, "conflicting attributes" },
+	{ SC_COMMAND(INVALID_PI), -EINVAL, "invalid protection information" },
+	{ SC_COMMAND(READ_ONLY), -EROFS, "attempted write to a read-only range" },
+	{ SC_COMMAND(CMD_SIZE_LIMIT_EXCEEDED), -EMSGSIZE, "command size limit exceeded" },
+};
+
+int weft_io_status_to_errno(uint16_t status)
+{
+	for (size_t i = 0; i < sizeof(io_texts) / sizeof(io_texts[0]); i++)
+		if (io_texts[i].status == (status & 0x7ff))
+			return io_texts[i].rc;
+	return weft_status_to_errno(status);
+}
+
+const char *weft_io_status_text(uint16_t status)
+{
+	for (size_t i = 0; i < sizeof(io_texts) / sizeof(io_texts[0]); i++)
+		if (io_texts[i].status == (status & 0x7ff))
+			return io_texts[i].text;
+	return weft_status_text(status);
+}

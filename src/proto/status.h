@@ -15,8 +15,11 @@ uint16_t weft_status_from_errno(int rc);
 
 /* What a host tells its caller. */
 int weft_status_to_errno(uint16_t status);
+int weft_io_status_to_errno(uint16_t status);
 
 /* In words, for logs and people. */
 const char *weft_status_text(uint16_t status);
+/* From 0x180 on, what a status means depends on the command; this is for I/O commands. */
+const char *weft_io_status_text(uint16_t status);
 
 #endif

@@ -265,8 +265,10 @@ void weft_reactor_doze(struct weft_reactor *r)
 		r->alarm_ns = due;
 		r->engine->ops->alarm(r->engine, until_timer(r, -1));
 	}
-	if (!weft_mailbox_sleep(&r->mailbox))
+	if (!weft_mailbox_sleep(&r->mailbox) || weft_reactor_busy(r)) {
+		r->alarm_ns = 0;
 		r->engine->ops->alarm(r->engine, 0);
+	}
 }
 
 static void pin(int cpu)

@@ -11,6 +11,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+enum { CID_NONE = 0xffff }; /* in the error log: of no command */
+
 static struct weft_slot *slot_at(struct weft_link *link, uint32_t index)
 {
 	return (struct weft_slot *)(link->slots + index * link->transport->slot_size);
@@ -67,9 +69,11 @@ struct weft_slot *weft_link_take(struct weft_link *link)
 	if (!slot)
 		return NULL;
 	link->free = slot->next_free;
-	cid = le16_to_cpu(slot->cmd.common.cid);
+	cid = (uint16_t)(le16_to_cpu(slot->cmd.common.cid) + link->cid_step);
+	if (cid == CID_NONE)
+		cid = (uint16_t)(cid + link->cid_step);
 	memset(&slot->cmd, 0, sizeof(slot->cmd));
-	slot->cmd.common.cid = cpu_to_le16((uint16_t)(cid + link->cid_step));
+	slot->cmd.common.cid = cpu_to_le16(cid);
 	slot->iov = NULL;
 	slot->iov_skip = 0;
 	slot->data_len = slot->moved = 0;

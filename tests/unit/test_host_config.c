@@ -287,7 +287,7 @@ static const struct {
 	{ 1 << 20, 3, 3, 16, 0, 0, "" },
 	{ 1, 40, 0x20 | 1, 12, 0, 0, "" }, /* format 17 */
 	{ (UINT64_MAX >> 1) >> 9, 0, 0, 9, 0, 0, "" },
-	{ 0, 0, 0, 9, 0, -ENODEV, "it does not exist" },
+	{ 0, 0, 0, 9, 0, -ENODEV, "there is no such namespace" },
 	{ 1, 0, 1, 9, 0, -EPROTO, "it says it has format 1 of 0" },
 	{ 1, 0, 0, 9, 8, -EOPNOTSUPP,
 	  "its blocks have 8 bytes of metadata, which is not supported" },

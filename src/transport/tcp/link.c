@@ -207,6 +207,8 @@ static int connect_socket(const struct sockaddr_storage *addr)
 	if (fd < 0)
 		return -errno;
 	rc = tcp_set_connection_options(fd);
+	if (rc == 0)
+		rc = tcp_set_abortive(fd);
 	if (rc < 0)
 		return rc;
 	if (connect(fd, (const struct sockaddr *)addr, weft_addr_len(addr)) < 0 &&

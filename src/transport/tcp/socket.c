@@ -45,6 +45,13 @@ int tcp_set_connection_options(int fd)
 	return 0;
 }
 
+int tcp_set_abortive(int fd)
+{
+	const struct linger linger = { .l_onoff = 1, .l_linger = 0 };
+
+	return setsockopt(fd, SOL_SOCKET, SO_LINGER, &linger, sizeof(linger)) < 0 ? -errno : 0;
+}
+
 int weft_tcp_listen(const struct sockaddr_storage *addr)
 {
 	_cleanup_(weft_closep) int fd = -1;
