@@ -27,7 +27,8 @@
 
 #define EVENTS_MAX 256
 
-#define READABLE (EPOLLIN | EPOLLRDHUP | EPOLLHUP | EPOLLERR)
+#define ENDED    (EPOLLRDHUP | EPOLLHUP | EPOLLERR)
+#define READABLE (EPOLLIN | ENDED)
 #define WRITABLE (EPOLLOUT | EPOLLHUP | EPOLLERR)
 
 struct epoll {
@@ -86,6 +87,19 @@ static bool *flag_of(struct weft_op *op)
 	return op->kind == WEFT_OP_SEND ? &op->sock->writable : &op->sock->readable;
 }
 
+/* Less than there was room for: the next byte makes an edge, so there is no need to ask for EAGAIN.
+ * An end or an error that has been reported will not be again. */
+static bool is_drained(const struct weft_op *op, int res)
+{
+	size_t room = 0;
+
+	if (op->kind != WEFT_OP_RECV || op->sock->ended || res <= 0)
+		return false;
+	for (size_t i = 0; i < op->msg.msg_iovlen; i++)
+		room += op->msg.msg_iov[i].iov_len;
+	return (size_t)res < room;
+}
+
 static void attempt(struct epoll *e, struct weft_op *op)
 {
 	bool *flag = flag_of(op);
@@ -96,9 +110,9 @@ static void attempt(struct epoll *e, struct weft_op *op)
 	do {
 		res = try_sock(op);
 	} while (res == -EINTR);
-	if (res == -EAGAIN)
+	if (res == -EAGAIN || is_drained(op, res))
 		*flag = false;
-	else
+	if (res != -EAGAIN)
 		weft_op_complete(e->engine.reactor, op, res);
 }
 
@@ -161,6 +175,8 @@ static void on_event(struct epoll *e, const struct epoll_event *event)
 		return; /* the mailbox rang, and waking was all it wanted */
 	if (event->events & READABLE)
 		sock->readable = true;
+	if (event->events & ENDED)
+		sock->ended = true;
 	if (event->events & WRITABLE)
 		sock->writable = true;
 	if (weft_op_under_way(sock->rx))

@@ -126,7 +126,7 @@ struct weft_sock {
 	/* The engine's. */
 	struct weft_reactor *reactor;
 	struct weft_op *rx, *tx;
-	bool readable, writable;
+	bool readable, writable, ended;
 };
 
 /* Hands @fd to the reactor. -errno when the engine cannot watch it; the caller keeps @fd then. */
