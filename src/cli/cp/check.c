@@ -53,9 +53,9 @@ static int beyond(const struct cp_end *end, uint64_t length, const char *what, s
 {
 	return weft_fail(err, -ERANGE,
 			 "--offset %" PRIu64 " with --length %" PRIu64
-			 " goes beyond the end of %s, which has %" PRIu64 " bytes: at most %" PRIu64
-			 " can be %s there",
-			 end->base, length, end->name, end->base + end->size, end->size, what);
+			 " goes beyond the end of %s, which has %s: at most %s can be %s there",
+			 end->base, length, end->name, weft_exact_text(end->base + end->size).s,
+			 weft_exact_text(end->size).s, what);
 }
 
 static int too_large(const struct cp *cp, uint64_t length, struct weft_err *err)
@@ -64,11 +64,9 @@ static int too_large(const struct cp *cp, uint64_t length, struct weft_err *err)
 
 	if (cp->ask->length != WEFT_CP_ALL)
 		return beyond(to, length, "written", err);
-	return weft_fail(err, -ENOSPC,
-			 "%s has %" PRIu64 " bytes (%s) and %s has room for %" PRIu64
-			 " (%s); nothing was written",
-			 from->name, length, weft_size_text(length).s, to->name, to->size,
-			 weft_size_text(to->size).s);
+	return weft_fail(err, -ENOSPC, "%s has %s and %s has room for %s; nothing was written",
+			 from->name, weft_exact_text(length).s, to->name,
+			 weft_exact_text(to->size).s);
 }
 
 static int check_sizes(const struct cp *cp, struct weft_err *err)
@@ -80,16 +78,15 @@ static int check_sizes(const struct cp *cp, struct weft_err *err)
 	if (from->size != CP_UNKNOWN && cp->total > from->size)
 		return from->block > 1 ?
 			       beyond(from, cp->total, "read", err) :
-			       weft_fail(err, -ERANGE,
-					 "--length %" PRIu64 ": %s has only %" PRIu64 " bytes",
-					 cp->total, from->name, from->size);
+			       weft_fail(err, -ERANGE, "--length %" PRIu64 ": %s has only %s",
+					 cp->total, from->name, weft_exact_text(from->size).s);
 	if (to->size != CP_UNKNOWN && weft_cp_padded(cp, cp->total) > to->size)
 		return too_large(cp, cp->total, err);
 	if (cp->total % to->block && !cp->ask->pad)
 		return weft_fail(err, -EINVAL,
-				 "%s has %" PRIu64 " bytes, and %s has blocks of %" PRIu32
+				 "%s has %s, and %s has blocks of %" PRIu32
 				 "; --pad fills up the last one with zeroes",
-				 from->name, cp->total, to->name, to->block);
+				 from->name, weft_exact_text(cp->total).s, to->name, to->block);
 	return 0;
 }
 

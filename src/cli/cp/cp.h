@@ -12,6 +12,7 @@ struct weft_cp {
 	const char *command;             /* "weft cp", in front of what is said */
 	const char *doing, *did, *been;  /* "writing", "wrote", "written" */
 	const char *from, *to;           /* a path, "-" or a URI */
+	uint32_t nsid;                   /* of the URI, where there is one; 0: not given */
 	uint64_t from_offset, to_offset; /* in a namespace */
 	uint64_t length;                 /* WEFT_CP_ALL: what there is */
 	uint32_t jobs, depth, piece;     /* threads, pieces of each in flight, bytes of one */
@@ -32,6 +33,8 @@ void weft_cp_init(struct weft_cp *what, const char *command);
 /* Does it, shows progress, says how it ended. Returns the exit status. */
 int weft_cp(const struct weft_cp *what);
 
+/* Whether @text is meant as a URI, and not as the name of a file. */
+bool weft_cp_is_uri(const char *text);
 /* A size for --NAME, or a usage error that is said; then EXIT_USAGE, else EXIT_OK. */
 int weft_cp_size(const char *command, const char *name, const char *text, uint64_t *bytes);
 

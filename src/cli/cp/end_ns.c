@@ -8,6 +8,7 @@
 
 #include "cli/cp/internal.h"
 #include "cli/host_options.h"
+#include "cli/units.h"
 
 struct cp_ns {
 	struct cp_end end;
@@ -146,6 +147,16 @@ static void on_flushed(struct weft_cmd *cmd)
 }
 
 /* As long as the library waits for a connection, but no longer than the user does. */
+/* A target that lost its power, and with it a volatile cache, comes back like one that did not. */
+static bool ns_lost(struct cp_end *end)
+{
+	const struct weft_remote *remote = &ns_of(end)->remote;
+	struct weft_ctrl_info now;
+
+	weft_ctrl_info(remote->ctrl, &now);
+	return now.volatile_cache && now.reconnects != remote->info.reconnects;
+}
+
 static int ns_flush(struct cp_end *end, struct weft_err *err)
 {
 	struct cp_ns *ns = ns_of(end);
@@ -192,6 +203,7 @@ const struct cp_end_ops weft_cp_ns_ops = {
 	.fd = ns_fd,
 	.poll = ns_poll,
 	.flush = ns_flush,
+	.lost = ns_lost,
 	.close = ns_close,
 };
 
@@ -200,9 +212,8 @@ static int check_base(const struct cp_end *end, uint64_t size, struct weft_err *
 	if (end->base > size)
 		return weft_fail(err, -ERANGE,
 				 "--offset %" PRIu64
-				 " is beyond the end of the namespace, which has "
-				 "%" PRIu64 " bytes",
-				 end->base, size);
+				 " is beyond the end of the namespace, which has %s",
+				 end->base, weft_exact_text(size).s);
 	return 0;
 }
 
@@ -218,7 +229,7 @@ int weft_cp_ns(struct cp *cp, const char *uri, uint64_t base, struct cp_end **en
 	info = &ns->remote.ns_info;
 	*end = &ns->end;
 	ns->end = (struct cp_end){ .ops = &weft_cp_ns_ops, .cp = cp, .name = uri, .base = base };
-	rc = weft_remote_open(&ns->remote, uri, &cp->ask->connect, err);
+	rc = weft_remote_open(&ns->remote, uri, cp->ask->nsid, &cp->ask->connect, err);
 	if (rc < 0)
 		return rc;
 	ns->end.ctrl = ns->remote.ctrl;

@@ -13,6 +13,7 @@
 
 #include "cli/cp/internal.h"
 #include "cli/hexdump.h"
+#include "cli/units.h"
 
 struct cp_stream {
 	struct cp_end end;
@@ -49,9 +50,9 @@ static bool is_ready(struct cp_stream *s, short events)
 static int partial_block(struct cp_end *end, struct cp_slot *slot, uint64_t total)
 {
 	return weft_fail(&slot->err, -EINVAL,
-			 "%s ended after %" PRIu64 " bytes, inside a block of %" PRIu32
+			 "%s ended after %s, inside a block of %" PRIu32
 			 "; --pad fills it up with zeroes",
-			 end->name, total, end->cp->to->block);
+			 end->name, weft_exact_text(total).s, end->cp->to->block);
 }
 
 static int at_end(struct cp_end *end, struct cp_slot *slot)
@@ -119,8 +120,8 @@ int weft_cp_stream_ended(struct cp_end *from, struct weft_err *err)
 		return 0;
 	if (n < 0)
 		return weft_fail(err, -errno, "%s: %s", from->name, strerror(errno));
-	return weft_fail(err, -E2BIG, "%s is longer than the %" PRIu64 " bytes that fit into %s",
-			 from->name, s->next, from->cp->to->name);
+	return weft_fail(err, -E2BIG, "%s is longer than the %s that fit into %s", from->name,
+			 weft_exact_text(s->next).s, from->cp->to->name);
 }
 
 /* --- put ----------------------------------------------------------------------------------------- */
@@ -181,7 +182,18 @@ static int stream_fd(struct cp_end *end, unsigned lane, short *events)
 
 static void stream_abandon(struct cp_end *end, char *text, size_t size)
 {
-	snprintf(text, size, "%s got the first %" PRIu64 " bytes", end->name, stream_of(end)->next);
+	uint64_t put = stream_of(end)->next;
+
+	if (put)
+		snprintf(text, size, "%s got the first %s", end->name, weft_exact_text(put).s);
+	else
+		snprintf(text, size, "%s got nothing", end->name);
+}
+
+/* Nobody knows how much of it is still in the buffer. */
+static void hex_abandon(struct cp_end *end, char *text, size_t size)
+{
+	snprintf(text, size, "the dump is incomplete");
 }
 
 static void stream_close(struct cp_end *end)
@@ -204,7 +216,7 @@ static const struct cp_end_ops stream_ops = {
 static const struct cp_end_ops hex_ops = {
 	.put = hex_put,
 	.finish = hex_finish,
-	.abandon = stream_abandon,
+	.abandon = hex_abandon,
 	.close = stream_close,
 };
 

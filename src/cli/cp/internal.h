@@ -85,6 +85,8 @@ struct cp_end_ops {
 
 	/* What was put is durable on 0. */
 	int (*flush)(struct cp_end *end, struct weft_err *err);
+	/* What was written before the flush may be gone although the flush succeeded. */
+	bool (*lost)(struct cp_end *end);
 	/* The copy is complete, with @total bytes. */
 	int (*finish)(struct cp_end *end, uint64_t total, struct weft_err *err);
 	/* Takes back what it can. Says in @text what is left, or leaves that to the caller. */
@@ -142,7 +144,6 @@ struct cp {
 /* end.c, end_file.c, end_stream.c, end_ns.c. @end is NULL when they fail. */
 int weft_cp_open_from(struct cp *cp, struct cp_end **end, struct weft_err *err);
 int weft_cp_open_to(struct cp *cp, struct cp_end **end, struct weft_err *err);
-bool weft_cp_is_uri(const char *text);
 int weft_cp_file_from(struct cp *cp, const char *path, struct cp_end **end, struct weft_err *err);
 int weft_cp_file_to(struct cp *cp, const char *path, struct cp_end **end, struct weft_err *err);
 int weft_cp_stream(struct cp *cp, int fd, const char *name, struct cp_end **end,

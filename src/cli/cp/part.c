@@ -20,8 +20,18 @@ int weft_part_place(struct cp_part *part, const char *path, const struct stat *o
 	if (!part->path)
 		return weft_fail(err, -errno, "%s: %s", path, strerror(errno));
 	part->replaces = old;
+	part->force = force;
 	part->mode = old ? old->st_mode & 07777 : 0;
 	return 0;
+}
+
+/* Between open and lock another copy may have finished: what is open then is its file. */
+static bool is_still(int fd, const char *name)
+{
+	struct stat open, there;
+
+	return !fstat(fd, &open) && !stat(name, &there) && open.st_dev == there.st_dev &&
+	       open.st_ino == there.st_ino;
 }
 
 /* Whoever holds the lock is the one who writes it. */
@@ -31,7 +41,7 @@ static int open_locked(const char *name, struct weft_err *err)
 
 	if (fd < 0)
 		return weft_fail(err, -errno, "%s: %s", name, strerror(errno));
-	if (flock(fd, LOCK_EX | LOCK_NB) < 0)
+	if (flock(fd, LOCK_EX | LOCK_NB) < 0 || !is_still(fd, name))
 		return weft_fail(err, -EBUSY, "%s is being written by another copy", name);
 	return take_fd(&fd);
 }
@@ -65,10 +75,24 @@ static int sync_folder(const char *path)
 	return fd < 0 ? -1 : fsync(fd);
 }
 
+/* A file that came meanwhile is not replaced, unless that was asked for. A few file systems cannot
+ * promise that. */
+static int put_in_place(const struct cp_part *part)
+{
+	unsigned flags = part->force ? 0 : RENAME_NOREPLACE;
+	int rc = renameat2(AT_FDCWD, part->name, AT_FDCWD, part->path, flags);
+
+	return rc < 0 && errno == EINVAL ? rename(part->name, part->path) : rc;
+}
+
 int weft_part_complete(struct cp_part *part, int fd, uint64_t size, struct weft_err *err)
 {
-	if (ftruncate(fd, (off_t)size) < 0 || fsync(fd) < 0 || rename(part->name, part->path) < 0)
+	if (ftruncate(fd, (off_t)size) < 0 || fsync(fd) < 0)
 		return weft_fail(err, -errno, "%s: %s", part->name, strerror(errno));
+	if (put_in_place(part) < 0)
+		return weft_fail(err, -errno, "%s: %s", part->path,
+				 errno == EEXIST ? "somebody else has made it meanwhile" :
+						   strerror(errno));
 	free(take_ptr(&part->name));
 	if (sync_folder(part->path) < 0)
 		return weft_fail(err, -errno, "%s: its folder cannot be flushed: %s", part->path,

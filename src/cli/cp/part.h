@@ -15,6 +15,7 @@ struct cp_part {
 	char *path;    /* where it ends up: links are followed */
 	char *name;    /* until then; NULL: not made yet, or no more */
 	bool replaces; /* a file that is there, with this mode */
+	bool force;    /* whatever is there when it is complete is replaced */
 	mode_t mode;
 };
 

@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <jansson.h>
+#include <math.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -13,29 +14,93 @@
 #include "cli/print.h"
 #include "cli/units.h"
 
+#define RATE_S 0.1 /* a copy that is shorter has no rate */
+
+/* --- success --------------------------------------------------------------------------------------- */
+
+/* To the millisecond: the rest is noise. */
+static double rounded(double seconds)
+{
+	return round(seconds * 1000) / 1000;
+}
+
+static uint64_t padding(const struct cp *cp)
+{
+	return weft_cp_padded(cp, cp->total) - cp->total;
+}
+
 static void print_json(const struct cp *cp)
 {
-	json_auto_t *json = json_pack("{s:I, s:I, s:I, s:f, s:b, s:I, s:I, s:I}", "bytes",
-				      (json_int_t)cp->total, "zeroes", (json_int_t)cp->zeroed,
-				      "verified", (json_int_t)cp->verified, "seconds", cp->seconds,
-				      "flushed", cp->flushed, "jobs", (json_int_t)cp->jobs, "depth",
-				      (json_int_t)cp->depth, "bs", (json_int_t)cp->piece);
+	uint64_t offset = cp->from->base ? cp->from->base : cp->to->base;
+	json_auto_t *json =
+		json_pack("{s:s, s:s, s:I, s:I, s:I, s:I, s:I, s:f, s:b, s:I, s:I, s:I}", "source",
+			  cp->from->name, "destination", cp->to->name, "offset", (json_int_t)offset,
+			  "bytes", (json_int_t)cp->total, "zeroes", (json_int_t)cp->zeroed,
+			  "padding", (json_int_t)padding(cp), "verified", (json_int_t)cp->verified,
+			  "seconds", rounded(cp->seconds), "flushed", cp->flushed, "jobs",
+			  (json_int_t)cp->jobs, "depth", (json_int_t)cp->depth, "bs",
+			  (json_int_t)cp->piece);
 
 	weft_print_json(json, false);
+}
+
+/* Zeroes are not moved, and what took no time has no rate. */
+static void print_rate(const struct cp *cp, FILE *out)
+{
+	uint64_t moved = cp->total > cp->zeroed ? cp->total - cp->zeroed : 0;
+	struct weft_text rate = { "" };
+
+	if (cp->seconds >= RATE_S && moved)
+		rate = weft_size_text((uint64_t)((double)moved / cp->seconds));
+	if (!cp->zeroed && *rate.s)
+		fprintf(out, " (%s/s)", rate.s);
+	if (cp->zeroed && !moved)
+		fprintf(out, ", all of it zeroes");
+	else if (cp->zeroed)
+		fprintf(out, ", %s of it data%s%s%s, the rest zeroes", weft_size_text(moved).s,
+			*rate.s ? " at " : "", rate.s, *rate.s ? "/s" : "");
+}
+
+static void print_padding(const struct cp *cp, FILE *out)
+{
+	uint64_t pad = padding(cp);
+
+	if (pad)
+		fprintf(out,
+			"; %" PRIu64 " byte%s from %" PRIu64
+			" on became zeroes, to the end of the block",
+			pad, pad == 1 ? "" : "s", cp->to->base + cp->total);
+}
+
+static void print_nothing(const struct cp *cp, FILE *out)
+{
+	if (cp->ask->length)
+		fprintf(out, "nothing was %s: %s is empty\n", cp->ask->been, cp->from->name);
+	else
+		fprintf(out, "nothing was %s\n", cp->ask->been);
+}
+
+static void print_done(const struct cp *cp, FILE *out)
+{
+	bool brief = cp->seconds < RATE_S;
+
+	fprintf(out, "%s %s in %.1f %s", cp->ask->did, weft_size_text(cp->total).s,
+		brief ? cp->seconds * 1e3 : cp->seconds, brief ? "ms" : "s");
+	print_rate(cp, out);
+	print_padding(cp, out);
+	if (cp->ask->verify)
+		fprintf(out, "; all %" PRIu64 " bytes read back are equal", cp->verified);
+	fprintf(out, "\n");
 }
 
 static void print_text(const struct cp *cp)
 {
 	FILE *out = cp->to->is_stream ? stderr : stdout;
-	double rate = cp->seconds > 0 ? (double)cp->total / cp->seconds : 0;
 
-	fprintf(out, "%s %s in %.1f s (%s/s)", cp->ask->did, weft_size_text(cp->total).s,
-		cp->seconds, weft_size_text((uint64_t)rate).s);
-	if (cp->zeroed)
-		fprintf(out, ", %s of it zeroes", weft_size_text(cp->zeroed).s);
-	if (cp->ask->verify)
-		fprintf(out, "; all %" PRIu64 " bytes read back are equal", cp->verified);
-	fprintf(out, "\n");
+	if (cp->total)
+		print_done(cp, out);
+	else
+		print_nothing(cp, out);
 }
 
 int weft_cp_succeeded(struct cp *cp)
@@ -49,6 +114,18 @@ int weft_cp_succeeded(struct cp *cp)
 
 /* --- failure ------------------------------------------------------------------------------------- */
 
+static void part_text(const struct cp *cp, uint64_t complete, const char *durable, char *text,
+		      size_t size)
+{
+	if (cp->total == CP_UNKNOWN || complete >= cp->total)
+		snprintf(text, size, "the first %s are %s %s", weft_exact_text(complete).s,
+			 cp->ask->been, durable);
+	else
+		snprintf(text, size, "the first %s of %s are %s %s, the rest is not",
+			 weft_exact_text(complete).s, weft_size_text(cp->total).s, cp->ask->been,
+			 durable);
+}
+
 /* Of what is written in place. */
 static void left_text(struct cp *cp, char *text, size_t size)
 {
@@ -56,7 +133,7 @@ static void left_text(struct cp *cp, char *text, size_t size)
 	uint64_t complete = weft_cp_complete(cp);
 
 	if (cp->differ)
-		snprintf(text, size, "do not trust it");
+		*text = '\0'; /* the sentence says it all */
 	else if (cp->verifying)
 		snprintf(text, size, "all is %s %s, but not all of it was read back", cp->ask->been,
 			 durable);
@@ -64,13 +141,8 @@ static void left_text(struct cp *cp, char *text, size_t size)
 		snprintf(text, size, "the destination was being written, and is incomplete");
 	else if (!complete)
 		snprintf(text, size, "nothing is %s", cp->ask->been);
-	else if (cp->total == CP_UNKNOWN)
-		snprintf(text, size, "the first %" PRIu64 " bytes are %s %s", complete,
-			 cp->ask->been, durable);
 	else
-		snprintf(text, size, "the first %s of %s are %s %s, the rest is not",
-			 weft_size_text(complete).s, weft_size_text(cp->total).s, cp->ask->been,
-			 durable);
+		part_text(cp, complete, durable, text, size);
 }
 
 static void cause_text(const struct weft_err *err, char *text, size_t size)
@@ -83,10 +155,26 @@ static void cause_text(const struct weft_err *err, char *text, size_t size)
 		snprintf(text, size, "stopped by SIG%s", sigabbrev_np(number));
 }
 
-/* The same again would do no better. */
-static bool is_in_vain(int rc)
+/* Whether the same command again may do better: what stopped it passes, and what a pipe had is not
+ * gone. */
+static bool is_worth_again(const struct cp *cp)
 {
-	return rc == -E2BIG || rc == -EINVAL || rc == -ENODATA || rc == -EPIPE;
+	const struct cp_end *ends[] = { cp->from, cp->to };
+	bool passing = weft_cp_signal();
+
+	for (unsigned i = 0; i < 2; i++) {
+		if (!ends[i] || ends[i]->is_stream)
+			return false;
+		if (ends[i]->ctrl && weft_ctrl_state(ends[i]->ctrl, NULL) != WEFT_LIVE)
+			passing = true;
+	}
+	return passing;
+}
+
+/* Whoever reads us has gone away, and wants no more; nor a word about it. */
+static bool is_unwanted(const struct cp *cp, int rc)
+{
+	return rc == -EPIPE && !strcmp(cp->ask->to, "-");
 }
 
 int weft_cp_failed(struct cp *cp, int rc, struct weft_err *err)
@@ -94,6 +182,8 @@ int weft_cp_failed(struct cp *cp, int rc, struct weft_err *err)
 	int number = weft_cp_signal();
 	char cause[600], left[1200] = "";
 
+	if (is_unwanted(cp, rc))
+		return 128 + SIGPIPE;
 	cause_text(err, cause, sizeof(cause));
 	if (cp->to && cp->to->ops->abandon)
 		cp->to->ops->abandon(cp->to, left, sizeof(left));
@@ -101,7 +191,7 @@ int weft_cp_failed(struct cp *cp, int rc, struct weft_err *err)
 		left_text(cp, left, sizeof(left));
 	if (!cp->next || !*left)
 		fprintf(stderr, "%s: %s\n", cp->ask->command, cause);
-	else if (is_in_vain(rc))
+	else if (!is_worth_again(cp))
 		fprintf(stderr, "%s: %s (%s)\n", cp->ask->command, cause, left);
 	else
 		fprintf(stderr, "%s: %s; %s: run the same command again\n", cp->ask->command, cause,

@@ -119,10 +119,23 @@ static int verify(struct cp *cp, struct weft_err *err)
 	if (rc == 0 && cp->differ)
 		return weft_fail(err, -EILSEQ,
 				 "%s is not what was written: read back, %" PRIu64 " of %" PRIu64
-				 " pieces of %s differ, the first at %" PRIu64,
+				 " pieces of %s differ, the first at %" PRIu64 "; do not trust it",
 				 cp->to->name, cp->differ, (complete + cp->piece - 1) / cp->piece,
 				 weft_size_text(cp->piece).s, cp->to->base + cp->differ_at);
 	return rc;
+}
+
+static bool must_verify(const struct cp *cp)
+{
+	if (cp->ask->verify)
+		return true;
+	if (!cp->to->ops->lost || !cp->to->ops->lost(cp->to))
+		return false;
+	fprintf(stderr,
+		"%s: the connection was lost on the way, and %s has a volatile cache: reading back "
+		"what was written\n",
+		cp->ask->command, cp->to->name);
+	return true;
 }
 
 static int run(struct cp *cp, struct weft_err *err)
@@ -139,7 +152,7 @@ static int run(struct cp *cp, struct weft_err *err)
 	if (rc == 0)
 		rc = flush(cp, err);
 	cp->seconds = weft_now_s() - cp->start_s;
-	if (rc == 0 && cp->ask->verify)
+	if (rc == 0 && must_verify(cp))
 		rc = verify(cp, err);
 	if (rc == 0 && cp->to->ops->finish)
 		rc = cp->to->ops->finish(cp->to, cp->total, err);
@@ -182,8 +195,7 @@ int weft_cp(const struct weft_cp *what)
 	status = rc < 0 ? weft_cp_failed(&cp, rc, &err) : weft_cp_succeeded(&cp);
 	if (cp.abandoned || cp.stuck) {
 		/* Threads are still at work on what would be freed. */
-		fflush(NULL);
-		_exit(status);
+		_exit(weft_cli_end(what->command, status));
 	}
 	release(&cp);
 	return status;

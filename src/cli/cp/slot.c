@@ -43,7 +43,7 @@ static void begin_put(struct cp_slot *slot)
 	slot->put_length = weft_cp_padded(cp, slot->length);
 	if (!slot->hole)
 		memset(slot->buf + slot->length, 0, slot->put_length - slot->length);
-	if (cp->ask->verify)
+	if (cp->ask->verify || cp->to->ops->lost)
 		weft_cp_keep_sum(cp, slot);
 }
 
