@@ -113,12 +113,13 @@ _weft_bench() {
 	--plot) _weft_files ;;
 	--mix | --bs | --depth | --jobs | --queues | --time | --warmup | --rate) ;;
 	--offset | --size | --flush-every | --seed | --interval) ;;
+	--ns | --hostnqn | --hostid | --timeout) ;;
 	*)
 		case $part in
 		-*)
 			_weft_words "--rw --mix --write-ok --bs --depth --jobs --queues --time --warmup
 				--rate --offset --size --flush-every --verify --strict --seed --interval --plot
-				--json -h --help"
+				--json --ns --hostnqn --hostid --hdgst --ddgst --timeout -h --help"
 			;;
 		*) _weft_open_words "nvme+tcp://" ;;
 		esac
@@ -161,10 +162,12 @@ _weft_complete() {
 	serve) _weft_serve ;;
 	ctl) _weft_ctl ;;
 	discover) _weft_host "--no-referrals --watch --json" ;;
-	ls) _weft_host "--json" ;;
+	ls) _weft_host "--ns --json" ;;
 	id) _weft_host "--ns --hex --json" ;;
-	read) _weft_host "--offset --length -o --output --force --hex --json" ;;
-	write) _weft_host "--offset --length -i --input --pad --fua --verify --json -q --quiet" ;;
+	read) _weft_host "--ns --offset --length -o --output --force --hex --json -q --quiet" ;;
+	write)
+		_weft_host "--ns --offset --length -i --input --pad --fua --verify --json -q --quiet"
+		;;
 	cp) _weft_cp ;;
 	bench) _weft_bench ;;
 	mount) _weft_mount ;;

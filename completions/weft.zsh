@@ -97,7 +97,10 @@ discover)
 ls)
 	shift words
 	(( CURRENT-- ))
-	_arguments $host '--json[as JSON]' '1:URI:(nvme+tcp\://)'
+	_arguments $host \
+		'--ns[only this namespace]:number:' \
+		'--json[as JSON]' \
+		'1:URI:(nvme+tcp\://)'
 	;;
 id)
 	shift words
@@ -112,6 +115,8 @@ read)
 	shift words
 	(( CURRENT-- ))
 	_arguments $host \
+		'--ns[namespace]:number:' \
+		'(-q --quiet)'{-q,--quiet}'[no progress, no summary]' \
 		'--offset[first byte]:size:' \
 		'--length[bytes]:size:' \
 		'(-o --output)'{-o,--output}'[to this file]:file:_files' \
@@ -124,6 +129,7 @@ write)
 	shift words
 	(( CURRENT-- ))
 	_arguments $host \
+		'--ns[namespace]:number:' \
 		'--offset[first byte]:size:' \
 		'--length[bytes]:size:' \
 		'(-i --input)'{-i,--input}'[from this file]:file:_files' \
@@ -154,7 +160,8 @@ cp)
 bench)
 	shift words
 	(( CURRENT-- ))
-	_arguments \
+	_arguments $host \
+		'--ns[namespace]:number:' \
 		'--rw[kind of load]:mode:(read write rw randread randwrite randrw)' \
 		'--mix[percent of reads]:percent:' \
 		'--write-ok[the data may be overwritten]' \
@@ -174,7 +181,6 @@ bench)
 		'--interval[step of the time series]:time:' \
 		'--plot[draw it]:file:_files' \
 		'--json[everything, as JSON]' \
-		'(-h --help)'{-h,--help}'[show help]' \
 		'1:URI:(nvme+tcp\://)'
 	;;
 mount)

@@ -33,6 +33,11 @@ int weft_cli_usage_error(const char *command, const char *fmt, ...)
 	__attribute__((format(printf, 2, 3)));
 /* "weft NAME: sentence"; returns EXIT_FAILED. */
 int weft_cli_failed(const char *command, const char *sentence);
+/* The last thing a command does, but for main() only those call it that do not return: whether all
+ * of standard output could be written. Returns the exit status that is left of @status. */
+int weft_cli_end(const char *command, int status);
+/* Now, what would be written at the end; what goes wrong with it is told there. */
+void weft_cli_flush(void);
 
 struct option;
 /* For getopt_long() with opterr 0 and a ":" before its letters: what is wrong with the option that

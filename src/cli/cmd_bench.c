@@ -1,9 +1,13 @@
 /* cmd_bench.c - weft bench: load a namespace, and tell how it bears it. */
 #include <errno.h>
+#include <libgen.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
+#include "base/cleanup.h"
 #include "cli/bench/result.h"
 #include "cli/cli.h"
 
@@ -23,7 +27,7 @@ static int report(const char *command, const struct bench_result *result)
 		print_json(json);
 	else
 		bench_report_text(result);
-	fflush(stdout);
+	weft_cli_flush();
 	bench_report_problems(result, command);
 	if (result->config->plot && bench_plot(result, result->config->plot, &err) < 0)
 		return weft_cli_failed(command, err.text);
@@ -32,16 +36,29 @@ static int report(const char *command, const struct bench_result *result)
 	return EXIT_OK;
 }
 
-/* Rather before ten minutes of load than after them. */
+static bool ends_in_svg(const char *path)
+{
+	size_t length = strlen(path);
+
+	return length > 4 && !strcasecmp(path + length - 4, ".svg");
+}
+
+/* Rather before ten minutes of load than after them: whether it can be made, and that it replaces
+ * nothing but an older plot. */
 static int check_plot(const char *path, struct weft_err *err)
 {
-	FILE *file = path ? fopen(path, "ae") : NULL;
+	_cleanup_(weft_freep) char *copy = path ? strdup(path) : NULL;
+	struct stat st;
 
 	if (!path)
 		return 0;
-	if (!file)
+	if (!stat(path, &st) && (!S_ISREG(st.st_mode) || !ends_in_svg(path)))
+		return weft_fail(err, -EEXIST,
+				 "%s is there, and no plot: --plot replaces only files that end in "
+				 ".svg",
+				 path);
+	if (!copy || access(dirname(copy), W_OK) < 0)
 		return weft_fail(err, -errno, "%s: %s", path, strerror(errno));
-	fclose(file);
 	return 0;
 }
 
@@ -65,6 +82,9 @@ int weft_cmd_bench(int argc, char **argv)
 		code = weft_cli_failed(argv[0], err.text);
 	else
 		code = report(argv[0], result);
+	/* I/Os are still in flight on memory that must not be freed. */
+	if (result->left)
+		_exit(weft_cli_end(argv[0], code));
 	bench_result_free(result);
 	free(result);
 	return code;

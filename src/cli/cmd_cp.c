@@ -11,9 +11,10 @@
 static const char usage[] =
 	"usage: weft cp [OPTION]... FROM TO\n"
 	"\n"
-	"Copies FROM to TO. Each is the URI of a namespace (nvme+tcp://HOST:PORT/SUBNQN?nsid=N), a\n"
-	"file, a block device, or - for a pipe. Zeroes become holes, on a namespace deallocated blocks,\n"
-	"where that is possible. What is copied is flushed before this ends.\n"
+	"Copies FROM to TO. Each is the URI of a namespace, a file, a block device, or -\n"
+	"for a pipe. A URI is nvme+tcp://HOST:PORT/SUBNQN?nsid=N, where nsid may be left\n"
+	"out if there is only one. Zeroes become holes, on a namespace deallocated\n"
+	"blocks, where that is possible. What is copied is flushed before this ends.\n"
 	"\n"
 	"      --verify        read TO back and compare\n"
 	"      --force         replace TO if it is a file that is there\n"
@@ -25,9 +26,8 @@ static const char usage[] =
 	"      --json          what was done, as JSON\n"
 	"  -q, --quiet         no progress, no summary\n"
 	"  -v, --verbose       tell what is about to be done\n" WEFT_HOST_USAGE
-	"  -h, --help          this text\n"
-	"\n"
-	"  weft cp disk.img 'nvme+tcp://127.0.0.1:4420/nqn.2026-11.io.weft:default?nsid=1'\n";
+	"  -h, --help          this text\n" WEFT_URI_USAGE "\n"
+	"  weft cp disk.img 'nvme+tcp://127.0.0.1/nqn.2026-11.io.weft:default?nsid=1'\n";
 
 enum { OPT_VERIFY = 256, OPT_FORCE, OPT_PAD, OPT_NO_SPARSE, OPT_JOBS, OPT_DEPTH, OPT_BS, OPT_JSON };
 
@@ -122,6 +122,11 @@ static int check_words(const struct weft_cp *what, char *const *words, int count
 	if (!strcmp(words[1], "-") && what->verify)
 		return weft_cli_usage_error(
 			what->command, "--verify does not go with -: a pipe cannot be read back");
+	for (int i = 0; i < count; i++) {
+		if (weft_cp_is_uri(words[i]) &&
+		    weft_host_check(what->command, words[i], &what->connect, NULL) != EXIT_OK)
+			return EXIT_USAGE;
+	}
 	return EXIT_OK;
 }
 

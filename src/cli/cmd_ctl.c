@@ -12,13 +12,13 @@
 static const char usage[] =
 	"usage: weft ctl [OPTION]... METHOD [JSON | KEY=VALUE...]\n"
 	"\n"
-	"Calls a method of a running target. nqn may be left out where there is one subsystem. A\n"
-	"relative path in KEY=VALUE is relative to where this runs.\n"
+	"Calls a method of a running target. nqn may be left out where there is one\n"
+	"subsystem. A relative path in KEY=VALUE is relative to where this runs.\n"
 	"\n"
 	"  status                                   what is running\n"
-	"  subsystem-add nqn=NQN [hosts=[...]] ...  as an item of subsystems: in weft.yaml(5)\n"
+	"  subsystem-add nqn=NQN [hosts=[...]] ...  item of subsystems: in weft.yaml(5)\n"
 	"  subsystem-remove nqn=NQN\n"
-	"  namespace-add [nqn=NQN] backend=SPEC ... as an item of namespaces: in weft.yaml(5)\n"
+	"  namespace-add [nqn=NQN] backend=SPEC ... item of namespaces: in weft.yaml(5)\n"
 	"  namespace-resize [nqn=NQN] nsid=N size=SIZE [shrink=true]\n"
 	"  namespace-remove [nqn=NQN] nsid=N\n"
 	"  host-allow, host-refuse [nqn=NQN] host=HOSTNQN|any\n"
@@ -31,7 +31,8 @@ static const char usage[] =
 	"  -h, --help          this text\n"
 	"\n"
 	"  weft ctl namespace-add backend=mem:1G block=4096\n"
-	"  weft ctl subsystem-add '{\"nqn\": \"nqn.2026-11.com.example:a\", \"allow_any_host\": true}'\n";
+	"  weft ctl subsystem-add nqn=nqn.2026-11.com.example:a allow_any_host=true\n"
+	"  weft ctl host-allow '{\"host\": \"nqn.2014-08.com.example:host\"}'\n";
 
 enum { OPT_CONTROL = 256, OPT_JSON };
 

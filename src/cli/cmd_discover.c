@@ -15,14 +15,15 @@
 static const char usage[] =
 	"usage: weft discover [OPTION]... URI\n"
 	"\n"
-	"The discovery log: which subsystems are exported, and where. Referrals to other discovery\n"
-	"services are followed. URI is that of a discovery service: nvme+tcp://HOST[:PORT]\n"
+	"The discovery log: which subsystems are exported, and where. Referrals to other\n"
+	"discovery services are followed. URI is that of a discovery service:\n"
+	"nvme+tcp://HOST[:PORT]\n"
 	"\n"
 	"      --no-referrals  do not follow referrals\n"
-	"      --watch         stay connected; print the log again whenever it changes, until Ctrl-C\n"
+	"      --watch         stay connected; print the log again whenever it changes,\n"
+	"                      until Ctrl-C\n"
 	"      --json          as JSON; with --watch, one line for each log\n" WEFT_HOST_USAGE
-	"  -h, --help          this text\n"
-	"\n"
+	"  -h, --help          this text\n" WEFT_URI_USAGE "\n"
 	"  weft discover nvme+tcp://127.0.0.1:4420\n";
 
 enum { OPT_NO_REFERRALS = 256, OPT_WATCH, OPT_JSON };
@@ -98,13 +99,13 @@ static void print_table(const struct weft_discovery *log)
 		printf("the log is empty: nothing is exported to this host\n");
 		return;
 	}
-	printf("%-9s  %-*s  %4s  %-9s  %s\n", "TRANSPORT", width, "ADDRESS", "PORT", "TYPE",
+	printf("%-9s  %-*s  %6s  %-9s  %s\n", "TRANSPORT", width, "ADDRESS", "PORTID", "TYPE",
 	       "SUBSYSTEM");
 	for (unsigned i = 0; i < log->count; i++) {
 		const struct weft_discovered *e = &log->entries[i];
 
 		address_text(e, address, sizeof(address));
-		printf("%-9s  %-*s  %4u  %-9s  %s%s\n", e->transport, width, address, e->portid,
+		printf("%-9s  %-*s  %6u  %-9s  %s%s\n", e->transport, width, address, e->portid,
 		       type_text(e->subtype), e->subnqn, e->secure ? "  (TLS)" : "");
 	}
 }
@@ -115,7 +116,7 @@ static void print_log(const struct flags *flags, const struct weft_discovery *lo
 		print_json(log, flags->watch);
 	else
 		print_table(log);
-	fflush(stdout);
+	weft_cli_flush();
 	if (log->unreachable)
 		fprintf(stderr, "%s: warning: %u referral%s could not be followed: %s\n",
 			flags->command, log->unreachable, log->unreachable == 1 ? "" : "s",
@@ -128,7 +129,7 @@ static int connect_to_service(const struct flags *flags, struct weft_ctrl **ctrl
 			      struct weft_err *err)
 {
 	struct weft_ctrl_info info;
-	int rc = weft_connect(flags->uri, &flags->connect, ctrl, err);
+	int rc = weft_host_connect(flags->uri, &flags->connect, ctrl, err);
 
 	if (rc < 0)
 		return rc;
@@ -196,11 +197,11 @@ static int watch(const struct flags *flags, struct weft_ctrl *ctrl, struct weft_
 	bool lost = false;
 	int rc = 0;
 
-	while (rc == 0) {
+	/* Nobody would see what cannot be printed; main() says why. */
+	while (rc == 0 && !ferror(stdout)) {
+		poll(&pfd, 1, -1);
 		while (rc == 0 && weft_ctrl_next_event(ctrl, &event))
 			rc = on_event(flags, ctrl, &event, &lost, err);
-		if (rc == 0)
-			poll(&pfd, 1, -1);
 	}
 	return rc;
 }
@@ -280,6 +281,8 @@ int weft_cmd_discover(int argc, char **argv)
 					    "nvme+tcp://127.0.0.1:4420\"",
 					    argv[0]);
 	flags.uri = argv[optind];
+	if (weft_host_check(argv[0], flags.uri, &flags.connect, NULL) != EXIT_OK)
+		return EXIT_USAGE;
 	rc = flags.watch || flags.no_referrals ? ask_one(&flags, &err) : ask_all(&flags, &err);
 	return rc < 0 ? weft_cli_failed(argv[0], err.text) : EXIT_OK;
 }

@@ -15,22 +15,24 @@
 static const char usage[] =
 	"usage: weft id [OPTION]... URI\n"
 	"\n"
-	"What a controller and a namespace say of themselves: Identify, decoded. The namespace is\n"
-	"that of --ns, of nsid= in the URI, or the only one there is.\n"
+	"What a controller and a namespace say of themselves: Identify, decoded. The\n"
+	"namespace is that of --ns, of nsid= in the URI, or the only one there is; where\n"
+	"there are several, they are listed.\n"
 	"\n"
-	"      --ns N          show this namespace\n"
 	"      --hex           the pages as they are\n"
-	"      --json          as JSON: the fields' numbers\n" WEFT_HOST_USAGE
-	"  -h, --help          this text\n"
-	"\n"
+	"      --json          as JSON: the fields' numbers\n" WEFT_NS_USAGE WEFT_HOST_USAGE
+	"  -h, --help          this text\n" WEFT_URI_USAGE "\n"
 	"  weft id nvme+tcp://127.0.0.1:4420/nqn.2026-11.io.weft:default --ns 1\n";
 
-enum { OPT_NS = 256, OPT_HEX, OPT_JSON };
+enum { OPT_HEX = 256, OPT_JSON };
 
 static const struct option options[] = {
-	{ "ns", required_argument, NULL, OPT_NS }, { "hex", no_argument, NULL, OPT_HEX },
-	{ "json", no_argument, NULL, OPT_JSON },   WEFT_HOST_OPTIONS,
-	{ "help", no_argument, NULL, 'h' },        {},
+	{ "hex", no_argument, NULL, OPT_HEX },
+	{ "json", no_argument, NULL, OPT_JSON },
+	WEFT_NS_OPTION,
+	WEFT_HOST_OPTIONS,
+	{ "help", no_argument, NULL, 'h' },
+	{},
 };
 
 struct flags {
@@ -79,9 +81,7 @@ static int ask_ns(struct weft_ctrl *ctrl, const struct flags *flags, struct page
 	if (rc < 0)
 		return rc;
 	if (!((struct nvme_id_ns *)pages->ns)->nsze)
-		return weft_fail(err, -EINVAL,
-				 "%s has no namespace %" PRIu32 "; \"weft ls %s\" shows them",
-				 flags->uri, pages->nsid, flags->uri);
+		return weft_host_no_ns(flags->uri, pages->nsid, err);
 	/* Controllers before NVMe 1.3 do not have them. */
 	pages->has_descriptors = !weft_identify(ctrl, NVME_IDENTIFY_CNS_NS_DESC_LIST, pages->nsid,
 						pages->descriptors, &ignored);
@@ -112,7 +112,7 @@ static int choose_ns(struct weft_ctrl *ctrl, const struct flags *flags, struct p
 static int ask(const struct flags *flags, struct pages *pages, struct weft_err *err)
 {
 	struct weft_ctrl *ctrl;
-	int rc = weft_connect(flags->uri, &flags->connect, &ctrl, err);
+	int rc = weft_host_connect(flags->uri, &flags->connect, &ctrl, err);
 
 	if (rc < 0)
 		return rc;
@@ -205,24 +205,11 @@ static void print_text(const struct pages *pages)
 
 /* --- the command --------------------------------------------------------------------------- */
 
-static int take_nsid(struct flags *flags, const char *value)
-{
-	char *end;
-	unsigned long long nsid = strtoull(value, &end, 0);
-
-	if (*value >= '0' && *value <= '9' && !*end && nsid && nsid < NVME_NSID_BROADCAST) {
-		flags->nsid = (uint32_t)nsid;
-		return 1;
-	}
-	weft_cli_usage_error(flags->command, "--ns: expected a namespace id, got \"%s\"", value);
-	return -1;
-}
-
 static int take_flag(struct flags *flags, int option)
 {
 	switch (option) {
 	case OPT_NS:
-		return take_nsid(flags, optarg);
+		return weft_host_ns_option(flags->command, optarg, &flags->nsid);
 	case OPT_HEX:
 		flags->hex = true;
 		return 1;
@@ -256,7 +243,7 @@ static int run(const struct flags *flags)
 int weft_cmd_id(int argc, char **argv)
 {
 	struct flags flags = { .command = argv[0] };
-	int option, taken;
+	int option, taken, status;
 
 	weft_host_options_init(&flags.connect);
 	opterr = 0;
@@ -275,5 +262,6 @@ int weft_cmd_id(int argc, char **argv)
 	if (flags.hex && flags.json)
 		return weft_cli_usage_error(argv[0], "--hex does not go with --json");
 	flags.uri = argv[optind];
-	return run(&flags);
+	status = weft_host_check(argv[0], flags.uri, &flags.connect, NULL);
+	return status == EXIT_OK ? run(&flags) : status;
 }

@@ -19,18 +19,20 @@
 static const char usage[] =
 	"usage: weft ls [OPTION]... URI\n"
 	"\n"
-	"A tree of subsystems, the controllers that lead to them, and their namespaces. With the URI\n"
-	"of a discovery service, of every subsystem that it and its referrals list; with that of a\n"
-	"subsystem, of this one.\n"
+	"A tree of subsystems, the controllers that lead to them, and their namespaces.\n"
+	"With the URI of a discovery service (nvme+tcp://HOST:PORT), of every subsystem\n"
+	"that it and its referrals list; with that of a subsystem, of this one.\n"
 	"\n"
-	"      --json          as JSON\n" WEFT_HOST_USAGE "  -h, --help          this text\n"
-	"\n"
+	"      --json          as JSON\n"
+	"      --ns N          only this namespace; instead of nsid=N in the URI\n" WEFT_HOST_USAGE
+	"  -h, --help          this text\n" WEFT_URI_USAGE "\n"
 	"  weft ls nvme+tcp://127.0.0.1:4420\n";
 
 enum { OPT_JSON = 256 };
 
 static const struct option options[] = {
 	{ "json", no_argument, NULL, OPT_JSON },
+	WEFT_NS_OPTION,
 	WEFT_HOST_OPTIONS,
 	{ "help", no_argument, NULL, 'h' },
 	{},
@@ -39,6 +41,8 @@ static const struct option options[] = {
 struct ls {
 	const char *uri;
 	struct weft_options connect;
+	uint32_t nsid; /* of --ns; 0: not given */
+	bool json;
 	json_t *subsystems;
 	unsigned controllers, failed;
 	struct weft_err first; /* why the first of them failed */
@@ -68,7 +72,9 @@ static json_t *look_at_ns(struct weft_ctrl *ctrl, uint32_t nsid)
 	return ns_json(&info);
 }
 
-static int look_at_namespaces(struct weft_ctrl *ctrl, json_t *list, struct weft_err *err)
+/* @only: 0, or the one that is wanted. */
+static int look_at_namespaces(struct weft_ctrl *ctrl, uint32_t only, json_t *list,
+			      struct weft_err *err)
 {
 	int count = weft_ns_list(ctrl, NULL, 0, err), got;
 	_cleanup_(weft_freep) uint32_t *nsids = NULL;
@@ -79,8 +85,10 @@ static int look_at_namespaces(struct weft_ctrl *ctrl, json_t *list, struct weft_
 	if (!nsids)
 		return weft_fail(err, -ENOMEM, "no memory for %d namespaces", count);
 	got = weft_ns_list(ctrl, nsids, (unsigned)count, err);
-	for (int i = 0; i < got && i < count; i++)
-		json_array_append_new(list, look_at_ns(ctrl, nsids[i]));
+	for (int i = 0; i < got && i < count; i++) {
+		if (!only || only == nsids[i])
+			json_array_append_new(list, look_at_ns(ctrl, nsids[i]));
+	}
 	return got < 0 ? got : 0;
 }
 
@@ -123,6 +131,11 @@ static void add_failed(struct ls *ls, const char *nqn, const char *address, cons
 					      "failed", "error", why));
 }
 
+static uint32_t wanted_ns(const struct ls *ls, const struct weft_ctrl_info *info)
+{
+	return ls->nsid ? ls->nsid : info->nsid;
+}
+
 static void add_live(struct ls *ls, struct weft_ctrl *ctrl)
 {
 	struct weft_err err = { "" };
@@ -136,7 +149,7 @@ static void add_live(struct ls *ls, struct weft_ctrl *ctrl)
 	/* They are the subsystem's: the first controller has told them all. */
 	if (json_array_size(namespaces))
 		return;
-	if (look_at_namespaces(ctrl, namespaces, &err) < 0)
+	if (look_at_namespaces(ctrl, wanted_ns(ls, &info), namespaces, &err) < 0)
 		add_failed(ls, info.subnqn, info.address, err.text);
 }
 
@@ -162,7 +175,7 @@ static void look_at_entry(struct ls *ls, const struct weft_discovered *e)
 		return;
 	}
 	entry_uri(ls, e, uri, sizeof(uri));
-	if (weft_connect(uri, &ls->connect, &ctrl, &err) < 0) {
+	if (weft_host_connect(uri, &ls->connect, &ctrl, &err) < 0) {
 		snprintf(uri, sizeof(uri), "nvme+%s://%s:%s", e->transport, e->address, e->service);
 		add_failed(ls, e->subnqn, uri, err.text);
 		return;
@@ -189,30 +202,43 @@ static int look_at_all(struct ls *ls, const char *command, struct weft_err *err)
 	return 0;
 }
 
+/* Of several subsystems, some may not have it; where one was named, it has to. */
+static int look_at_one(struct ls *ls, struct weft_ctrl *ctrl, const struct weft_ctrl_info *info,
+		       struct weft_err *err)
+{
+	json_t *subsys;
+
+	ls->controllers++;
+	add_live(ls, ctrl);
+	subsys = find_subsystem(ls, info->subnqn);
+	if (!wanted_ns(ls, info) || ls->failed ||
+	    json_array_size(json_object_get(subsys, "namespaces")))
+		return 0;
+	return weft_host_no_ns(ls->uri, wanted_ns(ls, info), err);
+}
+
 static int look(struct ls *ls, const char *command, struct weft_err *err)
 {
 	struct weft_ctrl_info info;
 	struct weft_ctrl *ctrl;
-	int rc = weft_connect(ls->uri, &ls->connect, &ctrl, err);
+	int rc = weft_host_connect(ls->uri, &ls->connect, &ctrl, err);
 
 	if (rc < 0)
 		return rc;
 	weft_ctrl_info(ctrl, &info);
-	if (!info.discovery) {
-		ls->controllers++;
-		add_live(ls, ctrl);
-	}
+	if (!info.discovery)
+		rc = look_at_one(ls, ctrl, &info, err);
 	weft_disconnect(ctrl);
-	return info.discovery ? look_at_all(ls, command, err) : 0;
+	return info.discovery ? look_at_all(ls, command, err) : rc;
 }
 
 /* --- the command --------------------------------------------------------------------------- */
 
-static int show(struct ls *ls, const char *command, bool json)
+static int show(struct ls *ls, const char *command)
 {
 	json_auto_t *all = json_pack("{s:O}", "subsystems", ls->subsystems);
 
-	if (json)
+	if (ls->json)
 		weft_print_json(all, false);
 	else
 		weft_ls_print_tree(ls->subsystems);
@@ -223,32 +249,42 @@ static int show(struct ls *ls, const char *command, bool json)
 	return EXIT_FAILED;
 }
 
-static int run(const char *command, struct ls *ls, bool json)
+static int run(const char *command, struct ls *ls)
 {
 	struct weft_err err = { "" };
 	int status;
 
 	ls->subsystems = json_array();
 	status = look(ls, command, &err) < 0 ? weft_cli_failed(command, err.text) :
-					       show(ls, command, json);
+					       show(ls, command);
 	json_decref(ls->subsystems);
 	return status;
+}
+
+static int take_flag(struct ls *ls, const char *command, int option)
+{
+	switch (option) {
+	case OPT_JSON:
+		ls->json = true;
+		return 1;
+	case OPT_NS:
+		return weft_host_ns_option(command, optarg, &ls->nsid);
+	default:
+		return weft_host_option(&ls->connect, command, option, optarg);
+	}
 }
 
 int weft_cmd_ls(int argc, char **argv)
 {
 	struct ls ls = { NULL };
-	bool json = false;
-	int option, taken;
+	int option, taken, status;
 
 	weft_host_options_init(&ls.connect);
 	opterr = 0;
 	while ((option = getopt_long(argc, argv, ":h", options, NULL)) != -1) {
 		if (option == 'h')
 			return fputs(usage, stdout) < 0 ? EXIT_FAILED : EXIT_OK;
-		json = json || option == OPT_JSON;
-		taken = option == OPT_JSON ? 1 :
-					     weft_host_option(&ls.connect, argv[0], option, optarg);
+		taken = take_flag(&ls, argv[0], option);
 		if (taken <= 0)
 			return taken ? EXIT_USAGE : weft_cli_wrong_option(argv, option, options);
 	}
@@ -258,5 +294,6 @@ int weft_cmd_ls(int argc, char **argv)
 					    "nvme+tcp://127.0.0.1:4420\"",
 					    argv[0]);
 	ls.uri = argv[optind];
-	return run(argv[0], &ls, json);
+	status = weft_host_check(argv[0], ls.uri, &ls.connect, NULL);
+	return status == EXIT_OK ? run(argv[0], &ls) : status;
 }

@@ -11,19 +11,21 @@
 static const char usage[] =
 	"usage: weft read [OPTION]... URI --length N\n"
 	"\n"
-	"Reads from a namespace: nvme+tcp://HOST:PORT/SUBNQN?nsid=N. A terminal gets a hexdump.\n"
+	"Reads from a namespace: nvme+tcp://HOST:PORT/SUBNQN?nsid=N, where nsid may be\n"
+	"left out if there is only one. A terminal gets a hexdump.\n"
 	"\n"
 	"      --offset N      from this byte on, a multiple of the block size (0)\n"
 	"      --length N      so many bytes, a multiple of the block size\n"
 	"  -o, --output FILE   to this file instead of standard output\n"
 	"      --force         replace FILE if it is there\n"
 	"      --hex           a hexdump, also where standard output is no terminal\n"
-	"      --json          with -o: what was done, as JSON\n" WEFT_HOST_USAGE
+	"      --json          with -o: what was done, as JSON\n"
+	"  -q, --quiet         no progress, no summary\n" WEFT_NS_USAGE WEFT_HOST_USAGE
 	"  -h, --help          this text\n"
 	"\n"
-	"Numbers may end in K, M, G or T. A whole namespace: \"weft cp URI FILE\".\n"
+	"Numbers may end in K, M, G or T. A whole namespace: \"weft cp URI FILE\".\n" WEFT_URI_USAGE
 	"\n"
-	"  weft read 'nvme+tcp://127.0.0.1:4420/nqn.2026-11.io.weft:default?nsid=1' --length 4K\n";
+	"  weft read nvme+tcp://127.0.0.1/nqn.2026-11.io.weft:default --ns 1 --length 4K\n";
 
 enum { OPT_OFFSET = 256, OPT_LENGTH, OPT_FORCE, OPT_HEX, OPT_JSON };
 
@@ -34,6 +36,8 @@ static const struct option options[] = {
 	{ "force", no_argument, NULL, OPT_FORCE },
 	{ "hex", no_argument, NULL, OPT_HEX },
 	{ "json", no_argument, NULL, OPT_JSON },
+	{ "quiet", no_argument, NULL, 'q' },
+	WEFT_NS_OPTION,
 	WEFT_HOST_OPTIONS,
 	{ "help", no_argument, NULL, 'h' },
 	{},
@@ -64,6 +68,11 @@ static int take_flag(struct weft_cp *what, int option)
 	case OPT_JSON:
 		what->json = true;
 		return 1;
+	case 'q':
+		what->quiet = true;
+		return 1;
+	case OPT_NS:
+		return weft_host_ns_option(what->command, optarg, &what->nsid);
 	default:
 		return weft_host_option(&what->connect, what->command, option, optarg);
 	}
@@ -84,7 +93,10 @@ static int check(const struct weft_cp *what, int words)
 		return weft_cli_usage_error(what->command, "--hex does not go with -o");
 	if (what->json && to_stdout)
 		return weft_cli_usage_error(what->command, "--json goes with -o FILE");
-	return EXIT_OK;
+	if (weft_cp_is_uri(what->to))
+		return weft_cli_usage_error(what->command, "-o takes a file; \"weft cp FROM TO\" "
+							   "copies between namespaces");
+	return weft_host_check(what->command, what->from, &what->connect, NULL);
 }
 
 int weft_cmd_read(int argc, char **argv)
@@ -98,21 +110,22 @@ int weft_cmd_read(int argc, char **argv)
 	what.been = "read";
 	what.to = "-";
 	opterr = 0;
-	while ((option = getopt_long(argc, argv, ":ho:", options, NULL)) != -1) {
+	while ((option = getopt_long(argc, argv, ":ho:q", options, NULL)) != -1) {
 		if (option == 'h')
 			return fputs(usage, stdout) < 0 ? EXIT_FAILED : EXIT_OK;
 		taken = take_flag(&what, option);
 		if (taken <= 0)
 			return taken ? EXIT_USAGE : weft_cli_wrong_option(argv, option, options);
 	}
+	what.from = argv[optind];
 	status = check(&what, argc - optind);
 	if (status != EXIT_OK)
 		return status;
-	what.from = argv[optind];
 	if (!strcmp(what.to, "-")) {
 		what.silent = true;
 		what.hex = what.hex || isatty(STDOUT_FILENO);
-		what.quiet = isatty(STDOUT_FILENO); /* a bar would run through the dump */
+		/* A bar would run through the dump. */
+		what.quiet = what.quiet || isatty(STDOUT_FILENO);
 	}
 	return weft_cp(&what);
 }

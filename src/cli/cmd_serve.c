@@ -16,7 +16,7 @@ static const char usage[] =
 	"usage: weft serve -c FILE [OPTION]...\n"
 	"       weft serve --ns SPEC [--ns SPEC]... [OPTION]...\n"
 	"\n"
-	"Exports storage over NVMe/TCP, with a discovery service, until SIGTERM or Ctrl-C.\n"
+	"Exports storage over NVMe/TCP, with a discovery service, until SIGTERM, Ctrl-C.\n"
 	"\n"
 	"  -c, --config FILE    what to serve, in YAML: see weft.yaml(5)\n"
 	"      --ns SPEC        a namespace; the first gets id 1, and so on\n"
@@ -27,22 +27,22 @@ static const char usage[] =
 	"                       (nvme+tcp://127.0.0.1:4420)\n"
 	"      --control PATH   the control socket, for weft ctl\n"
 	"                       (%s)\n"
-	"      --engine ENGINE  auto, uring or epoll (auto: uring where the kernel allows it)\n"
-	"      --cpus LIST      one reactor on each of these, such as 0-3,5 (all that may be used)\n"
+	"      --engine ENGINE  auto, uring or epoll (auto: uring if the kernel lets us)\n"
+	"      --cpus LIST      one reactor on each of these, such as 0-3,5 (all)\n"
 	"      --poll           never sleep: lower latency, busy CPUs\n"
 	"      --check          look for mistakes in the file of -c, and serve nothing\n"
 	"  -v, --verbose        log more\n"
 	"  -h, --help           this text\n"
 	"\n"
-	"Without --allow or --allow-any-host any host may connect, and only loopback addresses are\n"
-	"accepted in --listen. A SPEC is one of:\n";
+	"Without --allow or --allow-any-host any host may connect, and only loopback\n"
+	"addresses are accepted in --listen. A SPEC is one of:\n";
 
 static const char examples[] =
 	"\nwith any of block=512|4096, nsid=N, uuid=UUID, ro.\n"
 	"\n"
 	"  weft serve --ns mem:1G\n"
 	"  weft serve --ns file:/srv/disk.img,size=10G --listen nvme+tcp://0.0.0.0:4420 \\\n"
-	"             --allow nqn.2014-08.org.nvmexpress:uuid:01234567-89ab-cdef-0123-456789abcdef\n";
+	"    --allow nqn.2014-08.org.nvmexpress:uuid:01234567-89ab-cdef-0123-456789abcdef\n";
 
 enum {
 	OPT_NS = 256,

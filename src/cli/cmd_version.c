@@ -7,18 +7,21 @@
 #include <yaml.h>
 
 #include "cli/cli.h"
+#include "cli/host_options.h"
+#include "cli/print.h"
 #include "reactor/reactor.h"
 
 #define TEXT_(x)  #x
 #define TEXT(x)   TEXT_(x)
 #define ISAL_TEXT TEXT(ISAL_MAJOR_VERSION) "." TEXT(ISAL_MINOR_VERSION) "." TEXT(ISAL_PATCH_VERSION)
 
-static const char usage[] = "usage: weft version [--json]\n"
-			    "\n"
-			    "The version, and what is built in.\n"
-			    "\n"
-			    "      --json   as JSON\n"
-			    "  -h, --help   this text\n";
+static const char usage[] =
+	"usage: weft version [--json]\n"
+	"\n"
+	"The version, what is built in, and the name that this host connects with.\n"
+	"\n"
+	"      --json   as JSON\n"
+	"  -h, --help   this text\n";
 
 enum { OPT_JSON = 256 };
 
@@ -45,10 +48,15 @@ static json_t *uring_json(void)
 
 static json_t *version_json(void)
 {
-	return json_pack("{s:s, s:{s:o, s:s, s:s, s:s, s:b, s:b}}", "version", weft_version(),
-			 "features", "io_uring", uring_json(), "crc32c", "ISA-L " ISAL_TEXT, "json",
-			 "jansson " JANSSON_VERSION, "yaml", yaml_get_version_string(), "tls", 0,
-			 "rdma", 0);
+	char hostnqn[224];
+
+	weft_host_name(hostnqn, sizeof(hostnqn));
+	return json_pack("{s:s, s:s, s:{s:o, s:b, s:s, s:s, s:s, s:s?, s:s?, s:b, s:b}}", "version",
+			 weft_version(), "hostnqn", hostnqn, "features", "io_uring", uring_json(),
+			 "epoll", 1, "crc32c", "ISA-L " ISAL_TEXT, "json",
+			 "jansson " JANSSON_VERSION, "yaml", yaml_get_version_string(), "fuse",
+			 *WEFT_FUSE ? WEFT_FUSE : NULL, "nbdkit_plugin",
+			 *WEFT_NBDKIT ? WEFT_NBDKIT : NULL, "tls", 0, "rdma", 0);
 }
 
 static void print_json(json_t *version)
@@ -70,7 +78,10 @@ static void print_text(json_t *version)
 	printf("  CRC32C    ISA-L %s\n", ISAL_TEXT);
 	printf("  JSON      jansson %s\n", JANSSON_VERSION);
 	printf("  YAML      libyaml %s\n", yaml_get_version_string());
+	printf("  FUSE      %s\n", *WEFT_FUSE ? WEFT_FUSE : "no");
+	printf("  nbdkit    %s\n", *WEFT_NBDKIT ? WEFT_NBDKIT : "no");
 	printf("  TLS       no\n  RDMA      no\n");
+	printf("  this host is %s\n", weft_json_text(version, "hostnqn"));
 }
 
 int weft_cmd_version(int argc, char **argv)

@@ -10,8 +10,8 @@
 static const char usage[] =
 	"usage: weft write [OPTION]... URI\n"
 	"\n"
-	"Writes to a namespace: nvme+tcp://HOST:PORT/SUBNQN?nsid=N. What is written is flushed before\n"
-	"this ends.\n"
+	"Writes to a namespace: nvme+tcp://HOST:PORT/SUBNQN?nsid=N, where nsid may be\n"
+	"left out if there is only one. What is written is flushed before this ends.\n"
 	"\n"
 	"      --offset N      from this byte on, a multiple of the block size (0)\n"
 	"      --length N      only so many bytes of the input (all of it)\n"
@@ -20,13 +20,12 @@ static const char usage[] =
 	"      --fua           every command is durable when it completes\n"
 	"      --verify        read it back and compare\n"
 	"      --json          what was done, as JSON\n"
-	"  -q, --quiet         no progress, no summary\n" WEFT_HOST_USAGE
+	"  -q, --quiet         no progress, no summary\n" WEFT_NS_USAGE WEFT_HOST_USAGE
 	"  -h, --help          this text\n"
 	"\n"
-	"Numbers may end in K, M, G or T.\n"
-	"\n"
-	"  head -c 4096 /dev/urandom |\n"
-	"    weft write 'nvme+tcp://127.0.0.1:4420/nqn.2026-11.io.weft:default?nsid=1' --offset 1M\n";
+	"Numbers may end in K, M, G or T.\n" WEFT_URI_USAGE "\n"
+	"  echo hello | weft write --pad --offset 1M \\\n"
+	"      'nvme+tcp://127.0.0.1:4420/nqn.2026-11.io.weft:default?nsid=1'\n";
 
 enum { OPT_OFFSET = 256, OPT_LENGTH, OPT_PAD, OPT_FUA, OPT_VERIFY, OPT_JSON };
 
@@ -39,6 +38,7 @@ static const struct option options[] = {
 	{ "verify", no_argument, NULL, OPT_VERIFY },
 	{ "json", no_argument, NULL, OPT_JSON },
 	{ "quiet", no_argument, NULL, 'q' },
+	WEFT_NS_OPTION,
 	WEFT_HOST_OPTIONS,
 	{ "help", no_argument, NULL, 'h' },
 	{},
@@ -76,15 +76,29 @@ static int take_flag(struct weft_cp *what, int option)
 		return set(&what->json);
 	case 'q':
 		return set(&what->quiet);
+	case OPT_NS:
+		return weft_host_ns_option(what->command, optarg, &what->nsid);
 	default:
 		return weft_host_option(&what->connect, what->command, option, optarg);
 	}
 }
 
+static int check(const struct weft_cp *what, int words)
+{
+	if (words != 1)
+		return weft_cli_usage_error(what->command,
+					    "expected one URI, as in \"weft write "
+					    "nvme+tcp://127.0.0.1:4420/NQN -i FILE\"");
+	if (weft_cp_is_uri(what->from))
+		return weft_cli_usage_error(what->command, "-i takes a file; \"weft cp FROM TO\" "
+							   "copies between namespaces");
+	return weft_host_check(what->command, what->to, &what->connect, NULL);
+}
+
 int weft_cmd_write(int argc, char **argv)
 {
 	struct weft_cp what;
-	int option, taken;
+	int option, taken, status;
 
 	weft_cp_init(&what, argv[0]);
 	what.doing = "writing";
@@ -99,9 +113,7 @@ int weft_cmd_write(int argc, char **argv)
 		if (taken <= 0)
 			return taken ? EXIT_USAGE : weft_cli_wrong_option(argv, option, options);
 	}
-	if (optind != argc - 1)
-		return weft_cli_usage_error(argv[0], "expected one URI, as in \"weft write "
-						     "nvme+tcp://127.0.0.1:4420/NQN -i FILE\"");
 	what.to = argv[optind];
-	return weft_cp(&what);
+	status = check(&what, argc - optind);
+	return status == EXIT_OK ? weft_cp(&what) : status;
 }

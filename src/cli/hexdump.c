@@ -42,7 +42,11 @@ int weft_hexdump(struct weft_hexdump *dump, const void *bytes, size_t length)
 		take_line(dump, line, 16);
 	if (length)
 		take_line(dump, line, length);
-	return ferror(dump->out) ? -EIO : 0;
+	if (!ferror(dump->out))
+		return 0;
+	/* What went wrong then, it does again. */
+	errno = 0;
+	return fflush(dump->out) && errno ? -errno : -EIO;
 }
 
 int weft_hexdump_end(struct weft_hexdump *dump)

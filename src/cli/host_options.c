@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "cli/cli.h"
@@ -49,6 +50,55 @@ int weft_host_option(struct weft_options *options, const char *command, int opti
 	}
 }
 
+int weft_host_ns_option(const char *command, const char *value, uint32_t *nsid)
+{
+	char *end;
+	unsigned long long number = strtoull(value, &end, 0);
+
+	if (*value >= '0' && *value <= '9' && !*end && number && number < UINT32_MAX) {
+		*nsid = (uint32_t)number;
+		return 1;
+	}
+	weft_cli_usage_error(command, "--ns: expected a namespace id from 1 on, got \"%s\"", value);
+	return -1;
+}
+
+/* --- connecting -------------------------------------------------------------------------------- */
+
+/* The URI is in order when this is called: EINVAL is the target's word, about a name in it. */
+int weft_host_connect(const char *uri, const struct weft_options *options, struct weft_ctrl **ctrl,
+		      struct weft_err *err)
+{
+	struct weft_err why = { "" };
+	int rc = weft_connect(uri, options, ctrl, &why);
+
+	if (rc == -EINVAL && strstr(why.text, "no subsystem"))
+		return weft_fail(err, rc, "%s; \"weft discover %s\" shows them", why.text,
+				 weft_uri_service(uri).uri);
+	return rc < 0 ? weft_fail(err, rc, "%s", *why.text ? why.text : strerror(-rc)) : 0;
+}
+
+int weft_host_no_ns(const char *uri, uint32_t nsid, struct weft_err *err)
+{
+	struct weft_place place = weft_uri_subsystem(uri);
+
+	return weft_fail(err, -ENODEV, "%s has no namespace %" PRIu32 "; \"weft ls %s\" shows them",
+			 place.uri, nsid, place.uri);
+}
+
+int weft_host_ns_open(struct weft_ctrl *ctrl, const char *uri, uint32_t nsid, struct weft_ns **ns,
+		      struct weft_err *err)
+{
+	struct weft_err why = { "" };
+	int rc = weft_ns_open(ctrl, nsid, ns, &why);
+
+	if (rc == -ENODEV)
+		return weft_host_no_ns(uri, nsid, err);
+	return rc < 0 ? weft_fail(err, rc, "%s: %s", uri, why.text) : 0;
+}
+
+/* --- which namespace --------------------------------------------------------------------------- */
+
 /* "1, 2, 5 …" */
 static void list_text(const uint32_t *nsids, int count, char *text, size_t size)
 {
@@ -72,9 +122,8 @@ static int only_nsid(struct weft_ctrl *ctrl, const char *uri, uint32_t *nsid, st
 		return weft_fail(err, -ENOENT, "%s has no namespace", uri);
 	if (count > 1) {
 		list_text(nsids, count, text, sizeof(text));
-		return weft_fail(err, -EINVAL,
-				 "%s has the namespaces %s; say which, as in \"?nsid=%" PRIu32 "\"",
-				 uri, text, nsids[0]);
+		return weft_fail(err, -EINVAL, "which namespace? %s has %s: add %cnsid=N", uri,
+				 text, strchr(uri, '?') ? '&' : '?');
 	}
 	*nsid = nsids[0];
 	return 0;
@@ -90,10 +139,12 @@ int weft_host_nsid(struct weft_ctrl *ctrl, const char *uri, uint32_t wanted, uin
 		return weft_fail(err, -EINVAL,
 				 "%s is a discovery service and has no namespaces; \"weft discover "
 				 "%s\" lists the subsystems to put behind it",
-				 uri, uri);
+				 uri, weft_uri_service(uri).uri);
 	*nsid = wanted ? wanted : info.nsid;
 	return *nsid ? 0 : only_nsid(ctrl, uri, nsid, err);
 }
+
+/* --- lost connections --------------------------------------------------------------------------- */
 
 /* The event's text without the name of the state, which is for logs. */
 static const char *event_cause(const struct weft_event *event)
@@ -120,26 +171,24 @@ void weft_host_tell_state(const char *command, const char *uri, const struct wef
 	*lost = !live;
 }
 
-int weft_remote_open(struct weft_remote *remote, const char *uri,
+/* --- a namespace to work on --------------------------------------------------------------------- */
+
+int weft_remote_open(struct weft_remote *remote, const char *uri, uint32_t nsid,
 		     const struct weft_options *options, struct weft_err *err)
 {
-	struct weft_err why = { "" };
-	uint32_t nsid;
 	int rc;
 
 	*remote = (struct weft_remote){ NULL };
-	rc = weft_connect(uri, options, &remote->ctrl, err);
-	if (rc < 0)
-		return weft_fail(err, rc, "%s: %s", uri, strerror(-rc));
-	weft_ctrl_info(remote->ctrl, &remote->info);
-	rc = weft_host_nsid(remote->ctrl, uri, 0, &nsid, err);
+	rc = weft_host_connect(uri, options, &remote->ctrl, err);
 	if (rc < 0)
 		return rc;
-	rc = weft_ns_open(remote->ctrl, nsid, &remote->ns, &why);
-	if (rc < 0)
-		return weft_fail(err, rc, "%s: %s", uri, why.text);
-	weft_ns_info(remote->ns, &remote->ns_info);
-	return 0;
+	weft_ctrl_info(remote->ctrl, &remote->info);
+	rc = weft_host_nsid(remote->ctrl, uri, nsid, &nsid, err);
+	if (rc == 0)
+		rc = weft_host_ns_open(remote->ctrl, uri, nsid, &remote->ns, err);
+	if (rc == 0)
+		weft_ns_info(remote->ns, &remote->ns_info);
+	return rc;
 }
 
 void weft_remote_close(struct weft_remote *remote)

@@ -15,6 +15,7 @@ enum {
 	OPT_HDGST,
 	OPT_DDGST,
 	OPT_TIMEOUT,
+	OPT_NS,
 };
 
 #define WEFT_HOST_OPTIONS                                          \
@@ -33,11 +34,51 @@ enum {
 	"      --ddgst         checksums over data\n"                                  \
 	"      --timeout TIME  for a connection to come about, such as 500ms or 5s (10s)\n"
 
+/* Of the commands that work on one namespace. */
+#define WEFT_NS_OPTION                                \
+	{                                             \
+		"ns", required_argument, NULL, OPT_NS \
+	}
+
+#define WEFT_NS_USAGE "      --ns N          the namespace; instead of nsid=N in the URI\n"
+
+/* The end of every text of help: where the words of a URI are. */
+#define WEFT_URI_USAGE                                                                      \
+	"\nA lost connection is made again for 30 s (?loss_timeout=TIME in the URI). The\n" \
+	"words that a URI may have: \"Addresses\" in weft(1).\n"
+
 /* The library's defaults, but for loss_timeout: people wait 30 s, not 10 minutes. */
 void weft_host_options_init(struct weft_options *options);
 /* 1: taken; 0: it is not one of these; -1: its value is wrong, and that is said. */
 int weft_host_option(struct weft_options *options, const char *command, int option,
 		     const char *value);
+
+/* 1: @value is a namespace id; -1: it is none, and that is said. */
+int weft_host_ns_option(const char *command, const char *value, uint32_t *nsid);
+
+/* What is wrong with @uri or @options before anybody is connected to: EXIT_OK, or EXIT_USAGE with
+ * the library's sentence told. @settled (or NULL) gets the options with the URI's words in them. */
+int weft_host_check(const char *command, const char *uri, const struct weft_options *options,
+		    struct weft_options *settled);
+/* The name that this host connects with when nobody says another. */
+void weft_host_name(char *nqn, size_t size);
+
+/* Other URIs made from one: without its words, and without the subsystem too. */
+struct weft_place {
+	char uri[512];
+};
+
+struct weft_place weft_uri_subsystem(const char *uri);
+struct weft_place weft_uri_service(const char *uri);
+
+/* weft_connect(), with the next step where there is no such subsystem. */
+int weft_host_connect(const char *uri, const struct weft_options *options, struct weft_ctrl **ctrl,
+		      struct weft_err *err);
+/* "… has no namespace 7; "weft ls …" shows them"; returns -ENODEV. */
+int weft_host_no_ns(const char *uri, uint32_t nsid, struct weft_err *err);
+/* weft_ns_open(), with that sentence. */
+int weft_host_ns_open(struct weft_ctrl *ctrl, const char *uri, uint32_t nsid, struct weft_ns **ns,
+		      struct weft_err *err);
 
 /* Which namespace is meant: @wanted, the URI's nsid=, or the only one there is. */
 int weft_host_nsid(struct weft_ctrl *ctrl, const char *uri, uint32_t wanted, uint32_t *nsid,
@@ -56,7 +97,8 @@ struct weft_remote {
 	struct weft_ns_info ns_info;
 };
 
-int weft_remote_open(struct weft_remote *remote, const char *uri,
+/* @nsid: of --ns; 0: not given. */
+int weft_remote_open(struct weft_remote *remote, const char *uri, uint32_t nsid,
 		     const struct weft_options *options, struct weft_err *err);
 /* Also of what weft_remote_open() has left behind half way; no I/O is in flight. */
 void weft_remote_close(struct weft_remote *remote);

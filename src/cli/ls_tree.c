@@ -42,6 +42,16 @@ static void print_ctrl(json_t *ctrl, const struct lines *lines, bool last)
 	       weft_json_text(ctrl, "version"));
 }
 
+/* A target that does not follow what is used says that all of it is. */
+static void print_used(json_t *ns)
+{
+	uint64_t size = (uint64_t)weft_json_number(ns, "size");
+	uint64_t used = (uint64_t)weft_json_number(ns, "used");
+
+	if (used != size)
+		printf(", %s used", weft_size_text(used).s);
+}
+
 static void print_ns(json_t *ns, const struct lines *lines, bool last)
 {
 	const char *error = weft_json_text(ns, "error"), *uuid = weft_json_text(ns, "uuid");
@@ -52,11 +62,10 @@ static void print_ns(json_t *ns, const struct lines *lines, bool last)
 		printf("%s\n", error);
 		return;
 	}
-	printf("%s, blocks of %lld, %s used%s\n",
-	       weft_size_text((uint64_t)weft_json_number(ns, "size")).s,
-	       (long long)weft_json_number(ns, "block_size"),
-	       weft_size_text((uint64_t)weft_json_number(ns, "used")).s,
-	       json_is_true(json_object_get(ns, "read_only")) ? ", read-only" : "");
+	printf("%s, blocks of %lld", weft_size_text((uint64_t)weft_json_number(ns, "size")).s,
+	       (long long)weft_json_number(ns, "block_size"));
+	print_used(ns);
+	printf("%s\n", json_is_true(json_object_get(ns, "read_only")) ? ", read-only" : "");
 	if (*uuid)
 		printf("%suuid %s\n", last ? lines->nothing : lines->more, uuid);
 }

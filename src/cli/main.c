@@ -1,4 +1,6 @@
 /* main.c - the table of commands, and what `weft` says about them. */
+#include <errno.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -52,7 +54,10 @@ static int refuse_command(const char *name)
 	for (size_t i = 0; i < NCOMMANDS; i++)
 		names[i] = commands[i].name;
 	nearest = weft_nearest(name, names);
-	if (nearest)
+	if (!strcmp(name, "umount") || !strcmp(name, "unmount"))
+		fprintf(stderr, "weft: no command \"%s\"; unmount with \"fusermount3 -u DIR\"\n",
+			name);
+	else if (nearest)
 		fprintf(stderr, "weft: no command \"%s\"; did you mean \"weft %s\"?\n", name,
 			nearest);
 	else
@@ -66,7 +71,7 @@ static int run_command(const struct weft_command *command, int argc, char **argv
 
 	snprintf(name, sizeof(name), "weft %s", command->name);
 	argv[0] = name;
-	return command->run(argc, argv);
+	return weft_cli_end(name, command->run(argc, argv));
 }
 
 static int cmd_help(int argc, char **argv)
@@ -76,7 +81,7 @@ static int cmd_help(int argc, char **argv)
 
 	if (argc < 2 || argv[1][0] == '-') {
 		print_usage(stdout);
-		return EXIT_OK;
+		return weft_cli_end("weft", EXIT_OK);
 	}
 	command = find_command(argv[1]);
 	return command ? run_command(command, 2, words) : refuse_command(argv[1]);
@@ -100,6 +105,29 @@ int weft_cli_failed(const char *command, const char *sentence)
 	return EXIT_FAILED;
 }
 
+static int output_errno; /* of the first write that failed: the last one may find nothing to do */
+
+void weft_cli_flush(void)
+{
+	if (fflush(stdout) && !output_errno)
+		output_errno = errno;
+}
+
+/* A reader that has gone away wants no more, and no word about it: as if SIGPIPE had ended us. */
+int weft_cli_end(const char *command, int status)
+{
+	weft_cli_flush();
+	if (!output_errno && !ferror(stdout))
+		return status;
+	if (output_errno == EPIPE)
+		return 128 + SIGPIPE;
+	if (status != EXIT_OK)
+		return status;
+	fprintf(stderr, "%s: standard output: %s\n", command,
+		strerror(output_errno ? output_errno : EIO));
+	return EXIT_FAILED;
+}
+
 int main(int argc, char **argv)
 {
 	const struct weft_command *command;
@@ -111,7 +139,7 @@ int main(int argc, char **argv)
 	if (!strcmp(argv[1], "--help") || !strcmp(argv[1], "-h"))
 		return cmd_help(1, argv);
 	if (!strcmp(argv[1], "--version"))
-		return weft_cmd_version(1, argv + 1);
+		return run_command(find_command("version"), 1, argv + 1);
 	command = find_command(argv[1]);
 	return command ? run_command(command, argc - 1, argv + 1) : refuse_command(argv[1]);
 }

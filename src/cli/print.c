@@ -2,11 +2,14 @@
 
 #include <stdio.h>
 
+#include "cli/cli.h"
+
 void weft_print_json(const json_t *json, bool compact)
 {
-	json_dumpf(json, stdout, compact ? JSON_COMPACT : JSON_INDENT(2));
+	json_dumpf(json, stdout,
+		   (compact ? JSON_COMPACT : JSON_INDENT(2)) | JSON_REAL_PRECISION(9));
 	putchar('\n');
-	fflush(stdout);
+	weft_cli_flush();
 }
 
 const char *weft_json_text(const json_t *object, const char *key)

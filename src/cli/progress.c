@@ -87,15 +87,30 @@ static void draw_left(const struct weft_progress *p, char *text, size_t size)
 		snprintf(text, size, "%s left", weft_clock_text((uint64_t)(left_s + 0.5)).s);
 }
 
+/* A line that wraps could not be drawn again. */
+void weft_status_cut(char *text, unsigned columns)
+{
+	unsigned taken = 0;
+
+	for (; *text; text++) {
+		bool begins = (*text & 0xc0) != 0x80;
+
+		if (begins && taken++ == columns)
+			break;
+	}
+	*text = '\0';
+}
+
 /* Columns of a fixed width, so that nothing jumps while the numbers change. */
 void weft_progress_line(const struct weft_progress *p, unsigned columns, char *line, size_t size)
 {
 	struct weft_text done = weft_size_text(p->done), rate = weft_size_text((uint64_t)p->rate);
-	char bar[BAR_MAX * 4 + 1] = "", tail[192], left[48] = "";
+	char bar[BAR_MAX * 4 + 1] = "", tail[320], left[96] = "";
 	unsigned taken;
 
 	if (!p->total) {
 		snprintf(line, size, "%s  %s  %s/s", p->what, done.s, rate.s);
+		weft_status_cut(line, columns - 1);
 		return;
 	}
 	draw_left(p, left, sizeof(left));
@@ -105,9 +120,8 @@ void weft_progress_line(const struct weft_progress *p, unsigned columns, char *l
 	taken = (unsigned)(strlen(p->what) + strlen(tail)) + 4;
 	if (columns > taken + BAR_MIN)
 		draw_bar(p, columns - taken < BAR_MAX ? columns - taken : BAR_MAX, bar);
-	/* A line that wraps could not be drawn again. */
-	snprintf(line, *bar || size < columns ? size : columns, "%s  %s%s%s", p->what, bar,
-		 *bar ? " " : "", tail);
+	snprintf(line, size, "%s  %s%s%s", p->what, bar, *bar ? " " : "", tail);
+	weft_status_cut(line, columns - 1);
 }
 
 static unsigned terminal_columns(void)
@@ -119,6 +133,16 @@ static unsigned terminal_columns(void)
 	return size.ws_col < COLUMNS_MAX ? size.ws_col : COLUMNS_MAX;
 }
 
+void weft_status_line(const char *text)
+{
+	char line[COLUMNS_MAX * 4];
+
+	snprintf(line, sizeof(line), "%s", text);
+	weft_status_cut(line, terminal_columns() - 1);
+	fprintf(stderr, "\r%s\033[K", line);
+	fflush(stderr);
+}
+
 void weft_progress_show(struct weft_progress *p, uint64_t done)
 {
 	char line[COLUMNS_MAX * 4];
@@ -128,12 +152,11 @@ void weft_progress_show(struct weft_progress *p, uint64_t done)
 	if (!p->on)
 		return;
 	weft_progress_line(p, terminal_columns(), line, sizeof(line));
-	fprintf(stderr, "\r%s\033[K", line);
-	fflush(stderr);
+	weft_status_line(line);
 }
 
 void weft_progress_clear(struct weft_progress *p)
 {
 	if (p->on)
-		fputs("\r\033[K", stderr);
+		weft_status_line("");
 }

@@ -30,6 +30,12 @@ void weft_progress_clear(struct weft_progress *p);
 /* The line itself, without colours or movement; for weft_progress_show() and for tests. */
 void weft_progress_line(const struct weft_progress *p, unsigned columns, char *line, size_t size);
 
+/* Shows @text instead of the last line on the terminal that standard error is, cut to its width;
+ * "" takes it away. */
+void weft_status_line(const char *text);
+/* Cuts @text to @columns characters. */
+void weft_status_cut(char *text, unsigned columns);
+
 /* Seconds on a clock that does not jump. */
 double weft_now_s(void);
 

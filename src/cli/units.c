@@ -2,6 +2,7 @@
 
 #include <ctype.h>
 #include <errno.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -27,6 +28,16 @@ struct weft_text weft_size_text(uint64_t bytes)
 		snprintf(text.s, sizeof(text.s), "%.0f %s", value, units[unit]);
 	else
 		snprintf(text.s, sizeof(text.s), "%.1f %s", value, units[unit]);
+	return text;
+}
+
+struct weft_text weft_exact_text(uint64_t bytes)
+{
+	struct weft_text text = weft_size_text(bytes);
+	size_t at = strlen(text.s);
+
+	if (bytes >= 1024)
+		snprintf(text.s + at, sizeof(text.s) - at, " (%" PRIu64 " bytes)", bytes);
 	return text;
 }
 

@@ -5,11 +5,13 @@
 #include <stdint.h>
 
 struct weft_text {
-	char s[32];
+	char s[64];
 };
 
 /* "1.2 GiB", "64 MiB", "512 bytes": three digits or so. */
 struct weft_text weft_size_text(uint64_t bytes);
+/* "1 MiB (1048576 bytes)", "512 bytes": for errors, where it has to be exact. */
+struct weft_text weft_exact_text(uint64_t bytes);
 /* "0:07", "12:34", "1:02:03". */
 struct weft_text weft_clock_text(uint64_t seconds);
 

@@ -20,6 +20,7 @@
 
 #include "base/err.h"
 #include "base/list.h"
+#include "host/config.h"
 #include "proto/nvme.h"
 #include "proto/status.h"
 #include "proto/uri.h"
@@ -36,16 +37,6 @@ enum {
 	HOST_DEPTH_MAX = 4096,
 	HOST_QUEUES_MAX = 1024,
 	HOST_PAGE = 4096,
-};
-
-/* What a connection was asked for, with every default settled. */
-struct host_config {
-	struct weft_options options;
-	struct sockaddr_storage addr;
-	char subnqn[WEFT_NQN_MAX + 1];
-	char hostnqn[WEFT_NQN_MAX + 1];
-	uint8_t hostid[16];
-	uint32_t nsid;
 };
 
 /* What the controller said about itself, as far as we act on it. */
@@ -207,10 +198,6 @@ void host_scan_start(struct weft_ctrl *ctrl, bool for_setup);
 /* event.c: any thread */
 void host_event_push(struct weft_ctrl *ctrl, enum weft_event_kind kind, enum weft_state state,
 		     uint32_t result, const char *fmt, ...) __attribute__((format(printf, 5, 6)));
-
-/* config.c: everything but the address, which has to be looked up */
-int host_config_parse(const struct weft_uri_parts *parts, const struct weft_options *options,
-		      struct host_config *config, struct weft_err *err);
 
 /* --- namespaces -------------------------------------------------------------------------------------- */
 

@@ -65,7 +65,7 @@ void weft_cmd_text(const struct weft_cmd *cmd, struct weft_err *text)
 		text_of_range(cmd, rule, range, sizeof(range));
 	if (!cmd->rc)
 		snprintf(why, sizeof(why), "done");
-	else if (cmd->rc == -ENODEV && cmd->status)
+	else if (cmd->rc == -ENODEV && cmd->status && cmd->ns)
 		snprintf(why, sizeof(why), "the namespace is gone (NVMe status 0x%x)",
 			 cmd->status & 0x7ff);
 	else if (cmd->status)

@@ -226,7 +226,7 @@ static void turn(struct weft_reactor *r, int64_t limit_ns)
 {
 	assert(!r->turning);
 	run_tasks(r); /* left by calls from outside a turn: what they send goes out with this one */
-	wait_for_work(r, limit_ns);
+	wait_for_work(r, r->stopping ? 0 : limit_ns);
 	r->now_ns = read_clock(r);
 	r->turning = true;
 	weft_mailbox_deliver(&r->mailbox);

@@ -1,5 +1,6 @@
 #!/usr/bin/python3
 """cli.py - how `weft serve` fails and ends: exit status, and a last line that says why."""
+import json
 import pathlib
 import signal
 import socket
@@ -57,6 +58,42 @@ def wrong_usage(args):
 
 for args in WRONG_USAGE:
     wrong_usage(args)
+
+HELP = ["serve", "ctl", "discover", "ls", "id", "read", "write", "cp", "bench", "version"]
+
+
+@tap.case("every command has --help that fits a terminal of 80 columns")
+def _():
+    for args in [["--help"]] + [[command, "--help"] for command in HELP]:
+        result = weft_run(*args)
+        said(result, OK)
+        wide = [line for line in result.stdout.splitlines() if len(line) > 80]
+        assert not wide and "usage: weft" in result.stdout, (args, wide)
+
+
+@tap.case("standard output that is full: exit status 1, and a word about it")
+def _():
+    for args in (["--help"], ["--version"], ["version"], ["version", "--json"], ["help", "cp"],
+                 *([command, "--help"] for command in HELP)):
+        with open("/dev/full", "wb") as full:
+            result = subprocess.run([weft.BINARY, *args], stdout=full, stderr=subprocess.PIPE,
+                                    text=True, timeout=30, check=False)
+        said(result, FAILED, "weft", "standard output: No space left on device")
+        assert len(result.stderr.splitlines()) == 1, result.stderr
+
+
+@with_target("standard output that is full: weft ctl")
+def _(t):
+    with open("/dev/full", "wb") as full:
+        result = subprocess.run([weft.BINARY, "ctl", "--control", t.control, "status"], stdout=full,
+                                stderr=subprocess.PIPE, text=True, timeout=30, check=False)
+    said(result, FAILED, "weft ctl: standard output: No space left on device")
+
+
+@tap.case("weft umount")
+def _():
+    said(weft_run("umount", "/tmp"), USAGE, 'unmount with "fusermount3 -u DIR"')
+
 
 # arguments, what is meant
 MEANT = [
@@ -205,6 +242,11 @@ def _():
         result = weft_run(*args)
         said(result, OK)
         assert result.stdout.strip(), f"{args} prints nothing"
+    for word in ("io_uring", "epoll", "FUSE", "nbdkit", "this host is nqn."):
+        assert word in weft_run("version").stdout, word
+    facts = json.loads(weft_run("version", "--json").stdout)
+    assert facts["hostnqn"].startswith("nqn.") and facts["features"]["epoll"] is True, facts
+    assert {"io_uring", "fuse", "nbdkit_plugin"} <= facts["features"].keys(), facts
     for option in ("--listen", "--ns", "--nqn", "--control", "--engine", "--cpus", "--poll",
                    "--allow-any-host", "--allow"):
         assert option in weft_run("serve", "--help").stdout, f"{option} is not in the help"

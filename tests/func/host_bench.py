@@ -17,7 +17,8 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "lib"))
 
 import tap
 import weft
-from fixture import with_target
+from command import on_terminal
+from fixture import in_background, with_target
 from weft import Target, wait_until
 
 OK, FAILED, USAGE = 0, 1, 2
@@ -25,6 +26,7 @@ MODES = ["read", "write", "rw", "randread", "randwrite", "randrw"]
 BLOCK = 4096
 FILE_NS = "file:{dir}/a.img,size=64M,block=4096"
 URI = "nvme+tcp://127.0.0.1:1/nqn.2026-11.io.weft:x"
+HOST = "nqn.2014-08.org.nvmexpress:uuid:01234567-89ab-cdef-0123-456789abcdef"
 
 
 def uri(t, words="nsid=1"):
@@ -107,6 +109,31 @@ def _(t):
     assert report["read"]["ios"] and report["write"]["ios"]
     assert report["target"]["nsid"] == 1 and report["target"]["block_size"] == 512
     assert report["config"]["warmup"] == 0.2
+    assert report["config"]["hdgst"] and report["config"]["ddgst"]
+    assert report["seconds"] == round(report["seconds"], 3), report["seconds"]
+
+
+@with_target("the options of a connection, as the other commands have them", ns=["mem:64M,block=512"],
+             extra=["--allow", HOST])
+def _(t):
+    said(bench(uri(t), "--time", "50ms"), FAILED, "not allowed")
+    said(bench(uri(t), "--timeout", "0"), USAGE, "--timeout")
+    plot = t.dir / "plot.svg"
+    for option, words in (("--hdgst", "header digest"), ("--ddgst", "data digest")):
+        result = bench(uri(t), "--time", "50ms", "--hostnqn", HOST, option, "--timeout", "5s", "--plot", plot)
+        said(result, OK)
+        assert words in result.stdout and words in plot.read_text(), result.stdout
+
+
+@with_target("depth= is the queue's limit, and the report says so", ns=["mem:64M,block=4096"])
+def _(t):
+    result = bench(uri(t, "nsid=1&depth=8"), "--time", "50ms", "--depth", 32)
+    said(result, OK)
+    assert "depth 8 of 32 (the queue's limit)" in result.stdout, result.stdout
+    report = measured(t, "--depth", 32, "--queues", 2, words="nsid=1&depth=8")
+    assert (report["depth"], report["config"]["depth"], report["target"]["queue_depth"]) == (16, 32, 8)
+    assert measured(t, "--depth", 32)["depth"] == 32
+    assert measured(t, "--depth", 60000, "--bs", "4k")["depth"] < 60000
 
 
 @with_target("the mix is kept", ns=["mem:64M,block=4096"])
@@ -127,6 +154,13 @@ def _(t):
     result = bench(uri(t), "--time", "300ms", "--depth", 1, "--rate", "5M")
     said(result, OK)
     assert "the rate was not reached" in result.stdout, result.stdout
+
+
+@with_target("a rate that is far out of reach is accounted for in full", ns=["mem:64M,block=4096"])
+def _(t):
+    report = measured(t, "--depth", 1, "--rate", "200M")
+    due = 200e6 * report["config"]["time"]
+    assert abs(report["unstarted"] + report["read"]["ios"] - due) < due / 100, report["unstarted"]
 
 
 @with_target("a stall is seen by all I/Os that were due meanwhile", ns=["mem:64M,block=4096"])
@@ -179,6 +213,15 @@ def _(t):
         assert word in text, word
     assert "depth=64" not in text, "words of the URI are not for reports"
     said(bench(uri(t), "--plot", t.dir / "nowhere" / "plot.svg"), FAILED, "nowhere/plot.svg")
+    measured(t, "--plot", plot)
+    assert "randread" in plot.read_text(), "an older plot is replaced"
+    precious = t.dir / "precious.txt"
+    precious.write_text("precious")
+    for path in (precious, "/dev/null", t.dir):
+        said(bench(uri(t), "--plot", path), FAILED, "is there, and no plot")
+    assert precious.read_text() == "precious"
+    said(bench(URI, "--plot", t.dir / "new.svg"), FAILED)
+    assert not list(t.dir.glob("new.svg*")), "a run that failed leaves a plot"
 
 
 @with_target("Ctrl-C: the report of what was done", ns=["mem:64M,block=4096"])
@@ -206,12 +249,18 @@ WRONG_USAGE = [
     ([URI, "--depth", 0], ["--depth"]),
     ([URI, "--depth", 2, "--queues", 3], ["--queues"]),
     ([URI, "--bs", "4kb"], ["4kb"]),
+    ([URI, "--bs", "1"], ["from 512 to 64M"]),
+    ([URI, "--bs", "65M"], ["from 512 to 64M"]),
+    ([URI, "--depth", 65536], ["from 1 to 65535"]),
+    ([URI, "--time", "1001h"], ["from 1ms to 1000h"]),
+    ([URI, "--ns", 0], ["--ns"]),
+    (["disk.img"], ["expected nvme+tcp://", '"disk.img"']),
     ([URI, "--time", "soon"], ["soon"]),
     ([URI, "--time", 0], ["--time"]),
     ([URI, "--rate", "-1"], ["--rate"]),
     ([URI, "--verify"], ["--seed"]),
     ([URI, "--strict"], ["--verify"]),
-    ([URI, "--tim", 5, "--frob"], ["--frob"]),
+    ([URI, "--dept", 5, "--frob"], ["--frob"]),
 ]
 
 
@@ -238,6 +287,7 @@ REFUSED = [
 @with_target("what cannot be is refused before the first I/O",
              ns=["mem:64M,block=4096", "mem:64M,block=4096,ro"])
 def _(t):
+    said(bench(uri(t, "hdgst=0")), FAILED, "which namespace?", "has 1, 2: add &nsid=N")
     for args, words in REFUSED:
         said(bench(uri(t), "--time", "100ms", *args), FAILED, *words)
     said(bench(uri(t, "nsid=2"), "--rw", "write", "--write-ok"), FAILED, "read-only")
@@ -434,6 +484,87 @@ def _():
         assert process.returncode == FAILED
         last = process.stderr_text.splitlines()[-1]
         assert "after a reconnect" in last and "mem:" in last, process.stderr_text
+
+
+@tap.case("a target that goes away is told, and that it is back", limit_s=100)
+def _():
+    with steady("file:{dir}/a.img,size=64M") as t:
+        with running(uri(t), "--time", 4, "--json") as process:
+            wait_until(t.controllers, "the bench to connect")
+            restart(t, 1, 1)
+        assert process.returncode == OK, process.stderr_text
+        lost, again = process.stderr_text.splitlines()
+        assert lost.startswith(f"weft bench: connection lost to {uri(t)}: "), lost
+        assert lost.endswith("; reconnecting") and again == f"weft bench: connected again to {uri(t)}"
+
+
+def interrupted(process, *words):
+    """It ends with a report of what was measured."""
+    assert process.returncode == FAILED, process.stderr_text
+    for word in words:
+        assert word in process.stderr_text, f"no {word!r}: {process.stderr_text}"
+    assert process.stderr_text.splitlines()[-1] == \
+        "weft bench: stopped before 8 I/Os in flight had ended", process.stderr_text
+    report = json.loads(process.stdout_text)
+    assert report["left_in_flight"] == 8 and report["stopped"] and not report["ok"], report["why"]
+    return report
+
+
+@tap.case("Ctrl-C while the target is gone: the second one reports without what is in flight",
+          limit_s=100)
+def _():
+    for args in ([], ["--rw", "randrw", "--write-ok", "--verify", "--flush-every", 0]):
+        with steady("file:{dir}/a.img,size=64M") as t:
+            with running(uri(t), "--time", 60, "--depth", 8, "--json", *args) as process:
+                wait_until(t.controllers, "the bench to connect")
+                time.sleep(0.7)
+                t.kill9()
+                time.sleep(0.5)
+                process.send_signal(signal.SIGINT)
+                while "Ctrl-C reports without them" not in process.stderr.readline():
+                    assert process.poll() is None, "it did not wait"
+                process.send_signal(signal.SIGINT)
+            assert interrupted(process)["read"]["ios"]
+            t.start()
+
+
+@tap.case("Ctrl-C when the time is over and the target gone: one is enough", limit_s=100)
+def _():
+    with steady("file:{dir}/a.img,size=64M") as t:
+        with running(uri(t), "--time", 2, "--depth", 8, "--json") as process:
+            wait_until(t.controllers, "the bench to connect")
+            time.sleep(0.7)
+            t.kill9()
+            while "Ctrl-C reports without them" not in process.stderr.readline():
+                assert process.poll() is None, "it did not wait"
+            process.send_signal(signal.SIGINT)
+        interrupted(process)
+        t.start()
+
+
+@with_target("the live line fits a narrow terminal", ns=[FILE_NS])
+def _(t):
+    for columns in (80, 30):
+        code, shown = on_terminal("bench", uri(t), "--time", 1, columns=columns)
+        live = [part for part in shown.replace("\x1b[K", "").split("\r")
+                if " s  " in part and "\n" not in part]
+        assert code == OK and live and max(map(len, live)) < columns, live
+
+
+@tap.case("the live line says that it reconnects", limit_s=100)
+def _():
+    with steady("file:{dir}/a.img,size=64M") as t:
+        def go_away():
+            wait_until(t.controllers, "the bench to connect")
+            time.sleep(0.5)
+            t.kill9()
+            time.sleep(1.5)
+            t.start()
+
+        with in_background(go_away):
+            code, shown = on_terminal("bench", uri(t), "--time", 4)
+        assert code == OK and re.search(r"\r +[0-9.]+ s  reconnecting\x1b", shown), shown
+        assert "0 IOPS" not in re.split("reconnecting", shown)[1], shown
 
 
 @tap.case("a target that does not come back: failed I/Os are counted and explained", limit_s=100)

@@ -31,12 +31,12 @@ def free_port():
 
 # ---- usage
 
-@tap.case("every command has --help that fits a terminal of 100 columns")
+@tap.case("every command has --help, with the way to the words of a URI")
 def _():
-    for command in COMMANDS:
+    for command in COMMANDS + ["bench"]:
         page = text(command, "--help")
         assert page.startswith(f"usage: weft {command} "), page
-        assert max(len(line) for line in page.splitlines()) <= 100, page
+        assert "weft(1)" in page and "loss_timeout" in page, page
 
 
 # arguments, words of the one line on standard error
@@ -50,6 +50,10 @@ WRONG_USAGE = [
     (["id"], ["expected one URI"]),
     (["id", "--ns", "0", "x"], ["--ns", '"0"']),
     (["id", "--hex", "--json", "x"], ["--hex does not go with --json"]),
+    (["ls", "--ns", "x", "x"], ["--ns", '"x"']),
+    (["read", "--ns", "-1", "x"], ["--ns", '"-1"']),
+    (["read", "--length", "4K", "-o", NO_NQN, NO_NQN], ["-o takes a file"]),
+    (["write", "-i", NO_NQN, NO_NQN], ["-i takes a file"]),
     (["read", "x"], ["--length"]),
     (["read", "--length", "1Q", "x"], ["--length", "1Q"]),
     (["read", "--length", "4K", "--offset", "-1", "x"], ["--offset", "-1"]),
@@ -74,6 +78,35 @@ def _():
             assert word in result.stderr, (args, result.stderr)
 
 
+# a URI, words of the one line about it
+WRONG_URIS = [
+    ("x", ["expected nvme+tcp://", '"x"']),
+    ("/etc/passwd", ["expected nvme+tcp://", '"/etc/passwd"']),
+    ("127.0.0.1:4420", ["expected nvme+tcp://"]),
+    ("http://127.0.0.1", ["expected nvme+tcp://"]),
+    ("nvme+rdma://127.0.0.1/nqn.2026-11.io.weft:a", ["nvme+rdma"]),
+    ("nvme+tcp://127.0.0.1:99999/nqn.2026-11.io.weft:a", ["99999"]),
+    ("nvme+tcp://127.0.0.1:0/nqn.2026-11.io.weft:a", ["port 0"]),
+    ("nvme+tcp://127.0.0.1/not-an-nqn", ["not-an-nqn"]),
+    ("nvme+tcp://127.0.0.1/nqn.2026-11.io.weft:a?nsid=0", ["nsid=0"]),
+    ("nvme+tcp://127.0.0.1/nqn.2026-11.io.weft:a?kato=soon", ["kato=soon"]),
+    ("nvme+tcp://127.0.0.1/nqn.2026-11.io.weft:a?colour=red", ["colour"]),
+]
+
+
+@tap.case("a wrong URI is wrong usage: exit status 2, nobody is connected to, nothing is made")
+def _():
+    commands = (["discover"], ["ls"], ["id"], ["read", "--length", "4K"], ["write"], ["bench"])
+    for place, words in WRONG_URIS:
+        for args in commands:
+            assert fails(*args, place, code=USAGE, words=words).startswith(f"weft {args[0]}: ")
+        if "://" in place:
+            fails("cp", place, "/nonexistent/file", code=USAGE, words=words)
+            fails("cp", "/nonexistent/file", place, code=USAGE, words=words)
+    for args in commands:
+        fails(*args, "--hostnqn", "me", NO_NQN, code=USAGE, words=["me"])
+
+
 @tap.case("nobody listens there: every command says so and ends with 1")
 def _():
     for args in (["discover"], ["ls"], ["id"], ["read", "--length", "4K"], ["write"]):
@@ -87,7 +120,7 @@ def _():
 @with_target("discover: a table and JSON", **TWO)
 def _(t):
     page = text("discover", uri(t, nqn=""))
-    assert page.splitlines()[0].split() == ["TRANSPORT", "ADDRESS", "PORT", "TYPE", "SUBSYSTEM"]
+    assert page.splitlines()[0].split() == ["TRANSPORT", "ADDRESS", "PORTID", "TYPE", "SUBSYSTEM"]
     row = next(line for line in page.splitlines() if t.nqn in line).split()
     assert row[:2] == ["tcp", f"127.0.0.1:{t.addr[1]}"] and row[3:] == ["nvm", t.nqn], row
     log = as_json("discover", uri(t, nqn=""))
@@ -157,6 +190,45 @@ def _(t):
                 for n in tree[0]["namespaces"]] == want, tree
 
 
+@with_target("ls: one namespace, by --ns or by nsid=; used is told where it says something", **TWO)
+def _(t):
+    for args in ([uri(t, 2)], [uri(t), "--ns", 2], [uri(t, 1), "--ns", 2],
+                 [uri(t, nqn=""), "--ns", 2], [uri(t, nqn="", nsid=2)]):
+        tree, = as_json("ls", *args)["subsystems"]
+        assert [n["nsid"] for n in tree["namespaces"]] == [2], tree
+    page = text("ls", uri(t))
+    for ns in as_json("ls", uri(t))["subsystems"][0]["namespaces"]:
+        assert ns["used"] != ns["size"] or " used" not in page, page
+    for args in ([uri(t, 7)], [uri(t), "--ns", 7]):
+        fails("ls", *args, sentence=f'weft ls: {uri(t)} has no namespace 7; "weft ls {uri(t)}" '
+              "shows them")
+    tree, = as_json("ls", uri(t, nqn=""), "--ns", 7)["subsystems"]
+    assert tree["namespaces"] == [], tree
+
+
+@with_target("standard output that is full, and a reader that has gone away", **TWO)
+def _(t):
+    commands = (["ls", uri(t)], ["ls", "--json", uri(t)], ["id", uri(t), "--ns", 1],
+                ["discover", uri(t, nqn="")], ["discover", "--json", uri(t, nqn="")],
+                ["discover", "--watch", uri(t, nqn="")],
+                ["bench", uri(t, 1), "--time", "50ms"], ["bench", "--json", uri(t, 1), "--time", "50ms"],
+                ["read", uri(t, 1), "--length", "1M"], ["read", "--hex", uri(t, 1), "--length", "1M"])
+    for args in commands:
+        with open("/dev/full", "wb") as full:
+            full_up = start(*args, stdout=full)
+            err = full_up.communicate(timeout=30)[1].decode()
+        assert full_up.returncode == 1, (args, full_up.returncode, err)
+        assert err.startswith(f"weft {args[0]}: standard output: No space left on device"), err
+        assert len(err.splitlines()) == 1, err
+        for ignored in (False, True):
+            reader, writer = os.pipe()
+            os.close(reader)
+            gone = start(*args, stdout=writer, restore_signals=not ignored)
+            os.close(writer)
+            err = gone.communicate(timeout=30)[1].decode()
+            assert gone.returncode in (141, -signal.SIGPIPE) and not err, (args, gone.returncode, err)
+
+
 @with_target("ls: what cannot be reached is shown with the reason, and the exit status is 1")
 def _(t):
     dead = free_port()
@@ -202,7 +274,8 @@ def _(t):
 @with_target("id: of a discovery controller; of a namespace that is not there", **TWO)
 def _(t):
     assert as_json("id", uri(t, nqn=""))["controller"]["cntrltype"] == 2
-    fails("id", uri(t), "--ns", 7, words=[f"{uri(t)} has no namespace 7"])
+    fails("id", uri(t), "--ns", 7, sentence=f'weft id: {uri(t)} has no namespace 7; "weft ls '
+          f'{uri(t)}" shows them')
     fails("id", uri(t, nqn=""), "--ns", 1, words=["is a discovery service and has no namespaces"])
 
 
@@ -243,12 +316,14 @@ def _(t):
     summary = as_json("write", uri(t, 2), "-i", source, "--offset", "1M", "--length", "64K", "--fua",
                       "--verify")
     assert (summary["bytes"], summary["verified"], summary["flushed"]) == (64 * K, 64 * K, True)
+    assert (summary["source"], summary["destination"]) == (str(source), uri(t, 2)), summary
+    assert summary["offset"] == M and summary["seconds"] == round(summary["seconds"], 3), summary
     assert as_json("read", uri(t, 2), "--offset", "1M", "--length", "64K", "-o", out)["bytes"] == \
         64 * K
     assert out.read_bytes() == data[:64 * K]
     fails("read", uri(t, 2), "--length", "4K", "-o", out,
           sentence=f"weft read: {out} is there already; --force replaces it")
-    done("read", uri(t, 2), "--length", "4K", "-o", out, "--force")
+    assert done("read", uri(t, 2), "--length", "4K", "-o", out, "--force", "-q") == b""
     assert out.read_bytes() == bytes(4 * K)
 
 
@@ -266,11 +341,22 @@ def _(t):
 def _(t):
     done("write", uri(t, 2), stdin=b"\xff" * 8 * K)
     fails("write", uri(t, 2), stdin=b"x" * 5000,
-          sentence="weft write: standard input ended after 5000 bytes, inside a block of 4096; "
+          sentence="weft write: standard input ended after 4.9 KiB (5000 bytes), inside a block of 4096; "
                    "--pad fills it up with zeroes (nothing is written)")
     assert done("read", uri(t, 2), "--length", "8K") == b"\xff" * 8 * K
-    done("write", uri(t, 2), "--pad", stdin=b"x" * 5000)
+    said = text("write", uri(t, 2), "--pad", stdin=b"x" * 5000)
+    assert "3192 bytes from 5000 on became zeroes, to the end of the block" in said, said
+    assert as_json("write", uri(t, 2), "--pad", stdin=b"x" * 5000)["padding"] == 3192
     assert done("read", uri(t, 2), "--length", "12K") == (b"x" * 5000).ljust(12 * K, b"\0")
+
+
+@with_target("nothing to write: that is said, and nothing is changed", **TWO)
+def _(t):
+    done("write", uri(t, 2), stdin=b"\xff" * 8 * K)
+    assert text("write", uri(t, 2)) == "nothing was written: standard input is empty\n"
+    assert text("write", uri(t, 2), "--pad") == "nothing was written: standard input is empty\n"
+    assert done("write", "-q", uri(t, 2)) == b"" and as_json("write", uri(t, 2))["bytes"] == 0
+    assert done("read", uri(t, 2), "--length", "8K") == b"\xff" * 8 * K
 
 
 # arguments beyond the URI of namespace 2 (16 MiB in blocks of 4096), the sentence
@@ -280,13 +366,14 @@ REFUSED = [
     (["read", "--offset", "4K", "--length", "5000"],
      "weft read: --length 5000 is not a multiple of the block size 4096: use 4096 or 8192"),
     (["read", "--offset", "16M", "--length", "4K"],
-     "weft read: --offset 16777216 with --length 4096 goes beyond the end of URI, which has "
-     "16777216 bytes: at most 0 can be read there"),
+     "weft read: --offset 16777216 with --length 4096 goes beyond the end of URI, which has 16 "
+     "MiB (16777216 bytes): at most 0 bytes can be read there"),
     (["read", "--offset", "17M", "--length", "4K"],
-     "weft read: --offset 17825792 is beyond the end of the namespace, which has 16777216 bytes"),
+     "weft read: --offset 17825792 is beyond the end of the namespace, which has 16 MiB "
+     "(16777216 bytes)"),
     (["write", "--offset", "15M", "--length", "2M"],
-     "weft write: --offset 15728640 with --length 2097152 goes beyond the end of URI, which has "
-     "16777216 bytes: at most 1048576 can be written there"),
+     "weft write: --offset 15728640 with --length 2097152 goes beyond the end of URI, which has 16 "
+     "MiB (16777216 bytes): at most 1 MiB (1048576 bytes) can be written there"),
     (["write", "--offset", "6000"],
      "weft write: --offset 6000 is not a multiple of the block size 4096: use 4096 or 8192"),
     (["write", "--length", "8K"],
@@ -304,9 +391,22 @@ def _(t):
 
 @with_target("which namespace: it has to be said where there are several", **TWO)
 def _(t):
-    fails("read", uri(t), "--length", "4K",
-          sentence=f'weft read: {uri(t)} has the namespaces 1, 2; say which, as in "?nsid=1"')
-    fails("read", uri(t, 9), "--length", "4K", words=["namespace 9"])
+    out, source = t.dir / "out", t.dir / "in"
+    source.write_bytes(bytes(4 * K))
+    for args in (["read", uri(t), "--length", "4K"], ["write", uri(t)], ["bench", uri(t)],
+                 ["cp", uri(t), out], ["cp", source, uri(t)]):
+        fails(*args, stdin=bytes(4 * K),
+              sentence=f"weft {args[0]}: which namespace? {uri(t)} has 1, 2: add ?nsid=N")
+    fails("bench", uri(t, hdgst=1), words=["has 1, 2: add &nsid=N"])
+    missing = f'{uri(t)} has no namespace 9; "weft ls {uri(t)}" shows them'
+    for args in (["read", uri(t, 9), "--length", "4K"], ["read", uri(t), "--ns", 9, "--length", "4K"],
+                 ["write", uri(t, 9)], ["bench", uri(t, 9)], ["bench", uri(t), "--ns", 9],
+                 ["cp", uri(t, 9), out], ["id", uri(t, 9)]):
+        fails(*args, sentence=f"weft {args[0]}: {missing}")
+    done("write", uri(t), "--ns", 2, stdin=b"two!" * K)
+    assert done("read", uri(t, 1), "--ns", 2, "--length", "4K") == b"two!" * K
+    assert done("read", uri(t, 1), "--length", "4K") == bytes(4 * K)
+    assert as_json("bench", uri(t), "--ns", 2, "--time", "50ms")["target"]["nsid"] == 2
     fails("read", uri(t, nqn=""), "--length", "4K",
           words=["is a discovery service and has no namespaces", "weft discover"])
     t.ctl("namespace-remove", nqn=t.nqn, nsid=1)
@@ -324,7 +424,10 @@ def _(t):
 @with_target("a subsystem that is not there; a host that may not", extra=[
     "--allow", "nqn.2014-08.org.nvmexpress:uuid:01234567-89ab-cdef-0123-456789abcdef"])
 def _(t):
-    fails("id", uri(t, nqn="nqn.2026-11.io.weft:nowhere"), words=["Connect"])
+    nowhere = uri(t, nqn="nqn.2026-11.io.weft:nowhere")
+    for args in (["id"], ["ls"], ["read", "--length", "4K"], ["write"], ["bench"]):
+        fails(*args, nowhere, words=["no subsystem nqn.2026-11.io.weft:nowhere",
+                                     f'"weft discover {uri(t, nqn="")[:-1]}" shows them'])
     fails("read", uri(t), "--length", "4K", words=["not allowed"])
     host = "nqn.2014-08.org.nvmexpress:uuid:01234567-89ab-cdef-0123-456789abcdef"
     assert done("read", uri(t), "--hostnqn", host, "--length", "4K") == bytes(4 * K)

@@ -263,13 +263,48 @@ def _(t):
         assert sha(t.dir / "out", 32 * M) == sha(source) and os.stat(t.dir / "out").st_size == 33 * M
 
 
-@with_target("a reader that goes away: exit status 1, and no advice to try again", **FILES)
+@with_target("a reader that goes away: as if SIGPIPE had ended it, and not a word", **FILES)
 def _(t):
     reader, writer = os.pipe()
     os.close(reader)
     copy = start("cp", uri(t, 1), "-", stdout=writer)
     os.close(writer)
-    ended(copy, FAILED, "weft cp: standard output: Broken pipe (standard output got the first 0 bytes)")
+    status, _, err = finish(copy)
+    assert status == 128 + signal.SIGPIPE and not err, (status, err)
+
+
+@with_target("standard output that is full: what it got, and no advice to try again", **FILES)
+def _(t):
+    with open("/dev/full", "wb") as full:
+        copy = start("cp", uri(t, 1), "-", stdout=full)
+        err = ended(copy, FAILED, "weft cp: standard output: No space left on device (standard "
+                    "output got nothing)")
+    assert "again" not in err, err
+
+
+@with_target("SIGINT while a pipe is copied: no advice to try again, its bytes are gone", **FILES)
+def _(t):
+    copy = start("cp", "-", uri(t, 1), stdin=subprocess.PIPE)
+    copy.stdin.write(b"x" * 2 * M)
+    copy.stdin.flush()
+    with open(t.dir / "one", "rb") as file:
+        weft.wait_until(lambda: os.pread(file.fileno(), 2 * M, 0) == b"x" * 2 * M,
+                        "the pieces to be written")
+    copy.send_signal(signal.SIGINT)
+    copy.wait(30)               # the pipe stays open until then
+    err = ended(copy, 130, "stopped by SIGINT (the first 2 MiB (2097152 bytes) are copied and "
+                "flushed)")
+    assert "again" not in err, err
+
+
+@with_target("a summary tells the rate of what was moved, and no other", ns=["file:{dir}/big,size=4G"])
+def _(t):
+    source = sparse_file(t.dir / "image", 4 << 30, [(0, M)])
+    said = done("cp", source, uri(t, 1)).decode()
+    assert said.startswith("copied 4 GiB in ") and "1 MiB of it data" in said, said
+    assert "GiB/s" not in said and said.endswith(", the rest zeroes\n"), said
+    empty = sparse_file(t.dir / "empty", M, [])
+    assert ", all of it zeroes" in done("cp", empty, uri(t, 1)).decode()
 
 
 # ---- what is refused, before anything is written
@@ -279,11 +314,11 @@ def _(t):
     large = sparse_file(t.dir / "large", 33 * M, [(0, M)])
     odd = sparse_file(t.dir / "odd", 5000, [(0, 5000)])
     fails("cp", large, uri(t, 1), sentence=(
-        f"weft cp: {large} has 34603008 bytes (33 MiB) and {uri(t, 1)} has room for 33554432 "
-        "(32 MiB); nothing was written"))
+        f"weft cp: {large} has 33 MiB (34603008 bytes) and {uri(t, 1)} has room for 32 MiB "
+        "(33554432 bytes); nothing was written"))
     fails("cp", odd, uri(t, 2), sentence=(
-        f"weft cp: {odd} has 5000 bytes, and {uri(t, 2)} has blocks of 4096; --pad fills up the "
-        "last one with zeroes"))
+        f"weft cp: {odd} has 4.9 KiB (5000 bytes), and {uri(t, 2)} has blocks of 4096; --pad fills "
+        "up the last one with zeroes"))
     fails("cp", uri(t, 1), uri(t, 1), words=["are the same namespace"])
     fails("cp", uri(t, 1), uri(t, 1, host="localhost"), words=["are the same namespace"])
     fails("cp", "--force", odd, odd, words=["are the same file"])
@@ -300,9 +335,9 @@ def _(t):
 def _(t):
     data = os.urandom(32 * M)
     done("cp", "-", uri(t, 1), stdin=data)
-    fails("cp", "-", uri(t, 1), stdin=data + b"x", words=[
-        f"standard input is longer than the 33554432 bytes that fit into {uri(t, 1)}",
-        "the first 32 MiB of 32 MiB are copied and flushed"])
+    fails("cp", "-", uri(t, 1), stdin=data + b"x", sentence=(
+        "weft cp: standard input is longer than the 32 MiB (33554432 bytes) that fit into "
+        f"{uri(t, 1)} (the first 32 MiB (33554432 bytes) are copied and flushed)"))
 
 
 @with_target("a file that is there: only with --force, and the old one stays until the end", **FILES)
@@ -361,9 +396,9 @@ def _(t):
             interrupt(copy, number)
             proxy.release()
             err = ended(copy, code, f"weft cp: stopped by {number.name}; the first ",
-                        " MiB of 32 MiB are copied and flushed, the rest is not: run the same "
+                        " bytes) of 32 MiB are copied and flushed, the rest is not: run the same "
                         "command again")
-            complete = int(float(err.rpartition("the first ")[2].split(" ")[0])) * M
+            complete = int(re.search(r"the first .*?\((\d+) bytes\)", err)[1])
             assert complete and sha(t.dir / "one", complete) == sha(source, complete)
 
 
@@ -386,7 +421,7 @@ def _(t):
         fifo.write(b"x" * 2 * M)
         weft.wait_until(lambda: (t.dir / "out.part").exists(), "the file to be begun")
         copy.send_signal(signal.SIGINT)
-        ended(copy, 130, f"stopped by SIGINT; {out} is not made: run the same command again")
+        ended(copy, 130, f"stopped by SIGINT ({out} is not made)")
     assert not out.exists() and not (t.dir / "out.part").exists()
 
 

@@ -188,7 +188,7 @@ def _(t):
         loop.says(f"event: namespaces changed\nnamespace 1: {16 * MIB} bytes\n")
         t.ctl("host-refuse", nqn=t.nqn, host="any")     # throws it out: final
         loop.says("event: resetting: ")
-        loop.says("event: dead: Connect: host not allowed (NVMe status 0x184)\n")
+        loop.says("event: dead: Connect: host not allowed (NVMe status 0x184); this host is ")
         loop.process.stdin.close()
         assert loop.process.wait(30) == 0, loop.text()
 

@@ -103,6 +103,29 @@ static void progress_line(void **state)
 	p.total = 0;
 	weft_progress_line(&p, 80, line, sizeof(line));
 	assert_string_equal(line, "copying  1 MiB  0 bytes/s");
+	weft_progress_line(&p, 16, line, sizeof(line));
+	assert_string_equal(line, "copying  1 MiB ");
+}
+
+/* By characters, never inside one. */
+static void status_cut(void **state)
+{
+	char line[] = "p50 41 µs  p99";
+
+	weft_status_cut(line, 20);
+	assert_string_equal(line, "p50 41 µs  p99");
+	weft_status_cut(line, 8);
+	assert_string_equal(line, "p50 41 µ");
+	weft_status_cut(line, 0);
+	assert_string_equal(line, "");
+}
+
+static void exact_text(void **state)
+{
+	assert_string_equal(weft_exact_text(0).s, "0 bytes");
+	assert_string_equal(weft_exact_text(512).s, "512 bytes");
+	assert_string_equal(weft_exact_text(1 << 20).s, "1 MiB (1048576 bytes)");
+	assert_string_equal(weft_exact_text(UINT64_MAX).s, "16 EiB (18446744073709551615 bytes)");
 }
 
 /* --- zeroes ------------------------------------------------------------------------------------ */
@@ -162,9 +185,10 @@ static void hexdump(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(size_text), cmocka_unit_test(clock_text),
-		cmocka_unit_test(ms_parse),  cmocka_unit_test(progress_line),
-		cmocka_unit_test(zero_run),  cmocka_unit_test(hexdump),
+		cmocka_unit_test(size_text),  cmocka_unit_test(clock_text),
+		cmocka_unit_test(ms_parse),   cmocka_unit_test(progress_line),
+		cmocka_unit_test(status_cut), cmocka_unit_test(exact_text),
+		cmocka_unit_test(zero_run),   cmocka_unit_test(hexdump),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

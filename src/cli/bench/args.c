@@ -10,6 +10,7 @@
 #include "cli/bench/config.h"
 #include "cli/bench/words.h"
 #include "cli/cli.h"
+#include "cli/host_options.h"
 
 #define SECOND UINT64_C(1000000000)
 
@@ -25,11 +26,11 @@ enum {
 static const char usage[] =
 	"usage: weft bench [OPTION]... URI\n"
 	"\n"
-	"Loads a namespace (the URI's nsid=N, else the first) and tells IOPS, bandwidth,\n"
-	"latency.\n"
+	"Loads a namespace (nvme+tcp://HOST:PORT/SUBNQN?nsid=N, where nsid may be left\n"
+	"out if there is only one) and tells IOPS, bandwidth, latency.\n"
 	"\n"
-	"      --rw MODE        read, write, rw: one after the other; randread, randwrite,\n"
-	"                       randrw: anywhere (randread)\n"
+	"      --rw MODE        read, write, rw: one after the other; randread,\n"
+	"                       randwrite, randrw: anywhere (randread)\n"
 	"      --mix PERCENT    reads of rw and randrw (70)\n"
 	"      --write-ok       needed to write: what the namespace holds is overwritten\n"
 	"      --bs SIZE        of one I/O (4K)\n"
@@ -38,7 +39,8 @@ static const char usage[] =
 	"      --queues N       I/O queues per job, its depth is spread over them (1)\n"
 	"      --time SECONDS   or 500ms, 2m, 1h (10)\n"
 	"      --warmup SECONDS before that, not counted (0)\n"
-	"      --rate IOPS      at most, of all jobs; latency counts from when an I/O was due\n"
+	"      --rate IOPS      at most, of all jobs; latency counts from when an I/O was\n"
+	"                       due\n"
 	"      --offset SIZE    where the region begins (0)\n"
 	"      --size SIZE      how long it is (to the end of the namespace)\n"
 	"      --flush-every N  flush after N writes of a job (never; --verify: 256)\n"
@@ -50,6 +52,8 @@ static const char usage[] =
 	"      --json           everything, as JSON\n"
 	"  -h, --help           this text\n"
 	"\n"
+	"Where, and how to connect:\n"
+	"\n" WEFT_NS_USAGE WEFT_HOST_USAGE WEFT_URI_USAGE "\n"
 	"  weft bench nvme+tcp://127.0.0.1/nqn.2026-11.io.weft:default --time 5\n"
 	"  weft bench 'nvme+tcp://192.0.2.1/NQN?nsid=2' --rw randrw --write-ok --verify\n";
 
@@ -95,6 +99,8 @@ static const struct option options[] = {
 	{ "interval", required_argument, NULL, OPT_INTERVAL },
 	{ "plot", required_argument, NULL, OPT_PLOT },
 	{ "json", no_argument, NULL, OPT_JSON },
+	WEFT_NS_OPTION,
+	WEFT_HOST_OPTIONS,
 	{ "help", no_argument, NULL, 'h' },
 	{},
 };
@@ -127,6 +133,7 @@ static const struct mode *find_mode(const char *name)
 
 /* What the words left behind, until all of them are read. */
 struct parsing {
+	const char *command;
 	struct bench_config *config;
 	uint64_t mix; /* UINT64_MAX: not given */
 	struct weft_err err;
@@ -153,18 +160,26 @@ static int number(struct parsing *p, const char *name, unsigned min, unsigned ma
 
 static int size(struct parsing *p, const char *name, uint64_t min, uint64_t max, uint64_t *value)
 {
+	char least[32], most[32];
+
 	if (!weft_size_parse(optarg, value) && *value >= min && *value <= max)
 		return 0;
-	return weft_fail(&p->err, -EINVAL, "--%s: expected a size like 4K, 1M or 2G, got \"%s\"",
-			 name, optarg);
+	weft_size_format(min, least, sizeof(least));
+	weft_size_format(max, most, sizeof(most));
+	return weft_fail(&p->err, -EINVAL,
+			 "--%s: expected a size from %s%s%s, such as 4K, 1M or 2G, got \"%s\"",
+			 name, least, max < INT64_MAX ? " to " : " on", max < INT64_MAX ? most : "",
+			 optarg);
 }
 
 static int duration(struct parsing *p, const char *name, uint64_t min, uint64_t *ns)
 {
 	if (!bench_parse_time(optarg, ns) && *ns >= min && *ns <= 1000 * 3600 * SECOND)
 		return 0;
-	return weft_fail(&p->err, -EINVAL, "--%s: expected a time like 10, 500ms or 2m, got \"%s\"",
-			 name, optarg);
+	return weft_fail(&p->err, -EINVAL,
+			 "--%s: expected a time from %s to 1000h, such as 10 (seconds), 500ms or "
+			 "2m, got \"%s\"",
+			 name, min ? "1ms" : "0", optarg);
 }
 
 static int take_mode(struct parsing *p)
@@ -178,6 +193,16 @@ static int take_mode(struct parsing *p)
 				 optarg);
 	p->config->rw = mode->name;
 	return 0;
+}
+
+/* -EALREADY: wrong, and that is said. */
+static int take_host(struct parsing *p, int option)
+{
+	int taken = option == OPT_NS ?
+			    weft_host_ns_option(p->command, optarg, &p->config->nsid) :
+			    weft_host_option(&p->config->connect, p->command, option, optarg);
+
+	return taken > 0 ? 0 : taken < 0 ? -EALREADY : -ENOENT;
 }
 
 static int take_load(struct parsing *p, int option)
@@ -207,7 +232,7 @@ static int take_load(struct parsing *p, int option)
 		c->flush_given = true;
 		return number(p, "flush-every", 0, 1000000000, &c->flush_every);
 	default:
-		return -ENOENT;
+		return take_host(p, option);
 	}
 }
 
@@ -256,6 +281,7 @@ static void set_defaults(struct bench_config *c)
 				    .jobs = 1,
 				    .queues = 1,
 				    .time_ns = 10 * SECOND };
+	weft_host_options_init(&c->connect);
 }
 
 /* A seed that a double holds exactly, so that JSON readers give it back unchanged. */
@@ -318,15 +344,29 @@ static int take_uri(int argc, char **argv, struct bench_config *config)
 	return EXIT_OK;
 }
 
+static int check_uri(const char *command, struct bench_config *config)
+{
+	struct weft_options settled;
+	int code = weft_host_check(command, config->uri, &config->connect, &settled);
+
+	if (code == EXIT_OK) {
+		config->hdgst = settled.hdgst;
+		config->ddgst = settled.ddgst;
+	}
+	return code;
+}
+
 int bench_args(int argc, char **argv, struct bench_config *config)
 {
-	struct parsing p = { .config = config, .mix = UINT64_MAX };
+	struct parsing p = { .command = argv[0], .config = config, .mix = UINT64_MAX };
 	int option, rc;
 
 	set_defaults(config);
 	opterr = 0;
 	while ((option = getopt_long(argc, argv, ":h", options, NULL)) != -1) {
 		rc = take(&p, option);
+		if (rc == -EALREADY)
+			return EXIT_USAGE;
 		if (rc == -ENOENT)
 			return weft_cli_wrong_option(argv, option, options);
 		if (rc < 0)
@@ -340,5 +380,5 @@ int bench_args(int argc, char **argv, struct bench_config *config)
 	settle(config, &p);
 	if (refuse(config, &p, &p.err) < 0)
 		return weft_cli_usage_error(argv[0], "%s", p.err.text);
-	return EXIT_OK;
+	return check_uri(argv[0], config);
 }

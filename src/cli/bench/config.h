@@ -5,13 +5,18 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include <weft/host.h>
+
 #include "base/err.h"
 
 struct bench_config {
 	const char *uri;
-	const char *rw;    /* the word of --rw */
-	bool random;       /* offsets; otherwise one after the other */
-	unsigned read_pct; /* of 100 I/Os, the rest are writes */
+	uint32_t nsid;               /* of --ns; 0: not given */
+	struct weft_options connect; /* what the options say; the URI's words are not in it */
+	bool hdgst, ddgst;           /* what both come to */
+	const char *rw;              /* the word of --rw */
+	bool random;                 /* offsets; otherwise one after the other */
+	unsigned read_pct;           /* of 100 I/Os, the rest are writes */
 	uint64_t bs;
 	unsigned depth;  /* of a job, over all its queues */
 	unsigned jobs;   /* threads */

@@ -94,8 +94,13 @@ void bench_job_reap(struct bench_job *job, uint64_t until_ns)
 	look_at_epoch(job);
 }
 
+bool bench_job_hurries(const struct bench_job *job)
+{
+	return *job->load->stop > 1;
+}
+
 void bench_job_drain(struct bench_job *job)
 {
-	while (job->in_flight)
+	while (job->in_flight && !bench_job_hurries(job))
 		bench_job_reap(job, UINT64_MAX);
 }

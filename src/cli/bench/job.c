@@ -8,7 +8,7 @@
 #include "base/pool.h"
 #include "cli/bench/random.h"
 
-enum { UNSTARTED_MAX = 10000000 }; /* enough to see that the rate is out of reach */
+enum { GROUPS_MAX = 1000000 }; /* of I/Os that never began: a rate may demand billions */
 
 static bool going(const struct bench_job *job, uint64_t now)
 {
@@ -42,21 +42,45 @@ static uint64_t issue(struct bench_job *job, uint64_t now)
 	return job->load->until_ns;
 }
 
-/* What was due and never had room waited at least until now, and that must be seen. */
+static void add_many(struct weft_hist *hist, uint64_t value, uint64_t times)
+{
+	uint64_t *bucket = &hist->bucket[weft_hist_index(value)];
+
+	weft_hist_add(hist, value);
+	__atomic_store_n(bucket, *bucket + times - 1, __ATOMIC_RELAXED);
+	__atomic_store_n(&hist->count, hist->count + times - 1, __ATOMIC_RELAXED);
+	__atomic_store_n(&hist->sum, hist->sum + value * (times - 1), __ATOMIC_RELAXED);
+}
+
+static uint64_t count_due(const struct bench_job *job, uint64_t now, uint64_t end)
+{
+	uint64_t due = bench_pace_due(&job->pace, now);
+
+	return due < end ? (uint64_t)((double)(end - due) / job->pace.step_ns) + 1 : 0;
+}
+
+/* What was due and never had room waited at least until now, and that must be seen. Where there are
+ * very many, neighbours count as one that waited as long as the first of them. */
 static void count_unstarted(struct bench_job *job, uint64_t now)
 {
 	struct bench_step step = {};
-	uint64_t due, end = now < job->load->until_ns ? now : job->load->until_ns;
+	uint64_t end = now < job->load->until_ns ? now : job->load->until_ns, left, group;
 
 	if (!job->load->config->rate)
 		return;
-	while ((due = bench_pace_due(&job->pace, now)) < end && job->unstarted < UNSTARTED_MAX) {
-		bench_pace_take(&job->pace);
+	left = count_due(job, now, end);
+	group = left / GROUPS_MAX + 1;
+	for (; left; left -= group) {
+		uint64_t due = bench_pace_due(&job->pace, now);
+
+		group = group < left ? group : left;
+		job->pace.taken += group;
 		if (due < job->load->measure_ns)
 			continue;
 		bench_plan_next(&job->plan, &step);
-		weft_hist_add(&job->hist[step.write ? BENCH_WRITE : BENCH_READ], now - due);
-		job->unstarted++;
+		add_many(&job->hist[step.write ? BENCH_WRITE : BENCH_READ],
+			 now > due ? now - due : 0, group);
+		job->unstarted += group;
 	}
 }
 
@@ -72,7 +96,8 @@ static void load(struct bench_job *job)
 	bench_job_drain(job);
 	job->loaded_ns = bench_now();
 	count_unstarted(job, now);
-	if (job->unflushed && job->load->config->flush_every && !job->over) {
+	if (job->unflushed && job->load->config->flush_every && !job->over &&
+	    !bench_job_hurries(job)) {
 		bench_io_flush(job);
 		bench_job_drain(job);
 	}

@@ -33,7 +33,7 @@ struct bench_load {
 	uint64_t run;                            /* in the stamps */
 	uint64_t start_ns, measure_ns, until_ns; /* begin, warmed up, end */
 	int wake_fd;            /* an eventfd that a job writes to when its phase changes */
-	const atomic_int *stop; /* no more I/O, by the user's wish */
+	const atomic_int *stop; /* by the user's wish: 1, no more I/O; 2, nor wait for any */
 };
 
 struct bench_io {
@@ -104,7 +104,9 @@ void bench_job_sweep(struct bench_job *job);
 
 /* drive.c: lets the queues work, until something has completed or @until_ns. */
 void bench_job_reap(struct bench_job *job, uint64_t until_ns);
+/* Until nothing is in flight, or the user does not want to wait for it. */
 void bench_job_drain(struct bench_job *job);
+bool bench_job_hurries(const struct bench_job *job);
 struct bench_io *bench_job_take_idle(struct bench_job *job);
 void bench_job_give_idle(struct bench_job *job, struct bench_io *io);
 

@@ -148,13 +148,11 @@ static double column(const struct bench_series *s, unsigned at, unsigned columns
 static void print_spark(double share, bool utf8)
 {
 	static const char *const heights[] = { "▁", "▂", "▃", "▄", "▅", "▆", "▇", "█" };
-	static const char ascii[] = "_.-=+*%#";
-	int height = (int)(share * 7 + 0.5);
 
 	if (utf8)
-		fputs(heights[height], stdout);
+		fputs(heights[(int)(share * 7 + 0.5)], stdout);
 	else
-		putchar(ascii[height]);
+		putchar('0' + (int)(share * 9 + 0.5));
 }
 
 static void print_throughput(const struct bench_result *r, bool utf8)
@@ -171,7 +169,7 @@ static void print_throughput(const struct bench_result *r, bool utf8)
 		most = fmax(most, values[i]);
 	}
 	printf("\n  IOPS over time, %s", bench_text_count(least).text);
-	printf(" to %s\n  ", bench_text_count(most).text);
+	printf(" to %s%s\n  ", bench_text_count(most).text, utf8 ? "" : " (0 is none, 9 the most)");
 	for (unsigned i = 0; i < columns; i++)
 		print_spark(most > 0 ? values[i] / most : 0, utf8);
 	putchar('\n');

@@ -7,7 +7,9 @@
 #include "cli/bench/plot.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/err.h"
 
@@ -83,16 +85,24 @@ static void draw(FILE *out, const struct bench_result *r)
 	svg_end(out);
 }
 
+/* It takes its name when it is complete. */
 int bench_plot(const struct bench_result *r, const char *path, struct weft_err *err)
 {
-	FILE *out = fopen(path, "we");
-	bool bad;
+	char part[PATH_MAX];
+	FILE *out;
+	int rc = 0;
 
+	snprintf(part, sizeof(part), "%s.part", path);
+	out = fopen(part, "we");
 	if (!out)
 		return weft_fail(err, -errno, "%s: %s", path, strerror(errno));
 	draw(out, r);
-	bad = ferror(out);
-	if (fclose(out) || bad)
-		return weft_fail(err, -EIO, "%s: %s", path, strerror(errno));
-	return 0;
+	if (fflush(out) || ferror(out))
+		rc = -errno;
+	if (fclose(out) || (!rc && rename(part, path) < 0))
+		rc = rc ? rc : -errno;
+	if (!rc)
+		return 0;
+	unlink(part);
+	return weft_fail(err, rc, "%s: %s", path, strerror(-rc));
 }

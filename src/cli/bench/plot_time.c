@@ -88,19 +88,22 @@ static double top_of(const struct columns *c, unsigned i, bool with_read)
 	return c->write[i] + (with_read ? c->read[i] : 0);
 }
 
-/* The top of the writes, or of both, from one side of the panel to the other. */
+/* The top of the writes, or of both, from the middle of the first column to that of the last. */
 static void put_top(const struct svg_panel *p, const struct columns *c, bool both, bool backwards)
 {
 	for (unsigned i = 0; i < c->count; i++) {
 		unsigned n = backwards ? c->count - 1 - i : i;
-		double x = svg_at(&p->x, middle(c, n)), y = svg_at(&p->y, top_of(c, n, both));
 
-		if (!n)
-			x = p->x.near;
-		else if (n + 1 == c->count)
-			x = p->x.far;
-		fprintf(p->out, "%.1f,%.1f ", x, y);
+		fprintf(p->out, "%.1f,%.1f ", svg_at(&p->x, middle(c, n)),
+			svg_at(&p->y, top_of(c, n, both)));
 	}
+}
+
+static void put_bottom(const struct svg_panel *p, const struct columns *c)
+{
+	if (c->count)
+		fprintf(p->out, "%.1f,%.1f %.1f,%.1f", svg_at(&p->x, middle(c, c->count - 1)),
+			p->y.near, svg_at(&p->x, middle(c, 0)), p->y.near);
 }
 
 /* Reads lie on top of the writes. */
@@ -112,7 +115,7 @@ static void draw_area(const struct svg_panel *p, const struct columns *c, bool r
 	if (reads)
 		put_top(p, c, false, true);
 	else
-		fprintf(p->out, "%.1f,%.1f %.1f,%.1f", p->x.far, p->y.near, p->x.near, p->y.near);
+		put_bottom(p, c);
 	fprintf(p->out, "\"/>\n<polyline class=\"curve\" stroke=\"%s\" points=\"", colour);
 	put_top(p, c, reads, false);
 	fputs("\"/>\n", p->out);

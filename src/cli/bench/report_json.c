@@ -1,5 +1,6 @@
 /* report_json.c - everything about a run, for programs. Times are in nanoseconds where the name says
  * so, else in seconds. */
+#include <math.h>
 #include <string.h>
 
 #include "cli/bench/result.h"
@@ -21,22 +22,25 @@ static json_t *integer(uint64_t value)
 static json_t *config_json(const struct bench_config *c)
 {
 	return json_pack(
-		"{s:s, s:i, s:I, s:i, s:i, s:i, s:f, s:f, s:f, s:I, s:I, s:I, s:I, s:i, s:b, s:b}",
+		"{s:s, s:i, s:I, s:i, s:i, s:i, s:f, s:f, s:f, s:I, s:I, s:I, s:I, s:i, s:b, s:b, "
+		"s:b, s:b}",
 		"rw", c->rw, "mix", (int)c->read_pct, "bs", (json_int_t)c->bs, "depth",
 		(int)c->depth, "jobs", (int)c->jobs, "queues", (int)c->queues, "time",
 		(double)c->time_ns / 1e9, "warmup", (double)c->warmup_ns / 1e9, "interval",
 		(double)c->interval_ns / 1e9, "rate", (json_int_t)c->rate, "offset",
 		(json_int_t)c->offset, "size", (json_int_t)c->size, "seed", (json_int_t)c->seed,
-		"flush_every", (int)c->flush_every, "verify", c->verify, "strict", c->strict);
+		"flush_every", (int)c->flush_every, "verify", c->verify, "strict", c->strict,
+		"hdgst", c->hdgst, "ddgst", c->ddgst);
 }
 
 static json_t *target_json(const struct bench_result *r)
 {
-	return json_pack("{s:s, s:s, s:s, s:s, s:s, s:i, s:i, s:I, s:b}", "uri", r->where,
+	return json_pack("{s:s, s:s, s:s, s:s, s:s, s:i, s:i, s:I, s:b, s:i}", "uri", r->where,
 			 "address", r->info.address, "subnqn", r->info.subnqn, "model",
 			 r->info.model, "firmware", r->info.firmware, "nsid", (int)r->ns_info.nsid,
 			 "block_size", (int)r->ns_info.block_size, "size",
-			 (json_int_t)r->ns_info.size, "volatile_cache", r->info.volatile_cache);
+			 (json_int_t)r->ns_info.size, "volatile_cache", r->info.volatile_cache,
+			 "queue_depth", (int)r->info.depth);
 }
 
 static json_t *percentiles_json(const struct weft_hist *hist)
@@ -169,11 +173,14 @@ json_t *bench_report_json(const struct bench_result *r)
 	bool fine = bench_result_fine(r, &why);
 	json_t *result = json_pack("{s:b, s:s, s:s, s:o, s:o, s:f}", "ok", fine, "why", why.text,
 				   "date", r->when, "target", target_json(r), "config",
-				   config_json(r->config), "seconds", r->seconds);
+				   config_json(r->config), "seconds",
+				   round(r->seconds * 1e3) / 1e3);
 
 	for (enum bench_op op = 0; op < BENCH_OPS; op++)
 		json_object_set_new(result, op_names[op], op_json(r, op));
+	json_object_set_new(result, "depth", integer(bench_result_depth(r)));
 	json_object_set_new(result, "unstarted", integer(r->unstarted));
+	json_object_set_new(result, "left_in_flight", integer(r->left));
 	json_object_set_new(result, "cpu", cpu_json(r));
 	json_object_set_new(result, "stopped", json_boolean(r->stopped));
 	json_object_set_new(result, "reconnects", integer(r->reconnects));

@@ -123,11 +123,13 @@ static void print_verify(const struct bench_result *r)
 static void print_remarks(const struct bench_result *r)
 {
 	if (r->unstarted > (r->ios[BENCH_READ] + r->ios[BENCH_WRITE]) / 1000)
-		printf("  the rate was not reached: %s I/Os that were due had not begun at the end;\n"
+		printf("  the rate was not reached: %s due I/Os had not begun at the end;\n"
 		       "  the latencies include how long they had waited by then\n",
 		       bench_text_grouped(r->unstarted).text);
 	if (r->stopped)
-		printf("  stopped by the user\n");
+		printf("  stopped by the user%s%s%s\n", r->left ? ", with " : "",
+		       r->left ? bench_text_grouped(r->left).text : "",
+		       r->left ? " I/Os in flight" : "");
 }
 
 void bench_report_text(const struct bench_result *r)

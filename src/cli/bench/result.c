@@ -47,6 +47,9 @@ bool bench_result_fine(const struct bench_result *r, struct weft_err *err)
 	else if (t->failed)
 		weft_fail(err, 0, "%" PRIu64 " I/O%s failed: %s", t->failed, plural(t->failed),
 			  t->kinds[0].first.text);
+	else if (r->left)
+		weft_fail(err, 0, "stopped before %" PRIu64 " I/O%s in flight had ended", r->left,
+			  plural(r->left));
 	else if (found_nothing(r))
 		weft_fail(err, 0, "no block was written with --seed %" PRIu64, r->config->seed);
 	else if (!r->stopped && !r->ios[BENCH_READ] && !r->ios[BENCH_WRITE])
@@ -62,18 +65,45 @@ static void describe_mode(const struct bench_config *c, char *text, size_t size)
 		snprintf(text, size, "%s", c->rw);
 }
 
+unsigned bench_result_depth(const struct bench_result *r)
+{
+	uint64_t most = (uint64_t)r->info.depth * r->config->queues;
+
+	return most < r->config->depth ? (unsigned)most : r->config->depth;
+}
+
+static void describe_depth(const struct bench_result *r, char *text, size_t size)
+{
+	unsigned depth = bench_result_depth(r);
+
+	if (depth == r->config->depth)
+		snprintf(text, size, "depth %u", depth);
+	else
+		snprintf(text, size, "depth %u of %u (the queue's limit)", depth, r->config->depth);
+}
+
+static const char *describe_digests(const struct bench_config *c)
+{
+	return c->hdgst && c->ddgst ? ", both digests" :
+	       c->hdgst             ? ", header digest" :
+	       c->ddgst             ? ", data digest" :
+				      "";
+}
+
 void bench_result_conditions(const struct bench_result *r, char *text, size_t size)
 {
 	const struct bench_config *c = r->config;
-	char mode[32], rate[64] = "";
+	char mode[32], depth[64], rate[64] = "";
 
 	describe_mode(c, mode, sizeof(mode));
+	describe_depth(r, depth, sizeof(depth));
 	if (c->rate)
 		snprintf(rate, sizeof(rate), ", at %s IOPS",
 			 bench_label_count((double)c->rate).text);
-	snprintf(text, size, "%s, %s, depth %u, %u job%s, %u queue%s%s%s", mode,
-		 bench_text_size(c->bs).text, c->depth, c->jobs, plural(c->jobs), c->queues,
-		 plural(c->queues), c->jobs > 1 && c->queues ? " each" : "", rate);
+	snprintf(text, size, "%s, %s, %s, %u job%s, %u queue%s%s%s%s", mode,
+		 bench_text_size(c->bs).text, depth, c->jobs, plural(c->jobs), c->queues,
+		 plural(c->queues), c->jobs > 1 && c->queues ? " each" : "", describe_digests(c),
+		 rate);
 }
 
 double bench_result_cpu_us(const struct bench_result *r)

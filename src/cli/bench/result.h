@@ -17,6 +17,7 @@ struct bench_result {
 	uint64_t ios[BENCH_OPS];
 	struct weft_hist hist[BENCH_OPS];
 	uint64_t unstarted;
+	uint64_t left;           /* I/Os still in flight, which the user did not want to wait for */
 	double user_s, system_s; /* CPU of the process, while measuring */
 	uint64_t reconnects;
 	bool stopped;        /* by the user */
@@ -35,6 +36,8 @@ void bench_result_free(struct bench_result *result);
 bool bench_result_fine(const struct bench_result *result, struct weft_err *err);
 /* "randrw 70 % reads, 4 KiB, depth 32, 1 job, 2 queues" */
 void bench_result_conditions(const struct bench_result *result, char *text, size_t size);
+/* I/Os that a job really had in flight at most: queues have a limit of their own. */
+unsigned bench_result_depth(const struct bench_result *result);
 double bench_result_cpu_us(const struct bench_result *result); /* per I/O */
 
 void bench_report_text(const struct bench_result *result);

@@ -90,6 +90,7 @@ static void collect_job(struct run *run, const struct bench_job *job)
 	}
 	r->seconds = seconds > r->seconds ? seconds : r->seconds;
 	r->unstarted += job->unstarted;
+	r->left += job->in_flight;
 	r->checked += job->checked;
 	r->unstamped += job->unstamped;
 	bench_trouble_merge(&r->trouble, &job->trouble);
@@ -162,20 +163,23 @@ static void clean(struct run *run)
 int bench_run(struct bench_config *config, struct bench_result *result, struct weft_err *err)
 {
 	_cleanup_(weft_closep) int wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-	struct run run = { .config = config, .result = result };
+	static struct run run; /* may outlive this */
 	int rc;
 
 	if (wake_fd < 0)
 		return weft_fail(err, -errno, "eventfd: %s", strerror(errno));
+	run = (struct run){ .config = config, .result = result };
 	run.load.run = bench_mix(config->seed + BENCH_GOLDEN);
 	run.load.wake_fd = wake_fd;
 	run.load.stop = &bench_stop;
-	bench_catch_signals();
 	rc = prepare(&run, err);
 	if (!rc) {
+		bench_catch_signals();
 		note_start(&run);
 		rc = work(&run, err);
 	}
-	clean(&run);
+	/* What is still in flight is the library's: the process ends with it. */
+	if (!result->left)
+		clean(&run);
 	return rc;
 }

@@ -5,23 +5,30 @@
 
 #include "cli/bench/job.h"
 #include "cli/bench/units.h"
+#include "cli/host_options.h"
+#include "cli/units.h"
 
 #define GIB          (UINT64_C(1) << 30)
 #define MEMORY_MAX   (8 * GIB)
 #define LEDGER_MAX   (UINT64_C(1) << 25) /* chunks: 900 MiB, if all of them are written */
 #define DEPTH_OPTION 128u
+#define DEPTH_MAX    4096u /* of a connection */
+#define QUEUES_MAX   1024u
 
 static int connect_ctrl(struct bench_load *load, struct weft_err *err)
 {
 	const struct bench_config *c = load->config;
 	unsigned each = (c->depth + c->queues - 1) / c->queues + 1; /* and a flush */
-	struct weft_options options;
+	struct weft_options options = c->connect;
 	int rc;
 
-	weft_options_init(&options);
 	options.queues = c->jobs * c->queues;
 	options.depth = each > DEPTH_OPTION ? each : DEPTH_OPTION;
-	rc = weft_connect(c->uri, &options, &load->ctrl, err);
+	if (options.queues > QUEUES_MAX)
+		options.queues = QUEUES_MAX;
+	if (options.depth > DEPTH_MAX)
+		options.depth = DEPTH_MAX; /* the rest waits in line */
+	rc = weft_host_connect(c->uri, &options, &load->ctrl, err);
 	if (!rc)
 		weft_ctrl_info(load->ctrl, &load->info);
 	return rc;
@@ -32,11 +39,6 @@ static int check_ctrl(const struct bench_load *load, struct weft_err *err)
 	const struct bench_config *c = load->config;
 	unsigned wanted = c->jobs * c->queues;
 
-	if (load->info.discovery)
-		return weft_fail(err, -EINVAL,
-				 "%s is a discovery service; add the subsystem's NQN to the URI "
-				 "(\"weft discover\" lists them)",
-				 c->uri);
 	if (load->info.queues < wanted)
 		return weft_fail(err, -EINVAL,
 				 "%u job(s) with %u queue(s) need %u, and the controller has %u; "
@@ -45,26 +47,14 @@ static int check_ctrl(const struct bench_load *load, struct weft_err *err)
 	return 0;
 }
 
-static int choose_ns(const struct bench_load *load, uint32_t *nsid, struct weft_err *err)
-{
-	int rc;
-
-	*nsid = load->info.nsid;
-	if (*nsid)
-		return 0;
-	rc = weft_ns_list(load->ctrl, nsid, 1, err);
-	if (rc == 0)
-		return weft_fail(err, -ENOENT, "%s has no namespace", load->info.subnqn);
-	return rc < 0 ? rc : 0;
-}
-
 static int open_ns(struct bench_load *load, struct weft_err *err)
 {
+	const struct bench_config *c = load->config;
 	uint32_t nsid;
-	int rc = choose_ns(load, &nsid, err);
+	int rc = weft_host_nsid(load->ctrl, c->uri, c->nsid, &nsid, err);
 
 	if (!rc)
-		rc = weft_ns_open(load->ctrl, nsid, &load->ns, err);
+		rc = weft_host_ns_open(load->ctrl, c->uri, nsid, &load->ns, err);
 	if (!rc)
 		weft_ns_info(load->ns, &load->ns_info);
 	return rc;
@@ -88,7 +78,7 @@ static int check_blocks(const struct bench_load *load, struct weft_err *err)
 	if (c->offset >= ns->size || c->size > ns->size - c->offset)
 		return weft_fail(err, -ERANGE,
 				 "--offset and --size reach beyond namespace %u, which has %s",
-				 ns->nsid, bench_text_size(ns->size).text);
+				 ns->nsid, weft_exact_text(ns->size).s);
 	return 0;
 }
 
@@ -133,8 +123,8 @@ int bench_setup(struct bench_load *load, struct bench_config *config, struct wef
 	load->config = config;
 	rc = connect_ctrl(load, err);
 	if (!rc)
-		rc = check_ctrl(load, err);
-	if (!rc)
 		rc = open_ns(load, err);
+	if (!rc)
+		rc = check_ctrl(load, err);
 	return rc ? rc : set_region(load, config, err);
 }

@@ -133,18 +133,30 @@ void svg_axis_linear(struct svg_axis *axis, double most)
 	axis->to = ceil(axis->to / linear_step(axis) - 1e-9) * linear_step(axis);
 }
 
+/* Whether there is room for powers of ten only. */
+static bool is_coarse(const struct svg_axis *axis)
+{
+	double decade_px = fabs(axis->far - axis->near) / log10(axis->to / axis->from);
+
+	return decade_px < 3 * TICK_PX;
+}
+
+/* The ends are ticks: no value lies above the last one. */
 void svg_axis_log(struct svg_axis *axis, double least, double most)
 {
 	axis->log = true;
 	axis->from = round_down(fmax(least, 1));
 	axis->to = round_up(fmax(most, axis->from * 1.01));
+	if (!is_coarse(axis))
+		return;
+	axis->from = pow(10, floor(log10(axis->from) + 1e-9));
+	axis->to = pow(10, ceil(log10(axis->to) - 1e-9));
 }
 
 /* 1, 2, 5 where there is room for them, else only 1. */
 static unsigned log_ticks(const struct svg_axis *axis, double *ticks)
 {
-	double decade_px = fabs(axis->far - axis->near) / log10(axis->to / axis->from);
-	bool coarse = decade_px < 3 * TICK_PX;
+	bool coarse = is_coarse(axis);
 	unsigned n = 0;
 	double tick = round_down(axis->from);
 

@@ -11,7 +11,7 @@ static void sweep_next(struct bench_job *job)
 
 void bench_job_sweep(struct bench_job *job)
 {
-	while (job->swept < job->ledger.nwritten && !job->over) {
+	while (job->swept < job->ledger.nwritten && !job->over && !bench_job_hurries(job)) {
 		while (job->idle && job->swept < job->ledger.nwritten && !job->over)
 			sweep_next(job);
 		bench_job_reap(job, UINT64_MAX);

@@ -9,8 +9,10 @@
 #include <unistd.h>
 
 #include "cli/bench/units.h"
+#include "cli/host_options.h"
 #include "cli/progress.h"
 
+#define COMMAND "weft bench"
 #define SECOND  UINT64_C(1000000000)
 #define LIVE_NS (SECOND / 5)
 #define LATE_NS (3 * SECOND) /* after the end, until the user is told what is waited for */
@@ -20,7 +22,8 @@ struct watch {
 	struct bench_job *jobs;
 	struct bench_result *result;
 	struct rusage before;
-	bool measuring, loaded, told_late, tty, utf8;
+	bool measuring, loaded, told_late, saw_stop, tty, utf8;
+	bool lost; /* the connection */
 	uint64_t next_ns, live_ns;
 };
 
@@ -28,12 +31,13 @@ atomic_int bench_stop;
 
 static void on_signal(int sig)
 {
-	bench_stop = 1;
+	if (++bench_stop > 1)
+		signal(sig, SIG_DFL);
 }
 
 void bench_catch_signals(void)
 {
-	struct sigaction action = { .sa_handler = on_signal, .sa_flags = (int)SA_RESETHAND };
+	struct sigaction action = { .sa_handler = on_signal };
 
 	sigaction(SIGINT, &action, NULL);
 	sigaction(SIGTERM, &action, NULL);
@@ -50,7 +54,7 @@ static bool all_reached(const struct watch *w, enum bench_phase phase)
 
 /* --- the live line ---------------------------------------------------------------------------------- */
 
-static void show_sweep(const struct watch *w)
+static void show_sweep(const struct watch *w, FILE *line)
 {
 	uint64_t done = 0, all = 0;
 
@@ -58,43 +62,73 @@ static void show_sweep(const struct watch *w)
 		done += __atomic_load_n(&w->jobs[i].swept, __ATOMIC_RELAXED);
 		all += w->jobs[i].ledger.nwritten;
 	}
-	fprintf(stderr, "\r\033[Kchecking what was written: %s of %s blocks",
-		bench_text_grouped(done).text, bench_text_grouped(all).text);
+	fprintf(line, "checking what was written: %s of %s blocks", bench_text_grouped(done).text,
+		bench_text_grouped(all).text);
 }
 
-static void show_point(const struct watch *w, const struct bench_point *p)
+static void show_point(const struct watch *w, const struct bench_point *p, FILE *line)
 {
 	double iops = bench_point_iops(p), mib = iops * (double)w->load->config->bs / (1 << 20);
 
-	fprintf(stderr, "\r\033[K%5.1f s  %s IOPS  %s MiB/s  p50 %s  p99 %s", p->at_s,
+	fprintf(line, "%5.1f s  %s IOPS  %s MiB/s  p50 %s  p99 %s", p->at_s,
 		bench_text_count(iops).text, bench_text_precise(mib).text,
 		bench_text_time((double)p->p50_ns, w->utf8).text,
 		bench_text_time((double)p->p99_ns, w->utf8).text);
 	if (p->failed)
-		fprintf(stderr, "  failed %s", bench_text_count((double)p->failed).text);
+		fprintf(line, "  failed %s", bench_text_count((double)p->failed).text);
 	if (p->reconnects)
-		fprintf(stderr, "  reconnects %s", bench_text_count((double)p->reconnects).text);
+		fprintf(line, "  reconnects %s", bench_text_count((double)p->reconnects).text);
+}
+
+static void compose(const struct watch *w, uint64_t now, FILE *line)
+{
+	const struct bench_series *series = &w->result->series;
+
+	if (w->lost)
+		fprintf(line, "%5.1f s  reconnecting",
+			now > w->load->measure_ns ? (double)(now - w->load->measure_ns) / 1e9 : 0);
+	else if (w->loaded && w->load->config->verify)
+		show_sweep(w, line);
+	else if (!w->measuring)
+		fputs("warming up", line);
+	else if (series->count)
+		show_point(w, &series->points[series->count - 1], line);
 }
 
 static void show(struct watch *w, uint64_t now)
 {
-	const struct bench_series *series = &w->result->series;
+	char text[256] = "";
+	FILE *line;
 
 	if (!w->tty || now < w->live_ns)
 		return;
 	w->live_ns = now + LIVE_NS;
-	if (w->loaded && w->load->config->verify)
-		show_sweep(w);
-	else if (!w->measuring)
-		fprintf(stderr, "\r\033[Kwarming up");
-	else if (series->count)
-		show_point(w, &series->points[series->count - 1]);
+	line = fmemopen(text, sizeof(text), "w");
+	if (!line)
+		return;
+	compose(w, now, line);
+	fclose(line);
+	weft_status_line(text);
 }
 
 static void unshow(const struct watch *w)
 {
 	if (w->tty)
-		fprintf(stderr, "\r\033[K");
+		weft_status_line("");
+}
+
+/* --- the connection --------------------------------------------------------------------------------- */
+
+static void tell_events(struct watch *w)
+{
+	struct weft_event event;
+
+	while (weft_ctrl_next_event(w->load->ctrl, &event)) {
+		if (event.kind != WEFT_EVENT_STATE)
+			continue;
+		unshow(w);
+		weft_host_tell_state(COMMAND, w->load->config->uri, &event, &w->lost);
+	}
 }
 
 /* The last I/Os do not end: say why, once, before the user thinks that it hangs. */
@@ -109,9 +143,21 @@ static void tell_late(struct watch *w, uint64_t now)
 	if (state == WEFT_LIVE)
 		return;
 	unshow(w);
-	fprintf(stderr, "weft bench: waits for the last I/Os; the controller is %s%s%s\n",
+	fprintf(stderr,
+		COMMAND ": waits for the last I/Os; the controller is %s%s%s; Ctrl-C reports "
+			"without them\n",
 		weft_state_text(state), why.text[0] ? ": " : "", why.text);
 	w->told_late = true;
+}
+
+/* Ctrl-C when the load has ended anyway can only mean the waiting. */
+static void look_at_stop(struct watch *w, uint64_t now)
+{
+	if (!bench_stop || w->saw_stop)
+		return;
+	w->saw_stop = true;
+	if (now >= w->load->until_ns && bench_stop == 1)
+		bench_stop = 2;
 }
 
 /* --- steps ------------------------------------------------------------------------------------------ */
@@ -164,6 +210,8 @@ static void step(struct watch *w)
 				  reconnects(w));
 	while (w->next_ns + w->load->config->interval_ns <= now)
 		w->next_ns += w->load->config->interval_ns;
+	tell_events(w);
+	look_at_stop(w, now);
 	show(w, now);
 	tell_late(w, now);
 }
@@ -171,7 +219,8 @@ static void step(struct watch *w)
 /* Until the next step, or until a job has something to say. */
 static void wait_for_step(const struct watch *w)
 {
-	struct pollfd fd = { .fd = w->load->wake_fd, .events = POLLIN };
+	struct pollfd fds[] = { { .fd = w->load->wake_fd, .events = POLLIN },
+				{ .fd = weft_ctrl_event_fd(w->load->ctrl), .events = POLLIN } };
 	uint64_t now = bench_now(), next = w->next_ns + w->load->config->interval_ns, value;
 	struct timespec ts = {};
 
@@ -181,7 +230,8 @@ static void wait_for_step(const struct watch *w)
 		next = now + LIVE_NS;
 	if (next > now)
 		ts.tv_nsec = (long)(next - now);
-	if (ppoll(&fd, 1, &ts, NULL) > 0 && read(w->load->wake_fd, &value, sizeof(value)) < 0)
+	if (ppoll(fds, 2, &ts, NULL) > 0 && fds[0].revents &&
+	    read(w->load->wake_fd, &value, sizeof(value)) < 0)
 		return; /* somebody took it: nobody else does */
 }
 

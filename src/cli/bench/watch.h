@@ -6,7 +6,8 @@
 
 #include "cli/bench/result.h"
 
-/* Set by Ctrl-C; a second one ends the program. */
+/* How often Ctrl-C: the first ends the load, the second the waiting for what is in flight, the third
+ * the program. */
 extern atomic_int bench_stop;
 void bench_catch_signals(void);
 

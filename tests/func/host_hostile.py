@@ -1,0 +1,388 @@
+#!/usr/bin/python3
+"""host_hostile.py - what reviews found in the host library, one case for each: it stays found.
+
+A small program, host_hostile/driver.c, uses the library; the scripted target does what once went
+wrong. What a unit test can show is in tests/unit: test_reactor (doze), test_link (CID FFFFh),
+test_host (Compare and Write on a queue of one slot)."""
+import array
+import atexit
+import contextlib
+import errno
+import fcntl
+import functools
+import os
+import pathlib
+import shutil
+import socket
+import struct
+import subprocess
+import sys
+import tempfile
+import termios
+import threading
+import time
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "lib"))
+
+import command
+import nvme
+import tap
+import weft
+from fixture import with_target
+from target import Namespace, Silence, Target, normally
+from weft import wait_until
+
+SOURCE = pathlib.Path(__file__).with_suffix("") / "driver.c"
+HASTY = dict(reconnect_delay="20ms", reconnect_delay_max="50ms")
+DESCRIPTORS, NVM_LIMITS = 3, 6              # CNS
+INTERNAL, SEQUENCE_ERROR = 0x06, 0x0C
+
+
+@functools.cache
+def driver():
+    """The program, compiled against the library that was built with the weft under test."""
+    build = pathlib.Path(weft.BINARY).resolve().parent
+    if not (build / "libweft.so").exists():
+        tap.skip(f"there is no libweft.so beside {weft.BINARY}")
+    if not shutil.which("cc"):
+        tap.skip("there is no C compiler")
+    folder = pathlib.Path(tempfile.mkdtemp(prefix="weft-hostile-"))
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    subprocess.run(["cc", "-Wall", "-Wextra", "-Werror", "-O1", "-I", weft.ROOT / "include", SOURCE,
+                    "-o", folder / "driver", "-L", build, "-lweft", f"-Wl,-rpath,{build}"],
+                   check=True, timeout=60)
+    return folder / "driver"
+
+
+class Driver:
+    """It at work: what it says, line by line. The limit of the case bounds every wait."""
+
+    def __init__(self, word, uri):
+        self.process = subprocess.Popen([driver(), word, uri], stdin=subprocess.PIPE,
+                                        stdout=subprocess.PIPE, text=True)
+
+    def line(self):
+        return self.process.stdout.readline().rstrip("\n")
+
+    def go_on(self):
+        self.process.stdin.write("\n")
+        self.process.stdin.flush()
+
+    def end(self):
+        """It ends well; what it still had to say."""
+        rest = self.process.stdout.read()
+        code = self.process.wait(30)
+        assert code == 0, f"exit status {code}: {rest}"
+        return rest.strip()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        if self.process.poll() is None:
+            self.process.kill()
+        self.process.wait(30)
+        self.process.stdin.close()
+        self.process.stdout.close()
+
+
+def says(word, uri):
+    """All that it says."""
+    with Driver(word, uri) as program:
+        return program.end()
+
+
+def is_io(cmd):
+    return cmd.dw(10) >> 16
+
+
+def cut(target):
+    for conn in list(target.connections):
+        conn.close()
+
+
+# --- data
+
+def unread(sock):
+    """Bytes that have arrived and nobody has taken."""
+    count = array.array("i", [0])
+    fcntl.ioctl(sock, termios.FIONREAD, count)
+    return count[0]
+
+
+def settled(sock):
+    """As many as will come while nobody reads."""
+    def same():
+        before = unread(sock)
+        time.sleep(0.3)
+        return before if before == unread(sock) else 0
+    return wait_until(same, "nothing more to arrive")
+
+
+def drain(sock):
+    """How many bytes still come."""
+    total, buf = 0, bytearray(1 << 16)
+    sock.settimeout(20)
+    with contextlib.suppress(ConnectionResetError):
+        while got := sock.recv_into(buf):
+            total += got
+    return total
+
+
+class Deaf:
+    """The first I/O queue of a target takes no more in after its Connect."""
+
+    def __init__(self):
+        self.sock, self.over = None, threading.Event()
+
+    def connect(self, conn, cmd):
+        normally(conn, "connect", cmd)
+        if is_io(cmd) and not self.sock:
+            del conn.ctrl.queues[conn.qid]      # what the host ends, it does not notice
+            self.sock = socket.socket(fileno=os.dup(conn.sock.fileno()))
+            self.over.wait(60)
+            raise OSError
+
+
+@tap.case("after a reset, what was written before it does not arrive any more")
+def _():
+    deaf = Deaf()
+    with Target(connect=lambda *a: deaf.connect(*a)) as t:
+        t.listener.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        with Driver("stale", t.uri(queues=1, **HASTY)) as program:
+            wait_until(lambda: deaf.sock and unread(deaf.sock), "the first write")
+            settled(deaf.sock)
+            program.go_on()
+            assert program.line() == "written"
+            arrived = unread(deaf.sock)
+            late = drain(deaf.sock) - arrived
+            assert late <= 0, f"{late} bytes of old writes come after the new ones are written"
+            assert t.namespaces[1].data[:8192] == b"N" * 8192
+            program.go_on()
+            program.end()
+        deaf.over.set()
+        deaf.sock.close()
+
+
+@tap.case("a write that waits does not reach the namespace that replaced its own")
+def _():
+    replaced, again = threading.Event(), threading.Event()
+
+    def identified(conn, cns, nsid):
+        data = normally(conn, "identified", cns, nsid)
+        if cns == DESCRIPTORS and replaced.is_set():
+            return data[:4] + b"\x77" * 16 + data[20:]
+        return data
+
+    def connect(conn, cmd):
+        if replaced.is_set():
+            again.wait(60)
+        normally(conn, "connect", cmd)
+
+    with Target(identified=identified, connect=connect) as t:
+        with Driver("waiting-write", t.uri(**HASTY)) as program:
+            assert program.line() == "ready"
+            t.namespaces[1] = Namespace(b"\xEE" * (1 << 20))
+            replaced.set()
+            cut(t)
+            assert program.line() == "waits"
+            again.set()
+            assert program.line().startswith(f"{-errno.ESTALE} ")
+            program.end()
+        assert not any(name == "write" for _, name in t.commands), t.commands
+        assert t.namespaces[1].data == b"\xEE" * (1 << 20)
+
+
+# --- the descriptor of a queue
+
+@with_target("weft_queue_fd() stays quiet only while there is nothing to do", ns=["null:1G"])
+def _(t):
+    assert says("loop", command.uri(t)) == "all done"
+
+
+@tap.case("weft_queue_fd() tells of what one poll did not take in")
+def _():
+    with Target() as t:
+        assert says("scatter", t.uri()) == f"0 {sum(t.namespaces[1].data[:4096 * 32])}"
+
+
+for word, when in (("fd-first", "before the command"), ("fd-late", "after the command left")):
+    @tap.case(f"weft_queue_fd(), called {when}, tells of a time-out")
+    def _(word=word):
+        with Target(read=lambda conn, cmd: None) as t:
+            uri = t.uri(io_timeout="300ms", abort_timeout="300ms", **HASTY)
+            said = says(word, uri)
+            assert said.startswith(f"{-errno.ETIMEDOUT} "), said
+
+
+# --- connections
+
+@tap.case("loss_timeout holds when only the admin queue comes back")
+def _():
+    lost = threading.Event()
+
+    def connect(conn, cmd):
+        if is_io(cmd) and lost.is_set():
+            raise Silence
+        normally(conn, "connect", cmd)
+
+    def read(conn, _cmd):
+        lost.set()
+        cut(conn.target)
+
+    with Target(connect=connect, read=read) as t:
+        uri = t.uri(nsid=1, loss_timeout="2s", connect_timeout="1500ms", **HASTY)
+        command.fails("read", uri, "--length", "4096", words=["127.0.0.1"], limit_s=50)
+
+
+@tap.case("weft_queue_close() does not wait for an answer to Connect")
+def _():
+    connects = []
+
+    def connect(conn, cmd):
+        if is_io(cmd):
+            connects.append(cmd)
+            if len(connects) > 1:
+                raise Silence
+        normally(conn, "connect", cmd)
+
+    with Target(connect=connect) as t:
+        with Driver("close-early", t.uri(connect_timeout="10m", **HASTY)) as program:
+            wait_until(lambda: len(connects) > 1, "the second Connect")
+            program.go_on()
+            assert program.end() == "closed"
+
+
+def reopened(queues, refuse):
+    """What `reopen` says, and the ids of the I/O queues in the order of their Connects; every
+    second one is refused if `refuse`."""
+    qids = []
+
+    def connect(conn, cmd):
+        if not is_io(cmd):
+            return normally(conn, "connect", cmd)
+        qids.append(is_io(cmd))
+        if refuse and len(qids) % 2 == 0:
+            return conn.complete(cmd, SEQUENCE_ERROR)   # Linux: "has already been created"
+        wait_until(lambda: not conn.target.controllers[1].queues, "the last one to leave")
+        normally(conn, "connect", cmd)
+
+    with Target(connect=connect, queues_max=queues) as t:
+        return says("reopen", t.uri()), qids
+
+
+@tap.case("a queue opens although the target has not yet forgotten the last one of its id")
+def _():
+    said, qids = reopened(1, refuse=True)
+    assert said == "0 0" and len(qids) == 9, (said, qids)
+
+
+@tap.case("a queue that was closed is not the first to be opened again")
+def _():
+    said, qids = reopened(4, refuse=False)
+    assert said == "0 0" and qids == [1, 2, 3, 4, 1], (said, qids)
+
+
+@tap.case("a refused Keep Alive does not cost the association")
+def _():
+    refused, connects = [], []
+
+    def keep_alive(conn, cmd):
+        refused.append(cmd)
+        conn.complete(cmd, nvme.INVALID_OPCODE)
+
+    def connect(conn, cmd):
+        connects.append(cmd)
+        normally(conn, "connect", cmd)
+
+    with Target(kas=0, keep_alive=keep_alive, connect=connect) as t:
+        with Driver("idle", t.uri(nqn="", kato="200ms", **HASTY)) as program:
+            wait_until(lambda: refused, "a Keep Alive")
+            program.go_on()
+            assert program.end() == "0"
+        assert len(connects) == 1, f"{len(connects)} associations"
+
+
+@tap.case("an admin command while the connection is being ended waits for the next")
+def _():
+    """The target completes a command that nobody sent, and is slow to hear what is said of it."""
+    asked = []
+
+    def identify(conn, cmd):
+        asked.append(cmd)
+        normally(conn, "identify", cmd)
+        if len(asked) == 20:
+            conn.completion(0xFFFE)
+            wait_until(lambda: len(conn.target.connections) > 1, "another connection")
+
+    with Target(identify=identify) as t:
+        assert says("ask-until-reconnected", t.uri(**HASTY)) == "reconnected"
+
+
+# --- commands
+
+@tap.case("a descriptor list that is refused for now does not make a namespace another one")
+def _():
+    lists = []
+
+    def identify(conn, cmd):
+        if cmd.dw(10) & 0xFF == DESCRIPTORS:
+            lists.append(cmd)
+            if len(lists) == 2:
+                return conn.complete(cmd, INTERNAL, dnr=0)
+        normally(conn, "identify", cmd)
+
+    with Target(identify=identify) as t:
+        with Driver("read-after-reset", t.uri(**HASTY)) as program:
+            wait_until(lambda: len(lists) > 1, "the namespace to be looked at again")
+            program.go_on()
+            assert program.end() == "0"
+
+
+@tap.case("a path that is not there for now is tried again")
+def _():
+    statuses = [0x300, 0x301, 0x302, 0x303]
+
+    def read(conn, cmd):
+        if statuses:
+            conn.complete(cmd, statuses.pop(0), dnr=0)
+        else:
+            normally(conn, "read", cmd)
+
+    with Target(read=read) as t:
+        got = command.done("read", t.uri(nsid=1), "--length", "4096")
+        assert got == t.namespaces[1].data[:4096] and not statuses
+
+
+@tap.case("a raw command may bring less than its memory holds")
+def _():
+    def unknown(conn, cmd):
+        assert cmd.opcode == 0x0E
+        conn.c2hdata(cmd.cid, 0, bytes(24))     # Reservation Report without registrants
+        conn.complete(cmd)
+
+    with Target(unknown=unknown) as t:
+        assert says("raw-short", t.uri()) == "0 0"
+
+
+@tap.case("no range of a deallocation is longer than DMRSL")
+def _():
+    ranges = []
+
+    def identified(conn, cns, nsid):
+        if cns == NVM_LIMITS:
+            return struct.pack("<BBBBIQ", 0, 0, 1, 0, 256, 256).ljust(4096, b"\0")
+        return normally(conn, "identified", cns, nsid)
+
+    def dsm(conn, cmd):
+        assert cmd.dw(10) & 0xFF == 0, "one range"
+        ranges.append(struct.unpack_from("<4xIQ", cmd.out))
+        conn.complete(cmd)
+
+    with Target(identified=identified, dsm=dsm) as t:
+        assert says("trim", t.uri()) == "0"
+    assert sorted(start for _, start in ranges) == [0, 256, 512, 768], ranges
+    assert all(blocks == 256 for blocks, _ in ranges), ranges
+
+
+sys.exit(tap.run())
