@@ -190,6 +190,7 @@ static void run_what_is_due(struct weft_queue *queue)
 {
 	int turns = 0;
 
+	weft_reactor_run_deferred(queue->reactor);
 	do {
 		weft_reactor_turn(queue->reactor, 0);
 	} while (weft_reactor_busy(queue->reactor) && ++turns < TURNS_MAX);

@@ -94,6 +94,10 @@ static void on_descriptors(struct host_admin *a, int rc)
 		ctrl->scanning = false;
 		return;
 	}
+	if ((status & 0x7ff) == SC_GENERIC(INVALID_NS)) { /* it left a moment ago */
+		settle(ctrl, false);
+		return;
+	}
 	if (status && !host_has_no_descriptors(status)) {
 		unknown_state(ctrl, status);
 		return;

@@ -225,8 +225,7 @@ static void run_tasks(struct weft_reactor *r)
 static void turn(struct weft_reactor *r, int64_t limit_ns)
 {
 	assert(!r->turning);
-	run_tasks(r); /* left by calls from outside a turn: what they send goes out with this one */
-	wait_for_work(r, r->stopping ? 0 : limit_ns);
+	wait_for_work(r, limit_ns);
 	r->now_ns = read_clock(r);
 	r->turning = true;
 	weft_mailbox_deliver(&r->mailbox);
@@ -243,6 +242,16 @@ void weft_reactor_turn(struct weft_reactor *r, int wait_ms)
 	self = r;
 	weft_mailbox_wake(&r->mailbox);
 	turn(r, wait_ms < 0 ? -1 : wait_ms * (int64_t)NS_PER_MS);
+	self = before;
+}
+
+void weft_reactor_run_deferred(struct weft_reactor *r)
+{
+	struct weft_reactor *before = self;
+
+	assert(!r->turning);
+	self = r;
+	run_tasks(r);
 	self = before;
 }
 

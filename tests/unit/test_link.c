@@ -601,6 +601,23 @@ static void slots(void **state)
 	assert_string_equal(why.text, "over");
 }
 
+/* FFFFh is no command's: in the error log it stands for none. A link of one slot counts through all. */
+static void no_cid_ffff(void **state)
+{
+	struct weft_link_options options = { .addr = addr, .depth = 1, .setup_ms = SETUP_MS };
+	struct weft_slot *slot;
+
+	closes = 0;
+	assert_int_equal(weft_tcp_link_open(&link_, r, &options, &ops, NULL, NULL), 0);
+	peer = accept(listener, NULL, NULL);
+	for (uint32_t i = 0; i <= 2 * UINT16_MAX; i++) {
+		slot = weft_link_take(link_);
+		assert_int_not_equal(le16_to_cpu(slot->cmd.common.cid), 0xffff);
+		weft_link_put(link_, slot);
+	}
+	close_link();
+}
+
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
@@ -615,6 +632,7 @@ int main(void)
 		cmocka_unit_test(target_terminates),
 		cmocka_unit_test(target_leaves),
 		cmocka_unit_test(slots),
+		cmocka_unit_test(no_cid_ffff),
 	};
 
 	return cmocka_run_group_tests(tests, set_up, tear_down);

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
+#include <poll.h>
 #include <pthread.h>
 #include <sched.h>
 #include <stdatomic.h>
@@ -569,6 +570,57 @@ static void options_are_optional(void **state)
 	close_engine(state);
 }
 
+/* --- a loop of somebody else's ------------------------------------------------------------ */
+
+enum { STALL_MS = 10000 }; /* a limit: what never comes is a stall */
+
+/* Only when the descriptor is readable there is something to do. */
+static void turn_when_readable(void)
+{
+	struct pollfd pollfd = { .fd = weft_reactor_fd(r), .events = POLLIN };
+
+	assert_int_equal(poll(&pollfd, 1, STALL_MS), 1);
+	weft_reactor_turn(r, 0);
+	weft_reactor_doze(r);
+}
+
+static void says_m(struct weft_msg *msg)
+{
+	note('m');
+}
+
+/* Waking for the message must not cost the timer its alarm. */
+static void doze_keeps_the_alarm(void **state)
+{
+	struct noted_timer timer = noted_timer('t');
+	struct weft_msg msg = { .fn = says_m };
+
+	use_fake_clock();
+	assert_true(weft_reactor_fd(r) >= 0);
+	weft_timer_set(r, &timer.timer, 50);
+	weft_reactor_turn(r, 0);
+	weft_reactor_post(r, &msg); /* between the last turn and the sleep */
+	weft_reactor_doze(r);
+	turn_when_readable();
+	expect_ran("m");
+	turn_when_readable();
+	advance(50);
+	expect_ran("t");
+}
+
+static void doze_knows_of_deferred_work(void **state)
+{
+	struct noted_task task = noted_task('a');
+
+	assert_true(weft_reactor_fd(r) >= 0);
+	weft_task_init(&task.task, task_notes);
+	weft_reactor_turn(r, 0);
+	weft_reactor_defer(r, &task.task);
+	weft_reactor_doze(r);
+	turn_when_readable();
+	expect_ran("a");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -587,6 +639,8 @@ int main(void)
 		on_both(deferred_work_runs_once),
 		on_both(deferred_work_cancels_other_work),
 		on_both(turn_has_its_order),
+		on(epoll, doze_keeps_the_alarm),
+		on(epoll, doze_knows_of_deferred_work),
 		cmocka_unit_test(auto_falls_back),
 		cmocka_unit_test(options_are_optional),
 	};

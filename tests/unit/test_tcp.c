@@ -543,11 +543,38 @@ static void status_text(void **state)
 		{ 0x182 | DNR, "connect: invalid parameters" },
 		{ 0x285 | DNR, "compare failure" },
 		{ 0x082, "namespace not ready" },
+		{ 0x015, "operation denied" },
+		{ 0x191, "authentication required" },
+		{ 0x303, "asymmetric access in transition" },
 		{ 0x7ff, "unknown status" },
 	};
 
 	for (size_t i = 0; i < COUNT(cases); i++)
 		assert_string_equal(weft_status_text(cases[i].status), cases[i].text);
+}
+
+/* From 0x180 on the same status means one thing of Connect and another of a Write. */
+static void io_status(void **state)
+{
+	static const struct {
+		uint16_t status;
+		int rc;
+		const char *text;
+	} cases[] = {
+		{ 0x180, -EINVAL, "conflicting attributes" },
+		{ 0x181, -EINVAL, "invalid protection information" },
+		{ 0x182, -EROFS, "attempted write to a read-only range" },
+		{ 0x183 | DNR, -EMSGSIZE, "command size limit exceeded" },
+	};
+
+	for (size_t i = 0; i < COUNT(cases); i++) {
+		assert_int_equal(weft_io_status_to_errno(cases[i].status), cases[i].rc);
+		assert_string_equal(weft_io_status_text(cases[i].status), cases[i].text);
+	}
+	for (uint16_t status = 0; status < 0x180; status++) {
+		assert_int_equal(weft_io_status_to_errno(status), weft_status_to_errno(status));
+		assert_ptr_equal(weft_io_status_text(status), weft_status_text(status));
+	}
 }
 
 /* --- directions --------------------------------------------------------------------------- */
@@ -603,6 +630,7 @@ int main(void)
 		cmocka_unit_test(digest_in_pieces),
 		cmocka_unit_test(status_from_errno),
 		cmocka_unit_test(status_text),
+		cmocka_unit_test(io_status),
 		cmocka_unit_test(direction),
 	};
 
