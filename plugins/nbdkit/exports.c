@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/cleanup.h"
+#include "base/err.h"
 #include "plugin.h"
 
 #define LISTED_MAX    1024
@@ -11,22 +13,13 @@
 #define PREFERRED_MAX (32 << 20) /* NBD's limits */
 #define MAXIMUM       (32 << 20)
 
-static uint32_t only(struct weft_ctrl *ctrl)
+static int first(uint32_t *nsid, struct weft_err *err)
 {
-	struct weft_ctrl_info info;
-
-	weft_ctrl_info(ctrl, &info);
-	return info.nsid;
-}
-
-static uint32_t first(struct weft_ctrl *ctrl, struct weft_err *err)
-{
-	uint32_t nsid = 0;
-	int n = weft_ns_list(ctrl, &nsid, 1, err);
+	int n = weft_uplink_list(&plugin_uplink, nsid, 1, err);
 
 	if (n == 0)
-		snprintf(err->text, sizeof(err->text), "the subsystem has no namespace");
-	return n > 0 ? nsid : 0;
+		return weft_fail(err, -ENOENT, "the subsystem has no namespace");
+	return n < 0 ? n : 0;
 }
 
 /* "ns7"; 0: it is none. */
@@ -41,17 +34,16 @@ static uint32_t parse(const char *name)
 	return strcmp(name, again) ? 0 : nsid;
 }
 
-uint32_t export_nsid(struct weft_ctrl *ctrl, const char *name, struct weft_err *err)
+int export_nsid(const char *name, uint32_t *nsid, struct weft_err *err)
 {
-	uint32_t nsid = only(ctrl), wanted = parse(name);
+	uint32_t only = plugin_uplink.info.nsid;
 
-	if (!name[0])
-		return nsid ? nsid : first(ctrl, err);
-	if (wanted && (!nsid || nsid == wanted))
-		return wanted;
-	snprintf(err->text, sizeof(err->text), "no export \"%.64s\"; they are called ns1, ns2, …",
-		 name);
-	return 0;
+	*nsid = name[0] ? parse(name) : only;
+	if (!name[0] && !only)
+		return first(nsid, err);
+	if (*nsid && (!only || *nsid == only))
+		return 0;
+	return weft_fail(err, -ENOENT, "no export \"%.64s\"; they are called ns1, ns2, …", name);
 }
 
 static int add(struct nbdkit_exports *exports, uint32_t nsid)
@@ -64,13 +56,13 @@ static int add(struct nbdkit_exports *exports, uint32_t nsid)
 
 int export_list(int readonly, int is_tls, struct nbdkit_exports *exports)
 {
-	uint32_t nsids[LISTED_MAX], nsid = only(plugin.ctrl);
+	uint32_t nsids[LISTED_MAX], nsid = plugin_uplink.info.nsid;
 	struct weft_err err = {};
 	int n, rc = 0;
 
 	if (nsid)
 		return add(exports, nsid);
-	n = weft_ns_list(plugin.ctrl, nsids, LISTED_MAX, &err);
+	n = weft_uplink_list(&plugin_uplink, nsids, LISTED_MAX, &err);
 	if (n < 0)
 		return plugin_fail(n, &err);
 	for (int i = 0; rc == 0 && i < n && i < LISTED_MAX; i++)
@@ -82,39 +74,47 @@ const char *export_default(int readonly, int is_tls)
 {
 	struct weft_err err = {};
 	char name[EXPORT_NAME_MAX];
-	uint32_t nsid = export_nsid(plugin.ctrl, "", &err);
+	uint32_t nsid;
+	int rc = export_nsid("", &nsid, &err);
 
-	if (!nsid)
+	if (rc < 0) {
+		plugin_fail(rc, &err);
 		return NULL;
+	}
 	snprintf(name, sizeof(name), "ns%u", nsid);
 	return nbdkit_strdup_intern(name);
 }
 
+static int open_volume(struct export *export, struct weft_err *err)
+{
+	uint32_t nsid;
+	int rc = export_nsid(nbdkit_export_name(), &nsid, err);
+
+	if (rc == 0)
+		rc = weft_volume_open(&plugin_uplink, nsid, &export->volume, err);
+	if (rc == 0)
+		weft_volume_info(export->volume, &export->info);
+	return rc;
+}
+
 void *export_open(int readonly)
 {
-	struct export *export = calloc(1, sizeof(*export));
+	_cleanup_(weft_freep) struct export *export = calloc(1, sizeof(*export));
 	struct weft_err err = {};
-	uint32_t nsid;
-	int rc = -ENOMEM;
+	int rc = export ? open_volume(export, &err) : -ENOMEM;
 
-	if (export) {
-		nsid = export_nsid(plugin.ctrl, nbdkit_export_name(), &err);
-		rc = nsid ? weft_ns_open(plugin.ctrl, nsid, &export->ns, &err) : -ENOENT;
-	}
 	if (rc < 0) {
 		plugin_fail(rc, &err);
-		free(export);
 		return NULL;
 	}
-	weft_ns_info(export->ns, &export->info);
-	return export;
+	return take_ptr(&export);
 }
 
 void export_close(void *handle)
 {
 	struct export *export = handle;
 
-	weft_ns_close(export->ns);
+	weft_volume_close(export->volume);
 	free(export);
 }
 

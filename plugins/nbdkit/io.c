@@ -25,10 +25,8 @@ static int check_aligned(const struct export *export, uint32_t count, uint64_t o
 static int run(struct export *export, struct weft_cmd *cmd)
 {
 	struct weft_err err = {};
-	int rc;
+	int rc = weft_volume_run(export->volume, cmd, &err);
 
-	cmd->ns = export->ns;
-	rc = weft_queues_run(plugin.queues, cmd, &err);
 	return rc < 0 ? plugin_fail(rc, &err) : 0;
 }
 
@@ -73,7 +71,7 @@ int io_flush(void *handle, uint32_t flags)
 
 int io_can_trim(void *handle)
 {
-	return plugin.info.can_trim;
+	return plugin_uplink.info.can_trim;
 }
 
 int io_trim(void *handle, uint32_t count, uint64_t offset, uint32_t flags)
@@ -88,7 +86,7 @@ int io_trim(void *handle, uint32_t count, uint64_t offset, uint32_t flags)
 /* Without it nbdkit writes the zeroes. */
 int io_can_zero(void *handle)
 {
-	return plugin.info.can_zero;
+	return plugin_uplink.info.can_zero;
 }
 
 /* One small command for any length is faster than the zeroes would be. Where there is none,

@@ -4,33 +4,30 @@
 
 #define NBDKIT_API_VERSION 2
 #include <nbdkit-plugin.h>
-#include <weft/host.h>
 
-#include "cli/mount/queues.h"
+#include "cli/mount/uplink.h"
 
 #define EXPORT_NAME_MAX 16
 
 /* One for all connections of all clients. */
-struct plugin {
-	struct weft_ctrl *ctrl;
-	struct weft_queues *queues;
-	struct weft_ctrl_info info;
-};
-
-extern struct plugin plugin;
+extern struct weft_uplink plugin_uplink;
 
 /* A client's connection. */
 struct export
 {
-	struct weft_ns *ns;
+	struct weft_volume *volume;
 	struct weft_ns_info info; /* as it was when the client came: NBD cannot tell it more */
 };
 
 /* Says what went wrong, with an errno that NBD has; returns -1. */
 int plugin_fail(int rc, const struct weft_err *err);
 
-/* The nsid that a client means by @name, if there is such an export; else 0. */
-uint32_t export_nsid(struct weft_ctrl *ctrl, const char *name, struct weft_err *err);
+/* Ends the process when nbdkit is to end and cannot, because the target is away. */
+int stop_watch(void);
+void stop_unwatch(void);
+
+/* The nsid that a client means by @name, if there is such an export. */
+int export_nsid(const char *name, uint32_t *nsid, struct weft_err *err);
 int export_list(int readonly, int is_tls, struct nbdkit_exports *exports);
 const char *export_default(int readonly, int is_tls);
 void *export_open(int readonly);

@@ -1,8 +1,8 @@
 /* weft.c - nbdkit weft uri=…: any NVMe-oF namespace for whatever speaks NBD.
  *
- *   NBD clients ─▶ nbdkit's threads ─▶ io.c ─▶ queues.c: a queue each, while there are some
- *                                                 │
- *                                   one controller, for all clients ─▶ target
+ *   NBD clients ─▶ nbdkit's threads ─▶ io.c ─▶ uplink ─▶ a queue each, while there are some
+ *                                            │
+ *                              one controller, for all clients ─▶ target
  *
  * nbdkit goes into the background between get_ready and after_fork, and threads would not follow.
  * So get_ready connects and disconnects again, to tell a mistake to whoever looks; after_fork
@@ -12,11 +12,12 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/err.h"
 #include "plugin.h"
 
 #define URI_MAX 2048
 
-struct plugin plugin;
+struct weft_uplink plugin_uplink;
 static char uri[URI_MAX], words[URI_MAX];
 
 /* nbdkit makes EINVAL of an errno that NBD does not have. */
@@ -94,60 +95,57 @@ static int on_config_complete(void)
 
 /* --- the connection ------------------------------------------------------------------------------ */
 
-static int check_exports(struct weft_ctrl *ctrl, struct weft_err *err)
+static int check_exports(struct weft_err *err)
 {
-	struct weft_ctrl_info info;
-	struct weft_ns *ns;
+	struct weft_volume *volume;
 	uint32_t nsid;
 	int rc;
 
-	weft_ctrl_info(ctrl, &info);
-	if (info.discovery) {
-		snprintf(err->text, sizeof(err->text),
-			 "%s is a discovery service; \"weft discover\" lists the subsystems", uri);
-		return -EINVAL;
-	}
-	nsid = export_nsid(ctrl, "", err);
-	if (!nsid)
-		return -ENOENT;
-	rc = weft_ns_open(ctrl, nsid, &ns, err);
+	if (plugin_uplink.info.discovery)
+		return weft_fail(err, -EINVAL,
+				 "%s is a discovery service; \"weft discover\" lists the subsystems",
+				 uri);
+	rc = export_nsid("", &nsid, err);
 	if (rc == 0)
-		weft_ns_close(ns);
+		rc = weft_volume_open(&plugin_uplink, nsid, &volume, err);
+	if (rc == 0)
+		weft_volume_close(volume);
 	return rc;
 }
 
 static int on_get_ready(void)
 {
 	struct weft_err err = {};
-	struct weft_ctrl *ctrl;
-	int rc = weft_connect(uri, NULL, &ctrl, &err);
+	int rc = weft_uplink_open(&plugin_uplink, uri, NULL, &err);
 
-	if (rc < 0)
-		return plugin_fail(rc, &err);
-	rc = check_exports(ctrl, &err);
-	weft_disconnect(ctrl);
+	if (rc == 0) {
+		rc = check_exports(&err);
+		weft_uplink_close(&plugin_uplink);
+	}
 	return rc < 0 ? plugin_fail(rc, &err) : 0;
 }
 
 static int on_after_fork(void)
 {
 	struct weft_err err = {};
-	int rc = weft_connect(uri, NULL, &plugin.ctrl, &err);
+	int rc = weft_uplink_open(&plugin_uplink, uri, NULL, &err);
 
-	if (rc == 0)
-		rc = weft_queues_open(plugin.ctrl, &plugin.queues, &err);
 	if (rc < 0)
 		return plugin_fail(rc, &err);
-	weft_ctrl_info(plugin.ctrl, &plugin.info);
-	return 0;
+	rc = stop_watch();
+	if (rc < 0)
+		weft_uplink_close(&plugin_uplink);
+	return rc < 0 ? plugin_fail(rc, &err) : 0;
 }
 
+/* nbdkit has waited for I/O under way. When it is told to end it does not close what its clients
+ * have open, which the uplink does here. */
 static void on_cleanup(void)
 {
-	weft_queues_close(plugin.queues);
-	if (plugin.ctrl)
-		weft_disconnect(plugin.ctrl);
-	plugin = (struct plugin){};
+	if (!plugin_uplink.line.ctrl)
+		return;
+	stop_unwatch();
+	weft_uplink_close(&plugin_uplink);
 }
 
 static void on_dump(void)

@@ -1,10 +1,13 @@
 /* cmd_mount.c - weft mount: each namespace of a subsystem as a file. */
+#include <dirent.h>
 #include <errno.h>
 #include <getopt.h>
+#include <linux/magic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/vfs.h>
 
 #include "base/cleanup.h"
 #include "base/err.h"
@@ -13,7 +16,8 @@
 #include "cli/mount/detach.h"
 #include "cli/mount/mount.h"
 
-#define QUEUES_MAX 1024
+#define QUEUES_MAX    1024
+#define FUSE_ROOT_INO 1
 
 static const char usage[] =
 	"usage: weft mount [OPTION]... URI DIR\n"
@@ -64,6 +68,26 @@ static void in_background(void *user)
 	weft_detach_done(*(int *)user);
 }
 
+static bool is_empty(const char *dir)
+{
+	DIR *d = opendir(dir);
+	struct dirent *entry;
+	bool empty = true;
+
+	while (d && empty && (entry = readdir(d)))
+		empty = !strcmp(entry->d_name, ".") || !strcmp(entry->d_name, "..");
+	if (d)
+		closedir(d);
+	return empty;
+}
+
+static bool is_fuse_mount(const char *dir, const struct stat *st)
+{
+	struct statfs fs;
+
+	return st->st_ino == FUSE_ROOT_INO && !statfs(dir, &fs) && fs.f_type == FUSE_SUPER_MAGIC;
+}
+
 /* Before anybody is connected to; what libfuse would say of it is worse. */
 static int check_directory(const char *name, const char *dir)
 {
@@ -71,9 +95,17 @@ static int check_directory(const char *name, const char *dir)
 	struct stat st;
 
 	if (stat(dir, &st) < 0)
-		weft_fail(&err, -errno, "%s: %s", dir, strerror(errno));
+		weft_fail(&err, -errno, "%s: %s%s", dir, strerror(errno),
+			  errno == ENOTCONN ? ": a mount whose program ended; \"fusermount3 -u\" "
+					      "removes it" :
+					      "");
 	else if (!S_ISDIR(st.st_mode))
 		weft_fail(&err, -ENOTDIR, "%s is not a directory", dir);
+	else if (is_fuse_mount(dir, &st))
+		weft_fail(&err, -EBUSY, "%s is mounted on already; \"fusermount3 -u\" unmounts it",
+			  dir);
+	else if (!is_empty(dir))
+		weft_fail(&err, -ENOTEMPTY, "%s is not empty; mount on an empty directory", dir);
 	return err.text[0] ? weft_cli_failed(name, err.text) : EXIT_OK;
 }
 

@@ -163,14 +163,17 @@ def _(t, mount):
     fails_with(errno.EROFS, os.open, mount.file(20), os.O_RDWR)
     fails_with(errno.ENOENT, os.stat, mount.file(2))
     fails_with(errno.ENOENT, os.stat, mount.dir / "ns01")
-    for call in (lambda: os.open(mount.dir / "new", os.O_CREAT | os.O_RDWR),
-                 lambda: os.unlink(mount.file(1)), lambda: os.mkdir(mount.dir / "d")):
-        try:
-            call()
-        except OSError:
-            continue
-        raise AssertionError("the directory can be changed")
     assert os.statvfs(mount.dir).f_blocks * os.statvfs(mount.dir).f_frsize == 24 * MIB
+
+
+@with_mount("the directory cannot be changed, and says so as one does", ns=["mem:8M"])
+def _(t, mount):
+    new, old = mount.dir / "new", mount.file(1)
+    for body, *args in ((os.open, new, os.O_CREAT | os.O_RDWR), (os.mkdir, new), (os.mknod, new),
+                        (os.unlink, old), (os.rename, old, new), (os.link, old, new),
+                        (os.symlink, "ns1", new)):
+        fails_with(errno.EPERM, body, *args)
+    assert mount.names() == ["ns1"]
 
 
 @with_mount("nsid=N in the URI: that namespace alone", query="?nsid=2", ns=["mem:8M", "mem:8M"])
@@ -199,7 +202,9 @@ def _(t, mount):
 
 @with_mount("--read-only", words=["--read-only"], ns=["mem:8M"])
 def _(t, mount):
+    assert mount.file().stat().st_mode & 0o7777 == 0o444
     fails_with(errno.EROFS, os.open, mount.file(), os.O_RDWR)
+    fails_with(errno.EROFS, os.unlink, mount.file())
     assert mount.file().read_bytes() == bytes(8 * MIB)
 
 
@@ -376,6 +381,120 @@ def _(t, mount):
             t.start()
 
 
+# ---- the target is away
+
+DISK = ["file:{dir}/disk.img,size=8M,block=512"]
+
+
+def cat(mount, count=1):
+    """Somebody who reads, and waits."""
+    return [subprocess.Popen(["dd", f"if={mount.file()}", "of=/dev/null", "bs=4k", "count=1"],
+                             stdin=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+            for _ in range(count)]
+
+
+@with_mount("who waits for a lost target can be interrupted", ns=DISK,
+            query="?reconnect_delay=100ms&kato=1s")
+def _(t, mount):
+    fix_port(t)
+    t.kill9()
+    readers = cat(mount, 4)
+    writer = subprocess.Popen(["dd", "if=/dev/zero", f"of={mount.file()}", "bs=1000", "count=1",
+                               "conv=notrunc"], stdin=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    time.sleep(0.5)
+    assert all(process.poll() is None for process in [*readers, writer]), "nobody waits"
+    for process, how in zip([*readers, writer], [signal.SIGTERM, signal.SIGKILL, signal.SIGHUP] * 2):
+        process.send_signal(how)
+    for process in [*readers, writer]:
+        assert process.wait(30) < 0
+    assert mount.file().stat().st_size == 8 * MIB
+    t.start()
+    with Open(mount.file()) as fd:          # after the write that was given up, not before it
+        assert os.pwrite(fd, b"later" * 100, 10) == 500
+        assert os.pread(fd, 1000, 0) == bytes(10) + b"later" * 100 + bytes(490)
+
+
+@with_mount("many who gave up do not keep the others out", ns=DISK, limit_s=200,
+            query="?reconnect_delay=100ms&kato=1s")
+def _(t, mount):
+    fix_port(t)
+    t.kill9()
+    for _ in range(4):
+        readers = cat(mount, 16)
+        time.sleep(0.3)
+        for process in readers:
+            process.kill()
+        for process in readers:
+            process.wait(30)
+        assert mount.names() == ["ns1"]
+    with Open(mount.file()) as fd:
+        fails_with(errno.EIO, os.pread, fd, 4096, 0)
+        t.start()
+        weft.wait_until(lambda: reads(fd), "the file to be there again", timeout=30)
+
+
+def reads(fd):
+    try:
+        return os.pread(fd, 4096, 0) is not None
+    except OSError as err:
+        assert err.errno == errno.EIO, err
+        return False
+
+
+@with_mount("a signal that is handled does not end I/O on a target that is there", ns=DISK)
+def _(t, mount):
+    with Open(mount.file()) as fd:
+        previous = signal.signal(signal.SIGALRM, lambda *_: None)
+        signal.setitimer(signal.ITIMER_REAL, 0.002, 0.002)
+        try:
+            for i in range(300):
+                assert libc.pread(fd, ctypes.create_string_buffer(65536), 65536, 0) == 65536, i
+        finally:
+            signal.setitimer(signal.ITIMER_REAL, 0)
+            signal.signal(signal.SIGALRM, previous)
+
+
+LOST = "?reconnect_delay=100ms&kato=1s&loss_timeout=1s"
+
+
+@with_mount("after loss_timeout I/O fails, until the target is back", ns=DISK, query=LOST)
+def _(t, mount):
+    fix_port(t)
+    with Open(mount.file()) as fd:
+        os.pwrite(fd, b"kept", 0)
+        for _ in range(2):
+            t.kill9()
+            fails_with(errno.EIO, os.pread, fd, 4, 0)
+            fails_with(errno.EIO, os.pwrite, fd, b"lost", 0)
+            assert mount.names() == ["ns1"]
+            t.start()
+            weft.wait_until(lambda: reads(fd), "the file to be there again", timeout=30)
+            assert os.pread(fd, 4, 0) == b"kept"
+    assert "until the target is back" in mount.said() and "connected again" in mount.said()
+
+
+@with_mount("what comes back as another namespace is another file", ns=["mem:8M"], query=LOST)
+def _(t, mount):
+    fix_port(t)
+    with Open(mount.file()) as fd:
+        t.kill9()
+        fails_with(errno.EIO, os.pread, fd, 4, 0)
+        t.argv = lambda argv=[word.replace("mem:8M", "mem:4M") for word in t.argv()]: argv
+        t.start()
+        weft.wait_until(lambda: stale(fd), "the old file to be stale", timeout=30)
+        weft.wait_until(lambda: mount.file().stat().st_size == 4 * MIB, "the new one", timeout=30)
+        assert mount.file().read_bytes() == bytes(4 * MIB)
+        assert stale(fd)
+
+
+def stale(fd):
+    try:
+        os.pread(fd, 4096, 0)
+    except OSError as err:
+        return err.errno == errno.ESTALE
+    raise AssertionError("it is another namespace")
+
+
 # ---- beginning and end
 
 @with_target("in the background; unmounted by fusermount3, or by Ctrl-C in the foreground")
@@ -413,6 +532,27 @@ def _(t):
         assert not os.path.ismount(mount.dir)
 
 
+@with_target("unmounted while I/O that was given up is under way, it ends too", limit_s=90)
+def _(t):
+    for words in ["-u"], ["-uz"]:
+        with Mount(uri(t) + "?kato=1s", t.dir) as mount:
+            fix_port(t)
+            t.kill9()
+            reader, = cat(mount)
+            time.sleep(0.5)
+            if words == ["-uz"]:            # it goes when its last user does
+                run("fusermount3", *words, mount.dir)
+                assert not os.path.ismount(mount.dir)
+            reader.kill()
+            reader.wait(30)
+            if words == ["-u"]:
+                run("fusermount3", *words, mount.dir)
+            weft.wait_until(lambda: mount.process.poll() is not None, "it to end", timeout=30)
+            mount.status = 1
+            assert "given up" in mount.said(), mount.said()
+        t.start()
+
+
 def try_read(fd):
     try:
         os.pread(fd, 4096, 0)
@@ -437,6 +577,13 @@ def _(t):
     assert "discover" in refused(1, f"nvme+tcp://127.0.0.1:{t.addr[1]}", directory)
     refused(1, f"nvme+tcp://127.0.0.1:1/{t.nqn}", directory)
     refused(1, f"nvme+tcp://127.0.0.1:{t.addr[1]}/nqn.2026-11.io.weft:nobody", directory)
+    said = refused(1, uri(t) + "?nsid=99", directory)
+    assert "no namespace 99" in said and "weft ls" in said, said
+    (directory / "file").touch()
+    assert "not empty" in refused(1, uri(t), directory)
+    (directory / "file").unlink()
+    with Mount(uri(t), t.dir):
+        assert "mounted" in refused(1, uri(t), directory)
     refused(2, uri(t))
     refused(2, "--queues", "none", uri(t), directory)
     refused(2, "--frobnicate", uri(t), directory)

@@ -58,6 +58,7 @@ class Nbdkit:
         self.socket, self.log = self.folder / "nbd.sock", self.folder / "nbdkit.log"
         self.argv = ["nbdkit", "-f", "-U", self.socket, *filters, PLUGIN, *words]
         self.uri = f"nbd+unix:///?socket={self.socket}"
+        self.status = 0                     # with which it is to end
 
     def __enter__(self):
         self.socket.unlink(missing_ok=True)
@@ -84,10 +85,14 @@ class Nbdkit:
         return self.process.wait(30)
 
     def __exit__(self, kind, *_):
-        status = self.stop()
+        try:
+            status = self.stop()
+        finally:
+            self.process.kill()
+            self.process.wait()
         if kind:
             tap.diag(self.said())
-        assert kind or status == 0, f"nbdkit's status {status}:\n{self.said()}"
+        assert kind or status == self.status, f"nbdkit's status {status}:\n{self.said()}"
 
     def export(self, name):
         return f"nbd+unix:///{name}?socket={self.socket}"
@@ -346,6 +351,31 @@ def _(t, kit):
             t.start()
 
 
+def reads(client):
+    try:
+        return client.pread(4096, 0)
+    except nbd.Error as err:
+        assert err.errno == "EIO", err
+        return None
+
+
+@with_nbdkit("after loss_timeout I/O fails, until the target is back",
+             words=["reconnect_delay=100ms", "kato=1s", "loss_timeout=1s"],
+             ns=["file:{dir}/disk.img,size=8M,block=512"])
+def _(t, kit):
+    fix_port(t)
+    with kit.client() as c:
+        c.pwrite(b"kept" * 1024, 0)
+        t.kill9()
+        fails_with("EIO", c.pread, 4096, 0)
+        fails_with("EIO", c.pwrite, bytes(4096), 0)
+        t.start()
+        weft.wait_until(lambda: reads(c), "the namespace to be there again", timeout=30)
+        assert reads(c) == b"kept" * 1024
+    with kit.client("ns1") as c:
+        assert c.pread(4096, 0) == b"kept" * 1024
+
+
 @with_nbdkit("many threads on several connections", ns=["mem:64M"])
 def _(t, kit):
     faults = []
@@ -403,6 +433,54 @@ def _(t):
         assert int(run("nbdinfo", "--size", f"nbd+unix:///?socket={t.dir}/bg.sock")) == 64 * MIB
     finally:
         run("kill", pid)
+
+
+@with_target("it ends as it should after a quick client, every time", ns=["mem:8M", "mem:16M"])
+def _(t):
+    requires("nbdkit", "qemu-img")
+    for _ in range(20):
+        done = subprocess.run(["nbdkit", "-U", "-", PLUGIN, uri(t), "nsid=2", "--run",
+                               'qemu-img info "$uri"'], text=True, stdin=subprocess.DEVNULL,
+                              capture_output=True, timeout=60)
+        assert done.returncode == 0 and "16 MiB" in done.stdout, done
+        assert not done.stderr, done.stderr
+    weft.wait_until(lambda: not t.controllers(), "the controllers to go")
+
+
+@with_target("told to end while clients are busy, it ends as it should", ns=["mem:64M"])
+def _(t):
+    requires("nbdkit", "nbdcopy")
+    for _ in range(5):
+        with Nbdkit(t.dir, f"uri={uri(t)}") as kit:
+            copies = [subprocess.Popen(["nbdcopy", kit.uri, "null:"], stderr=subprocess.DEVNULL)
+                      for _ in range(3)]
+            time.sleep(0.2)
+            assert kit.stop() == 0, kit.said()
+        for copy in copies:
+            copy.wait(30)
+    assert "ssert" not in kit.said(), kit.said()
+
+
+@with_target("told to end while I/O waits for a lost target, it ends", limit_s=90)
+def _(t):
+    requires("nbdkit", "nbdcopy", "nbdinfo")
+    with Nbdkit(t.dir, f"uri={uri(t)}", "kato=1s") as kit:
+        run("nbdinfo", "--size", kit.uri)   # it listens before it is connected
+        t.kill9()
+        copy = subprocess.Popen(["nbdcopy", kit.uri, "null:"], stderr=subprocess.DEVNULL)
+        time.sleep(0.5)
+        kit.status = 1
+        assert kit.stop() == 1 and "given up" in kit.said(), kit.said()
+        copy.wait(30)
+
+
+@tap.case("the plugin needs no library of ours, and shows nothing of it")
+def _():
+    requires("nm", "readelf")
+    needed = run("readelf", "-d", PLUGIN)
+    assert "libweft" not in needed, needed
+    shown = [line.split()[-1] for line in run("nm", "-D", "--defined-only", PLUGIN).splitlines()]
+    assert [name for name in shown if "asan" not in name] == ["plugin_init"], shown
 
 
 @tap.case("the plugin tells what it is")

@@ -17,14 +17,14 @@
 #define SIZE    (16 * 4096)
 #define THREADS 4
 
-/* --- the disk: what bytes.c would reach through queues.c ------------------------------------------ */
+/* --- the disk: what bytes.c would reach through volume.c ------------------------------------------- */
 
 static uint8_t blocks[SIZE];
 static uint32_t block_size;
 static _Atomic unsigned seen_flags;
 static unsigned zeroes_seen;
 
-void weft_ns_info(struct weft_ns *ns, struct weft_ns_info *info)
+void weft_volume_info(struct weft_volume *volume, struct weft_ns_info *info)
 {
 	*info = (struct weft_ns_info){ .block_size = block_size, .size = SIZE };
 }
@@ -44,7 +44,7 @@ static void move_pieces(const struct weft_cmd *cmd, bool out)
 	assert_ptr_equal(at, blocks + cmd->offset + cmd->length);
 }
 
-int weft_queues_run(struct weft_queues *queues, struct weft_cmd *cmd, struct weft_err *err)
+int weft_volume_run(struct weft_volume *volume, struct weft_cmd *cmd, struct weft_err *err)
 {
 	assert_int_equal(cmd->offset % block_size, 0);
 	assert_int_equal(cmd->length % block_size, 0);

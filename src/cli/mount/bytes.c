@@ -19,7 +19,7 @@ uint64_t weft_bytes_size(struct weft_bytes *bytes)
 {
 	struct weft_ns_info info;
 
-	weft_ns_info(bytes->ns, &info);
+	weft_volume_info(bytes->volume, &info);
 	return info.size;
 }
 
@@ -39,14 +39,13 @@ static int move(struct weft_bytes *bytes, enum weft_op_code op, unsigned flags,
 	struct weft_cmd cmd = {
 		.op = op,
 		.flags = flags,
-		.ns = bytes->ns,
 		.offset = span->start,
 		.length = span->length,
 		.iov = iov,
 		.iovcnt = iovcnt,
 	};
 
-	return weft_queues_run(bytes->queues, &cmd, NULL);
+	return weft_volume_run(bytes->volume, &cmd, NULL);
 }
 
 /* @buf with what surrounds it in its blocks. Returns the number of pieces. */

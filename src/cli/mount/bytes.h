@@ -5,12 +5,11 @@
 #include <stdbool.h>
 #include <sys/types.h>
 
-#include "cli/mount/queues.h"
 #include "cli/mount/ranges.h"
+#include "cli/mount/uplink.h"
 
 struct weft_bytes {
-	struct weft_ns *ns;
-	struct weft_queues *queues;
+	struct weft_volume *volume;
 	uint32_t block_size;
 	bool can_zero;
 	struct weft_ranges busy; /* blocks that are being changed */

@@ -3,8 +3,6 @@
  * Node 1 is the directory; any other node is the address of its weft_node. The kernel keeps
  * nothing: neither data, since other hosts may write to the namespace, nor attributes. */
 #include <errno.h>
-#include <fcntl.h>
-#include <linux/falloc.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/statvfs.h>
@@ -19,11 +17,6 @@
 static struct weft_mount *mount_of(fuse_req_t req)
 {
 	return fuse_req_userdata(req);
-}
-
-static struct weft_node *node_of(fuse_ino_t ino)
-{
-	return (struct weft_node *)(uintptr_t)ino;
 }
 
 static void on_init(void *user, struct fuse_conn_info *conn)
@@ -57,11 +50,13 @@ static void directory_stat(const struct weft_mount *mount, struct stat *st)
 static void node_stat(const struct weft_mount *mount, struct weft_node *node, struct stat *st)
 {
 	struct weft_ns_info info;
+	bool read_only;
 
-	weft_ns_info(node->bytes.ns, &info);
+	weft_volume_info(node->bytes.volume, &info);
+	read_only = info.read_only || mount->options->read_only;
 	*st = (struct stat){
 		.st_ino = FUSE_ROOT_ID + (ino_t)node->nsid,
-		.st_mode = S_IFREG | (info.read_only ? 0444 : 0644),
+		.st_mode = S_IFREG | (read_only ? 0444 : 0644),
 		.st_nlink = 1,
 		.st_uid = getuid(),
 		.st_gid = getgid(),
@@ -79,7 +74,7 @@ static void any_stat(struct weft_mount *mount, fuse_ino_t ino, struct stat *st)
 	if (ino == FUSE_ROOT_ID)
 		directory_stat(mount, st);
 	else
-		node_stat(mount, node_of(ino), st);
+		node_stat(mount, weft_node_of(ino), st);
 }
 
 static void on_getattr(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
@@ -144,7 +139,7 @@ static void on_lookup(fuse_req_t req, fuse_ino_t parent, const char *name)
 static void on_forget(fuse_req_t req, fuse_ino_t ino, uint64_t lookups)
 {
 	if (ino != FUSE_ROOT_ID)
-		weft_node_put(&mount_of(req)->table, node_of(ino), lookups);
+		weft_node_put(&mount_of(req)->table, weft_node_of(ino), lookups);
 	fuse_reply_none(req);
 }
 
@@ -185,86 +180,43 @@ static void on_readdir(fuse_req_t req, fuse_ino_t ino, size_t size, off_t after,
 	fuse_reply_buf(req, buf, used);
 }
 
-/* --- files --------------------------------------------------------------------------------------- */
+/* --- what a directory of disks does not have ----------------------------------------------------- */
 
-static void on_open(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
+static void on_mknod(fuse_req_t req, fuse_ino_t parent, const char *name, mode_t mode, dev_t dev)
 {
-	struct weft_node *node = node_of(ino);
-	struct weft_ns_info info;
-
-	weft_ns_info(node->bytes.ns, &info);
-	if (info.read_only && (fi->flags & O_ACCMODE) != O_RDONLY) {
-		fuse_reply_err(req, EROFS);
-		return;
-	}
-	fi->direct_io = 1;
-	weft_node_get(&mount_of(req)->table, node);
-	if (fuse_reply_open(req, fi) < 0)
-		weft_node_put(&mount_of(req)->table, node, 1);
+	fuse_reply_err(req, EPERM);
 }
 
-static void on_release(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
+static void on_mkdir(fuse_req_t req, fuse_ino_t parent, const char *name, mode_t mode)
 {
-	weft_node_put(&mount_of(req)->table, node_of(ino), 1);
-	fuse_reply_err(req, 0);
+	fuse_reply_err(req, EPERM);
 }
 
-static void on_read(fuse_req_t req, fuse_ino_t ino, size_t size, off_t offset,
-		    struct fuse_file_info *fi)
+static void on_unlink(fuse_req_t req, fuse_ino_t parent, const char *name)
 {
-	_cleanup_(weft_freep) char *buf = malloc(size);
-	ssize_t got = -ENOMEM;
-
-	if (buf)
-		got = weft_bytes_read(&node_of(ino)->bytes, buf, size, (uint64_t)offset);
-	if (got < 0)
-		fuse_reply_err(req, (int)-got);
-	else
-		fuse_reply_buf(req, buf, (size_t)got);
+	fuse_reply_err(req, EPERM);
 }
 
-/* O_SYNC has the bits of O_DSYNC and one more. */
-static unsigned durable(const struct fuse_file_info *fi)
+static void on_symlink(fuse_req_t req, const char *link, fuse_ino_t parent, const char *name)
 {
-	return fi->flags & O_DSYNC ? WEFT_FUA : 0;
+	fuse_reply_err(req, EPERM);
 }
 
-static void on_write(fuse_req_t req, fuse_ino_t ino, const char *buf, size_t size, off_t offset,
-		     struct fuse_file_info *fi)
+static void on_link(fuse_req_t req, fuse_ino_t ino, fuse_ino_t parent, const char *name)
 {
-	struct weft_node *node = node_of(ino);
-	ssize_t put = weft_bytes_write(&node->bytes, buf, size, (uint64_t)offset, durable(fi));
-
-	if (put < 0) {
-		fuse_reply_err(req, (int)-put);
-		return;
-	}
-	node->written = time(NULL);
-	fuse_reply_write(req, (size_t)put);
+	fuse_reply_err(req, EPERM);
 }
 
-static void on_fsync(fuse_req_t req, fuse_ino_t ino, int datasync, struct fuse_file_info *fi)
+static void on_rename(fuse_req_t req, fuse_ino_t parent, const char *name, fuse_ino_t newparent,
+		      const char *newname, unsigned flags)
 {
-	fuse_reply_err(req, -weft_bytes_flush(&node_of(ino)->bytes));
+	fuse_reply_err(req, EPERM);
 }
 
-/* Space is neither reserved nor made: what lies within the namespace is there. */
-static void on_fallocate(fuse_req_t req, fuse_ino_t ino, int mode, off_t offset, off_t length,
-			 struct fuse_file_info *fi)
+static void on_create(fuse_req_t req, fuse_ino_t parent, const char *name, mode_t mode,
+		      struct fuse_file_info *fi)
 {
-	struct weft_bytes *bytes = &node_of(ino)->bytes;
-	bool beyond = (uint64_t)offset + (uint64_t)length > weft_bytes_size(bytes);
-	int rc = -EOPNOTSUPP;
-
-	if (beyond && !(mode & FALLOC_FL_KEEP_SIZE))
-		rc = -ENOSPC;
-	else if (mode & FALLOC_FL_PUNCH_HOLE)
-		rc = weft_bytes_zero(bytes, (uint64_t)length, (uint64_t)offset, WEFT_UNMAP);
-	else if (mode & FALLOC_FL_ZERO_RANGE)
-		rc = weft_bytes_zero(bytes, (uint64_t)length, (uint64_t)offset, 0);
-	else if (!(mode & ~FALLOC_FL_KEEP_SIZE))
-		rc = 0;
-	fuse_reply_err(req, -rc);
+	fuse_reply_err(req, EPERM);
 }
 
 const struct fuse_lowlevel_ops weft_mount_ops = {
@@ -275,10 +227,18 @@ const struct fuse_lowlevel_ops weft_mount_ops = {
 	.setattr = on_setattr,
 	.statfs = on_statfs,
 	.readdir = on_readdir,
-	.open = on_open,
-	.release = on_release,
-	.read = on_read,
-	.write = on_write,
-	.fsync = on_fsync,
-	.fallocate = on_fallocate,
+	.mknod = on_mknod,
+	.mkdir = on_mkdir,
+	.unlink = on_unlink,
+	.rmdir = on_unlink,
+	.symlink = on_symlink,
+	.link = on_link,
+	.rename = on_rename,
+	.create = on_create,
+	.open = weft_mount_open,
+	.release = weft_mount_release,
+	.read = weft_mount_read,
+	.write = weft_mount_write,
+	.fsync = weft_mount_fsync,
+	.fallocate = weft_mount_fallocate,
 };

@@ -1,5 +1,4 @@
-/* queues.h - many threads share a few queues. Only the public API below: the nbdkit plugin, which
- * links libweft, is built with it too. */
+/* queues.h - many threads share a few queues. */
 #ifndef WEFT_CLI_MOUNT_QUEUES_H
 #define WEFT_CLI_MOUNT_QUEUES_H
 

@@ -1,8 +1,9 @@
 /* session.c - connect, mount, serve, and all of it back again.
  *
- *   kernel ─▶ /dev/fuse ─▶ libfuse's threads ─▶ ops.c ─▶ bytes.c ─▶ queues.c ─▶ the target
- *                                                 ▲
- *                             watch.c ─▶ table.c ─┘ */
+ *   kernel ─▶ /dev/fuse ─▶ libfuse's threads ─▶ ops.c ─▶ bytes.c ─▶ uplink ─▶ queues ─▶ the target
+ *                                                 ▲                     │ events
+ *                                                 └───── table.c ◀── follow.c
+ *   signals, interrupted calls ─▶ watch.c */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -11,6 +12,7 @@
 
 #include "base/cleanup.h"
 #include "base/err.h"
+#include "cli/host_options.h"
 #include "cli/mount/session.h"
 
 #define THREADS_IDLE 16
@@ -19,25 +21,23 @@
 static int connect_to(struct weft_mount *mount, struct weft_err *err)
 {
 	const char *uri = mount->options->uri;
-	struct weft_ctrl_info info;
-	int rc;
+	int rc = weft_uplink_open(&mount->uplink, uri, &mount->options->connect, err);
 
-	rc = weft_connect(uri, &mount->options->connect, &mount->ctrl, err);
-	if (rc < 0)
+	if (rc < 0 || !mount->uplink.info.discovery)
 		return rc;
-	weft_ctrl_info(mount->ctrl, &info);
-	if (!info.discovery)
-		return weft_queues_open(mount->ctrl, &mount->queues, err);
 	return weft_fail(err, -EINVAL,
 			 "%s is a discovery service; \"weft discover %s\" lists what can be mounted",
 			 uri, uri);
 }
 
-static void disconnect(struct weft_mount *mount)
+static int find_namespaces(struct weft_mount *mount, struct weft_err *err)
 {
-	weft_queues_close(mount->queues);
-	if (mount->ctrl)
-		weft_disconnect(mount->ctrl);
+	uint32_t only = mount->uplink.info.nsid;
+	int rc = weft_table_scan(&mount->table, err);
+
+	if (rc < 0 || !only || !weft_list_empty(&mount->table.nodes))
+		return rc;
+	return weft_host_no_ns(mount->options->uri, only, err);
 }
 
 static int add_words(struct fuse_args *args, const struct weft_mount_options *options)
@@ -108,8 +108,12 @@ static int serve(struct weft_mount *mount, struct weft_err *err)
 
 	if (rc < 0)
 		return rc;
-	mount->options->ready(mount->options->user);
-	rc = loop(mount, err);
+	rc = weft_follow_start(mount);
+	if (rc == 0) {
+		mount->options->ready(mount->options->user);
+		rc = loop(mount, err);
+		weft_follow_stop(mount);
+	}
 	weft_watch_stop(mount);
 	return rc;
 }
@@ -118,8 +122,8 @@ static int mount_and_serve(struct weft_mount *mount, struct weft_err *err)
 {
 	int rc;
 
-	weft_table_init(&mount->table, mount->ctrl, mount->queues);
-	rc = weft_table_scan(&mount->table, err);
+	weft_table_init(&mount->table, &mount->uplink);
+	rc = find_namespaces(mount, err);
 	if (rc == 0)
 		rc = open_session(mount, err);
 	if (rc == 0) {
@@ -138,9 +142,11 @@ int weft_mount_run(const struct weft_mount_options *options, struct weft_err *er
 	openlog("weft-mount", LOG_PID, LOG_DAEMON);
 	rc = weft_watch_prepare(&mount);
 	if (rc == 0)
+		rc = weft_calls_init(&mount.calls);
+	if (rc == 0)
 		rc = connect_to(&mount, err);
 	if (rc == 0)
 		rc = mount_and_serve(&mount, err);
-	disconnect(&mount);
+	weft_uplink_close(&mount.uplink);
 	return rc < 0 ? weft_fail(err, rc, "%s", strerror(-rc)) : 0;
 }

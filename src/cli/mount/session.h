@@ -2,29 +2,54 @@
 #ifndef WEFT_CLI_MOUNT_SESSION_H
 #define WEFT_CLI_MOUNT_SESSION_H
 
-#define FUSE_USE_VERSION 312
-#include <fuse_lowlevel.h>
-
+#include "cli/mount/calls.h"
 #include "cli/mount/mount.h"
 #include "cli/mount/table.h"
 
 struct weft_mount {
 	const struct weft_mount_options *options;
-	struct weft_ctrl *ctrl;
-	struct weft_queues *queues;
+	struct weft_uplink uplink;
 	struct weft_table table;
+	struct weft_calls calls;
 	struct fuse_session *session;
 	time_t since;
 
 	/* watch.c */
 	pthread_t watcher, main;
 	int signals, stop; /* signalfd, eventfd */
-	bool lost;         /* the connection */
+
+	/* follow.c */
+	pthread_t follower;
+	int unfollow; /* eventfd */
+	bool lost;    /* the connection */
 };
 
 extern const struct fuse_lowlevel_ops weft_mount_ops; /* user data: a struct weft_mount */
 
-/* Follows the controller's events and the process's signals. The signals are blocked from
+/* Any node but the directory. */
+static inline struct weft_node *weft_node_of(fuse_ino_t ino)
+{
+	return (struct weft_node *)(uintptr_t)ino;
+}
+
+/* files.c */
+void weft_mount_open(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi);
+void weft_mount_release(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi);
+void weft_mount_read(fuse_req_t req, fuse_ino_t ino, size_t size, off_t offset,
+		     struct fuse_file_info *fi);
+void weft_mount_write(fuse_req_t req, fuse_ino_t ino, const char *buf, size_t size, off_t offset,
+		      struct fuse_file_info *fi);
+void weft_mount_fsync(fuse_req_t req, fuse_ino_t ino, int datasync, struct fuse_file_info *fi);
+void weft_mount_fallocate(fuse_req_t req, fuse_ino_t ino, int mode, off_t offset, off_t length,
+			  struct fuse_file_info *fi);
+
+/* Follows the controller's events. */
+int weft_follow_start(struct weft_mount *mount);
+void weft_follow_stop(struct weft_mount *mount);
+/* To whoever reads standard error, or the system's log. */
+void weft_mount_say(const struct weft_mount *mount, const char *what, const char *text);
+
+/* Looks after the process's signals, and after interrupted calls. The signals are blocked from
  * weft_watch_prepare() on, in every thread that is made after it. */
 int weft_watch_prepare(struct weft_mount *mount);
 int weft_watch_start(struct weft_mount *mount);

@@ -11,14 +11,9 @@
 
 #define NSIDS_FIRST 256 /* asked for at first; more if there are more */
 
-void weft_table_init(struct weft_table *table, struct weft_ctrl *ctrl, struct weft_queues *queues)
+void weft_table_init(struct weft_table *table, struct weft_uplink *uplink)
 {
-	struct weft_ctrl_info info;
-
-	weft_ctrl_info(ctrl, &info);
-	*table = (struct weft_table){
-		.ctrl = ctrl, .queues = queues, .can_zero = info.can_zero, .only = info.nsid
-	};
+	*table = (struct weft_table){ .uplink = uplink };
 	pthread_mutex_init(&table->lock, NULL);
 	weft_list_init(&table->nodes);
 	weft_list_init(&table->gone);
@@ -26,7 +21,7 @@ void weft_table_init(struct weft_table *table, struct weft_ctrl *ctrl, struct we
 
 static void node_free(struct weft_node *node)
 {
-	weft_ns_close(node->bytes.ns);
+	weft_volume_close(node->bytes.volume);
 	weft_ranges_destroy(&node->bytes.busy);
 	free(node);
 }
@@ -107,16 +102,6 @@ static struct weft_node *node_of(struct weft_table *table, uint32_t nsid)
 	return NULL;
 }
 
-static bool same_namespace(struct weft_ns *a, struct weft_ns *b)
-{
-	struct weft_ns_info x, y;
-
-	weft_ns_info(a, &x);
-	weft_ns_info(b, &y);
-	return !strcmp(x.uuid, y.uuid) && !memcmp(x.nguid, y.nguid, sizeof(x.nguid)) &&
-	       !memcmp(x.eui64, y.eui64, sizeof(x.eui64)) && x.block_size == y.block_size;
-}
-
 static void insert(struct weft_table *table, struct weft_node *node)
 {
 	struct weft_node *at;
@@ -139,25 +124,22 @@ static void drop(struct weft_table *table, struct weft_node *node)
 	weft_node_put(table, node, 1);
 }
 
-static int add(struct weft_table *table, uint32_t nsid, struct weft_ns *ns)
+static int add(struct weft_table *table, struct weft_volume *volume)
 {
 	struct weft_node *node = calloc(1, sizeof(*node));
-	struct weft_ns_info info;
 
 	if (!node)
 		return -ENOMEM;
-	weft_ns_info(ns, &info);
-	node->nsid = nsid;
+	node->nsid = volume->info.nsid;
 	node->generation = ++table->generation;
 	node->refs = 1;
 	node->found = true;
 	node->written = time(NULL);
-	node->bytes = (struct weft_bytes){ .ns = ns,
-					   .queues = table->queues,
-					   .block_size = info.block_size,
-					   .can_zero = table->can_zero };
+	node->bytes = (struct weft_bytes){ .volume = volume,
+					   .block_size = volume->info.block_size,
+					   .can_zero = table->uplink->info.can_zero };
 	weft_ranges_init(&node->bytes.busy);
-	snprintf(node->name, sizeof(node->name), "ns%u", nsid);
+	snprintf(node->name, sizeof(node->name), "ns%u", node->nsid);
 	insert(table, node);
 	return 0;
 }
@@ -165,26 +147,29 @@ static int add(struct weft_table *table, uint32_t nsid, struct weft_ns *ns)
 static int look_at(struct weft_table *table, uint32_t nsid, struct weft_err *err)
 {
 	struct weft_node *node = node_of(table, nsid);
-	struct weft_ns *ns;
-	int rc = weft_ns_open(table->ctrl, nsid, &ns, err);
+	struct weft_volume *volume;
+	int rc = weft_volume_open(table->uplink, nsid, &volume, err);
 
-	if (rc < 0)
+	if (rc < 0) {
+		if (node && rc != -ENODEV) /* who knows */
+			node->found = true;
 		return rc;
-	if (node && same_namespace(node->bytes.ns, ns)) {
+	}
+	if (node && weft_volume_is(node->bytes.volume, volume)) {
 		node->found = true;
-		weft_ns_close(ns);
+		weft_volume_close(volume);
 		return 0;
 	}
 	if (node)
 		drop(table, node);
-	rc = add(table, nsid, ns);
+	rc = add(table, volume);
 	if (rc < 0)
-		weft_ns_close(ns);
+		weft_volume_close(volume);
 	return rc;
 }
 
 /* The ids of all active namespaces; the caller frees them. */
-static int list_all(struct weft_ctrl *ctrl, uint32_t **nsids, struct weft_err *err)
+static int list_all(struct weft_uplink *uplink, uint32_t **nsids, struct weft_err *err)
 {
 	unsigned max = NSIDS_FIRST;
 	int n;
@@ -193,7 +178,7 @@ static int list_all(struct weft_ctrl *ctrl, uint32_t **nsids, struct weft_err *e
 		*nsids = calloc(max, sizeof(uint32_t));
 		if (!*nsids)
 			return -ENOMEM;
-		n = weft_ns_list(ctrl, *nsids, max, err);
+		n = weft_uplink_list(uplink, *nsids, max, err);
 		if (n >= 0 && (unsigned)n <= max)
 			return n;
 		free(take_ptr(nsids));
@@ -218,7 +203,8 @@ static void drop_lost(struct weft_table *table)
 int weft_table_scan(struct weft_table *table, struct weft_err *err)
 {
 	_cleanup_(weft_freep) uint32_t *nsids = NULL;
-	int n = list_all(table->ctrl, &nsids, err), rc = 0, one;
+	int n = list_all(table->uplink, &nsids, err), rc = 0, one;
+	uint32_t only = table->uplink->info.nsid;
 	struct weft_node *node;
 
 	if (n < 0)
@@ -226,7 +212,7 @@ int weft_table_scan(struct weft_table *table, struct weft_err *err)
 	weft_list_for_each(node, &table->nodes, link)
 		node->found = false;
 	for (int i = 0; i < n; i++) {
-		if (table->only && nsids[i] != table->only)
+		if (only && nsids[i] != only)
 			continue;
 		one = look_at(table, nsids[i], err);
 		rc = rc ? rc : one;

@@ -24,14 +24,11 @@ struct weft_table {
 	pthread_mutex_t lock;
 	struct weft_list nodes;
 	struct weft_list gone; /* from the directory, and still referred to */
-	struct weft_ctrl *ctrl;
-	struct weft_queues *queues;
-	bool can_zero;
-	uint32_t only; /* nsid; 0: all namespaces */
+	struct weft_uplink *uplink;
 	uint64_t generation;
 };
 
-void weft_table_init(struct weft_table *table, struct weft_ctrl *ctrl, struct weft_queues *queues);
+void weft_table_init(struct weft_table *table, struct weft_uplink *uplink);
 /* Nobody uses a node any more; references are of no account. */
 void weft_table_destroy(struct weft_table *table);
 

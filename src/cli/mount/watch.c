@@ -1,83 +1,21 @@
-/* watch.c - a thread that follows the controller's events and the process's signals.
+/* watch.c - a thread that never waits for the target, but for those who do not want to wait either.
  *
- *   namespaces changed, live again ─▶ scan the table
- *   SIGINT, SIGTERM, SIGHUP        ─▶ end the session; a second one, or I/O that waits for a lost
- *                                     target for GRACE_MS, ends the process
+ *   a call is interrupted   ─▶ calls.c
+ *   unmounted               ─▶ I/O that waits for a lost target for the grace ends the process
+ *   SIGINT, SIGTERM, SIGHUP ─▶ the same, and the session ends; a second one ends the process
  *
  * The session's loop runs in the main thread and sleeps there; a signal that does nothing wakes it. */
 #include <errno.h>
 #include <poll.h>
 #include <signal.h>
-#include <stdio.h>
-#include <string.h>
 #include <sys/eventfd.h>
 #include <sys/signalfd.h>
-#include <syslog.h>
 #include <unistd.h>
 
 #include "cli/mount/session.h"
 
-#define GRACE_MS 5000
-
-static void say(const struct weft_mount *mount, const char *what, const char *text)
-{
-	if (mount->options->quiet)
-		syslog(LOG_NOTICE, "%s: %s%s", mount->options->dir, what, text);
-	else
-		fprintf(stderr, "weft mount: %s%s\n", what, text);
-}
-
-static void scan(struct weft_mount *mount)
-{
-	struct weft_err err = {};
-
-	if (weft_table_scan(&mount->table, &err) < 0)
-		say(mount, "looking at the namespaces again: ", err.text);
-}
-
-/* Told once per loss, not once per attempt. */
-static void on_state(struct weft_mount *mount, const struct weft_event *event)
-{
-	const char *why = strstr(event->text, ": ");
-	bool lost = event->state != WEFT_LIVE;
-
-	if (event->state == WEFT_DEAD)
-		say(mount, "I/O fails from now on: ", event->text);
-	else if (!lost && mount->lost)
-		say(mount, "", "connected again");
-	else if (lost && !mount->lost)
-		say(mount, "connection lost, I/O waits: ", why ? why + 2 : event->text);
-	mount->lost = lost;
-}
-
-/* Whether the namespaces are to be looked at. */
-static bool on_event(struct weft_mount *mount, const struct weft_event *event)
-{
-	switch (event->kind) {
-	case WEFT_EVENT_STATE:
-		on_state(mount, event);
-		return event->state == WEFT_LIVE;
-	case WEFT_EVENT_NAMESPACES:
-	case WEFT_EVENT_OVERFLOW:
-		return true;
-	case WEFT_EVENT_ERROR:
-		say(mount, "", event->text);
-		return false;
-	default:
-		return false;
-	}
-}
-
-static void on_events(struct weft_mount *mount)
-{
-	struct weft_event event;
-	bool again = false;
-
-	while (weft_ctrl_next_event(mount->ctrl, &event))
-		again |= on_event(mount, &event);
-	if (again)
-		scan(mount);
-}
+#define GRACE_MS      1000
+#define GRACE_LIVE_MS 5000
 
 static void on_wake(int signal)
 {
@@ -85,24 +23,31 @@ static void on_wake(int signal)
 
 static void end_at_once(struct weft_mount *mount)
 {
-	say(mount, "", "I/O still waits for the target; it is given up");
+	weft_mount_say(mount, "", "I/O still waits for the target; it is given up");
 	fuse_session_unmount(mount->session);
 	_exit(1);
 }
 
 /* Waits for weft_watch_stop(). Threads that wait for I/O end with it, not before. */
-static void end_session(struct weft_mount *mount)
+static void wait_for_end(struct weft_mount *mount)
 {
 	struct pollfd fds[] = { { .fd = mount->stop, .events = POLLIN },
 				{ .fd = mount->signals, .events = POLLIN } };
+	bool live = weft_uplink_is_live(&mount->uplink);
+
+	if (poll(fds, 2, live ? GRACE_LIVE_MS : GRACE_MS) < 1 || !fds[0].revents)
+		end_at_once(mount);
+}
+
+static void on_signal(struct weft_mount *mount)
+{
 	struct signalfd_siginfo info;
 
 	if (read(mount->signals, &info, sizeof(info)) != sizeof(info))
 		return;
 	fuse_session_exit(mount->session);
 	pthread_kill(mount->main, SIGUSR1);
-	if (poll(fds, 2, GRACE_MS) < 1 || !fds[0].revents)
-		end_at_once(mount);
+	wait_for_end(mount);
 }
 
 static void *watch(void *arg)
@@ -110,15 +55,19 @@ static void *watch(void *arg)
 	struct weft_mount *mount = arg;
 	struct pollfd fds[] = { { .fd = mount->stop, .events = POLLIN },
 				{ .fd = mount->signals, .events = POLLIN },
-				{ .fd = weft_ctrl_event_fd(mount->ctrl), .events = POLLIN } };
+				{ .fd = mount->calls.interrupted, .events = POLLIN },
+				{ .fd = fuse_session_fd(mount->session) } }; /* POLLERR: unmounted */
+	int again = -1;
 
 	while (!fds[0].revents) {
-		if (poll(fds, 3, -1) < 0 && errno != EINTR)
+		if (poll(fds, 4, again) < 0 && errno != EINTR)
 			break;
 		if (fds[1].revents)
-			end_session(mount);
-		if (fds[2].revents)
-			on_events(mount);
+			on_signal(mount);
+		else if (fds[3].revents)
+			wait_for_end(mount);
+		else if (fds[2].revents || again >= 0)
+			again = weft_calls_look(&mount->calls, weft_uplink_is_live(&mount->uplink));
 	}
 	return NULL;
 }
