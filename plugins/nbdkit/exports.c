@@ -1,5 +1,6 @@
 /* exports.c - what a client may ask for by name: ns1, ns2, … as in `weft mount`. */
 #include <errno.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,12 +14,21 @@
 #define PREFERRED_MAX (32 << 20) /* NBD's limits */
 #define MAXIMUM       (32 << 20)
 
+/* The first namespace is chosen once: when it goes, the export "" does not become another disk. */
 static int first(uint32_t *nsid, struct weft_err *err)
 {
-	int n = weft_uplink_list(&plugin_uplink, nsid, 1, err);
+	static atomic_uint chosen;
+	unsigned none = 0;
+	int n;
 
+	*nsid = atomic_load(&chosen);
+	if (*nsid)
+		return 0;
+	n = weft_uplink_list(&plugin_uplink, nsid, 1, err);
 	if (n == 0)
 		return weft_fail(err, -ENOENT, "the subsystem has no namespace");
+	if (n > 0 && !atomic_compare_exchange_strong(&chosen, &none, *nsid))
+		*nsid = none;
 	return n < 0 ? n : 0;
 }
 

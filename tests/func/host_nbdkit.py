@@ -251,6 +251,18 @@ def _(t, kit):
         other.pwrite(b"y" * 4096, 0)
 
 
+@with_nbdkit("the default export does not become another namespace", ns=["mem:8M", "mem:16M"])
+def _(t, kit):
+    with kit.client("") as c:
+        assert c.get_size() == 8 << 20
+    t.ctl("namespace-remove", nsid=1)
+    try:
+        with kit.client("") as c:
+            raise AssertionError(f"it has {c.get_size()} bytes now")
+    except nbd.Error:
+        pass
+
+
 @with_nbdkit("a namespace that shrank has no space beyond its end", ns=["mem:8M"])
 def _(t, kit):
     with kit.client() as c:
