@@ -3,22 +3,31 @@
 
 #include <netinet/in.h>
 #include <string.h>
+#include <sys/epoll.h>
 #include <sys/socket.h>
 
 #include "must.h"
 
-enum { IOVS = 256, SEND_BUFFER = 16 << 10 };
+enum { IOVS = 256, SEND_BUFFER = 16 << 10, FDS = 64 };
+
+/* How each descriptor is watched. */
+static struct {
+	int epoll;
+	struct epoll_event event;
+} watched[FDS];
 
 int __real_socket(int domain, int type, int protocol);
 int __real_setsockopt(int fd, int level, int name, const void *value, socklen_t len);
 ssize_t __real_sendmsg(int fd, const struct msghdr *msg, int flags);
 ssize_t __real_recvmsg(int fd, struct msghdr *msg, int flags);
+int __real_epoll_ctl(int epoll, int op, int fd, struct epoll_event *event);
 
 int __wrap_socket(int domain, int type, int protocol);
 int __wrap_connect(int fd, const struct sockaddr *addr, socklen_t len);
 int __wrap_setsockopt(int fd, int level, int name, const void *value, socklen_t len);
 ssize_t __wrap_sendmsg(int fd, const struct msghdr *msg, int flags);
 ssize_t __wrap_recvmsg(int fd, struct msghdr *msg, int flags);
+int __wrap_epoll_ctl(int epoll, int op, int fd, struct epoll_event *event);
 
 static int other = -1;
 static uint32_t send_max, recv_max;
@@ -95,6 +104,20 @@ ssize_t __wrap_recvmsg(int fd, struct msghdr *msg, int flags)
 {
 	struct iovec iov[IOVS];
 	struct msghdr clip = clipped(msg, recv_max, iov);
+	ssize_t n = __real_recvmsg(fd, &clip, flags);
 
-	return __real_recvmsg(fd, &clip, flags);
+	/* A kernel that returns less than was asked for has no more; what we hold back must make
+	 * the edge that new bytes would. */
+	if (n > 0 && clip.msg_iov == iov && fd < FDS)
+		__real_epoll_ctl(watched[fd].epoll, EPOLL_CTL_MOD, fd, &watched[fd].event);
+	return n;
+}
+
+int __wrap_epoll_ctl(int epoll, int op, int fd, struct epoll_event *event)
+{
+	if (op == EPOLL_CTL_ADD && fd < FDS) {
+		watched[fd].epoll = epoll;
+		watched[fd].event = *event;
+	}
+	return __real_epoll_ctl(epoll, op, fd, event);
 }
