@@ -440,7 +440,7 @@ def _(t):
     assert int(size) == 64 * MIB, size
     pidfile = t.dir / "pid"
     run("nbdkit", "-P", pidfile, "-U", t.dir / "bg.sock", PLUGIN, uri(t))
-    pid = int(weft.wait_until(pidfile.read_text, "nbdkit's pid"))
+    pid = int(weft.wait_until(lambda: pidfile.exists() and pidfile.read_text(), "nbdkit's pid"))
     try:
         assert int(run("nbdinfo", "--size", f"nbd+unix:///?socket={t.dir}/bg.sock")) == 64 * MIB
     finally:
