@@ -82,8 +82,10 @@ static int set(bool *flag, bool value)
 }
 
 /* 1: taken; 0: not known; -1: wrong, and that is said. */
-static int take_flag(struct weft_cp *what, int option)
+static int take_flag(void *arg, int option)
 {
+	struct weft_cp *what = arg;
+
 	switch (option) {
 	case OPT_VERIFY:
 		return set(&what->verify, true);
@@ -133,21 +135,16 @@ static int check_words(const struct weft_cp *what, char *const *words, int count
 int weft_cmd_cp(int argc, char **argv)
 {
 	struct weft_cp what;
-	int option, taken, status;
+	int status;
 
 	weft_cp_init(&what, argv[0]);
 	what.doing = "copying";
 	what.did = "copied";
 	what.been = "copied";
 	what.sparse = true;
-	opterr = 0;
-	while ((option = getopt_long(argc, argv, ":hqv", options, NULL)) != -1) {
-		if (option == 'h')
-			return fputs(usage, stdout) < 0 ? EXIT_FAILED : EXIT_OK;
-		taken = take_flag(&what, option);
-		if (taken <= 0)
-			return taken ? EXIT_USAGE : weft_cli_wrong_option(argv, option, options);
-	}
+	status = weft_cli_options(argc, argv, ":hqv", options, usage, take_flag, &what);
+	if (status != WEFT_CLI_GO_ON)
+		return status;
 	status = check_words(&what, argv + optind, argc - optind);
 	if (status != EXIT_OK)
 		return status;

@@ -40,7 +40,7 @@ static const struct option options[] = {
 struct flags {
 	const char *command, *uri;
 	struct weft_options connect;
-	bool no_referrals, watch, json, help;
+	bool no_referrals, watch, json;
 };
 
 /* --- printing --------------------------------------------------------------------------------- */
@@ -125,25 +125,6 @@ static void print_log(const struct flags *flags, const struct weft_discovery *lo
 
 /* --- asking ------------------------------------------------------------------------------------- */
 
-static int connect_to_service(const struct flags *flags, struct weft_ctrl **ctrl,
-			      struct weft_err *err)
-{
-	struct weft_ctrl_info info;
-	int rc = weft_host_connect(flags->uri, &flags->connect, ctrl, err);
-
-	if (rc < 0)
-		return rc;
-	weft_ctrl_info(*ctrl, &info);
-	if (info.discovery)
-		return 0;
-	weft_disconnect(*ctrl);
-	*ctrl = NULL;
-	return weft_fail(err, -EPROTOTYPE,
-			 "%s is a subsystem, not a discovery service; leave out what follows "
-			 "%s",
-			 flags->uri, info.address);
-}
-
 static int print_now(const struct flags *flags, struct weft_ctrl *ctrl, struct weft_err *err)
 {
 	struct weft_discovery log = { 0 };
@@ -209,7 +190,7 @@ static int watch(const struct flags *flags, struct weft_ctrl *ctrl, struct weft_
 static int ask_one(const struct flags *flags, struct weft_err *err)
 {
 	struct weft_ctrl *ctrl;
-	int rc = connect_to_service(flags, &ctrl, err);
+	int rc = weft_host_connect(flags->uri, &flags->connect, &ctrl, err);
 
 	if (rc < 0)
 		return rc;
@@ -220,17 +201,11 @@ static int ask_one(const struct flags *flags, struct weft_err *err)
 	return rc;
 }
 
-/* What is no discovery service is told apart first: "invalid log page" would say less. */
 static int ask_all(const struct flags *flags, struct weft_err *err)
 {
 	struct weft_discovery log = { 0 };
-	struct weft_ctrl *ctrl;
-	int rc = connect_to_service(flags, &ctrl, err);
+	int rc = weft_discover(flags->uri, &flags->connect, &log, err);
 
-	if (rc < 0)
-		return rc;
-	weft_disconnect(ctrl);
-	rc = weft_discover(flags->uri, &flags->connect, &log, err);
 	if (rc < 0)
 		return rc;
 	print_log(flags, &log);
@@ -240,8 +215,10 @@ static int ask_all(const struct flags *flags, struct weft_err *err)
 
 /* --- the command --------------------------------------------------------------------------- */
 
-static int take_flag(struct flags *flags, int option)
+static int take_flag(void *arg, int option)
 {
+	struct flags *flags = arg;
+
 	switch (option) {
 	case OPT_NO_REFERRALS:
 		flags->no_referrals = true;
@@ -252,9 +229,6 @@ static int take_flag(struct flags *flags, int option)
 	case OPT_JSON:
 		flags->json = true;
 		return 1;
-	case 'h':
-		flags->help = true;
-		return 1;
 	default:
 		return weft_host_option(&flags->connect, flags->command, option, optarg);
 	}
@@ -264,17 +238,12 @@ int weft_cmd_discover(int argc, char **argv)
 {
 	struct flags flags = { .command = argv[0] };
 	struct weft_err err = { "" };
-	int option, taken, rc;
+	int status, rc;
 
 	weft_host_options_init(&flags.connect);
-	opterr = 0;
-	while ((option = getopt_long(argc, argv, ":h", options, NULL)) != -1) {
-		taken = take_flag(&flags, option);
-		if (taken <= 0)
-			return taken ? EXIT_USAGE : weft_cli_wrong_option(argv, option, options);
-	}
-	if (flags.help)
-		return fputs(usage, stdout) < 0 ? EXIT_FAILED : EXIT_OK;
+	status = weft_cli_options(argc, argv, ":h", options, usage, take_flag, &flags);
+	if (status != WEFT_CLI_GO_ON)
+		return status;
 	if (optind != argc - 1)
 		return weft_cli_usage_error(argv[0],
 					    "expected one URI, as in \"%s "

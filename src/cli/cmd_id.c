@@ -39,7 +39,7 @@ struct flags {
 	const char *command, *uri;
 	struct weft_options connect;
 	uint32_t nsid;
-	bool hex, json, help;
+	bool hex, json;
 };
 
 #define PAGE NVME_IDENTIFY_DATA_SIZE
@@ -205,8 +205,10 @@ static void print_text(const struct pages *pages)
 
 /* --- the command --------------------------------------------------------------------------- */
 
-static int take_flag(struct flags *flags, int option)
+static int take_flag(void *arg, int option)
 {
+	struct flags *flags = arg;
+
 	switch (option) {
 	case OPT_NS:
 		return weft_host_ns_option(flags->command, optarg, &flags->nsid);
@@ -215,9 +217,6 @@ static int take_flag(struct flags *flags, int option)
 		return 1;
 	case OPT_JSON:
 		flags->json = true;
-		return 1;
-	case 'h':
-		flags->help = true;
 		return 1;
 	default:
 		return weft_host_option(&flags->connect, flags->command, option, optarg);
@@ -243,17 +242,12 @@ static int run(const struct flags *flags)
 int weft_cmd_id(int argc, char **argv)
 {
 	struct flags flags = { .command = argv[0] };
-	int option, taken, status;
+	int status;
 
 	weft_host_options_init(&flags.connect);
-	opterr = 0;
-	while ((option = getopt_long(argc, argv, ":h", options, NULL)) != -1) {
-		taken = take_flag(&flags, option);
-		if (taken <= 0)
-			return taken ? EXIT_USAGE : weft_cli_wrong_option(argv, option, options);
-	}
-	if (flags.help)
-		return fputs(usage, stdout) < 0 ? EXIT_FAILED : EXIT_OK;
+	status = weft_cli_options(argc, argv, ":h", options, usage, take_flag, &flags);
+	if (status != WEFT_CLI_GO_ON)
+		return status;
 	if (optind != argc - 1)
 		return weft_cli_usage_error(argv[0],
 					    "expected one URI, as in \"%s "

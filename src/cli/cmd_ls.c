@@ -39,7 +39,7 @@ static const struct option options[] = {
 };
 
 struct ls {
-	const char *uri;
+	const char *command, *uri;
 	struct weft_options connect;
 	uint32_t nsid; /* of --ns; 0: not given */
 	bool json;
@@ -261,33 +261,30 @@ static int run(const char *command, struct ls *ls)
 	return status;
 }
 
-static int take_flag(struct ls *ls, const char *command, int option)
+static int take_flag(void *arg, int option)
 {
+	struct ls *ls = arg;
+
 	switch (option) {
 	case OPT_JSON:
 		ls->json = true;
 		return 1;
 	case OPT_NS:
-		return weft_host_ns_option(command, optarg, &ls->nsid);
+		return weft_host_ns_option(ls->command, optarg, &ls->nsid);
 	default:
-		return weft_host_option(&ls->connect, command, option, optarg);
+		return weft_host_option(&ls->connect, ls->command, option, optarg);
 	}
 }
 
 int weft_cmd_ls(int argc, char **argv)
 {
-	struct ls ls = { NULL };
-	int option, taken, status;
+	struct ls ls = { .command = argv[0] };
+	int status;
 
 	weft_host_options_init(&ls.connect);
-	opterr = 0;
-	while ((option = getopt_long(argc, argv, ":h", options, NULL)) != -1) {
-		if (option == 'h')
-			return fputs(usage, stdout) < 0 ? EXIT_FAILED : EXIT_OK;
-		taken = take_flag(&ls, argv[0], option);
-		if (taken <= 0)
-			return taken ? EXIT_USAGE : weft_cli_wrong_option(argv, option, options);
-	}
+	status = weft_cli_options(argc, argv, ":h", options, usage, take_flag, &ls);
+	if (status != WEFT_CLI_GO_ON)
+		return status;
 	if (optind != argc - 1)
 		return weft_cli_usage_error(argv[0],
 					    "expected one URI, as in \"%s "

@@ -49,8 +49,10 @@ static int take_size(struct weft_cp *what, const char *name, uint64_t *bytes)
 }
 
 /* 1: taken; 0: not known; -1: wrong, and that is said. */
-static int take_flag(struct weft_cp *what, int option)
+static int take_flag(void *arg, int option)
 {
+	struct weft_cp *what = arg;
+
 	switch (option) {
 	case OPT_OFFSET:
 		return take_size(what, "offset", &what->from_offset);
@@ -102,21 +104,16 @@ static int check(const struct weft_cp *what, int words)
 int weft_cmd_read(int argc, char **argv)
 {
 	struct weft_cp what;
-	int option, taken, status;
+	int status;
 
 	weft_cp_init(&what, argv[0]);
 	what.doing = "reading";
 	what.did = "read";
 	what.been = "read";
 	what.to = "-";
-	opterr = 0;
-	while ((option = getopt_long(argc, argv, ":ho:q", options, NULL)) != -1) {
-		if (option == 'h')
-			return fputs(usage, stdout) < 0 ? EXIT_FAILED : EXIT_OK;
-		taken = take_flag(&what, option);
-		if (taken <= 0)
-			return taken ? EXIT_USAGE : weft_cli_wrong_option(argv, option, options);
-	}
+	status = weft_cli_options(argc, argv, ":ho:q", options, usage, take_flag, &what);
+	if (status != WEFT_CLI_GO_ON)
+		return status;
 	what.from = argv[optind];
 	status = check(&what, argc - optind);
 	if (status != EXIT_OK)

@@ -56,8 +56,10 @@ static int set(bool *flag)
 }
 
 /* 1: taken; 0: not known; -1: wrong, and that is said. */
-static int take_flag(struct weft_cp *what, int option)
+static int take_flag(void *arg, int option)
 {
+	struct weft_cp *what = arg;
+
 	switch (option) {
 	case OPT_OFFSET:
 		return take_size(what, "offset", &what->to_offset);
@@ -98,21 +100,16 @@ static int check(const struct weft_cp *what, int words)
 int weft_cmd_write(int argc, char **argv)
 {
 	struct weft_cp what;
-	int option, taken, status;
+	int status;
 
 	weft_cp_init(&what, argv[0]);
 	what.doing = "writing";
 	what.did = "wrote";
 	what.been = "written";
 	what.from = "-";
-	opterr = 0;
-	while ((option = getopt_long(argc, argv, ":hi:q", options, NULL)) != -1) {
-		if (option == 'h')
-			return fputs(usage, stdout) < 0 ? EXIT_FAILED : EXIT_OK;
-		taken = take_flag(&what, option);
-		if (taken <= 0)
-			return taken ? EXIT_USAGE : weft_cli_wrong_option(argv, option, options);
-	}
+	status = weft_cli_options(argc, argv, ":hi:q", options, usage, take_flag, &what);
+	if (status != WEFT_CLI_GO_ON)
+		return status;
 	what.to = argv[optind];
 	status = check(&what, argc - optind);
 	return status == EXIT_OK ? weft_cp(&what) : status;

@@ -50,3 +50,19 @@ int weft_cli_wrong_option(char **argv, int result, const struct option *options)
 		return weft_cli_usage_error(argv[0], "no option \"-%c\"", optopt);
 	return refuse_long(argv[0], word, options);
 }
+
+int weft_cli_options(int argc, char **argv, const char *letters, const struct option *options,
+		     const char *usage, int (*take)(void *arg, int option), void *arg)
+{
+	int option, taken;
+
+	opterr = 0;
+	while ((option = getopt_long(argc, argv, letters, options, NULL)) != -1) {
+		if (option == 'h')
+			return fputs(usage, stdout) < 0 ? EXIT_FAILED : EXIT_OK;
+		taken = take(arg, option);
+		if (taken <= 0)
+			return taken ? EXIT_USAGE : weft_cli_wrong_option(argv, option, options);
+	}
+	return WEFT_CLI_GO_ON;
+}

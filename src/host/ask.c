@@ -44,20 +44,16 @@ void host_queue_ask_abort(struct weft_queue *queue, uint16_t cid)
 	pthread_mutex_unlock(&ctrl->lock);
 }
 
-struct abort {
-	struct host_admin admin;
-};
-
 /* What came of it shows in the command itself, or in its second timeout. */
 static void aborted(struct host_admin *admin, int rc)
 {
 	admin->ctrl->aborts--;
-	free(container_of(admin, struct abort, admin));
+	free(admin);
 }
 
 static void start_abort(struct weft_ctrl *ctrl, uint16_t qid, uint16_t cid)
 {
-	struct abort *abort;
+	struct host_admin *abort;
 
 	if (ctrl->aborts == HOST_ABORTS_MAX)
 		return;
@@ -65,11 +61,11 @@ static void start_abort(struct weft_ctrl *ctrl, uint16_t qid, uint16_t cid)
 	if (!abort)
 		return;
 	ctrl->aborts++;
-	abort->admin.name = "Abort";
-	abort->admin.done = aborted;
-	abort->admin.cmd.common.opcode = nvme_admin_abort_cmd;
-	abort->admin.cmd.common.cdw10 = cpu_to_le32(qid | (uint32_t)cid << 16);
-	host_admin_start(ctrl, &abort->admin, ctrl->config.options.admin_ms);
+	abort->name = "Abort";
+	abort->done = aborted;
+	abort->cmd.common.opcode = nvme_admin_abort_cmd;
+	abort->cmd.common.cdw10 = cpu_to_le32(qid | (uint32_t)cid << 16);
+	host_admin_start(ctrl, abort, ctrl->config.options.admin_ms);
 }
 
 /* On home. The queue cannot go away before ask_posted is cleared. */

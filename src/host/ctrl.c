@@ -140,7 +140,6 @@ static void note_loss(struct weft_ctrl *ctrl)
 static void tear_down(struct weft_ctrl *ctrl)
 {
 	note_loss(ctrl);
-	ctrl->setting_up = false;
 	weft_timer_stop(ctrl->reactor, &ctrl->poll);
 	weft_timer_stop(ctrl->reactor, &ctrl->retry);
 	host_keepalive_stop(ctrl);
@@ -235,7 +234,6 @@ void host_ctrl_start(struct weft_ctrl *ctrl)
 
 void host_ctrl_up(struct weft_ctrl *ctrl)
 {
-	ctrl->setting_up = false;
 	if (ctrl->generation++) {
 		pthread_mutex_lock(&ctrl->lock);
 		ctrl->pub.reconnects++;

@@ -147,9 +147,16 @@ static int read_once(struct weft_ctrl *ctrl, struct weft_discovery *log, struct 
 
 int weft_discovery_read(struct weft_ctrl *ctrl, struct weft_discovery *log, struct weft_err *err)
 {
+	struct weft_ctrl_info info;
 	int rc = -EAGAIN;
 
 	memset(log, 0, sizeof(*log));
+	weft_ctrl_info(ctrl, &info);
+	if (!info.discovery)
+		return weft_fail(err, -EPROTOTYPE,
+				 "%s/%s is a subsystem, not a discovery service; leave out what "
+				 "follows %s",
+				 info.address, info.subnqn, info.address);
 	for (int i = 0; rc == -EAGAIN && i < ROUNDS_MAX; i++) {
 		log->count = 0;
 		rc = read_once(ctrl, log, err);

@@ -28,9 +28,8 @@
 #include "transport/link.h"
 
 enum {
-	HOST_ADMIN_DEPTH = 31, /* of a queue with 32 entries, which every controller has */
-	HOST_ADMIN_USER_MAX =
-		16, /* of them for weft_admin(): set-up and keep-alive always find room */
+	HOST_ADMIN_DEPTH = 31,    /* of a queue with 32 entries, which every controller has */
+	HOST_ADMIN_USER_MAX = 16, /* of them for weft_admin(): ours always find room */
 	HOST_AERS = 4,
 	HOST_ABORTS_MAX = 4, /* in flight */
 	HOST_EVENTS = 64,
@@ -46,7 +45,7 @@ struct host_traits {
 	uint16_t cntlid;
 	char model[41], serial[21], firmware[9];
 	bool discovery;
-	uint32_t transfer_max; /* bytes; UINT32_MAX: no limit told */
+	uint32_t transfer_max; /* bytes of one command */
 	uint32_t zero_max, verify_max;
 	uint64_t trim_blocks; /* of one range */
 	uint32_t capsule_max; /* data in an I/O command's capsule */
@@ -68,7 +67,7 @@ struct host_admin {
 	const char *name;     /* "Identify Controller" */
 	uint64_t deadline_ns; /* 0: none */
 	bool inexact;         /* a success may move less data than there is room for */
-	/* rc 0: it was answered, see host_admin_status(); else it was lost. */
+	/* rc 0: it was answered, see host_status(); else it was lost. */
 	void (*done)(struct host_admin *a, int rc);
 };
 
@@ -84,7 +83,7 @@ static inline uint16_t host_status(const struct nvme_cqe *cqe)
 void host_admin_start(struct weft_ctrl *ctrl, struct host_admin *a, uint32_t timeout_ms);
 /* The link is gone: everything in flight is done() with -ECONNRESET. */
 void host_admin_lost(struct weft_ctrl *ctrl);
-/* Live: what callers of weft_admin() wait for can go. Dead: it fails. */
+/* What callers of weft_admin() wait for goes out, as far as there is room; or it fails. */
 void host_admin_pump(struct weft_ctrl *ctrl);
 void host_admin_fail_waiting(struct weft_ctrl *ctrl, int rc);
 void host_admin_init(struct weft_ctrl *ctrl);
@@ -119,7 +118,7 @@ struct weft_ctrl {
 
 	/* Home's. */
 	enum weft_state state;
-	bool stopping, setting_up, broken;
+	bool stopping, broken;
 	bool refused; /* Connect, with Do Not Retry */
 	atomic_bool reset_posted;
 	unsigned generation;
@@ -137,7 +136,7 @@ struct weft_ctrl {
 	uint64_t ready_by_ns;
 	struct weft_timer poll;
 	struct host_admin setup;
-	char *page; /* HOST_PAGE bytes for set-up and scans */
+	char *page; /* HOST_PAGE bytes for set-up */
 
 	struct weft_list admin_flying, admin_waiting;
 	unsigned admin_users, aborts;

@@ -342,7 +342,7 @@ static void on_answer(struct host_admin *a, int rc)
 	const struct step *step = &steps[ctrl->step];
 	uint16_t status = host_status(&a->cqe);
 
-	if (rc < 0 || !ctrl->setting_up || ctrl->broken)
+	if (rc < 0 || ctrl->broken)
 		return;
 	if (status && !step->tolerant) {
 		refused(ctrl, step, status);
@@ -378,7 +378,6 @@ void host_setup_start(struct weft_ctrl *ctrl)
 {
 	memset(&ctrl->traits, 0, sizeof(ctrl->traits));
 	ctrl->poll.fn = on_poll;
-	ctrl->setting_up = true;
 	ctrl->refused = false;
 	ctrl->step = 0;
 	run_step(ctrl);

@@ -44,14 +44,14 @@ const char *nvme_tcp_fes_text(uint16_t fes)
 	return fes && fes < sizeof(texts) / sizeof(texts[0]) ? texts[fes] : "unknown reason";
 }
 
-static int fault_set(struct nvme_tcp_fault *fault, uint16_t fes, uint32_t fei, const char *why)
+int nvme_tcp_refuse(struct nvme_tcp_fault *fault, uint16_t fes, uint32_t fei, const char *why)
 {
 	*fault = (struct nvme_tcp_fault){ .fes = fes, .fei = fei, .why = why };
 	return -EPROTO;
 }
 
 #define BAD_FIELD(field, why) \
-	fault_set(fault, NVME_TCP_FES_FIELD, offsetof(struct nvme_tcp_hdr, field), why)
+	nvme_tcp_refuse(fault, NVME_TCP_FES_FIELD, offsetof(struct nvme_tcp_hdr, field), why)
 
 /* PLEN of a PDU without data. */
 static int check_plain(const struct nvme_tcp_hdr *hdr, uint32_t most, struct nvme_tcp_shape *shape,
@@ -80,7 +80,8 @@ static int check_data(const struct nvme_tcp_hdr *hdr, uint32_t data_max,
 	shape->data_at = hdr->pdo;
 	shape->data_len = plen - hdr->pdo - tail;
 	if (shape->data_len > data_max)
-		return fault_set(fault, NVME_TCP_FES_LIMIT, 0, "more data than one PDU may carry");
+		return nvme_tcp_refuse(fault, NVME_TCP_FES_LIMIT, 0,
+				       "more data than one PDU may carry");
 	return 0;
 }
 
@@ -102,9 +103,9 @@ static int check_order(const struct nvme_tcp_hdr *hdr, const struct nvme_tcp_rul
 		return 0;
 	if ((hdr->type == NVME_TCP_ICREQ || hdr->type == NVME_TCP_ICRESP) != rules->ready)
 		return 0;
-	return fault_set(fault, NVME_TCP_FES_SEQUENCE, 0,
-			 rules->ready ? "the connection is set up already" :
-					"the connection is not set up yet");
+	return nvme_tcp_refuse(fault, NVME_TCP_FES_SEQUENCE, 0,
+			       rules->ready ? "the connection is set up already" :
+					      "the connection is not set up yet");
 }
 
 static bool has_data(const struct nvme_tcp_hdr *hdr, uint32_t header)
@@ -161,26 +162,26 @@ int nvme_tcp_check_hdr(const struct nvme_tcp_hdr *hdr, const struct nvme_tcp_rul
 int nvme_tcp_check_icreq(const struct nvme_tcp_icreq *icreq, struct nvme_tcp_fault *fault)
 {
 	if (icreq->pfv)
-		return fault_set(fault, NVME_TCP_FES_UNSUPPORTED,
-				 offsetof(struct nvme_tcp_icreq, pfv), "PFV is not 0");
+		return nvme_tcp_refuse(fault, NVME_TCP_FES_UNSUPPORTED,
+				       offsetof(struct nvme_tcp_icreq, pfv), "PFV is not 0");
 	if (icreq->hpda > NVME_TCP_HPDA_MAX)
-		return fault_set(fault, NVME_TCP_FES_FIELD, offsetof(struct nvme_tcp_icreq, hpda),
-				 "HPDA is above 31");
+		return nvme_tcp_refuse(fault, NVME_TCP_FES_FIELD,
+				       offsetof(struct nvme_tcp_icreq, hpda), "HPDA is above 31");
 	return 0;
 }
 
 int nvme_tcp_check_icresp(const struct nvme_tcp_icresp *icresp, struct nvme_tcp_fault *fault)
 {
 	if (icresp->pfv)
-		return fault_set(fault, NVME_TCP_FES_UNSUPPORTED,
-				 offsetof(struct nvme_tcp_icresp, pfv), "PFV is not 0");
+		return nvme_tcp_refuse(fault, NVME_TCP_FES_UNSUPPORTED,
+				       offsetof(struct nvme_tcp_icresp, pfv), "PFV is not 0");
 	if (icresp->cpda > NVME_TCP_HPDA_MAX)
-		return fault_set(fault, NVME_TCP_FES_FIELD, offsetof(struct nvme_tcp_icresp, cpda),
-				 "CPDA is above 31");
+		return nvme_tcp_refuse(fault, NVME_TCP_FES_FIELD,
+				       offsetof(struct nvme_tcp_icresp, cpda), "CPDA is above 31");
 	if (le32_to_cpu(icresp->maxh2cdata) < NVME_TCP_H2C_DATA_MIN)
-		return fault_set(fault, NVME_TCP_FES_FIELD,
-				 offsetof(struct nvme_tcp_icresp, maxh2cdata),
-				 "MAXH2CDATA is below 4096");
+		return nvme_tcp_refuse(fault, NVME_TCP_FES_FIELD,
+				       offsetof(struct nvme_tcp_icresp, maxh2cdata),
+				       "MAXH2CDATA is below 4096");
 	return 0;
 }
 

@@ -121,6 +121,9 @@ struct nvme_tcp_fault {
 	const char *why;
 };
 
+/* Fills @fault; returns -EPROTO. */
+int nvme_tcp_refuse(struct nvme_tcp_fault *fault, uint16_t fes, uint32_t fei, const char *why);
+
 /* Where the parts of an accepted PDU lie. */
 struct nvme_tcp_shape {
 	uint32_t header;  /* bytes of header, with its digest */

@@ -18,11 +18,6 @@ static struct weft_slot *slot_at(struct weft_link *link, uint32_t index)
 	return (struct weft_slot *)(link->slots + index * link->transport->slot_size);
 }
 
-static uint32_t index_of(const struct weft_link *link, const struct weft_slot *slot)
-{
-	return (uint32_t)(((const char *)slot - link->slots) / link->transport->slot_size);
-}
-
 static uint32_t power_of_two(uint32_t least)
 {
 	uint32_t n = 1;
@@ -103,7 +98,6 @@ struct weft_slot *weft_link_find(struct weft_link *link, uint16_t cid)
 	if (index >= link->options.depth)
 		return NULL;
 	slot = slot_at(link, index);
-	assert(index_of(link, slot) == index);
 	return slot->busy && le16_to_cpu(slot->cmd.common.cid) == cid ? slot : NULL;
 }
 

@@ -58,7 +58,6 @@ struct weft_link_options {
 };
 
 struct weft_link_transport {
-	const char *name;
 	size_t slot_size; /* of the transport's slot, which starts with a weft_slot */
 	void (*submit)(struct weft_link *link, struct weft_slot *slot);
 	void (*close)(struct weft_link *link); /* at once; again is harmless */

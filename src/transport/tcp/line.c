@@ -40,7 +40,7 @@ static void flush(struct tcp_line *line)
 	line->begun_ns = weft_reactor_now_ns(line->sock->reactor);
 	if (line->count)
 		send_rest(line);
-	else
+	else if (line->drained)
 		line->drained(line);
 }
 

@@ -23,7 +23,7 @@ struct tcp_line {
 	struct weft_sock *sock;
 	/* The owner's. The socket refused: -errno. */
 	void (*failed)(struct tcp_line *line, int rc);
-	void (*drained)(struct tcp_line *line); /* nothing is left to send */
+	void (*drained)(struct tcp_line *line); /* nothing is left to send; may be NULL */
 	void (*stilled)(struct tcp_line *line); /* stopped, and the last send has ended */
 
 	struct weft_op op;
@@ -48,6 +48,10 @@ void tcp_line_clear(struct tcp_line *line);
 
 /* Flags, and the header's digest behind it, where they were agreed upon. */
 void tcp_seal_header(const struct nvme_tcp_rules *rules, struct nvme_tcp_hdr *hdr, uint32_t *hdgst);
+static inline uint32_t tcp_header_digest(const struct nvme_tcp_rules *rules)
+{
+	return rules->hdgst ? NVME_TCP_DIGEST : 0;
+}
 /* Where data starts in a PDU with @header bytes, padded as the peer asked (CPDA, HPDA). */
 uint32_t tcp_data_offset(uint32_t header, uint8_t pda);
 extern const char tcp_zeroes[128]; /* PAD, up to the largest alignment */

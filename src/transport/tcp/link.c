@@ -188,11 +188,6 @@ static void send_failed(struct tcp_line *line, int rc)
 				strerror(-rc));
 }
 
-static void all_sent(struct tcp_line *line)
-{
-	(void)line;
-}
-
 static void last_send_ended(struct tcp_line *line)
 {
 	link_wrap_up_soon(container_of(line, struct tcp_link, line));
@@ -236,7 +231,6 @@ static void start(struct tcp_link *tl)
 	weft_task_init(&tl->wrap_up, wrap_up);
 	tcp_line_init(&tl->line, &tl->sock);
 	tl->line.failed = send_failed;
-	tl->line.drained = all_sent;
 	tl->line.stilled = last_send_ended;
 	link_rx_init(tl);
 	tl->timer.fn = setup_over;
@@ -278,7 +272,6 @@ int weft_tcp_link_open(struct weft_link **link, struct weft_reactor *r,
 }
 
 static const struct weft_link_transport tcp_link_transport = {
-	.name = "tcp",
 	.slot_size = sizeof(struct link_slot),
 	.submit = link_submit,
 	.close = link_close,

@@ -111,7 +111,7 @@ struct tcp_link {
 		struct link_slot *slot; /* NULL: none */
 		struct link_cursor start, at;
 		uint32_t len, left;
-		bool ddgst, last, success;
+		bool ddgst, success;
 	} payload;
 };
 

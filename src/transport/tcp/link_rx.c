@@ -75,12 +75,6 @@ static void place(struct tcp_link *tl, uint32_t bytes)
 
 /* --- PDUs ------------------------------------------------------------------------------------------ */
 
-static int refuse(struct nvme_tcp_fault *fault, uint16_t fes, uint32_t fei, const char *why)
-{
-	*fault = (struct nvme_tcp_fault){ .fes = fes, .fei = fei, .why = why };
-	return -EPROTO;
-}
-
 /* What the target must have agreed to: no more and no less than was asked. */
 static int check_agreement(const struct tcp_link *tl, const struct nvme_tcp_icresp *icresp,
 			   struct nvme_tcp_fault *fault)
@@ -90,11 +84,11 @@ static int check_agreement(const struct tcp_link *tl, const struct nvme_tcp_icre
 
 	if (asked == got)
 		return 0;
-	return refuse(fault, NVME_TCP_FES_UNSUPPORTED, offsetof(struct nvme_tcp_icresp, dgst),
-		      asked & ~got ?
-			      "the target does not do the digests asked for; leave out hdgst "
-			      "and ddgst" :
-			      "the target does digests that nobody asked for");
+	return nvme_tcp_refuse(
+		fault, NVME_TCP_FES_UNSUPPORTED, offsetof(struct nvme_tcp_icresp, dgst),
+		asked & ~got ? "the target does not do the digests asked for; leave out hdgst "
+			       "and ddgst" :
+			       "the target does digests that nobody asked for");
 }
 
 static int on_icresp(struct tcp_link *tl, const char *pdu, struct nvme_tcp_fault *fault)
@@ -138,9 +132,10 @@ static int on_resp(struct tcp_link *tl, const char *pdu, struct nvme_tcp_fault *
 	memcpy(&resp, pdu, sizeof(resp));
 	slot = weft_link_find(&tl->link, le16_to_cpu(resp.cqe.cid));
 	if (!slot || link_slot_of(slot)->answered)
-		return refuse(fault, NVME_TCP_FES_FIELD,
-			      offsetof(struct nvme_tcp_resp, cqe) + offsetof(struct nvme_cqe, cid),
-			      "completes a command that is not in flight");
+		return nvme_tcp_refuse(fault, NVME_TCP_FES_FIELD,
+				       offsetof(struct nvme_tcp_resp, cqe) +
+					       offsetof(struct nvme_cqe, cid),
+				       "completes a command that is not in flight");
 	slot->cqe = resp.cqe;
 	link_answered(tl, link_slot_of(slot));
 	return 0;
@@ -160,17 +155,20 @@ static int match_data(struct tcp_link *tl, const struct nvme_tcp_data *data,
 {
 	*slot = weft_link_find(&tl->link, le16_to_cpu(data->cccid));
 	if (!*slot || link_slot_of(*slot)->answered)
-		return refuse(fault, NVME_TCP_FES_FIELD, offsetof(struct nvme_tcp_data, cccid),
-			      "for a command that is not in flight");
+		return nvme_tcp_refuse(fault, NVME_TCP_FES_FIELD,
+				       offsetof(struct nvme_tcp_data, cccid),
+				       "for a command that is not in flight");
 	if (nvme_cmd_direction(&(*slot)->cmd) != NVME_DIR_TO_HOST ||
 	    le32_to_cpu(data->datal) > (*slot)->data_len - (*slot)->moved)
-		return refuse(fault, NVME_TCP_FES_RANGE, 0, "more data than the command asked for");
+		return nvme_tcp_refuse(fault, NVME_TCP_FES_RANGE, 0,
+				       "more data than the command asked for");
 	if (le32_to_cpu(data->datao) != (*slot)->moved)
-		return refuse(fault, NVME_TCP_FES_FIELD, offsetof(struct nvme_tcp_data, datao),
-			      "data out of order");
+		return nvme_tcp_refuse(fault, NVME_TCP_FES_FIELD,
+				       offsetof(struct nvme_tcp_data, datao), "data out of order");
 	if (data->hdr.flags & NVME_TCP_F_SUCCESS && !(data->hdr.flags & NVME_TCP_F_LAST))
-		return refuse(fault, NVME_TCP_FES_FIELD, offsetof(struct nvme_tcp_hdr, flags),
-			      "SUCCESS without LAST_PDU");
+		return nvme_tcp_refuse(fault, NVME_TCP_FES_FIELD,
+				       offsetof(struct nvme_tcp_hdr, flags),
+				       "SUCCESS without LAST_PDU");
 	return 0;
 }
 
@@ -182,8 +180,9 @@ static int on_data(struct tcp_link *tl, const char *pdu, const struct nvme_tcp_s
 
 	memcpy(&data, pdu, sizeof(data));
 	if (le32_to_cpu(data.datal) != shape->data_len)
-		return refuse(fault, NVME_TCP_FES_FIELD, offsetof(struct nvme_tcp_data, datal),
-			      "DATAL and PLEN disagree");
+		return nvme_tcp_refuse(fault, NVME_TCP_FES_FIELD,
+				       offsetof(struct nvme_tcp_data, datal),
+				       "DATAL and PLEN disagree");
 	if (match_data(tl, &data, &slot, fault) < 0)
 		return -EPROTO;
 	tl->payload.slot = link_slot_of(slot);
@@ -246,7 +245,7 @@ static bool header_digest_ok(const struct tcp_link *tl, const struct nvme_tcp_hd
 	memcpy(&got, pdu + hdr->hlen, sizeof(got));
 	if (le32toh(got) == nvme_tcp_crc(0, pdu, hdr->hlen))
 		return true;
-	refuse(fault, NVME_TCP_FES_HDGST, le32toh(got), "the header digest is wrong");
+	nvme_tcp_refuse(fault, NVME_TCP_FES_HDGST, le32toh(got), "the header digest is wrong");
 	return false;
 }
 

@@ -11,15 +11,10 @@
 
 /* --- one PDU ----------------------------------------------------------------------------------- */
 
-static uint32_t header_digest(const struct tcp_link *tl)
-{
-	return tl->rules.hdgst ? NVME_TCP_DIGEST : 0;
-}
-
 static int fill_out(struct tcp_link *tl, struct link_out *out, struct nvme_tcp_hdr *hdr,
 		    struct iovec *iov, int room)
 {
-	uint32_t header = hdr->hlen + header_digest(tl);
+	uint32_t header = hdr->hlen + tcp_header_digest(&tl->rules);
 	int n = 0;
 
 	if (!out->header_out) {
@@ -40,7 +35,7 @@ static int fill_out(struct tcp_link *tl, struct link_out *out, struct nvme_tcp_h
 static void set_data(struct tcp_link *tl, struct link_out *out, struct nvme_tcp_hdr *hdr,
 		     struct link_cursor at, uint32_t len)
 {
-	uint32_t header = hdr->hlen + header_digest(tl), end = header;
+	uint32_t header = hdr->hlen + tcp_header_digest(&tl->rules), end = header;
 
 	out->header_out = false;
 	out->at = at;
@@ -189,12 +184,6 @@ static void send_h2c(struct tcp_link *tl, struct link_slot *slot)
 	push(tl, slot, &slot->h2c);
 }
 
-static int refuse(struct nvme_tcp_fault *fault, uint16_t fes, uint32_t fei, const char *why)
-{
-	*fault = (struct nvme_tcp_fault){ .fes = fes, .fei = fei, .why = why };
-	return -EPROTO;
-}
-
 int link_r2t(struct tcp_link *tl, const struct nvme_tcp_data *r2t, struct nvme_tcp_fault *fault)
 {
 	struct weft_slot *base = weft_link_find(&tl->link, le16_to_cpu(r2t->cccid));
@@ -202,17 +191,21 @@ int link_r2t(struct tcp_link *tl, const struct nvme_tcp_data *r2t, struct nvme_t
 	struct link_slot *slot;
 
 	if (!base || link_slot_of(base)->answered)
-		return refuse(fault, NVME_TCP_FES_FIELD, offsetof(struct nvme_tcp_data, cccid),
-			      "for a command that is not in flight");
+		return nvme_tcp_refuse(fault, NVME_TCP_FES_FIELD,
+				       offsetof(struct nvme_tcp_data, cccid),
+				       "for a command that is not in flight");
 	slot = link_slot_of(base);
 	if (nvme_cmd_direction(&base->cmd) != NVME_DIR_TO_CTRL || at != slot->asked)
-		return refuse(fault, NVME_TCP_FES_FIELD, offsetof(struct nvme_tcp_data, datao),
-			      "asks for data out of order");
+		return nvme_tcp_refuse(fault, NVME_TCP_FES_FIELD,
+				       offsetof(struct nvme_tcp_data, datao),
+				       "asks for data out of order");
 	if (!len || len > base->data_len - at)
-		return refuse(fault, NVME_TCP_FES_RANGE, 0, "asks for data beyond the command");
+		return nvme_tcp_refuse(fault, NVME_TCP_FES_RANGE, 0,
+				       "asks for data beyond the command");
 	/* The last one's data must have left us, though we may not have seen it leave. */
 	if (slot->nr2ts == 2 || (slot->nr2ts == 1 && slot->r2ts[0].left))
-		return refuse(fault, NVME_TCP_FES_LIMIT, 0, "more R2Ts at once than allowed");
+		return nvme_tcp_refuse(fault, NVME_TCP_FES_LIMIT, 0,
+				       "more R2Ts at once than allowed");
 	slot->asked += len;
 	slot->r2ts[slot->nr2ts++] = (struct link_r2t){ le16_to_cpu(r2t->ttag), len };
 	if (slot->nr2ts == 1)

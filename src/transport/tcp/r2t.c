@@ -26,8 +26,7 @@ static int fill_r2ts(struct tcp_tx *tx, struct iovec *iov, int room)
 
 	for (int i = 0; i < treq->nr2ts; i++) {
 		iov[i].iov_base = &treq->r2t_pdus[i];
-		iov[i].iov_len = sizeof(treq->r2t_pdus[i].pdu) +
-				 (conn->rules.hdgst ? NVME_TCP_DIGEST : 0);
+		iov[i].iov_len = sizeof(treq->r2t_pdus[i].pdu) + tcp_header_digest(&conn->rules);
 	}
 	return treq->nr2ts;
 }
@@ -45,7 +44,7 @@ static void r2t_build(struct tcp_conn *conn, struct tcp_req *treq, uint32_t numb
 {
 	struct nvme_tcp_data *pdu = &treq->r2t_pdus[number].pdu;
 	uint32_t tag = weft_req_index(&treq->req) * r2ts_per_command(conn) + number;
-	uint32_t header = sizeof(*pdu) + (conn->rules.hdgst ? NVME_TCP_DIGEST : 0);
+	uint32_t header = sizeof(*pdu) + tcp_header_digest(&conn->rules);
 
 	*pdu = (struct nvme_tcp_data){
 		.hdr.type = NVME_TCP_R2T,

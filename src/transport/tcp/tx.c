@@ -39,11 +39,6 @@ void tcp_hang_up(struct weft_qpair *qp)
 	tcp_line_flush_soon(&tcp_conn_of(qp)->line);
 }
 
-static uint32_t header_digest(const struct tcp_conn *conn)
-{
-	return conn->rules.hdgst ? NVME_TCP_DIGEST : 0;
-}
-
 /* C2HData may stand for the completion too, where SQHD does not matter. */
 static bool completes_with_data(const struct weft_req *req)
 {
@@ -52,7 +47,7 @@ static bool completes_with_data(const struct weft_req *req)
 
 static void build_c2h_data(struct tcp_conn *conn, struct tcp_req *treq)
 {
-	uint32_t header = sizeof(treq->c2h.pdu) + header_digest(conn);
+	uint32_t header = sizeof(treq->c2h.pdu) + tcp_header_digest(&conn->rules);
 	uint32_t pdo = tcp_data_offset(header, conn->hpda), len = treq->req.reply_len;
 
 	treq->c2h.pdu = (struct nvme_tcp_data){
@@ -75,7 +70,7 @@ static void build_resp(struct tcp_conn *conn, struct tcp_req *treq)
 	treq->resp.pdu = (struct nvme_tcp_resp){
 		.hdr.type = NVME_TCP_RESP,
 		.hdr.hlen = sizeof(treq->resp.pdu),
-		.hdr.plen = cpu_to_le32(sizeof(treq->resp.pdu) + header_digest(conn)),
+		.hdr.plen = cpu_to_le32(sizeof(treq->resp.pdu) + tcp_header_digest(&conn->rules)),
 		.cqe = treq->req.cqe,
 	};
 	tcp_seal_header(&conn->rules, &treq->resp.pdu.hdr, &treq->resp.hdgst);
@@ -83,7 +78,7 @@ static void build_resp(struct tcp_conn *conn, struct tcp_req *treq)
 
 static int fill_data(struct tcp_conn *conn, struct tcp_req *treq, struct iovec *iov)
 {
-	uint32_t header = sizeof(treq->c2h.pdu) + header_digest(conn);
+	uint32_t header = sizeof(treq->c2h.pdu) + tcp_header_digest(&conn->rules);
 	uint32_t pad = treq->c2h.pdu.hdr.pdo - header;
 	int n = 0;
 
@@ -102,7 +97,7 @@ static int fill_tail(struct tcp_conn *conn, struct tcp_req *treq, struct iovec *
 	char *end = (char *)&treq->resp.pdu;
 
 	if (!completes_with_data(&treq->req))
-		end += sizeof(treq->resp.pdu) + header_digest(conn);
+		end += sizeof(treq->resp.pdu) + tcp_header_digest(&conn->rules);
 	if (start == end)
 		return 0;
 	*iov = (struct iovec){ start, (size_t)(end - start) };
