@@ -12,7 +12,9 @@ static size_t length_of(unsigned char first)
 				  0;
 }
 
-size_t weft_utf8_char(const char *text)
+/* Bytes of the character at @text; 0: a control character, or not UTF-8 (RFC 3629). A terminating 0
+ * ends what is looked at. */
+static size_t char_length(const char *text)
 {
 	/* Below these a shorter form exists; U+0080 to U+009F are control characters. */
 	static const uint32_t least[] = { 0, 0, 0xa0, 0x800, 0x10000 };
@@ -36,7 +38,7 @@ bool weft_utf8_printable(const char *text)
 	size_t len;
 
 	for (; *text; text += len) {
-		len = weft_utf8_char(text);
+		len = char_length(text);
 		if (!len)
 			return false;
 	}
@@ -52,7 +54,7 @@ void weft_utf8_copy(char *to, const char *from, size_t len)
 		n--;
 	to[n] = '\0';
 	for (; *to; to += step ? step : 1) {
-		step = weft_utf8_char(to);
+		step = char_length(to);
 		if (!step)
 			*to = '?';
 	}

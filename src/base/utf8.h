@@ -5,9 +5,6 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* Bytes of the character at @s; 0: a control character, or not UTF-8 (RFC 3629). A terminating 0
- * ends what is looked at. */
-size_t weft_utf8_char(const char *s);
 bool weft_utf8_printable(const char *text);
 /* At most @len bytes of @from, up to a 0, without trailing spaces; "?" for what a terminal might act
  * on. @to has room for @len + 1. */

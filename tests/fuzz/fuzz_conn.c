@@ -7,6 +7,7 @@
  * and nothing may be left: no queue pair, no controller, no buffer (world_end). */
 #include <string.h>
 
+#include "input.h"
 #include "host.h"
 #include "must.h"
 #include "slow.h"
@@ -18,28 +19,8 @@ int LLVMFuzzerInitialize(int *argc, char ***argv);
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static struct host hosts[HOSTS];
-static const uint8_t *input, *input_end;
 
 /* --- the input ---------------------------------------------------------------------------- */
-
-static uint8_t u8(void)
-{
-	return input < input_end ? *input++ : 0;
-}
-
-static uint16_t u16(void)
-{
-	uint16_t low = u8();
-
-	return (uint16_t)(low | u8() << 8);
-}
-
-static uint32_t u32(void)
-{
-	uint32_t low = u16();
-
-	return low | (uint32_t)u16() << 16;
-}
 
 /* Up to @want bytes; *@len says how many there are. */
 static const uint8_t *bytes(size_t want, uint32_t *len)

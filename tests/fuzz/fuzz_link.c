@@ -10,6 +10,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "input.h"
 #include "must.h"
 #include "order.h"
 #include "peer.h"
@@ -35,28 +36,7 @@ static bool is_ready, is_closed, free_inside;
 static bool user_closed, late; /* legitimate ends: we closed it; set-up took too long */
 static uint64_t opened_ns;
 
-static const uint8_t *input, *input_end;
-
 /* --- the input ---------------------------------------------------------------------------- */
-
-static uint8_t u8(void)
-{
-	return input < input_end ? *input++ : 0;
-}
-
-static uint16_t u16(void)
-{
-	uint16_t low = u8();
-
-	return (uint16_t)(low | u8() << 8);
-}
-
-static uint32_t u32(void)
-{
-	uint32_t low = u16();
-
-	return low | (uint32_t)u16() << 16;
-}
 
 /* 16 bits of length; the highest of @flags makes it four times as much. */
 static uint32_t length(uint8_t flags)

@@ -190,7 +190,6 @@ void __wrap_host_ctrl_up(struct weft_ctrl *ctrl)
 {
 	must(!stand_in_up && !stand_in_broken);
 	stand_in_up = true;
-	ctrl->setting_up = false;
 	ctrl->state = WEFT_LIVE;
 	ctrl->generation++;
 	ctrl->pub.state = WEFT_LIVE;
@@ -207,7 +206,6 @@ void __wrap_host_ctrl_broken(struct weft_ctrl *ctrl, int rc, const char *fmt, ..
 	if (ctrl->broken)
 		return;
 	stand_in_broken = ctrl->broken = true;
-	ctrl->setting_up = false;
 	ctrl->why_rc = rc;
 	va_start(ap, fmt);
 	must(vsnprintf(ctrl->why.text, sizeof(ctrl->why.text), fmt, ap) > 0);

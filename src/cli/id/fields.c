@@ -16,7 +16,7 @@
 #define VALUE   12
 #define INDENT  (2 + NAME + VALUE)
 
-uint64_t weft_id_number(const struct id_field *field, const void *page)
+static uint64_t number_of(const struct id_field *field, const void *page)
 {
 	const uint8_t *at = (const uint8_t *)page + field->offset;
 	size_t size = field->size < 8 ? field->size : 8;
@@ -61,7 +61,7 @@ static void copy_data(const struct id_field *field, const void *page, char *text
 
 static void value_text(const struct id_field *field, const void *page, char *text, size_t size)
 {
-	uint64_t value = weft_id_number(field, page);
+	uint64_t value = number_of(field, page);
 
 	if (field->kind == ID_TEXT)
 		copy_text(field, page, text, size);
@@ -79,7 +79,7 @@ static void value_text(const struct id_field *field, const void *page, char *tex
 
 static json_t *value_json(const struct id_field *field, const void *page)
 {
-	uint64_t value = weft_id_number(field, page);
+	uint64_t value = number_of(field, page);
 	char text[300];
 
 	if (field->kind == ID_TEXT || field->kind == ID_DATA) {
@@ -155,7 +155,7 @@ static void bits_text(const struct id_bit *bits, uint64_t value, char *text, siz
 void weft_id_print(const struct id_field *fields, const void *page)
 {
 	for (; fields->name; fields++) {
-		uint64_t number = weft_id_number(fields, page);
+		uint64_t number = number_of(fields, page);
 		char name[16] = "", value[300] = "", meaning[600] = "", text[700];
 
 		for (size_t i = 0; fields->name[i] && i < sizeof(name) - 1; i++)

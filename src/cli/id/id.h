@@ -38,7 +38,6 @@ struct id_field {
 extern const struct id_field weft_id_ctrl_fields[];
 extern const struct id_field weft_id_ns_fields[];
 
-uint64_t weft_id_number(const struct id_field *field, const void *page);
 json_t *weft_id_json(const struct id_field *fields, const void *page);
 void weft_id_print(const struct id_field *fields, const void *page);
 /* A line in the same columns. */
