@@ -61,6 +61,8 @@ bool weft_call_begin(struct weft_calls *calls, struct weft_mount_call *call, fus
 	full = calls->given_up >= GIVEN_UP_MAX;
 	if (!full)
 		weft_list_push(&calls->waiting, &call->link);
+	if (call->interrupted_ms) /* already; whoever looked then did not find it on the list */
+		eventfd_write(calls->interrupted, 1);
 	pthread_mutex_unlock(&calls->lock);
 	if (full) {
 		fuse_req_interrupt_func(req, NULL, NULL);
