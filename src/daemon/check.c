@@ -167,11 +167,12 @@ int weft_check_subsys(struct weft_decoder *d, void *out)
 /* --- addresses and who may connect through them -------------------------------------------- */
 
 /* Port 0 stands for any free one, so the same address twice is two listeners. */
-static bool same_listener(const struct sockaddr_storage *a, const struct sockaddr_storage *b)
+static bool same_listener(const struct weft_uri *a, const struct weft_uri *b)
 {
-	const struct sockaddr_in *in = (const struct sockaddr_in *)a; /* IPv6 has it there too */
+	const struct sockaddr_in *in =
+		(const struct sockaddr_in *)&a->addr; /* IPv6 has it there too */
 
-	return in->sin_port && weft_addr_equal(a, b);
+	return in->sin_port && a->trtype == b->trtype && weft_addr_equal(&a->addr, &b->addr);
 }
 
 static int check_listen(struct weft_decoder *d, const struct weft_config *config)
@@ -181,9 +182,9 @@ static int check_listen(struct weft_decoder *d, const struct weft_config *config
 
 	for (unsigned i = 1; i < config->listen.count; i++) {
 		for (unsigned j = 0; j < i; j++) {
-			if (!same_listener(&uri[i].addr, &uri[j].addr))
+			if (!same_listener(&uri[i], &uri[j]))
 				continue;
-			weft_uri_format(&uri[i].addr, text, sizeof(text));
+			weft_uri_format(uri[i].trtype, &uri[i].addr, text, sizeof(text));
 			snprintf(path, sizeof(path), "listen[%u]", i);
 			return weft_decode_fail_at(d, path, "%s is given twice", text);
 		}
@@ -199,7 +200,7 @@ static void find_exposed(const struct weft_config *config, char *text, size_t si
 	text[0] = '\0';
 	for (unsigned i = 0; i < config->listen.count && !text[0]; i++) {
 		if (!weft_addr_is_loopback(&uri[i].addr))
-			weft_uri_format(&uri[i].addr, text, size);
+			weft_uri_format(uri[i].trtype, &uri[i].addr, text, size);
 	}
 }
 

@@ -14,7 +14,7 @@ static int check_exposure(struct weft_daemon *d, const struct weft_uri *uri, str
 
 	if (weft_addr_is_loopback(&uri->addr) || !first)
 		return 0;
-	weft_uri_format(&uri->addr, text, sizeof(text));
+	weft_uri_format(uri->trtype, &uri->addr, text, sizeof(text));
 	return weft_fail(err, -EPERM,
 			 "%s is not loopback, and any host may use %s only because all other "
 			 "listeners are; host-allow those that may use it first",
@@ -37,7 +37,7 @@ static int check_free(json_t *listeners, const struct weft_uri *uri, struct weft
 {
 	char text[WEFT_URI_MAX];
 
-	weft_uri_format(&uri->addr, text, sizeof(text));
+	weft_uri_format(uri->trtype, &uri->addr, text, sizeof(text));
 	if (!has_text(listeners, text))
 		return 0;
 	return weft_fail(err, -EEXIST, "%s: this target listens there already", text);
@@ -92,7 +92,7 @@ void weft_method_listener_remove(struct weft_call *call, void *params)
 		weft_call_fail(call, rc, &err);
 		return;
 	}
-	weft_uri_format(&p->uri.addr, text, sizeof(text));
+	weft_uri_format(p->uri.trtype, &p->uri.addr, text, sizeof(text));
 	weft_info("no longer listening on %s", text);
 	weft_call_result(call, json_object());
 }

@@ -142,15 +142,10 @@ static int add_subsystems(struct weft_daemon *d)
 static int add_listeners(struct weft_daemon *d)
 {
 	const struct weft_uri *uri = d->config->listen.at;
-	char text[WEFT_URI_MAX];
 	int rc = 0;
 
-	for (unsigned i = 0; i < d->config->listen.count && !rc; i++) {
+	for (unsigned i = 0; i < d->config->listen.count && !rc; i++)
 		rc = weft_listener_add(d->target, &uri[i], d->err);
-		weft_uri_format(&uri[i].addr, text, sizeof(text));
-		if (rc < 0)
-			weft_fail(d->err, rc, "cannot listen on %s: %s", text, strerror(-rc));
-	}
 	return rc;
 }
 

@@ -266,6 +266,11 @@ int host_config_parse(const struct weft_uri_parts *parts, const struct weft_opti
 		config->options = *options;
 	else
 		weft_options_init(&config->options);
+	config->transport = weft_link_transport(parts->trtype);
+	if (!config->transport)
+		return weft_fail(err, -EPROTONOSUPPORT,
+				 "nvme+%s:// is not built in; see weft version",
+				 weft_uri_transport(parts->trtype));
 	strcpy(config->subnqn, parts->nqn[0] ? parts->nqn : NVME_NQN_DISCOVERY);
 	rc = set_identity(config, err);
 	if (rc == 0 && parts->query[0])

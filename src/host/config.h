@@ -5,10 +5,12 @@
 #include <weft/host.h>
 
 #include "proto/uri.h"
+#include "transport/link.h"
 
 /* What a connection was asked for, with every default settled. */
 struct host_config {
 	struct weft_options options;
+	const struct weft_link_transport *transport;
 	struct sockaddr_storage addr;
 	char subnqn[WEFT_NQN_MAX + 1];
 	char hostnqn[WEFT_NQN_MAX + 1];

@@ -213,8 +213,8 @@ static void open_link(struct weft_ctrl *ctrl)
 	int rc;
 
 	ctrl->broken = false;
-	rc = weft_tcp_link_open(&ctrl->link, ctrl->reactor, &options, &host_admin_link_ops, ctrl,
-				&why);
+	rc = config->transport->open(&ctrl->link, ctrl->reactor, &options, &host_admin_link_ops,
+				     ctrl, &why);
 	if (rc < 0)
 		host_ctrl_broken(ctrl, rc, "%s", why.text);
 }

@@ -64,8 +64,8 @@ static void make_uri(struct weft_discovered *d, bool six)
 	struct weft_uri_parts parts;
 	int len;
 
-	len = snprintf(d->uri, sizeof(d->uri), "nvme+tcp://%s%s%s:%s%s%s", six ? "[" : "",
-		       d->address, six ? "]" : "", d->service, discovery ? "" : "/",
+	len = snprintf(d->uri, sizeof(d->uri), "nvme+%s://%s%s%s:%s%s%s", d->transport,
+		       six ? "[" : "", d->address, six ? "]" : "", d->service, discovery ? "" : "/",
 		       discovery ? "" : d->subnqn);
 	/* An address with a "/" or "?" in it must not become another address. */
 	if (len >= (int)sizeof(d->uri) || weft_uri_split(d->uri, &parts, NULL) < 0 ||
@@ -86,7 +86,7 @@ static void decode(const struct nvmf_disc_log_entry *e, const char *from, struct
 	d->subtype = e->subtype;
 	d->secure = (e->treq & 3) == 1;
 	snprintf(d->from, sizeof(d->from), "%s", from);
-	if (e->trtype == NVMF_TRTYPE_TCP)
+	if (weft_link_transport(e->trtype))
 		make_uri(d, e->adrfam == NVMF_ADDR_FAMILY_IP6);
 }
 

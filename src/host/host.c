@@ -157,7 +157,7 @@ static int connect_to(const struct host_config *config, struct weft_ctrl **out,
 		return 0;
 	}
 	rc = ctrl->pub.rc;
-	weft_uri_format(&config->addr, address, sizeof(address));
+	weft_uri_format(config->transport->trtype, &config->addr, address, sizeof(address));
 	weft_fail(err, rc, "%s: %s", address, ctrl->pub.why.text);
 	weft_disconnect(ctrl);
 	return rc;
@@ -266,7 +266,8 @@ void weft_ctrl_info(struct weft_ctrl *ctrl, struct weft_ctrl_info *info)
 	memset(info, 0, sizeof(*info));
 	snprintf(info->subnqn, sizeof(info->subnqn), "%s", config->subnqn);
 	snprintf(info->hostnqn, sizeof(info->hostnqn), "%s", config->hostnqn);
-	weft_uri_format(&config->addr, info->address, sizeof(info->address));
+	weft_uri_format(config->transport->trtype, &config->addr, info->address,
+			sizeof(info->address));
 	info->nsid = config->nsid;
 	info->keepalive_ms = config->options.keepalive_ms;
 	pthread_mutex_lock(&ctrl->lock);

@@ -129,7 +129,8 @@ static void open_link(struct weft_queue *queue)
 		setup_failed(queue, -EUSERS, &why);
 		return;
 	}
-	rc = weft_tcp_link_open(&queue->link, queue->reactor, &options, &link_ops, queue, &why);
+	rc = config->transport->open(&queue->link, queue->reactor, &options, &link_ops, queue,
+				     &why);
 	if (rc < 0)
 		setup_failed(queue, rc, &why);
 	else

@@ -10,26 +10,38 @@
 #include <arpa/inet.h>
 #include <ctype.h>
 #include <errno.h>
+#include <nvme/types.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/utf8.h"
 
-#define SCHEME_TCP  "nvme+tcp://"
-#define SCHEME_RDMA "nvme+rdma://"
-#define NQN_UUID    "nqn.2014-08.org.nvmexpress:uuid:"
+#define SCHEME_TCP "nvme+tcp://"
+#define NQN_UUID   "nqn.2014-08.org.nvmexpress:uuid:"
 
-static int skip_scheme(char **at, struct weft_err *err)
+static const struct {
+	const char *scheme, *name;
+	uint8_t trtype;
+} transports[] = {
+	{ SCHEME_TCP, "tcp", NVMF_TRTYPE_TCP },
+	{ "nvme+rdma://", "rdma", NVMF_TRTYPE_RDMA },
+};
+
+#define NTRANSPORTS (sizeof(transports) / sizeof(transports[0]))
+
+static int skip_scheme(char **at, uint8_t *trtype, struct weft_err *err)
 {
-	if (!strncasecmp(*at, SCHEME_RDMA, strlen(SCHEME_RDMA)))
-		return weft_fail(err, -EPROTONOSUPPORT,
-				 SCHEME_RDMA " is not built in; use " SCHEME_TCP);
-	if (strncasecmp(*at, SCHEME_TCP, strlen(SCHEME_TCP)))
-		return weft_fail(err, -EINVAL, "expected " SCHEME_TCP "ADDRESS:PORT, got \"%s\"",
-				 *at);
-	*at += strlen(SCHEME_TCP);
-	return 0;
+	for (size_t i = 0; i < NTRANSPORTS; i++) {
+		size_t len = strlen(transports[i].scheme);
+
+		if (strncasecmp(*at, transports[i].scheme, len))
+			continue;
+		*trtype = transports[i].trtype;
+		*at += len;
+		return 0;
+	}
+	return weft_fail(err, -EINVAL, "expected " SCHEME_TCP "ADDRESS:PORT, got \"%s\"", *at);
 }
 
 /* Ends @text at the first @stop and returns what follows it, or NULL. */
@@ -76,7 +88,7 @@ static int split_host(char *host, struct weft_uri_parts *parts, struct weft_err 
 		return weft_fail(err, -EINVAL,
 				 "an IPv6 address goes in brackets: " SCHEME_TCP "[::1]:4420");
 	if (!*host)
-		return weft_fail(err, -EINVAL, "no address after " SCHEME_TCP);
+		return weft_fail(err, -EINVAL, "no address after the \"//\"");
 	strcpy(parts->host, strcasecmp(host, "localhost") ? host : "127.0.0.1");
 	return port ? parse_port(port, &parts->port, err) : 0;
 }
@@ -104,7 +116,7 @@ int weft_uri_split(const char *text, struct weft_uri_parts *parts, struct weft_e
 		return weft_fail(err, -EINVAL, "an address has fewer than %d characters",
 				 WEFT_URI_MAX);
 	strcpy(copy, text);
-	rc = skip_scheme(&at, err);
+	rc = skip_scheme(&at, &parts->trtype, err);
 	if (rc < 0)
 		return rc;
 	query = split(at, '?');
@@ -149,22 +161,38 @@ int weft_uri_parse(const char *text, struct weft_uri *uri, struct weft_err *err)
 				 "\"%s\" is not a numeric address, and names other than localhost "
 				 "are not looked up",
 				 parts.host);
+	uri->trtype = parts.trtype;
 	strcpy(uri->nqn, parts.nqn);
 	return 0;
 }
 
-void weft_uri_format(const struct sockaddr_storage *addr, char *text, size_t size)
+static size_t transport_index(uint8_t trtype)
 {
+	size_t i = 0;
+
+	while (transports[i].trtype != trtype && i < NTRANSPORTS - 1)
+		i++;
+	return i;
+}
+
+const char *weft_uri_transport(uint8_t trtype)
+{
+	return transports[transport_index(trtype)].name;
+}
+
+void weft_uri_format(uint8_t trtype, const struct sockaddr_storage *addr, char *text, size_t size)
+{
+	const char *scheme = transports[transport_index(trtype)].scheme;
 	const struct sockaddr_in6 *in6 = (const struct sockaddr_in6 *)addr;
 	const struct sockaddr_in *in = (const struct sockaddr_in *)addr;
 	char host[INET6_ADDRSTRLEN] = "";
 
 	if (addr->ss_family == AF_INET6) {
 		inet_ntop(AF_INET6, &in6->sin6_addr, host, sizeof(host));
-		snprintf(text, size, SCHEME_TCP "[%s]:%u", host, ntohs(in6->sin6_port));
+		snprintf(text, size, "%s[%s]:%u", scheme, host, ntohs(in6->sin6_port));
 	} else {
 		inet_ntop(AF_INET, &in->sin_addr, host, sizeof(host));
-		snprintf(text, size, SCHEME_TCP "%s:%u", host, ntohs(in->sin_port));
+		snprintf(text, size, "%s%s:%u", scheme, host, ntohs(in->sin_port));
 	}
 }
 

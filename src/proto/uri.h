@@ -1,9 +1,11 @@
-/* uri.h - addresses as users write them: nvme+tcp://HOST:PORT/SUBNQN, IPv6 in brackets. */
+/* uri.h - addresses as users write them: nvme+tcp://HOST:PORT/SUBNQN, IPv6 in brackets; the same
+ * with nvme+rdma://. */
 #ifndef WEFT_PROTO_URI_H
 #define WEFT_PROTO_URI_H
 
 #include <netinet/in.h>
 #include <stdbool.h>
+#include <stdint.h>
 
 #include "base/err.h"
 
@@ -13,6 +15,7 @@
 
 /* The parts as text, checked for their form. */
 struct weft_uri_parts {
+	uint8_t trtype;          /* NVMF_TRTYPE_TCP or NVMF_TRTYPE_RDMA */
 	char host[WEFT_URI_MAX]; /* a name or an address, without brackets; "localhost" is 127.0.0.1 */
 	uint16_t port;
 	char nqn[WEFT_NQN_MAX + 1]; /* "": the discovery service */
@@ -23,6 +26,7 @@ int weft_uri_split(const char *text, struct weft_uri_parts *parts, struct weft_e
 
 /* Where a target listens. */
 struct weft_uri {
+	uint8_t trtype;
 	struct sockaddr_storage addr; /* IPv4 or IPv6, with the port */
 	char nqn[WEFT_NQN_MAX + 1];   /* "": the discovery service */
 };
@@ -30,7 +34,9 @@ struct weft_uri {
 /* Addresses are numeric, or "localhost": a target does not listen on what DNS says. */
 int weft_uri_parse(const char *text, struct weft_uri *uri, struct weft_err *err);
 /* nvme+tcp://HOST:PORT of an address. */
-void weft_uri_format(const struct sockaddr_storage *addr, char *text, size_t size);
+void weft_uri_format(uint8_t trtype, const struct sockaddr_storage *addr, char *text, size_t size);
+/* "tcp", "rdma" */
+const char *weft_uri_transport(uint8_t trtype);
 
 /* From a numeric address; -EINVAL: it is none. */
 int weft_addr_parse(const char *host, uint16_t port, struct sockaddr_storage *addr);

@@ -83,7 +83,7 @@ static uint16_t connect_admin(struct weft_req *req, struct weft_subsys *s,
 	struct tgt_ctrl *ctrl;
 
 	if (!tgt_host_allowed(s, data->hostnqn)) {
-		weft_uri_format(&req->qp->peer, peer, sizeof(peer));
+		weft_uri_format(req->qp->transport->trtype, &req->qp->peer, peer, sizeof(peer));
 		weft_peer_log(WEFT_LOG_WARN, "%s: host %s at %s is not allowed", s->nqn,
 			      data->hostnqn, peer);
 		return SC_COMMAND(CONNECT_INVALID_HOST) | SC_DNR;
@@ -95,6 +95,7 @@ static uint16_t connect_admin(struct weft_req *req, struct weft_subsys *s,
 		return SC_COMMAND(CONNECT_CTRL_BUSY);
 	strcpy(ctrl->hostnqn, data->hostnqn);
 	memcpy(ctrl->hostid, data->hostid, sizeof(ctrl->hostid));
+	ctrl->trtype = req->qp->transport->trtype;
 	ctrl->peer = req->qp->peer;
 	ctrl->local = req->qp->local;
 	tgt_ctrl_keepalive(ctrl, discovery_kato(s, le32_to_cpu(req->cmd.connect.kato)));
@@ -158,7 +159,7 @@ static void attach(struct weft_req *req, struct tgt_queue *queue, struct tgt_ctr
 	ctrl->subsys->target->nqueues++;
 	if (!queue->qid) {
 		ctrl->admin = queue;
-		weft_uri_format(&ctrl->peer, peer, sizeof(peer));
+		weft_uri_format(ctrl->trtype, &ctrl->peer, peer, sizeof(peer));
 		weft_peer_log(WEFT_LOG_INFO, "%s: host %s at %s connected as controller %u",
 			      ctrl->subsys->nqn, ctrl->hostnqn, peer, ctrl->cntlid);
 	}
@@ -203,7 +204,7 @@ void tgt_connect(struct weft_req *req)
 
 	if (!sc)
 		return;
-	weft_uri_format(&req->qp->peer, peer, sizeof(peer));
+	weft_uri_format(req->qp->transport->trtype, &req->qp->peer, peer, sizeof(peer));
 	weft_peer_log(WEFT_LOG_DEBUG, "%s: refused: %s (NVMe status %#x)", peer,
 		      weft_status_text(sc), sc & 0x7ff);
 	tgt_home_reply(req, sc);

@@ -89,6 +89,7 @@ struct tgt_ctrl {
 	uint16_t cntlid;
 	char hostnqn[WEFT_NQN_MAX + 1];
 	uint8_t hostid[16];
+	uint8_t trtype;
 	struct sockaddr_storage peer, local;
 	struct weft_list queues;
 	struct tgt_queue *admin;
@@ -121,11 +122,7 @@ struct tgt_ctrl {
 struct tgt_listener {
 	struct weft_list link;
 	struct weft_target *target;
-	struct weft_sock sock;
-	struct weft_op op;
-	struct sockaddr_storage addr;
-	struct weft_timer retry; /* out of descriptors: try again in a moment */
-	bool closing;
+	struct weft_listener *l;
 };
 
 struct weft_target {

@@ -1,29 +1,10 @@
-/* listener.c - listening sockets: home accepts, the reactor with the fewest queues adopts. */
+/* listener.c - where the target listens; new connections go to the reactor with the fewest queues. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "base/log.h"
 #include "target/internal.h"
-
-enum { RETRY_MS = 100 };
-
-struct arrival {
-	struct weft_msg msg;
-	struct weft_group *group;
-	int fd;
-};
-
-static void adopt_here(struct weft_msg *msg)
-{
-	struct arrival *arrival = container_of(msg, struct arrival, msg);
-	int rc = weft_tcp_adopt(arrival->group, arrival->fd, &tgt_qpair_ops);
-
-	if (rc < 0)
-		weft_warn("cannot take a connection: %s", strerror(-rc));
-	free(arrival);
-}
 
 static struct weft_group *least_busy(struct weft_target *t)
 {
@@ -35,21 +16,6 @@ static struct weft_group *least_busy(struct weft_target *t)
 	return best;
 }
 
-static void place(struct weft_target *t, int fd)
-{
-	struct arrival *arrival = calloc(1, sizeof(*arrival));
-
-	if (!arrival) {
-		close(fd);
-		return;
-	}
-	arrival->group = least_busy(t);
-	arrival->fd = fd;
-	arrival->msg.fn = adopt_here;
-	atomic_fetch_add(&arrival->group->nqpairs, 1);
-	weft_reactor_post(arrival->group->reactor, &arrival->msg);
-}
-
 static unsigned connections(const struct weft_target *t)
 {
 	unsigned sum = 0;
@@ -59,119 +25,103 @@ static unsigned connections(const struct weft_target *t)
 	return sum;
 }
 
-static void listener_free(struct tgt_listener *l)
+static struct weft_group *place(struct weft_listener *l)
 {
-	struct weft_target *t = l->target;
+	struct tgt_listener *listener = l->user;
+	struct weft_target *t = listener->target;
+	struct weft_group *group;
 
-	weft_timer_stop(t->home, &l->retry);
-	weft_sock_close(&l->sock);
-	free(l);
+	if (connections(t) >= t->connections_max)
+		return NULL;
+	group = least_busy(t);
+	atomic_fetch_add(&group->nqpairs, 1);
+	return group;
+}
+
+static void closed(struct weft_listener *l)
+{
+	struct tgt_listener *listener = l->user;
+	struct weft_target *t = listener->target;
+
+	free(listener);
 	tgt_target_part_ended(t);
 }
 
-static void wait_again(struct weft_timer *timer)
-{
-	struct tgt_listener *l = container_of(timer, struct tgt_listener, retry);
+static const struct weft_listener_ops listener_ops = {
+	.qpair = &tgt_qpair_ops,
+	.place = place,
+	.closed = closed,
+};
 
-	weft_sock_poll(&l->sock, &l->op);
-}
-
-static void ready(struct weft_op *op, int res)
-{
-	struct tgt_listener *l = container_of(op, struct tgt_listener, op);
-	int fd;
-
-	(void)res;
-	if (l->closing) {
-		listener_free(l);
-		return;
-	}
-	while ((fd = accept4(l->sock.fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC)) >= 0) {
-		/* A connection may be one more than there can be queues: it is told so. */
-		if (connections(l->target) >= l->target->connections_max)
-			close(fd);
-		else
-			place(l->target, fd);
-	}
-	if (errno == EAGAIN || errno == ECONNABORTED || errno == EINTR) {
-		weft_sock_poll(&l->sock, &l->op);
-		return;
-	}
-	weft_peer_log(WEFT_LOG_ERROR, "accept: %s; trying again in %d ms", strerror(errno),
-		      RETRY_MS);
-	weft_timer_set(l->target->home, &l->retry, RETRY_MS);
-}
-
-static struct tgt_listener *find(struct weft_target *t, const struct sockaddr_storage *addr)
+static struct tgt_listener *find(struct weft_target *t, const struct weft_uri *uri)
 {
 	struct tgt_listener *l;
 
 	weft_list_for_each(l, &t->listeners, link)
-		if (weft_addr_equal(&l->addr, addr))
+		if (l->l->transport->trtype == uri->trtype &&
+		    weft_addr_equal(&l->l->addr, &uri->addr))
 			return l;
 	return NULL;
 }
 
-static int listen_fail(int rc, const struct weft_uri *uri, struct weft_err *err)
+static int listen_fail(int rc, const struct weft_uri *uri, const struct weft_err *why,
+		       struct weft_err *err)
 {
 	char text[WEFT_URI_MAX];
 
-	weft_uri_format(&uri->addr, text, sizeof(text));
+	weft_uri_format(uri->trtype, &uri->addr, text, sizeof(text));
 	if (rc == -EADDRINUSE)
-		return weft_fail(err, rc, "listen on %s: the port is taken; choose another one",
+		return weft_fail(err, rc,
+				 "cannot listen on %s: the port is taken; choose another one",
 				 text);
 	if (rc == -EADDRNOTAVAIL)
-		return weft_fail(err, rc, "listen on %s: no interface has this address", text);
-	return weft_fail(err, rc, "listen on %s: %s", text, strerror(-rc));
+		return weft_fail(err, rc, "cannot listen on %s: no interface has this address",
+				 text);
+	return weft_fail(err, rc, "cannot listen on %s: %s", text, why->text);
+}
+
+static int start(struct tgt_listener *l, const struct weft_uri *uri, struct weft_err *err)
+{
+	const struct weft_transport *transport = weft_transport_find(uri->trtype);
+	struct weft_err why = { "this weft was built without it; see weft version" };
+	int rc = -EPROTONOSUPPORT;
+
+	if (transport)
+		rc = transport->listen(&l->l, l->target->home, &uri->addr, &listener_ops, l, &why);
+	return rc < 0 ? listen_fail(rc, uri, &why, err) : 0;
 }
 
 int weft_listener_add(struct weft_target *t, const struct weft_uri *uri, struct weft_err *err)
 {
 	struct tgt_listener *l = calloc(1, sizeof(*l));
-	socklen_t len = sizeof(l->addr);
-	int fd, rc;
+	int rc;
 
 	if (!l)
 		return weft_fail(err, -ENOMEM, "out of memory");
-	fd = weft_tcp_listen(&uri->addr);
-	if (fd < 0) {
-		free(l);
-		return listen_fail(fd, uri, err);
-	}
-	getsockname(fd, (struct sockaddr *)&l->addr, &len);
-	rc = weft_sock_open(t->home, &l->sock, fd);
-	if (rc < 0) {
-		close(fd);
-		free(l);
-		return listen_fail(rc, uri, err);
-	}
 	l->target = t;
-	l->op.done = ready;
-	l->retry.fn = wait_again;
+	rc = start(l, uri, err);
+	if (rc < 0) {
+		free(l);
+		return rc;
+	}
 	weft_list_push(&t->listeners, &l->link);
-	weft_sock_poll(&l->sock, &l->op);
 	tgt_discovery_changed(t);
 	return 0;
 }
 
-/* Ends in ready(), or at once where nothing is polled while the retry timer runs. */
 void tgt_listener_close(struct tgt_listener *l)
 {
 	weft_list_remove(&l->link);
 	l->target->parts++;
-	l->closing = true;
-	if (weft_heap_has(&l->retry.node))
-		listener_free(l);
-	else
-		shutdown(l->sock.fd, SHUT_RDWR);
+	l->l->transport->unlisten(l->l);
 }
 
 int weft_listener_remove(struct weft_target *t, const struct weft_uri *uri, struct weft_err *err)
 {
-	struct tgt_listener *l = find(t, &uri->addr);
+	struct tgt_listener *l = find(t, uri);
 	char text[WEFT_URI_MAX];
 
-	weft_uri_format(&uri->addr, text, sizeof(text));
+	weft_uri_format(uri->trtype, &uri->addr, text, sizeof(text));
 	if (!l)
 		return weft_fail(err, -ENOENT, "no listener on %s", text);
 	tgt_listener_close(l);

@@ -193,7 +193,7 @@ static void visit_ctrl(struct tgt_ctrl *ctrl, const struct weft_target_visitor *
 	info.read_bytes = sum.read_bytes;
 	info.write_bytes = sum.write_bytes;
 	weft_uuid_format(ctrl->hostid, info.hostid);
-	weft_uri_format(&ctrl->peer, info.peer, sizeof(info.peer));
+	weft_uri_format(ctrl->trtype, &ctrl->peer, info.peer, sizeof(info.peer));
 	v->ctrl(arg, &info);
 }
 
@@ -227,7 +227,7 @@ static void visit_listeners(struct weft_target *t, const struct weft_target_visi
 	char uri[WEFT_URI_MAX];
 
 	weft_list_for_each(l, &t->listeners, link) {
-		weft_uri_format(&l->addr, uri, sizeof(uri));
+		weft_uri_format(l->l->transport->trtype, &l->l->addr, uri, sizeof(uri));
 		v->listener(arg, uri);
 	}
 }

@@ -58,6 +58,11 @@ struct weft_link_options {
 };
 
 struct weft_link_transport {
+	uint8_t trtype;
+	/* Begins to connect. On -errno there is no link. */
+	int (*open)(struct weft_link **link, struct weft_reactor *r,
+		    const struct weft_link_options *options, const struct weft_link_ops *ops,
+		    void *user, struct weft_err *err);
 	size_t slot_size; /* of the transport's slot, which starts with a weft_slot */
 	void (*submit)(struct weft_link *link, struct weft_slot *slot);
 	void (*close)(struct weft_link *link); /* at once; again is harmless */
@@ -80,10 +85,10 @@ struct weft_link {
 	struct weft_slot *free;
 };
 
-/* Begins to connect. On -errno there is no link. */
-int weft_tcp_link_open(struct weft_link **link, struct weft_reactor *r,
-		       const struct weft_link_options *options, const struct weft_link_ops *ops,
-		       void *user, struct weft_err *err);
+extern const struct weft_link_transport weft_tcp_link, weft_rdma_link;
+
+/* NULL: it is not built in. */
+const struct weft_link_transport *weft_link_transport(uint8_t trtype);
 
 /* A free slot, its command zeroed; NULL: all are in flight. */
 struct weft_slot *weft_link_take(struct weft_link *link);

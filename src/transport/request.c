@@ -40,9 +40,9 @@ uint16_t weft_req_check_sgl(struct weft_req *req, uint32_t len)
 	return req->qp->transport->check_sgl(req, len);
 }
 
-uint32_t weft_req_sgl_len(const struct weft_req *req)
+uint32_t weft_req_sgl_len(struct weft_req *req)
 {
-	return le32_to_cpu(req->cmd.common.sgl.length);
+	return req->qp->transport->sgl_len(req);
 }
 
 struct weft_req *weft_req_alloc(struct weft_qpair *qp)
@@ -176,7 +176,8 @@ bool weft_req_abort(struct weft_req *req, uint16_t status)
 		resume(req, status);
 		return true;
 	case WEFT_REQ_AWAIT_DATA:
-		req->qp->transport->abort_fetch(req);
+		if (!req->qp->transport->abort_fetch(req))
+			return false;
 		resume(req, status);
 		return true;
 	default:

@@ -17,6 +17,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/err.h"
 #include "base/pool.h"
 #include "proto/nvme.h"
 #include "reactor/reactor.h"
@@ -24,8 +25,7 @@
 struct weft_qpair;
 struct weft_req;
 
-#define WEFT_MDTS_BYTES    (1u << 20)  /* largest data of one command */
-#define WEFT_CAPSULE_BYTES (16u << 10) /* largest data inside an I/O command capsule */
+#define WEFT_MDTS_BYTES (1u << 20) /* largest data of one command */
 
 /* --- a reactor's share: buffers ------------------------------------------------------------ */
 
@@ -49,7 +49,8 @@ struct weft_group {
 	struct weft_task serve;    /* buffers came back, others wait for them */
 	struct weft_timer reclaim; /* runs while somebody waits for a buffer */
 	struct weft_list qpairs;
-	atomic_uint nqpairs; /* also those on their way here; read by who places them */
+	struct rdma_hub *rdma; /* NULL: no adapter has been needed yet */
+	atomic_uint nqpairs;   /* also those on their way here; read by who places them */
 };
 
 int weft_group_create(struct weft_group **group, struct weft_reactor *r, unsigned index,
@@ -106,7 +107,7 @@ void *weft_req_priv(struct weft_req *req);
 /* Can @len bytes move between the host and us as the command's SGL says? 0 or a status. */
 uint16_t weft_req_check_sgl(struct weft_req *req, uint32_t len);
 /* Bytes that the command's SGL speaks of. */
-uint32_t weft_req_sgl_len(const struct weft_req *req);
+uint32_t weft_req_sgl_len(struct weft_req *req);
 
 /* Brings the command's @len bytes to req->data; weft_req_check_sgl() said yes. */
 void weft_req_fetch(struct weft_req *req, uint32_t len, weft_req_fn *then);
@@ -131,13 +132,30 @@ struct weft_qpair_ops {
 	void (*closed)(struct weft_qpair *qp);
 };
 
+struct weft_listener;
+struct weft_listener_ops;
+
 struct weft_transport {
-	const char *name;
 	uint8_t trtype;
+	/* What Identify and the discovery log say of it. */
+	uint32_t capsule_data; /* bytes inside an I/O command capsule */
+	uint32_t sgls;         /* descriptors that it takes, as SGLS has them */
+	uint8_t descriptors;   /* data blocks of one SGL */
+
+	/* On home. Port 0 becomes a free one, see listener->addr. */
+	int (*listen)(struct weft_listener **l, struct weft_reactor *home,
+		      const struct sockaddr_storage *addr, const struct weft_listener_ops *ops,
+		      void *user, struct weft_err *err);
+	void (*unlisten)(struct weft_listener *l); /* ops->closed() follows; frees it */
+	/* No queue pair is left on @group: what the transport kept there goes (optional). */
+	void (*leave)(struct weft_group *group);
+
 	size_t req_size; /* of the transport's request, which starts with a weft_req */
 	uint16_t (*check_sgl)(struct weft_req *req, uint32_t len);
+	uint32_t (*sgl_len)(struct weft_req *req);
 	void (*fetch)(struct weft_req *req, uint32_t len);
-	void (*abort_fetch)(struct weft_req *req); /* the host still owes data; forget the request */
+	/* Forget that the host owes data; false: it is being moved, and cannot be held up. */
+	bool (*abort_fetch)(struct weft_req *req);
 	void (*reply)(struct weft_req *req);
 	void (*started)(struct weft_qpair *qp);
 	void (*slot_freed)(struct weft_qpair *qp); /* a full queue has room again */
@@ -200,13 +218,31 @@ void weft_qpair_abort_all(struct weft_qpair *qp);
 /* The one function that changes a request's state. */
 void weft_req_enter(struct weft_req *req, enum weft_req_state state);
 
-/* --- NVMe/TCP ---------------------------------------------------------------------------------- */
+/* --- listening ---------------------------------------------------------------------------------- */
 
-extern const struct weft_transport weft_tcp;
+struct weft_listener_ops {
+	const struct weft_qpair_ops *qpair;
+	/* Where a new connection goes, counted in group->nqpairs; NULL: it is one too many. */
+	struct weft_group *(*place)(struct weft_listener *l);
+	void (*closed)(struct weft_listener *l);
+};
+
+struct weft_listener {
+	const struct weft_transport *transport;
+	const struct weft_listener_ops *ops;
+	struct weft_reactor *home;
+	struct sockaddr_storage addr; /* with the port that it got */
+	void *user;
+};
+
+/* --- transports ---------------------------------------------------------------------------------- */
+
+extern const struct weft_transport weft_tcp, weft_rdma;
+
+/* NULL: it is not built in. */
+const struct weft_transport *weft_transport_find(uint8_t trtype);
 
 /* Takes over the accepted socket @fd on the group's reactor; closes it on failure. */
 int weft_tcp_adopt(struct weft_group *group, int fd, const struct weft_qpair_ops *ops);
-/* A listening socket, non-blocking. */
-int weft_tcp_listen(const struct sockaddr_storage *addr);
 
 #endif

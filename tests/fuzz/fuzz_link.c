@@ -136,7 +136,7 @@ static void open_link(void)
 	is_ready = is_closed = user_closed = late = false;
 	free_inside = flags & 4;
 	opened_ns = now_ns;
-	must(!weft_tcp_link_open(&link_, reactor, &options, &ops_of_link, NULL, NULL));
+	must(!weft_tcp_link.open(&link_, reactor, &options, &ops_of_link, NULL, NULL));
 	peer_open(wire_take(), options.hdgst, options.ddgst);
 	peer.capsule = capsules[u8() % 4];
 	u8();

@@ -223,7 +223,8 @@ static void config_defaults(void **state)
 	if (read_text("{}\n", &doc, &config, &err) < 0)
 		fail_msg("%s", err.text);
 	assert_int_equal(config.listen.count, 1);
-	weft_uri_format(&((struct weft_uri *)config.listen.at)->addr, uri, sizeof(uri));
+	weft_uri_format(((struct weft_uri *)config.listen.at)->trtype,
+			&((struct weft_uri *)config.listen.at)->addr, uri, sizeof(uri));
 	assert_string_equal(uri, "nvme+tcp://127.0.0.1:4420");
 	assert_int_equal(config.depth, 1024);
 	assert_int_equal(config.queues, 128);

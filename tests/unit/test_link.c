@@ -137,7 +137,7 @@ static void open_link(uint8_t dgst)
 
 	readies = dones = closes = 0;
 	why.text[0] = '\0';
-	assert_int_equal(weft_tcp_link_open(&link_, r, &options, &ops, NULL, NULL), 0);
+	assert_int_equal(weft_tcp_link.open(&link_, r, &options, &ops, NULL, NULL), 0);
 	peer = accept(listener, NULL, NULL);
 	assert_true(peer >= 0);
 	hear(&icreq, sizeof(icreq));
@@ -248,7 +248,7 @@ static void nobody(void **state)
 
 	((struct sockaddr_in *)&options.addr)->sin_port = htons(1);
 	closes = 0;
-	assert_int_equal(weft_tcp_link_open(&link_, r, &options, &ops, NULL, NULL), 0);
+	assert_int_equal(weft_tcp_link.open(&link_, r, &options, &ops, NULL, NULL), 0);
 	await(&closes);
 	assert_int_equal(end_rc, -ECONNREFUSED);
 	assert_string_equal(why.text, "connect: Connection refused");
@@ -608,7 +608,7 @@ static void no_cid_ffff(void **state)
 	struct weft_slot *slot;
 
 	closes = 0;
-	assert_int_equal(weft_tcp_link_open(&link_, r, &options, &ops, NULL, NULL), 0);
+	assert_int_equal(weft_tcp_link.open(&link_, r, &options, &ops, NULL, NULL), 0);
 	peer = accept(listener, NULL, NULL);
 	for (uint32_t i = 0; i <= 2 * UINT16_MAX; i++) {
 		slot = weft_link_take(link_);

@@ -36,6 +36,8 @@ static const struct {
 	{ "nvme+tcp://[::ffff:0.0.0.0]", "nvme+tcp://[::ffff:0.0.0.0]:4420", "", false, true },
 	{ "nvme+tcp://127.0.0.1:4420/" NQN, "nvme+tcp://127.0.0.1:4420", NQN, true, false },
 	{ "nvme+tcp://[::1]/" NQN, "nvme+tcp://[::1]:4420", NQN, true, false },
+	{ "nvme+rdma://192.0.2.1", "nvme+rdma://192.0.2.1:4420", "", false, false },
+	{ "nvme+rdma://[2001:db8::1]:1/" NQN, "nvme+rdma://[2001:db8::1]:1", NQN, false, false },
 };
 
 static void uri_good(void **state)
@@ -48,7 +50,7 @@ static void uri_good(void **state)
 
 		if (weft_uri_parse(good_uris[i].text, &uri, &err) < 0)
 			fail_msg("%s: %s", good_uris[i].text, err.text);
-		weft_uri_format(&uri.addr, again, sizeof(again));
+		weft_uri_format(uri.trtype, &uri.addr, again, sizeof(again));
 		assert_string_equal(again, good_uris[i].again);
 		assert_string_equal(uri.nqn, good_uris[i].nqn);
 		if (weft_addr_is_loopback(&uri.addr) != good_uris[i].loopback ||
@@ -66,10 +68,9 @@ static const struct {
 	{ "127.0.0.1:4420", "expected nvme+tcp://ADDRESS:PORT, got \"127.0.0.1:4420\"" },
 	{ "tcp://127.0.0.1", "expected nvme+tcp://ADDRESS:PORT, got \"tcp://127.0.0.1\"" },
 	{ "nvme+tcp:127.0.0.1", "expected nvme+tcp://ADDRESS:PORT, got \"nvme+tcp:127.0.0.1\"" },
-	{ "nvme+rdma://127.0.0.1", "nvme+rdma:// is not built in; use nvme+tcp://" },
-	{ "nvme+tcp://", "no address after nvme+tcp://" },
-	{ "nvme+tcp://:4420", "no address after nvme+tcp://" },
-	{ "nvme+tcp:///" NQN, "no address after nvme+tcp://" },
+	{ "nvme+tcp://", "no address after the \"//\"" },
+	{ "nvme+tcp://:4420", "no address after the \"//\"" },
+	{ "nvme+tcp:///" NQN, "no address after the \"//\"" },
 	{ "nvme+tcp://example.com",
 	  "\"example.com\" is not a numeric address, and names other than "
 	  "localhost are not looked up" },

@@ -21,6 +21,7 @@ static uint8_t mdts(void)
 
 static void ctrl_common(const struct tgt_ctrl *ctrl, struct nvme_id_ctrl *id)
 {
+	const struct weft_transport *transport = weft_transport_find(ctrl->trtype);
 	const struct weft_subsys *s = ctrl->subsys;
 
 	copy_padded(id->sn, sizeof(id->sn), s->serial);
@@ -36,13 +37,13 @@ static void ctrl_common(const struct tgt_ctrl *ctrl, struct nvme_id_ctrl *id)
 	id->lpa = NVME_CTRL_LPA_EXTENDED;
 	id->kas = cpu_to_le16(TGT_KAS_MS / 100);
 	id->maxcmd = cpu_to_le16((uint16_t)s->target->depth_max);
-	/* Byte granular, in-capsule offsets, transport descriptors; buffers may be larger than data. */
+	/* Byte granular, in-capsule offsets; buffers may be larger than data. */
 	id->sgls = cpu_to_le32(1 | NVME_CTRL_SGLS_OVERSIZE | NVME_CTRL_SGLS_OFFSET |
-			       NVME_CTRL_SGLS_TPORT);
+			       transport->sgls);
 	strcpy(id->subnqn, s->discovery ? NVME_NQN_DISCOVERY : s->nqn);
-	id->ioccsz = cpu_to_le32((64 + WEFT_CAPSULE_BYTES) / 16);
+	id->ioccsz = cpu_to_le32((64 + transport->capsule_data) / 16);
 	id->iorcsz = cpu_to_le32(1);
-	id->msdbd = 1;
+	id->msdbd = transport->descriptors;
 }
 
 static void ctrl_discovery(struct nvme_id_ctrl *id)

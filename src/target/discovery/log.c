@@ -39,14 +39,22 @@ static void host_of(const struct sockaddr_storage *addr, char *text, size_t size
 	inet_ntop(addr->ss_family, ip, text, (socklen_t)size);
 }
 
+/* Reliable connections, made by RDMA_CM. */
+static void fill_rdma(struct nvmf_disc_log_entry *entry)
+{
+	entry->tsas.rdma.qptype = NVMF_RDMA_QPTYPE_CONNECTED;
+	entry->tsas.rdma.prtype = NVMF_RDMA_PRTYPE_NOT_SPECIFIED;
+	entry->tsas.rdma.cms = NVMF_RDMA_CMS_RDMA_CM;
+}
+
 static void fill_entry(struct nvmf_disc_log_entry *entry, const struct tgt_ctrl *ctrl,
 		       const struct tgt_listener *l, unsigned port_id, const struct weft_subsys *s)
 {
-	const struct sockaddr_storage *addr = &l->addr;
+	const struct sockaddr_storage *addr = &l->l->addr;
 
 	if (weft_addr_is_wildcard(addr))
 		addr = &ctrl->local;
-	entry->trtype = NVMF_TRTYPE_TCP;
+	entry->trtype = l->l->transport->trtype;
 	entry->adrfam = addr->ss_family == AF_INET ? NVMF_ADDR_FAMILY_IP4 : NVMF_ADDR_FAMILY_IP6;
 	entry->subtype = s->discovery ? NVME_NQN_CURR : NVME_NQN_NVME;
 	entry->treq = NVMF_TREQ_NOT_REQUIRED | NVMF_TREQ_DISABLE_SQFLOW;
@@ -55,7 +63,9 @@ static void fill_entry(struct nvmf_disc_log_entry *entry, const struct tgt_ctrl 
 	entry->asqsz = cpu_to_le16((uint16_t)s->target->depth_max);
 	if (s->discovery)
 		entry->eflags = cpu_to_le16(NVMF_DISC_EFLAGS_EPCSD | NVMF_DISC_EFLAGS_DUPRETINFO);
-	snprintf(entry->trsvcid, sizeof(entry->trsvcid), "%u", port_of(&l->addr));
+	snprintf(entry->trsvcid, sizeof(entry->trsvcid), "%u", port_of(&l->l->addr));
+	if (entry->trtype == NVMF_TRTYPE_RDMA)
+		fill_rdma(entry);
 	strcpy(entry->subnqn, s->nqn);
 	host_of(addr, entry->traddr, sizeof(entry->traddr));
 }
@@ -63,7 +73,7 @@ static void fill_entry(struct nvmf_disc_log_entry *entry, const struct tgt_ctrl 
 /* A wildcard listener of the other family has no address that this host could be told. */
 static bool reachable(const struct tgt_ctrl *ctrl, const struct tgt_listener *l)
 {
-	return !weft_addr_is_wildcard(&l->addr) || l->addr.ss_family == ctrl->local.ss_family;
+	return !weft_addr_is_wildcard(&l->l->addr) || l->l->addr.ss_family == ctrl->local.ss_family;
 }
 
 /* --- the page -------------------------------------------------------------------------------------- */

@@ -147,7 +147,7 @@ void tcp_terminate(struct tcp_conn *conn, const void *pdu, uint32_t len,
 
 	if (len > NVME_TCP_TERM_DATA_MAX)
 		len = NVME_TCP_TERM_DATA_MAX;
-	weft_uri_format(&conn->qp.peer, peer, sizeof(peer));
+	weft_uri_format(NVMF_TRTYPE_TCP, &conn->qp.peer, peer, sizeof(peer));
 	weft_peer_log(WEFT_LOG_WARN, "%s: %s: %s (FES %u, FEI %u); terminating the connection",
 		      peer, nvme_tcp_type_text(*(const uint8_t *)pdu), fault->why, fault->fes,
 		      fault->fei);
@@ -185,7 +185,7 @@ static void tcp_started(struct weft_qpair *qp)
 		return;
 	weft_timer_stop(qp->group->reactor, &conn->timer);
 	if (qp->sqid)
-		conn->rules.capsule_data_max = WEFT_CAPSULE_BYTES;
+		conn->rules.capsule_data_max = TCP_CAPSULE_BYTES;
 }
 
 static int conn_open(struct tcp_conn *conn, struct weft_group *group, int fd,
@@ -229,10 +229,15 @@ int weft_tcp_adopt(struct weft_group *group, int fd, const struct weft_qpair_ops
 }
 
 const struct weft_transport weft_tcp = {
-	.name = "tcp",
 	.trtype = NVMF_TRTYPE_TCP,
+	.capsule_data = TCP_CAPSULE_BYTES,
+	.sgls = NVME_CTRL_SGLS_TPORT,
+	.descriptors = 1,
+	.listen = tcp_listen,
+	.unlisten = tcp_unlisten,
 	.req_size = sizeof(struct tcp_req),
 	.check_sgl = tcp_check_sgl,
+	.sgl_len = tcp_sgl_len,
 	.fetch = tcp_fetch,
 	.abort_fetch = tcp_abort_fetch,
 	.reply = tcp_reply,

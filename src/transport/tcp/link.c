@@ -19,8 +19,6 @@
 #include "proto/uri.h"
 #include "transport/tcp/socket.h"
 
-static const struct weft_link_transport tcp_link_transport;
-
 /* --- the end ------------------------------------------------------------------------------------ */
 
 static void wrap_up(struct weft_task *task)
@@ -242,7 +240,7 @@ static int prepare(struct tcp_link *tl, struct weft_reactor *r,
 		   const struct weft_link_options *options, const struct weft_link_ops *ops,
 		   void *user)
 {
-	int rc = weft_link_init(&tl->link, &tcp_link_transport, r, options, ops, user);
+	int rc = weft_link_init(&tl->link, &weft_tcp_link, r, options, ops, user);
 
 	if (rc < 0)
 		return rc;
@@ -255,9 +253,9 @@ static int prepare(struct tcp_link *tl, struct weft_reactor *r,
 	return rc;
 }
 
-int weft_tcp_link_open(struct weft_link **link, struct weft_reactor *r,
-		       const struct weft_link_options *options, const struct weft_link_ops *ops,
-		       void *user, struct weft_err *err)
+static int link_open(struct weft_link **link, struct weft_reactor *r,
+		     const struct weft_link_options *options, const struct weft_link_ops *ops,
+		     void *user, struct weft_err *err)
 {
 	struct tcp_link *tl = calloc(1, sizeof(*tl));
 	int rc = tl ? prepare(tl, r, options, ops, user) : -ENOMEM;
@@ -271,7 +269,9 @@ int weft_tcp_link_open(struct weft_link **link, struct weft_reactor *r,
 	return 0;
 }
 
-static const struct weft_link_transport tcp_link_transport = {
+const struct weft_link_transport weft_tcp_link = {
+	.trtype = NVMF_TRTYPE_TCP,
+	.open = link_open,
 	.slot_size = sizeof(struct link_slot),
 	.submit = link_submit,
 	.close = link_close,

@@ -98,15 +98,16 @@ void tcp_fetch(struct weft_req *req, uint32_t len)
 
 /* A host that is still there sends what it was asked for, and it must go somewhere: the request
  * keeps its buffer until then. */
-void tcp_abort_fetch(struct weft_req *req)
+bool tcp_abort_fetch(struct weft_req *req)
 {
 	struct tcp_req *treq = tcp_req_of(req);
 	struct tcp_conn *conn = tcp_conn_of(req->qp);
 
-	if (conn->state < TCP_CLOSING)
-		return;
-	conn->owed -= treq->owed;
-	treq->owed = 0;
+	if (conn->state == TCP_CLOSING) {
+		conn->owed -= treq->owed;
+		treq->owed = 0;
+	}
+	return true;
 }
 
 static int refuse(struct nvme_tcp_fault *fault, uint16_t fes, size_t fei, const char *why)

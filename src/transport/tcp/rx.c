@@ -237,6 +237,11 @@ static void locate_capsule_data(struct tcp_conn *conn, struct tcp_req *treq, con
 	treq->chunk->refs++;
 }
 
+uint32_t tcp_sgl_len(struct weft_req *req)
+{
+	return le32_to_cpu(req->cmd.common.sgl.length);
+}
+
 uint16_t tcp_check_sgl(struct weft_req *req, uint32_t len)
 {
 	const struct nvme_sgl *sgl = &req->cmd.common.sgl;

@@ -6,7 +6,6 @@
 #include "base/cleanup.h"
 #include "proto/uri.h"
 #include "transport/tcp/socket.h"
-#include "transport/transport.h"
 
 enum {
 	BACKLOG = 4096, /* a thousand hosts may boot at once */
@@ -52,7 +51,7 @@ int tcp_set_abortive(int fd)
 	return setsockopt(fd, SOL_SOCKET, SO_LINGER, &linger, sizeof(linger)) < 0 ? -errno : 0;
 }
 
-int weft_tcp_listen(const struct sockaddr_storage *addr)
+int tcp_listen_socket(const struct sockaddr_storage *addr)
 {
 	_cleanup_(weft_closep) int fd = -1;
 	int rc;

@@ -11,6 +11,7 @@
 enum {
 	TCP_CHUNK_BYTES = 64 << 10,
 	TCP_ADMIN_CAPSULE_BYTES = 8 << 10, /* fixed by the transport, for fabrics and admin */
+	TCP_CAPSULE_BYTES = 16 << 10,      /* data inside an I/O command capsule */
 	TCP_R2TS_MAX = 4,                  /* outstanding per command */
 	TCP_R2T_MIN = 64 << 10,            /* do not split a transfer finer than this */
 	TCP_SLOT_WAIT_MS = 10000, /* for a host that sent more commands than its queue holds */
@@ -142,11 +143,18 @@ void tcp_rx_start(struct tcp_conn *conn);
 void tcp_rx_stop(struct tcp_conn *conn); /* nothing is being received */
 void tcp_chunk_put(struct tcp_conn *conn, struct tcp_chunk **chunk);
 uint16_t tcp_check_sgl(struct weft_req *req, uint32_t len);
+uint32_t tcp_sgl_len(struct weft_req *req);
 void tcp_slot_freed(struct weft_qpair *qp);
+
+/* listen.c */
+int tcp_listen(struct weft_listener **l, struct weft_reactor *home,
+	       const struct sockaddr_storage *addr, const struct weft_listener_ops *ops, void *user,
+	       struct weft_err *err);
+void tcp_unlisten(struct weft_listener *l);
 
 /* r2t.c */
 void tcp_fetch(struct weft_req *req, uint32_t len);
-void tcp_abort_fetch(struct weft_req *req);
+bool tcp_abort_fetch(struct weft_req *req);
 int tcp_r2t_match(struct tcp_conn *conn, const struct nvme_tcp_data *pdu,
 		  struct nvme_tcp_fault *fault); /* sets conn->payload */
 void tcp_r2t_received(struct tcp_conn *conn);    /* conn->payload is complete */

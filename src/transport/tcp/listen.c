@@ -1,0 +1,141 @@
+/* listen.c - listening sockets: home accepts, the reactor that was chosen adopts. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/log.h"
+#include "transport/tcp/socket.h"
+#include "transport/tcp/tcp.h"
+
+enum { RETRY_MS = 100 };
+
+struct tcp_listener {
+	struct weft_listener l; /* first */
+	struct weft_sock sock;
+	struct weft_op op;
+	struct weft_timer retry; /* out of descriptors: try again in a moment */
+	bool closing;
+};
+
+struct arrival {
+	struct weft_msg msg;
+	struct weft_group *group;
+	const struct weft_qpair_ops *ops;
+	int fd;
+};
+
+static void adopt_here(struct weft_msg *msg)
+{
+	struct arrival *arrival = container_of(msg, struct arrival, msg);
+	int rc = weft_tcp_adopt(arrival->group, arrival->fd, arrival->ops);
+
+	if (rc < 0)
+		weft_warn("cannot take a connection: %s", strerror(-rc));
+	free(arrival);
+}
+
+/* A connection that is one too many is told so by its end. */
+static void hand_over(struct tcp_listener *tl, int fd)
+{
+	struct arrival *arrival = calloc(1, sizeof(*arrival));
+	struct weft_group *group = arrival ? tl->l.ops->place(&tl->l) : NULL;
+
+	if (!group) {
+		free(arrival);
+		close(fd);
+		return;
+	}
+	arrival->group = group;
+	arrival->ops = tl->l.ops->qpair;
+	arrival->fd = fd;
+	arrival->msg.fn = adopt_here;
+	weft_reactor_post(group->reactor, &arrival->msg);
+}
+
+static void finish(struct tcp_listener *tl)
+{
+	weft_timer_stop(tl->l.home, &tl->retry);
+	weft_sock_close(&tl->sock);
+	tl->l.ops->closed(&tl->l);
+	free(tl);
+}
+
+static void wait_again(struct weft_timer *timer)
+{
+	struct tcp_listener *tl = container_of(timer, struct tcp_listener, retry);
+
+	weft_sock_poll(&tl->sock, &tl->op);
+}
+
+static void ready(struct weft_op *op, int res)
+{
+	struct tcp_listener *tl = container_of(op, struct tcp_listener, op);
+	int fd;
+
+	(void)res;
+	if (tl->closing) {
+		finish(tl);
+		return;
+	}
+	while ((fd = accept4(tl->sock.fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC)) >= 0)
+		hand_over(tl, fd);
+	if (errno == EAGAIN || errno == ECONNABORTED || errno == EINTR) {
+		weft_sock_poll(&tl->sock, &tl->op);
+		return;
+	}
+	weft_peer_log(WEFT_LOG_ERROR, "accept: %s; trying again in %d ms", strerror(errno),
+		      RETRY_MS);
+	weft_timer_set(tl->l.home, &tl->retry, RETRY_MS);
+}
+
+static int open_socket(struct tcp_listener *tl, const struct sockaddr_storage *addr)
+{
+	socklen_t len = sizeof(tl->l.addr);
+	int fd = tcp_listen_socket(addr), rc;
+
+	if (fd < 0)
+		return fd;
+	rc = getsockname(fd, (struct sockaddr *)&tl->l.addr, &len) < 0 ?
+		     -errno :
+		     weft_sock_open(tl->l.home, &tl->sock, fd);
+	if (rc < 0)
+		close(fd);
+	return rc;
+}
+
+int tcp_listen(struct weft_listener **l, struct weft_reactor *home,
+	       const struct sockaddr_storage *addr, const struct weft_listener_ops *ops, void *user,
+	       struct weft_err *err)
+{
+	struct tcp_listener *tl = calloc(1, sizeof(*tl));
+	int rc;
+
+	if (!tl)
+		return weft_fail(err, -ENOMEM, "out of memory");
+	tl->l = (struct weft_listener){
+		.transport = &weft_tcp, .ops = ops, .home = home, .user = user
+	};
+	rc = open_socket(tl, addr);
+	if (rc < 0) {
+		free(tl);
+		return weft_fail(err, rc, "%s", strerror(-rc));
+	}
+	tl->op.done = ready;
+	tl->retry.fn = wait_again;
+	weft_sock_poll(&tl->sock, &tl->op);
+	*l = &tl->l;
+	return 0;
+}
+
+/* Ends in ready(), or at once where nothing is polled while the retry timer runs. */
+void tcp_unlisten(struct weft_listener *l)
+{
+	struct tcp_listener *tl = container_of(l, struct tcp_listener, l);
+
+	tl->closing = true;
+	if (weft_heap_has(&tl->retry.node))
+		finish(tl);
+	else
+		shutdown(tl->sock.fd, SHUT_RDWR);
+}
