@@ -16,13 +16,17 @@ struct weft_reactor {
 	struct weft_list queued;    /* operations that the next wait starts */
 	struct weft_list completed; /* operations whose done() the next turn calls */
 	struct weft_list tasks;
+	struct weft_list pollers; /* to be looked at */
+	struct weft_list found;   /* pollers whose run() the next turn calls */
 	struct weft_heap timers;
 	struct weft_idle idle;
 	uint64_t now_ns;
 	bool turning; /* now_ns holds */
 	bool firing;  /* timers */
 	bool stopping;
-	uint64_t alarm_ns; /* when the engine's alarm is set for; 0: it is not */
+	bool pollers_ran;     /* in the last turn */
+	unsigned engine_rest; /* turns since the engine was last called */
+	uint64_t alarm_ns;    /* when the engine's alarm is set for; 0: it is not */
 
 	/* The only part that other threads touch. */
 	alignas(64) struct weft_mailbox mailbox;
@@ -44,5 +48,16 @@ static inline void weft_op_complete(struct weft_reactor *r, struct weft_op *op, 
 
 /* Calls done() of everything on r->completed. */
 void weft_op_finish_all(struct weft_reactor *r);
+
+uint64_t weft_clock_ns(const struct weft_reactor *r);
+/* Returns when a turn is due, after @limit_ns at most (-1: nothing bounds it), or early. */
+void weft_wait(struct weft_reactor *r, int64_t limit_ns);
+
+/* True: a poller has something to run. */
+bool weft_pollers_look(struct weft_reactor *r);
+/* Looks, then calls run() of those that found something. True: there were some. */
+bool weft_pollers_run(struct weft_reactor *r);
+/* False: do not sleep. */
+bool weft_pollers_arm(struct weft_reactor *r);
 
 #endif

@@ -1,10 +1,10 @@
 /* reactor.c - the turn: wait, then everything that has become due, once each.
  *
- *   ┌─▶ submit, spin or sleep ─▶ clock ─▶ messages ─▶ timers ─▶ done() ─▶ deferred ─┐
- *   └────────────────────────────────────────────────────────────────────────────────┘
+ *   ┌─▶ submit, spin or sleep ─▶ clock ─▶ messages ─▶ timers ─▶ done() ─▶ pollers ─▶ deferred ─┐
+ *   └───────────────────────────────────────────────────────────────────────────────────────────┘
  *
  * What a callback adds is for the next turn, except deferred work, which comes last for that
- * reason. Invariant: the reactor blocks only when nothing is left to do. */
+ * reason. Waiting is wait.c's. Invariant: a turn is finite, whatever its callbacks add. */
 #include "reactor/reactor.h"
 
 #include <assert.h>
@@ -13,30 +13,13 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "base/log.h"
 #include "reactor/internal.h"
 
 #define NS_PER_MS UINT64_C(1000000)
 
-/* Yielding takes less than this when nobody else wants the CPU. */
-#define AWAY_NS UINT64_C(10000)
-
 static _Thread_local struct weft_reactor *self;
-
-static uint64_t monotonic_ns(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (uint64_t)ts.tv_sec * 1000000000 + (uint64_t)ts.tv_nsec;
-}
-
-static uint64_t read_clock(const struct weft_reactor *r)
-{
-	return r->options.clock ? r->options.clock(r->options.clock_arg) : monotonic_ns();
-}
 
 /* --- birth and death ---------------------------------------------------------------------- */
 
@@ -77,6 +60,8 @@ static struct weft_reactor *alloc_reactor(const struct weft_reactor_options *opt
 	weft_list_init(&r->queued);
 	weft_list_init(&r->completed);
 	weft_list_init(&r->tasks);
+	weft_list_init(&r->pollers);
+	weft_list_init(&r->found);
 	weft_idle_init(&r->idle);
 	return r;
 }
@@ -110,87 +95,10 @@ fail_free:
 void weft_reactor_destroy(struct weft_reactor *r)
 {
 	assert(!r->turning);
+	assert(weft_list_empty(&r->pollers) && weft_list_empty(&r->found));
 	r->engine->ops->close(r->engine);
 	weft_mailbox_close(&r->mailbox);
 	free(r);
-}
-
-/* --- waiting ------------------------------------------------------------------------------ */
-
-static bool work_waits(struct weft_reactor *r)
-{
-	return !weft_list_empty(&r->completed) || !weft_list_empty(&r->tasks) ||
-	       !weft_mailbox_empty(&r->mailbox);
-}
-
-static void submit_and_look(struct weft_reactor *r)
-{
-	r->engine->ops->wait(r->engine, 0);
-}
-
-/* How long until the next timer, and at most @limit_ns; -1: nothing bounds it. */
-static int64_t until_timer(const struct weft_reactor *r, int64_t limit_ns)
-{
-	const struct weft_heap_node *top = r->timers.top;
-	uint64_t now;
-	int64_t left;
-
-	if (!top || !limit_ns)
-		return limit_ns;
-	now = read_clock(r);
-	left = top->key > now ? (int64_t)(top->key - now) : 0;
-	return limit_ns < 0 || left < limit_ns ? left : limit_ns;
-}
-
-/* Looks again and again, and lets others have the CPU between two looks. When it comes back late
- * somebody needed the CPU more than we did, and spinning is over even if it found something. */
-static bool spin_for(struct weft_reactor *r, uint64_t budget_ns)
-{
-	uint64_t start = monotonic_ns(), before = start, now;
-	bool late, found;
-
-	do {
-		sched_yield();
-		now = monotonic_ns();
-		late = now - before > AWAY_NS;
-		submit_and_look(r);
-		found = work_waits(r);
-		before = monotonic_ns();
-	} while (!found && !late && now - start < budget_ns);
-
-	if (found && !late)
-		weft_idle_hit(&r->idle, now - start);
-	else
-		weft_idle_miss(&r->idle);
-	return found;
-}
-
-/* True: there is something to do, and sleeping would have been dearer than finding it. */
-static bool spin(struct weft_reactor *r, int64_t limit_ns)
-{
-	uint64_t budget_ns = weft_idle_budget_ns(&r->idle);
-
-	if (!budget_ns || (limit_ns > 0 && (uint64_t)limit_ns < budget_ns))
-		return false;
-	submit_and_look(r);
-	return work_waits(r) || spin_for(r, budget_ns);
-}
-
-static void block(struct weft_reactor *r, int64_t limit_ns)
-{
-	bool empty = weft_mailbox_sleep(&r->mailbox);
-
-	r->engine->ops->wait(r->engine, empty ? limit_ns : 0);
-	weft_mailbox_wake(&r->mailbox);
-}
-
-static void wait_for_work(struct weft_reactor *r, int64_t limit_ns)
-{
-	limit_ns = until_timer(r, limit_ns);
-	if (!limit_ns || r->options.poll || work_waits(r))
-		submit_and_look(r);
-	else if (!spin(r, limit_ns))
-		block(r, limit_ns);
 }
 
 /* --- the turn ----------------------------------------------------------------------------- */
@@ -225,12 +133,13 @@ static void run_tasks(struct weft_reactor *r)
 static void turn(struct weft_reactor *r, int64_t limit_ns)
 {
 	assert(!r->turning);
-	wait_for_work(r, limit_ns);
-	r->now_ns = read_clock(r);
+	weft_wait(r, limit_ns);
+	r->now_ns = weft_clock_ns(r);
 	r->turning = true;
 	weft_mailbox_deliver(&r->mailbox);
 	fire_timers(r);
 	weft_op_finish_all(r);
+	r->pollers_ran = weft_pollers_run(r);
 	run_tasks(r);
 	r->turning = false;
 }
@@ -253,32 +162,6 @@ void weft_reactor_run_deferred(struct weft_reactor *r)
 	self = r;
 	run_tasks(r);
 	self = before;
-}
-
-bool weft_reactor_busy(struct weft_reactor *r)
-{
-	return work_waits(r) || !weft_list_empty(&r->queued);
-}
-
-int weft_reactor_fd(struct weft_reactor *r)
-{
-	return r->engine->ops->fd ? r->engine->ops->fd(r->engine) : -EOPNOTSUPP;
-}
-
-/* From here on a message rings. An alarm that comes too early does no harm, and setting it for every
- * timer that moves away would cost a system call each. */
-void weft_reactor_doze(struct weft_reactor *r)
-{
-	uint64_t due = r->timers.top ? r->timers.top->key : 0;
-
-	if (due && (!r->alarm_ns || due < r->alarm_ns || r->alarm_ns <= r->now_ns)) {
-		r->alarm_ns = due;
-		r->engine->ops->alarm(r->engine, until_timer(r, -1));
-	}
-	if (!weft_mailbox_sleep(&r->mailbox) || weft_reactor_busy(r)) {
-		r->alarm_ns = 0;
-		r->engine->ops->alarm(r->engine, 0);
-	}
 }
 
 static void pin(int cpu)
@@ -331,7 +214,7 @@ int weft_reactor_cpu(const struct weft_reactor *r)
 /* Between turns, and before the first, the time of the last one says nothing. */
 uint64_t weft_reactor_now_ns(const struct weft_reactor *r)
 {
-	return r->turning ? r->now_ns : read_clock(r);
+	return r->turning ? r->now_ns : weft_clock_ns(r);
 }
 
 void weft_reactor_post(struct weft_reactor *r, struct weft_msg *msg)

@@ -1,8 +1,8 @@
 /* reactor.h - the event loop: one per thread, everything in it runs on that thread.
  *
- *        ┌──────────── one turn ────────────────────────────────────────┐
- *        │ messages ─▶ timers due ─▶ completed operations ─▶ deferred   │─▶ submit, spin or sleep
- *        └──────────────────────────────────────────────────────────────┘
+ *     ┌──────────── one turn ────────────────────────────────────────────────────┐
+ *     │ messages ─▶ timers due ─▶ completed operations ─▶ pollers ─▶ deferred    │─▶ submit, spin
+ *     └──────────────────────────────────────────────────────────────────────────┘    or sleep
  *
  * Operations are asynchronous and complete through op->done(), never from inside the call that
  * starts them. Two engines do the work, io_uring and epoll, chosen at start; what they do is the
@@ -33,8 +33,8 @@ struct weft_reactor_options {
 
 int weft_reactor_create(struct weft_reactor **r, const struct weft_reactor_options *options,
 			struct weft_err *err);
-/* No operation may be in flight, except a poll: it is forgotten, done() does not run. Nobody posts
- * any more; a call that has posted and not yet returned is waited for. */
+/* No operation may be in flight, except a poll: it is forgotten, done() does not run. No poller may
+ * be left. Nobody posts any more; a call that has posted and not yet returned is waited for. */
 void weft_reactor_destroy(struct weft_reactor *r);
 
 /* Runs turns until weft_reactor_stop(), which a message or another callback calls. All turns of a
@@ -78,6 +78,26 @@ struct weft_task {
 void weft_task_init(struct weft_task *task, void (*fn)(struct weft_task *task));
 void weft_reactor_defer(struct weft_reactor *r, struct weft_task *task); /* twice counts once */
 void weft_task_cancel(struct weft_task *task);
+
+/* --- pollers: what has no descriptor while it is busy, such as an adapter's completion queue ---- */
+
+struct weft_poller {
+	struct weft_list link;
+	/* Takes in what has come and runs nothing; true: there is something for run(), and until that
+	 * has run it is not called again. Called over and over while the reactor spins: cheap, no
+	 * system call. */
+	bool (*look)(struct weft_poller *poller);
+	/* Acts on what look() took in; inside a turn. */
+	void (*run)(struct weft_poller *poller);
+	/* Before the reactor sleeps: from now on a descriptor of this reactor becomes readable when
+	 * there is news. false: something is there already, do not sleep. */
+	bool (*arm)(struct weft_poller *poller);
+};
+
+void weft_poller_add(struct weft_reactor *r, struct weft_poller *poller);
+/* Also from inside run(), of itself or of another one. Twice is harmless, and so is one that is all
+ * zeros and was never added. */
+void weft_poller_remove(struct weft_poller *poller);
 
 /* --- timers ------------------------------------------------------------------------------- */
 

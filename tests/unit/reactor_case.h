@@ -58,6 +58,17 @@ static inline enum weft_engine this_engine(void)
 	return epoll ? WEFT_ENGINE_EPOLL : WEFT_ENGINE_URING;
 }
 
+/* By another one of the same kind. */
+static inline void replace(uint64_t (*clock)(void *), void *arg, bool poll)
+{
+	struct weft_reactor_options options = {
+		.engine = this_engine(), .cpu = -1, .poll = poll, .clock = clock, .clock_arg = arg
+	};
+
+	weft_reactor_destroy(r);
+	assert_int_equal(weft_reactor_create(&r, &options, NULL), 0);
+}
+
 #define on(engine_, test)                                                                    \
 	(struct CMUnitTest)                                                                  \
 	{                                                                                    \

@@ -23,18 +23,6 @@
 #define COUNT(array) (sizeof(array) / sizeof(*(array)))
 #define MS           UINT64_C(1000000)
 
-/* --- other reactors of the same kind ------------------------------------------------------ */
-
-static void replace(uint64_t (*clock)(void *), void *arg, bool poll)
-{
-	struct weft_reactor_options options = {
-		.engine = this_engine(), .cpu = -1, .poll = poll, .clock = clock, .clock_arg = arg
-	};
-
-	weft_reactor_destroy(r);
-	assert_int_equal(weft_reactor_create(&r, &options, NULL), 0);
-}
-
 /* --- messages ----------------------------------------------------------------------------- */
 
 #define SENDERS  4

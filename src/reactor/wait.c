@@ -1,0 +1,178 @@
+/* wait.c - between two turns: submit, then spin or sleep until there is something to do.
+ *
+ *   pollers busy ────▶ the next turn; the engine only when it is due
+ *   something waits ─▶ submit, look once
+ *   nothing ─────────▶ spin ─▶ arm, sleep
+ *
+ * Looking into memory is for nothing, calling the engine may be a system call, sleeping and being
+ * woken is the dearest. So pollers are looked at first and most often, and while they have work the
+ * engine is called for what is queued, and every ENGINE_EVERY turns for the sake of the sockets.
+ * Invariant: the reactor blocks only when nothing is left to do and all news will wake it. */
+#include <sched.h>
+#include <time.h>
+
+#include "reactor/internal.h"
+
+/* Yielding takes less than this when nobody else wants the CPU. */
+#define AWAY_NS UINT64_C(10000)
+
+/* While pollers have work: turns per look at the engine, which may be a system call. */
+#define ENGINE_EVERY 16
+
+/* While nobody has: looks at the pollers per look at the engine. */
+#define LOOKS_EVERY 8
+
+static uint64_t monotonic_ns(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return (uint64_t)ts.tv_sec * 1000000000 + (uint64_t)ts.tv_nsec;
+}
+
+uint64_t weft_clock_ns(const struct weft_reactor *r)
+{
+	return r->options.clock ? r->options.clock(r->options.clock_arg) : monotonic_ns();
+}
+
+static bool work_waits(struct weft_reactor *r)
+{
+	return !weft_list_empty(&r->completed) || !weft_list_empty(&r->tasks) ||
+	       !weft_mailbox_empty(&r->mailbox) || !weft_list_empty(&r->found);
+}
+
+static void call_engine(struct weft_reactor *r, int64_t limit_ns)
+{
+	r->engine_rest = 0;
+	r->engine->ops->wait(r->engine, limit_ns);
+}
+
+static void submit_and_look(struct weft_reactor *r)
+{
+	call_engine(r, 0);
+}
+
+/* Something waits for it, or sockets have waited for long enough. */
+static bool engine_is_due(struct weft_reactor *r)
+{
+	return r->engine_rest >= ENGINE_EVERY || !weft_list_empty(&r->queued) ||
+	       !weft_mailbox_empty(&r->mailbox);
+}
+
+static bool pollers_are_busy(const struct weft_reactor *r)
+{
+	return r->pollers_ran || !weft_list_empty(&r->found);
+}
+
+/* Looking at pollers costs less than looking at the engine, and so it comes first and more often. */
+static bool look_around(struct weft_reactor *r)
+{
+	bool any = !weft_list_empty(&r->pollers);
+
+	for (int i = 0; any && i < LOOKS_EVERY && !engine_is_due(r); i++)
+		if (weft_pollers_look(r))
+			return true;
+	submit_and_look(r);
+	return work_waits(r);
+}
+
+/* How long until the next timer, and at most @limit_ns; -1: nothing bounds it. */
+static int64_t until_timer(const struct weft_reactor *r, int64_t limit_ns)
+{
+	const struct weft_heap_node *top = r->timers.top;
+	uint64_t now;
+	int64_t left;
+
+	if (!top || !limit_ns)
+		return limit_ns;
+	now = weft_clock_ns(r);
+	left = top->key > now ? (int64_t)(top->key - now) : 0;
+	return limit_ns < 0 || left < limit_ns ? left : limit_ns;
+}
+
+/* Looks again and again, and lets others have the CPU between two looks. When it comes back late
+ * somebody needed the CPU more than we did, and spinning is over even if it found something. */
+static bool spin_for(struct weft_reactor *r, uint64_t budget_ns)
+{
+	uint64_t start = monotonic_ns(), before = start, now;
+	bool late, found;
+
+	do {
+		sched_yield();
+		now = monotonic_ns();
+		late = now - before > AWAY_NS;
+		found = look_around(r);
+		before = monotonic_ns();
+	} while (!found && !late && now - start < budget_ns);
+
+	if (found && !late)
+		weft_idle_hit(&r->idle, now - start);
+	else
+		weft_idle_miss(&r->idle);
+	return found;
+}
+
+/* True: there is something to do, and sleeping would have been dearer than finding it. */
+static bool spin(struct weft_reactor *r, int64_t limit_ns)
+{
+	uint64_t budget_ns = weft_idle_budget_ns(&r->idle);
+
+	if (!budget_ns || (limit_ns > 0 && (uint64_t)limit_ns < budget_ns))
+		return false;
+	return look_around(r) || spin_for(r, budget_ns);
+}
+
+static void block(struct weft_reactor *r, int64_t limit_ns)
+{
+	bool idle = weft_mailbox_sleep(&r->mailbox) && weft_pollers_arm(r);
+
+	call_engine(r, idle ? limit_ns : 0);
+	weft_mailbox_wake(&r->mailbox);
+}
+
+void weft_wait(struct weft_reactor *r, int64_t limit_ns)
+{
+	r->engine_rest++;
+	if (pollers_are_busy(r)) {
+		if (engine_is_due(r))
+			submit_and_look(r);
+		return;
+	}
+	limit_ns = until_timer(r, limit_ns);
+	if (!limit_ns || work_waits(r))
+		submit_and_look(r);
+	else if (r->options.poll)
+		look_around(r);
+	else if (!spin(r, limit_ns))
+		block(r, limit_ns);
+}
+
+/* --- for a loop that is not ours ---------------------------------------------------------- */
+
+bool weft_reactor_busy(struct weft_reactor *r)
+{
+	return work_waits(r) || !weft_list_empty(&r->queued) || weft_pollers_look(r);
+}
+
+int weft_reactor_fd(struct weft_reactor *r)
+{
+	return r->engine->ops->fd ? r->engine->ops->fd(r->engine) : -EOPNOTSUPP;
+}
+
+/* From here on messages and pollers' news make the descriptor readable; the turn that follows calls
+ * the engine, which takes that in. An alarm that comes too early does no harm, and setting it for
+ * every timer that moves away would cost a system call each. */
+void weft_reactor_doze(struct weft_reactor *r)
+{
+	uint64_t due = r->timers.top ? r->timers.top->key : 0;
+
+	if (due && (!r->alarm_ns || due < r->alarm_ns || r->alarm_ns <= r->now_ns)) {
+		r->alarm_ns = due;
+		r->engine->ops->alarm(r->engine, until_timer(r, -1));
+	}
+	r->engine_rest = ENGINE_EVERY;
+	if (!weft_mailbox_sleep(&r->mailbox) || weft_reactor_busy(r) || !weft_pollers_arm(r)) {
+		r->alarm_ns = 0;
+		r->engine->ops->alarm(r->engine, 0);
+	}
+}
