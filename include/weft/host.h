@@ -45,6 +45,12 @@ struct weft_options {
 	uint32_t reconnect_ms; /* [reconnect_delay] before the second attempt; doubles: 100 ms */
 	uint32_t reconnect_max_ms; /* [reconnect_delay_max] at most: 10 s */
 	uint32_t loss_ms;          /* [loss_timeout] without connection until it is dead: 600 s */
+
+	/* RDMA. */
+	uint32_t tos; /* [tos] type of service, DSCP << 2 | ECN: 0, as the system has it set up */
+	uint32_t retries;     /* [retry] of a packet that nobody acknowledged, 0 to 7: 7 */
+	uint32_t rnr_retries; /* [rnr_retry] of a message that found no receive; 7, for ever: 7 */
+	uint32_t ack_timeout; /* [ack_timeout] 4.096 us * 2^n for an acknowledgement; 0, the system's: 0 */
 };
 
 void weft_options_init(struct weft_options *options);
@@ -88,6 +94,22 @@ struct weft_ctrl_info {
 };
 
 void weft_ctrl_info(struct weft_ctrl *ctrl, struct weft_ctrl_info *info);
+
+/* What the admin queue's connection goes through, as of the last time it was made. */
+struct weft_path {
+	char transport[8]; /* "tcp", "rdma" */
+	char local[128];   /* the address at our end */
+
+	/* RDMA; "" and 0 otherwise. */
+	char device[64]; /* "mlx5_0" */
+	uint32_t port;
+	char kind[16]; /* "InfiniBand", "RoCE v1", "RoCE v2", "iWARP" */
+	char gid[46];  /* of the port, as an IPv6 address */
+	uint32_t mtu;  /* bytes of data in one packet on this path */
+	uint32_t port_mtu; /* the same, that our port would do; not @mtu: the ends are set up differently */
+};
+
+void weft_ctrl_path(struct weft_ctrl *ctrl, struct weft_path *path);
 
 /* Gives the connection up and makes a new one. What is in flight is retried or fails as after a
  * loss (see weft_submit). Returns at once. */
@@ -208,6 +230,22 @@ int weft_queue_poll(struct weft_queue *queue, int timeout_ms);
 int weft_queue_fd(struct weft_queue *queue);
 /* Commands submitted and not completed. */
 unsigned weft_queue_pending(const struct weft_queue *queue);
+
+/* Since the queue was opened, over all its connections. */
+struct weft_queue_stats {
+	uint64_t posted;       /* messages given to the adapter, or PDUs to the socket */
+	uint64_t completed;    /* commands answered */
+	uint64_t copied_bytes; /* of data, by this library, between the wire and the caller's memory */
+
+	/* RDMA. */
+	uint64_t flushed;       /* work requests that a broken connection gave back */
+	uint64_t retried;       /* connections that broke because nothing was acknowledged */
+	uint64_t rnr;           /* … because the other end had no receive */
+	uint64_t key_hits;      /* data in memory that the adapter knew */
+	uint64_t registrations; /* memory that it had to be told of */
+};
+
+void weft_queue_stats(const struct weft_queue *queue, struct weft_queue_stats *stats);
 
 /* A sentence about @cmd->rc: "Write of 4096 bytes at 0: LBA Out of Range (NVMe status 0x80)". */
 void weft_cmd_text(const struct weft_cmd *cmd, struct weft_err *text);

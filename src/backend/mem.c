@@ -8,6 +8,10 @@
  * into is reserved at the start, which costs nothing, growing makes more of it accessible, shrinking
  * only gives the pages back. A read that races with a shrink finds zeroes, not a fault.
  *
+ * The room is a region, so that an adapter can be told of it, a granule at a time as they are used.
+ * What is accessible ends with a whole granule. If it cannot be a region, and beyond it where it
+ * was extended, a transport that needs one copies.
+ *
  * Invariant: base never changes; [base, base + size) is accessible; what lies beyond the size is
  * zeroed again before it comes back. */
 #include <stdlib.h>
@@ -17,17 +21,21 @@
 
 #include "backend/types.h"
 #include "base/log.h"
+#include "base/region.h"
 #include "base/size.h"
 
 /* It may grow this far, or this many times its size at opening, and beyond if nothing else has taken
  * the addresses there. Two thousand such rooms fit the address space; who comes later gets none. */
 #define ROOM_MIN   (64ULL << 30)
 #define ROOM_TIMES 4
+/* Registered at a time, and then paid for and pinned. */
+#define GRANULE (1ULL << 20)
 
 struct mem {
 	struct weft_backend be;
 	char *base;
 	uint64_t reserved;
+	struct weft_region *region; /* NULL: it could not be one */
 };
 
 static struct mem *mem_of(struct weft_backend *be)
@@ -50,9 +58,14 @@ static uint64_t page_up(uint64_t bytes)
 	return page_down(bytes + page_size() - 1);
 }
 
+static uint64_t granule_up(uint64_t bytes)
+{
+	return (bytes + GRANULE - 1) & ~(GRANULE - 1);
+}
+
 /* --- io ------------------------------------------------------------------------------------- */
 
-/* Whole pages go back to the system. Where it keeps them (they may be locked) they are cleared. */
+/* Whole pages go back to the system, except those that an adapter knows. */
 static void zero(struct mem *mem, uint64_t from, uint64_t to)
 {
 	uint64_t first = page_up(from), last = page_down(to);
@@ -62,8 +75,7 @@ static void zero(struct mem *mem, uint64_t from, uint64_t to)
 		return;
 	}
 	memset(mem->base + from, 0, first - from);
-	if (madvise(mem->base + first, last - first, MADV_DONTNEED) < 0)
-		memset(mem->base + first, 0, last - first);
+	weft_region_clear(mem->region, mem->base + first, last - first);
 	memset(mem->base + last, 0, to - last);
 }
 
@@ -114,11 +126,11 @@ static uint64_t room_for(uint64_t size)
 /* With room to grow, or else just enough: then there is something left for the others. */
 static int reserve_room(struct mem *mem, uint64_t size)
 {
-	mem->reserved = page_up(room_for(size));
+	mem->reserved = granule_up(room_for(size));
 	mem->base = reserve(NULL, mem->reserved, 0);
 	if (mem->base)
 		return 0;
-	mem->reserved = page_up(size);
+	mem->reserved = granule_up(size);
 	mem->base = reserve(NULL, mem->reserved, 0);
 	return mem->base ? 0 : -ENOMEM;
 }
@@ -126,7 +138,7 @@ static int reserve_room(struct mem *mem, uint64_t size)
 /* Beyond the room there may be more, if nothing was put there since. */
 static int extend_room(struct mem *mem, uint64_t size)
 {
-	uint64_t more = page_up(size) - mem->reserved;
+	uint64_t more = granule_up(size) - mem->reserved;
 	char *end = mem->base + mem->reserved, *got;
 
 	got = reserve(end, more, MAP_FIXED_NOREPLACE);
@@ -142,15 +154,15 @@ static int extend_room(struct mem *mem, uint64_t size)
 /* A core dump must not hold, and cannot hold, what hosts have stored. */
 static int make_accessible(struct mem *mem, uint64_t size)
 {
-	if (mprotect(mem->base, page_up(size), PROT_READ | PROT_WRITE) < 0)
+	if (mprotect(mem->base, granule_up(size), PROT_READ | PROT_WRITE) < 0)
 		return -errno;
-	madvise(mem->base, page_up(size), MADV_DONTDUMP);
+	madvise(mem->base, granule_up(size), MADV_DONTDUMP);
 	return 0;
 }
 
 static int grow(struct mem *mem, uint64_t size)
 {
-	int rc = page_up(size) > mem->reserved ? extend_room(mem, size) : 0;
+	int rc = granule_up(size) > mem->reserved ? extend_room(mem, size) : 0;
 
 	if (rc == 0)
 		rc = make_accessible(mem, size);
@@ -183,6 +195,7 @@ static void mem_close(struct weft_backend *be)
 {
 	struct mem *mem = mem_of(be);
 
+	weft_region_remove(mem->region);
 	if (mem->base)
 		munmap(mem->base, mem->reserved);
 	weft_backend_fini(be);
@@ -220,6 +233,7 @@ static int mem_open(struct weft_backend **be, const struct weft_spec *spec, stru
 		weft_warn(
 			"%s: more than this machine's memory; a host that fills it ends the target",
 			mem->be.spec);
+	weft_region_add(&mem->region, mem->base, mem->reserved, GRANULE, NULL);
 	*be = &mem->be;
 	return 0;
 }

@@ -51,12 +51,13 @@ static json_t *version_json(void)
 	char hostnqn[224];
 
 	weft_host_name(hostnqn, sizeof(hostnqn));
-	return json_pack("{s:s, s:s, s:{s:o, s:b, s:s, s:s, s:s, s:s?, s:s?, s:b, s:b}}", "version",
-			 weft_version(), "hostnqn", hostnqn, "features", "io_uring", uring_json(),
-			 "epoll", 1, "crc32c", "ISA-L " ISAL_TEXT, "json",
+	return json_pack("{s:s, s:s, s:{s:o, s:b, s:s, s:s, s:s, s:s?, s:s?, s:b, s:s?}}",
+			 "version", weft_version(), "hostnqn", hostnqn, "features", "io_uring",
+			 uring_json(), "epoll", 1, "crc32c", "ISA-L " ISAL_TEXT, "json",
 			 "jansson " JANSSON_VERSION, "yaml", yaml_get_version_string(), "fuse",
 			 *WEFT_FUSE ? WEFT_FUSE : NULL, "nbdkit_plugin",
-			 *WEFT_NBDKIT ? WEFT_NBDKIT : NULL, "tls", 0, "rdma", 0);
+			 *WEFT_NBDKIT ? WEFT_NBDKIT : NULL, "tls", 0, "rdma",
+			 *WEFT_RDMA_VERSION ? WEFT_RDMA_VERSION : NULL);
 }
 
 static void print_json(json_t *version)
@@ -80,7 +81,8 @@ static void print_text(json_t *version)
 	printf("  YAML      libyaml %s\n", yaml_get_version_string());
 	printf("  FUSE      %s\n", *WEFT_FUSE ? WEFT_FUSE : "no");
 	printf("  nbdkit    %s\n", *WEFT_NBDKIT ? WEFT_NBDKIT : "no");
-	printf("  TLS       no\n  RDMA      no\n");
+	printf("  TLS       no\n");
+	printf("  RDMA      %s\n", *WEFT_RDMA_VERSION ? WEFT_RDMA_VERSION : "no");
 	printf("  this host is %s\n", weft_json_text(version, "hostnqn"));
 }
 

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "host/internal.h"
+#include "transport/bufs.h"
 
 /* --- ours ------------------------------------------------------------------------------------------ */
 
@@ -260,6 +261,12 @@ static int run_named(struct weft_ctrl *ctrl, const char *name, const union nvme_
 
 	if (!name)
 		name = u.admin.name = "admin command";
+	if (length > WEFT_MDTS_BYTES)
+		return weft_fail(err, -EMSGSIZE, "%s: more than %u bytes of data", name,
+				 WEFT_MDTS_BYTES);
+	if (!host_memory_is_plain(&u.admin.iov, 1))
+		return weft_fail(err, -EOPNOTSUPP, "%s: its data cannot be in a device's memory",
+				 name);
 	if (nvme_cmd_direction(cmd) == NVME_DIR_TO_HOST && buf)
 		memset(buf, 0, length);
 	run(ctrl, &u);

@@ -26,6 +26,8 @@ void weft_options_init(struct weft_options *options)
 		.reconnect_ms = 100,
 		.reconnect_max_ms = 10000,
 		.loss_ms = 600000,
+		.retries = 7,
+		.rnr_retries = 7,
 	};
 }
 
@@ -53,6 +55,10 @@ static const struct word {
 	{ "reconnect_delay", TIME, OPTION(reconnect_ms), 1, 3600000 },
 	{ "reconnect_delay_max", TIME, OPTION(reconnect_max_ms), 1, 3600000 },
 	{ "loss_timeout", TIME, OPTION(loss_ms), 0, UINT32_MAX },
+	{ "tos", NUMBER, OPTION(tos), 0, 255 },
+	{ "retry", NUMBER, OPTION(retries), 0, 7 },
+	{ "rnr_retry", NUMBER, OPTION(rnr_retries), 0, 7 },
+	{ "ack_timeout", NUMBER, OPTION(ack_timeout), 0, 31 },
 	{ "hostnqn", NQN, offsetof(struct host_config, hostnqn), 0, 0 },
 	{ "hostid", UUID, offsetof(struct host_config, hostid), 0, 0 },
 #undef OPTION
@@ -142,7 +148,7 @@ static const struct word *find_word(const char *name)
 static int unknown_word(const char *name, struct weft_err *err)
 {
 	const char *names[NWORDS + 1] = { NULL }, *meant;
-	char known[256] = "";
+	char known[512] = "";
 
 	for (size_t i = 0; i < NWORDS; i++) {
 		strcat(known, i ? ", " : "");
@@ -173,6 +179,26 @@ static int parse_query(struct host_config *config, const char *query, struct wef
 		rc = set_word(config, word, value ? value : word->kind == SWITCH ? "1" : "", err);
 	}
 	return rc;
+}
+
+void host_link_options(const struct host_config *config, uint16_t qid, uint16_t cntlid,
+		       uint32_t depth, struct weft_link_options *options)
+{
+	const struct weft_options *o = &config->options;
+
+	*options = (struct weft_link_options){
+		.addr = config->addr,
+		.depth = depth,
+		.qid = qid,
+		.cntlid = cntlid,
+		.hdgst = o->hdgst,
+		.ddgst = o->ddgst,
+		.setup_ms = o->connect_ms,
+		.tos = o->tos,
+		.retries = o->retries,
+		.rnr_retries = o->rnr_retries,
+		.ack_timeout = o->ack_timeout,
+	};
 }
 
 /* --- who we are --------------------------------------------------------------------------------------- */

@@ -202,17 +202,12 @@ static void pause_or_die(struct weft_ctrl *ctrl)
 static void open_link(struct weft_ctrl *ctrl)
 {
 	const struct host_config *config = &ctrl->config;
-	const struct weft_link_options options = {
-		.addr = config->addr,
-		.depth = HOST_ADMIN_DEPTH,
-		.hdgst = config->options.hdgst,
-		.ddgst = config->options.ddgst,
-		.setup_ms = config->options.connect_ms,
-	};
+	struct weft_link_options options;
 	struct weft_err why = { "" };
 	int rc;
 
 	ctrl->broken = false;
+	host_link_options(config, 0, 0, HOST_ADMIN_DEPTH, &options);
 	rc = config->transport->open(&ctrl->link, ctrl->reactor, &options, &host_admin_link_ops,
 				     ctrl, &why);
 	if (rc < 0)
@@ -234,11 +229,10 @@ void host_ctrl_start(struct weft_ctrl *ctrl)
 
 void host_ctrl_up(struct weft_ctrl *ctrl)
 {
-	if (ctrl->generation++) {
-		pthread_mutex_lock(&ctrl->lock);
-		ctrl->pub.reconnects++;
-		pthread_mutex_unlock(&ctrl->lock);
-	}
+	pthread_mutex_lock(&ctrl->lock);
+	ctrl->pub.reconnects += ctrl->generation++ > 0;
+	ctrl->pub.path = ctrl->link->path;
+	pthread_mutex_unlock(&ctrl->lock);
 	happen(ctrl, EV_UP);
 }
 

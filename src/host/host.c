@@ -276,6 +276,13 @@ void weft_ctrl_info(struct weft_ctrl *ctrl, struct weft_ctrl_info *info)
 	pthread_mutex_unlock(&ctrl->lock);
 }
 
+void weft_ctrl_path(struct weft_ctrl *ctrl, struct weft_path *path)
+{
+	pthread_mutex_lock(&ctrl->lock);
+	*path = ctrl->pub.path;
+	pthread_mutex_unlock(&ctrl->lock);
+}
+
 static void on_reset(struct weft_msg *msg)
 {
 	struct weft_ctrl *ctrl = container_of(msg, struct weft_ctrl, reset_msg);

@@ -20,6 +20,7 @@
 
 #include "base/err.h"
 #include "base/list.h"
+#include "base/region.h"
 #include "host/config.h"
 #include "proto/nvme.h"
 #include "proto/status.h"
@@ -49,6 +50,7 @@ struct host_traits {
 	uint32_t zero_max, verify_max;
 	uint64_t trim_blocks; /* of one range */
 	uint32_t capsule_max; /* data in an I/O command's capsule */
+	uint32_t blocks_max;  /* descriptors of a command's data */
 	uint32_t queues, depth;
 	uint16_t oncs, fuses;
 	uint32_t ctratt, oaes;
@@ -108,6 +110,7 @@ struct host_published {
 	struct weft_err why; /* of the last loss */
 	struct host_traits traits;
 	uint64_t reconnects;
+	struct weft_path path;
 };
 
 struct weft_ctrl {
@@ -172,6 +175,10 @@ struct weft_ctrl {
 	unsigned first_event, nevents;
 	int event_fd;
 };
+
+/* config.c */
+void host_link_options(const struct host_config *config, uint16_t qid, uint16_t cntlid,
+		       uint32_t depth, struct weft_link_options *options);
 
 /* ctrl.c, on home */
 void host_ctrl_start(struct weft_ctrl *ctrl);
@@ -269,7 +276,12 @@ struct weft_queue {
 	struct weft_timer timeout, again;
 	struct weft_slot *aborting; /* timed out; home was asked to abort it */
 	unsigned pending, completed;
+	struct weft_queue_stats stats;   /* of connections that are gone */
+	struct weft_region_view regions; /* looked at only while there are dma-bufs */
 };
+
+/* queue.c */
+void host_stats_add(struct weft_queue_stats *sum, const struct weft_queue_stats *more);
 
 /* queue_link.c */
 void host_queue_look(struct weft_queue *queue);
@@ -280,6 +292,12 @@ void host_queue_setup_timeout(struct weft_timer *timer);
 /* @setup: it was lost before it was ready. */
 void host_queue_ask_reset(struct weft_queue *queue, int rc, const struct weft_err *why, bool setup);
 void host_queue_ask_abort(struct weft_queue *queue, uint16_t cid);
+
+/* memory.c. Whether the connection takes data there; asked only while there are dma-bufs. */
+bool host_memory_ok(const struct weft_ctrl *ctrl, struct weft_region_view *view,
+		    const struct iovec *iov, int iovcnt);
+/* Whether the CPU may touch it. */
+bool host_memory_is_plain(const struct iovec *iov, int iovcnt);
 
 /* Commands, see cmd.h. */
 void host_issue_init(struct weft_queue *queue);

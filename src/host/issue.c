@@ -128,10 +128,22 @@ void host_issue(struct weft_queue *queue)
 	issue(queue, true);
 }
 
+static int check_memory(struct weft_queue *queue, const struct weft_cmd *cmd)
+{
+	enum host_shape shape = host_rule(cmd->op)->shape;
+
+	if (shape == SHAPE_NONE || shape == SHAPE_RANGE)
+		return 0;
+	return host_memory_ok(queue->ctrl, &queue->regions, cmd->iov, cmd->iovcnt) ? 0 :
+										     -EOPNOTSUPP;
+}
+
 int weft_submit(struct weft_queue *queue, struct weft_cmd *cmd)
 {
 	int rc = host_rule_check(&queue->seen.traits, cmd);
 
+	if (rc == 0 && weft_region_any_dmabuf())
+		rc = check_memory(queue, cmd);
 	if (rc < 0)
 		return rc;
 	if (queue->seen.state == WEFT_DEAD)

@@ -90,6 +90,7 @@ static void free_queue(struct weft_queue *queue)
 	weft_timer_stop(queue->reactor, &queue->again);
 	weft_task_cancel(&queue->go_on);
 	weft_reactor_destroy(queue->reactor);
+	weft_region_view_end(&queue->regions);
 	free(queue);
 }
 
@@ -240,4 +241,25 @@ int weft_queue_fd(struct weft_queue *queue)
 unsigned weft_queue_pending(const struct weft_queue *queue)
 {
 	return queue->pending;
+}
+
+/* --- counters -------------------------------------------------------------------------------------------- */
+
+void host_stats_add(struct weft_queue_stats *sum, const struct weft_queue_stats *more)
+{
+	sum->posted += more->posted;
+	sum->completed += more->completed;
+	sum->copied_bytes += more->copied_bytes;
+	sum->flushed += more->flushed;
+	sum->retried += more->retried;
+	sum->rnr += more->rnr;
+	sum->key_hits += more->key_hits;
+	sum->registrations += more->registrations;
+}
+
+void weft_queue_stats(const struct weft_queue *queue, struct weft_queue_stats *stats)
+{
+	*stats = queue->stats;
+	if (queue->link)
+		host_stats_add(stats, &queue->link->stats);
 }

@@ -56,6 +56,7 @@ static void on_ready(struct weft_link *link)
 	struct weft_slot *slot = weft_link_take(link);
 
 	link->capsule_max = queue->seen.traits.capsule_max;
+	link->blocks_max = queue->seen.traits.blocks_max;
 	host_connect_data(queue->ctrl, queue->seen.traits.cntlid, &queue->connect_data);
 	queue->connect_iov = (struct iovec){ &queue->connect_data, sizeof(queue->connect_data) };
 	host_fill_connect(&slot->cmd, queue->qid, link->options.depth, 0);
@@ -93,6 +94,7 @@ static void on_closed(struct weft_link *link)
 	queue->ready = false;
 	queue->link = NULL;
 	host_pieces_lost(queue, rc != -ESHUTDOWN);
+	host_stats_add(&queue->stats, &link->stats);
 	weft_link_free(link);
 	if (queue->closing)
 		return;
@@ -112,23 +114,18 @@ static const struct weft_link_ops link_ops = {
 static void open_link(struct weft_queue *queue)
 {
 	const struct host_config *config = &queue->ctrl->config;
-	const struct weft_link_options options = {
-		.addr = config->addr,
-		.depth = queue->seen.traits.depth,
-		.hdgst = config->options.hdgst,
-		.ddgst = config->options.ddgst,
-		.setup_ms = config->options.connect_ms,
-	};
+	const struct host_traits *traits = &queue->seen.traits;
+	struct weft_link_options options;
 	struct weft_err why = { "" };
 	int rc;
 
 	queue->generation = queue->seen.generation;
-	if (queue->qid > queue->seen.traits.queues) {
-		weft_fail(&why, 0, "the controller allows only %u queues now",
-			  queue->seen.traits.queues);
+	if (queue->qid > traits->queues) {
+		weft_fail(&why, 0, "the controller allows only %u queues now", traits->queues);
 		setup_failed(queue, -EUSERS, &why);
 		return;
 	}
+	host_link_options(config, queue->qid, traits->cntlid, traits->depth, &options);
 	rc = config->transport->open(&queue->link, queue->reactor, &options, &link_ops, queue,
 				     &why);
 	if (rc < 0)

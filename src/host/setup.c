@@ -174,8 +174,21 @@ static void note_limits(struct host_traits *t, const struct nvme_id_ctrl *id)
 	t->trim_blocks = UINT32_MAX;
 	/* A capsule holds the command and its data, in units of 16 bytes; ICDOFF puts data further in. */
 	t->capsule_max = 0;
-	if (!le16_to_cpu(id->icdoff) && ioccsz > 4)
+	if (!le16_to_cpu(id->icdoff) && ioccsz > 4 && le32_to_cpu(id->sgls) & NVME_CTRL_SGLS_OFFSET)
 		t->capsule_max = ioccsz < (1 << 16) ? ioccsz * 16 - 64 : 1 << 20;
+	t->blocks_max = id->msdbd ? id->msdbd : 1;
+}
+
+static int check_sgls(struct weft_ctrl *ctrl, uint32_t sgls)
+{
+	if (ctrl->config.transport->trtype == NVMF_TRTYPE_RDMA && !(sgls & NVME_CTRL_SGLS_KEYED))
+		host_ctrl_broken(ctrl, -EPROTO,
+				 "Identify: the controller says it takes no keyed SGLs");
+	else if (!ctrl->traits.discovery && !(sgls & SGLS_SUPPORTED))
+		host_ctrl_broken(ctrl, -EPROTO, "Identify: the controller says it takes no SGLs");
+	else
+		return 0;
+	return -EPROTO;
 }
 
 static int on_identify(struct weft_ctrl *ctrl, const struct nvme_cqe *cqe)
@@ -198,10 +211,7 @@ static int on_identify(struct weft_ctrl *ctrl, const struct nvme_cqe *cqe)
 	if (id->maxcmd && le16_to_cpu(id->maxcmd) < t->depth)
 		t->depth = le16_to_cpu(id->maxcmd);
 	note_limits(t, id);
-	if (t->discovery || le32_to_cpu(id->sgls) & SGLS_SUPPORTED)
-		return 0;
-	host_ctrl_broken(ctrl, -EPROTO, "Identify: the controller says it takes no SGLs");
-	return -EPROTO;
+	return check_sgls(ctrl, le32_to_cpu(id->sgls));
 }
 
 /* 0: not limited. */

@@ -40,6 +40,10 @@ static void text_of_errno(const struct weft_cmd *cmd, char *text, size_t size)
 		text_of_loss(cmd, text, size);
 		return;
 	}
+	if (cmd->rc == -EOPNOTSUPP && cmd->iov && !host_memory_is_plain(cmd->iov, cmd->iovcnt)) {
+		snprintf(text, size, "this connection does not reach a device's memory");
+		return;
+	}
 	snprintf(text, size, "%s", strerror(-cmd->rc));
 	for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++)
 		if (texts[i].rc == cmd->rc)

@@ -51,7 +51,42 @@ static_assert(sizeof(struct nvme_sgl) == 16, "SGL descriptor");
 enum {
 	NVME_SGL_IN_CAPSULE = 0x01, /* data block, address is an offset into the capsule */
 	NVME_SGL_TRANSPORT = 0x5a,  /* transport data block: the transport knows where */
+	NVME_SGL_LAST_IN_CAPSULE =
+		0x31,          /* the only segment of a list, at an offset into the capsule */
+	NVME_SGL_KEYED = 0x40, /* keyed data block: memory of the host, by its key */
+	NVME_SGL_KEYED_INVALIDATE =
+		0x4f, /* the same; the key is to be invalidated with the answer */
 };
+
+struct nvme_keyed_sgl {
+	__le64 addr;
+	__u8 length[3];
+	__u8 key[4];
+	__u8 type;
+};
+static_assert(sizeof(struct nvme_keyed_sgl) == 16, "keyed SGL descriptor");
+
+static inline uint32_t nvme_keyed_sgl_length(const struct nvme_keyed_sgl *sgl)
+{
+	return sgl->length[0] | (uint32_t)sgl->length[1] << 8 | (uint32_t)sgl->length[2] << 16;
+}
+
+static inline uint32_t nvme_keyed_sgl_key(const struct nvme_keyed_sgl *sgl)
+{
+	return sgl->key[0] | (uint32_t)sgl->key[1] << 8 | (uint32_t)sgl->key[2] << 16 |
+	       (uint32_t)sgl->key[3] << 24;
+}
+
+static inline void nvme_keyed_sgl_set(struct nvme_keyed_sgl *sgl, uint64_t addr, uint32_t length,
+				      uint32_t key)
+{
+	*sgl = (struct nvme_keyed_sgl){
+		.addr = cpu_to_le64(addr),
+		.length = { (__u8)length, (__u8)(length >> 8), (__u8)(length >> 16) },
+		.key = { (__u8)key, (__u8)(key >> 8), (__u8)(key >> 16), (__u8)(key >> 24) },
+		.type = NVME_SGL_KEYED,
+	};
+}
 
 struct nvme_cmd {
 	__u8 opcode;

@@ -180,20 +180,24 @@ const char *weft_uri_transport(uint8_t trtype)
 	return transports[transport_index(trtype)].name;
 }
 
+void weft_addr_format(const struct sockaddr_storage *addr, char *text, size_t size)
+{
+	const void *ip = addr->ss_family == AF_INET6 ?
+				 (const void *)&((const struct sockaddr_in6 *)addr)->sin6_addr :
+				 (const void *)&((const struct sockaddr_in *)addr)->sin_addr;
+
+	inet_ntop(addr->ss_family == AF_INET6 ? AF_INET6 : AF_INET, ip, text, (socklen_t)size);
+}
+
 void weft_uri_format(uint8_t trtype, const struct sockaddr_storage *addr, char *text, size_t size)
 {
 	const char *scheme = transports[transport_index(trtype)].scheme;
-	const struct sockaddr_in6 *in6 = (const struct sockaddr_in6 *)addr;
-	const struct sockaddr_in *in = (const struct sockaddr_in *)addr;
+	bool six = addr->ss_family == AF_INET6;
 	char host[INET6_ADDRSTRLEN] = "";
 
-	if (addr->ss_family == AF_INET6) {
-		inet_ntop(AF_INET6, &in6->sin6_addr, host, sizeof(host));
-		snprintf(text, size, "%s[%s]:%u", scheme, host, ntohs(in6->sin6_port));
-	} else {
-		inet_ntop(AF_INET, &in->sin_addr, host, sizeof(host));
-		snprintf(text, size, "%s%s:%u", scheme, host, ntohs(in->sin_port));
-	}
+	weft_addr_format(addr, host, sizeof(host));
+	snprintf(text, size, "%s%s%s%s:%u", scheme, six ? "[" : "", host, six ? "]" : "",
+		 ntohs(((const struct sockaddr_in *)addr)->sin_port)); /* IPv6 has it there too */
 }
 
 socklen_t weft_addr_len(const struct sockaddr_storage *addr)

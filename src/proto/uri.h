@@ -40,6 +40,8 @@ const char *weft_uri_transport(uint8_t trtype);
 
 /* From a numeric address; -EINVAL: it is none. */
 int weft_addr_parse(const char *host, uint16_t port, struct sockaddr_storage *addr);
+/* The address alone, without its port. */
+void weft_addr_format(const struct sockaddr_storage *addr, char *text, size_t size);
 socklen_t weft_addr_len(const struct sockaddr_storage *addr);
 bool weft_addr_equal(const struct sockaddr_storage *a, const struct sockaddr_storage *b);
 bool weft_addr_is_loopback(const struct sockaddr_storage *addr);

@@ -83,11 +83,13 @@ static int listen_fail(int rc, const struct weft_uri *uri, const struct weft_err
 static int start(struct tgt_listener *l, const struct weft_uri *uri, struct weft_err *err)
 {
 	const struct weft_transport *transport = weft_transport_find(uri->trtype);
-	struct weft_err why = { "this weft was built without it; see weft version" };
-	int rc = -EPROTONOSUPPORT;
+	struct weft_err why = { "" };
+	int rc;
 
 	if (transport)
 		rc = transport->listen(&l->l, l->target->home, &uri->addr, &listener_ops, l, &why);
+	else
+		rc = weft_fail(&why, -EPROTONOSUPPORT, "it is not built in; see weft version");
 	return rc < 0 ? listen_fail(rc, uri, &why, err) : 0;
 }
 

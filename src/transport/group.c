@@ -10,14 +10,6 @@
 
 enum { RECLAIM_MS = 10000 };
 
-static const struct {
-	uint32_t size, count;
-} classes[WEFT_BUFS_CLASSES] = {
-	{ 8u << 10, 2048 },
-	{ 128u << 10, 512 },
-	{ WEFT_MDTS_BYTES, 128 },
-};
-
 static void wake_serve(void *arg)
 {
 	struct weft_group *group = arg;
@@ -25,45 +17,19 @@ static void wake_serve(void *arg)
 	weft_reactor_defer(group->reactor, &group->serve);
 }
 
-static int bufs_init(struct weft_bufs *bufs, struct weft_group *group)
-{
-	for (int i = 0; i < WEFT_BUFS_CLASSES; i++) {
-		int rc = weft_pool_init(&bufs->pools[i], classes[i].size, classes[i].count,
-					wake_serve, group);
-
-		if (rc < 0) {
-			while (i--)
-				weft_pool_destroy(&bufs->pools[i]);
-			return rc;
-		}
-	}
-	return 0;
-}
-
-static void bufs_destroy(struct weft_bufs *bufs)
-{
-	for (int i = 0; i < WEFT_BUFS_CLASSES; i++)
-		weft_pool_destroy(&bufs->pools[i]);
-}
-
 static void serve(struct weft_task *task)
 {
 	struct weft_group *group = container_of(task, struct weft_group, serve);
 
-	for (int i = 0; i < WEFT_BUFS_CLASSES; i++) {
-		weft_pool_serve(&group->out.pools[i]);
-		weft_pool_serve(&group->in.pools[i]);
-	}
+	weft_bufs_serve(&group->out);
+	weft_bufs_serve(&group->in);
 	weft_pool_serve(&group->chunks);
 }
 
 static bool somebody_waits(const struct weft_group *group)
 {
-	for (int i = 0; i < WEFT_BUFS_CLASSES; i++)
-		if (!weft_list_empty(&group->in.pools[i].waiters) ||
-		    !weft_list_empty(&group->out.pools[i].waiters))
-			return true;
-	return !weft_list_empty(&group->chunks.waiters);
+	return weft_bufs_wanted(&group->in) || weft_bufs_wanted(&group->out) ||
+	       !weft_list_empty(&group->chunks.waiters);
 }
 
 static void reclaim(struct weft_timer *timer)
@@ -102,10 +68,10 @@ int weft_group_create(struct weft_group **out, struct weft_reactor *r, unsigned 
 	group->reclaim.fn = reclaim;
 	weft_task_init(&group->serve, serve);
 	weft_list_init(&group->qpairs);
-	rc = bufs_init(&group->in, group);
+	rc = weft_bufs_init(&group->in, 1, wake_serve, group);
 	if (rc < 0)
 		goto free_group;
-	rc = bufs_init(&group->out, group);
+	rc = weft_bufs_init(&group->out, 1, wake_serve, group);
 	if (rc < 0)
 		goto destroy_in;
 	rc = weft_pool_init(&group->chunks, TCP_CHUNK_BYTES, tcp_chunks_for(qpairs_max), wake_serve,
@@ -116,9 +82,9 @@ int weft_group_create(struct weft_group **out, struct weft_reactor *r, unsigned 
 	return 0;
 
 destroy_out:
-	bufs_destroy(&group->out);
+	weft_bufs_destroy(&group->out);
 destroy_in:
-	bufs_destroy(&group->in);
+	weft_bufs_destroy(&group->in);
 free_group:
 	free(group);
 	return rc;
@@ -127,8 +93,8 @@ free_group:
 void weft_group_destroy(struct weft_group *group)
 {
 	weft_pool_destroy(&group->chunks);
-	bufs_destroy(&group->out);
-	bufs_destroy(&group->in);
+	weft_bufs_destroy(&group->out);
+	weft_bufs_destroy(&group->in);
 	free(group);
 }
 

@@ -36,6 +36,7 @@ int weft_link_init(struct weft_link *link, const struct weft_link_transport *tra
 	link->options = *options;
 	link->ops = ops;
 	link->user = user;
+	link->blocks_max = 1;
 	link->cid_step = power_of_two(options->depth);
 	link->slots = calloc(options->depth, transport->slot_size);
 	if (!link->slots)

@@ -13,6 +13,7 @@
 #include <netinet/in.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include <weft/host.h>
 
 #include "base/err.h"
 #include "proto/nvme.h"
@@ -53,8 +54,14 @@ struct weft_link_ops {
 struct weft_link_options {
 	struct sockaddr_storage addr;
 	uint32_t depth; /* slots */
+	uint16_t qid, cntlid;
 	bool hdgst, ddgst;
 	uint32_t setup_ms; /* until ready() */
+
+	/* RDMA. */
+	uint32_t tos; /* type of service; 0: the system's */
+	uint32_t retries, rnr_retries;
+	uint32_t ack_timeout; /* 4.096 us * 2^n; 0: the system's */
 };
 
 struct weft_link_transport {
@@ -63,6 +70,7 @@ struct weft_link_transport {
 	int (*open)(struct weft_link **link, struct weft_reactor *r,
 		    const struct weft_link_options *options, const struct weft_link_ops *ops,
 		    void *user, struct weft_err *err);
+	bool takes_dmabuf;
 	size_t slot_size; /* of the transport's slot, which starts with a weft_slot */
 	void (*submit)(struct weft_link *link, struct weft_slot *slot);
 	void (*close)(struct weft_link *link); /* at once; again is harmless */
@@ -76,6 +84,9 @@ struct weft_link {
 	struct weft_link_options options;
 	void *user;
 	uint32_t capsule_max; /* data that may ride in a command capsule; the user's to raise */
+	uint32_t blocks_max;  /* descriptors that the controller takes; the user's to raise */
+	struct weft_path path;
+	struct weft_queue_stats stats;
 	bool closing;
 	int rc;              /* -errno of the end */
 	struct weft_err err; /* its first cause */

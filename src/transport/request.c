@@ -90,14 +90,6 @@ void weft_req_release(struct weft_req *req)
 
 /* --- buffers ---------------------------------------------------------------------------------- */
 
-static struct weft_pool *pool_for(struct weft_bufs *bufs, uint32_t len)
-{
-	for (int i = 0; i < WEFT_BUFS_CLASSES; i++)
-		if (len <= bufs->pools[i].size)
-			return &bufs->pools[i];
-	return NULL;
-}
-
 static void resume(struct weft_req *req, uint16_t sc)
 {
 	weft_req_enter(req, WEFT_REQ_EXECUTING);
@@ -117,7 +109,7 @@ static void take_buffer(struct weft_req *req, struct weft_req_buf *buf, struct w
 			uint32_t len, weft_req_fn *then)
 {
 	assert(len && len <= WEFT_MDTS_BYTES && !buf->at);
-	buf->pool = pool_for(bufs, len);
+	buf->pool = weft_bufs_pool(bufs, len);
 	buf->at = weft_pool_take(buf->pool);
 	req->data_len = len;
 	req->then = then;

@@ -18,23 +18,14 @@
 #include <stdint.h>
 
 #include "base/err.h"
-#include "base/pool.h"
 #include "proto/nvme.h"
 #include "reactor/reactor.h"
+#include "transport/bufs.h"
 
 struct weft_qpair;
 struct weft_req;
 
-#define WEFT_MDTS_BYTES (1u << 20) /* largest data of one command */
-
 /* --- a reactor's share: buffers ------------------------------------------------------------ */
-
-enum { WEFT_BUFS_CLASSES = 3 };
-
-/* Contiguous buffers in three sizes. */
-struct weft_bufs {
-	struct weft_pool pools[WEFT_BUFS_CLASSES];
-};
 
 /* Sized by the deepest queue and the number of queues. Data on its way in waits for its peer, data on its way out for storage: two sets, so that one
  * can never wait for the other in a circle. */
@@ -68,7 +59,7 @@ enum weft_req_state {
 	WEFT_REQ_NEED_BUFFER, /* in line for a buffer */
 	WEFT_REQ_AWAIT_DATA,  /* the host owes data */
 	WEFT_REQ_REPLYING,    /* on its way out */
-	WEFT_REQ_DRAINING,    /* answered early: data the host still owes is swallowed */
+	WEFT_REQ_DRAINING,    /* answered, and something of it is still under way */
 	WEFT_REQ_STATES,
 };
 
@@ -147,8 +138,6 @@ struct weft_transport {
 		      const struct sockaddr_storage *addr, const struct weft_listener_ops *ops,
 		      void *user, struct weft_err *err);
 	void (*unlisten)(struct weft_listener *l); /* ops->closed() follows; frees it */
-	/* No queue pair is left on @group: what the transport kept there goes (optional). */
-	void (*leave)(struct weft_group *group);
 
 	size_t req_size; /* of the transport's request, which starts with a weft_req */
 	uint16_t (*check_sgl)(struct weft_req *req, uint32_t len);

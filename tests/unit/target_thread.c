@@ -10,6 +10,12 @@
 #include "base/list.h"
 #include "base/log.h"
 #include "target/target.h"
+#ifdef TARGET_ON_FABRIC
+#include "fabric.h"
+#define LISTEN "nvme+rdma://127.0.0.1:0"
+#else
+#define LISTEN "nvme+tcp://127.0.0.1:0"
+#endif
 
 enum { REACTORS = 2, QUEUES = 16, DEPTH = 128 };
 
@@ -154,7 +160,7 @@ static void start(struct call *call)
 	struct weft_uri uri;
 
 	must(weft_target_create(&target, &options, &err), "create", &err);
-	must(weft_uri_parse("nvme+tcp://127.0.0.1:0", &uri, &err), "address", &err);
+	must(weft_uri_parse(LISTEN, &uri, &err), "address", &err);
 	must(weft_listener_add(target, &uri, &err), "listen", &err);
 	must(weft_subsys_add(target, &named, &subsys, &err), "subsystem", &err);
 	weft_target_visit(target, &visitor, NULL);
@@ -177,6 +183,17 @@ static void end_reactor(struct weft_msg *msg)
 	weft_reactor_stop(weft_reactor_self());
 }
 
+#ifdef TARGET_ON_FABRIC
+static void fabric_up(void)
+{
+	fabric_begin();
+	rdma_verbs = &fabric_verbs;
+}
+#else
+static void fabric_up(void) {}
+static void fabric_end(void) {}
+#endif
+
 void target_start(void)
 {
 	struct weft_reactor_options options = { .engine = WEFT_ENGINE_EPOLL, .cpu = -1 };
@@ -184,6 +201,7 @@ void target_start(void)
 	struct weft_err err = { "" };
 
 	weft_log_set_level(WEFT_LOG_ERROR);
+	fabric_up();
 	for (int i = 0; i < REACTORS; i++) {
 		must(weft_reactor_create(&reactors[i], &options, &err), "reactor", &err);
 		must(-pthread_create(&threads[i], NULL, turn, reactors[i]), "thread", NULL);
@@ -205,6 +223,7 @@ void target_stop(void)
 		pthread_join(threads[i], NULL);
 		weft_reactor_destroy(reactors[i]);
 	}
+	fabric_end();
 }
 
 const char *target_address(void)

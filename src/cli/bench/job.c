@@ -4,8 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+#include <weft/memory.h>
 
-#include "base/pool.h"
 #include "cli/bench/random.h"
 
 enum { GROUPS_MAX = 1000000 }; /* of I/Os that never began: a rate may demand billions */
@@ -173,7 +173,7 @@ static int make_ios(struct bench_job *job, struct weft_err *err)
 	const struct bench_config *config = job->load->config;
 
 	job->memory_size = config->depth * config->bs;
-	job->memory = weft_pages_alloc(job->memory_size);
+	job->memory = weft_memory_alloc(job->memory_size);
 	job->ios = calloc(config->depth, sizeof(*job->ios));
 	if (!job->memory || !job->ios)
 		return weft_fail(err, -ENOMEM, "no memory for %u I/Os of %llu bytes", config->depth,
@@ -231,8 +231,7 @@ void bench_job_free(struct bench_job *job)
 		if (job->queues[i])
 			weft_queue_close(job->queues[i]);
 	}
-	if (job->memory)
-		weft_pages_free(job->memory, job->memory_size);
+	weft_memory_free(job->memory);
 	free(job->queues);
 	free(job->fds);
 	free(job->ios);

@@ -6,6 +6,7 @@
 #include <string.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
+#include <weft/memory.h>
 
 #include "cli/cp/internal.h"
 #include "cli/units.h"
@@ -95,8 +96,8 @@ static int lane_open(struct cp *cp, unsigned index, struct weft_err *err)
 	lane->cp = cp;
 	lane->index = index;
 	lane->slots = calloc(cp->depth, sizeof(*lane->slots));
-	if (!lane->slots ||
-	    posix_memalign((void **)&lane->memory, 4096, (size_t)cp->piece * cp->depth))
+	lane->memory = weft_memory_alloc((size_t)cp->piece * cp->depth);
+	if (!lane->slots || !lane->memory)
 		return weft_fail(err, -ENOMEM,
 				 "no memory for %u pieces of %s; take fewer or smaller "
 				 "ones",
@@ -128,7 +129,7 @@ void weft_cp_lanes_free(struct cp *cp)
 {
 	for (unsigned i = 0; cp->lanes && i < cp->jobs; i++) {
 		free(cp->lanes[i].slots);
-		free(cp->lanes[i].memory);
+		weft_memory_free(cp->lanes[i].memory);
 	}
 	free(cp->lanes);
 }

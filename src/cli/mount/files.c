@@ -5,9 +5,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/falloc.h>
-#include <stdlib.h>
 
-#include "base/cleanup.h"
 #include "cli/mount/session.h"
 
 static struct weft_table *table_of(fuse_req_t req)
@@ -70,23 +68,30 @@ static bool end(struct io *io)
 	return ours;
 }
 
-void weft_mount_read(fuse_req_t req, fuse_ino_t ino, size_t size, off_t offset,
-		     struct fuse_file_info *fi)
+static void reply_read(fuse_req_t req, const char *buf, ssize_t got)
 {
-	_cleanup_(weft_freep) char *buf = malloc(size);
-	ssize_t got = -ENOMEM;
-	struct io io;
-
-	if (!begin(&io, req, ino))
-		return;
-	if (buf)
-		got = weft_bytes_read(&io.node->bytes, buf, size, (uint64_t)offset);
-	if (!end(&io))
-		return;
 	if (got < 0)
 		fuse_reply_err(req, (int)-got);
 	else
 		fuse_reply_buf(req, buf, (size_t)got);
+}
+
+void weft_mount_read(fuse_req_t req, fuse_ino_t ino, size_t size, off_t offset,
+		     struct fuse_file_info *fi)
+{
+	struct weft_mount *mount = fuse_req_userdata(req);
+	ssize_t got = -ENOMEM;
+	struct io io;
+	char *buf;
+
+	if (!begin(&io, req, ino))
+		return;
+	buf = weft_buffers_take(&mount->buffers, size);
+	if (buf)
+		got = weft_bytes_read(&io.node->bytes, buf, size, (uint64_t)offset);
+	if (end(&io))
+		reply_read(req, buf, got);
+	weft_buffers_give(&mount->buffers, buf);
 }
 
 /* O_SYNC has the bits of O_DSYNC and one more. */

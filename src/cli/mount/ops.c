@@ -11,7 +11,6 @@
 #include "base/cleanup.h"
 #include "cli/mount/session.h"
 
-#define REQUEST_MAX   (1 << 20) /* bytes; the kernel has no larger ones */
 #define IN_FLIGHT_MAX 64
 
 static struct weft_mount *mount_of(fuse_req_t req)
@@ -25,7 +24,7 @@ static void on_init(void *user, struct fuse_conn_info *conn)
 	 * kernel would ask to make it empty. */
 	conn->want |= conn->capable & FUSE_CAP_ATOMIC_O_TRUNC;
 	conn->want |= conn->capable & FUSE_CAP_ASYNC_DIO;
-	conn->max_write = REQUEST_MAX;
+	conn->max_write = WEFT_MOUNT_REQUEST_MAX;
 	conn->max_background = IN_FLIGHT_MAX;
 	conn->congestion_threshold = IN_FLIGHT_MAX;
 }

@@ -140,6 +140,7 @@ int weft_mount_run(const struct weft_mount_options *options, struct weft_err *er
 	int rc;
 
 	openlog("weft-mount", LOG_PID, LOG_DAEMON);
+	weft_buffers_init(&mount.buffers, WEFT_MOUNT_REQUEST_MAX);
 	rc = weft_watch_prepare(&mount);
 	if (rc == 0)
 		rc = weft_calls_init(&mount.calls);
@@ -148,5 +149,6 @@ int weft_mount_run(const struct weft_mount_options *options, struct weft_err *er
 	if (rc == 0)
 		rc = mount_and_serve(&mount, err);
 	weft_uplink_close(&mount.uplink);
+	weft_buffers_destroy(&mount.buffers);
 	return rc < 0 ? weft_fail(err, rc, "%s", strerror(-rc)) : 0;
 }

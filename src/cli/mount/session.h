@@ -2,15 +2,19 @@
 #ifndef WEFT_CLI_MOUNT_SESSION_H
 #define WEFT_CLI_MOUNT_SESSION_H
 
+#include "cli/mount/buffers.h"
 #include "cli/mount/calls.h"
 #include "cli/mount/mount.h"
 #include "cli/mount/table.h"
+
+enum { WEFT_MOUNT_REQUEST_MAX = 1 << 20 }; /* bytes; the kernel has no larger ones */
 
 struct weft_mount {
 	const struct weft_mount_options *options;
 	struct weft_uplink uplink;
 	struct weft_table table;
 	struct weft_calls calls;
+	struct weft_buffers buffers;
 	struct fuse_session *session;
 	time_t since;
 

@@ -30,15 +30,6 @@ static uint16_t port_of(const struct sockaddr_storage *addr)
 						  ((const struct sockaddr_in6 *)addr)->sin6_port);
 }
 
-static void host_of(const struct sockaddr_storage *addr, char *text, size_t size)
-{
-	const void *ip = addr->ss_family == AF_INET ?
-				 (const void *)&((const struct sockaddr_in *)addr)->sin_addr :
-				 (const void *)&((const struct sockaddr_in6 *)addr)->sin6_addr;
-
-	inet_ntop(addr->ss_family, ip, text, (socklen_t)size);
-}
-
 /* Reliable connections, made by RDMA_CM. */
 static void fill_rdma(struct nvmf_disc_log_entry *entry)
 {
@@ -67,7 +58,7 @@ static void fill_entry(struct nvmf_disc_log_entry *entry, const struct tgt_ctrl 
 	if (entry->trtype == NVMF_TRTYPE_RDMA)
 		fill_rdma(entry);
 	strcpy(entry->subnqn, s->nqn);
-	host_of(addr, entry->traddr, sizeof(entry->traddr));
+	weft_addr_format(addr, entry->traddr, sizeof(entry->traddr));
 }
 
 /* A wildcard listener of the other family has no address that this host could be told. */

@@ -135,10 +135,21 @@ static void setup_over(struct weft_timer *timer)
 				tl->link.options.setup_ms);
 }
 
+static void note_path(struct tcp_link *tl)
+{
+	struct sockaddr_storage local;
+	socklen_t len = sizeof(local);
+
+	strcpy(tl->link.path.transport, "tcp");
+	if (!getsockname(tl->sock.fd, (struct sockaddr *)&local, &len))
+		weft_addr_format(&local, tl->link.path.local, sizeof(tl->link.path.local));
+}
+
 void link_ready(struct tcp_link *tl)
 {
 	weft_timer_stop(tl->link.reactor, &tl->timer);
 	tl->state = LINK_OPEN;
+	note_path(tl);
 	tl->link.ops->ready(&tl->link);
 }
 

@@ -1,0 +1,336 @@
+/* region.c - the registry: regions in the order of their addresses, and copies of that order. */
+#include "base/region.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+
+static pthread_mutex_t registry = PTHREAD_MUTEX_INITIALIZER;
+static struct weft_region_view all; /* under the lock; what the others are copies of */
+static _Atomic uint64_t generation; /* of @all; moves under the lock */
+atomic_uint weft_region_dmabufs;
+
+void weft_regions_lock(void)
+{
+	pthread_mutex_lock(&registry);
+}
+
+void weft_regions_unlock(void)
+{
+	pthread_mutex_unlock(&registry);
+}
+
+/* --- views -------------------------------------------------------------------------------------- */
+
+static int make_room(struct weft_region_view *view, unsigned count)
+{
+	unsigned room = view->room ? view->room : 16;
+	struct weft_region_span *sorted;
+
+	while (room < count)
+		room *= 2;
+	if (room == view->room)
+		return 0;
+	sorted = reallocarray(view->sorted, room, sizeof(*sorted));
+	if (!sorted)
+		return -ENOMEM;
+	view->sorted = sorted;
+	view->room = room;
+	return 0;
+}
+
+static int copy_all(struct weft_region_view *view)
+{
+	if (make_room(view, all.count) < 0)
+		return -ENOMEM;
+	if (all.count)
+		memcpy(view->sorted, all.sorted, all.count * sizeof(*all.sorted));
+	view->count = all.count;
+	view->last = 0;
+	view->generation = atomic_load_explicit(&generation, memory_order_relaxed);
+	return 0;
+}
+
+static int refresh(struct weft_region_view *view)
+{
+	int rc;
+
+	if (view->generation == atomic_load_explicit(&generation, memory_order_acquire))
+		return 0;
+	weft_regions_lock();
+	rc = copy_all(view);
+	weft_regions_unlock();
+	return rc;
+}
+
+void weft_region_view_end(struct weft_region_view *view)
+{
+	free(view->sorted);
+	*view = (struct weft_region_view){ 0 };
+}
+
+/* How many regions end at @at or before it: the next is the first that may hold it. */
+static unsigned count_before(const struct weft_region_view *view, const char *at)
+{
+	unsigned low = 0, high = view->count, mid;
+
+	while (low < high) {
+		mid = low + (high - low) / 2;
+		if (view->sorted[mid].base + view->sorted[mid].size <= at)
+			low = mid + 1;
+		else
+			high = mid;
+	}
+	return low;
+}
+
+static bool holds(const struct weft_region_span *span, const char *at, size_t len)
+{
+	return at >= span->base && (size_t)(at - span->base) < span->size &&
+	       len <= span->size - (size_t)(at - span->base);
+}
+
+struct weft_region *weft_region_find(struct weft_region_view *view, const void *at, size_t len)
+{
+	unsigned i;
+
+	if (refresh(view) < 0)
+		return NULL;
+	if (view->last < view->count && holds(&view->sorted[view->last], at, len))
+		return view->sorted[view->last].region;
+	i = count_before(view, at);
+	if (i == view->count || !holds(&view->sorted[i], at, len))
+		return NULL;
+	view->last = i;
+	return view->sorted[i].region;
+}
+
+static bool meets(const struct weft_region_view *view, unsigned i, const char *at, size_t len)
+{
+	const struct weft_region_span *span;
+
+	if (i >= view->count || !len)
+		return false;
+	span = &view->sorted[i];
+	return span->base < at ? true : (size_t)(span->base - at) < len;
+}
+
+bool weft_region_meets_dmabuf(struct weft_region_view *view, const void *at, size_t len)
+{
+	if (refresh(view) < 0)
+		return true;
+	for (unsigned i = count_before(view, at); meets(view, i, at, len); i++) {
+		if (view->sorted[i].kind == WEFT_REGION_DMABUF)
+			return true;
+	}
+	return false;
+}
+
+/* --- ties ---------------------------------------------------------------------------------------- */
+
+struct weft_region_tie *weft_region_tie_of(struct weft_region *region, const void *owner)
+{
+	struct weft_region_tie *tie;
+
+	weft_list_for_each(tie, &region->attached, link) {
+		if (tie->owner == owner)
+			return tie;
+	}
+	return NULL;
+}
+
+/* Off the list; @owner NULL: whosever it is. */
+static struct weft_region_tie *take_tie(struct weft_region *region, const void *owner)
+{
+	struct weft_region_tie *tie = NULL;
+
+	weft_region_lock(region);
+	if (owner)
+		tie = weft_region_tie_of(region, owner);
+	else if (!weft_list_empty(&region->attached))
+		tie = container_of(region->attached.next, struct weft_region_tie, link);
+	if (tie)
+		weft_list_remove(&tie->link);
+	weft_region_unlock(region);
+	return tie;
+}
+
+/* Pages are free to go again only when the last adapter has forgotten them. */
+static void untie(struct weft_region *region, const void *owner)
+{
+	struct weft_region_tie *tie;
+
+	while ((tie = take_tie(region, owner)))
+		tie->untie(tie);
+	weft_region_lock(region);
+	if (weft_list_empty(&region->attached))
+		weft_region_unpin(region);
+	weft_region_unlock(region);
+}
+
+void weft_regions_untie_owner(const void *owner)
+{
+	assert(owner);
+	weft_regions_lock();
+	for (unsigned i = 0; i < all.count; i++)
+		untie(all.sorted[i].region, owner);
+	weft_regions_unlock();
+}
+
+/* --- coming and going -------------------------------------------------------------------------------- */
+
+static void region_free(struct weft_region *region)
+{
+	if (region->fd >= 0)
+		close(region->fd);
+	pthread_mutex_destroy(&region->lock);
+	free(region->pins);
+	free(region);
+}
+
+static void region_freep(struct weft_region **region)
+{
+	if (*region)
+		region_free(*region);
+}
+
+static struct weft_region *region_new(char *base, size_t size, size_t granule)
+{
+	size_t granules = granule ? (size - 1) / granule + 1 : 1;
+	struct weft_region *region = calloc(1, sizeof(*region));
+
+	assert(!(granule & (granule - 1)));
+	if (!region)
+		return NULL;
+	region->base = base;
+	region->size = size;
+	region->granule = granule;
+	region->fd = -1;
+	pthread_mutex_init(&region->lock, NULL);
+	weft_list_init(&region->attached);
+	region->pins = calloc((granules - 1) / 64 + 1, sizeof(*region->pins));
+	if (!region->pins) {
+		region_free(region);
+		return NULL;
+	}
+	return region;
+}
+
+/* Under the registry's lock. */
+static int insert(struct weft_region *region)
+{
+	unsigned i = count_before(&all, region->base);
+
+	if (meets(&all, i, region->base, region->size))
+		return -EEXIST;
+	if (make_room(&all, all.count + 1) < 0)
+		return -ENOMEM;
+	memmove(&all.sorted[i + 1], &all.sorted[i], (all.count - i) * sizeof(*all.sorted));
+	all.sorted[i] = (struct weft_region_span){ region->base, region->size, region->kind,
+						   region };
+	all.count++;
+	atomic_fetch_add_explicit(&generation, 1, memory_order_release);
+	return 0;
+}
+
+/* On 0 @region is the registry's. */
+static int publish(struct weft_region *region, struct weft_err *err)
+{
+	bool dmabuf = region->kind == WEFT_REGION_DMABUF;
+	int rc;
+
+	weft_regions_lock();
+	rc = insert(region);
+	if (rc == 0 && dmabuf)
+		atomic_fetch_add(&weft_region_dmabufs, 1);
+	weft_regions_unlock();
+	if (rc == 0)
+		return 0;
+	return weft_fail(err, rc, "%zu bytes of memory at %p: %s", region->size,
+			 (void *)region->base,
+			 rc == -EEXIST ? "some of them are declared already" : strerror(-rc));
+}
+
+static int check_range(const void *base, size_t size, struct weft_err *err)
+{
+	if (base && size && size <= UINTPTR_MAX - (uintptr_t)base)
+		return 0;
+	return weft_fail(err, -EINVAL, "%zu bytes of memory at %p: there is no such memory", size,
+			 base);
+}
+
+int weft_region_add(struct weft_region **out, void *base, size_t size, size_t granule,
+		    struct weft_err *err)
+{
+	_cleanup_(region_freep) struct weft_region *region = NULL;
+	int rc = check_range(base, size, err);
+
+	if (rc < 0)
+		return rc;
+	region = region_new(base, size, granule);
+	if (!region)
+		return weft_fail(err, -ENOMEM, "out of memory");
+	rc = publish(region, err);
+	if (rc == 0)
+		*out = take_ptr(&region);
+	return rc;
+}
+
+int weft_region_add_dmabuf(struct weft_region **out, void *base, size_t size, int fd,
+			   uint64_t offset, struct weft_err *err)
+{
+	_cleanup_(region_freep) struct weft_region *region = NULL;
+	int rc = check_range(base, size, err);
+
+	if (rc < 0)
+		return rc;
+	region = region_new(base, size, 0);
+	if (!region)
+		return weft_fail(err, -ENOMEM, "out of memory");
+	region->kind = WEFT_REGION_DMABUF;
+	region->fd_offset = offset;
+	region->fd = fcntl(fd, F_DUPFD_CLOEXEC, 0);
+	if (region->fd < 0)
+		return weft_fail(err, -errno, "dma-buf %d: %s", fd, strerror(errno));
+	rc = publish(region, err);
+	if (rc == 0)
+		*out = take_ptr(&region);
+	return rc;
+}
+
+void weft_region_remove(struct weft_region *region)
+{
+	unsigned i;
+
+	if (!region)
+		return;
+	weft_regions_lock();
+	i = count_before(&all, region->base);
+	assert(i < all.count && all.sorted[i].region == region);
+	all.count--;
+	memmove(&all.sorted[i], &all.sorted[i + 1], (all.count - i) * sizeof(*all.sorted));
+	atomic_fetch_add_explicit(&generation, 1, memory_order_release);
+	if (region->kind == WEFT_REGION_DMABUF)
+		atomic_fetch_sub(&weft_region_dmabufs, 1);
+	untie(region, NULL);
+	weft_regions_unlock();
+	region_free(region);
+}
+
+struct weft_region *weft_region_at(const void *base)
+{
+	struct weft_region *region = NULL;
+	unsigned i;
+
+	weft_regions_lock();
+	i = count_before(&all, base);
+	if (i < all.count && all.sorted[i].base == base)
+		region = all.sorted[i].region;
+	weft_regions_unlock();
+	return region;
+}

@@ -1,0 +1,91 @@
+/* region_pin.c - pages that an adapter knows stay where they are, the others go back when cleared.
+ *
+ * A bit per granule. It is set under the region's lock before the adapter is told; pages are dropped
+ * under the same lock, after a look at it. Clearing in place needs no lock: it is a write like any. */
+#include <string.h>
+#include <sys/mman.h>
+
+#include "base/region.h"
+
+static size_t granule_size(const struct weft_region *region)
+{
+	return region->granule ? region->granule : region->size;
+}
+
+static size_t granule_of(const struct weft_region *region, const void *at)
+{
+	return (size_t)((const char *)at - region->base) / granule_size(region);
+}
+
+void weft_region_pin(struct weft_region *region, const void *at, size_t len)
+{
+	size_t last = granule_of(region, (const char *)at + len - 1);
+
+	for (size_t i = granule_of(region, at); i <= last; i++)
+		region->pins[i / 64] |= UINT64_C(1) << i % 64;
+	atomic_store_explicit(&region->any_pinned, true, memory_order_relaxed);
+}
+
+void weft_region_unpin(struct weft_region *region)
+{
+	size_t last = granule_of(region, region->base + region->size - 1);
+
+	if (!atomic_load_explicit(&region->any_pinned, memory_order_relaxed))
+		return;
+	memset(region->pins, 0, (last / 64 + 1) * sizeof(*region->pins));
+	atomic_store_explicit(&region->any_pinned, false, memory_order_relaxed);
+}
+
+static bool pinned(const struct weft_region *region, const char *at)
+{
+	size_t i = granule_of(region, at);
+
+	return at < region->base + region->size && region->pins[i / 64] >> i % 64 & 1;
+}
+
+/* From @at on, how far it goes on being pinned, or not, as it is at @at; at most to @end. */
+static char *run_end(const struct weft_region *region, char *at, char *end)
+{
+	size_t i = granule_of(region, at);
+	bool first = pinned(region, at);
+
+	if (!atomic_load_explicit(&region->any_pinned, memory_order_relaxed))
+		return end;
+	while (at < end && pinned(region, at) == first)
+		at = region->base + ++i * granule_size(region);
+	return at < end ? at : end;
+}
+
+/* Where the system keeps them (they may be locked) they are cleared. */
+static void drop(char *at, size_t len)
+{
+	if (madvise(at, len, MADV_DONTNEED) < 0)
+		memset(at, 0, len);
+}
+
+/* Clears the first run of [@at, @end), and returns its end. */
+static char *clear_run(struct weft_region *region, char *at, char *end)
+{
+	char *stop;
+	bool stays;
+
+	weft_region_lock(region);
+	stop = run_end(region, at, end);
+	stays = pinned(region, at);
+	if (!stays)
+		drop(at, (size_t)(stop - at));
+	weft_region_unlock(region);
+	if (stays)
+		memset(at, 0, (size_t)(stop - at));
+	return stop;
+}
+
+void weft_region_clear(struct weft_region *region, void *at, size_t len)
+{
+	char *from = at, *end = from + len;
+
+	if (!region)
+		drop(from, len);
+	while (region && from < end)
+		from = clear_run(region, from, end);
+}

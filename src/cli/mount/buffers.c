@@ -1,0 +1,40 @@
+#include "cli/mount/buffers.h"
+
+#include <weft/memory.h>
+
+void weft_buffers_init(struct weft_buffers *buffers, size_t size)
+{
+	*buffers = (struct weft_buffers){ .size = size };
+	pthread_mutex_init(&buffers->lock, NULL);
+}
+
+void weft_buffers_destroy(struct weft_buffers *buffers)
+{
+	while (buffers->idle)
+		weft_memory_free(buffers->stack[--buffers->idle]);
+	pthread_mutex_destroy(&buffers->lock);
+}
+
+void *weft_buffers_take(struct weft_buffers *buffers, size_t size)
+{
+	void *buf = NULL;
+
+	if (size > buffers->size)
+		return NULL;
+	pthread_mutex_lock(&buffers->lock);
+	if (buffers->idle)
+		buf = buffers->stack[--buffers->idle];
+	pthread_mutex_unlock(&buffers->lock);
+	return buf ? buf : weft_memory_alloc(buffers->size);
+}
+
+void weft_buffers_give(struct weft_buffers *buffers, void *buf)
+{
+	pthread_mutex_lock(&buffers->lock);
+	if (buf && buffers->idle < WEFT_BUFFERS_IDLE) {
+		buffers->stack[buffers->idle++] = buf;
+		buf = NULL;
+	}
+	pthread_mutex_unlock(&buffers->lock);
+	weft_memory_free(buf);
+}

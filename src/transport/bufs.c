@@ -1,0 +1,82 @@
+/* bufs.c - buffers in three sizes. Address space is reserved at once; memory, and what adapters are
+ * told of it, follows the use. */
+#include "transport/bufs.h"
+
+#include <assert.h>
+#include <errno.h>
+
+/* Every buffer lies in one granule: it has one key. */
+#define GRANULE WEFT_MDTS_BYTES
+
+static const struct {
+	uint32_t size, count;
+} classes[WEFT_BUFS_CLASSES] = {
+	{ 8u << 10, 2048 },
+	{ 128u << 10, 512 },
+	{ WEFT_MDTS_BYTES, 128 },
+};
+
+static int init_class(struct weft_bufs *bufs, int i, uint32_t share, void (*woken)(void *arg),
+		      void *arg)
+{
+	struct weft_pool *pool = &bufs->pools[i];
+	int rc = weft_pool_init(pool, classes[i].size, classes[i].count / share, woken, arg);
+
+	if (rc < 0)
+		return rc;
+	rc = weft_region_add(&bufs->regions[i], pool->base, (size_t)pool->size * pool->count,
+			     GRANULE, NULL);
+	if (rc < 0)
+		weft_pool_destroy(pool);
+	return rc;
+}
+
+static void destroy_class(struct weft_bufs *bufs, int i)
+{
+	weft_region_remove(bufs->regions[i]);
+	weft_pool_destroy(&bufs->pools[i]);
+}
+
+int weft_bufs_init(struct weft_bufs *bufs, uint32_t share, void (*woken)(void *arg), void *arg)
+{
+	for (int i = 0; i < WEFT_BUFS_CLASSES; i++) {
+		int rc = init_class(bufs, i, share, woken, arg);
+
+		if (rc < 0) {
+			while (i--)
+				destroy_class(bufs, i);
+			return rc;
+		}
+	}
+	return 0;
+}
+
+void weft_bufs_destroy(struct weft_bufs *bufs)
+{
+	for (int i = 0; i < WEFT_BUFS_CLASSES; i++)
+		destroy_class(bufs, i);
+}
+
+struct weft_pool *weft_bufs_pool(struct weft_bufs *bufs, uint32_t len)
+{
+	int i = 0;
+
+	assert(len <= WEFT_MDTS_BYTES);
+	while (len > bufs->pools[i].size)
+		i++;
+	return &bufs->pools[i];
+}
+
+void weft_bufs_serve(struct weft_bufs *bufs)
+{
+	for (int i = 0; i < WEFT_BUFS_CLASSES; i++)
+		weft_pool_serve(&bufs->pools[i]);
+}
+
+bool weft_bufs_wanted(const struct weft_bufs *bufs)
+{
+	for (int i = 0; i < WEFT_BUFS_CLASSES; i++)
+		if (!weft_list_empty(&bufs->pools[i].waiters))
+			return true;
+	return false;
+}

@@ -1,0 +1,26 @@
+/* bufs.h - buffers in three sizes, for data on its way. */
+#ifndef WEFT_TRANSPORT_BUFS_H
+#define WEFT_TRANSPORT_BUFS_H
+
+#include "base/pool.h"
+#include "base/region.h"
+
+#define WEFT_MDTS_BYTES (1u << 20) /* largest data of one command */
+
+enum { WEFT_BUFS_CLASSES = 3 };
+
+/* Contiguous each, and known to adapters. */
+struct weft_bufs {
+	struct weft_pool pools[WEFT_BUFS_CLASSES];
+	struct weft_region *regions[WEFT_BUFS_CLASSES];
+};
+
+/* As many of each size as @share of what a busy reactor needs. */
+int weft_bufs_init(struct weft_bufs *bufs, uint32_t share, void (*woken)(void *arg), void *arg);
+void weft_bufs_destroy(struct weft_bufs *bufs);
+/* Whose buffers are large enough; @len is at most WEFT_MDTS_BYTES. */
+struct weft_pool *weft_bufs_pool(struct weft_bufs *bufs, uint32_t len);
+void weft_bufs_serve(struct weft_bufs *bufs);
+bool weft_bufs_wanted(const struct weft_bufs *bufs); /* somebody waits in line */
+
+#endif

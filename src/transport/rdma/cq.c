@@ -1,0 +1,121 @@
+/* cq.c - a completion queue on a reactor.
+ *
+ *   busy:   look ─▶ wc[] ─▶ run: done() for each            no system call
+ *   idle:   arm ─▶ look once more ─▶ sleep ─▶ the channel's descriptor ─▶ busy
+ *
+ * Invariant: what look() took in is done() before it looks again. */
+#include "transport/rdma/cq.h"
+
+#include <errno.h>
+#include <string.h>
+
+static struct rdma_cq *cq_of(struct weft_poller *poller)
+{
+	return container_of(poller, struct rdma_cq, poller);
+}
+
+static bool look(struct weft_poller *poller)
+{
+	struct rdma_cq *cq = cq_of(poller);
+
+	if (!cq->count)
+		cq->count = rdma_verbs->poll_cq(cq->cq, RDMA_CQ_BATCH, cq->wc);
+	if (cq->count < 0)
+		cq->count = 0;
+	return cq->count;
+}
+
+static void run(struct weft_poller *poller)
+{
+	struct rdma_cq *cq = cq_of(poller);
+	int count = cq->count;
+
+	for (int i = 0; i < count; i++)
+		cq->done(cq, &cq->wc[i]);
+	cq->count = 0;
+}
+
+/* Once armed it stays so until its event comes. */
+static bool arm(struct weft_poller *poller)
+{
+	struct rdma_cq *cq = cq_of(poller);
+
+	if (!cq->armed)
+		cq->armed = !rdma_verbs->req_notify_cq(cq->cq, 0);
+	return cq->armed && !look(poller);
+}
+
+static void notified(struct rdma_watch *watch)
+{
+	struct rdma_cq *cq = container_of(watch, struct rdma_cq, watch);
+	struct ibv_cq *which;
+	void *context;
+
+	while (!rdma_verbs->get_cq_event(cq->channel, &which, &context)) {
+		rdma_verbs->ack_cq_events(which, 1);
+		cq->armed = false;
+	}
+}
+
+static void watch_ended(struct rdma_watch *watch)
+{
+	struct rdma_cq *cq = container_of(watch, struct rdma_cq, watch);
+
+	notified(watch); /* an event that is not acknowledged would hold up what follows */
+	rdma_verbs->destroy_cq(cq->cq);
+	rdma_verbs->destroy_comp_channel(cq->channel);
+	cq->closed(cq);
+}
+
+static int create(struct rdma_cq *cq, struct ibv_context *ctx, int entries)
+{
+	int rc;
+
+	cq->channel = rdma_verbs->create_comp_channel(ctx);
+	if (!cq->channel)
+		return -errno;
+	cq->cq = rdma_verbs->create_cq(ctx, entries, cq, cq->channel, 0);
+	if (!cq->cq) {
+		rc = -errno;
+		goto destroy_channel;
+	}
+	rc = rdma_watch_start(&cq->watch, cq->reactor, cq->channel->fd);
+	if (rc == 0)
+		return 0;
+	rdma_verbs->destroy_cq(cq->cq);
+destroy_channel:
+	rdma_verbs->destroy_comp_channel(cq->channel);
+	return rc;
+}
+
+int rdma_cq_open(struct rdma_cq *cq, struct weft_reactor *r, struct ibv_context *ctx, int entries,
+		 struct weft_err *err)
+{
+	int rc;
+
+	cq->reactor = r;
+	cq->watch.readable = notified;
+	cq->watch.ended = watch_ended;
+	rc = create(cq, ctx, entries);
+	if (rc < 0)
+		return weft_fail(err, rc, "%s: completion queue: %s", ctx->device->name,
+				 strerror(-rc));
+	cq->poller = (struct weft_poller){ .look = look, .run = run, .arm = arm };
+	weft_poller_add(r, &cq->poller);
+	return 0;
+}
+
+void rdma_cq_close(struct rdma_cq *cq)
+{
+	weft_poller_remove(&cq->poller);
+	rdma_watch_end(&cq->watch);
+}
+
+void rdma_cq_drain(struct rdma_cq *cq)
+{
+	struct ibv_wc wc;
+
+	run(&cq->poller);
+	while (rdma_verbs->poll_cq(cq->cq, 1, &wc) > 0)
+		cq->done(cq, &wc);
+}

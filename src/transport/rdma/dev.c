@@ -1,0 +1,96 @@
+/* dev.c - adapters that are in use: a protection domain each, shared by all connections.
+ *
+ * librdmacm opens every device once per process, so a context stands for a device. */
+#include "transport/rdma/dev.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static struct weft_list devs = { &devs, &devs };
+
+static struct rdma_dev *find(const struct ibv_context *ctx)
+{
+	struct rdma_dev *dev;
+
+	weft_list_for_each(dev, &devs, link)
+		if (dev->ctx == ctx)
+			return dev;
+	return NULL;
+}
+
+/* iWARP writes what an RDMA READ brings as if the peer had written it. */
+static void set_sides(struct rdma_dev *dev)
+{
+	dev->target = (struct rdma_side){
+		.dev = dev,
+		.access = IBV_ACCESS_LOCAL_WRITE | (dev->iwarp ? IBV_ACCESS_REMOTE_WRITE : 0),
+	};
+	dev->host = (struct rdma_side){
+		.dev = dev,
+		.access = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_WRITE,
+	};
+}
+
+static int create(struct ibv_context *ctx, struct rdma_dev **out)
+{
+	struct rdma_dev *dev = calloc(1, sizeof(*dev));
+	int rc;
+
+	if (!dev)
+		return -ENOMEM;
+	dev->ctx = ctx;
+	dev->iwarp = ctx->device->transport_type == IBV_TRANSPORT_IWARP;
+	rc = -rdma_verbs->query_device(ctx, &dev->attr);
+	if (rc == 0) {
+		dev->pd = rdma_verbs->alloc_pd(ctx);
+		rc = dev->pd ? 0 : -errno;
+	}
+	if (rc < 0) {
+		free(dev);
+		return rc;
+	}
+	set_sides(dev);
+	weft_list_push(&devs, &dev->link);
+	*out = dev;
+	return 0;
+}
+
+int rdma_dev_get(struct ibv_context *ctx, struct rdma_dev **out, struct weft_err *err)
+{
+	struct rdma_dev *dev;
+	int rc = 0;
+
+	pthread_mutex_lock(&lock);
+	dev = find(ctx);
+	if (!dev)
+		rc = create(ctx, &dev);
+	if (rc == 0)
+		dev->refs++;
+	pthread_mutex_unlock(&lock);
+	if (rc < 0)
+		return weft_fail(err, rc, "%s: %s", ctx->device->name, strerror(-rc));
+	*out = dev;
+	return 0;
+}
+
+static void destroy(struct rdma_dev *dev)
+{
+	weft_list_remove(&dev->link);
+	weft_regions_untie_owner(&dev->target);
+	weft_regions_untie_owner(&dev->host);
+	rdma_verbs->dealloc_pd(dev->pd);
+	free(dev);
+}
+
+void rdma_dev_put(struct rdma_dev *dev)
+{
+	if (!dev)
+		return;
+	pthread_mutex_lock(&lock);
+	if (!--dev->refs)
+		destroy(dev);
+	pthread_mutex_unlock(&lock);
+}

@@ -1,0 +1,54 @@
+/* dev.h - adapters, and the memory they were told about. One of each for the process. */
+#ifndef WEFT_TRANSPORT_RDMA_DEV_H
+#define WEFT_TRANSPORT_RDMA_DEV_H
+
+#include <stdatomic.h>
+
+#include "base/region.h"
+#include "transport/rdma/verbs.h"
+
+struct rdma_dev;
+
+/* What the memory of one side may be used for: each side has registrations of its own. */
+struct rdma_side {
+	struct rdma_dev *dev;
+	int access;
+};
+
+struct rdma_dev {
+	struct weft_list link;
+	struct ibv_context *ctx;
+	struct ibv_pd *pd;
+	struct ibv_device_attr attr;
+	bool iwarp;
+	unsigned refs;
+	struct rdma_side target, host;
+};
+
+int rdma_dev_get(struct ibv_context *ctx, struct rdma_dev **dev, struct weft_err *err);
+void rdma_dev_put(struct rdma_dev *dev); /* NULL is nothing */
+
+/* --- keys, see keys.c ---------------------------------------------------------------------------- */
+
+enum { RDMA_KEYS_HOT = 64 };
+
+/* One thread's way to the keys of an adapter. */
+struct rdma_keys {
+	struct rdma_side *side;
+	struct weft_region_view view;
+	uint64_t generation; /* of the view, for @hot */
+	struct {
+		struct weft_region *region;
+		struct rdma_tie *tie;
+	} hot[RDMA_KEYS_HOT];
+	uint64_t hits, registrations;
+	int failed; /* the last registration that was refused: -errno */
+};
+
+void rdma_keys_init(struct rdma_keys *keys, struct rdma_side *side);
+void rdma_keys_end(struct rdma_keys *keys);
+/* How many bytes of [@at, @at + @len), from @at on, *@mr covers. 0: this memory has no key: nobody
+ * declared it, or the adapter refuses it. */
+size_t rdma_keys_find(struct rdma_keys *keys, const void *at, size_t len, struct ibv_mr **mr);
+
+#endif

@@ -1,0 +1,158 @@
+/* keys.c - memory as an adapter knows it.
+ *
+ *   address ─▶ region (base/region.h) ─▶ tie of this adapter's side ─▶ granule ─▶ key
+ *
+ * Memory is registered when it is first used, a granule at a time, and stays so until the region or
+ * the adapter goes. So pools and namespaces pay for what they touch, and a steady state registers
+ * nothing. What is found costs no lock: ties are remembered per thread, keys are read atomically. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/log.h"
+#include "transport/rdma/dev.h"
+
+/* A region's registrations on one side of one adapter. */
+struct rdma_tie {
+	struct weft_region_tie tie;
+	size_t count;
+	_Atomic(struct ibv_mr *) mrs[];
+};
+
+static void untie(struct weft_region_tie *tie)
+{
+	struct rdma_tie *rt = container_of(tie, struct rdma_tie, tie);
+
+	for (size_t i = 0; i < rt->count; i++)
+		if (rt->mrs[i])
+			rdma_verbs->dereg_mr(rt->mrs[i]);
+	free(rt);
+}
+
+static size_t granules(const struct weft_region *region)
+{
+	return region->granule ? (region->size + region->granule - 1) / region->granule : 1;
+}
+
+static struct rdma_tie *tie_to(struct weft_region *region, struct rdma_side *side)
+{
+	struct weft_region_tie *known;
+	struct rdma_tie *rt = NULL;
+	size_t count = granules(region);
+
+	weft_region_lock(region);
+	known = weft_region_tie_of(region, side);
+	if (known) {
+		rt = container_of(known, struct rdma_tie, tie);
+	} else {
+		rt = calloc(1, sizeof(*rt) + count * sizeof(rt->mrs[0]));
+		if (rt) {
+			rt->count = count;
+			rt->tie = (struct weft_region_tie){ .owner = side, .untie = untie };
+			weft_list_push(&region->attached, &rt->tie.link);
+		}
+	}
+	weft_region_unlock(region);
+	return rt;
+}
+
+/* --- looking -------------------------------------------------------------------------------------- */
+
+void rdma_keys_init(struct rdma_keys *keys, struct rdma_side *side)
+{
+	*keys = (struct rdma_keys){ .side = side };
+}
+
+void rdma_keys_end(struct rdma_keys *keys)
+{
+	weft_region_view_end(&keys->view);
+}
+
+static unsigned hot_slot(const struct weft_region *region)
+{
+	return (unsigned)(((uintptr_t)region >> 6) % RDMA_KEYS_HOT);
+}
+
+static struct rdma_tie *tie_of(struct rdma_keys *keys, struct weft_region *region)
+{
+	unsigned slot = hot_slot(region);
+
+	if (keys->generation != keys->view.generation) {
+		memset(keys->hot, 0, sizeof(keys->hot));
+		keys->generation = keys->view.generation;
+	}
+	if (keys->hot[slot].region != region) {
+		keys->hot[slot].tie = tie_to(region, keys->side);
+		keys->hot[slot].region = keys->hot[slot].tie ? region : NULL;
+	}
+	return keys->hot[slot].tie;
+}
+
+/* --- registering ---------------------------------------------------------------------------------- */
+
+static struct ibv_mr *register_dmabuf(struct rdma_side *side, struct weft_region *region)
+{
+	return rdma_verbs->reg_dmabuf_mr(side->dev->pd, region->fd_offset, region->size,
+					 (uint64_t)(uintptr_t)region->base, region->fd,
+					 side->access);
+}
+
+static void tell_refusal(struct rdma_keys *keys, size_t size)
+{
+	if (keys->failed == -errno)
+		return;
+	keys->failed = -errno;
+	weft_warn("%s does not register %zu bytes of memory: %s%s",
+		  keys->side->dev->ctx->device->name, size, strerror(errno),
+		  errno == ENOMEM ? "; see ulimit -l (LimitMEMLOCK)" : "");
+}
+
+static struct ibv_mr *register_granule(struct rdma_keys *keys, struct weft_region *region,
+				       struct rdma_tie *rt, size_t index)
+{
+	size_t granule = region->granule ? region->granule : region->size;
+	char *base = region->base + index * granule;
+	size_t left = region->size - index * granule, size = left < granule ? left : granule;
+	struct ibv_mr *mr;
+
+	weft_region_lock(region);
+	mr = rt->mrs[index];
+	if (!mr) {
+		weft_region_pin(region, base, size);
+		mr = region->kind == WEFT_REGION_DMABUF ?
+			     register_dmabuf(keys->side, region) :
+			     rdma_verbs->reg_mr(keys->side->dev->pd, base, size,
+						keys->side->access);
+		if (mr)
+			keys->registrations++;
+		else
+			tell_refusal(keys, size);
+		rt->mrs[index] = mr;
+	}
+	weft_region_unlock(region);
+	return mr;
+}
+
+size_t rdma_keys_find(struct rdma_keys *keys, const void *at, size_t len, struct ibv_mr **out)
+{
+	struct weft_region *region = weft_region_find(&keys->view, at, len);
+	struct rdma_tie *rt = region ? tie_of(keys, region) : NULL;
+	size_t offset, granule, index, left;
+	struct ibv_mr *mr;
+
+	if (!rt)
+		return 0;
+	offset = (size_t)((const char *)at - region->base);
+	granule = region->granule ? region->granule : region->size;
+	index = offset / granule;
+	mr = atomic_load_explicit(&rt->mrs[index], memory_order_acquire);
+	if (mr)
+		keys->hits++;
+	else
+		mr = register_granule(keys, region, rt, index);
+	if (!mr)
+		return 0;
+	*out = mr;
+	left = (index + 1) * granule - offset;
+	return len < left ? len : left;
+}

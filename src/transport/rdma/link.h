@@ -1,0 +1,110 @@
+/* link.h - inside NVMe/RDMA, the host's side.
+ *
+ *   submit ─▶ link_data.c: where the data is ─▶ link_io.c: SEND ─▶ adapter
+ *   done() ◀─ link_io.c: RECV ◀─ adapter                     link.c, link_setup.c: beginning and end */
+#ifndef WEFT_TRANSPORT_RDMA_LINK_H
+#define WEFT_TRANSPORT_RDMA_LINK_H
+
+#include "proto/rdma.h"
+#include "transport/bufs.h"
+#include "transport/link.h"
+#include "transport/rdma/cq.h"
+#include "transport/rdma/dev.h"
+
+enum {
+	LINK_BLOCKS = 16, /* descriptors of one command */
+	LINK_SGES = 4,    /* of one capsule: the command, and data in up to three pieces */
+	LINK_BUFS_SHARE = 8,
+};
+
+/* A command as it travels, with room for its descriptors. */
+struct link_capsule {
+	union nvme_sqe sqe;
+	struct nvme_keyed_sgl blocks[LINK_BLOCKS];
+};
+
+struct rdma_slot {
+	struct weft_slot slot; /* first */
+	struct weft_list link; /* rl->ready */
+	struct link_capsule *capsule;
+	uint32_t capsule_len;
+	struct ibv_sge sge[LINK_SGES]; /* what is sent */
+	int nsge;
+	bool sending, answered;
+
+	/* Data that is in memory the adapter does not know goes through a buffer that it does. */
+	struct weft_pool *pool;
+	char *bounce; /* NULL: none */
+	struct weft_pool_waiter waiter;
+};
+
+enum rdma_link_state {
+	RLINK_ADDRESS, /* looking for the adapter */
+	RLINK_ROUTE,
+	RLINK_CONNECTING,
+	RLINK_OPEN,
+	RLINK_CLOSING, /* the queue pair is gone; descriptors are being forgotten */
+	RLINK_CLOSED,
+};
+
+struct rdma_link {
+	struct weft_link link; /* first */
+	enum rdma_link_state state;
+	struct weft_timer timer; /* set-up */
+	struct rdma_event_channel *channel;
+	struct rdma_cm_id *id;
+	struct rdma_watch watch;
+	bool watching;
+	struct rdma_dev *dev;
+	struct rdma_keys keys;
+	struct rdma_cq cq;
+	bool has_cq;
+
+	/* What the adapter reads commands from and writes completions to. */
+	char *pages;
+	size_t pages_size;
+	struct ibv_mr *mr;
+	struct nvme_cqe *cqes;
+
+	struct weft_list ready;   /* slots to be sent at the end of the turn */
+	struct weft_list refused; /* slots whose data the adapter cannot reach */
+	struct weft_task flush;
+	struct weft_bufs bufs;
+	struct weft_task serve;
+	uint32_t sges; /* that a send may have */
+};
+
+static inline struct rdma_link *rdma_link_of(struct weft_link *link)
+{
+	return container_of(link, struct rdma_link, link);
+}
+
+static inline struct rdma_slot *rdma_slot_of(struct weft_slot *slot)
+{
+	return container_of(slot, struct rdma_slot, slot);
+}
+
+/* link_setup.c */
+/* Also where it fails at once: the end comes as closed(). */
+void rdma_link_start(struct rdma_link *rl);
+void rdma_link_event(struct rdma_link *rl, const struct rdma_cm_event *event);
+
+/* link_io.c */
+void rdma_link_io_init(struct rdma_link *rl);
+int rdma_link_post_receives(struct rdma_link *rl);
+void rdma_link_submit(struct weft_link *link, struct weft_slot *slot);
+void rdma_link_completed(struct rdma_cq *cq, const struct ibv_wc *wc);
+/* The slot ends with a data transfer error, soon. */
+void rdma_link_refuse(struct rdma_link *rl, struct rdma_slot *rs);
+/* The slot's command and data are in place: it goes out. */
+void rdma_link_send(struct rdma_link *rl, struct rdma_slot *rs);
+
+/* link_data.c */
+/* Finds the data, or a place for it, then rdma_link_send(). */
+void rdma_link_place(struct rdma_link *rl, struct rdma_slot *rs);
+/* The answer is here: data that went through a buffer gets where it belongs. */
+void rdma_link_collect(struct rdma_link *rl, struct rdma_slot *rs);
+/* The buffer, and the place in line for one. */
+void rdma_link_let_go(struct rdma_link *rl, struct rdma_slot *rs);
+
+#endif

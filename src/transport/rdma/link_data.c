@@ -1,0 +1,258 @@
+/* link_data.c - where a command's data is, in the controller's words.
+ *
+ *   small, on its way out ─────────▶ in the capsule, gathered by the adapter
+ *   known to the adapter ──────────▶ a keyed descriptor; a list of them in the capsule, where the
+ *                                    controller takes that
+ *   anything else ─────────────────▶ copied through one of our buffers, and counted
+ *
+ * Nothing is registered here but what rdma_keys_find() meets for the first time. */
+#include <string.h>
+
+#include "transport/rdma/link.h"
+
+struct piece {
+	char *at;
+	size_t len;
+	struct ibv_mr *mr;
+};
+
+/* --- the data in pieces -------------------------------------------------------------------------------- */
+
+static bool extends(const struct piece *last, const char *at, const struct ibv_mr *mr)
+{
+	return last->mr == mr && last->at + last->len == at;
+}
+
+/* Pieces of [@at, @at + @len), behind the @n that are there; -1: too many, or unknown memory. */
+static int add_pieces(struct rdma_link *rl, struct piece *pieces, int n, int max, char *at,
+		      size_t len)
+{
+	struct ibv_mr *mr;
+	size_t covered;
+
+	while (len) {
+		covered = rdma_keys_find(&rl->keys, at, len, &mr);
+		if (!covered)
+			return -1;
+		if (n && extends(&pieces[n - 1], at, mr))
+			pieces[n - 1].len += covered;
+		else if (n == max)
+			return -1;
+		else
+			pieces[n++] = (struct piece){ at, covered, mr };
+		at += covered;
+		len -= covered;
+	}
+	return n;
+}
+
+/* What the iovec has of the slot's data, one stretch at a time. */
+static size_t next_stretch(const struct iovec **iov, size_t *skip, size_t left, char **at)
+{
+	size_t len;
+
+	while (*skip >= (*iov)->iov_len) {
+		*skip -= (*iov)->iov_len;
+		(*iov)++;
+	}
+	*at = (char *)(*iov)->iov_base + *skip;
+	len = (*iov)->iov_len - *skip;
+	if (len > left)
+		len = left;
+	*skip += len;
+	return len;
+}
+
+static int find_pieces(struct rdma_link *rl, const struct weft_slot *slot, struct piece *pieces,
+		       int max)
+{
+	const struct iovec *iov = slot->iov;
+	size_t skip = slot->iov_skip, left = slot->data_len, len;
+	int n = 0;
+	char *at;
+
+	while (left && n >= 0) {
+		len = next_stretch(&iov, &skip, left, &at);
+		n = add_pieces(rl, pieces, n, max, at, len);
+		left -= len;
+	}
+	return n;
+}
+
+static void copy(struct rdma_link *rl, struct rdma_slot *rs, bool out)
+{
+	const struct weft_slot *slot = &rs->slot;
+	const struct iovec *iov = slot->iov;
+	size_t skip = slot->iov_skip, left = slot->data_len, len;
+	char *buf = rs->bounce, *at;
+
+	for (; left; left -= len, buf += len) {
+		len = next_stretch(&iov, &skip, left, &at);
+		if (out)
+			memcpy(buf, at, len);
+		else
+			memcpy(at, buf, len);
+	}
+	rl->link.stats.copied_bytes += slot->data_len;
+}
+
+/* --- how the controller is told ------------------------------------------------------------------------ */
+
+static void set_sgl(struct rdma_slot *rs, uint8_t type, uint32_t length)
+{
+	rs->slot.cmd.common.sgl = (struct nvme_sgl){ .length = cpu_to_le32(length), .type = type };
+}
+
+static void put_in_capsule(struct rdma_slot *rs, const struct piece *pieces, int n)
+{
+	set_sgl(rs, NVME_SGL_IN_CAPSULE, rs->slot.data_len);
+	for (int i = 0; i < n; i++)
+		rs->sge[1 + i] = (struct ibv_sge){ (uintptr_t)pieces[i].at, (uint32_t)pieces[i].len,
+						   pieces[i].mr->lkey };
+	rs->nsge = 1 + n;
+}
+
+static void describe(struct rdma_slot *rs, const struct piece *pieces, int n)
+{
+	struct nvme_keyed_sgl *blocks = rs->capsule->blocks;
+
+	if (n == 1)
+		blocks = (struct nvme_keyed_sgl *)&rs->slot.cmd.common.sgl;
+	for (int i = 0; i < n; i++)
+		nvme_keyed_sgl_set(&blocks[i], (uintptr_t)pieces[i].at, (uint32_t)pieces[i].len,
+				   pieces[i].mr->rkey);
+	if (n == 1)
+		return;
+	set_sgl(rs, NVME_SGL_LAST_IN_CAPSULE, (uint32_t)n * sizeof(*blocks));
+	rs->capsule_len += (uint32_t)n * (uint32_t)sizeof(*blocks);
+}
+
+static bool goes_out(const struct weft_slot *slot)
+{
+	return nvme_cmd_direction(&slot->cmd) == NVME_DIR_TO_CTRL;
+}
+
+static bool fits_capsule(const struct rdma_link *rl, const struct weft_slot *slot)
+{
+	return goes_out(slot) && slot->data_len <= rl->link.capsule_max;
+}
+
+static int blocks_max(const struct rdma_link *rl)
+{
+	uint32_t most = rl->link.blocks_max, room = rl->link.capsule_max / 16;
+
+	if (most > LINK_BLOCKS)
+		most = LINK_BLOCKS;
+	if (most > 1 && most > room)
+		most = room;
+	return most ? (int)most : 1;
+}
+
+static bool place_pieces(struct rdma_link *rl, struct rdma_slot *rs)
+{
+	bool inside = fits_capsule(rl, &rs->slot);
+	struct piece pieces[LINK_BLOCKS];
+	int n = find_pieces(rl, &rs->slot, pieces, inside ? (int)rl->sges - 1 : blocks_max(rl));
+
+	if (n < 0)
+		return false;
+	if (inside)
+		put_in_capsule(rs, pieces, n);
+	else
+		describe(rs, pieces, n);
+	return true;
+}
+
+/* --- through a buffer --------------------------------------------------------------------------------------- */
+
+static void use_buffer(struct rdma_link *rl, struct rdma_slot *rs)
+{
+	struct piece piece = { rs->bounce, rs->slot.data_len, NULL };
+
+	if (!rdma_keys_find(&rl->keys, rs->bounce, rs->slot.data_len, &piece.mr)) {
+		weft_link_close(&rl->link, rl->keys.failed ? rl->keys.failed : -ENOMEM,
+				"the adapter does not register memory for data; see ulimit -l");
+		return;
+	}
+	if (goes_out(&rs->slot))
+		copy(rl, rs, true);
+	if (fits_capsule(rl, &rs->slot))
+		put_in_capsule(rs, &piece, 1);
+	else
+		describe(rs, &piece, 1);
+	rdma_link_send(rl, rs);
+}
+
+static void buffer_came(struct weft_pool_waiter *waiter, void *at)
+{
+	struct rdma_slot *rs = container_of(waiter, struct rdma_slot, waiter);
+
+	rs->bounce = at;
+	use_buffer(rdma_link_of(rs->slot.link), rs);
+}
+
+/* The CPU cannot copy a device's memory. */
+static bool meets_dmabuf(struct rdma_link *rl, const struct weft_slot *slot)
+{
+	const struct iovec *iov = slot->iov;
+	size_t skip = slot->iov_skip, left = slot->data_len, len;
+	bool meets = false;
+	char *at;
+
+	if (!weft_region_any_dmabuf())
+		return false;
+	for (; left && !meets; left -= len) {
+		len = next_stretch(&iov, &skip, left, &at);
+		meets = weft_region_meets_dmabuf(&rl->keys.view, at, len);
+	}
+	return meets;
+}
+
+static void place_in_buffer(struct rdma_link *rl, struct rdma_slot *rs)
+{
+	rs->pool = weft_bufs_pool(&rl->bufs, rs->slot.data_len);
+	rs->bounce = weft_pool_take(rs->pool);
+	if (rs->bounce) {
+		use_buffer(rl, rs);
+		return;
+	}
+	rs->waiter.got = buffer_came;
+	weft_pool_wait(rs->pool, &rs->waiter);
+}
+
+void rdma_link_place(struct rdma_link *rl, struct rdma_slot *rs)
+{
+	struct nvme_keyed_sgl *sgl = (struct nvme_keyed_sgl *)&rs->slot.cmd.common.sgl;
+
+	rs->capsule_len = sizeof(rs->capsule->sqe);
+	rs->nsge = 1;
+	if (!rs->slot.data_len) {
+		nvme_keyed_sgl_set(sgl, 0, 0, 0);
+		rdma_link_send(rl, rs);
+	} else if (place_pieces(rl, rs)) {
+		rdma_link_send(rl, rs);
+	} else if (meets_dmabuf(rl, &rs->slot)) {
+		rdma_link_refuse(rl, rs);
+	} else {
+		place_in_buffer(rl, rs);
+	}
+	rl->link.stats.key_hits = rl->keys.hits;
+	rl->link.stats.registrations = rl->keys.registrations;
+}
+
+void rdma_link_collect(struct rdma_link *rl, struct rdma_slot *rs)
+{
+	if (rs->bounce && !goes_out(&rs->slot))
+		copy(rl, rs, false);
+	rdma_link_let_go(rl, rs);
+}
+
+void rdma_link_let_go(struct rdma_link *rl, struct rdma_slot *rs)
+{
+	if (rs->bounce)
+		weft_pool_give(rs->pool, rs->bounce);
+	else if (rs->pool && rs->waiter.link.next)
+		weft_list_remove(&rs->waiter.link);
+	rs->bounce = NULL;
+	rs->pool = NULL;
+}

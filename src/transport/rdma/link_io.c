@@ -1,0 +1,199 @@
+/* link_io.c - commands go, completions come.
+ *
+ *   submit ─▶ place (link_data.c) ─▶ ready ──end of the turn──▶ one chain of SENDs
+ *   RECV ─▶ find the slot ─▶ answered ─┐
+ *   SEND completed ────────────────────┴─▶ both: done()
+ *
+ * There is a receive for every command that may be out, and it is posted again before its command's
+ * slot is free: the controller always finds one. */
+#include <errno.h>
+#include <string.h>
+
+#include "proto/status.h"
+#include "transport/rdma/link.h"
+
+/* wr_id: a slot's address for a SEND, 1 + 2 * index for a receive. */
+enum { RECEIVE = 1, SEND_BATCH = 32 };
+
+/* --- receives ---------------------------------------------------------------------------------------- */
+
+static int post_receive(struct rdma_link *rl, uint32_t index)
+{
+	struct ibv_sge sge = { (uintptr_t)&rl->cqes[index], sizeof(struct nvme_cqe), rl->mr->lkey };
+	struct ibv_recv_wr wr = { .wr_id = 2 * index | RECEIVE, .sg_list = &sge, .num_sge = 1 },
+			   *bad;
+
+	return -rdma_verbs->post_recv(rl->id->qp, &wr, &bad);
+}
+
+int rdma_link_post_receives(struct rdma_link *rl)
+{
+	int rc = 0;
+
+	for (uint32_t i = 0; i <= rl->link.options.depth && rc == 0; i++)
+		rc = post_receive(rl, i);
+	return rc;
+}
+
+/* --- sends --------------------------------------------------------------------------------------------- */
+
+static int fill_batch(struct rdma_link *rl, struct ibv_send_wr *wr)
+{
+	struct rdma_slot *rs;
+	int n = 0;
+
+	while (n < SEND_BATCH && !weft_list_empty(&rl->ready)) {
+		rs = container_of(weft_list_pop(&rl->ready), struct rdma_slot, link);
+		wr[n] = (struct ibv_send_wr){
+			.wr_id = (uintptr_t)rs,
+			.opcode = IBV_WR_SEND,
+			.send_flags = IBV_SEND_SIGNALED,
+			.sg_list = rs->sge,
+			.num_sge = rs->nsge,
+		};
+		rs->sending = true;
+		if (n)
+			wr[n - 1].next = &wr[n];
+		n++;
+	}
+	return n;
+}
+
+static void finish(struct rdma_link *rl, struct rdma_slot *rs);
+
+static void end_refused(struct rdma_link *rl)
+{
+	struct rdma_slot *rs;
+
+	while (rl->state == RLINK_OPEN && !weft_list_empty(&rl->refused)) {
+		rs = container_of(weft_list_pop(&rl->refused), struct rdma_slot, link);
+		rs->slot.cqe = (struct nvme_cqe){
+			.cid = rs->slot.cmd.common.cid,
+			.status = cpu_to_le16((SC_GENERIC(DATA_XFER_ERROR) | SC_DNR) << 1),
+		};
+		rs->answered = true;
+		finish(rl, rs);
+	}
+}
+
+static void flush(struct weft_task *task)
+{
+	struct rdma_link *rl = container_of(task, struct rdma_link, flush);
+	struct ibv_send_wr wr[SEND_BATCH], *bad;
+	int n, rc = 0;
+
+	end_refused(rl);
+
+	while (rc == 0 && rl->state == RLINK_OPEN && (n = fill_batch(rl, wr)) > 0) {
+		rc = rdma_verbs->post_send(rl->id->qp, wr, &bad);
+		rl->link.stats.posted += (uint64_t)n;
+	}
+	if (rc)
+		weft_link_close(&rl->link, -rc, "send: %s", strerror(rc));
+}
+
+void rdma_link_io_init(struct rdma_link *rl)
+{
+	weft_list_init(&rl->ready);
+	weft_list_init(&rl->refused);
+	weft_task_init(&rl->flush, flush);
+}
+
+void rdma_link_submit(struct weft_link *link, struct weft_slot *slot)
+{
+	struct rdma_slot *rs = rdma_slot_of(slot);
+
+	slot->cmd.common.flags = (__u8)((slot->cmd.common.flags & 0x3f) | NVME_PSDT_SGL);
+	rs->sending = rs->answered = false;
+	rdma_link_place(rdma_link_of(link), rs);
+}
+
+void rdma_link_refuse(struct rdma_link *rl, struct rdma_slot *rs)
+{
+	weft_list_push(&rl->refused, &rs->link);
+	weft_reactor_defer(rl->link.reactor, &rl->flush);
+}
+
+void rdma_link_send(struct rdma_link *rl, struct rdma_slot *rs)
+{
+	rs->capsule->sqe = rs->slot.cmd;
+	rs->sge[0] = (struct ibv_sge){ (uintptr_t)rs->capsule, rs->capsule_len, rl->mr->lkey };
+	weft_list_push(&rl->ready, &rs->link);
+	weft_reactor_defer(rl->link.reactor, &rl->flush);
+}
+
+/* --- completions ------------------------------------------------------------------------------------------ */
+
+static void finish(struct rdma_link *rl, struct rdma_slot *rs)
+{
+	if (rs->sending || !rs->answered)
+		return;
+	rs->answered = false;
+	rdma_link_collect(rl, rs);
+	rl->link.stats.completed++;
+	weft_link_complete(&rl->link, &rs->slot);
+}
+
+static void failed(struct rdma_link *rl, const struct ibv_wc *wc)
+{
+	struct weft_queue_stats *stats = &rl->link.stats;
+
+	stats->flushed += wc->status == IBV_WC_WR_FLUSH_ERR;
+	stats->retried += wc->status == IBV_WC_RETRY_EXC_ERR;
+	stats->rnr += wc->status == IBV_WC_RNR_RETRY_EXC_ERR;
+	weft_link_close(&rl->link, wc->status == IBV_WC_RETRY_EXC_ERR ? -ETIMEDOUT : -ECONNRESET,
+			"connection lost: %s", ibv_wc_status_str(wc->status));
+}
+
+static void answered(struct rdma_link *rl, const struct nvme_cqe *cqe)
+{
+	uint16_t cid = le16_to_cpu(cqe->cid);
+	struct weft_slot *slot = weft_link_find(&rl->link, cid);
+	struct rdma_slot *rs = slot ? rdma_slot_of(slot) : NULL;
+
+	/* In line for a buffer, or for the next post: the controller cannot know of it. */
+	if (!rs || rs->answered || !weft_list_empty(&rs->link) || !rs->capsule_len) {
+		weft_link_close(&rl->link, -EPROTO,
+				"a completion for command %u, which is not in flight", cid);
+		return;
+	}
+	slot->cqe = *cqe;
+	slot->moved = slot->data_len;
+	rs->answered = true;
+	finish(rl, rs);
+}
+
+static void received(struct rdma_link *rl, const struct ibv_wc *wc)
+{
+	uint32_t index = (uint32_t)(wc->wr_id >> 1);
+	struct nvme_cqe cqe = rl->cqes[index];
+	int rc;
+
+	if (wc->byte_len != sizeof(cqe)) {
+		weft_link_close(&rl->link, -EPROTO, "a completion of %u bytes", wc->byte_len);
+		return;
+	}
+	rc = post_receive(rl, index);
+	if (rc < 0)
+		weft_link_close(&rl->link, rc, "receive: %s", strerror(-rc));
+	else
+		answered(rl, &cqe);
+}
+
+void rdma_link_completed(struct rdma_cq *cq, const struct ibv_wc *wc)
+{
+	struct rdma_link *rl = container_of(cq, struct rdma_link, cq);
+	struct rdma_slot *rs;
+
+	if (rl->state >= RLINK_CLOSING)
+		return;
+	if (wc->status != IBV_WC_SUCCESS) {
+		failed(rl, wc);
+	} else if (wc->wr_id & RECEIVE) {
+		received(rl, wc);
+	} else {
+		rs = (struct rdma_slot *)(uintptr_t)wc->wr_id;
+		rs->sending = false;
+		finish(rl, rs);
+	}
+}

@@ -1,0 +1,188 @@
+/* listen.c - home hears of connection requests, refuses the wrong ones, hands over the others.
+ *
+ * What comes with a request is copied before the event is acknowledged: it is gone then. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/log.h"
+#include "proto/uri.h"
+#include "transport/rdma/rdma.h"
+
+enum { BACKLOG = 1024 };
+
+struct rdma_listener {
+	struct weft_listener l; /* first */
+	struct rdma_event_channel *channel;
+	struct rdma_cm_id *id;
+	struct rdma_watch watch;
+};
+
+void rdma_target_reject(struct rdma_cm_id *id, enum nvme_rdma_status sts)
+{
+	const struct nvme_rdma_reject reject = { .sts = cpu_to_le16((uint16_t)sts) };
+
+	rdma_verbs->reject(id, &reject, sizeof(reject));
+}
+
+static void tell_refusal(const struct rdma_cm_id *id, enum nvme_rdma_status sts)
+{
+	char peer[WEFT_URI_MAX];
+
+	weft_uri_format(NVMF_TRTYPE_RDMA, &id->route.addr.dst_storage, peer, sizeof(peer));
+	weft_peer_log(WEFT_LOG_WARN, "%s: connection refused: %s", peer,
+		      nvme_rdma_status_text((uint16_t)sts));
+}
+
+/* --- requests ------------------------------------------------------------------------------------ */
+
+static struct rdma_arrival *take_request(struct rdma_listener *rl,
+					 const struct rdma_cm_event *event,
+					 enum nvme_rdma_status *sts)
+{
+	const struct rdma_conn_param *param = &event->param.conn;
+	struct rdma_arrival *arrival = calloc(1, sizeof(*arrival));
+
+	if (!arrival) {
+		*sts = NVME_RDMA_NO_RESOURCES;
+		return NULL;
+	}
+	*sts = nvme_rdma_check(param->private_data, param->private_data_len, 65535,
+			       &arrival->request);
+	arrival->id = event->id;
+	arrival->ops = rl->l.ops->qpair;
+	arrival->initiator_depth = param->initiator_depth;
+	arrival->responder_resources = param->responder_resources;
+	arrival->rnr_retry = param->rnr_retry_count;
+	return arrival;
+}
+
+static void on_request(struct rdma_listener *rl, struct rdma_cm_event *event)
+{
+	struct rdma_cm_id *id = event->id;
+	enum nvme_rdma_status sts;
+	struct rdma_arrival *arrival = take_request(rl, event, &sts);
+
+	rdma_verbs->ack_cm_event(event);
+	if (!sts) {
+		arrival->group = rl->l.ops->place(&rl->l);
+		sts = arrival->group ? NVME_RDMA_OK : NVME_RDMA_NO_RESOURCES;
+	}
+	if (sts) {
+		tell_refusal(id, sts);
+		rdma_target_reject(id, sts);
+		rdma_verbs->destroy_id(id);
+		free(arrival);
+		return;
+	}
+	arrival->msg.fn = rdma_conn_adopt;
+	weft_reactor_post(arrival->group->reactor, &arrival->msg);
+}
+
+static void tell_removal(const struct rdma_listener *rl)
+{
+	char text[WEFT_URI_MAX];
+
+	weft_uri_format(NVMF_TRTYPE_RDMA, &rl->l.addr, text, sizeof(text));
+	weft_error("%s: the adapter was removed: nobody can connect there any more", text);
+}
+
+static void readable(struct rdma_watch *watch)
+{
+	struct rdma_listener *rl = container_of(watch, struct rdma_listener, watch);
+	struct rdma_cm_event *event;
+
+	while (!rdma_verbs->get_cm_event(rl->channel, &event)) {
+		if (event->event == RDMA_CM_EVENT_CONNECT_REQUEST) {
+			on_request(rl, event);
+			continue;
+		}
+		if (event->event == RDMA_CM_EVENT_DEVICE_REMOVAL)
+			tell_removal(rl);
+		rdma_verbs->ack_cm_event(event);
+	}
+}
+
+/* --- beginning and end ----------------------------------------------------------------------------- */
+
+static void destroy(struct rdma_listener *rl)
+{
+	if (rl->id)
+		rdma_verbs->destroy_id(rl->id);
+	if (rl->channel)
+		rdma_verbs->destroy_event_channel(rl->channel);
+	free(rl);
+}
+
+static void ended(struct rdma_watch *watch)
+{
+	struct rdma_listener *rl = container_of(watch, struct rdma_listener, watch);
+
+	rl->l.ops->closed(&rl->l);
+	destroy(rl);
+}
+
+static int start(struct rdma_listener *rl, const struct sockaddr_storage *addr)
+{
+	struct sockaddr_storage at = *addr;
+	int on = 1;
+
+	rl->channel = rdma_verbs->create_event_channel();
+	if (!rl->channel)
+		return -errno;
+	if (rdma_verbs->create_id(rl->channel, &rl->id, rl, RDMA_PS_TCP) < 0)
+		return -errno;
+	rdma_verbs->set_option(rl->id, RDMA_OPTION_ID, RDMA_OPTION_ID_REUSEADDR, &on, sizeof(on));
+	if (addr->ss_family == AF_INET6)
+		rdma_verbs->set_option(rl->id, RDMA_OPTION_ID, RDMA_OPTION_ID_AFONLY, &on,
+				       sizeof(on));
+	if (rdma_verbs->bind_addr(rl->id, (struct sockaddr *)&at) < 0 ||
+	    rdma_verbs->listen(rl->id, BACKLOG) < 0)
+		return -errno;
+	rl->l.addr = rl->id->route.addr.src_storage;
+	rl->watch.readable = readable;
+	rl->watch.ended = ended;
+	return rdma_watch_start(&rl->watch, rl->l.home, rl->channel->fd);
+}
+
+static const char *listen_text(int rc)
+{
+	switch (rc) {
+	case -ENODEV:
+	case -EADDRNOTAVAIL:
+		return "no RDMA adapter has this address; `rdma link` lists them";
+	case -ENOENT:
+	case -EACCES:
+		return "the kernel's RDMA connection manager (/dev/infiniband/rdma_cm, module "
+		       "rdma_ucm) cannot be used";
+	default:
+		return strerror(-rc);
+	}
+}
+
+int rdma_target_listen(struct weft_listener **l, struct weft_reactor *home,
+		       const struct sockaddr_storage *addr, const struct weft_listener_ops *ops,
+		       void *user, struct weft_err *err)
+{
+	struct rdma_listener *rl = calloc(1, sizeof(*rl));
+	int rc;
+
+	if (!rl)
+		return weft_fail(err, -ENOMEM, "out of memory");
+	rl->l = (struct weft_listener){
+		.transport = &weft_rdma, .ops = ops, .home = home, .user = user
+	};
+	rc = start(rl, addr);
+	if (rc < 0) {
+		destroy(rl);
+		weft_fail(err, rc, "%s", listen_text(rc));
+		return rc == -EADDRNOTAVAIL ? -ENODEV : rc;
+	}
+	*l = &rl->l;
+	return 0;
+}
+
+void rdma_target_unlisten(struct weft_listener *l)
+{
+	rdma_watch_end(&container_of(l, struct rdma_listener, l)->watch);
+}

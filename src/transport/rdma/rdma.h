@@ -1,0 +1,214 @@
+/* rdma.h - inside NVMe/RDMA, the target's side.
+ *
+ *   listen.c: home ──request──▶ hub.c: a reactor's connections, by adapter ──▶ conn.c: beginning, end
+ *                               │
+ *                               └▶ lane: completion queues, receives (recvs.c), keys (keys.c)
+ *
+ *   receive ─▶ rx.c ─▶ command()     fetch() ─▶ RDMA READ      reply() ─▶ RDMA WRITE, SEND
+ *                                    └────────── tx.c: chained, one post per turn ──┘
+ *
+ * A lane is what the connections of one reactor share on one adapter. It comes with the first and
+ * goes with the last of them: a target without RDMA hosts holds nothing of the adapter but its
+ * listeners. */
+#ifndef WEFT_TRANSPORT_RDMA_RDMA_H
+#define WEFT_TRANSPORT_RDMA_RDMA_H
+
+#include "proto/rdma.h"
+#include "proto/status.h"
+#include "transport/rdma/cq.h"
+#include "transport/rdma/dev.h"
+#include "transport/transport.h"
+
+enum {
+	RDMA_CAPSULE_DATA = 4096, /* inside an I/O command capsule */
+	RDMA_COMMAND = 64,
+	RDMA_DESCRIPTORS = 16,   /* of one command's SGL */
+	RDMA_RECVS_MAX = 4096,   /* capsules that a lane can hold; shared, so that memory does not
+				    grow with connections */
+	RDMA_CQ_ENTRIES = 32768, /* of one completion queue; another follows when it is spoken for */
+	RDMA_WRS_MAX = 4096,     /* sends under way on one queue pair */
+	RDMA_BATCH = 64,         /* work requests of one post */
+	RDMA_SETUP_MS = 30000,   /* from request to a successful Connect */
+	RDMA_DRAIN_MS = 2000,    /* for an adapter to hand back what it was given */
+	RDMA_RNR_TIMER = 12,     /* 0.64 ms: when a host should try again that found no receive */
+	RDMA_CONN_BUCKETS = 1024,
+};
+
+/* A capsule's place: the command, and the data in it on a page of its own. */
+struct rdma_recv {
+	struct rdma_recvs *owner;
+	union nvme_sqe *sqe;
+	char *data;
+	struct rdma_recv *next;
+};
+
+/* Shared by the queue pairs of a lane (SRQ), or of one queue pair where the adapter cannot share. */
+struct rdma_recvs {
+	struct rdma_keys *keys;
+	struct weft_reactor *reactor;
+	struct ibv_srq *srq;
+	struct ibv_qp *qp; /* where there is no SRQ */
+	struct weft_region *region;
+	char *pages;
+	uint32_t room, made, held; /* how many may, do exist; in a request's hands */
+	struct rdma_recv *recvs;
+	struct rdma_recv *idle; /* to be posted at the end of the turn */
+	struct weft_task post;
+	void (*failed)(struct rdma_recvs *recvs, int rc);
+};
+
+struct rdma_lane_cq {
+	struct weft_list link;
+	struct rdma_lane *lane;
+	struct rdma_cq cq;
+	uint32_t room; /* entries that no queue pair has claimed */
+};
+
+struct rdma_lane {
+	struct weft_list link; /* hub->lanes */
+	struct rdma_hub *hub;
+	struct rdma_dev *dev;
+	struct rdma_keys keys;
+	struct rdma_recvs recvs; /* not used where the adapter cannot share */
+	bool shares;
+	struct weft_list cqs;
+	unsigned conns;
+	struct rdma_cm_id *last; /* of the connection that went last */
+	struct rdma_conn *by_number[RDMA_CONN_BUCKETS];
+};
+
+/* A reactor's RDMA: from its first connection to its last. */
+struct rdma_hub {
+	struct weft_group *group;
+	struct rdma_event_channel *channel;
+	struct rdma_watch watch;
+	struct weft_list lanes;
+	unsigned conns;
+};
+
+/* One descriptor of a command's SGL: memory of the host. */
+struct rdma_block {
+	uint64_t addr;
+	uint32_t length, key;
+};
+
+struct rdma_req {
+	struct weft_req req;    /* first */
+	struct weft_list link;  /* conn->fetches or conn->replies: to be posted */
+	struct rdma_recv *recv; /* its data lies there; NULL: it does not */
+	uint16_t sgl_status;    /* what is wrong with its SGL; 0: nothing */
+	uint32_t sgl_len;
+	uint8_t nblocks;
+	bool invalidate; /* the key of the first block, with the answer */
+	bool reading;    /* RDMA READs are under way */
+	uint8_t wrs;     /* of the chain under way */
+	struct rdma_block blocks[RDMA_DESCRIPTORS];
+};
+
+enum rdma_state {
+	RDMA_ACCEPTING,
+	RDMA_OPEN,
+	RDMA_CLOSING, /* disconnected; the adapter hands back what it has */
+	RDMA_CLOSED,
+};
+
+/* Per queue pair, for who looks at the target. */
+struct rdma_stats {
+	uint64_t posted, completed, flushed, retried, rnr, copied_bytes;
+};
+
+struct rdma_conn {
+	struct weft_qpair qp; /* first */
+	struct rdma_hub *hub;
+	struct rdma_lane *lane;
+	struct rdma_lane_cq *cq;
+	struct rdma_cm_id *id;
+	struct rdma_conn *next; /* lane->by_number */
+	uint32_t number;        /* of the adapter's queue pair */
+	enum rdma_state state;
+	struct weft_timer timer; /* set-up, then draining */
+	struct weft_task wrap_up, flush;
+	uint16_t depth;            /* commands that the host may send */
+	struct rdma_recvs recvs;   /* where the lane has none to share */
+	struct weft_list fetches;  /* wait for work requests or for READs to end */
+	struct weft_list replies;  /* wait for work requests */
+	uint32_t wrs_max, wrs;     /* of its send queue: all, free */
+	uint32_t reads_max, reads; /* RDMA READs that may be under way, that are */
+	uint32_t chains;           /* posted, their last completion not seen */
+	bool settled;              /* the queue pair is gone */
+	struct rdma_stats stats;
+};
+
+static inline struct rdma_conn *rdma_conn_of(struct weft_qpair *qp)
+{
+	return container_of(qp, struct rdma_conn, qp);
+}
+
+static inline struct rdma_req *rdma_req_of(struct weft_req *req)
+{
+	return container_of(req, struct rdma_req, req);
+}
+
+/* A connection request on its way from home to a reactor. */
+struct rdma_arrival {
+	struct weft_msg msg;
+	struct weft_group *group;
+	const struct weft_qpair_ops *ops;
+	struct rdma_cm_id *id;
+	struct nvme_rdma_request request;
+	uint8_t initiator_depth, responder_resources, rnr_retry;
+};
+
+/* listen.c */
+int rdma_target_listen(struct weft_listener **l, struct weft_reactor *home,
+		       const struct sockaddr_storage *addr, const struct weft_listener_ops *ops,
+		       void *user, struct weft_err *err);
+void rdma_target_unlisten(struct weft_listener *l);
+/* The librdmacm call of that name has no reason to give. */
+void rdma_target_reject(struct rdma_cm_id *id, enum nvme_rdma_status sts);
+
+/* hub.c */
+/* The reactor's hub and its lane for @ctx, for one more connection. On -errno the connection is no
+ * longer counted in group->nqpairs. */
+int rdma_lane_get(struct weft_group *group, struct ibv_context *ctx, struct rdma_lane **lane,
+		  struct weft_err *err);
+/* The connection is gone but for its id. What was the last one's goes too, then the id, and its count
+ * in group->nqpairs: an adapter that was removed goes with its last id, and must have nothing left. */
+void rdma_lane_put(struct rdma_lane *lane, struct rdma_cm_id *id);
+/* A completion queue with @entries to spare, which are the caller's then. */
+int rdma_lane_cq(struct rdma_lane *lane, uint32_t entries, struct rdma_lane_cq **cq,
+		 struct weft_err *err);
+void rdma_lane_add(struct rdma_conn *conn);
+void rdma_lane_remove(struct rdma_conn *conn);
+
+/* recvs.c */
+int rdma_recvs_init(struct rdma_recvs *recvs, struct rdma_keys *keys, struct weft_reactor *r,
+		    uint32_t room, struct weft_err *err);
+void rdma_recvs_end(struct rdma_recvs *recvs);
+/* At least @count exist and are posted, as far as there is room. */
+int rdma_recvs_grow(struct rdma_recvs *recvs, uint32_t count);
+void rdma_recv_put(struct rdma_recv *recv);
+
+/* conn.c */
+void rdma_conn_adopt(struct weft_msg *msg); /* struct rdma_arrival */
+void rdma_conn_event(struct rdma_conn *conn, const struct rdma_cm_event *event);
+void rdma_wrap_up_soon(struct rdma_conn *conn);
+/* A work request ended badly. */
+void rdma_conn_failed(struct rdma_conn *conn, const struct ibv_wc *wc);
+
+/* rx.c */
+void rdma_received(struct rdma_lane *lane, const struct ibv_wc *wc);
+uint16_t rdma_check_sgl(struct weft_req *req, uint32_t len);
+uint32_t rdma_sgl_len(struct weft_req *req);
+
+/* tx.c */
+void rdma_tx_init(struct rdma_conn *conn);
+void rdma_fetch(struct weft_req *req, uint32_t len);
+bool rdma_abort_fetch(struct weft_req *req);
+void rdma_reply(struct weft_req *req);
+void rdma_hang_up(struct weft_qpair *qp);
+void rdma_sent(struct rdma_lane *lane, const struct ibv_wc *wc);
+/* The queue pair is gone: what was posted and has not come back never will. */
+void rdma_tx_settle(struct rdma_conn *conn);
+
+#endif

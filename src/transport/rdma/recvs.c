@@ -1,0 +1,140 @@
+/* recvs.c - places for capsules: made as connections come, posted, filled, posted again.
+ *
+ *   idle ──end of the turn──▶ the adapter's ──▶ a command ──▶ idle
+ *                                                 └─ with data in it: held until it is answered ─▶ idle
+ *
+ * Commands lie side by side, their data on pages of its own, as storage likes it. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "transport/rdma/rdma.h"
+
+enum { POST_BATCH = 32, GRANULE = 1 << 20 };
+
+static size_t commands_size(const struct rdma_recvs *recvs)
+{
+	return ((size_t)recvs->room * RDMA_COMMAND + 4095) & ~(size_t)4095;
+}
+
+static size_t pages_size(const struct rdma_recvs *recvs)
+{
+	return commands_size(recvs) + (size_t)recvs->room * RDMA_CAPSULE_DATA;
+}
+
+/* --- posting --------------------------------------------------------------------------------------- */
+
+static int fill(struct rdma_recvs *recvs, struct rdma_recv *recv, struct ibv_recv_wr *wr,
+		struct ibv_sge *sge)
+{
+	struct ibv_mr *command, *data;
+
+	if (!rdma_keys_find(recvs->keys, recv->sqe, RDMA_COMMAND, &command) ||
+	    !rdma_keys_find(recvs->keys, recv->data, RDMA_CAPSULE_DATA, &data))
+		return -ENOMEM;
+	sge[0] = (struct ibv_sge){ (uintptr_t)recv->sqe, RDMA_COMMAND, command->lkey };
+	sge[1] = (struct ibv_sge){ (uintptr_t)recv->data, RDMA_CAPSULE_DATA, data->lkey };
+	*wr = (struct ibv_recv_wr){ .wr_id = (uintptr_t)recv, .sg_list = sge, .num_sge = 2 };
+	return 0;
+}
+
+static int post_chain(struct rdma_recvs *recvs, struct ibv_recv_wr *wr)
+{
+	struct ibv_recv_wr *bad;
+
+	return recvs->srq ? -rdma_verbs->post_srq_recv(recvs->srq, wr, &bad) :
+			    -rdma_verbs->post_recv(recvs->qp, wr, &bad);
+}
+
+static int post_some(struct rdma_recvs *recvs)
+{
+	struct ibv_recv_wr wr[POST_BATCH];
+	struct ibv_sge sge[POST_BATCH][2];
+	int n = 0, rc = 0;
+
+	while (recvs->idle && n < POST_BATCH && rc == 0) {
+		rc = fill(recvs, recvs->idle, &wr[n], sge[n]);
+		if (rc < 0)
+			break;
+		recvs->idle = recvs->idle->next;
+		if (n)
+			wr[n - 1].next = &wr[n];
+		n++;
+	}
+	return n ? post_chain(recvs, wr) : rc;
+}
+
+static int post_all(struct rdma_recvs *recvs)
+{
+	int rc = 0;
+
+	while (recvs->idle && rc == 0)
+		rc = post_some(recvs);
+	return rc;
+}
+
+static void post(struct weft_task *task)
+{
+	struct rdma_recvs *recvs = container_of(task, struct rdma_recvs, post);
+	int rc = post_all(recvs);
+
+	if (rc < 0)
+		recvs->failed(recvs, rc);
+}
+
+void rdma_recv_put(struct rdma_recv *recv)
+{
+	struct rdma_recvs *recvs = recv->owner;
+
+	recv->next = recvs->idle;
+	recvs->idle = recv;
+	if (recvs->srq || recvs->qp)
+		weft_reactor_defer(recvs->reactor, &recvs->post);
+}
+
+int rdma_recvs_grow(struct rdma_recvs *recvs, uint32_t count)
+{
+	if (count > recvs->room)
+		count = recvs->room;
+	for (; recvs->made < count; recvs->made++) {
+		struct rdma_recv *recv = &recvs->recvs[recvs->made];
+
+		recv->owner = recvs;
+		recv->sqe = (union nvme_sqe *)(recvs->pages + (size_t)recvs->made * RDMA_COMMAND);
+		recv->data = recvs->pages + commands_size(recvs) +
+			     (size_t)recvs->made * RDMA_CAPSULE_DATA;
+		recv->next = recvs->idle;
+		recvs->idle = recv;
+	}
+	return post_all(recvs);
+}
+
+/* --- beginning and end -------------------------------------------------------------------------------- */
+
+int rdma_recvs_init(struct rdma_recvs *recvs, struct rdma_keys *keys, struct weft_reactor *r,
+		    uint32_t room, struct weft_err *err)
+{
+	recvs->keys = keys;
+	recvs->reactor = r;
+	recvs->room = room;
+	weft_task_init(&recvs->post, post);
+	recvs->recvs = calloc(room, sizeof(recvs->recvs[0]));
+	recvs->pages = weft_pages_alloc(pages_size(recvs));
+	if (!recvs->recvs || !recvs->pages ||
+	    weft_region_add(&recvs->region, recvs->pages, pages_size(recvs), GRANULE, NULL) < 0) {
+		rdma_recvs_end(recvs);
+		return weft_fail(err, -ENOMEM, "no memory for receives");
+	}
+	return 0;
+}
+
+/* The adapter has none of them any more. */
+void rdma_recvs_end(struct rdma_recvs *recvs)
+{
+	weft_task_cancel(&recvs->post);
+	if (recvs->srq)
+		rdma_verbs->destroy_srq(recvs->srq);
+	weft_region_remove(recvs->region);
+	weft_pages_free(recvs->pages, pages_size(recvs));
+	free(recvs->recvs);
+}

@@ -1,0 +1,167 @@
+/* rx.c - commands as they come: whose they are, and where their data is.
+ *
+ * An SGL is looked at once, here: what is wrong with it is kept until somebody wants the data, since
+ * a command that moves none may carry anything. */
+#include <string.h>
+
+#include "transport/rdma/rdma.h"
+
+static struct rdma_conn *find(struct rdma_lane *lane, uint32_t number)
+{
+	struct rdma_conn *conn = lane->by_number[number % RDMA_CONN_BUCKETS];
+
+	while (conn && conn->number != number)
+		conn = conn->next;
+	return conn;
+}
+
+/* --- where the data is ------------------------------------------------------------------------------ */
+
+static uint16_t add_block(struct rdma_req *rreq, const struct nvme_keyed_sgl *sgl)
+{
+	uint32_t length = nvme_keyed_sgl_length(sgl);
+
+	if (sgl->type != NVME_SGL_KEYED && sgl->type != NVME_SGL_KEYED_INVALIDATE)
+		return SC_GENERIC(SGL_INVALID_TYPE) | SC_DNR;
+	if (sgl->type == NVME_SGL_KEYED_INVALIDATE && !rreq->nblocks)
+		rreq->invalidate = true;
+	rreq->blocks[rreq->nblocks++] = (struct rdma_block){
+		.addr = le64_to_cpu(sgl->addr),
+		.length = length,
+		.key = nvme_keyed_sgl_key(sgl),
+	};
+	rreq->sgl_len += length;
+	return 0;
+}
+
+/* @room: bytes of the capsule behind the command. */
+static bool is_inside(const struct nvme_sgl *sgl, uint32_t room)
+{
+	uint64_t offset = le64_to_cpu(sgl->addr);
+
+	return offset <= room && le32_to_cpu(sgl->length) <= room - offset;
+}
+
+static uint16_t add_list(struct rdma_req *rreq, const struct nvme_sgl *sgl,
+			 const struct rdma_recv *recv, uint32_t room)
+{
+	uint32_t length = le32_to_cpu(sgl->length), n = length / sizeof(struct nvme_keyed_sgl);
+	struct nvme_keyed_sgl block;
+	uint16_t sc = 0;
+
+	if (!is_inside(sgl, room))
+		return SC_GENERIC(SGL_INVALID_OFFSET) | SC_DNR;
+	if (!n || length % sizeof(block))
+		return SC_GENERIC(SGL_INVALID_LAST) | SC_DNR;
+	if (n > RDMA_DESCRIPTORS)
+		return SC_GENERIC(SGL_INVALID_COUNT) | SC_DNR;
+	for (uint32_t i = 0; i < n && !sc; i++) {
+		memcpy(&block, recv->data + le64_to_cpu(sgl->addr) + i * sizeof(block),
+		       sizeof(block));
+		sc = add_block(rreq, &block);
+	}
+	return sc;
+}
+
+static uint16_t take_capsule_data(struct rdma_req *rreq, const struct nvme_sgl *sgl,
+				  struct rdma_recv *recv, uint32_t room)
+{
+	rreq->sgl_len = le32_to_cpu(sgl->length);
+	if (nvme_cmd_direction(&rreq->req.cmd) != NVME_DIR_TO_CTRL)
+		return SC_GENERIC(SGL_INVALID_TYPE) | SC_DNR;
+	if (!is_inside(sgl, room))
+		return SC_GENERIC(SGL_INVALID_OFFSET) | SC_DNR;
+	if (rreq->sgl_len) {
+		rreq->req.data = recv->data + le64_to_cpu(sgl->addr);
+		rreq->recv = recv;
+	}
+	return 0;
+}
+
+static uint16_t read_sgl(struct rdma_req *rreq, struct rdma_recv *recv, uint32_t room)
+{
+	const struct nvme_sgl *sgl = &rreq->req.cmd.common.sgl;
+
+	switch (sgl->type) {
+	case NVME_SGL_IN_CAPSULE:
+		return take_capsule_data(rreq, sgl, recv, room);
+	case NVME_SGL_LAST_IN_CAPSULE:
+		return add_list(rreq, sgl, recv, room);
+	default:
+		return add_block(rreq, (const struct nvme_keyed_sgl *)sgl);
+	}
+}
+
+uint16_t rdma_check_sgl(struct weft_req *req, uint32_t len)
+{
+	struct rdma_req *rreq = rdma_req_of(req);
+
+	if (rreq->sgl_status)
+		return rreq->sgl_status;
+	return rreq->sgl_len < len ? SC_GENERIC(SGL_INVALID_DATA) | SC_DNR : 0;
+}
+
+uint32_t rdma_sgl_len(struct weft_req *req)
+{
+	return rdma_req_of(req)->sgl_len;
+}
+
+/* --- commands ------------------------------------------------------------------------------------------ */
+
+/* Held receives are missing to everybody else: when many are, small data makes room by moving on. */
+static void move_out(struct rdma_conn *conn, struct rdma_req *rreq)
+{
+	struct weft_pool *pool = weft_bufs_pool(&conn->qp.group->in, rreq->sgl_len);
+	void *at = weft_pool_take(pool);
+
+	if (!at)
+		return;
+	memcpy(at, rreq->req.data, rreq->sgl_len);
+	conn->stats.copied_bytes += rreq->sgl_len;
+	rreq->req.in = (struct weft_req_buf){ .pool = pool, .at = at };
+	rreq->req.data = at;
+	rreq->recv = NULL;
+}
+
+static void take_command(struct rdma_conn *conn, struct rdma_recv *recv, uint32_t room)
+{
+	struct weft_req *req = weft_req_alloc(&conn->qp);
+	struct rdma_req *rreq = req ? rdma_req_of(req) : NULL;
+
+	if (!req) {
+		rdma_recv_put(recv);
+		weft_qpair_close(&conn->qp, "more commands than the queue holds");
+		return;
+	}
+	memcpy(&req->cmd, recv->sqe, sizeof(req->cmd));
+	weft_list_init(&rreq->link);
+	rreq->recv = NULL;
+	rreq->sgl_len = 0;
+	rreq->nblocks = rreq->wrs = 0;
+	rreq->invalidate = rreq->reading = false;
+	rreq->sgl_status = read_sgl(rreq, recv, room);
+	if (rreq->recv && recv->owner->held >= recv->owner->room / 2)
+		move_out(conn, rreq);
+	if (rreq->recv)
+		recv->owner->held++;
+	else
+		rdma_recv_put(recv);
+	conn->qp.ops->command(req);
+}
+
+void rdma_received(struct rdma_lane *lane, const struct ibv_wc *wc)
+{
+	struct rdma_recv *recv = (struct rdma_recv *)(uintptr_t)wc->wr_id;
+	struct rdma_conn *conn = find(lane, wc->qp_num);
+
+	if (!conn || conn->state >= RDMA_CLOSING || wc->status != IBV_WC_SUCCESS) {
+		rdma_recv_put(recv);
+		if (conn && wc->status != IBV_WC_SUCCESS)
+			rdma_conn_failed(conn, wc);
+	} else if (wc->byte_len < RDMA_COMMAND) {
+		rdma_recv_put(recv);
+		weft_qpair_close(&conn->qp, "a capsule of %u bytes", wc->byte_len);
+	} else {
+		take_command(conn, recv, wc->byte_len - RDMA_COMMAND);
+	}
+}

@@ -1,0 +1,364 @@
+/* tx.c - what the target asks of the adapter: RDMA READs for commands' data, RDMA WRITEs and SENDs
+ * for answers.
+ *
+ *   fetch() ─▶ fetches ─┐
+ *   reply() ─▶ replies ─┴─ end of the turn ─▶ one chain of work requests, one post
+ *
+ * A request's work requests are a chain of its own: the last one is signaled, and its completion
+ * stands for all. What finds no room on the send queue, or too many READs under way, waits in line.
+ * Invariant: wrs is what the send queue has free; chains counts the last ones not yet completed. */
+#include <assert.h>
+#include <errno.h>
+#include <string.h>
+
+#include "base/log.h"
+#include "transport/rdma/rdma.h"
+
+/* In a work request's wr_id, beside its request. Receives have none of them. */
+enum { PART = 1, LAST_READ = 3, ANSWER = 5, KIND = 7 };
+
+struct batch {
+	struct rdma_conn *conn;
+	unsigned n, nsge;
+	struct ibv_send_wr wr[RDMA_BATCH];
+	struct ibv_sge sge[2 * RDMA_BATCH];
+	struct rdma_req *of[RDMA_BATCH]; /* whose each one is */
+};
+
+static void flush_soon(struct rdma_conn *conn)
+{
+	weft_reactor_defer(conn->qp.group->reactor, &conn->flush);
+}
+
+/* --- work requests ------------------------------------------------------------------------------------ */
+
+static struct ibv_send_wr *add_wr(struct batch *b, struct rdma_req *rreq, enum ibv_wr_opcode opcode,
+				  unsigned kind)
+{
+	struct ibv_send_wr *wr = &b->wr[b->n];
+
+	if (b->n)
+		b->wr[b->n - 1].next = wr;
+	*wr = (struct ibv_send_wr){
+		.wr_id = (uintptr_t)rreq | kind,
+		.opcode = opcode,
+		.sg_list = &b->sge[b->nsge],
+		.send_flags = kind == PART ? 0 : IBV_SEND_SIGNALED,
+	};
+	b->of[b->n++] = rreq;
+	rreq->wrs++;
+	return wr;
+}
+
+/* Local memory may need two keys, where it crosses from one granule to the next. */
+static int add_sges(struct batch *b, struct ibv_send_wr *wr, const char *at, uint32_t len)
+{
+	struct ibv_mr *mr;
+
+	while (len) {
+		size_t n = rdma_keys_find(&b->conn->lane->keys, at, len, &mr);
+
+		if (!n || wr->num_sge == 2)
+			return -EFAULT;
+		b->sge[b->nsge++] = (struct ibv_sge){ (uintptr_t)at, (uint32_t)n, mr->lkey };
+		wr->num_sge++;
+		at += n;
+		len -= (uint32_t)n;
+	}
+	return 0;
+}
+
+/* One work request per block of the host's memory, for the first @len bytes. */
+static int add_blocks(struct batch *b, struct rdma_req *rreq, enum ibv_wr_opcode opcode,
+		      uint32_t len)
+{
+	const struct rdma_block *block = rreq->blocks;
+	const char *at = rreq->req.data;
+	int rc = 0;
+
+	for (; len && rc == 0; block++) {
+		uint32_t n = block->length < len ? block->length : len;
+		struct ibv_send_wr *wr;
+
+		assert(block < rreq->blocks + rreq->nblocks);
+		if (!n)
+			continue;
+		wr = add_wr(b, rreq, opcode, PART);
+		wr->wr.rdma.remote_addr = block->addr;
+		wr->wr.rdma.rkey = block->key;
+		rc = add_sges(b, wr, at, n);
+		at += n;
+		len -= n;
+	}
+	return rc;
+}
+
+/* --- requests ------------------------------------------------------------------------------------------- */
+
+static void take_back(struct batch *b, struct rdma_req *rreq, unsigned n, unsigned nsge)
+{
+	b->n = n;
+	b->nsge = nsge;
+	rreq->wrs = 0;
+	if (n)
+		b->wr[n - 1].next = NULL;
+}
+
+static void add_fetch(struct batch *b, struct rdma_req *rreq)
+{
+	unsigned n = b->n, nsge = b->nsge;
+	struct rdma_conn *conn = b->conn;
+	struct ibv_send_wr *last;
+
+	if (add_blocks(b, rreq, IBV_WR_RDMA_READ, rreq->req.data_len) < 0) {
+		take_back(b, rreq, n, nsge);
+		weft_req_fetched(&rreq->req, SC_GENERIC(DATA_XFER_ERROR));
+		return;
+	}
+	last = &b->wr[b->n - 1];
+	last->wr_id = (uintptr_t)rreq | LAST_READ;
+	last->send_flags = IBV_SEND_SIGNALED;
+	rreq->reading = true;
+	conn->reads += rreq->wrs;
+	conn->wrs -= rreq->wrs;
+	conn->chains++;
+}
+
+static void add_answer(struct batch *b, struct rdma_req *rreq)
+{
+	bool invalidates = rreq->invalidate;
+	struct ibv_send_wr *wr = add_wr(b, rreq, invalidates ? IBV_WR_SEND_WITH_INV : IBV_WR_SEND,
+					ANSWER);
+
+	wr->send_flags |= IBV_SEND_INLINE;
+	if (invalidates)
+		wr->invalidate_rkey = rreq->blocks[0].key;
+	b->sge[b->nsge++] = (struct ibv_sge){ (uintptr_t)&rreq->req.cqe, sizeof(rreq->req.cqe), 0 };
+	wr->num_sge = 1;
+}
+
+static void add_reply(struct batch *b, struct rdma_req *rreq)
+{
+	unsigned n = b->n, nsge = b->nsge;
+
+	if (add_blocks(b, rreq, IBV_WR_RDMA_WRITE, rreq->req.reply_len) < 0) {
+		take_back(b, rreq, n, nsge);
+		rreq->req.cqe.status = cpu_to_le16(SC_GENERIC(DATA_XFER_ERROR) << 1);
+	}
+	add_answer(b, rreq);
+	b->conn->wrs -= rreq->wrs;
+	b->conn->chains++;
+	/* The host may have the answer, and the next command here, before we hear that it has left. */
+	weft_req_enter(&rreq->req, WEFT_REQ_DRAINING);
+}
+
+/* --- posting -------------------------------------------------------------------------------------------- */
+
+static bool has_room(const struct batch *b, const struct rdma_req *rreq)
+{
+	unsigned most = rreq->nblocks + 1u;
+
+	return b->n + most <= RDMA_BATCH && b->conn->wrs >= most;
+}
+
+/* The first READ goes in any case: a command with more blocks than READs may be under way is the
+ * adapter's to pace. */
+static bool may_read(const struct rdma_conn *conn, const struct rdma_req *rreq)
+{
+	return !conn->reads || conn->reads + rreq->nblocks <= conn->reads_max;
+}
+
+static struct rdma_req *first_of(struct weft_list *list)
+{
+	return weft_list_empty(list) ? NULL : container_of(list->next, struct rdma_req, link);
+}
+
+static void gather(struct batch *b)
+{
+	struct rdma_conn *conn = b->conn;
+	struct rdma_req *rreq;
+
+	while ((rreq = first_of(&conn->replies)) && has_room(b, rreq)) {
+		weft_list_remove(&rreq->link);
+		add_reply(b, rreq);
+	}
+	while ((rreq = first_of(&conn->fetches)) && has_room(b, rreq) && may_read(conn, rreq)) {
+		weft_list_remove(&rreq->link);
+		add_fetch(b, rreq);
+	}
+}
+
+/* Work requests from @bad on were refused: their chains are nobody's. What was accepted of a chain
+ * comes back flushed, and says nothing. */
+static void unpost(struct batch *b, const struct ibv_send_wr *bad)
+{
+	for (unsigned i = (unsigned)(bad - b->wr); i < b->n; i++)
+		if ((b->wr[i].wr_id & KIND) != PART) {
+			b->conn->chains--;
+			b->of[i]->reading = false;
+		}
+}
+
+static void post(struct batch *b)
+{
+	struct rdma_conn *conn = b->conn;
+	struct ibv_send_wr *bad = b->wr;
+	int rc = rdma_verbs->post_send(conn->id->qp, b->wr, &bad);
+
+	conn->stats.posted += b->n;
+	if (!rc)
+		return;
+	unpost(b, bad);
+	weft_qpair_close(&conn->qp, "post: %s", strerror(rc));
+}
+
+static void flush(struct weft_task *task)
+{
+	struct rdma_conn *conn = container_of(task, struct rdma_conn, flush);
+	struct batch b;
+
+	while (conn->state < RDMA_CLOSING) {
+		b.conn = conn;
+		b.n = b.nsge = 0;
+		gather(&b);
+		if (!b.n)
+			break;
+		post(&b);
+	}
+	if (conn->qp.hang_up && !conn->chains && weft_list_empty(&conn->replies))
+		weft_qpair_close(&conn->qp, "%s", conn->qp.hang_up);
+}
+
+void rdma_tx_init(struct rdma_conn *conn)
+{
+	weft_list_init(&conn->fetches);
+	weft_list_init(&conn->replies);
+	weft_task_init(&conn->flush, flush);
+}
+
+void rdma_hang_up(struct weft_qpair *qp)
+{
+	flush_soon(rdma_conn_of(qp));
+}
+
+/* --- the target asks ---------------------------------------------------------------------------------- */
+
+void rdma_fetch(struct weft_req *req, uint32_t len)
+{
+	struct rdma_conn *conn = rdma_conn_of(req->qp);
+
+	(void)len;
+	weft_list_push(&conn->fetches, &rdma_req_of(req)->link);
+	flush_soon(conn);
+}
+
+bool rdma_abort_fetch(struct weft_req *req)
+{
+	struct rdma_req *rreq = rdma_req_of(req);
+
+	if (rreq->reading)
+		return false;
+	weft_list_remove(&rreq->link);
+	return true;
+}
+
+static void let_go_of_receive(struct rdma_req *rreq)
+{
+	if (!rreq->recv)
+		return;
+	rreq->recv->owner->held--;
+	rdma_recv_put(rreq->recv);
+	rreq->recv = NULL;
+}
+
+/* A namespace's own memory that the adapter refuses goes by way of a buffer. */
+static void make_sendable(struct rdma_conn *conn, struct weft_req *req)
+{
+	struct weft_pool *pool;
+	struct ibv_mr *mr;
+	void *at;
+
+	if (rdma_keys_find(&conn->lane->keys, req->data, req->reply_len, &mr) || req->out.at)
+		return;
+	pool = weft_bufs_pool(&req->qp->group->out, req->reply_len);
+	at = weft_pool_take(pool);
+	if (!at)
+		return;
+	memcpy(at, req->data, req->reply_len);
+	conn->stats.copied_bytes += req->reply_len;
+	req->out = (struct weft_req_buf){ .pool = pool, .at = at };
+	req->data = at;
+}
+
+void rdma_reply(struct weft_req *req)
+{
+	struct rdma_conn *conn = rdma_conn_of(req->qp);
+	struct rdma_req *rreq = rdma_req_of(req);
+
+	let_go_of_receive(rreq);
+	if (conn->state >= RDMA_CLOSING) {
+		weft_req_release(req);
+		rdma_wrap_up_soon(conn);
+		return;
+	}
+	if (req->reply_len)
+		make_sendable(conn, req);
+	rreq->wrs = 0;
+	weft_list_push(&conn->replies, &rreq->link);
+	flush_soon(conn);
+}
+
+/* --- the adapter answers -------------------------------------------------------------------------------- */
+
+static void read_ended(struct rdma_conn *conn, struct rdma_req *rreq, bool well)
+{
+	conn->reads -= rreq->wrs;
+	conn->wrs += rreq->wrs;
+	conn->chains--;
+	rreq->reading = false;
+	rreq->wrs = 0;
+	if (well && conn->state < RDMA_CLOSING)
+		weft_req_fetched(&rreq->req, 0);
+}
+
+static void answer_ended(struct rdma_conn *conn, struct rdma_req *rreq)
+{
+	conn->wrs += rreq->wrs;
+	conn->chains--;
+	weft_req_release(&rreq->req);
+}
+
+void rdma_sent(struct rdma_lane *lane, const struct ibv_wc *wc)
+{
+	struct rdma_req *rreq = (struct rdma_req *)(uintptr_t)(wc->wr_id & ~(uint64_t)KIND);
+	struct rdma_conn *conn = rdma_conn_of(rreq->req.qp);
+	bool well = wc->status == IBV_WC_SUCCESS;
+
+	(void)lane;
+	conn->stats.completed++;
+	if (!well)
+		rdma_conn_failed(conn, wc);
+	if ((wc->wr_id & KIND) == LAST_READ)
+		read_ended(conn, rreq, well);
+	else if ((wc->wr_id & KIND) == ANSWER)
+		answer_ended(conn, rreq);
+	flush_soon(conn);
+	rdma_wrap_up_soon(conn);
+}
+
+static void settle_one(struct rdma_req *rreq)
+{
+	rreq->reading = false;
+	if (rreq->req.state == WEFT_REQ_REPLYING || rreq->req.state == WEFT_REQ_DRAINING) {
+		weft_list_remove(&rreq->link);
+		weft_req_release(&rreq->req);
+	}
+}
+
+void rdma_tx_settle(struct rdma_conn *conn)
+{
+	weft_task_cancel(&conn->flush);
+	conn->chains = 0;
+	for (uint32_t i = 0; i < conn->qp.touched; i++)
+		settle_one(rdma_req_of(weft_qpair_slot(&conn->qp, i)));
+}

@@ -1,0 +1,49 @@
+/* watch.c - the library closes its descriptors itself, and so does a reactor: it gets a duplicate. */
+#include "transport/rdma/watch.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <unistd.h>
+
+static void done(struct weft_op *op, int res)
+{
+	struct rdma_watch *watch = container_of(op, struct rdma_watch, op);
+
+	(void)res;
+	if (watch->ending) {
+		watch->ended(watch);
+		return;
+	}
+	watch->readable(watch);
+	/* It may have ended itself: then this poll is called off, and done() runs once more. */
+	if (!watch->ending)
+		weft_sock_poll(&watch->sock, &watch->op);
+	else
+		watch->ended(watch);
+}
+
+int rdma_watch_start(struct rdma_watch *watch, struct weft_reactor *r, int fd)
+{
+	int flags = fcntl(fd, F_GETFL), own, rc;
+
+	if (flags < 0 || fcntl(fd, F_SETFL, flags | O_NONBLOCK) < 0)
+		return -errno;
+	own = fcntl(fd, F_DUPFD_CLOEXEC, 0);
+	if (own < 0)
+		return -errno;
+	rc = weft_sock_open(r, &watch->sock, own);
+	if (rc < 0) {
+		close(own);
+		return rc;
+	}
+	watch->ending = false;
+	watch->op.done = done;
+	weft_sock_poll(&watch->sock, &watch->op);
+	return 0;
+}
+
+void rdma_watch_end(struct rdma_watch *watch)
+{
+	watch->ending = true;
+	weft_sock_close(&watch->sock);
+}

@@ -1,0 +1,439 @@
+/* test_region.c - the registry of memory: what is found, who is told when it goes, which pages stay.
+ *
+ * Whether a page stayed is seen as an adapter would see it: a pipe holds the page itself. */
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+#include "base/pool.h"
+#include "base/region.h"
+
+#define COUNT(a) (sizeof(a) / sizeof((a)[0]))
+
+static char *addr(uintptr_t at)
+{
+	return (char *)at;
+}
+
+static struct weft_region *add(void *base, size_t size, size_t granule)
+{
+	struct weft_region *region = NULL;
+	struct weft_err err = { "" };
+
+	if (weft_region_add(&region, base, size, granule, &err) < 0)
+		fail_msg("%s", err.text);
+	return region;
+}
+
+/* --- what is found ---------------------------------------------------------------------------- */
+
+static const struct {
+	uintptr_t at;
+	size_t len;
+	int found; /* which of the three; -1: none */
+} find_cases[] = {
+	{ 0x10000, 0x1000, 0 },    { 0x10000, 0, 0 },     { 0x10fff, 1, 0 },
+	{ 0x10000, 0x1001, -1 },   { 0x0ffff, 1, -1 },    { 0x0ffff, 2, -1 },
+	{ 0x11000, 0, -1 },        { 0x11000, 1, -1 },    { 0x20000, 0x10000, 1 },
+	{ 0x2fff0, 0x10, 1 },      { 0x2fff0, 0x20, -1 }, { 0x30000, 0x800, 2 },
+	{ 0x307ff, 1, 2 },         { 0x30800, 1, -1 },    { 0x20000, 0x10800, -1 },
+	{ 0x20000, SIZE_MAX, -1 }, { 0, 1, -1 },          { UINTPTR_MAX, 1, -1 },
+};
+
+static void finds_what_holds_all_of_it(void **state)
+{
+	struct weft_region_view view = { 0 };
+	struct weft_region *regions[] = {
+		add(addr(0x10000), 0x1000, 0),
+		add(addr(0x20000), 0x10000, 0x1000),
+		add(addr(0x30000), 0x800, 0),
+	};
+
+	for (size_t round = 0; round < 2; round++) {
+		for (size_t i = 0; i < COUNT(find_cases); i++) {
+			int want = find_cases[i].found;
+			struct weft_region *got = weft_region_find(&view, addr(find_cases[i].at),
+								   find_cases[i].len);
+
+			if (got != (want < 0 ? NULL : regions[want]))
+				fail_msg("case %zu", i);
+		}
+	}
+	for (size_t i = 0; i < COUNT(regions); i++)
+		weft_region_remove(regions[i]);
+	assert_null(weft_region_find(&view, addr(0x10000), 1));
+	weft_region_view_end(&view);
+}
+
+static const struct {
+	uintptr_t at;
+	size_t size;
+	int rc;
+} add_cases[] = {
+	{ 0x20000, 0x1000, -EEXIST },
+	{ 0x1f000, 0x1001, -EEXIST },
+	{ 0x20fff, 1, -EEXIST },
+	{ 0x1f000, 0x3000, -EEXIST },
+	{ 0x20800, 0x10, -EEXIST },
+	{ 0x1f000, 0x1000, 0 },
+	{ 0x21000, 1, 0 },
+	{ 0, 1, -EINVAL },
+	{ 0x40000, 0, -EINVAL },
+	{ UINTPTR_MAX - 1, 2, -EINVAL },
+};
+
+static void refuses_what_overlaps(void **state)
+{
+	struct weft_region *first = add(addr(0x20000), 0x1000, 0);
+
+	for (size_t i = 0; i < COUNT(add_cases); i++) {
+		struct weft_region *region = NULL;
+		struct weft_err err = { "" };
+		int rc = weft_region_add(&region, addr(add_cases[i].at), add_cases[i].size, 0,
+					 &err);
+
+		if (rc != add_cases[i].rc || !rc == !region || !rc == !!err.text[0])
+			fail_msg("case %zu: rc %d: %s", i, rc, err.text);
+		weft_region_remove(region);
+	}
+	weft_region_remove(first);
+}
+
+/* Many, in no order, and half of them again gone: against a plain table. */
+static void finds_among_many(void **state)
+{
+	enum { N = 500, STEP = 0x3000 };
+	struct weft_region *regions[N] = { NULL };
+	struct weft_region_view view = { 0 };
+
+	for (unsigned i = 0; i < N; i++)
+		regions[i * 7 % N] = add(addr(0x100000 + i * 7 % N * STEP), 0x2000, 0);
+	for (unsigned i = 0; i < N; i += 2) {
+		assert_ptr_equal(weft_region_find(&view, regions[i]->base, 0x2000), regions[i]);
+		weft_region_remove(regions[i]);
+		regions[i] = NULL;
+	}
+	for (unsigned i = 0; i < N; i++) {
+		char *at = addr(0x100000 + i * STEP);
+
+		assert_ptr_equal(weft_region_find(&view, at + 0x1000, 0x1000), regions[i]);
+		assert_null(weft_region_find(&view, at + 0x2000, 1));
+		assert_ptr_equal(weft_region_at(at), regions[i]);
+		assert_null(weft_region_at(at + 1));
+	}
+	for (unsigned i = 0; i < N; i++)
+		weft_region_remove(regions[i]);
+	weft_region_view_end(&view);
+}
+
+/* --- dma-bufs ----------------------------------------------------------------------------------- */
+
+static void keeps_a_descriptor_of_its_own(void **state)
+{
+	struct weft_region_view view = { 0 };
+	struct weft_region *region = NULL;
+	int fd = memfd_create("not a dma-buf", MFD_CLOEXEC);
+	int own;
+
+	assert_int_equal(weft_region_add_dmabuf(&region, addr(0x50000), 0x1000, -1, 0, NULL),
+			 -EBADF);
+	assert_int_equal(weft_region_add_dmabuf(&region, addr(0x50000), 0x1000, fd, 0x2000, NULL),
+			 0);
+	close(fd);
+	own = region->fd;
+	assert_int_not_equal(fcntl(own, F_GETFD) & FD_CLOEXEC, 0);
+	assert_int_equal(region->kind, WEFT_REGION_DMABUF);
+	assert_int_equal(region->fd_offset, 0x2000);
+	assert_int_equal(atomic_load(&weft_region_dmabufs), 1);
+	assert_ptr_equal(weft_region_find(&view, addr(0x50800), 0x800), region);
+	weft_region_remove(region);
+	assert_int_equal(atomic_load(&weft_region_dmabufs), 0);
+	assert_int_equal(fcntl(own, F_GETFD), -1);
+	weft_region_view_end(&view);
+}
+
+static const struct {
+	uintptr_t at;
+	size_t len;
+	bool meets;
+} meet_cases[] = {
+	{ 0x60000, 0x1000, false },   { 0x60fff, 1, false }, { 0x60fff, 2, true },
+	{ 0x61000, 1, true },         { 0x61fff, 1, true },  { 0x62000, 1, false },
+	{ 0x5f000, 0x9000, true },    { 0x61800, 0, false }, { 0x5f000, 0x1800, false },
+	{ 0x62000, SIZE_MAX, false }, { 1, SIZE_MAX, true },
+};
+
+static void sees_a_dmabuf_in_part_of_it(void **state)
+{
+	struct weft_region_view view = { 0 };
+	struct weft_region *plain = add(addr(0x60000), 0x1000, 0), *region = NULL;
+	int fd = memfd_create("not a dma-buf", MFD_CLOEXEC);
+
+	assert_int_equal(weft_region_add_dmabuf(&region, addr(0x61000), 0x1000, fd, 0, NULL), 0);
+	for (size_t i = 0; i < COUNT(meet_cases); i++) {
+		if (weft_region_meets_dmabuf(&view, addr(meet_cases[i].at), meet_cases[i].len) !=
+		    meet_cases[i].meets)
+			fail_msg("case %zu", i);
+	}
+	weft_region_remove(region);
+	weft_region_remove(plain);
+	weft_region_view_end(&view);
+	close(fd);
+}
+
+/* --- ties ---------------------------------------------------------------------------------------- */
+
+struct tied {
+	struct weft_region_tie tie;
+	struct weft_region *region;
+	unsigned untied;
+};
+
+static void on_untie(struct weft_region_tie *tie)
+{
+	struct tied *tied = container_of(tie, struct tied, tie);
+
+	tied->untied++;
+	assert_int_equal(pthread_mutex_trylock(&tied->region->lock), 0);
+	pthread_mutex_unlock(&tied->region->lock);
+}
+
+static void tie(struct tied *tied, struct weft_region *region, void *owner)
+{
+	*tied = (struct tied){ .tie = { .owner = owner, .untie = on_untie }, .region = region };
+	weft_region_lock(region);
+	assert_null(weft_region_tie_of(region, owner));
+	weft_list_push(&region->attached, &tied->tie.link);
+	assert_ptr_equal(weft_region_tie_of(region, owner), &tied->tie);
+	weft_region_pin(region, region->base, 1);
+	weft_region_unlock(region);
+}
+
+static void who_tied_it_hears_that_it_goes(void **state)
+{
+	struct weft_region *a = add(addr(0x70000), 0x1000, 0), *b = add(addr(0x80000), 0x1000, 0);
+	int one, two;
+	struct tied ties[3];
+
+	tie(&ties[0], a, &one);
+	tie(&ties[1], a, &two);
+	tie(&ties[2], b, &one);
+	weft_regions_untie_owner(&one);
+	assert_int_equal(ties[0].untied, 1);
+	assert_int_equal(ties[1].untied, 0);
+	assert_int_equal(ties[2].untied, 1);
+	assert_true(a->any_pinned);
+	assert_false(b->any_pinned);
+	weft_regions_untie_owner(&one);
+	weft_region_remove(a);
+	assert_int_equal(ties[0].untied, 1);
+	assert_int_equal(ties[1].untied, 1);
+	weft_region_remove(b);
+	assert_int_equal(ties[2].untied, 1);
+}
+
+/* --- pages ----------------------------------------------------------------------------------------- */
+
+enum { PAGES = 8, GRANULE = 2 }; /* pages */
+
+/* What somebody sees who got hold of the page at @at earlier: see hold(). */
+static char look(int pipe_end)
+{
+	char byte;
+
+	assert_int_equal(read(pipe_end, &byte, 1), 1);
+	return byte;
+}
+
+static void hold(int pipe_end, char *at)
+{
+	struct iovec iov = { at, 1 };
+
+	assert_int_equal(vmsplice(pipe_end, &iov, 1, 0), 1);
+}
+
+/* 'k': kept and cleared. 'd': dropped, so that the one who held it still sees what was there. */
+static void clear_and_compare(struct weft_region *region, char *base, unsigned first,
+			      unsigned count, const char *want)
+{
+	size_t page = (size_t)sysconf(_SC_PAGESIZE);
+	int ends[PAGES][2];
+	char got[PAGES + 1] = "";
+
+	for (unsigned i = 0; i < PAGES; i++) {
+		memset(base + i * page, 'x', page);
+		assert_int_equal(pipe(ends[i]), 0);
+		hold(ends[i][1], base + i * page);
+	}
+	weft_region_clear(region, base + first * page, count * page);
+	for (unsigned i = 0; i < PAGES; i++) {
+		bool inside = i >= first && i < first + count;
+
+		assert_int_equal(base[i * page], inside ? 0 : 'x');
+		assert_int_equal(base[(i + 1) * page - 1], inside ? 0 : 'x');
+		got[i] = look(ends[i][0]) == 'x' ? 'd' : 'k';
+		if (!inside)
+			got[i] = '-';
+		close(ends[i][0]);
+		close(ends[i][1]);
+	}
+	assert_string_equal(got, want);
+}
+
+static void pinned_pages_stay(void **state)
+{
+	size_t page = (size_t)sysconf(_SC_PAGESIZE);
+	char *base = weft_pages_alloc(PAGES * page);
+	/* The last granule is beyond it. */
+	struct weft_region *region = add(base, (PAGES - GRANULE) * page, GRANULE * page);
+	struct tied tied;
+	int owner;
+
+	clear_and_compare(NULL, base, 0, 8, "dddddddd");
+	clear_and_compare(region, base, 1, 7, "-ddddddd");
+	tie(&tied, region, &owner);
+	clear_and_compare(region, base, 0, 8, "kkdddddd");
+	clear_and_compare(region, base, 1, 2, "-kd-----");
+	weft_region_lock(region);
+	weft_region_pin(region, base + 4 * page, page + 1);
+	weft_region_unlock(region);
+	clear_and_compare(region, base, 0, 8, "kkddkkdd");
+	clear_and_compare(region, base, 5, 3, "-----kdd");
+	weft_regions_untie_owner(&owner);
+	clear_and_compare(region, base, 0, 8, "dddddddd");
+	weft_region_remove(region);
+	weft_pages_free(base, PAGES * page);
+}
+
+static void one_pin_holds_all_where_there_are_no_granules(void **state)
+{
+	size_t page = (size_t)sysconf(_SC_PAGESIZE);
+	char *base = weft_pages_alloc(PAGES * page);
+	struct weft_region *region = add(base, 6 * page, 0);
+
+	weft_region_lock(region);
+	weft_region_pin(region, base + 3 * page, 1);
+	weft_region_unlock(region);
+	clear_and_compare(region, base, 0, 8, "kkkkkkdd");
+	weft_region_remove(region);
+	weft_pages_free(base, PAGES * page);
+}
+
+/* --- threads ------------------------------------------------------------------------------------------ */
+
+/* Two look for memory that stays, two make other memory come and go around it, with ties; one device
+ * comes and goes. */
+enum { STAYING = 8, ROUNDS = 3000 };
+
+struct crowd {
+	struct weft_region *staying[STAYING];
+	unsigned faults[4];
+};
+
+struct member {
+	struct crowd *crowd;
+	unsigned index;
+	pthread_t thread;
+};
+
+static void *looks(void *arg)
+{
+	struct member *member = arg;
+	struct crowd *crowd = member->crowd;
+	struct weft_region_view view = { 0 };
+
+	for (unsigned i = 0; i < ROUNDS * 10; i++) {
+		struct weft_region *want = crowd->staying[i % STAYING];
+
+		if (weft_region_find(&view, want->base + 0x100, 0x100) != want)
+			crowd->faults[member->index]++;
+		if (weft_region_find(&view, want->base + 0x1000, 1))
+			crowd->faults[member->index]++;
+	}
+	weft_region_view_end(&view);
+	return NULL;
+}
+
+static void free_tie(struct weft_region_tie *tie)
+{
+	free(tie);
+}
+
+static void *comes_and_goes(void *arg)
+{
+	struct member *member = arg;
+	struct weft_region_view view = { 0 };
+
+	for (unsigned i = 0; i < ROUNDS; i++) {
+		char *at = addr(0x100000 + (i % STAYING) * 0x10000 + member->index * 0x2000);
+		struct weft_region_tie *tie = malloc(sizeof(*tie));
+		struct weft_region *region = NULL;
+
+		*tie = (struct weft_region_tie){ .owner = member, .untie = free_tie };
+		if (weft_region_add(&region, at, 0x1000, 0x100, NULL) < 0 ||
+		    weft_region_find(&view, at, 0x1000) != region) {
+			member->crowd->faults[member->index]++;
+			free(tie);
+			continue;
+		}
+		weft_region_lock(region);
+		weft_list_push(&region->attached, &tie->link);
+		weft_region_pin(region, at + 0x200, 0x300);
+		weft_region_unlock(region);
+		if (i % 3 == 0)
+			weft_regions_untie_owner(member);
+		weft_region_remove(region);
+		if (weft_region_find(&view, at, 1))
+			member->crowd->faults[member->index]++;
+	}
+	weft_region_view_end(&view);
+	return NULL;
+}
+
+static void threads_find_while_others_add_and_remove(void **state)
+{
+	struct crowd crowd = { 0 };
+	struct member members[4];
+
+	for (unsigned i = 0; i < STAYING; i++)
+		crowd.staying[i] = add(addr(0x100000 + i * 0x10000), 0x1000, 0);
+	for (unsigned i = 0; i < COUNT(members); i++) {
+		members[i] = (struct member){ .crowd = &crowd, .index = i };
+		assert_int_equal(pthread_create(&members[i].thread, NULL,
+						i < 2 ? looks : comes_and_goes, &members[i]),
+				 0);
+	}
+	for (unsigned i = 0; i < COUNT(members); i++) {
+		pthread_join(members[i].thread, NULL);
+		assert_int_equal(crowd.faults[i], 0);
+	}
+	for (unsigned i = 0; i < STAYING; i++)
+		weft_region_remove(crowd.staying[i]);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(finds_what_holds_all_of_it),
+		cmocka_unit_test(refuses_what_overlaps),
+		cmocka_unit_test(finds_among_many),
+		cmocka_unit_test(keeps_a_descriptor_of_its_own),
+		cmocka_unit_test(sees_a_dmabuf_in_part_of_it),
+		cmocka_unit_test(who_tied_it_hears_that_it_goes),
+		cmocka_unit_test(pinned_pages_stay),
+		cmocka_unit_test(one_pin_holds_all_where_there_are_no_granules),
+		cmocka_unit_test(threads_find_while_others_add_and_remove),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
