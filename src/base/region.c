@@ -1,5 +1,5 @@
 /* region.c - the registry: regions in the order of their addresses, and copies of that order. */
-#include "base/region.h"
+#include "base/region_internal.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -25,28 +25,9 @@ void weft_regions_unlock(void)
 	pthread_mutex_unlock(&registry);
 }
 
-/* --- views -------------------------------------------------------------------------------------- */
-
-static int make_room(struct weft_region_view *view, unsigned count)
-{
-	unsigned room = view->room ? view->room : 16;
-	struct weft_region_span *sorted;
-
-	while (room < count)
-		room *= 2;
-	if (room == view->room)
-		return 0;
-	sorted = reallocarray(view->sorted, room, sizeof(*sorted));
-	if (!sorted)
-		return -ENOMEM;
-	view->sorted = sorted;
-	view->room = room;
-	return 0;
-}
-
 static int copy_all(struct weft_region_view *view)
 {
-	if (make_room(view, all.count) < 0)
+	if (weft_view_room(view, all.count) < 0)
 		return -ENOMEM;
 	if (all.count)
 		memcpy(view->sorted, all.sorted, all.count * sizeof(*all.sorted));
@@ -56,7 +37,7 @@ static int copy_all(struct weft_region_view *view)
 	return 0;
 }
 
-static int refresh(struct weft_region_view *view)
+int weft_view_refresh(struct weft_region_view *view)
 {
 	int rc;
 
@@ -66,120 +47,6 @@ static int refresh(struct weft_region_view *view)
 	rc = copy_all(view);
 	weft_regions_unlock();
 	return rc;
-}
-
-void weft_region_view_end(struct weft_region_view *view)
-{
-	free(view->sorted);
-	*view = (struct weft_region_view){ 0 };
-}
-
-/* How many regions end at @at or before it: the next is the first that may hold it. */
-static unsigned count_before(const struct weft_region_view *view, const char *at)
-{
-	unsigned low = 0, high = view->count, mid;
-
-	while (low < high) {
-		mid = low + (high - low) / 2;
-		if (view->sorted[mid].base + view->sorted[mid].size <= at)
-			low = mid + 1;
-		else
-			high = mid;
-	}
-	return low;
-}
-
-static bool holds(const struct weft_region_span *span, const char *at, size_t len)
-{
-	return at >= span->base && (size_t)(at - span->base) < span->size &&
-	       len <= span->size - (size_t)(at - span->base);
-}
-
-struct weft_region *weft_region_find(struct weft_region_view *view, const void *at, size_t len)
-{
-	unsigned i;
-
-	if (refresh(view) < 0)
-		return NULL;
-	if (view->last < view->count && holds(&view->sorted[view->last], at, len))
-		return view->sorted[view->last].region;
-	i = count_before(view, at);
-	if (i == view->count || !holds(&view->sorted[i], at, len))
-		return NULL;
-	view->last = i;
-	return view->sorted[i].region;
-}
-
-static bool meets(const struct weft_region_view *view, unsigned i, const char *at, size_t len)
-{
-	const struct weft_region_span *span;
-
-	if (i >= view->count || !len)
-		return false;
-	span = &view->sorted[i];
-	return span->base < at ? true : (size_t)(span->base - at) < len;
-}
-
-bool weft_region_meets_dmabuf(struct weft_region_view *view, const void *at, size_t len)
-{
-	if (refresh(view) < 0)
-		return true;
-	for (unsigned i = count_before(view, at); meets(view, i, at, len); i++) {
-		if (view->sorted[i].kind == WEFT_REGION_DMABUF)
-			return true;
-	}
-	return false;
-}
-
-/* --- ties ---------------------------------------------------------------------------------------- */
-
-struct weft_region_tie *weft_region_tie_of(struct weft_region *region, const void *owner)
-{
-	struct weft_region_tie *tie;
-
-	weft_list_for_each(tie, &region->attached, link) {
-		if (tie->owner == owner)
-			return tie;
-	}
-	return NULL;
-}
-
-/* Off the list; @owner NULL: whosever it is. */
-static struct weft_region_tie *take_tie(struct weft_region *region, const void *owner)
-{
-	struct weft_region_tie *tie = NULL;
-
-	weft_region_lock(region);
-	if (owner)
-		tie = weft_region_tie_of(region, owner);
-	else if (!weft_list_empty(&region->attached))
-		tie = container_of(region->attached.next, struct weft_region_tie, link);
-	if (tie)
-		weft_list_remove(&tie->link);
-	weft_region_unlock(region);
-	return tie;
-}
-
-/* Pages are free to go again only when the last adapter has forgotten them. */
-static void untie(struct weft_region *region, const void *owner)
-{
-	struct weft_region_tie *tie;
-
-	while ((tie = take_tie(region, owner)))
-		tie->untie(tie);
-	weft_region_lock(region);
-	if (weft_list_empty(&region->attached))
-		weft_region_unpin(region);
-	weft_region_unlock(region);
-}
-
-void weft_regions_untie_owner(const void *owner)
-{
-	assert(owner);
-	weft_regions_lock();
-	for (unsigned i = 0; i < all.count; i++)
-		untie(all.sorted[i].region, owner);
-	weft_regions_unlock();
 }
 
 /* --- coming and going -------------------------------------------------------------------------------- */
@@ -224,11 +91,11 @@ static struct weft_region *region_new(char *base, size_t size, size_t granule)
 /* Under the registry's lock. */
 static int insert(struct weft_region *region)
 {
-	unsigned i = count_before(&all, region->base);
+	unsigned i = weft_view_before(&all, region->base);
 
-	if (meets(&all, i, region->base, region->size))
+	if (weft_view_meets(&all, i, region->base, region->size))
 		return -EEXIST;
-	if (make_room(&all, all.count + 1) < 0)
+	if (weft_view_room(&all, all.count + 1) < 0)
 		return -ENOMEM;
 	memmove(&all.sorted[i + 1], &all.sorted[i], (all.count - i) * sizeof(*all.sorted));
 	all.sorted[i] = (struct weft_region_span){ region->base, region->size, region->kind,
@@ -310,14 +177,14 @@ void weft_region_remove(struct weft_region *region)
 	if (!region)
 		return;
 	weft_regions_lock();
-	i = count_before(&all, region->base);
+	i = weft_view_before(&all, region->base);
 	assert(i < all.count && all.sorted[i].region == region);
 	all.count--;
 	memmove(&all.sorted[i], &all.sorted[i + 1], (all.count - i) * sizeof(*all.sorted));
 	atomic_fetch_add_explicit(&generation, 1, memory_order_release);
 	if (region->kind == WEFT_REGION_DMABUF)
 		atomic_fetch_sub(&weft_region_dmabufs, 1);
-	untie(region, NULL);
+	weft_region_untie(region, NULL);
 	weft_regions_unlock();
 	region_free(region);
 }
@@ -328,9 +195,18 @@ struct weft_region *weft_region_at(const void *base)
 	unsigned i;
 
 	weft_regions_lock();
-	i = count_before(&all, base);
+	i = weft_view_before(&all, base);
 	if (i < all.count && all.sorted[i].base == base)
 		region = all.sorted[i].region;
 	weft_regions_unlock();
 	return region;
+}
+
+void weft_regions_untie_owner(const void *owner)
+{
+	assert(owner);
+	weft_regions_lock();
+	for (unsigned i = 0; i < all.count; i++)
+		weft_region_untie(all.sorted[i].region, owner);
+	weft_regions_unlock();
 }

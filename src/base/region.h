@@ -116,8 +116,6 @@ static inline void weft_region_unlock(struct weft_region *region)
 struct weft_region_tie *weft_region_tie_of(struct weft_region *region, const void *owner);
 /* Locked. The pages of every granule that [@at, @at + @len) meets stay, until the last tie goes. */
 void weft_region_pin(struct weft_region *region, const void *at, size_t len);
-/* Locked, and there is no tie left: for this folder. */
-void weft_region_unpin(struct weft_region *region);
 
 /* A device goes: every tie of that owner is undone. */
 void weft_regions_untie_owner(const void *owner);

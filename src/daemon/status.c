@@ -72,16 +72,35 @@ static json_t *text_or_null(const char *text)
 static void add_ctrl(void *arg, const struct weft_ctrl_info *info)
 {
 	struct walk *w = arg;
-	json_t *ctrl = json_pack("{s:i, s:o, s:o, s:o, s:i, s:I, s:I, s:I, s:I, s:I}", "cntlid",
-				 info->cntlid, "hostnqn", text_or_null(info->hostnqn), "hostid",
-				 text_or_null(info->hostid), "peer", text_or_null(info->peer),
-				 "queues", (int)info->io_queues, "kato_ms",
-				 (json_int_t)info->kato_ms, "reads", (json_int_t)info->reads,
-				 "writes", (json_int_t)info->writes, "read_bytes",
-				 (json_int_t)info->read_bytes, "write_bytes",
-				 (json_int_t)info->write_bytes);
+	json_t *ctrl = json_pack("{s:i, s:o, s:o, s:o, s:i, s:I, s:I, s:I, s:I, s:I, s:[]}",
+				 "cntlid", info->cntlid, "hostnqn", text_or_null(info->hostnqn),
+				 "hostid", text_or_null(info->hostid), "peer",
+				 text_or_null(info->peer), "queues", (int)info->io_queues,
+				 "kato_ms", (json_int_t)info->kato_ms, "reads",
+				 (json_int_t)info->reads, "writes", (json_int_t)info->writes,
+				 "read_bytes", (json_int_t)info->read_bytes, "write_bytes",
+				 (json_int_t)info->write_bytes, "queue_counters");
 
 	json_array_append_new(info->discovery ? w->discovery : w->controllers, ctrl);
+}
+
+/* Of the controller that came last. */
+static void add_queue(void *arg, const struct weft_queue_info *info)
+{
+	struct walk *w = arg;
+	json_t *ctrl = json_array_get(w->controllers, json_array_size(w->controllers) - 1);
+
+	json_array_append_new(json_object_get(ctrl, "queue_counters"),
+			      json_pack("{s:i, s:I, s:s, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I}",
+					"qid", info->qid, "depth", (json_int_t)info->depth,
+					"transport", info->transport, "posted",
+					(json_int_t)info->posted, "completed",
+					(json_int_t)info->completed, "flushed",
+					(json_int_t)info->flushed, "retried",
+					(json_int_t)info->retried, "rnr", (json_int_t)info->rnr,
+					"key_hits", (json_int_t)info->key_hits, "registrations",
+					(json_int_t)info->registrations, "copied_bytes",
+					(json_int_t)info->copied_bytes));
 }
 
 static void add_reactor(void *arg, int cpu, unsigned queues)
@@ -109,6 +128,7 @@ json_t *weft_status_json(struct weft_daemon *d)
 		.host = add_host,
 		.ns = add_ns,
 		.ctrl = add_ctrl,
+		.queue = add_queue,
 		.reactor = add_reactor,
 	};
 	struct walk w = {

@@ -155,6 +155,7 @@ static void attach(struct weft_req *req, struct tgt_queue *queue, struct tgt_ctr
 	queue->ctrl = ctrl;
 	queue->qp = req->qp;
 	queue->qid = le16_to_cpu(req->cmd.connect.qid);
+	queue->depth = le16_to_cpu(req->cmd.connect.sqsize) + 1u;
 	weft_list_push(&ctrl->queues, &queue->link);
 	ctrl->subsys->target->nqueues++;
 	if (!queue->qid) {

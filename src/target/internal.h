@@ -73,6 +73,7 @@ struct tgt_queue {
 	struct tgt_ctrl *ctrl;
 	struct weft_qpair *qp;
 	uint16_t qid;
+	uint32_t depth;
 	struct weft_msg closing_msg; /* to home: give back what you hold */
 	struct weft_msg msg;         /* to home: gone; and back: free */
 	struct weft_msg close_msg;   /* from home: close */

@@ -173,6 +173,26 @@ static void visit_ns(struct tgt_ns *ns, const struct weft_target_visitor *v, voi
 	v->ns(arg, &info);
 }
 
+static void visit_queue(const struct tgt_queue *queue, const struct weft_target_visitor *v,
+			void *arg)
+{
+	const struct weft_qpair_stats *stats = &queue->qp->stats;
+
+	v->queue(arg, &(struct weft_queue_info){
+			      .qid = queue->qid,
+			      .depth = queue->depth,
+			      .transport = weft_uri_transport(queue->qp->transport->trtype),
+			      .posted = stats->posted,
+			      .completed = stats->completed,
+			      .flushed = stats->flushed,
+			      .retried = stats->retried,
+			      .rnr = stats->rnr,
+			      .key_hits = stats->key_hits,
+			      .registrations = stats->registrations,
+			      .copied_bytes = stats->copied_bytes,
+		      });
+}
+
 static void visit_ctrl(struct tgt_ctrl *ctrl, const struct weft_target_visitor *v, void *arg)
 {
 	struct tgt_totals sum = { 0 };
@@ -195,6 +215,9 @@ static void visit_ctrl(struct tgt_ctrl *ctrl, const struct weft_target_visitor *
 	weft_uuid_format(ctrl->hostid, info.hostid);
 	weft_uri_format(ctrl->trtype, &ctrl->peer, info.peer, sizeof(info.peer));
 	v->ctrl(arg, &info);
+	weft_list_for_each(queue, &ctrl->queues, link)
+		if (v->queue)
+			visit_queue(queue, v, arg);
 }
 
 static void visit_subsys(struct weft_subsys *s, const struct weft_target_visitor *v, void *arg)

@@ -103,12 +103,21 @@ struct weft_ctrl_info {
 	uint64_t reads, writes, read_bytes, write_bytes; /* of the I/O queues now connected */
 };
 
+/* Counters: see struct weft_qpair_stats. */
+struct weft_queue_info {
+	uint16_t qid;
+	uint32_t depth;
+	const char *transport;
+	uint64_t posted, completed, flushed, retried, rnr, key_hits, registrations, copied_bytes;
+};
+
 struct weft_target_visitor {
 	void (*listener)(void *arg, const char *uri);
 	void (*subsys)(void *arg, const struct weft_subsys_info *info);
 	void (*host)(void *arg, const char *hostnqn);
 	void (*ns)(void *arg, const struct weft_ns_info *info);
 	void (*ctrl)(void *arg, const struct weft_ctrl_info *info);
+	void (*queue)(void *arg, const struct weft_queue_info *info); /* behind its ctrl() */
 	void (*reactor)(void *arg, int cpu, unsigned queues);
 };
 

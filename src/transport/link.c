@@ -105,6 +105,7 @@ struct weft_slot *weft_link_find(struct weft_link *link, uint16_t cid)
 void weft_link_complete(struct weft_link *link, struct weft_slot *slot)
 {
 	slot->busy = false;
+	link->stats.completed++;
 	link->ops->done(link, slot);
 	weft_link_put(link, slot);
 }

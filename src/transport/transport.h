@@ -155,6 +155,20 @@ struct weft_transport {
 	void (*free)(struct weft_qpair *qp);
 };
 
+/* What became of its work requests, for who looks at the target from another thread. */
+struct weft_qpair_stats {
+	_Atomic uint64_t posted, completed, flushed, retried, rnr;
+	_Atomic uint64_t key_hits, registrations;
+	_Atomic uint64_t copied_bytes; /* of data, by the transport */
+};
+
+/* Only the queue pair's reactor writes. */
+static inline void weft_count(_Atomic uint64_t *counter, uint64_t more)
+{
+	atomic_store_explicit(counter, atomic_load_explicit(counter, memory_order_relaxed) + more,
+			      memory_order_relaxed);
+}
+
 struct weft_qpair {
 	struct weft_list link; /* group->qpairs */
 	const struct weft_transport *transport;
@@ -166,6 +180,7 @@ struct weft_qpair {
 	const char *hang_up; /* why it closes when all is sent; NULL: it does not */
 	bool stable_data;    /* data on its way out must not change under it (digests) */
 	char why[160];       /* the first cause of the end */
+	struct weft_qpair_stats stats;
 
 	/* SQ flow control, as Connect settled it. */
 	uint16_t sqid, sqhd;

@@ -84,7 +84,7 @@ WRONG_URIS = [
     ("/etc/passwd", ["expected nvme+tcp://", '"/etc/passwd"']),
     ("127.0.0.1:4420", ["expected nvme+tcp://"]),
     ("http://127.0.0.1", ["expected nvme+tcp://"]),
-    ("nvme+rdma://127.0.0.1/nqn.2026-11.io.weft:a", ["nvme+rdma"]),
+    ("nvme+fc://127.0.0.1/nqn.2026-11.io.weft:a", ["nvme+fc"]),
     ("nvme+tcp://127.0.0.1:99999/nqn.2026-11.io.weft:a", ["99999"]),
     ("nvme+tcp://127.0.0.1:0/nqn.2026-11.io.weft:a", ["port 0"]),
     ("nvme+tcp://127.0.0.1/not-an-nqn", ["not-an-nqn"]),

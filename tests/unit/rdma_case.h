@@ -31,7 +31,7 @@ void case_turns(unsigned n);
 void case_advance(uint64_t ms); /* its clock */
 /* Turns until only the listener is left of the target on the fabric, beside what @hosts have. */
 void case_settle(void);
-void case_listen_again(void);  /* takes the listener away and puts it back */
+void case_listen_again(void); /* takes the listener away and puts it back */
 void case_unlisten(void);
 
 /* --- a host --------------------------------------------------------------------------------------- */

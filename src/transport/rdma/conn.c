@@ -104,15 +104,17 @@ static void rdma_free(struct weft_qpair *qp)
 
 void rdma_conn_failed(struct rdma_conn *conn, const struct ibv_wc *wc)
 {
+	struct weft_qpair_stats *stats = &conn->qp.stats;
+
 	switch (wc->status) {
 	case IBV_WC_WR_FLUSH_ERR:
-		conn->stats.flushed++;
+		weft_count(&stats->flushed, 1);
 		break;
 	case IBV_WC_RETRY_EXC_ERR:
-		conn->stats.retried++;
+		weft_count(&stats->retried, 1);
 		break;
 	case IBV_WC_RNR_RETRY_EXC_ERR:
-		conn->stats.rnr++;
+		weft_count(&stats->rnr, 1);
 		break;
 	default:
 		break;

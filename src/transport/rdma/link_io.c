@@ -130,7 +130,6 @@ static void finish(struct rdma_link *rl, struct rdma_slot *rs)
 		return;
 	rs->answered = false;
 	rdma_link_collect(rl, rs);
-	rl->link.stats.completed++;
 	weft_link_complete(&rl->link, &rs->slot);
 }
 

@@ -1,5 +1,7 @@
 /* listen.c - home hears of connection requests, refuses the wrong ones, hands over the others.
  *
+ *   listening ──the adapter of its address goes──▶ away ──every second──▶ listening again
+ *
  * What comes with a request is copied before the event is acknowledged: it is gone then. */
 #include <errno.h>
 #include <stdlib.h>
@@ -9,13 +11,14 @@
 #include "proto/uri.h"
 #include "transport/rdma/rdma.h"
 
-enum { BACKLOG = 1024 };
+enum { BACKLOG = 1024, AGAIN_MS = 1000 };
 
 struct rdma_listener {
 	struct weft_listener l; /* first */
 	struct rdma_event_channel *channel;
-	struct rdma_cm_id *id;
+	struct rdma_cm_id *id; /* NULL: away */
 	struct rdma_watch watch;
+	struct weft_timer again;
 };
 
 void rdma_target_reject(struct rdma_cm_id *id, enum nvme_rdma_status sts)
@@ -79,12 +82,52 @@ static void on_request(struct rdma_listener *rl, struct rdma_cm_event *event)
 	weft_reactor_post(arrival->group->reactor, &arrival->msg);
 }
 
-static void tell_removal(const struct rdma_listener *rl)
+/* --- listening --------------------------------------------------------------------------------------- */
+
+static int listen_at(struct rdma_listener *rl, const struct sockaddr_storage *addr)
+{
+	struct sockaddr_storage at = *addr;
+	int on = 1, rc;
+
+	if (rdma_verbs->create_id(rl->channel, &rl->id, rl, RDMA_PS_TCP) < 0)
+		return -errno;
+	rdma_verbs->set_option(rl->id, RDMA_OPTION_ID, RDMA_OPTION_ID_REUSEADDR, &on, sizeof(on));
+	if (addr->ss_family == AF_INET6)
+		rdma_verbs->set_option(rl->id, RDMA_OPTION_ID, RDMA_OPTION_ID_AFONLY, &on,
+				       sizeof(on));
+	if (!rdma_verbs->bind_addr(rl->id, (struct sockaddr *)&at) &&
+	    !rdma_verbs->listen(rl->id, BACKLOG))
+		return 0;
+	rc = -errno;
+	rdma_verbs->destroy_id(rl->id);
+	rl->id = NULL;
+	return rc;
+}
+
+static void go_away(struct rdma_listener *rl, const char *why)
 {
 	char text[WEFT_URI_MAX];
 
+	if (!rl->id)
+		return;
+	rdma_verbs->destroy_id(rl->id);
+	rl->id = NULL;
 	weft_uri_format(NVMF_TRTYPE_RDMA, &rl->l.addr, text, sizeof(text));
-	weft_error("%s: the adapter was removed: nobody can connect there any more", text);
+	weft_error("%s: %s; nobody can connect there until it is back", text, why);
+	weft_timer_set(rl->l.home, &rl->again, AGAIN_MS);
+}
+
+static void try_again(struct weft_timer *timer)
+{
+	struct rdma_listener *rl = container_of(timer, struct rdma_listener, again);
+	char text[WEFT_URI_MAX];
+
+	if (listen_at(rl, &rl->l.addr) < 0) {
+		weft_timer_set(rl->l.home, &rl->again, AGAIN_MS);
+		return;
+	}
+	weft_uri_format(NVMF_TRTYPE_RDMA, &rl->l.addr, text, sizeof(text));
+	weft_info("listening on %s again", text);
 }
 
 static void readable(struct rdma_watch *watch)
@@ -93,13 +136,17 @@ static void readable(struct rdma_watch *watch)
 	struct rdma_cm_event *event;
 
 	while (!rdma_verbs->get_cm_event(rl->channel, &event)) {
-		if (event->event == RDMA_CM_EVENT_CONNECT_REQUEST) {
+		enum rdma_cm_event_type type = event->event;
+
+		if (type == RDMA_CM_EVENT_CONNECT_REQUEST) {
 			on_request(rl, event);
 			continue;
 		}
-		if (event->event == RDMA_CM_EVENT_DEVICE_REMOVAL)
-			tell_removal(rl);
 		rdma_verbs->ack_cm_event(event);
+		if (type == RDMA_CM_EVENT_DEVICE_REMOVAL)
+			go_away(rl, "the adapter was removed");
+		else if (type == RDMA_CM_EVENT_ADDR_CHANGE)
+			go_away(rl, "its address moved to another adapter");
 	}
 }
 
@@ -107,6 +154,7 @@ static void readable(struct rdma_watch *watch)
 
 static void destroy(struct rdma_listener *rl)
 {
+	weft_timer_stop(rl->l.home, &rl->again);
 	if (rl->id)
 		rdma_verbs->destroy_id(rl->id);
 	if (rl->channel)
@@ -124,21 +172,15 @@ static void ended(struct rdma_watch *watch)
 
 static int start(struct rdma_listener *rl, const struct sockaddr_storage *addr)
 {
-	struct sockaddr_storage at = *addr;
-	int on = 1;
+	int rc;
 
 	rl->channel = rdma_verbs->create_event_channel();
 	if (!rl->channel)
 		return -errno;
-	if (rdma_verbs->create_id(rl->channel, &rl->id, rl, RDMA_PS_TCP) < 0)
-		return -errno;
-	rdma_verbs->set_option(rl->id, RDMA_OPTION_ID, RDMA_OPTION_ID_REUSEADDR, &on, sizeof(on));
-	if (addr->ss_family == AF_INET6)
-		rdma_verbs->set_option(rl->id, RDMA_OPTION_ID, RDMA_OPTION_ID_AFONLY, &on,
-				       sizeof(on));
-	if (rdma_verbs->bind_addr(rl->id, (struct sockaddr *)&at) < 0 ||
-	    rdma_verbs->listen(rl->id, BACKLOG) < 0)
-		return -errno;
+	rc = listen_at(rl, addr);
+	if (rc < 0)
+		return rc;
+	rl->again.fn = try_again;
 	rl->l.addr = rl->id->route.addr.src_storage;
 	rl->watch.readable = readable;
 	rl->watch.ended = ended;

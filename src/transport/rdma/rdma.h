@@ -112,11 +112,6 @@ enum rdma_state {
 	RDMA_CLOSED,
 };
 
-/* Per queue pair, for who looks at the target. */
-struct rdma_stats {
-	uint64_t posted, completed, flushed, retried, rnr, copied_bytes;
-};
-
 struct rdma_conn {
 	struct weft_qpair qp; /* first */
 	struct rdma_hub *hub;
@@ -136,7 +131,6 @@ struct rdma_conn {
 	uint32_t reads_max, reads; /* RDMA READs that may be under way, that are */
 	uint32_t chains;           /* posted, their last completion not seen */
 	bool settled;              /* the queue pair is gone */
-	struct rdma_stats stats;
 };
 
 static inline struct rdma_conn *rdma_conn_of(struct weft_qpair *qp)

@@ -117,7 +117,7 @@ static void move_out(struct rdma_conn *conn, struct rdma_req *rreq)
 	if (!at)
 		return;
 	memcpy(at, rreq->req.data, rreq->sgl_len);
-	conn->stats.copied_bytes += rreq->sgl_len;
+	weft_count(&conn->qp.stats.copied_bytes, rreq->sgl_len);
 	rreq->req.in = (struct weft_req_buf){ .pool = pool, .at = at };
 	rreq->req.data = at;
 	rreq->recv = NULL;

@@ -205,7 +205,7 @@ static void post(struct batch *b)
 	struct ibv_send_wr *bad = b->wr;
 	int rc = rdma_verbs->post_send(conn->id->qp, b->wr, &bad);
 
-	conn->stats.posted += b->n;
+	weft_count(&conn->qp.stats.posted, b->n);
 	if (!rc)
 		return;
 	unpost(b, bad);
@@ -215,6 +215,8 @@ static void post(struct batch *b)
 static void flush(struct weft_task *task)
 {
 	struct rdma_conn *conn = container_of(task, struct rdma_conn, flush);
+	struct rdma_keys *keys = &conn->lane->keys;
+	uint64_t hits = keys->hits, registrations = keys->registrations;
 	struct batch b;
 
 	while (conn->state < RDMA_CLOSING) {
@@ -225,6 +227,8 @@ static void flush(struct weft_task *task)
 			break;
 		post(&b);
 	}
+	weft_count(&conn->qp.stats.key_hits, keys->hits - hits);
+	weft_count(&conn->qp.stats.registrations, keys->registrations - registrations);
 	if (conn->qp.hang_up && !conn->chains && weft_list_empty(&conn->replies))
 		weft_qpair_close(&conn->qp, "%s", conn->qp.hang_up);
 }
@@ -285,7 +289,7 @@ static void make_sendable(struct rdma_conn *conn, struct weft_req *req)
 	if (!at)
 		return;
 	memcpy(at, req->data, req->reply_len);
-	conn->stats.copied_bytes += req->reply_len;
+	weft_count(&conn->qp.stats.copied_bytes, req->reply_len);
 	req->out = (struct weft_req_buf){ .pool = pool, .at = at };
 	req->data = at;
 }
@@ -335,7 +339,7 @@ void rdma_sent(struct rdma_lane *lane, const struct ibv_wc *wc)
 	bool well = wc->status == IBV_WC_SUCCESS;
 
 	(void)lane;
-	conn->stats.completed++;
+	weft_count(&conn->qp.stats.completed, 1);
 	if (!well)
 		rdma_conn_failed(conn, wc);
 	if ((wc->wr_id & KIND) == LAST_READ)

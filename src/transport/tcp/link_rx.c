@@ -226,6 +226,7 @@ static bool parse_payload(struct tcp_link *tl)
 	uint32_t digest = tl->payload.ddgst ? NVME_TCP_DIGEST : 0;
 
 	link_cursor_copy_in(&tl->payload.at, tl->buf + tl->head, n);
+	tl->link.stats.copied_bytes += n;
 	tl->payload.left -= n;
 	tl->head += n;
 	if (tl->payload.left || tl->tail - tl->head < digest)

@@ -56,6 +56,7 @@ static void set_data(struct tcp_link *tl, struct link_out *out, struct nvme_tcp_
 static void push(struct tcp_link *tl, struct link_slot *slot, struct link_out *out)
 {
 	slot->sending++;
+	tl->link.stats.posted++;
 	tcp_line_push(&tl->line, &out->tx);
 }
 

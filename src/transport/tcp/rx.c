@@ -386,6 +386,7 @@ static bool parse_payload(struct tcp_conn *conn)
 	uint32_t len;
 
 	memcpy(conn->payload.at, chunk->data + chunk->head, n);
+	weft_count(&conn->qp.stats.copied_bytes, n);
 	conn->payload.at += n;
 	conn->payload.left -= n;
 	chunk->head += n;

@@ -1,11 +1,13 @@
-/* region_pin.c - pages that an adapter knows stay where they are, the others go back when cleared.
+/* region_tie.c - who has told an adapter of a region, and which pages stay because of that.
  *
  * A bit per granule. It is set under the region's lock before the adapter is told; pages are dropped
  * under the same lock, after a look at it. Clearing in place needs no lock: it is a write like any. */
 #include <string.h>
 #include <sys/mman.h>
 
-#include "base/region.h"
+#include "base/region_internal.h"
+
+/* --- pins ---------------------------------------------------------------------------------------- */
 
 static size_t granule_size(const struct weft_region *region)
 {
@@ -26,7 +28,7 @@ void weft_region_pin(struct weft_region *region, const void *at, size_t len)
 	atomic_store_explicit(&region->any_pinned, true, memory_order_relaxed);
 }
 
-void weft_region_unpin(struct weft_region *region)
+static void unpin(struct weft_region *region)
 {
 	size_t last = granule_of(region, region->base + region->size - 1);
 
@@ -35,6 +37,50 @@ void weft_region_unpin(struct weft_region *region)
 	memset(region->pins, 0, (last / 64 + 1) * sizeof(*region->pins));
 	atomic_store_explicit(&region->any_pinned, false, memory_order_relaxed);
 }
+
+/* --- ties ---------------------------------------------------------------------------------------- */
+
+struct weft_region_tie *weft_region_tie_of(struct weft_region *region, const void *owner)
+{
+	struct weft_region_tie *tie;
+
+	weft_list_for_each(tie, &region->attached, link) {
+		if (tie->owner == owner)
+			return tie;
+	}
+	return NULL;
+}
+
+/* Off the list; @owner NULL: whosever it is. */
+static struct weft_region_tie *take_tie(struct weft_region *region, const void *owner)
+{
+	struct weft_region_tie *tie = NULL;
+
+	weft_region_lock(region);
+	if (owner)
+		tie = weft_region_tie_of(region, owner);
+	else if (!weft_list_empty(&region->attached))
+		tie = container_of(region->attached.next, struct weft_region_tie, link);
+	if (tie)
+		weft_list_remove(&tie->link);
+	weft_region_unlock(region);
+	return tie;
+}
+
+/* Pages are free to go again only when the last adapter has forgotten them. */
+void weft_region_untie(struct weft_region *region, const void *owner)
+{
+	struct weft_region_tie *tie;
+
+	while ((tie = take_tie(region, owner)))
+		tie->untie(tie);
+	weft_region_lock(region);
+	if (weft_list_empty(&region->attached))
+		unpin(region);
+	weft_region_unlock(region);
+}
+
+/* --- giving memory back ---------------------------------------------------------------------------- */
 
 static bool pinned(const struct weft_region *region, const char *at)
 {

@@ -1,0 +1,85 @@
+/* region_view.c - regions in the order of their addresses: one thread's copy, or the registry's own. */
+#include <errno.h>
+#include <stdlib.h>
+
+#include "base/region_internal.h"
+
+int weft_view_room(struct weft_region_view *view, unsigned count)
+{
+	unsigned room = view->room ? view->room : 16;
+	struct weft_region_span *sorted;
+
+	while (room < count)
+		room *= 2;
+	if (room == view->room)
+		return 0;
+	sorted = reallocarray(view->sorted, room, sizeof(*sorted));
+	if (!sorted)
+		return -ENOMEM;
+	view->sorted = sorted;
+	view->room = room;
+	return 0;
+}
+
+void weft_region_view_end(struct weft_region_view *view)
+{
+	free(view->sorted);
+	*view = (struct weft_region_view){ 0 };
+}
+
+/* How many regions end at @at or before it: the next is the first that may hold it. */
+unsigned weft_view_before(const struct weft_region_view *view, const char *at)
+{
+	unsigned low = 0, high = view->count, mid;
+
+	while (low < high) {
+		mid = low + (high - low) / 2;
+		if (view->sorted[mid].base + view->sorted[mid].size <= at)
+			low = mid + 1;
+		else
+			high = mid;
+	}
+	return low;
+}
+
+static bool holds(const struct weft_region_span *span, const char *at, size_t len)
+{
+	return at >= span->base && (size_t)(at - span->base) < span->size &&
+	       len <= span->size - (size_t)(at - span->base);
+}
+
+struct weft_region *weft_region_find(struct weft_region_view *view, const void *at, size_t len)
+{
+	unsigned i;
+
+	if (weft_view_refresh(view) < 0)
+		return NULL;
+	if (view->last < view->count && holds(&view->sorted[view->last], at, len))
+		return view->sorted[view->last].region;
+	i = weft_view_before(view, at);
+	if (i == view->count || !holds(&view->sorted[i], at, len))
+		return NULL;
+	view->last = i;
+	return view->sorted[i].region;
+}
+
+bool weft_view_meets(const struct weft_region_view *view, unsigned i, const char *at, size_t len)
+{
+	const struct weft_region_span *span;
+
+	if (i >= view->count || !len)
+		return false;
+	span = &view->sorted[i];
+	return span->base < at ? true : (size_t)(span->base - at) < len;
+}
+
+bool weft_region_meets_dmabuf(struct weft_region_view *view, const void *at, size_t len)
+{
+	if (weft_view_refresh(view) < 0)
+		return true;
+	for (unsigned i = weft_view_before(view, at); weft_view_meets(view, i, at, len); i++) {
+		if (view->sorted[i].kind == WEFT_REGION_DMABUF)
+			return true;
+	}
+	return false;
+}
