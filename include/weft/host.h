@@ -51,6 +51,7 @@ struct weft_options {
 	uint32_t retries;     /* [retry] of a packet that nobody acknowledged, 0 to 7: 7 */
 	uint32_t rnr_retries; /* [rnr_retry] of a message that found no receive; 7, for ever: 7 */
 	uint32_t ack_timeout; /* [ack_timeout] 4.096 us * 2^n for an acknowledgement; 0, the system's: 0 */
+	uint32_t inline_bytes; /* [inline] commands up to this size go with their work request: 64 */
 };
 
 void weft_options_init(struct weft_options *options);

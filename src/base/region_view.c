@@ -27,7 +27,6 @@ void weft_region_view_end(struct weft_region_view *view)
 	*view = (struct weft_region_view){ 0 };
 }
 
-/* How many regions end at @at or before it: the next is the first that may hold it. */
 unsigned weft_view_before(const struct weft_region_view *view, const char *at)
 {
 	unsigned low = 0, high = view->count, mid;
@@ -70,7 +69,7 @@ bool weft_view_meets(const struct weft_region_view *view, unsigned i, const char
 	if (i >= view->count || !len)
 		return false;
 	span = &view->sorted[i];
-	return span->base < at ? true : (size_t)(span->base - at) < len;
+	return span->base < at || (size_t)(span->base - at) < len;
 }
 
 bool weft_region_meets_dmabuf(struct weft_region_view *view, const void *at, size_t len)

@@ -1,4 +1,4 @@
-/* cmd_id.c - weft id: Identify Controller and Identify Namespace, decoded. */
+/* cmd_id.c - weft id: Identify Controller and Identify Namespace, decoded, and the path to them. */
 #include <errno.h>
 #include <getopt.h>
 #include <inttypes.h>
@@ -15,9 +15,10 @@
 static const char usage[] =
 	"usage: weft id [OPTION]... URI\n"
 	"\n"
-	"What a controller and a namespace say of themselves: Identify, decoded. The\n"
-	"namespace is that of --ns, of nsid= in the URI, or the only one there is; where\n"
-	"there are several, they are listed.\n"
+	"What a controller and a namespace say of themselves: Identify, decoded; and the\n"
+	"path to them: over RDMA the adapter, its port and the MTU. The namespace is that\n"
+	"of --ns, of nsid= in the URI, or the only one there is; where there are several,\n"
+	"they are listed.\n"
 	"\n"
 	"      --hex           the pages as they are\n"
 	"      --json          as JSON: the fields' numbers\n" WEFT_NS_USAGE WEFT_HOST_USAGE
@@ -47,6 +48,7 @@ struct flags {
 /* What was asked for. */
 struct pages {
 	char address[128];
+	struct weft_path path;
 	uint32_t nsid; /* 0: no namespace */
 	bool has_descriptors;
 	_Alignas(8) char ctrl[PAGE];
@@ -116,6 +118,7 @@ static int ask(const struct flags *flags, struct pages *pages, struct weft_err *
 
 	if (rc < 0)
 		return rc;
+	weft_ctrl_path(ctrl, &pages->path);
 	rc = identify(ctrl, NVME_IDENTIFY_CNS_CTRL, 0, pages->ctrl, "Identify of the controller",
 		      err);
 	if (rc == 0)
@@ -139,7 +142,8 @@ static json_t *nsids_json(const struct pages *pages)
 
 static void print_json(const struct pages *pages)
 {
-	json_auto_t *all = json_pack("{s:s, s:o, s:o}", "address", pages->address, "controller",
+	json_auto_t *all = json_pack("{s:s, s:o, s:o, s:o}", "address", pages->address, "path",
+				     weft_id_path_json(&pages->path), "controller",
 				     weft_id_json(weft_id_ctrl_fields, pages->ctrl), "namespaces",
 				     nsids_json(pages));
 	json_t *ns;
@@ -186,7 +190,9 @@ static void print_others(const struct pages *pages)
 
 static void print_text(const struct pages *pages)
 {
-	printf("controller at %s\n", pages->address);
+	printf("path\n");
+	weft_id_path_print(&pages->path);
+	printf("\ncontroller at %s\n", pages->address);
 	weft_id_print(weft_id_ctrl_fields, pages->ctrl);
 	if (!pages->nsid) {
 		print_others(pages);

@@ -28,6 +28,7 @@ void weft_options_init(struct weft_options *options)
 		.loss_ms = 600000,
 		.retries = 7,
 		.rnr_retries = 7,
+		.inline_bytes = 64,
 	};
 }
 
@@ -59,6 +60,7 @@ static const struct word {
 	{ "retry", NUMBER, OPTION(retries), 0, 7 },
 	{ "rnr_retry", NUMBER, OPTION(rnr_retries), 0, 7 },
 	{ "ack_timeout", NUMBER, OPTION(ack_timeout), 0, 31 },
+	{ "inline", NUMBER, OPTION(inline_bytes), 0, 1024 },
 	{ "hostnqn", NQN, offsetof(struct host_config, hostnqn), 0, 0 },
 	{ "hostid", UUID, offsetof(struct host_config, hostid), 0, 0 },
 #undef OPTION
@@ -198,6 +200,7 @@ void host_link_options(const struct host_config *config, uint16_t qid, uint16_t 
 		.retries = o->retries,
 		.rnr_retries = o->rnr_retries,
 		.ack_timeout = o->ack_timeout,
+		.inline_bytes = o->inline_bytes,
 	};
 }
 
@@ -301,5 +304,11 @@ int host_config_parse(const struct weft_uri_parts *parts, const struct weft_opti
 	rc = set_identity(config, err);
 	if (rc == 0 && parts->query[0])
 		rc = parse_query(config, parts->query, err);
-	return rc < 0 ? rc : check_options(config, err);
+	if (rc == 0)
+		rc = check_options(config, err);
+	if (rc == 0 && parts->trtype == NVMF_TRTYPE_RDMA &&
+	    (config->options.hdgst || config->options.ddgst))
+		return weft_fail(err, -EINVAL,
+				 "hdgst, ddgst: digests are TCP's; RDMA checks its packets itself");
+	return rc;
 }

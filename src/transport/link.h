@@ -62,6 +62,7 @@ struct weft_link_options {
 	uint32_t tos; /* type of service; 0: the system's */
 	uint32_t retries, rnr_retries;
 	uint32_t ack_timeout; /* 4.096 us * 2^n; 0: the system's */
+	uint32_t inline_bytes;
 };
 
 struct weft_link_transport {

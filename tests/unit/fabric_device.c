@@ -152,3 +152,10 @@ void fabric_remove(const char *device)
 		if (id->dev == dev)
 			fabric_event_tell(id, RDMA_CM_EVENT_DEVICE_REMOVAL, 0);
 }
+
+void fabric_restore(const char *device)
+{
+	FABRIC_LOCKED;
+
+	find(device)->removed = false;
+}

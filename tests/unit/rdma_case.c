@@ -6,6 +6,7 @@
 #include <cmocka.h>
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "backend/backend.h"
@@ -15,7 +16,7 @@
 
 enum { TURNS_MAX = 20000 };
 
-static struct weft_reactor *r;
+static struct weft_reactor *r, *queues_r; /* home; where queue pairs are */
 static struct weft_target *target;
 static uint64_t now_ns;
 static struct weft_uri listens_on;
@@ -27,9 +28,16 @@ static uint64_t clock_ns(void *arg)
 	return now_ns;
 }
 
-void case_turn(void)
+void case_turn_home(void)
 {
 	weft_reactor_turn(r, 0);
+}
+
+void case_turn(void)
+{
+	case_turn_home();
+	if (queues_r != r)
+		weft_reactor_turn(queues_r, 0);
 }
 
 void case_turns(unsigned n)
@@ -84,7 +92,7 @@ static void listen_on(const char *uri)
 static void create(const char *ip)
 {
 	struct weft_target_options options = { .home = r,
-					       .reactors = &r,
+					       .reactors = &queues_r,
 					       .nreactors = 1,
 					       .depth_max = CASE_DEPTH_MAX,
 					       .io_queues_max = 8,
@@ -101,7 +109,7 @@ static void create(const char *ip)
 	listen_on(uri);
 }
 
-void case_start(const char *ip)
+static void start(const char *ip, bool apart)
 {
 	struct weft_reactor_options options = { .engine = WEFT_ENGINE_EPOLL,
 						.cpu = -1,
@@ -113,7 +121,20 @@ void case_start(const char *ip)
 	rdma_verbs = &fabric_verbs;
 	fabric_end_turn = case_turn;
 	must(weft_reactor_create(&r, &options, &err), &err);
+	queues_r = r;
+	if (apart)
+		must(weft_reactor_create(&queues_r, &options, &err), &err);
 	create(ip);
+}
+
+void case_start(const char *ip)
+{
+	start(ip, false);
+}
+
+void case_start_apart(const char *ip)
+{
+	start(ip, true);
 }
 
 static void on_stopped(void *arg)
@@ -131,6 +152,8 @@ void case_stop(void)
 		case_turn();
 	}
 	assert_true(stopped);
+	if (queues_r != r)
+		weft_reactor_destroy(queues_r);
 	weft_reactor_destroy(r);
 	fabric_end_turn = NULL;
 }

@@ -23,10 +23,12 @@ enum {
 /* --- the target ----------------------------------------------------------------------------------- */
 
 void case_start(const char *ip);
+void case_start_apart(const char *ip); /* home and queue pairs on two reactors */
 /* Stops it and looks that nothing is left of it. */
 void case_stop(void);
 uint16_t case_port(void);
 void case_turn(void);
+void case_turn_home(void); /* and not the queue pairs' reactor */
 void case_turns(unsigned n);
 void case_advance(uint64_t ms); /* its clock */
 /* Turns until only the listener is left of the target on the fabric, beside what @hosts have. */

@@ -27,6 +27,7 @@ void raw_open(struct raw *q, const char *ip)
 	fabric_end_open(&q->end);
 	fabric_end_resolve(&q->end, ip, case_port());
 	q->end.init.cap.max_send_wr = 256;
+	q->end.param.initiator_depth = 0;
 	fabric_end_qp(&q->end);
 	for (unsigned i = 0; i < END_RECVS; i++)
 		fabric_end_recv(&q->end, i);

@@ -142,7 +142,7 @@ static void identity(void **state)
 
 #define WORDS                                                                                   \
 	"hdgst, ddgst, queues, depth, nsid, kato, connect_timeout, admin_timeout, io_timeout, " \
-	"abort_timeout, reconnect_delay, reconnect_delay_max, loss_timeout, tos, retry, rnr_retry, ack_timeout, hostnqn, hostid"
+	"abort_timeout, reconnect_delay, reconnect_delay_max, loss_timeout, tos, retry, rnr_retry, ack_timeout, inline, hostnqn, hostid"
 #define TIME " ms, such as 5s or 100ms"
 
 static const struct {

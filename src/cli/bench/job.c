@@ -7,6 +7,7 @@
 #include <weft/memory.h>
 
 #include "cli/bench/random.h"
+#include "cli/counters.h"
 
 enum { GROUPS_MAX = 1000000 }; /* of I/Os that never began: a rate may demand billions */
 
@@ -84,6 +85,21 @@ static void count_unstarted(struct bench_job *job, uint64_t now)
 	}
 }
 
+void bench_job_counters(const struct bench_job *job, struct weft_queue_stats *stats)
+{
+	*stats = (struct weft_queue_stats){ 0 };
+	for (unsigned i = 0; i < job->load->config->queues; i++)
+		weft_counters_of(job->queues[i], stats);
+}
+
+static void begin_to_measure(struct bench_job *job, uint64_t now)
+{
+	if (job->measuring || now < job->load->measure_ns)
+		return;
+	job->measuring = true;
+	bench_job_counters(job, &job->began);
+}
+
 static void load(struct bench_job *job)
 {
 	uint64_t now;
@@ -91,10 +107,12 @@ static void load(struct bench_job *job)
 	while (going(job, now = bench_now())) {
 		uint64_t next = issue(job, now);
 
+		begin_to_measure(job, now);
 		bench_job_reap(job, next < job->load->until_ns ? next : job->load->until_ns);
 	}
 	bench_job_drain(job);
 	job->loaded_ns = bench_now();
+	bench_job_counters(job, &job->loaded);
 	count_unstarted(job, now);
 	if (job->unflushed && job->load->config->flush_every && !job->over &&
 	    !bench_job_hurries(job)) {

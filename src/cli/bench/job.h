@@ -78,6 +78,9 @@ struct bench_job {
 	uint64_t unstarted;            /* I/Os that were due, and had no room until the end */
 	uint64_t checked, unstamped;   /* blocks, by --verify */
 	uint64_t loaded_ns;            /* when its load had ended */
+	bool measuring;
+	struct weft_queue_stats began,
+		loaded; /* of its queues, when it began to measure, when its load had ended */
 	struct bench_trouble trouble;
 } __attribute__((aligned(64))); /* no cache line with a neighbour */
 
@@ -90,6 +93,8 @@ int bench_job_init(struct bench_job *job, const struct bench_load *load, unsigne
 		   struct weft_err *err);
 int bench_job_start(struct bench_job *job);
 void bench_job_free(struct bench_job *job);
+/* What its queues have counted so far; for the job's thread, or when that has ended. */
+void bench_job_counters(const struct bench_job *job, struct weft_queue_stats *stats);
 
 uint64_t bench_now(void);
 

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "cli/bench/result.h"
+#include "cli/counters.h"
 
 static const char *const op_names[BENCH_OPS] = { "read", "write", "flush" };
 static const struct {
@@ -35,12 +36,12 @@ static json_t *config_json(const struct bench_config *c)
 
 static json_t *target_json(const struct bench_result *r)
 {
-	return json_pack("{s:s, s:s, s:s, s:s, s:s, s:i, s:i, s:I, s:b, s:i}", "uri", r->where,
-			 "address", r->info.address, "subnqn", r->info.subnqn, "model",
-			 r->info.model, "firmware", r->info.firmware, "nsid", (int)r->ns_info.nsid,
-			 "block_size", (int)r->ns_info.block_size, "size",
-			 (json_int_t)r->ns_info.size, "volatile_cache", r->info.volatile_cache,
-			 "queue_depth", (int)r->info.depth);
+	return json_pack("{s:s, s:s, s:s, s:s, s:s, s:s, s:i, s:i, s:I, s:b, s:i}", "uri", r->where,
+			 "transport", r->path.transport, "address", r->info.address, "subnqn",
+			 r->info.subnqn, "model", r->info.model, "firmware", r->info.firmware,
+			 "nsid", (int)r->ns_info.nsid, "block_size", (int)r->ns_info.block_size,
+			 "size", (json_int_t)r->ns_info.size, "volatile_cache",
+			 r->info.volatile_cache, "queue_depth", (int)r->info.depth);
 }
 
 static json_t *percentiles_json(const struct weft_hist *hist)
@@ -167,6 +168,12 @@ static json_t *cpu_json(const struct bench_result *r)
 			 bench_result_cpu_us(r));
 }
 
+static json_t *steady_json(const struct bench_result *r)
+{
+	return json_pack("{s:I, s:I}", "registrations", (json_int_t)r->registrations,
+			 "copied_bytes", (json_int_t)r->copied_bytes);
+}
+
 json_t *bench_report_json(const struct bench_result *r)
 {
 	struct weft_err why = {};
@@ -182,6 +189,8 @@ json_t *bench_report_json(const struct bench_result *r)
 	json_object_set_new(result, "unstarted", integer(r->unstarted));
 	json_object_set_new(result, "left_in_flight", integer(r->left));
 	json_object_set_new(result, "cpu", cpu_json(r));
+	json_object_set_new(result, "counters", weft_counters_json(&r->counters));
+	json_object_set_new(result, "steady", steady_json(r));
 	json_object_set_new(result, "stopped", json_boolean(r->stopped));
 	json_object_set_new(result, "reconnects", integer(r->reconnects));
 	json_object_set_new(result, "failed", integer(r->trouble.failed));

@@ -1,6 +1,7 @@
 /* report_text.c - the result as a table of 80 columns, and what was wrong, a line each. */
 #include <inttypes.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "cli/bench/result.h"
 #include "cli/bench/units.h"
@@ -107,6 +108,29 @@ static void print_cpu(const struct bench_result *r, bool utf8)
 	printf("   reconnects %s\n", bench_text_grouped(r->reconnects).text);
 }
 
+/* What a queue over RDMA should never have to do, where it had to: the first two while measuring. */
+static void print_rdma(const struct bench_result *r)
+{
+	const struct {
+		const char *name;
+		uint64_t count;
+	} items[] = {
+		{ "registrations", r->registrations }, { "bytes copied", r->copied_bytes },
+		{ "flushed", r->counters.flushed },    { "not acknowledged", r->counters.retried },
+		{ "no receive", r->counters.rnr },
+	};
+	const char *between = "  RDMA: ";
+
+	for (size_t i = 0; i < sizeof(items) / sizeof(items[0]); i++) {
+		if (!items[i].count || strcmp(r->path.transport, "rdma"))
+			continue;
+		printf("%s%s %s", between, items[i].name, bench_text_grouped(items[i].count).text);
+		between = ", ";
+	}
+	if (*between == ',')
+		putchar('\n');
+}
+
 static void print_verify(const struct bench_result *r)
 {
 	if (!r->config->verify)
@@ -143,6 +167,7 @@ void bench_report_text(const struct bench_result *r)
 	print_tables(r, utf8);
 	bench_picture(r);
 	print_cpu(r, utf8);
+	print_rdma(r);
 	print_verify(r);
 	print_remarks(r);
 }

@@ -10,6 +10,7 @@ struct bench_result {
 	const struct bench_config *config;
 	struct weft_ctrl_info info;
 	struct weft_ns_info ns_info;
+	struct weft_path path;
 	char where[512]; /* the URI without its words, with the nsid */
 	char when[32];   /* the date, with the time */
 
@@ -20,8 +21,10 @@ struct bench_result {
 	uint64_t left;           /* I/Os still in flight, which the user did not want to wait for */
 	double user_s, system_s; /* CPU of the process, while measuring */
 	uint64_t reconnects;
-	bool stopped;        /* by the user */
-	struct weft_err end; /* why it ended early; "": it did not */
+	struct weft_queue_stats counters;     /* of all queues, over all of their lives */
+	uint64_t registrations, copied_bytes; /* of these, while measuring */
+	bool stopped;                         /* by the user */
+	struct weft_err end;                  /* why it ended early; "": it did not */
 	struct bench_series series;
 
 	uint64_t checked, unstamped;

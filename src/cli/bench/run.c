@@ -13,6 +13,7 @@
 #include "cli/bench/random.h"
 #include "cli/bench/result.h"
 #include "cli/bench/watch.h"
+#include "cli/counters.h"
 
 #define HEAD_START UINT64_C(10000000) /* ns, for the threads to come up */
 
@@ -77,6 +78,18 @@ static int start_jobs(struct run *run, struct weft_err *err)
 
 /* --- adding up ---------------------------------------------------------------------------------------- */
 
+static void collect_counters(struct bench_result *r, const struct bench_job *job)
+{
+	struct weft_queue_stats stats;
+
+	bench_job_counters(job, &stats);
+	weft_counters_add(&r->counters, &stats);
+	if (!job->measuring)
+		return;
+	r->registrations += job->loaded.registrations - job->began.registrations;
+	r->copied_bytes += job->loaded.copied_bytes - job->began.copied_bytes;
+}
+
 static void collect_job(struct run *run, const struct bench_job *job)
 {
 	struct bench_result *r = run->result;
@@ -94,6 +107,7 @@ static void collect_job(struct run *run, const struct bench_job *job)
 	r->checked += job->checked;
 	r->unstamped += job->unstamped;
 	bench_trouble_merge(&r->trouble, &job->trouble);
+	collect_counters(r, job);
 }
 
 static void note_end(struct run *run)
@@ -119,6 +133,7 @@ static void note_start(struct run *run)
 	r->config = run->config;
 	r->info = run->load.info;
 	r->ns_info = run->load.ns_info;
+	weft_ctrl_path(run->load.ctrl, &r->path);
 	snprintf(r->where, sizeof(r->where), "%.*s?nsid=%u", (int)strcspn(run->config->uri, "?"),
 		 run->config->uri, r->ns_info.nsid);
 	strftime(r->when, sizeof(r->when), "%Y-%m-%d %H:%M UTC", gmtime_r(&now, &utc));

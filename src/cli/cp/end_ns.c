@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cli/counters.h"
 #include "cli/cp/internal.h"
 #include "cli/host_options.h"
 #include "cli/units.h"
@@ -182,6 +183,14 @@ static int ns_flush(struct cp_end *end, struct weft_err *err)
 	return weft_fail(err, ns->flush.rc, "%s: %s", end->name, why.text);
 }
 
+static void ns_counters(struct cp_end *end, struct weft_queue_stats *sum)
+{
+	for (unsigned i = 0; i < CP_LANES; i++) {
+		if (ns_of(end)->queues[i])
+			weft_counters_of(ns_of(end)->queues[i], sum);
+	}
+}
+
 static void ns_close(struct cp_end *end)
 {
 	struct cp_ns *ns = ns_of(end);
@@ -203,6 +212,7 @@ const struct cp_end_ops weft_cp_ns_ops = {
 	.fd = ns_fd,
 	.poll = ns_poll,
 	.flush = ns_flush,
+	.counters = ns_counters,
 	.lost = ns_lost,
 	.close = ns_close,
 };

@@ -85,6 +85,8 @@ struct cp_end_ops {
 
 	/* What was put is durable on 0. */
 	int (*flush)(struct cp_end *end, struct weft_err *err);
+	/* Adds what its queues have counted; no lane runs. */
+	void (*counters)(struct cp_end *end, struct weft_queue_stats *sum);
 	/* What was written before the flush may be gone although the flush succeeded. */
 	bool (*lost)(struct cp_end *end);
 	/* The copy is complete, with @total bytes. */

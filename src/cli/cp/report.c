@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "cli/cli.h"
+#include "cli/counters.h"
 #include "cli/cp/internal.h"
 #include "cli/print.h"
 #include "cli/units.h"
@@ -29,6 +30,18 @@ static uint64_t padding(const struct cp *cp)
 	return weft_cp_padded(cp, cp->total) - cp->total;
 }
 
+static json_t *counters(const struct cp *cp)
+{
+	struct cp_end *ends[] = { cp->from, cp->to };
+	struct weft_queue_stats sum = { 0 };
+
+	for (unsigned i = 0; i < 2; i++) {
+		if (ends[i]->ops->counters)
+			ends[i]->ops->counters(ends[i], &sum);
+	}
+	return weft_counters_json(&sum);
+}
+
 static void print_json(const struct cp *cp)
 {
 	uint64_t offset = cp->from->base ? cp->from->base : cp->to->base;
@@ -41,6 +54,7 @@ static void print_json(const struct cp *cp)
 			  (json_int_t)cp->jobs, "depth", (json_int_t)cp->depth, "bs",
 			  (json_int_t)cp->piece);
 
+	json_object_set_new(json, "counters", counters(cp));
 	weft_print_json(json, false);
 }
 

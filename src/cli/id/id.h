@@ -1,4 +1,4 @@
-/* id.h - the parts of weft id: Identify pages as tables of fields.
+/* id.h - the parts of weft id: Identify pages as tables of fields, and the way they came.
  *
  * A field knows where it is in the page and what it is called; its value is the same number in
  * JSON and for people, who get it explained as well. */
@@ -9,6 +9,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <weft/host.h>
 
 #include "proto/nvme.h"
 
@@ -50,5 +51,9 @@ void weft_id_lbaf_print(const struct nvme_id_ns *id);
 /* The namespace's identifiers: { "uuid": "…", "nguid": "…", … } of an Identify page of CNS 3. */
 json_t *weft_id_descriptors_json(const void *page);
 void weft_id_descriptors_print(const json_t *descriptors);
+
+/* What a connection goes through; with "warning" where its two ends are set up differently. */
+json_t *weft_id_path_json(const struct weft_path *path);
+void weft_id_path_print(const struct weft_path *path);
 
 #endif

@@ -61,10 +61,16 @@ static void fill_entry(struct nvmf_disc_log_entry *entry, const struct tgt_ctrl 
 	weft_addr_format(addr, entry->traddr, sizeof(entry->traddr));
 }
 
-/* A wildcard listener of the other family has no address that this host could be told. */
+/* A wildcard listener of the other family has no address that this host could be told; and no
+ * adapter leads to loopback, by which the host may have come over TCP. */
 static bool reachable(const struct tgt_ctrl *ctrl, const struct tgt_listener *l)
 {
-	return !weft_addr_is_wildcard(&l->l->addr) || l->l->addr.ss_family == ctrl->local.ss_family;
+	if (!weft_addr_is_wildcard(&l->l->addr))
+		return true;
+	if (l->l->transport->trtype == NVMF_TRTYPE_RDMA && ctrl->trtype == NVMF_TRTYPE_TCP &&
+	    weft_addr_is_loopback(&ctrl->local))
+		return false;
+	return l->l->addr.ss_family == ctrl->local.ss_family;
 }
 
 /* --- the page -------------------------------------------------------------------------------------- */

@@ -28,6 +28,7 @@ static void drop_queue_pair(struct rdma_conn *conn)
 	if (!conn->lane->shares) {
 		conn->cq->room += conn->recvs.room;
 		conn->recvs.qp = NULL;
+		weft_task_cancel(&conn->recvs.post);
 	}
 }
 

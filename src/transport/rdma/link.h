@@ -30,7 +30,7 @@ struct rdma_slot {
 	uint32_t capsule_len;
 	struct ibv_sge sge[LINK_SGES]; /* what is sent */
 	int nsge;
-	bool sending, answered;
+	bool posted, sending, answered;
 
 	/* Data that is in memory the adapter does not know goes through a buffer that it does. */
 	struct weft_pool *pool;
@@ -71,7 +71,8 @@ struct rdma_link {
 	struct weft_task flush;
 	struct weft_bufs bufs;
 	struct weft_task serve;
-	uint32_t sges; /* that a send may have */
+	uint32_t sges;       /* that a send may have */
+	uint32_t inline_max; /* bytes that the adapter takes along with the work request */
 };
 
 static inline struct rdma_link *rdma_link_of(struct weft_link *link)

@@ -37,6 +37,12 @@ int rdma_link_post_receives(struct rdma_link *rl)
 
 /* --- sends --------------------------------------------------------------------------------------------- */
 
+/* A command alone is small: the adapter need not come for it. */
+static unsigned inline_flag(const struct rdma_link *rl, const struct rdma_slot *rs)
+{
+	return rs->nsge == 1 && rs->capsule_len <= rl->inline_max ? IBV_SEND_INLINE : 0;
+}
+
 static int fill_batch(struct rdma_link *rl, struct ibv_send_wr *wr)
 {
 	struct rdma_slot *rs;
@@ -47,11 +53,11 @@ static int fill_batch(struct rdma_link *rl, struct ibv_send_wr *wr)
 		wr[n] = (struct ibv_send_wr){
 			.wr_id = (uintptr_t)rs,
 			.opcode = IBV_WR_SEND,
-			.send_flags = IBV_SEND_SIGNALED,
+			.send_flags = IBV_SEND_SIGNALED | inline_flag(rl, rs),
 			.sg_list = rs->sge,
 			.num_sge = rs->nsge,
 		};
-		rs->sending = true;
+		rs->posted = rs->sending = true;
 		if (n)
 			wr[n - 1].next = &wr[n];
 		n++;
@@ -104,7 +110,7 @@ void rdma_link_submit(struct weft_link *link, struct weft_slot *slot)
 	struct rdma_slot *rs = rdma_slot_of(slot);
 
 	slot->cmd.common.flags = (__u8)((slot->cmd.common.flags & 0x3f) | NVME_PSDT_SGL);
-	rs->sending = rs->answered = false;
+	rs->posted = rs->sending = rs->answered = false;
 	rdma_link_place(rdma_link_of(link), rs);
 }
 
@@ -150,8 +156,7 @@ static void answered(struct rdma_link *rl, const struct nvme_cqe *cqe)
 	struct weft_slot *slot = weft_link_find(&rl->link, cid);
 	struct rdma_slot *rs = slot ? rdma_slot_of(slot) : NULL;
 
-	/* In line for a buffer, or for the next post: the controller cannot know of it. */
-	if (!rs || rs->answered || !weft_list_empty(&rs->link) || !rs->capsule_len) {
+	if (!rs || !rs->posted || rs->answered) {
 		weft_link_close(&rl->link, -EPROTO,
 				"a completion for command %u, which is not in flight", cid);
 		return;

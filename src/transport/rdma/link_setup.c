@@ -73,11 +73,19 @@ static int create_queue_pair(struct rdma_link *rl)
 			.max_recv_wr = depth + 1,
 			.max_send_sge = sges < LINK_SGES ? sges : LINK_SGES,
 			.max_recv_sge = 1,
+			.max_inline_data = rl->link.options.inline_bytes,
 		},
 	};
+	int rc;
 
 	rl->sges = attr.cap.max_send_sge;
-	return rdma_verbs->create_qp(rl->id, rl->dev->pd, &attr) < 0 ? -errno : 0;
+	rl->inline_max = rl->link.options.inline_bytes;
+	rc = rdma_verbs->create_qp(rl->id, rl->dev->pd, &attr);
+	if (rc < 0 && errno == EINVAL && rl->inline_max) { /* more than this adapter does */
+		rl->inline_max = attr.cap.max_inline_data = 0;
+		rc = rdma_verbs->create_qp(rl->id, rl->dev->pd, &attr);
+	}
+	return rc < 0 ? -errno : 0;
 }
 
 static int build(struct rdma_link *rl, struct weft_err *err)
