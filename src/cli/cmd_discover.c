@@ -17,7 +17,7 @@ static const char usage[] =
 	"\n"
 	"The discovery log: which subsystems are exported, and where. Referrals to other\n"
 	"discovery services are followed. URI is that of a discovery service:\n"
-	"nvme+tcp://HOST[:PORT]\n"
+	"nvme+tcp://HOST[:PORT] or nvme+rdma://HOST[:PORT]\n"
 	"\n"
 	"      --no-referrals  do not follow referrals\n"
 	"      --watch         stay connected; print the log again whenever it changes,\n"

@@ -31,6 +31,8 @@ static const char usage[] =
 	"      --allow-other   let other users in; takes user_allow_other in /etc/fuse.conf\n" WEFT_HOST_USAGE
 	"  -h, --help          this text\n"
 	"\n"
+	"A URI begins with nvme+tcp:// or nvme+rdma://: \"Addresses\" in weft(1).\n"
+	"\n"
 	"  weft mount nvme+tcp://192.0.2.10/nqn.2026-11.io.weft:default ~/disks\n"
 	"  dd if=~/disks/ns1 bs=1M count=1 | file -\n";
 

@@ -81,7 +81,7 @@ static void print_namespaces(json_t *list)
 	}
 }
 
-/* Its address and port, without nvme+tcp:// */
+/* Its address and port, without nvme+tcp:// or nvme+rdma:// */
 static const char *peer_of(json_t *ctrl)
 {
 	const char *peer = text_of(ctrl, "peer"), *scheme = strstr(peer, "://");

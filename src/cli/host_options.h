@@ -44,8 +44,8 @@ enum {
 
 /* The end of every text of help: where the words of a URI are. */
 #define WEFT_URI_USAGE                                                                      \
-	"\nA lost connection is made again for 30 s (?loss_timeout=TIME in the URI). The\n" \
-	"words that a URI may have: \"Addresses\" in weft(1).\n"
+	"\nA URI begins with nvme+tcp:// or nvme+rdma://. A lost connection is made again\n"  \
+	"for 30 s (?loss_timeout=TIME in it). Its other words: \"Addresses\" in weft(1).\n"
 
 /* The library's defaults, but for loss_timeout: people wait 30 s, not 10 minutes. */
 void weft_host_options_init(struct weft_options *options);

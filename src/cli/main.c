@@ -11,7 +11,7 @@
 static int cmd_help(int argc, char **argv);
 
 static const struct weft_command commands[] = {
-	{ "serve", "export storage over NVMe/TCP, with a discovery service", weft_cmd_serve },
+	{ "serve", "export storage over TCP or RDMA, with a discovery service", weft_cmd_serve },
 	{ "ctl", "look at a running target, and change it", weft_cmd_ctl },
 	{ "discover", "what a discovery service knows of", weft_cmd_discover },
 	{ "ls", "subsystems, controllers and namespaces, as a tree", weft_cmd_ls },

@@ -17,15 +17,16 @@
 
 #include "base/utf8.h"
 
-#define SCHEME_TCP "nvme+tcp://"
-#define NQN_UUID   "nqn.2014-08.org.nvmexpress:uuid:"
+#define SCHEME_TCP  "nvme+tcp://"
+#define SCHEME_RDMA "nvme+rdma://"
+#define NQN_UUID    "nqn.2014-08.org.nvmexpress:uuid:"
 
 static const struct {
 	const char *scheme, *name;
 	uint8_t trtype;
 } transports[] = {
 	{ SCHEME_TCP, "tcp", NVMF_TRTYPE_TCP },
-	{ "nvme+rdma://", "rdma", NVMF_TRTYPE_RDMA },
+	{ SCHEME_RDMA, "rdma", NVMF_TRTYPE_RDMA },
 };
 
 #define NTRANSPORTS (sizeof(transports) / sizeof(transports[0]))
@@ -41,7 +42,7 @@ static int skip_scheme(char **at, uint8_t *trtype, struct weft_err *err)
 		*at += len;
 		return 0;
 	}
-	return weft_fail(err, -EINVAL, "expected " SCHEME_TCP "ADDRESS:PORT, got \"%s\"", *at);
+	return weft_fail(err, -EINVAL, "expected " SCHEME_TCP "ADDRESS:PORT or " SCHEME_RDMA "…, got \"%s\"", *at);
 }
 
 /* Ends @text at the first @stop and returns what follows it, or NULL. */

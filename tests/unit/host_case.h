@@ -49,6 +49,12 @@ static inline struct weft_ctrl *connect_with(const char *words)
 	return ctrl;
 }
 
+/* RDMA has no digests. */
+static inline bool on_rdma(void)
+{
+	return !strncmp(target_address(), "nvme+rdma", 9);
+}
+
 static inline struct weft_ns *open_ns(struct weft_ctrl *ctrl, uint32_t nsid)
 {
 	struct weft_err err = { "" };

@@ -84,7 +84,7 @@ static const struct {
 	{ "listen:\n  - 5\n", "weft.yaml:2: listen[0]: expected an address such as "
 			      "nvme+tcp://127.0.0.1:4420, got 5" },
 	{ "listen: [ nonsense ]\n",
-	  "weft.yaml:1: listen[0]: expected nvme+tcp://ADDRESS:PORT, got \"nonsense\"" },
+	  "weft.yaml:1: listen[0]: expected nvme+tcp://ADDRESS:PORT or nvme+rdma://…, got \"nonsense\"" },
 	{ "listen: [ \"nvme+tcp://127.0.0.1/nqn.2026-11.io.weft:a\" ]\n",
 	  "weft.yaml:1: listen[0]: expected an address without a subsystem, got "
 	  "\"/nqn.2026-11.io.weft:a\"" },
@@ -377,7 +377,7 @@ static const struct {
 	{ "host-refuse", "{\"host\": \"\"}",
 	  "host: expected an NQN such as nqn.2026-11.com.example:disks, got \"\"" },
 	{ "listener-add", "{\"listen\": \"ftp://x\"}",
-	  "listen: expected nvme+tcp://ADDRESS:PORT, got \"ftp://x\"" },
+	  "listen: expected nvme+tcp://ADDRESS:PORT or nvme+rdma://…, got \"ftp://x\"" },
 	{ "save", "{\"path\": true}", "path: expected a text of 1 to 4095 bytes, got true" },
 };
 

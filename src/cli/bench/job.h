@@ -79,8 +79,8 @@ struct bench_job {
 	uint64_t checked, unstamped;   /* blocks, by --verify */
 	uint64_t loaded_ns;            /* when its load had ended */
 	bool measuring;
-	struct weft_queue_stats began,
-		loaded; /* of its queues, when it began to measure, when its load had ended */
+	struct weft_queue_stats began;  /* of its queues, when it began to measure */
+	struct weft_queue_stats loaded; /* … when its load had ended */
 	struct bench_trouble trouble;
 } __attribute__((aligned(64))); /* no cache line with a neighbour */
 

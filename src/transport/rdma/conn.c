@@ -29,6 +29,7 @@ static void drop_queue_pair(struct rdma_conn *conn)
 		conn->cq->room += conn->recvs.room;
 		conn->recvs.qp = NULL;
 		weft_task_cancel(&conn->recvs.post);
+		weft_timer_stop(conn->qp.group->reactor, &conn->recvs.again);
 	}
 }
 
@@ -383,9 +384,7 @@ static int open_conn(const struct rdma_arrival *arrival, struct rdma_lane *lane,
 
 	if (!conn)
 		return weft_fail(err, -ENOMEM, "out of memory");
-	rc = rdma_verbs->migrate_id(conn->id, lane->hub->channel);
-	rc = rc < 0 ? weft_fail(err, -errno, "migrate: %s", strerror(errno)) :
-		      build(conn, arrival, err);
+	rc = build(conn, arrival, err);
 	if (rc < 0) {
 		conn->id->context = NULL;
 		weft_qpair_destroy(&conn->qp);
@@ -396,9 +395,36 @@ static int open_conn(const struct rdma_arrival *arrival, struct rdma_lane *lane,
 	return 0;
 }
 
-void rdma_conn_adopt(struct weft_msg *msg)
+static void refuse(const struct rdma_arrival *arrival, enum nvme_rdma_status sts,
+		   const struct weft_err *why)
 {
-	struct rdma_arrival *arrival = container_of(msg, struct rdma_arrival, msg);
+	weft_peer_log(WEFT_LOG_WARN, "RDMA connection refused: %s", why->text);
+	rdma_target_reject(arrival->id, sts);
+}
+
+/* From here on the connection's events are the reactor's. */
+static void adopt_into(const struct rdma_arrival *arrival, struct rdma_lane *lane)
+{
+	struct weft_err err = { "" };
+	int rc;
+
+	arrival->id->context = NULL;
+	if (rdma_verbs->migrate_id(arrival->id, lane->hub->channel) < 0) {
+		weft_fail(&err, -errno, "migrate: %s", strerror(errno));
+		refuse(arrival, NVME_RDMA_NO_RESOURCES, &err);
+		rdma_verbs->destroy_id(arrival->id);
+		rdma_lane_put(lane, NULL);
+		return;
+	}
+	rc = open_conn(arrival, lane, &err);
+	if (rc < 0) {
+		refuse(arrival, NVME_RDMA_NO_RESOURCES, &err);
+		rdma_lane_put(lane, arrival->id);
+	}
+}
+
+static void adopt(const struct rdma_arrival *arrival)
+{
 	uint32_t entries = le16_to_cpu(arrival->request.hsqsize) + 1u;
 	enum nvme_rdma_status sts = NVME_RDMA_NO_RESOURCES;
 	struct rdma_lane *lane = NULL;
@@ -412,16 +438,20 @@ void rdma_conn_adopt(struct weft_msg *msg)
 	} else {
 		rc = rdma_lane_get(arrival->group, arrival->id->verbs, &lane, &err);
 	}
-	if (rc == 0)
-		rc = open_conn(arrival, lane, &err);
-	if (rc < 0) {
-		weft_peer_log(WEFT_LOG_WARN, "RDMA connection refused: %s", err.text);
-		rdma_target_reject(arrival->id, sts);
-		if (lane)
-			rdma_lane_put(lane, arrival->id);
-		else
-			rdma_verbs->destroy_id(arrival->id);
+	if (rc == 0) {
+		adopt_into(arrival, lane);
+		return;
 	}
+	refuse(arrival, sts, &err);
+	rdma_verbs->destroy_id(arrival->id);
+}
+
+void rdma_conn_adopt(struct weft_msg *msg)
+{
+	struct rdma_arrival *arrival = container_of(msg, struct rdma_arrival, msg);
+
+	adopt(arrival);
+	rdma_channel_put(arrival->channel);
 	free(arrival);
 }
 

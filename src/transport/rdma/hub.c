@@ -151,7 +151,8 @@ static void lane_free(struct rdma_lane *lane)
 		rdma_recvs_end(&lane->recvs);
 	rdma_keys_end(&lane->keys);
 	rdma_dev_put(lane->dev);
-	rdma_verbs->destroy_id(lane->last);
+	if (lane->last)
+		rdma_verbs->destroy_id(lane->last);
 	weft_list_remove(&lane->link);
 	free(lane);
 	if (!hub->conns && weft_list_empty(&hub->lanes))
@@ -191,7 +192,8 @@ void rdma_lane_put(struct rdma_lane *lane, struct rdma_cm_id *id)
 	if (!last)
 		atomic_fetch_sub(&hub->group->nqpairs, 1);
 	if (--lane->conns) {
-		rdma_verbs->destroy_id(id);
+		if (id)
+			rdma_verbs->destroy_id(id);
 		return;
 	}
 	lane->last = id;

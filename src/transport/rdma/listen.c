@@ -15,11 +15,37 @@ enum { BACKLOG = 1024, AGAIN_MS = 1000 };
 
 struct rdma_listener {
 	struct weft_listener l; /* first */
-	struct rdma_event_channel *channel;
+	struct rdma_channel *channel;
 	struct rdma_cm_id *id; /* NULL: away */
 	struct rdma_watch watch;
 	struct weft_timer again;
 };
+
+void rdma_channel_put(struct rdma_channel *channel)
+{
+	if (atomic_fetch_sub(&channel->refs, 1) > 1)
+		return;
+	rdma_verbs->destroy_event_channel(channel->channel);
+	free(channel);
+}
+
+static int channel_create(struct rdma_channel **out)
+{
+	struct rdma_channel *channel = calloc(1, sizeof(*channel));
+	int rc;
+
+	if (!channel)
+		return -ENOMEM;
+	channel->channel = rdma_verbs->create_event_channel();
+	if (!channel->channel) {
+		rc = -errno;
+		free(channel);
+		return rc;
+	}
+	atomic_init(&channel->refs, 1);
+	*out = channel;
+	return 0;
+}
 
 void rdma_target_reject(struct rdma_cm_id *id, enum nvme_rdma_status sts)
 {
@@ -78,6 +104,8 @@ static void on_request(struct rdma_listener *rl, struct rdma_cm_event *event)
 		free(arrival);
 		return;
 	}
+	arrival->channel = rl->channel;
+	atomic_fetch_add(&rl->channel->refs, 1);
 	arrival->msg.fn = rdma_conn_adopt;
 	weft_reactor_post(arrival->group->reactor, &arrival->msg);
 }
@@ -89,7 +117,7 @@ static int listen_at(struct rdma_listener *rl, const struct sockaddr_storage *ad
 	struct sockaddr_storage at = *addr;
 	int on = 1, rc;
 
-	if (rdma_verbs->create_id(rl->channel, &rl->id, rl, RDMA_PS_TCP) < 0)
+	if (rdma_verbs->create_id(rl->channel->channel, &rl->id, rl, RDMA_PS_TCP) < 0)
 		return -errno;
 	rdma_verbs->set_option(rl->id, RDMA_OPTION_ID, RDMA_OPTION_ID_REUSEADDR, &on, sizeof(on));
 	if (addr->ss_family == AF_INET6)
@@ -135,7 +163,7 @@ static void readable(struct rdma_watch *watch)
 	struct rdma_listener *rl = container_of(watch, struct rdma_listener, watch);
 	struct rdma_cm_event *event;
 
-	while (!rdma_verbs->get_cm_event(rl->channel, &event)) {
+	while (!rdma_verbs->get_cm_event(rl->channel->channel, &event)) {
 		enum rdma_cm_event_type type = event->event;
 
 		if (type == RDMA_CM_EVENT_CONNECT_REQUEST) {
@@ -158,7 +186,7 @@ static void destroy(struct rdma_listener *rl)
 	if (rl->id)
 		rdma_verbs->destroy_id(rl->id);
 	if (rl->channel)
-		rdma_verbs->destroy_event_channel(rl->channel);
+		rdma_channel_put(rl->channel);
 	free(rl);
 }
 
@@ -172,19 +200,17 @@ static void ended(struct rdma_watch *watch)
 
 static int start(struct rdma_listener *rl, const struct sockaddr_storage *addr)
 {
-	int rc;
+	int rc = channel_create(&rl->channel);
 
-	rl->channel = rdma_verbs->create_event_channel();
-	if (!rl->channel)
-		return -errno;
-	rc = listen_at(rl, addr);
+	if (rc == 0)
+		rc = listen_at(rl, addr);
 	if (rc < 0)
 		return rc;
 	rl->again.fn = try_again;
 	rl->l.addr = rl->id->route.addr.src_storage;
 	rl->watch.readable = readable;
 	rl->watch.ended = ended;
-	return rdma_watch_start(&rl->watch, rl->l.home, rl->channel->fd);
+	return rdma_watch_start(&rl->watch, rl->l.home, rl->channel->channel->fd);
 }
 
 static const char *listen_text(int rc)

@@ -54,6 +54,7 @@ struct rdma_recvs {
 	struct rdma_recv *recvs;
 	struct rdma_recv *idle; /* to be posted at the end of the turn */
 	struct weft_task post;
+	struct weft_timer again; /* the adapter refused some */
 	void (*failed)(struct rdma_recvs *recvs, int rc);
 };
 
@@ -143,9 +144,16 @@ static inline struct rdma_req *rdma_req_of(struct weft_req *req)
 	return container_of(req, struct rdma_req, req);
 }
 
+/* A listener's events. Connection requests on their way to a reactor are on it still. */
+struct rdma_channel {
+	struct rdma_event_channel *channel;
+	atomic_uint refs;
+};
+
 /* A connection request on its way from home to a reactor. */
 struct rdma_arrival {
 	struct weft_msg msg;
+	struct rdma_channel *channel;
 	struct weft_group *group;
 	const struct weft_qpair_ops *ops;
 	struct rdma_cm_id *id;
@@ -158,6 +166,7 @@ int rdma_target_listen(struct weft_listener **l, struct weft_reactor *home,
 		       const struct sockaddr_storage *addr, const struct weft_listener_ops *ops,
 		       void *user, struct weft_err *err);
 void rdma_target_unlisten(struct weft_listener *l);
+void rdma_channel_put(struct rdma_channel *channel); /* any thread */
 /* The librdmacm call of that name has no reason to give. */
 void rdma_target_reject(struct rdma_cm_id *id, enum nvme_rdma_status sts);
 
@@ -167,7 +176,8 @@ void rdma_target_reject(struct rdma_cm_id *id, enum nvme_rdma_status sts);
 int rdma_lane_get(struct weft_group *group, struct ibv_context *ctx, struct rdma_lane **lane,
 		  struct weft_err *err);
 /* The connection is gone but for its id. What was the last one's goes too, then the id, and its count
- * in group->nqpairs: an adapter that was removed goes with its last id, and must have nothing left. */
+ * in group->nqpairs: an adapter that was removed goes with its last id, and must have nothing left.
+ * @id may be NULL. */
 void rdma_lane_put(struct rdma_lane *lane, struct rdma_cm_id *id);
 /* A completion queue with @entries to spare, which are the caller's then. */
 int rdma_lane_cq(struct rdma_lane *lane, uint32_t entries, struct rdma_lane_cq **cq,

@@ -10,7 +10,7 @@
 
 #include "transport/rdma/rdma.h"
 
-enum { POST_BATCH = 32, GRANULE = 1 << 20 };
+enum { POST_BATCH = 32, GRANULE = 1 << 20, AGAIN_MS = 100 };
 
 static size_t commands_size(const struct rdma_recvs *recvs)
 {
@@ -38,12 +38,22 @@ static int fill(struct rdma_recvs *recvs, struct rdma_recv *recv, struct ibv_rec
 	return 0;
 }
 
+static void make_idle(struct rdma_recvs *recvs, struct rdma_recv *recv)
+{
+	recv->next = recvs->idle;
+	recvs->idle = recv;
+}
+
+/* What the adapter refuses is idle again. */
 static int post_chain(struct rdma_recvs *recvs, struct ibv_recv_wr *wr)
 {
-	struct ibv_recv_wr *bad;
+	struct ibv_recv_wr *bad = wr;
+	int rc = recvs->srq ? -rdma_verbs->post_srq_recv(recvs->srq, wr, &bad) :
+			      -rdma_verbs->post_recv(recvs->qp, wr, &bad);
 
-	return recvs->srq ? -rdma_verbs->post_srq_recv(recvs->srq, wr, &bad) :
-			    -rdma_verbs->post_recv(recvs->qp, wr, &bad);
+	for (; rc < 0 && bad; bad = bad->next)
+		make_idle(recvs, (struct rdma_recv *)(uintptr_t)bad->wr_id);
+	return rc;
 }
 
 static int post_some(struct rdma_recvs *recvs)
@@ -78,16 +88,22 @@ static void post(struct weft_task *task)
 	struct rdma_recvs *recvs = container_of(task, struct rdma_recvs, post);
 	int rc = post_all(recvs);
 
-	if (rc < 0)
-		recvs->failed(recvs, rc);
+	if (rc == 0)
+		return;
+	recvs->failed(recvs, rc);
+	weft_timer_set(recvs->reactor, &recvs->again, AGAIN_MS);
+}
+
+static void post_again(struct weft_timer *timer)
+{
+	post(&container_of(timer, struct rdma_recvs, again)->post);
 }
 
 void rdma_recv_put(struct rdma_recv *recv)
 {
 	struct rdma_recvs *recvs = recv->owner;
 
-	recv->next = recvs->idle;
-	recvs->idle = recv;
+	make_idle(recvs, recv);
 	if (recvs->srq || recvs->qp)
 		weft_reactor_defer(recvs->reactor, &recvs->post);
 }
@@ -103,8 +119,7 @@ int rdma_recvs_grow(struct rdma_recvs *recvs, uint32_t count)
 		recv->sqe = (union nvme_sqe *)(recvs->pages + (size_t)recvs->made * RDMA_COMMAND);
 		recv->data = recvs->pages + commands_size(recvs) +
 			     (size_t)recvs->made * RDMA_CAPSULE_DATA;
-		recv->next = recvs->idle;
-		recvs->idle = recv;
+		make_idle(recvs, recv);
 	}
 	return post_all(recvs);
 }
@@ -117,6 +132,7 @@ int rdma_recvs_init(struct rdma_recvs *recvs, struct rdma_keys *keys, struct wef
 	recvs->keys = keys;
 	recvs->reactor = r;
 	recvs->room = room;
+	recvs->again.fn = post_again;
 	weft_task_init(&recvs->post, post);
 	recvs->recvs = calloc(room, sizeof(recvs->recvs[0]));
 	recvs->pages = weft_pages_alloc(pages_size(recvs));
@@ -132,6 +148,7 @@ int rdma_recvs_init(struct rdma_recvs *recvs, struct rdma_keys *keys, struct wef
 void rdma_recvs_end(struct rdma_recvs *recvs)
 {
 	weft_task_cancel(&recvs->post);
+	weft_timer_stop(recvs->reactor, &recvs->again);
 	if (recvs->srq)
 		rdma_verbs->destroy_srq(recvs->srq);
 	weft_region_remove(recvs->region);
