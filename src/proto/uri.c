@@ -42,7 +42,9 @@ static int skip_scheme(char **at, uint8_t *trtype, struct weft_err *err)
 		*at += len;
 		return 0;
 	}
-	return weft_fail(err, -EINVAL, "expected " SCHEME_TCP "ADDRESS:PORT or " SCHEME_RDMA "…, got \"%s\"", *at);
+	return weft_fail(err, -EINVAL,
+			 "expected " SCHEME_TCP "ADDRESS:PORT or " SCHEME_RDMA "…, got \"%s\"",
+			 *at);
 }
 
 /* Ends @text at the first @stop and returns what follows it, or NULL. */

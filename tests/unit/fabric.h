@@ -88,6 +88,8 @@ struct fabric_device *fabric_device(const char *name);
 struct ibv_context *fabric_context(const char *name);
 /* From now on @ip (no port) is @device's; NULL: nobody's. At first 127.0.0.0/8 and ::1 are fake0's. */
 void fabric_map(const char *ip, const char *device);
+/* Whose loopback is from the next fabric_begin() on. */
+void fabric_loopback(const char *device);
 /* From now on the way to @ip ends in @event: ADDR_ERROR, ROUTE_ERROR, UNREACHABLE, CONNECT_ERROR, or
  * REJECTED, with @status. RDMA_CM_EVENT_ADDR_RESOLVED: all is well again. */
 void fabric_path(const char *ip, enum rdma_cm_event_type event, int status);
@@ -124,6 +126,7 @@ bool fabric_time_out(struct ibv_qp *qp);
 /* Of the calls of the named entry of struct rdma_verbs, after @skip more, @count fail with @error
  * (poll_cq: returns -1; void ones cannot fail). The entry "connect" and so on. */
 void fabric_fail(const char *entry, unsigned skip, unsigned count, int error);
+void fabric_fail_no_more(void);
 /* The next completion of @qp's send requests (@receive: of its receives) has this status instead
  * of success; then @qp is in ERR. What the request should have done is not done. */
 void fabric_fail_next(struct ibv_qp *qp, bool receive, enum ibv_wc_status status);

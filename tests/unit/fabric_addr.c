@@ -16,6 +16,7 @@ struct rule {
 
 static struct rule rules[RULES_MAX];
 static unsigned rules_count;
+static const char *loopback_device = "fake0";
 
 void fabric_addrs_begin(void)
 {
@@ -99,7 +100,7 @@ struct fabric_dev *fabric_addr_dev(const struct sockaddr *addr)
 
 	if (rule && rule->mapped)
 		return rule->dev;
-	return loopback(addr) ? &fabric_devs[0] : NULL;
+	return loopback(addr) ? fabric_dev_of(fabric_context(loopback_device)) : NULL;
 }
 
 enum rdma_cm_event_type fabric_addr_fate(const struct sockaddr *addr, int *status)
@@ -147,6 +148,11 @@ void fabric_map(const char *ip, const char *device)
 	rule = rule_for(ip);
 	rule->mapped = true;
 	rule->dev = device ? fabric_dev_of(fabric_context(device)) : NULL;
+}
+
+void fabric_loopback(const char *device)
+{
+	loopback_device = device;
 }
 
 void fabric_path(const char *ip, enum rdma_cm_event_type event, int status)

@@ -16,7 +16,7 @@
 	X(req_notify_cq) X(get_cq_event) X(ack_cq_events)                                    \
 	X(create_srq) X(destroy_srq) X(post_srq_recv) X(post_recv) X(post_send)              \
 	X(query_qp) X(modify_qp)                                                             \
-	X(get_async_event) X(ack_async_event)
+	X(get_async_event) X(ack_async_event) X(sync_devices)
 /* clang-format on */
 
 #define FABRIC_DECLARE(entry) typeof(*((struct rdma_verbs *)NULL)->entry) fabric_##entry;

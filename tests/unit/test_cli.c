@@ -1,5 +1,5 @@
 /* test_cli.c - tables for what commands show and take apart: sizes, times, the progress bar, runs of
- * zeroes, hexdumps. */
+ * zeroes, hexdumps, the path of a connection. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -12,6 +12,7 @@
 
 #include "cli/cp/internal.h"
 #include "cli/hexdump.h"
+#include "cli/id/id.h"
 #include "cli/progress.h"
 #include "cli/units.h"
 
@@ -182,6 +183,46 @@ static void hexdump(void **state)
 	free(text);
 }
 
+/* --- the path of a connection ------------------------------------------------------------- */
+
+#define ADAPTER .transport = "rdma", .local = "192.0.2.1", .device = "mlx5_0", .port = 1
+
+static const struct {
+	struct weft_path path;
+	const char *kind, *warning; /* NULL: there is none */
+} path_cases[] = {
+	{ { .transport = "tcp", .local = "192.0.2.1" }, NULL, NULL },
+	{ { ADAPTER, .kind = "iWARP" }, "iWARP", NULL },
+	{ { ADAPTER, .kind = "RoCE v2", .mtu = 4096, .port_mtu = 4096 }, "RoCE v2", NULL },
+	{ { ADAPTER, .kind = "RoCE v2", .mtu = 1024 }, "RoCE v2", NULL },
+	{ { ADAPTER, .kind = "RoCE v2", .mtu = 1024, .port_mtu = 4096 },
+	  "RoCE v2",
+	  "warning: this port would do 4096: give both ends, and the switches between them, the "
+	  "same MTU" },
+};
+
+static void assert_member(json_t *object, const char *key, const char *text)
+{
+	const char *found = json_string_value(json_object_get(object, key));
+
+	assert_int_equal(!found, !text);
+	if (text)
+		assert_string_equal(found, text);
+}
+
+static void path_json(void **state)
+{
+	for (size_t i = 0; i < COUNT(path_cases); i++) {
+		json_t *json = weft_id_path_json(&path_cases[i].path);
+
+		assert_member(json, "transport", path_cases[i].path.transport);
+		assert_member(json, "local", "192.0.2.1");
+		assert_member(json, "kind", path_cases[i].kind);
+		assert_member(json, "warning", path_cases[i].warning);
+		json_decref(json);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -189,6 +230,7 @@ int main(void)
 		cmocka_unit_test(ms_parse),   cmocka_unit_test(progress_line),
 		cmocka_unit_test(status_cut), cmocka_unit_test(exact_text),
 		cmocka_unit_test(zero_run),   cmocka_unit_test(hexdump),
+		cmocka_unit_test(path_json),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -645,7 +645,8 @@ static void check_layout(const struct layout *l, bool write)
 	uint32_t capsule;
 
 	set_iov(l, iov);
-	fill(memory, MEMORY, l->len + write);
+	for (unsigned i = 0; i < l->iovcnt; i++)
+		fill(iov[i].iov_base, iov[i].iov_len, i + write);
 	fill(theirs, l->len, 99);
 	submit(write ? nvme_cmd_write : nvme_cmd_read, iov, l->skip, l->len);
 	capsule = hear(&sqe);

@@ -65,9 +65,12 @@ static const struct {
 	const char *text, *why;
 } bad_uris[] = {
 	{ "", "expected nvme+tcp://ADDRESS:PORT or nvme+rdma://…, got \"\"" },
-	{ "127.0.0.1:4420", "expected nvme+tcp://ADDRESS:PORT or nvme+rdma://…, got \"127.0.0.1:4420\"" },
-	{ "tcp://127.0.0.1", "expected nvme+tcp://ADDRESS:PORT or nvme+rdma://…, got \"tcp://127.0.0.1\"" },
-	{ "nvme+tcp:127.0.0.1", "expected nvme+tcp://ADDRESS:PORT or nvme+rdma://…, got \"nvme+tcp:127.0.0.1\"" },
+	{ "127.0.0.1:4420",
+	  "expected nvme+tcp://ADDRESS:PORT or nvme+rdma://…, got \"127.0.0.1:4420\"" },
+	{ "tcp://127.0.0.1",
+	  "expected nvme+tcp://ADDRESS:PORT or nvme+rdma://…, got \"tcp://127.0.0.1\"" },
+	{ "nvme+tcp:127.0.0.1",
+	  "expected nvme+tcp://ADDRESS:PORT or nvme+rdma://…, got \"nvme+tcp:127.0.0.1\"" },
 	{ "nvme+tcp://", "no address after the \"//\"" },
 	{ "nvme+tcp://:4420", "no address after the \"//\"" },
 	{ "nvme+tcp:///" NQN, "no address after the \"//\"" },

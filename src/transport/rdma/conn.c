@@ -172,6 +172,7 @@ void rdma_conn_event(struct rdma_conn *conn, const struct rdma_cm_event *event)
 		weft_qpair_close(&conn->qp, "the host disconnected");
 		break;
 	case RDMA_CM_EVENT_DEVICE_REMOVAL:
+		rdma_devs_removed();
 		weft_qpair_close(&conn->qp, "the adapter was removed");
 		break;
 	case RDMA_CM_EVENT_ADDR_CHANGE:

@@ -94,3 +94,28 @@ void rdma_dev_put(struct rdma_dev *dev)
 		destroy(dev);
 	pthread_mutex_unlock(&lock);
 }
+
+/* --- removal ------------------------------------------------------------------------------------------ */
+
+/* librdmacm keeps a device open after its last id is gone, and looks for removed ones only when asked
+ * what there is. */
+static atomic_bool removed;
+
+void rdma_devs_removed(void)
+{
+	atomic_store(&removed, true);
+}
+
+void rdma_devs_sweep(void)
+{
+	bool none;
+
+	if (!atomic_load_explicit(&removed, memory_order_relaxed))
+		return;
+	rdma_verbs->sync_devices();
+	pthread_mutex_lock(&lock);
+	none = weft_list_empty(&devs);
+	pthread_mutex_unlock(&lock);
+	if (none)
+		atomic_store(&removed, false);
+}

@@ -27,6 +27,10 @@ struct rdma_dev {
 
 int rdma_dev_get(struct ibv_context *ctx, struct rdma_dev **dev, struct weft_err *err);
 void rdma_dev_put(struct rdma_dev *dev); /* NULL is nothing */
+/* An adapter is being removed: what uses it goes; then, and after every id destroyed from there on,
+ * rdma_devs_sweep(). A driver may wait for that. */
+void rdma_devs_removed(void);
+void rdma_devs_sweep(void);
 
 /* --- keys, see keys.c ---------------------------------------------------------------------------- */
 

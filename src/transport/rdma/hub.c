@@ -153,6 +153,7 @@ static void lane_free(struct rdma_lane *lane)
 	rdma_dev_put(lane->dev);
 	if (lane->last)
 		rdma_verbs->destroy_id(lane->last);
+	rdma_devs_sweep();
 	weft_list_remove(&lane->link);
 	free(lane);
 	if (!hub->conns && weft_list_empty(&hub->lanes))

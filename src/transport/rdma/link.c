@@ -32,6 +32,7 @@ static void finish(struct rdma_link *rl)
 	rdma_verbs->destroy_id(
 		rl->id); /* after all that: a removed adapter goes with its last id */
 	rdma_verbs->destroy_event_channel(rl->channel);
+	rdma_devs_sweep();
 	rl->state = RLINK_CLOSED;
 	rl->link.ops->closed(&rl->link);
 }
@@ -69,9 +70,9 @@ static void link_close(struct weft_link *link)
 	rl->state = RLINK_CLOSING;
 	weft_timer_stop(link->reactor, &rl->timer);
 	weft_task_cancel(&rl->flush);
-	weft_task_cancel(&rl->serve);
 	drop_queue_pair(rl);
 	let_go_of_all(rl);
+	weft_task_cancel(&rl->serve); /* buffers that came back have woken it */
 	if (rl->has_cq)
 		rdma_cq_close(&rl->cq);
 	rdma_watch_end(&rl->watch);

@@ -229,6 +229,7 @@ void rdma_link_event(struct rdma_link *rl, const struct rdma_cm_event *event)
 		weft_link_close(&rl->link, -ECONNRESET, "the controller closed the connection");
 		break;
 	case RDMA_CM_EVENT_DEVICE_REMOVAL:
+		rdma_devs_removed();
 		weft_link_close(&rl->link, -ENODEV, "the adapter was removed");
 		break;
 	case RDMA_CM_EVENT_ADDR_CHANGE:

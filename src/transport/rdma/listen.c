@@ -140,6 +140,7 @@ static void go_away(struct rdma_listener *rl, const char *why)
 		return;
 	rdma_verbs->destroy_id(rl->id);
 	rl->id = NULL;
+	rdma_devs_sweep();
 	weft_uri_format(NVMF_TRTYPE_RDMA, &rl->l.addr, text, sizeof(text));
 	weft_error("%s: %s; nobody can connect there until it is back", text, why);
 	weft_timer_set(rl->l.home, &rl->again, AGAIN_MS);
@@ -171,9 +172,11 @@ static void readable(struct rdma_watch *watch)
 			continue;
 		}
 		rdma_verbs->ack_cm_event(event);
-		if (type == RDMA_CM_EVENT_DEVICE_REMOVAL)
+		if (type == RDMA_CM_EVENT_DEVICE_REMOVAL) {
+			rdma_devs_removed();
 			go_away(rl, "the adapter was removed");
-		else if (type == RDMA_CM_EVENT_ADDR_CHANGE)
+		}
+		if (type == RDMA_CM_EVENT_ADDR_CHANGE)
 			go_away(rl, "its address moved to another adapter");
 	}
 }

@@ -42,6 +42,14 @@ static int post_send(struct ibv_qp *qp, struct ibv_send_wr *wr, struct ibv_send_
 	return ibv_post_send(qp, wr, bad);
 }
 
+static void sync_devices(void)
+{
+	struct ibv_context **list = rdma_get_devices(NULL);
+
+	if (list)
+		rdma_free_devices(list);
+}
+
 static const struct rdma_verbs real = {
 	.create_event_channel = rdma_create_event_channel,
 	.destroy_event_channel = rdma_destroy_event_channel,
@@ -86,6 +94,7 @@ static const struct rdma_verbs real = {
 	.modify_qp = ibv_modify_qp,
 	.get_async_event = ibv_get_async_event,
 	.ack_async_event = ibv_ack_async_event,
+	.sync_devices = sync_devices,
 };
 
 const struct rdma_verbs *rdma_verbs = &real;

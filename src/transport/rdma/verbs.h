@@ -66,6 +66,8 @@ struct rdma_verbs {
 	/* What a device says of itself. */
 	int (*get_async_event)(struct ibv_context *ctx, struct ibv_async_event *event);
 	void (*ack_async_event)(struct ibv_async_event *event);
+	/* librdmacm looks which devices there are, and lets go of those that are gone. */
+	void (*sync_devices)(void);
 };
 
 extern const struct rdma_verbs *rdma_verbs;

@@ -1,0 +1,403 @@
+/* test_rdma_pair.c - the host library and the target, both on the fabric, and what fabrics do to them:
+ * data arrives as it left, however often the connection is lost; what is declared is never copied,
+ * what was told to the adapter once is not told again. */
+#include "host_case.h"
+
+#include <pthread.h>
+#include <sys/mman.h>
+#include <weft/memory.h>
+
+#include "fabric.h"
+
+enum { MOST = 4 << 20, TRIES_MAX = 20000 };
+
+#define WORDS "?reconnect_delay=1ms&reconnect_delay_max=5ms"
+
+static const uint32_t sizes[] = { 512,    1024,   4096,    4608,    8192,       65536,
+				  131072, 131584, 1 << 20, 1049088, MOST - 512, MOST };
+
+static void fill(char *buf, size_t len, unsigned seed)
+{
+	for (size_t i = 0; i < len; i++) {
+		seed = seed * 1103515245 + 12345;
+		buf[i] = (char)(seed >> 16);
+	}
+}
+
+static void check_io(struct host *h, char *data, char *back, size_t len, unsigned seed)
+{
+	struct weft_err err = { "" };
+
+	fill(data, len, seed);
+	memset(back, 0, len);
+	if (weft_write(h->queue, h->ns, data, len, 8192, 0, &err) < 0 ||
+	    weft_read(h->queue, h->ns, back, len, 8192, &err) < 0)
+		fail_msg("%zu bytes: %s", len, err.text);
+	assert_memory_equal(data, back, len);
+}
+
+static struct weft_queue_stats stats_of(const struct host *h)
+{
+	struct weft_queue_stats stats;
+
+	weft_queue_stats(h->queue, &stats);
+	return stats;
+}
+
+/* Since the queue is there: its Connect has data as well. */
+static uint64_t copied(const struct host *h, uint64_t since)
+{
+	return stats_of(h).copied_bytes - since;
+}
+
+/* --- memory ----------------------------------------------------------------------------------------- */
+
+static void anybodys_memory(void **state)
+{
+	struct host h = host_open(WORDS, NS_512);
+	char *data = malloc(MOST), *back = malloc(MOST);
+	uint64_t since = stats_of(&h).copied_bytes;
+
+	for (unsigned i = 0; i < COUNT(sizes); i++)
+		check_io(&h, data, back, sizes[i], i);
+	assert_true(copied(&h, since) > MOST);
+	host_close(&h);
+	free(data);
+	free(back);
+}
+
+static void our_memory(void **state)
+{
+	struct host h = host_open(WORDS, NS_512);
+	char *data = weft_memory_alloc(MOST), *back = weft_memory_alloc(MOST);
+	uint64_t registrations;
+	uint64_t since = stats_of(&h).copied_bytes;
+
+	for (unsigned i = 0; i < COUNT(sizes); i++)
+		check_io(&h, data, back, sizes[i], i);
+	registrations = fabric_counts().registrations;
+	for (unsigned i = 0; i < COUNT(sizes); i++)
+		check_io(&h, data, back, sizes[i], i + 100);
+	assert_int_equal(copied(&h, since), 0);
+	assert_int_equal(fabric_counts().registrations, registrations);
+	assert_int_equal(fabric_counts().rnr, 0);
+	host_close(&h);
+	weft_memory_free(data);
+	weft_memory_free(back);
+}
+
+static void declared_memory(void **state)
+{
+	struct host h = host_open(WORDS, NS_4K);
+	char *both = aligned_alloc(4096, 2 * MOST);
+	struct weft_err err = { "" };
+	uint64_t since = stats_of(&h).copied_bytes;
+
+	assert_int_equal(weft_memory_register(both, 2 * MOST, &err), 0);
+	for (uint32_t len = 4096; len <= MOST; len *= 2)
+		check_io(&h, both, both + MOST, len, len);
+	assert_int_equal(copied(&h, since), 0);
+	assert_true(stats_of(&h).key_hits > 0);
+	host_close(&h);
+	assert_int_equal(weft_memory_unregister(both, &err), 0);
+	free(both);
+}
+
+/* A device's memory: the CPU never touches it. */
+static void dmabuf(void **state)
+{
+	struct host h = host_open(WORDS, NS_4K);
+	int fd = memfd_create("gpu", MFD_CLOEXEC);
+	char *there = mmap(NULL, 1 << 20, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE,
+			   -1, 0);
+	char *data = weft_memory_alloc(65536), *back = malloc(65536);
+	struct weft_err err = { "" };
+	uint64_t since = stats_of(&h).copied_bytes;
+
+	assert_int_equal(ftruncate(fd, 1 << 20), 0);
+	assert_int_equal(weft_memory_import_dmabuf(there, 1 << 20, fd, 0, &err), 0);
+	fill(data, 65536, 5);
+	assert_int_equal(weft_write(h.queue, h.ns, data, 65536, 0, 0, &err), 0);
+	assert_int_equal(weft_read(h.queue, h.ns, there + 4096, 65536, 0, &err), 0);
+	assert_int_equal(pread(fd, back, 65536, 4096), 65536);
+	assert_memory_equal(data, back, 65536);
+	assert_int_equal(copied(&h, since), 0);
+	host_close(&h);
+	assert_int_equal(weft_memory_unregister(there, &err), 0);
+	munmap(there, 1 << 20);
+	weft_memory_free(data);
+	free(back);
+	close(fd);
+}
+
+/* --- faults ----------------------------------------------------------------------------------------- */
+
+static void for_each_qp(void (*fn)(struct ibv_qp *qp, int arg), int arg)
+{
+	struct ibv_qp *qp;
+
+	for (unsigned i = 0; (qp = fabric_qp(i)); i++)
+		fn(qp, arg);
+}
+
+static bool is_target(struct ibv_qp *qp)
+{
+	return qp->srq;
+}
+
+static void host_send_fails(struct ibv_qp *qp, int status)
+{
+	if (!is_target(qp))
+		fabric_fail_next(qp, false, (enum ibv_wc_status)status);
+}
+
+static void target_send_fails(struct ibv_qp *qp, int status)
+{
+	if (is_target(qp))
+		fabric_fail_next(qp, false, (enum ibv_wc_status)status);
+}
+
+static void host_receive_fails(struct ibv_qp *qp, int status)
+{
+	if (!is_target(qp))
+		fabric_fail_next(qp, true, (enum ibv_wc_status)status);
+}
+
+static void target_receive_fails(struct ibv_qp *qp, int status)
+{
+	if (is_target(qp))
+		fabric_fail_next(qp, true, (enum ibv_wc_status)status);
+}
+
+static void host_hears(struct ibv_qp *qp, int event)
+{
+	if (!is_target(qp))
+		fabric_event(fabric_id_of(qp), (enum rdma_cm_event_type)event, 0);
+}
+
+static void target_hears(struct ibv_qp *qp, int event)
+{
+	if (is_target(qp))
+		fabric_event(fabric_id_of(qp), (enum rdma_cm_event_type)event, 0);
+}
+
+static const struct {
+	const char *name;
+	void (*fn)(struct ibv_qp *qp, int arg);
+	int arg;
+} faults[] = {
+	{ "host: retries exceeded", host_send_fails, IBV_WC_RETRY_EXC_ERR },
+	{ "host: remote error", host_send_fails, IBV_WC_REM_OP_ERR },
+	{ "host: flushed", host_send_fails, IBV_WC_WR_FLUSH_ERR },
+	{ "host: receive", host_receive_fails, IBV_WC_LOC_PROT_ERR },
+	{ "target: retries exceeded", target_send_fails, IBV_WC_RETRY_EXC_ERR },
+	{ "target: remote access", target_send_fails, IBV_WC_REM_ACCESS_ERR },
+	{ "target: fatal", target_send_fails, IBV_WC_FATAL_ERR },
+	{ "target: receive", target_receive_fails, IBV_WC_LOC_LEN_ERR },
+	{ "host: disconnected", host_hears, RDMA_CM_EVENT_DISCONNECTED },
+	{ "host: its address moved", host_hears, RDMA_CM_EVENT_ADDR_CHANGE },
+	{ "target: disconnected", target_hears, RDMA_CM_EVENT_DISCONNECTED },
+	{ "target: address moved", target_hears, RDMA_CM_EVENT_ADDR_CHANGE },
+};
+
+static uint64_t reconnects(const struct host *h)
+{
+	struct weft_ctrl_info info;
+
+	weft_ctrl_info(h->ctrl, &info);
+	return info.reconnects;
+}
+
+static void await_live(const struct host *h, uint64_t more_than, const char *name)
+{
+	for (int i = 0; i < TRIES_MAX; i++) {
+		if (reconnects(h) > more_than && weft_ctrl_state(h->ctrl, NULL) == WEFT_LIVE)
+			return;
+		usleep(1000);
+	}
+	fail_msg("%s: no new connection", name);
+}
+
+/* The I/O that meets the fault is done on the next connection. */
+static void reconnects_after_faults(void **state)
+{
+	struct host h = host_open(WORDS, NS_512);
+	char *data = weft_memory_alloc(1 << 20), *back = weft_memory_alloc(1 << 20);
+
+	check_io(&h, data, back, 1 << 20, 1);
+	for (unsigned i = 0; i < COUNT(faults); i++) {
+		uint64_t before = reconnects(&h);
+
+		for_each_qp(faults[i].fn, faults[i].arg);
+		check_io(&h, data, back, 1 << 20, i);
+		await_live(&h, before, faults[i].name);
+		check_io(&h, data, back, 4096, i);
+	}
+	host_close(&h);
+	weft_memory_free(data);
+	weft_memory_free(back);
+}
+
+/* Calls that fail while it connects again, or while it runs. */
+static void reconnects_after_failed_calls(void **state)
+{
+	static const char *const entries[] = { "post_send", "post_recv",    "create_qp",
+					       "create_cq", "resolve_addr", "resolve_route",
+					       "connect",   "accept",       "migrate_id" };
+	struct host h = host_open(WORDS, NS_512);
+	char *data = weft_memory_alloc(65536), *back = weft_memory_alloc(65536);
+
+	for (unsigned i = 0; i < COUNT(entries); i++) {
+		uint64_t before = reconnects(&h);
+
+		fabric_fail(entries[i], 0, 2, ENOMEM);
+		weft_ctrl_reset(h.ctrl);
+		check_io(&h, data, back, 65536, i);
+		await_live(&h, before, entries[i]);
+	}
+	host_close(&h);
+	weft_memory_free(data);
+	weft_memory_free(back);
+}
+
+/* Nothing gets through, and only the adapter notices: when it has tried often enough. */
+static void *notice(void *arg)
+{
+	for (int i = 0; i < TRIES_MAX; i++, usleep(1000)) {
+		struct ibv_qp *qp;
+
+		for (unsigned j = 0; (qp = fabric_qp(j)); j++)
+			if (fabric_pending(qp)) {
+				fabric_time_out(qp);
+				return NULL;
+			}
+	}
+	return NULL;
+}
+
+static void peer_falls_silent(void **state)
+{
+	struct host h = host_open(WORDS "&kato=0", NS_512);
+	char *data = weft_memory_alloc(4096), *back = weft_memory_alloc(4096);
+	uint64_t before = reconnects(&h);
+	struct ibv_qp *qp;
+	pthread_t thread;
+
+	check_io(&h, data, back, 4096, 1);
+	for (unsigned i = 0; (qp = fabric_qp(i)); i++)
+		fabric_cut(qp);
+	need(!pthread_create(&thread, NULL, notice, NULL));
+	check_io(&h, data, back, 4096, 2);
+	pthread_join(thread, NULL);
+	await_live(&h, before, "silence");
+	host_close(&h);
+	weft_memory_free(data);
+	weft_memory_free(back);
+}
+
+static void adapter_goes_and_comes(void **state)
+{
+	struct host h = host_open(WORDS, NS_512);
+	char *data = weft_memory_alloc(4096), *back = weft_memory_alloc(4096);
+	uint64_t before = reconnects(&h);
+
+	check_io(&h, data, back, 4096, 1);
+	fabric_remove("fake0");
+	usleep(20000);
+	fabric_restore("fake0");
+	check_io(&h, data, back, 4096, 2);
+	await_live(&h, before, "adapter");
+	host_close(&h);
+	weft_memory_free(data);
+	weft_memory_free(back);
+}
+
+/* --- tuning ----------------------------------------------------------------------------------------- */
+
+static void tuning(void **state)
+{
+	struct host h = host_open(WORDS "&tos=104&retry=3&rnr_retry=5&ack_timeout=17&inline=64",
+				  NS_512);
+	struct ibv_qp_init_attr init;
+	struct ibv_qp_attr attr;
+	struct ibv_qp *qp;
+	unsigned hosts = 0;
+
+	for (unsigned i = 0; (qp = fabric_qp(i)); i++) {
+		assert_int_equal(fabric_verbs.query_qp(qp, &attr, IBV_QP_STATE, &init), 0);
+		if (is_target(qp)) {
+			assert_int_equal(attr.rnr_retry, 5); /* for who sends to the host */
+			continue;
+		}
+		hosts++;
+		assert_int_equal(attr.ah_attr.grh.traffic_class, 104);
+		assert_int_equal(attr.retry_cnt, 3);
+		assert_int_equal(attr.rnr_retry, 7);
+		assert_int_equal(attr.timeout, 17);
+	}
+	assert_int_equal(hosts, 2);
+	host_close(&h);
+}
+
+static void path(void **state)
+{
+	struct host h = host_open(WORDS, NS_512);
+	struct weft_path found;
+
+	weft_ctrl_path(h.ctrl, &found);
+	assert_string_equal(found.transport, "rdma");
+	assert_string_equal(found.device, "fake0");
+	assert_string_equal(found.kind, "RoCE v2");
+	assert_string_equal(found.gid, "::ffff:127.0.0.1");
+	assert_int_equal(found.port, 1);
+	assert_int_equal(found.mtu, 1024);
+	host_close(&h);
+}
+
+static void iwarp_path(void **state)
+{
+	struct host h = host_open(WORDS, NS_512);
+	struct weft_path found;
+
+	weft_ctrl_path(h.ctrl, &found);
+	assert_string_equal(found.device, "iwarp0");
+	assert_string_equal(found.kind, "iWARP");
+	assert_int_equal(found.mtu, 0);
+	host_close(&h);
+}
+
+static int start_roce(void **state)
+{
+	fabric_loopback("fake0");
+	return start_target(state);
+}
+
+static int start_iwarp(void **state)
+{
+	fabric_loopback("iwarp0");
+	return start_target(state);
+}
+
+int main(void)
+{
+	static const struct CMUnitTest roce[] = {
+		cmocka_unit_test(anybodys_memory),
+		cmocka_unit_test(our_memory),
+		cmocka_unit_test(declared_memory),
+		cmocka_unit_test(dmabuf),
+		cmocka_unit_test(reconnects_after_faults),
+		cmocka_unit_test(reconnects_after_failed_calls),
+		cmocka_unit_test(peer_falls_silent),
+		cmocka_unit_test(adapter_goes_and_comes),
+		cmocka_unit_test(tuning),
+		cmocka_unit_test(path),
+	};
+	static const struct CMUnitTest iwarp[] = {
+		cmocka_unit_test(anybodys_memory),   cmocka_unit_test(our_memory),
+		cmocka_unit_test(declared_memory),   cmocka_unit_test(reconnects_after_faults),
+		cmocka_unit_test(peer_falls_silent), cmocka_unit_test(iwarp_path),
+	};
+
+	return cmocka_run_group_tests(roce, start_roce, end_target) +
+	       cmocka_run_group_tests(iwarp, start_iwarp, end_target);
+}
