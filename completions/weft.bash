@@ -16,6 +16,10 @@ _weft_open_words() { # words that go on
 	_weft_words "$1"
 }
 
+_weft_uris() {
+	_weft_open_words "nvme+tcp:// nvme+rdma://"
+}
+
 _weft_files() {
 	compopt -o filenames 2>/dev/null
 	mapfile -t COMPREPLY < <(compgen -P "$head" -f -- "$part")
@@ -35,7 +39,7 @@ _weft_serve() {
 	case $prev in
 	-c | --config | --control) _weft_files ;;
 	--engine) _weft_words "auto uring epoll" ;;
-	--listen) _weft_open_words "nvme+tcp://" ;;
+	--listen) _weft_uris ;;
 	--ns) _weft_spec ;;
 	--nqn | --allow | --cpus) ;;
 	*)
@@ -66,7 +70,7 @@ _weft_param() {
 		path=) _weft_files ;;
 		backend=) _weft_spec ;;
 		host=) _weft_words "any" ;;
-		listen=) _weft_open_words "nvme+tcp://" ;;
+		listen=) _weft_uris ;;
 		block=) _weft_words "512 4096" ;;
 		ro= | shrink= | allow_any_host=) _weft_words "true false" ;;
 		esac
@@ -102,7 +106,7 @@ _weft_mount() {
 		_weft_words "-f --foreground -r --read-only --queues --allow-other --hostnqn --hostid
 			--hdgst --ddgst --timeout -h --help"
 		;;
-	nvme* | "") _weft_open_words "nvme+tcp://" ;;
+	nvme* | "") _weft_uris ;;
 	*) _weft_files ;;
 	esac
 }
@@ -121,7 +125,7 @@ _weft_bench() {
 				--rate --offset --size --flush-every --verify --strict --seed --interval --plot
 				--json --ns --hostnqn --hostid --hdgst --ddgst --timeout -h --help"
 			;;
-		*) _weft_open_words "nvme+tcp://" ;;
+		*) _weft_uris ;;
 		esac
 		;;
 	esac
@@ -135,13 +139,15 @@ _weft_host() {
 	*)
 		case $part in
 		-*) _weft_words "$1 --hostnqn --hostid --hdgst --ddgst --timeout -h --help" ;;
-		*) _weft_open_words "nvme+tcp://" ;;
+		*) _weft_uris ;;
 		esac
 		;;
 	esac
 }
 
 _weft_cp() {
+	local uri
+
 	case $prev:$part in
 	*:-* | --hostnqn:* | --hostid:* | --timeout:* | --jobs:* | --depth:* | --bs:*)
 		_weft_host "--verify --force --pad --no-sparse --jobs --depth --bs --json -q --quiet
@@ -149,10 +155,12 @@ _weft_cp() {
 		;;
 	*)
 		_weft_files
-		if [[ -n $part && nvme+tcp:// == "$part"* ]]; then
+		[ -z "$part" ] && return
+		for uri in nvme+tcp:// nvme+rdma://; do
+			[[ $uri == "$part"* ]] || continue
 			compopt -o nospace 2>/dev/null
-			COMPREPLY+=("nvme+tcp://")
-		fi
+			COMPREPLY+=("$uri")
+		done
 		;;
 	esac
 }

@@ -48,7 +48,7 @@ local -a host=(
 )
 
 _weft_end() {
-	_alternative 'uris:URI:(nvme+tcp\://)' 'files:file:_files'
+	_alternative 'uris:URI:(nvme+tcp\:// nvme+rdma\://)' 'files:file:_files'
 }
 
 if (( CURRENT == 2 )); then
@@ -62,7 +62,7 @@ serve)
 	(( CURRENT-- ))
 	_arguments \
 		'(-c --config)'{-c,--config}'[configuration file]:file:_files' \
-		'*--listen[address to listen on]:URI:(nvme+tcp\://)' \
+		'*--listen[address to listen on]:URI:(nvme+tcp\:// nvme+rdma\://)' \
 		'*--ns[namespace to export]:SPEC:_weft_spec' \
 		'--nqn[subsystem name]:NQN:' \
 		'*--allow[host that may connect]:host NQN:' \
@@ -92,7 +92,7 @@ discover)
 		'--no-referrals[do not follow referrals]' \
 		'--watch[print the log again whenever it changes]' \
 		'--json[as JSON]' \
-		'1:URI:(nvme+tcp\://)'
+		'1:URI:(nvme+tcp\:// nvme+rdma\://)'
 	;;
 ls)
 	shift words
@@ -100,7 +100,7 @@ ls)
 	_arguments $host \
 		'--ns[only this namespace]:number:' \
 		'--json[as JSON]' \
-		'1:URI:(nvme+tcp\://)'
+		'1:URI:(nvme+tcp\:// nvme+rdma\://)'
 	;;
 id)
 	shift words
@@ -109,7 +109,7 @@ id)
 		'--ns[namespace]:number:' \
 		'--hex[the pages as they are]' \
 		'--json[as JSON]' \
-		'1:URI:(nvme+tcp\://)'
+		'1:URI:(nvme+tcp\:// nvme+rdma\://)'
 	;;
 read)
 	shift words
@@ -123,7 +123,7 @@ read)
 		'--force[replace the file]' \
 		'--hex[a hexdump]' \
 		'--json[what was done, as JSON]' \
-		'1:URI:(nvme+tcp\://)'
+		'1:URI:(nvme+tcp\:// nvme+rdma\://)'
 	;;
 write)
 	shift words
@@ -138,7 +138,7 @@ write)
 		'--verify[read back and compare]' \
 		'--json[what was done, as JSON]' \
 		'(-q --quiet)'{-q,--quiet}'[no progress, no summary]' \
-		'1:URI:(nvme+tcp\://)'
+		'1:URI:(nvme+tcp\:// nvme+rdma\://)'
 	;;
 cp)
 	shift words
@@ -181,7 +181,7 @@ bench)
 		'--interval[step of the time series]:time:' \
 		'--plot[draw it]:file:_files' \
 		'--json[everything, as JSON]' \
-		'1:URI:(nvme+tcp\://)'
+		'1:URI:(nvme+tcp\:// nvme+rdma\://)'
 	;;
 mount)
 	shift words
@@ -197,7 +197,7 @@ mount)
 		'--ddgst[checksums over data]' \
 		'--timeout[for a connection to come about]:time:' \
 		'(-h --help)'{-h,--help}'[show help]' \
-		'1:URI:(nvme+tcp\://)' \
+		'1:URI:(nvme+tcp\:// nvme+rdma\://)' \
 		'2:directory:_files -/'
 	;;
 version)

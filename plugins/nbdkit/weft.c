@@ -181,7 +181,8 @@ static struct nbdkit_plugin weft_plugin = {
 	.magic_config_key = "uri",
 	.config = on_config,
 	.config_complete = on_config_complete,
-	.config_help = "[uri=]nvme+tcp://HOST:PORT/SUBNQN  (required) the subsystem\n"
+	.config_help = "[uri=]nvme+tcp://HOST:PORT/SUBNQN  (required) the subsystem;\n"
+		       "          or nvme+rdma://…\n"
 		       "nsid=N    export this namespace only; else all: ns1, ns2, …\n"
 		       "queues=N  I/Os at once, at most; hdgst=1, ddgst=1, loss_timeout=… and\n"
 		       "          every other word that a URI may have",

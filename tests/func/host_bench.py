@@ -94,6 +94,10 @@ def check_mode(t, mode):
     assert report["config"]["rw"] == mode and report["failed"] == 0 and not report["failures"]
     assert sum(p["reads"] for p in report["series"]) <= reads
     assert report["cpu"]["us_per_io"] > 0 and report["verify"] is None
+    counters, steady = report["counters"], report["steady"]
+    assert counters["completed"] >= reads + writes and counters["posted"] >= reads + writes
+    assert not counters["registrations"] and not steady["registrations"], counters
+    assert steady["copied_bytes"] <= counters["copied_bytes"], (steady, counters)
 
 
 @with_target("every mode, as JSON", ns=["mem:64M,block=4096"])

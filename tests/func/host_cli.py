@@ -258,11 +258,12 @@ def _(t):
     assert "namespaces: 1 2 (--ns N shows one)" in page, page
     page = text("id", uri(t), "--ns", 2)
     assert max(len(line) for line in page.splitlines()) <= 80, page
-    for line in ("MDTS", "ONCS", "compare, deallocate, write", "VWC", "NSZE", "LBAF 0",
-                 "traffic-based keep-alive", "compare and write", "16 MiB", "identifiers"):
+    for line in ("TRANSPORT tcp         from 127.0.0.1", "MDTS", "ONCS",
+                 "compare, deallocate, write", "VWC", "NSZE", "LBAF 0", "traffic-based keep-alive", "compare and write", "16 MiB", "identifiers"):
         assert line in page, f"no {line!r} in\n{page}"
     for place, nsid in ((uri(t, nsid=1), 1), (uri(t, nsid=1), 2)):
         raw = as_json("id", place, "--ns", nsid)
+        assert raw["path"] == {"transport": "tcp", "local": "127.0.0.1"}, raw["path"]
         ctrl, ns = raw["controller"], raw["namespace"]
         assert ctrl["ver"] == 0x20000 and ctrl["subnqn"] == t.nqn and ctrl["oncs"] & 0xD == 0xD
         assert ns["nsid"] == nsid and ns["nsze"] << ns["lbafs"][0]["lbads"] == 8 * nsid * M, ns

@@ -17,7 +17,7 @@ struct fault {
 	int error;
 };
 
-pthread_mutex_t fabric_mutex = PTHREAD_MUTEX_INITIALIZER;
+pthread_mutex_t fabric_mutex = PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP;
 struct fabric_counts fabric_count;
 struct weft_list fabric_qps, fabric_ids, fabric_mrs;
 bool fabric_is_manual;
@@ -36,6 +36,16 @@ int fabric_lock(void)
 void fabric_unlock(int *locked)
 {
 	pthread_mutex_unlock(&fabric_mutex);
+}
+
+void fabric_freeze(void)
+{
+	fabric_lock();
+}
+
+void fabric_thaw(void)
+{
+	fabric_unlock(NULL);
 }
 
 void *fabric_new(size_t size)

@@ -72,6 +72,10 @@ struct rdma_cm_id *fabric_id(unsigned index);
 /* Receives that lie in wait at @qp, or at its SRQ. */
 unsigned fabric_receives(struct ibv_qp *qp);
 
+/* In between nothing changes but by the caller, so that what it found is still there. */
+void fabric_freeze(void);
+void fabric_thaw(void);
+
 /* --- adapters and addresses ----------------------------------------------------------------- */
 
 struct fabric_device {

@@ -122,26 +122,37 @@ int fabric_ack_cm_event(struct rdma_cm_event *pub)
 static void drop(struct fabric_cm_event *event)
 {
 	if (event->owner != event->id) {
+		fabric_events_drop(event->id);
 		fabric_conn_refuse(event->id, NULL, 0);
 		fabric_id_free(event->id);
 	}
 	free(event);
 }
 
+static struct fabric_cm_event *first_of(const struct weft_list *events, const struct fabric_id *id)
+{
+	struct fabric_cm_event *event;
+
+	weft_list_for_each(event, events, link)
+		if (event->owner == id)
+			return event;
+	return NULL;
+}
+
+/* One at a time: a request takes others with it. */
 void fabric_events_drop(struct fabric_id *id)
 {
-	struct fabric_cm_event *event, *tmp;
+	struct fabric_fifo *fifo = &channel_in(id->pub.channel)->events;
+	struct fabric_cm_event *event;
 
-	weft_list_for_each_safe(event, tmp, &channel_in(id->pub.channel)->events.items, link)
-		if (event->owner == id) {
-			fabric_fifo_remove(fifo_of(event), &event->link);
-			drop(event);
-		}
-	weft_list_for_each_safe(event, tmp, &delayed, link)
-		if (event->owner == id) {
-			weft_list_remove(&event->link);
-			drop(event);
-		}
+	while ((event = first_of(&fifo->items, id))) {
+		fabric_fifo_remove(fifo, &event->link);
+		drop(event);
+	}
+	while ((event = first_of(&delayed, id))) {
+		weft_list_remove(&event->link);
+		drop(event);
+	}
 }
 
 void fabric_events_move(struct fabric_id *id, struct rdma_event_channel *to)

@@ -4,6 +4,7 @@
 #include "host_case.h"
 
 #include <pthread.h>
+#include <stdatomic.h>
 #include <sys/mman.h>
 #include <weft/memory.h>
 
@@ -136,8 +137,10 @@ static void for_each_qp(void (*fn)(struct ibv_qp *qp, int arg), int arg)
 {
 	struct ibv_qp *qp;
 
+	fabric_freeze();
 	for (unsigned i = 0; (qp = fabric_qp(i)); i++)
 		fn(qp, arg);
+	fabric_thaw();
 }
 
 static bool is_target(struct ibv_qp *qp)
@@ -261,16 +264,26 @@ static void reconnects_after_failed_calls(void **state)
 }
 
 /* Nothing gets through, and only the adapter notices: when it has tried often enough. */
+static bool time_one_out(void)
+{
+	struct ibv_qp *qp;
+
+	for (unsigned i = 0; (qp = fabric_qp(i)); i++)
+		if (fabric_pending(qp))
+			return fabric_time_out(qp);
+	return false;
+}
+
 static void *notice(void *arg)
 {
 	for (int i = 0; i < TRIES_MAX; i++, usleep(1000)) {
-		struct ibv_qp *qp;
+		bool noticed;
 
-		for (unsigned j = 0; (qp = fabric_qp(j)); j++)
-			if (fabric_pending(qp)) {
-				fabric_time_out(qp);
-				return NULL;
-			}
+		fabric_freeze();
+		noticed = time_one_out();
+		fabric_thaw();
+		if (noticed)
+			break;
 	}
 	return NULL;
 }
@@ -307,6 +320,59 @@ static void adapter_goes_and_comes(void **state)
 	fabric_restore("fake0");
 	check_io(&h, data, back, 4096, 2);
 	await_live(&h, before, "adapter");
+	host_close(&h);
+	weft_memory_free(data);
+	weft_memory_free(back);
+}
+
+/* --- under fire ------------------------------------------------------------------------------------- */
+
+enum { SHOTS = 150 };
+
+static atomic_bool firing;
+
+/* One thing or another, to one QP or another. */
+static void shoot(unsigned seed)
+{
+	struct ibv_qp *qp;
+
+	fabric_freeze();
+	qp = fabric_qp(seed / 16 % 5);
+	if (qp && seed % 16 < COUNT(faults))
+		faults[seed % 16].fn(qp, faults[seed % 16].arg);
+	else if (qp)
+		fabric_time_out(qp);
+	fabric_thaw();
+}
+
+static void *fire(void *arg)
+{
+	unsigned seed = 1;
+
+	for (int i = 0; i < SHOTS; i++, usleep(2000)) {
+		seed = seed * 1103515245 + 12345;
+		shoot(seed >> 8);
+	}
+	atomic_store(&firing, false);
+	return NULL;
+}
+
+static void under_fire(void **state)
+{
+	struct host h = host_open(WORDS "&io_timeout=60s", NS_512);
+	char *data = weft_memory_alloc(1 << 20), *back = weft_memory_alloc(1 << 20);
+	pthread_t thread;
+	unsigned n = 0;
+
+	atomic_store(&firing, true);
+	need(!pthread_create(&thread, NULL, fire, NULL));
+	while (atomic_load(&firing) || n % COUNT(sizes)) {
+		uint32_t len = sizes[n++ % COUNT(sizes)];
+
+		check_io(&h, data, back, len < 1 << 20 ? len : 1 << 20, n);
+	}
+	pthread_join(thread, NULL);
+	assert_true(reconnects(&h) > 5);
 	host_close(&h);
 	weft_memory_free(data);
 	weft_memory_free(back);
@@ -387,6 +453,7 @@ int main(void)
 		cmocka_unit_test(dmabuf),
 		cmocka_unit_test(reconnects_after_faults),
 		cmocka_unit_test(reconnects_after_failed_calls),
+		cmocka_unit_test(under_fire),
 		cmocka_unit_test(peer_falls_silent),
 		cmocka_unit_test(adapter_goes_and_comes),
 		cmocka_unit_test(tuning),

@@ -739,6 +739,26 @@ static void adapter_removed(void **state)
 	close_both();
 }
 
+/* It hands nothing back for as long as that is waited for, and then everything in the same turn. */
+static void adapter_slow(void **state)
+{
+	struct ibv_qp *qp;
+
+	open_both();
+	qp = target_qp(&io);
+	fabric_hold(qp, HOLD_READS);
+	write_held(&io, 3);
+	fabric_fail("disconnect", 0, 1, EIO);
+	fabric_event(fabric_peer_id(io.end.id), RDMA_CM_EVENT_DISCONNECTED, 0);
+	case_turns(10);
+	assert_int_equal(fabric_counts().qps, 4);
+	fabric_hold(qp, 0);
+	case_advance(5000);
+	raw_close(&io);
+	raw_close(&admin);
+	case_settle();
+}
+
 /* A request is on its way to its reactor when the listener goes. */
 static void listener_goes(void **state)
 {
@@ -978,6 +998,7 @@ int main(int argc, char **argv)
 		CASE(gone_before_it_was_accepted),
 		CASE(no_connect_command),
 		CASE(adapter_removed),
+		CASE(adapter_slow),
 		CASE(listener_goes),
 		CASE(listener_goes_first),
 		CASE(two_reactors),

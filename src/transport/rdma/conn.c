@@ -49,7 +49,7 @@ static void wrap_up(struct weft_task *task)
 	struct rdma_conn *conn = container_of(task, struct rdma_conn, wrap_up);
 
 	assert(conn->state == RDMA_CLOSING);
-	if (!conn->settled && conn->chains)
+	if (!conn->settled && conn->chains && !conn->drained)
 		return;
 	if (!conn->settled)
 		settle(conn);
@@ -70,7 +70,7 @@ static void drain_over(struct weft_timer *timer)
 {
 	struct rdma_conn *conn = container_of(timer, struct rdma_conn, timer);
 
-	conn->chains = 0;
+	conn->drained = true;
 	rdma_wrap_up_soon(conn);
 }
 

@@ -131,6 +131,7 @@ struct rdma_conn {
 	uint32_t wrs_max, wrs;     /* of its send queue: all, free */
 	uint32_t reads_max, reads; /* RDMA READs that may be under way, that are */
 	uint32_t chains;           /* posted, their last completion not seen */
+	bool drained;              /* the adapter has had its time to hand them back */
 	bool settled;              /* the queue pair is gone */
 };
 
