@@ -43,8 +43,8 @@ enum {
 #define WEFT_NS_USAGE "      --ns N          the namespace; instead of nsid=N in the URI\n"
 
 /* The end of every text of help: where the words of a URI are. */
-#define WEFT_URI_USAGE                                                                      \
-	"\nA URI begins with nvme+tcp:// or nvme+rdma://. A lost connection is made again\n"  \
+#define WEFT_URI_USAGE                                                                       \
+	"\nA URI begins with nvme+tcp:// or nvme+rdma://. A lost connection is made again\n" \
 	"for 30 s (?loss_timeout=TIME in it). Its other words: \"Addresses\" in weft(1).\n"
 
 /* The library's defaults, but for loss_timeout: people wait 30 s, not 10 minutes. */

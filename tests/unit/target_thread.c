@@ -190,8 +190,12 @@ static void fabric_up(void)
 	rdma_verbs = &fabric_verbs;
 }
 #else
-static void fabric_up(void) {}
-static void fabric_end(void) {}
+static void fabric_up(void)
+{
+}
+static void fabric_end(void)
+{
+}
 #endif
 
 void target_start(void)
