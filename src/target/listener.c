@@ -101,7 +101,7 @@ int weft_listener_add(struct weft_target *t, const struct weft_uri *uri, struct 
 	if (!l)
 		return weft_fail(err, -ENOMEM, "out of memory");
 	l->target = t;
-	rc = start(l, uri, err);
+	rc = find(t, uri) ? listen_fail(-EADDRINUSE, uri, NULL, err) : start(l, uri, err);
 	if (rc < 0) {
 		free(l);
 		return rc;

@@ -142,7 +142,8 @@ static int make_pages(struct rdma_link *rl)
 	uint32_t depth = rl->link.options.depth;
 	size_t capsules = depth * sizeof(struct link_capsule);
 
-	rl->pages_size = capsules + (depth + 1) * sizeof(struct nvme_cqe);
+	rl->receives = depth + 1 > LINK_RECEIVES_MIN ? depth + 1 : LINK_RECEIVES_MIN;
+	rl->pages_size = capsules + rl->receives * sizeof(struct nvme_cqe);
 	rl->pages = weft_pages_alloc(rl->pages_size);
 	if (!rl->pages)
 		return -ENOMEM;

@@ -15,6 +15,7 @@ enum {
 	LINK_BLOCKS = 16, /* descriptors of one command */
 	LINK_SGES = 4,    /* of one capsule: the command, and data in up to three pieces */
 	LINK_BUFS_SHARE = 8,
+	LINK_RECEIVES_MIN = 32, /* a controller may size its own queue by them: Linux's does */
 };
 
 /* A command as it travels, with room for its descriptors. */
@@ -65,6 +66,7 @@ struct rdma_link {
 	size_t pages_size;
 	struct ibv_mr *mr;
 	struct nvme_cqe *cqes;
+	uint32_t receives; /* of as many completions */
 
 	struct weft_list ready;   /* slots to be sent at the end of the turn */
 	struct weft_list refused; /* slots whose data the adapter cannot reach */

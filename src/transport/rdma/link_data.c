@@ -242,7 +242,7 @@ void rdma_link_place(struct rdma_link *rl, struct rdma_slot *rs)
 
 void rdma_link_collect(struct rdma_link *rl, struct rdma_slot *rs)
 {
-	if (rs->bounce && !goes_out(&rs->slot))
+	if (rs->bounce && nvme_cmd_direction(&rs->slot.cmd) == NVME_DIR_TO_HOST)
 		copy(rl, rs, false);
 	rdma_link_let_go(rl, rs);
 }

@@ -30,7 +30,7 @@ int rdma_link_post_receives(struct rdma_link *rl)
 {
 	int rc = 0;
 
-	for (uint32_t i = 0; i <= rl->link.options.depth && rc == 0; i++)
+	for (uint32_t i = 0; i < rl->receives && rc == 0; i++)
 		rc = post_receive(rl, i);
 	return rc;
 }

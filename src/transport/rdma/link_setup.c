@@ -70,7 +70,7 @@ static int create_queue_pair(struct rdma_link *rl)
 		.qp_type = IBV_QPT_RC,
 		.cap = {
 			.max_send_wr = depth + 1,
-			.max_recv_wr = depth + 1,
+			.max_recv_wr = rl->receives,
 			.max_send_sge = sges < LINK_SGES ? sges : LINK_SGES,
 			.max_recv_sge = 1,
 			.max_inline_data = rl->link.options.inline_bytes,
@@ -90,15 +90,15 @@ static int create_queue_pair(struct rdma_link *rl)
 
 static int build(struct rdma_link *rl, struct weft_err *err)
 {
-	uint32_t depth = rl->link.options.depth;
+	uint32_t entries = rl->link.options.depth + 1 + rl->receives;
 	int rc;
 
-	if (2 * (depth + 1) > (uint32_t)rl->dev->attr.max_cqe ||
-	    depth + 1 > (uint32_t)rl->dev->attr.max_qp_wr)
+	if (entries > (uint32_t)rl->dev->attr.max_cqe ||
+	    rl->receives > (uint32_t)rl->dev->attr.max_qp_wr)
 		return weft_fail(err, -EINVAL, "%s takes at most %d commands at a time: use depth=",
 				 rl->dev->ctx->device->name, rl->dev->attr.max_qp_wr - 1);
 	rl->cq.done = rdma_link_completed;
-	rc = rdma_cq_open(&rl->cq, rl->link.reactor, rl->dev->ctx, (int)(2 * (depth + 1)), err);
+	rc = rdma_cq_open(&rl->cq, rl->link.reactor, rl->dev->ctx, (int)entries, err);
 	if (rc < 0)
 		return rc;
 	rl->has_cq = true;
@@ -123,7 +123,7 @@ static int request_connection(struct rdma_link *rl)
 	const struct weft_link_options *o = &rl->link.options;
 	const struct nvme_rdma_request request = {
 		.qid = cpu_to_le16(o->qid),
-		.hrqsize = cpu_to_le16((uint16_t)(o->depth + 1)),
+		.hrqsize = cpu_to_le16((uint16_t)rl->receives),
 		.hsqsize = cpu_to_le16((uint16_t)o->depth),
 		.cntlid = cpu_to_le16(o->cntlid),
 	};
