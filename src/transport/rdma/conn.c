@@ -261,7 +261,13 @@ static int create_queue_pair(struct rdma_conn *conn, struct weft_err *err)
 		},
 	};
 
-	if (rdma_verbs->create_qp(conn->id, lane->dev->pd, &attr) < 0)
+	conn->inlines = true;
+	if (rdma_verbs->create_qp(conn->id, lane->dev->pd, &attr) < 0 && errno == EINVAL) {
+		conn->inlines = false;
+		attr.cap.max_inline_data = 0;
+		rdma_verbs->create_qp(conn->id, lane->dev->pd, &attr);
+	}
+	if (!conn->id->qp)
 		return weft_fail(err, -errno, "queue pair: %s", strerror(errno));
 	conn->number = conn->id->qp->qp_num;
 	rdma_lane_add(conn);

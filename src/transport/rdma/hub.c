@@ -149,6 +149,7 @@ static void lane_free(struct rdma_lane *lane)
 
 	if (lane->shares)
 		rdma_recvs_end(&lane->recvs);
+	rdma_answers_end(&lane->answers);
 	rdma_keys_end(&lane->keys);
 	rdma_dev_put(lane->dev);
 	if (lane->last)
@@ -213,7 +214,7 @@ static int lane_create(struct rdma_hub *hub, struct rdma_dev *dev, struct rdma_l
 {
 	struct rdma_lane *lane = calloc(1, sizeof(*lane));
 	uint32_t room = RDMA_RECVS_MAX;
-	int rc = 0;
+	int rc;
 
 	if (!lane)
 		return weft_fail(err, -ENOMEM, "out of memory");
@@ -225,16 +226,25 @@ static int lane_create(struct rdma_hub *hub, struct rdma_dev *dev, struct rdma_l
 	rdma_keys_init(&lane->keys, &dev->target);
 	if (room > (uint32_t)dev->attr.max_srq_wr)
 		room = (uint32_t)dev->attr.max_srq_wr;
+	rc = rdma_answers_init(&lane->answers);
+	if (rc < 0) {
+		weft_fail(err, rc, "no memory for answers");
+		goto free_lane;
+	}
 	if (lane->shares)
 		rc = rdma_recvs_init(&lane->recvs, &lane->keys, hub->group->reactor, room, err);
-	if (rc < 0) {
-		rdma_keys_end(&lane->keys);
-		free(lane);
-		return rc;
-	}
+	if (rc < 0)
+		goto end_answers;
 	weft_list_push(&hub->lanes, &lane->link);
 	*out = lane;
 	return 0;
+
+end_answers:
+	rdma_answers_end(&lane->answers);
+free_lane:
+	rdma_keys_end(&lane->keys);
+	free(lane);
+	return rc;
 }
 
 static int find_lane(struct rdma_hub *hub, struct ibv_context *ctx, struct rdma_lane **out,

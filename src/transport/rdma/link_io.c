@@ -7,6 +7,7 @@
  * There is a receive for every command that may be out, and it is posted again before its command's
  * slot is free: the controller always finds one. */
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "proto/status.h"
@@ -23,7 +24,7 @@ static int post_receive(struct rdma_link *rl, uint32_t index)
 	struct ibv_recv_wr wr = { .wr_id = 2 * index | RECEIVE, .sg_list = &sge, .num_sge = 1 },
 			   *bad;
 
-	return -rdma_verbs->post_recv(rl->id->qp, &wr, &bad);
+	return -abs(rdma_verbs->post_recv(rl->id->qp, &wr, &bad));
 }
 
 int rdma_link_post_receives(struct rdma_link *rl)
@@ -95,7 +96,7 @@ static void flush(struct weft_task *task)
 		rl->link.stats.posted += (uint64_t)n;
 	}
 	if (rc)
-		weft_link_close(&rl->link, -rc, "send: %s", strerror(rc));
+		weft_link_close(&rl->link, -abs(rc), "send: %s", strerror(abs(rc)));
 }
 
 void rdma_link_io_init(struct rdma_link *rl)

@@ -28,9 +28,10 @@ enum {
 	RDMA_CQ_ENTRIES = 32768, /* of one completion queue; another follows when it is spoken for */
 	RDMA_WRS_MAX = 4096,     /* sends under way on one queue pair */
 	RDMA_BATCH = 64,         /* work requests of one post */
-	RDMA_SETUP_MS = 30000,   /* from request to a successful Connect */
-	RDMA_DRAIN_MS = 2000,    /* for an adapter to hand back what it was given */
-	RDMA_RNR_TIMER = 12,     /* 0.64 ms: when a host should try again that found no receive */
+	RDMA_ANSWERS = 16384,  /* completions under way that the adapter comes for; see answers.c */
+	RDMA_SETUP_MS = 30000, /* from request to a successful Connect */
+	RDMA_DRAIN_MS = 2000,  /* for an adapter to hand back what it was given */
+	RDMA_RNR_TIMER = 12,   /* 0.64 ms: when a host should try again that found no receive */
 	RDMA_CONN_BUCKETS = 1024,
 };
 
@@ -58,6 +59,12 @@ struct rdma_recvs {
 	void (*failed)(struct rdma_recvs *recvs, int rc);
 };
 
+/* Completions that do not travel with their work request. */
+struct rdma_answers {
+	struct weft_pool pool;
+	struct weft_region *region;
+};
+
 struct rdma_lane_cq {
 	struct weft_list link;
 	struct rdma_lane *lane;
@@ -72,6 +79,7 @@ struct rdma_lane {
 	struct rdma_keys keys;
 	struct rdma_recvs recvs; /* not used where the adapter cannot share */
 	bool shares;
+	struct rdma_answers answers;
 	struct weft_list cqs;
 	unsigned conns;
 	struct rdma_cm_id *last; /* of the connection that went last */
@@ -103,6 +111,7 @@ struct rdma_req {
 	bool invalidate; /* the key of the first block, with the answer */
 	bool reading;    /* RDMA READs are under way */
 	uint8_t wrs;     /* of the chain under way */
+	void *answer;    /* its completion, in lane->answers; NULL: it went with the work request */
 	struct rdma_block blocks[RDMA_DESCRIPTORS];
 };
 
@@ -125,6 +134,7 @@ struct rdma_conn {
 	struct weft_timer timer; /* set-up, then draining */
 	struct weft_task wrap_up, flush;
 	uint16_t depth;            /* commands that the host may send */
+	bool inlines;              /* the adapter takes completions with their work requests */
 	struct rdma_recvs recvs;   /* where the lane has none to share */
 	struct weft_list fetches;  /* wait for work requests or for READs to end */
 	struct weft_list replies;  /* wait for work requests */
@@ -193,6 +203,13 @@ void rdma_recvs_end(struct rdma_recvs *recvs);
 /* At least @count exist and are posted, as far as there is room. */
 int rdma_recvs_grow(struct rdma_recvs *recvs, uint32_t count);
 void rdma_recv_put(struct rdma_recv *recv);
+
+/* answers.c */
+int rdma_answers_init(struct rdma_answers *answers);
+void rdma_answers_end(struct rdma_answers *answers);
+/* Where the adapter finds it, and its key; -ENOMEM: too many are under way. */
+int rdma_answer_take(struct rdma_lane *lane, struct rdma_req *rreq, struct ibv_sge *sge);
+void rdma_answer_give(struct rdma_lane *lane, struct rdma_req *rreq);
 
 /* conn.c */
 void rdma_conn_adopt(struct weft_msg *msg); /* struct rdma_arrival */

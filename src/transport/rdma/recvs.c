@@ -48,12 +48,12 @@ static void make_idle(struct rdma_recvs *recvs, struct rdma_recv *recv)
 static int post_chain(struct rdma_recvs *recvs, struct ibv_recv_wr *wr)
 {
 	struct ibv_recv_wr *bad = wr;
-	int rc = recvs->srq ? -rdma_verbs->post_srq_recv(recvs->srq, wr, &bad) :
-			      -rdma_verbs->post_recv(recvs->qp, wr, &bad);
+	int rc = recvs->srq ? rdma_verbs->post_srq_recv(recvs->srq, wr, &bad) :
+			      rdma_verbs->post_recv(recvs->qp, wr, &bad);
 
-	for (; rc < 0 && bad; bad = bad->next)
+	for (; rc && bad; bad = bad->next)
 		make_idle(recvs, (struct rdma_recv *)(uintptr_t)bad->wr_id);
-	return rc;
+	return -abs(rc); /* soft iWARP's provider returns -errno */
 }
 
 static int post_some(struct rdma_recvs *recvs)

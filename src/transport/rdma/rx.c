@@ -136,6 +136,7 @@ static void take_command(struct rdma_conn *conn, struct rdma_recv *recv, uint32_
 	memcpy(&req->cmd, recv->sqe, sizeof(req->cmd));
 	weft_list_init(&rreq->link);
 	rreq->recv = NULL;
+	rreq->answer = NULL;
 	rreq->sgl_len = 0;
 	rreq->nblocks = rreq->wrs = 0;
 	rreq->invalidate = rreq->reading = false;

@@ -9,6 +9,7 @@
  * Invariant: wrs is what the send queue has free; chains counts the last ones not yet completed. */
 #include <assert.h>
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/log.h"
@@ -124,17 +125,29 @@ static void add_fetch(struct batch *b, struct rdma_req *rreq)
 	conn->chains++;
 }
 
+static bool goes_inline(const struct rdma_conn *conn, bool invalidates)
+{
+	return conn->inlines && !(invalidates && conn->lane->dev->iwarp);
+}
+
+/* To invalidate the host's key is a courtesy: where there is no room for it, the host does it itself. */
 static void add_answer(struct batch *b, struct rdma_req *rreq)
 {
-	bool invalidates = rreq->invalidate;
-	struct ibv_send_wr *wr = add_wr(b, rreq, invalidates ? IBV_WR_SEND_WITH_INV : IBV_WR_SEND,
-					ANSWER);
+	bool invalidates = rreq->invalidate && b->conn->lane->dev->invalidates;
+	struct ibv_send_wr *wr = add_wr(b, rreq, IBV_WR_SEND, ANSWER);
+	struct ibv_sge *sge = &b->sge[b->nsge++];
 
-	wr->send_flags |= IBV_SEND_INLINE;
-	if (invalidates)
-		wr->invalidate_rkey = rreq->blocks[0].key;
-	b->sge[b->nsge++] = (struct ibv_sge){ (uintptr_t)&rreq->req.cqe, sizeof(rreq->req.cqe), 0 };
 	wr->num_sge = 1;
+	if (goes_inline(b->conn, invalidates) || rdma_answer_take(b->conn->lane, rreq, sge) < 0) {
+		*sge = (struct ibv_sge){ (uintptr_t)&rreq->req.cqe, sizeof(rreq->req.cqe), 0 };
+		wr->send_flags |= IBV_SEND_INLINE;
+		invalidates = invalidates && goes_inline(b->conn, true);
+	}
+	if (!invalidates)
+		return;
+	wr->opcode = IBV_WR_SEND_WITH_INV;
+	wr->invalidate_rkey = rreq->blocks[0].key;
+	wr->wr.rdma.rkey = rreq->blocks[0].key; /* where soft iWARP's provider looks for it */
 }
 
 static void add_reply(struct batch *b, struct rdma_req *rreq)
@@ -189,13 +202,13 @@ static void gather(struct batch *b)
 }
 
 /* Work requests from @bad on were refused: their chains are nobody's. What was accepted of a chain
- * comes back flushed, and says nothing. */
+ * comes back flushed, and says nothing. NULL: all were accepted, and only the adapter was not told. */
 static void unpost(struct batch *b, const struct ibv_send_wr *bad)
 {
-	for (unsigned i = (unsigned)(bad - b->wr); i < b->n; i++)
-		if ((b->wr[i].wr_id & KIND) != PART) {
+	for (; bad; bad = bad->next)
+		if ((bad->wr_id & KIND) != PART) {
 			b->conn->chains--;
-			b->of[i]->reading = false;
+			b->of[bad - b->wr]->reading = false;
 		}
 }
 
@@ -209,7 +222,7 @@ static void post(struct batch *b)
 	if (!rc)
 		return;
 	unpost(b, bad);
-	weft_qpair_close(&conn->qp, "post: %s", strerror(rc));
+	weft_qpair_close(&conn->qp, "post: %s", strerror(abs(rc)));
 }
 
 static void flush(struct weft_task *task)
@@ -329,6 +342,7 @@ static void answer_ended(struct rdma_conn *conn, struct rdma_req *rreq)
 {
 	conn->wrs += rreq->wrs;
 	conn->chains--;
+	rdma_answer_give(conn->lane, rreq);
 	weft_req_release(&rreq->req);
 }
 
@@ -350,11 +364,12 @@ void rdma_sent(struct rdma_lane *lane, const struct ibv_wc *wc)
 	rdma_wrap_up_soon(conn);
 }
 
-static void settle_one(struct rdma_req *rreq)
+static void settle_one(struct rdma_conn *conn, struct rdma_req *rreq)
 {
 	rreq->reading = false;
 	if (rreq->req.state == WEFT_REQ_REPLYING || rreq->req.state == WEFT_REQ_DRAINING) {
 		weft_list_remove(&rreq->link);
+		rdma_answer_give(conn->lane, rreq);
 		weft_req_release(&rreq->req);
 	}
 }
@@ -364,5 +379,5 @@ void rdma_tx_settle(struct rdma_conn *conn)
 	weft_task_cancel(&conn->flush);
 	conn->chains = 0;
 	for (uint32_t i = 0; i < conn->qp.touched; i++)
-		settle_one(rdma_req_of(weft_qpair_slot(&conn->qp, i)));
+		settle_one(conn, rdma_req_of(weft_qpair_slot(&conn->qp, i)));
 }
