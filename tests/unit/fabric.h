@@ -99,7 +99,8 @@ void fabric_loopback(const char *device);
 void fabric_path(const char *ip, enum rdma_cm_event_type event, int status);
 /* DEVICE_REMOVAL for every id on it, an async DEVICE_FATAL; what is there can only be destroyed. */
 void fabric_remove(const char *device);
-void fabric_restore(const char *device); /* it is back */
+/* It is back, with a new context; what was the old one's works no more. */
+void fabric_restore(const char *device);
 void fabric_async(const char *device, enum ibv_event_type type);
 
 /* --- who decides what happens next ---------------------------------------------------------- */

@@ -8,8 +8,8 @@ enum { RULES_MAX = 16 };
 
 struct rule {
 	struct sockaddr_storage addr;
-	struct fabric_dev *dev;
-	bool mapped; /* @dev counts */
+	const char *device; /* NULL: nobody's */
+	bool mapped;        /* @device counts */
 	enum rdma_cm_event_type fate;
 	int status;
 };
@@ -98,9 +98,11 @@ struct fabric_dev *fabric_addr_dev(const struct sockaddr *addr)
 {
 	const struct rule *rule = find_rule(addr);
 
+	const char *device = loopback(addr) ? loopback_device : NULL;
+
 	if (rule && rule->mapped)
-		return rule->dev;
-	return loopback(addr) ? fabric_dev_of(fabric_context(loopback_device)) : NULL;
+		device = rule->device;
+	return device ? fabric_dev_of(fabric_context(device)) : NULL;
 }
 
 enum rdma_cm_event_type fabric_addr_fate(const struct sockaddr *addr, int *status)
@@ -147,7 +149,7 @@ void fabric_map(const char *ip, const char *device)
 
 	rule = rule_for(ip);
 	rule->mapped = true;
-	rule->dev = device ? fabric_dev_of(fabric_context(device)) : NULL;
+	rule->device = device;
 }
 
 void fabric_loopback(const char *device)

@@ -5,7 +5,8 @@
 
 enum { VECTORS = 4, GIDS = 6 };
 
-struct fabric_dev fabric_devs[FABRIC_DEVICES];
+static struct fabric_dev devs[FABRIC_DEVICES];
+static unsigned ndevs;
 
 static const struct ibv_device_attr usual_attr = {
 	.fw_ver = "1.0",
@@ -71,13 +72,14 @@ static void device_begin(struct fabric_dev *dev, const char *name, bool iwarp)
 
 void fabric_devices_begin(void)
 {
-	device_begin(&fabric_devs[0], "fake0", false);
-	device_begin(&fabric_devs[1], "iwarp0", true);
+	ndevs = 0;
+	device_begin(&devs[ndevs++], "fake0", false);
+	device_begin(&devs[ndevs++], "iwarp0", true);
 }
 
 void fabric_devices_end(void)
 {
-	for (struct fabric_dev *dev = fabric_devs; dev < fabric_devs + FABRIC_DEVICES; dev++) {
+	for (struct fabric_dev *dev = devs; dev < devs + ndevs; dev++) {
 		struct fabric_async_event *event, *tmp;
 
 		weft_list_for_each_safe(event, tmp, &dev->async.items, link)
@@ -92,9 +94,10 @@ struct fabric_dev *fabric_dev_of(struct ibv_context *ctx)
 	return container_of(ctx, struct fabric_dev, ctx);
 }
 
+/* The latest of that name. */
 static struct fabric_dev *find(const char *name)
 {
-	for (struct fabric_dev *dev = fabric_devs; dev < fabric_devs + FABRIC_DEVICES; dev++)
+	for (struct fabric_dev *dev = devs + ndevs; dev-- > devs;)
 		if (strcmp(dev->dev.name, name) == 0)
 			return dev;
 	abort();
@@ -153,9 +156,14 @@ void fabric_remove(const char *device)
 			fabric_event_tell(id, RDMA_CM_EVENT_DEVICE_REMOVAL, 0);
 }
 
+/* As librdmacm has it: a context of its own, and what belonged to the old one stays with that. */
 void fabric_restore(const char *device)
 {
+	const struct fabric_dev *old = find(device);
 	FABRIC_LOCKED;
 
-	find(device)->removed = false;
+	if (ndevs == FABRIC_DEVICES)
+		abort();
+	device_begin(&devs[ndevs], device, old->iwarp);
+	devs[ndevs++].conf = old->conf;
 }

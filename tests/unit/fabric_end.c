@@ -48,11 +48,12 @@ void fabric_end_open(struct fabric_end *end)
 					       .retry_count = 7,
 					       .rnr_retry_count = 7 };
 	end->init = (struct ibv_qp_init_attr){ .qp_type = IBV_QPT_RC,
-					       .cap = { .max_send_wr = 64,
-							.max_recv_wr = 64,
-							.max_send_sge = 4,
-							.max_recv_sge = 4,
-							.max_inline_data = 64 } };
+					       .cap = {
+						       .max_send_wr = 64,
+						       .max_recv_wr = 64,
+						       .max_send_sge = 2,
+						       .max_recv_sge = 2,
+					       } };
 }
 
 void fabric_end_close(struct fabric_end *end)

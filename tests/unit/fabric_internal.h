@@ -16,7 +16,7 @@
 #include "fabric.h"
 
 enum {
-	FABRIC_DEVICES = 2,
+	FABRIC_DEVICES = 32,   /* those that were removed count as well */
 	FABRIC_DATA_MAX = 255, /* private data */
 	FABRIC_REJ_CONSUMER = 28,
 	FABRIC_REJ_NO_SERVICE = 8,
@@ -221,7 +221,6 @@ void *fabric_new(size_t size); /* zeroed; aborts rather than fail */
 uint32_t fabric_number(void);  /* never the same twice */
 
 /* fabric_device.c */
-extern struct fabric_dev fabric_devs[FABRIC_DEVICES];
 void fabric_devices_begin(void);
 void fabric_devices_end(void);
 struct fabric_dev *fabric_dev_of(struct ibv_context *ctx);

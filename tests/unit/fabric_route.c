@@ -59,8 +59,10 @@ static int bind_to(struct fabric_id *id, const struct sockaddr *addr)
 	struct sockaddr *mine = &id->pub.route.addr.src_addr;
 
 	memcpy(mine, addr, fabric_addr_size(addr));
-	if (!fabric_addr_port(mine))
-		fabric_addr_set_port(mine, ++last_port);
+	if (!fabric_addr_port(mine)) {
+		last_port = last_port < UINT16_MAX ? last_port + 1 : EPHEMERAL;
+		fabric_addr_set_port(mine, last_port);
+	}
 	if (!taken(id, mine))
 		return 0;
 	memset(&id->pub.route.addr.src_storage, 0, sizeof(id->pub.route.addr.src_storage));

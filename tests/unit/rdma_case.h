@@ -40,7 +40,7 @@ void case_unlisten(void);
 
 struct raw {
 	struct fabric_end end;
-	uint16_t cid;
+	uint16_t cid, cntlid;
 	unsigned sent;    /* which place is next */
 	unsigned answers; /* taken */
 	struct ibv_wc wc; /* of the last answer */

@@ -170,12 +170,11 @@ uint16_t raw_admin(struct raw *q, const char *ip)
 					     .fctype = NVMF_PROPERTY_SET,
 					     .offset = cpu_to_le32(PROPERTY_CC),
 					     .value = cpu_to_le64(CC_ENABLE) } };
-	uint16_t cntlid;
 
 	raw_establish(q, ip, 0, 32, 0);
-	cntlid = connect_queue(q, 0, 32, NVME_CNTLID_DYNAMIC);
+	q->cntlid = connect_queue(q, 0, 32, NVME_CNTLID_DYNAMIC);
 	assert_int_equal(raw_run(q, &set, 0), 0);
-	return cntlid;
+	return q->cntlid;
 }
 
 void raw_io(struct raw *q, const char *ip, uint16_t cntlid, uint16_t qid, uint16_t depth)

@@ -402,6 +402,7 @@ static void test_inline(void **state)
 				  .opcode = IBV_WR_SEND,
 				  .send_flags = IBV_SEND_INLINE | IBV_SEND_SIGNALED };
 
+	a.init.cap.max_inline_data = 64;
 	fabric_end_pair(&a, &b, "127.0.0.1");
 	fabric_manual(true);
 	fabric_end_recv(&b, 0);
@@ -460,6 +461,7 @@ static void test_gather_and_chain(void **state)
 		  .send_flags = IBV_SEND_SIGNALED },
 	};
 
+	a.init.cap.max_send_sge = b.init.cap.max_recv_sge = 4;
 	fabric_end_pair(&a, &b, "127.0.0.1");
 	for (unsigned i = 0; i < 60; i++)
 		a.memory[i] = (char)i;

@@ -269,11 +269,13 @@ static void how_it_asks(void **state)
 	assert_int_equal(le16_to_cpu(request.cntlid), 9);
 	/* A slot is a command that may be out; queues have one entry more. */
 	assert_int_equal(le16_to_cpu(request.hsqsize), DEPTH);
-	assert_int_equal(le16_to_cpu(request.hrqsize), DEPTH + 1);
+	assert_int_equal(le16_to_cpu(request.hrqsize), 32);
 	assert_true(peer.event.param.conn.initiator_depth > 0); /* the controller may READ */
 	assert_int_equal(readies, 0);
 	fabric_end_accept(&peer, NULL, 0);
 	await(&readies, 1);
+	/* What it promised is there. */
+	assert_int_equal(fabric_receives(link_qp()), le16_to_cpu(request.hrqsize));
 	assert_string_equal(link_->path.device, "fake0");
 	assert_string_equal(link_->path.kind, "RoCE v2");
 	assert_string_equal(link_->path.local, IP);
@@ -740,6 +742,52 @@ static void no_copies(void **state)
 	weft_region_remove(region);
 }
 
+/* More pieces than a capsule has room for, whatever the controller would take. */
+static void many_pieces(void **state)
+{
+	enum { MANY = 40, EACH = 100 };
+	struct iovec iov[MANY];
+	struct weft_region *region;
+	union nvme_sqe *sqe;
+	uint32_t capsule;
+
+	assert_int_equal(weft_region_add(&region, memory, MEMORY, MDTS, NULL), 0);
+	connect_both();
+	link_->capsule_max = 2048;
+	link_->blocks_max = 200;
+	for (unsigned i = 0; i < MANY; i++)
+		iov[i] = (struct iovec){ memory + 1000 * i, EACH };
+	for (unsigned n = 1; n <= MANY; n++) {
+		fill(peer.memory + 4096, n * EACH, n);
+		submit(nvme_cmd_read, iov, 0, n * EACH);
+		capsule = hear(&sqe);
+		fabric_end_recv(&peer, (unsigned)(((char *)sqe - peer.recvs) / END_RECV_SIZE));
+		serve_data(sqe, capsule, false, 4096, n * EACH);
+		answer(sqe);
+		await(&dones, n);
+		for (unsigned i = 0; i < n; i++)
+			assert_memory_equal(iov[i].iov_base, peer.memory + 4096 + i * EACH, EACH);
+	}
+	close_link();
+	weft_region_remove(region);
+}
+
+/* The program gives its memory up and declares it again: old keys are nobody's. */
+static void declared_again(void **state)
+{
+	struct weft_region *region;
+
+	connect_both();
+	for (unsigned i = 0; i < 20; i++) {
+		assert_int_equal(weft_region_add(&region, memory, MEMORY, i % 2 ? 0 : MDTS, NULL),
+				 0);
+		check_layout(&layouts[i % 2], i % 4 < 2);
+		assert_int_equal(stats.copied_bytes, 0);
+		weft_region_remove(region);
+	}
+	close_link();
+}
+
 /* More than there are buffers: those wait in line, and get their turn. */
 static void in_line_for_a_buffer(void **state)
 {
@@ -980,6 +1028,8 @@ int main(int argc, char **argv)
 		CASE(undeclared),
 		CASE(declared),
 		CASE(no_copies),
+		CASE(many_pieces),
+		CASE(declared_again),
 		CASE(in_line_for_a_buffer),
 		CASE(closed_in_line),
 		CASE(answered_in_line),

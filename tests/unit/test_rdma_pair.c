@@ -213,12 +213,16 @@ static uint64_t reconnects(const struct host *h)
 
 static void await_live(const struct host *h, uint64_t more_than, const char *name)
 {
+	struct weft_err why = { "" };
+
 	for (int i = 0; i < TRIES_MAX; i++) {
 		if (reconnects(h) > more_than && weft_ctrl_state(h->ctrl, NULL) == WEFT_LIVE)
 			return;
 		usleep(1000);
 	}
-	fail_msg("%s: no new connection", name);
+	weft_ctrl_state(h->ctrl, &why);
+	fail_msg("%s: no new connection: %s (%s); there are%s", name,
+		 weft_state_text(weft_ctrl_state(h->ctrl, NULL)), why.text, fabric_left());
 }
 
 /* The I/O that meets the fault is done on the next connection. */
@@ -378,6 +382,194 @@ static void under_fire(void **state)
 	weft_memory_free(back);
 }
 
+/* --- under load ------------------------------------------------------------------------------------- */
+
+enum { WORKERS = 2, LANES = 8, LANE_BYTES = 256 << 10, PART = 64 << 10 };
+
+/* One command at a time, somewhere in its own range; every block says where it belongs and since
+ * when. */
+struct lane {
+	struct worker *worker;
+	struct weft_cmd cmd;
+	struct iovec iov;
+	char *memory;
+	uint64_t base;
+	uint32_t generation[LANE_BYTES / 4096];
+	unsigned seed;
+};
+
+struct worker {
+	struct weft_queue *queue;
+	struct weft_ns *ns;
+	struct lane lanes[LANES];
+	unsigned busy;
+	pthread_t thread;
+};
+
+static atomic_bool more;
+
+static void stamp(struct lane *lane, bool check)
+{
+	for (uint64_t at = 0; at < lane->cmd.length; at += 4096) {
+		uint64_t offset = lane->cmd.offset + at;
+		uint32_t generation = lane->generation[(offset - lane->base) / 4096];
+		uint64_t *block = (uint64_t *)(lane->memory + at);
+
+		if (!check) {
+			for (unsigned i = 0; i < 512; i += 2) {
+				block[i] = offset;
+				block[i + 1] = generation;
+			}
+			continue;
+		}
+		for (unsigned i = 0; i < 512 && generation; i += 2)
+			if (block[i] != offset || block[i + 1] != generation) {
+				fprintf(stderr, "%#lx, generation %u: holds %#lx, generation %lu\n",
+					offset, generation, block[i], block[i + 1]);
+				abort();
+			}
+	}
+}
+
+static void lane_next(struct lane *lane);
+
+static void lane_done(struct weft_cmd *cmd)
+{
+	struct lane *lane = cmd->user;
+
+	need(cmd->rc == 0);
+	if (cmd->op == WEFT_READ)
+		stamp(lane, true);
+	lane_next(lane);
+}
+
+static void lane_next(struct lane *lane)
+{
+	uint64_t offset, length;
+
+	if (!atomic_load(&more)) {
+		lane->worker->busy--;
+		return;
+	}
+	lane->seed = lane->seed * 1103515245 + 12345;
+	offset = (lane->seed >> 8) % (LANE_BYTES / 4096) * 4096;
+	length = ((lane->seed >> 16) % (PART / 4096) + 1) * 4096;
+	length = offset + length > LANE_BYTES ? LANE_BYTES - offset : length;
+	lane->cmd = (struct weft_cmd){ .op = lane->seed >> 28 & 1 ? WEFT_READ : WEFT_WRITE,
+				       .ns = lane->worker->ns,
+				       .offset = lane->base + offset,
+				       .length = length,
+				       .iov = &lane->iov,
+				       .iovcnt = 1,
+				       .done = lane_done,
+				       .user = lane };
+	lane->iov = (struct iovec){ lane->memory, length };
+	if (lane->cmd.op == WEFT_WRITE) {
+		for (uint64_t at = 0; at < length; at += 4096)
+			lane->generation[(offset + at) / 4096]++;
+		stamp(lane, false);
+	}
+	need(weft_submit(lane->worker->queue, &lane->cmd) == 0);
+}
+
+static void *work(void *arg)
+{
+	struct worker *worker = arg;
+
+	worker->busy = LANES;
+	for (unsigned i = 0; i < LANES; i++)
+		lane_next(&worker->lanes[i]);
+	while (worker->busy)
+		weft_queue_poll(worker->queue, 100);
+	return NULL;
+}
+
+/* Half of the lanes in memory that the adapter is told of, half not. */
+static void worker_start(struct worker *worker, struct host *h, unsigned index)
+{
+	*worker = (struct worker){ .queue = open_queue(h->ctrl), .ns = h->ns };
+	for (unsigned i = 0; i < LANES; i++) {
+		struct lane *lane = &worker->lanes[i];
+
+		lane->worker = worker;
+		lane->memory = i % 2 ? malloc(PART) : weft_memory_alloc(PART);
+		lane->base = (uint64_t)(index * LANES + i) * LANE_BYTES;
+		lane->seed = index * 100 + i;
+	}
+	need(!pthread_create(&worker->thread, NULL, work, worker));
+}
+
+static void worker_end(struct worker *worker)
+{
+	pthread_join(worker->thread, NULL);
+	weft_queue_close(worker->queue);
+	for (unsigned i = 0; i < LANES; i++)
+		if (i % 2)
+			free(worker->lanes[i].memory);
+		else
+			weft_memory_free(worker->lanes[i].memory);
+}
+
+static void remove_and_restore(unsigned i)
+{
+	fabric_remove("fake0");
+	usleep(i * 5000);
+	fabric_restore("fake0");
+}
+
+static void break_something(unsigned i)
+{
+	if (getenv("PAIR_LOUD"))
+		fprintf(stderr, "%s\n", faults[i % COUNT(faults)].name);
+	for_each_qp(faults[i % COUNT(faults)].fn, faults[i % COUNT(faults)].arg);
+}
+
+static void under_load(uint32_t nsid, unsigned rounds, void (*trouble)(unsigned i))
+{
+	struct host h = host_open(WORDS, nsid);
+	static struct worker workers[WORKERS];
+
+	atomic_store(&more, true);
+	for (unsigned i = 0; i < WORKERS; i++)
+		worker_start(&workers[i], &h, i);
+	for (unsigned i = 0; i < rounds; i++) {
+		uint64_t before = reconnects(&h);
+
+		usleep(10000);
+		trouble(i);
+		await_live(&h, before, "under load");
+	}
+	atomic_store(&more, false);
+	for (unsigned i = 0; i < WORKERS; i++)
+		worker_end(&workers[i]);
+	host_close(&h);
+}
+
+static void faults_under_load(void **state)
+{
+	under_load(NS_4K, 2 * COUNT(faults), break_something);
+}
+
+static void adapter_goes_under_load(void **state)
+{
+	under_load(NS_4K, 3, remove_and_restore);
+}
+
+/* Storage that takes its time. */
+static void on_a_file(void **state)
+{
+	char spec[80], path[] = "/tmp/weft-pair-XXXXXX";
+	int fd = mkstemp(path);
+
+	need(fd >= 0);
+	snprintf(spec, sizeof(spec), "file:%s,size=16M", path);
+	target_ns_add(9, spec, 4096, NULL);
+	under_load(9, 2 * COUNT(faults), break_something);
+	target_ns_remove(9);
+	close(fd);
+	unlink(path);
+}
+
 /* --- tuning ----------------------------------------------------------------------------------------- */
 
 static void tuning(void **state)
@@ -432,21 +624,26 @@ static void iwarp_path(void **state)
 	host_close(&h);
 }
 
+/* --- both kinds of adapter -------------------------------------------------------------------------- */
+
 static int start_roce(void **state)
 {
 	fabric_loopback("fake0");
 	return start_target(state);
 }
 
-static int start_iwarp(void **state)
+/* From here on everything is on the other one. */
+static void move_to_iwarp(void **state)
 {
+	end_target(state);
 	fabric_loopback("iwarp0");
-	return start_target(state);
+	start_target(state);
 }
 
-int main(void)
+/* With a name, or a pattern, only the cases of that name. */
+int main(int argc, char **argv)
 {
-	static const struct CMUnitTest roce[] = {
+	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test(anybodys_memory),
 		cmocka_unit_test(our_memory),
 		cmocka_unit_test(declared_memory),
@@ -456,15 +653,23 @@ int main(void)
 		cmocka_unit_test(under_fire),
 		cmocka_unit_test(peer_falls_silent),
 		cmocka_unit_test(adapter_goes_and_comes),
+		cmocka_unit_test(faults_under_load),
+		cmocka_unit_test(adapter_goes_under_load),
+		cmocka_unit_test(on_a_file),
 		cmocka_unit_test(tuning),
 		cmocka_unit_test(path),
-	};
-	static const struct CMUnitTest iwarp[] = {
-		cmocka_unit_test(anybodys_memory),   cmocka_unit_test(our_memory),
-		cmocka_unit_test(declared_memory),   cmocka_unit_test(reconnects_after_faults),
-		cmocka_unit_test(peer_falls_silent), cmocka_unit_test(iwarp_path),
+		cmocka_unit_test(move_to_iwarp),
+		{ "anybodys_memory_iwarp", anybodys_memory, NULL, NULL, NULL },
+		{ "our_memory_iwarp", our_memory, NULL, NULL, NULL },
+		{ "declared_memory_iwarp", declared_memory, NULL, NULL, NULL },
+		{ "reconnects_after_faults_iwarp", reconnects_after_faults, NULL, NULL, NULL },
+		{ "under_fire_iwarp", under_fire, NULL, NULL, NULL },
+		{ "faults_under_load_iwarp", faults_under_load, NULL, NULL, NULL },
+		{ "peer_falls_silent_iwarp", peer_falls_silent, NULL, NULL, NULL },
+		cmocka_unit_test(iwarp_path),
 	};
 
-	return cmocka_run_group_tests(roce, start_roce, end_target) +
-	       cmocka_run_group_tests(iwarp, start_iwarp, end_target);
+	if (argc > 1)
+		cmocka_set_test_filter(argv[1]);
+	return cmocka_run_group_tests(tests, start_roce, end_target);
 }

@@ -21,7 +21,7 @@
 #define COUNT(array) (sizeof(array) / sizeof(*(array)))
 #define IP           "127.0.0.1"
 
-enum { HOSTS = 5, ACTS = 400, SEEDS = 60, PATIENCE = 40, DEPTH = 16, CIDS = 1 << 16 };
+enum { HOSTS = 5, ACTS = 400, SEEDS = 40, PATIENCE = 40, DEPTH = 16, CIDS = 1 << 16 };
 
 static const struct rdma_verbs *const v = &fabric_verbs;
 static uint64_t seed, state;

@@ -592,23 +592,44 @@ static void bad_completions(void **state)
 		}
 }
 
-static void posts_that_fail(void **state)
+/* The target is through with the connection, and no time has passed. */
+static void check_gone(const struct raw *q)
 {
-	static const char *const entries[] = { "post_send", "post_srq_recv" };
+	case_turns(20);
+	assert_null(target_qp(q));
+}
 
-	for (unsigned i = 0; i < COUNT(entries); i++)
-		for (unsigned victim = 0; victim < A_RECEIVE; victim++) {
-			union nvme_sqe sqe = raw_rw(victim == A_READ, 0, 16);
+static void sends_that_fail(void **state)
+{
+	for (unsigned victim = 0; victim < A_RECEIVE; victim++) {
+		union nvme_sqe sqe = raw_rw(victim == A_READ, 0, 16);
 
-			open_both();
-			raw_keyed(&io, &sqe, 0, 8192);
-			raw_send(&io, &sqe, 0);
-			fabric_fail(entries[i], 0, 1, ENOMEM);
-			case_turns(20);
-			raw_close(&io);
-			raw_close(&admin);
-			case_settle();
-		}
+		open_both();
+		raw_keyed(&io, &sqe, 0, 8192);
+		raw_send(&io, &sqe, 0);
+		fabric_fail("post_send", 0, 1, ENOMEM);
+		check_gone(&io);
+		check_alive(&admin);
+		close_both();
+	}
+}
+
+/* Receives that the adapter does not take now, it is given later. */
+static void receives_that_fail(void **state)
+{
+	unsigned before;
+
+	open_both();
+	case_turns(10);
+	before = fabric_receives(target_qp(&io));
+	for (unsigned i = 0; i < 3; i++) {
+		fabric_fail("post_srq_recv", 0, 1 + i, ENOMEM);
+		check_works(&io, 8192);
+		for (unsigned j = 0; j < 100; j++)
+			case_advance(100);
+		assert_int_equal(fabric_receives(target_qp(&io)), before);
+	}
+	close_both();
 }
 
 /* --- events in bad orders --------------------------------------------------------------------------- */
@@ -875,6 +896,33 @@ static void host_not_ready(void **state)
 	case_settle();
 }
 
+/* Commands that nobody has looked at when their connection ends: their receives are everybody's. */
+static void receives_come_back(void **state)
+{
+	union nvme_sqe flush = { .common = { .opcode = nvme_cmd_flush,
+					     .flags = NVME_PSDT_SGL,
+					     .nsid = cpu_to_le32(1) } };
+	unsigned before;
+
+	raw_io(&io, IP, raw_admin(&admin, IP), 1, CASE_DEPTH_MAX);
+	case_turns(10);
+	before = fabric_receives(target_qp(&admin));
+	for (unsigned round = 0; round < 3; round++) {
+		for (unsigned i = 0; i < CASE_DEPTH_MAX - 1; i++)
+			raw_send(&io, &flush, 0);
+		fabric_event(fabric_peer_id(io.end.id), RDMA_CM_EVENT_DISCONNECTED, 0);
+		raw_expect_end(&io);
+		raw_close(&io);
+		case_turns(20);
+		assert_int_equal(fabric_receives(target_qp(&admin)), before);
+		raw_close(&admin);
+		case_settle();
+		raw_io(&io, IP, raw_admin(&admin, IP), 1, CASE_DEPTH_MAX);
+		case_turns(10);
+	}
+	close_both();
+}
+
 /* --- other adapters --------------------------------------------------------------------------------- */
 
 static void on_iwarp(void **state)
@@ -910,30 +958,178 @@ static void without_shared_receives(void **state)
 	close_both();
 }
 
-/* Few work requests: chains wait for each other. */
-static void short_queues(void **state)
+/* Many commands at once, of both kinds, with what the adapter does kept back a while. */
+static void check_load(struct raw *q, uint32_t len)
 {
-	union nvme_sqe sqe;
+	for (unsigned round = 0; round < 3; round++) {
+		fabric_hold(target_qp(q), round == 1 ? HOLD_READS | HOLD_ANSWERS : 0);
+		for (unsigned i = 0; i < DEPTH - 1; i++) {
+			union nvme_sqe sqe = raw_rw(i % 2, i * 8, len / BLOCK);
+
+			raw_keyed(q, &sqe, i * len, len);
+			raw_send(q, &sqe, 0);
+		}
+		case_turns(10);
+		fabric_hold(target_qp(q), 0);
+		for (unsigned i = 0; i < DEPTH - 1; i++)
+			assert_int_equal(raw_answer(q).status, 0);
+	}
+}
+
+/* Sixteen pieces each: more work requests than there are, so that commands wait for each other. */
+static void send_chains(struct raw *q)
+{
+	for (unsigned i = 0; i < DEPTH - 1; i++) {
+		union nvme_sqe sqe = raw_rw(i % 2, i * 8, 8);
+
+		for (unsigned j = 0; j < 16; j++) {
+			struct nvme_keyed_sgl block;
+
+			nvme_keyed_sgl_set(&block, (uintptr_t)raw_data(q) + (j * 16 + i) * 256, 256,
+					   q->end.mr->rkey);
+			memcpy(raw_extra(q) + j * sizeof(block), &block, sizeof(block));
+		}
+		sqe.common.sgl = raw_sgl(NVME_SGL_LAST_IN_CAPSULE, 0, 16 * 16);
+		raw_send(q, &sqe, 16 * 16);
+	}
+}
+
+static void check_chains(struct raw *q)
+{
+	fabric_hold(target_qp(q), HOLD_READS | HOLD_ANSWERS);
+	send_chains(q);
+	case_turns(10);
+	fabric_hold(target_qp(q), 0);
+	for (unsigned i = 0; i < DEPTH - 1; i++)
+		assert_int_equal(raw_answer(q).status, 0);
+}
+
+/* In the capsules: their receives are held until they are answered. */
+static void check_capsules(struct raw *q)
+{
+	for (unsigned i = 0; i < DEPTH - 1; i++) {
+		union nvme_sqe sqe = raw_rw(true, i * 8, 8);
+
+		sqe.common.sgl = raw_sgl(NVME_SGL_IN_CAPSULE, 0, CAPSULE_DATA);
+		raw_send(q, &sqe, CAPSULE_DATA);
+	}
+	for (unsigned i = 0; i < DEPTH - 1; i++)
+		assert_int_equal(raw_answer(q).status, 0);
+}
+
+/* What adapters differ in; 0: as usual. */
+static const struct {
+	const char *name;
+	int max_qp_wr, max_init_rd, max_srq_wr, max_srq_sge, max_cqe, max_sge;
+	bool no_inline;
+} poor_ones[] = {
+	{ "few work requests", .max_qp_wr = 256 },
+	{ "one READ at a time", .max_init_rd = 1 },
+	{ "few shared receives", .max_srq_wr = 10 },
+	{ "shared receives of one piece", .max_srq_sge = 1 },
+	{ "short completion queues", .max_cqe = 5000 },
+	{ "two pieces at most", .max_sge = 2 },
+	{ "nothing inline", .no_inline = true },
+	{ "all of it", 256, 1, 10, 2, 5000, 2, true },
+};
+
+static void make_poor(unsigned i)
+{
+	struct fabric_device *dev = fabric_device("fake0");
+
+	dev->attr.max_qp_wr = poor_ones[i].max_qp_wr ? poor_ones[i].max_qp_wr : dev->attr.max_qp_wr;
+	dev->attr.max_qp_init_rd_atom = poor_ones[i].max_init_rd ? poor_ones[i].max_init_rd :
+								   dev->attr.max_qp_init_rd_atom;
+	dev->attr.max_srq_wr = poor_ones[i].max_srq_wr ? poor_ones[i].max_srq_wr :
+							 dev->attr.max_srq_wr;
+	dev->attr.max_srq_sge = poor_ones[i].max_srq_sge ? poor_ones[i].max_srq_sge :
+							   dev->attr.max_srq_sge;
+	dev->attr.max_cqe = poor_ones[i].max_cqe ? poor_ones[i].max_cqe : dev->attr.max_cqe;
+	dev->attr.max_sge = poor_ones[i].max_sge ? poor_ones[i].max_sge : dev->attr.max_sge;
+	dev->max_inline = poor_ones[i].no_inline ? 0 : dev->max_inline;
+}
+
+/* Answers wait for work requests when the host goes. */
+static void gone_with_answers_waiting(void **state)
+{
+	open_both();
+	fabric_hold(target_qp(&io), HOLD_READS | HOLD_ANSWERS);
+	send_chains(&io);
+	case_turns(10);
+	v->disconnect(io.end.id);
+	check_gone(&io);
+	check_alive(&admin);
+	close_both();
+}
+
+/* What one connection had of the completion queues, the next one gets. */
+static void connections_come_and_go(void **state)
+{
+	unsigned cqs = 0;
 
 	tear_down(state);
 	fabric_begin();
-	fabric_device("fake0")->attr.max_qp_wr = 300;
-	fabric_device("fake0")->attr.max_qp_init_rd_atom = 1;
+	fabric_device("fake0")->attr.max_cqe = 4400;
 	case_start(IP);
-	raw_io(&io, IP, raw_admin(&admin, IP), 1, CASE_DEPTH_MAX);
-	for (unsigned round = 0; round < 4; round++) {
-		fabric_hold(target_qp(&io), HOLD_READS | HOLD_ANSWERS);
-		for (unsigned i = 0; i < CASE_CAPSULES; i++) {
-			sqe = raw_rw(i % 2, i * 8, 8);
-			raw_keyed(&io, &sqe, i * 4096, 4096);
-			raw_send(&io, &sqe, 0);
-		}
-		case_turns(10);
-		fabric_hold(target_qp(&io), 0);
-		for (unsigned i = 0; i < CASE_CAPSULES; i++)
-			assert_int_equal(raw_answer(&io).status, 0);
+	for (unsigned i = 0; i < 30; i++) {
+		if (i)
+			raw_io(&io, IP, admin.cntlid, 1, DEPTH);
+		else
+			raw_io(&io, IP, raw_admin(&admin, IP), 1, DEPTH);
+		if (i)
+			assert_int_equal(fabric_counts().cqs, cqs);
+		cqs = fabric_counts().cqs;
+		raw_close(&io);
+		case_turns(20);
 	}
-	close_both();
+	raw_close(&admin);
+	case_settle();
+}
+
+static void poor_adapters(void **state)
+{
+	for (unsigned i = 0; i < COUNT(poor_ones); i++) {
+		tear_down(state);
+		fabric_begin();
+		make_poor(i);
+		case_start(IP);
+		open_both();
+		check_works(&io, MDTS);
+		check_load(&io, 4096);
+		check_chains(&io);
+		check_capsules(&io);
+		close_both();
+	}
+}
+
+/* More connections than one completion queue has room for; they go in another order. */
+static void many_connections(void **state)
+{
+	enum { MANY = 8 };
+	struct raw q[MANY];
+
+	for (int shared = 0; shared < 2; shared++) {
+		uint16_t cntlid;
+
+		tear_down(state);
+		fabric_begin();
+		fabric_device("fake0")->attr.max_cqe = 4300;
+		fabric_device("fake0")->attr.max_srq *= shared;
+		case_start(IP);
+		cntlid = raw_admin(&admin, IP);
+		for (uint16_t i = 0; i < MANY; i++)
+			raw_io(&q[i], IP, cntlid, (uint16_t)(i + 1), DEPTH);
+		assert_true(fabric_counts().cqs > MANY + 1 + 1); /* the hosts', and not just one */
+		for (unsigned i = 0; i < MANY; i++) {
+			check_load(&q[i], 4096);
+			check_capsules(&q[i]);
+		}
+		for (unsigned i = 0; i < MANY; i++)
+			raw_close(&q[i * 5 % MANY]);
+		check_alive(&admin);
+		raw_close(&admin);
+		case_settle();
+	}
 }
 
 static void on_ipv6(void **state)
@@ -991,7 +1187,8 @@ int main(int argc, char **argv)
 		CASE(stops_with_reads_under_way),
 		CASE(reads_out_of_order),
 		CASE(bad_completions),
-		CASE(posts_that_fail),
+		CASE(sends_that_fail),
+		CASE(receives_that_fail),
 		CASE(events),
 		CASE(established_late),
 		CASE(established_never),
@@ -1005,9 +1202,13 @@ int main(int argc, char **argv)
 		CASE(too_many_commands),
 		CASE(capsule_sizes),
 		CASE(host_not_ready),
+		CASE(receives_come_back),
 		CASE(on_iwarp),
 		CASE(without_shared_receives),
-		CASE(short_queues),
+		CASE(gone_with_answers_waiting),
+		CASE(connections_come_and_go),
+		CASE(poor_adapters),
+		CASE(many_connections),
 		CASE(on_ipv6),
 		CASE(steady_state),
 	};
