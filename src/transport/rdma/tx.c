@@ -33,6 +33,13 @@ static void flush_soon(struct rdma_conn *conn)
 
 /* --- work requests ------------------------------------------------------------------------------------ */
 
+/* Soft iWARP hands the pages of a WRITE that is not signaled to TCP and calls it done: they would be
+ * sent with what is in them by then. */
+static bool is_signaled(const struct rdma_conn *conn, enum ibv_wr_opcode opcode, unsigned kind)
+{
+	return kind != PART || (conn->lane->dev->iwarp && opcode == IBV_WR_RDMA_WRITE);
+}
+
 static struct ibv_send_wr *add_wr(struct batch *b, struct rdma_req *rreq, enum ibv_wr_opcode opcode,
 				  unsigned kind)
 {
@@ -44,7 +51,7 @@ static struct ibv_send_wr *add_wr(struct batch *b, struct rdma_req *rreq, enum i
 		.wr_id = (uintptr_t)rreq | kind,
 		.opcode = opcode,
 		.sg_list = &b->sge[b->nsge],
-		.send_flags = kind == PART ? 0 : IBV_SEND_SIGNALED,
+		.send_flags = is_signaled(b->conn, opcode, kind) ? IBV_SEND_SIGNALED : 0,
 	};
 	b->of[b->n++] = rreq;
 	rreq->wrs++;
