@@ -232,7 +232,8 @@ static int lane_create(struct rdma_hub *hub, struct rdma_dev *dev, struct rdma_l
 		goto free_lane;
 	}
 	if (lane->shares)
-		rc = rdma_recvs_init(&lane->recvs, &lane->keys, hub->group->reactor, room, err);
+		rc = rdma_recvs_init(&lane->recvs, &lane->keys, hub->group->reactor, room, dev->pd,
+				     err);
 	if (rc < 0)
 		goto end_answers;
 	weft_list_push(&hub->lanes, &lane->link);

@@ -81,8 +81,6 @@ static struct rdma_arrival *take_request(struct rdma_listener *rl,
 	arrival->id = event->id;
 	arrival->ops = rl->l.ops->qpair;
 	arrival->initiator_depth = param->initiator_depth;
-	arrival->responder_resources = param->responder_resources;
-	arrival->rnr_retry = param->rnr_retry_count;
 	return arrival;
 }
 

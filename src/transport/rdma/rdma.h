@@ -5,7 +5,7 @@
  *                               └▶ lane: completion queues, receives (recvs.c), keys (keys.c)
  *
  *   receive ─▶ rx.c ─▶ command()     fetch() ─▶ RDMA READ      reply() ─▶ RDMA WRITE, SEND
- *                                    └────────── tx.c: chained, one post per turn ──┘
+ *                                    └────── tx.c, post.c: chained, one post per turn ──┘
  *
  * A lane is what the connections of one reactor share on one adapter. It comes with the first and
  * goes with the last of them: a target without RDMA hosts holds nothing of the adapter but its
@@ -124,7 +124,6 @@ enum rdma_state {
 
 struct rdma_conn {
 	struct weft_qpair qp; /* first */
-	struct rdma_hub *hub;
 	struct rdma_lane *lane;
 	struct rdma_lane_cq *cq;
 	struct rdma_cm_id *id;
@@ -169,7 +168,7 @@ struct rdma_arrival {
 	const struct weft_qpair_ops *ops;
 	struct rdma_cm_id *id;
 	struct nvme_rdma_request request;
-	uint8_t initiator_depth, responder_resources, rnr_retry;
+	uint8_t initiator_depth;
 };
 
 /* listen.c */
@@ -197,8 +196,9 @@ void rdma_lane_add(struct rdma_conn *conn);
 void rdma_lane_remove(struct rdma_conn *conn);
 
 /* recvs.c */
+/* Shared when @pd is given. */
 int rdma_recvs_init(struct rdma_recvs *recvs, struct rdma_keys *keys, struct weft_reactor *r,
-		    uint32_t room, struct weft_err *err);
+		    uint32_t room, struct ibv_pd *pd, struct weft_err *err);
 void rdma_recvs_end(struct rdma_recvs *recvs);
 /* At least @count exist and are posted, as far as there is room. */
 int rdma_recvs_grow(struct rdma_recvs *recvs, uint32_t count);
@@ -211,8 +211,13 @@ void rdma_answers_end(struct rdma_answers *answers);
 int rdma_answer_take(struct rdma_lane *lane, struct rdma_req *rreq, struct ibv_sge *sge);
 void rdma_answer_give(struct rdma_lane *lane, struct rdma_req *rreq);
 
-/* conn.c */
+/* accept.c */
 void rdma_conn_adopt(struct weft_msg *msg); /* struct rdma_arrival */
+
+/* conn.c */
+struct rdma_conn *rdma_conn_create(const struct rdma_arrival *arrival, struct rdma_lane *lane);
+/* The queue pair goes, and what it had claimed. */
+void rdma_conn_drop(struct rdma_conn *conn);
 void rdma_conn_event(struct rdma_conn *conn, const struct rdma_cm_event *event);
 void rdma_wrap_up_soon(struct rdma_conn *conn);
 /* A work request ended badly. */
@@ -222,6 +227,11 @@ void rdma_conn_failed(struct rdma_conn *conn, const struct ibv_wc *wc);
 void rdma_received(struct rdma_lane *lane, const struct ibv_wc *wc);
 uint16_t rdma_check_sgl(struct weft_req *req, uint32_t len);
 uint32_t rdma_sgl_len(struct weft_req *req);
+
+/* post.c */
+/* In a work request's wr_id, beside its request. Receives have none of them. */
+enum { RDMA_PART = 1, RDMA_LAST_READ = 3, RDMA_ANSWER = 5, RDMA_KIND = 7 };
+void rdma_flush(struct weft_task *task); /* conn->flush */
 
 /* tx.c */
 void rdma_tx_init(struct rdma_conn *conn);

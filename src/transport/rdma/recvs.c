@@ -126,22 +126,40 @@ int rdma_recvs_grow(struct rdma_recvs *recvs, uint32_t count)
 
 /* --- beginning and end -------------------------------------------------------------------------------- */
 
-int rdma_recvs_init(struct rdma_recvs *recvs, struct rdma_keys *keys, struct weft_reactor *r,
-		    uint32_t room, struct weft_err *err)
+static int share(struct rdma_recvs *recvs, struct ibv_pd *pd)
 {
+	struct ibv_srq_init_attr attr = { .attr = { .max_wr = recvs->room, .max_sge = 2 } };
+
+	recvs->srq = rdma_verbs->create_srq(pd, &attr);
+	return recvs->srq ? 0 : -errno;
+}
+
+static int make_room(struct rdma_recvs *recvs)
+{
+	recvs->recvs = calloc(recvs->room, sizeof(recvs->recvs[0]));
+	recvs->pages = weft_pages_alloc(pages_size(recvs));
+	if (!recvs->recvs || !recvs->pages)
+		return -ENOMEM;
+	return weft_region_add(&recvs->region, recvs->pages, pages_size(recvs), GRANULE, NULL);
+}
+
+int rdma_recvs_init(struct rdma_recvs *recvs, struct rdma_keys *keys, struct weft_reactor *r,
+		    uint32_t room, struct ibv_pd *pd, struct weft_err *err)
+{
+	int rc;
+
 	recvs->keys = keys;
 	recvs->reactor = r;
 	recvs->room = room;
 	recvs->again.fn = post_again;
 	weft_task_init(&recvs->post, post);
-	recvs->recvs = calloc(room, sizeof(recvs->recvs[0]));
-	recvs->pages = weft_pages_alloc(pages_size(recvs));
-	if (!recvs->recvs || !recvs->pages ||
-	    weft_region_add(&recvs->region, recvs->pages, pages_size(recvs), GRANULE, NULL) < 0) {
-		rdma_recvs_end(recvs);
-		return weft_fail(err, -ENOMEM, "no memory for receives");
-	}
-	return 0;
+	rc = make_room(recvs);
+	if (rc == 0 && pd)
+		rc = share(recvs, pd);
+	if (rc == 0)
+		return 0;
+	rdma_recvs_end(recvs);
+	return weft_fail(err, rc, "receives: %s", strerror(-rc));
 }
 
 /* The adapter has none of them any more. */

@@ -1,263 +1,21 @@
-/* tx.c - what the target asks of the adapter: RDMA READs for commands' data, RDMA WRITEs and SENDs
- * for answers.
+/* tx.c - what the target asks of a connection, and what the adapter says became of it.
  *
- *   fetch() ─▶ fetches ─┐
- *   reply() ─▶ replies ─┴─ end of the turn ─▶ one chain of work requests, one post
- *
- * A request's work requests are a chain of its own: the last one is signaled, and its completion
- * stands for all. What finds no room on the send queue, or too many READs under way, waits in line.
- * Invariant: wrs is what the send queue has free; chains counts the last ones not yet completed. */
-#include <assert.h>
-#include <errno.h>
-#include <stdlib.h>
+ *   fetch() ─▶ fetches ─▶ post.c ─▶ RDMA READ ─▶ the data is here
+ *   reply() ─▶ replies ─▶ post.c ─▶ RDMA WRITE, SEND ─▶ the slot is free */
 #include <string.h>
 
-#include "base/log.h"
 #include "transport/rdma/rdma.h"
-
-/* In a work request's wr_id, beside its request. Receives have none of them. */
-enum { PART = 1, LAST_READ = 3, ANSWER = 5, KIND = 7 };
-
-struct batch {
-	struct rdma_conn *conn;
-	unsigned n, nsge;
-	struct ibv_send_wr wr[RDMA_BATCH];
-	struct ibv_sge sge[2 * RDMA_BATCH];
-	struct rdma_req *of[RDMA_BATCH]; /* whose each one is */
-};
 
 static void flush_soon(struct rdma_conn *conn)
 {
 	weft_reactor_defer(conn->qp.group->reactor, &conn->flush);
 }
 
-/* --- work requests ------------------------------------------------------------------------------------ */
-
-/* Soft iWARP hands the pages of a WRITE that is not signaled to TCP and calls it done: they would be
- * sent with what is in them by then. */
-static bool is_signaled(const struct rdma_conn *conn, enum ibv_wr_opcode opcode, unsigned kind)
-{
-	return kind != PART || (conn->lane->dev->iwarp && opcode == IBV_WR_RDMA_WRITE);
-}
-
-static struct ibv_send_wr *add_wr(struct batch *b, struct rdma_req *rreq, enum ibv_wr_opcode opcode,
-				  unsigned kind)
-{
-	struct ibv_send_wr *wr = &b->wr[b->n];
-
-	if (b->n)
-		b->wr[b->n - 1].next = wr;
-	*wr = (struct ibv_send_wr){
-		.wr_id = (uintptr_t)rreq | kind,
-		.opcode = opcode,
-		.sg_list = &b->sge[b->nsge],
-		.send_flags = is_signaled(b->conn, opcode, kind) ? IBV_SEND_SIGNALED : 0,
-	};
-	b->of[b->n++] = rreq;
-	rreq->wrs++;
-	return wr;
-}
-
-/* Local memory may need two keys, where it crosses from one granule to the next. */
-static int add_sges(struct batch *b, struct ibv_send_wr *wr, const char *at, uint32_t len)
-{
-	struct ibv_mr *mr;
-
-	while (len) {
-		size_t n = rdma_keys_find(&b->conn->lane->keys, at, len, &mr);
-
-		if (!n || wr->num_sge == 2)
-			return -EFAULT;
-		b->sge[b->nsge++] = (struct ibv_sge){ (uintptr_t)at, (uint32_t)n, mr->lkey };
-		wr->num_sge++;
-		at += n;
-		len -= (uint32_t)n;
-	}
-	return 0;
-}
-
-/* One work request per block of the host's memory, for the first @len bytes. */
-static int add_blocks(struct batch *b, struct rdma_req *rreq, enum ibv_wr_opcode opcode,
-		      uint32_t len)
-{
-	const struct rdma_block *block = rreq->blocks;
-	const char *at = rreq->req.data;
-	int rc = 0;
-
-	for (; len && rc == 0; block++) {
-		uint32_t n = block->length < len ? block->length : len;
-		struct ibv_send_wr *wr;
-
-		assert(block < rreq->blocks + rreq->nblocks);
-		if (!n)
-			continue;
-		wr = add_wr(b, rreq, opcode, PART);
-		wr->wr.rdma.remote_addr = block->addr;
-		wr->wr.rdma.rkey = block->key;
-		rc = add_sges(b, wr, at, n);
-		at += n;
-		len -= n;
-	}
-	return rc;
-}
-
-/* --- requests ------------------------------------------------------------------------------------------- */
-
-static void take_back(struct batch *b, struct rdma_req *rreq, unsigned n, unsigned nsge)
-{
-	b->n = n;
-	b->nsge = nsge;
-	rreq->wrs = 0;
-	if (n)
-		b->wr[n - 1].next = NULL;
-}
-
-static void add_fetch(struct batch *b, struct rdma_req *rreq)
-{
-	unsigned n = b->n, nsge = b->nsge;
-	struct rdma_conn *conn = b->conn;
-	struct ibv_send_wr *last;
-
-	if (add_blocks(b, rreq, IBV_WR_RDMA_READ, rreq->req.data_len) < 0) {
-		take_back(b, rreq, n, nsge);
-		weft_req_fetched(&rreq->req, SC_GENERIC(DATA_XFER_ERROR));
-		return;
-	}
-	last = &b->wr[b->n - 1];
-	last->wr_id = (uintptr_t)rreq | LAST_READ;
-	last->send_flags = IBV_SEND_SIGNALED;
-	rreq->reading = true;
-	conn->reads += rreq->wrs;
-	conn->wrs -= rreq->wrs;
-	conn->chains++;
-}
-
-static bool goes_inline(const struct rdma_conn *conn, bool invalidates)
-{
-	return conn->inlines && !(invalidates && conn->lane->dev->iwarp);
-}
-
-/* To invalidate the host's key is a courtesy: where there is no room for it, the host does it itself. */
-static void add_answer(struct batch *b, struct rdma_req *rreq)
-{
-	bool invalidates = rreq->invalidate && b->conn->lane->dev->invalidates;
-	struct ibv_send_wr *wr = add_wr(b, rreq, IBV_WR_SEND, ANSWER);
-	struct ibv_sge *sge = &b->sge[b->nsge++];
-
-	wr->num_sge = 1;
-	if (goes_inline(b->conn, invalidates) || rdma_answer_take(b->conn->lane, rreq, sge) < 0) {
-		*sge = (struct ibv_sge){ (uintptr_t)&rreq->req.cqe, sizeof(rreq->req.cqe), 0 };
-		wr->send_flags |= IBV_SEND_INLINE;
-		invalidates = invalidates && goes_inline(b->conn, true);
-	}
-	if (!invalidates)
-		return;
-	wr->opcode = IBV_WR_SEND_WITH_INV;
-	wr->invalidate_rkey = rreq->blocks[0].key;
-	wr->wr.rdma.rkey = rreq->blocks[0].key; /* where soft iWARP's provider looks for it */
-}
-
-static void add_reply(struct batch *b, struct rdma_req *rreq)
-{
-	unsigned n = b->n, nsge = b->nsge;
-
-	if (add_blocks(b, rreq, IBV_WR_RDMA_WRITE, rreq->req.reply_len) < 0) {
-		take_back(b, rreq, n, nsge);
-		rreq->req.cqe.status = cpu_to_le16(SC_GENERIC(DATA_XFER_ERROR) << 1);
-	}
-	add_answer(b, rreq);
-	b->conn->wrs -= rreq->wrs;
-	b->conn->chains++;
-	/* The host may have the answer, and the next command here, before we hear that it has left. */
-	weft_req_enter(&rreq->req, WEFT_REQ_DRAINING);
-}
-
-/* --- posting -------------------------------------------------------------------------------------------- */
-
-static bool has_room(const struct batch *b, const struct rdma_req *rreq)
-{
-	unsigned most = rreq->nblocks + 1u;
-
-	return b->n + most <= RDMA_BATCH && b->conn->wrs >= most;
-}
-
-/* The first READ goes in any case: a command with more blocks than READs may be under way is the
- * adapter's to pace. */
-static bool may_read(const struct rdma_conn *conn, const struct rdma_req *rreq)
-{
-	return !conn->reads || conn->reads + rreq->nblocks <= conn->reads_max;
-}
-
-static struct rdma_req *first_of(struct weft_list *list)
-{
-	return weft_list_empty(list) ? NULL : container_of(list->next, struct rdma_req, link);
-}
-
-static void gather(struct batch *b)
-{
-	struct rdma_conn *conn = b->conn;
-	struct rdma_req *rreq;
-
-	while ((rreq = first_of(&conn->replies)) && has_room(b, rreq)) {
-		weft_list_remove(&rreq->link);
-		add_reply(b, rreq);
-	}
-	while ((rreq = first_of(&conn->fetches)) && has_room(b, rreq) && may_read(conn, rreq)) {
-		weft_list_remove(&rreq->link);
-		add_fetch(b, rreq);
-	}
-}
-
-/* Work requests from @bad on were refused: their chains are nobody's. What was accepted of a chain
- * comes back flushed, and says nothing. NULL: all were accepted, and only the adapter was not told. */
-static void unpost(struct batch *b, const struct ibv_send_wr *bad)
-{
-	for (; bad; bad = bad->next)
-		if ((bad->wr_id & KIND) != PART) {
-			b->conn->chains--;
-			b->of[bad - b->wr]->reading = false;
-		}
-}
-
-static void post(struct batch *b)
-{
-	struct rdma_conn *conn = b->conn;
-	struct ibv_send_wr *bad = b->wr;
-	int rc = rdma_verbs->post_send(conn->id->qp, b->wr, &bad);
-
-	weft_count(&conn->qp.stats.posted, b->n);
-	if (!rc)
-		return;
-	unpost(b, bad);
-	weft_qpair_close(&conn->qp, "post: %s", strerror(abs(rc)));
-}
-
-static void flush(struct weft_task *task)
-{
-	struct rdma_conn *conn = container_of(task, struct rdma_conn, flush);
-	struct rdma_keys *keys = &conn->lane->keys;
-	uint64_t hits = keys->hits, registrations = keys->registrations;
-	struct batch b;
-
-	while (conn->state < RDMA_CLOSING) {
-		b.conn = conn;
-		b.n = b.nsge = 0;
-		gather(&b);
-		if (!b.n)
-			break;
-		post(&b);
-	}
-	weft_count(&conn->qp.stats.key_hits, keys->hits - hits);
-	weft_count(&conn->qp.stats.registrations, keys->registrations - registrations);
-	if (conn->qp.hang_up && !conn->chains && weft_list_empty(&conn->replies))
-		weft_qpair_close(&conn->qp, "%s", conn->qp.hang_up);
-}
-
 void rdma_tx_init(struct rdma_conn *conn)
 {
 	weft_list_init(&conn->fetches);
 	weft_list_init(&conn->replies);
-	weft_task_init(&conn->flush, flush);
+	weft_task_init(&conn->flush, rdma_flush);
 }
 
 void rdma_hang_up(struct weft_qpair *qp)
@@ -355,7 +113,7 @@ static void answer_ended(struct rdma_conn *conn, struct rdma_req *rreq)
 
 void rdma_sent(struct rdma_lane *lane, const struct ibv_wc *wc)
 {
-	struct rdma_req *rreq = (struct rdma_req *)(uintptr_t)(wc->wr_id & ~(uint64_t)KIND);
+	struct rdma_req *rreq = (struct rdma_req *)(uintptr_t)(wc->wr_id & ~(uint64_t)RDMA_KIND);
 	struct rdma_conn *conn = rdma_conn_of(rreq->req.qp);
 	bool well = wc->status == IBV_WC_SUCCESS;
 
@@ -363,9 +121,9 @@ void rdma_sent(struct rdma_lane *lane, const struct ibv_wc *wc)
 	weft_count(&conn->qp.stats.completed, 1);
 	if (!well)
 		rdma_conn_failed(conn, wc);
-	if ((wc->wr_id & KIND) == LAST_READ)
+	if ((wc->wr_id & RDMA_KIND) == RDMA_LAST_READ)
 		read_ended(conn, rreq, well);
-	else if ((wc->wr_id & KIND) == ANSWER)
+	else if ((wc->wr_id & RDMA_KIND) == RDMA_ANSWER)
 		answer_ended(conn, rreq);
 	flush_soon(conn);
 	rdma_wrap_up_soon(conn);
