@@ -177,8 +177,6 @@ static uint16_t try_connect(struct weft_req *req, struct weft_target *t)
 	struct tgt_ctrl *ctrl;
 	uint16_t sc;
 
-	if (req->data_len < sizeof(data))
-		return SC_GENERIC(SGL_INVALID_DATA) | SC_DNR;
 	memcpy(&data, req->data, sizeof(data));
 	sc = check_common(req, t, &data);
 	if (sc)
@@ -198,15 +196,35 @@ static uint16_t try_connect(struct weft_req *req, struct weft_target *t)
 	return sc;
 }
 
-void tgt_connect(struct weft_req *req)
+static void refuse(struct weft_req *req, uint16_t sc)
 {
-	uint16_t sc = try_connect(req, req->qp->group->user);
 	char peer[WEFT_URI_MAX];
 
-	if (!sc)
-		return;
 	weft_uri_format(req->qp->transport->trtype, &req->qp->peer, peer, sizeof(peer));
 	weft_peer_log(WEFT_LOG_DEBUG, "%s: refused: %s (NVMe status %#x)", peer,
 		      weft_status_text(sc), sc & 0x7ff);
 	tgt_home_reply(req, sc);
+}
+
+static void connect_now(struct weft_req *req)
+{
+	uint16_t sc = try_connect(req, req->qp->group->user);
+
+	if (sc)
+		refuse(req, sc);
+}
+
+void tgt_connect(struct weft_req *req)
+{
+	struct weft_target *t = req->qp->group->user;
+	uint16_t sc = SC_GENERIC(SGL_INVALID_DATA) | SC_DNR;
+
+	if (req->data_len >= sizeof(struct nvmf_connect_data))
+		sc = check_common(req, t, req->data);
+	if (sc)
+		refuse(req, sc);
+	else if (le16_to_cpu(req->cmd.connect.qid))
+		connect_now(req);
+	else
+		tgt_comeback(t, req, connect_now);
 }

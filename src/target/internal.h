@@ -81,6 +81,7 @@ struct tgt_queue {
 	const char *close_why;
 	/* The reactor's: */
 	struct weft_req *fused_first; /* waits for its second */
+	bool over; /* all its requests are back: @ctrl is not to be looked at any more */
 	struct tgt_stats stats;
 };
 
@@ -200,6 +201,9 @@ extern const struct weft_qpair_ops tgt_qpair_ops;
 void tgt_post_home(struct weft_req *req, void (*fn)(struct weft_msg *msg));
 void tgt_post_back(struct weft_req *req, void (*fn)(struct weft_msg *msg));
 void tgt_home_reply(struct weft_req *req, uint16_t status); /* on home: answered on its reactor */
+
+/* comeback.c: @go_on when no command of a lost connection of this host is left */
+void tgt_comeback(struct weft_target *t, struct weft_req *req, void (*go_on)(struct weft_req *req));
 
 /* connect.c, queue.c: on home unless said otherwise */
 void tgt_connect(struct weft_req *req);

@@ -59,6 +59,7 @@ void tgt_queue_closed(struct weft_qpair *qp)
 		return;
 	}
 	weft_debug("%s: queue %u ended: %s", queue->ctrl->hostnqn, queue->qid, qp->why);
+	queue->over = true;
 	queue->msg.fn = gone;
 	weft_reactor_post(qp->group->home, &queue->msg);
 }

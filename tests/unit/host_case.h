@@ -20,7 +20,7 @@
 #define COUNT(array) (sizeof(array) / sizeof(*(array)))
 
 /* Namespaces that the target starts with. */
-enum { NS_512 = 1, NS_4K, NS_RO, NS_BYTES = 16 << 20 };
+enum { NS_512 = 1, NS_4K, NS_RO, NS_FILE /* a case's own */, NS_BYTES = 16 << 20 };
 
 struct host {
 	struct weft_ctrl *ctrl;

@@ -293,11 +293,10 @@ static void several_threads(void **state)
 	weft_disconnect(ctrl);
 }
 
-/* Every command is completed once, with the right data, however often the connection goes. */
-static void reset_under_load(void **state)
+static void reset_on(uint32_t nsid)
 {
 	struct weft_ctrl *ctrl = connect_with("?reconnect_delay=1ms&reconnect_delay_max=5ms");
-	struct weft_ns *ns = open_ns(ctrl, NS_512);
+	struct weft_ns *ns = open_ns(ctrl, nsid);
 	struct weft_ctrl_info info;
 
 	atomic_store(&more, true);
@@ -318,6 +317,29 @@ static void reset_under_load(void **state)
 	}
 	weft_ns_close(ns);
 	weft_disconnect(ctrl);
+}
+
+/* Every command is completed once, with the right data, however often the connection goes. */
+static void reset_under_load(void **state)
+{
+	reset_on(NS_512);
+}
+
+/* Storage that takes its time: a write that a lost connection left there must not end after it was sent
+ * again and overwritten. */
+static void reset_on_a_file(void **state)
+{
+	char spec[80], name[] = "/tmp/weft-load-XXXXXX";
+	int fd = mkstemp(name);
+
+	need(fd >= 0);
+	snprintf(spec, sizeof(spec), "file:%s,size=16M", name);
+	target_ns_add(NS_FILE, spec, 512, NULL);
+	for (int i = 0; i < 4; i++)
+		reset_on(NS_FILE);
+	target_ns_remove(NS_FILE);
+	close(fd);
+	unlink(name);
 }
 
 /* --- commands that must not be repeated ---------------------------------------------------- */
@@ -503,6 +525,7 @@ int main(void)
 		cmocka_unit_test(in_a_poll_loop),
 		cmocka_unit_test(several_threads),
 		cmocka_unit_test(reset_under_load),
+		cmocka_unit_test(reset_on_a_file),
 		cmocka_unit_test(reset_and_copy),
 		cmocka_unit_test(reset_one_slot),
 		cmocka_unit_test(namespace_vanishes),
