@@ -181,10 +181,11 @@ void weft_region_remove(struct weft_region *region)
 	assert(i < all.count && all.sorted[i].region == region);
 	all.count--;
 	memmove(&all.sorted[i], &all.sorted[i + 1], (all.count - i) * sizeof(*all.sorted));
-	atomic_fetch_add_explicit(&generation, 1, memory_order_release);
 	if (region->kind == WEFT_REGION_DMABUF)
 		atomic_fetch_sub(&weft_region_dmabufs, 1);
+	/* It may take long, and nobody looks for this one: views go on without the lock meanwhile. */
 	weft_region_untie(region, NULL);
+	atomic_fetch_add_explicit(&generation, 1, memory_order_release);
 	weft_regions_unlock();
 	region_free(region);
 }

@@ -39,6 +39,7 @@ struct weft_region {
 	int fd; /* DMABUF: its own descriptor, and where in it @base is */
 	uint64_t fd_offset;
 	size_t granule; /* how much of it is tied at a time, from @base on, a power of two; 0: all */
+	bool sink;      /* peers' data is placed here; set before it is first looked for */
 	const void *declarer; /* the declarer's mark; base does not look */
 
 	pthread_mutex_t lock;      /* for what follows */

@@ -43,7 +43,7 @@ static void visit(struct tgt_round *round, struct weft_group *group)
 	struct weft_qpair *qp;
 
 	weft_list_for_each(qp, &group->qpairs, link)
-		if (qp->closing && qp->owner && is_of_host(qp->owner, cb->data))
+		if (qp->closing && qp->inflight && qp->owner && is_of_host(qp->owner, cb->data))
 			atomic_store(&cb->ending, true);
 	tgt_round_answer(round, group);
 }

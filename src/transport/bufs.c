@@ -37,7 +37,8 @@ static void destroy_class(struct weft_bufs *bufs, int i)
 	weft_pool_destroy(&bufs->pools[i]);
 }
 
-int weft_bufs_init(struct weft_bufs *bufs, uint32_t share, void (*woken)(void *arg), void *arg)
+int weft_bufs_init(struct weft_bufs *bufs, uint32_t share, bool sink, void (*woken)(void *arg),
+		   void *arg)
 {
 	for (int i = 0; i < WEFT_BUFS_CLASSES; i++) {
 		int rc = init_class(bufs, i, share, woken, arg);
@@ -47,6 +48,7 @@ int weft_bufs_init(struct weft_bufs *bufs, uint32_t share, void (*woken)(void *a
 				destroy_class(bufs, i);
 			return rc;
 		}
+		bufs->regions[i]->sink = sink;
 	}
 	return 0;
 }

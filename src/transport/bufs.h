@@ -15,8 +15,9 @@ struct weft_bufs {
 	struct weft_region *regions[WEFT_BUFS_CLASSES];
 };
 
-/* As many of each size as @share of what a busy reactor needs. */
-int weft_bufs_init(struct weft_bufs *bufs, uint32_t share, void (*woken)(void *arg), void *arg);
+/* As many of each size as @share of what a busy reactor needs. @sink: for what peers send. */
+int weft_bufs_init(struct weft_bufs *bufs, uint32_t share, bool sink, void (*woken)(void *arg),
+		   void *arg);
 void weft_bufs_destroy(struct weft_bufs *bufs);
 /* Whose buffers are large enough; @len is at most WEFT_MDTS_BYTES. */
 struct weft_pool *weft_bufs_pool(struct weft_bufs *bufs, uint32_t len);

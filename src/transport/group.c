@@ -68,10 +68,10 @@ int weft_group_create(struct weft_group **out, struct weft_reactor *r, unsigned 
 	group->reclaim.fn = reclaim;
 	weft_task_init(&group->serve, serve);
 	weft_list_init(&group->qpairs);
-	rc = weft_bufs_init(&group->in, 1, wake_serve, group);
+	rc = weft_bufs_init(&group->in, 1, true, wake_serve, group);
 	if (rc < 0)
 		goto free_group;
-	rc = weft_bufs_init(&group->out, 1, wake_serve, group);
+	rc = weft_bufs_init(&group->out, 1, false, wake_serve, group);
 	if (rc < 0)
 		goto destroy_in;
 	rc = weft_pool_init(&group->chunks, TCP_CHUNK_BYTES, tcp_chunks_for(qpairs_max), wake_serve,

@@ -92,10 +92,15 @@ static int claim_completions(struct rdma_conn *conn, struct weft_err *err)
 	return rdma_lane_cq(conn->lane, entries, &conn->cq, err);
 }
 
-static int accept_it(struct rdma_conn *conn, const struct rdma_arrival *arrival,
-		     struct weft_err *err)
+/* Commands that it finds a receive for. */
+static uint16_t holds(const struct rdma_conn *conn)
 {
-	const struct nvme_rdma_accept answer = { .crqsize = cpu_to_le16(conn->depth) };
+	return (uint16_t)(conn->lane->shares ? conn->depth : conn->recvs.room);
+}
+
+static int accept_it(struct rdma_conn *conn, struct weft_err *err)
+{
+	const struct nvme_rdma_accept answer = { .crqsize = cpu_to_le16(holds(conn)) };
 	struct rdma_conn_param param = {
 		.private_data = &answer,
 		.private_data_len = sizeof(answer),
@@ -109,6 +114,14 @@ static int accept_it(struct rdma_conn *conn, const struct rdma_arrival *arrival,
 	return 0;
 }
 
+/* On iWARP a command that finds no receive is the end of its connection: there must be one for each. */
+static bool overcommits(const struct rdma_conn *conn)
+{
+	const struct rdma_lane *lane = conn->lane;
+
+	return lane->dev->iwarp && lane->shares && lane->claimed + conn->depth > lane->recvs.room;
+}
+
 /* Everything that may be refused with a reason, before the connection is anybody's. */
 static int build(struct rdma_conn *conn, const struct rdma_arrival *arrival, struct weft_err *err)
 {
@@ -116,6 +129,10 @@ static int build(struct rdma_conn *conn, const struct rdma_arrival *arrival, str
 
 	if (rc < 0)
 		return rc;
+	if (overcommits(conn)) {
+		rc = weft_fail(err, -ENOBUFS, "all receives are spoken for");
+		goto end_receives;
+	}
 	conn->wrs = conn->wrs_max = send_queue_size(conn);
 	conn->reads_max = reads_of(conn->lane, arrival);
 	rc = claim_completions(conn, err);
@@ -126,9 +143,10 @@ static int build(struct rdma_conn *conn, const struct rdma_arrival *arrival, str
 		goto release_completions;
 	rc = post_receives(conn, err);
 	if (rc == 0)
-		rc = accept_it(conn, arrival, err);
+		rc = accept_it(conn, err);
 	if (rc == 0)
 		return 0;
+	rdma_lane_remove(conn); /* what comes back of its receives is nobody's */
 	rdma_conn_drop(conn);
 	goto end_receives;
 

@@ -3,9 +3,9 @@
  *   request ─▶ ACCEPTING ─▶ OPEN ──lost, or closed by the user──▶ CLOSING ──all is back──▶ CLOSED
  *
  * The end has an order: the queue pair goes into error, and the adapter hands back what it has of
- * it; it is destroyed, so that no buffer is in the adapter's hands; every request comes back; then the
- * user may free the connection. An adapter that hands nothing back is not waited for long: what it was
- * given dies with the queue pair. */
+ * it, so that no buffer is in its hands; every request comes back; then the user may free the
+ * connection, and the queue pair is destroyed. An adapter that hands nothing back is not waited for
+ * long: the queue pair is destroyed first then, and what it was given dies with it. */
 #include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
@@ -33,11 +33,24 @@ void rdma_conn_drop(struct rdma_conn *conn)
 	}
 }
 
+/* No work request of it is under way: the adapter holds none of our buffers. */
+static bool is_quiet(const struct rdma_conn *conn)
+{
+	return conn->wrs == conn->wrs_max;
+}
+
+static void drop_now(struct rdma_conn *conn)
+{
+	conn->dropped = true;
+	rdma_conn_drop(conn);
+}
+
 static void settle(struct rdma_conn *conn)
 {
 	conn->settled = true;
 	weft_timer_stop(conn->qp.group->reactor, &conn->timer);
-	rdma_conn_drop(conn);
+	if (!conn->lane->shares || !is_quiet(conn))
+		drop_now(conn);
 	conn->id->context = NULL;
 	rdma_tx_settle(conn);
 	weft_qpair_abort_all(&conn->qp);
@@ -90,18 +103,38 @@ static void slot_freed(struct weft_qpair *qp)
 	rdma_wrap_up_soon(rdma_conn_of(qp));
 }
 
-static void rdma_free(struct weft_qpair *qp)
+static void bury(struct rdma_conn *conn)
 {
-	struct rdma_conn *conn = rdma_conn_of(qp);
 	struct rdma_lane *lane = conn->lane;
 	struct rdma_cm_id *id = conn->id;
 
-	assert(conn->state == RDMA_CLOSED);
+	if (!conn->dropped)
+		rdma_conn_drop(conn);
 	if (!lane->shares)
 		rdma_recvs_end(&conn->recvs);
-	weft_qpair_destroy(qp);
 	free(conn);
 	rdma_lane_put(lane, id);
+}
+
+static void grace_over(struct weft_timer *timer)
+{
+	bury(container_of(timer, struct rdma_conn, timer));
+}
+
+/* A receive that the adapter has taken for this queue pair from those of all would be lost with it: it
+ * gets a moment to come back. */
+static void rdma_free(struct weft_qpair *qp)
+{
+	struct rdma_conn *conn = rdma_conn_of(qp);
+
+	assert(conn->state == RDMA_CLOSED);
+	weft_qpair_destroy(qp);
+	if (conn->dropped) {
+		bury(conn);
+		return;
+	}
+	conn->timer.fn = grace_over;
+	weft_timer_set(qp->group->reactor, &conn->timer, RDMA_GRACE_MS);
 }
 
 void rdma_conn_failed(struct rdma_conn *conn, const struct ibv_wc *wc)
@@ -236,10 +269,12 @@ struct rdma_conn *rdma_conn_create(const struct rdma_arrival *arrival, struct rd
 	return conn;
 }
 
+/* An adapter gives up on a peer that is gone, but not on one that has no receives. */
 static uint64_t holds_since(struct weft_qpair *qp)
 {
-	(void)qp; /* an adapter gives up on a silent peer by itself, in seconds */
-	return 0;
+	const struct rdma_conn *conn = rdma_conn_of(qp);
+
+	return conn->chains ? conn->moved_ns : 0;
 }
 
 const struct weft_transport weft_rdma = {

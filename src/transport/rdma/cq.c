@@ -67,14 +67,15 @@ static void watch_ended(struct rdma_watch *watch)
 	cq->closed(cq);
 }
 
-static int create(struct rdma_cq *cq, struct ibv_context *ctx, int entries)
+static int create(struct rdma_cq *cq, struct ibv_context *ctx, int entries, unsigned spread)
 {
-	int rc;
+	int vectors = ctx->num_comp_vectors > 0 ? ctx->num_comp_vectors : 1, rc;
 
 	cq->channel = rdma_verbs->create_comp_channel(ctx);
 	if (!cq->channel)
 		return -errno;
-	cq->cq = rdma_verbs->create_cq(ctx, entries, cq, cq->channel, 0);
+	cq->cq = rdma_verbs->create_cq(ctx, entries, cq, cq->channel,
+				       (int)(spread % (unsigned)vectors));
 	if (!cq->cq) {
 		rc = -errno;
 		goto destroy_channel;
@@ -89,14 +90,14 @@ destroy_channel:
 }
 
 int rdma_cq_open(struct rdma_cq *cq, struct weft_reactor *r, struct ibv_context *ctx, int entries,
-		 struct weft_err *err)
+		 unsigned spread, struct weft_err *err)
 {
 	int rc;
 
 	cq->reactor = r;
 	cq->watch.readable = notified;
 	cq->watch.ended = watch_ended;
-	rc = create(cq, ctx, entries);
+	rc = create(cq, ctx, entries, spread);
 	if (rc < 0)
 		return weft_fail(err, rc, "%s: completion queue: %s", ctx->device->name,
 				 strerror(-rc));

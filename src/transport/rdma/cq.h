@@ -22,8 +22,9 @@ struct rdma_cq {
 	struct ibv_wc wc[RDMA_CQ_BATCH];
 };
 
+/* @spread: those that differ in it interrupt different CPUs, where the adapter can. */
 int rdma_cq_open(struct rdma_cq *cq, struct weft_reactor *r, struct ibv_context *ctx, int entries,
-		 struct weft_err *err);
+		 unsigned spread, struct weft_err *err);
 /* No queue pair uses it any more. */
 void rdma_cq_close(struct rdma_cq *cq);
 /* Everything that lies in it is done(), now. */

@@ -21,12 +21,11 @@ static struct rdma_dev *find(const struct ibv_context *ctx)
 	return NULL;
 }
 
-/* iWARP writes what an RDMA READ brings as if the peer had written it. */
 static void set_sides(struct rdma_dev *dev)
 {
 	dev->target = (struct rdma_side){
 		.dev = dev,
-		.access = IBV_ACCESS_LOCAL_WRITE | (dev->iwarp ? IBV_ACCESS_REMOTE_WRITE : 0),
+		.access = IBV_ACCESS_LOCAL_WRITE,
 	};
 	dev->host = (struct rdma_side){
 		.dev = dev,

@@ -24,6 +24,7 @@ void rdma_lane_add(struct rdma_conn *conn)
 
 	conn->next = *at;
 	*at = conn;
+	conn->lane->claimed += conn->depth;
 }
 
 void rdma_lane_remove(struct rdma_conn *conn)
@@ -32,8 +33,10 @@ void rdma_lane_remove(struct rdma_conn *conn)
 
 	while (*at && *at != conn)
 		at = &(*at)->next;
-	if (*at)
-		*at = conn->next;
+	if (!*at)
+		return;
+	*at = conn->next;
+	conn->lane->claimed -= conn->depth;
 }
 
 /* --- completions ------------------------------------------------------------------------------------ */
@@ -44,7 +47,7 @@ static void completed(struct rdma_cq *cq, const struct ibv_wc *wc)
 	struct rdma_lane *lane = container_of(cq, struct rdma_lane_cq, cq)->lane;
 
 	if (wc->wr_id & 1)
-		rdma_sent(lane, wc);
+		rdma_sent(wc);
 	else
 		rdma_received(lane, wc);
 }
@@ -76,7 +79,8 @@ int rdma_lane_cq(struct rdma_lane *lane, uint32_t entries, struct rdma_lane_cq *
 	cq->lane = lane;
 	cq->cq.done = completed;
 	cq->cq.closed = lane_cq_closed;
-	rc = rdma_cq_open(&cq->cq, lane->hub->group->reactor, lane->dev->ctx, (int)size, err);
+	rc = rdma_cq_open(&cq->cq, lane->hub->group->reactor, lane->dev->ctx, (int)size,
+			  lane->hub->group->index, err);
 	if (rc < 0) {
 		free(cq);
 		return rc;

@@ -90,6 +90,12 @@ static struct rdma_tie *tie_of(struct rdma_keys *keys, struct weft_region *regio
 
 /* --- registering ---------------------------------------------------------------------------------- */
 
+/* iWARP writes what an RDMA READ brings as if the peer had written it. */
+static int access_to(const struct rdma_side *side, const struct weft_region *region)
+{
+	return side->access | (side->dev->iwarp && region->sink ? IBV_ACCESS_REMOTE_WRITE : 0);
+}
+
 static struct ibv_mr *register_dmabuf(struct rdma_side *side, struct weft_region *region)
 {
 	return rdma_verbs->reg_dmabuf_mr(side->dev->pd, region->fd_offset, region->size,
@@ -122,7 +128,7 @@ static struct ibv_mr *register_granule(struct rdma_keys *keys, struct weft_regio
 		mr = region->kind == WEFT_REGION_DMABUF ?
 			     register_dmabuf(keys->side, region) :
 			     rdma_verbs->reg_mr(keys->side->dev->pd, base, size,
-						keys->side->access);
+						access_to(keys->side, region));
 		if (mr)
 			keys->registrations++;
 		else

@@ -176,6 +176,8 @@ static void use_buffer(struct rdma_link *rl, struct rdma_slot *rs)
 	}
 	if (goes_out(&rs->slot))
 		copy(rl, rs, true);
+	else
+		memset(rs->bounce, 0, rs->slot.data_len); /* the controller may write less */
 	if (fits_capsule(rl, &rs->slot))
 		put_in_capsule(rs, &piece, 1);
 	else

@@ -98,7 +98,8 @@ static int build(struct rdma_link *rl, struct weft_err *err)
 		return weft_fail(err, -EINVAL, "%s takes at most %d commands at a time: use depth=",
 				 rl->dev->ctx->device->name, rl->dev->attr.max_qp_wr - 1);
 	rl->cq.done = rdma_link_completed;
-	rc = rdma_cq_open(&rl->cq, rl->link.reactor, rl->dev->ctx, (int)entries, err);
+	rc = rdma_cq_open(&rl->cq, rl->link.reactor, rl->dev->ctx, (int)entries,
+			  rl->link.options.qid, err);
 	if (rc < 0)
 		return rc;
 	rl->has_cq = true;

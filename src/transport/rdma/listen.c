@@ -164,17 +164,18 @@ static void readable(struct rdma_watch *watch)
 
 	while (!rdma_verbs->get_cm_event(rl->channel->channel, &event)) {
 		enum rdma_cm_event_type type = event->event;
+		bool ours = event->id == rl->id;
 
 		if (type == RDMA_CM_EVENT_CONNECT_REQUEST) {
 			on_request(rl, event);
 			continue;
 		}
 		rdma_verbs->ack_cm_event(event);
-		if (type == RDMA_CM_EVENT_DEVICE_REMOVAL) {
+		if (type == RDMA_CM_EVENT_DEVICE_REMOVAL)
 			rdma_devs_removed();
+		if (ours && type == RDMA_CM_EVENT_DEVICE_REMOVAL)
 			go_away(rl, "the adapter was removed");
-		}
-		if (type == RDMA_CM_EVENT_ADDR_CHANGE)
+		if (ours && type == RDMA_CM_EVENT_ADDR_CHANGE)
 			go_away(rl, "its address moved to another adapter");
 	}
 }

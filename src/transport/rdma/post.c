@@ -18,7 +18,6 @@ struct batch {
 	unsigned n, nsge;
 	struct ibv_send_wr wr[RDMA_BATCH];
 	struct ibv_sge sge[2 * RDMA_BATCH];
-	struct rdma_req *of[RDMA_BATCH]; /* whose each one is */
 };
 
 /* --- work requests ------------------------------------------------------------------------------------ */
@@ -43,7 +42,7 @@ static struct ibv_send_wr *add_wr(struct batch *b, struct rdma_req *rreq, enum i
 		.sg_list = &b->sge[b->nsge],
 		.send_flags = is_signaled(b->conn, opcode, kind) ? IBV_SEND_SIGNALED : 0,
 	};
-	b->of[b->n++] = rreq;
+	b->n++;
 	rreq->wrs++;
 	return wr;
 }
@@ -102,6 +101,12 @@ static void take_back(struct batch *b, struct rdma_req *rreq, unsigned n, unsign
 		b->wr[n - 1].next = NULL;
 }
 
+static void began(struct rdma_conn *conn)
+{
+	if (!conn->chains++)
+		conn->moved_ns = weft_reactor_now_ns(conn->qp.group->reactor);
+}
+
 static void add_fetch(struct batch *b, struct rdma_req *rreq)
 {
 	unsigned n = b->n, nsge = b->nsge;
@@ -119,7 +124,7 @@ static void add_fetch(struct batch *b, struct rdma_req *rreq)
 	rreq->reading = true;
 	conn->reads += rreq->wrs;
 	conn->wrs -= rreq->wrs;
-	conn->chains++;
+	began(conn);
 }
 
 static bool goes_inline(const struct rdma_conn *conn, bool invalidates)
@@ -157,7 +162,7 @@ static void add_reply(struct batch *b, struct rdma_req *rreq)
 	}
 	add_answer(b, rreq);
 	b->conn->wrs -= rreq->wrs;
-	b->conn->chains++;
+	began(b->conn);
 	/* The host may have the answer, and the next command here, before we hear that it has left. */
 	weft_req_enter(&rreq->req, WEFT_REQ_DRAINING);
 }
@@ -203,10 +208,8 @@ static void gather(struct batch *b)
 static void unpost(struct batch *b, const struct ibv_send_wr *bad)
 {
 	for (; bad; bad = bad->next)
-		if ((bad->wr_id & RDMA_KIND) != RDMA_PART) {
+		if ((bad->wr_id & RDMA_KIND) != RDMA_PART)
 			b->conn->chains--;
-			b->of[bad - b->wr]->reading = false;
-		}
 }
 
 static void post(struct batch *b)
@@ -229,6 +232,8 @@ void rdma_flush(struct weft_task *task)
 	uint64_t hits = keys->hits, registrations = keys->registrations;
 	struct batch b;
 
+	if (conn->state < RDMA_CLOSING)
+		rdma_recvs_post(conn->lane->shares ? &conn->lane->recvs : &conn->recvs);
 	while (conn->state < RDMA_CLOSING) {
 		b.conn = conn;
 		b.n = b.nsge = 0;

@@ -31,6 +31,7 @@ enum {
 	RDMA_ANSWERS = 16384,  /* completions under way that the adapter comes for; see answers.c */
 	RDMA_SETUP_MS = 30000, /* from request to a successful Connect */
 	RDMA_DRAIN_MS = 2000,  /* for an adapter to hand back what it was given */
+	RDMA_GRACE_MS = 20,    /* for it to hand back a shared receive */
 	RDMA_RNR_TIMER = 12,   /* 0.64 ms: when a host should try again that found no receive */
 	RDMA_CONN_BUCKETS = 1024,
 };
@@ -79,6 +80,7 @@ struct rdma_lane {
 	struct rdma_keys keys;
 	struct rdma_recvs recvs; /* not used where the adapter cannot share */
 	bool shares;
+	uint32_t claimed; /* commands that its connections may send */
 	struct rdma_answers answers;
 	struct weft_list cqs;
 	unsigned conns;
@@ -140,8 +142,10 @@ struct rdma_conn {
 	uint32_t wrs_max, wrs;     /* of its send queue: all, free */
 	uint32_t reads_max, reads; /* RDMA READs that may be under way, that are */
 	uint32_t chains;           /* posted, their last completion not seen */
+	uint64_t moved_ns;         /* when one of them was last begun or ended */
 	bool drained;              /* the adapter has had its time to hand them back */
-	bool settled;              /* the queue pair is gone */
+	bool settled;              /* nothing of it moves any more */
+	bool dropped;              /* the queue pair is gone */
 };
 
 static inline struct rdma_conn *rdma_conn_of(struct weft_qpair *qp)
@@ -203,6 +207,8 @@ void rdma_recvs_end(struct rdma_recvs *recvs);
 /* At least @count exist and are posted, as far as there is room. */
 int rdma_recvs_grow(struct rdma_recvs *recvs, uint32_t count);
 void rdma_recv_put(struct rdma_recv *recv);
+/* What is idle is posted now: before the answer that lets the host send its next command. */
+void rdma_recvs_post(struct rdma_recvs *recvs);
 
 /* answers.c */
 int rdma_answers_init(struct rdma_answers *answers);
@@ -239,7 +245,7 @@ void rdma_fetch(struct weft_req *req, uint32_t len);
 bool rdma_abort_fetch(struct weft_req *req);
 void rdma_reply(struct weft_req *req);
 void rdma_hang_up(struct weft_qpair *qp);
-void rdma_sent(struct rdma_lane *lane, const struct ibv_wc *wc);
+void rdma_sent(const struct ibv_wc *wc);
 /* The queue pair is gone: what was posted and has not come back never will. */
 void rdma_tx_settle(struct rdma_conn *conn);
 

@@ -83,10 +83,9 @@ static int post_all(struct rdma_recvs *recvs)
 	return rc;
 }
 
-static void post(struct weft_task *task)
+void rdma_recvs_post(struct rdma_recvs *recvs)
 {
-	struct rdma_recvs *recvs = container_of(task, struct rdma_recvs, post);
-	int rc = post_all(recvs);
+	int rc = weft_heap_has(&recvs->again.node) ? 0 : post_all(recvs);
 
 	if (rc == 0)
 		return;
@@ -94,9 +93,14 @@ static void post(struct weft_task *task)
 	weft_timer_set(recvs->reactor, &recvs->again, AGAIN_MS);
 }
 
+static void post(struct weft_task *task)
+{
+	rdma_recvs_post(container_of(task, struct rdma_recvs, post));
+}
+
 static void post_again(struct weft_timer *timer)
 {
-	post(&container_of(timer, struct rdma_recvs, again)->post);
+	rdma_recvs_post(container_of(timer, struct rdma_recvs, again));
 }
 
 void rdma_recv_put(struct rdma_recv *recv)

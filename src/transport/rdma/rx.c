@@ -108,14 +108,25 @@ uint32_t rdma_sgl_len(struct weft_req *req)
 
 /* --- commands ------------------------------------------------------------------------------------------ */
 
+/* Some are never held: hosts whose storage is not the slow one must be heard. */
+static void send_back(struct rdma_req *rreq)
+{
+	rreq->sgl_status = SC_GENERIC(CMD_INTERRUPTED);
+	rreq->req.data = NULL;
+	rreq->recv = NULL;
+}
+
 /* Held receives are missing to everybody else: when many are, small data makes room by moving on. */
 static void move_out(struct rdma_conn *conn, struct rdma_req *rreq)
 {
 	struct weft_pool *pool = weft_bufs_pool(&conn->qp.group->in, rreq->sgl_len);
 	void *at = weft_pool_take(pool);
 
-	if (!at)
+	if (!at) {
+		if (rreq->recv->owner->held >= rreq->recv->owner->room / 4 * 3)
+			send_back(rreq);
 		return;
+	}
 	memcpy(at, rreq->req.data, rreq->sgl_len);
 	weft_count(&conn->qp.stats.copied_bytes, rreq->sgl_len);
 	rreq->req.in = (struct weft_req_buf){ .pool = pool, .at = at };

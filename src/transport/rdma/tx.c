@@ -30,6 +30,10 @@ void rdma_fetch(struct weft_req *req, uint32_t len)
 	struct rdma_conn *conn = rdma_conn_of(req->qp);
 
 	(void)len;
+	if (conn->state >= RDMA_CLOSING) {
+		weft_req_fetched(req, SC_GENERIC(ABORT_QUEUE));
+		return;
+	}
 	weft_list_push(&conn->fetches, &rdma_req_of(req)->link);
 	flush_soon(conn);
 }
@@ -53,14 +57,23 @@ static void let_go_of_receive(struct rdma_req *rreq)
 	rreq->recv = NULL;
 }
 
+static bool is_known(struct rdma_keys *keys, const char *at, size_t len)
+{
+	struct ibv_mr *mr;
+	size_t n = 1;
+
+	for (; len && n; at += n, len -= n)
+		n = rdma_keys_find(keys, at, len, &mr);
+	return n;
+}
+
 /* A namespace's own memory that the adapter refuses goes by way of a buffer. */
 static void make_sendable(struct rdma_conn *conn, struct weft_req *req)
 {
 	struct weft_pool *pool;
-	struct ibv_mr *mr;
 	void *at;
 
-	if (rdma_keys_find(&conn->lane->keys, req->data, req->reply_len, &mr) || req->out.at)
+	if (is_known(&conn->lane->keys, req->data, req->reply_len) || req->out.at)
 		return;
 	pool = weft_bufs_pool(&req->qp->group->out, req->reply_len);
 	at = weft_pool_take(pool);
@@ -111,13 +124,13 @@ static void answer_ended(struct rdma_conn *conn, struct rdma_req *rreq)
 	weft_req_release(&rreq->req);
 }
 
-void rdma_sent(struct rdma_lane *lane, const struct ibv_wc *wc)
+void rdma_sent(const struct ibv_wc *wc)
 {
 	struct rdma_req *rreq = (struct rdma_req *)(uintptr_t)(wc->wr_id & ~(uint64_t)RDMA_KIND);
 	struct rdma_conn *conn = rdma_conn_of(rreq->req.qp);
 	bool well = wc->status == IBV_WC_SUCCESS;
 
-	(void)lane;
+	conn->moved_ns = weft_reactor_now_ns(conn->qp.group->reactor);
 	weft_count(&conn->qp.stats.completed, 1);
 	if (!well)
 		rdma_conn_failed(conn, wc);
