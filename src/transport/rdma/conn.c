@@ -25,12 +25,10 @@ void rdma_conn_drop(struct rdma_conn *conn)
 	rdma_cq_drain(&conn->cq->cq);
 	rdma_lane_remove(conn);
 	conn->cq->room += conn->wrs_max;
-	if (!conn->lane->shares) {
-		conn->cq->room += conn->recvs.room;
-		conn->recvs.qp = NULL;
-		weft_task_cancel(&conn->recvs.post);
-		weft_timer_stop(conn->qp.group->reactor, &conn->recvs.again);
-	}
+	if (conn->lane->shares)
+		return;
+	conn->cq->room += conn->recvs.room;
+	rdma_recvs_stop(&conn->recvs);
 }
 
 /* No work request of it is under way: the adapter holds none of our buffers. */
@@ -94,6 +92,8 @@ static void rdma_close(struct weft_qpair *qp)
 	conn->state = RDMA_CLOSING;
 	conn->timer.fn = drain_over;
 	weft_timer_set(qp->group->reactor, &conn->timer, RDMA_DRAIN_MS);
+	if (!conn->lane->shares)
+		rdma_recvs_stop(&conn->recvs);
 	rdma_verbs->disconnect(conn->id);
 	rdma_wrap_up_soon(conn);
 }

@@ -204,6 +204,8 @@ void rdma_lane_remove(struct rdma_conn *conn);
 int rdma_recvs_init(struct rdma_recvs *recvs, struct rdma_keys *keys, struct weft_reactor *r,
 		    uint32_t room, struct ibv_pd *pd, struct weft_err *err);
 void rdma_recvs_end(struct rdma_recvs *recvs);
+/* Its queue pair takes no more: what comes back stays idle. */
+void rdma_recvs_stop(struct rdma_recvs *recvs);
 /* At least @count exist and are posted, as far as there is room. */
 int rdma_recvs_grow(struct rdma_recvs *recvs, uint32_t count);
 void rdma_recv_put(struct rdma_recv *recv);

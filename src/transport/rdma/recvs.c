@@ -166,11 +166,17 @@ int rdma_recvs_init(struct rdma_recvs *recvs, struct rdma_keys *keys, struct wef
 	return weft_fail(err, rc, "receives: %s", strerror(-rc));
 }
 
+void rdma_recvs_stop(struct rdma_recvs *recvs)
+{
+	recvs->qp = NULL;
+	weft_task_cancel(&recvs->post);
+	weft_timer_stop(recvs->reactor, &recvs->again);
+}
+
 /* The adapter has none of them any more. */
 void rdma_recvs_end(struct rdma_recvs *recvs)
 {
-	weft_task_cancel(&recvs->post);
-	weft_timer_stop(recvs->reactor, &recvs->again);
+	rdma_recvs_stop(recvs);
 	if (recvs->srq)
 		rdma_verbs->destroy_srq(recvs->srq);
 	weft_region_remove(recvs->region);
