@@ -32,6 +32,8 @@ static void finish(struct rdma_link *rl)
 	rdma_verbs->destroy_id(
 		rl->id); /* after all that: a removed adapter goes with its last id */
 	rdma_verbs->destroy_event_channel(rl->channel);
+	if (!rl->opened) /* perhaps for want of an adapter, whose removal nobody told us of */
+		rdma_devs_removed();
 	rdma_devs_sweep();
 	rl->state = RLINK_CLOSED;
 	rl->link.ops->closed(&rl->link);

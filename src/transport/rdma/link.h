@@ -56,6 +56,7 @@ struct rdma_link {
 	struct rdma_cm_id *id;
 	struct rdma_watch watch;
 	bool watching;
+	bool opened;
 	struct rdma_dev *dev;
 	struct rdma_keys keys;
 	struct rdma_cq cq;

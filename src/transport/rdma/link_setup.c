@@ -168,6 +168,7 @@ static void established(struct rdma_link *rl, const struct rdma_conn_param *para
 	}
 	weft_timer_stop(rl->link.reactor, &rl->timer);
 	rl->state = RLINK_OPEN;
+	rl->opened = true;
 	rdma_path_of(rl->id, &rl->link.path);
 	rl->link.ops->ready(&rl->link);
 }
