@@ -7,6 +7,7 @@
  *
  *  - An id that connects has its QP in INIT until it takes its ESTABLISHED from the channel; only
  *    then does the accepting id get its own. The accepting QP may send and receive from accept() on.
+ *  - An accept() that is made to fail leaves its QP in ERR.
  *  - disconnect() puts one's own QP into ERR. On fake0 the peer's QP stays as it is until the peer
  *    calls disconnect() or modify_qp(); on iwarp0 it goes to ERR as well. DISCONNECTED comes to both;
  *    TIMEWAIT_EXIT follows on fake0.

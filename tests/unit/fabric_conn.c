@@ -188,6 +188,17 @@ static void answer(struct fabric_id *id, const struct rdma_conn_param *param)
 	fabric_event_tell(id, RDMA_CM_EVENT_ESTABLISHED, 0);
 }
 
+/* librdmacm has readied the QP when it asks the kernel, and takes it to ERR if that refuses. */
+static int accept_fault(struct fabric_id *id)
+{
+	int error = fabric_fault("accept");
+
+	if (error && id->pub.qp && !id->dev->removed)
+		fabric_qp_error(fabric_qp_in(id->pub.qp));
+	errno = error;
+	return error ? -1 : 0;
+}
+
 int fabric_accept(struct rdma_cm_id *pub, struct rdma_conn_param *param)
 {
 	struct fabric_id *id = fabric_id_in(pub);
@@ -195,7 +206,8 @@ int fabric_accept(struct rdma_cm_id *pub, struct rdma_conn_param *param)
 				       .initiator_depth = RDMA_MAX_INIT_DEPTH };
 	FABRIC_LOCKED;
 
-	FABRIC_FAULT_RDMA(accept);
+	if (accept_fault(id) < 0)
+		return -1;
 	own = param ? *param : own;
 	errno = id->state != ID_REQUESTED || !valid(id, &own) ? EINVAL :
 		id->dev->removed                              ? ENODEV :

@@ -1,0 +1,426 @@
+/* test_rdma_hostile.c - the RDMA target between hosts and adapters at their worst: what one of them
+ * keeps, refuses or hands back late costs nobody else anything.
+ *
+ * Where an adapter must do something at a moment that only its caller knows, an entry of the fabric's
+ * table is replaced by one that looks, or waits, and then goes on to the fabric's. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <errno.h>
+#include <string.h>
+
+#include "rdma_case.h"
+
+#define COUNT(array) (sizeof(array) / sizeof(*(array)))
+#define IP           "127.0.0.1"
+
+enum {
+	BLOCK = 512,
+	MDTS = 1 << 20,
+	GRANULE_BLOCKS = MDTS / BLOCK, /* of a namespace's memory, what one key is for */
+	CAPSULE_DATA = 4096,
+	ADMIN_DEPTH = 32,
+	DEPTH = 16,
+	SETUP_MS = 30000,
+	HOLD_READS = 1u << IBV_WR_RDMA_READ,
+};
+
+static const struct rdma_verbs *const v = &fabric_verbs;
+static struct rdma_verbs replaced;
+static struct raw admin, io;
+
+static int start(void)
+{
+	replaced = fabric_verbs;
+	case_start(IP);
+	return 0;
+}
+
+static int set_up(void **state)
+{
+	fabric_begin();
+	return start();
+}
+
+/* On an adapter that cannot share receives: every queue pair has its own. */
+static int set_up_unshared(void **state)
+{
+	fabric_begin();
+	fabric_device("fake0")->attr.max_srq = 0;
+	return start();
+}
+
+/* On iWARP, with receives for an admin queue and one more. */
+static int set_up_iwarp(void **state)
+{
+	fabric_begin();
+	fabric_map(IP, "iwarp0");
+	fabric_device("iwarp0")->attr.max_srq_wr = ADMIN_DEPTH + DEPTH;
+	return start();
+}
+
+static int tear_down(void **state)
+{
+	rdma_verbs = &fabric_verbs; /* where a case failed half-way */
+	case_stop();
+	fabric_end();
+	return 0;
+}
+
+static void open_both(void)
+{
+	raw_io(&io, IP, raw_admin(&admin, IP), 1, DEPTH);
+}
+
+static void close_both(void)
+{
+	raw_close(&io);
+	raw_close(&admin);
+	case_settle();
+}
+
+/* Until it is gone at the target too; others stay. */
+static void close_one(struct raw *q)
+{
+	raw_close(q);
+	case_turns(20);
+	case_advance(100);
+}
+
+static struct ibv_qp *target_qp(const struct raw *q)
+{
+	return fabric_peer(q->end.id->qp);
+}
+
+static union nvme_sqe keep_alive(void)
+{
+	return (union nvme_sqe){ .common = { .opcode = nvme_admin_keep_alive,
+					     .flags = NVME_PSDT_SGL } };
+}
+
+static void check_alive(struct raw *q)
+{
+	union nvme_sqe sqe = keep_alive();
+
+	assert_int_equal(raw_run(q, &sqe, 0), 0);
+}
+
+/* By its key, all of it at raw_data(). */
+static union nvme_sqe keyed(struct raw *q, bool write, uint64_t slba, uint32_t blocks)
+{
+	union nvme_sqe sqe = raw_rw(write, slba, blocks);
+
+	raw_keyed(q, &sqe, 0, blocks * BLOCK);
+	return sqe;
+}
+
+static void check_refused(struct raw *q)
+{
+	struct nvme_rdma_reject reject;
+
+	fabric_end_expect(&q->end, RDMA_CM_EVENT_REJECTED);
+	memcpy(&reject, q->end.data, sizeof(reject));
+	assert_int_equal(le16_to_cpu(reject.sts), NVME_RDMA_NO_RESOURCES);
+}
+
+/* --- connections that do not come about ------------------------------------------------------------- */
+
+/* The queue pair is in error by then, and its receives are back: they must not find the connection
+ * that is being taken apart, whose end nobody would wait for. */
+static void accept_fails(void **state)
+{
+	struct nvme_rdma_request request = raw_request(0, ADMIN_DEPTH, 0);
+	struct raw q;
+
+	raw_open(&q, IP);
+	fabric_fail("accept", 0, 1, EINVAL);
+	raw_ask(&q, &request, sizeof(request));
+	check_refused(&q);
+	case_advance(SETUP_MS + 1);
+	raw_close(&q);
+	case_settle();
+	raw_admin(&admin, IP);
+	check_alive(&admin);
+	raw_close(&admin);
+	case_settle();
+}
+
+/* On iWARP a command without a receive is the end of its connection: as many are promised as there
+ * are, and those of a connection that has gone may be promised again. */
+static void promised_once(void **state)
+{
+	struct nvme_rdma_request request = raw_request(2, DEPTH, 0);
+	struct raw q;
+
+	open_both();
+	request.cntlid = cpu_to_le16(admin.cntlid);
+	raw_open(&q, IP);
+	raw_ask(&q, &request, sizeof(request));
+	check_refused(&q);
+	raw_close(&q);
+	close_one(&io);
+	raw_io(&io, IP, admin.cntlid, 2, DEPTH);
+	close_both();
+}
+
+/* --- what a host keeps ------------------------------------------------------------------------------ */
+
+/* Their queues are full of large writes, and they have receives for some of the answers only. The
+ * adapter tries to deliver the next one for ever, and what is behind it keeps every large buffer. */
+static struct raw greedy[3], good;
+
+static void be_greedy(struct raw *q)
+{
+	enum {
+		WRITES = END_RECVS + 58
+	}; /* what a queue of CASE_DEPTH_MAX takes, the rest answered */
+
+	for (unsigned i = 0; i < WRITES; i++) {
+		union nvme_sqe write = keyed(q, true, 0, MDTS / BLOCK);
+
+		raw_send(q, &write, 0);
+		case_turn();
+	}
+}
+
+static bool has_answer(struct raw *q)
+{
+	struct ibv_wc wc;
+
+	while (v->poll_cq(q->end.cq, 1, &wc) > 0)
+		if (wc.opcode == IBV_WC_RECV)
+			return true;
+	return false;
+}
+
+/* Time is the test's: an hour goes by, if need be. */
+static bool is_answered_in_time(struct raw *q)
+{
+	for (unsigned s = 0; s < 3600; s++) {
+		if (has_answer(q))
+			return true;
+		case_advance(1000);
+	}
+	return false;
+}
+
+static void open_greedy(uint16_t cntlid)
+{
+	for (unsigned i = 0; i < COUNT(greedy); i++)
+		raw_io(&greedy[i], IP, cntlid, (uint16_t)(i + 1), CASE_DEPTH_MAX);
+	for (unsigned i = 0; i < COUNT(greedy); i++)
+		be_greedy(&greedy[i]);
+	for (unsigned i = 0; i < COUNT(greedy); i++)
+		assert_true(fabric_pending(target_qp(&greedy[i])));
+}
+
+static void hold_buffers(void **state)
+{
+	union nvme_sqe small, large;
+	struct raw admin_of_good;
+
+	open_greedy(raw_admin(&admin, IP));
+	raw_io(&good, IP, raw_admin(&admin_of_good, IP), 1, DEPTH);
+	small = keyed(&good, true, 0, 8);
+	assert_int_equal(raw_run(&good, &small, 0), 0);
+	large = keyed(&good, true, 0, MDTS / BLOCK);
+	raw_send(&good, &large, 0);
+	case_turns(10);
+	assert_false(has_answer(&good)); /* it waits in line, or this tests nothing */
+	assert_true(is_answered_in_time(&good));
+	for (unsigned i = 0; i < COUNT(greedy); i++) {
+		raw_expect_end(&greedy[i]);
+		raw_close(&greedy[i]);
+	}
+	raw_close(&good);
+	raw_close(&admin_of_good);
+	raw_close(&admin);
+	case_settle();
+}
+
+/* --- receives --------------------------------------------------------------------------------------- */
+
+static unsigned answers, too_early;
+
+/* The host may send its next command as soon as it has the answer. */
+static int look_then_send(struct ibv_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad)
+{
+	for (struct ibv_send_wr *at = wr; at && qp == target_qp(&io); at = at->next) {
+		bool answers_one = at->opcode == IBV_WR_SEND || at->opcode == IBV_WR_SEND_WITH_INV;
+
+		answers += answers_one;
+		too_early += answers_one && !fabric_receives(qp);
+	}
+	return v->post_send(qp, wr, bad);
+}
+
+/* A full queue, on receives of its own: every one of them holds a command. */
+static void fill_queue(void)
+{
+	for (unsigned i = 0; i < DEPTH; i++) {
+		union nvme_sqe read = keyed(&io, false, 0, 1);
+
+		raw_send(&io, &read, 0);
+	}
+	for (unsigned i = 0; i < DEPTH; i++)
+		assert_int_equal(raw_answer(&io).status, 0);
+}
+
+static void answer_first(void **state)
+{
+	answers = too_early = 0;
+	open_both();
+	replaced.post_send = look_then_send;
+	rdma_verbs = &replaced;
+	for (unsigned round = 0; round < 3; round++)
+		fill_queue();
+	rdma_verbs = v;
+	assert_int_equal(answers, 3 * DEPTH);
+	assert_int_equal(too_early, 0);
+	close_both();
+}
+
+static int see_nothing(struct ibv_cq *cq, int max, struct ibv_wc *wc)
+{
+	return 0;
+}
+
+/* A capsule and the end of its connection; the adapter tells of the capsule a while later. */
+static void leave_behind_a_capsule(void)
+{
+	union nvme_sqe last = keep_alive();
+
+	rdma_verbs = &replaced;
+	raw_send(&io, &last, 0);
+	v->disconnect(io.end.id);
+	case_turns(20);
+	rdma_verbs = v;
+	close_one(&io);
+}
+
+/* The receive was everybody's, and is again. */
+static void lost_receives(void **state)
+{
+	uint16_t cntlid = raw_admin(&admin, IP);
+
+	replaced.poll_cq = see_nothing;
+	for (unsigned i = 0; i < 3; i++) {
+		unsigned before;
+
+		raw_io(&io, IP, cntlid, 1, DEPTH);
+		case_turns(4);
+		before = fabric_receives(target_qp(&admin));
+		leave_behind_a_capsule();
+		assert_int_equal(fabric_counts().qps, 2); /* the admin queue's two ends */
+		assert_int_equal(fabric_receives(target_qp(&admin)), before);
+	}
+	check_alive(&admin);
+	raw_close(&admin);
+	case_settle();
+}
+
+static uint64_t kept; /* the wr_id of the one completion that the adapter does not hand out */
+
+static int keep_one(struct ibv_cq *cq, int max, struct ibv_wc *wc)
+{
+	int n = v->poll_cq(cq, 1, wc);
+
+	return n == 1 && wc->wr_id == kept ? v->poll_cq(cq, 1, wc) : n;
+}
+
+static void write_held(void)
+{
+	union nvme_sqe write = keyed(&io, true, 0, 8);
+
+	fabric_hold(target_qp(&io), HOLD_READS);
+	raw_send(&io, &write, 0);
+	case_turns(4);
+	assert_int_equal(fabric_pending(target_qp(&io)), 1);
+}
+
+/* A queue pair in error hands a receive back as soon as it is posted: to post it again, and again,
+ * would take a CPU for as long as a READ does not come back. */
+static void flush_loop(void **state)
+{
+	uint64_t posts;
+
+	open_both();
+	write_held();
+	kept = fabric_next(target_qp(&io))->wr_id;
+	replaced.poll_cq = keep_one;
+	rdma_verbs = &replaced;
+	posts = fabric_counts().recv_posts;
+	v->disconnect(io.end.id);
+	case_turns(50);
+	rdma_verbs = v;
+	assert_non_null(target_qp(&io)); /* the READ is waited for still, or this tests nothing */
+	assert_int_equal(fabric_counts().recv_posts, posts);
+	close_both();
+}
+
+/* --- keys ------------------------------------------------------------------------------------------- */
+
+/* In the capsule: the namespace's memory gets no key by it. */
+static void write_in_capsule(uint64_t slba, char byte)
+{
+	union nvme_sqe write = raw_rw(true, slba, CAPSULE_DATA / BLOCK);
+
+	memset(raw_extra(&io), byte, CAPSULE_DATA);
+	write.common.sgl = raw_sgl(NVME_SGL_IN_CAPSULE, 0, CAPSULE_DATA);
+	assert_int_equal(raw_run(&io, &write, CAPSULE_DATA), 0);
+}
+
+static void check_bytes(const char *at, char byte)
+{
+	char want[CAPSULE_DATA];
+
+	memset(want, byte, sizeof(want));
+	assert_memory_equal(at, want, sizeof(want));
+}
+
+/* A read over the end of a granule that has its key; the adapter refuses the next one's. */
+static void second_granule(void **state)
+{
+	const unsigned half = CAPSULE_DATA / BLOCK;
+	union nvme_sqe read;
+	uint64_t before;
+
+	open_both();
+	write_in_capsule(GRANULE_BLOCKS - half, 'a');
+	write_in_capsule(GRANULE_BLOCKS, 'b');
+	read = keyed(&io, false, 0, half);
+	assert_int_equal(raw_run(&io, &read, 0), 0);
+	read = keyed(&io, false, GRANULE_BLOCKS - half, 2 * half);
+	before = fabric_counts().registrations;
+	fabric_fail("reg_mr", 0, 1, ENOMEM);
+	assert_int_equal(raw_run(&io, &read, 0), 0);
+	/* A buffer's, whose memory it went by. */
+	assert_int_equal(fabric_counts().registrations, before + 1);
+	check_bytes(raw_data(&io), 'a');
+	check_bytes(raw_data(&io) + CAPSULE_DATA, 'b');
+	close_both();
+}
+
+#define CASE(f)     cmocka_unit_test_setup_teardown(f, set_up, tear_down)
+#define UNSHARED(f) cmocka_unit_test_setup_teardown(f, set_up_unshared, tear_down)
+
+/* With a name, or a pattern, only the cases of that name. */
+int main(int argc, char **argv)
+{
+	const struct CMUnitTest tests[] = {
+		UNSHARED(accept_fails),
+		cmocka_unit_test_setup_teardown(promised_once, set_up_iwarp, tear_down),
+		CASE(hold_buffers),
+		UNSHARED(answer_first),
+		CASE(lost_receives),
+		UNSHARED(flush_loop),
+		CASE(second_granule),
+	};
+
+	if (argc > 1)
+		cmocka_set_test_filter(argv[1]);
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
