@@ -7,10 +7,11 @@
  * and nothing may be left: no queue pair, no controller, no buffer (world_end). */
 #include <string.h>
 
-#include "input.h"
+#include "forms.h"
 #include "host.h"
+#include "input.h"
 #include "must.h"
-#include "slow.h"
+#include "target_ops.h"
 #include "world.h"
 
 enum { HOSTS = 8, OPS_MAX = 300, SETTLE = 8, ROUNDS_MAX = 1000, CAPSULE_MAX = 8 << 10 };
@@ -64,11 +65,6 @@ static void op_turn(void)
 		world_turn(n);
 }
 
-static void op_clock(void)
-{
-	world_advance(u16() * 16ull);
-}
-
 /* --- connections ---------------------------------------------------------------------------- */
 
 /* DGST 1:0, MAXR2T 3:2, HPDA 7:4 */
@@ -105,37 +101,15 @@ static void op_icreq(void)
 		greet(h, options);
 }
 
-static const char *const subnqns[] = { WORLD_NQN, WORLD_NQN_GUARDED, NVME_NQN_DISCOVERY,
-				       "nqn.2026-11.io.weft:nowhere" };
-
-struct connect {
-	uint16_t qid, sqsize, cntlid;
-	uint32_t kato;
-	uint8_t subsys;
-	bool no_flow, stranger, in_capsule;
-};
-
-static void connect_host(struct host *h, const struct connect *c)
+static void connect_host(struct host *h, const struct form_connect *c, bool in_capsule)
 {
-	struct nvmf_connect_data data = { .cntlid = cpu_to_le16(c->cntlid) };
-	union nvme_sqe sqe = {
-		.connect = {
-			.opcode = NVME_FABRICS_OPCODE,
-			.rsvd1 = 1 << 6, /* PSDT: SGL */
-			.fctype = NVMF_CONNECT,
-			.sgl.length = cpu_to_le32(sizeof(data)),
-			.sgl.type = c->in_capsule ? NVME_SGL_IN_CAPSULE : NVME_SGL_TRANSPORT,
-			.qid = cpu_to_le16(c->qid),
-			.sqsize = cpu_to_le16(c->sqsize),
-			.cattr = c->no_flow ? NVMF_CATTR_NO_SQ_FLOW : 0,
-			.kato = cpu_to_le32(c->kato),
-		},
-	};
+	struct nvmf_connect_data data;
+	union nvme_sqe sqe;
 
-	memset(data.hostid, 0x42, sizeof(data.hostid));
-	strcpy(data.subsysnqn, subnqns[c->subsys % 4]);
-	strcpy(data.hostnqn, c->stranger ? WORLD_HOST "2" : WORLD_HOST);
-	host_command(h, &sqe, c->in_capsule ? &data : NULL, c->in_capsule ? sizeof(data) : 0, 0);
+	form_connect(c, &sqe, &data);
+	sqe.connect.sgl.length = cpu_to_le32(sizeof(data));
+	sqe.connect.sgl.type = in_capsule ? NVME_SGL_IN_CAPSULE : NVME_SGL_TRANSPORT;
+	host_command(h, &sqe, in_capsule ? &data : NULL, in_capsule ? sizeof(data) : 0, 0);
 }
 
 /* The controller that another host was given, or one that nobody was. */
@@ -150,33 +124,25 @@ static void op_connect(void)
 	uint8_t options = u8(), qid = u8();
 	uint16_t sqsize = u16(), cntlid = cntlid_of(u8());
 	uint32_t kato = options & 32 ? (uint32_t)u16() << 16 : u16();
-	struct connect c = {
+	struct form_connect c = {
 		.qid = qid,
 		.sqsize = sqsize,
 		.cntlid = cntlid,
 		.kato = kato,
 		.subsys = options & 3,
-		.in_capsule = options & 4,
 		.no_flow = options & 8,
 		.stranger = options & 16,
 	};
 
 	if (h->fd >= 0)
-		connect_host(h, &c);
+		connect_host(h, &c, options & 4);
 }
 
 static void enable(struct host *h)
 {
-	union nvme_sqe sqe = {
-		.property = {
-			.opcode = NVME_FABRICS_OPCODE,
-			.rsvd1 = 1 << 6,
-			.fctype = NVMF_PROPERTY_SET,
-			.offset = cpu_to_le32(NVME_REG_CC),
-			.value = cpu_to_le64(0x460001),
-		},
-	};
+	union nvme_sqe sqe;
 
+	form_enable(&sqe);
 	host_command(h, &sqe, NULL, 0, 0);
 }
 
@@ -192,17 +158,16 @@ static struct host *free_host(void)
 static void op_session(void)
 {
 	uint8_t icreq = u8(), options = u8(), sqsize = u8();
-	struct connect c = { .sqsize = 31,
-			     .cntlid = NVME_CNTLID_DYNAMIC,
-			     .subsys = options & 3,
-			     .in_capsule = true,
-			     .no_flow = options & 8 };
+	struct form_connect c = { .sqsize = 31,
+				  .cntlid = NVME_CNTLID_DYNAMIC,
+				  .subsys = options & 3,
+				  .no_flow = options & 8 };
 	struct host *admin = free_host(), *io;
 
 	if (!open_host(admin))
 		return;
 	greet(admin, icreq);
-	connect_host(admin, &c);
+	connect_host(admin, &c, true);
 	settle();
 	enable(admin);
 	settle();
@@ -213,7 +178,7 @@ static void op_session(void)
 	c.qid = options >> 6;
 	c.sqsize = sqsize;
 	c.cntlid = admin->cntlid;
-	connect_host(io, &c);
+	connect_host(io, &c, true);
 	settle();
 }
 
@@ -270,106 +235,13 @@ static void op_split(void)
 
 /* --- commands ------------------------------------------------------------------------------- */
 
-/* How the arguments a and b and the length of the data go into a command. */
-enum form {
-	FORM_DWORDS, /* a, b: dwords 10 and 11 */
-	FORM_PAGE,   /* the same, and 4096 bytes */
-	FORM_BLOCKS, /* a: SLBA, b: NLB and control */
-	FORM_LOG,
-	FORM_FEATURE,
-	FORM_DSM,
-	FORM_COPY, /* a: SDLBA, b: dword 12 */
-	FORM_PROPERTY,
-	FORM_BYTES, /* 64 bytes of input are the command */
-};
-
-static const struct kind {
-	uint8_t opcode, fctype;
-	enum form form;
-} kinds[] = {
-	{ nvme_cmd_read, 0, FORM_BLOCKS },
-	{ nvme_cmd_write, 0, FORM_BLOCKS },
-	{ nvme_cmd_flush, 0, FORM_DWORDS },
-	{ nvme_cmd_compare, 0, FORM_BLOCKS },
-	{ nvme_cmd_write_zeroes, 0, FORM_BLOCKS },
-	{ nvme_cmd_verify, 0, FORM_BLOCKS },
-	{ nvme_cmd_dsm, 0, FORM_DSM },
-	{ nvme_cmd_copy, 0, FORM_COPY },
-	{ nvme_admin_identify, 0, FORM_PAGE },
-	{ nvme_admin_get_log_page, 0, FORM_LOG },
-	{ nvme_admin_abort_cmd, 0, FORM_DWORDS },
-	{ nvme_admin_set_features, 0, FORM_FEATURE },
-	{ nvme_admin_get_features, 0, FORM_FEATURE },
-	{ nvme_admin_async_event, 0, FORM_DWORDS },
-	{ nvme_admin_keep_alive, 0, FORM_DWORDS },
-	{ NVME_FABRICS_OPCODE, NVMF_PROPERTY_GET, FORM_PROPERTY },
-	{ NVME_FABRICS_OPCODE, NVMF_PROPERTY_SET, FORM_PROPERTY },
-	{ NVME_FABRICS_OPCODE, NVMF_DISCONNECT, FORM_DWORDS },
-	{ 0, 0, FORM_BYTES },
-};
-#define KINDS (sizeof(kinds) / sizeof(kinds[0]))
-
+/* Beside those in forms.h. */
 enum {
 	CMD_IN_CAPSULE = 1 << 0,
-	CMD_FUSE = 3 << 1,
 	CMD_SGL = 1 << 3,  /* a type and a length follow */
 	CMD_DATA = 1 << 4, /* a length and the first bytes of the data follow */
 	CMD_PAD = 1 << 5,
-	CMD_NO_SGL = 1 << 6,
-	CMD_LONG = 1 << 7, /* property of 8 bytes; blocks: the last ones there are */
 };
-
-static bool is_to_ctrl(const union nvme_sqe *sqe)
-{
-	return nvme_cmd_direction(sqe) == NVME_DIR_TO_CTRL;
-}
-
-static uint32_t feature_len(uint8_t fid)
-{
-	switch (fid) {
-	case NVME_FEAT_FID_TIMESTAMP:
-		return sizeof(struct nvme_timestamp);
-	case NVME_FEAT_FID_HOST_BEHAVIOR:
-		return 512;
-	case NVME_FEAT_FID_HOST_ID:
-		return 16;
-	default:
-		return 0;
-	}
-}
-
-/* Fills in the arguments; returns the bytes of data that belong to the command. */
-static uint32_t fill_in(union nvme_sqe *sqe, enum form form, uint8_t flags, uint32_t a, uint32_t b)
-{
-	struct nvme_cmd *cmd = &sqe->common;
-
-	cmd->cdw10 = cpu_to_le32(a);
-	cmd->cdw11 = cpu_to_le32(b);
-	switch (form) {
-	case FORM_BLOCKS:
-		sqe->rw.slba = cpu_to_le64(flags & CMD_LONG ? -(uint64_t)a : a);
-		sqe->rw.nlb = cpu_to_le16((uint16_t)b);
-		sqe->rw.control = cpu_to_le16((uint16_t)(b >> 16));
-		return ((b & 0xffff) + 1) << world_lba_shift(le32_to_cpu(cmd->nsid));
-	case FORM_LOG:
-		return ((a >> 16) + 1) * 4;
-	case FORM_FEATURE:
-		return feature_len((uint8_t)a);
-	case FORM_DSM:
-		return ((a & 0xff) + 1) * (uint32_t)sizeof(struct nvme_dsm_range);
-	case FORM_COPY:
-		cmd->cdw11 = cpu_to_le32(0);
-		cmd->cdw12 = cpu_to_le32(b);
-		return ((b & 0xff) + 1) * (uint32_t)sizeof(struct nvme_copy_range);
-	case FORM_PROPERTY:
-		sqe->property.attrib = flags & CMD_LONG ? 1 : 0;
-		sqe->property.offset = cpu_to_le32(a);
-		sqe->property.value = cpu_to_le64(b);
-		return 0;
-	default:
-		return form == FORM_PAGE ? 4096 : 0;
-	}
-}
 
 /* Where the data is; in the capsule if it fits there. Returns the bytes in the capsule. */
 static uint32_t place_data(union nvme_sqe *sqe, uint8_t flags, uint32_t len)
@@ -377,36 +249,32 @@ static uint32_t place_data(union nvme_sqe *sqe, uint8_t flags, uint32_t len)
 	struct nvme_sgl *sgl = &sqe->common.sgl;
 	bool inside = flags & CMD_IN_CAPSULE && len <= CAPSULE_MAX;
 
-	sgl->type = inside && is_to_ctrl(sqe) ? NVME_SGL_IN_CAPSULE : NVME_SGL_TRANSPORT;
+	sgl->type = inside && form_is_to_ctrl(sqe) ? NVME_SGL_IN_CAPSULE : NVME_SGL_TRANSPORT;
 	sgl->length = cpu_to_le32(len);
 	if (flags & CMD_SGL) {
 		sgl->type = u8();
 		sgl->length = cpu_to_le32(u32());
 		sgl->addr = cpu_to_le64(u8());
 	}
-	return inside && is_to_ctrl(sqe) ? len : 0;
+	return inside && form_is_to_ctrl(sqe) ? len : 0;
 }
 
 static void op_command(void)
 {
 	static uint8_t data[CAPSULE_MAX];
 	struct host *h = pick();
-	const struct kind *kind = &kinds[u8() % KINDS];
+	const struct form_kind *kind = form_kind(u8());
 	uint8_t flags = u8(), nsid = u8();
 	uint32_t a = u32(), b = u32(), len, given;
-	union nvme_sqe sqe = { 0 };
+	union nvme_sqe sqe;
 	const uint8_t *at;
 
-	sqe.common.opcode = kind->opcode;
-	sqe.common.flags = (flags & CMD_NO_SGL ? 0 : 1 << 6) | (flags & CMD_FUSE) >> 1;
-	sqe.common.nsid = cpu_to_le32(nsid == 0xff ? NVME_NSID_BROADCAST : nsid);
-	if (kind->opcode == NVME_FABRICS_OPCODE)
-		sqe.connect.fctype = kind->fctype;
+	form_begin(&sqe, kind, flags, nsid);
 	if (kind->form == FORM_BYTES) {
 		at = bytes(sizeof(sqe), &given);
 		memcpy(&sqe, at, given);
 	}
-	len = fill_in(&sqe, kind->form, flags, a, b);
+	len = form_fill(&sqe, kind->form, flags, a, b);
 	len = place_data(&sqe, flags, len);
 	at = bytes(flags & CMD_DATA ? u8() : 0, &given);
 	memset(data, 0, len);
@@ -429,77 +297,6 @@ static void op_data(void)
 			host_data(h, 0, 0, fill);
 	else if (h->nr2ts)
 		host_data(h, which % h->nr2ts, part, fill);
-}
-
-/* --- the target's side ------------------------------------------------------------------------ */
-
-static void op_ns(void)
-{
-	uint8_t what = u8(), nsid = u8();
-	uint16_t blocks = u16();
-
-	switch (what % 3) {
-	case 0:
-		world_ns_remove(nsid);
-		break;
-	case 1:
-		world_ns_add(nsid);
-		break;
-	default:
-		world_ns_resize(nsid, blocks * 512ull % (1 << 20));
-	}
-}
-
-static void op_subsys(void)
-{
-	uint8_t what = u8();
-
-	switch (what % 4) {
-	case 0:
-		world_host_allow();
-		break;
-	case 1:
-		world_host_refuse();
-		break;
-	case 2:
-		world_subsys_remove(what >> 2);
-		break;
-	default:
-		world_any_host(what >> 2 & 1);
-	}
-}
-
-static void op_slow(void)
-{
-	static const int results[] = { 0, 0, 0, -EIO, -ENOSPC, -ENOMEM, -EOPNOTSUPP };
-	uint8_t n = u8(), how = u8();
-
-	if (how == 0xff)
-		slow_refuse(n);
-	else
-		slow_end(n, results[how % (sizeof(results) / sizeof(results[0]))]);
-}
-
-static void op_starve(void)
-{
-	uint8_t pool = u8();
-
-	world_starve(pool, u8() % 4);
-}
-
-static void op_feed(void)
-{
-	world_feed(u8());
-}
-
-static void op_look(void)
-{
-	world_look();
-}
-
-static void op_stop(void)
-{
-	world_stop();
 }
 
 /* --- the program ------------------------------------------------------------------------------ */

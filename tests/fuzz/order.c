@@ -116,10 +116,20 @@ static void make_memory(struct order *o, uint8_t shape, uint32_t len)
 		add_part(o, 0);
 }
 
-static void free_memory(struct order *o)
+static void declare(struct order *o, uint8_t known)
 {
 	for (int i = 0; i < o->iovcnt; i++)
+		if (known >> i % 8 & 1 && o->iov[i].iov_len)
+			must(!weft_region_add(&o->regions[i], o->iov[i].iov_base, o->iov[i].iov_len,
+					      0, NULL));
+}
+
+static void free_memory(struct order *o)
+{
+	for (int i = 0; i < o->iovcnt; i++) {
+		weft_region_remove(o->regions[i]);
 		free(o->iov[i].iov_base);
+	}
 	o->iovcnt = 0;
 }
 
@@ -142,6 +152,7 @@ bool order_place(struct weft_link *link, const struct order_form *form)
 		slot->cmd.connect.fctype = kinds[form->kind % KINDS].fctype;
 	o->sqe = slot->cmd;
 	make_memory(o, form->shape, o->skip + o->len + form->tail);
+	declare(o, form->known);
 	visit(o, 0, UINT32_MAX, order_direction(o) == NVME_DIR_TO_CTRL ? o->len : 0, false);
 	slot->iov = o->iov;
 	slot->iov_skip = o->skip;

@@ -9,6 +9,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/region.h"
 #include "transport/link.h"
 
 enum { ORDERS_MAX = 64, ORDER_PARTS = 200, ORDER_LEN_MAX = 4 * 65535, ORDER_R2TS = 8 };
@@ -19,10 +20,12 @@ struct order {
 	uint16_t cid;
 	uint32_t len, skip;
 	struct iovec iov[ORDER_PARTS];
+	struct weft_region *regions[ORDER_PARTS];
 	int iovcnt;
 	bool again; /* from inside done(), another one like it */
 
 	/* What the controller has seen of it, and said to it. */
+	bool left; /* it was on the wire */
 	bool seen, answered, corrupt;
 	uint16_t status;
 	uint32_t received; /* C2HData, in order */
@@ -40,6 +43,7 @@ struct order_form {
 	uint32_t len;
 	uint8_t shape; /* of its memory: bytes per part, and parts without any */
 	uint8_t skip, tail;
+	uint8_t known; /* which of its parts are declared (base/region.h), by eights */
 	bool again;
 };
 

@@ -12,6 +12,7 @@ import struct
 import sys
 
 from seeds_host import host_seeds, link_seeds, queue_seeds
+from seeds_rdma import rdma_link_seeds, rdma_seeds
 
 # ---- fuzz_pdu: rules, limits, a header
 
@@ -281,7 +282,8 @@ def main():
     root = pathlib.Path(sys.argv[1]) if len(sys.argv) > 1 else here / "corpus"
     for name, seeds in (("fuzz_pdu", pdu_seeds()), ("fuzz_conn", conn_seeds()),
                         ("fuzz_link", link_seeds()), ("fuzz_queue", queue_seeds()),
-                        ("fuzz_host", host_seeds())):
+                        ("fuzz_host", host_seeds()), ("fuzz_rdma", rdma_seeds()),
+                        ("fuzz_rdma_link", rdma_link_seeds())):
         folder = root / name
         folder.mkdir(parents=True, exist_ok=True)
         for seed, content in seeds:

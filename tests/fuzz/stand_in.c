@@ -112,7 +112,8 @@ void stand_in_create(void)
 void stand_in_reset(void)
 {
 	struct weft_ctrl *c = stand_in;
-	struct weft_ctrl fresh = { .reactor = reactor,
+	struct weft_ctrl fresh = { .config.transport = &weft_tcp_link,
+				   .reactor = reactor,
 				   .page = c->page,
 				   .aer_page = c->aer_page,
 				   .scan_page = c->scan_page,

@@ -60,6 +60,12 @@ void world_advance(uint64_t ms)
 	now_ns += ms * 1000000;
 }
 
+void world_doze(void)
+{
+	for (unsigned i = 0; i < WORLD_GROUPS; i++)
+		weft_reactor_doze(reactors[i]);
+}
+
 void world_turn_one(unsigned group, unsigned n)
 {
 	while (n--)
@@ -112,12 +118,17 @@ static void add_subsys(unsigned i)
 	subsystems[i]->cntlid_next = 0;
 }
 
+static void parse(const char *text, struct weft_uri *uri)
+{
+	must(!weft_uri_parse(text, uri, NULL));
+}
+
 /* A listener, so that the discovery log has entries; nobody comes that way. */
 static void add_listener(void)
 {
 	struct weft_uri uri;
 
-	must(!weft_uri_parse("nvme+tcp://127.0.0.1:0", &uri, NULL));
+	parse("nvme+tcp://127.0.0.1:0", &uri);
 	weft_listener_add(target, &uri, NULL);
 }
 
@@ -173,6 +184,24 @@ int world_connect(unsigned group)
 	atomic_fetch_add(&target->groups[group]->nqpairs, 1);
 	must(!weft_tcp_adopt(target->groups[group], fds[1], &tgt_qpair_ops));
 	return fds[0];
+}
+
+void world_listen(const char *text)
+{
+	struct weft_uri uri;
+
+	parse(text, &uri);
+	if (target && !stopping)
+		weft_listener_add(target, &uri, NULL);
+}
+
+void world_unlisten(const char *text)
+{
+	struct weft_uri uri;
+
+	parse(text, &uri);
+	if (target && !stopping)
+		weft_listener_remove(target, &uri, NULL);
 }
 
 /* --- looking ------------------------------------------------------------------------------ */
@@ -241,6 +270,8 @@ struct call {
 	uint32_t which;
 	uint64_t size;
 };
+
+static const char *listen_uri; /* of the calls below */
 
 static void ended(void *arg)
 {
@@ -379,6 +410,26 @@ void world_host_refuse(void)
 void world_any_host(bool allow)
 {
 	call_soon(change_any_host, allow, 0);
+}
+
+static void change_listener(uint32_t on, uint64_t size)
+{
+	if (on)
+		world_listen(listen_uri);
+	else
+		world_unlisten(listen_uri);
+}
+
+void world_listen_soon(const char *uri)
+{
+	listen_uri = uri;
+	call_soon(change_listener, true, 0);
+}
+
+void world_unlisten_soon(const char *uri)
+{
+	listen_uri = uri;
+	call_soon(change_listener, false, 0);
 }
 
 void world_stop(void)

@@ -24,9 +24,13 @@ unsigned world_lba_shift(uint32_t nsid);
 void world_create(void); /* once */
 void world_turn(unsigned n);
 void world_turn_one(unsigned group, unsigned n);
+void world_doze(void); /* as before sleep: what comes next has to wake its reactor */
 void world_advance(uint64_t ms);
 /* The host's end of a new connection to a group, non-blocking; -1: not now. */
 int world_connect(unsigned group);
+/* Listens there too, until world_unlisten() or until it stops. */
+void world_listen(const char *uri);
+void world_unlisten(const char *uri);
 void world_look(void);
 
 /* What a user of the target may do at any time; done in home's next turn. */
@@ -37,6 +41,8 @@ void world_subsys_remove(unsigned index);
 void world_host_allow(void);
 void world_host_refuse(void);
 void world_any_host(bool allow);
+void world_listen_soon(const char *uri);
+void world_unlisten_soon(const char *uri);
 void world_stop(void);
 
 /* Buffers: a pool is left with few, or gets one back. */

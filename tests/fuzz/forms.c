@@ -1,0 +1,132 @@
+/* forms.c - commands that a host sends. */
+#include "forms.h"
+
+#include <string.h>
+
+#include "world.h"
+
+static const struct form_kind kinds[] = {
+	{ nvme_cmd_read, 0, FORM_BLOCKS },
+	{ nvme_cmd_write, 0, FORM_BLOCKS },
+	{ nvme_cmd_flush, 0, FORM_DWORDS },
+	{ nvme_cmd_compare, 0, FORM_BLOCKS },
+	{ nvme_cmd_write_zeroes, 0, FORM_BLOCKS },
+	{ nvme_cmd_verify, 0, FORM_BLOCKS },
+	{ nvme_cmd_dsm, 0, FORM_DSM },
+	{ nvme_cmd_copy, 0, FORM_COPY },
+	{ nvme_admin_identify, 0, FORM_PAGE },
+	{ nvme_admin_get_log_page, 0, FORM_LOG },
+	{ nvme_admin_abort_cmd, 0, FORM_DWORDS },
+	{ nvme_admin_set_features, 0, FORM_FEATURE },
+	{ nvme_admin_get_features, 0, FORM_FEATURE },
+	{ nvme_admin_async_event, 0, FORM_DWORDS },
+	{ nvme_admin_keep_alive, 0, FORM_DWORDS },
+	{ NVME_FABRICS_OPCODE, NVMF_PROPERTY_GET, FORM_PROPERTY },
+	{ NVME_FABRICS_OPCODE, NVMF_PROPERTY_SET, FORM_PROPERTY },
+	{ NVME_FABRICS_OPCODE, NVMF_DISCONNECT, FORM_DWORDS },
+	{ 0, 0, FORM_BYTES },
+};
+#define KINDS (sizeof(kinds) / sizeof(kinds[0]))
+
+const struct form_kind *form_kind(uint8_t which)
+{
+	return &kinds[which % KINDS];
+}
+
+bool form_is_to_ctrl(const union nvme_sqe *sqe)
+{
+	return nvme_cmd_direction(sqe) == NVME_DIR_TO_CTRL;
+}
+
+void form_begin(union nvme_sqe *sqe, const struct form_kind *kind, uint8_t flags, uint8_t nsid)
+{
+	memset(sqe, 0, sizeof(*sqe));
+	sqe->common.opcode = kind->opcode;
+	sqe->common.flags = (flags & CMD_NO_SGL ? 0 : 1 << 6) | (flags & CMD_FUSE) >> 1;
+	sqe->common.nsid = cpu_to_le32(nsid == 0xff ? NVME_NSID_BROADCAST : nsid);
+	if (kind->opcode == NVME_FABRICS_OPCODE)
+		sqe->connect.fctype = kind->fctype;
+}
+
+static uint32_t feature_len(uint8_t fid)
+{
+	switch (fid) {
+	case NVME_FEAT_FID_TIMESTAMP:
+		return sizeof(struct nvme_timestamp);
+	case NVME_FEAT_FID_HOST_BEHAVIOR:
+		return 512;
+	case NVME_FEAT_FID_HOST_ID:
+		return 16;
+	default:
+		return 0;
+	}
+}
+
+uint32_t form_fill(union nvme_sqe *sqe, enum form form, uint8_t flags, uint32_t a, uint32_t b)
+{
+	struct nvme_cmd *cmd = &sqe->common;
+
+	cmd->cdw10 = cpu_to_le32(a);
+	cmd->cdw11 = cpu_to_le32(b);
+	switch (form) {
+	case FORM_BLOCKS:
+		sqe->rw.slba = cpu_to_le64(flags & CMD_LONG ? -(uint64_t)a : a);
+		sqe->rw.nlb = cpu_to_le16((uint16_t)b);
+		sqe->rw.control = cpu_to_le16((uint16_t)(b >> 16));
+		return ((b & 0xffff) + 1) << world_lba_shift(le32_to_cpu(cmd->nsid));
+	case FORM_LOG:
+		return ((a >> 16) + 1) * 4;
+	case FORM_FEATURE:
+		return feature_len((uint8_t)a);
+	case FORM_DSM:
+		return ((a & 0xff) + 1) * (uint32_t)sizeof(struct nvme_dsm_range);
+	case FORM_COPY:
+		cmd->cdw11 = cpu_to_le32(0);
+		cmd->cdw12 = cpu_to_le32(b);
+		return ((b & 0xff) + 1) * (uint32_t)sizeof(struct nvme_copy_range);
+	case FORM_PROPERTY:
+		sqe->property.attrib = flags & CMD_LONG ? 1 : 0;
+		sqe->property.offset = cpu_to_le32(a);
+		sqe->property.value = cpu_to_le64(b);
+		return 0;
+	default:
+		return form == FORM_PAGE ? 4096 : 0;
+	}
+}
+
+/* --- the first commands of a queue -------------------------------------------------------- */
+
+static const char *const subnqns[] = { WORLD_NQN, WORLD_NQN_GUARDED, NVME_NQN_DISCOVERY,
+				       "nqn.2026-11.io.weft:nowhere" };
+
+void form_connect(const struct form_connect *c, union nvme_sqe *sqe, struct nvmf_connect_data *data)
+{
+	*data = (struct nvmf_connect_data){ .cntlid = cpu_to_le16(c->cntlid) };
+	*sqe = (union nvme_sqe){
+		.connect = {
+			.opcode = NVME_FABRICS_OPCODE,
+			.rsvd1 = 1 << 6, /* PSDT: SGL */
+			.fctype = NVMF_CONNECT,
+			.qid = cpu_to_le16(c->qid),
+			.sqsize = cpu_to_le16(c->sqsize),
+			.cattr = c->no_flow ? NVMF_CATTR_NO_SQ_FLOW : 0,
+			.kato = cpu_to_le32(c->kato),
+		},
+	};
+	memset(data->hostid, 0x42, sizeof(data->hostid));
+	strcpy(data->subsysnqn, subnqns[c->subsys % 4]);
+	strcpy(data->hostnqn, c->stranger ? WORLD_HOST "2" : WORLD_HOST);
+}
+
+void form_enable(union nvme_sqe *sqe)
+{
+	*sqe = (union nvme_sqe){
+		.property = {
+			.opcode = NVME_FABRICS_OPCODE,
+			.rsvd1 = 1 << 6,
+			.fctype = NVMF_PROPERTY_SET,
+			.offset = cpu_to_le32(NVME_REG_CC),
+			.value = cpu_to_le64(0x460001),
+		},
+	};
+}

@@ -1,0 +1,56 @@
+/* forms.h - commands that a host sends: an opcode and two arguments make a command that is right. */
+#ifndef WEFT_FUZZ_FORMS_H
+#define WEFT_FUZZ_FORMS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "proto/nvme.h"
+
+/* How the arguments a and b and the length of the data go into a command. */
+enum form {
+	FORM_DWORDS, /* a, b: dwords 10 and 11 */
+	FORM_PAGE,   /* the same, and 4096 bytes */
+	FORM_BLOCKS, /* a: SLBA, b: NLB and control */
+	FORM_LOG,
+	FORM_FEATURE,
+	FORM_DSM,
+	FORM_COPY, /* a: SDLBA, b: dword 12 */
+	FORM_PROPERTY,
+	FORM_BYTES, /* 64 bytes of input are the command */
+};
+
+struct form_kind {
+	uint8_t opcode, fctype;
+	enum form form;
+};
+
+/* The @which-th of a few opcodes. */
+const struct form_kind *form_kind(uint8_t which);
+
+/* What an operation says of a command; those that are not named here are the fuzzer's. */
+enum {
+	CMD_FUSE = 3 << 1,
+	CMD_NO_SGL = 1 << 6,
+	CMD_LONG = 1 << 7, /* property of 8 bytes; blocks: the last ones there are */
+};
+
+void form_begin(union nvme_sqe *sqe, const struct form_kind *kind, uint8_t flags, uint8_t nsid);
+/* Fills in the arguments; returns the bytes of data that belong to the command. */
+uint32_t form_fill(union nvme_sqe *sqe, enum form form, uint8_t flags, uint32_t a, uint32_t b);
+bool form_is_to_ctrl(const union nvme_sqe *sqe);
+
+struct form_connect {
+	uint16_t qid, sqsize, cntlid;
+	uint32_t kato;
+	uint8_t subsys;
+	bool no_flow, stranger;
+};
+
+/* Connect and its data; the SGL is the caller's. */
+void form_connect(const struct form_connect *c, union nvme_sqe *sqe,
+		  struct nvmf_connect_data *data);
+/* CC.EN */
+void form_enable(union nvme_sqe *sqe);
+
+#endif
