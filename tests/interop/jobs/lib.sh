@@ -11,6 +11,7 @@
 . /share/settings
 asked=0
 case_limit=60
+TRTYPE=${TRTYPE:-tcp}
 
 say()
 {
@@ -99,16 +100,22 @@ gone() # COMMAND…: it fails now
 	! "$@" >/dev/null 2>&1
 }
 
-# ask WORD…: have the machine do something. Prints what it printed, returns its status.
+# ask WORD…: have the target, or who looks after it, do something. Prints what it printed, returns
+# its status.
 ask()
+{
+	if [ "$PEER" = nvmet ]; then
+		bash /share/nvmet.sh "$@"
+	else
+		ask_machine "$@"
+	fi
+}
+
+ask_machine() # WORD…
 {
 	local - n status tries=300
 
 	set +x
-	if [ "$PEER" = nvmet ]; then
-		bash /share/nvmet.sh "$@"
-		return
-	fi
 	n=$BASHPID.$((asked += 1))
 	printf '%s\n' "$@" >/share/new.$n
 	mv /share/new.$n /share/ask.$n
@@ -167,7 +174,7 @@ connect() # NQN [nvme connect's words…]
 	local nqn=$1
 
 	shift
-	nvme connect -t tcp -a "$ADDRESS" -s "$PORT" -n "$nqn" \
+	nvme connect -t "$TRTYPE" -a "$ADDRESS" -s "$PORT" -n "$nqn" \
 		--hostnqn="$HOSTNQN" --hostid="$HOSTID" --nr-io-queues=2 --keep-alive-tmo=5 \
 		--reconnect-delay=1 --ctrl-loss-tmo=60 "$@"
 }

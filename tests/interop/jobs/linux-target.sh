@@ -8,24 +8,12 @@ set -u
 . /share/settings
 # shellcheck source=tests/interop/jobs/target.sh
 . /share/target.sh
+# shellcheck source=tests/interop/jobs/requests.sh
+. /share/requests.sh
 
-respond() # FILE
+word() # WORD…
 {
-	local words n=${1##*/do.}
-
-	mapfile -t words <"$1"
-	rm "$1"
-	(set -eu -o pipefail; "do_${words[0]}" "${words[@]:1}") >/tmp/output 2>&1
-	{ echo $?; cat /tmp/output; } >"/share/new-did.$n"
-	mv "/share/new-did.$n" "/share/did.$n"
-	echo "[$SECONDS s] ${words[*]}"
-	[ "${words[0]}" != end ]
+	"do_$1" "${@:2}"
 }
 
-while :; do
-	for request in /share/do.*; do
-		[ -e "$request" ] || continue
-		respond "$request" || exit 0
-	done
-	sleep 0.1
-done
+requests_serve word

@@ -5,6 +5,7 @@ set -eu
 # shellcheck source=/dev/null
 . /share/settings
 
+type=${TRTYPE:-tcp}
 tree=/sys/kernel/config/nvmet
 door=$tree/ports/1
 store=/run/nvmet
@@ -51,9 +52,9 @@ allow() # NQN HOST
 serve()
 {
 	mkdir -p $store
-	modprobe -a nvmet-tcp loop
+	modprobe -a "nvmet-$type" loop
 	mkdir $door
-	echo tcp >$door/addr_trtype
+	echo "$type" >$door/addr_trtype
 	echo ipv4 >$door/addr_adrfam
 	echo "$ADDRESS" >$door/addr_traddr
 	echo "$PORT" >$door/addr_trsvcid
@@ -128,8 +129,17 @@ ctl_host_refuse()
 # nvmet names no controllers; one stands for every connection that is up.
 ctl_status()
 {
-	ss -Htn state established "sport = :$PORT" |
-		jq -Rn '{ subsystems: [{ controllers: [inputs] }] }'
+	"connections_$type" | jq -Rn '{ subsystems: [{ controllers: [inputs] }] }'
+}
+
+connections_tcp()
+{
+	ss -Htn state established "sport = :$PORT"
+}
+
+connections_rdma()
+{
+	rdma resource show cm_id | grep '\[nvmet_rdma\]' | grep -v LISTEN || true
 }
 
 verb=$1
@@ -138,6 +148,8 @@ case $verb in
 serve)		serve ;;
 kill)		rm $door/subsystems/* ;;
 start)		export_ "$NQN" ;;
+stop)		rm $door/subsystems/*
+		rmdir $door ;;
 capture*)	;;
 ctl)		verb=ctl_${1//-/_}
 		shift

@@ -186,8 +186,3 @@ do_complaints() # [hosts]
 	[ $# = 0 ] || words+='|nvmet.*(error|invalid|bad|fail|unhandled|unexpected|expired)'
 	! dmesg | grep -E "$words" | grep -v 'connect request for invalid subsystem'
 }
-
-do_end()
-{
-	:
-}

@@ -2,7 +2,7 @@
 # boot.sh - boot the guest, run SHARE/JOB in it as root, exit with the job's status.
 #
 # usage: boot.sh [-c cpus] [-m MiB] [-t seconds] [-a address/len] [-u mtu] [-n netdev]
-#                [-q "qemu words"] GUEST SHARE JOB
+#                [-p processor] [-q "qemu words"] GUEST SHARE JOB
 #
 # GUEST is the folder that setup.sh printed; SHARE is /share in the guest, writable from both sides.
 # 124: the time was up. 125: the guest died before its job ended; in emulation that happens about
@@ -12,7 +12,8 @@
 set -u
 
 cpus=2 memory=1024 limit=300 address=10.0.2.15/24 mtu=1500 net=user,id=n0 extra=
-while getopts c:m:t:a:u:n:q: option; do
+processor=Nehalem
+while getopts c:m:t:a:u:n:p:q: option; do
 	case $option in
 	c) cpus=$OPTARG ;;
 	m) memory=$OPTARG ;;
@@ -20,6 +21,7 @@ while getopts c:m:t:a:u:n:q: option; do
 	a) address=$OPTARG ;;
 	u) mtu=$OPTARG ;;
 	n) net=$OPTARG ;;
+	p) processor=$OPTARG ;;
 	q) extra=$OPTARG ;;
 	*) exit 2 ;;
 	esac
@@ -30,12 +32,14 @@ guest=$1 share=$2 job=$3
 
 case ${WEFT_VM_ACCEL:-tcg} in
 kvm)	accel=(-accel kvm -cpu host) ;;
-*)	accel=(-accel "tcg,thread=multi" -cpu Nehalem) ;;
+*)	accel=(-accel "tcg,thread=multi" -cpu "$processor") ;;
 esac
 
 kernel_words="console=ttyS0 quiet mitigations=off nokaslr panic=-1 random.trust_cpu=on tsc=reliable"
 kernel_words+=" net.ifnames=0"
 folder=security_model=none
+# Guests on one network differ in their addresses, and so in these.
+mac=52:54:00:$(echo "$address" | md5sum | sed 's/\(..\)\(..\)\(..\).*/\1:\2:\3/')
 
 cp "$(dirname "$0")/guest-init.sh" "$share/"
 rm -f "$share/status"
@@ -48,7 +52,8 @@ timeout --foreground "$limit" qemu-system-x86_64 "${accel[@]}" -M q35 -smp "$cpu
 	-virtfs "local,path=$guest/root,mount_tag=root,$folder,readonly=on,multidevs=remap" \
 	-virtfs "local,path=$guest/modules,mount_tag=modules,$folder,readonly=on" \
 	-virtfs "local,path=$share,mount_tag=share,$folder" \
-	-netdev "$net" -device virtio-net-pci,netdev=n0,romfile= -device virtio-rng-pci \
+	-netdev "$net" -device "virtio-net-pci,netdev=n0,mac=$mac,romfile=" \
+	-device virtio-rng-pci \
 	$extra </dev/null &
 qemu=$!
 trap 'kill $qemu 2>/dev/null' TERM INT

@@ -2,16 +2,14 @@
 # setup.sh - build the guest that the interop tests boot, once, and print the folder it is in.
 #
 #   vmlinux     Debian's 6.12 kernel, uncompressed: boots through PVH, with nothing to unpack
-#   modules/    the modules of that kernel
-#   root/       a trixie userland, extracted and never configured: nvme-cli 2.x, fio, mkfs
+#   modules/    the modules of that kernel, and soft iWARP, which Debian does not build
+#   root/       a trixie userland, extracted and never configured: nvme-cli 2.x, fio, mkfs, verbs
 #   init.cpio   an initramfs with just what mounts the root over 9p
 #
 # The guest lives outside the checkout, in $WEFT_VM_CACHE, under a name made from what built it: a
 # change to this script or to guest-first.sh builds another. It is built aside and renamed when
 # whole, so what has the name is complete. A minute or two the first time. Exit status 77, and the
 # reason in the last line on stderr, where it cannot be done.
-#
-# A module that Debian does not build (soft iWARP) is one more build_ function beside build_kernel.
 set -euo pipefail
 
 here=$(cd "$(dirname "$0")" && pwd)
@@ -19,10 +17,12 @@ cache=${WEFT_VM_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/weft-vm}
 
 machine_packages=(
 	qemu-system-x86 mmdebstrap fakeroot python3-minimal kmod busybox-static cpio zstd xz-utils
+	gcc make binutils
 )
 guest_packages=(
 	bash coreutils util-linux mount hostname grep sed gawk findutils diffutils procps
 	busybox-static kmod udev iproute2 nvme-cli fio e2fsprogs xfsprogs jq
+	ibverbs-providers ibverbs-utils rdmacm-utils
 )
 boot_modules=(virtio_pci virtio_net 9pnet_virtio 9p overlay virtio_rng)
 
@@ -57,6 +57,18 @@ unpack_vmlinux() # BZIMAGE VMLINUX
 	PY
 }
 
+unpack() # FOLDER PACKAGE…: what is in them
+{
+	local folder=$1 package
+
+	shift
+	apt-get download -qq -o APT::Sandbox::User=root "$@" >&2 || skip "could not download $*"
+	for package in ./*.deb; do
+		dpkg -x "$package" "$folder"
+	done
+	rm ./*.deb
+}
+
 build_kernel()
 {
 	local image version
@@ -69,16 +81,31 @@ build_kernel()
 	[ -n "$image" ] || skip "apt knows no kernel 6.12; Debian 12's security updates have it"
 	version=${image#linux-image-}
 
-	apt-get download -qq -o APT::Sandbox::User=root "$image" >&2 ||
-		skip "could not download $image"
-	dpkg -x "$image"_*.deb kernel
-	rm "$image"_*.deb
+	unpack kernel "$image"
+	build_siw "$version"
 	depmod -b kernel "$version"
 	unpack_vmlinux "kernel/boot/vmlinuz-$version" vmlinux
 	build_initramfs "$version"
 	mv kernel/lib/modules modules
 	rm -r kernel
 	echo "$version" >version
+}
+
+# Soft iWARP: out of the source of the same kernel, against its headers.
+build_siw() # VERSION
+{
+	local bare=${1%-amd64} headers=siw/usr/src/linux-headers-$1
+	local source=linux-source-${1%.[0-9]*+*}
+
+	unpack siw "linux-headers-$1" "linux-headers-$bare-common" "linux-kbuild-$bare" "$source"
+	tar -C siw -xJf "siw/usr/src/$source.tar.xz" "$source/drivers/infiniband/sw/siw"
+	sed -i "s#^include /usr/src#include $PWD/siw/usr/src#" "$headers/Makefile"
+	make -C "$headers" M="$PWD/siw/$source/drivers/infiniband/sw/siw" CONFIG_RDMA_SIW=m \
+		PAHOLE=true CONFIG_DEBUG_INFO_BTF_MODULES= modules >&2
+	mkdir "kernel/lib/modules/$1/extra"
+	strip -g -o "kernel/lib/modules/$1/extra/siw.ko" \
+		"siw/$source/drivers/infiniband/sw/siw/siw.ko"
+	rm -r siw
 }
 
 build_initramfs() # VERSION

@@ -10,8 +10,8 @@ block() { blockdev --getss "$(ns "$1")"; }
 
 records() # [nvme discover's words…]: the discovery log as JSON
 {
-	nvme discover -t tcp -a "$ADDRESS" -s "$PORT" --hostnqn="$HOSTNQN" --hostid="$HOSTID" \
-		-o json "$@"
+	nvme discover -t "$TRTYPE" -a "$ADDRESS" -s "$PORT" \
+		--hostnqn="$HOSTNQN" --hostid="$HOSTID" -o json "$@"
 }
 
 lists() # NQN [nvme discover's words…]
@@ -25,9 +25,9 @@ lists() # NQN [nvme discover's words…]
 discover()
 {
 	records | tee /tmp/records
-	jq -e --arg nqn "$NQN" --arg port "$PORT" --arg at "$TRADDR" '
+	jq -e --arg nqn "$NQN" --arg port "$PORT" --arg at "$TRADDR" --arg type "$TRTYPE" '
 		.records[] | select(.subnqn == $nqn)
-		| .trtype == "tcp" and .adrfam == "ipv4" and .traddr == $at and .trsvcid == $port
+		| .trtype == $type and .adrfam == "ipv4" and .traddr == $at and .trsvcid == $port
 		  and .subtype == "nvme subsystem"' /tmp/records
 }
 
