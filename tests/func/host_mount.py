@@ -398,6 +398,7 @@ def cat(mount, count=1):
 def _(t, mount):
     fix_port(t)
     t.kill9()
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)    # nohup's children would ignore it
     readers = cat(mount, 4)
     writer = subprocess.Popen(["dd", "if=/dev/zero", f"of={mount.file()}", "bs=1000", "count=1",
                                "conv=notrunc"], stdin=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
