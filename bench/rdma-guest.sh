@@ -11,11 +11,15 @@ address=10.0.2.15
 nqn=nqn.2026-11.io.weft:bench
 export VALGRIND_LIB=/share/valgrind
 
-counting() # KIND FILE: the words before a command that is counted
+callgrind="valgrind --tool=callgrind -q --fair-sched=yes"
+
+# Of the load, what the library does counts, and what it calls: statistics are nobody's I/O.
+counting() # KIND END FILE: the words before a command that is counted
 {
-	case $1 in
-	instructions)	echo "valgrind --tool=callgrind -q --fair-sched=yes --callgrind-out-file=$2" ;;
-	calls)		echo "strace -f -c -o $2" ;;
+	case $1.$2 in
+	instructions.target)	echo "$callgrind --callgrind-out-file=$3" ;;
+	instructions.host)	echo "$callgrind --callgrind-out-file=$3 --toggle-collect=weft_queue_poll" ;;
+	calls.*)		echo "strace -f -c -o $3" ;;
 	esac
 }
 
@@ -46,7 +50,8 @@ stop()
 load() # TRANSPORT RW SECONDS WORDS…: prints how many I/Os there were
 {
 	"${@:4}" weft bench "nvme+$1://$address:4420/$nqn" --rw "$2" --write-ok --depth 32 --time "$3" \
-		--json >/run/bench.json && jq '(.read.ios // 0) + (.write.ios // 0)' /run/bench.json
+		--json >/run/bench.json 2>>/share/load.log &&
+		jq '(.read.ios // 0) + (.write.ios // 0)' /run/bench.json
 }
 
 # shellcheck disable=SC2046
@@ -56,11 +61,11 @@ measure() # TRANSPORT RW END KIND SECONDS
 
 	rm -f $file
 	case $3 in
-	target)	serve $(counting "$4" $file)
+	target)	serve $(counting "$4" "$3" $file)
 		ios=$(load "$1" "$2" "$5")
 		stop ;;
 	host)	serve
-		ios=$(load "$1" "$2" "$5" $(counting "$4" $file))
+		ios=$(load "$1" "$2" "$5" $(counting "$4" "$3" $file))
 		stop ;;
 	esac
 	cp $file "/share/$4.$1.$2.$3.$5"
@@ -73,6 +78,7 @@ link_prepare
 # A provider that is not there need not be loaded, which takes minutes under a tool.
 find /etc/libibverbs.d -name "*.driver" ! -name rxe.driver -delete
 : >/share/results
+echo "kernel $(uname -sr)" >/share/kernel
 for transport in rdma tcp; do
 	for rw in randread randwrite; do
 		for end in target host; do
