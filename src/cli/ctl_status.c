@@ -59,7 +59,8 @@ static void print_head(json_t *status)
 	print_uptime(number_of(status, "uptime_s"));
 	printf("\nconfiguration: %s\n", file ? file : "none (started with options)");
 	json_array_foreach(json_object_get(status, "listeners"), index, item)
-		printf("listening on %s\n", text_of(item, "uri"));
+		printf("listening on %s (port id %lld)\n", text_of(item, "uri"),
+		       (long long)number_of(item, "portid"));
 }
 
 static void print_namespaces(json_t *list)
@@ -69,14 +70,15 @@ static void print_namespaces(json_t *list)
 	size_t index;
 
 	if (json_array_size(list))
-		printf("  %6s %8s %8s %6s  %-36s  %s\n", "NSID", "SIZE", "USED", "BLOCK", "UUID",
-		       "BACKEND");
+		printf("  %6s %8s %8s %6s %5s  %-36s  %s\n", "NSID", "SIZE", "USED", "BLOCK",
+		       "GROUP", "UUID", "BACKEND");
 	json_array_foreach(list, index, ns) {
 		short_size(number_of(ns, "size"), size, sizeof(size));
 		short_size(number_of(ns, "used"), used, sizeof(used));
-		printf("  %6lld %8s %8s %6lld  %-36s  %s%s\n", (long long)number_of(ns, "nsid"),
-		       size, used, (long long)number_of(ns, "block"), text_of(ns, "uuid"),
-		       text_of(ns, "backend"),
+		printf("  %6lld %8s %8s %6lld %5lld  %-36s  %s%s\n",
+		       (long long)number_of(ns, "nsid"), size, used,
+		       (long long)number_of(ns, "block"), (long long)number_of(ns, "ana_group"),
+		       text_of(ns, "uuid"), text_of(ns, "backend"),
 		       json_is_true(json_object_get(ns, "readonly")) ? " (read-only)" : "");
 	}
 }
@@ -87,6 +89,18 @@ static const char *peer_of(json_t *ctrl)
 	const char *peer = text_of(ctrl, "peer"), *scheme = strstr(peer, "://");
 
 	return scheme ? scheme + 3 : peer;
+}
+
+/* What is not as it is by default. */
+static void print_ana(json_t *groups)
+{
+	json_t *group;
+	size_t index;
+
+	json_array_foreach(groups, index, group)
+		if (strcmp(text_of(group, "state"), "optimized"))
+			printf("  %6s group %lld: %s\n", "", (long long)number_of(group, "group"),
+			       text_of(group, "state"));
 }
 
 static void print_controllers(json_t *list)
@@ -106,6 +120,7 @@ static void print_controllers(json_t *list)
 		       (long long)number_of(ctrl, "reads"), out,
 		       (long long)number_of(ctrl, "writes"), in, peer_of(ctrl),
 		       text_of(ctrl, "hostnqn"));
+		print_ana(json_object_get(ctrl, "ana"));
 	}
 }
 

@@ -61,7 +61,8 @@ int weft_ns_apply(struct weft_subsys *s, struct weft_ns_config *ns, struct weft_
 {
 	struct weft_ns_options options = { .nsid = ns->nsid,
 					   .block = ns->block,
-					   .uuid = ns->uuid[0] ? ns->uuid : NULL };
+					   .uuid = ns->uuid[0] ? ns->uuid : NULL,
+					   .ana_group = ns->ana_group };
 	int rc = weft_ns_add(s, &options, ns->be, &ns->nsid, err);
 
 	if (!rc)
@@ -91,6 +92,8 @@ int weft_subsys_apply(struct weft_daemon *d, struct weft_subsys_config *subsys,
 		.serial = subsys->serial[0] ? subsys->serial : NULL,
 		.model = subsys->model[0] ? subsys->model : NULL,
 		.allow_any_host = subsys->access != WEFT_ACCESS_LISTED,
+		.ana = subsys->ana.at,
+		.nana = subsys->ana.count,
 	};
 	int rc;
 

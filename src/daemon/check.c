@@ -144,6 +144,30 @@ static int check_uuids(struct weft_decoder *d, const struct weft_subsys_config *
 	return rc;
 }
 
+static bool for_the_same(const struct weft_ana_rule *a, const struct weft_ana_rule *b)
+{
+	return a->group == b->group && a->portid == b->portid && !strcmp(a->hostnqn, b->hostnqn);
+}
+
+static int check_ana(struct weft_decoder *d, const struct weft_subsys_config *subsys)
+{
+	const struct weft_ana_rule *rule = subsys->ana.at;
+	char path[32];
+
+	for (unsigned i = 1; i < subsys->ana.count; i++) {
+		for (unsigned j = 0; j < i; j++) {
+			if (!for_the_same(&rule[i], &rule[j]))
+				continue;
+			snprintf(path, sizeof(path), "ana[%u]", i);
+			return weft_decode_fail_at(
+				d, path,
+				"group %u: another rule is for the same portid and hostnqn",
+				rule[i].group);
+		}
+	}
+	return 0;
+}
+
 int weft_check_subsys(struct weft_decoder *d, void *out)
 {
 	struct weft_subsys_config *subsys = out;
@@ -160,6 +184,8 @@ int weft_check_subsys(struct weft_decoder *d, void *out)
 	if (!rc)
 		rc = check_uuids(d, subsys, uuids);
 	if (!rc)
+		rc = check_ana(d, subsys);
+	if (!rc)
 		assign_nsids(subsys, nsids);
 	return rc;
 }
@@ -175,21 +201,57 @@ static bool same_listener(const struct weft_uri *a, const struct weft_uri *b)
 	return in->sin_port && a->trtype == b->trtype && weft_addr_equal(&a->addr, &b->addr);
 }
 
+/* What two listeners may not both have. */
+static int check_two(struct weft_decoder *d, const char *path, const struct weft_uri *a,
+		     const struct weft_uri *b)
+{
+	char text[WEFT_URI_MAX];
+
+	weft_uri_format(a->trtype, &a->addr, text, sizeof(text));
+	if (same_listener(a, b))
+		return weft_decode_fail_at(d, path, "%s is given twice", text);
+	if (a->portid && a->portid == b->portid)
+		return weft_decode_fail_at(d, path, "portid %u is given twice", a->portid);
+	return 0;
+}
+
 static int check_listen(struct weft_decoder *d, const struct weft_config *config)
 {
 	const struct weft_uri *uri = config->listen.at;
-	char text[WEFT_URI_MAX], path[32];
+	char path[32];
+	int rc = 0;
 
 	for (unsigned i = 1; i < config->listen.count; i++) {
-		for (unsigned j = 0; j < i; j++) {
-			if (!same_listener(&uri[i], &uri[j]))
-				continue;
-			weft_uri_format(uri[i].trtype, &uri[i].addr, text, sizeof(text));
-			snprintf(path, sizeof(path), "listen[%u]", i);
-			return weft_decode_fail_at(d, path, "%s is given twice", text);
-		}
+		snprintf(path, sizeof(path), "listen[%u]", i);
+		for (unsigned j = 0; j < i && !rc; j++)
+			rc = check_two(d, path, &uri[i], &uri[j]);
 	}
-	return 0;
+	return rc;
+}
+
+static bool portid_given(const struct weft_config *config, unsigned portid)
+{
+	const struct weft_uri *uri = config->listen.at;
+
+	for (unsigned i = 0; i < config->listen.count; i++)
+		if (uri[i].portid == portid)
+			return true;
+	return false;
+}
+
+/* Those without one get the lowest that nobody asked for, in order. */
+static void assign_portids(struct weft_config *config)
+{
+	struct weft_uri *uri = config->listen.at;
+	unsigned next = 1;
+
+	for (unsigned i = 0; i < config->listen.count; i++) {
+		if (uri[i].portid)
+			continue;
+		while (portid_given(config, next))
+			next++;
+		uri[i].portid = (uint16_t)next;
+	}
 }
 
 /* The first address that others than this machine can reach, or "". */
@@ -244,5 +306,7 @@ int weft_check_config(struct weft_decoder *d, void *out)
 
 	find_exposed(config, exposed, sizeof(exposed));
 	rc = check_listen(d, config);
+	if (!rc)
+		assign_portids(config);
 	return rc < 0 ? rc : check_subsystems(d, config, exposed[0] ? exposed : NULL);
 }

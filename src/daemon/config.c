@@ -150,6 +150,7 @@ static const struct weft_field ns_fields[] = {
 	{ "block", decode_block, AT(block) },
 	{ "uuid", decode_uuid, AT(uuid) },
 	{ "ro", weft_decode_bool, AT(read_only) },
+	{ "ana_group", weft_decode_number, AT(ana_group), .min = 1, .max = WEFT_ANA_GROUP_MAX },
 	{},
 };
 #undef AT
@@ -158,6 +159,19 @@ const struct weft_map weft_ns_map = { ns_fields, weft_check_ns };
 
 static const struct weft_field ns_item = { .decode = weft_decode_map, .map = &weft_ns_map };
 static const struct weft_field host_item = { .decode = weft_decode_nqn };
+
+#define AT(member) .offset = offsetof(struct weft_ana_rule, member)
+static const struct weft_map ana_map = { (const struct weft_field[]){
+	{ "group", weft_decode_number, AT(group), .required = true, .min = 1,
+	  .max = WEFT_ANA_GROUP_MAX },
+	{ "state", weft_decode_word, AT(state), .required = true, .words = weft_ana_names },
+	{ "portid", weft_decode_number, AT(portid), .min = 1, .max = 65535 },
+	{ "hostnqn", weft_decode_nqn, AT(hostnqn) },
+	{},
+} };
+#undef AT
+
+const struct weft_field weft_ana_item = { .decode = weft_decode_map, .map = &ana_map };
 
 #define AT(member) .offset = offsetof(struct weft_subsys_config, member)
 static const struct weft_field subsys_fields[] = {
@@ -168,6 +182,8 @@ static const struct weft_field subsys_fields[] = {
 	{ "hosts", weft_decode_list, AT(hosts), .item = &host_item, .item_size = WEFT_NQN_MAX + 1 },
 	{ "namespaces", weft_decode_list, AT(namespaces), .item = &ns_item,
 	  .item_size = sizeof(struct weft_ns_config) },
+	{ "ana", weft_decode_list, AT(ana), .item = &weft_ana_item,
+	  .item_size = sizeof(struct weft_ana_rule) },
 	{},
 };
 #undef AT
@@ -258,6 +274,7 @@ void weft_subsys_config_free(struct weft_subsys_config *subsys)
 		weft_ns_config_free(&ns[i]);
 	free(subsys->namespaces.at);
 	free(subsys->hosts.at);
+	free(subsys->ana.at);
 	memset(subsys, 0, sizeof(*subsys));
 }
 

@@ -14,6 +14,7 @@
 #include "daemon/decode.h"
 #include "proto/uri.h"
 #include "reactor/reactor.h"
+#include "target/target.h"
 
 #define WEFT_CONTROL_MAX (sizeof(((struct sockaddr_un *)0)->sun_path) - 1)
 
@@ -22,6 +23,7 @@ struct weft_ns_config {
 	uint32_t block; /* 0: what suits the backend */
 	char uuid[37];  /* "": derived */
 	bool read_only;
+	uint32_t ana_group; /* 0: 1 */
 	struct weft_spec spec;
 	struct weft_backend *be; /* opened from @spec; NULL: not yet, or handed on */
 };
@@ -38,6 +40,7 @@ struct weft_subsys_config {
 	enum weft_access access;
 	struct weft_items hosts;      /* char[WEFT_NQN_MAX + 1] */
 	struct weft_items namespaces; /* struct weft_ns_config */
+	struct weft_items ana;        /* struct weft_ana_rule */
 };
 
 struct weft_config {
@@ -52,6 +55,7 @@ struct weft_config {
 };
 
 extern const struct weft_map weft_ns_map, weft_subsys_map;
+extern const struct weft_field weft_ana_item; /* of a list of ANA rules */
 
 /* Decodes and checks everything; opens nothing. */
 int weft_config_read(struct weft_config *config, const struct weft_doc *doc, struct weft_err *err);

@@ -75,8 +75,9 @@ bool weft_look_any_host(struct weft_daemon *d, const char *nqn)
 
 /* --- listeners ----------------------------------------------------------------------------- */
 
-static void add_listener(void *arg, const char *uri)
+static void add_listener(void *arg, const char *uri, uint16_t portid)
 {
+	(void)portid;
 	json_array_append_new(arg, json_string(uri));
 }
 

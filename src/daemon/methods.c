@@ -1,5 +1,6 @@
 #include "daemon/methods.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 /* --- parameters ---------------------------------------------------------------------------- */
@@ -51,6 +52,14 @@ static const struct weft_map ns_add_params = { (const struct weft_field[]){
 	{},
 } };
 
+static const struct weft_map ana_params = { (const struct weft_field[]){
+	{ "nqn", weft_decode_nqn, AT(weft_ana_params, nqn) },
+	{ "rules", weft_decode_list, AT(weft_ana_params, rules), .required = true,
+	  .item = &weft_ana_item, .item_size = sizeof(struct weft_ana_rule) },
+	{ "replace", weft_decode_bool, AT(weft_ana_params, replace) },
+	{},
+} };
+
 static const struct weft_map listener_params = { (const struct weft_field[]){
 	{ "listen", weft_decode_listen, AT(weft_listener_params, uri), .required = true },
 	{},
@@ -72,6 +81,11 @@ static void free_ns_add(void *params)
 	weft_ns_config_free(&((struct weft_ns_add_params *)params)->ns);
 }
 
+static void free_ana(void *params)
+{
+	free(((struct weft_ana_params *)params)->rules.at);
+}
+
 /* --- the table ----------------------------------------------------------------------------- */
 
 static void list_methods(struct weft_call *call, void *params);
@@ -90,6 +104,8 @@ const struct weft_method weft_methods[] = {
 	  &ns_resize_params, sizeof(struct weft_ns_params), NULL, weft_method_ns_resize },
 	{ "namespace-remove", "remove a namespace when the I/O to it has ended", &ns_params,
 	  sizeof(struct weft_ns_params), NULL, weft_method_ns_remove },
+	{ "ana-set", "set ANA rules, as in ana: of the file; replace=true drops all others",
+	  &ana_params, sizeof(struct weft_ana_params), free_ana, weft_method_ana_set },
 	{ "host-allow", "let a host, or any, use a subsystem", &host_params,
 	  sizeof(struct weft_host_params), NULL, weft_method_host_allow },
 	{ "host-refuse", "take a host off the list and disconnect it; any: only the list counts",

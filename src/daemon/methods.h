@@ -29,6 +29,12 @@ struct weft_ns_add_params {
 	struct weft_ns_config ns;
 };
 
+struct weft_ana_params {
+	char nqn[WEFT_NQN_MAX + 1];
+	struct weft_items rules; /* struct weft_ana_rule */
+	bool replace;            /* those that are not given go */
+};
+
 struct weft_listener_params {
 	struct weft_uri uri;
 };
@@ -45,6 +51,7 @@ void weft_method_host_refuse(struct weft_call *call, void *params);
 void weft_method_ns_add(struct weft_call *call, void *params);
 void weft_method_ns_resize(struct weft_call *call, void *params);
 void weft_method_ns_remove(struct weft_call *call, void *params);
+void weft_method_ana_set(struct weft_call *call, void *params);
 void weft_method_listener_add(struct weft_call *call, void *params);
 void weft_method_listener_remove(struct weft_call *call, void *params);
 void weft_method_save(struct weft_call *call, void *params);

@@ -26,7 +26,7 @@ static void copy_keys(json_t *to, json_t *from, const char *const *keys)
 
 static json_t *namespaces_json(json_t *shown)
 {
-	static const char *const keys[] = { "nsid", "backend", "block", "uuid", NULL };
+	static const char *const keys[] = { "nsid", "backend", "block", "uuid", "ana_group", NULL };
 	json_t *list = json_array(), *ns, *item;
 	size_t index;
 
@@ -53,14 +53,15 @@ static json_t *subsys_json(struct weft_daemon *d, json_t *shown)
 		copy_keys(subsys, shown,
 			  json_is_true(json_object_get(shown, "allow_any_host")) ? any_keys :
 										   listed_keys);
+	if (json_array_size(json_object_get(shown, "ana")))
+		json_object_set(subsys, "ana", json_object_get(shown, "ana"));
 	json_object_set_new(subsys, "namespaces",
 			    namespaces_json(json_object_get(shown, "namespaces")));
 	return subsys;
 }
 
-static json_t *subsystems_json(struct weft_daemon *d)
+static json_t *subsystems_json(struct weft_daemon *d, json_t *status)
 {
-	json_auto_t *status = weft_status_json(d);
 	json_t *list = json_array(), *shown;
 	size_t index;
 
@@ -69,17 +70,33 @@ static json_t *subsystems_json(struct weft_daemon *d)
 	return list;
 }
 
+/* With their port ids: rules may name them. */
+static json_t *listen_json(json_t *status)
+{
+	json_t *list = json_array(), *shown;
+	size_t index;
+
+	json_array_foreach(json_object_get(status, "listeners"), index, shown)
+		json_array_append_new(list,
+				      json_sprintf("%s?portid=%lld",
+						   json_string_value(json_object_get(shown, "uri")),
+						   json_integer_value(
+							   json_object_get(shown, "portid"))));
+	return list;
+}
+
 json_t *weft_save_json(struct weft_daemon *d)
 {
+	json_auto_t *status = weft_status_json(d);
 	json_t *root = json_object(), *value;
 	const char *key;
 
-	json_object_set_new(root, "listen", weft_look_listeners(d));
+	json_object_set_new(root, "listen", listen_json(status));
 	json_object_foreach(d->doc->root, key, value) {
 		if (strcmp(key, "listen") && strcmp(key, "subsystems"))
 			json_object_set(root, key, value);
 	}
-	json_object_set_new(root, "subsystems", subsystems_json(d));
+	json_object_set_new(root, "subsystems", subsystems_json(d, status));
 	return root;
 }
 

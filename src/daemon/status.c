@@ -12,14 +12,14 @@ struct walk {
 	json_t *listeners, *subsystems, *reactors;
 	json_t *discovery; /* its controllers */
 	/* Of the subsystem being walked. */
-	json_t *hosts, *namespaces, *controllers;
+	json_t *hosts, *ana, *namespaces, *controllers;
 };
 
-static void add_listener(void *arg, const char *uri)
+static void add_listener(void *arg, const char *uri, uint16_t portid)
 {
 	struct walk *w = arg;
 
-	json_array_append_new(w->listeners, json_pack("{s:s}", "uri", uri));
+	json_array_append_new(w->listeners, json_pack("{s:s, s:i}", "uri", uri, "portid", portid));
 }
 
 /* The discovery subsystem is not one that a user made; only its controllers are shown. */
@@ -28,17 +28,18 @@ static void add_subsys(void *arg, const struct weft_subsys_info *info)
 	struct walk *w = arg;
 	json_t *subsys;
 
-	w->hosts = w->namespaces = NULL;
+	w->hosts = w->ana = w->namespaces = NULL;
 	w->controllers = w->discovery;
 	if (!strcmp(info->nqn, NVME_NQN_DISCOVERY))
 		return;
 	w->hosts = json_array();
+	w->ana = json_array();
 	w->namespaces = json_array();
 	w->controllers = json_array();
-	subsys = json_pack("{s:s, s:s, s:s, s:b, s:o, s:o, s:o}", "nqn", info->nqn, "serial",
+	subsys = json_pack("{s:s, s:s, s:s, s:b, s:o, s:o, s:o, s:o}", "nqn", info->nqn, "serial",
 			   info->serial, "model", info->model, "allow_any_host",
-			   info->allow_any_host, "hosts", w->hosts, "namespaces", w->namespaces,
-			   "controllers", w->controllers);
+			   info->allow_any_host, "hosts", w->hosts, "ana", w->ana, "namespaces",
+			   w->namespaces, "controllers", w->controllers);
 	json_array_append_new(w->subsystems, subsys);
 }
 
@@ -49,16 +50,31 @@ static void add_host(void *arg, const char *hostnqn)
 	json_array_append_new(w->hosts, json_string(hostnqn));
 }
 
+/* As a file says it: what a rule does not name is left out. */
+static void add_ana_rule(void *arg, const struct weft_ana_rule *rule)
+{
+	json_t *item = json_pack("{s:I, s:s}", "group", (json_int_t)rule->group, "state",
+				 weft_ana_names[rule->state]);
+	struct walk *w = arg;
+
+	if (rule->portid)
+		json_object_set_new(item, "portid", json_integer(rule->portid));
+	if (rule->hostnqn[0])
+		json_object_set_new(item, "hostnqn", json_string(rule->hostnqn));
+	json_array_append_new(w->ana, item);
+}
+
 static void add_ns(void *arg, const struct weft_ns_info *info)
 {
 	struct walk *w = arg;
 
 	json_array_append_new(w->namespaces,
-			      json_pack("{s:I, s:s, s:I, s:I, s:I, s:s, s:s, s:b}", "nsid",
+			      json_pack("{s:I, s:s, s:I, s:I, s:I, s:s, s:s, s:b, s:I}", "nsid",
 					(json_int_t)info->nsid, "backend", info->backend, "size",
 					(json_int_t)info->size, "used", (json_int_t)info->used,
 					"block", (json_int_t)info->block, "uuid", info->uuid,
-					"nguid", info->nguid, "readonly", info->read_only));
+					"nguid", info->nguid, "readonly", info->read_only,
+					"ana_group", (json_int_t)info->ana_group));
 }
 
 /* The host chose its NQN: it may not be the UTF-8 that JSON wants. */
@@ -72,25 +88,36 @@ static json_t *text_or_null(const char *text)
 static void add_ctrl(void *arg, const struct weft_ctrl_info *info)
 {
 	struct walk *w = arg;
-	json_t *ctrl = json_pack("{s:i, s:o, s:o, s:o, s:i, s:I, s:I, s:I, s:I, s:I, s:[]}",
-				 "cntlid", info->cntlid, "hostnqn", text_or_null(info->hostnqn),
-				 "hostid", text_or_null(info->hostid), "peer",
-				 text_or_null(info->peer), "queues", (int)info->io_queues,
-				 "kato_ms", (json_int_t)info->kato_ms, "reads",
-				 (json_int_t)info->reads, "writes", (json_int_t)info->writes,
-				 "read_bytes", (json_int_t)info->read_bytes, "write_bytes",
-				 (json_int_t)info->write_bytes, "queue_counters");
+	json_t *ctrl =
+		json_pack("{s:i, s:i, s:o, s:o, s:o, s:i, s:I, s:I, s:I, s:I, s:I, s:[], s:[]}",
+			  "cntlid", info->cntlid, "portid", info->portid, "hostnqn",
+			  text_or_null(info->hostnqn), "hostid", text_or_null(info->hostid), "peer",
+			  text_or_null(info->peer), "queues", (int)info->io_queues, "kato_ms",
+			  (json_int_t)info->kato_ms, "reads", (json_int_t)info->reads, "writes",
+			  (json_int_t)info->writes, "read_bytes", (json_int_t)info->read_bytes,
+			  "write_bytes", (json_int_t)info->write_bytes, "queue_counters", "ana");
 
 	json_array_append_new(info->discovery ? w->discovery : w->controllers, ctrl);
 }
 
-/* Of the controller that came last. */
-static void add_queue(void *arg, const struct weft_queue_info *info)
+/* A list of the controller that came last. */
+static json_t *ctrl_list(const struct walk *w, const char *key)
 {
-	struct walk *w = arg;
 	json_t *ctrl = json_array_get(w->controllers, json_array_size(w->controllers) - 1);
 
-	json_array_append_new(json_object_get(ctrl, "queue_counters"),
+	return json_object_get(ctrl, key);
+}
+
+static void add_ana(void *arg, uint32_t group, enum weft_ana_state state)
+{
+	json_array_append_new(ctrl_list(arg, "ana"),
+			      json_pack("{s:I, s:s}", "group", (json_int_t)group, "state",
+					weft_ana_names[state]));
+}
+
+static void add_queue(void *arg, const struct weft_queue_info *info)
+{
+	json_array_append_new(ctrl_list(arg, "queue_counters"),
 			      json_pack("{s:i, s:I, s:s, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I}",
 					"qid", info->qid, "depth", (json_int_t)info->depth,
 					"transport", info->transport, "posted",
@@ -126,9 +153,11 @@ json_t *weft_status_json(struct weft_daemon *d)
 		.listener = add_listener,
 		.subsys = add_subsys,
 		.host = add_host,
+		.ana_rule = add_ana_rule,
 		.ns = add_ns,
 		.ctrl = add_ctrl,
 		.queue = add_queue,
+		.ana = add_ana,
 		.reactor = add_reactor,
 	};
 	struct walk w = {

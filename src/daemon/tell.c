@@ -13,10 +13,11 @@ struct walk {
 	unsigned namespaces, listeners;
 };
 
-static void tell_listener(void *arg, const char *uri)
+static void tell_listener(void *arg, const char *uri, uint16_t portid)
 {
 	struct walk *w = arg;
 
+	(void)portid;
 	w->listeners++;
 	if (!w->only)
 		weft_info("listening on %s", uri);

@@ -3,8 +3,8 @@
  *   nvme+tcp://   [::1]   :4420   /nqn.2026-11.io.weft:default   ?nsid=1&hdgst=1
  *   scheme        host    port    path                           query
  *
- * A target resolves nothing but "localhost" and takes no query: where it listens must not depend
- * on DNS. */
+ * A target resolves nothing but "localhost": where it listens must not depend on DNS. Its query is
+ * portid=N. */
 #include "proto/uri.h"
 
 #include <arpa/inet.h>
@@ -148,6 +148,25 @@ int weft_addr_parse(const char *host, uint16_t port, struct sockaddr_storage *ad
 	return 0;
 }
 
+static int parse_portid(const char *query, uint16_t *portid, struct weft_err *err)
+{
+	static const char word[] = "portid=";
+	const char *number = query + strlen(word);
+	unsigned long value;
+
+	if (strncmp(query, word, strlen(word)))
+		return weft_fail(err, -EINVAL,
+				 "query words other than portid=N are not understood here: \"?%s\"",
+				 query);
+	value = strtoul(number, NULL, 10);
+	if (!*number || strlen(number) > 5 || number[strspn(number, "0123456789")] || !value ||
+	    value > 65535)
+		return weft_fail(err, -EINVAL, "expected a portid from 1 to 65535, got \"%s\"",
+				 number);
+	*portid = (uint16_t)value;
+	return 0;
+}
+
 int weft_uri_parse(const char *text, struct weft_uri *uri, struct weft_err *err)
 {
 	struct weft_uri_parts parts;
@@ -156,9 +175,10 @@ int weft_uri_parse(const char *text, struct weft_uri *uri, struct weft_err *err)
 	memset(uri, 0, sizeof(*uri));
 	if (rc < 0)
 		return rc;
-	if (parts.query[0] || strchr(text, '?'))
-		return weft_fail(err, -EINVAL, "query words are not understood here: \"?%s\"",
-				 parts.query);
+	if (strchr(text, '?'))
+		rc = parse_portid(parts.query, &uri->portid, err);
+	if (rc < 0)
+		return rc;
 	if (weft_addr_parse(parts.host, parts.port, &uri->addr) < 0)
 		return weft_fail(err, -EINVAL,
 				 "\"%s\" is not a numeric address, and names other than localhost "
@@ -200,7 +220,12 @@ void weft_uri_format(uint8_t trtype, const struct sockaddr_storage *addr, char *
 
 	weft_addr_format(addr, host, sizeof(host));
 	snprintf(text, size, "%s%s%s%s:%u", scheme, six ? "[" : "", host, six ? "]" : "",
-		 ntohs(((const struct sockaddr_in *)addr)->sin_port)); /* IPv6 has it there too */
+		 weft_addr_port(addr));
+}
+
+uint16_t weft_addr_port(const struct sockaddr_storage *addr)
+{
+	return ntohs(((const struct sockaddr_in *)addr)->sin_port); /* IPv6 has it there too */
 }
 
 socklen_t weft_addr_len(const struct sockaddr_storage *addr)

@@ -29,6 +29,7 @@ struct weft_uri {
 	uint8_t trtype;
 	struct sockaddr_storage addr; /* IPv4 or IPv6, with the port */
 	char nqn[WEFT_NQN_MAX + 1];   /* "": the discovery service */
+	uint16_t portid;              /* ?portid=N, the discovery log's PORTID; 0: none given */
 };
 
 /* Addresses are numeric, or "localhost": a target does not listen on what DNS says. */
@@ -43,6 +44,7 @@ int weft_addr_parse(const char *host, uint16_t port, struct sockaddr_storage *ad
 /* The address alone, without its port. */
 void weft_addr_format(const struct sockaddr_storage *addr, char *text, size_t size);
 socklen_t weft_addr_len(const struct sockaddr_storage *addr);
+uint16_t weft_addr_port(const struct sockaddr_storage *addr);
 bool weft_addr_equal(const struct sockaddr_storage *a, const struct sockaddr_storage *b);
 bool weft_addr_is_loopback(const struct sockaddr_storage *addr);
 bool weft_addr_is_wildcard(const struct sockaddr_storage *addr);

@@ -98,6 +98,8 @@ static uint16_t connect_admin(struct weft_req *req, struct weft_subsys *s,
 	ctrl->trtype = req->qp->transport->trtype;
 	ctrl->peer = req->qp->peer;
 	ctrl->local = req->qp->local;
+	ctrl->portid = tgt_listener_portid(s->target, ctrl->trtype, &ctrl->local);
+	tgt_ana_ctrl_init(ctrl);
 	tgt_ctrl_keepalive(ctrl, discovery_kato(s, le32_to_cpu(req->cmd.connect.kato)));
 	*out = ctrl;
 	return 0;

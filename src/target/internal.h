@@ -15,6 +15,7 @@
 
 #include "proto/nvme.h"
 #include "proto/status.h"
+#include "target/ana.h"
 #include "target/ns.h"
 #include "target/target.h"
 #include "transport/transport.h"
@@ -57,6 +58,7 @@ struct weft_subsys {
 	bool discovery, allow_any_host, removing;
 	struct weft_list hosts, ctrls;
 	_Atomic(struct ns_table *) table;
+	struct tgt_ana ana;
 	uint16_t cntlid_next;
 	void (*removed)(void *arg);
 	void *removed_arg;
@@ -66,7 +68,7 @@ struct weft_subsys {
 /* --- controllers ------------------------------------------------------------------------------ */
 
 /* Kinds of asynchronous events, in the order in which they are reported. */
-enum tgt_event { TGT_EVENT_NS_CHANGED, TGT_EVENT_DISCOVERY, TGT_EVENTS };
+enum tgt_event { TGT_EVENT_NS_CHANGED, TGT_EVENT_ANA, TGT_EVENT_DISCOVERY, TGT_EVENTS };
 
 struct tgt_queue {
 	struct weft_list link; /* ctrl->queues; home's */
@@ -89,6 +91,7 @@ struct tgt_ctrl {
 	struct weft_list link; /* subsys->ctrls */
 	struct weft_subsys *subsys;
 	uint16_t cntlid;
+	uint16_t portid; /* of the listener that it came through; 0: it was gone already */
 	char hostnqn[WEFT_NQN_MAX + 1];
 	uint8_t hostid[16];
 	uint8_t trtype;
@@ -114,9 +117,11 @@ struct tgt_ctrl {
 	unsigned nchanged;
 	struct nvme_error_log_page errors[TGT_ERRORS_MAX];
 	uint64_t nerrors;
+	bool ana_news; /* of which the host is to be told when the change is over */
 
 	/* Read, and traffic set, by reactors. */
 	atomic_bool write_cache, traffic;
+	_Atomic uint8_t ana[WEFT_ANA_GROUP_MAX]; /* enum weft_ana_state, by group - 1 */
 };
 
 /* --- the target ------------------------------------------------------------------------------- */
@@ -125,6 +130,7 @@ struct tgt_listener {
 	struct weft_list link;
 	struct weft_target *target;
 	struct weft_listener *l;
+	uint16_t portid; /* stays while it listens, and is given anew in a configuration */
 };
 
 struct weft_target {
@@ -149,12 +155,13 @@ struct tgt_input;
 /* What the target keeps with every request. */
 struct tgt_req {
 	struct weft_req *self;
-	uint16_t status;         /* home's answer, on its way back */
-	struct tgt_queue *queue; /* Connect: the new one; Abort: the one to look through */
-	uint64_t ns_serial;      /* of the namespace it is for; 0: not looked up yet */
-	struct tgt_ns *ns;       /* counted in ns->local */
-	bool writer;             /* as one that changes data */
-	bool pinned;             /* data is the namespace's own: counted until it has left */
+	uint16_t status;            /* home's answer, on its way back */
+	struct tgt_queue *queue;    /* Connect: the new one; Abort: the one to look through */
+	uint64_t ns_serial;         /* of the namespace it is for; 0: not looked up yet */
+	struct tgt_ns *ns;          /* counted in ns->local */
+	bool writer;                /* as one that changes data */
+	bool pinned;                /* data is the namespace's own: counted until it has left */
+	struct ana_change *awaited; /* by this one; NULL: by none */
 	void (*again)(struct weft_req *req); /* while it waits for a hold to end */
 
 	struct tgt_ns *on; /* what it works on: counted, or held by a fence */
@@ -246,6 +253,9 @@ void tgt_target_part_ended(struct weft_target *t);
 
 /* listener.c */
 void tgt_listener_close(struct tgt_listener *l);
+/* The port id of who accepted a connection to @local; 0: it listens no longer. */
+uint16_t tgt_listener_portid(struct weft_target *t, uint8_t trtype,
+			     const struct sockaddr_storage *local);
 
 /* identity.c: names that are the same at every start */
 void tgt_identity_serial(const char *nqn, char serial[21]);

@@ -64,6 +64,65 @@ static struct tgt_listener *find(struct weft_target *t, const struct weft_uri *u
 	return NULL;
 }
 
+/* --- port ids -------------------------------------------------------------------------------------- */
+
+static struct tgt_listener *by_portid(struct weft_target *t, uint16_t portid)
+{
+	struct tgt_listener *l;
+
+	weft_list_for_each(l, &t->listeners, link)
+		if (l->portid == portid)
+			return l;
+	return NULL;
+}
+
+static uint16_t lowest_free(struct weft_target *t)
+{
+	uint16_t portid = 1;
+
+	while (by_portid(t, portid))
+		portid++;
+	return portid;
+}
+
+static int choose_portid(struct tgt_listener *l, uint16_t portid, struct weft_err *err)
+{
+	const struct tgt_listener *other = portid ? by_portid(l->target, portid) : NULL;
+	char text[WEFT_URI_MAX];
+
+	l->portid = portid ? portid : lowest_free(l->target);
+	if (!other)
+		return 0;
+	weft_uri_format(other->l->transport->trtype, &other->l->addr, text, sizeof(text));
+	return weft_fail(err, -EEXIST, "portid %u is that of %s already", portid, text);
+}
+
+/* It may listen on any address, and tell of a connection by the one that it was made to. */
+static bool accepts(const struct tgt_listener *l, uint8_t trtype,
+		    const struct sockaddr_storage *local)
+{
+	const struct sockaddr_storage *addr = &l->l->addr;
+
+	if (l->l->transport->trtype != trtype)
+		return false;
+	return weft_addr_equal(addr, local) ||
+	       (weft_addr_is_wildcard(addr) && addr->ss_family == local->ss_family &&
+		weft_addr_port(addr) == weft_addr_port(local));
+}
+
+uint16_t tgt_listener_portid(struct weft_target *t, uint8_t trtype,
+			     const struct sockaddr_storage *local)
+{
+	struct tgt_listener *l;
+
+	weft_list_for_each(l, &t->listeners, link)
+		if (accepts(l, trtype, local))
+			return l->portid;
+	return 0;
+}
+
+/* --- coming and going ------------------------------------------------------------------------------ */
+
 static int listen_fail(int rc, const struct weft_uri *uri, const struct weft_err *why,
 		       struct weft_err *err)
 {
@@ -101,7 +160,10 @@ int weft_listener_add(struct weft_target *t, const struct weft_uri *uri, struct 
 	if (!l)
 		return weft_fail(err, -ENOMEM, "out of memory");
 	l->target = t;
-	rc = find(t, uri) ? listen_fail(-EADDRINUSE, uri, NULL, err) : start(l, uri, err);
+	rc = find(t, uri) ? listen_fail(-EADDRINUSE, uri, NULL, err) :
+			    choose_portid(l, uri->portid, err);
+	if (rc == 0)
+		rc = start(l, uri, err);
 	if (rc < 0) {
 		free(l);
 		return rc;

@@ -35,15 +35,17 @@ uint32_t tgt_nsid(const struct weft_req *req)
 	return le32_to_cpu(req->cmd.common.nsid);
 }
 
-struct tgt_ns *tgt_ns_of(struct weft_req *req)
+uint16_t tgt_ns_of(struct weft_req *req, struct tgt_ns **out)
 {
-	struct tgt_ns *ns = tgt_ns_find(tgt_queue(req)->ctrl->subsys, tgt_nsid(req));
+	struct tgt_ctrl *ctrl = tgt_queue(req)->ctrl;
+	struct tgt_ns *ns = tgt_ns_find(ctrl->subsys, tgt_nsid(req));
 	struct tgt_req *treq = tgt_req(req);
 
 	if (!ns || (treq->ns_serial && treq->ns_serial != ns->serial))
-		return NULL;
+		return SC_GENERIC(INVALID_NS) | SC_DNR;
 	treq->ns_serial = ns->serial;
-	return ns;
+	*out = ns;
+	return tgt_ana_check(ctrl, ns);
 }
 
 bool tgt_ns_try_enter(struct weft_req *req, struct tgt_ns *ns, bool writer,
@@ -67,10 +69,11 @@ bool tgt_ns_try_enter(struct weft_req *req, struct tgt_ns *ns, bool writer,
 
 struct tgt_ns *tgt_ns_enter(struct weft_req *req, bool writer, void (*again)(struct weft_req *req))
 {
-	struct tgt_ns *ns = tgt_ns_of(req);
+	struct tgt_ns *ns;
+	uint16_t sc = tgt_ns_of(req, &ns);
 
-	if (!ns) {
-		tgt_io_finish(req, SC_GENERIC(INVALID_NS) | SC_DNR);
+	if (sc) {
+		tgt_io_finish(req, sc);
 		return NULL;
 	}
 	return tgt_ns_try_enter(req, ns, writer, again) ? ns : NULL;
@@ -110,6 +113,8 @@ void tgt_ns_leave(struct weft_req *req)
 	struct tgt_req *treq = tgt_req(req);
 	struct ns_local *local;
 
+	if (treq->awaited)
+		tgt_ana_left(req);
 	if (!treq->ns)
 		return;
 	local = &treq->ns->local[req->qp->group->index];
@@ -277,12 +282,16 @@ int weft_ns_add(struct weft_subsys *s, const struct weft_ns_options *options,
 
 	if (block < 0)
 		return block;
+	if (options->ana_group > WEFT_ANA_GROUP_MAX)
+		return weft_fail(err, -EINVAL, "ana_group %u: expected 1 to %d", options->ana_group,
+				 WEFT_ANA_GROUP_MAX);
 	rc = check_nsid(s, nsid, err);
 	if (rc < 0)
 		return rc;
 	ns = ns_new(s, nsid, be, (uint32_t)block);
 	if (!ns)
 		return weft_fail(err, -ENOMEM, "out of memory");
+	ns->ana_group = options->ana_group ? options->ana_group : 1;
 	rc = choose_uuid(ns, options, err);
 	if (rc == 0)
 		rc = publish(s, nsid, ns);
@@ -290,6 +299,7 @@ int weft_ns_add(struct weft_subsys *s, const struct weft_ns_options *options,
 		ns_free(ns);
 		return rc;
 	}
+	tgt_ana_ns_changed(s, ns->ana_group);
 	tgt_ns_changed(s, nsid);
 	*nsid_out = nsid;
 	return 0;
@@ -353,6 +363,7 @@ int weft_ns_remove(struct weft_subsys *s, uint32_t nsid, void (*done)(void *arg)
 		return weft_fail(err, -ENOENT, "%s has no namespace %u", s->nqn, nsid);
 	if (publish(s, nsid, NULL) < 0)
 		return weft_fail(err, -ENOMEM, "out of memory");
+	tgt_ana_ns_changed(s, ns->ana_group);
 	tgt_ns_changed(s, nsid);
 	remove_begin(ns, done, arg);
 	return 0;

@@ -31,7 +31,7 @@ struct tgt_ns {
 	struct weft_subsys *subsys;
 	struct weft_backend *be;
 	uint64_t serial; /* unlike any other's, ever: the same nsid may be another namespace later */
-	uint32_t nsid;
+	uint32_t nsid, ana_group;
 	uint8_t lba_shift;
 	_Atomic uint64_t blocks;
 	uint8_t uuid[16], nguid[16];
@@ -66,15 +66,16 @@ struct ns_table {
 
 /* ns.c: on a reactor */
 struct tgt_ns *tgt_ns_find(struct weft_subsys *s, uint32_t nsid);
-/* The command's namespace, with @req counted in. NULL: @req was answered because there is none, or
- * waits and comes back through @again. */
+/* The command's namespace, with @req counted in. NULL: @req was answered because there is none or it
+ * cannot be reached this way, or waits and comes back through @again. */
 struct tgt_ns *tgt_ns_enter(struct weft_req *req, bool writer, void (*again)(struct weft_req *req));
 /* The same without an answer, for a namespace just looked up. false: @req waits. */
 bool tgt_ns_try_enter(struct weft_req *req, struct tgt_ns *ns, bool writer,
 		      void (*again)(struct weft_req *req));
 uint32_t tgt_nsid(const struct weft_req *req); /* as the command says */
-/* The command's namespace: from the first look on, the same one or none. */
-struct tgt_ns *tgt_ns_of(struct weft_req *req);
+/* The command's namespace in @ns: from the first look on, the same one or none; 0, or the status
+ * to answer with. */
+uint16_t tgt_ns_of(struct weft_req *req, struct tgt_ns **ns);
 void tgt_ns_leave(struct weft_req *req);
 /* Leaves, but keeps the namespace's memory from going until tgt_ns_leave(). */
 void tgt_ns_pin(struct weft_req *req);

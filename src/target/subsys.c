@@ -34,6 +34,10 @@ struct weft_subsys *tgt_subsys_new(struct weft_target *t, const struct weft_subs
 	strcpy(s->model, options->model ? options->model : WEFT_MODEL_DEFAULT);
 	weft_list_init(&s->hosts);
 	weft_list_init(&s->ctrls);
+	if (tgt_ana_init(s, options) < 0) {
+		free(s);
+		return NULL;
+	}
 	return s;
 }
 
@@ -60,6 +64,8 @@ int weft_subsys_add(struct weft_target *t, const struct weft_subsys_options *opt
 		rc = check_text("serial", options->serial, sizeof(s->serial) - 1, err);
 	if (rc == 0)
 		rc = check_text("model", options->model, sizeof(s->model) - 1, err);
+	if (rc == 0)
+		rc = tgt_ana_rules_check(options->ana, options->nana, err);
 	if (rc < 0)
 		return rc;
 	if (!strcmp(options->nqn, NVME_NQN_DISCOVERY))
@@ -84,6 +90,7 @@ static void subsys_free(struct weft_subsys *s)
 	weft_list_for_each_safe(host, tmp, &s->hosts, link)
 		free(host);
 	free(atomic_load(&s->table));
+	tgt_ana_free(s);
 	free(s);
 }
 
@@ -104,7 +111,7 @@ static void namespaces_closed(void *arg)
 
 void tgt_subsys_ctrl_gone(struct weft_subsys *s)
 {
-	if (s->removing && weft_list_empty(&s->ctrls))
+	if (s->removing && weft_list_empty(&s->ctrls) && !s->ana.change)
 		tgt_ns_close_all(s, namespaces_closed, s);
 }
 
@@ -118,6 +125,7 @@ void weft_subsys_remove(struct weft_subsys *s, void (*done)(void *arg), void *ar
 	s->removed_arg = arg;
 	s->target->parts++;
 	tgt_discovery_changed(s->target);
+	tgt_ana_subsys_ends(s);
 	weft_list_for_each(ctrl, &s->ctrls, link)
 		tgt_ctrl_kill(ctrl, "subsystem removed");
 	tgt_subsys_ctrl_gone(s);

@@ -163,6 +163,7 @@ static void visit_ns(struct tgt_ns *ns, const struct weft_target_visitor *v, voi
 		.block = 1u << ns->lba_shift,
 		.size = atomic_load(&ns->blocks) << ns->lba_shift,
 		.read_only = ns->be->read_only,
+		.ana_group = ns->ana_group,
 		.backend = ns->be->spec,
 	};
 
@@ -193,11 +194,24 @@ static void visit_queue(const struct tgt_queue *queue, const struct weft_target_
 		      });
 }
 
+static void visit_ana(const struct tgt_ctrl *ctrl, const struct weft_target_visitor *v, void *arg)
+{
+	bool has[WEFT_ANA_GROUP_MAX] = { false };
+
+	for (uint32_t nsid = 1; nsid <= WEFT_NSID_MAX; nsid++)
+		if (tgt_ns_find(ctrl->subsys, nsid))
+			has[tgt_ns_find(ctrl->subsys, nsid)->ana_group - 1] = true;
+	for (uint32_t group = 1; group <= WEFT_ANA_GROUP_MAX; group++)
+		if (has[group - 1])
+			v->ana(arg, group, ctrl->ana[group - 1]);
+}
+
 static void visit_ctrl(struct tgt_ctrl *ctrl, const struct weft_target_visitor *v, void *arg)
 {
 	struct tgt_totals sum = { 0 };
 	struct weft_ctrl_info info = {
 		.cntlid = ctrl->cntlid,
+		.portid = ctrl->portid,
 		.hostnqn = ctrl->hostnqn,
 		.discovery = ctrl->subsys->discovery,
 		.kato_ms = ctrl->kato_ms,
@@ -218,6 +232,8 @@ static void visit_ctrl(struct tgt_ctrl *ctrl, const struct weft_target_visitor *
 	weft_list_for_each(queue, &ctrl->queues, link)
 		if (v->queue)
 			visit_queue(queue, v, arg);
+	if (v->ana)
+		visit_ana(ctrl, v, arg);
 }
 
 static void visit_subsys(struct weft_subsys *s, const struct weft_target_visitor *v, void *arg)
@@ -236,6 +252,8 @@ static void visit_subsys(struct weft_subsys *s, const struct weft_target_visitor
 	if (v->host)
 		weft_list_for_each(host, &s->hosts, link)
 			v->host(arg, host->nqn);
+	for (unsigned i = 0; v->ana_rule && i < s->ana.rules->count; i++)
+		v->ana_rule(arg, &s->ana.rules->at[i]);
 	for (uint32_t nsid = 1; v->ns && nsid <= WEFT_NSID_MAX; nsid++)
 		if (tgt_ns_find(s, nsid))
 			visit_ns(tgt_ns_find(s, nsid), v, arg);
@@ -251,7 +269,7 @@ static void visit_listeners(struct weft_target *t, const struct weft_target_visi
 
 	weft_list_for_each(l, &t->listeners, link) {
 		weft_uri_format(l->l->transport->trtype, &l->l->addr, uri, sizeof(uri));
-		v->listener(arg, uri);
+		v->listener(arg, uri, l->portid);
 	}
 }
 

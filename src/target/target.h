@@ -36,16 +36,37 @@ int weft_target_create(struct weft_target **t, const struct weft_target_options 
 /* Closes listeners and connections, waits for I/O, closes backends; then @done. Frees @t. */
 void weft_target_stop(struct weft_target *t, void (*done)(void *arg), void *arg);
 
-/* Port 0 becomes a free one; weft_target_visit() tells which. */
+/* Port 0 becomes a free one, and port id 0 the lowest free one; weft_target_visit() tells which. */
 int weft_listener_add(struct weft_target *t, const struct weft_uri *uri, struct weft_err *err);
 /* -ENOENT: no such listener. Connections made through it stay. */
 int weft_listener_remove(struct weft_target *t, const struct weft_uri *uri, struct weft_err *err);
+
+/* Asymmetric Namespace Access: how a group of namespaces is reached through a controller. */
+#define WEFT_ANA_GROUP_MAX 1024
+enum weft_ana_state {
+	WEFT_ANA_OPTIMIZED,
+	WEFT_ANA_NON_OPTIMIZED,
+	WEFT_ANA_INACCESSIBLE,
+	WEFT_ANA_PERSISTENT_LOSS,
+	WEFT_ANA_CHANGE,
+	WEFT_ANA_STATES,
+};
+extern const char *const weft_ana_names[]; /* by state; a NULL ends them */
+
+struct weft_ana_rule {
+	uint32_t group;                 /* 1 … WEFT_ANA_GROUP_MAX */
+	unsigned state;                 /* enum weft_ana_state */
+	uint32_t portid;                /* of the listener; 0: any */
+	char hostnqn[WEFT_NQN_MAX + 1]; /* "": any */
+};
 
 struct weft_subsys_options {
 	const char *nqn;
 	const char *serial; /* NULL: derived, the same at every start */
 	const char *model;  /* NULL: WEFT_MODEL_DEFAULT */
 	bool allow_any_host;
+	const struct weft_ana_rule *ana; /* its first rules; @nana of them */
+	unsigned nana;
 };
 
 int weft_subsys_add(struct weft_target *t, const struct weft_subsys_options *options,
@@ -60,10 +81,18 @@ int weft_subsys_allow(struct weft_subsys *s, const char *hostnqn, struct weft_er
 /* Disconnects that host. -ENOENT: it was not on the list. */
 int weft_subsys_refuse(struct weft_subsys *s, const char *hostnqn, struct weft_err *err);
 
+/* Adds rules, in the place of those for the same group, port and host; @replace: and leaves out all
+ * others. For who reads log pages they hold at once. On 0, @done(arg, rc, err) follows when they
+ * do, perhaps before this returns; on -errno it does not. */
+int weft_ana_set(struct weft_subsys *s, const struct weft_ana_rule *rules, unsigned count,
+		 bool replace, void (*done)(void *arg, int rc, const struct weft_err *err),
+		 void *arg, struct weft_err *err);
+
 struct weft_ns_options {
-	uint32_t nsid;    /* 0: the lowest free one */
-	uint32_t block;   /* 512 or 4096; 0: 4096 where the size allows, else 512 */
-	const char *uuid; /* NULL or "": derived from subsystem, nsid and backend */
+	uint32_t nsid;      /* 0: the lowest free one */
+	uint32_t block;     /* 512 or 4096; 0: 4096 where the size allows, else 512 */
+	const char *uuid;   /* NULL or "": derived from subsystem, nsid and backend */
+	uint32_t ana_group; /* 0: 1 */
 };
 
 /* Owns @be on success. @nsid receives the id. Hosts are told. */
@@ -89,12 +118,13 @@ struct weft_ns_info {
 	uint32_t nsid, block;
 	uint64_t size, used;
 	bool read_only;
+	uint32_t ana_group;
 	const char *backend; /* SPEC that opens it again */
 	char uuid[37], nguid[33];
 };
 
 struct weft_ctrl_info {
-	uint16_t cntlid;
+	uint16_t cntlid, portid;
 	const char *hostnqn;
 	char hostid[37], peer[64];
 	bool discovery;
@@ -112,12 +142,15 @@ struct weft_queue_info {
 };
 
 struct weft_target_visitor {
-	void (*listener)(void *arg, const char *uri);
+	void (*listener)(void *arg, const char *uri, uint16_t portid);
 	void (*subsys)(void *arg, const struct weft_subsys_info *info);
 	void (*host)(void *arg, const char *hostnqn);
+	void (*ana_rule)(void *arg, const struct weft_ana_rule *rule);
 	void (*ns)(void *arg, const struct weft_ns_info *info);
 	void (*ctrl)(void *arg, const struct weft_ctrl_info *info);
 	void (*queue)(void *arg, const struct weft_queue_info *info); /* behind its ctrl() */
+	/* Behind its ctrl(), for each group that has namespaces. */
+	void (*ana)(void *arg, uint32_t group, enum weft_ana_state state);
 	void (*reactor)(void *arg, int cpu, unsigned queues);
 };
 

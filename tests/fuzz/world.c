@@ -211,6 +211,11 @@ static void look_name(void *arg, const char *name)
 	must(name[0]);
 }
 
+static void look_listener(void *arg, const char *uri, uint16_t portid)
+{
+	must(uri[0] && portid);
+}
+
 static void look_subsys(void *arg, const struct weft_subsys_info *info)
 {
 	must(info->nqn[0] && info->serial[0] && info->model[0]);
@@ -249,7 +254,7 @@ static unsigned count_ctrls(void)
 void world_look(void)
 {
 	static const struct weft_target_visitor visitor = {
-		.listener = look_name,
+		.listener = look_listener,
 		.subsys = look_subsys,
 		.host = look_name,
 		.ns = look_ns,

@@ -71,7 +71,7 @@ static void add_namespace(struct weft_subsys *subsys)
 	must(weft_ns_add(subsys, &options, be, &nsid, &err), &err);
 }
 
-static void note_port(void *arg, const char *uri)
+static void note_port(void *arg, const char *uri, uint16_t portid)
 {
 	struct weft_err err = { "" };
 

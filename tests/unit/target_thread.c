@@ -1,6 +1,7 @@
 /* target_thread.c - Weft's own target on threads of the test. */
 #include "target_thread.h"
 
+#include <errno.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -38,9 +39,10 @@ static void must(int rc, const char *what, const struct weft_err *err)
 struct call {
 	struct weft_msg msg;
 	void (*run)(struct call *call);
-	uint32_t nsid, block;
+	uint32_t nsid, block, group;
 	uint64_t size;
 	const char *spec, *uuid;
+	struct weft_backend *be;
 
 	pthread_mutex_t lock;
 	pthread_cond_t changed;
@@ -64,19 +66,29 @@ static void run_call(struct weft_msg *msg)
 	call->run(call);
 }
 
-/* Until end_call(). */
-static void call_home(struct call *call)
+static void begin_call(struct call *call)
 {
 	call->msg.fn = run_call;
 	pthread_mutex_init(&call->lock, NULL);
 	pthread_cond_init(&call->changed, NULL);
 	weft_reactor_post(reactors[0], &call->msg);
+}
+
+/* Until end_call(). */
+static void wait_call(struct call *call)
+{
 	pthread_mutex_lock(&call->lock);
 	while (!call->over)
 		pthread_cond_wait(&call->changed, &call->lock);
 	pthread_mutex_unlock(&call->lock);
 	pthread_cond_destroy(&call->changed);
 	pthread_mutex_destroy(&call->lock);
+}
+
+static void call_home(struct call *call)
+{
+	begin_call(call);
+	wait_call(call);
 }
 
 /* --- namespaces --------------------------------------------------------------------------- */
@@ -93,6 +105,17 @@ static void add(struct call *call)
 	must(weft_spec_parse(call->spec, &spec, &err), call->spec, &err);
 	must(weft_backend_open(&be, &spec, &err), call->spec, &err);
 	must(weft_ns_add(subsys, &options, be, &call->nsid, &err), call->spec, &err);
+	end_call(call);
+}
+
+static void add_on(struct call *call)
+{
+	struct weft_ns_options options = { .nsid = call->nsid,
+					   .block = 512,
+					   .ana_group = call->group };
+	struct weft_err err = { "" };
+
+	must(weft_ns_add(subsys, &options, call->be, &call->nsid, &err), "add", &err);
 	end_call(call);
 }
 
@@ -123,6 +146,13 @@ void target_ns_add(uint32_t nsid, const char *spec, uint32_t block, const char *
 	call_home(&call);
 }
 
+void target_ns_add_on(uint32_t nsid, struct weft_backend *be, uint32_t ana_group)
+{
+	struct call call = { .run = add_on, .nsid = nsid, .be = be, .group = ana_group };
+
+	call_home(&call);
+}
+
 void target_ns_remove(uint32_t nsid)
 {
 	struct call call = { .run = take_away, .nsid = nsid };
@@ -137,9 +167,66 @@ void target_ns_resize(uint32_t nsid, uint64_t size)
 	call_home(&call);
 }
 
+/* --- ANA ---------------------------------------------------------------------------------- */
+
+struct target_ana {
+	struct call call;
+	struct weft_ana_rule rule;
+};
+
+static void ana_done(void *arg, int rc, const struct weft_err *err)
+{
+	must(rc, "ana", err);
+	end_call(arg);
+}
+
+static void ana_set(struct call *call)
+{
+	struct target_ana *ana = container_of(call, struct target_ana, call);
+	struct weft_err err = { "" };
+
+	must(weft_ana_set(subsys, &ana->rule, 1, false, ana_done, call, &err), "ana", &err);
+}
+
+static unsigned state_of(const char *word)
+{
+	unsigned state = 0;
+
+	while (weft_ana_names[state] && strcmp(weft_ana_names[state], word))
+		state++;
+	return state;
+}
+
+struct target_ana *target_ana_start(uint32_t group, const char *state)
+{
+	struct target_ana *ana = calloc(1, sizeof(*ana));
+
+	must(ana ? 0 : -ENOMEM, "ana", NULL);
+	ana->call.run = ana_set;
+	ana->rule = (struct weft_ana_rule){ .group = group, .state = state_of(state) };
+	begin_call(&ana->call);
+	return ana;
+}
+
+bool target_ana_over(struct target_ana *ana)
+{
+	bool over;
+
+	pthread_mutex_lock(&ana->call.lock);
+	over = ana->call.over;
+	pthread_mutex_unlock(&ana->call.lock);
+	return over;
+}
+
+void target_ana_wait(struct target_ana *ana)
+{
+	wait_call(&ana->call);
+	free(ana);
+}
+
 /* --- beginning and end -------------------------------------------------------------------- */
 
-static void note_address(void *arg, const char *uri)
+static void note_address(void *arg, const char *uri, uint16_t portid)
 {
 	snprintf(address, sizeof(address), "%s", uri);
 }

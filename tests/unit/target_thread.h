@@ -6,7 +6,10 @@
 #ifndef WEFT_TESTS_TARGET_THREAD_H
 #define WEFT_TESTS_TARGET_THREAD_H
 
+#include <stdbool.h>
 #include <stdint.h>
+
+struct weft_backend;
 
 #define TARGET_NQN "nqn.2026-11.io.weft:unit"
 
@@ -18,7 +21,14 @@ const char *target_address(void);
 
 /* @spec as weft serve takes it; @uuid may be NULL. */
 void target_ns_add(uint32_t nsid, const char *spec, uint32_t block, const char *uuid);
+/* On storage of the test's own, in that ANA group. */
+void target_ns_add_on(uint32_t nsid, struct weft_backend *be, uint32_t ana_group);
 void target_ns_remove(uint32_t nsid);
 void target_ns_resize(uint32_t nsid, uint64_t size);
+
+/* A rule for all ports and hosts, in words; target_ana_wait() returns when it holds. */
+struct target_ana *target_ana_start(uint32_t group, const char *state);
+bool target_ana_over(struct target_ana *ana);
+void target_ana_wait(struct target_ana *ana);
 
 #endif

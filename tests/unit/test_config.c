@@ -72,10 +72,10 @@ static const struct {
 	  "queues, max_queues, subsystems" },
 	{ SUBSYS "    colour: red\n",
 	  "weft.yaml:3: subsystems[0].colour: no such key; the keys are nqn, serial, model, "
-	  "allow_any_host, hosts, namespaces" },
+	  "allow_any_host, hosts, namespaces, ana" },
 	{ NS "      - { backend: mem:1M, size: 3 }\n",
 	  "weft.yaml:4: subsystems[0].namespaces[0].size: no such key; the keys are nsid, backend, "
-	  "block, uuid, ro" },
+	  "block, uuid, ro, ana_group" },
 	{ "subsystems: {}\n", "weft.yaml:1: subsystems: expected a list, got a map" },
 	{ "subsystems:\n  - x\n",
 	  "weft.yaml:2: subsystems[0]: expected a map of keys and values, got \"x\"" },
@@ -170,6 +170,30 @@ static const struct {
 	     "    namespaces:\n      - { backend: \"mem:1M,uuid=" UUID "\" }\n",
 	  "weft.yaml:7: subsystems[1].namespaces[0].uuid: uuid " UUID " is given twice, first in "
 	  "line 4" },
+	/* ANA */
+	{ NS "      - { backend: mem:1M, ana_group: 0 }\n",
+	  "weft.yaml:4: subsystems[0].namespaces[0].ana_group: expected a number from 1 to 1024, got "
+	  "0" },
+	{ SUBSYS "    ana:\n    - { state: change }\n",
+	  "weft.yaml:4: subsystems[0].ana[0].group: missing" },
+	{ SUBSYS "    ana:\n    - { group: 1 }\n",
+	  "weft.yaml:4: subsystems[0].ana[0].state: missing" },
+	{ SUBSYS "    ana:\n    - { group: 1, state: fast }\n",
+	  "weft.yaml:4: subsystems[0].ana[0].state: expected optimized, non-optimized, inaccessible, "
+	  "persistent-loss or change, got \"fast\"" },
+	{ SUBSYS "    ana:\n    - { group: 1025, state: change }\n",
+	  "weft.yaml:4: subsystems[0].ana[0].group: expected a number from 1 to 1024, got 1025" },
+	{ SUBSYS "    ana:\n    - { group: 1, state: change, portid: 0 }\n",
+	  "weft.yaml:4: subsystems[0].ana[0].portid: expected a number from 1 to 65535, got 0" },
+	{ SUBSYS "    ana:\n    - { group: 1, state: change, hostnqn: x }\n",
+	  "weft.yaml:4: subsystems[0].ana[0].hostnqn: expected an NQN such as "
+	  "nqn.2026-11.com.example:disks, got \"x\"" },
+	{ SUBSYS
+	  "    ana:\n    - { group: 1, state: change }\n    - { group: 1, state: optimized }\n",
+	  "weft.yaml:5: subsystems[0].ana[1]: group 1: another rule is for the same portid and "
+	  "hostnqn" },
+	{ "listen: [ \"nvme+tcp://127.0.0.1?portid=2\", \"nvme+tcp://127.0.0.2?portid=2\" ]\n",
+	  "weft.yaml:1: listen[1]: portid 2 is given twice" },
 	/* who may connect */
 	{ SUBSYS "    hosts: [ " HOST " ]\n    allow_any_host: true\n",
 	  "weft.yaml:4: subsystems[0].allow_any_host: true does not go with hosts; leave one of "
@@ -237,7 +261,7 @@ static void config_defaults(void **state)
 }
 
 static const char everything[] =
-	"listen: [ \"nvme+tcp://0.0.0.0:4420\", \"nvme+tcp://[::1]:0\", \"nvme+tcp://[::1]:0\" ]\n"
+	"listen: [ \"nvme+tcp://0.0.0.0:4420\", \"nvme+tcp://[::1]:0?portid=1\", \"nvme+tcp://[::1]:0\" ]\n"
 	"control: /run/x.sock\n"
 	"engine: epoll\n"
 	"poll: true\n"
@@ -254,7 +278,10 @@ static const char everything[] =
 	"      - { backend: \"mem:2M,nsid=1,block=512,ro\" }\n"
 	"      - { nsid: 3, backend: mem:1M, block: 4096, ro: true, uuid: "
 	"2F1C3B7E-52a4-4c0e-9d3a-6b8f0e1d2c3b }\n"
-	"      - { backend: mem:1M }\n"
+	"      - { backend: mem:1M, ana_group: 1024 }\n"
+	"    ana:\n"
+	"      - { group: 1024, state: inaccessible }\n"
+	"      - { group: 1024, state: non-optimized, portid: 65535, hostnqn: " HOST " }\n"
 	"  - nqn: nqn.2026-11.io.weft:b\n"
 	"    allow_any_host: true\n"
 	"  - nqn: nqn.2026-11.io.weft:c\n"
@@ -276,6 +303,33 @@ static void check_namespaces(const struct weft_subsys_config *subsys)
 	assert_int_equal(ns[2].spec.block, 4096);
 	assert_string_equal(ns[2].uuid, UUID);
 	assert_string_equal(ns[3].uuid, "");
+	assert_int_equal(ns[0].ana_group, 0);
+	assert_int_equal(ns[3].ana_group, 1024);
+}
+
+static void check_ana(const struct weft_subsys_config *subsys)
+{
+	const struct weft_ana_rule *rule = subsys->ana.at;
+
+	assert_int_equal(subsys->ana.count, 2);
+	assert_int_equal(rule[0].group, 1024);
+	assert_int_equal(rule[0].state, WEFT_ANA_INACCESSIBLE);
+	assert_int_equal(rule[0].portid, 0);
+	assert_string_equal(rule[0].hostnqn, "");
+	assert_int_equal(rule[1].state, WEFT_ANA_NON_OPTIMIZED);
+	assert_int_equal(rule[1].portid, 65535);
+	assert_string_equal(rule[1].hostnqn, HOST);
+}
+
+/* One was asked for; the others get the lowest that are left. */
+static void check_portids(const struct weft_config *config)
+{
+	static const uint16_t portids[] = { 2, 1, 3 };
+	const struct weft_uri *uri = config->listen.at;
+
+	assert_int_equal(config->listen.count, 3);
+	for (unsigned i = 0; i < 3; i++)
+		assert_int_equal(uri[i].portid, portids[i]);
 }
 
 static void check_subsystems(const struct weft_subsys_config *subsys)
@@ -288,6 +342,7 @@ static void check_subsystems(const struct weft_subsys_config *subsys)
 	assert_int_equal(subsys[2].access, WEFT_ACCESS_LISTED);
 	assert_int_equal(subsys[3].access, WEFT_ACCESS_LISTED);
 	check_namespaces(&subsys[0]);
+	check_ana(&subsys[0]);
 }
 
 static void config_everything(void **state)
@@ -299,7 +354,7 @@ static void config_everything(void **state)
 	if (read_text(everything, &doc, &config, &err) < 0)
 		fail_msg("%s", err.text);
 	weft_doc_free(&doc); /* what was decoded stands alone */
-	assert_int_equal(config.listen.count, 3);
+	check_portids(&config);
 	assert_string_equal(config.control, "/run/x.sock");
 	assert_true(!config.control_default && config.poll);
 	assert_int_equal(config.engine, WEFT_ENGINE_EPOLL);
@@ -359,7 +414,7 @@ static const struct {
 	{ "namespace-add", "{\"backend\": \"mem:1M\", \"nsid\": \"abc\"}",
 	  "nsid: expected a number from 1 to 1024, got \"abc\"" },
 	{ "namespace-add", "{\"backend\": \"mem:1M\", \"colour\": \"red\"}",
-	  "colour: no such key; the keys are nqn, nsid, backend, block, uuid, ro" },
+	  "colour: no such key; the keys are nqn, nsid, backend, block, uuid, ro, ana_group" },
 	{ "namespace-add", "{\"backend\": \"mem:1M,nsid=2\", \"nsid\": 1}",
 	  "nsid: 1 here, but the backend says nsid=2" },
 	{ "namespace-resize", "{\"nsid\": 1}", "size: missing" },

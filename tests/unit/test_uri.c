@@ -59,7 +59,9 @@ static void uri_good(void **state)
 	}
 }
 
-#define PORT_EXPECTED "expected a port from 0 to 65535, got "
+#define PORT_EXPECTED   "expected a port from 0 to 65535, got "
+#define PORTID_EXPECTED "expected a portid from 1 to 65535, got "
+#define QUERY_EXPECTED  "query words other than portid=N are not understood here: "
 
 static const struct {
 	const char *text, *why;
@@ -90,9 +92,13 @@ static const struct {
 	{ "nvme+tcp://[::g]", "\"::g\" is not an IPv6 address" },
 	{ "nvme+tcp://[127.0.0.1]", "\"127.0.0.1\" is not an IPv6 address" },
 	{ "nvme+tcp://[::1]4420", "expected \":PORT\" after \"]\", got \"4420\"" },
-	{ "nvme+tcp://127.0.0.1?hdgst=1", "query words are not understood here: \"?hdgst=1\"" },
-	{ "nvme+tcp://127.0.0.1/" NQN "?nsid=1",
-	  "query words are not understood here: \"?nsid=1\"" },
+	{ "nvme+tcp://127.0.0.1?", QUERY_EXPECTED "\"?\"" },
+	{ "nvme+tcp://127.0.0.1?hdgst=1", QUERY_EXPECTED "\"?hdgst=1\"" },
+	{ "nvme+tcp://127.0.0.1/" NQN "?nsid=1", QUERY_EXPECTED "\"?nsid=1\"" },
+	{ "nvme+tcp://127.0.0.1?portid=", PORTID_EXPECTED "\"\"" },
+	{ "nvme+tcp://127.0.0.1?portid=0", PORTID_EXPECTED "\"0\"" },
+	{ "nvme+tcp://127.0.0.1?portid=65536", PORTID_EXPECTED "\"65536\"" },
+	{ "nvme+tcp://127.0.0.1?portid=1&portid=2", PORTID_EXPECTED "\"1&portid=2\"" },
 	{ "nvme+tcp://127.0.0.1/x",
 	  "expected an NQN such as nqn.2026-11.com.example:disks, got \"x\"" },
 	{ "nvme+tcp://" HUNDRED HUNDRED HUNDRED HUNDRED HUNDRED HUNDRED,

@@ -10,6 +10,9 @@ void tgt_get_features(struct weft_req *req);
 void tgt_set_features(struct weft_req *req);
 void tgt_features_reset(struct tgt_ctrl *ctrl);
 void tgt_get_log(struct weft_req *req);
+/* Log page 0Ch, whole and without namespaces; malloc'ed. NULL: out of memory. */
+void *tgt_ana_page(struct tgt_ctrl *ctrl, size_t *size);
+void *tgt_ana_page_groups(struct tgt_ctrl *ctrl, size_t *size);
 void tgt_abort(struct weft_req *req);
 void tgt_aer(struct weft_req *req);
 void tgt_aer_cancel_all(struct tgt_ctrl *ctrl, uint16_t status);

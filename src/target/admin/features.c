@@ -8,6 +8,7 @@
 
 struct feature {
 	bool supported, on_discovery;
+	bool of_ns; /* kept with a namespace, which may be out of reach */
 	uint32_t initial;
 	uint32_t changeable; /* bits of dword 11; 0: the feature cannot be changed */
 	uint16_t (*set)(struct weft_req *req, struct tgt_ctrl *ctrl, uint32_t value);
@@ -142,7 +143,7 @@ static uint16_t set_error_recovery(struct weft_req *req, struct tgt_ctrl *ctrl, 
 
 /* --- the table --------------------------------------------------------------------------------- */
 
-#define EVENTS_IO        (1u << 8)
+#define EVENTS_IO        (1u << 8 | NVME_FEATURE_AENCFG_NOTICE_ANA_CHANGE)
 #define EVENTS_DISCOVERY (1u << 31)
 
 static const struct feature table[256] = {
@@ -152,6 +153,7 @@ static const struct feature table[256] = {
 				       .set = set_power_state },
 	[NVME_FEAT_FID_TEMP_THRESH] = { .supported = true, .initial = 0xffff, .changeable = ~0u },
 	[NVME_FEAT_FID_ERR_RECOVERY] = { .supported = true,
+					 .of_ns = true,
 					 .changeable = ~0u,
 					 .set = set_error_recovery },
 	[NVME_FEAT_FID_VOLATILE_WC] = { .supported = true,
@@ -159,7 +161,7 @@ static const struct feature table[256] = {
 					.changeable = 1,
 					.set = set_write_cache },
 	[NVME_FEAT_FID_NUM_QUEUES] = { .supported = true, .changeable = ~0u, .set = set_queues },
-	[NVME_FEAT_FID_WRITE_ATOMIC] = { .supported = true, .changeable = 1 },
+	[NVME_FEAT_FID_WRITE_ATOMIC] = { .supported = true, .of_ns = true, .changeable = 1 },
 	[NVME_FEAT_FID_ASYNC_EVENT] = { .supported = true,
 					.on_discovery = true,
 					.changeable = EVENTS_IO | EVENTS_DISCOVERY | 0xff },
@@ -215,6 +217,24 @@ void tgt_features_reset(struct tgt_ctrl *ctrl)
 	ctrl->timestamp_by_host = false;
 }
 
+/* NVMe base 2.2, figure 589: through a controller with persistent loss of a namespace nothing of it
+ * can be set, and nothing of all where one is out of reach. */
+static uint16_t set_in_reach(struct weft_req *req, const struct feature *f)
+{
+	uint16_t sc = tgt_ana_check_nsid(tgt_queue(req)->ctrl, tgt_nsid(req));
+
+	if (f->of_ns || sc == SC_PATH(ANA_PERSISTENT_LOSS) || tgt_nsid(req) == NVME_NSID_BROADCAST)
+		return sc;
+	return 0;
+}
+
+static uint16_t get_in_reach(struct weft_req *req, const struct feature *f)
+{
+	if (!f->of_ns || tgt_nsid(req) == NVME_NSID_BROADCAST)
+		return 0;
+	return tgt_ana_check_nsid(tgt_queue(req)->ctrl, tgt_nsid(req));
+}
+
 void tgt_set_features(struct weft_req *req)
 {
 	const struct feature *f = find(req);
@@ -228,6 +248,8 @@ void tgt_set_features(struct weft_req *req)
 		tgt_home_reply(req, SC_COMMAND(FEATURE_NOT_SAVEABLE) | SC_DNR);
 	else if (!f->changeable)
 		tgt_home_reply(req, SC_COMMAND(FEATURE_NOT_CHANGEABLE) | SC_DNR);
+	else if (set_in_reach(req, f))
+		tgt_home_reply(req, set_in_reach(req, f));
 	else if (f->set)
 		tgt_home_reply(req, f->set(req, ctrl, value));
 	else if (value & ~f->changeable)
@@ -249,6 +271,10 @@ void tgt_get_features(struct weft_req *req)
 
 	if (!f || select > NVME_GET_FEATURES_SEL_SUPPORTED) {
 		tgt_home_reply(req, SC_GENERIC(INVALID_FIELD) | SC_DNR);
+		return;
+	}
+	if (get_in_reach(req, f)) {
+		tgt_home_reply(req, get_in_reach(req, f));
 		return;
 	}
 	if (select == NVME_GET_FEATURES_SEL_SUPPORTED)

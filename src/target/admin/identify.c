@@ -57,8 +57,9 @@ static void ctrl_io(struct nvme_id_ctrl *id)
 {
 	id->cntrltype = NVME_CTRL_CNTRLTYPE_IO;
 	id->rab = 6;
-	id->cmic = NVME_CTRL_CMIC_MULTI_PORT | NVME_CTRL_CMIC_MULTI_CTRL;
-	id->oaes = cpu_to_le32(1u << 8);
+	id->cmic = NVME_CTRL_CMIC_MULTI_PORT | NVME_CTRL_CMIC_MULTI_CTRL |
+		   NVME_CTRL_CMIC_MULTI_ANA_REPORTING;
+	id->oaes = cpu_to_le32(NVME_CTRL_OAES_NA | NVME_CTRL_OAES_ANA);
 	id->ctratt |= cpu_to_le32(NVME_CTRL_CTRATT_ENDURANCE_GROUPS);
 	id->frmw = 1 << 1 | 1; /* one slot, read only */
 	id->lpa |= NVME_CTRL_LPA_CMD_EFFECTS | 1 << 5 /* supported log pages, feature effects */;
@@ -79,15 +80,27 @@ static void ctrl_io(struct nvme_id_ctrl *id)
 	id->ofcs = cpu_to_le16(1); /* Disconnect */
 }
 
+/* A namespace keeps its group. */
+static void ctrl_ana(struct nvme_id_ctrl *id)
+{
+	id->anatt = TGT_ANATT_S;
+	id->anacap = NVME_CTRL_ANACAP_OPT | NVME_CTRL_ANACAP_NON_OPT |
+		     NVME_CTRL_ANACAP_INACCESSIBLE | NVME_CTRL_ANACAP_PERSISTENT_LOSS |
+		     NVME_CTRL_ANACAP_CHANGE | NVME_CTRL_ANACAP_GRPID_NO_CHG;
+	id->anagrpmax = id->nanagrpid = cpu_to_le32(WEFT_ANA_GROUP_MAX);
+}
+
 static void identify_ctrl(struct weft_req *req, struct tgt_ctrl *ctrl)
 {
 	struct nvme_id_ctrl id = { 0 };
 
 	ctrl_common(ctrl, &id);
-	if (ctrl->subsys->discovery)
+	if (ctrl->subsys->discovery) {
 		ctrl_discovery(&id);
-	else
+	} else {
 		ctrl_io(&id);
+		ctrl_ana(&id);
+	}
 	tgt_reply_data(req, &id, sizeof(id));
 }
 
@@ -103,13 +116,13 @@ static uint64_t used_blocks(const struct tgt_ns *ns, uint64_t blocks)
 	return used < blocks ? used : blocks;
 }
 
-static void ns_fill(const struct tgt_ns *ns, struct nvme_id_ns *id)
+static void ns_fill(const struct tgt_ctrl *ctrl, const struct tgt_ns *ns, struct nvme_id_ns *id)
 {
 	uint64_t blocks = atomic_load(&ns->blocks);
 	uint16_t page_blocks = (uint16_t)(4096 >> ns->lba_shift);
 
 	id->nsze = id->ncap = cpu_to_le64(blocks);
-	id->nuse = cpu_to_le64(used_blocks(ns, blocks));
+	id->nuse = cpu_to_le64(tgt_ana_knows_usage(ctrl, ns) ? used_blocks(ns, blocks) : 0);
 	id->nsfeat = (ns->be->thin ? NVME_NS_FEAT_THIN : 0) | NVME_NS_FEAT_IO_OPT;
 	id->nmic = 1;            /* shared by controllers */
 	id->dlfeat = 1 << 3 | 1; /* Write Zeroes deallocates; what is deallocated reads as zeroes */
@@ -119,6 +132,7 @@ static void ns_fill(const struct tgt_ns *ns, struct nvme_id_ns *id)
 	id->mcl = cpu_to_le32(TGT_COPY_BYTES >> ns->lba_shift);
 	id->msrc = TGT_COPY_RANGES - 1;
 	id->nsattr = ns->be->read_only ? 1 : 0;
+	id->anagrpid = cpu_to_le32(ns->ana_group);
 	id->endgid = cpu_to_le16(1);
 	memcpy(id->nguid, ns->nguid, sizeof(id->nguid));
 	id->lbaf[0].ds = ns->lba_shift;
@@ -136,7 +150,7 @@ static void identify_ns(struct weft_req *req, struct tgt_ctrl *ctrl)
 		return;
 	}
 	if (ns)
-		ns_fill(ns, &id);
+		ns_fill(ctrl, ns, &id);
 	tgt_reply_data(req, &id, sizeof(id));
 }
 
@@ -150,6 +164,7 @@ static void identify_ns_independent(struct weft_req *req, struct tgt_ctrl *ctrl)
 		return;
 	}
 	id.nmic = 1;
+	id.anagrpid = cpu_to_le32(ns->ana_group);
 	id.nsattr = ns->be->read_only ? 1 : 0;
 	id.endgid = cpu_to_le16(1);
 	id.nstat = 1; /* ready */

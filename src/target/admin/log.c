@@ -142,6 +142,7 @@ static const struct log_info {
 	uint8_t lid;
 	bool on_io, on_discovery;
 	void *(*build)(struct tgt_ctrl *ctrl, size_t *size);
+	void *(*brief)(struct tgt_ctrl *ctrl, size_t *size); /* where bit 0 of LSP asks for less */
 } logs[] = {
 	{ NVME_LOG_LID_SUPPORTED_LOG_PAGES, true, true, log_supported },
 	{ NVME_LOG_LID_ERROR, true, true, log_errors },
@@ -150,6 +151,7 @@ static const struct log_info {
 	{ NVME_LOG_LID_CHANGED_NS, true, false, log_changed_ns },
 	{ NVME_LOG_LID_CMD_EFFECTS, true, false, log_command_effects },
 	{ NVME_LOG_LID_ENDURANCE_GROUP, true, false, log_endurance_group },
+	{ NVME_LOG_LID_ANA, true, false, tgt_ana_page, tgt_ana_page_groups },
 	{ NVME_LOG_LID_FID_SUPPORTED_EFFECTS, true, false, log_feature_effects },
 	{ NVME_LOG_LID_DISCOVER, false, true, tgt_discovery_page },
 };
@@ -193,6 +195,14 @@ static uint64_t wanted_offset(const struct nvme_cmd *cmd)
 	return le32_to_cpu(cmd->cdw12) | (uint64_t)le32_to_cpu(cmd->cdw13) << 32;
 }
 
+static void *build(const struct log_info *info, struct tgt_ctrl *ctrl, const struct nvme_cmd *cmd,
+		   size_t *size)
+{
+	bool brief = info->brief && le32_to_cpu(cmd->cdw10) & 1u << 8;
+
+	return brief ? info->brief(ctrl, size) : info->build(ctrl, size);
+}
+
 /* Reading a page is what ends its event, unless the host asks to retain it. */
 static void was_read(struct tgt_ctrl *ctrl, const struct nvme_cmd *cmd, uint8_t lid)
 {
@@ -201,6 +211,8 @@ static void was_read(struct tgt_ctrl *ctrl, const struct nvme_cmd *cmd, uint8_t 
 	if (lid == NVME_LOG_LID_CHANGED_NS) {
 		ctrl->nchanged = 0;
 		tgt_event_read(ctrl, TGT_EVENT_NS_CHANGED);
+	} else if (lid == NVME_LOG_LID_ANA) {
+		tgt_event_read(ctrl, TGT_EVENT_ANA);
 	} else if (lid == NVME_LOG_LID_DISCOVER) {
 		tgt_event_read(ctrl, TGT_EVENT_DISCOVERY);
 	}
@@ -232,7 +244,7 @@ static uint16_t run(struct weft_req *req, struct tgt_ctrl *ctrl)
 		return SC_COMMAND(INVALID_LOG_PAGE) | SC_DNR;
 	if (lid == NVME_LOG_LID_ENDURANCE_GROUP && !names_group(&req->cmd.common))
 		return SC_GENERIC(INVALID_FIELD) | SC_DNR;
-	page = info->build(ctrl, &size);
+	page = build(info, ctrl, &req->cmd.common, &size);
 	if (!page)
 		return SC_GENERIC(INTERNAL);
 	sc = copy_part(req, page, size);

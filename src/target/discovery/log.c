@@ -4,7 +4,6 @@
  * is told as the address through which the host came. The generation counter changes with
  * everything that any host could see, so a host that reads in pieces and finds it the same before
  * and after has read one state. */
-#include <arpa/inet.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -24,12 +23,6 @@ void tgt_discovery_changed(struct weft_target *t)
 
 /* --- entries -------------------------------------------------------------------------------------- */
 
-static uint16_t port_of(const struct sockaddr_storage *addr)
-{
-	return ntohs(addr->ss_family == AF_INET ? ((const struct sockaddr_in *)addr)->sin_port :
-						  ((const struct sockaddr_in6 *)addr)->sin6_port);
-}
-
 /* Reliable connections, made by RDMA_CM. */
 static void fill_rdma(struct nvmf_disc_log_entry *entry)
 {
@@ -39,7 +32,7 @@ static void fill_rdma(struct nvmf_disc_log_entry *entry)
 }
 
 static void fill_entry(struct nvmf_disc_log_entry *entry, const struct tgt_ctrl *ctrl,
-		       const struct tgt_listener *l, unsigned port_id, const struct weft_subsys *s)
+		       const struct tgt_listener *l, const struct weft_subsys *s)
 {
 	const struct sockaddr_storage *addr = &l->l->addr;
 
@@ -49,12 +42,12 @@ static void fill_entry(struct nvmf_disc_log_entry *entry, const struct tgt_ctrl 
 	entry->adrfam = addr->ss_family == AF_INET ? NVMF_ADDR_FAMILY_IP4 : NVMF_ADDR_FAMILY_IP6;
 	entry->subtype = s->discovery ? NVME_NQN_CURR : NVME_NQN_NVME;
 	entry->treq = NVMF_TREQ_NOT_REQUIRED | NVMF_TREQ_DISABLE_SQFLOW;
-	entry->portid = cpu_to_le16((uint16_t)port_id);
+	entry->portid = cpu_to_le16(l->portid);
 	entry->cntlid = cpu_to_le16(NVME_CNTLID_DYNAMIC);
 	entry->asqsz = cpu_to_le16((uint16_t)s->target->depth_max);
 	if (s->discovery)
 		entry->eflags = cpu_to_le16(NVMF_DISC_EFLAGS_EPCSD | NVMF_DISC_EFLAGS_DUPRETINFO);
-	snprintf(entry->trsvcid, sizeof(entry->trsvcid), "%u", port_of(&l->l->addr));
+	snprintf(entry->trsvcid, sizeof(entry->trsvcid), "%u", weft_addr_port(&l->l->addr));
 	if (entry->trtype == NVMF_TRTYPE_RDMA)
 		fill_rdma(entry);
 	strcpy(entry->subnqn, s->nqn);
@@ -83,16 +76,14 @@ struct page {
 static void add_subsys(struct page *page, struct tgt_ctrl *ctrl, struct weft_subsys *s)
 {
 	struct tgt_listener *l;
-	unsigned port_id = 0;
 
 	if (s->removing || (!s->discovery && !tgt_host_allowed(s, ctrl->hostnqn)))
 		return;
 	weft_list_for_each(l, &s->target->listeners, link) {
-		port_id++;
 		if (!reachable(ctrl, l))
 			continue;
 		if (page->log)
-			fill_entry(&page->log->entries[page->entries], ctrl, l, port_id, s);
+			fill_entry(&page->log->entries[page->entries], ctrl, l, s);
 		page->entries++;
 	}
 }

@@ -59,22 +59,33 @@ static uint16_t check_pair(struct weft_req *first, struct weft_req *second, stru
 	return sc ? sc : tgt_io_data_range(second, ns);
 }
 
+/* Answered, because the namespace is none for them, or they are none for it. */
+static bool refused(struct weft_req *first, struct weft_req *second, struct tgt_ns *ns)
+{
+	uint16_t reach = ns->removing ? SC_GENERIC(INVALID_NS) | SC_DNR :
+					tgt_ana_check(tgt_queue(first)->ctrl, ns);
+	uint16_t sc = reach ? 0 : check_pair(first, second, ns);
+
+	if (reach)
+		fail_pair(first, reach);
+	else if (sc)
+		fail_pair(second, sc);
+	return reach || sc;
+}
+
 static void alone(struct tgt_fence *fence)
 {
 	struct tgt_req *treq = container_of(fence, struct tgt_req, fence);
 	struct weft_req *first = treq->self, *second = treq->partner;
 	struct tgt_ns *ns = fence->ns;
-	uint16_t sc;
 
 	if (!ns) {
-		fail_pair(second, SC_GENERIC(INVALID_NS) | SC_DNR);
+		fail_pair(first, SC_GENERIC(INVALID_NS) | SC_DNR);
 		return;
 	}
 	treq->on = tgt_req(second)->on = ns;
-	sc = ns->removing ? SC_GENERIC(INVALID_NS) | SC_DNR : check_pair(first, second, ns);
-	if (sc) {
-		let_go(first);
-		fail_pair(second, sc);
+	if (refused(first, second, ns)) {
+		tgt_fence_release(ns, ns->subsys->target);
 		return;
 	}
 	treq->fused = tgt_req(second)->fused = true;
@@ -86,14 +97,15 @@ static void alone(struct tgt_fence *fence)
 static void both_ready(struct weft_req *first, struct weft_req *second)
 {
 	struct tgt_req *treq = tgt_req(first);
-	struct tgt_ns *ns = tgt_ns_of(first);
+	struct tgt_ns *ns;
+	uint16_t sc = tgt_ns_of(first, &ns);
 
 	if (treq->status)
 		fail_pair(first, treq->status);
 	else if (tgt_req(second)->status)
 		fail_pair(second, tgt_req(second)->status);
-	else if (!ns)
-		fail_pair(second, SC_GENERIC(INVALID_NS) | SC_DNR);
+	else if (sc)
+		fail_pair(first, sc);
 	else {
 		treq->self = first;
 		treq->fence = (struct tgt_fence){
@@ -127,17 +139,22 @@ static bool match(const struct weft_req *first, const struct weft_req *second)
 
 static void pair_up(struct weft_req *first, struct weft_req *second)
 {
-	struct tgt_ns *ns = tgt_ns_of(first);
-	uint16_t sc = SC_GENERIC(INVALID_FIELD) | SC_DNR;
+	struct tgt_ns *ns;
+	uint16_t sc;
 
 	tgt_req(first)->partner = second;
 	tgt_req(second)->partner = first;
-	if (match(first, second))
-		sc = ns ? check_pair(first, second, ns) : SC_GENERIC(INVALID_NS) | SC_DNR;
-	if (sc) {
-		fail_pair(second, sc);
+	if (!match(first, second)) {
+		fail_pair(second, SC_GENERIC(INVALID_FIELD) | SC_DNR);
 		return;
 	}
+	sc = tgt_ns_of(first, &ns);
+	if (sc) {
+		fail_pair(first, sc);
+		return;
+	}
+	if (refused(first, second, ns))
+		return;
 	weft_req_fetch(first, tgt_req(first)->length, fetched);
 	weft_req_fetch(second, tgt_req(second)->length, fetched);
 }

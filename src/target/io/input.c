@@ -2,7 +2,7 @@
  *
  *   look the namespace up, check ─▶ fetch (the host takes its time) ─▶ enter, check again ─▶ run
  *
- * Between the two the namespace may have gone or shrunk. */
+ * Between the two the namespace may have gone, shrunk, or become one that is not reached this way. */
 #include "target/io/io.h"
 
 static void enter(struct weft_req *req)
@@ -31,10 +31,12 @@ static void fetched(struct weft_req *req, uint16_t sc)
 
 void tgt_io_input(struct weft_req *req, const struct tgt_input *input)
 {
-	struct tgt_ns *ns = tgt_ns_of(req);
-	uint16_t sc = ns ? input->before(req, ns) : SC_GENERIC(INVALID_NS) | SC_DNR;
+	struct tgt_ns *ns;
+	uint16_t sc = tgt_ns_of(req, &ns);
 
 	tgt_req(req)->input = input;
+	if (!sc)
+		sc = input->before(req, ns);
 	if (sc)
 		tgt_io_finish(req, sc);
 	else

@@ -1,0 +1,97 @@
+/* ana.c - the five states: what a host reads of them, and what commands meet.
+ *
+ *   optimized, non-optimized     everything works
+ *   inaccessible                 Asymmetric Access Inaccessible
+ *   persistent-loss              Asymmetric Access Persistent Loss
+ *   change                       Asymmetric Access Transition
+ *
+ * None of these statuses has DNR: another path may do what this one does not. Identify and log pages
+ * are answered in every state, features of a namespace are not (NVMe base 2.2, figure 589). */
+#include <errno.h>
+#include <stdlib.h>
+
+#include "target/internal.h"
+
+const char *const weft_ana_names[] = {
+	[WEFT_ANA_OPTIMIZED] = "optimized",
+	[WEFT_ANA_NON_OPTIMIZED] = "non-optimized",
+	[WEFT_ANA_INACCESSIBLE] = "inaccessible",
+	[WEFT_ANA_PERSISTENT_LOSS] = "persistent-loss",
+	[WEFT_ANA_CHANGE] = "change",
+	[WEFT_ANA_STATES] = NULL,
+};
+
+static const struct {
+	uint8_t wire;
+	uint16_t status;
+} states[WEFT_ANA_STATES] = {
+	[WEFT_ANA_OPTIMIZED] = { NVME_ANA_STATE_OPTIMIZED, 0 },
+	[WEFT_ANA_NON_OPTIMIZED] = { NVME_ANA_STATE_NONOPTIMIZED, 0 },
+	[WEFT_ANA_INACCESSIBLE] = { NVME_ANA_STATE_INACCESSIBLE, SC_PATH(ANA_INACCESSIBLE) },
+	[WEFT_ANA_PERSISTENT_LOSS] = { NVME_ANA_STATE_PERSISTENT_LOSS,
+				       SC_PATH(ANA_PERSISTENT_LOSS) },
+	[WEFT_ANA_CHANGE] = { NVME_ANA_STATE_CHANGE, SC_PATH(ANA_TRANSITION) },
+};
+
+int tgt_ana_init(struct weft_subsys *s, const struct weft_subsys_options *options)
+{
+	weft_list_init(&s->ana.waiting);
+	s->ana.rules = tgt_ana_rules_with(NULL, options->ana, options->nana);
+	return s->ana.rules ? 0 : -ENOMEM;
+}
+
+void tgt_ana_free(struct weft_subsys *s)
+{
+	free(s->ana.rules);
+}
+
+bool tgt_ana_usable(uint8_t state)
+{
+	return !states[state].status;
+}
+
+uint8_t tgt_ana_wire(uint8_t state)
+{
+	return states[state].wire;
+}
+
+static uint8_t shown(const struct tgt_ctrl *ctrl, const struct tgt_ns *ns)
+{
+	return atomic_load_explicit(&ctrl->ana[ns->ana_group - 1], memory_order_relaxed);
+}
+
+uint16_t tgt_ana_check(const struct tgt_ctrl *ctrl, const struct tgt_ns *ns)
+{
+	return states[shown(ctrl, ns)].status;
+}
+
+/* All of them: the first that cannot be reached decides. */
+static uint16_t check_every(struct tgt_ctrl *ctrl)
+{
+	uint16_t sc = 0;
+
+	for (uint32_t nsid = 1; nsid <= WEFT_NSID_MAX && !sc; nsid++)
+		if (tgt_ns_find(ctrl->subsys, nsid))
+			sc = tgt_ana_check(ctrl, tgt_ns_find(ctrl->subsys, nsid));
+	return sc;
+}
+
+uint16_t tgt_ana_check_nsid(struct tgt_ctrl *ctrl, uint32_t nsid)
+{
+	struct tgt_ns *ns = tgt_ns_find(ctrl->subsys, nsid);
+
+	if (nsid == NVME_NSID_BROADCAST)
+		return check_every(ctrl);
+	return ns ? tgt_ana_check(ctrl, ns) : 0;
+}
+
+bool tgt_ana_knows_usage(const struct tgt_ctrl *ctrl, const struct tgt_ns *ns)
+{
+	return shown(ctrl, ns) != WEFT_ANA_INACCESSIBLE &&
+	       shown(ctrl, ns) != WEFT_ANA_PERSISTENT_LOSS;
+}
+
+void tgt_ana_ns_changed(struct weft_subsys *s, uint32_t group)
+{
+	s->ana.changed[group - 1] = ++s->ana.count;
+}

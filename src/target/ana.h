@@ -1,0 +1,67 @@
+/* ana.h - Asymmetric Namespace Access: through which controller a group of namespaces is reached.
+ *
+ *   rules of the subsystem ─▶ (home) what each controller shows, by group ─▶ (reactors) every command
+ *
+ * A rule is for all controllers, for those that came through one port, for those of one host, or
+ * both; the most specific one decides, and where there is none a group is optimized.
+ *
+ * Invariant: when a change is over, no command of its groups that was let in before it is still at
+ * work through a controller that no longer lets them in. */
+#ifndef WEFT_TARGET_ANA_H
+#define WEFT_TARGET_ANA_H
+
+#include <stdint.h>
+
+#include "base/list.h"
+#include "target/target.h"
+
+struct tgt_ctrl;
+struct tgt_ns;
+struct weft_req;
+
+enum { TGT_ANA_RULES_MAX = 4096, TGT_ANATT_S = 30 };
+
+/* Replaced as a whole. */
+struct ana_rules {
+	unsigned count;
+	struct weft_ana_rule at[];
+};
+
+/* A subsystem's; home's. */
+struct tgt_ana {
+	struct ana_rules *rules;
+	struct ana_change *change; /* under way; NULL: none is */
+	struct weft_list waiting;  /* those that come after it */
+	uint64_t count;            /* how often the log page of some controller changed */
+	uint64_t changed[WEFT_ANA_GROUP_MAX]; /* by group - 1: the last time that it did */
+};
+
+/* ana_rules.c */
+/* 0, or -errno if they cannot be the rules of a subsystem. */
+int tgt_ana_rules_check(const struct weft_ana_rule *rules, unsigned count, struct weft_err *err);
+/* @old, which may be NULL, with @rules in the place of those for the same; NULL: out of memory. */
+struct ana_rules *tgt_ana_rules_with(const struct ana_rules *old, const struct weft_ana_rule *rules,
+				     unsigned count);
+void tgt_ana_evaluate(const struct ana_rules *rules, const struct tgt_ctrl *ctrl,
+		      uint8_t states[WEFT_ANA_GROUP_MAX]);
+
+/* ana.c */
+int tgt_ana_init(struct weft_subsys *s, const struct weft_subsys_options *options);
+void tgt_ana_free(struct weft_subsys *s);
+bool tgt_ana_usable(uint8_t state);
+uint8_t tgt_ana_wire(uint8_t state); /* as the log page has it */
+/* On any reactor: 0, or what a command of @ctrl for @ns is to be answered with. */
+uint16_t tgt_ana_check(const struct tgt_ctrl *ctrl, const struct tgt_ns *ns);
+/* The same for the namespace that an admin command names; 0 where it names none. On home. */
+uint16_t tgt_ana_check_nsid(struct tgt_ctrl *ctrl, uint32_t nsid);
+/* NUSE is not known where the namespace cannot be reached. */
+bool tgt_ana_knows_usage(const struct tgt_ctrl *ctrl, const struct tgt_ns *ns);
+void tgt_ana_ns_changed(struct weft_subsys *s, uint32_t group); /* one came or went */
+
+/* ana_change.c */
+/* A new controller, whose host and port are known. */
+void tgt_ana_ctrl_init(struct tgt_ctrl *ctrl);
+void tgt_ana_left(struct weft_req *req); /* on its reactor: a command that a change waits for */
+void tgt_ana_subsys_ends(struct weft_subsys *s); /* those in line will not be done */
+
+#endif

@@ -1,0 +1,281 @@
+/* ana_change.c - new rules: from one state to the next, for all groups and controllers at once.
+ *
+ *   ana-set ─▶ in line ─▶ every controller that stops to let a group in shows "change"
+ *     ─▶ every reactor: commands at work there are marked, and waited for
+ *     ─▶ all new states are shown in one go ─▶ one event for each controller that has news
+ *
+ * Log pages are built on home, where all of this happens: a reader sees the time before, the
+ * transition as a whole, or the time after. Nobody lets a group in before all that stop to have
+ * stopped. A command that waits for data of its host is not at work: it meets the new state when
+ * the data is here.
+ *
+ * Persistent loss does not end while the controller lives (NVMe base 2.2, 8.1.1.7).
+ *
+ * Invariant: a subsystem has one change under way at most. A request is marked while treq->awaited
+ * points at it, and counted in left[] of its reactor. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "base/log.h"
+#include "target/admin/admin.h"
+
+struct ana_change {
+	struct weft_list link; /* ana->waiting */
+	struct weft_subsys *s;
+	struct ana_rules *given;
+	bool replace;
+	struct ana_rules *next; /* the rules when it is over */
+	struct tgt_round *round;
+	void (*done)(void *arg, int rc, const struct weft_err *err);
+	void *arg;
+	uint32_t left[]; /* by reactor: marked commands */
+};
+
+static void free_change(struct ana_change *change)
+{
+	free(change->given);
+	free(change->round);
+	free(change->next);
+	free(change);
+}
+
+/* --- what a controller shows --------------------------------------------------------------------- */
+
+static bool show(struct tgt_ctrl *ctrl, unsigned at, uint8_t state)
+{
+	struct tgt_ana *ana = &ctrl->subsys->ana;
+
+	if (atomic_load_explicit(&ctrl->ana[at], memory_order_relaxed) == state)
+		return false;
+	atomic_store_explicit(&ctrl->ana[at], state, memory_order_relaxed);
+	ana->changed[at] = ana->count + 1; /* as it is when this step is over */
+	ctrl->ana_news = true;
+	return true;
+}
+
+static void evaluate_next(const struct ana_rules *next, struct tgt_ctrl *ctrl,
+			  uint8_t states[WEFT_ANA_GROUP_MAX])
+{
+	tgt_ana_evaluate(next, ctrl, states);
+	for (unsigned i = 0; i < WEFT_ANA_GROUP_MAX; i++)
+		if (ctrl->ana[i] == WEFT_ANA_PERSISTENT_LOSS)
+			states[i] = WEFT_ANA_PERSISTENT_LOSS;
+}
+
+/* Groups that @ctrl lets in now and will not. */
+static bool close_doors(struct tgt_ctrl *ctrl, const struct ana_rules *next)
+{
+	uint8_t states[WEFT_ANA_GROUP_MAX];
+	bool closed = false;
+
+	evaluate_next(next, ctrl, states);
+	for (unsigned i = 0; i < WEFT_ANA_GROUP_MAX; i++)
+		if (tgt_ana_usable(ctrl->ana[i]) && !tgt_ana_usable(states[i]))
+			closed |= show(ctrl, i, WEFT_ANA_CHANGE);
+	return closed;
+}
+
+static bool show_all(struct tgt_ctrl *ctrl, const struct ana_rules *next)
+{
+	uint8_t states[WEFT_ANA_GROUP_MAX];
+	bool shown = false;
+
+	evaluate_next(next, ctrl, states);
+	for (unsigned i = 0; i < WEFT_ANA_GROUP_MAX; i++)
+		shown |= show(ctrl, i, states[i]);
+	return shown;
+}
+
+/* One that comes during a change lets in what all agree upon. */
+void tgt_ana_ctrl_init(struct tgt_ctrl *ctrl)
+{
+	const struct tgt_ana *ana = &ctrl->subsys->ana;
+	uint8_t now[WEFT_ANA_GROUP_MAX], then[WEFT_ANA_GROUP_MAX];
+
+	tgt_ana_evaluate(ana->rules, ctrl, now);
+	tgt_ana_evaluate(ana->change ? ana->change->next : ana->rules, ctrl, then);
+	for (unsigned i = 0; i < WEFT_ANA_GROUP_MAX; i++)
+		atomic_init(&ctrl->ana[i], now[i] == then[i] ? now[i] : WEFT_ANA_CHANGE);
+}
+
+/* --- on the reactors: commands under way ----------------------------------------------------------- */
+
+/* In the namespace's count, or alone in it. */
+static const struct tgt_ns *works_on(const struct tgt_req *treq)
+{
+	if (treq->ns)
+		return treq->pinned ? NULL : treq->ns;
+	return treq->fused ? treq->on : NULL;
+}
+
+static uint32_t mark_queue(struct weft_qpair *qp, const struct tgt_ctrl *ctrl,
+			   struct ana_change *change)
+{
+	uint32_t marked = 0;
+
+	for (uint32_t i = 0; i < qp->touched; i++) {
+		struct weft_req *req = weft_qpair_slot(qp, i);
+		const struct tgt_ns *ns;
+
+		if (req->state == WEFT_REQ_FREE)
+			continue;
+		ns = works_on(tgt_req(req));
+		if (!ns || !tgt_ana_check(ctrl, ns))
+			continue;
+		tgt_req(req)->awaited = change;
+		marked++;
+	}
+	return marked;
+}
+
+static void mark(struct tgt_round *round, struct weft_group *group)
+{
+	struct ana_change *change = round->arg;
+	uint32_t *left = &change->left[group->index];
+	struct weft_qpair *qp;
+
+	weft_list_for_each(qp, &group->qpairs, link) {
+		const struct tgt_queue *queue = qp->owner;
+
+		if (queue && !queue->over && queue->ctrl->subsys == change->s)
+			*left += mark_queue(qp, queue->ctrl, change);
+	}
+	if (!*left)
+		tgt_round_answer(round, group);
+}
+
+void tgt_ana_left(struct weft_req *req)
+{
+	struct ana_change *change = take_ptr(&tgt_req(req)->awaited);
+
+	if (!--change->left[req->qp->group->index])
+		tgt_round_answer(change->round, req->qp->group);
+}
+
+/* --- on home: one change after the other ----------------------------------------------------------- */
+
+static void run_line(struct weft_subsys *s);
+
+static void tell_hosts(struct weft_subsys *s)
+{
+	struct tgt_ctrl *ctrl;
+
+	weft_list_for_each(ctrl, &s->ctrls, link) {
+		if (ctrl->ana_news)
+			tgt_event(ctrl, TGT_EVENT_ANA);
+		ctrl->ana_news = false;
+	}
+}
+
+static void finish(struct ana_change *change)
+{
+	struct weft_subsys *s = change->s;
+	struct tgt_ctrl *ctrl;
+	bool shown = false;
+
+	free(s->ana.rules);
+	s->ana.rules = take_ptr(&change->next);
+	s->ana.change = NULL;
+	weft_list_for_each(ctrl, &s->ctrls, link)
+		shown |= show_all(ctrl, s->ana.rules);
+	s->ana.count += shown;
+	tell_hosts(s);
+	change->done(change->arg, 0, NULL);
+	free_change(change);
+}
+
+static void fail(struct ana_change *change, int rc, const char *why)
+{
+	struct weft_err err = { "" };
+
+	weft_fail(&err, rc, "%s", why);
+	change->done(change->arg, rc, &err);
+	free_change(change);
+}
+
+static void all_left(struct tgt_round *round)
+{
+	struct ana_change *change = round->arg;
+	struct weft_subsys *s = change->s;
+
+	finish(change);
+	run_line(s);
+	tgt_subsys_ctrl_gone(s); /* which may have waited for us to end */
+}
+
+/* false: nobody has to be waited for. */
+static bool begin(struct ana_change *change)
+{
+	struct weft_subsys *s = change->s;
+	struct tgt_ctrl *ctrl;
+	bool closed = false;
+
+	s->ana.change = change;
+	weft_list_for_each(ctrl, &s->ctrls, link)
+		closed |= close_doors(ctrl, change->next);
+	s->ana.count += closed;
+	if (!closed)
+		return false;
+	change->round->arg = change;
+	change->round->visit = mark;
+	change->round->done = all_left;
+	tgt_round_start(change->round);
+	return true;
+}
+
+static void run_line(struct weft_subsys *s)
+{
+	struct weft_list *link;
+
+	while (!s->ana.change && (link = weft_list_pop(&s->ana.waiting))) {
+		struct ana_change *change = container_of(link, struct ana_change, link);
+
+		change->next = tgt_ana_rules_with(change->replace ? NULL : s->ana.rules,
+						  change->given->at, change->given->count);
+		if (!change->next)
+			fail(change, -ENOMEM, "out of memory");
+		else if (change->next->count > TGT_ANA_RULES_MAX)
+			fail(change, -ENOSPC,
+			     "too many ANA rules; replace=true leaves out those that are not given");
+		else if (!begin(change))
+			finish(change);
+	}
+}
+
+void tgt_ana_subsys_ends(struct weft_subsys *s)
+{
+	struct weft_list *link;
+
+	while ((link = weft_list_pop(&s->ana.waiting)))
+		fail(container_of(link, struct ana_change, link), -ENOENT,
+		     "the subsystem is being removed");
+}
+
+int weft_ana_set(struct weft_subsys *s, const struct weft_ana_rule *rules, unsigned count,
+		 bool replace, void (*done)(void *arg, int rc, const struct weft_err *err),
+		 void *arg, struct weft_err *err)
+{
+	struct ana_change *change;
+	int rc = tgt_ana_rules_check(rules, count, err);
+
+	if (rc < 0)
+		return rc;
+	change = calloc(1, sizeof(*change) + s->target->ngroups * sizeof(change->left[0]));
+	if (!change)
+		return weft_fail(err, -ENOMEM, "out of memory");
+	change->s = s;
+	change->replace = replace;
+	change->done = done;
+	change->arg = arg;
+	change->given = tgt_ana_rules_with(NULL, rules, count);
+	change->round = tgt_round_new(s->target);
+	if (!change->given || !change->round) {
+		free_change(change);
+		return weft_fail(err, -ENOMEM, "out of memory");
+	}
+	weft_list_push(&s->ana.waiting, &change->link);
+	run_line(s);
+	return 0;
+}
