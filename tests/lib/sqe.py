@@ -78,9 +78,9 @@ def set_features(fid, value=0, nsid=0, save=0, **kw):
     return Sqe(SET_FEATURES, nsid, dw10=fid | save << 31, dw11=value, **kw)
 
 
-def get_log(lid, length, offset=0, nsid=0, rae=0, lsi=0, **kw):
+def get_log(lid, length, offset=0, nsid=0, rae=0, lsi=0, lsp=0, **kw):
     numd = length // 4 - 1
-    return Sqe(GET_LOG, nsid, dw10=lid | rae << 15 | (numd & 0xFFFF) << 16,
+    return Sqe(GET_LOG, nsid, dw10=lid | lsp << 8 | rae << 15 | (numd & 0xFFFF) << 16,
                dw11=numd >> 16 | lsi << 16, dw12=offset, dw13=offset >> 32, **kw)
 
 
