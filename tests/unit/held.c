@@ -1,0 +1,128 @@
+/* held.c - storage that keeps every operation until the test lets it go. */
+#include "held.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "backend/backend.h"
+#include "base/list.h"
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_cond_t came = PTHREAD_COND_INITIALIZER;
+static struct weft_list in_hand = { &in_hand, &in_hand }; /* weft_io.op.link */
+static unsigned count;
+static bool holding;
+static char bytes[HELD_BYTES];
+
+/* On the reactor that asked. */
+static void answer(struct weft_msg *msg)
+{
+	struct weft_io *io = container_of(msg, struct weft_io, op.mail);
+	char *at = bytes + io->offset;
+
+	pthread_mutex_lock(&lock);
+	if (io->kind == WEFT_IO_READ)
+		memcpy(io->buf, at, io->length);
+	else if (io->kind == WEFT_IO_WRITE)
+		memcpy(at, io->buf, io->length);
+	else if (io->kind != WEFT_IO_FLUSH)
+		memset(at, 0, io->length);
+	pthread_mutex_unlock(&lock);
+	io->done(io, 0);
+}
+
+static void let_go(struct weft_io *io)
+{
+	io->op.mail.fn = answer;
+	weft_reactor_post(io->op.reactor, &io->op.mail);
+}
+
+static int held_submit(struct weft_backend *be, struct weft_io *io)
+{
+	bool held;
+
+	io->op.reactor = weft_reactor_self();
+	pthread_mutex_lock(&lock);
+	held = holding;
+	if (held) {
+		weft_list_push(&in_hand, &io->op.link);
+		count++;
+		pthread_cond_broadcast(&came);
+	}
+	pthread_mutex_unlock(&lock);
+	if (!held)
+		let_go(io);
+	return 0;
+}
+
+static void held_close(struct weft_backend *be)
+{
+	free(be->spec);
+	free(be);
+}
+
+static const struct weft_backend_ops held_ops = {
+	.type = "held",
+	.submit = held_submit,
+	.close = held_close,
+};
+
+struct weft_backend *held_open(void)
+{
+	struct weft_backend *be = calloc(1, sizeof(*be));
+
+	*be = (struct weft_backend){
+		.ops = &held_ops,
+		.size = HELD_BYTES,
+		.align = 512,
+		.block_min = 512,
+		.spec = strdup("held:64K"),
+	};
+	memset(bytes, 0, sizeof(bytes));
+	holding = false;
+	return be;
+}
+
+void held_hold(bool hold)
+{
+	pthread_mutex_lock(&lock);
+	holding = hold;
+	pthread_mutex_unlock(&lock);
+}
+
+void held_wait(unsigned n)
+{
+	pthread_mutex_lock(&lock);
+	while (count < n)
+		pthread_cond_wait(&came, &lock);
+	pthread_mutex_unlock(&lock);
+}
+
+unsigned held_count(void)
+{
+	unsigned n;
+
+	pthread_mutex_lock(&lock);
+	n = count;
+	pthread_mutex_unlock(&lock);
+	return n;
+}
+
+void held_let_go(void)
+{
+	struct weft_list all, *link;
+
+	weft_list_init(&all);
+	pthread_mutex_lock(&lock);
+	weft_list_splice(&all, &in_hand);
+	count = 0;
+	pthread_mutex_unlock(&lock);
+	while ((link = weft_list_pop(&all)))
+		let_go(container_of(link, struct weft_io, op.link));
+}
+
+const char *held_bytes(void)
+{
+	return bytes;
+}
