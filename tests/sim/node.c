@@ -9,7 +9,7 @@
 
 #define UUID "5b0e6a52-6d0a-4c39-9f0e-5f1f2a7c1d01"
 
-static void note_port(void *arg, const char *uri)
+static void note_port(void *arg, const char *uri, uint16_t portid)
 {
 	struct node *node = arg;
 
