@@ -5,7 +5,7 @@
     tests/fuzz/seeds.py /tmp/seeds          somewhere else
 
 What fuzzing finds is merged into the stored corpora with
-    build-fuzz/tests/fuzz/NAME -merge=1 tests/fuzz/corpus/NAME FOUND
+    build-asan/tests/fuzz/NAME -merge=1 tests/fuzz/corpus/NAME FOUND
 """
 import pathlib
 import struct
