@@ -15,9 +15,9 @@ import tap
 import weft
 from fixture import connect, in_background, with_target
 
-CYCLES = int(os.environ.get("CYCLES", 10_000))
+CYCLES = int(os.environ.get("CYCLES", 3000))
 VANDALS = 100
-GROWTH_KIB = 8 << 10
+GROWTH_KIB = 4 << 10
 
 
 def leave_politely(ctrl):
