@@ -161,23 +161,23 @@ static void set_verbs(void)
 
 /* --- work ------------------------------------------------------------------------------------------ */
 
-static bool step_each(void (*look)(struct ibv_qp *qp))
+static bool step_each(void)
 {
 	struct ibv_qp *qp;
 	bool moved = false;
 
 	for (unsigned i = 0; (qp = fabric_qp(i)); i++) {
-		look(qp);
+		adapter_look(qp);
 		moved |= fabric_step(qp);
 	}
 	return moved;
 }
 
-bool adapter_run(void (*look)(struct ibv_qp *qp))
+bool adapter_run(void)
 {
 	unsigned rounds = 0;
 
-	while (step_each(look))
+	while (step_each())
 		must(rounds++ < ROUNDS_MAX);
 	return rounds;
 }

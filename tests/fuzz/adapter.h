@@ -13,9 +13,10 @@ void adapter_begin(const char *name);
 /* Nothing may be left. */
 void adapter_end(void);
 
-/* Carries out what can be, until nothing moves; @look sees every queue pair before its turn. True:
- * something moved. */
-bool adapter_run(void (*look)(struct ibv_qp *qp));
+/* Carries out what can be, until nothing moves. True: something moved. */
+bool adapter_run(void);
+/* The harness's: sees every queue pair before its turn. */
+void adapter_look(struct ibv_qp *qp);
 
 void adapter_remove(void);
 void adapter_restore(void); /* a few times in a run */

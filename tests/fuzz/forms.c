@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "input.h"
 #include "world.h"
 
 static const struct form_kind kinds[] = {
@@ -94,6 +95,22 @@ uint32_t form_fill(union nvme_sqe *sqe, enum form form, uint8_t flags, uint32_t 
 	}
 }
 
+uint32_t form_read(union nvme_sqe *sqe, uint8_t *flags)
+{
+	const struct form_kind *kind = form_kind(u8());
+	uint8_t nsid;
+	uint32_t a, b;
+
+	*flags = u8();
+	nsid = u8();
+	a = u32();
+	b = u32();
+	form_begin(sqe, kind, *flags, nsid);
+	if (kind->form == FORM_BYTES)
+		input_bytes(sqe, sizeof(*sqe), sizeof(*sqe));
+	return form_fill(sqe, kind->form, *flags, a, b);
+}
+
 /* --- the first commands of a queue -------------------------------------------------------- */
 
 static const char *const subnqns[] = { WORLD_NQN, WORLD_NQN_GUARDED, NVME_NQN_DISCOVERY,
@@ -116,6 +133,22 @@ void form_connect(const struct form_connect *c, union nvme_sqe *sqe, struct nvmf
 	memset(data->hostid, 0x42, sizeof(data->hostid));
 	strcpy(data->subsysnqn, subnqns[c->subsys % 4]);
 	strcpy(data->hostnqn, c->stranger ? WORLD_HOST "2" : WORLD_HOST);
+}
+
+void form_read_connect(struct form_connect *c, uint16_t (*cntlid_of)(uint8_t which))
+{
+	uint8_t options = u8();
+
+	*c = (struct form_connect){
+		.subsys = options & 3,
+		.in_capsule = options & 4,
+		.no_flow = options & 8,
+		.stranger = options & 16,
+	};
+	c->qid = u8();
+	c->sqsize = u16();
+	c->cntlid = cntlid_of(u8());
+	c->kato = options & 32 ? (uint32_t)u16() << 16 : u16();
 }
 
 void form_enable(union nvme_sqe *sqe)

@@ -28,9 +28,12 @@ struct form_kind {
 /* The @which-th of a few opcodes. */
 const struct form_kind *form_kind(uint8_t which);
 
-/* What an operation says of a command; those that are not named here are the fuzzer's. */
+/* What an operation says of a command; bit 5 is the transport's. */
 enum {
+	CMD_IN_CAPSULE = 1 << 0,
 	CMD_FUSE = 3 << 1,
+	CMD_SGL = 1 << 3,  /* a type and a length follow */
+	CMD_DATA = 1 << 4, /* a length and the first bytes of the data follow */
 	CMD_NO_SGL = 1 << 6,
 	CMD_LONG = 1 << 7, /* property of 8 bytes; blocks: the last ones there are */
 };
@@ -38,14 +41,19 @@ enum {
 void form_begin(union nvme_sqe *sqe, const struct form_kind *kind, uint8_t flags, uint8_t nsid);
 /* Fills in the arguments; returns the bytes of data that belong to the command. */
 uint32_t form_fill(union nvme_sqe *sqe, enum form form, uint8_t flags, uint32_t a, uint32_t b);
+/* All of that as the input says; the SGL is the caller's. */
+uint32_t form_read(union nvme_sqe *sqe, uint8_t *flags);
 bool form_is_to_ctrl(const union nvme_sqe *sqe);
 
 struct form_connect {
 	uint16_t qid, sqsize, cntlid;
 	uint32_t kato;
 	uint8_t subsys;
-	bool no_flow, stranger;
+	bool no_flow, stranger, in_capsule;
 };
+
+/* As the input says; @cntlid_of makes a controller of a byte. */
+void form_read_connect(struct form_connect *c, uint16_t (*cntlid_of)(uint8_t which));
 
 /* Connect and its data; the SGL is the caller's. */
 void form_connect(const struct form_connect *c, union nvme_sqe *sqe,

@@ -1,7 +1,6 @@
 /* fuzz_conn.c - connections from beginning to end: hosts, their target and its user, as a program.
  *
- *   input: operations, one after the other; each a byte and its arguments. Bit 7 of the byte: then
- *   let everybody take their turns. What is missing at the end of the input reads as zeroes.
+ *   input: a program (program.h)
  *
  * After the program every host that kept the rules must have its answers; then all of them close,
  * and nothing may be left: no queue pair, no controller, no buffer (world_end). */
@@ -10,28 +9,15 @@
 #include "forms.h"
 #include "host.h"
 #include "input.h"
-#include "must.h"
+#include "program.h"
 #include "target_ops.h"
 #include "world.h"
 
-enum { HOSTS = 8, OPS_MAX = 300, SETTLE = 8, ROUNDS_MAX = 1000, CAPSULE_MAX = 8 << 10 };
-
-int LLVMFuzzerInitialize(int *argc, char ***argv);
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+enum { HOSTS = 8, SETTLE = 8, CAPSULE_MAX = 8 << 10 };
 
 static struct host hosts[HOSTS];
 
 /* --- the input ---------------------------------------------------------------------------- */
-
-/* Up to @want bytes; *@len says how many there are. */
-static const uint8_t *bytes(size_t want, uint32_t *len)
-{
-	const uint8_t *at = input;
-
-	*len = (uint32_t)(want < (size_t)(input_end - input) ? want : (size_t)(input_end - input));
-	input += *len;
-	return at;
-}
 
 static struct host *pick(void)
 {
@@ -53,16 +39,9 @@ static bool settle(void)
 	return heard;
 }
 
-/* Both reactors, or one of them. */
 static void op_turn(void)
 {
-	uint8_t how = u8();
-	unsigned n = how % SETTLE + 1;
-
-	if (how >> 6 == 1 || how >> 6 == 2)
-		world_turn_one((how >> 6) - 1, n);
-	else
-		world_turn(n);
+	turn_some(u8());
 }
 
 /* --- connections ---------------------------------------------------------------------------- */
@@ -101,15 +80,15 @@ static void op_icreq(void)
 		greet(h, options);
 }
 
-static void connect_host(struct host *h, const struct form_connect *c, bool in_capsule)
+static void connect_host(struct host *h, const struct form_connect *c)
 {
 	struct nvmf_connect_data data;
 	union nvme_sqe sqe;
 
 	form_connect(c, &sqe, &data);
 	sqe.connect.sgl.length = cpu_to_le32(sizeof(data));
-	sqe.connect.sgl.type = in_capsule ? NVME_SGL_IN_CAPSULE : NVME_SGL_TRANSPORT;
-	host_command(h, &sqe, in_capsule ? &data : NULL, in_capsule ? sizeof(data) : 0, 0);
+	sqe.connect.sgl.type = c->in_capsule ? NVME_SGL_IN_CAPSULE : NVME_SGL_TRANSPORT;
+	host_command(h, &sqe, &data, c->in_capsule ? sizeof(data) : 0, 0);
 }
 
 /* The controller that another host was given, or one that nobody was. */
@@ -121,21 +100,11 @@ static uint16_t cntlid_of(uint8_t which)
 static void op_connect(void)
 {
 	struct host *h = pick();
-	uint8_t options = u8(), qid = u8();
-	uint16_t sqsize = u16(), cntlid = cntlid_of(u8());
-	uint32_t kato = options & 32 ? (uint32_t)u16() << 16 : u16();
-	struct form_connect c = {
-		.qid = qid,
-		.sqsize = sqsize,
-		.cntlid = cntlid,
-		.kato = kato,
-		.subsys = options & 3,
-		.no_flow = options & 8,
-		.stranger = options & 16,
-	};
+	struct form_connect c;
 
+	form_read_connect(&c, cntlid_of);
 	if (h->fd >= 0)
-		connect_host(h, &c, options & 4);
+		connect_host(h, &c);
 }
 
 static void enable(struct host *h)
@@ -161,13 +130,14 @@ static void op_session(void)
 	struct form_connect c = { .sqsize = 31,
 				  .cntlid = NVME_CNTLID_DYNAMIC,
 				  .subsys = options & 3,
-				  .no_flow = options & 8 };
+				  .no_flow = options & 8,
+				  .in_capsule = true };
 	struct host *admin = free_host(), *io;
 
 	if (!open_host(admin))
 		return;
 	greet(admin, icreq);
-	connect_host(admin, &c, true);
+	connect_host(admin, &c);
 	settle();
 	enable(admin);
 	settle();
@@ -178,7 +148,7 @@ static void op_session(void)
 	c.qid = options >> 6;
 	c.sqsize = sqsize;
 	c.cntlid = admin->cntlid;
-	connect_host(io, &c, true);
+	connect_host(io, &c);
 	settle();
 }
 
@@ -215,7 +185,7 @@ static void op_raw(void)
 {
 	struct host *h = pick();
 	uint32_t len;
-	const uint8_t *at = bytes(u16(), &len);
+	const uint8_t *at = input_take(u16(), &len);
 
 	if (h->fd >= 0 && len)
 		host_raw(h, at, len);
@@ -235,13 +205,7 @@ static void op_split(void)
 
 /* --- commands ------------------------------------------------------------------------------- */
 
-/* Beside those in forms.h. */
-enum {
-	CMD_IN_CAPSULE = 1 << 0,
-	CMD_SGL = 1 << 3,  /* a type and a length follow */
-	CMD_DATA = 1 << 4, /* a length and the first bytes of the data follow */
-	CMD_PAD = 1 << 5,
-};
+enum { CMD_PAD = 1 << 5 };
 
 /* Where the data is; in the capsule if it fits there. Returns the bytes in the capsule. */
 static uint32_t place_data(union nvme_sqe *sqe, uint8_t flags, uint32_t len)
@@ -263,20 +227,13 @@ static void op_command(void)
 {
 	static uint8_t data[CAPSULE_MAX];
 	struct host *h = pick();
-	const struct form_kind *kind = form_kind(u8());
-	uint8_t flags = u8(), nsid = u8();
-	uint32_t a = u32(), b = u32(), len, given;
+	uint8_t flags;
 	union nvme_sqe sqe;
+	uint32_t given, len = form_read(&sqe, &flags);
 	const uint8_t *at;
 
-	form_begin(&sqe, kind, flags, nsid);
-	if (kind->form == FORM_BYTES) {
-		at = bytes(sizeof(sqe), &given);
-		memcpy(&sqe, at, given);
-	}
-	len = form_fill(&sqe, kind->form, flags, a, b);
 	len = place_data(&sqe, flags, len);
-	at = bytes(flags & CMD_DATA ? u8() : 0, &given);
+	at = input_take(flags & CMD_DATA ? u8() : 0, &given);
 	memset(data, 0, len);
 	memcpy(data, at, given < len ? given : len);
 	if (h->fd >= 0)
@@ -307,53 +264,42 @@ static void (*const ops[])(void) = {
 	op_raw,    op_spoil, op_split,   op_hear,  op_close,   op_clock,   op_ns,
 	op_subsys, op_slow,  op_starve,  op_feed,  op_term,    op_look,    op_stop,
 };
-#define OPS (sizeof(ops) / sizeof(ops[0]))
 
-static void run_program(void)
-{
-	for (unsigned i = 0; i < OPS_MAX && input < input_end; i++) {
-		uint8_t op = u8();
-
-		ops[(op & 0x7f) % OPS]();
-		if (op & 0x80)
-			settle();
-	}
-}
-
-int LLVMFuzzerInitialize(int *argc, char ***argv)
+static void create(void)
 {
 	world_create();
 	for (unsigned i = 0; i < HOSTS; i++)
 		hosts[i].fd = -1;
-	return 0;
 }
 
-/* Everybody hears, storage answers, until there is no more to say. */
+static bool begin(void)
+{
+	return true;
+}
+
 static void finish(void)
 {
-	unsigned rounds = 0;
-	bool busy;
-
 	for (unsigned i = 0; i < HOSTS; i++)
 		hosts[i].deaf = false;
-	do {
-		must(rounds++ < ROUNDS_MAX);
-		busy = settle();
-		busy |= world_relieve();
-	} while (busy);
+	run_dry();
 	for (unsigned i = 0; i < HOSTS; i++)
 		host_check_settled(&hosts[i]);
 }
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+static void end(void)
 {
-	input = data;
-	input_end = data + size;
-	run_program();
-	finish();
 	for (unsigned i = 0; i < HOSTS; i++)
 		host_close(&hosts[i]);
 	host_forget();
 	world_end();
-	return 0;
 }
+
+const struct program program = {
+	.create = create,
+	.begin = begin,
+	PROGRAM_OPS(ops),
+	.ops_max = 300,
+	.settle = settle,
+	.finish = finish,
+	.end = end,
+};

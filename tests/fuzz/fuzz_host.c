@@ -14,6 +14,7 @@
 #include <string.h>
 
 #include "host/rule.h"
+#include "input.h"
 #include "must.h"
 #include "stand_in.h"
 

@@ -1,61 +1,21 @@
 /* fuzz_link.c - a host's connection from beginning to end, and a controller that says anything.
  *
- *   input: what the host asks for (4 bytes), then operations, one after the other; each a byte and
- *   its arguments. Bit 7 of the byte: then let both take their turns. What is missing at the end of
- *   the input reads as zeroes.
+ *   input: what the host asks for (4 bytes), then a program (program.h)
  *
  * After the program a controller that kept the rules answers what is open, and every order must be
  * done; then the link is closed, and must end. */
 #include <arpa/inet.h>
-#include <errno.h>
-#include <string.h>
 
 #include "input.h"
+#include "link_user.h"
 #include "must.h"
-#include "order.h"
 #include "peer.h"
+#include "program.h"
 #include "wire.h"
 
-enum {
-	OPS_MAX = 200,
-	SETTLE = 4,
-	ROUNDS_MAX = 2000,
-	SETUP_MS = 1000,
-	LINGER_MS = 600, /* longer than the link's */
-	SLOTS_MAX = 8,
-};
-
-int LLVMFuzzerInitialize(int *argc, char ***argv);
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
-static struct weft_reactor *reactor;
-static uint64_t now_ns = 1000000000;
-
-static struct weft_link *link_; /* NULL: closed and freed */
-static bool is_ready, is_closed, free_inside;
-static bool user_closed, late; /* legitimate ends: we closed it; set-up took too long */
-static uint64_t opened_ns;
-
-/* --- the input ---------------------------------------------------------------------------- */
-
-/* 16 bits of length; the highest of @flags makes it four times as much. */
-static uint32_t length(uint8_t flags)
-{
-	return u16() * (flags & 0x80 ? 4u : 1u);
-}
+enum { SETTLE = 4, SLOTS_MAX = 8 };
 
 /* --- turns -------------------------------------------------------------------------------- */
-
-static uint64_t clock_ns(void *arg)
-{
-	return now_ns;
-}
-
-void take_turns(unsigned n)
-{
-	while (n--)
-		weft_reactor_turn(reactor, 0);
-}
 
 /* True: the controller heard something. */
 static bool settle(void)
@@ -63,65 +23,31 @@ static bool settle(void)
 	bool heard = false;
 
 	for (unsigned i = 0; i < SETTLE; i++) {
-		take_turns(1);
+		user_turns(1);
 		heard |= peer_hear();
 	}
 	return heard;
 }
 
-static void advance(uint64_t ms)
-{
-	now_ns += ms * 1000000;
-	late |= !is_ready && now_ns - opened_ns >= SETUP_MS * UINT64_C(1000000);
-}
+/* --- the link ----------------------------------------------------------------------------- */
 
-/* --- the link's user ---------------------------------------------------------------------- */
-
-static void on_ready(struct weft_link *link)
+static void ready(struct weft_link *link)
 {
-	must(link == link_ && !is_ready && !is_closed && !link->closing);
 	must(peer.ready || peer.tainted);
-	is_ready = true;
 	link->capsule_max = peer.capsule;
 }
 
-static void on_done(struct weft_link *link, struct weft_slot *slot)
+static bool is_strict(const struct order *o)
 {
-	struct order *o = slot->user;
-	struct order_form form = { .kind = (uint8_t)(o - orders), .len = o->len, .shape = 9 };
-	bool again = o->again;
-
-	must(link == link_ && is_ready && !is_closed);
-	order_check_done(o, slot, !peer.tainted);
-	if (again && !link->closing)
-		order_place(link, &form);
+	return !peer.tainted;
 }
 
-static void on_closed(struct weft_link *link)
+static void closed(struct weft_link *link, bool expected)
 {
-	must(link == link_ && !is_closed);
-	must(link->closing && link->rc < 0 && link->err.text[0]);
-	must(peer.tainted || peer.shut || peer.termed || user_closed || late);
-	is_closed = true;
-	orders_void();
-	if (!free_inside)
-		return;
-	weft_link_free(link);
-	link_ = NULL;
+	must(peer.tainted || peer.shut || peer.termed || expected);
 }
 
-static const struct weft_link_ops ops_of_link = {
-	.ready = on_ready,
-	.done = on_done,
-	.closed = on_closed,
-};
-
-static bool is_usable(void)
-{
-	return link_ && is_ready && !link_->closing;
-}
-
-static void open_link(void)
+static bool begin(void)
 {
 	static const uint32_t capsules[] = { 0, 512, 8192, 1 << 20 };
 	uint8_t flags = u8();
@@ -130,49 +56,20 @@ static void open_link(void)
 		.depth = u8() % SLOTS_MAX + 1,
 		.hdgst = flags & 1,
 		.ddgst = flags & 2,
-		.setup_ms = SETUP_MS,
 	};
 
-	is_ready = is_closed = user_closed = late = false;
-	free_inside = flags & 4;
-	opened_ns = now_ns;
-	must(!weft_tcp_link.open(&link_, reactor, &options, &ops_of_link, NULL, NULL));
+	must(!user_open(&weft_tcp_link, &options, flags & 4));
 	peer_open(wire_take(), options.hdgst, options.ddgst);
 	peer.capsule = capsules[u8() % 4];
 	u8();
+	return true;
 }
 
 /* --- the host's operations ---------------------------------------------------------------- */
 
 static void op_turn(void)
 {
-	take_turns(u8() % 8 + 1);
-}
-
-static void op_clock(void)
-{
-	advance(u16());
-}
-
-static void op_submit(void)
-{
-	struct order_form form = { .kind = u8() };
-	uint8_t flags = u8();
-
-	form.again = flags & 1;
-	form.len = length(flags);
-	form.shape = u8();
-	form.skip = flags & 2 ? u8() : 0;
-	form.tail = flags & 4 ? u8() : 0;
-	if (is_usable())
-		order_place(link_, &form);
-}
-
-static void op_close(void)
-{
-	user_closed = true;
-	if (link_ && !is_closed)
-		weft_link_close(link_, -ESHUTDOWN, "the program says so");
+	user_turns(u8() % 8 + 1);
 }
 
 static void op_limit(void)
@@ -183,20 +80,6 @@ static void op_limit(void)
 }
 
 /* --- the controller's --------------------------------------------------------------------- */
-
-/* The n-th order that is not yet answered; NULL: there is none. */
-static struct order *pick(void)
-{
-	unsigned n = 0, which = u8();
-
-	for (unsigned i = 0; i < norders; i++)
-		n += order_is_open(&orders[i]) && !orders[i].answered;
-	which = n ? which % n : 0;
-	for (unsigned i = 0; n && i < norders; i++)
-		if (order_is_open(&orders[i]) && !orders[i].answered && !which--)
-			return &orders[i];
-	return NULL;
-}
 
 static void op_icresp(void)
 {
@@ -222,7 +105,7 @@ static uint16_t cid_or(const struct order *o, uint8_t wrong)
 
 static void op_resp(void)
 {
-	struct order *o = pick();
+	struct order *o = pick_order();
 	uint8_t wrong = u8();
 	uint16_t status = u8();
 	struct nvme_cqe cqe = { .cid = cpu_to_le16(cid_or(o, wrong)) };
@@ -257,9 +140,9 @@ static void check_c2h(const struct order *o, uint8_t wrong, uint32_t len, uint8_
 
 static void op_c2h(void)
 {
-	struct order *o = pick();
+	struct order *o = pick_order();
 	uint8_t wrong = u8(), flags = u8() & (NVME_TCP_F_LAST | NVME_TCP_F_SUCCESS | 0x80);
-	uint32_t len = length(flags), at = o ? o->received : 0;
+	uint32_t len = input_length(flags), at = o ? o->received : 0;
 	bool wrong_digest = wrong & 8;
 	struct nvme_tcp_data pdu;
 
@@ -295,9 +178,9 @@ static bool is_right_r2t(const struct order *o, uint8_t wrong, uint32_t len)
 
 static void op_r2t(void)
 {
-	struct order *o = pick();
+	struct order *o = pick_order();
 	uint8_t wrong = u8();
-	uint32_t len = length(wrong), at = o ? o->asked : 0;
+	uint32_t len = input_length(wrong), at = o ? o->asked : 0;
 	struct nvme_tcp_data pdu;
 
 	if (wrong & 16 && o)
@@ -329,13 +212,11 @@ static void op_term(void)
 
 static void op_raw(void)
 {
-	uint32_t len = u16();
+	uint32_t len;
+	const uint8_t *at = input_take(u16(), &len);
 
-	if (len > (size_t)(input_end - input))
-		len = (uint32_t)(input_end - input);
 	if (peer.fd >= 0 && len)
-		peer_raw(input, len);
-	input += len;
+		peer_raw(at, len);
 }
 
 static void op_spoil(void)
@@ -375,45 +256,6 @@ static void (*const ops[])(void) = {
 	op_turn,  op_icresp, op_submit, op_resp, op_c2h, op_r2t,   op_term,  op_raw,
 	op_spoil, op_split,  op_pad,    op_hear, op_end, op_clock, op_close, op_limit,
 };
-#define OPS (sizeof(ops) / sizeof(ops[0]))
-
-static void run_program(void)
-{
-	for (unsigned i = 0; i < OPS_MAX && input < input_end; i++) {
-		uint8_t op = u8();
-
-		ops[(op & 0x7f) % OPS]();
-		if (op & 0x80)
-			settle();
-	}
-}
-
-static bool is_any_open(void)
-{
-	for (unsigned i = 0; i < norders; i++)
-		if (order_is_open(&orders[i]))
-			return true;
-	return false;
-}
-
-/* Until nobody has anything to say. */
-static void run_dry(void)
-{
-	unsigned rounds = 0;
-
-	while (settle())
-		must(rounds++ < ROUNDS_MAX);
-}
-
-static void run_until_done(void)
-{
-	unsigned rounds = 0;
-
-	while (is_any_open()) {
-		settle();
-		must(rounds++ < ROUNDS_MAX);
-	}
-}
 
 static void answer(struct order *o)
 {
@@ -431,59 +273,36 @@ static void answer(struct order *o)
 	peer_resp(&cqe);
 }
 
-/* A controller that kept the rules gets every order done. */
-static void answer_all(void)
-{
-	peer.deaf = false;
-	run_dry();
-	for (unsigned i = 0; i < norders; i++) {
-		orders[i].again = false;
-		if (order_is_open(&orders[i]) && !orders[i].answered)
-			answer(&orders[i]);
-	}
-	run_until_done();
-}
+const struct controller controller = {
+	.ready = ready,
+	.is_strict = is_strict,
+	.closed = closed,
+	.answer = answer,
+};
 
 static void finish(void)
 {
 	wire_limit(0, 0, 0);
 	peer_forget();
-	if (is_usable() && !peer.tainted && !peer.shut && !peer.termed)
-		answer_all();
 	peer.deaf = false;
-	user_closed = true;
-	if (link_ && !is_closed)
-		weft_link_close(link_, -ESHUTDOWN, "the end");
-	for (unsigned i = 0; i < 16 && !is_closed; i++) {
-		settle();
-		advance(LINGER_MS / 4);
-	}
-	must(is_closed);
-	settle();
-	if (link_)
-		weft_link_free(link_);
-	link_ = NULL;
+	if (user_is_usable() && !peer.tainted && !peer.shut && !peer.termed)
+		user_answer_all();
+}
+
+static void end(void)
+{
+	user_end();
 	peer_close();
-	take_turns(2);
-}
-
-int LLVMFuzzerInitialize(int *argc, char ***argv)
-{
-	struct weft_reactor_options options = { .engine = WEFT_ENGINE_EPOLL,
-						.cpu = -1,
-						.clock = clock_ns };
-
-	must(!weft_reactor_create(&reactor, &options, NULL));
-	return 0;
-}
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
-{
-	input = data;
-	input_end = data + size;
-	open_link();
-	run_program();
-	finish();
+	user_turns(2);
 	orders_forget();
-	return 0;
 }
+
+const struct program program = {
+	.create = user_create,
+	.begin = begin,
+	PROGRAM_OPS(ops),
+	.ops_max = 200,
+	.settle = settle,
+	.finish = finish,
+	.end = end,
+};

@@ -1,7 +1,6 @@
 /* fuzz_queue.c - a program's I/O over a queue whose target has moods, and whose home comes and goes.
  *
- *   input: what is agreed (3 bytes), then operations, one after the other; each a byte and its
- *   arguments. Bit 7 of the byte: then let everybody take their turns.
+ *   input: what is agreed (3 bytes), then a program (program.h)
  *
  *   lanes: a range of the disk each, one command at a time ─▶ weft_submit ─▶ queue ─▶ disk.c
  *
@@ -13,14 +12,15 @@
 
 #include "disk.h"
 #include "host/rule.h"
+#include "input.h"
 #include "must.h"
+#include "program.h"
 #include "stand_in.h"
 #include "wire.h"
 
 enum {
 	LANES = 4,
 	LANE_BLOCKS = DISK_BLOCKS / LANES,
-	OPS_MAX = 200,
 	ROUNDS_MAX = 4000,
 	WAIT_MS = 20, /* of a turn that would have slept */
 	ROUND_MS = 50,
@@ -33,8 +33,6 @@ int __wrap_weft_reactor_create(struct weft_reactor **r, const struct weft_reacto
 			       struct weft_err *err);
 void __wrap_weft_reactor_turn(struct weft_reactor *r, int wait_ms);
 int __wrap_pthread_cond_wait(pthread_cond_t *cond, pthread_mutex_t *lock);
-int LLVMFuzzerInitialize(int *argc, char ***argv);
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static struct weft_queue *queue;
 static struct weft_ns ns;
@@ -111,12 +109,16 @@ int __wrap_pthread_cond_wait(pthread_cond_t *cond, pthread_mutex_t *lock)
 	return pthread_mutex_lock(lock);
 }
 
-static void settle(void)
+/* True: a command ended. */
+static bool settle(void)
 {
+	bool ended = false;
+
 	for (int i = 0; i < 3; i++) {
-		weft_queue_poll(queue, 0);
+		ended |= weft_queue_poll(queue, 0) > 0;
 		others();
 	}
+	return ended;
 }
 
 /* --- lanes -------------------------------------------------------------------------------- */
@@ -244,18 +246,6 @@ static void (*const ops[])(void) = {
 	op_submit,  op_poll,    op_others, op_clock, op_mood,
 	op_release, op_hang_up, op_reset,  op_dead,  op_limit,
 };
-#define OPS (sizeof(ops) / sizeof(ops[0]))
-
-static void run_program(void)
-{
-	for (unsigned i = 0; i < OPS_MAX && input_left(); i++) {
-		uint8_t op = u8();
-
-		ops[(op & 0x7f) % OPS]();
-		if (op & 0x80)
-			settle();
-	}
-}
 
 /* A target in a good mood. */
 static void finish(void)
@@ -272,6 +262,7 @@ static void finish(void)
 	}
 	for (int i = 0; i < LANES; i++)
 		must(!lanes[i].out);
+	weft_queue_close(queue);
 }
 
 static void agree(void)
@@ -296,33 +287,40 @@ static void agree(void)
 	publish(WEFT_LIVE);
 }
 
-int LLVMFuzzerInitialize(int *argc, char ***argv)
+static void create(void)
 {
 	stand_in_create();
 	ns.ctrl = stand_in;
 	ns.nsid = 1;
 	ns.block_shift = 9;
 	ns.size = sizeof(disk);
-	return 0;
 }
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+static bool begin(void)
 {
 	struct weft_err err = { "" };
 	int rc;
 
-	input_set(data, size);
 	agree();
 	rc = weft_queue_open(stand_in, &queue, &err);
 	must(rc == 0 ? !err.text[0] : rc < 0 && err.text[0]);
-	if (rc == 0) {
-		run_program();
-		finish();
-		weft_queue_close(queue);
-	}
+	return rc == 0;
+}
+
+static void end(void)
+{
 	disk_hang_up();
 	disk_forget();
 	stand_in_lose();
 	stand_in_reset();
-	return 0;
 }
+
+const struct program program = {
+	.create = create,
+	.begin = begin,
+	PROGRAM_OPS(ops),
+	.ops_max = 200,
+	.settle = settle,
+	.finish = finish,
+	.end = end,
+};

@@ -1,18 +1,18 @@
 /* fuzz_rdma.c - NVMe/RDMA connections from beginning to end: hosts, their target and its user, and
  * the adapter between them, as a program.
  *
- *   input: what the adapter is like (2 bytes), then operations, one after the other; each a byte and
- *   its arguments. Bit 7 of the byte: then let everybody take their turns. What is missing at the end
- *   of the input reads as zeroes.
+ *   input: what the adapter is like (2 bytes), then a program (program.h)
  *
  * The adapter works when the program says so: a request is carried out late, in part, badly or never.
  * After the program every host that kept the rules must have its answers; then all of them close, and
  * nothing may be left: no queue pair, controller or buffer (world_end), nothing of the adapter's. */
 #include <string.h>
 
+#include "adapter_ops.h"
 #include "forms.h"
 #include "input.h"
 #include "must.h"
+#include "program.h"
 #include "rdma_host.h"
 #include "target_ops.h"
 #include "transport/transport.h"
@@ -21,25 +21,12 @@
 #define PORT   4420
 #define LISTEN "nvme+rdma://127.0.0.1:4420"
 
-enum { HOSTS = 6, OPS_MAX = 250, SETTLE = 4, ROUNDS_MAX = 1000 };
-
-int LLVMFuzzerInitialize(int *argc, char ***argv);
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+enum { HOSTS = 6, SETTLE = 4 };
 
 static struct rdma_host hosts[HOSTS];
 static const char *device;
 
 /* --- the input ---------------------------------------------------------------------------------- */
-
-/* Up to @want bytes; *@len says how many there are. */
-static const uint8_t *bytes(size_t want, uint32_t *len)
-{
-	const uint8_t *at = input;
-
-	*len = (uint32_t)(want < (size_t)(input_end - input) ? want : (size_t)(input_end - input));
-	input += *len;
-	return at;
-}
 
 static struct rdma_host *pick(void)
 {
@@ -47,7 +34,7 @@ static struct rdma_host *pick(void)
 }
 
 /* A host's end of a connection (even), or the target's; NULL: there is none. */
-static struct ibv_qp *pick_qp(void)
+struct ibv_qp *pick_qp(void)
 {
 	uint8_t which = u8();
 	const struct rdma_host *h = &hosts[which / 2 % HOSTS];
@@ -60,37 +47,13 @@ static struct ibv_qp *pick_qp(void)
 /* --- the adapter's turn --------------------------------------------------------------------------- */
 
 /* What the target asks for next is looked at. */
-static void look(struct ibv_qp *qp)
+void adapter_look(struct ibv_qp *qp)
 {
 	const struct ibv_send_wr *wr = fabric_next(qp);
 
 	for (unsigned i = 0; wr && i < HOSTS; i++)
 		if (hosts[i].channel && hosts[i].id->qp && fabric_peer(qp) == hosts[i].id->qp)
 			rdma_host_check(&hosts[i], wr);
-}
-
-static bool step(struct ibv_qp *qp)
-{
-	look(qp);
-	return fabric_step(qp);
-}
-
-static void op_step(void)
-{
-	struct ibv_qp *qp = pick_qp();
-
-	for (unsigned n = u8() % 8 + 1u; qp && n && step(qp); n--)
-		;
-}
-
-/* The beginning of a READ or WRITE. */
-static void op_part(void)
-{
-	struct ibv_qp *qp = pick_qp();
-	uint32_t len = u16();
-
-	if (qp)
-		fabric_part(qp, len);
 }
 
 /* --- everybody's turn -------------------------------------------------------------------------------- */
@@ -101,7 +64,7 @@ static bool settle(void)
 	bool moved = false;
 
 	for (unsigned i = 0; i < SETTLE; i++) {
-		moved |= adapter_run(look);
+		moved |= adapter_run();
 		world_turn(2);
 		for (unsigned j = 0; j < HOSTS; j++)
 			moved |= rdma_host_hear(&hosts[j]);
@@ -109,20 +72,16 @@ static bool settle(void)
 	return moved;
 }
 
-/* Both reactors, or one of them; they may have been about to sleep. */
+/* They may have been about to sleep. */
 static void op_turn(void)
 {
 	uint8_t how = u8();
-	unsigned n = how % 8 + 1;
 
 	if (how & 32) {
 		world_doze();
-		adapter_run(look);
+		adapter_run();
 	}
-	if (how >> 6 == 1 || how >> 6 == 2)
-		world_turn_one((how >> 6) - 1, n);
-	else
-		world_turn(n);
+	turn_some(how);
 }
 
 static void op_hear(void)
@@ -154,20 +113,20 @@ static void op_open(void)
 	request.reads = options & 31;
 	request.rnr_retries = options & 32 ? u8() : 7;
 	if (options & 64) { /* any private data */
-		request.bytes = bytes(u8() % 57, &len);
+		request.bytes = input_take(u8() % 57, &len);
 		request.len = (uint8_t)len;
 	}
 	if (!h->channel && rdma_host_open(h, PORT))
 		rdma_host_ask(h, &request);
 }
 
-static void connect_host(struct rdma_host *h, const struct form_connect *c, bool in_capsule)
+static void connect_host(struct rdma_host *h, const struct form_connect *c)
 {
 	struct nvmf_connect_data data;
 	union nvme_sqe sqe;
 
 	form_connect(c, &sqe, &data);
-	if (in_capsule) {
+	if (c->in_capsule) {
 		sqe.connect.sgl.type = NVME_SGL_IN_CAPSULE;
 		sqe.connect.sgl.length = cpu_to_le32(sizeof(data));
 	} else if (h->channel) {
@@ -177,26 +136,16 @@ static void connect_host(struct rdma_host *h, const struct form_connect *c, bool
 				   rdma_host_key(h, false));
 	}
 	if (h->channel)
-		rdma_host_command(h, &sqe, &data, in_capsule ? sizeof(data) : 0);
+		rdma_host_command(h, &sqe, &data, c->in_capsule ? sizeof(data) : 0);
 }
 
 static void op_connect(void)
 {
 	struct rdma_host *h = pick();
-	uint8_t options = u8(), qid = u8();
-	uint16_t sqsize = u16(), cntlid = cntlid_of(u8());
-	uint32_t kato = options & 32 ? (uint32_t)u16() << 16 : u16();
-	struct form_connect c = {
-		.qid = qid,
-		.sqsize = sqsize,
-		.cntlid = cntlid,
-		.kato = kato,
-		.subsys = options & 3,
-		.no_flow = options & 8,
-		.stranger = options & 16,
-	};
+	struct form_connect c;
 
-	connect_host(h, &c, options & 4);
+	form_read_connect(&c, cntlid_of);
+	connect_host(h, &c);
 }
 
 static struct rdma_host *free_host(void)
@@ -208,7 +157,7 @@ static struct rdma_host *free_host(void)
 }
 
 /* A queue, up to its Connect's answer. */
-static struct rdma_host *begin_queue(uint8_t reads, const struct form_connect *c, bool in_capsule)
+static struct rdma_host *begin_queue(uint8_t reads, const struct form_connect *c)
 {
 	const struct rdma_host_request request = { .qid = c->qid,
 						   .hsqsize = c->sqsize,
@@ -221,7 +170,7 @@ static struct rdma_host *begin_queue(uint8_t reads, const struct form_connect *c
 		return NULL;
 	rdma_host_ask(h, &request);
 	settle();
-	connect_host(h, c, in_capsule);
+	connect_host(h, c);
 	settle();
 	return h;
 }
@@ -233,8 +182,9 @@ static void op_session(void)
 	struct form_connect c = { .sqsize = 31,
 				  .cntlid = NVME_CNTLID_DYNAMIC,
 				  .subsys = options & 3,
-				  .no_flow = options & 8 };
-	struct rdma_host *admin = begin_queue(reads, &c, options & 4);
+				  .no_flow = options & 8,
+				  .in_capsule = options & 4 };
+	struct rdma_host *admin = begin_queue(reads, &c);
 	union nvme_sqe sqe;
 
 	if (!admin)
@@ -246,7 +196,7 @@ static void op_session(void)
 	c.sqsize = sqsize;
 	c.cntlid = admin->cntlid;
 	if (c.subsys != 2)
-		begin_queue(reads, &c, options & 4);
+		begin_queue(reads, &c);
 }
 
 static void op_close(void)
@@ -266,13 +216,8 @@ static void op_close(void)
 
 /* --- commands -------------------------------------------------------------------------------------------- */
 
-/* Beside those in forms.h. */
-enum {
-	CMD_IN_CAPSULE = 1 << 0,
-	CMD_SGL = 1 << 3,   /* a type and a length follow */
-	CMD_DATA = 1 << 4,  /* a length and the first bytes of the data follow */
-	CMD_PLACE = 1 << 5, /* follows: how many blocks, where, and if their key is invalidated */
-};
+/* Follows: how many blocks, where, and if their key is invalidated. */
+enum { CMD_PLACE = 1 << 5 };
 
 /* What a capsule has behind its command. */
 static struct {
@@ -343,22 +288,15 @@ static void place_data(struct rdma_host *h, union nvme_sqe *sqe, uint8_t flags, 
 static void op_command(void)
 {
 	struct rdma_host *h = pick();
-	const struct form_kind *kind = form_kind(u8());
-	uint8_t flags = u8(), nsid = u8();
-	uint32_t a = u32(), b = u32(), len, given;
+	uint8_t flags;
 	union nvme_sqe sqe;
+	uint32_t given, len = form_read(&sqe, &flags);
 	const uint8_t *at;
 
-	form_begin(&sqe, kind, flags, nsid);
-	if (kind->form == FORM_BYTES) {
-		at = bytes(sizeof(sqe), &given);
-		memcpy(&sqe, at, given);
-	}
-	len = form_fill(&sqe, kind->form, flags, a, b);
 	if (!h->channel)
 		return;
 	place_data(h, &sqe, flags, len);
-	at = bytes(flags & CMD_DATA ? u8() : 0, &given);
+	at = input_take(flags & CMD_DATA ? u8() : 0, &given);
 	memcpy(tail.len ? tail.bytes : h->memory->data, at,
 	       tail.len && given > tail.len ? tail.len : given);
 	rdma_host_command(h, &sqe, tail.bytes, tail.len);
@@ -412,7 +350,7 @@ static void op_raw(void)
 	static char capsule[RHOST_CAPSULE];
 	struct rdma_host *h = pick();
 	uint32_t len, more;
-	const uint8_t *at = bytes(u8(), &len);
+	const uint8_t *at = input_take(u8(), &len);
 
 	more = u16() % (RHOST_CAPSULE - UINT8_MAX);
 	memset(capsule, 0, sizeof(capsule));
@@ -450,19 +388,8 @@ static void op_delay(void)
 		RDMA_CM_EVENT_CONNECT_REQUEST,
 		RDMA_CM_EVENT_DEVICE_REMOVAL,
 	};
-	uint8_t what = u8();
 
-	if (what & 0x80)
-		fabric_deliver();
-	else
-		fabric_delay(types[what % 4], what & 0x40);
-}
-
-static void op_fault(void)
-{
-	uint8_t entry = u8(), how = u8();
-
-	adapter_fail(entry, how % 16, how / 16 % 4 + 1u);
+	delay_events(types, 4);
 }
 
 static void op_fail(void)
@@ -507,21 +434,9 @@ static void (*const ops[])(void) = {
 	op_device, op_listener, op_clock, op_ns,     op_subsys,  op_slow,  op_starve,
 	op_feed,   op_look,     op_stop,  op_verify,
 };
-#define OPS (sizeof(ops) / sizeof(ops[0]))
-
-static void run_program(void)
-{
-	for (unsigned i = 0; i < OPS_MAX && input < input_end; i++) {
-		uint8_t op = u8();
-
-		ops[(op & 0x7f) % OPS]();
-		if (op & 0x80)
-			settle();
-	}
-}
 
 /* What adapters differ in. */
-static void begin(void)
+static bool begin(void)
 {
 	uint8_t kind = u8(), limits = u8();
 	struct ibv_device_attr *attr;
@@ -542,45 +457,36 @@ static void begin(void)
 	if (kind & 64)
 		fabric_device(device)->invalidates = false;
 	world_listen(LISTEN);
+	return true;
 }
 
-/* Everybody hears, storage and adapter work, until there is no more to say. */
 static void finish(void)
 {
-	unsigned rounds = 0;
-	bool busy;
-
 	adapter_mend();
 	fabric_deliver();
 	for (unsigned i = 0; i < HOSTS; i++)
 		hosts[i].deaf = false;
-	do {
-		must(rounds++ < ROUNDS_MAX);
-		busy = settle();
-		busy |= world_relieve();
-	} while (busy);
+	run_dry();
 	for (unsigned i = 0; i < HOSTS && !adapter_has_failed(); i++)
 		rdma_host_check_settled(&hosts[i]);
 }
 
-int LLVMFuzzerInitialize(int *argc, char ***argv)
+static void end(void)
 {
-	world_create();
-	return 0;
-}
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
-{
-	input = data;
-	input_end = data + size;
-	begin();
-	run_program();
-	finish();
 	for (unsigned i = 0; i < HOSTS; i++)
 		rdma_host_close(&hosts[i]);
 	world_end();
 	world_unlisten(LISTEN);
 	world_turn(4);
 	adapter_end();
-	return 0;
 }
+
+const struct program program = {
+	.create = world_create,
+	.begin = begin,
+	PROGRAM_OPS(ops),
+	.ops_max = 250,
+	.settle = settle,
+	.finish = finish,
+	.end = end,
+};

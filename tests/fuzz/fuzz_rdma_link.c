@@ -1,9 +1,7 @@
 /* fuzz_rdma_link.c - a host's RDMA connection from beginning to end, a controller that says anything,
  * and the adapter between them.
  *
- *   input: what the host asks for and what the adapter is like (6 bytes), then operations, one after
- *   the other; each a byte and its arguments. Bit 7 of the byte: then let both take their turns. What
- *   is missing at the end of the input reads as zeroes.
+ *   input: what the host asks for and what the adapter is like (6 bytes), then a program (program.h)
  *
  * After the program a controller that kept the rules answers what is open, and every order must be
  * done; then the link is closed, and must end. Nothing may be left on the fabric. */
@@ -11,66 +9,24 @@
 #include <errno.h>
 #include <string.h>
 
-#include "base/log.h"
+#include "adapter_ops.h"
 #include "input.h"
+#include "link_user.h"
 #include "must.h"
+#include "program.h"
 #include "rdma_peer.h"
 #include "transport/rdma/link.h"
 
-enum {
-	OPS_MAX = 200,
-	SETTLE = 4,
-	ROUNDS_MAX = 1000,
-	SETUP_MS = 1000,
-	SLOTS_MAX = 12,
-};
+enum { SETTLE = 4, SLOTS_MAX = 12 };
 
-int LLVMFuzzerInitialize(int *argc, char ***argv);
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
-static struct weft_reactor *reactor;
-static uint64_t now_ns = 1000000000;
 static const char *device;
 
-static struct weft_link *link_; /* NULL: closed and freed */
-static bool is_ready, is_closed, free_inside;
-static bool user_closed, late; /* legitimate ends: we closed it; set-up took too long */
-static uint64_t opened_ns;
 static uint32_t hidden[WEFT_BUFS_CLASSES]; /* buffers that the program took away */
-
-/* --- the input ---------------------------------------------------------------------------------- */
-
-/* Up to @want bytes; *@len says how many there are. */
-static const uint8_t *bytes(size_t want, uint8_t *len)
-{
-	const uint8_t *at = input;
-
-	*len = (uint8_t)(want < (size_t)(input_end - input) ? want : (size_t)(input_end - input));
-	input += *len;
-	return at;
-}
-
-/* 16 bits of length; the highest of @flags makes it four times as much. */
-static uint32_t length(uint8_t flags)
-{
-	return u16() * (flags & 0x80 ? 4u : 1u);
-}
 
 /* --- turns ---------------------------------------------------------------------------------------- */
 
-static uint64_t clock_ns(void *arg)
-{
-	return now_ns;
-}
-
-static void take_turns(unsigned n)
-{
-	while (n--)
-		weft_reactor_turn(reactor, 0);
-}
-
 /* A command of the link's leaves. */
-static void look(struct ibv_qp *qp)
+void adapter_look(struct ibv_qp *qp)
 {
 	const struct ibv_send_wr *wr = fabric_next(qp);
 	union nvme_sqe sqe;
@@ -91,26 +47,18 @@ static bool settle(void)
 	bool moved = false;
 
 	for (unsigned i = 0; i < SETTLE; i++) {
-		moved |= adapter_run(look);
-		take_turns(2);
+		moved |= adapter_run();
+		user_turns(2);
 		moved |= rdma_peer_hear();
 	}
 	return moved;
 }
 
-static void advance(uint64_t ms)
-{
-	now_ns += ms * 1000000;
-	late |= !is_ready && now_ns - opened_ns >= SETUP_MS * UINT64_C(1000000);
-}
+/* --- the link ------------------------------------------------------------------------------------- */
 
-/* --- the link's user ------------------------------------------------------------------------------ */
-
-static void on_ready(struct weft_link *link)
+static void ready(struct weft_link *link)
 {
-	must(link == link_ && !is_ready && !is_closed && !link->closing);
 	must(rdma_peer.answered || rdma_peer.tainted);
-	is_ready = true;
 	link->capsule_max = rdma_peer.capsule;
 	link->blocks_max = rdma_peer.blocks;
 }
@@ -118,21 +66,9 @@ static void on_ready(struct weft_link *link)
 /* What the controller did not write nobody promises. */
 static bool is_strict(const struct order *o)
 {
+	must(o->left);
 	return !rdma_peer.tainted && !adapter_has_failed() &&
 	       (order_direction(o) != NVME_DIR_TO_HOST || o->received == o->len);
-}
-
-static void on_done(struct weft_link *link, struct weft_slot *slot)
-{
-	struct order *o = slot->user;
-	struct order_form form = { .kind = (uint8_t)(o - orders), .len = o->len, .shape = 9 };
-	bool again = o->again;
-
-	must(link == link_ && is_ready && !is_closed);
-	must(o->left);
-	order_check_done(o, slot, is_strict(o));
-	if (again && !link->closing)
-		order_place(link, &form);
 }
 
 /* Nobody waits for them any more. */
@@ -149,29 +85,10 @@ static void give_back(struct weft_link *link)
 	}
 }
 
-static void on_closed(struct weft_link *link)
+static void closed(struct weft_link *link, bool expected)
 {
-	must(link == link_ && !is_closed);
-	must(link->closing && link->rc < 0 && link->err.text[0]);
-	must(rdma_peer.tainted || rdma_peer.ended || adapter_has_failed() || user_closed || late);
-	is_closed = true;
+	must(rdma_peer.tainted || rdma_peer.ended || adapter_has_failed() || expected);
 	give_back(link);
-	orders_void();
-	if (!free_inside)
-		return;
-	weft_link_free(link);
-	link_ = NULL;
-}
-
-static const struct weft_link_ops ops_of_link = {
-	.ready = on_ready,
-	.done = on_done,
-	.closed = on_closed,
-};
-
-static bool is_usable(void)
-{
-	return link_ && is_ready && !link_->closing;
 }
 
 static void open_link(uint8_t flags, uint8_t more)
@@ -183,7 +100,6 @@ static void open_link(uint8_t flags, uint8_t more)
 		.depth = rdma_peer.depth,
 		.qid = more % 4,
 		.cntlid = 1,
-		.setup_ms = SETUP_MS,
 		.tos = more & 16 ? 32 : 0,
 		.retries = 7,
 		.rnr_retries = 7,
@@ -194,14 +110,8 @@ static void open_link(uint8_t flags, uint8_t more)
 	};
 
 	memcpy(&options.addr, &to, sizeof(to));
-	is_ready = is_closed = user_closed = late = false;
-	free_inside = flags & 4;
-	opened_ns = now_ns;
-	if (weft_rdma_link.open(&link_, reactor, &options, &ops_of_link, NULL, NULL) < 0) {
+	if (user_open(&weft_rdma_link, &options, flags & 4) < 0)
 		must(adapter_has_failed());
-		link_ = NULL;
-		is_closed = true;
-	}
 }
 
 /* What adapters differ in. */
@@ -232,7 +142,7 @@ static void set_fate(uint8_t fate)
 	rdma_peer.tainted = true;
 }
 
-static void begin(void)
+static bool begin(void)
 {
 	static const uint32_t capsules[] = { 0, 256, 4096, 8192 }, blocks[] = { 1, 2, 16, 0 };
 	uint8_t flags = u8(), depth = u8(), sizes = u8(), limits = u8(), fate = u8(), more = u8();
@@ -249,6 +159,7 @@ static void begin(void)
 	if (fate >= 0xe0 && fate < 0xf0) /* some call fails before there is a link */
 		adapter_fail(limits, fate & 3, 1);
 	open_link(flags, more);
+	return true;
 }
 
 /* --- the host's operations ------------------------------------------------------------------------ */
@@ -258,37 +169,10 @@ static void op_turn(void)
 	uint8_t how = u8();
 
 	if (how & 32) { /* it was about to sleep */
-		weft_reactor_doze(reactor);
-		adapter_run(look);
+		weft_reactor_doze(user.reactor);
+		adapter_run();
 	}
-	take_turns(how % 8 + 1u);
-}
-
-static void op_clock(void)
-{
-	advance(u16());
-}
-
-static void op_submit(void)
-{
-	struct order_form form = { .kind = u8() };
-	uint8_t flags = u8();
-
-	form.again = flags & 1;
-	form.len = length(flags);
-	form.shape = u8();
-	form.skip = flags & 2 ? u8() : 0;
-	form.tail = flags & 4 ? u8() : 0;
-	form.known = flags & 8 ? u8() : 0;
-	if (is_usable())
-		order_place(link_, &form);
-}
-
-static void op_close(void)
-{
-	user_closed = true;
-	if (link_ && !is_closed)
-		weft_link_close(link_, -ESHUTDOWN, "the program says so");
+	user_turns(how % 8 + 1u);
 }
 
 /* The bottom of the stack of free buffers is out of the pool's sight. */
@@ -297,9 +181,9 @@ static void op_starve(void)
 	unsigned index = u8() % WEFT_BUFS_CLASSES;
 	struct weft_pool *pool;
 
-	if (!is_usable())
+	if (!user_is_usable())
 		return;
-	pool = &rdma_link_of(link_)->bufs.pools[index];
+	pool = &rdma_link_of(user.link)->bufs.pools[index];
 	hidden[index] += pool->nfree;
 	pool->free += pool->nfree;
 	pool->nfree = 0;
@@ -309,9 +193,9 @@ static void feed(unsigned index)
 {
 	struct weft_pool *pool;
 
-	if (!is_usable() || !hidden[index])
+	if (!user_is_usable() || !hidden[index])
 		return;
-	pool = &rdma_link_of(link_)->bufs.pools[index];
+	pool = &rdma_link_of(user.link)->bufs.pools[index];
 	hidden[index]--;
 	pool->free--;
 	pool->nfree++;
@@ -330,14 +214,14 @@ static struct rdma_cm_id *id_of_link(void)
 {
 	struct rdma_cm_id *id = NULL;
 
-	for (unsigned i = 0; link_ && !is_closed && (id = fabric_id(i)); i++)
-		if (id->context == link_)
+	for (unsigned i = 0; user.link && !user.is_closed && (id = fabric_id(i)); i++)
+		if (id->context == user.link)
 			break;
 	return id;
 }
 
 /* The link's (even), or the controller's. */
-static struct ibv_qp *pick_qp(void)
+struct ibv_qp *pick_qp(void)
 {
 	struct rdma_cm_id *id = id_of_link();
 
@@ -346,35 +230,13 @@ static struct ibv_qp *pick_qp(void)
 	return id ? id->qp : NULL;
 }
 
-static bool step(struct ibv_qp *qp)
-{
-	look(qp);
-	return fabric_step(qp);
-}
-
-static void op_step(void)
-{
-	struct ibv_qp *qp = pick_qp();
-
-	for (unsigned n = u8() % 8 + 1u; qp && n && step(qp); n--)
-		;
-}
-
-static void op_part(void)
-{
-	struct ibv_qp *qp = pick_qp();
-	uint32_t len = u16();
-
-	if (qp)
-		fabric_part(qp, len);
-}
-
 /* An event for the link, out of the blue, with any private data. */
 static void op_event(void)
 {
-	uint8_t type = u8(), len;
+	uint8_t type = u8();
+	uint32_t len;
 	int status = (int8_t)u8();
-	const uint8_t *at = bytes(u8() % 64, &len);
+	const uint8_t *at = input_take(u8() % 64, &len);
 	struct rdma_cm_id *id = id_of_link();
 	enum rdma_cm_event_type event = type % (RDMA_CM_EVENT_TIMEWAIT_EXIT + 1);
 
@@ -382,7 +244,7 @@ static void op_event(void)
 	    (event == RDMA_CM_EVENT_ADDR_RESOLVED && !id->verbs))
 		return;
 	rdma_peer.tainted = true;
-	fabric_event_data(id, event, status, at, len);
+	fabric_event_data(id, event, status, at, (uint8_t)len);
 }
 
 static void op_delay(void)
@@ -392,19 +254,8 @@ static void op_delay(void)
 		RDMA_CM_EVENT_ESTABLISHED,    RDMA_CM_EVENT_DISCONNECTED,
 		RDMA_CM_EVENT_DEVICE_REMOVAL, RDMA_CM_EVENT_REJECTED,
 	};
-	uint8_t what = u8();
 
-	if (what & 0x80)
-		fabric_deliver();
-	else
-		fabric_delay(types[what % 6], what & 0x40);
-}
-
-static void op_fault(void)
-{
-	uint8_t entry = u8(), how = u8();
-
-	adapter_fail(entry, how % 16, how / 16 % 4 + 1u);
+	delay_events(types, 6);
 }
 
 static void op_fail(void)
@@ -436,39 +287,26 @@ static void op_device(void)
 
 /* --- the controller's ------------------------------------------------------------------------------- */
 
-/* The n-th order that is not yet answered; NULL: there is none. */
-static struct order *pick(void)
-{
-	unsigned n = 0, which = u8();
-
-	for (unsigned i = 0; i < norders; i++)
-		n += order_is_open(&orders[i]) && !orders[i].answered;
-	which = n ? which % n : 0;
-	for (unsigned i = 0; n && i < norders; i++)
-		if (order_is_open(&orders[i]) && !orders[i].answered && !which--)
-			return &orders[i];
-	return NULL;
-}
-
 static void op_accept(void)
 {
-	uint8_t how = u8(), len;
-	const uint8_t *at = how & 1 ? bytes(how >> 1, &len) : NULL;
+	uint8_t how = u8();
+	uint32_t len = 0;
+	const uint8_t *at = how & 1 ? input_take(how >> 1, &len) : NULL;
 
-	rdma_peer_accept(at, at ? len : 0);
+	rdma_peer_accept(at, (uint8_t)len);
 }
 
 static void op_reject(void)
 {
-	uint8_t len;
-	const uint8_t *at = bytes(u8() % 64, &len);
+	uint32_t len;
+	const uint8_t *at = input_take(u8() % 64, &len);
 
-	rdma_peer_reject(at, len);
+	rdma_peer_reject(at, (uint8_t)len);
 }
 
 static void op_read(void)
 {
-	struct order *o = pick();
+	struct order *o = pick_order();
 	uint32_t len = u32();
 
 	if (o)
@@ -477,7 +315,7 @@ static void op_read(void)
 
 static void op_write(void)
 {
-	struct order *o = pick();
+	struct order *o = pick_order();
 	uint32_t len = u32();
 
 	if (o)
@@ -488,7 +326,7 @@ enum { WRONG_CID = 1, INVALIDATES = 2, TOO_EARLY = 4 };
 
 static void op_resp(void)
 {
-	struct order *o = pick();
+	struct order *o = pick_order();
 	uint8_t wrong = u8();
 	uint16_t status = u8();
 	bool right = o && (o->seen || wrong & TOO_EARLY) && !(wrong & WRONG_CID);
@@ -508,8 +346,8 @@ static void op_resp(void)
 
 static void op_raw(void)
 {
-	uint8_t len;
-	const uint8_t *at = bytes(u8() % 65, &len);
+	uint32_t len;
+	const uint8_t *at = input_take(u8() % 65, &len);
 
 	rdma_peer_raw(at, len);
 }
@@ -530,36 +368,6 @@ static void (*const ops[])(void) = {
 	op_write, op_resp,   op_raw,   op_end,    op_event,  op_delay,  op_fault,
 	op_fail,  op_device, op_clock, op_close,  op_starve, op_feed,
 };
-#define OPS (sizeof(ops) / sizeof(ops[0]))
-
-static void run_program(void)
-{
-	for (unsigned i = 0; i < OPS_MAX && input < input_end; i++) {
-		uint8_t op = u8();
-
-		ops[(op & 0x7f) % OPS]();
-		if (op & 0x80)
-			settle();
-	}
-}
-
-static bool is_any_open(void)
-{
-	for (unsigned i = 0; i < norders; i++)
-		if (order_is_open(&orders[i]))
-			return true;
-	return false;
-}
-
-/* Until nobody has anything to say. */
-static void run_dry(void)
-{
-	unsigned rounds = 0;
-
-	while (settle())
-		must(rounds++ < ROUNDS_MAX);
-}
-
 static void answer(struct order *o)
 {
 	const struct nvme_cqe cqe = { .cid = cpu_to_le16(o->cid) };
@@ -571,25 +379,16 @@ static void answer(struct order *o)
 	rdma_peer_resp(&cqe, 0);
 }
 
-/* A controller that kept the rules gets every order done. */
-static void answer_all(void)
-{
-	unsigned rounds = 0;
-
-	for (unsigned i = 0; i < norders; i++)
-		orders[i].again = false;
-	run_dry();
-	for (; is_any_open(); run_dry()) {
-		must(rounds++ < ROUNDS_MAX);
-		for (unsigned i = 0; i < norders; i++)
-			if (order_is_open(&orders[i]) && orders[i].seen && !orders[i].answered)
-				answer(&orders[i]);
-	}
-}
+const struct controller controller = {
+	.ready = ready,
+	.is_strict = is_strict,
+	.closed = closed,
+	.answer = answer,
+};
 
 static void feed_all(void)
 {
-	for (unsigned i = 0; i < WEFT_BUFS_CLASSES && is_usable(); i++)
+	for (unsigned i = 0; i < WEFT_BUFS_CLASSES && user_is_usable(); i++)
 		while (hidden[i])
 			feed(i);
 }
@@ -599,42 +398,26 @@ static void finish(void)
 	adapter_mend();
 	fabric_deliver();
 	feed_all();
-	if (is_usable() && rdma_peer.up && !rdma_peer.ended && !rdma_peer.tainted &&
+	if (user_is_usable() && rdma_peer.up && !rdma_peer.ended && !rdma_peer.tainted &&
 	    !adapter_has_failed())
-		answer_all();
-	user_closed = true;
-	if (link_ && !is_closed)
-		weft_link_close(link_, -ESHUTDOWN, "the end");
-	for (unsigned i = 0; i < 16 && !is_closed; i++)
-		settle();
-	must(is_closed);
-	settle();
-	if (link_)
-		weft_link_free(link_);
-	link_ = NULL;
+		user_answer_all();
+}
+
+static void end(void)
+{
+	user_end();
 	rdma_peer_close();
-	take_turns(2);
-}
-
-int LLVMFuzzerInitialize(int *argc, char ***argv)
-{
-	struct weft_reactor_options options = { .engine = WEFT_ENGINE_EPOLL,
-						.cpu = -1,
-						.clock = clock_ns };
-
-	weft_log_set_level(WEFT_LOG_ERROR);
-	must(!weft_reactor_create(&reactor, &options, NULL));
-	return 0;
-}
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
-{
-	input = data;
-	input_end = data + size;
-	begin();
-	run_program();
-	finish();
+	user_turns(2);
 	orders_forget();
 	adapter_end();
-	return 0;
 }
+
+const struct program program = {
+	.create = user_create,
+	.begin = begin,
+	PROGRAM_OPS(ops),
+	.ops_max = 200,
+	.settle = settle,
+	.finish = finish,
+	.end = end,
+};

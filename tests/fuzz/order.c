@@ -29,6 +29,19 @@ bool order_is_open(const struct order *o)
 	return o->slot;
 }
 
+bool order_waits(const struct order *o)
+{
+	return order_is_open(o) && !o->answered;
+}
+
+bool orders_are_open(void)
+{
+	for (unsigned i = 0; i < norders; i++)
+		if (order_is_open(&orders[i]))
+			return true;
+	return false;
+}
+
 const uint8_t *order_bytes(const struct order *o, uint32_t at)
 {
 	static uint8_t pattern[ORDERS_MAX * 37 + 2 * ORDER_LEN_MAX];

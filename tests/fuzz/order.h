@@ -52,6 +52,8 @@ extern unsigned norders;
 
 enum nvme_direction order_direction(const struct order *o);
 bool order_is_open(const struct order *o); /* the link has it */
+bool order_waits(const struct order *o);   /* ... and the controller owes it an answer */
+bool orders_are_open(void);                /* any of them */
 /* @o's data from byte @at on, whichever way it goes. */
 const uint8_t *order_bytes(const struct order *o, uint32_t at);
 struct order *order_find(uint16_t cid);

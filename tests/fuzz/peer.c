@@ -6,6 +6,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "link_user.h"
 #include "must.h"
 
 enum {
@@ -94,7 +95,7 @@ static void send_bytes(const char *bytes, size_t len)
 			len -= (size_t)n;
 			tries = 0;
 		} else if (n < 0 && errno == EAGAIN && tries++ < PATIENCE) {
-			take_turns(1);
+			user_turns(1);
 			peer_hear();
 		} else {
 			peer_taint(); /* a stream that lost bytes in the middle */
@@ -111,7 +112,7 @@ static void send_out(void)
 	peer_forget();
 	if (first) {
 		send_bytes(out.bytes, first);
-		take_turns(2);
+		user_turns(2);
 	}
 	send_bytes(out.bytes + first, out.len - first);
 }

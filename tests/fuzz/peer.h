@@ -59,7 +59,4 @@ void peer_r2t(const struct nvme_tcp_data *fields);
 void peer_term(uint16_t fes, uint32_t more);
 void peer_raw(const void *bytes, uint32_t len);
 
-/* The harness's: the host turns. */
-void take_turns(unsigned n);
-
 #endif

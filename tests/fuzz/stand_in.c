@@ -7,6 +7,7 @@
 #include <string.h>
 #include <sys/eventfd.h>
 
+#include "input.h"
 #include "must.h"
 
 void __wrap_host_admin_start(struct weft_ctrl *ctrl, struct host_admin *a, uint32_t timeout_ms);
@@ -30,57 +31,6 @@ unsigned stand_in_connects, stand_in_open;
 static struct weft_reactor *reactor;
 static uint64_t now_ns = 1000000000;
 static struct weft_list wanted; /* host_admin */
-
-/* --- the input ---------------------------------------------------------------------------- */
-
-static const uint8_t *input, *input_end;
-
-void input_set(const uint8_t *data, size_t size)
-{
-	input = data;
-	input_end = data + size;
-}
-
-size_t input_left(void)
-{
-	return (size_t)(input_end - input);
-}
-
-uint8_t u8(void)
-{
-	return input < input_end ? *input++ : 0;
-}
-
-uint16_t u16(void)
-{
-	uint16_t low = u8();
-
-	return (uint16_t)(low | u8() << 8);
-}
-
-uint32_t u32(void)
-{
-	uint32_t low = u16();
-
-	return low | (uint32_t)u16() << 16;
-}
-
-uint64_t u64(void)
-{
-	uint64_t low = u32();
-
-	return low | (uint64_t)u32() << 32;
-}
-
-void input_bytes(void *to, size_t size, size_t most)
-{
-	size_t n = most < size ? most : size;
-
-	n = n < input_left() ? n : input_left();
-	memset(to, 0, size);
-	memcpy(to, input, n);
-	input += n;
-}
 
 /* --- its life ----------------------------------------------------------------------------- */
 

@@ -9,19 +9,6 @@
 
 #include "host/internal.h"
 
-/* --- the input ---------------------------------------------------------------------------- */
-
-void input_set(const uint8_t *data, size_t size);
-size_t input_left(void);
-uint8_t u8(void);
-uint16_t u16(void);
-uint32_t u32(void);
-uint64_t u64(void);
-/* At most @most bytes of @size; the rest of them is zeroes. */
-void input_bytes(void *to, size_t size, size_t most);
-
-/* --- the controller ----------------------------------------------------------------------- */
-
 extern struct weft_ctrl *stand_in;
 extern bool stand_in_up, stand_in_broken;
 extern unsigned stand_in_connects; /* tried */
