@@ -1,0 +1,223 @@
+/* test_backend_mem.c - memory as a backend: its pages, its address, and adapters that know it. */
+#include "backend_case.h"
+
+#include <fcntl.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "base/region.h"
+
+/* --- its pages -------------------------------------------------------------------------------- */
+
+static size_t resident_pages(void *at, size_t pages)
+{
+	unsigned char present[64];
+	size_t count = 0;
+
+	assert_in_range(pages, 1, sizeof(present));
+	assert_int_equal(mincore(at, pages * 4096, present), 0);
+	for (size_t i = 0; i < pages; i++)
+		count += present[i] & 1;
+	return count;
+}
+
+static void test_mem_space(void **state)
+{
+	struct weft_backend *be;
+	char *at;
+
+	need_reactor();
+	if (sysconf(_SC_PAGESIZE) != 4096)
+		skip_because("pages are not 4096 bytes");
+	be = open_spec("mem:64M");
+	at = be->ops->map(be, 4 * MIB);
+	assert_int_equal(resident_pages(at, 16), 0);
+	write_at(be, 4 * MIB, 64 * KIB, 1);
+	assert_memory_equal(at, data, 64 * KIB);
+	assert_int_equal(resident_pages(at, 16), 16);
+	assert_int_equal(do_io(be, WEFT_IO_TRIM, 0, NULL, 4 * MIB, 64 * KIB), 0);
+	assert_int_equal(resident_pages(at, 16), 0);
+	weft_backend_close(be);
+}
+
+/* Others hold the address and use it while the size changes. */
+static void test_resize_mem_stays(void **state)
+{
+	struct weft_backend *be = open_spec("mem:1M");
+	char *at = be->ops->map(be, 0);
+
+	at[MIB - 1] = 'x';
+	resize_ok(be, 32 * GIB);
+	assert_ptr_equal(be->ops->map(be, 0), at);
+	assert_int_equal(at[MIB - 1], 'x');
+	at[32 * GIB - 1] = 'y';
+	resize_ok(be, 4096);
+	at[32 * GIB - 1] = 'z'; /* a write that was under way */
+	assert_int_equal(at[MIB - 1], 0);
+	resize_ok(be, 32 * GIB);
+	assert_ptr_equal(be->ops->map(be, 0), at);
+	assert_int_equal(at[32 * GIB - 1], 0);
+	weft_backend_close(be);
+}
+
+/* --- memory that an adapter knows ---------------------------------------------------------------- */
+
+/* As an adapter does, a pipe holds on to the page itself; what it reads of it later is what an
+ * adapter would send. */
+struct holder {
+	int ends[2];
+};
+
+static struct holder hold_page(char *at)
+{
+	struct iovec iov = { at, 1 };
+	struct holder holder;
+
+	assert_int_equal(pipe(holder.ends), 0);
+	assert_int_equal(vmsplice(holder.ends[1], &iov, 1, 0), 1);
+	return holder;
+}
+
+static char held_byte(struct holder holder)
+{
+	char byte;
+
+	assert_int_equal(read(holder.ends[0], &byte, 1), 1);
+	close(holder.ends[0]);
+	close(holder.ends[1]);
+	return byte;
+}
+
+static void pin(char *at)
+{
+	struct weft_region_view view = { 0 };
+	struct weft_region *region = weft_region_find(&view, at, 4096);
+
+	assert_non_null(region);
+	weft_region_lock(region);
+	weft_region_pin(region, at, 4096);
+	weft_region_unlock(region);
+	weft_region_view_end(&view);
+}
+
+static void test_mem_is_a_region(void **state)
+{
+	struct weft_backend *be = open_spec("mem:1M"), *other = open_spec("mem:4608");
+	char *at = be->ops->map(be, 0);
+	struct weft_region_view view = { 0 };
+	struct weft_region *region = weft_region_find(&view, at, MIB);
+
+	assert_non_null(region);
+	assert_ptr_equal(region->base, at);
+	assert_int_equal(region->granule, MIB);
+	assert_int_equal(region->size % MIB, 0);
+	at = other->ops->map(other, 0);
+	assert_ptr_not_equal(weft_region_find(&view, at, MIB), region);
+	at[MIB - 1] = 'x'; /* the last granule is there as a whole */
+	at = be->ops->map(be, 0);
+	resize_ok(be, 8 * GIB);
+	assert_ptr_equal(weft_region_find(&view, at, 8 * GIB), region);
+	weft_backend_close(be);
+	weft_backend_close(other);
+	assert_null(weft_region_find(&view, at, 1));
+	weft_region_view_end(&view);
+}
+
+static const struct {
+	enum weft_io_kind kind;
+	unsigned flags;
+} clearing[] = {
+	{ WEFT_IO_TRIM, 0 },
+	{ WEFT_IO_ZERO, 0 },
+	{ WEFT_IO_ZERO, WEFT_IO_UNMAP },
+};
+
+static void test_mem_pinned(void **state)
+{
+	struct weft_backend *be;
+	char *at;
+
+	need_reactor();
+	be = open_spec("mem:64M");
+	at = be->ops->map(be, 0);
+	pin(at + 4 * MIB);
+	for (size_t i = 0; i < COUNT(clearing); i++) {
+		struct holder pinned, free_to_go;
+
+		memset(at + 3 * MIB, 'x', 3 * MIB);
+		pinned = hold_page(at + 4 * MIB);
+		free_to_go = hold_page(at + 5 * MIB);
+		assert_int_equal(do_io(be, clearing[i].kind, clearing[i].flags, NULL, 3 * MIB,
+				       3 * MIB),
+				 0);
+		assert_zeroes(be, 3 * MIB, 3 * MIB);
+		assert_int_equal(held_byte(pinned), 0);
+		assert_int_equal(held_byte(free_to_go), 'x');
+	}
+	weft_backend_close(be);
+}
+
+static void test_resize_mem_pinned(void **state)
+{
+	struct weft_backend *be = open_spec("mem:64M");
+	char *at = be->ops->map(be, 0);
+	struct holder holder;
+
+	pin(at + 4 * MIB);
+	memset(at + 4 * MIB, 'x', MIB);
+	holder = hold_page(at + 4 * MIB);
+	resize_ok(be, MIB);
+	assert_int_equal(held_byte(holder), 0);
+	at[4 * MIB] = 'y'; /* a write that was under way */
+	holder = hold_page(at + 4 * MIB);
+	resize_ok(be, 32 * GIB);
+	assert_int_equal(held_byte(holder), 0);
+	assert_int_equal(at[4 * MIB], 0);
+	weft_backend_close(be);
+}
+
+static void test_mem_without_region(void **state)
+{
+	struct weft_region *everything = NULL;
+	struct weft_region_view view = { 0 };
+	struct weft_backend *be;
+
+	need_reactor();
+	assert_int_equal(weft_region_add(&everything, (void *)4096, SIZE_MAX / 2, 0, NULL), 0);
+	be = open_spec("mem:8M");
+	assert_ptr_equal(weft_region_find(&view, be->ops->map(be, 0), 1), everything);
+	write_at(be, 0, 4 * MIB, 1);
+	assert_data(be, 0, 4 * MIB, 1);
+	assert_int_equal(do_io(be, WEFT_IO_TRIM, 0, NULL, 0, 4 * MIB), 0);
+	assert_zeroes(be, 0, 4 * MIB);
+	resize_ok(be, 16 * MIB);
+	resize_ok(be, MIB);
+	weft_backend_close(be);
+	weft_region_remove(everything);
+	weft_region_view_end(&view);
+}
+
+/* --- all of it -------------------------------------------------------------------------------- */
+
+static const struct CMUnitTest without_engine[] = {
+	cmocka_unit_test(test_resize_mem_stays),
+	cmocka_unit_test(test_mem_is_a_region),
+	cmocka_unit_test(test_resize_mem_pinned),
+};
+
+static const struct CMUnitTest with_engine[] = {
+	cmocka_unit_test(test_mem_space),
+	cmocka_unit_test(test_mem_pinned),
+	cmocka_unit_test(test_mem_without_region),
+};
+
+int main(void)
+{
+	int failed = 0;
+
+	failed += cmocka_run_group_tests_name("memory", without_engine, make_dir, remove_dir);
+	failed += cmocka_run_group_tests_name("memory on epoll", with_engine, start_epoll, stop);
+	failed += cmocka_run_group_tests_name("memory on io_uring", with_engine, start_uring, stop);
+	return failed ? 1 : 0;
+}
