@@ -13,6 +13,7 @@
 
 #include <stdbool.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include "reactor/reactor.h"
@@ -112,6 +113,22 @@ static inline void settle(void)
 {
 	for (int i = 0; i < 10; i++)
 		weft_reactor_turn(r, 1);
+}
+
+/* Both ends non-blocking; the first is the reactor's. */
+static inline int open_pair(struct weft_sock *sock)
+{
+	int fds[2];
+
+	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, fds), 0);
+	assert_int_equal(weft_sock_open(r, sock, fds[0]), 0);
+	return fds[1];
+}
+
+static inline void close_pair(struct weft_sock *sock, int peer)
+{
+	weft_sock_close(sock);
+	close(peer);
 }
 
 #endif

@@ -1,0 +1,342 @@
+/* test_reactor_time.c - timers, deferred work and their turn, on both engines. */
+#include "reactor_case.h"
+
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <poll.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+
+#define MS UINT64_C(1000000)
+
+/* --- a log of what ran -------------------------------------------------------------------- */
+
+static char ran[64];
+
+static void note(char what)
+{
+	size_t n = strlen(ran);
+
+	assert_true(n + 1 < sizeof(ran));
+	ran[n] = what;
+	ran[n + 1] = '\0';
+}
+
+static void expect_ran(const char *what)
+{
+	assert_string_equal(ran, what);
+	ran[0] = '\0';
+}
+
+/* --- timers ------------------------------------------------------------------------------- */
+
+static uint64_t fake_ns;
+
+static uint64_t fake_clock(void *arg)
+{
+	return *(uint64_t *)arg;
+}
+
+static void use_fake_clock(void)
+{
+	fake_ns = 1000 * MS;
+	replace(fake_clock, &fake_ns, false);
+}
+
+static void advance(uint64_t ms)
+{
+	fake_ns += ms * MS;
+	weft_reactor_turn(r, 0);
+}
+
+struct noted_timer {
+	struct weft_timer timer;
+	char name;
+	unsigned again; /* times to set itself again, for at once */
+};
+
+static void timer_notes(struct weft_timer *timer)
+{
+	struct noted_timer *t = container_of(timer, struct noted_timer, timer);
+
+	note(t->name);
+	if (t->again) {
+		t->again--;
+		weft_timer_set(r, timer, 0);
+	}
+}
+
+static struct noted_timer noted_timer(char name)
+{
+	return (struct noted_timer){ .timer.fn = timer_notes, .name = name };
+}
+
+static void timers_fire_in_order(void **state)
+{
+	struct noted_timer a = noted_timer('a'), b = noted_timer('b'), c = noted_timer('c');
+
+	need_reactor();
+	use_fake_clock();
+	weft_timer_set(r, &c.timer, 30);
+	weft_timer_set(r, &a.timer, 10);
+	weft_timer_set(r, &b.timer, 20);
+	advance(0);
+	advance(9);
+	expect_ran("");
+	advance(1);
+	expect_ran("a");
+	advance(100);
+	expect_ran("bc");
+	advance(100);
+	expect_ran("");
+}
+
+static void timers_move_and_stop(void **state)
+{
+	struct noted_timer a = noted_timer('a'), b = noted_timer('b');
+
+	need_reactor();
+	use_fake_clock();
+	weft_timer_set(r, &a.timer, 10);
+	weft_timer_set(r, &b.timer, 10);
+	weft_timer_set(r, &a.timer, 20);
+	weft_timer_stop(r, &b.timer);
+	weft_timer_stop(r, &b.timer);
+	advance(10);
+	expect_ran("");
+	advance(10);
+	expect_ran("a");
+	weft_timer_set(r, &a.timer, 0);
+	advance(0);
+	expect_ran("a");
+}
+
+static void timers_do_not_hold_up_the_turn(void **state)
+{
+	struct noted_timer a = noted_timer('a');
+
+	need_reactor();
+	use_fake_clock();
+	a.again = 2;
+	weft_timer_set(r, &a.timer, 5);
+	advance(5);
+	expect_ran("a");
+	advance(1);
+	expect_ran("a");
+	advance(1);
+	expect_ran("a");
+	advance(1);
+	expect_ran("");
+}
+
+static void timers_wake_the_reactor(void **state)
+{
+	struct noted_timer a = noted_timer('a'), b = noted_timer('b');
+
+	need_reactor();
+	weft_timer_set(r, &b.timer, 2);
+	weft_timer_set(r, &a.timer, 1);
+	while (strlen(ran) < 2)
+		weft_reactor_turn(r, -1);
+	expect_ran("ab");
+}
+
+static void clock_stands_still_within_a_turn(struct weft_timer *timer)
+{
+	uint64_t now = weft_reactor_now_ns(r);
+
+	fake_ns += 5 * MS;
+	assert_int_equal(weft_reactor_now_ns(r), now);
+	note('t');
+}
+
+static void clock_is_read_once_per_turn(void **state)
+{
+	struct weft_timer timer = { .fn = clock_stands_still_within_a_turn };
+
+	need_reactor();
+	use_fake_clock();
+	weft_timer_set(r, &timer, 0);
+	advance(0);
+	expect_ran("t");
+	assert_int_equal(weft_reactor_now_ns(r), fake_ns);
+}
+
+/* --- deferred work ------------------------------------------------------------------------ */
+
+struct noted_task {
+	struct weft_task task;
+	char name;
+	unsigned again;
+};
+
+static void task_notes(struct weft_task *task)
+{
+	struct noted_task *t = container_of(task, struct noted_task, task);
+
+	note(t->name);
+	if (t->again) {
+		t->again--;
+		weft_reactor_defer(r, task);
+	}
+}
+
+static struct noted_task noted_task(char name)
+{
+	return (struct noted_task){ .name = name };
+}
+
+static void deferred_work_runs_once(void **state)
+{
+	struct noted_task a = noted_task('a'), b = noted_task('b'), c = noted_task('c');
+
+	need_reactor();
+	weft_task_init(&a.task, task_notes);
+	weft_task_init(&b.task, task_notes);
+	weft_task_init(&c.task, task_notes);
+	weft_reactor_defer(r, &a.task);
+	weft_reactor_defer(r, &b.task);
+	weft_reactor_defer(r, &c.task);
+	weft_reactor_defer(r, &a.task);
+	weft_task_cancel(&b.task);
+	weft_task_cancel(&b.task);
+	weft_reactor_turn(r, -1);
+	expect_ran("ac");
+	weft_reactor_turn(r, 0);
+	expect_ran("");
+
+	a.again = 1;
+	weft_reactor_defer(r, &a.task);
+	weft_reactor_turn(r, -1);
+	expect_ran("a");
+	weft_reactor_turn(r, -1); /* does not block: the second run is due */
+	expect_ran("a");
+}
+
+static struct noted_task victim;
+
+static void cancels_victim(struct weft_task *task)
+{
+	weft_task_cancel(&victim.task);
+	note('x');
+}
+
+static void deferred_work_cancels_other_work(void **state)
+{
+	struct weft_task task;
+
+	need_reactor();
+	weft_task_init(&task, cancels_victim);
+	weft_task_init(&victim.task, task_notes);
+	weft_reactor_defer(r, &task);
+	weft_reactor_defer(r, &victim.task);
+	weft_reactor_turn(r, -1);
+	expect_ran("x");
+}
+
+/* Everything at once: each kind of work defers and notes itself. */
+static struct noted_task last;
+
+static void msg_notes(struct weft_msg *msg)
+{
+	weft_reactor_defer(r, &last.task);
+	note('m');
+}
+
+static void op_notes(struct weft_op *op, int res)
+{
+	weft_reactor_defer(r, &last.task);
+	note('o');
+}
+
+static void turn_has_its_order(void **state)
+{
+	struct noted_timer timer = noted_timer('t');
+	struct weft_msg msg = { .fn = msg_notes };
+	struct weft_op op = { .done = op_notes };
+	struct weft_sock sock;
+
+	need_reactor();
+	use_fake_clock();
+	assert_int_equal(weft_sock_open(r, &sock, eventfd(1, EFD_NONBLOCK)), 0);
+	last = noted_task('d');
+	weft_task_init(&last.task, task_notes);
+	weft_sock_poll(&sock, &op);
+	weft_timer_set(r, &timer.timer, 0);
+	weft_reactor_post(r, &msg);
+	weft_reactor_turn(r, 0);
+	expect_ran("mtod");
+	weft_sock_close(&sock);
+}
+
+/* --- a loop of somebody else's ------------------------------------------------------------ */
+
+enum { STALL_MS = 10000 }; /* a limit: what never comes is a stall */
+
+/* Only when the descriptor is readable there is something to do. */
+static void turn_when_readable(void)
+{
+	struct pollfd pollfd = { .fd = weft_reactor_fd(r), .events = POLLIN };
+
+	assert_int_equal(poll(&pollfd, 1, STALL_MS), 1);
+	weft_reactor_turn(r, 0);
+	weft_reactor_doze(r);
+}
+
+static void says_m(struct weft_msg *msg)
+{
+	note('m');
+}
+
+/* Waking for the message must not cost the timer its alarm. */
+static void doze_keeps_the_alarm(void **state)
+{
+	struct noted_timer timer = noted_timer('t');
+	struct weft_msg msg = { .fn = says_m };
+
+	use_fake_clock();
+	assert_true(weft_reactor_fd(r) >= 0);
+	weft_timer_set(r, &timer.timer, 50);
+	weft_reactor_turn(r, 0);
+	weft_reactor_post(r, &msg); /* between the last turn and the sleep */
+	weft_reactor_doze(r);
+	turn_when_readable();
+	expect_ran("m");
+	turn_when_readable();
+	advance(50);
+	expect_ran("t");
+}
+
+static void doze_knows_of_deferred_work(void **state)
+{
+	struct noted_task task = noted_task('a');
+
+	assert_true(weft_reactor_fd(r) >= 0);
+	weft_task_init(&task.task, task_notes);
+	weft_reactor_turn(r, 0);
+	weft_reactor_defer(r, &task.task);
+	weft_reactor_doze(r);
+	turn_when_readable();
+	expect_ran("a");
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		on_both(timers_fire_in_order),
+		on_both(timers_move_and_stop),
+		on_both(timers_do_not_hold_up_the_turn),
+		on_both(timers_wake_the_reactor),
+		on_both(clock_is_read_once_per_turn),
+		on_both(deferred_work_runs_once),
+		on_both(deferred_work_cancels_other_work),
+		on_both(turn_has_its_order),
+		on(epoll, doze_keeps_the_alarm),
+		on(epoll, doze_knows_of_deferred_work),
+	};
+
+	alarm(50);
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
