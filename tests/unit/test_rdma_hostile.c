@@ -12,38 +12,17 @@
 #include <errno.h>
 #include <string.h>
 
-#include "rdma_case.h"
+#include "rdma_both.h"
 
 #define COUNT(array) (sizeof(array) / sizeof(*(array)))
-#define IP           "127.0.0.1"
 
 enum {
-	BLOCK = 512,
-	MDTS = 1 << 20,
 	GRANULE_BLOCKS = MDTS / BLOCK, /* of a namespace's memory, what one key is for */
-	CAPSULE_DATA = 4096,
-	ADMIN_DEPTH = 32,
-	DEPTH = 16,
 	SETUP_MS = 30000,
 	HOLD_READS = 1u << IBV_WR_RDMA_READ,
 };
 
 static const struct rdma_verbs *const v = &fabric_verbs;
-static struct rdma_verbs replaced;
-static struct raw admin, io;
-
-static int start(void)
-{
-	replaced = fabric_verbs;
-	case_start(IP);
-	return 0;
-}
-
-static int set_up(void **state)
-{
-	fabric_begin();
-	return start();
-}
 
 /* On an adapter that cannot share receives: every queue pair has its own. */
 static int set_up_unshared(void **state)
@@ -62,50 +41,12 @@ static int set_up_iwarp(void **state)
 	return start();
 }
 
-static int tear_down(void **state)
-{
-	rdma_verbs = &fabric_verbs; /* where a case failed half-way */
-	case_stop();
-	fabric_end();
-	return 0;
-}
-
-static void open_both(void)
-{
-	raw_io(&io, IP, raw_admin(&admin, IP), 1, DEPTH);
-}
-
-static void close_both(void)
-{
-	raw_close(&io);
-	raw_close(&admin);
-	case_settle();
-}
-
 /* Until it is gone at the target too; others stay. */
 static void close_one(struct raw *q)
 {
 	raw_close(q);
 	case_turns(20);
 	case_advance(100);
-}
-
-static struct ibv_qp *target_qp(const struct raw *q)
-{
-	return fabric_peer(q->end.id->qp);
-}
-
-static union nvme_sqe keep_alive(void)
-{
-	return (union nvme_sqe){ .common = { .opcode = nvme_admin_keep_alive,
-					     .flags = NVME_PSDT_SGL } };
-}
-
-static void check_alive(struct raw *q)
-{
-	union nvme_sqe sqe = keep_alive();
-
-	assert_int_equal(raw_run(q, &sqe, 0), 0);
 }
 
 /* By its key, all of it at raw_data(). */

@@ -1,14 +1,6 @@
 /* test_rdma_link_storm.c - the RDMA link and a controller that does anything, on a fabric that does
  * anything, as a seed says. Expected of the link: every command is done once or not at all, closed()
- * comes once and is the last that is heard of it, and nothing is left.
- *
- *   test_rdma_link_storm [SEED [COUNT]]      one seed, or as many from there on */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
-
+ * comes once and is the last that is heard of it, and nothing is left. */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <stdlib.h>
@@ -18,6 +10,7 @@
 #include "base/region.h"
 #include "fabric_end.h"
 #include "proto/rdma.h"
+#include "storm.h"
 #include "transport/link.h"
 
 #define COUNT(array) (sizeof(array) / sizeof(*(array)))
@@ -25,7 +18,6 @@
 
 enum {
 	ACTS = 400,
-	SEEDS = 40,
 	DEPTH = 12,
 	SETUP_MS = 1000,
 	TURNS_MAX = 20000,
@@ -34,19 +26,10 @@ enum {
 };
 
 static const struct rdma_verbs *const v = &fabric_verbs;
-static uint64_t seed, state, first = 1, count = SEEDS;
 static struct weft_reactor *r;
 static uint64_t now_ns;
 static char *memory;
 static struct weft_region *region;
-
-static uint32_t dice(uint32_t sides)
-{
-	state ^= state << 13;
-	state ^= state >> 7;
-	state ^= state << 17;
-	return (uint32_t)(state >> 11) % sides;
-}
 
 /* --- the link's user -------------------------------------------------------------------------------- */
 
@@ -349,7 +332,6 @@ static void begin(void)
 						.cpu = -1,
 						.clock = clock_ns };
 
-	state = seed * 0x9e3779b97f4a7c15 + 1;
 	now_ns = 1000000000;
 	weft_log_set_level(WEFT_LOG_ERROR);
 	fabric_begin();
@@ -381,24 +363,10 @@ static void end(void)
 	fabric_end();
 }
 
-static void storms(void **unused)
+void storm(void)
 {
-	for (seed = first; seed < first + count; seed++) {
-		print_message("# seed %llu\n", (unsigned long long)seed);
-		begin();
-		for (int i = 0; i < ACTS; i++)
-			act();
-		end();
-	}
-}
-
-int main(int argc, char **argv)
-{
-	const struct CMUnitTest tests[] = { cmocka_unit_test(storms) };
-
-	if (argc > 1) {
-		first = strtoull(argv[1], NULL, 0);
-		count = argc > 2 ? strtoull(argv[2], NULL, 0) : 1;
-	}
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	begin();
+	for (int i = 0; i < ACTS; i++)
+		act();
+	end();
 }

@@ -1,30 +1,19 @@
 /* test_rdma_storm.c - the RDMA target among hosts that do anything, on a fabric that does anything, as
  * a seed says. Nothing is expected of it but that it lives, answers no command twice, and that in
- * the end nothing is left.
- *
- *   test_rdma_storm [SEED [COUNT]]      one seed, or as many from there on */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
-
+ * the end nothing is left. */
 #include <errno.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "base/log.h"
 #include "rdma_case.h"
+#include "storm.h"
 
 #define COUNT(array) (sizeof(array) / sizeof(*(array)))
 #define IP           "127.0.0.1"
 
-enum { HOSTS = 5, ACTS = 400, SEEDS = 40, PATIENCE = 40, DEPTH = 16, CIDS = 1 << 16 };
+enum { HOSTS = 5, ACTS = 400, PATIENCE = 40, DEPTH = 16, CIDS = 1 << 16 };
 
 static const struct rdma_verbs *const v = &fabric_verbs;
-static uint64_t seed, state;
 static bool was_cut; /* a host may be gone, and the target cannot know */
 
 struct host {
@@ -35,14 +24,6 @@ struct host {
 };
 
 static struct host hosts[HOSTS];
-
-static uint32_t dice(uint32_t sides)
-{
-	state ^= state << 13;
-	state ^= state >> 7;
-	state ^= state << 17;
-	return (uint32_t)(state >> 11) % sides;
-}
 
 /* --- a host, patient but not stubborn --------------------------------------------------------------- */
 
@@ -84,7 +65,7 @@ static void take_answer(struct host *h, uint64_t wr_id, struct nvme_cqe *cqe)
 	cid = le16_to_cpu(cqe->cid);
 	if (!h->owed[cid])
 		fail_msg("seed %llu: an answer to command %u, which is not out",
-			 (unsigned long long)seed, cid);
+			 (unsigned long long)storm_seed(), cid);
 	h->owed[cid]--;
 	fabric_end_recv(&h->q.end, (unsigned)wr_id);
 }
@@ -358,9 +339,8 @@ static void act(void)
 		;
 }
 
-static void storm(void)
+void storm(void)
 {
-	state = seed * 0x9e3779b97f4a7c15 + 1;
 	was_cut = false;
 	fabric_begin();
 	if (dice(3) == 0)
@@ -383,25 +363,4 @@ static void storm(void)
 		case_settle();
 	case_stop();
 	fabric_end();
-}
-
-static uint64_t first = 1, count = SEEDS;
-
-static void storms(void **unused)
-{
-	for (seed = first; seed < first + count; seed++) {
-		print_message("# seed %llu\n", (unsigned long long)seed);
-		storm();
-	}
-}
-
-int main(int argc, char **argv)
-{
-	const struct CMUnitTest tests[] = { cmocka_unit_test(storms) };
-
-	if (argc > 1) {
-		first = strtoull(argv[1], NULL, 0);
-		count = argc > 2 ? strtoull(argv[2], NULL, 0) : 1;
-	}
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -10,55 +10,17 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "rdma_case.h"
+#include "rdma_both.h"
 
 #define COUNT(array) (sizeof(array) / sizeof(*(array)))
-#define IP           "127.0.0.1"
 
 enum {
-	BLOCK = 512,
-	MDTS = 1 << 20,
-	CAPSULE_DATA = 4096,
-	DEPTH = 16,
 	SETUP_MS = 30000,
 	HOLD_READS = 1u << IBV_WR_RDMA_READ,
 	HOLD_ANSWERS = 1u << IBV_WR_SEND | 1u << IBV_WR_SEND_WITH_INV,
 };
 
 static const struct rdma_verbs *const v = &fabric_verbs;
-static struct raw admin, io;
-
-static int set_up(void **state)
-{
-	fabric_begin();
-	case_start(IP);
-	return 0;
-}
-
-static int tear_down(void **state)
-{
-	case_stop();
-	fabric_end();
-	return 0;
-}
-
-static void open_both(void)
-{
-	raw_io(&io, IP, raw_admin(&admin, IP), 1, DEPTH);
-}
-
-/* The host goes, in order. */
-static void close_both(void)
-{
-	raw_close(&io);
-	raw_close(&admin);
-	case_settle();
-}
-
-static struct ibv_qp *target_qp(const struct raw *q)
-{
-	return fabric_peer(q->end.id->qp);
-}
 
 static void fill(char *at, size_t len, unsigned seed)
 {
@@ -80,14 +42,6 @@ static void check_works(struct raw *q, uint32_t len)
 	assert_int_equal(raw_run(q, &write, 0), 0);
 	assert_int_equal(raw_run(q, &read, 0), 0);
 	assert_memory_equal(raw_data(q), raw_data(q) + len, len);
-}
-
-static void check_alive(struct raw *q)
-{
-	union nvme_sqe keep_alive = { .common = { .opcode = nvme_admin_keep_alive,
-						  .flags = NVME_PSDT_SGL } };
-
-	assert_int_equal(raw_run(q, &keep_alive, 0), 0);
 }
 
 /* --- private data --------------------------------------------------------------------------------- */
