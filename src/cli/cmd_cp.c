@@ -65,7 +65,7 @@ static int take_piece(struct weft_cp *what)
 {
 	uint64_t bytes;
 
-	if (weft_cp_size(what->command, "bs", optarg, &bytes) != EXIT_OK)
+	if (weft_cp_size(what->command, "bs", optarg, &bytes) < 0)
 		return -1;
 	if (bytes >= 512 && bytes <= 64u << 20) {
 		what->piece = (uint32_t)bytes;

@@ -244,11 +244,8 @@ int weft_cmd_discover(int argc, char **argv)
 	status = weft_cli_options(argc, argv, ":h", options, usage, take_flag, &flags);
 	if (status != WEFT_CLI_GO_ON)
 		return status;
-	if (optind != argc - 1)
-		return weft_cli_usage_error(argv[0],
-					    "expected one URI, as in \"%s "
-					    "nvme+tcp://127.0.0.1:4420\"",
-					    argv[0]);
+	if (weft_host_one_uri(argc, argv, "nvme+tcp://127.0.0.1:4420") != EXIT_OK)
+		return EXIT_USAGE;
 	flags.uri = argv[optind];
 	if (weft_host_check(argv[0], flags.uri, &flags.connect, NULL) != EXIT_OK)
 		return EXIT_USAGE;

@@ -254,11 +254,8 @@ int weft_cmd_id(int argc, char **argv)
 	status = weft_cli_options(argc, argv, ":h", options, usage, take_flag, &flags);
 	if (status != WEFT_CLI_GO_ON)
 		return status;
-	if (optind != argc - 1)
-		return weft_cli_usage_error(argv[0],
-					    "expected one URI, as in \"%s "
-					    "nvme+tcp://127.0.0.1:4420/NQN\"",
-					    argv[0]);
+	if (weft_host_one_uri(argc, argv, "nvme+tcp://127.0.0.1:4420/NQN") != EXIT_OK)
+		return EXIT_USAGE;
 	if (flags.hex && flags.json)
 		return weft_cli_usage_error(argv[0], "--hex does not go with --json");
 	flags.uri = argv[optind];

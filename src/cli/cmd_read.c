@@ -43,11 +43,6 @@ static const struct option options[] = {
 	{},
 };
 
-static int take_size(struct weft_cp *what, const char *name, uint64_t *bytes)
-{
-	return weft_cp_size(what->command, name, optarg, bytes) == EXIT_OK ? 1 : -1;
-}
-
 /* 1: taken; 0: not known; -1: wrong, and that is said. */
 static int take_flag(void *arg, int option)
 {
@@ -55,9 +50,9 @@ static int take_flag(void *arg, int option)
 
 	switch (option) {
 	case OPT_OFFSET:
-		return take_size(what, "offset", &what->from_offset);
+		return weft_cp_size(what->command, "offset", optarg, &what->from_offset);
 	case OPT_LENGTH:
-		return take_size(what, "length", &what->length);
+		return weft_cp_size(what->command, "length", optarg, &what->length);
 	case 'o':
 		what->to = optarg;
 		return 1;
@@ -80,14 +75,10 @@ static int take_flag(void *arg, int option)
 	}
 }
 
-static int check(const struct weft_cp *what, int words)
+static int check(const struct weft_cp *what)
 {
 	bool to_stdout = !strcmp(what->to, "-");
 
-	if (words != 1)
-		return weft_cli_usage_error(what->command,
-					    "expected one URI, as in \"weft read "
-					    "nvme+tcp://127.0.0.1:4420/NQN --length 4K\"");
 	if (what->length == WEFT_CP_ALL)
 		return weft_cli_usage_error(what->command, "how much? --length says it; \"weft cp "
 							   "URI FILE\" reads all");
@@ -114,8 +105,10 @@ int weft_cmd_read(int argc, char **argv)
 	status = weft_cli_options(argc, argv, ":ho:q", options, usage, take_flag, &what);
 	if (status != WEFT_CLI_GO_ON)
 		return status;
+	if (weft_host_one_uri(argc, argv, "nvme+tcp://127.0.0.1:4420/NQN --length 4K") != EXIT_OK)
+		return EXIT_USAGE;
 	what.from = argv[optind];
-	status = check(&what, argc - optind);
+	status = check(&what);
 	if (status != EXIT_OK)
 		return status;
 	if (!strcmp(what.to, "-")) {

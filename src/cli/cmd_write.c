@@ -44,11 +44,6 @@ static const struct option options[] = {
 	{},
 };
 
-static int take_size(struct weft_cp *what, const char *name, uint64_t *bytes)
-{
-	return weft_cp_size(what->command, name, optarg, bytes) == EXIT_OK ? 1 : -1;
-}
-
 static int set(bool *flag)
 {
 	*flag = true;
@@ -62,9 +57,9 @@ static int take_flag(void *arg, int option)
 
 	switch (option) {
 	case OPT_OFFSET:
-		return take_size(what, "offset", &what->to_offset);
+		return weft_cp_size(what->command, "offset", optarg, &what->to_offset);
 	case OPT_LENGTH:
-		return take_size(what, "length", &what->length);
+		return weft_cp_size(what->command, "length", optarg, &what->length);
 	case 'i':
 		what->from = optarg;
 		return 1;
@@ -85,12 +80,8 @@ static int take_flag(void *arg, int option)
 	}
 }
 
-static int check(const struct weft_cp *what, int words)
+static int check(const struct weft_cp *what)
 {
-	if (words != 1)
-		return weft_cli_usage_error(what->command,
-					    "expected one URI, as in \"weft write "
-					    "nvme+tcp://127.0.0.1:4420/NQN -i FILE\"");
 	if (weft_cp_is_uri(what->from))
 		return weft_cli_usage_error(what->command, "-i takes a file; \"weft cp FROM TO\" "
 							   "copies between namespaces");
@@ -110,7 +101,9 @@ int weft_cmd_write(int argc, char **argv)
 	status = weft_cli_options(argc, argv, ":hi:q", options, usage, take_flag, &what);
 	if (status != WEFT_CLI_GO_ON)
 		return status;
+	if (weft_host_one_uri(argc, argv, "nvme+tcp://127.0.0.1:4420/NQN -i FILE") != EXIT_OK)
+		return EXIT_USAGE;
 	what.to = argv[optind];
-	status = check(&what, argc - optind);
+	status = check(&what);
 	return status == EXIT_OK ? weft_cp(&what) : status;
 }

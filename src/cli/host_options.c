@@ -63,6 +63,13 @@ int weft_host_ns_option(const char *command, const char *value, uint32_t *nsid)
 	return -1;
 }
 
+int weft_host_one_uri(int argc, char **argv, const char *example)
+{
+	if (optind == argc - 1)
+		return EXIT_OK;
+	return weft_cli_usage_error(argv[0], "expected one URI, as in \"%s %s\"", argv[0], example);
+}
+
 /* --- connecting -------------------------------------------------------------------------------- */
 
 /* The URI is in order when this is called: EINVAL is the target's word, about a name in it. */

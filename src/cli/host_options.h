@@ -56,6 +56,9 @@ int weft_host_option(struct weft_options *options, const char *command, int opti
 /* 1: @value is a namespace id; -1: it is none, and that is said. */
 int weft_host_ns_option(const char *command, const char *value, uint32_t *nsid);
 
+/* One word is left, at optind: EXIT_OK, or EXIT_USAGE with that told, and @example as what would be
+ * right. */
+int weft_host_one_uri(int argc, char **argv, const char *example);
 /* What is wrong with @uri or @options before anybody is connected to: EXIT_OK, or EXIT_USAGE with
  * the library's sentence told. @settled (or NULL) gets the options with the URI's words in them. */
 int weft_host_check(const char *command, const char *uri, const struct weft_options *options,

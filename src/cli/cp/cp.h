@@ -35,7 +35,7 @@ int weft_cp(const struct weft_cp *what);
 
 /* Whether @text is meant as a URI, and not as the name of a file. */
 bool weft_cp_is_uri(const char *text);
-/* A size for --NAME, or a usage error that is said; then EXIT_USAGE, else EXIT_OK. */
+/* 1: @text is a size for --NAME; -1: it is none, and that is said. */
 int weft_cp_size(const char *command, const char *name, const char *text, uint64_t *bytes);
 
 #endif

@@ -31,11 +31,10 @@ int weft_cp_size(const char *command, const char *name, const char *text, uint64
 
 	/* The largest stands for "all there is". */
 	if (rc == 0 && *bytes <= INT64_MAX)
-		return EXIT_OK;
-	return weft_cli_usage_error(command,
-				    "--%s: expected a size such as 4096, 64K or 1G, got "
-				    "\"%s\"",
-				    name, text);
+		return 1;
+	weft_cli_usage_error(command, "--%s: expected a size such as 4096, 64K or 1G, got \"%s\"",
+			     name, text);
+	return -1;
 }
 
 static void tell_end(const struct cp *cp, const char *role, const struct cp_end *end)
