@@ -6,6 +6,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "digest.h"
 #include "must.h"
 #include "proto/tcp.h"
 
@@ -67,13 +68,6 @@ void disk_accept(int fd, bool with_hdgst, bool with_ddgst)
 }
 
 /* --- answers ------------------------------------------------------------------------------ */
-
-static void seal(char *at, const void *bytes, size_t len)
-{
-	uint32_t crc = htole32(nvme_tcp_crc(0, bytes, len));
-
-	memcpy(at, &crc, sizeof(crc));
-}
 
 /* The host's receive buffer holds all that its queue can ask for; what it does not take is its
  * own fault. */

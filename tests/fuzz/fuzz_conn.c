@@ -9,6 +9,7 @@
 #include "forms.h"
 #include "host.h"
 #include "input.h"
+#include "outgoing.h"
 #include "program.h"
 #include "target_ops.h"
 #include "world.h"
@@ -191,18 +192,6 @@ static void op_raw(void)
 		host_raw(h, at, len);
 }
 
-static void op_spoil(void)
-{
-	uint16_t at = u16();
-
-	host_spoil(at & 0x7fff, u8(), at >> 15);
-}
-
-static void op_split(void)
-{
-	host_split(u16());
-}
-
 /* --- commands ------------------------------------------------------------------------------- */
 
 enum { CMD_PAD = 1 << 5 };
@@ -290,7 +279,7 @@ static void end(void)
 {
 	for (unsigned i = 0; i < HOSTS; i++)
 		host_close(&hosts[i]);
-	host_forget();
+	outgoing_forget();
 	world_end();
 }
 

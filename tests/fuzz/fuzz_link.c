@@ -9,6 +9,7 @@
 #include "input.h"
 #include "link_user.h"
 #include "must.h"
+#include "outgoing.h"
 #include "peer.h"
 #include "program.h"
 #include "wire.h"
@@ -217,18 +218,6 @@ static void op_raw(void)
 
 	if (peer.fd >= 0 && len)
 		peer_raw(at, len);
-}
-
-static void op_spoil(void)
-{
-	uint16_t at = u16();
-
-	peer_spoil(at & 0x7fff, u8(), at >> 15);
-}
-
-static void op_split(void)
-{
-	peer_split(u16());
 }
 
 static void op_pad(void)

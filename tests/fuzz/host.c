@@ -7,44 +7,10 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "digest.h"
 #include "must.h"
+#include "outgoing.h"
 #include "world.h"
-
-enum {
-	SPOILS_MAX = 4,
-	PATIENCE = 64, /* turns for a target that does not receive */
-};
-
-static struct spoil {
-	uint16_t at;
-	uint8_t bits;
-	bool after;
-} spoils[SPOILS_MAX];
-static unsigned nspoils;
-static uint32_t split_at;
-
-/* The PDU being built. */
-static struct {
-	char bytes[HOST_DATA_MAX + 4096];
-	uint32_t len;
-} out;
-
-void host_spoil(uint16_t at, uint8_t bits, bool after)
-{
-	if (nspoils < SPOILS_MAX)
-		spoils[nspoils++] = (struct spoil){ at, bits, after };
-}
-
-void host_split(uint32_t first)
-{
-	split_at = first;
-}
-
-void host_forget(void)
-{
-	nspoils = 0;
-	split_at = 0;
-}
 
 /* --- sending ------------------------------------------------------------------------------ */
 
@@ -55,79 +21,37 @@ static void give_up(struct host *h)
 	shutdown(h->fd, SHUT_WR);
 }
 
-static void send_bytes(struct host *h, const char *bytes, size_t len)
+static void meanwhile(void *arg)
 {
-	for (unsigned tries = 0; len;) {
-		ssize_t n = send(h->fd, bytes, len, MSG_NOSIGNAL);
-
-		if (n > 0) {
-			bytes += n;
-			len -= (size_t)n;
-			tries = 0;
-		} else if (n < 0 && errno == EAGAIN && tries++ < PATIENCE) {
-			world_turn(1);
-			host_hear(h);
-		} else {
-			give_up(h);
-			return;
-		}
-	}
+	world_turn(1);
+	host_hear(arg);
 }
 
 static void send_out(struct host *h)
 {
-	uint32_t first = split_at < out.len ? split_at : 0;
-
-	if (first) {
-		send_bytes(h, out.bytes, first);
-		world_turn(2);
-	}
-	send_bytes(h, out.bytes + first, out.len - first);
-	host_forget();
+	if (!outgoing_send(h->fd, meanwhile, h))
+		give_up(h);
 }
 
-static void apply_spoils(struct host *h, bool after)
+/* Behind a header of @hlen bytes that has digests if any was agreed on, and @pad words. */
+static uint32_t pdo_of(const struct host *h, uint32_t hlen, unsigned pad)
 {
-	for (unsigned i = 0; i < nspoils; i++) {
-		if (spoils[i].after != after || !spoils[i].bits)
-			continue;
-		out.bytes[spoils[i].at % out.len] ^= (char)spoils[i].bits;
-		h->tainted = true;
-	}
+	return hlen + (h->hdgst ? NVME_TCP_DIGEST : 0) + 4 * pad;
 }
 
-static void seal(char *at, const void *bytes, size_t len)
-{
-	uint32_t crc = htole32(nvme_tcp_crc(0, bytes, len));
-
-	memcpy(at, &crc, sizeof(crc));
-}
-
-/* @hdr begins a whole header. Data that is NULL is filled in by the caller, in place. */
-static void build(struct host *h, const struct nvme_tcp_hdr *hdr, const void *data, uint32_t len,
-		  unsigned pad)
+static void send_pdu(struct host *h, const struct nvme_tcp_hdr *hdr, uint32_t len, uint32_t pdo)
 {
 	bool digests = hdr->type == NVME_TCP_CMD || hdr->type == NVME_TCP_H2C_DATA;
-	uint32_t header = hdr->hlen + (digests && h->hdgst ? NVME_TCP_DIGEST : 0);
-	uint32_t pdo = len ? header + 4 * pad : 0, end = (len ? pdo : header) + len;
-	bool ddgst = digests && len && h->ddgst;
-	struct nvme_tcp_hdr *common = (struct nvme_tcp_hdr *)out.bytes;
+	const struct outgoing_form form = {
+		.hdr = hdr,
+		.len = len,
+		.pdo = pdo,
+		.hdgst = digests && h->hdgst,
+		.ddgst = digests && len && h->ddgst,
+	};
 
-	memset(out.bytes, 0, pdo ? pdo : header);
-	memcpy(out.bytes, hdr, hdr->hlen);
-	if (data)
-		memcpy(out.bytes + pdo, data, len);
-	common->flags |= digests && h->hdgst ? NVME_TCP_F_HDGST : 0;
-	common->flags |= ddgst ? NVME_TCP_F_DDGST : 0;
-	common->pdo = (uint8_t)pdo;
-	common->plen = cpu_to_le32(end + (ddgst ? NVME_TCP_DIGEST : 0));
-	out.len = end + (ddgst ? NVME_TCP_DIGEST : 0);
-	if (ddgst)
-		seal(out.bytes + end, out.bytes + pdo, len);
-	apply_spoils(h, false);
-	if (digests && h->hdgst)
-		seal(out.bytes + hdr->hlen, out.bytes, hdr->hlen);
-	apply_spoils(h, true);
+	h->tainted |= outgoing_build(&form);
+	send_out(h);
 }
 
 void host_icreq(struct host *h, uint8_t dgst, uint8_t hpda, uint32_t maxr2t)
@@ -141,8 +65,7 @@ void host_icreq(struct host *h, uint8_t dgst, uint8_t hpda, uint32_t maxr2t)
 
 	if (hpda > NVME_TCP_HPDA_MAX || h->asked)
 		h->tainted = true;
-	build(h, &pdu.hdr, NULL, 0, 0);
-	send_out(h);
+	send_pdu(h, &pdu.hdr, 0, 0);
 	if (!h->asked && !h->ready) {
 		h->hdgst = dgst & NVME_TCP_DGST_HDR;
 		h->ddgst = dgst & NVME_TCP_DGST_DATA;
@@ -154,6 +77,7 @@ void host_command(struct host *h, union nvme_sqe *sqe, const void *data, uint32_
 {
 	struct nvme_tcp_cmd pdu = { .hdr = { .type = NVME_TCP_CMD, .hlen = sizeof(pdu) } };
 	struct host_cmd *cmd = &h->cmds[h->cid];
+	uint32_t pdo = pdo_of(h, sizeof(pdu), pad);
 
 	if (cmd->open)
 		return; /* all ids are in use */
@@ -162,8 +86,9 @@ void host_command(struct host *h, union nvme_sqe *sqe, const void *data, uint32_
 	h->open++;
 	h->tainted |= !h->asked;
 	pdu.sqe = *sqe;
-	build(h, &pdu.hdr, data, len, pad);
-	send_out(h);
+	if (len)
+		memcpy(outgoing.bytes + pdo, data, len);
+	send_pdu(h, &pdu.hdr, len, pdo);
 }
 
 static void r2t_remove(struct host *h, unsigned index)
@@ -175,7 +100,7 @@ void host_data(struct host *h, unsigned index, uint32_t len, uint8_t fill)
 {
 	struct nvme_tcp_data pdu = { .hdr = { .type = NVME_TCP_H2C_DATA, .hlen = sizeof(pdu) } };
 	struct host_r2t *r2t = &h->r2ts[index];
-	uint32_t header = sizeof(pdu) + (h->hdgst ? NVME_TCP_DIGEST : 0);
+	uint32_t pdo = pdo_of(h, sizeof(pdu), 0);
 
 	if (!len || len > r2t->left)
 		len = r2t->left;
@@ -189,9 +114,8 @@ void host_data(struct host *h, unsigned index, uint32_t len, uint8_t fill)
 	r2t->left -= len;
 	if (!r2t->left)
 		r2t_remove(h, index);
-	memset(out.bytes + header, fill, len);
-	build(h, &pdu.hdr, NULL, len, 0);
-	send_out(h);
+	memset(outgoing.bytes + pdo, fill, len);
+	send_pdu(h, &pdu.hdr, len, pdo);
 }
 
 void host_term(struct host *h, uint16_t fes)
@@ -202,15 +126,14 @@ void host_term(struct host *h, uint16_t fes)
 	};
 
 	h->tainted = true;
-	build(h, &pdu.hdr, NULL, 0, 0);
-	send_out(h);
+	send_pdu(h, &pdu.hdr, 0, 0);
 }
 
 void host_raw(struct host *h, const void *bytes, uint32_t len)
 {
 	h->tainted = true;
-	out.len = len;
-	memcpy(out.bytes, bytes, len);
+	outgoing.len = len;
+	memcpy(outgoing.bytes, bytes, len);
 	send_out(h);
 }
 

@@ -1,6 +1,6 @@
 /* host.h - a host's end of a connection: PDUs right by default, wrong where a program says so.
  *
- *   program ─▶ builder ─▶ spoil ─▶ digest ─▶ spoil ─▶ split ─▶ socket
+ *   program ─▶ its PDU (outgoing.h) ─▶ socket
  *   socket ─▶ host_hear(): everything that the target sends is checked
  *
  * A host that broke a rule is tainted: what it is told is still well-formed, but it may be
@@ -46,14 +46,6 @@ struct host {
 	size_t have;
 	char *in;
 };
-
-/* --- the next PDU that any host sends ------------------------------------------------------- */
-
-/* Flips @bits of one of its bytes, before its header digest is made or after. */
-void host_spoil(uint16_t at, uint8_t bits, bool after);
-/* Sends @first bytes, lets the target turn, then the rest. */
-void host_split(uint32_t first);
-void host_forget(void); /* both */
 
 /* --- a connection ----------------------------------------------------------------------------- */
 

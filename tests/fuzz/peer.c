@@ -1,50 +1,23 @@
 /* peer.c - a controller's end of a link. */
 #include "peer.h"
 
-#include <errno.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "digest.h"
 #include "link_user.h"
 #include "must.h"
-
-enum {
-	SPOILS_MAX = 4,
-	PATIENCE = 64, /* turns for a host that does not receive */
-};
+#include "outgoing.h"
 
 struct peer peer = { .fd = -1 };
 
-static struct spoil {
-	uint16_t at;
-	uint8_t bits;
-	bool after;
-} spoils[SPOILS_MAX];
-static unsigned nspoils, pad_words;
-static uint32_t split_at;
-
-/* The PDU being built. */
-static struct {
-	char bytes[ORDER_LEN_MAX + 4096];
-	uint32_t len;
-} out;
+static unsigned pad_words;
 
 void peer_taint(void)
 {
 	peer.tainted = true;
 	peer.loose |= !peer.ready;
-}
-
-void peer_spoil(uint16_t at, uint8_t bits, bool after)
-{
-	if (nspoils < SPOILS_MAX)
-		spoils[nspoils++] = (struct spoil){ at, bits, after };
-}
-
-void peer_split(uint32_t first)
-{
-	split_at = first;
 }
 
 void peer_pad(unsigned pad)
@@ -54,8 +27,8 @@ void peer_pad(unsigned pad)
 
 void peer_forget(void)
 {
-	nspoils = pad_words = 0;
-	split_at = 0;
+	outgoing_forget();
+	pad_words = 0;
 }
 
 /* --- beginning and end -------------------------------------------------------------------- */
@@ -85,78 +58,37 @@ void peer_close(void)
 
 /* --- sending ------------------------------------------------------------------------------ */
 
-static void send_bytes(const char *bytes, size_t len)
+static void meanwhile(void *arg)
 {
-	for (unsigned tries = 0; len;) {
-		ssize_t n = send(peer.fd, bytes, len, MSG_NOSIGNAL);
-
-		if (n > 0) {
-			bytes += n;
-			len -= (size_t)n;
-			tries = 0;
-		} else if (n < 0 && errno == EAGAIN && tries++ < PATIENCE) {
-			user_turns(1);
-			peer_hear();
-		} else {
-			peer_taint(); /* a stream that lost bytes in the middle */
-			peer_shut();
-			return;
-		}
-	}
+	user_turns(1);
+	peer_hear();
 }
 
 static void send_out(void)
 {
-	uint32_t first = split_at < out.len ? split_at : 0;
-
-	peer_forget();
-	if (first) {
-		send_bytes(out.bytes, first);
-		user_turns(2);
-	}
-	send_bytes(out.bytes + first, out.len - first);
+	pad_words = 0;
+	if (outgoing_send(peer.fd, meanwhile, NULL))
+		return;
+	peer_taint();
+	peer_shut();
 }
 
-static void apply_spoils(bool after)
-{
-	for (unsigned i = 0; i < nspoils; i++) {
-		if (spoils[i].after != after || !spoils[i].bits)
-			continue;
-		out.bytes[spoils[i].at % out.len] ^= (char)spoils[i].bits;
-		peer.raw = true;
-		peer_taint();
-	}
-}
-
-static void seal(char *at, const void *bytes, size_t len)
-{
-	uint32_t crc = htole32(nvme_tcp_crc(0, bytes, len));
-
-	memcpy(at, &crc, sizeof(crc));
-}
-
-/* @hdr begins a whole header; @len bytes of data are in place, see data_at(). */
 static void build(const struct nvme_tcp_hdr *hdr, uint32_t len, uint32_t pdo, bool wrong_digest)
 {
 	bool digests = hdr->type != NVME_TCP_ICRESP && hdr->type != NVME_TCP_C2H_TERM;
-	bool hdgst = digests && peer.hdgst, ddgst = len && peer.ddgst;
-	uint32_t header = hdr->hlen + (hdgst ? NVME_TCP_DIGEST : 0), end = len ? pdo + len : header;
-	struct nvme_tcp_hdr *common = (struct nvme_tcp_hdr *)out.bytes;
+	const struct outgoing_form form = {
+		.hdr = hdr,
+		.len = len,
+		.pdo = pdo,
+		.hdgst = digests && peer.hdgst,
+		.ddgst = len && peer.ddgst,
+		.wrong_digest = wrong_digest,
+	};
 
-	memset(out.bytes, 0, len ? pdo : header);
-	memcpy(out.bytes, hdr, hdr->hlen);
-	common->flags |= (hdgst ? NVME_TCP_F_HDGST : 0) | (ddgst ? NVME_TCP_F_DDGST : 0);
-	common->pdo = (uint8_t)(len ? pdo : 0);
-	out.len = end + (ddgst ? NVME_TCP_DIGEST : 0);
-	common->plen = cpu_to_le32(out.len);
-	if (ddgst)
-		seal(out.bytes + end, out.bytes + pdo, len);
-	if (ddgst && wrong_digest)
-		out.bytes[end] ^= 1;
-	apply_spoils(false);
-	if (hdgst)
-		seal(out.bytes + hdr->hlen, out.bytes, hdr->hlen);
-	apply_spoils(true);
+	if (!outgoing_build(&form))
+		return;
+	peer.raw = true;
+	peer_taint();
 }
 
 static void build_plain(const struct nvme_tcp_hdr *hdr)
@@ -208,7 +140,7 @@ void peer_c2h(const struct order *o, const struct nvme_tcp_data *fields, uint32_
 	pdu.hdr.hlen = sizeof(pdu);
 	if (!peer.ready || !len)
 		peer_taint();
-	memcpy(out.bytes + pdo, order_bytes(o ? o : orders, o ? at : 0), len);
+	memcpy(outgoing.bytes + pdo, order_bytes(o ? o : orders, o ? at : 0), len);
 	build(&pdu.hdr, len, pdo, wrong_digest);
 	send_out();
 }
@@ -233,9 +165,9 @@ void peer_term(uint16_t fes, uint32_t more)
 
 	peer.termed = true;
 	build(&pdu.hdr, 0, 0, false);
-	memset(out.bytes + out.len, 0x77, more);
-	((struct nvme_tcp_hdr *)out.bytes)->plen = cpu_to_le32(sizeof(pdu) + more);
-	out.len += more;
+	memset(outgoing.bytes + outgoing.len, 0x77, more);
+	((struct nvme_tcp_hdr *)outgoing.bytes)->plen = cpu_to_le32(sizeof(pdu) + more);
+	outgoing.len += more;
 	if (more > NVME_TCP_TERM_DATA_MAX)
 		peer_taint();
 	send_out();
@@ -245,7 +177,9 @@ void peer_raw(const void *bytes, uint32_t len)
 {
 	peer_taint();
 	peer.raw = true;
-	send_bytes(bytes, len);
+	outgoing.len = len;
+	memcpy(outgoing.bytes, bytes, len);
+	send_out();
 }
 
 /* --- hearing ------------------------------------------------------------------------------ */

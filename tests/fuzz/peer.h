@@ -1,6 +1,6 @@
 /* peer.h - a controller's end of a link: PDUs right by default, wrong where a program says so.
  *
- *   program ─▶ builder ─▶ spoil ─▶ digest ─▶ spoil ─▶ split ─▶ socket
+ *   program ─▶ its PDU (outgoing.h) ─▶ socket
  *   socket ─▶ peer_hear(): everything that the host sends is checked
  *
  * A peer that broke a rule is tainted: the host may end the connection, and what it sends is still
@@ -40,15 +40,11 @@ bool peer_hear(void); /* unless it is deaf; true: there was something */
 void peer_taint(void);
 bool peer_goes_in_capsule(const struct order *o); /* its data does */
 
-/* --- the next PDU --------------------------------------------------------------------------- */
+/* --- PDUs ----------------------------------------------------------------------------------- */
 
-/* Flips @bits of one of its bytes, before its header digest is made or after. */
-void peer_spoil(uint16_t at, uint8_t bits, bool after);
-/* Sends @first bytes, lets the host turn, then the rest. */
-void peer_split(uint32_t first);
-/* Data starts @pad words behind the header. */
+/* The next one's data starts @pad words behind the header. */
 void peer_pad(unsigned pad);
-void peer_forget(void); /* all three */
+void peer_forget(void); /* that, and what outgoing.h knows of it */
 
 void peer_icresp(uint16_t pfv, uint8_t cpda, uint8_t dgst, uint32_t maxh2c);
 void peer_resp(const struct nvme_cqe *cqe);
