@@ -1,0 +1,184 @@
+#!/usr/bin/python3
+"""host_bench_loss.py - weft bench with a target that is killed under it, comes back, or does not."""
+import json
+import pathlib
+import re
+import signal
+import socket
+import sys
+import time
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "lib"))
+
+import tap
+import weft
+from bench import FAILED, FILE_NS, OK, running, uri
+from command import on_terminal
+from fixture import in_background, with_target
+from weft import Target, wait_until
+
+
+def free_port():
+    with socket.socket() as sock:
+        sock.bind(("127.0.0.1", 0))
+        return sock.getsockname()[1]
+
+
+def steady(backend):
+    """A target that comes back on its port."""
+    return Target(config=f'listen: [ "nvme+tcp://127.0.0.1:{free_port()}" ]\n'
+                         f'subsystems:\n  - nqn: {weft.NQN}\n    allow_any_host: true\n'
+                         f'    namespaces: [ {{ backend: "{backend}", block: 4096 }} ]\n')
+
+
+def restart(t, times, pause):
+    for _ in range(times):
+        time.sleep(pause)
+        t.kill9()
+        t.start()
+
+
+def across_restarts(t, *args, seconds=4, words="loss_timeout=60s"):
+    with running(uri(t, words), "--write-ok", "--verify", "--time", seconds, "--json",
+                 *args) as process:
+        wait_until(t.controllers, "the bench to connect")
+        yield process
+    yield process
+
+
+@tap.case("verify across kill -9 and restart: nothing lost, no false alarm", limit_s=200)
+def _():
+    for args in (["--rw", "randrw", "--strict"], ["--rw", "randwrite", "--bs", "64k", "--jobs", 2]):
+        with steady("file:{dir}/a.img,size=64M") as t:
+            run = across_restarts(t, "--size", "16M", *args)
+            process = next(run)
+            restart(t, 4, 0.6)
+            next(run)
+            assert process.returncode == OK, process.stderr_text
+            report = json.loads(process.stdout_text)
+            assert report["reconnects"] >= 1 and not report["failed"], report["failures"]
+            assert not report["verify"]["wrong"] and not report["verify"]["unreadable"]
+            tap.diag(f"{report['write']['ios']} writes, {report['reconnects']} reconnects")
+
+
+@tap.case("memory does not survive a restart, and that is what it says", limit_s=100)
+def _():
+    with steady("mem:64M") as t:
+        run = across_restarts(t, "--rw", "randrw", "--size", "4M")
+        process = next(run)
+        restart(t, 1, 1.5)
+        next(run)
+        assert process.returncode == FAILED
+        last = process.stderr_text.splitlines()[-1]
+        assert "after a reconnect" in last and "mem:" in last, process.stderr_text
+
+
+@tap.case("a target that goes away is told, and that it is back", limit_s=100)
+def _():
+    with steady("file:{dir}/a.img,size=64M") as t:
+        with running(uri(t), "--time", 4, "--json") as process:
+            wait_until(t.controllers, "the bench to connect")
+            restart(t, 1, 1)
+        assert process.returncode == OK, process.stderr_text
+        lost, again = process.stderr_text.splitlines()
+        assert lost.startswith(f"weft bench: connection lost to {uri(t)}: "), lost
+        assert lost.endswith("; reconnecting") and again == f"weft bench: connected again to {uri(t)}"
+
+
+def interrupted(process, *words):
+    """It ends with a report of what was measured."""
+    assert process.returncode == FAILED, process.stderr_text
+    for word in words:
+        assert word in process.stderr_text, f"no {word!r}: {process.stderr_text}"
+    assert process.stderr_text.splitlines()[-1] == \
+        "weft bench: stopped before 8 I/Os in flight had ended", process.stderr_text
+    report = json.loads(process.stdout_text)
+    assert report["left_in_flight"] == 8 and report["stopped"] and not report["ok"], report["why"]
+    return report
+
+
+@tap.case("Ctrl-C while the target is gone: the second one reports without what is in flight",
+          limit_s=100)
+def _():
+    for args in ([], ["--rw", "randrw", "--write-ok", "--verify", "--flush-every", 0]):
+        with steady("file:{dir}/a.img,size=64M") as t:
+            with running(uri(t), "--time", 60, "--depth", 8, "--json", *args) as process:
+                wait_until(t.controllers, "the bench to connect")
+                time.sleep(0.7)
+                t.kill9()
+                time.sleep(0.5)
+                process.send_signal(signal.SIGINT)
+                while "Ctrl-C reports without them" not in process.stderr.readline():
+                    assert process.poll() is None, "it did not wait"
+                process.send_signal(signal.SIGINT)
+            assert interrupted(process)["read"]["ios"]
+            t.start()
+
+
+@tap.case("Ctrl-C when the time is over and the target gone: one is enough", limit_s=100)
+def _():
+    with steady("file:{dir}/a.img,size=64M") as t:
+        with running(uri(t), "--time", 2, "--depth", 8, "--json") as process:
+            wait_until(t.controllers, "the bench to connect")
+            time.sleep(0.7)
+            t.kill9()
+            while "Ctrl-C reports without them" not in process.stderr.readline():
+                assert process.poll() is None, "it did not wait"
+            process.send_signal(signal.SIGINT)
+        interrupted(process)
+        t.start()
+
+
+@with_target("the live line fits a narrow terminal", ns=[FILE_NS])
+def _(t):
+    for columns in (80, 30):
+        code, shown = on_terminal("bench", uri(t), "--time", 1, columns=columns)
+        live = [part for part in shown.replace("\x1b[K", "").split("\r")
+                if " s  " in part and "\n" not in part]
+        assert code == OK and live and max(map(len, live)) < columns, live
+
+
+@tap.case("the live line says that it reconnects", limit_s=100)
+def _():
+    with steady("file:{dir}/a.img,size=64M") as t:
+        def go_away():
+            wait_until(t.controllers, "the bench to connect")
+            time.sleep(0.5)
+            t.kill9()
+            time.sleep(1.5)
+            t.start()
+
+        with in_background(go_away):
+            code, shown = on_terminal("bench", uri(t), "--time", 4)
+        assert code == OK and re.search(r"\r +[0-9.]+ s  reconnecting\x1b", shown), shown
+        assert "0 IOPS" not in re.split("reconnecting", shown)[1], shown
+
+
+@tap.case("a target that does not come back: failed I/Os are counted and explained", limit_s=100)
+def _():
+    with steady("file:{dir}/a.img,size=64M") as t:
+        run = across_restarts(t, "--rw", "randrw", "--size", "4M", words="loss_timeout=1s", seconds=3)
+        process = next(run)
+        time.sleep(1)
+        t.kill9()
+        next(run)
+        assert process.returncode == FAILED
+        report = json.loads(process.stdout_text)
+        assert report["failed"] == sum(f["count"] for f in report["failures"]) > 0
+        assert all(f["first"] and f["errno"] for f in report["failures"]), report["failures"]
+        assert report["verify"]["unreadable"] and not report["verify"]["wrong"], report["verify"]
+
+
+@with_target("a namespace that shrinks: the error's kind and its first sentence", ns=[FILE_NS])
+def _(t):
+    with running(uri(t), "--time", 3, "--json") as process:
+        wait_until(t.controllers, "the bench to connect")
+        time.sleep(0.5)
+        t.ctl("namespace-resize", nsid=1, size="1M", shrink=True)
+    assert process.returncode == FAILED, process.stderr_text
+    report = json.loads(process.stdout_text)
+    assert report["failures"][0]["first"] and report["read"]["ios"], report["failures"]
+    assert report["failures"][0]["op"] == "read"
+
+
+sys.exit(tap.run())

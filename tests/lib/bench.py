@@ -1,0 +1,57 @@
+"""bench.py - weft bench, run for a while against a target, and its report."""
+import contextlib
+import json
+import subprocess
+
+import weft
+
+OK, FAILED, USAGE = 0, 1, 2
+BLOCK = 4096
+FILE_NS = "file:{dir}/a.img,size=64M,block=4096"
+
+
+def uri(t, words="nsid=1"):
+    host, port = t.addr
+    return f"nvme+tcp://{host}:{port}/{t.nqn}?{words}"
+
+
+def bench(*args, env=None):
+    return subprocess.run([weft.BINARY, "bench", *map(str, args)], stdin=subprocess.DEVNULL,
+                          text=True, capture_output=True, timeout=100,
+                          env=env and {"PATH": "/usr/bin", **env})
+
+
+def said(result, code, *words):
+    assert result.returncode == code, f"exit status {result.returncode}: {result.stderr}"
+    assert not weft.SANITIZER.search(result.stderr), result.stderr
+    last = (result.stderr.strip().splitlines() or [""])[-1]
+    for word in words:
+        assert word in last, f"no {word!r} in the last line: {last!r}"
+
+
+def measured(t, *args, code=OK, words="nsid=1"):
+    """The JSON of a short run."""
+    result = bench(uri(t, words), "--time", "500ms", "--json", *args)
+    said(result, code)
+    report = json.loads(result.stdout)
+    assert report["ok"] == (code == OK), report["why"]
+    return report
+
+
+@contextlib.contextmanager
+def running(*args):
+    """A run in the background; its end is waited for when the block ends."""
+    process = subprocess.Popen([weft.BINARY, "bench", *map(str, args)], stdin=subprocess.DEVNULL,
+                               stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    try:
+        yield process
+        process.stdout_text, process.stderr_text = process.communicate(timeout=90)
+        assert not weft.SANITIZER.search(process.stderr_text), process.stderr_text
+    finally:
+        process.kill()
+        process.wait()
+
+
+def verified(t, *args, **kw):
+    report = measured(t, "--write-ok", "--verify", *args, **kw)
+    return report["verify"]
