@@ -46,7 +46,7 @@ class Failed(Exception):
 class Conn:
     """One TCP connection. ic() negotiates; before that digests are off and alignment is 4."""
 
-    def __init__(self, addr, timeout=10, rcvbuf=None):
+    def __init__(self, addr, timeout=30, rcvbuf=None):
         self.sock = socket.socket(socket.AF_INET6 if ":" in addr[0] else socket.AF_INET)
         if rcvbuf:
             self.sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, rcvbuf)
@@ -144,7 +144,7 @@ class Request:
 class Queue(Conn):
     """A queue. R2Ts are answered at once unless `hold` is set: then they gather in `r2ts`."""
 
-    def __init__(self, addr, icd=ADMIN_ICD, timeout=10, rcvbuf=None, **ic):
+    def __init__(self, addr, icd=ADMIN_ICD, timeout=30, rcvbuf=None, **ic):
         super().__init__(addr, timeout, rcvbuf)
         self.ic(**ic)
         self.icd, self.hold, self.r2ts = icd, False, []
@@ -260,7 +260,7 @@ class Controller:
     """An association: connects and enables a controller; open() adds I/O queues."""
 
     def __init__(self, addr, nqn, kato=0, hostnqn=HOSTNQN, hostid=HOSTID, enable=True, cattr=0,
-                 depth=32, timeout=10, **ic):
+                 depth=32, timeout=30, **ic):
         self.addr, self.nqn, self.ics, self.timeout = addr, nqn, ic, timeout
         self.host = dict(hostnqn=hostnqn, hostid=hostid)
         self.admin, self.queues = Queue(addr, timeout=timeout, **ic), []
@@ -277,7 +277,7 @@ class Controller:
         self.icd = max(0, struct.unpack_from("<I", self.id, 1792)[0] * 16 - 64)
         self.mdts = 4096 << self.id[77] if self.id[77] else None
 
-    def until(self, condition, what, timeout=10):
+    def until(self, condition, what, timeout=30):
         end = time.monotonic() + timeout
         while not condition():
             assert time.monotonic() < end, f"no {what}"
