@@ -6,80 +6,78 @@
  * The change count moves with everything that the page says: a host that reads it in pieces and finds
  * the same count before and after has read one page. */
 #include <stdlib.h>
+#include <string.h>
 
 #include "target/admin/admin.h"
-
-struct page {
-	struct nvme_ana_log *log; /* NULL: only measure */
-	size_t size;
-	bool groups_only;
-};
 
 static_assert(sizeof(struct nvme_ana_log) == 16, "header");
 static_assert(sizeof(struct nvme_ana_group_desc) == 32, "group");
 
-/* By group - 1; also how many groups have some. */
-static unsigned count_namespaces(struct weft_subsys *s, uint32_t counts[WEFT_ANA_GROUP_MAX])
+struct census {
+	unsigned groups, namespaces;
+	uint32_t members[WEFT_ANA_GROUP_MAX]; /* by group - 1 */
+};
+
+static struct census count(struct weft_subsys *s)
 {
-	unsigned groups = 0;
+	struct census all = { 0 };
 
-	for (uint32_t nsid = 1; nsid <= WEFT_NSID_MAX; nsid++)
-		if (tgt_ns_find(s, nsid))
-			groups += !counts[tgt_ns_find(s, nsid)->ana_group - 1]++;
-	return groups;
-}
+	for (uint32_t nsid = 1; nsid <= WEFT_NSID_MAX; nsid++) {
+		struct tgt_ns *ns = tgt_ns_find(s, nsid);
 
-static void list_namespaces(struct weft_subsys *s, uint32_t group, struct nvme_ana_group_desc *desc)
-{
-	unsigned n = 0;
-
-	for (uint32_t nsid = 1; nsid <= WEFT_NSID_MAX; nsid++)
-		if (tgt_ns_find(s, nsid) && tgt_ns_find(s, nsid)->ana_group == group)
-			desc->nsids[n++] = cpu_to_le32(nsid);
-}
-
-static void add_group(struct page *page, const struct tgt_ctrl *ctrl, uint32_t group,
-		      uint32_t namespaces)
-{
-	struct nvme_ana_group_desc *desc = (void *)((char *)page->log + page->size);
-	uint32_t nsids = page->groups_only ? 0 : namespaces;
-
-	page->size += sizeof(*desc) + nsids * sizeof(desc->nsids[0]);
-	if (!page->log)
-		return;
-	desc->grpid = cpu_to_le32(group);
-	desc->nnsids = cpu_to_le32(nsids);
-	desc->chgcnt = cpu_to_le64(ctrl->subsys->ana.changed[group - 1]);
-	desc->state = tgt_ana_wire(ctrl->ana[group - 1]);
-	if (nsids)
-		list_namespaces(ctrl->subsys, group, desc);
-}
-
-static void fill(struct page *page, struct tgt_ctrl *ctrl)
-{
-	uint32_t counts[WEFT_ANA_GROUP_MAX] = { 0 };
-	unsigned groups = count_namespaces(ctrl->subsys, counts);
-
-	page->size = sizeof(*page->log);
-	if (page->log) {
-		page->log->chgcnt = cpu_to_le64(ctrl->subsys->ana.count);
-		page->log->ngrps = cpu_to_le16((uint16_t)groups);
+		if (!ns)
+			continue;
+		all.namespaces++;
+		all.groups += !all.members[ns->ana_group - 1]++;
 	}
-	for (uint32_t group = 1; group <= WEFT_ANA_GROUP_MAX; group++)
-		if (counts[group - 1])
-			add_group(page, ctrl, group, counts[group - 1]);
+	return all;
+}
+
+static void list_members(struct weft_subsys *s, uint32_t group, __le32 *list)
+{
+	for (uint32_t nsid = 1; nsid <= WEFT_NSID_MAX; nsid++) {
+		struct tgt_ns *ns = tgt_ns_find(s, nsid);
+
+		if (ns && ns->ana_group == group)
+			*list++ = cpu_to_le32(nsid);
+	}
+}
+
+/* Returns the place behind it, where the next one may not be aligned. */
+static char *put_group(char *at, const struct tgt_ctrl *ctrl, uint32_t group, uint32_t members)
+{
+	struct nvme_ana_group_desc desc = {
+		.grpid = cpu_to_le32(group),
+		.nnsids = cpu_to_le32(members),
+		.chgcnt = cpu_to_le64(ctrl->subsys->ana.changed[group - 1]),
+		.state = tgt_ana_wire(ctrl->ana[group - 1]),
+	};
+
+	memcpy(at, &desc, sizeof(desc));
+	at += sizeof(desc);
+	if (members)
+		list_members(ctrl->subsys, group, (__le32 *)at);
+	return at + members * sizeof(__le32);
 }
 
 static void *build(struct tgt_ctrl *ctrl, bool groups_only, size_t *size)
 {
-	struct page page = { .groups_only = groups_only };
+	struct census all = count(ctrl->subsys);
+	struct nvme_ana_log *log;
+	char *at;
 
-	fill(&page, ctrl);
-	page.log = calloc(1, page.size);
-	if (page.log)
-		fill(&page, ctrl);
-	*size = page.size;
-	return page.log;
+	*size = sizeof(*log) + all.groups * sizeof(log->descs[0]) +
+		(groups_only ? 0 : all.namespaces * sizeof(__le32));
+	log = calloc(1, *size);
+	if (!log)
+		return NULL;
+	log->chgcnt = cpu_to_le64(ctrl->subsys->ana.count);
+	log->ngrps = cpu_to_le16((uint16_t)all.groups);
+	at = (char *)log->descs;
+	for (uint32_t i = 0; i < WEFT_ANA_GROUP_MAX; i++)
+		if (all.members[i])
+			at = put_group(at, ctrl, i + 1, groups_only ? 0 : all.members[i]);
+	return log;
 }
 
 void *tgt_ana_page(struct tgt_ctrl *ctrl, size_t *size)
