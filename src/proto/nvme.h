@@ -134,8 +134,24 @@ struct nvmf_property_cmd {
 	__u8 rsvd56[8];
 };
 
+/* Cross-Controller Reset (NVMe base 2.3, 5.4.3), newer than <nvme/types.h>: a host asks one controller
+ * to end another one of its own, and to say when nothing of it is left. */
+struct nvme_ccr_cmd {
+	__u8 opcode, flags;
+	__le16 cid;
+	__le32 nsid, cdw2, cdw3;
+	__le64 mptr;
+	struct nvme_sgl sgl;
+	__le16 icid; /* the controller to reset */
+	__u8 ciu, rsvd43;
+	__le32 cdw11;
+	__le64 cirn;
+	__le32 cdw14, cdw15;
+};
+
 union nvme_sqe {
 	struct nvme_cmd common;
+	struct nvme_ccr_cmd ccr;
 	struct nvme_rw_cmd rw;
 	struct nvmf_connect_cmd connect;
 	struct nvmf_property_cmd property;
@@ -179,6 +195,45 @@ enum {
 #define NVME_CNTLID_DYNAMIC 0xffff
 #define NVME_CNTLID_MAX     0xffef
 #define NVME_NQN_DISCOVERY  "nqn.2014-08.org.nvmexpress.discovery"
+
+/* Cross-Controller Reset, continued. */
+enum {
+	NVME_ADMIN_CROSS_CTRL_RESET = 0x38,
+	NVME_CCR_IRS = 1, /* dword 0 of its completion: the reset is over */
+
+	NVME_SC_CCR_IN_PROGRESS = 0x3f, /* command specific */
+	NVME_SC_CCR_LOG_FULL = 0x40,
+	NVME_SC_CCR_LIMIT = 0x41,
+
+	NVME_LOG_LID_CCR = 0x1e,
+	NVME_LOG_CCR_RMC = 1,         /* LSP: remove what is completed */
+	NVME_AER_NOTICE_CCR = 0xf4,   /* a reset is completed */
+	NVME_CTRL_OAES_CCR = 1 << 20, /* and bit of Asynchronous Event Configuration */
+
+	/* Bytes of Identify Controller. */
+	NVME_ID_CTRL_CIU = 135,   /* the controller's instance, 1 to 255 … */
+	NVME_ID_CTRL_CIRN = 136,  /* … and 64 random bits of it */
+	NVME_ID_CTRL_CQT = 386,   /* 16 bits: Command Quiesce Time, ms */
+	NVME_ID_CTRL_CCRL = 1807, /* resets at a time */
+};
+
+enum nvme_ccr_status { NVME_CCR_IN_PROGRESS, NVME_CCR_SUCCESS, NVME_CCR_FAILED };
+
+struct nvme_ccr_entry {
+	__le16 icid;
+	__u8 ciu, rsvd3;
+	__le16 acid; /* a controller to try instead; FFFFh: none */
+	__u8 ccrs;   /* enum nvme_ccr_status */
+	__u8 ccrf;   /* bit 0: validated, bit 1: the reset was begun */
+};
+
+struct nvme_ccr_log {
+	__le16 ne;
+	__u8 rsvd2[6];
+	struct nvme_ccr_entry entries[];
+};
+static_assert(sizeof(struct nvme_ccr_cmd) == 64, "Cross-Controller Reset command");
+static_assert(sizeof(struct nvme_ccr_entry) == 8, "Cross-Controller Reset entry");
 
 /* Which way a command's data goes: the opcode's low bits say it (NVMe base 2.0, figure 87). */
 enum nvme_direction { NVME_DIR_NONE, NVME_DIR_TO_CTRL, NVME_DIR_TO_HOST, NVME_DIR_BOTH };

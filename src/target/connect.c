@@ -62,13 +62,6 @@ static uint16_t check_common(struct weft_req *req, struct weft_target *t,
 	return 0;
 }
 
-static struct weft_subsys *find_subsys(struct weft_target *t, const char *nqn)
-{
-	if (!strcmp(nqn, NVME_NQN_DISCOVERY))
-		return t->discovery;
-	return weft_subsys_find(t, nqn);
-}
-
 /* --- the admin queue: a new controller --------------------------------------------------------- */
 
 static uint32_t discovery_kato(const struct weft_subsys *s, uint32_t kato_ms)
@@ -183,7 +176,7 @@ static uint16_t try_connect(struct weft_req *req, struct weft_target *t)
 	sc = check_common(req, t, &data);
 	if (sc)
 		return sc;
-	s = find_subsys(t, data.subsysnqn);
+	s = tgt_subsys_named(t, data.subsysnqn);
 	if (!s || s->removing)
 		return BAD_DATA(req, subsysnqn);
 	queue = calloc(1, sizeof(*queue));

@@ -60,6 +60,7 @@ struct tgt_ctrl *tgt_ctrl_create(struct weft_subsys *s)
 	ctrl->cntlid = (uint16_t)cntlid;
 	weft_list_init(&ctrl->queues);
 	weft_list_init(&ctrl->aers);
+	weft_list_init(&ctrl->ccrs);
 	weft_list_push(&s->ctrls, &ctrl->link);
 	tgt_features_reset(ctrl);
 	return ctrl;
@@ -91,8 +92,10 @@ void tgt_ctrl_queue_gone(struct tgt_ctrl *ctrl, struct tgt_queue *queue)
 	}
 	if (ctrl->resetting && !has_io_queues(ctrl))
 		reset_done(ctrl);
+	tgt_over_look(s);
 	if (!weft_list_empty(&ctrl->queues))
 		return;
+	tgt_ccr_end(ctrl);
 	weft_timer_stop(s->target->home, &ctrl->ka_timer);
 	weft_list_remove(&ctrl->link);
 	free(ctrl);
@@ -140,6 +143,7 @@ static bool cc_valid(uint32_t cc)
 static void enable(struct tgt_ctrl *ctrl)
 {
 	ctrl->csts |= cc_valid(ctrl->cc) ? TGT_CSTS_RDY : TGT_CSTS_CFS;
+	tgt_ccr_new_instance(ctrl);
 }
 
 static bool has_io_queues(const struct tgt_ctrl *ctrl)
@@ -168,6 +172,7 @@ static void reset(struct tgt_ctrl *ctrl)
 
 	ctrl->resetting = true;
 	tgt_aer_cancel_all(ctrl, SC_GENERIC(ABORT_QUEUE));
+	tgt_ccr_forget(ctrl);
 	ctrl->events_pending = ctrl->events_masked = 0;
 	ctrl->nchanged = 0;
 	weft_list_for_each(queue, &ctrl->queues, link)

@@ -26,6 +26,8 @@ enum {
 	TGT_KAS_MS = 100,               /* keep-alive granularity */
 	TGT_DISCOVERY_KATO_MS = 120000, /* for discovery hosts that set none */
 	TGT_ERRORS_MAX = 64,            /* error log entries */
+	TGT_CCRL = 4,       /* Cross-Controller Resets that one controller has under way */
+	TGT_CQT_MS = 10000, /* what storage needs to end what a lost controller began */
 	TGT_CONNECTIONS_SPARE = 1024,
 	TGT_DSM_RANGES = 256,
 	TGT_ACWU = 7, /* blocks of Compare and Write, 0's based */
@@ -68,7 +70,13 @@ struct weft_subsys {
 /* --- controllers ------------------------------------------------------------------------------ */
 
 /* Kinds of asynchronous events, in the order in which they are reported. */
-enum tgt_event { TGT_EVENT_NS_CHANGED, TGT_EVENT_ANA, TGT_EVENT_DISCOVERY, TGT_EVENTS };
+enum tgt_event {
+	TGT_EVENT_NS_CHANGED,
+	TGT_EVENT_ANA,
+	TGT_EVENT_CCR,
+	TGT_EVENT_DISCOVERY,
+	TGT_EVENTS,
+};
 
 struct tgt_queue {
 	struct weft_list link; /* ctrl->queues; home's */
@@ -76,10 +84,11 @@ struct tgt_queue {
 	struct weft_qpair *qp;
 	uint16_t qid;
 	uint32_t depth;
-	struct weft_msg closing_msg; /* to home: give back what you hold */
+	struct weft_msg closing_msg; /* to home: it ends; give back what you hold */
 	struct weft_msg msg;         /* to home: gone; and back: free */
 	struct weft_msg close_msg;   /* from home: close */
 	bool leaving; /* closed from here, or disconnected: its id may be taken again */
+	bool ending;  /* its connection is gone, its commands may not be */
 	const char *close_why;
 	/* The reactor's: */
 	struct weft_req *fused_first; /* waits for its second */
@@ -99,7 +108,10 @@ struct tgt_ctrl {
 	struct weft_list queues;
 	struct tgt_queue *admin;
 	bool dying, resetting;
-	char why[160]; /* it ends */
+	uint8_t ciu; /* its instance, anew with each time that it becomes ready */
+	uint64_t cirn;
+	struct weft_list ccrs; /* resets of others that it was asked for, see admin/ccr.c */
+	char why[160];         /* it ends */
 
 	uint32_t cc, csts;
 	uint32_t kato_ms;
@@ -141,6 +153,7 @@ struct weft_target {
 	uint32_t connections_max; /* queues, and those on their way to become or be refused one */
 	uint32_t nqueues;
 	struct weft_list subsystems, listeners;
+	struct weft_list overs; /* tgt_over.link */
 	struct weft_subsys *discovery;
 	uint64_t genctr; /* of the discovery log */
 	uint64_t ns_serial;
@@ -209,6 +222,20 @@ void tgt_post_home(struct weft_req *req, void (*fn)(struct weft_msg *msg));
 void tgt_post_back(struct weft_req *req, void (*fn)(struct weft_msg *msg));
 void tgt_home_reply(struct weft_req *req, uint16_t status); /* on home: answered on its reactor */
 
+/* over.c: on home */
+struct tgt_over {
+	struct weft_list link; /* target->overs */
+	struct weft_subsys *subsys;
+	struct weft_timer timer;
+	bool (*awaits)(const struct tgt_over *over, const struct tgt_queue *queue);
+	void (*done)(struct tgt_over *over, bool all); /* @all are gone, or time is up */
+};
+/* done() when no queue of the subsystem is awaited any more, perhaps before this returns.
+ * @limit_ms 0: however long that takes. */
+void tgt_over_wait(struct tgt_over *over, unsigned limit_ms);
+void tgt_over_cancel(struct tgt_over *over); /* done() does not follow */
+void tgt_over_look(struct weft_subsys *s);   /* a queue of it is gone */
+
 /* comeback.c: @go_on when no command of a lost connection of this host is left */
 void tgt_comeback(struct weft_target *t, struct weft_req *req, void (*go_on)(struct weft_req *req));
 
@@ -240,6 +267,7 @@ void *tgt_discovery_page(struct tgt_ctrl *ctrl, size_t *size);
 /* subsys.c */
 struct weft_subsys *tgt_subsys_new(struct weft_target *t,
 				   const struct weft_subsys_options *options);
+struct weft_subsys *tgt_subsys_named(struct weft_target *t, const char *nqn); /* or discovery */
 bool tgt_host_allowed(const struct weft_subsys *s, const char *hostnqn);
 void tgt_subsys_ctrl_gone(struct weft_subsys *s);                       /* may free @s */
 void tgt_stats_count(struct weft_req *req, bool write, uint64_t bytes); /* on a reactor */

@@ -1,6 +1,6 @@
 /* queue.c - a connected queue pair, as its controller sees it: how it ends.
  *
- *   reactor: connection lost ─▶ closing: home gives back what it holds of it
+ *   reactor: connection lost ─▶ closing: home notes it, and gives back what it holds of it
  *            all requests back ─▶ gone ─▶ home: off the controller ─▶ free, on the reactor
  *   home:    close ─▶ the reactor closes it, and the above follows
  *
@@ -33,7 +33,11 @@ static void give_back(struct weft_msg *msg)
 {
 	struct tgt_queue *queue = container_of(msg, struct tgt_queue, closing_msg);
 
+	queue->ending = true;
+	if (queue->qid)
+		return;
 	tgt_aer_cancel_all(queue->ctrl, SC_GENERIC(ABORT_QUEUE));
+	tgt_ccr_cancel(queue->ctrl);
 }
 
 void tgt_queue_closing(struct weft_qpair *qp)
@@ -43,8 +47,6 @@ void tgt_queue_closing(struct weft_qpair *qp)
 	if (!queue)
 		return;
 	tgt_io_fused_closing(queue);
-	if (queue->qid)
-		return;
 	queue->closing_msg.fn = give_back;
 	weft_reactor_post(qp->group->home, &queue->closing_msg);
 }

@@ -17,6 +17,11 @@ struct weft_subsys *weft_subsys_find(struct weft_target *t, const char *nqn)
 	return NULL;
 }
 
+struct weft_subsys *tgt_subsys_named(struct weft_target *t, const char *nqn)
+{
+	return strcmp(nqn, NVME_NQN_DISCOVERY) ? weft_subsys_find(t, nqn) : t->discovery;
+}
+
 struct weft_subsys *tgt_subsys_new(struct weft_target *t, const struct weft_subsys_options *options)
 {
 	size_t size = sizeof(struct weft_subsys) + t->ngroups * sizeof(struct tgt_stats);

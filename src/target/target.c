@@ -68,6 +68,7 @@ int weft_target_create(struct weft_target **out, const struct weft_target_option
 		t->connections_max = options->queues_max + TGT_CONNECTIONS_SPARE;
 		weft_list_init(&t->subsystems);
 		weft_list_init(&t->listeners);
+		weft_list_init(&t->overs);
 		rc = groups_create(t, options);
 		if (rc == 0)
 			rc = discovery_create(t);

@@ -6,6 +6,7 @@
 #include "host_case.h"
 
 #include <pthread.h>
+#include <stdatomic.h>
 
 enum { NS_HELD = 9, GROUP = 3, LID_ANA = 0x0c, INACCESSIBLE = 3, CHANGE = 15, OPTIMIZED = 1 };
 
@@ -221,6 +222,142 @@ static void ana_of_another_group(void **state)
 	host_close(&h);
 }
 
+/* --- Cross-Controller Reset ----------------------------------------------------------------- */
+
+/* What names a controller, from Identify. */
+struct instance {
+	uint16_t cntlid;
+	uint8_t ciu;
+	uint64_t cirn;
+};
+
+static struct instance instance_of(struct weft_ctrl *ctrl)
+{
+	struct instance it;
+	uint8_t id[4096];
+
+	assert_int_equal(weft_identify(ctrl, 1, 0, id, NULL), 0);
+	memcpy(&it.cntlid, id + 78, sizeof(it.cntlid));
+	it.ciu = id[135];
+	memcpy(&it.cirn, id + 136, sizeof(it.cirn));
+	assert_true(it.ciu);
+	return it;
+}
+
+struct reset {
+	pthread_t thread;
+	struct weft_ctrl *through;
+	struct instance what;
+	int rc;
+	uint64_t result;
+	atomic_bool over;
+};
+
+static int reset_now(struct weft_ctrl *through, const struct instance *what, uint64_t *result)
+{
+	uint8_t sqe[64] = { 0x38 };
+	struct weft_err err = { "" };
+
+	memcpy(sqe + 40, &what->cntlid, sizeof(what->cntlid));
+	sqe[42] = what->ciu;
+	memcpy(sqe + 48, &what->cirn, sizeof(what->cirn));
+	return weft_admin(through, sqe, NULL, 0, result, &err);
+}
+
+static void *reset_in_background(void *arg)
+{
+	struct reset *reset = arg;
+
+	reset->rc = reset_now(reset->through, &reset->what, &reset->result);
+	atomic_store(&reset->over, true);
+	return NULL;
+}
+
+static void reset_start(struct reset *reset, struct weft_ctrl *through, struct weft_ctrl *what)
+{
+	reset->through = through;
+	reset->what = instance_of(what);
+	atomic_init(&reset->over, false);
+	assert_int_equal(pthread_create(&reset->thread, NULL, reset_in_background, reset), 0);
+}
+
+/* The write of a controller that its host gave up is on the storage before the host hears that the
+ * controller is over: what it writes then over another path is newer, and stays. */
+static void reset_waits_for_storage(void **state)
+{
+	struct host lost = host_open("?reconnect_delay=1ms", NS_HELD),
+		    other = host_open("", NS_HELD);
+	struct flight late = { .data = "late" };
+	char newer[512] = "newer";
+	struct reset reset;
+
+	held_hold(true);
+	take_off(&lost, &late, WEFT_WRITE, 512);
+	held_wait(1);
+	reset_start(&reset, other.ctrl, lost.ctrl);
+	while (weft_ctrl_state(lost.ctrl, NULL) == WEFT_LIVE)
+		usleep(100);
+	shown(other.ctrl, NULL);
+	assert_false(atomic_load(&reset.over));
+	assert_string_equal(held_bytes(), "");
+	held_hold(false);
+	held_let_go();
+	pthread_join(reset.thread, NULL);
+	assert_true(reset.rc == 0 && reset.result == 1);
+	assert_string_equal(held_bytes(), "late");
+	assert_int_equal(weft_write(other.queue, other.ns, newer, 512, 0, 0, NULL), 0);
+	assert_string_equal(held_bytes(), "newer");
+	land(&lost, &late); /* which the host sends again, by itself */
+	host_close(&lost);
+	host_close(&other);
+}
+
+/* The connection was lost, and the target knows: it is waited for all the same. */
+static void reset_of_a_lost_connection(void **state)
+{
+	struct host lost = host_open("?reconnect_delay=1ms", NS_HELD),
+		    other = host_open("", NS_HELD);
+	struct flight late = { .data = "late" };
+	struct reset reset;
+
+	held_hold(true);
+	take_off(&lost, &late, WEFT_WRITE, 512);
+	held_wait(1);
+	reset.what = instance_of(lost.ctrl);
+	weft_ctrl_reset(lost.ctrl);
+	while (weft_ctrl_state(lost.ctrl, NULL) == WEFT_LIVE)
+		usleep(100);
+	reset.through = other.ctrl;
+	atomic_init(&reset.over, false);
+	assert_int_equal(pthread_create(&reset.thread, NULL, reset_in_background, &reset), 0);
+	shown(other.ctrl, NULL);
+	assert_false(atomic_load(&reset.over));
+	held_hold(false);
+	held_let_go();
+	pthread_join(reset.thread, NULL);
+	assert_true(reset.rc == 0 && reset.result == 1);
+	assert_string_equal(held_bytes(), "late");
+	land(&lost, &late);
+	host_close(&lost);
+	host_close(&other);
+}
+
+/* Two that reset each other do not wait for each other. */
+static void reset_of_each_other(void **state)
+{
+	for (int i = 0; i < 20; i++) {
+		struct weft_ctrl *a = connect_with(""), *b = connect_with("");
+		struct reset by_a, by_b;
+
+		reset_start(&by_a, a, b);
+		reset_start(&by_b, b, a);
+		pthread_join(by_a.thread, NULL);
+		pthread_join(by_b.thread, NULL);
+		weft_disconnect(a);
+		weft_disconnect(b);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -230,6 +367,10 @@ int main(void)
 		cmocka_unit_test_setup_teardown(ana_of_a_new_controller, with_held, without_held),
 		cmocka_unit_test_setup_teardown(ana_in_line, with_held, without_held),
 		cmocka_unit_test_setup_teardown(ana_of_another_group, with_held, without_held),
+		cmocka_unit_test_setup_teardown(reset_waits_for_storage, with_held, without_held),
+		cmocka_unit_test_setup_teardown(reset_of_a_lost_connection, with_held,
+						without_held),
+		cmocka_unit_test(reset_of_each_other),
 	};
 
 	return cmocka_run_group_tests(tests, start_target, end_target);

@@ -21,6 +21,7 @@ const struct tgt_command_info tgt_admin_commands[] = {
 	{ nvme_admin_get_features, true, tgt_get_features, EFFECT_SUPPORTED },
 	{ nvme_admin_async_event, true, tgt_aer, EFFECT_SUPPORTED },
 	{ nvme_admin_keep_alive, true, keep_alive, EFFECT_SUPPORTED },
+	{ NVME_ADMIN_CROSS_CTRL_RESET, false, tgt_ccr, EFFECT_SUPPORTED },
 	{ 0 },
 };
 

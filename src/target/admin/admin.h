@@ -13,6 +13,12 @@ void tgt_get_log(struct weft_req *req);
 /* Log page 0Ch, whole and without namespaces; malloc'ed. NULL: out of memory. */
 void *tgt_ana_page(struct tgt_ctrl *ctrl, size_t *size);
 void *tgt_ana_page_groups(struct tgt_ctrl *ctrl, size_t *size);
+void tgt_ccr(struct weft_req *req);
+void *tgt_ccr_page(struct tgt_ctrl *ctrl, size_t *size);
+void tgt_ccr_new_instance(struct tgt_ctrl *ctrl); /* it becomes ready */
+void tgt_ccr_forget(struct tgt_ctrl *ctrl);       /* resets that are completed */
+void tgt_ccr_cancel(struct tgt_ctrl *ctrl);       /* its admin queue ends: gives requests back */
+void tgt_ccr_end(struct tgt_ctrl *ctrl);
 void tgt_abort(struct weft_req *req);
 void tgt_aer(struct weft_req *req);
 void tgt_aer_cancel_all(struct tgt_ctrl *ctrl, uint16_t status);

@@ -143,7 +143,7 @@ static uint16_t set_error_recovery(struct weft_req *req, struct tgt_ctrl *ctrl, 
 
 /* --- the table --------------------------------------------------------------------------------- */
 
-#define EVENTS_IO        (1u << 8 | NVME_FEATURE_AENCFG_NOTICE_ANA_CHANGE)
+#define EVENTS_IO        (NVME_CTRL_OAES_NA | NVME_CTRL_OAES_ANA | NVME_CTRL_OAES_CCR)
 #define EVENTS_DISCOVERY (1u << 31)
 
 static const struct feature table[256] = {

@@ -59,7 +59,7 @@ static void ctrl_io(struct nvme_id_ctrl *id)
 	id->rab = 6;
 	id->cmic = NVME_CTRL_CMIC_MULTI_PORT | NVME_CTRL_CMIC_MULTI_CTRL |
 		   NVME_CTRL_CMIC_MULTI_ANA_REPORTING;
-	id->oaes = cpu_to_le32(NVME_CTRL_OAES_NA | NVME_CTRL_OAES_ANA);
+	id->oaes = cpu_to_le32(NVME_CTRL_OAES_NA | NVME_CTRL_OAES_ANA | NVME_CTRL_OAES_CCR);
 	id->ctratt |= cpu_to_le32(NVME_CTRL_CTRATT_ENDURANCE_GROUPS);
 	id->frmw = 1 << 1 | 1; /* one slot, read only */
 	id->lpa |= NVME_CTRL_LPA_CMD_EFFECTS | 1 << 5 /* supported log pages, feature effects */;
@@ -90,6 +90,19 @@ static void ctrl_ana(struct nvme_id_ctrl *id)
 	id->anagrpmax = id->nanagrpid = cpu_to_le32(WEFT_ANA_GROUP_MAX);
 }
 
+/* Who it is for Cross-Controller Reset. */
+static void ctrl_instance(const struct tgt_ctrl *ctrl, struct nvme_id_ctrl *id)
+{
+	__le64 cirn = cpu_to_le64(ctrl->cirn);
+	__le16 cqt = cpu_to_le16(TGT_CQT_MS);
+	uint8_t *bytes = (uint8_t *)id;
+
+	bytes[NVME_ID_CTRL_CIU] = ctrl->ciu;
+	memcpy(bytes + NVME_ID_CTRL_CIRN, &cirn, sizeof(cirn));
+	memcpy(bytes + NVME_ID_CTRL_CQT, &cqt, sizeof(cqt));
+	bytes[NVME_ID_CTRL_CCRL] = TGT_CCRL;
+}
+
 static void identify_ctrl(struct weft_req *req, struct tgt_ctrl *ctrl)
 {
 	struct nvme_id_ctrl id = { 0 };
@@ -100,6 +113,7 @@ static void identify_ctrl(struct weft_req *req, struct tgt_ctrl *ctrl)
 	} else {
 		ctrl_io(&id);
 		ctrl_ana(&id);
+		ctrl_instance(ctrl, &id);
 	}
 	tgt_reply_data(req, &id, sizeof(id));
 }

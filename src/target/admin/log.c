@@ -152,6 +152,7 @@ static const struct log_info {
 	{ NVME_LOG_LID_CMD_EFFECTS, true, false, log_command_effects },
 	{ NVME_LOG_LID_ENDURANCE_GROUP, true, false, log_endurance_group },
 	{ NVME_LOG_LID_ANA, true, false, tgt_ana_page, tgt_ana_page_groups },
+	{ NVME_LOG_LID_CCR, true, false, tgt_ccr_page },
 	{ NVME_LOG_LID_FID_SUPPORTED_EFFECTS, true, false, log_feature_effects },
 	{ NVME_LOG_LID_DISCOVER, false, true, tgt_discovery_page },
 };
@@ -195,10 +196,15 @@ static uint64_t wanted_offset(const struct nvme_cmd *cmd)
 	return le32_to_cpu(cmd->cdw12) | (uint64_t)le32_to_cpu(cmd->cdw13) << 32;
 }
 
+static unsigned lsp(const struct nvme_cmd *cmd)
+{
+	return le32_to_cpu(cmd->cdw10) >> 8 & 0x7f;
+}
+
 static void *build(const struct log_info *info, struct tgt_ctrl *ctrl, const struct nvme_cmd *cmd,
 		   size_t *size)
 {
-	bool brief = info->brief && le32_to_cpu(cmd->cdw10) & 1u << 8;
+	bool brief = info->brief && lsp(cmd) & 1;
 
 	return brief ? info->brief(ctrl, size) : info->build(ctrl, size);
 }
@@ -206,6 +212,8 @@ static void *build(const struct log_info *info, struct tgt_ctrl *ctrl, const str
 /* Reading a page is what ends its event, unless the host asks to retain it. */
 static void was_read(struct tgt_ctrl *ctrl, const struct nvme_cmd *cmd, uint8_t lid)
 {
+	if (lid == NVME_LOG_LID_CCR && lsp(cmd) & NVME_LOG_CCR_RMC)
+		tgt_ccr_forget(ctrl);
 	if (le32_to_cpu(cmd->cdw10) & 1u << 15)
 		return;
 	if (lid == NVME_LOG_LID_CHANGED_NS) {
@@ -213,6 +221,8 @@ static void was_read(struct tgt_ctrl *ctrl, const struct nvme_cmd *cmd, uint8_t 
 		tgt_event_read(ctrl, TGT_EVENT_NS_CHANGED);
 	} else if (lid == NVME_LOG_LID_ANA) {
 		tgt_event_read(ctrl, TGT_EVENT_ANA);
+	} else if (lid == NVME_LOG_LID_CCR) {
+		tgt_event_read(ctrl, TGT_EVENT_CCR);
 	} else if (lid == NVME_LOG_LID_DISCOVER) {
 		tgt_event_read(ctrl, TGT_EVENT_DISCOVERY);
 	}

@@ -1,0 +1,74 @@
+/* over.c - wait until queues that are ending have ended, and with them all that storage has of theirs.
+ *
+ *   a queue is lost, or closed ─▶ its last command comes back from storage ─▶ it is gone ─▶ look again
+ *
+ * A late write of a dead connection must not land on what was written since. So whoever may write
+ * because that connection is dead waits here first: the host that connects anew (comeback.c), and
+ * the host that asks for a Cross-Controller Reset over another path (admin/ccr.c).
+ *
+ * Invariant: what is on the list waits for a queue that is there, and so is its subsystem. */
+#include "target/internal.h"
+
+static bool awaits_some(const struct tgt_over *over)
+{
+	struct tgt_ctrl *ctrl;
+	struct tgt_queue *queue;
+
+	weft_list_for_each(ctrl, &over->subsys->ctrls, link)
+		weft_list_for_each(queue, &ctrl->queues, link)
+			if (over->awaits(over, queue))
+				return true;
+	return false;
+}
+
+static void end(struct tgt_over *over, bool all)
+{
+	weft_list_remove(&over->link);
+	weft_timer_stop(over->subsys->target->home, &over->timer);
+	over->done(over, all);
+}
+
+static void expired(struct weft_timer *timer)
+{
+	end(container_of(timer, struct tgt_over, timer), false);
+}
+
+void tgt_over_wait(struct tgt_over *over, unsigned limit_ms)
+{
+	struct weft_target *t = over->subsys->target;
+
+	if (!awaits_some(over)) {
+		over->done(over, true);
+		return;
+	}
+	weft_list_push(&t->overs, &over->link);
+	over->timer.fn = expired;
+	if (limit_ms)
+		weft_timer_set(t->home, &over->timer, limit_ms);
+}
+
+/* One at a time: done() may begin another wait, or end one. */
+static struct tgt_over *find_over(struct weft_target *t, const struct weft_subsys *s)
+{
+	struct tgt_over *over;
+
+	weft_list_for_each(over, &t->overs, link)
+		if (over->subsys == s && !awaits_some(over))
+			return over;
+	return NULL;
+}
+
+void tgt_over_look(struct weft_subsys *s)
+{
+	struct weft_target *t = s->target;
+	struct tgt_over *over;
+
+	while ((over = find_over(t, s)))
+		end(over, true);
+}
+
+void tgt_over_cancel(struct tgt_over *over)
+{
+	weft_list_remove(&over->link);
+	weft_timer_stop(over->subsys->target->home, &over->timer);
+}
