@@ -3,9 +3,11 @@
 
 #include <errno.h>
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "backend/backend.h"
 #include "base/list.h"
@@ -167,6 +169,32 @@ void target_ns_resize(uint32_t nsid, uint64_t size)
 	call_home(&call);
 }
 
+/* --- time --------------------------------------------------------------------------------- */
+
+static _Atomic uint64_t ahead_ns;
+
+static uint64_t target_clock(void *arg)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec + atomic_load(&ahead_ns);
+}
+
+/* A turn of home's, which finds its timers due. */
+static void look_at_the_clock(struct call *call)
+{
+	end_call(call);
+}
+
+void target_time_passes(uint32_t ms)
+{
+	struct call call = { .run = look_at_the_clock };
+
+	atomic_fetch_add(&ahead_ns, ms * 1000000ull);
+	call_home(&call);
+}
+
 /* --- ANA ---------------------------------------------------------------------------------- */
 
 struct target_ana {
@@ -287,7 +315,9 @@ static void fabric_end(void)
 
 void target_start(void)
 {
-	struct weft_reactor_options options = { .engine = WEFT_ENGINE_EPOLL, .cpu = -1 };
+	struct weft_reactor_options options = { .engine = WEFT_ENGINE_EPOLL,
+						.cpu = -1,
+						.clock = target_clock };
 	struct call call = { .run = start };
 	struct weft_err err = { "" };
 

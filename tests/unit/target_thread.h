@@ -26,6 +26,9 @@ void target_ns_add_on(uint32_t nsid, struct weft_backend *be, uint32_t ana_group
 void target_ns_remove(uint32_t nsid);
 void target_ns_resize(uint32_t nsid, uint64_t size);
 
+/* The target's clock goes forward by that much. */
+void target_time_passes(uint32_t ms);
+
 /* A rule for all ports and hosts, in words; target_ana_wait() returns when it holds. */
 struct target_ana *target_ana_start(uint32_t group, const char *state);
 bool target_ana_over(struct target_ana *ana);

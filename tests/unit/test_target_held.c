@@ -342,6 +342,80 @@ static void reset_of_a_lost_connection(void **state)
 	host_close(&other);
 }
 
+enum { LID_CCR = 0x1e, RMC = 1, IN_PROGRESS = 0, SUCCESS = 1, FEATURE_EVENTS = 0x0b };
+
+/* How many entries the log has; the status of the last one. */
+static unsigned resets_logged(struct weft_ctrl *ctrl, unsigned lsp, unsigned *status)
+{
+	uint8_t page[512], sqe[64] = { 0x02 };
+	uint32_t dw10 = LID_CCR | lsp << 8 | (sizeof(page) / 4 - 1) << 16;
+	unsigned n;
+
+	memcpy(sqe + 40, &dw10, sizeof(dw10));
+	assert_int_equal(weft_admin(ctrl, sqe, page, sizeof(page), NULL, NULL), 0);
+	n = page[0];
+	if (status && n)
+		*status = page[8 * n + 6];
+	return n;
+}
+
+static void ask_for_reset_events(struct weft_ctrl *ctrl)
+{
+	uint8_t sqe[64] = { 0x09, [40] = FEATURE_EVENTS };
+	uint32_t events = 1u << 20;
+
+	memcpy(sqe + 44, &events, sizeof(events));
+	assert_int_equal(weft_admin(ctrl, sqe, NULL, 0, NULL, NULL), 0);
+}
+
+static bool told_of_reset(struct weft_ctrl *ctrl)
+{
+	struct weft_event event;
+
+	while (weft_ctrl_next_event(ctrl, &event))
+		if (event.kind == WEFT_EVENT_OTHER && (event.result >> 8 & 0xff) == 0xf4)
+			return true;
+	return false;
+}
+
+/* Storage needs longer than a host should wait for an answer: it is told that the reset is under
+ * way, and later, by an event, that it is over. */
+static void reset_that_takes_long(void **state)
+{
+	struct host lost = host_open("?kato=0&reconnect_delay=1ms", NS_HELD),
+		    other = host_open("?kato=0", NS_HELD);
+	struct flight late = { .data = "late" };
+	struct reset reset;
+	unsigned status;
+
+	ask_for_reset_events(other.ctrl);
+	held_hold(true);
+	take_off(&lost, &late, WEFT_WRITE, 512);
+	held_wait(1);
+	reset_start(&reset, other.ctrl, lost.ctrl);
+	while (weft_ctrl_state(lost.ctrl, NULL) == WEFT_LIVE)
+		usleep(100);
+	assert_int_equal(resets_logged(other.ctrl, 0, NULL), 0);
+	target_time_passes(10000);
+	pthread_join(reset.thread, NULL);
+	assert_true(reset.rc == 0 && reset.result == 0);
+	assert_int_equal(resets_logged(other.ctrl, RMC, &status), 1);
+	assert_int_equal(status, IN_PROGRESS);
+	assert_true(reset_now(other.ctrl, &reset.what, NULL) > 0); /* one at a time */
+	assert_false(told_of_reset(other.ctrl));
+	held_hold(false);
+	held_let_go();
+	while (!told_of_reset(other.ctrl))
+		usleep(100);
+	assert_string_equal(held_bytes(), "late");
+	assert_int_equal(resets_logged(other.ctrl, RMC, &status), 1);
+	assert_int_equal(status, SUCCESS);
+	assert_int_equal(resets_logged(other.ctrl, 0, NULL), 0);
+	land(&lost, &late);
+	host_close(&lost);
+	host_close(&other);
+}
+
 /* Two that reset each other do not wait for each other. */
 static void reset_of_each_other(void **state)
 {
@@ -370,6 +444,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(reset_waits_for_storage, with_held, without_held),
 		cmocka_unit_test_setup_teardown(reset_of_a_lost_connection, with_held,
 						without_held),
+		cmocka_unit_test_setup_teardown(reset_that_takes_long, with_held, without_held),
 		cmocka_unit_test(reset_of_each_other),
 	};
 
