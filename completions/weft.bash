@@ -4,7 +4,7 @@
 # has already taken of the last one is cut off what is offered.
 
 _weft_methods="status subsystem-add subsystem-remove namespace-add namespace-resize
-	namespace-remove host-allow host-refuse listener-add listener-remove save methods"
+	namespace-remove ana-set host-allow host-refuse listener-add listener-remove save methods"
 
 # Offers the words that begin with $part, each behind $head.
 _weft_words() {
@@ -51,11 +51,12 @@ _weft_serve() {
 
 _weft_keys() {
 	case $1 in
-	subsystem-add) echo "nqn= serial= model= allow_any_host= hosts= namespaces=" ;;
+	subsystem-add) echo "nqn= serial= model= allow_any_host= hosts= namespaces= ana=" ;;
 	subsystem-remove) echo "nqn=" ;;
-	namespace-add) echo "nqn= nsid= backend= block= uuid= ro=" ;;
+	namespace-add) echo "nqn= nsid= backend= block= uuid= ro= ana_group=" ;;
 	namespace-resize) echo "nqn= nsid= size= shrink=" ;;
 	namespace-remove) echo "nqn= nsid=" ;;
+	ana-set) echo "nqn= rules= replace=" ;;
 	host-allow | host-refuse) echo "nqn= host=" ;;
 	listener-add | listener-remove) echo "listen=" ;;
 	save) echo "path=" ;;
@@ -72,7 +73,7 @@ _weft_param() {
 		host=) _weft_words "any" ;;
 		listen=) _weft_uris ;;
 		block=) _weft_words "512 4096" ;;
-		ro= | shrink= | allow_any_host=) _weft_words "true false" ;;
+		ro= | shrink= | replace= | allow_any_host=) _weft_words "true false" ;;
 		esac
 		;;
 	*) _weft_open_words "$(_weft_keys "$1")" ;;

@@ -21,6 +21,8 @@ static const char usage[] =
 	"  namespace-add [nqn=NQN] backend=SPEC ... item of namespaces: in weft.yaml(5)\n"
 	"  namespace-resize [nqn=NQN] nsid=N size=SIZE [shrink=true]\n"
 	"  namespace-remove [nqn=NQN] nsid=N\n"
+	"  ana-set [nqn=NQN] rules=[...] [replace=true]\n"
+	"                                           items of ana: in weft.yaml(5)\n"
 	"  host-allow, host-refuse [nqn=NQN] host=HOSTNQN|any\n"
 	"  listener-add, listener-remove listen=URI\n"
 	"  save [path=FILE]                         write the running configuration\n"
@@ -32,6 +34,7 @@ static const char usage[] =
 	"\n"
 	"  weft ctl namespace-add backend=mem:1G block=4096\n"
 	"  weft ctl subsystem-add nqn=nqn.2026-11.com.example:a allow_any_host=true\n"
+	"  weft ctl ana-set 'rules=[{\"group\": 1, \"portid\": 2, \"state\": \"inaccessible\"}]'\n"
 	"  weft ctl host-allow '{\"host\": \"nqn.2014-08.com.example:host\"}'\n";
 
 enum { OPT_CONTROL = 256, OPT_JSON };

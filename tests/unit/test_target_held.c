@@ -222,6 +222,35 @@ static void ana_of_another_group(void **state)
 	host_close(&h);
 }
 
+/* --- Connect -------------------------------------------------------------------------------- */
+
+/* The host is there again at once, and is not let in before its lost write has landed. */
+static void connect_waits_for_storage(void **state)
+{
+	struct host lost = host_open("?reconnect_delay=1ms", NS_HELD),
+		    other = host_open("", NS_HELD);
+	struct flight late = { .data = "late" };
+
+	held_hold(true);
+	take_off(&lost, &late, WEFT_WRITE, 512);
+	held_wait(1);
+	weft_ctrl_reset(lost.ctrl);
+	while (weft_ctrl_state(lost.ctrl, NULL) == WEFT_LIVE)
+		usleep(100);
+	for (int i = 0; i < 50; i++) {
+		shown(other.ctrl, NULL);
+		usleep(1000);
+	}
+	assert_int_not_equal(weft_ctrl_state(lost.ctrl, NULL), WEFT_LIVE);
+	assert_string_equal(held_bytes(), "");
+	held_hold(false);
+	held_let_go();
+	land(&lost, &late);
+	assert_string_equal(held_bytes(), "late");
+	host_close(&lost);
+	host_close(&other);
+}
+
 /* --- Cross-Controller Reset ----------------------------------------------------------------- */
 
 /* What names a controller, from Identify. */
@@ -441,6 +470,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(ana_of_a_new_controller, with_held, without_held),
 		cmocka_unit_test_setup_teardown(ana_in_line, with_held, without_held),
 		cmocka_unit_test_setup_teardown(ana_of_another_group, with_held, without_held),
+		cmocka_unit_test_setup_teardown(connect_waits_for_storage, with_held, without_held),
 		cmocka_unit_test_setup_teardown(reset_waits_for_storage, with_held, without_held),
 		cmocka_unit_test_setup_teardown(reset_of_a_lost_connection, with_held,
 						without_held),
