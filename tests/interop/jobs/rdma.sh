@@ -18,6 +18,8 @@
 . /share/cases/rdma-kernel.sh
 # shellcheck source=tests/interop/jobs/cases/rdma-weft.sh
 . /share/cases/rdma-weft.sh
+# shellcheck source=tests/interop/jobs/cases/rdma-counters.sh
+. /share/cases/rdma-counters.sh
 
 ask() # WORD…
 {
@@ -75,7 +77,10 @@ weft_host()
 	also "write and read back" host_roundtrips
 	[ "$PEER" != weft ] || try "over IPv6, to the wildcard address" host_ipv6
 	try "cp, verified, there and back" host_copies
-	try "bench verifies, four queues" host_bench
+	case $PEER in
+	weft)	try "bench verifies; nothing is copied, nothing registered" host_copies_nothing ;;
+	nvmet)	try "bench verifies, four queues" host_bench ;;
+	esac
 	also "refusals are told in words" host_refused
 	[ "$PROVIDER$HARSH" = rxe ] || ! link_can_be_cut ||
 		try "the link is dead for a while under load" host_under_load cut_off
