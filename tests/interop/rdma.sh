@@ -12,9 +12,8 @@
 # environment: WEFT (build/weft), WEFT_RDMA ("rxe siw two") for some of these only,
 #              WEFT_RDMA_PAIRS ("kernel-weft …"), WEFT_RDMA_EXTRA: programs to run in the guest on
 #              our target, with ADDRESS PORT NQN; 0 passes, 77 skips, the last line says why;
-#              WEFT_RDMA_HARSH=yes: under our host, devices go and rxe's link is dead, too. Not every
-#              time do the soft drivers survive that: rxe's connection manager may be broken for good
-#              then, and librdmacm may keep a device open that they wait for.
+#              WEFT_RDMA_HARSH=yes: under our host, devices go, too. Not every time do the soft drivers
+#              survive that: librdmacm may keep a device open that they wait for.
 set -u
 
 here=$(cd "$(dirname "$0")" && pwd)

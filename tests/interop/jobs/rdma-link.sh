@@ -12,6 +12,8 @@ link_prepare()
 	modprobe -a ib_uverbs rdma_ucm nvme-fabrics nvme-rdma
 	sysctl -q net.ipv6.conf.eth0.keep_addr_on_down=1
 	ip -6 addr add "$OWN6/64" dev eth0 nodad
+	modprobe -a sch_ingress cls_matchall act_gact
+	tc qdisc add dev eth0 ingress
 	rdma link add spare type "$PROVIDER" netdev lo
 	link_add
 }
@@ -48,15 +50,14 @@ link_down() # SECONDS
 	ip link set eth0 up
 }
 
-# Nothing that comes is let in. Nothing that goes is held up: soft RoCE gives up a queue pair for good
-# when one packet of it is refused, be it the one that all connections are made over.
+# Nothing that comes is let in. Nothing that goes is refused: soft RoCE gives up a queue pair for good
+# when one packet of it is, be it the one that all connections are made over (GSI). To attach a qdisc,
+# even one for what comes in, refuses packets for a moment: link_prepare has done that.
 link_deaf() # SECONDS
 {
-	modprobe -a sch_ingress cls_matchall act_gact
-	tc qdisc add dev eth0 ingress
 	tc filter add dev eth0 ingress matchall action drop
 	sleep "$1"
-	tc qdisc del dev eth0 ingress
+	tc filter del dev eth0 ingress
 }
 
 # What programs hold of the device, a line each; what the kernel holds has no pid.

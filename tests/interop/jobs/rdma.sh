@@ -82,7 +82,7 @@ weft_host()
 	nvmet)	try "bench verifies, four queues" host_bench ;;
 	esac
 	also "refusals are told in words" host_refused
-	[ "$PROVIDER$HARSH" = rxe ] || ! link_can_be_cut ||
+	! link_can_be_cut ||
 		try "the link is dead for a while under load" host_under_load cut_off
 	[ -z "$HARSH" ] ||
 		try "the target's device goes away and comes back" host_under_load ask replug
@@ -103,6 +103,7 @@ programs()
 
 unpack_programs
 link_prepare || exit 1
+[ "$PLACE" = one ] || wait_for 60 busybox ping -c 1 -w 1 "$ADDRESS"
 for pair in $PAIRS; do
 	PEER=${pair#*-}
 	link_active || link_add		# as after a case that failed to bring it back

@@ -117,6 +117,11 @@ host_refused()
 	refused 'rdma|device|route|address' id "nvme+rdma://127.0.0.1:$PORT/$NQN" --timeout 5s
 }
 
+host_has_queues() # NUMBER, with the admin queue
+{
+	[ "$(rdma resource show cm_id | grep -c "dst-addr $ADDRESS:$PORT")" -ge "$1" ]
+}
+
 # A load that checks every byte, with something in its midst.
 host_under_load() # COMMAND…
 {
@@ -125,7 +130,8 @@ host_under_load() # COMMAND…
 	timeout -k 5 55 weft bench "$(uri 2 kato=2s io_timeout=5s abort_timeout=1s)" --rw randrw \
 		--write-ok --verify --time 5 --depth 16 --queues 4 --size 4M >/tmp/load 2>&1 &
 	load=$!
-	sleep 2
+	wait_for 20 host_has_queues 5
+	sleep 1
 	"$@"
 	wait $load || status=$?
 	cat /tmp/load
