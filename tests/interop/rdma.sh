@@ -11,9 +11,7 @@
 # usage: rdma.sh [--self-check]   with the kernel at both ends: what fails there is a wrong case
 # environment: WEFT (build/weft), WEFT_RDMA ("rxe siw two") for some of these only,
 #              WEFT_RDMA_PAIRS ("kernel-weft …"), WEFT_RDMA_EXTRA: programs to run in the guest on
-#              our target, with ADDRESS PORT NQN; 0 passes, 77 skips, the last line says why;
-#              WEFT_RDMA_HARSH=yes: under our host, devices go, too. Not every time do the soft drivers
-#              survive that: librdmacm may keep a device open that they wait for.
+#              our target, with ADDRESS PORT NQN; 0 passes, 77 skips, the last line says why
 set -u
 
 here=$(cd "$(dirname "$0")" && pwd)
@@ -41,7 +39,7 @@ settings() # OWN-ADDRESS6
 	cat <<-END
 	TRTYPE=rdma PROVIDER=$provider PLACE=$place ENGINE=$engine PAIRS="$pairs" PEER=
 	ADDRESS=$address TRADDR=$address PORT=4420 ADDRESS6=$address6 PORT2=4421 OWN6=$1
-	NQN=nqn.2026-11.io.weft:rdma ACTIVE_MTU=$active_mtu HARSH=${WEFT_RDMA_HARSH:-}
+	NQN=nqn.2026-11.io.weft:rdma ACTIVE_MTU=$active_mtu
 	MEM_SIZE=$((16 << 20)) MEM_BLOCK=512 FILE_SIZE=$((48 << 20)) FILE_BLOCK=4096
 	HOSTID=$hostid HOSTNQN=nqn.2014-08.org.nvmexpress:uuid:$hostid
 	END

@@ -43,6 +43,13 @@ link_remove()
 	wait $remover
 }
 
+link_replug()
+{
+	link_remove
+	sleep 1
+	link_add
+}
+
 link_down() # SECONDS
 {
 	ip link set eth0 down

@@ -79,9 +79,7 @@ sum() # OFFSET BYTES
 # Our target listens again by itself; the kernel's is told to.
 replug()
 {
-	link_remove
-	sleep 1
-	link_add
+	link_replug
 	[ "$(cat /run/target)" = weft ] || { target kill; target start; }
 }
 

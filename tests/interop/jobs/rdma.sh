@@ -84,8 +84,8 @@ weft_host()
 	also "refusals are told in words" host_refused
 	! link_can_be_cut ||
 		try "the link is dead for a while under load" host_under_load cut_off
-	[ -z "$HARSH" ] ||
-		try "the target's device goes away and comes back" host_under_load ask replug
+	nvmet_shares_the_device ||
+		try "the device goes away and comes back under load" host_under_load link_replug
 	try "the target holds no more than at first" resources_same
 }
 
