@@ -11,6 +11,7 @@
 disk_packages=(e2fsprogs fdisk mtools syslinux syslinux-common kmod cpio xz-utils)
 disk_fat=$((1 << 20)) disk_root=$((64 << 20))
 disk_words="console=ttyS0 quiet mitigations=off nokaslr panic=-1 random.trust_cpu=on tsc=reliable"
+disk_words+=" no_timer_check"	# as vm/boot.sh says
 
 # The kernel that the guest's modules are of, as a loader wants it; setup.sh has kept it unpacked only.
 disk_kernel() # FILE
