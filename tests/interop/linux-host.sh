@@ -32,7 +32,7 @@ file_size=$((320 << 20)) file_block=4096
 
 # --- the target
 
-target='' target_status=''
+first=yes target='' target_status=''
 
 target_start()
 {
@@ -103,7 +103,7 @@ settings()
 {
 	[ "$peer" = weft ] || reach=127.0.0.1 listen=127.0.0.1
 	cat <<-END
-	PEER=$peer ADDRESS=$reach TRADDR=$listen PORT=$port NQN=$nqn
+	PEER=$peer FIRST=$first ADDRESS=$reach TRADDR=$listen PORT=$port NQN=$nqn
 	MEM_SIZE=$mem_size MEM_BLOCK=$mem_block FILE_SIZE=$file_size FILE_BLOCK=$file_block
 	HOSTID=2f4d5a3c-7f6e-4b1a-8a52-0d9f1c3b5e01
 	HOSTNQN=nqn.2014-08.org.nvmexpress:uuid:2f4d5a3c-7f6e-4b1a-8a52-0d9f1c3b5e01
@@ -146,6 +146,7 @@ engine_run()
 		engine_absent
 		return
 	fi
+	first=no
 	results "$engine" "$share/results"
 	if [ $status = 0 ]; then
 		result ok "$engine: the guest finishes"

@@ -75,7 +75,7 @@ namespace_removed()
 	fio --name=writer --filename="$(ns "$(added nsid)")" --rw=randwrite --bs=4k --iodepth=8 \
 		--ioengine=libaio --direct=1 --time_based --runtime=30 >/tmp/writer 2>&1 &
 	writer=$!
-	sleep 2
+	sleep 1
 	ctl namespace-remove nqn="$NQN" nsid="$(added nsid)"
 	wait_for 15 gone ns "$(added nsid)"
 	fails wait $writer

@@ -109,7 +109,7 @@ idle()
 	local before
 
 	before=$(dmesg | wc -l)
-	sleep 8
+	sleep 6
 	live "$NQN"
 	same "kernel messages" "$(dmesg | tail -n +$((before + 1)) | grep nvme || true)" ""
 }

@@ -186,22 +186,31 @@ ext4_memory()
 
 ext4_file()
 {
-	file_system 2 mkfs.ext4 16 fsck.ext4 -f -n
+	file_system 2 mkfs.ext4 8 fsck.ext4 -f -n
 }
 
 xfs_file()
 {
 	modprobe xfs || skip "the guest's kernel has no xfs"
-	file_system 2 mkfs.xfs 16 xfs_repair -n
+	file_system 2 mkfs.xfs 8 xfs_repair -n
 }
 
 # Blocks that carry their checksum, small and large, alone and beside reads, then all read back.
 fio_verify()
 {
 	fio --ioengine=libaio --direct=1 --iodepth=16 --randrepeat=0 --end_fsync=1 \
-		--verify=crc32c --verify_fatal=1 --size=16M --bsrange=4k-128k --rw=randwrite \
+		--verify=crc32c --verify_fatal=1 --size=8M --bsrange=4k-128k --rw=randwrite \
 		--name=memory --filename="$(ns 1)" \
 		--name=file --filename="$(ns 2)" \
-		--name=memory-mix --filename="$(ns 1)" --offset=24M --rw=randrw --bs=4k --size=4M \
-		--name=file-mix --filename="$(ns 2)" --offset=24M --rw=randrw --bs=4k --size=4M
+		--name=memory-mix --filename="$(ns 1)" --offset=24M --rw=randrw --bs=4k --size=2M \
+		--name=file-mix --filename="$(ns 2)" --offset=24M --rw=randrw --bs=4k --size=2M
+}
+
+fio_digests()
+{
+	connect "$NQN" --hdr-digest --data-digest
+	wait_for 10 ns 1
+	wait_for 10 ns 2
+	fio_verify
+	disconnect "$NQN"
 }
