@@ -102,7 +102,6 @@ case $1 in
 serve)		serve "$2" ;;
 resources)	link_resources ;;
 replug)		replug ;;
-cut)		link_down "$2" ;;
 sum)		sum "$2" "$3" ;;
 complaints)	complaints ;;
 *)		target "$@" ;;

@@ -27,11 +27,7 @@ identify()
 connect_ipv6()
 {
 	[ "$PEER" = weft ] || skip "only asked of our target"
-	ADDRESS=$ADDRESS6 PORT=$PORT2 connect "$NQN"
-	wait_for 10 ns 1
-	wait_for 10 ns 2
-	roundtrips
-	disconnect "$NQN"
+	ADDRESS=$ADDRESS6 PORT=$PORT2 connect_more_queues
 }
 
 ext4_small()
@@ -79,20 +75,13 @@ link_can_be_cut()
 	[ "$PLACE-$PROVIDER" != one-rxe ]
 }
 
-cut_off()
+# Between two guests, for longer than a host waits for an answer to its keep-alive.
+cut_off() # SECONDS
 {
 	case $PLACE in
-	one)	ask cut 2 ;;
-	two)	link_deaf 8 ;;
+	one)	link_down 2 ;;
+	two)	link_deaf "$1" ;;
 	esac
-}
-
-# While nothing but keep-alives goes over it.
-cable_out()
-{
-	ask cut 9
-	wait_for 30 live "$NQN"
-	roundtrip 2
 }
 
 # In one guest the host's device is the same: the kernel gives up its controllers with it.
@@ -112,21 +101,8 @@ replug()
 
 # --- what is held
 
-many()
-{
-	local n
-
-	for n in 1 2 3; do
-		connect "$NQN" --nr-write-queues=2
-		wait_for 10 ns 2
-		disconnect "$NQN"
-	done
-	wait_for 5 no_controllers
-}
-
 resources_first()
 {
-	sleep 0.5
 	ask resources | tee /tmp/resources-first
 }
 

@@ -81,9 +81,7 @@ host_roundtrip() # NSID OFFSET BYTES [WORD=VALUE…]
 
 host_roundtrips()
 {
-	host_roundtrip 1 0 "$MEM_BLOCK"
 	host_roundtrip 1 1536 $((MEM_BLOCK * 77))
-	host_roundtrip 2 8192 8192
 	host_roundtrip 2 65536 $((5 * mib)) queues=4
 	host_roundtrip 2 $((3 * mib)) 65536 depth=1 queues=1
 }
@@ -128,7 +126,7 @@ host_under_load() # COMMAND…
 	local load status=0
 
 	timeout -k 5 55 weft bench "$(uri 2 kato=2s io_timeout=5s abort_timeout=1s)" --rw randrw \
-		--write-ok --verify --time 5 --depth 16 --queues 4 --size 4M >/tmp/load 2>&1 &
+		--write-ok --verify --time 3 --depth 16 --queues 4 --size 4M >/tmp/load 2>&1 &
 	load=$!
 	wait_for 20 host_has_queues 5
 	sleep 1
