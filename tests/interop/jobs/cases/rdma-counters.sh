@@ -42,9 +42,9 @@ settles() # NSID BLOCK
 	jq -e '.steady == { registrations: 0, copied_bytes: 0 }' /tmp/load
 }
 
-# Small writes come in the capsule, large ones are fetched; a file's data passes through buffers.
+# Writes of 4 KiB come in the capsule, larger ones are fetched; a file's data passes through buffers.
 host_copies_nothing()
 {
 	settles 1 4K
-	settles 2 64K
+	settles 2 16K
 }

@@ -120,17 +120,19 @@ host_has_queues() # NUMBER, with the admin queue
 	[ "$(rdma resource show cm_id | grep -c "dst-addr $ADDRESS:$PORT")" -ge "$1" ]
 }
 
-# A load that checks every byte, with something in its midst.
+# A load that checks every byte, with something in its midst; it ends when all its queues are there again.
 host_under_load() # COMMAND…
 {
 	local load status=0
 
-	timeout -k 5 55 weft bench "$(uri 2 kato=2s io_timeout=5s abort_timeout=1s)" --rw randrw \
-		--write-ok --verify --time 3 --depth 16 --queues 4 --size 4M >/tmp/load 2>&1 &
+	weft bench "$(uri 2 kato=2s io_timeout=5s abort_timeout=1s)" --rw randrw --write-ok --verify \
+		--time 50 --depth 16 --queues 4 --size 4M >/tmp/load 2>&1 &
 	load=$!
 	wait_for 20 host_has_queues 5
 	sleep 1
 	"$@"
+	wait_for 30 host_has_queues 5
+	kill -INT $load
 	wait $load || status=$?
 	cat /tmp/load
 	same status $status 0
