@@ -20,7 +20,9 @@
  *    -ECONNREFUSED.
  *  - A send slot is free again when a completion of it, or of a later one, was polled.
  *  - In a completion with an error only wr_id, status and qp_num mean anything; the rest is rubbish.
- *  - An SRQ's receives are not flushed with a QP (an async LAST_WQE_REACHED tells instead).
+ *  - An SRQ's receives are not flushed with a QP, but for those that it had taken from there; an async
+ *    LAST_WQE_REACHED tells when they are back. Those not back by then are lost with the QP.
+ *  - destroy_qp() waits for whoever has an async event of the QP in hand.
  *  - destroy_qp() takes the QP's completions out of its CQs on fake0, and leaves them on iwarp0.
  *
  * All calls below may be made at any time, from any thread. */
@@ -86,6 +88,7 @@ struct fabric_device {
 	bool dmabuf;      /* reg_dmabuf_mr() works (on whatever can be mapped); else EOPNOTSUPP */
 	bool invalidates; /* SEND_WITH_INV is understood; else it is a remote access error */
 	bool stale_cqes;  /* completions of a destroyed QP stay */
+	bool never_last;  /* LAST_WQE_REACHED is not said */
 };
 
 /* To be changed before the adapter is used. */
@@ -103,6 +106,8 @@ void fabric_remove(const char *device);
 /* It is back, with a new context; what was the old one's works no more. */
 void fabric_restore(const char *device);
 void fabric_async(const char *device, enum ibv_event_type type);
+/* Of @qp, or of its CQ or SRQ if that is what such an event is about. Its state is as it was. */
+void fabric_async_of(struct ibv_qp *qp, enum ibv_event_type type);
 
 /* --- who decides what happens next ---------------------------------------------------------- */
 
@@ -122,6 +127,10 @@ const struct ibv_send_wr *fabric_next(struct ibv_qp *qp);
 /* In automatic mode, @qp (NULL: every QP there is, or will be) stops at a request with one of these
  * opcodes, 1u << IBV_WR_RDMA_READ ...; 0 lets go. fabric_step() overrides. */
 void fabric_hold(struct ibv_qp *qp, unsigned opcodes);
+/* @qp takes up to @count receives from its SRQ before there is anything to receive. In ERR it keeps
+ * them, and LAST_WQE_REACHED, until it hands them back. */
+void fabric_take_ahead(struct ibv_qp *qp, unsigned count);
+void fabric_hand_back(struct ibv_qp *qp);
 /* Nothing gets through between @qp and its peer any more, and neither is told. */
 void fabric_cut(struct ibv_qp *qp);
 /* The oldest send request of @qp has been retried enough: RETRY_EXC_ERR. false: it has none. */

@@ -104,6 +104,7 @@ int fabric_destroy_cq(struct ibv_cq *pub)
 		fabric_misuse("destroy_cq with %u event(s) not acknowledged", cq->unacked);
 	if (pub->channel)
 		drop_events(cq);
+	fabric_async_forget(fabric_dev_of(pub->context), pub);
 	fabric_count.cqs--;
 	free(cq->ring);
 	free(cq);

@@ -115,34 +115,6 @@ struct ibv_context *fabric_context(const char *name)
 
 /* --- its end, and other news -------------------------------------------------------------------- */
 
-void fabric_async_push(struct fabric_dev *dev, struct ibv_async_event event)
-{
-	struct fabric_async_event *async = fabric_new(sizeof(*async));
-
-	async->event = event;
-	fabric_fifo_push(&dev->async, &async->link);
-}
-
-void fabric_async_forget(struct fabric_qp *qp)
-{
-	struct fabric_async_event *event, *tmp;
-
-	weft_list_for_each_safe(event, tmp, &qp->dev->async.items, link)
-		if (event->event.event_type == IBV_EVENT_QP_LAST_WQE_REACHED &&
-		    event->event.element.qp == &qp->pub) {
-			fabric_fifo_remove(&qp->dev->async, &event->link);
-			free(event);
-		}
-}
-
-void fabric_async(const char *device, enum ibv_event_type type)
-{
-	FABRIC_LOCKED;
-
-	fabric_async_push(find(device),
-			  (struct ibv_async_event){ .element.port_num = 1, .event_type = type });
-}
-
 void fabric_remove(const char *device)
 {
 	struct fabric_dev *dev = find(device);

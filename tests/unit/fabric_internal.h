@@ -140,7 +140,9 @@ struct fabric_qp {
 	bool cut;
 	unsigned hold;
 	enum ibv_wc_status fail_send, fail_recv;
+	struct fabric_rq taken; /* of the SRQ's, ahead of what they are for */
 	unsigned unacked_async;
+	pthread_t async_taker; /* of the last one */
 };
 
 enum fabric_id_state {
@@ -224,8 +226,11 @@ uint32_t fabric_number(void);  /* never the same twice */
 void fabric_devices_begin(void);
 void fabric_devices_end(void);
 struct fabric_dev *fabric_dev_of(struct ibv_context *ctx);
+
+/* fabric_async.c */
 void fabric_async_push(struct fabric_dev *dev, struct ibv_async_event event);
-void fabric_async_forget(struct fabric_qp *qp);
+void fabric_async_forget(struct fabric_dev *dev, const void *thing);
+void fabric_async_wait(struct fabric_qp *qp); /* until nobody has an event of it in hand */
 
 /* fabric_addr.c */
 void fabric_addrs_begin(void);

@@ -61,6 +61,7 @@ static struct fabric_qp *qp_new(struct fabric_id *id, struct ibv_pd *pd,
 	qp->rq.max_sge = init->cap.max_recv_sge;
 	qp->hold = fabric_hold_all;
 	weft_list_init(&qp->rq.recvs);
+	weft_list_init(&qp->taken.recvs);
 	weft_list_init(&qp->sends);
 	weft_list_push(&fabric_qps, &qp->link);
 	return qp;
@@ -151,16 +152,29 @@ void fabric_qp_recv_done(struct fabric_qp *qp, struct fabric_recv *recv, struct 
 	free(recv);
 }
 
-static void flush(struct fabric_qp *qp)
+static void flush_receives(struct fabric_qp *qp, struct fabric_rq *rq)
 {
 	struct fabric_recv *recv;
 
+	while ((recv = fabric_rq_pop(rq)))
+		fabric_qp_recv_done(qp, recv, (struct ibv_wc){ .status = IBV_WC_WR_FLUSH_ERR },
+				    false);
+}
+
+static void flush(struct fabric_qp *qp)
+{
 	while (!weft_list_empty(&qp->sends))
 		fabric_qp_send_done(qp, container_of(qp->sends.next, struct fabric_send, link),
 				    IBV_WC_WR_FLUSH_ERR);
-	while ((recv = fabric_rq_pop(&qp->rq)))
-		fabric_qp_recv_done(qp, recv, (struct ibv_wc){ .status = IBV_WC_WR_FLUSH_ERR },
-				    false);
+	flush_receives(qp, &qp->rq);
+}
+
+static void last_reached(struct fabric_qp *qp)
+{
+	if (qp->pub.srq && !qp->dev->conf.never_last)
+		fabric_async_push(qp->dev, (struct ibv_async_event){
+						   .element.qp = &qp->pub,
+						   .event_type = IBV_EVENT_QP_LAST_WQE_REACHED });
 }
 
 void fabric_qp_error(struct fabric_qp *qp)
@@ -169,10 +183,29 @@ void fabric_qp_error(struct fabric_qp *qp)
 		return;
 	qp->pub.state = IBV_QPS_ERR;
 	flush(qp);
-	if (qp->pub.srq)
-		fabric_async_push(qp->dev, (struct ibv_async_event){
-						   .element.qp = &qp->pub,
-						   .event_type = IBV_EVENT_QP_LAST_WQE_REACHED });
+	if (!qp->taken.count)
+		last_reached(qp);
+}
+
+void fabric_take_ahead(struct ibv_qp *pub, unsigned count)
+{
+	struct fabric_qp *qp = fabric_qp_in(pub);
+	struct fabric_recv *recv;
+	FABRIC_LOCKED;
+
+	while (count-- && (recv = fabric_rq_pop(fabric_rq_of(qp)))) {
+		weft_list_push(&qp->taken.recvs, &recv->link);
+		qp->taken.count++;
+	}
+}
+
+void fabric_hand_back(struct ibv_qp *pub)
+{
+	struct fabric_qp *qp = fabric_qp_in(pub);
+	FABRIC_LOCKED;
+
+	flush_receives(qp, &qp->taken);
+	last_reached(qp);
 }
 
 void fabric_destroy_qp(struct rdma_cm_id *id)
@@ -181,12 +214,11 @@ void fabric_destroy_qp(struct rdma_cm_id *id)
 	struct fabric_recv *recv;
 	FABRIC_LOCKED;
 
-	if (qp->unacked_async)
-		fabric_misuse("destroy_qp with an async event not acknowledged");
-	fabric_async_forget(qp);
+	fabric_async_wait(qp);
+	fabric_async_forget(qp->dev, &qp->pub);
 	while (!weft_list_empty(&qp->sends))
 		send_free(container_of(qp->sends.next, struct fabric_send, link));
-	while ((recv = fabric_rq_pop(&qp->rq)))
+	while ((recv = fabric_rq_pop(&qp->rq)) || (recv = fabric_rq_pop(&qp->taken)))
 		free(recv);
 	if (!qp->dev->conf.stale_cqes) {
 		fabric_cq_forget(qp->pub.send_cq, qp->pub.qp_num);

@@ -52,32 +52,6 @@ int fabric_query_gid(struct ibv_context *ctx, uint32_t port, uint32_t index,
 	return 0;
 }
 
-int fabric_get_async_event(struct ibv_context *ctx, struct ibv_async_event *to)
-{
-	struct fabric_async_event *event;
-	struct weft_list *item;
-	FABRIC_LOCKED;
-
-	FABRIC_FAULT_RDMA(get_async_event);
-	item = fabric_fifo_take(&fabric_dev_of(ctx)->async);
-	if (!item)
-		return -1;
-	event = container_of(item, struct fabric_async_event, link);
-	*to = event->event;
-	if (to->event_type == IBV_EVENT_QP_LAST_WQE_REACHED)
-		fabric_qp_in(to->element.qp)->unacked_async++;
-	free(event);
-	return 0;
-}
-
-void fabric_ack_async_event(struct ibv_async_event *event)
-{
-	FABRIC_LOCKED;
-
-	if (event->event_type == IBV_EVENT_QP_LAST_WQE_REACHED)
-		fabric_qp_in(event->element.qp)->unacked_async--;
-}
-
 /* Its devices have nothing open. */
 void fabric_sync_devices(void)
 {

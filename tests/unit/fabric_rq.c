@@ -107,6 +107,7 @@ int fabric_destroy_srq(struct ibv_srq *pub)
 	FABRIC_FAULT_IBV(destroy_srq);
 	if (srq->users)
 		return EBUSY;
+	fabric_async_forget(fabric_dev_of(pub->context), pub);
 	while ((recv = fabric_rq_pop(&srq->rq)))
 		free(recv);
 	container_of(pub->pd, struct fabric_pd, pub)->users--;

@@ -923,6 +923,47 @@ static void events(void **state)
 	}
 }
 
+/* What the adapter says of it unasked. */
+static const struct {
+	const char *name;
+	enum ibv_event_type type;
+	bool of_device;
+	int rc; /* 0: it lives */
+	const char *text;
+} said_cases[] = {
+	{ "QP", IBV_EVENT_QP_FATAL, false, -ECONNRESET, "catastrophic" },
+	{ "QP access", IBV_EVENT_QP_ACCESS_ERR, false, -ECONNRESET, "access" },
+	{ "CQ", IBV_EVENT_CQ_ERR, false, -EIO, "CQ error" },
+	{ "adapter", IBV_EVENT_DEVICE_FATAL, true, -ENODEV, "adapter failed" },
+	{ "port down", IBV_EVENT_PORT_ERR, true, 0, "" },
+	{ "port up", IBV_EVENT_PORT_ACTIVE, true, 0, "" },
+};
+
+static void said(void **state)
+{
+	for (unsigned i = 0; i < COUNT(said_cases); i++) {
+		union nvme_sqe *sqe;
+
+		connect_both();
+		submit(nvme_cmd_flush, NULL, 0, 0);
+		hear(&sqe);
+		if (said_cases[i].of_device)
+			fabric_async("fake0", said_cases[i].type);
+		else
+			fabric_async_of(link_qp(), said_cases[i].type);
+		turns(10);
+		if (said_cases[i].rc) {
+			check_end(said_cases[i].rc, said_cases[i].text);
+			assert_int_equal(dones, 0);
+		} else {
+			answer(sqe);
+			await(&dones, 1);
+			close_link();
+		}
+		again();
+	}
+}
+
 static void controller_leaves(void **state)
 {
 	for (int iwarp = 0; iwarp < 2; iwarp++) {
@@ -1036,6 +1077,7 @@ int main(int argc, char **argv)
 		CASE(no_memory_for_data),
 		CASE(bad_completions),
 		CASE(events),
+		CASE(said),
 		CASE(controller_leaves),
 		CASE(controller_falls_silent),
 		CASE(adapter_removed),

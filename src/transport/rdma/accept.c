@@ -45,7 +45,6 @@ static int create_queue_pair(struct rdma_conn *conn, struct weft_err *err)
 {
 	struct rdma_lane *lane = conn->lane;
 	struct ibv_qp_init_attr attr = {
-		.qp_context = conn,
 		.send_cq = conn->cq->cq.cq,
 		.recv_cq = conn->cq->cq.cq,
 		.srq = lane->recvs.srq,
@@ -68,6 +67,8 @@ static int create_queue_pair(struct rdma_conn *conn, struct weft_err *err)
 	if (!conn->id->qp)
 		return weft_fail(err, -errno, "queue pair: %s", strerror(errno));
 	conn->number = conn->id->qp->qp_num;
+	conn->news.heard = rdma_conn_heard;
+	rdma_news_start(&conn->news, &lane->ear, conn->id->qp);
 	rdma_lane_add(conn);
 	return 0;
 }

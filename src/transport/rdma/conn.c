@@ -4,8 +4,9 @@
  *
  * The end has an order: the queue pair goes into error, and the adapter hands back what it has of
  * it, so that no buffer is in its hands; every request comes back; then the user may free the
- * connection, and the queue pair is destroyed. An adapter that hands nothing back is not waited for
- * long: the queue pair is destroyed first then, and what it was given dies with it. */
+ * connection. The queue pair is destroyed when the adapter has said that it holds none of the shared
+ * receives for it. An adapter that hands nothing back is not waited for long: the queue pair is
+ * destroyed first then, and what it was given dies with it. */
 #include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
@@ -21,6 +22,7 @@
 void rdma_conn_drop(struct rdma_conn *conn)
 {
 	rdma_cq_drain(&conn->cq->cq);
+	rdma_news_end(&conn->news);
 	rdma_verbs->destroy_qp(conn->id);
 	rdma_cq_drain(&conn->cq->cq);
 	rdma_lane_remove(conn);
@@ -116,25 +118,47 @@ static void bury(struct rdma_conn *conn)
 	rdma_lane_put(lane, id);
 }
 
-static void grace_over(struct weft_timer *timer)
+static void last_never_said(struct weft_timer *timer)
 {
 	bury(container_of(timer, struct rdma_conn, timer));
 }
 
-/* A receive that the adapter has taken for this queue pair from those of all would be lost with it: it
- * gets a moment to come back. */
+/* A receive that the adapter has taken for this queue pair from those of all would be lost with it:
+ * the adapter says when it has none. */
 static void rdma_free(struct weft_qpair *qp)
 {
 	struct rdma_conn *conn = rdma_conn_of(qp);
 
 	assert(conn->state == RDMA_CLOSED);
+	conn->state = RDMA_LEAVING;
 	weft_qpair_destroy(qp);
-	if (conn->dropped) {
+	if (conn->dropped || conn->emptied) {
 		bury(conn);
 		return;
 	}
-	conn->timer.fn = grace_over;
-	weft_timer_set(qp->group->reactor, &conn->timer, RDMA_GRACE_MS);
+	conn->timer.fn = last_never_said;
+	weft_timer_set(qp->group->reactor, &conn->timer, RDMA_LAST_MS);
+}
+
+static void emptied(struct rdma_conn *conn)
+{
+	conn->emptied = true;
+	if (conn->state < RDMA_LEAVING) {
+		weft_qpair_close(&conn->qp, "its queue pair is in error");
+		return;
+	}
+	weft_timer_stop(conn->qp.group->reactor, &conn->timer);
+	bury(conn);
+}
+
+void rdma_conn_heard(struct rdma_news *news, enum ibv_event_type type)
+{
+	struct rdma_conn *conn = container_of(news, struct rdma_conn, news);
+
+	if (type == IBV_EVENT_QP_LAST_WQE_REACHED)
+		emptied(conn);
+	else
+		weft_qpair_close(&conn->qp, "%s", ibv_event_type_str(type));
 }
 
 void rdma_conn_failed(struct rdma_conn *conn, const struct ibv_wc *wc)

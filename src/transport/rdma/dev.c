@@ -53,6 +53,7 @@ static int create(struct ibv_context *ctx, struct rdma_dev **out)
 	}
 	dev->invalidates = dev->attr.device_cap_flags & IBV_DEVICE_MEM_MGT_EXTENSIONS;
 	set_sides(dev);
+	weft_list_init(&dev->ears);
 	weft_list_push(&devs, &dev->link);
 	*out = dev;
 	return 0;

@@ -23,6 +23,7 @@ struct rdma_dev {
 	bool iwarp;
 	bool invalidates; /* a SEND of its can invalidate a key of the peer's */
 	unsigned refs;
+	struct weft_list ears; /* see ear.c */
 	struct rdma_side target, host;
 };
 

@@ -4,7 +4,7 @@
  *      └──────────┴───────────┴─────────────────────────────────────────────────────▲
  *
  * To close is to destroy the queue pair, at once: from then on the adapter touches none of the
- * caller's memory. What follows is only that the reactor forgets two descriptors. */
+ * caller's memory. What follows is only that the reactor forgets some descriptors. */
 #include "transport/rdma/link.h"
 
 #include <assert.h>
@@ -23,7 +23,7 @@ static void let_go_of_all(struct rdma_link *rl)
 
 static void finish(struct rdma_link *rl)
 {
-	if (rl->has_cq || rl->watching)
+	if (rl->has_cq || rl->watching || rl->hears)
 		return;
 	if (rl->mr)
 		rdma_verbs->dereg_mr(rl->mr);
@@ -55,10 +55,19 @@ static void cq_closed(struct rdma_cq *cq)
 	finish(rl);
 }
 
+static void ear_ended(struct rdma_ear *ear)
+{
+	struct rdma_link *rl = container_of(ear, struct rdma_link, ear);
+
+	rl->hears = false;
+	finish(rl);
+}
+
 static void drop_queue_pair(struct rdma_link *rl)
 {
 	if (!rl->id->qp)
 		return;
+	rdma_news_end(&rl->qp_news);
 	rdma_verbs->disconnect(rl->id);
 	rdma_verbs->destroy_qp(rl->id);
 }
@@ -75,8 +84,11 @@ static void link_close(struct weft_link *link)
 	drop_queue_pair(rl);
 	let_go_of_all(rl);
 	weft_task_cancel(&rl->serve); /* buffers that came back have woken it */
+	rdma_news_end(&rl->cq_news);
 	if (rl->has_cq)
 		rdma_cq_close(&rl->cq);
+	if (rl->hears)
+		rdma_ear_end(&rl->ear);
 	rdma_watch_end(&rl->watch);
 }
 
@@ -230,6 +242,7 @@ static int link_open(struct weft_link **link, struct weft_reactor *r,
 	}
 	weft_task_init(&rl->serve, serve);
 	rl->cq.closed = cq_closed;
+	rl->ear.ended = ear_ended;
 	rl->timer.fn = setup_over;
 	rdma_link_io_init(rl);
 	weft_timer_set(r, &rl->timer, options->setup_ms);

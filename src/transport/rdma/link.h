@@ -10,6 +10,7 @@
 #include "transport/link.h"
 #include "transport/rdma/cq.h"
 #include "transport/rdma/dev.h"
+#include "transport/rdma/ear.h"
 
 enum {
 	LINK_BLOCKS = 16, /* descriptors of one command */
@@ -58,9 +59,12 @@ struct rdma_link {
 	bool watching;
 	bool opened;
 	struct rdma_dev *dev;
+	struct rdma_ear ear;
+	bool hears;
 	struct rdma_keys keys;
 	struct rdma_cq cq;
 	bool has_cq;
+	struct rdma_news qp_news, cq_news;
 
 	/* What the adapter reads commands from and writes completions to. */
 	char *pages;

@@ -43,16 +43,35 @@ void rdma_link_start(struct rdma_link *rl)
 		weft_link_close(&rl->link, -errno, "address: %s", address_text(-errno));
 }
 
+static void adapter_failed(struct rdma_ear *ear)
+{
+	struct rdma_link *rl = container_of(ear, struct rdma_link, ear);
+
+	weft_link_close(&rl->link, -ENODEV, "the adapter failed");
+}
+
+static int use_adapter(struct rdma_link *rl, struct weft_err *err)
+{
+	int rc = rdma_dev_get(rl->id->verbs, &rl->dev, err);
+
+	if (rc < 0)
+		return rc;
+	rdma_keys_init(&rl->keys, &rl->dev->host);
+	rl->ear.fatal = adapter_failed;
+	rc = rdma_ear_start(&rl->ear, rl->dev, rl->link.reactor, err);
+	rl->hears = rc == 0;
+	return rc;
+}
+
 static void address_found(struct rdma_link *rl)
 {
 	struct weft_err err = { "" };
-	int rc = rdma_dev_get(rl->id->verbs, &rl->dev, &err);
+	int rc = use_adapter(rl, &err);
 
 	if (rc < 0) {
 		weft_link_close(&rl->link, rc, "%s", err.text);
 		return;
 	}
-	rdma_keys_init(&rl->keys, &rl->dev->host);
 	rl->state = RLINK_ROUTE;
 	if (rdma_verbs->resolve_route(rl->id, (int)rl->link.options.setup_ms) < 0)
 		give_up(rl, -errno, "route");
@@ -88,6 +107,20 @@ static int create_queue_pair(struct rdma_link *rl)
 	return rc < 0 ? -errno : 0;
 }
 
+static void qp_broke(struct rdma_news *news, enum ibv_event_type type)
+{
+	struct rdma_link *rl = container_of(news, struct rdma_link, qp_news);
+
+	weft_link_close(&rl->link, -ECONNRESET, "connection lost: %s", ibv_event_type_str(type));
+}
+
+static void cq_broke(struct rdma_news *news, enum ibv_event_type type)
+{
+	struct rdma_link *rl = container_of(news, struct rdma_link, cq_news);
+
+	weft_link_close(&rl->link, -EIO, "connection lost: %s", ibv_event_type_str(type));
+}
+
 static int build(struct rdma_link *rl, struct weft_err *err)
 {
 	uint32_t entries = rl->link.options.depth + 1 + rl->receives;
@@ -103,14 +136,19 @@ static int build(struct rdma_link *rl, struct weft_err *err)
 	if (rc < 0)
 		return rc;
 	rl->has_cq = true;
+	rl->cq_news.heard = cq_broke;
+	rdma_news_start(&rl->cq_news, &rl->ear, rl->cq.cq);
 	rl->mr = rdma_verbs->reg_mr(rl->dev->pd, rl->pages, rl->pages_size, IBV_ACCESS_LOCAL_WRITE);
 	if (!rl->mr)
 		return weft_fail(err, -errno, "%s does not register memory: %s%s",
 				 rl->dev->ctx->device->name, strerror(errno),
 				 errno == ENOMEM ? "; see ulimit -l (LimitMEMLOCK)" : "");
 	rc = create_queue_pair(rl);
-	if (rc == 0)
+	if (rc == 0) {
+		rl->qp_news.heard = qp_broke;
+		rdma_news_start(&rl->qp_news, &rl->ear, rl->id->qp);
 		rc = rdma_link_post_receives(rl);
+	}
 	return rc < 0 ? weft_fail(err, rc, "queue pair: %s", strerror(-rc)) : 0;
 }
 

@@ -2,7 +2,7 @@
  *
  *   listen.c: home ──request──▶ hub.c: a reactor's connections, by adapter ──▶ conn.c: beginning, end
  *                               │
- *                               └▶ lane: completion queues, receives (recvs.c), keys (keys.c)
+ *                               └▶ lane.c: completion queues, receives (recvs.c), keys (keys.c)
  *
  *   receive ─▶ rx.c ─▶ command()     fetch() ─▶ RDMA READ      reply() ─▶ RDMA WRITE, SEND
  *                                    └────── tx.c, post.c: chained, one post per turn ──┘
@@ -17,6 +17,7 @@
 #include "proto/status.h"
 #include "transport/rdma/cq.h"
 #include "transport/rdma/dev.h"
+#include "transport/rdma/ear.h"
 #include "transport/transport.h"
 
 enum {
@@ -31,8 +32,9 @@ enum {
 	RDMA_ANSWERS = 16384,  /* completions under way that the adapter comes for; see answers.c */
 	RDMA_SETUP_MS = 30000, /* from request to a successful Connect */
 	RDMA_DRAIN_MS = 2000,  /* for an adapter to hand back what it was given */
-	RDMA_GRACE_MS = 20,    /* for it to hand back a shared receive */
-	RDMA_RNR_TIMER = 12,   /* 0.64 ms: when a host should try again that found no receive */
+	RDMA_LAST_MS = 200, /* for it to say that it has no shared receive of a queue pair any more:
+			       not all adapters do */
+	RDMA_RNR_TIMER = 12, /* 0.64 ms: when a host should try again that found no receive */
 	RDMA_CONN_BUCKETS = 1024,
 };
 
@@ -70,6 +72,7 @@ struct rdma_lane_cq {
 	struct weft_list link;
 	struct rdma_lane *lane;
 	struct rdma_cq cq;
+	struct rdma_news news;
 	uint32_t room; /* entries that no queue pair has claimed */
 };
 
@@ -77,8 +80,12 @@ struct rdma_lane {
 	struct weft_list link; /* hub->lanes */
 	struct rdma_hub *hub;
 	struct rdma_dev *dev;
+	struct rdma_ear ear;
+	bool hears;
+	bool broken; /* its connections end, and new ones get another */
 	struct rdma_keys keys;
 	struct rdma_recvs recvs; /* not used where the adapter cannot share */
+	struct rdma_news srq_news;
 	bool shares;
 	uint32_t claimed; /* commands that its connections may send */
 	struct rdma_answers answers;
@@ -122,6 +129,7 @@ enum rdma_state {
 	RDMA_OPEN,
 	RDMA_CLOSING, /* disconnected; the adapter hands back what it has */
 	RDMA_CLOSED,
+	RDMA_LEAVING, /* its user has let go; the adapter hands back receives that are everybody's */
 };
 
 struct rdma_conn {
@@ -146,6 +154,8 @@ struct rdma_conn {
 	bool drained;              /* the adapter has had its time to hand them back */
 	bool settled;              /* nothing of it moves any more */
 	bool dropped;              /* the queue pair is gone */
+	bool emptied;              /* it is in error and has no receive any more */
+	struct rdma_news news;
 };
 
 static inline struct rdma_conn *rdma_conn_of(struct weft_qpair *qp)
@@ -193,6 +203,13 @@ int rdma_lane_get(struct weft_group *group, struct ibv_context *ctx, struct rdma
  * in group->nqpairs: an adapter that was removed goes with its last id, and must have nothing left.
  * @id may be NULL. */
 void rdma_lane_put(struct rdma_lane *lane, struct rdma_cm_id *id);
+/* A lane has ended. */
+void rdma_hub_lane_gone(struct rdma_hub *hub);
+
+/* lane.c */
+int rdma_lane_create(struct rdma_hub *hub, struct rdma_dev *dev, struct rdma_lane **out,
+		     struct weft_err *err);
+void rdma_lane_end(struct rdma_lane *lane); /* in turns */
 /* A completion queue with @entries to spare, which are the caller's then. */
 int rdma_lane_cq(struct rdma_lane *lane, uint32_t entries, struct rdma_lane_cq **cq,
 		 struct weft_err *err);
@@ -227,6 +244,7 @@ struct rdma_conn *rdma_conn_create(const struct rdma_arrival *arrival, struct rd
 /* The queue pair goes, and what it had claimed. */
 void rdma_conn_drop(struct rdma_conn *conn);
 void rdma_conn_event(struct rdma_conn *conn, const struct rdma_cm_event *event);
+void rdma_conn_heard(struct rdma_news *news, enum ibv_event_type type); /* conn->news */
 void rdma_wrap_up_soon(struct rdma_conn *conn);
 /* A work request ended badly. */
 void rdma_conn_failed(struct rdma_conn *conn, const struct ibv_wc *wc);
