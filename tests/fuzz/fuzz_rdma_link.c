@@ -63,12 +63,12 @@ static void ready(struct weft_link *link)
 	link->blocks_max = rdma_peer.blocks;
 }
 
-/* What the controller did not write nobody promises. */
+/* What the controller did not write nobody promises, nor what it wrote for a command that failed. */
 static bool is_strict(const struct order *o)
 {
 	must(o->left);
 	return !rdma_peer.tainted && !adapter_has_failed() &&
-	       (order_direction(o) != NVME_DIR_TO_HOST || o->received == o->len);
+	       (order_direction(o) != NVME_DIR_TO_HOST || (o->received == o->len && !o->status));
 }
 
 /* Nobody waits for them any more. */

@@ -698,6 +698,28 @@ static void undeclared(void **state)
 	}
 }
 
+/* The controller has written some of it, and then could not go on: what came is nothing. */
+static void undeclared_and_failed(void **state)
+{
+	struct iovec iov = { memory, 4096 };
+	union nvme_sqe *sqe;
+	uint32_t capsule;
+
+	connect_both();
+	memset(memory, 'o', 4096);
+	memset(peer.memory + 4096, 'n', 4096);
+	submit(nvme_cmd_read, &iov, 0, 4096);
+	capsule = hear(&sqe);
+	serve_data(sqe, capsule, false, 4096, 4096);
+	answer_of(le16_to_cpu(sqe->common.cid), NVME_SC_READ_ERROR, sizeof(struct nvme_cqe));
+	await(&dones, 1);
+	assert_int_equal(le16_to_cpu(last.cqe.status) >> 1, NVME_SC_READ_ERROR);
+	for (unsigned i = 0; i < 4096; i++)
+		assert_int_equal(memory[i], 'o');
+	assert_int_equal(stats.copied_bytes, 0);
+	close_link();
+}
+
 /* Memory that was declared does not, where the controller takes as many descriptors. */
 static void declared(void **state)
 {
@@ -1067,6 +1089,7 @@ int main(int argc, char **argv)
 		CASE(wrong_completions),
 		CASE(answered_before_sent),
 		CASE(undeclared),
+		CASE(undeclared_and_failed),
 		CASE(declared),
 		CASE(no_copies),
 		CASE(many_pieces),

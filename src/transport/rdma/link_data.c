@@ -242,9 +242,15 @@ void rdma_link_place(struct rdma_link *rl, struct rdma_slot *rs)
 	rl->link.stats.registrations = rl->keys.registrations;
 }
 
+static bool brought_data(const struct weft_slot *slot)
+{
+	return nvme_cmd_direction(&slot->cmd) == NVME_DIR_TO_HOST &&
+	       !(le16_to_cpu(slot->cqe.status) >> 1);
+}
+
 void rdma_link_collect(struct rdma_link *rl, struct rdma_slot *rs)
 {
-	if (rs->bounce && nvme_cmd_direction(&rs->slot.cmd) == NVME_DIR_TO_HOST)
+	if (rs->bounce && brought_data(&rs->slot))
 		copy(rl, rs, false);
 	rdma_link_let_go(rl, rs);
 }
