@@ -86,7 +86,8 @@ struct fabric_device {
 	struct ibv_port_attr port;   /* active_mtu ... */
 	uint32_t max_inline;
 	bool dmabuf;      /* reg_dmabuf_mr() works (on whatever can be mapped); else EOPNOTSUPP */
-	bool invalidates; /* SEND_WITH_INV is understood; else it is a remote access error */
+	bool invalidates; /* SEND_WITH_INV that comes is understood; else it is a remote access error */
+	bool refuses_inv; /* post_send() does not know SEND_WITH_INV, whatever @attr says */
 	bool stale_cqes;  /* completions of a destroyed QP stay */
 	bool never_last;  /* LAST_WQE_REACHED is not said */
 };

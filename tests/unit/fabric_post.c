@@ -4,12 +4,20 @@
 
 static uint64_t serial;
 
+static bool can_invalidate(const struct fabric_dev *dev)
+{
+	return dev->conf.attr.device_cap_flags & IBV_DEVICE_MEM_MGT_EXTENSIONS &&
+	       !dev->conf.refuses_inv;
+}
+
 static int send_error(const struct fabric_qp *qp, const struct ibv_send_wr *wr, uint64_t len)
 {
 	bool read = wr->opcode == IBV_WR_RDMA_READ;
 
 	if (wr->opcode != IBV_WR_SEND && wr->opcode != IBV_WR_SEND_WITH_INV &&
 	    wr->opcode != IBV_WR_RDMA_WRITE && !read)
+		return EINVAL;
+	if (wr->opcode == IBV_WR_SEND_WITH_INV && !can_invalidate(qp->dev))
 		return EINVAL;
 	if (wr->num_sge < 0 || (unsigned)wr->num_sge > qp->cap.max_send_sge)
 		return EINVAL;

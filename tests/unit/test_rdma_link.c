@@ -525,6 +525,27 @@ static void wrong_completions(void **state)
 	}
 }
 
+/* It offers keys that last: a controller has none to invalidate. */
+static void invalidates(void **state)
+{
+	struct iovec iov = { memory, 8192 };
+	struct ibv_sge sge = { (uintptr_t)peer.memory, sizeof(struct nvme_cqe), 0 };
+	struct ibv_send_wr wr = { .opcode = IBV_WR_SEND_WITH_INV, .sg_list = &sge, .num_sge = 1 };
+	union nvme_sqe *sqe;
+
+	connect_both();
+	submit(nvme_cmd_read, &iov, 0, 8192);
+	hear(&sqe);
+	assert_int_equal(sgl_of(sqe)->type, NVME_SGL_KEYED);
+	memset(peer.memory, 0, sizeof(struct nvme_cqe));
+	((struct nvme_cqe *)peer.memory)->cid = sqe->common.cid;
+	sge.lkey = peer.mr->lkey;
+	wr.invalidate_rkey = nvme_keyed_sgl_key(sgl_of(sqe));
+	assert_int_equal(fabric_end_post(&peer, &wr), 0);
+	check_end(-EPROTO, "invalidated");
+	assert_int_equal(dones, 0);
+}
+
 /* The controller has the command, and answers, before the adapter says that it was sent. */
 static void answered_before_sent(void **state)
 {
@@ -1087,6 +1108,7 @@ int main(int argc, char **argv)
 		CASE(in_time),
 		CASE(in_any_order),
 		CASE(wrong_completions),
+		CASE(invalidates),
 		CASE(answered_before_sent),
 		CASE(undeclared),
 		CASE(undeclared_and_failed),

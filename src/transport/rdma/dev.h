@@ -21,7 +21,7 @@ struct rdma_dev {
 	struct ibv_pd *pd;
 	struct ibv_device_attr attr;
 	bool iwarp;
-	bool invalidates; /* a SEND of its can invalidate a key of the peer's */
+	atomic_bool invalidates; /* a SEND of its can invalidate a key of the peer's */
 	unsigned refs;
 	struct weft_list ears; /* see ear.c */
 	struct rdma_side target, host;

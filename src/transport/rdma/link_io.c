@@ -178,6 +178,10 @@ static void received(struct rdma_link *rl, const struct ibv_wc *wc)
 		weft_link_close(&rl->link, -EPROTO, "a completion of %u bytes", wc->byte_len);
 		return;
 	}
+	if (wc->wc_flags & IBV_WC_WITH_INV) { /* no command offers one */
+		weft_link_close(&rl->link, -EPROTO, "the controller invalidated a key of ours");
+		return;
+	}
 	rc = post_receive(rl, index);
 	if (rc < 0)
 		weft_link_close(&rl->link, rc, "receive: %s", strerror(-rc));

@@ -212,12 +212,30 @@ static void unpost(struct batch *b, const struct ibv_send_wr *bad)
 			b->conn->chains--;
 }
 
+/* Some providers say that the adapter can invalidate keys, and do not know how to ask it to. */
+static bool cannot_invalidate(const struct rdma_dev *dev, const struct ibv_send_wr *bad, int rc)
+{
+	return dev->invalidates && bad && bad->opcode == IBV_WR_SEND_WITH_INV &&
+	       (abs(rc) == EINVAL || abs(rc) == EOPNOTSUPP);
+}
+
+static int post_plain(struct rdma_conn *conn, struct ibv_send_wr **bad)
+{
+	conn->lane->dev->invalidates = false;
+	for (struct ibv_send_wr *wr = *bad; wr; wr = wr->next)
+		if (wr->opcode == IBV_WR_SEND_WITH_INV)
+			wr->opcode = IBV_WR_SEND;
+	return rdma_verbs->post_send(conn->id->qp, *bad, bad);
+}
+
 static void post(struct batch *b)
 {
 	struct rdma_conn *conn = b->conn;
 	struct ibv_send_wr *bad = b->wr;
 	int rc = rdma_verbs->post_send(conn->id->qp, b->wr, &bad);
 
+	if (rc && cannot_invalidate(conn->lane->dev, bad, rc))
+		rc = post_plain(conn, &bad);
 	weft_count(&conn->qp.stats.posted, b->n);
 	if (!rc)
 		return;
