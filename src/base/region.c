@@ -1,4 +1,7 @@
-/* region.c - the registry: regions in the order of their addresses, and copies of that order. */
+/* region.c - the registry: regions in the order of their addresses, and copies of that order.
+ *
+ * A region that goes and an owner that goes both undo ties, without the lock, perhaps at once. Each
+ * takes what it finds, and then waits for what the other has in hand: after it nothing is tied. */
 #include "base/region_internal.h"
 
 #include <assert.h>
@@ -11,16 +14,18 @@
 #include "base/cleanup.h"
 
 static pthread_mutex_t registry = PTHREAD_MUTEX_INITIALIZER;
+static pthread_cond_t untied = PTHREAD_COND_INITIALIZER;
 static struct weft_region_view all; /* under the lock; what the others are copies of */
+static unsigned leaving;            /* regions that are off @all, not all of their ties undone */
 static _Atomic uint64_t generation; /* of @all; moves under the lock */
 atomic_uint weft_region_dmabufs;
 
-void weft_regions_lock(void)
+static void regions_lock(void)
 {
 	pthread_mutex_lock(&registry);
 }
 
-void weft_regions_unlock(void)
+static void regions_unlock(void)
 {
 	pthread_mutex_unlock(&registry);
 }
@@ -43,9 +48,9 @@ int weft_view_refresh(struct weft_region_view *view)
 
 	if (view->generation == atomic_load_explicit(&generation, memory_order_acquire))
 		return 0;
-	weft_regions_lock();
+	regions_lock();
 	rc = copy_all(view);
-	weft_regions_unlock();
+	regions_unlock();
 	return rc;
 }
 
@@ -80,7 +85,7 @@ static struct weft_region *region_new(char *base, size_t size, size_t granule)
 	region->fd = -1;
 	pthread_mutex_init(&region->lock, NULL);
 	weft_list_init(&region->attached);
-	region->pins = calloc((granules - 1) / 64 + 1, sizeof(*region->pins));
+	region->pins = calloc(granules, sizeof(*region->pins));
 	if (!region->pins) {
 		region_free(region);
 		return NULL;
@@ -111,11 +116,11 @@ static int publish(struct weft_region *region, struct weft_err *err)
 	bool dmabuf = region->kind == WEFT_REGION_DMABUF;
 	int rc;
 
-	weft_regions_lock();
+	regions_lock();
 	rc = insert(region);
 	if (rc == 0 && dmabuf)
 		atomic_fetch_add(&weft_region_dmabufs, 1);
-	weft_regions_unlock();
+	regions_unlock();
 	if (rc == 0)
 		return 0;
 	return weft_fail(err, rc, "%zu bytes of memory at %p: %s", region->size,
@@ -170,23 +175,37 @@ int weft_region_add_dmabuf(struct weft_region **out, void *base, size_t size, in
 	return rc;
 }
 
-void weft_region_remove(struct weft_region *region)
+/* Under the registry's lock. */
+static void take_off(struct weft_region *region)
 {
-	unsigned i;
+	unsigned i = weft_view_before(&all, region->base);
 
-	if (!region)
-		return;
-	weft_regions_lock();
-	i = weft_view_before(&all, region->base);
 	assert(i < all.count && all.sorted[i].region == region);
 	all.count--;
 	memmove(&all.sorted[i], &all.sorted[i + 1], (all.count - i) * sizeof(*all.sorted));
 	if (region->kind == WEFT_REGION_DMABUF)
 		atomic_fetch_sub(&weft_region_dmabufs, 1);
-	/* It may take long, and nobody looks for this one: views go on without the lock meanwhile. */
-	weft_region_untie(region, NULL);
 	atomic_fetch_add_explicit(&generation, 1, memory_order_release);
-	weft_regions_unlock();
+}
+
+void weft_region_remove(struct weft_region *region)
+{
+	struct weft_region_tie *tie;
+
+	if (!region)
+		return;
+	regions_lock();
+	take_off(region);
+	leaving++;
+	regions_unlock();
+	while ((tie = weft_region_take_tie(region, NULL)))
+		tie->untie(tie, region);
+	regions_lock();
+	leaving--;
+	pthread_cond_broadcast(&untied);
+	while (region->untying)
+		pthread_cond_wait(&untied, &registry);
+	regions_unlock();
 	region_free(region);
 }
 
@@ -195,19 +214,46 @@ struct weft_region *weft_region_at(const void *base)
 	struct weft_region *region = NULL;
 	unsigned i;
 
-	weft_regions_lock();
+	regions_lock();
 	i = weft_view_before(&all, base);
 	if (i < all.count && all.sorted[i].base == base)
 		region = all.sorted[i].region;
-	weft_regions_unlock();
+	regions_unlock();
 	return region;
+}
+
+/* The owner's tie to the first region that ends behind *@from, which moves on. NULL: no more. */
+static struct weft_region_tie *next_tie(const void *owner, const char **from,
+					struct weft_region **region)
+{
+	struct weft_region_tie *tie = NULL;
+	unsigned i = weft_view_before(&all, *from);
+
+	for (; i < all.count && !tie; i++) {
+		*region = all.sorted[i].region;
+		*from = all.sorted[i].base + all.sorted[i].size;
+		tie = weft_region_take_tie(*region, owner);
+	}
+	return tie;
 }
 
 void weft_regions_untie_owner(const void *owner)
 {
+	struct weft_region_tie *tie;
+	struct weft_region *region;
+	const char *from = NULL;
+
 	assert(owner);
-	weft_regions_lock();
-	for (unsigned i = 0; i < all.count; i++)
-		weft_region_untie(all.sorted[i].region, owner);
-	weft_regions_unlock();
+	regions_lock();
+	while ((tie = next_tie(owner, &from, &region))) {
+		region->untying++;
+		regions_unlock();
+		tie->untie(tie, region);
+		regions_lock();
+		region->untying--;
+		pthread_cond_broadcast(&untied);
+	}
+	while (leaving)
+		pthread_cond_wait(&untied, &registry);
+	regions_unlock();
 }

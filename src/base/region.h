@@ -16,7 +16,9 @@
  * it is told about, and who gives pages back does it with weft_region_clear(), which leaves pinned
  * ones in place.
  *
- * Locks: the registry's, then a region's. */
+ * Locks: the registry's, then a region's. To undo a tie may take long (an adapter forgets gigabytes a
+ * granule at a time), so no lock is held then: who waits for one meanwhile is a reactor with I/O of
+ * its own. */
 #ifndef WEFT_BASE_REGION_H
 #define WEFT_BASE_REGION_H
 
@@ -42,18 +44,20 @@ struct weft_region {
 	bool sink;      /* peers' data is placed here; set before it is first looked for */
 	const void *declarer; /* the declarer's mark; base does not look */
 
+	unsigned untying; /* ties that are off the list and not undone yet; the registry's lock */
+
 	pthread_mutex_t lock;      /* for what follows */
 	struct weft_list attached; /* struct weft_region_tie */
-	atomic_bool any_pinned;
-	uint64_t *pins; /* a bit per granule */
+	size_t pinned;             /* granules that are */
+	uint16_t *pins;            /* of each granule: how often */
 };
 
 struct weft_region_tie {
 	struct weft_list link;
 	void *owner;
-	/* It is off the list, and nothing of the region is in use: forget it, free yourself. Runs
-	 * under the registry's lock, and not under the region's. */
-	void (*untie)(struct weft_region_tie *tie);
+	/* It is off the list, and nothing of @region is in use: forget it, unpin what you pinned, free
+	 * yourself. Runs under no lock. */
+	void (*untie)(struct weft_region_tie *tie, struct weft_region *region);
 };
 
 /* -EEXIST: some of it is declared already. */
@@ -115,14 +119,14 @@ static inline void weft_region_unlock(struct weft_region *region)
 
 /* Locked. The owner's tie; NULL: it has none. */
 struct weft_region_tie *weft_region_tie_of(struct weft_region *region, const void *owner);
-/* Locked. The pages of every granule that [@at, @at + @len) meets stay, until the last tie goes. */
+/* Locked. The pages of every granule that [@at, @at + @len) meets stay, until they have been unpinned
+ * as often as pinned. */
 void weft_region_pin(struct weft_region *region, const void *at, size_t len);
+void weft_region_unpin(struct weft_region *region, const void *at, size_t len);
 
-/* A device goes: every tie of that owner is undone. */
+/* A device goes: every tie of that owner is undone, also those that a removal has in hand. The owner
+ * makes no new ones. */
 void weft_regions_untie_owner(const void *owner);
-/* Meanwhile no region comes or goes. */
-void weft_regions_lock(void);
-void weft_regions_unlock(void);
 
 /* --- giving memory back --------------------------------------------------------------------------- */
 

@@ -14,7 +14,7 @@ unsigned weft_view_before(const struct weft_region_view *view, const char *at);
 /* Whether region @i, one that does not end before @at, shares a byte with [@at, @at + @len). */
 bool weft_view_meets(const struct weft_region_view *view, unsigned i, const char *at, size_t len);
 
-/* region_tie.c. Ties of @owner are undone; NULL: all. Under the registry's lock. */
-void weft_region_untie(struct weft_region *region, const void *owner);
+/* region_tie.c. Off the list, to be undone; @owner NULL: whosever it is. NULL: there is none. */
+struct weft_region_tie *weft_region_take_tie(struct weft_region *region, const void *owner);
 
 #endif

@@ -1,7 +1,9 @@
 /* region_tie.c - who has told an adapter of a region, and which pages stay because of that.
  *
- * A bit per granule. It is set under the region's lock before the adapter is told; pages are dropped
- * under the same lock, after a look at it. Clearing in place needs no lock: it is a write like any. */
+ * A count per granule. It goes up under the region's lock before an adapter is told, and down when that
+ * one has forgotten; pages are dropped under the same lock, after a look at it. Clearing in place needs
+ * no lock: it is a write like any. */
+#include <assert.h>
 #include <string.h>
 #include <sys/mman.h>
 
@@ -24,18 +26,17 @@ void weft_region_pin(struct weft_region *region, const void *at, size_t len)
 	size_t last = granule_of(region, (const char *)at + len - 1);
 
 	for (size_t i = granule_of(region, at); i <= last; i++)
-		region->pins[i / 64] |= UINT64_C(1) << i % 64;
-	atomic_store_explicit(&region->any_pinned, true, memory_order_relaxed);
+		region->pinned += !region->pins[i]++;
 }
 
-static void unpin(struct weft_region *region)
+void weft_region_unpin(struct weft_region *region, const void *at, size_t len)
 {
-	size_t last = granule_of(region, region->base + region->size - 1);
+	size_t last = granule_of(region, (const char *)at + len - 1);
 
-	if (!atomic_load_explicit(&region->any_pinned, memory_order_relaxed))
-		return;
-	memset(region->pins, 0, (last / 64 + 1) * sizeof(*region->pins));
-	atomic_store_explicit(&region->any_pinned, false, memory_order_relaxed);
+	for (size_t i = granule_of(region, at); i <= last; i++) {
+		assert(region->pins[i]);
+		region->pinned -= !--region->pins[i];
+	}
 }
 
 /* --- ties ---------------------------------------------------------------------------------------- */
@@ -51,8 +52,7 @@ struct weft_region_tie *weft_region_tie_of(struct weft_region *region, const voi
 	return NULL;
 }
 
-/* Off the list; @owner NULL: whosever it is. */
-static struct weft_region_tie *take_tie(struct weft_region *region, const void *owner)
+struct weft_region_tie *weft_region_take_tie(struct weft_region *region, const void *owner)
 {
 	struct weft_region_tie *tie = NULL;
 
@@ -67,26 +67,13 @@ static struct weft_region_tie *take_tie(struct weft_region *region, const void *
 	return tie;
 }
 
-/* Pages are free to go again only when the last adapter has forgotten them. */
-void weft_region_untie(struct weft_region *region, const void *owner)
-{
-	struct weft_region_tie *tie;
-
-	while ((tie = take_tie(region, owner)))
-		tie->untie(tie);
-	weft_region_lock(region);
-	if (weft_list_empty(&region->attached))
-		unpin(region);
-	weft_region_unlock(region);
-}
-
 /* --- giving memory back ---------------------------------------------------------------------------- */
 
 static bool pinned(const struct weft_region *region, const char *at)
 {
 	size_t i = granule_of(region, at);
 
-	return at < region->base + region->size && region->pins[i / 64] >> i % 64 & 1;
+	return at < region->base + region->size && region->pins[i];
 }
 
 /* From @at on, how far it goes on being pinned, or not, as it is at @at; at most to @end. */
@@ -95,7 +82,7 @@ static char *run_end(const struct weft_region *region, char *at, char *end)
 	size_t i = granule_of(region, at);
 	bool first = pinned(region, at);
 
-	if (!atomic_load_explicit(&region->any_pinned, memory_order_relaxed))
+	if (!region->pinned)
 		return end;
 	while (at < end && pinned(region, at) == first)
 		at = region->base + ++i * granule_size(region);

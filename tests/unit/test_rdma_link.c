@@ -875,6 +875,71 @@ static void answered_in_line(void **state)
 	assert_int_equal(dones, 0);
 }
 
+/* --- memory that the adapter refuses ---------------------------------------------------------------- */
+
+static struct rdma_verbs stingy;
+static unsigned asked_for; /* the caller's memory */
+static bool refuses;
+
+static struct ibv_mr *refuse_the_callers(struct ibv_pd *pd, void *at, size_t size, int access)
+{
+	if ((char *)at < memory || (char *)at >= memory + MEMORY)
+		return v->reg_mr(pd, at, size, access);
+	asked_for++;
+	errno = ENOMEM;
+	return refuses ? NULL : v->reg_mr(pd, at, size, access);
+}
+
+static void read_some(void)
+{
+	struct iovec iov = { memory, 4096 };
+	unsigned before = dones;
+	union nvme_sqe *sqe;
+
+	submit(nvme_cmd_read, &iov, 0, 4096);
+	hear(&sqe);
+	answer(sqe);
+	await(&dones, before + 1);
+}
+
+static void reads_are_copied(struct weft_region *region, unsigned count)
+{
+	uint64_t copied = stats.copied_bytes;
+
+	for (unsigned i = 0; i < count; i++)
+		read_some();
+	assert_int_equal(stats.copied_bytes, copied + count * 4096ull);
+	assert_int_equal(region->pinned, 0);
+}
+
+/* Once asked, it is not asked for every I/O; and again when something has changed. */
+static void refused_once(void **state)
+{
+	struct weft_region *region, *other;
+
+	stingy = fabric_verbs;
+	stingy.reg_mr = refuse_the_callers;
+	rdma_verbs = &stingy;
+	asked_for = 0;
+	refuses = true;
+	assert_int_equal(weft_region_add(&region, memory, MDTS, MDTS, NULL), 0);
+	connect_both();
+	reads_are_copied(region, 5);
+	assert_int_equal(asked_for, 1);
+	assert_int_equal(weft_region_add(&other, memory + MDTS, MDTS, MDTS, NULL), 0);
+	reads_are_copied(region, 5);
+	assert_int_equal(asked_for, 2);
+	weft_region_remove(other);
+	refuses = false;
+	read_some();
+	assert_int_equal(asked_for, 3);
+	assert_int_equal(region->pinned, 1);
+	close_link();
+	assert_int_equal(region->pinned, 0);
+	weft_region_remove(region);
+	rdma_verbs = &fabric_verbs;
+}
+
 static void no_memory_for_data(void **state)
 {
 	struct iovec iov = { memory, 4096 };
@@ -1119,6 +1184,7 @@ int main(int argc, char **argv)
 		CASE(in_line_for_a_buffer),
 		CASE(closed_in_line),
 		CASE(answered_in_line),
+		CASE(refused_once),
 		CASE(no_memory_for_data),
 		CASE(bad_completions),
 		CASE(events),

@@ -16,7 +16,7 @@ static struct rdma_dev *find(const struct ibv_context *ctx)
 	struct rdma_dev *dev;
 
 	weft_list_for_each(dev, &devs, link)
-		if (dev->ctx == ctx)
+		if (dev->ctx == ctx && dev->refs)
 			return dev;
 	return NULL;
 }
@@ -77,23 +77,33 @@ int rdma_dev_get(struct ibv_context *ctx, struct rdma_dev **out, struct weft_err
 	return 0;
 }
 
+static bool let_go(struct rdma_dev *dev)
+{
+	bool last;
+
+	pthread_mutex_lock(&lock);
+	last = !--dev->refs;
+	pthread_mutex_unlock(&lock);
+	return last;
+}
+
+/* To forget memory takes long, and others get and put adapters meanwhile. Who wants this one gets
+ * another, with a domain of its own. */
 static void destroy(struct rdma_dev *dev)
 {
-	weft_list_remove(&dev->link);
 	weft_regions_untie_owner(&dev->target);
 	weft_regions_untie_owner(&dev->host);
 	rdma_verbs->dealloc_pd(dev->pd);
+	pthread_mutex_lock(&lock);
+	weft_list_remove(&dev->link);
+	pthread_mutex_unlock(&lock);
 	free(dev);
 }
 
 void rdma_dev_put(struct rdma_dev *dev)
 {
-	if (!dev)
-		return;
-	pthread_mutex_lock(&lock);
-	if (!--dev->refs)
+	if (dev && let_go(dev))
 		destroy(dev);
-	pthread_mutex_unlock(&lock);
 }
 
 /* --- removal ------------------------------------------------------------------------------------------ */

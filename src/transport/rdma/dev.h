@@ -25,6 +25,7 @@ struct rdma_dev {
 	unsigned refs;
 	struct weft_list ears; /* see ear.c */
 	struct rdma_side target, host;
+	_Atomic uint64_t chances; /* for registrations that were refused; see keys.c */
 };
 
 int rdma_dev_get(struct ibv_context *ctx, struct rdma_dev **dev, struct weft_err *err);
@@ -53,6 +54,8 @@ struct rdma_keys {
 
 void rdma_keys_init(struct rdma_keys *keys, struct rdma_side *side);
 void rdma_keys_end(struct rdma_keys *keys);
+/* The adapter may have room by now for what it refused. */
+void rdma_keys_try_again(struct rdma_keys *keys);
 /* How many bytes of [@at, @at + @len), from @at on, *@mr covers. 0: this memory has no key: nobody
  * declared it, or the adapter refuses it. */
 size_t rdma_keys_find(struct rdma_keys *keys, const void *at, size_t len, struct ibv_mr **mr);

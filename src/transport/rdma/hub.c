@@ -105,6 +105,7 @@ int rdma_lane_get(struct weft_group *group, struct ibv_context *ctx, struct rdma
 	if (rc == 0) {
 		hub->conns++;
 		(*lane)->conns++;
+		rdma_keys_try_again(&(*lane)->keys);
 	} else if (hub->conns) {
 		atomic_fetch_sub(&group->nqpairs, 1);
 	} else {

@@ -100,7 +100,10 @@ static void post(struct weft_task *task)
 
 static void post_again(struct weft_timer *timer)
 {
-	rdma_recvs_post(container_of(timer, struct rdma_recvs, again));
+	struct rdma_recvs *recvs = container_of(timer, struct rdma_recvs, again);
+
+	rdma_keys_try_again(recvs->keys);
+	rdma_recvs_post(recvs);
 }
 
 void rdma_recv_put(struct rdma_recv *recv)
