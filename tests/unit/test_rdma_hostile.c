@@ -20,6 +20,7 @@ enum {
 	GRANULE_BLOCKS = MDTS / BLOCK, /* of a namespace's memory, what one key is for */
 	SETUP_MS = 30000,
 	HOLD_READS = 1u << IBV_WR_RDMA_READ,
+	HOLD_WRITES = 1u << IBV_WR_RDMA_WRITE,
 };
 
 static const struct rdma_verbs *const v = &fabric_verbs;
@@ -353,6 +354,69 @@ static void second_granule(void **state)
 	close_both();
 }
 
+/* Reads of memory that the adapter refuses take every large buffer, and the last one finds none. It has
+ * waited for storage; it can wait for a buffer as well. */
+enum { LARGE_BUFFERS = 128, QUEUES = 3, READS = LARGE_BUFFERS / QUEUES + 1 };
+
+static struct raw readers[QUEUES];
+
+static void read_all_at_once(void)
+{
+	uint16_t cntlid = raw_admin(&admin, IP);
+
+	for (unsigned i = 0; i < QUEUES; i++) {
+		raw_io(&readers[i], IP, cntlid, (uint16_t)(i + 1), CASE_DEPTH_MAX);
+		fabric_hold(target_qp(&readers[i]), HOLD_WRITES);
+	}
+	fabric_fail("reg_mr", 0, 1, ENOMEM);
+	for (unsigned i = 0; i < QUEUES * READS; i++) {
+		struct raw *q = &readers[i % QUEUES];
+		union nvme_sqe read = keyed(q, false, 0, MDTS / BLOCK);
+
+		raw_send(q, &read, 0);
+		case_turn();
+	}
+	case_turns(4);
+}
+
+static unsigned writes_under_way(void)
+{
+	unsigned n = 0;
+
+	for (unsigned i = 0; i < QUEUES; i++)
+		n += fabric_pending(target_qp(&readers[i])) / 2; /* and an answer behind each */
+	return n;
+}
+
+static void read_waits(void **state)
+{
+	read_all_at_once();
+	assert_int_equal(writes_under_way(), LARGE_BUFFERS);
+	for (unsigned i = 0; i < QUEUES; i++)
+		fabric_hold(target_qp(&readers[i]), 0);
+	for (unsigned i = 0; i < QUEUES * READS; i++)
+		assert_int_equal(raw_answer(&readers[i % QUEUES]).status, 0);
+	for (unsigned i = 0; i < QUEUES; i++)
+		raw_close(&readers[i]);
+	raw_close(&admin);
+	case_settle();
+}
+
+/* Its connection ends while it waits; and while the others do that it waits for. */
+static void read_waits_no_more(void **state)
+{
+	for (unsigned first = 0; first < QUEUES; first++) {
+		read_all_at_once();
+		for (unsigned i = 0; i < QUEUES; i++) {
+			raw_close(&readers[(first + i) % QUEUES]);
+			case_turns(20);
+		}
+		check_alive(&admin);
+		raw_close(&admin);
+		case_settle();
+	}
+}
+
 #define CASE(f)     cmocka_unit_test_setup_teardown(f, set_up, tear_down)
 #define UNSHARED(f) cmocka_unit_test_setup_teardown(f, set_up_unshared, tear_down)
 
@@ -367,6 +431,8 @@ int main(int argc, char **argv)
 		cmocka_unit_test_setup_teardown(lost_receives, set_up_silent, tear_down),
 		UNSHARED(flush_loop),
 		CASE(second_granule),
+		CASE(read_waits),
+		CASE(read_waits_no_more),
 	};
 
 	if (argc > 1)

@@ -262,6 +262,6 @@ void rdma_flush(struct weft_task *task)
 	}
 	weft_count(&conn->qp.stats.key_hits, keys->hits - hits);
 	weft_count(&conn->qp.stats.registrations, keys->registrations - registrations);
-	if (conn->qp.hang_up && !conn->chains && weft_list_empty(&conn->replies))
+	if (conn->qp.hang_up && !conn->chains && !conn->in_line && weft_list_empty(&conn->replies))
 		weft_qpair_close(&conn->qp, "%s", conn->qp.hang_up);
 }

@@ -147,6 +147,7 @@ struct rdma_conn {
 	struct rdma_recvs recvs;   /* where the lane has none to share */
 	struct weft_list fetches;  /* wait for work requests or for READs to end */
 	struct weft_list replies;  /* wait for work requests */
+	uint32_t in_line;          /* replies that wait for a buffer first */
 	uint32_t wrs_max, wrs;     /* of its send queue: all, free */
 	uint32_t reads_max, reads; /* RDMA READs that may be under way, that are */
 	uint32_t chains;           /* posted, their last completion not seen */

@@ -146,6 +146,7 @@ static void take_command(struct rdma_conn *conn, struct rdma_recv *recv, uint32_
 	}
 	memcpy(&req->cmd, recv->sqe, sizeof(req->cmd));
 	weft_list_init(&rreq->link);
+	weft_list_init(&req->waiter.link);
 	rreq->recv = NULL;
 	rreq->answer = NULL;
 	rreq->sgl_len = 0;

@@ -1,7 +1,8 @@
 /* tx.c - what the target asks of a connection, and what the adapter says became of it.
  *
  *   fetch() ─▶ fetches ─▶ post.c ─▶ RDMA READ ─▶ the data is here
- *   reply() ─▶ replies ─▶ post.c ─▶ RDMA WRITE, SEND ─▶ the slot is free */
+ *   reply() ─▶ replies ─▶ post.c ─▶ RDMA WRITE, SEND ─▶ the slot is free
+ *        └ data that the adapter cannot reach: in line for a buffer ─▶ replies */
 #include <string.h>
 
 #include "transport/rdma/rdma.h"
@@ -57,6 +58,7 @@ static void let_go_of_receive(struct rdma_req *rreq)
 	rreq->recv = NULL;
 }
 
+/* The adapter has keys for every byte. */
 static bool is_known(struct rdma_keys *keys, const char *at, size_t len)
 {
 	struct ibv_mr *mr;
@@ -67,22 +69,57 @@ static bool is_known(struct rdma_keys *keys, const char *at, size_t len)
 	return n;
 }
 
-/* A namespace's own memory that the adapter refuses goes by way of a buffer. */
-static void make_sendable(struct rdma_conn *conn, struct weft_req *req)
+static void line_up(struct rdma_conn *conn, struct rdma_req *rreq)
 {
-	struct weft_pool *pool;
-	void *at;
+	rreq->wrs = 0;
+	weft_list_push(&conn->replies, &rreq->link);
+	flush_soon(conn);
+}
 
-	if (is_known(&conn->lane->keys, req->data, req->reply_len) || req->out.at)
-		return;
-	pool = weft_bufs_pool(&req->qp->group->out, req->reply_len);
-	at = weft_pool_take(pool);
-	if (!at)
-		return;
+static void drop_reply(struct rdma_conn *conn, struct rdma_req *rreq)
+{
+	weft_req_release(&rreq->req);
+	rdma_wrap_up_soon(conn);
+}
+
+static void copy_and_line_up(struct rdma_conn *conn, struct weft_req *req, void *at)
+{
 	memcpy(at, req->data, req->reply_len);
 	weft_count(&conn->qp.stats.copied_bytes, req->reply_len);
-	req->out = (struct weft_req_buf){ .pool = pool, .at = at };
-	req->data = at;
+	req->out.at = req->data = at;
+	line_up(conn, rdma_req_of(req));
+}
+
+static void buffer_came(struct weft_pool_waiter *waiter, void *at)
+{
+	struct weft_req *req = container_of(waiter, struct weft_req, waiter);
+	struct rdma_conn *conn = rdma_conn_of(req->qp);
+
+	conn->in_line--;
+	if (conn->state < RDMA_CLOSING) {
+		copy_and_line_up(conn, req, at);
+		return;
+	}
+	req->out.at = at;
+	drop_reply(conn, rdma_req_of(req));
+}
+
+/* A namespace's own memory that the adapter refuses goes by way of a buffer. */
+static void reply_by_buffer(struct rdma_conn *conn, struct weft_req *req)
+{
+	struct weft_group *group = req->qp->group;
+	void *at;
+
+	req->out.pool = weft_bufs_pool(&group->out, req->reply_len);
+	at = weft_pool_take(req->out.pool);
+	if (at) {
+		copy_and_line_up(conn, req, at);
+		return;
+	}
+	conn->in_line++;
+	req->waiter.got = buffer_came;
+	weft_pool_wait(req->out.pool, &req->waiter);
+	weft_group_short_of_buffers(group);
 }
 
 void rdma_reply(struct weft_req *req)
@@ -91,16 +128,12 @@ void rdma_reply(struct weft_req *req)
 	struct rdma_req *rreq = rdma_req_of(req);
 
 	let_go_of_receive(rreq);
-	if (conn->state >= RDMA_CLOSING) {
-		weft_req_release(req);
-		rdma_wrap_up_soon(conn);
-		return;
-	}
-	if (req->reply_len)
-		make_sendable(conn, req);
-	rreq->wrs = 0;
-	weft_list_push(&conn->replies, &rreq->link);
-	flush_soon(conn);
+	if (conn->state >= RDMA_CLOSING)
+		drop_reply(conn, rreq);
+	else if (req->out.at || is_known(&conn->lane->keys, req->data, req->reply_len))
+		line_up(conn, rreq);
+	else
+		reply_by_buffer(conn, req);
 }
 
 /* --- the adapter answers -------------------------------------------------------------------------------- */
@@ -147,6 +180,7 @@ static void settle_one(struct rdma_conn *conn, struct rdma_req *rreq)
 	rreq->reading = false;
 	if (rreq->req.state == WEFT_REQ_REPLYING || rreq->req.state == WEFT_REQ_DRAINING) {
 		weft_list_remove(&rreq->link);
+		weft_list_remove(&rreq->req.waiter.link);
 		rdma_answer_give(conn->lane, rreq);
 		weft_req_release(&rreq->req);
 	}
@@ -155,7 +189,7 @@ static void settle_one(struct rdma_conn *conn, struct rdma_req *rreq)
 void rdma_tx_settle(struct rdma_conn *conn)
 {
 	weft_task_cancel(&conn->flush);
-	conn->chains = 0;
+	conn->chains = conn->in_line = 0;
 	for (uint32_t i = 0; i < conn->qp.touched; i++)
 		settle_one(conn, rdma_req_of(weft_qpair_slot(&conn->qp, i)));
 }
