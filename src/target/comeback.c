@@ -1,15 +1,16 @@
 /* comeback.c - a host that connects anew waits for what its lost connections left behind.
  *
- *   Connect ─▶ every reactor looks at its sockets ─▶ is a queue of this host ending?
+ *   Connect ─▶ every reactor looks at its connections ─▶ is a queue of this host ending?
  *      ├─ no ─▶ it goes on
  *      └─ yes ─▶ when it is gone, or refused as busy if that takes too long
  *
  * The host sends its writes again, and perhaps newer ones after them. A first copy that storage still
  * has in hand must not be the last to arrive.
  *
- * That a connection was lost shows when its reactor looks at the socket, and home hears of it at
- * once. The loss came before this Connect; a reactor that was visited three times has looked at
- * least once in between. */
+ * That a connection was lost shows when its reactor looks at the socket. The loss came before this
+ * Connect; a reactor that was visited three times has looked at least once in between. An adapter may
+ * take longer to tell, and is asked. What neither knows of, a host that vanished from the network and
+ * comes back by another way, is Keep Alive's to find. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -27,13 +28,34 @@ struct comeback {
 	unsigned visits;
 };
 
+static bool is_of_host(const struct tgt_queue *queue, const struct nvmf_connect_data *data)
+{
+	const struct tgt_ctrl *ctrl = queue->ctrl;
+
+	return !strcmp(ctrl->hostnqn, data->hostnqn) &&
+	       !memcmp(ctrl->hostid, data->hostid, sizeof(ctrl->hostid));
+}
+
+/* On a reactor; home hears of what is lost before the answer. */
+static void visit(struct tgt_round *round, struct weft_group *group)
+{
+	struct comeback *cb = round->arg;
+	struct weft_qpair *qp;
+
+	weft_list_for_each(qp, &group->qpairs, link) {
+		struct tgt_queue *queue = qp->owner;
+
+		if (queue && !queue->over && is_of_host(queue, cb->data) && weft_qpair_is_lost(qp))
+			tgt_queue_lost(queue);
+	}
+	tgt_round_answer(round, group);
+}
+
 static bool ends_of_host(const struct tgt_over *over, const struct tgt_queue *queue)
 {
 	const struct comeback *cb = container_of(over, struct comeback, over);
-	const struct tgt_ctrl *ctrl = queue->ctrl;
 
-	return queue->ending && !strcmp(ctrl->hostnqn, cb->data->hostnqn) &&
-	       !memcmp(ctrl->hostid, cb->data->hostid, sizeof(ctrl->hostid));
+	return queue->ending && is_of_host(queue, cb->data);
 }
 
 static void free_comeback(struct comeback *cb)
@@ -91,7 +113,7 @@ void tgt_comeback(struct weft_target *t, struct weft_req *req, void (*go_on)(str
 	cb->data = req->data;
 	cb->visits = VISITS;
 	cb->round->arg = cb;
-	cb->round->visit = tgt_round_answer;
+	cb->round->visit = visit;
 	cb->round->done = visited;
 	tgt_round_start(cb->round);
 }

@@ -84,6 +84,7 @@ struct tgt_queue {
 	struct weft_qpair *qp;
 	uint16_t qid;
 	uint32_t depth;
+	struct weft_msg lost_msg;    /* to home: it ends */
 	struct weft_msg closing_msg; /* to home: it ends; give back what you hold */
 	struct weft_msg msg;         /* to home: gone; and back: free */
 	struct weft_msg close_msg;   /* from home: close */
@@ -92,6 +93,7 @@ struct tgt_queue {
 	const char *close_why;
 	/* The reactor's: */
 	struct weft_req *fused_first; /* waits for its second */
+	bool lost;                    /* home was told */
 	bool over; /* all its requests are back: @ctrl is not to be looked at any more */
 	struct tgt_stats stats;
 };
@@ -243,6 +245,7 @@ void tgt_comeback(struct weft_target *t, struct weft_req *req, void (*go_on)(str
 void tgt_connect(struct weft_req *req);
 void tgt_queue_closing(struct weft_qpair *qp); /* on the reactor */
 void tgt_queue_closed(struct weft_qpair *qp);  /* on the reactor */
+void tgt_queue_lost(struct tgt_queue *queue); /* on the reactor: it closes, which may take a while */
 void tgt_queue_close(struct tgt_queue *queue, const char *why);
 
 /* ctrl.c */

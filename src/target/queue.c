@@ -29,6 +29,22 @@ static void gone(struct weft_msg *msg)
 	weft_reactor_post(r, &queue->msg);
 }
 
+static void note_lost(struct weft_msg *msg)
+{
+	struct tgt_queue *queue = container_of(msg, struct tgt_queue, lost_msg);
+
+	queue->ending = true;
+}
+
+void tgt_queue_lost(struct tgt_queue *queue)
+{
+	if (queue->lost)
+		return;
+	queue->lost = true;
+	queue->lost_msg.fn = note_lost;
+	weft_reactor_post(queue->qp->group->home, &queue->lost_msg);
+}
+
 static void give_back(struct weft_msg *msg)
 {
 	struct tgt_queue *queue = container_of(msg, struct tgt_queue, closing_msg);

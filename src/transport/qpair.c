@@ -75,6 +75,13 @@ void weft_qpair_close(struct weft_qpair *qp, const char *why, ...)
 	qp->transport->close(qp);
 }
 
+bool weft_qpair_is_lost(struct weft_qpair *qp)
+{
+	if (!qp->closing && qp->transport->check)
+		qp->transport->check(qp);
+	return qp->closing;
+}
+
 void weft_qpair_hang_up(struct weft_qpair *qp, const char *why)
 {
 	if (qp->closing)

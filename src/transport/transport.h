@@ -150,6 +150,8 @@ struct weft_transport {
 	void (*slot_freed)(struct weft_qpair *qp); /* a full queue has room again */
 	/* Since when, in ns, its peer has kept us from a buffer of ours; 0: it does not. */
 	uint64_t (*holds_since)(struct weft_qpair *qp);
+	/* Closes it if it is lost and nothing has told us so yet (optional: a socket tells at once). */
+	void (*check)(struct weft_qpair *qp);
 	void (*hang_up)(struct weft_qpair *qp);
 	void (*close)(struct weft_qpair *qp);
 	void (*free)(struct weft_qpair *qp);
@@ -205,6 +207,8 @@ void weft_qpair_start(struct weft_qpair *qp, uint16_t sqid, uint32_t sqsize, boo
 /* Begins the end, once; @why is kept if it is the first. */
 void weft_qpair_close(struct weft_qpair *qp, const char *why, ...)
 	__attribute__((format(printf, 2, 3)));
+/* Whether it is over, as far as can be known now. */
+bool weft_qpair_is_lost(struct weft_qpair *qp);
 /* Closes once everything replied so far has been sent. */
 void weft_qpair_hang_up(struct weft_qpair *qp, const char *why);
 void weft_qpair_free(struct weft_qpair *qp);

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../fuzz/slow.h"
 #include "backend/backend.h"
 #include "base/log.h"
 #include "rdma_case.h"
@@ -21,7 +22,7 @@ static struct weft_target *target;
 static uint64_t now_ns;
 static struct weft_uri listens_on;
 static uint16_t port;
-static bool stopped;
+static bool stopped, slow;
 
 static uint64_t clock_ns(void *arg)
 {
@@ -58,16 +59,24 @@ static void must(int rc, const struct weft_err *err)
 		fail_msg("%s", err->text);
 }
 
-static void add_namespace(struct weft_subsys *subsys)
+static struct weft_backend *open_memory(void)
 {
-	struct weft_ns_options options = { .nsid = 1, .block = 512 };
 	struct weft_err err = { "" };
 	struct weft_backend *be;
 	struct weft_spec spec;
-	uint32_t nsid;
 
 	must(weft_spec_parse("mem:16M", &spec, &err), &err);
 	must(weft_backend_open(&be, &spec, &err), &err);
+	return be;
+}
+
+static void add_namespace(struct weft_subsys *subsys)
+{
+	struct weft_ns_options options = { .nsid = 1, .block = 512 };
+	struct weft_backend *be = slow ? slow_open() : open_memory();
+	struct weft_err err = { "" };
+	uint32_t nsid;
+
 	must(weft_ns_add(subsys, &options, be, &nsid, &err), &err);
 }
 
@@ -129,12 +138,20 @@ static void start(const char *ip, bool apart)
 
 void case_start(const char *ip)
 {
+	slow = false;
 	start(ip, false);
 }
 
 void case_start_apart(const char *ip)
 {
+	slow = false;
 	start(ip, true);
+}
+
+void case_start_slow(const char *ip)
+{
+	slow = true;
+	start(ip, false);
 }
 
 static void on_stopped(void *arg)

@@ -24,6 +24,7 @@ enum {
 
 void case_start(const char *ip);
 void case_start_apart(const char *ip); /* home and queue pairs on two reactors */
+void case_start_slow(const char *ip);  /* on storage that answers when told to: fuzz/slow.h */
 /* Stops it and looks that nothing is left of it. */
 void case_stop(void);
 uint16_t case_port(void);
@@ -55,12 +56,14 @@ void raw_close(struct raw *q);
 /* All of it: an admin queue with its controller enabled; an I/O queue of it. */
 uint16_t raw_admin(struct raw *q, const char *ip); /* its CNTLID */
 void raw_io(struct raw *q, const char *ip, uint16_t cntlid, uint16_t qid, uint16_t depth);
+void raw_admin_asks(struct raw *q, const char *ip); /* up to its Connect, not yet answered */
 
 /* Sends the command and @extra bytes, that are in place behind it already. */
 void raw_send(struct raw *q, union nvme_sqe *sqe, uint32_t extra);
 /* Where the next command's extra bytes go. */
 char *raw_extra(struct raw *q);
 struct nvme_cqe raw_answer(struct raw *q);
+bool raw_is_answered(struct raw *q); /* an answer has come; it is gone then */
 /* Both; the status. */
 uint16_t raw_run(struct raw *q, union nvme_sqe *sqe, uint32_t extra);
 /* The connection ends: everything that this end had posted comes back flushed. */

@@ -82,6 +82,16 @@ void raw_send(struct raw *q, union nvme_sqe *sqe, uint32_t extra)
 	q->sent++;
 }
 
+bool raw_is_answered(struct raw *q)
+{
+	struct ibv_wc wc;
+
+	while (fabric_verbs.poll_cq(q->end.cq, 1, &wc) > 0)
+		if (wc.opcode == IBV_WC_RECV)
+			return true;
+	return false;
+}
+
 struct nvme_cqe raw_answer(struct raw *q)
 {
 	struct nvme_cqe cqe;
@@ -140,7 +150,7 @@ union nvme_sqe raw_rw(bool write, uint64_t slba, uint32_t blocks)
 
 /* --- a controller --------------------------------------------------------------------------------- */
 
-static uint16_t connect_queue(struct raw *q, uint16_t qid, uint16_t depth, uint16_t cntlid)
+static void send_connect(struct raw *q, uint16_t qid, uint16_t depth, uint16_t cntlid)
 {
 	union nvme_sqe sqe = { .connect = { .opcode = NVME_FABRICS_OPCODE,
 					    .rsvd1 = NVME_PSDT_SGL,
@@ -149,7 +159,6 @@ static uint16_t connect_queue(struct raw *q, uint16_t qid, uint16_t depth, uint1
 					    .sqsize = cpu_to_le16((uint16_t)(depth - 1)) } };
 	char *data = raw_data(q);
 	__le16 id = cpu_to_le16(cntlid);
-	struct nvme_cqe cqe;
 
 	memset(data, 0, 1024);
 	memset(data, 0x77, 16);
@@ -158,9 +167,22 @@ static uint16_t connect_queue(struct raw *q, uint16_t qid, uint16_t depth, uint1
 	strcpy(data + 512, "nqn.2014-08.org.nvmexpress:uuid:77777777-7777-7777-7777-777777777777");
 	raw_keyed(q, &sqe, 0, 1024);
 	raw_send(q, &sqe, 0);
+}
+
+static uint16_t connect_queue(struct raw *q, uint16_t qid, uint16_t depth, uint16_t cntlid)
+{
+	struct nvme_cqe cqe;
+
+	send_connect(q, qid, depth, cntlid);
 	cqe = raw_answer(q);
 	assert_int_equal(le16_to_cpu(cqe.status), 0);
 	return (uint16_t)le64_to_cpu(cqe.result);
+}
+
+void raw_admin_asks(struct raw *q, const char *ip)
+{
+	raw_establish(q, ip, 0, 32, 0);
+	send_connect(q, 0, 32, NVME_CNTLID_DYNAMIC);
 }
 
 uint16_t raw_admin(struct raw *q, const char *ip)

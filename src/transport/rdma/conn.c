@@ -293,6 +293,17 @@ struct rdma_conn *rdma_conn_create(const struct rdma_arrival *arrival, struct rd
 	return conn;
 }
 
+/* Completions and events of its end may be on their way still. */
+static void rdma_check(struct weft_qpair *qp)
+{
+	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_UNKNOWN };
+	struct ibv_qp_init_attr init;
+
+	if (!rdma_verbs->query_qp(rdma_conn_of(qp)->id->qp, &attr, IBV_QP_STATE, &init) &&
+	    attr.qp_state == IBV_QPS_ERR)
+		weft_qpair_close(qp, "its queue pair is in error");
+}
+
 /* An adapter gives up on a peer that is gone, but not on one that has no receives. */
 static uint64_t holds_since(struct weft_qpair *qp)
 {
@@ -317,6 +328,7 @@ const struct weft_transport weft_rdma = {
 	.started = rdma_started,
 	.slot_freed = slot_freed,
 	.holds_since = holds_since,
+	.check = rdma_check,
 	.hang_up = rdma_hang_up,
 	.close = rdma_close,
 	.free = rdma_free,

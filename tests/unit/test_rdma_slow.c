@@ -1,0 +1,204 @@
+/* test_rdma_slow.c - the RDMA target on storage that takes its time: what that holds up, and what it
+ * must not. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "../fuzz/slow.h"
+#include "rdma_case.h"
+#include "transport/rdma/rdma.h"
+
+#define IP "127.0.0.1"
+
+enum {
+	BLOCK = 512,
+	ALL = 1 << 20,
+	RECEIVES = 64,
+	HELD_MOST = RECEIVES / 4 * 3, /* the rest is for hosts whose storage is not the slow one */
+	WRITES = CASE_DEPTH_MAX - 1,
+};
+
+static const struct rdma_verbs *const v = &fabric_verbs;
+static struct raw admin, io;
+
+static int set_up(void **state)
+{
+	fabric_begin();
+	fabric_device("fake0")->attr.max_srq_wr = RECEIVES;
+	case_start_slow(IP);
+	return 0;
+}
+
+static int set_up_unshared(void **state)
+{
+	fabric_begin();
+	fabric_device("fake0")->attr.max_srq = 0;
+	case_start_slow(IP);
+	return 0;
+}
+
+static int tear_down(void **state)
+{
+	rdma_verbs = v; /* where a case failed half-way */
+	slow_end(ALL, 0);
+	case_stop();
+	fabric_end();
+	return 0;
+}
+
+static struct ibv_qp *target_qp(const struct raw *q)
+{
+	return fabric_peer(q->end.id->qp);
+}
+
+static void check_alive(struct raw *q)
+{
+	union nvme_sqe sqe = { .common = { .opcode = nvme_admin_keep_alive,
+					   .flags = NVME_PSDT_SGL } };
+
+	assert_int_equal(raw_run(q, &sqe, 0), 0);
+}
+
+static void send_in_capsule(void)
+{
+	union nvme_sqe write = raw_rw(true, 0, 1);
+
+	memset(raw_extra(&io), 'w', BLOCK);
+	write.common.sgl = raw_sgl(NVME_SGL_IN_CAPSULE, 0, BLOCK);
+	raw_send(&io, &write, BLOCK);
+	case_turns(2);
+}
+
+/* --- receives that writes hold ---------------------------------------------------------------------- */
+
+static struct weft_pool *pool_of(const struct raw *q)
+{
+	struct rdma_conn *conn = fabric_id_of(target_qp(q))->context;
+
+	return weft_bufs_pool(&conn->qp.group->in, BLOCK);
+}
+
+/* Others have them all. */
+static void **take_buffers(struct weft_pool *pool, unsigned *n)
+{
+	void **taken = calloc(pool->count, sizeof(*taken));
+
+	for (*n = 0; *n < pool->count && (taken[*n] = weft_pool_take(pool)); (*n)++)
+		;
+	return taken;
+}
+
+static void give_buffers(struct weft_pool *pool, void **taken, unsigned n)
+{
+	while (n)
+		weft_pool_give(pool, taken[--n]);
+	free(taken);
+}
+
+static void count_answers(unsigned n, uint16_t status)
+{
+	while (n--)
+		assert_int_equal(le16_to_cpu(raw_answer(&io).status) >> 1, status);
+}
+
+/* One host's writes to slow storage hold what receives they may; what is beyond is sent back, to be
+ * tried again, and everybody else is heard. */
+static void some_are_never_held(void **state)
+{
+	struct weft_pool *pool;
+	unsigned n;
+	void **taken;
+
+	raw_io(&io, IP, raw_admin(&admin, IP), 1, CASE_DEPTH_MAX);
+	case_turns(4); /* that of its Connect is back */
+	pool = pool_of(&io);
+	taken = take_buffers(pool, &n);
+	for (unsigned i = 0; i < WRITES; i++)
+		send_in_capsule();
+	count_answers(WRITES - HELD_MOST, NVME_SC_CMD_INTERRUPTED);
+	check_alive(&admin);
+	assert_int_equal(slow_end(ALL, 0), HELD_MOST);
+	count_answers(HELD_MOST, 0);
+	/* All receives are back. */
+	case_turns(4);
+	assert_int_equal(fabric_receives(target_qp(&io)), RECEIVES);
+	give_buffers(pool, taken, n);
+	raw_close(&io);
+	raw_close(&admin);
+	case_settle();
+}
+
+/* --- a host that comes back ------------------------------------------------------------------------- */
+
+static uint32_t silent_qp; /* of which the adapter has completions that it does not hand out */
+static unsigned kept;
+
+static int keep_those_of_one(struct ibv_cq *cq, int max, struct ibv_wc *wc)
+{
+	int n = v->poll_cq(cq, 1, wc);
+
+	while (n == 1 && wc->qp_num == silent_qp) {
+		kept++;
+		n = v->poll_cq(cq, 1, wc);
+	}
+	return n;
+}
+
+static bool is_answered_soon(struct raw *q)
+{
+	for (unsigned i = 0; i < 100; i++) {
+		if (raw_is_answered(q))
+			return true;
+		case_advance(2);
+	}
+	return false;
+}
+
+/* Its queue pair is in error, and nothing that shows it has come up yet: no event, no flushed receive.
+ * Its write is with storage. The same host connects anew, to write that again, and then newer data: it
+ * must not be the first copy that arrives last. */
+static void lost_and_not_noticed(void **state)
+{
+	static struct rdma_verbs replaced;
+	struct ibv_qp_attr error = { .qp_state = IBV_QPS_ERR };
+	struct raw again;
+
+	raw_io(&io, IP, raw_admin(&admin, IP), 1, CASE_DEPTH_MAX);
+	send_in_capsule();
+	silent_qp = target_qp(&io)->qp_num;
+	kept = 0;
+	replaced = fabric_verbs;
+	replaced.poll_cq = keep_those_of_one;
+	rdma_verbs = &replaced;
+	assert_int_equal(v->modify_qp(target_qp(&io), &error, IBV_QP_STATE), 0);
+	raw_admin_asks(&again, IP);
+	assert_false(is_answered_soon(&again));
+	assert_true(kept > 0); /* or this tests nothing */
+	assert_int_equal(slow_end(ALL, 0), 1);
+	assert_true(is_answered_soon(&again));
+	rdma_verbs = v;
+	raw_close(&again);
+	raw_close(&io);
+	raw_close(&admin);
+	case_settle();
+}
+
+#define CASE(f, set_up) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
+
+/* With a name, or a pattern, only the cases of that name. */
+int main(int argc, char **argv)
+{
+	const struct CMUnitTest tests[] = {
+		CASE(some_are_never_held, set_up),
+		CASE(lost_and_not_noticed, set_up_unshared),
+	};
+
+	if (argc > 1)
+		cmocka_set_test_filter(argv[1]);
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
