@@ -11,8 +11,11 @@
 
 #include <errno.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 #include "rdma_both.h"
+#include "transport/rdma/rdma.h"
 
 #define COUNT(array) (sizeof(array) / sizeof(*(array)))
 
@@ -136,21 +139,11 @@ static void be_greedy(struct raw *q)
 	}
 }
 
-static bool has_answer(struct raw *q)
-{
-	struct ibv_wc wc;
-
-	while (v->poll_cq(q->end.cq, 1, &wc) > 0)
-		if (wc.opcode == IBV_WC_RECV)
-			return true;
-	return false;
-}
-
 /* Time is the test's: an hour goes by, if need be. */
 static bool is_answered_in_time(struct raw *q)
 {
 	for (unsigned s = 0; s < 3600; s++) {
-		if (has_answer(q))
+		if (raw_is_answered(q))
 			return true;
 		case_advance(1000);
 	}
@@ -179,7 +172,7 @@ static void hold_buffers(void **state)
 	large = keyed(&good, true, 0, MDTS / BLOCK);
 	raw_send(&good, &large, 0);
 	case_turns(10);
-	assert_false(has_answer(&good)); /* it waits in line, or this tests nothing */
+	assert_false(raw_is_answered(&good)); /* it waits in line, or this tests nothing */
 	assert_true(is_answered_in_time(&good));
 	for (unsigned i = 0; i < COUNT(greedy); i++) {
 		raw_expect_end(&greedy[i]);
@@ -272,6 +265,60 @@ static void lost_receives(void **state)
 	case_settle();
 }
 
+/* --- the log ---------------------------------------------------------------------------------------- */
+
+/* Lines of the log with @text in them, from when it is taken aside on. */
+static int log_fd, stderr_fd;
+
+static void take_log_aside(void)
+{
+	log_fd = memfd_create("log", MFD_CLOEXEC);
+	stderr_fd = dup(STDERR_FILENO);
+	assert_return_code(dup2(log_fd, STDERR_FILENO), errno);
+}
+
+static unsigned count_in_log(const char *text)
+{
+	static char all[1 << 16];
+	unsigned n = 0;
+	ssize_t len;
+
+	dup2(stderr_fd, STDERR_FILENO);
+	len = pread(log_fd, all, sizeof(all) - 1, 0);
+	assert_true(len >= 0);
+	all[len] = '\0';
+	for (const char *at = all; (at = strstr(at, text)); at++)
+		n++;
+	close(log_fd);
+	close(stderr_fd);
+	return n;
+}
+
+static void advance(unsigned s)
+{
+	for (unsigned i = 0; i < 10 * s; i++)
+		case_advance(100);
+}
+
+/* An adapter that takes no receives is asked ten times a second, and told of once. */
+static void said_once(void **state)
+{
+	uint64_t posts;
+
+	open_both();
+	for (unsigned i = 0; i < 2; i++) {
+		take_log_aside();
+		fabric_fail("post_srq_recv", 0, 50, ENOMEM);
+		check_alive(&admin);
+		advance(4);
+		posts = fabric_counts().srq_posts;
+		assert_int_equal(count_in_log("receives: "), 1);
+		advance(4);
+		assert_true(fabric_counts().srq_posts > posts); /* it takes them again */
+	}
+	close_both();
+}
+
 static uint64_t kept; /* the wr_id of the one completion that the adapter does not hand out */
 
 static int keep_one(struct ibv_cq *cq, int max, struct ibv_wc *wc)
@@ -354,6 +401,47 @@ static void second_granule(void **state)
 	close_both();
 }
 
+static const char *opened[64]; /* to be written to from outside */
+static unsigned nopened;
+
+static struct ibv_mr *note_then_register(struct ibv_pd *pd, void *at, size_t size, int access)
+{
+	if (access & IBV_ACCESS_REMOTE_WRITE && nopened < COUNT(opened))
+		opened[nopened++] = at;
+	return v->reg_mr(pd, at, size, access);
+}
+
+static bool is_sink(const struct weft_bufs *in, const char *at)
+{
+	for (unsigned i = 0; i < WEFT_BUFS_CLASSES; i++)
+		if (at >= in->regions[i]->base && at < in->regions[i]->base + in->regions[i]->size)
+			return true;
+	return false;
+}
+
+/* On iWARP what a READ brings arrives as a write of the host's, who must have the right to it: to that
+ * memory, and not to receives, answers, what is on its way out or a namespace. */
+static void sinks_are_open(void **state)
+{
+	const struct rdma_conn *conn;
+	union nvme_sqe sqe;
+
+	nopened = 0;
+	replaced.reg_mr = note_then_register;
+	rdma_verbs = &replaced;
+	open_both();
+	for (int write = 1; write >= 0; write--) {
+		sqe = keyed(&io, write, 0, MDTS / BLOCK);
+		assert_int_equal(raw_run(&io, &sqe, 0), 0);
+	}
+	rdma_verbs = v;
+	conn = fabric_id_of(target_qp(&io))->context;
+	assert_in_range(nopened, 1, COUNT(opened) - 1);
+	while (nopened)
+		assert_true(is_sink(&conn->qp.group->in, opened[--nopened]));
+	close_both();
+}
+
 /* Reads of memory that the adapter refuses take every large buffer, and the last one finds none. It has
  * waited for storage; it can wait for a buffer as well. */
 enum { LARGE_BUFFERS = 128, QUEUES = 3, READS = LARGE_BUFFERS / QUEUES + 1 };
@@ -430,7 +518,9 @@ int main(int argc, char **argv)
 		UNSHARED(answer_first),
 		cmocka_unit_test_setup_teardown(lost_receives, set_up_silent, tear_down),
 		UNSHARED(flush_loop),
+		CASE(said_once),
 		CASE(second_granule),
+		cmocka_unit_test_setup_teardown(sinks_are_open, set_up_iwarp, tear_down),
 		CASE(read_waits),
 		CASE(read_waits_no_more),
 	};

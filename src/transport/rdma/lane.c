@@ -192,7 +192,8 @@ static void recvs_failed(struct rdma_recvs *recvs, int rc)
 {
 	struct rdma_lane *lane = container_of(recvs, struct rdma_lane, recvs);
 
-	weft_error("%s: receives: %s", lane->dev->ctx->device->name, strerror(-rc));
+	weft_error("%s: receives: %s; tried again until it takes them",
+		   lane->dev->ctx->device->name, strerror(-rc));
 }
 
 static uint32_t receives_max(const struct rdma_dev *dev)

@@ -59,6 +59,7 @@ struct rdma_recvs {
 	struct rdma_recv *idle; /* to be posted at the end of the turn */
 	struct weft_task post;
 	struct weft_timer again; /* the adapter refused some */
+	bool failing;            /* and did so the last time; failed() has been called */
 	void (*failed)(struct rdma_recvs *recvs, int rc);
 };
 

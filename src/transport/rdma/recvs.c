@@ -85,12 +85,18 @@ static int post_all(struct rdma_recvs *recvs)
 
 void rdma_recvs_post(struct rdma_recvs *recvs)
 {
-	int rc = weft_heap_has(&recvs->again.node) ? 0 : post_all(recvs);
+	bool told = recvs->failing;
+	int rc;
 
+	if (weft_heap_has(&recvs->again.node))
+		return;
+	rc = post_all(recvs);
+	recvs->failing = rc < 0;
 	if (rc == 0)
 		return;
-	recvs->failed(recvs, rc);
 	weft_timer_set(recvs->reactor, &recvs->again, AGAIN_MS);
+	if (!told)
+		recvs->failed(recvs, rc);
 }
 
 static void post(struct weft_task *task)
