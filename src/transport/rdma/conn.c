@@ -1,13 +1,9 @@
-/* conn.c - a connection's beginning and end.
+/* conn.c - a connection: its beginning, and what is heard of it.
  *
- *   request ─▶ ACCEPTING ─▶ OPEN ──lost, or closed by the user──▶ CLOSING ──all is back──▶ CLOSED
+ *   request ─▶ ACCEPTING ─▶ OPEN ──lost, or closed by the user──▶ CLOSING ─ … : see end.c
  *
- * The end has an order: the queue pair goes into error, and the adapter hands back what it has of
- * it, so that no buffer is in its hands; every request comes back; then the user may free the
- * connection. The queue pair is destroyed when the adapter has said that it holds none of the shared
- * receives for it. An adapter that hands nothing back is not waited for long: the queue pair is
- * destroyed first then, and what it was given dies with it. */
-#include <assert.h>
+ * That it is lost shows in one of many ways, or in several: an event of the connection manager, a work
+ * request that failed, a word of the adapter's, its state when asked for. The first one counts. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,149 +13,7 @@
 #include "transport/rdma/path.h"
 #include "transport/rdma/rdma.h"
 
-/* --- the end ---------------------------------------------------------------------------------------- */
-
-void rdma_conn_drop(struct rdma_conn *conn)
-{
-	rdma_cq_drain(&conn->cq->cq);
-	rdma_news_end(&conn->news);
-	rdma_verbs->destroy_qp(conn->id);
-	rdma_cq_drain(&conn->cq->cq);
-	rdma_lane_remove(conn);
-	conn->cq->room += conn->wrs_max;
-	if (conn->lane->shares)
-		return;
-	conn->cq->room += conn->recvs.room;
-	rdma_recvs_stop(&conn->recvs);
-}
-
-/* No work request of it is under way: the adapter holds none of our buffers. */
-static bool is_quiet(const struct rdma_conn *conn)
-{
-	return conn->wrs == conn->wrs_max;
-}
-
-static void drop_now(struct rdma_conn *conn)
-{
-	conn->dropped = true;
-	rdma_conn_drop(conn);
-}
-
-static void settle(struct rdma_conn *conn)
-{
-	conn->settled = true;
-	weft_timer_stop(conn->qp.group->reactor, &conn->timer);
-	if (!conn->lane->shares || !is_quiet(conn))
-		drop_now(conn);
-	conn->id->context = NULL;
-	rdma_tx_settle(conn);
-	weft_qpair_abort_all(&conn->qp);
-	conn->qp.ops->closing(&conn->qp);
-}
-
-static void wrap_up(struct weft_task *task)
-{
-	struct rdma_conn *conn = container_of(task, struct rdma_conn, wrap_up);
-
-	assert(conn->state == RDMA_CLOSING);
-	if (!conn->settled && conn->chains && !conn->drained)
-		return;
-	if (!conn->settled)
-		settle(conn);
-	if (conn->qp.inflight)
-		return;
-	weft_task_cancel(&conn->wrap_up);
-	conn->state = RDMA_CLOSED;
-	conn->qp.ops->closed(&conn->qp);
-}
-
-void rdma_wrap_up_soon(struct rdma_conn *conn)
-{
-	if (conn->state == RDMA_CLOSING)
-		weft_reactor_defer(conn->qp.group->reactor, &conn->wrap_up);
-}
-
-static void drain_over(struct weft_timer *timer)
-{
-	struct rdma_conn *conn = container_of(timer, struct rdma_conn, timer);
-
-	conn->drained = true;
-	rdma_wrap_up_soon(conn);
-}
-
-static void rdma_close(struct weft_qpair *qp)
-{
-	struct rdma_conn *conn = rdma_conn_of(qp);
-
-	conn->state = RDMA_CLOSING;
-	conn->timer.fn = drain_over;
-	weft_timer_set(qp->group->reactor, &conn->timer, RDMA_DRAIN_MS);
-	if (!conn->lane->shares)
-		rdma_recvs_stop(&conn->recvs);
-	rdma_verbs->disconnect(conn->id);
-	rdma_wrap_up_soon(conn);
-}
-
-static void slot_freed(struct weft_qpair *qp)
-{
-	rdma_wrap_up_soon(rdma_conn_of(qp));
-}
-
-static void bury(struct rdma_conn *conn)
-{
-	struct rdma_lane *lane = conn->lane;
-	struct rdma_cm_id *id = conn->id;
-
-	if (!conn->dropped)
-		rdma_conn_drop(conn);
-	if (!lane->shares)
-		rdma_recvs_end(&conn->recvs);
-	free(conn);
-	rdma_lane_put(lane, id);
-}
-
-static void last_never_said(struct weft_timer *timer)
-{
-	bury(container_of(timer, struct rdma_conn, timer));
-}
-
-/* A receive that the adapter has taken for this queue pair from those of all would be lost with it:
- * the adapter says when it has none. */
-static void rdma_free(struct weft_qpair *qp)
-{
-	struct rdma_conn *conn = rdma_conn_of(qp);
-
-	assert(conn->state == RDMA_CLOSED);
-	conn->state = RDMA_LEAVING;
-	weft_qpair_destroy(qp);
-	if (conn->dropped || conn->emptied) {
-		bury(conn);
-		return;
-	}
-	conn->timer.fn = last_never_said;
-	weft_timer_set(qp->group->reactor, &conn->timer, RDMA_LAST_MS);
-}
-
-static void emptied(struct rdma_conn *conn)
-{
-	conn->emptied = true;
-	if (conn->state < RDMA_LEAVING) {
-		weft_qpair_close(&conn->qp, "its queue pair is in error");
-		return;
-	}
-	weft_timer_stop(conn->qp.group->reactor, &conn->timer);
-	bury(conn);
-}
-
-void rdma_conn_heard(struct rdma_news *news, enum ibv_event_type type)
-{
-	struct rdma_conn *conn = container_of(news, struct rdma_conn, news);
-
-	if (type == IBV_EVENT_QP_LAST_WQE_REACHED)
-		emptied(conn);
-	else
-		weft_qpair_close(&conn->qp, "%s", ibv_event_type_str(type));
-}
+/* --- how it is lost ------------------------------------------------------------------------------------- */
 
 void rdma_conn_failed(struct rdma_conn *conn, const struct ibv_wc *wc)
 {
@@ -179,6 +33,27 @@ void rdma_conn_failed(struct rdma_conn *conn, const struct ibv_wc *wc)
 		break;
 	}
 	weft_qpair_close(&conn->qp, "%s", ibv_wc_status_str(wc->status));
+}
+
+void rdma_conn_heard(struct rdma_news *news, enum ibv_event_type type)
+{
+	struct rdma_conn *conn = container_of(news, struct rdma_conn, news);
+
+	if (type == IBV_EVENT_QP_LAST_WQE_REACHED)
+		rdma_conn_emptied(conn);
+	else
+		weft_qpair_close(&conn->qp, "%s", ibv_event_type_str(type));
+}
+
+/* Completions and events of its end may be on their way still. */
+static void rdma_check(struct weft_qpair *qp)
+{
+	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_UNKNOWN };
+	struct ibv_qp_init_attr init;
+
+	if (!rdma_verbs->query_qp(rdma_conn_of(qp)->id->qp, &attr, IBV_QP_STATE, &init) &&
+	    attr.qp_state == IBV_QPS_ERR)
+		weft_qpair_close(qp, "its queue pair is in error");
 }
 
 /* --- events ------------------------------------------------------------------------------------------- */
@@ -281,7 +156,7 @@ struct rdma_conn *rdma_conn_create(const struct rdma_arrival *arrival, struct rd
 	conn->depth = (uint16_t)(le16_to_cpu(arrival->request.hsqsize) + 1u);
 	conn->recvs.failed = recvs_failed;
 	conn->timer.fn = setup_over;
-	weft_task_init(&conn->wrap_up, wrap_up);
+	rdma_end_init(conn);
 	rdma_tx_init(conn);
 	conn->qp.peer = conn->id->route.addr.dst_storage;
 	conn->qp.local = conn->id->route.addr.src_storage;
@@ -291,17 +166,6 @@ struct rdma_conn *rdma_conn_create(const struct rdma_arrival *arrival, struct rd
 	}
 	conn->id->context = conn;
 	return conn;
-}
-
-/* Completions and events of its end may be on their way still. */
-static void rdma_check(struct weft_qpair *qp)
-{
-	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_UNKNOWN };
-	struct ibv_qp_init_attr init;
-
-	if (!rdma_verbs->query_qp(rdma_conn_of(qp)->id->qp, &attr, IBV_QP_STATE, &init) &&
-	    attr.qp_state == IBV_QPS_ERR)
-		weft_qpair_close(qp, "its queue pair is in error");
 }
 
 /* An adapter gives up on a peer that is gone, but not on one that has no receives. */
@@ -326,7 +190,7 @@ const struct weft_transport weft_rdma = {
 	.abort_fetch = rdma_abort_fetch,
 	.reply = rdma_reply,
 	.started = rdma_started,
-	.slot_freed = slot_freed,
+	.slot_freed = rdma_slot_freed,
 	.holds_since = holds_since,
 	.check = rdma_check,
 	.hang_up = rdma_hang_up,

@@ -1,6 +1,6 @@
 /* rdma.h - inside NVMe/RDMA, the target's side.
  *
- *   listen.c: home ──request──▶ hub.c: a reactor's connections, by adapter ──▶ conn.c: beginning, end
+ *   listen.c: home ──request──▶ hub.c: a reactor's connections, by adapter ──▶ conn.c ─ … ─▶ end.c
  *                               │
  *                               └▶ lane.c: completion queues, receives (recvs.c), keys (keys.c)
  *
@@ -243,13 +243,21 @@ void rdma_conn_adopt(struct weft_msg *msg); /* struct rdma_arrival */
 
 /* conn.c */
 struct rdma_conn *rdma_conn_create(const struct rdma_arrival *arrival, struct rdma_lane *lane);
-/* The queue pair goes, and what it had claimed. */
-void rdma_conn_drop(struct rdma_conn *conn);
 void rdma_conn_event(struct rdma_conn *conn, const struct rdma_cm_event *event);
 void rdma_conn_heard(struct rdma_news *news, enum ibv_event_type type); /* conn->news */
-void rdma_wrap_up_soon(struct rdma_conn *conn);
 /* A work request ended badly. */
 void rdma_conn_failed(struct rdma_conn *conn, const struct ibv_wc *wc);
+
+/* end.c */
+void rdma_end_init(struct rdma_conn *conn);
+/* The queue pair goes, and what it had claimed. */
+void rdma_conn_drop(struct rdma_conn *conn);
+/* It is in error, and the adapter has no receive of it any more. */
+void rdma_conn_emptied(struct rdma_conn *conn);
+void rdma_wrap_up_soon(struct rdma_conn *conn);
+void rdma_close(struct weft_qpair *qp);
+void rdma_slot_freed(struct weft_qpair *qp);
+void rdma_free(struct weft_qpair *qp);
 
 /* rx.c */
 void rdma_received(struct rdma_lane *lane, const struct ibv_wc *wc);
