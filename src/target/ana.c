@@ -1,4 +1,4 @@
-/* ana.c - the five states: what a host reads of them, and what commands meet.
+/* ana.c - the five states: which of them a controller shows, and what commands meet.
  *
  *   optimized, non-optimized     everything works
  *   inaccessible                 Asymmetric Access Inaccessible
@@ -6,7 +6,10 @@
  *   change                       Asymmetric Access Transition
  *
  * None of these statuses has DNR: another path may do what this one does not. Identify and log pages
- * are answered in every state, features of a namespace are not (NVMe base 2.2, figure 589). */
+ * are answered in every state, features of a namespace are not (NVMe base 2.2, figure 589).
+ *
+ * Invariant: what a controller shows is what the rules say of it, but for persistent loss, which does
+ * not end while the controller lives (8.1.1.7), and for "change" while rules change. */
 #include <errno.h>
 #include <stdlib.h>
 
@@ -45,24 +48,21 @@ void tgt_ana_free(struct weft_subsys *s)
 	free(s->ana.rules);
 }
 
-bool tgt_ana_usable(uint8_t state)
-{
-	return !states[state].status;
-}
-
 uint8_t tgt_ana_wire(uint8_t state)
 {
 	return states[state].wire;
 }
 
-static uint8_t shown(const struct tgt_ctrl *ctrl, const struct tgt_ns *ns)
+/* --- what commands meet -------------------------------------------------------------------------- */
+
+static uint8_t state_of(const struct tgt_ctrl *ctrl, const struct tgt_ns *ns)
 {
 	return atomic_load_explicit(&ctrl->ana[ns->ana_group - 1], memory_order_relaxed);
 }
 
 uint16_t tgt_ana_check(const struct tgt_ctrl *ctrl, const struct tgt_ns *ns)
 {
-	return states[shown(ctrl, ns)].status;
+	return states[state_of(ctrl, ns)].status;
 }
 
 /* All of them: the first that cannot be reached decides. */
@@ -87,11 +87,70 @@ uint16_t tgt_ana_check_nsid(struct tgt_ctrl *ctrl, uint32_t nsid)
 
 bool tgt_ana_knows_usage(const struct tgt_ctrl *ctrl, const struct tgt_ns *ns)
 {
-	return shown(ctrl, ns) != WEFT_ANA_INACCESSIBLE &&
-	       shown(ctrl, ns) != WEFT_ANA_PERSISTENT_LOSS;
+	return state_of(ctrl, ns) != WEFT_ANA_INACCESSIBLE &&
+	       state_of(ctrl, ns) != WEFT_ANA_PERSISTENT_LOSS;
 }
 
 void tgt_ana_ns_changed(struct weft_subsys *s, uint32_t group)
 {
 	s->ana.changed[group - 1] = ++s->ana.count;
+}
+
+/* --- what a controller shows --------------------------------------------------------------------- */
+
+static bool show(struct tgt_ctrl *ctrl, unsigned at, uint8_t state)
+{
+	struct tgt_ana *ana = &ctrl->subsys->ana;
+
+	if (atomic_load_explicit(&ctrl->ana[at], memory_order_relaxed) == state)
+		return false;
+	atomic_store_explicit(&ctrl->ana[at], state, memory_order_relaxed);
+	ana->changed[at] = ana->count + 1; /* as it is when this step is over */
+	ctrl->ana_news = true;
+	return true;
+}
+
+static void evaluate(const struct ana_rules *rules, struct tgt_ctrl *ctrl,
+		     uint8_t to_show[WEFT_ANA_GROUP_MAX])
+{
+	tgt_ana_evaluate(rules, ctrl, to_show);
+	for (unsigned i = 0; i < WEFT_ANA_GROUP_MAX; i++)
+		if (ctrl->ana[i] == WEFT_ANA_PERSISTENT_LOSS)
+			to_show[i] = WEFT_ANA_PERSISTENT_LOSS;
+}
+
+/* Of groups that it lets in now and will not. */
+bool tgt_ana_close_doors(struct tgt_ctrl *ctrl)
+{
+	uint8_t then[WEFT_ANA_GROUP_MAX];
+	bool closed = false;
+
+	evaluate(ctrl->subsys->ana.next, ctrl, then);
+	for (unsigned i = 0; i < WEFT_ANA_GROUP_MAX; i++)
+		if (!states[ctrl->ana[i]].status && states[then[i]].status)
+			closed |= show(ctrl, i, WEFT_ANA_CHANGE);
+	return closed;
+}
+
+bool tgt_ana_show(struct tgt_ctrl *ctrl)
+{
+	uint8_t now[WEFT_ANA_GROUP_MAX];
+	bool shown = false;
+
+	evaluate(ctrl->subsys->ana.rules, ctrl, now);
+	for (unsigned i = 0; i < WEFT_ANA_GROUP_MAX; i++)
+		shown |= show(ctrl, i, now[i]);
+	return shown;
+}
+
+/* One that comes during a change lets in what the old rules and the new agree upon. */
+void tgt_ana_ctrl_init(struct tgt_ctrl *ctrl)
+{
+	const struct tgt_ana *ana = &ctrl->subsys->ana;
+	uint8_t now[WEFT_ANA_GROUP_MAX], then[WEFT_ANA_GROUP_MAX];
+
+	tgt_ana_evaluate(ana->rules, ctrl, now);
+	tgt_ana_evaluate(ana->next ? ana->next : ana->rules, ctrl, then);
+	for (unsigned i = 0; i < WEFT_ANA_GROUP_MAX; i++)
+		atomic_init(&ctrl->ana[i], now[i] == then[i] ? now[i] : WEFT_ANA_CHANGE);
 }

@@ -30,9 +30,9 @@ struct ana_rules {
 /* A subsystem's; home's. */
 struct tgt_ana {
 	struct ana_rules *rules;
-	struct ana_change *change; /* under way; NULL: none is */
-	struct weft_list waiting;  /* those that come after it */
-	uint64_t count;            /* how often the log page of some controller changed */
+	struct ana_rules *next;   /* of the change under way; NULL: there is none */
+	struct weft_list waiting; /* changes that come after it */
+	uint64_t count;           /* how often the log page of some controller changed */
 	uint64_t changed[WEFT_ANA_GROUP_MAX]; /* by group - 1: the last time that it did */
 };
 
@@ -48,7 +48,6 @@ void tgt_ana_evaluate(const struct ana_rules *rules, const struct tgt_ctrl *ctrl
 /* ana.c */
 int tgt_ana_init(struct weft_subsys *s, const struct weft_subsys_options *options);
 void tgt_ana_free(struct weft_subsys *s);
-bool tgt_ana_usable(uint8_t state);
 uint8_t tgt_ana_wire(uint8_t state); /* as the log page has it */
 /* On any reactor: 0, or what a command of @ctrl for @ns is to be answered with. */
 uint16_t tgt_ana_check(const struct tgt_ctrl *ctrl, const struct tgt_ns *ns);
@@ -58,9 +57,13 @@ uint16_t tgt_ana_check_nsid(struct tgt_ctrl *ctrl, uint32_t nsid);
 bool tgt_ana_knows_usage(const struct tgt_ctrl *ctrl, const struct tgt_ns *ns);
 void tgt_ana_ns_changed(struct weft_subsys *s, uint32_t group); /* one came or went */
 
-/* ana_change.c */
-/* A new controller, whose host and port are known. */
+/* What a controller shows: a new one, whose host and port are known; one when a change begins, and
+ * when it is over. true: something else than before. */
 void tgt_ana_ctrl_init(struct tgt_ctrl *ctrl);
+bool tgt_ana_close_doors(struct tgt_ctrl *ctrl);
+bool tgt_ana_show(struct tgt_ctrl *ctrl);
+
+/* ana_change.c */
 void tgt_ana_left(struct weft_req *req); /* on its reactor: a command that a change waits for */
 void tgt_ana_subsys_ends(struct weft_subsys *s); /* those in line will not be done */
 

@@ -1,15 +1,13 @@
 /* ana_change.c - new rules: from one state to the next, for all groups and controllers at once.
  *
- *   ana-set ─▶ in line ─▶ every controller that stops to let a group in shows "change"
+ *   ana-set ─▶ in line ─▶ every controller that stops letting a group in shows "change"
  *     ─▶ every reactor: commands at work there are marked, and waited for
  *     ─▶ all new states are shown in one go ─▶ one event for each controller that has news
  *
  * Log pages are built on home, where all of this happens: a reader sees the time before, the
- * transition as a whole, or the time after. Nobody lets a group in before all that stop to have
+ * transition as a whole, or the time after. Nobody begins to let a group in before all who stop have
  * stopped. A command that waits for data of its host is not at work: it meets the new state when
  * the data is here.
- *
- * Persistent loss does not end while the controller lives (NVMe base 2.2, 8.1.1.7).
  *
  * Invariant: a subsystem has one change under way at most. A request is marked while treq->awaited
  * points at it, and counted in left[] of its reactor. */
@@ -26,7 +24,6 @@ struct ana_change {
 	struct weft_subsys *s;
 	struct ana_rules *given;
 	bool replace;
-	struct ana_rules *next; /* the rules when it is over */
 	struct tgt_round *round;
 	void (*done)(void *arg, int rc, const struct weft_err *err);
 	void *arg;
@@ -37,67 +34,7 @@ static void free_change(struct ana_change *change)
 {
 	free(change->given);
 	free(change->round);
-	free(change->next);
 	free(change);
-}
-
-/* --- what a controller shows --------------------------------------------------------------------- */
-
-static bool show(struct tgt_ctrl *ctrl, unsigned at, uint8_t state)
-{
-	struct tgt_ana *ana = &ctrl->subsys->ana;
-
-	if (atomic_load_explicit(&ctrl->ana[at], memory_order_relaxed) == state)
-		return false;
-	atomic_store_explicit(&ctrl->ana[at], state, memory_order_relaxed);
-	ana->changed[at] = ana->count + 1; /* as it is when this step is over */
-	ctrl->ana_news = true;
-	return true;
-}
-
-static void evaluate_next(const struct ana_rules *next, struct tgt_ctrl *ctrl,
-			  uint8_t states[WEFT_ANA_GROUP_MAX])
-{
-	tgt_ana_evaluate(next, ctrl, states);
-	for (unsigned i = 0; i < WEFT_ANA_GROUP_MAX; i++)
-		if (ctrl->ana[i] == WEFT_ANA_PERSISTENT_LOSS)
-			states[i] = WEFT_ANA_PERSISTENT_LOSS;
-}
-
-/* Groups that @ctrl lets in now and will not. */
-static bool close_doors(struct tgt_ctrl *ctrl, const struct ana_rules *next)
-{
-	uint8_t states[WEFT_ANA_GROUP_MAX];
-	bool closed = false;
-
-	evaluate_next(next, ctrl, states);
-	for (unsigned i = 0; i < WEFT_ANA_GROUP_MAX; i++)
-		if (tgt_ana_usable(ctrl->ana[i]) && !tgt_ana_usable(states[i]))
-			closed |= show(ctrl, i, WEFT_ANA_CHANGE);
-	return closed;
-}
-
-static bool show_all(struct tgt_ctrl *ctrl, const struct ana_rules *next)
-{
-	uint8_t states[WEFT_ANA_GROUP_MAX];
-	bool shown = false;
-
-	evaluate_next(next, ctrl, states);
-	for (unsigned i = 0; i < WEFT_ANA_GROUP_MAX; i++)
-		shown |= show(ctrl, i, states[i]);
-	return shown;
-}
-
-/* One that comes during a change lets in what all agree upon. */
-void tgt_ana_ctrl_init(struct tgt_ctrl *ctrl)
-{
-	const struct tgt_ana *ana = &ctrl->subsys->ana;
-	uint8_t now[WEFT_ANA_GROUP_MAX], then[WEFT_ANA_GROUP_MAX];
-
-	tgt_ana_evaluate(ana->rules, ctrl, now);
-	tgt_ana_evaluate(ana->change ? ana->change->next : ana->rules, ctrl, then);
-	for (unsigned i = 0; i < WEFT_ANA_GROUP_MAX; i++)
-		atomic_init(&ctrl->ana[i], now[i] == then[i] ? now[i] : WEFT_ANA_CHANGE);
 }
 
 /* --- on the reactors: commands under way ----------------------------------------------------------- */
@@ -176,22 +113,18 @@ static void finish(struct ana_change *change)
 	bool shown = false;
 
 	free(s->ana.rules);
-	s->ana.rules = take_ptr(&change->next);
-	s->ana.change = NULL;
+	s->ana.rules = take_ptr(&s->ana.next);
 	weft_list_for_each(ctrl, &s->ctrls, link)
-		shown |= show_all(ctrl, s->ana.rules);
+		shown |= tgt_ana_show(ctrl);
 	s->ana.count += shown;
 	tell_hosts(s);
 	change->done(change->arg, 0, NULL);
 	free_change(change);
 }
 
-static void fail(struct ana_change *change, int rc, const char *why)
+static void fail(struct ana_change *change, int rc, const struct weft_err *err)
 {
-	struct weft_err err = { "" };
-
-	weft_fail(&err, rc, "%s", why);
-	change->done(change->arg, rc, &err);
+	change->done(change->arg, rc, err);
 	free_change(change);
 }
 
@@ -212,9 +145,8 @@ static bool begin(struct ana_change *change)
 	struct tgt_ctrl *ctrl;
 	bool closed = false;
 
-	s->ana.change = change;
 	weft_list_for_each(ctrl, &s->ctrls, link)
-		closed |= close_doors(ctrl, change->next);
+		closed |= tgt_ana_close_doors(ctrl);
 	s->ana.count += closed;
 	if (!closed)
 		return false;
@@ -225,20 +157,34 @@ static bool begin(struct ana_change *change)
 	return true;
 }
 
+/* On what the rules are by now. */
+static int set_next(const struct ana_change *change, struct weft_err *err)
+{
+	struct tgt_ana *ana = &change->s->ana;
+
+	ana->next = tgt_ana_rules_with(change->replace ? NULL : ana->rules, change->given->at,
+				       change->given->count);
+	if (!ana->next)
+		return weft_fail(err, -ENOMEM, "out of memory");
+	if (ana->next->count <= TGT_ANA_RULES_MAX)
+		return 0;
+	free(take_ptr(&ana->next));
+	return weft_fail(err, -ENOSPC,
+			 "more than %d ANA rules; replace=true leaves out those that are not given",
+			 TGT_ANA_RULES_MAX);
+}
+
 static void run_line(struct weft_subsys *s)
 {
 	struct weft_list *link;
 
-	while (!s->ana.change && (link = weft_list_pop(&s->ana.waiting))) {
+	while (!s->ana.next && (link = weft_list_pop(&s->ana.waiting))) {
 		struct ana_change *change = container_of(link, struct ana_change, link);
+		struct weft_err err = { "" };
+		int rc = set_next(change, &err);
 
-		change->next = tgt_ana_rules_with(change->replace ? NULL : s->ana.rules,
-						  change->given->at, change->given->count);
-		if (!change->next)
-			fail(change, -ENOMEM, "out of memory");
-		else if (change->next->count > TGT_ANA_RULES_MAX)
-			fail(change, -ENOSPC,
-			     "too many ANA rules; replace=true leaves out those that are not given");
+		if (rc < 0)
+			fail(change, rc, &err);
 		else if (!begin(change))
 			finish(change);
 	}
@@ -246,11 +192,11 @@ static void run_line(struct weft_subsys *s)
 
 void tgt_ana_subsys_ends(struct weft_subsys *s)
 {
+	const struct weft_err err = { "the subsystem is being removed" };
 	struct weft_list *link;
 
 	while ((link = weft_list_pop(&s->ana.waiting)))
-		fail(container_of(link, struct ana_change, link), -ENOENT,
-		     "the subsystem is being removed");
+		fail(container_of(link, struct ana_change, link), -ENOENT, &err);
 }
 
 int weft_ana_set(struct weft_subsys *s, const struct weft_ana_rule *rules, unsigned count,

@@ -116,7 +116,7 @@ static void namespaces_closed(void *arg)
 
 void tgt_subsys_ctrl_gone(struct weft_subsys *s)
 {
-	if (s->removing && weft_list_empty(&s->ctrls) && !s->ana.change)
+	if (s->removing && weft_list_empty(&s->ctrls) && !s->ana.next)
 		tgt_ns_close_all(s, namespaces_closed, s);
 }
 
