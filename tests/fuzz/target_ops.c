@@ -70,7 +70,10 @@ void op_subsys(void)
 		world_subsys_remove(what >> 2);
 		break;
 	default:
-		world_any_host(what >> 2 & 1);
+		if (what >> 3)
+			world_ana(what >> 3);
+		else
+			world_any_host(what >> 2 & 1);
 	}
 }
 

@@ -95,7 +95,9 @@ static struct weft_backend *open_backend(const struct plan *plan)
 
 static void add_ns(const struct plan *plan)
 {
-	struct weft_ns_options options = { .nsid = plan->nsid, .block = plan->block };
+	struct weft_ns_options options = { .nsid = plan->nsid,
+					   .block = plan->block,
+					   .ana_group = plan->nsid };
 	struct weft_subsys *s = subsystems[plan->subsys];
 	uint32_t nsid;
 
@@ -147,6 +149,8 @@ static void add_target(void)
 	add_listener();
 }
 
+static void changed(void *arg, int rc, const struct weft_err *err);
+
 static void restore(void)
 {
 	if (!target)
@@ -157,6 +161,8 @@ static void restore(void)
 		add_ns(&plans[i]);
 	weft_subsys_set_any_host(subsystems[1], false);
 	allow_host();
+	pending++;
+	must(!weft_ana_set(subsystems[0], NULL, 0, true, changed, NULL, NULL));
 	target->discovery->cntlid_next = 0;
 	world_turn(4);
 }
@@ -321,7 +327,7 @@ static void add_ns_again(uint32_t nsid, uint64_t size)
 			add_ns(&plans[i]);
 }
 
-static void resized(void *arg, int rc, const struct weft_err *err)
+static void changed(void *arg, int rc, const struct weft_err *err)
 {
 	must(rc == 0 || err->text[0]);
 	ended(arg);
@@ -330,8 +336,18 @@ static void resized(void *arg, int rc, const struct weft_err *err)
 static void resize_ns(uint32_t nsid, uint64_t size)
 {
 	pending++;
-	if (!subsystems[0] || weft_ns_resize(subsystems[0], nsid, size, resized, NULL, NULL) < 0)
+	if (!subsystems[0] || weft_ns_resize(subsystems[0], nsid, size, changed, NULL, NULL) < 0)
 		pending--;
+}
+
+static void set_ana(uint32_t group, uint64_t state)
+{
+	struct weft_ana_rule rule = { .group = group, .state = (unsigned)state };
+
+	if (!subsystems[0])
+		return;
+	pending++;
+	must(!weft_ana_set(subsystems[0], &rule, 1, false, changed, NULL, NULL));
 }
 
 static void remove_subsys(uint32_t index, uint64_t size)
@@ -395,6 +411,11 @@ void world_ns_add(uint32_t nsid)
 void world_ns_resize(uint32_t nsid, uint64_t size)
 {
 	call_soon(resize_ns, nsid, size);
+}
+
+void world_ana(unsigned which)
+{
+	call_soon(set_ana, 1 + which / WEFT_ANA_STATES % NS_READ_ONLY, which % WEFT_ANA_STATES);
 }
 
 void world_subsys_remove(unsigned index)

@@ -37,6 +37,7 @@ void world_look(void);
 void world_ns_remove(uint32_t nsid);
 void world_ns_add(uint32_t nsid);
 void world_ns_resize(uint32_t nsid, uint64_t size);
+void world_ana(unsigned which); /* a state for the group of a namespace: its number */
 void world_subsys_remove(unsigned index);
 void world_host_allow(void);
 void world_host_refuse(void);
