@@ -205,6 +205,38 @@ static void ana_in_line(void **state)
 	host_close(&h);
 }
 
+/* A fused pair stands in line for the namespace behind a write. When its turn has come, the group is
+ * out of reach: it is refused, and storage hears nothing of it. */
+static void ana_of_a_pair_in_line(void **state)
+{
+	struct host h = host_open("", NS_HELD), other = host_open("", NS_HELD);
+	struct flight first = { .data = "first" }, pair = { .done = false };
+	struct target_ana *ana;
+
+	held_hold(true);
+	take_off(&h, &first, WEFT_WRITE, 512);
+	held_wait(1);
+	take_off(&other, &pair, WEFT_COMPARE_AND_WRITE, 1024);
+	ana = target_ana_start(GROUP, "inaccessible");
+	while (shown(h.ctrl, NULL) == OPTIMIZED)
+		;
+	held_let_go();
+	target_ana_wait(ana);
+	for (int i = 0; i < 50; i++)
+		shown(h.ctrl, NULL);
+	assert_int_equal(held_count(), 0);
+	assert_string_equal(held_bytes(), "first");
+	held_hold(false);
+	target_ana_wait(target_ana_start(GROUP, "optimized"));
+	land(&h, &first);
+	while (!pair.done)
+		weft_queue_poll(other.queue, -1);
+	assert_true(pair.cmd.rc !=
+		    0); /* refused, or sent again: it compares with what was there before */
+	host_close(&h);
+	host_close(&other);
+}
+
 /* Groups that nobody works in do not wait for those in which somebody does. */
 static void ana_of_another_group(void **state)
 {
@@ -469,6 +501,7 @@ int main(void)
 						without_held),
 		cmocka_unit_test_setup_teardown(ana_of_a_new_controller, with_held, without_held),
 		cmocka_unit_test_setup_teardown(ana_in_line, with_held, without_held),
+		cmocka_unit_test_setup_teardown(ana_of_a_pair_in_line, with_held, without_held),
 		cmocka_unit_test_setup_teardown(ana_of_another_group, with_held, without_held),
 		cmocka_unit_test_setup_teardown(connect_waits_for_storage, with_held, without_held),
 		cmocka_unit_test_setup_teardown(reset_waits_for_storage, with_held, without_held),
