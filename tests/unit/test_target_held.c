@@ -477,6 +477,33 @@ static void reset_that_takes_long(void **state)
 	host_close(&other);
 }
 
+/* Who asked is lost itself, and storage keeps its controller, before the time is over. */
+static void reset_whose_asker_is_lost(void **state)
+{
+	struct host lost = host_open("?kato=0&reconnect_delay=1ms", NS_HELD),
+		    other = host_open("?kato=0&reconnect_delay=1ms", NS_HELD);
+	struct flight late = { .data = "late" }, later = { .data = "late" };
+	struct reset reset;
+
+	held_hold(true);
+	take_off(&lost, &late, WEFT_WRITE, 512);
+	take_off(&other, &later, WEFT_WRITE, 512);
+	held_wait(2);
+	reset_start(&reset, other.ctrl, lost.ctrl);
+	while (weft_ctrl_state(lost.ctrl, NULL) == WEFT_LIVE)
+		usleep(100);
+	weft_ctrl_reset(other.ctrl);
+	pthread_join(reset.thread, NULL);
+	assert_true(reset.rc < 0);
+	target_time_passes(10000);
+	held_hold(false);
+	held_let_go();
+	land(&lost, &late);
+	land(&other, &later);
+	host_close(&lost);
+	host_close(&other);
+}
+
 /* Two that reset each other do not wait for each other. */
 static void reset_of_each_other(void **state)
 {
@@ -508,6 +535,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(reset_of_a_lost_connection, with_held,
 						without_held),
 		cmocka_unit_test_setup_teardown(reset_that_takes_long, with_held, without_held),
+		cmocka_unit_test_setup_teardown(reset_whose_asker_is_lost, with_held, without_held),
 		cmocka_unit_test(reset_of_each_other),
 	};
 

@@ -63,7 +63,8 @@ static void waited(struct tgt_over *over, bool all)
 	struct ccr *ccr = container_of(over, struct ccr, over);
 
 	if (!all) {
-		answer(ccr, false);
+		if (ccr->req)
+			answer(ccr, false);
 		tgt_over_wait(over, 0);
 		return;
 	}
