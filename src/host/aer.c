@@ -20,49 +20,49 @@ enum { /* NVMe base 2.0, figure 146: types; 150: notices */
        NOTICE_DISCOVERY = 0xf0,
 };
 
-static void rearm_soon(struct weft_ctrl *ctrl)
+static void rearm_soon(struct host_path *path)
 {
-	if (ctrl->state == WEFT_LIVE && !weft_heap_has(&ctrl->aer_timer.node))
-		weft_timer_set(ctrl->reactor, &ctrl->aer_timer, REARM_MS);
+	if (path->state == WEFT_LIVE && !weft_heap_has(&path->aer_timer.node))
+		weft_timer_set(path->reactor, &path->aer_timer, REARM_MS);
 }
 
-static void tell_notice(struct weft_ctrl *ctrl, uint32_t result)
+static void tell_notice(struct host_path *path, uint32_t result)
 {
 	switch (result >> 8 & 0xff) {
 	case NOTICE_NAMESPACES:
-		host_scan_start(ctrl, false); /* tells when it is through */
+		host_scan_start(path, false); /* tells when it is through */
 		break;
 	case NOTICE_ANA:
-		host_event_push(ctrl, WEFT_EVENT_ANA, ctrl->state, result,
+		host_event_push(path->ctrl, WEFT_EVENT_ANA, path->state, result,
 				"asymmetric namespace access changed");
 		break;
 	case NOTICE_DISCOVERY:
-		host_event_push(ctrl, WEFT_EVENT_DISCOVERY, ctrl->state, result,
+		host_event_push(path->ctrl, WEFT_EVENT_DISCOVERY, path->state, result,
 				"the discovery log changed");
 		break;
 	default:
-		host_event_push(ctrl, WEFT_EVENT_OTHER, ctrl->state, result, "notice 0x%02x",
+		host_event_push(path->ctrl, WEFT_EVENT_OTHER, path->state, result, "notice 0x%02x",
 				result >> 8 & 0xff);
 	}
 }
 
-static void tell(struct weft_ctrl *ctrl, uint32_t result)
+static void tell(struct host_path *path, uint32_t result)
 {
 	switch (result & 7) {
 	case TYPE_ERROR:
-		host_event_push(ctrl, WEFT_EVENT_ERROR, ctrl->state, result,
+		host_event_push(path->ctrl, WEFT_EVENT_ERROR, path->state, result,
 				"the controller reports error 0x%02x", result >> 8 & 0xff);
 		break;
 	case TYPE_HEALTH:
-		host_event_push(ctrl, WEFT_EVENT_ERROR, ctrl->state, result,
+		host_event_push(path->ctrl, WEFT_EVENT_ERROR, path->state, result,
 				"the controller reports a health warning 0x%02x",
 				result >> 8 & 0xff);
 		break;
 	case TYPE_NOTICE:
-		tell_notice(ctrl, result);
+		tell_notice(path, result);
 		break;
 	default:
-		host_event_push(ctrl, WEFT_EVENT_OTHER, ctrl->state, result,
+		host_event_push(path->ctrl, WEFT_EVENT_OTHER, path->state, result,
 				"event of type %u: 0x%02x", result & 7, result >> 8 & 0xff);
 	}
 }
@@ -72,13 +72,13 @@ static void on_log(struct host_admin *a, int rc)
 	struct host_aer *aer = container_of(a, struct host_aer, log);
 
 	aer->out = false;
-	if (rc < 0 && a->ctrl->broken)
+	if (rc < 0 && a->path->broken)
 		return;
-	tell(a->ctrl, aer->result);
-	rearm_soon(a->ctrl);
+	tell(a->path, aer->result);
+	rearm_soon(a->path);
 }
 
-static void read_log(struct weft_ctrl *ctrl, struct host_aer *aer, uint8_t lid)
+static void read_log(struct host_path *path, struct host_aer *aer, uint8_t lid)
 {
 	struct host_admin *a = &aer->log;
 
@@ -86,9 +86,9 @@ static void read_log(struct weft_ctrl *ctrl, struct host_aer *aer, uint8_t lid)
 	a->name = "Get Log Page";
 	a->done = on_log;
 	a->inexact = true;
-	a->iov = (struct iovec){ ctrl->aer_page + (aer - ctrl->aers) * HOST_PAGE, HOST_PAGE };
+	a->iov = (struct iovec){ path->aer_page + (aer - path->aers) * HOST_PAGE, HOST_PAGE };
 	host_fill_log_page(&a->cmd, lid, NVME_NSID_BROADCAST, 0, HOST_PAGE);
-	host_admin_start(ctrl, a, ctrl->config.options.admin_ms);
+	host_admin_start(path, a, path->config.options.admin_ms);
 }
 
 static void on_event(struct host_admin *a, int rc)
@@ -100,10 +100,10 @@ static void on_event(struct host_admin *a, int rc)
 		return;
 	}
 	aer->result = (uint32_t)le64_to_cpu(a->cqe.result);
-	read_log(a->ctrl, aer, (uint8_t)(aer->result >> 16));
+	read_log(a->path, aer, (uint8_t)(aer->result >> 16));
 }
 
-static void send_one(struct weft_ctrl *ctrl, struct host_aer *aer)
+static void send_one(struct host_path *path, struct host_aer *aer)
 {
 	struct host_admin *a = &aer->cmd;
 
@@ -112,25 +112,25 @@ static void send_one(struct weft_ctrl *ctrl, struct host_aer *aer)
 	a->done = on_event;
 	a->cmd.common.opcode = nvme_admin_async_event;
 	aer->out = true;
-	host_admin_start(ctrl, a, 0);
+	host_admin_start(path, a, 0);
 }
 
 static void on_rearm(struct weft_timer *timer)
 {
-	struct weft_ctrl *ctrl = container_of(timer, struct weft_ctrl, aer_timer);
+	struct host_path *path = container_of(timer, struct host_path, aer_timer);
 
-	for (unsigned i = 0; i < ctrl->traits.aers && !ctrl->broken; i++)
-		if (!ctrl->aers[i].out)
-			send_one(ctrl, &ctrl->aers[i]);
+	for (unsigned i = 0; i < path->traits.aers && !path->broken; i++)
+		if (!path->aers[i].out)
+			send_one(path, &path->aers[i]);
 }
 
-void host_aer_start(struct weft_ctrl *ctrl)
+void host_aer_start(struct host_path *path)
 {
-	ctrl->aer_timer.fn = on_rearm;
-	on_rearm(&ctrl->aer_timer);
+	path->aer_timer.fn = on_rearm;
+	on_rearm(&path->aer_timer);
 }
 
-void host_aer_stop(struct weft_ctrl *ctrl)
+void host_aer_stop(struct host_path *path)
 {
-	weft_timer_stop(ctrl->reactor, &ctrl->aer_timer);
+	weft_timer_stop(path->reactor, &path->aer_timer);
 }

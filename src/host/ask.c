@@ -1,6 +1,6 @@
-/* ask.c - what a queue asks of home: to end the association, or to abort a command.
+/* ask.c - what a lane asks of home: to end its path's association, or to abort a command.
  *
- * The question stands in the queue, under ctrl->lock; a message says that there is one. */
+ * The question stands in the lane, under ctrl->lock; a message says that there is one. */
 #include <errno.h>
 #include <stdlib.h>
 
@@ -9,92 +9,92 @@
 static void answer(struct weft_msg *msg);
 
 /* Under ctrl->lock. */
-static void post_ask(struct weft_queue *queue)
+static void post(struct host_lane *lane)
 {
-	if (queue->ask_posted)
+	lane->ask.generation = lane->generation;
+	if (lane->ask.posted)
 		return;
-	queue->ask_posted = true;
-	queue->ask.fn = answer;
-	weft_reactor_post(queue->ctrl->reactor, &queue->ask);
+	lane->ask.posted = true;
+	lane->ask.msg.fn = answer;
+	weft_reactor_post(lane->path->reactor, &lane->ask.msg);
 }
 
-void host_queue_ask_reset(struct weft_queue *queue, int rc, const struct weft_err *why, bool setup)
+void host_lane_ask_reset(struct host_lane *lane, int rc, const struct weft_err *why, bool setup)
 {
-	struct weft_ctrl *ctrl = queue->ctrl;
+	struct weft_ctrl *ctrl = lane->queue->ctrl;
 
 	pthread_mutex_lock(&ctrl->lock);
-	queue->ask_lost = true;
-	queue->ask_generation = queue->generation;
-	queue->ask_rc = rc;
-	queue->ask_setup = setup;
-	queue->ask_why = *why;
-	post_ask(queue);
+	lane->ask.lost = true;
+	lane->ask.rc = rc;
+	lane->ask.setup = setup;
+	lane->ask.why = *why;
+	post(lane);
 	pthread_mutex_unlock(&ctrl->lock);
 }
 
-void host_queue_ask_abort(struct weft_queue *queue, uint16_t cid)
+void host_lane_ask_abort(struct host_lane *lane, uint16_t cid)
 {
-	struct weft_ctrl *ctrl = queue->ctrl;
+	struct weft_ctrl *ctrl = lane->queue->ctrl;
 
 	pthread_mutex_lock(&ctrl->lock);
-	queue->ask_abort = true;
-	queue->ask_generation = queue->generation;
-	queue->ask_cid = cid;
-	post_ask(queue);
+	lane->ask.abort = true;
+	lane->ask.cid = cid;
+	post(lane);
 	pthread_mutex_unlock(&ctrl->lock);
 }
 
 /* What came of it shows in the command itself, or in its second timeout. */
 static void aborted(struct host_admin *admin, int rc)
 {
-	admin->ctrl->aborts--;
+	admin->path->aborts--;
 	free(admin);
 }
 
-static void start_abort(struct weft_ctrl *ctrl, uint16_t qid, uint16_t cid)
+static void start_abort(struct host_path *path, uint16_t qid, uint16_t cid)
 {
 	struct host_admin *abort;
 
-	if (ctrl->aborts == HOST_ABORTS_MAX)
+	if (path->aborts == HOST_ABORTS_MAX)
 		return;
 	abort = calloc(1, sizeof(*abort));
 	if (!abort)
 		return;
-	ctrl->aborts++;
+	path->aborts++;
 	abort->name = "Abort";
 	abort->done = aborted;
 	abort->cmd.common.opcode = nvme_admin_abort_cmd;
 	abort->cmd.common.cdw10 = cpu_to_le32(qid | (uint32_t)cid << 16);
-	host_admin_start(ctrl, abort, ctrl->config.options.admin_ms);
+	host_admin_start(path, abort, path->config.options.admin_ms);
 }
 
-/* On home. The queue cannot go away before ask_posted is cleared. */
-static void answer(struct weft_msg *msg)
+/* On home. The lane cannot go away before ask.posted is cleared. */
+static struct host_ask take(struct host_lane *lane)
 {
-	struct weft_queue *queue = container_of(msg, struct weft_queue, ask);
-	struct weft_ctrl *ctrl = queue->ctrl;
-	uint16_t qid = queue->qid, cid;
-	bool lost, abort, setup;
-	struct weft_err why;
-	int rc;
+	struct weft_ctrl *ctrl = lane->queue->ctrl;
+	struct host_ask ask;
 
 	pthread_mutex_lock(&ctrl->lock);
-	lost = queue->ask_lost && queue->ask_generation == ctrl->generation;
-	abort = queue->ask_abort && queue->ask_generation == ctrl->generation;
-	setup = queue->ask_setup;
-	why = queue->ask_why;
-	rc = queue->ask_rc;
-	cid = queue->ask_cid;
-	queue->ask_posted = queue->ask_lost = queue->ask_abort = false;
+	ask = lane->ask;
+	lane->ask.posted = lane->ask.lost = lane->ask.abort = false;
 	pthread_cond_broadcast(&ctrl->changed);
 	pthread_mutex_unlock(&ctrl->lock);
-	if (ctrl->state != WEFT_LIVE)
+	return ask;
+}
+
+static void answer(struct weft_msg *msg)
+{
+	struct host_lane *lane = container_of(msg, struct host_lane, ask.msg);
+	struct host_path *path = lane->path;
+	uint16_t qid = lane->queue->qid;
+	struct host_ask ask = take(lane);
+
+	if (path->state != WEFT_LIVE || ask.generation != path->generation)
 		return;
 	/* A controller that has no queues for us has not really come back. */
-	if (lost && setup)
-		ctrl->live_ns = 0;
-	if (lost)
-		host_ctrl_broken(ctrl, rc, "I/O queue %u: %s", qid, why.text);
-	else if (abort)
-		start_abort(ctrl, qid, cid);
+	if (ask.lost && ask.setup)
+		path->live_ns = 0;
+	if (ask.lost)
+		host_path_broken(path, ask.rc, "I/O queue %u: %s", qid, ask.why.text);
+	else if (ask.abort)
+		start_abort(path, qid, ask.cid);
 }

@@ -55,7 +55,11 @@ void cmd_fill_fused(struct weft_cmd *cmd, struct weft_slot *first, struct weft_s
 /* settle.c */
 void cmd_try_again(struct weft_timer *timer);
 
+/* choose.c: NULL: there is none now */
+struct host_lane *host_choose(const struct weft_queue *queue);
+
 /* timeout.c */
+void host_timeout_watch(struct host_lane *lane);
 void cmd_on_timeout(struct weft_timer *timer);
 
 #endif

@@ -35,14 +35,14 @@ void host_fill_connect(union nvme_sqe *cmd, uint16_t qid, uint32_t depth, uint32
 	cmd->connect.kato = cpu_to_le32(kato_ms);
 }
 
-void host_connect_data(const struct weft_ctrl *ctrl, uint16_t cntlid,
+void host_connect_data(const struct host_config *config, uint16_t cntlid,
 		       struct nvmf_connect_data *data)
 {
 	memset(data, 0, sizeof(*data));
-	memcpy(data->hostid, ctrl->config.hostid, sizeof(data->hostid));
+	memcpy(data->hostid, config->hostid, sizeof(data->hostid));
 	data->cntlid = cpu_to_le16(cntlid);
-	snprintf(data->subsysnqn, sizeof(data->subsysnqn), "%s", ctrl->config.subnqn);
-	snprintf(data->hostnqn, sizeof(data->hostnqn), "%s", ctrl->config.hostnqn);
+	snprintf(data->subsysnqn, sizeof(data->subsysnqn), "%s", config->subnqn);
+	snprintf(data->hostnqn, sizeof(data->hostnqn), "%s", config->hostnqn);
 }
 
 int host_fail_status(struct weft_err *err, const char *what, uint16_t status)

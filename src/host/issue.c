@@ -60,36 +60,37 @@ bool cmd_all_issued(const struct weft_cmd *cmd)
 
 /* --- on their way out ------------------------------------------------------------------------------ */
 
-static void submit(struct weft_queue *queue, struct weft_slot *slot, struct weft_cmd *cmd)
+static void submit(struct host_lane *lane, struct weft_slot *slot, struct weft_cmd *cmd)
 {
 	slot->user = cmd;
-	slot->since_ns = weft_reactor_now_ns(queue->reactor);
+	slot->since_ns = weft_reactor_now_ns(lane->queue->reactor);
 	cmd_priv(cmd)->flying++;
-	weft_list_push(&queue->inflight, &slot->user_link);
-	weft_link_submit(queue->link, slot);
-	atomic_store_explicit(&queue->ctrl->traffic, true, memory_order_relaxed);
+	weft_list_push(&lane->inflight, &slot->user_link);
+	weft_link_submit(lane->link, slot);
+	atomic_store_explicit(&lane->path->traffic, true, memory_order_relaxed);
+	host_timeout_watch(lane);
 }
 
 /* false: there is no slot for it now. */
-static bool issue_next(struct weft_queue *queue, struct weft_cmd *cmd)
+static bool issue_next(struct host_lane *lane, struct weft_cmd *cmd)
 {
-	struct weft_slot *slot = weft_link_take(queue->link), *second;
+	struct weft_slot *slot = weft_link_take(lane->link), *second;
 
 	if (!slot)
 		return false;
 	if (host_rule(cmd->op)->shape != SHAPE_FUSED) {
-		cmd_fill_piece(cmd, &queue->seen.traits, slot);
-		submit(queue, slot, cmd);
+		cmd_fill_piece(cmd, &lane->seen.traits, slot);
+		submit(lane, slot, cmd);
 		return true;
 	}
-	second = weft_link_take(queue->link);
+	second = weft_link_take(lane->link);
 	if (!second) {
-		weft_link_put(queue->link, slot);
+		weft_link_put(lane->link, slot);
 		return false;
 	}
 	cmd_fill_fused(cmd, slot, second);
-	submit(queue, slot, cmd);
-	submit(queue, second, cmd);
+	submit(lane, slot, cmd);
+	submit(lane, second, cmd);
 	return true;
 }
 
@@ -102,13 +103,14 @@ static int namespace_rc(const struct weft_cmd *cmd)
 /* @poll: done() may run. */
 static void issue(struct weft_queue *queue, bool poll)
 {
+	struct host_lane *lane;
 	struct weft_cmd *cmd;
 
-	while (queue->ready && !queue->link->closing && !weft_list_empty(&queue->waiting)) {
+	while (!weft_list_empty(&queue->waiting) && (lane = host_choose(queue))) {
 		cmd = cmd_of(queue->waiting.next);
 		if (!cmd->rc)
 			cmd->rc = namespace_rc(cmd);
-		if (!cmd_all_issued(cmd) && !issue_next(queue, cmd))
+		if (!cmd_all_issued(cmd) && !issue_next(lane, cmd))
 			break;
 		if (!cmd_all_issued(cmd))
 			continue;
@@ -120,7 +122,6 @@ static void issue(struct weft_queue *queue, bool poll)
 		if (!cmd_priv(cmd)->flying)
 			cmd_finish(queue, cmd);
 	}
-	host_timeouts_watch(queue);
 }
 
 void host_issue(struct weft_queue *queue)
@@ -157,13 +158,4 @@ int weft_submit(struct weft_queue *queue, struct weft_cmd *cmd)
 	cmd_enlist(&queue->waiting, cmd);
 	issue(queue, false);
 	return 0;
-}
-
-void host_issue_init(struct weft_queue *queue)
-{
-	weft_list_init(&queue->waiting);
-	weft_list_init(&queue->inflight);
-	weft_list_init(&queue->later);
-	queue->timeout.fn = cmd_on_timeout;
-	queue->again.fn = cmd_try_again;
 }

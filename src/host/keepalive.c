@@ -8,57 +8,57 @@
 
 #include "host/internal.h"
 
-static bool by_traffic(const struct weft_ctrl *ctrl)
+static bool by_traffic(const struct host_path *path)
 {
-	return ctrl->traits.ctratt & NVME_CTRL_CTRATT_TBKAS;
+	return path->traits.ctratt & NVME_CTRL_CTRATT_TBKAS;
 }
 
-static uint32_t period_ms(const struct weft_ctrl *ctrl)
+static uint32_t period_ms(const struct host_path *path)
 {
-	uint32_t period = ctrl->config.options.keepalive_ms / (by_traffic(ctrl) ? 4 : 2);
+	uint32_t period = path->config.options.keepalive_ms / (by_traffic(path) ? 4 : 2);
 
 	return period ? period : 1;
 }
 
 static void on_answer(struct host_admin *a, int rc)
 {
-	a->ctrl->keepalive_out = false;
+	a->path->keepalive_out = false;
 	/* Who refuses them does not wait for them. */
 	if (rc == 0 && host_status(&a->cqe))
-		host_keepalive_stop(a->ctrl);
+		host_keepalive_stop(a->path);
 }
 
-static void send_one(struct weft_ctrl *ctrl)
+static void send_one(struct host_path *path)
 {
-	struct host_admin *a = &ctrl->keepalive_cmd;
+	struct host_admin *a = &path->keepalive_cmd;
 
 	memset(a, 0, sizeof(*a));
 	a->name = "Keep Alive";
 	a->done = on_answer;
 	a->cmd.common.opcode = nvme_admin_keep_alive;
-	ctrl->keepalive_out = true;
-	host_admin_start(ctrl, a, ctrl->config.options.keepalive_ms);
+	path->keepalive_out = true;
+	host_admin_start(path, a, path->config.options.keepalive_ms);
 }
 
 static void on_period(struct weft_timer *timer)
 {
-	struct weft_ctrl *ctrl = container_of(timer, struct weft_ctrl, keepalive);
-	bool traffic = atomic_exchange(&ctrl->traffic, false);
+	struct host_path *path = container_of(timer, struct host_path, keepalive);
+	bool traffic = atomic_exchange(&path->traffic, false);
 
-	weft_timer_set(ctrl->reactor, timer, period_ms(ctrl));
-	if (ctrl->keepalive_out || (traffic && by_traffic(ctrl)))
+	weft_timer_set(path->reactor, timer, period_ms(path));
+	if (path->keepalive_out || (traffic && by_traffic(path)))
 		return;
-	send_one(ctrl);
+	send_one(path);
 }
 
-void host_keepalive_start(struct weft_ctrl *ctrl)
+void host_keepalive_start(struct host_path *path)
 {
-	ctrl->keepalive.fn = on_period;
-	if (ctrl->config.options.keepalive_ms)
-		weft_timer_set(ctrl->reactor, &ctrl->keepalive, period_ms(ctrl));
+	path->keepalive.fn = on_period;
+	if (path->config.options.keepalive_ms)
+		weft_timer_set(path->reactor, &path->keepalive, period_ms(path));
 }
 
-void host_keepalive_stop(struct weft_ctrl *ctrl)
+void host_keepalive_stop(struct host_path *path)
 {
-	weft_timer_stop(ctrl->reactor, &ctrl->keepalive);
+	weft_timer_stop(path->reactor, &path->keepalive);
 }

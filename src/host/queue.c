@@ -1,10 +1,13 @@
-/* queue.c - an I/O queue: opening, driving and closing it. */
+/* queue.c - an I/O queue: opening it, following what home says, closing it.
+ *
+ *   open ─▶ enroll ─▶ look: a lane for each path ─▶ the first that is ready
+ *   close ─▶ each lane says good-bye ─▶ resign, when home owes it nothing any more */
 #include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "host/internal.h"
+#include "host/cmd.h"
 
 /* Round robin: a controller may be slow to forget a queue that was just closed. */
 static int take_qid(struct weft_ctrl *ctrl)
@@ -47,6 +50,14 @@ static int enroll(struct weft_queue *queue, struct weft_err *err)
 	return 0;
 }
 
+static bool is_asking(const struct weft_queue *queue)
+{
+	for (unsigned i = 0; i < HOST_PATHS_MAX; i++)
+		if (queue->lanes[i] && queue->lanes[i]->ask.posted)
+			return true;
+	return false;
+}
+
 static void resign(struct weft_queue *queue)
 {
 	struct weft_ctrl *ctrl = queue->ctrl;
@@ -55,7 +66,7 @@ static void resign(struct weft_queue *queue)
 	pthread_mutex_lock(&ctrl->lock);
 	weft_list_remove(&queue->link_in_ctrl);
 	ctrl->qids[bit / 64] &= ~(UINT64_C(1) << bit % 64);
-	while (queue->ask_posted)
+	while (is_asking(queue))
 		pthread_cond_wait(&ctrl->changed, &ctrl->lock);
 	pthread_mutex_unlock(&ctrl->lock);
 }
@@ -65,41 +76,32 @@ static void go_on(struct weft_task *task)
 	host_issue(container_of(task, struct weft_queue, go_on));
 }
 
-/* Lets the controller know, where it understands that; a socket that just closes may cost the
- * association. */
-static bool say_goodbye(struct weft_queue *queue)
-{
-	struct weft_slot *slot;
-
-	if (!queue->ready || queue->link->closing || !queue->seen.traits.disconnects)
-		return false;
-	slot = weft_link_take(queue->link);
-	if (!slot)
-		return false;
-	slot->cmd.common.opcode = NVME_FABRICS_OPCODE;
-	slot->cmd.connect.fctype = NVMF_DISCONNECT;
-	slot->user = NULL;
-	queue->ready = false;
-	weft_timer_set(queue->reactor, &queue->setup, queue->ctrl->config.options.connect_ms);
-	weft_link_submit(queue->link, slot);
-	return true;
-}
-
 static void free_queue(struct weft_queue *queue)
 {
 	weft_timer_stop(queue->reactor, &queue->again);
 	weft_task_cancel(&queue->go_on);
 	weft_reactor_destroy(queue->reactor);
 	weft_region_view_end(&queue->regions);
+	for (unsigned i = 0; i < HOST_PATHS_MAX; i++)
+		free(queue->lanes[i]);
 	free(queue);
+}
+
+static bool has_link(const struct weft_queue *queue)
+{
+	for (unsigned i = 0; i < HOST_PATHS_MAX; i++)
+		if (queue->lanes[i] && queue->lanes[i]->link)
+			return true;
+	return false;
 }
 
 static void run_down(struct weft_queue *queue)
 {
 	queue->closing = true;
-	if (queue->link && !say_goodbye(queue))
-		weft_link_close(queue->link, -ESHUTDOWN, "closed");
-	while (queue->link)
+	for (unsigned i = 0; i < HOST_PATHS_MAX; i++)
+		if (queue->lanes[i])
+			host_lane_close(queue->lanes[i]);
+	while (has_link(queue))
 		weft_reactor_turn(queue->reactor, -1);
 	resign(queue);
 	while (atomic_load(&queue->look_posted))
@@ -124,9 +126,10 @@ static int create(struct weft_ctrl *ctrl, struct weft_queue **out, struct weft_e
 	if (!queue)
 		return weft_fail(err, -ENOMEM, "no memory for a queue");
 	queue->ctrl = ctrl;
-	queue->setup.fn = host_queue_setup_timeout;
 	weft_task_init(&queue->go_on, go_on);
-	host_issue_init(queue);
+	queue->again.fn = cmd_try_again;
+	weft_list_init(&queue->waiting);
+	weft_list_init(&queue->later);
 	rc = weft_reactor_create(&queue->reactor, &options, err);
 	if (rc == 0) {
 		rc = enroll(queue, err);
@@ -140,126 +143,124 @@ static int create(struct weft_ctrl *ctrl, struct weft_queue **out, struct weft_e
 	return rc;
 }
 
+/* --- what home says --------------------------------------------------------------------------------- */
+
+/* Under ctrl->lock. */
+static void see(struct weft_queue *queue)
+{
+	struct weft_ctrl *ctrl = queue->ctrl;
+
+	queue->seen = ctrl->pub;
+	for (unsigned i = 0; i < HOST_PATHS_MAX; i++) {
+		struct host_path *path = ctrl->paths[i];
+
+		if (path && !queue->lanes[i])
+			queue->lanes[i] = host_lane_create(queue, path);
+		if (queue->lanes[i])
+			queue->lanes[i]->seen = path->pub;
+	}
+}
+
+void host_queue_look(struct weft_queue *queue)
+{
+	pthread_mutex_lock(&queue->ctrl->lock);
+	see(queue);
+	pthread_mutex_unlock(&queue->ctrl->lock);
+
+	for (unsigned i = 0; i < HOST_PATHS_MAX; i++)
+		if (queue->lanes[i])
+			host_lane_follow(queue->lanes[i]);
+	if (queue->seen.state == WEFT_DEAD && !has_link(queue))
+		host_fail_all(queue, -ENOTCONN);
+}
+
+static void on_look(struct weft_msg *msg)
+{
+	struct weft_queue *queue = container_of(msg, struct weft_queue, look);
+
+	atomic_store(&queue->look_posted, false);
+	if (!queue->closing)
+		host_queue_look(queue);
+}
+
+void host_queue_tell(struct weft_queue *queue)
+{
+	if (atomic_exchange(&queue->look_posted, true))
+		return;
+	queue->look.fn = on_look;
+	weft_reactor_post(queue->reactor, &queue->look);
+}
+
+/* --- opening it ---------------------------------------------------------------------------------------- */
+
 enum { OPEN_TRIES = 5, OPEN_PAUSE_US = 10000 };
+
+static bool is_ready(const struct weft_queue *queue)
+{
+	for (unsigned i = 0; i < HOST_PATHS_MAX; i++)
+		if (queue->lanes[i] && queue->lanes[i]->ready)
+			return true;
+	return false;
+}
+
+/* Of the lanes that could not be opened, the first. */
+static struct host_lane *failed_lane(const struct weft_queue *queue)
+{
+	for (unsigned i = 0; i < HOST_PATHS_MAX; i++)
+		if (queue->lanes[i] && queue->lanes[i]->open_rc)
+			return queue->lanes[i];
+	return NULL;
+}
 
 static bool settled(const struct weft_queue *queue)
 {
-	return queue->ready || queue->open_rc || queue->seen.state == WEFT_DEAD;
+	return is_ready(queue) || failed_lane(queue) || queue->seen.state == WEFT_DEAD;
+}
+
+static void forget_failure(struct host_lane *lane)
+{
+	lane->open_rc = 0;
+	lane->open_err.text[0] = '\0';
+	lane->generation = 0;
 }
 
 /* true: it is worth another try: the controller has not yet forgotten an older queue of this id. */
 static bool try_to_open(struct weft_queue *queue, int tries)
 {
+	struct host_lane *failed;
+
 	if (tries)
 		usleep(OPEN_PAUSE_US << tries);
-	queue->opening = true;
-	queue->open_rc = 0;
-	queue->open_err.text[0] = '\0';
-	queue->generation = 0;
+	while ((failed = failed_lane(queue)))
+		forget_failure(failed);
 	host_queue_look(queue);
 	while (!settled(queue))
 		weft_reactor_turn(queue->reactor, -1);
-	return (queue->open_status & 0x7ff) == SC_GENERIC(CMD_SEQ_ERROR);
+	failed = failed_lane(queue);
+	return failed && (failed->open_status & 0x7ff) == SC_GENERIC(CMD_SEQ_ERROR);
 }
 
 int weft_queue_open(struct weft_ctrl *ctrl, struct weft_queue **out, struct weft_err *err)
 {
 	struct weft_queue *queue = NULL;
+	struct host_lane *failed;
 	int rc = create(ctrl, &queue, err);
 
 	if (rc < 0)
 		return rc;
-	for (int tries = 0; !queue->ready && tries < OPEN_TRIES; tries++)
+	queue->opening = true;
+	for (int tries = 0; !is_ready(queue) && tries < OPEN_TRIES; tries++)
 		if (!try_to_open(queue, tries))
 			break;
-	if (!queue->ready) {
-		rc = queue->open_rc ? queue->open_rc : -ENOTCONN;
-		weft_fail(err, rc, "I/O queue %u: %s", queue->qid,
-			  queue->open_rc ? queue->open_err.text : queue->seen.why.text);
-		run_down(queue);
-		return rc;
+	queue->opening = false;
+	if (is_ready(queue)) {
+		*out = queue;
+		return 0;
 	}
-	*out = queue;
-	return 0;
-}
-
-/* --- driving it ------------------------------------------------------------------------------------------ */
-
-enum { TURNS_MAX = 64 }; /* of one poll without a wait: others want the thread as well */
-
-static void run_what_is_due(struct weft_queue *queue)
-{
-	int turns = 0;
-
-	weft_reactor_run_deferred(queue->reactor);
-	do {
-		weft_reactor_turn(queue->reactor, 0);
-	} while (weft_reactor_busy(queue->reactor) && ++turns < TURNS_MAX);
-}
-
-static uint64_t now_ms(const struct weft_queue *queue)
-{
-	return weft_reactor_now_ns(queue->reactor) / 1000000;
-}
-
-/* Turns that wait, until something completes or time is up. */
-static void wait_for_one(struct weft_queue *queue, int timeout_ms)
-{
-	uint64_t end = timeout_ms > 0 ? now_ms(queue) + (uint64_t)timeout_ms : 0, now;
-
-	while (!queue->completed && queue->pending) {
-		now = now_ms(queue);
-		if (end && now >= end)
-			return;
-		weft_reactor_turn(queue->reactor, end ? (int)(end - now) : -1);
-	}
-}
-
-int weft_queue_poll(struct weft_queue *queue, int timeout_ms)
-{
-	queue->completed = 0;
-	run_what_is_due(queue);
-	if (!queue->completed && timeout_ms) {
-		wait_for_one(queue, timeout_ms);
-		if (weft_reactor_busy(queue->reactor))
-			run_what_is_due(queue);
-	}
-	if (queue->watched)
-		weft_reactor_doze(queue->reactor);
-	return (int)queue->completed;
-}
-
-int weft_queue_fd(struct weft_queue *queue)
-{
-	int fd = weft_reactor_fd(queue->reactor);
-
-	queue->watched = true;
-	weft_reactor_doze(queue->reactor);
-	return fd;
-}
-
-unsigned weft_queue_pending(const struct weft_queue *queue)
-{
-	return queue->pending;
-}
-
-/* --- counters -------------------------------------------------------------------------------------------- */
-
-void host_stats_add(struct weft_queue_stats *sum, const struct weft_queue_stats *more)
-{
-	sum->posted += more->posted;
-	sum->completed += more->completed;
-	sum->copied_bytes += more->copied_bytes;
-	sum->flushed += more->flushed;
-	sum->retried += more->retried;
-	sum->rnr += more->rnr;
-	sum->key_hits += more->key_hits;
-	sum->registrations += more->registrations;
-}
-
-void weft_queue_stats(const struct weft_queue *queue, struct weft_queue_stats *stats)
-{
-	*stats = queue->stats;
-	if (queue->link)
-		host_stats_add(stats, &queue->link->stats);
+	failed = failed_lane(queue);
+	rc = failed ? failed->open_rc : -ENOTCONN;
+	weft_fail(err, rc, "I/O queue %u: %s", queue->qid,
+		  failed ? failed->open_err.text : queue->seen.why.text);
+	run_down(queue);
+	return rc;
 }

@@ -12,20 +12,20 @@
 
 #include "host/internal.h"
 
-static void next(struct weft_ctrl *ctrl);
+static void next(struct host_path *path);
 
-static void start(struct weft_ctrl *ctrl, uint8_t cns, char *page,
+static void start(struct host_path *path, uint8_t cns, char *page,
 		  void (*done)(struct host_admin *a, int rc))
 {
-	struct host_admin *a = &ctrl->scan;
+	struct host_admin *a = &path->scan;
 
 	memset(a, 0, sizeof(*a));
 	memset(page, 0, HOST_PAGE);
 	a->name = "Identify Namespace";
 	a->done = done;
 	a->iov = (struct iovec){ page, HOST_PAGE };
-	host_fill_identify(&a->cmd, cns, ctrl->scan_nsid);
-	host_admin_start(ctrl, a, ctrl->config.options.admin_ms);
+	host_fill_identify(&a->cmd, cns, path->scan_nsid);
+	host_admin_start(path, a, path->config.options.admin_ms);
 }
 
 /* --- one namespace ------------------------------------------------------------------------------- */
@@ -56,55 +56,55 @@ static void apply(struct weft_ns *ns, const struct nvme_id_ns *id, int rc)
 	atomic_store(&ns->size, le64_to_cpu(id->nsze) << ns->block_shift);
 }
 
-static void settle(struct weft_ctrl *ctrl, bool answered)
+static void settle(struct host_path *path, bool answered)
 {
-	const struct nvme_id_ns *id = (const struct nvme_id_ns *)ctrl->scan_page;
+	const struct nvme_id_ns *id = (const struct nvme_id_ns *)path->scan_page;
 	struct weft_ns *ns;
 
-	pthread_mutex_lock(&ctrl->lock);
-	weft_list_for_each(ns, &ctrl->namespaces, link) {
-		if (ns->nsid != ctrl->scan_nsid)
+	pthread_mutex_lock(&path->ctrl->lock);
+	weft_list_for_each(ns, &path->ctrl->namespaces, link) {
+		if (ns->nsid != path->scan_nsid)
 			continue;
-		ns->scan_round = ctrl->scan_round;
+		ns->scan_round = path->scan_round;
 		ns->changed = ns->opening;
 		if (ns->opening)
 			continue;
-		apply(ns, id, answered ? compare(ns, id, ctrl->scan_page + HOST_PAGE) : -ENODEV);
+		apply(ns, id, answered ? compare(ns, id, path->scan_page + HOST_PAGE) : -ENODEV);
 	}
-	pthread_mutex_unlock(&ctrl->lock);
-	next(ctrl);
+	pthread_mutex_unlock(&path->ctrl->lock);
+	next(path);
 }
 
 /* What is behind the nsid now is not known: no I/O may go there. */
-static void unknown_state(struct weft_ctrl *ctrl, uint16_t status)
+static void unknown_state(struct host_path *path, uint16_t status)
 {
 	struct weft_err why = { "" };
 	int rc = host_fail_status(&why, "Identify Namespace", status);
 
-	ctrl->scanning = false;
-	host_ctrl_broken(ctrl, rc, "%s", why.text);
+	path->scanning = false;
+	host_path_broken(path, rc, "%s", why.text);
 }
 
 static void on_descriptors(struct host_admin *a, int rc)
 {
-	struct weft_ctrl *ctrl = a->ctrl;
+	struct host_path *path = a->path;
 	uint16_t status = host_status(&a->cqe);
 
 	if (rc < 0) {
-		ctrl->scanning = false;
+		path->scanning = false;
 		return;
 	}
 	if ((status & 0x7ff) == SC_GENERIC(INVALID_NS)) { /* it left a moment ago */
-		settle(ctrl, false);
+		settle(path, false);
 		return;
 	}
 	if (status && !host_has_no_descriptors(status)) {
-		unknown_state(ctrl, status);
+		unknown_state(path, status);
 		return;
 	}
 	if (status)
-		memset(ctrl->scan_page + HOST_PAGE, 0, HOST_PAGE);
-	settle(ctrl, true);
+		memset(path->scan_page + HOST_PAGE, 0, HOST_PAGE);
+	settle(path, true);
 }
 
 static bool is_unknown(uint16_t status)
@@ -115,68 +115,69 @@ static bool is_unknown(uint16_t status)
 
 static void on_identify(struct host_admin *a, int rc)
 {
-	struct weft_ctrl *ctrl = a->ctrl;
+	struct host_path *path = a->path;
 
 	uint16_t status = host_status(&a->cqe);
 
 	if (rc < 0)
-		ctrl->scanning = false;
+		path->scanning = false;
 	else if (is_unknown(status))
-		settle(ctrl, false);
+		settle(path, false);
 	else if (status)
-		unknown_state(ctrl, status);
+		unknown_state(path, status);
 	else
-		start(ctrl, NVME_IDENTIFY_CNS_NS_DESC_LIST, ctrl->scan_page + HOST_PAGE,
+		start(path, NVME_IDENTIFY_CNS_NS_DESC_LIST, path->scan_page + HOST_PAGE,
 		      on_descriptors);
 }
 
 /* --- all of them ----------------------------------------------------------------------------------- */
 
-static uint32_t find_next(struct weft_ctrl *ctrl)
+static uint32_t find_next(struct host_path *path)
 {
 	struct weft_ns *ns;
 	uint32_t nsid = 0;
 
-	pthread_mutex_lock(&ctrl->lock);
-	weft_list_for_each(ns, &ctrl->namespaces, link) {
-		if (ns->scan_round != ctrl->scan_round) {
+	pthread_mutex_lock(&path->ctrl->lock);
+	weft_list_for_each(ns, &path->ctrl->namespaces, link) {
+		if (ns->scan_round != path->scan_round) {
 			nsid = ns->nsid;
 			break;
 		}
 	}
-	pthread_mutex_unlock(&ctrl->lock);
+	pthread_mutex_unlock(&path->ctrl->lock);
 	return nsid;
 }
 
-static void through(struct weft_ctrl *ctrl)
+static void through(struct host_path *path)
 {
-	ctrl->scanning = false;
-	if (ctrl->scan_for_setup) {
-		ctrl->scan_for_setup = false;
-		host_ctrl_up(ctrl);
+	path->scanning = false;
+	if (path->scan_for_setup) {
+		path->scan_for_setup = false;
+		host_path_up(path);
 	} else {
-		host_event_push(ctrl, WEFT_EVENT_NAMESPACES, ctrl->state, 0, "namespaces changed");
+		host_event_push(path->ctrl, WEFT_EVENT_NAMESPACES, path->state, 0,
+				"namespaces changed");
 	}
-	if (ctrl->scan_again && ctrl->state == WEFT_LIVE)
-		host_scan_start(ctrl, false);
+	if (path->scan_again && path->state == WEFT_LIVE)
+		host_scan_start(path, false);
 }
 
-static void next(struct weft_ctrl *ctrl)
+static void next(struct host_path *path)
 {
-	ctrl->scan_nsid = find_next(ctrl);
-	if (ctrl->scan_nsid)
-		start(ctrl, NVME_IDENTIFY_CNS_NS, ctrl->scan_page, on_identify);
+	path->scan_nsid = find_next(path);
+	if (path->scan_nsid)
+		start(path, NVME_IDENTIFY_CNS_NS, path->scan_page, on_identify);
 	else
-		through(ctrl);
+		through(path);
 }
 
-void host_scan_start(struct weft_ctrl *ctrl, bool for_setup)
+void host_scan_start(struct host_path *path, bool for_setup)
 {
-	ctrl->scan_again = ctrl->scanning;
-	if (ctrl->scanning)
+	path->scan_again = path->scanning;
+	if (path->scanning)
 		return;
-	ctrl->scanning = true;
-	ctrl->scan_for_setup = for_setup;
-	ctrl->scan_round++;
-	next(ctrl);
+	path->scanning = true;
+	path->scan_for_setup = for_setup;
+	path->scan_round++;
+	next(path);
 }

@@ -106,51 +106,51 @@ static bool is_complete(const struct weft_cmd *cmd, const struct weft_slot *slot
 	return cmd->op == WEFT_RAW || slot->moved == slot->data_len;
 }
 
-static void short_data(struct weft_queue *queue, const struct weft_slot *slot)
+static void short_data(struct host_lane *lane, const struct weft_slot *slot)
 {
-	weft_link_close(queue->link, -EPROTO,
+	weft_link_close(lane->link, -EPROTO,
 			"CapsuleResp: success for a command that moved %u of %u bytes", slot->moved,
 			slot->data_len);
 }
 
-void host_piece_done(struct weft_queue *queue, struct weft_slot *slot)
+void host_piece_done(struct host_lane *lane, struct weft_slot *slot)
 {
 	struct weft_cmd *cmd = slot->user;
 	struct cmd_priv *p = cmd_priv(cmd);
 	uint16_t status = host_status(&slot->cqe);
 
 	weft_list_remove(&slot->user_link);
-	if (queue->aborting == slot) {
-		queue->aborting = NULL;
+	if (lane->aborting == slot) {
+		lane->aborting = NULL;
 		p->timed_out = status; /* late, but answered */
 	}
 	p->flying--;
 	if (!status && !is_complete(cmd, slot)) {
 		note_loss(cmd, true);
-		short_data(queue, slot);
+		short_data(lane, slot);
 	} else if (!status && slot->corrupt) {
 		note_corruption(cmd);
 	} else if (status) {
 		note_failure(cmd, status);
 	}
 	cmd->result = le64_to_cpu(slot->cqe.result);
-	settle(queue, cmd);
+	settle(lane->queue, cmd);
 }
 
-void host_pieces_lost(struct weft_queue *queue, bool suspect)
+void host_pieces_lost(struct host_lane *lane, bool suspect)
 {
 	struct weft_list lost, *link;
 	struct weft_slot *slot;
 
 	weft_list_init(&lost);
-	weft_list_splice(&lost, &queue->inflight);
-	queue->aborting = NULL;
+	weft_list_splice(&lost, &lane->inflight);
+	lane->aborting = NULL;
 	while ((link = weft_list_pop(&lost))) {
 		slot = container_of(link, struct weft_slot, user_link);
 		slot->busy = false;
 		cmd_priv(slot->user)->flying--;
 		note_loss(slot->user, suspect);
-		settle(queue, slot->user);
+		settle(lane->queue, slot->user);
 	}
 }
 

@@ -26,35 +26,36 @@ enum {
 
 struct step {
 	const char *name;
-	uint32_t length; /* of the data, in ctrl->page */
+	uint32_t length; /* of the data, in path->page */
 	bool io_only;    /* a discovery controller has no use for it */
-	void (*fill)(struct weft_ctrl *ctrl, union nvme_sqe *cmd);
+	void (*fill)(struct host_path *path, union nvme_sqe *cmd);
 	/* 0: on to the next. Refusals are judged before, unless @tolerant. */
-	int (*answer)(struct weft_ctrl *ctrl, const struct nvme_cqe *cqe);
+	int (*answer)(struct host_path *path, const struct nvme_cqe *cqe);
 	bool tolerant;
 };
 
 /* --- Connect -------------------------------------------------------------------------------------- */
 
-static void fill_connect(struct weft_ctrl *ctrl, union nvme_sqe *cmd)
+static void fill_connect(struct host_path *path, union nvme_sqe *cmd)
 {
-	host_connect_data(ctrl, NVME_CNTLID_DYNAMIC, (struct nvmf_connect_data *)ctrl->page);
-	host_fill_connect(cmd, 0, HOST_ADMIN_DEPTH, ctrl->config.options.keepalive_ms);
+	host_connect_data(&path->config, NVME_CNTLID_DYNAMIC,
+			  (struct nvmf_connect_data *)path->page);
+	host_fill_connect(cmd, 0, HOST_ADMIN_DEPTH, path->config.options.keepalive_ms);
 }
 
-static int on_connect(struct weft_ctrl *ctrl, const struct nvme_cqe *cqe)
+static int on_connect(struct host_path *path, const struct nvme_cqe *cqe)
 {
 	uint32_t result = (uint32_t)le64_to_cpu(cqe->result);
 
-	ctrl->traits.cntlid = (uint16_t)result;
-	if (ctrl->traits.cntlid > NVME_CNTLID_MAX) {
-		host_ctrl_broken(ctrl, -EPROTO, "Connect: the target gave the controller id 0x%x",
-				 ctrl->traits.cntlid);
+	path->traits.cntlid = (uint16_t)result;
+	if (path->traits.cntlid > NVME_CNTLID_MAX) {
+		host_path_broken(path, -EPROTO, "Connect: the target gave the controller id 0x%x",
+				 path->traits.cntlid);
 		return -EPROTO;
 	}
 	if (result & CONNECT_AUTHREQ) {
-		ctrl->refused = true;
-		host_ctrl_broken(ctrl, -EACCES,
+		path->refused = true;
+		host_path_broken(path, -EACCES,
 				 "Connect: the target wants authentication, which is not built in");
 		return -EACCES;
 	}
@@ -79,80 +80,80 @@ static void property_set(union nvme_sqe *cmd, uint32_t offset, uint32_t value)
 	cmd->property.value = cpu_to_le64(value);
 }
 
-static void fill_cap(struct weft_ctrl *ctrl, union nvme_sqe *cmd)
+static void fill_cap(struct host_path *path, union nvme_sqe *cmd)
 {
 	property_get(cmd, NVME_REG_CAP, true);
 }
 
-static int on_cap(struct weft_ctrl *ctrl, const struct nvme_cqe *cqe)
+static int on_cap(struct host_path *path, const struct nvme_cqe *cqe)
 {
 	uint64_t cap = le64_to_cpu(cqe->result);
-	uint32_t mqes = cap & 0xffff, depth = ctrl->config.options.depth;
+	uint32_t mqes = cap & 0xffff, depth = path->config.options.depth;
 
-	ctrl->traits.cap = cap;
-	ctrl->traits.depth = depth < mqes ? depth : mqes;
-	if (ctrl->traits.depth)
+	path->traits.cap = cap;
+	path->traits.depth = depth < mqes ? depth : mqes;
+	if (path->traits.depth)
 		return 0;
-	host_ctrl_broken(ctrl, -EPROTO, "CAP: the controller's queues have no room (MQES 0)");
+	host_path_broken(path, -EPROTO, "CAP: the controller's queues have no room (MQES 0)");
 	return -EPROTO;
 }
 
-static void fill_vs(struct weft_ctrl *ctrl, union nvme_sqe *cmd)
+static void fill_vs(struct host_path *path, union nvme_sqe *cmd)
 {
 	property_get(cmd, NVME_REG_VS, false);
 }
 
-static int on_vs(struct weft_ctrl *ctrl, const struct nvme_cqe *cqe)
+static int on_vs(struct host_path *path, const struct nvme_cqe *cqe)
 {
-	ctrl->traits.version = (uint32_t)le64_to_cpu(cqe->result);
+	path->traits.version = (uint32_t)le64_to_cpu(cqe->result);
 	return 0;
 }
 
 /* CAP.CSS bit 6: it wants to be told that every command set is meant. */
-static uint32_t enabled(const struct weft_ctrl *ctrl)
+static uint32_t enabled(const struct host_path *path)
 {
-	return CC_ENABLE | (ctrl->traits.cap >> 43 & 1 ? CC_CSS_ALL : 0);
+	return CC_ENABLE | (path->traits.cap >> 43 & 1 ? CC_CSS_ALL : 0);
 }
 
-static void fill_cc(struct weft_ctrl *ctrl, union nvme_sqe *cmd)
+static void fill_cc(struct host_path *path, union nvme_sqe *cmd)
 {
-	property_set(cmd, NVME_REG_CC, enabled(ctrl));
+	property_set(cmd, NVME_REG_CC, enabled(path));
 }
 
-static int on_cc(struct weft_ctrl *ctrl, const struct nvme_cqe *cqe)
+static int on_cc(struct host_path *path, const struct nvme_cqe *cqe)
 {
-	uint64_t to_ms = (ctrl->traits.cap >> 24 & 0xff) * CAP_TO_UNIT_MS;
+	uint64_t to_ms = (path->traits.cap >> 24 & 0xff) * CAP_TO_UNIT_MS;
 
-	if (to_ms < ctrl->config.options.connect_ms)
-		to_ms = ctrl->config.options.connect_ms;
-	ctrl->ready_by_ns = weft_reactor_now_ns(ctrl->reactor) + to_ms * UINT64_C(1000000);
+	if (to_ms < path->config.options.connect_ms)
+		to_ms = path->config.options.connect_ms;
+	path->ready_by_ns = weft_reactor_now_ns(path->reactor) + to_ms * UINT64_C(1000000);
 	return 0;
 }
 
-static void fill_csts(struct weft_ctrl *ctrl, union nvme_sqe *cmd)
+static void fill_csts(struct host_path *path, union nvme_sqe *cmd)
 {
 	property_get(cmd, NVME_REG_CSTS, false);
 }
 
-static int on_csts(struct weft_ctrl *ctrl, const struct nvme_cqe *cqe)
+static int on_csts(struct host_path *path, const struct nvme_cqe *cqe)
 {
 	uint32_t csts = (uint32_t)le64_to_cpu(cqe->result);
 
 	if (csts & CSTS_CFS) {
-		host_ctrl_broken(ctrl, -EIO, "CSTS: the controller reports a fatal state (CFS)");
+		host_path_broken(path, -EIO, "CSTS: the controller reports a fatal state (CFS)");
 		return -EIO;
 	}
 	if (csts & CSTS_RDY)
 		return 0;
-	if (weft_reactor_now_ns(ctrl->reactor) < ctrl->ready_by_ns)
+	if (weft_reactor_now_ns(path->reactor) < path->ready_by_ns)
 		return -EAGAIN;
-	host_ctrl_broken(ctrl, -ETIMEDOUT, "CSTS: the controller did not become ready in time");
+	host_path_broken(path, -ETIMEDOUT, "CSTS: the controller did not become ready in time");
 	return -ETIMEDOUT;
 }
 
 /* --- Identify ----------------------------------------------------------------------------------------- */
 
-static void fill_identify(struct weft_ctrl *ctrl, union nvme_sqe *cmd)
+static void fill_identify(struct host_path *path, union nvme_sqe *cmd)
 {
 	host_fill_identify(cmd, NVME_IDENTIFY_CNS_CTRL, 0);
 }
@@ -179,28 +180,28 @@ static void note_limits(struct host_traits *t, const struct nvme_id_ctrl *id)
 	t->blocks_max = id->msdbd ? id->msdbd : 1;
 }
 
-static int check_sgls(struct weft_ctrl *ctrl, uint32_t sgls)
+static int check_sgls(struct host_path *path, uint32_t sgls)
 {
-	if (ctrl->config.transport->trtype == NVMF_TRTYPE_RDMA && !(sgls & NVME_CTRL_SGLS_KEYED))
-		host_ctrl_broken(ctrl, -EPROTO,
+	if (path->config.transport->trtype == NVMF_TRTYPE_RDMA && !(sgls & NVME_CTRL_SGLS_KEYED))
+		host_path_broken(path, -EPROTO,
 				 "Identify: the controller says it takes no keyed SGLs");
-	else if (!ctrl->traits.discovery && !(sgls & SGLS_SUPPORTED))
-		host_ctrl_broken(ctrl, -EPROTO, "Identify: the controller says it takes no SGLs");
+	else if (!path->traits.discovery && !(sgls & SGLS_SUPPORTED))
+		host_path_broken(path, -EPROTO, "Identify: the controller says it takes no SGLs");
 	else
 		return 0;
 	return -EPROTO;
 }
 
-static int on_identify(struct weft_ctrl *ctrl, const struct nvme_cqe *cqe)
+static int on_identify(struct host_path *path, const struct nvme_cqe *cqe)
 {
-	const struct nvme_id_ctrl *id = (const struct nvme_id_ctrl *)ctrl->page;
-	struct host_traits *t = &ctrl->traits;
+	const struct nvme_id_ctrl *id = (const struct nvme_id_ctrl *)path->page;
+	struct host_traits *t = &path->traits;
 
 	weft_utf8_copy(t->model, id->mn, sizeof(id->mn));
 	weft_utf8_copy(t->serial, id->sn, sizeof(id->sn));
 	weft_utf8_copy(t->firmware, id->fr, sizeof(id->fr));
 	t->discovery = id->cntrltype == NVME_CTRL_CNTRLTYPE_DISCOVERY ||
-		       !strcmp(ctrl->config.subnqn, NVME_NQN_DISCOVERY);
+		       !strcmp(path->config.subnqn, NVME_NQN_DISCOVERY);
 	t->oncs = le16_to_cpu(id->oncs);
 	t->fuses = le16_to_cpu(id->fuses);
 	t->ctratt = le32_to_cpu(id->ctratt);
@@ -211,7 +212,7 @@ static int on_identify(struct weft_ctrl *ctrl, const struct nvme_cqe *cqe)
 	if (id->maxcmd && le16_to_cpu(id->maxcmd) < t->depth)
 		t->depth = le16_to_cpu(id->maxcmd);
 	note_limits(t, id);
-	return check_sgls(ctrl, le32_to_cpu(id->sgls));
+	return check_sgls(path, le32_to_cpu(id->sgls));
 }
 
 /* 0: not limited. */
@@ -221,16 +222,16 @@ static void limit_trim(struct host_traits *t, uint64_t blocks)
 		t->trim_blocks = blocks;
 }
 
-static void fill_nvm_limits(struct weft_ctrl *ctrl, union nvme_sqe *cmd)
+static void fill_nvm_limits(struct host_path *path, union nvme_sqe *cmd)
 {
 	host_fill_identify(cmd, NVME_IDENTIFY_CNS_CSI_CTRL, 0);
 }
 
 /* NVMe 2.0; older controllers refuse it, and have no other limit than the transfer's. */
-static int on_nvm_limits(struct weft_ctrl *ctrl, const struct nvme_cqe *cqe)
+static int on_nvm_limits(struct host_path *path, const struct nvme_cqe *cqe)
 {
-	const struct nvme_id_ctrl_nvm *nvm = (const struct nvme_id_ctrl_nvm *)ctrl->page;
-	struct host_traits *t = &ctrl->traits;
+	const struct nvme_id_ctrl_nvm *nvm = (const struct nvme_id_ctrl_nvm *)path->page;
+	struct host_traits *t = &path->traits;
 
 	if (host_status(cqe))
 		return 0;
@@ -252,34 +253,34 @@ static void set_feature(union nvme_sqe *cmd, uint8_t fid, uint32_t value)
 	cmd->common.cdw11 = cpu_to_le32(value);
 }
 
-static void fill_queues(struct weft_ctrl *ctrl, union nvme_sqe *cmd)
+static void fill_queues(struct host_path *path, union nvme_sqe *cmd)
 {
-	uint32_t n = ctrl->config.options.queues - 1;
+	uint32_t n = path->config.options.queues - 1;
 
 	set_feature(cmd, NVME_FEAT_FID_NUM_QUEUES, n | n << 16);
 }
 
-static int on_queues(struct weft_ctrl *ctrl, const struct nvme_cqe *cqe)
+static int on_queues(struct host_path *path, const struct nvme_cqe *cqe)
 {
 	uint32_t result = (uint32_t)le64_to_cpu(cqe->result);
 	uint32_t sqs = (result & 0xffff) + 1, cqs = (result >> 16) + 1;
 	uint32_t n = sqs < cqs ? sqs : cqs;
 
-	ctrl->traits.queues = n < ctrl->config.options.queues ? n : ctrl->config.options.queues;
+	path->traits.queues = n < path->config.options.queues ? n : path->config.options.queues;
 	return 0;
 }
 
 /* What it offers of the events we act on, and critical warnings; a discovery controller has no
  * health, and may refuse the whole for it. */
-static void fill_events(struct weft_ctrl *ctrl, union nvme_sqe *cmd)
+static void fill_events(struct host_path *path, union nvme_sqe *cmd)
 {
 	uint32_t optional = NVME_CTRL_OAES_NA | NVME_CTRL_OAES_ANA | NVME_CTRL_OAES_DL;
-	uint32_t health = ctrl->traits.discovery ? 0 : 0x1f;
+	uint32_t health = path->traits.discovery ? 0 : 0x1f;
 
-	set_feature(cmd, NVME_FEAT_FID_ASYNC_EVENT, health | (ctrl->traits.oaes & optional));
+	set_feature(cmd, NVME_FEAT_FID_ASYNC_EVENT, health | (path->traits.oaes & optional));
 }
 
-static int on_events(struct weft_ctrl *ctrl, const struct nvme_cqe *cqe)
+static int on_events(struct host_path *path, const struct nvme_cqe *cqe)
 {
 	return 0;
 }
@@ -300,21 +301,21 @@ static const struct step steps[] = {
 
 #define NSTEPS (sizeof(steps) / sizeof(steps[0]))
 
-static void run_step(struct weft_ctrl *ctrl);
+static void run_step(struct host_path *path);
 
-static void next_step(struct weft_ctrl *ctrl)
+static void next_step(struct host_path *path)
 {
 	do {
-		ctrl->step++;
-	} while (ctrl->step < NSTEPS && steps[ctrl->step].io_only && ctrl->traits.discovery);
-	if (ctrl->step < NSTEPS)
-		run_step(ctrl);
+		path->step++;
+	} while (path->step < NSTEPS && steps[path->step].io_only && path->traits.discovery);
+	if (path->step < NSTEPS)
+		run_step(path);
 	else
-		host_scan_start(ctrl, true); /* ends with host_ctrl_up() */
+		host_scan_start(path, true); /* ends with host_path_up() */
 }
 
 /* A refused parameter is named by its place in Connect's data. */
-static void explain_connect(const struct weft_ctrl *ctrl, const struct nvme_cqe *cqe,
+static void explain_connect(const struct host_path *path, const struct nvme_cqe *cqe,
 			    struct weft_err *why)
 {
 	uint32_t result = (uint32_t)le64_to_cpu(cqe->result);
@@ -322,86 +323,86 @@ static void explain_connect(const struct weft_ctrl *ctrl, const struct nvme_cqe 
 
 	if ((host_status(cqe) & 0x7ff) == SC_COMMAND(CONNECT_INVALID_HOST))
 		weft_fail(why, 0, "Connect: host not allowed (NVMe status 0x184); this host is %s",
-			  ctrl->config.hostnqn);
+			  path->config.hostnqn);
 	if ((host_status(cqe) & 0x7ff) != SC_COMMAND(CONNECT_INVALID_PARAM))
 		return;
 	if (result == (in_data | offsetof(struct nvmf_connect_data, subsysnqn)))
 		weft_fail(why, 0, "Connect: the target has no subsystem %s (NVMe status 0x182)",
-			  ctrl->config.subnqn);
+			  path->config.subnqn);
 	else if (result == (in_data | offsetof(struct nvmf_connect_data, hostnqn)))
 		weft_fail(why, 0,
 			  "Connect: the target does not take the host NQN %s (NVMe status 0x182)",
-			  ctrl->config.hostnqn);
+			  path->config.hostnqn);
 }
 
-static void refused(struct weft_ctrl *ctrl, const struct step *step, uint16_t status)
+static void refused(struct host_path *path, const struct step *step, uint16_t status)
 {
 	struct weft_err why = { "" };
 	int rc;
 
-	if (!ctrl->step)
-		explain_connect(ctrl, &ctrl->setup.cqe, &why);
+	if (!path->step)
+		explain_connect(path, &path->setup.cqe, &why);
 	rc = host_fail_status(&why, step->name, status);
-	ctrl->refused = !ctrl->step && status & SC_DNR;
-	host_ctrl_broken(ctrl, rc, "%s", why.text);
+	path->refused = !path->step && status & SC_DNR;
+	host_path_broken(path, rc, "%s", why.text);
 }
 
 static void on_answer(struct host_admin *a, int rc)
 {
-	struct weft_ctrl *ctrl = a->ctrl;
-	const struct step *step = &steps[ctrl->step];
+	struct host_path *path = a->path;
+	const struct step *step = &steps[path->step];
 	uint16_t status = host_status(&a->cqe);
 
-	if (rc < 0 || ctrl->broken)
+	if (rc < 0 || path->broken)
 		return;
 	if (status && !step->tolerant) {
-		refused(ctrl, step, status);
+		refused(path, step, status);
 		return;
 	}
-	rc = step->answer(ctrl, &a->cqe);
+	rc = step->answer(path, &a->cqe);
 	if (rc == -EAGAIN)
-		weft_timer_set(ctrl->reactor, &ctrl->poll, POLL_MS);
+		weft_timer_set(path->reactor, &path->poll, POLL_MS);
 	else if (rc == 0)
-		next_step(ctrl);
+		next_step(path);
 }
 
-static void run_step(struct weft_ctrl *ctrl)
+static void run_step(struct host_path *path)
 {
-	const struct step *step = &steps[ctrl->step];
-	struct host_admin *a = &ctrl->setup;
+	const struct step *step = &steps[path->step];
+	struct host_admin *a = &path->setup;
 
 	memset(a, 0, sizeof(*a));
-	memset(ctrl->page, 0, HOST_PAGE);
+	memset(path->page, 0, HOST_PAGE);
 	a->name = step->name;
 	a->done = on_answer;
-	a->iov = (struct iovec){ ctrl->page, step->length };
-	step->fill(ctrl, &a->cmd);
-	host_admin_start(ctrl, a, ctrl->config.options.connect_ms);
+	a->iov = (struct iovec){ path->page, step->length };
+	step->fill(path, &a->cmd);
+	host_admin_start(path, a, path->config.options.connect_ms);
 }
 
 static void on_poll(struct weft_timer *timer)
 {
-	run_step(container_of(timer, struct weft_ctrl, poll));
+	run_step(container_of(timer, struct host_path, poll));
 }
 
-void host_setup_start(struct weft_ctrl *ctrl)
+void host_setup_start(struct host_path *path)
 {
-	memset(&ctrl->traits, 0, sizeof(ctrl->traits));
-	ctrl->poll.fn = on_poll;
-	ctrl->refused = false;
-	ctrl->step = 0;
-	run_step(ctrl);
+	memset(&path->traits, 0, sizeof(path->traits));
+	path->poll.fn = on_poll;
+	path->refused = false;
+	path->step = 0;
+	run_step(path);
 }
 
 /* --- the end -------------------------------------------------------------------------------------------------- */
 
-void host_setup_shutdown(struct weft_ctrl *ctrl, void (*done)(struct host_admin *a, int rc))
+void host_setup_shutdown(struct host_path *path, void (*done)(struct host_admin *a, int rc))
 {
-	struct host_admin *a = &ctrl->setup;
+	struct host_admin *a = &path->setup;
 
 	memset(a, 0, sizeof(*a));
 	a->name = "Property Set CC";
 	a->done = done;
-	property_set(&a->cmd, NVME_REG_CC, enabled(ctrl) | CC_SHUTDOWN);
-	host_admin_start(ctrl, a, ctrl->config.options.connect_ms);
+	property_set(&a->cmd, NVME_REG_CC, enabled(path) | CC_SHUTDOWN);
+	host_admin_start(path, a, path->config.options.connect_ms);
 }

@@ -213,7 +213,7 @@ static void some_namespaces(void)
 
 static void check_traits(const struct host_traits *t)
 {
-	const struct weft_options *o = &stand_in->config.options;
+	const struct weft_options *o = &stand_in_path->config.options;
 	struct weft_ctrl_info info;
 
 	must(t->depth && t->depth <= o->depth);
@@ -242,39 +242,39 @@ static void drain_events(void)
 
 static void check_live(struct weft_ns *ns[NAMESPACES])
 {
-	check_traits(&stand_in->traits);
+	check_traits(&stand_in_path->traits);
 	for (unsigned i = 0; i < NAMESPACES; i++) {
 		if (!ns[i])
 			continue;
 		check_ns(ns[i]);
-		check_command(&stand_in->traits, ns[i]);
+		check_command(&stand_in_path->traits, ns[i]);
 	}
 }
 
 static void one_controller(void)
 {
 	struct weft_ns *ns[NAMESPACES];
+	struct host_config *config = &stand_in_path->config;
 	uint8_t how = u8();
 
-	weft_options_init(&stand_in->config.options);
-	stand_in->config.options.depth = how & 1 ? 1 : 128;
-	stand_in->config.options.keepalive_ms = how & 2 ? 1000 : 0;
-	strcpy(stand_in->config.subnqn,
-	       how & 4 ? NVME_NQN_DISCOVERY : "nqn.2026-11.io.weft:stand-in");
+	weft_options_init(&config->options);
+	config->options.depth = how & 1 ? 1 : 128;
+	config->options.keepalive_ms = how & 2 ? 1000 : 0;
+	strcpy(config->subnqn, how & 4 ? NVME_NQN_DISCOVERY : "nqn.2026-11.io.weft:stand-in");
 	open_namespaces(ns);
-	host_setup_start(stand_in);
+	host_setup_start(stand_in_path);
 	for (unsigned i = 0; i < ANSWERS_MAX && input_left() && !stand_in_broken; i++)
 		if (!stand_in_answer())
 			stand_in_turn(u16());
 	if (stand_in_up)
 		check_live(ns);
-	must(!stand_in_broken || stand_in->why.text[0]);
+	must(!stand_in_broken || stand_in_path->why.text[0]);
 	drain_events();
-	host_keepalive_stop(stand_in);
-	host_aer_stop(stand_in);
-	weft_timer_stop(stand_in->reactor, &stand_in->poll);
+	host_keepalive_stop(stand_in_path);
+	host_aer_stop(stand_in_path);
+	weft_timer_stop(stand_in_path->reactor, &stand_in_path->poll);
 	stand_in_lose();
-	host_aer_stop(stand_in);
+	host_aer_stop(stand_in_path);
 	close_namespaces(ns);
 }
 

@@ -48,12 +48,14 @@ static struct lane {
 
 static void publish(enum weft_state state)
 {
+	struct host_path *p = stand_in_path;
 	struct weft_ctrl *c = stand_in;
 	struct weft_list *link = c->queues.next;
 
-	c->state = c->pub.state = state;
-	c->generation += state == WEFT_LIVE;
-	c->pub.generation = c->generation;
+	p->state = p->pub.state = state;
+	p->generation += state == WEFT_LIVE;
+	p->pub.generation = p->generation;
+	c->pub = p->pub;
 	for (; link != &c->queues; link = link->next)
 		host_queue_tell(container_of(link, struct weft_queue, link_in_ctrl));
 }
@@ -64,10 +66,10 @@ static void home(void)
 	stand_in_turn(0);
 	while (stand_in_answer())
 		;
-	if (stand_in->state == WEFT_RESETTING) {
-		stand_in->broken = stand_in_broken = false;
+	if (stand_in_path->state == WEFT_RESETTING) {
+		stand_in_path->broken = stand_in_broken = false;
 		publish(WEFT_LIVE);
-	} else if (stand_in_broken && stand_in->state == WEFT_LIVE) {
+	} else if (stand_in_broken && stand_in_path->state == WEFT_LIVE) {
 		publish(WEFT_RESETTING);
 	}
 }
@@ -77,7 +79,8 @@ static void others(void)
 	int fd = wire_take();
 
 	if (fd >= 0)
-		disk_accept(fd, stand_in->config.options.hdgst, stand_in->config.options.ddgst);
+		disk_accept(fd, stand_in_path->config.options.hdgst,
+			    stand_in_path->config.options.ddgst);
 	disk_serve();
 	home();
 }
@@ -183,7 +186,7 @@ static void op_submit(void)
 	memset(lane->data, fill, sizeof(lane->data));
 	lane->out = true;
 	rc = weft_submit(queue, &lane->cmd);
-	must(rc == 0 || (rc == -ENOTCONN && stand_in->state == WEFT_DEAD));
+	must(rc == 0 || (rc == -ENOTCONN && stand_in_path->state == WEFT_DEAD));
 	if (rc < 0)
 		lane->out = false;
 }
@@ -224,7 +227,7 @@ static void op_hang_up(void)
 
 static void op_reset(void)
 {
-	if (stand_in->state == WEFT_LIVE)
+	if (stand_in_path->state == WEFT_LIVE)
 		publish(WEFT_RESETTING);
 }
 
@@ -268,12 +271,12 @@ static void finish(void)
 static void agree(void)
 {
 	uint8_t flags = u8(), depth = u8(), capsule = u8();
-	struct host_traits *t = &stand_in->pub.traits;
+	struct host_traits *t = &stand_in_path->pub.traits;
 
-	weft_options_init(&stand_in->config.options);
-	stand_in->config.addr.ss_family = AF_INET;
-	stand_in->config.options.hdgst = flags & 1;
-	stand_in->config.options.ddgst = flags & 2;
+	weft_options_init(&stand_in_path->config.options);
+	stand_in_path->config.addr.ss_family = AF_INET;
+	stand_in_path->config.options.hdgst = flags & 1;
+	stand_in_path->config.options.ddgst = flags & 2;
 	*t = (struct host_traits){ .transfer_max = flags & 4 ? 4096 : 16384,
 				   .zero_max = 8192,
 				   .queues = 1,

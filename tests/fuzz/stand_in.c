@@ -10,9 +10,9 @@
 #include "input.h"
 #include "must.h"
 
-void __wrap_host_admin_start(struct weft_ctrl *ctrl, struct host_admin *a, uint32_t timeout_ms);
-void __wrap_host_ctrl_up(struct weft_ctrl *ctrl);
-void __wrap_host_ctrl_broken(struct weft_ctrl *ctrl, int rc, const char *fmt, ...)
+void __wrap_host_admin_start(struct host_path *path, struct host_admin *a, uint32_t timeout_ms);
+void __wrap_host_path_up(struct host_path *path);
+void __wrap_host_path_broken(struct host_path *path, int rc, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4)));
 int __wrap_weft_admin(struct weft_ctrl *ctrl, const void *sqe, void *buf, uint32_t length,
 		      uint64_t *result, struct weft_err *err);
@@ -25,6 +25,7 @@ int __wrap_weft_connect(const char *uri, const struct weft_options *options,
 void __wrap_weft_disconnect(struct weft_ctrl *ctrl);
 
 struct weft_ctrl *stand_in;
+struct host_path *stand_in_path;
 bool stand_in_up, stand_in_broken;
 unsigned stand_in_connects, stand_in_open;
 
@@ -47,11 +48,12 @@ void stand_in_create(void)
 
 	must(!weft_reactor_create(&reactor, &options, NULL));
 	stand_in = calloc(1, sizeof(*stand_in));
-	must(stand_in);
-	stand_in->page = malloc(HOST_PAGE);
-	stand_in->aer_page = malloc(HOST_AERS * HOST_PAGE);
-	stand_in->scan_page = malloc(2 * HOST_PAGE);
-	must(stand_in->page && stand_in->aer_page && stand_in->scan_page);
+	stand_in_path = calloc(1, sizeof(*stand_in_path));
+	must(stand_in && stand_in_path);
+	stand_in_path->page = malloc(HOST_PAGE);
+	stand_in_path->aer_page = malloc(HOST_AERS * HOST_PAGE);
+	stand_in_path->scan_page = malloc(2 * HOST_PAGE);
+	must(stand_in_path->page && stand_in_path->aer_page && stand_in_path->scan_page);
 	stand_in->event_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
 	must(stand_in->event_fd >= 0);
 	pthread_mutex_init(&stand_in->lock, NULL);
@@ -62,15 +64,21 @@ void stand_in_create(void)
 void stand_in_reset(void)
 {
 	struct weft_ctrl *c = stand_in;
+	struct host_path *p = stand_in_path;
+	struct host_path fresh_path = { .config.transport = &weft_tcp_link,
+					.ctrl = c,
+					.reactor = reactor,
+					.page = p->page,
+					.aer_page = p->aer_page,
+					.scan_page = p->scan_page };
 	struct weft_ctrl fresh = { .config.transport = &weft_tcp_link,
 				   .reactor = reactor,
-				   .page = c->page,
-				   .aer_page = c->aer_page,
-				   .scan_page = c->scan_page,
+				   .paths = { p },
 				   .event_fd = c->event_fd,
 				   .lock = c->lock,
 				   .changed = c->changed };
 
+	*p = fresh_path;
 	*c = fresh;
 	c->pub.traits.transfer_max = 1 << 20; /* as the last connection said */
 	weft_list_init(&c->queues);
@@ -88,12 +96,12 @@ void stand_in_turn(uint64_t ms)
 
 /* --- asynchronously ----------------------------------------------------------------------- */
 
-void __wrap_host_admin_start(struct weft_ctrl *ctrl, struct host_admin *a, uint32_t timeout_ms)
+void __wrap_host_admin_start(struct host_path *path, struct host_admin *a, uint32_t timeout_ms)
 {
 	must(a->name && a->done);
 	must(a->iov.iov_len <= HOST_PAGE);
-	a->ctrl = ctrl;
-	if (ctrl->broken) {
+	a->path = path;
+	if (path->broken) {
 		a->done(a, -ECONNRESET);
 		return;
 	}
@@ -132,34 +140,34 @@ void stand_in_lose(void)
 {
 	struct host_admin *a;
 
-	stand_in->broken = true;
+	stand_in_path->broken = true;
 	while ((a = next_wanted()))
 		a->done(a, -ECONNRESET);
 }
 
-void __wrap_host_ctrl_up(struct weft_ctrl *ctrl)
+void __wrap_host_path_up(struct host_path *path)
 {
 	must(!stand_in_up && !stand_in_broken);
 	stand_in_up = true;
-	ctrl->state = WEFT_LIVE;
-	ctrl->generation++;
-	ctrl->pub.state = WEFT_LIVE;
-	ctrl->pub.traits = ctrl->traits;
-	host_keepalive_start(ctrl);
-	host_aer_start(ctrl);
+	path->state = WEFT_LIVE;
+	path->generation++;
+	path->pub.state = path->ctrl->pub.state = WEFT_LIVE;
+	path->pub.traits = path->ctrl->pub.traits = path->traits;
+	host_keepalive_start(path);
+	host_aer_start(path);
 }
 
-void __wrap_host_ctrl_broken(struct weft_ctrl *ctrl, int rc, const char *fmt, ...)
+void __wrap_host_path_broken(struct host_path *path, int rc, const char *fmt, ...)
 {
 	va_list ap;
 
 	must(rc < 0);
-	if (ctrl->broken)
+	if (path->broken)
 		return;
-	stand_in_broken = ctrl->broken = true;
-	ctrl->why_rc = rc;
+	stand_in_broken = path->broken = true;
+	path->why_rc = rc;
 	va_start(ap, fmt);
-	must(vsnprintf(ctrl->why.text, sizeof(ctrl->why.text), fmt, ap) > 0);
+	must(vsnprintf(path->why.text, sizeof(path->why.text), fmt, ap) > 0);
 	va_end(ap);
 }
 

@@ -10,6 +10,7 @@
 #include "host/internal.h"
 
 extern struct weft_ctrl *stand_in;
+extern struct host_path *stand_in_path; /* its only one */
 extern bool stand_in_up, stand_in_broken;
 extern unsigned stand_in_connects; /* tried */
 extern unsigned stand_in_open;     /* connected and not disconnected */

@@ -1,4 +1,4 @@
-/* host.c - weft_connect() and its opposite: home's thread, its beginning and end. */
+/* connect.c - weft_connect() and its opposite: home's thread, its beginning and end. */
 #include <assert.h>
 #include <errno.h>
 #include <netdb.h>
@@ -7,7 +7,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
-#include <sys/random.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
@@ -19,7 +18,7 @@ static void *home(void *arg)
 {
 	struct weft_ctrl *ctrl = arg;
 
-	host_ctrl_start(ctrl);
+	host_path_start(ctrl->paths[0]);
 	weft_reactor_run(ctrl->reactor);
 	return NULL;
 }
@@ -49,9 +48,7 @@ static void destroy(struct weft_ctrl *ctrl)
 		close(ctrl->event_fd);
 	pthread_cond_destroy(&ctrl->changed);
 	pthread_mutex_destroy(&ctrl->lock);
-	free(ctrl->page);
-	free(ctrl->aer_page);
-	free(ctrl->scan_page);
+	host_path_free(ctrl->paths[0]);
 	free(ctrl);
 }
 
@@ -74,18 +71,13 @@ static int create(const struct host_config *config, struct weft_ctrl **out, stru
 	pthread_cond_init(&ctrl->changed, NULL);
 	weft_list_init(&ctrl->queues);
 	weft_list_init(&ctrl->namespaces);
-	host_admin_init(ctrl);
-	if (getrandom(&ctrl->random, sizeof(ctrl->random), GRND_NONBLOCK) < 0)
-		ctrl->random = (unsigned)getpid();
+	weft_list_init(&ctrl->admin_waiting);
 	ctrl->event_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
 	if (ctrl->event_fd < 0)
 		return weft_fail(err, -errno, "eventfd: %s", strerror(errno));
-	ctrl->page = malloc(HOST_PAGE);
-	ctrl->aer_page = malloc(HOST_AERS * HOST_PAGE);
-	ctrl->scan_page = malloc(2 * HOST_PAGE);
-	if (!ctrl->page || !ctrl->aer_page || !ctrl->scan_page)
-		return weft_fail(err, -ENOMEM, "no memory for a controller");
 	rc = weft_reactor_create(&ctrl->reactor, &options, err);
+	if (rc == 0)
+		rc = host_path_create(ctrl, config, &ctrl->paths[0], err);
 	if (rc < 0)
 		return rc;
 	rc = start_thread(ctrl);
@@ -95,27 +87,12 @@ static int create(const struct host_config *config, struct weft_ctrl **out, stru
 	return 0;
 }
 
-/* Told to go: an orderly shutdown if there is a connection, then the end. */
-static void shut_down(struct host_admin *a, int rc)
-{
-	struct weft_ctrl *ctrl = a->ctrl;
-
-	if (!ctrl->broken)
-		host_ctrl_broken(ctrl, -ESHUTDOWN, "disconnected");
-}
-
 static void on_stop(struct weft_msg *msg)
 {
 	struct weft_ctrl *ctrl = container_of(msg, struct weft_ctrl, stop_msg);
 
 	ctrl->stopping = true;
-	weft_timer_stop(ctrl->reactor, &ctrl->retry);
-	if (ctrl->state == WEFT_LIVE)
-		host_setup_shutdown(ctrl, shut_down);
-	else if (ctrl->link)
-		host_ctrl_broken(ctrl, -ESHUTDOWN, "disconnected");
-	else
-		weft_reactor_stop(ctrl->reactor);
+	host_path_stop(ctrl->paths[0]);
 }
 
 void weft_disconnect(struct weft_ctrl *ctrl)
@@ -223,79 +200,4 @@ int weft_connect(const char *uri, const struct weft_options *options, struct wef
 	if (!weft_addr_parse(parts.host, parts.port, &config.addr))
 		return connect_to(&config, ctrl, err);
 	return connect_by_name(&parts, &config, ctrl, err);
-}
-
-/* --- looking at it ------------------------------------------------------------------------------------------ */
-
-enum weft_state weft_ctrl_state(struct weft_ctrl *ctrl, struct weft_err *why)
-{
-	enum weft_state state;
-
-	pthread_mutex_lock(&ctrl->lock);
-	state = ctrl->pub.state;
-	if (why)
-		*why = ctrl->pub.why;
-	pthread_mutex_unlock(&ctrl->lock);
-	return state;
-}
-
-static void describe(const struct host_traits *t, struct weft_ctrl_info *info)
-{
-	memcpy(info->model, t->model, sizeof(info->model));
-	memcpy(info->serial, t->serial, sizeof(info->serial));
-	memcpy(info->firmware, t->firmware, sizeof(info->firmware));
-	info->version = t->version;
-	info->cntlid = t->cntlid;
-	info->discovery = t->discovery;
-	info->queues = t->queues;
-	info->depth = t->depth;
-	info->transfer_max = t->transfer_max;
-	info->volatile_cache = t->vwc & 1;
-	info->can_compare = t->oncs & NVME_CTRL_ONCS_COMPARE;
-	info->can_zero = t->oncs & NVME_CTRL_ONCS_WRITE_ZEROES;
-	info->can_trim = t->oncs & NVME_CTRL_ONCS_DSM;
-	info->can_verify = t->oncs & NVME_CTRL_ONCS_VERIFY;
-	info->can_copy = t->oncs & NVME_CTRL_ONCS_COPY;
-	info->can_fuse = t->fuses & 1;
-}
-
-void weft_ctrl_info(struct weft_ctrl *ctrl, struct weft_ctrl_info *info)
-{
-	const struct host_config *config = &ctrl->config;
-
-	memset(info, 0, sizeof(*info));
-	snprintf(info->subnqn, sizeof(info->subnqn), "%s", config->subnqn);
-	snprintf(info->hostnqn, sizeof(info->hostnqn), "%s", config->hostnqn);
-	weft_uri_format(config->transport->trtype, &config->addr, info->address,
-			sizeof(info->address));
-	info->nsid = config->nsid;
-	info->keepalive_ms = config->options.keepalive_ms;
-	pthread_mutex_lock(&ctrl->lock);
-	describe(&ctrl->pub.traits, info);
-	info->reconnects = ctrl->pub.reconnects;
-	pthread_mutex_unlock(&ctrl->lock);
-}
-
-void weft_ctrl_path(struct weft_ctrl *ctrl, struct weft_path *path)
-{
-	pthread_mutex_lock(&ctrl->lock);
-	*path = ctrl->pub.path;
-	pthread_mutex_unlock(&ctrl->lock);
-}
-
-static void on_reset(struct weft_msg *msg)
-{
-	struct weft_ctrl *ctrl = container_of(msg, struct weft_ctrl, reset_msg);
-
-	atomic_store(&ctrl->reset_posted, false);
-	if (ctrl->state == WEFT_LIVE)
-		host_ctrl_broken(ctrl, -ECONNRESET, "reset by the program");
-}
-
-void weft_ctrl_reset(struct weft_ctrl *ctrl)
-{
-	if (atomic_exchange(&ctrl->reset_posted, true))
-		return;
-	ctrl->reset_msg.fn = on_reset;
-	weft_reactor_post(ctrl->reactor, &ctrl->reset_msg);
 }

@@ -1,0 +1,82 @@
+/* drive.c - a queue at work: its reactor turns inside the program's calls. */
+#include "host/internal.h"
+
+enum { TURNS_MAX = 64 }; /* of one poll without a wait: others want the thread as well */
+
+static void run_what_is_due(struct weft_queue *queue)
+{
+	int turns = 0;
+
+	weft_reactor_run_deferred(queue->reactor);
+	do {
+		weft_reactor_turn(queue->reactor, 0);
+	} while (weft_reactor_busy(queue->reactor) && ++turns < TURNS_MAX);
+}
+
+static uint64_t now_ms(const struct weft_queue *queue)
+{
+	return weft_reactor_now_ns(queue->reactor) / 1000000;
+}
+
+/* Turns that wait, until something completes or time is up. */
+static void wait_for_one(struct weft_queue *queue, int timeout_ms)
+{
+	uint64_t end = timeout_ms > 0 ? now_ms(queue) + (uint64_t)timeout_ms : 0, now;
+
+	while (!queue->completed && queue->pending) {
+		now = now_ms(queue);
+		if (end && now >= end)
+			return;
+		weft_reactor_turn(queue->reactor, end ? (int)(end - now) : -1);
+	}
+}
+
+int weft_queue_poll(struct weft_queue *queue, int timeout_ms)
+{
+	queue->completed = 0;
+	run_what_is_due(queue);
+	if (!queue->completed && timeout_ms) {
+		wait_for_one(queue, timeout_ms);
+		if (weft_reactor_busy(queue->reactor))
+			run_what_is_due(queue);
+	}
+	if (queue->watched)
+		weft_reactor_doze(queue->reactor);
+	return (int)queue->completed;
+}
+
+int weft_queue_fd(struct weft_queue *queue)
+{
+	int fd = weft_reactor_fd(queue->reactor);
+
+	queue->watched = true;
+	weft_reactor_doze(queue->reactor);
+	return fd;
+}
+
+unsigned weft_queue_pending(const struct weft_queue *queue)
+{
+	return queue->pending;
+}
+
+/* --- counters -------------------------------------------------------------------------------------------- */
+
+void host_stats_add(struct weft_queue_stats *sum, const struct weft_queue_stats *more)
+{
+	sum->posted += more->posted;
+	sum->completed += more->completed;
+	sum->copied_bytes += more->copied_bytes;
+	sum->flushed += more->flushed;
+	sum->retried += more->retried;
+	sum->rnr += more->rnr;
+	sum->key_hits += more->key_hits;
+	sum->registrations += more->registrations;
+}
+
+void weft_queue_stats(const struct weft_queue *queue, struct weft_queue_stats *stats)
+{
+	*stats = queue->stats;
+	for (unsigned i = 0; i < HOST_PATHS_MAX; i++)
+		if (queue->lanes[i] && queue->lanes[i]->link)
+			host_stats_add(stats, &queue->lanes[i]->link->stats);
+}

@@ -1,0 +1,193 @@
+/* lane.c - a queue's connection to one path, as the path's state demands it.
+ *
+ *   home publishes LIVE ──look──▶ link ─▶ Connect ─▶ ready, commands flow
+ *   home publishes a loss ─look─▶ the link is closed, its commands wait
+ *   the link breaks ─────────────▶ home is asked to end the association, and all of this repeats
+ *
+ * Invariant: a link belongs to the association whose generation is in lane->generation. */
+#include <errno.h>
+#include <stdlib.h>
+
+#include "host/cmd.h"
+
+static void setup_failed(struct host_lane *lane, int rc, const struct weft_err *why)
+{
+	if (!lane->queue->opening) {
+		host_lane_ask_reset(lane, rc, why, true);
+		return;
+	}
+	if (lane->open_rc)
+		return;
+	lane->open_rc = rc;
+	lane->open_err = *why;
+}
+
+static void on_setup_timeout(struct weft_timer *timer)
+{
+	struct host_lane *lane = container_of(timer, struct host_lane, setup);
+
+	if (lane->link)
+		weft_link_close(lane->link, -ETIMEDOUT, "Connect: no answer within %u ms",
+				lane->path->config.options.connect_ms);
+}
+
+/* --- the link -------------------------------------------------------------------------------------- */
+
+static void connected(struct host_lane *lane, struct weft_slot *slot)
+{
+	uint16_t status = host_status(&slot->cqe);
+	struct weft_err why = { "" };
+
+	weft_timer_stop(lane->queue->reactor, &lane->setup);
+	lane->open_status = status;
+	if (status) {
+		int rc = host_fail_status(&why, "Connect", status);
+
+		weft_link_close(lane->link, rc, "%s", why.text);
+		return;
+	}
+	lane->ready = true;
+	/* Connect's slot, perhaps the only one, is free when we return. */
+	weft_reactor_defer(lane->queue->reactor, &lane->queue->go_on);
+}
+
+static void on_ready(struct weft_link *link)
+{
+	struct host_lane *lane = link->user;
+	struct weft_slot *slot = weft_link_take(link);
+
+	link->capsule_max = lane->seen.traits.capsule_max;
+	link->blocks_max = lane->seen.traits.blocks_max;
+	host_connect_data(&lane->path->config, lane->seen.traits.cntlid, &lane->connect_data);
+	lane->connect_iov = (struct iovec){ &lane->connect_data, sizeof(lane->connect_data) };
+	host_fill_connect(&slot->cmd, lane->queue->qid, link->options.depth, 0);
+	slot->iov = &lane->connect_iov;
+	slot->data_len = sizeof(lane->connect_data);
+	slot->user = NULL;
+	weft_link_submit(link, slot);
+}
+
+static void on_done(struct weft_link *link, struct weft_slot *slot)
+{
+	struct host_lane *lane = link->user;
+
+	if (!slot->user) {
+		if (lane->closing) /* Disconnect */
+			weft_link_close(link, -ESHUTDOWN, "closed");
+		else
+			connected(lane, slot);
+		return;
+	}
+	host_piece_done(lane, slot);
+	/* A slot becomes free when this returns: the next piece goes out then. */
+	weft_reactor_defer(link->reactor, &lane->queue->go_on);
+}
+
+static void on_closed(struct weft_link *link)
+{
+	struct host_lane *lane = link->user;
+	struct weft_queue *queue = lane->queue;
+	struct weft_err why = link->err;
+	bool was_ready = lane->ready;
+	int rc = link->rc;
+
+	weft_timer_stop(queue->reactor, &lane->setup);
+	weft_timer_stop(queue->reactor, &lane->timeout);
+	lane->ready = false;
+	lane->link = NULL;
+	host_pieces_lost(lane, rc != -ESHUTDOWN);
+	host_stats_add(&queue->stats, &link->stats);
+	weft_link_free(link);
+	if (lane->closing)
+		return;
+	if (rc != -ESHUTDOWN && was_ready)
+		host_lane_ask_reset(lane, rc, &why, false);
+	else if (rc != -ESHUTDOWN)
+		setup_failed(lane, rc, &why);
+	host_queue_look(queue);
+}
+
+static const struct weft_link_ops link_ops = {
+	.ready = on_ready,
+	.done = on_done,
+	.closed = on_closed,
+};
+
+static void open_link(struct host_lane *lane)
+{
+	const struct host_config *config = &lane->path->config;
+	const struct host_traits *traits = &lane->seen.traits;
+	struct weft_queue *queue = lane->queue;
+	struct weft_link_options options;
+	struct weft_err why = { "" };
+	int rc;
+
+	lane->generation = lane->seen.generation;
+	if (queue->qid > traits->queues) {
+		weft_fail(&why, 0, "the controller allows only %u queues now", traits->queues);
+		setup_failed(lane, -EUSERS, &why);
+		return;
+	}
+	host_link_options(config, queue->qid, traits->cntlid, traits->depth, &options);
+	rc = config->transport->open(&lane->link, queue->reactor, &options, &link_ops, lane, &why);
+	if (rc < 0)
+		setup_failed(lane, rc, &why);
+	else
+		weft_timer_set(queue->reactor, &lane->setup, config->options.connect_ms);
+}
+
+/* --- what home says --------------------------------------------------------------------------------- */
+
+struct host_lane *host_lane_create(struct weft_queue *queue, struct host_path *path)
+{
+	struct host_lane *lane = calloc(1, sizeof(*lane));
+
+	if (!lane)
+		return NULL;
+	lane->queue = queue;
+	lane->path = path;
+	lane->setup.fn = on_setup_timeout;
+	lane->timeout.fn = cmd_on_timeout;
+	weft_list_init(&lane->inflight);
+	return lane;
+}
+
+void host_lane_follow(struct host_lane *lane)
+{
+	bool lives = lane->seen.state == WEFT_LIVE;
+	bool current = lives && lane->generation == lane->seen.generation;
+
+	if (lane->link && !current)
+		weft_link_close(lane->link, -ESHUTDOWN, "the association ended");
+	if (lives && !lane->link && !current)
+		open_link(lane);
+}
+
+/* --- the end ------------------------------------------------------------------------------------------ */
+
+/* Lets the controller know, where it understands that; a socket that just closes may cost the
+ * association. */
+static bool say_goodbye(struct host_lane *lane)
+{
+	struct weft_slot *slot;
+
+	if (!lane->ready || lane->link->closing || !lane->seen.traits.disconnects)
+		return false;
+	slot = weft_link_take(lane->link);
+	if (!slot)
+		return false;
+	slot->cmd.common.opcode = NVME_FABRICS_OPCODE;
+	slot->cmd.connect.fctype = NVMF_DISCONNECT;
+	slot->user = NULL;
+	lane->ready = false;
+	weft_timer_set(lane->queue->reactor, &lane->setup, lane->path->config.options.connect_ms);
+	weft_link_submit(lane->link, slot);
+	return true;
+}
+
+void host_lane_close(struct host_lane *lane)
+{
+	lane->closing = true;
+	if (lane->link && !say_goodbye(lane))
+		weft_link_close(lane->link, -ESHUTDOWN, "closed");
+}

@@ -1,0 +1,241 @@
+/* path.c - the life of a path, as a table.
+ *
+ *                 UP                 BROKEN                CLOSED
+ *   CONNECTING ───────▶ LIVE ───────────────▶ RESETTING ─────────▶ RECONNECTING ──▶ DEAD
+ *        │               ▲                      ▲    │                  │   │    too long, or
+ *        │               └──────────────────────┼────┼─────── UP ───────┘   │    not wanted
+ *        └──────────── BROKEN ──────────────────┘    └────◀──── BROKEN ─────┘
+ *
+ * The first attempt is the caller's to repeat; every later one is ours, each after a pause that
+ * doubles and is drawn at random between half and all of it: a thousand hosts that lost the same
+ * target do not come back in step.
+ *
+ * Everything here runs on home. */
+#include <assert.h>
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "host/internal.h"
+
+#define STEADY_NS UINT64_C(1000000000)
+
+enum event {
+	EV_UP,     /* set-up is through */
+	EV_BROKEN, /* the association has to be ended */
+	EV_CLOSED, /* nothing of the old one is left */
+	EV_RETRY,  /* the pause is over */
+	EVENTS,
+};
+
+static void go_live(struct host_path *path);
+static void tear_down(struct host_path *path);
+static void pause_or_die(struct host_path *path);
+static void open_link(struct host_path *path);
+
+static const struct {
+	enum weft_state next;
+	void (*action)(struct host_path *path); /* NULL: the event means nothing here */
+} table[WEFT_DEAD + 1][EVENTS] = {
+	[WEFT_CONNECTING] = {
+		[EV_UP] = { WEFT_LIVE, go_live },
+		[EV_BROKEN] = { WEFT_RESETTING, tear_down },
+	},
+	[WEFT_LIVE] = {
+		[EV_BROKEN] = { WEFT_RESETTING, tear_down },
+	},
+	[WEFT_RESETTING] = {
+		[EV_CLOSED] = { WEFT_RECONNECTING, pause_or_die },
+	},
+	[WEFT_RECONNECTING] = {
+		[EV_RETRY] = { WEFT_RECONNECTING, open_link },
+		[EV_UP] = { WEFT_LIVE, go_live },
+		[EV_BROKEN] = { WEFT_RESETTING, tear_down },
+	},
+};
+
+/* The one function that changes the state. */
+static void enter(struct host_path *path, enum weft_state state)
+{
+	path->state = state;
+	host_path_publish(path);
+}
+
+static void happen(struct host_path *path, enum event event)
+{
+	enum weft_state now = path->state;
+
+	if (!table[now][event].action)
+		return;
+	enter(path, table[now][event].next);
+	table[now][event].action(path);
+}
+
+/* --- actions ------------------------------------------------------------------------------------------ */
+
+static void go_live(struct host_path *path)
+{
+	path->live_ns = weft_reactor_now_ns(path->reactor);
+	path->why.text[0] = '\0';
+	host_keepalive_start(path);
+	host_aer_start(path);
+	host_user_pump(path->ctrl);
+}
+
+/* A target that takes us in and throws us out at once has not really come back. */
+static void note_loss(struct host_path *path)
+{
+	uint64_t now = weft_reactor_now_ns(path->reactor);
+
+	if (path->live_ns && now - path->live_ns >= STEADY_NS) {
+		path->attempt = 0;
+		path->lost_ns = now;
+	} else if (!path->lost_ns) {
+		path->lost_ns = now;
+	}
+	path->live_ns = 0;
+}
+
+static void tear_down(struct host_path *path)
+{
+	note_loss(path);
+	weft_timer_stop(path->reactor, &path->poll);
+	weft_timer_stop(path->reactor, &path->retry);
+	host_keepalive_stop(path);
+	host_aer_stop(path);
+	if (path->link)
+		weft_link_close(path->link, path->why_rc, "%s", path->why.text);
+	else
+		happen(path, EV_CLOSED);
+}
+
+static void die(struct host_path *path)
+{
+	enter(path, WEFT_DEAD);
+	host_paths_died(path->ctrl, path->why_rc);
+}
+
+static uint64_t pause_ms(struct host_path *path)
+{
+	const struct weft_options *o = &path->config.options;
+	uint64_t pause = o->reconnect_ms;
+
+	for (unsigned i = 2; i < path->attempt && pause < o->reconnect_max_ms; i++)
+		pause *= 2;
+	if (pause > o->reconnect_max_ms)
+		pause = o->reconnect_max_ms;
+	return pause / 2 + (uint64_t)rand_r(&path->random) % (pause / 2 + 1);
+}
+
+/* Of loss_timeout. */
+static uint64_t left_ms(const struct host_path *path)
+{
+	uint64_t lost_ms = (weft_reactor_now_ns(path->reactor) - path->lost_ns) / 1000000;
+	uint64_t most = path->config.options.loss_ms;
+
+	return lost_ms < most ? most - lost_ms : 0;
+}
+
+/* A controller that says "do not retry" to Connect means it. */
+static bool is_final(const struct host_path *path)
+{
+	return !path->generation || path->refused || !left_ms(path);
+}
+
+static void pause_or_die(struct host_path *path)
+{
+	uint64_t pause;
+
+	if (path->stopping) {
+		host_path_over(path);
+		return;
+	}
+	if (is_final(path)) {
+		die(path);
+		return;
+	}
+	pause = path->attempt++ ? pause_ms(path) : 0;
+	weft_timer_set(path->reactor, &path->retry, pause < left_ms(path) ? pause : left_ms(path));
+}
+
+static void open_link(struct host_path *path)
+{
+	const struct host_config *config = &path->config;
+	struct weft_link_options options;
+	struct weft_err why = { "" };
+	int rc;
+
+	path->broken = false;
+	host_link_options(config, 0, 0, HOST_ADMIN_DEPTH, &options);
+	rc = config->transport->open(&path->link, path->reactor, &options, &host_admin_link_ops,
+				     path, &why);
+	if (rc < 0)
+		host_path_broken(path, rc, "%s", why.text);
+}
+
+/* --- what happens -------------------------------------------------------------------------------------- */
+
+static void on_retry(struct weft_timer *timer)
+{
+	happen(container_of(timer, struct host_path, retry), EV_RETRY);
+}
+
+void host_path_start(struct host_path *path)
+{
+	path->retry.fn = on_retry;
+	open_link(path);
+}
+
+void host_path_up(struct host_path *path)
+{
+	path->generation++;
+	happen(path, EV_UP);
+}
+
+void host_path_broken(struct host_path *path, int rc, const char *fmt, ...)
+{
+	va_list ap;
+
+	if (path->broken)
+		return;
+	path->broken = true;
+	path->why_rc = rc;
+	va_start(ap, fmt);
+	vsnprintf(path->why.text, sizeof(path->why.text), fmt, ap);
+	va_end(ap);
+	happen(path, EV_BROKEN);
+}
+
+void host_path_link_closed(struct host_path *path)
+{
+	struct weft_link *link = path->link;
+
+	host_path_broken(path, link->rc, "%s", link->err.text);
+	path->link = NULL;
+	host_admin_lost(path);
+	weft_link_free(link);
+	host_user_pump(path->ctrl);
+	happen(path, EV_CLOSED);
+}
+
+/* --- told to go -------------------------------------------------------------------------------------- */
+
+static void shut_down(struct host_admin *a, int rc)
+{
+	if (!a->path->broken)
+		host_path_broken(a->path, -ESHUTDOWN, "disconnected");
+}
+
+void host_path_stop(struct host_path *path)
+{
+	path->stopping = true;
+	weft_timer_stop(path->reactor, &path->retry);
+	if (path->state == WEFT_LIVE)
+		host_setup_shutdown(path, shut_down);
+	else if (path->link)
+		host_path_broken(path, -ESHUTDOWN, "disconnected");
+	else
+		host_path_over(path);
+}

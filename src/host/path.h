@@ -1,0 +1,184 @@
+/* path.h - one way to a subsystem: an association with one of its controllers, and what keeps it.
+ *
+ *   path.c   states, reconnecting         setup.c      Connect … live
+ *   admin.c  the admin queue's link       keepalive.c, aer.c, scan.c   from live on
+ *
+ * Everything here is home's, but for what is published: that stands under ctrl->lock. */
+#ifndef WEFT_HOST_PATH_H
+#define WEFT_HOST_PATH_H
+
+#include <stdatomic.h>
+#include <weft/host.h>
+
+#include "base/err.h"
+#include "base/list.h"
+#include "host/config.h"
+#include "proto/nvme.h"
+#include "proto/status.h"
+#include "reactor/reactor.h"
+#include "transport/link.h"
+
+struct host_path;
+
+enum {
+	HOST_ADMIN_DEPTH = 31,    /* of a queue with 32 entries, which every controller has */
+	HOST_ADMIN_USER_MAX = 16, /* of them for weft_admin(): ours always find room */
+	HOST_AERS = 4,
+	HOST_ABORTS_MAX = 4, /* in flight */
+	HOST_PAGE = 4096,
+	HOST_PATHS_MAX = 8, /* of one controller */
+};
+
+/* What the controller said about itself, as far as we act on it. */
+struct host_traits {
+	uint64_t cap;
+	uint32_t version;
+	uint16_t cntlid;
+	char model[41], serial[21], firmware[9];
+	bool discovery;
+	uint32_t transfer_max; /* bytes of one command */
+	uint32_t zero_max, verify_max;
+	uint64_t trim_blocks; /* of one range */
+	uint32_t capsule_max; /* data in an I/O command's capsule */
+	uint32_t blocks_max;  /* descriptors of a command's data */
+	uint32_t queues, depth;
+	uint16_t oncs, fuses;
+	uint32_t ctratt, oaes;
+	uint8_t vwc, aers;
+	bool disconnects; /* it takes the Disconnect command */
+};
+
+/* --- admin commands ------------------------------------------------------------------------------ */
+
+struct host_admin {
+	struct weft_list link;
+	struct host_path *path;
+	union nvme_sqe cmd;
+	struct nvme_cqe cqe;
+	struct iovec iov;
+	const char *name;     /* "Identify Controller" */
+	uint64_t deadline_ns; /* 0: none */
+	bool inexact;         /* a success may move less data than there is room for */
+	/* rc 0: it was answered, see host_status(); else it was lost. */
+	void (*done)(struct host_admin *a, int rc);
+};
+
+/* 0: success, whatever the bits beside the code say. */
+static inline uint16_t host_status(const struct nvme_cqe *cqe)
+{
+	uint16_t status = le16_to_cpu(cqe->status) >> 1;
+
+	return status & 0x7ff ? status : 0;
+}
+
+/* The admin queue is connected. @timeout_ms 0: it may take forever. */
+void host_admin_start(struct host_path *path, struct host_admin *a, uint32_t timeout_ms);
+/* The link is gone: everything in flight is done() with -ECONNRESET. */
+void host_admin_lost(struct host_path *path);
+void host_admin_init(struct host_path *path);
+/* There is room for a command that is not ours. */
+bool host_admin_has_room(const struct host_path *path);
+extern const struct weft_link_ops host_admin_link_ops;
+
+void host_fill_identify(union nvme_sqe *cmd, uint8_t cns, uint32_t nsid);
+void host_fill_log_page(union nvme_sqe *cmd, uint8_t lid, uint32_t nsid, uint64_t offset,
+			uint32_t length);
+void host_fill_connect(union nvme_sqe *cmd, uint16_t qid, uint32_t depth, uint32_t kato_ms);
+void host_connect_data(const struct host_config *config, uint16_t cntlid,
+		       struct nvmf_connect_data *data);
+/* A sentence about a status: "Connect: host not allowed (NVMe status 0x184)", and its -errno. */
+int host_fail_status(struct weft_err *err, const char *what, uint16_t status);
+
+/* --- the path -------------------------------------------------------------------------------------- */
+
+/* What queues see, under ctrl->lock. */
+struct host_published {
+	enum weft_state state;
+	unsigned generation; /* of the association */
+	int rc;              /* when dead */
+	struct weft_err why; /* of the last loss */
+	struct host_traits traits;
+	uint64_t reconnects;
+	struct weft_path path;
+};
+
+struct host_path {
+	struct weft_ctrl *ctrl;
+	struct weft_reactor *reactor; /* home's */
+	struct host_config config;
+	unsigned index;            /* of its place in what is kept per path */
+	struct host_published pub; /* under ctrl->lock */
+	atomic_bool traffic;       /* a queue sent something: as good as a keep-alive */
+
+	enum weft_state state;
+	bool stopping, broken;
+	bool refused; /* Connect, with Do Not Retry */
+	unsigned generation;
+	struct weft_link *link; /* NULL: none */
+	struct host_traits traits;
+	struct weft_err why; /* first cause of the loss under way */
+	int why_rc;
+	unsigned attempt;
+	unsigned random;           /* for the pauses */
+	uint64_t lost_ns, live_ns; /* since when; 0: never, not now */
+	struct weft_timer retry;
+
+	unsigned step; /* setup.c */
+	uint64_t ready_by_ns;
+	struct weft_timer poll;
+	struct host_admin setup;
+	char *page; /* HOST_PAGE bytes for set-up */
+
+	struct weft_list admin_flying;
+	unsigned admin_users, aborts;
+	struct weft_task pump;
+	struct weft_timer admin_timer;
+
+	struct weft_timer keepalive;
+	struct host_admin keepalive_cmd;
+	bool keepalive_out;
+
+	struct host_aer {
+		struct host_admin cmd, log;
+		uint32_t result;
+		bool out;
+	} aers[HOST_AERS];
+	struct weft_timer aer_timer;
+	char *aer_page; /* HOST_AERS times HOST_PAGE bytes */
+
+	struct host_admin scan;
+	unsigned scan_round;
+	uint32_t scan_nsid;
+	bool scanning, scan_again, scan_for_setup;
+	char *scan_page;
+};
+
+/* paths.c */
+int host_path_create(struct weft_ctrl *ctrl, const struct host_config *config,
+		     struct host_path **path, struct weft_err *err);
+void host_path_free(struct host_path *path);
+
+/* path.c */
+void host_path_start(struct host_path *path);
+void host_path_up(struct host_path *path); /* set-up is through */
+/* The association is to be ended for this reason; the first counts. */
+void host_path_broken(struct host_path *path, int rc, const char *fmt, ...)
+	__attribute__((format(printf, 3, 4)));
+void host_path_link_closed(struct host_path *path);
+/* For good, with an orderly shutdown if there is a connection; host_path_over() follows. */
+void host_path_stop(struct host_path *path);
+
+/* setup.c */
+void host_setup_start(struct host_path *path);
+void host_setup_shutdown(struct host_path *path, void (*done)(struct host_admin *a, int rc));
+
+/* keepalive.c, aer.c: from live on, until lost */
+void host_keepalive_start(struct host_path *path);
+void host_keepalive_stop(struct host_path *path);
+void host_aer_start(struct host_path *path);
+void host_aer_stop(struct host_path *path);
+
+/* scan.c: looks at every open namespace again */
+void host_scan_start(struct host_path *path, bool for_setup);
+
+#endif

@@ -1,0 +1,102 @@
+/* queue.h - an I/O queue: what its program submits, and a lane to each path.
+ *
+ *   weft_submit() ─▶ waiting ─▶ lane ─▶ link ═══▶ the path's controller
+ *                       ▲         └ lost: its commands wait again, or end
+ *                       └──── later ◀─ a status that asks for another try
+ *
+ * Everything here belongs to the thread that drives the queue, but for what lanes ask of home: that
+ * stands under ctrl->lock.
+ *
+ * Invariant: a command is on a list of its queue, or has pieces in flight on one lane. */
+#ifndef WEFT_HOST_QUEUE_H
+#define WEFT_HOST_QUEUE_H
+
+#include <stdatomic.h>
+#include <weft/host.h>
+
+#include "base/region.h"
+#include "host/path.h"
+#include "reactor/reactor.h"
+
+struct weft_queue;
+
+/* What a lane wants of home, under ctrl->lock. */
+struct host_ask {
+	struct weft_msg msg;
+	bool posted, lost, abort;
+	bool setup; /* it was lost before it was ready */
+	unsigned generation;
+	struct weft_err why;
+	int rc;
+	uint16_t cid;
+};
+
+/* A queue's connection to the controller of one path. */
+struct host_lane {
+	struct weft_queue *queue;
+	struct host_path *path;
+	struct host_ask ask;
+	struct host_published seen; /* as of the last look */
+	struct weft_link *link;     /* NULL: none */
+	unsigned generation;        /* of the association that @link belongs to */
+	bool ready;                 /* Connect was answered */
+	bool closing;
+	struct weft_err open_err; /* why it could not be opened, while the queue was */
+	int open_rc;
+	uint16_t open_status; /* with which Connect was refused */
+	struct weft_timer setup;
+	struct nvmf_connect_data connect_data;
+	struct iovec connect_iov;
+
+	struct weft_list inflight; /* slots, oldest first */
+	struct weft_timer timeout;
+	struct weft_slot *aborting; /* timed out; home was asked to abort it */
+};
+
+struct weft_queue {
+	struct weft_list link_in_ctrl; /* ctrl->queues */
+	struct weft_ctrl *ctrl;
+	struct weft_reactor *reactor;
+	uint16_t qid;
+	bool watched; /* somebody waits for weft_queue_fd() */
+	bool opening, closing;
+	struct weft_task go_on;
+
+	/* From home. */
+	struct weft_msg look;
+	atomic_bool look_posted;
+
+	struct host_published seen;              /* of the controller, as of the last look */
+	struct host_lane *lanes[HOST_PATHS_MAX]; /* by their path's index; NULL: none */
+	struct weft_list waiting;                /* commands with pieces not yet issued */
+	struct weft_list later;                  /* commands that are tried again after a while */
+	struct weft_timer again;
+	unsigned pending, completed;
+	struct weft_queue_stats stats;   /* of connections that are gone */
+	struct weft_region_view regions; /* looked at only while there are dma-bufs */
+};
+
+/* queue.c */
+void host_queue_look(struct weft_queue *queue);
+void host_queue_tell(struct weft_queue *queue); /* on home, under ctrl->lock: look */
+
+/* drive.c */
+void host_stats_add(struct weft_queue_stats *sum, const struct weft_queue_stats *more);
+
+/* lane.c */
+struct host_lane *host_lane_create(struct weft_queue *queue, struct host_path *path);
+void host_lane_follow(struct host_lane *lane); /* what was seen of its path */
+void host_lane_close(struct host_lane *lane);  /* for good; turn until its link is gone */
+
+/* ask.c */
+void host_lane_ask_reset(struct host_lane *lane, int rc, const struct weft_err *why, bool setup);
+void host_lane_ask_abort(struct host_lane *lane, uint16_t cid);
+
+/* Commands, see cmd.h. */
+void host_issue(struct weft_queue *queue); /* as many as there are free slots */
+void host_piece_done(struct host_lane *lane, struct weft_slot *slot);
+/* The link is gone. @suspect: by itself, so a command on it may be the reason. */
+void host_pieces_lost(struct host_lane *lane, bool suspect);
+void host_fail_all(struct weft_queue *queue, int rc);
+
+#endif

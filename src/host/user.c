@@ -1,0 +1,197 @@
+/* user.c - admin commands of the program: they wait until a path is live, a few at a time.
+ *
+ * When the connection is lost those that only look are asked again, on this path or another; the
+ * others fail, because nobody knows whether they were carried out. */
+#include <errno.h>
+#include <string.h>
+
+#include "host/internal.h"
+#include "transport/bufs.h"
+
+enum { TRIES_MAX = 3 }; /* of a command that only looks and lost its connection */
+
+struct user_admin {
+	struct host_admin admin;
+	struct weft_ctrl *ctrl;
+	struct weft_msg msg;
+	int rc;
+	unsigned tries;
+	bool over;
+};
+
+static bool only_looks(const union nvme_sqe *cmd)
+{
+	switch (cmd->common.opcode) {
+	case nvme_admin_identify:
+	case nvme_admin_get_log_page:
+	case nvme_admin_get_features:
+		return true;
+	default:
+		return false;
+	}
+}
+
+static void finish(struct user_admin *u, int rc)
+{
+	struct weft_ctrl *ctrl = u->ctrl;
+
+	pthread_mutex_lock(&ctrl->lock);
+	u->rc = rc;
+	u->over = true;
+	pthread_cond_broadcast(&ctrl->changed);
+	pthread_mutex_unlock(&ctrl->lock);
+}
+
+static bool is_late(const struct host_admin *a)
+{
+	return a->deadline_ns && a->deadline_ns <= weft_reactor_now_ns(a->path->reactor);
+}
+
+static bool may_try_again(struct user_admin *u)
+{
+	return only_looks(&u->admin.cmd) && !is_late(&u->admin) && ++u->tries < TRIES_MAX &&
+	       !u->ctrl->stopping;
+}
+
+static void user_done(struct host_admin *a, int rc)
+{
+	struct user_admin *u = container_of(a, struct user_admin, admin);
+
+	a->path->admin_users--;
+	if (rc < 0 && may_try_again(u)) {
+		weft_list_push(&u->ctrl->admin_waiting, &a->link);
+		return;
+	}
+	if (rc < 0 && is_late(a))
+		rc = -ETIMEDOUT;
+	finish(u, rc);
+}
+
+static struct host_path *find_room(const struct weft_ctrl *ctrl)
+{
+	for (unsigned i = 0; i < HOST_PATHS_MAX; i++)
+		if (ctrl->paths[i] && host_admin_has_room(ctrl->paths[i]))
+			return ctrl->paths[i];
+	return NULL;
+}
+
+void host_user_pump(struct weft_ctrl *ctrl)
+{
+	struct host_path *path;
+	struct weft_list *link;
+
+	while ((path = find_room(ctrl)) && (link = weft_list_pop(&ctrl->admin_waiting))) {
+		path->admin_users++;
+		host_admin_start(path, container_of(link, struct host_admin, link),
+				 path->config.options.admin_ms);
+	}
+}
+
+void host_user_fail_waiting(struct weft_ctrl *ctrl, int rc)
+{
+	struct weft_list *link;
+
+	while ((link = weft_list_pop(&ctrl->admin_waiting)))
+		finish(container_of(link, struct user_admin, admin.link), rc);
+}
+
+static void on_msg(struct weft_msg *msg)
+{
+	struct user_admin *u = container_of(msg, struct user_admin, msg);
+	struct weft_ctrl *ctrl = u->ctrl;
+
+	if (ctrl->pub.state == WEFT_DEAD) {
+		finish(u, -ENOTCONN);
+		return;
+	}
+	weft_list_push(&ctrl->admin_waiting, &u->admin.link);
+	host_user_pump(ctrl);
+}
+
+static void run(struct weft_ctrl *ctrl, struct user_admin *u)
+{
+	u->ctrl = ctrl;
+	u->admin.done = user_done;
+	u->msg.fn = on_msg;
+	weft_reactor_post(ctrl->reactor, &u->msg);
+	pthread_mutex_lock(&ctrl->lock);
+	while (!u->over)
+		pthread_cond_wait(&ctrl->changed, &ctrl->lock);
+	pthread_mutex_unlock(&ctrl->lock);
+}
+
+static bool starts_with(const char *text, const char *prefix)
+{
+	return !strncmp(text, prefix, strlen(prefix));
+}
+
+/* @name NULL: somebody else's command, of which we know nothing. */
+static int run_named(struct weft_ctrl *ctrl, const char *name, const union nvme_sqe *cmd, void *buf,
+		     uint32_t length, uint64_t *result, struct weft_err *err)
+{
+	struct user_admin u = {
+		.admin = { .cmd = *cmd, .iov = { buf, length }, .name = name, .inexact = !name },
+	};
+	struct weft_err why = { "" };
+	uint16_t status;
+
+	if (!name)
+		name = u.admin.name = "admin command";
+	if (length > WEFT_MDTS_BYTES)
+		return weft_fail(err, -EMSGSIZE, "%s: more than %u bytes of data", name,
+				 WEFT_MDTS_BYTES);
+	if (!host_memory_is_plain(&u.admin.iov, 1))
+		return weft_fail(err, -EOPNOTSUPP, "%s: its data cannot be in a device's memory",
+				 name);
+	if (nvme_cmd_direction(cmd) == NVME_DIR_TO_HOST && buf)
+		memset(buf, 0, length);
+	run(ctrl, &u);
+	if (u.rc < 0) {
+		weft_ctrl_state(ctrl, &why);
+		return weft_fail(err, u.rc, "%s%s%s", starts_with(why.text, name) ? "" : name,
+				 starts_with(why.text, name) ? "" : ": ",
+				 why.text[0] ? why.text : strerror(-u.rc));
+	}
+	if (result)
+		*result = le64_to_cpu(u.admin.cqe.result);
+	status = host_status(&u.admin.cqe) & (0x7ff | SC_DNR);
+	if (status)
+		host_fail_status(err, name, status);
+	return status;
+}
+
+int weft_admin(struct weft_ctrl *ctrl, const void *sqe, void *buf, uint32_t length,
+	       uint64_t *result, struct weft_err *err)
+{
+	union nvme_sqe cmd;
+
+	memcpy(&cmd, sqe, sizeof(cmd));
+	return run_named(ctrl, NULL, &cmd, buf, length, result, err);
+}
+
+/* A positive status is -errno here: the caller asked for an answer, not for a command. */
+static int negative(int rc)
+{
+	return rc > 0 ? weft_status_to_errno((uint16_t)rc) : rc;
+}
+
+int weft_identify(struct weft_ctrl *ctrl, uint8_t cns, uint32_t nsid, void *buf,
+		  struct weft_err *err)
+{
+	union nvme_sqe cmd = { 0 };
+
+	host_fill_identify(&cmd, cns, nsid);
+	return negative(run_named(ctrl, "Identify", &cmd, buf, HOST_PAGE, NULL, err));
+}
+
+int weft_log_page(struct weft_ctrl *ctrl, uint8_t lid, uint32_t nsid, uint64_t offset, void *buf,
+		  uint32_t length, struct weft_err *err)
+{
+	union nvme_sqe cmd = { 0 };
+
+	if (!length || length % 4)
+		return weft_fail(err, -EINVAL, "a log page is read in units of 4 bytes, not %u",
+				 length);
+	host_fill_log_page(&cmd, lid, nsid, offset, length);
+	return negative(run_named(ctrl, "Get Log Page", &cmd, buf, length, NULL, err));
+}
