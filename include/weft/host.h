@@ -58,9 +58,21 @@ void weft_options_init(struct weft_options *options);
 
 /* nvme+tcp://HOST:PORT/SUBNQN?words; without SUBNQN, the discovery service. The word nsid=N is for
  * the caller: see weft_ctrl_info. @options may be NULL. Returns when the controller is live, or
- * fails at the first attempt. */
+ * fails at the first attempt.
+ *
+ * "URI,URI": several paths to one subsystem, at most 8. I/O goes through any of them that leads to
+ * its namespace, and through the others when that is lost. One of them that is live is enough; those
+ * that are not are tried again. A word behind one holds for all that do not say otherwise. */
 int weft_connect(const char *uri, const struct weft_options *options, struct weft_ctrl **ctrl,
 		 struct weft_err *err);
+/* A path more, while the others carry the I/O: to the same subsystem, in the name of the same host.
+ * Returns when it is live: the number that weft_path_remove() takes; or fails at the first attempt.
+ * Words that are not behind @uri are as for the first path. */
+int weft_path_add(struct weft_ctrl *ctrl, const char *uri, struct weft_err *err);
+/* A path less, not the last one. What is in flight there is awaited, by queues as they are polled;
+ * nothing new goes there. */
+int weft_path_remove(struct weft_ctrl *ctrl, unsigned path, struct weft_err *err);
+
 /* Shuts the controller down and frees it. Its queues and namespaces have been closed. */
 void weft_disconnect(struct weft_ctrl *ctrl);
 
@@ -120,6 +132,7 @@ void weft_ctrl_reset(struct weft_ctrl *ctrl);
 
 enum weft_event_kind {
 	WEFT_EVENT_STATE,      /* @state, and why */
+	WEFT_EVENT_PATH,       /* one of several paths: @state, and why */
 	WEFT_EVENT_NAMESPACES, /* some came, went or changed; open weft_ns know of it already */
 	WEFT_EVENT_ANA,        /* asymmetric access changed */
 	WEFT_EVENT_DISCOVERY,  /* the discovery log changed: weft_discovery_read() again */

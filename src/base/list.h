@@ -29,6 +29,11 @@ static inline void weft_list_push(struct weft_list *head, struct weft_list *link
 	head->prev = link;
 }
 
+static inline void weft_list_push_first(struct weft_list *head, struct weft_list *link)
+{
+	weft_list_push(head->next, link);
+}
+
 /* Leaves @link pointing at itself, so that removing it twice is harmless. */
 static inline void weft_list_remove(struct weft_list *link)
 {

@@ -9,17 +9,17 @@
 #include "cli/host_options.h"
 #include "host/config.h"
 
-static int settle(const char *uri, const struct weft_options *options, struct host_config *config,
+/* What the first of the paths asks for; all of them are looked at. */
+static int settle(const char *uris, const struct weft_options *options, struct host_config *config,
 		  struct weft_err *err)
 {
-	struct weft_uri_parts parts;
-	int rc = weft_uri_split(uri, &parts, err);
+	struct host_place places[HOST_PATHS_MAX];
+	int rc = host_places_parse(uris, options, places, err);
 
-	if (rc == 0)
-		rc = host_config_parse(&parts, options, config, err);
-	if (rc == 0 && !parts.port)
-		rc = weft_fail(err, -EINVAL, "%s: a target does not listen on port 0", uri);
-	return rc;
+	if (rc < 0)
+		return rc;
+	*config = places[0].config;
+	return 0;
 }
 
 int weft_host_check(const char *command, const char *uri, const struct weft_options *options,

@@ -30,7 +30,7 @@ static void tell_notice(struct host_path *path, uint32_t result)
 {
 	switch (result >> 8 & 0xff) {
 	case NOTICE_NAMESPACES:
-		host_scan_start(path, false); /* tells when it is through */
+		host_scan_all(path, false); /* tells when it is through */
 		break;
 	case NOTICE_ANA:
 		host_event_push(path->ctrl, WEFT_EVENT_ANA, path->state, result,

@@ -76,6 +76,8 @@ static struct host_ask take(struct host_lane *lane)
 	pthread_mutex_lock(&ctrl->lock);
 	ask = lane->ask;
 	lane->ask.posted = lane->ask.lost = lane->ask.abort = false;
+	if (lane->path->leaving)
+		host_queue_tell(lane->queue); /* which waits for this */
 	pthread_cond_broadcast(&ctrl->changed);
 	pthread_mutex_unlock(&ctrl->lock);
 	return ask;

@@ -1,13 +1,16 @@
 /* cmd.h - a command while it is ours: on a list, cut into pieces, in flight.
  *
  *   submit ─▶ waiting ─▶ piece ─▶ slot ─▶ link      link lost: the whole command starts over, or ends
- *                ▲         └ done ─▶ all pieces back? ─▶ done()
- *                └── later ◀─ a status that asks for another try
+ *              ▲ ▲ │       └ done ─▶ all pieces back? ─▶ done()
+ *              │ │ └▶ stuck ─▶ something changed ─▶ waiting
+ *              │ └─── later ◀─ a status that asks for another try
+ *              └ first: what a lost lane leaves behind
  *
  *   issue.c   lines up what is submitted and issues it        piece.c    what a piece becomes
+ *   choose.c  on which lane
  *   settle.c  takes back what comes, or is lost               timeout.c  what does not come
  *
- * Invariant: a command is on @waiting or @later, or has pieces in flight, or both. */
+ * Invariant: a command is on one list, or has pieces in flight, or both; these are on one lane. */
 #ifndef WEFT_HOST_CMD_H
 #define WEFT_HOST_CMD_H
 
@@ -17,15 +20,16 @@
 
 /* What weft_cmd.priv holds while the command is ours. */
 struct cmd_priv {
-	struct weft_list link;   /* queue->waiting or ->later */
+	struct weft_list link;   /* queue->waiting, ->stuck or ->later */
 	uint64_t issued;         /* bytes in pieces so far; RAW and FLUSH: 1 when out */
 	const struct iovec *iov; /* where the next piece's data begins */
 	size_t skip;
 	uint32_t flying; /* pieces in flight */
 	uint16_t tries;
-	bool listed; /* on a list */
-	bool lost;   /* a piece went with its connection */
-	bool retry;  /* a piece asks for another try */
+	uint8_t lane; /* they are on */
+	bool listed;  /* on a list */
+	bool lost;    /* a piece went with its connection */
+	bool retry;   /* a piece asks for another try */
 	bool timed_out;
 };
 static_assert(sizeof(struct cmd_priv) <= sizeof(((struct weft_cmd *)0)->priv), "fits");
@@ -44,6 +48,7 @@ static inline struct weft_cmd *cmd_of(struct weft_list *link)
 bool cmd_all_issued(const struct weft_cmd *cmd);
 void cmd_start_over(struct weft_cmd *cmd);
 void cmd_enlist(struct weft_list *list, struct weft_cmd *cmd);
+void cmd_enlist_first(struct weft_list *list, struct weft_cmd *cmd);
 void cmd_delist(struct weft_cmd *cmd);
 /* Nothing of it flies: it is the caller's again. */
 void cmd_finish(struct weft_queue *queue, struct weft_cmd *cmd);
@@ -55,8 +60,8 @@ void cmd_fill_fused(struct weft_cmd *cmd, struct weft_slot *first, struct weft_s
 /* settle.c */
 void cmd_try_again(struct weft_timer *timer);
 
-/* choose.c: NULL: there is none now */
-struct host_lane *host_choose(const struct weft_queue *queue);
+/* choose.c: NULL: none can be used now. It may be full. */
+struct host_lane *host_choose(struct weft_queue *queue, const struct weft_cmd *cmd);
 
 /* timeout.c */
 void host_timeout_watch(struct host_lane *lane);

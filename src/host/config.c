@@ -285,8 +285,9 @@ static int check_options(const struct host_config *config, struct weft_err *err)
 	return 0;
 }
 
-int host_config_parse(const struct weft_uri_parts *parts, const struct weft_options *options,
-		      struct host_config *config, struct weft_err *err)
+int host_config_parse(const struct weft_uri_parts *parts, const char *shared,
+		      const struct weft_options *options, struct host_config *config,
+		      struct weft_err *err)
 {
 	int rc;
 
@@ -302,6 +303,8 @@ int host_config_parse(const struct weft_uri_parts *parts, const struct weft_opti
 				 weft_uri_transport(parts->trtype));
 	strcpy(config->subnqn, parts->nqn[0] ? parts->nqn : NVME_NQN_DISCOVERY);
 	rc = set_identity(config, err);
+	if (rc == 0 && *shared)
+		rc = parse_query(config, shared, err);
 	if (rc == 0 && parts->query[0])
 		rc = parse_query(config, parts->query, err);
 	if (rc == 0)

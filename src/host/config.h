@@ -1,4 +1,4 @@
-/* config.h - what a URI, its words and a program's options add up to. */
+/* config.h - what URIs, their words and a program's options add up to. */
 #ifndef WEFT_HOST_CONFIG_H
 #define WEFT_HOST_CONFIG_H
 
@@ -6,6 +6,8 @@
 
 #include "proto/uri.h"
 #include "transport/link.h"
+
+enum { HOST_PATHS_MAX = 8 }; /* of one controller */
 
 /* What a connection was asked for, with every default settled. */
 struct host_config {
@@ -18,8 +20,22 @@ struct host_config {
 	uint32_t nsid;
 };
 
-/* Everything but the address, which has to be looked up. */
-int host_config_parse(const struct weft_uri_parts *parts, const struct weft_options *options,
-		      struct host_config *config, struct weft_err *err);
+/* Where a path leads, as it was written. */
+struct host_place {
+	struct weft_uri_parts parts;
+	struct host_config config; /* everything but the address, which has to be looked up */
+};
+
+/* @shared: words of other URIs, which hold as well, and before its own; "": none. */
+int host_config_parse(const struct weft_uri_parts *parts, const char *shared,
+		      const struct weft_options *options, struct host_config *config,
+		      struct weft_err *err);
+
+/* uris.c: "URI,URI". Returns how many there are in @places, which has room for HOST_PATHS_MAX. */
+int host_places_parse(const char *uris, const struct weft_options *options,
+		      struct host_place *places, struct weft_err *err);
+/* Both lead to one subsystem, in the name of one host. */
+int host_places_agree(const struct host_config *a, const struct host_config *b,
+		      struct weft_err *err);
 
 #endif

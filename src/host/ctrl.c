@@ -44,11 +44,10 @@ void weft_ctrl_info(struct weft_ctrl *ctrl, struct weft_ctrl_info *info)
 	memset(info, 0, sizeof(*info));
 	snprintf(info->subnqn, sizeof(info->subnqn), "%s", config->subnqn);
 	snprintf(info->hostnqn, sizeof(info->hostnqn), "%s", config->hostnqn);
-	weft_uri_format(config->transport->trtype, &config->addr, info->address,
-			sizeof(info->address));
 	info->nsid = config->nsid;
 	info->keepalive_ms = config->options.keepalive_ms;
 	pthread_mutex_lock(&ctrl->lock);
+	memcpy(info->address, ctrl->pub.address, sizeof(info->address));
 	describe(&ctrl->pub.traits, info);
 	info->reconnects = ctrl->pub.reconnects;
 	pthread_mutex_unlock(&ctrl->lock);
@@ -66,8 +65,9 @@ static void on_reset(struct weft_msg *msg)
 	struct weft_ctrl *ctrl = container_of(msg, struct weft_ctrl, reset_msg);
 
 	atomic_store(&ctrl->reset_posted, false);
-	if (ctrl->paths[0]->state == WEFT_LIVE)
-		host_path_broken(ctrl->paths[0], -ECONNRESET, "reset by the program");
+	for (unsigned i = 0; i < HOST_PATHS_MAX; i++)
+		if (ctrl->paths[i] && ctrl->paths[i]->state == WEFT_LIVE)
+			host_path_broken(ctrl->paths[i], -ECONNRESET, "reset by the program");
 }
 
 void weft_ctrl_reset(struct weft_ctrl *ctrl)

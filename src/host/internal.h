@@ -39,10 +39,15 @@ struct weft_ctrl {
 	struct weft_msg stop_msg, reset_msg;
 	struct weft_list admin_waiting; /* user.c */
 
+	/* To home: a namespace is to be looked at. */
+	struct weft_msg open_msg;
+	atomic_bool open_posted;
+
 	/* Shared, under @lock. */
 	pthread_mutex_t lock;
 	pthread_cond_t changed;
 	struct host_path *paths[HOST_PATHS_MAX]; /* NULL: none */
+	unsigned next_path;                      /* id */
 	struct host_published pub;               /* what the paths add up to */
 	struct weft_list queues, namespaces;
 	uint64_t qids[HOST_QUEUES_MAX / 64];
@@ -56,11 +61,27 @@ struct weft_ctrl {
 void host_link_options(const struct host_config *config, uint16_t qid, uint16_t cntlid,
 		       uint32_t depth, struct weft_link_options *options);
 
+/* join.c */
+int host_path_create(struct weft_ctrl *ctrl, const struct host_config *config,
+		     struct host_path **path, struct weft_err *err);
+void host_path_free(struct host_path *path); /* NULL: none */
+/* -EUSERS: there are too many. Before home has begun, or on home. */
+int host_paths_insert(struct host_path *path);
+/* From any thread: it is inserted and started; its first attempt shows in pub.tried. */
+void host_path_join(struct host_path *path);
+/* The caller's pointer is void; it is gone when no lane leads there any more. */
+void host_path_leave(struct host_path *path);
+void host_path_let_go(struct host_path *path); /* under ctrl->lock: of a lane */
+void host_path_over(struct host_path *path);   /* on home: it was told to stop, and has */
+void host_paths_stop(struct weft_ctrl *ctrl);
+
 /* paths.c, on home */
 void host_path_publish(struct host_path *path);
-void host_path_over(struct host_path *path); /* it was told to stop, and has */
-/* One of them is dead, for this reason. */
-void host_paths_died(struct weft_ctrl *ctrl, int rc);
+bool host_path_is_alone(const struct host_path *path);
+/* Under ctrl->lock. */
+unsigned host_paths_count(const struct weft_ctrl *ctrl); /* those that leave do not count */
+void host_paths_combine(struct weft_ctrl *ctrl);
+void host_paths_wake(struct weft_ctrl *ctrl); /* whoever waits, and every queue */
 
 /* user.c, on home: what callers of weft_admin() wait for goes out, as far as there is room; or fails */
 void host_user_pump(struct weft_ctrl *ctrl);
@@ -71,8 +92,7 @@ void host_event_push(struct weft_ctrl *ctrl, enum weft_event_kind kind, enum wef
 		     uint32_t result, const char *fmt, ...) __attribute__((format(printf, 5, 6)));
 
 /* memory.c. Whether the connection takes data there; asked only while there are dma-bufs. */
-bool host_memory_ok(const struct weft_ctrl *ctrl, struct weft_region_view *view,
-		    const struct iovec *iov, int iovcnt);
+bool host_memory_ok(struct weft_queue *queue, const struct iovec *iov, int iovcnt);
 /* Whether the CPU may touch it. */
 bool host_memory_is_plain(const struct iovec *iov, int iovcnt);
 

@@ -30,13 +30,23 @@ void cmd_finish(struct weft_queue *queue, struct weft_cmd *cmd)
 		cmd->done(cmd);
 }
 
-void cmd_enlist(struct weft_list *list, struct weft_cmd *cmd)
+static struct weft_list *mark_listed(struct weft_cmd *cmd)
 {
 	struct cmd_priv *p = cmd_priv(cmd);
 
 	assert(!p->listed);
 	p->listed = true;
-	weft_list_push(list, &p->link);
+	return &p->link;
+}
+
+void cmd_enlist(struct weft_list *list, struct weft_cmd *cmd)
+{
+	weft_list_push(list, mark_listed(cmd));
+}
+
+void cmd_enlist_first(struct weft_list *list, struct weft_cmd *cmd)
+{
+	weft_list_push_first(list, mark_listed(cmd));
 }
 
 void cmd_delist(struct weft_cmd *cmd)
@@ -65,6 +75,8 @@ static void submit(struct host_lane *lane, struct weft_slot *slot, struct weft_c
 	slot->user = cmd;
 	slot->since_ns = weft_reactor_now_ns(lane->queue->reactor);
 	cmd_priv(cmd)->flying++;
+	cmd_priv(cmd)->lane = (uint8_t)lane->path->index;
+	lane->flying++;
 	weft_list_push(&lane->inflight, &slot->user_link);
 	weft_link_submit(lane->link, slot);
 	atomic_store_explicit(&lane->path->traffic, true, memory_order_relaxed);
@@ -100,19 +112,31 @@ static int namespace_rc(const struct weft_cmd *cmd)
 	return cmd->ns ? atomic_load_explicit(&cmd->ns->rc, memory_order_relaxed) : 0;
 }
 
+enum outcome { WENT, NO_LANE, NO_SLOT };
+
+static enum outcome send_next(struct weft_queue *queue, struct weft_cmd *cmd)
+{
+	struct host_lane *lane = host_choose(queue, cmd);
+
+	return !lane ? NO_LANE : issue_next(lane, cmd) ? WENT : NO_SLOT;
+}
+
 /* @poll: done() may run. */
 static void issue(struct weft_queue *queue, bool poll)
 {
-	struct host_lane *lane;
+	enum outcome outcome = WENT;
 	struct weft_cmd *cmd;
 
-	while (!weft_list_empty(&queue->waiting) && (lane = host_choose(queue))) {
+	while (outcome != NO_SLOT && !weft_list_empty(&queue->waiting)) {
 		cmd = cmd_of(queue->waiting.next);
 		if (!cmd->rc)
 			cmd->rc = namespace_rc(cmd);
-		if (!cmd_all_issued(cmd) && !issue_next(lane, cmd))
-			break;
-		if (!cmd_all_issued(cmd))
+		outcome = cmd_all_issued(cmd) ? WENT : send_next(queue, cmd);
+		if (outcome == NO_LANE) {
+			cmd_delist(cmd);
+			cmd_enlist(&queue->stuck, cmd);
+		}
+		if (outcome != WENT || !cmd_all_issued(cmd))
 			continue;
 		if (!cmd_priv(cmd)->flying && !poll) {
 			weft_reactor_defer(queue->reactor, &queue->go_on);
@@ -122,6 +146,17 @@ static void issue(struct weft_queue *queue, bool poll)
 		if (!cmd_priv(cmd)->flying)
 			cmd_finish(queue, cmd);
 	}
+}
+
+void host_unstick(struct weft_queue *queue)
+{
+	struct weft_list first;
+
+	weft_list_init(&first);
+	weft_list_splice(&first, &queue->stuck);
+	weft_list_splice(&first, &queue->waiting);
+	weft_list_splice(&queue->waiting, &first);
+	weft_reactor_defer(queue->reactor, &queue->go_on);
 }
 
 void host_issue(struct weft_queue *queue)
@@ -135,8 +170,7 @@ static int check_memory(struct weft_queue *queue, const struct weft_cmd *cmd)
 
 	if (shape == SHAPE_NONE || shape == SHAPE_RANGE)
 		return 0;
-	return host_memory_ok(queue->ctrl, &queue->regions, cmd->iov, cmd->iovcnt) ? 0 :
-										     -EOPNOTSUPP;
+	return host_memory_ok(queue, cmd->iov, cmd->iovcnt) ? 0 : -EOPNOTSUPP;
 }
 
 int weft_submit(struct weft_queue *queue, struct weft_cmd *cmd)

@@ -10,25 +10,53 @@
 
 #include "host/cmd.h"
 
-static void setup_failed(struct host_lane *lane, int rc, const struct weft_err *why)
+enum { PAUSE_MS = 100, PAUSE_MAX_MS = 1000 };
+
+static void open_link(struct host_lane *lane);
+
+/* --- set-up that fails ------------------------------------------------------------------------------ */
+
+static bool another_is_ready(const struct host_lane *lane)
 {
-	if (!lane->queue->opening) {
-		host_lane_ask_reset(lane, rc, why, true);
-		return;
-	}
-	if (lane->open_rc)
-		return;
-	lane->open_rc = rc;
-	lane->open_err = *why;
+	const struct weft_queue *queue = lane->queue;
+
+	for (unsigned i = 0; i < queue->nlanes; i++)
+		if (queue->lanes[i] && queue->lanes[i]->ready)
+			return true;
+	return false;
 }
 
-static void on_setup_timeout(struct weft_timer *timer)
+void host_lane_retry(struct host_lane *lane)
+{
+	lane->pause_ms = lane->pause_ms ? lane->pause_ms * 2 : PAUSE_MS;
+	if (lane->pause_ms > PAUSE_MAX_MS)
+		lane->pause_ms = PAUSE_MAX_MS;
+	weft_timer_set(lane->queue->reactor, &lane->setup, lane->pause_ms);
+}
+
+/* Without another lane the association is made anew: what it has is of no use. */
+static void setup_failed(struct host_lane *lane, int rc, const struct weft_err *why)
+{
+	if (lane->queue->opening) {
+		lane->open_rc = rc;
+		lane->open_err = *why;
+	} else if (another_is_ready(lane)) {
+		host_lane_retry(lane);
+	} else {
+		host_lane_ask_reset(lane, rc, why, true);
+	}
+}
+
+static void on_setup_timer(struct weft_timer *timer)
 {
 	struct host_lane *lane = container_of(timer, struct host_lane, setup);
+	bool current = lane->seen.state == WEFT_LIVE && lane->generation == lane->seen.generation;
 
 	if (lane->link)
 		weft_link_close(lane->link, -ETIMEDOUT, "Connect: no answer within %u ms",
 				lane->path->config.options.connect_ms);
+	else if (current && !lane->leaving)
+		open_link(lane);
 }
 
 /* --- the link -------------------------------------------------------------------------------------- */
@@ -47,8 +75,9 @@ static void connected(struct host_lane *lane, struct weft_slot *slot)
 		return;
 	}
 	lane->ready = true;
+	lane->pause_ms = 0;
 	/* Connect's slot, perhaps the only one, is free when we return. */
-	weft_reactor_defer(lane->queue->reactor, &lane->queue->go_on);
+	host_unstick(lane->queue);
 }
 
 static void on_ready(struct weft_link *link)
@@ -79,6 +108,8 @@ static void on_done(struct weft_link *link, struct weft_slot *slot)
 		return;
 	}
 	host_piece_done(lane, slot);
+	if (lane->leaving && !lane->flying)
+		host_lane_close(lane);
 	/* A slot becomes free when this returns: the next piece goes out then. */
 	weft_reactor_defer(link->reactor, &lane->queue->go_on);
 }
@@ -98,11 +129,11 @@ static void on_closed(struct weft_link *link)
 	host_pieces_lost(lane, rc != -ESHUTDOWN);
 	host_stats_add(&queue->stats, &link->stats);
 	weft_link_free(link);
-	if (lane->closing)
+	if (queue->closing)
 		return;
 	if (rc != -ESHUTDOWN && was_ready)
 		host_lane_ask_reset(lane, rc, &why, false);
-	else if (rc != -ESHUTDOWN)
+	else if (rc != -ESHUTDOWN && !lane->closing)
 		setup_failed(lane, rc, &why);
 	host_queue_look(queue);
 }
@@ -146,7 +177,7 @@ struct host_lane *host_lane_create(struct weft_queue *queue, struct host_path *p
 		return NULL;
 	lane->queue = queue;
 	lane->path = path;
-	lane->setup.fn = on_setup_timeout;
+	lane->setup.fn = on_setup_timer;
 	lane->timeout.fn = cmd_on_timeout;
 	weft_list_init(&lane->inflight);
 	return lane;
@@ -159,7 +190,9 @@ void host_lane_follow(struct host_lane *lane)
 
 	if (lane->link && !current)
 		weft_link_close(lane->link, -ESHUTDOWN, "the association ended");
-	if (lives && !lane->link && !current)
+	else if (lane->leaving && !lane->flying)
+		host_lane_close(lane);
+	else if (lives && !lane->link && !current)
 		open_link(lane);
 }
 
@@ -187,6 +220,8 @@ static bool say_goodbye(struct host_lane *lane)
 
 void host_lane_close(struct host_lane *lane)
 {
+	if (lane->closing)
+		return;
 	lane->closing = true;
 	if (lane->link && !say_goodbye(lane))
 		weft_link_close(lane->link, -ESHUTDOWN, "closed");

@@ -106,10 +106,9 @@ static bool is_plain(struct weft_region_view *view, const struct iovec *iov, int
 	return true;
 }
 
-bool host_memory_ok(const struct weft_ctrl *ctrl, struct weft_region_view *view,
-		    const struct iovec *iov, int iovcnt)
+bool host_memory_ok(struct weft_queue *queue, const struct iovec *iov, int iovcnt)
 {
-	return ctrl->config.transport->takes_dmabuf || is_plain(view, iov, iovcnt);
+	return queue->seen.takes_dmabuf || is_plain(&queue->regions, iov, iovcnt);
 }
 
 bool host_memory_is_plain(const struct iovec *iov, int iovcnt)

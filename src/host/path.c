@@ -6,8 +6,7 @@
  *        │               └──────────────────────┼────┼─────── UP ───────┘   │    not wanted
  *        └──────────── BROKEN ──────────────────┘    └────◀──── BROKEN ─────┘
  *
- * The first attempt is the caller's to repeat; every later one is ours, each after a pause that
- * doubles and is drawn at random between half and all of it: a thousand hosts that lost the same
+ * Attempts after a loss are ours to repeat, each after a pause that doubles and is drawn at random between half and all of it: a thousand hosts that lost the same
  * target do not come back in step.
  *
  * Everything here runs on home. */
@@ -114,7 +113,6 @@ static void tear_down(struct host_path *path)
 static void die(struct host_path *path)
 {
 	enter(path, WEFT_DEAD);
-	host_paths_died(path->ctrl, path->why_rc);
 }
 
 static uint64_t pause_ms(struct host_path *path)
@@ -138,10 +136,24 @@ static uint64_t left_ms(const struct host_path *path)
 	return lost_ms < most ? most - lost_ms : 0;
 }
 
-/* A controller that says "do not retry" to Connect means it. */
+/* A controller that says "do not retry" to Connect means it. Where there is only one path, the
+ * first attempt is the caller's to repeat. */
 static bool is_final(const struct host_path *path)
 {
-	return !path->generation || path->refused || !left_ms(path);
+	return path->refused || !left_ms(path) || (!path->generation && host_path_is_alone(path));
+}
+
+/* Another address of the name may work where this one does not answer. */
+static bool next_address(struct host_path *path)
+{
+	int rc = path->why_rc;
+	bool unreachable = rc == -ECONNREFUSED || rc == -EHOSTUNREACH || rc == -ENETUNREACH ||
+			   rc == -ETIMEDOUT || rc == -EADDRNOTAVAIL;
+
+	if (path->tried || !unreachable || path->addr + 1 == path->naddrs)
+		return false;
+	path->config.addr = path->addrs[++path->addr];
+	return true;
 }
 
 static void pause_or_die(struct host_path *path)
@@ -152,10 +164,16 @@ static void pause_or_die(struct host_path *path)
 		host_path_over(path);
 		return;
 	}
+	if (next_address(path)) {
+		weft_timer_set(path->reactor, &path->retry, 0);
+		return;
+	}
+	path->tried = true;
 	if (is_final(path)) {
 		die(path);
 		return;
 	}
+	host_path_publish(path);
 	pause = path->attempt++ ? pause_ms(path) : 0;
 	weft_timer_set(path->reactor, &path->retry, pause < left_ms(path) ? pause : left_ms(path));
 }
@@ -182,6 +200,11 @@ static void on_retry(struct weft_timer *timer)
 	happen(container_of(timer, struct host_path, retry), EV_RETRY);
 }
 
+void host_path_address(const struct host_path *path, char *text, size_t size)
+{
+	weft_uri_format(path->config.transport->trtype, &path->config.addr, text, size);
+}
+
 void host_path_start(struct host_path *path)
 {
 	path->retry.fn = on_retry;
@@ -191,6 +214,7 @@ void host_path_start(struct host_path *path)
 void host_path_up(struct host_path *path)
 {
 	path->generation++;
+	path->tried = true;
 	happen(path, EV_UP);
 }
 
@@ -230,6 +254,8 @@ static void shut_down(struct host_admin *a, int rc)
 
 void host_path_stop(struct host_path *path)
 {
+	if (path->stopping)
+		return;
 	path->stopping = true;
 	weft_timer_stop(path->reactor, &path->retry);
 	if (path->state == WEFT_LIVE)

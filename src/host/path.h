@@ -26,7 +26,7 @@ enum {
 	HOST_AERS = 4,
 	HOST_ABORTS_MAX = 4, /* in flight */
 	HOST_PAGE = 4096,
-	HOST_PATHS_MAX = 8, /* of one controller */
+	HOST_ADDRS_MAX = 8, /* of a name */
 };
 
 /* What the controller said about itself, as far as we act on it. */
@@ -95,23 +95,35 @@ int host_fail_status(struct weft_err *err, const char *what, uint16_t status);
 struct host_published {
 	enum weft_state state;
 	unsigned generation; /* of the association */
-	int rc;              /* when dead */
-	struct weft_err why; /* of the last loss */
+	bool tried;          /* the first attempt is over */
+	int rc;              /* of the last loss */
+	struct weft_err why;
 	struct host_traits traits;
 	uint64_t reconnects;
+	char address[128]; /* nvme+tcp://HOST:PORT */
 	struct weft_path path;
+	bool takes_dmabuf;
 };
 
 struct host_path {
 	struct weft_ctrl *ctrl;
 	struct weft_reactor *reactor; /* home's */
 	struct host_config config;
-	unsigned index;            /* of its place in what is kept per path */
-	struct host_published pub; /* under ctrl->lock */
-	atomic_bool traffic;       /* a queue sent something: as good as a keep-alive */
+	struct sockaddr_storage addrs[HOST_ADDRS_MAX]; /* to be tried, until one has worked */
+	unsigned naddrs, addr;
+	unsigned id; /* for the program; never used again */
+	struct weft_msg msg;
+
+	/* Under ctrl->lock. */
+	bool inserted, leaving;
+	unsigned lanes; /* that lead here */
+	unsigned index; /* in ctrl->paths, and in what is kept per path elsewhere */
+	struct host_published pub;
+
+	atomic_bool traffic; /* a queue sent something: as good as a keep-alive */
 
 	enum weft_state state;
-	bool stopping, broken;
+	bool stopping, over, broken, tried;
 	bool refused; /* Connect, with Do Not Retry */
 	unsigned generation;
 	struct weft_link *link; /* NULL: none */
@@ -147,19 +159,15 @@ struct host_path {
 	char *aer_page; /* HOST_AERS times HOST_PAGE bytes */
 
 	struct host_admin scan;
-	unsigned scan_round;
 	uint32_t scan_nsid;
-	bool scanning, scan_again, scan_for_setup;
+	bool scanning, scan_for_setup, scan_tells;
 	char *scan_page;
 };
 
-/* paths.c */
-int host_path_create(struct weft_ctrl *ctrl, const struct host_config *config,
-		     struct host_path **path, struct weft_err *err);
-void host_path_free(struct host_path *path);
-
 /* path.c */
 void host_path_start(struct host_path *path);
+/* nvme+tcp://HOST:PORT */
+void host_path_address(const struct host_path *path, char *text, size_t size);
 void host_path_up(struct host_path *path); /* set-up is through */
 /* The association is to be ended for this reason; the first counts. */
 void host_path_broken(struct host_path *path, int rc, const char *fmt, ...)
@@ -178,7 +186,8 @@ void host_keepalive_stop(struct host_path *path);
 void host_aer_start(struct host_path *path);
 void host_aer_stop(struct host_path *path);
 
-/* scan.c: looks at every open namespace again */
-void host_scan_start(struct host_path *path, bool for_setup);
+/* scan.c */
+void host_scan_due(struct host_path *path); /* looks at the namespaces that are due */
+void host_scan_all(struct host_path *path, bool for_setup);
 
 #endif

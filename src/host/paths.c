@@ -1,14 +1,11 @@
-/* paths.c - the paths of a controller together: how they come, go, and what they add up to.
+/* paths.c - what the paths of a controller add up to.
  *
  *   path.c ─▶ publish ─┬─▶ path->pub    for the lanes to this path
- *                      ├─▶ ctrl->pub    the best of all paths, for everybody else
+ *                      ├─▶ ctrl->pub    what all paths add up to, for everybody else
  *                      └─▶ queues look, waiters wake, the program gets an event
  *
  * A controller lives while one of its paths does. */
-#include <errno.h>
-#include <stdlib.h>
-#include <sys/random.h>
-#include <unistd.h>
+#include <string.h>
 
 #include "host/internal.h"
 
@@ -23,60 +20,57 @@ const char *weft_state_text(enum weft_state state)
 	return (size_t)state < sizeof(texts) / sizeof(texts[0]) ? texts[state] : "unknown";
 }
 
-/* --- coming and going ----------------------------------------------------------------------------- */
-
-int host_path_create(struct weft_ctrl *ctrl, const struct host_config *config,
-		     struct host_path **out, struct weft_err *err)
+/* A command must do on every path. */
+static void merge_traits(struct host_traits *all, const struct host_traits *one)
 {
-	struct host_path *path = calloc(1, sizeof(*path));
+	uint32_t queues = all->queues > one->queues ? all->queues : one->queues;
 
-	if (path) {
-		path->page = malloc(HOST_PAGE);
-		path->aer_page = malloc(HOST_AERS * HOST_PAGE);
-		path->scan_page = malloc(2 * HOST_PAGE);
+	all->queues = queues;
+	all->depth = all->depth < one->depth ? all->depth : one->depth;
+	all->transfer_max = all->transfer_max < one->transfer_max ? all->transfer_max :
+								    one->transfer_max;
+	all->oncs &= one->oncs;
+	all->fuses &= one->fuses;
+	all->vwc |= one->vwc;
+}
+
+/* Of several states, that which says most about the whole. */
+static bool is_better(enum weft_state a, enum weft_state b)
+{
+	static const unsigned rank[] = {
+		[WEFT_DEAD] = 0,       [WEFT_RESETTING] = 1, [WEFT_RECONNECTING] = 2,
+		[WEFT_CONNECTING] = 3, [WEFT_LIVE] = 4,
+	};
+
+	return rank[a] > rank[b];
+}
+
+/* Under ctrl->lock. What was last known of a controller stays while none of its paths lives. */
+void host_paths_combine(struct weft_ctrl *ctrl)
+{
+	struct host_published *all = &ctrl->pub;
+	unsigned live = 0;
+
+	all->state = WEFT_DEAD;
+	all->takes_dmabuf = true;
+	for (unsigned i = 0; i < HOST_PATHS_MAX; i++) {
+		const struct host_published *one = ctrl->paths[i] ? &ctrl->paths[i]->pub : NULL;
+
+		if (!one)
+			continue;
+		all->takes_dmabuf &= one->takes_dmabuf;
+		if (is_better(one->state, all->state))
+			all->state = one->state;
+		if (one->state != WEFT_LIVE)
+			continue;
+		if (live++) {
+			merge_traits(&all->traits, &one->traits);
+		} else {
+			all->traits = one->traits;
+			all->path = one->path;
+			memcpy(all->address, one->address, sizeof(all->address));
+		}
 	}
-	if (!path || !path->page || !path->aer_page || !path->scan_page) {
-		host_path_free(path);
-		return weft_fail(err, -ENOMEM, "no memory for a controller");
-	}
-	path->ctrl = ctrl;
-	path->reactor = ctrl->reactor;
-	path->config = *config;
-	if (getrandom(&path->random, sizeof(path->random), GRND_NONBLOCK) < 0)
-		path->random = (unsigned)getpid();
-	host_admin_init(path);
-	*out = path;
-	return 0;
-}
-
-void host_path_free(struct host_path *path)
-{
-	if (!path)
-		return;
-	free(path->page);
-	free(path->aer_page);
-	free(path->scan_page);
-	free(path);
-}
-
-/* The last one that goes ends home. */
-void host_path_over(struct host_path *path)
-{
-	weft_reactor_stop(path->reactor);
-}
-
-void host_paths_died(struct weft_ctrl *ctrl, int rc)
-{
-	if (ctrl->pub.state == WEFT_DEAD)
-		host_user_fail_waiting(ctrl, rc);
-}
-
-/* --- what they add up to ---------------------------------------------------------------------------- */
-
-/* Under ctrl->lock. */
-static void combine(struct weft_ctrl *ctrl)
-{
-	ctrl->pub = ctrl->paths[0]->pub;
 }
 
 /* Under ctrl->lock. */
@@ -84,43 +78,85 @@ static void publish_one(struct host_path *path)
 {
 	struct host_published *pub = &path->pub;
 
-	if (path->generation != pub->generation)
-		pub->reconnects += pub->generation > 0;
+	if (path->generation != pub->generation && pub->generation) {
+		pub->reconnects++;
+		path->ctrl->pub.reconnects++;
+	}
 	pub->state = path->state;
 	pub->generation = path->generation;
-	pub->rc = path->why_rc;
+	pub->tried = path->tried;
+	host_path_address(path, pub->address, sizeof(pub->address));
+	pub->takes_dmabuf = path->config.transport->takes_dmabuf;
+	pub->rc = path->ctrl->pub.rc = path->why_rc;
 	if (path->why.text[0])
-		pub->why = path->why;
+		pub->why = path->ctrl->pub.why = path->why;
 	if (path->state != WEFT_LIVE)
 		return;
 	pub->traits = path->traits;
 	pub->path = path->link->path;
 }
 
-static void tell_program(struct host_path *path, enum weft_state state)
+/* Under ctrl->lock. */
+unsigned host_paths_count(const struct weft_ctrl *ctrl)
 {
-	bool lives = state == WEFT_LIVE;
+	unsigned n = 0;
 
-	host_event_push(path->ctrl, WEFT_EVENT_STATE, state, 0, "%s%s%s", weft_state_text(state),
+	for (unsigned i = 0; i < HOST_PATHS_MAX; i++)
+		n += ctrl->paths[i] && !ctrl->paths[i]->leaving;
+	return n;
+}
+
+bool host_path_is_alone(const struct host_path *path)
+{
+	bool alone;
+
+	pthread_mutex_lock(&path->ctrl->lock);
+	alone = host_paths_count(path->ctrl) == 1;
+	pthread_mutex_unlock(&path->ctrl->lock);
+	return alone;
+}
+
+static void tell_program(const struct host_path *path, enum weft_event_kind kind,
+			 enum weft_state state)
+{
+	bool lives = state == WEFT_LIVE, one = kind == WEFT_EVENT_PATH;
+
+	host_event_push(path->ctrl, kind, state, 0, "%s%s%s%s%s", one ? path->pub.address : "",
+			one ? ": " : "", weft_state_text(state),
 			lives || !path->why.text[0] ? "" : ": ", lives ? "" : path->why.text);
+}
+
+/* Under ctrl->lock. */
+void host_paths_wake(struct weft_ctrl *ctrl)
+{
+	struct weft_queue *queue;
+
+	weft_list_for_each(queue, &ctrl->queues, link_in_ctrl)
+		host_queue_tell(queue);
+	pthread_cond_broadcast(&ctrl->changed);
 }
 
 void host_path_publish(struct host_path *path)
 {
 	struct weft_ctrl *ctrl = path->ctrl;
-	enum weft_state before, now;
-	struct weft_queue *queue;
+	enum weft_state before, path_before, now;
+	bool alone;
 
 	pthread_mutex_lock(&ctrl->lock);
+	alone = host_paths_count(ctrl) == 1;
 	before = ctrl->pub.state;
+	path_before = path->pub.state;
 	publish_one(path);
-	combine(ctrl);
+	host_paths_combine(ctrl);
+	host_access_update(ctrl);
 	now = ctrl->pub.state;
-	weft_list_for_each(queue, &ctrl->queues, link_in_ctrl)
-		host_queue_tell(queue);
-	pthread_cond_broadcast(&ctrl->changed);
+	host_paths_wake(ctrl);
 	pthread_mutex_unlock(&ctrl->lock);
+	if (path_before != path->state && !alone)
+		tell_program(path, WEFT_EVENT_PATH, path->state);
 	/* That the first connection lives, weft_connect() says. */
 	if (now != before && before != WEFT_CONNECTING)
-		tell_program(path, now);
+		tell_program(path, WEFT_EVENT_STATE, now);
+	if (now == WEFT_DEAD)
+		host_user_fail_waiting(ctrl, path->why_rc);
 }

@@ -52,7 +52,7 @@ static int enroll(struct weft_queue *queue, struct weft_err *err)
 
 static bool is_asking(const struct weft_queue *queue)
 {
-	for (unsigned i = 0; i < HOST_PATHS_MAX; i++)
+	for (unsigned i = 0; i < queue->nlanes; i++)
 		if (queue->lanes[i] && queue->lanes[i]->ask.posted)
 			return true;
 	return false;
@@ -68,6 +68,9 @@ static void resign(struct weft_queue *queue)
 	ctrl->qids[bit / 64] &= ~(UINT64_C(1) << bit % 64);
 	while (is_asking(queue))
 		pthread_cond_wait(&ctrl->changed, &ctrl->lock);
+	for (unsigned i = 0; i < queue->nlanes; i++)
+		if (queue->lanes[i])
+			host_path_let_go(queue->lanes[i]->path);
 	pthread_mutex_unlock(&ctrl->lock);
 }
 
@@ -82,14 +85,14 @@ static void free_queue(struct weft_queue *queue)
 	weft_task_cancel(&queue->go_on);
 	weft_reactor_destroy(queue->reactor);
 	weft_region_view_end(&queue->regions);
-	for (unsigned i = 0; i < HOST_PATHS_MAX; i++)
+	for (unsigned i = 0; i < queue->nlanes; i++)
 		free(queue->lanes[i]);
 	free(queue);
 }
 
 static bool has_link(const struct weft_queue *queue)
 {
-	for (unsigned i = 0; i < HOST_PATHS_MAX; i++)
+	for (unsigned i = 0; i < queue->nlanes; i++)
 		if (queue->lanes[i] && queue->lanes[i]->link)
 			return true;
 	return false;
@@ -98,7 +101,7 @@ static bool has_link(const struct weft_queue *queue)
 static void run_down(struct weft_queue *queue)
 {
 	queue->closing = true;
-	for (unsigned i = 0; i < HOST_PATHS_MAX; i++)
+	for (unsigned i = 0; i < queue->nlanes; i++)
 		if (queue->lanes[i])
 			host_lane_close(queue->lanes[i]);
 	while (has_link(queue))
@@ -129,6 +132,7 @@ static int create(struct weft_ctrl *ctrl, struct weft_queue **out, struct weft_e
 	weft_task_init(&queue->go_on, go_on);
 	queue->again.fn = cmd_try_again;
 	weft_list_init(&queue->waiting);
+	weft_list_init(&queue->stuck);
 	weft_list_init(&queue->later);
 	rc = weft_reactor_create(&queue->reactor, &options, err);
 	if (rc == 0) {
@@ -145,33 +149,62 @@ static int create(struct weft_ctrl *ctrl, struct weft_queue **out, struct weft_e
 
 /* --- what home says --------------------------------------------------------------------------------- */
 
-/* Under ctrl->lock. */
+/* Under ctrl->lock. A path that has never lived has nothing to lead to. */
+static void see_path(struct weft_queue *queue, unsigned i, struct host_path *path)
+{
+	if (!queue->lanes[i] && path->pub.generation && !path->leaving) {
+		queue->lanes[i] = host_lane_create(queue, path);
+		path->lanes += queue->lanes[i] != NULL;
+		queue->nlanes = queue->nlanes > i ? queue->nlanes : i + 1;
+	}
+	if (queue->lanes[i]) {
+		queue->lanes[i]->seen = path->pub;
+		queue->lanes[i]->leaving = path->leaving;
+	}
+}
+
 static void see(struct weft_queue *queue)
 {
 	struct weft_ctrl *ctrl = queue->ctrl;
 
+	pthread_mutex_lock(&ctrl->lock);
 	queue->seen = ctrl->pub;
-	for (unsigned i = 0; i < HOST_PATHS_MAX; i++) {
-		struct host_path *path = ctrl->paths[i];
+	for (unsigned i = 0; i < HOST_PATHS_MAX; i++)
+		if (ctrl->paths[i])
+			see_path(queue, i, ctrl->paths[i]);
+	pthread_mutex_unlock(&ctrl->lock);
+}
 
-		if (path && !queue->lanes[i])
-			queue->lanes[i] = host_lane_create(queue, path);
-		if (queue->lanes[i])
-			queue->lanes[i]->seen = path->pub;
+/* Of a path that leaves: when nothing is in flight there, and home owes it no answer. */
+static void drop_lane(struct weft_queue *queue, unsigned i)
+{
+	struct host_lane *lane = queue->lanes[i];
+
+	pthread_mutex_lock(&queue->ctrl->lock);
+	if (!lane->ask.posted) {
+		host_path_let_go(lane->path);
+		queue->lanes[i] = NULL;
 	}
+	pthread_mutex_unlock(&queue->ctrl->lock);
+	if (queue->lanes[i])
+		return;
+	weft_timer_stop(queue->reactor, &lane->setup);
+	free(lane);
 }
 
 void host_queue_look(struct weft_queue *queue)
 {
-	pthread_mutex_lock(&queue->ctrl->lock);
 	see(queue);
-	pthread_mutex_unlock(&queue->ctrl->lock);
-
-	for (unsigned i = 0; i < HOST_PATHS_MAX; i++)
+	for (unsigned i = 0; i < queue->nlanes; i++) {
 		if (queue->lanes[i])
 			host_lane_follow(queue->lanes[i]);
+		if (queue->lanes[i] && queue->lanes[i]->leaving && !queue->lanes[i]->link)
+			drop_lane(queue, i);
+	}
 	if (queue->seen.state == WEFT_DEAD && !has_link(queue))
 		host_fail_all(queue, -ENOTCONN);
+	else
+		host_unstick(queue);
 }
 
 static void on_look(struct weft_msg *msg)
@@ -197,7 +230,7 @@ enum { OPEN_TRIES = 5, OPEN_PAUSE_US = 10000 };
 
 static bool is_ready(const struct weft_queue *queue)
 {
-	for (unsigned i = 0; i < HOST_PATHS_MAX; i++)
+	for (unsigned i = 0; i < queue->nlanes; i++)
 		if (queue->lanes[i] && queue->lanes[i]->ready)
 			return true;
 	return false;
@@ -206,15 +239,17 @@ static bool is_ready(const struct weft_queue *queue)
 /* Of the lanes that could not be opened, the first. */
 static struct host_lane *failed_lane(const struct weft_queue *queue)
 {
-	for (unsigned i = 0; i < HOST_PATHS_MAX; i++)
+	for (unsigned i = 0; i < queue->nlanes; i++)
 		if (queue->lanes[i] && queue->lanes[i]->open_rc)
 			return queue->lanes[i];
 	return NULL;
 }
 
+/* A lane that is still at it may be the one. */
 static bool settled(const struct weft_queue *queue)
 {
-	return is_ready(queue) || failed_lane(queue) || queue->seen.state == WEFT_DEAD;
+	return is_ready(queue) || queue->seen.state == WEFT_DEAD ||
+	       (failed_lane(queue) && !has_link(queue));
 }
 
 static void forget_failure(struct host_lane *lane)
@@ -240,6 +275,17 @@ static bool try_to_open(struct weft_queue *queue, int tries)
 	return failed && (failed->open_status & 0x7ff) == SC_GENERIC(CMD_SEQ_ERROR);
 }
 
+/* A path that has no queue for us, while others have, is that path's trouble. */
+static void retry_failed(struct weft_queue *queue)
+{
+	struct host_lane *failed;
+
+	while ((failed = failed_lane(queue))) {
+		failed->open_rc = 0;
+		host_lane_retry(failed);
+	}
+}
+
 int weft_queue_open(struct weft_ctrl *ctrl, struct weft_queue **out, struct weft_err *err)
 {
 	struct weft_queue *queue = NULL;
@@ -254,6 +300,7 @@ int weft_queue_open(struct weft_ctrl *ctrl, struct weft_queue **out, struct weft
 			break;
 	queue->opening = false;
 	if (is_ready(queue)) {
+		retry_failed(queue);
 		*out = queue;
 		return 0;
 	}

@@ -1,8 +1,10 @@
 /* queue.h - an I/O queue: what its program submits, and a lane to each path.
  *
  *   weft_submit() ─▶ waiting ─▶ lane ─▶ link ═══▶ the path's controller
- *                       ▲         └ lost: its commands wait again, or end
- *                       └──── later ◀─ a status that asks for another try
+ *                     ▲  ▲ │       └ lost: its commands wait again, first, or end
+ *                     │  │ └▶ stuck: no path to its namespace can be used now
+ *                     │  └── later ◀─ a status that asks for another try
+ *                     └ something has changed
  *
  * Everything here belongs to the thread that drives the queue, but for what lanes ask of home: that
  * stands under ctrl->lock.
@@ -40,15 +42,19 @@ struct host_lane {
 	struct weft_link *link;     /* NULL: none */
 	unsigned generation;        /* of the association that @link belongs to */
 	bool ready;                 /* Connect was answered */
+	bool leaving;               /* its path is: no new commands */
 	bool closing;
 	struct weft_err open_err; /* why it could not be opened, while the queue was */
 	int open_rc;
-	uint16_t open_status; /* with which Connect was refused */
-	struct weft_timer setup;
+	uint16_t open_status;    /* with which Connect was refused */
+	struct weft_timer setup; /* of Connect, or until it is tried again */
+	uint32_t pause_ms;       /* before that */
 	struct nvmf_connect_data connect_data;
 	struct iovec connect_iov;
 
 	struct weft_list inflight; /* slots, oldest first */
+	unsigned flying;           /* of them */
+	uint64_t usual_ns;         /* what a command takes, a moving average */
 	struct weft_timer timeout;
 	struct weft_slot *aborting; /* timed out; home was asked to abort it */
 };
@@ -68,7 +74,10 @@ struct weft_queue {
 
 	struct host_published seen;              /* of the controller, as of the last look */
 	struct host_lane *lanes[HOST_PATHS_MAX]; /* by their path's index; NULL: none */
+	unsigned nlanes;                         /* from here on all are NULL */
+	unsigned turn;                           /* index of the lane that was chosen last */
 	struct weft_list waiting;                /* commands with pieces not yet issued */
+	struct weft_list stuck;                  /* commands that no lane can be used for */
 	struct weft_list later;                  /* commands that are tried again after a while */
 	struct weft_timer again;
 	unsigned pending, completed;
@@ -86,6 +95,7 @@ void host_stats_add(struct weft_queue_stats *sum, const struct weft_queue_stats 
 /* lane.c */
 struct host_lane *host_lane_create(struct weft_queue *queue, struct host_path *path);
 void host_lane_follow(struct host_lane *lane); /* what was seen of its path */
+void host_lane_retry(struct host_lane *lane);  /* after a pause: its set-up has failed */
 void host_lane_close(struct host_lane *lane);  /* for good; turn until its link is gone */
 
 /* ask.c */
@@ -94,6 +104,8 @@ void host_lane_ask_abort(struct host_lane *lane, uint16_t cid);
 
 /* Commands, see cmd.h. */
 void host_issue(struct weft_queue *queue); /* as many as there are free slots */
+/* Something has changed: what is stuck may have a way now. */
+void host_unstick(struct weft_queue *queue);
 void host_piece_done(struct host_lane *lane, struct weft_slot *slot);
 /* The link is gone. @suspect: by itself, so a command on it may be the reason. */
 void host_pieces_lost(struct host_lane *lane, bool suspect);

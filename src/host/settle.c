@@ -92,7 +92,7 @@ static void settle(struct weft_queue *queue, struct weft_cmd *cmd)
 		cmd->rc = -ECONNRESET;
 	if (!cmd->rc && p->lost) {
 		cmd_start_over(cmd);
-		cmd_enlist(&queue->waiting, cmd);
+		cmd_enlist_first(&queue->waiting, cmd);
 	} else if (!cmd->rc && p->retry) {
 		wait_and_try_again(queue, cmd);
 	} else {
@@ -113,6 +113,13 @@ static void short_data(struct host_lane *lane, const struct weft_slot *slot)
 			slot->data_len);
 }
 
+static void note_time(struct host_lane *lane, const struct weft_slot *slot)
+{
+	uint64_t took = weft_reactor_now_ns(lane->queue->reactor) - slot->since_ns;
+
+	lane->usual_ns += (took >> 3) - (lane->usual_ns >> 3);
+}
+
 void host_piece_done(struct host_lane *lane, struct weft_slot *slot)
 {
 	struct weft_cmd *cmd = slot->user;
@@ -125,6 +132,8 @@ void host_piece_done(struct host_lane *lane, struct weft_slot *slot)
 		p->timed_out = status; /* late, but answered */
 	}
 	p->flying--;
+	lane->flying--;
+	note_time(lane, slot);
 	if (!status && !is_complete(cmd, slot)) {
 		note_loss(cmd, true);
 		short_data(lane, slot);
@@ -139,14 +148,16 @@ void host_piece_done(struct host_lane *lane, struct weft_slot *slot)
 
 void host_pieces_lost(struct host_lane *lane, bool suspect)
 {
-	struct weft_list lost, *link;
+	struct weft_list lost;
 	struct weft_slot *slot;
 
 	weft_list_init(&lost);
 	weft_list_splice(&lost, &lane->inflight);
 	lane->aborting = NULL;
-	while ((link = weft_list_pop(&lost))) {
-		slot = container_of(link, struct weft_slot, user_link);
+	lane->flying = 0;
+	while (!weft_list_empty(&lost)) { /* the oldest last: it will be the first in line */
+		slot = container_of(lost.prev, struct weft_slot, user_link);
+		weft_list_remove(&slot->user_link);
 		slot->busy = false;
 		cmd_priv(slot->user)->flying--;
 		note_loss(slot->user, suspect);
@@ -174,6 +185,7 @@ static void fail_list(struct weft_queue *queue, struct weft_list *list, int rc)
 void host_fail_all(struct weft_queue *queue, int rc)
 {
 	fail_list(queue, &queue->waiting, rc);
+	fail_list(queue, &queue->stuck, rc);
 	fail_list(queue, &queue->later, rc);
 }
 

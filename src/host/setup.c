@@ -311,7 +311,7 @@ static void next_step(struct host_path *path)
 	if (path->step < NSTEPS)
 		run_step(path);
 	else
-		host_scan_start(path, true); /* ends with host_path_up() */
+		host_scan_all(path, true); /* ends with host_path_up() */
 }
 
 /* A refused parameter is named by its place in Connect's data. */

@@ -20,6 +20,7 @@
 
 enum { NAMESPACES = 3, ANSWERS_MAX = 400 };
 
+int __wrap_pthread_cond_wait(pthread_cond_t *cond, pthread_mutex_t *lock);
 int LLVMFuzzerInitialize(int *argc, char ***argv);
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -49,7 +50,7 @@ static void one_address(void)
 	must(rc == 0 ? !err.text[0] && parts.host[0] : rc < 0 && err.text[0]);
 	if (rc < 0)
 		return;
-	rc = host_config_parse(&parts, NULL, &config, &err);
+	rc = host_config_parse(&parts, "", NULL, &config, &err);
 	must(rc == 0 ? !err.text[0] : rc == -EINVAL && err.text[0]);
 	if (rc == 0)
 		check_config(&config);
@@ -156,12 +157,31 @@ static void check_command(const struct host_traits *traits, struct weft_ns *ns)
 	must(piece / block <= (cmd.op == WEFT_TRIM ? UINT32_MAX : 65536));
 }
 
+/* Whoever waits for home: for a look at a namespace. A path that breaks of it does not come back. */
+int __wrap_pthread_cond_wait(pthread_cond_t *cond, pthread_mutex_t *lock)
+{
+	pthread_mutex_unlock(lock);
+	stand_in_turn(0);
+	if (!stand_in_answer())
+		stand_in->pub.state = WEFT_DEAD;
+	return pthread_mutex_lock(lock);
+}
+
+static void live(bool yes)
+{
+	stand_in_path->state = stand_in_path->pub.state = yes ? WEFT_LIVE : WEFT_CONNECTING;
+	stand_in->pub.state = stand_in_path->state;
+	stand_in_path->broken = stand_in_broken = false;
+}
+
 static void open_namespaces(struct weft_ns *ns[NAMESPACES])
 {
 	for (unsigned i = 0; i < NAMESPACES; i++) {
 		struct weft_err err = { "" };
-		int rc = weft_ns_open(stand_in, u8() % 4 + 1, &ns[i], &err);
+		int rc;
 
+		live(true);
+		rc = weft_ns_open(stand_in, u8() % 4 + 1, &ns[i], &err);
 		must(rc == 0 ? !err.text[0] : rc < 0 && err.text[0]);
 		if (rc < 0)
 			ns[i] = NULL;
@@ -200,12 +220,13 @@ static void some_namespaces(void)
 	};
 	struct weft_ns *ns[NAMESPACES];
 
-	stand_in->pub.traits = traits;
+	stand_in->pub.traits = stand_in_path->traits = traits;
 	open_namespaces(ns);
 	for (unsigned i = 0; i < NAMESPACES; i++)
 		if (ns[i])
 			check_command(&traits, ns[i]);
 	list_namespaces();
+	stand_in_lose();
 	close_namespaces(ns);
 }
 
@@ -261,7 +282,10 @@ static void one_controller(void)
 	config->options.depth = how & 1 ? 1 : 128;
 	config->options.keepalive_ms = how & 2 ? 1000 : 0;
 	strcpy(config->subnqn, how & 4 ? NVME_NQN_DISCOVERY : "nqn.2026-11.io.weft:stand-in");
+	stand_in_path->traits.transfer_max = 1 << 20;
 	open_namespaces(ns);
+	stand_in_lose();
+	live(false);
 	host_setup_start(stand_in_path);
 	for (unsigned i = 0; i < ANSWERS_MAX && input_left() && !stand_in_broken; i++)
 		if (!stand_in_answer())

@@ -297,6 +297,7 @@ static void create(void)
 	ns.nsid = 1;
 	ns.block_shift = 9;
 	ns.size = sizeof(disk);
+	ns.access[0] = HOST_ACCESS_OPTIMIZED;
 }
 
 static bool begin(void)

@@ -25,7 +25,7 @@ static int parse(const char *words, const struct weft_options *options, struct h
 
 	snprintf(uri, sizeof(uri), BASE "%s", words);
 	assert_int_equal(weft_uri_split(uri, &parts, NULL), 0);
-	return host_config_parse(&parts, options, config, err);
+	return host_config_parse(&parts, "", options, config, err);
 }
 
 static void defaults(void **state)
@@ -49,7 +49,7 @@ static void discovery_service(void **state)
 	struct host_config config;
 
 	assert_int_equal(weft_uri_split("nvme+tcp://192.0.2.1", &parts, NULL), 0);
-	assert_int_equal(host_config_parse(&parts, NULL, &config, NULL), 0);
+	assert_int_equal(host_config_parse(&parts, "", NULL, &config, NULL), 0);
 	assert_string_equal(config.subnqn, NVME_NQN_DISCOVERY);
 }
 

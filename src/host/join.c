@@ -1,0 +1,191 @@
+/* join.c - how paths come and go while others carry the I/O.
+ *
+ *   join ─▶ in ctrl->paths ─▶ leave: no new commands ─▶ the last lane is gone ─▶ stop ─▶ freed
+ *
+ * Invariant: ctrl->paths changes on home, under ctrl->lock; a path that a lane leads to is there. */
+#include <errno.h>
+#include <stdlib.h>
+#include <sys/random.h>
+#include <unistd.h>
+
+#include "host/internal.h"
+
+/* --- coming ----------------------------------------------------------------------------------------- */
+
+int host_path_create(struct weft_ctrl *ctrl, const struct host_config *config,
+		     struct host_path **out, struct weft_err *err)
+{
+	struct host_path *path = calloc(1, sizeof(*path));
+
+	if (path) {
+		host_admin_init(path);
+		path->page = malloc(HOST_PAGE);
+		path->aer_page = malloc(HOST_AERS * HOST_PAGE);
+		path->scan_page = malloc(2 * HOST_PAGE);
+	}
+	if (!path || !path->page || !path->aer_page || !path->scan_page) {
+		host_path_free(path);
+		return weft_fail(err, -ENOMEM, "no memory for a controller");
+	}
+	path->ctrl = ctrl;
+	path->reactor = ctrl->reactor;
+	path->config = *config;
+	if (getrandom(&path->random, sizeof(path->random), GRND_NONBLOCK) < 0)
+		path->random = (unsigned)getpid();
+	*out = path;
+	return 0;
+}
+
+int host_paths_insert(struct host_path *path)
+{
+	struct weft_ctrl *ctrl = path->ctrl;
+	unsigned i = 0;
+
+	pthread_mutex_lock(&ctrl->lock);
+	while (i < HOST_PATHS_MAX && ctrl->paths[i])
+		i++;
+	if (i < HOST_PATHS_MAX) {
+		path->index = i;
+		path->id = ctrl->next_path++;
+		path->inserted = true;
+		ctrl->paths[i] = path;
+		host_ns_new_path(ctrl, i);
+	}
+	pthread_mutex_unlock(&ctrl->lock);
+	return path->inserted ? 0 : -EUSERS;
+}
+
+static void on_join(struct weft_msg *msg)
+{
+	struct host_path *path = container_of(msg, struct host_path, msg);
+	struct weft_ctrl *ctrl = path->ctrl;
+
+	if (host_paths_insert(path) == 0) {
+		host_path_start(path);
+		return;
+	}
+	pthread_mutex_lock(&ctrl->lock);
+	path->pub.tried = true;
+	path->pub.rc = weft_fail(&path->pub.why, -EUSERS, "there are %d paths already",
+				 HOST_PATHS_MAX);
+	pthread_cond_broadcast(&ctrl->changed);
+	pthread_mutex_unlock(&ctrl->lock);
+}
+
+void host_path_join(struct host_path *path)
+{
+	path->msg.fn = on_join;
+	weft_reactor_post(path->reactor, &path->msg);
+}
+
+/* --- going ------------------------------------------------------------------------------------------ */
+
+void host_path_free(struct host_path *path)
+{
+	if (!path)
+		return;
+	weft_task_cancel(&path->pump);
+	free(path->page);
+	free(path->aer_page);
+	free(path->scan_page);
+	free(path);
+}
+
+static void on_unused(struct weft_msg *msg)
+{
+	host_path_stop(container_of(msg, struct host_path, msg));
+}
+
+/* Under ctrl->lock. */
+static void leave(struct host_path *path)
+{
+	path->leaving = true;
+	path->msg.fn = on_unused;
+	if (!path->lanes)
+		weft_reactor_post(path->reactor, &path->msg);
+	host_paths_wake(path->ctrl);
+}
+
+void host_path_leave(struct host_path *path)
+{
+	struct weft_ctrl *ctrl = path->ctrl;
+
+	if (!path->inserted) {
+		host_path_free(path);
+		return;
+	}
+	pthread_mutex_lock(&ctrl->lock);
+	leave(path);
+	pthread_mutex_unlock(&ctrl->lock);
+}
+
+void host_path_let_go(struct host_path *path)
+{
+	if (!--path->lanes && path->leaving)
+		weft_reactor_post(path->reactor, &path->msg);
+}
+
+static struct host_path *find(struct weft_ctrl *ctrl, unsigned id)
+{
+	for (unsigned i = 0; i < HOST_PATHS_MAX; i++)
+		if (ctrl->paths[i] && ctrl->paths[i]->id == id && !ctrl->paths[i]->leaving)
+			return ctrl->paths[i];
+	return NULL;
+}
+
+int weft_path_remove(struct weft_ctrl *ctrl, unsigned id, struct weft_err *err)
+{
+	struct host_path *path;
+	int rc = 0;
+
+	pthread_mutex_lock(&ctrl->lock);
+	path = find(ctrl, id);
+	if (!path)
+		rc = weft_fail(err, -ENOENT, "there is no path %u", id);
+	else if (host_paths_count(ctrl) == 1)
+		rc = weft_fail(err, -EBUSY, "path %u is the last one", id);
+	else
+		leave(path);
+	pthread_mutex_unlock(&ctrl->lock);
+	return rc;
+}
+
+static void bury(struct weft_msg *msg)
+{
+	struct host_path *path = container_of(msg, struct host_path, msg);
+	struct weft_ctrl *ctrl = path->ctrl;
+
+	pthread_mutex_lock(&ctrl->lock);
+	ctrl->paths[path->index] = NULL;
+	host_paths_combine(ctrl);
+	host_ns_new_path(ctrl, path->index);
+	host_paths_wake(ctrl);
+	pthread_mutex_unlock(&ctrl->lock);
+	host_path_free(path);
+}
+
+/* Its callers are not through with it yet. */
+void host_path_over(struct host_path *path)
+{
+	struct weft_ctrl *ctrl = path->ctrl;
+	bool more = false;
+
+	path->over = true;
+	if (!ctrl->stopping) {
+		path->msg.fn = bury;
+		weft_reactor_post(path->reactor, &path->msg);
+		return;
+	}
+	for (unsigned i = 0; i < HOST_PATHS_MAX; i++)
+		more |= ctrl->paths[i] && !ctrl->paths[i]->over;
+	if (!more)
+		weft_reactor_stop(ctrl->reactor);
+}
+
+void host_paths_stop(struct weft_ctrl *ctrl)
+{
+	ctrl->stopping = true;
+	for (unsigned i = 0; i < HOST_PATHS_MAX; i++)
+		if (ctrl->paths[i])
+			host_path_stop(ctrl->paths[i]);
+}

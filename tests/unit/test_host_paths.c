@@ -1,0 +1,322 @@
+/* test_host_paths.c - a subsystem seen through several paths: relays (relay.h) to Weft's own target,
+ * which are cut, closed, silenced, added and removed while I/O flows. */
+#include "crew.h"
+#include "relay.h"
+
+#include <poll.h>
+
+enum { PATHS = 2, CUTS = 20 };
+
+static struct relay *relays[PATHS];
+static char block[4096];
+
+static void start_relays(void)
+{
+	for (int i = 0; i < PATHS; i++)
+		relays[i] = relay_start(target_address());
+}
+
+static void stop_relays(void)
+{
+	for (int i = 0; i < PATHS; i++)
+		relay_stop(relays[i]);
+}
+
+/* "URI,URI", through every relay. */
+static const char *uris(const char *words)
+{
+	static char text[512];
+
+	snprintf(text, sizeof(text), "%s/%s,%s/%s%s", relay_address(relays[0]), TARGET_NQN,
+		 relay_address(relays[1]), TARGET_NQN, words);
+	return text;
+}
+
+static struct weft_ctrl *connect_both(const char *words)
+{
+	struct weft_err err = { "" };
+	struct weft_ctrl *ctrl;
+
+	if (weft_connect(uris(words), NULL, &ctrl, &err) < 0)
+		fail_msg("%s", err.text);
+	return ctrl;
+}
+
+static struct host open_both(const char *words)
+{
+	struct host h = { .ctrl = connect_both(words) };
+
+	h.ns = open_ns(h.ctrl, NS_512);
+	h.queue = open_queue(h.ctrl);
+	return h;
+}
+
+/* Reads until the relay has passed some of it on. */
+static void read_through(struct host *h, struct relay *relay)
+{
+	uint64_t before = relay_bytes(relay);
+
+	while (relay_bytes(relay) < before + 20 * sizeof(block))
+		assert_int_equal(weft_read(h->queue, h->ns, block, sizeof(block), 0, NULL), 0);
+}
+
+/* --- coming about -------------------------------------------------------------------------- */
+
+static void both_are_used(void **state)
+{
+	struct host h;
+
+	start_relays();
+	h = open_both("?reconnect_delay=1ms");
+	read_through(&h, relays[0]);
+	read_through(&h, relays[1]);
+	host_close(&h);
+	stop_relays();
+}
+
+static void one_is_enough(void **state)
+{
+	struct host h;
+
+	for (int i = 0; i < PATHS; i++) {
+		start_relays();
+		relay_mood(relays[i], RELAY_REFUSE);
+		h = open_both("?reconnect_delay=1ms&reconnect_delay_max=5ms");
+		read_through(&h, relays[!i]);
+		relay_mood(relays[i], RELAY_PASS);
+		read_through(&h, relays[i]); /* it has come, and so has its lane */
+		host_close(&h);
+		stop_relays();
+	}
+}
+
+static void none_is_not(void **state)
+{
+	struct weft_ctrl *ctrl = NULL;
+	struct weft_err err = { "" };
+
+	start_relays();
+	for (int i = 0; i < PATHS; i++)
+		relay_mood(relays[i], RELAY_REFUSE);
+	assert_true(weft_connect(uris(""), NULL, &ctrl, &err) < 0);
+	for (int i = 0; i < PATHS; i++)
+		if (!strstr(err.text, relay_address(relays[i])))
+			fail_msg("it does not tell of path %d: %s", i, err.text);
+	stop_relays();
+}
+
+static const struct {
+	const char *what, *second; /* behind the target's address */
+	const char *why;
+} mistakes[] = {
+	{ "another subsystem", "/nqn.2026-11.io.weft:other", "paths lead to one subsystem" },
+	{ "the discovery service", "", "paths lead to one subsystem" },
+	{ "two hosts", "/" TARGET_NQN "?hostnqn=nqn.2026-11.io.weft:me",
+	  "one host uses all paths" },
+	{ "two namespaces", "/" TARGET_NQN "?nsid=2", "name two namespaces, 1 and 2" },
+	{ "port 0", "/" TARGET_NQN ",nvme+tcp://127.0.0.1:0", "does not listen on port 0" },
+};
+
+static void mistaken(void **state)
+{
+	for (size_t i = 0; i < COUNT(mistakes); i++) {
+		struct weft_ctrl *ctrl = NULL;
+		struct weft_err err = { "" };
+		char text[1024];
+		int rc;
+
+		snprintf(text, sizeof(text), "%s/%s?nsid=1&hostnqn=nqn.2026-11.io.weft:you,%s%s",
+			 target_address(), TARGET_NQN, target_address(), mistakes[i].second);
+		rc = weft_connect(text, NULL, &ctrl, &err);
+		if (rc != -EINVAL || !strstr(err.text, mistakes[i].why))
+			fail_msg("%s: %d, %s", mistakes[i].what, rc, err.text);
+	}
+}
+
+/* --- failing over -------------------------------------------------------------------------- */
+
+static struct crew crews[2];
+
+/* Path by path: the I/O goes on through the other, and nothing is lost, doubled or mixed up. */
+static void cut_under_load(void **state)
+{
+	struct weft_ctrl *ctrl;
+	struct weft_ns *ns;
+
+	start_relays();
+	ctrl = connect_both("?reconnect_delay=1ms&reconnect_delay_max=5ms");
+	ns = open_ns(ctrl, NS_512);
+	atomic_store(&crew_more, true);
+	for (unsigned i = 0; i < COUNT(crews); i++) {
+		crew_init(&crews[i], ctrl, ns, i);
+		crews[i].by_fd = i;
+		need(!pthread_create(&crews[i].thread, NULL, crew_run, &crews[i]));
+	}
+	for (unsigned i = 0; i < CUTS; i++) {
+		struct relay *relay = relays[i % PATHS];
+		uint64_t before;
+
+		relay_cut(relay);
+		for (before = relay_bytes(relay); relay_bytes(relay) < before + (1 << 18);)
+			usleep(1000);
+	}
+	atomic_store(&crew_more, false);
+	for (unsigned i = 0; i < COUNT(crews); i++) {
+		pthread_join(crews[i].thread, NULL);
+		crew_end(&crews[i]);
+	}
+	weft_ns_close(ns);
+	weft_disconnect(ctrl);
+	stop_relays();
+}
+
+/* While one path is down for good, no command waits for it. */
+static void one_stays_down(void **state)
+{
+	struct host h;
+
+	start_relays();
+	h = open_both("?loss_timeout=50ms&reconnect_delay=1ms&reconnect_delay_max=5ms");
+	read_through(&h, relays[0]);
+	read_through(&h, relays[1]);
+	relay_mood(relays[0], RELAY_REFUSE);
+	relay_cut(relays[0]);
+	read_through(&h, relays[1]);
+	assert_int_equal(weft_ctrl_state(h.ctrl, NULL), WEFT_LIVE);
+	host_close(&h);
+	stop_relays();
+}
+
+static void both_go_and_come(void **state)
+{
+	struct weft_event event;
+	struct host h;
+
+	start_relays();
+	h = open_both("?reconnect_delay=1ms&reconnect_delay_max=5ms");
+	for (int i = 0; i < PATHS; i++) {
+		relay_mood(relays[i], RELAY_REFUSE);
+		relay_cut(relays[i]);
+	}
+	while (weft_ctrl_state(h.ctrl, NULL) == WEFT_LIVE)
+		usleep(1000);
+	relay_mood(relays[1], RELAY_PASS);
+	read_through(&h, relays[1]); /* what waited goes out there */
+	relay_mood(relays[0], RELAY_PASS);
+	read_through(&h, relays[0]);
+	for (event.state = WEFT_DEAD; event.state != WEFT_LIVE;)
+		assert_true(weft_ctrl_next_event(h.ctrl, &event));
+	host_close(&h);
+	stop_relays();
+}
+
+/* --- coming and going ---------------------------------------------------------------------- */
+
+static int add(struct weft_ctrl *ctrl, struct relay *relay, const char *rest, struct weft_err *err)
+{
+	char uri[256];
+
+	snprintf(uri, sizeof(uri), "%s%s", relay_address(relay), rest);
+	return weft_path_add(ctrl, uri, err);
+}
+
+static void wait_for_no_connection(struct weft_queue *queue, struct relay *relay)
+{
+	while (relay_connections(relay)) {
+		weft_queue_poll(queue, 0);
+		usleep(1000);
+	}
+}
+
+static void added_and_removed(void **state)
+{
+	struct weft_err err = { "" };
+	struct host h;
+	int first = 0, path;
+
+	start_relays();
+	h = host_open("", NS_512); /* straight to the target */
+	for (unsigned i = 0; i < 6; i++) {
+		struct relay *relay = relays[i % PATHS];
+
+		path = add(h.ctrl, relay, "/" TARGET_NQN, &err);
+		assert_true(path > first);
+		read_through(&h, relay);
+		assert_int_equal(weft_path_remove(h.ctrl, (unsigned)first, &err), 0);
+		assert_int_equal(weft_path_remove(h.ctrl, (unsigned)first, &err), -ENOENT);
+		if (i)
+			wait_for_no_connection(h.queue, relays[!(i % PATHS)]);
+		read_through(&h, relay);
+		first = path;
+	}
+	assert_int_equal(weft_path_remove(h.ctrl, (unsigned)first, &err), -EBUSY);
+	host_close(&h);
+	stop_relays();
+}
+
+static void not_added(void **state)
+{
+	struct weft_err err = { "" };
+	struct host h;
+
+	start_relays();
+	h = host_open("", NS_512);
+	assert_int_equal(add(h.ctrl, relays[0], "/nqn.2026-11.io.weft:other", &err), -EINVAL);
+	assert_int_equal(add(h.ctrl, relays[0], "/" TARGET_NQN "?hurry", &err), -EINVAL);
+	relay_mood(relays[0], RELAY_REFUSE);
+	assert_true(add(h.ctrl, relays[0], "/" TARGET_NQN, &err) < 0);
+	relay_mood(relays[0], RELAY_PASS);
+	for (int i = 1; i < 8; i++) {
+		err.text[0] = '\0';
+		if (add(h.ctrl, relays[0], "/" TARGET_NQN, &err) < 0)
+			fail_msg("path %d: %s", i, err.text);
+	}
+	assert_int_equal(add(h.ctrl, relays[0], "/" TARGET_NQN, &err), -EUSERS);
+	assert_string_equal(err.text, "there are 8 paths already");
+	read_through(&h, relays[0]);
+	host_close(&h);
+	stop_relays();
+}
+
+/* Nothing in flight is disturbed by a path that leaves in order. */
+static void exchanged_under_load(void **state)
+{
+	struct weft_err err = { "" };
+	struct weft_ctrl *ctrl;
+	struct weft_ns *ns;
+	int first = 0, path;
+
+	start_relays();
+	ctrl = connect_with("");
+	ns = open_ns(ctrl, NS_512);
+	atomic_store(&crew_more, true);
+	crew_init(&crews[0], ctrl, ns, 0);
+	need(!pthread_create(&crews[0].thread, NULL, crew_run, &crews[0]));
+	for (unsigned i = 0; i < CUTS; i++) {
+		while ((path = add(ctrl, relays[i % PATHS], "/" TARGET_NQN, &err)) == -EUSERS)
+			usleep(1000); /* those that leave are still there */
+		if (path < 0)
+			fail_msg("%s", err.text);
+		assert_int_equal(weft_path_remove(ctrl, (unsigned)first, &err), 0);
+		first = path;
+	}
+	atomic_store(&crew_more, false);
+	pthread_join(crews[0].thread, NULL);
+	crew_end(&crews[0]);
+	weft_ns_close(ns);
+	weft_disconnect(ctrl);
+	stop_relays();
+}
+
+int main(void)
+{
+	static const struct CMUnitTest tests[] = {
+		cmocka_unit_test(both_are_used),    cmocka_unit_test(one_is_enough),
+		cmocka_unit_test(none_is_not),      cmocka_unit_test(mistaken),
+		cmocka_unit_test(cut_under_load),   cmocka_unit_test(one_stays_down),
+		cmocka_unit_test(both_go_and_come), cmocka_unit_test(added_and_removed),
+		cmocka_unit_test(not_added),        cmocka_unit_test(exchanged_under_load),
+	};
+
+	return cmocka_run_group_tests(tests, start_target, end_target);
+}
