@@ -29,6 +29,13 @@ struct weft_queue;
 
 /* --- connecting ------------------------------------------------------------------------------ */
 
+/* Which of several paths a command takes, of those with the best access to its namespace. */
+enum weft_policy {
+	WEFT_QUEUE_DEPTH, /* "queue-depth": the one with the fewest in flight, of this queue */
+	WEFT_ROUND_ROBIN, /* "round-robin": each in turn */
+	WEFT_LATENCY, /* "latency": the one that will answer first, from what it has taken lately */
+};
+
 /* What a connection asks for. Start from weft_options_init(); words behind the URI's "?" win over
  * what is set here (the word is in brackets). */
 struct weft_options {
@@ -45,6 +52,7 @@ struct weft_options {
 	uint32_t reconnect_ms; /* [reconnect_delay] before the second attempt; doubles: 100 ms */
 	uint32_t reconnect_max_ms; /* [reconnect_delay_max] at most: 10 s */
 	uint32_t loss_ms;          /* [loss_timeout] without connection until it is dead: 600 s */
+	enum weft_policy policy;   /* [policy] of the first path: WEFT_QUEUE_DEPTH */
 
 	/* RDMA. */
 	uint32_t tos; /* [tos] type of service, DSCP << 2 | ECN: 0, as the system has it set up */

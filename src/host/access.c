@@ -11,7 +11,14 @@ static enum host_access through(const struct host_path *path, const struct weft_
 
 	if (path->pub.state != WEFT_LIVE || !view->looked || view->rc)
 		return HOST_ACCESS_NONE;
-	return HOST_ACCESS_OPTIMIZED;
+	switch (host_ana_state(path, view->group)) {
+	case NVME_ANA_STATE_OPTIMIZED:
+		return HOST_ACCESS_OPTIMIZED;
+	case NVME_ANA_STATE_NONOPTIMIZED:
+		return HOST_ACCESS_NON_OPTIMIZED;
+	default:
+		return HOST_ACCESS_NONE;
+	}
 }
 
 /* One path that leads to it is enough, also if that is lost at the moment. That nobody knows it

@@ -1,4 +1,5 @@
-/* ask.c - what a lane asks of home: to end its path's association, or to abort a command.
+/* ask.c - what a lane asks of home: to end its path's association, to abort a command, to read the
+ * ANA log page again.
  *
  * The question stands in the lane, under ctrl->lock; a message says that there is one. */
 #include <errno.h>
@@ -43,6 +44,16 @@ void host_lane_ask_abort(struct host_lane *lane, uint16_t cid)
 	pthread_mutex_unlock(&ctrl->lock);
 }
 
+void host_lane_ask_ana(struct host_lane *lane)
+{
+	struct weft_ctrl *ctrl = lane->queue->ctrl;
+
+	pthread_mutex_lock(&ctrl->lock);
+	lane->ask.ana = true;
+	post(lane);
+	pthread_mutex_unlock(&ctrl->lock);
+}
+
 /* What came of it shows in the command itself, or in its second timeout. */
 static void aborted(struct host_admin *admin, int rc)
 {
@@ -75,7 +86,7 @@ static struct host_ask take(struct host_lane *lane)
 
 	pthread_mutex_lock(&ctrl->lock);
 	ask = lane->ask;
-	lane->ask.posted = lane->ask.lost = lane->ask.abort = false;
+	lane->ask.posted = lane->ask.lost = lane->ask.abort = lane->ask.ana = false;
 	if (lane->path->leaving)
 		host_queue_tell(lane->queue); /* which waits for this */
 	pthread_cond_broadcast(&ctrl->changed);
@@ -95,8 +106,12 @@ static void answer(struct weft_msg *msg)
 	/* A controller that has no queues for us has not really come back. */
 	if (ask.lost && ask.setup)
 		path->live_ns = 0;
-	if (ask.lost)
+	if (ask.lost) {
 		host_path_broken(path, ask.rc, "I/O queue %u: %s", qid, ask.why.text);
-	else if (ask.abort)
+		return;
+	}
+	if (ask.abort)
 		start_abort(path, qid, ask.cid);
+	if (ask.ana)
+		host_ana_read(path);
 }

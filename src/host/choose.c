@@ -1,8 +1,9 @@
 /* choose.c - the lane that a command goes out on.
  *
- *   lanes that are ready ─▶ those to paths that its namespace may be used through ─▶ the cheapest
+ *   lanes that are ready ─▶ those with the best access to its namespace ─▶ the cheapest
  *
- * What a lane costs is the policy's to say. A command whose pieces are in flight stays on its lane. */
+ * Optimized access comes first, however busy it is; then non-optimized. What a lane costs is the
+ * policy's to say. A command whose pieces are in flight stays on its lane. */
 #include "host/cmd.h"
 
 static enum host_access access_to(const struct weft_cmd *cmd, unsigned index)
@@ -17,30 +18,70 @@ static bool is_ready(const struct host_lane *lane)
 	return lane && lane->ready && !lane->link->closing;
 }
 
-/* Fewest in flight; of equals, the one whose turn it is. */
-static uint64_t cost(const struct weft_queue *queue, const struct host_lane *lane)
-{
-	unsigned n = queue->nlanes, distance = (lane->path->index + n - queue->turn - 1) % n;
+enum {
+	EXPLORE = 256
+}; /* choices, of which one is made in turn: what is slow may not be any more */
 
-	return lane->link->free ? (uint64_t)lane->flying * n + distance : UINT64_MAX;
+static unsigned distance(const struct weft_queue *queue, const struct host_lane *lane)
+{
+	return (lane->path->index + queue->nlanes - queue->turn - 1) % queue->nlanes;
 }
 
-static struct host_lane *cheapest(const struct weft_queue *queue, const struct weft_cmd *cmd)
+/* Fewest in flight; of equals, the one whose turn it is. */
+static uint64_t by_depth(const struct weft_queue *queue, const struct host_lane *lane)
 {
-	struct host_lane *best = NULL;
-	uint64_t least = UINT64_MAX;
+	return (uint64_t)lane->flying * queue->nlanes + distance(queue, lane);
+}
+
+/* What it would take, if those before it take as long as usual. */
+static uint64_t by_latency(const struct weft_queue *queue, const struct host_lane *lane)
+{
+	if (queue->choices % EXPLORE == 0)
+		return distance(queue, lane);
+	return lane->usual_ns * (lane->flying + 1);
+}
+
+static uint64_t cost(const struct weft_queue *queue, const struct host_lane *lane)
+{
+	if (!lane->link->free)
+		return UINT64_MAX;
+	switch (queue->ctrl->config.options.policy) {
+	case WEFT_ROUND_ROBIN:
+		return distance(queue, lane);
+	case WEFT_LATENCY:
+		return by_latency(queue, lane);
+	default:
+		return by_depth(queue, lane);
+	}
+}
+
+static struct host_lane *cheapest(const struct weft_queue *queue, const struct weft_cmd *cmd,
+				  unsigned avoid)
+{
+	enum host_access best = HOST_ACCESS_NONE, access;
+	struct host_lane *chosen = NULL, *lane;
+	uint64_t least = UINT64_MAX, price;
 
 	for (unsigned i = 0; i < queue->nlanes; i++) {
-		struct host_lane *lane = queue->lanes[i];
-
-		if (!is_ready(lane) || lane->leaving || !access_to(cmd, i))
+		lane = queue->lanes[i];
+		if (!is_ready(lane) || lane->leaving || avoid >> i & 1)
 			continue;
-		if (!best || cost(queue, lane) < least) {
-			best = lane;
-			least = cost(queue, lane);
+		access = access_to(cmd, i);
+		if (!access || access < best)
+			continue;
+		price = cost(queue, lane);
+		if (access > best || price < least) {
+			best = access;
+			chosen = lane;
+			least = price;
 		}
 	}
-	return best;
+	return chosen;
+}
+
+bool host_has_another(const struct weft_queue *queue, const struct weft_cmd *cmd)
+{
+	return cheapest(queue, cmd, ((const struct cmd_priv *)cmd->priv)->avoid);
 }
 
 struct host_lane *host_choose(struct weft_queue *queue, const struct weft_cmd *cmd)
@@ -52,8 +93,12 @@ struct host_lane *host_choose(struct weft_queue *queue, const struct weft_cmd *c
 		lane = queue->lanes[p->lane];
 		return is_ready(lane) ? lane : NULL;
 	}
-	lane = cheapest(queue, cmd);
-	if (lane && lane->link->free)
+	lane = cheapest(queue, cmd, p->avoid);
+	if (!lane && p->avoid)
+		lane = cheapest(queue, cmd, 0);
+	if (lane && lane->link->free) {
 		queue->turn = lane->path->index;
+		queue->choices++;
+	}
 	return lane;
 }

@@ -26,12 +26,15 @@ struct cmd_priv {
 	size_t skip;
 	uint32_t flying; /* pieces in flight */
 	uint16_t tries;
-	uint8_t lane; /* they are on */
-	bool listed;  /* on a list */
-	bool lost;    /* a piece went with its connection */
-	bool retry;   /* a piece asks for another try */
+	uint8_t lane;  /* they are on */
+	uint8_t avoid; /* paths, a bit each, that had an error of theirs */
+	bool listed;   /* on a list */
+	bool lost;     /* a piece went with its connection */
+	bool retry;    /* a piece asks for another try */
+	bool hurry;    /* … at once */
 	bool timed_out;
 };
+static_assert(HOST_PATHS_MAX <= 8, "bits of avoid");
 static_assert(sizeof(struct cmd_priv) <= sizeof(((struct weft_cmd *)0)->priv), "fits");
 
 static inline struct cmd_priv *cmd_priv(struct weft_cmd *cmd)
@@ -62,6 +65,8 @@ void cmd_try_again(struct weft_timer *timer);
 
 /* choose.c: NULL: none can be used now. It may be full. */
 struct host_lane *host_choose(struct weft_queue *queue, const struct weft_cmd *cmd);
+/* Besides those that it is to avoid. */
+bool host_has_another(const struct weft_queue *queue, const struct weft_cmd *cmd);
 
 /* timeout.c */
 void host_timeout_watch(struct host_lane *lane);

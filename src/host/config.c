@@ -34,7 +34,7 @@ void weft_options_init(struct weft_options *options)
 
 /* --- words ------------------------------------------------------------------------------------------ */
 
-enum kind { SWITCH, NUMBER, TIME, NQN, UUID };
+enum kind { SWITCH, NUMBER, TIME, POLICY, NQN, UUID };
 
 static const struct word {
 	const char *name;
@@ -56,6 +56,7 @@ static const struct word {
 	{ "reconnect_delay", TIME, OPTION(reconnect_ms), 1, 3600000 },
 	{ "reconnect_delay_max", TIME, OPTION(reconnect_max_ms), 1, 3600000 },
 	{ "loss_timeout", TIME, OPTION(loss_ms), 0, UINT32_MAX },
+	{ "policy", POLICY, OPTION(policy), 0, WEFT_LATENCY },
 	{ "tos", NUMBER, OPTION(tos), 0, 255 },
 	{ "retry", NUMBER, OPTION(retries), 0, 7 },
 	{ "rnr_retry", NUMBER, OPTION(rnr_retries), 0, 7 },
@@ -118,6 +119,23 @@ static int set_number(const struct word *word, const char *text, void *to, struc
 	return 0;
 }
 
+static int set_policy(const struct word *word, const char *text, enum weft_policy *to,
+		      struct weft_err *err)
+{
+	static const char *const names[] = { [WEFT_QUEUE_DEPTH] = "queue-depth",
+					     [WEFT_ROUND_ROBIN] = "round-robin",
+					     [WEFT_LATENCY] = "latency" };
+
+	for (unsigned i = 0; i <= WEFT_LATENCY; i++) {
+		if (!strcmp(text, names[i])) {
+			*to = i;
+			return 0;
+		}
+	}
+	return weft_fail(err, -EINVAL, "%s=%s: expected queue-depth, round-robin or latency",
+			 word->name, text);
+}
+
 static int set_word(struct host_config *config, const struct word *word, const char *text,
 		    struct weft_err *err)
 {
@@ -125,6 +143,8 @@ static int set_word(struct host_config *config, const struct word *word, const c
 	int rc;
 
 	switch (word->kind) {
+	case POLICY:
+		return set_policy(word, text, (enum weft_policy *)to, err);
 	case NQN:
 		rc = weft_nqn_check(text, err);
 		if (rc == 0)
@@ -274,7 +294,7 @@ static int check_options(const struct host_config *config, struct weft_err *err)
 		const char *at = (const char *)config + words[i].offset;
 		uint32_t value;
 
-		if ((words[i].kind != NUMBER && words[i].kind != TIME) ||
+		if ((words[i].kind != NUMBER && words[i].kind != TIME && words[i].kind != POLICY) ||
 		    at == (const char *)&config->nsid)
 			continue;
 		memcpy(&value, at, sizeof(value));

@@ -18,6 +18,7 @@ int host_path_create(struct weft_ctrl *ctrl, const struct host_config *config,
 	struct host_path *path = calloc(1, sizeof(*path));
 
 	if (path) {
+		path->ctrl = ctrl;
 		host_admin_init(path);
 		path->page = malloc(HOST_PAGE);
 		path->aer_page = malloc(HOST_AERS * HOST_PAGE);
@@ -27,7 +28,6 @@ int host_path_create(struct weft_ctrl *ctrl, const struct host_config *config,
 		host_path_free(path);
 		return weft_fail(err, -ENOMEM, "no memory for a controller");
 	}
-	path->ctrl = ctrl;
 	path->reactor = ctrl->reactor;
 	path->config = *config;
 	if (getrandom(&path->random, sizeof(path->random), GRND_NONBLOCK) < 0)
@@ -85,6 +85,7 @@ void host_path_free(struct host_path *path)
 	if (!path)
 		return;
 	weft_task_cancel(&path->pump);
+	host_ana_forget(path);
 	free(path->page);
 	free(path->aer_page);
 	free(path->scan_page);

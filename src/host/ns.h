@@ -20,13 +20,14 @@ struct host_ns_ids {
 
 /* What a path shows under the namespace's id. */
 struct host_ns_view {
-	bool due;    /* to be looked at */
-	bool looked; /* @rc holds */
-	int rc;      /* 0: it is the one; -ENODEV: nothing; -ESTALE: another one */
+	bool due;       /* to be looked at */
+	bool looked;    /* @rc holds */
+	int rc;         /* 0: it is the one; -ENODEV: nothing; -ESTALE: another one */
+	uint32_t group; /* for asymmetric access; 0: none */
 };
 
-/* Of a namespace through a path, for I/O. */
-enum host_access { HOST_ACCESS_NONE, HOST_ACCESS_OPTIMIZED };
+/* Of a namespace through a path, for I/O; what is more is better. */
+enum host_access { HOST_ACCESS_NONE, HOST_ACCESS_NON_OPTIMIZED, HOST_ACCESS_OPTIMIZED };
 
 struct weft_ns {
 	struct weft_list link; /* ctrl->namespaces */

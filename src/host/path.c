@@ -104,6 +104,7 @@ static void tear_down(struct host_path *path)
 	weft_timer_stop(path->reactor, &path->retry);
 	host_keepalive_stop(path);
 	host_aer_stop(path);
+	host_ana_stop(path);
 	if (path->link)
 		weft_link_close(path->link, path->why_rc, "%s", path->why.text);
 	else

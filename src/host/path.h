@@ -45,7 +45,10 @@ struct host_traits {
 	uint16_t oncs, fuses;
 	uint32_t ctratt, oaes;
 	uint8_t vwc, aers;
-	bool disconnects; /* it takes the Disconnect command */
+	bool disconnects;    /* it takes the Disconnect command */
+	bool ana;            /* it reports asymmetric access … */
+	uint8_t anatt_s;     /* … a change of which takes so long at most … */
+	uint32_t ana_groups; /* … and of so many groups */
 };
 
 /* --- admin commands ------------------------------------------------------------------------------ */
@@ -105,6 +108,11 @@ struct host_published {
 	bool takes_dmabuf;
 };
 
+struct host_ana_group {
+	uint32_t id;
+	uint8_t state; /* enum nvme_ana_state */
+};
+
 struct host_path {
 	struct weft_ctrl *ctrl;
 	struct weft_reactor *reactor; /* home's */
@@ -158,6 +166,17 @@ struct host_path {
 	struct weft_timer aer_timer;
 	char *aer_page; /* HOST_AERS times HOST_PAGE bytes */
 
+	struct host_ana {
+		struct host_admin cmd;
+		struct weft_timer timer; /* until it is read again */
+		bool reading, again, for_setup;
+		uint64_t change_ns; /* since a group is in change; 0: none is */
+		char *page;
+		size_t size;
+		struct host_ana_group *groups; /* under ctrl->lock; NULL: it has none */
+		unsigned ngroups;
+	} ana;
+
 	struct host_admin scan;
 	uint32_t scan_nsid;
 	bool scanning, scan_for_setup, scan_tells;
@@ -185,6 +204,14 @@ void host_keepalive_start(struct host_path *path);
 void host_keepalive_stop(struct host_path *path);
 void host_aer_start(struct host_path *path);
 void host_aer_stop(struct host_path *path);
+
+/* ana.c */
+void host_ana_setup(struct host_path *path); /* reads the page, then namespaces, then it is up */
+void host_ana_read(struct host_path *path);  /* again, soon */
+void host_ana_stop(struct host_path *path);
+void host_ana_forget(struct host_path *path);
+/* Under ctrl->lock: what the page said of @group; 0: the namespace has none. */
+uint8_t host_ana_state(const struct host_path *path, uint32_t group);
 
 /* scan.c */
 void host_scan_due(struct host_path *path); /* looks at the namespaces that are due */

@@ -26,6 +26,7 @@ struct weft_queue;
 struct host_ask {
 	struct weft_msg msg;
 	bool posted, lost, abort;
+	bool ana;   /* the page is not true any more */
 	bool setup; /* it was lost before it was ready */
 	unsigned generation;
 	struct weft_err why;
@@ -76,6 +77,7 @@ struct weft_queue {
 	struct host_lane *lanes[HOST_PATHS_MAX]; /* by their path's index; NULL: none */
 	unsigned nlanes;                         /* from here on all are NULL */
 	unsigned turn;                           /* index of the lane that was chosen last */
+	unsigned choices;                        /* so far */
 	struct weft_list waiting;                /* commands with pieces not yet issued */
 	struct weft_list stuck;                  /* commands that no lane can be used for */
 	struct weft_list later;                  /* commands that are tried again after a while */
@@ -101,6 +103,7 @@ void host_lane_close(struct host_lane *lane);  /* for good; turn until its link 
 /* ask.c */
 void host_lane_ask_reset(struct host_lane *lane, int rc, const struct weft_err *why, bool setup);
 void host_lane_ask_abort(struct host_lane *lane, uint16_t cid);
+void host_lane_ask_ana(struct host_lane *lane);
 
 /* Commands, see cmd.h. */
 void host_issue(struct weft_queue *queue); /* as many as there are free slots */

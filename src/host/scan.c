@@ -133,6 +133,7 @@ static bool settle_one(struct host_path *path, struct weft_ns *ns, int rc, struc
 	struct host_ns_view *view = view_of(path, ns);
 	bool differed = view->looked && view->rc == -ESTALE;
 
+	view->group = le32_to_cpu(((const struct nvme_id_ns *)path->scan_page)->anagrpid);
 	if (!ns->opening) {
 		look_again(path, ns, rc ? rc : compare(path, ns));
 		return view->rc == -ESTALE && !differed;

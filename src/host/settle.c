@@ -8,7 +8,7 @@
 
 /* Of a command that loses its connection, or whose status asks for another try. The pauses before
  * those double: together about 10 s, what a change of asymmetric access may take. */
-enum { TRIES_MAX = 8, AGAIN_MS = 100, AGAIN_MAX_MS = 2000 };
+enum { TRIES_MAX = 8, AGAIN_MS = 100, AGAIN_MAX_MS = 2000, ANA_TRIES = 2 };
 
 /* Another try may help, and does no harm (NVMe base 2.0, 4.2.3: DNR). */
 static bool worth_another_try(const struct weft_cmd *cmd, uint16_t status)
@@ -23,10 +23,39 @@ static bool worth_another_try(const struct weft_cmd *cmd, uint16_t status)
 	case SC_PATH(ANA_PERSISTENT_LOSS):
 	case SC_PATH(ANA_INACCESSIBLE):
 	case SC_PATH(ANA_TRANSITION):
+	case SC_PATH(CTRL_PATH_ERROR):
+	case SC_PATH(HOST_PATH_ERROR):
 		return true;
 	default:
 		return false;
 	}
+}
+
+static bool is_of_ana(uint16_t status)
+{
+	return (status & 0x7ff) >= SC_PATH(ANA_PERSISTENT_LOSS) &&
+	       (status & 0x7ff) <= SC_PATH(ANA_TRANSITION);
+}
+
+/* An error of the path, not of the command: it goes elsewhere at once. A state of asymmetric access
+ * that the log page does not show makes home read it again, and until then nothing goes there; who
+ * still is told otherwise after that, waits before it asks again. */
+static void note_path_error(struct host_lane *lane, struct weft_cmd *cmd, uint16_t status)
+{
+	struct cmd_priv *p = cmd_priv(cmd);
+	unsigned index = lane->path->index;
+
+	if ((status & 0x7ff) >> 8 != NVME_SCT_PATH)
+		return;
+	if (is_of_ana(status) && lane->seen.traits.ana && cmd->ns) {
+		atomic_store_explicit(&cmd->ns->access[index], HOST_ACCESS_NONE,
+				      memory_order_relaxed);
+		host_lane_ask_ana(lane);
+		p->hurry = p->tries < ANA_TRIES;
+		return;
+	}
+	p->avoid |= (uint8_t)(1u << index);
+	p->hurry = host_has_another(lane->queue, cmd);
 }
 
 /* What came is not what was sent: its digest says so. */
@@ -40,12 +69,13 @@ static void note_corruption(struct weft_cmd *cmd)
 		cmd->rc = -EBADMSG;
 }
 
-static void note_failure(struct weft_cmd *cmd, uint16_t status)
+static void note_failure(struct host_lane *lane, struct weft_cmd *cmd, uint16_t status)
 {
 	struct cmd_priv *p = cmd_priv(cmd);
 
 	if (worth_another_try(cmd, status) && p->tries < TRIES_MAX) {
 		p->retry = true;
+		note_path_error(lane, cmd, status);
 		return;
 	}
 	/* The write of a fused pair fails because its compare did: that is not news. */
@@ -71,6 +101,7 @@ static void wait_and_try_again(struct weft_queue *queue, struct weft_cmd *cmd)
 {
 	uint64_t pause = AGAIN_MS << cmd_priv(cmd)->tries++;
 
+	cmd_priv(cmd)->avoid = 0;
 	cmd_start_over(cmd);
 	cmd_enlist(&queue->later, cmd);
 	if (!weft_heap_has(&queue->again.node))
@@ -91,6 +122,10 @@ static void settle(struct weft_queue *queue, struct weft_cmd *cmd)
 	else if (!cmd->rc && p->lost && (!host_rule(cmd->op)->again || p->tries > TRIES_MAX))
 		cmd->rc = -ECONNRESET;
 	if (!cmd->rc && p->lost) {
+		cmd_start_over(cmd);
+		cmd_enlist_first(&queue->waiting, cmd);
+	} else if (!cmd->rc && p->retry && p->hurry) {
+		p->tries++;
 		cmd_start_over(cmd);
 		cmd_enlist_first(&queue->waiting, cmd);
 	} else if (!cmd->rc && p->retry) {
@@ -140,7 +175,7 @@ void host_piece_done(struct host_lane *lane, struct weft_slot *slot)
 	} else if (!status && slot->corrupt) {
 		note_corruption(cmd);
 	} else if (status) {
-		note_failure(cmd, status);
+		note_failure(lane, cmd, status);
 	}
 	cmd->result = le64_to_cpu(slot->cqe.result);
 	settle(lane->queue, cmd);

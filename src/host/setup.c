@@ -21,6 +21,7 @@ enum {
 	CSTS_CFS = 1 << 1,
 	SGLS_SUPPORTED = 3,
 	OFCS_DISCONNECT = 1 << 0,
+	ANATT_DEFAULT_S = 10,       /* for a controller that does not say */
 	TRANSFER_DEFAULT = 1 << 20, /* for a controller that names no limit */
 };
 
@@ -208,6 +209,9 @@ static int on_identify(struct host_path *path, const struct nvme_cqe *cqe)
 	t->oaes = le32_to_cpu(id->oaes);
 	t->vwc = id->vwc;
 	t->aers = id->aerl < HOST_AERS ? id->aerl + 1 : HOST_AERS;
+	t->ana = id->cmic & NVME_CTRL_CMIC_MULTI_ANA_REPORTING && !t->discovery;
+	t->anatt_s = id->anatt ? id->anatt : ANATT_DEFAULT_S;
+	t->ana_groups = le32_to_cpu(id->nanagrpid);
 	t->disconnects = le16_to_cpu(id->ofcs) & OFCS_DISCONNECT;
 	if (id->maxcmd && le16_to_cpu(id->maxcmd) < t->depth)
 		t->depth = le16_to_cpu(id->maxcmd);
@@ -311,7 +315,7 @@ static void next_step(struct host_path *path)
 	if (path->step < NSTEPS)
 		run_step(path);
 	else
-		host_scan_all(path, true); /* ends with host_path_up() */
+		host_ana_setup(path); /* ends with host_path_up() */
 }
 
 /* A refused parameter is named by its place in Connect's data. */

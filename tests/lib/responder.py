@@ -278,7 +278,8 @@ class Responder:
         if cns == 2:
             return structures.ns_list([n for n in sorted(spaces) if n > nsid])
         if cns == 0:
-            return structures.identify_ns(spaces[nsid]) if nsid in spaces else bytes(4096)
+            group = min(self.target.ana or {0: 0})
+            return structures.identify_ns(spaces[nsid], group) if nsid in spaces else bytes(4096)
         if cns == 3 and nsid in spaces:
             return structures.descriptors(nsid)
         return None
@@ -297,6 +298,8 @@ class Responder:
     def log_page(self, lid):
         if lid == 0x70 and self.ctrl.discovery:
             return self.target.log.encode()
+        if lid == 0xC and self.target.ana is not None:
+            return structures.ana_log(self.target.ana)
         if lid == 4:
             changed, self.target.changed = self.target.changed, []
             return structures.ns_list(changed)

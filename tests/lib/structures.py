@@ -21,7 +21,7 @@ def identify_ctrl(target, ctrl):
     text(raw, 24, 40, "scripted target")
     text(raw, 64, 8, "1.0")
     put(raw, "BHI", 77, target.mdts, ctrl.cntlid, VERSION)
-    put(raw, "I", 92, 1 << 31 if ctrl.discovery else 1 << 8)    # OAES
+    put(raw, "I", 92, 1 << 31 if ctrl.discovery else 1 << 8 | 1 << 11)     # OAES
     put(raw, "B", 111, 2 if ctrl.discovery else 1)              # CNTRLTYPE
     put(raw, "BB", 258, 3, 3)                                   # ACL, AERL
     put(raw, "B", 261, 0x04)                                    # LPA: extended data
@@ -32,13 +32,17 @@ def identify_ctrl(target, ctrl):
         put(raw, "BBHI", 512, 0x66, 0x44, min(target.mqes + 1, 0xFFFF), 1024)
         put(raw, "H", 520, 0x0D)        # ONCS: compare, deallocate, write zeroes
         put(raw, "B", 525, 0x07)        # VWC
+        if target.ana is not None:
+            put(raw, "B", 76, 0x0B)                             # CMIC: ports, controllers, ANA
+            put(raw, "BBII", 342, target.anatt, 0x1F, 1024, max(len(target.ana), 1))
         put(raw, "IIHBB", 1792, 4 + target.icd // 16, 1, 0, 0, 1)
     return raw
 
 
-def identify_ns(ns):
+def identify_ns(ns, group=0):
     raw = bytearray(4096)
     put(raw, "QQQ", 0, ns.blocks, ns.blocks, ns.blocks)
+    put(raw, "I", 92, group)
     put(raw, "I", 128, ns.shift << 16)
     return raw
 
@@ -46,6 +50,13 @@ def identify_ns(ns):
 def descriptors(nsid):
     ident = bytes(UUID.bytes[:-1]) + bytes([nsid & 0xFF])
     return (struct.pack("<BBxx", 3, 16) + ident + struct.pack("<BBxxB", 4, 1, 0)).ljust(4096, b"\0")
+
+
+def ana_log(states, count=1):
+    """Of {group: state}, groups only."""
+    groups = b"".join(struct.pack("<IIQB15x", group, 0, count, state)
+                      for group, state in sorted(states.items()))
+    return struct.pack("<QH6x", count, len(states)) + groups
 
 
 def ns_list(nsids):

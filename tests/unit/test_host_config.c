@@ -83,6 +83,9 @@ static const struct {
 	{ "?abort_timeout=3s", OPTION(abort_ms), 3000 },
 	{ "?reconnect_delay=10ms", OPTION(reconnect_ms), 10 },
 	{ "?reconnect_delay_max=1m", OPTION(reconnect_max_ms), 60000 },
+	{ "?policy=queue-depth", OPTION(policy), WEFT_QUEUE_DEPTH },
+	{ "?policy=round-robin", OPTION(policy), WEFT_ROUND_ROBIN },
+	{ "?policy=latency", OPTION(policy), WEFT_LATENCY },
 	{ "?loss_timeout=0", OPTION(loss_ms), 0 },
 	{ "?loss_timeout=4294967295ms", OPTION(loss_ms), UINT32_MAX },
 };
@@ -142,7 +145,8 @@ static void identity(void **state)
 
 #define WORDS                                                                                   \
 	"hdgst, ddgst, queues, depth, nsid, kato, connect_timeout, admin_timeout, io_timeout, " \
-	"abort_timeout, reconnect_delay, reconnect_delay_max, loss_timeout, tos, retry, rnr_retry, ack_timeout, inline, hostnqn, hostid"
+	"abort_timeout, reconnect_delay, reconnect_delay_max, loss_timeout, policy, "           \
+	"tos, retry, rnr_retry, ack_timeout, inline, hostnqn, hostid"
 #define TIME " ms, such as 5s or 100ms"
 
 static const struct {
@@ -180,6 +184,8 @@ static const struct {
 	  "io_timeout=99999999999s: expected a time from 1 to 3600000" TIME },
 	{ "?loss_timeout=4294967295s",
 	  "loss_timeout=4294967295s: expected a time from 0 to 4294967295" TIME },
+	{ "?policy=fast", "policy=fast: expected queue-depth, round-robin or latency" },
+	{ "?policy", "policy=: expected queue-depth, round-robin or latency" },
 	{ "?hostid=7", "hostid=7: expected a UUID" },
 	{ "?hostid=" HOSTID "0", "hostid=" HOSTID "0: expected a UUID" },
 	{ "?hostnqn=me", "expected an NQN such as nqn.2026-11.com.example:disks, got \"me\"" },

@@ -1,0 +1,254 @@
+/* ana.c - asymmetric namespace access: which state a path's controller shows each group in.
+ *
+ *   set-up ─▶ read the log page ─▶ groups ─▶ access.c
+ *               ▲ ▲ ▲
+ *               │ │ └ an event says that it changed
+ *               │ └ a command came back with the status of a state that the page did not show
+ *               └ a group is in change: once a second, for as long as a change may take (ANATT)
+ *
+ * A page is read at most every 20 ms, whatever the controller says. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "host/internal.h"
+
+enum {
+	LSP_SHIFT = 8, /* in CDW10 */
+	GROUPS_MAX = 4096,
+	REREAD_MS = 20,
+	CHANGE_MS = 1000, /* between two looks while a group is in change */
+	SECOND_MS = 1000,
+};
+
+static_assert(sizeof(struct nvme_ana_log) == 16, "header of the ANA log");
+static_assert(sizeof(struct nvme_ana_group_desc) == 32, "ANA group descriptor");
+
+/* --- what the page says ---------------------------------------------------------------------------- */
+
+static bool is_known(uint8_t state)
+{
+	return (state >= NVME_ANA_STATE_OPTIMIZED && state <= NVME_ANA_STATE_PERSISTENT_LOSS) ||
+	       state == NVME_ANA_STATE_CHANGE;
+}
+
+/* A state that nobody knows is no permission. */
+static uint8_t state_of(const struct nvme_ana_group_desc *desc)
+{
+	uint8_t state = desc->state & 0xf;
+
+	return is_known(state) ? state : NVME_ANA_STATE_INACCESSIBLE;
+}
+
+/* Into @groups, which has room for all that fit into the page. Returns how many, or -EPROTO. */
+static int parse(const char *page, size_t size, struct host_ana_group *groups)
+{
+	const struct nvme_ana_log *log = (const struct nvme_ana_log *)page;
+	size_t at = sizeof(*log);
+	int n = 0;
+
+	for (unsigned left = le16_to_cpu(log->ngrps); left; left--, n++) {
+		struct nvme_ana_group_desc desc; /* in the page it need not be aligned */
+		uint64_t nsids;
+
+		if (size - at < sizeof(desc))
+			return -EPROTO;
+		memcpy(&desc, page + at, sizeof(desc));
+		at += sizeof(desc);
+		groups[n] = (struct host_ana_group){ le32_to_cpu(desc.grpid), state_of(&desc) };
+		nsids = (uint64_t)le32_to_cpu(desc.nnsids) * sizeof(desc.nsids[0]);
+		if (size - at < nsids)
+			return -EPROTO;
+		at += nsids;
+	}
+	return n;
+}
+
+static const struct host_ana_group *find(const struct host_ana *ana, uint32_t id)
+{
+	for (unsigned i = 0; i < ana->ngroups; i++)
+		if (ana->groups[i].id == id)
+			return &ana->groups[i];
+	return NULL;
+}
+
+uint8_t host_ana_state(const struct host_path *path, uint32_t group)
+{
+	const struct host_ana_group *found = find(&path->ana, group);
+
+	if (!path->ana.groups || !group)
+		return NVME_ANA_STATE_OPTIMIZED;
+	return found ? found->state : NVME_ANA_STATE_INACCESSIBLE;
+}
+
+/* --- a change that does not end ------------------------------------------------------------------------ */
+
+static bool any_changes(const struct host_ana *ana)
+{
+	for (unsigned i = 0; i < ana->ngroups; i++)
+		if (ana->groups[i].state == NVME_ANA_STATE_CHANGE)
+			return true;
+	return false;
+}
+
+static void watch_change(struct host_path *path)
+{
+	struct host_ana *ana = &path->ana;
+	uint64_t now = weft_reactor_now_ns(path->reactor);
+
+	if (!any_changes(ana)) {
+		ana->change_ns = 0;
+		return;
+	}
+	if (!ana->change_ns)
+		ana->change_ns = now;
+	if ((now - ana->change_ns) / 1000000 > (uint64_t)path->traits.anatt_s * SECOND_MS)
+		host_path_broken(path, -ETIMEDOUT,
+				 "a change of asymmetric access took longer than %u s (ANATT)",
+				 path->traits.anatt_s);
+	else if (!weft_heap_has(&ana->timer.node))
+		weft_timer_set(path->reactor, &ana->timer, CHANGE_MS);
+}
+
+/* --- reading it ---------------------------------------------------------------------------------------- */
+
+static void through(struct host_path *path)
+{
+	struct host_ana *ana = &path->ana;
+
+	ana->reading = false;
+	if (ana->for_setup) {
+		ana->for_setup = false;
+		host_scan_all(path, true); /* ends with host_path_up() */
+	}
+	if (ana->again && !weft_heap_has(&ana->timer.node))
+		weft_timer_set(path->reactor, &ana->timer, REREAD_MS);
+	ana->again = false;
+	if (!path->broken)
+		watch_change(path);
+}
+
+static int take_in(struct host_path *path)
+{
+	struct weft_ctrl *ctrl = path->ctrl;
+	int n;
+
+	pthread_mutex_lock(&ctrl->lock);
+	n = parse(path->ana.page, path->ana.size, path->ana.groups);
+	path->ana.ngroups = n < 0 ? 0 : (unsigned)n;
+	host_access_update(ctrl);
+	host_paths_wake(ctrl);
+	pthread_mutex_unlock(&ctrl->lock);
+	return n;
+}
+
+static void on_page(struct host_admin *a, int rc)
+{
+	struct host_path *path = a->path;
+	uint16_t status = host_status(&a->cqe);
+	struct weft_err why = { "" };
+
+	path->ana.reading = false;
+	if (rc < 0 || path->broken)
+		return;
+	if (status) {
+		rc = host_fail_status(&why, a->name, status);
+		host_path_broken(path, rc, "%s", why.text);
+	} else if (take_in(path) < 0) {
+		host_path_broken(path, -EPROTO, "%s: its groups reach beyond its end", a->name);
+	} else {
+		through(path);
+	}
+}
+
+static void read_page(struct host_path *path)
+{
+	struct host_ana *ana = &path->ana;
+	struct host_admin *a = &ana->cmd;
+
+	ana->reading = true;
+	memset(a, 0, sizeof(*a));
+	memset(ana->page, 0, ana->size);
+	a->name = "Get Log Page: ANA";
+	a->done = on_page;
+	a->inexact = true;
+	a->iov = (struct iovec){ ana->page, ana->size };
+	host_fill_log_page(&a->cmd, NVME_LOG_LID_ANA, 0, 0, (uint32_t)ana->size);
+	a->cmd.common.cdw10 |= cpu_to_le32(NVME_LOG_ANA_LSP_RGO_GROUPS_ONLY << LSP_SHIFT);
+	host_admin_start(path, a, path->config.options.admin_ms);
+}
+
+static void on_timer(struct weft_timer *timer)
+{
+	struct host_path *path = container_of(timer, struct host_path, ana.timer);
+
+	if (!path->ana.reading && !path->broken)
+		read_page(path);
+}
+
+/* --- when -------------------------------------------------------------------------------------------------- */
+
+void host_ana_read(struct host_path *path)
+{
+	struct host_ana *ana = &path->ana;
+
+	if (!ana->groups || path->state != WEFT_LIVE)
+		return;
+	if (ana->reading)
+		ana->again = true;
+	else
+		weft_timer_set(path->reactor, &ana->timer, ana->change_ns ? REREAD_MS : 0);
+}
+
+/* As many groups as the controller says it may have, and as one command moves. */
+static int make_room(struct host_path *path)
+{
+	struct host_ana *ana = &path->ana;
+	uint32_t n = path->traits.ana_groups;
+	size_t most = (path->traits.transfer_max - sizeof(struct nvme_ana_log)) /
+		      sizeof(struct nvme_ana_group_desc);
+
+	n = n > GROUPS_MAX ? GROUPS_MAX : n;
+	n = n > most ? (uint32_t)most : n;
+	host_ana_forget(path);
+	ana->size = sizeof(struct nvme_ana_log) + n * sizeof(struct nvme_ana_group_desc);
+	ana->page = malloc(ana->size);
+	ana->groups = calloc(n + 1, sizeof(*ana->groups));
+	return ana->page && ana->groups ? 0 : -ENOMEM;
+}
+
+void host_ana_setup(struct host_path *path)
+{
+	if (!path->traits.ana) {
+		host_ana_forget(path);
+		host_scan_all(path, true);
+		return;
+	}
+	if (make_room(path) < 0) {
+		host_path_broken(path, -ENOMEM, "no memory for ANA groups");
+		return;
+	}
+	path->ana.timer.fn = on_timer;
+	path->ana.for_setup = true;
+	read_page(path);
+}
+
+void host_ana_stop(struct host_path *path)
+{
+	weft_timer_stop(path->reactor, &path->ana.timer);
+	path->ana.change_ns = 0;
+	path->ana.again = false;
+}
+
+void host_ana_forget(struct host_path *path)
+{
+	struct weft_ctrl *ctrl = path->ctrl;
+
+	pthread_mutex_lock(&ctrl->lock);
+	free(path->ana.groups);
+	free(path->ana.page);
+	path->ana.groups = NULL;
+	path->ana.page = NULL;
+	path->ana.ngroups = 0;
+	pthread_mutex_unlock(&ctrl->lock);
+}

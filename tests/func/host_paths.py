@@ -1,0 +1,307 @@
+#!/usr/bin/python3
+"""host_paths.py - several paths to one subsystem, of scripted targets that share a disk: which of
+them `weft` uses, what makes it change, and which ones are not what they seem."""
+import contextlib
+import json
+import pathlib
+import signal
+import struct
+import subprocess
+import sys
+import threading
+import time
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "lib"))
+
+import nvme
+import structures
+import tap
+import weft
+from host_bad import HASTY, PATIENT, Namespace, Target, judge, normally, read, run, write
+
+OPTIMIZED, NON_OPTIMIZED, INACCESSIBLE, LOSS, CHANGE = 1, 2, 3, 4, 15
+ANA_NOTICE = (2, 3, 0xC)
+LONG = 1 << 20
+
+
+class Paths:
+    """Targets with one NQN and one disk, each with a script of its own; for read() and write() of
+    host_bad they are one."""
+
+    def __init__(self, stack, *scripts):
+        self.namespaces = {1: Namespace(nvme.pattern(0xCAFE, LONG))}
+        self.targets = [stack.enter_context(Target(**dict(mdts=3, namespaces=self.namespaces)
+                                                   | script)) for script in scripts]
+        self.terms = []
+
+    def uri(self, **words):
+        return ",".join(t.uri(**words) for t in self.targets)
+
+    def count(self, name="read"):
+        """I/O commands of that kind, by target."""
+        return [sum(qid != 0 and what == name for qid, what in t.commands) for t in self.targets]
+
+
+def bench(p, words, *more):
+    """Many commands, for a second."""
+    result = run("bench", p.uri(nsid=1, **words), "--rw", "read", "--bs", "4k", "--depth", "4",
+                 "--time", "1", "--warmup", "0", "--json", *more)
+    if result.code == 0:
+        assert json.loads(result.out)["ok"]
+    return result
+
+
+@contextlib.contextmanager
+def paths(*scripts):
+    with contextlib.ExitStack() as stack:
+        yield Paths(stack, *scripts)
+
+
+def works(name, *scripts, command=bench, words=None, look=None):
+    @tap.case(name)
+    def _():
+        with paths(*scripts) as p:
+            result = command(p, PATIENT | (words or {}))
+            assert result.code == 0, result
+            if look:
+                look(p)
+
+
+def fails(name, why, *scripts, command=read, words=None):
+    @tap.case(name)
+    def _():
+        with paths(*scripts) as p:
+            judge(p, command(p, HASTY | (words or {})), why, None)
+
+
+def ana(state):
+    return dict(ana={7: state})
+
+
+# --- which path
+
+def only(index, name="read"):
+    def look(p):
+        counts = p.count(name)
+        assert counts[index] and not any(counts[:index] + counts[index + 1:]), counts
+    return look
+
+
+def all_of_them(p):
+    assert all(p.count()), p.count()
+
+
+def late(**script):
+    """A path that is there a moment later than the others."""
+    return script | dict(accepted=lambda conn: time.sleep(0.3))
+
+
+def first_of_two(p):
+    only(0)(p)
+    assert (0, "identify") in p.targets[1].commands, "it was not looked at"
+
+
+works("two equal paths are both used", {}, {}, look=all_of_them)
+for policy in ("round-robin", "queue-depth", "latency"):
+    works(f"two equal paths, policy={policy}", {}, {}, words=dict(policy=policy), look=all_of_them)
+works("both optimized", ana(OPTIMIZED), ana(OPTIMIZED), look=all_of_them)
+works("optimized before non-optimized", ana(OPTIMIZED), late(**ana(NON_OPTIMIZED)),
+      look=first_of_two)
+works("… of writes, too", ana(OPTIMIZED), late(**ana(NON_OPTIMIZED)), look=only(0, "write"),
+      command=lambda p, words: bench(p, words, "--rw", "write", "--write-ok"))
+works("non-optimized where there is no better", ana(INACCESSIBLE), ana(NON_OPTIMIZED), look=only(1))
+works("two of them", ana(NON_OPTIMIZED), ana(NON_OPTIMIZED), look=all_of_them)
+for name, state in dict(inaccessible=INACCESSIBLE, lost=LOSS, changing=CHANGE, unknown=9).items():
+    works(f"a path that is {name} is not used", ana(state), ana(OPTIMIZED), look=only(1))
+works("a group that the page does not list is no permission",
+      dict(ana={7: OPTIMIZED}, log_page=lambda conn, lid: structures.ana_log({8: OPTIMIZED})
+           if lid == 0xC else bytes(512)), ana(OPTIMIZED), look=only(1))
+works("three paths, one of them is nobody's", {}, {}, dict(connect=lambda conn, cmd: conn.reset()),
+      look=lambda p: all(p.count()[:2]))
+
+
+# --- a path changes
+
+def after(seconds, body, *args):
+    timer = threading.Timer(seconds, body, args)
+    timer.daemon = True
+    timer.start()
+
+
+def set_state(target, state):
+    target.ana = {7: state}
+    target.event(*ANA_NOTICE)
+
+
+def at_the_third(change):
+    """A read() that calls change(target) when the third of them has come."""
+    seen = []
+
+    def step(conn, cmd):
+        seen.append(cmd)
+        if len(seen) == 3:
+            change(conn.target)
+        normally(conn, "read", cmd)
+    return step
+
+
+works("from the first to the second, by an event",
+      ana(OPTIMIZED) | dict(read=at_the_third(lambda t: set_state(t, INACCESSIBLE))),
+      ana(NON_OPTIMIZED), look=all_of_them)
+
+
+def refuses_from_the_third(status, state, tells=False):
+    """ANA as it is seen without an event: commands are refused, and the page says why."""
+    seen = []
+
+    def step(conn, cmd):
+        seen.append(cmd)
+        if len(seen) < 3:
+            return normally(conn, "read", cmd)
+        conn.target.ana = {7: state}
+        conn.complete(cmd, status, dnr=0)
+    return ana(OPTIMIZED) | dict(read=step)
+
+
+for name, status, state in (("inaccessible", nvme.ANA_INACCESSIBLE, INACCESSIBLE),
+                            ("in transition", nvme.ANA_TRANSITION, CHANGE),
+                            ("lost", nvme.ANA_LOSS, LOSS)):
+    works(f"from the first to the second, by a status: {name}",
+          refuses_from_the_third(status, state), ana(NON_OPTIMIZED), look=all_of_them)
+
+works("an error of the path is the path's",
+      dict(read=lambda conn, cmd: conn.complete(cmd, nvme.INTERNAL_PATH_ERROR,
+                                               dnr=0)), {},
+      look=all_of_them)
+
+
+@tap.case("nothing is usable for a while: the read waits for an event")
+def _():
+    with paths(ana(INACCESSIBLE), ana(LOSS)) as p:
+        after(1, set_state, p.targets[0], NON_OPTIMIZED)
+        assert read(p, PATIENT, 0, LONG).code == 0
+        only(0)(p)
+
+
+@tap.case("a change ends without an event: the page is read again")
+def _():
+    def quiet(target):
+        target.ana = {7: OPTIMIZED}
+
+    with paths(ana(CHANGE)) as p:
+        after(0.5, quiet, p.targets[0])
+        assert read(p, PATIENT).code == 0
+
+
+@tap.case("a change longer than ANATT costs the path its connection")
+def _():
+    with paths(ana(CHANGE) | dict(anatt=1)) as p:
+        after(4, lambda: p.targets[0].ana.update({7: OPTIMIZED}))
+        assert read(p, PATIENT).code == 0
+        assert p.targets[0].commands.count((0, "property_set")) > 2, p.targets[0].commands
+
+
+# --- paths that are not what they seem
+
+def another(conn, cns, nsid):
+    data = normally(conn, "identified", cns, nsid)
+    if cns == 3 and data:
+        data = bytearray(data)
+        data[8] ^= 0xFF
+    return data
+
+
+def nameless(conn, cns, nsid):
+    data = normally(conn, "identified", cns, nsid)
+    return bytes(4096) if cns == 3 and data else data
+
+
+def larger_blocks(conn, cns, nsid):
+    data = normally(conn, "identified", cns, nsid)
+    if cns == 0:
+        structures.put(data, "I", 128, 12 << 16)
+    return data
+
+
+works("another namespace under the same id", {}, late(identified=another), look=first_of_two)
+works("other blocks", {}, late(identified=larger_blocks), look=first_of_two)
+works("no such namespace on the second", {}, late(namespaces={}), look=first_of_two)
+works("namespaces without a name are not taken for the same", dict(identified=nameless),
+      late(identified=nameless), look=first_of_two)
+
+fails("the page is refused", "Get Log Page: ANA: invalid log page",
+      ana(OPTIMIZED) | dict(log_page=lambda conn, lid: None))
+fails("the page claims more groups than it has", "its groups reach beyond its end",
+      ana(OPTIMIZED) | dict(log_page=lambda conn, lid: struct.pack("<QH", 1, 65535)))
+fails("… or more namespaces", "its groups reach beyond its end",
+      ana(OPTIMIZED) | dict(log_page=lambda conn, lid: struct.pack("<QH6xIIQB", 1, 1, 7, 0xFFFFFFFF,
+                                                                  1, 1)))
+fails("a status that the page contradicts, again and again", "asymmetric access inaccessible",
+      ana(OPTIMIZED) | dict(read=lambda conn, cmd: conn.complete(cmd, nvme.ANA_INACCESSIBLE,
+                                                                dnr=0)),
+      words=dict(io_timeout="30s"))
+
+
+@tap.case("events about ANA without end do not keep the host busy")
+def _():
+    with paths(ana(OPTIMIZED) | dict(aer=lambda conn, cmd: conn.complete(cmd, dw0=0x0C0302),
+                                     read=lambda conn, cmd: (time.sleep(1),
+                                                             normally(conn, "read", cmd)))) as p:
+        assert read(p, PATIENT).code == 0
+        pages = sum(what == "get_log" for _, what in p.targets[0].commands)
+        assert pages < 500, pages
+
+
+@tap.case("paths to two subsystems are a mistake")
+def _():
+    with Target() as a, Target() as b:
+        done = subprocess.run([weft.BINARY, "id", a.uri() + "," + b.uri("nqn.2026-11.io.weft:b")],
+                              capture_output=True, text=True, timeout=60, check=False)
+        assert done.returncode == 2 and "paths lead to one subsystem" in done.stderr, done
+
+
+# --- our own target
+
+CONFIG = """
+listen: [ "nvme+tcp://127.0.0.1:0?portid=1", "nvme+tcp://127.0.0.1:0?portid=2" ]
+subsystems:
+  - nqn: nqn.2026-11.io.weft:test
+    allow_any_host: true
+    namespaces:
+      - { nsid: 1, backend: "mem:16M" }
+"""
+
+
+def both_ports(t):
+    return ",".join(f"{l['uri']}/{t.nqn}" for l in t.ctl("status")["listeners"])
+
+
+def move(t, port):
+    """Group 1 to this port, at once."""
+    t.ctl("ana-set", nqn=t.nqn, rules=[
+        dict(group=1, portid=port, state="optimized"),
+        dict(group=1, portid=3 - port, state="inaccessible")])
+
+
+@tap.case("the group moves from port to port under load, and nothing is lost")
+def _():
+    with weft.Target(config=CONFIG) as t:
+        move(t, 1)
+        load = subprocess.Popen(
+            [weft.BINARY, "bench", both_ports(t), "--ns", "1", "--rw", "randrw", "--verify", "--write-ok",
+             "--depth", "16", "--time", "4", "--json"],
+            stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        try:
+            for turn in range(20):
+                time.sleep(0.15)
+                move(t, 2 - turn % 2)
+            out, err = load.communicate(timeout=40)
+        finally:
+            load.kill()
+        assert load.returncode == 0, err
+        result = json.loads(out)
+        assert result["ok"] and not result["failed"] and not result["reconnects"], result["why"]
+
+
+signal.signal(signal.SIGPIPE, signal.SIG_DFL)
+sys.exit(tap.run_wide(4))
