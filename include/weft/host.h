@@ -52,7 +52,9 @@ struct weft_options {
 	uint32_t reconnect_ms; /* [reconnect_delay] before the second attempt; doubles: 100 ms */
 	uint32_t reconnect_max_ms; /* [reconnect_delay_max] at most: 10 s */
 	uint32_t loss_ms;          /* [loss_timeout] without connection until it is dead: 600 s */
-	enum weft_policy policy;   /* [policy] of the first path: WEFT_QUEUE_DEPTH */
+	uint32_t fast_io_fail_ms; /* [fast_io_fail] without a usable path until I/O fails; 0: never: 0 */
+	uint32_t probe_ms; /* [probe] for a command, then the controller is asked for a sign of life */
+	enum weft_policy policy; /* [policy] of the first path: WEFT_QUEUE_DEPTH */
 
 	/* RDMA. */
 	uint32_t tos; /* [tos] type of service, DSCP << 2 | ECN: 0, as the system has it set up */

@@ -1,5 +1,5 @@
 /* ask.c - what a lane asks of home: to end its path's association, to abort a command, to read the
- * ANA log page again.
+ * ANA log page again, to see whether the controller is still there.
  *
  * The question stands in the lane, under ctrl->lock; a message says that there is one. */
 #include <errno.h>
@@ -20,38 +20,47 @@ static void post(struct host_lane *lane)
 	weft_reactor_post(lane->path->reactor, &lane->ask.msg);
 }
 
+static void lock(struct host_lane *lane)
+{
+	pthread_mutex_lock(&lane->queue->ctrl->lock);
+}
+
+static void post_and_unlock(struct host_lane *lane)
+{
+	post(lane);
+	pthread_mutex_unlock(&lane->queue->ctrl->lock);
+}
+
 void host_lane_ask_reset(struct host_lane *lane, int rc, const struct weft_err *why, bool setup)
 {
-	struct weft_ctrl *ctrl = lane->queue->ctrl;
-
-	pthread_mutex_lock(&ctrl->lock);
+	lock(lane);
 	lane->ask.lost = true;
 	lane->ask.rc = rc;
 	lane->ask.setup = setup;
 	lane->ask.why = *why;
-	post(lane);
-	pthread_mutex_unlock(&ctrl->lock);
+	post_and_unlock(lane);
 }
 
 void host_lane_ask_abort(struct host_lane *lane, uint16_t cid)
 {
-	struct weft_ctrl *ctrl = lane->queue->ctrl;
-
-	pthread_mutex_lock(&ctrl->lock);
+	lock(lane);
 	lane->ask.abort = true;
 	lane->ask.cid = cid;
-	post(lane);
-	pthread_mutex_unlock(&ctrl->lock);
+	post_and_unlock(lane);
 }
 
 void host_lane_ask_ana(struct host_lane *lane)
 {
-	struct weft_ctrl *ctrl = lane->queue->ctrl;
-
-	pthread_mutex_lock(&ctrl->lock);
+	lock(lane);
 	lane->ask.ana = true;
-	post(lane);
-	pthread_mutex_unlock(&ctrl->lock);
+	post_and_unlock(lane);
+}
+
+void host_lane_ask_probe(struct host_lane *lane, uint32_t timeout_ms)
+{
+	lock(lane);
+	lane->ask.probe_ms = timeout_ms;
+	post_and_unlock(lane);
 }
 
 /* What came of it shows in the command itself, or in its second timeout. */
@@ -87,6 +96,7 @@ static struct host_ask take(struct host_lane *lane)
 	pthread_mutex_lock(&ctrl->lock);
 	ask = lane->ask;
 	lane->ask.posted = lane->ask.lost = lane->ask.abort = lane->ask.ana = false;
+	lane->ask.probe_ms = 0;
 	if (lane->path->leaving)
 		host_queue_tell(lane->queue); /* which waits for this */
 	pthread_cond_broadcast(&ctrl->changed);
@@ -114,4 +124,6 @@ static void answer(struct weft_msg *msg)
 		start_abort(path, qid, ask.cid);
 	if (ask.ana)
 		host_ana_read(path);
+	if (ask.probe_ms)
+		host_keepalive_probe(path, ask.probe_ms);
 }

@@ -70,6 +70,7 @@ bool host_has_another(const struct weft_queue *queue, const struct weft_cmd *cmd
 
 /* timeout.c */
 void host_timeout_watch(struct host_lane *lane);
+void host_timeouts_again(struct weft_queue *queue);
 void cmd_on_timeout(struct weft_timer *timer);
 
 #endif

@@ -38,6 +38,7 @@ struct weft_ctrl {
 	atomic_bool reset_posted;
 	struct weft_msg stop_msg, reset_msg;
 	struct weft_list admin_waiting; /* user.c */
+	struct weft_timer fail_timer;   /* access.c */
 
 	/* To home: a namespace is to be looked at. */
 	struct weft_msg open_msg;
@@ -78,6 +79,7 @@ void host_paths_stop(struct weft_ctrl *ctrl);
 /* paths.c, on home */
 void host_path_publish(struct host_path *path);
 bool host_path_is_alone(const struct host_path *path);
+struct host_path *host_paths_another_lives(const struct host_path *path); /* NULL: none */
 /* Under ctrl->lock. */
 unsigned host_paths_count(const struct weft_ctrl *ctrl); /* those that leave do not count */
 void host_paths_combine(struct weft_ctrl *ctrl);

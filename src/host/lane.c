@@ -76,6 +76,7 @@ static void connected(struct host_lane *lane, struct weft_slot *slot)
 	}
 	lane->ready = true;
 	lane->pause_ms = 0;
+	host_timeouts_again(lane->queue);
 	/* Connect's slot, perhaps the only one, is free when we return. */
 	host_unstick(lane->queue);
 }
@@ -180,6 +181,7 @@ struct host_lane *host_lane_create(struct weft_queue *queue, struct host_path *p
 	lane->setup.fn = on_setup_timer;
 	lane->timeout.fn = cmd_on_timeout;
 	weft_list_init(&lane->inflight);
+	weft_list_init(&lane->held);
 	return lane;
 }
 
@@ -188,6 +190,8 @@ void host_lane_follow(struct host_lane *lane)
 	bool lives = lane->seen.state == WEFT_LIVE;
 	bool current = lives && lane->generation == lane->seen.generation;
 
+	if (lane->seen.over >= lane->held_generation)
+		host_pieces_release(lane);
 	if (lane->link && !current)
 		weft_link_close(lane->link, -ESHUTDOWN, "the association ended");
 	else if (lane->leaving && !lane->flying)

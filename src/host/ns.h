@@ -47,6 +47,7 @@ struct weft_ns {
 	unsigned losses; /* of a connection while it was looked at first */
 	struct host_ns_view views[HOST_PATHS_MAX];
 	struct nvme_id_ns id; /* as of the last look */
+	uint64_t down_ns;     /* since when no path can be used; 0: one can */
 
 	atomic_bool read_only;
 	_Atomic uint64_t size; /* bytes */

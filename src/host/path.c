@@ -80,6 +80,7 @@ static void go_live(struct host_path *path)
 	path->why.text[0] = '\0';
 	host_keepalive_start(path);
 	host_aer_start(path);
+	host_fence_up(path);
 	host_user_pump(path->ctrl);
 }
 
@@ -105,6 +106,7 @@ static void tear_down(struct host_path *path)
 	host_keepalive_stop(path);
 	host_aer_stop(path);
 	host_ana_stop(path);
+	host_fence_lost(path);
 	if (path->link)
 		weft_link_close(path->link, path->why_rc, "%s", path->why.text);
 	else
@@ -114,6 +116,7 @@ static void tear_down(struct host_path *path)
 static void die(struct host_path *path)
 {
 	enter(path, WEFT_DEAD);
+	host_fence_dead(path);
 }
 
 static uint64_t pause_ms(struct host_path *path)
@@ -258,6 +261,7 @@ void host_path_stop(struct host_path *path)
 	if (path->stopping)
 		return;
 	path->stopping = true;
+	host_fence_stop(path);
 	weft_timer_stop(path->reactor, &path->retry);
 	if (path->state == WEFT_LIVE)
 		host_setup_shutdown(path, shut_down);

@@ -49,6 +49,9 @@ struct host_traits {
 	bool ana;            /* it reports asymmetric access … */
 	uint8_t anatt_s;     /* … a change of which takes so long at most … */
 	uint32_t ana_groups; /* … and of so many groups */
+	uint8_t ciu, ccrl;   /* its instance, 0: none; others that it resets at a time */
+	uint64_t cirn;
+	uint16_t cqt_ms;
 };
 
 /* --- admin commands ------------------------------------------------------------------------------ */
@@ -98,6 +101,7 @@ int host_fail_status(struct weft_err *err, const char *what, uint16_t status);
 struct host_published {
 	enum weft_state state;
 	unsigned generation; /* of the association */
+	unsigned over;       /* the newest of which nothing is left */
 	bool tried;          /* the first attempt is over */
 	int rc;              /* of the last loss */
 	struct weft_err why;
@@ -157,6 +161,8 @@ struct host_path {
 	struct weft_timer keepalive;
 	struct host_admin keepalive_cmd;
 	bool keepalive_out;
+	struct host_admin probe_cmd;
+	bool probing;
 
 	struct host_aer {
 		struct host_admin cmd, log;
@@ -176,6 +182,15 @@ struct host_path {
 		struct host_ana_group *groups; /* under ctrl->lock; NULL: it has none */
 		unsigned ngroups;
 	} ana;
+
+	struct host_fence {
+		unsigned generation; /* that was lost last */
+		bool waiting, silent, asked;
+		uint16_t cntlid; /* its controller's */
+		uint8_t ciu;
+		uint64_t cirn;
+		struct weft_timer again, limit;
+	} fence;
 
 	struct host_admin scan;
 	uint32_t scan_nsid;
@@ -202,6 +217,8 @@ void host_setup_shutdown(struct host_path *path, void (*done)(struct host_admin 
 /* keepalive.c, aer.c: from live on, until lost */
 void host_keepalive_start(struct host_path *path);
 void host_keepalive_stop(struct host_path *path);
+/* A command there takes unusually long: does the controller answer at all? */
+void host_keepalive_probe(struct host_path *path, uint32_t timeout_ms);
 void host_aer_start(struct host_path *path);
 void host_aer_stop(struct host_path *path);
 
@@ -212,6 +229,12 @@ void host_ana_stop(struct host_path *path);
 void host_ana_forget(struct host_path *path);
 /* Under ctrl->lock: what the page said of @group; 0: the namespace has none. */
 uint8_t host_ana_state(const struct host_path *path, uint32_t group);
+
+/* fence.c */
+void host_fence_lost(struct host_path *path);
+void host_fence_up(struct host_path *path);
+void host_fence_dead(struct host_path *path);
+void host_fence_stop(struct host_path *path);
 
 /* scan.c */
 void host_scan_due(struct host_path *path); /* looks at the namespaces that are due */

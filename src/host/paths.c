@@ -116,6 +116,17 @@ bool host_path_is_alone(const struct host_path *path)
 	return alone;
 }
 
+struct host_path *host_paths_another_lives(const struct host_path *path)
+{
+	struct host_path *const *paths = path->ctrl->paths;
+
+	for (unsigned i = 0; i < HOST_PATHS_MAX; i++)
+		if (paths[i] && paths[i] != path && paths[i]->state == WEFT_LIVE &&
+		    !paths[i]->broken)
+			return paths[i];
+	return NULL;
+}
+
 static void tell_program(const struct host_path *path, enum weft_event_kind kind,
 			 enum weft_state state)
 {

@@ -175,7 +175,12 @@ static void see(struct weft_queue *queue)
 	pthread_mutex_unlock(&ctrl->lock);
 }
 
-/* Of a path that leaves: when nothing is in flight there, and home owes it no answer. */
+static bool is_unused(const struct host_lane *lane)
+{
+	return lane->leaving && !lane->link && weft_list_empty(&lane->held);
+}
+
+/* Of a path that leaves; not while home owes it an answer. */
 static void drop_lane(struct weft_queue *queue, unsigned i)
 {
 	struct host_lane *lane = queue->lanes[i];
@@ -198,7 +203,7 @@ void host_queue_look(struct weft_queue *queue)
 	for (unsigned i = 0; i < queue->nlanes; i++) {
 		if (queue->lanes[i])
 			host_lane_follow(queue->lanes[i]);
-		if (queue->lanes[i] && queue->lanes[i]->leaving && !queue->lanes[i]->link)
+		if (queue->lanes[i] && is_unused(queue->lanes[i]))
 			drop_lane(queue, i);
 	}
 	if (queue->seen.state == WEFT_DEAD && !has_link(queue))

@@ -26,8 +26,9 @@ struct weft_queue;
 struct host_ask {
 	struct weft_msg msg;
 	bool posted, lost, abort;
-	bool ana;   /* the page is not true any more */
-	bool setup; /* it was lost before it was ready */
+	bool ana;          /* the page is not true any more */
+	uint32_t probe_ms; /* not 0: no answer comes; is it there, within so long? */
+	bool setup;        /* it was lost before it was ready */
 	unsigned generation;
 	struct weft_err why;
 	int rc;
@@ -56,6 +57,8 @@ struct host_lane {
 	struct weft_list inflight; /* slots, oldest first */
 	unsigned flying;           /* of them */
 	uint64_t usual_ns;         /* what a command takes, a moving average */
+	struct weft_list held;     /* commands that wait until its association is over */
+	unsigned held_generation;
 	struct weft_timer timeout;
 	struct weft_slot *aborting; /* timed out; home was asked to abort it */
 };
@@ -104,6 +107,7 @@ void host_lane_close(struct host_lane *lane);  /* for good; turn until its link 
 void host_lane_ask_reset(struct host_lane *lane, int rc, const struct weft_err *why, bool setup);
 void host_lane_ask_abort(struct host_lane *lane, uint16_t cid);
 void host_lane_ask_ana(struct host_lane *lane);
+void host_lane_ask_probe(struct host_lane *lane, uint32_t timeout_ms);
 
 /* Commands, see cmd.h. */
 void host_issue(struct weft_queue *queue); /* as many as there are free slots */
@@ -112,6 +116,8 @@ void host_unstick(struct weft_queue *queue);
 void host_piece_done(struct host_lane *lane, struct weft_slot *slot);
 /* The link is gone. @suspect: by itself, so a command on it may be the reason. */
 void host_pieces_lost(struct host_lane *lane, bool suspect);
+/* What the lost association had in hand may be sent again. */
+void host_pieces_release(struct host_lane *lane);
 void host_fail_all(struct weft_queue *queue, int rc);
 
 #endif

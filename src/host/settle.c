@@ -109,29 +109,50 @@ static void wait_and_try_again(struct weft_queue *queue, struct weft_cmd *cmd)
 			       pause < AGAIN_MAX_MS ? pause : AGAIN_MAX_MS);
 }
 
-/* The last of its pieces that were in flight is back. */
-static void settle(struct weft_queue *queue, struct weft_cmd *cmd)
+/* Nothing of it flies, and nothing more will be heard of it. */
+static void conclude(struct weft_queue *queue, struct weft_cmd *cmd)
 {
 	struct cmd_priv *p = cmd_priv(cmd);
 
-	if (p->flying || (!cmd_all_issued(cmd) && !p->retry && !p->lost))
-		return;
-	cmd_delist(cmd);
 	if (!cmd->rc && p->timed_out && p->lost)
 		cmd->rc = -ETIMEDOUT;
 	else if (!cmd->rc && p->lost && (!host_rule(cmd->op)->again || p->tries > TRIES_MAX))
 		cmd->rc = -ECONNRESET;
-	if (!cmd->rc && p->lost) {
-		cmd_start_over(cmd);
-		cmd_enlist_first(&queue->waiting, cmd);
-	} else if (!cmd->rc && p->retry && p->hurry) {
-		p->tries++;
+	if (!cmd->rc && (p->lost || (p->retry && p->hurry))) {
+		p->tries += !p->lost;
 		cmd_start_over(cmd);
 		cmd_enlist_first(&queue->waiting, cmd);
 	} else if (!cmd->rc && p->retry) {
 		wait_and_try_again(queue, cmd);
 	} else {
 		cmd_finish(queue, cmd);
+	}
+}
+
+/* The last of its pieces that were in flight is back, or lost. What was writing when its connection
+ * went may still be carried out: it is neither sent again nor over before that association is. */
+static void settle(struct host_lane *lane, struct weft_cmd *cmd)
+{
+	struct cmd_priv *p = cmd_priv(cmd);
+
+	if (p->flying || (!cmd_all_issued(cmd) && !p->retry && !p->lost))
+		return;
+	cmd_delist(cmd);
+	if (p->lost && host_rule(cmd->op)->writes) {
+		lane->held_generation = lane->generation;
+		cmd_enlist_first(&lane->held, cmd);
+	} else {
+		conclude(lane->queue, cmd);
+	}
+}
+
+void host_pieces_release(struct host_lane *lane)
+{
+	while (!weft_list_empty(&lane->held)) { /* the oldest last: it will be the first in line */
+		struct weft_cmd *cmd = cmd_of(lane->held.prev);
+
+		cmd_delist(cmd);
+		conclude(lane->queue, cmd);
 	}
 }
 
@@ -178,7 +199,7 @@ void host_piece_done(struct host_lane *lane, struct weft_slot *slot)
 		note_failure(lane, cmd, status);
 	}
 	cmd->result = le64_to_cpu(slot->cqe.result);
-	settle(lane->queue, cmd);
+	settle(lane, cmd);
 }
 
 void host_pieces_lost(struct host_lane *lane, bool suspect)
@@ -196,7 +217,7 @@ void host_pieces_lost(struct host_lane *lane, bool suspect)
 		slot->busy = false;
 		cmd_priv(slot->user)->flying--;
 		note_loss(slot->user, suspect);
-		settle(lane->queue, slot->user);
+		settle(lane, slot->user);
 	}
 }
 
@@ -219,6 +240,9 @@ static void fail_list(struct weft_queue *queue, struct weft_list *list, int rc)
 
 void host_fail_all(struct weft_queue *queue, int rc)
 {
+	for (unsigned i = 0; i < queue->nlanes; i++)
+		if (queue->lanes[i])
+			fail_list(queue, &queue->lanes[i]->held, rc);
 	fail_list(queue, &queue->waiting, rc);
 	fail_list(queue, &queue->stuck, rc);
 	fail_list(queue, &queue->later, rc);

@@ -181,6 +181,20 @@ static void note_limits(struct host_traits *t, const struct nvme_id_ctrl *id)
 	t->blocks_max = id->msdbd ? id->msdbd : 1;
 }
 
+/* NVMe base 2.3; these bytes are zero before. */
+static void note_instance(struct host_traits *t, const char *page)
+{
+	__le64 cirn;
+	__le16 cqt;
+
+	memcpy(&cirn, page + NVME_ID_CTRL_CIRN, sizeof(cirn));
+	memcpy(&cqt, page + NVME_ID_CTRL_CQT, sizeof(cqt));
+	t->ciu = (uint8_t)page[NVME_ID_CTRL_CIU];
+	t->cirn = le64_to_cpu(cirn);
+	t->cqt_ms = le16_to_cpu(cqt);
+	t->ccrl = (uint8_t)page[NVME_ID_CTRL_CCRL];
+}
+
 static int check_sgls(struct host_path *path, uint32_t sgls)
 {
 	if (path->config.transport->trtype == NVMF_TRTYPE_RDMA && !(sgls & NVME_CTRL_SGLS_KEYED))
@@ -213,6 +227,7 @@ static int on_identify(struct host_path *path, const struct nvme_cqe *cqe)
 	t->anatt_s = id->anatt ? id->anatt : ANATT_DEFAULT_S;
 	t->ana_groups = le32_to_cpu(id->nanagrpid);
 	t->disconnects = le16_to_cpu(id->ofcs) & OFCS_DISCONNECT;
+	note_instance(t, path->page);
 	if (id->maxcmd && le16_to_cpu(id->maxcmd) < t->depth)
 		t->depth = le16_to_cpu(id->maxcmd);
 	note_limits(t, id);

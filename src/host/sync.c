@@ -19,6 +19,16 @@ static void text_of_loss(const struct weft_cmd *cmd, char *text, size_t size)
 			 "");
 }
 
+static void text_of_no_path(const struct weft_cmd *cmd, char *text, size_t size)
+{
+	const struct weft_ctrl *ctrl = cmd->ns->ctrl;
+	struct weft_err why = { "" };
+
+	weft_ctrl_state(cmd->ns->ctrl, &why);
+	snprintf(text, size, "no path could be used for %u ms (fast_io_fail)%s%s",
+		 ctrl->config.options.fast_io_fail_ms, why.text[0] ? ": " : "", why.text);
+}
+
 static void text_of_errno(const struct weft_cmd *cmd, char *text, size_t size)
 {
 	static const struct {
@@ -36,6 +46,10 @@ static void text_of_errno(const struct weft_cmd *cmd, char *text, size_t size)
 		{ -EBADMSG, "the data came with a wrong digest, again and again" },
 	};
 
+	if (cmd->rc == -EIO && cmd->ns) {
+		text_of_no_path(cmd, text, size);
+		return;
+	}
 	if (cmd->rc == -ENOTCONN || cmd->rc == -ECONNRESET) {
 		text_of_loss(cmd, text, size);
 		return;

@@ -17,7 +17,7 @@ import nvme
 import structures
 import tap
 import weft
-from host_bad import HASTY, PATIENT, Namespace, Target, judge, normally, read, run, write
+from host_bad import HASTY, PATIENT, Namespace, Silence, Target, judge, normally, read, run, write
 
 OPTIMIZED, NON_OPTIMIZED, INACCESSIBLE, LOSS, CHANGE = 1, 2, 3, 4, 15
 ANA_NOTICE = (2, 3, 0xC)
@@ -258,6 +258,100 @@ def _():
         done = subprocess.run([weft.BINARY, "id", a.uri() + "," + b.uri("nqn.2026-11.io.weft:b")],
                               capture_output=True, text=True, timeout=60, check=False)
         assert done.returncode == 2 and "paths lead to one subsystem" in done.stderr, done
+
+
+# --- a lost path, and what it was writing
+
+# Nothing but a probe notices silence.
+PROBED = dict(probe="50ms", kato="60m", io_timeout="60m")
+HURT = dict(ciu=5, cirn=0x1122334455667788)
+
+
+def silent(conn, _cmd):
+    raise Silence
+
+
+def reset(conn, _cmd):
+    conn.reset()
+
+
+def hurt(method, how, **script):
+    """The better path, which breaks of a command and does not come back."""
+    seen = []
+
+    def step(conn, cmd):
+        seen.append(cmd)
+        return how(conn, cmd)
+
+    def keep_alive(conn, cmd):
+        return how(conn, cmd) if seen else normally(conn, "keep_alive", cmd)
+
+    def accepted(conn):
+        if seen:
+            conn.reset()
+    return ana(OPTIMIZED) | dict(keep_alive=keep_alive, accepted=accepted) | script | {method: step}
+
+
+def worse(**script):
+    return late(**ana(NON_OPTIMIZED) | script)
+
+
+class Resets:
+    """Of the other controller: answered one after the other with these (status, dword 0)."""
+
+    def __init__(self, *answers):
+        self.answers, self.asked, self.over = list(answers), [], False
+
+    def step(self, conn, cmd):
+        self.asked.append((cmd.dw(10), cmd.dw(12) | cmd.dw(13) << 32))
+        status, dw0 = self.answers.pop(0) if len(self.answers) > 1 else self.answers[0]
+        time.sleep(0.2)
+        self.over = status == 0 and dw0 == 1
+        conn.complete(cmd, status, dw0=dw0)
+
+    def write(self, conn, cmd):
+        assert self.over, "a write before the lost path was over"
+        normally(conn, "write", cmd)
+
+
+def lost_write(name, *answers, how=silent):
+    """It is written anew on the second path, and not before the first one is over."""
+    @tap.case(name)
+    def _():
+        resets = Resets(*answers)
+        with paths(hurt("write", how, **HURT),
+                   worse(cross_ctrl_reset=resets.step, write=resets.write, **HURT)) as p:
+            result = write(p, PATIENT | PROBED)
+            assert result.code == 0, result
+            assert set(resets.asked) == {(1 | HURT["ciu"] << 16, HURT["cirn"])}, resets.asked
+
+
+def lost(name, method, first, second, words=None, asked=None, how=silent):
+    """It is carried out on the second path; {asked}: whether that one was to reset the first."""
+    @tap.case(name)
+    def _():
+        with paths(hurt(method, how, **first), worse(**second)) as p:
+            command = dict(read=read, write=write)[method]
+            result = command(p, PATIENT | PROBED | (words or {}))
+            assert result.code == 0, result
+            told = (0, "cross_ctrl_reset") in p.targets[1].commands
+            assert told == asked, p.targets[1].commands
+
+
+OVER, BEGUN, UNDER_WAY = (0, 1), (0, 0), (0x13F, 0)
+lost_write("a write on a silent path waits for the reset of its controller", OVER)
+lost_write("… which takes a while", BEGUN, UNDER_WAY, UNDER_WAY, OVER)
+lost_write("… also when the path was lost audibly", OVER, how=reset)
+
+lost("a read on a silent path is read anew at once, whatever becomes of the reset", "read", HURT,
+     HURT | dict(cross_ctrl_reset=silent), asked=True)
+lost("controllers without an instance are not reset", "write", {}, HURT, asked=False, how=reset)
+lost("nor by one that cannot", "write", HURT, {}, asked=False, how=reset)
+lost("a reset that is refused, of a path that was lost audibly", "write", HURT,
+     HURT | dict(cross_ctrl_reset=lambda conn, cmd: conn.complete(cmd, nvme.INVALID_FIELD)),
+     asked=True, how=reset)
+lost("a silent path, and nobody to ask: when keep-alive and quiesce time have passed", "write",
+     dict(cqt=300), {}, words=dict(kato="1s"), asked=False)
 
 
 # --- our own target

@@ -55,6 +55,7 @@ static void publish(enum weft_state state)
 	p->state = p->pub.state = state;
 	p->generation += state == WEFT_LIVE;
 	p->pub.generation = p->generation;
+	p->pub.over = p->generation - (state == WEFT_LIVE);
 	c->pub = p->pub;
 	for (; link != &c->queues; link = link->next)
 		host_queue_tell(container_of(link, struct weft_queue, link_in_ctrl));

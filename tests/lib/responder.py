@@ -14,7 +14,7 @@ FABRICS = {sqe.PROPERTY_SET: "property_set", sqe.CONNECT: "connect",
            sqe.PROPERTY_GET: "property_get", sqe.DISCONNECT: "disconnect"}
 ADMIN = {sqe.GET_LOG: "get_log", sqe.IDENTIFY: "identify", sqe.ABORT: "abort",
          sqe.SET_FEATURES: "set_features", sqe.GET_FEATURES: "get_features", sqe.AER: "aer",
-         sqe.KEEP_ALIVE: "keep_alive"}
+         sqe.KEEP_ALIVE: "keep_alive", sqe.CROSS_CTRL_RESET: "cross_ctrl_reset"}
 IO = {sqe.FLUSH: "flush", sqe.WRITE: "write", sqe.READ: "read", sqe.COMPARE: "compare",
       sqe.WRITE_ZEROES: "write_zeroes", sqe.DSM: "dsm"}
 NUMBER_OF_QUEUES, EVENTS = 7, 0xB
@@ -330,6 +330,12 @@ class Responder:
         self.complete(cmd)
 
     def abort(self, cmd):
+        self.complete(cmd, dw0=1)
+
+    def cross_ctrl_reset(self, cmd):
+        """Of a controller that is gone: it is over at once."""
+        if not self.target.ciu:
+            return self.complete(cmd, nvme.INVALID_OPCODE)
         self.complete(cmd, dw0=1)
 
     # --- I/O

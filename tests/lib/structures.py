@@ -35,6 +35,9 @@ def identify_ctrl(target, ctrl):
         if target.ana is not None:
             put(raw, "B", 76, 0x0B)                             # CMIC: ports, controllers, ANA
             put(raw, "BBII", 342, target.anatt, 0x1F, 1024, max(len(target.ana), 1))
+        put(raw, "BQ", 135, target.ciu, target.cirn)
+        put(raw, "H", 386, target.cqt)
+        put(raw, "B", 1807, bool(target.ciu))                   # CCRL
         put(raw, "IIHBB", 1792, 4 + target.icd // 16, 1, 0, 0, 1)
     return raw
 

@@ -216,6 +216,7 @@ class Target:
         self.mqes, self.timeout_500ms, self.ready_after = 127, 10, 0  # CAP, CSTS
         self.queues_max, self.icd, self.mdts, self.kas = 8, 8192, 0, 1
         self.ana, self.anatt = None, 10 # {group: state}; namespaces are in the first group
+        self.ciu, self.cirn, self.cqt = 0, 0, 0     # of every controller; 0: no such resets
         self.no_flow = True             # the host may do without SQ flow control
         self.success = False            # C2HData carries the completion
         self.piece, self.r2t_piece, self.r2ts_open = 1 << 20, 1 << 20, 1

@@ -83,6 +83,9 @@ static const struct {
 	{ "?abort_timeout=3s", OPTION(abort_ms), 3000 },
 	{ "?reconnect_delay=10ms", OPTION(reconnect_ms), 10 },
 	{ "?reconnect_delay_max=1m", OPTION(reconnect_max_ms), 60000 },
+	{ "?fast_io_fail=5s", OPTION(fast_io_fail_ms), 5000 },
+	{ "?probe=0", OPTION(probe_ms), 0 },
+	{ "?probe=50ms", OPTION(probe_ms), 50 },
 	{ "?policy=queue-depth", OPTION(policy), WEFT_QUEUE_DEPTH },
 	{ "?policy=round-robin", OPTION(policy), WEFT_ROUND_ROBIN },
 	{ "?policy=latency", OPTION(policy), WEFT_LATENCY },
@@ -143,9 +146,9 @@ static void identity(void **state)
 	assert_memory_equal(config.hostid, again.hostid, sizeof(again.hostid));
 }
 
-#define WORDS                                                                                   \
-	"hdgst, ddgst, queues, depth, nsid, kato, connect_timeout, admin_timeout, io_timeout, " \
-	"abort_timeout, reconnect_delay, reconnect_delay_max, loss_timeout, policy, "           \
+#define WORDS                                                                                              \
+	"hdgst, ddgst, queues, depth, nsid, kato, connect_timeout, admin_timeout, io_timeout, "            \
+	"abort_timeout, reconnect_delay, reconnect_delay_max, loss_timeout, fast_io_fail, probe, policy, " \
 	"tos, retry, rnr_retry, ack_timeout, inline, hostnqn, hostid"
 #define TIME " ms, such as 5s or 100ms"
 

@@ -210,6 +210,52 @@ static void both_go_and_come(void **state)
 	stop_relays();
 }
 
+/* Nothing but a probe notices: what was in flight there is read through the other. */
+static void one_falls_silent(void **state)
+{
+	struct host h;
+
+	start_relays();
+	h = open_both("?probe=20ms&kato=60m&io_timeout=60m&reconnect_delay=1ms");
+	read_through(&h, relays[0]);
+	read_through(&h, relays[1]);
+	for (int i = 0; i < PATHS; i++) {
+		relay_mood(relays[i], RELAY_HOLD);
+		read_through(&h, relays[!i]);
+		relay_mood(relays[i], RELAY_PASS);
+		relay_cut(relays[i]);
+		read_through(&h, relays[i]);
+	}
+	host_close(&h);
+	stop_relays();
+}
+
+static void no_path_for_long(void **state)
+{
+	struct weft_err err = { "" };
+	struct host h;
+	int rc;
+
+	start_relays();
+	h = open_both("?fast_io_fail=100ms&reconnect_delay=1ms&reconnect_delay_max=5ms");
+	for (int i = 0; i < PATHS; i++) {
+		relay_mood(relays[i], RELAY_REFUSE);
+		relay_cut(relays[i]);
+	}
+	do {
+		rc = weft_read(h.queue, h.ns, block, sizeof(block), 0, &err);
+	} while (rc == 0);
+	assert_int_equal(rc, -EIO);
+	assert_non_null(strstr(err.text, "no path could be used for 100 ms (fast_io_fail)"));
+	assert_int_not_equal(weft_ctrl_state(h.ctrl, NULL), WEFT_DEAD);
+	relay_mood(relays[1], RELAY_PASS);
+	while (weft_read(h.queue, h.ns, block, sizeof(block), 0, NULL) < 0)
+		usleep(1000);
+	read_through(&h, relays[1]);
+	host_close(&h);
+	stop_relays();
+}
+
 /* --- coming and going ---------------------------------------------------------------------- */
 
 static int add(struct weft_ctrl *ctrl, struct relay *relay, const char *rest, struct weft_err *err)
@@ -314,7 +360,8 @@ int main(void)
 		cmocka_unit_test(both_are_used),    cmocka_unit_test(one_is_enough),
 		cmocka_unit_test(none_is_not),      cmocka_unit_test(mistaken),
 		cmocka_unit_test(cut_under_load),   cmocka_unit_test(one_stays_down),
-		cmocka_unit_test(both_go_and_come), cmocka_unit_test(added_and_removed),
+		cmocka_unit_test(both_go_and_come), cmocka_unit_test(one_falls_silent),
+		cmocka_unit_test(no_path_for_long), cmocka_unit_test(added_and_removed),
 		cmocka_unit_test(not_added),        cmocka_unit_test(exchanged_under_load),
 	};
 

@@ -1,0 +1,197 @@
+/* fence.c - when is a lost association over? What it was writing may be written anew only then: a late
+ * write of it would overwrite what came after.
+ *
+ *   lost ─┬─ the controller says so over another path (Cross-Controller Reset) ─┐
+ *         ├─ the path has a new association: the target saw to the old one      ├─▶ over: lanes look
+ *         ├─ audibly lost, and without such resets: at once, as every host does │
+ *         └─ silently: when keep-alive time-out and Command Quiesce Time passed ┘
+ *
+ * Audible is a loss that the controller has seen as well: the connection was closed or reset.
+ *
+ * Invariant: path->pub.over is the newest generation of which nothing is left. */
+#include <errno.h>
+#include <stdlib.h>
+
+#include "host/internal.h"
+
+enum { ASK_AGAIN_MS = 200 };
+
+/* A question, in flight on another path. The path it is about may be gone when it is answered. */
+struct ask {
+	struct host_admin admin;
+	struct weft_ctrl *ctrl;
+	unsigned id, generation;
+};
+
+static void ask(struct host_path *path);
+
+static void over(struct host_path *path)
+{
+	struct weft_ctrl *ctrl = path->ctrl;
+
+	path->fence.waiting = false;
+	weft_timer_stop(path->reactor, &path->fence.again);
+	weft_timer_stop(path->reactor, &path->fence.limit);
+	pthread_mutex_lock(&ctrl->lock);
+	path->pub.over = path->fence.generation;
+	host_paths_wake(ctrl);
+	pthread_mutex_unlock(&ctrl->lock);
+}
+
+/* --- asking another controller --------------------------------------------------------------------- */
+
+static struct host_path *find(struct weft_ctrl *ctrl, unsigned id)
+{
+	for (unsigned i = 0; i < HOST_PATHS_MAX; i++)
+		if (ctrl->paths[i] && ctrl->paths[i]->id == id)
+			return ctrl->paths[i];
+	return NULL;
+}
+
+/* Nobody will tell. A silent loss is the clock's then, if there is one, or the next connection's, if
+ * there will be one. */
+static void do_without(struct host_path *path)
+{
+	bool in_vain = path->state == WEFT_DEAD && !weft_heap_has(&path->fence.limit.node);
+
+	if (!path->fence.silent || in_vain)
+		over(path);
+}
+
+static bool is_worth_asking_again(uint16_t status)
+{
+	switch (status & 0x7ff) {
+	case SC_COMMAND(CCR_IN_PROGRESS):
+	case SC_COMMAND(CCR_LOG_FULL):
+	case SC_COMMAND(CCR_LIMIT):
+		return true;
+	default:
+		return false;
+	}
+}
+
+static void answered(struct host_path *path, const struct nvme_cqe *cqe)
+{
+	uint16_t status = host_status(cqe);
+	bool done = le64_to_cpu(cqe->result) & NVME_CCR_IRS;
+
+	if (!status && done)
+		over(path);
+	else if (!status || is_worth_asking_again(status))
+		weft_timer_set(path->reactor, &path->fence.again, ASK_AGAIN_MS);
+	else
+		do_without(path);
+}
+
+static void on_answer(struct host_admin *a, int rc)
+{
+	struct ask *q = container_of(a, struct ask, admin);
+	struct host_path *path = find(q->ctrl, q->id);
+	bool current = path && path->fence.waiting && path->fence.generation == q->generation;
+
+	if (path)
+		path->fence.asked = false;
+	if (current && rc == 0)
+		answered(path, &a->cqe);
+	else if (current)
+		ask(path); /* that path is lost as well */
+	free(q);
+}
+
+static void send_reset(struct host_path *path, struct host_path *through)
+{
+	const struct host_fence *fence = &path->fence;
+	struct ask *q = calloc(1, sizeof(*q));
+
+	if (!q) {
+		weft_timer_set(path->reactor, &path->fence.again, ASK_AGAIN_MS);
+		return;
+	}
+	q->ctrl = path->ctrl;
+	q->id = path->id;
+	q->generation = fence->generation;
+	q->admin.name = "Cross-Controller Reset";
+	q->admin.done = on_answer;
+	q->admin.cmd.ccr.opcode = NVME_ADMIN_CROSS_CTRL_RESET;
+	q->admin.cmd.ccr.icid = cpu_to_le16(fence->cntlid);
+	q->admin.cmd.ccr.ciu = fence->ciu;
+	q->admin.cmd.ccr.cirn = cpu_to_le64(fence->cirn);
+	path->fence.asked = true;
+	host_admin_start(through, &q->admin, through->config.options.admin_ms);
+}
+
+/* Without another path there is nowhere to write to either. */
+static void ask(struct host_path *path)
+{
+	struct host_path *through = host_paths_another_lives(path);
+
+	if (!path->fence.waiting || path->fence.asked)
+		return;
+	if (!path->fence.ciu || (through && !through->traits.ccrl))
+		do_without(path);
+	else if (through)
+		send_reset(path, through);
+}
+
+static void on_again(struct weft_timer *timer)
+{
+	ask(container_of(timer, struct host_path, fence.again));
+}
+
+static void on_limit(struct weft_timer *timer)
+{
+	over(container_of(timer, struct host_path, fence.limit));
+}
+
+/* --- what happens ------------------------------------------------------------------------------------- */
+
+/* A controller without keep-alive does not end by itself. */
+static void set_limit(struct host_path *path)
+{
+	uint32_t kato = path->config.options.keepalive_ms;
+
+	if (kato)
+		weft_timer_set(path->reactor, &path->fence.limit,
+			       (uint64_t)kato + path->traits.cqt_ms);
+}
+
+void host_fence_lost(struct host_path *path)
+{
+	struct host_fence *fence = &path->fence;
+
+	if (path->stopping || fence->generation == path->generation)
+		return;
+	fence->generation = path->generation;
+	fence->silent = path->why_rc == -ETIMEDOUT;
+	fence->cntlid = path->traits.cntlid;
+	fence->ciu = path->traits.ciu;
+	fence->cirn = path->traits.cirn;
+	fence->waiting = true;
+	fence->again.fn = on_again;
+	fence->limit.fn = on_limit;
+	if (fence->silent)
+		set_limit(path);
+	ask(path);
+}
+
+void host_fence_up(struct host_path *path)
+{
+	if (path->fence.waiting)
+		over(path);
+	for (unsigned i = 0; i < HOST_PATHS_MAX; i++)
+		if (path->ctrl->paths[i])
+			ask(path->ctrl->paths[i]);
+}
+
+void host_fence_dead(struct host_path *path)
+{
+	if (path->fence.waiting && !path->fence.asked)
+		do_without(path);
+}
+
+void host_fence_stop(struct host_path *path)
+{
+	path->fence.waiting = false;
+	weft_timer_stop(path->reactor, &path->fence.again);
+	weft_timer_stop(path->reactor, &path->fence.limit);
+}
