@@ -75,14 +75,6 @@ void weft_options_init(struct weft_options *options);
  * that are not are tried again. A word behind one holds for all that do not say otherwise. */
 int weft_connect(const char *uri, const struct weft_options *options, struct weft_ctrl **ctrl,
 		 struct weft_err *err);
-/* A path more, while the others carry the I/O: to the same subsystem, in the name of the same host.
- * Returns when it is live: the number that weft_path_remove() takes; or fails at the first attempt.
- * Words that are not behind @uri are as for the first path. */
-int weft_path_add(struct weft_ctrl *ctrl, const char *uri, struct weft_err *err);
-/* A path less, not the last one. What is in flight there is awaited, by queues as they are polled;
- * nothing new goes there. */
-int weft_path_remove(struct weft_ctrl *ctrl, unsigned path, struct weft_err *err);
-
 /* Shuts the controller down and frees it. Its queues and namespaces have been closed. */
 void weft_disconnect(struct weft_ctrl *ctrl);
 
@@ -134,7 +126,30 @@ struct weft_path {
 
 void weft_ctrl_path(struct weft_ctrl *ctrl, struct weft_path *path);
 
-/* Gives the connection up and makes a new one. What is in flight is retried or fails as after a
+enum { WEFT_PATHS_MAX = 8 }; /* of one controller */
+
+struct weft_path_info {
+	unsigned path;     /* its number, for weft_path_remove() */
+	char address[128]; /* nvme+tcp://HOST:PORT, numeric */
+	enum weft_state state;
+	struct weft_err why; /* of its last loss; "": there was none */
+	uint16_t cntlid;
+	uint32_t queues, depth;
+	uint64_t reconnects;
+};
+
+/* The paths, in the order of their numbers, at most @max. Returns how many there are. */
+unsigned weft_ctrl_paths(struct weft_ctrl *ctrl, struct weft_path_info *paths, unsigned max);
+
+/* A path more, while the others carry the I/O: to the same subsystem, in the name of the same host.
+ * Returns when it is live: the number that weft_path_remove() takes; or fails at the first attempt.
+ * Words that are not behind @uri are as for the first path. */
+int weft_path_add(struct weft_ctrl *ctrl, const char *uri, struct weft_err *err);
+/* A path less, not the last one. What is in flight there is awaited, by queues as they are polled;
+ * nothing new goes there. */
+int weft_path_remove(struct weft_ctrl *ctrl, unsigned path, struct weft_err *err);
+
+/* Gives the connection up, of every path, and makes a new one. What is in flight is retried or fails as after a
  * loss (see weft_submit). Returns at once. */
 void weft_ctrl_reset(struct weft_ctrl *ctrl);
 
@@ -185,6 +200,26 @@ struct weft_ns_info {
 };
 
 void weft_ns_info(struct weft_ns *ns, struct weft_ns_info *info);
+
+/* Of a namespace through a path. */
+enum weft_access {
+	WEFT_ACCESS_UNKNOWN, /* the path is not live, or was not asked yet */
+	WEFT_ACCESS_OPTIMIZED,
+	WEFT_ACCESS_NON_OPTIMIZED, /* used where there is no optimized one */
+	WEFT_ACCESS_INACCESSIBLE,
+	WEFT_ACCESS_LOST,     /* for good */
+	WEFT_ACCESS_CHANGING, /* from one state to another */
+	WEFT_ACCESS_ABSENT,   /* there is none of its id there, or another one */
+};
+
+struct weft_ns_path {
+	unsigned path;
+	enum weft_access access;
+};
+
+/* In the order of the paths' numbers, at most @max. Returns how many there are. */
+unsigned weft_ns_paths(struct weft_ns *ns, struct weft_ns_path *paths, unsigned max);
+const char *weft_access_text(enum weft_access access); /* "non-optimized" */
 
 /* --- I/O ----------------------------------------------------------------------------------------- */
 
@@ -270,6 +305,20 @@ struct weft_queue_stats {
 };
 
 void weft_queue_stats(const struct weft_queue *queue, struct weft_queue_stats *stats);
+
+enum { WEFT_STALL_LENGTHS = 32 };
+
+/* A stall begins when commands are lost with their connection, or find no path that can be used, and
+ * ends when the last of them is completed. */
+struct weft_stalls {
+	uint64_t switches; /* commands that were sent again, on another path */
+	uint64_t stalls;
+	uint64_t longest_ns, total_ns;
+	uint64_t by_length[WEFT_STALL_LENGTHS]; /* [n]: shorter than 2^n us, and not in [n - 1] */
+};
+
+/* Since the queue was opened; one that lasts is not in it. */
+void weft_queue_stalls(const struct weft_queue *queue, struct weft_stalls *stalls);
 
 /* A sentence about @cmd->rc: "Write of 4096 bytes at 0: LBA Out of Range (NVMe status 0x80)". */
 void weft_cmd_text(const struct weft_cmd *cmd, struct weft_err *text);

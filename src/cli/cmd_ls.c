@@ -2,7 +2,7 @@
  *
  * What is found is put into a tree of JSON first; --json prints that, people get ls_tree.c.
  *
- *   { subsystems: [ { nqn, controllers: [ { uri, state, … | error } ], namespaces: [ … ] } ] } */
+ *   { subsystems: [ { nqn, controllers: [ { address, state, … | error } ], namespaces: [ … ] } ] } */
 #include <errno.h>
 #include <getopt.h>
 #include <inttypes.h>
@@ -21,7 +21,8 @@ static const char usage[] =
 	"\n"
 	"A tree of subsystems, the controllers that lead to them, and their namespaces.\n"
 	"With the URI of a discovery service (nvme+tcp://HOST:PORT), of every subsystem\n"
-	"that it and its referrals list; with that of a subsystem, of this one.\n"
+	"that it and its referrals list; with that of a subsystem, of this one. With\n"
+	"several, \"URI,URI\", of the paths to it.\n"
 	"\n"
 	"      --json          as JSON\n"
 	"      --ns N          only this namespace; instead of nsid=N in the URI\n" WEFT_HOST_USAGE
@@ -63,13 +64,16 @@ static json_t *look_at_ns(struct weft_ctrl *ctrl, uint32_t nsid)
 	struct weft_err err = { "" };
 	struct weft_ns_info info;
 	struct weft_ns *ns;
+	json_t *json;
 	int rc = weft_ns_open(ctrl, nsid, &ns, &err);
 
 	if (rc < 0)
 		return json_pack("{s:I, s:s}", "nsid", (json_int_t)nsid, "error", err.text);
 	weft_ns_info(ns, &info);
+	json = ns_json(&info);
+	json_object_set_new(json, "paths", weft_ls_access(ctrl, ns));
 	weft_ns_close(ns);
-	return ns_json(&info);
+	return json;
 }
 
 /* @only: 0, or the one that is wanted. */
@@ -108,19 +112,6 @@ static json_t *find_subsystem(struct ls *ls, const char *nqn)
 	return subsys;
 }
 
-static json_t *ctrl_json(struct weft_ctrl *ctrl, const struct weft_ctrl_info *info)
-{
-	char version[32];
-
-	snprintf(version, sizeof(version), "%u.%u", info->version >> 16, info->version >> 8 & 0xff);
-	return json_pack("{s:s, s:s, s:i, s:s, s:s, s:s, s:s, s:I, s:I, s:I}", "address",
-			 info->address, "state", weft_state_text(weft_ctrl_state(ctrl, NULL)),
-			 "cntlid", info->cntlid, "model", info->model, "serial", info->serial,
-			 "firmware", info->firmware, "version", version, "queues",
-			 (json_int_t)info->queues, "depth", (json_int_t)info->depth, "transfer_max",
-			 (json_int_t)info->transfer_max);
-}
-
 static void add_failed(struct ls *ls, const char *nqn, const char *address, const char *why)
 {
 	json_t *list = json_object_get(find_subsystem(ls, nqn), "controllers");
@@ -144,7 +135,8 @@ static void add_live(struct ls *ls, struct weft_ctrl *ctrl)
 
 	weft_ctrl_info(ctrl, &info);
 	subsys = find_subsystem(ls, info.subnqn);
-	json_array_append_new(json_object_get(subsys, "controllers"), ctrl_json(ctrl, &info));
+	weft_ls_wait(ctrl);
+	ls->failed += weft_ls_add_paths(ctrl, json_object_get(subsys, "controllers"), &ls->first);
 	namespaces = json_object_get(subsys, "namespaces");
 	/* They are the subsystem's: the first controller has told them all. */
 	if (json_array_size(namespaces))
@@ -208,7 +200,7 @@ static int look_at_one(struct ls *ls, struct weft_ctrl *ctrl, const struct weft_
 {
 	json_t *subsys;
 
-	ls->controllers++;
+	ls->controllers += weft_ctrl_paths(ctrl, NULL, 0);
 	add_live(ls, ctrl);
 	subsys = find_subsystem(ls, info->subnqn);
 	if (!wanted_ns(ls, info) || ls->failed ||

@@ -7,6 +7,7 @@
  *         uuid 01234567-… */
 #include <stdbool.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "cli/ls.h"
 #include "cli/print.h"
@@ -52,7 +53,39 @@ static void print_used(json_t *ns)
 		printf(", %s used", weft_size_text(used).s);
 }
 
-static void print_ns(json_t *ns, const struct lines *lines, bool last)
+static const char *address_of(json_t *ctrls, json_int_t path)
+{
+	json_t *ctrl;
+	size_t index;
+
+	json_array_foreach(ctrls, index, ctrl) {
+		if (weft_json_number(ctrl, "path") == path)
+			return weft_json_text(ctrl, "address");
+	}
+	return "";
+}
+
+/* Through a single path that is as good as can be, that goes without saying. */
+static bool is_plain(json_t *paths)
+{
+	return json_array_size(paths) < 2 &&
+	       !strcmp(weft_json_text(json_array_get(paths, 0), "access"), "optimized");
+}
+
+static void print_access(json_t *ns, json_t *ctrls, const char *more)
+{
+	json_t *paths = json_object_get(ns, "paths"), *path;
+	size_t index;
+
+	if (is_plain(paths))
+		return;
+	json_array_foreach(paths, index, path) {
+		printf("%s%s through %s\n", more, weft_json_text(path, "access"),
+		       address_of(ctrls, weft_json_number(path, "path")));
+	}
+}
+
+static void print_ns(json_t *ns, json_t *ctrls, const struct lines *lines, bool last)
 {
 	const char *error = weft_json_text(ns, "error"), *uuid = weft_json_text(ns, "uuid");
 
@@ -68,6 +101,7 @@ static void print_ns(json_t *ns, const struct lines *lines, bool last)
 	printf("%s\n", json_is_true(json_object_get(ns, "read_only")) ? ", read-only" : "");
 	if (*uuid)
 		printf("%suuid %s\n", last ? lines->nothing : lines->more, uuid);
+	print_access(ns, ctrls, last ? lines->nothing : lines->more);
 }
 
 static void print_subsystem(json_t *subsys, const struct lines *lines)
@@ -80,7 +114,7 @@ static void print_subsystem(json_t *subsys, const struct lines *lines)
 	json_array_foreach(ctrls, index, item)
 		print_ctrl(item, lines, --left == 0);
 	json_array_foreach(namespaces, index, item)
-		print_ns(item, lines, --left == 0);
+		print_ns(item, ctrls, lines, --left == 0);
 }
 
 void weft_ls_print_tree(json_t *subsystems)

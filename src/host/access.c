@@ -8,21 +8,69 @@
 
 #include "host/internal.h"
 
-static enum host_access through(const struct host_path *path, const struct weft_ns *ns)
+/* --- through one path -------------------------------------------------------------------------------- */
+
+static enum weft_access by_state(uint8_t state)
+{
+	switch (state) {
+	case NVME_ANA_STATE_OPTIMIZED:
+		return WEFT_ACCESS_OPTIMIZED;
+	case NVME_ANA_STATE_NONOPTIMIZED:
+		return WEFT_ACCESS_NON_OPTIMIZED;
+	case NVME_ANA_STATE_PERSISTENT_LOSS:
+		return WEFT_ACCESS_LOST;
+	case NVME_ANA_STATE_CHANGE:
+		return WEFT_ACCESS_CHANGING;
+	default:
+		return WEFT_ACCESS_INACCESSIBLE;
+	}
+}
+
+static enum weft_access through(const struct host_path *path, const struct weft_ns *ns)
 {
 	const struct host_ns_view *view = &ns->views[path->index];
 
-	if (path->pub.state != WEFT_LIVE || !view->looked || view->rc)
-		return HOST_ACCESS_NONE;
-	switch (host_ana_state(path, view->group)) {
-	case NVME_ANA_STATE_OPTIMIZED:
-		return HOST_ACCESS_OPTIMIZED;
-	case NVME_ANA_STATE_NONOPTIMIZED:
-		return HOST_ACCESS_NON_OPTIMIZED;
-	default:
-		return HOST_ACCESS_NONE;
-	}
+	if (path->pub.state != WEFT_LIVE || !view->looked)
+		return WEFT_ACCESS_UNKNOWN;
+	return view->rc ? WEFT_ACCESS_ABSENT : by_state(host_ana_state(path, view->group));
 }
+
+static enum host_access for_io(enum weft_access access)
+{
+	return access == WEFT_ACCESS_OPTIMIZED     ? HOST_ACCESS_OPTIMIZED :
+	       access == WEFT_ACCESS_NON_OPTIMIZED ? HOST_ACCESS_NON_OPTIMIZED :
+						     HOST_ACCESS_NONE;
+}
+
+const char *weft_access_text(enum weft_access access)
+{
+	static const char *const texts[] = {
+		[WEFT_ACCESS_UNKNOWN] = "unknown",
+		[WEFT_ACCESS_OPTIMIZED] = "optimized",
+		[WEFT_ACCESS_NON_OPTIMIZED] = "non-optimized",
+		[WEFT_ACCESS_INACCESSIBLE] = "inaccessible",
+		[WEFT_ACCESS_LOST] = "lost",
+		[WEFT_ACCESS_CHANGING] = "changing",
+		[WEFT_ACCESS_ABSENT] = "absent",
+	};
+
+	return (size_t)access < sizeof(texts) / sizeof(texts[0]) ? texts[access] : "unknown";
+}
+
+unsigned weft_ns_paths(struct weft_ns *ns, struct weft_ns_path *out, unsigned max)
+{
+	struct host_path *paths[HOST_PATHS_MAX];
+	unsigned n;
+
+	pthread_mutex_lock(&ns->ctrl->lock);
+	n = host_paths_in_order(ns->ctrl, paths);
+	for (unsigned i = 0; i < n && i < max; i++)
+		out[i] = (struct weft_ns_path){ paths[i]->id, through(paths[i], ns) };
+	pthread_mutex_unlock(&ns->ctrl->lock);
+	return n;
+}
+
+/* --- through any -------------------------------------------------------------------------------------- */
 
 /* One path that leads to it is enough, also if that is lost at the moment. That nobody knows it
  * outweighs that another one is in its place on some. */
@@ -87,7 +135,7 @@ static void update_paths(struct weft_ctrl *ctrl, struct weft_ns *ns)
 {
 	for (unsigned i = 0; i < HOST_PATHS_MAX; i++)
 		if (ctrl->paths[i])
-			atomic_store_explicit(&ns->access[i], through(ctrl->paths[i], ns),
+			atomic_store_explicit(&ns->access[i], for_io(through(ctrl->paths[i], ns)),
 					      memory_order_relaxed);
 }
 

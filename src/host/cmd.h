@@ -26,13 +26,15 @@ struct cmd_priv {
 	size_t skip;
 	uint32_t flying; /* pieces in flight */
 	uint16_t tries;
-	uint8_t lane;  /* they are on */
+	uint8_t lane;  /* they are on, or were */
 	uint8_t avoid; /* paths, a bit each, that had an error of theirs */
 	bool listed;   /* on a list */
 	bool lost;     /* a piece went with its connection */
 	bool retry;    /* a piece asks for another try */
 	bool hurry;    /* … at once */
 	bool timed_out;
+	bool resent;  /* it was in flight before */
+	bool stalled; /* it is of its queue's stall */
 };
 static_assert(HOST_PATHS_MAX <= 8, "bits of avoid");
 static_assert(sizeof(struct cmd_priv) <= sizeof(((struct weft_cmd *)0)->priv), "fits");
@@ -67,6 +69,10 @@ void cmd_try_again(struct weft_timer *timer);
 struct host_lane *host_choose(struct weft_queue *queue, const struct weft_cmd *cmd);
 /* Besides those that it is to avoid. */
 bool host_has_another(const struct weft_queue *queue, const struct weft_cmd *cmd);
+
+/* stall.c */
+void host_stall_join(struct weft_queue *queue, struct weft_cmd *cmd);
+void host_stall_leave(struct weft_queue *queue, struct weft_cmd *cmd); /* it ends */
 
 /* timeout.c */
 void host_timeout_watch(struct host_lane *lane);

@@ -7,7 +7,7 @@
 #include "proto/uri.h"
 #include "transport/link.h"
 
-enum { HOST_PATHS_MAX = 8 }; /* of one controller */
+enum { HOST_PATHS_MAX = WEFT_PATHS_MAX };
 
 /* What a connection was asked for, with every default settled. */
 struct host_config {

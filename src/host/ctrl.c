@@ -60,6 +60,49 @@ void weft_ctrl_path(struct weft_ctrl *ctrl, struct weft_path *path)
 	pthread_mutex_unlock(&ctrl->lock);
 }
 
+static void describe_path(const struct host_path *path, struct weft_path_info *info)
+{
+	const struct host_published *pub = &path->pub;
+
+	*info = (struct weft_path_info){ .path = path->id,
+					 .state = pub->state,
+					 .why = pub->why,
+					 .cntlid = pub->traits.cntlid,
+					 .queues = pub->traits.queues,
+					 .depth = pub->traits.depth,
+					 .reconnects = pub->reconnects };
+	host_path_address(path, info->address, sizeof(info->address));
+}
+
+unsigned host_paths_in_order(struct weft_ctrl *ctrl, struct host_path *paths[HOST_PATHS_MAX])
+{
+	unsigned n = 0, at;
+
+	for (unsigned i = 0; i < HOST_PATHS_MAX; i++) {
+		struct host_path *path = ctrl->paths[i];
+
+		if (!path || path->leaving)
+			continue;
+		for (at = n++; at && paths[at - 1]->id > path->id; at--)
+			paths[at] = paths[at - 1];
+		paths[at] = path;
+	}
+	return n;
+}
+
+unsigned weft_ctrl_paths(struct weft_ctrl *ctrl, struct weft_path_info *infos, unsigned max)
+{
+	struct host_path *paths[HOST_PATHS_MAX];
+	unsigned n;
+
+	pthread_mutex_lock(&ctrl->lock);
+	n = host_paths_in_order(ctrl, paths);
+	for (unsigned i = 0; i < n && i < max; i++)
+		describe_path(paths[i], &infos[i]);
+	pthread_mutex_unlock(&ctrl->lock);
+	return n;
+}
+
 static void on_reset(struct weft_msg *msg)
 {
 	struct weft_ctrl *ctrl = container_of(msg, struct weft_ctrl, reset_msg);

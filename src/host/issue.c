@@ -24,6 +24,7 @@ void cmd_finish(struct weft_queue *queue, struct weft_cmd *cmd)
 	if (!cmd->rc && cmd->ns &&
 	    atomic_load_explicit(&cmd->ns->rc, memory_order_relaxed) == -ESTALE)
 		cmd->rc = -ESTALE;
+	host_stall_leave(queue, cmd);
 	queue->pending--;
 	queue->completed++;
 	if (cmd->done)
@@ -70,12 +71,19 @@ bool cmd_all_issued(const struct weft_cmd *cmd)
 
 /* --- on their way out ------------------------------------------------------------------------------ */
 
+static void note_lane(struct host_lane *lane, struct cmd_priv *p)
+{
+	lane->queue->stalls.switches += p->resent && p->lane != lane->path->index;
+	p->resent = false;
+	p->lane = (uint8_t)lane->path->index;
+}
+
 static void submit(struct host_lane *lane, struct weft_slot *slot, struct weft_cmd *cmd)
 {
 	slot->user = cmd;
 	slot->since_ns = weft_reactor_now_ns(lane->queue->reactor);
 	cmd_priv(cmd)->flying++;
-	cmd_priv(cmd)->lane = (uint8_t)lane->path->index;
+	note_lane(lane, cmd_priv(cmd));
 	lane->flying++;
 	weft_list_push(&lane->inflight, &slot->user_link);
 	weft_link_submit(lane->link, slot);
@@ -133,6 +141,7 @@ static void issue(struct weft_queue *queue, bool poll)
 			cmd->rc = namespace_rc(cmd);
 		outcome = cmd_all_issued(cmd) ? WENT : send_next(queue, cmd);
 		if (outcome == NO_LANE) {
+			host_stall_join(queue, cmd);
 			cmd_delist(cmd);
 			cmd_enlist(&queue->stuck, cmd);
 		}

@@ -86,6 +86,9 @@ struct weft_queue {
 	struct weft_list later;                  /* commands that are tried again after a while */
 	struct weft_timer again;
 	unsigned pending, completed;
+	unsigned stalled;    /* of them, in a stall */
+	uint64_t stalled_ns; /* since when */
+	struct weft_stalls stalls;
 	struct weft_queue_stats stats;   /* of connections that are gone */
 	struct weft_region_view regions; /* looked at only while there are dma-bufs */
 };

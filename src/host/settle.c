@@ -120,6 +120,7 @@ static void conclude(struct weft_queue *queue, struct weft_cmd *cmd)
 		cmd->rc = -ECONNRESET;
 	if (!cmd->rc && (p->lost || (p->retry && p->hurry))) {
 		p->tries += !p->lost;
+		p->resent = true;
 		cmd_start_over(cmd);
 		cmd_enlist_first(&queue->waiting, cmd);
 	} else if (!cmd->rc && p->retry) {
@@ -217,6 +218,7 @@ void host_pieces_lost(struct host_lane *lane, bool suspect)
 		slot->busy = false;
 		cmd_priv(slot->user)->flying--;
 		note_loss(slot->user, suspect);
+		host_stall_join(lane->queue, slot->user);
 		settle(lane, slot->user);
 	}
 }

@@ -354,6 +354,47 @@ lost("a silent path, and nobody to ask: when keep-alive and quiesce time have pa
      dict(cqt=300), {}, words=dict(kato="1s"), asked=False)
 
 
+# --- what is shown
+
+def ls(p, *more):
+    return run("ls", p.uri(**PATIENT), *more)
+
+
+@tap.case("ls shows the paths, and the way to the namespace through each")
+def _():
+    with paths(ana(OPTIMIZED), ana(NON_OPTIMIZED), ana(CHANGE)) as p:
+        result = ls(p, "--json")
+        subsys, = json.loads(result.out)["subsystems"]
+        assert [c["state"] for c in subsys["controllers"]] == ["live"] * 3, subsys
+        assert [c["address"] for c in subsys["controllers"]] == \
+            [f"nvme+tcp://127.0.0.1:{t.addr[1]}" for t in p.targets], subsys
+        access = {x["path"]: x["access"] for x in subsys["namespaces"][0]["paths"]}
+        assert access == {0: "optimized", 1: "non-optimized", 2: "changing"}, access
+        tree = ls(p).out.decode()
+        for t, word in zip(p.targets, ("optimized", "non-optimized", "changing")):
+            assert f"{word} through nvme+tcp://127.0.0.1:{t.addr[1]}\n" in tree, tree
+
+
+@tap.case("ls tells of a path that is not there, and fails")
+def _():
+    with paths({}, dict(accepted=lambda conn: conn.reset())) as p:
+        result = ls(p)
+        assert result.code == 1 and "1 of 2 controllers could not be looked at" in result.last, \
+            result
+        assert f":{p.targets[1].addr[1]}  reconnecting" in result.out.decode(), result.out
+
+
+@tap.case("bench counts stalls, and I/Os that changed the path")
+def _():
+    with paths(ana(OPTIMIZED) | dict(read=at_the_third(lambda t: t.connections[1].reset())),
+               ana(NON_OPTIMIZED)) as p:
+        result = bench(p, PATIENT)
+        assert result.code == 0, result
+        stalls = json.loads(result.out)["stalls"]
+        assert stalls["count"] >= 1 and stalls["longest_ns"] <= stalls["total_ns"], stalls
+        assert sum(n for _, _, n in stalls["histogram"]) == stalls["count"], stalls
+
+
 # --- our own target
 
 CONFIG = """

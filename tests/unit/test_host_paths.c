@@ -256,6 +256,86 @@ static void no_path_for_long(void **state)
 	stop_relays();
 }
 
+/* --- what can be seen ---------------------------------------------------------------------- */
+
+static enum weft_state state_of(struct weft_ctrl *ctrl, unsigned i)
+{
+	struct weft_path_info paths[WEFT_PATHS_MAX];
+
+	assert_int_equal(weft_ctrl_paths(ctrl, paths, WEFT_PATHS_MAX), PATHS);
+	assert_int_equal(paths[i].path, i);
+	assert_string_equal(paths[i].address, relay_address(relays[i]));
+	return paths[i].state;
+}
+
+static enum weft_access access_through(struct weft_ns *ns, unsigned i)
+{
+	struct weft_ns_path paths[WEFT_PATHS_MAX];
+
+	assert_int_equal(weft_ns_paths(ns, paths, WEFT_PATHS_MAX), PATHS);
+	return paths[i].access;
+}
+
+static void seen(void **state)
+{
+	struct weft_path_info paths[WEFT_PATHS_MAX];
+	struct weft_stalls stalls;
+	struct host h;
+
+	start_relays();
+	h = open_both("?reconnect_delay=1ms&reconnect_delay_max=5ms");
+	read_through(&h, relays[0]);
+	read_through(&h, relays[1]);
+	for (unsigned i = 0; i < PATHS; i++) {
+		assert_int_equal(state_of(h.ctrl, i), WEFT_LIVE);
+		assert_int_equal(access_through(h.ns, i), WEFT_ACCESS_OPTIMIZED);
+	}
+	relay_mood(relays[0], RELAY_REFUSE);
+	relay_cut(relays[0]);
+	while (state_of(h.ctrl, 0) == WEFT_LIVE)
+		usleep(1000);
+	assert_int_equal(access_through(h.ns, 0), WEFT_ACCESS_UNKNOWN);
+	assert_int_equal(access_through(h.ns, 1), WEFT_ACCESS_OPTIMIZED);
+	relay_mood(relays[0], RELAY_PASS);
+	while (state_of(h.ctrl, 0) != WEFT_LIVE)
+		usleep(1000);
+	assert_int_equal(weft_ctrl_paths(h.ctrl, paths, 1), PATHS);
+	assert_int_equal(paths[0].reconnects, 1);
+	assert_true(paths[0].why.text[0]);
+	weft_queue_stalls(h.queue, &stalls);
+	assert_true(stalls.longest_ns <= stalls.total_ns);
+	host_close(&h);
+	stop_relays();
+}
+
+/* Every cut is a stall of a queue that has something in flight there, and counted once. */
+static void stalls_are_counted(void **state)
+{
+	struct weft_stalls before, after;
+	uint64_t sum = 0;
+	struct host h;
+
+	start_relays();
+	h = open_both("?probe=10ms&kato=60m&io_timeout=60m&reconnect_delay=1ms");
+	read_through(&h, relays[0]);
+	read_through(&h, relays[1]);
+	weft_queue_stalls(h.queue, &before);
+	relay_mood(relays[0], RELAY_HOLD);
+	do { /* until one was sent there, and again elsewhere */
+		assert_int_equal(weft_read(h.queue, h.ns, block, sizeof(block), 0, NULL), 0);
+		weft_queue_stalls(h.queue, &after);
+	} while (after.switches == before.switches);
+	assert_int_equal(after.switches, before.switches + 1);
+	assert_int_equal(after.stalls, before.stalls + 1);
+	assert_true(after.longest_ns && after.longest_ns <= after.total_ns);
+	for (unsigned i = 0; i < WEFT_STALL_LENGTHS; i++)
+		sum += after.by_length[i];
+	assert_int_equal(sum, after.stalls);
+	relay_mood(relays[0], RELAY_PASS);
+	host_close(&h);
+	stop_relays();
+}
+
 /* --- coming and going ---------------------------------------------------------------------- */
 
 static int add(struct weft_ctrl *ctrl, struct relay *relay, const char *rest, struct weft_err *err)
@@ -357,12 +437,13 @@ static void exchanged_under_load(void **state)
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
-		cmocka_unit_test(both_are_used),    cmocka_unit_test(one_is_enough),
-		cmocka_unit_test(none_is_not),      cmocka_unit_test(mistaken),
-		cmocka_unit_test(cut_under_load),   cmocka_unit_test(one_stays_down),
-		cmocka_unit_test(both_go_and_come), cmocka_unit_test(one_falls_silent),
-		cmocka_unit_test(no_path_for_long), cmocka_unit_test(added_and_removed),
-		cmocka_unit_test(not_added),        cmocka_unit_test(exchanged_under_load),
+		cmocka_unit_test(both_are_used),      cmocka_unit_test(one_is_enough),
+		cmocka_unit_test(none_is_not),        cmocka_unit_test(mistaken),
+		cmocka_unit_test(cut_under_load),     cmocka_unit_test(one_stays_down),
+		cmocka_unit_test(both_go_and_come),   cmocka_unit_test(one_falls_silent),
+		cmocka_unit_test(no_path_for_long),   cmocka_unit_test(seen),
+		cmocka_unit_test(stalls_are_counted), cmocka_unit_test(added_and_removed),
+		cmocka_unit_test(not_added),          cmocka_unit_test(exchanged_under_load),
 	};
 
 	return cmocka_run_group_tests(tests, start_target, end_target);

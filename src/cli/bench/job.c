@@ -92,6 +92,22 @@ void bench_job_counters(const struct bench_job *job, struct weft_queue_stats *st
 		weft_counters_of(job->queues[i], stats);
 }
 
+void bench_job_stalls(const struct bench_job *job, struct weft_stalls *sum)
+{
+	struct weft_stalls one;
+
+	for (unsigned i = 0; i < job->load->config->queues; i++) {
+		weft_queue_stalls(job->queues[i], &one);
+		sum->switches += one.switches;
+		sum->stalls += one.stalls;
+		sum->total_ns += one.total_ns;
+		if (one.longest_ns > sum->longest_ns)
+			sum->longest_ns = one.longest_ns;
+		for (unsigned n = 0; n < WEFT_STALL_LENGTHS; n++)
+			sum->by_length[n] += one.by_length[n];
+	}
+}
+
 static void begin_to_measure(struct bench_job *job, uint64_t now)
 {
 	if (job->measuring || now < job->load->measure_ns)

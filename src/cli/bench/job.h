@@ -95,6 +95,7 @@ int bench_job_start(struct bench_job *job);
 void bench_job_free(struct bench_job *job);
 /* What its queues have counted so far; for the job's thread, or when that has ended. */
 void bench_job_counters(const struct bench_job *job, struct weft_queue_stats *stats);
+void bench_job_stalls(const struct bench_job *job, struct weft_stalls *sum); /* on top of @sum */
 
 uint64_t bench_now(void);
 

@@ -174,6 +174,29 @@ static json_t *steady_json(const struct bench_result *r)
 			 "copied_bytes", (json_int_t)r->copied_bytes);
 }
 
+/* [lowest, highest, how many], as of latencies. */
+static json_t *lengths_json(const struct weft_stalls *s)
+{
+	json_t *list = json_array();
+
+	for (unsigned n = 0; n < WEFT_STALL_LENGTHS; n++) {
+		uint64_t low = n ? UINT64_C(1000) << (n - 1) : 0, high = (UINT64_C(1000) << n) - 1;
+
+		if (s->by_length[n])
+			json_array_append_new(list, json_pack("[I, I, I]", (json_int_t)low,
+							      (json_int_t)high,
+							      (json_int_t)s->by_length[n]));
+	}
+	return list;
+}
+
+static json_t *stalls_json(const struct weft_stalls *s)
+{
+	return json_pack("{s:I, s:I, s:I, s:I, s:o}", "count", (json_int_t)s->stalls, "longest_ns",
+			 (json_int_t)s->longest_ns, "total_ns", (json_int_t)s->total_ns, "switches",
+			 (json_int_t)s->switches, "histogram", lengths_json(s));
+}
+
 json_t *bench_report_json(const struct bench_result *r)
 {
 	struct weft_err why = {};
@@ -193,6 +216,7 @@ json_t *bench_report_json(const struct bench_result *r)
 	json_object_set_new(result, "steady", steady_json(r));
 	json_object_set_new(result, "stopped", json_boolean(r->stopped));
 	json_object_set_new(result, "reconnects", integer(r->reconnects));
+	json_object_set_new(result, "stalls", stalls_json(&r->stalls));
 	json_object_set_new(result, "failed", integer(r->trouble.failed));
 	json_object_set_new(result, "failures", failures_json(&r->trouble));
 	json_object_set_new(result, "verify", verify_json(r));

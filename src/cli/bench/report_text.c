@@ -131,6 +131,16 @@ static void print_rdma(const struct bench_result *r)
 		putchar('\n');
 }
 
+static void print_stalls(const struct bench_result *r, bool utf8)
+{
+	if (!r->stalls.stalls)
+		return;
+	printf("  stalls %s", bench_text_grouped(r->stalls.stalls).text);
+	printf(", the longest %s", bench_text_time((double)r->stalls.longest_ns, utf8).text);
+	printf("   I/Os sent again on another path %s\n",
+	       bench_text_grouped(r->stalls.switches).text);
+}
+
 static void print_verify(const struct bench_result *r)
 {
 	if (!r->config->verify)
@@ -168,6 +178,7 @@ void bench_report_text(const struct bench_result *r)
 	bench_picture(r);
 	print_cpu(r, utf8);
 	print_rdma(r);
+	print_stalls(r, utf8);
 	print_verify(r);
 	print_remarks(r);
 }

@@ -21,6 +21,7 @@ struct bench_result {
 	uint64_t left;           /* I/Os still in flight, which the user did not want to wait for */
 	double user_s, system_s; /* CPU of the process, while measuring */
 	uint64_t reconnects;
+	struct weft_stalls stalls;            /* of all queues */
 	struct weft_queue_stats counters;     /* of all queues, over all of their lives */
 	uint64_t registrations, copied_bytes; /* of these, while measuring */
 	bool stopped;                         /* by the user */

@@ -84,6 +84,7 @@ static void collect_counters(struct bench_result *r, const struct bench_job *job
 
 	bench_job_counters(job, &stats);
 	weft_counters_add(&r->counters, &stats);
+	bench_job_stalls(job, &r->stalls);
 	if (!job->measuring)
 		return;
 	r->registrations += job->loaded.registrations - job->began.registrations;
