@@ -4,7 +4,6 @@ them `weft` uses, what makes it change, and which ones are not what they seem.""
 import contextlib
 import json
 import pathlib
-import signal
 import struct
 import subprocess
 import sys
@@ -438,5 +437,4 @@ def _():
         assert result["ok"] and not result["failed"] and not result["reconnects"], result["why"]
 
 
-signal.signal(signal.SIGPIPE, signal.SIG_DFL)
 sys.exit(tap.run_wide(4))
