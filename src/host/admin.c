@@ -116,8 +116,8 @@ void host_admin_lost(struct host_path *path)
 
 bool host_admin_has_room(const struct host_path *path)
 {
-	return path->state == WEFT_LIVE && !path->broken && path->link && !path->link->closing &&
-	       path->link->free && path->admin_users < HOST_ADMIN_USER_MAX;
+	return path->state == WEFT_LIVE && !path->broken && !path->stopping && path->link &&
+	       !path->link->closing && path->link->free && path->admin_users < HOST_ADMIN_USER_MAX;
 }
 
 static void pump_task(struct weft_task *task)

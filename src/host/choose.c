@@ -18,9 +18,8 @@ static bool is_ready(const struct host_lane *lane)
 	return lane && lane->ready && !lane->link->closing;
 }
 
-enum {
-	EXPLORE = 256
-}; /* choices, of which one is made in turn: what is slow may not be any more */
+/* Of so many choices by latency one is made in turn: what was slow may not be any more. */
+enum { EXPLORE = 256 };
 
 static unsigned distance(const struct weft_queue *queue, const struct host_lane *lane)
 {

@@ -71,7 +71,7 @@ static void describe_path(const struct host_path *path, struct weft_path_info *i
 					 .queues = pub->traits.queues,
 					 .depth = pub->traits.depth,
 					 .reconnects = pub->reconnects };
-	host_path_address(path, info->address, sizeof(info->address));
+	memcpy(info->address, pub->address, sizeof(info->address));
 }
 
 unsigned host_paths_in_order(struct weft_ctrl *ctrl, struct host_path *paths[HOST_PATHS_MAX])

@@ -6,7 +6,8 @@
  *         ├─ audibly lost, and without such resets: at once, as every host does │
  *         └─ silently: when keep-alive time-out and Command Quiesce Time passed ┘
  *
- * Audible is a loss that the controller has seen as well: the connection was closed or reset.
+ * Audible is a loss that the controller has seen as well: the connection was closed or reset. One that
+ * the network tells of is silent.
  *
  * Invariant: path->pub.over is the newest generation of which nothing is left. */
 #include <errno.h>
@@ -145,6 +146,12 @@ static void on_limit(struct weft_timer *timer)
 
 /* --- what happens ------------------------------------------------------------------------------------- */
 
+static bool is_silent(int rc)
+{
+	return rc == -ETIMEDOUT || rc == -EHOSTUNREACH || rc == -ENETUNREACH || rc == -EHOSTDOWN ||
+	       rc == -ENETDOWN;
+}
+
 /* A controller without keep-alive does not end by itself. */
 static void set_limit(struct host_path *path)
 {
@@ -162,7 +169,7 @@ void host_fence_lost(struct host_path *path)
 	if (path->stopping || fence->generation == path->generation)
 		return;
 	fence->generation = path->generation;
-	fence->silent = path->why_rc == -ETIMEDOUT;
+	fence->silent = is_silent(path->why_rc);
 	fence->cntlid = path->traits.cntlid;
 	fence->ciu = path->traits.ciu;
 	fence->cirn = path->traits.cirn;

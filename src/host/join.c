@@ -49,6 +49,7 @@ int host_paths_insert(struct host_path *path)
 		path->id = ctrl->next_path++;
 		path->inserted = true;
 		ctrl->paths[i] = path;
+		host_path_address(path, path->pub.address, sizeof(path->pub.address));
 		host_ns_new_path(ctrl, i);
 	}
 	pthread_mutex_unlock(&ctrl->lock);
@@ -74,6 +75,7 @@ static void on_join(struct weft_msg *msg)
 
 void host_path_join(struct host_path *path)
 {
+	path->adding = true;
 	path->msg.fn = on_join;
 	weft_reactor_post(path->reactor, &path->msg);
 }
@@ -126,24 +128,36 @@ void host_path_let_go(struct host_path *path)
 		weft_reactor_post(path->reactor, &path->msg);
 }
 
-static struct host_path *find(struct weft_ctrl *ctrl, unsigned id)
+/* One that can be removed; @others gets how many there are besides. */
+static struct host_path *find(struct weft_ctrl *ctrl, unsigned id, unsigned *others)
 {
-	for (unsigned i = 0; i < HOST_PATHS_MAX; i++)
-		if (ctrl->paths[i] && ctrl->paths[i]->id == id && !ctrl->paths[i]->leaving)
-			return ctrl->paths[i];
-	return NULL;
+	struct host_path *found = NULL;
+
+	*others = 0;
+	for (unsigned i = 0; i < HOST_PATHS_MAX; i++) {
+		struct host_path *path = ctrl->paths[i];
+
+		if (!path || path->leaving || path->adding)
+			continue;
+		if (path->id == id)
+			found = path;
+		else
+			++*others;
+	}
+	return found;
 }
 
 int weft_path_remove(struct weft_ctrl *ctrl, unsigned id, struct weft_err *err)
 {
 	struct host_path *path;
+	unsigned others;
 	int rc = 0;
 
 	pthread_mutex_lock(&ctrl->lock);
-	path = find(ctrl, id);
+	path = find(ctrl, id, &others);
 	if (!path)
 		rc = weft_fail(err, -ENOENT, "there is no path %u", id);
-	else if (host_paths_count(ctrl) == 1)
+	else if (!others)
 		rc = weft_fail(err, -EBUSY, "path %u is the last one", id);
 	else
 		leave(path);
@@ -160,27 +174,30 @@ static void bury(struct weft_msg *msg)
 	ctrl->paths[path->index] = NULL;
 	host_paths_combine(ctrl);
 	host_ns_new_path(ctrl, path->index);
+	host_access_update(ctrl);
 	host_paths_wake(ctrl);
 	pthread_mutex_unlock(&ctrl->lock);
 	host_path_free(path);
 }
 
-/* Its callers are not through with it yet. */
+/* With the last of them home ends. */
+static void end_home(struct weft_ctrl *ctrl)
+{
+	for (unsigned i = 0; i < HOST_PATHS_MAX; i++)
+		if (ctrl->paths[i] && !ctrl->paths[i]->over)
+			return;
+	weft_reactor_stop(ctrl->reactor);
+}
+
 void host_path_over(struct host_path *path)
 {
-	struct weft_ctrl *ctrl = path->ctrl;
-	bool more = false;
-
 	path->over = true;
-	if (!ctrl->stopping) {
-		path->msg.fn = bury;
-		weft_reactor_post(path->reactor, &path->msg);
+	if (path->ctrl->stopping) {
+		end_home(path->ctrl);
 		return;
 	}
-	for (unsigned i = 0; i < HOST_PATHS_MAX; i++)
-		more |= ctrl->paths[i] && !ctrl->paths[i]->over;
-	if (!more)
-		weft_reactor_stop(ctrl->reactor);
+	path->msg.fn = bury; /* later: the callers are not through with it yet */
+	weft_reactor_post(path->reactor, &path->msg);
 }
 
 void host_paths_stop(struct weft_ctrl *ctrl)
@@ -189,4 +206,5 @@ void host_paths_stop(struct weft_ctrl *ctrl)
 	for (unsigned i = 0; i < HOST_PATHS_MAX; i++)
 		if (ctrl->paths[i])
 			host_path_stop(ctrl->paths[i]);
+	end_home(ctrl);
 }

@@ -44,6 +44,22 @@ static void enroll(struct weft_ns *ns)
 	weft_reactor_post(ctrl->reactor, &ctrl->open_msg);
 }
 
+bool host_ns_is_awaited(const struct weft_ns *ns)
+{
+	struct host_path *const *paths = ns->ctrl->paths;
+
+	for (unsigned i = 0; i < HOST_PATHS_MAX; i++)
+		if (paths[i] && paths[i]->pub.state == WEFT_LIVE && !ns->views[i].looked)
+			return true;
+	return false;
+}
+
+/* One path has failed to show it, and there is no other to wait for; or none will ever be. */
+static bool is_hopeless(const struct weft_ns *ns)
+{
+	return ns->ctrl->pub.state == WEFT_DEAD || (ns->open_rc && !host_ns_is_awaited(ns));
+}
+
 static int wait_for_look(struct weft_ns *ns, struct weft_err *err)
 {
 	struct weft_ctrl *ctrl = ns->ctrl;
@@ -51,10 +67,10 @@ static int wait_for_look(struct weft_ns *ns, struct weft_err *err)
 	int rc;
 
 	pthread_mutex_lock(&ctrl->lock);
-	while (ns->opening && ctrl->pub.state != WEFT_DEAD)
+	while (ns->opening && !is_hopeless(ns))
 		pthread_cond_wait(&ctrl->changed, &ctrl->lock);
-	rc = ns->opening ? -ENOTCONN : ns->open_rc;
-	why = ns->opening ? ctrl->pub.why : ns->open_err;
+	rc = ns->opening && !ns->open_rc ? -ENOTCONN : ns->open_rc;
+	why = rc == -ENOTCONN ? ctrl->pub.why : ns->open_err;
 	pthread_mutex_unlock(&ctrl->lock);
 	return rc < 0 ? weft_fail(err, rc, "namespace %u: %s", ns->nsid, why.text) : 0;
 }

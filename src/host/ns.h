@@ -64,7 +64,9 @@ uint32_t host_ns_copy_max(const struct nvme_id_ns *id, unsigned block_shift);
 /* Controllers before NVMe 1.3 refuse to list descriptors: then there are none. */
 bool host_has_no_descriptors(uint16_t status);
 
-/* ns.c, under ctrl->lock: the path of this index is a new one, or none; nothing is known of it. */
+/* ns.c, under ctrl->lock: a path looks at it for the first time, or is about to. */
+bool host_ns_is_awaited(const struct weft_ns *ns);
+/* The path of this index is a new one, or none; nothing is known of it. */
 void host_ns_new_path(struct weft_ctrl *ctrl, unsigned index);
 
 /* access.c, under ctrl->lock: what follows from the paths' states and from what was seen there. */

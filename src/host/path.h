@@ -128,6 +128,7 @@ struct host_path {
 
 	/* Under ctrl->lock. */
 	bool inserted, leaving;
+	bool adding;    /* somebody waits for its first attempt */
 	unsigned lanes; /* that lead here */
 	unsigned index; /* in ctrl->paths, and in what is kept per path elsewhere */
 	struct host_published pub;

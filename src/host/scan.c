@@ -71,26 +71,13 @@ static int adopt(const struct host_path *path, struct weft_ns *ns, struct weft_e
 	return 0;
 }
 
-/* Another path is looking at it, or is about to. */
-static bool is_awaited(const struct weft_ctrl *ctrl, const struct weft_ns *ns)
-{
-	for (unsigned i = 0; i < HOST_PATHS_MAX; i++) {
-		const struct host_path *path = ctrl->paths[i];
-
-		if (path && path->pub.state == WEFT_LIVE && !ns->views[i].looked)
-			return true;
-	}
-	return false;
-}
-
-static void fail_opening(const struct host_path *path, struct weft_ns *ns, int rc,
-			 const struct weft_err *why)
+static void fail_opening(struct weft_ns *ns, int rc, const struct weft_err *why)
 {
 	if (!ns->open_rc) {
 		ns->open_rc = rc;
 		ns->open_err = *why;
 	}
-	ns->opening = is_awaited(path->ctrl, ns);
+	ns->opening = host_ns_is_awaited(ns);
 }
 
 /* --- one that is open; under ctrl->lock --------------------------------------------------------------- */
@@ -143,7 +130,7 @@ static bool settle_one(struct host_path *path, struct weft_ns *ns, int rc, struc
 	view->looked = true;
 	view->rc = rc;
 	if (rc < 0)
-		fail_opening(path, ns, rc, &why);
+		fail_opening(ns, rc, &why);
 	return false;
 }
 
@@ -187,8 +174,7 @@ static void lost(struct host_path *path)
 			continue;
 		if (path->why_rc != -ETIMEDOUT && ++ns->losses < LOSSES_MAX)
 			continue;
-		fail_opening(path, ns, path->why_rc == -ETIMEDOUT ? -ETIMEDOUT : -ECONNRESET,
-			     &path->why);
+		fail_opening(ns, path->why_rc == -ETIMEDOUT ? -ETIMEDOUT : -ECONNRESET, &path->why);
 	}
 	pthread_cond_broadcast(&ctrl->changed);
 	pthread_mutex_unlock(&ctrl->lock);

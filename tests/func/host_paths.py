@@ -228,6 +228,26 @@ works("no such namespace on the second", {}, late(namespaces={}), look=first_of_
 works("namespaces without a name are not taken for the same", dict(identified=nameless),
       late(identified=nameless), look=first_of_two)
 
+
+
+def dies_of_it():
+    """A path that breaks when it is asked for the namespace, and does not come back."""
+    seen = []
+
+    def identify(conn, cmd):
+        if cmd.dw(10) & 0xFF == 0:
+            seen.append(cmd)
+            conn.reset()
+        normally(conn, "identify", cmd)
+
+    def accepted(conn):
+        if seen:
+            conn.reset()
+    return dict(identify=identify, accepted=accepted)
+
+
+fails("one path has no such namespace, the other breaks of it", "has no namespace 1|reset by peer",
+      dict(namespaces={}), dies_of_it(), words=dict(loss_timeout="60m"))
 fails("the page is refused", "Get Log Page: ANA: invalid log page",
       ana(OPTIMIZED) | dict(log_page=lambda conn, lid: None))
 fails("the page claims more groups than it has", "its groups reach beyond its end",

@@ -99,7 +99,7 @@ void stand_in_turn(uint64_t ms)
 void __wrap_host_admin_start(struct host_path *path, struct host_admin *a, uint32_t timeout_ms)
 {
 	must(a->name && a->done);
-	must(a->iov.iov_len <= HOST_PAGE);
+	must(a->iov.iov_len <= 1 << 20);
 	a->path = path;
 	if (path->broken) {
 		a->done(a, -ECONNRESET);
