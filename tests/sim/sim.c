@@ -14,32 +14,45 @@
 #include "faults.h"
 #include "wire.h"
 
-enum { APPS = 2, FAULTS = 12, SEEDS = 20 };
+enum { APPS = 2, FAULTS = 12, SEEDS = 10 };
 
 static const struct story {
 	const char *name;
-	bool silent;
+	bool several; /* paths: each host uses all ports, and not only one */
+	bool silent;  /* also losses that nobody is told of */
 } stories[] = {
-	{ "resets", false },
-	{ "silence", true },
+	{ "resets", false, false },
+	{ "silence", false, true },
+	{ "resets-of-paths", true, false },
+	{ "silence-of-paths", true, true },
 };
 #define STORIES (sizeof(stories) / sizeof(stories[0]))
 
 static struct node nodes[1];
 static struct app apps[APPS];
 
+/* The way that host @i goes, or all ways. */
+static void connect_app(const struct story *story, unsigned i)
+{
+	static const char form[] = "nvme+tcp://127.0.0.1:%u/" SIM_NQN "?kato=2s";
+	char uris[512];
+	int n;
+
+	n = snprintf(uris, sizeof(uris), form, nodes[0].ports[i]);
+	if (story->several) {
+		uris[n++] = ',';
+		snprintf(uris + n, sizeof(uris) - (size_t)n, form, nodes[0].ports[1 - i]);
+	}
+	app_start(&apps[i], i, uris);
+}
+
 static void begin(const struct story *story, uint64_t seed)
 {
-	char uri[256];
-
 	world_begin(story->name, seed);
 	disk_begin();
 	node_start(&nodes[0], "target");
-	for (unsigned i = 0; i < APPS; i++) {
-		snprintf(uri, sizeof(uri), "nvme+tcp://127.0.0.1:%u/" SIM_NQN "?kato=2s",
-			 nodes[0].ports[i]);
-		app_start(&apps[i], i, uri);
-	}
+	for (unsigned i = 0; i < APPS; i++)
+		connect_app(story, i);
 }
 
 static bool disk_is_idle(void *arg)
