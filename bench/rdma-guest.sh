@@ -11,15 +11,11 @@ address=10.0.2.15
 nqn=nqn.2026-11.io.weft:bench
 export VALGRIND_LIB=/share/valgrind
 
-callgrind="valgrind --tool=callgrind -q --fair-sched=yes"
-
-# Of the load, what the library does counts, and what it calls: statistics are nobody's I/O.
-counting() # KIND END FILE: the words before a command that is counted
+counting() # KIND FILE: the words before a command that is counted
 {
-	case $1.$2 in
-	instructions.target)	echo "$callgrind --callgrind-out-file=$3" ;;
-	instructions.host)	echo "$callgrind --callgrind-out-file=$3 --toggle-collect=weft_queue_poll" ;;
-	calls.*)		echo "strace -f -c -o $3" ;;
+	case $1 in
+	instructions)	echo "valgrind --tool=callgrind -q --fair-sched=yes --callgrind-out-file=$2" ;;
+	calls)		echo "strace -f -c -o $2" ;;
 	esac
 }
 
@@ -61,11 +57,11 @@ measure() # TRANSPORT RW END KIND SECONDS
 
 	rm -f $file
 	case $3 in
-	target)	serve $(counting "$4" "$3" $file)
+	target)	serve $(counting "$4" $file)
 		ios=$(load "$1" "$2" "$5")
 		stop ;;
 	host)	serve
-		ios=$(load "$1" "$2" "$5" $(counting "$4" "$3" $file))
+		ios=$(load "$1" "$2" "$5" $(counting "$4" $file))
 		stop ;;
 	esac
 	cp $file "/share/$4.$1.$2.$3.$5"
