@@ -15,7 +15,7 @@
 #include "base/err.h"
 #include "plugin.h"
 
-#define URI_MAX 2048
+#define URI_MAX 4096 /* of all paths together */
 
 struct weft_uplink plugin_uplink;
 static char uri[URI_MAX], words[URI_MAX];
@@ -78,6 +78,16 @@ static int on_config(const char *key, const char *value)
 	return !strcmp(key, "uri") ? set_uri(value) : add_word(key, value);
 }
 
+/* Of several paths; a word behind it holds for all. */
+static const char *last_uri(void)
+{
+	const char *last = uri, *next;
+
+	while ((next = strcasestr(last, ",nvme+")))
+		last = next + 1;
+	return last;
+}
+
 static int on_config_complete(void)
 {
 	size_t used = strlen(uri), room = sizeof(uri) - used;
@@ -88,7 +98,7 @@ static int on_config_complete(void)
 	}
 	if (!words[0])
 		return 0;
-	if (!strchr(uri, '?'))
+	if (!strchr(last_uri(), '?'))
 		words[0] = '?';
 	return (size_t)snprintf(uri + used, room, "%s", words) < room ? 0 : too_long();
 }

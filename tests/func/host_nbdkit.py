@@ -162,6 +162,13 @@ def _(t, kit):
     fails_with("ENOENT", lambda: kit.client("ns1").__enter__())
 
 
+@with_target("several paths, with words of their own and for all", ns=["mem:8M", "mem:16M"])
+def _(t):
+    with Nbdkit(t.dir, f"uri={uri(t)}?hdgst=1,{uri(t)}", "nsid=2") as kit, kit.client() as c:
+        assert c.get_size() == 16 * MIB
+        weft.wait_until(lambda: len(t.controllers()) == 2, "both paths")
+
+
 @with_nbdkit("a read-only namespace", ns=["mem:8M,ro"])
 def _(t, kit):
     with kit.client() as c:
