@@ -14,6 +14,8 @@
 #include "host/config.h"
 #include "proto/nvme.h"
 
+struct host_path;
+
 struct host_ns_ids {
 	uint8_t uuid[16], nguid[16], eui64[8];
 };
@@ -63,6 +65,12 @@ bool host_ns_has_ids(const struct weft_ns *ns);
 uint32_t host_ns_copy_max(const struct nvme_id_ns *id, unsigned block_shift);
 /* Controllers before NVMe 1.3 refuse to list descriptors: then there are none. */
 bool host_has_no_descriptors(uint16_t status);
+
+/* sight.c, under ctrl->lock. @rc 0: a look through @path was answered; else why not, or that there is
+ * none. true: it has turned out that another one is there. */
+bool host_sight(struct host_path *path, struct weft_ns *ns, int rc, struct weft_err why);
+/* It cannot be opened through this path: for good, unless another is still to look. */
+void host_sight_fail(struct weft_ns *ns, int rc, const struct weft_err *why);
 
 /* ns.c, under ctrl->lock: a path looks at it for the first time, or is about to. */
 bool host_ns_is_awaited(const struct weft_ns *ns);

@@ -1,7 +1,7 @@
 /* scan.c - looking at open namespaces through a path: at each new connection, when the controller
  * says that something changed, when the program opens one.
  *
- *   due ─▶ Identify ─▶ descriptors ─▶ settle: is it the one? ─▶ the next that is due ─▶ … ─▶ through
+ *   due ─▶ Identify ─▶ descriptors ─▶ sight.c: is it the one? ─▶ the next that is due ─▶ … ─▶ through
  *
  * No I/O flows on a new connection before its scan is through: a namespace that another one has
  * replaced must not get its data.
@@ -33,106 +33,9 @@ static struct host_ns_view *view_of(const struct host_path *path, struct weft_ns
 	return &ns->views[path->index];
 }
 
-/* --- a namespace that is being opened; all of this under ctrl->lock --------------------------------- */
-
 enum { LOSSES_MAX = 3 }; /* of a connection, while it is looked at first */
 
-/* A namespace whose blocks do not fit into a command cannot be read. */
-static int check_transfer(const struct host_path *path, unsigned shift, struct weft_err *err)
-{
-	if (path->traits.transfer_max >> shift)
-		return 0;
-	return weft_fail(err, -EPROTO,
-			 "its blocks are larger than what the controller moves at once");
-}
-
-static void take_in(struct weft_ns *ns, const struct nvme_id_ns *id)
-{
-	ns->id = *id;
-	atomic_store(&ns->read_only, id->nsattr & 1);
-	atomic_store(&ns->size, le64_to_cpu(id->nsze) << ns->block_shift);
-}
-
-static int adopt(const struct host_path *path, struct weft_ns *ns, struct weft_err *why)
-{
-	const struct nvme_id_ns *id = (const struct nvme_id_ns *)path->scan_page;
-	int rc = host_ns_geometry(id, &ns->block_shift, why);
-
-	if (rc == 0)
-		rc = check_transfer(path, ns->block_shift, why);
-	if (rc < 0)
-		return rc;
-	host_ns_ids(id, path->scan_page + HOST_PAGE, &ns->ids);
-	ns->copy_max = host_ns_copy_max(id, ns->block_shift);
-	ns->first_path = path->id;
-	take_in(ns, id);
-	ns->opening = false;
-	ns->open_rc = 0;
-	return 0;
-}
-
-static void fail_opening(struct weft_ns *ns, int rc, const struct weft_err *why)
-{
-	if (!ns->open_rc) {
-		ns->open_rc = rc;
-		ns->open_err = *why;
-	}
-	ns->opening = host_ns_is_awaited(ns);
-}
-
-/* --- one that is open; under ctrl->lock --------------------------------------------------------------- */
-
-/* Without an identity there is no telling whether another path leads to the same one. */
-static int compare(const struct host_path *path, const struct weft_ns *ns)
-{
-	const struct nvme_id_ns *id = (const struct nvme_id_ns *)path->scan_page;
-	struct host_ns_ids ids;
-	unsigned shift;
-
-	if (!id->nsze)
-		return -ENODEV;
-	host_ns_ids(id, path->scan_page + HOST_PAGE, &ids);
-	if (host_ns_geometry(id, &shift, NULL) < 0 || shift != ns->block_shift ||
-	    memcmp(&ids, &ns->ids, sizeof(ids)))
-		return -ESTALE;
-	if (check_transfer(path, shift, NULL) < 0)
-		return -ESTALE;
-	return host_ns_has_ids(ns) || path->id == ns->first_path ? 0 : -ESTALE;
-}
-
-/* A namespace that is gone may come back; one that was replaced stays unusable on this path. */
-static void look_again(const struct host_path *path, struct weft_ns *ns, int rc)
-{
-	struct host_ns_view *view = view_of(path, ns);
-
-	if (!view->looked || view->rc != -ESTALE)
-		view->rc = rc;
-	view->looked = true;
-	if (view->rc == 0)
-		take_in(ns, (const struct nvme_id_ns *)path->scan_page);
-}
-
 /* --- what a look has brought ------------------------------------------------------------------------- */
-
-/* @rc 0: it was answered; else why not, or that there is none. true: another one is there. */
-static bool settle_one(struct host_path *path, struct weft_ns *ns, int rc, struct weft_err why)
-{
-	struct host_ns_view *view = view_of(path, ns);
-	bool differed = view->looked && view->rc == -ESTALE;
-
-	view->group = le32_to_cpu(((const struct nvme_id_ns *)path->scan_page)->anagrpid);
-	if (!ns->opening) {
-		look_again(path, ns, rc ? rc : compare(path, ns));
-		return view->rc == -ESTALE && !differed;
-	}
-	if (rc == 0)
-		rc = adopt(path, ns, &why);
-	view->looked = true;
-	view->rc = rc;
-	if (rc < 0)
-		fail_opening(ns, rc, &why);
-	return false;
-}
 
 static void settle(struct host_path *path, int rc, const struct weft_err *why)
 {
@@ -143,7 +46,7 @@ static void settle(struct host_path *path, int rc, const struct weft_err *why)
 	pthread_mutex_lock(&ctrl->lock);
 	weft_list_for_each(ns, &ctrl->namespaces, link)
 		if (ns->nsid == path->scan_nsid && !view_of(path, ns)->due)
-			differs |= settle_one(path, ns, rc, *why);
+			differs |= host_sight(path, ns, rc, *why);
 	host_access_update(ctrl);
 	host_paths_wake(ctrl);
 	pthread_mutex_unlock(&ctrl->lock);
@@ -174,7 +77,8 @@ static void lost(struct host_path *path)
 			continue;
 		if (path->why_rc != -ETIMEDOUT && ++ns->losses < LOSSES_MAX)
 			continue;
-		fail_opening(ns, path->why_rc == -ETIMEDOUT ? -ETIMEDOUT : -ECONNRESET, &path->why);
+		host_sight_fail(ns, path->why_rc == -ETIMEDOUT ? -ETIMEDOUT : -ECONNRESET,
+				&path->why);
 	}
 	pthread_cond_broadcast(&ctrl->changed);
 	pthread_mutex_unlock(&ctrl->lock);

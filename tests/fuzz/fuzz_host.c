@@ -299,6 +299,8 @@ static void one_controller(void)
 	weft_timer_stop(stand_in_path->reactor, &stand_in_path->poll);
 	stand_in_lose();
 	host_aer_stop(stand_in_path);
+	host_ana_stop(stand_in_path);
+	host_ana_forget(stand_in_path);
 	close_namespaces(ns);
 }
 

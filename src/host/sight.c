@@ -1,0 +1,103 @@
+/* sight.c - what a look through a path says of a namespace.
+ *
+ *   being opened ─▶ the first path that shows it: that is who it is ─▶ open
+ *   open ─▶ the same? ─▶ its size and attributes are taken in
+ *             └─ gone, or another one ─▶ not through this path
+ *
+ * Everything here is under ctrl->lock; what was answered is in path->scan_page. */
+#include <errno.h>
+#include <string.h>
+
+#include "host/internal.h"
+
+/* A namespace whose blocks do not fit into a command cannot be read. */
+static int check_transfer(const struct host_path *path, unsigned shift, struct weft_err *err)
+{
+	if (path->traits.transfer_max >> shift)
+		return 0;
+	return weft_fail(err, -EPROTO,
+			 "its blocks are larger than what the controller moves at once");
+}
+
+static void take_in(struct weft_ns *ns, const struct nvme_id_ns *id)
+{
+	ns->id = *id;
+	atomic_store(&ns->read_only, id->nsattr & 1);
+	atomic_store(&ns->size, le64_to_cpu(id->nsze) << ns->block_shift);
+}
+
+static int adopt(const struct host_path *path, struct weft_ns *ns, struct weft_err *why)
+{
+	const struct nvme_id_ns *id = (const struct nvme_id_ns *)path->scan_page;
+	int rc = host_ns_geometry(id, &ns->block_shift, why);
+
+	if (rc == 0)
+		rc = check_transfer(path, ns->block_shift, why);
+	if (rc < 0)
+		return rc;
+	host_ns_ids(id, path->scan_page + HOST_PAGE, &ns->ids);
+	ns->copy_max = host_ns_copy_max(id, ns->block_shift);
+	ns->first_path = path->id;
+	take_in(ns, id);
+	ns->opening = false;
+	ns->open_rc = 0;
+	return 0;
+}
+
+void host_sight_fail(struct weft_ns *ns, int rc, const struct weft_err *why)
+{
+	if (!ns->open_rc) {
+		ns->open_rc = rc;
+		ns->open_err = *why;
+	}
+	ns->opening = host_ns_is_awaited(ns);
+}
+
+/* Without an identity there is no telling whether another path leads to the same one. */
+static int compare(const struct host_path *path, const struct weft_ns *ns)
+{
+	const struct nvme_id_ns *id = (const struct nvme_id_ns *)path->scan_page;
+	struct host_ns_ids ids;
+	unsigned shift;
+
+	if (!id->nsze)
+		return -ENODEV;
+	host_ns_ids(id, path->scan_page + HOST_PAGE, &ids);
+	if (host_ns_geometry(id, &shift, NULL) < 0 || shift != ns->block_shift ||
+	    memcmp(&ids, &ns->ids, sizeof(ids)))
+		return -ESTALE;
+	if (check_transfer(path, shift, NULL) < 0)
+		return -ESTALE;
+	return host_ns_has_ids(ns) || path->id == ns->first_path ? 0 : -ESTALE;
+}
+
+/* A namespace that is gone may come back; one that was replaced stays unusable on this path. */
+static void look_again(const struct host_path *path, struct weft_ns *ns, int rc)
+{
+	struct host_ns_view *view = &ns->views[path->index];
+
+	if (!view->looked || view->rc != -ESTALE)
+		view->rc = rc;
+	view->looked = true;
+	if (view->rc == 0)
+		take_in(ns, (const struct nvme_id_ns *)path->scan_page);
+}
+
+bool host_sight(struct host_path *path, struct weft_ns *ns, int rc, struct weft_err why)
+{
+	struct host_ns_view *view = &ns->views[path->index];
+	bool differed = view->looked && view->rc == -ESTALE;
+
+	view->group = le32_to_cpu(((const struct nvme_id_ns *)path->scan_page)->anagrpid);
+	if (!ns->opening) {
+		look_again(path, ns, rc ? rc : compare(path, ns));
+		return view->rc == -ESTALE && !differed;
+	}
+	if (rc == 0)
+		rc = adopt(path, ns, &why);
+	view->looked = true;
+	view->rc = rc;
+	if (rc < 0)
+		host_sight_fail(ns, rc, &why);
+	return false;
+}
