@@ -9,7 +9,6 @@
 #include "base/list.h"
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static pthread_cond_t came = PTHREAD_COND_INITIALIZER;
 static struct weft_list in_hand = { &in_hand, &in_hand }; /* weft_io.op.link */
 static unsigned count;
 static bool holding;
@@ -48,7 +47,6 @@ static int held_submit(struct weft_backend *be, struct weft_io *io)
 	if (held) {
 		weft_list_push(&in_hand, &io->op.link);
 		count++;
-		pthread_cond_broadcast(&came);
 	}
 	pthread_mutex_unlock(&lock);
 	if (!held)
@@ -88,14 +86,6 @@ void held_hold(bool hold)
 {
 	pthread_mutex_lock(&lock);
 	holding = hold;
-	pthread_mutex_unlock(&lock);
-}
-
-void held_wait(unsigned n)
-{
-	pthread_mutex_lock(&lock);
-	while (count < n)
-		pthread_cond_wait(&came, &lock);
 	pthread_mutex_unlock(&lock);
 }
 

@@ -13,10 +13,9 @@ enum { HELD_BYTES = 64 << 10 };
 /* Zeroed; one at a time. It starts by letting everything through. */
 struct weft_backend *held_open(void);
 
-void held_hold(bool hold);  /* from now on, or no longer; what it has stays */
-void held_wait(unsigned n); /* until it has @n operations in hand */
-unsigned held_count(void);
-void held_let_go(void); /* of all that it has */
+void held_hold(bool hold); /* from now on, or no longer; what it has stays */
+unsigned held_count(void); /* operations that it has in hand */
+void held_let_go(void);    /* of all that it has */
 /* Its first bytes, as they are on the storage. */
 const char *held_bytes(void);
 

@@ -73,6 +73,13 @@ static void take_off(struct host *h, struct flight *f, enum weft_op_code op, uin
 	weft_queue_poll(h->queue, 0);
 }
 
+/* A host may look at the namespace before it sends what it was given. */
+static void until_held(struct host *h, unsigned n)
+{
+	while (held_count() < n)
+		weft_queue_poll(h->queue, 1);
+}
+
 static void land(struct host *h, struct flight *f)
 {
 	while (!f->done)
@@ -109,7 +116,7 @@ static void ana_waits_for_storage(void **state)
 		memset(f.data + (held_ops[i].op == WEFT_COMPARE_AND_WRITE ? 512 : 0), 'x', 512);
 		held_hold(true);
 		take_off(&h, &f, held_ops[i].op, held_ops[i].length ? held_ops[i].length : 512);
-		held_wait(1);
+		until_held(&h, 1);
 		assert_int_equal(shown(h.ctrl, &before), OPTIMIZED);
 		ana = target_ana_start(GROUP, "inaccessible");
 		while (shown(h.ctrl, &during) == OPTIMIZED)
@@ -138,7 +145,7 @@ static void ana_waits_for_a_lost_connection(void **state)
 
 	held_hold(true);
 	take_off(&lost, &f, WEFT_WRITE, 512);
-	held_wait(1);
+	until_held(&lost, 1);
 	weft_ctrl_reset(lost.ctrl);
 	ana = target_ana_start(GROUP, "inaccessible");
 	while (shown(other.ctrl, NULL) == OPTIMIZED)
@@ -166,7 +173,7 @@ static void ana_of_a_new_controller(void **state)
 
 	held_hold(true);
 	take_off(&h, &f, WEFT_WRITE, 512);
-	held_wait(1);
+	until_held(&h, 1);
 	ana = target_ana_start(GROUP, "inaccessible");
 	while (shown(h.ctrl, NULL) == OPTIMIZED)
 		;
@@ -190,7 +197,7 @@ static void ana_in_line(void **state)
 
 	held_hold(true);
 	take_off(&h, &f, WEFT_WRITE, 512);
-	held_wait(1);
+	until_held(&h, 1);
 	first = target_ana_start(GROUP, "inaccessible");
 	second = target_ana_start(GROUP, "non-optimized");
 	while (shown(h.ctrl, NULL) == OPTIMIZED)
@@ -215,7 +222,7 @@ static void ana_of_a_pair_in_line(void **state)
 
 	held_hold(true);
 	take_off(&h, &first, WEFT_WRITE, 512);
-	held_wait(1);
+	until_held(&h, 1);
 	take_off(&other, &pair, WEFT_COMPARE_AND_WRITE, 1024);
 	ana = target_ana_start(GROUP, "inaccessible");
 	while (shown(h.ctrl, NULL) == OPTIMIZED)
@@ -245,7 +252,7 @@ static void ana_of_another_group(void **state)
 
 	held_hold(true);
 	take_off(&h, &f, WEFT_WRITE, 512);
-	held_wait(1);
+	until_held(&h, 1);
 	target_ana_wait(target_ana_start(1, "inaccessible"));
 	target_ana_wait(target_ana_start(1, "optimized"));
 	held_hold(false);
@@ -265,7 +272,7 @@ static void connect_waits_for_storage(void **state)
 
 	held_hold(true);
 	take_off(&lost, &late, WEFT_WRITE, 512);
-	held_wait(1);
+	until_held(&lost, 1);
 	weft_ctrl_reset(lost.ctrl);
 	while (weft_ctrl_state(lost.ctrl, NULL) == WEFT_LIVE)
 		usleep(100);
@@ -354,7 +361,7 @@ static void reset_waits_for_storage(void **state)
 
 	held_hold(true);
 	take_off(&lost, &late, WEFT_WRITE, 512);
-	held_wait(1);
+	until_held(&lost, 1);
 	reset_start(&reset, other.ctrl, lost.ctrl);
 	while (weft_ctrl_state(lost.ctrl, NULL) == WEFT_LIVE)
 		usleep(100);
@@ -383,7 +390,7 @@ static void reset_of_a_lost_connection(void **state)
 
 	held_hold(true);
 	take_off(&lost, &late, WEFT_WRITE, 512);
-	held_wait(1);
+	until_held(&lost, 1);
 	reset.what = instance_of(lost.ctrl);
 	weft_ctrl_reset(lost.ctrl);
 	while (weft_ctrl_state(lost.ctrl, NULL) == WEFT_LIVE)
@@ -452,7 +459,7 @@ static void reset_that_takes_long(void **state)
 	ask_for_reset_events(other.ctrl);
 	held_hold(true);
 	take_off(&lost, &late, WEFT_WRITE, 512);
-	held_wait(1);
+	until_held(&lost, 1);
 	reset_start(&reset, other.ctrl, lost.ctrl);
 	while (weft_ctrl_state(lost.ctrl, NULL) == WEFT_LIVE)
 		usleep(100);
@@ -487,8 +494,9 @@ static void reset_whose_asker_is_lost(void **state)
 
 	held_hold(true);
 	take_off(&lost, &late, WEFT_WRITE, 512);
+	until_held(&lost, 1);
 	take_off(&other, &later, WEFT_WRITE, 512);
-	held_wait(2);
+	until_held(&other, 2);
 	reset_start(&reset, other.ctrl, lost.ctrl);
 	while (weft_ctrl_state(lost.ctrl, NULL) == WEFT_LIVE)
 		usleep(100);
