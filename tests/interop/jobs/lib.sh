@@ -175,7 +175,7 @@ connect() # NQN [nvme connect's words…]
 
 	shift
 	nvme connect -t "$TRTYPE" -a "$ADDRESS" -s "$PORT" -n "$nqn" \
-		--hostnqn="$HOSTNQN" --hostid="$HOSTID" --nr-io-queues=2 --keep-alive-tmo=5 \
+		--hostnqn="$HOSTNQN" --hostid="$HOSTID" --nr-io-queues=2 --keep-alive-tmo=10 \
 		--reconnect-delay=1 --ctrl-loss-tmo=60 "$@"
 }
 
