@@ -8,21 +8,11 @@
 
 #include <errno.h>
 
-#include "rdma_case.h"
+#include "rdma_both.h"
 
 #define COUNT(array) (sizeof(array) / sizeof(*(array)))
-#define IP           "127.0.0.1"
 
-enum { DEPTH = 16, BOTH_ENDS_OF_ADMIN = 2 };
-
-static struct raw admin, io;
-
-static int set_up(void **state)
-{
-	fabric_begin();
-	case_start(IP);
-	return 0;
-}
+enum { BOTH_ENDS_OF_ADMIN = 2 };
 
 static int set_up_apart(void **state)
 {
@@ -35,41 +25,7 @@ static int set_up_silent(void **state)
 {
 	fabric_begin();
 	fabric_device("fake0")->never_last = true;
-	case_start(IP);
-	return 0;
-}
-
-static int tear_down(void **state)
-{
-	case_stop();
-	fabric_end();
-	return 0;
-}
-
-static void open_both(void)
-{
-	raw_io(&io, IP, raw_admin(&admin, IP), 1, DEPTH);
-	case_turns(4);
-}
-
-static void close_both(void)
-{
-	raw_close(&io);
-	raw_close(&admin);
-	case_settle();
-}
-
-static struct ibv_qp *target_qp(const struct raw *q)
-{
-	return fabric_peer(q->end.id->qp);
-}
-
-static void check_alive(struct raw *q)
-{
-	union nvme_sqe sqe = { .common = { .opcode = nvme_admin_keep_alive,
-					   .flags = NVME_PSDT_SGL } };
-
-	assert_int_equal(raw_run(q, &sqe, 0), 0);
+	return start();
 }
 
 static void check_reads(struct raw *q)

@@ -10,13 +10,10 @@
 #include <string.h>
 
 #include "../fuzz/slow.h"
-#include "rdma_case.h"
+#include "rdma_both.h"
 #include "transport/rdma/rdma.h"
 
-#define IP "127.0.0.1"
-
 enum {
-	BLOCK = 512,
 	ALL = 1 << 20,
 	RECEIVES = 64,
 	HELD_MOST = RECEIVES / 4 * 3, /* the rest is for hosts whose storage is not the slow one */
@@ -24,9 +21,8 @@ enum {
 };
 
 static const struct rdma_verbs *const v = &fabric_verbs;
-static struct raw admin, io;
 
-static int set_up(void **state)
+static int set_up_shared(void **state)
 {
 	fabric_begin();
 	fabric_device("fake0")->attr.max_srq_wr = RECEIVES;
@@ -42,26 +38,10 @@ static int set_up_unshared(void **state)
 	return 0;
 }
 
-static int tear_down(void **state)
+static int tear_down_slow(void **state)
 {
-	rdma_verbs = v; /* where a case failed half-way */
 	slow_end(ALL, 0);
-	case_stop();
-	fabric_end();
-	return 0;
-}
-
-static struct ibv_qp *target_qp(const struct raw *q)
-{
-	return fabric_peer(q->end.id->qp);
-}
-
-static void check_alive(struct raw *q)
-{
-	union nvme_sqe sqe = { .common = { .opcode = nvme_admin_keep_alive,
-					   .flags = NVME_PSDT_SGL } };
-
-	assert_int_equal(raw_run(q, &sqe, 0), 0);
+	return tear_down(state);
 }
 
 static void send_in_capsule(void)
@@ -164,7 +144,6 @@ static bool is_answered_soon(struct raw *q)
  * must not be the first copy that arrives last. */
 static void lost_and_not_noticed(void **state)
 {
-	static struct rdma_verbs replaced;
 	struct ibv_qp_attr error = { .qp_state = IBV_QPS_ERR };
 	struct raw again;
 
@@ -188,13 +167,13 @@ static void lost_and_not_noticed(void **state)
 	case_settle();
 }
 
-#define CASE(f, set_up) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
+#define CASE(f, set_up) cmocka_unit_test_setup_teardown(f, set_up, tear_down_slow)
 
 /* With a name, or a pattern, only the cases of that name. */
 int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
-		CASE(some_are_never_held, set_up),
+		CASE(some_are_never_held, set_up_shared),
 		CASE(lost_and_not_noticed, set_up_unshared),
 	};
 
