@@ -44,7 +44,8 @@ _weft_serve() {
 	--nqn | --allow | --cpus) ;;
 	*)
 		_weft_words "-c --config --listen --ns --nqn --allow --allow-any-host --control
-			--engine --cpus --poll --check -v --verbose -h --help"
+			--engine --cpus --poll --takeover --drop-rdma --detach --check -v --verbose
+			-h --help"
 		;;
 	esac
 }

@@ -72,6 +72,9 @@ serve)
 		'--engine[event engine]:engine:(auto uring epoll)' \
 		'--cpus[CPUs to run on]:list:' \
 		'--poll[never sleep]' \
+		'--takeover[take the place of a running target]' \
+		'--drop-rdma[with --takeover: end RDMA connections]' \
+		'--detach[serve in the background]' \
 		'--check[look for mistakes in the file]' \
 		'(-v --verbose)'{-v,--verbose}'[log more]' \
 		'(-h --help)'{-h,--help}'[show help]'

@@ -80,6 +80,22 @@ int weft_backend_open(struct weft_backend **be, const struct weft_spec *spec, st
 	return spec->ops->open(be, spec, err);
 }
 
+int weft_backend_inherit(struct weft_backend **be, const struct weft_spec *spec, int fd,
+			 struct weft_err *err)
+{
+	if (spec->ops->inherit && fd >= 0)
+		return spec->ops->inherit(be, spec, fd, err);
+	weft_closep(&fd);
+	if (spec->ops->inherit)
+		return weft_spec_fail(spec, err, -EBADF, "its descriptor was not handed over");
+	return weft_backend_open(be, spec, err);
+}
+
+int weft_backend_descriptor(struct weft_backend *be)
+{
+	return be->ops->descriptor ? be->ops->descriptor(be) : -1;
+}
+
 void weft_backend_close(struct weft_backend *be)
 {
 	be->ops->close(be);

@@ -7,6 +7,7 @@
 #define WEFT_BACKEND_BACKEND_H
 
 #include <errno.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -63,6 +64,11 @@ struct weft_backend_ops {
 
 	/* Refused whole: what was made on the way is gone again on -errno. */
 	int (*open)(struct weft_backend **be, const struct weft_spec *spec, struct weft_err *err);
+	/* As open(), with descriptor() of the backend that another process has of this spec. Owns
+	 * @fd, also when it fails. NULL: there is nothing to go on with, open() will do. */
+	int (*inherit)(struct weft_backend **be, const struct weft_spec *spec, int fd,
+		       struct weft_err *err);
+	int (*descriptor)(struct weft_backend *be);
 	/* On 0 the backend owns @io until it calls io->done() on the reactor that submitted it, which
 	 * may be before this returns. On -errno the caller still owns it. */
 	int (*submit)(struct weft_backend *be, struct weft_io *io);
@@ -81,8 +87,9 @@ struct weft_backend {
 	uint32_t align;     /* of io->buf; 1: any address will do */
 	uint32_t block_min; /* smallest block it can serve, in bytes: 512 or 4096 */
 	bool read_only;
-	bool thin;  /* storage is allocated when written */
-	char *spec; /* canonical text that opens it again; a resize replaces it */
+	bool thin;               /* storage is allocated when written */
+	atomic_bool sync_failed; /* until it is opened again; see disk.c */
+	char *spec;              /* canonical text that opens it again; a resize replaces it */
 };
 
 /* What a SPEC says, taken apart. Keys that every backend shares are here; the rest is the type's. */
@@ -102,6 +109,13 @@ struct weft_spec {
 int weft_spec_parse(const char *text, struct weft_spec *spec, struct weft_err *err);
 
 int weft_backend_open(struct weft_backend **be, const struct weft_spec *spec, struct weft_err *err);
+/* Goes on with storage that another process serves, or has served, and that neither does while the
+ * other one does. Owns @fd, that of weft_backend_descriptor(). */
+int weft_backend_inherit(struct weft_backend **be, const struct weft_spec *spec, int fd,
+			 struct weft_err *err);
+int weft_backend_descriptor(struct weft_backend *be); /* -1: it needs none */
+/* Both name the same storage, used in the same way; their sizes may differ. */
+bool weft_spec_same(const struct weft_spec *a, const struct weft_spec *b);
 void weft_backend_close(struct weft_backend *be);
 static inline void weft_backend_closep(struct weft_backend **be)
 {

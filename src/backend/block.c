@@ -93,24 +93,18 @@ static int block_resize(struct weft_backend *be, uint64_t size, struct weft_err 
 			 be->spec, has, asked);
 }
 
-static int block_open(struct weft_backend **be, const struct weft_spec *spec, struct weft_err *err)
+/* Sets *@fd to -1 when it owns it. */
+static int serve(struct weft_backend **be, int *fd, bool direct, const struct weft_spec *spec,
+		 struct weft_err *err)
 {
-	_cleanup_(weft_closep) int fd = -1;
 	struct weft_disk *disk;
 	struct geometry geo;
-	bool direct;
 	int rc;
 
-	rc = check_kind(spec, err);
+	rc = read_geometry(*fd, &geo, spec, err);
 	if (rc < 0)
 		return rc;
-	fd = open_device(spec, &direct, err);
-	if (fd < 0)
-		return fd;
-	rc = read_geometry(fd, &geo, spec, err);
-	if (rc < 0)
-		return rc;
-	rc = weft_disk_new(&disk, &fd, spec, geo.size, geo.block > 512 ? 4096 : 512, err);
+	rc = weft_disk_new(&disk, fd, spec, geo.size, geo.block > 512 ? 4096 : 512, err);
 	if (rc < 0)
 		return rc;
 	disk->be.align = direct ? geo.block : 1;
@@ -118,10 +112,37 @@ static int block_open(struct weft_backend **be, const struct weft_spec *spec, st
 	return 0;
 }
 
+static int block_open(struct weft_backend **be, const struct weft_spec *spec, struct weft_err *err)
+{
+	_cleanup_(weft_closep) int fd = -1;
+	bool direct;
+	int rc;
+
+	rc = check_kind(spec, err);
+	if (rc < 0)
+		return rc;
+	fd = open_device(spec, &direct, err);
+	return fd < 0 ? fd : serve(be, &fd, direct, spec, err);
+}
+
+/* The claim is the open file's, and so came along. */
+static int block_inherit(struct weft_backend **be, const struct weft_spec *spec, int inherited,
+			 struct weft_err *err)
+{
+	_cleanup_(weft_closep) int fd = inherited;
+	int flags = fcntl(fd, F_GETFL);
+
+	if (flags < 0)
+		return weft_spec_fail(spec, err, -errno, "%s", strerror(errno));
+	return serve(be, &fd, flags & O_DIRECT, spec, err);
+}
+
 const struct weft_backend_ops weft_block_ops = {
 	.type = "block",
 	.usage = "block:PATH",
 	.open = block_open,
+	.inherit = block_inherit,
+	.descriptor = weft_disk_descriptor,
 	.submit = weft_disk_submit,
 	.resize = block_resize,
 	.close = weft_disk_close,

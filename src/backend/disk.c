@@ -52,7 +52,7 @@ static bool has_fua(const struct weft_io *io)
 
 void weft_disk_sync_failed(struct weft_disk *disk, int rc)
 {
-	if (atomic_exchange(&disk->sync_failed, true))
+	if (atomic_exchange(&disk->be.sync_failed, true))
 		return;
 	weft_error("%s:%s: writes did not become durable: %s; every flush and FUA fails until it is "
 		   "opened again",
@@ -76,7 +76,7 @@ static void on_synced(struct weft_op *op, int res)
 	}
 	if (res < 0)
 		weft_disk_sync_failed(disk, res);
-	else if (atomic_load(&disk->sync_failed))
+	else if (atomic_load(&disk->be.sync_failed))
 		res = -EIO;
 	io->done(io, res);
 }
@@ -219,7 +219,7 @@ static bool must_be_durable(const struct weft_io *io)
 
 int weft_disk_submit(struct weft_backend *be, struct weft_io *io)
 {
-	if (must_be_durable(io) && atomic_load(&weft_disk_of(be)->sync_failed))
+	if (must_be_durable(io) && atomic_load(&be->sync_failed))
 		return -EIO;
 	io->moved = 0;
 	switch (io->kind) {
@@ -236,6 +236,11 @@ int weft_disk_submit(struct weft_backend *be, struct weft_io *io)
 		return 0;
 	}
 	return -EOPNOTSUPP;
+}
+
+int weft_disk_descriptor(struct weft_backend *be)
+{
+	return weft_disk_of(be)->fd;
 }
 
 int weft_disk_open_failed(const struct weft_spec *spec, int rc, struct weft_err *err)

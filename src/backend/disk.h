@@ -2,14 +2,11 @@
 #ifndef WEFT_BACKEND_DISK_H
 #define WEFT_BACKEND_DISK_H
 
-#include <stdatomic.h>
-
 #include "backend/types.h"
 
 struct weft_disk {
 	struct weft_backend be;
 	int fd;
-	atomic_bool sync_failed; /* until it is opened again; see disk.c */
 	char *path;
 };
 
@@ -23,6 +20,7 @@ int weft_disk_new(struct weft_disk **disk, int *fd, const struct weft_spec *spec
 		  uint32_t block_min, struct weft_err *err);
 
 int weft_disk_submit(struct weft_backend *be, struct weft_io *io);
+int weft_disk_descriptor(struct weft_backend *be);
 void weft_disk_close(struct weft_backend *be);
 
 /* The sentence for an open() that failed with @rc. */

@@ -6,6 +6,8 @@
  * its name must survive a crash as well as the data that hosts are told is durable. An existing
  * file only grows at opening; to shrink it takes a resize.
  *
+ * Who goes on with the file of another process goes on with its descriptor, its lock included.
+ *
  * Invariant: the descriptor holds a lock on the file, exclusive unless read only, for its life. */
 #include <fcntl.h>
 #include <libgen.h>
@@ -273,11 +275,29 @@ static int file_open(struct weft_backend **be, const struct weft_spec *spec, str
 	return 0;
 }
 
+/* The lock is the open file description's, and so came along; taking it again makes sure. */
+static int file_inherit(struct weft_backend **be, const struct weft_spec *spec, int inherited,
+			struct weft_err *err)
+{
+	_cleanup_(weft_backend_closep) struct weft_backend *file = NULL;
+	_cleanup_(weft_closep) int fd = inherited;
+	int rc;
+
+	rc = lock(fd, spec, err);
+	if (rc == 0)
+		rc = serve(&file, &fd, spec, err);
+	if (rc == 0)
+		*be = take_ptr(&file);
+	return rc;
+}
+
 const struct weft_backend_ops weft_file_ops = {
 	.type = "file",
 	.usage = "file:PATH[,size=SIZE][,direct]",
 	.keys = WEFT_KEY_SIZE | WEFT_KEY_DIRECT,
 	.open = file_open,
+	.inherit = file_inherit,
+	.descriptor = weft_disk_descriptor,
 	.submit = weft_disk_submit,
 	.used = file_used,
 	.resize = file_resize,

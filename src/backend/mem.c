@@ -1,4 +1,4 @@
-/* mem.c - anonymous memory, paid when touched, gone when closed.
+/* mem.c - memory, paid when touched, gone when closed.
  *
  *   base                     size                              reserved
  *    ├── readable, writable ──┼── (was once: still readable) ──┤── no access ──┤
@@ -9,17 +9,24 @@
  * only gives the pages back. A read that races with a shrink finds zeroes, not a fault.
  *
  * The room is a region, so that an adapter can be told of it, a granule at a time as they are used.
+ * It is a memfd, so that another process can go on with it: see weft_backend_inherit(). That has a
+ * price: a page that is read before it was written is paid for, too. Nobody can cut the memfd; what
+ * is accessible is inside of it, so there is no fault to fear from who else has it.
+ *
  * What is accessible ends with a whole granule. If it cannot be a region, and beyond it where it
  * was extended, a transport that needs one copies.
  *
  * Invariant: base never changes; [base, base + size) is accessible; what lies beyond the size is
  * zeroed again before it comes back. */
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "backend/types.h"
+#include "base/cleanup.h"
 #include "base/log.h"
 #include "base/region.h"
 #include "base/size.h"
@@ -33,9 +40,10 @@
 
 struct mem {
 	struct weft_backend be;
+	int fd;
 	char *base;
-	uint64_t reserved;
-	struct weft_region *region; /* NULL: it could not be one */
+	uint64_t reserved, accessible; /* bytes from @base on */
+	struct weft_region *region;    /* NULL: it could not be one */
 };
 
 static struct mem *mem_of(struct weft_backend *be)
@@ -151,12 +159,31 @@ static int extend_room(struct mem *mem, uint64_t size)
 	return 0;
 }
 
+/* What another process made it may be more than we need, and is never cut. */
+static int make_large_enough(int fd, uint64_t size)
+{
+	struct stat st;
+
+	if (fstat(fd, &st) < 0)
+		return -errno;
+	if ((uint64_t)st.st_size >= size)
+		return 0;
+	return ftruncate(fd, (off_t)size) < 0 ? -errno : 0;
+}
+
 /* A core dump must not hold, and cannot hold, what hosts have stored. */
 static int make_accessible(struct mem *mem, uint64_t size)
 {
-	if (mprotect(mem->base, granule_up(size), PROT_READ | PROT_WRITE) < 0)
+	uint64_t from = mem->accessible, to = granule_up(size);
+	int rc = make_large_enough(mem->fd, to);
+
+	if (rc < 0 || to <= from)
+		return rc;
+	if (mmap(mem->base + from, to - from, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED,
+		 mem->fd, (off_t)from) == MAP_FAILED)
 		return -errno;
-	madvise(mem->base, granule_up(size), MADV_DONTDUMP);
+	madvise(mem->base + from, to - from, MADV_DONTDUMP);
+	mem->accessible = to;
 	return 0;
 }
 
@@ -198,8 +225,18 @@ static void mem_close(struct weft_backend *be)
 	weft_region_remove(mem->region);
 	if (mem->base)
 		munmap(mem->base, mem->reserved);
+	weft_closep(&mem->fd);
 	weft_backend_fini(be);
 	free(mem);
+}
+
+static int create_memory(void)
+{
+	_cleanup_(weft_closep) int fd = memfd_create("weft", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+
+	if (fd < 0 || fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK) < 0)
+		return -errno;
+	return take_fd(&fd);
 }
 
 static int mem_init(struct mem *mem, const struct weft_spec *spec, struct weft_err *err)
@@ -209,7 +246,9 @@ static int mem_init(struct mem *mem, const struct weft_spec *spec, struct weft_e
 	if (rc < 0)
 		return rc;
 	rc = reserve_room(mem, spec->size);
-	if (rc == 0)
+	if (rc == 0 && mem->fd < 0)
+		rc = mem->fd = create_memory();
+	if (rc >= 0)
 		rc = make_accessible(mem, spec->size);
 	if (rc < 0)
 		return weft_spec_fail(spec, err, rc, "cannot reserve the memory: %s",
@@ -217,13 +256,18 @@ static int mem_init(struct mem *mem, const struct weft_spec *spec, struct weft_e
 	return 0;
 }
 
-static int mem_open(struct weft_backend **be, const struct weft_spec *spec, struct weft_err *err)
+/* Owns @fd; -1: it gets new memory. */
+static int mem_new(struct weft_backend **be, const struct weft_spec *spec, int fd,
+		   struct weft_err *err)
 {
 	struct mem *mem = calloc(1, sizeof(*mem));
 	int rc;
 
-	if (!mem)
+	if (!mem) {
+		weft_closep(&fd);
 		return weft_spec_fail(spec, err, -ENOMEM, "out of memory");
+	}
+	mem->fd = fd;
 	rc = mem_init(mem, spec, err);
 	if (rc < 0) {
 		mem_close(&mem->be);
@@ -238,11 +282,34 @@ static int mem_open(struct weft_backend **be, const struct weft_spec *spec, stru
 	return 0;
 }
 
+static int mem_open(struct weft_backend **be, const struct weft_spec *spec, struct weft_err *err)
+{
+	return mem_new(be, spec, -1, err);
+}
+
+static int mem_inherit(struct weft_backend **be, const struct weft_spec *spec, int fd,
+		       struct weft_err *err)
+{
+	int seals = fcntl(fd, F_GET_SEALS);
+
+	if (seals >= 0 && seals & F_SEAL_SHRINK)
+		return mem_new(be, spec, fd, err);
+	weft_closep(&fd);
+	return weft_spec_fail(spec, err, -EINVAL, "what was handed over is not its memory");
+}
+
+static int mem_descriptor(struct weft_backend *be)
+{
+	return mem_of(be)->fd;
+}
+
 const struct weft_backend_ops weft_mem_ops = {
 	.type = "mem",
 	.usage = "mem:SIZE",
 	.arg_is_size = true,
 	.open = mem_open,
+	.inherit = mem_inherit,
+	.descriptor = mem_descriptor,
 	.submit = mem_submit,
 	.map = mem_map,
 	.resize = mem_resize,

@@ -353,3 +353,21 @@ char *weft_spec_text(const struct weft_spec *spec)
 		       spec->read_only ? ",ro" : "");
 	return len < 0 ? NULL : text;
 }
+
+static void full_path(const struct weft_spec *spec, char path[sizeof(spec->arg)])
+{
+	char cwd[sizeof(spec->arg)];
+
+	snprintf(path, sizeof(spec->arg), "%s%s", prefix(spec, cwd, sizeof(cwd)), spec->arg);
+}
+
+bool weft_spec_same(const struct weft_spec *a, const struct weft_spec *b)
+{
+	char path_a[sizeof(a->arg)], path_b[sizeof(b->arg)];
+
+	if (a->ops != b->ops || a->read_only != b->read_only || a->direct != b->direct)
+		return false;
+	full_path(a, path_a);
+	full_path(b, path_b);
+	return a->ops->arg_is_size || !strcmp(path_a, path_b);
+}

@@ -130,8 +130,8 @@ void weft_regions_untie_owner(const void *owner);
 
 /* --- giving memory back --------------------------------------------------------------------------- */
 
-/* Whole pages become zero. Those that nothing pins go back to the system, the others are cleared in
- * place. What lies behind the end of @region is not pinned; NULL: nothing is. */
+/* Whole pages of a shared mapping become zero. Those that nothing pins go back to the system, the
+ * others are cleared in place. What lies behind the end of @region is not pinned; NULL: nothing is. */
 void weft_region_clear(struct weft_region *region, void *at, size_t len);
 
 #endif

@@ -92,7 +92,7 @@ static char *run_end(const struct weft_region *region, char *at, char *end)
 /* Where the system keeps them (they may be locked) they are cleared. */
 static void drop(char *at, size_t len)
 {
-	if (madvise(at, len, MADV_DONTNEED) < 0)
+	if (madvise(at, len, MADV_REMOVE) < 0)
 		memset(at, 0, len);
 }
 

@@ -7,6 +7,7 @@
 
 #include "cli/cli.h"
 #include "cli/ctl.h"
+#include "daemon/call.h"
 #include "daemon/config.h"
 
 static const char usage[] =

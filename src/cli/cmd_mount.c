@@ -13,7 +13,7 @@
 #include "base/err.h"
 #include "cli/cli.h"
 #include "cli/host_options.h"
-#include "cli/mount/detach.h"
+#include "cli/detach.h"
 #include "cli/mount/mount.h"
 
 #define QUEUES_MAX    1024

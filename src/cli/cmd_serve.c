@@ -5,10 +5,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/cleanup.h"
 #include "base/log.h"
 #include "cli/cli.h"
+#include "cli/detach.h"
 #include "daemon/daemon.h"
 #include "target/target.h"
 
@@ -31,6 +33,11 @@ static const char usage[] =
 	"      --engine ENGINE  auto, uring or epoll (auto: uring if the kernel lets us)\n"
 	"      --cpus LIST      one reactor on each of these, such as 0-3,5 (all)\n"
 	"      --poll           never sleep: lower latency, busy CPUs\n"
+	"      --takeover       take the place of the target that answers at the control\n"
+	"                       socket, with its connections; hosts wait for milliseconds\n"
+	"      --drop-rdma      with --takeover: RDMA connections, which cannot be taken,\n"
+	"                       are ended, and their hosts connect again\n"
+	"      --detach         return when hosts are served, and serve in the background\n"
 	"      --check          look for mistakes in the file of -c, and serve nothing\n"
 	"  -v, --verbose        log more\n"
 	"  -h, --help           this text\n"
@@ -55,7 +62,10 @@ enum {
 	OPT_ENGINE,
 	OPT_CPUS,
 	OPT_POLL,
-	OPT_CHECK
+	OPT_CHECK,
+	OPT_TAKEOVER,
+	OPT_DROP_RDMA,
+	OPT_DETACH
 };
 
 static const struct option options[] = {
@@ -69,6 +79,9 @@ static const struct option options[] = {
 	{ "engine", required_argument, NULL, OPT_ENGINE },
 	{ "cpus", required_argument, NULL, OPT_CPUS },
 	{ "poll", no_argument, NULL, OPT_POLL },
+	{ "takeover", no_argument, NULL, OPT_TAKEOVER },
+	{ "drop-rdma", no_argument, NULL, OPT_DROP_RDMA },
+	{ "detach", no_argument, NULL, OPT_DETACH },
 	{ "check", no_argument, NULL, OPT_CHECK },
 	{ "verbose", no_argument, NULL, 'v' },
 	{ "help", no_argument, NULL, 'h' },
@@ -78,7 +91,7 @@ static const struct option options[] = {
 struct flags {
 	const char *config, *nqn, *control, *engine, *cpus;
 	json_t *listen, *ns, *allow;
-	bool any, poll, check, verbose, help;
+	bool any, poll, takeover, drop_rdma, detach, check, verbose, help;
 };
 
 static void print_help(void)
@@ -129,6 +142,15 @@ static bool take_flag(struct flags *flags, int option)
 		return true;
 	case OPT_POLL:
 		flags->poll = true;
+		return true;
+	case OPT_TAKEOVER:
+		flags->takeover = true;
+		return true;
+	case OPT_DROP_RDMA:
+		flags->drop_rdma = true;
+		return true;
+	case OPT_DETACH:
+		flags->detach = true;
 		return true;
 	case OPT_CHECK:
 		flags->check = true;
@@ -227,6 +249,8 @@ static int parse_flags(struct flags *flags, int argc, char **argv)
 					    "go with -c: the file says what to serve");
 	if (flags->any && json_array_size(flags->allow))
 		return weft_cli_usage_error(argv[0], "--allow does not go with --allow-any-host");
+	if (flags->drop_rdma && !flags->takeover)
+		return weft_cli_usage_error(argv[0], "--drop-rdma goes with --takeover");
 	if (flags->check && !flags->config)
 		return weft_cli_usage_error(argv[0], "--check goes with -c FILE");
 	return EXIT_OK;
@@ -255,12 +279,34 @@ static void make_file_absolute(struct weft_doc *doc)
 	doc->file = file;
 }
 
-static int serve_config(struct weft_config *config, struct weft_doc *doc, const char *name)
+static int serve_here(const struct flags *flags, struct weft_config *config,
+		      const struct weft_doc *doc, const char *name, int ready_fd)
 {
+	const struct weft_serve_options serve_options = {
+		.takeover = flags->takeover,
+		.drop_rdma = flags->drop_rdma,
+		.ready_fd = ready_fd,
+	};
 	struct weft_err err = { "" };
 
+	if (weft_serve(config, doc, &serve_options, &err) < 0)
+		return weft_cli_failed(name, err.text);
+	return EXIT_OK;
+}
+
+static int serve_config(const struct flags *flags, struct weft_config *config, struct weft_doc *doc,
+			const char *name)
+{
+	int ready_fd = -1;
+
 	make_file_absolute(doc);
-	return weft_serve(config, doc, &err) < 0 ? weft_cli_failed(name, err.text) : EXIT_OK;
+	if (flags->detach) {
+		ready_fd = weft_detach();
+		if (ready_fd < 0)
+			return weft_cli_failed(name, strerror(-ready_fd));
+		setsid();
+	}
+	return serve_here(flags, config, doc, name, ready_fd);
 }
 
 /* Values first: who mistyped one had something in mind. */
@@ -282,7 +328,7 @@ static int run(const struct flags *flags, struct weft_doc *doc, const char *name
 	else if (flags->check)
 		printf("%s: fine\n", flags->config);
 	else
-		status = serve_config(&config, doc, name);
+		status = serve_config(flags, &config, doc, name);
 	weft_config_free(&config);
 	return status;
 }

@@ -6,10 +6,6 @@
 
 #include "base/err.h"
 
-/* Calls @method over the socket at @path and waits for its result, which the caller owns; owns
- * @params. NULL and the sentence set when it failed. */
-json_t *weft_ctl_call(const char *path, const char *method, json_t *params, struct weft_err *err);
-
 /* The parameters in @words, NULL at the end: one JSON object, or key=value each. */
 json_t *weft_ctl_params(char *const *words, struct weft_err *err);
 

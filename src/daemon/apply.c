@@ -38,9 +38,31 @@ static int open_in_time(struct weft_ns_config *ns, struct weft_err *err)
 	return rc < 0 && busy.text[0] ? weft_fail(err, rc, "%s", busy.text) : rc;
 }
 
+static int inherit(struct weft_ns_config *ns, struct weft_err *err)
+{
+	int rc = weft_backend_inherit(&ns->be, &ns->spec, take_fd(&ns->fd), err);
+
+	if (rc < 0)
+		return rc;
+	if (ns->be->size != ns->size)
+		return weft_fail(err, -EINVAL,
+				 "%s has another size than the running target serves; "
+				 "weft ctl namespace-resize tells it",
+				 ns->be->spec);
+	atomic_store(&ns->be->sync_failed, ns->sync_failed);
+	return 0;
+}
+
+static int open_ns(struct weft_ns_config *ns, bool wait, struct weft_err *err)
+{
+	if (ns->inherited)
+		return inherit(ns, err);
+	return wait ? open_in_time(ns, err) : weft_backend_open(&ns->be, &ns->spec, err);
+}
+
 int weft_config_ns_open(struct weft_ns_config *ns, bool wait, struct weft_err *err)
 {
-	int rc = wait ? open_in_time(ns, err) : weft_backend_open(&ns->be, &ns->spec, err);
+	int rc = open_ns(ns, wait, err);
 
 	return rc < 0 ?
 		       weft_fail(err, rc, "%s:%s: %s", ns->spec.type, ns->spec.arg, strerror(-rc)) :

@@ -25,6 +25,10 @@ struct weft_ns_config {
 	bool read_only;
 	uint32_t ana_group; /* 0: 1 */
 	struct weft_spec spec;
+	/* A takeover: opened with @fd, which may be -1, of the one that serves it. */
+	bool inherited, sync_failed;
+	int fd;
+	uint64_t size;
 	struct weft_backend *be; /* opened from @spec; NULL: not yet, or handed on */
 };
 

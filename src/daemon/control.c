@@ -6,6 +6,8 @@
  *
  * A client has one call at a time and is not read from while it runs or while its answer waits to
  * be read, so what a client can make us hold is bounded by one line in and one answer out.
+ * Paused, it takes no call and no client: they wait, for us or for the process that gets the socket.
+ *
  * Invariant: a client is freed only when no operation and no call of its is under way. */
 #include "daemon/control.h"
 
@@ -31,7 +33,8 @@ struct weft_control {
 	struct weft_sock sock;
 	struct weft_op accept;
 	struct weft_timer retry;
-	bool listening; /* the accept operation or its timer is under way */
+	bool listening;        /* the accept operation or its timer is under way, or … */
+	bool paused, held_off; /* … would be, were it not paused */
 	struct weft_list clients;
 	unsigned nclients;
 
@@ -50,8 +53,9 @@ struct client {
 	struct weft_call call;
 	struct weft_task next; /* continues after an answer */
 	char *out;
-	bool ended;   /* no more bytes will come, or should */
-	bool calling; /* a method has our call */
+	bool ended;    /* no more bytes will come, or should */
+	bool calling;  /* a method has our call */
+	bool held_off; /* while paused, there is something to do */
 };
 
 static void client_next(struct client *client);
@@ -175,6 +179,8 @@ static void client_next(struct client *client)
 		client_free(client);
 	else if (client->out)
 		client_send(client);
+	else if (client->control->paused)
+		client->held_off = true;
 	else if (weft_lines_take(&client->in, &line, &len))
 		client_call(client, line, len);
 	else if (client->ended)
@@ -250,6 +256,10 @@ static void on_acceptable(struct weft_op *op, int res)
 		stop_listening(c);
 		return;
 	}
+	if (c->paused) {
+		c->held_off = true;
+		return;
+	}
 	while ((fd = accept4(c->sock.fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC)) >= 0)
 		admit(c, fd);
 	if (errno == EAGAIN || errno == EINTR || errno == ECONNABORTED) {
@@ -260,25 +270,29 @@ static void on_acceptable(struct weft_op *op, int res)
 	weft_timer_set(c->reactor, &c->retry, ACCEPT_RETRY_MS);
 }
 
-int weft_control_open(struct weft_control **out, const char *path, bool make_dir,
-		      struct weft_err *err)
+int weft_control_inherit(struct weft_control **out, const char *path, int fd)
 {
 	struct weft_control *c = calloc(1, sizeof(*c));
 
-	if (!c)
-		return -ENOMEM;
-	c->path = strdup(path);
-	c->fd = c->path ? weft_unix_listen(path, make_dir, err) : -ENOMEM;
-	if (c->fd < 0) {
-		int rc = c->fd;
-
-		free(c->path);
+	if (c)
+		c->path = strdup(path);
+	if (!c || !c->path) {
 		free(c);
-		return rc;
+		close(fd);
+		return -ENOMEM;
 	}
+	c->fd = fd;
 	weft_list_init(&c->clients);
 	*out = c;
 	return 0;
+}
+
+int weft_control_open(struct weft_control **out, const char *path, bool make_dir,
+		      struct weft_err *err)
+{
+	int fd = weft_unix_listen(path, make_dir, err);
+
+	return fd < 0 ? fd : weft_control_inherit(out, path, fd);
 }
 
 int weft_control_serve(struct weft_control *c, struct weft_reactor *r, const struct weft_rpc *rpc,
@@ -298,6 +312,46 @@ int weft_control_serve(struct weft_control *c, struct weft_reactor *r, const str
 	return 0;
 }
 
+/* --- standing still ------------------------------------------------------------------------ */
+
+void weft_control_pause(struct weft_control *c)
+{
+	c->paused = true;
+}
+
+void weft_control_resume(struct weft_control *c)
+{
+	struct client *client, *next;
+
+	c->paused = false;
+	if (c->held_off)
+		listen_again(c);
+	c->held_off = false;
+	weft_list_for_each_safe(client, next, &c->clients, link) {
+		if (!client->held_off)
+			continue;
+		client->held_off = false;
+		client_next(client);
+	}
+}
+
+unsigned weft_control_calls(const struct weft_control *c)
+{
+	struct client *client;
+	unsigned calls = 0;
+
+	weft_list_for_each(client, &c->clients, link)
+		calls += client->calling;
+	return calls;
+}
+
+int weft_control_descriptor(const struct weft_control *c)
+{
+	return c->sock.fd;
+}
+
+/* --- the end ------------------------------------------------------------------------------- */
+
 /* Ends the wait for clients; on_acceptable() comes, unless the timer was to bring it. */
 static void end_listening(struct weft_control *c)
 {
@@ -314,6 +368,7 @@ void weft_control_close(struct weft_control *c, void (*done)(void *arg), void *a
 {
 	struct client *client;
 
+	assert(!c->paused);
 	c->closing = true;
 	c->done = done;
 	c->arg = arg;

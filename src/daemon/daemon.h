@@ -6,8 +6,17 @@
 #include "daemon/config.h"
 #include "daemon/doc.h"
 
+struct weft_serve_options {
+	bool takeover;  /* take the place of the target that answers at the control socket … */
+	bool drop_rdma; /* … even if it has RDMA connections, which are lost then */
+	int ready_fd;   /* gets a byte when hosts are served; -1: none */
+};
+
 /* Serves until a signal says stop, on this thread and one per CPU. 0 after a clean stop. @config
- * came from @doc, which is what `save` writes back. */
-int weft_serve(struct weft_config *config, const struct weft_doc *doc, struct weft_err *err);
+ * came from @doc, which is what `save` writes back. A takeover that fails, and a target whose place
+ * another one has taken, end the process: a clean stop would be the end of connections that are not
+ * theirs (any more). */
+int weft_serve(struct weft_config *config, const struct weft_doc *doc,
+	       const struct weft_serve_options *options, struct weft_err *err);
 
 #endif

@@ -114,6 +114,15 @@ int weft_decode_number(struct weft_decoder *d, const struct weft_field *field, j
 	return weft_decode_expected(d, value, what);
 }
 
+int weft_decode_count(struct weft_decoder *d, const struct weft_field *field, json_t *value,
+		      void *out)
+{
+	if (!json_is_integer(value) || json_integer_value(value) < 0)
+		return weft_decode_expected(d, value, "a number from 0 on");
+	*(uint64_t *)out = (uint64_t)json_integer_value(value);
+	return 0;
+}
+
 int weft_decode_bool(struct weft_decoder *d, const struct weft_field *field, json_t *value,
 		     void *out)
 {

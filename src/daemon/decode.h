@@ -9,6 +9,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/items.h"
 #include "daemon/doc.h"
 
 struct weft_decoder {
@@ -42,19 +43,14 @@ struct weft_map {
 	int (*finish)(struct weft_decoder *d, void *out);
 };
 
-/* A decoded list: an array, freed by its owner. at == NULL: the key was not there. */
-struct weft_items {
-	void *at;
-	unsigned count;
-};
-
 /* @out is zeroed, or holds the defaults. On -errno, what lists it has are still to be freed. */
 int weft_decode(const struct weft_doc *doc, const struct weft_map *map, void *out,
 		struct weft_err *err);
 
 weft_decode_fn weft_decode_map;    /* into a struct */
-weft_decode_fn weft_decode_list;   /* struct weft_items */
+weft_decode_fn weft_decode_list;   /* struct weft_items; at == NULL: the key was not there */
 weft_decode_fn weft_decode_number; /* uint32_t, min … max */
+weft_decode_fn weft_decode_count;  /* uint64_t */
 weft_decode_fn weft_decode_bool;   /* bool */
 weft_decode_fn weft_decode_text;   /* char[max + 1], min … max bytes */
 weft_decode_fn weft_decode_word;   /* unsigned: index into @words */

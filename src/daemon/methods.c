@@ -71,6 +71,13 @@ static const struct weft_map save_params = { (const struct weft_field[]){
 	{},
 } };
 
+static const struct weft_map takeover_params = { (const struct weft_field[]){
+	{ "format", weft_decode_number, AT(weft_takeover_params, format), .required = true,
+	  .max = UINT32_MAX },
+	{ "drop_rdma", weft_decode_bool, AT(weft_takeover_params, drop_rdma) },
+	{},
+} };
+
 static void free_subsys(void *params)
 {
 	weft_subsys_config_free(params);
@@ -116,6 +123,8 @@ const struct weft_method weft_methods[] = {
 	  sizeof(struct weft_listener_params), NULL, weft_method_listener_remove },
 	{ "save", "write the running configuration to the file read at the start, or to path",
 	  &save_params, sizeof(struct weft_save_params), NULL, weft_method_save },
+	{ "takeover", "for weft serve --takeover: begins to hand everything over", &takeover_params,
+	  sizeof(struct weft_takeover_params), NULL, weft_method_takeover },
 	{ "methods", "this list", &no_params, 0, NULL, list_methods },
 	{},
 };

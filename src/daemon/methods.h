@@ -43,6 +43,11 @@ struct weft_save_params {
 	char path[4096]; /* "": the file that was read at the start */
 };
 
+struct weft_takeover_params {
+	uint32_t format; /* the newest that the caller reads */
+	bool drop_rdma;
+};
+
 void weft_method_status(struct weft_call *call, void *params);
 void weft_method_subsys_add(struct weft_call *call, void *params); /* struct weft_subsys_config */
 void weft_method_subsys_remove(struct weft_call *call, void *params);
@@ -55,5 +60,6 @@ void weft_method_ana_set(struct weft_call *call, void *params);
 void weft_method_listener_add(struct weft_call *call, void *params);
 void weft_method_listener_remove(struct weft_call *call, void *params);
 void weft_method_save(struct weft_call *call, void *params);
+void weft_method_takeover(struct weft_call *call, void *params);
 
 #endif

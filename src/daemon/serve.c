@@ -41,8 +41,10 @@ static void on_control_closed(void *arg)
 		on_target_stopped(d);
 }
 
-static void begin_stop(struct weft_daemon *d)
+void weft_daemon_stop(struct weft_daemon *d)
 {
+	if (d->give && !weft_give_cancel(d))
+		return;
 	d->stopping = true;
 	if (d->control)
 		weft_control_close(take_ptr(&d->control), on_control_closed, d);
@@ -64,7 +66,7 @@ static void on_signal(struct weft_daemon *d, const struct signalfd_siginfo *info
 	weft_info("SIG%s: stopping", name);
 	weft_notify("STOPPING=1");
 	if (!d->stopping)
-		begin_stop(d);
+		weft_daemon_stop(d);
 }
 
 static void on_signals(struct weft_op *op, int res)
@@ -104,7 +106,7 @@ static int watch_signals(struct weft_daemon *d, struct weft_err *err)
 
 /* --- start --------------------------------------------------------------------------------- */
 
-static int create_target(struct weft_daemon *d)
+int weft_daemon_create_target(struct weft_daemon *d)
 {
 	const struct weft_target_options options = {
 		.home = d->home,
@@ -118,7 +120,7 @@ static int create_target(struct weft_daemon *d)
 	return weft_target_create(&d->target, &options, d->err);
 }
 
-static int open_backends(struct weft_daemon *d)
+int weft_daemon_open_backends(struct weft_daemon *d)
 {
 	struct weft_subsys_config *subsys = d->config->subsystems.at;
 	int rc = 0;
@@ -128,7 +130,7 @@ static int open_backends(struct weft_daemon *d)
 	return rc;
 }
 
-static int add_subsystems(struct weft_daemon *d)
+int weft_daemon_add_subsystems(struct weft_daemon *d)
 {
 	struct weft_subsys_config *subsys = d->config->subsystems.at;
 	struct weft_subsys *s;
@@ -149,7 +151,7 @@ static int add_listeners(struct weft_daemon *d)
 	return rc;
 }
 
-static int start_control(struct weft_daemon *d)
+int weft_daemon_start_control(struct weft_daemon *d)
 {
 	d->rpc = (struct weft_rpc){ .methods = weft_methods, .daemon = d };
 	return weft_control_serve(d->control, d->home, &d->rpc, d->err);
@@ -162,28 +164,39 @@ static int start(struct weft_daemon *d)
 
 	rc = weft_control_open(&d->control, d->config->control, d->config->control_default, d->err);
 	if (!rc)
-		rc = create_target(d);
+		rc = weft_daemon_create_target(d);
 	if (!rc)
-		rc = open_backends(d);
+		rc = weft_daemon_open_backends(d);
 	if (!rc)
-		rc = add_subsystems(d);
+		rc = weft_daemon_add_subsystems(d);
 	if (!rc)
 		rc = add_listeners(d);
-	return rc < 0 ? rc : start_control(d);
+	return rc < 0 ? rc : weft_daemon_start_control(d);
+}
+
+void weft_daemon_started(struct weft_daemon *d)
+{
+	weft_tell_started(d);
+	weft_notify("READY=1");
+	if (d->options->ready_fd >= 0 && write(d->options->ready_fd, "", 1) < 0)
+		weft_warn("nobody waits for us any more: %s", strerror(errno));
 }
 
 static void on_start(struct weft_task *task)
 {
 	struct weft_daemon *d = container_of(task, struct weft_daemon, start);
 
+	if (d->options->takeover) {
+		weft_take_start(d);
+		return;
+	}
 	d->rc = start(d);
 	if (d->rc < 0) {
 		weft_fail(d->err, d->rc, "cannot start: %s", strerror(-d->rc));
-		begin_stop(d);
+		weft_daemon_stop(d);
 		return;
 	}
-	weft_tell_started(d);
-	weft_notify("READY=1");
+	weft_daemon_started(d);
 }
 
 /* --- the whole ----------------------------------------------------------------------------- */
@@ -244,9 +257,10 @@ static int run(struct weft_daemon *d)
 	return rc < 0 ? rc : d->rc;
 }
 
-int weft_serve(struct weft_config *config, const struct weft_doc *doc, struct weft_err *err)
+int weft_serve(struct weft_config *config, const struct weft_doc *doc,
+	       const struct weft_serve_options *options, struct weft_err *err)
 {
-	struct weft_daemon d = { .config = config, .doc = doc, .err = err };
+	struct weft_daemon d = { .config = config, .doc = doc, .options = options, .err = err };
 	json_auto_t *open_by_default = d.open_by_default = json_object();
 	int rc;
 

@@ -6,12 +6,17 @@
 
 #include "daemon/config.h"
 #include "daemon/control.h"
+#include "daemon/daemon.h"
 #include "daemon/rpc.h"
 #include "daemon/threads.h"
 #include "target/target.h"
 
+struct weft_give;
+struct weft_take;
+
 struct weft_daemon {
 	struct weft_config *config;
+	const struct weft_serve_options *options;
 	const struct weft_doc *doc;
 	struct weft_reactor *home;
 	struct weft_threads threads;
@@ -21,6 +26,11 @@ struct weft_daemon {
 	struct timespec started;
 	/* NQNs of subsystems that any host may use because only loopback is listened on. */
 	json_t *open_by_default;
+
+	struct weft_give *give;         /* another process takes our place; NULL: none wants to */
+	struct weft_take *take;         /* we take that of another one; NULL: we do not, or have */
+	struct weft_timer listen_again; /* for what it listened on and did not hand over */
+	unsigned listen_tries;
 
 	struct weft_task start;
 	struct weft_sock signals;
@@ -43,6 +53,28 @@ int weft_ns_check_path(const struct weft_ns_config *ns, struct weft_err *err);
 int weft_subsys_apply(struct weft_daemon *d, struct weft_subsys_config *subsys,
 		      struct weft_subsys **s, struct weft_err *err);
 int weft_ns_apply(struct weft_subsys *s, struct weft_ns_config *ns, struct weft_err *err);
+
+/* --- serve.c -------------------------------------------------------------------------------- */
+
+int weft_daemon_open_backends(struct weft_daemon *d);
+int weft_daemon_add_subsystems(struct weft_daemon *d);
+int weft_daemon_create_target(struct weft_daemon *d);
+void weft_daemon_stop(struct weft_daemon *d);
+int weft_daemon_start_control(struct weft_daemon *d);
+void weft_daemon_started(struct weft_daemon *d); /* says so to whoever wants to know */
+
+/* --- give.c, take.c: one process after the other -------------------------------------------- */
+
+/* The process that wanted our place does not get it. false: it is too late to say; when it turns out
+ * that it did not, we stop. */
+bool weft_give_cancel(struct weft_daemon *d);
+int weft_give_running(struct weft_daemon *d, int channel); /* what we serve, and its storage */
+/* Goes through to weft_daemon_started(), or ends the process. */
+void weft_take_start(struct weft_daemon *d);
+void weft_take_listen(struct weft_daemon *d); /* on what is configured and was not handed over */
+/* What is configured is what runs; descriptors and identities of that go into the configuration. */
+struct weft_running;
+int weft_take_check(struct weft_config *config, struct weft_running *running, struct weft_err *err);
 
 /* --- look.c: questions to the target ------------------------------------------------------- */
 

@@ -26,8 +26,10 @@ struct engine_ops {
 
 	/* On -errno the caller still owns the descriptor. */
 	int (*sock_open)(struct engine *engine, struct weft_sock *sock);
-	/* Forgets @sock, whose memory and descriptor go next. A poll still under way becomes
-	 * completed with -ECANCELED, now or in a later wait(). */
+	/* Ends a receive or poll under way: it becomes completed, with what it got or with
+	 * -ECANCELED, now or in a later wait(). */
+	void (*sock_cancel)(struct engine *engine, struct weft_sock *sock);
+	/* Forgets @sock, whose memory and descriptor go next; a poll was canceled before. */
 	void (*sock_close)(struct engine *engine, struct weft_sock *sock);
 
 	/* Starts what is queued, sleeps at most @timeout_ns for the first completion (0: not at

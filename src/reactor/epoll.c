@@ -223,14 +223,18 @@ static int engine_sock_open(struct engine *engine, struct weft_sock *sock)
 	return watch(to_epoll(engine), sock->fd, EPOLLIN | EPOLLOUT | EPOLLRDHUP, sock);
 }
 
-/* A duplicate of the descriptor would keep it registered after close(). */
-static void engine_sock_close(struct engine *engine, struct weft_sock *sock)
+static void engine_sock_cancel(struct engine *engine, struct weft_sock *sock)
 {
-	epoll_ctl(to_epoll(engine)->fd, EPOLL_CTL_DEL, sock->fd, NULL);
 	if (!weft_op_under_way(sock->rx))
 		return;
 	weft_list_remove(&sock->rx->link);
 	weft_op_complete(engine->reactor, sock->rx, -ECANCELED);
+}
+
+/* A duplicate of the descriptor would keep it registered after close(). */
+static void engine_sock_close(struct engine *engine, struct weft_sock *sock)
+{
+	epoll_ctl(to_epoll(engine)->fd, EPOLL_CTL_DEL, sock->fd, NULL);
 }
 
 static int engine_fd(struct engine *engine)
@@ -271,6 +275,7 @@ static const struct engine_ops epoll_ops = {
 	.name = "epoll",
 	.close = engine_close,
 	.sock_open = engine_sock_open,
+	.sock_cancel = engine_sock_cancel,
 	.sock_close = engine_sock_close,
 	.wait = engine_wait,
 	.fd = engine_fd,

@@ -53,11 +53,19 @@ void weft_sock_close(struct weft_sock *sock)
 
 	assert(!sock->tx);
 	assert(!sock->rx || sock->rx->kind == WEFT_OP_POLL);
+	engine->ops->sock_cancel(engine, sock);
 	engine->ops->sock_close(engine, sock);
 	if (sock->rx)
 		sock->rx->sock = NULL;
 	close(sock->fd);
 	sock->fd = -1;
+}
+
+void weft_sock_cancel(struct weft_sock *sock)
+{
+	struct engine *engine = sock->reactor->engine;
+
+	engine->ops->sock_cancel(engine, sock);
 }
 
 void weft_sock_poll(struct weft_sock *sock, struct weft_op *op)

@@ -258,3 +258,12 @@ void weft_timer_stop(struct weft_reactor *r, struct weft_timer *timer)
 	if (weft_heap_has(&timer->node))
 		weft_heap_remove(&r->timers, &timer->node);
 }
+
+uint64_t weft_timer_left_ms(const struct weft_reactor *r, const struct weft_timer *timer)
+{
+	uint64_t now = weft_reactor_now_ns(r);
+
+	if (!weft_heap_has(&timer->node) || timer->node.key <= now)
+		return 0;
+	return (timer->node.key - now + NS_PER_MS - 1) / NS_PER_MS;
+}

@@ -109,6 +109,8 @@ struct weft_timer {
 /* Sets or moves it; fires once. */
 void weft_timer_set(struct weft_reactor *r, struct weft_timer *timer, uint64_t delay_ms);
 void weft_timer_stop(struct weft_reactor *r, struct weft_timer *timer);
+/* Until it fires; 0: now, or it is not set. */
+uint64_t weft_timer_left_ms(const struct weft_reactor *r, const struct weft_timer *timer);
 
 /* --- operations ---------------------------------------------------------------------------- */
 
@@ -156,6 +158,10 @@ int weft_sock_open(struct weft_reactor *r, struct weft_sock *sock, int fd);
 /* Closes the descriptor. No operation may be under way, except a poll: it completes with -ECANCELED,
  * in this turn or a later one. (A listener's port is free at once only after shutdown().) */
 void weft_sock_close(struct weft_sock *sock);
+
+/* Ends a receive or poll under way, if there is one, and leaves the stream as it is: done() runs,
+ * with what has come or with -ECANCELED, in this turn or a later one. Once per operation. */
+void weft_sock_cancel(struct weft_sock *sock);
 
 /* @res: poll(2)'s bits; the end of the stream or an error counts as readable. */
 void weft_sock_poll(struct weft_sock *sock, struct weft_op *op);

@@ -27,7 +27,7 @@ enum { FOR_NOBODY, FOR_MAILBOX };
 struct uring {
 	struct engine engine;
 	struct io_uring ring;
-	struct weft_list cancels; /* polls to end; their sockets are gone */
+	struct weft_list cancels; /* receives and polls to end */
 	bool enabled;
 	bool bell_armed;
 };
@@ -242,7 +242,7 @@ static int engine_sock_open(struct engine *engine, struct weft_sock *sock)
 	return 0; /* the ring takes any descriptor */
 }
 
-static void engine_sock_close(struct engine *engine, struct weft_sock *sock)
+static void engine_sock_cancel(struct engine *engine, struct weft_sock *sock)
 {
 	struct weft_op *op = sock->rx;
 
@@ -254,6 +254,11 @@ static void engine_sock_close(struct engine *engine, struct weft_sock *sock)
 	}
 	weft_list_remove(&op->link);
 	weft_op_complete(engine->reactor, op, -ECANCELED);
+}
+
+static void engine_sock_close(struct engine *engine, struct weft_sock *sock)
+{
+	/* the ring knows operations, not sockets */
 }
 
 static void engine_close(struct engine *engine)
@@ -268,6 +273,7 @@ static const struct engine_ops uring_ops = {
 	.name = "uring",
 	.close = engine_close,
 	.sock_open = engine_sock_open,
+	.sock_cancel = engine_sock_cancel,
 	.sock_close = engine_sock_close,
 	.wait = engine_wait,
 };

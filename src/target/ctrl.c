@@ -46,24 +46,32 @@ static int choose_cntlid(struct weft_subsys *s)
 	return -1;
 }
 
-struct tgt_ctrl *tgt_ctrl_create(struct weft_subsys *s)
+static struct tgt_ctrl *ctrl_new(struct weft_subsys *s, uint16_t cntlid)
 {
-	struct tgt_ctrl *ctrl;
-	int cntlid = choose_cntlid(s);
+	struct tgt_ctrl *ctrl = calloc(1, sizeof(*ctrl));
 
-	if (cntlid < 0)
-		return NULL;
-	ctrl = calloc(1, sizeof(*ctrl));
 	if (!ctrl)
 		return NULL;
 	ctrl->subsys = s;
-	ctrl->cntlid = (uint16_t)cntlid;
+	ctrl->cntlid = cntlid;
 	weft_list_init(&ctrl->queues);
 	weft_list_init(&ctrl->aers);
 	weft_list_init(&ctrl->ccrs);
 	weft_list_push(&s->ctrls, &ctrl->link);
 	tgt_features_reset(ctrl);
 	return ctrl;
+}
+
+struct tgt_ctrl *tgt_ctrl_create(struct weft_subsys *s)
+{
+	int cntlid = choose_cntlid(s);
+
+	return cntlid < 0 ? NULL : ctrl_new(s, (uint16_t)cntlid);
+}
+
+struct tgt_ctrl *tgt_ctrl_inherit(struct weft_subsys *s, uint16_t cntlid)
+{
+	return cntlid_taken(s, cntlid) ? NULL : ctrl_new(s, cntlid);
 }
 
 void tgt_ctrl_kill(struct tgt_ctrl *ctrl, const char *why)

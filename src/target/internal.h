@@ -26,8 +26,9 @@ enum {
 	TGT_KAS_MS = 100,               /* keep-alive granularity */
 	TGT_DISCOVERY_KATO_MS = 120000, /* for discovery hosts that set none */
 	TGT_ERRORS_MAX = 64,            /* error log entries */
-	TGT_CCRL = 4,       /* Cross-Controller Resets that one controller has under way */
-	TGT_CQT_MS = 10000, /* what storage needs to end what a lost controller began */
+	TGT_CCRL = 4,             /* Cross-Controller Resets that one controller has under way */
+	TGT_CCR_ENTRIES_MAX = 64, /* of its log page */
+	TGT_CQT_MS = 10000,       /* what storage needs to end what a lost controller began */
 	TGT_CONNECTIONS_SPARE = 1024,
 	TGT_DSM_RANGES = 256,
 	TGT_ACWU = 7, /* blocks of Compare and Write, 0's based */
@@ -118,6 +119,7 @@ struct tgt_ctrl {
 	uint32_t cc, csts;
 	uint32_t kato_ms;
 	struct weft_timer ka_timer;
+	uint32_t ka_left_ms;    /* while the target stands still */
 	unsigned io_queues;     /* granted by Set Features */
 	uint32_t features[256]; /* dword 11 of the simple ones */
 	uint8_t host_behavior[512];
@@ -160,6 +162,7 @@ struct weft_target {
 	uint64_t genctr; /* of the discovery log */
 	uint64_t ns_serial;
 	unsigned parts; /* listeners and subsystems that are ending */
+	bool frozen;    /* see freeze.c */
 	void (*stopped)(void *arg);
 	void *stopped_arg;
 	struct weft_timer stop_timer;
@@ -250,6 +253,7 @@ void tgt_queue_close(struct tgt_queue *queue, const char *why);
 
 /* ctrl.c */
 struct tgt_ctrl *tgt_ctrl_create(struct weft_subsys *s);
+struct tgt_ctrl *tgt_ctrl_inherit(struct weft_subsys *s, uint16_t cntlid); /* NULL: it is taken */
 struct tgt_ctrl *tgt_ctrl_find(struct weft_subsys *s, uint16_t cntlid);
 void tgt_ctrl_queue_gone(struct tgt_ctrl *ctrl, struct tgt_queue *queue); /* may free @ctrl */
 void tgt_ctrl_kill(struct tgt_ctrl *ctrl, const char *why);
@@ -287,6 +291,11 @@ void tgt_listener_close(struct tgt_listener *l);
 /* The port id of who accepted a connection to @local; 0: it listens no longer. */
 uint16_t tgt_listener_portid(struct weft_target *t, uint8_t trtype,
 			     const struct sockaddr_storage *local);
+/* Owns @fd; the listener is paused. */
+int tgt_listener_inherit(struct weft_target *t, const struct weft_uri *uri, int fd,
+			 struct weft_err *err); /* port id: as @uri has it */
+/* Where a new connection goes, counted there; NULL: it is one too many. */
+struct weft_group *tgt_place(struct weft_target *t);
 
 /* identity.c: names that are the same at every start */
 void tgt_identity_serial(const char *nqn, char serial[21]);

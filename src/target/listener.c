@@ -2,6 +2,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/log.h"
 #include "target/internal.h"
@@ -25,10 +26,8 @@ static unsigned connections(const struct weft_target *t)
 	return sum;
 }
 
-static struct weft_group *place(struct weft_listener *l)
+struct weft_group *tgt_place(struct weft_target *t)
 {
-	struct tgt_listener *listener = l->user;
-	struct weft_target *t = listener->target;
 	struct weft_group *group;
 
 	if (connections(t) >= t->connections_max)
@@ -36,6 +35,14 @@ static struct weft_group *place(struct weft_listener *l)
 	group = least_busy(t);
 	atomic_fetch_add(&group->nqpairs, 1);
 	return group;
+}
+
+/* A listener that cannot pause has to say no. */
+static struct weft_group *place(struct weft_listener *l)
+{
+	struct tgt_listener *listener = l->user;
+
+	return listener->target->frozen ? NULL : tgt_place(listener->target);
 }
 
 static void closed(struct weft_listener *l)
@@ -170,6 +177,32 @@ int weft_listener_add(struct weft_target *t, const struct weft_uri *uri, struct 
 	}
 	weft_list_push(&t->listeners, &l->link);
 	tgt_discovery_changed(t);
+	return 0;
+}
+
+int tgt_listener_inherit(struct weft_target *t, const struct weft_uri *uri, int fd,
+			 struct weft_err *err)
+{
+	const struct weft_transport *transport = weft_transport_find(uri->trtype);
+	struct tgt_listener *l = calloc(1, sizeof(*l));
+	int rc;
+
+	if (!l || !transport || !transport->inherit) {
+		free(l);
+		close(fd);
+		return weft_fail(err, -EINVAL, "a listener of this kind cannot be handed over");
+	}
+	l->target = t;
+	rc = choose_portid(l, uri->portid, err);
+	if (rc < 0)
+		close(fd);
+	else
+		rc = transport->inherit(&l->l, t->home, fd, &listener_ops, l, err);
+	if (rc < 0) {
+		free(l);
+		return rc;
+	}
+	weft_list_push(&t->listeners, &l->link);
 	return 0;
 }
 

@@ -166,6 +166,8 @@ static void visit_ns(struct tgt_ns *ns, const struct weft_target_visitor *v, voi
 		.read_only = ns->be->read_only,
 		.ana_group = ns->ana_group,
 		.backend = ns->be->spec,
+		.descriptor = weft_backend_descriptor(ns->be),
+		.sync_failed = atomic_load(&ns->be->sync_failed),
 	};
 
 	info.used = ns->be->ops->used ? ns->be->ops->used(ns->be) : info.size;

@@ -120,6 +120,8 @@ struct weft_ns_info {
 	bool read_only;
 	uint32_t ana_group;
 	const char *backend; /* SPEC that opens it again */
+	int descriptor;      /* of its storage, for another process; -1: it has none */
+	bool sync_failed;    /* writes did not become durable, and flushes fail since */
 	char uuid[37], nguid[33];
 };
 

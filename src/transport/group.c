@@ -105,3 +105,28 @@ void weft_group_close_all(struct weft_group *group, const char *why)
 	weft_list_for_each(qp, &group->qpairs, link)
 		weft_qpair_close(qp, "%s", why);
 }
+
+void weft_group_freeze(struct weft_group *group)
+{
+	struct weft_qpair *qp;
+
+	group->frozen = true;
+	weft_list_for_each(qp, &group->qpairs, link) {
+		if (qp->closing)
+			continue;
+		if (qp->transport->freeze)
+			qp->transport->freeze(qp);
+		else
+			weft_qpair_close(qp, "it cannot be handed over");
+	}
+}
+
+void weft_group_thaw(struct weft_group *group)
+{
+	struct weft_qpair *qp;
+
+	group->frozen = false;
+	weft_list_for_each(qp, &group->qpairs, link)
+		if (!qp->closing && qp->transport->thaw)
+			qp->transport->thaw(qp);
+}

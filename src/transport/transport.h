@@ -41,6 +41,7 @@ struct weft_group {
 	struct weft_timer reclaim; /* runs while somebody waits for a buffer */
 	struct weft_list qpairs;
 	struct rdma_hub *rdma; /* NULL: no adapter has been needed yet */
+	bool frozen;           /* see weft_group_freeze() */
 	atomic_uint nqpairs;   /* also those on their way here; read by who places them */
 };
 
@@ -48,6 +49,11 @@ int weft_group_create(struct weft_group **group, struct weft_reactor *r, unsigne
 		      uint32_t depth_max, uint32_t qpairs_max);
 void weft_group_destroy(struct weft_group *group);                    /* no queue pair is left */
 void weft_group_close_all(struct weft_group *group, const char *why); /* on its reactor */
+/* On its reactor. Frozen, its connections take no new command, and what is under way ends: when all
+ * of them are still, another process can go on with them. Those that cannot stand still are closed.
+ * A connection that comes to a frozen group waits. */
+void weft_group_freeze(struct weft_group *group);
+void weft_group_thaw(struct weft_group *group);
 /* Somebody waits for a buffer: peers that hold some and have not moved for a while must go. */
 void weft_group_short_of_buffers(struct weft_group *group);
 
@@ -126,6 +132,18 @@ struct weft_qpair_ops {
 struct weft_listener;
 struct weft_listener_ops;
 
+/* A connection that stands still, for the process that goes on with it. The commands that it holds
+ * go along as the capsules that they came in. */
+struct weft_qpair_state {
+	int fd;
+	bool ready, hdgst, ddgst; /* set up, and with what */
+	uint32_t hpda, maxr2t;
+	uint32_t sqid, sqhd, sqsize; /* sqsize 0: before Connect */
+	bool sq_flow;
+	char *bytes; /* malloc'ed: received, and not run or not even parsed */
+	uint32_t nbytes;
+};
+
 struct weft_transport {
 	uint8_t trtype;
 	/* What Identify and the discovery log say of it. */
@@ -138,6 +156,13 @@ struct weft_transport {
 		      const struct sockaddr_storage *addr, const struct weft_listener_ops *ops,
 		      void *user, struct weft_err *err);
 	void (*unlisten)(struct weft_listener *l); /* ops->closed() follows; frees it */
+	/* Paused, it accepts nothing: who connects waits. NULL, all four: it cannot be handed over. */
+	void (*pause)(struct weft_listener *l);
+	void (*resume)(struct weft_listener *l);
+	int (*descriptor)(const struct weft_listener *l);
+	/* Paused. Owns @fd, also when it fails. */
+	int (*inherit)(struct weft_listener **l, struct weft_reactor *home, int fd,
+		       const struct weft_listener_ops *ops, void *user, struct weft_err *err);
 
 	size_t req_size; /* of the transport's request, which starts with a weft_req */
 	uint16_t (*check_sgl)(struct weft_req *req, uint32_t len);
@@ -152,6 +177,13 @@ struct weft_transport {
 	uint64_t (*holds_since)(struct weft_qpair *qp);
 	/* Closes it if it is lost and nothing has told us so yet (optional: a socket tells at once). */
 	void (*check)(struct weft_qpair *qp);
+	/* For weft_group_freeze(). NULL, all four: its connections are closed instead. */
+	void (*freeze)(struct weft_qpair *qp);
+	/* What it waits for, in words; NULL: nothing but what the user holds. */
+	const char *(*moves)(struct weft_qpair *qp);
+	int (*hand_over)(struct weft_qpair *qp,
+			 struct weft_qpair_state *state); /* still, on home */
+	void (*thaw)(struct weft_qpair *qp);
 	void (*hang_up)(struct weft_qpair *qp);
 	void (*close)(struct weft_qpair *qp);
 	void (*free)(struct weft_qpair *qp);
@@ -181,6 +213,7 @@ struct weft_qpair {
 	bool closing;
 	const char *hang_up; /* why it closes when all is sent; NULL: it does not */
 	bool stable_data;    /* data on its way out must not change under it (digests) */
+	bool wants_next;     /* the user's: cannot end a command before it has the next one */
 	char why[160];       /* the first cause of the end */
 	struct weft_qpair_stats stats;
 
@@ -194,6 +227,7 @@ struct weft_qpair {
 	char *slots;
 	size_t slot_size;
 	uint32_t slots_max, depth, touched, inflight, draining;
+	uint32_t parked; /* of those inflight: came while frozen, the user has not seen them */
 	struct weft_req *free;
 };
 
@@ -252,5 +286,9 @@ const struct weft_transport *weft_transport_find(uint8_t trtype);
 
 /* Takes over the accepted socket @fd on the group's reactor; closes it on failure. */
 int weft_tcp_adopt(struct weft_group *group, int fd, const struct weft_qpair_ops *ops);
+/* The same for a connection that another process has handed over: @owner is its qpair's. Owns fd and
+ * bytes of @state, also when it fails. The group is frozen. */
+int weft_tcp_inherit(struct weft_group *group, struct weft_qpair_state *state,
+		     const struct weft_qpair_ops *ops, void *owner, struct weft_qpair **qp);
 
 #endif

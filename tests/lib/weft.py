@@ -75,10 +75,20 @@ class Target:
             argv += ["--ns", spec.replace("{dir}", str(self.dir))]
         return argv + self.extra
 
-    def start(self):
+    def spawn(self, *extra):
         with open(self.log, "ab") as log:
-            self.process = subprocess.Popen(self.argv(), stdin=subprocess.DEVNULL, stdout=log,
-                                            stderr=log, env=self.env and os.environ | self.env)
+            return subprocess.Popen([*self.argv(), *extra], stdin=subprocess.DEVNULL, stdout=log,
+                                    stderr=log, env=self.env and os.environ | self.env)
+
+    def takeover(self):
+        """A new process takes this one's place."""
+        old, self.process = self.process, self.spawn("--takeover")
+        code = old.wait(30)
+        assert code == 0, f"exit status {code} after a takeover:\n{self.log.read_text()}"
+        wait_until(lambda: self.answer()["pid"] == self.process.pid, "the new process to answer")
+
+    def start(self):
+        self.process = self.spawn()
         status = wait_until(self.answer, "the control socket to answer")
         self.addr = address(status["listeners"][0]["uri"])
         return self

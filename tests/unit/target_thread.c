@@ -12,6 +12,7 @@
 #include "backend/backend.h"
 #include "base/list.h"
 #include "base/log.h"
+#include "target/handover.h"
 #include "target/target.h"
 #ifdef TARGET_ON_FABRIC
 #include "fabric.h"
@@ -41,7 +42,8 @@ static void must(int rc, const char *what, const struct weft_err *err)
 struct call {
 	struct weft_msg msg;
 	void (*run)(struct call *call);
-	uint32_t nsid, block, group;
+	uint32_t nsid, block, group, limit_ms;
+	int rc;
 	uint64_t size;
 	const char *spec, *uuid;
 	struct weft_backend *be;
@@ -165,6 +167,42 @@ void target_ns_remove(uint32_t nsid)
 void target_ns_resize(uint32_t nsid, uint64_t size)
 {
 	struct call call = { .run = resize, .nsid = nsid, .size = size };
+
+	call_home(&call);
+}
+
+/* --- standing still ----------------------------------------------------------------------- */
+
+static void frozen(void *arg, int rc, const struct weft_err *err)
+{
+	struct call *call = arg;
+
+	call->rc = rc;
+	end_call(call);
+}
+
+static void freeze(struct call *call)
+{
+	weft_target_freeze(target, call->limit_ms, frozen, call);
+}
+
+static void thaw(struct call *call)
+{
+	weft_target_thaw(target);
+	end_call(call);
+}
+
+int target_freeze(uint32_t limit_ms)
+{
+	struct call call = { .run = freeze, .limit_ms = limit_ms };
+
+	call_home(&call);
+	return call.rc;
+}
+
+void target_thaw(void)
+{
+	struct call call = { .run = thaw };
 
 	call_home(&call);
 }

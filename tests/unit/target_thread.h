@@ -26,6 +26,10 @@ void target_ns_add_on(uint32_t nsid, struct weft_backend *be, uint32_t ana_group
 void target_ns_remove(uint32_t nsid);
 void target_ns_resize(uint32_t nsid, uint64_t size);
 
+/* Stands still, or -ETIMEDOUT: it did not within @limit_ms, and goes on. */
+int target_freeze(uint32_t limit_ms);
+void target_thaw(void);
+
 /* The target's clock goes forward by that much. */
 void target_time_passes(uint32_t ms);
 

@@ -657,6 +657,23 @@ static void move_to_iwarp(void **state)
 }
 
 /* With a name, or a pattern, only the cases of that name. */
+/* It cannot be handed to another process: who stands still ends it, and the host comes again. */
+static void frozen_target(void **state)
+{
+	struct host h = host_open(WORDS, NS_512);
+	char *data = malloc(MOST), *back = malloc(MOST);
+
+	for (unsigned i = 0; i < 3; i++) {
+		check_io(&h, data, back, 65536, i);
+		assert_int_equal(target_freeze(60000), 0);
+		target_thaw();
+	}
+	check_io(&h, data, back, 65536, 3);
+	host_close(&h);
+	free(data);
+	free(back);
+}
+
 int main(int argc, char **argv)
 {
 	static const struct CMUnitTest tests[] = {
@@ -674,6 +691,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(on_a_file),
 		cmocka_unit_test(tuning),
 		cmocka_unit_test(path),
+		cmocka_unit_test(frozen_target),
 		cmocka_unit_test(move_to_iwarp),
 		{ "anybodys_memory_iwarp", anybodys_memory, NULL, NULL, NULL },
 		{ "our_memory_iwarp", our_memory, NULL, NULL, NULL },

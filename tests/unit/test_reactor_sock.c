@@ -39,6 +39,35 @@ static void recv_gets_what_is_there(void **state)
 	close_pair(&sock, peer);
 }
 
+/* What comes later is for the next receive: also with turns in between, and without any. */
+static void canceled_recv_leaves_the_stream(void **state)
+{
+	struct waited rx = { .op.done = ended };
+	char buf[8] = "";
+	struct iovec iov = { buf, sizeof(buf) };
+	struct weft_sock sock;
+	int peer;
+
+	need_reactor();
+	peer = open_pair(&sock);
+	for (int under_way = 0; under_way < 2; under_way++) {
+		weft_sock_recv(&sock, &rx.op, &iov, 1);
+		if (under_way)
+			settle();
+		weft_sock_cancel(&sock);
+		assert_int_equal(rx.calls, 0);
+		assert_int_equal(await(&rx), -ECANCELED);
+		weft_sock_cancel(&sock); /* nothing is under way */
+		assert_int_equal(write(peer, "abc", 3), 3);
+		settle();
+		assert_int_equal(rx.calls, 0);
+		weft_sock_recv(&sock, &rx.op, &iov, 1);
+		assert_int_equal(await(&rx), 3);
+		assert_memory_equal(buf, "abc", 3);
+	}
+	close_pair(&sock, peer);
+}
+
 static void recv_scatters(void **state)
 {
 	struct waited rx = { .op.done = ended };
@@ -342,6 +371,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		on_both(recv_gets_what_is_there),
+		on_both(canceled_recv_leaves_the_stream),
 		on_both(recv_scatters),
 		on_both(recv_sees_the_end),
 		on_both(shutdown_ends_a_recv),

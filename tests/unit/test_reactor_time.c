@@ -104,10 +104,13 @@ static void timers_move_and_stop(void **state)
 	weft_timer_set(r, &a.timer, 20);
 	weft_timer_stop(r, &b.timer);
 	weft_timer_stop(r, &b.timer);
+	assert_int_equal(weft_timer_left_ms(r, &b.timer), 0);
 	advance(10);
 	expect_ran("");
+	assert_int_equal(weft_timer_left_ms(r, &a.timer), 10);
 	advance(10);
 	expect_ran("a");
+	assert_int_equal(weft_timer_left_ms(r, &a.timer), 0);
 	weft_timer_set(r, &a.timer, 0);
 	advance(0);
 	expect_ran("a");

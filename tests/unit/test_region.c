@@ -294,10 +294,18 @@ static void clear_and_compare(struct weft_region *region, char *base, unsigned f
 	assert_string_equal(got, want);
 }
 
+static char *map_shared(size_t size)
+{
+	char *base = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+
+	assert_ptr_not_equal(base, MAP_FAILED);
+	return base;
+}
+
 static void pinned_pages_stay(void **state)
 {
 	size_t page = (size_t)sysconf(_SC_PAGESIZE);
-	char *base = weft_pages_alloc(PAGES * page);
+	char *base = map_shared(PAGES * page);
 	/* The last granule is beyond it. */
 	struct weft_region *region = add(base, (PAGES - GRANULE) * page, GRANULE * page);
 	struct tied tied;
@@ -331,7 +339,7 @@ static void pinned_pages_stay(void **state)
 static void one_pin_holds_all_where_there_are_no_granules(void **state)
 {
 	size_t page = (size_t)sysconf(_SC_PAGESIZE);
-	char *base = weft_pages_alloc(PAGES * page);
+	char *base = map_shared(PAGES * page);
 	struct weft_region *region = add(base, 6 * page, 0);
 
 	weft_region_lock(region);

@@ -528,6 +528,32 @@ static void reset_of_each_other(void **state)
 	}
 }
 
+/* --- standing still -------------------------------------------------------------------------- */
+
+static void freeze_waits_for_storage(void **state)
+{
+	struct host h = host_open("", NS_HELD);
+	struct flight f = { .data = "held" }, late = { .data = "late" };
+
+	held_hold(true);
+	take_off(&h, &f, WEFT_WRITE, 512);
+	held_wait(1);
+	assert_int_equal(target_freeze(0), -ETIMEDOUT);
+	held_hold(false);
+	held_let_go();
+	land(&h, &f);
+	assert_int_equal(target_freeze(60000), 0);
+	take_off(&h, &late, WEFT_WRITE, 512);
+	for (int i = 0; i < 20; i++)
+		weft_queue_poll(h.queue, 1);
+	assert_false(late.done);
+	assert_string_equal(held_bytes(), "held");
+	target_thaw();
+	land(&h, &late);
+	assert_string_equal(held_bytes(), "late");
+	host_close(&h);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -545,6 +571,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(reset_that_takes_long, with_held, without_held),
 		cmocka_unit_test_setup_teardown(reset_whose_asker_is_lost, with_held, without_held),
 		cmocka_unit_test(reset_of_each_other),
+		cmocka_unit_test_setup_teardown(freeze_waits_for_storage, with_held, without_held),
 	};
 
 	return cmocka_run_group_tests(tests, start_target, end_target);

@@ -29,6 +29,8 @@ void tgt_ns_changed(struct weft_subsys *s, uint32_t nsid);
 /* Answers with @size bytes of @data. */
 void tgt_reply_data(struct weft_req *req, const void *data, size_t size);
 extern const struct tgt_command_info tgt_admin_commands[];
+uint8_t tgt_event_log_page(enum tgt_event event);
+uint32_t tgt_feature_initial(const struct tgt_ctrl *ctrl, uint8_t fid);
 uint32_t tgt_feature_effects(uint8_t fid); /* Feature Identifiers Supported and Effects */
 
 #endif

@@ -9,14 +9,21 @@
  * storage has nothing of the time before. A host may end its own controllers only.
  *
  * Invariant: ctrl->ccrs has what @ctrl was asked for and has not answered, and what the log tells. */
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
 
 #include "target/admin/admin.h"
+#include "target/handover_paths.h"
 
-enum { LIMIT_MS = 8000, ENTRIES_MAX = 64, NO_CNTLID = 0xffff, VALIDATED_AND_BEGUN = 3 };
+enum {
+	LIMIT_MS = 8000,
+	ENTRIES_MAX = TGT_CCR_ENTRIES_MAX,
+	NO_CNTLID = 0xffff,
+	VALIDATED_AND_BEGUN = 3
+};
 
 struct ccr {
 	struct weft_list link; /* asked->ccrs */
@@ -196,6 +203,32 @@ void *tgt_ccr_page(struct tgt_ctrl *ctrl, size_t *size)
 	}
 	page->ne = cpu_to_le16((uint16_t)n);
 	return page;
+}
+
+unsigned tgt_ccr_list(struct tgt_ctrl *ctrl, struct weft_paths_entry *entries)
+{
+	unsigned n = 0;
+	struct ccr *ccr;
+
+	weft_list_for_each(ccr, &ctrl->ccrs, link)
+		entries[n++] = (struct weft_paths_entry){ .id = ccr->icid,
+							  .value = ccr->ciu | (uint32_t)ccr->status
+										      << 8 };
+	return n;
+}
+
+int tgt_ccr_inherit(struct tgt_ctrl *ctrl, const struct weft_paths_entry *entry)
+{
+	struct ccr *ccr = calloc(1, sizeof(*ccr));
+
+	if (!ccr)
+		return -ENOMEM;
+	ccr->icid = (uint16_t)entry->id;
+	ccr->ciu = (uint8_t)entry->value;
+	ccr->status = (uint8_t)(entry->value >> 8);
+	ccr->asked = ctrl;
+	weft_list_push(&ctrl->ccrs, &ccr->link);
+	return ccr->status == NVME_CCR_IN_PROGRESS ? -EINVAL : 0;
 }
 
 void tgt_ccr_forget(struct tgt_ctrl *ctrl)

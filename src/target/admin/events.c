@@ -18,6 +18,11 @@ static const struct {
 	[TGT_EVENT_DISCOVERY] = { 1u << 31, NVME_AER_NOTICE_DISC_CHANGED, NVME_LOG_LID_DISCOVER },
 };
 
+uint8_t tgt_event_log_page(enum tgt_event event)
+{
+	return events[event].log_page;
+}
+
 static struct weft_req *take_aer(struct tgt_ctrl *ctrl)
 {
 	struct weft_list *link = weft_list_pop(&ctrl->aers);

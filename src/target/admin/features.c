@@ -199,7 +199,7 @@ uint32_t tgt_feature_effects(uint8_t fid)
 				      0;
 }
 
-static uint32_t initial_value(const struct tgt_ctrl *ctrl, uint8_t fid)
+uint32_t tgt_feature_initial(const struct tgt_ctrl *ctrl, uint8_t fid)
 {
 	if (fid == NVME_FEAT_FID_NUM_QUEUES)
 		return (ctrl->subsys->target->io_queues_max - 1) * 0x10001u;
@@ -209,7 +209,7 @@ static uint32_t initial_value(const struct tgt_ctrl *ctrl, uint8_t fid)
 void tgt_features_reset(struct tgt_ctrl *ctrl)
 {
 	for (int i = 0; i < 256; i++)
-		ctrl->features[i] = initial_value(ctrl, (uint8_t)i);
+		ctrl->features[i] = tgt_feature_initial(ctrl, (uint8_t)i);
 	ctrl->io_queues = ctrl->subsys->target->io_queues_max;
 	atomic_store(&ctrl->write_cache, true);
 	memset(ctrl->host_behavior, 0, sizeof(ctrl->host_behavior));
@@ -280,7 +280,7 @@ void tgt_get_features(struct weft_req *req)
 	if (select == NVME_GET_FEATURES_SEL_SUPPORTED)
 		req->cqe.result = cpu_to_le64(f->changeable ? CHANGEABLE : 0);
 	else if (select != NVME_GET_FEATURES_SEL_CURRENT)
-		req->cqe.result = cpu_to_le64(initial_value(ctrl, (uint8_t)cdw10));
+		req->cqe.result = cpu_to_le64(tgt_feature_initial(ctrl, (uint8_t)cdw10));
 	else if (f->get) {
 		tgt_home_reply(req, f->get(req, ctrl));
 		return;

@@ -161,10 +161,16 @@ static void pair_up(struct weft_req *first, struct weft_req *second)
 
 /* --- as they arrive -------------------------------------------------------------------------------------- */
 
+static void wait_for_second(struct tgt_queue *queue, struct weft_req *first)
+{
+	queue->fused_first = first;
+	queue->qp->wants_next = first;
+}
+
 static bool starts_pair(struct weft_req *req, struct tgt_queue *queue)
 {
 	if (req->cmd.common.opcode == nvme_cmd_compare)
-		queue->fused_first = req;
+		wait_for_second(queue, req);
 	else
 		tgt_io_finish(req, SC_GENERIC(INVALID_FIELD) | SC_DNR);
 	return true;
@@ -178,7 +184,7 @@ bool tgt_io_fused(struct weft_req *req)
 
 	if (!fuse && !first)
 		return false;
-	queue->fused_first = NULL;
+	wait_for_second(queue, NULL);
 	if (first && fuse == NVME_FUSE_SECOND) {
 		pair_up(first, req);
 		return true;
@@ -203,7 +209,7 @@ void tgt_io_fused_closing(struct tgt_queue *queue)
 {
 	struct weft_req *first = queue->fused_first;
 
-	queue->fused_first = NULL;
+	wait_for_second(queue, NULL);
 	if (first)
 		tgt_io_finish(first, SC_GENERIC(FUSED_MISSING) | SC_DNR);
 }

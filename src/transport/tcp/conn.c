@@ -32,6 +32,7 @@ static void settle(struct tcp_conn *conn)
 {
 	tcp_rx_stop(conn);
 	tcp_line_clear(&conn->line);
+	tcp_refuse_parked(conn);
 	weft_qpair_abort_all(&conn->qp);
 	drain_answered(conn);
 	conn->qp.ops->closing(&conn->qp);
@@ -208,22 +209,40 @@ static int conn_open(struct tcp_conn *conn, struct weft_group *group, int fd,
 	return rc;
 }
 
-int weft_tcp_adopt(struct weft_group *group, int fd, const struct weft_qpair_ops *ops)
+int tcp_conn_new(struct tcp_conn **out, struct weft_group *group, int fd,
+		 const struct weft_qpair_ops *ops)
 {
 	struct tcp_conn *conn = calloc(1, sizeof(*conn));
 	int rc = conn ? conn_open(conn, group, fd, ops) : -ENOMEM;
 
 	if (rc < 0) {
 		free(conn);
-		close(fd);
-		atomic_fetch_sub(&group->nqpairs, 1);
 		return rc;
 	}
 	weft_task_init(&conn->wrap_up, wrap_up);
 	tcp_tx_init(conn);
 	tcp_rx_init(conn);
+	*out = conn;
+	return 0;
+}
+
+void tcp_setup_begin(struct tcp_conn *conn)
+{
 	conn->timer.fn = setup_over;
-	weft_timer_set(group->reactor, &conn->timer, TCP_SETUP_MS);
+	weft_timer_set(conn->qp.group->reactor, &conn->timer, TCP_SETUP_MS);
+}
+
+int weft_tcp_adopt(struct weft_group *group, int fd, const struct weft_qpair_ops *ops)
+{
+	struct tcp_conn *conn;
+	int rc = tcp_conn_new(&conn, group, fd, ops);
+
+	if (rc < 0) {
+		close(fd);
+		atomic_fetch_sub(&group->nqpairs, 1);
+		return rc;
+	}
+	tcp_setup_begin(conn);
 	tcp_rx_start(conn);
 	return 0;
 }
@@ -235,6 +254,10 @@ const struct weft_transport weft_tcp = {
 	.descriptors = 1,
 	.listen = tcp_listen,
 	.unlisten = tcp_unlisten,
+	.pause = tcp_pause,
+	.resume = tcp_resume,
+	.descriptor = tcp_descriptor,
+	.inherit = tcp_inherit_listener,
 	.req_size = sizeof(struct tcp_req),
 	.check_sgl = tcp_check_sgl,
 	.sgl_len = tcp_sgl_len,
@@ -244,6 +267,10 @@ const struct weft_transport weft_tcp = {
 	.started = tcp_started,
 	.slot_freed = tcp_slot_freed,
 	.holds_since = tcp_holds_since,
+	.freeze = tcp_freeze,
+	.moves = tcp_moves,
+	.hand_over = tcp_hand_over,
+	.thaw = tcp_thaw,
 	.hang_up = tcp_hang_up,
 	.close = tcp_close,
 	.free = tcp_free,

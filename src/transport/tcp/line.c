@@ -115,6 +115,11 @@ void tcp_line_flush_soon(struct tcp_line *line)
 	weft_reactor_defer(line->sock->reactor, &line->flush);
 }
 
+bool tcp_line_idle(const struct tcp_line *line)
+{
+	return !line->busy && weft_list_empty(&line->waiting) && weft_list_empty(&line->sending);
+}
+
 void tcp_line_drop(struct tcp_line *line)
 {
 	struct weft_list *first = line->waiting.next;

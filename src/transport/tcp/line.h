@@ -39,6 +39,8 @@ void tcp_line_init(struct tcp_line *line, struct weft_sock *sock);
 void tcp_line_push(struct tcp_line *line, struct tcp_tx *tx);
 /* Looks at the end of this turn whether there is something to send. */
 void tcp_line_flush_soon(struct tcp_line *line);
+/* Everything has been sent. */
+bool tcp_line_idle(const struct tcp_line *line);
 /* What is not being sent yet is dropped, as if it were sent. */
 void tcp_line_drop(struct tcp_line *line);
 /* Nothing more is sent; the socket has been shut down. */

@@ -1,4 +1,7 @@
-/* listen.c - listening sockets: home accepts, the reactor that was chosen adopts. */
+/* listen.c - listening sockets: home accepts, the reactor that was chosen adopts.
+ *
+ * Who connects to a paused one waits in the kernel's line, and is there for the process that the
+ * socket is handed to. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,7 +18,7 @@ struct tcp_listener {
 	struct weft_sock sock;
 	struct weft_op op;
 	struct weft_timer retry; /* out of descriptors: try again in a moment */
-	bool closing;
+	bool polling, paused, closing;
 };
 
 struct arrival {
@@ -61,11 +64,15 @@ static void finish(struct tcp_listener *tl)
 	free(tl);
 }
 
+static void wait_for_hosts(struct tcp_listener *tl)
+{
+	tl->polling = true;
+	weft_sock_poll(&tl->sock, &tl->op);
+}
+
 static void wait_again(struct weft_timer *timer)
 {
-	struct tcp_listener *tl = container_of(timer, struct tcp_listener, retry);
-
-	weft_sock_poll(&tl->sock, &tl->op);
+	wait_for_hosts(container_of(timer, struct tcp_listener, retry));
 }
 
 static void ready(struct weft_op *op, int res)
@@ -74,14 +81,17 @@ static void ready(struct weft_op *op, int res)
 	int fd;
 
 	(void)res;
+	tl->polling = false;
 	if (tl->closing) {
 		finish(tl);
 		return;
 	}
+	if (tl->paused)
+		return;
 	while ((fd = accept4(tl->sock.fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC)) >= 0)
 		hand_over(tl, fd);
 	if (errno == EAGAIN || errno == ECONNABORTED || errno == EINTR) {
-		weft_sock_poll(&tl->sock, &tl->op);
+		wait_for_hosts(tl);
 		return;
 	}
 	weft_peer_log(WEFT_LOG_ERROR, "accept: %s; trying again in %d ms", strerror(errno),
@@ -89,53 +99,85 @@ static void ready(struct weft_op *op, int res)
 	weft_timer_set(tl->l.home, &tl->retry, RETRY_MS);
 }
 
-static int open_socket(struct tcp_listener *tl, const struct sockaddr_storage *addr)
+static struct tcp_listener *of(const struct weft_listener *l)
+{
+	return container_of(l, struct tcp_listener, l);
+}
+
+static int open_socket(struct tcp_listener *tl, int fd)
 {
 	socklen_t len = sizeof(tl->l.addr);
-	int fd = tcp_listen_socket(addr), rc;
 
-	if (fd < 0)
-		return fd;
-	rc = getsockname(fd, (struct sockaddr *)&tl->l.addr, &len) < 0 ?
-		     -errno :
-		     weft_sock_open(tl->l.home, &tl->sock, fd);
-	if (rc < 0)
+	if (getsockname(fd, (struct sockaddr *)&tl->l.addr, &len) < 0)
+		return -errno;
+	return weft_sock_open(tl->l.home, &tl->sock, fd);
+}
+
+int tcp_inherit_listener(struct weft_listener **l, struct weft_reactor *home, int fd,
+			 const struct weft_listener_ops *ops, void *user, struct weft_err *err)
+{
+	struct tcp_listener *tl = calloc(1, sizeof(*tl));
+	int rc = -ENOMEM;
+
+	if (tl) {
+		tl->l = (struct weft_listener){
+			.transport = &weft_tcp, .ops = ops, .home = home, .user = user
+		};
+		rc = open_socket(tl, fd);
+	}
+	if (rc < 0) {
 		close(fd);
-	return rc;
+		free(tl);
+		return weft_fail(err, rc, "%s", strerror(-rc));
+	}
+	tl->op.done = ready;
+	tl->retry.fn = wait_again;
+	tl->paused = true;
+	*l = &tl->l;
+	return 0;
 }
 
 int tcp_listen(struct weft_listener **l, struct weft_reactor *home,
 	       const struct sockaddr_storage *addr, const struct weft_listener_ops *ops, void *user,
 	       struct weft_err *err)
 {
-	struct tcp_listener *tl = calloc(1, sizeof(*tl));
-	int rc;
+	int fd = tcp_listen_socket(addr), rc;
 
-	if (!tl)
-		return weft_fail(err, -ENOMEM, "out of memory");
-	tl->l = (struct weft_listener){
-		.transport = &weft_tcp, .ops = ops, .home = home, .user = user
-	};
-	rc = open_socket(tl, addr);
-	if (rc < 0) {
-		free(tl);
-		return weft_fail(err, rc, "%s", strerror(-rc));
-	}
-	tl->op.done = ready;
-	tl->retry.fn = wait_again;
-	weft_sock_poll(&tl->sock, &tl->op);
-	*l = &tl->l;
-	return 0;
+	if (fd < 0)
+		return weft_fail(err, fd, "%s", strerror(-fd));
+	rc = tcp_inherit_listener(l, home, fd, ops, user, err);
+	if (rc == 0)
+		tcp_resume(*l);
+	return rc;
 }
 
-/* Ends in ready(), or at once where nothing is polled while the retry timer runs. */
+void tcp_pause(struct weft_listener *l)
+{
+	of(l)->paused = true;
+}
+
+void tcp_resume(struct weft_listener *l)
+{
+	struct tcp_listener *tl = of(l);
+
+	tl->paused = false;
+	if (!tl->polling && !weft_heap_has(&tl->retry.node))
+		wait_for_hosts(tl);
+}
+
+int tcp_descriptor(const struct weft_listener *l)
+{
+	return of(l)->sock.fd;
+}
+
+/* Ends in ready(), or at once where nothing is polled. */
 void tcp_unlisten(struct weft_listener *l)
 {
-	struct tcp_listener *tl = container_of(l, struct tcp_listener, l);
+	struct tcp_listener *tl = of(l);
 
 	tl->closing = true;
-	if (weft_heap_has(&tl->retry.node))
-		finish(tl);
-	else
+	if (tl->polling)
 		shutdown(tl->sock.fd, SHUT_RDWR);
+	else
+		finish(tl);
 }

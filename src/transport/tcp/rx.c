@@ -4,9 +4,12 @@
  *                         └─▶ H2CData: into the request's buffer; what is not here yet is received
  *                             straight into it
  *
- * Parsing stops for more bytes, for a free slot or for a fresh chunk; nothing else is waited for.
+ * Parsing stops for more bytes, for a free slot or for a fresh chunk, and in a frozen group as soon as
+ * no command under way needs more of the stream; nothing else is waited for.
  * Invariant: bytes [head, tail) of conn->chunk are received and not parsed. */
 #include <assert.h>
+#include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/log.h"
@@ -111,6 +114,28 @@ static uint32_t chunk_step(const struct tcp_conn *conn)
 	return want > RX_ROOM_MIN ? want : RX_ROOM_MIN;
 }
 
+/* What is in the socket may stay there. */
+static bool may_rest(const struct tcp_conn *conn)
+{
+	return conn->qp.group->frozen && !conn->owed && !conn->qp.wants_next;
+}
+
+static void replay(struct tcp_conn *conn)
+{
+	struct tcp_chunk *chunk = conn->chunk;
+	uint32_t room = TCP_CHUNK_DATA - chunk->tail, left = conn->replay.end - conn->replay.at;
+	uint32_t n = left < room ? left : room;
+
+	memcpy(chunk->data + chunk->tail, conn->replay.bytes + conn->replay.at, n);
+	chunk->tail += n;
+	conn->replay.at += n;
+	if (conn->replay.at == conn->replay.end) {
+		free(conn->replay.bytes);
+		conn->replay.bytes = NULL;
+	}
+	weft_reactor_defer(conn->qp.group->reactor, &conn->parse_again);
+}
+
 static int plan(struct tcp_conn *conn)
 {
 	int n = 0;
@@ -128,10 +153,14 @@ static int plan(struct tcp_conn *conn)
 
 static void receive(struct tcp_conn *conn)
 {
-	if (conn->rx_busy || conn->rx_waits_chunk || conn->state >= TCP_CLOSING)
+	if (conn->rx_busy || conn->rx_waits_chunk || conn->state >= TCP_CLOSING || may_rest(conn))
 		return;
 	if (conn->state == TCP_OPEN && !make_room(conn))
 		return;
+	if (conn->replay.at < conn->replay.end) {
+		replay(conn);
+		return;
+	}
 	conn->rx_busy = true;
 	weft_sock_recv(&conn->sock, &conn->rx_op, conn->rx_iov, plan(conn));
 }
@@ -158,12 +187,12 @@ static void recv_done(struct weft_op *op, int res)
 		tcp_wrap_up_soon(conn);
 		return;
 	}
-	if (res <= 0) {
+	if (res <= 0 && res != -ECANCELED) {
 		weft_qpair_close(&conn->qp, res ? "receive: %s" : "closed by the host",
 				 strerror(-res));
 		return;
 	}
-	if (conn->state == TCP_OPEN)
+	if (conn->state == TCP_OPEN && res > 0)
 		place(conn, (uint32_t)res);
 	parse(conn);
 }
@@ -275,7 +304,7 @@ static void tcp_req_init(struct tcp_req *treq, const char *pdu)
 	treq->chunk = NULL;
 	treq->owed = 0;
 	treq->nr2ts = 0;
-	treq->r2t_sending = treq->reply_sent = false;
+	treq->r2t_sending = treq->reply_sent = treq->parked = false;
 }
 
 static void slot_wait_over(struct weft_timer *timer)
@@ -312,7 +341,10 @@ static bool on_capsule(struct tcp_conn *conn, const char *pdu, const struct nvme
 	}
 	if (shape->data_len)
 		locate_capsule_data(conn, tcp_req_of(req), data, shape->data_len);
-	conn->qp.ops->command(req);
+	if (conn->qp.group->frozen && !conn->qp.wants_next)
+		tcp_park(conn, tcp_req_of(req));
+	else
+		conn->qp.ops->command(req);
 	return true;
 }
 
@@ -433,7 +465,7 @@ static void parse(struct tcp_conn *conn)
 	if (conn->rx_waits_slot && conn->qp.sqsize)
 		weft_timer_stop(conn->qp.group->reactor, &conn->timer);
 	conn->rx_waits_slot = false;
-	while (conn->state == TCP_OPEN)
+	while (conn->state == TCP_OPEN && conn->chunk && !may_rest(conn))
 		if (!(conn->payload.req ? parse_payload(conn) : parse_pdu(conn)))
 			break;
 	if (!conn->rx_waits_slot)
@@ -444,8 +476,8 @@ static void parse_task(struct weft_task *task)
 {
 	struct tcp_conn *conn = container_of(task, struct tcp_conn, parse_again);
 
-	if (conn->state == TCP_OPEN && conn->chunk && !conn->rx_busy && !conn->rx_waits_chunk)
-		parse(conn);
+	if (conn->state == TCP_OPEN)
+		tcp_rx_go_on(conn);
 }
 
 void tcp_slot_freed(struct weft_qpair *qp)
@@ -461,6 +493,7 @@ void tcp_slot_freed(struct weft_qpair *qp)
 void tcp_rx_init(struct tcp_conn *conn)
 {
 	conn->rx_op.done = recv_done;
+	weft_list_init(&conn->parked);
 	weft_task_init(&conn->parse_again, parse_task);
 	conn->rules.capsule_data_max = TCP_ADMIN_CAPSULE_BYTES;
 	conn->rules.h2c_data_max = WEFT_MDTS_BYTES;
@@ -472,6 +505,18 @@ void tcp_rx_start(struct tcp_conn *conn)
 	receive(conn);
 }
 
+void tcp_rx_rest(struct tcp_conn *conn)
+{
+	if (conn->rx_busy && may_rest(conn))
+		weft_sock_cancel(&conn->sock);
+}
+
+void tcp_rx_go_on(struct tcp_conn *conn)
+{
+	if (!conn->rx_busy && !conn->rx_waits_chunk)
+		parse(conn);
+}
+
 void tcp_rx_stop(struct tcp_conn *conn)
 {
 	assert(!conn->rx_busy);
@@ -480,5 +525,6 @@ void tcp_rx_stop(struct tcp_conn *conn)
 		weft_list_remove(&conn->chunk_waiter.link);
 	conn->rx_waits_chunk = false;
 	conn->payload.req = NULL;
+	free(conn->replay.bytes);
 	tcp_chunk_put(conn, &conn->chunk);
 }

@@ -1,7 +1,7 @@
 /* tcp.h - inside NVMe/TCP, the target's side: the connection and its halves.
  *
  *   socket ─▶ rx.c: bytes ─▶ PDUs ─▶ requests      conn.c: beginning and end
- *   socket ◀─ line.c: few sends ◀─ tx.c: replies, r2t.c: R2Ts                                    */
+ *   socket ◀─ line.c: few sends ◀─ tx.c: replies, r2t.c: R2Ts      handover.c: standing still    */
 #ifndef WEFT_TRANSPORT_TCP_TCP_H
 #define WEFT_TRANSPORT_TCP_TCP_H
 
@@ -66,6 +66,7 @@ struct tcp_req {
 	uint64_t asked_ns; /* when they were sent */
 	bool digest_failed;
 	bool r2t_sending, reply_sent;
+	bool parked; /* on conn->parked */
 	uint8_t nr2ts;
 	struct tcp_tx r2t_tx;
 	struct tcp_data_pdu r2t_pdus[TCP_R2TS_MAX];
@@ -108,6 +109,11 @@ struct tcp_conn {
 		uint32_t left;
 		bool ddgst;
 	} payload;
+	struct weft_list parked; /* weft_req.link: came while frozen, in their order */
+	struct {                 /* what another process received; goes before the socket's */
+		char *bytes;
+		uint32_t at, end;
+	} replay;
 	uint32_t want; /* bytes that the PDU at the chunk's head needs, as far as known */
 	uint32_t owed; /* by the host for all R2Ts */
 
@@ -131,7 +137,10 @@ static inline struct tcp_req *tcp_req_of(struct weft_req *req)
 	return container_of(req, struct tcp_req, req);
 }
 
-/* conn.c */
+/* conn.c: @conn is receiving nothing yet; @fd is its own on 0. */
+int tcp_conn_new(struct tcp_conn **conn, struct weft_group *group, int fd,
+		 const struct weft_qpair_ops *ops);
+void tcp_setup_begin(struct tcp_conn *conn); /* Connect is due in time */
 void tcp_terminate(struct tcp_conn *conn, const void *pdu, uint32_t len,
 		   const struct nvme_tcp_fault *fault);
 /* Something of a closing connection ended; looks, at the end of the turn, whether all has. */
@@ -141,16 +150,31 @@ void tcp_wrap_up_soon(struct tcp_conn *conn);
 void tcp_rx_init(struct tcp_conn *conn);
 void tcp_rx_start(struct tcp_conn *conn);
 void tcp_rx_stop(struct tcp_conn *conn); /* nothing is being received */
+void tcp_rx_rest(struct tcp_conn *conn); /* the group is frozen: ends a receive that may end */
+void tcp_rx_go_on(struct tcp_conn *conn);
 void tcp_chunk_put(struct tcp_conn *conn, struct tcp_chunk **chunk);
 uint16_t tcp_check_sgl(struct weft_req *req, uint32_t len);
 uint32_t tcp_sgl_len(struct weft_req *req);
 void tcp_slot_freed(struct weft_qpair *qp);
+
+/* handover.c */
+void tcp_park(struct tcp_conn *conn, struct tcp_req *treq);
+void tcp_refuse_parked(struct tcp_conn *conn); /* they will not be run: answers them */
+void tcp_freeze(struct weft_qpair *qp);
+const char *tcp_moves(struct weft_qpair *qp);
+int tcp_hand_over(struct weft_qpair *qp, struct weft_qpair_state *state);
+void tcp_thaw(struct weft_qpair *qp);
 
 /* listen.c */
 int tcp_listen(struct weft_listener **l, struct weft_reactor *home,
 	       const struct sockaddr_storage *addr, const struct weft_listener_ops *ops, void *user,
 	       struct weft_err *err);
 void tcp_unlisten(struct weft_listener *l);
+void tcp_pause(struct weft_listener *l);
+void tcp_resume(struct weft_listener *l);
+int tcp_descriptor(const struct weft_listener *l);
+int tcp_inherit_listener(struct weft_listener **l, struct weft_reactor *home, int fd,
+			 const struct weft_listener_ops *ops, void *user, struct weft_err *err);
 
 /* r2t.c */
 void tcp_fetch(struct weft_req *req, uint32_t len);

@@ -1,4 +1,6 @@
-/* ctl_call.c - one JSON-RPC call over a Unix socket: a line there, a line back. */
+/* call.c - one JSON-RPC call over a Unix socket: a line there, a line back. */
+#include "daemon/call.h"
+
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -6,8 +8,7 @@
 #include <sys/un.h>
 
 #include "base/cleanup.h"
-#include "cli/cli.h"
-#include "cli/ctl.h"
+#include "base/nearest.h"
 #include "daemon/methods.h"
 
 #define METHODS_MAX 32

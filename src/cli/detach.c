@@ -2,7 +2,7 @@
  *
  * The fork comes first, since threads do not survive one; the parent keeps the terminal, its shell
  * and the child's stderr until the child says through a pipe that it works. */
-#include "cli/mount/detach.h"
+#include "cli/detach.h"
 
 #include <errno.h>
 #include <fcntl.h>

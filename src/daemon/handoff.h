@@ -1,0 +1,48 @@
+/* handoff.h - what one target tells the next, as frames: what it serves, and where it stands.
+ *
+ * "prepare" names the namespaces and brings their storage: with it the next target makes itself ready
+ * while this one serves. "state" brings everything else, when this one stands still. Both have the
+ * number of their format: one that this version does not know is refused. */
+#ifndef WEFT_DAEMON_HANDOFF_H
+#define WEFT_DAEMON_HANDOFF_H
+
+#include "daemon/channel.h"
+#include "target/handover.h"
+
+#define WEFT_HANDOFF_FORMAT 1
+
+struct weft_running_ns {
+	uint32_t nsid, block, ana_group;
+	char uuid[37], backend[1200];
+	uint64_t size;
+	bool sync_failed, has_fd;
+	int fd;
+};
+
+struct weft_running_subsys {
+	char nqn[WEFT_NQN_MAX + 1], serial[21], model[41];
+	struct weft_items namespaces; /* struct weft_running_ns */
+};
+
+struct weft_running {
+	uint32_t depth, queues;       /* as in weft.yaml(5) */
+	struct weft_items subsystems; /* struct weft_running_subsys */
+};
+
+struct weft_state {
+	uint64_t since_ns; /* CLOCK_MONOTONIC: when hosts began to wait */
+	int control;       /* the control socket */
+	struct weft_target_state target;
+};
+
+/* To be freed with weft_frame_sent_free(): the descriptors in it are borrowed. */
+int weft_running_write(const struct weft_running *running, struct weft_frame *frame);
+int weft_state_write(const struct weft_state *state, struct weft_frame *frame);
+void weft_frame_sent_free(struct weft_frame *frame);
+
+/* Descriptors move from the frame into what is read. On -errno what was read is freed. */
+int weft_running_read(struct weft_frame *frame, struct weft_running *running, struct weft_err *err);
+int weft_state_read(struct weft_frame *frame, struct weft_state *state, struct weft_err *err);
+void weft_running_free(struct weft_running *running); /* closes nothing */
+
+#endif

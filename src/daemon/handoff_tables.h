@@ -1,0 +1,13 @@
+/* handoff_tables.h - the documents of handoff.h, key by key: read and written by the same tables. */
+#ifndef WEFT_DAEMON_HANDOFF_TABLES_H
+#define WEFT_DAEMON_HANDOFF_TABLES_H
+
+#include "daemon/decode.h"
+
+extern const struct weft_map weft_running_map, weft_state_map;
+
+/* What hosts chose is bytes, and so in hexadecimal: a name, char[max + 1], and any bytes, up to max
+ * of them, as struct weft_items. */
+weft_decode_fn weft_decode_hex_name, weft_decode_hex_bytes;
+
+#endif

@@ -1,0 +1,150 @@
+/* handoff_write.c - from what is to be told to a frame, by the tables that read it. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "daemon/handoff.h"
+#include "daemon/handoff_tables.h"
+#include "daemon/hex.h"
+
+/* --- the document --------------------------------------------------------------------------- */
+
+static json_t *encode_map(const struct weft_map *map, const void *at);
+
+static json_t *encode_hex(const void *bytes, size_t len)
+{
+	_cleanup_(weft_freep) char *text = weft_hex(bytes, len);
+
+	return text ? json_string(text) : NULL;
+}
+
+static json_t *encode(const struct weft_field *field, const void *at);
+
+static json_t *encode_list(const struct weft_field *field, const struct weft_items *items)
+{
+	json_t *list = json_array();
+
+	for (unsigned i = 0; i < items->count; i++)
+		json_array_append_new(list, encode(field->item,
+						   (const char *)items->at + i * field->item_size));
+	return list;
+}
+
+static json_t *encode(const struct weft_field *field, const void *at)
+{
+	const struct weft_items *items = at;
+
+	if (field->decode == weft_decode_number)
+		return json_integer(*(const uint32_t *)at);
+	if (field->decode == weft_decode_count)
+		return json_integer((json_int_t)(*(const uint64_t *)at & INT64_MAX));
+	if (field->decode == weft_decode_bool)
+		return json_boolean(*(const bool *)at);
+	if (field->decode == weft_decode_hex_name)
+		return encode_hex(at, strlen(at));
+	if (field->decode == weft_decode_hex_bytes)
+		return encode_hex(items->at, items->count);
+	if (field->decode == weft_decode_list)
+		return encode_list(field, items);
+	if (field->decode == weft_decode_map)
+		return encode_map(field->map, at);
+	return json_string(at);
+}
+
+static json_t *encode_map(const struct weft_map *map, const void *at)
+{
+	json_t *object = json_object();
+
+	for (const struct weft_field *f = map->fields; f->name || f->map; f++) {
+		if (f->name) {
+			json_object_set_new(object, f->name,
+					    encode(f, (const char *)at + f->offset));
+		} else {
+			json_auto_t *inner = encode_map(f->map, (const char *)at + f->offset);
+
+			json_object_update(object, inner);
+		}
+	}
+	return object;
+}
+
+static int start_frame(struct weft_frame *frame, const char *step, const struct weft_map *map,
+		       const void *at, size_t fds)
+{
+	*frame = (struct weft_frame){ .doc = encode_map(map, at) };
+	frame->fds.at = calloc(fds ? fds : 1, sizeof(int));
+	if (!frame->doc || !frame->fds.at)
+		return -ENOMEM;
+	json_object_set_new(frame->doc, "step", json_string(step));
+	json_object_set_new(frame->doc, "format", json_integer(WEFT_HANDOFF_FORMAT));
+	return 0;
+}
+
+static void add_fd(struct weft_frame *frame, int fd)
+{
+	((int *)frame->fds.at)[frame->fds.count++] = fd;
+}
+
+void weft_frame_sent_free(struct weft_frame *frame)
+{
+	frame->fds.count = 0;
+	weft_frame_free(frame);
+}
+
+/* --- frames --------------------------------------------------------------------------------- */
+
+int weft_running_write(const struct weft_running *running, struct weft_frame *frame)
+{
+	const struct weft_running_subsys *s = running->subsystems.at;
+	size_t fds = 0;
+	int rc;
+
+	for (unsigned i = 0; i < running->subsystems.count; i++)
+		fds += s[i].namespaces.count;
+	rc = start_frame(frame, "prepare", &weft_running_map, running, fds);
+	for (unsigned i = 0; i < running->subsystems.count && !rc; i++) {
+		const struct weft_running_ns *ns = s[i].namespaces.at;
+
+		for (unsigned j = 0; j < s[i].namespaces.count; j++)
+			if (ns[j].has_fd)
+				add_fd(frame, ns[j].fd);
+	}
+	return rc;
+}
+
+static int add_bytes(struct weft_frame *frame, const struct weft_target_state *target)
+{
+	const struct weft_queue_state *queues = target->queues.at;
+	size_t size = 0;
+
+	for (unsigned i = 0; i < target->queues.count; i++)
+		size += queues[i].qpair.nbytes;
+	frame->bytes.at = size <= UINT32_MAX ? malloc(size + 1) : NULL;
+	if (!frame->bytes.at)
+		return -ENOMEM;
+	for (unsigned i = 0; i < target->queues.count; i++) {
+		memcpy((char *)frame->bytes.at + frame->bytes.count, queues[i].qpair.bytes,
+		       queues[i].qpair.nbytes);
+		frame->bytes.count += queues[i].qpair.nbytes;
+	}
+	return 0;
+}
+
+int weft_state_write(const struct weft_state *state, struct weft_frame *frame)
+{
+	const struct weft_target_state *target = &state->target;
+	const struct weft_listener_state *listeners = target->listeners.at;
+	const struct weft_queue_state *queues = target->queues.at;
+	int rc = start_frame(frame, "state", &weft_state_map, state,
+			     1 + target->listeners.count + target->queues.count);
+
+	if (rc < 0)
+		return rc;
+	add_fd(frame, state->control);
+	for (unsigned i = 0; i < target->listeners.count; i++)
+		add_fd(frame, listeners[i].fd);
+	for (unsigned i = 0; i < target->queues.count; i++)
+		add_fd(frame, queues[i].qpair.fd);
+	return add_bytes(frame, target);
+}

@@ -1,0 +1,199 @@
+/* take.c - this process takes the place of a running target.
+ *
+ *   call takeover ─▶ "prepare": check, open ─▶ "freeze" ─▶ "state": build ─▶ "ready" ─▶ "go": serve
+ *
+ * Hosts wait from "freeze" to "go". Before "go" everything that was given is still the other one's:
+ * when something fails here, this process must end without touching a socket, and does. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "base/log.h"
+#include "daemon/call.h"
+#include "daemon/handoff.h"
+#include "daemon/state.h"
+
+enum {
+	PREPARE_MS = 10000,
+	STATE_MS = 10000, /* commands under way have to end first */
+	GO_MS = 10000,
+};
+
+struct weft_take {
+	struct weft_daemon *daemon;
+	int fd;
+	pid_t pid;
+	struct weft_state state;
+};
+
+static void fail(struct weft_take *take, const char *why)
+{
+	if (take->fd >= 0)
+		weft_channel_send_failed(take->fd, why);
+	weft_error("takeover failed: %s", why);
+	_exit(1);
+}
+
+/* --- serving -------------------------------------------------------------------------------- */
+
+static double ms_since(uint64_t ns)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (double)((uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec - ns) / 1e6;
+}
+
+static void serve(struct weft_take *take)
+{
+	struct weft_daemon *d = take->daemon;
+	unsigned queues = take->state.target.queues.count;
+
+	weft_target_thaw(d->target);
+	weft_info("took over from pid %d with %u connections, which waited for %.1f ms",
+		  (int)take->pid, queues, ms_since(take->state.since_ns));
+	close(take->fd);
+	weft_target_state_free(&take->state.target);
+	if (weft_daemon_start_control(d) < 0)
+		weft_error("%s; weft ctl will not work", d->err->text);
+	weft_daemon_started(d);
+	d->take = NULL;
+	free(take);
+	weft_take_listen(d);
+}
+
+/* --- building ------------------------------------------------------------------------------- */
+
+static int wait_for_go(struct weft_take *take, struct weft_err *err)
+{
+	struct weft_frame frame;
+	int rc = weft_channel_send_step(take->fd, "ready");
+
+	if (rc < 0)
+		return weft_fail(err, rc, "the running target went away: %s", strerror(-rc));
+	rc = weft_channel_recv(take->fd, "go", GO_MS, &frame, err);
+	if (!rc)
+		weft_frame_free(&frame);
+	return rc;
+}
+
+/* What is listened on came from the other process, who may connect from our configuration. */
+static int check_exposure(struct weft_daemon *d, struct weft_err *err)
+{
+	void *first = json_object_iter(d->open_by_default);
+	char exposed[WEFT_URI_MAX];
+
+	weft_look_exposed(d, exposed);
+	if (!exposed[0] || !first)
+		return 0;
+	return weft_fail(err, -EPERM,
+			 "the running target listens on %s, and nothing says which hosts may use "
+			 "%s; name them (--allow, hosts:), or let any host in",
+			 exposed, json_object_iter_key(first));
+}
+
+static void on_inherited(void *arg, int rc, const struct weft_err *why)
+{
+	struct weft_take *take = arg;
+	struct weft_daemon *d = take->daemon;
+	struct weft_err err = { "" };
+
+	if (rc < 0)
+		fail(take, why->text[0] ? why->text : strerror(-rc));
+	rc = check_exposure(d, &err);
+	if (!rc)
+		rc = weft_control_inherit(&d->control, d->config->control,
+					  take_fd(&take->state.control));
+	if (!rc)
+		rc = wait_for_go(take, &err);
+	if (rc < 0)
+		fail(take, err.text[0] ? err.text : strerror(-rc));
+	serve(take);
+}
+
+static int get_state(struct weft_take *take, struct weft_err *err)
+{
+	struct weft_frame frame;
+	int rc = weft_channel_send_step(take->fd, "freeze");
+
+	if (rc < 0)
+		return weft_fail(err, rc, "the running target went away: %s", strerror(-rc));
+	rc = weft_channel_recv(take->fd, "state", STATE_MS, &frame, err);
+	if (rc < 0)
+		return rc;
+	rc = weft_state_read(&frame, &take->state, err);
+	weft_frame_free(&frame);
+	return rc;
+}
+
+/* --- preparing ------------------------------------------------------------------------------ */
+
+static int call(struct weft_take *take, struct weft_err *err)
+{
+	struct weft_daemon *d = take->daemon;
+	json_t *params = json_pack("{s:i, s:b}", "format", WEFT_HANDOFF_FORMAT, "drop_rdma",
+				   d->options->drop_rdma);
+	json_auto_t *result = weft_ctl_call(d->config->control, "takeover", params, err);
+	const char *name = json_string_value(json_object_get(result, "socket"));
+
+	if (!result)
+		return -EIO;
+	if (!name)
+		return weft_fail(err, -EPROTO, "the running target names no socket");
+	take->fd = weft_channel_connect(name, &take->pid, err);
+	return take->fd < 0 ? take->fd : 0;
+}
+
+static int get_storage(struct weft_take *take, struct weft_err *err)
+{
+	struct weft_daemon *d = take->daemon;
+	struct weft_running running;
+	struct weft_frame frame;
+	int rc = weft_channel_recv(take->fd, "prepare", PREPARE_MS, &frame, err);
+
+	if (rc < 0)
+		return rc;
+	rc = weft_running_read(&frame, &running, err);
+	weft_frame_free(&frame);
+	if (rc < 0)
+		return rc;
+	rc = weft_take_check(d->config, &running, err);
+	weft_running_free(&running);
+	return rc < 0 ? rc : weft_daemon_open_backends(d);
+}
+
+static int prepare(struct weft_take *take)
+{
+	struct weft_daemon *d = take->daemon;
+	int rc = call(take, d->err);
+
+	if (!rc)
+		rc = get_storage(take, d->err);
+	if (!rc)
+		rc = weft_daemon_create_target(d);
+	if (rc < 0)
+		return rc;
+	weft_target_start_frozen(d->target);
+	rc = weft_daemon_add_subsystems(d);
+	return rc < 0 ? rc : get_state(take, d->err);
+}
+
+void weft_take_start(struct weft_daemon *d)
+{
+	static struct weft_take none = { .fd = -1 };
+	struct weft_take *take = calloc(1, sizeof(*take));
+	int rc;
+
+	if (!take)
+		fail(&none, "out of memory");
+	take->daemon = d;
+	take->fd = -1;
+	d->take = take;
+	rc = prepare(take);
+	if (rc < 0)
+		fail(take, d->err->text[0] ? d->err->text : strerror(-rc));
+	weft_target_inherit(d->target, &take->state.target, on_inherited, take);
+}

@@ -1,0 +1,159 @@
+/* take_check.c - what this process is told to serve is what the other one serves.
+ *
+ * Subsystems and namespaces must be the same ones. What was derived when the other one started
+ * (identities) or changed while it ran (sizes) is taken from it, so that hosts find what they know. */
+#include <errno.h>
+#include <string.h>
+#include <strings.h>
+
+#include "base/cleanup.h"
+#include "base/size.h"
+#include "daemon/handoff.h"
+#include "daemon/state.h"
+
+#define SAVE "; weft ctl save writes what runs"
+
+/* --- one namespace -------------------------------------------------------------------------- */
+
+static int differs(const struct weft_running_subsys *s, const struct weft_running_ns *ns,
+		   const char *what, struct weft_err *err)
+{
+	return weft_fail(err, -EINVAL, "%s namespace %u: the running one has another %s" SAVE,
+			 s->nqn, ns->nsid, what);
+}
+
+static int take_ns(struct weft_ns_config *config, const struct weft_running_subsys *s,
+		   struct weft_running_ns *ns, struct weft_err *err)
+{
+	struct weft_spec spec;
+	int rc = weft_spec_parse(ns->backend, &spec, err);
+
+	if (rc < 0)
+		return rc;
+	if (!weft_spec_same(&config->spec, &spec))
+		return differs(s, ns, "backend", err);
+	if (config->block && config->block != ns->block)
+		return differs(s, ns, "block size", err);
+	if (config->uuid[0] && strcasecmp(config->uuid, ns->uuid))
+		return differs(s, ns, "uuid", err);
+	if (config->ana_group && config->ana_group != ns->ana_group)
+		return differs(s, ns, "ANA group", err);
+	config->spec = spec;
+	config->nsid = ns->nsid;
+	config->block = ns->block;
+	config->ana_group = ns->ana_group;
+	strcpy(config->uuid, ns->uuid);
+	config->inherited = true;
+	config->sync_failed = ns->sync_failed;
+	config->fd = take_fd(&ns->fd);
+	config->size = ns->size;
+	return 0;
+}
+
+/* --- one subsystem -------------------------------------------------------------------------- */
+
+/* Ids that are not given count up from the lowest free one, as weft_ns_add() has it. */
+static void number_namespaces(struct weft_subsys_config *config)
+{
+	struct weft_ns_config *ns = config->namespaces.at;
+	bool taken[WEFT_NSID_MAX + 2] = { false };
+	uint32_t next = 1;
+
+	for (unsigned i = 0; i < config->namespaces.count; i++) {
+		while (taken[next])
+			next++;
+		if (!ns[i].nsid)
+			ns[i].nsid = next;
+		taken[ns[i].nsid] = true;
+	}
+}
+
+static struct weft_ns_config *find_ns(struct weft_subsys_config *config, uint32_t nsid)
+{
+	struct weft_ns_config *ns = config->namespaces.at;
+
+	for (unsigned i = 0; i < config->namespaces.count; i++)
+		if (ns[i].nsid == nsid)
+			return &ns[i];
+	return NULL;
+}
+
+static int take_namespaces(struct weft_subsys_config *config, struct weft_running_subsys *s,
+			   struct weft_err *err)
+{
+	struct weft_running_ns *ns = s->namespaces.at;
+	struct weft_ns_config *mine;
+	int rc = 0;
+
+	number_namespaces(config);
+	for (unsigned i = 0; i < s->namespaces.count && !rc; i++) {
+		mine = find_ns(config, ns[i].nsid);
+		rc = mine ? take_ns(mine, s, &ns[i], err) :
+			    weft_fail(err, -EINVAL,
+				      "%s namespace %u is running and not configured" SAVE, s->nqn,
+				      ns[i].nsid);
+	}
+	if (!rc && config->namespaces.count != s->namespaces.count)
+		rc = weft_fail(err, -EINVAL,
+			       "%s: %u namespaces are configured and %u are running; add others "
+			       "after the takeover",
+			       s->nqn, config->namespaces.count, s->namespaces.count);
+	return rc;
+}
+
+static int take_subsys(struct weft_subsys_config *config, struct weft_running_subsys *s,
+		       struct weft_err *err)
+{
+	if (config->serial[0] && strcmp(config->serial, s->serial))
+		return weft_fail(err, -EINVAL, "%s: the running one has another serial" SAVE,
+				 s->nqn);
+	if (config->model[0] && strcmp(config->model, s->model))
+		return weft_fail(err, -EINVAL, "%s: the running one has another model" SAVE,
+				 s->nqn);
+	strcpy(config->serial, s->serial);
+	strcpy(config->model, s->model);
+	return take_namespaces(config, s, err);
+}
+
+/* --- all of them ---------------------------------------------------------------------------- */
+
+static struct weft_subsys_config *find_subsys(struct weft_config *config, const char *nqn)
+{
+	struct weft_subsys_config *s = config->subsystems.at;
+
+	for (unsigned i = 0; i < config->subsystems.count; i++)
+		if (!strcmp(s[i].nqn, nqn))
+			return &s[i];
+	return NULL;
+}
+
+/* Hosts were told these; a queue may be as deep, and there may be as many. */
+static int check_limits(const struct weft_config *config, const struct weft_running *running,
+			struct weft_err *err)
+{
+	if (config->depth >= running->depth && config->queues >= running->queues)
+		return 0;
+	return weft_fail(err, -EINVAL,
+			 "depth and queues must not be less than those that run, %u and %u",
+			 running->depth, running->queues);
+}
+
+int weft_take_check(struct weft_config *config, struct weft_running *running, struct weft_err *err)
+{
+	struct weft_running_subsys *s = running->subsystems.at;
+	struct weft_subsys_config *mine;
+	int rc = check_limits(config, running, err);
+
+	for (unsigned i = 0; i < running->subsystems.count && !rc; i++) {
+		mine = find_subsys(config, s[i].nqn);
+		rc = mine ? take_subsys(mine, &s[i], err) :
+			    weft_fail(err, -EINVAL, "%s is running and not configured" SAVE,
+				      s[i].nqn);
+	}
+	if (!rc && config->subsystems.count != running->subsystems.count)
+		rc = weft_fail(err, -EINVAL,
+			       "%u subsystems are configured and %u are running; add others after "
+			       "the takeover",
+			       config->subsystems.count, running->subsystems.count);
+	return rc;
+}

@@ -1,0 +1,275 @@
+/* freeze.c - the whole target stands still, or goes on.
+ *
+ *   listeners pause ─▶ groups freeze ─▶ look: does anything move? ─no, twice─▶ clocks stop ─▶ done
+ *                                        └─ yes ─▶ look again ┄┄ too long ┄┄▶ thaw, and say who
+ *
+ * Home asks every reactor how many requests it has and whether a connection moves. A request may stay
+ * if home holds it for an event. Nothing new begins, so requests only become fewer: when those that
+ * reactors counted are as many as home holds, there are no others. A second look makes sure that what
+ * the first turn had deferred is done.
+ *
+ * Keep-alive runs on until all is still, and goes on with the time that was left. */
+#include <assert.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/log.h"
+#include "target/handover.h"
+#include "target/internal.h"
+
+enum {
+	QUICK_LOOKS = 100,
+	LOOK_AGAIN_MS = 1,
+	CLOCK_MS_MIN = 1000, /* what hosts sent while all stood still has to be taken in first */
+};
+
+/* What one reactor has found. */
+struct sight {
+	unsigned requests; /* that are not parked */
+	bool moving;
+	char who[WEFT_NQN_MAX + 64];
+};
+
+struct freeze {
+	struct tgt_round *round;
+	void (*done)(void *arg, int rc, const struct weft_err *err);
+	void *arg;
+	uint64_t until_ns;
+	unsigned looks, still; /* in all; without a move, in a row */
+	struct weft_timer timer;
+	struct sight sights[]; /* by group */
+};
+
+/* --- one reactor -------------------------------------------------------------------------------- */
+
+static void describe(struct sight *sight, struct weft_qpair *qp, const char *what)
+{
+	const struct tgt_queue *queue = qp->owner;
+
+	snprintf(sight->who, sizeof(sight->who), "%s: %s",
+		 queue && !queue->over ? queue->ctrl->hostnqn : "a connection without a host",
+		 what);
+}
+
+static void look_at(struct sight *sight, struct weft_qpair *qp)
+{
+	const char *moves;
+
+	if (!qp->transport->moves) /* it came about since the group was frozen */
+		weft_qpair_close(qp, "it cannot be handed over");
+	moves = qp->closing ? "it is being closed" : qp->transport->moves(qp);
+	sight->requests += qp->inflight - qp->parked;
+	if (!moves)
+		return;
+	sight->moving = true;
+	describe(sight, qp, moves);
+}
+
+static void visit(struct tgt_round *round, struct weft_group *group)
+{
+	struct freeze *freeze = round->arg;
+	struct sight *sight = &freeze->sights[group->index];
+	struct weft_qpair *qp;
+
+	if (!group->frozen)
+		weft_group_freeze(group);
+	*sight = (struct sight){ 0 };
+	weft_list_for_each(qp, &group->qpairs, link)
+		look_at(sight, qp);
+	tgt_round_answer(round, group);
+}
+
+static void thaw_visit(struct tgt_round *round, struct weft_group *group)
+{
+	weft_group_thaw(group);
+	tgt_round_answer(round, group);
+}
+
+static void freeze_visit(struct tgt_round *round, struct weft_group *group)
+{
+	weft_group_freeze(group);
+	tgt_round_answer(round, group);
+}
+
+static void free_round(struct tgt_round *round)
+{
+	free(round);
+}
+
+static void tell_groups(struct weft_target *t,
+			void (*what)(struct tgt_round *round, struct weft_group *group))
+{
+	struct tgt_round *round = tgt_round_new(t);
+
+	assert(round);
+	round->visit = what;
+	round->done = free_round;
+	tgt_round_start(round);
+}
+
+/* --- controllers -------------------------------------------------------------------------------- */
+
+static void each_ctrl(struct weft_target *t, void (*fn)(struct tgt_ctrl *ctrl, void *arg),
+		      void *arg)
+{
+	struct weft_subsys *s;
+	struct tgt_ctrl *ctrl;
+
+	weft_list_for_each(s, &t->subsystems, link)
+		weft_list_for_each(ctrl, &s->ctrls, link)
+			fn(ctrl, arg);
+	weft_list_for_each(ctrl, &t->discovery->ctrls, link)
+		fn(ctrl, arg);
+}
+
+struct home_sight {
+	unsigned held; /* requests that wait for an event */
+	bool moving;
+};
+
+static void look_at_ctrl(struct tgt_ctrl *ctrl, void *arg)
+{
+	struct home_sight *sight = arg;
+
+	sight->held += ctrl->naers;
+	if (ctrl->dying || ctrl->resetting)
+		sight->moving = true;
+}
+
+static void stop_clock(struct tgt_ctrl *ctrl, void *arg)
+{
+	struct weft_target *t = arg;
+
+	ctrl->ka_left_ms = (uint32_t)weft_timer_left_ms(t->home, &ctrl->ka_timer);
+	weft_timer_stop(t->home, &ctrl->ka_timer);
+}
+
+static void start_clock(struct tgt_ctrl *ctrl, void *arg)
+{
+	struct weft_target *t = arg;
+
+	if (ctrl->kato_ms && !weft_heap_has(&ctrl->ka_timer.node))
+		weft_timer_set(t->home, &ctrl->ka_timer,
+			       ctrl->ka_left_ms > CLOCK_MS_MIN ? ctrl->ka_left_ms : CLOCK_MS_MIN);
+}
+
+/* --- listeners ---------------------------------------------------------------------------------- */
+
+static void pause_listeners(struct weft_target *t, bool pause)
+{
+	struct tgt_listener *l;
+
+	weft_list_for_each(l, &t->listeners, link) {
+		const struct weft_transport *transport = l->l->transport;
+
+		if (pause && transport->pause)
+			transport->pause(l->l);
+		else if (!pause && transport->resume)
+			transport->resume(l->l);
+	}
+}
+
+/* --- the target --------------------------------------------------------------------------------- */
+
+static void finish(struct freeze *freeze, int rc, const struct weft_err *err)
+{
+	void (*done)(void *arg, int rc, const struct weft_err *err) = freeze->done;
+	void *arg = freeze->arg;
+
+	free(freeze->round);
+	free(freeze);
+	done(arg, rc, err);
+}
+
+static void give_up(struct weft_target *t, struct freeze *freeze)
+{
+	const char *who = "storage has commands in hand";
+	struct weft_err err = { "" };
+
+	for (unsigned i = 0; i < t->ngroups; i++)
+		if (freeze->sights[i].moving)
+			who = freeze->sights[i].who;
+	weft_fail(&err, -ETIMEDOUT, "the target does not come to rest: %s", who);
+	weft_target_thaw(t);
+	finish(freeze, -ETIMEDOUT, &err);
+}
+
+static bool is_still(struct weft_target *t, const struct freeze *freeze)
+{
+	struct home_sight home = { 0 };
+	unsigned requests = 0;
+
+	each_ctrl(t, look_at_ctrl, &home);
+	for (unsigned i = 0; i < t->ngroups; i++) {
+		home.moving |= freeze->sights[i].moving;
+		requests += freeze->sights[i].requests;
+	}
+	return !home.moving && !t->parts && weft_list_empty(&t->overs) && requests == home.held;
+}
+
+static void looked(struct tgt_round *round)
+{
+	struct freeze *freeze = round->arg;
+	struct weft_target *t = round->target;
+
+	freeze->looks++;
+	freeze->still = is_still(t, freeze) ? freeze->still + 1 : 0;
+	if (freeze->still == 2) {
+		each_ctrl(t, stop_clock, t);
+		finish(freeze, 0, NULL);
+	} else if (weft_reactor_now_ns(t->home) >= freeze->until_ns) {
+		give_up(t, freeze);
+	} else if (freeze->still || freeze->looks < QUICK_LOOKS) {
+		tgt_round_start(round);
+	} else {
+		weft_timer_set(t->home, &freeze->timer, LOOK_AGAIN_MS);
+	}
+}
+
+static void look_again(struct weft_timer *timer)
+{
+	tgt_round_start(container_of(timer, struct freeze, timer)->round);
+}
+
+void weft_target_freeze(struct weft_target *t, uint32_t limit_ms,
+			void (*done)(void *arg, int rc, const struct weft_err *err), void *arg)
+{
+	size_t size = sizeof(struct freeze) + t->ngroups * sizeof(struct sight);
+	struct freeze *freeze = calloc(1, size);
+	struct tgt_round *round = tgt_round_new(t);
+
+	assert(!t->frozen);
+	if (!freeze || !round) {
+		free(freeze);
+		free(round);
+		done(arg, -ENOMEM, &(struct weft_err){ "out of memory" });
+		return;
+	}
+	freeze->round = round;
+	freeze->done = done;
+	freeze->arg = arg;
+	freeze->until_ns = weft_reactor_now_ns(t->home) + limit_ms * 1000000ull;
+	freeze->timer.fn = look_again;
+	round->arg = freeze;
+	round->visit = visit;
+	round->done = looked;
+	t->frozen = true;
+	pause_listeners(t, true);
+	tgt_round_start(round);
+}
+
+void weft_target_start_frozen(struct weft_target *t)
+{
+	t->frozen = true;
+	tell_groups(t, freeze_visit);
+}
+
+void weft_target_thaw(struct weft_target *t)
+{
+	assert(t->frozen);
+	t->frozen = false;
+	each_ctrl(t, start_clock, t);
+	tell_groups(t, thaw_visit);
+	pause_listeners(t, false);
+}

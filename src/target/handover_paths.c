@@ -1,0 +1,117 @@
+/* handover_paths.c - what hosts know of their paths goes along: ANA, instances, cross-controller resets.
+ *
+ * Rules are those that run, not those of the configuration: a group that was taken from this target
+ * must not come back with a new process. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "target/admin/admin.h"
+#include "target/handover.h"
+#include "target/handover_paths.h"
+
+/* --- out of one process -------------------------------------------------------------------------- */
+
+static struct weft_paths_entry *reserve(struct weft_items *items, size_t count)
+{
+	items->at = calloc(count, sizeof(struct weft_paths_entry));
+	return items->at;
+}
+
+int tgt_paths_tell_subsys(struct weft_subsys_state *state, const struct weft_subsys *s)
+{
+	const struct ana_rules *rules = s->ana.rules;
+	struct weft_paths_entry *changed = reserve(&state->ana_changed, WEFT_ANA_GROUP_MAX);
+
+	state->ana_count = s->ana.count;
+	state->ana_rules.at = calloc(rules->count + 1, sizeof(rules->at[0]));
+	if (!changed || !state->ana_rules.at)
+		return -ENOMEM;
+	memcpy(state->ana_rules.at, rules->at, rules->count * sizeof(rules->at[0]));
+	state->ana_rules.count = rules->count;
+	for (uint32_t i = 0; i < WEFT_ANA_GROUP_MAX; i++)
+		if (s->ana.changed[i])
+			changed[state->ana_changed.count++] = (struct weft_paths_entry){
+				i + 1, 0, s->ana.changed[i]
+			};
+	return 0;
+}
+
+int tgt_paths_tell_ctrl(struct weft_ctrl_state *state, struct tgt_ctrl *ctrl)
+{
+	struct weft_paths_entry *ana = reserve(&state->ana, WEFT_ANA_GROUP_MAX);
+	struct weft_paths_entry *ccrs = reserve(&state->ccrs, TGT_CCR_ENTRIES_MAX);
+
+	if (!ana || !ccrs)
+		return -ENOMEM;
+	state->portid = ctrl->portid;
+	state->ciu = ctrl->ciu;
+	state->cirn_low = (uint32_t)ctrl->cirn;
+	state->cirn_high = (uint32_t)(ctrl->cirn >> 32);
+	for (uint32_t i = 0; i < WEFT_ANA_GROUP_MAX; i++)
+		if (ctrl->ana[i] != WEFT_ANA_OPTIMIZED)
+			ana[state->ana.count++] = (struct weft_paths_entry){ i + 1, ctrl->ana[i],
+									     0 };
+	state->ccrs.count = tgt_ccr_list(ctrl, ccrs);
+	return 0;
+}
+
+void tgt_paths_free_subsys(struct weft_subsys_state *state)
+{
+	free(state->ana_rules.at);
+	free(state->ana_changed.at);
+}
+
+void tgt_paths_free_ctrl(struct weft_ctrl_state *state)
+{
+	free(state->ana.at);
+	free(state->ccrs.at);
+}
+
+/* --- into the next -------------------------------------------------------------------------------- */
+
+static bool is_group(uint32_t group)
+{
+	return group && group <= WEFT_ANA_GROUP_MAX;
+}
+
+int tgt_paths_take_subsys(const struct weft_subsys_state *state, struct weft_subsys *s,
+			  struct weft_err *err)
+{
+	const struct weft_paths_entry *changed = state->ana_changed.at;
+	struct ana_rules *rules;
+	int rc = tgt_ana_rules_check(state->ana_rules.at, state->ana_rules.count, err);
+
+	if (rc < 0)
+		return rc;
+	rules = tgt_ana_rules_with(NULL, state->ana_rules.at, state->ana_rules.count);
+	if (!rules)
+		return -ENOMEM;
+	free(s->ana.rules);
+	s->ana.rules = rules;
+	s->ana.count = state->ana_count;
+	for (unsigned i = 0; i < state->ana_changed.count; i++)
+		if (is_group(changed[i].id))
+			s->ana.changed[changed[i].id - 1] = changed[i].count;
+	return 0;
+}
+
+int tgt_paths_take_ctrl(const struct weft_ctrl_state *state, struct tgt_ctrl *ctrl)
+{
+	const struct weft_paths_entry *ana = state->ana.at, *ccrs = state->ccrs.at;
+	int rc = 0;
+
+	ctrl->portid = (uint16_t)state->portid;
+	ctrl->ciu = (uint8_t)state->ciu;
+	ctrl->cirn = (uint64_t)state->cirn_high << 32 | state->cirn_low;
+	for (unsigned i = 0; i < state->ana.count; i++) {
+		if (!is_group(ana[i].id) || ana[i].value >= WEFT_ANA_STATES)
+			return -EINVAL;
+		atomic_store(&ctrl->ana[ana[i].id - 1], (uint8_t)ana[i].value);
+	}
+	if (state->ccrs.count > TGT_CCR_ENTRIES_MAX)
+		return -EINVAL;
+	for (unsigned i = 0; i < state->ccrs.count && !rc; i++)
+		rc = tgt_ccr_inherit(ctrl, &ccrs[i]);
+	return rc;
+}

@@ -1,0 +1,347 @@
+/* inherit.c - a new target becomes what another process handed over, and stays frozen.
+ *
+ *   subsystems ─▶ controllers ─▶ listeners ─▶ queues: each on its reactor ─▶ all are here: done
+ *
+ * What was handed over came from another version perhaps: it is checked like anything that came from
+ * outside. When something is wrong the caller ends the process; nothing here was served yet. */
+#include <assert.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "base/log.h"
+#include "base/uuid.h"
+#include "target/admin/admin.h"
+#include "target/handover_paths.h"
+
+struct inherit {
+	struct weft_target *target;
+	struct weft_target_state *state;
+	struct tgt_ctrl **ctrls; /* by their numbers in @state */
+	void (*done)(void *arg, int rc, const struct weft_err *err);
+	void *arg;
+	unsigned pending; /* queues on their way to a reactor, and this walk */
+	int rc;
+	struct weft_err err;
+};
+
+/* --- subsystems --------------------------------------------------------------------------------- */
+
+static void set_totals(struct tgt_stats *stats, const struct weft_totals_state *totals)
+{
+	atomic_store(&stats->reads, totals->reads);
+	atomic_store(&stats->writes, totals->writes);
+	atomic_store(&stats->read_bytes, totals->read_bytes);
+	atomic_store(&stats->write_bytes, totals->write_bytes);
+}
+
+static int take_subsystems(struct inherit *in)
+{
+	const struct weft_subsys_state *from = in->state->subsystems.at;
+	struct weft_subsys *s;
+	int rc = 0;
+
+	for (unsigned i = 0; i < in->state->subsystems.count && !rc; i++) {
+		s = tgt_subsys_named(in->target, from[i].nqn);
+		if (!s)
+			return weft_fail(&in->err, -EINVAL, "there is no subsystem %s here",
+					 from[i].nqn);
+		s->cntlid_next = (uint16_t)from[i].cntlid;
+		set_totals(&s->stats[0], &from[i].totals);
+		rc = tgt_paths_take_subsys(&from[i], s, &in->err);
+	}
+	return rc;
+}
+
+/* --- controllers -------------------------------------------------------------------------------- */
+
+/* An event that this version does not know cannot be reported; the host finds out by reading. */
+static uint32_t events_of(const struct weft_items *items)
+{
+	const uint32_t *pages = items->at;
+	uint32_t events = 0;
+
+	for (unsigned i = 0; i < items->count; i++)
+		for (int e = 0; e < TGT_EVENTS; e++)
+			if (tgt_event_log_page((enum tgt_event)e) == pages[i])
+				events |= 1u << e;
+	return events;
+}
+
+static void take_features(struct tgt_ctrl *ctrl, const struct weft_ctrl_state *from)
+{
+	const struct weft_feature_state *features = from->features.at;
+
+	for (unsigned i = 0; i < from->features.count; i++)
+		ctrl->features[features[i].fid & 0xff] = features[i].value;
+	atomic_store(&ctrl->write_cache, ctrl->features[NVME_FEAT_FID_VOLATILE_WC] & 1);
+	if (from->behavior.count == sizeof(ctrl->host_behavior))
+		memcpy(ctrl->host_behavior, from->behavior.at, sizeof(ctrl->host_behavior));
+	ctrl->timestamp_ms = from->timestamp_ms;
+	ctrl->timestamp_at_ms = weft_reactor_now_ns(ctrl->subsys->target->home) / 1000000 -
+				from->timestamp_age_ms;
+	ctrl->timestamp_by_host = from->timestamp_by_host;
+}
+
+static void take_events(struct tgt_ctrl *ctrl, const struct weft_ctrl_state *from)
+{
+	ctrl->events_pending = events_of(&from->pending);
+	ctrl->events_masked = events_of(&from->masked);
+	ctrl->nchanged = from->changed.count;
+	memcpy(ctrl->changed_ns, from->changed.at, ctrl->nchanged * sizeof(ctrl->changed_ns[0]));
+}
+
+static void take_errors(struct tgt_ctrl *ctrl, const struct weft_ctrl_state *from)
+{
+	uint64_t n = from->errors.count / sizeof(ctrl->errors[0]);
+
+	for (uint64_t i = 0; i < n; i++)
+		memcpy(&ctrl->errors[(from->nerrors - n + i) % TGT_ERRORS_MAX],
+		       (const char *)from->errors.at + i * sizeof(ctrl->errors[0]),
+		       sizeof(ctrl->errors[0]));
+	ctrl->nerrors = from->nerrors;
+}
+
+static void take_clock(struct tgt_ctrl *ctrl, const struct weft_ctrl_state *from)
+{
+	tgt_ctrl_keepalive(ctrl, from->kato_ms);
+	weft_timer_stop(ctrl->subsys->target->home, &ctrl->ka_timer); /* thawing starts it */
+	ctrl->ka_left_ms = from->kato_left_ms;
+	atomic_store(&ctrl->traffic, from->traffic);
+}
+
+static bool ctrl_makes_sense(const struct weft_target *t, const struct weft_ctrl_state *from)
+{
+	return from->cntlid && from->cntlid <= NVME_CNTLID_MAX && from->io_queues &&
+	       from->io_queues <= t->io_queues_max && from->changed.count <= TGT_CHANGED_NS_MAX &&
+	       from->errors.count <= TGT_ERRORS_MAX * sizeof(struct nvme_error_log_page) &&
+	       from->errors.count / sizeof(struct nvme_error_log_page) <= from->nerrors;
+}
+
+static int take_ctrl(struct inherit *in, unsigned i)
+{
+	const struct weft_ctrl_state *from = (struct weft_ctrl_state *)in->state->ctrls.at + i;
+	struct weft_subsys *s = tgt_subsys_named(in->target, from->nqn);
+	struct tgt_ctrl *ctrl;
+
+	if (!s || !ctrl_makes_sense(in->target, from))
+		return weft_fail(&in->err, -EINVAL,
+				 "%s: controller %u cannot be one of this target", from->nqn,
+				 from->cntlid);
+	ctrl = tgt_ctrl_inherit(s, (uint16_t)from->cntlid);
+	if (!ctrl)
+		return weft_fail(&in->err, -EINVAL, "%s: controller %u is there twice", from->nqn,
+				 from->cntlid);
+	if (weft_uuid_parse(from->hostid, ctrl->hostid) < 0)
+		return weft_fail(&in->err, -EINVAL, "%s: controller %u: hostid", from->nqn,
+				 from->cntlid);
+	strcpy(ctrl->hostnqn, from->hostnqn);
+	ctrl->cc = from->cc;
+	ctrl->csts = from->csts;
+	ctrl->io_queues = from->io_queues;
+	take_features(ctrl, from);
+	take_events(ctrl, from);
+	take_errors(ctrl, from);
+	take_clock(ctrl, from);
+	in->ctrls[i] = ctrl;
+	if (tgt_paths_take_ctrl(from, ctrl) < 0)
+		return weft_fail(&in->err, -EINVAL, "%s: controller %u: its paths", from->nqn,
+				 from->cntlid);
+	return 0;
+}
+
+static int take_ctrls(struct inherit *in)
+{
+	int rc = 0;
+
+	in->ctrls = calloc(in->state->ctrls.count + 1, sizeof(in->ctrls[0]));
+	if (!in->ctrls)
+		return -ENOMEM;
+	for (unsigned i = 0; i < in->state->ctrls.count && !rc; i++)
+		rc = take_ctrl(in, i);
+	return rc;
+}
+
+/* --- listeners ---------------------------------------------------------------------------------- */
+
+static int take_listeners(struct inherit *in)
+{
+	struct weft_listener_state *from = in->state->listeners.at;
+	struct weft_uri uri;
+	int rc = 0;
+
+	for (unsigned i = 0; i < in->state->listeners.count && !rc; i++) {
+		rc = weft_uri_parse(from[i].uri, &uri, &in->err);
+		uri.portid = (uint16_t)from[i].portid;
+		if (!rc)
+			rc = tgt_listener_inherit(in->target, &uri, take_fd(&from[i].fd), &in->err);
+	}
+	return rc;
+}
+
+/* --- queues ------------------------------------------------------------------------------------- */
+
+struct arrival {
+	struct weft_msg msg;
+	struct inherit *in;
+	struct weft_group *group;
+	struct tgt_queue *queue; /* NULL: before Connect */
+	struct weft_qpair_state *state;
+	struct weft_qpair *qp;
+	int rc;
+};
+
+static void one_is_here(struct inherit *in, int rc);
+
+/* The controller is where its admin queue leads. */
+static void arrived(struct weft_msg *msg)
+{
+	struct arrival *arrival = container_of(msg, struct arrival, msg);
+	struct tgt_queue *queue = arrival->queue;
+	struct inherit *in = arrival->in;
+	int rc = arrival->rc;
+
+	if (!rc && queue) {
+		queue->qp = arrival->qp;
+		if (!queue->qid) {
+			queue->ctrl->trtype = queue->qp->transport->trtype;
+			queue->ctrl->peer = queue->qp->peer;
+			queue->ctrl->local = queue->qp->local;
+		}
+	}
+	free(arrival);
+	one_is_here(in, rc);
+}
+
+static void adopt_here(struct weft_msg *msg)
+{
+	struct arrival *arrival = container_of(msg, struct arrival, msg);
+
+	arrival->rc = weft_tcp_inherit(arrival->group, arrival->state, &tgt_qpair_ops,
+				       arrival->queue, &arrival->qp);
+	arrival->msg.fn = arrived;
+	weft_reactor_post(arrival->group->home, &arrival->msg);
+}
+
+static bool qid_taken(const struct tgt_ctrl *ctrl, uint32_t qid)
+{
+	struct tgt_queue *queue;
+
+	weft_list_for_each(queue, &ctrl->queues, link)
+		if (queue->qid == qid)
+			return true;
+	return false;
+}
+
+/* A connection before Connect has no queue, and no controller. */
+static bool queue_makes_sense(const struct inherit *in, const struct weft_queue_state *from)
+{
+	const struct weft_qpair_state *qp = &from->qpair;
+	const struct tgt_ctrl *ctrl;
+
+	if (from->ctrl > in->state->ctrls.count)
+		return false;
+	if (!from->ctrl)
+		return !qp->sqsize;
+	ctrl = in->ctrls[from->ctrl - 1];
+	return qp->sqsize >= 2 && qp->sqsize <= in->target->depth_max &&
+	       qp->sqid <= ctrl->io_queues && !qid_taken(ctrl, qp->sqid);
+}
+
+static struct tgt_queue *queue_new(struct inherit *in, const struct weft_queue_state *from)
+{
+	struct tgt_queue *queue = calloc(1, sizeof(*queue));
+
+	if (!queue)
+		return NULL;
+	queue->ctrl = in->ctrls[from->ctrl - 1];
+	queue->qid = (uint16_t)from->qpair.sqid;
+	queue->depth = from->qpair.sqsize;
+	set_totals(&queue->stats, &from->totals);
+	weft_list_push(&queue->ctrl->queues, &queue->link);
+	in->target->nqueues++;
+	if (!queue->qid)
+		queue->ctrl->admin = queue;
+	return queue;
+}
+
+static int take_queue(struct inherit *in, struct weft_queue_state *from)
+{
+	struct arrival *arrival;
+
+	if (!queue_makes_sense(in, from))
+		return weft_fail(&in->err, -EINVAL, "a connection cannot be one of this target");
+	arrival = calloc(1, sizeof(*arrival));
+	if (!arrival)
+		return -ENOMEM;
+	arrival->in = in;
+	arrival->state = &from->qpair;
+	arrival->group = tgt_place(in->target);
+	arrival->queue = from->ctrl ? queue_new(in, from) : NULL;
+	if (!arrival->group || (from->ctrl && !arrival->queue)) {
+		free(arrival);
+		return weft_fail(&in->err, -ENOSPC, "more connections than max_queues allows");
+	}
+	in->pending++;
+	arrival->msg.fn = adopt_here;
+	weft_reactor_post(arrival->group->reactor, &arrival->msg);
+	return 0;
+}
+
+static int take_queues(struct inherit *in)
+{
+	struct weft_queue_state *from = in->state->queues.at;
+	int rc = 0;
+
+	for (unsigned i = 0; i < in->state->queues.count && !rc; i++)
+		rc = take_queue(in, &from[i]);
+	for (unsigned i = 0; i < in->state->ctrls.count && !rc; i++)
+		if (!in->ctrls[i]->admin)
+			rc = weft_fail(&in->err, -EINVAL, "%s: controller %u has no admin queue",
+				       in->ctrls[i]->subsys->nqn, in->ctrls[i]->cntlid);
+	return rc;
+}
+
+/* --- the whole ---------------------------------------------------------------------------------- */
+
+static void one_is_here(struct inherit *in, int rc)
+{
+	if (rc < 0 && !in->rc)
+		in->rc = weft_fail(&in->err, rc, "a connection could not be taken: %s",
+				   strerror(-rc));
+	if (--in->pending)
+		return;
+	in->done(in->arg, in->rc, &in->err);
+	free(in->ctrls);
+	free(in);
+}
+
+static int take_all(struct inherit *in)
+{
+	int rc = take_subsystems(in);
+
+	if (!rc)
+		rc = take_ctrls(in);
+	if (!rc)
+		rc = take_listeners(in);
+	return rc < 0 ? rc : take_queues(in);
+}
+
+void weft_target_inherit(struct weft_target *t, struct weft_target_state *state,
+			 void (*done)(void *arg, int rc, const struct weft_err *err), void *arg)
+{
+	struct inherit *in = calloc(1, sizeof(*in));
+
+	assert(t->frozen);
+	if (!in) {
+		done(arg, -ENOMEM, &(struct weft_err){ "out of memory" });
+		return;
+	}
+	*in = (struct inherit){
+		.target = t, .state = state, .done = done, .arg = arg, .pending = 1
+	};
+	t->genctr = state->genctr;
+	one_is_here(in, take_all(in));
+}

@@ -1,0 +1,141 @@
+"""takeover.py - both ends of a takeover as scripts, to stop at any step or say something wrong.
+
+    Channel     frames over a Unix socket: a document, bytes, descriptors
+    Heir        the process that takes over, up to the step that a test wants
+    Giver       a running target that hands over whatever a test wants
+"""
+import contextlib
+import json
+import os
+import socket
+import struct
+import threading
+
+import weft
+
+MAGIC, FORMAT = 0x74666577, 1
+FDS_AT_ONCE = 250
+
+
+def header(doc, data=0, fds=0, magic=MAGIC):
+    return struct.pack("<4I", magic, doc, data, fds)
+
+
+class Channel:
+    def __init__(self, sock):
+        self.sock = sock
+        sock.settimeout(20)
+
+    def send(self, doc, data=b"", fds=()):
+        text = json.dumps(doc).encode()
+        self.sock.sendall(header(len(text), len(data), len(fds)) + text + data)
+        for at in range(0, len(fds), FDS_AT_ONCE):
+            socket.send_fds(self.sock, [b"\0"], fds[at:at + FDS_AT_ONCE])
+
+    def step(self, name, **words):
+        self.send(dict(step=name, **words))
+
+    def exactly(self, size):
+        out = b""
+        while len(out) < size:
+            got = self.sock.recv(size - len(out))
+            if not got:
+                raise EOFError("the other side went away")
+            out += got
+        return out
+
+    def recv(self):
+        """(document, bytes, descriptors)"""
+        magic, doc, data, count = struct.unpack("<4I", self.exactly(16))
+        assert magic == MAGIC
+        doc, data, fds = json.loads(self.exactly(doc)), self.exactly(data), []
+        while len(fds) < count:
+            fds += socket.recv_fds(self.sock, 1, min(count - len(fds), FDS_AT_ONCE))[1]
+        return doc, data, fds
+
+    def expect(self, step):
+        doc, data, fds = self.recv()
+        assert doc["step"] == step, doc
+        return doc, data, fds
+
+    def close(self):
+        self.sock.close()
+
+
+class Heir(Channel):
+    """Calls takeover and connects; descriptors that it was given are closed with it."""
+
+    def __init__(self, target, **params):
+        name = target.ctl("takeover", **dict(format=FORMAT) | params)["socket"]
+        sock = socket.socket(socket.AF_UNIX)
+        sock.connect("\0" + name)
+        super().__init__(sock)
+        self.fds = []
+
+    def prepare(self):
+        doc, _, fds = self.expect("prepare")
+        self.fds += fds
+        return doc
+
+    def freeze(self):
+        self.step("freeze")
+        doc, data, fds = self.expect("state")
+        self.fds += fds
+        return doc, data
+
+    def close(self):
+        super().close()
+        for fd in self.fds:
+            os.close(fd)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.close()
+
+
+class Giver:
+    """Answers one takeover call at `path` and then runs body(channel)."""
+
+    def __init__(self, path, body):
+        self.control = socket.socket(socket.AF_UNIX)
+        self.control.bind(str(path))
+        self.control.listen(4)
+        self.listener = socket.socket(socket.AF_UNIX)
+        self.listener.bind("")      # a name that the kernel chooses
+        self.name = self.listener.getsockname()[1:].decode()
+        self.listener.listen(1)
+        self.body, self.error = body, None
+        self.thread = threading.Thread(target=self.run, daemon=True)
+
+    def run(self):
+        try:
+            client, _ = self.control.accept()
+            request = json.loads(client.makefile().readline())
+            assert request["method"] == "takeover", request
+            reply = {"jsonrpc": "2.0", "id": request["id"], "result": {"socket": self.name}}
+            client.sendall(json.dumps(reply).encode() + b"\n")
+            sock, _ = self.listener.accept()
+            with contextlib.closing(Channel(sock)) as channel:
+                self.body(channel)
+        except (EOFError, ConnectionError):
+            pass
+        except Exception as err:
+            self.error = err
+
+    def __enter__(self):
+        self.thread.start()
+        return self
+
+    def __exit__(self, kind, *_):
+        self.control.close()
+        self.listener.close()
+        self.thread.join(20)
+        if kind is None and self.error:
+            raise self.error
+
+
+def said(target, words):
+    """The log says it; from now on or already."""
+    weft.wait_until(lambda: words in target.log.read_text(), f"the log to say {words!r}")

@@ -1,0 +1,125 @@
+/* test_backend_inherit.c - another process goes on with the same storage: by its descriptor. */
+#include "backend_case.h"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+static struct weft_backend *inherit(struct weft_backend *from)
+{
+	struct weft_err err = { "" };
+	struct weft_backend *be;
+	struct weft_spec spec;
+
+	assert_int_equal(weft_spec_parse(from->spec, &spec, &err), 0);
+	if (weft_backend_inherit(&be, &spec, dup(weft_backend_descriptor(from)), &err) < 0)
+		fail_msg("%s", err.text);
+	return be;
+}
+
+static void goes_on(const char *spec)
+{
+	struct weft_backend *be = open_spec(spec), *heir;
+
+	write_at(be, MIB, MIB, 1);
+	resize_ok(be, 16 * MIB);
+	heir = inherit(be);
+	assert_int_equal(heir->size, 16 * MIB);
+	assert_string_equal(heir->spec, be->spec);
+	assert_int_equal(heir->align, be->align);
+	assert_int_equal(heir->block_min, be->block_min);
+	assert_data(heir, MIB, MIB, 1);
+	write_at(heir, 12 * MIB, MIB, 2);
+	assert_data(be, 12 * MIB, MIB, 2);
+	weft_backend_close(be);
+	assert_data(heir, 12 * MIB, MIB, 2);
+	resize_ok(heir, 2 * MIB);
+	resize_ok(heir, 16 * MIB);
+	assert_data(heir, MIB, MIB, 1);
+	assert_zeroes(heir, 12 * MIB, MIB);
+	weft_backend_close(heir);
+}
+
+/* Both have the storage, and then the heir alone; it can be changed as before. */
+static void heir_goes_on(void **state)
+{
+	need_reactor();
+	goes_on("mem:8M");
+	goes_on(text("file:%s/plain,size=8M", dir));
+	goes_on(text("file:%s/direct,size=8M,direct", dir));
+}
+
+static void lock_comes_along(void **state)
+{
+	const char *spec = text("file:%s/heirloom,size=1M", dir);
+	struct weft_backend *be = open_spec(spec), *heir = inherit(be);
+
+	weft_backend_close(be);
+	assert_refused(spec, -EBUSY,
+		       text("file:%s/heirloom: it is in use: another namespace, target or program "
+			    "has locked it",
+			    dir));
+	weft_backend_close(heir);
+	weft_backend_close(open_spec(spec));
+}
+
+static void wrong_descriptors_refused(void **state)
+{
+	struct weft_err err = { "" };
+	struct weft_backend *be;
+	struct weft_spec spec;
+
+	assert_int_equal(weft_spec_parse("mem:1M", &spec, &err), 0);
+	assert_int_equal(weft_backend_inherit(&be, &spec, -1, &err), -EBADF);
+	/* Somebody could cut it. */
+	assert_int_equal(weft_backend_inherit(&be, &spec, memfd_create("x", 0), &err), -EINVAL);
+	assert_int_equal(weft_backend_inherit(&be, &spec, open("/dev/null", O_RDWR), &err),
+			 -EINVAL);
+	assert_int_equal(weft_spec_parse("null:1M", &spec, &err), 0);
+	assert_int_equal(weft_backend_inherit(&be, &spec, -1, &err), 0);
+	weft_backend_close(be);
+}
+
+static void same_storage(void **state)
+{
+	char cwd[512];
+	const char *here = text("file:%s/a", getcwd(cwd, sizeof(cwd)));
+	const struct {
+		const char *a, *b;
+		bool same;
+	} cases[] = {
+		{ "mem:1M", "mem:2M,nsid=3", true },    { "mem:1M", "null:1M", false },
+		{ "file:/a,size=1M", "file:/a", true }, { "file:/a", "file:/b", false },
+		{ "file:/a", "file:/a,ro", false },     { "file:/a", "file:/a,direct", false },
+		{ "file:/a", "block:/a", false },       { "file:a", "file:a,size=1M", true },
+		{ "file:a", "file:/nowhere/a", false }, { "file:a", here, true },
+	};
+	struct weft_spec a, b;
+
+	for (size_t i = 0; i < COUNT(cases); i++) {
+		assert_int_equal(weft_spec_parse(cases[i].a, &a, NULL), 0);
+		assert_int_equal(weft_spec_parse(cases[i].b, &b, NULL), 0);
+		if (weft_spec_same(&a, &b) != cases[i].same)
+			fail_msg("%s, %s", cases[i].a, cases[i].b);
+	}
+}
+
+static const struct CMUnitTest without_engine[] = {
+	cmocka_unit_test(lock_comes_along),
+	cmocka_unit_test(wrong_descriptors_refused),
+	cmocka_unit_test(same_storage),
+};
+
+static const struct CMUnitTest with_engine[] = {
+	cmocka_unit_test(heir_goes_on),
+};
+
+int main(void)
+{
+	int failed = 0;
+
+	failed += cmocka_run_group_tests_name("heirs", without_engine, make_dir, remove_dir);
+	failed += cmocka_run_group_tests_name("heirs on epoll", with_engine, start_epoll, stop);
+	failed += cmocka_run_group_tests_name("heirs on io_uring", with_engine, start_uring, stop);
+	return failed ? 1 : 0;
+}
