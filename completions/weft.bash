@@ -51,7 +51,7 @@ _weft_serve() {
 
 _weft_keys() {
 	case $1 in
-	subsystem-add) echo "nqn= serial= model= allow_any_host= hosts= namespaces= ana=" ;;
+	subsystem-add) echo "nqn= serial= model= state= allow_any_host= hosts= namespaces= ana=" ;;
 	subsystem-remove) echo "nqn=" ;;
 	namespace-add) echo "nqn= nsid= backend= block= uuid= ro= ana_group=" ;;
 	namespace-resize) echo "nqn= nsid= size= shrink=" ;;

@@ -14,7 +14,7 @@ _weft_spec() {
 
 _weft_param() {
 	local -A keys=(
-		subsystem-add 'nqn= serial= model= allow_any_host= hosts= namespaces= ana='
+		subsystem-add 'nqn= serial= model= state= allow_any_host= hosts= namespaces= ana='
 		subsystem-remove 'nqn='
 		namespace-add 'nqn= nsid= backend= block= uuid= ro= ana_group='
 		namespace-resize 'nqn= nsid= size= shrink='

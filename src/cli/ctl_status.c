@@ -131,6 +131,8 @@ static void print_subsystem(json_t *subsys)
 
 	printf("\n%s  (%s, serial %s)\n", text_of(subsys, "nqn"), text_of(subsys, "model"),
 	       text_of(subsys, "serial"));
+	if (json_object_get(subsys, "state"))
+		printf("  state in %s\n", text_of(subsys, "state"));
 	if (json_is_true(json_object_get(subsys, "allow_any_host")))
 		printf("  any host may connect\n");
 	else if (!json_array_size(json_object_get(subsys, "hosts")))

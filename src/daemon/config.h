@@ -37,6 +37,7 @@ enum weft_access {
 struct weft_subsys_config {
 	char nqn[WEFT_NQN_MAX + 1];
 	char serial[21], model[41]; /* "": the default */
+	char state[1024 + 8];       /* SPEC of its store; "": in memory */
 	enum weft_access access;
 	struct weft_items hosts;      /* char[WEFT_NQN_MAX + 1] */
 	struct weft_items namespaces; /* struct weft_ns_config */

@@ -42,7 +42,7 @@ static json_t *namespaces_json(json_t *shown)
  * does not count is left out: a file may not say both. */
 static json_t *subsys_json(struct weft_daemon *d, json_t *shown)
 {
-	static const char *const keys[] = { "nqn", "serial", "model", NULL };
+	static const char *const keys[] = { "nqn", "serial", "model", "state", NULL };
 	static const char *const listed_keys[] = { "allow_any_host", "hosts", NULL };
 	static const char *const any_keys[] = { "allow_any_host", NULL };
 	const char *nqn = json_string_value(json_object_get(shown, "nqn"));

@@ -36,10 +36,10 @@ static void add_subsys(void *arg, const struct weft_subsys_info *info)
 	w->ana = json_array();
 	w->namespaces = json_array();
 	w->controllers = json_array();
-	subsys = json_pack("{s:s, s:s, s:s, s:b, s:o, s:o, s:o, s:o}", "nqn", info->nqn, "serial",
-			   info->serial, "model", info->model, "allow_any_host",
-			   info->allow_any_host, "hosts", w->hosts, "ana", w->ana, "namespaces",
-			   w->namespaces, "controllers", w->controllers);
+	subsys = json_pack("{s:s, s:s, s:s, s:s*, s:b, s:o, s:o, s:o, s:o}", "nqn", info->nqn,
+			   "serial", info->serial, "model", info->model, "state", info->state,
+			   "allow_any_host", info->allow_any_host, "hosts", w->hosts, "ana", w->ana,
+			   "namespaces", w->namespaces, "controllers", w->controllers);
 	json_array_append_new(w->subsystems, subsys);
 }
 

@@ -12,7 +12,7 @@
 #include "store/members.h"
 #include "store/slots.h"
 
-enum { LOCK_TRIES = 500, LOCK_PAUSE_NS = 2000000 };
+enum { JOIN_TRIES = 100, JOIN_PAUSE_NS = 10000000 };
 
 static const struct store_records *newest(const struct store_cycle *cycle)
 {
@@ -83,18 +83,6 @@ int store_cycle_run(struct store_cycle *cycle)
 
 /* --- the first ------------------------------------------------------------------------------------- */
 
-static int lock_in_time(int fd)
-{
-	const struct timespec pause = { .tv_nsec = LOCK_PAUSE_NS };
-	int rc = store_lock(fd, true);
-
-	for (unsigned i = 0; rc == -EAGAIN && i < LOCK_TRIES; i++) {
-		nanosleep(&pause, NULL);
-		rc = store_lock(fd, true);
-	}
-	return rc == -EAGAIN ? -EBUSY : rc;
-}
-
 static bool is_alone(const struct store_cycle *cycle)
 {
 	for (unsigned node = 1; node <= cycle->nodes; node++)
@@ -131,15 +119,28 @@ static int join(struct store_cycle *cycle)
 	return rc;
 }
 
-int store_cycle_join(struct store_cycle *cycle)
+static int try_join(struct store_cycle *cycle)
 {
-	int rc = lock_in_time(cycle->fd);
+	int rc = store_lock(cycle->fd, true);
 
 	if (rc < 0)
-		return rc;
+		return rc == -EAGAIN ? -EBUSY : rc;
 	rc = join(cycle);
 	store_unlock(cycle->fd);
 	if (rc < 0 && cycle->fresh)
 		store_records_free(take_ptr(&cycle->fresh));
+	return rc;
+}
+
+/* A member that was killed may hold its locks for a moment longer. */
+int store_cycle_join(struct store_cycle *cycle)
+{
+	const struct timespec pause = { .tv_nsec = JOIN_PAUSE_NS };
+	int rc = try_join(cycle);
+
+	for (unsigned i = 0; rc == -EBUSY && i < JOIN_TRIES; i++) {
+		nanosleep(&pause, NULL);
+		rc = try_join(cycle);
+	}
 	return rc;
 }

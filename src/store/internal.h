@@ -31,6 +31,7 @@ struct weft_store {
 	const struct weft_store_ops *ops;
 	struct weft_reactor *home;
 	unsigned node, nodes;
+	char *spec;
 	struct store_records *records;                         /* the copy; replaced as a whole */
 	uint64_t acked;                                        /* by us */
 	struct store_member members[WEFT_STORE_NODES_MAX + 1]; /* by node; the others */

@@ -29,6 +29,7 @@ int weft_store_open(struct weft_store **out, const struct weft_store_options *op
 		    struct weft_err *err)
 {
 	const struct weft_store_ops *ops;
+	_cleanup_(weft_freep) char *spec = NULL;
 	struct weft_store *store;
 	const char *arg;
 	int rc;
@@ -38,9 +39,11 @@ int weft_store_open(struct weft_store **out, const struct weft_store_options *op
 	ops = find_kind(options->spec, &arg);
 	if (!ops)
 		return weft_fail(err, -EINVAL, "%s: expected file:PATH", options->spec);
-	rc = ops->open(&store, options, arg, err);
+	spec = strdup(options->spec);
+	rc = spec ? ops->open(&store, options, arg, err) : -ENOMEM;
 	if (rc < 0)
 		return weft_fail(err, rc, "%s: %s", options->spec, strerror(-rc));
+	store->spec = take_ptr(&spec);
 	store->home = options->home;
 	store->node = options->node;
 	store->nodes = options->nodes;
@@ -70,6 +73,11 @@ uint64_t weft_store_session(const struct weft_store *store)
 bool weft_store_persistent(const struct weft_store *store)
 {
 	return store->ops->persistent;
+}
+
+const char *weft_store_spec(const struct weft_store *store)
+{
+	return store->spec;
 }
 
 const struct weft_record *weft_store_get(const struct weft_store *store, const char *key)
@@ -202,6 +210,7 @@ void store_closed(struct weft_store *store)
 	cancel_waits(store);
 	weft_task_cancel(&store->settle);
 	store_records_free(store->records);
+	free(store->spec);
 	free(store);
 	closed(arg);
 }

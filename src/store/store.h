@@ -66,6 +66,7 @@ uint64_t weft_store_revision(const struct weft_store *store);
 /* Grows when somebody opens the store and nobody else has it: after a loss of power, or of all. */
 uint64_t weft_store_session(const struct weft_store *store);
 bool weft_store_persistent(const struct weft_store *store);
+const char *weft_store_spec(const struct weft_store *store);
 /* NULL: there is none. Good until the next moved(). */
 const struct weft_record *weft_store_get(const struct weft_store *store, const char *key);
 

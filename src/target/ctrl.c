@@ -8,6 +8,7 @@
 
 #include "base/log.h"
 #include "target/admin/admin.h"
+#include "target/resv/resv.h"
 
 static bool has_io_queues(const struct tgt_ctrl *ctrl);
 static void reset_done(struct tgt_ctrl *ctrl);
@@ -175,6 +176,7 @@ static void reset(struct tgt_ctrl *ctrl)
 	tgt_ccr_forget(ctrl);
 	ctrl->events_pending = ctrl->events_masked = 0;
 	ctrl->nchanged = 0;
+	tgt_resv_log_reset(ctrl);
 	weft_list_for_each(queue, &ctrl->queues, link)
 		if (queue->qid)
 			tgt_queue_close(queue, "controller reset");

@@ -26,8 +26,9 @@ enum {
 	TGT_KAS_MS = 100,               /* keep-alive granularity */
 	TGT_DISCOVERY_KATO_MS = 120000, /* for discovery hosts that set none */
 	TGT_ERRORS_MAX = 64,            /* error log entries */
-	TGT_CCRL = 4,       /* Cross-Controller Resets that one controller has under way */
-	TGT_CQT_MS = 10000, /* what storage needs to end what a lost controller began */
+	TGT_CCRL = 4,        /* Cross-Controller Resets that one controller has under way */
+	TGT_CQT_MS = 10000,  /* what storage needs to end what a lost controller began */
+	TGT_RESV_PAGES = 64, /* reservation notifications that wait to be read */
 	TGT_CONNECTIONS_SPARE = 1024,
 	TGT_DSM_RANGES = 256,
 	TGT_ACWU = 7, /* blocks of Compare and Write, 0's based */
@@ -59,8 +60,11 @@ struct weft_subsys {
 	char nqn[WEFT_NQN_MAX + 1], serial[21], model[41];
 	bool discovery, allow_any_host, removing;
 	struct weft_list hosts, ctrls;
+	struct weft_list changes; /* of reservations, under way */
 	_Atomic(struct ns_table *) table;
 	struct tgt_ana ana;
+	struct weft_store *store; /* of the discovery subsystem: NULL */
+	struct tgt_resv *resv;
 	uint16_t cntlid_next;
 	void (*removed)(void *arg);
 	void *removed_arg;
@@ -75,7 +79,14 @@ enum tgt_event {
 	TGT_EVENT_ANA,
 	TGT_EVENT_CCR,
 	TGT_EVENT_DISCOVERY,
+	TGT_EVENT_RESERVATION,
 	TGT_EVENTS,
+};
+
+struct tgt_resv_log {
+	uint64_t count; /* pages there ever were */
+	unsigned first, n;
+	struct nvme_resv_notification_log pages[TGT_RESV_PAGES];
 };
 
 struct tgt_queue {
@@ -129,6 +140,8 @@ struct tgt_ctrl {
 	uint32_t events_pending, events_masked; /* bits of enum tgt_event */
 	uint32_t changed_ns[TGT_CHANGED_NS_MAX];
 	unsigned nchanged;
+	struct tgt_resv_log resv_log;
+	uint8_t resv_mask[WEFT_NSID_MAX]; /* by nsid - 1; bits of notification types */
 	struct nvme_error_log_page errors[TGT_ERRORS_MAX];
 	uint64_t nerrors;
 	bool ana_news; /* of which the host is to be told when the change is over */
@@ -266,6 +279,9 @@ void tgt_fabrics(struct weft_req *req);
 void tgt_discovery_changed(struct weft_target *t);
 /* The log page as this controller's host may see it; malloc'ed. NULL: out of memory. */
 void *tgt_discovery_page(struct tgt_ctrl *ctrl, size_t *size);
+
+/* resv/: see there; on a reactor: 0, or a status for a command that a reservation forbids */
+uint16_t tgt_resv_check(struct weft_req *req, const struct tgt_ns *ns);
 
 /* subsys.c */
 struct weft_subsys *tgt_subsys_new(struct weft_target *t,

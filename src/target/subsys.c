@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/log.h"
-#include "target/internal.h"
+#include "target/resv/resv.h"
 
 struct weft_subsys *weft_subsys_find(struct weft_target *t, const char *nqn)
 {
@@ -39,11 +39,45 @@ struct weft_subsys *tgt_subsys_new(struct weft_target *t, const struct weft_subs
 	strcpy(s->model, options->model ? options->model : WEFT_MODEL_DEFAULT);
 	weft_list_init(&s->hosts);
 	weft_list_init(&s->ctrls);
+	weft_list_init(&s->changes);
 	if (tgt_ana_init(s, options) < 0) {
 		free(s);
 		return NULL;
 	}
 	return s;
+}
+
+static void subsys_free(struct weft_subsys *s)
+{
+	struct tgt_host *host, *tmp;
+
+	weft_list_for_each_safe(host, tmp, &s->hosts, link)
+		free(host);
+	free(atomic_load(&s->table));
+	tgt_ana_free(s);
+	free(s);
+}
+
+static void closed_early(void *arg)
+{
+	(void)arg;
+}
+
+/* One that has no store keeps its state in memory, in the same way. */
+static int start_state(struct weft_subsys *s, struct weft_store *store, struct weft_err *err)
+{
+	const struct weft_store_options options = { s->target->home, "mem", 1, 1 };
+	int rc = 0;
+
+	s->store = store;
+	if (!store)
+		rc = weft_store_open(&s->store, &options, err);
+	if (rc < 0)
+		return rc;
+	rc = tgt_resv_start(s);
+	if (rc < 0 && !store)
+		weft_store_close(s->store, closed_early, NULL);
+	return rc;
 }
 
 static int check_text(const char *what, const char *text, size_t most, struct weft_err *err)
@@ -80,26 +114,20 @@ int weft_subsys_add(struct weft_target *t, const struct weft_subsys_options *opt
 	s = tgt_subsys_new(t, options);
 	if (!s)
 		return weft_fail(err, -ENOMEM, "out of memory");
+	rc = start_state(s, options->store, err);
+	if (rc < 0) {
+		subsys_free(s);
+		return weft_fail(err, rc, "out of memory");
+	}
 	weft_list_push(&t->subsystems, &s->link);
 	tgt_discovery_changed(t);
 	*out = s;
 	return 0;
 }
 
-/* --- removing: controllers first, then namespaces, then itself -------------------------------------- */
+/* --- removing: controllers first, then namespaces, then its state, then itself ---------------------- */
 
-static void subsys_free(struct weft_subsys *s)
-{
-	struct tgt_host *host, *tmp;
-
-	weft_list_for_each_safe(host, tmp, &s->hosts, link)
-		free(host);
-	free(atomic_load(&s->table));
-	tgt_ana_free(s);
-	free(s);
-}
-
-static void namespaces_closed(void *arg)
+static void over(void *arg)
 {
 	struct weft_subsys *s = arg;
 	struct weft_target *t = s->target;
@@ -112,6 +140,21 @@ static void namespaces_closed(void *arg)
 	subsys_free(s);
 	removed(removed_arg);
 	tgt_target_part_ended(t);
+}
+
+static void close_store(struct weft_subsys *s)
+{
+	weft_store_close(s->store, over, s);
+}
+
+static void namespaces_closed(void *arg)
+{
+	struct weft_subsys *s = arg;
+
+	if (s->store)
+		tgt_resv_stop(s, close_store);
+	else
+		over(s);
 }
 
 void tgt_subsys_ctrl_gone(struct weft_subsys *s)

@@ -243,6 +243,8 @@ static void visit_subsys(struct weft_subsys *s, const struct weft_target_visitor
 		.nqn = s->nqn,
 		.serial = s->serial,
 		.model = s->model,
+		.state = s->store && weft_store_persistent(s->store) ? weft_store_spec(s->store) :
+								       NULL,
 		.allow_any_host = s->allow_any_host,
 	};
 	struct tgt_host *host;

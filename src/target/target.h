@@ -15,6 +15,7 @@
 #include "base/err.h"
 #include "proto/uri.h"
 #include "reactor/reactor.h"
+#include "store/store.h"
 
 struct weft_target;
 struct weft_subsys;
@@ -67,8 +68,10 @@ struct weft_subsys_options {
 	bool allow_any_host;
 	const struct weft_ana_rule *ana; /* its first rules; @nana of them */
 	unsigned nana;
+	struct weft_store *store; /* where its state is; NULL: in memory */
 };
 
+/* Owns the store on success. */
 int weft_subsys_add(struct weft_target *t, const struct weft_subsys_options *options,
 		    struct weft_subsys **s, struct weft_err *err);
 struct weft_subsys *weft_subsys_find(struct weft_target *t, const char *nqn); /* or NULL */
@@ -111,6 +114,7 @@ int weft_ns_remove(struct weft_subsys *s, uint32_t nsid, void (*done)(void *arg)
 
 struct weft_subsys_info {
 	const char *nqn, *serial, *model;
+	const char *state; /* SPEC of its store; NULL: in memory */
 	bool allow_any_host;
 };
 
