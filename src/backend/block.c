@@ -1,7 +1,8 @@
 /* block.c - a block device, claimed for its life and used past the page cache.
  *
  * The claim (O_EXCL) is the kernel's own: a mounted disk, a member of an array, a disk that another
- * target serves are refused, and nobody mounts it while we serve it.
+ * target serves are refused, and nobody mounts it while we serve it. The nodes of a cluster cannot
+ * all have it; they lock the device as they would a file, which keeps out who looks at locks.
  *
  * Invariant: io is a multiple of the device's logical block, in length, offset and address. */
 #include <fcntl.h>
@@ -35,7 +36,8 @@ static int check_kind(const struct weft_spec *spec, struct weft_err *err)
 
 static int claim(const struct weft_spec *spec, int flags)
 {
-	flags |= O_CLOEXEC | O_NOCTTY | O_EXCL | (spec->read_only ? O_RDONLY : O_RDWR);
+	flags |= O_CLOEXEC | O_NOCTTY | (spec->read_only ? O_RDONLY : O_RDWR) |
+		 (spec->node ? 0 : O_EXCL);
 	return open(spec->arg, flags);
 }
 
@@ -53,6 +55,17 @@ static int open_device(const struct weft_spec *spec, bool *direct, struct weft_e
 		return weft_spec_fail(spec, err, -EBUSY,
 				      "it is in use (mounted, or opened by another program)");
 	return weft_disk_open_failed(spec, -errno, err);
+}
+
+static int lock_device(int fd, const struct weft_spec *spec, struct weft_err *err)
+{
+	int rc = weft_disk_lock(fd, spec);
+
+	if (rc == -EBUSY)
+		return weft_spec_fail(spec, err, rc, "it is in use: another target has locked it");
+	if (rc < 0)
+		return weft_spec_fail(spec, err, rc, "cannot lock it: %s", strerror(-rc));
+	return 0;
 }
 
 static int read_size(int fd, uint64_t *size)
@@ -107,6 +120,9 @@ static int block_open(struct weft_backend **be, const struct weft_spec *spec, st
 	fd = open_device(spec, &direct, err);
 	if (fd < 0)
 		return fd;
+	rc = lock_device(fd, spec, err);
+	if (rc < 0)
+		return rc;
 	rc = read_geometry(fd, &geo, spec, err);
 	if (rc < 0)
 		return rc;
@@ -124,5 +140,6 @@ const struct weft_backend_ops weft_block_ops = {
 	.open = block_open,
 	.submit = weft_disk_submit,
 	.resize = block_resize,
+	.left = weft_disk_left,
 	.close = weft_disk_close,
 };

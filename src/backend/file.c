@@ -6,7 +6,7 @@
  * its name must survive a crash as well as the data that hosts are told is durable. An existing
  * file only grows at opening; to shrink it takes a resize.
  *
- * Invariant: the descriptor holds a lock on the file, exclusive unless read only, for its life. */
+ * Invariant: the descriptor holds a lock on the file for its life, see lock.c. */
 #include <fcntl.h>
 #include <libgen.h>
 #include <string.h>
@@ -74,23 +74,9 @@ static int open_or_create(const struct weft_spec *spec, bool *created, struct we
 	return open_failed(spec, -errno, err);
 }
 
-/* An open file description's lock: two namespaces of one process are kept apart too, and other
- * programs that lock images so (QEMU) are. */
-static int try_lock(int fd, const struct weft_spec *spec)
-{
-	struct flock all = {
-		.l_type = spec->read_only ? F_RDLCK : F_WRLCK,
-		.l_whence = SEEK_SET,
-	};
-
-	if (fcntl(fd, F_OFD_SETLK, &all) == 0)
-		return 0;
-	return errno == EAGAIN || errno == EACCES ? -EBUSY : -errno;
-}
-
 static int lock(int fd, const struct weft_spec *spec, struct weft_err *err)
 {
-	int rc = try_lock(fd, spec);
+	int rc = weft_disk_lock(fd, spec);
 
 	if (rc == -EBUSY)
 		return weft_spec_fail(
@@ -281,5 +267,6 @@ const struct weft_backend_ops weft_file_ops = {
 	.submit = weft_disk_submit,
 	.used = file_used,
 	.resize = file_resize,
+	.left = weft_disk_left,
 	.close = weft_disk_close,
 };
