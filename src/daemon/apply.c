@@ -106,7 +106,12 @@ static void ignore(void *arg)
 static int add_with_store(struct weft_daemon *d, struct weft_subsys_options *options,
 			  const char *state, struct weft_subsys **s, struct weft_err *err)
 {
-	const struct weft_store_options store = { d->home, state, 1, 1 };
+	const struct weft_store_options store = {
+		.home = d->home,
+		.spec = state,
+		.node = options->node ? options->node : 1,
+		.nodes = options->nodes ? options->nodes : 1,
+	};
 	int rc = state[0] ? weft_store_open(&options->store, &store, err) : 0;
 
 	if (!rc)
@@ -126,6 +131,8 @@ int weft_subsys_apply(struct weft_daemon *d, struct weft_subsys_config *subsys,
 		.allow_any_host = subsys->access != WEFT_ACCESS_LISTED,
 		.ana = subsys->ana.at,
 		.nana = subsys->ana.count,
+		.node = subsys->cluster.node,
+		.nodes = subsys->cluster.nodes,
 	};
 	int rc;
 
@@ -135,6 +142,7 @@ int weft_subsys_apply(struct weft_daemon *d, struct weft_subsys_config *subsys,
 		rc = add_contents(*s, subsys, err);
 	if (rc < 0)
 		return weft_fail(err, rc, "%s: %s", subsys->nqn, strerror(-rc));
+	weft_cluster_start(*s);
 	if (subsys->access == WEFT_ACCESS_DEFAULT)
 		json_object_set_new(d->open_by_default, subsys->nqn, json_true());
 	return 0;

@@ -38,6 +38,15 @@ static json_t *namespaces_json(json_t *shown)
 	return list;
 }
 
+static json_t *cluster_json(json_t *shown)
+{
+	static const char *const keys[] = { "node", "of", NULL };
+	json_t *cluster = json_object();
+
+	copy_keys(cluster, shown, keys);
+	return cluster;
+}
+
 /* Nothing is said of hosts where nothing was: open on loopback must not become open. A list that
  * does not count is left out: a file may not say both. */
 static json_t *subsys_json(struct weft_daemon *d, json_t *shown)
@@ -49,6 +58,9 @@ static json_t *subsys_json(struct weft_daemon *d, json_t *shown)
 	json_t *subsys = json_object();
 
 	copy_keys(subsys, shown, keys);
+	if (json_object_get(shown, "cluster"))
+		json_object_set_new(subsys, "cluster",
+				    cluster_json(json_object_get(shown, "cluster")));
 	if (!json_object_get(d->open_by_default, nqn))
 		copy_keys(subsys, shown,
 			  json_is_true(json_object_get(shown, "allow_any_host")) ? any_keys :

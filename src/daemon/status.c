@@ -12,7 +12,7 @@ struct walk {
 	json_t *listeners, *subsystems, *reactors;
 	json_t *discovery; /* its controllers */
 	/* Of the subsystem being walked. */
-	json_t *hosts, *ana, *namespaces, *controllers;
+	json_t *members, *hosts, *ana, *namespaces, *controllers;
 };
 
 static void add_listener(void *arg, const char *uri, uint16_t portid)
@@ -32,6 +32,7 @@ static void add_subsys(void *arg, const struct weft_subsys_info *info)
 	w->controllers = w->discovery;
 	if (!strcmp(info->nqn, NVME_NQN_DISCOVERY))
 		return;
+	w->members = info->node ? json_array() : NULL;
 	w->hosts = json_array();
 	w->ana = json_array();
 	w->namespaces = json_array();
@@ -40,7 +41,22 @@ static void add_subsys(void *arg, const struct weft_subsys_info *info)
 			   "serial", info->serial, "model", info->model, "state", info->state,
 			   "allow_any_host", info->allow_any_host, "hosts", w->hosts, "ana", w->ana,
 			   "namespaces", w->namespaces, "controllers", w->controllers);
+	if (info->node)
+		json_object_set_new(subsys, "cluster",
+				    json_pack("{s:I, s:I, s:o}", "node", (json_int_t)info->node,
+					      "of", (json_int_t)info->nodes, "members",
+					      w->members));
 	json_array_append_new(w->subsystems, subsys);
+}
+
+static void add_member(void *arg, const struct weft_member_info *info)
+{
+	struct walk *w = arg;
+
+	json_array_append_new(w->members,
+			      json_pack("{s:I, s:b, s:b, s:I}", "node", (json_int_t)info->node,
+					"alive", info->alive, "draining", info->draining, "groups",
+					(json_int_t)info->groups));
 }
 
 static void add_host(void *arg, const char *hostnqn)
@@ -152,6 +168,7 @@ json_t *weft_status_json(struct weft_daemon *d)
 	static const struct weft_target_visitor visitor = {
 		.listener = add_listener,
 		.subsys = add_subsys,
+		.member = add_member,
 		.host = add_host,
 		.ana_rule = add_ana_rule,
 		.ns = add_ns,

@@ -38,9 +38,10 @@ static bool cntlid_taken(struct weft_subsys *s, uint16_t cntlid)
 /* In turn, so that a number is not used again soon after its controller went. */
 static int choose_cntlid(struct weft_subsys *s)
 {
-	for (unsigned tries = 0; tries < NVME_CNTLID_MAX; tries++) {
-		if (++s->cntlid_next > NVME_CNTLID_MAX)
-			s->cntlid_next = 1;
+	for (unsigned tries = s->cntlid_first; tries <= s->cntlid_last; tries++) {
+		if (s->cntlid_next < s->cntlid_first || s->cntlid_next >= s->cntlid_last)
+			s->cntlid_next = s->cntlid_first - 1;
+		s->cntlid_next++;
 		if (!cntlid_taken(s, s->cntlid_next))
 			return s->cntlid_next;
 	}

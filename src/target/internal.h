@@ -54,6 +54,9 @@ struct tgt_stats {
 	uint64_t unused[4]; /* keeps reactors off each other's cache lines */
 };
 
+/* Parts that act by what the store says; the store is told what all of them do. */
+enum tgt_follower { TGT_FOLLOWS_RESV, TGT_FOLLOWS_CLUSTER, TGT_FOLLOWERS };
+
 struct weft_subsys {
 	struct weft_list link;
 	struct weft_target *target;
@@ -61,10 +64,13 @@ struct weft_subsys {
 	bool discovery, allow_any_host, removing;
 	struct weft_list hosts, ctrls;
 	struct weft_list changes; /* of reservations, under way */
-	_Atomic(struct ns_table *) table;
+	struct ns_table *_Atomic table;
 	struct tgt_ana ana;
 	struct weft_store *store; /* of the discovery subsystem: NULL */
 	struct tgt_resv *resv;
+	struct tgt_cluster *cluster;        /* NULL: we serve it alone */
+	uint64_t follows[TGT_FOLLOWERS];    /* the revision of the store that each acts by */
+	uint16_t cntlid_first, cntlid_last; /* ours */
 	uint16_t cntlid_next;
 	void (*removed)(void *arg);
 	void *removed_arg;
@@ -287,6 +293,7 @@ uint16_t tgt_resv_check(struct weft_req *req, const struct tgt_ns *ns);
 struct weft_subsys *tgt_subsys_new(struct weft_target *t,
 				   const struct weft_subsys_options *options);
 struct weft_subsys *tgt_subsys_named(struct weft_target *t, const char *nqn); /* or discovery */
+void tgt_follows(struct weft_subsys *s, enum tgt_follower who, uint64_t revision);
 bool tgt_host_allowed(const struct weft_subsys *s, const char *hostnqn);
 void tgt_subsys_ctrl_gone(struct weft_subsys *s);                       /* may free @s */
 void tgt_stats_count(struct weft_req *req, bool write, uint64_t bytes); /* on a reactor */
@@ -304,8 +311,9 @@ void tgt_listener_close(struct tgt_listener *l);
 uint16_t tgt_listener_portid(struct weft_target *t, uint8_t trtype,
 			     const struct sockaddr_storage *local);
 
-/* identity.c: names that are the same at every start */
-void tgt_identity_serial(const char *nqn, char serial[21]);
-void tgt_identity_uuid(const char *nqn, uint32_t nsid, const char *backend, uint8_t uuid[16]);
+/* identity.c: names that are the same at every start; with @common, on every machine */
+void tgt_identity_serial(const char *nqn, bool common, char serial[21]);
+void tgt_identity_uuid(const char *nqn, bool common, uint32_t nsid, const char *backend,
+		       uint8_t uuid[16]);
 
 #endif

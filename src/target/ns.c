@@ -17,6 +17,7 @@
 #include "base/size.h"
 #include "base/uuid.h"
 #include "target/admin/admin.h"
+#include "target/cluster/cluster.h"
 #include "target/io/io.h"
 #include "target/resv/resv.h"
 
@@ -223,7 +224,7 @@ static int choose_uuid(struct tgt_ns *ns, const struct weft_ns_options *options,
 	struct weft_subsys *s = ns->subsys;
 
 	if (!options->uuid || !options->uuid[0])
-		tgt_identity_uuid(s->nqn, ns->nsid, ns->be->spec, ns->uuid);
+		tgt_identity_uuid(s->nqn, s->cluster, ns->nsid, ns->be->spec, ns->uuid);
 	else if (weft_uuid_parse(options->uuid, ns->uuid) < 0)
 		return weft_fail(err, -EINVAL, "uuid %s: expected 8-4-4-4-12 hexadecimal digits",
 				 options->uuid);
@@ -299,6 +300,8 @@ int weft_ns_add(struct weft_subsys *s, const struct weft_ns_options *options,
 		return weft_fail(err, -EINVAL, "ana_group %u: expected 1 to %d", options->ana_group,
 				 WEFT_ANA_GROUP_MAX);
 	rc = check_nsid(s, nsid, err);
+	if (rc == 0)
+		rc = tgt_cluster_check_storage(s, be, err);
 	if (rc < 0)
 		return rc;
 	ns = ns_new(s, nsid, be, (uint32_t)block);

@@ -7,7 +7,7 @@
 
 #include "base/log.h"
 #include "base/uuid.h"
-#include "target/internal.h"
+#include "target/cluster/cluster.h"
 
 /* --- beginning ------------------------------------------------------------------------------------ */
 
@@ -237,6 +237,15 @@ static void visit_ctrl(struct tgt_ctrl *ctrl, const struct weft_target_visitor *
 		visit_ana(ctrl, v, arg);
 }
 
+static void visit_member(struct weft_subsys *s, unsigned node, const struct weft_target_visitor *v,
+			 void *arg)
+{
+	struct weft_member_info info;
+
+	tgt_cluster_member(s, node, &info);
+	v->member(arg, &info);
+}
+
 static void visit_subsys(struct weft_subsys *s, const struct weft_target_visitor *v, void *arg)
 {
 	struct weft_subsys_info info = {
@@ -245,6 +254,8 @@ static void visit_subsys(struct weft_subsys *s, const struct weft_target_visitor
 		.model = s->model,
 		.state = s->store && weft_store_persistent(s->store) ? weft_store_spec(s->store) :
 								       NULL,
+		.node = weft_subsys_node(s),
+		.nodes = s->cluster ? tgt_cluster_nodes(s) : 0,
 		.allow_any_host = s->allow_any_host,
 	};
 	struct tgt_host *host;
@@ -252,6 +263,8 @@ static void visit_subsys(struct weft_subsys *s, const struct weft_target_visitor
 
 	if (v->subsys)
 		v->subsys(arg, &info);
+	for (unsigned node = 1; v->member && node <= info.nodes; node++)
+		visit_member(s, node, v, arg);
 	if (v->host)
 		weft_list_for_each(host, &s->hosts, link)
 			v->host(arg, host->nqn);

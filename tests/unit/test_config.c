@@ -72,7 +72,7 @@ static const struct {
 	  "queues, max_queues, subsystems" },
 	{ SUBSYS "    colour: red\n",
 	  "weft.yaml:3: subsystems[0].colour: no such key; the keys are nqn, serial, model, "
-	  "state, allow_any_host, hosts, namespaces, ana" },
+	  "state, cluster, allow_any_host, hosts, namespaces, ana" },
 	{ NS "      - { backend: mem:1M, size: 3 }\n",
 	  "weft.yaml:4: subsystems[0].namespaces[0].size: no such key; the keys are nsid, backend, "
 	  "block, uuid, ro, ana_group" },
@@ -124,6 +124,17 @@ static const struct {
 	  "weft.yaml:3: subsystems[1].nqn: nqn nqn.2026-11.io.weft:a is given twice, first in line 2" },
 	{ SUBSYS "    state: /srv/weft.state\n",
 	  "weft.yaml:3: subsystems[0].state: expected file:PATH, got \"/srv/weft.state\"" },
+	{ SUBSYS "    cluster: { node: 1 }\n", "weft.yaml:3: subsystems[0].cluster.of: missing" },
+	{ SUBSYS "    cluster: { node: 3, of: 2 }\n",
+	  "weft.yaml:3: subsystems[0].cluster.node: 3 here, but there are 2 of them" },
+	{ SUBSYS "    cluster: { node: 1, of: 2 }\n",
+	  "weft.yaml:3: subsystems[0].cluster: its members need a state in common; add state: "
+	  "file:PATH" },
+	{ SUBSYS
+	  "    state: file:/s\n    cluster: { node: 1, of: 2 }\n    namespaces: [ { backend: "
+	  "mem:1M } ]\n",
+	  "weft.yaml:5: subsystems[0].namespaces[0].backend: mem: is not storage that the members of "
+	  "a cluster share" },
 	{ SUBSYS "    serial: 123456789012345678901\n",
 	  "weft.yaml:3: subsystems[0].serial: expected a text of 1 to 20 bytes, got "
 	  "\"123456789012345678901\"" },

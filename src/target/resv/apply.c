@@ -214,7 +214,7 @@ static void made_so(struct tgt_resv *resv)
 		return;
 	}
 	resv->running = false;
-	weft_store_ack(store, resv->revision);
+	tgt_follows(resv->subsys, TGT_FOLLOWS_RESV, resv->revision);
 	if (weft_store_revision(store) > resv->revision)
 		apply(resv);
 }
@@ -232,11 +232,15 @@ static void visited(struct tgt_round *round)
 		made_so(resv);
 }
 
+/* A subsystem that is being removed follows no more, and so does not acknowledge: its namespaces go,
+ * and then its store. */
 static void apply(struct tgt_resv *resv)
 {
 	struct weft_subsys *s = resv->subsys;
 
-	resv->running = true;
+	resv->running = !s->removing;
+	if (s->removing)
+		return;
 	resv->failed = false;
 	resv->revision = weft_store_revision(s->store);
 	for (uint32_t nsid = 1; nsid <= WEFT_NSID_MAX; nsid++) {
@@ -248,11 +252,9 @@ static void apply(struct tgt_resv *resv)
 	start_round(resv);
 }
 
-static void moved(void *arg)
+void tgt_resv_moved(struct weft_subsys *s)
 {
-	struct weft_subsys *s = arg;
-
-	if (!s->resv->running && !s->resv->stopped)
+	if (!s->resv->running)
 		apply(s->resv);
 }
 
@@ -260,7 +262,6 @@ static void moved(void *arg)
 
 int tgt_resv_start(struct weft_subsys *s)
 {
-	const struct weft_store_watcher watcher = { .moved = moved, .arg = s };
 	struct tgt_resv *resv = calloc(1, sizeof(*resv));
 
 	if (resv)
@@ -275,7 +276,6 @@ int tgt_resv_start(struct weft_subsys *s)
 	resv->round->done = visited;
 	resv->timer.fn = timed;
 	s->resv = resv;
-	weft_store_watch(s->store, &watcher);
 	apply(resv);
 	return 0;
 }

@@ -29,11 +29,13 @@ bool tgt_resv_view_allows(const struct resv_view *view, const uint8_t host[RESV_
 
 /* command.c: on the reactor of their queue */
 void tgt_resv_change(struct weft_req *req); /* Register, Acquire, Release */
-void tgt_resv_report(struct weft_req *req);
 /* On home. */
 void tgt_resv_set_persist(struct weft_req *req, bool ptpl);
 /* Nothing that waits here is for this queue any more. */
 void tgt_resv_give_back(struct weft_subsys *s, struct weft_qpair *qp);
+
+/* report.c: on the reactor of its queue */
+void tgt_resv_report(struct weft_req *req);
 
 /* apply.c: on home */
 void tgt_resv_key(const struct tgt_ns *ns, char key[48]);
@@ -42,6 +44,7 @@ int tgt_resv_state(const struct tgt_ns *ns, struct resv_state *st,
 		   const struct weft_record **record);
 int tgt_resv_load(struct tgt_ns *ns); /* a new one, which nobody sees yet */
 int tgt_resv_start(struct weft_subsys *s);
+void tgt_resv_moved(struct weft_subsys *s); /* its store did */
 /* @stopped, once nothing here is under way; the store may move and is not followed any more. */
 void tgt_resv_stop(struct weft_subsys *s, void (*stopped)(struct weft_subsys *s));
 
