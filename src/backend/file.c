@@ -8,13 +8,13 @@
  *
  * Invariant: the descriptor holds a lock on the file for its life, see lock.c. */
 #include <fcntl.h>
-#include <libgen.h>
 #include <string.h>
 #include <sys/stat.h>
 
 #include "backend/disk.h"
 #include "base/cleanup.h"
 #include "base/size.h"
+#include "base/sync.h"
 
 /* --- the descriptor -------------------------------------------------------------------------- */
 
@@ -122,26 +122,16 @@ static int grow(int fd, const struct weft_spec *spec, struct weft_err *err)
 	return 0;
 }
 
-static int sync_directory(const struct weft_spec *spec, struct weft_err *err)
-{
-	_cleanup_(weft_closep) int fd = -1;
-	char path[sizeof(spec->arg)];
-
-	strcpy(path, spec->arg);
-	fd = open(dirname(path), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	if (fd < 0 || fsync(fd) < 0)
-		return weft_spec_fail(spec, err, -errno, "cannot sync its directory: %s",
-				      strerror(errno));
-	return 0;
-}
-
 /* A file that was there may be as new, made by a target that was killed at once. Who may not open
  * the directory did not make it. */
 static int sync_name(const struct weft_spec *spec, bool created, struct weft_err *err)
 {
-	int rc = sync_directory(spec, created ? err : NULL);
+	int rc = weft_sync_name(spec->arg);
 
-	return created ? rc : 0;
+	if (rc < 0 && created)
+		return weft_spec_fail(spec, err, rc, "cannot sync its directory: %s",
+				      strerror(-rc));
+	return 0;
 }
 
 /* --- direct I/O ------------------------------------------------------------------------------ */

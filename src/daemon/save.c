@@ -13,6 +13,7 @@
 
 #include "base/cleanup.h"
 #include "base/log.h"
+#include "base/sync.h"
 #include "daemon/methods.h"
 #include "daemon/state.h"
 
@@ -114,14 +115,6 @@ json_t *weft_save_json(struct weft_daemon *d)
 
 /* --- how to write it ----------------------------------------------------------------------- */
 
-static int sync_dir_of(const char *path)
-{
-	_cleanup_(weft_freep) char *dir = strndup(path, (size_t)(strrchr(path, '/') - path) + 1);
-	_cleanup_(weft_closep) int fd = dir ? open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
-
-	return fd < 0 || fsync(fd) < 0 ? -errno : 0;
-}
-
 /* Whoever could read the old file can read the new one. */
 static int set_mode(int fd, const char *path)
 {
@@ -172,7 +165,7 @@ static int replace_file(const char *path, json_t *root)
 		rc = -errno;
 	if (rc < 0)
 		unlink(temporary);
-	return rc < 0 ? rc : sync_dir_of(path);
+	return rc < 0 ? rc : weft_sync_name(path);
 }
 
 /* --- the method ---------------------------------------------------------------------------- */

@@ -10,7 +10,6 @@
  *
  * Invariant: one cycle at a time; while it runs, store->records stay. */
 #include <fcntl.h>
-#include <libgen.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -18,6 +17,7 @@
 
 #include "base/cleanup.h"
 #include "base/log.h"
+#include "base/sync.h"
 #include "reactor/workers.h"
 #include "store/cycle.h"
 #include "store/watch.h"
@@ -222,17 +222,6 @@ static void file_close(struct weft_store *store)
 
 /* --- opening --------------------------------------------------------------------------------------------- */
 
-static int sync_directory(const char *path)
-{
-	_cleanup_(weft_freep) char *copy = strdup(path);
-	_cleanup_(weft_closep) int fd = -1;
-
-	if (!copy)
-		return -ENOMEM;
-	fd = open(dirname(copy), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	return fd < 0 || fsync(fd) < 0 ? -errno : 0;
-}
-
 static int open_file(struct file_store *f, const char *path)
 {
 	struct stat st;
@@ -243,7 +232,7 @@ static int open_file(struct file_store *f, const char *path)
 	if (stat(path, &st) == 0 && !S_ISREG(st.st_mode))
 		return -EINVAL;
 	f->fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOCTTY, 0600);
-	return f->fd < 0 ? -errno : sync_directory(path);
+	return f->fd < 0 ? -errno : weft_sync_name(path);
 }
 
 static int explain(const char *path, unsigned node, int rc, struct weft_err *err)
