@@ -8,6 +8,7 @@
 #include "base/log.h"
 #include "base/uuid.h"
 #include "target/cluster/cluster.h"
+#include "target/resv/resv.h"
 
 /* --- beginning ------------------------------------------------------------------------------------ */
 
@@ -167,11 +168,17 @@ static void visit_ns(struct tgt_ns *ns, const struct weft_target_visitor *v, voi
 		.ana_group = ns->ana_group,
 		.backend = ns->be->spec,
 	};
+	const struct weft_record *record;
+	struct resv_state st;
 
 	info.used = ns->be->ops->used ? ns->be->ops->used(ns->be) : info.size;
 	weft_uuid_format(ns->uuid, info.uuid);
 	for (int i = 0; i < 16; i++)
 		snprintf(info.nguid + 2 * i, 3, "%02x", ns->nguid[i]);
+	if (!tgt_resv_state(ns, &st, &record)) {
+		info.reservation = st.rtype;
+		info.registrants = st.nregs;
+	}
 	v->ns(arg, &info);
 }
 

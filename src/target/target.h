@@ -148,6 +148,8 @@ struct weft_ns_info {
 	uint32_t ana_group;
 	const char *backend; /* SPEC that opens it again */
 	char uuid[37], nguid[33];
+	uint8_t reservation;  /* its type; 0: nobody has reserved it */
+	unsigned registrants; /* hosts */
 };
 
 struct weft_ctrl_info {

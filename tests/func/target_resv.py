@@ -122,7 +122,7 @@ def _(t, host, other):
 
 
 @with_hosts("Report: generation, keys, and what does not fit", 3)
-def _(_t, *hosts):
+def _(t, *hosts):
     for host in hosts:
         host.register()
     hosts[0].acquire(WE)
@@ -130,6 +130,8 @@ def _(_t, *hosts):
     assert report.generation == 3 and report.rtype == WE and not report.ptpl
     assert report.hosts == {bytes([n] * 16): (n, n == 1) for n in (1, 2, 3)}
     assert len(hosts[2].report(64 + 2 * 64).hosts) == 2
+    shown = t.subsystem()["namespaces"][0]
+    assert (shown["reservation"], shown["registrants"]) == ("write exclusive", 3)
     hosts[2].register(resv.REPLACE, nrkey=77)
     report = hosts[2].report(MDTS)
     assert report.generation == 4 and report.hosts[bytes([3] * 16)] == (77, False)

@@ -25,6 +25,7 @@ struct change {
 	struct weft_txn txn;
 	struct weft_store_wait wait;
 	bool committing;
+	bool full; /* of notices that not all have seen: to be run again when they have */
 	struct resv_state st;
 	char value[WEFT_STORE_VALUE_MAX];
 };
@@ -43,7 +44,12 @@ static void end(struct change *change, uint16_t sc)
 
 static void settled(struct weft_store_wait *wait, int rc)
 {
-	end(container_of(wait, struct change, wait), rc < 0 ? SC_GENERIC(ABORT_QUEUE) : 0);
+	struct change *change = container_of(wait, struct change, wait);
+
+	if (!rc && change->full)
+		run(change);
+	else
+		end(change, rc < 0 ? SC_GENERIC(ABORT_QUEUE) : 0);
 }
 
 static void wait_for(struct change *change, uint64_t revision)
@@ -107,6 +113,11 @@ static void run(struct change *change)
 		return;
 	}
 	drop_seen(change, record);
+	change->full = !resv_has_room(&change->st);
+	if (change->full) {
+		wait_for(change, record->version);
+		return;
+	}
 	tgt_resv_key(ns, change->key);
 	sc = resv_run(&change->st, &change->rq, &changed);
 	if (sc)

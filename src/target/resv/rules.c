@@ -10,94 +10,6 @@
 #define CONFLICT (SC_GENERIC(RESERVATION_CONFLICT) | SC_DNR)
 #define INVALID  (SC_GENERIC(INVALID_FIELD) | SC_DNR)
 
-static bool same_host(const uint8_t *a, const uint8_t *b)
-{
-	return !memcmp(a, b, RESV_HOST_BYTES);
-}
-
-static struct resv_reg *find(struct resv_state *st, const uint8_t *host)
-{
-	for (unsigned i = 0; i < st->nregs; i++)
-		if (same_host(st->regs[i].host, host))
-			return &st->regs[i];
-	return NULL;
-}
-
-const struct resv_reg *resv_find(const struct resv_state *st, const uint8_t host[RESV_HOST_BYTES])
-{
-	return find((struct resv_state *)st, host);
-}
-
-bool resv_all_registrants(uint8_t rtype)
-{
-	return rtype == NVME_RESERVATION_RTYPE_WEAR || rtype == NVME_RESERVATION_RTYPE_EAAR;
-}
-
-static bool registrants_only(uint8_t rtype)
-{
-	return rtype == NVME_RESERVATION_RTYPE_WERO || rtype == NVME_RESERVATION_RTYPE_EARO;
-}
-
-bool resv_is_holder(const struct resv_state *st, const struct resv_reg *reg)
-{
-	return st->rtype && (reg->holder || resv_all_registrants(st->rtype));
-}
-
-static bool valid_rtype(uint8_t rtype)
-{
-	return rtype >= NVME_RESERVATION_RTYPE_WE && rtype <= NVME_RESERVATION_RTYPE_EAAR;
-}
-
-/* --- telling ---------------------------------------------------------------------------------------- */
-
-/* Of too many the oldest are lost, as in a host's log. */
-static void notify(struct resv_state *st, const uint8_t *host, uint8_t type, bool abort)
-{
-	struct resv_notice *notice;
-
-	if (st->nnotices == RESV_NOTICES_MAX)
-		memmove(st->notices, st->notices + 1, --st->nnotices * sizeof(st->notices[0]));
-	notice = &st->notices[st->nnotices++];
-	memcpy(notice->host, host, RESV_HOST_BYTES);
-	notice->type = type;
-	notice->abort = abort;
-	st->noticed++;
-}
-
-static void notify_others(struct resv_state *st, const uint8_t *host, uint8_t type)
-{
-	for (unsigned i = 0; i < st->nregs; i++)
-		if (!same_host(st->regs[i].host, host))
-			notify(st, st->regs[i].host, type, false);
-}
-
-static void tell_released(struct resv_state *st, const uint8_t *by)
-{
-	notify_others(st, by, NVME_RESV_NOTIFY_RNLPT_RESERVATION_RELEASED);
-}
-
-/* --- parts -------------------------------------------------------------------------------------------- */
-
-static void end_reservation(struct resv_state *st)
-{
-	st->rtype = 0;
-	for (unsigned i = 0; i < st->nregs; i++)
-		st->regs[i].holder = false;
-}
-
-static void begin_reservation(struct resv_state *st, struct resv_reg *holder, uint8_t rtype)
-{
-	end_reservation(st);
-	st->rtype = rtype;
-	holder->holder = true;
-}
-
-static void drop(struct resv_state *st, unsigned index)
-{
-	st->nregs--;
-	memmove(&st->regs[index], &st->regs[index + 1], (st->nregs - index) * sizeof(st->regs[0]));
-}
-
 /* --- Register ------------------------------------------------------------------------------------------- */
 
 static uint16_t enter(struct resv_state *st, const struct resv_request *rq)
@@ -113,7 +25,7 @@ static uint16_t enter(struct resv_state *st, const struct resv_request *rq)
 
 static uint16_t register_key(struct resv_state *st, const struct resv_request *rq)
 {
-	const struct resv_reg *me = resv_find(st, rq->host);
+	struct resv_reg *me = resv_find(st, rq->host);
 
 	if (!me)
 		return enter(st, rq);
@@ -122,26 +34,26 @@ static uint16_t register_key(struct resv_state *st, const struct resv_request *r
 
 static uint16_t unregister_key(struct resv_state *st, const struct resv_request *rq)
 {
-	struct resv_reg *me = find(st, rq->host);
+	struct resv_reg *me = resv_find(st, rq->host);
 	uint8_t rtype = st->rtype;
 	bool ends;
 
 	if (!me || (!rq->iekey && me->key != rq->crkey))
 		return CONFLICT;
 	ends = rtype && (me->holder && !resv_all_registrants(rtype));
-	drop(st, (unsigned)(me - st->regs));
+	resv_drop(st, (unsigned)(me - st->regs));
 	if (!ends && st->nregs)
 		return 0;
-	end_reservation(st);
-	if (registrants_only(rtype))
-		tell_released(st, rq->host);
+	resv_end(st);
+	if (resv_registrants_only(rtype))
+		resv_tell_released(st, rq->host);
 	return 0;
 }
 
 /* A host that ignores keys need not have one. */
 static uint16_t replace_key(struct resv_state *st, const struct resv_request *rq)
 {
-	struct resv_reg *me = find(st, rq->host);
+	struct resv_reg *me = resv_find(st, rq->host);
 
 	if (!me && rq->iekey)
 		return enter(st, rq);
@@ -188,12 +100,17 @@ static uint16_t run_register(struct resv_state *st, const struct resv_request *r
 
 /* --- Acquire -------------------------------------------------------------------------------------------- */
 
+static bool valid_rtype(uint8_t rtype)
+{
+	return rtype >= NVME_RESERVATION_RTYPE_WE && rtype <= NVME_RESERVATION_RTYPE_EAAR;
+}
+
 static uint16_t acquire(struct resv_state *st, struct resv_reg *me, uint8_t rtype, bool *changed)
 {
 	*changed = !st->rtype;
 	if (st->rtype)
 		return st->rtype == rtype && resv_is_holder(st, me) ? 0 : CONFLICT;
-	begin_reservation(st, me, rtype);
+	resv_begin(st, me, rtype);
 	return 0;
 }
 
@@ -206,14 +123,15 @@ static unsigned unregister_by_key(struct resv_state *st, const struct resv_reque
 
 	for (unsigned i = st->nregs; i--;) {
 		struct resv_reg reg = st->regs[i];
-		bool mine = same_host(reg.host, rq->host);
+		bool mine = resv_same_host(reg.host, rq->host);
 
 		if ((!any && reg.key != rq->key) || (mine && !me_too))
 			continue;
 		n++;
-		drop(st, i);
+		resv_drop(st, i);
 		if (!mine)
-			notify(st, reg.host, NVME_RESV_NOTIFY_RNLPT_REGISTRATION_PREEMPTED, abort);
+			resv_notify(st, reg.host, NVME_RESV_NOTIFY_RNLPT_REGISTRATION_PREEMPTED,
+				    abort);
 	}
 	return n;
 }
@@ -234,9 +152,9 @@ static void take_over(struct resv_state *st, const struct resv_request *rq)
 	uint8_t before = st->rtype;
 
 	unregister_by_key(st, rq, resv_all_registrants(before), false);
-	begin_reservation(st, find(st, rq->host), rq->rtype);
+	resv_begin(st, resv_find(st, rq->host), rq->rtype);
 	if (before != rq->rtype)
-		tell_released(st, rq->host);
+		resv_tell_released(st, rq->host);
 }
 
 static uint16_t preempt(struct resv_state *st, const struct resv_request *rq)
@@ -248,14 +166,14 @@ static uint16_t preempt(struct resv_state *st, const struct resv_request *rq)
 	else if (!unregister_by_key(st, rq, false, true))
 		return CONFLICT;
 	if (!st->nregs)
-		end_reservation(st);
+		resv_end(st);
 	st->generation++;
 	return 0;
 }
 
 static uint16_t run_acquire(struct resv_state *st, const struct resv_request *rq, bool *changed)
 {
-	struct resv_reg *me = find(st, rq->host);
+	struct resv_reg *me = resv_find(st, rq->host);
 
 	if (rq->iekey || !valid_rtype(rq->rtype) ||
 	    rq->action > NVME_RESERVATION_RACQA_PREEMPT_AND_ABORT)
@@ -280,24 +198,24 @@ static uint16_t release(struct resv_state *st, struct resv_reg *me, const struct
 		return 0;
 	if (rtype != rq->rtype)
 		return INVALID;
-	end_reservation(st);
-	if (registrants_only(rtype) || resv_all_registrants(rtype))
-		tell_released(st, rq->host);
+	resv_end(st);
+	if (resv_registrants_only(rtype) || resv_all_registrants(rtype))
+		resv_tell_released(st, rq->host);
 	return 0;
 }
 
 static uint16_t clear(struct resv_state *st, const struct resv_request *rq)
 {
-	notify_others(st, rq->host, NVME_RESV_NOTIFY_RNLPT_RESERVATION_PREEMPTED);
+	resv_notify_others(st, rq->host, NVME_RESV_NOTIFY_RNLPT_RESERVATION_PREEMPTED);
 	st->nregs = 0;
-	end_reservation(st);
+	resv_end(st);
 	st->generation++;
 	return 0;
 }
 
 static uint16_t run_release(struct resv_state *st, const struct resv_request *rq, bool *changed)
 {
-	struct resv_reg *me = find(st, rq->host);
+	struct resv_reg *me = resv_find(st, rq->host);
 
 	if (rq->iekey || rq->action > NVME_RESERVATION_RRELA_CLEAR)
 		return INVALID;

@@ -51,11 +51,24 @@ struct resv_request {
 	bool can_persist;    /* there is a place for it */
 };
 
-/* rules.c: 0 or an NVMe status; @changed: the state is another one now. On a status it is as before. */
+/* rules.c: 0 or an NVMe status; @changed: the state is another one now. On a status it is as before.
+ * resv_has_room() said yes. */
 uint16_t resv_run(struct resv_state *st, const struct resv_request *rq, bool *changed);
-const struct resv_reg *resv_find(const struct resv_state *st, const uint8_t host[RESV_HOST_BYTES]);
+
+/* state.c */
+bool resv_same_host(const uint8_t *a, const uint8_t *b);
+struct resv_reg *resv_find(struct resv_state *st, const uint8_t *host); /* NULL: no registrant */
 bool resv_is_holder(const struct resv_state *st, const struct resv_reg *reg);
-bool resv_all_registrants(uint8_t rtype);
+bool resv_all_registrants(uint8_t rtype); /* types … */
+bool resv_registrants_only(uint8_t rtype);
+void resv_begin(struct resv_state *st, struct resv_reg *holder, uint8_t rtype);
+void resv_end(struct resv_state *st);
+void resv_drop(struct resv_state *st, unsigned index); /* a registrant */
+/* For the notices of any one command. */
+bool resv_has_room(const struct resv_state *st);
+void resv_notify(struct resv_state *st, const uint8_t *host, uint8_t type, bool abort);
+void resv_notify_others(struct resv_state *st, const uint8_t *host, uint8_t type);
+void resv_tell_released(struct resv_state *st, const uint8_t *by);
 
 /* record.c: as the store has it */
 size_t resv_record_size(const struct resv_state *st);
