@@ -85,7 +85,7 @@ int store_cycle_run(struct store_cycle *cycle)
 
 static bool is_alone(const struct store_cycle *cycle)
 {
-	for (unsigned node = 1; node <= cycle->nodes; node++)
+	for (unsigned node = 1; node <= WEFT_STORE_NODES_MAX; node++)
 		if (cycle->members[node].alive)
 			return false;
 	return true;
@@ -101,6 +101,7 @@ static int begin_session(struct store_cycle *cycle)
 	if (!next)
 		return rc;
 	next->session++;
+	next->nodes = cycle->nodes;
 	return save(cycle, next);
 }
 
@@ -113,10 +114,14 @@ static int join(struct store_cycle *cycle)
 	if (!rc)
 		rc = store_slots_load(cycle->fd, cycle->records->revision, &cycle->fresh);
 	if (!rc)
-		rc = store_members_look(cycle->fd, cycle->node, cycle->nodes, cycle->members);
-	if (!rc && is_alone(cycle))
-		rc = begin_session(cycle);
-	return rc;
+		rc = store_members_look(cycle->fd, cycle->node, WEFT_STORE_NODES_MAX,
+					cycle->members);
+	if (rc < 0)
+		return rc;
+	if (is_alone(cycle))
+		return begin_session(cycle);
+	/* Who counts on fewer would not wait for all. */
+	return newest(cycle)->nodes == cycle->nodes ? 0 : -EPROTO;
 }
 
 static int try_join(struct store_cycle *cycle)

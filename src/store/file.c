@@ -157,9 +157,11 @@ static void file_commit(struct weft_store *store, struct weft_txn *txn)
 	kick(file_of(store));
 }
 
+/* Nobody reads it where there is nobody else. */
 static void file_acked(struct weft_store *store)
 {
-	kick(file_of(store));
+	if (store->nodes > 1)
+		kick(file_of(store));
 }
 
 /* --- others' changes ----------------------------------------------------------------------------------- */
@@ -212,6 +214,7 @@ static void end(struct file_store *f)
 static void file_close(struct weft_store *store)
 {
 	struct file_store *f = file_of(store);
+
 	f->closing = true;
 	weft_timer_stop(store->home, &f->timer);
 	if (f->watch.open)
@@ -240,6 +243,12 @@ static int explain(const char *path, unsigned node, int rc, struct weft_err *err
 	switch (rc) {
 	case -EBUSY:
 		return weft_fail(err, rc, "%s: another process has it open as node %u", path, node);
+	case -EPROTO:
+		return weft_fail(
+			err, rc,
+			"%s: its members do not agree on how many they are; \"of\" must be the "
+			"same for all",
+			path);
 	case -EINVAL:
 		return weft_fail(err, rc, "%s: it is not a state file of Weft", path);
 	case -EUCLEAN:
@@ -254,7 +263,7 @@ static int explain(const char *path, unsigned node, int rc, struct weft_err *err
 
 static int join(struct file_store *f, const struct weft_store_options *options)
 {
-	struct store_records *nothing = store_records_new(0, 0);
+	struct store_records *nothing = store_records_new(0, 0, 0);
 	int rc;
 
 	if (!nothing)

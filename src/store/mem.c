@@ -70,7 +70,7 @@ static int mem_open(struct weft_store **store, const struct weft_store_options *
 
 	(void)arg;
 	if (mem)
-		mem->store.records = store_records_new(1, 1);
+		mem->store.records = store_records_new(1, 1, 1);
 	if (!mem || !mem->store.records) {
 		free(mem);
 		return weft_fail(err, -ENOMEM, "out of memory");

@@ -25,7 +25,7 @@ static void freep(struct store_records **records)
 		store_records_free(*records);
 }
 
-struct store_records *store_records_new(uint64_t revision, uint64_t session)
+struct store_records *store_records_new(uint64_t revision, uint64_t session, uint32_t nodes)
 {
 	struct store_records *records = malloc(sizeof(*records));
 
@@ -34,6 +34,7 @@ struct store_records *store_records_new(uint64_t revision, uint64_t session)
 	weft_list_init(&records->list);
 	records->revision = revision;
 	records->session = session;
+	records->nodes = nodes;
 	return records;
 }
 
@@ -144,7 +145,7 @@ struct store_records *store_records_next(const struct store_records *from,
 	*rc = check_versions(from, txn);
 	if (*rc < 0)
 		return NULL;
-	next = store_records_new(from->revision + 1, from->session);
+	next = store_records_new(from->revision + 1, from->session, from->nodes);
 	*rc = next ? fill_next(next, from, txn) : -ENOMEM;
 	return *rc < 0 ? NULL : take_ptr(&next);
 }

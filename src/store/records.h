@@ -10,9 +10,11 @@
 struct store_records {
 	struct weft_list list; /* struct weft_record, by key */
 	uint64_t revision, session;
+	uint32_t nodes; /* of this session: how many may be members */
 };
 
-struct store_records *store_records_new(uint64_t revision, uint64_t session); /* NULL: no memory */
+/* NULL: no memory. */
+struct store_records *store_records_new(uint64_t revision, uint64_t session, uint32_t nodes);
 void store_records_free(struct store_records *records);
 const struct weft_record *store_records_find(const struct store_records *records, const char *key);
 /* The next revision: what @txn makes of @from. NULL and @rc: a version was another one (-ESTALE), or

@@ -2,7 +2,7 @@
  *
  *   0          4 KiB      64 KiB                16 MiB on
  *   │ its name │ members  │ slot 0: odd        │ slot 1: even        │
- *                           ┌ head: magic, checksum, revision, session, length │ records ┐
+ *                           ┌ head: magic, checksum, nodes, revision, session, length │ records ┐
  *
  * A revision is written to the slot that the one before it is not in, and then synced: whatever is
  * torn, cut or lost on the way is of the new one, whose checksum tells. The file is sparse.
@@ -28,12 +28,12 @@ static const char magic[8] = "weftslot";
 struct slot_head {
 	char magic[8];
 	__le32 crc; /* of all that follows */
-	__le32 zero;
+	__le32 nodes;
 	__le64 revision, session, length;
 };
 static_assert(sizeof(struct slot_head) == 40, "head of a slot");
 
-enum { CRC_FROM = offsetof(struct slot_head, zero) };
+enum { CRC_FROM = offsetof(struct slot_head, nodes) };
 
 static off_t slot_at(uint64_t revision)
 {
@@ -116,7 +116,8 @@ static int decode(const char *slot, size_t size, struct store_records **out)
 	struct store_records *records;
 	int rc;
 
-	records = store_records_new(le64_to_cpu(head->revision), le64_to_cpu(head->session));
+	records = store_records_new(le64_to_cpu(head->revision), le64_to_cpu(head->session),
+				    le32_to_cpu(head->nodes));
 	if (!records)
 		return -ENOMEM;
 	rc = store_records_decode(records, slot + sizeof(*head), size - sizeof(*head));
@@ -217,6 +218,7 @@ int store_slots_save(int fd, const struct store_records *records)
 		return -ENOMEM;
 	head = (struct slot_head *)slot;
 	memcpy(head->magic, magic, sizeof(magic));
+	head->nodes = cpu_to_le32(records->nodes);
 	head->revision = cpu_to_le64(records->revision);
 	head->session = cpu_to_le64(records->session);
 	head->length = cpu_to_le64(length);

@@ -582,13 +582,17 @@ static void a_number_is_taken_once(void **state)
 
 	store = opened(spec, 1, 2);
 	assert_int_equal(open_node(&other, spec, 1, 2), -EBUSY);
-	assert_int_equal(open_node(&other, spec, 1, 1), -EBUSY); /* one that would be alone */
+	assert_int_equal(open_node(&other, spec, 1, 1), -EBUSY);  /* one that would be alone */
+	assert_int_equal(open_node(&other, spec, 2, 3), -EPROTO); /* one of more than we know of */
 	other = opened(spec, 2, 2);
 	assert_int_equal(weft_store_session(other), weft_store_session(store));
 	closed(store);
 	closed(other);
 	store = opened(spec, 1, 1);
 	assert_int_equal(open_node(&other, spec, 2, 2), -EBUSY);
+	closed(store);
+	store = opened(spec, 3, 3);
+	assert_int_equal(open_node(&other, spec, 1, 2), -EPROTO); /* one of fewer */
 	closed(store);
 }
 
