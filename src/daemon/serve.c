@@ -44,6 +44,8 @@ static void on_control_closed(void *arg)
 static void begin_stop(struct weft_daemon *d)
 {
 	d->stopping = true;
+	if (d->target)
+		weft_target_stops(d->target);
 	if (d->control)
 		weft_control_close(take_ptr(&d->control), on_control_closed, d);
 	else

@@ -139,6 +139,15 @@ static void subsys_removed(void *arg)
 	(void)arg;
 }
 
+void weft_target_stops(struct weft_target *t)
+{
+	struct weft_subsys *s;
+
+	weft_list_for_each(s, &t->subsystems, link)
+		if (s->cluster)
+			tgt_cluster_drop_wishes(s->cluster);
+}
+
 void weft_target_stop(struct weft_target *t, void (*done)(void *arg), void *arg)
 {
 	struct tgt_listener *l, *next;

@@ -34,6 +34,8 @@ struct weft_target_options {
 
 int weft_target_create(struct weft_target **t, const struct weft_target_options *options,
 		       struct weft_err *err);
+/* It is about to be stopped: what waits for other members of a cluster ends now. */
+void weft_target_stops(struct weft_target *t);
 /* Closes listeners and connections, waits for I/O, closes backends; then @done. Frees @t. */
 void weft_target_stop(struct weft_target *t, void (*done)(void *arg), void *arg);
 

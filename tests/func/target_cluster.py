@@ -17,7 +17,7 @@ import resv
 import sqe
 import tap
 import weft
-from fixture import connect, refused
+from fixture import connect, in_background, refused
 from nvme import ANA_INACCESSIBLE, INVALID_FIELD, RESERVATION_CONFLICT, pattern
 from resv import EA, EVENT, WERO, Host
 
@@ -273,6 +273,18 @@ def _(cluster, one, two):
     finally:
         if fd >= 0:
             os.close(fd)
+
+
+@with_cluster("a target that waits for another one can be stopped")
+def _(_cluster, one, two):
+    def drain():
+        with contextlib.suppress(weft.CtlError, ValueError):        # refused, or hung up upon
+            one.ctl("drain")
+    two.process.send_signal(signal.SIGSTOP)
+    with in_background(drain):
+        weft.wait_until(lambda: "served elsewhere" in one.log.read_text(), "the drain to begin")
+        one.stop()
+    two.process.send_signal(signal.SIGCONT)
 
 
 # ---- reservations

@@ -190,6 +190,6 @@ int weft_cluster_move(struct weft_subsys *s, uint32_t group, unsigned node,
 void tgt_cluster_drop_wishes(struct tgt_cluster *c)
 {
 	while (!weft_list_empty(&c->wishes))
-		end_wish(container_of(c->wishes.next, struct wish, link), -ENOENT,
-			 "the subsystem is being removed");
+		end_wish(container_of(c->wishes.next, struct wish, link), -ECANCELED,
+			 "the target stops, or the subsystem is being removed");
 }
