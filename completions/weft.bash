@@ -4,7 +4,8 @@
 # has already taken of the last one is cut off what is offered.
 
 _weft_methods="status subsystem-add subsystem-remove namespace-add namespace-resize
-	namespace-remove ana-set host-allow host-refuse listener-add listener-remove save methods"
+	namespace-remove ana-set drain undrain move host-allow host-refuse listener-add listener-remove
+	save methods"
 
 # Offers the words that begin with $part, each behind $head.
 _weft_words() {
@@ -52,12 +53,14 @@ _weft_serve() {
 
 _weft_keys() {
 	case $1 in
-	subsystem-add) echo "nqn= serial= model= allow_any_host= hosts= namespaces= ana=" ;;
+	subsystem-add) echo "nqn= serial= model= state= cluster= allow_any_host= hosts= namespaces= ana=" ;;
 	subsystem-remove) echo "nqn=" ;;
 	namespace-add) echo "nqn= nsid= backend= block= uuid= ro= ana_group=" ;;
 	namespace-resize) echo "nqn= nsid= size= shrink=" ;;
 	namespace-remove) echo "nqn= nsid=" ;;
 	ana-set) echo "nqn= rules= replace=" ;;
+	drain | undrain) echo "nqn=" ;;
+	move) echo "nqn= group= node=" ;;
 	host-allow | host-refuse) echo "nqn= host=" ;;
 	listener-add | listener-remove) echo "listen=" ;;
 	save) echo "path=" ;;

@@ -2,7 +2,8 @@
 # zsh completion for weft(1)
 
 local -a methods=(status subsystem-add subsystem-remove namespace-add namespace-resize
-	namespace-remove ana-set host-allow host-refuse listener-add listener-remove save methods)
+	namespace-remove ana-set drain undrain move host-allow host-refuse listener-add listener-remove
+	save methods)
 
 _weft_spec() {
 	if compset -P '(file|block):'; then
@@ -14,12 +15,15 @@ _weft_spec() {
 
 _weft_param() {
 	local -A keys=(
-		subsystem-add 'nqn= serial= model= allow_any_host= hosts= namespaces= ana='
+		subsystem-add 'nqn= serial= model= state= cluster= allow_any_host= hosts= namespaces= ana='
 		subsystem-remove 'nqn='
 		namespace-add 'nqn= nsid= backend= block= uuid= ro= ana_group='
 		namespace-resize 'nqn= nsid= size= shrink='
 		namespace-remove 'nqn= nsid='
 		ana-set 'nqn= rules= replace='
+		drain 'nqn='
+		undrain 'nqn='
+		move 'nqn= group= node='
 		host-allow 'nqn= host='
 		host-refuse 'nqn= host='
 		listener-add 'listen='

@@ -14,7 +14,8 @@
 #include "base/err.h"
 #include "reactor/reactor.h"
 
-#define WEFT_NSID_MAX 1024 /* namespaces per subsystem */
+#define WEFT_NSID_MAX  1024 /* namespaces per subsystem */
+#define WEFT_NODES_MAX 64   /* of a cluster */
 
 struct weft_backend;
 struct weft_io;
@@ -78,6 +79,9 @@ struct weft_backend_ops {
 	uint64_t (*used)(struct weft_backend *be);
 	/* Called through weft_backend_resize(). May block. */
 	int (*resize)(struct weft_backend *be, uint64_t size, struct weft_err *err);
+	/* Is there, of what @node of a cluster did with this storage, anything under way? NULL: it is not
+	 * storage that several can share. */
+	bool (*left)(struct weft_backend *be, unsigned node);
 	void (*close)(struct weft_backend *be); /* no io is in flight; frees @be */
 };
 
@@ -103,6 +107,7 @@ struct weft_spec {
 	char uuid[37];  /* uuid=, lower case, "": not given */
 	bool read_only; /* ro */
 	bool direct;    /* direct */
+	unsigned node;  /* of a cluster that shares it, 1 … WEFT_NODES_MAX; 0: it is ours alone */
 };
 
 /* Takes @text apart and checks every key; the sentence in @err names the key and what is expected. */

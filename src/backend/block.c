@@ -1,7 +1,8 @@
 /* block.c - a block device, claimed for its life and used past the page cache.
  *
  * The claim (O_EXCL) is the kernel's own: a mounted disk, a member of an array, a disk that another
- * target serves are refused, and nobody mounts it while we serve it.
+ * target serves are refused, and nobody mounts it while we serve it. The nodes of a cluster cannot
+ * all have it; they lock the device as they would a file, which keeps out who looks at locks.
  *
  * Invariant: io is a multiple of the device's logical block, in length, offset and address. */
 #include <fcntl.h>
@@ -35,7 +36,8 @@ static int check_kind(const struct weft_spec *spec, struct weft_err *err)
 
 static int claim(const struct weft_spec *spec, int flags)
 {
-	flags |= O_CLOEXEC | O_NOCTTY | O_EXCL | (spec->read_only ? O_RDONLY : O_RDWR);
+	flags |= O_CLOEXEC | O_NOCTTY | (spec->read_only ? O_RDONLY : O_RDWR) |
+		 (spec->node ? 0 : O_EXCL);
 	return open(spec->arg, flags);
 }
 
@@ -53,6 +55,17 @@ static int open_device(const struct weft_spec *spec, bool *direct, struct weft_e
 		return weft_spec_fail(spec, err, -EBUSY,
 				      "it is in use (mounted, or opened by another program)");
 	return weft_disk_open_failed(spec, -errno, err);
+}
+
+static int lock_device(int fd, const struct weft_spec *spec, struct weft_err *err)
+{
+	int rc = weft_disk_lock(fd, spec);
+
+	if (rc == -EBUSY)
+		return weft_spec_fail(spec, err, rc, "it is in use: another target has locked it");
+	if (rc < 0)
+		return weft_spec_fail(spec, err, rc, "cannot lock it: %s", strerror(-rc));
+	return 0;
 }
 
 static int read_size(int fd, uint64_t *size)
@@ -122,19 +135,24 @@ static int block_open(struct weft_backend **be, const struct weft_spec *spec, st
 	if (rc < 0)
 		return rc;
 	fd = open_device(spec, &direct, err);
-	return fd < 0 ? fd : serve(be, &fd, direct, spec, err);
+	if (fd < 0)
+		return fd;
+	rc = lock_device(fd, spec, err);
+	return rc < 0 ? rc : serve(be, &fd, direct, spec, err);
 }
 
-/* The claim is the open file's, and so came along. */
+/* The claim is the open file's, and so came along; the lock too, and taking it again makes sure. */
 static int block_inherit(struct weft_backend **be, const struct weft_spec *spec, int inherited,
 			 struct weft_err *err)
 {
 	_cleanup_(weft_closep) int fd = inherited;
 	int flags = fcntl(fd, F_GETFL);
+	int rc;
 
 	if (flags < 0)
 		return weft_spec_fail(spec, err, -errno, "%s", strerror(errno));
-	return serve(be, &fd, flags & O_DIRECT, spec, err);
+	rc = lock_device(fd, spec, err);
+	return rc < 0 ? rc : serve(be, &fd, flags & O_DIRECT, spec, err);
 }
 
 const struct weft_backend_ops weft_block_ops = {
@@ -145,5 +163,6 @@ const struct weft_backend_ops weft_block_ops = {
 	.descriptor = weft_disk_descriptor,
 	.submit = weft_disk_submit,
 	.resize = block_resize,
+	.left = weft_disk_left,
 	.close = weft_disk_close,
 };

@@ -23,6 +23,10 @@ int weft_disk_submit(struct weft_backend *be, struct weft_io *io);
 int weft_disk_descriptor(struct weft_backend *be);
 void weft_disk_close(struct weft_backend *be);
 
+/* lock.c: as @spec says, for us alone or as one of a cluster. -EBUSY: others have it. */
+int weft_disk_lock(int fd, const struct weft_spec *spec);
+bool weft_disk_left(struct weft_backend *be, unsigned node);
+
 /* The sentence for an open() that failed with @rc. */
 int weft_disk_open_failed(const struct weft_spec *spec, int rc, struct weft_err *err);
 

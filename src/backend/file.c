@@ -8,15 +8,15 @@
  *
  * Who goes on with the file of another process goes on with its descriptor, its lock included.
  *
- * Invariant: the descriptor holds a lock on the file, exclusive unless read only, for its life. */
+ * Invariant: the descriptor holds a lock on the file for its life, see lock.c. */
 #include <fcntl.h>
-#include <libgen.h>
 #include <string.h>
 #include <sys/stat.h>
 
 #include "backend/disk.h"
 #include "base/cleanup.h"
 #include "base/size.h"
+#include "base/sync.h"
 
 /* --- the descriptor -------------------------------------------------------------------------- */
 
@@ -76,23 +76,9 @@ static int open_or_create(const struct weft_spec *spec, bool *created, struct we
 	return open_failed(spec, -errno, err);
 }
 
-/* An open file description's lock: two namespaces of one process are kept apart too, and other
- * programs that lock images so (QEMU) are. */
-static int try_lock(int fd, const struct weft_spec *spec)
-{
-	struct flock all = {
-		.l_type = spec->read_only ? F_RDLCK : F_WRLCK,
-		.l_whence = SEEK_SET,
-	};
-
-	if (fcntl(fd, F_OFD_SETLK, &all) == 0)
-		return 0;
-	return errno == EAGAIN || errno == EACCES ? -EBUSY : -errno;
-}
-
 static int lock(int fd, const struct weft_spec *spec, struct weft_err *err)
 {
-	int rc = try_lock(fd, spec);
+	int rc = weft_disk_lock(fd, spec);
 
 	if (rc == -EBUSY)
 		return weft_spec_fail(
@@ -138,26 +124,16 @@ static int grow(int fd, const struct weft_spec *spec, struct weft_err *err)
 	return 0;
 }
 
-static int sync_directory(const struct weft_spec *spec, struct weft_err *err)
-{
-	_cleanup_(weft_closep) int fd = -1;
-	char path[sizeof(spec->arg)];
-
-	strcpy(path, spec->arg);
-	fd = open(dirname(path), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	if (fd < 0 || fsync(fd) < 0)
-		return weft_spec_fail(spec, err, -errno, "cannot sync its directory: %s",
-				      strerror(errno));
-	return 0;
-}
-
 /* A file that was there may be as new, made by a target that was killed at once. Who may not open
  * the directory did not make it. */
 static int sync_name(const struct weft_spec *spec, bool created, struct weft_err *err)
 {
-	int rc = sync_directory(spec, created ? err : NULL);
+	int rc = weft_sync_name(spec->arg);
 
-	return created ? rc : 0;
+	if (rc < 0 && created)
+		return weft_spec_fail(spec, err, rc, "cannot sync its directory: %s",
+				      strerror(-rc));
+	return 0;
 }
 
 /* --- direct I/O ------------------------------------------------------------------------------ */
@@ -301,5 +277,6 @@ const struct weft_backend_ops weft_file_ops = {
 	.submit = weft_disk_submit,
 	.used = file_used,
 	.resize = file_resize,
+	.left = weft_disk_left,
 	.close = weft_disk_close,
 };

@@ -1,4 +1,5 @@
-/* uuid.c - identities that are the same at every start, and differ between machines. */
+/* uuid.c - identities that are the same at every start, and differ between machines unless they are to be
+ * common. */
 #include "base/uuid.h"
 
 #include <ctype.h>
@@ -20,21 +21,22 @@ static void machine_name(char *name, size_t size)
 		fclose(file);
 }
 
-void weft_machine_digest(const char *kind, const char *text, uint8_t hash[32])
+void weft_digest(const char *kind, const char *text, bool common, uint8_t hash[32])
 {
 	char machine[256] = "", input[2048];
 	unsigned len = 32;
 
-	machine_name(machine, sizeof(machine));
+	if (!common)
+		machine_name(machine, sizeof(machine));
 	snprintf(input, sizeof(input), "weft %s\n%s\n%s", kind, machine, text);
 	EVP_Digest(input, strlen(input), hash, &len, EVP_sha256(), NULL);
 }
 
-void weft_machine_uuid(const char *kind, const char *text, uint8_t uuid[16])
+void weft_digest_uuid(const char *kind, const char *text, bool common, uint8_t uuid[16])
 {
 	uint8_t hash[32];
 
-	weft_machine_digest(kind, text, hash);
+	weft_digest(kind, text, common, hash);
 	memcpy(uuid, hash, 16);
 	uuid[6] = (uint8_t)(0x80 | (uuid[6] & 0x0f)); /* RFC 9562: version 8, our own making */
 	uuid[8] = (uint8_t)(0x80 | (uuid[8] & 0x3f));

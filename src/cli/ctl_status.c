@@ -124,6 +124,24 @@ static void print_controllers(json_t *list)
 	}
 }
 
+static void print_cluster(json_t *cluster)
+{
+	json_t *member;
+	size_t index;
+
+	printf("  node %lld of %lld:", (long long)number_of(cluster, "node"),
+	       (long long)number_of(cluster, "of"));
+	json_array_foreach(json_object_get(cluster, "members"), index, member) {
+		printf("%s %lld ", index ? "," : "", (long long)number_of(member, "node"));
+		if (!json_is_true(json_object_get(member, "alive")))
+			printf("is gone");
+		else
+			printf("serves %lld groups%s", (long long)number_of(member, "groups"),
+			       json_is_true(json_object_get(member, "draining")) ? ", drains" : "");
+	}
+	printf("\n");
+}
+
 static void print_subsystem(json_t *subsys)
 {
 	json_t *host;
@@ -131,6 +149,10 @@ static void print_subsystem(json_t *subsys)
 
 	printf("\n%s  (%s, serial %s)\n", text_of(subsys, "nqn"), text_of(subsys, "model"),
 	       text_of(subsys, "serial"));
+	if (json_object_get(subsys, "state"))
+		printf("  state in %s\n", text_of(subsys, "state"));
+	if (json_object_get(subsys, "cluster"))
+		print_cluster(json_object_get(subsys, "cluster"));
 	if (json_is_true(json_object_get(subsys, "allow_any_host")))
 		printf("  any host may connect\n");
 	else if (!json_array_size(json_object_get(subsys, "hosts")))

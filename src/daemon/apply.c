@@ -10,14 +10,28 @@
 #define BUSY_WAIT_MS  10
 #define BUSY_WAIT_MAX 100
 
-int weft_ns_check_path(const struct weft_ns_config *ns, struct weft_err *err)
+static int check_path(const char *key, const char *type, const char *path, struct weft_err *err)
 {
-	if (ns->spec.ops->arg_is_size || ns->spec.arg[0] == '/')
+	if (path[0] == '/')
 		return 0;
 	return weft_fail(err, -EINVAL,
-			 "backend: %s:%.180s is relative to the directory that the target was "
+			 "%s: %s:%.180s is relative to the directory that the target was "
 			 "started in; expected a path that begins with /",
-			 ns->spec.type, ns->spec.arg);
+			 key, type, path);
+}
+
+int weft_ns_check_path(const struct weft_ns_config *ns, struct weft_err *err)
+{
+	if (ns->spec.ops->arg_is_size)
+		return 0;
+	return check_path("backend", ns->spec.type, ns->spec.arg, err);
+}
+
+int weft_subsys_check_path(const struct weft_subsys_config *subsys, struct weft_err *err)
+{
+	const char *path = strchr(subsys->state, ':');
+
+	return path ? check_path("state", "file", path + 1, err) : 0;
 }
 
 /* A target that was killed may hold its locks for a moment longer, until the kernel has ended its
@@ -106,6 +120,29 @@ static int add_contents(struct weft_subsys *s, struct weft_subsys_config *subsys
 	return rc;
 }
 
+static void ignore(void *arg)
+{
+	(void)arg;
+}
+
+static int add_with_store(struct weft_daemon *d, struct weft_subsys_options *options,
+			  const char *state, struct weft_subsys **s, struct weft_err *err)
+{
+	const struct weft_store_options store = {
+		.home = d->home,
+		.spec = state,
+		.node = options->node ? options->node : 1,
+		.nodes = options->nodes ? options->nodes : 1,
+	};
+	int rc = state[0] ? weft_store_open(&options->store, &store, err) : 0;
+
+	if (!rc)
+		rc = weft_subsys_add(d->target, options, s, err);
+	if (rc < 0 && options->store)
+		weft_store_close(options->store, ignore, NULL);
+	return rc;
+}
+
 int weft_subsys_apply(struct weft_daemon *d, struct weft_subsys_config *subsys,
 		      struct weft_subsys **s, struct weft_err *err)
 {
@@ -116,15 +153,18 @@ int weft_subsys_apply(struct weft_daemon *d, struct weft_subsys_config *subsys,
 		.allow_any_host = subsys->access != WEFT_ACCESS_LISTED,
 		.ana = subsys->ana.at,
 		.nana = subsys->ana.count,
+		.node = subsys->cluster.node,
+		.nodes = subsys->cluster.nodes,
 	};
 	int rc;
 
 	*s = NULL;
-	rc = weft_subsys_add(d->target, &options, s, err);
+	rc = add_with_store(d, &options, subsys->state, s, err);
 	if (!rc)
 		rc = add_contents(*s, subsys, err);
 	if (rc < 0)
 		return weft_fail(err, rc, "%s: %s", subsys->nqn, strerror(-rc));
+	weft_cluster_start(*s);
 	if (subsys->access == WEFT_ACCESS_DEFAULT)
 		json_object_set_new(d->open_by_default, subsys->nqn, json_true());
 	return 0;

@@ -168,6 +168,43 @@ static int check_ana(struct weft_decoder *d, const struct weft_subsys_config *su
 	return 0;
 }
 
+/* --- clusters --------------------------------------------------------------------------------- */
+
+int weft_check_cluster(struct weft_decoder *d, void *out)
+{
+	const struct weft_cluster_config *cluster = out;
+
+	if (cluster->node > cluster->nodes)
+		return weft_decode_fail_at(d, "node", "%u here, but there are %u of them",
+					   cluster->node, cluster->nodes);
+	return 0;
+}
+
+/* Storage is opened as the node that we are. */
+static int check_shared(struct weft_decoder *d, struct weft_subsys_config *subsys)
+{
+	struct weft_ns_config *ns = subsys->namespaces.at;
+	int rc = 0;
+
+	if (!subsys->cluster.node)
+		return 0;
+	if (!subsys->state[0])
+		return weft_decode_fail_at(
+			d, "cluster", "its members need a state in common; add state: file:PATH");
+	for (unsigned i = 0; i < subsys->namespaces.count && !rc; i++) {
+		size_t old = push_item(d, "namespaces", i);
+
+		ns[i].spec.node = subsys->cluster.node;
+		if (!ns[i].spec.ops->left)
+			rc = weft_decode_fail_at(
+				d, "backend",
+				"%s: is not storage that the members of a cluster share",
+				ns[i].spec.type);
+		weft_path_pop(&d->path, old);
+	}
+	return rc;
+}
+
 int weft_check_subsys(struct weft_decoder *d, void *out)
 {
 	struct weft_subsys_config *subsys = out;
@@ -185,6 +222,8 @@ int weft_check_subsys(struct weft_decoder *d, void *out)
 		rc = check_uuids(d, subsys, uuids);
 	if (!rc)
 		rc = check_ana(d, subsys);
+	if (!rc)
+		rc = check_shared(d, subsys);
 	if (!rc)
 		assign_nsids(subsys, nsids);
 	return rc;

@@ -4,8 +4,9 @@
 
 #include "daemon/decode.h"
 
-int weft_check_ns(struct weft_decoder *d, void *ns);         /* struct weft_ns_config */
-int weft_check_subsys(struct weft_decoder *d, void *subsys); /* struct weft_subsys_config */
-int weft_check_config(struct weft_decoder *d, void *config); /* struct weft_config */
+int weft_check_ns(struct weft_decoder *d, void *ns);           /* struct weft_ns_config */
+int weft_check_cluster(struct weft_decoder *d, void *cluster); /* struct weft_cluster_config */
+int weft_check_subsys(struct weft_decoder *d, void *subsys);   /* struct weft_subsys_config */
+int weft_check_config(struct weft_decoder *d, void *config);   /* struct weft_config */
 
 #endif

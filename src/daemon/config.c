@@ -83,6 +83,17 @@ static int decode_ascii(struct weft_decoder *d, const struct weft_field *field, 
 	return rc;
 }
 
+static int decode_state(struct weft_decoder *d, const struct weft_field *field, json_t *value,
+			void *out)
+{
+	const char *text = json_string_value(value);
+
+	if (!text || strncmp(text, "file:", 5) || !text[5] || strlen(text) > field->max)
+		return weft_decode_expected(d, value, "file:PATH");
+	strcpy(out, text);
+	return 0;
+}
+
 static bool is_uuid(const char *text)
 {
 	const char *shape = "xxxxxxxx-xxxx-xxxx-xxxx-xxxxxxxxxxxx";
@@ -173,11 +184,23 @@ static const struct weft_map ana_map = { (const struct weft_field[]){
 
 const struct weft_field weft_ana_item = { .decode = weft_decode_map, .map = &ana_map };
 
+#define AT(member) .offset = offsetof(struct weft_cluster_config, member)
+static const struct weft_field cluster_fields[] = {
+	{ "node", weft_decode_number, AT(node), .required = true, .min = 1, .max = WEFT_NODES_MAX },
+	{ "of", weft_decode_number, AT(nodes), .required = true, .min = 2, .max = WEFT_NODES_MAX },
+	{},
+};
+#undef AT
+
+static const struct weft_map cluster_map = { cluster_fields, weft_check_cluster };
+
 #define AT(member) .offset = offsetof(struct weft_subsys_config, member)
 static const struct weft_field subsys_fields[] = {
 	{ "nqn", decode_subsys_nqn, AT(nqn), .required = true },
 	{ "serial", decode_ascii, AT(serial), .min = 1, .max = 20 },
 	{ "model", decode_ascii, AT(model), .min = 1, .max = 40 },
+	{ "state", decode_state, AT(state), .max = 1024 },
+	{ "cluster", weft_decode_map, AT(cluster), .map = &cluster_map },
 	{ "allow_any_host", decode_access, AT(access) },
 	{ "hosts", weft_decode_list, AT(hosts), .item = &host_item, .item_size = WEFT_NQN_MAX + 1 },
 	{ "namespaces", weft_decode_list, AT(namespaces), .item = &ns_item,

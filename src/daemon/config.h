@@ -38,9 +38,16 @@ enum weft_access {
 	WEFT_ACCESS_LISTED,
 };
 
+/* Several targets that serve one subsystem. */
+struct weft_cluster_config {
+	uint32_t node, nodes; /* 0: we are alone */
+};
+
 struct weft_subsys_config {
 	char nqn[WEFT_NQN_MAX + 1];
 	char serial[21], model[41]; /* "": the default */
+	char state[1024 + 8];       /* SPEC of its store; "": in memory */
+	struct weft_cluster_config cluster;
 	enum weft_access access;
 	struct weft_items hosts;      /* char[WEFT_NQN_MAX + 1] */
 	struct weft_items namespaces; /* struct weft_ns_config */

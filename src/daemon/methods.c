@@ -60,6 +60,20 @@ static const struct weft_map ana_params = { (const struct weft_field[]){
 	{},
 } };
 
+static const struct weft_map node_params = { (const struct weft_field[]){
+	{ "nqn", weft_decode_nqn, AT(weft_subsys_params, nqn) },
+	{},
+} };
+
+static const struct weft_map move_params = { (const struct weft_field[]){
+	{ "nqn", weft_decode_nqn, AT(weft_move_params, nqn) },
+	{ "group", weft_decode_number, AT(weft_move_params, group), .min = 1,
+	  .max = WEFT_ANA_GROUP_MAX },
+	{ "node", weft_decode_number, AT(weft_move_params, node), .required = true, .min = 1,
+	  .max = WEFT_NODES_MAX },
+	{},
+} };
+
 static const struct weft_map listener_params = { (const struct weft_field[]){
 	{ "listen", weft_decode_listen, AT(weft_listener_params, uri), .required = true },
 	{},
@@ -113,6 +127,12 @@ const struct weft_method weft_methods[] = {
 	  sizeof(struct weft_ns_params), NULL, weft_method_ns_remove },
 	{ "ana-set", "set ANA rules, as in ana: of the file; replace=true drops all others",
 	  &ana_params, sizeof(struct weft_ana_params), free_ana, weft_method_ana_set },
+	{ "drain", "hand all groups of a cluster's subsystem to other members, and take none",
+	  &node_params, sizeof(struct weft_subsys_params), NULL, weft_method_drain },
+	{ "undrain", "take groups of a cluster's subsystem again", &node_params,
+	  sizeof(struct weft_subsys_params), NULL, weft_method_undrain },
+	{ "move", "hand a group, or all, of a cluster's subsystem to a member", &move_params,
+	  sizeof(struct weft_move_params), NULL, weft_method_move },
 	{ "host-allow", "let a host, or any, use a subsystem", &host_params,
 	  sizeof(struct weft_host_params), NULL, weft_method_host_allow },
 	{ "host-refuse", "take a host off the list and disconnect it; any: only the list counts",

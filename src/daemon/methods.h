@@ -48,6 +48,14 @@ struct weft_takeover_params {
 	bool drop_rdma;
 };
 
+struct weft_move_params {
+	char nqn[WEFT_NQN_MAX + 1];
+	uint32_t group, node; /* group 0: all */
+};
+
+void weft_method_drain(struct weft_call *call, void *params);   /* struct weft_subsys_params */
+void weft_method_undrain(struct weft_call *call, void *params); /* struct weft_subsys_params */
+void weft_method_move(struct weft_call *call, void *params);    /* struct weft_move_params */
 void weft_method_status(struct weft_call *call, void *params);
 void weft_method_subsys_add(struct weft_call *call, void *params); /* struct weft_subsys_config */
 void weft_method_subsys_remove(struct weft_call *call, void *params);

@@ -30,8 +30,10 @@ static int add(struct weft_daemon *d, struct weft_ns_add_params *p, struct weft_
 		rc = weft_ns_check_path(&p->ns, err);
 	if (!rc)
 		rc = check_uuid(d, p->ns.uuid, err);
-	if (!rc)
+	if (!rc) {
+		p->ns.spec.node = weft_subsys_node(s);
 		rc = weft_config_ns_open(&p->ns, false, err);
+	}
 	return rc < 0 ? rc : weft_ns_apply(s, &p->ns, err);
 }
 

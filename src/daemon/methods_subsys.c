@@ -41,6 +41,9 @@ static int check_new(struct weft_daemon *d, const struct weft_subsys_config *sub
 
 	if (weft_subsys_find(d->target, subsys->nqn))
 		return weft_fail(err, -EEXIST, "nqn: there is a subsystem %s already", subsys->nqn);
+	rc = weft_subsys_check_path(subsys, err);
+	if (rc < 0)
+		return rc;
 	weft_look_exposed(d, exposed);
 	rc = weft_access_check(subsys, exposed[0] ? exposed : NULL, &no_places, "", err);
 	return rc < 0 ? rc : check_namespaces(d, subsys, err);

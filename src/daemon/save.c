@@ -13,6 +13,7 @@
 
 #include "base/cleanup.h"
 #include "base/log.h"
+#include "base/sync.h"
 #include "daemon/methods.h"
 #include "daemon/state.h"
 
@@ -38,17 +39,29 @@ static json_t *namespaces_json(json_t *shown)
 	return list;
 }
 
+static json_t *cluster_json(json_t *shown)
+{
+	static const char *const keys[] = { "node", "of", NULL };
+	json_t *cluster = json_object();
+
+	copy_keys(cluster, shown, keys);
+	return cluster;
+}
+
 /* Nothing is said of hosts where nothing was: open on loopback must not become open. A list that
  * does not count is left out: a file may not say both. */
 static json_t *subsys_json(struct weft_daemon *d, json_t *shown)
 {
-	static const char *const keys[] = { "nqn", "serial", "model", NULL };
+	static const char *const keys[] = { "nqn", "serial", "model", "state", NULL };
 	static const char *const listed_keys[] = { "allow_any_host", "hosts", NULL };
 	static const char *const any_keys[] = { "allow_any_host", NULL };
 	const char *nqn = json_string_value(json_object_get(shown, "nqn"));
 	json_t *subsys = json_object();
 
 	copy_keys(subsys, shown, keys);
+	if (json_object_get(shown, "cluster"))
+		json_object_set_new(subsys, "cluster",
+				    cluster_json(json_object_get(shown, "cluster")));
 	if (!json_object_get(d->open_by_default, nqn))
 		copy_keys(subsys, shown,
 			  json_is_true(json_object_get(shown, "allow_any_host")) ? any_keys :
@@ -102,14 +115,6 @@ json_t *weft_save_json(struct weft_daemon *d)
 
 /* --- how to write it ----------------------------------------------------------------------- */
 
-static int sync_dir_of(const char *path)
-{
-	_cleanup_(weft_freep) char *dir = strndup(path, (size_t)(strrchr(path, '/') - path) + 1);
-	_cleanup_(weft_closep) int fd = dir ? open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
-
-	return fd < 0 || fsync(fd) < 0 ? -errno : 0;
-}
-
 /* Whoever could read the old file can read the new one. */
 static int set_mode(int fd, const char *path)
 {
@@ -160,7 +165,7 @@ static int replace_file(const char *path, json_t *root)
 		rc = -errno;
 	if (rc < 0)
 		unlink(temporary);
-	return rc < 0 ? rc : sync_dir_of(path);
+	return rc < 0 ? rc : weft_sync_name(path);
 }
 
 /* --- the method ---------------------------------------------------------------------------- */

@@ -46,6 +46,8 @@ void weft_daemon_stop(struct weft_daemon *d)
 	if (d->give && !weft_give_cancel(d))
 		return;
 	d->stopping = true;
+	if (d->target)
+		weft_target_stops(d->target);
 	if (d->control)
 		weft_control_close(take_ptr(&d->control), on_control_closed, d);
 	else

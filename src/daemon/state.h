@@ -49,6 +49,7 @@ int weft_config_ns_open(struct weft_ns_config *ns, bool wait, struct weft_err *e
 int weft_subsys_open(struct weft_subsys_config *subsys, bool wait, struct weft_err *err);
 /* What comes over the control socket was not written in our working directory. */
 int weft_ns_check_path(const struct weft_ns_config *ns, struct weft_err *err);
+int weft_subsys_check_path(const struct weft_subsys_config *subsys, struct weft_err *err);
 /* Backends are open. On -errno, a subsystem in @s is half made and the caller's to remove. */
 int weft_subsys_apply(struct weft_daemon *d, struct weft_subsys_config *subsys,
 		      struct weft_subsys **s, struct weft_err *err);

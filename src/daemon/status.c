@@ -12,7 +12,7 @@ struct walk {
 	json_t *listeners, *subsystems, *reactors;
 	json_t *discovery; /* its controllers */
 	/* Of the subsystem being walked. */
-	json_t *hosts, *ana, *namespaces, *controllers;
+	json_t *members, *hosts, *ana, *namespaces, *controllers;
 };
 
 static void add_listener(void *arg, const char *uri, uint16_t portid)
@@ -32,15 +32,31 @@ static void add_subsys(void *arg, const struct weft_subsys_info *info)
 	w->controllers = w->discovery;
 	if (!strcmp(info->nqn, NVME_NQN_DISCOVERY))
 		return;
+	w->members = info->node ? json_array() : NULL;
 	w->hosts = json_array();
 	w->ana = json_array();
 	w->namespaces = json_array();
 	w->controllers = json_array();
-	subsys = json_pack("{s:s, s:s, s:s, s:b, s:o, s:o, s:o, s:o}", "nqn", info->nqn, "serial",
-			   info->serial, "model", info->model, "allow_any_host",
-			   info->allow_any_host, "hosts", w->hosts, "ana", w->ana, "namespaces",
-			   w->namespaces, "controllers", w->controllers);
+	subsys = json_pack("{s:s, s:s, s:s, s:s*, s:b, s:o, s:o, s:o, s:o}", "nqn", info->nqn,
+			   "serial", info->serial, "model", info->model, "state", info->state,
+			   "allow_any_host", info->allow_any_host, "hosts", w->hosts, "ana", w->ana,
+			   "namespaces", w->namespaces, "controllers", w->controllers);
+	if (info->node)
+		json_object_set_new(subsys, "cluster",
+				    json_pack("{s:I, s:I, s:o}", "node", (json_int_t)info->node,
+					      "of", (json_int_t)info->nodes, "members",
+					      w->members));
 	json_array_append_new(w->subsystems, subsys);
+}
+
+static void add_member(void *arg, const struct weft_member_info *info)
+{
+	struct walk *w = arg;
+
+	json_array_append_new(w->members,
+			      json_pack("{s:I, s:b, s:b, s:I}", "node", (json_int_t)info->node,
+					"alive", info->alive, "draining", info->draining, "groups",
+					(json_int_t)info->groups));
 }
 
 static void add_host(void *arg, const char *hostnqn)
@@ -64,17 +80,29 @@ static void add_ana_rule(void *arg, const struct weft_ana_rule *rule)
 	json_array_append_new(w->ana, item);
 }
 
+static const char *const reservations[] = {
+	"none",
+	"write exclusive",
+	"exclusive access",
+	"write exclusive, registrants only",
+	"exclusive access, registrants only",
+	"write exclusive, all registrants",
+	"exclusive access, all registrants",
+};
+
 static void add_ns(void *arg, const struct weft_ns_info *info)
 {
 	struct walk *w = arg;
 
 	json_array_append_new(w->namespaces,
-			      json_pack("{s:I, s:s, s:I, s:I, s:I, s:s, s:s, s:b, s:I}", "nsid",
-					(json_int_t)info->nsid, "backend", info->backend, "size",
-					(json_int_t)info->size, "used", (json_int_t)info->used,
-					"block", (json_int_t)info->block, "uuid", info->uuid,
-					"nguid", info->nguid, "readonly", info->read_only,
-					"ana_group", (json_int_t)info->ana_group));
+			      json_pack("{s:I, s:s, s:I, s:I, s:I, s:s, s:s, s:b, s:I, s:s, s:I}",
+					"nsid", (json_int_t)info->nsid, "backend", info->backend,
+					"size", (json_int_t)info->size, "used",
+					(json_int_t)info->used, "block", (json_int_t)info->block,
+					"uuid", info->uuid, "nguid", info->nguid, "readonly",
+					info->read_only, "ana_group", (json_int_t)info->ana_group,
+					"reservation", reservations[info->reservation],
+					"registrants", (json_int_t)info->registrants));
 }
 
 /* The host chose its NQN: it may not be the UTF-8 that JSON wants. */
@@ -152,6 +180,7 @@ json_t *weft_status_json(struct weft_daemon *d)
 	static const struct weft_target_visitor visitor = {
 		.listener = add_listener,
 		.subsys = add_subsys,
+		.member = add_member,
 		.host = add_host,
 		.ana_rule = add_ana_rule,
 		.ns = add_ns,

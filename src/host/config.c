@@ -249,7 +249,7 @@ static void made_up(uint8_t uuid[16])
 	char user[32];
 
 	snprintf(user, sizeof(user), "%u", geteuid());
-	weft_machine_uuid("host", user, uuid);
+	weft_digest_uuid("host", user, false, uuid);
 }
 
 static void default_hostid(uint8_t hostid[16])

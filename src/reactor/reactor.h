@@ -122,6 +122,7 @@ enum weft_op_kind {
 	WEFT_OP_WRITE,
 	WEFT_OP_SYNC,     /* fdatasync */
 	WEFT_OP_ALLOCATE, /* fallocate */
+	WEFT_OP_CALL,     /* a function on a worker thread, see workers.h */
 };
 
 /* One asynchronous operation, embedded in its owner, who keeps it and what it points to in place
@@ -140,6 +141,7 @@ struct weft_op {
 	int fd, flags, res;
 	struct msghdr msg;
 	off_t offset, length;
+	int (*call)(struct weft_op *op);
 };
 
 /* A descriptor that becomes readable or writable: socket, eventfd, signalfd. Must be non-blocking.

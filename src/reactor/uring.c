@@ -86,6 +86,9 @@ static void prep(struct io_uring_sqe *sqe, struct weft_op *op)
 	case WEFT_OP_ALLOCATE:
 		io_uring_prep_fallocate(sqe, op->fd, op->flags, op->offset, op->length);
 		break;
+	case WEFT_OP_CALL:
+		assert(!"only workers run calls");
+		break;
 	}
 	io_uring_sqe_set_data(sqe, op);
 }

@@ -33,10 +33,12 @@ static ssize_t call(const struct weft_op *op)
 	}
 }
 
-static int perform(const struct weft_op *op)
+static int perform(struct weft_op *op)
 {
 	ssize_t res;
 
+	if (op->kind == WEFT_OP_CALL)
+		return op->call(op);
 	do {
 		res = call(op);
 	} while (res < 0 && errno == EINTR);
@@ -124,6 +126,15 @@ void weft_workers_submit(struct weft_workers *pool, struct weft_op *op)
 	pthread_mutex_unlock(&pool->lock);
 	if (!taken)
 		work(op); /* slow beats not at all */
+}
+
+void weft_workers_call(struct weft_workers *pool, struct weft_reactor *r, struct weft_op *op,
+		       int (*fn)(struct weft_op *op))
+{
+	op->reactor = r;
+	op->kind = WEFT_OP_CALL;
+	op->call = fn;
+	weft_workers_submit(pool, op);
 }
 
 void weft_workers_init(struct weft_workers *pool)

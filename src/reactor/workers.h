@@ -6,9 +6,7 @@
 #include <sched.h>
 #include <stdbool.h>
 
-#include "base/list.h"
-
-struct weft_op;
+#include "reactor/reactor.h"
 
 #define WEFT_WORKERS_MAX 8
 
@@ -28,5 +26,10 @@ void weft_workers_destroy(struct weft_workers *pool);
 
 /* Owns @op until it comes back, completed, through its reactor's mailbox. */
 void weft_workers_submit(struct weft_workers *pool, struct weft_op *op);
+
+/* Runs @fn on a worker; op->done(), on @r, gets what it returned. For work on files that is more
+ * than one operation, of those who have a pool of their own. */
+void weft_workers_call(struct weft_workers *pool, struct weft_reactor *r, struct weft_op *op,
+		       int (*fn)(struct weft_op *op));
 
 #endif

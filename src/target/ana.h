@@ -23,6 +23,8 @@ enum { TGT_ANA_RULES_MAX = 4096, TGT_ANATT_S = 30 };
 
 /* Replaced as a whole. */
 struct ana_rules {
+	/* By group - 1: another member of the cluster serves it, whatever rules say. */
+	bool elsewhere[WEFT_ANA_GROUP_MAX];
 	unsigned count;
 	struct weft_ana_rule at[];
 };
@@ -64,6 +66,9 @@ bool tgt_ana_close_doors(struct tgt_ctrl *ctrl);
 bool tgt_ana_show(struct tgt_ctrl *ctrl);
 
 /* ana_change.c */
+/* The groups that are served here are others now; @elsewhere is copied. -ENOMEM: nothing follows. */
+int tgt_ana_own(struct weft_subsys *s, const bool elsewhere[WEFT_ANA_GROUP_MAX],
+		void (*done)(void *arg, int rc, const struct weft_err *err), void *arg);
 void tgt_ana_left(struct weft_req *req); /* on its reactor: a command that a change waits for */
 void tgt_ana_subsys_ends(struct weft_subsys *s); /* those in line will not be done */
 

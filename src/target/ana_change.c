@@ -23,7 +23,8 @@ struct ana_change {
 	struct weft_list link; /* ana->waiting */
 	struct weft_subsys *s;
 	struct ana_rules *given;
-	bool replace;
+	bool replace; /* the rules: those of before do not count */
+	bool own;     /* the groups that are served here: given->elsewhere counts, and no rule */
 	struct tgt_round *round;
 	void (*done)(void *arg, int rc, const struct weft_err *err);
 	void *arg;
@@ -157,13 +158,24 @@ static bool begin(struct ana_change *change)
 	return true;
 }
 
+static struct ana_rules *next_rules(const struct ana_change *change)
+{
+	const struct ana_rules *now = change->s->ana.rules, *given = change->given;
+	struct ana_rules *next;
+
+	next = tgt_ana_rules_with(change->replace ? NULL : now, given->at, given->count);
+	if (next)
+		memcpy(next->elsewhere, change->own ? given->elsewhere : now->elsewhere,
+		       sizeof(next->elsewhere));
+	return next;
+}
+
 /* On what the rules are by now. */
 static int set_next(const struct ana_change *change, struct weft_err *err)
 {
 	struct tgt_ana *ana = &change->s->ana;
 
-	ana->next = tgt_ana_rules_with(change->replace ? NULL : ana->rules, change->given->at,
-				       change->given->count);
+	ana->next = next_rules(change);
 	if (!ana->next)
 		return weft_fail(err, -ENOMEM, "out of memory");
 	if (ana->next->count <= TGT_ANA_RULES_MAX)
@@ -199,6 +211,34 @@ void tgt_ana_subsys_ends(struct weft_subsys *s)
 		fail(container_of(link, struct ana_change, link), -ENOENT, &err);
 }
 
+static struct ana_change *change_new(struct weft_subsys *s, const struct weft_ana_rule *rules,
+				     unsigned count,
+				     void (*done)(void *arg, int rc, const struct weft_err *err),
+				     void *arg)
+{
+	struct ana_change *change;
+
+	change = calloc(1, sizeof(*change) + s->target->ngroups * sizeof(change->left[0]));
+	if (!change)
+		return NULL;
+	change->s = s;
+	change->done = done;
+	change->arg = arg;
+	change->given = tgt_ana_rules_with(NULL, rules, count);
+	change->round = tgt_round_new(s->target);
+	if (!change->given || !change->round) {
+		free_change(change);
+		return NULL;
+	}
+	return change;
+}
+
+static void line_up(struct ana_change *change)
+{
+	weft_list_push(&change->s->ana.waiting, &change->link);
+	run_line(change->s);
+}
+
 int weft_ana_set(struct weft_subsys *s, const struct weft_ana_rule *rules, unsigned count,
 		 bool replace, void (*done)(void *arg, int rc, const struct weft_err *err),
 		 void *arg, struct weft_err *err)
@@ -208,20 +248,23 @@ int weft_ana_set(struct weft_subsys *s, const struct weft_ana_rule *rules, unsig
 
 	if (rc < 0)
 		return rc;
-	change = calloc(1, sizeof(*change) + s->target->ngroups * sizeof(change->left[0]));
+	change = change_new(s, rules, count, done, arg);
 	if (!change)
 		return weft_fail(err, -ENOMEM, "out of memory");
-	change->s = s;
 	change->replace = replace;
-	change->done = done;
-	change->arg = arg;
-	change->given = tgt_ana_rules_with(NULL, rules, count);
-	change->round = tgt_round_new(s->target);
-	if (!change->given || !change->round) {
-		free_change(change);
-		return weft_fail(err, -ENOMEM, "out of memory");
-	}
-	weft_list_push(&s->ana.waiting, &change->link);
-	run_line(s);
+	line_up(change);
+	return 0;
+}
+
+int tgt_ana_own(struct weft_subsys *s, const bool elsewhere[WEFT_ANA_GROUP_MAX],
+		void (*done)(void *arg, int rc, const struct weft_err *err), void *arg)
+{
+	struct ana_change *change = change_new(s, NULL, 0, done, arg);
+
+	if (!change)
+		return -ENOMEM;
+	change->own = true;
+	memcpy(change->given->elsewhere, elsewhere, sizeof(change->given->elsewhere));
+	line_up(change);
 	return 0;
 }

@@ -1,6 +1,8 @@
 /* ana_rules.c - rules: which there are, and what they say of a controller.
  *
- *   for one host through one port  >  one host  >  one port  >  everybody  >  no rule: optimized */
+ *   for one host through one port  >  one host  >  one port  >  everybody  >  no rule: optimized
+ *
+ * A group that another member of the cluster serves is inaccessible here. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -59,6 +61,7 @@ struct ana_rules *tgt_ana_rules_with(const struct ana_rules *old, const struct w
 	if (!all)
 		return NULL;
 	all->count = 0;
+	memset(all->elsewhere, 0, sizeof(all->elsewhere));
 	for (unsigned i = 0; i < nold; i++)
 		if (!find(rules, count, &old->at[i]))
 			all->at[all->count++] = old->at[i];
@@ -95,4 +98,7 @@ void tgt_ana_evaluate(const struct ana_rules *rules, const struct tgt_ctrl *ctrl
 		weights[rule->group - 1] = weight(rule);
 		states[rule->group - 1] = (uint8_t)rule->state;
 	}
+	for (unsigned i = 0; i < WEFT_ANA_GROUP_MAX; i++)
+		if (rules->elsewhere[i] && states[i] != WEFT_ANA_PERSISTENT_LOSS)
+			states[i] = WEFT_ANA_INACCESSIBLE;
 }

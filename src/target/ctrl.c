@@ -8,6 +8,7 @@
 
 #include "base/log.h"
 #include "target/admin/admin.h"
+#include "target/resv/resv.h"
 
 static bool has_io_queues(const struct tgt_ctrl *ctrl);
 static void reset_done(struct tgt_ctrl *ctrl);
@@ -37,9 +38,10 @@ static bool cntlid_taken(struct weft_subsys *s, uint16_t cntlid)
 /* In turn, so that a number is not used again soon after its controller went. */
 static int choose_cntlid(struct weft_subsys *s)
 {
-	for (unsigned tries = 0; tries < NVME_CNTLID_MAX; tries++) {
-		if (++s->cntlid_next > NVME_CNTLID_MAX)
-			s->cntlid_next = 1;
+	for (unsigned tries = s->cntlid_first; tries <= s->cntlid_last; tries++) {
+		if (s->cntlid_next < s->cntlid_first || s->cntlid_next >= s->cntlid_last)
+			s->cntlid_next = s->cntlid_first - 1;
+		s->cntlid_next++;
 		if (!cntlid_taken(s, s->cntlid_next))
 			return s->cntlid_next;
 	}
@@ -183,6 +185,7 @@ static void reset(struct tgt_ctrl *ctrl)
 	tgt_ccr_forget(ctrl);
 	ctrl->events_pending = ctrl->events_masked = 0;
 	ctrl->nchanged = 0;
+	tgt_resv_log_reset(ctrl);
 	weft_list_for_each(queue, &ctrl->queues, link)
 		if (queue->qid)
 			tgt_queue_close(queue, "controller reset");

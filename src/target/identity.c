@@ -1,26 +1,29 @@
 /* identity.c - serial numbers and UUIDs that are the same at every start, and differ between
- * machines: two targets with the default NQN must never look like two paths to one disk. */
+ * machines: two targets with the default NQN must never look like two paths to one disk. Members of a
+ * cluster are just that, and have them in common. */
 #include <stdio.h>
 #include <string.h>
 
 #include "base/uuid.h"
 #include "target/internal.h"
 
-void tgt_identity_serial(const char *nqn, char serial[21])
+void tgt_identity_serial(const char *nqn, bool common, char serial[21])
 {
 	uint8_t hash[32];
 
-	weft_machine_digest("serial", nqn, hash);
+	weft_digest("serial", nqn, common, hash);
 	for (int i = 0; i < 10; i++)
 		snprintf(serial + 2 * i, 3, "%02x", hash[i]);
 }
 
-void tgt_identity_uuid(const char *nqn, uint32_t nsid, const char *backend, uint8_t uuid[16])
+void tgt_identity_uuid(const char *nqn, bool common, uint32_t nsid, const char *backend,
+		       uint8_t uuid[16])
 {
 	char text[WEFT_NQN_MAX + 1100];
 
-	/* A file keeps its identity when it grows: the SPEC up to its keys. */
-	snprintf(text, sizeof(text), "%s\n%u\n%.*s", nqn, nsid, (int)strcspn(backend, ","),
-		 backend);
-	weft_machine_uuid("namespace", text, uuid);
+	/* A file keeps its identity when it grows: the SPEC up to its keys. Its path may differ from
+	 * machine to machine. */
+	snprintf(text, sizeof(text), "%s\n%u\n%.*s", nqn, nsid,
+		 common ? 0 : (int)strcspn(backend, ","), backend);
+	weft_digest_uuid("namespace", text, common, uuid);
 }

@@ -29,6 +29,7 @@ enum {
 	TGT_CCRL = 4,             /* Cross-Controller Resets that one controller has under way */
 	TGT_CCR_ENTRIES_MAX = 64, /* of its log page */
 	TGT_CQT_MS = 10000,       /* what storage needs to end what a lost controller began */
+	TGT_RESV_PAGES = 64,      /* reservation notifications that wait to be read */
 	TGT_CONNECTIONS_SPARE = 1024,
 	TGT_DSM_RANGES = 256,
 	TGT_ACWU = 7, /* blocks of Compare and Write, 0's based */
@@ -54,14 +55,23 @@ struct tgt_stats {
 	uint64_t unused[4]; /* keeps reactors off each other's cache lines */
 };
 
+/* Parts that act by what the store says; the store is told what all of them do. */
+enum tgt_follower { TGT_FOLLOWS_RESV, TGT_FOLLOWS_CLUSTER, TGT_FOLLOWERS };
+
 struct weft_subsys {
 	struct weft_list link;
 	struct weft_target *target;
 	char nqn[WEFT_NQN_MAX + 1], serial[21], model[41];
 	bool discovery, allow_any_host, removing;
 	struct weft_list hosts, ctrls;
-	_Atomic(struct ns_table *) table;
+	struct weft_list changes; /* of reservations, under way */
+	struct ns_table *_Atomic table;
 	struct tgt_ana ana;
+	struct weft_store *store; /* of the discovery subsystem: NULL */
+	struct tgt_resv *resv;
+	struct tgt_cluster *cluster;        /* NULL: we serve it alone */
+	uint64_t follows[TGT_FOLLOWERS];    /* the revision of the store that each acts by */
+	uint16_t cntlid_first, cntlid_last; /* ours */
 	uint16_t cntlid_next;
 	void (*removed)(void *arg);
 	void *removed_arg;
@@ -76,7 +86,14 @@ enum tgt_event {
 	TGT_EVENT_ANA,
 	TGT_EVENT_CCR,
 	TGT_EVENT_DISCOVERY,
+	TGT_EVENT_RESERVATION,
 	TGT_EVENTS,
+};
+
+struct tgt_resv_log {
+	uint64_t count; /* pages there ever were */
+	unsigned first, n;
+	struct nvme_resv_notification_log pages[TGT_RESV_PAGES];
 };
 
 struct tgt_queue {
@@ -131,6 +148,8 @@ struct tgt_ctrl {
 	uint32_t events_pending, events_masked; /* bits of enum tgt_event */
 	uint32_t changed_ns[TGT_CHANGED_NS_MAX];
 	unsigned nchanged;
+	struct tgt_resv_log resv_log;
+	uint8_t resv_mask[WEFT_NSID_MAX]; /* by nsid - 1; bits of notification types */
 	struct nvme_error_log_page errors[TGT_ERRORS_MAX];
 	uint64_t nerrors;
 	bool ana_news; /* of which the host is to be told when the change is over */
@@ -271,10 +290,14 @@ void tgt_discovery_changed(struct weft_target *t);
 /* The log page as this controller's host may see it; malloc'ed. NULL: out of memory. */
 void *tgt_discovery_page(struct tgt_ctrl *ctrl, size_t *size);
 
+/* resv/: see there; on a reactor: 0, or a status for a command that a reservation forbids */
+uint16_t tgt_resv_check(struct weft_req *req, const struct tgt_ns *ns);
+
 /* subsys.c */
 struct weft_subsys *tgt_subsys_new(struct weft_target *t,
 				   const struct weft_subsys_options *options);
 struct weft_subsys *tgt_subsys_named(struct weft_target *t, const char *nqn); /* or discovery */
+void tgt_follows(struct weft_subsys *s, enum tgt_follower who, uint64_t revision);
 bool tgt_host_allowed(const struct weft_subsys *s, const char *hostnqn);
 void tgt_subsys_ctrl_gone(struct weft_subsys *s);                       /* may free @s */
 void tgt_stats_count(struct weft_req *req, bool write, uint64_t bytes); /* on a reactor */
@@ -297,8 +320,9 @@ int tgt_listener_inherit(struct weft_target *t, const struct weft_uri *uri, int 
 /* Where a new connection goes, counted there; NULL: it is one too many. */
 struct weft_group *tgt_place(struct weft_target *t);
 
-/* identity.c: names that are the same at every start */
-void tgt_identity_serial(const char *nqn, char serial[21]);
-void tgt_identity_uuid(const char *nqn, uint32_t nsid, const char *backend, uint8_t uuid[16]);
+/* identity.c: names that are the same at every start; with @common, on every machine */
+void tgt_identity_serial(const char *nqn, bool common, char serial[21]);
+void tgt_identity_uuid(const char *nqn, bool common, uint32_t nsid, const char *backend,
+		       uint8_t uuid[16]);
 
 #endif

@@ -17,7 +17,9 @@
 #include "base/size.h"
 #include "base/uuid.h"
 #include "target/admin/admin.h"
+#include "target/cluster/cluster.h"
 #include "target/io/io.h"
+#include "target/resv/resv.h"
 
 /* --- on a reactor ------------------------------------------------------------------------------ */
 
@@ -72,6 +74,8 @@ struct tgt_ns *tgt_ns_enter(struct weft_req *req, bool writer, void (*again)(str
 	struct tgt_ns *ns;
 	uint16_t sc = tgt_ns_of(req, &ns);
 
+	if (!sc)
+		sc = tgt_resv_check(req, ns);
 	if (sc) {
 		tgt_io_finish(req, sc);
 		return NULL;
@@ -220,7 +224,7 @@ static int choose_uuid(struct tgt_ns *ns, const struct weft_ns_options *options,
 	struct weft_subsys *s = ns->subsys;
 
 	if (!options->uuid || !options->uuid[0])
-		tgt_identity_uuid(s->nqn, ns->nsid, ns->be->spec, ns->uuid);
+		tgt_identity_uuid(s->nqn, s->cluster, ns->nsid, ns->be->spec, ns->uuid);
 	else if (weft_uuid_parse(options->uuid, ns->uuid) < 0)
 		return weft_fail(err, -EINVAL, "uuid %s: expected 8-4-4-4-12 hexadecimal digits",
 				 options->uuid);
@@ -259,6 +263,7 @@ static struct tgt_ns *ns_new(struct weft_subsys *s, uint32_t nsid, struct weft_b
 
 static void ns_free(struct tgt_ns *ns)
 {
+	free(atomic_load(&ns->resv));
 	free(ns->round);
 	free(ns);
 }
@@ -270,6 +275,15 @@ static int check_nsid(struct weft_subsys *s, uint32_t nsid, struct weft_err *err
 	if (tgt_ns_find(s, nsid))
 		return weft_fail(err, -EEXIST, "%s has a namespace %u already", s->nqn, nsid);
 	return 0;
+}
+
+static int load_reservation(struct tgt_ns *ns, struct weft_err *err)
+{
+	int rc = tgt_resv_load(ns);
+
+	return rc < 0 ? weft_fail(err, rc, "namespace %u: its reservation cannot be read: %s",
+				  ns->nsid, strerror(-rc)) :
+			0;
 }
 
 int weft_ns_add(struct weft_subsys *s, const struct weft_ns_options *options,
@@ -286,6 +300,8 @@ int weft_ns_add(struct weft_subsys *s, const struct weft_ns_options *options,
 		return weft_fail(err, -EINVAL, "ana_group %u: expected 1 to %d", options->ana_group,
 				 WEFT_ANA_GROUP_MAX);
 	rc = check_nsid(s, nsid, err);
+	if (rc == 0)
+		rc = tgt_cluster_check_storage(s, be, err);
 	if (rc < 0)
 		return rc;
 	ns = ns_new(s, nsid, be, (uint32_t)block);
@@ -293,6 +309,8 @@ int weft_ns_add(struct weft_subsys *s, const struct weft_ns_options *options,
 		return weft_fail(err, -ENOMEM, "out of memory");
 	ns->ana_group = options->ana_group ? options->ana_group : 1;
 	rc = choose_uuid(ns, options, err);
+	if (rc == 0)
+		rc = load_reservation(ns, err);
 	if (rc == 0)
 		rc = publish(s, nsid, ns);
 	if (rc < 0) {

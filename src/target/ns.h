@@ -10,6 +10,7 @@
 #include "backend/backend.h"
 #include "transport/transport.h"
 
+struct resv_view;
 struct weft_subsys;
 struct weft_target;
 
@@ -35,12 +36,15 @@ struct tgt_ns {
 	uint8_t lba_shift;
 	_Atomic uint64_t blocks;
 	uint8_t uuid[16], nguid[16];
+	struct resv_view *_Atomic resv; /* NULL: nobody has reserved it */
 
 	/* Home's: those in line to have the namespace for themselves; the first has it. */
 	struct weft_list fences;
 	struct tgt_fence *holder;
 	struct weft_msg release_msg;
 	struct tgt_round *round; /* one at a time: hold, release, drain */
+	uint64_t resv_version;   /* of the record that @resv shows … */
+	uint64_t resv_noticed;   /* … and how many of its notices hosts were told */
 	atomic_bool removing;
 	void (*removed)(void *arg);
 	void *removed_arg;

@@ -5,7 +5,8 @@
 #include <string.h>
 
 #include "base/log.h"
-#include "target/internal.h"
+#include "target/cluster/cluster.h"
+#include "target/resv/resv.h"
 
 struct weft_subsys *weft_subsys_find(struct weft_target *t, const char *nqn)
 {
@@ -22,6 +23,17 @@ struct weft_subsys *tgt_subsys_named(struct weft_target *t, const char *nqn)
 	return strcmp(nqn, NVME_NQN_DISCOVERY) ? weft_subsys_find(t, nqn) : t->discovery;
 }
 
+/* Members of a cluster have a share each. */
+static void choose_cntlids(struct weft_subsys *s, const struct weft_subsys_options *options)
+{
+	unsigned nodes = options->nodes ? options->nodes : 1,
+		 node = options->node ? options->node : 1;
+	uint16_t share = (uint16_t)(NVME_CNTLID_MAX / nodes);
+
+	s->cntlid_first = (uint16_t)((node - 1) * share + 1);
+	s->cntlid_last = (uint16_t)(node * share);
+}
+
 struct weft_subsys *tgt_subsys_new(struct weft_target *t, const struct weft_subsys_options *options)
 {
 	size_t size = sizeof(struct weft_subsys) + t->ngroups * sizeof(struct tgt_stats);
@@ -35,15 +47,79 @@ struct weft_subsys *tgt_subsys_new(struct weft_target *t, const struct weft_subs
 	if (options->serial)
 		strcpy(s->serial, options->serial);
 	else
-		tgt_identity_serial(s->nqn, s->serial);
+		tgt_identity_serial(s->nqn, options->nodes > 1, s->serial);
+	choose_cntlids(s, options);
 	strcpy(s->model, options->model ? options->model : WEFT_MODEL_DEFAULT);
 	weft_list_init(&s->hosts);
 	weft_list_init(&s->ctrls);
+	weft_list_init(&s->changes);
 	if (tgt_ana_init(s, options) < 0) {
 		free(s);
 		return NULL;
 	}
 	return s;
+}
+
+static void subsys_free(struct weft_subsys *s)
+{
+	struct tgt_host *host, *tmp;
+
+	weft_list_for_each_safe(host, tmp, &s->hosts, link)
+		free(host);
+	tgt_cluster_free(s);
+	free(atomic_load(&s->table));
+	tgt_ana_free(s);
+	free(s);
+}
+
+static void closed_early(void *arg)
+{
+	(void)arg;
+}
+
+static void moved(void *arg)
+{
+	tgt_resv_moved(arg);
+	tgt_cluster_act(arg);
+}
+
+static void gone(void *arg, unsigned node)
+{
+	struct weft_subsys *s = arg;
+
+	weft_warn("%s: node %u is gone", s->nqn, node);
+	tgt_cluster_act(s);
+}
+
+void tgt_follows(struct weft_subsys *s, enum tgt_follower who, uint64_t revision)
+{
+	uint64_t least = revision;
+
+	s->follows[who] = revision;
+	for (int i = 0; i < TGT_FOLLOWERS; i++)
+		if (s->follows[i] < least)
+			least = s->follows[i];
+	weft_store_ack(s->store, least);
+}
+
+/* One that has no store keeps its state in memory, in the same way. */
+static int start_state(struct weft_subsys *s, struct weft_store *store, struct weft_err *err)
+{
+	const struct weft_store_options options = { s->target->home, "mem", 1, 1 };
+	const struct weft_store_watcher watcher = { moved, gone, s };
+	int rc = 0;
+
+	s->store = store;
+	if (!store)
+		rc = weft_store_open(&s->store, &options, err);
+	if (rc < 0)
+		return rc;
+	rc = tgt_resv_start(s);
+	if (rc == 0)
+		weft_store_watch(s->store, &watcher);
+	if (rc < 0 && !store)
+		weft_store_close(s->store, closed_early, NULL);
+	return rc;
 }
 
 static int check_text(const char *what, const char *text, size_t most, struct weft_err *err)
@@ -80,26 +156,22 @@ int weft_subsys_add(struct weft_target *t, const struct weft_subsys_options *opt
 	s = tgt_subsys_new(t, options);
 	if (!s)
 		return weft_fail(err, -ENOMEM, "out of memory");
+	rc = tgt_cluster_new(s, options);
+	if (rc == 0)
+		rc = start_state(s, options->store, err);
+	if (rc < 0) {
+		subsys_free(s);
+		return weft_fail(err, rc, "out of memory");
+	}
 	weft_list_push(&t->subsystems, &s->link);
 	tgt_discovery_changed(t);
 	*out = s;
 	return 0;
 }
 
-/* --- removing: controllers first, then namespaces, then itself -------------------------------------- */
+/* --- removing: controllers first, then namespaces, then its state, then itself ---------------------- */
 
-static void subsys_free(struct weft_subsys *s)
-{
-	struct tgt_host *host, *tmp;
-
-	weft_list_for_each_safe(host, tmp, &s->hosts, link)
-		free(host);
-	free(atomic_load(&s->table));
-	tgt_ana_free(s);
-	free(s);
-}
-
-static void namespaces_closed(void *arg)
+static void over(void *arg)
 {
 	struct weft_subsys *s = arg;
 	struct weft_target *t = s->target;
@@ -112,6 +184,21 @@ static void namespaces_closed(void *arg)
 	subsys_free(s);
 	removed(removed_arg);
 	tgt_target_part_ended(t);
+}
+
+static void close_store(struct weft_subsys *s)
+{
+	weft_store_close(s->store, over, s);
+}
+
+static void namespaces_closed(void *arg)
+{
+	struct weft_subsys *s = arg;
+
+	if (s->store)
+		tgt_resv_stop(s, close_store);
+	else
+		over(s);
 }
 
 void tgt_subsys_ctrl_gone(struct weft_subsys *s)

@@ -7,7 +7,8 @@
 
 #include "base/log.h"
 #include "base/uuid.h"
-#include "target/internal.h"
+#include "target/cluster/cluster.h"
+#include "target/resv/resv.h"
 
 /* --- beginning ------------------------------------------------------------------------------------ */
 
@@ -138,6 +139,15 @@ static void subsys_removed(void *arg)
 	(void)arg;
 }
 
+void weft_target_stops(struct weft_target *t)
+{
+	struct weft_subsys *s;
+
+	weft_list_for_each(s, &t->subsystems, link)
+		if (s->cluster)
+			tgt_cluster_drop_wishes(s->cluster);
+}
+
 void weft_target_stop(struct weft_target *t, void (*done)(void *arg), void *arg)
 {
 	struct tgt_listener *l, *next;
@@ -169,11 +179,17 @@ static void visit_ns(struct tgt_ns *ns, const struct weft_target_visitor *v, voi
 		.descriptor = weft_backend_descriptor(ns->be),
 		.sync_failed = atomic_load(&ns->be->sync_failed),
 	};
+	const struct weft_record *record;
+	struct resv_state st;
 
 	info.used = ns->be->ops->used ? ns->be->ops->used(ns->be) : info.size;
 	weft_uuid_format(ns->uuid, info.uuid);
 	for (int i = 0; i < 16; i++)
 		snprintf(info.nguid + 2 * i, 3, "%02x", ns->nguid[i]);
+	if (!tgt_resv_state(ns, &st, &record)) {
+		info.reservation = st.rtype;
+		info.registrants = st.nregs;
+	}
 	v->ns(arg, &info);
 }
 
@@ -239,12 +255,25 @@ static void visit_ctrl(struct tgt_ctrl *ctrl, const struct weft_target_visitor *
 		visit_ana(ctrl, v, arg);
 }
 
+static void visit_member(struct weft_subsys *s, unsigned node, const struct weft_target_visitor *v,
+			 void *arg)
+{
+	struct weft_member_info info;
+
+	tgt_cluster_member(s, node, &info);
+	v->member(arg, &info);
+}
+
 static void visit_subsys(struct weft_subsys *s, const struct weft_target_visitor *v, void *arg)
 {
 	struct weft_subsys_info info = {
 		.nqn = s->nqn,
 		.serial = s->serial,
 		.model = s->model,
+		.state = s->store && weft_store_persistent(s->store) ? weft_store_spec(s->store) :
+								       NULL,
+		.node = weft_subsys_node(s),
+		.nodes = s->cluster ? tgt_cluster_nodes(s) : 0,
 		.allow_any_host = s->allow_any_host,
 	};
 	struct tgt_host *host;
@@ -252,6 +281,8 @@ static void visit_subsys(struct weft_subsys *s, const struct weft_target_visitor
 
 	if (v->subsys)
 		v->subsys(arg, &info);
+	for (unsigned node = 1; v->member && node <= info.nodes; node++)
+		visit_member(s, node, v, arg);
 	if (v->host)
 		weft_list_for_each(host, &s->hosts, link)
 			v->host(arg, host->nqn);

@@ -15,6 +15,7 @@
 #include "base/err.h"
 #include "proto/uri.h"
 #include "reactor/reactor.h"
+#include "store/store.h"
 
 struct weft_target;
 struct weft_subsys;
@@ -33,6 +34,8 @@ struct weft_target_options {
 
 int weft_target_create(struct weft_target **t, const struct weft_target_options *options,
 		       struct weft_err *err);
+/* It is about to be stopped: what waits for other members of a cluster ends now. */
+void weft_target_stops(struct weft_target *t);
 /* Closes listeners and connections, waits for I/O, closes backends; then @done. Frees @t. */
 void weft_target_stop(struct weft_target *t, void (*done)(void *arg), void *arg);
 
@@ -67,13 +70,31 @@ struct weft_subsys_options {
 	bool allow_any_host;
 	const struct weft_ana_rule *ana; /* its first rules; @nana of them */
 	unsigned nana;
+	struct weft_store *store; /* where its state is; NULL: in memory */
+	unsigned node, nodes;     /* who we are of a cluster that serves it; 0: we are alone */
 };
 
+/* Owns the store on success. */
 int weft_subsys_add(struct weft_target *t, const struct weft_subsys_options *options,
 		    struct weft_subsys **s, struct weft_err *err);
 struct weft_subsys *weft_subsys_find(struct weft_target *t, const char *nqn); /* or NULL */
 /* Hosts are disconnected, I/O drained, backends closed; then @done. */
 void weft_subsys_remove(struct weft_subsys *s, void (*done)(void *arg), void *arg);
+
+unsigned weft_subsys_node(const struct weft_subsys *s); /* of a cluster; 0: we serve it alone */
+
+/* Of a cluster, groups are served by one member at a time. A member that has begun takes part in that;
+ * its subsystem has its namespaces by then. */
+void weft_cluster_start(struct weft_subsys *s);
+/* Hands all groups to others and takes none, or does again. @done: nothing is served here any more.
+ * On 0, @done(arg, rc, err) follows, perhaps before this returns; on -errno it does not. */
+int weft_cluster_drain(struct weft_subsys *s, bool drain,
+		       void (*done)(void *arg, int rc, const struct weft_err *err), void *arg,
+		       struct weft_err *err);
+/* The same for one group, or all (0), to a member that is there. */
+int weft_cluster_move(struct weft_subsys *s, uint32_t group, unsigned node,
+		      void (*done)(void *arg, int rc, const struct weft_err *err), void *arg,
+		      struct weft_err *err);
 
 /* Ends the associations of hosts that are not welcome any more. */
 void weft_subsys_set_any_host(struct weft_subsys *s, bool allow);
@@ -111,7 +132,15 @@ int weft_ns_remove(struct weft_subsys *s, uint32_t nsid, void (*done)(void *arg)
 
 struct weft_subsys_info {
 	const char *nqn, *serial, *model;
+	const char *state;    /* SPEC of its store; NULL: in memory */
+	unsigned node, nodes; /* of a cluster; 0: we serve it alone */
 	bool allow_any_host;
+};
+
+struct weft_member_info {
+	unsigned node;
+	bool alive, draining;
+	unsigned groups; /* with namespaces, that it serves */
 };
 
 struct weft_ns_info {
@@ -123,6 +152,8 @@ struct weft_ns_info {
 	int descriptor;      /* of its storage, for another process; -1: it has none */
 	bool sync_failed;    /* writes did not become durable, and flushes fail since */
 	char uuid[37], nguid[33];
+	uint8_t reservation;  /* its type; 0: nobody has reserved it */
+	unsigned registrants; /* hosts */
 };
 
 struct weft_ctrl_info {
@@ -146,6 +177,7 @@ struct weft_queue_info {
 struct weft_target_visitor {
 	void (*listener)(void *arg, const char *uri, uint16_t portid);
 	void (*subsys)(void *arg, const struct weft_subsys_info *info);
+	void (*member)(void *arg, const struct weft_member_info *info); /* of a cluster */
 	void (*host)(void *arg, const char *hostnqn);
 	void (*ana_rule)(void *arg, const struct weft_ana_rule *rule);
 	void (*ns)(void *arg, const struct weft_ns_info *info);

@@ -26,6 +26,10 @@ static const struct form_kind kinds[] = {
 	{ NVME_FABRICS_OPCODE, NVMF_PROPERTY_SET, FORM_PROPERTY },
 	{ NVME_FABRICS_OPCODE, NVMF_DISCONNECT, FORM_DWORDS },
 	{ 0, 0, FORM_BYTES },
+	{ nvme_cmd_resv_register, 0, FORM_KEYS },
+	{ nvme_cmd_resv_acquire, 0, FORM_KEYS },
+	{ nvme_cmd_resv_release, 0, FORM_KEYS },
+	{ nvme_cmd_resv_report, 0, FORM_REPORT },
 };
 #define KINDS (sizeof(kinds) / sizeof(kinds[0]))
 
@@ -85,6 +89,10 @@ uint32_t form_fill(union nvme_sqe *sqe, enum form form, uint8_t flags, uint32_t 
 		cmd->cdw11 = cpu_to_le32(0);
 		cmd->cdw12 = cpu_to_le32(b);
 		return ((b & 0xff) + 1) * (uint32_t)sizeof(struct nvme_copy_range);
+	case FORM_KEYS:
+		return cmd->opcode == nvme_cmd_resv_release ? 8 : 16;
+	case FORM_REPORT:
+		return ((a & 0xffff) + 1) * 4;
 	case FORM_PROPERTY:
 		sqe->property.attrib = flags & CMD_LONG ? 1 : 0;
 		sqe->property.offset = cpu_to_le32(a);

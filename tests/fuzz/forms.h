@@ -15,7 +15,9 @@ enum form {
 	FORM_LOG,
 	FORM_FEATURE,
 	FORM_DSM,
-	FORM_COPY, /* a: SDLBA, b: dword 12 */
+	FORM_COPY,   /* a: SDLBA, b: dword 12 */
+	FORM_KEYS,   /* a: action, type; the data is keys */
+	FORM_REPORT, /* a: NUMD, b: EDS */
 	FORM_PROPERTY,
 	FORM_BYTES, /* 64 bytes of input are the command */
 };

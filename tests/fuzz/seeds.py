@@ -51,7 +51,8 @@ def pdu_seeds():
 (TURN, OPEN, SESSION, ICREQ_OP, CONNECT, COMMAND, DATA, RAW, SPOIL, SPLIT, HEAR, CLOSE, CLOCK, NS,
  SUBSYS, SLOW, STARVE, FEED, TERM, LOOK, STOP) = range(21)
 (READ, WRITE, FLUSH, COMPARE, ZEROES, VERIFY, DSM, COPY, IDENTIFY, LOG, ABORT, SET, GET, AER,
- KEEP_ALIVE, PROPERTY_GET, PROPERTY_SET, DISCONNECT, BYTES) = range(19)
+ KEEP_ALIVE, PROPERTY_GET, PROPERTY_SET, DISCONNECT, BYTES, RESV_REGISTER, RESV_ACQUIRE,
+ RESV_RELEASE, RESV_REPORT) = range(23)
 IN_CAPSULE, FUSE_FIRST, FUSE_SECOND, SGL, GIVEN, PAD, NO_SGL, LONG = 1, 2, 4, 8, 16, 32, 64, 128
 MEM, NULL, STALLED, READ_ONLY = 1, 2, 3, 4
 ADMIN, IO = 0, 1        # the hosts that a session takes; the second is on the other reactor
@@ -162,6 +163,16 @@ def io_seeds():
         command(IO, READ, MEM) + command(IO, WRITE, MEM, 0, 0, FUSE_SECOND) + \
         command(IO, COMPARE, MEM, 0, 0, FUSE_FIRST) + op(CLOSE, "BB", IO, 0)
     yield "fused-too-long", session() + fused(IO, MEM, 0, 16)
+    keys = struct.pack("<QQ", 7, 7)
+    for nsid in (MEM, STALLED):
+        yield f"resv-{nsid}", session() + b"".join([
+            command(IO, RESV_REGISTER, nsid, 0, 0, IN_CAPSULE, keys),
+            command(IO, RESV_ACQUIRE, nsid, 0x200, 0, IN_CAPSULE, keys),
+            command(IO, WRITE, nsid, 0, 7), command(IO, RESV_REPORT, nsid, 1023, 1),
+            command(IO, RESV_ACQUIRE, nsid, 0x302, 0, IN_CAPSULE, keys), data(IO),
+            op(SLOW, "BB", 9, 0), command(IO, RESV_RELEASE, nsid, 0x300, 0, IN_CAPSULE, keys[:8]),
+            command(ADMIN, LOG, 0, 0x80 | 15 << 16), command(ADMIN, SET, nsid, 0x83, 0),
+            command(IO, RESV_RELEASE, nsid, 1, 0, IN_CAPSULE, keys[:8])])
     yield "copy-too-many", session() + command(IO, COPY, MEM, 0, 128, IN_CAPSULE)
     yield "lba-range", session() + command(IO, READ, MEM, 512) + command(IO, READ, MEM, 1, 0, LONG)
     for icreq in (0x00, 0x0F):
@@ -195,7 +206,7 @@ def admin_seeds():
     for lid in (0, 1, 2, 3, 4, 5, 9, 0x12, 0x70):
         yield f"log-{lid:02x}", session() + command(IO, READ, 77) + \
             command(ADMIN, LOG, 0, lid | 0x7F << 16, 1 << 16)
-    for fid in (1, 2, 4, 5, 6, 7, 0xA, 0xB, 0xE, 0xF, 0x16, 0x19, 0x81):
+    for fid in (1, 2, 4, 5, 6, 7, 0xA, 0xB, 0xE, 0xF, 0x16, 0x19, 0x81, 0x82, 0x83):
         yield f"feature-{fid:02x}", session() + \
             command(ADMIN, SET, 0, fid, 1, IN_CAPSULE) + command(ADMIN, GET, 0, fid, 1) + \
             command(ADMIN, GET, 0, fid | 3 << 8)

@@ -8,7 +8,7 @@
 #include "base/log.h"
 #include "must.h"
 #include "slow.h"
-#include "target/internal.h"
+#include "target/resv/resv.h"
 
 enum {
 	TURNS_MAX = 400,   /* each of 100 ms: longer than a host may take to Connect */
@@ -149,6 +149,35 @@ static void add_target(void)
 	add_listener();
 }
 
+/* --- reservations: an input finds none, or it could not be run again by itself ------------------ */
+
+struct forget {
+	struct weft_txn txn;
+	bool done;
+};
+
+static void forgotten(struct weft_txn *txn, int rc)
+{
+	must(!rc);
+	container_of(txn, struct forget, txn)->done = true;
+}
+
+static void forget_reservation(const struct plan *plan)
+{
+	struct weft_subsys *s = subsystems[plan->subsys];
+	char key[48];
+	struct weft_store_write write = { .key = key };
+	struct forget forget = { .txn = { &write, 1, forgotten } };
+
+	tgt_resv_key(tgt_ns_find(s, plan->nsid), key);
+	if (!weft_store_get(s->store, key))
+		return;
+	write.version = weft_store_get(s->store, key)->version;
+	weft_store_commit(s->store, &forget.txn);
+	while (!forget.done)
+		world_turn(1);
+}
+
 static void changed(void *arg, int rc, const struct weft_err *err);
 
 static void restore(void)
@@ -164,6 +193,8 @@ static void restore(void)
 	pending++;
 	must(!weft_ana_set(subsystems[0], NULL, 0, true, changed, NULL, NULL));
 	target->discovery->cntlid_next = 0;
+	for (unsigned i = 0; i < PLANS; i++)
+		forget_reservation(&plans[i]);
 	world_turn(4);
 }
 

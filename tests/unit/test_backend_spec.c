@@ -326,6 +326,39 @@ static void test_open_locks(void **state)
 	weft_backend_close(open_spec(rw));
 }
 
+static struct weft_backend *open_as(const char *spec_text, unsigned node)
+{
+	struct weft_backend *be = NULL;
+	struct weft_err err = { "" };
+	struct weft_spec spec;
+
+	assert_int_equal(weft_spec_parse(spec_text, &spec, &err), 0);
+	spec.node = node;
+	weft_backend_open(&be, &spec, &err); /* NULL: it was refused */
+	return be;
+}
+
+/* Nodes 1 and 2 share it, nobody else; what a node has open is seen by the other. */
+static void test_open_shared(void **state)
+{
+	const char *rw = text("file:%s/shared,size=1M", dir);
+	struct weft_backend *one = open_as(rw, 1), *two = open_as(rw, 2);
+
+	assert_true(one && two);
+	assert_null(open_as(rw, 1));
+	assert_null(open_as(rw, 0));
+	assert_true(one->ops->left(one, 2) && two->ops->left(two, 1));
+	assert_false(one->ops->left(one, 3));
+	weft_backend_close(two);
+	assert_false(one->ops->left(one, 2));
+	assert_null(open_as(rw, 0));
+	weft_backend_close(one);
+	one = open_as(rw, 0);
+	assert_non_null(one);
+	assert_null(open_as(rw, 2));
+	weft_backend_close(one);
+}
+
 /* --- all of it -------------------------------------------------------------------------------- */
 
 static const struct CMUnitTest tests[] = {
@@ -341,6 +374,7 @@ static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(test_open_mem_too_large),
 	cmocka_unit_test(test_open_leaves_nothing),
 	cmocka_unit_test(test_open_locks),
+	cmocka_unit_test(test_open_shared),
 };
 
 int main(void)

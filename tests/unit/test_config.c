@@ -72,7 +72,7 @@ static const struct {
 	  "queues, max_queues, subsystems" },
 	{ SUBSYS "    colour: red\n",
 	  "weft.yaml:3: subsystems[0].colour: no such key; the keys are nqn, serial, model, "
-	  "allow_any_host, hosts, namespaces, ana" },
+	  "state, cluster, allow_any_host, hosts, namespaces, ana" },
 	{ NS "      - { backend: mem:1M, size: 3 }\n",
 	  "weft.yaml:4: subsystems[0].namespaces[0].size: no such key; the keys are nsid, backend, "
 	  "block, uuid, ro, ana_group" },
@@ -122,6 +122,19 @@ static const struct {
 	  "there" },
 	{ SUBSYS "  - nqn: nqn.2026-11.io.weft:a\n",
 	  "weft.yaml:3: subsystems[1].nqn: nqn nqn.2026-11.io.weft:a is given twice, first in line 2" },
+	{ SUBSYS "    state: /srv/weft.state\n",
+	  "weft.yaml:3: subsystems[0].state: expected file:PATH, got \"/srv/weft.state\"" },
+	{ SUBSYS "    cluster: { node: 1 }\n", "weft.yaml:3: subsystems[0].cluster.of: missing" },
+	{ SUBSYS "    cluster: { node: 3, of: 2 }\n",
+	  "weft.yaml:3: subsystems[0].cluster.node: 3 here, but there are 2 of them" },
+	{ SUBSYS "    cluster: { node: 1, of: 2 }\n",
+	  "weft.yaml:3: subsystems[0].cluster: its members need a state in common; add state: "
+	  "file:PATH" },
+	{ SUBSYS
+	  "    state: file:/s\n    cluster: { node: 1, of: 2 }\n    namespaces: [ { backend: "
+	  "mem:1M } ]\n",
+	  "weft.yaml:5: subsystems[0].namespaces[0].backend: mem: is not storage that the members of "
+	  "a cluster share" },
 	{ SUBSYS "    serial: 123456789012345678901\n",
 	  "weft.yaml:3: subsystems[0].serial: expected a text of 1 to 20 bytes, got "
 	  "\"123456789012345678901\"" },
@@ -272,6 +285,7 @@ static const char everything[] =
 	"  - nqn: nqn.2026-11.io.weft:a\n"
 	"    serial: 0042\n"
 	"    model: 7\n"
+	"    state: file:/srv/a.state\n"
 	"    hosts: [ " HOST " ]\n"
 	"    namespaces:\n"
 	"      - { backend: mem:1M }\n"
@@ -336,6 +350,8 @@ static void check_subsystems(const struct weft_subsys_config *subsys)
 {
 	assert_string_equal(subsys[0].serial, "0042");
 	assert_string_equal(subsys[0].model, "7");
+	assert_string_equal(subsys[0].state, "file:/srv/a.state");
+	assert_string_equal(subsys[1].state, "");
 	assert_string_equal(subsys[0].hosts.at, HOST);
 	assert_int_equal(subsys[0].access, WEFT_ACCESS_LISTED);
 	assert_int_equal(subsys[1].access, WEFT_ACCESS_ANY);

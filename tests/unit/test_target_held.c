@@ -537,7 +537,7 @@ static void freeze_waits_for_storage(void **state)
 
 	held_hold(true);
 	take_off(&h, &f, WEFT_WRITE, 512);
-	held_wait(1);
+	until_held(&h, 1);
 	assert_int_equal(target_freeze(0), -ETIMEDOUT);
 	held_hold(false);
 	held_let_go();
@@ -552,6 +552,86 @@ static void freeze_waits_for_storage(void **state)
 	land(&h, &late);
 	assert_string_equal(held_bytes(), "late");
 	host_close(&h);
+}
+
+/* --- reservations ---------------------------------------------------------------------------- */
+
+enum { REGISTER = 0x0d, ACQUIRE = 0x11, WERO = 3, PREEMPT = 1, PREEMPT_AND_ABORT = 2 };
+
+static void resv_start(struct host *h, struct flight *f, uint8_t opcode, uint32_t cdw10,
+		       uint64_t crkey, uint64_t key)
+{
+	static uint32_t sqe[2][16];
+	uint32_t *raw = sqe[opcode == ACQUIRE];
+
+	raw[0] = opcode;
+	raw[1] = NS_HELD;
+	raw[10] = cdw10;
+	memcpy(f->data, &crkey, 8);
+	memcpy(f->data + 8, &key, 8);
+	f->iov = (struct iovec){ f->data, 16 };
+	f->cmd = (struct weft_cmd){ .op = WEFT_RAW,
+				    .sqe = raw,
+				    .length = 16,
+				    .iov = &f->iov,
+				    .iovcnt = 1,
+				    .done = landed,
+				    .user = f };
+	assert_int_equal(weft_submit(h->queue, &f->cmd), 0);
+	weft_queue_poll(h->queue, 0);
+}
+
+static void resv(struct host *h, uint8_t opcode, uint32_t cdw10, uint64_t crkey, uint64_t key)
+{
+	struct flight f = { .done = false };
+
+	resv_start(h, &f, opcode, cdw10, crkey, key);
+	land(h, &f);
+}
+
+/* Another command of the same queue, behind it, is answered: it had its chance. */
+static bool is_answered(struct host *h, struct flight *f)
+{
+	assert_int_equal(weft_flush(h->queue, h->ns, NULL), 0);
+	return f->done;
+}
+
+/* What storage has begun for a host that is preempted is waited for, and only by who asked that it be
+ * aborted. */
+static void preempt_waits_for_storage(void **state)
+{
+	static const struct {
+		uint32_t action;
+		bool waits;
+	} cases[] = { { PREEMPT, false }, { PREEMPT_AND_ABORT, true } };
+	struct host us = host_open("?hostid=11111111-1111-1111-1111-111111111111", NS_HELD);
+	struct host victim = host_open("?hostid=22222222-2222-2222-2222-222222222222", NS_HELD);
+
+	resv(&us, REGISTER, 0, 0, 1);
+	resv(&us, ACQUIRE, WERO << 8, 1, 0);
+	for (unsigned i = 0; i < COUNT(cases); i++) {
+		struct flight f = { .data = "late" }, preempt = { .done = false };
+
+		resv(&victim, REGISTER, 0, 0, 2);
+		held_hold(true);
+		take_off(&victim, &f, WEFT_WRITE, 512);
+		until_held(&victim, 1);
+		held_hold(false);
+		resv_start(&us, &preempt, ACQUIRE, cases[i].action | WERO << 8, 1, 2);
+		for (unsigned times = 0; times < 20; times++)
+			if (is_answered(&us, &preempt))
+				break;
+		if (cases[i].waits)
+			assert_false(preempt.done);
+		else
+			land(&us, &preempt);
+		held_let_go();
+		land(&us, &preempt);
+		land(&victim, &f);
+		assert_true(weft_write(victim.queue, victim.ns, f.data, 512, 0, 0, NULL) < 0);
+	}
+	host_close(&victim);
+	host_close(&us);
 }
 
 int main(void)
@@ -572,6 +652,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(reset_whose_asker_is_lost, with_held, without_held),
 		cmocka_unit_test(reset_of_each_other),
 		cmocka_unit_test_setup_teardown(freeze_waits_for_storage, with_held, without_held),
+		cmocka_unit_test_setup_teardown(preempt_waits_for_storage, with_held, without_held),
 	};
 
 	return cmocka_run_group_tests(tests, start_target, end_target);

@@ -8,6 +8,7 @@ void tgt_admin(struct weft_req *req);
 void tgt_identify(struct weft_req *req);
 void tgt_get_features(struct weft_req *req);
 void tgt_set_features(struct weft_req *req);
+enum { TGT_FEATURE_ANSWERED = 0xffff }; /* what a feature's set() returns when it replies itself */
 void tgt_features_reset(struct tgt_ctrl *ctrl);
 void tgt_get_log(struct weft_req *req);
 /* Log page 0Ch, whole and without namespaces; malloc'ed. NULL: out of memory. */

@@ -16,6 +16,7 @@
 #include <sys/random.h>
 
 #include "target/admin/admin.h"
+#include "target/cluster/cluster.h"
 #include "target/handover_paths.h"
 
 enum {
@@ -120,10 +121,11 @@ static struct tgt_ctrl *find_instance(struct weft_subsys *s, const struct nvme_c
 	return NULL;
 }
 
-/* Of what we could not have made we cannot say that it is over. */
-static bool could_be_ours(uint16_t cntlid)
+/* Of what we could not have made we cannot say that it is over, unless who could is. */
+static bool can_tell(struct weft_subsys *s, uint16_t cntlid)
 {
-	return cntlid && cntlid <= NVME_CNTLID_MAX;
+	return (cntlid >= s->cntlid_first && cntlid <= s->cntlid_last) ||
+	       tgt_cluster_is_over(s, cntlid);
 }
 
 static bool same_host(const struct tgt_ctrl *a, const struct tgt_ctrl *b)
@@ -163,7 +165,7 @@ void tgt_ccr(struct weft_req *req)
 	struct tgt_ctrl *asked = tgt_queue(req)->ctrl, *impacted;
 	uint16_t icid = le16_to_cpu(req->cmd.ccr.icid), sc;
 
-	if (icid == asked->cntlid || !could_be_ours(icid)) {
+	if (icid == asked->cntlid || !can_tell(asked->subsys, icid)) {
 		tgt_home_reply(req, SC_GENERIC(INVALID_FIELD) | SC_DNR);
 		return;
 	}

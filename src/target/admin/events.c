@@ -8,14 +8,19 @@
 #include "target/admin/admin.h"
 
 static const struct {
-	uint32_t enabled_by; /* bit of Asynchronous Event Configuration */
-	uint8_t info, log_page;
+	uint32_t enabled_by; /* bit of Asynchronous Event Configuration; 0: always */
+	uint8_t type, info, log_page;
 } events[TGT_EVENTS] = {
-	[TGT_EVENT_NS_CHANGED] = { 1u << 8, NVME_AER_NOTICE_NS_CHANGED, NVME_LOG_LID_CHANGED_NS },
-	[TGT_EVENT_ANA] = { NVME_FEATURE_AENCFG_NOTICE_ANA_CHANGE, NVME_AER_NOTICE_ANA,
-			    NVME_LOG_LID_ANA },
-	[TGT_EVENT_CCR] = { NVME_CTRL_OAES_CCR, NVME_AER_NOTICE_CCR, NVME_LOG_LID_CCR },
-	[TGT_EVENT_DISCOVERY] = { 1u << 31, NVME_AER_NOTICE_DISC_CHANGED, NVME_LOG_LID_DISCOVER },
+	[TGT_EVENT_NS_CHANGED] = { 1u << 8, NVME_AER_NOTICE, NVME_AER_NOTICE_NS_CHANGED,
+				   NVME_LOG_LID_CHANGED_NS },
+	[TGT_EVENT_ANA] = { NVME_FEATURE_AENCFG_NOTICE_ANA_CHANGE, NVME_AER_NOTICE,
+			    NVME_AER_NOTICE_ANA, NVME_LOG_LID_ANA },
+	[TGT_EVENT_CCR] = { NVME_CTRL_OAES_CCR, NVME_AER_NOTICE, NVME_AER_NOTICE_CCR,
+			    NVME_LOG_LID_CCR },
+	[TGT_EVENT_DISCOVERY] = { 1u << 31, NVME_AER_NOTICE, NVME_AER_NOTICE_DISC_CHANGED,
+				  NVME_LOG_LID_DISCOVER },
+	[TGT_EVENT_RESERVATION] = { 0, NVME_AER_CSS, NVME_AER_CSS_NVM_RESERVATION,
+				    NVME_LOG_LID_RESERVATION },
 };
 
 uint8_t tgt_event_log_page(enum tgt_event event)
@@ -46,7 +51,7 @@ static void report(struct tgt_ctrl *ctrl)
 			return;
 		ctrl->events_pending &= ~(1u << i);
 		ctrl->events_masked |= 1u << i;
-		req->cqe.result = cpu_to_le64(NVME_AER_NOTICE | (uint32_t)events[i].info << 8 |
+		req->cqe.result = cpu_to_le64(events[i].type | (uint32_t)events[i].info << 8 |
 					      (uint32_t)events[i].log_page << 16);
 		tgt_home_reply(req, 0);
 	}
@@ -54,7 +59,9 @@ static void report(struct tgt_ctrl *ctrl)
 
 void tgt_event(struct tgt_ctrl *ctrl, enum tgt_event event)
 {
-	if (!(ctrl->features[NVME_FEAT_FID_ASYNC_EVENT] & events[event].enabled_by))
+	uint32_t enabled_by = events[event].enabled_by;
+
+	if (enabled_by && !(ctrl->features[NVME_FEAT_FID_ASYNC_EVENT] & enabled_by))
 		return;
 	ctrl->events_pending |= 1u << event;
 	report(ctrl);

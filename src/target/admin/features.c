@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "target/admin/admin.h"
+#include "target/resv/resv.h"
 
 struct feature {
 	bool supported, on_discovery;
@@ -179,6 +180,16 @@ static const struct feature table[256] = {
 					  .set = set_host_behavior,
 					  .get = get_host_behavior },
 	[NVME_FEAT_FID_IOCS_PROFILE] = { .supported = true },
+	[NVME_FEAT_FID_RESV_MASK] = { .supported = true,
+				      .changeable = TGT_RESV_MASKS,
+				      .set = tgt_set_resv_mask,
+				      .get = tgt_get_resv_mask,
+				      .of_ns = true },
+	[NVME_FEAT_FID_RESV_PERSIST] = { .supported = true,
+					 .changeable = 1,
+					 .set = tgt_set_resv_persist,
+					 .get = tgt_get_resv_persist,
+					 .of_ns = true },
 	[NVME_FEAT_FID_HOST_ID] = { .supported = true, .on_discovery = true, .get = get_host_id },
 };
 
@@ -193,9 +204,11 @@ static const struct feature *find(struct weft_req *req)
 
 uint32_t tgt_feature_effects(uint8_t fid)
 {
+	uint32_t scope = table[fid].of_ns ? NVME_FID_SUPPORTED_EFFECTS_SCOPE_NS :
+					    NVME_FID_SUPPORTED_EFFECTS_SCOPE_CTRL;
+
 	return table[fid].supported ? NVME_FID_SUPPORTED_EFFECTS_FSUPP |
-					      NVME_FID_SUPPORTED_EFFECTS_SCOPE_CTRL
-						      << NVME_FID_SUPPORTED_EFFECTS_SCOPE_SHIFT :
+					      scope << NVME_FID_SUPPORTED_EFFECTS_SCOPE_SHIFT :
 				      0;
 }
 
@@ -235,6 +248,12 @@ static uint16_t get_in_reach(struct weft_req *req, const struct feature *f)
 	return tgt_ana_check_nsid(tgt_queue(req)->ctrl, tgt_nsid(req));
 }
 
+static void reply(struct weft_req *req, uint16_t sc)
+{
+	if (sc != TGT_FEATURE_ANSWERED)
+		tgt_home_reply(req, sc);
+}
+
 void tgt_set_features(struct weft_req *req)
 {
 	const struct feature *f = find(req);
@@ -251,7 +270,7 @@ void tgt_set_features(struct weft_req *req)
 	else if (set_in_reach(req, f))
 		tgt_home_reply(req, set_in_reach(req, f));
 	else if (f->set)
-		tgt_home_reply(req, f->set(req, ctrl, value));
+		reply(req, f->set(req, ctrl, value));
 	else if (value & ~f->changeable)
 		tgt_home_reply(req, SC_GENERIC(INVALID_FIELD) | SC_DNR);
 	else {
@@ -263,7 +282,7 @@ void tgt_set_features(struct weft_req *req)
 /* SEL: what the host wants to know of the feature. */
 void tgt_get_features(struct weft_req *req)
 {
-	enum { CHANGEABLE = 1 << 2 };
+	enum { OF_NS = 1 << 1, CHANGEABLE = 1 << 2 };
 	const struct feature *f = find(req);
 	struct tgt_ctrl *ctrl = tgt_queue(req)->ctrl;
 	uint32_t cdw10 = le32_to_cpu(req->cmd.common.cdw10);
@@ -278,7 +297,8 @@ void tgt_get_features(struct weft_req *req)
 		return;
 	}
 	if (select == NVME_GET_FEATURES_SEL_SUPPORTED)
-		req->cqe.result = cpu_to_le64(f->changeable ? CHANGEABLE : 0);
+		req->cqe.result = cpu_to_le64((f->changeable ? CHANGEABLE : 0) |
+					      (f->of_ns ? OF_NS : 0));
 	else if (select != NVME_GET_FEATURES_SEL_CURRENT)
 		req->cqe.result = cpu_to_le64(tgt_feature_initial(ctrl, (uint8_t)cdw10));
 	else if (f->get) {

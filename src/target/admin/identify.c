@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "store/store.h"
 #include "target/admin/admin.h"
 
 static void copy_padded(char *to, size_t size, const char *text)
@@ -69,8 +70,8 @@ static void ctrl_io(struct nvme_id_ctrl *id)
 	id->nn = id->mnan = cpu_to_le32(WEFT_NSID_MAX);
 	id->oncs = cpu_to_le16(NVME_CTRL_ONCS_COMPARE | NVME_CTRL_ONCS_DSM |
 			       NVME_CTRL_ONCS_WRITE_ZEROES | NVME_CTRL_ONCS_SAVE_FEATURES |
-			       NVME_CTRL_ONCS_TIMESTAMP | NVME_CTRL_ONCS_VERIFY |
-			       NVME_CTRL_ONCS_COPY);
+			       NVME_CTRL_ONCS_RESERVATIONS | NVME_CTRL_ONCS_TIMESTAMP |
+			       NVME_CTRL_ONCS_VERIFY | NVME_CTRL_ONCS_COPY);
 	id->fuses = cpu_to_le16(1); /* Compare and Write */
 	/* Always: a namespace with a cache may be added to a host that reads this once. Flush takes
 	 * one namespace. */
@@ -130,6 +131,14 @@ static uint64_t used_blocks(const struct tgt_ns *ns, uint64_t blocks)
 	return used < blocks ? used : blocks;
 }
 
+/* Every type; where there is a place for it, also through a loss of power. */
+static uint8_t rescap(const struct tgt_ns *ns)
+{
+	return NVME_NS_RESCAP_WE | NVME_NS_RESCAP_EA | NVME_NS_RESCAP_WERO | NVME_NS_RESCAP_EARO |
+	       NVME_NS_RESCAP_WEAR | NVME_NS_RESCAP_EAAR | NVME_NS_RESCAP_IEK_13 |
+	       (weft_store_persistent(ns->subsys->store) ? NVME_NS_RESCAP_PTPL : 0);
+}
+
 static void ns_fill(const struct tgt_ctrl *ctrl, const struct tgt_ns *ns, struct nvme_id_ns *id)
 {
 	uint64_t blocks = atomic_load(&ns->blocks);
@@ -138,7 +147,8 @@ static void ns_fill(const struct tgt_ctrl *ctrl, const struct tgt_ns *ns, struct
 	id->nsze = id->ncap = cpu_to_le64(blocks);
 	id->nuse = cpu_to_le64(tgt_ana_knows_usage(ctrl, ns) ? used_blocks(ns, blocks) : 0);
 	id->nsfeat = (ns->be->thin ? NVME_NS_FEAT_THIN : 0) | NVME_NS_FEAT_IO_OPT;
-	id->nmic = 1;            /* shared by controllers */
+	id->nmic = 1; /* shared by controllers */
+	id->rescap = rescap(ns);
 	id->dlfeat = 1 << 3 | 1; /* Write Zeroes deallocates; what is deallocated reads as zeroes */
 	id->npwg = id->npwa = id->npdg = id->npda = cpu_to_le16(page_blocks - 1);
 	id->nows = cpu_to_le16((uint16_t)((128 << 10 >> ns->lba_shift) - 1));
@@ -179,6 +189,7 @@ static void identify_ns_independent(struct weft_req *req, struct tgt_ctrl *ctrl)
 	}
 	id.nmic = 1;
 	id.anagrpid = cpu_to_le32(ns->ana_group);
+	id.rescap = rescap(ns);
 	id.nsattr = ns->be->read_only ? 1 : 0;
 	id.endgid = cpu_to_le16(1);
 	id.nstat = 1; /* ready */

@@ -5,6 +5,7 @@
 #include "base/cleanup.h"
 #include "target/admin/admin.h"
 #include "target/io/io.h"
+#include "target/resv/resv.h"
 
 /* Builders return malloc'ed memory. */
 
@@ -154,6 +155,7 @@ static const struct log_info {
 	{ NVME_LOG_LID_ANA, true, false, tgt_ana_page, tgt_ana_page_groups },
 	{ NVME_LOG_LID_CCR, true, false, tgt_ccr_page },
 	{ NVME_LOG_LID_FID_SUPPORTED_EFFECTS, true, false, log_feature_effects },
+	{ NVME_LOG_LID_RESERVATION, true, false, tgt_resv_log },
 	{ NVME_LOG_LID_DISCOVER, false, true, tgt_discovery_page },
 };
 #define LOGS (sizeof(logs) / sizeof(logs[0]))
@@ -225,6 +227,8 @@ static void was_read(struct tgt_ctrl *ctrl, const struct nvme_cmd *cmd, uint8_t 
 		tgt_event_read(ctrl, TGT_EVENT_CCR);
 	} else if (lid == NVME_LOG_LID_DISCOVER) {
 		tgt_event_read(ctrl, TGT_EVENT_DISCOVERY);
+	} else if (lid == NVME_LOG_LID_RESERVATION) {
+		tgt_resv_log_read(ctrl);
 	}
 }
 

@@ -49,8 +49,10 @@ void tgt_io_fused_next(struct weft_req *req, uint16_t status)
 
 static uint16_t check_pair(struct weft_req *first, struct weft_req *second, struct tgt_ns *ns)
 {
-	uint16_t sc;
+	uint16_t sc = tgt_resv_check(second, ns);
 
+	if (sc)
+		return sc;
 	if (ns->be->read_only)
 		return SC_GENERIC(NS_WRITE_PROTECTED) | SC_DNR;
 	if (le16_to_cpu(first->cmd.rw.nlb) > TGT_ACWU)

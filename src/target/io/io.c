@@ -6,6 +6,8 @@
  * finds it gone, smaller or other than before. */
 #include "target/io/io.h"
 
+#include "target/resv/resv.h"
+
 #define EFFECTS_READ  NVME_CMD_EFFECTS_CSUPP
 #define EFFECTS_WRITE (NVME_CMD_EFFECTS_CSUPP | NVME_CMD_EFFECTS_LBCC)
 
@@ -18,6 +20,10 @@ const struct tgt_command_info tgt_io_commands[] = {
 	{ nvme_cmd_dsm, false, tgt_io_dsm, EFFECTS_WRITE },
 	{ nvme_cmd_verify, false, tgt_io_verify, EFFECTS_READ },
 	{ nvme_cmd_copy, false, tgt_io_copy, EFFECTS_WRITE },
+	{ nvme_cmd_resv_register, false, tgt_resv_change, EFFECTS_READ },
+	{ nvme_cmd_resv_report, false, tgt_resv_report, EFFECTS_READ },
+	{ nvme_cmd_resv_acquire, false, tgt_resv_change, EFFECTS_READ },
+	{ nvme_cmd_resv_release, false, tgt_resv_change, EFFECTS_READ },
 	{ 0 },
 };
 

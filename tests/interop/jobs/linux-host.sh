@@ -10,6 +10,8 @@
 . /share/cases/identify.sh
 # shellcheck source=tests/interop/jobs/cases/io.sh
 . /share/cases/io.sh
+# shellcheck source=tests/interop/jobs/cases/resv.sh
+. /share/cases/resv.sh
 # shellcheck source=tests/interop/jobs/cases/change.sh
 . /share/cases/change.sh
 
@@ -65,6 +67,7 @@ check "discard and zero-out" discard
 check "ext4 on a file: copy, compare, fsck" ext4_file
 once "xfs on a file: copy, compare, repair" xfs_file
 check "fio verify" fio_verify
+[ "$PEER" != weft ] || once "reservations" reservations # the kernel's target has them off
 once "an idle association lives by keep-alive" idle
 disconnect "$NQN"
 once "fio verify, with digests" fio_digests

@@ -1,0 +1,48 @@
+/* lock.c - who may use a file or a device: one for itself, or the nodes of a cluster together.
+ *
+ *   0 ─────────────────────────────── 2^62 ── 2^62 + node ──▶
+ *   alone:    exclusive (read only: shared), all of it
+ *   cluster:  shared, what is in front of 2^62; exclusive, the node's own byte behind it
+ *
+ * Locks are the open file description's: two namespaces of one process are kept apart too, and other
+ * programs that lock images so (QEMU) are. A description lives until the last operation on it has
+ * ended, also when its process was killed with operations under way: while a node's byte is locked,
+ * something of it may still reach the storage. */
+#include <fcntl.h>
+
+#include "backend/disk.h"
+
+static const off_t nodes_at = (off_t)1 << 62;
+
+static int set_lock(int fd, short type, off_t start, off_t len)
+{
+	struct flock lock = { .l_type = type, .l_whence = SEEK_SET, .l_start = start, .l_len = len };
+
+	if (fcntl(fd, F_OFD_SETLK, &lock) == 0)
+		return 0;
+	return errno == EAGAIN || errno == EACCES ? -EBUSY : -errno;
+}
+
+int weft_disk_lock(int fd, const struct weft_spec *spec)
+{
+	int rc;
+
+	if (!spec->node)
+		return set_lock(fd, spec->read_only ? F_RDLCK : F_WRLCK, 0, 0);
+	rc = set_lock(fd, F_RDLCK, 0, nodes_at);
+	return rc < 0 ? rc :
+			set_lock(fd, spec->read_only ? F_RDLCK : F_WRLCK, nodes_at + spec->node, 1);
+}
+
+/* What cannot be asked may be there. */
+bool weft_disk_left(struct weft_backend *be, unsigned node)
+{
+	struct flock lock = {
+		.l_type = be->read_only ? F_RDLCK : F_WRLCK,
+		.l_whence = SEEK_SET,
+		.l_start = nodes_at + node,
+		.l_len = 1,
+	};
+
+	return fcntl(weft_disk_of(be)->fd, F_OFD_GETLK, &lock) < 0 || lock.l_type != F_UNLCK;
+}

@@ -1,0 +1,51 @@
+/* methods_cluster.c - which member of a cluster serves what. Answered when it does. */
+#include <errno.h>
+
+#include "base/log.h"
+#include "daemon/methods.h"
+#include "daemon/state.h"
+
+static void on_done(void *arg, int rc, const struct weft_err *err)
+{
+	if (rc < 0)
+		weft_call_fail(arg, rc, err);
+	else
+		weft_call_result(arg, json_object());
+}
+
+static void drain(struct weft_call *call, struct weft_subsys_params *p, bool away)
+{
+	struct weft_err err = { "" };
+	struct weft_subsys *s;
+	int rc;
+
+	rc = weft_look_subsys(call->rpc->daemon, p->nqn, &s, &err);
+	if (!rc)
+		rc = weft_cluster_drain(s, away, on_done, call, &err);
+	if (rc < 0)
+		weft_call_fail(call, rc, &err);
+}
+
+void weft_method_drain(struct weft_call *call, void *params)
+{
+	drain(call, params, true);
+}
+
+void weft_method_undrain(struct weft_call *call, void *params)
+{
+	drain(call, params, false);
+}
+
+void weft_method_move(struct weft_call *call, void *params)
+{
+	struct weft_move_params *p = params;
+	struct weft_err err = { "" };
+	struct weft_subsys *s;
+	int rc;
+
+	rc = weft_look_subsys(call->rpc->daemon, p->nqn, &s, &err);
+	if (!rc)
+		rc = weft_cluster_move(s, p->group, p->node, on_done, call, &err);
+	if (rc < 0)
+		weft_call_fail(call, rc, &err);
+}

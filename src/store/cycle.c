@@ -1,0 +1,151 @@
+/* cycle.c - one visit to the file, on a thread that may block.
+ *
+ *   lock ─▶ read what is newer ─▶ commit what is to be committed ─▶ unlock
+ *        ─▶ write what we have acknowledged ─▶ see who lives and what they have
+ *
+ * Members are looked at after the commit: one that read the file before it held its lock by then. */
+#include "store/cycle.h"
+
+#include <time.h>
+
+#include "base/cleanup.h"
+#include "store/members.h"
+#include "store/slots.h"
+
+enum { JOIN_TRIES = 100, JOIN_PAUSE_NS = 10000000 };
+
+static const struct store_records *newest(const struct store_cycle *cycle)
+{
+	return cycle->fresh ? cycle->fresh : cycle->records;
+}
+
+static int save(struct store_cycle *cycle, struct store_records *next)
+{
+	int rc = store_slots_save(cycle->fd, next);
+
+	if (rc < 0) {
+		store_records_free(next);
+		return rc;
+	}
+	if (cycle->fresh)
+		store_records_free(cycle->fresh);
+	cycle->fresh = next;
+	return 0;
+}
+
+static int commit(struct store_cycle *cycle)
+{
+	struct store_records *next;
+	int rc;
+
+	next = store_records_next(newest(cycle), cycle->txn, &rc);
+	if (!next)
+		return rc;
+	rc = save(cycle, next);
+	if (!rc)
+		cycle->txn->revision = next->revision;
+	return rc;
+}
+
+static int visit(struct store_cycle *cycle)
+{
+	int rc = store_slots_load(cycle->fd, cycle->records->revision, &cycle->fresh);
+
+	if (rc < 0)
+		return rc;
+	if (cycle->txn)
+		cycle->committed = commit(cycle);
+	return 0;
+}
+
+static int tell_and_look(struct store_cycle *cycle)
+{
+	int rc = 0;
+
+	if (cycle->told != cycle->acked)
+		rc = store_member_ack(cycle->fd, cycle->node, cycle->incarnation, cycle->acked);
+	if (rc < 0)
+		return rc;
+	cycle->told = cycle->acked;
+	return store_members_look(cycle->fd, cycle->node, cycle->nodes, cycle->members);
+}
+
+int store_cycle_run(struct store_cycle *cycle)
+{
+	int rc = store_lock(cycle->fd, cycle->txn);
+
+	if (rc < 0)
+		return rc;
+	rc = visit(cycle);
+	store_unlock(cycle->fd);
+	return rc < 0 ? rc : tell_and_look(cycle);
+}
+
+/* --- the first ------------------------------------------------------------------------------------- */
+
+static bool is_alone(const struct store_cycle *cycle)
+{
+	for (unsigned node = 1; node <= WEFT_STORE_NODES_MAX; node++)
+		if (cycle->members[node].alive)
+			return false;
+	return true;
+}
+
+static int begin_session(struct store_cycle *cycle)
+{
+	const struct weft_txn nothing = { 0 };
+	struct store_records *next;
+	int rc;
+
+	next = store_records_next(newest(cycle), &nothing, &rc);
+	if (!next)
+		return rc;
+	next->session++;
+	next->nodes = cycle->nodes;
+	return save(cycle, next);
+}
+
+static int join(struct store_cycle *cycle)
+{
+	int rc = store_slots_init(cycle->fd);
+
+	if (!rc)
+		rc = store_member_join(cycle->fd, cycle->node, cycle->nodes, &cycle->incarnation);
+	if (!rc)
+		rc = store_slots_load(cycle->fd, cycle->records->revision, &cycle->fresh);
+	if (!rc)
+		rc = store_members_look(cycle->fd, cycle->node, WEFT_STORE_NODES_MAX,
+					cycle->members);
+	if (rc < 0)
+		return rc;
+	if (is_alone(cycle))
+		return begin_session(cycle);
+	/* Who counts on fewer would not wait for all. */
+	return newest(cycle)->nodes == cycle->nodes ? 0 : -EPROTO;
+}
+
+static int try_join(struct store_cycle *cycle)
+{
+	int rc = store_lock(cycle->fd, true);
+
+	if (rc < 0)
+		return rc == -EAGAIN ? -EBUSY : rc;
+	rc = join(cycle);
+	store_unlock(cycle->fd);
+	if (rc < 0 && cycle->fresh)
+		store_records_free(take_ptr(&cycle->fresh));
+	return rc;
+}
+
+/* A member that was killed may hold its locks for a moment longer. */
+int store_cycle_join(struct store_cycle *cycle)
+{
+	const struct timespec pause = { .tv_nsec = JOIN_PAUSE_NS };
+	int rc = try_join(cycle);
+
+	for (unsigned i = 0; rc == -EBUSY && i < JOIN_TRIES; i++) {
+		nanosleep(&pause, NULL);
+		rc = try_join(cycle);
+	}
+	return rc;
+}

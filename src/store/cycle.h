@@ -1,0 +1,27 @@
+/* cycle.h - one visit to the file. */
+#ifndef WEFT_STORE_CYCLE_H
+#define WEFT_STORE_CYCLE_H
+
+#include "store/internal.h"
+
+/* The first half is filled in by who asks, the second by the visit. */
+struct store_cycle {
+	int fd;
+	unsigned node, nodes;
+	uint64_t incarnation;
+	const struct store_records *records; /* what is known; not freed meanwhile */
+	struct weft_txn *txn;                /* to commit, or NULL */
+	uint64_t acked;                      /* by us */
+	uint64_t told;                       /* of that, what the file says already */
+
+	struct store_records *fresh; /* newer than @records; NULL: they are the newest */
+	int committed;               /* what became of @txn */
+	struct store_member members[WEFT_STORE_NODES_MAX + 1];
+};
+
+/* Blocks. -EAGAIN: somebody else is at it, and nothing was done; -errno: the file cannot be used. */
+int store_cycle_run(struct store_cycle *cycle);
+/* The first: joins, and begins a session where nobody else is there. May return -EBUSY. */
+int store_cycle_join(struct store_cycle *cycle);
+
+#endif

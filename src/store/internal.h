@@ -1,0 +1,54 @@
+/* internal.h - a store's body, and what its kinds share. */
+#ifndef WEFT_STORE_INTERNAL_H
+#define WEFT_STORE_INTERNAL_H
+
+#include <errno.h>
+
+#include "store/records.h"
+#include "store/store.h"
+
+struct weft_store_ops {
+	const char *type;
+	bool persistent;
+
+	/* Opens @arg, what follows "TYPE:", and joins; the copy is whole then. Sets ops and records of
+	 * what it made, the rest is store.c's. */
+	int (*open)(struct weft_store **store, const struct weft_store_options *options,
+		    const char *arg, struct weft_err *err);
+	void (*commit)(struct weft_store *store, struct weft_txn *txn);
+	void (*acked)(struct weft_store *store); /* store->acked grew */
+	/* Ends what is under way, gives back @store's own parts and calls store_closed(). */
+	void (*close)(struct weft_store *store);
+};
+
+struct store_member {
+	bool alive;
+	uint64_t incarnation; /* of those that had this number, the how manieth */
+	uint64_t acked;
+};
+
+struct weft_store {
+	const struct weft_store_ops *ops;
+	struct weft_reactor *home;
+	unsigned node, nodes;
+	char *spec;
+	struct store_records *records;                         /* the copy; replaced as a whole */
+	uint64_t acked;                                        /* by us */
+	struct store_member members[WEFT_STORE_NODES_MAX + 1]; /* by node; the others */
+	struct weft_list waits;
+	struct weft_task settle; /* look through the waits */
+	struct weft_store_watcher watcher;
+	void (*closed)(void *arg);
+	void *closed_arg;
+};
+
+extern const struct weft_store_ops store_file_ops, store_mem_ops;
+
+/* Takes over @records, which are newer, and tells. */
+void store_moved(struct weft_store *store, struct store_records *records);
+/* What the members are now. */
+void store_members_seen(struct weft_store *store, const struct store_member *members);
+/* Frees @store, whose kind has let go of everything else. */
+void store_closed(struct weft_store *store);
+
+#endif

@@ -1,0 +1,91 @@
+/* mem.c - a store of this process alone, for subsystems whose state need not outlive it.
+ *
+ * It is there so that who changes state has one way to do it: with a store. A commit is done at the
+ * end of the turn, as a callback must not come from inside the call. */
+#include <stdlib.h>
+
+#include "store/internal.h"
+
+struct mem_store {
+	struct weft_store store;
+	struct weft_list txns;
+	struct weft_task commit;
+};
+
+static struct mem_store *mem_of(struct weft_store *store)
+{
+	return container_of(store, struct mem_store, store);
+}
+
+static void commit_one(struct mem_store *mem, struct weft_txn *txn)
+{
+	struct store_records *next;
+	int rc;
+
+	next = store_records_next(mem->store.records, txn, &rc);
+	if (next) {
+		txn->revision = next->revision;
+		store_moved(&mem->store, next);
+	}
+	txn->done(txn, rc);
+}
+
+static void commit_all(struct weft_task *task)
+{
+	struct mem_store *mem = container_of(task, struct mem_store, commit);
+	struct weft_list *link;
+
+	while ((link = weft_list_pop(&mem->txns)))
+		commit_one(mem, container_of(link, struct weft_txn, link));
+}
+
+static void mem_commit(struct weft_store *store, struct weft_txn *txn)
+{
+	weft_list_push(&mem_of(store)->txns, &txn->link);
+	weft_reactor_defer(store->home, &mem_of(store)->commit);
+}
+
+static void mem_acked(struct weft_store *store)
+{
+	(void)store; /* there is nobody to tell */
+}
+
+static void mem_close(struct weft_store *store)
+{
+	struct weft_list *link;
+
+	weft_task_cancel(&mem_of(store)->commit);
+	while ((link = weft_list_pop(&mem_of(store)->txns))) {
+		struct weft_txn *txn = container_of(link, struct weft_txn, link);
+
+		txn->done(txn, -ECANCELED);
+	}
+	store_closed(store);
+}
+
+static int mem_open(struct weft_store **store, const struct weft_store_options *options,
+		    const char *arg, struct weft_err *err)
+{
+	struct mem_store *mem = calloc(1, sizeof(*mem));
+
+	(void)arg;
+	if (mem)
+		mem->store.records = store_records_new(1, 1, 1);
+	if (!mem || !mem->store.records) {
+		free(mem);
+		return weft_fail(err, -ENOMEM, "out of memory");
+	}
+	mem->store.ops = &store_mem_ops;
+	weft_list_init(&mem->txns);
+	weft_task_init(&mem->commit, commit_all);
+	*store = &mem->store;
+	return 0;
+}
+
+const struct weft_store_ops store_mem_ops = {
+	.type = "mem",
+	.open = mem_open,
+	.commit = mem_commit,
+	.acked = mem_acked,
+	.close = mem_close,
+};

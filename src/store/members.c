@@ -1,0 +1,135 @@
+/* members.c - who has the file open as which node, and what each has acknowledged.
+ *
+ * A member holds a lock on a byte far behind the data, of its open file description: the kernel
+ * lets go of it when the process ends, however that comes. What it has acknowledged is a line in
+ * the file that only it writes. That line is not synced: it counts only while its writer lives.
+ *
+ *   2^62: the store, shared to look, exclusive to change   2^62 + node: a member, exclusive        */
+#include "store/members.h"
+
+#include <fcntl.h>
+#include <isa-l/crc.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "proto/nvme.h"
+#include "store/slots.h"
+
+struct line {
+	__le32 crc; /* of all that follows: a line read while it is written is not believed */
+	__le32 zero;
+	__le64 incarnation, acked;
+	__u8 unused[40];
+};
+static_assert(sizeof(struct line) == 64, "a member's line");
+static_assert(STORE_MEMBERS_AT + WEFT_STORE_NODES_MAX * 64 <= STORE_SLOT_AT, "they fit");
+
+enum { CRC_FROM = offsetof(struct line, zero) };
+
+static const off_t locks_at = (off_t)1 << 62;
+
+static int set_lock(int fd, off_t at, off_t len, short type)
+{
+	struct flock lock = { .l_type = type, .l_whence = SEEK_SET, .l_start = at, .l_len = len };
+
+	if (fcntl(fd, F_OFD_SETLK, &lock) == 0)
+		return 0;
+	return errno == EACCES ? -EAGAIN : -errno;
+}
+
+int store_lock(int fd, bool exclusive)
+{
+	return set_lock(fd, locks_at, 1, exclusive ? F_WRLCK : F_RDLCK);
+}
+
+void store_unlock(int fd)
+{
+	set_lock(fd, locks_at, 1, F_UNLCK);
+}
+
+/* Does somebody else hold @node's? */
+static int is_locked(int fd, unsigned node)
+{
+	struct flock lock = {
+		.l_type = F_WRLCK,
+		.l_whence = SEEK_SET,
+		.l_start = locks_at + node,
+		.l_len = 1,
+	};
+
+	if (fcntl(fd, F_OFD_GETLK, &lock) < 0)
+		return -errno;
+	return lock.l_type != F_UNLCK;
+}
+
+static off_t line_at(unsigned node)
+{
+	return STORE_MEMBERS_AT + (off_t)(node - 1) * (off_t)sizeof(struct line);
+}
+
+static uint32_t line_crc(const struct line *line)
+{
+	return crc32_iscsi((unsigned char *)line + CRC_FROM, sizeof(*line) - CRC_FROM, ~0u);
+}
+
+/* false: there is none that is whole. */
+static bool read_line(int fd, unsigned node, struct line *line)
+{
+	return pread(fd, line, sizeof(*line), line_at(node)) == sizeof(*line) &&
+	       le32_to_cpu(line->crc) == line_crc(line);
+}
+
+int store_member_ack(int fd, unsigned node, uint64_t incarnation, uint64_t acked)
+{
+	struct line line = {
+		.incarnation = cpu_to_le64(incarnation),
+		.acked = cpu_to_le64(acked),
+	};
+
+	line.crc = cpu_to_le32(line_crc(&line));
+	errno = EIO;
+	return pwrite(fd, &line, sizeof(line), line_at(node)) == sizeof(line) ? 0 : -errno;
+}
+
+/* One that is alone looks for no others: there must be none, whatever they take this file for. */
+static int lock_node(int fd, unsigned node, unsigned nodes)
+{
+	return nodes > 1 ? set_lock(fd, locks_at + node, 1, F_WRLCK) :
+			   set_lock(fd, locks_at + 1, WEFT_STORE_NODES_MAX, F_WRLCK);
+}
+
+int store_member_join(int fd, unsigned node, unsigned nodes, uint64_t *incarnation)
+{
+	struct line line;
+	int rc = lock_node(fd, node, nodes);
+
+	if (rc < 0)
+		return rc == -EAGAIN ? -EBUSY : rc;
+	*incarnation = read_line(fd, node, &line) ? le64_to_cpu(line.incarnation) + 1 : 1;
+	return store_member_ack(fd, node, *incarnation, 0);
+}
+
+static int look_at(int fd, unsigned node, struct store_member *member)
+{
+	struct line line;
+	int locked = is_locked(fd, node);
+
+	if (locked < 0)
+		return locked;
+	*member = (struct store_member){ .alive = locked };
+	if (locked && read_line(fd, node, &line)) {
+		member->incarnation = le64_to_cpu(line.incarnation);
+		member->acked = le64_to_cpu(line.acked);
+	}
+	return 0;
+}
+
+int store_members_look(int fd, unsigned self, unsigned nodes, struct store_member *members)
+{
+	int rc = 0;
+
+	for (unsigned node = 1; node <= nodes && !rc; node++)
+		if (node != self)
+			rc = look_at(fd, node, &members[node]);
+	return rc;
+}

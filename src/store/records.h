@@ -1,0 +1,30 @@
+/* records.h - all records of one revision, and the same as bytes. */
+#ifndef WEFT_STORE_RECORDS_H
+#define WEFT_STORE_RECORDS_H
+
+#include <stddef.h>
+
+#include "store/store.h"
+
+/* Never changed once it is shown: a new revision is a new one. */
+struct store_records {
+	struct weft_list list; /* struct weft_record, by key */
+	uint64_t revision, session;
+	uint32_t nodes; /* of this session: how many may be members */
+};
+
+/* NULL: no memory. */
+struct store_records *store_records_new(uint64_t revision, uint64_t session, uint32_t nodes);
+void store_records_free(struct store_records *records);
+const struct weft_record *store_records_find(const struct store_records *records, const char *key);
+/* The next revision: what @txn makes of @from. NULL and @rc: a version was another one (-ESTALE), or
+ * there is no memory. */
+struct store_records *store_records_next(const struct store_records *from,
+					 const struct weft_txn *txn, int *rc);
+
+size_t store_records_size(const struct store_records *records); /* as bytes */
+void store_records_encode(const struct store_records *records, void *bytes);
+/* Adds what @bytes hold to @records, which are empty. -EINVAL: it is not what encode() wrote. */
+int store_records_decode(struct store_records *records, const void *bytes, size_t size);
+
+#endif

@@ -1,0 +1,233 @@
+/* slots.c - records in a file, whole or not at all, whatever happens to power.
+ *
+ *   0          4 KiB      64 KiB                16 MiB on
+ *   │ its name │ members  │ slot 0: odd        │ slot 1: even        │
+ *                           ┌ head: magic, checksum, nodes, revision, session, length │ records ┐
+ *
+ * A revision is written to the slot that the one before it is not in, and then synced: whatever is
+ * torn, cut or lost on the way is of the new one, whose checksum tells. The file is sparse.
+ *
+ * A writer that was killed between the two may leave a revision that others see and the disk has
+ * not. So who reads a new one syncs before it believes in it.
+ *
+ * Invariant: at any moment, one slot holds a revision that is whole and durable. */
+#include "store/slots.h"
+
+#include <errno.h>
+#include <isa-l/crc.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "proto/nvme.h"
+
+static const char name[16] = "Weft state 1\n";
+static const char magic[8] = "weftslot";
+
+struct slot_head {
+	char magic[8];
+	__le32 crc; /* of all that follows */
+	__le32 nodes;
+	__le64 revision, session, length;
+};
+static_assert(sizeof(struct slot_head) == 40, "head of a slot");
+
+enum { CRC_FROM = offsetof(struct slot_head, nodes) };
+
+static off_t slot_at(uint64_t revision)
+{
+	return STORE_SLOT_AT + (revision % 2 ? 0 : STORE_SLOT_BYTES);
+}
+
+static uint32_t slot_crc(const void *slot, size_t size)
+{
+	return crc32_iscsi((unsigned char *)slot + CRC_FROM, (int)(size - CRC_FROM), ~0u);
+}
+
+/* --- all of it ------------------------------------------------------------------------------------- */
+
+/* What lies beyond the end reads as zeroes. */
+static int read_all(int fd, void *buf, size_t size, off_t at)
+{
+	size_t have = 0;
+
+	while (have < size) {
+		ssize_t n = pread(fd, (char *)buf + have, size - have, at + (off_t)have);
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0)
+			return -errno;
+		if (!n)
+			break;
+		have += (size_t)n;
+	}
+	memset((char *)buf + have, 0, size - have);
+	return 0;
+}
+
+static int write_all(int fd, const void *buf, size_t size, off_t at)
+{
+	size_t done = 0;
+
+	while (done < size) {
+		ssize_t n = pwrite(fd, (const char *)buf + done, size - done, at + (off_t)done);
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n <= 0)
+			return n < 0 ? -errno : -EIO;
+		done += (size_t)n;
+	}
+	return 0;
+}
+
+int store_slots_init(int fd)
+{
+	char has[sizeof(name)], zeroes[sizeof(name)] = { 0 };
+	int rc = read_all(fd, has, sizeof(has), 0);
+
+	if (rc < 0 || !memcmp(has, name, sizeof(name)))
+		return rc;
+	if (lseek(fd, 0, SEEK_END) > (off_t)sizeof(name) ||
+	    (memcmp(has, zeroes, sizeof(has)) && memcmp(has, name, strlen(has))))
+		return -EINVAL;
+	return write_all(fd, name, sizeof(name), 0);
+}
+
+/* --- reading --------------------------------------------------------------------------------------- */
+
+static bool has_magic(const struct slot_head *head)
+{
+	return !memcmp(head->magic, magic, sizeof(magic));
+}
+
+static bool is_empty(const struct slot_head *head)
+{
+	static const struct slot_head none;
+
+	return !memcmp(head, &none, sizeof(none));
+}
+
+static int decode(const char *slot, size_t size, struct store_records **out)
+{
+	const struct slot_head *head = (const struct slot_head *)slot;
+	struct store_records *records;
+	int rc;
+
+	records = store_records_new(le64_to_cpu(head->revision), le64_to_cpu(head->session),
+				    le32_to_cpu(head->nodes));
+	if (!records)
+		return -ENOMEM;
+	rc = store_records_decode(records, slot + sizeof(*head), size - sizeof(*head));
+	if (rc < 0)
+		store_records_free(records);
+	else
+		*out = records;
+	return rc;
+}
+
+/* -EINVAL: it is not whole. */
+static int read_slot(int fd, const struct slot_head *head, struct store_records **out)
+{
+	uint64_t length = le64_to_cpu(head->length);
+	_cleanup_(weft_freep) char *slot = NULL;
+	size_t size;
+	int rc;
+
+	if (!has_magic(head) || length > STORE_SLOT_BYTES - sizeof(*head))
+		return -EINVAL;
+	size = sizeof(*head) + length;
+	slot = malloc(size);
+	if (!slot)
+		return -ENOMEM;
+	rc = read_all(fd, slot, size, slot_at(le64_to_cpu(head->revision)));
+	if (rc < 0)
+		return rc;
+	if (memcmp(slot, head, sizeof(*head)) || slot_crc(slot, size) != le32_to_cpu(head->crc))
+		return -EINVAL;
+	return decode(slot, size, out);
+}
+
+/* A head in the slot of the other parity is none of its own. */
+static uint64_t newer_than(const struct slot_head *head, unsigned parity, uint64_t known)
+{
+	uint64_t revision = le64_to_cpu(head->revision);
+
+	return has_magic(head) && revision > known && revision % 2 == parity ? revision : 0;
+}
+
+static int load_newest(int fd, const struct slot_head heads[2], uint64_t known,
+		       struct store_records **out)
+{
+	uint64_t odd = newer_than(&heads[0], 1, known), even = newer_than(&heads[1], 0, known);
+	const struct slot_head *first = odd > even ? &heads[0] : &heads[1];
+	const struct slot_head *second = odd > even ? &heads[1] : &heads[0];
+	int rc = odd || even ? read_slot(fd, first, out) : -EINVAL;
+
+	if (rc == -EINVAL && odd && even)
+		rc = read_slot(fd, second, out);
+	return rc;
+}
+
+int store_slots_load(int fd, uint64_t known, struct store_records **out)
+{
+	struct slot_head heads[2];
+	int rc;
+
+	*out = NULL;
+	rc = read_all(fd, &heads[0], sizeof(heads[0]), slot_at(1));
+	if (!rc)
+		rc = read_all(fd, &heads[1], sizeof(heads[1]), slot_at(2));
+	if (!rc)
+		rc = load_newest(fd, heads, known, out);
+	if (rc == -EINVAL) /* nothing newer is whole; of a new file, not even the first was */
+		return known || is_empty(&heads[1]) ? 0 : -EUCLEAN;
+	if (rc < 0)
+		return rc;
+	if (fdatasync(fd) < 0) {
+		rc = -errno;
+		store_records_free(take_ptr(out));
+	}
+	return rc;
+}
+
+/* --- writing --------------------------------------------------------------------------------------- */
+
+/* It may or may not be on the disk: nobody shall take it for good later. */
+static void wipe(int fd, uint64_t revision)
+{
+	static const struct slot_head none;
+
+	if (write_all(fd, &none, sizeof(none), slot_at(revision)) == 0)
+		fdatasync(fd);
+}
+
+int store_slots_save(int fd, const struct store_records *records)
+{
+	size_t length = store_records_size(records), size = sizeof(struct slot_head) + length;
+	_cleanup_(weft_freep) char *slot = NULL;
+	struct slot_head *head;
+	int rc;
+
+	if (size > STORE_SLOT_BYTES)
+		return -ENOSPC;
+	slot = calloc(1, size);
+	if (!slot)
+		return -ENOMEM;
+	head = (struct slot_head *)slot;
+	memcpy(head->magic, magic, sizeof(magic));
+	head->nodes = cpu_to_le32(records->nodes);
+	head->revision = cpu_to_le64(records->revision);
+	head->session = cpu_to_le64(records->session);
+	head->length = cpu_to_le64(length);
+	store_records_encode(records, slot + sizeof(*head));
+	head->crc = cpu_to_le32(slot_crc(slot, size));
+	rc = write_all(fd, slot, size, slot_at(records->revision));
+	if (!rc && fdatasync(fd) < 0)
+		rc = -errno;
+	if (rc < 0)
+		wipe(fd, records->revision);
+	return rc;
+}

@@ -1,0 +1,21 @@
+/* slots.h - records in a file, whole or not at all, whatever happens to power. */
+#ifndef WEFT_STORE_SLOTS_H
+#define WEFT_STORE_SLOTS_H
+
+#include "store/records.h"
+
+enum {
+	STORE_MEMBERS_AT = 4096, /* a page for members.c */
+	STORE_SLOT_AT = 64 << 10,
+	STORE_SLOT_BYTES = 16 << 20, /* the most that all records may come to */
+};
+
+/* Gives an empty file its head. -EINVAL: it is a file of something else. */
+int store_slots_init(int fd);
+/* The newest revision in the file if it is not @known: *@records is it, otherwise NULL. What it gives
+ * is durable. -EUCLEAN: both slots are damaged. */
+int store_slots_load(int fd, uint64_t known, struct store_records **records);
+/* On 0 it is durable. Of the revision before it nothing is touched. */
+int store_slots_save(int fd, const struct store_records *records);
+
+#endif

@@ -1,0 +1,216 @@
+/* store.c - what every kind of store has: the copy, the watcher, the wait for all members. */
+#include "store/store.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "store/internal.h"
+
+static const struct weft_store_ops *const kinds[] = { &store_file_ops, &store_mem_ops };
+
+static void look_through_waits(struct weft_task *task);
+
+static const struct weft_store_ops *find_kind(const char *spec, const char **arg)
+{
+	for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++) {
+		size_t len = strlen(kinds[i]->type);
+
+		if (strncmp(spec, kinds[i]->type, len) || (spec[len] && spec[len] != ':'))
+			continue;
+		*arg = spec[len] ? spec + len + 1 : "";
+		return kinds[i];
+	}
+	return NULL;
+}
+
+int weft_store_open(struct weft_store **out, const struct weft_store_options *options,
+		    struct weft_err *err)
+{
+	const struct weft_store_ops *ops;
+	_cleanup_(weft_freep) char *spec = NULL;
+	struct weft_store *store;
+	const char *arg;
+	int rc;
+
+	assert(options->node && options->node <= options->nodes &&
+	       options->nodes <= WEFT_STORE_NODES_MAX);
+	ops = find_kind(options->spec, &arg);
+	if (!ops)
+		return weft_fail(err, -EINVAL, "%s: expected file:PATH", options->spec);
+	spec = strdup(options->spec);
+	rc = spec ? ops->open(&store, options, arg, err) : -ENOMEM;
+	if (rc < 0)
+		return weft_fail(err, rc, "%s: %s", options->spec, strerror(-rc));
+	store->spec = take_ptr(&spec);
+	store->home = options->home;
+	store->node = options->node;
+	store->nodes = options->nodes;
+	weft_list_init(&store->waits);
+	weft_task_init(&store->settle, look_through_waits);
+	*out = store;
+	return 0;
+}
+
+void weft_store_watch(struct weft_store *store, const struct weft_store_watcher *watcher)
+{
+	store->watcher = *watcher;
+}
+
+/* --- the copy ------------------------------------------------------------------------------------- */
+
+uint64_t weft_store_revision(const struct weft_store *store)
+{
+	return store->records->revision;
+}
+
+uint64_t weft_store_session(const struct weft_store *store)
+{
+	return store->records->session;
+}
+
+bool weft_store_persistent(const struct weft_store *store)
+{
+	return store->ops->persistent;
+}
+
+const char *weft_store_spec(const struct weft_store *store)
+{
+	return store->spec;
+}
+
+const struct weft_record *weft_store_get(const struct weft_store *store, const char *key)
+{
+	return store_records_find(store->records, key);
+}
+
+void store_moved(struct weft_store *store, struct store_records *records)
+{
+	assert(records->revision > store->records->revision);
+	store_records_free(store->records);
+	store->records = records;
+	if (store->watcher.moved)
+		store->watcher.moved(store->watcher.arg);
+}
+
+void weft_store_commit(struct weft_store *store, struct weft_txn *txn)
+{
+	for (unsigned i = 0; i < txn->nwrites; i++)
+		assert(txn->writes[i].len <= WEFT_STORE_VALUE_MAX &&
+		       strlen(txn->writes[i].key) <= WEFT_STORE_KEY_MAX);
+	store->ops->commit(store, txn);
+}
+
+/* --- members --------------------------------------------------------------------------------------- */
+
+bool weft_store_alive(const struct weft_store *store, unsigned node)
+{
+	return node == store->node || store->members[node].alive;
+}
+
+uint64_t weft_store_settled(const struct weft_store *store)
+{
+	uint64_t least = store->acked;
+
+	for (unsigned node = 1; node <= store->nodes; node++) {
+		const struct store_member *member = &store->members[node];
+
+		if (member->alive && member->acked < least)
+			least = member->acked;
+	}
+	return least;
+}
+
+static void look_through_waits(struct weft_task *task)
+{
+	struct weft_store *store = container_of(task, struct weft_store, settle);
+	uint64_t settled = weft_store_settled(store);
+	struct weft_store_wait *wait, *tmp;
+	struct weft_list over;
+
+	weft_list_init(&over);
+	weft_list_for_each_safe(wait, tmp, &store->waits, link) {
+		if (wait->revision > settled)
+			continue;
+		weft_list_remove(&wait->link);
+		weft_list_push(&over, &wait->link);
+	}
+	while (!weft_list_empty(&over)) {
+		wait = container_of(weft_list_pop(&over), struct weft_store_wait, link);
+		wait->done(wait, 0);
+	}
+}
+
+void weft_store_ack(struct weft_store *store, uint64_t revision)
+{
+	assert(revision <= weft_store_revision(store));
+	if (revision <= store->acked)
+		return;
+	store->acked = revision;
+	store->ops->acked(store);
+	weft_reactor_defer(store->home, &store->settle);
+}
+
+void weft_store_settle(struct weft_store *store, struct weft_store_wait *wait)
+{
+	weft_list_push(&store->waits, &wait->link);
+	weft_reactor_defer(store->home, &store->settle);
+}
+
+void weft_store_forget(struct weft_store_wait *wait)
+{
+	weft_list_remove(&wait->link);
+}
+
+/* One that came back between two looks was gone in between. */
+static bool went(const struct store_member *was, const struct store_member *is)
+{
+	return was->alive && (!is->alive || is->incarnation != was->incarnation);
+}
+
+void store_members_seen(struct weft_store *store, const struct store_member *members)
+{
+	struct store_member was[WEFT_STORE_NODES_MAX + 1];
+
+	memcpy(was, store->members, sizeof(was));
+	memcpy(store->members, members, sizeof(store->members));
+	for (unsigned node = 1; node <= store->nodes; node++)
+		if (went(&was[node], &members[node]) && store->watcher.gone)
+			store->watcher.gone(store->watcher.arg, node);
+	weft_reactor_defer(store->home, &store->settle);
+}
+
+/* --- the end ------------------------------------------------------------------------------------------ */
+
+static void cancel_waits(struct weft_store *store)
+{
+	struct weft_list *link;
+
+	while ((link = weft_list_pop(&store->waits))) {
+		struct weft_store_wait *wait = container_of(link, struct weft_store_wait, link);
+
+		wait->done(wait, -ECANCELED);
+	}
+}
+
+void weft_store_close(struct weft_store *store, void (*done)(void *arg), void *arg)
+{
+	store->watcher = (struct weft_store_watcher){ 0 };
+	store->closed = done;
+	store->closed_arg = arg;
+	store->ops->close(store);
+}
+
+void store_closed(struct weft_store *store)
+{
+	void (*closed)(void *arg) = store->closed;
+	void *arg = store->closed_arg;
+
+	cancel_waits(store);
+	weft_task_cancel(&store->settle);
+	store_records_free(store->records);
+	free(store->spec);
+	free(store);
+	closed(arg);
+}

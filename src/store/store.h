@@ -1,0 +1,113 @@
+/* store.h - state that several processes hold in common: small records, and who is there to obey them.
+ *
+ *   home ── commit ──▶ store ── moved ──▶ every member's home ── ack ──▶ store ── settled ──▶ home
+ *
+ * A store has one revision, which grows by one with every commit. A record is a key, a value, and
+ * the revision that wrote it, its version. Every member keeps a copy of all records, so looking is a
+ * function call and never waits; that a copy was old shows at the commit, which compares versions.
+ *
+ * A change binds when it is settled: every member that lives has said with weft_store_ack() that it
+ * acts by that revision. A member that is gone need not: it acts no more.
+ *
+ * All calls are made on home's thread, and all callbacks run there, never from inside
+ * weft_store_commit(), weft_store_ack() or weft_store_settle(). */
+#ifndef WEFT_STORE_STORE_H
+#define WEFT_STORE_STORE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/err.h"
+#include "base/list.h"
+#include "reactor/reactor.h"
+
+enum {
+	WEFT_STORE_KEY_MAX = 255,     /* bytes */
+	WEFT_STORE_VALUE_MAX = 65536, /* bytes */
+	WEFT_STORE_NODES_MAX = 64,
+};
+
+struct weft_store;
+struct weft_store_ops;
+
+struct weft_store_options {
+	struct weft_reactor *home;
+	const char *spec;     /* "file:PATH", or "mem": this process's own, gone with it */
+	unsigned node, nodes; /* who we are, 1 … nodes; with one node nobody else may open it */
+};
+
+/* May block. -EBUSY: somebody else is this node, or just leaves. */
+int weft_store_open(struct weft_store **store, const struct weft_store_options *options,
+		    struct weft_err *err);
+/* Commits and waits that are left end with -ECANCELED; @done runs when nothing is under way, perhaps
+ * before this returns. Frees @store. */
+void weft_store_close(struct weft_store *store, void (*done)(void *arg), void *arg);
+
+struct weft_store_watcher {
+	void (*moved)(void *arg); /* the copy is of a newer revision, by us or by others */
+	void (*gone)(void *arg, unsigned node); /* it will do nothing any more (optional) */
+	void *arg;
+};
+
+/* One for all; before it is set nobody is told. */
+void weft_store_watch(struct weft_store *store, const struct weft_store_watcher *watcher);
+
+/* --- the copy ----------------------------------------------------------------------------------- */
+
+struct weft_record {
+	struct weft_list link;
+	uint64_t version;
+	uint32_t len;
+	const void *value;
+	const char *key;
+};
+
+uint64_t weft_store_revision(const struct weft_store *store);
+/* Grows when somebody opens the store and nobody else has it: after a loss of power, or of all. */
+uint64_t weft_store_session(const struct weft_store *store);
+bool weft_store_persistent(const struct weft_store *store);
+const char *weft_store_spec(const struct weft_store *store);
+/* NULL: there is none. Good until the next moved(). */
+const struct weft_record *weft_store_get(const struct weft_store *store, const char *key);
+
+/* --- changing it --------------------------------------------------------------------------------- */
+
+struct weft_store_write {
+	const char *key;
+	uint64_t version; /* what the record must be at; 0: there must be none */
+	const void *value;
+	uint32_t len; /* 0 with @value NULL: the record goes */
+};
+
+/* Embedded in its owner. */
+struct weft_txn {
+	const struct weft_store_write *writes; /* all of them, or none */
+	unsigned nwrites;
+	/* 0; -ESTALE: a version was another one, the copy is newer now; -errno: it was not done, and
+	 * if the storage fails may still be found done later. After moved(). */
+	void (*done)(struct weft_txn *txn, int rc);
+	uint64_t revision;     /* on 0: what it made */
+	struct weft_list link; /* the store's */
+};
+
+/* The store owns @txn, and reads what it points to, until done(). */
+void weft_store_commit(struct weft_store *store, struct weft_txn *txn);
+
+/* --- members ------------------------------------------------------------------------------------- */
+
+/* Everything here acts by @revision and those before it. */
+void weft_store_ack(struct weft_store *store, uint64_t revision);
+
+struct weft_store_wait {
+	uint64_t revision;
+	void (*done)(struct weft_store_wait *wait, int rc); /* 0: it is settled */
+	struct weft_list link;                              /* the store's */
+};
+
+void weft_store_settle(struct weft_store *store, struct weft_store_wait *wait);
+void weft_store_forget(struct weft_store_wait *wait); /* done() will not run */
+/* What every member that lives has acknowledged. */
+uint64_t weft_store_settled(const struct weft_store *store);
+bool weft_store_alive(const struct weft_store *store, unsigned node);
+
+#endif

@@ -1,0 +1,295 @@
+/* cluster.c - one member's part: serve the groups that are ours, hand over, take what is nobody's.
+ *
+ *   moved, gone, asked ─▶ act ─▶ not served as the table says? ─▶ ANA change, which waits for I/O ─┐
+ *                          ▲  └▶ the table is to move on? ─▶ commit ──────────────────────────────┤
+ *                          └──────────────────────────────────────────────────────────────────────┘
+ *
+ * Invariant: what is served here is, by the newest copy of the table, ours; one thing at a time. */
+#include "target/cluster/cluster.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/log.h"
+
+enum { LEFT_MS = 5, FAILED_MS = 1000 };
+
+static const char key[] = "owners";
+
+static void act(struct tgt_cluster *c);
+
+/* By group - 1: those with namespaces. */
+static void find_used(struct weft_subsys *s, bool used[WEFT_ANA_GROUP_MAX])
+{
+	memset(used, false, WEFT_ANA_GROUP_MAX);
+	for (uint32_t nsid = 1; nsid <= WEFT_NSID_MAX; nsid++)
+		if (tgt_ns_find(s, nsid))
+			used[tgt_ns_find(s, nsid)->ana_group - 1] = true;
+}
+
+/* --- storage ----------------------------------------------------------------------------------------- */
+
+static bool left_with(void *arg, uint32_t group, unsigned node)
+{
+	struct weft_subsys *s = arg;
+
+	for (uint32_t nsid = 1; nsid <= WEFT_NSID_MAX; nsid++) {
+		struct tgt_ns *ns = tgt_ns_find(s, nsid);
+
+		if (ns && ns->ana_group == group && ns->be->ops->left(ns->be, node))
+			return true;
+	}
+	return false;
+}
+
+int tgt_cluster_check_storage(struct weft_subsys *s, struct weft_backend *be, struct weft_err *err)
+{
+	if (!s->cluster)
+		return 0;
+	if (!be->ops->left)
+		return weft_fail(err, -EOPNOTSUPP,
+				 "%s: it is not storage that several targets share", be->spec);
+	for (unsigned node = 1; s->cluster->started && node <= s->cluster->view.nodes; node++)
+		if (!weft_store_alive(s->store, node) && be->ops->left(be, node))
+			return weft_fail(err, -EBUSY,
+					 "%s: node %u is gone, and its last I/O is not over yet",
+					 be->spec, node);
+	return 0;
+}
+
+bool tgt_cluster_is_over(struct weft_subsys *s, uint16_t cntlid)
+{
+	unsigned share = s->cntlid_last - s->cntlid_first + 1u;
+	unsigned node = cntlid ? (cntlid - 1) / share + 1 : 0;
+
+	if (!s->cluster || !node || node > s->cluster->view.nodes ||
+	    weft_store_alive(s->store, node))
+		return false;
+	for (uint32_t nsid = 1; nsid <= WEFT_NSID_MAX; nsid++) {
+		struct tgt_ns *ns = tgt_ns_find(s, nsid);
+
+		if (ns && ns->be->ops->left(ns->be, node))
+			return false;
+	}
+	return true;
+}
+
+/* --- the table ----------------------------------------------------------------------------------------- */
+
+static bool tell_draining(struct tgt_cluster *c, struct owners *o)
+{
+	uint64_t bit = 1ull << (c->view.self - 1);
+	uint64_t is = c->draining ? o->draining | bit : o->draining & ~bit;
+	bool changed = is != o->draining;
+
+	o->draining = is;
+	return changed;
+}
+
+static int load(struct tgt_cluster *c)
+{
+	struct weft_store *store = c->subsys->store;
+	const struct weft_record *record = weft_store_get(store, key);
+
+	c->revision = weft_store_revision(store);
+	c->version = record ? record->version : 0;
+	c->view.alive = 0;
+	for (unsigned node = 1; node <= c->view.nodes; node++)
+		c->view.alive |= (uint64_t)weft_store_alive(store, node) << (node - 1);
+	return owners_decode(&c->owners, record ? record->value : NULL, record ? record->len : 0);
+}
+
+static void again_in(struct tgt_cluster *c, uint64_t ms)
+{
+	weft_timer_set(c->subsys->target->home, &c->timer, ms);
+}
+
+static void go_on(struct tgt_cluster *c)
+{
+	c->busy = false;
+	act(c);
+}
+
+static void committed(struct weft_txn *txn, int rc)
+{
+	struct tgt_cluster *c = container_of(txn, struct tgt_cluster, txn);
+
+	if (rc == -ECANCELED) /* the end */
+		return;
+	if (rc == 0 || rc == -ESTALE) {
+		go_on(c);
+		return;
+	}
+	weft_error("%s: who serves which group cannot be changed: %s; trying again", c->subsys->nqn,
+		   strerror(-rc));
+	c->busy = false;
+	again_in(c, FAILED_MS);
+}
+
+static void commit(struct tgt_cluster *c, const struct owners *o)
+{
+	owners_encode(o, c->bytes);
+	c->write = (struct weft_store_write){ key, c->version, c->bytes, sizeof(c->bytes) };
+	c->txn = (struct weft_txn){ &c->write, 1, committed };
+	c->busy = true;
+	weft_store_commit(c->subsys->store, &c->txn);
+}
+
+/* --- serving ------------------------------------------------------------------------------------------- */
+
+static void tell_change(struct tgt_cluster *c, const bool *was, const bool *is)
+{
+	bool used[WEFT_ANA_GROUP_MAX];
+
+	find_used(c->subsys, used);
+	for (unsigned i = 0; i < WEFT_ANA_GROUP_MAX; i++)
+		if (used[i] && was[i] != is[i])
+			weft_info("%s: group %u is %s", c->subsys->nqn, i + 1,
+				  is[i] ? "served elsewhere" : "served here");
+}
+
+static void own_done(void *arg, int rc, const struct weft_err *err)
+{
+	struct tgt_cluster *c = arg;
+
+	(void)err;
+	if (rc < 0) {
+		c->busy = false;
+		again_in(c, FAILED_MS);
+	} else {
+		go_on(c);
+	}
+}
+
+/* True: it is served as the table says. */
+static bool serve(struct tgt_cluster *c)
+{
+	const bool *was = c->subsys->ana.rules->elsewhere;
+	bool elsewhere[WEFT_ANA_GROUP_MAX];
+
+	owners_elsewhere(&c->owners, c->view.self, elsewhere);
+	if (!memcmp(was, elsewhere, sizeof(elsewhere)))
+		return true;
+	tell_change(c, was, elsewhere);
+	c->busy = true;
+	if (tgt_ana_own(c->subsys, elsewhere, own_done, c) < 0)
+		own_done(c, -ENOMEM, NULL);
+	return false;
+}
+
+/* --- acting -------------------------------------------------------------------------------------------- */
+
+static void step(struct tgt_cluster *c)
+{
+	struct owners next = c->owners;
+	bool wait, changed;
+
+	changed = tell_draining(c, &next);
+	changed |= tgt_cluster_wish_for(c, &next);
+	changed |= owners_step(&next, &c->view, left_with, c->subsys, &wait);
+	if (changed)
+		commit(c, &next);
+	else if (wait)
+		again_in(c, LEFT_MS);
+	else
+		tgt_cluster_look_at_wishes(c);
+}
+
+static void act(struct tgt_cluster *c)
+{
+	if (c->busy || c->subsys->removing)
+		return;
+	if (load(c) < 0) {
+		weft_error("%s: the table of who serves which group cannot be read",
+			   c->subsys->nqn);
+		return;
+	}
+	if (c->started && !serve(c))
+		return;
+	tgt_follows(c->subsys, TGT_FOLLOWS_CLUSTER, c->revision);
+	if (c->started)
+		step(c);
+}
+
+static void timed(struct weft_timer *timer)
+{
+	act(container_of(timer, struct tgt_cluster, timer));
+}
+
+void tgt_cluster_act(struct weft_subsys *s)
+{
+	if (s->cluster)
+		act(s->cluster);
+}
+
+void weft_cluster_start(struct weft_subsys *s)
+{
+	if (!s->cluster)
+		return;
+	s->cluster->started = true;
+	act(s->cluster);
+}
+
+/* --- looking --------------------------------------------------------------------------------------------- */
+
+unsigned weft_subsys_node(const struct weft_subsys *s)
+{
+	return s->cluster ? s->cluster->view.self : 0;
+}
+
+unsigned tgt_cluster_nodes(const struct weft_subsys *s)
+{
+	return s->cluster->view.nodes;
+}
+
+void tgt_cluster_member(struct weft_subsys *s, unsigned node, struct weft_member_info *info)
+{
+	const struct owners *o = &s->cluster->owners;
+	bool used[WEFT_ANA_GROUP_MAX];
+
+	find_used(s, used);
+	*info = (struct weft_member_info){
+		.node = node,
+		.alive = weft_store_alive(s->store, node),
+		.draining = o->draining >> (node - 1) & 1,
+	};
+	for (unsigned i = 0; i < WEFT_ANA_GROUP_MAX; i++)
+		info->groups += used[i] && o->owner[i] == node;
+}
+
+/* --- beginning and end ------------------------------------------------------------------------------------ */
+
+int tgt_cluster_new(struct weft_subsys *s, const struct weft_subsys_options *options)
+{
+	struct tgt_cluster *c;
+
+	if (options->nodes <= 1) {
+		s->follows[TGT_FOLLOWS_CLUSTER] = UINT64_MAX;
+		return 0;
+	}
+	c = calloc(1, sizeof(*c));
+	if (!c)
+		return -ENOMEM;
+	c->subsys = s;
+	c->view.self = options->node;
+	c->view.nodes = options->nodes;
+	c->timer.fn = timed;
+	weft_list_init(&c->wishes);
+	memset(s->ana.rules->elsewhere, true, sizeof(s->ana.rules->elsewhere));
+	s->cluster = c;
+	return 0;
+}
+static_assert(WEFT_NODES_MAX == WEFT_STORE_NODES_MAX, "a node is a member of the store");
+
+void tgt_cluster_free(struct weft_subsys *s)
+{
+	struct tgt_cluster *c = s->cluster;
+
+	if (!c)
+		return;
+	weft_timer_stop(s->target->home, &c->timer);
+	tgt_cluster_drop_wishes(c);
+	free(c);
+	s->cluster = NULL;
+}

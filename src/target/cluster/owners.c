@@ -1,0 +1,130 @@
+/* owners.c - which member of a cluster serves which group of namespaces.
+ *
+ *   owner 1 ── next 2 ──▶ (1 has let go of it) ──▶ owner 2        handed over, by 1 itself
+ *   owner 1, gone ──▶ (nothing of 1 is left with the storage) ──▶ owner 2        taken, by its heir
+ *
+ * Nobody takes a group from a member that lives: the owner alone changes its entry, after it has
+ * stopped to serve it. So two members never serve one group, and what one did is done before the next
+ * begins. Of two who both take a group that is nobody's, the store lets one. */
+#include "target/cluster/owners.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "proto/nvme.h"
+
+void owners_encode(const struct owners *o, uint8_t bytes[OWNERS_RECORD])
+{
+	__le64 draining = cpu_to_le64(o->draining);
+
+	memcpy(bytes, &draining, 8);
+	memcpy(bytes + 8, o->owner, sizeof(o->owner));
+	memcpy(bytes + 8 + sizeof(o->owner), o->next, sizeof(o->next));
+}
+
+static bool are_nodes(const uint8_t *nodes)
+{
+	for (unsigned i = 0; i < WEFT_ANA_GROUP_MAX; i++)
+		if (nodes[i] > WEFT_NODES_MAX)
+			return false;
+	return true;
+}
+
+int owners_decode(struct owners *o, const void *bytes, size_t len)
+{
+	const uint8_t *at = bytes;
+	__le64 draining;
+
+	memset(o, 0, sizeof(*o));
+	if (!len)
+		return 0;
+	if (len != OWNERS_RECORD)
+		return -EINVAL;
+	memcpy(&draining, at, 8);
+	o->draining = le64_to_cpu(draining);
+	memcpy(o->owner, at + 8, sizeof(o->owner));
+	memcpy(o->next, at + 8 + sizeof(o->owner), sizeof(o->next));
+	return are_nodes(o->owner) && are_nodes(o->next) ? 0 : -EINVAL;
+}
+
+void owners_elsewhere(const struct owners *o, unsigned self, bool elsewhere[WEFT_ANA_GROUP_MAX])
+{
+	for (unsigned i = 0; i < WEFT_ANA_GROUP_MAX; i++)
+		elsewhere[i] = o->owner[i] != self || o->next[i];
+}
+
+/* --- who ------------------------------------------------------------------------------------------- */
+
+static bool has(uint64_t nodes, unsigned node)
+{
+	return node && nodes >> (node - 1) & 1;
+}
+
+static bool may_take(const struct owners *o, const struct owners_view *view, unsigned node)
+{
+	return has(view->alive, node) && !has(o->draining, node);
+}
+
+/* In turn from where the group belongs if all are there, so that groups spread. */
+unsigned owners_heir(const struct owners *o, const struct owners_view *view, uint32_t group)
+{
+	uint8_t owner = o->owner[group - 1], next = o->next[group - 1];
+
+	if (next != owner && may_take(o, view, next))
+		return next;
+	for (unsigned i = 0; i < view->nodes; i++) {
+		unsigned node = (group - 1 + i) % view->nodes + 1;
+
+		if (node != owner && may_take(o, view, node))
+			return node;
+	}
+	return has(view->alive, owner) ? 0 : view->self;
+}
+
+/* --- what is to be done ------------------------------------------------------------------------------ */
+
+/* Ours, and not for long. */
+static bool hand_over(struct owners *o, const struct owners_view *view, unsigned i)
+{
+	unsigned heir = owners_heir(o, view, i + 1);
+
+	if (o->next[i]) { /* let go of */
+		o->owner[i] = may_take(o, view, o->next[i]) ? o->next[i] : o->owner[i];
+		o->next[i] = 0;
+		return true;
+	}
+	if (!has(o->draining, view->self) || !heir)
+		return false;
+	o->next[i] = (uint8_t)heir;
+	return true;
+}
+
+static bool take(struct owners *o, const struct owners_view *view, unsigned i)
+{
+	if (owners_heir(o, view, i + 1) != view->self)
+		return false;
+	o->owner[i] = (uint8_t)view->self;
+	o->next[i] = 0;
+	return true;
+}
+
+bool owners_step(struct owners *o, const struct owners_view *view,
+		 bool (*left)(void *arg, uint32_t group, unsigned node), void *arg, bool *wait)
+{
+	bool changed = false;
+
+	*wait = false;
+	for (unsigned i = 0; i < WEFT_ANA_GROUP_MAX; i++) {
+		uint8_t owner = o->owner[i];
+
+		if (owner == view->self)
+			changed |= hand_over(o, view, i);
+		else if (has(view->alive, owner))
+			continue;
+		else if (owner && left(arg, i + 1, owner))
+			*wait = true;
+		else
+			changed |= take(o, view, i);
+	}
+	return changed;
+}

@@ -1,0 +1,46 @@
+/* abort.c - the second half of Preempt and Abort: nothing of the preempted hosts goes on.
+ *
+ * What waits for data or a buffer is aborted. What storage has begun cannot be called back: it is
+ * waited for. New commands of these hosts do not get that far, the view has no registration of
+ * theirs any more. */
+#include <string.h>
+
+#include "target/resv/resv.h"
+
+static bool is_of(const struct tgt_queue *queue, const struct resv_victim *victim)
+{
+	return !queue->over && queue->qid &&
+	       !memcmp(queue->ctrl->hostid, victim->host, RESV_HOST_BYTES);
+}
+
+/* False: storage has it. An answer that leaves from memory is given already. */
+static bool end_request(struct weft_req *req, uint64_t ns_serial)
+{
+	const struct tgt_req *treq = tgt_req(req);
+
+	if (req->state == WEFT_REQ_FREE || treq->ns_serial != ns_serial ||
+	    weft_req_abort(req, SC_GENERIC(CMD_ABORTED_PREMEPT)))
+		return true;
+	return !treq->ns || treq->pinned;
+}
+
+static bool end_requests(struct weft_qpair *qp, uint64_t ns_serial)
+{
+	bool ended = true;
+
+	for (uint32_t i = 0; i < qp->touched; i++)
+		ended &= end_request(weft_qpair_slot(qp, i), ns_serial);
+	return ended;
+}
+
+bool tgt_resv_abort(struct weft_group *group, const struct resv_victim *victims, unsigned n)
+{
+	struct weft_qpair *qp;
+	bool ended = true;
+
+	weft_list_for_each(qp, &group->qpairs, link)
+		for (unsigned i = 0; i < n; i++)
+			if (qp->owner && is_of(qp->owner, &victims[i]))
+				ended &= end_requests(qp, victims[i].ns_serial);
+	return ended;
+}

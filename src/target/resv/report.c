@@ -1,0 +1,83 @@
+/* report.c - Reservation Report: who is registered, and who holds it. */
+#include <string.h>
+
+#include "target/io/io.h"
+#include "target/resv/resv.h"
+
+static void put_registrant(struct nvme_registered_ctrl_ext *to, const struct resv_state *st,
+			   const struct resv_reg *reg)
+{
+	to->cntlid = cpu_to_le16(NVME_CNTLID_DYNAMIC); /* a host, whatever its controllers */
+	to->rcsts = resv_is_holder(st, reg);
+	to->rkey = cpu_to_le64(reg->key);
+	memcpy(to->hostid, reg->host, sizeof(to->hostid));
+}
+
+/* What does not fit is left out; the count says how many there are. */
+static void put_report(struct weft_req *req, const struct resv_state *st)
+{
+	struct nvme_resv_status head = {
+		.gen = cpu_to_le32(st->generation),
+		.rtype = st->rtype,
+		.regctl = { (uint8_t)st->nregs, (uint8_t)(st->nregs >> 8) },
+		.ptpls = st->ptpl,
+	};
+	size_t room = req->data_len - sizeof(head);
+
+	memset(req->data, 0, req->data_len);
+	memcpy(req->data, &head, sizeof(head));
+	for (unsigned i = 0; i < st->nregs; i++) {
+		struct nvme_registered_ctrl_ext reg = { 0 };
+
+		if ((i + 1) * sizeof(reg) > room)
+			break;
+		put_registrant(&reg, st, &st->regs[i]);
+		memcpy((char *)req->data + sizeof(head) + i * sizeof(reg), &reg, sizeof(reg));
+	}
+	req->reply_len = req->data_len;
+}
+static_assert(sizeof(struct nvme_resv_status) == 64, "head of a Reservation Status, extended");
+static_assert(sizeof(struct nvme_registered_ctrl_ext) == 64, "Registered Controller Extended");
+
+static void report_at_home(struct weft_msg *msg)
+{
+	struct weft_req *req = container_of(msg, struct weft_req, msg);
+	const struct weft_record *record;
+	struct resv_state st;
+	struct tgt_ns *ns;
+	uint16_t sc = tgt_ns_of(req, &ns);
+
+	if (!sc && tgt_resv_state(ns, &st, &record) < 0)
+		sc = SC_GENERIC(INTERNAL);
+	if (!sc)
+		put_report(req, &st);
+	tgt_home_reply(req, sc);
+}
+
+static void report_buffer(struct weft_req *req, uint16_t sc)
+{
+	if (sc)
+		tgt_io_finish(req, sc);
+	else
+		tgt_post_home(req, report_at_home);
+}
+
+/* Host identifiers are of 128 bits on a fabric: only the extended form has room for them. */
+void tgt_resv_report(struct weft_req *req)
+{
+	uint64_t length = ((uint64_t)le32_to_cpu(req->cmd.common.cdw10) + 1) * 4;
+	bool extended = le32_to_cpu(req->cmd.common.cdw11) & 1;
+	struct tgt_ns *ns;
+	uint16_t sc = tgt_ns_of(req, &ns);
+
+	if (!sc && !extended)
+		sc = SC_GENERIC(HOSTID_FORMAT) | SC_DNR;
+	if (!sc && (length < sizeof(struct nvme_resv_status) || length > WEFT_MDTS_BYTES))
+		sc = SC_GENERIC(INVALID_FIELD) | SC_DNR;
+	if (!sc)
+		sc = weft_req_check_sgl(req, (uint32_t)length);
+	if (sc)
+		tgt_io_finish(req, sc);
+	else
+		weft_req_buffer(req, (uint32_t)length, report_buffer);
+}

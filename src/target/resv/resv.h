@@ -1,0 +1,77 @@
+/* resv.h - reservations: who may use a namespace while somebody has reserved it.
+ *
+ *   command ─▶ home: rules ─▶ store ─▶ moved, in every member ─▶ view published, round, aborts ─▶ ack
+ *                                                         settled: all have ─▶ the command's answer
+ *
+ * The store has the truth; a reactor sees a view of it, published with the namespace. */
+#ifndef WEFT_TARGET_RESV_RESV_H
+#define WEFT_TARGET_RESV_RESV_H
+
+#include "store/store.h"
+#include "target/internal.h"
+#include "target/resv/state.h"
+
+/* What a reactor needs to know. Published, replaced, never changed. */
+struct resv_view {
+	struct resv_view *next_old; /* home's, once it is replaced */
+	uint8_t rtype;
+	uint8_t holder[RESV_HOST_BYTES]; /* unless all registrants are */
+	unsigned nhosts;
+	uint8_t hosts[][RESV_HOST_BYTES]; /* registrants, ascending */
+};
+
+/* view.c */
+/* NULL and 0: nobody has reserved it. */
+int tgt_resv_view_new(const struct resv_state *st, struct resv_view **view);
+/* May @host read, or write? */
+bool tgt_resv_view_allows(const struct resv_view *view, const uint8_t host[RESV_HOST_BYTES],
+			  bool write);
+
+/* command.c: on the reactor of their queue */
+void tgt_resv_change(struct weft_req *req); /* Register, Acquire, Release */
+/* On home. */
+void tgt_resv_set_persist(struct weft_req *req, bool ptpl);
+/* Nothing that waits here is for this queue any more. */
+void tgt_resv_give_back(struct weft_subsys *s, struct weft_qpair *qp);
+
+/* report.c: on the reactor of its queue */
+void tgt_resv_report(struct weft_req *req);
+
+/* apply.c: on home */
+void tgt_resv_key(const struct tgt_ns *ns, char key[48]);
+/* The namespace's state as the copy has it; its record may be NULL. */
+int tgt_resv_state(const struct tgt_ns *ns, struct resv_state *st,
+		   const struct weft_record **record);
+int tgt_resv_load(struct tgt_ns *ns); /* a new one, which nobody sees yet */
+int tgt_resv_start(struct weft_subsys *s);
+void tgt_resv_moved(struct weft_subsys *s); /* its store did */
+/* @stopped, once nothing here is under way; the store may move and is not followed any more. */
+void tgt_resv_stop(struct weft_subsys *s, void (*stopped)(struct weft_subsys *s));
+
+/* abort.c: on a reactor */
+/* A host whose commands in a namespace are to end. */
+struct resv_victim {
+	uint64_t ns_serial;
+	uint8_t host[RESV_HOST_BYTES];
+};
+/* Aborts those that wait; false: storage still has others. */
+bool tgt_resv_abort(struct weft_group *group, const struct resv_victim *victims, unsigned n);
+
+/* notify.c: on home */
+void tgt_resv_notify(struct weft_subsys *s, uint32_t nsid, const struct resv_notice *notice);
+void *tgt_resv_log(struct tgt_ctrl *ctrl, size_t *size);
+void tgt_resv_log_read(struct tgt_ctrl *ctrl); /* the page above was, and the next one follows */
+void tgt_resv_log_reset(struct tgt_ctrl *ctrl);
+
+/* features.c: on home, as the table of features wants them */
+enum {
+	TGT_RESV_MASKS = 1 << NVME_RESV_NOTIFY_RNLPT_REGISTRATION_PREEMPTED |
+			 1 << NVME_RESV_NOTIFY_RNLPT_RESERVATION_RELEASED |
+			 1 << NVME_RESV_NOTIFY_RNLPT_RESERVATION_PREEMPTED,
+};
+uint16_t tgt_set_resv_mask(struct weft_req *req, struct tgt_ctrl *ctrl, uint32_t value);
+uint16_t tgt_get_resv_mask(struct weft_req *req, struct tgt_ctrl *ctrl);
+uint16_t tgt_set_resv_persist(struct weft_req *req, struct tgt_ctrl *ctrl, uint32_t value);
+uint16_t tgt_get_resv_persist(struct weft_req *req, struct tgt_ctrl *ctrl);
+
+#endif

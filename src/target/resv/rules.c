@@ -1,0 +1,254 @@
+/* rules.c - Reservation Register, Acquire and Release, as changes of a state (NVMe base 2.0, 8.19).
+ *
+ * Nothing here knows of queues, threads or stores: a state, a request, a status.
+ * Invariant: where there is a reservation there is a registrant, and it has a holder. */
+#include <string.h>
+
+#include "proto/status.h"
+#include "target/resv/state.h"
+
+#define CONFLICT (SC_GENERIC(RESERVATION_CONFLICT) | SC_DNR)
+#define INVALID  (SC_GENERIC(INVALID_FIELD) | SC_DNR)
+
+/* --- Register ------------------------------------------------------------------------------------------- */
+
+static uint16_t enter(struct resv_state *st, const struct resv_request *rq)
+{
+	if (!rq->key)
+		return INVALID; /* Preempt takes it for "all" */
+	if (st->nregs == RESV_REGS_MAX)
+		return SC_GENERIC(INTERNAL);
+	st->regs[st->nregs] = (struct resv_reg){ .key = rq->key };
+	memcpy(st->regs[st->nregs++].host, rq->host, RESV_HOST_BYTES);
+	return 0;
+}
+
+static uint16_t register_key(struct resv_state *st, const struct resv_request *rq)
+{
+	struct resv_reg *me = resv_find(st, rq->host);
+
+	if (!me)
+		return enter(st, rq);
+	return me->key == rq->key ? 0 : CONFLICT;
+}
+
+static uint16_t unregister_key(struct resv_state *st, const struct resv_request *rq)
+{
+	struct resv_reg *me = resv_find(st, rq->host);
+	uint8_t rtype = st->rtype;
+	bool ends;
+
+	if (!me || (!rq->iekey && me->key != rq->crkey))
+		return CONFLICT;
+	ends = rtype && (me->holder && !resv_all_registrants(rtype));
+	resv_drop(st, (unsigned)(me - st->regs));
+	if (!ends && st->nregs)
+		return 0;
+	resv_end(st);
+	if (resv_registrants_only(rtype))
+		resv_tell_released(st, rq->host);
+	return 0;
+}
+
+/* A host that ignores keys need not have one. */
+static uint16_t replace_key(struct resv_state *st, const struct resv_request *rq)
+{
+	struct resv_reg *me = resv_find(st, rq->host);
+
+	if (!me && rq->iekey)
+		return enter(st, rq);
+	if (!me || (!rq->iekey && me->key != rq->crkey))
+		return CONFLICT;
+	if (!rq->key)
+		return INVALID;
+	me->key = rq->key;
+	return 0;
+}
+
+static bool valid_cptpl(const struct resv_request *rq)
+{
+	return rq->cptpl == NVME_RESERVATION_CPTPL_NO_CHANGE ||
+	       rq->cptpl == NVME_RESERVATION_CPTPL_CLEAR ||
+	       (rq->cptpl == NVME_RESERVATION_CPTPL_PERSIST && rq->can_persist);
+}
+
+static uint16_t run_register(struct resv_state *st, const struct resv_request *rq)
+{
+	uint16_t sc;
+
+	if (!valid_cptpl(rq))
+		return INVALID;
+	switch (rq->action) {
+	case NVME_RESERVATION_RREGA_REGISTER_KEY:
+		sc = register_key(st, rq);
+		break;
+	case NVME_RESERVATION_RREGA_UNREGISTER_KEY:
+		sc = unregister_key(st, rq);
+		break;
+	case NVME_RESERVATION_RREGA_REPLACE_KEY:
+		sc = replace_key(st, rq);
+		break;
+	default:
+		return INVALID;
+	}
+	if (!sc)
+		st->generation++;
+	if (!sc && rq->cptpl)
+		st->ptpl = rq->cptpl == NVME_RESERVATION_CPTPL_PERSIST;
+	return sc;
+}
+
+/* --- Acquire -------------------------------------------------------------------------------------------- */
+
+static bool valid_rtype(uint8_t rtype)
+{
+	return rtype >= NVME_RESERVATION_RTYPE_WE && rtype <= NVME_RESERVATION_RTYPE_EAAR;
+}
+
+static uint16_t acquire(struct resv_state *st, struct resv_reg *me, uint8_t rtype, bool *changed)
+{
+	*changed = !st->rtype;
+	if (st->rtype)
+		return st->rtype == rtype && resv_is_holder(st, me) ? 0 : CONFLICT;
+	resv_begin(st, me, rtype);
+	return 0;
+}
+
+/* Takes all with @key, or all, off the list, the host that asks only where it is said. */
+static unsigned unregister_by_key(struct resv_state *st, const struct resv_request *rq, bool any,
+				  bool me_too)
+{
+	bool abort = rq->action == NVME_RESERVATION_RACQA_PREEMPT_AND_ABORT;
+	unsigned n = 0;
+
+	for (unsigned i = st->nregs; i--;) {
+		struct resv_reg reg = st->regs[i];
+		bool mine = resv_same_host(reg.host, rq->host);
+
+		if ((!any && reg.key != rq->key) || (mine && !me_too))
+			continue;
+		n++;
+		resv_drop(st, i);
+		if (!mine)
+			resv_notify(st, reg.host, NVME_RESV_NOTIFY_RNLPT_REGISTRATION_PREEMPTED,
+				    abort);
+	}
+	return n;
+}
+
+/* Does the key stand for the reservation, which then is ours? */
+static bool is_holders_key(const struct resv_state *st, uint64_t key)
+{
+	if (resv_all_registrants(st->rtype))
+		return !key;
+	for (unsigned i = 0; i < st->nregs; i++)
+		if (st->regs[i].holder)
+			return st->regs[i].key == key;
+	return false;
+}
+
+static void take_over(struct resv_state *st, const struct resv_request *rq)
+{
+	uint8_t before = st->rtype;
+
+	unregister_by_key(st, rq, resv_all_registrants(before), false);
+	resv_begin(st, resv_find(st, rq->host), rq->rtype);
+	if (before != rq->rtype)
+		resv_tell_released(st, rq->host);
+}
+
+static uint16_t preempt(struct resv_state *st, const struct resv_request *rq)
+{
+	if (st->rtype && !resv_all_registrants(st->rtype) && !rq->key)
+		return INVALID;
+	if (st->rtype && is_holders_key(st, rq->key))
+		take_over(st, rq);
+	else if (!unregister_by_key(st, rq, false, true))
+		return CONFLICT;
+	if (!st->nregs)
+		resv_end(st);
+	st->generation++;
+	return 0;
+}
+
+static uint16_t run_acquire(struct resv_state *st, const struct resv_request *rq, bool *changed)
+{
+	struct resv_reg *me = resv_find(st, rq->host);
+
+	if (rq->iekey || !valid_rtype(rq->rtype) ||
+	    rq->action > NVME_RESERVATION_RACQA_PREEMPT_AND_ABORT)
+		return INVALID;
+	if (!me || me->key != rq->crkey)
+		return CONFLICT;
+	if (rq->action == NVME_RESERVATION_RACQA_ACQUIRE)
+		return acquire(st, me, rq->rtype, changed);
+	return preempt(st, rq);
+}
+
+/* --- Release -------------------------------------------------------------------------------------------- */
+
+/* Who does not hold it has nothing to release, and that is no error. */
+static uint16_t release(struct resv_state *st, struct resv_reg *me, const struct resv_request *rq,
+			bool *changed)
+{
+	uint8_t rtype = st->rtype;
+
+	*changed = resv_is_holder(st, me);
+	if (!*changed)
+		return 0;
+	if (rtype != rq->rtype)
+		return INVALID;
+	resv_end(st);
+	if (resv_registrants_only(rtype) || resv_all_registrants(rtype))
+		resv_tell_released(st, rq->host);
+	return 0;
+}
+
+static uint16_t clear(struct resv_state *st, const struct resv_request *rq)
+{
+	resv_notify_others(st, rq->host, NVME_RESV_NOTIFY_RNLPT_RESERVATION_PREEMPTED);
+	st->nregs = 0;
+	resv_end(st);
+	st->generation++;
+	return 0;
+}
+
+static uint16_t run_release(struct resv_state *st, const struct resv_request *rq, bool *changed)
+{
+	struct resv_reg *me = resv_find(st, rq->host);
+
+	if (rq->iekey || rq->action > NVME_RESERVATION_RRELA_CLEAR)
+		return INVALID;
+	if (!me || me->key != rq->crkey)
+		return CONFLICT;
+	if (rq->action == NVME_RESERVATION_RRELA_CLEAR)
+		return clear(st, rq);
+	return release(st, me, rq, changed);
+}
+
+/* --- all ------------------------------------------------------------------------------------------------ */
+
+static uint16_t run_persist(struct resv_state *st, const struct resv_request *rq, bool *changed)
+{
+	if (rq->ptpl && !rq->can_persist)
+		return INVALID;
+	*changed = st->ptpl != rq->ptpl;
+	st->ptpl = rq->ptpl;
+	return 0;
+}
+
+uint16_t resv_run(struct resv_state *st, const struct resv_request *rq, bool *changed)
+{
+	*changed = true;
+	switch (rq->kind) {
+	case RESV_REGISTER:
+		return run_register(st, rq);
+	case RESV_ACQUIRE:
+		return run_acquire(st, rq, changed);
+	case RESV_RELEASE:
+		return run_release(st, rq, changed);
+	case RESV_PERSIST:
+		return run_persist(st, rq, changed);
+	}
+	return INVALID;
+}

@@ -1,0 +1,395 @@
+#!/usr/bin/python3
+"""target_cluster.py - several targets serve one subsystem: who serves what, and what they agree on."""
+import contextlib
+import ctypes
+import os
+import pathlib
+import shutil
+import signal
+import struct
+import sys
+import tempfile
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "lib"))
+
+import nvme
+import resv
+import sqe
+import tap
+import weft
+from fixture import connect, in_background, refused
+from nvme import ANA_INACCESSIBLE, INVALID_FIELD, RESERVATION_CONFLICT, pattern
+from resv import EA, EVENT, WERO, Host
+
+ANA_LOG, OPTIMIZED, INACCESSIBLE = 0x0C, 1, 3
+UNTIL_S = 30
+
+CONFIG = """subsystems:
+  - nqn: nqn.2026-11.io.weft:test
+    state: "file:{shared}/state"
+    cluster: {{ node: {node}, of: {of} }}
+    namespaces:
+      - {{ backend: "file:{shared}/a,size=16M" }}
+      - {{ backend: "file:{shared}/b,size=16M", ana_group: 2 }}
+"""
+
+
+class Cluster:
+    """Targets on the same files; nodes are 1, 2, …"""
+
+    def __init__(self, of=2):
+        self.shared, self.of = pathlib.Path(tempfile.mkdtemp(prefix="weft-shared-")), of
+        self.nodes = {}
+
+    def start(self, node):
+        """Start a node, again perhaps; the others see it."""
+        if node not in self.nodes:
+            text = CONFIG.format(shared=self.shared, node=node, of=self.of)
+            self.nodes[node] = weft.Target(config=text)
+        self.nodes[node].start()
+        for other, target in self.nodes.items():
+            if target.process.poll() is None:
+                weft.wait_until(lambda n=other: self.cluster(n)["members"][node - 1]["alive"],
+                                f"node {node} at node {other}", UNTIL_S)
+        return self.nodes[node]
+
+    def cluster(self, node):
+        return self.nodes[node].subsystem()["cluster"]
+
+    def groups(self, node):
+        """How many groups each node serves, as this one sees it."""
+        return [m["groups"] for m in self.cluster(node)["members"]]
+
+    def until(self, node, groups):
+        weft.wait_until(lambda: self.groups(node) == groups, f"groups {groups}", UNTIL_S)
+
+    def close(self):
+        try:
+            for target in self.nodes.values():
+                if target.process.returncode is None:
+                    target.stop()
+                target.check_log()
+        finally:
+            for target in self.nodes.values():
+                target.clean()
+            shutil.rmtree(self.shared, ignore_errors=True)
+
+
+def with_cluster(name, of=2, limit_s=60):
+    """body(cluster, node 1, …), all started one after the other."""
+    def add(body):
+        @tap.case(name, limit_s)
+        def _():
+            with contextlib.closing(Cluster(of)) as cluster:
+                nodes = range(1, of + 1)
+                body(cluster, *[cluster.start(node) for node in nodes])
+        return body
+    return add
+
+
+def ana(ctrl, group):
+    page = ctrl.log(ANA_LOG, 4096)
+    at, count = 16, struct.unpack_from("<H", page, 8)[0]
+    for _ in range(count):
+        which, nsids = struct.unpack_from("<II", page, at)
+        if which == group:
+            return page[at + 16] & 15
+        at += 32 + 4 * nsids
+    raise AssertionError(f"no group {group}")
+
+
+@with_cluster("members are one subsystem: identities, controller ids, who serves what")
+def _(cluster, one, two):
+    with connect(one) as first, connect(two) as second:
+        assert first.id[4:24] == second.id[4:24], "serial number"
+        for nsid in (1, 2):
+            assert first.identify(3, nsid) == second.identify(3, nsid), "identifiers"
+        assert first.cntlid < 0x7FF8 <= second.cntlid
+        assert [ana(first, g) for g in (1, 2)] == [OPTIMIZED] * 2
+        assert [ana(second, g) for g in (1, 2)] == [INACCESSIBLE] * 2
+        first.disk().write(0, pattern(1, 4096))
+        second.open()
+        disk = first.disk()
+        second.queues[0].do(disk.command(sqe.READ, 0, 1), length=4096, want=ANA_INACCESSIBLE)
+    assert cluster.groups(1) == cluster.groups(2) == [2, 0]
+    assert cluster.cluster(2)["node"] == 2 and cluster.cluster(2)["of"] == 2
+
+
+@with_cluster("move: a group goes to another member, and hosts are told")
+def _(cluster, one, two):
+    with connect(one) as first, connect(two) as second:
+        for ctrl in (first, second):
+            ctrl.set_feature(0x0B, 1 << 11)
+        disk = first.disk(2)
+        disk.write(0, pattern(7, disk.block))
+        aers = [ctrl.aer() for ctrl in (first, second)]
+        one.ctl("move", group=2, node=2)
+        for ctrl, aer in zip((first, second), aers):
+            assert ctrl.event(aer) == (2, 3, ANA_LOG)
+        cluster.until(1, [1, 1])
+        assert [ana(first, g) for g in (1, 2)] == [OPTIMIZED, INACCESSIBLE]
+        assert [ana(second, g) for g in (1, 2)] == [INACCESSIBLE, OPTIMIZED]
+        disk.read(0, want=ANA_INACCESSIBLE)
+        there = second.disk(2)
+        assert there.read(0) == pattern(7, there.block)
+        there.write(0, pattern(8, there.block))
+        two.ctl("move", node=1)
+        assert disk.read(0) == pattern(8, disk.block)
+    refused(one, "move", node=3)
+    refused(one, "move", group=1)
+
+
+@with_cluster("drain: everything goes to others, and nothing comes back before undrain", of=3)
+def _(cluster, one, two, three):
+    with connect(one) as ctrl:
+        one.ctl("drain")
+        assert cluster.groups(1)[0] == 0 and sum(cluster.groups(1)) == 2
+        assert cluster.cluster(1)["members"][0]["draining"]
+        assert ana(ctrl, 1) == ana(ctrl, 2) == INACCESSIBLE
+    two.kill9()
+    cluster.until(3, [0, 0, 2])
+    refused(three, "drain")                         # the only other one drains
+    weft.wait_until(lambda: not cluster.cluster(3)["members"][2]["draining"], "no drain")
+    for node in (1, 2):                             # it drains, it is gone
+        refused(three, "move", node=node)
+    one.ctl("undrain")
+    three.ctl("drain")
+    assert cluster.groups(1) == [2, 0, 0]
+    three.ctl("undrain")
+
+
+@with_cluster("a killed member's groups are served by another; it comes back and serves none")
+def _(cluster, one, two):
+    with connect(one) as ctrl:
+        disk = ctrl.disk()
+        disk.write(0, pattern(5, disk.block))
+    one.kill9()
+    cluster.until(2, [0, 2])
+    with connect(two) as ctrl:
+        disk = ctrl.disk()
+        assert disk.read(0) == pattern(5, disk.block)
+        disk.write(0, pattern(6, disk.block))
+        cluster.start(1)
+        assert cluster.groups(1) == [0, 2]
+        two.ctl("move", node=1)
+    with connect(one) as ctrl:
+        disk = ctrl.disk()
+        assert disk.read(0) == pattern(6, disk.block)
+
+
+@with_cluster("the last one that stops leaves its groups to the first that starts")
+def _(cluster, one, two):
+    one.stop()
+    cluster.until(2, [0, 2])
+    two.stop()
+    cluster.start(2)
+    cluster.until(2, [0, 2])
+    two.kill9()
+    cluster.start(1)
+    cluster.until(1, [2, 0])
+
+
+def serving(cluster):
+    """A controller of the member that serves group 1, and its disk."""
+    for target in cluster.nodes.values():
+        if target.process.poll() is not None:
+            continue
+        ctrl = connect(target)
+        if ana(ctrl, 1) == OPTIMIZED:
+            return ctrl, ctrl.disk()
+        ctrl.close()
+    return None
+
+
+@with_cluster("20 times the member that serves is killed: nothing that was answered is lost", limit_s=120)
+def _(cluster, *_nodes):
+    size = 64 << 10
+    for number in range(20):
+        ctrl, disk = weft.wait_until(lambda: serving(cluster), "somebody to serve", UNTIL_S)
+        with ctrl:
+            if number:
+                assert disk.read(0, size // disk.block) == pattern(number - 1, size)
+            disk.write(0, pattern(number, size))
+            late = disk.command(sqe.WRITE, 4096, 1)
+            ctrl.queues[0].submit(late, pattern(99, disk.block))        # it may still be on its way
+            victim = next(n for n, t in cluster.nodes.items() if t.addr == ctrl.addr)
+            cluster.nodes[victim].kill9()
+        cluster.start(victim)
+
+
+def storage_of(target, name):
+    """A second descriptor of what this target has open: the kernel has it as long as we do."""
+    syscall, pidfd_getfd = ctypes.CDLL(None, use_errno=True).syscall, 438
+    fds = target.proc("fd")
+    number = next(int(fd.name) for fd in fds.iterdir() if fd.resolve().name == name)
+    pidfd = os.pidfd_open(target.process.pid)
+    try:
+        fd = syscall(pidfd_getfd, pidfd, number, 0)
+    finally:
+        os.close(pidfd)
+    if fd < 0:
+        tap.skip(f"pidfd_getfd: {os.strerror(ctypes.get_errno())}")
+    return fd
+
+
+@with_cluster("a dead member's group is not served while something of it is left with the storage")
+def _(cluster, one, two):
+    fd = storage_of(one, "a")           # as an operation would be that its kernel has not ended
+    try:
+        one.kill9()
+        cluster.until(2, [1, 1])
+        with connect(two) as ctrl:
+            for _ in range(20):
+                assert [ana(ctrl, g) for g in (1, 2)] == [INACCESSIBLE, OPTIMIZED]
+            refused(two, "namespace-add", backend=f"file:{cluster.shared}/a", nsid=7)
+            os.close(fd)
+            fd = -1
+            cluster.until(2, [0, 2])
+            assert ana(ctrl, 1) == OPTIMIZED
+    finally:
+        if fd >= 0:
+            os.close(fd)
+
+
+def reset(through, cntlid, want):
+    """Cross-Controller Reset of a controller whose instance does not matter."""
+    return through.admin.do(sqe.Sqe(0x38, dw10=cntlid | 1 << 16, dw12=1), want=want).dw0
+
+
+@with_cluster("a controller of another member is over when that is gone, and its I/O")
+def _(cluster, one, two):
+    fd = storage_of(one, "b")
+    try:
+        with connect(one) as first, connect(two) as second:
+            reset(second, first.cntlid, INVALID_FIELD)
+            one.kill9()
+            cluster.until(2, [1, 1])
+            reset(second, first.cntlid, INVALID_FIELD)
+            os.close(fd)
+            fd = -1
+            assert reset(second, first.cntlid, nvme.SUCCESS) == 1
+            reset(second, 0, INVALID_FIELD)
+            reset(second, 0xFFEF, INVALID_FIELD)        # in nobody's share
+    finally:
+        if fd >= 0:
+            os.close(fd)
+
+
+@with_cluster("a target that waits for another one can be stopped")
+def _(_cluster, one, two):
+    def drain():
+        with contextlib.suppress(weft.CtlError, ValueError):        # refused, or hung up upon
+            one.ctl("drain")
+    two.process.send_signal(signal.SIGSTOP)
+    with in_background(drain):
+        weft.wait_until(lambda: "served elsewhere" in one.log.read_text(), "the drain to begin")
+        one.stop()
+    two.process.send_signal(signal.SIGCONT)
+
+
+# ---- reservations
+
+@with_cluster("a reservation holds for every member")
+def _(cluster, one, two):
+    with Host(one, 1) as here, Host(one, 2) as other:
+        here.register()
+        here.acquire(EA)
+        other.disk.read(0, want=RESERVATION_CONFLICT)
+        one.ctl("move", node=2)
+    with Host(two, 1) as here, Host(two, 2) as other:
+        assert other.holders() == [1]
+        other.disk.read(0, want=RESERVATION_CONFLICT)
+        here.disk.read(0)
+        here.release(EA, resv.CLEAR)
+        two.ctl("move", node=1)
+    with Host(one, 2) as other:
+        assert other.registrants() == []
+        other.disk.read(0)
+
+
+@with_cluster("a host is told by the member that it is connected to")
+def _(cluster, one, two):
+    with Host(one, 1) as here, Host(one, 2) as victim, connect(two, hostid=victim.id) as there:
+        here.register()
+        victim.register()
+        aer = there.aer()
+        here.acquire(WERO, resv.PREEMPT, prkey=2, want=nvme.SUCCESS)
+        assert there.event(aer) == EVENT
+        assert there.log(resv.LOG, 64)[8] == resv.REG_PREEMPTED
+
+
+@with_cluster("a change is answered when every member that lives has taken it in")
+def _(cluster, one, two):
+    with Host(one, 1) as host:
+        two.process.send_signal(signal.SIGSTOP)
+        cid = host.queue.submit(sqe.Sqe(sqe.RESV_REGISTER, 1), struct.pack("<QQ", 0, 1))
+        for _ in range(50):
+            assert host.registrants() in ([], [1])
+            host.disk.write(0, bytes(host.disk.block))
+        assert host.queue.requests[cid].cqe is None, "answered while node 2 could not know of it"
+        two.process.send_signal(signal.SIGCONT)
+        host.queue.wait(cid)
+        two.process.send_signal(signal.SIGSTOP)
+        cid = host.queue.submit(sqe.Sqe(sqe.RESV_ACQUIRE, 1, dw10=EA << 8), struct.pack("<QQ", 1, 0))
+        for _ in range(50):
+            host.disk.write(0, bytes(host.disk.block))
+        assert host.queue.requests[cid].cqe is None
+        two.kill9()                                 # one that is gone need not
+        host.queue.wait(cid)
+
+
+@with_cluster("reservations that do not persist end with the last member, not with the first")
+def _(cluster, one, two):
+    with Host(one, 1) as host:
+        host.register()
+    one.kill9()
+    cluster.until(2, [0, 2])
+    with Host(two, 2) as host:
+        assert host.registrants() == [1]
+    cluster.start(1)
+    two.kill9()
+    cluster.until(1, [2, 0])
+    with Host(one, 2) as host:
+        assert host.registrants() == [1]
+    one.kill9()
+    cluster.start(1)
+    cluster.until(1, [2, 0])
+    with Host(one, 2) as host:
+        assert host.registrants() == []
+
+
+# ---- who may not
+
+@with_cluster("others stay out: the same number, a target that is alone, storage that is not shared")
+def _(cluster, one, _two):
+    nqn = "nqn.2026-11.io.weft:other"
+    state = f"file:{cluster.shared}/state"
+
+    def refuses(words, **subsys):
+        try:
+            one.ctl("subsystem-add", nqn=nqn, **subsys)
+        except weft.CtlError as err:
+            assert words in str(err), err
+        else:
+            raise AssertionError(subsys)
+    refuses("another process has it open as node 2", state=state, cluster={"node": 2, "of": 2})
+    refuses("another process has it open", state=state)
+    refuses("in use", namespaces=[{"backend": f"file:{cluster.shared}/a"}])
+    refuses("need a state in common", cluster={"node": 1, "of": 2})
+    refuses("not storage that", state=state, cluster={"node": 1, "of": 2},
+            namespaces=[{"backend": "mem:1M"}])
+    refused(one, "namespace-add", backend="mem:1M")
+    refused(one, "namespace-add", backend=f"file:{cluster.shared}/a")
+    added = one.ctl("namespace-add", backend=f"file:{cluster.shared}/c,size=1M")
+    assert added["nsid"] == 3
+
+
+@tap.case("drain and move where there is no cluster")
+def _():
+    with weft.Target() as t:
+        refused(t, "drain")
+        refused(t, "undrain")
+        refused(t, "move", node=1)
+
+
+sys.exit(tap.run())

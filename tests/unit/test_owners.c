@@ -1,0 +1,194 @@
+/* test_owners.c - who serves which group of a cluster: tables of what one member does next. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "target/cluster/owners.h"
+
+#define COUNT(array) (sizeof(array) / sizeof(*(array)))
+
+/* A table in short: "1 2>3 0", the owners of groups 1, 2, 3, and where the second goes. Groups behind
+ * them belong to node 9, which lives: nobody does anything about them. */
+enum { OTHERS = 9 };
+
+static void make(struct owners *o, const char *text, uint64_t draining)
+{
+	unsigned i = 0;
+
+	memset(o, 0, sizeof(*o));
+	memset(o->owner, OTHERS, sizeof(o->owner));
+	o->draining = draining;
+	for (; *text; text++) {
+		if (*text == ' ')
+			i++;
+		else if (*text == '>')
+			o->next[i] = (uint8_t)(*++text - '0');
+		else
+			o->owner[i] = (uint8_t)(*text - '0');
+	}
+}
+
+static void show(const struct owners *o, char *text)
+{
+	*text = '\0';
+	for (unsigned i = 0; o->owner[i] != OTHERS; i++) {
+		text += sprintf(text, "%s%u", i ? " " : "", o->owner[i]);
+		if (o->next[i])
+			text += sprintf(text, ">%u", o->next[i]);
+	}
+}
+
+static uint64_t nodes(const char *text)
+{
+	uint64_t bits = 0;
+
+	for (; *text; text++)
+		bits |= 1ull << (*text - '1');
+	return bits;
+}
+
+/* Storage still has something of these, in any group. */
+static bool left(void *arg, uint32_t group, unsigned node)
+{
+	return nodes(arg) >> (node - 1) & 1;
+}
+
+static void one_step(void **state)
+{
+	static const struct {
+		const char *before;
+		unsigned self;
+		const char *alive, *draining, *left;
+		const char *after;
+		bool wait;
+	} cases[] = {
+		/* What is nobody's goes to where it belongs, if that is there */
+		{ "0 0 0", 1, "1", "", "", "1 1 1", false },
+		{ "0 0 0", 1, "12", "", "", "1 0 1", false },
+		{ "0 0 0", 2, "12", "", "", "0 2 0", false },
+		{ "0 0 0", 2, "123", "", "", "0 2 0", false },
+		/* Nobody takes from who lives */
+		{ "1 1 1", 2, "12", "", "", "1 1 1", false },
+		{ "1>2", 2, "12", "", "", "1>2", false },
+		/* The owner lets go */
+		{ "1>2 1", 1, "12", "", "", "2 1", false },
+		{ "1>2", 1, "1", "", "", "1", false },
+		{ "1>2", 1, "12", "2", "", "1", false },
+		/* It is gone: its heir takes it, when nothing of it is left */
+		{ "1 1", 2, "2", "", "", "2 2", false },
+		{ "1 1", 2, "2", "", "1", "1 1", true },
+		{ "1 3", 2, "2", "", "3", "2 3", true },
+		{ "1 1 1", 2, "23", "", "", "2 2 1", false },
+		{ "1 1 1", 3, "23", "", "", "1 1 3", false },
+		{ "1>3 1", 3, "23", "", "", "3 1", false },
+		{ "1>3 1", 2, "23", "", "", "1>3 2", false },
+		/* Draining */
+		{ "1 1 1", 1, "123", "1", "", "1>2 1>2 1>3", false },
+		{ "1>2 1>2 1>3", 1, "123", "1", "", "2 2 3", false },
+		{ "1", 1, "1", "1", "", "1", false },
+		{ "1", 1, "12", "12", "", "1", false },
+		{ "0 0", 1, "12", "1", "", "0 0", false },
+		{ "0 0", 2, "12", "1", "", "2 2", false },
+		{ "2 2", 1, "1", "1", "", "1 1", false }, /* there is nobody else */
+	};
+
+	for (size_t i = 0; i < COUNT(cases); i++) {
+		const struct owners_view view = {
+			.self = cases[i].self,
+			.nodes = 3,
+			.alive = nodes(cases[i].alive) | 1ull << (OTHERS - 1),
+		};
+		char is[64];
+		struct owners o;
+		bool wait, changed;
+
+		make(&o, cases[i].before, nodes(cases[i].draining));
+		changed = owners_step(&o, &view, left, (void *)(uintptr_t)cases[i].left, &wait);
+		show(&o, is);
+		if (strcmp(is, cases[i].after) || wait != cases[i].wait)
+			fail_msg("case %zu: \"%s\" became \"%s\", not \"%s\"", i, cases[i].before,
+				 is, cases[i].after);
+		assert_int_equal(changed, strcmp(cases[i].before, cases[i].after) != 0);
+	}
+}
+
+/* What is let go of, or goes away, is not served. */
+static void served(void **state)
+{
+	bool elsewhere[WEFT_ANA_GROUP_MAX];
+	struct owners o;
+
+	make(&o, "1 1>2 2 0", 0);
+	owners_elsewhere(&o, 1, elsewhere);
+	assert_false(elsewhere[0]);
+	assert_true(elsewhere[1] && elsewhere[2] && elsewhere[3] && elsewhere[4]);
+}
+
+/* Whatever the order in which members act, fail and come back: at most one serves a group. */
+static void never_two(void **state)
+{
+	char nothing[] = "";
+	uint32_t random = 1;
+	struct owners o;
+	uint64_t alive = 7;
+
+	make(&o, "0 0 0 0", 0);
+	for (unsigned i = 0; i < 20000; i++) {
+		struct owners before = o;
+		struct owners_view view;
+		bool wait;
+
+		random = random * 1664525 + 1013904223;
+		view = (struct owners_view){ random >> 8 & 1 ? 1 : random >> 9 & 1 ? 2 : 3, 3, 0 };
+		if (random >> 24 < 40)
+			alive ^= 1ull << (random >> 10) % 3;
+		if (random >> 24 < 80)
+			o.draining ^= 1ull << (random >> 12) % 3;
+		view.alive = alive | 1ull << (OTHERS - 1);
+		if (!(alive >> (view.self - 1) & 1))
+			continue;
+		owners_step(&o, &view, left, nothing, &wait);
+		for (unsigned g = 0; g < 4; g++) {
+			uint8_t was = before.owner[g];
+			bool lives = was && alive >> (was - 1) & 1;
+
+			if (o.owner[g] !=
+			    was) /* by its owner, which let go, or because that is gone */
+				assert_true(!lives || (was == view.self && before.next[g]));
+		}
+	}
+}
+
+static void records_come_back(void **state)
+{
+	uint8_t bytes[OWNERS_RECORD];
+	struct owners o, back;
+
+	make(&o, "1 2>3 0", 5);
+	owners_encode(&o, bytes);
+	assert_int_equal(owners_decode(&back, bytes, sizeof(bytes)), 0);
+	assert_memory_equal(&o, &back, sizeof(o));
+	assert_int_equal(owners_decode(&back, bytes, sizeof(bytes) - 1), -EINVAL);
+	bytes[8] = WEFT_NODES_MAX + 1;
+	assert_int_equal(owners_decode(&back, bytes, sizeof(bytes)), -EINVAL);
+	assert_int_equal(owners_decode(&back, NULL, 0), 0);
+	assert_int_equal(back.owner[0], 0);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(one_step),
+		cmocka_unit_test(served),
+		cmocka_unit_test(never_two),
+		cmocka_unit_test(records_come_back),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

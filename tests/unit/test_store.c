@@ -1,0 +1,726 @@
+/* test_store.c - the store: commits, members, and what a loss of power leaves. */
+#include "reactor_case.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/wait.h>
+
+#include "store/store.h"
+
+#define COUNT(array) (sizeof(array) / sizeof(*(array)))
+
+static char path[4096], spec[4200];
+
+/* --- a disk that fails when told to ------------------------------------------------------------- */
+
+ssize_t __real_pwrite64(int fd, const void *buf, size_t size, off_t at);
+int __real_fdatasync(int fd);
+ssize_t __wrap_pwrite64(int fd, const void *buf, size_t size, off_t at);
+int __wrap_fdatasync(int fd);
+
+static struct {
+	unsigned writes_left, syncs_left; /* 0: from now on they fail; counted down */
+	bool failing;
+	/* The write that was longest: that of a slot. */
+	char bytes[8192];
+	size_t size;
+	off_t at;
+} disk;
+
+ssize_t __wrap_pwrite64(int fd, const void *buf, size_t size, off_t at)
+{
+	if (disk.failing && !disk.writes_left--) {
+		disk.writes_left = 0;
+		errno = EIO;
+		return -1;
+	}
+	if (size > disk.size && size <= sizeof(disk.bytes)) {
+		memcpy(disk.bytes, buf, size);
+		disk.size = size;
+		disk.at = at;
+	}
+	return __real_pwrite64(fd, buf, size, at);
+}
+
+int __wrap_fdatasync(int fd)
+{
+	if (disk.failing && !disk.syncs_left--) {
+		disk.syncs_left = 0;
+		errno = EIO;
+		return -1;
+	}
+	return __real_fdatasync(fd);
+}
+
+/* --- helpers ---------------------------------------------------------------------------------------- */
+
+static int open_node(struct weft_store **store, const char *what, unsigned node, unsigned nodes)
+{
+	struct weft_store_options options = {
+		.home = r, .spec = what, .node = node, .nodes = nodes
+	};
+
+	return weft_store_open(store, &options, NULL);
+}
+
+static struct weft_store *opened(const char *what, unsigned node, unsigned nodes)
+{
+	struct weft_store *store;
+
+	assert_int_equal(open_node(&store, what, node, nodes), 0);
+	return store;
+}
+
+static void was_closed(void *arg)
+{
+	*(bool *)arg = true;
+}
+
+static void closed(struct weft_store *store)
+{
+	bool over = false;
+
+	weft_store_close(store, was_closed, &over);
+	while (!over)
+		weft_reactor_turn(r, -1);
+}
+
+struct result {
+	struct weft_txn txn;
+	struct weft_store_wait wait;
+	bool over;
+	int rc;
+};
+
+static void txn_over(struct weft_txn *txn, int rc)
+{
+	struct result *result = container_of(txn, struct result, txn);
+
+	result->over = true;
+	result->rc = rc;
+}
+
+static void wait_over(struct weft_store_wait *wait, int rc)
+{
+	struct result *result = container_of(wait, struct result, wait);
+
+	result->over = true;
+	result->rc = rc;
+}
+
+static int commit(struct weft_store *store, const struct weft_store_write *writes, unsigned n)
+{
+	struct result result = { .txn = { .writes = writes, .nwrites = n, .done = txn_over } };
+
+	weft_store_commit(store, &result.txn);
+	assert_false(result.over);
+	while (!result.over)
+		weft_reactor_turn(r, -1);
+	return result.rc;
+}
+
+static uint64_t version_of(struct weft_store *store, const char *key)
+{
+	const struct weft_record *record = weft_store_get(store, key);
+
+	return record ? record->version : 0;
+}
+
+static int put(struct weft_store *store, const char *key, const char *value)
+{
+	struct weft_store_write write = { key, version_of(store, key), value,
+					  (uint32_t)strlen(value) };
+
+	return commit(store, &write, 1);
+}
+
+static void expect(struct weft_store *store, const char *key, const char *value)
+{
+	const struct weft_record *record = weft_store_get(store, key);
+
+	if (!value) {
+		assert_null(record);
+		return;
+	}
+	assert_non_null(record);
+	assert_int_equal(record->len, strlen(value));
+	assert_memory_equal(record->value, value, record->len);
+}
+
+static int open_case(void **state)
+{
+	const char *dir = getenv("TMPDIR");
+	int fd;
+
+	snprintf(path, sizeof(path), "%s/weft-store-XXXXXX", dir ? dir : "/tmp");
+	fd = mkstemp(path);
+	if (fd < 0)
+		return -1;
+	close(fd);
+	snprintf(spec, sizeof(spec), "file:%s", path);
+	memset(&disk, 0, sizeof(disk));
+	return open_engine(WEFT_ENGINE_EPOLL);
+}
+
+static int close_case(void **state)
+{
+	unlink(path);
+	return close_engine(state);
+}
+
+/* --- commits ------------------------------------------------------------------------------------------ */
+
+static void check_commits(const char *what)
+{
+	static char large[WEFT_STORE_VALUE_MAX];
+	static const struct {
+		struct weft_store_write writes[2];
+		unsigned n;
+		int rc;
+		const char *a, *b; /* afterwards */
+	} cases[] = {
+		{ { { "a", 0, "1", 1 } }, 1, 0, "1", NULL },
+		{ { { "a", 0, "2", 1 } }, 1, -ESTALE, "1", NULL }, /* it is there */
+		{ { { "a", 99, "2", 1 } }, 1, -ESTALE, "1", NULL },
+		{ { { "b", 7, "2", 1 } }, 1, -ESTALE, "1", NULL }, /* it is not there */
+		{ { { "a", 2, "3", 1 }, { "b", 5, "3", 1 } }, 2, -ESTALE, "1", NULL },
+		{ { { "a", 2, "4", 1 }, { "b", 0, "4", 1 } }, 2, 0, "4", "4" },
+		{ { { "a", 2, "5", 1 } }, 1, -ESTALE, "4", "4" }, /* it has moved on */
+		{ { { "a", 3, NULL, 0 } }, 1, 0, NULL, "4" },
+		{ { { "a", 3, "6", 1 } }, 1, -ESTALE, NULL, "4" },
+		{ { { "a", 0, "", 0 } }, 1, 0, "", "4" }, /* empty is not gone */
+		{ { { "b", 3, large, sizeof(large) } }, 1, 0, "", NULL },
+	};
+	struct weft_store *store = opened(what, 1, 1);
+	uint64_t revision = weft_store_revision(store);
+
+	assert_int_equal(revision, 1);
+	for (size_t i = 0; i < COUNT(cases); i++) {
+		revision += !cases[i].rc;
+		assert_int_equal(commit(store, cases[i].writes, cases[i].n), cases[i].rc);
+		assert_int_equal(weft_store_revision(store), revision);
+		expect(store, "a", cases[i].a);
+		if (i + 1 < COUNT(cases))
+			expect(store, "b", cases[i].b);
+	}
+	assert_int_equal(weft_store_get(store, "b")->len, sizeof(large));
+	closed(store);
+}
+
+static void commits_compare_versions_in_memory(void **state)
+{
+	check_commits("mem");
+}
+
+static void commits_compare_versions_in_a_file(void **state)
+{
+	check_commits(spec);
+}
+
+static void what_was_committed_is_there_later(void **state)
+{
+	struct weft_store *store = opened(spec, 1, 1);
+
+	assert_true(weft_store_persistent(store));
+	assert_int_equal(weft_store_session(store), 1);
+	assert_int_equal(put(store, "key", "value"), 0);
+	closed(store);
+	store = opened(spec, 1, 1);
+	expect(store, "key", "value");
+	assert_int_equal(weft_store_session(store), 2);
+	closed(store);
+}
+
+/* 16 at a time, each with its head: the sixteenth sixteen do not fit. */
+static int put_many(struct weft_store *store, unsigned round)
+{
+	static char large[WEFT_STORE_VALUE_MAX];
+	struct weft_store_write writes[16];
+	char keys[16][16];
+
+	for (unsigned i = 0; i < 16; i++) {
+		snprintf(keys[i], sizeof(keys[i]), "%u/%u", round, i);
+		writes[i] = (struct weft_store_write){ keys[i], 0, large, sizeof(large) };
+	}
+	return commit(store, writes, 16);
+}
+
+static void more_than_fits_is_refused(void **state)
+{
+	struct weft_store *store = opened(spec, 1, 1);
+
+	for (unsigned round = 0; round < 15; round++)
+		assert_int_equal(put_many(store, round), 0);
+	assert_int_equal(put_many(store, 15), -ENOSPC);
+	closed(store);
+	store = opened(spec, 1, 1);
+	assert_non_null(weft_store_get(store, "14/15"));
+	assert_null(weft_store_get(store, "15/0"));
+	closed(store);
+}
+
+/* --- power -------------------------------------------------------------------------------------------- */
+
+static void write_at(const void *bytes, size_t size, off_t at)
+{
+	int fd = open(path, O_WRONLY);
+
+	assert_true(fd >= 0);
+	assert_int_equal(__real_pwrite64(fd, bytes, size, at), size);
+	close(fd);
+}
+
+static void read_at(void *bytes, size_t size, off_t at)
+{
+	int fd = open(path, O_RDONLY);
+	ssize_t n;
+
+	assert_true(fd >= 0);
+	n = pread(fd, bytes, size, at);
+	assert_true(n >= 0);
+	memset((char *)bytes + n, 0, size - (size_t)n);
+	close(fd);
+}
+
+enum { SLOT_0 = 64 << 10, SLOT_1 = SLOT_0 + (16 << 20), SLOT_PART = 4096 };
+
+/* All of the file that these cases use. */
+struct contents {
+	char head[SLOT_0], slots[2][SLOT_PART];
+};
+
+static void take_contents(struct contents *c)
+{
+	read_at(c->head, sizeof(c->head), 0);
+	read_at(c->slots[0], SLOT_PART, SLOT_0);
+	read_at(c->slots[1], SLOT_PART, SLOT_1);
+}
+
+static void put_contents(const struct contents *c)
+{
+	write_at(c->head, sizeof(c->head), 0);
+	write_at(c->slots[0], SLOT_PART, SLOT_0);
+	write_at(c->slots[1], SLOT_PART, SLOT_1);
+}
+
+static void expect_in(const struct contents *c, const char *value)
+{
+	struct weft_store *store;
+
+	put_contents(c);
+	store = opened(spec, 1, 1);
+	expect(store, "key", value);
+	closed(store);
+}
+
+static void a_write_cut_anywhere_leaves_the_old_or_the_new(void **state)
+{
+	static struct contents old, torn;
+	struct weft_store *store = opened(spec, 1, 1);
+	char made[200];
+	size_t size;
+
+	assert_int_equal(put(store, "key", "old"), 0);
+	take_contents(&old);
+	disk.size = 0;
+	assert_int_equal(put(store, "key", "new"), 0);
+	closed(store);
+	assert_int_equal(disk.at, SLOT_0);
+	assert_in_range(disk.size, 40, sizeof(made));
+	size = disk.size;
+	memcpy(made, disk.bytes, size);
+	for (size_t cut = 0; cut < size; cut++) {
+		torn = old; /* its beginning reached the disk … */
+		memcpy(torn.slots[0], made, cut);
+		expect_in(&torn, "old");
+		torn = old; /* … or its end alone */
+		memcpy(torn.slots[0] + cut + 1, made + cut + 1, size - cut - 1);
+		if (memcmp(torn.slots[0], made, size)) /* that byte is the same in both */
+			expect_in(&torn, "old");
+	}
+	memcpy(torn.slots[0], made, size);
+	expect_in(&torn, "new");
+	torn.slots[0][size - 1] ^= 1;
+	expect_in(&torn, "old");
+}
+
+static void a_failing_disk_is_told(void **state)
+{
+	static const struct {
+		unsigned writes, syncs; /* that succeed */
+		const char *later;
+	} cases[] = {
+		{ 0, 9, "old" },
+		{ 9, 0, "old" },
+		{ 1, 0, "new" }, /* nor can it be wiped: it is found whole, and then it holds */
+	};
+
+	for (size_t i = 0; i < COUNT(cases); i++) {
+		struct weft_store *store = opened(spec, 1, 1);
+
+		assert_int_equal(put(store, "key", "old"), 0);
+		disk.writes_left = cases[i].writes;
+		disk.syncs_left = cases[i].syncs;
+		disk.failing = true;
+		assert_int_equal(put(store, "key", "new"), -EIO);
+		expect(store, "key", "old");
+		disk.failing = false;
+		assert_int_equal(put(store, "other", "x"), 0); /* and it goes on */
+		closed(store);
+		store = opened(spec, 1, 1);
+		expect(store, "key", cases[i].later);
+		closed(store);
+	}
+}
+
+static bool tell(int out, uint32_t n)
+{
+	return write(out, &n, sizeof(n)) == sizeof(n);
+}
+
+/* A child commits one number after the other and tells each that is done; we kill it. */
+static void child_counts(int out)
+{
+	struct weft_store *store = opened(spec, 1, 1);
+	const struct weft_record *record = weft_store_get(store, "n");
+	uint32_t n = 0;
+
+	if (record)
+		memcpy(&n, record->value, sizeof(n));
+	for (;;) {
+		struct weft_store_write write = { "n", version_of(store, "n"), &n, sizeof(n) };
+
+		n++;
+		if (commit(store, &write, 1) || !tell(out, n))
+			_exit(1);
+	}
+}
+
+static uint32_t last_told(int in)
+{
+	uint32_t n = 0, next;
+
+	while (read(in, &next, sizeof(next)) == sizeof(next))
+		n = next;
+	return n;
+}
+
+static void a_killed_process_loses_nothing_it_told(void **state)
+{
+	uint32_t last = 0;
+
+	for (int round = 0; round < 10; round++) {
+		const struct weft_record *record;
+		struct weft_store *store;
+		uint32_t n, told;
+		int ends[2];
+		pid_t pid;
+
+		assert_int_equal(pipe(ends), 0);
+		close_engine(NULL);
+		pid = fork();
+		if (!pid) {
+			open_engine(WEFT_ENGINE_EPOLL);
+			child_counts(ends[1]);
+		}
+		close(ends[1]);
+		assert_int_equal(read(ends[0], &n, sizeof(n)), sizeof(n));
+		usleep((useconds_t)(round * 731));
+		kill(pid, SIGKILL);
+		waitpid(pid, NULL, 0);
+		told = last_told(ends[0]);
+		told = told > n ? told : n;
+		close(ends[0]);
+		open_engine(WEFT_ENGINE_EPOLL);
+		store = opened(spec, 1, 1);
+		record = weft_store_get(store, "n");
+		assert_non_null(record);
+		memcpy(&n, record->value, sizeof(n));
+		assert_true(told > last && (n == told || n == told + 1));
+		last = told;
+		closed(store);
+	}
+}
+
+/* --- files that are not ours ------------------------------------------------------------------------------ */
+
+static void other_files_are_refused(void **state)
+{
+	struct weft_store *store = opened(spec, 1, 1);
+	char damage[64];
+
+	assert_int_equal(put(store, "key", "old"), 0);
+	closed(store);
+	memset(damage, 0x55, sizeof(damage));
+	write_at(damage, sizeof(damage), 64 << 10);
+	store = opened(spec, 1, 1); /* the other slot is whole */
+	expect(store, "key", "old");
+	closed(store);
+	write_at(damage, sizeof(damage), (64 << 10) + 41);
+	write_at(damage, sizeof(damage), (64 << 10) + (16 << 20) + 41);
+	assert_int_equal(open_node(&store, spec, 1, 1), -EUCLEAN);
+	write_at("#!/bin/sh\n", 10, 0);
+	assert_int_equal(open_node(&store, spec, 1, 1), -EINVAL);
+	assert_int_equal(open_node(&store, "file:/dev/null", 1, 1), -EINVAL);
+	assert_int_equal(open_node(&store, "file:/nowhere/at/all", 1, 1), -ENOENT);
+	assert_int_equal(open_node(&store, "etcd:x", 1, 1), -EINVAL);
+}
+
+/* --- members ---------------------------------------------------------------------------------------------- */
+
+struct member {
+	struct weft_store *store;
+	unsigned moved, gone;
+	bool mute; /* does not acknowledge */
+};
+
+static void on_moved(void *arg)
+{
+	struct member *member = arg;
+
+	member->moved++;
+	if (!member->mute)
+		weft_store_ack(member->store, weft_store_revision(member->store));
+}
+
+static void on_gone(void *arg, unsigned node)
+{
+	struct member *member = arg;
+
+	member->gone |= 1u << node;
+}
+
+static void join(struct member *member, unsigned node)
+{
+	const struct weft_store_watcher watcher = { on_moved, on_gone, member };
+
+	member->store = opened(spec, node, 2);
+	weft_store_watch(member->store, &watcher);
+	weft_store_ack(member->store, weft_store_revision(member->store));
+}
+
+static void settle_begin(struct member *member, struct result *result)
+{
+	*result = (struct result){ .wait = { .revision = weft_store_revision(member->store),
+					     .done = wait_over } };
+	weft_store_settle(member->store, &result->wait);
+	assert_false(result->over);
+}
+
+static void members_see_each_others_commits(void **state)
+{
+	struct member a = { 0 }, b = { 0 };
+	struct result result;
+
+	join(&a, 1);
+	join(&b, 2);
+	assert_int_equal(weft_store_session(a.store), weft_store_session(b.store));
+	assert_int_equal(put(a.store, "key", "1"), 0);
+	assert_int_equal(a.moved, 1);
+	while (!b.moved)
+		weft_reactor_turn(r, -1);
+	expect(b.store, "key", "1");
+	settle_begin(&a, &result);
+	while (!result.over)
+		weft_reactor_turn(r, -1);
+	assert_int_equal(result.rc, 0);
+	assert_int_equal(put(b.store, "key", "2"), 0);
+	settle_begin(&b, &result);
+	while (!result.over)
+		weft_reactor_turn(r, -1);
+	expect(a.store, "key", "2");
+	closed(a.store);
+	closed(b.store);
+}
+
+static void a_change_waits_for_who_lives(void **state)
+{
+	struct member a = { 0 }, b = { .mute = true };
+	struct result result;
+
+	join(&a, 1);
+	join(&b, 2);
+	assert_int_equal(put(a.store, "key", "1"), 0);
+	settle_begin(&a, &result);
+	while (!b.moved)
+		weft_reactor_turn(r, -1);
+	settle();
+	assert_false(result.over);
+	assert_true(weft_store_alive(a.store, 2));
+	closed(b.store);
+	while (!result.over)
+		weft_reactor_turn(r, -1);
+	assert_int_equal(result.rc, 0);
+	assert_int_equal(a.gone, 1u << 2);
+	assert_false(weft_store_alive(a.store, 2));
+	closed(a.store);
+}
+
+static void what_is_left_at_the_end_is_cancelled(void **state)
+{
+	struct member a = { 0 }, b = { .mute = true };
+	struct weft_store_write write = { "key", 0, "1", 1 };
+	struct result result, txn = { .txn = { .writes = &write, .nwrites = 1, .done = txn_over } };
+
+	join(&a, 1);
+	join(&b, 2);
+	assert_int_equal(put(a.store, "first", "1"), 0);
+	settle_begin(&a, &result);
+	weft_store_commit(a.store, &txn.txn);
+	closed(a.store);
+	assert_true(result.over && txn.over);
+	assert_int_equal(result.rc, -ECANCELED);
+	closed(b.store);
+}
+
+static void a_number_is_taken_once(void **state)
+{
+	struct weft_store *store, *other;
+
+	store = opened(spec, 1, 2);
+	assert_int_equal(open_node(&other, spec, 1, 2), -EBUSY);
+	assert_int_equal(open_node(&other, spec, 1, 1), -EBUSY);  /* one that would be alone */
+	assert_int_equal(open_node(&other, spec, 2, 3), -EPROTO); /* one of more than we know of */
+	other = opened(spec, 2, 2);
+	assert_int_equal(weft_store_session(other), weft_store_session(store));
+	closed(store);
+	closed(other);
+	store = opened(spec, 1, 1);
+	assert_int_equal(open_node(&other, spec, 2, 2), -EBUSY);
+	closed(store);
+	store = opened(spec, 3, 3);
+	assert_int_equal(open_node(&other, spec, 1, 2), -EPROTO); /* one of fewer */
+	closed(store);
+}
+
+/* The child joins as node 2 and never acknowledges. */
+static void child_joins(int out)
+{
+	opened(spec, 2, 2);
+	if (!tell(out, 1))
+		_exit(1);
+	for (;;)
+		pause();
+}
+
+static void a_killed_member_is_gone(void **state)
+{
+	struct member a = { 0 };
+	struct result result;
+	uint32_t here;
+	int ends[2];
+	pid_t pid;
+
+	assert_int_equal(pipe(ends), 0);
+	close_engine(NULL);
+	pid = fork();
+	if (!pid) {
+		open_engine(WEFT_ENGINE_EPOLL);
+		child_joins(ends[1]);
+	}
+	close(ends[1]);
+	assert_int_equal(read(ends[0], &here, sizeof(here)), sizeof(here));
+	open_engine(WEFT_ENGINE_EPOLL);
+	join(&a, 1);
+	assert_true(weft_store_alive(a.store, 2));
+	assert_int_equal(put(a.store, "key", "1"), 0);
+	settle_begin(&a, &result);
+	settle();
+	assert_false(result.over);
+	kill(pid, SIGKILL);
+	while (!result.over)
+		weft_reactor_turn(r, -1);
+	assert_int_equal(a.gone, 1u << 2);
+	waitpid(pid, NULL, 0);
+	close(ends[0]);
+	closed(a.store);
+}
+
+/* --- many at once ------------------------------------------------------------------------------------------ */
+
+enum { ADDS = 100 };
+
+struct adder {
+	struct member member;
+	struct weft_txn txn;
+	struct weft_store_write write;
+	uint32_t n, done;
+};
+
+static void add_next(struct adder *adder)
+{
+	const struct weft_record *record = weft_store_get(adder->member.store, "n");
+
+	adder->n = 0;
+	if (record)
+		memcpy(&adder->n, record->value, sizeof(adder->n));
+	adder->n++;
+	adder->write = (struct weft_store_write){ "n", record ? record->version : 0, &adder->n,
+						  sizeof(adder->n) };
+	weft_store_commit(adder->member.store, &adder->txn);
+}
+
+static void added(struct weft_txn *txn, int rc)
+{
+	struct adder *adder = container_of(txn, struct adder, txn);
+
+	assert_true(rc == 0 || rc == -ESTALE);
+	adder->done += !rc;
+	if (adder->done < ADDS)
+		add_next(adder);
+}
+
+static void two_who_count_miss_nothing(void **state)
+{
+	struct adder adders[2] = { 0 };
+	uint32_t n;
+
+	for (unsigned i = 0; i < 2; i++) {
+		join(&adders[i].member, i + 1);
+		adders[i].txn = (struct weft_txn){ .writes = &adders[i].write,
+						   .nwrites = 1,
+						   .done = added };
+		add_next(&adders[i]);
+	}
+	while (adders[0].done < ADDS || adders[1].done < ADDS)
+		weft_reactor_turn(r, -1);
+	closed(adders[0].member.store);
+	closed(adders[1].member.store);
+	adders[0].member.store = opened(spec, 1, 1);
+	memcpy(&n, weft_store_get(adders[0].member.store, "n")->value, sizeof(n));
+	assert_int_equal(n, 2 * ADDS);
+	closed(adders[0].member.store);
+}
+
+#define case_(test)                                                        \
+	(struct CMUnitTest)                                                \
+	{                                                                  \
+		.name = #test, .test_func = test, .setup_func = open_case, \
+		.teardown_func = close_case,                               \
+	}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		case_(commits_compare_versions_in_memory),
+		case_(commits_compare_versions_in_a_file),
+		case_(what_was_committed_is_there_later),
+		case_(more_than_fits_is_refused),
+		case_(a_write_cut_anywhere_leaves_the_old_or_the_new),
+		case_(a_failing_disk_is_told),
+		case_(a_killed_process_loses_nothing_it_told),
+		case_(other_files_are_refused),
+		case_(members_see_each_others_commits),
+		case_(a_change_waits_for_who_lives),
+		case_(what_is_left_at_the_end_is_cancelled),
+		case_(a_number_is_taken_once),
+		case_(a_killed_member_is_gone),
+		case_(two_who_count_miss_nothing),
+	};
+
+	alarm(60);
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
