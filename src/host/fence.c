@@ -15,7 +15,7 @@
 
 #include "host/internal.h"
 
-enum { ASK_AGAIN_MS = 200 };
+enum { ASK_AGAIN_MS = 200, ASK_ANOTHER_MS = 1 };
 
 /* A question, in flight on another path. The path it is about may be gone when it is answered. */
 struct ask {
@@ -94,8 +94,8 @@ static void on_answer(struct host_admin *a, int rc)
 		path->fence.asked = false;
 	if (current && rc == 0)
 		answered(path, &a->cqe);
-	else if (current)
-		ask(path); /* that path is lost as well */
+	else if (current) /* that path is lost as well, or just about to be */
+		weft_timer_set(path->reactor, &path->fence.again, ASK_ANOTHER_MS);
 	free(q);
 }
 

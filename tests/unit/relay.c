@@ -196,10 +196,15 @@ void relay_mood(struct relay *r, enum relay_mood mood)
 	nudge(r);
 }
 
-void relay_cut(struct relay *r)
+void relay_cut_soon(struct relay *r)
 {
 	atomic_store(&r->cut, true);
 	nudge(r);
+}
+
+void relay_cut(struct relay *r)
+{
+	relay_cut_soon(r);
 	while (atomic_load(&r->cut))
 		usleep(100);
 }

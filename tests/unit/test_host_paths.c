@@ -210,6 +210,23 @@ static void both_go_and_come(void **state)
 	stop_relays();
 }
 
+/* The one that is to reset the other's controller is being lost, too. */
+static void both_are_cut_at_once(void **state)
+{
+	struct host h;
+
+	start_relays();
+	h = open_both("?reconnect_delay=1ms&reconnect_delay_max=5ms");
+	for (int times = 0; times < 50; times++) {
+		for (int i = 0; i < PATHS; i++)
+			read_through(&h, relays[i]);
+		for (int i = 0; i < PATHS; i++)
+			relay_cut_soon(relays[i]);
+	}
+	host_close(&h);
+	stop_relays();
+}
+
 /* Nothing but a probe notices: what was in flight there is read through the other. */
 static void one_falls_silent(void **state)
 {
@@ -437,13 +454,21 @@ static void exchanged_under_load(void **state)
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
-		cmocka_unit_test(both_are_used),      cmocka_unit_test(one_is_enough),
-		cmocka_unit_test(none_is_not),        cmocka_unit_test(mistaken),
-		cmocka_unit_test(cut_under_load),     cmocka_unit_test(one_stays_down),
-		cmocka_unit_test(both_go_and_come),   cmocka_unit_test(one_falls_silent),
-		cmocka_unit_test(no_path_for_long),   cmocka_unit_test(seen),
-		cmocka_unit_test(stalls_are_counted), cmocka_unit_test(added_and_removed),
-		cmocka_unit_test(not_added),          cmocka_unit_test(exchanged_under_load),
+		cmocka_unit_test(both_are_used),
+		cmocka_unit_test(one_is_enough),
+		cmocka_unit_test(none_is_not),
+		cmocka_unit_test(mistaken),
+		cmocka_unit_test(cut_under_load),
+		cmocka_unit_test(one_stays_down),
+		cmocka_unit_test(both_go_and_come),
+		cmocka_unit_test(one_falls_silent),
+		cmocka_unit_test(no_path_for_long),
+		cmocka_unit_test(seen),
+		cmocka_unit_test(stalls_are_counted),
+		cmocka_unit_test(added_and_removed),
+		cmocka_unit_test(not_added),
+		cmocka_unit_test(exchanged_under_load),
+		cmocka_unit_test(both_are_cut_at_once),
 	};
 
 	return cmocka_run_group_tests(tests, start_target, end_target);
