@@ -44,10 +44,14 @@ void host_timeout_watch(struct host_lane *lane)
 /* There is another lane now, to go on with. */
 void host_timeouts_again(struct weft_queue *queue)
 {
-	for (unsigned i = 0; i < queue->nlanes; i++)
-		if (queue->lanes[i] && weft_heap_has(&queue->lanes[i]->timeout.node) &&
-		    !queue->lanes[i]->aborting)
-			cmd_on_timeout(&queue->lanes[i]->timeout);
+	for (unsigned i = 0; i < queue->nlanes; i++) {
+		struct host_lane *lane = queue->lanes[i];
+
+		if (!lane || !weft_heap_has(&lane->timeout.node) || lane->aborting)
+			continue;
+		weft_timer_stop(queue->reactor, &lane->timeout);
+		cmd_on_timeout(&lane->timeout);
+	}
 }
 
 static uint64_t age_ms(const struct host_lane *lane, const struct weft_slot *slot)
