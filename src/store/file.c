@@ -9,18 +9,15 @@
  * its descriptor; the kernel lets go of its lock a moment later, so the look is repeated a few times.
  *
  * Invariant: one cycle at a time; while it runs, store->records stay. */
-#include <fcntl.h>
+#include "store/file.h"
+
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
 #include "base/log.h"
-#include "base/sync.h"
-#include "reactor/workers.h"
-#include "store/cycle.h"
-#include "store/watch.h"
+#include "store/members.h"
 
 enum {
 	BUSY_MS = 2, /* somebody else is at the file */
@@ -28,21 +25,6 @@ enum {
 	CLOSED_LOOKS = 5, /* after a close was seen … */
 	CLOSED_MS = 10,   /* … this far apart */
 	FAILED_MS = 1000, /* the file could not be used */
-};
-
-struct file_store {
-	struct weft_store store;
-	int fd;
-	char *path;
-	struct weft_workers workers;
-	struct weft_op op;
-	struct store_cycle cycle;
-	struct weft_list txns;
-	bool busy, again, failing, closing;
-	unsigned looks; /* that follow soon */
-	struct weft_timer timer;
-
-	struct store_watch watch; /* where others can change it */
 };
 
 static void kick(struct file_store *f);
@@ -129,7 +111,7 @@ static void kick(struct file_store *f)
 {
 	struct store_cycle *cycle = &f->cycle;
 
-	if (f->busy || f->closing) {
+	if (f->busy || f->closing || f->store.frozen) {
 		f->again = true;
 		return;
 	}
@@ -186,10 +168,51 @@ static int watch_changes(struct file_store *f, struct weft_reactor *home)
 
 	f->watch.changed = changed;
 	f->watch.ended = watch_ended;
-	rc = store_watch_open(&f->watch, home, f->path);
+	rc = store_watch_open(&f->watch, home, f->fd);
 	if (!rc)
 		weft_timer_set(home, &f->timer, LOOK_MS);
 	return rc;
+}
+
+/* --- another process goes on ------------------------------------------------------------------------------ */
+
+static bool file_is_still(const struct weft_store *store)
+{
+	const struct file_store *f = container_of(store, struct file_store, store);
+
+	return !f->busy && weft_list_empty(&f->txns);
+}
+
+/* What others did meanwhile is looked at, and they are told what we did. */
+static void file_thawed(struct weft_store *store)
+{
+	kick(file_of(store));
+}
+
+static void file_hand_over(const struct weft_store *store, struct weft_store_state *state)
+{
+	const struct file_store *f = container_of(store, struct file_store, store);
+
+	state->incarnation = f->cycle.incarnation;
+	state->has_fd = true;
+	state->fd = f->fd;
+}
+
+/* The lock is the open file description's, and so came along; taking it again makes sure. */
+static int file_inherit(struct weft_store *store, struct weft_store_state *state)
+{
+	struct file_store *f = file_of(store);
+	int rc;
+
+	f->fd = take_fd(&state->fd);
+	f->cycle = (struct store_cycle){
+		.fd = f->fd,
+		.node = store->node,
+		.nodes = store->nodes,
+		.incarnation = state->incarnation,
+	};
+	rc = store_member_hold(f->fd, store->node, store->nodes);
+	return rc < 0 || store->nodes == 1 ? rc : watch_changes(f, store->home);
 }
 
 /* --- the end --------------------------------------------------------------------------------------------- */
@@ -225,64 +248,6 @@ static void file_close(struct weft_store *store)
 
 /* --- opening --------------------------------------------------------------------------------------------- */
 
-static int open_file(struct file_store *f, const char *path)
-{
-	struct stat st;
-
-	f->path = strdup(path);
-	if (!f->path)
-		return -ENOMEM;
-	if (stat(path, &st) == 0 && !S_ISREG(st.st_mode))
-		return -EINVAL;
-	f->fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOCTTY, 0600);
-	return f->fd < 0 ? -errno : weft_sync_name(path);
-}
-
-static int explain(const char *path, unsigned node, int rc, struct weft_err *err)
-{
-	switch (rc) {
-	case -EBUSY:
-		return weft_fail(err, rc, "%s: another process has it open as node %u", path, node);
-	case -EPROTO:
-		return weft_fail(
-			err, rc,
-			"%s: its members do not agree on how many they are; \"of\" must be the "
-			"same for all",
-			path);
-	case -EINVAL:
-		return weft_fail(err, rc, "%s: it is not a state file of Weft", path);
-	case -EUCLEAN:
-		return weft_fail(err, rc,
-				 "%s: both copies of the state in it are damaged; restore it, or "
-				 "remove it to begin without any",
-				 path);
-	default:
-		return weft_fail(err, rc, "%s: cannot open it: %s", path, strerror(-rc));
-	}
-}
-
-static int join(struct file_store *f, const struct weft_store_options *options)
-{
-	struct store_records *nothing = store_records_new(0, 0, 0);
-	int rc;
-
-	if (!nothing)
-		return -ENOMEM;
-	f->cycle = (struct store_cycle){
-		.fd = f->fd,
-		.node = options->node,
-		.nodes = options->nodes,
-		.records = nothing,
-	};
-	rc = store_cycle_join(&f->cycle);
-	store_records_free(nothing);
-	if (rc < 0)
-		return rc;
-	f->store.records = take_ptr(&f->cycle.fresh);
-	memcpy(f->store.members, f->cycle.members, sizeof(f->store.members));
-	return 0;
-}
-
 static int file_open(struct weft_store **store, const struct weft_store_options *options,
 		     const char *path, struct weft_err *err)
 {
@@ -296,13 +261,11 @@ static int file_open(struct weft_store **store, const struct weft_store_options 
 	f->timer.fn = timed;
 	weft_list_init(&f->txns);
 	weft_workers_init(&f->workers);
-	rc = open_file(f, path);
-	if (!rc)
-		rc = join(f, options);
-	if (!rc && options->nodes > 1)
+	rc = store_file_open(f, options, path);
+	if (!rc && options->nodes > 1 && !options->heir)
 		rc = watch_changes(f, options->home);
 	if (rc < 0) {
-		explain(path, options->node, rc, err);
+		store_file_explain(path, options->node, rc, err);
 		if (f->store.records)
 			store_records_free(f->store.records);
 		file_free(f);
@@ -319,5 +282,9 @@ const struct weft_store_ops store_file_ops = {
 	.open = file_open,
 	.commit = file_commit,
 	.acked = file_acked,
+	.is_still = file_is_still,
+	.thawed = file_thawed,
+	.hand_over = file_hand_over,
+	.inherit = file_inherit,
 	.close = file_close,
 };

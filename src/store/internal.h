@@ -11,12 +11,18 @@ struct weft_store_ops {
 	const char *type;
 	bool persistent;
 
-	/* Opens @arg, what follows "TYPE:", and joins; the copy is whole then. Sets ops and records of
-	 * what it made, the rest is store.c's. */
+	/* Opens @arg, what follows "TYPE:", and joins; the copy is whole then. An heir does not join, and
+	 * its copy is empty. Sets ops and records of what it made, the rest is store.c's. */
 	int (*open)(struct weft_store **store, const struct weft_store_options *options,
 		    const char *arg, struct weft_err *err);
 	void (*commit)(struct weft_store *store, struct weft_txn *txn);
 	void (*acked)(struct weft_store *store); /* store->acked grew */
+	/* While store->frozen nothing new is begun; is there anything still under way? */
+	bool (*is_still)(const struct weft_store *store);
+	void (*thawed)(struct weft_store *store);
+	/* What the kind has of its own, for another process and from it. NULL: nothing. */
+	void (*hand_over)(const struct weft_store *store, struct weft_store_state *state);
+	int (*inherit)(struct weft_store *store, struct weft_store_state *state);
 	/* Ends what is under way, gives back @store's own parts and calls store_closed(). */
 	void (*close)(struct weft_store *store);
 };
@@ -31,6 +37,7 @@ struct weft_store {
 	const struct weft_store_ops *ops;
 	struct weft_reactor *home;
 	unsigned node, nodes;
+	bool frozen;
 	char *spec;
 	struct store_records *records;                         /* the copy; replaced as a whole */
 	uint64_t acked;                                        /* by us */

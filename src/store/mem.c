@@ -35,7 +35,7 @@ static void commit_all(struct weft_task *task)
 	struct mem_store *mem = container_of(task, struct mem_store, commit);
 	struct weft_list *link;
 
-	while ((link = weft_list_pop(&mem->txns)))
+	while (!mem->store.frozen && (link = weft_list_pop(&mem->txns)))
 		commit_one(mem, container_of(link, struct weft_txn, link));
 }
 
@@ -48,6 +48,16 @@ static void mem_commit(struct weft_store *store, struct weft_txn *txn)
 static void mem_acked(struct weft_store *store)
 {
 	(void)store; /* there is nobody to tell */
+}
+
+static bool mem_is_still(const struct weft_store *store)
+{
+	return weft_list_empty(&container_of(store, struct mem_store, store)->txns);
+}
+
+static void mem_thawed(struct weft_store *store)
+{
+	weft_reactor_defer(store->home, &mem_of(store)->commit);
 }
 
 static void mem_close(struct weft_store *store)
@@ -87,5 +97,7 @@ const struct weft_store_ops store_mem_ops = {
 	.open = mem_open,
 	.commit = mem_commit,
 	.acked = mem_acked,
+	.is_still = mem_is_still,
+	.thawed = mem_thawed,
 	.close = mem_close,
 };

@@ -92,19 +92,21 @@ int store_member_ack(int fd, unsigned node, uint64_t incarnation, uint64_t acked
 }
 
 /* One that is alone looks for no others: there must be none, whatever they take this file for. */
-static int lock_node(int fd, unsigned node, unsigned nodes)
+int store_member_hold(int fd, unsigned node, unsigned nodes)
 {
-	return nodes > 1 ? set_lock(fd, locks_at + node, 1, F_WRLCK) :
-			   set_lock(fd, locks_at + 1, WEFT_STORE_NODES_MAX, F_WRLCK);
+	int rc = nodes > 1 ? set_lock(fd, locks_at + node, 1, F_WRLCK) :
+			     set_lock(fd, locks_at + 1, WEFT_STORE_NODES_MAX, F_WRLCK);
+
+	return rc == -EAGAIN ? -EBUSY : rc;
 }
 
 int store_member_join(int fd, unsigned node, unsigned nodes, uint64_t *incarnation)
 {
 	struct line line;
-	int rc = lock_node(fd, node, nodes);
+	int rc = store_member_hold(fd, node, nodes);
 
 	if (rc < 0)
-		return rc == -EAGAIN ? -EBUSY : rc;
+		return rc;
 	*incarnation = read_line(fd, node, &line) ? le64_to_cpu(line.incarnation) + 1 : 1;
 	return store_member_ack(fd, node, *incarnation, 0);
 }

@@ -8,6 +8,8 @@
 int store_lock(int fd, bool exclusive);
 void store_unlock(int fd);
 
+/* Holds @node's lock, as long as @fd is open. -EBUSY: somebody else does. */
+int store_member_hold(int fd, unsigned node, unsigned nodes);
 /* Becomes @node until @fd is closed; with one node, all of them. -EBUSY: somebody is. */
 int store_member_join(int fd, unsigned node, unsigned nodes, uint64_t *incarnation);
 int store_member_ack(int fd, unsigned node, uint64_t incarnation, uint64_t acked);

@@ -47,6 +47,7 @@ int weft_store_open(struct weft_store **out, const struct weft_store_options *op
 	store->home = options->home;
 	store->node = options->node;
 	store->nodes = options->nodes;
+	store->frozen = options->heir;
 	weft_list_init(&store->waits);
 	weft_task_init(&store->settle, look_through_waits);
 	*out = store;

@@ -18,6 +18,7 @@
 #include <stdint.h>
 
 #include "base/err.h"
+#include "base/items.h"
 #include "base/list.h"
 #include "reactor/reactor.h"
 
@@ -34,6 +35,7 @@ struct weft_store_options {
 	struct weft_reactor *home;
 	const char *spec;     /* "file:PATH", or "mem": this process's own, gone with it */
 	unsigned node, nodes; /* who we are, 1 … nodes; with one node nobody else may open it */
+	bool heir;            /* frozen and empty: weft_store_inherit() brings what it is */
 };
 
 /* May block. -EBUSY: somebody else is this node, or just leaves. */
@@ -109,5 +111,37 @@ void weft_store_forget(struct weft_store_wait *wait); /* done() will not run */
 /* What every member that lives has acknowledged. */
 uint64_t weft_store_settled(const struct weft_store *store);
 bool weft_store_alive(const struct weft_store *store, unsigned node);
+
+/* --- going on with it in another process --------------------------------------------------------- */
+
+/* Another member that lives, as we saw it last. */
+struct weft_store_member_state {
+	uint32_t node;
+	uint64_t incarnation, acked;
+};
+
+/* Where a store stands. Who goes on from there is the same member, for others without a break. */
+struct weft_store_state {
+	uint64_t revision, session, acked, incarnation;
+	uint32_t nodes;
+	struct weft_items members; /* struct weft_store_member_state */
+	struct weft_items records; /* bytes */
+	bool has_fd;
+	int fd; /* that makes us a member */
+};
+
+/* From now on the store is left alone: others' changes are not looked at, and nothing is committed. */
+void weft_store_freeze(struct weft_store *store);
+/* Frozen, and of what had begun nothing is under way. */
+bool weft_store_is_still(const struct weft_store *store);
+void weft_store_thaw(struct weft_store *store);
+
+/* Of one that is still; the descriptor stays the store's. */
+int weft_store_hand_over(const struct weft_store *store, struct weft_store_state *state);
+void weft_store_state_free(struct weft_store_state *state); /* closes nothing */
+/* Into one that was opened as heir and has told nobody of anything; it stays frozen. Owns the
+ * descriptor, also when it fails. -EINVAL: that cannot be this store; -EBUSY: it is not that member. */
+int weft_store_inherit(struct weft_store *store, struct weft_store_state *state,
+		       struct weft_err *err);
 
 #endif

@@ -5,6 +5,7 @@
 #include "store/watch.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <sys/inotify.h>
 #include <unistd.h>
 
@@ -43,11 +44,13 @@ static void readable(struct weft_op *op, int res)
 	watch->changed(watch, closed);
 }
 
-int store_watch_open(struct store_watch *watch, struct weft_reactor *home, const char *path)
+int store_watch_open(struct store_watch *watch, struct weft_reactor *home, int file)
 {
 	_cleanup_(weft_closep) int fd = inotify_init1(IN_NONBLOCK | IN_CLOEXEC);
+	char path[32];
 	int rc;
 
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", file);
 	if (fd < 0 || inotify_add_watch(fd, path, IN_MODIFY | IN_CLOSE_WRITE) < 0)
 		return -errno;
 	rc = weft_sock_open(home, &watch->sock, fd);

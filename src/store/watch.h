@@ -16,7 +16,8 @@ struct store_watch {
 	bool open, closing;
 };
 
-int store_watch_open(struct store_watch *watch, struct weft_reactor *home, const char *path);
+/* The file that @file has open, whatever became of its name. */
+int store_watch_open(struct store_watch *watch, struct weft_reactor *home, int file);
 void store_watch_close(struct store_watch *watch); /* ended() follows, not from inside this */
 
 #endif

@@ -639,6 +639,230 @@ static void a_killed_member_is_gone(void **state)
 	closed(a.store);
 }
 
+/* --- another process goes on ------------------------------------------------------------------------------- */
+
+/* Node 1's as another process gets it: the descriptor is another one of the same open file. */
+static void hand_over(struct member *member, struct weft_store_state *state)
+{
+	weft_store_freeze(member->store);
+	while (!weft_store_is_still(member->store))
+		weft_reactor_turn(r, -1);
+	assert_int_equal(weft_store_hand_over(member->store, state), 0);
+	if (state->has_fd)
+		state->fd = dup(state->fd);
+}
+
+static struct weft_store *heir_of(const char *what, unsigned nodes)
+{
+	const struct weft_store_options options = {
+		.home = r, .spec = what, .node = 1, .nodes = nodes, .heir = true
+	};
+	struct weft_store *store;
+
+	assert_int_equal(weft_store_open(&store, &options, NULL), 0);
+	return store;
+}
+
+static void inherit(struct member *heir, const char *what, struct weft_store_state *state)
+{
+	const struct weft_store_watcher watcher = { on_moved, on_gone, heir };
+
+	heir->store = heir_of(what, state->nodes);
+	weft_store_watch(heir->store, &watcher);
+	assert_int_equal(weft_store_inherit(heir->store, state, NULL), 0);
+	weft_store_state_free(state);
+}
+
+static void the_heir_is_the_same_member(void **state)
+{
+	struct member a = { 0 }, b = { 0 }, heir = { 0 };
+	struct weft_store_state given;
+	struct result result;
+
+	join(&a, 1);
+	join(&b, 2);
+	assert_int_equal(put(a.store, "key", "1"), 0);
+	settle_begin(&a, &result);
+	while (!result.over)
+		weft_reactor_turn(r, -1);
+	hand_over(&a, &given);
+	inherit(&heir, spec, &given);
+	expect(heir.store, "key", "1");
+	assert_int_equal(version_of(heir.store, "key"), version_of(a.store, "key"));
+	assert_int_equal(weft_store_session(heir.store), weft_store_session(b.store));
+	assert_true(weft_store_alive(heir.store, 2));
+	closed(a.store);
+	assert_int_equal(put(b.store, "key", "2"), 0);
+	settle_begin(&b, &result);
+	settle();
+	assert_false(result.over || heir.moved); /* it stands still, and is waited for */
+	weft_store_thaw(heir.store);
+	while (!result.over)
+		weft_reactor_turn(r, -1);
+	expect(heir.store, "key", "2");
+	assert_int_equal(put(heir.store, "key", "3"), 0);
+	assert_int_equal(b.gone, 0);
+	closed(heir.store);
+	while (!b.gone)
+		weft_reactor_turn(r, -1);
+	closed(b.store);
+}
+
+static void one_that_thaws_goes_on(void **state)
+{
+	struct member a = { 0 }, b = { 0 };
+	struct weft_store_state given;
+
+	join(&a, 1);
+	join(&b, 2);
+	hand_over(&a, &given);
+	assert_int_equal(put(b.store, "key", "1"), 0);
+	settle();
+	assert_int_equal(a.moved, 0);
+	close(given.fd);
+	weft_store_state_free(&given);
+	weft_store_thaw(a.store);
+	while (!a.moved)
+		weft_reactor_turn(r, -1);
+	assert_int_equal(put(a.store, "key", "2"), 0);
+	assert_int_equal(b.gone, 0);
+	closed(a.store);
+	closed(b.store);
+}
+
+static void the_heir_misses_who_went_meanwhile(void **state)
+{
+	struct member a = { 0 }, b = { 0 }, heir = { 0 };
+	struct weft_store_state given;
+
+	join(&a, 1);
+	join(&b, 2);
+	while (!weft_store_alive(a.store, 2))
+		weft_reactor_turn(r, -1);
+	hand_over(&a, &given);
+	closed(b.store);
+	inherit(&heir, spec, &given);
+	closed(a.store);
+	assert_int_equal(heir.gone, 0);
+	weft_store_thaw(heir.store);
+	while (!heir.gone)
+		weft_reactor_turn(r, -1);
+	assert_int_equal(heir.gone, 1u << 2);
+	closed(heir.store);
+}
+
+/* As where a power loss would not be survived: what is in memory goes along, the session goes on. */
+static void one_alone_is_handed_over(void **state)
+{
+	const char *const specs[] = { "mem", spec };
+
+	for (size_t i = 0; i < COUNT(specs); i++) {
+		struct member a = { .store = opened(specs[i], 1, 1) }, heir = { 0 };
+		struct weft_store_state given;
+		uint64_t session = weft_store_session(a.store), revision;
+
+		assert_int_equal(put(a.store, "key", "1"), 0);
+		revision = weft_store_revision(a.store);
+		hand_over(&a, &given);
+		inherit(&heir, specs[i], &given);
+		closed(a.store);
+		weft_store_thaw(heir.store);
+		expect(heir.store, "key", "1");
+		assert_int_equal(weft_store_session(heir.store), session);
+		assert_int_equal(weft_store_revision(heir.store), revision);
+		assert_int_equal(put(heir.store, "key", "2"), 0);
+		closed(heir.store);
+	}
+}
+
+/* --- an heir that is told something wrong */
+
+static void be_member(struct weft_store_state *state, uint32_t node)
+{
+	struct weft_store_member_state *only = state->members.at;
+
+	*only = (struct weft_store_member_state){ node, 1, 1 };
+	state->members.count = 1;
+}
+
+static void no_revision(struct weft_store_state *state)
+{
+	state->revision = 0;
+}
+
+static void acked_the_future(struct weft_store_state *state)
+{
+	state->acked = state->revision + 1;
+}
+
+static void of_more_nodes(struct weft_store_state *state)
+{
+	state->nodes = 3;
+}
+
+static void member_nobody(struct weft_store_state *state)
+{
+	be_member(state, 0);
+}
+
+static void member_self(struct weft_store_state *state)
+{
+	be_member(state, 1);
+}
+
+static void member_too_many(struct weft_store_state *state)
+{
+	be_member(state, 3);
+}
+
+static void records_cut(struct weft_store_state *state)
+{
+	state->records.count--;
+}
+
+static void no_descriptor(struct weft_store_state *state)
+{
+	state->has_fd = false;
+}
+
+static void not_that_member(struct weft_store_state *state)
+{
+	close(state->fd);
+	state->fd = open(path, O_RDWR);
+}
+
+static void wrong_states_refused(void **state)
+{
+	static const struct {
+		void (*spoil)(struct weft_store_state *state);
+		int rc;
+	} cases[] = {
+		{ no_revision, -EINVAL },    { acked_the_future, -EINVAL },
+		{ of_more_nodes, -EINVAL },  { member_nobody, -EINVAL },
+		{ member_self, -EINVAL },    { member_too_many, -EINVAL },
+		{ records_cut, -EINVAL },    { no_descriptor, -EINVAL },
+		{ not_that_member, -EBUSY },
+	};
+	struct member a = { 0 };
+
+	join(&a, 1);
+	assert_int_equal(put(a.store, "key", "1"), 0);
+	for (size_t i = 0; i < COUNT(cases); i++) {
+		struct weft_store *heir = heir_of(spec, 2);
+		struct weft_store_state given;
+
+		hand_over(&a, &given);
+		cases[i].spoil(&given);
+		assert_int_equal(weft_store_inherit(heir, &given, NULL), cases[i].rc);
+		assert_int_equal(given.fd, -1);
+		weft_store_state_free(&given);
+		closed(heir);
+		weft_store_thaw(a.store);
+	}
+	assert_int_equal(put(a.store, "key", "2"), 0);
+	closed(a.store);
+}
+
 /* --- many at once ------------------------------------------------------------------------------------------ */
 
 enum { ADDS = 100 };
@@ -718,6 +942,11 @@ int main(void)
 		case_(what_is_left_at_the_end_is_cancelled),
 		case_(a_number_is_taken_once),
 		case_(a_killed_member_is_gone),
+		case_(the_heir_is_the_same_member),
+		case_(one_that_thaws_goes_on),
+		case_(the_heir_misses_who_went_meanwhile),
+		case_(one_alone_is_handed_over),
+		case_(wrong_states_refused),
 		case_(two_who_count_miss_nothing),
 	};
 

@@ -1,0 +1,30 @@
+/* file.h - a store in a file, and how it is opened. */
+#ifndef WEFT_STORE_FILE_H
+#define WEFT_STORE_FILE_H
+
+#include "reactor/workers.h"
+#include "store/cycle.h"
+#include "store/watch.h"
+
+struct file_store {
+	struct weft_store store;
+	int fd;
+	char *path;
+	struct weft_workers workers;
+	struct weft_op op;
+	struct store_cycle cycle;
+	struct weft_list txns;
+	bool busy, again, failing, closing;
+	unsigned looks; /* that follow soon */
+	struct weft_timer timer;
+
+	struct store_watch watch; /* where others can change it */
+};
+
+/* Opens @path and joins, with what the file holds as the copy. An heir leaves the file alone. */
+int store_file_open(struct file_store *f, const struct weft_store_options *options,
+		    const char *path);
+/* What its -errno means. */
+int store_file_explain(const char *path, unsigned node, int rc, struct weft_err *err);
+
+#endif
