@@ -133,6 +133,7 @@ static int add_with_store(struct weft_daemon *d, struct weft_subsys_options *opt
 		.spec = state,
 		.node = options->node ? options->node : 1,
 		.nodes = options->nodes ? options->nodes : 1,
+		.heir = d->take,
 	};
 	int rc = state[0] ? weft_store_open(&options->store, &store, err) : 0;
 

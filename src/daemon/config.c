@@ -199,7 +199,7 @@ static const struct weft_field subsys_fields[] = {
 	{ "nqn", decode_subsys_nqn, AT(nqn), .required = true },
 	{ "serial", decode_ascii, AT(serial), .min = 1, .max = 20 },
 	{ "model", decode_ascii, AT(model), .min = 1, .max = 40 },
-	{ "state", decode_state, AT(state), .max = 1024 },
+	{ "state", decode_state, AT(state), .max = WEFT_STATE_MAX },
 	{ "cluster", weft_decode_map, AT(cluster), .map = &cluster_map },
 	{ "allow_any_host", decode_access, AT(access) },
 	{ "hosts", weft_decode_list, AT(hosts), .item = &host_item, .item_size = WEFT_NQN_MAX + 1 },

@@ -16,6 +16,7 @@
 #include "reactor/reactor.h"
 #include "target/target.h"
 
+#define WEFT_STATE_MAX   1024 /* "file:PATH" */
 #define WEFT_CONTROL_MAX (sizeof(((struct sockaddr_un *)0)->sun_path) - 1)
 
 struct weft_ns_config {
@@ -45,8 +46,8 @@ struct weft_cluster_config {
 
 struct weft_subsys_config {
 	char nqn[WEFT_NQN_MAX + 1];
-	char serial[21], model[41]; /* "": the default */
-	char state[1024 + 8];       /* SPEC of its store; "": in memory */
+	char serial[21], model[41];     /* "": the default */
+	char state[WEFT_STATE_MAX + 1]; /* SPEC of its store; "": in memory */
 	struct weft_cluster_config cluster;
 	enum weft_access access;
 	struct weft_items hosts;      /* char[WEFT_NQN_MAX + 1] */

@@ -39,6 +39,9 @@ static void add_subsys(void *arg, const struct weft_subsys_info *info)
 	strcpy(s->nqn, info->nqn);
 	strcpy(s->serial, info->serial);
 	strcpy(s->model, info->model);
+	snprintf(s->state, sizeof(s->state), "%s", info->state ? info->state : "");
+	s->node = info->node;
+	s->nodes = info->nodes;
 }
 
 static void add_ns(void *arg, const struct weft_ns_info *info)

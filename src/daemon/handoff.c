@@ -39,16 +39,23 @@ static int take_next_fd(struct rest *rest, int *fd, struct weft_err *err)
 	return 0;
 }
 
-static int take_next_bytes(struct rest *rest, struct weft_qpair_state *qpair, struct weft_err *err)
+/* NULL and the sentence set: there are fewer. */
+static void *take_next_bytes(struct rest *rest, size_t count, struct weft_err *err)
 {
-	if (qpair->nbytes > rest->frame->bytes.count - rest->bytes)
-		return weft_fail(err, -EPROTO, "takeover: bytes of a connection are missing");
-	qpair->bytes = malloc(qpair->nbytes + 1u);
-	if (!qpair->bytes)
-		return -ENOMEM;
-	memcpy(qpair->bytes, (char *)rest->frame->bytes.at + rest->bytes, qpair->nbytes);
-	rest->bytes += qpair->nbytes;
-	return 0;
+	void *bytes = NULL;
+
+	if (count > rest->frame->bytes.count - rest->bytes) {
+		weft_fail(err, -EPROTO, "takeover: bytes are missing");
+		return NULL;
+	}
+	bytes = malloc(count + 1);
+	if (!bytes) {
+		weft_fail(err, -ENOMEM, "out of memory");
+		return NULL;
+	}
+	memcpy(bytes, (char *)rest->frame->bytes.at + rest->bytes, count);
+	rest->bytes += count;
+	return bytes;
 }
 
 static int check_end(const struct rest *rest, struct weft_err *err)
@@ -89,19 +96,34 @@ int weft_running_read(struct weft_frame *frame, struct weft_running *running, st
 	return rc;
 }
 
-static int take_connections(struct rest *rest, struct weft_state *state, struct weft_err *err)
+static int take_store(struct rest *rest, struct weft_store_state *store, struct weft_err *err)
 {
+	store->fd = -1;
+	store->records.at = take_next_bytes(rest, store->records.count, err);
+	if (!store->records.at)
+		return -EPROTO;
+	return store->has_fd ? take_next_fd(rest, &store->fd, err) : 0;
+}
+
+static int take_queue(struct rest *rest, struct weft_qpair_state *qpair, struct weft_err *err)
+{
+	qpair->bytes = take_next_bytes(rest, qpair->nbytes, err);
+	return qpair->bytes ? take_next_fd(rest, &qpair->fd, err) : -EPROTO;
+}
+
+static int take_rest(struct rest *rest, struct weft_state *state, struct weft_err *err)
+{
+	struct weft_subsys_state *subsystems = state->target.subsystems.at;
 	struct weft_listener_state *listeners = state->target.listeners.at;
 	struct weft_queue_state *queues = state->target.queues.at;
 	int rc = take_next_fd(rest, &state->control, err);
 
+	for (unsigned i = 0; i < state->target.subsystems.count && !rc; i++)
+		rc = take_store(rest, &subsystems[i].store, err);
 	for (unsigned i = 0; i < state->target.listeners.count && !rc; i++)
 		rc = take_next_fd(rest, &listeners[i].fd, err);
-	for (unsigned i = 0; i < state->target.queues.count && !rc; i++) {
-		rc = take_next_fd(rest, &queues[i].qpair.fd, err);
-		if (!rc)
-			rc = take_next_bytes(rest, &queues[i].qpair, err);
-	}
+	for (unsigned i = 0; i < state->target.queues.count && !rc; i++)
+		rc = take_queue(rest, &queues[i].qpair, err);
 	return rc < 0 ? rc : check_end(rest, err);
 }
 
@@ -113,7 +135,7 @@ int weft_state_read(struct weft_frame *frame, struct weft_state *state, struct w
 	*state = (struct weft_state){ .control = -1 };
 	rc = decode_frame(frame, &weft_state_map, state, err);
 	if (!rc)
-		rc = take_connections(&rest, state, err);
+		rc = take_rest(&rest, state, err);
 	if (rc < 0)
 		weft_target_state_free(&state->target);
 	return rc;

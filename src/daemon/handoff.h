@@ -7,6 +7,7 @@
 #define WEFT_DAEMON_HANDOFF_H
 
 #include "daemon/channel.h"
+#include "daemon/config.h"
 #include "target/handover.h"
 
 #define WEFT_HANDOFF_FORMAT 1
@@ -21,7 +22,9 @@ struct weft_running_ns {
 
 struct weft_running_subsys {
 	char nqn[WEFT_NQN_MAX + 1], serial[21], model[41];
-	struct weft_items namespaces; /* struct weft_running_ns */
+	char state[WEFT_STATE_MAX + 1]; /* SPEC of its store; "": in memory */
+	uint32_t node, nodes;           /* of a cluster; 0: it is served by this target alone */
+	struct weft_items namespaces;   /* struct weft_running_ns */
 };
 
 struct weft_running {

@@ -92,6 +92,9 @@ static const struct weft_map running_subsys_map = { (const struct weft_field[]){
 	TEXT("nqn", weft_running_subsys, nqn, 1),
 	TEXT("serial", weft_running_subsys, serial, 1),
 	TEXT("model", weft_running_subsys, model, 1),
+	TEXT("state", weft_running_subsys, state, 0),
+	U32("node", weft_running_subsys, node),
+	U32("of", weft_running_subsys, nodes),
 	LIST("namespaces", weft_running_subsys, namespaces, &running_ns,
 	     sizeof(struct weft_running_ns)),
 	{},
@@ -139,6 +142,26 @@ static const struct weft_map rule_map = { (const struct weft_field[]){
 } };
 static const struct weft_field rule = { .decode = weft_decode_map, .map = &rule_map };
 
+static const struct weft_map member_map = { (const struct weft_field[]){
+	U32("node", weft_store_member_state, node),
+	U64("incarnation", weft_store_member_state, incarnation),
+	U64("acknowledged", weft_store_member_state, acked),
+	{},
+} };
+static const struct weft_field member = { .decode = weft_decode_map, .map = &member_map };
+
+static const struct weft_map store_map = { (const struct weft_field[]){
+	U64("revision", weft_store_state, revision),
+	U64("session", weft_store_state, session),
+	U64("acknowledged", weft_store_state, acked),
+	U64("incarnation", weft_store_state, incarnation),
+	U32("nodes", weft_store_state, nodes),
+	LIST("members", weft_store_state, members, &member, sizeof(struct weft_store_member_state)),
+	U32("bytes", weft_store_state, records.count),
+	FLAG("descriptor", weft_store_state, has_fd),
+	{},
+} };
+
 static const struct weft_map subsys_map = { (const struct weft_field[]){
 	TEXT("nqn", weft_subsys_state, nqn, 1),
 	U32("cntlid", weft_subsys_state, cntlid),
@@ -147,6 +170,10 @@ static const struct weft_map subsys_map = { (const struct weft_field[]){
 	LIST("ana_changed", weft_subsys_state, ana_changed, &entry,
 	     sizeof(struct weft_paths_entry)),
 	U64("ana_count", weft_subsys_state, ana_count),
+	BYTES("served_elsewhere", weft_subsys_state, elsewhere, WEFT_ANA_GROUP_MAX / 8),
+	FLAG("draining", weft_subsys_state, draining),
+	{ "state", weft_decode_map, offsetof(struct weft_subsys_state, store), .required = true,
+	  .map = &store_map },
 	{},
 } };
 static const struct weft_field subsys = { .decode = weft_decode_map, .map = &subsys_map };
@@ -187,6 +214,9 @@ static const struct weft_map ctrl_map = { (const struct weft_field[]){
 	U64("errors", weft_ctrl_state, nerrors),
 	BYTES("error_log", weft_ctrl_state, errors, 64 << 10),
 	BYTES("host_behavior", weft_ctrl_state, behavior, 512),
+	U64("reservation_notices", weft_ctrl_state, resv_count),
+	BYTES("reservation_log", weft_ctrl_state, resv_pages, 64 << 10),
+	BYTES("reservation_masks", weft_ctrl_state, resv_masks, WEFT_NSID_MAX),
 	{},
 } };
 static const struct weft_field ctrl = { .decode = weft_decode_map, .map = &ctrl_map };

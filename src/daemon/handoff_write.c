@@ -113,38 +113,61 @@ int weft_running_write(const struct weft_running *running, struct weft_frame *fr
 	return rc;
 }
 
-static int add_bytes(struct weft_frame *frame, const struct weft_target_state *target)
+static size_t count_bytes(const struct weft_target_state *target)
 {
+	const struct weft_subsys_state *subsystems = target->subsystems.at;
 	const struct weft_queue_state *queues = target->queues.at;
 	size_t size = 0;
 
+	for (unsigned i = 0; i < target->subsystems.count; i++)
+		size += subsystems[i].store.records.count;
 	for (unsigned i = 0; i < target->queues.count; i++)
 		size += queues[i].qpair.nbytes;
-	frame->bytes.at = size <= UINT32_MAX ? malloc(size + 1) : NULL;
-	if (!frame->bytes.at)
-		return -ENOMEM;
-	for (unsigned i = 0; i < target->queues.count; i++) {
-		memcpy((char *)frame->bytes.at + frame->bytes.count, queues[i].qpair.bytes,
-		       queues[i].qpair.nbytes);
-		frame->bytes.count += queues[i].qpair.nbytes;
+	return size;
+}
+
+static void add_bytes(struct weft_frame *frame, const void *bytes, unsigned count)
+{
+	if (count)
+		memcpy((char *)frame->bytes.at + frame->bytes.count, bytes, count);
+	frame->bytes.count += count;
+}
+
+static void add_target(struct weft_frame *frame, const struct weft_target_state *target)
+{
+	const struct weft_subsys_state *subsystems = target->subsystems.at;
+	const struct weft_listener_state *listeners = target->listeners.at;
+	const struct weft_queue_state *queues = target->queues.at;
+
+	for (unsigned i = 0; i < target->subsystems.count; i++) {
+		const struct weft_store_state *store = &subsystems[i].store;
+
+		add_bytes(frame, store->records.at, store->records.count);
+		if (store->has_fd)
+			add_fd(frame, store->fd);
 	}
-	return 0;
+	for (unsigned i = 0; i < target->listeners.count; i++)
+		add_fd(frame, listeners[i].fd);
+	for (unsigned i = 0; i < target->queues.count; i++) {
+		add_bytes(frame, queues[i].qpair.bytes, queues[i].qpair.nbytes);
+		add_fd(frame, queues[i].qpair.fd);
+	}
 }
 
 int weft_state_write(const struct weft_state *state, struct weft_frame *frame)
 {
 	const struct weft_target_state *target = &state->target;
-	const struct weft_listener_state *listeners = target->listeners.at;
-	const struct weft_queue_state *queues = target->queues.at;
+	size_t size = count_bytes(target);
 	int rc = start_frame(frame, "state", &weft_state_map, state,
-			     1 + target->listeners.count + target->queues.count);
+			     1 + target->subsystems.count + target->listeners.count +
+				     target->queues.count);
 
 	if (rc < 0)
 		return rc;
+	frame->bytes.at = size <= UINT32_MAX ? malloc(size + 1) : NULL;
+	if (!frame->bytes.at)
+		return -ENOMEM;
 	add_fd(frame, state->control);
-	for (unsigned i = 0; i < target->listeners.count; i++)
-		add_fd(frame, listeners[i].fd);
-	for (unsigned i = 0; i < target->queues.count; i++)
-		add_fd(frame, queues[i].qpair.fd);
-	return add_bytes(frame, target);
+	add_target(frame, target);
+	return 0;
 }

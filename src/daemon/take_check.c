@@ -38,6 +38,7 @@ static int take_ns(struct weft_ns_config *config, const struct weft_running_subs
 		return differs(s, ns, "uuid", err);
 	if (config->ana_group && config->ana_group != ns->ana_group)
 		return differs(s, ns, "ANA group", err);
+	spec.node = config->spec.node;
 	config->spec = spec;
 	config->nsid = ns->nsid;
 	config->block = ns->block;
@@ -101,15 +102,37 @@ static int take_namespaces(struct weft_subsys_config *config, struct weft_runnin
 	return rc;
 }
 
+/* Where its state is, and who it is among those that share it. */
+static int check_state(const struct weft_subsys_config *config, const struct weft_running_subsys *s,
+		       struct weft_err *err)
+{
+	if (strcmp(config->state, s->state))
+		return weft_fail(err, -EINVAL, "%s: the running one has its state %s%s" SAVE,
+				 s->nqn, s->state[0] ? "in " : "in memory", s->state);
+	if (config->cluster.node == s->node && config->cluster.nodes == s->nodes)
+		return 0;
+	if (!s->node)
+		return weft_fail(err, -EINVAL,
+				 "%s: the running one is of no cluster; stop it and start this one",
+				 s->nqn);
+	return weft_fail(err, -EINVAL, "%s: the running one is node %u of %u" SAVE, s->nqn, s->node,
+			 s->nodes);
+}
+
 static int take_subsys(struct weft_subsys_config *config, struct weft_running_subsys *s,
 		       struct weft_err *err)
 {
+	int rc;
+
 	if (config->serial[0] && strcmp(config->serial, s->serial))
 		return weft_fail(err, -EINVAL, "%s: the running one has another serial" SAVE,
 				 s->nqn);
 	if (config->model[0] && strcmp(config->model, s->model))
 		return weft_fail(err, -EINVAL, "%s: the running one has another model" SAVE,
 				 s->nqn);
+	rc = check_state(config, s, err);
+	if (rc < 0)
+		return rc;
 	strcpy(config->serial, s->serial);
 	strcpy(config->model, s->model);
 	return take_namespaces(config, s, err);

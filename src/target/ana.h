@@ -70,6 +70,7 @@ bool tgt_ana_show(struct tgt_ctrl *ctrl);
 int tgt_ana_own(struct weft_subsys *s, const bool elsewhere[WEFT_ANA_GROUP_MAX],
 		void (*done)(void *arg, int rc, const struct weft_err *err), void *arg);
 void tgt_ana_left(struct weft_req *req); /* on its reactor: a command that a change waits for */
-void tgt_ana_subsys_ends(struct weft_subsys *s); /* those in line will not be done */
+bool tgt_ana_is_idle(const struct weft_subsys *s); /* no change is under way */
+void tgt_ana_subsys_ends(struct weft_subsys *s);   /* those in line will not be done */
 
 #endif

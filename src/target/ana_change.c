@@ -202,6 +202,11 @@ static void run_line(struct weft_subsys *s)
 	}
 }
 
+bool tgt_ana_is_idle(const struct weft_subsys *s)
+{
+	return !s->ana.next && weft_list_empty(&s->ana.waiting);
+}
+
 void tgt_ana_subsys_ends(struct weft_subsys *s)
 {
 	const struct weft_err err = { "the subsystem is being removed" };

@@ -2,11 +2,15 @@
  *
  *   listeners pause ─▶ groups freeze ─▶ look: does anything move? ─no, twice─▶ clocks stop ─▶ done
  *                                        └─ yes ─▶ look again ┄┄ too long ┄┄▶ thaw, and say who
+ *                                        └─ no command does ─▶ hold state, look again
  *
  * Home asks every reactor how many requests it has and whether a connection moves. A request may stay
  * if home holds it for an event. Nothing new begins, so requests only become fewer: when those that
  * reactors counted are as many as home holds, there are no others. A second look makes sure that what
  * the first turn had deferred is done.
+ *
+ * What a subsystem has in common with others is held when commands have ended, not before: a change of
+ * a reservation ends when all members, we too, act by it.
  *
  * Keep-alive runs on until all is still, and goes on with the time that was left. */
 #include <assert.h>
@@ -16,7 +20,7 @@
 
 #include "base/log.h"
 #include "target/handover.h"
-#include "target/internal.h"
+#include "target/hold.h"
 
 enum {
 	QUICK_LOOKS = 100,
@@ -184,7 +188,8 @@ static void finish(struct freeze *freeze, int rc, const struct weft_err *err)
 
 static void give_up(struct weft_target *t, struct freeze *freeze)
 {
-	const char *who = "storage has commands in hand";
+	const char *state = tgt_hold_moves(t);
+	const char *who = state ? state : "storage has commands in hand";
 	struct weft_err err = { "" };
 
 	for (unsigned i = 0; i < t->ngroups; i++)
@@ -195,7 +200,7 @@ static void give_up(struct weft_target *t, struct freeze *freeze)
 	finish(freeze, -ETIMEDOUT, &err);
 }
 
-static bool is_still(struct weft_target *t, const struct freeze *freeze)
+static bool commands_are_still(struct weft_target *t, const struct freeze *freeze)
 {
 	struct home_sight home = { 0 };
 	unsigned requests = 0;
@@ -206,6 +211,16 @@ static bool is_still(struct weft_target *t, const struct freeze *freeze)
 		requests += freeze->sights[i].requests;
 	}
 	return !home.moving && !t->parts && weft_list_empty(&t->overs) && requests == home.held;
+}
+
+static bool is_still(struct weft_target *t, const struct freeze *freeze)
+{
+	bool still = commands_are_still(t, freeze) && !tgt_hold_moves(t);
+
+	if (!still || t->held)
+		return still;
+	tgt_hold(t);
+	return false;
 }
 
 static void looked(struct tgt_round *round)
@@ -261,7 +276,7 @@ void weft_target_freeze(struct weft_target *t, uint32_t limit_ms,
 
 void weft_target_start_frozen(struct weft_target *t)
 {
-	t->frozen = true;
+	t->frozen = t->held = true;
 	tell_groups(t, freeze_visit);
 }
 
@@ -269,6 +284,8 @@ void weft_target_thaw(struct weft_target *t)
 {
 	assert(t->frozen);
 	t->frozen = false;
+	if (t->held)
+		tgt_unhold(t);
 	each_ctrl(t, start_clock, t);
 	tell_groups(t, thaw_visit);
 	pause_listeners(t, false);

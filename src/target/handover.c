@@ -11,7 +11,7 @@
 
 #include "base/uuid.h"
 #include "target/admin/admin.h"
-#include "target/handover_paths.h"
+#include "target/handover_parts.h"
 
 /* --- arrays ------------------------------------------------------------------------------------- */
 
@@ -107,7 +107,8 @@ static int tell_ctrl(struct weft_ctrl_state *state, struct tgt_ctrl *ctrl)
 	    list_events(&state->pending, ctrl->events_pending) < 0 ||
 	    list_events(&state->masked, ctrl->events_masked) < 0 ||
 	    copy_numbers(&state->changed, ctrl->changed_ns, ctrl->nchanged) < 0 ||
-	    copy_errors(state, ctrl) < 0 || tgt_paths_tell_ctrl(state, ctrl) < 0)
+	    copy_errors(state, ctrl) < 0 || tgt_paths_tell_ctrl(state, ctrl) < 0 ||
+	    tgt_resv_tell_ctrl(state, ctrl) < 0)
 		return -ENOMEM;
 	return copy_behavior(state, ctrl);
 }
@@ -126,12 +127,14 @@ static struct weft_totals_state totals(struct tgt_stats *stats, unsigned count)
 static int tell_subsys(struct weft_target_state *state, struct weft_subsys *s)
 {
 	struct weft_subsys_state *to = state->subsystems.at;
+	int rc;
 
 	to += state->subsystems.count++;
 	strcpy(to->nqn, s->nqn);
 	to->cntlid = s->cntlid_next;
 	to->totals = totals(s->stats, s->target->ngroups);
-	return tgt_paths_tell_subsys(to, s);
+	rc = tgt_paths_tell_subsys(to, s);
+	return rc < 0 ? rc : tgt_store_tell(to, s);
 }
 
 static int tell_ctrls(struct weft_target_state *state, struct weft_subsys *s)
@@ -277,6 +280,7 @@ static void free_ctrl(struct weft_ctrl_state *ctrl)
 	free(ctrl->errors.at);
 	free(ctrl->behavior.at);
 	tgt_paths_free_ctrl(ctrl);
+	tgt_resv_free_ctrl(ctrl);
 }
 
 void weft_target_state_free(struct weft_target_state *state)
@@ -285,8 +289,10 @@ void weft_target_state_free(struct weft_target_state *state)
 	struct weft_queue_state *queues = state->queues.at;
 	struct weft_subsys_state *subsystems = state->subsystems.at;
 
-	for (unsigned i = 0; i < state->subsystems.count; i++)
+	for (unsigned i = 0; i < state->subsystems.count; i++) {
 		tgt_paths_free_subsys(&subsystems[i]);
+		tgt_store_free(&subsystems[i]);
+	}
 	for (unsigned i = 0; i < state->ctrls.count; i++)
 		free_ctrl(&ctrls[i]);
 	for (unsigned i = 0; i < state->queues.count; i++)

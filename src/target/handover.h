@@ -35,6 +35,9 @@ struct weft_subsys_state {
 	struct weft_items ana_rules;   /* struct weft_ana_rule */
 	struct weft_items ana_changed; /* struct weft_paths_entry: group and count */
 	uint64_t ana_count;
+	struct weft_items elsewhere;   /* bytes: a bit for each group that others serve */
+	bool draining;                 /* it takes no group */
+	struct weft_store_state store; /* of the discovery subsystem: nothing */
 };
 
 struct weft_feature_state {
@@ -53,10 +56,15 @@ struct weft_ctrl_state {
 	struct weft_items changed;         /* uint32_t: namespaces */
 	uint64_t nerrors;
 	uint32_t portid, ciu, cirn_low, cirn_high;
-	struct weft_items ana;      /* struct weft_paths_entry: group and enum weft_ana_state */
+	struct weft_items ana;      /* struct weft_paths_entry: group, enum weft_ana_state if it is
+				     * not what the rules say */
 	struct weft_items ccrs;     /* struct weft_paths_entry: controller; CIU and status << 8 */
 	struct weft_items errors;   /* bytes: entries of the error log, the oldest first */
 	struct weft_items behavior; /* bytes: Host Behavior Support */
+	uint64_t resv_count;
+	struct weft_items
+		resv_pages; /* bytes: Reservation Notification log pages, the oldest first */
+	struct weft_items resv_masks; /* bytes, by nsid */
 };
 
 struct weft_queue_state {

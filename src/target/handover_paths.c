@@ -8,7 +8,7 @@
 
 #include "target/admin/admin.h"
 #include "target/handover.h"
-#include "target/handover_paths.h"
+#include "target/handover_parts.h"
 
 /* --- out of one process -------------------------------------------------------------------------- */
 
@@ -41,6 +41,7 @@ int tgt_paths_tell_ctrl(struct weft_ctrl_state *state, struct tgt_ctrl *ctrl)
 {
 	struct weft_paths_entry *ana = reserve(&state->ana, WEFT_ANA_GROUP_MAX);
 	struct weft_paths_entry *ccrs = reserve(&state->ccrs, TGT_CCR_ENTRIES_MAX);
+	uint8_t by_rules[WEFT_ANA_GROUP_MAX];
 
 	if (!ana || !ccrs)
 		return -ENOMEM;
@@ -48,8 +49,9 @@ int tgt_paths_tell_ctrl(struct weft_ctrl_state *state, struct tgt_ctrl *ctrl)
 	state->ciu = ctrl->ciu;
 	state->cirn_low = (uint32_t)ctrl->cirn;
 	state->cirn_high = (uint32_t)(ctrl->cirn >> 32);
+	tgt_ana_evaluate(ctrl->subsys->ana.rules, ctrl, by_rules);
 	for (uint32_t i = 0; i < WEFT_ANA_GROUP_MAX; i++)
-		if (ctrl->ana[i] != WEFT_ANA_OPTIMIZED)
+		if (ctrl->ana[i] != by_rules[i])
 			ana[state->ana.count++] = (struct weft_paths_entry){ i + 1, ctrl->ana[i],
 									     0 };
 	state->ccrs.count = tgt_ccr_list(ctrl, ccrs);
@@ -104,6 +106,7 @@ int tgt_paths_take_ctrl(const struct weft_ctrl_state *state, struct tgt_ctrl *ct
 	ctrl->portid = (uint16_t)state->portid;
 	ctrl->ciu = (uint8_t)state->ciu;
 	ctrl->cirn = (uint64_t)state->cirn_high << 32 | state->cirn_low;
+	tgt_ana_ctrl_init(ctrl);
 	for (unsigned i = 0; i < state->ana.count; i++) {
 		if (!is_group(ana[i].id) || ana[i].value >= WEFT_ANA_STATES)
 			return -EINVAL;

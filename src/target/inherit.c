@@ -14,7 +14,7 @@
 #include "base/log.h"
 #include "base/uuid.h"
 #include "target/admin/admin.h"
-#include "target/handover_paths.h"
+#include "target/handover_parts.h"
 
 struct inherit {
 	struct weft_target *target;
@@ -39,7 +39,7 @@ static void set_totals(struct tgt_stats *stats, const struct weft_totals_state *
 
 static int take_subsystems(struct inherit *in)
 {
-	const struct weft_subsys_state *from = in->state->subsystems.at;
+	struct weft_subsys_state *from = in->state->subsystems.at;
 	struct weft_subsys *s;
 	int rc = 0;
 
@@ -51,6 +51,8 @@ static int take_subsystems(struct inherit *in)
 		s->cntlid_next = (uint16_t)from[i].cntlid;
 		set_totals(&s->stats[0], &from[i].totals);
 		rc = tgt_paths_take_subsys(&from[i], s, &in->err);
+		if (!rc)
+			rc = tgt_store_take(&from[i], s, &in->err);
 	}
 	return rc;
 }
@@ -149,6 +151,9 @@ static int take_ctrl(struct inherit *in, unsigned i)
 	if (tgt_paths_take_ctrl(from, ctrl) < 0)
 		return weft_fail(&in->err, -EINVAL, "%s: controller %u: its paths", from->nqn,
 				 from->cntlid);
+	if (tgt_resv_take_ctrl(from, ctrl) < 0)
+		return weft_fail(&in->err, -EINVAL, "%s: controller %u: its notifications",
+				 from->nqn, from->cntlid);
 	return 0;
 }
 

@@ -182,6 +182,7 @@ struct weft_target {
 	uint64_t ns_serial;
 	unsigned parts; /* listeners and subsystems that are ending */
 	bool frozen;    /* see freeze.c */
+	bool held;      /* its state, too: see hold.c */
 	void (*stopped)(void *arg);
 	void *stopped_arg;
 	struct weft_timer stop_timer;

@@ -105,7 +105,7 @@ void tgt_follows(struct weft_subsys *s, enum tgt_follower who, uint64_t revision
 /* One that has no store keeps its state in memory, in the same way. */
 static int start_state(struct weft_subsys *s, struct weft_store *store, struct weft_err *err)
 {
-	const struct weft_store_options options = { s->target->home, "mem", 1, 1 };
+	const struct weft_store_options options = { s->target->home, "mem", 1, 1, s->target->held };
 	const struct weft_store_watcher watcher = { moved, gone, s };
 	int rc = 0;
 

@@ -1,6 +1,5 @@
 #!/usr/bin/python3
 """target_takeover_fails.py - a takeover that fails, at any step: the running target goes on."""
-import contextlib
 import pathlib
 import signal
 import socket
@@ -16,7 +15,7 @@ import tap
 import weft
 from fixture import connect, refused, with_host, with_target
 from nvme import pattern
-from takeover import FORMAT, Giver, Heir, header, said
+from takeover import FAILURES, FORMAT, Giver, Heir, outcome, said
 
 STORES = ["mem:16M", "file:{dir}/a.img,size=16M"]
 OTHER = dict(hostid=bytes(range(50, 66)))
@@ -36,80 +35,13 @@ def works(t, ctrl, seed):
 
 # ---- the new one dies, or says something wrong, at every step
 
-def dies_connected(heir):
-    pass
-
-
-def dies_prepared(heir):
-    heir.prepare()
-
-
-def dies_while_frozen(heir):
-    heir.prepare()
-    heir.step("freeze")
-
-
-def dies_with_the_state(heir):
-    heir.prepare()
-    heir.freeze()
-
-
-def cannot_prepare(heir):
-    heir.prepare()
-    heir.step("failed", why="it does not suit me")
-
-
-def cannot_build(heir):
-    heir.prepare()
-    heir.freeze()
-    heir.step("failed", why="it does not suit me")
-
-
-def is_ready_too_early(heir):
-    heir.prepare()
-    heir.step("ready")
-
-
-def says_nonsense(heir):
-    heir.prepare()
-    heir.sock.sendall(bytes(16))
-
-
-def says_too_much(heir):
-    heir.prepare()
-    heir.sock.sendall(header(0xFFFFFFFF))
-
-
-def sends_half_a_frame(heir):
-    heir.prepare()
-    heir.sock.sendall(header(100) + b"{")
-
-
-def sends_no_json(heir):
-    heir.prepare()
-    heir.sock.sendall(header(5) + b"hello")
-
-
-def dies_ready(heir):
-    """As late as can be: it is gone when "go" is sent."""
-    heir.prepare()
-    heir.freeze()
-    heir.sock.shutdown(socket.SHUT_RD)
-    heir.step("ready")
-
-
-STEPS = (dies_connected, dies_prepared, dies_while_frozen, dies_with_the_state, cannot_prepare,
-         cannot_build, is_ready_too_early, says_nonsense, says_too_much, sends_half_a_frame,
-         sends_no_json, dies_ready)
-
-
 @with_host("the new process fails at each step, and the old one goes on", 120, ns=STORES)
 def _(t, ctrl):
     ctrl.set_feature(0x0B, 0x100)
     aer = ctrl.aer()
     works(t, ctrl, 0)
     fds = t.fds()
-    for number, step in enumerate(STEPS, 1):
+    for number, step in enumerate(FAILURES, 1):
         with Heir(t) as heir:
             step(heir)
         weft.wait_until(lambda: t.log.read_text().count("takeover given up") == number,
@@ -119,15 +51,6 @@ def _(t, ctrl):
     assert t.log.read_text().count("it does not suit me") == 2
     t.ctl("namespace-add", nqn=t.nqn, backend="mem:16M")
     ctrl.event(aer)
-
-
-def outcome(t):
-    """While the old process hands over it is silent; then it is gone, or answers again."""
-    if t.process.poll() is not None:
-        return "ended"
-    with contextlib.suppress(OSError, ValueError):
-        return t.ctl("status") and "goes on"
-    return None
 
 
 @with_host("kill -9 of the new process, later each time: the old one goes on until it is too late",
@@ -292,19 +215,26 @@ def _(t):
 
 
 RUNNING = dict(step="prepare", format=FORMAT, depth=1024, queues=128, subsystems=[dict(
-    nqn=weft.NQN, serial="1", model="m", namespaces=[dict(
+    nqn=weft.NQN, serial="1", model="m", state="", node=0, of=0, namespaces=[dict(
         nsid=1, block=4096, ana_group=1, size=1 << 20, backend="null:1M", sync_failed=False, descriptor=False,
         uuid="11111111-2222-3333-4444-555555555555")])])
+STORE = dict(revision=1, session=1, acknowledged=1, incarnation=0, nodes=1, members=[], bytes=0,
+             descriptor=False)
 STATE = dict(step="state", format=FORMAT, since_ns=1, genctr=1, listeners=[], queues=[],
              subsystems=[dict(nqn=weft.NQN, cntlid=1, reads=0, writes=0, read_bytes=0,
-                              write_bytes=0, ana_rules=[], ana_changed=[], ana_count=0)],
+                              write_bytes=0, ana_rules=[], ana_changed=[], ana_count=0,
+                              served_elsewhere="", draining=False, state=STORE)],
              controllers=[])
 CTRL = dict(nqn=weft.NQN, cntlid=1, hostnqn=b"nqn.x".hex(), cc=0, csts=0, io_queues=1, kato_ms=0,
             portid=1, ciu=1, cirn_low=0, cirn_high=0, ana=[], ccrs=[],
             hostid="11111111-2222-3333-4444-555555555555", kato_left_ms=0, traffic=False,
             features=[], timestamp_ms=0, timestamp_age_ms=0, timestamp_by_host=False,
             events_pending=[], events_masked=[], namespaces_changed=[], errors=0, error_log="",
-            host_behavior="")
+            host_behavior="", reservation_notices=0, reservation_log="", reservation_masks="")
+
+def with_store(**change):
+    return dict(subsystems=[STATE["subsystems"][0] | dict(state=STORE | change)])
+
 
 WRONG_RUNNING = (
     (dict(format=2), "format 2"),
@@ -330,6 +260,18 @@ WRONG_STATE = (
     (dict(controllers=[CTRL | dict(ccrs=[dict(id=1, value=0, count=0)] * 65)]), "its paths"),
     (dict(subsystems=[STATE["subsystems"][0] | dict(ana_rules=[
         dict(group=0, state=0, portid=0, hostnqn="")])]), "ANA group 0"),
+    (dict(subsystems=[STATE["subsystems"][0] | dict(served_elsewhere="00" * 128)]), "the groups"),
+    (with_store(revision=0), "cannot be its state"),
+    (with_store(acknowledged=2), "cannot be its state"),
+    (with_store(nodes=2), "cannot be its state"),
+    (with_store(members=[dict(node=2, incarnation=1, acknowledged=1)]), "cannot be its state"),
+    (with_store(bytes=1), "bytes are missing"),
+    (with_store(descriptor=True), "a descriptor is missing"),
+    (dict(controllers=[CTRL | dict(reservation_log="00")]), "its notifications"),
+    (dict(controllers=[CTRL | dict(reservation_log="00" * 64)]), "its notifications"),
+    (dict(controllers=[CTRL | dict(reservation_log="00" * 65 * 64, reservation_notices=99)]),
+     "its notifications"),
+    (dict(controllers=[CTRL | dict(reservation_masks="00" * 1025)]), "bytes in hexadecimal"),
     (dict(controllers=[CTRL | dict(hostnqn="zz")]), "a name in hexadecimal"),
     (dict(controllers=[CTRL | dict(hostnqn="6100")]), "a name in hexadecimal"),
     (dict(controllers=[CTRL | dict(error_log="00" * 64)]), "cannot be one of this target"),

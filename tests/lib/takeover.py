@@ -3,6 +3,7 @@
     Channel     frames over a Unix socket: a document, bytes, descriptors
     Heir        the process that takes over, up to the step that a test wants
     Giver       a running target that hands over whatever a test wants
+    FAILURES    what an Heir may do instead of taking over
 """
 import contextlib
 import json
@@ -139,3 +140,81 @@ class Giver:
 def said(target, words):
     """The log says it; from now on or already."""
     weft.wait_until(lambda: words in target.log.read_text(), f"the log to say {words!r}")
+
+
+def outcome(t):
+    """While the old process hands over it is silent; then it is gone, or answers again."""
+    if t.process.poll() is not None:
+        return "ended"
+    with contextlib.suppress(OSError, ValueError):
+        return t.ctl("status") and "goes on"
+    return None
+
+
+# ---- new processes that die, or say something wrong, at every step
+
+def dies_connected(heir):
+    pass
+
+
+def dies_prepared(heir):
+    heir.prepare()
+
+
+def dies_while_frozen(heir):
+    heir.prepare()
+    heir.step("freeze")
+
+
+def dies_with_the_state(heir):
+    heir.prepare()
+    heir.freeze()
+
+
+def cannot_prepare(heir):
+    heir.prepare()
+    heir.step("failed", why="it does not suit me")
+
+
+def cannot_build(heir):
+    heir.prepare()
+    heir.freeze()
+    heir.step("failed", why="it does not suit me")
+
+
+def is_ready_too_early(heir):
+    heir.prepare()
+    heir.step("ready")
+
+
+def says_nonsense(heir):
+    heir.prepare()
+    heir.sock.sendall(bytes(16))
+
+
+def says_too_much(heir):
+    heir.prepare()
+    heir.sock.sendall(header(0xFFFFFFFF))
+
+
+def sends_half_a_frame(heir):
+    heir.prepare()
+    heir.sock.sendall(header(100) + b"{")
+
+
+def sends_no_json(heir):
+    heir.prepare()
+    heir.sock.sendall(header(5) + b"hello")
+
+
+def dies_ready(heir):
+    """As late as can be: it is gone when "go" is sent."""
+    heir.prepare()
+    heir.freeze()
+    heir.sock.shutdown(socket.SHUT_RD)
+    heir.step("ready")
+
+
+FAILURES = (dies_connected, dies_prepared, dies_while_frozen, dies_with_the_state, cannot_prepare,
+            cannot_build, is_ready_too_early, says_nonsense, says_too_much, sends_half_a_frame,
+            sends_no_json, dies_ready)

@@ -74,7 +74,12 @@ static struct weft_running sample_running(int fd)
 	};
 	struct weft_running_subsys subsystems[] = {
 		{ .nqn = "nqn.a", .serial = "1", .model = "m" },
-		{ .nqn = "nqn.b", .serial = "2", .model = "\"\\" },
+		{ .nqn = "nqn.b",
+		  .serial = "2",
+		  .model = "\"\\",
+		  .state = "file:/srv/a b",
+		  .node = 64,
+		  .nodes = 64 },
 	};
 
 	for (size_t i = 0; i < COUNT(namespaces); i++) {
@@ -109,6 +114,7 @@ static struct weft_ctrl_state sample_ctrl(void)
 		.timestamp_age_ms = 3,
 		.timestamp_by_host = true,
 		.nerrors = 1000,
+		.resv_count = 1ull << 60,
 	};
 
 	ctrl.features = ITEMS((struct weft_feature_state[]){ { 0, 1 }, { 255, UINT32_MAX } });
@@ -119,7 +125,27 @@ static struct weft_ctrl_state sample_ctrl(void)
 	ctrl.changed = ITEMS((uint32_t[]){ 1, 2, 1024 });
 	ctrl.errors = items_of("\0\1\2\3", 4, 1);
 	ctrl.behavior = items_of("", 0, 1);
+	ctrl.resv_pages = items_of("\1\2", 2, 1);
+	ctrl.resv_masks = items_of("\0\xff", 2, 1);
 	return ctrl;
+}
+
+/* Of a cluster, or one without a descriptor. */
+static struct weft_store_state sample_store(int fd, bool alone)
+{
+	struct weft_store_state store = {
+		.revision = 1ull << 60,
+		.session = 3,
+		.acked = 2,
+		.incarnation = 1,
+		.nodes = 64,
+		.has_fd = !alone,
+		.fd = fd,
+		.records = items_of("record", alone ? 0 : 6, 1),
+	};
+
+	store.members = ITEMS((struct weft_store_member_state[]){ { 64, 1ull << 60, 2 } });
+	return store;
 }
 
 static struct weft_state sample_state(int fd)
@@ -144,6 +170,7 @@ static struct weft_state sample_state(int fd)
 	};
 	struct weft_subsys_state subsystems[] = {
 		{ .nqn = "nqn.a", .cntlid = 7, .totals = { 9 }, .ana_count = 5 },
+		{ .nqn = "nqn.b", .draining = true },
 	};
 	struct weft_state state = { .since_ns = 123456789012345, .control = fd };
 
@@ -151,6 +178,8 @@ static struct weft_state sample_state(int fd)
 	subsystems[0].ana_rules = ITEMS(
 		(struct weft_ana_rule[]){ { 1024, WEFT_ANA_INACCESSIBLE, 3, "nqn.h" } });
 	subsystems[0].ana_changed = ITEMS((struct weft_paths_entry[]){ { 1024, 0, 1ull << 60 } });
+	for (size_t i = 0; i < COUNT(subsystems); i++)
+		subsystems[i].store = sample_store(fd, i);
 	state.target.subsystems = ITEMS(subsystems);
 	state.target.listeners = ITEMS(
 		(struct weft_listener_state[]){ { .uri = "nvme+tcp://[::1]:1", .fd = fd } });
@@ -225,10 +254,12 @@ static void running_there_and_back(void **state)
 
 static void close_state(struct weft_state *state)
 {
+	struct weft_subsys_state *subsystems = state->target.subsystems.at;
 	struct weft_listener_state *listeners = state->target.listeners.at;
 	struct weft_queue_state *queues = state->target.queues.at;
 
 	close(state->control);
+	close(subsystems[0].store.fd);
 	for (unsigned i = 0; i < state->target.listeners.count; i++)
 		close(listeners[i].fd);
 	for (unsigned i = 0; i < state->target.queues.count; i++)
@@ -241,6 +272,7 @@ static void state_there_and_back(void **unused)
 	int fd = open("/dev/null", O_RDONLY);
 	struct weft_state state = sample_state(fd), got;
 	struct weft_frame frame, passed, again, sent;
+	struct weft_subsys_state *subsystems;
 	struct weft_queue_state *queues;
 
 	assert_int_equal(weft_state_write(&state, &frame), 0);
@@ -250,6 +282,10 @@ static void state_there_and_back(void **unused)
 	weft_frame_free(&passed);
 	assert_int_equal(weft_state_write(&got, &again), 0);
 	assert_equal_docs(&sent, &again);
+	subsystems = got.target.subsystems.at;
+	assert_memory_equal(subsystems[0].store.records.at, "record", 6);
+	assert_same_file(fd, subsystems[0].store.fd);
+	assert_int_equal(subsystems[1].store.fd, -1);
 	queues = got.target.queues.at;
 	assert_memory_equal(queues[0].qpair.bytes, "abc", 3);
 	assert_memory_equal(queues[2].qpair.bytes, "defg", 4);

@@ -17,7 +17,7 @@
 
 #include "target/admin/admin.h"
 #include "target/cluster/cluster.h"
-#include "target/handover_paths.h"
+#include "target/handover_parts.h"
 
 enum {
 	LIMIT_MS = 8000,

@@ -198,7 +198,7 @@ static void step(struct tgt_cluster *c)
 
 static void act(struct tgt_cluster *c)
 {
-	if (c->busy || c->subsys->removing)
+	if (c->busy || c->subsys->removing || c->subsys->target->held)
 		return;
 	if (load(c) < 0) {
 		weft_error("%s: the table of who serves which group cannot be read",
@@ -229,6 +229,11 @@ void weft_cluster_start(struct weft_subsys *s)
 		return;
 	s->cluster->started = true;
 	act(s->cluster);
+}
+
+bool tgt_cluster_is_idle(const struct weft_subsys *s)
+{
+	return !s->cluster || (!s->cluster->busy && weft_list_empty(&s->cluster->wishes));
 }
 
 /* --- looking --------------------------------------------------------------------------------------------- */

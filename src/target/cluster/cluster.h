@@ -24,6 +24,8 @@ int tgt_cluster_new(struct weft_subsys *s, const struct weft_subsys_options *opt
 void tgt_cluster_free(struct weft_subsys *s); /* its store is closed */
 /* The store moved, or a member of it is gone. */
 void tgt_cluster_act(struct weft_subsys *s);
+/* Nothing is on its way, and nobody wants anything. */
+bool tgt_cluster_is_idle(const struct weft_subsys *s);
 /* A controller of a member that is gone, with nothing of it left with the storage. */
 bool tgt_cluster_is_over(struct weft_subsys *s, uint16_t cntlid);
 /* For who looks. */

@@ -258,6 +258,11 @@ void tgt_resv_moved(struct weft_subsys *s)
 		apply(s->resv);
 }
 
+bool tgt_resv_is_idle(const struct weft_subsys *s)
+{
+	return !s->resv->running && s->resv->revision == weft_store_revision(s->store);
+}
+
 /* --- beginning and end ------------------------------------------------------------------------------------ */
 
 int tgt_resv_start(struct weft_subsys *s)

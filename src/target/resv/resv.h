@@ -45,6 +45,8 @@ int tgt_resv_state(const struct tgt_ns *ns, struct resv_state *st,
 int tgt_resv_load(struct tgt_ns *ns); /* a new one, which nobody sees yet */
 int tgt_resv_start(struct weft_subsys *s);
 void tgt_resv_moved(struct weft_subsys *s); /* its store did */
+/* All that the store says of reservations is made so. */
+bool tgt_resv_is_idle(const struct weft_subsys *s);
 /* @stopped, once nothing here is under way; the store may move and is not followed any more. */
 void tgt_resv_stop(struct weft_subsys *s, void (*stopped)(struct weft_subsys *s));
 
