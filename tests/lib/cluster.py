@@ -1,0 +1,85 @@
+"""cluster.py - several targets that serve one subsystem, and what a host sees of its groups."""
+import contextlib
+import pathlib
+import shutil
+import struct
+import tempfile
+
+import tap
+import weft
+
+ANA_LOG, OPTIMIZED, INACCESSIBLE = 0x0C, 1, 3
+UNTIL_S = 30
+
+CONFIG = """subsystems:
+  - nqn: nqn.2026-11.io.weft:test
+    state: "file:{shared}/state"
+    cluster: {{ node: {node}, of: {of} }}
+    namespaces:
+      - {{ backend: "file:{shared}/a,size=16M" }}
+      - {{ backend: "file:{shared}/b,size=16M", ana_group: 2 }}
+"""
+
+
+class Cluster:
+    """Targets on the same files; nodes are 1, 2, …"""
+
+    def __init__(self, of=2):
+        self.shared, self.of = pathlib.Path(tempfile.mkdtemp(prefix="weft-shared-")), of
+        self.nodes = {}
+
+    def start(self, node):
+        """Start a node, again perhaps; the others see it."""
+        if node not in self.nodes:
+            text = CONFIG.format(shared=self.shared, node=node, of=self.of)
+            self.nodes[node] = weft.Target(config=text)
+        self.nodes[node].start()
+        for other, target in self.nodes.items():
+            if target.process.poll() is None:
+                weft.wait_until(lambda n=other: self.cluster(n)["members"][node - 1]["alive"],
+                                f"node {node} at node {other}", UNTIL_S)
+        return self.nodes[node]
+
+    def cluster(self, node):
+        return self.nodes[node].subsystem()["cluster"]
+
+    def groups(self, node):
+        """How many groups each node serves, as this one sees it."""
+        return [m["groups"] for m in self.cluster(node)["members"]]
+
+    def until(self, node, groups):
+        weft.wait_until(lambda: self.groups(node) == groups, f"groups {groups}", UNTIL_S)
+
+    def close(self):
+        try:
+            for target in self.nodes.values():
+                if target.process.returncode is None:
+                    target.stop()
+                target.check_log()
+        finally:
+            for target in self.nodes.values():
+                target.clean()
+            shutil.rmtree(self.shared, ignore_errors=True)
+
+
+def with_cluster(name, of=2, limit_s=60):
+    """body(cluster, node 1, …), all started one after the other."""
+    def add(body):
+        @tap.case(name, limit_s)
+        def _():
+            with contextlib.closing(Cluster(of)) as cluster:
+                nodes = range(1, of + 1)
+                body(cluster, *[cluster.start(node) for node in nodes])
+        return body
+    return add
+
+
+def ana(ctrl, group):
+    page = ctrl.log(ANA_LOG, 4096)
+    at, count = 16, struct.unpack_from("<H", page, 8)[0]
+    for _ in range(count):
+        which, nsids = struct.unpack_from("<II", page, at)
+        if which == group:
+            return page[at + 16] & 15
+        at += 32 + 4 * nsids
+    raise AssertionError(f"no group {group}")
