@@ -101,10 +101,19 @@ static void on_limit(struct weft_timer *timer)
 
 /* --- standing still ------------------------------------------------------------------------- */
 
+static uint64_t now_ns(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
+}
+
 static int send_state(struct weft_give *give)
 {
 	struct weft_daemon *d = give->daemon;
 	struct weft_state state = { .since_ns = give->since_ns,
+				    .still_ns = now_ns(),
 				    .control = weft_control_descriptor(d->control) };
 	struct weft_frame frame = { 0 };
 	int rc = weft_target_hand_over(d->target, &state.target);
@@ -158,14 +167,6 @@ static void on_frozen(void *arg, int rc, const struct weft_err *why)
 		leave(give);
 	weft_target_thaw(give->daemon->target);
 	end(give, err.text);
-}
-
-static uint64_t now_ns(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
 }
 
 /* --- the other process says that it is prepared, or that it is not ----------------------------- */

@@ -33,7 +33,8 @@ struct weft_running {
 };
 
 struct weft_state {
-	uint64_t since_ns; /* CLOCK_MONOTONIC: when hosts began to wait */
+	uint64_t since_ns; /* CLOCK_MONOTONIC: when hosts began to wait … */
+	uint64_t still_ns; /* … and when all that was under way had ended */
 	int control;       /* the control socket */
 	struct weft_target_state target;
 };

@@ -240,6 +240,7 @@ static const struct weft_field queue = { .decode = weft_decode_map, .map = &queu
 
 const struct weft_map weft_state_map = { (const struct weft_field[]){
 	U64("since_ns", weft_state, since_ns),
+	U64("still_ns", weft_state, still_ns),
 	U64("genctr", weft_state, target.genctr),
 	LIST("listeners", weft_state, target.listeners, &listener,
 	     sizeof(struct weft_listener_state)),

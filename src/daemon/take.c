@@ -50,11 +50,13 @@ static double ms_since(uint64_t ns)
 static void serve(struct weft_take *take)
 {
 	struct weft_daemon *d = take->daemon;
-	unsigned queues = take->state.target.queues.count;
+	const struct weft_state *state = &take->state;
 
 	weft_target_thaw(d->target);
-	weft_info("took over from pid %d with %u connections, which waited for %.1f ms",
-		  (int)take->pid, queues, ms_since(take->state.since_ns));
+	weft_info("took over from pid %d with %u connections, which waited for %.2f ms, %.2f of it "
+		  "for what was under way",
+		  (int)take->pid, state->target.queues.count, ms_since(state->since_ns),
+		  (double)(state->still_ns - state->since_ns) / 1e6);
 	close(take->fd);
 	weft_target_state_free(&take->state.target);
 	if (weft_daemon_start_control(d) < 0)

@@ -220,7 +220,7 @@ static bool is_still(struct weft_target *t, const struct freeze *freeze)
 	if (!still || t->held)
 		return still;
 	tgt_hold(t);
-	return false;
+	return !tgt_hold_moves(t);
 }
 
 static void looked(struct tgt_round *round)

@@ -220,7 +220,7 @@ RUNNING = dict(step="prepare", format=FORMAT, depth=1024, queues=128, subsystems
         uuid="11111111-2222-3333-4444-555555555555")])])
 STORE = dict(revision=1, session=1, acknowledged=1, incarnation=0, nodes=1, members=[], bytes=0,
              descriptor=False)
-STATE = dict(step="state", format=FORMAT, since_ns=1, genctr=1, listeners=[], queues=[],
+STATE = dict(step="state", format=FORMAT, since_ns=1, still_ns=1, genctr=1, listeners=[], queues=[],
              subsystems=[dict(nqn=weft.NQN, cntlid=1, reads=0, writes=0, read_bytes=0,
                               write_bytes=0, ana_rules=[], ana_changed=[], ana_count=0,
                               served_elsewhere="", draining=False, state=STORE)],

@@ -172,7 +172,9 @@ static struct weft_state sample_state(int fd)
 		{ .nqn = "nqn.a", .cntlid = 7, .totals = { 9 }, .ana_count = 5 },
 		{ .nqn = "nqn.b", .draining = true },
 	};
-	struct weft_state state = { .since_ns = 123456789012345, .control = fd };
+	struct weft_state state = { .since_ns = 123456789012345,
+				    .still_ns = 123456789012346,
+				    .control = fd };
 
 	state.target.genctr = 99;
 	subsystems[0].ana_rules = ITEMS(
