@@ -29,6 +29,16 @@ static uint64_t clock_ns(void *arg)
 	return now_ns;
 }
 
+struct weft_target *case_target(void)
+{
+	return target;
+}
+
+struct weft_reactor *case_home(void)
+{
+	return r;
+}
+
 void case_turn_home(void)
 {
 	weft_reactor_turn(r, 0);

@@ -28,6 +28,8 @@ void case_start_slow(const char *ip);  /* on storage that answers when told to: 
 /* Stops it and looks that nothing is left of it. */
 void case_stop(void);
 uint16_t case_port(void);
+struct weft_target *case_target(void);
+struct weft_reactor *case_home(void);
 void case_turn(void);
 void case_turn_home(void); /* and not the queue pairs' reactor */
 void case_turns(unsigned n);
