@@ -45,29 +45,31 @@ static int list_events(struct weft_items *items, uint32_t events)
 
 static int list_features(struct weft_items *items, const struct tgt_ctrl *ctrl)
 {
-	struct weft_feature_state *features;
+	struct weft_feature_state changed[256];
+	unsigned count = 0;
 
-	if (reserve(items, 256, sizeof(*features)) < 0)
-		return -ENOMEM;
-	features = items->at;
 	for (unsigned i = 0; i < 256; i++)
 		if (ctrl->features[i] != tgt_feature_initial(ctrl, (uint8_t)i))
-			features[items->count++] = (struct weft_feature_state){ i,
-										ctrl->features[i] };
+			changed[count++] = (struct weft_feature_state){ i, ctrl->features[i] };
+	if (reserve(items, count, sizeof(changed[0])) < 0)
+		return -ENOMEM;
+	memcpy(items->at, changed, count * sizeof(changed[0]));
+	items->count = count;
 	return 0;
 }
 
 static int copy_errors(struct weft_ctrl_state *state, const struct tgt_ctrl *ctrl)
 {
 	uint64_t n = ctrl->nerrors < TGT_ERRORS_MAX ? ctrl->nerrors : TGT_ERRORS_MAX;
-	struct nvme_error_log_page *to = calloc(TGT_ERRORS_MAX, sizeof(*to));
+	struct nvme_error_log_page *to;
 
-	if (!to)
+	if (reserve(&state->errors, n, sizeof(*to)) < 0)
 		return -ENOMEM;
+	to = state->errors.at;
 	for (uint64_t i = 0; i < n; i++)
 		to[i] = ctrl->errors[(ctrl->nerrors - n + i) % TGT_ERRORS_MAX];
 	state->nerrors = ctrl->nerrors;
-	state->errors = (struct weft_items){ to, (unsigned)(n * sizeof(*to)) };
+	state->errors.count = (unsigned)(n * sizeof(*to));
 	return 0;
 }
 

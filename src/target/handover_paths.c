@@ -37,23 +37,35 @@ int tgt_paths_tell_subsys(struct weft_subsys_state *state, const struct weft_sub
 	return 0;
 }
 
+/* What the rules do not say. */
+static int list_ana(struct weft_items *items, const struct tgt_ctrl *ctrl)
+{
+	uint8_t by_rules[WEFT_ANA_GROUP_MAX];
+	struct weft_paths_entry *to;
+	unsigned count = 0;
+
+	tgt_ana_evaluate(ctrl->subsys->ana.rules, ctrl, by_rules);
+	for (uint32_t i = 0; i < WEFT_ANA_GROUP_MAX; i++)
+		count += ctrl->ana[i] != by_rules[i];
+	to = reserve(items, count + 1);
+	if (!to)
+		return -ENOMEM;
+	for (uint32_t i = 0; i < WEFT_ANA_GROUP_MAX; i++)
+		if (ctrl->ana[i] != by_rules[i])
+			to[items->count++] = (struct weft_paths_entry){ i + 1, ctrl->ana[i], 0 };
+	return 0;
+}
+
 int tgt_paths_tell_ctrl(struct weft_ctrl_state *state, struct tgt_ctrl *ctrl)
 {
-	struct weft_paths_entry *ana = reserve(&state->ana, WEFT_ANA_GROUP_MAX);
 	struct weft_paths_entry *ccrs = reserve(&state->ccrs, TGT_CCR_ENTRIES_MAX);
-	uint8_t by_rules[WEFT_ANA_GROUP_MAX];
 
-	if (!ana || !ccrs)
+	if (!ccrs || list_ana(&state->ana, ctrl) < 0)
 		return -ENOMEM;
 	state->portid = ctrl->portid;
 	state->ciu = ctrl->ciu;
 	state->cirn_low = (uint32_t)ctrl->cirn;
 	state->cirn_high = (uint32_t)(ctrl->cirn >> 32);
-	tgt_ana_evaluate(ctrl->subsys->ana.rules, ctrl, by_rules);
-	for (uint32_t i = 0; i < WEFT_ANA_GROUP_MAX; i++)
-		if (ctrl->ana[i] != by_rules[i])
-			ana[state->ana.count++] = (struct weft_paths_entry){ i + 1, ctrl->ana[i],
-									     0 };
 	state->ccrs.count = tgt_ccr_list(ctrl, ccrs);
 	return 0;
 }

@@ -12,7 +12,7 @@
 /* The oldest first. */
 static int copy_pages(struct weft_items *items, const struct tgt_resv_log *log)
 {
-	struct nvme_resv_notification_log *to = calloc(TGT_RESV_PAGES, sizeof(*to));
+	struct nvme_resv_notification_log *to = calloc(log->n + 1, sizeof(*to));
 
 	if (!to)
 		return -ENOMEM;
