@@ -127,6 +127,21 @@ def _(cluster, one, two):
     two.ctl("move", node=2)
 
 
+@with_cluster("not while a reservation waits for a member that is stopped: it is said")
+def _(_cluster, one, two):
+    with Host(one, 1) as host:
+        two.process.send_signal(signal.SIGSTOP)
+        try:
+            cid = host.queue.submit(sqe.Sqe(sqe.RESV_REGISTER, 1), struct.pack("<QQ", 0, 1))
+            assert one.spawn("--takeover").wait(30) == 1
+            said(one, "does not come to rest: a reservation is being changed")
+        finally:
+            two.process.send_signal(signal.SIGCONT)
+        host.queue.wait(cid)
+        one.takeover()
+        assert host.registrants() == [1]
+
+
 @with_cluster("a takeover that fails, at each step: the old member goes on", limit_s=120)
 def _(cluster, one, two):
     one_group_each(one, cluster)
@@ -153,16 +168,16 @@ def _(cluster, one, _two):
     before = seen(cluster)
     with connect(one) as ctrl:
         disk = ctrl.disk()
-        for number in range(100):
+        for number in range(40):
             new = one.spawn("--takeover")
-            time.sleep(number * 0.001)
+            time.sleep(0.001 * 1.3 ** number)
             new.kill()
             new.wait()
             if weft.wait_until(lambda: outcome(one), "the old process to go on, or to end") == "ended":
                 break
             disk.write(0, pattern(number, 4096))
             assert seen(cluster) == before, (before, seen(cluster))
-    tap.diag(f"it is too late after {number} ms")
+    tap.diag(f"it is too late after {1.3 ** number:.0f} ms")
     cluster.until(2, [0, 2])
 
 
