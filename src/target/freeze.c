@@ -23,6 +23,7 @@
 #include "target/hold.h"
 
 enum {
+	LOOKS_MIN = 10, /* where threads wait for a CPU, time alone says nothing of commands */
 	QUICK_LOOKS = 100,
 	LOOK_AGAIN_MS = 1,
 	CLOCK_MS_MIN = 1000, /* what hosts sent while all stood still has to be taken in first */
@@ -223,6 +224,12 @@ static bool is_still(struct weft_target *t, const struct freeze *freeze)
 	return !tgt_hold_moves(t);
 }
 
+static bool is_hopeless(const struct weft_target *t, const struct freeze *freeze)
+{
+	return !freeze->still && freeze->looks >= LOOKS_MIN &&
+	       weft_reactor_now_ns(t->home) >= freeze->until_ns;
+}
+
 static void looked(struct tgt_round *round)
 {
 	struct freeze *freeze = round->arg;
@@ -233,7 +240,7 @@ static void looked(struct tgt_round *round)
 	if (freeze->still == 2) {
 		each_ctrl(t, stop_clock, t);
 		finish(freeze, 0, NULL);
-	} else if (weft_reactor_now_ns(t->home) >= freeze->until_ns) {
+	} else if (is_hopeless(t, freeze)) {
 		give_up(t, freeze);
 	} else if (freeze->still || freeze->looks < QUICK_LOOKS) {
 		tgt_round_start(round);

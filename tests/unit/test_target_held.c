@@ -554,6 +554,18 @@ static void freeze_waits_for_storage(void **state)
 	host_close(&h);
 }
 
+/* As on a machine whose threads wait for a CPU for longer than the limit: nothing is under way. */
+static void freeze_looks_before_it_gives_up(void **state)
+{
+	struct host h = host_open("", NS_HELD);
+
+	for (int i = 0; i < 20; i++) {
+		assert_int_equal(target_freeze(0), 0);
+		target_thaw();
+	}
+	host_close(&h);
+}
+
 /* --- reservations ---------------------------------------------------------------------------- */
 
 enum { REGISTER = 0x0d, ACQUIRE = 0x11, WERO = 3, PREEMPT = 1, PREEMPT_AND_ABORT = 2 };
@@ -652,6 +664,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(reset_whose_asker_is_lost, with_held, without_held),
 		cmocka_unit_test(reset_of_each_other),
 		cmocka_unit_test_setup_teardown(freeze_waits_for_storage, with_held, without_held),
+		cmocka_unit_test_setup_teardown(freeze_looks_before_it_gives_up, with_held,
+						without_held),
 		cmocka_unit_test_setup_teardown(preempt_waits_for_storage, with_held, without_held),
 	};
 
