@@ -24,16 +24,20 @@ int weft_decode_hex_name(struct weft_decoder *d, const struct weft_field *field,
 int weft_decode_hex_bytes(struct weft_decoder *d, const struct weft_field *field, json_t *value,
 			  void *out)
 {
+	static const char what[] = "bytes in hexadecimal";
 	const char *text = json_string_value(value);
+	size_t room = json_string_length(value) / 2;
 	struct weft_items *bytes = out;
 	long len;
 
-	bytes->at = malloc(field->max);
+	if (!text || room > field->max)
+		return weft_decode_expected(d, value, what);
+	bytes->at = malloc(room + 1);
 	if (!bytes->at)
 		return -ENOMEM;
-	len = text ? weft_unhex(text, bytes->at, field->max) : -EINVAL;
+	len = weft_unhex(text, bytes->at, room);
 	if (len < 0)
-		return weft_decode_expected(d, value, "bytes in hexadecimal");
+		return weft_decode_expected(d, value, what);
 	bytes->count = (unsigned)len;
 	return 0;
 }

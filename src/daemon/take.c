@@ -26,6 +26,7 @@ struct weft_take {
 	struct weft_daemon *daemon;
 	int fd;
 	pid_t pid;
+	struct weft_frame frame; /* that @state came in; nobody should wait for it to be freed */
 	struct weft_state state;
 };
 
@@ -58,6 +59,7 @@ static void serve(struct weft_take *take)
 		  (int)take->pid, state->target.queues.count, ms_since(state->since_ns),
 		  (double)(state->still_ns - state->since_ns) / 1e6);
 	close(take->fd);
+	weft_frame_free(&take->frame);
 	weft_target_state_free(&take->state.target);
 	if (weft_daemon_start_control(d) < 0)
 		weft_error("%s; weft ctl will not work", d->err->text);
@@ -118,17 +120,12 @@ static void on_inherited(void *arg, int rc, const struct weft_err *why)
 
 static int get_state(struct weft_take *take, struct weft_err *err)
 {
-	struct weft_frame frame;
 	int rc = weft_channel_send_step(take->fd, "freeze");
 
 	if (rc < 0)
 		return weft_fail(err, rc, "the running target went away: %s", strerror(-rc));
-	rc = weft_channel_recv(take->fd, "state", STATE_MS, &frame, err);
-	if (rc < 0)
-		return rc;
-	rc = weft_state_read(&frame, &take->state, err);
-	weft_frame_free(&frame);
-	return rc;
+	rc = weft_channel_recv(take->fd, "state", STATE_MS, &take->frame, err);
+	return rc < 0 ? rc : weft_state_read(&take->frame, &take->state, err);
 }
 
 /* --- preparing ------------------------------------------------------------------------------ */
