@@ -7,7 +7,8 @@
  * Home asks every reactor how many requests it has and whether a connection moves. A request may stay
  * if home holds it for an event. Nothing new begins, so requests only become fewer: when those that
  * reactors counted are as many as home holds, there are no others. A second look makes sure that what
- * the first turn had deferred is done.
+ * the first turn had deferred is done. A reactor that sees something move looks again by itself for a
+ * while: where CPUs are busy, each way to home and back is a wait for two of them.
  *
  * What a subsystem has in common with others is held when commands have ended, not before: a change of
  * a reservation ends when all members, we too, act by it.
@@ -23,7 +24,8 @@
 #include "target/hold.h"
 
 enum {
-	LOOKS_MIN = 10, /* where threads wait for a CPU, time alone says nothing of commands */
+	TURNS_MAX = 100, /* in which a reactor looks again before home is asked */
+	LOOKS_MIN = 10,  /* where threads wait for a CPU, time alone says nothing of commands */
 	QUICK_LOOKS = 100,
 	LOOK_AGAIN_MS = 1,
 	CLOCK_MS_MIN = 1000, /* what hosts sent while all stood still has to be taken in first */
@@ -33,6 +35,8 @@ enum {
 struct sight {
 	unsigned requests; /* that are not parked */
 	bool moving;
+	bool working;   /* there are requests of I/O queues */
+	unsigned turns; /* that it took to look again */
 	char who[WEFT_NQN_MAX + 64];
 };
 
@@ -59,12 +63,14 @@ static void describe(struct sight *sight, struct weft_qpair *qp, const char *wha
 
 static void look_at(struct sight *sight, struct weft_qpair *qp)
 {
+	unsigned requests = qp->inflight - qp->parked;
 	const char *moves;
 
 	if (!qp->transport->moves) /* it came about since the group was frozen */
 		weft_qpair_close(qp, "it cannot be handed over");
 	moves = qp->closing ? "it is being closed" : qp->transport->moves(qp);
-	sight->requests += qp->inflight - qp->parked;
+	sight->requests += requests;
+	sight->working |= qp->sqid && requests;
 	if (!moves)
 		return;
 	sight->moving = true;
@@ -79,10 +85,13 @@ static void visit(struct tgt_round *round, struct weft_group *group)
 
 	if (!group->frozen)
 		weft_group_freeze(group);
-	*sight = (struct sight){ 0 };
+	*sight = (struct sight){ .turns = sight->turns + 1 };
 	weft_list_for_each(qp, &group->qpairs, link)
 		look_at(sight, qp);
-	tgt_round_answer(round, group);
+	if ((sight->moving || sight->working) && sight->turns < TURNS_MAX)
+		tgt_round_again(round, group);
+	else
+		tgt_round_answer(round, group);
 }
 
 static void thaw_visit(struct tgt_round *round, struct weft_group *group)

@@ -106,6 +106,7 @@ struct tgt_round {
 struct tgt_round *tgt_round_new(struct weft_target *t);
 void tgt_round_start(struct tgt_round *round);
 void tgt_round_answer(struct tgt_round *round, struct weft_group *group); /* once per visit */
+void tgt_round_again(struct tgt_round *round, struct weft_group *group);  /* or: in the next turn */
 /* Frees @old when no reactor can be reading it any more. */
 void tgt_free_later(struct weft_target *t, struct tgt_round *round, void *old);
 

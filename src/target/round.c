@@ -36,6 +36,11 @@ static void answered(struct weft_msg *msg)
 		round->done(round);
 }
 
+void tgt_round_again(struct tgt_round *round, struct weft_group *group)
+{
+	weft_reactor_post(group->reactor, &round->legs[group->index].msg);
+}
+
 void tgt_round_start(struct tgt_round *round)
 {
 	assert(!round->pending);
