@@ -45,6 +45,29 @@ void host_connect_data(const struct host_config *config, uint16_t cntlid,
 	snprintf(data->hostnqn, sizeof(data->hostnqn), "%s", config->hostnqn);
 }
 
+void host_fill_property_get(union nvme_sqe *cmd, uint32_t offset, bool wide)
+{
+	cmd->property.opcode = NVME_FABRICS_OPCODE;
+	cmd->property.fctype = NVMF_PROPERTY_GET;
+	cmd->property.attrib = wide;
+	cmd->property.offset = cpu_to_le32(offset);
+}
+
+void host_fill_property_set(union nvme_sqe *cmd, uint32_t offset, uint32_t value)
+{
+	cmd->property.opcode = NVME_FABRICS_OPCODE;
+	cmd->property.fctype = NVMF_PROPERTY_SET;
+	cmd->property.offset = cpu_to_le32(offset);
+	cmd->property.value = cpu_to_le64(value);
+}
+
+void host_fill_set_feature(union nvme_sqe *cmd, uint8_t fid, uint32_t value)
+{
+	cmd->common.opcode = nvme_admin_set_features;
+	cmd->common.cdw10 = cpu_to_le32(fid);
+	cmd->common.cdw11 = cpu_to_le32(value);
+}
+
 int host_fail_status(struct weft_err *err, const char *what, uint16_t status)
 {
 	const char *text = weft_status_text(status);
@@ -55,4 +78,25 @@ int host_fail_status(struct weft_err *err, const char *what, uint16_t status)
 		text += prefix + 2;
 	return weft_fail(err, weft_status_to_errno(status), "%s: %s (NVMe status 0x%x)", what, text,
 			 status & 0x7ff);
+}
+
+/* A refused parameter is named by its place in Connect's data. */
+void host_explain_connect(const struct host_config *config, const struct nvme_cqe *cqe,
+			  struct weft_err *why)
+{
+	uint32_t result = (uint32_t)le64_to_cpu(cqe->result);
+	const uint32_t in_data = 1u << 16;
+
+	if ((host_status(cqe) & 0x7ff) == SC_COMMAND(CONNECT_INVALID_HOST))
+		weft_fail(why, 0, "Connect: host not allowed (NVMe status 0x184); this host is %s",
+			  config->hostnqn);
+	if ((host_status(cqe) & 0x7ff) != SC_COMMAND(CONNECT_INVALID_PARAM))
+		return;
+	if (result == (in_data | offsetof(struct nvmf_connect_data, subsysnqn)))
+		weft_fail(why, 0, "Connect: the target has no subsystem %s (NVMe status 0x182)",
+			  config->subnqn);
+	else if (result == (in_data | offsetof(struct nvmf_connect_data, hostnqn)))
+		weft_fail(why, 0,
+			  "Connect: the target does not take the host NQN %s (NVMe status 0x182)",
+			  config->hostnqn);
 }

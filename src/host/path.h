@@ -92,8 +92,14 @@ void host_fill_log_page(union nvme_sqe *cmd, uint8_t lid, uint32_t nsid, uint64_
 void host_fill_connect(union nvme_sqe *cmd, uint16_t qid, uint32_t depth, uint32_t kato_ms);
 void host_connect_data(const struct host_config *config, uint16_t cntlid,
 		       struct nvmf_connect_data *data);
+void host_fill_property_get(union nvme_sqe *cmd, uint32_t offset, bool wide);
+void host_fill_property_set(union nvme_sqe *cmd, uint32_t offset, uint32_t value);
+void host_fill_set_feature(union nvme_sqe *cmd, uint8_t fid, uint32_t value);
 /* A sentence about a status: "Connect: host not allowed (NVMe status 0x184)", and its -errno. */
 int host_fail_status(struct weft_err *err, const char *what, uint16_t status);
+/* A better one, for some refusals of Connect; else @why stays as it is. */
+void host_explain_connect(const struct host_config *config, const struct nvme_cqe *cqe,
+			  struct weft_err *why);
 
 /* --- the path -------------------------------------------------------------------------------------- */
 
@@ -214,6 +220,11 @@ void host_path_stop(struct host_path *path);
 /* setup.c */
 void host_setup_start(struct host_path *path);
 void host_setup_shutdown(struct host_path *path, void (*done)(struct host_admin *a, int rc));
+
+/* traits.c */
+/* @discovery: it was asked for as a discovery controller, whatever it says. */
+void host_traits_identify(struct host_traits *t, const struct nvme_id_ctrl *id, bool discovery);
+void host_traits_limits(struct host_traits *t, const struct nvme_id_ctrl_nvm *nvm);
 
 /* keepalive.c, aer.c: from live on, until lost */
 void host_keepalive_start(struct host_path *path);
