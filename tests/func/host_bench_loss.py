@@ -4,7 +4,6 @@ import json
 import pathlib
 import re
 import signal
-import socket
 import sys
 import time
 
@@ -18,15 +17,9 @@ from fixture import in_background, with_target
 from weft import Target, wait_until
 
 
-def free_port():
-    with socket.socket() as sock:
-        sock.bind(("127.0.0.1", 0))
-        return sock.getsockname()[1]
-
-
 def steady(backend):
     """A target that comes back on its port."""
-    return Target(config=f'listen: [ "nvme+tcp://127.0.0.1:{free_port()}" ]\n'
+    return Target(config=f'listen: [ "nvme+tcp://127.0.0.1:{weft.free_port()}" ]\n'
                          f'subsystems:\n  - nqn: {weft.NQN}\n    allow_any_host: true\n'
                          f'    namespaces: [ {{ backend: "{backend}", block: 4096 }} ]\n')
 

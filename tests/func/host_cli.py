@@ -6,7 +6,6 @@ import json
 import os
 import pathlib
 import signal
-import socket
 import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "lib"))
@@ -14,6 +13,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "lib"))
 import structures
 import tap
 import target as scripted
+import weft
 from command import OK, USAGE, as_json, done, fails, on_terminal, run, start, text, uri
 from fixture import with_target
 
@@ -21,12 +21,6 @@ K, M = 1024, 1 << 20
 TWO = dict(ns=["mem:8M,block=512", "mem:16M,block=4096"])
 NO_NQN = "nvme+tcp://127.0.0.1:1/nqn.2026-11.io.weft:none"
 COMMANDS = ["discover", "ls", "id", "read", "write", "cp"]
-
-
-def free_port():
-    with socket.socket() as sock:
-        sock.bind(("127.0.0.1", 0))
-        return sock.getsockname()[1]
 
 
 # ---- usage
@@ -139,7 +133,7 @@ def _(t):
 
 @with_target("discover: referrals are followed; those that lead nowhere are warned about")
 def _(t):
-    dead = free_port()
+    dead = weft.free_port()
     nqn = "nqn.2014-08.org.nvmexpress.discovery"
     entries = [structures.entry(nqn, port, subtype=structures.REFERRAL)
                for port in (t.addr[1], dead)]
@@ -231,7 +225,7 @@ def _(t):
 
 @with_target("ls: what cannot be reached is shown with the reason, and the exit status is 1")
 def _(t):
-    dead = free_port()
+    dead = weft.free_port()
     entries = [structures.entry(t.nqn, t.addr[1]), structures.entry("nqn.2026-11.a:gone", dead)]
     with scripted.Target(log=structures.DiscoveryLog(entries)) as peer:
         result = run("ls", "--json", uri(peer, nqn=""))

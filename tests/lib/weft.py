@@ -39,6 +39,13 @@ def wait_until(condition, what, timeout=20):
     return value
 
 
+def free_port():
+    """For a target that comes back at the same address."""
+    with socket.socket() as sock:
+        sock.bind(("127.0.0.1", 0))
+        return sock.getsockname()[1]
+
+
 def address(uri):
     """nvme+tcp://HOST:PORT/… as a socket address."""
     parts = urllib.parse.urlsplit(uri)
