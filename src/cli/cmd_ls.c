@@ -53,31 +53,51 @@ struct ls {
 
 static json_t *ns_json(const struct weft_ns_info *info)
 {
-	return json_pack("{s:I, s:I, s:I, s:I, s:I, s:s, s:b}", "nsid", (json_int_t)info->nsid,
-			 "size", (json_int_t)info->size, "capacity", (json_int_t)info->capacity,
-			 "used", (json_int_t)info->used, "block_size", (json_int_t)info->block_size,
-			 "uuid", info->uuid, "read_only", info->read_only);
+	return json_pack("{s:I, s:I, s:I, s:I, s:I, s:s, s:b, s:[]}", "nsid",
+			 (json_int_t)info->nsid, "size", (json_int_t)info->size, "capacity",
+			 (json_int_t)info->capacity, "used", (json_int_t)info->used, "block_size",
+			 (json_int_t)info->block_size, "uuid", info->uuid, "read_only",
+			 info->read_only, "paths");
 }
 
-static json_t *look_at_ns(struct weft_ctrl *ctrl, uint32_t nsid)
+/* Of those that another controller has told already; NULL: it has not. */
+static json_t *find_ns(json_t *list, uint32_t nsid)
 {
+	size_t index;
+	json_t *ns;
+
+	json_array_foreach(list, index, ns) {
+		if (weft_json_number(ns, "nsid") == nsid)
+			return ns;
+	}
+	return NULL;
+}
+
+static void look_at_ns(struct weft_ctrl *ctrl, uint32_t nsid, size_t base, json_t *list)
+{
+	json_t *json = find_ns(list, nsid);
 	struct weft_err err = { "" };
 	struct weft_ns_info info;
 	struct weft_ns *ns;
-	json_t *json;
-	int rc = weft_ns_open(ctrl, nsid, &ns, &err);
 
-	if (rc < 0)
-		return json_pack("{s:I, s:s}", "nsid", (json_int_t)nsid, "error", err.text);
+	if (weft_ns_open(ctrl, nsid, &ns, &err) < 0) {
+		if (!json)
+			json_array_append_new(list, json_pack("{s:I, s:s}", "nsid",
+							      (json_int_t)nsid, "error", err.text));
+		return;
+	}
 	weft_ns_info(ns, &info);
-	json = ns_json(&info);
-	json_object_set_new(json, "paths", weft_ls_access(ctrl, ns));
+	if (!json) {
+		json = ns_json(&info);
+		json_array_append_new(list, json);
+	}
+	weft_ls_add_access(ctrl, ns, strcmp(weft_json_text(json, "uuid"), info.uuid), base,
+			   json_object_get(json, "paths"));
 	weft_ns_close(ns);
-	return json;
 }
 
 /* @only: 0, or the one that is wanted. */
-static int look_at_namespaces(struct weft_ctrl *ctrl, uint32_t only, json_t *list,
+static int look_at_namespaces(struct weft_ctrl *ctrl, uint32_t only, size_t base, json_t *list,
 			      struct weft_err *err)
 {
 	int count = weft_ns_list(ctrl, NULL, 0, err), got;
@@ -91,7 +111,7 @@ static int look_at_namespaces(struct weft_ctrl *ctrl, uint32_t only, json_t *lis
 	got = weft_ns_list(ctrl, nsids, (unsigned)count, err);
 	for (int i = 0; i < got && i < count; i++) {
 		if (!only || only == nsids[i])
-			json_array_append_new(list, look_at_ns(ctrl, nsids[i]));
+			look_at_ns(ctrl, nsids[i], base, list);
 	}
 	return got < 0 ? got : 0;
 }
@@ -118,8 +138,9 @@ static void add_failed(struct ls *ls, const char *nqn, const char *address, cons
 
 	ls->failed++;
 	weft_fail(&ls->first, 0, "%s", why);
-	json_array_append_new(list, json_pack("{s:s, s:s, s:s}", "address", address, "state",
-					      "failed", "error", why));
+	json_array_append_new(list, json_pack("{s:s, s:s, s:s, s:I}", "address", address, "state",
+					      "failed", "error", why, "path",
+					      (json_int_t)json_array_size(list)));
 }
 
 static uint32_t wanted_ns(const struct ls *ls, const struct weft_ctrl_info *info)
@@ -131,17 +152,17 @@ static void add_live(struct ls *ls, struct weft_ctrl *ctrl)
 {
 	struct weft_err err = { "" };
 	struct weft_ctrl_info info;
-	json_t *subsys, *namespaces;
+	json_t *subsys, *list;
+	size_t base;
 
 	weft_ctrl_info(ctrl, &info);
 	subsys = find_subsystem(ls, info.subnqn);
+	list = json_object_get(subsys, "controllers");
+	base = json_array_size(list);
 	weft_ls_wait(ctrl);
-	ls->failed += weft_ls_add_paths(ctrl, json_object_get(subsys, "controllers"), &ls->first);
-	namespaces = json_object_get(subsys, "namespaces");
-	/* They are the subsystem's: the first controller has told them all. */
-	if (json_array_size(namespaces))
-		return;
-	if (look_at_namespaces(ctrl, wanted_ns(ls, &info), namespaces, &err) < 0)
+	ls->failed += weft_ls_add_paths(ctrl, base, list, &ls->first);
+	if (look_at_namespaces(ctrl, wanted_ns(ls, &info), base,
+			       json_object_get(subsys, "namespaces"), &err) < 0)
 		add_failed(ls, info.subnqn, info.address, err.text);
 }
 

@@ -12,9 +12,12 @@ void weft_ls_print_tree(json_t *subsystems);
 
 /* Until every path has been tried. */
 void weft_ls_wait(struct weft_ctrl *ctrl);
-/* Returns how many are not live; @first gets why the first of them is not. */
-unsigned weft_ls_add_paths(struct weft_ctrl *ctrl, json_t *list, struct weft_err *first);
-/* [ { path, access } ] */
-json_t *weft_ls_access(struct weft_ctrl *ctrl, struct weft_ns *ns);
+/* Numbers the paths from @base on. Returns how many are not live; @first gets why the first of them
+ * is not. */
+unsigned weft_ls_add_paths(struct weft_ctrl *ctrl, size_t base, json_t *list,
+			   struct weft_err *first);
+/* To @list: { path, access }, by the same numbers. @other: it is not the one that the list is of. */
+void weft_ls_add_access(struct weft_ctrl *ctrl, struct weft_ns *ns, bool other, size_t base,
+			json_t *list);
 
 #endif

@@ -29,7 +29,8 @@ void weft_ls_wait(struct weft_ctrl *ctrl)
 	}
 }
 
-static json_t *path_json(const struct weft_path_info *path, const struct weft_ctrl_info *info)
+static json_t *path_json(const struct weft_path_info *path, const struct weft_ctrl_info *info,
+			 size_t base)
 {
 	char version[32];
 	json_t *json;
@@ -40,14 +41,15 @@ static json_t *path_json(const struct weft_path_info *path, const struct weft_ct
 			 path->cntlid, "model", info->model, "serial", info->serial, "firmware",
 			 info->firmware, "version", version, "queues", (json_int_t)path->queues,
 			 "depth", (json_int_t)path->depth, "transfer_max",
-			 (json_int_t)info->transfer_max, "path", (json_int_t)path->path,
+			 (json_int_t)info->transfer_max, "path", (json_int_t)(base + path->path),
 			 "reconnects", (json_int_t)path->reconnects);
 	if (path->state != WEFT_LIVE)
 		json_object_set_new(json, "error", json_string(path->why.text));
 	return json;
 }
 
-unsigned weft_ls_add_paths(struct weft_ctrl *ctrl, json_t *list, struct weft_err *first)
+unsigned weft_ls_add_paths(struct weft_ctrl *ctrl, size_t base, json_t *list,
+			   struct weft_err *first)
 {
 	struct weft_path_info paths[WEFT_PATHS_MAX];
 	unsigned n = weft_ctrl_paths(ctrl, paths, WEFT_PATHS_MAX), failed = 0;
@@ -55,7 +57,7 @@ unsigned weft_ls_add_paths(struct weft_ctrl *ctrl, json_t *list, struct weft_err
 
 	weft_ctrl_info(ctrl, &info);
 	for (unsigned i = 0; i < n; i++) {
-		json_array_append_new(list, path_json(&paths[i], &info));
+		json_array_append_new(list, path_json(&paths[i], &info, base));
 		if (paths[i].state == WEFT_LIVE)
 			continue;
 		failed++;
@@ -86,19 +88,19 @@ static bool is_complete(struct weft_ctrl *ctrl, const struct weft_ns_path *paths
 	return true;
 }
 
-json_t *weft_ls_access(struct weft_ctrl *ctrl, struct weft_ns *ns)
+void weft_ls_add_access(struct weft_ctrl *ctrl, struct weft_ns *ns, bool other, size_t base,
+			json_t *list)
 {
 	struct weft_ns_path paths[WEFT_PATHS_MAX];
 	unsigned n = weft_ns_paths(ns, paths, WEFT_PATHS_MAX);
-	json_t *list = json_array();
 
 	for (int i = 0; !is_complete(ctrl, paths, n) && i < LOOKS_MAX; i++) {
 		poll(NULL, 0, LOOK_MS);
 		n = weft_ns_paths(ns, paths, WEFT_PATHS_MAX);
 	}
 	for (unsigned i = 0; i < n; i++)
-		json_array_append_new(list,
-				      json_pack("{s:I, s:s}", "path", (json_int_t)paths[i].path,
-						"access", weft_access_text(paths[i].access)));
-	return list;
+		json_array_append_new(list, json_pack("{s:I, s:s}", "path",
+						      (json_int_t)(base + paths[i].path), "access",
+						      weft_access_text(other ? WEFT_ACCESS_ABSENT :
+									       paths[i].access)));
 }

@@ -437,6 +437,38 @@ def move(t, port):
         dict(group=1, portid=3 - port, state="inaccessible")])
 
 
+@tap.case("ls of a discovery service shows the way through each of the controllers it lists")
+def _():
+    with weft.Target(config=CONFIG) as t:
+        move(t, 2)
+        ports = [l["uri"] for l in t.ctl("status")["listeners"]]
+        result = run("ls", ports[0], "--json")
+        subsys, = json.loads(result.out)["subsystems"]
+        assert {c["path"]: c["address"] for c in subsys["controllers"]} == dict(enumerate(ports))
+        access = {x["path"]: x["access"] for x in subsys["namespaces"][0]["paths"]}
+        assert access == {0: "inaccessible", 1: "optimized"}, access
+        tree = run("ls", ports[0]).out.decode()
+        for port, word in zip(ports, ("inaccessible", "optimized")):
+            assert f"{word} through {port}\n" in tree, tree
+
+
+@tap.case("ls of a discovery service: a controller that is gone, and one that has another namespace")
+def _():
+    other = CONFIG.replace('"mem:16M"', '"mem:16M", uuid: 11111111-2222-4333-8444-555555555555')
+    with weft.Target(config=CONFIG) as t, weft.Target(config=other) as stranger:
+        move(t, 2)
+        entries = [structures.entry(t.nqn, port)
+                   for port in (weft.free_port(), t.addr[1], stranger.addr[1])]
+        with Target(log=structures.DiscoveryLog(entries)) as service:
+            result = run("ls", service.uri(""), "--json")
+            subsys, = json.loads(result.out)["subsystems"]
+            assert [c["state"] for c in subsys["controllers"]] == ["failed", "live", "live"], subsys
+            access = {x["path"]: x["access"] for x in subsys["namespaces"][0]["paths"]}
+            assert access == {1: "inaccessible", 2: "absent"}, access
+            tree = run("ls", service.uri("")).out.decode()
+            assert f"inaccessible through nvme+tcp://127.0.0.1:{t.addr[1]}\n" in tree, tree
+
+
 @tap.case("the group moves from port to port under load, and nothing is lost")
 def _():
     with weft.Target(config=CONFIG) as t:
