@@ -53,7 +53,7 @@ struct weft_options {
 	uint32_t reconnect_max_ms; /* [reconnect_delay_max] at most: 10 s */
 	uint32_t loss_ms;          /* [loss_timeout] without connection until it is dead: 600 s */
 	uint32_t fast_io_fail_ms; /* [fast_io_fail] without a usable path until I/O fails; 0: never: 0 */
-	uint32_t probe_ms; /* [probe] for a command, then the controller is asked for a sign of life */
+	uint32_t probe_ms; /* [probe] for a command, then a sign of life is asked for: 200 ms */
 	enum weft_policy policy; /* [policy] of the first path: WEFT_QUEUE_DEPTH */
 
 	/* RDMA. */

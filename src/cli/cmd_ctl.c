@@ -24,6 +24,8 @@ static const char usage[] =
 	"  namespace-remove [nqn=NQN] nsid=N\n"
 	"  ana-set [nqn=NQN] rules=[...] [replace=true]\n"
 	"                                           items of ana: in weft.yaml(5)\n"
+	"  drain, undrain [nqn=NQN]                 of a cluster: serve no group, or some\n"
+	"  move [nqn=NQN] [group=N] node=N          of a cluster: who serves it, or all\n"
 	"  host-allow, host-refuse [nqn=NQN] host=HOSTNQN|any\n"
 	"  listener-add, listener-remove listen=URI\n"
 	"  save [path=FILE]                         write the running configuration\n"
