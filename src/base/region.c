@@ -73,7 +73,6 @@ static void region_freep(struct weft_region **region)
 
 static struct weft_region *region_new(char *base, size_t size, size_t granule)
 {
-	size_t granules = granule ? (size - 1) / granule + 1 : 1;
 	struct weft_region *region = calloc(1, sizeof(*region));
 
 	assert(!(granule & (granule - 1)));
@@ -81,11 +80,11 @@ static struct weft_region *region_new(char *base, size_t size, size_t granule)
 		return NULL;
 	region->base = base;
 	region->size = size;
-	region->granule = granule;
+	region->granule = granule ? granule : size;
 	region->fd = -1;
 	pthread_mutex_init(&region->lock, NULL);
 	weft_list_init(&region->attached);
-	region->pins = calloc(granules, sizeof(*region->pins));
+	region->pins = calloc(weft_region_granules(region), sizeof(*region->pins));
 	if (!region->pins) {
 		region_free(region);
 		return NULL;

@@ -40,7 +40,7 @@ struct weft_region {
 	enum weft_region_kind kind;
 	int fd; /* DMABUF: its own descriptor, and where in it @base is */
 	uint64_t fd_offset;
-	size_t granule; /* how much of it is tied at a time, from @base on, a power of two; 0: all */
+	size_t granule; /* how much of it is tied at a time, from @base on: a power of two, or all */
 	bool sink;      /* peers' data is placed here; set before it is first looked for */
 	const void *declarer; /* the declarer's mark; base does not look */
 
@@ -52,6 +52,11 @@ struct weft_region {
 	uint16_t *pins;            /* of each granule: how often */
 };
 
+static inline size_t weft_region_granules(const struct weft_region *region)
+{
+	return (region->size - 1) / region->granule + 1;
+}
+
 struct weft_region_tie {
 	struct weft_list link;
 	void *owner;
@@ -60,7 +65,7 @@ struct weft_region_tie {
 	void (*untie)(struct weft_region_tie *tie, struct weft_region *region);
 };
 
-/* -EEXIST: some of it is declared already. */
+/* @granule 0: all of it. -EEXIST: some of it is declared already. */
 int weft_region_add(struct weft_region **out, void *base, size_t size, size_t granule,
 		    struct weft_err *err);
 /* @base is an address that means the buffer's byte @offset. Keeps a descriptor of its own. */

@@ -11,14 +11,9 @@
 
 /* --- pins ---------------------------------------------------------------------------------------- */
 
-static size_t granule_size(const struct weft_region *region)
-{
-	return region->granule ? region->granule : region->size;
-}
-
 static size_t granule_of(const struct weft_region *region, const void *at)
 {
-	return (size_t)((const char *)at - region->base) / granule_size(region);
+	return (size_t)((const char *)at - region->base) / region->granule;
 }
 
 void weft_region_pin(struct weft_region *region, const void *at, size_t len)
@@ -85,7 +80,7 @@ static char *run_end(const struct weft_region *region, char *at, char *end)
 	if (!region->pinned)
 		return end;
 	while (at < end && pinned(region, at) == first)
-		at = region->base + ++i * granule_size(region);
+		at = region->base + ++i * region->granule;
 	return at < end ? at : end;
 }
 

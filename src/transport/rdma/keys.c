@@ -32,19 +32,9 @@ struct rdma_tie {
 
 /* --- granules ------------------------------------------------------------------------------------- */
 
-static size_t granule_size(const struct weft_region *region)
-{
-	return region->granule ? region->granule : region->size;
-}
-
-static size_t granules(const struct weft_region *region)
-{
-	return (region->size - 1) / granule_size(region) + 1;
-}
-
 static struct iovec granule_at(const struct weft_region *region, size_t index)
 {
-	size_t granule = granule_size(region), left = region->size - index * granule;
+	size_t granule = region->granule, left = region->size - index * granule;
 
 	return (struct iovec){ region->base + index * granule, left < granule ? left : granule };
 }
@@ -70,7 +60,7 @@ static struct rdma_tie *tie_to(struct weft_region *region, struct rdma_side *sid
 {
 	struct weft_region_tie *known;
 	struct rdma_tie *rt = NULL;
-	size_t count = granules(region);
+	size_t count = weft_region_granules(region);
 
 	weft_region_lock(region);
 	known = weft_region_tie_of(region, side);
@@ -209,7 +199,7 @@ size_t rdma_keys_find(struct rdma_keys *keys, const void *at, size_t len, struct
 	if (!rt)
 		return 0;
 	offset = (size_t)((const char *)at - region->base);
-	granule = granule_size(region);
+	granule = region->granule;
 	index = offset / granule;
 	mr = atomic_load_explicit(&rt->keys[index].mr, memory_order_acquire);
 	if (mr)
