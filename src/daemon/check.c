@@ -144,11 +144,6 @@ static int check_uuids(struct weft_decoder *d, const struct weft_subsys_config *
 	return rc;
 }
 
-static bool for_the_same(const struct weft_ana_rule *a, const struct weft_ana_rule *b)
-{
-	return a->group == b->group && a->portid == b->portid && !strcmp(a->hostnqn, b->hostnqn);
-}
-
 static int check_ana(struct weft_decoder *d, const struct weft_subsys_config *subsys)
 {
 	const struct weft_ana_rule *rule = subsys->ana.at;
@@ -156,7 +151,7 @@ static int check_ana(struct weft_decoder *d, const struct weft_subsys_config *su
 
 	for (unsigned i = 1; i < subsys->ana.count; i++) {
 		for (unsigned j = 0; j < i; j++) {
-			if (!for_the_same(&rule[i], &rule[j]))
+			if (!weft_ana_rule_same(&rule[i], &rule[j]))
 				continue;
 			snprintf(path, sizeof(path), "ana[%u]", i);
 			return weft_decode_fail_at(
@@ -234,10 +229,8 @@ int weft_check_subsys(struct weft_decoder *d, void *out)
 /* Port 0 stands for any free one, so the same address twice is two listeners. */
 static bool same_listener(const struct weft_uri *a, const struct weft_uri *b)
 {
-	const struct sockaddr_in *in =
-		(const struct sockaddr_in *)&a->addr; /* IPv6 has it there too */
-
-	return in->sin_port && a->trtype == b->trtype && weft_addr_equal(&a->addr, &b->addr);
+	return weft_addr_port(&a->addr) && a->trtype == b->trtype &&
+	       weft_addr_equal(&a->addr, &b->addr);
 }
 
 /* What two listeners may not both have. */

@@ -11,7 +11,7 @@
 
 /* --- a list of them ---------------------------------------------------------------------------- */
 
-static bool for_the_same(const struct weft_ana_rule *a, const struct weft_ana_rule *b)
+bool weft_ana_rule_same(const struct weft_ana_rule *a, const struct weft_ana_rule *b)
 {
 	return a->group == b->group && a->portid == b->portid && !strcmp(a->hostnqn, b->hostnqn);
 }
@@ -20,7 +20,7 @@ static const struct weft_ana_rule *find(const struct weft_ana_rule *rules, unsig
 					const struct weft_ana_rule *like)
 {
 	for (unsigned i = 0; i < count; i++)
-		if (for_the_same(&rules[i], like))
+		if (weft_ana_rule_same(&rules[i], like))
 			return &rules[i];
 	return NULL;
 }

@@ -63,6 +63,9 @@ struct weft_ana_rule {
 	char hostnqn[WEFT_NQN_MAX + 1]; /* "": any */
 };
 
+/* Both are for the same group, port and host: there can be only one of them. */
+bool weft_ana_rule_same(const struct weft_ana_rule *a, const struct weft_ana_rule *b);
+
 struct weft_subsys_options {
 	const char *nqn;
 	const char *serial; /* NULL: derived, the same at every start */
@@ -102,7 +105,7 @@ int weft_subsys_allow(struct weft_subsys *s, const char *hostnqn, struct weft_er
 /* Disconnects that host. -ENOENT: it was not on the list. */
 int weft_subsys_refuse(struct weft_subsys *s, const char *hostnqn, struct weft_err *err);
 
-/* Adds rules, in the place of those for the same group, port and host; @replace: and leaves out all
+/* Adds rules, in the place of those that are weft_ana_rule_same(); @replace: and leaves out all
  * others. For who reads log pages they hold at once. On 0, @done(arg, rc, err) follows when they
  * do, perhaps before this returns; on -errno it does not. */
 int weft_ana_set(struct weft_subsys *s, const struct weft_ana_rule *rules, unsigned count,

@@ -145,7 +145,7 @@ static uint16_t set_error_recovery(struct weft_req *req, struct tgt_ctrl *ctrl, 
 /* --- the table --------------------------------------------------------------------------------- */
 
 #define EVENTS_IO        (NVME_CTRL_OAES_NA | NVME_CTRL_OAES_ANA | NVME_CTRL_OAES_CCR)
-#define EVENTS_DISCOVERY (1u << 31)
+#define EVENTS_DISCOVERY NVME_CTRL_OAES_DL
 
 static const struct feature table[256] = {
 	[NVME_FEAT_FID_ARBITRATION] = { .supported = true, .initial = 7, .changeable = ~0u },

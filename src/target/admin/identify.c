@@ -51,7 +51,7 @@ static void ctrl_discovery(struct nvme_id_ctrl *id)
 {
 	id->cntrltype = NVME_CTRL_CNTRLTYPE_DISCOVERY;
 	id->dctype = NVME_CTRL_DCTYPE_DDC;
-	id->oaes = cpu_to_le32(1u << 31);
+	id->oaes = cpu_to_le32(NVME_CTRL_OAES_DL);
 }
 
 static void ctrl_io(struct nvme_id_ctrl *id)
