@@ -98,7 +98,8 @@ static json_t *listen_json(json_t *status)
 	return list;
 }
 
-json_t *weft_save_json(struct weft_daemon *d)
+/* The configuration that would start what is running. */
+static json_t *all_json(struct weft_daemon *d)
 {
 	json_auto_t *status = weft_status_json(d);
 	json_t *root = json_object(), *value;
@@ -191,7 +192,7 @@ void weft_method_save(struct weft_call *call, void *params)
 {
 	const struct weft_save_params *p = params;
 	struct weft_daemon *d = call->rpc->daemon;
-	json_auto_t *root = weft_save_json(d);
+	json_auto_t *root = all_json(d);
 	struct weft_err err = { "" };
 	char path[PATH_MAX];
 	int rc;

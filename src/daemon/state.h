@@ -99,7 +99,5 @@ void weft_tell_subsys(struct weft_daemon *d, const char *nqn);
 void weft_tell_ns(struct weft_daemon *d, const char *nqn, uint32_t nsid);
 
 json_t *weft_status_json(struct weft_daemon *d);
-/* The configuration that would start what is running. */
-json_t *weft_save_json(struct weft_daemon *d);
 
 #endif

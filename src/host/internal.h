@@ -81,7 +81,6 @@ void host_path_publish(struct host_path *path);
 bool host_path_is_alone(const struct host_path *path);
 struct host_path *host_paths_another_lives(const struct host_path *path); /* NULL: none */
 /* Under ctrl->lock. */
-unsigned host_paths_count(const struct weft_ctrl *ctrl); /* those that leave do not count */
 void host_paths_combine(struct weft_ctrl *ctrl);
 void host_paths_wake(struct weft_ctrl *ctrl); /* whoever waits, and every queue */
 

@@ -96,8 +96,8 @@ static void publish_one(struct host_path *path)
 	pub->path = path->link->path;
 }
 
-/* Under ctrl->lock. */
-unsigned host_paths_count(const struct weft_ctrl *ctrl)
+/* Under ctrl->lock. Those that leave do not count. */
+static unsigned count(const struct weft_ctrl *ctrl)
 {
 	unsigned n = 0;
 
@@ -111,7 +111,7 @@ bool host_path_is_alone(const struct host_path *path)
 	bool alone;
 
 	pthread_mutex_lock(&path->ctrl->lock);
-	alone = host_paths_count(path->ctrl) == 1;
+	alone = count(path->ctrl) == 1;
 	pthread_mutex_unlock(&path->ctrl->lock);
 	return alone;
 }
@@ -154,7 +154,7 @@ void host_path_publish(struct host_path *path)
 	bool alone;
 
 	pthread_mutex_lock(&ctrl->lock);
-	alone = host_paths_count(ctrl) == 1;
+	alone = count(ctrl) == 1;
 	before = ctrl->pub.state;
 	path_before = path->pub.state;
 	publish_one(path);

@@ -2,7 +2,6 @@
  * are one; and how the work is divided. */
 #include <errno.h>
 #include <inttypes.h>
-#include <stdlib.h>
 
 #include "cli/cp/internal.h"
 #include "cli/units.h"

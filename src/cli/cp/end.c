@@ -1,7 +1,6 @@
 /* end.c - what FROM and TO are: a URI is a namespace, "-" a stream; else the file system knows. */
 #include <errno.h>
 #include <fcntl.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>

@@ -173,7 +173,7 @@ static void file_close(struct cp_end *end)
 	free(file);
 }
 
-const struct cp_end_ops weft_cp_file_ops = {
+static const struct cp_end_ops file_ops = {
 	.prepare = file_prepare,
 	.get = file_get,
 	.put = file_put,
@@ -195,7 +195,7 @@ static struct cp_file *file_new(struct cp *cp, const char *name)
 		return NULL;
 	file->fd = -1;
 	file->end = (struct cp_end){
-		.ops = &weft_cp_file_ops,
+		.ops = &file_ops,
 		.cp = cp,
 		.name = name,
 		.size = CP_UNKNOWN,
@@ -259,7 +259,7 @@ bool weft_cp_same_file(const struct cp_end *a, const struct cp_end *b)
 	const struct cp_file *from = (const struct cp_file *)a, *to = (const struct cp_file *)b;
 	struct stat one, other;
 
-	if (a->ops != &weft_cp_file_ops || b->ops != &weft_cp_file_ops)
+	if (a->ops != &file_ops || b->ops != &file_ops)
 		return false;
 	if (fstat(from->fd, &one) < 0)
 		return false;

@@ -2,7 +2,6 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <poll.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -203,7 +202,7 @@ static void ns_close(struct cp_end *end)
 	free(ns);
 }
 
-const struct cp_end_ops weft_cp_ns_ops = {
+static const struct cp_end_ops ns_ops = {
 	.lane_open = ns_lane_open,
 	.prepare = ns_prepare,
 	.get = ns_get,
@@ -238,7 +237,7 @@ int weft_cp_ns(struct cp *cp, const char *uri, uint64_t base, struct cp_end **en
 		return weft_fail(err, -ENOMEM, "no memory");
 	info = &ns->remote.ns_info;
 	*end = &ns->end;
-	ns->end = (struct cp_end){ .ops = &weft_cp_ns_ops, .cp = cp, .name = uri, .base = base };
+	ns->end = (struct cp_end){ .ops = &ns_ops, .cp = cp, .name = uri, .base = base };
 	rc = weft_remote_open(&ns->remote, uri, cp->ask->nsid, &cp->ask->connect, err);
 	if (rc < 0)
 		return rc;
@@ -263,7 +262,7 @@ bool weft_cp_same_ns(const struct cp_end *a, const struct cp_end *b)
 	const struct cp_ns *from = (const struct cp_ns *)a, *to = (const struct cp_ns *)b;
 	const struct weft_ns_info *x, *y;
 
-	if (a->ops != &weft_cp_ns_ops || b->ops != &weft_cp_ns_ops)
+	if (a->ops != &ns_ops || b->ops != &ns_ops)
 		return false;
 	x = &from->remote.ns_info;
 	y = &to->remote.ns_info;

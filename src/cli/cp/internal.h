@@ -158,7 +158,6 @@ int weft_cp_stream_ended(struct cp_end *from, struct weft_err *err);
 /* Whether both are the same namespace, or the same file. */
 bool weft_cp_same_ns(const struct cp_end *a, const struct cp_end *b);
 bool weft_cp_same_file(const struct cp_end *a, const struct cp_end *b);
-extern const struct cp_end_ops weft_cp_file_ops, weft_cp_ns_ops;
 
 /* check.c: whether sizes fit; sets cp->total, cp->piece, cp->jobs, cp->depth. */
 int weft_cp_check(struct cp *cp, struct weft_err *err);

@@ -5,7 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
-#include <unistd.h>
 #include <weft/memory.h>
 
 #include "cli/cp/internal.h"

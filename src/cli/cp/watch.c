@@ -5,9 +5,7 @@
  * are left behind after a while, or at the second signal, and the process ends without them. */
 #include <poll.h>
 #include <signal.h>
-#include <stdio.h>
 #include <sys/eventfd.h>
-#include <unistd.h>
 
 #include "cli/cp/internal.h"
 #include "cli/host_options.h"
