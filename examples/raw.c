@@ -7,7 +7,6 @@
  * I/O command (Flush). Command identifier and data pointer are the library's to fill in. */
 #include <endian.h>
 #include <stdio.h>
-#include <string.h>
 #include <weft/host.h>
 
 enum { OPCODE_FLUSH = 0x00, OPCODE_GET_LOG_PAGE = 0x02, LOG_SMART = 0x02, LOG_VENDOR = 0xc0 };

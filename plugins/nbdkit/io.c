@@ -5,7 +5,6 @@
  *   trim          Dataset Management, deallocate; with FUA, a Flush after it
  *   write zeroes  Write Zeroes, with DEAC unless the client forbids holes */
 #include <errno.h>
-#include <stdio.h>
 
 #include "plugin.h"
 

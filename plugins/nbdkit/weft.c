@@ -8,7 +8,6 @@
  * So get_ready connects and disconnects again, to tell a mistake to whoever looks; after_fork
  * connects for good. */
 #include <errno.h>
-#include <stdlib.h>
 #include <stdio.h>
 #include <string.h>
 

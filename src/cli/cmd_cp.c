@@ -1,6 +1,5 @@
 /* cmd_cp.c - weft cp: a file, a pipe or a namespace to another. */
 #include <getopt.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 

@@ -5,7 +5,6 @@
  *   { subsystems: [ { nqn, controllers: [ { address, state, … | error } ], namespaces: [ … ] } ] } */
 #include <errno.h>
 #include <getopt.h>
-#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

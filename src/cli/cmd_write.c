@@ -1,7 +1,6 @@
 /* cmd_write.c - weft write: standard input or a file to a range of a namespace. */
 #include <getopt.h>
 #include <stdio.h>
-#include <string.h>
 
 #include "cli/cli.h"
 #include "cli/cp/cp.h"

@@ -1,9 +1,7 @@
 /* ctl_status.c - the status of a target, for people. */
-#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
-#include "base/size.h"
 #include "cli/ctl.h"
 
 static const char *text_of(json_t *object, const char *key)

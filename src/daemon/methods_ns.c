@@ -1,7 +1,6 @@
 /* methods_ns.c - namespaces: add, resize, remove. */
 #include <errno.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "base/cleanup.h"
 #include "base/log.h"

@@ -2,7 +2,6 @@
 #include "daemon/doc.h"
 
 #include <errno.h>
-#include <inttypes.h>
 #include <stdbool.h>
 #include <string.h>
 #include <yaml.h>

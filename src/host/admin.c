@@ -1,8 +1,6 @@
 /* admin.c - a path's admin queue: commands go out at once, and the one that is late ends the
  * association. Set-up, keep-alive, events, aborts use it, and user.c for the program's. */
-#include <assert.h>
 #include <errno.h>
-#include <string.h>
 
 #include "host/internal.h"
 

@@ -2,7 +2,6 @@
  * ANA log page again, to see whether the controller is still there.
  *
  * The question stands in the lane, under ctrl->lock; a message says that there is one. */
-#include <errno.h>
 #include <stdlib.h>
 
 #include "host/internal.h"

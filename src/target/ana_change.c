@@ -16,7 +16,6 @@
 #include <string.h>
 
 #include "base/cleanup.h"
-#include "base/log.h"
 #include "target/admin/admin.h"
 
 struct ana_change {

@@ -4,7 +4,6 @@
  * is no longer welcome, the other queues are closed, and the last one to go takes it along. */
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "base/log.h"
 #include "target/admin/admin.h"

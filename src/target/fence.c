@@ -7,8 +7,6 @@
  * the asking reactor gives later.
  *
  * Invariant: ns->round is in use exactly while somebody holds the namespace or it is drained. */
-#include <assert.h>
-#include <stdlib.h>
 
 #include "target/internal.h"
 

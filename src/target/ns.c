@@ -8,13 +8,10 @@
  * been through its loop. */
 #include <assert.h>
 #include <errno.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/cleanup.h"
-#include "base/log.h"
-#include "base/size.h"
 #include "base/uuid.h"
 #include "target/admin/admin.h"
 #include "target/cluster/cluster.h"

@@ -5,7 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/log.h"
 #include "base/uuid.h"
 #include "target/cluster/cluster.h"
 #include "target/resv/resv.h"

@@ -3,7 +3,6 @@
 #include "transport/bufs.h"
 
 #include <assert.h>
-#include <errno.h>
 
 /* Every buffer lies in one granule: it has one key. */
 #define GRANULE WEFT_MDTS_BYTES

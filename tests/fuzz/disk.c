@@ -1,7 +1,6 @@
 /* disk.c - a small target for one queue. */
 #include "disk.h"
 
-#include <errno.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>

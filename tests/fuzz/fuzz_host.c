@@ -8,9 +8,7 @@
  *
  * No answer makes the host do more than a bounded amount of work, believe in something that its user
  * could trip over, or write where it should not. */
-#include <ctype.h>
 #include <errno.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "host/rule.h"

@@ -2,7 +2,6 @@
 #include "rdma_peer.h"
 
 #include <arpa/inet.h>
-#include <errno.h>
 #include <fcntl.h>
 #include <string.h>
 

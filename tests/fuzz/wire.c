@@ -2,7 +2,6 @@
 #include "wire.h"
 
 #include <netinet/in.h>
-#include <string.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
 

@@ -1,5 +1,4 @@
 /* fabric_device.c - the two adapters, what they say of themselves, and their end. */
-#include <arpa/inet.h>
 
 #include "fabric_internal.h"
 

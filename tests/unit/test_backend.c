@@ -2,7 +2,6 @@
 #include "backend_case.h"
 
 #include <string.h>
-#include <sys/stat.h>
 
 /* --- io, the same on every backend that stores ------------------------------------------------- */
 

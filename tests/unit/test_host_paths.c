@@ -3,8 +3,6 @@
 #include "crew.h"
 #include "relay.h"
 
-#include <poll.h>
-
 enum { PATHS = 2, CUTS = 20 };
 
 static struct relay *relays[PATHS];

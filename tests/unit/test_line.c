@@ -2,7 +2,6 @@
 #include "reactor_case.h"
 
 #include <errno.h>
-#include <stdlib.h>
 #include <sys/socket.h>
 
 #include "transport/tcp/line.h"

@@ -6,8 +6,6 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-#include <errno.h>
-
 #include "rdma_both.h"
 
 #define COUNT(array) (sizeof(array) / sizeof(*(array)))

@@ -7,7 +7,6 @@
 #include <cmocka.h>
 
 #include <errno.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "rdma_both.h"

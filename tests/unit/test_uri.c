@@ -5,8 +5,6 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-#include <string.h>
-
 #include "proto/uri.h"
 
 #define COUNT(array) (sizeof(array) / sizeof(*(array)))

@@ -1,7 +1,6 @@
 /* plot_time.c - throughput, stacked, and below it p99, both over time. Many points are drawn as few
  * columns: throughput as their mean, p99 as the worst of them. */
 #include <math.h>
-#include <stdlib.h>
 
 #include "cli/bench/plot.h"
 

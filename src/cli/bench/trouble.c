@@ -1,6 +1,5 @@
 #include "cli/bench/trouble.h"
 
-#include <stdio.h>
 #include <string.h>
 
 static struct bench_failure *find_kind(struct bench_trouble *t, enum weft_op_code op, int rc,

@@ -1,6 +1,5 @@
 #include "cli/bench/watch.h"
 
-#include <errno.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>

@@ -4,7 +4,6 @@
  * nothing: neither data, since other hosts may write to the namespace, nor attributes. */
 #include <errno.h>
 #include <stdlib.h>
-#include <string.h>
 #include <sys/statvfs.h>
 #include <unistd.h>
 

@@ -8,7 +8,6 @@
 #include <stdio.h>
 #include <string.h>
 #include <syslog.h>
-#include <unistd.h>
 
 #include "base/cleanup.h"
 #include "base/err.h"

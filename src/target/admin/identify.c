@@ -1,9 +1,6 @@
 /* identify.c - Identify: what this controller and its namespaces are, truthfully. */
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
-#include "base/cleanup.h"
 #include "store/store.h"
 #include "target/admin/admin.h"
 

@@ -4,7 +4,6 @@
  *     ─▶ compare ─▶ write, or abort it ─▶ let go
  *
  * Invariant: a pair is answered together; first->partner is second and the other way round. */
-#include <assert.h>
 
 #include "target/io/io.h"
 

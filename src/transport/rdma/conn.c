@@ -4,7 +4,6 @@
  *
  * That it is lost shows in one of many ways, or in several: an event of the connection manager, a work
  * request that failed, a word of the adapter's, its state when asked for. The first one counts. */
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 

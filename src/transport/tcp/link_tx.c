@@ -5,7 +5,6 @@
  *
  * A slot is done when its completion has come and nothing of it is in the line any more: until then
  * the kernel may still read its memory. */
-#include <errno.h>
 
 #include "transport/tcp/link.h"
 

@@ -7,7 +7,6 @@
  * Invariant: treq->owed is the sum of its R2Ts' left; conn->owed the sum over requests. */
 #include <assert.h>
 #include <errno.h>
-#include <string.h>
 
 #include "proto/status.h"
 #include "transport/tcp/tcp.h"

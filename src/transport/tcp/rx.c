@@ -12,7 +12,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/log.h"
 #include "proto/status.h"
 #include "transport/tcp/tcp.h"
 
