@@ -33,6 +33,8 @@ small=$((32 << 20))	# of namespace 3
 . "$here/lib/traffic.sh"
 # shellcheck source=tests/interop/lib/cases.sh
 . "$here/lib/cases.sh"
+# shellcheck source=tests/interop/jobs/weft.sh
+. "$here/jobs/weft.sh"
 # shellcheck source=tests/interop/cases/look.sh
 . "$here/cases/look.sh"
 # shellcheck source=tests/interop/cases/data.sh

@@ -9,13 +9,7 @@ service()
 
 uri() # NSID [WORD=VALUE…]
 {
-	local word words="nsid=$1&hostnqn=$hostnqn&hostid=$hostid"
-
-	shift
-	for word; do
-		words+="&$word"
-	done
-	echo "$(service)/$nqn?$words"
+	uri_of "$(service)/$nqn" "$hostnqn" "$hostid" "$@"
 }
 
 discovers()

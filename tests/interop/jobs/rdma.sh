@@ -4,6 +4,8 @@
 
 # shellcheck source=tests/interop/jobs/lib.sh
 . /share/lib.sh
+# shellcheck source=tests/interop/jobs/weft.sh
+. /share/weft.sh
 # shellcheck source=tests/interop/jobs/rdma-link.sh
 . /share/rdma-link.sh
 # shellcheck source=tests/interop/jobs/cases/connect.sh
@@ -20,6 +22,9 @@
 . /share/cases/rdma-weft.sh
 # shellcheck source=tests/interop/jobs/cases/rdma-counters.sh
 . /share/cases/rdma-counters.sh
+
+# shellcheck disable=SC2034
+weft=weft work=/tmp	# for weft.sh
 
 ask() # WORD…
 {

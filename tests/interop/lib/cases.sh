@@ -4,7 +4,7 @@
 #   do.N     a request in the share, one word a line; renamed into place when whole
 #   did.N    its status in the first line, then its output; likewise
 #
-# Needs work, share and logs, folders, and weft, the program.
+# Needs work, share and logs, folders.
 
 case_limit=60 requests=0
 
@@ -56,28 +56,12 @@ guest()
 	return "$status"
 }
 
-w() # weft's words: within its time
-{
-	timeout -k 5 50 "$weft" "$@"
-}
-
 same() # WHAT GOT EXPECTED
 {
 	local -
 
 	set +x
 	[ "$2" = "$3" ] || { echo "$1: got '$2', expected '$3'"; return 1; }
-}
-
-refused() # PATTERN weft's words…: exit status 1, and a last line that says why
-{
-	local pattern=$1 status=0
-
-	shift
-	w "$@" 2>"$work/refused" || status=$?
-	cat "$work/refused"
-	same status $status 1
-	tail -n 1 "$work/refused" | grep -Ei "$pattern"
 }
 
 sum_of() # FILE

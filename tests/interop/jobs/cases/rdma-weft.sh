@@ -10,29 +10,7 @@ service()
 
 uri() # NSID [WORD=VALUE…]
 {
-	local word words="nsid=$1&hostnqn=$HOSTNQN&hostid=$HOSTID"
-
-	shift
-	for word; do
-		words+="&$word"
-	done
-	echo "$(service)/$NQN?$words"
-}
-
-w() # weft's words: within its time
-{
-	timeout -k 5 50 weft "$@"
-}
-
-refused() # PATTERN weft's words…: exit status 1, and a last line that says why
-{
-	local pattern=$1 status=0
-
-	shift
-	w "$@" 2>/tmp/refused || status=$?
-	cat /tmp/refused
-	same status $status 1
-	tail -n 1 /tmp/refused | grep -Ei "$pattern"
+	uri_of "$(service)/$NQN" "$HOSTNQN" "$HOSTID" "$@"
 }
 
 host_discovers()
@@ -76,7 +54,8 @@ host_roundtrip() # NSID OFFSET BYTES [WORD=VALUE…]
 	w read "$(uri "$nsid" "$@")" --offset "$offset" --length "$bytes" --force -o /tmp/back
 	cmp /tmp/data /tmp/back
 	[ "$nsid" != 2 ] ||
-		same "sum at the target" "$(ask sum "$offset" "$bytes")" "$(md5sum </tmp/data | cut -d ' ' -f 1)"
+		same "sum at the target" "$(ask sum "$offset" "$bytes")" \
+			"$(md5sum </tmp/data | cut -d ' ' -f 1)"
 }
 
 host_roundtrips()
