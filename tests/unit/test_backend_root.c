@@ -161,7 +161,7 @@ static void try_block(const char *device)
 	weft_backend_close(be);
 }
 
-static void try_block_refused(const char *device, const char *path)
+static void try_block_refused(const char *device)
 {
 	const char *in_use = text("block:%s: it is in use (mounted, or opened by another program)",
 				  device);
@@ -179,22 +179,28 @@ static void try_block_refused(const char *device, const char *path)
 	weft_backend_close(be);
 }
 
-static void test_block(void **state)
+/* A disk of 8 MiB. Returns its descriptor; who closes it ends it. */
+static int make_disk(const char *name, unsigned block, char *device, size_t size)
 {
-	const char *path = text("%s/disk", dir);
-	struct weft_backend *be;
-	char device[32];
-	int loop;
+	const char *path = text("%s/%s", dir, name);
 
 	need_reactor();
 	need_root();
 	make_file(path, 8 * MIB);
-	loop = loop_attach(path, 512, device, sizeof(device));
+	return loop_attach(path, block, device, size);
+}
+
+static void test_block(void **state)
+{
+	char device[32];
+	int loop = make_disk("disk", 512, device, sizeof(device));
+	struct weft_backend *be;
+
 	try_block(device);
-	try_block_refused(device, path);
+	try_block_refused(device);
 	be = open_spec(text("block:%s", device));
 	assert_int_equal(be->block_min, 512);
-	assert_int_equal(truncate(path, 16 * MIB), 0);
+	assert_int_equal(truncate(text("%s/disk", dir), 16 * MIB), 0);
 	assert_int_equal(ioctl(loop, LOOP_SET_CAPACITY, 0), 0);
 	resize_ok(be, 16 * MIB);
 	write_at(be, 15 * MIB, MIB, 5);
@@ -205,16 +211,10 @@ static void test_block(void **state)
 
 static void test_block_4096(void **state)
 {
-	const char *path = text("%s/disk4096", dir);
-	struct weft_backend *be;
 	char device[32];
-	int loop;
+	int loop = make_disk("disk4096", 4096, device, sizeof(device));
+	struct weft_backend *be = open_spec(text("block:%s", device));
 
-	need_reactor();
-	need_root();
-	make_file(path, 8 * MIB);
-	loop = loop_attach(path, 4096, device, sizeof(device));
-	be = open_spec(text("block:%s", device));
 	assert_int_equal(be->block_min, 4096);
 	assert_int_equal(be->align, 4096);
 	weft_backend_close(be);
