@@ -1,6 +1,6 @@
 /* tcp.h - inside NVMe/TCP, the target's side: the connection and its halves.
  *
- *   socket ─▶ rx.c: bytes ─▶ PDUs ─▶ requests      conn.c: beginning and end
+ *   socket ─▶ rx.c: bytes ─▶ pdus.c: requests      conn.c: beginning and end
  *   socket ◀─ line.c: few sends ◀─ tx.c: replies, r2t.c: R2Ts      handover.c: standing still    */
 #ifndef WEFT_TRANSPORT_TCP_TCP_H
 #define WEFT_TRANSPORT_TCP_TCP_H
@@ -153,9 +153,15 @@ void tcp_rx_stop(struct tcp_conn *conn); /* nothing is being received */
 void tcp_rx_rest(struct tcp_conn *conn); /* the group is frozen: ends a receive that may end */
 void tcp_rx_go_on(struct tcp_conn *conn);
 void tcp_chunk_put(struct tcp_conn *conn, struct tcp_chunk **chunk);
+void tcp_slot_freed(struct weft_qpair *qp);
+
+/* pdus.c */
+/* Acts on it. false: no slot is free for a command, which stays where it is. */
+bool tcp_pdu(struct tcp_conn *conn, uint8_t type, const char *pdu,
+	     const struct nvme_tcp_shape *shape);
+bool tcp_data_digest_ok(const char *data, uint32_t len, const char *digest);
 uint16_t tcp_check_sgl(struct weft_req *req, uint32_t len);
 uint32_t tcp_sgl_len(struct weft_req *req);
-void tcp_slot_freed(struct weft_qpair *qp);
 
 /* handover.c */
 void tcp_park(struct tcp_conn *conn, struct tcp_req *treq);
