@@ -93,7 +93,7 @@ def _():
 # On an I/O queue: name, opcode or command, length of data in, status
 IO = [
     *[(f"opcode {op:#x}", sqe.Sqe(op, 1), 0, INVALID_OPCODE)
-      for op in (0x03, 0x06, 0x0D, 0x0E, 0x18, 0x7E, 0xC0, 0xFF)],
+      for op in (0x03, 0x06, 0x12, 0x18, 0x1D, 0x7E, 0xC0, 0xFF)],
     *[(f"Read of namespace {nsid:#x}", sqe.blocks(sqe.READ, nsid, 0, 1), 4096, INVALID_NS)
       for nsid in (0, 99, 0xFFFFFFFE)],
     ("Read of all namespaces", sqe.blocks(sqe.READ, ALL_NS, 0, 1), 4096,
@@ -124,6 +124,10 @@ IO = [
      (SGL_LENGTH, SGL_OFFSET, *ANY_SGL_ERROR)),
     ("DSM without ranges", sqe.dsm(1, 1), 0, (SGL_LENGTH, *ANY_SGL_ERROR)),
     ("Copy without ranges", sqe.copy(1, 0, 1), 0, (SGL_LENGTH, *ANY_SGL_ERROR)),
+    *[(f"{name} without data", sqe.Sqe(op, 1), 0, (SGL_LENGTH, *ANY_SGL_ERROR))
+      for name, op in (("Reservation Register", sqe.RESV_REGISTER),
+                       ("Reservation Acquire", sqe.RESV_ACQUIRE),
+                       ("Reservation Release", sqe.RESV_RELEASE))],
 ]
 
 
