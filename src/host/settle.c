@@ -43,18 +43,15 @@ static bool is_of_ana(uint16_t status)
 static void note_path_error(struct host_lane *lane, struct weft_cmd *cmd, uint16_t status)
 {
 	struct cmd_priv *p = cmd_priv(cmd);
-	unsigned index = lane->path->index;
 
 	if ((status & 0x7ff) >> 8 != NVME_SCT_PATH)
 		return;
 	if (is_of_ana(status) && lane->seen.traits.ana && cmd->ns) {
-		atomic_store_explicit(&cmd->ns->access[index], HOST_ACCESS_NONE,
-				      memory_order_relaxed);
-		host_lane_ask_ana(lane);
+		host_lane_ask_ana(lane, cmd->ns);
 		p->hurry = p->tries < ANA_TRIES;
 		return;
 	}
-	p->avoid |= (uint8_t)(1u << index);
+	p->avoid |= (uint8_t)(1u << lane->path->index);
 	p->hurry = host_has_another(lane->queue, cmd);
 }
 

@@ -168,6 +168,33 @@ for name, status, state in (("inaccessible", nvme.ANA_INACCESSIBLE, INACCESSIBLE
     works(f"from the first to the second, by a status: {name}",
           refuses_from_the_third(status, state), ana(NON_OPTIMIZED), look=all_of_them)
 
+@tap.case("a page that a status contradicts counts for nothing, also when another path has news")
+def _():
+    refused, depth = [], 4              # bench()'s
+
+    def refuse(conn, cmd):
+        conn.target.ana = {7: INACCESSIBLE}
+        refused.append(cmd)
+        conn.complete(cmd, nvme.ANA_INACCESSIBLE, dnr=0)
+
+    def take_time(conn, lid):
+        if refused:
+            time.sleep(0.4)
+        return normally(conn, "log_page", lid)
+
+    def tell_news(target):
+        weft.wait_until(lambda: refused, "a refusal")
+        for _ in range(3):
+            target.event(*ANA_NOTICE)
+            time.sleep(0.1)
+        set_state(target, OPTIMIZED)
+
+    with paths(ana(OPTIMIZED) | dict(read=refuse, log_page=take_time), ana(INACCESSIBLE)) as p:
+        after(0, tell_news, p.targets[1])
+        assert bench(p, PATIENT).code == 0
+        assert len(refused) <= depth, f"{len(refused)} commands were sent to be refused"
+
+
 works("an error of the path is the path's",
       dict(read=lambda conn, cmd: conn.complete(cmd, nvme.INTERNAL_PATH_ERROR,
                                                dnr=0)), {},
