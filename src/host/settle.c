@@ -46,6 +46,7 @@ static void note_path_error(struct host_lane *lane, struct weft_cmd *cmd, uint16
 
 	if ((status & 0x7ff) >> 8 != NVME_SCT_PATH)
 		return;
+	host_stall_join(lane->queue, cmd);
 	if (is_of_ana(status) && lane->seen.traits.ana && cmd->ns) {
 		host_lane_ask_ana(lane, cmd->ns);
 		p->hurry = p->tries < ANA_TRIES;
@@ -98,6 +99,7 @@ static void wait_and_try_again(struct weft_queue *queue, struct weft_cmd *cmd)
 {
 	uint64_t pause = AGAIN_MS << cmd_priv(cmd)->tries++;
 
+	host_stall_join(queue, cmd);
 	cmd_priv(cmd)->avoid = 0;
 	cmd_start_over(cmd);
 	cmd_enlist(&queue->later, cmd);
