@@ -13,7 +13,7 @@
 
 #include "base/log.h"
 
-enum { LEFT_MS = 5, FAILED_MS = 1000 };
+enum { LEFT_MS = 1, FAILED_MS = 1000 };
 
 static const char key[] = "owners";
 
