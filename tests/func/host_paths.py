@@ -168,6 +168,7 @@ for name, status, state in (("inaccessible", nvme.ANA_INACCESSIBLE, INACCESSIBLE
     works(f"from the first to the second, by a status: {name}",
           refuses_from_the_third(status, state), ana(NON_OPTIMIZED), look=all_of_them)
 
+
 @tap.case("a page that a status contradicts counts for nothing, also when another path has news")
 def _():
     refused, depth = [], 4              # bench()'s
@@ -428,6 +429,28 @@ def _():
         assert result.code == 1 and "1 of 2 controllers could not be looked at" in result.last, \
             result
         assert f":{p.targets[1].addr[1]}  reconnecting" in result.out.decode(), result.out
+
+
+@tap.case("a command that its path refuses is of a stall, also if another path takes it at once")
+def _():
+    reads = []
+
+    def has_queue(target):
+        return [what for _, what in target.commands].count("connect") > 1
+
+    def refuse(conn, cmd):
+        if has_queue(p.targets[1]):
+            reads.append(cmd)
+        if len(reads) < 100:
+            return normally(conn, "read", cmd)
+        conn.target.ana = {7: INACCESSIBLE}
+        conn.complete(cmd, nvme.ANA_INACCESSIBLE, dnr=0)
+
+    with paths(ana(OPTIMIZED) | dict(read=refuse), ana(NON_OPTIMIZED)) as p:
+        result = bench(p, PATIENT)
+        assert result.code == 0, result
+        stalls = json.loads(result.out)["stalls"]
+        assert stalls["count"] >= 1 and stalls["switches"], stalls
 
 
 @tap.case("bench counts stalls, and I/Os that changed the path")
