@@ -168,7 +168,7 @@ class Ana(Rig):
 class Silent(Rig):
     """One of two networks drops every packet, both ways."""
     turn, cables = 0, None
-    words = "&connect_timeout=1s"       # what is sent to a dead network is not waited for
+    words = "&connect_timeout=3s"       # a network may be dead, or its machine just busy
 
     def set_up(self):
         try:
