@@ -308,8 +308,8 @@ void weft_queue_stats(const struct weft_queue *queue, struct weft_queue_stats *s
 
 enum { WEFT_STALL_LENGTHS = 32 };
 
-/* A stall begins when commands are lost with their connection, or find no path that can be used, and
- * ends when the last of them is completed. */
+/* A stall begins when commands are lost with their connection, are refused because of their path, find
+ * none that can be used, or wait before another try; it ends when the last of them is completed. */
 struct weft_stalls {
 	uint64_t switches; /* commands that were sent again, on another path */
 	uint64_t stalls;

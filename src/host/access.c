@@ -26,13 +26,21 @@ static enum weft_access by_state(uint8_t state)
 	}
 }
 
+static bool is_doubted(const struct host_path *path, const struct host_ns_view *view)
+{
+	return path->ana.groups && view->doubt > path->ana.taken_in;
+}
+
 static enum weft_access through(const struct host_path *path, const struct weft_ns *ns)
 {
 	const struct host_ns_view *view = &ns->views[path->index];
 
 	if (path->pub.state != WEFT_LIVE || !view->looked)
 		return WEFT_ACCESS_UNKNOWN;
-	return view->rc ? WEFT_ACCESS_ABSENT : by_state(host_ana_state(path, view->group));
+	if (view->rc)
+		return WEFT_ACCESS_ABSENT;
+	return is_doubted(path, view) ? WEFT_ACCESS_CHANGING :
+					by_state(host_ana_state(path, view->group));
 }
 
 static enum host_access for_io(enum weft_access access)

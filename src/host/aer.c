@@ -68,15 +68,21 @@ static void tell(struct host_path *path, uint32_t result)
 	}
 }
 
+static void act(struct host_path *path, struct host_aer *aer)
+{
+	aer->out = false;
+	tell(path, aer->result);
+	rearm_soon(path);
+}
+
 static void on_log(struct host_admin *a, int rc)
 {
 	struct host_aer *aer = container_of(a, struct host_aer, log);
 
-	aer->out = false;
 	if (rc < 0 && a->path->broken)
-		return;
-	tell(a->path, aer->result);
-	rearm_soon(a->path);
+		aer->out = false;
+	else
+		act(a->path, aer);
 }
 
 static void read_log(struct host_path *path, struct host_aer *aer, uint8_t lid)
@@ -92,6 +98,13 @@ static void read_log(struct host_path *path, struct host_aer *aer, uint8_t lid)
 	host_admin_start(path, a, path->config.options.admin_ms);
 }
 
+/* I/O may wait for this one, and ana.c reads the page anyway: once is enough. */
+static bool is_read_elsewhere(const struct host_path *path, uint32_t result)
+{
+	return path->ana.groups && (result & 7) == TYPE_NOTICE &&
+	       (result >> 8 & 0xff) == NOTICE_ANA && (result >> 16 & 0xff) == NVME_LOG_LID_ANA;
+}
+
 static void on_event(struct host_admin *a, int rc)
 {
 	struct host_aer *aer = container_of(a, struct host_aer, cmd);
@@ -101,7 +114,10 @@ static void on_event(struct host_admin *a, int rc)
 		return;
 	}
 	aer->result = (uint32_t)le64_to_cpu(a->cqe.result);
-	read_log(a->path, aer, (uint8_t)(aer->result >> 16));
+	if (is_read_elsewhere(a->path, aer->result))
+		act(a->path, aer);
+	else
+		read_log(a->path, aer, (uint8_t)(aer->result >> 16));
 }
 
 static void send_one(struct host_path *path, struct host_aer *aer)

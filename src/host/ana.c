@@ -136,6 +136,7 @@ static int take_in(struct host_path *path)
 	pthread_mutex_lock(&ctrl->lock);
 	n = parse(path->ana.page, path->ana.size, path->ana.groups);
 	path->ana.ngroups = n < 0 ? 0 : (unsigned)n;
+	path->ana.taken_in = path->ana.begun;
 	host_access_update(ctrl);
 	host_paths_wake(ctrl);
 	pthread_mutex_unlock(&ctrl->lock);
@@ -166,6 +167,9 @@ static void read_page(struct host_path *path)
 	struct host_ana *ana = &path->ana;
 	struct host_admin *a = &ana->cmd;
 
+	pthread_mutex_lock(&path->ctrl->lock);
+	ana->begun++;
+	pthread_mutex_unlock(&path->ctrl->lock);
 	ana->reading = true;
 	memset(a, 0, sizeof(*a));
 	memset(ana->page, 0, ana->size);

@@ -48,9 +48,14 @@ void host_lane_ask_abort(struct host_lane *lane, uint16_t cid)
 	post_and_unlock(lane);
 }
 
-void host_lane_ask_ana(struct host_lane *lane)
+/* What home works out meanwhile, for another reason, must not bring the old page's word back. */
+void host_lane_ask_ana(struct host_lane *lane, struct weft_ns *ns)
 {
+	unsigned index = lane->path->index;
+
 	lock(lane);
+	ns->views[index].doubt = lane->path->ana.begun + 1;
+	atomic_store_explicit(&ns->access[index], HOST_ACCESS_NONE, memory_order_relaxed);
 	lane->ask.ana = true;
 	post_and_unlock(lane);
 }

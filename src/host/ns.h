@@ -26,6 +26,8 @@ struct host_ns_view {
 	bool looked;    /* @rc holds */
 	int rc;         /* 0: it is the one; -ENODEV: nothing; -ESTALE: another one */
 	uint32_t group; /* for asymmetric access; 0: none */
+	/* A status contradicts the ANA log page: not to be used before that read of it; 0: none does. */
+	unsigned doubt;
 };
 
 /* Of a namespace through a path, for I/O; what is more is better. */

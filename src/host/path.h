@@ -188,6 +188,7 @@ struct host_path {
 		size_t size;
 		struct host_ana_group *groups; /* under ctrl->lock; NULL: it has none */
 		unsigned ngroups;
+		unsigned begun, taken_in; /* reads of the page; under ctrl->lock */
 	} ana;
 
 	struct host_fence {

@@ -43,18 +43,16 @@ static bool is_of_ana(uint16_t status)
 static void note_path_error(struct host_lane *lane, struct weft_cmd *cmd, uint16_t status)
 {
 	struct cmd_priv *p = cmd_priv(cmd);
-	unsigned index = lane->path->index;
 
 	if ((status & 0x7ff) >> 8 != NVME_SCT_PATH)
 		return;
+	host_stall_join(lane->queue, cmd);
 	if (is_of_ana(status) && lane->seen.traits.ana && cmd->ns) {
-		atomic_store_explicit(&cmd->ns->access[index], HOST_ACCESS_NONE,
-				      memory_order_relaxed);
-		host_lane_ask_ana(lane);
+		host_lane_ask_ana(lane, cmd->ns);
 		p->hurry = p->tries < ANA_TRIES;
 		return;
 	}
-	p->avoid |= (uint8_t)(1u << index);
+	p->avoid |= (uint8_t)(1u << lane->path->index);
 	p->hurry = host_has_another(lane->queue, cmd);
 }
 
@@ -101,6 +99,7 @@ static void wait_and_try_again(struct weft_queue *queue, struct weft_cmd *cmd)
 {
 	uint64_t pause = AGAIN_MS << cmd_priv(cmd)->tries++;
 
+	host_stall_join(queue, cmd);
 	cmd_priv(cmd)->avoid = 0;
 	cmd_start_over(cmd);
 	cmd_enlist(&queue->later, cmd);

@@ -1,6 +1,7 @@
 /* stall.c - how long commands had nowhere to go.
  *
- *   lost with a connection, or stuck ─▶ it is of the stall … the last such command ends ─▶ counted
+ *   lost with a connection, sent away by a path, without one, to be tried later ─▶ it is of the stall
+ *   … the last such command ends ─▶ counted
  *
  * Times are those of the reactor's turns. */
 #include "host/cmd.h"

@@ -26,19 +26,21 @@ static uint32_t suspicious_ms(const struct host_lane *lane)
 	return usual > probe ? (uint32_t)usual : probe;
 }
 
-static void set_timer(struct host_lane *lane, uint64_t left_ms)
+/* @age_ms: of the oldest command. One that was suspected already is looked at again as much later. */
+static void set_timer(struct host_lane *lane, uint64_t age_ms)
 {
+	uint64_t left = lane->path->config.options.io_ms - age_ms;
 	uint32_t suspicious = suspicious_ms(lane);
+	uint64_t look = age_ms < suspicious ? suspicious - age_ms : suspicious;
 
-	weft_timer_set(lane->queue->reactor, &lane->timeout,
-		       suspicious && suspicious < left_ms ? suspicious : left_ms);
+	weft_timer_set(lane->queue->reactor, &lane->timeout, look && look < left ? look : left);
 }
 
 /* One timer for the lane: commands have the same patience, so the oldest is the first to lose it. */
 void host_timeout_watch(struct host_lane *lane)
 {
 	if (!weft_heap_has(&lane->timeout.node))
-		set_timer(lane, lane->path->config.options.io_ms);
+		set_timer(lane, 0);
 }
 
 /* There is another lane now, to go on with. */
@@ -86,6 +88,6 @@ void cmd_on_timeout(struct weft_timer *timer)
 	} else {
 		if (suspicious && age >= suspicious)
 			host_lane_ask_probe(lane, suspicious);
-		set_timer(lane, io_ms - age);
+		set_timer(lane, age);
 	}
 }

@@ -12,7 +12,12 @@
 #include "store/members.h"
 #include "store/slots.h"
 
-enum { JOIN_TRIES = 100, JOIN_PAUSE_NS = 10000000 };
+enum {
+	JOIN_TRIES = 100,
+	JOIN_PAUSE_NS = 10000000,
+	LOCK_TRIES = 20,
+	LOCK_PAUSE_NS = 50000,
+};
 
 static const struct store_records *newest(const struct store_cycle *cycle)
 {
@@ -70,9 +75,22 @@ static int tell_and_look(struct store_cycle *cycle)
 	return store_members_look(cycle->fd, cycle->node, cycle->nodes, cycle->members);
 }
 
+/* A visit is short: who meets another one waits for it, but not for one that has been stopped there. */
+static int wait_for_lock(const struct store_cycle *cycle)
+{
+	const struct timespec pause = { .tv_nsec = LOCK_PAUSE_NS };
+	int rc = store_lock(cycle->fd, cycle->txn);
+
+	for (unsigned i = 0; rc == -EAGAIN && i < LOCK_TRIES; i++) {
+		nanosleep(&pause, NULL);
+		rc = store_lock(cycle->fd, cycle->txn);
+	}
+	return rc;
+}
+
 int store_cycle_run(struct store_cycle *cycle)
 {
-	int rc = store_lock(cycle->fd, cycle->txn);
+	int rc = wait_for_lock(cycle);
 
 	if (rc < 0)
 		return rc;

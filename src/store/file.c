@@ -22,9 +22,9 @@
 enum {
 	BUSY_MS = 2, /* somebody else is at the file */
 	LOOK_MS = 1000,
-	CLOSED_LOOKS = 5, /* after a close was seen … */
-	CLOSED_MS = 10,   /* … this far apart */
-	FAILED_MS = 1000, /* the file could not be used */
+	CLOSED_LOOKS = 50, /* after a close was seen … */
+	CLOSED_MS = 1,     /* … this far apart: hosts wait for what the dead one served */
+	FAILED_MS = 1000,  /* the file could not be used */
 };
 
 static void kick(struct file_store *f);

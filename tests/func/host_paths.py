@@ -168,6 +168,34 @@ for name, status, state in (("inaccessible", nvme.ANA_INACCESSIBLE, INACCESSIBLE
     works(f"from the first to the second, by a status: {name}",
           refuses_from_the_third(status, state), ana(NON_OPTIMIZED), look=all_of_them)
 
+
+@tap.case("a page that a status contradicts counts for nothing, also when another path has news")
+def _():
+    refused, depth = [], 4              # bench()'s
+
+    def refuse(conn, cmd):
+        conn.target.ana = {7: INACCESSIBLE}
+        refused.append(cmd)
+        conn.complete(cmd, nvme.ANA_INACCESSIBLE, dnr=0)
+
+    def take_time(conn, lid):
+        if refused:
+            time.sleep(0.4)
+        return normally(conn, "log_page", lid)
+
+    def tell_news(target):
+        weft.wait_until(lambda: refused, "a refusal")
+        for _ in range(3):
+            target.event(*ANA_NOTICE)
+            time.sleep(0.1)
+        set_state(target, OPTIMIZED)
+
+    with paths(ana(OPTIMIZED) | dict(read=refuse, log_page=take_time), ana(INACCESSIBLE)) as p:
+        after(0, tell_news, p.targets[1])
+        assert bench(p, PATIENT).code == 0
+        assert len(refused) <= depth, f"{len(refused)} commands were sent to be refused"
+
+
 works("an error of the path is the path's",
       dict(read=lambda conn, cmd: conn.complete(cmd, nvme.INTERNAL_PATH_ERROR,
                                                dnr=0)), {},
@@ -401,6 +429,28 @@ def _():
         assert result.code == 1 and "1 of 2 controllers could not be looked at" in result.last, \
             result
         assert f":{p.targets[1].addr[1]}  reconnecting" in result.out.decode(), result.out
+
+
+@tap.case("a command that its path refuses is of a stall, also if another path takes it at once")
+def _():
+    reads = []
+
+    def has_queue(target):
+        return [what for _, what in target.commands].count("connect") > 1
+
+    def refuse(conn, cmd):
+        if has_queue(p.targets[1]):
+            reads.append(cmd)
+        if len(reads) < 100:
+            return normally(conn, "read", cmd)
+        conn.target.ana = {7: INACCESSIBLE}
+        conn.complete(cmd, nvme.ANA_INACCESSIBLE, dnr=0)
+
+    with paths(ana(OPTIMIZED) | dict(read=refuse), ana(NON_OPTIMIZED)) as p:
+        result = bench(p, PATIENT)
+        assert result.code == 0, result
+        stalls = json.loads(result.out)["stalls"]
+        assert stalls["count"] >= 1 and stalls["switches"], stalls
 
 
 @tap.case("bench counts stalls, and I/Os that changed the path")

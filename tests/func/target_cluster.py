@@ -1,7 +1,6 @@
 #!/usr/bin/python3
 """target_cluster.py - several targets serve one subsystem: who serves what, and what they agree on."""
 import contextlib
-import ctypes
 import os
 import pathlib
 import signal
@@ -10,6 +9,7 @@ import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "lib"))
 
+import borrow
 import nvme
 import resv
 import sqe
@@ -142,17 +142,12 @@ def _(cluster, *_nodes):
 
 def storage_of(target, name):
     """A second descriptor of what this target has open: the kernel has it as long as we do."""
-    syscall, pidfd_getfd = ctypes.CDLL(None, use_errno=True).syscall, 438
     fds = target.proc("fd")
     number = next(int(fd.name) for fd in fds.iterdir() if fd.resolve().name == name)
-    pidfd = os.pidfd_open(target.process.pid)
     try:
-        fd = syscall(pidfd_getfd, pidfd, number, 0)
-    finally:
-        os.close(pidfd)
-    if fd < 0:
-        tap.skip(f"pidfd_getfd: {os.strerror(ctypes.get_errno())}")
-    return fd
+        return borrow.fd_of(target.process.pid, number)
+    except OSError as err:
+        tap.skip(str(err))
 
 
 @with_cluster("a dead member's group is not served while something of it is left with the storage")

@@ -13,7 +13,7 @@
 
 #include "base/log.h"
 
-enum { LEFT_MS = 5, FAILED_MS = 1000 };
+enum { LEFT_MS = 1, FAILED_MS = 1000 };
 
 static const char key[] = "owners";
 
@@ -30,11 +30,18 @@ static void find_used(struct weft_subsys *s, bool used[WEFT_ANA_GROUP_MAX])
 
 /* --- storage ----------------------------------------------------------------------------------------- */
 
+/* Most groups have none, and are asked about all the same. */
+struct storage {
+	struct weft_subsys *subsys;
+	bool used[WEFT_ANA_GROUP_MAX];
+};
+
 static bool left_with(void *arg, uint32_t group, unsigned node)
 {
-	struct weft_subsys *s = arg;
+	const struct storage *storage = arg;
+	struct weft_subsys *s = storage->subsys;
 
-	for (uint32_t nsid = 1; nsid <= WEFT_NSID_MAX; nsid++) {
+	for (uint32_t nsid = 1; storage->used[group - 1] && nsid <= WEFT_NSID_MAX; nsid++) {
 		struct tgt_ns *ns = tgt_ns_find(s, nsid);
 
 		if (ns && ns->ana_group == group && ns->be->ops->left(ns->be, node))
@@ -182,12 +189,14 @@ static bool serve(struct tgt_cluster *c)
 
 static void step(struct tgt_cluster *c)
 {
+	struct storage storage = { .subsys = c->subsys };
 	struct owners next = c->owners;
 	bool wait, changed;
 
+	find_used(c->subsys, storage.used);
 	changed = tell_draining(c, &next);
 	changed |= tgt_cluster_wish_for(c, &next);
-	changed |= owners_step(&next, &c->view, left_with, c->subsys, &wait);
+	changed |= owners_step(&next, &c->view, left_with, &storage, &wait);
 	if (changed)
 		commit(c, &next);
 	else if (wait)

@@ -1,0 +1,312 @@
+/* pause.c - an application that notes how long it waits.
+ *
+ *   pause URI[,URI…]          one queue, --depth I/Os of 4 KiB in flight, half of them writes
+ *
+ *   a line on stdin ─▶ a line of JSON on stdout: what it saw since the line before
+ *
+ * Every I/O slot has blocks of its own, and one I/O at a time: what a read has to find is known
+ * exactly. A block's bytes are made from its number and how often it was written, so a write that was
+ * lost, came late or was torn shows.
+ *
+ * Times are CLOCK_MONOTONIC's, in nanoseconds. "known" is when the library knew that I/O had nowhere to
+ * go (weft_queue_stalls), "over" when the last of what that concerned was completed. */
+#include <errno.h>
+#include <fcntl.h>
+#include <getopt.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+#include <weft/host.h>
+
+enum { BLOCK = 4096, WORDS = BLOCK / 8, DEPTH_MAX = 128, POLL_MS = 2, LOOK_NS = 1000000 };
+
+struct app;
+
+/* Its blocks are those with its number modulo the depth. */
+struct slot {
+	struct weft_cmd cmd;
+	struct iovec iov;
+	struct app *app;
+	unsigned number;
+	uint64_t block, since_ns;
+	uint64_t *data;
+};
+
+/* What was seen since the last line. */
+struct window {
+	uint64_t ios, sum_ns, longest_ns, gap_ns;
+	uint64_t known_ns, over_ns, stalls, switches; /* known_ns 0: there was no stall */
+};
+
+struct app {
+	struct weft_ctrl *ctrl;
+	struct weft_ns *ns;
+	struct weft_queue *queue;
+	unsigned depth;
+	uint64_t blocks, random, last_ns, looked_ns;
+	uint32_t *written; /* per block: so many times */
+	struct slot slots[DEPTH_MAX];
+	struct window window;
+	struct weft_stalls stalls; /* as of the last poll */
+	bool stopping;
+	struct weft_err err;
+};
+
+static uint64_t now_ns(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return (uint64_t)ts.tv_sec * 1000000000 + (uint64_t)ts.tv_nsec;
+}
+
+static uint64_t mix(uint64_t x)
+{
+	x = (x ^ (x >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
+	x = (x ^ (x >> 27)) * UINT64_C(0x94d049bb133111eb);
+	return x ^ (x >> 31);
+}
+
+static void fail(struct app *app, const struct weft_err *why)
+{
+	if (!app->err.text[0])
+		app->err = *why;
+	app->stopping = true;
+}
+
+/* --- what is in a block ------------------------------------------------------------------------- */
+
+static uint64_t word(const struct app *app, uint64_t block, unsigned i)
+{
+	uint64_t written = app->written[block];
+
+	return written ? mix(block << 32 | written) + i : 0;
+}
+
+static void fill(struct slot *slot)
+{
+	slot->app->written[slot->block]++;
+	for (unsigned i = 0; i < WORDS; i++)
+		slot->data[i] = word(slot->app, slot->block, i);
+}
+
+static void check(struct slot *slot)
+{
+	struct weft_err why;
+
+	for (unsigned i = 0; i < WORDS; i++) {
+		if (slot->data[i] == word(slot->app, slot->block, i))
+			continue;
+		snprintf(why.text, sizeof(why.text),
+			 "block %" PRIu64 " differs from byte %u on of what was written there last",
+			 slot->block, i * 8);
+		fail(slot->app, &why);
+		return;
+	}
+}
+
+/* --- I/O ------------------------------------------------------------------------------------------- */
+
+static void start(struct slot *slot)
+{
+	struct app *app = slot->app;
+	struct weft_err why = { "" };
+	uint64_t random;
+
+	if (app->stopping)
+		return;
+	random = mix(app->random++);
+	slot->block = (random >> 1) % (app->blocks / app->depth) * app->depth + slot->number;
+	slot->cmd.op = random & 1 ? WEFT_WRITE : WEFT_READ;
+	slot->cmd.offset = slot->block * BLOCK;
+	if (slot->cmd.op == WEFT_WRITE)
+		fill(slot);
+	slot->since_ns = now_ns();
+	slot->cmd.rc = weft_submit(app->queue, &slot->cmd);
+	if (slot->cmd.rc < 0) {
+		weft_cmd_text(&slot->cmd, &why);
+		fail(app, &why);
+	}
+}
+
+static void note(struct app *app, uint64_t took_ns, uint64_t now)
+{
+	struct window *w = &app->window;
+
+	w->ios++;
+	w->sum_ns += took_ns;
+	w->longest_ns = took_ns > w->longest_ns ? took_ns : w->longest_ns;
+	w->gap_ns = now - app->last_ns > w->gap_ns ? now - app->last_ns : w->gap_ns;
+	app->last_ns = now;
+}
+
+static void done(struct weft_cmd *cmd)
+{
+	struct slot *slot = cmd->user;
+	struct weft_err why = { "" };
+	uint64_t now = now_ns();
+
+	note(slot->app, now - slot->since_ns, now);
+	if (cmd->rc < 0) {
+		weft_cmd_text(cmd, &why);
+		fail(slot->app, &why);
+	} else if (cmd->op == WEFT_READ) {
+		check(slot);
+	}
+	start(slot);
+}
+
+static void note_stalls(struct app *app)
+{
+	struct weft_stalls before = app->stalls;
+	struct window *w = &app->window;
+	uint64_t now;
+
+	weft_queue_stalls(app->queue, &app->stalls);
+	w->switches += app->stalls.switches - before.switches;
+	if (app->stalls.stalls == before.stalls)
+		return;
+	now = now_ns();
+	if (!w->stalls)
+		w->known_ns = now - (app->stalls.total_ns - before.total_ns);
+	w->stalls += app->stalls.stalls - before.stalls;
+	w->over_ns = now;
+}
+
+/* --- telling --------------------------------------------------------------------------------------- */
+
+static unsigned count_live(struct app *app)
+{
+	struct weft_path_info paths[WEFT_PATHS_MAX];
+	unsigned n = weft_ctrl_paths(app->ctrl, paths, WEFT_PATHS_MAX), live = 0;
+
+	for (unsigned i = 0; i < n; i++)
+		live += paths[i].state == WEFT_LIVE;
+	return live;
+}
+
+static void tell(struct app *app)
+{
+	const struct window *w = &app->window;
+
+	printf("{\"ios\": %" PRIu64 ", \"sum_ns\": %" PRIu64 ", \"longest_ns\": %" PRIu64
+	       ", \"gap_ns\": %" PRIu64 ", \"stalls\": %" PRIu64 ", \"known_ns\": %" PRIu64
+	       ", \"over_ns\": %" PRIu64 ", \"switches\": %" PRIu64 ", \"live\": %u}\n",
+	       w->ios, w->sum_ns, w->longest_ns, w->gap_ns, w->stalls, w->known_ns, w->over_ns,
+	       w->switches, count_live(app));
+	fflush(stdout);
+	app->window = (struct window){ 0 };
+}
+
+/* Looking for a line costs a system call: now and then is enough. */
+static void look_at_stdin(struct app *app)
+{
+	uint64_t now = now_ns();
+	char c;
+	ssize_t n;
+
+	if (now - app->looked_ns < LOOK_NS)
+		return;
+	app->looked_ns = now;
+	while ((n = read(STDIN_FILENO, &c, 1)) == 1)
+		if (c == '\n')
+			tell(app);
+	if (n == 0)
+		app->stopping = true;
+}
+
+/* --- from beginning to end -------------------------------------------------------------------------- */
+
+static int open_all(struct app *app, const char *uri)
+{
+	struct weft_ns_info info;
+	int rc = weft_connect(uri, NULL, &app->ctrl, &app->err);
+
+	if (!rc)
+		rc = weft_ns_open(app->ctrl, 1, &app->ns, &app->err);
+	if (!rc)
+		rc = weft_queue_open(app->ctrl, &app->queue, &app->err);
+	if (rc < 0)
+		return rc;
+	weft_ns_info(app->ns, &info);
+	app->blocks = info.size / BLOCK;
+	app->written = calloc(app->blocks, sizeof(*app->written));
+	return app->written ? 0 : -ENOMEM;
+}
+
+static int prepare(struct app *app)
+{
+	for (unsigned i = 0; i < app->depth; i++) {
+		struct slot *slot = &app->slots[i];
+
+		slot->app = app;
+		slot->number = i;
+		slot->data = aligned_alloc(BLOCK, BLOCK);
+		if (!slot->data)
+			return -ENOMEM;
+		slot->iov = (struct iovec){ slot->data, BLOCK };
+		slot->cmd.ns = app->ns;
+		slot->cmd.length = BLOCK;
+		slot->cmd.iov = &slot->iov;
+		slot->cmd.iovcnt = 1;
+		slot->cmd.done = done;
+		slot->cmd.user = slot;
+	}
+	return 0;
+}
+
+static void work(struct app *app)
+{
+	app->last_ns = now_ns();
+	for (unsigned i = 0; i < app->depth; i++)
+		start(&app->slots[i]);
+	while (weft_queue_pending(app->queue)) {
+		weft_queue_poll(app->queue, POLL_MS);
+		note_stalls(app);
+		look_at_stdin(app);
+	}
+}
+
+static void close_all(struct app *app)
+{
+	if (app->queue)
+		weft_queue_close(app->queue);
+	if (app->ns)
+		weft_ns_close(app->ns);
+	if (app->ctrl)
+		weft_disconnect(app->ctrl);
+	for (unsigned i = 0; i < app->depth; i++)
+		free(app->slots[i].data);
+	free(app->written);
+}
+
+static int usage(void)
+{
+	fprintf(stderr, "usage: pause [--depth N] URI[,URI…]\n");
+	return 2;
+}
+
+int main(int argc, char **argv)
+{
+	static const struct option options[] = { { "depth", required_argument, NULL, 'd' }, { 0 } };
+	static struct app app = { .depth = 32 };
+	int c, rc;
+
+	while ((c = getopt_long(argc, argv, "", options, NULL)) == 'd')
+		app.depth = (unsigned)strtoul(optarg, NULL, 10);
+	if (c != -1 || optind + 1 != argc || !app.depth || app.depth > DEPTH_MAX)
+		return usage();
+	fcntl(STDIN_FILENO, F_SETFL, O_NONBLOCK);
+	rc = open_all(&app, argv[optind]);
+	if (!rc)
+		rc = prepare(&app);
+	if (!rc)
+		work(&app);
+	close_all(&app);
+	if (rc < 0 || app.err.text[0])
+		fprintf(stderr, "pause: %s\n", app.err.text[0] ? app.err.text : strerror(-rc));
+	return rc < 0 || app.err.text[0];
+}

@@ -1,0 +1,245 @@
+"""failover.py - two paths to one namespace, and what takes one of them away.
+
+    with KINDS["reset"](folder) as rig, rig.app() as app:
+        rig.wait(app)           both paths live
+        at = rig.cut()          one of them is taken away; when, by CLOCK_MONOTONIC
+        seen = app.until(lambda seen: seen["stalls"])       # what the application has seen of it
+        rig.mend()
+
+A rig is one target with two ports, or two targets that are members of a cluster."""
+import contextlib
+import ctypes
+import os
+import pathlib
+import random
+import socket
+import struct
+import subprocess
+import time
+
+import borrow
+import cables
+import pause
+import weft
+
+SIZE = "64M"
+WORDS = "reconnect_delay=20ms&reconnect_delay_max=100ms&nsid=1"
+
+
+class Unable(Exception):
+    """This machine does not have what the rig needs."""
+
+
+def free_ports():
+    """Two that the kernel does not give out by itself: they stay free while a target is down."""
+    while True:
+        first = random.randrange(25000, 26000, 2)
+        with contextlib.suppress(OSError), socket.socket() as a, socket.socket() as b:
+            a.bind(("127.0.0.1", first))
+            b.bind(("127.0.0.1", first + 1))
+            return first, first + 1
+
+
+class Rig:
+    """@folder is where its files are."""
+    words = ""
+    limit_s = 5         # then an application that has noticed nothing will not any more
+
+    def __init__(self, folder):
+        self.folder, self.ports = pathlib.Path(folder), free_ports()
+        self.hosts = ("127.0.0.1", "127.0.0.1")
+        self.wrap, self.targets = [], []
+
+    def listen(self, which):
+        return f'"nvme+tcp://{self.hosts[which]}:{self.ports[which]}?portid={which + 1}"'
+
+    def uri(self, words=""):
+        return ",".join(f"nvme+tcp://{host}:{port}/{weft.NQN}?{WORDS}{self.words}{words}"
+                        for host, port in zip(self.hosts, self.ports))
+
+    def app(self, depth=32, words=""):
+        """An application on both paths."""
+        return pause.App(self.uri(words), depth, self.wrap)
+
+    def add(self, listeners, text, **options):
+        """A target of this rig, which is started."""
+        config = (f"listen: [ {', '.join(map(self.listen, listeners))} ]\n"
+                  f"subsystems:\n  - nqn: {weft.NQN}\n    allow_any_host: true\n{text}"
+                  f"    namespaces: [ {{ backend: \"file:{self.folder}/disk,size={SIZE}\" }} ]\n")
+        self.targets.append(weft.Target(config=config, **options))
+        self.targets[-1].start()
+
+    def has_queues(self):
+        return sum(ctrl["queues"] for target in self.targets for ctrl in target.controllers()) == 2
+
+    def wait(self, app):
+        """Until both paths are there, with their queues; what is seen while nothing happens."""
+        app.until(lambda seen: seen["live"] == 2 and self.has_queues())
+        return weft.wait_until(lambda: pause.quiet(app.look()), "I/O that nothing holds up")
+
+    def mend(self):
+        pass
+
+    def __enter__(self):
+        try:
+            self.set_up()
+        except BaseException:
+            self.__exit__(True)
+            raise
+        return self
+
+    def __exit__(self, kind, *_):
+        for target in self.targets:
+            if not kind and target.process.poll() is None:
+                target.stop()
+            target.clean()
+        for path in self.folder.iterdir():
+            path.unlink()
+
+
+# ---- one target with two ports
+
+def is_connected_to(sock, port):
+    try:
+        sock.getpeername()
+    except OSError:
+        return False
+    return sock.family == socket.AF_INET and sock.getsockname()[1] == port
+
+
+class Reset(Rig):
+    """Every connection of a port is reset, from the target's end."""
+    turn = 0
+
+    def set_up(self):
+        self.add((0, 1), "")
+
+    def connections(self, port):
+        """Those of the target, as sockets of ours."""
+        target = self.targets[0]
+        for number in os.listdir(target.proc("fd")):
+            with contextlib.suppress(FileNotFoundError):
+                if not os.readlink(target.proc(f"fd/{number}")).startswith("socket:"):
+                    continue
+            try:
+                sock = socket.socket(fileno=borrow.fd_of(target.process.pid, int(number)))
+            except PermissionError as err:
+                raise Unable(str(err)) from err
+            except OSError:             # it was closed meanwhile
+                continue
+            if is_connected_to(sock, port):
+                yield sock
+            else:
+                sock.close()
+
+    def cut(self):
+        connect = ctypes.CDLL(None).connect
+        nowhere = struct.pack("=H14x", socket.AF_UNSPEC)        # which resets what is connected
+        socks = list(self.connections(self.ports[self.turn]))
+        assert len(socks) >= 2, f"{len(socks)} connections"
+        at = time.monotonic_ns()
+        for sock in socks:
+            connect(sock.fileno(), nowhere, len(nowhere))
+        for sock in socks:
+            sock.close()
+        self.turn = 1 - self.turn
+        return at
+
+
+class Ana(Rig):
+    """One port lets the group in, the other does not: they change places."""
+    turn = 0
+
+    def rules(self):
+        return [{"group": 1, "portid": port + 1, "state": state}
+                for port, state in ((self.turn, "optimized"), (1 - self.turn, "inaccessible"))]
+
+    def set_up(self):
+        self.add((0, 1), "")
+        self.targets[0].ctl("ana-set", rules=self.rules())
+
+    def cut(self):
+        self.turn = 1 - self.turn
+        at = time.monotonic_ns()
+        self.targets[0].ctl("ana-set", rules=self.rules())
+        return at
+
+
+class Silent(Rig):
+    """One of two networks drops every packet, both ways."""
+    turn, cables = 0, None
+    words = "&connect_timeout=3s"       # a network may be dead, or its machine just busy
+
+    def set_up(self):
+        try:
+            self.cables = cables.Cables()
+        except (OSError, subprocess.CalledProcessError) as err:
+            raise Unable(f"no network namespaces with cables between them: {err}") from err
+        self.hosts = tuple(map(self.cables.far, range(2)))
+        self.wrap = self.cables.ends[0]
+        self.add((0, 1), "", wrap=self.cables.ends[1])
+
+    def cut(self):
+        at = time.monotonic_ns()
+        self.cables.cut(self.turn)
+        return at
+
+    def mend(self):
+        self.cables.mend(self.turn)
+        self.turn = 1 - self.turn
+
+    def __exit__(self, kind, *_):
+        super().__exit__(kind)
+        if self.cables:
+            self.cables.close()
+
+
+# ---- two targets, members of a cluster
+
+class Members(Rig):
+    owner = 0
+
+    def set_up(self):
+        for node in range(2):
+            self.add((node,), f"    state: \"file:{self.folder}/state\"\n"
+                              f"    cluster: {{ node: {node + 1}, of: 2 }}\n")
+
+
+class Killed(Members):
+    """The member that serves the namespace is killed; the other takes it over."""
+
+    def cut(self):
+        at = time.monotonic_ns()
+        self.targets[self.owner].kill9()
+        return at
+
+    def mend(self):
+        self.targets[self.owner].start()
+        self.owner = 1 - self.owner
+
+
+class Bystander(Members):
+    """The member that does not serve the namespace is killed: there is nothing to take over."""
+    limit_s = 0.2
+
+    def cut(self):
+        at = time.monotonic_ns()
+        self.targets[1].kill9()
+        return at
+
+    def mend(self):
+        self.targets[1].start()
+
+
+class Moved(Members):
+    """The namespace's group is moved to the other member."""
+
+    def cut(self):
+        self.owner = 1 - self.owner
+        at = time.monotonic_ns()
+        self.targets[0].ctl("move", group=1, node=self.owner + 1)
+        return at
+
+
+KINDS = {"killed": Killed, "bystander": Bystander, "reset": Reset, "ana": Ana, "moved": Moved,
+         "silent": Silent}
