@@ -161,6 +161,13 @@ struct tgt_ctrl {
 
 /* --- the target ------------------------------------------------------------------------------- */
 
+/* Where a host can connect to, at this target or at another member of a cluster. */
+struct tgt_port {
+	uint8_t trtype;
+	uint16_t portid;
+	struct sockaddr_storage addr;
+};
+
 struct tgt_listener {
 	struct weft_list link;
 	struct weft_target *target;
@@ -312,6 +319,7 @@ void tgt_target_part_ended(struct weft_target *t);
 
 /* listener.c */
 void tgt_listener_close(struct tgt_listener *l);
+struct tgt_port tgt_listener_port(const struct tgt_listener *l);
 /* The port id of who accepted a connection to @local; 0: it listens no longer. */
 uint16_t tgt_listener_portid(struct weft_target *t, uint8_t trtype,
 			     const struct sockaddr_storage *local);

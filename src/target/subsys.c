@@ -80,7 +80,7 @@ static void closed_early(void *arg)
 static void moved(void *arg)
 {
 	tgt_resv_moved(arg);
-	tgt_cluster_act(arg);
+	tgt_cluster_moved(arg);
 }
 
 static void gone(void *arg, unsigned node)

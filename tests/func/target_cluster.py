@@ -10,6 +10,7 @@ import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "lib"))
 
+import discovery
 import nvme
 import resv
 import sqe
@@ -208,6 +209,49 @@ def _(_cluster, one, two):
         weft.wait_until(lambda: "served elsewhere" in one.log.read_text(), "the drain to begin")
         one.stop()
     two.process.send_signal(signal.SIGCONT)
+
+
+# ---- discovery
+
+def listed(target):
+    """(address, port id) of every entry that this member's discovery service shows."""
+    with connect(target, nqn=nvme.DISCOVERY) as ctrl:
+        entries = discovery.read_log(ctrl)[1]
+    assert all(e.subnqn == target.nqn for e in entries)
+    return {((e.traddr, int(e.trsvcid)), e.portid) for e in entries}
+
+
+@with_cluster("every member's discovery service tells of all of them, and when that changes")
+def _(cluster, one, two):
+    both = {(one.addr, 1), (two.addr, 1001)}
+    for target in (one, two):
+        weft.wait_until(lambda t=target: listed(t) == both, "both to be listed")
+    with connect(two, nqn=nvme.DISCOVERY, kato=60_000) as ctrl:
+        ctrl.set_feature(0x0B, 1 << 31)
+        generation, _ = discovery.read_log(ctrl)
+        aer = ctrl.aer()
+        added = one.ctl("listener-add", listen=weft.ANY_PORT)["listen"]
+        assert ctrl.event(aer) == discovery.NOTICE
+        now, entries = discovery.read_log(ctrl)
+        assert now != generation and {e.portid for e in entries} == {1, 2, 1001}
+        aer = ctrl.aer()
+        one.ctl("listener-remove", listen=added)
+        assert ctrl.event(aer) == discovery.NOTICE
+    assert listed(two) == both
+    one.ctl("listener-add", listen=weft.ANY_PORT + "?portid=1001")
+    weft.wait_until(lambda: "port id 1001 is also that of" in two.log.read_text(), "the warning")
+
+
+@with_cluster("a member that is gone stays listed, until all are gone")
+def _(cluster, one, two):
+    both = {(one.addr, 1), (two.addr, 1001)}
+    weft.wait_until(lambda: listed(two) == both, "both to be listed")
+    one.kill9()
+    cluster.until(2, [0, 2])
+    assert listed(two) == both
+    two.stop()
+    cluster.start(2)
+    weft.wait_until(lambda: listed(two) == {(two.addr, 1001)}, "itself alone")
 
 
 # ---- reservations

@@ -121,19 +121,30 @@ static void committed(struct weft_txn *txn, int rc)
 		go_on(c);
 		return;
 	}
-	weft_error("%s: who serves which group cannot be changed: %s; trying again", c->subsys->nqn,
-		   strerror(-rc));
+	weft_error("%s: %s cannot be changed in its state: %s; trying again", c->subsys->nqn,
+		   c->next.key, strerror(-rc));
 	c->busy = false;
 	again_in(c, FAILED_MS);
 }
 
-static void commit(struct tgt_cluster *c, const struct owners *o)
+/* Writes c->next. */
+static void commit(struct tgt_cluster *c)
 {
-	owners_encode(o, c->bytes);
-	c->write = (struct weft_store_write){ key, c->version, c->bytes, sizeof(c->bytes) };
+	struct tgt_cluster_write *next = &c->next;
+
+	c->write = (struct weft_store_write){ next->key, next->version, next->bytes, next->len };
 	c->txn = (struct weft_txn){ &c->write, 1, committed };
 	c->busy = true;
 	weft_store_commit(c->subsys->store, &c->txn);
+}
+
+static void commit_owners(struct tgt_cluster *c, const struct owners *o)
+{
+	strcpy(c->next.key, key);
+	c->next.version = c->version;
+	c->next.len = OWNERS_RECORD;
+	owners_encode(o, (uint8_t *)c->next.bytes);
+	commit(c);
 }
 
 /* --- serving ------------------------------------------------------------------------------------------- */
@@ -189,7 +200,9 @@ static void step(struct tgt_cluster *c)
 	changed |= tgt_cluster_wish_for(c, &next);
 	changed |= owners_step(&next, &c->view, left_with, c->subsys, &wait);
 	if (changed)
-		commit(c, &next);
+		commit_owners(c, &next);
+	else if (tgt_cluster_ports_differ(c, &c->next))
+		commit(c);
 	else if (wait)
 		again_in(c, LEFT_MS);
 	else
@@ -221,6 +234,14 @@ void tgt_cluster_act(struct weft_subsys *s)
 {
 	if (s->cluster)
 		act(s->cluster);
+}
+
+void tgt_cluster_moved(struct weft_subsys *s)
+{
+	if (!s->cluster)
+		return;
+	tgt_cluster_look_at_ports(s->cluster);
+	act(s->cluster);
 }
 
 void weft_cluster_start(struct weft_subsys *s)
