@@ -86,6 +86,11 @@ const struct weft_record *weft_store_get(const struct weft_store *store, const c
 	return store_records_find(store->records, key);
 }
 
+const struct weft_record *weft_store_next(const struct weft_store *store, const char *key)
+{
+	return store_records_behind(store->records, key);
+}
+
 void store_moved(struct weft_store *store, struct store_records *records)
 {
 	assert(records->revision > store->records->revision);

@@ -282,6 +282,7 @@ void tgt_queue_close(struct tgt_queue *queue, const char *why);
 struct tgt_ctrl *tgt_ctrl_create(struct weft_subsys *s);
 struct tgt_ctrl *tgt_ctrl_inherit(struct weft_subsys *s, uint16_t cntlid); /* NULL: it is taken */
 struct tgt_ctrl *tgt_ctrl_find(struct weft_subsys *s, uint16_t cntlid);
+bool tgt_ctrl_is_of(const struct tgt_ctrl *ctrl, const char *hostnqn, const uint8_t hostid[16]);
 void tgt_ctrl_queue_gone(struct tgt_ctrl *ctrl, struct tgt_queue *queue); /* may free @ctrl */
 void tgt_ctrl_kill(struct tgt_ctrl *ctrl, const char *why);
 void tgt_ctrl_keepalive(struct tgt_ctrl *ctrl, uint32_t kato_ms);

@@ -1,10 +1,8 @@
 #!/usr/bin/python3
 """target_cluster.py - several targets serve one subsystem: who serves what, and what they agree on."""
 import contextlib
-import ctypes
 import os
 import pathlib
-import signal
 import struct
 import sys
 
@@ -16,9 +14,10 @@ import resv
 import sqe
 import tap
 import weft
-from cluster import ANA_LOG, INACCESSIBLE, OPTIMIZED, UNTIL_S, ana, with_cluster
+from cluster import (ANA_LOG, INACCESSIBLE, OPTIMIZED, UNTIL_S, ana, storage_of,
+                     with_cluster)
 from fixture import connect, in_background, refused
-from nvme import ANA_INACCESSIBLE, INVALID_FIELD, RESERVATION_CONFLICT, pattern
+from nvme import ANA_INACCESSIBLE, RESERVATION_CONFLICT, pattern
 from resv import EA, EVENT, WERO, Host
 
 
@@ -141,21 +140,6 @@ def _(cluster, *_nodes):
         cluster.start(victim)
 
 
-def storage_of(target, name):
-    """A second descriptor of what this target has open: the kernel has it as long as we do."""
-    syscall, pidfd_getfd = ctypes.CDLL(None, use_errno=True).syscall, 438
-    fds = target.proc("fd")
-    number = next(int(fd.name) for fd in fds.iterdir() if fd.resolve().name == name)
-    pidfd = os.pidfd_open(target.process.pid)
-    try:
-        fd = syscall(pidfd_getfd, pidfd, number, 0)
-    finally:
-        os.close(pidfd)
-    if fd < 0:
-        tap.skip(f"pidfd_getfd: {os.strerror(ctypes.get_errno())}")
-    return fd
-
-
 @with_cluster("a dead member's group is not served while something of it is left with the storage")
 def _(cluster, one, two):
     fd = storage_of(one, "a")           # as an operation would be that its kernel has not ended
@@ -175,40 +159,16 @@ def _(cluster, one, two):
             os.close(fd)
 
 
-def reset(through, cntlid, want):
-    """Cross-Controller Reset of a controller whose instance does not matter."""
-    return through.admin.do(sqe.Sqe(0x38, dw10=cntlid | 1 << 16, dw12=1), want=want).dw0
-
-
-@with_cluster("a controller of another member is over when that is gone, and its I/O")
-def _(cluster, one, two):
-    fd = storage_of(one, "b")
-    try:
-        with connect(one) as first, connect(two) as second:
-            reset(second, first.cntlid, INVALID_FIELD)
-            one.kill9()
-            cluster.until(2, [1, 1])
-            reset(second, first.cntlid, INVALID_FIELD)
-            os.close(fd)
-            fd = -1
-            assert reset(second, first.cntlid, nvme.SUCCESS) == 1
-            reset(second, 0, INVALID_FIELD)
-            reset(second, 0xFFEF, INVALID_FIELD)        # in nobody's share
-    finally:
-        if fd >= 0:
-            os.close(fd)
-
-
 @with_cluster("a target that waits for another one can be stopped")
-def _(_cluster, one, two):
+def _(cluster, one, _two):
     def drain():
         with contextlib.suppress(weft.CtlError, ValueError):        # refused, or hung up upon
             one.ctl("drain")
-    two.process.send_signal(signal.SIGSTOP)
+    cluster.pause(2)
     with in_background(drain):
         weft.wait_until(lambda: "served elsewhere" in one.log.read_text(), "the drain to begin")
         one.stop()
-    two.process.send_signal(signal.SIGCONT)
+    cluster.resume(2)
 
 
 # ---- discovery
@@ -288,15 +248,15 @@ def _(cluster, one, two):
 @with_cluster("a change is answered when every member that lives has taken it in")
 def _(cluster, one, two):
     with Host(one, 1) as host:
-        two.process.send_signal(signal.SIGSTOP)
+        cluster.pause(2)
         cid = host.queue.submit(sqe.Sqe(sqe.RESV_REGISTER, 1), struct.pack("<QQ", 0, 1))
         for _ in range(50):
             assert host.registrants() in ([], [1])
             host.disk.write(0, bytes(host.disk.block))
         assert host.queue.requests[cid].cqe is None, "answered while node 2 could not know of it"
-        two.process.send_signal(signal.SIGCONT)
+        cluster.resume(2)
         host.queue.wait(cid)
-        two.process.send_signal(signal.SIGSTOP)
+        cluster.pause(2)
         cid = host.queue.submit(sqe.Sqe(sqe.RESV_ACQUIRE, 1, dw10=EA << 8), struct.pack("<QQ", 1, 0))
         for _ in range(50):
             host.disk.write(0, bytes(host.disk.block))

@@ -1,4 +1,4 @@
-/* test_owners.c - who serves which group of a cluster, and where its members listen: tables. */
+/* test_owners.c - who serves which group of a cluster, and what else its members tell each other: tables. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -11,6 +11,7 @@
 
 #include "target/cluster/owners.h"
 #include "target/cluster/ports.h"
+#include "target/cluster/reset.h"
 
 #define COUNT(array) (sizeof(array) / sizeof(*(array)))
 
@@ -240,6 +241,33 @@ static void ports_that_are_none_are_refused(void **state)
 	assert_int_equal(ports_decode(&back, 1, NULL, 0), 0);
 }
 
+/* --- controllers that are to end ------------------------------------------------------------------------- */
+
+static void resets_come_back(void **state)
+{
+	static const struct {
+		size_t at;
+		uint8_t byte;
+	} damage[] = { { 0, 2 }, { 1, 0 }, { 1, 4 }, { 2, 0 }, { 2, WEFT_NODES_MAX + 1 } };
+	struct reset reset = { RESET_ASKED, 3, 0x1234, 5, 0x6789abcdef, 7, { 8, 9 }, "" }, back;
+	uint8_t bytes[RESET_RECORD];
+
+	memset(reset.hostnqn, 'n', WEFT_NQN_MAX);
+	reset_encode(&reset, bytes);
+	assert_int_equal(reset_decode(&back, bytes, sizeof(bytes)), 0);
+	assert_memory_equal(&reset, &back, sizeof(reset));
+	assert_int_equal(reset_decode(&back, bytes, sizeof(bytes) - 1), -EINVAL);
+	assert_int_equal(reset_decode(&back, NULL, 0), -EINVAL);
+	for (size_t i = 0; i < COUNT(damage); i++) {
+		reset_encode(&reset, bytes);
+		bytes[damage[i].at] = damage[i].byte;
+		assert_int_equal(reset_decode(&back, bytes, sizeof(bytes)), -EINVAL);
+	}
+	reset_encode(&reset, bytes);
+	bytes[sizeof(bytes) - 1] = 'x'; /* a name without an end */
+	assert_int_equal(reset_decode(&back, bytes, sizeof(bytes)), -EINVAL);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -249,6 +277,7 @@ int main(void)
 		cmocka_unit_test(records_come_back),
 		cmocka_unit_test(ports_come_back),
 		cmocka_unit_test(ports_that_are_none_are_refused),
+		cmocka_unit_test(resets_come_back),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

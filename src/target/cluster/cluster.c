@@ -30,17 +30,20 @@ static void find_used(struct weft_subsys *s, bool used[WEFT_ANA_GROUP_MAX])
 
 /* --- storage ----------------------------------------------------------------------------------------- */
 
-static bool left_with(void *arg, uint32_t group, unsigned node)
+bool tgt_cluster_is_left(struct weft_subsys *s, uint32_t group, unsigned node)
 {
-	struct weft_subsys *s = arg;
-
 	for (uint32_t nsid = 1; nsid <= WEFT_NSID_MAX; nsid++) {
 		struct tgt_ns *ns = tgt_ns_find(s, nsid);
 
-		if (ns && ns->ana_group == group && ns->be->ops->left(ns->be, node))
+		if (ns && (!group || ns->ana_group == group) && ns->be->ops->left(ns->be, node))
 			return true;
 	}
 	return false;
+}
+
+static bool left_with(void *arg, uint32_t group, unsigned node)
+{
+	return tgt_cluster_is_left(arg, group, node);
 }
 
 int tgt_cluster_check_storage(struct weft_subsys *s, struct weft_backend *be, struct weft_err *err)
@@ -56,23 +59,6 @@ int tgt_cluster_check_storage(struct weft_subsys *s, struct weft_backend *be, st
 					 "%s: node %u is gone, and its last I/O is not over yet",
 					 be->spec, node);
 	return 0;
-}
-
-bool tgt_cluster_is_over(struct weft_subsys *s, uint16_t cntlid)
-{
-	unsigned share = s->cntlid_last - s->cntlid_first + 1u;
-	unsigned node = cntlid ? (cntlid - 1) / share + 1 : 0;
-
-	if (!s->cluster || !node || node > s->cluster->view.nodes ||
-	    weft_store_alive(s->store, node))
-		return false;
-	for (uint32_t nsid = 1; nsid <= WEFT_NSID_MAX; nsid++) {
-		struct tgt_ns *ns = tgt_ns_find(s, nsid);
-
-		if (ns && ns->be->ops->left(ns->be, node))
-			return false;
-	}
-	return true;
 }
 
 /* --- the table ----------------------------------------------------------------------------------------- */
@@ -241,6 +227,7 @@ void tgt_cluster_moved(struct weft_subsys *s)
 	if (!s->cluster)
 		return;
 	tgt_cluster_look_at_ports(s->cluster);
+	tgt_cluster_look_at_resets(s);
 	act(s->cluster);
 }
 
@@ -302,6 +289,7 @@ int tgt_cluster_new(struct weft_subsys *s, const struct weft_subsys_options *opt
 	c->view.nodes = options->nodes;
 	c->timer.fn = timed;
 	weft_list_init(&c->wishes);
+	tgt_cluster_resets_init(c);
 	memset(s->ana.rules->elsewhere, true, sizeof(s->ana.rules->elsewhere));
 	s->cluster = c;
 	return 0;
@@ -315,6 +303,7 @@ void tgt_cluster_free(struct weft_subsys *s)
 	if (!c)
 		return;
 	weft_timer_stop(s->target->home, &c->timer);
+	weft_timer_stop(s->target->home, &c->reset_timer);
 	tgt_cluster_drop_wishes(c);
 	free(c);
 	s->cluster = NULL;

@@ -4,6 +4,7 @@
 
 #include "target/cluster/owners.h"
 #include "target/cluster/ports.h"
+#include "target/cluster/reset.h"
 #include "target/internal.h"
 
 enum { TGT_CLUSTER_KEY = 32 };
@@ -30,6 +31,15 @@ struct tgt_cluster {
 	struct weft_txn txn;
 	struct weft_store_write write;
 	struct tgt_cluster_write next; /* what @write is of */
+
+	/* reset.c's */
+	struct weft_list resets; /* that were asked for here */
+	struct weft_timer reset_timer;
+	bool reset_writing;
+	struct weft_txn reset_txn;
+	struct weft_store_write reset_write;
+	char reset_key[TGT_CLUSTER_KEY];
+	uint8_t reset_bytes[RESET_RECORD];
 };
 
 /* s->cluster is NULL where the subsystem has one node, and its store is followed at once. */
@@ -40,8 +50,8 @@ void tgt_cluster_moved(struct weft_subsys *s); /* its store did */
 void tgt_cluster_act(struct weft_subsys *s);
 /* Nothing is on its way, and nobody wants anything. */
 bool tgt_cluster_is_idle(const struct weft_subsys *s);
-/* A controller of a member that is gone, with nothing of it left with the storage. */
-bool tgt_cluster_is_over(struct weft_subsys *s, uint16_t cntlid);
+/* Something of @node is left with the storage of @group, or of any (0). */
+bool tgt_cluster_is_left(struct weft_subsys *s, uint32_t group, unsigned node);
 /* Port ids are given from here on: those of members do not meet. */
 uint16_t tgt_cluster_first_portid(struct weft_target *t);
 /* For who looks. */
