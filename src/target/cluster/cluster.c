@@ -241,7 +241,10 @@ void weft_cluster_start(struct weft_subsys *s)
 
 bool tgt_cluster_is_idle(const struct weft_subsys *s)
 {
-	return !s->cluster || (!s->cluster->busy && weft_list_empty(&s->cluster->wishes));
+	const struct tgt_cluster *c = s->cluster;
+
+	return !c || (!c->busy && weft_list_empty(&c->wishes) && !c->reset_writing &&
+		      weft_list_empty(&c->resets));
 }
 
 /* --- looking --------------------------------------------------------------------------------------------- */

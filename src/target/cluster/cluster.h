@@ -62,6 +62,7 @@ int tgt_cluster_check_storage(struct weft_subsys *s, struct weft_backend *be, st
 
 /* discovery.c: where members listen */
 void tgt_cluster_look_at_ports(struct tgt_cluster *c); /* the store moved */
+void tgt_cluster_ports_known(struct tgt_cluster *c);   /* hosts were told of all that it has */
 /* Is our record another one than it should be? @w is what it should be. */
 bool tgt_cluster_ports_differ(struct tgt_cluster *c, struct tgt_cluster_write *w);
 void tgt_cluster_ports_of(const struct weft_subsys *s, unsigned node, struct ports *ports);

@@ -74,16 +74,30 @@ uint16_t tgt_cluster_first_portid(struct weft_target *t)
 	return 1;
 }
 
+/* True: this member's record is another one than the last time. */
+static bool is_news(struct tgt_cluster *c, unsigned node)
+{
+	const struct weft_record *record = record_of(c->subsys, node);
+
+	if (node == c->view.self || !record || record->version == c->ports_seen[node])
+		return false;
+	c->ports_seen[node] = record->version;
+	return true;
+}
+
+void tgt_cluster_ports_known(struct tgt_cluster *c)
+{
+	for (unsigned node = 1; node <= c->view.nodes; node++)
+		is_news(c, node);
+}
+
 void tgt_cluster_look_at_ports(struct tgt_cluster *c)
 {
 	bool changed = false;
 
 	for (unsigned node = 1; node <= c->view.nodes; node++) {
-		const struct weft_record *record = record_of(c->subsys, node);
-
-		if (node == c->view.self || !record || record->version == c->ports_seen[node])
+		if (!is_news(c, node))
 			continue;
-		c->ports_seen[node] = record->version;
 		changed = true;
 		warn_of_same_portids(c, node);
 	}

@@ -206,7 +206,9 @@ static void look_at_records(struct tgt_cluster *c)
 
 static void look(struct tgt_cluster *c)
 {
-	if (!c->reset_writing && !c->subsys->removing && !look_at_own(c))
+	if (c->reset_writing || c->subsys->removing || c->subsys->target->held)
+		return;
+	if (!look_at_own(c))
 		look_at_records(c);
 }
 
