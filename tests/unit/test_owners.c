@@ -55,10 +55,10 @@ static uint64_t nodes(const char *text)
 	return bits;
 }
 
-/* Storage still has something of these, in any group. */
+/* Storage still has something of these, in any group; of any of them, if there are some. */
 static bool left(void *arg, uint32_t group, unsigned node)
 {
-	return nodes(arg) >> (node - 1) & 1;
+	return node ? nodes(arg) >> (node - 1) & 1 : nodes(arg);
 }
 
 static void one_step(void **state)
@@ -75,6 +75,7 @@ static void one_step(void **state)
 		{ "0 0 0", 1, "12", "", "", "1 0 1", false },
 		{ "0 0 0", 2, "12", "", "", "0 2 0", false },
 		{ "0 0 0", 2, "123", "", "", "0 2 0", false },
+		{ "0 0 0", 1, "1", "", "2", "0 0 0", true }, /* it may have been theirs */
 		/* Nobody takes from who lives */
 		{ "1 1 1", 2, "12", "", "", "1 1 1", false },
 		{ "1>2", 2, "12", "", "", "1>2", false },

@@ -41,9 +41,27 @@ bool tgt_cluster_is_left(struct weft_subsys *s, uint32_t group, unsigned node)
 	return false;
 }
 
+static bool is_left_by_any(struct weft_subsys *s, struct weft_backend *be)
+{
+	for (unsigned node = 1; node <= s->cluster->view.nodes; node++)
+		if (!weft_store_alive(s->store, node) && be->ops->left(be, node))
+			return true;
+	return false;
+}
+
 static bool left_with(void *arg, uint32_t group, unsigned node)
 {
-	return tgt_cluster_is_left(arg, group, node);
+	struct weft_subsys *s = arg;
+
+	if (node)
+		return tgt_cluster_is_left(s, group, node);
+	for (uint32_t nsid = 1; nsid <= WEFT_NSID_MAX; nsid++) {
+		struct tgt_ns *ns = tgt_ns_find(s, nsid);
+
+		if (ns && ns->ana_group == group && is_left_by_any(s, ns->be))
+			return true;
+	}
+	return false;
 }
 
 int tgt_cluster_check_storage(struct weft_subsys *s, struct weft_backend *be, struct weft_err *err)
@@ -53,11 +71,10 @@ int tgt_cluster_check_storage(struct weft_subsys *s, struct weft_backend *be, st
 	if (!be->ops->left)
 		return weft_fail(err, -EOPNOTSUPP,
 				 "%s: it is not storage that several targets share", be->spec);
-	for (unsigned node = 1; s->cluster->started && node <= s->cluster->view.nodes; node++)
-		if (!weft_store_alive(s->store, node) && be->ops->left(be, node))
-			return weft_fail(err, -EBUSY,
-					 "%s: node %u is gone, and its last I/O is not over yet",
-					 be->spec, node);
+	if (s->cluster->started && is_left_by_any(s, be))
+		return weft_fail(err, -EBUSY,
+				 "%s: a member is gone, and its last I/O is not over yet",
+				 be->spec);
 	return 0;
 }
 
