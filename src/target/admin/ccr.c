@@ -13,30 +13,12 @@
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <sys/random.h>
 
 #include "target/admin/admin.h"
-#include "target/cluster/cluster.h"
-#include "target/handover_parts.h"
+#include "target/admin/ccr.h"
 
-enum {
-	LIMIT_MS = 8000,
-	ENTRIES_MAX = TGT_CCR_ENTRIES_MAX,
-	NO_CNTLID = 0xffff,
-	VALIDATED_AND_BEGUN = 3
-};
-
-struct ccr {
-	struct weft_list link; /* asked->ccrs */
-	struct tgt_ctrl *asked;
-	const struct tgt_ctrl *impacted; /* NULL: it is another member's */
-	struct tgt_over over;            /* of ours … */
-	struct tgt_reset elsewhere;      /* … or of another member's */
-	struct weft_req *req;            /* NULL: it is answered, and this is an entry of the log */
-	uint16_t icid;
-	uint8_t ciu, status; /* enum nvme_ccr_status */
-};
+enum { LIMIT_MS = 8000 };
 
 void tgt_ccr_new_instance(struct tgt_ctrl *ctrl)
 {
@@ -182,7 +164,7 @@ static uint16_t check_room(const struct tgt_ctrl *asked, uint16_t icid)
 	}
 	if (under_way >= TGT_CCRL)
 		return SC_COMMAND(CCR_LIMIT);
-	return all >= ENTRIES_MAX ? SC_COMMAND(CCR_LOG_FULL) : 0;
+	return all >= TGT_CCR_ENTRIES_MAX ? SC_COMMAND(CCR_LOG_FULL) : 0;
 }
 
 /* 0: it is answered, or will be. */
@@ -216,72 +198,6 @@ void tgt_ccr(struct weft_req *req)
 
 	if (sc)
 		tgt_home_reply(req, sc);
-}
-
-/* --- its log page ---------------------------------------------------------------------------------------- */
-
-void *tgt_ccr_page(struct tgt_ctrl *ctrl, size_t *size)
-{
-	struct nvme_ccr_log *page;
-	unsigned n = 0;
-	struct ccr *ccr;
-
-	*size = sizeof(*page) + ENTRIES_MAX * sizeof(page->entries[0]);
-	page = calloc(1, *size);
-	if (!page)
-		return NULL;
-	weft_list_for_each(ccr, &ctrl->ccrs, link) {
-		if (ccr->req)
-			continue;
-		page->entries[n++] = (struct nvme_ccr_entry){
-			.icid = cpu_to_le16(ccr->icid),
-			.ciu = ccr->ciu,
-			.acid = cpu_to_le16(NO_CNTLID),
-			.ccrs = ccr->status,
-			.ccrf = VALIDATED_AND_BEGUN,
-		};
-	}
-	page->ne = cpu_to_le16((uint16_t)n);
-	return page;
-}
-
-unsigned tgt_ccr_list(struct tgt_ctrl *ctrl, struct weft_paths_entry *entries)
-{
-	unsigned n = 0;
-	struct ccr *ccr;
-
-	weft_list_for_each(ccr, &ctrl->ccrs, link)
-		entries[n++] = (struct weft_paths_entry){ .id = ccr->icid,
-							  .value = ccr->ciu | (uint32_t)ccr->status
-										      << 8 };
-	return n;
-}
-
-int tgt_ccr_inherit(struct tgt_ctrl *ctrl, const struct weft_paths_entry *entry)
-{
-	uint8_t status = (uint8_t)(entry->value >> 8);
-	struct ccr *ccr;
-
-	if (status == NVME_CCR_IN_PROGRESS) /* whoever waits for it, we do not */
-		return -EINVAL;
-	ccr = calloc(1, sizeof(*ccr));
-	if (!ccr)
-		return -ENOMEM;
-	ccr->icid = (uint16_t)entry->id;
-	ccr->ciu = (uint8_t)entry->value;
-	ccr->status = status;
-	ccr->asked = ctrl;
-	weft_list_push(&ctrl->ccrs, &ccr->link);
-	return 0;
-}
-
-void tgt_ccr_forget(struct tgt_ctrl *ctrl)
-{
-	struct ccr *ccr, *tmp;
-
-	weft_list_for_each_safe(ccr, tmp, &ctrl->ccrs, link)
-		if (ccr->status != NVME_CCR_IN_PROGRESS)
-			free_ccr(ccr);
 }
 
 /* --- the end of the one that was asked -------------------------------------------------------------------- */
