@@ -271,11 +271,22 @@ static bool portid_given(const struct weft_config *config, unsigned portid)
 	return false;
 }
 
+/* Those of a cluster's members do not meet. */
+static unsigned first_portid(const struct weft_config *config)
+{
+	const struct weft_subsys_config *subsys = config->subsystems.at;
+
+	for (unsigned i = 0; i < config->subsystems.count; i++)
+		if (subsys[i].cluster.node)
+			return (subsys[i].cluster.node - 1) * WEFT_NODE_PORTS + 1;
+	return 1;
+}
+
 /* Those without one get the lowest that nobody asked for, in order. */
 static void assign_portids(struct weft_config *config)
 {
 	struct weft_uri *uri = config->listen.at;
-	unsigned next = 1;
+	unsigned next = first_portid(config);
 
 	for (unsigned i = 0; i < config->listen.count; i++) {
 		if (uri[i].portid)

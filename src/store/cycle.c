@@ -1,11 +1,15 @@
 /* cycle.c - one visit to the file, on a thread that may block.
  *
- *   lock ─▶ read what is newer ─▶ commit what is to be committed ─▶ unlock
+ *   lock ─▶ read what is newer ─▶ mend what was lost ─▶ commit what is to be committed ─▶ unlock
  *        ─▶ write what we have acknowledged ─▶ see who lives and what they have
+ *
+ * Somebody may cut the file, write over it or put another in its place. While one member lives, what
+ * it knows is written again; but nothing is committed to a file that nobody will find.
  *
  * Members are looked at after the commit: one that read the file before it held its lock by then. */
 #include "store/cycle.h"
 
+#include <sys/stat.h>
 #include <time.h>
 
 #include "base/cleanup.h"
@@ -52,49 +56,76 @@ static int commit(struct store_cycle *cycle)
 	return rc;
 }
 
-static int visit(struct store_cycle *cycle)
+/* Is our file where it is looked for? Who cannot tell goes on. */
+static bool is_in_place(const struct store_cycle *cycle)
+{
+	struct stat ours, there;
+
+	if (fstat(cycle->fd, &ours) < 0)
+		return true;
+	if (stat(cycle->path, &there) < 0)
+		return errno != ENOENT;
+	return ours.st_dev == there.st_dev && ours.st_ino == there.st_ino;
+}
+
+static int mend(struct store_cycle *cycle, bool exclusive)
+{
+	const struct store_records *records = newest(cycle);
+	uint64_t has;
+	int rc = store_slots_newest(cycle->fd, &has);
+
+	cycle->damaged = !rc && has < records->revision;
+	if (!cycle->damaged || !exclusive)
+		return rc;
+	rc = store_slots_rewrite(cycle->fd, records);
+	cycle->damaged = rc < 0;
+	cycle->mended = !rc;
+	return rc;
+}
+
+static int visit(struct store_cycle *cycle, bool exclusive)
 {
 	int rc = store_slots_load(cycle->fd, cycle->records->revision, &cycle->fresh);
 
+	if (!rc)
+		rc = mend(cycle, exclusive);
 	if (rc < 0)
 		return rc;
 	if (cycle->txn)
-		cycle->committed = commit(cycle);
+		cycle->committed = is_in_place(cycle) ? commit(cycle) : -EIDRM;
 	return 0;
 }
 
 static int tell_and_look(struct store_cycle *cycle)
 {
-	int rc = 0;
+	int rc = store_member_ack(cycle->fd, cycle->node, cycle->incarnation, cycle->acked);
 
-	if (cycle->told != cycle->acked)
-		rc = store_member_ack(cycle->fd, cycle->node, cycle->incarnation, cycle->acked);
-	if (rc < 0)
-		return rc;
-	cycle->told = cycle->acked;
-	return store_members_look(cycle->fd, cycle->node, cycle->nodes, cycle->members);
+	return rc < 0 ? rc :
+			store_members_look(cycle->fd, cycle->node, cycle->nodes, cycle->members);
 }
 
 /* A visit is short: who meets another one waits for it, but not for one that has been stopped there. */
-static int wait_for_lock(const struct store_cycle *cycle)
+static int wait_for_lock(const struct store_cycle *cycle, bool exclusive)
 {
 	const struct timespec pause = { .tv_nsec = LOCK_PAUSE_NS };
-	int rc = store_lock(cycle->fd, cycle->txn);
+	int rc = store_lock(cycle->fd, exclusive);
 
 	for (unsigned i = 0; rc == -EAGAIN && i < LOCK_TRIES; i++) {
 		nanosleep(&pause, NULL);
-		rc = store_lock(cycle->fd, cycle->txn);
+		rc = store_lock(cycle->fd, exclusive);
 	}
 	return rc;
 }
 
 int store_cycle_run(struct store_cycle *cycle)
 {
-	int rc = wait_for_lock(cycle);
+	bool exclusive = cycle->txn || cycle->damaged;
+	int rc = wait_for_lock(cycle, exclusive);
 
 	if (rc < 0)
 		return rc;
-	rc = visit(cycle);
+	cycle->mended = false;
+	rc = visit(cycle, exclusive);
 	store_unlock(cycle->fd);
 	return rc < 0 ? rc : tell_and_look(cycle);
 }

@@ -7,15 +7,17 @@
 /* The first half is filled in by who asks, the second by the visit. */
 struct store_cycle {
 	int fd;
+	const char *path;
 	unsigned node, nodes;
 	uint64_t incarnation;
 	const struct store_records *records; /* what is known; not freed meanwhile */
 	struct weft_txn *txn;                /* to commit, or NULL */
 	uint64_t acked;                      /* by us */
-	uint64_t told;                       /* of that, what the file says already */
 
 	struct store_records *fresh; /* newer than @records; NULL: they are the newest */
 	int committed;               /* what became of @txn */
+	bool damaged;                /* the file has lost what we know; the next visit mends it */
+	bool mended;
 	struct store_member members[WEFT_STORE_NODES_MAX + 1];
 };
 

@@ -57,6 +57,12 @@ static void take_result(struct file_store *f)
 {
 	struct weft_txn *txn = f->cycle.txn;
 
+	if (f->cycle.mended)
+		weft_warn("%s: it was damaged, and is written anew", f->path);
+	if (txn && f->cycle.committed == -EIDRM)
+		weft_error("%s: it was removed, or another file is in its place: nothing can be "
+			   "changed until it is back",
+			   f->path);
 	if (f->cycle.fresh)
 		store_moved(&f->store, take_ptr(&f->cycle.fresh));
 	if (txn)
@@ -101,7 +107,7 @@ static void cycle_done(struct weft_op *op, int rc)
 	f->busy = false;
 	if (f->closing)
 		end(f);
-	else if (rc != -EAGAIN && (f->again || first_txn(f)))
+	else if ((!rc && f->cycle.damaged) || (rc != -EAGAIN && (f->again || first_txn(f))))
 		kick(f);
 	else
 		rest(f, rc);
@@ -207,6 +213,7 @@ static int file_inherit(struct weft_store *store, struct weft_store_state *state
 	f->fd = take_fd(&state->fd);
 	f->cycle = (struct store_cycle){
 		.fd = f->fd,
+		.path = f->path,
 		.node = store->node,
 		.nodes = store->nodes,
 		.incarnation = state->incarnation,

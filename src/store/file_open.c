@@ -26,6 +26,7 @@ static int join(struct file_store *f, const struct weft_store_options *options)
 		return -ENOMEM;
 	f->cycle = (struct store_cycle){
 		.fd = f->fd,
+		.path = f->path,
 		.node = options->node,
 		.nodes = options->nodes,
 		.records = nothing,

@@ -57,6 +57,16 @@ const struct weft_record *store_records_find(const struct store_records *records
 	return NULL;
 }
 
+const struct weft_record *store_records_behind(const struct store_records *records, const char *key)
+{
+	const struct weft_record *record;
+
+	weft_list_for_each(record, &records->list, link)
+		if (strcmp(record->key, key) > 0)
+			return record;
+	return NULL;
+}
+
 /* --- making --------------------------------------------------------------------------------------- */
 
 /* Value and key lie behind the record itself. */

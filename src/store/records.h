@@ -17,6 +17,8 @@ struct store_records {
 struct store_records *store_records_new(uint64_t revision, uint64_t session, uint32_t nodes);
 void store_records_free(struct store_records *records);
 const struct weft_record *store_records_find(const struct store_records *records, const char *key);
+const struct weft_record *store_records_behind(const struct store_records *records,
+					       const char *key);
 /* The next revision: what @txn makes of @from. NULL and @rc: a version was another one (-ESTALE), or
  * there is no memory. */
 struct store_records *store_records_next(const struct store_records *from,

@@ -171,15 +171,39 @@ static int load_newest(int fd, const struct slot_head heads[2], uint64_t known,
 	return rc;
 }
 
+static int read_heads(int fd, struct slot_head heads[2])
+{
+	int rc = read_all(fd, &heads[0], sizeof(heads[0]), slot_at(1));
+
+	return rc < 0 ? rc : read_all(fd, &heads[1], sizeof(heads[1]), slot_at(2));
+}
+
+int store_slots_newest(int fd, uint64_t *revision)
+{
+	struct slot_head heads[2];
+	char has[sizeof(name)];
+	uint64_t odd, even;
+	int rc = read_all(fd, has, sizeof(has), 0);
+
+	if (!rc)
+		rc = read_heads(fd, heads);
+	if (rc < 0)
+		return rc;
+	odd = newer_than(&heads[0], 1, 0);
+	even = newer_than(&heads[1], 0, 0);
+	*revision = odd > even ? odd : even;
+	if (memcmp(has, name, sizeof(name)))
+		*revision = 0;
+	return 0;
+}
+
 int store_slots_load(int fd, uint64_t known, struct store_records **out)
 {
 	struct slot_head heads[2];
 	int rc;
 
 	*out = NULL;
-	rc = read_all(fd, &heads[0], sizeof(heads[0]), slot_at(1));
-	if (!rc)
-		rc = read_all(fd, &heads[1], sizeof(heads[1]), slot_at(2));
+	rc = read_heads(fd, heads);
 	if (!rc)
 		rc = load_newest(fd, heads, known, out);
 	if (rc == -EINVAL) /* nothing newer is whole; of a new file, not even the first was */
@@ -230,4 +254,11 @@ int store_slots_save(int fd, const struct store_records *records)
 	if (rc < 0)
 		wipe(fd, records->revision);
 	return rc;
+}
+
+int store_slots_rewrite(int fd, const struct store_records *records)
+{
+	int rc = write_all(fd, name, sizeof(name), 0);
+
+	return rc < 0 ? rc : store_slots_save(fd, records);
 }

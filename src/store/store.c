@@ -86,6 +86,11 @@ const struct weft_record *weft_store_get(const struct weft_store *store, const c
 	return store_records_find(store->records, key);
 }
 
+const struct weft_record *weft_store_next(const struct weft_store *store, const char *key)
+{
+	return store_records_behind(store->records, key);
+}
+
 void store_moved(struct weft_store *store, struct store_records *records)
 {
 	assert(records->revision > store->records->revision);
@@ -164,6 +169,16 @@ void weft_store_forget(struct weft_store_wait *wait)
 	weft_list_remove(&wait->link);
 }
 
+/* A line that cannot be read tells nothing of who wrote it. */
+static struct store_member seen_now(const struct store_member *was, const struct store_member *is)
+{
+	struct store_member now = *is;
+
+	if (was->alive && is->alive && !is->incarnation)
+		now.incarnation = was->incarnation;
+	return now;
+}
+
 /* One that came back between two looks was gone in between. */
 static bool went(const struct store_member *was, const struct store_member *is)
 {
@@ -175,9 +190,10 @@ void store_members_seen(struct weft_store *store, const struct store_member *mem
 	struct store_member was[WEFT_STORE_NODES_MAX + 1];
 
 	memcpy(was, store->members, sizeof(was));
-	memcpy(store->members, members, sizeof(store->members));
 	for (unsigned node = 1; node <= store->nodes; node++)
-		if (went(&was[node], &members[node]) && store->watcher.gone)
+		store->members[node] = seen_now(&was[node], &members[node]);
+	for (unsigned node = 1; node <= store->nodes; node++)
+		if (went(&was[node], &store->members[node]) && store->watcher.gone)
 			store->watcher.gone(store->watcher.arg, node);
 	weft_reactor_defer(store->home, &store->settle);
 }

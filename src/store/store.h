@@ -71,6 +71,8 @@ bool weft_store_persistent(const struct weft_store *store);
 const char *weft_store_spec(const struct weft_store *store);
 /* NULL: there is none. Good until the next moved(). */
 const struct weft_record *weft_store_get(const struct weft_store *store, const char *key);
+/* The first behind @key, in their order; the same. */
+const struct weft_record *weft_store_next(const struct weft_store *store, const char *key);
 
 /* --- changing it --------------------------------------------------------------------------------- */
 

@@ -30,10 +30,7 @@ struct comeback {
 
 static bool is_of_host(const struct tgt_queue *queue, const struct nvmf_connect_data *data)
 {
-	const struct tgt_ctrl *ctrl = queue->ctrl;
-
-	return !strcmp(ctrl->hostnqn, data->hostnqn) &&
-	       !memcmp(ctrl->hostid, data->hostid, sizeof(ctrl->hostid));
+	return tgt_ctrl_is_of(queue->ctrl, data->hostnqn, data->hostid);
 }
 
 /* On a reactor; home hears of what is lost before the answer. */

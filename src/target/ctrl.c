@@ -4,6 +4,7 @@
  * is no longer welcome, the other queues are closed, and the last one to go takes it along. */
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/log.h"
 #include "target/admin/admin.h"
@@ -22,6 +23,12 @@ struct tgt_ctrl *tgt_ctrl_find(struct weft_subsys *s, uint16_t cntlid)
 		if (ctrl->cntlid == cntlid && !ctrl->dying)
 			return ctrl;
 	return NULL;
+}
+
+bool tgt_ctrl_is_of(const struct tgt_ctrl *ctrl, const char *hostnqn, const uint8_t hostid[16])
+{
+	return !strcmp(ctrl->hostnqn, hostnqn) &&
+	       !memcmp(ctrl->hostid, hostid, sizeof(ctrl->hostid));
 }
 
 static bool cntlid_taken(struct weft_subsys *s, uint16_t cntlid)

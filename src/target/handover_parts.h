@@ -15,7 +15,7 @@ int tgt_paths_take_subsys(const struct weft_subsys_state *state, struct weft_sub
 /* Its subsystem's are taken, and its host and port are known. */
 int tgt_paths_take_ctrl(const struct weft_ctrl_state *state, struct tgt_ctrl *ctrl);
 
-/* admin/ccr.c: what its log tells, TGT_CCR_ENTRIES_MAX at most, and an entry of it. */
+/* admin/ccr_log.c: what its log tells, TGT_CCR_ENTRIES_MAX at most, and an entry of it. */
 unsigned tgt_ccr_list(struct tgt_ctrl *ctrl, struct weft_paths_entry *entries);
 int tgt_ccr_inherit(struct tgt_ctrl *ctrl, const struct weft_paths_entry *entry);
 

@@ -84,5 +84,7 @@ int tgt_store_take(struct weft_subsys_state *state, struct weft_subsys *s, struc
 	if (rc < 0 || !s->store)
 		return rc;
 	rc = weft_store_inherit(s->store, &state->store, err);
+	if (rc == 0 && s->cluster)
+		tgt_cluster_ports_known(s->cluster);
 	return rc < 0 ? rc : load_reservations(s, err);
 }

@@ -19,7 +19,8 @@ static const char *moves(const struct weft_subsys *s)
 		return "a reservation is being changed, and not all members of the cluster have "
 		       "taken that in";
 	if (!tgt_cluster_is_idle(s))
-		return "a group of namespaces is on its way from one member to another";
+		return "a group of namespaces is on its way from one member to another, or a "
+		       "controller of another member is being reset";
 	if (!tgt_ana_is_idle(s))
 		return "the state of a group of namespaces is being changed";
 	if (!s->target->held)
@@ -56,6 +57,6 @@ void tgt_unhold(struct weft_target *t)
 	t->held = false;
 	weft_list_for_each(s, &t->subsystems, link) {
 		weft_store_thaw(s->store);
-		tgt_cluster_act(s);
+		tgt_cluster_moved(s);
 	}
 }

@@ -161,6 +161,13 @@ struct tgt_ctrl {
 
 /* --- the target ------------------------------------------------------------------------------- */
 
+/* Where a host can connect to, at this target or at another member of a cluster. */
+struct tgt_port {
+	uint8_t trtype;
+	uint16_t portid;
+	struct sockaddr_storage addr;
+};
+
 struct tgt_listener {
 	struct weft_list link;
 	struct weft_target *target;
@@ -275,6 +282,7 @@ void tgt_queue_close(struct tgt_queue *queue, const char *why);
 struct tgt_ctrl *tgt_ctrl_create(struct weft_subsys *s);
 struct tgt_ctrl *tgt_ctrl_inherit(struct weft_subsys *s, uint16_t cntlid); /* NULL: it is taken */
 struct tgt_ctrl *tgt_ctrl_find(struct weft_subsys *s, uint16_t cntlid);
+bool tgt_ctrl_is_of(const struct tgt_ctrl *ctrl, const char *hostnqn, const uint8_t hostid[16]);
 void tgt_ctrl_queue_gone(struct tgt_ctrl *ctrl, struct tgt_queue *queue); /* may free @ctrl */
 void tgt_ctrl_kill(struct tgt_ctrl *ctrl, const char *why);
 void tgt_ctrl_keepalive(struct tgt_ctrl *ctrl, uint32_t kato_ms);
@@ -312,6 +320,7 @@ void tgt_target_part_ended(struct weft_target *t);
 
 /* listener.c */
 void tgt_listener_close(struct tgt_listener *l);
+struct tgt_port tgt_listener_port(const struct tgt_listener *l);
 /* The port id of who accepted a connection to @local; 0: it listens no longer. */
 uint16_t tgt_listener_portid(struct weft_target *t, uint8_t trtype,
 			     const struct sockaddr_storage *local);

@@ -5,7 +5,7 @@
 #include <unistd.h>
 
 #include "base/log.h"
-#include "target/internal.h"
+#include "target/cluster/cluster.h"
 
 static struct weft_group *least_busy(struct weft_target *t)
 {
@@ -85,7 +85,7 @@ static struct tgt_listener *by_portid(struct weft_target *t, uint16_t portid)
 
 static uint16_t lowest_free(struct weft_target *t)
 {
-	uint16_t portid = 1;
+	uint16_t portid = tgt_cluster_first_portid(t);
 
 	while (by_portid(t, portid))
 		portid++;
@@ -102,6 +102,11 @@ static int choose_portid(struct tgt_listener *l, uint16_t portid, struct weft_er
 		return 0;
 	weft_uri_format(other->l->transport->trtype, &other->l->addr, text, sizeof(text));
 	return weft_fail(err, -EEXIST, "portid %u is that of %s already", portid, text);
+}
+
+struct tgt_port tgt_listener_port(const struct tgt_listener *l)
+{
+	return (struct tgt_port){ l->l->transport->trtype, l->portid, l->l->addr };
 }
 
 /* It may listen on any address, and tell of a connection by the one that it was made to. */
@@ -129,6 +134,16 @@ uint16_t tgt_listener_portid(struct weft_target *t, uint8_t trtype,
 }
 
 /* --- coming and going ------------------------------------------------------------------------------ */
+
+/* Hosts are told, and other members, which tell theirs. */
+static void tell_of_change(struct weft_target *t)
+{
+	struct weft_subsys *s;
+
+	tgt_discovery_changed(t);
+	weft_list_for_each(s, &t->subsystems, link)
+		tgt_cluster_act(s);
+}
 
 static int listen_fail(int rc, const struct weft_uri *uri, const struct weft_err *why,
 		       struct weft_err *err)
@@ -176,7 +191,7 @@ int weft_listener_add(struct weft_target *t, const struct weft_uri *uri, struct 
 		return rc;
 	}
 	weft_list_push(&t->listeners, &l->link);
-	tgt_discovery_changed(t);
+	tell_of_change(t);
 	return 0;
 }
 
@@ -222,6 +237,6 @@ int weft_listener_remove(struct weft_target *t, const struct weft_uri *uri, stru
 	if (!l)
 		return weft_fail(err, -ENOENT, "no listener on %s", text);
 	tgt_listener_close(l);
-	tgt_discovery_changed(t);
+	tell_of_change(t);
 	return 0;
 }

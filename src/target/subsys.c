@@ -80,7 +80,7 @@ static void closed_early(void *arg)
 static void moved(void *arg)
 {
 	tgt_resv_moved(arg);
-	tgt_cluster_act(arg);
+	tgt_cluster_moved(arg);
 }
 
 static void gone(void *arg, unsigned node)
@@ -88,6 +88,7 @@ static void gone(void *arg, unsigned node)
 	struct weft_subsys *s = arg;
 
 	weft_warn("%s: node %u is gone", s->nqn, node);
+	tgt_cluster_look_at_resets(s);
 	tgt_cluster_act(s);
 }
 
@@ -205,6 +206,8 @@ void tgt_subsys_ctrl_gone(struct weft_subsys *s)
 {
 	if (s->removing && weft_list_empty(&s->ctrls) && !s->ana.next)
 		tgt_ns_close_all(s, namespaces_closed, s);
+	else
+		tgt_cluster_look_at_resets(s);
 }
 
 void weft_subsys_remove(struct weft_subsys *s, void (*done)(void *arg), void *arg)

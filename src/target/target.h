@@ -39,6 +39,8 @@ void weft_target_stops(struct weft_target *t);
 /* Closes listeners and connections, waits for I/O, closes backends; then @done. Frees @t. */
 void weft_target_stop(struct weft_target *t, void (*done)(void *arg), void *arg);
 
+/* Node N of a cluster gives its listeners port ids from (N - 1) * WEFT_NODE_PORTS + 1 on. */
+#define WEFT_NODE_PORTS 1000
 /* Port 0 becomes a free one, and port id 0 the lowest free one; weft_target_visit() tells which. */
 int weft_listener_add(struct weft_target *t, const struct weft_uri *uri, struct weft_err *err);
 /* -ENOENT: no such listener. Connections made through it stay. */

@@ -9,30 +9,12 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "lib"))
 import nvme
 import sqe
 import tap
+from ccr import CCR, CCR_LOG, IRS, OP_DENIED, RMC, Instance, reset
 from fixture import connect, with_host, with_target
 from nvme import INVALID_FIELD, INVALID_OPCODE, SUCCESS, pattern
 
-CCR, CCR_LOG, RMC, IRS = 0x38, 0x1E, 1, 1
-OP_DENIED = 0x15
 ALICE = "nqn.2014-08.org.nvmexpress:uuid:00000000-0000-0000-0000-00000000a11c"
 OTHER = "nqn.2026-11.io.weft:other"
-
-
-class Instance:
-    """A controller as Cross-Controller Reset names it."""
-
-    def __init__(self, ctrl):
-        raw = ctrl.identify(1)
-        self.cntlid, self.ciu = ctrl.cntlid, raw[135]
-        self.cirn = struct.unpack_from("<Q", raw, 136)[0]
-
-    def key(self):
-        return self.cntlid, self.ciu, self.cirn
-
-
-def reset(through, cntlid, ciu, cirn, want=SUCCESS):
-    command = sqe.Sqe(CCR, dw10=cntlid | ciu << 16, dw12=cirn, dw13=cirn >> 32)
-    return through.admin.do(command, want=want).dw0
 
 
 @with_host("Identify: CIU, CIRN, CCRL, CQT, the notice, the effects")

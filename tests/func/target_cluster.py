@@ -3,21 +3,21 @@
 import contextlib
 import os
 import pathlib
-import signal
 import struct
 import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "lib"))
 
-import borrow
+import discovery
 import nvme
 import resv
 import sqe
 import tap
 import weft
-from cluster import ANA_LOG, INACCESSIBLE, OPTIMIZED, UNTIL_S, ana, with_cluster
+from cluster import (ANA_LOG, INACCESSIBLE, OPTIMIZED, UNTIL_S, ana, storage_of,
+                     with_cluster)
 from fixture import connect, in_background, refused
-from nvme import ANA_INACCESSIBLE, INVALID_FIELD, RESERVATION_CONFLICT, pattern
+from nvme import ANA_INACCESSIBLE, RESERVATION_CONFLICT, pattern
 from resv import EA, EVENT, WERO, Host
 
 
@@ -140,16 +140,6 @@ def _(cluster, *_nodes):
         cluster.start(victim)
 
 
-def storage_of(target, name):
-    """A second descriptor of what this target has open: the kernel has it as long as we do."""
-    fds = target.proc("fd")
-    number = next(int(fd.name) for fd in fds.iterdir() if fd.resolve().name == name)
-    try:
-        return borrow.fd_of(target.process.pid, number)
-    except OSError as err:
-        tap.skip(str(err))
-
-
 @with_cluster("a dead member's group is not served while something of it is left with the storage")
 def _(cluster, one, two):
     fd = storage_of(one, "a")           # as an operation would be that its kernel has not ended
@@ -169,40 +159,59 @@ def _(cluster, one, two):
             os.close(fd)
 
 
-def reset(through, cntlid, want):
-    """Cross-Controller Reset of a controller whose instance does not matter."""
-    return through.admin.do(sqe.Sqe(0x38, dw10=cntlid | 1 << 16, dw12=1), want=want).dw0
-
-
-@with_cluster("a controller of another member is over when that is gone, and its I/O")
-def _(cluster, one, two):
-    fd = storage_of(one, "b")
-    try:
-        with connect(one) as first, connect(two) as second:
-            reset(second, first.cntlid, INVALID_FIELD)
-            one.kill9()
-            cluster.until(2, [1, 1])
-            reset(second, first.cntlid, INVALID_FIELD)
-            os.close(fd)
-            fd = -1
-            assert reset(second, first.cntlid, nvme.SUCCESS) == 1
-            reset(second, 0, INVALID_FIELD)
-            reset(second, 0xFFEF, INVALID_FIELD)        # in nobody's share
-    finally:
-        if fd >= 0:
-            os.close(fd)
-
-
 @with_cluster("a target that waits for another one can be stopped")
-def _(_cluster, one, two):
+def _(cluster, one, _two):
     def drain():
         with contextlib.suppress(weft.CtlError, ValueError):        # refused, or hung up upon
             one.ctl("drain")
-    two.process.send_signal(signal.SIGSTOP)
+    cluster.pause(2)
     with in_background(drain):
         weft.wait_until(lambda: "served elsewhere" in one.log.read_text(), "the drain to begin")
         one.stop()
-    two.process.send_signal(signal.SIGCONT)
+    cluster.resume(2)
+
+
+# ---- discovery
+
+def listed(target):
+    """(address, port id) of every entry that this member's discovery service shows."""
+    with connect(target, nqn=nvme.DISCOVERY) as ctrl:
+        entries = discovery.read_log(ctrl)[1]
+    assert all(e.subnqn == target.nqn for e in entries)
+    return {((e.traddr, int(e.trsvcid)), e.portid) for e in entries}
+
+
+@with_cluster("every member's discovery service tells of all of them, and when that changes")
+def _(cluster, one, two):
+    both = {(one.addr, 1), (two.addr, 1001)}
+    for target in (one, two):
+        weft.wait_until(lambda t=target: listed(t) == both, "both to be listed")
+    with connect(two, nqn=nvme.DISCOVERY, kato=60_000) as ctrl:
+        ctrl.set_feature(0x0B, 1 << 31)
+        generation, _ = discovery.read_log(ctrl)
+        aer = ctrl.aer()
+        added = one.ctl("listener-add", listen=weft.ANY_PORT)["listen"]
+        assert ctrl.event(aer) == discovery.NOTICE
+        now, entries = discovery.read_log(ctrl)
+        assert now != generation and {e.portid for e in entries} == {1, 2, 1001}
+        aer = ctrl.aer()
+        one.ctl("listener-remove", listen=added)
+        assert ctrl.event(aer) == discovery.NOTICE
+    assert listed(two) == both
+    one.ctl("listener-add", listen=weft.ANY_PORT + "?portid=1001")
+    weft.wait_until(lambda: "port id 1001 is also that of" in two.log.read_text(), "the warning")
+
+
+@with_cluster("a member that is gone stays listed, until all are gone")
+def _(cluster, one, two):
+    both = {(one.addr, 1), (two.addr, 1001)}
+    weft.wait_until(lambda: listed(two) == both, "both to be listed")
+    one.kill9()
+    cluster.until(2, [0, 2])
+    assert listed(two) == both
+    two.stop()
+    cluster.start(2)
+    weft.wait_until(lambda: listed(two) == {(two.addr, 1001)}, "itself alone")
 
 
 # ---- reservations
@@ -239,15 +248,15 @@ def _(cluster, one, two):
 @with_cluster("a change is answered when every member that lives has taken it in")
 def _(cluster, one, two):
     with Host(one, 1) as host:
-        two.process.send_signal(signal.SIGSTOP)
+        cluster.pause(2)
         cid = host.queue.submit(sqe.Sqe(sqe.RESV_REGISTER, 1), struct.pack("<QQ", 0, 1))
         for _ in range(50):
             assert host.registrants() in ([], [1])
             host.disk.write(0, bytes(host.disk.block))
         assert host.queue.requests[cid].cqe is None, "answered while node 2 could not know of it"
-        two.process.send_signal(signal.SIGCONT)
+        cluster.resume(2)
         host.queue.wait(cid)
-        two.process.send_signal(signal.SIGSTOP)
+        cluster.pause(2)
         cid = host.queue.submit(sqe.Sqe(sqe.RESV_ACQUIRE, 1, dw10=EA << 8), struct.pack("<QQ", 1, 0))
         for _ in range(50):
             host.disk.write(0, bytes(host.disk.block))

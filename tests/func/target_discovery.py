@@ -3,41 +3,18 @@
 import pathlib
 import struct
 import sys
-from collections import namedtuple
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "lib"))
 
 import nvme
 import tap
 import weft
+from discovery import LOG, NOTICE, read_log, text
 from fixture import connect, with_host, with_target
 
-LOG = 0x70
 ALICE = "nqn.2014-08.org.nvmexpress:uuid:00000000-0000-0000-0000-00000000a11c"
 BOB = "nqn.2014-08.org.nvmexpress:uuid:00000000-0000-0000-0000-000000000b0b"
 PRIVATE = "nqn.2026-11.io.weft:private"
-NOTICE = (2, 0xF0, LOG)
-
-Entry = namedtuple("Entry", "trtype adrfam subtype portid cntlid asqsz trsvcid subnqn traddr")
-
-
-def text(raw):
-    return raw.rstrip(b"\0 ").decode()
-
-
-def entry(raw):
-    trtype, adrfam, subtype, _, portid, cntlid, asqsz = struct.unpack_from("<4B3H", raw)
-    return Entry(trtype, adrfam, subtype, portid, cntlid, asqsz, text(raw[32:64]),
-                 text(raw[256:512]), text(raw[512:768]))
-
-
-def read_log(ctrl):
-    """(generation counter, entries of NVM subsystems)."""
-    genctr, numrec, recfmt = struct.unpack_from("<QQH", ctrl.log(LOG, 1024))
-    assert recfmt == 0
-    raw = ctrl.log(LOG, 1024 * (1 + numrec))
-    entries = [entry(raw[at:at + 1024]) for at in range(1024, len(raw), 1024)]
-    return genctr, [e for e in entries if e.subtype == 2]
 
 
 def discover(t, hostnqn=nvme.HOSTNQN):

@@ -137,15 +137,19 @@ def _(t, *hosts):
     assert report.generation == 4 and report.hosts[bytes([3] * 16)] == (77, False)
 
 
-@with_hosts("Report: the form without room for the identifier, too short, too long", 1)
+@with_hosts("Report: the form without room for the identifier, a part of it, too long", 1)
 def _(_t, host):
     def report(dw10, dw11, length, want, nsid=1):
         host.queue.do(sqe.Sqe(sqe.RESV_REPORT, nsid, dw10=dw10, dw11=dw11), length=length, want=want)
     report(1023, 0, 4096, HOSTID_FORMAT)
-    report(14, 1, 60, INVALID_FIELD)
     report(0xFFFFFFFF, 1, 4096, INVALID_FIELD)
     report(1023, 1, 64, SGL_LENGTH)
     report(15, 1, 64, SUCCESS)
+    host.register()
+    whole = host.queue.do(sqe.Sqe(sqe.RESV_REPORT, 1, dw10=31, dw11=1), length=128).data
+    for length in (4, 8, 60, 68, 124):
+        part = host.queue.do(sqe.Sqe(sqe.RESV_REPORT, 1, dw10=length // 4 - 1, dw11=1), length=length)
+        assert part.data == whole[:length]
     report(15, 1, 64, INVALID_NS, nsid=2)
 
 

@@ -13,6 +13,7 @@ import sys
 
 from seeds_host import host_seeds, link_seeds, queue_seeds
 from seeds_rdma import rdma_link_seeds, rdma_seeds
+from seeds_state import state_seeds
 
 # ---- fuzz_pdu: rules, limits, a header
 
@@ -294,7 +295,7 @@ def main():
     for name, seeds in (("fuzz_pdu", pdu_seeds()), ("fuzz_conn", conn_seeds()),
                         ("fuzz_link", link_seeds()), ("fuzz_queue", queue_seeds()),
                         ("fuzz_host", host_seeds()), ("fuzz_rdma", rdma_seeds()),
-                        ("fuzz_rdma_link", rdma_link_seeds())):
+                        ("fuzz_rdma_link", rdma_link_seeds()), ("fuzz_state", state_seeds())):
         folder = root / name
         folder.mkdir(parents=True, exist_ok=True)
         for seed, content in seeds:

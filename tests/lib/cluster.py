@@ -1,7 +1,11 @@
 """cluster.py - several targets that serve one subsystem, and what a host sees of its groups."""
 import contextlib
+import ctypes
+import fcntl
+import os
 import pathlib
 import shutil
+import signal
 import struct
 import tempfile
 
@@ -50,6 +54,19 @@ class Cluster:
     def until(self, node, groups):
         weft.wait_until(lambda: self.groups(node) == groups, f"groups {groups}", UNTIL_S)
 
+    def pause(self, node):
+        """It stands still, and not while it has the state locked: nobody else could change it."""
+        def paused():
+            self.nodes[node].process.send_signal(signal.SIGSTOP)
+            if not is_locked(self.shared / "state"):
+                return True
+            self.resume(node)
+            return False
+        weft.wait_until(paused, f"node {node} to be stopped", UNTIL_S)
+
+    def resume(self, node):
+        self.nodes[node].process.send_signal(signal.SIGCONT)
+
     def close(self):
         try:
             for target in self.nodes.values():
@@ -60,6 +77,14 @@ class Cluster:
             for target in self.nodes.values():
                 target.clean()
             shutil.rmtree(self.shared, ignore_errors=True)
+
+
+def is_locked(path):
+    """Does anybody have the state in a file locked?"""
+    ofd_getlk, lock = 36, struct.Struct("hhqqi4x")
+    with path.open("rb+") as file:
+        asked = lock.pack(fcntl.F_WRLCK, os.SEEK_SET, 1 << 62, 1, 0)
+        return lock.unpack(fcntl.fcntl(file, ofd_getlk, asked))[0] != fcntl.F_UNLCK
 
 
 def with_cluster(name, of=2, limit_s=60):
@@ -83,3 +108,34 @@ def ana(ctrl, group):
             return page[at + 16] & 15
         at += 32 + 4 * nsids
     raise AssertionError(f"no group {group}")
+
+
+def storage_of(target, name):
+    """A second descriptor of what this target has open: the kernel has it as long as we do."""
+    syscall, pidfd_getfd = ctypes.CDLL(None, use_errno=True).syscall, 438
+    fds = target.proc("fd")
+    number = next(int(fd.name) for fd in fds.iterdir() if fd.resolve().name == name)
+    pidfd = os.pidfd_open(target.process.pid)
+    try:
+        fd = syscall(pidfd_getfd, pidfd, number, 0)
+    finally:
+        os.close(pidfd)
+    if fd < 0:
+        tap.skip(f"pidfd_getfd: {os.strerror(ctypes.get_errno())}")
+    return fd
+
+
+def state_keys(path):
+    """The keys of all records in a state file, as its newest slot has them."""
+    with path.open("rb") as file:
+        slots = []
+        for at in (64 << 10, (64 << 10) + (16 << 20)):
+            file.seek(at)
+            _, _, _, revision, _, length = struct.unpack("<8sIIQQQ", file.read(40).ljust(40, b"\0"))
+            slots.append((revision, file.read(length)))
+    raw, at, keys = max(slots)[1], 0, []
+    while at < len(raw):
+        key_len, _, length, _ = struct.unpack_from("<HHIQ", raw, at)
+        keys.append(raw[at + 16:at + 16 + key_len].decode())
+        at += 16 + key_len + length
+    return keys

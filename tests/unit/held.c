@@ -60,9 +60,16 @@ static void held_close(struct weft_backend *be)
 	free(be);
 }
 
+/* Whoever had it is in this process. */
+static bool held_left(struct weft_backend *be, unsigned node)
+{
+	return false;
+}
+
 static const struct weft_backend_ops held_ops = {
 	.type = "held",
 	.submit = held_submit,
+	.left = held_left,
 	.close = held_close,
 };
 

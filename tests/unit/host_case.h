@@ -37,16 +37,21 @@ struct host {
 		}                                                                          \
 	} while (0)
 
-static inline struct weft_ctrl *connect_with(const char *words)
+static inline struct weft_ctrl *connect_at(const char *address, const char *words)
 {
 	struct weft_err err = { "" };
 	struct weft_ctrl *ctrl;
 	char uri[512];
 
-	snprintf(uri, sizeof(uri), "%s/%s%s", target_address(), TARGET_NQN, words);
+	snprintf(uri, sizeof(uri), "%s/%s%s", address, TARGET_NQN, words);
 	if (weft_connect(uri, NULL, &ctrl, &err) < 0)
 		fail_msg("%s: %s", uri, err.text);
 	return ctrl;
+}
+
+static inline struct weft_ctrl *connect_with(const char *words)
+{
+	return connect_at(target_address(), words);
 }
 
 /* RDMA has no digests. */

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "backend/backend.h"
 #include "base/list.h"
@@ -25,9 +26,10 @@ enum { REACTORS = 2, QUEUES = 16, DEPTH = 128 };
 
 static struct weft_reactor *reactors[REACTORS]; /* the first is home */
 static pthread_t threads[REACTORS];
-static struct weft_target *target;
+static struct weft_target *target, *other; /* @other: of a pair */
 static struct weft_subsys *subsys;
-static char address[64];
+static char address[64], other_address[64];
+static char state_path[64]; /* of a pair */
 
 static void must(int rc, const char *what, const struct weft_err *err)
 {
@@ -294,10 +296,11 @@ void target_ana_wait(struct target_ana *ana)
 
 static void note_address(void *arg, const char *uri, uint16_t portid)
 {
-	snprintf(address, sizeof(address), "%s", uri);
+	snprintf(arg, sizeof(address), "%s", uri);
 }
 
-static void start(struct call *call)
+/* Member @node of two; 0: it is alone. */
+static struct weft_target *make(unsigned node, struct weft_subsys **s, char *where)
 {
 	static const struct weft_target_visitor visitor = { .listener = note_address };
 	struct weft_target_options options = {
@@ -308,21 +311,54 @@ static void start(struct call *call)
 		.io_queues_max = QUEUES,
 		.queues_max = 8 * QUEUES,
 	};
-	struct weft_subsys_options named = { .nqn = TARGET_NQN, .allow_any_host = true };
+	struct weft_subsys_options named = {
+		.nqn = TARGET_NQN, .allow_any_host = true, .node = node, .nodes = node ? 2 : 0
+	};
+	struct weft_store_options store = { reactors[0], state_path, node, 2 };
 	struct weft_err err = { "" };
+	struct weft_target *made;
 	struct weft_uri uri;
 
-	must(weft_target_create(&target, &options, &err), "create", &err);
+	must(weft_target_create(&made, &options, &err), "create", &err);
 	must(weft_uri_parse(LISTEN, &uri, &err), "address", &err);
-	must(weft_listener_add(target, &uri, &err), "listen", &err);
-	must(weft_subsys_add(target, &named, &subsys, &err), "subsystem", &err);
-	weft_target_visit(target, &visitor, NULL);
+	must(weft_listener_add(made, &uri, &err), "listen", &err);
+	if (node)
+		must(weft_store_open(&named.store, &store, &err), "state", &err);
+	must(weft_subsys_add(made, &named, s, &err), "subsystem", &err);
+	weft_target_visit(made, &visitor, where);
+	return made;
+}
+
+static void start(struct call *call)
+{
+	target = make(0, &subsys, address);
+	end_call(call);
+}
+
+static void start_pair(struct call *call)
+{
+	struct weft_subsys *there;
+
+	target = make(1, &subsys, address);
+	other = make(2, &there, other_address);
+	weft_cluster_start(there);
+	end_call(call);
+}
+
+static void begin_cluster(struct call *call)
+{
+	weft_cluster_start(subsys);
 	end_call(call);
 }
 
 static void stop(struct call *call)
 {
 	weft_target_stop(target, end_call, call);
+}
+
+static void stop_other(struct call *call)
+{
+	weft_target_stop(other, end_call, call);
 }
 
 static void *turn(void *arg)
@@ -351,12 +387,12 @@ static void fabric_end(void)
 }
 #endif
 
-void target_start(void)
+static void start_with(void (*how)(struct call *call))
 {
 	struct weft_reactor_options options = { .engine = WEFT_ENGINE_EPOLL,
 						.cpu = -1,
 						.clock = target_clock };
-	struct call call = { .run = start };
+	struct call call = { .run = how };
 	struct weft_err err = { "" };
 
 	weft_log_set_level(WEFT_LOG_ERROR);
@@ -368,12 +404,39 @@ void target_start(void)
 	call_home(&call);
 }
 
+void target_start(void)
+{
+	start_with(start);
+}
+
+void target_start_pair(void)
+{
+	char file[] = "/tmp/weft-pair-XXXXXX";
+	int fd = mkstemp(file);
+
+	must(fd, "state", NULL);
+	close(fd);
+	snprintf(state_path, sizeof(state_path), "file:%s", file);
+	start_with(start_pair);
+}
+
+void target_pair_begin(void)
+{
+	struct call call = { .run = begin_cluster };
+
+	call_home(&call);
+}
+
 void target_stop(void)
 {
 	struct weft_msg ends[REACTORS];
-	struct call call = { .run = stop };
+	struct call call = { .run = stop }, second = { .run = stop_other };
 
 	call_home(&call);
+	if (other) {
+		call_home(&second);
+		unlink(strchr(state_path, '/'));
+	}
 	for (int i = 0; i < REACTORS; i++) {
 		ends[i].fn = end_reactor;
 		weft_reactor_post(reactors[i], &ends[i]);
@@ -388,4 +451,9 @@ void target_stop(void)
 const char *target_address(void)
 {
 	return address;
+}
+
+const char *target_other_address(void)
+{
+	return other_address;
 }

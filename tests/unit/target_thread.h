@@ -14,10 +14,15 @@ struct weft_backend;
 #define TARGET_NQN "nqn.2026-11.io.weft:unit"
 
 void target_start(void);
+/* The same, and another beside it that has no namespaces: members 1 and 2 of a cluster. What the first
+ * has is served from target_pair_begin() on. */
+void target_start_pair(void);
+void target_pair_begin(void);
 void target_stop(void);
 
 /* nvme+tcp://127.0.0.1:PORT */
 const char *target_address(void);
+const char *target_other_address(void);
 
 /* @spec as weft serve takes it; @uuid may be NULL. */
 void target_ns_add(uint32_t nsid, const char *spec, uint32_t block, const char *uuid);

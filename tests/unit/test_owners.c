@@ -1,4 +1,4 @@
-/* test_owners.c - who serves which group of a cluster: tables of what one member does next. */
+/* test_owners.c - who serves which group of a cluster, and what else its members tell each other: tables. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -10,6 +10,8 @@
 #include <string.h>
 
 #include "target/cluster/owners.h"
+#include "target/cluster/ports.h"
+#include "target/cluster/reset.h"
 
 #define COUNT(array) (sizeof(array) / sizeof(*(array)))
 
@@ -53,10 +55,10 @@ static uint64_t nodes(const char *text)
 	return bits;
 }
 
-/* Storage still has something of these, in any group. */
+/* Storage still has something of these, in any group; of any of them, if there are some. */
 static bool left(void *arg, uint32_t group, unsigned node)
 {
-	return nodes(arg) >> (node - 1) & 1;
+	return node ? nodes(arg) >> (node - 1) & 1 : nodes(arg);
 }
 
 static void one_step(void **state)
@@ -73,6 +75,7 @@ static void one_step(void **state)
 		{ "0 0 0", 1, "12", "", "", "1 0 1", false },
 		{ "0 0 0", 2, "12", "", "", "0 2 0", false },
 		{ "0 0 0", 2, "123", "", "", "0 2 0", false },
+		{ "0 0 0", 1, "1", "", "2", "0 0 0", true }, /* it may have been theirs */
 		/* Nobody takes from who lives */
 		{ "1 1 1", 2, "12", "", "", "1 1 1", false },
 		{ "1>2", 2, "12", "", "", "1>2", false },
@@ -181,6 +184,91 @@ static void records_come_back(void **state)
 	assert_int_equal(back.owner[0], 0);
 }
 
+/* --- where members listen ------------------------------------------------------------------------------ */
+
+static void ports_come_back(void **state)
+{
+	static const char *const uris[] = { "nvme+tcp://192.0.2.1:4420",
+					    "nvme+rdma://[2001:db8::7]:1" };
+	static struct ports ports, back;
+	char bytes[PORTS_RECORD_MAX];
+	struct weft_uri uri;
+	size_t len;
+
+	for (unsigned i = 0; i < PORTS_MAX; i++) {
+		assert_int_equal(weft_uri_parse(uris[i % COUNT(uris)], &uri, NULL), 0);
+		ports.at[i] = (struct tgt_port){ uri.trtype, (uint16_t)(65535 - i), uri.addr };
+	}
+	for (ports.count = 0; ports.count <= PORTS_MAX; ports.count += PORTS_MAX / 2) {
+		len = ports_encode(&ports, UINT64_MAX, bytes);
+		assert_true(len < sizeof(bytes));
+		assert_int_equal(ports_decode(&back, UINT64_MAX, bytes, len), 0);
+		assert_int_equal(back.count, ports.count);
+		for (unsigned i = 0; i < ports.count; i++)
+			assert_true(weft_addr_equal(&back.at[i].addr, &ports.at[i].addr) &&
+				    back.at[i].trtype == ports.at[i].trtype &&
+				    back.at[i].portid == ports.at[i].portid);
+		assert_int_equal(ports_decode(&back, 1, bytes, len), 0); /* all were gone since */
+		assert_int_equal(back.count, 0);
+	}
+}
+
+static void ports_that_are_none_are_refused(void **state)
+{
+	static const char *const texts[] = {
+		"session 1",                            /* no end */
+		"session 1\nnvme+tcp://192.0.2.1:4420", /* no end */
+		"session 1\nnvme+tcp://192.0.2.1:4420\n",
+		"session 1\nnvme+tcp://192.0.2.1:4420?portid=0\n",
+		"session 1\nnvme+tcp://192.0.2.1:4420?portid=65536\n",
+		"session 1\nnvme+tcp://somewhere:4420?portid=1\n",
+		"session 1\nnvme+tcp://192.0.2.1:4420?portid=1\nx\n",
+		"1\n",
+		"\n",
+	};
+	static struct ports back;
+	char many[32 + 40 * (PORTS_MAX + 1)];
+	size_t len;
+
+	for (size_t i = 0; i < COUNT(texts); i++) {
+		assert_int_equal(ports_decode(&back, 1, texts[i], strlen(texts[i])), -EINVAL);
+		assert_int_equal(back.count, 0);
+	}
+	assert_int_equal(ports_decode(&back, 1, "session 1\n\0", 11), -EINVAL);
+	len = (size_t)sprintf(many, "session 1\n");
+	for (unsigned i = 0; i <= PORTS_MAX; i++)
+		len += (size_t)sprintf(many + len, "nvme+tcp://192.0.2.1:4420?portid=1\n");
+	assert_int_equal(ports_decode(&back, 1, many, len), -EINVAL);
+	assert_int_equal(ports_decode(&back, 1, NULL, 0), 0);
+}
+
+/* --- controllers that are to end ------------------------------------------------------------------------- */
+
+static void resets_come_back(void **state)
+{
+	static const struct {
+		size_t at;
+		uint8_t byte;
+	} damage[] = { { 0, 2 }, { 1, 0 }, { 1, 4 }, { 2, 0 }, { 2, WEFT_NODES_MAX + 1 } };
+	struct reset reset = { RESET_ASKED, 3, 0x1234, 5, 0x6789abcdef, 7, { 8, 9 }, "" }, back;
+	uint8_t bytes[RESET_RECORD];
+
+	memset(reset.hostnqn, 'n', WEFT_NQN_MAX);
+	reset_encode(&reset, bytes);
+	assert_int_equal(reset_decode(&back, bytes, sizeof(bytes)), 0);
+	assert_memory_equal(&reset, &back, sizeof(reset));
+	assert_int_equal(reset_decode(&back, bytes, sizeof(bytes) - 1), -EINVAL);
+	assert_int_equal(reset_decode(&back, NULL, 0), -EINVAL);
+	for (size_t i = 0; i < COUNT(damage); i++) {
+		reset_encode(&reset, bytes);
+		bytes[damage[i].at] = damage[i].byte;
+		assert_int_equal(reset_decode(&back, bytes, sizeof(bytes)), -EINVAL);
+	}
+	reset_encode(&reset, bytes);
+	bytes[sizeof(bytes) - 1] = 'x'; /* a name without an end */
+	assert_int_equal(reset_decode(&back, bytes, sizeof(bytes)), -EINVAL);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -188,6 +276,9 @@ int main(void)
 		cmocka_unit_test(served),
 		cmocka_unit_test(never_two),
 		cmocka_unit_test(records_come_back),
+		cmocka_unit_test(ports_come_back),
+		cmocka_unit_test(ports_that_are_none_are_refused),
+		cmocka_unit_test(resets_come_back),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

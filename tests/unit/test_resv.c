@@ -17,9 +17,9 @@
 
 enum { OK = 0, CONFLICT = NVME_SC_RESERVATION_CONFLICT, INVALID = NVME_SC_INVALID_FIELD };
 enum { WE = 1, EA, WERO, EARO, WEAR, EAAR };
-enum { KEY_A = 0xa, KEY_B = 0xb, KEY_C = 0xc, KEY_NEW = 0xd };
+enum { KEY_A = 0xa, KEY_B, KEY_C, KEY_D, KEY_NEW };
 
-/* --- a state in short: "A* B" are registrants with their keys, A holds ------------------------------ */
+/* --- a state in short: "A* B=c" are registrants, A with its key and the holder, B with C's ------------------------------ */
 
 static void put_host(uint8_t host[RESV_HOST_BYTES], char name)
 {
@@ -46,6 +46,10 @@ static void make(struct resv_state *st, uint8_t rtype, const char *text)
 			st->regs[st->nregs - 1].holder = true;
 			continue;
 		}
+		if (*text == '=') {
+			st->regs[st->nregs - 1].key = key_of((char)(*++text - 'a' + 'A'));
+			continue;
+		}
 		put_host(reg->host, *text);
 		reg->key = key_of(*text);
 		st->nregs++;
@@ -66,113 +70,333 @@ static void show(const struct resv_state *st, char *text)
 	}
 }
 
-/* "B1 C1!": host B is told of type 1, and so is C, whose commands are aborted. */
+/* "B1 C2": host B is told of type 1, C of type 2. */
 static void show_notices(const struct resv_state *st, char *text)
 {
 	*text = '\0';
 	for (unsigned i = 0; i < st->nnotices; i++)
-		text += sprintf(text, "%s%c%u%s", i ? " " : "",
-				st->notices[i].host[RESV_HOST_BYTES - 1], st->notices[i].type,
-				st->notices[i].abort ? "!" : "");
+		text += sprintf(text, "%s%c%u", i ? " " : "",
+				st->notices[i].host[RESV_HOST_BYTES - 1], st->notices[i].type);
 }
 
+/* --- every type × action × holder, registrant, anybody ------------------------------------------------ */
+
+/* The types that the rules tell apart: none, one holder, registrants only, all registrants. */
+enum { NONE, ONE, RO, AR, CLASSES };
+
+static const uint8_t class_of[] = { NONE, ONE, ONE, RO, RO, AR, AR };
+
+/* Hosts A (the holder, if there is a reservation), B and C are registrants with the keys a, b, c; D is
+ * not. Every row is run with every type before and every type asked for.
+ *
+ * What becomes of it, by class: "conflict", "invalid", "same": nothing changed, or
+ *   [+] the generation grows   = the type stays, - there is none, > it is the one asked for
+ *   registrants   | notices
+ * "X/Y": X where the type asked for is that of the reservation, else Y. */
 struct rule {
-	uint8_t rtype;      /* before … */
-	const char *before; /* … and its registrants */
+	const char *says; /* NVMe base 2.0, 8.19 and the commands' own sections */
 	char who;
-	uint8_t action, asked; /* @asked: RTYPE of the command */
+	uint8_t action;
 	uint64_t crkey, key;
-	int iekey; /* also CPTPL, from bit 4 on */
-	uint16_t status;
-	uint8_t rtype_after;
-	const char *after, *notices;
-	int generation; /* grows */
+	bool iekey;
+	const char *becomes[CLASSES];
 };
 
-static void check_rule(enum resv_kind kind, const struct rule *rule, size_t index)
+#define ALL(what)                      \
+	{                              \
+		what, what, what, what \
+	}
+#define HELD(a, b)         \
+	{                  \
+		a, b, b, b \
+	}
+
+static bool is_refused(const char *becomes, uint16_t sc)
 {
-	struct resv_request rq = {
-		.kind = kind,
-		.action = rule->action,
-		.rtype = rule->asked,
-		.crkey = rule->crkey,
-		.key = rule->key,
-		.iekey = rule->iekey & 1,
-		.cptpl = (uint8_t)(rule->iekey >> 4),
-		.can_persist = true,
-	};
-	static struct resv_state st;
-	char is[4096], told[4096];
+	return !strcmp(becomes, "conflict") ? sc == (CONFLICT | NVME_SC_DNR) :
+					      sc == (INVALID | NVME_SC_DNR);
+}
+
+static void pick(char *to, const char *becomes, bool matches)
+{
+	const char *other = strchr(becomes, '/');
+
+	if (!other)
+		strcpy(to, becomes);
+	else if (matches)
+		sprintf(to, "%.*s", (int)(other - becomes), becomes);
+	else
+		strcpy(to, other + 1);
+}
+
+/* The state in the words of the table. */
+static void describe(char *to, const struct resv_state *before, const struct resv_state *st,
+		     uint8_t asked, bool stays)
+{
+	char regs[256], notices[256];
+
+	show(st, regs);
+	show_notices(st, notices);
+	sprintf(to, "%s%c%s%s%s", st->generation != before->generation ? "+" : "",
+		!st->rtype && before->rtype         ? '-' :
+		st->rtype == before->rtype && stays ? '=' :
+		st->rtype == asked                  ? '>' :
+						      '?',
+		regs, *notices ? "|" : "", notices);
+}
+
+static void run_rule(enum resv_kind kind, const struct rule *rule, uint8_t type, uint8_t asked)
+{
+	struct resv_request rq = { .kind = kind,
+				   .action = rule->action,
+				   .rtype = asked,
+				   .crkey = rule->crkey,
+				   .key = rule->key,
+				   .iekey = rule->iekey,
+				   .can_persist = true };
+	static struct resv_state before, st;
+	char want[256], got[600];
 	bool changed;
 	uint16_t sc;
 
+	pick(want, rule->becomes[class_of[type]], asked == type);
 	put_host(rq.host, rule->who);
-	make(&st, rule->rtype, rule->before);
+	make(&before, type, type ? "A* B C" : "A B C");
+	st = before;
 	sc = resv_run(&st, &rq, &changed);
-	show(&st, is);
-	show_notices(&st, told);
-	if ((sc & 0x7ff) != rule->status || strcmp(is, rule->after) ||
-	    strcmp(told, rule->notices) || st.rtype != rule->rtype_after ||
-	    st.generation != (uint32_t)rule->generation)
-		fail_msg("rule %zu: \"%s\" type %u by %c: status %#x, \"%s\" type %u, told \"%s\", "
-			 "generation %u",
-			 index, rule->before, rule->rtype, rule->who, sc, is, st.rtype, told,
-			 st.generation);
-	assert_true(!sc || (sc & NVME_SC_DNR));
+	describe(got, &before, &st, asked, *want == '=' || want[1] == '=');
 	if (sc || !changed)
-		assert_true(!strcmp(rule->before, is) && st.rtype == rule->rtype);
+		assert_memory_equal(&st, &before, sizeof(st));
+	if (sc ? !is_refused(want, sc) : strcmp(changed ? got : "same", want))
+		fail_msg("%s: %c, type %u, asks for %u: status %#x, \"%s\", not \"%s\"", rule->says,
+			 rule->who, type, asked, sc, got, want);
+	for (unsigned i = 0; i < st.nnotices; i++)
+		assert_int_equal(st.notices[i].abort, st.notices[i].type == 1 &&
+							      kind == RESV_ACQUIRE &&
+							      rule->action == 2);
 }
 
-#define check_rules(kind, rules)                     \
-	for (size_t i_ = 0; i_ < COUNT(rules); i_++) \
-	check_rule(kind, &(rules)[i_], i_)
-
-/* --- Register ---------------------------------------------------------------------------------------- */
+static void run_rules(enum resv_kind kind, const struct rule *rules, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		for (uint8_t type = 0; type <= EAAR; type++)
+			for (uint8_t asked = WE; asked <= EAAR; asked++)
+				run_rule(kind, &rules[i], type, asked);
+}
 
 static void registering(void **state)
 {
 	enum { REG, UNREG, REPLACE };
 	static const struct rule rules[] = {
-		/* Register: CRKEY and IEKEY do not matter. */
-		{ 0, "", 'A', REG, 0, 0, KEY_A, 0, OK, 0, "A", "", 1 },
-		{ 0, "", 'A', REG, 0, 99, KEY_A, 0, OK, 0, "A", "", 1 },
-		{ 0, "B", 'A', REG, 0, 0, KEY_B, 0, OK, 0, "B A=b", "", 1 },
-		{ EA, "B*", 'A', REG, 0, 0, KEY_A, 0, OK, EA, "B* A", "", 1 },
-		{ 0, "A", 'A', REG, 0, 0, KEY_A, 0, OK, 0, "A", "", 1 },
-		{ 0, "A", 'A', REG, 0, KEY_A, KEY_NEW, 0, CONFLICT, 0, "A", "", 0 },
-		{ 0, "A", 'A', REG, 0, KEY_A, KEY_NEW, 1, CONFLICT, 0, "A", "", 0 },
-		{ 0, "", 'A', REG, 0, 0, 0, 0, INVALID, 0, "", "", 0 },
-		/* Unregister */
-		{ 0, "", 'A', UNREG, 0, KEY_A, 0, 0, CONFLICT, 0, "", "", 0 },
-		{ 0, "", 'A', UNREG, 0, KEY_A, 0, 1, CONFLICT, 0, "", "", 0 },
-		{ 0, "A B", 'A', UNREG, 0, KEY_A, 0, 0, OK, 0, "B", "", 1 },
-		{ 0, "A B", 'A', UNREG, 0, KEY_B, 0, 0, CONFLICT, 0, "A B", "", 0 },
-		{ 0, "A B", 'A', UNREG, 0, KEY_B, 0, 1, OK, 0, "B", "", 1 },
-		{ WE, "A* B", 'B', UNREG, 0, KEY_B, 0, 0, OK, WE, "A*", "", 1 },
-		{ WE, "A* B", 'A', UNREG, 0, KEY_A, 0, 0, OK, 0, "B", "", 1 },
-		{ EA, "A* B", 'A', UNREG, 0, KEY_A, 0, 0, OK, 0, "B", "", 1 },
-		{ WERO, "A* B C", 'A', UNREG, 0, KEY_A, 0, 0, OK, 0, "B C", "B2 C2", 1 },
-		{ EARO, "A* B C", 'A', UNREG, 0, KEY_A, 0, 0, OK, 0, "B C", "B2 C2", 1 },
-		{ EARO, "A* B C", 'B', UNREG, 0, KEY_B, 0, 0, OK, EARO, "A* C", "", 1 },
-		{ WEAR, "A* B", 'A', UNREG, 0, KEY_A, 0, 0, OK, WEAR, "B", "", 1 },
-		{ EAAR, "A* B", 'B', UNREG, 0, KEY_B, 0, 0, OK, EAAR, "A*", "", 1 },
-		{ WEAR, "A*", 'A', UNREG, 0, KEY_A, 0, 0, OK, 0, "", "", 1 },
-		{ EAAR, "B", 'B', UNREG, 0, KEY_B, 0, 0, OK, 0, "", "", 1 },
-		/* Replace: who ignores keys need not have one */
-		{ 0, "", 'A', REPLACE, 0, KEY_A, KEY_NEW, 0, CONFLICT, 0, "", "", 0 },
-		{ 0, "", 'A', REPLACE, 0, 0, KEY_NEW, 1, OK, 0, "A=d", "", 1 },
-		{ 0, "A", 'A', REPLACE, 0, KEY_A, KEY_NEW, 0, OK, 0, "A=d", "", 1 },
-		{ 0, "A", 'A', REPLACE, 0, KEY_B, KEY_NEW, 0, CONFLICT, 0, "A", "", 0 },
-		{ 0, "A", 'A', REPLACE, 0, KEY_B, KEY_NEW, 1, OK, 0, "A=d", "", 1 },
-		{ WE, "A*", 'A', REPLACE, 0, KEY_A, KEY_NEW, 0, OK, WE, "A*=d", "", 1 },
-		{ 0, "A", 'A', REPLACE, 0, KEY_A, 0, 0, INVALID, 0, "A", "", 0 },
-		/* No such action, no such CPTPL */
-		{ 0, "A", 'A', 3, 0, KEY_A, KEY_NEW, 0, INVALID, 0, "A", "", 0 },
-		{ 0, "A", 'A', 7, 0, KEY_A, KEY_NEW, 0, INVALID, 0, "A", "", 0 },
-		{ 0, "", 'A', REG, 0, 0, KEY_A, 1 << 4, INVALID, 0, "", "", 0 },
+		{ "the same key again is no error", 'A', REG, 0, KEY_A, false,
+		  HELD("+=A B C", "+=A* B C") },
+		{ "another key is", 'A', REG, KEY_A, KEY_NEW, false, ALL("conflict") },
+		{ "also for who ignores keys", 'B', REG, 0, KEY_NEW, true, ALL("conflict") },
+		{ "a new registrant; its current key is not looked at", 'D', REG, 99, KEY_D, false,
+		  HELD("+=A B C D", "+=A* B C D") },
+		{ "keys need not differ", 'D', REG, 0, KEY_A, false,
+		  HELD("+=A B C D=a", "+=A* B C D=a") },
+		{ "key 0 stands for all in Preempt", 'D', REG, 0, 0, false, ALL("invalid") },
+
+		{ "the holder's end is the reservation's, unless all hold it; others are told where "
+		  "they gain by it",
+		  'A',
+		  UNREG,
+		  KEY_A,
+		  0,
+		  false,
+		  { "+=B C", "+-B C", "+-B C|B2 C2", "+=B C" } },
+		{ "a registrant's is not", 'B', UNREG, KEY_B, 0, false, HELD("+=A C", "+=A* C") },
+		{ "with its key", 'A', UNREG, KEY_B, 0, false, ALL("conflict") },
+		{ "or with any", 'B', UNREG, 99, 0, true, HELD("+=A C", "+=A* C") },
+		{ "who has none cannot give it back", 'D', UNREG, KEY_A, 0, false,
+		  ALL("conflict") },
+		{ "nor by ignoring that", 'D', UNREG, 0, 0, true, ALL("conflict") },
+
+		{ "a new key changes nothing else", 'A', REPLACE, KEY_A, KEY_NEW, false,
+		  HELD("+=A=e B C", "+=A*=e B C") },
+		{ "nor a registrant's", 'B', REPLACE, KEY_B, KEY_NEW, false,
+		  HELD("+=A B=e C", "+=A* B=e C") },
+		{ "with its key", 'A', REPLACE, KEY_B, KEY_NEW, false, ALL("conflict") },
+		{ "or with any", 'A', REPLACE, 99, KEY_NEW, true, HELD("+=A=e B C", "+=A*=e B C") },
+		{ "who has none", 'D', REPLACE, KEY_A, KEY_NEW, false, ALL("conflict") },
+		{ "has one by ignoring that", 'D', REPLACE, 0, KEY_D, true,
+		  HELD("+=A B C D", "+=A* B C D") },
+		{ "not key 0", 'A', REPLACE, KEY_A, 0, false, ALL("invalid") },
+		{ "no such action", 'A', 3, KEY_A, KEY_NEW, false, ALL("invalid") },
+		{ "no such action", 'A', 7, KEY_A, KEY_NEW, false, ALL("invalid") },
 	};
 
-	check_rules(RESV_REGISTER, rules);
+	run_rules(RESV_REGISTER, rules, COUNT(rules));
+}
+
+static void acquiring(void **state)
+{
+	static const struct rule rules[] = {
+		{ "what nobody has; what one has already, if it is the same", 'A', 0, KEY_A, 0,
+		  false, HELD(">A* B C", "same/conflict") },
+		{ "what another has; where all have it, all may say so",
+		  'B',
+		  0,
+		  KEY_B,
+		  0,
+		  false,
+		  { ">A B* C", "conflict", "conflict", "same/conflict" } },
+		{ "with its key", 'A', 0, KEY_B, 0, false, ALL("conflict") },
+		{ "as a registrant", 'D', 0, KEY_A, 0, false, ALL("conflict") },
+		{ "IEKEY is not for this command", 'A', 0, KEY_A, 0, true, ALL("invalid") },
+		{ "no such action", 'A', 3, KEY_A, 0, false, ALL("invalid") },
+	};
+
+	run_rules(RESV_ACQUIRE, rules, COUNT(rules));
+}
+
+static void preempting(void **state)
+{
+	struct rule rules[] = {
+		{ "another registrant's key: it is none any more, the rest stays", 'A', 1, KEY_A,
+		  KEY_B, false, HELD("+=A C|B1", "+=A* C|B1") },
+		{ "and by another registrant", 'B', 1, KEY_B, KEY_C, false,
+		  HELD("+=A B|C1", "+=A* B|C1") },
+		{ "the holder's: the reservation is ours, of the type asked for; who stays is told "
+		  "of another type; where all hold it, it stays theirs",
+		  'B',
+		  1,
+		  KEY_B,
+		  KEY_A,
+		  false,
+		  { "+=B C|A1", "+=B* C|A1/+>B* C|A1 C2", "+=B* C|A1/+>B* C|A1 C2", "+=B C|A1" } },
+		{ "the holder's own: another type",
+		  'A',
+		  1,
+		  KEY_A,
+		  KEY_A,
+		  false,
+		  { "+=B C", "+=A* B C/+>A* B C|B2 C2", "+=A* B C/+>A* B C|B2 C2", "+=B C" } },
+		{ "a registrant's own: it is none any more", 'B', 1, KEY_B, KEY_B, false,
+		  HELD("+=A C", "+=A* C") },
+		{ "0: all others, where all hold it; else it is nobody's",
+		  'A',
+		  1,
+		  KEY_A,
+		  0,
+		  false,
+		  { "conflict", "invalid", "invalid", "+=A*|C1 B1/+>A*|C1 B1" } },
+		{ "0, by one that did not acquire it",
+		  'B',
+		  1,
+		  KEY_B,
+		  0,
+		  false,
+		  { "conflict", "invalid", "invalid", "+=B*|C1 A1/+>B*|C1 A1" } },
+		{ "a key that nobody has", 'A', 1, KEY_A, 99, false, ALL("conflict") },
+		{ "with its key", 'B', 1, KEY_A, KEY_A, false, ALL("conflict") },
+		{ "as a registrant", 'D', 1, KEY_A, KEY_A, false, ALL("conflict") },
+		{ "IEKEY is not for this command", 'A', 1, KEY_A, KEY_B, true, ALL("invalid") },
+	};
+
+	for (uint8_t action = 1; action <= 2; action++) {
+		for (size_t i = 0; i < COUNT(rules); i++)
+			rules[i].action = action;
+		run_rules(RESV_ACQUIRE, rules, COUNT(rules));
+	}
+}
+
+static void releasing(void **state)
+{
+	enum { RELEASE, CLEAR };
+	static const struct rule rules[] = {
+		{ "the holder: of its type; who gains by it is told",
+		  'A',
+		  RELEASE,
+		  KEY_A,
+		  0,
+		  false,
+		  { "same", "-A B C/invalid", "-A B C|B2 C2/invalid", "-A B C|B2 C2/invalid" } },
+		{ "who does not hold it has nothing to release, which is no error",
+		  'B',
+		  RELEASE,
+		  KEY_B,
+		  0,
+		  false,
+		  { "same", "same", "same", "-A B C|A2 C2/invalid" } },
+		{ "with its key", 'A', RELEASE, KEY_B, 0, false, ALL("conflict") },
+		{ "as a registrant", 'D', RELEASE, KEY_A, 0, false, ALL("conflict") },
+		{ "IEKEY is not for this command", 'A', RELEASE, KEY_A, 0, true, ALL("invalid") },
+
+		{ "Clear: no registrant is left, and others are told",
+		  'A',
+		  CLEAR,
+		  KEY_A,
+		  0,
+		  false,
+		  { "+=|B3 C3", "+-|B3 C3", "+-|B3 C3", "+-|B3 C3" } },
+		{ "any registrant may",
+		  'B',
+		  CLEAR,
+		  KEY_B,
+		  0,
+		  false,
+		  { "+=|A3 C3", "+-|A3 C3", "+-|A3 C3", "+-|A3 C3" } },
+		{ "with its key", 'A', CLEAR, KEY_B, 0, false, ALL("conflict") },
+		{ "as a registrant", 'D', CLEAR, KEY_A, 0, false, ALL("conflict") },
+		{ "IEKEY is not for this command", 'A', CLEAR, KEY_A, 0, true, ALL("invalid") },
+		{ "no such action", 'A', 2, KEY_A, 0, false, ALL("invalid") },
+	};
+
+	run_rules(RESV_RELEASE, rules, COUNT(rules));
+}
+
+/* --- what the table above has no hosts for --------------------------------------------------------------- */
+
+static void last_registrants_and_shared_keys(void **state)
+{
+	static const struct {
+		const char *says;
+		uint8_t type;
+		const char *before; /* A's key is a, wherever "=" does not say another */
+		enum resv_kind kind;
+		uint8_t action, asked;
+		uint64_t crkey, key;
+		uint16_t sc;
+		const char *after; /* as describe() has it */
+	} cases[] = {
+		{ "the last of all who hold it", WEAR, "A*", RESV_REGISTER, 1, WE, KEY_A, 0, OK,
+		  "+-" },
+		{ "also if it was not the first", EAAR, "A", RESV_REGISTER, 1, WE, KEY_A, 0, OK,
+		  "+-" },
+		{ "preempts itself", EAAR, "A*", RESV_ACQUIRE, 1, WE, KEY_A, KEY_A, OK, "+-" },
+		{ "or all others", EAAR, "A*", RESV_ACQUIRE, 1, WE, KEY_A, 0, OK, "+>A*" },
+		{ "the holder's key is also ours: others with it go", WE, "A B*=a C=a",
+		  RESV_ACQUIRE, 1, EA, KEY_A, KEY_A, OK, "+>A*|C1 B1" },
+		{ "all with one key", WERO, "A* B=c C", RESV_ACQUIRE, 1, WERO, KEY_A, KEY_C, OK,
+		  "+=A*|C1 B1" },
+		{ "of no type", 0, "A", RESV_ACQUIRE, 0, 0, KEY_A, 0, INVALID, "=A" },
+		{ "of no known type", 0, "A", RESV_ACQUIRE, 0, 7, KEY_A, 0, INVALID, "=A" },
+		{ "nor by Preempt", WE, "A* B", RESV_ACQUIRE, 1, 7, KEY_A, KEY_B, INVALID,
+		  "=A* B" },
+	};
+
+	for (size_t i = 0; i < COUNT(cases); i++) {
+		struct resv_request rq = { .kind = cases[i].kind,
+					   .action = cases[i].action,
+					   .rtype = cases[i].asked,
+					   .crkey = cases[i].crkey,
+					   .key = cases[i].key };
+		static struct resv_state before, st;
+		char got[600];
+		bool changed;
+		uint16_t sc;
+
+		put_host(rq.host, 'A');
+		make(&before, cases[i].type, cases[i].before);
+		st = before;
+		sc = resv_run(&st, &rq, &changed);
+		describe(got, &before, &st, cases[i].asked,
+			 cases[i].after[cases[i].after[0] == '+'] == '=');
+		if ((sc & 0x7ff) != cases[i].sc || strcmp(got, cases[i].after))
+			fail_msg("%s: status %#x, \"%s\"", cases[i].says, sc, got);
+	}
 }
 
 static void registrants_have_a_limit(void **state)
@@ -203,6 +427,7 @@ static void persistence(void **state)
 		{ RESV_REGISTER, 0, false, true, true, true, OK },
 		{ RESV_REGISTER, 2, false, true, true, false, OK },
 		{ RESV_REGISTER, 3, false, true, false, true, OK },
+		{ RESV_REGISTER, 1, false, true, true, true, INVALID },
 		{ RESV_REGISTER, 3, false, false, false, false, INVALID },
 		{ RESV_REGISTER, 2, false, false, false, false, OK },
 		{ RESV_PERSIST, 0, true, true, false, true, OK },
@@ -227,109 +452,6 @@ static void persistence(void **state)
 	}
 }
 
-/* --- Acquire -------------------------------------------------------------------------------------------- */
-
-static void acquiring(void **state)
-{
-	static const struct rule rules[] = {
-		{ 0, "", 'A', 0, WE, KEY_A, 0, 0, CONFLICT, 0, "", "", 0 },
-		{ 0, "B", 'A', 0, WE, KEY_B, 0, 0, CONFLICT, 0, "B", "", 0 },
-		{ 0, "A", 'A', 0, WE, KEY_B, 0, 0, CONFLICT, 0, "A", "", 0 },
-		{ 0, "A", 'A', 0, WE, KEY_A, 0, 1, INVALID, 0, "A", "", 0 },
-		{ 0, "A", 'A', 0, 0, KEY_A, 0, 0, INVALID, 0, "A", "", 0 },
-		{ 0, "A", 'A', 0, 7, KEY_A, 0, 0, INVALID, 0, "A", "", 0 },
-		{ 0, "A", 'A', 3, WE, KEY_A, 0, 0, INVALID, 0, "A", "", 0 },
-		/* Another than the holder */
-		{ WE, "A* B", 'B', 0, WE, KEY_B, 0, 0, CONFLICT, WE, "A* B", "", 0 },
-		{ EARO, "A* B", 'B', 0, EARO, KEY_B, 0, 0, CONFLICT, EARO, "A* B", "", 0 },
-		/* Where all hold it, all may say so again */
-		{ WEAR, "A* B", 'B', 0, WEAR, KEY_B, 0, 0, OK, WEAR, "A* B", "", 0 },
-		{ EAAR, "A* B", 'B', 0, EAAR, KEY_B, 0, 0, OK, EAAR, "A* B", "", 0 },
-		{ EAAR, "A* B", 'B', 0, WEAR, KEY_B, 0, 0, CONFLICT, EAAR, "A* B", "", 0 },
-	};
-
-	check_rules(RESV_ACQUIRE, rules);
-	for (uint8_t type = WE; type <= EAAR; type++) {
-		uint8_t other = type % EAAR + 1;
-		const struct rule each[] = {
-			{ 0, "A B", 'A', 0, type, KEY_A, 0, 0, OK, type, "A* B", "", 0 },
-			{ type, "A*", 'A', 0, type, KEY_A, 0, 0, OK, type, "A*", "", 0 },
-			{ type, "A*", 'A', 0, other, KEY_A, 0, 0, CONFLICT, type, "A*", "", 0 },
-		};
-
-		check_rules(RESV_ACQUIRE, each);
-	}
-}
-
-static void preempting(void **state)
-{
-	static const struct rule rules[] = {
-		{ WE, "A* B", 'C', 1, WE, KEY_C, KEY_A, 0, CONFLICT, WE, "A* B", "", 0 },
-		{ WE, "A* B", 'B', 1, WE, KEY_A, KEY_A, 0, CONFLICT, WE, "A* B", "", 0 },
-		/* The holder's key: its reservation becomes ours, and it is told */
-		{ WE, "A* B C", 'B', 1, WE, KEY_B, KEY_A, 0, OK, WE, "B* C", "A1", 1 },
-		{ WE, "A* B C", 'B', 1, EA, KEY_B, KEY_A, 0, OK, EA, "B* C", "A1 C2", 1 },
-		{ EARO, "A* B C", 'B', 1, WEAR, KEY_B, KEY_A, 0, OK, WEAR, "B* C", "A1 C2", 1 },
-		{ WE, "A* B C", 'B', 2, WE, KEY_B, KEY_A, 0, OK, WE, "B* C", "A1!", 1 },
-		/* Another's key: it is no registrant any more, the rest stays */
-		{ WERO, "A* B C", 'A', 1, WERO, KEY_A, KEY_B, 0, OK, WERO, "A* C", "B1", 1 },
-		{ WERO, "A* B C", 'A', 1, EA, KEY_A, KEY_B, 0, OK, WERO, "A* C", "B1", 1 },
-		{ WERO, "A* B C", 'C', 2, WERO, KEY_C, KEY_B, 0, OK, WERO, "A* C", "B1!", 1 },
-		{ WERO, "A* B C", 'C', 1, WERO, KEY_C, 99, 0, CONFLICT, WERO, "A* B C", "", 0 },
-		{ WERO, "A* B C", 'C', 1, WERO, KEY_C, 0, 0, INVALID, WERO, "A* B C", "", 0 },
-		{ WERO, "A* B", 'B', 1, WERO, KEY_B, KEY_B, 0, OK, WERO, "A*", "", 1 },
-		/* The holder's own: another type */
-		{ WERO, "A* B", 'A', 1, EARO, KEY_A, KEY_A, 0, OK, EARO, "A* B", "B2", 1 },
-		{ WERO, "A* B", 'A', 1, WERO, KEY_A, KEY_A, 0, OK, WERO, "A* B", "", 1 },
-		/* Nobody has reserved it */
-		{ 0, "A B C", 'A', 1, WE, KEY_A, KEY_B, 0, OK, 0, "A C", "B1", 1 },
-		{ 0, "A B", 'A', 1, WE, KEY_A, KEY_A, 0, OK, 0, "B", "", 1 },
-		{ 0, "A B", 'A', 1, WE, KEY_A, 99, 0, CONFLICT, 0, "A B", "", 0 },
-		{ 0, "A B", 'A', 1, WE, KEY_A, 0, 0, CONFLICT, 0, "A B", "", 0 },
-		/* All hold it: key 0 stands for all the others */
-		{ WEAR, "A* B C", 'B', 1, EA, KEY_B, 0, 0, OK, EA, "B*", "C1 A1", 1 },
-		{ EAAR, "A* B C", 'B', 2, EAAR, KEY_B, 0, 0, OK, EAAR, "B*", "C1! A1!", 1 },
-		{ WEAR, "A* B C", 'B', 1, EA, KEY_B, KEY_A, 0, OK, WEAR, "B C", "A1", 1 },
-		{ WEAR, "A* B", 'B', 1, EA, KEY_B, 99, 0, CONFLICT, WEAR, "A* B", "", 0 },
-		{ EAAR, "A*", 'A', 1, EAAR, KEY_A, KEY_A, 0, OK, 0, "", "", 1 },
-		{ EAAR, "A*", 'A', 1, WE, KEY_A, 0, 0, OK, WE, "A*", "", 1 },
-	};
-
-	check_rules(RESV_ACQUIRE, rules);
-}
-
-/* --- Release -------------------------------------------------------------------------------------------- */
-
-static void releasing(void **state)
-{
-	enum { RELEASE, CLEAR };
-	static const struct rule rules[] = {
-		{ WE, "A*", 'B', RELEASE, WE, KEY_B, 0, 0, CONFLICT, WE, "A*", "", 0 },
-		{ WE, "A*", 'A', RELEASE, WE, KEY_B, 0, 0, CONFLICT, WE, "A*", "", 0 },
-		{ WE, "A*", 'A', RELEASE, WE, KEY_A, 0, 1, INVALID, WE, "A*", "", 0 },
-		{ WE, "A*", 'A', RELEASE, EA, KEY_A, 0, 0, INVALID, WE, "A*", "", 0 },
-		{ WE, "A*", 'A', 2, WE, KEY_A, 0, 0, INVALID, WE, "A*", "", 0 },
-		/* Nothing to release is no error */
-		{ 0, "A", 'A', RELEASE, WE, KEY_A, 0, 0, OK, 0, "A", "", 0 },
-		{ WE, "A* B", 'B', RELEASE, WE, KEY_B, 0, 0, OK, WE, "A* B", "", 0 },
-		{ WERO, "A* B", 'B', RELEASE, EA, KEY_B, 0, 0, OK, WERO, "A* B", "", 0 },
-		{ WE, "A* B C", 'A', RELEASE, WE, KEY_A, 0, 0, OK, 0, "A B C", "", 0 },
-		{ EA, "A* B C", 'A', RELEASE, EA, KEY_A, 0, 0, OK, 0, "A B C", "", 0 },
-		{ WERO, "A* B C", 'A', RELEASE, WERO, KEY_A, 0, 0, OK, 0, "A B C", "B2 C2", 0 },
-		{ EARO, "A* B C", 'A', RELEASE, EARO, KEY_A, 0, 0, OK, 0, "A B C", "B2 C2", 0 },
-		{ WEAR, "A* B C", 'B', RELEASE, WEAR, KEY_B, 0, 0, OK, 0, "A B C", "A2 C2", 0 },
-		{ EAAR, "A* B C", 'A', RELEASE, EAAR, KEY_A, 0, 0, OK, 0, "A B C", "B2 C2", 0 },
-		/* Clear: any registrant may, and the type does not matter */
-		{ 0, "A B", 'B', CLEAR, 0, KEY_B, 0, 0, OK, 0, "", "A3", 1 },
-		{ WE, "A* B C", 'B', CLEAR, EA, KEY_B, 0, 0, OK, 0, "", "A3 C3", 1 },
-		{ EAAR, "A* B", 'A', CLEAR, 0, KEY_A, 0, 0, OK, 0, "", "B3", 1 },
-		{ WE, "A*", 'B', CLEAR, WE, KEY_B, 0, 0, CONFLICT, WE, "A*", "", 0 },
-		{ WE, "A*", 'A', CLEAR, WE, 99, 0, 0, CONFLICT, WE, "A*", "", 0 },
-	};
-
-	check_rules(RESV_RELEASE, rules);
-}
-
 /* --- I/O: every type, holder A, registrant B, anybody C ---------------------------------------------------- */
 
 static void access_by_type(void **state)
@@ -341,21 +463,33 @@ static void access_by_type(void **state)
 		{ WE, "ABC", "A" },   { EA, "A", "A" },      { WERO, "ABC", "AB" },
 		{ EARO, "AB", "AB" }, { WEAR, "ABC", "AB" }, { EAAR, "AB", "AB" },
 	};
+	static const struct {
+		uint8_t opcode;
+		bool write;
+	} commands[] = {
+		{ nvme_cmd_read, false },       { nvme_cmd_compare, false },
+		{ nvme_cmd_verify, false },     { nvme_cmd_write, true },
+		{ nvme_cmd_write_uncor, true }, { nvme_cmd_write_zeroes, true },
+		{ nvme_cmd_dsm, true },         { nvme_cmd_copy, true },
+		{ nvme_cmd_flush, true },       { 0x80, true }, /* nobody knows what it does */
+	};
 
-	for (size_t i = 0; i < COUNT(types); i++) {
+	for (size_t i = 0; i < COUNT(types) * COUNT(commands); i++) {
+		size_t t = i / COUNT(commands), c = i % COUNT(commands);
+		const char *may = commands[c].write ? types[t].write : types[t].read;
 		static struct resv_state st;
 		struct resv_view *view;
 
-		make(&st, types[i].rtype, "B A*");
+		make(&st, types[t].rtype, "B A*");
 		assert_int_equal(tgt_resv_view_new(&st, &view), 0);
 		for (char who = 'A'; who <= 'C'; who++) {
 			uint8_t host[RESV_HOST_BYTES];
 
 			put_host(host, who);
-			assert_int_equal(tgt_resv_view_allows(view, host, false),
-					 !!strchr(types[i].read, who));
-			assert_int_equal(tgt_resv_view_allows(view, host, true),
-					 !!strchr(types[i].write, who));
+			if (tgt_resv_view_allows(view, host, commands[c].opcode) !=
+			    !!strchr(may, who))
+				fail_msg("type %u, command %#x, host %c", types[t].rtype,
+					 commands[c].opcode, who);
 		}
 		free(view);
 	}
@@ -432,6 +566,7 @@ int main(void)
 		cmocka_unit_test(acquiring),
 		cmocka_unit_test(preempting),
 		cmocka_unit_test(releasing),
+		cmocka_unit_test(last_registrants_and_shared_keys),
 		cmocka_unit_test(access_by_type),
 		cmocka_unit_test(without_a_reservation_there_is_no_view),
 		cmocka_unit_test(records_come_back),

@@ -24,6 +24,7 @@ int __wrap_fdatasync(int fd);
 static struct {
 	unsigned writes_left, syncs_left; /* 0: from now on they fail; counted down */
 	bool failing;
+	int error;
 	/* The write that was longest: that of a slot. */
 	char bytes[8192];
 	size_t size;
@@ -34,7 +35,7 @@ ssize_t __wrap_pwrite64(int fd, const void *buf, size_t size, off_t at)
 {
 	if (disk.failing && !disk.writes_left--) {
 		disk.writes_left = 0;
-		errno = EIO;
+		errno = disk.error;
 		return -1;
 	}
 	if (size > disk.size && size <= sizeof(disk.bytes)) {
@@ -49,7 +50,7 @@ int __wrap_fdatasync(int fd)
 {
 	if (disk.failing && !disk.syncs_left--) {
 		disk.syncs_left = 0;
-		errno = EIO;
+		errno = disk.error;
 		return -1;
 	}
 	return __real_fdatasync(fd);
@@ -347,15 +348,16 @@ static void a_write_cut_anywhere_leaves_the_old_or_the_new(void **state)
 	expect_in(&torn, "old");
 }
 
-static void a_failing_disk_is_told(void **state)
+static void a_failing_or_full_disk_is_told(void **state)
 {
 	static const struct {
 		unsigned writes, syncs; /* that succeed */
+		int error;
 		const char *later;
 	} cases[] = {
-		{ 0, 9, "old" },
-		{ 9, 0, "old" },
-		{ 1, 0, "new" }, /* nor can it be wiped: it is found whole, and then it holds */
+		{ 0, 9, EIO, "old" },    { 9, 0, EIO, "old" },
+		{ 1, 0, EIO, "new" }, /* nor can it be wiped: it is found whole, and then it holds */
+		{ 0, 9, ENOSPC, "old" }, { 9, 0, ENOSPC, "old" },
 	};
 
 	for (size_t i = 0; i < COUNT(cases); i++) {
@@ -364,8 +366,9 @@ static void a_failing_disk_is_told(void **state)
 		assert_int_equal(put(store, "key", "old"), 0);
 		disk.writes_left = cases[i].writes;
 		disk.syncs_left = cases[i].syncs;
+		disk.error = cases[i].error;
 		disk.failing = true;
-		assert_int_equal(put(store, "key", "new"), -EIO);
+		assert_int_equal(put(store, "key", "new"), -cases[i].error);
 		expect(store, "key", "old");
 		disk.failing = false;
 		assert_int_equal(put(store, "other", "x"), 0); /* and it goes on */
@@ -593,6 +596,130 @@ static void a_number_is_taken_once(void **state)
 	closed(store);
 	store = opened(spec, 3, 3);
 	assert_int_equal(open_node(&other, spec, 1, 2), -EPROTO); /* one of fewer */
+	closed(store);
+}
+
+/* --- members, and somebody who spoils their file ---------------------------------------------------------- */
+
+static void cut_to(off_t size)
+{
+	assert_int_equal(truncate(path, size), 0);
+}
+
+static void write_over(off_t from, size_t size)
+{
+	static char noise[SLOT_PART];
+
+	memset(noise, 0x55, sizeof(noise));
+	for (size_t at = 0; at < size; at += sizeof(noise))
+		write_at(noise, sizeof(noise), from + (off_t)at);
+}
+
+static void spoil_nothing(void)
+{
+}
+
+static void spoil_all(void)
+{
+	cut_to(0);
+}
+
+static void spoil_slots(void)
+{
+	cut_to(SLOT_0);
+}
+
+static void spoil_second_slot(void)
+{
+	cut_to(SLOT_1);
+}
+
+static void spoil_members(void)
+{
+	write_over(4096, SLOT_PART);
+}
+
+static void spoil_with_noise(void)
+{
+	write_over(0, SLOT_0 + SLOT_PART);
+	write_over(SLOT_1, SLOT_PART);
+}
+
+static void a_spoilt_file_is_mended_by_who_lives(void **state)
+{
+	static void (*const spoils[])(
+		void) = { spoil_nothing,     spoil_all,     spoil_slots,
+			  spoil_second_slot, spoil_members, spoil_with_noise };
+	struct member a = { 0 }, b = { 0 };
+	uint64_t incarnations = 0;
+
+	join(&a, 1);
+	join(&b, 2);
+	for (size_t i = 0; i < 2 * COUNT(spoils); i++) { /* either slot is the newer one */
+		char value[8];
+		struct result result;
+
+		snprintf(value, sizeof(value), "%zu", i);
+		spoils[i / 2]();
+		assert_int_equal(put(a.store, "key", value), 0);
+		settle_begin(&a, &result);
+		while (!result.over)
+			weft_reactor_turn(r, -1);
+		expect(b.store, "key", value);
+		incarnations += a.gone + b.gone;
+	}
+	assert_int_equal(incarnations, 0); /* nobody was taken for gone */
+	spoil_all();
+	assert_int_equal(put(b.store, "other", "x"), 0);
+	closed(a.store);
+	closed(b.store);
+	a.store = opened(spec, 1, 2);
+	expect(a.store, "key", "11");
+	expect(a.store, "other", "x");
+	closed(a.store);
+}
+
+/* Also when nobody changes anything: who joins finds it. */
+static void a_spoilt_file_is_mended_in_time(void **state)
+{
+	struct member a = { 0 };
+	struct weft_store *late;
+	char head[16];
+
+	join(&a, 1);
+	assert_int_equal(put(a.store, "key", "1"), 0);
+	spoil_all();
+	do {
+		weft_reactor_turn(r, -1);
+		read_at(head, sizeof(head), 0);
+	} while (strncmp(head, "Weft state", 10));
+	settle();
+	late = opened(spec, 2, 2);
+	expect(late, "key", "1");
+	assert_int_equal(weft_store_session(late), weft_store_session(a.store));
+	closed(late);
+	closed(a.store);
+}
+
+static void what_nobody_will_find_is_not_committed(void **state)
+{
+	struct weft_store *store = opened(spec, 1, 1), *other;
+	char away[4200];
+
+	snprintf(away, sizeof(away), "%s.away", path);
+	assert_int_equal(put(store, "key", "old"), 0);
+	assert_int_equal(rename(path, away), 0);
+	assert_int_equal(put(store, "key", "new"), -EIDRM);
+	other = opened(spec, 1, 1); /* another file, and another state */
+	expect(other, "key", NULL);
+	assert_int_equal(put(store, "key", "new"), -EIDRM);
+	expect(store, "key", "old");
+	closed(other);
+	assert_int_equal(rename(away, path), 0);
+	assert_int_equal(put(store, "key", "new"), 0);
+	closed(store);
+	store = opened(spec, 1, 1);
+	expect(store, "key", "new");
 	closed(store);
 }
 
@@ -934,13 +1061,16 @@ int main(void)
 		case_(what_was_committed_is_there_later),
 		case_(more_than_fits_is_refused),
 		case_(a_write_cut_anywhere_leaves_the_old_or_the_new),
-		case_(a_failing_disk_is_told),
+		case_(a_failing_or_full_disk_is_told),
 		case_(a_killed_process_loses_nothing_it_told),
 		case_(other_files_are_refused),
 		case_(members_see_each_others_commits),
 		case_(a_change_waits_for_who_lives),
 		case_(what_is_left_at_the_end_is_cancelled),
 		case_(a_number_is_taken_once),
+		case_(a_spoilt_file_is_mended_by_who_lives),
+		case_(a_spoilt_file_is_mended_in_time),
+		case_(what_nobody_will_find_is_not_committed),
 		case_(a_killed_member_is_gone),
 		case_(the_heir_is_the_same_member),
 		case_(one_that_thaws_goes_on),

@@ -2,11 +2,7 @@
  *
  * Storage keeps operations until the case lets them go. What must wait for them is looked at while
  * they are held, after the target has answered something else: it had its chance. */
-#include "held.h"
-#include "host_case.h"
-
-#include <pthread.h>
-#include <stdatomic.h>
+#include "held_case.h"
 
 enum { NS_HELD = 9, GROUP = 3, LID_ANA = 0x0c, INACCESSIBLE = 3, CHANGE = 15, OPTIMIZED = 1 };
 
@@ -43,48 +39,6 @@ static unsigned shown(struct weft_ctrl *ctrl, uint64_t *count)
 		if (group == GROUP)
 			return page[at + 16];
 	}
-}
-
-/* --- a command under way ------------------------------------------------------------------- */
-
-struct flight {
-	struct weft_cmd cmd;
-	struct iovec iov;
-	char data[1024];
-	bool done;
-};
-
-static void landed(struct weft_cmd *cmd)
-{
-	((struct flight *)cmd->user)->done = true;
-}
-
-static void take_off(struct host *h, struct flight *f, enum weft_op_code op, uint64_t length)
-{
-	f->iov = (struct iovec){ f->data, length };
-	f->cmd = (struct weft_cmd){ .op = op,
-				    .ns = h->ns,
-				    .length = op == WEFT_COMPARE_AND_WRITE ? length / 2 : length,
-				    .iov = &f->iov,
-				    .iovcnt = 1,
-				    .done = landed,
-				    .user = f };
-	assert_int_equal(weft_submit(h->queue, &f->cmd), 0);
-	weft_queue_poll(h->queue, 0);
-}
-
-/* A host may look at the namespace before it sends what it was given. */
-static void until_held(struct host *h, unsigned n)
-{
-	while (held_count() < n)
-		weft_queue_poll(h->queue, 1);
-}
-
-static void land(struct host *h, struct flight *f)
-{
-	while (!f->done)
-		weft_queue_poll(h->queue, -1);
-	assert_int_equal(f->cmd.rc, 0);
 }
 
 /* --- ANA ------------------------------------------------------------------------------------ */
@@ -291,63 +245,6 @@ static void connect_waits_for_storage(void **state)
 }
 
 /* --- Cross-Controller Reset ----------------------------------------------------------------- */
-
-/* What names a controller, from Identify. */
-struct instance {
-	uint16_t cntlid;
-	uint8_t ciu;
-	uint64_t cirn;
-};
-
-static struct instance instance_of(struct weft_ctrl *ctrl)
-{
-	struct instance it;
-	uint8_t id[4096];
-
-	assert_int_equal(weft_identify(ctrl, 1, 0, id, NULL), 0);
-	memcpy(&it.cntlid, id + 78, sizeof(it.cntlid));
-	it.ciu = id[135];
-	memcpy(&it.cirn, id + 136, sizeof(it.cirn));
-	assert_true(it.ciu);
-	return it;
-}
-
-struct reset {
-	pthread_t thread;
-	struct weft_ctrl *through;
-	struct instance what;
-	int rc;
-	uint64_t result;
-	atomic_bool over;
-};
-
-static int reset_now(struct weft_ctrl *through, const struct instance *what, uint64_t *result)
-{
-	uint8_t sqe[64] = { 0x38 };
-	struct weft_err err = { "" };
-
-	memcpy(sqe + 40, &what->cntlid, sizeof(what->cntlid));
-	sqe[42] = what->ciu;
-	memcpy(sqe + 48, &what->cirn, sizeof(what->cirn));
-	return weft_admin(through, sqe, NULL, 0, result, &err);
-}
-
-static void *reset_in_background(void *arg)
-{
-	struct reset *reset = arg;
-
-	reset->rc = reset_now(reset->through, &reset->what, &reset->result);
-	atomic_store(&reset->over, true);
-	return NULL;
-}
-
-static void reset_start(struct reset *reset, struct weft_ctrl *through, struct weft_ctrl *what)
-{
-	reset->through = through;
-	reset->what = instance_of(what);
-	atomic_init(&reset->over, false);
-	assert_int_equal(pthread_create(&reset->thread, NULL, reset_in_background, reset), 0);
-}
 
 /* The write of a controller that its host gave up is on the storage before the host hears that the
  * controller is over: what it writes then over another path is newer, and stays. */

@@ -15,6 +15,8 @@ void tgt_get_log(struct weft_req *req);
 void *tgt_ana_page(struct tgt_ctrl *ctrl, size_t *size);
 void *tgt_ana_page_groups(struct tgt_ctrl *ctrl, size_t *size);
 void tgt_ccr(struct weft_req *req);
+/* NULL: there is no such instance of that controller. */
+struct tgt_ctrl *tgt_ccr_find(struct weft_subsys *s, uint16_t cntlid, uint8_t ciu, uint64_t cirn);
 void *tgt_ccr_page(struct tgt_ctrl *ctrl, size_t *size);
 void tgt_ccr_new_instance(struct tgt_ctrl *ctrl); /* it becomes ready */
 void tgt_ccr_forget(struct tgt_ctrl *ctrl);       /* resets that are completed */

@@ -6,35 +6,19 @@
  *
  * A controller is named by its number and its instance, CIU and CIRN. What is named and not there is
  * over already: a number is not given to another one, nor is it ready again after a reset, before
- * storage has nothing of the time before. A host may end its own controllers only.
+ * storage has nothing of the time before. A host may end its own controllers only. One of another
+ * member of a cluster is ended by that member (cluster/reset.c).
  *
  * Invariant: ctrl->ccrs has what @ctrl was asked for and has not answered, and what the log tells. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <sys/random.h>
 
 #include "target/admin/admin.h"
-#include "target/cluster/cluster.h"
-#include "target/handover_parts.h"
+#include "target/admin/ccr.h"
 
-enum {
-	LIMIT_MS = 8000,
-	ENTRIES_MAX = TGT_CCR_ENTRIES_MAX,
-	NO_CNTLID = 0xffff,
-	VALIDATED_AND_BEGUN = 3
-};
-
-struct ccr {
-	struct weft_list link; /* asked->ccrs */
-	struct tgt_over over;
-	struct tgt_ctrl *asked;
-	const struct tgt_ctrl *impacted;
-	struct weft_req *req; /* NULL: it is answered, and this is an entry of the log */
-	uint16_t icid;
-	uint8_t ciu, status; /* enum nvme_ccr_status */
-};
+enum { LIMIT_MS = 8000 };
 
 void tgt_ccr_new_instance(struct tgt_ctrl *ctrl)
 {
@@ -54,192 +38,166 @@ static void free_ccr(struct ccr *ccr)
 
 /* --- the way of one ---------------------------------------------------------------------------------- */
 
-static bool is_of_impacted(const struct tgt_over *over, const struct tgt_queue *queue)
-{
-	return queue->ctrl == container_of(over, struct ccr, over)->impacted;
-}
-
-static void answer(struct ccr *ccr, bool over)
+static void answer(struct ccr *ccr, uint16_t sc, bool over)
 {
 	ccr->req->cqe.result = cpu_to_le64(over ? NVME_CCR_IRS : 0);
-	tgt_home_reply(ccr->req, 0);
+	tgt_home_reply(ccr->req, sc);
 	ccr->req = NULL;
 }
 
-static void waited(struct tgt_over *over, bool all)
+/* An entry of the log from now on, if it has been told that it may take longer. */
+static void end(struct ccr *ccr, uint16_t sc)
 {
-	struct ccr *ccr = container_of(over, struct ccr, over);
-
-	if (!all) {
-		if (ccr->req)
-			answer(ccr, false);
-		tgt_over_wait(over, 0);
-		return;
-	}
-	ccr->status = NVME_CCR_SUCCESS;
+	ccr->status = sc ? NVME_CCR_FAILED : NVME_CCR_SUCCESS;
 	if (ccr->req) {
-		answer(ccr, true);
+		answer(ccr, sc, !sc);
 		free_ccr(ccr);
 	} else {
 		tgt_event(ccr->asked, TGT_EVENT_CCR);
 	}
 }
 
-static uint16_t begin(struct weft_req *req, struct tgt_ctrl *asked, struct tgt_ctrl *impacted)
+static struct ccr *ccr_new(struct weft_req *req)
 {
 	struct ccr *ccr = calloc(1, sizeof(*ccr));
+
+	if (!ccr)
+		return NULL;
+	ccr->asked = tgt_queue(req)->ctrl;
+	ccr->req = req;
+	ccr->icid = le16_to_cpu(req->cmd.ccr.icid);
+	ccr->ciu = req->cmd.ccr.ciu;
+	weft_list_push(&ccr->asked->ccrs, &ccr->link);
+	return ccr;
+}
+
+/* --- a controller of ours ------------------------------------------------------------------------------ */
+
+static bool is_of_impacted(const struct tgt_over *over, const struct tgt_queue *queue)
+{
+	return queue->ctrl == container_of(over, struct ccr, over)->impacted;
+}
+
+static void waited(struct tgt_over *over, bool all)
+{
+	struct ccr *ccr = container_of(over, struct ccr, over);
+
+	if (all) {
+		end(ccr, 0);
+		return;
+	}
+	if (ccr->req)
+		answer(ccr, 0, false);
+	tgt_over_wait(over, 0);
+}
+
+/* 0: it is begun, and answered later. */
+static uint16_t reset_here(struct weft_req *req, struct tgt_ctrl *impacted)
+{
+	struct ccr *ccr = ccr_new(req);
 	char why[64];
 
 	if (!ccr)
 		return SC_GENERIC(INTERNAL);
-	ccr->over.subsys = asked->subsys;
+	ccr->over.subsys = impacted->subsys;
 	ccr->over.awaits = is_of_impacted;
 	ccr->over.done = waited;
-	ccr->asked = asked;
 	ccr->impacted = impacted;
-	ccr->req = req;
-	ccr->icid = impacted->cntlid;
-	ccr->ciu = impacted->ciu;
-	weft_list_push(&asked->ccrs, &ccr->link);
-	snprintf(why, sizeof(why), "its host resets it through controller %u", asked->cntlid);
+	snprintf(why, sizeof(why), "its host resets it through controller %u", ccr->asked->cntlid);
 	tgt_ctrl_kill(impacted, why);
 	tgt_over_wait(&ccr->over, LIMIT_MS);
 	return 0;
 }
 
+/* --- of another member's -------------------------------------------------------------------------------- */
+
+static void told(struct tgt_reset *reset, int rc)
+{
+	struct ccr *ccr = container_of(reset, struct ccr, elsewhere);
+
+	if (rc != -ETIMEDOUT)
+		end(ccr, rc < 0 ? SC_GENERIC(OP_DENIED) | SC_DNR : 0);
+	else if (ccr->req)
+		answer(ccr, 0, false);
+}
+
+static uint16_t reset_elsewhere(struct weft_req *req)
+{
+	struct ccr *ccr = ccr_new(req);
+
+	if (!ccr)
+		return SC_GENERIC(INTERNAL);
+	ccr->elsewhere.done = told;
+	if (tgt_cluster_reset(&ccr->elsewhere, ccr->asked, &req->cmd.ccr, LIMIT_MS) == 0)
+		return 0;
+	free_ccr(ccr);
+	return SC_COMMAND(CCR_LIMIT);
+}
+
 /* --- the command --------------------------------------------------------------------------------------- */
 
-static struct tgt_ctrl *find_instance(struct weft_subsys *s, const struct nvme_ccr_cmd *cmd)
+struct tgt_ctrl *tgt_ccr_find(struct weft_subsys *s, uint16_t cntlid, uint8_t ciu, uint64_t cirn)
 {
 	struct tgt_ctrl *ctrl;
 
 	weft_list_for_each(ctrl, &s->ctrls, link)
-		if (ctrl->cntlid == le16_to_cpu(cmd->icid))
-			return ctrl->ciu == cmd->ciu && ctrl->cirn == le64_to_cpu(cmd->cirn) ?
-				       ctrl :
-				       NULL;
+		if (ctrl->cntlid == cntlid)
+			return ctrl->ciu == ciu && ctrl->cirn == cirn ? ctrl : NULL;
 	return NULL;
 }
 
-/* Of what we could not have made we cannot say that it is over, unless who could is. */
-static bool can_tell(struct weft_subsys *s, uint16_t cntlid)
+static bool is_ours(const struct weft_subsys *s, uint16_t cntlid)
 {
-	return (cntlid >= s->cntlid_first && cntlid <= s->cntlid_last) ||
-	       tgt_cluster_is_over(s, cntlid);
+	return cntlid >= s->cntlid_first && cntlid <= s->cntlid_last;
 }
 
-static bool same_host(const struct tgt_ctrl *a, const struct tgt_ctrl *b)
-{
-	return !strcmp(a->hostnqn, b->hostnqn) && !memcmp(a->hostid, b->hostid, sizeof(a->hostid));
-}
-
-static uint16_t check_room(const struct tgt_ctrl *asked, const struct tgt_ctrl *impacted)
+static uint16_t check_room(const struct tgt_ctrl *asked, uint16_t icid)
 {
 	unsigned under_way = 0, all = 0;
 	struct ccr *ccr;
 
 	weft_list_for_each(ccr, &asked->ccrs, link) {
-		if (ccr->impacted == impacted && ccr->status == NVME_CCR_IN_PROGRESS)
+		if (ccr->icid == icid && ccr->status == NVME_CCR_IN_PROGRESS)
 			return SC_COMMAND(CCR_IN_PROGRESS);
 		under_way += ccr->status == NVME_CCR_IN_PROGRESS;
 		all++;
 	}
 	if (under_way >= TGT_CCRL)
 		return SC_COMMAND(CCR_LIMIT);
-	return all >= ENTRIES_MAX ? SC_COMMAND(CCR_LOG_FULL) : 0;
+	return all >= TGT_CCR_ENTRIES_MAX ? SC_COMMAND(CCR_LOG_FULL) : 0;
 }
 
-/* 0: it is begun, and answered later. */
-static uint16_t reset(struct weft_req *req, struct tgt_ctrl *asked, struct tgt_ctrl *impacted)
+/* 0: it is answered, or will be. */
+static uint16_t reset(struct weft_req *req)
 {
-	uint16_t sc;
+	const struct nvme_ccr_cmd *cmd = &req->cmd.ccr;
+	struct tgt_ctrl *asked = tgt_queue(req)->ctrl, *impacted;
+	uint16_t icid = le16_to_cpu(cmd->icid), sc;
 
-	if (!same_host(asked, impacted))
+	/* Of what no member of ours could have made we cannot say that it is over. */
+	if (icid == asked->cntlid ||
+	    (!is_ours(asked->subsys, icid) && !tgt_cluster_node_of(asked->subsys, icid)))
+		return SC_GENERIC(INVALID_FIELD) | SC_DNR;
+	impacted = tgt_ccr_find(asked->subsys, icid, cmd->ciu, le64_to_cpu(cmd->cirn));
+	if (!impacted && is_ours(asked->subsys, icid)) {
+		req->cqe.result = cpu_to_le64(NVME_CCR_IRS);
+		tgt_home_reply(req, 0);
+		return 0;
+	}
+	if (impacted && !tgt_ctrl_is_of(impacted, asked->hostnqn, asked->hostid))
 		return SC_GENERIC(OP_DENIED) | SC_DNR;
-	sc = check_room(asked, impacted);
-	return sc ? sc : begin(req, asked, impacted);
+	sc = check_room(asked, icid);
+	if (sc)
+		return sc;
+	return impacted ? reset_here(req, impacted) : reset_elsewhere(req);
 }
 
 void tgt_ccr(struct weft_req *req)
 {
-	struct tgt_ctrl *asked = tgt_queue(req)->ctrl, *impacted;
-	uint16_t icid = le16_to_cpu(req->cmd.ccr.icid), sc;
+	uint16_t sc = reset(req);
 
-	if (icid == asked->cntlid || !can_tell(asked->subsys, icid)) {
-		tgt_home_reply(req, SC_GENERIC(INVALID_FIELD) | SC_DNR);
-		return;
-	}
-	impacted = find_instance(asked->subsys, &req->cmd.ccr);
-	if (!impacted) {
-		req->cqe.result = cpu_to_le64(NVME_CCR_IRS);
-		tgt_home_reply(req, 0);
-		return;
-	}
-	sc = reset(req, asked, impacted);
 	if (sc)
 		tgt_home_reply(req, sc);
-}
-
-/* --- its log page ---------------------------------------------------------------------------------------- */
-
-void *tgt_ccr_page(struct tgt_ctrl *ctrl, size_t *size)
-{
-	struct nvme_ccr_log *page;
-	unsigned n = 0;
-	struct ccr *ccr;
-
-	*size = sizeof(*page) + ENTRIES_MAX * sizeof(page->entries[0]);
-	page = calloc(1, *size);
-	if (!page)
-		return NULL;
-	weft_list_for_each(ccr, &ctrl->ccrs, link) {
-		if (ccr->req)
-			continue;
-		page->entries[n++] = (struct nvme_ccr_entry){
-			.icid = cpu_to_le16(ccr->icid),
-			.ciu = ccr->ciu,
-			.acid = cpu_to_le16(NO_CNTLID),
-			.ccrs = ccr->status,
-			.ccrf = VALIDATED_AND_BEGUN,
-		};
-	}
-	page->ne = cpu_to_le16((uint16_t)n);
-	return page;
-}
-
-unsigned tgt_ccr_list(struct tgt_ctrl *ctrl, struct weft_paths_entry *entries)
-{
-	unsigned n = 0;
-	struct ccr *ccr;
-
-	weft_list_for_each(ccr, &ctrl->ccrs, link)
-		entries[n++] = (struct weft_paths_entry){ .id = ccr->icid,
-							  .value = ccr->ciu | (uint32_t)ccr->status
-										      << 8 };
-	return n;
-}
-
-int tgt_ccr_inherit(struct tgt_ctrl *ctrl, const struct weft_paths_entry *entry)
-{
-	struct ccr *ccr = calloc(1, sizeof(*ccr));
-
-	if (!ccr)
-		return -ENOMEM;
-	ccr->icid = (uint16_t)entry->id;
-	ccr->ciu = (uint8_t)entry->value;
-	ccr->status = (uint8_t)(entry->value >> 8);
-	ccr->asked = ctrl;
-	weft_list_push(&ctrl->ccrs, &ccr->link);
-	return ccr->status == NVME_CCR_IN_PROGRESS ? -EINVAL : 0;
-}
-
-void tgt_ccr_forget(struct tgt_ctrl *ctrl)
-{
-	struct ccr *ccr, *tmp;
-
-	weft_list_for_each_safe(ccr, tmp, &ctrl->ccrs, link)
-		if (ccr->status != NVME_CCR_IN_PROGRESS)
-			free_ccr(ccr);
 }
 
 /* --- the end of the one that was asked -------------------------------------------------------------------- */
@@ -261,8 +219,10 @@ void tgt_ccr_end(struct tgt_ctrl *ctrl)
 	struct ccr *ccr, *tmp;
 
 	weft_list_for_each_safe(ccr, tmp, &ctrl->ccrs, link) {
-		if (ccr->status == NVME_CCR_IN_PROGRESS)
+		if (ccr->status == NVME_CCR_IN_PROGRESS && ccr->impacted)
 			tgt_over_cancel(&ccr->over);
+		else if (ccr->status == NVME_CCR_IN_PROGRESS)
+			tgt_cluster_reset_forget(&ccr->elsewhere);
 		free_ccr(ccr);
 	}
 }

@@ -36,15 +36,38 @@ struct storage {
 	bool used[WEFT_ANA_GROUP_MAX];
 };
 
+bool tgt_cluster_is_left(struct weft_subsys *s, uint32_t group, unsigned node)
+{
+	for (uint32_t nsid = 1; nsid <= WEFT_NSID_MAX; nsid++) {
+		struct tgt_ns *ns = tgt_ns_find(s, nsid);
+
+		if (ns && (!group || ns->ana_group == group) && ns->be->ops->left(ns->be, node))
+			return true;
+	}
+	return false;
+}
+
+static bool is_left_by_any(struct weft_subsys *s, struct weft_backend *be)
+{
+	for (unsigned node = 1; node <= s->cluster->view.nodes; node++)
+		if (!weft_store_alive(s->store, node) && be->ops->left(be, node))
+			return true;
+	return false;
+}
+
 static bool left_with(void *arg, uint32_t group, unsigned node)
 {
 	const struct storage *storage = arg;
 	struct weft_subsys *s = storage->subsys;
 
-	for (uint32_t nsid = 1; storage->used[group - 1] && nsid <= WEFT_NSID_MAX; nsid++) {
+	if (!storage->used[group - 1])
+		return false;
+	if (node)
+		return tgt_cluster_is_left(s, group, node);
+	for (uint32_t nsid = 1; nsid <= WEFT_NSID_MAX; nsid++) {
 		struct tgt_ns *ns = tgt_ns_find(s, nsid);
 
-		if (ns && ns->ana_group == group && ns->be->ops->left(ns->be, node))
+		if (ns && ns->ana_group == group && is_left_by_any(s, ns->be))
 			return true;
 	}
 	return false;
@@ -57,29 +80,11 @@ int tgt_cluster_check_storage(struct weft_subsys *s, struct weft_backend *be, st
 	if (!be->ops->left)
 		return weft_fail(err, -EOPNOTSUPP,
 				 "%s: it is not storage that several targets share", be->spec);
-	for (unsigned node = 1; s->cluster->started && node <= s->cluster->view.nodes; node++)
-		if (!weft_store_alive(s->store, node) && be->ops->left(be, node))
-			return weft_fail(err, -EBUSY,
-					 "%s: node %u is gone, and its last I/O is not over yet",
-					 be->spec, node);
+	if (s->cluster->started && is_left_by_any(s, be))
+		return weft_fail(err, -EBUSY,
+				 "%s: a member is gone, and its last I/O is not over yet",
+				 be->spec);
 	return 0;
-}
-
-bool tgt_cluster_is_over(struct weft_subsys *s, uint16_t cntlid)
-{
-	unsigned share = s->cntlid_last - s->cntlid_first + 1u;
-	unsigned node = cntlid ? (cntlid - 1) / share + 1 : 0;
-
-	if (!s->cluster || !node || node > s->cluster->view.nodes ||
-	    weft_store_alive(s->store, node))
-		return false;
-	for (uint32_t nsid = 1; nsid <= WEFT_NSID_MAX; nsid++) {
-		struct tgt_ns *ns = tgt_ns_find(s, nsid);
-
-		if (ns && ns->be->ops->left(ns->be, node))
-			return false;
-	}
-	return true;
 }
 
 /* --- the table ----------------------------------------------------------------------------------------- */
@@ -128,19 +133,30 @@ static void committed(struct weft_txn *txn, int rc)
 		go_on(c);
 		return;
 	}
-	weft_error("%s: who serves which group cannot be changed: %s; trying again", c->subsys->nqn,
-		   strerror(-rc));
+	weft_error("%s: %s cannot be changed in its state: %s; trying again", c->subsys->nqn,
+		   c->next.key, strerror(-rc));
 	c->busy = false;
 	again_in(c, FAILED_MS);
 }
 
-static void commit(struct tgt_cluster *c, const struct owners *o)
+/* Writes c->next. */
+static void commit(struct tgt_cluster *c)
 {
-	owners_encode(o, c->bytes);
-	c->write = (struct weft_store_write){ key, c->version, c->bytes, sizeof(c->bytes) };
+	struct tgt_cluster_write *next = &c->next;
+
+	c->write = (struct weft_store_write){ next->key, next->version, next->bytes, next->len };
 	c->txn = (struct weft_txn){ &c->write, 1, committed };
 	c->busy = true;
 	weft_store_commit(c->subsys->store, &c->txn);
+}
+
+static void commit_owners(struct tgt_cluster *c, const struct owners *o)
+{
+	strcpy(c->next.key, key);
+	c->next.version = c->version;
+	c->next.len = OWNERS_RECORD;
+	owners_encode(o, (uint8_t *)c->next.bytes);
+	commit(c);
 }
 
 /* --- serving ------------------------------------------------------------------------------------------- */
@@ -198,7 +214,9 @@ static void step(struct tgt_cluster *c)
 	changed |= tgt_cluster_wish_for(c, &next);
 	changed |= owners_step(&next, &c->view, left_with, &storage, &wait);
 	if (changed)
-		commit(c, &next);
+		commit_owners(c, &next);
+	else if (tgt_cluster_ports_differ(c, &c->next))
+		commit(c);
 	else if (wait)
 		again_in(c, LEFT_MS);
 	else
@@ -232,6 +250,15 @@ void tgt_cluster_act(struct weft_subsys *s)
 		act(s->cluster);
 }
 
+void tgt_cluster_moved(struct weft_subsys *s)
+{
+	if (!s->cluster)
+		return;
+	tgt_cluster_look_at_ports(s->cluster);
+	tgt_cluster_look_at_resets(s);
+	act(s->cluster);
+}
+
 void weft_cluster_start(struct weft_subsys *s)
 {
 	if (!s->cluster)
@@ -242,7 +269,10 @@ void weft_cluster_start(struct weft_subsys *s)
 
 bool tgt_cluster_is_idle(const struct weft_subsys *s)
 {
-	return !s->cluster || (!s->cluster->busy && weft_list_empty(&s->cluster->wishes));
+	const struct tgt_cluster *c = s->cluster;
+
+	return !c || (!c->busy && weft_list_empty(&c->wishes) && !c->reset_writing &&
+		      weft_list_empty(&c->resets));
 }
 
 /* --- looking --------------------------------------------------------------------------------------------- */
@@ -290,6 +320,7 @@ int tgt_cluster_new(struct weft_subsys *s, const struct weft_subsys_options *opt
 	c->view.nodes = options->nodes;
 	c->timer.fn = timed;
 	weft_list_init(&c->wishes);
+	tgt_cluster_resets_init(c);
 	memset(s->ana.rules->elsewhere, true, sizeof(s->ana.rules->elsewhere));
 	s->cluster = c;
 	return 0;
@@ -303,6 +334,7 @@ void tgt_cluster_free(struct weft_subsys *s)
 	if (!c)
 		return;
 	weft_timer_stop(s->target->home, &c->timer);
+	weft_timer_stop(s->target->home, &c->reset_timer);
 	tgt_cluster_drop_wishes(c);
 	free(c);
 	s->cluster = NULL;

@@ -3,7 +3,20 @@
 #define WEFT_TARGET_CLUSTER_CLUSTER_H
 
 #include "target/cluster/owners.h"
+#include "target/cluster/ports.h"
+#include "target/cluster/reset.h"
 #include "target/internal.h"
+
+enum { TGT_CLUSTER_KEY = 32 };
+
+/* A record that is to be written. */
+struct tgt_cluster_write {
+	char key[TGT_CLUSTER_KEY];
+	uint64_t version; /* that it has */
+	uint32_t len;
+	char bytes[PORTS_RECORD_MAX];
+};
+static_assert((int)OWNERS_RECORD <= (int)PORTS_RECORD_MAX, "the table fits");
 
 struct tgt_cluster {
 	struct weft_subsys *subsys;
@@ -14,25 +27,45 @@ struct tgt_cluster {
 	bool draining; /* as the user wants it; the table is told */
 	struct weft_timer timer;
 	struct weft_list wishes;
+	uint64_t ports_seen[WEFT_NODES_MAX + 1]; /* by node: versions of their records */
 	struct weft_txn txn;
 	struct weft_store_write write;
-	uint8_t bytes[OWNERS_RECORD];
+	struct tgt_cluster_write next; /* what @write is of */
+
+	/* reset.c's */
+	struct weft_list resets; /* that were asked for here */
+	struct weft_timer reset_timer;
+	bool reset_writing;
+	struct weft_txn reset_txn;
+	struct weft_store_write reset_write;
+	char reset_key[TGT_CLUSTER_KEY];
+	uint8_t reset_bytes[RESET_RECORD];
 };
 
 /* s->cluster is NULL where the subsystem has one node, and its store is followed at once. */
 int tgt_cluster_new(struct weft_subsys *s, const struct weft_subsys_options *options);
-void tgt_cluster_free(struct weft_subsys *s); /* its store is closed */
-/* The store moved, or a member of it is gone. */
+void tgt_cluster_free(struct weft_subsys *s);  /* its store is closed */
+void tgt_cluster_moved(struct weft_subsys *s); /* its store did */
+/* A member is gone, or a listener came or went. */
 void tgt_cluster_act(struct weft_subsys *s);
 /* Nothing is on its way, and nobody wants anything. */
 bool tgt_cluster_is_idle(const struct weft_subsys *s);
-/* A controller of a member that is gone, with nothing of it left with the storage. */
-bool tgt_cluster_is_over(struct weft_subsys *s, uint16_t cntlid);
+/* Something of @node is left with the storage of @group, or of any (0). */
+bool tgt_cluster_is_left(struct weft_subsys *s, uint32_t group, unsigned node);
+/* Port ids are given from here on: those of members do not meet. */
+uint16_t tgt_cluster_first_portid(struct weft_target *t);
 /* For who looks. */
 unsigned tgt_cluster_nodes(const struct weft_subsys *s);
 void tgt_cluster_member(struct weft_subsys *s, unsigned node, struct weft_member_info *info);
 /* -EBUSY: a member that is gone still has something under way with a new namespace's storage. */
 int tgt_cluster_check_storage(struct weft_subsys *s, struct weft_backend *be, struct weft_err *err);
+
+/* discovery.c: where members listen */
+void tgt_cluster_look_at_ports(struct tgt_cluster *c); /* the store moved */
+void tgt_cluster_ports_known(struct tgt_cluster *c);   /* hosts were told of all that it has */
+/* Is our record another one than it should be? @w is what it should be. */
+bool tgt_cluster_ports_differ(struct tgt_cluster *c, struct tgt_cluster_write *w);
+void tgt_cluster_ports_of(const struct weft_subsys *s, unsigned node, struct ports *ports);
 
 /* wish.c: groups that somebody wants elsewhere */
 /* The table with what they say; true: it changed. */

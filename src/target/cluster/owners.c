@@ -5,7 +5,8 @@
  *
  * Nobody takes a group from a member that lives: the owner alone changes its entry, after it has
  * stopped to serve it. So two members never serve one group, and what one did is done before the next
- * begins. Of two who both take a group that is nobody's, the store lets one. */
+ * begins. Of two who both take a group that is nobody's, the store lets one. It may be nobody's because
+ * the state was lost: then whoever is gone may have had it. */
 #include "target/cluster/owners.h"
 
 #include <errno.h>
@@ -121,7 +122,7 @@ bool owners_step(struct owners *o, const struct owners_view *view,
 			changed |= hand_over(o, view, i);
 		else if (has(view->alive, owner))
 			continue;
-		else if (owner && left(arg, i + 1, owner))
+		else if (left(arg, i + 1, owner))
 			*wait = true;
 		else
 			changed |= take(o, view, i);

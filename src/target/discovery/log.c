@@ -1,14 +1,15 @@
 /* log.c - the discovery log page: what a host may connect to, and where.
  *
  * Built for the host that asks: only the subsystems that allow it; a listener on a wildcard address
- * is told as the address through which the host came. The generation counter changes with
- * everything that any host could see, so a host that reads in pieces and finds it the same before
- * and after has read one state. */
+ * is told as the address through which the host came. Of a cluster, the listeners of all members are
+ * told. The generation counter changes with everything that any host could see, so a host that reads
+ * in pieces and finds it the same before and after has read one state. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "target/admin/admin.h"
+#include "target/cluster/cluster.h"
 
 void tgt_discovery_changed(struct weft_target *t)
 {
@@ -31,27 +32,38 @@ static void fill_rdma(struct nvmf_disc_log_entry *entry)
 	entry->tsas.rdma.cms = NVMF_RDMA_CMS_RDMA_CM;
 }
 
-static void fill_entry(struct nvmf_disc_log_entry *entry, const struct tgt_ctrl *ctrl,
-		       const struct tgt_listener *l, const struct weft_subsys *s)
+static void fill_entry(struct nvmf_disc_log_entry *entry, const struct tgt_port *port,
+		       const struct weft_subsys *s)
 {
-	const struct sockaddr_storage *addr = &l->l->addr;
-
-	if (weft_addr_is_wildcard(addr))
-		addr = &ctrl->local;
-	entry->trtype = l->l->transport->trtype;
-	entry->adrfam = addr->ss_family == AF_INET ? NVMF_ADDR_FAMILY_IP4 : NVMF_ADDR_FAMILY_IP6;
+	entry->trtype = port->trtype;
+	entry->adrfam = port->addr.ss_family == AF_INET ? NVMF_ADDR_FAMILY_IP4 :
+							  NVMF_ADDR_FAMILY_IP6;
 	entry->subtype = s->discovery ? NVME_NQN_CURR : NVME_NQN_NVME;
 	entry->treq = NVMF_TREQ_NOT_REQUIRED | NVMF_TREQ_DISABLE_SQFLOW;
-	entry->portid = cpu_to_le16(l->portid);
+	entry->portid = cpu_to_le16(port->portid);
 	entry->cntlid = cpu_to_le16(NVME_CNTLID_DYNAMIC);
 	entry->asqsz = cpu_to_le16((uint16_t)s->target->depth_max);
 	if (s->discovery)
 		entry->eflags = cpu_to_le16(NVMF_DISC_EFLAGS_EPCSD | NVMF_DISC_EFLAGS_DUPRETINFO);
-	snprintf(entry->trsvcid, sizeof(entry->trsvcid), "%u", weft_addr_port(&l->l->addr));
+	snprintf(entry->trsvcid, sizeof(entry->trsvcid), "%u", weft_addr_port(&port->addr));
 	if (entry->trtype == NVMF_TRTYPE_RDMA)
 		fill_rdma(entry);
 	strcpy(entry->subnqn, s->nqn);
-	weft_addr_format(addr, entry->traddr, sizeof(entry->traddr));
+	weft_addr_format(&port->addr, entry->traddr, sizeof(entry->traddr));
+}
+
+/* --- the page -------------------------------------------------------------------------------------- */
+
+struct page {
+	struct nvmf_discovery_log *log; /* NULL: only count */
+	unsigned entries;
+};
+
+static void add_entry(struct page *page, const struct tgt_port *port, const struct weft_subsys *s)
+{
+	if (page->log)
+		fill_entry(&page->log->entries[page->entries], port, s);
+	page->entries++;
 }
 
 /* A wildcard listener of the other family has no address that this host could be told; and no
@@ -66,12 +78,40 @@ static bool reachable(const struct tgt_ctrl *ctrl, const struct tgt_listener *l)
 	return l->l->addr.ss_family == ctrl->local.ss_family;
 }
 
-/* --- the page -------------------------------------------------------------------------------------- */
+/* The address, without its port; both are of one family. */
+static void take_host(struct sockaddr_storage *addr, const struct sockaddr_storage *from)
+{
+	struct sockaddr_in *in = (struct sockaddr_in *)addr; /* IPv6 has its port there too */
+	in_port_t port = in->sin_port;
 
-struct page {
-	struct nvmf_discovery_log *log; /* NULL: only count */
-	unsigned entries;
-};
+	*addr = *from;
+	in->sin_port = port;
+}
+
+static void add_listener(struct page *page, const struct tgt_ctrl *ctrl,
+			 const struct tgt_listener *l, const struct weft_subsys *s)
+{
+	struct tgt_port port = tgt_listener_port(l);
+
+	if (!reachable(ctrl, l))
+		return;
+	if (weft_addr_is_wildcard(&port.addr))
+		take_host(&port.addr, &ctrl->local);
+	add_entry(page, &port, s);
+}
+
+/* Another member's loopback is this host's only if it came by loopback itself. */
+static void add_member(struct page *page, const struct tgt_ctrl *ctrl, const struct weft_subsys *s,
+		       unsigned node)
+{
+	struct ports ports;
+
+	tgt_cluster_ports_of(s, node, &ports);
+	for (unsigned i = 0; i < ports.count; i++)
+		if (!weft_addr_is_loopback(&ports.at[i].addr) ||
+		    weft_addr_is_loopback(&ctrl->local))
+			add_entry(page, &ports.at[i], s);
+}
 
 static void add_subsys(struct page *page, struct tgt_ctrl *ctrl, struct weft_subsys *s)
 {
@@ -79,13 +119,11 @@ static void add_subsys(struct page *page, struct tgt_ctrl *ctrl, struct weft_sub
 
 	if (s->removing || (!s->discovery && !tgt_host_allowed(s, ctrl->hostnqn)))
 		return;
-	weft_list_for_each(l, &s->target->listeners, link) {
-		if (!reachable(ctrl, l))
-			continue;
-		if (page->log)
-			fill_entry(&page->log->entries[page->entries], ctrl, l, s);
-		page->entries++;
-	}
+	weft_list_for_each(l, &s->target->listeners, link)
+		add_listener(page, ctrl, l, s);
+	for (unsigned node = 1; s->cluster && node <= tgt_cluster_nodes(s); node++)
+		if (node != weft_subsys_node(s))
+			add_member(page, ctrl, s, node);
 }
 
 static void add_all(struct page *page, struct tgt_ctrl *ctrl)

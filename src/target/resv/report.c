@@ -13,7 +13,14 @@ static void put_registrant(struct nvme_registered_ctrl_ext *to, const struct res
 	memcpy(to->hostid, reg->host, sizeof(to->hostid));
 }
 
-/* What does not fit is left out; the count says how many there are. */
+static void put(struct weft_req *req, size_t at, const void *from, size_t size)
+{
+	size_t room = at < req->data_len ? req->data_len - at : 0;
+
+	memcpy((char *)req->data + at, from, size < room ? size : room);
+}
+
+/* What does not fit is left out, wherever that is; the count says how many there are. */
 static void put_report(struct weft_req *req, const struct resv_state *st)
 {
 	struct nvme_resv_status head = {
@@ -22,17 +29,14 @@ static void put_report(struct weft_req *req, const struct resv_state *st)
 		.regctl = { (uint8_t)st->nregs, (uint8_t)(st->nregs >> 8) },
 		.ptpls = st->ptpl,
 	};
-	size_t room = req->data_len - sizeof(head);
 
 	memset(req->data, 0, req->data_len);
-	memcpy(req->data, &head, sizeof(head));
+	put(req, 0, &head, sizeof(head));
 	for (unsigned i = 0; i < st->nregs; i++) {
 		struct nvme_registered_ctrl_ext reg = { 0 };
 
-		if ((i + 1) * sizeof(reg) > room)
-			break;
 		put_registrant(&reg, st, &st->regs[i]);
-		memcpy((char *)req->data + sizeof(head) + i * sizeof(reg), &reg, sizeof(reg));
+		put(req, sizeof(head) + i * sizeof(reg), &reg, sizeof(reg));
 	}
 	req->reply_len = req->data_len;
 }
@@ -72,7 +76,7 @@ void tgt_resv_report(struct weft_req *req)
 
 	if (!sc && !extended)
 		sc = SC_GENERIC(HOSTID_FORMAT) | SC_DNR;
-	if (!sc && (length < sizeof(struct nvme_resv_status) || length > WEFT_MDTS_BYTES))
+	if (!sc && length > WEFT_MDTS_BYTES)
 		sc = SC_GENERIC(INVALID_FIELD) | SC_DNR;
 	if (!sc)
 		sc = weft_req_check_sgl(req, (uint32_t)length);

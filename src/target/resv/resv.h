@@ -23,9 +23,9 @@ struct resv_view {
 /* view.c */
 /* NULL and 0: nobody has reserved it. */
 int tgt_resv_view_new(const struct resv_state *st, struct resv_view **view);
-/* May @host read, or write? */
+/* May @host do that? */
 bool tgt_resv_view_allows(const struct resv_view *view, const uint8_t host[RESV_HOST_BYTES],
-			  bool write);
+			  uint8_t opcode);
 
 /* command.c: on the reactor of their queue */
 void tgt_resv_change(struct weft_req *req); /* Register, Acquire, Release */

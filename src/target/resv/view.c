@@ -52,20 +52,20 @@ static bool is_for_one(uint8_t rtype)
 	return rtype == NVME_RESERVATION_RTYPE_WE || rtype == NVME_RESERVATION_RTYPE_EA;
 }
 
-bool tgt_resv_view_allows(const struct resv_view *view, const uint8_t host[RESV_HOST_BYTES],
-			  bool write)
-{
-	if (!write && is_for_writers(view->rtype))
-		return true;
-	if (is_for_one(view->rtype))
-		return !memcmp(view->holder, host, RESV_HOST_BYTES);
-	return bsearch(host, view->hosts, view->nhosts, RESV_HOST_BYTES, compare_hosts);
-}
-
 /* What is not known to leave the data alone does not. Flush is a write as the table has it. */
 static bool is_write(uint8_t opcode)
 {
 	return opcode != nvme_cmd_read && opcode != nvme_cmd_compare && opcode != nvme_cmd_verify;
+}
+
+bool tgt_resv_view_allows(const struct resv_view *view, const uint8_t host[RESV_HOST_BYTES],
+			  uint8_t opcode)
+{
+	if (!is_write(opcode) && is_for_writers(view->rtype))
+		return true;
+	if (is_for_one(view->rtype))
+		return !memcmp(view->holder, host, RESV_HOST_BYTES);
+	return bsearch(host, view->hosts, view->nhosts, RESV_HOST_BYTES, compare_hosts);
 }
 
 uint16_t tgt_resv_check(struct weft_req *req, const struct tgt_ns *ns)
@@ -75,8 +75,7 @@ uint16_t tgt_resv_check(struct weft_req *req, const struct tgt_ns *ns)
 	if (!view)
 		return 0;
 	atomic_thread_fence(memory_order_acquire);
-	return tgt_resv_view_allows(view, tgt_queue(req)->ctrl->hostid,
-				    is_write(req->cmd.common.opcode)) ?
+	return tgt_resv_view_allows(view, tgt_queue(req)->ctrl->hostid, req->cmd.common.opcode) ?
 		       0 :
 		       SC_GENERIC(RESERVATION_CONFLICT) | SC_DNR;
 }

@@ -1,0 +1,18 @@
+/* ccr.h - a Cross-Controller Reset that is under way, or that the log tells of. */
+#ifndef WEFT_TARGET_ADMIN_CCR_H
+#define WEFT_TARGET_ADMIN_CCR_H
+
+#include "target/cluster/reset.h"
+
+struct ccr {
+	struct weft_list link; /* asked->ccrs */
+	struct tgt_ctrl *asked;
+	const struct tgt_ctrl *impacted; /* NULL: it is another member's */
+	struct tgt_over over;            /* of ours … */
+	struct tgt_reset elsewhere;      /* … or of another member's */
+	struct weft_req *req;            /* NULL: it is answered, and this is an entry of the log */
+	uint16_t icid;
+	uint8_t ciu, status; /* enum nvme_ccr_status */
+};
+
+#endif

@@ -1,0 +1,100 @@
+#!/usr/bin/python3
+"""target_cluster_trouble.py - somebody spoils the state file of a cluster, or stops a member for long."""
+import os
+import pathlib
+import sys
+import time
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "lib"))
+
+import nvme
+import sqe
+import tap
+import weft
+from cluster import INACCESSIBLE, OPTIMIZED, ana, with_cluster
+from fixture import connect
+from nvme import ANA_INACCESSIBLE, RESERVATION_CONFLICT, pattern
+from resv import EA, Host
+
+MORE_THAN_ALL = 40 << 20
+
+
+def spoil(path, how):
+    with path.open("rb+") as file:
+        if how == "cut":
+            file.truncate(0)
+        elif how == "zeroes":
+            file.write(bytes(MORE_THAN_ALL))
+        else:
+            file.write(os.urandom(1 << 20))
+            file.seek((16 << 20) + (64 << 10))
+            file.write(os.urandom(1 << 20))
+
+
+for how in ("cut", "zeroes", "noise"):
+    @with_cluster(f"the state is spoilt ({how}) while groups move and hosts reserve: members repair it")
+    def _(cluster, one, two, how=how):
+        with Host(one, 1) as here:
+            here.register()
+            here.acquire(EA)
+        with connect(one) as first, connect(two) as second:
+            for number in range(6):
+                to = 2 - number % 2
+                spoil(cluster.shared / "state", how)
+                one.ctl("move", group=1, node=to)
+                states = [ana(ctrl, 1) for ctrl in (first, second)]
+                assert states == ([OPTIMIZED, INACCESSIBLE] if to == 1 else
+                                  [INACCESSIBLE, OPTIMIZED]), states
+        assert "is gone" not in one.log.read_text() + two.log.read_text()
+        two.kill9()
+        cluster.until(1, [2, 0])
+        cluster.start(2)                            # it finds a file that can be read
+        with Host(one, 2) as other:
+            assert other.holders() == [1]
+            other.disk.read(0, want=RESERVATION_CONFLICT)
+
+
+@with_cluster("another file is in its place: who starts on it serves nothing that others have")
+def _(cluster, one, two):
+    state, away = cluster.shared / "state", cluster.shared / "away"
+    two.kill9()
+    weft.wait_until(lambda: not cluster.cluster(1)["members"][1]["alive"], "node 2 to be gone")
+    state.rename(away)
+    two.start()                                     # with a state of its own: node 1 is not in it
+    assert not cluster.cluster(2)["members"][0]["alive"]
+    with connect(one) as first, connect(two) as second:
+        disk = first.disk()
+        for number in range(20):
+            disk.write(0, pattern(number, disk.block))
+            assert [ana(second, g) for g in (1, 2)] == [INACCESSIBLE] * 2
+        second.open()
+        second.queues[0].do(disk.command(sqe.READ, 0, 1), length=disk.block,
+                            want=ANA_INACCESSIBLE)
+        with Host(one, 1) as host:
+            host.register(want=nvme.INTERNAL)       # nobody would find it later
+        assert "another file is in its place" in one.log.read_text()
+        one.kill9()
+        cluster.until(2, [0, 2])
+        assert ana(second, 1) == OPTIMIZED
+        there = second.disk()
+        assert there.read(0) == pattern(19, there.block)
+
+
+@with_cluster("a member that stood still for long serves on: nobody took anything from it")
+def _(cluster, one, two):
+    with connect(one) as first, connect(two) as second:
+        disk = first.disk()
+        cluster.pause(1)
+        time.sleep(2.5)                             # node 2 looks once a second
+        assert cluster.groups(2) == [2, 0]
+        assert [ana(second, g) for g in (1, 2)] == [INACCESSIBLE] * 2
+        cluster.resume(1)
+        disk.write(0, pattern(3, disk.block))
+        assert [ana(first, g) for g in (1, 2)] == [OPTIMIZED] * 2
+        two.ctl("move", node=2)
+        disk.write(0, pattern(4, disk.block), want=ANA_INACCESSIBLE)
+        there = second.disk()
+        assert there.read(0) == pattern(3, there.block)
+
+
+sys.exit(tap.run())
