@@ -84,14 +84,11 @@ bool tgt_cluster_is_over(struct weft_subsys *s, uint16_t cntlid)
 
 /* --- the table ----------------------------------------------------------------------------------------- */
 
-static bool tell_draining(struct tgt_cluster *c, struct owners *o)
+static void tell_draining(struct tgt_cluster *c, struct owners *o)
 {
 	uint64_t bit = 1ull << (c->view.self - 1);
-	uint64_t is = c->draining ? o->draining | bit : o->draining & ~bit;
-	bool changed = is != o->draining;
 
-	o->draining = is;
-	return changed;
+	o->draining = c->draining ? o->draining | bit : o->draining & ~bit;
 }
 
 static int load(struct tgt_cluster *c)
@@ -187,16 +184,20 @@ static bool serve(struct tgt_cluster *c)
 
 /* --- acting -------------------------------------------------------------------------------------------- */
 
+/* What is to be let go of shows in the table before it is handed over: it is served here until then. */
 static void step(struct tgt_cluster *c)
 {
 	struct storage storage = { .subsys = c->subsys };
 	struct owners next = c->owners;
-	bool wait, changed;
+	bool wait = false, changed;
 
 	find_used(c->subsys, storage.used);
-	changed = tell_draining(c, &next);
-	changed |= tgt_cluster_wish_for(c, &next);
-	changed |= owners_step(&next, &c->view, left_with, &storage, &wait);
+	tgt_cluster_grant_moves(c);
+	tell_draining(c, &next);
+	tgt_cluster_wish_for(c, &next);
+	changed = memcmp(&next, &c->owners, sizeof(next));
+	if (!changed)
+		changed = owners_step(&next, &c->view, left_with, &storage, &wait);
 	if (changed)
 		commit(c, &next);
 	else if (wait)

@@ -35,8 +35,10 @@ void tgt_cluster_member(struct weft_subsys *s, unsigned node, struct weft_member
 int tgt_cluster_check_storage(struct weft_subsys *s, struct weft_backend *be, struct weft_err *err);
 
 /* wish.c: groups that somebody wants elsewhere */
-/* The table with what they say; true: it changed. */
-bool tgt_cluster_wish_for(struct tgt_cluster *c, struct owners *o);
+/* Those that are fulfilled ask for nothing more: of two that contradict each other, each has its turn. */
+void tgt_cluster_grant_moves(struct tgt_cluster *c);
+/* Puts what they say into the table. */
+void tgt_cluster_wish_for(struct tgt_cluster *c, struct owners *o);
 void tgt_cluster_look_at_wishes(struct tgt_cluster *c); /* nothing else is to be done */
 void tgt_cluster_drop_wishes(struct tgt_cluster *c);
 
