@@ -131,11 +131,19 @@ static void committed(struct weft_txn *txn, int rc)
 	again_in(c, FAILED_MS);
 }
 
+/* By whose absence the table was worked out: what they had may be taken, unless one is back. */
+static uint64_t gone_nodes(const struct tgt_cluster *c)
+{
+	uint64_t all = c->view.nodes < 64 ? (1ull << c->view.nodes) - 1 : ~0ull;
+
+	return all & ~c->view.alive;
+}
+
 static void commit(struct tgt_cluster *c, const struct owners *o)
 {
 	owners_encode(o, c->bytes);
 	c->write = (struct weft_store_write){ key, c->version, c->bytes, sizeof(c->bytes) };
-	c->txn = (struct weft_txn){ &c->write, 1, committed };
+	c->txn = (struct weft_txn){ &c->write, 1, committed, gone_nodes(c) };
 	c->busy = true;
 	weft_store_commit(c->subsys->store, &c->txn);
 }

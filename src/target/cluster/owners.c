@@ -5,7 +5,8 @@
  *
  * Nobody takes a group from a member that lives: the owner alone changes its entry, after it has
  * stopped to serve it. So two members never serve one group, and what one did is done before the next
- * begins. Of two who both take a group that is nobody's, the store lets one. */
+ * begins. Of two who both take a group that is nobody's, the store lets one; of the owner that comes back
+ * and one who takes what it had, too. */
 #include "target/cluster/owners.h"
 
 #include <errno.h>
