@@ -4,7 +4,7 @@
  *   lost ─┬─ the controller says so over another path (Cross-Controller Reset) ─┐
  *         ├─ the path has a new association: the target saw to the old one      ├─▶ over: lanes look
  *         ├─ audibly lost, and without such resets: at once, as every host does │
- *         └─ silently: when keep-alive time-out and Command Quiesce Time passed ┘
+ *         └─ silently, and without: keep-alive time-out and quiesce time passed ┘
  *
  * Audible is a loss that the controller has seen as well: the connection was closed or reset. One that
  * the network tells of is silent.
@@ -162,9 +162,13 @@ static void on_again(struct weft_timer *timer)
 	ask(container_of(timer, struct host_path, fence.again));
 }
 
+/* As good as heard, where nobody can tell. One that says "not yet" knows better. */
 static void on_limit(struct weft_timer *timer)
 {
-	over(container_of(timer, struct host_path, fence.limit));
+	struct host_path *path = container_of(timer, struct host_path, fence.limit);
+
+	path->fence.silent = false;
+	ask(path);
 }
 
 /* --- what happens ------------------------------------------------------------------------------------- */

@@ -364,14 +364,14 @@ class Resets:
         normally(conn, "write", cmd)
 
 
-def lost_write(name, *answers, how=silent):
+def lost_write(name, *answers, how=silent, words=None):
     """It is written anew on the second path, and not before the first one is over."""
     @tap.case(name)
     def _():
         resets = Resets(*answers)
         with paths(hurt("write", how, **HURT),
                    worse(cross_ctrl_reset=resets.step, write=resets.write, **HURT)) as p:
-            result = write(p, PATIENT | PROBED)
+            result = write(p, PATIENT | PROBED | (words or {}))
             assert result.code == 0, result
             assert set(resets.asked) == {(1 | HURT["ciu"] << 16, HURT["cirn"])}, resets.asked
 
@@ -390,6 +390,8 @@ def lost(name, method, first, second, words=None, asked=None, how=silent):
 
 lost_write("a write on a silent path waits for the reset of its controller", OVER)
 lost_write("… which takes a while", BEGUN, UNDER_WAY, UNDER_WAY, OVER)
+lost_write("… longer than keep-alive and quiesce time", BEGUN, *[UNDER_WAY] * 6, OVER,
+           words=dict(kato="1s"))
 lost_write("… also when the path was lost audibly", OVER, how=reset)
 
 
