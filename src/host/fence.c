@@ -4,10 +4,13 @@
  *   lost ─┬─ the controller says so over another path (Cross-Controller Reset) ─┐
  *         ├─ the path has a new association: the target saw to the old one      ├─▶ over: lanes look
  *         ├─ audibly lost, and without such resets: at once, as every host does │
- *         └─ silently: when keep-alive time-out and Command Quiesce Time passed ┘
+ *         └─ silently, and without: keep-alive time-out and quiesce time passed ┘
  *
  * Audible is a loss that the controller has seen as well: the connection was closed or reset. One that
  * the network tells of is silent.
+ *
+ * A controller may know nothing of the lost one, for they are of different targets; another one may.
+ * So all that live are asked, one after the other, until one can tell.
  *
  * Invariant: path->pub.over is the newest generation of which nothing is left. */
 #include <errno.h>
@@ -22,7 +25,9 @@ struct ask {
 	struct host_admin admin;
 	struct weft_ctrl *ctrl;
 	unsigned id, generation;
+	unsigned through; /* index of the path that it went through */
 };
+static_assert(HOST_PATHS_MAX <= 8, "mute has a bit for each");
 
 static void ask(struct host_path *path);
 
@@ -71,17 +76,19 @@ static bool is_worth_asking_again(uint16_t status)
 	}
 }
 
-static void answered(struct host_path *path, const struct nvme_cqe *cqe)
+static void answered(struct host_path *path, const struct ask *q)
 {
-	uint16_t status = host_status(cqe);
-	bool done = le64_to_cpu(cqe->result) & NVME_CCR_IRS;
+	uint16_t status = host_status(&q->admin.cqe);
+	bool done = le64_to_cpu(q->admin.cqe.result) & NVME_CCR_IRS;
 
-	if (!status && done)
+	if (!status && done) {
 		over(path);
-	else if (!status || is_worth_asking_again(status))
+	} else if (!status || is_worth_asking_again(status)) {
 		weft_timer_set(path->reactor, &path->fence.again, ASK_AGAIN_MS);
-	else
-		do_without(path);
+	} else {
+		path->fence.mute |= (uint8_t)(1u << q->through);
+		ask(path);
+	}
 }
 
 static void on_answer(struct host_admin *a, int rc)
@@ -93,9 +100,11 @@ static void on_answer(struct host_admin *a, int rc)
 	if (path)
 		path->fence.asked = false;
 	if (current && rc == 0)
-		answered(path, &a->cqe);
+		answered(path, q);
 	else if (current) /* that path is lost as well, or just about to be */
 		weft_timer_set(path->reactor, &path->fence.again, ASK_ANOTHER_MS);
+	else if (path) /* lost once more meanwhile */
+		ask(path);
 	free(q);
 }
 
@@ -111,6 +120,7 @@ static void send_reset(struct host_path *path, struct host_path *through)
 	q->ctrl = path->ctrl;
 	q->id = path->id;
 	q->generation = fence->generation;
+	q->through = through->index;
 	q->admin.name = "Cross-Controller Reset";
 	q->admin.done = on_answer;
 	q->admin.cmd.ccr.opcode = NVME_ADMIN_CROSS_CTRL_RESET;
@@ -121,17 +131,30 @@ static void send_reset(struct host_path *path, struct host_path *through)
 	host_admin_start(through, &q->admin, through->config.options.admin_ms);
 }
 
+/* One whose controller may know; NULL: none. */
+static struct host_path *find_teller(const struct host_path *path)
+{
+	for (unsigned i = 0; i < HOST_PATHS_MAX; i++) {
+		struct host_path *p = path->ctrl->paths[i];
+
+		if (p && p != path && p->state == WEFT_LIVE && !p->broken && p->traits.ccrl &&
+		    !(path->fence.mute >> i & 1))
+			return p;
+	}
+	return NULL;
+}
+
 /* Without another path there is nowhere to write to either. */
 static void ask(struct host_path *path)
 {
-	struct host_path *through = host_paths_another_lives(path);
+	struct host_path *through = find_teller(path);
 
 	if (!path->fence.waiting || path->fence.asked)
 		return;
-	if (!path->fence.ciu || (through && !through->traits.ccrl))
-		do_without(path);
-	else if (through)
+	if (path->fence.ciu && through)
 		send_reset(path, through);
+	else if (!path->fence.ciu || host_paths_another_lives(path))
+		do_without(path);
 }
 
 static void on_again(struct weft_timer *timer)
@@ -139,9 +162,13 @@ static void on_again(struct weft_timer *timer)
 	ask(container_of(timer, struct host_path, fence.again));
 }
 
+/* As good as heard, where nobody can tell. One that says "not yet" knows better. */
 static void on_limit(struct weft_timer *timer)
 {
-	over(container_of(timer, struct host_path, fence.limit));
+	struct host_path *path = container_of(timer, struct host_path, fence.limit);
+
+	path->fence.silent = false;
+	ask(path);
 }
 
 /* --- what happens ------------------------------------------------------------------------------------- */
@@ -170,6 +197,7 @@ void host_fence_lost(struct host_path *path)
 		return;
 	fence->generation = path->generation;
 	fence->silent = is_silent(path->why_rc);
+	fence->mute = 0;
 	fence->cntlid = path->traits.cntlid;
 	fence->ciu = path->traits.ciu;
 	fence->cirn = path->traits.cirn;
@@ -185,9 +213,14 @@ void host_fence_up(struct host_path *path)
 {
 	if (path->fence.waiting)
 		over(path);
-	for (unsigned i = 0; i < HOST_PATHS_MAX; i++)
-		if (path->ctrl->paths[i])
-			ask(path->ctrl->paths[i]);
+	for (unsigned i = 0; i < HOST_PATHS_MAX; i++) {
+		struct host_path *other = path->ctrl->paths[i];
+
+		if (!other)
+			continue;
+		other->fence.mute &= (uint8_t) ~(1u << path->index); /* a new controller */
+		ask(other);
+	}
 }
 
 void host_fence_dead(struct host_path *path)

@@ -194,6 +194,7 @@ struct host_path {
 	struct host_fence {
 		unsigned generation; /* that was lost last */
 		bool waiting, silent, asked;
+		uint8_t mute;    /* bits by index: paths whose controllers cannot tell */
 		uint16_t cntlid; /* its controller's */
 		uint8_t ciu;
 		uint64_t cirn;

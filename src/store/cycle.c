@@ -6,7 +6,8 @@
  * Somebody may cut the file, write over it or put another in its place. While one member lives, what
  * it knows is written again; but nothing is committed to a file that nobody will find.
  *
- * Members are looked at after the commit: one that read the file before it held its lock by then. */
+ * Members are looked at after the commit: one that read the file before it held its lock by then. Who
+ * joins does so under the lock, too: that one is absent stays true until the commit is there to be read. */
 #include "store/cycle.h"
 
 #include <sys/stat.h>
@@ -42,11 +43,27 @@ static int save(struct store_cycle *cycle, struct store_records *next)
 	return 0;
 }
 
+/* -ESTALE: somebody is there who must not be. */
+static int check_absent(const struct store_cycle *cycle)
+{
+	struct store_member members[WEFT_STORE_NODES_MAX + 1];
+	int rc = 0;
+
+	if (cycle->txn->absent)
+		rc = store_members_look(cycle->fd, cycle->node, cycle->nodes, members);
+	for (unsigned node = 1; node <= cycle->nodes && !rc; node++)
+		if (cycle->txn->absent >> (node - 1) & 1 && members[node].alive)
+			rc = -ESTALE;
+	return rc;
+}
+
 static int commit(struct store_cycle *cycle)
 {
 	struct store_records *next;
-	int rc;
+	int rc = check_absent(cycle);
 
+	if (rc < 0)
+		return rc;
 	next = store_records_next(newest(cycle), cycle->txn, &rc);
 	if (!next)
 		return rc;

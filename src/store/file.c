@@ -1,6 +1,6 @@
 /* file.c - a store in a file, for targets on one machine or on a shared file system.
  *
- *   commit, ack, a change seen ─▶ kick ─▶ cycle, on a worker ─▶ moved ─▶ txn done ─▶ waits looked at
+ *   commit, ack, a change seen ─▶ kick ─▶ cycle, on a worker ─▶ moved ─▶ members seen ─▶ txn done
  *                                  ▲                              │
  *                                  └──────── more to do ──────────┘
  *
@@ -65,9 +65,9 @@ static void take_result(struct file_store *f)
 			   f->path);
 	if (f->cycle.fresh)
 		store_moved(&f->store, take_ptr(&f->cycle.fresh));
+	store_members_seen(&f->store, f->cycle.members);
 	if (txn)
 		end_txn(txn, f->cycle.committed);
-	store_members_seen(&f->store, f->cycle.members);
 }
 
 /* What cannot be done is tried again when its owner comes again; what must be seen, in a while. */

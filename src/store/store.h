@@ -87,9 +87,11 @@ struct weft_store_write {
 struct weft_txn {
 	const struct weft_store_write *writes; /* all of them, or none */
 	unsigned nwrites;
-	/* 0; -ESTALE: a version was another one, the copy is newer now; -errno: it was not done, and
-	 * if the storage fails may still be found done later. After moved(). */
+	/* 0; -ESTALE: a version was another one, the copy is newer now, or one of @absent was there;
+	 * -errno: it was not done, and if the storage fails may still be found done later. After
+	 * moved(). */
 	void (*done)(struct weft_txn *txn, int rc);
+	uint64_t absent;       /* bits by node - 1: it holds only while none of these is a member */
 	uint64_t revision;     /* on 0: what it made */
 	struct weft_list link; /* the store's */
 };

@@ -343,6 +343,9 @@ def worse(**script):
     return late(**ana(NON_OPTIMIZED) | script)
 
 
+OVER, BEGUN, UNDER_WAY = (0, 1), (0, 0), (0x13F, 0)     # status, dword 0
+
+
 class Resets:
     """Of the other controller: answered one after the other with these (status, dword 0)."""
 
@@ -361,14 +364,14 @@ class Resets:
         normally(conn, "write", cmd)
 
 
-def lost_write(name, *answers, how=silent):
+def lost_write(name, *answers, how=silent, words=None):
     """It is written anew on the second path, and not before the first one is over."""
     @tap.case(name)
     def _():
         resets = Resets(*answers)
         with paths(hurt("write", how, **HURT),
                    worse(cross_ctrl_reset=resets.step, write=resets.write, **HURT)) as p:
-            result = write(p, PATIENT | PROBED)
+            result = write(p, PATIENT | PROBED | (words or {}))
             assert result.code == 0, result
             assert set(resets.asked) == {(1 | HURT["ciu"] << 16, HURT["cirn"])}, resets.asked
 
@@ -385,10 +388,34 @@ def lost(name, method, first, second, words=None, asked=None, how=silent):
             assert told == asked, p.targets[1].commands
 
 
-OVER, BEGUN, UNDER_WAY = (0, 1), (0, 0), (0x13F, 0)
 lost_write("a write on a silent path waits for the reset of its controller", OVER)
 lost_write("… which takes a while", BEGUN, UNDER_WAY, UNDER_WAY, OVER)
+lost_write("… longer than keep-alive and quiesce time", BEGUN, *[UNDER_WAY] * 6, OVER,
+           words=dict(kato="1s"))
 lost_write("… also when the path was lost audibly", OVER, how=reset)
+
+
+@tap.case("… of whoever can tell: one that refuses to is not the last that is asked")
+def _():
+    resets, early = Resets(OVER), []
+
+    def when_all_are_there(conn, _cmd):
+        weft.wait_until(lambda: all(t.commands.count((None, "connect")) > 1 for t in p.targets),
+                        "paths")
+        conn.reset()
+
+    def write_late(conn, cmd):
+        if not resets.over:
+            early.append(cmd)
+        normally(conn, "write", cmd)
+    refuses = dict(cross_ctrl_reset=lambda conn, cmd: conn.complete(cmd, nvme.INVALID_FIELD))
+    with paths(hurt("write", when_all_are_there, **HURT),
+               worse(write=write_late, **HURT | refuses),
+               worse(write=write_late, cross_ctrl_reset=resets.step, **HURT)) as p:
+        result = write(p, PATIENT | PROBED | dict(probe="30s"))
+        assert result.code == 0, result
+        assert resets.over and not early, early
+
 
 lost("a read on a silent path is read anew at once, whatever becomes of the reset", "read", HURT,
      HURT | dict(cross_ctrl_reset=silent), asked=True)

@@ -1,4 +1,4 @@
-/* app.c - reads and writes, as many as fit, and what they may find. */
+/* app.c - reads, writes and flushes, as many as fit, and what comes of them. */
 #include "app.h"
 
 #include <stdio.h>
@@ -8,105 +8,99 @@
 
 static const char *const names[] = { "host a", "host b" };
 
-static unsigned place(const struct app *app, unsigned block)
+static_assert(sizeof(((struct app_io *)0)->data) >= DISK_BLOCKS * sizeof(uint64_t),
+	      "a flush keeps its marks there");
+
+/* --- the end of one ------------------------------------------------------------------------- */
+
+static void check_failure(const struct app *app, const struct app_io *io)
 {
-	return app->number * APP_BLOCKS + block;
+	struct weft_err why;
+
+	weft_cmd_text(&io->cmd, &why);
+	world_tell("%s: %s", app->sim.name, why.text);
+	must(disk_failures(io->disk) > io->failures);
 }
 
-/* --- stamps ------------------------------------------------------------------------------- */
-
-static uint64_t stamp(const struct app *app, unsigned block, uint64_t n)
+/* What began before power was lost was true then. */
+static void take_in(struct app_io *io)
 {
-	return n ? (uint64_t)(place(app, block) + 1) << 48 | n : 0;
-}
+	bool current = io->epoch == ledger_epoch();
 
-/* The number in it. */
-static uint64_t check_stamp(const struct app *app, unsigned block, const uint64_t *data)
-{
-	uint64_t n = data[0] & 0xffffffffffff;
-
-	must(data[0] == stamp(app, block, n));
-	for (unsigned i = 1; i < DISK_BLOCK / 8; i++)
-		must(data[i] == data[0]);
-	return n;
-}
-
-/* --- one I/O ------------------------------------------------------------------------------ */
-
-static void fill_write(struct app *app, struct app_io *io)
-{
-	struct app_block *b = &app->blocks[io->block];
-	uint64_t value = stamp(app, io->block, ++b->issued);
-
-	b->writing = true;
-	for (unsigned i = 0; i < DISK_BLOCK / 8; i++)
-		io->data[i] = value;
-	io->cmd.op = WEFT_WRITE;
-}
-
-static void fill_read(struct app *app, struct app_io *io)
-{
-	const struct app_block *b = &app->blocks[io->block];
-
-	io->floor = b->acked > b->seen ? b->acked : b->seen;
-	memset(io->data, 0xee, sizeof(io->data));
-	io->cmd.op = WEFT_READ;
-}
-
-static void check_read(struct app *app, const struct app_io *io)
-{
-	struct app_block *b = &app->blocks[io->block];
-	uint64_t n = check_stamp(app, io->block, io->data);
-
-	if (n < io->floor || n > b->issued)
-		world_tell("%s: block %u holds %llu, must be %llu to %llu", app->sim.name,
-			   io->block, (unsigned long long)n, (unsigned long long)io->floor,
-			   (unsigned long long)b->issued);
-	must(n >= io->floor);
-	must(n <= b->issued);
-	if (n > b->seen)
-		b->seen = n;
+	switch (io->cmd.op) {
+	case WEFT_READ:
+		ledger_found(io->block, current ? io->floor : 0, io->data);
+		break;
+	case WEFT_WRITE:
+		ledger_written(io->block, io->cmd.flags & WEFT_FUA);
+		break;
+	default:
+		if (current)
+			ledger_flushed(io->disk, io->data);
+	}
 }
 
 static void done(struct weft_cmd *cmd)
 {
 	struct app_io *io = cmd->user;
 	struct app *app = io->app;
-	struct app_block *b = &app->blocks[io->block];
 
-	if (cmd->rc < 0) {
-		struct weft_err why;
-
-		weft_cmd_text(cmd, &why);
-		world_tell("%s: %s", app->sim.name, why.text);
-	}
-	must(cmd->rc == 0);
-	if (cmd->op == WEFT_READ) {
-		check_read(app, io);
-	} else {
-		b->acked = b->issued;
-		b->writing = false;
-	}
+	if (cmd->rc < 0)
+		check_failure(app, io);
+	else
+		take_in(io);
+	if (cmd->op != WEFT_FLUSH)
+		ledger_put(io->block, cmd->op == WEFT_WRITE);
+	must(io->busy);
 	io->busy = false;
 	app->busy--;
 	app->ios_done++;
 }
 
-static void start(struct app *app, struct app_io *io)
+/* --- the beginning of one ------------------------------------------------------------------- */
+
+static void fill_flush(struct app_io *io)
 {
-	io->app = app;
-	io->block = (unsigned)world_random(APP_BLOCKS);
-	memset(&io->cmd, 0, sizeof(io->cmd));
-	if (world_chance(60) && !app->blocks[io->block].writing)
-		fill_write(app, io);
-	else
-		fill_read(app, io);
+	io->disk = (unsigned)world_random(DISKS);
+	io->cmd.op = WEFT_FLUSH;
+	ledger_mark(io->disk, io->data);
+}
+
+static bool fill_block(struct app_io *io, bool write)
+{
+	int block = ledger_take(io->app->number, write);
+
+	if (block < 0)
+		return false;
+	io->block = (unsigned)block;
+	io->disk = io->block / DISK_BLOCKS;
 	io->iov = (struct iovec){ io->data, DISK_BLOCK };
-	io->cmd.ns = app->ns;
+	io->cmd.op = write ? WEFT_WRITE : WEFT_READ;
 	io->cmd.iov = &io->iov;
 	io->cmd.iovcnt = 1;
 	io->cmd.length = DISK_BLOCK;
-	io->cmd.offset = (uint64_t)place(app, io->block) * DISK_BLOCK;
+	io->cmd.offset = (uint64_t)(io->block % DISK_BLOCKS) * DISK_BLOCK;
+	if (write) {
+		io->cmd.flags = world_chance(10) ? WEFT_FUA : 0;
+		ledger_fill(io->block, io->data);
+	} else {
+		io->floor = ledger_floor(io->block);
+		memset(io->data, 0xee, sizeof(io->data));
+	}
+	return true;
+}
+
+static void start(struct app *app, struct app_io *io)
+{
+	memset(&io->cmd, 0, sizeof(io->cmd));
+	io->app = app;
+	if (world_chance(2))
+		fill_flush(io);
+	else if (!fill_block(io, world_chance(60)))
+		return;
+	io->epoch = ledger_epoch();
+	io->failures = disk_failures(io->disk);
+	io->cmd.ns = app->ns[io->disk];
 	io->cmd.done = done;
 	io->cmd.user = io;
 	io->busy = true;
@@ -126,24 +120,32 @@ static void drive(void *arg)
 	weft_queue_poll(app->queue, 0);
 }
 
-void app_start(struct app *app, unsigned number, const char *uri)
+static int connect_to(struct app *app, const char *uri, struct weft_err *err)
 {
 	struct weft_options options;
-	struct weft_err err = { "" };
 	char hostnqn[80], hostid[40];
+	int rc;
+
+	snprintf(hostid, sizeof(hostid), "11111111-1111-4111-8111-11111111110%u", app->number);
+	snprintf(hostnqn, sizeof(hostnqn), "nqn.2014-08.org.nvmexpress:uuid:%s", hostid);
+	weft_options_init(&options);
+	options.hostnqn = hostnqn;
+	options.hostid = hostid;
+	rc = weft_connect(uri, &options, &app->ctrl, err);
+	for (unsigned i = 0; i < DISKS && rc == 0; i++)
+		rc = weft_ns_open(app->ctrl, i + 1, &app->ns[i], err);
+	return rc == 0 ? weft_queue_open(app->ctrl, &app->queue, err) : rc;
+}
+
+void app_start(struct app *app, unsigned number, const char *uri)
+{
+	struct weft_err err = { "" };
 
 	memset(app, 0, sizeof(*app));
 	app->number = number;
 	app->sim.name = names[number];
 	world_node = &app->sim;
-	snprintf(hostid, sizeof(hostid), "11111111-1111-4111-8111-11111111110%u", number);
-	snprintf(hostnqn, sizeof(hostnqn), "nqn.2014-08.org.nvmexpress:uuid:%s", hostid);
-	weft_options_init(&options);
-	options.hostnqn = hostnqn;
-	options.hostid = hostid;
-	if (weft_connect(uri, &options, &app->ctrl, &err) < 0 ||
-	    weft_ns_open(app->ctrl, 1, &app->ns, &err) < 0 ||
-	    weft_queue_open(app->ctrl, &app->queue, &err) < 0) {
+	if (connect_to(app, uri, &err) < 0) {
 		world_tell("%s: %s", app->sim.name, err.text);
 		must(!"connected");
 	}
@@ -163,24 +165,12 @@ void app_end(struct app *app)
 	must(world_run_until(is_idle, app, 120000 * MS));
 }
 
-void app_check(const struct app *app)
-{
-	for (unsigned i = 0; i < APP_BLOCKS; i++) {
-		uint64_t n = check_stamp(app, i, disk_at(place(app, i)));
-
-		if (n != app->blocks[i].acked)
-			world_tell("%s: block %u: storage holds %llu, acknowledged was %llu",
-				   app->sim.name, i, (unsigned long long)n,
-				   (unsigned long long)app->blocks[i].acked);
-		must(n == app->blocks[i].acked);
-	}
-}
-
 void app_close(struct app *app)
 {
 	world_node = &app->sim;
 	world_remove_reactor(app->queue->reactor);
 	weft_queue_close(app->queue);
-	weft_ns_close(app->ns);
+	for (unsigned i = 0; i < DISKS; i++)
+		weft_ns_close(app->ns[i]);
 	weft_disconnect(app->ctrl);
 }

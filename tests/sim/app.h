@@ -1,41 +1,34 @@
-/* app.h - a program that uses the namespace, and never forgets what it wrote.
+/* app.h - a program that uses the namespaces, and never forgets what it wrote (ledger.h).
  *
- * Every block holds a stamp: whose it is, which one, and a number that grows with each write. Only
- * one write of a block is under way at a time, as NVMe asks for. So a read may find the last write
- * that was acknowledged before it began, or one that was issued since; never one that is older than
- * what was seen before, and never parts of two. */
+ * Whatever happens to targets and ways, it gets its answers, in the end, and they are good. Only what a
+ * disk refused may fail. */
 #ifndef SIM_APP_H
 #define SIM_APP_H
 
 #include <weft/host.h>
 
-#include "disk.h"
+#include "ledger.h"
 #include "world.h"
 
-enum { APP_BLOCKS = DISK_BLOCKS / 2, APP_DEPTH = 8 };
-
-struct app_block {
-	uint64_t issued, acked, seen; /* writes */
-	bool writing;
-};
+enum { APP_DEPTH = 8 };
 
 struct app_io {
 	struct weft_cmd cmd;
 	struct iovec iov;
 	struct app *app;
-	unsigned block;
-	uint64_t floor; /* reads: what it must find at least */
+	unsigned disk, block; /* a flush is of a disk only */
+	uint64_t floor;       /* reads: what it must find at least */
+	unsigned epoch, failures;
 	bool busy;
-	uint64_t data[DISK_BLOCK / 8];
+	uint64_t data[LEDGER_WORDS];
 };
 
 struct app {
 	struct sim_node sim;
-	unsigned number; /* 0 or 1: which half of the disk is its own */
+	unsigned number;
 	struct weft_ctrl *ctrl;
-	struct weft_ns *ns;
+	struct weft_ns *ns[DISKS];
 	struct weft_queue *queue;
-	struct app_block blocks[APP_BLOCKS];
 	struct app_io ios[APP_DEPTH];
 	unsigned busy;
 	uint64_t ios_done;
@@ -45,8 +38,6 @@ struct app {
 void app_start(struct app *app, unsigned number, const char *uri);
 /* Lets what is under way end. */
 void app_end(struct app *app);
-/* What storage holds is what was last acknowledged. */
-void app_check(const struct app *app);
 void app_close(struct app *app);
 
 #endif

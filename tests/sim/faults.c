@@ -1,81 +1,94 @@
-/* faults.c - a connection is reset, a way is cut and healed, a process stands still for a while.
+/* faults.c - several things may be broken at a time; each is mended after a while.
  *
- * Everything that was broken is whole again when faults_next() returns; what it did to those who were
- * using it goes on. */
+ *   begin() ─▶ some time, in which others begin and end ─▶ end()
+ *
+ * One that cannot be now, such as the death of what is dead, is not counted. */
 #include "faults.h"
 
-#include "wire.h"
+#include <stdio.h>
 
-static struct node *any_node(const struct faults *f)
-{
-	return &f->nodes[world_random(f->nnodes)];
-}
+#include "trouble.h"
 
-/* NULL: all of them */
-static const struct sim_node *any_host(const struct faults *f)
-{
-	unsigned i = (unsigned)world_random(f->napps + 1);
+enum { AT_ONCE = 3 };
 
-	return i < f->napps ? &f->apps[i].sim : NULL;
-}
-
-static const char *name_of(const struct sim_node *host)
-{
-	return host ? host->name : "all hosts";
-}
+static struct trouble troubles[AT_ONCE];
 
 /* Mostly short; sometimes longer than anybody's patience. */
 static uint64_t a_while(void)
 {
-	return world_chance(80) ? world_random(300 * MS) : world_random(20000 * MS);
+	return world_random(world_chance(80) ? 300 * MS :
+			    world_chance(80) ? 3000 * MS :
+					       20000 * MS);
 }
 
-static void reset(const struct faults *f)
+static enum fault_kind any_kind(const struct faults *f)
 {
-	struct node *node = any_node(f);
-	unsigned port = (unsigned)world_random(NODE_PORTS);
-	const struct sim_node *host = any_host(f);
+	unsigned kind;
 
-	world_tell("reset: %s, %s port %u", name_of(host), node->sim.name, port);
-	wires_reset(host, node->ports[port]);
+	do {
+		kind = (unsigned)world_random(FAULT_KINDS);
+	} while (!(f->kinds & 1u << kind));
+	return kind;
 }
 
-static void cut(const struct faults *f)
+static void end_trouble(const struct faults *f, struct trouble *t)
 {
-	struct node *node = any_node(f);
-	unsigned port = (unsigned)world_random(NODE_PORTS);
-	const struct sim_node *host = any_host(f);
+	void (*end)(const struct faults *f, const struct trouble *t) = t->end;
 
-	world_tell("cut: %s, %s port %u", name_of(host), node->sim.name, port);
-	wires_cut(host, node->ports[port]);
-	world_run(a_while());
-	world_tell("healed: %s, %s port %u", name_of(host), node->sim.name, port);
-	wires_heal(host, node->ports[port]);
+	t->end = NULL;
+	end(f, t);
 }
 
-static void stand_still(const struct faults *f)
+static struct trouble *find_room(void)
 {
-	struct node *node = any_node(f);
-
-	world_tell("%s stands still", node->sim.name);
-	node->sim.still = true;
-	world_run(a_while());
-	world_tell("%s goes on", node->sim.name);
-	node->sim.still = false;
+	for (unsigned i = 0; i < AT_ONCE; i++)
+		if (!troubles[i].end)
+			return &troubles[i];
+	return NULL;
 }
 
-void faults_next(const struct faults *f)
+static bool begin_one(struct faults *f)
 {
-	switch (f->silent ? world_random(4) : 0) {
-	case 0:
-	case 1:
-		reset(f);
-		break;
-	case 2:
-		cut(f);
-		break;
-	default:
-		stand_still(f);
+	struct trouble *t = find_room();
+	enum fault_kind kind = any_kind(f);
+
+	if (!t || !trouble_kinds[kind].begin(f, t))
+		return false;
+	t->ends_ns = world_now() + a_while();
+	f->count[kind]++;
+	return true;
+}
+
+static void end_those_due(const struct faults *f)
+{
+	for (unsigned i = 0; i < AT_ONCE; i++)
+		if (troubles[i].end && troubles[i].ends_ns <= world_now())
+			end_trouble(f, &troubles[i]);
+}
+
+void faults_run(struct faults *f, unsigned n)
+{
+	while (n) {
+		n -= begin_one(f);
+		world_run(world_random(200 * MS));
+		end_those_due(f);
 	}
-	world_run(world_random(200 * MS));
+	for (unsigned i = 0; i < AT_ONCE; i++)
+		if (troubles[i].end)
+			end_trouble(f, &troubles[i]);
+	trouble_start_all(f);
+}
+
+void faults_format(const unsigned count[FAULT_KINDS], char *text, size_t size)
+{
+	unsigned all = 0;
+	int n;
+
+	for (unsigned i = 0; i < FAULT_KINDS; i++)
+		all += count[i];
+	n = snprintf(text, size, "%u failures", all);
+	for (unsigned i = 0, told = 0; i < FAULT_KINDS; i++)
+		if (count[i])
+			n += snprintf(text + n, size - (size_t)n, "%s %u %s", told++ ? "," : ":",
+				      count[i], trouble_kinds[i].name);
 }

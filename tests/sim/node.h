@@ -1,27 +1,37 @@
-/* node.h - a target process: two reactors, one subsystem, one shared namespace, ports to listen on. */
+/* node.h - a target: ports that hosts know, and a process there, or none.
+ *
+ * A process has two reactors, and a subsystem with a namespace for each disk, which is a group of its
+ * own. One that is killed is nowhere any more for everybody else at once; here its memory is given back
+ * in order, later. */
 #ifndef SIM_NODE_H
 #define SIM_NODE_H
 
 #include "world.h"
 
-struct weft_target;
 struct weft_subsys;
+struct process;
 
 #define SIM_NQN "nqn.2026-11.io.weft:sim"
 
-enum { NODE_REACTORS = 2, NODE_PORTS = 2 };
+enum { NODES_MAX = 2, NODE_PORTS = 2 };
 
 struct node {
-	struct sim_node sim;
-	struct weft_reactor *reactors[NODE_REACTORS]; /* the first is home */
-	struct weft_target *target;
-	struct weft_subsys *subsys;
+	const char *name;
+	unsigned number, of; /* a member of a cluster; 0: alone */
 	uint16_t ports[NODE_PORTS];
-	unsigned nports;
-	bool stopped;
+	struct process *process; /* NULL: none runs */
 };
 
-void node_start(struct node *node, const char *name);
-void node_stop(struct node *node);
+void node_init(struct node *node, unsigned index, unsigned of);
+void node_start(struct node *node);
+void node_stop(struct node *node); /* in order */
+/* @silent: with its machine, and nobody is told. */
+void node_kill(struct node *node, bool silent);
+void node_set_still(struct node *node, bool still);
+struct weft_subsys *node_subsys(struct node *node);
+/* What is called from now on is called there. Returns whose code ran before. */
+const struct sim_node *node_enter(struct node *node);
+/* Gives back what is left of those that were killed: all of it, or what can be now. */
+void nodes_bury(bool all);
 
 #endif

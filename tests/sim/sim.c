@@ -4,7 +4,8 @@
  *   sim [-v] STORY FIRST [LAST]  one of them with these seeds; -v tells what happens
  *
  * No write that was acknowledged may be lost, nor undone by an older one that comes late; no read may
- * find what was never there. A seed that fails does so every time. */
+ * find what was never there; nobody waits for ever. A seed that fails does so every time: the first of
+ * every story is told twice, to be sure. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,36 +13,54 @@
 #include "app.h"
 #include "base/log.h"
 #include "faults.h"
+#include "ports.h"
+#include "state.h"
 #include "wire.h"
 
-enum { APPS = 2, FAULTS = 12, SEEDS = 10 };
+enum { APPS = 2, FAULTS = 25, SEEDS = 8 };
+
+#define BIT(kind) (1u << FAULT_##kind)
+enum {
+	SILENCE = BIT(RESET) | BIT(CUT) | BIT(STILL),
+	DEATHS = BIT(RESET) | BIT(KILL) | BIT(CRASH) | BIT(STOP) | BIT(POWER),
+	ORDERS = BIT(ANA) | BIT(MOVE) | BIT(DRAIN),
+};
 
 static const struct story {
 	const char *name;
-	bool several; /* paths: each host uses all ports, and not only one */
-	bool silent;  /* also losses that nobody is told of */
+	unsigned nodes; /* targets; several are a cluster */
+	bool several;   /* paths: each host uses all ports, and not only one */
+	unsigned kinds; /* of faults */
 } stories[] = {
-	{ "resets", false, false },
-	{ "silence", false, true },
-	{ "resets-of-paths", true, false },
-	{ "silence-of-paths", true, true },
+	{ "resets", 1, false, BIT(RESET) },
+	{ "silence", 1, false, SILENCE },
+	{ "resets-of-paths", 1, true, BIT(RESET) },
+	{ "silence-of-paths", 1, true, SILENCE },
+	{ "deaths", 1, true, DEATHS | BIT(ANA) },
+	{ "cluster-orders", 2, true, BIT(RESET) | ORDERS },
+	{ "cluster-deaths", 2, true, DEATHS },
+	{ "cluster", 2, true, SILENCE | DEATHS | ORDERS | BIT(ERROR) },
 };
 #define STORIES (sizeof(stories) / sizeof(stories[0]))
 
-static struct node nodes[1];
+static struct node nodes[NODES_MAX];
 static struct app apps[APPS];
 
-/* The way that host @i goes, or all ways. */
+/* --- one seed ------------------------------------------------------------------------------- */
+
+/* The way that host @i goes, or all ways, in an order of its own. */
 static void connect_app(const struct story *story, unsigned i)
 {
-	static const char form[] = "nvme+tcp://127.0.0.1:%u/" SIM_NQN "?kato=2s";
+	unsigned ways = story->several ? story->nodes * NODE_PORTS : 1;
 	char uris[512];
-	int n;
+	int n = 0;
 
-	n = snprintf(uris, sizeof(uris), form, nodes[0].ports[i]);
-	if (story->several) {
-		uris[n++] = ',';
-		snprintf(uris + n, sizeof(uris) - (size_t)n, form, nodes[0].ports[1 - i]);
+	for (unsigned j = 0; j < ways; j++) {
+		unsigned way = (i + j) % (story->nodes * NODE_PORTS);
+
+		n += snprintf(uris + n, sizeof(uris) - (size_t)n,
+			      "%snvme+tcp://127.0.0.1:%u/" SIM_NQN "?kato=2s", j ? "," : "",
+			      nodes[way / NODE_PORTS].ports[way % NODE_PORTS]);
 	}
 	app_start(&apps[i], i, uris);
 }
@@ -49,15 +68,21 @@ static void connect_app(const struct story *story, unsigned i)
 static void begin(const struct story *story, uint64_t seed)
 {
 	world_begin(story->name, seed);
-	disk_begin();
-	node_start(&nodes[0], "target");
+	ports_begin();
+	disks_begin();
+	state_begin();
+	ledger_begin();
+	for (unsigned i = 0; i < story->nodes; i++) {
+		node_init(&nodes[i], i, story->nodes);
+		node_start(&nodes[i]);
+	}
 	for (unsigned i = 0; i < APPS; i++)
 		connect_app(story, i);
 }
 
-static bool disk_is_idle(void *arg)
+static bool disks_are_idle(void *arg)
 {
-	return !disk_busy();
+	return !disks_busy();
 }
 
 /* What is late has time to come, and to be seen. */
@@ -66,43 +91,65 @@ static void settle(void)
 	for (unsigned i = 0; i < APPS; i++)
 		app_end(&apps[i]);
 	world_run(5000 * MS);
-	must(world_run_until(disk_is_idle, NULL, 10000 * MS));
+	must(world_run_until(disks_are_idle, NULL, 20000 * MS));
+	ledger_check();
 }
 
-static uint64_t end(void)
+static uint64_t end(const struct story *story)
 {
 	uint64_t ios = 0;
 
 	for (unsigned i = 0; i < APPS; i++) {
-		app_check(&apps[i]);
 		ios += apps[i].ios_done;
 		app_close(&apps[i]);
 	}
-	node_stop(&nodes[0]);
+	for (unsigned i = 0; i < story->nodes; i++)
+		node_stop(&nodes[i]);
+	nodes_bury(true);
+	world_run(1000 * MS);
+	state_end();
 	must(!wires_count());
 	return ios;
 }
 
-static uint64_t tell_seed(const struct story *story, uint64_t seed)
+static uint64_t tell_seed(const struct story *story, uint64_t seed, unsigned count[FAULT_KINDS])
 {
-	const struct faults faults = { nodes, 1, apps, APPS, story->silent };
+	struct faults faults = { nodes, story->nodes, apps, APPS, story->kinds, { 0 } };
 
 	begin(story, seed);
-	for (int i = 0; i < FAULTS; i++)
-		faults_next(&faults);
+	faults_run(&faults, FAULTS);
 	settle();
-	return end();
+	for (unsigned i = 0; i < FAULT_KINDS; i++)
+		count[i] += faults.count[i];
+	return end(story);
+}
+
+/* --- stories -------------------------------------------------------------------------------- */
+
+static void check_again(const struct story *story, uint64_t seed)
+{
+	unsigned count[FAULT_KINDS] = { 0 };
+	uint64_t now, chance;
+
+	tell_seed(story, seed, count);
+	now = world_now();
+	chance = world_random(UINT64_MAX);
+	tell_seed(story, seed, count);
+	must(world_now() == now && world_random(UINT64_MAX) == chance);
 }
 
 static void tell(const struct story *story, uint64_t first, uint64_t last)
 {
+	unsigned count[FAULT_KINDS] = { 0 };
+	char failures[256];
 	uint64_t ios = 0;
 
 	for (uint64_t seed = first; seed <= last; seed++)
-		ios += tell_seed(story, seed);
-	printf("ok %u - %s: seeds %llu to %llu, %llu I/Os\n", (unsigned)(story - stories) + 1,
+		ios += tell_seed(story, seed, count);
+	faults_format(count, failures, sizeof(failures));
+	printf("ok %u - %s: seeds %llu to %llu, %llu I/Os, %s\n", (unsigned)(story - stories) + 1,
 	       story->name, (unsigned long long)first, (unsigned long long)last,
-	       (unsigned long long)ios);
+	       (unsigned long long)ios, failures);
 	fflush(stdout);
 }
 
@@ -114,6 +161,16 @@ static const struct story *find(const char *name)
 	return NULL;
 }
 
+static int tell_all(void)
+{
+	printf("1..%u\n", (unsigned)STORIES);
+	for (unsigned i = 0; i < STORIES; i++) {
+		check_again(&stories[i], 1);
+		tell(&stories[i], 1, SEEDS);
+	}
+	return 0;
+}
+
 int main(int argc, char **argv)
 {
 	const struct story *story;
@@ -123,12 +180,8 @@ int main(int argc, char **argv)
 	argc -= world_verbose;
 	argv += world_verbose;
 	weft_log_set_level(world_verbose ? WEFT_LOG_INFO : WEFT_LOG_ERROR);
-	if (argc < 2) {
-		printf("1..%u\n", (unsigned)STORIES);
-		for (unsigned i = 0; i < STORIES; i++)
-			tell(&stories[i], 1, SEEDS);
-		return 0;
-	}
+	if (argc < 2)
+		return tell_all();
 	story = find(argv[1]);
 	if (!story || argc < 3) {
 		fprintf(stderr, "usage: sim [-v] STORY FIRST [LAST]\n");

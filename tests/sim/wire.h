@@ -19,12 +19,13 @@ const struct sockaddr_in *wire_name(int fd, bool own);
 bool wires_move(void);
 uint64_t wires_due(void); /* when something will; UINT64_MAX: nothing is under way */
 
-/* Between @host (NULL: all) and what listens on @port. Silently: nothing comes through any more, and
- * nobody is told; what was under way when it healed comes then. */
-void wires_cut(const struct sim_node *host, uint16_t port);
-void wires_heal(const struct sim_node *host, uint16_t port);
-/* Both ends are told. */
+/* Between @host (NULL: all) and @port: both ends are told. */
 void wires_reset(const struct sim_node *host, uint16_t port);
+/* The target's end of all wires to @port is gone with its process. What it had sent still comes, and
+ * then its end; @silent: nothing comes any more, until wires_revive(). */
+void wires_abandon(uint16_t port, bool silent);
+/* A machine is there again, and knows nothing of those that were abandoned silently. */
+void wires_revive(uint16_t port);
 unsigned wires_count(void);
 
 #endif

@@ -4,6 +4,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/epoll.h>
 
 #include "reactor/internal.h"
 #include "wire.h"
@@ -13,10 +14,12 @@ enum { REACTORS_MAX = 64, QUIET_STEPS = 3 };
 static struct {
 	struct weft_reactor *r;
 	const struct sim_node *node;
-	void (*drive)(void *arg);
+	void (*drive)(void *arg); /* NULL: a turn when there is something to do */
 	void *arg;
+	bool ready; /* one of its sockets is */
 } reactors[REACTORS_MAX];
 static unsigned nreactors;
+static int watch = -1; /* epoll, of the reactors' descriptors */
 
 static const char *story;
 static uint64_t seed, state, now_ns;
@@ -127,59 +130,78 @@ static uint64_t next_due(void)
 
 /* --- reactors ----------------------------------------------------------------------------- */
 
-static void give_turn(void *arg)
-{
-	weft_reactor_turn(arg, 0);
-}
-
-void world_add_reactor(struct weft_reactor *r, const struct sim_node *node,
-		       void (*drive)(void *arg), void *arg)
-{
-	must(nreactors < REACTORS_MAX && node);
-	reactors[nreactors].r = r;
-	reactors[nreactors].node = node;
-	reactors[nreactors].drive = drive ? drive : give_turn;
-	reactors[nreactors++].arg = drive ? arg : r;
-}
-
-void world_remove_reactor(struct weft_reactor *r)
+/* @nreactors: it is not listed. */
+static unsigned find(const struct weft_reactor *r)
 {
 	unsigned i = 0;
 
 	while (i < nreactors && reactors[i].r != r)
 		i++;
+	return i;
+}
+
+void world_add_reactor(struct weft_reactor *r, const struct sim_node *node,
+		       void (*drive)(void *arg), void *arg)
+{
+	struct epoll_event event = { .events = EPOLLIN, .data.ptr = r };
+
+	must(nreactors < REACTORS_MAX && node);
+	if (watch < 0)
+		watch = epoll_create1(EPOLL_CLOEXEC);
+	must(!epoll_ctl(watch, EPOLL_CTL_ADD, weft_reactor_fd(r), &event));
+	reactors[nreactors].r = r;
+	reactors[nreactors].node = node;
+	reactors[nreactors].drive = drive;
+	reactors[nreactors].ready = true;
+	reactors[nreactors++].arg = arg;
+}
+
+void world_remove_reactor(struct weft_reactor *r)
+{
+	unsigned i = find(r);
+
 	must(i < nreactors);
+	must(!epoll_ctl(watch, EPOLL_CTL_DEL, weft_reactor_fd(r), NULL));
 	nreactors--;
 	for (; i < nreactors; i++)
 		reactors[i] = reactors[i + 1];
 }
 
-static bool is_listed(const struct weft_reactor *r)
+/* Which sockets have something; turns of all who have nothing would cost most of all time. */
+static void look(void)
 {
-	for (unsigned i = 0; i < nreactors; i++)
-		if (reactors[i].r == r)
-			return true;
-	return false;
+	struct epoll_event found[REACTORS_MAX];
+	int n = watch < 0 ? 0 : epoll_wait(watch, found, REACTORS_MAX, 0);
+
+	for (int i = 0; i < n; i++)
+		reactors[find(found[i].data.ptr)].ready = true;
 }
 
 /* A turn may end other reactors, and make new ones. */
 static void turn(unsigned i)
 {
 	struct weft_reactor *r = reactors[i].r;
+	bool busy = weft_reactor_busy(r) || (r->timers.top && r->timers.top->key <= now_ns);
 
 	if (reactors[i].node->still || r->turning)
 		return;
+	if (!busy && !reactors[i].ready && !reactors[i].drive)
+		return;
+	stirred |= busy;
 	world_node = reactors[i].node;
-	stirred |= weft_reactor_busy(r) || (r->timers.top && r->timers.top->key <= now_ns);
-	reactors[i].drive(reactors[i].arg);
-	if (is_listed(r))
-		stirred |= weft_reactor_busy(r);
+	reactors[i].ready = false;
+	if (reactors[i].drive)
+		reactors[i].drive(reactors[i].arg);
+	else
+		weft_reactor_turn(r, 0);
+	stirred |= find(r) < nreactors && weft_reactor_busy(r);
 }
 
 static void turn_all(void)
 {
 	unsigned first = (unsigned)world_random(nreactors);
 
+	look();
 	for (unsigned i = 0; i < nreactors; i++)
 		turn((first + i) % nreactors);
 }

@@ -1,7 +1,7 @@
 /* wrap.c - what the code under test takes for threads, waits and sockets (linked with --wrap).
  *
  *   pthread_create()      runs its function up to weft_reactor_run(), which hands the loop to the world
- *   pthread_cond_wait(),  let the world go on; so do usleep() and a reactor's turn that may wait
+ *   pthread_cond_wait(),  let the world go on; so do usleep(), nanosleep() and a turn that may wait
  *   pthread_join()
  *   connect(), accept4()  both ends of a wire (wire.c)
  *   getrandom()           the seed's */
@@ -10,6 +10,7 @@
 #include <string.h>
 #include <sys/random.h>
 #include <sys/socket.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "reactor/internal.h"
@@ -124,6 +125,12 @@ WRAP(void, weft_reactor_turn, struct weft_reactor *r, int wait_ms)
 WRAP(int, usleep, useconds_t us)
 {
 	world_run(us * US);
+	return 0;
+}
+
+WRAP(int, nanosleep, const struct timespec *pause, struct timespec *left)
+{
+	world_run((uint64_t)pause->tv_sec * 1000 * MS + (uint64_t)pause->tv_nsec);
 	return 0;
 }
 

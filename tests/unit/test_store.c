@@ -562,6 +562,38 @@ static void a_change_waits_for_who_lives(void **state)
 	closed(a.store);
 }
 
+/* Also when who commits has not noticed yet that the other one is there, or gone. */
+static void a_commit_can_count_on_who_is_absent(void **state)
+{
+	static const struct {
+		uint64_t absent;
+		bool there;
+		int rc;
+	} cases[] = {
+		{ 0, true, 0 }, { 2, true, -ESTALE }, { 6, true, -ESTALE },
+		{ 4, true, 0 }, { 2, false, 0 },      { 6, false, 0 },
+	};
+	struct member a = { 0 }, b = { 0 };
+
+	for (size_t i = 0; i < COUNT(cases); i++) {
+		struct weft_store_write write = { "key", 0, "1", 1 };
+		struct result result = { .txn = { &write, 1, txn_over, cases[i].absent } };
+
+		join(&a, 1);
+		if (cases[i].there)
+			join(&b, 2);
+		write.version = version_of(a.store, "key");
+		weft_store_commit(a.store, &result.txn);
+		while (!result.over)
+			weft_reactor_turn(r, -1);
+		assert_int_equal(result.rc, cases[i].rc);
+		assert_int_equal(weft_store_alive(a.store, 2), cases[i].there);
+		if (cases[i].there)
+			closed(b.store);
+		closed(a.store);
+	}
+}
+
 static void what_is_left_at_the_end_is_cancelled(void **state)
 {
 	struct member a = { 0 }, b = { .mute = true };
@@ -1066,6 +1098,7 @@ int main(void)
 		case_(other_files_are_refused),
 		case_(members_see_each_others_commits),
 		case_(a_change_waits_for_who_lives),
+		case_(a_commit_can_count_on_who_is_absent),
 		case_(what_is_left_at_the_end_is_cancelled),
 		case_(a_number_is_taken_once),
 		case_(a_spoilt_file_is_mended_by_who_lives),

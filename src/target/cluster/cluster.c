@@ -89,14 +89,11 @@ int tgt_cluster_check_storage(struct weft_subsys *s, struct weft_backend *be, st
 
 /* --- the table ----------------------------------------------------------------------------------------- */
 
-static bool tell_draining(struct tgt_cluster *c, struct owners *o)
+static void tell_draining(struct tgt_cluster *c, struct owners *o)
 {
 	uint64_t bit = 1ull << (c->view.self - 1);
-	uint64_t is = c->draining ? o->draining | bit : o->draining & ~bit;
-	bool changed = is != o->draining;
 
-	o->draining = is;
-	return changed;
+	o->draining = c->draining ? o->draining | bit : o->draining & ~bit;
 }
 
 static int load(struct tgt_cluster *c)
@@ -139,13 +136,21 @@ static void committed(struct weft_txn *txn, int rc)
 	again_in(c, FAILED_MS);
 }
 
+/* By whose absence the table was worked out: what they had may be taken, unless one is back. */
+static uint64_t gone_nodes(const struct tgt_cluster *c)
+{
+	uint64_t all = c->view.nodes < 64 ? (1ull << c->view.nodes) - 1 : ~0ull;
+
+	return all & ~c->view.alive;
+}
+
 /* Writes c->next. */
 static void commit(struct tgt_cluster *c)
 {
 	struct tgt_cluster_write *next = &c->next;
 
 	c->write = (struct weft_store_write){ next->key, next->version, next->bytes, next->len };
-	c->txn = (struct weft_txn){ &c->write, 1, committed };
+	c->txn = (struct weft_txn){ &c->write, 1, committed, gone_nodes(c) };
 	c->busy = true;
 	weft_store_commit(c->subsys->store, &c->txn);
 }
@@ -203,16 +208,20 @@ static bool serve(struct tgt_cluster *c)
 
 /* --- acting -------------------------------------------------------------------------------------------- */
 
+/* What is to be let go of shows in the table before it is handed over: it is served here until then. */
 static void step(struct tgt_cluster *c)
 {
 	struct storage storage = { .subsys = c->subsys };
 	struct owners next = c->owners;
-	bool wait, changed;
+	bool wait = false, changed;
 
 	find_used(c->subsys, storage.used);
-	changed = tell_draining(c, &next);
-	changed |= tgt_cluster_wish_for(c, &next);
-	changed |= owners_step(&next, &c->view, left_with, &storage, &wait);
+	tgt_cluster_grant_moves(c);
+	tell_draining(c, &next);
+	tgt_cluster_wish_for(c, &next);
+	changed = memcmp(&next, &c->owners, sizeof(next));
+	if (!changed)
+		changed = owners_step(&next, &c->view, left_with, &storage, &wait);
 	if (changed)
 		commit_owners(c, &next);
 	else if (tgt_cluster_ports_differ(c, &c->next))

@@ -68,8 +68,10 @@ bool tgt_cluster_ports_differ(struct tgt_cluster *c, struct tgt_cluster_write *w
 void tgt_cluster_ports_of(const struct weft_subsys *s, unsigned node, struct ports *ports);
 
 /* wish.c: groups that somebody wants elsewhere */
-/* The table with what they say; true: it changed. */
-bool tgt_cluster_wish_for(struct tgt_cluster *c, struct owners *o);
+/* Those that are fulfilled ask for nothing more: of two that contradict each other, each has its turn. */
+void tgt_cluster_grant_moves(struct tgt_cluster *c);
+/* Puts what they say into the table. */
+void tgt_cluster_wish_for(struct tgt_cluster *c, struct owners *o);
 void tgt_cluster_look_at_wishes(struct tgt_cluster *c); /* nothing else is to be done */
 void tgt_cluster_drop_wishes(struct tgt_cluster *c);
 

@@ -5,8 +5,9 @@
  *
  * Nobody takes a group from a member that lives: the owner alone changes its entry, after it has
  * stopped to serve it. So two members never serve one group, and what one did is done before the next
- * begins. Of two who both take a group that is nobody's, the store lets one. It may be nobody's because
- * the state was lost: then whoever is gone may have had it. */
+ * begins. Of two who both take a group that is nobody's, the store lets one; of the owner that comes back
+ * and one who takes what it had, too. A group may be nobody's because the state was lost: then whoever
+ * is gone may have had it. */
 #include "target/cluster/owners.h"
 
 #include <errno.h>

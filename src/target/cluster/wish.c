@@ -86,6 +86,15 @@ static void give_up(struct tgt_cluster *c, struct wish *wish)
 	}
 }
 
+void tgt_cluster_grant_moves(struct tgt_cluster *c)
+{
+	struct wish *wish;
+
+	weft_list_for_each(wish, &c->wishes, link)
+		if (!wish->drain && !wish->granted && is_as_wished(c, wish))
+			grant_wish(wish);
+}
+
 void tgt_cluster_look_at_wishes(struct tgt_cluster *c)
 {
 	struct wish *wish, *tmp;
@@ -101,23 +110,17 @@ void tgt_cluster_look_at_wishes(struct tgt_cluster *c)
 }
 
 /* A group that nobody has goes to its heir, which "next" chooses. */
-bool tgt_cluster_wish_for(struct tgt_cluster *c, struct owners *o)
+void tgt_cluster_wish_for(struct tgt_cluster *c, struct owners *o)
 {
 	struct wish *wish;
-	bool changed = false;
 
 	weft_list_for_each(wish, &c->wishes, link) {
 		if (wish->drain || wish->granted || is_hopeless(c, wish))
 			continue;
-		for (unsigned i = 0; i < WEFT_ANA_GROUP_MAX; i++) {
-			if (!wish->groups[i] || o->owner[i] == wish->node ||
-			    o->next[i] == wish->node)
-				continue;
-			o->next[i] = wish->node;
-			changed = true;
-		}
+		for (unsigned i = 0; i < WEFT_ANA_GROUP_MAX; i++)
+			if (wish->groups[i] && o->owner[i] != wish->node)
+				o->next[i] = wish->node;
 	}
-	return changed;
 }
 
 static struct wish *wish_new(struct tgt_cluster *c, uint32_t group,
