@@ -62,6 +62,8 @@ struct weft_options {
 	uint32_t probe_ms; /* [probe] for a command, then a sign of life is asked for: 200 ms */
 	enum weft_policy policy; /* [policy] of the first path: WEFT_QUEUE_DEPTH */
 	enum weft_paths paths;   /* [paths] WEFT_PATHS_GIVEN */
+	const char *cpus; /* [cpus] the controller's thread is kept on these, such as 0-3,5; NULL:
+			     on those of the thread that connects */
 
 	/* RDMA. */
 	uint32_t tos; /* [tos] type of service, DSCP << 2 | ECN: 0, as the system has it set up */
@@ -241,6 +243,7 @@ const char *weft_access_text(enum weft_access access); /* "non-optimized" */
 
 /* --- I/O ----------------------------------------------------------------------------------------- */
 
+/* Its memory is near the CPU of the thread that opens it: let that be the one that will drive it. */
 int weft_queue_open(struct weft_ctrl *ctrl, struct weft_queue **queue, struct weft_err *err);
 /* Nothing is in flight on it. */
 void weft_queue_close(struct weft_queue *queue);

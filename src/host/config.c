@@ -9,6 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/cpus.h"
 #include "base/nearest.h"
 #include "base/uuid.h"
 #include "host/internal.h"
@@ -35,7 +36,7 @@ void weft_options_init(struct weft_options *options)
 
 /* --- words ------------------------------------------------------------------------------------------ */
 
-enum kind { SWITCH, NUMBER, TIME, CHOICE, NQN, UUID };
+enum kind { SWITCH, NUMBER, TIME, CHOICE, NQN, UUID, CPUS };
 
 static const char *const policies[] = {
 	[WEFT_QUEUE_DEPTH] = "queue-depth",
@@ -80,6 +81,7 @@ static const struct word {
 	{ "inline", NUMBER, OPTION(inline_bytes), 0, 1024 },
 	{ "hostnqn", NQN, offsetof(struct host_config, hostnqn), 0, 0 },
 	{ "hostid", UUID, offsetof(struct host_config, hostid), 0, 0 },
+	{ "cpus", CPUS, offsetof(struct host_config, cpus), 0, 0 },
 #undef OPTION
 };
 
@@ -157,6 +159,14 @@ static int set_choice(const struct word *word, const char *text, void *to, struc
 	return wrong_choice(word, text, err);
 }
 
+static int set_cpus(const struct word *word, const char *text, cpu_set_t *to, struct weft_err *err)
+{
+	struct weft_err why = { "" };
+	int rc = weft_cpus_parse(text, to, &why);
+
+	return rc < 0 ? weft_fail(err, rc, "%s=: %s", word->name, why.text) : 0;
+}
+
 static int set_word(struct host_config *config, const struct word *word, const char *text,
 		    struct weft_err *err)
 {
@@ -175,6 +185,8 @@ static int set_word(struct host_config *config, const struct word *word, const c
 		if (weft_uuid_parse(text, (uint8_t *)to) < 0)
 			return weft_fail(err, -EINVAL, "%s=%s: expected a UUID", word->name, text);
 		return 0;
+	case CPUS:
+		return set_cpus(word, text, (cpu_set_t *)to, err);
 	default:
 		return set_number(word, text, to, err);
 	}
@@ -306,6 +318,13 @@ static int set_identity(struct host_config *config, struct weft_err *err)
 	return rc;
 }
 
+static int set_place(struct host_config *config, struct weft_err *err)
+{
+	const char *cpus = config->options.cpus;
+
+	return cpus ? set_word(config, find_word("cpus"), cpus, err) : 0;
+}
+
 /* --- all together --------------------------------------------------------------------------------------- */
 
 /* The words have been checked; what the program set has not. */
@@ -344,6 +363,8 @@ int host_config_parse(const struct weft_uri_parts *parts, const char *shared,
 				 weft_uri_transport(parts->trtype));
 	strcpy(config->subnqn, parts->nqn[0] ? parts->nqn : NVME_NQN_DISCOVERY);
 	rc = set_identity(config, err);
+	if (rc == 0)
+		rc = set_place(config, err);
 	if (rc == 0 && *shared)
 		rc = parse_query(config, shared, err);
 	if (rc == 0 && parts->query[0])

@@ -149,11 +149,10 @@ int weft_connect(const char *uris, const struct weft_options *options, struct we
 	rc = host_ctrl_create(&places[0].config, NULL, &ctrl, err);
 	for (int i = 0; rc == 0 && i < count; i++)
 		rc = add_place(ctrl, &places[i], err);
+	if (rc == 0)
+		rc = host_home_start(ctrl, err);
 	if (rc < 0)
 		return rc;
-	rc = host_home_start(ctrl);
-	if (rc < 0)
-		return weft_fail(err, rc, "no thread for a controller: %s", strerror(-rc));
 	if (wait_for_one(ctrl)) {
 		*out = take_ptr(&ctrl);
 		return 0;

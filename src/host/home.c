@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "base/cpus.h"
 #include "host/guide.h"
 #include "host/internal.h"
 
@@ -29,18 +30,37 @@ static void *home(void *arg)
 }
 
 /* The program's signals are for the program's threads. */
-int host_home_start(struct weft_ctrl *ctrl)
+static int create_thread(struct weft_ctrl *ctrl, const pthread_attr_t *attr)
 {
 	sigset_t all, before;
 	int rc;
 
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &before);
-	rc = -pthread_create(&ctrl->thread, NULL, home, ctrl);
+	rc = -pthread_create(&ctrl->thread, attr, home, ctrl);
 	pthread_sigmask(SIG_SETMASK, &before, NULL);
-	if (rc == 0)
-		pthread_setname_np(ctrl->thread, "weft-host");
 	return rc;
+}
+
+int host_home_start(struct weft_ctrl *ctrl, struct weft_err *err)
+{
+	const cpu_set_t *cpus = &ctrl->config.cpus;
+	pthread_attr_t attr;
+	char list[128];
+	int rc;
+
+	pthread_attr_init(&attr);
+	if (CPU_COUNT(cpus))
+		pthread_attr_setaffinity_np(&attr, sizeof(*cpus), cpus);
+	rc = create_thread(ctrl, &attr);
+	pthread_attr_destroy(&attr);
+	weft_cpus_format(cpus, list, sizeof(list));
+	if (rc == -EINVAL && CPU_COUNT(cpus))
+		return weft_fail(err, rc, "cpus=%s: this process may use none of these", list);
+	if (rc < 0)
+		return weft_fail(err, rc, "no thread for a controller: %s", strerror(-rc));
+	pthread_setname_np(ctrl->thread, "weft-host");
+	return 0;
 }
 
 /* --- birth and death -------------------------------------------------------------------------- */

@@ -72,7 +72,7 @@ void host_link_options(const struct host_config *config, uint16_t qid, uint16_t 
 int host_ctrl_create(const struct host_config *config, struct host_guide *guide,
 		     struct weft_ctrl **ctrl, struct weft_err *err);
 void host_ctrl_free(struct weft_ctrl *ctrl);
-int host_home_start(struct weft_ctrl *ctrl);
+int host_home_start(struct weft_ctrl *ctrl, struct weft_err *err);
 
 static inline void host_ctrl_freep(struct weft_ctrl **ctrl)
 {

@@ -151,7 +151,7 @@ static void identity(void **state)
 #define WORDS                                                                                                     \
 	"hdgst, ddgst, queues, depth, nsid, kato, connect_timeout, admin_timeout, io_timeout, "                   \
 	"abort_timeout, reconnect_delay, reconnect_delay_max, loss_timeout, fast_io_fail, probe, policy, paths, " \
-	"tos, retry, rnr_retry, ack_timeout, inline, hostnqn, hostid"
+	"tos, retry, rnr_retry, ack_timeout, inline, hostnqn, hostid, cpus"
 #define TIME " ms, such as 5s or 100ms"
 
 static const struct {
@@ -191,6 +191,9 @@ static const struct {
 	  "loss_timeout=4294967295s: expected a time from 0 to 4294967295" TIME },
 	{ "?policy=fast", "policy=fast: expected queue-depth, round-robin or latency" },
 	{ "?policy", "policy=: expected queue-depth, round-robin or latency" },
+	{ "?cpus=x", "cpus=: expected CPUs such as 0-3,5, got \"x\"" },
+	{ "?cpus=", "cpus=: expected CPUs such as 0-3,5, got \"\"" },
+	{ "?cpus=5-3", "cpus=: expected CPUs such as 0-3,5, got \"5-3\"" },
 	{ "?paths=all", "paths=all: expected given or discover" },
 	{ "?hostid=7", "hostid=7: expected a UUID" },
 	{ "?hostid=" HOSTID "0", "hostid=" HOSTID "0: expected a UUID" },
