@@ -83,9 +83,9 @@ void weft_options_init(struct weft_options *options);
  * its namespace, and through the others when that is lost. One of them that is live is enough; those
  * that are not are tried again. A word behind one holds for all that do not say otherwise.
  *
- * paths=discover: HOST:PORT is a discovery service. The paths are what it, and those that it refers
- * to, list of SUBNQN, and they follow what it lists: see weft_ctrl_paths(). It fails when nothing that
- * is listed can be reached, or nothing is. */
+ * paths=discover: HOST:PORT is a discovery service. The paths are what it, and those that it
+ * refers to, list of SUBNQN, and they follow what it lists: see weft_ctrl_paths(). It fails when
+ * nothing that is listed can be reached, or nothing is. */
 int weft_connect(const char *uri, const struct weft_options *options, struct weft_ctrl **ctrl,
 		 struct weft_err *err);
 /* Shuts the controller down and frees it. Its queues and namespaces have been closed. */
@@ -156,16 +156,16 @@ struct weft_path_info {
 /* The paths, in the order of their numbers, at most @max. Returns how many there are.
  *
  * Those that were discovered come with an entry in the log, 8 at most. One whose entry has gone is
- * removed as by weft_path_remove() as soon as a path that is listed is live: while a service is lost,
- * or lists none, the paths stay. */
+ * removed as by weft_path_remove() as soon as a path that is listed is live: while a service is
+ * lost, or lists none, the paths stay. */
 unsigned weft_ctrl_paths(struct weft_ctrl *ctrl, struct weft_path_info *paths, unsigned max);
 
 /* A path more, while the others carry the I/O: to the same subsystem, in the name of the same host.
  * Returns when it is live: the number that weft_path_remove() takes; or fails at the first attempt.
  * Words that are not behind @uri are as for the first path. */
 int weft_path_add(struct weft_ctrl *ctrl, const char *uri, struct weft_err *err);
-/* A path less, one that was given, and not the last one. What is in flight there is awaited, by queues as they are polled;
- * nothing new goes there. */
+/* A path less, one that was given, and not the last one. What is in flight there is awaited, by
+ * queues as they are polled; nothing new goes there. */
 int weft_path_remove(struct weft_ctrl *ctrl, unsigned path, struct weft_err *err);
 
 /* Gives the connection up, of every path, and makes a new one. What is in flight is retried or fails as after a
@@ -180,7 +180,7 @@ enum weft_event_kind {
 	WEFT_EVENT_NAMESPACES, /* some came, went or changed; open weft_ns know of it already */
 	WEFT_EVENT_ANA,        /* asymmetric access changed */
 	WEFT_EVENT_DISCOVERY,  /* the discovery log changed: weft_discovery_read() again; or, with
-				 paths=discover, what became of a discovery service: @state, and why */
+				 paths=discover, a discovery service has another @state */
 	WEFT_EVENT_ERROR,      /* the controller reports trouble; @result is the completion's DW0 */
 	WEFT_EVENT_OTHER,      /* an asynchronous event that Weft does not know */
 	WEFT_EVENT_OVERFLOW,   /* events were dropped: look at everything again */
@@ -243,7 +243,7 @@ const char *weft_access_text(enum weft_access access); /* "non-optimized" */
 
 /* --- I/O ----------------------------------------------------------------------------------------- */
 
-/* Its memory is near the CPU of the thread that opens it: let that be the one that will drive it. */
+/* Its memory is near the CPU of the thread that opens it: let it be the one that will drive it. */
 int weft_queue_open(struct weft_ctrl *ctrl, struct weft_queue **queue, struct weft_err *err);
 /* Nothing is in flight on it. */
 void weft_queue_close(struct weft_queue *queue);
@@ -262,8 +262,9 @@ enum weft_op_code {
 };
 
 enum {
-	WEFT_FUA = 1 << 0,   /* durable when it completes: WRITE, ZERO, COPY */
-	WEFT_UNMAP = 1 << 1, /* ZERO: space may be given back */
+	WEFT_FUA = 1 << 0,        /* durable when it completes: WRITE, ZERO, COPY */
+	WEFT_UNMAP = 1 << 1,      /* ZERO: space may be given back */
+	WEFT_IDEMPOTENT = 1 << 2, /* RAW: doing it twice is the same as doing it once */
 };
 
 /* One I/O. The caller keeps it, its iovec and its memory in place until done() runs, and may embed
@@ -296,9 +297,11 @@ struct weft_cmd {
  *
  * When the connection is lost, commands wait for the new one. Those that the controller may have
  * seen already are sent again if doing them twice is the same as doing them once: READ, WRITE,
- * FLUSH, COMPARE, ZERO, TRIM, VERIFY. COPY, COMPARE_AND_WRITE and RAW end with -ECONNRESET: whether
- * they were carried out is not known. A program must not have two writes to the same blocks in
- * flight at once; NVMe orders nothing between them either way. */
+ * FLUSH, COMPARE, ZERO, TRIM, VERIFY, and RAW with WEFT_IDEMPOTENT. COPY, COMPARE_AND_WRITE and
+ * other RAW end with -ECONNRESET: whether they were carried out is not known. A command that was
+ * refused because of the path it took, or because its namespace was not ready, was not carried out:
+ * all but RAW without that flag are sent again. A program must not have two writes to the same
+ * blocks in flight at once; NVMe orders nothing between them either way. */
 int weft_submit(struct weft_queue *queue, struct weft_cmd *cmd);
 
 /* Sends what was submitted, takes in what has come, runs done(). Waits at most @timeout_ms for the
