@@ -120,13 +120,13 @@ _weft_bench() {
 	case $prev in
 	--rw) _weft_words "read write rw randread randwrite randrw" ;;
 	--plot) _weft_files ;;
-	--mix | --bs | --depth | --jobs | --queues | --time | --warmup | --rate) ;;
+	--mix | --bs | --depth | --jobs | --queues | --cpus | --time | --warmup | --rate) ;;
 	--offset | --size | --flush-every | --seed | --interval) ;;
 	--ns | --hostnqn | --hostid | --timeout) ;;
 	*)
 		case $part in
 		-*)
-			_weft_words "--rw --mix --write-ok --bs --depth --jobs --queues --time --warmup
+			_weft_words "--rw --mix --write-ok --bs --depth --jobs --queues --cpus --time --warmup
 				--rate --offset --size --flush-every --verify --strict --seed --interval --plot
 				--json --ns --hostnqn --hostid --hdgst --ddgst --timeout -h --help"
 			;;

@@ -177,6 +177,7 @@ bench)
 		'--depth[I/Os in flight per job]:number:' \
 		'--jobs[threads]:number:' \
 		'--queues[I/O queues per job]:number:' \
+		'--cpus[for the jobs, one each in turn]:list:' \
 		'--time[how long]:time:' \
 		'--warmup[load before that]:time:' \
 		'--rate[I/Os per second]:IOPS:' \

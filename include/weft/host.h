@@ -36,6 +36,12 @@ enum weft_policy {
 	WEFT_LATENCY, /* "latency": the one that will answer first, from what it has taken lately */
 };
 
+/* What the address of a URI is. */
+enum weft_paths {
+	WEFT_PATHS_GIVEN,    /* "given": a path's */
+	WEFT_PATHS_DISCOVER, /* "discover": a discovery service's; paths are what it lists */
+};
+
 /* What a connection asks for. Start from weft_options_init(); words behind the URI's "?" win over
  * what is set here (the word is in brackets). */
 struct weft_options {
@@ -55,6 +61,9 @@ struct weft_options {
 	uint32_t fast_io_fail_ms; /* [fast_io_fail] without a usable path until I/O fails; 0: never: 0 */
 	uint32_t probe_ms; /* [probe] for a command, then a sign of life is asked for: 200 ms */
 	enum weft_policy policy; /* [policy] of the first path: WEFT_QUEUE_DEPTH */
+	enum weft_paths paths;   /* [paths] WEFT_PATHS_GIVEN */
+	const char *cpus; /* [cpus] the controller's thread is kept on these, such as 0-3,5; NULL:
+			     on those of the thread that connects */
 
 	/* RDMA. */
 	uint32_t tos; /* [tos] type of service, DSCP << 2 | ECN: 0, as the system has it set up */
@@ -72,7 +81,11 @@ void weft_options_init(struct weft_options *options);
  *
  * "URI,URI": several paths to one subsystem, at most 8. I/O goes through any of them that leads to
  * its namespace, and through the others when that is lost. One of them that is live is enough; those
- * that are not are tried again. A word behind one holds for all that do not say otherwise. */
+ * that are not are tried again. A word behind one holds for all that do not say otherwise.
+ *
+ * paths=discover: HOST:PORT is a discovery service. The paths are what it, and those that it
+ * refers to, list of SUBNQN, and they follow what it lists: see weft_ctrl_paths(). It fails when
+ * nothing that is listed can be reached, or nothing is. */
 int weft_connect(const char *uri, const struct weft_options *options, struct weft_ctrl **ctrl,
 		 struct weft_err *err);
 /* Shuts the controller down and frees it. Its queues and namespaces have been closed. */
@@ -105,6 +118,7 @@ struct weft_ctrl_info {
 	uint32_t keepalive_ms;
 	bool volatile_cache; /* written data needs a flush to be durable */
 	bool can_compare, can_zero, can_trim, can_verify, can_copy, can_fuse;
+	bool discovering;    /* a discovery service has not said yet which paths it lists */
 	uint64_t reconnects; /* since weft_connect() */
 };
 
@@ -131,6 +145,7 @@ enum { WEFT_PATHS_MAX = 8 }; /* of one controller */
 struct weft_path_info {
 	unsigned path;     /* its number, for weft_path_remove() */
 	char address[128]; /* nvme+tcp://HOST:PORT, numeric */
+	char from[128];    /* the discovery service that told of it; "": it was given */
 	enum weft_state state;
 	struct weft_err why; /* of its last loss; "": there was none */
 	uint16_t cntlid;
@@ -138,15 +153,19 @@ struct weft_path_info {
 	uint64_t reconnects;
 };
 
-/* The paths, in the order of their numbers, at most @max. Returns how many there are. */
+/* The paths, in the order of their numbers, at most @max. Returns how many there are.
+ *
+ * Those that were discovered come with an entry in the log, 8 at most. One whose entry has gone is
+ * removed as by weft_path_remove() as soon as a path that is listed is live: while a service is
+ * lost, or lists none, the paths stay. */
 unsigned weft_ctrl_paths(struct weft_ctrl *ctrl, struct weft_path_info *paths, unsigned max);
 
 /* A path more, while the others carry the I/O: to the same subsystem, in the name of the same host.
  * Returns when it is live: the number that weft_path_remove() takes; or fails at the first attempt.
  * Words that are not behind @uri are as for the first path. */
 int weft_path_add(struct weft_ctrl *ctrl, const char *uri, struct weft_err *err);
-/* A path less, not the last one. What is in flight there is awaited, by queues as they are polled;
- * nothing new goes there. */
+/* A path less, one that was given, and not the last one. What is in flight there is awaited, by
+ * queues as they are polled; nothing new goes there. */
 int weft_path_remove(struct weft_ctrl *ctrl, unsigned path, struct weft_err *err);
 
 /* Gives the connection up, of every path, and makes a new one. What is in flight is retried or fails as after a
@@ -160,7 +179,8 @@ enum weft_event_kind {
 	WEFT_EVENT_PATH,       /* one of several paths: @state, and why */
 	WEFT_EVENT_NAMESPACES, /* some came, went or changed; open weft_ns know of it already */
 	WEFT_EVENT_ANA,        /* asymmetric access changed */
-	WEFT_EVENT_DISCOVERY,  /* the discovery log changed: weft_discovery_read() again */
+	WEFT_EVENT_DISCOVERY,  /* the discovery log changed: weft_discovery_read() again; or, with
+				 paths=discover, a discovery service has another @state */
 	WEFT_EVENT_ERROR,      /* the controller reports trouble; @result is the completion's DW0 */
 	WEFT_EVENT_OTHER,      /* an asynchronous event that Weft does not know */
 	WEFT_EVENT_OVERFLOW,   /* events were dropped: look at everything again */
@@ -223,6 +243,7 @@ const char *weft_access_text(enum weft_access access); /* "non-optimized" */
 
 /* --- I/O ----------------------------------------------------------------------------------------- */
 
+/* Its memory is near the CPU of the thread that opens it: let it be the one that will drive it. */
 int weft_queue_open(struct weft_ctrl *ctrl, struct weft_queue **queue, struct weft_err *err);
 /* Nothing is in flight on it. */
 void weft_queue_close(struct weft_queue *queue);
@@ -241,8 +262,9 @@ enum weft_op_code {
 };
 
 enum {
-	WEFT_FUA = 1 << 0,   /* durable when it completes: WRITE, ZERO, COPY */
-	WEFT_UNMAP = 1 << 1, /* ZERO: space may be given back */
+	WEFT_FUA = 1 << 0,        /* durable when it completes: WRITE, ZERO, COPY */
+	WEFT_UNMAP = 1 << 1,      /* ZERO: space may be given back */
+	WEFT_IDEMPOTENT = 1 << 2, /* RAW: doing it twice is the same as doing it once */
 };
 
 /* One I/O. The caller keeps it, its iovec and its memory in place until done() runs, and may embed
@@ -275,9 +297,11 @@ struct weft_cmd {
  *
  * When the connection is lost, commands wait for the new one. Those that the controller may have
  * seen already are sent again if doing them twice is the same as doing them once: READ, WRITE,
- * FLUSH, COMPARE, ZERO, TRIM, VERIFY. COPY, COMPARE_AND_WRITE and RAW end with -ECONNRESET: whether
- * they were carried out is not known. A program must not have two writes to the same blocks in
- * flight at once; NVMe orders nothing between them either way. */
+ * FLUSH, COMPARE, ZERO, TRIM, VERIFY, and RAW with WEFT_IDEMPOTENT. COPY, COMPARE_AND_WRITE and
+ * other RAW end with -ECONNRESET: whether they were carried out is not known. A command that was
+ * refused because of the path it took, or because its namespace was not ready, was not carried out:
+ * all but RAW without that flag are sent again. A program must not have two writes to the same
+ * blocks in flight at once; NVMe orders nothing between them either way. */
 int weft_submit(struct weft_queue *queue, struct weft_cmd *cmd);
 
 /* Sends what was submitted, takes in what has come, runs done(). Waits at most @timeout_ms for the

@@ -15,10 +15,10 @@
 static const char usage[] =
 	"usage: weft id [OPTION]... URI\n"
 	"\n"
-	"What a controller and a namespace say of themselves: Identify, decoded; and the\n"
-	"path to them: over RDMA the adapter, its port and the MTU. The namespace is that\n"
-	"of --ns, of nsid= in the URI, or the only one there is; where there are several,\n"
-	"they are listed.\n"
+	"What a controller and a namespace say of themselves: Identify, decoded; how the\n"
+	"controller reaches its namespaces, if it tells (ANA); and the path to it: over\n"
+	"RDMA the adapter, its port and the MTU. The namespace is that of --ns, of nsid=\n"
+	"in the URI, or the only one there is; where there are several, they are listed.\n"
 	"\n"
 	"      --hex           the pages as they are\n"
 	"      --json          as JSON: the fields' numbers\n" WEFT_NS_USAGE WEFT_HOST_USAGE
@@ -51,6 +51,7 @@ struct pages {
 	struct weft_path path;
 	uint32_t nsid; /* 0: no namespace */
 	bool has_descriptors;
+	json_t *ana; /* NULL: it does not report ANA */
 	_Alignas(8) char ctrl[PAGE];
 	_Alignas(8) char ns[PAGE];
 	_Alignas(8) char descriptors[PAGE];
@@ -90,6 +91,15 @@ static int ask_ns(struct weft_ctrl *ctrl, const struct flags *flags, struct page
 	return 0;
 }
 
+static int ask_ana(struct weft_ctrl *ctrl, struct pages *pages, struct weft_err *err)
+{
+	const struct nvme_id_ctrl *id = (const void *)pages->ctrl;
+
+	if (!(id->cmic & NVME_CTRL_CMIC_MULTI_ANA_REPORTING))
+		return 0;
+	return weft_id_ana(ctrl, id, &pages->ana, err);
+}
+
 static int choose_ns(struct weft_ctrl *ctrl, const struct flags *flags, struct pages *pages,
 		     struct weft_err *err)
 {
@@ -122,6 +132,8 @@ static int ask(const struct flags *flags, struct pages *pages, struct weft_err *
 	rc = identify(ctrl, NVME_IDENTIFY_CNS_CTRL, 0, pages->ctrl, "Identify of the controller",
 		      err);
 	if (rc == 0)
+		rc = ask_ana(ctrl, pages, err);
+	if (rc == 0)
 		rc = choose_ns(ctrl, flags, pages, err);
 	if (rc == 0 && pages->nsid)
 		rc = ask_ns(ctrl, flags, pages, err);
@@ -148,6 +160,8 @@ static void print_json(const struct pages *pages)
 				     nsids_json(pages));
 	json_t *ns;
 
+	if (pages->ana)
+		json_object_set(all, "ana", pages->ana);
 	if (pages->nsid) {
 		ns = weft_id_json(weft_id_ns_fields, pages->ns);
 		json_object_set_new(ns, "nsid", json_integer(pages->nsid));
@@ -194,6 +208,10 @@ static void print_text(const struct pages *pages)
 	weft_id_path_print(&pages->path);
 	printf("\ncontroller at %s\n", pages->address);
 	weft_id_print(weft_id_ctrl_fields, pages->ctrl);
+	if (pages->ana) {
+		printf("\nasymmetric namespace access\n");
+		weft_id_ana_print(pages->ana);
+	}
 	if (!pages->nsid) {
 		print_others(pages);
 		return;
@@ -234,14 +252,17 @@ static int run(const struct flags *flags)
 	struct pages pages = { .nsid = 0 };
 	struct weft_err err = { "" };
 
-	if (ask(flags, &pages, &err) < 0)
+	if (ask(flags, &pages, &err) < 0) {
+		json_decref(pages.ana);
 		return weft_cli_failed(flags->command, err.text);
+	}
 	if (flags->hex)
 		print_hex(&pages);
 	else if (flags->json)
 		print_json(&pages);
 	else
 		print_text(&pages);
+	json_decref(pages.ana);
 	return EXIT_OK;
 }
 

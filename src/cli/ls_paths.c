@@ -9,8 +9,13 @@ enum { LOOK_MS = 5, LOOKS_MAX = 400 };
 static bool is_connecting(struct weft_ctrl *ctrl)
 {
 	struct weft_path_info paths[WEFT_PATHS_MAX];
-	unsigned n = weft_ctrl_paths(ctrl, paths, WEFT_PATHS_MAX);
+	struct weft_ctrl_info info;
+	unsigned n;
 
+	weft_ctrl_info(ctrl, &info);
+	if (info.discovering)
+		return true;
+	n = weft_ctrl_paths(ctrl, paths, WEFT_PATHS_MAX);
 	for (unsigned i = 0; i < n; i++)
 		if (paths[i].state == WEFT_CONNECTING)
 			return true;
@@ -23,7 +28,7 @@ void weft_ls_wait(struct weft_ctrl *ctrl)
 	struct weft_event event;
 
 	while (is_connecting(ctrl)) {
-		poll(&fd, 1, -1);
+		poll(&fd, 1, LOOK_MS);
 		while (weft_ctrl_next_event(ctrl, &event))
 			;
 	}
@@ -43,6 +48,8 @@ static json_t *path_json(const struct weft_path_info *path, const struct weft_ct
 			 "depth", (json_int_t)path->depth, "transfer_max",
 			 (json_int_t)info->transfer_max, "path", (json_int_t)(base + path->path),
 			 "reconnects", (json_int_t)path->reconnects);
+	if (path->from[0])
+		json_object_set_new(json, "from", json_string(path->from));
 	if (path->state != WEFT_LIVE)
 		json_object_set_new(json, "error", json_string(path->why.text));
 	return json;

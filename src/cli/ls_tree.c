@@ -22,6 +22,15 @@ struct lines {
 static const struct lines unicode = { "├─ ", "└─ ", "│     ", "      " };
 static const struct lines ascii = { "|- ", "`- ", "|     ", "      " };
 
+/* Who told of the path, if nobody gave it. */
+static void print_origin(json_t *ctrl, const char *more)
+{
+	const char *from = weft_json_text(ctrl, "from");
+
+	if (*from)
+		printf("%slisted by %s\n", more, from);
+}
+
 static void print_ctrl(json_t *ctrl, const struct lines *lines, bool last)
 {
 	const char *more = last ? lines->nothing : lines->more;
@@ -31,6 +40,7 @@ static void print_ctrl(json_t *ctrl, const struct lines *lines, bool last)
 	       weft_json_text(ctrl, "state"));
 	if (*error) {
 		printf("\n%s%s\n", more, error);
+		print_origin(ctrl, more);
 		return;
 	}
 	printf(", controller %lld, %lld queue%s of %lld\n",
@@ -41,6 +51,7 @@ static void print_ctrl(json_t *ctrl, const struct lines *lines, bool last)
 	printf("%s%s, serial %s, firmware %s, NVMe %s\n", more, weft_json_text(ctrl, "model"),
 	       weft_json_text(ctrl, "serial"), weft_json_text(ctrl, "firmware"),
 	       weft_json_text(ctrl, "version"));
+	print_origin(ctrl, more);
 }
 
 /* A target that does not follow what is used says that all of it is. */

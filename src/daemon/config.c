@@ -9,6 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/cpus.h"
 #include "daemon/check.h"
 #include "proto/nvme.h"
 
@@ -147,7 +148,7 @@ static int decode_cpus(struct weft_decoder *d, const struct weft_field *field, j
 
 	if (!text)
 		return -EINVAL;
-	if (weft_cpus_parse(text, out, &why) < 0)
+	if (weft_cpus_parse_usable(text, out, &why) < 0)
 		return weft_decode_fail(d, "%s", why.text);
 	return 0;
 }

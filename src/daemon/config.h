@@ -83,10 +83,6 @@ weft_decode_fn weft_decode_nqn, weft_decode_listen; /* char[WEFT_NQN_MAX + 1], s
 int weft_access_check(const struct weft_subsys_config *subsys, const char *exposed,
 		      const struct weft_doc *doc, const char *path, struct weft_err *err);
 
-/* "0-3,5"; refuses CPUs that this process may not use. */
-int weft_cpus_parse(const char *text, cpu_set_t *cpus, struct weft_err *err);
-void weft_cpus_format(const cpu_set_t *cpus, char *text, size_t size);
-
 /* Where the control socket is unless told otherwise. */
 void weft_control_default_path(char path[WEFT_CONTROL_MAX + 1]);
 

@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "base/cpus.h"
 #include "base/log.h"
 #include "base/size.h"
 #include "proto/nvme.h"

@@ -7,7 +7,7 @@
  * The pause bounds what a controller that never stops reporting can cost us. */
 #include <string.h>
 
-#include "host/internal.h"
+#include "host/guide.h"
 
 enum { REARM_MS = 50 };
 
@@ -40,6 +40,8 @@ static void tell_notice(struct host_path *path, uint32_t result)
 	case NOTICE_DISCOVERY:
 		host_event_push(path->ctrl, WEFT_EVENT_DISCOVERY, path->state, result,
 				"the discovery log changed");
+		if (path->ctrl->guide)
+			host_guide_read(path->ctrl->guide);
 		break;
 	default:
 		host_event_push(path->ctrl, WEFT_EVENT_OTHER, path->state, result, "notice 0x%02x",

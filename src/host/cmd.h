@@ -26,12 +26,13 @@ struct cmd_priv {
 	size_t skip;
 	uint32_t flying; /* pieces in flight */
 	uint16_t tries;
-	uint8_t lane;  /* they are on, or were */
-	uint8_t avoid; /* paths, a bit each, that had an error of theirs */
-	bool listed;   /* on a list */
-	bool lost;     /* a piece went with its connection */
-	bool retry;    /* a piece asks for another try */
-	bool hurry;    /* … at once */
+	uint8_t lane;   /* they are on, or were */
+	uint8_t avoid;  /* paths, a bit each, that had an error of theirs */
+	bool listed;    /* on a list */
+	bool lost;      /* a piece went with its connection */
+	bool retry;     /* a piece asks for another try */
+	bool done_some; /* a piece was carried out */
+	bool hurry;     /* … at once */
 	bool timed_out;
 	bool resent;  /* it was in flight before */
 	bool stalled; /* it is of its queue's stall */

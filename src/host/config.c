@@ -9,6 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/cpus.h"
 #include "base/nearest.h"
 #include "base/uuid.h"
 #include "host/internal.h"
@@ -35,13 +36,25 @@ void weft_options_init(struct weft_options *options)
 
 /* --- words ------------------------------------------------------------------------------------------ */
 
-enum kind { SWITCH, NUMBER, TIME, POLICY, NQN, UUID };
+enum kind { SWITCH, NUMBER, TIME, CHOICE, NQN, UUID, CPUS };
+
+static const char *const policies[] = {
+	[WEFT_QUEUE_DEPTH] = "queue-depth",
+	[WEFT_ROUND_ROBIN] = "round-robin",
+	[WEFT_LATENCY] = "latency",
+};
+
+static const char *const origins[] = {
+	[WEFT_PATHS_GIVEN] = "given",
+	[WEFT_PATHS_DISCOVER] = "discover",
+};
 
 static const struct word {
 	const char *name;
 	enum kind kind;
 	size_t offset; /* in struct host_config */
 	uint32_t min, max;
+	const char *const *choices; /* by their numbers, up to @max */
 } words[] = {
 #define OPTION(field) offsetof(struct host_config, options.field)
 	{ "hdgst", SWITCH, OPTION(hdgst), 0, 1 },
@@ -59,7 +72,8 @@ static const struct word {
 	{ "loss_timeout", TIME, OPTION(loss_ms), 0, UINT32_MAX },
 	{ "fast_io_fail", TIME, OPTION(fast_io_fail_ms), 0, UINT32_MAX },
 	{ "probe", TIME, OPTION(probe_ms), 0, 3600000 },
-	{ "policy", POLICY, OPTION(policy), 0, WEFT_LATENCY },
+	{ "policy", CHOICE, OPTION(policy), 0, WEFT_LATENCY, policies },
+	{ "paths", CHOICE, OPTION(paths), 0, WEFT_PATHS_DISCOVER, origins },
 	{ "tos", NUMBER, OPTION(tos), 0, 255 },
 	{ "retry", NUMBER, OPTION(retries), 0, 7 },
 	{ "rnr_retry", NUMBER, OPTION(rnr_retries), 0, 7 },
@@ -67,6 +81,7 @@ static const struct word {
 	{ "inline", NUMBER, OPTION(inline_bytes), 0, 1024 },
 	{ "hostnqn", NQN, offsetof(struct host_config, hostnqn), 0, 0 },
 	{ "hostid", UUID, offsetof(struct host_config, hostid), 0, 0 },
+	{ "cpus", CPUS, offsetof(struct host_config, cpus), 0, 0 },
 #undef OPTION
 };
 
@@ -122,21 +137,34 @@ static int set_number(const struct word *word, const char *text, void *to, struc
 	return 0;
 }
 
-static int set_policy(const struct word *word, const char *text, enum weft_policy *to,
-		      struct weft_err *err)
+static int wrong_choice(const struct word *word, const char *text, struct weft_err *err)
 {
-	static const char *const names[] = { [WEFT_QUEUE_DEPTH] = "queue-depth",
-					     [WEFT_ROUND_ROBIN] = "round-robin",
-					     [WEFT_LATENCY] = "latency" };
+	char known[128] = "";
 
-	for (unsigned i = 0; i <= WEFT_LATENCY; i++) {
-		if (!strcmp(text, names[i])) {
-			*to = i;
+	for (uint32_t i = 0; i <= word->max; i++) {
+		strcat(known, !i ? "" : i < word->max ? ", " : " or ");
+		strcat(known, word->choices[i]);
+	}
+	return weft_fail(err, -EINVAL, "%s=%s: expected %s", word->name, text, known);
+}
+
+static int set_choice(const struct word *word, const char *text, void *to, struct weft_err *err)
+{
+	for (uint32_t i = 0; i <= word->max; i++) {
+		if (!strcmp(text, word->choices[i])) {
+			memcpy(to, &i, sizeof(i));
 			return 0;
 		}
 	}
-	return weft_fail(err, -EINVAL, "%s=%s: expected queue-depth, round-robin or latency",
-			 word->name, text);
+	return wrong_choice(word, text, err);
+}
+
+static int set_cpus(const struct word *word, const char *text, cpu_set_t *to, struct weft_err *err)
+{
+	struct weft_err why = { "" };
+	int rc = weft_cpus_parse(text, to, &why);
+
+	return rc < 0 ? weft_fail(err, rc, "%s=: %s", word->name, why.text) : 0;
 }
 
 static int set_word(struct host_config *config, const struct word *word, const char *text,
@@ -146,8 +174,8 @@ static int set_word(struct host_config *config, const struct word *word, const c
 	int rc;
 
 	switch (word->kind) {
-	case POLICY:
-		return set_policy(word, text, (enum weft_policy *)to, err);
+	case CHOICE:
+		return set_choice(word, text, to, err);
 	case NQN:
 		rc = weft_nqn_check(text, err);
 		if (rc == 0)
@@ -157,6 +185,8 @@ static int set_word(struct host_config *config, const struct word *word, const c
 		if (weft_uuid_parse(text, (uint8_t *)to) < 0)
 			return weft_fail(err, -EINVAL, "%s=%s: expected a UUID", word->name, text);
 		return 0;
+	case CPUS:
+		return set_cpus(word, text, (cpu_set_t *)to, err);
 	default:
 		return set_number(word, text, to, err);
 	}
@@ -288,6 +318,13 @@ static int set_identity(struct host_config *config, struct weft_err *err)
 	return rc;
 }
 
+static int set_place(struct host_config *config, struct weft_err *err)
+{
+	const char *cpus = config->options.cpus;
+
+	return cpus ? set_word(config, find_word("cpus"), cpus, err) : 0;
+}
+
 /* --- all together --------------------------------------------------------------------------------------- */
 
 /* The words have been checked; what the program set has not. */
@@ -297,7 +334,7 @@ static int check_options(const struct host_config *config, struct weft_err *err)
 		const char *at = (const char *)config + words[i].offset;
 		uint32_t value;
 
-		if ((words[i].kind != NUMBER && words[i].kind != TIME && words[i].kind != POLICY) ||
+		if ((words[i].kind != NUMBER && words[i].kind != TIME && words[i].kind != CHOICE) ||
 		    at == (const char *)&config->nsid)
 			continue;
 		memcpy(&value, at, sizeof(value));
@@ -326,12 +363,18 @@ int host_config_parse(const struct weft_uri_parts *parts, const char *shared,
 				 weft_uri_transport(parts->trtype));
 	strcpy(config->subnqn, parts->nqn[0] ? parts->nqn : NVME_NQN_DISCOVERY);
 	rc = set_identity(config, err);
+	if (rc == 0)
+		rc = set_place(config, err);
 	if (rc == 0 && *shared)
 		rc = parse_query(config, shared, err);
 	if (rc == 0 && parts->query[0])
 		rc = parse_query(config, parts->query, err);
 	if (rc == 0)
 		rc = check_options(config, err);
+	if (rc == 0 && config->options.paths == WEFT_PATHS_DISCOVER && !parts->nqn[0])
+		return weft_fail(err, -EINVAL,
+				 "paths=discover: of which subsystem? its NQN belongs behind the "
+				 "address of the discovery service");
 	if (rc == 0 && parts->trtype == NVMF_TRTYPE_RDMA &&
 	    (config->options.hdgst || config->options.ddgst))
 		return weft_fail(err, -EINVAL,

@@ -2,6 +2,7 @@
 #ifndef WEFT_HOST_CONFIG_H
 #define WEFT_HOST_CONFIG_H
 
+#include <sched.h>
 #include <weft/host.h>
 
 #include "proto/uri.h"
@@ -18,6 +19,7 @@ struct host_config {
 	char hostnqn[WEFT_NQN_MAX + 1];
 	uint8_t hostid[16];
 	uint32_t nsid;
+	cpu_set_t cpus; /* none: not given */
 };
 
 /* Where a path leads, as it was written. */

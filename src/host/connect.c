@@ -1,107 +1,11 @@
-/* connect.c - weft_connect() and its opposite: names become addresses, addresses paths, and home's
- * thread begins and ends. */
-#include <assert.h>
+/* connect.c - weft_connect(), and a path more: names become addresses, addresses paths. */
 #include <errno.h>
 #include <netdb.h>
-#include <signal.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <sys/eventfd.h>
-#include <unistd.h>
 
 #include "base/cleanup.h"
-#include "host/internal.h"
-
-/* --- the thread -------------------------------------------------------------------------------------- */
-
-static void *home(void *arg)
-{
-	struct weft_ctrl *ctrl = arg;
-
-	for (unsigned i = 0; i < HOST_PATHS_MAX; i++)
-		if (ctrl->paths[i])
-			host_path_start(ctrl->paths[i]);
-	weft_reactor_run(ctrl->reactor);
-	return NULL;
-}
-
-/* The program's signals are for the program's threads. */
-static int start_thread(struct weft_ctrl *ctrl)
-{
-	sigset_t all, before;
-	int rc;
-
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &before);
-	rc = -pthread_create(&ctrl->thread, NULL, home, ctrl);
-	pthread_sigmask(SIG_SETMASK, &before, NULL);
-	if (rc == 0)
-		pthread_setname_np(ctrl->thread, "weft-host");
-	return rc;
-}
-
-/* --- birth and death ------------------------------------------------------------------------------------ */
-
-static void destroy(struct weft_ctrl *ctrl)
-{
-	for (unsigned i = 0; i < HOST_PATHS_MAX; i++)
-		host_path_free(ctrl->paths[i]);
-	if (ctrl->reactor)
-		weft_reactor_destroy(ctrl->reactor);
-	if (ctrl->event_fd >= 0)
-		close(ctrl->event_fd);
-	pthread_cond_destroy(&ctrl->changed);
-	pthread_mutex_destroy(&ctrl->lock);
-	free(ctrl);
-}
-
-static void destroyp(struct weft_ctrl **ctrl)
-{
-	if (*ctrl)
-		destroy(*ctrl);
-}
-
-/* Without paths and thread. */
-static int create(const struct host_config *config, struct weft_ctrl **out, struct weft_err *err)
-{
-	const struct weft_reactor_options options = { .engine = WEFT_ENGINE_EPOLL, .cpu = -1 };
-	_cleanup_(destroyp) struct weft_ctrl *ctrl = calloc(1, sizeof(*ctrl));
-	int rc;
-
-	if (!ctrl)
-		return weft_fail(err, -ENOMEM, "no memory for a controller");
-	ctrl->config = *config;
-	pthread_mutex_init(&ctrl->lock, NULL);
-	pthread_cond_init(&ctrl->changed, NULL);
-	weft_list_init(&ctrl->queues);
-	weft_list_init(&ctrl->namespaces);
-	weft_list_init(&ctrl->admin_waiting);
-	ctrl->event_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
-	if (ctrl->event_fd < 0)
-		return weft_fail(err, -errno, "eventfd: %s", strerror(errno));
-	rc = weft_reactor_create(&ctrl->reactor, &options, err);
-	if (rc < 0)
-		return rc;
-	*out = take_ptr(&ctrl);
-	return 0;
-}
-
-static void on_stop(struct weft_msg *msg)
-{
-	host_paths_stop(container_of(msg, struct weft_ctrl, stop_msg));
-}
-
-void weft_disconnect(struct weft_ctrl *ctrl)
-{
-	if (!ctrl)
-		return;
-	assert(weft_list_empty(&ctrl->queues) && weft_list_empty(&ctrl->namespaces));
-	ctrl->stop_msg.fn = on_stop;
-	weft_reactor_post(ctrl->reactor, &ctrl->stop_msg);
-	pthread_join(ctrl->thread, NULL);
-	destroy(ctrl);
-}
+#include "host/guide.h"
 
 /* --- addresses ------------------------------------------------------------------------------------------- */
 
@@ -128,8 +32,8 @@ static int look_up(const struct weft_uri_parts *parts, struct host_path *path, s
 	return 0;
 }
 
-static int set_address(const struct weft_uri_parts *parts, struct host_path *path,
-		       struct weft_err *err)
+int host_path_set_address(struct host_path *path, const struct weft_uri_parts *parts,
+			  struct weft_err *err)
 {
 	int rc = 0;
 
@@ -148,7 +52,7 @@ static int create_path(struct weft_ctrl *ctrl, const struct host_place *place,
 	int rc = host_path_create(ctrl, &place->config, &path, err);
 
 	if (rc == 0)
-		rc = set_address(&place->parts, path, err);
+		rc = host_path_set_address(path, &place->parts, err);
 	if (rc < 0)
 		host_path_free(path);
 	else
@@ -161,7 +65,7 @@ static int create_path(struct weft_ctrl *ctrl, const struct host_place *place,
 /* Under ctrl->lock. 1: one lives; -1: each was tried in vain; 0: neither. */
 static int outcome(const struct weft_ctrl *ctrl)
 {
-	bool waiting = false;
+	bool waiting = host_guides_awaited(ctrl);
 
 	for (unsigned i = 0; i < HOST_PATHS_MAX; i++) {
 		const struct host_path *path = ctrl->paths[i];
@@ -184,58 +88,71 @@ static bool wait_for_one(struct weft_ctrl *ctrl)
 	return rc > 0;
 }
 
-/* "ADDRESS: why", of every path. */
-static int tell_failures(struct weft_ctrl *ctrl, struct weft_err *err)
+struct failures {
+	struct weft_err text;
+	size_t used;
+	int rc; /* of the first */
+};
+
+static void add_failure(struct failures *all, const char *address, int rc, const char *why)
 {
-	char text[sizeof(err->text)] = "";
-	size_t used = 0;
-	int rc = 0;
+	size_t size = sizeof(all->text.text);
 
-	pthread_mutex_lock(&ctrl->lock);
-	for (unsigned i = 0; i < HOST_PATHS_MAX && used < sizeof(text); i++) {
-		const struct host_path *path = ctrl->paths[i];
-
-		if (!path)
-			continue;
-		used += (size_t)snprintf(text + used, sizeof(text) - used, "%s%s: %s",
-					 used ? "; " : "", path->pub.address, path->pub.why.text);
-		rc = rc ? rc : path->pub.rc;
-	}
-	pthread_mutex_unlock(&ctrl->lock);
-	return weft_fail(err, rc, "%s", text);
+	all->rc = all->rc ? all->rc : rc;
+	if (all->used < size)
+		all->used += (size_t)snprintf(all->text.text + all->used, size - all->used,
+					      "%s%s: %s", all->used ? "; " : "", address, why);
 }
 
-static int add_paths(struct weft_ctrl *ctrl, const struct host_place *places, int count,
-		     struct weft_err *err)
+/* "ADDRESS: why", of every path, and of every service that could have told of more. */
+static int tell_failures(struct weft_ctrl *ctrl, struct weft_err *err)
+{
+	struct failures all = { .rc = 0 };
+	struct host_guide *guide;
+
+	pthread_mutex_lock(&ctrl->lock);
+	for (unsigned i = 0; i < HOST_PATHS_MAX; i++)
+		if (ctrl->paths[i])
+			add_failure(&all, ctrl->paths[i]->pub.address, ctrl->paths[i]->pub.rc,
+				    ctrl->paths[i]->pub.why.text);
+	weft_list_for_each(guide, &ctrl->guides, link) {
+		if (guide->rc)
+			add_failure(&all, host_guide_path(guide)->pub.address, guide->rc,
+				    guide->why.text);
+	}
+	pthread_mutex_unlock(&ctrl->lock);
+	return weft_fail(err, all.rc, "%s", all.text.text);
+}
+
+static int add_place(struct weft_ctrl *ctrl, const struct host_place *place, struct weft_err *err)
 {
 	struct host_path *path;
-	int rc = 0;
+	int rc;
 
-	for (int i = 0; rc == 0 && i < count; i++) {
-		rc = create_path(ctrl, &places[i], &path, err);
-		if (rc == 0)
-			host_paths_insert(path);
-	}
+	if (place->config.options.paths == WEFT_PATHS_DISCOVER)
+		return host_guide_add(ctrl, place, err);
+	rc = create_path(ctrl, place, &path, err);
+	if (rc == 0)
+		host_paths_insert(path);
 	return rc;
 }
 
 int weft_connect(const char *uris, const struct weft_options *options, struct weft_ctrl **out,
 		 struct weft_err *err)
 {
-	_cleanup_(destroyp) struct weft_ctrl *ctrl = NULL;
+	_cleanup_(host_ctrl_freep) struct weft_ctrl *ctrl = NULL;
 	struct host_place places[HOST_PATHS_MAX];
 	int rc, count = host_places_parse(uris, options, places, err);
 
 	if (count < 0)
 		return count;
-	rc = create(&places[0].config, &ctrl, err);
+	rc = host_ctrl_create(&places[0].config, NULL, &ctrl, err);
+	for (int i = 0; rc == 0 && i < count; i++)
+		rc = add_place(ctrl, &places[i], err);
 	if (rc == 0)
-		rc = add_paths(ctrl, places, count, err);
+		rc = host_home_start(ctrl, err);
 	if (rc < 0)
 		return rc;
-	rc = start_thread(ctrl);
-	if (rc < 0)
-		return weft_fail(err, rc, "no thread for a controller: %s", strerror(-rc));
 	if (wait_for_one(ctrl)) {
 		*out = take_ptr(&ctrl);
 		return 0;
@@ -266,12 +183,17 @@ static int wait_for_path(struct host_path *path, struct weft_err *err)
 
 int weft_path_add(struct weft_ctrl *ctrl, const char *uri, struct weft_err *err)
 {
+	struct weft_options options = ctrl->config.options;
 	struct host_place places[HOST_PATHS_MAX];
 	struct host_path *path;
-	int rc = host_places_parse(uri, &ctrl->config.options, places, err);
+	int rc;
 
+	options.paths = WEFT_PATHS_GIVEN;
+	rc = host_places_parse(uri, &options, places, err);
 	if (rc > 1)
 		return weft_fail(err, -EINVAL, "one path at a time");
+	if (rc > 0 && places[0].config.options.paths != WEFT_PATHS_GIVEN)
+		return weft_fail(err, -EINVAL, "paths=discover is for weft_connect()");
 	if (rc > 0)
 		rc = host_places_agree(&ctrl->config, &places[0].config, err);
 	if (rc == 0)

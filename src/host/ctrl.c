@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "host/internal.h"
+#include "host/guide.h"
 
 enum weft_state weft_ctrl_state(struct weft_ctrl *ctrl, struct weft_err *why)
 {
@@ -49,6 +49,7 @@ void weft_ctrl_info(struct weft_ctrl *ctrl, struct weft_ctrl_info *info)
 	pthread_mutex_lock(&ctrl->lock);
 	memcpy(info->address, ctrl->pub.address, sizeof(info->address));
 	describe(&ctrl->pub.traits, info);
+	info->discovering = host_guides_awaited(ctrl);
 	info->reconnects = ctrl->pub.reconnects;
 	pthread_mutex_unlock(&ctrl->lock);
 }
@@ -72,6 +73,7 @@ static void describe_path(const struct host_path *path, struct weft_path_info *i
 					 .depth = pub->traits.depth,
 					 .reconnects = pub->reconnects };
 	memcpy(info->address, pub->address, sizeof(info->address));
+	memcpy(info->from, path->from, sizeof(info->from));
 }
 
 unsigned host_paths_in_order(struct weft_ctrl *ctrl, struct host_path *paths[HOST_PATHS_MAX])

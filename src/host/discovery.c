@@ -13,29 +13,29 @@
 #include "base/utf8.h"
 #include "host/internal.h"
 
-enum {
-	ENTRIES_MAX = 65536, /* that we are willing to hold */
-	PIECE_ENTRIES = 16,
-	ROUNDS_MAX = 8, /* while the log changes under us */
-	DEPTH_MAX = 8,
-	SERVICES_MAX = 64,
-	LID_DISCOVERY = 0x70,
-};
+enum { SERVICES_MAX = 64 };
 
 #define ENTRY_SIZE sizeof(struct nvmf_disc_log_entry)
 static_assert(ENTRY_SIZE == 1024, "discovery log entry");
 
 /* --- one log ------------------------------------------------------------------------------------------ */
 
-struct header {
-	__le64 genctr, numrec;
-	__le16 recfmt;
-	__u8 rsvd[14];
-};
-
-static int read_header(struct weft_ctrl *ctrl, struct header *header, struct weft_err *err)
+static int read_header(struct weft_ctrl *ctrl, struct host_log_header *header, struct weft_err *err)
 {
-	return weft_log_page(ctrl, LID_DISCOVERY, 0, 0, header, sizeof(*header), err);
+	return weft_log_page(ctrl, NVME_LOG_LID_DISCOVER, 0, 0, header, sizeof(*header), err);
+}
+
+int host_log_check(const struct host_log_header *header, struct weft_err *err)
+{
+	uint64_t total = le64_to_cpu(header->numrec);
+
+	if (le16_to_cpu(header->recfmt))
+		return weft_fail(err, -EPROTO, "the discovery log has the unknown format %u",
+				 le16_to_cpu(header->recfmt));
+	if (total > HOST_LOG_ENTRIES_MAX)
+		return weft_fail(err, -EPROTO, "the discovery log claims %llu entries",
+				 (unsigned long long)total);
+	return 0;
 }
 
 static void name_transport(uint8_t trtype, char *name, size_t size)
@@ -74,7 +74,8 @@ static void make_uri(struct weft_discovered *d, bool six)
 		d->uri[0] = '\0';
 }
 
-static void decode(const struct nvmf_disc_log_entry *e, const char *from, struct weft_discovered *d)
+void host_log_decode(const struct nvmf_disc_log_entry *e, const char *from,
+		     struct weft_discovered *d)
 {
 	memset(d, 0, sizeof(*d));
 	name_transport(e->trtype, d->transport, sizeof(d->transport));
@@ -109,10 +110,10 @@ static int read_piece(struct weft_ctrl *ctrl, struct weft_discovery *log, uint64
 
 	if (!piece || grow(log, count) < 0)
 		return weft_fail(err, -ENOMEM, "no memory for the discovery log");
-	rc = weft_log_page(ctrl, LID_DISCOVERY, 0, ENTRY_SIZE * (first + 1), piece,
+	rc = weft_log_page(ctrl, NVME_LOG_LID_DISCOVER, 0, ENTRY_SIZE * (first + 1), piece,
 			   (uint32_t)(count * ENTRY_SIZE), err);
 	for (unsigned i = 0; rc == 0 && i < count; i++)
-		decode(&piece[i], from, &log->entries[log->count++]);
+		host_log_decode(&piece[i], from, &log->entries[log->count++]);
 	return rc;
 }
 
@@ -120,22 +121,18 @@ static int read_piece(struct weft_ctrl *ctrl, struct weft_discovery *log, uint64
 static int read_once(struct weft_ctrl *ctrl, struct weft_discovery *log, struct weft_err *err)
 {
 	struct weft_ctrl_info info;
-	struct header before, after;
+	struct host_log_header before, after;
 	uint64_t total, piece;
 	int rc = read_header(ctrl, &before, err);
 
+	if (rc == 0)
+		rc = host_log_check(&before, err);
 	if (rc < 0)
 		return rc;
 	weft_ctrl_info(ctrl, &info);
 	total = le64_to_cpu(before.numrec);
-	if (le16_to_cpu(before.recfmt))
-		return weft_fail(err, -EPROTO, "the discovery log has the unknown format %u",
-				 le16_to_cpu(before.recfmt));
-	if (total > ENTRIES_MAX)
-		return weft_fail(err, -EPROTO, "the discovery log claims %llu entries",
-				 (unsigned long long)total);
-	piece = info.transfer_max / ENTRY_SIZE < PIECE_ENTRIES ? info.transfer_max / ENTRY_SIZE :
-								 PIECE_ENTRIES;
+	piece = info.transfer_max / ENTRY_SIZE < HOST_LOG_PIECE ? info.transfer_max / ENTRY_SIZE :
+								  HOST_LOG_PIECE;
 	for (uint64_t at = 0; rc == 0 && at < total; at += piece)
 		rc = read_piece(ctrl, log, at, (unsigned)(total - at < piece ? total - at : piece),
 				info.address, err);
@@ -157,7 +154,7 @@ int weft_discovery_read(struct weft_ctrl *ctrl, struct weft_discovery *log, stru
 				 "%s/%s is a subsystem, not a discovery service; leave out what "
 				 "follows %s",
 				 info.address, info.subnqn, info.address);
-	for (int i = 0; rc == -EAGAIN && i < ROUNDS_MAX; i++) {
+	for (int i = 0; rc == -EAGAIN && i < HOST_LOG_ROUNDS_MAX; i++) {
 		log->count = 0;
 		rc = read_once(ctrl, log, err);
 	}
@@ -165,7 +162,7 @@ int weft_discovery_read(struct weft_ctrl *ctrl, struct weft_discovery *log, stru
 		weft_discovery_free(log);
 	return rc == -EAGAIN ?
 		       weft_fail(err, rc, "the discovery log changed %d times while it was read",
-				 ROUNDS_MAX) :
+				 HOST_LOG_ROUNDS_MAX) :
 		       rc;
 }
 
@@ -194,7 +191,7 @@ static void add_service(struct walk *walk, const char *uri, unsigned depth)
 	const char *words = walk->count ? strchr(walk->services[0].uri, '?') : NULL;
 	struct service *service = &walk->services[walk->count];
 
-	if (depth > DEPTH_MAX || walk->count == SERVICES_MAX || !*uri)
+	if (depth > HOST_REFERRAL_DEPTH_MAX || walk->count == SERVICES_MAX || !*uri)
 		return;
 	for (unsigned i = 0; i < walk->count; i++)
 		if (!strncmp(walk->services[i].uri, uri, strlen(uri)) &&

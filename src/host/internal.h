@@ -28,10 +28,13 @@ enum {
 	HOST_QUEUES_MAX = 1024,
 };
 
+struct host_guide;
+
 struct weft_ctrl {
 	struct host_config config; /* of its first path */
 	struct weft_reactor *reactor;
 	pthread_t thread;
+	struct host_guide *guide; /* not NULL: it is a discovery service that another one follows */
 
 	/* Home's. */
 	bool stopping;
@@ -39,6 +42,8 @@ struct weft_ctrl {
 	struct weft_msg stop_msg, reset_msg;
 	struct weft_list admin_waiting; /* user.c */
 	struct weft_timer fail_timer;   /* access.c */
+	struct weft_list guides;        /* discovery services that are followed: guide.h */
+	struct weft_task review;        /* of what they list */
 
 	/* To home: a namespace is to be looked at. */
 	struct weft_msg open_msg;
@@ -62,10 +67,30 @@ struct weft_ctrl {
 void host_link_options(const struct host_config *config, uint16_t qid, uint16_t cntlid,
 		       uint32_t depth, struct weft_link_options *options);
 
+/* home.c */
+/* Without paths and thread. @guide: see there; it lives on its owner's home. */
+int host_ctrl_create(const struct host_config *config, struct host_guide *guide,
+		     struct weft_ctrl **ctrl, struct weft_err *err);
+void host_ctrl_free(struct weft_ctrl *ctrl);
+int host_home_start(struct weft_ctrl *ctrl, struct weft_err *err);
+
+static inline void host_ctrl_freep(struct weft_ctrl **ctrl)
+{
+	if (*ctrl)
+		host_ctrl_free(*ctrl);
+}
+
+/* connect.c: the address of its place is looked up, which may take a while. */
+int host_path_set_address(struct host_path *path, const struct weft_uri_parts *parts,
+			  struct weft_err *err);
+
 /* join.c */
 int host_path_create(struct weft_ctrl *ctrl, const struct host_config *config,
 		     struct host_path **path, struct weft_err *err);
 void host_path_free(struct host_path *path); /* NULL: none */
+/* To this address, as another end told of it. */
+void host_path_lead_to(struct host_path *path, const struct weft_link_transport *transport,
+		       const struct sockaddr_storage *addr);
 /* -EUSERS: there are too many. Before home has begun, or on home. */
 int host_paths_insert(struct host_path *path);
 /* From any thread: it is inserted and started; its first attempt shows in pub.tried. */
@@ -75,6 +100,7 @@ void host_path_leave(struct host_path *path);
 void host_path_let_go(struct host_path *path); /* under ctrl->lock: of a lane */
 void host_path_over(struct host_path *path);   /* on home: it was told to stop, and has */
 void host_paths_stop(struct weft_ctrl *ctrl);
+void host_home_end(struct weft_ctrl *ctrl); /* if nothing of it is left to stop */
 
 /* paths.c, on home */
 void host_path_publish(struct host_path *path);
@@ -90,6 +116,24 @@ unsigned host_paths_in_order(struct weft_ctrl *ctrl, struct host_path *paths[HOS
 /* user.c, on home: what callers of weft_admin() wait for goes out, as far as there is room; or fails */
 void host_user_pump(struct weft_ctrl *ctrl);
 void host_user_fail_waiting(struct weft_ctrl *ctrl, int rc);
+
+/* discovery.c */
+enum {
+	HOST_LOG_ENTRIES_MAX = 65536, /* that we are willing to look at */
+	HOST_LOG_PIECE = 16,          /* entries of one command */
+	HOST_LOG_ROUNDS_MAX = 8,      /* while the log changes under us */
+	HOST_REFERRAL_DEPTH_MAX = 8,
+};
+/* The log's header, before its entries. */
+struct host_log_header {
+	__le64 genctr, numrec;
+	__le16 recfmt;
+	__u8 rsvd[14];
+};
+/* 0, or why it cannot be the header of a log. */
+int host_log_check(const struct host_log_header *header, struct weft_err *err);
+void host_log_decode(const struct nvmf_disc_log_entry *entry, const char *from,
+		     struct weft_discovered *decoded);
 
 /* event.c: any thread */
 void host_event_push(struct weft_ctrl *ctrl, enum weft_event_kind kind, enum weft_state state,

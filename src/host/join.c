@@ -8,7 +8,7 @@
 #include <sys/random.h>
 #include <unistd.h>
 
-#include "host/internal.h"
+#include "host/guide.h"
 
 /* --- coming ----------------------------------------------------------------------------------------- */
 
@@ -34,6 +34,18 @@ int host_path_create(struct weft_ctrl *ctrl, const struct host_config *config,
 		path->random = (unsigned)getpid();
 	*out = path;
 	return 0;
+}
+
+void host_path_lead_to(struct host_path *path, const struct weft_link_transport *transport,
+		       const struct sockaddr_storage *addr)
+{
+	struct weft_options *options = &path->config.options;
+
+	path->config.transport = transport;
+	path->config.addr = path->addrs[0] = *addr;
+	path->naddrs = 1;
+	if (transport->trtype == NVMF_TRTYPE_RDMA)
+		options->hdgst = options->ddgst = false;
 }
 
 int host_paths_insert(struct host_path *path)
@@ -157,6 +169,9 @@ int weft_path_remove(struct weft_ctrl *ctrl, unsigned id, struct weft_err *err)
 	path = find(ctrl, id, &others);
 	if (!path)
 		rc = weft_fail(err, -ENOENT, "there is no path %u", id);
+	else if (path->from[0])
+		rc = weft_fail(err, -EBUSY, "path %u comes and goes with the discovery log of %s",
+			       id, path->from);
 	else if (!others)
 		rc = weft_fail(err, -EBUSY, "path %u is the last one", id);
 	else
@@ -178,22 +193,26 @@ static void bury(struct weft_msg *msg)
 	host_paths_wake(ctrl);
 	pthread_mutex_unlock(&ctrl->lock);
 	host_path_free(path);
+	host_review_soon(ctrl); /* there is room for another one */
 }
 
 /* With the last of them home ends. */
-static void end_home(struct weft_ctrl *ctrl)
+void host_home_end(struct weft_ctrl *ctrl)
 {
 	for (unsigned i = 0; i < HOST_PATHS_MAX; i++)
 		if (ctrl->paths[i] && !ctrl->paths[i]->over)
 			return;
-	weft_reactor_stop(ctrl->reactor);
+	if (ctrl->guide)
+		host_guide_over(ctrl->guide);
+	else if (weft_list_empty(&ctrl->guides))
+		weft_reactor_stop(ctrl->reactor);
 }
 
 void host_path_over(struct host_path *path)
 {
 	path->over = true;
 	if (path->ctrl->stopping) {
-		end_home(path->ctrl);
+		host_home_end(path->ctrl);
 		return;
 	}
 	path->msg.fn = bury; /* later: the callers are not through with it yet */
@@ -206,5 +225,6 @@ void host_paths_stop(struct weft_ctrl *ctrl)
 	for (unsigned i = 0; i < HOST_PATHS_MAX; i++)
 		if (ctrl->paths[i])
 			host_path_stop(ctrl->paths[i]);
-	end_home(ctrl);
+	host_guides_stop(ctrl);
+	host_home_end(ctrl);
 }

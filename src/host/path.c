@@ -131,11 +131,11 @@ static uint64_t pause_ms(struct host_path *path)
 	return pause / 2 + (uint64_t)rand_r(&path->random) % (pause / 2 + 1);
 }
 
-/* Of loss_timeout. */
+/* Of loss_timeout, which is for those who wait for I/O. */
 static uint64_t left_ms(const struct host_path *path)
 {
 	uint64_t lost_ms = (weft_reactor_now_ns(path->reactor) - path->lost_ns) / 1000000;
-	uint64_t most = path->config.options.loss_ms;
+	uint64_t most = path->ctrl->guide ? UINT64_MAX : path->config.options.loss_ms;
 
 	return lost_ms < most ? most - lost_ms : 0;
 }
@@ -144,7 +144,12 @@ static uint64_t left_ms(const struct host_path *path)
  * first attempt is the caller's to repeat. */
 static bool is_final(const struct host_path *path)
 {
-	return path->refused || !left_ms(path) || (!path->generation && host_path_is_alone(path));
+	const struct weft_ctrl *ctrl = path->ctrl;
+
+	if (ctrl->guide)
+		return false;
+	return path->refused || !left_ms(path) ||
+	       (!path->generation && host_path_is_alone(path) && weft_list_empty(&ctrl->guides));
 }
 
 /* Another address of the name may work where this one does not answer. */

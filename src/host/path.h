@@ -129,7 +129,8 @@ struct host_path {
 	struct host_config config;
 	struct sockaddr_storage addrs[HOST_ADDRS_MAX]; /* to be tried, until one has worked */
 	unsigned naddrs, addr;
-	unsigned id; /* for the program; never used again */
+	unsigned id;    /* for the program; never used again */
+	char from[128]; /* the discovery service that told of it; "": it was given */
 	struct weft_msg msg;
 
 	/* Under ctrl->lock. */

@@ -7,7 +7,7 @@
  * A controller lives while one of its paths does. */
 #include <string.h>
 
-#include "host/internal.h"
+#include "host/guide.h"
 
 const char *weft_state_text(enum weft_state state)
 {
@@ -170,4 +170,7 @@ void host_path_publish(struct host_path *path)
 		tell_program(path, WEFT_EVENT_STATE, now);
 	if (now == WEFT_DEAD)
 		host_user_fail_waiting(ctrl, path->why_rc);
+	host_review_soon(ctrl);
+	if (ctrl->guide)
+		host_guide_look(ctrl->guide);
 }

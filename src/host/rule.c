@@ -22,12 +22,17 @@ static const struct host_rule rules[] = {
 			WEFT_FUA },
 	[WEFT_COMPARE_AND_WRITE] = { "Compare and Write", nvme_cmd_compare, SHAPE_FUSED, true,
 				     false, NVME_CTRL_ONCS_COMPARE, 0 },
-	[WEFT_RAW] = { "command", 0, SHAPE_RAW, false, false, 0, 0 },
+	[WEFT_RAW] = { "command", 0, SHAPE_RAW, false, false, 0, WEFT_IDEMPOTENT },
 };
 
 const struct host_rule *host_rule(enum weft_op_code op)
 {
 	return (size_t)op < sizeof(rules) / sizeof(rules[0]) ? &rules[op] : NULL;
+}
+
+bool host_rule_again(const struct weft_cmd *cmd)
+{
+	return rules[cmd->op].again || cmd->flags & WEFT_IDEMPOTENT;
 }
 
 static uint64_t iov_length(const struct weft_cmd *cmd)

@@ -24,6 +24,8 @@ struct host_rule {
 
 /* NULL: there is no such operation. */
 const struct host_rule *host_rule(enum weft_op_code op);
+/* Doing @cmd twice is the same as doing it once. */
+bool host_rule_again(const struct weft_cmd *cmd);
 /* 0, or why @cmd cannot be submitted. */
 int host_rule_check(const struct host_traits *traits, const struct weft_cmd *cmd);
 /* Bytes that one NVMe command of this kind may cover. */

@@ -10,22 +10,25 @@
  * those double: together about 10 s, what a change of asymmetric access may take. */
 enum { TRIES_MAX = 8, AGAIN_MS = 100, AGAIN_MAX_MS = 2000, ANA_TRIES = 2 };
 
-/* Another try may help, and does no harm (NVMe base 2.0, 4.2.3: DNR). */
+/* Another try may help, and does no harm (NVMe base 2.0, 4.2.3: DNR). What was refused at the door
+ * was not begun. What broke off may have been, and is for those that may be done twice. Who submits
+ * a raw command gets every status, unless it says that it may. */
 static bool worth_another_try(const struct weft_cmd *cmd, uint16_t status)
 {
-	if (status & SC_DNR || !host_rule(cmd->op)->again)
+	if (status & SC_DNR)
 		return false;
 	switch (status & 0x7ff) {
-	case SC_GENERIC(TRAN_TPORT_ERROR):
 	case SC_GENERIC(NS_NOT_READY):
-	case SC_GENERIC(CMD_INTERRUPTED):
-	case SC_PATH(ANA_INTERNAL_PATH_ERROR):
 	case SC_PATH(ANA_PERSISTENT_LOSS):
 	case SC_PATH(ANA_INACCESSIBLE):
 	case SC_PATH(ANA_TRANSITION):
+		return cmd->op != WEFT_RAW || host_rule_again(cmd);
+	case SC_GENERIC(TRAN_TPORT_ERROR):
+	case SC_GENERIC(CMD_INTERRUPTED):
+	case SC_PATH(ANA_INTERNAL_PATH_ERROR):
 	case SC_PATH(CTRL_PATH_ERROR):
 	case SC_PATH(HOST_PATH_ERROR):
-		return true;
+		return host_rule_again(cmd);
 	default:
 		return false;
 	}
@@ -61,10 +64,25 @@ static void note_corruption(struct weft_cmd *cmd)
 {
 	struct cmd_priv *p = cmd_priv(cmd);
 
-	if (host_rule(cmd->op)->again && p->tries < TRIES_MAX)
+	if (host_rule_again(cmd) && p->tries < TRIES_MAX)
 		p->retry = true;
 	else
 		cmd->rc = -EBADMSG;
+}
+
+static bool is_fused_fail(uint16_t status)
+{
+	return (status & 0x7ff) == SC_GENERIC(FUSED_FAIL);
+}
+
+static void note_retry(struct host_lane *lane, struct weft_cmd *cmd, uint16_t status)
+{
+	cmd_priv(cmd)->retry = true;
+	if (is_fused_fail(cmd->status))
+		cmd->rc = 0;
+	if (!cmd->rc)
+		cmd->status = status & 0x7ff;
+	note_path_error(lane, cmd, status);
 }
 
 static void note_failure(struct host_lane *lane, struct weft_cmd *cmd, uint16_t status)
@@ -72,12 +90,11 @@ static void note_failure(struct host_lane *lane, struct weft_cmd *cmd, uint16_t 
 	struct cmd_priv *p = cmd_priv(cmd);
 
 	if (worth_another_try(cmd, status) && p->tries < TRIES_MAX) {
-		p->retry = true;
-		note_path_error(lane, cmd, status);
+		note_retry(lane, cmd, status);
 		return;
 	}
-	/* The write of a fused pair fails because its compare did: that is not news. */
-	if (cmd->rc && (status & 0x7ff) == SC_GENERIC(FUSED_FAIL))
+	/* One of a fused pair fails because the other did: that is not news. */
+	if ((cmd->rc || p->retry) && is_fused_fail(status))
 		return;
 	cmd->status = status & (0x7ff | SC_DNR);
 	cmd->rc = p->timed_out && (status & 0x7ff) == SC_GENERIC(ABORT_REQ) ?
@@ -115,8 +132,12 @@ static void conclude(struct weft_queue *queue, struct weft_cmd *cmd)
 
 	if (!cmd->rc && p->timed_out && p->lost)
 		cmd->rc = -ETIMEDOUT;
-	else if (!cmd->rc && p->lost && (!host_rule(cmd->op)->again || p->tries > TRIES_MAX))
+	else if (!cmd->rc && p->lost && (!host_rule_again(cmd) || p->tries > TRIES_MAX))
 		cmd->rc = -ECONNRESET;
+	else if (!cmd->rc && p->retry && p->done_some && !host_rule_again(cmd))
+		cmd->rc = weft_io_status_to_errno(cmd->status);
+	if (!cmd->rc)
+		cmd->status = 0;
 	if (!cmd->rc && (p->lost || (p->retry && p->hurry))) {
 		p->tries += !p->lost;
 		p->resent = true;
@@ -203,6 +224,8 @@ void host_piece_done(struct host_lane *lane, struct weft_slot *slot)
 		note_corruption(cmd);
 	} else if (status) {
 		note_failure(lane, cmd, status);
+	} else {
+		p->done_some |= slot->cmd.common.opcode != nvme_cmd_compare;
 	}
 	cmd->result = le64_to_cpu(slot->cqe.result);
 	settle(lane, cmd);

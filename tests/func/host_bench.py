@@ -1,6 +1,7 @@
 #!/usr/bin/python3
 """host_bench.py - weft bench against weft serve: what it reports, and what it refuses."""
 import json
+import os
 import pathlib
 import signal
 import sys
@@ -187,6 +188,32 @@ def _(t):
     assert report["stopped"] and report["read"]["ios"] and report["seconds"] < 50
 
 
+def threads(process):
+    """Their names and CPUs; the first is the main one."""
+    tasks = sorted(pathlib.Path(f"/proc/{process.pid}/task").iterdir(), key=lambda x: int(x.name))
+    return [((x / "comm").read_text().strip(), os.sched_getaffinity(int(x.name))) for x in tasks]
+
+
+@with_target("jobs stay on their CPUs, and the connection's thread on its own",
+             ns=["mem:64M,block=4096"])
+def _(t):
+    every = sorted(os.sched_getaffinity(0))
+    if len(every) < 2:
+        tap.skip("there is only one CPU")
+    first, second = every[:2]
+    with running(uri(t, f"nsid=1&cpus={second}"), "--cpus", f"{first},{second}", "--jobs", 3,
+                 "--time", 60, "--json") as process:
+        wait_until(lambda: len(threads(process)) == 5, "the jobs")
+        wait_until(lambda: all(len(cpus) == 1 for _, cpus in threads(process)[1:]), "their CPUs")
+        main, home, *jobs = threads(process)
+        process.send_signal(signal.SIGINT)
+    assert main[1] == set(every), "the main thread was left behind"
+    assert home == ("weft-host", {second}), home
+    assert [cpus for _, cpus in jobs] == [{first}, {second}, {first}], jobs
+    assert json.loads(process.stdout_text)["config"]["cpus"] in (f"{first},{second}",
+                                                                f"{first}-{second}")
+
+
 # --- how it refuses ------------------------------------------------------------------------------
 
 # arguments, words of the last line
@@ -211,6 +238,9 @@ WRONG_USAGE = [
     ([URI, "--time", 0], ["--time"]),
     ([URI, "--rate", "-1"], ["--rate"]),
     ([URI, "--verify"], ["--seed"]),
+    ([URI, "--cpus", "many"], ["--cpus", "such as 0-3,5"]),
+    ([URI, "--cpus", "1023"], ["--cpus", "may use"]),
+    ([URI + "?cpus=none"], ["cpus=", "such as 0-3,5"]),
     ([URI, "--strict"], ["--verify"]),
     ([URI, "--dept", 5, "--frob"], ["--frob"]),
 ]
@@ -244,6 +274,7 @@ def _(t):
         said(bench(uri(t), "--time", "100ms", *args), FAILED, *words)
     said(bench(uri(t, "nsid=2"), "--rw", "write", "--write-ok"), FAILED, "read-only")
     said(bench(uri(t, "nsid=7")), FAILED, "7")
+    said(bench(uri(t, "cpus=1022-1023")), FAILED, "cpus=1022-1023: this process may use none")
     said(bench(uri(t).split("/nqn")[0]), FAILED, "discover")
     said(bench(URI), FAILED)
 

@@ -266,6 +266,37 @@ def _(t):
     assert dump.startswith("Identify Controller\n00000000 ") and "Identify Namespace" in dump
 
 
+ANA = """
+subsystems:
+  - nqn: nqn.2026-11.io.weft:test
+    allow_any_host: true
+    namespaces:
+      - { nsid: 1, backend: "mem:16M", ana_group: 1 }
+      - { nsid: 2, backend: "mem:16M", ana_group: 7 }
+      - { nsid: 3, backend: "mem:16M", ana_group: 7 }
+    ana:
+      - { group: 7, state: non-optimized }
+"""
+
+
+@with_target("id: asymmetric access, instances, reservations", config=ANA)
+def _(t):
+    raw = as_json("id", uri(t, nsid=2))
+    ctrl, ns, ana = raw["controller"], raw["namespace"], raw["ana"]
+    assert ctrl["cmic"] & 8 and ctrl["anacap"] & 0x1F == 0x1F and ctrl["anatt"] == 30, ctrl
+    assert ctrl["ciu"] and int(ctrl["cirn"], 16) and ctrl["ccrl"] and ctrl["cqt"], ctrl
+    assert ctrl["oncs"] & 0x20 and ns["rescap"] & 0x7E == 0x7E and ns["nmic"] & 1, (ctrl, ns)
+    assert ns["anagrpid"] == 7, ns
+    groups = {g["grpid"]: (g["state"], g["nsids"]) for g in ana["groups"] if g["nsids"]}
+    assert groups == {1: (1, [1]), 7: (2, [2, 3])} and ana["ngrps"] == len(ana["groups"]), ana
+    page = text("id", uri(t), "--ns", 2)
+    assert max(len(line) for line in page.splitlines()) <= 80, page
+    for words in ("several controllers, reports ANA", "ANA changes, cross-controller resets",
+                  "CIRN", "CCRL", "asymmetric namespace access", "group 7   non-optimized",
+                  "namespaces 2 3", "exclusive access, all registrants"):
+        assert words in " ".join(page.split()) or words in page, f"no {words!r} in\n{page}"
+
+
 @with_target("id: of a discovery controller; of a namespace that is not there", **TWO)
 def _(t):
     assert as_json("id", uri(t, nqn=""))["controller"]["cntrltype"] == 2

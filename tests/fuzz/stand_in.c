@@ -7,6 +7,7 @@
 #include <string.h>
 #include <sys/eventfd.h>
 
+#include "host/guide.h"
 #include "input.h"
 #include "must.h"
 
@@ -83,6 +84,7 @@ void stand_in_reset(void)
 	c->pub.traits.transfer_max = 1 << 20; /* as the last connection said */
 	weft_list_init(&c->queues);
 	weft_list_init(&c->namespaces);
+	host_guides_init(c);
 	weft_list_init(&wanted);
 	stand_in_up = stand_in_broken = false;
 	stand_in_connects = stand_in_open = 0;

@@ -12,6 +12,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/cpus.h"
 #include "daemon/config.h"
 #include "daemon/methods.h"
 

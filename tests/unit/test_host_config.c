@@ -89,6 +89,8 @@ static const struct {
 	{ "?policy=queue-depth", OPTION(policy), WEFT_QUEUE_DEPTH },
 	{ "?policy=round-robin", OPTION(policy), WEFT_ROUND_ROBIN },
 	{ "?policy=latency", OPTION(policy), WEFT_LATENCY },
+	{ "?paths=given", OPTION(paths), WEFT_PATHS_GIVEN },
+	{ "?paths=discover", OPTION(paths), WEFT_PATHS_DISCOVER },
 	{ "?loss_timeout=0", OPTION(loss_ms), 0 },
 	{ "?loss_timeout=4294967295ms", OPTION(loss_ms), UINT32_MAX },
 };
@@ -146,10 +148,10 @@ static void identity(void **state)
 	assert_memory_equal(config.hostid, again.hostid, sizeof(again.hostid));
 }
 
-#define WORDS                                                                                              \
-	"hdgst, ddgst, queues, depth, nsid, kato, connect_timeout, admin_timeout, io_timeout, "            \
-	"abort_timeout, reconnect_delay, reconnect_delay_max, loss_timeout, fast_io_fail, probe, policy, " \
-	"tos, retry, rnr_retry, ack_timeout, inline, hostnqn, hostid"
+#define WORDS                                                                                                     \
+	"hdgst, ddgst, queues, depth, nsid, kato, connect_timeout, admin_timeout, io_timeout, "                   \
+	"abort_timeout, reconnect_delay, reconnect_delay_max, loss_timeout, fast_io_fail, probe, policy, paths, " \
+	"tos, retry, rnr_retry, ack_timeout, inline, hostnqn, hostid, cpus"
 #define TIME " ms, such as 5s or 100ms"
 
 static const struct {
@@ -189,6 +191,10 @@ static const struct {
 	  "loss_timeout=4294967295s: expected a time from 0 to 4294967295" TIME },
 	{ "?policy=fast", "policy=fast: expected queue-depth, round-robin or latency" },
 	{ "?policy", "policy=: expected queue-depth, round-robin or latency" },
+	{ "?cpus=x", "cpus=: expected CPUs such as 0-3,5, got \"x\"" },
+	{ "?cpus=", "cpus=: expected CPUs such as 0-3,5, got \"\"" },
+	{ "?cpus=5-3", "cpus=: expected CPUs such as 0-3,5, got \"5-3\"" },
+	{ "?paths=all", "paths=all: expected given or discover" },
 	{ "?hostid=7", "hostid=7: expected a UUID" },
 	{ "?hostid=" HOSTID "0", "hostid=" HOSTID "0: expected a UUID" },
 	{ "?hostnqn=me", "expected an NQN such as nqn.2026-11.com.example:disks, got \"me\"" },

@@ -6,6 +6,7 @@
 #include <string.h>
 #include <sys/random.h>
 
+#include "base/cpus.h"
 #include "base/size.h"
 #include "cli/bench/config.h"
 #include "cli/bench/words.h"
@@ -37,6 +38,8 @@ static const char usage[] =
 	"      --depth N        I/Os in flight, per job (32)\n"
 	"      --jobs N         threads; each has its share of the region (1)\n"
 	"      --queues N       I/O queues per job, its depth is spread over them (1)\n"
+	"      --cpus LIST      each job stays on one of these, in turn, such as 0-3,5\n"
+	"                       (anywhere)\n"
 	"      --time SECONDS   or 500ms, 2m, 1h (10)\n"
 	"      --warmup SECONDS before that, not counted (0)\n"
 	"      --rate IOPS      at most, of all jobs; latency counts from when an I/O was\n"
@@ -65,6 +68,7 @@ enum {
 	OPT_DEPTH,
 	OPT_JOBS,
 	OPT_QUEUES,
+	OPT_CPUS,
 	OPT_TIME,
 	OPT_WARMUP,
 	OPT_RATE,
@@ -87,6 +91,7 @@ static const struct option options[] = {
 	{ "depth", required_argument, NULL, OPT_DEPTH },
 	{ "jobs", required_argument, NULL, OPT_JOBS },
 	{ "queues", required_argument, NULL, OPT_QUEUES },
+	{ "cpus", required_argument, NULL, OPT_CPUS },
 	{ "time", required_argument, NULL, OPT_TIME },
 	{ "warmup", required_argument, NULL, OPT_WARMUP },
 	{ "rate", required_argument, NULL, OPT_RATE },
@@ -195,6 +200,17 @@ static int take_mode(struct parsing *p)
 	return 0;
 }
 
+static int take_cpus(struct parsing *p)
+{
+	struct weft_err why = { "" };
+	int rc = weft_cpus_parse_usable(optarg, &p->config->cpus, &why);
+
+	if (rc < 0)
+		return weft_fail(&p->err, rc, "--cpus: %s", why.text);
+	sched_getaffinity(0, sizeof(p->config->home_cpus), &p->config->home_cpus);
+	return 0;
+}
+
 /* -EALREADY: wrong, and that is said. */
 static int take_host(struct parsing *p, int option)
 {
@@ -222,6 +238,8 @@ static int take_load(struct parsing *p, int option)
 		return number(p, "jobs", 1, JOBS_MAX, &c->jobs);
 	case OPT_QUEUES:
 		return number(p, "queues", 1, QUEUES_MAX, &c->queues);
+	case OPT_CPUS:
+		return take_cpus(p);
 	case OPT_RATE:
 		return count(p, "rate", 1, UINT64_C(1000000000), &c->rate);
 	case OPT_OFFSET:

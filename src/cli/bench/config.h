@@ -2,6 +2,7 @@
 #ifndef WEFT_CLI_BENCH_CONFIG_H
 #define WEFT_CLI_BENCH_CONFIG_H
 
+#include <sched.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -18,9 +19,11 @@ struct bench_config {
 	bool random;                 /* offsets; otherwise one after the other */
 	unsigned read_pct;           /* of 100 I/Os, the rest are writes */
 	uint64_t bs;
-	unsigned depth;  /* of a job, over all its queues */
-	unsigned jobs;   /* threads */
-	unsigned queues; /* of a job */
+	unsigned depth;      /* of a job, over all its queues */
+	unsigned jobs;       /* threads */
+	unsigned queues;     /* of a job */
+	cpu_set_t cpus;      /* a job on each, in turn; none: anywhere */
+	cpu_set_t home_cpus; /* of the other threads, where jobs have theirs */
 	uint64_t time_ns, warmup_ns, interval_ns;
 	uint64_t rate; /* I/Os per second, of all jobs together; 0: as fast as it goes */
 	uint64_t offset, size;

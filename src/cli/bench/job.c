@@ -5,6 +5,7 @@
 #include <unistd.h>
 #include <weft/memory.h>
 
+#include "cli/bench/place.h"
 #include "cli/bench/random.h"
 #include "cli/counters.h"
 
@@ -149,6 +150,7 @@ static void *job_main(void *arg)
 {
 	struct bench_job *job = arg;
 
+	bench_place_enter(job->load->config, job->index);
 	load(job);
 	if (job->plan.ledger) {
 		enter(job, BENCH_SWEEPING);

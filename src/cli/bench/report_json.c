@@ -3,6 +3,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/cpus.h"
 #include "cli/bench/result.h"
 #include "cli/counters.h"
 
@@ -22,11 +23,14 @@ static json_t *integer(uint64_t value)
 
 static json_t *config_json(const struct bench_config *c)
 {
+	char cpus[128];
+
+	weft_cpus_format(&c->cpus, cpus, sizeof(cpus));
 	return json_pack(
-		"{s:s, s:i, s:I, s:i, s:i, s:i, s:f, s:f, s:f, s:I, s:I, s:I, s:I, s:i, s:b, s:b, "
-		"s:b, s:b}",
+		"{s:s, s:i, s:I, s:i, s:i, s:i, s:s, s:f, s:f, s:f, s:I, s:I, s:I, s:I, s:i, s:b, "
+		"s:b, s:b, s:b}",
 		"rw", c->rw, "mix", (int)c->read_pct, "bs", (json_int_t)c->bs, "depth",
-		(int)c->depth, "jobs", (int)c->jobs, "queues", (int)c->queues, "time",
+		(int)c->depth, "jobs", (int)c->jobs, "queues", (int)c->queues, "cpus", cpus, "time",
 		(double)c->time_ns / 1e9, "warmup", (double)c->warmup_ns / 1e9, "interval",
 		(double)c->interval_ns / 1e9, "rate", (json_int_t)c->rate, "offset",
 		(json_int_t)c->offset, "size", (json_int_t)c->size, "seed", (json_int_t)c->seed,

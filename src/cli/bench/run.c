@@ -9,6 +9,7 @@
 #include <time.h>
 
 #include "base/cleanup.h"
+#include "cli/bench/place.h"
 #include "cli/bench/random.h"
 #include "cli/bench/result.h"
 #include "cli/bench/watch.h"
@@ -28,18 +29,18 @@ struct run {
 static int make_jobs(struct run *run, struct weft_err *err)
 {
 	size_t size = run->config->jobs * sizeof(*run->jobs);
+	int rc = 0;
 
 	run->jobs = aligned_alloc(_Alignof(struct bench_job), size);
 	if (!run->jobs)
 		return weft_fail(err, -ENOMEM, "no memory for %u jobs", run->config->jobs);
 	memset(run->jobs, 0, size);
-	for (unsigned i = 0; i < run->config->jobs; i++) {
-		int rc = bench_job_init(&run->jobs[i], &run->load, i, err);
-
-		if (rc < 0)
-			return rc;
+	for (unsigned i = 0; !rc && i < run->config->jobs; i++) {
+		bench_place_enter(run->config, i);
+		rc = bench_job_init(&run->jobs[i], &run->load, i, err);
 	}
-	return 0;
+	bench_place_leave(run->config);
+	return rc;
 }
 
 static void set_times(struct run *run)

@@ -23,6 +23,7 @@ static const struct id_bit oaes[] = {
 	{ 13, "LBA status" },
 	{ 14, "endurance group" },
 	{ 15, "subsystem shutdown" },
+	{ 20, "cross-controller resets" },
 	{ 27, "zone descriptors" },
 	{ 31, "discovery log changes" },
 	{},
@@ -93,6 +94,10 @@ static const struct id_bit oncs[] = {
 	{ 6, "timestamp" },
 	{ 7, "verify" },
 	{ 8, "copy" },
+	{ 9, "copy is atomic as a write is" },
+	{ 10, "copy is always fast" },
+	{ 11, "write zeroes has a limit of its own with deallocate" },
+	{ 12, "write zeroes of a namespace" },
 	{},
 };
 
@@ -188,6 +193,20 @@ static void explain_ms(const void *page, uint64_t value, char *text, size_t size
 		snprintf(text, size, "%" PRIu64 " ms", value);
 }
 
+static void explain_instance(const void *page, uint64_t value, char *text, size_t size)
+{
+	(void)page;
+	if (!value)
+		snprintf(text, size, "not told");
+}
+
+static void explain_ccrl(const void *page, uint64_t value, char *text, size_t size)
+{
+	(void)page;
+	if (!value)
+		snprintf(text, size, "none");
+}
+
 static void explain_seconds(const void *page, uint64_t value, char *text, size_t size)
 {
 	(void)page;
@@ -261,6 +280,9 @@ const struct id_field weft_id_ctrl_fields[] = {
 	{ "rtd3e", AT(rtd3e), ID_NUMBER, "RTD3 entry (microseconds)" },
 	{ "oaes", AT(oaes), ID_HEX, "optional events", oaes },
 	{ "ctratt", AT(ctratt), ID_HEX, "attributes", ctratt },
+	/* NVMe base 2.3 put them where <nvme/types.h> has reserved fields. */
+	{ "ciu", NVME_ID_CTRL_CIU, 1, ID_NUMBER, "instance", .explain = explain_instance },
+	{ "cirn", NVME_ID_CTRL_CIRN, 8, ID_HEX, "instance's random number" },
 	{ "crdt1", AT(crdt1), ID_NUMBER, "command retry delay 1 (100 ms)" },
 	{ "crdt2", AT(crdt2), ID_NUMBER, "command retry delay 2 (100 ms)" },
 	{ "crdt3", AT(crdt3), ID_NUMBER, "command retry delay 3 (100 ms)" },
@@ -276,8 +298,8 @@ const struct id_field weft_id_ctrl_fields[] = {
 	{ "tnvmcap", AT(tnvmcap), ID_WIDE, "capacity", .explain = explain_size },
 	{ "unvmcap", AT(unvmcap), ID_WIDE, "unallocated", .explain = explain_size },
 	{ "kas", AT(kas), ID_NUMBER, "keep-alive granularity", .explain = explain_kas },
-	/* NVMe base 2.1 put it where <nvme/types.h> still has a reserved field. */
-	{ "cqt", 386, 2, ID_NUMBER, "command quiesce time", .explain = explain_ms },
+	/* NVMe base 2.1, likewise. */
+	{ "cqt", NVME_ID_CTRL_CQT, 2, ID_NUMBER, "command quiesce time", .explain = explain_ms },
 	{ "sanicap", AT(sanicap), ID_HEX, "sanitize capabilities" },
 	{ "nsetidmax", AT(nsetidmax), ID_NUMBER, "highest NVM set" },
 	{ "endgidmax", AT(endgidmax), ID_NUMBER, "highest endurance group" },
@@ -306,5 +328,7 @@ const struct id_field weft_id_ctrl_fields[] = {
 	{ "fcatt", AT(fcatt), ID_HEX, "controller model", .explain = explain_fcatt },
 	{ "msdbd", AT(msdbd), ID_NUMBER, "SGL data block descriptors" },
 	{ "ofcs", AT(ofcs), ID_HEX, "optional fabrics commands", ofcs },
+	{ "ccrl", NVME_ID_CTRL_CCRL, 1, ID_NUMBER, "cross-controller resets at once",
+	  .explain = explain_ccrl },
 	{},
 };

@@ -82,11 +82,12 @@ static json_t *value_json(const struct id_field *field, const void *page)
 	uint64_t value = number_of(field, page);
 	char text[300];
 
-	if (field->kind == ID_TEXT || field->kind == ID_DATA) {
+	/* JSON's integers end at 2^63 here, and those of many readers at 2^53. */
+	if (field->kind == ID_TEXT || field->kind == ID_DATA ||
+	    (field->kind == ID_HEX && field->size == 8)) {
 		value_text(field, page, text, sizeof(text));
 		return json_string(text);
 	}
-	/* JSON's integers end at 2^63 here. */
 	if (value > INT64_MAX || is_wider(field, page))
 		return json_real((double)value);
 	return json_integer((json_int_t)value);

@@ -52,6 +52,12 @@ void weft_id_lbaf_print(const struct nvme_id_ns *id);
 json_t *weft_id_descriptors_json(const void *page);
 void weft_id_descriptors_print(const json_t *descriptors);
 
+/* The log page of asymmetric namespace access, of a controller that has one:
+ * { "chgcnt", "ngrps", "groups": [ { "grpid", "chgcnt", "state", "nsids": [ … ] } ] } */
+int weft_id_ana(struct weft_ctrl *ctrl, const struct nvme_id_ctrl *id, json_t **ana,
+		struct weft_err *err);
+void weft_id_ana_print(const json_t *ana);
+
 /* What a connection goes through; with "warning" where its two ends are set up differently. */
 json_t *weft_id_path_json(const struct weft_path *path);
 void weft_id_path_print(const struct weft_path *path);

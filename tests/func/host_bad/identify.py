@@ -1,4 +1,5 @@
 """identify.py - identify structures that no controller should have."""
+import json
 import struct
 
 import structures
@@ -132,3 +133,22 @@ def _():
         for words in (["id"], ["id", "--json"], ["ls"]):
             result = run(words[0], t.uri(**PATIENT), *words[1:])
             assert not set(result.out) & (set(range(32)) - {10} | {0x7F, 0x9B}), result.out
+
+
+# --- what only weft id looks at
+
+def lies_about_namespaces(conn, cmd):
+    """The ANA log page with its namespaces; without, as the library reads it, it is in order."""
+    if cmd.dw(10) & 0x1FF != 0xC:
+        return normally(conn, "get_log", cmd)
+    page = struct.pack("<QH6xIIQB", 1, 65535, 7, 0xFFFFFFFF, 1, 1)
+    conn.data_in(cmd, page.ljust(cmd.length, b"\0"))
+
+
+def shows_no_group(_t, result):
+    ana = json.loads(result.out)["ana"]
+    assert ana["ngrps"] == 65535 and ana["groups"] == [], ana
+
+
+works("the ANA log page has more namespaces than bytes", command=id, ana={7: 1},
+      get_log=lies_about_namespaces, look=shows_no_group)

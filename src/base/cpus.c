@@ -1,8 +1,8 @@
-/* cpus.c - sets of CPUs as people write them: 0-3,5. */
-#include "daemon/config.h"
+#include "base/cpus.h"
 
 #include <ctype.h>
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -48,11 +48,19 @@ static int parse_list(const char *at, cpu_set_t *cpus)
 
 int weft_cpus_parse(const char *text, cpu_set_t *cpus, struct weft_err *err)
 {
-	cpu_set_t allowed, usable;
-	char list[128];
-
 	if (parse_list(text, cpus) < 0)
 		return weft_fail(err, -EINVAL, "expected CPUs such as 0-3,5, got \"%s\"", text);
+	return 0;
+}
+
+int weft_cpus_parse_usable(const char *text, cpu_set_t *cpus, struct weft_err *err)
+{
+	cpu_set_t allowed, usable;
+	char list[128];
+	int rc = weft_cpus_parse(text, cpus, err);
+
+	if (rc < 0)
+		return rc;
 	if (sched_getaffinity(0, sizeof(allowed), &allowed) < 0)
 		return weft_fail(err, -errno, "sched_getaffinity: %s", strerror(errno));
 	CPU_AND(&usable, cpus, &allowed);

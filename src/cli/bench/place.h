@@ -1,0 +1,15 @@
+/* place.h - the CPU that a job is on.
+ *
+ * Pages are near the CPU that touched them first. So a job's queues and buffers are made by a
+ * thread that is where the job will be. */
+#ifndef WEFT_CLI_BENCH_PLACE_H
+#define WEFT_CLI_BENCH_PLACE_H
+
+#include "cli/bench/config.h"
+
+/* The calling thread goes to where job @index belongs; without --cpus it stays. */
+void bench_place_enter(const struct bench_config *config, unsigned index);
+/* … and from there to wherever it may be, as @config has kept it. */
+void bench_place_leave(const struct bench_config *config);
+
+#endif
