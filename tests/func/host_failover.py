@@ -20,7 +20,7 @@ WHAT = {
     "silent": "a path drops every packet",
 }
 # Those that may meet no command in flight, and those that meet none.
-MAY_GO_UNNOTICED, GO_UNNOTICED = ("ana", "moved", "bystander"), ("bystander",)
+MAY_GO_UNNOTICED, GO_UNNOTICED = ("reset", "ana", "moved", "bystander"), ("bystander",)
 
 
 def fail_over(rig, app):
