@@ -3,6 +3,9 @@
 removal, with the end of their connection and with the end of the target."""
 import contextlib
 import pathlib
+import signal
+import socket
+import struct
 import sys
 import time
 
@@ -269,6 +272,18 @@ def _(t):
         time.sleep(0.3)
         t.stop()
         stop.append(True)
+
+
+@with_target("a host that is gone again before it is let in")
+def _(t):
+    t.process.send_signal(signal.SIGSTOP)
+    for _ in range(20):
+        with socket.create_connection(t.addr) as sock:
+            sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+    t.process.send_signal(signal.SIGCONT)
+    with connect(t) as ctrl:
+        ctrl.disk().read(0)
+    assert "cannot take a connection" not in t.log.read_text()
 
 
 sys.exit(tap.run())

@@ -9,7 +9,7 @@
 #
 # usage: linux-host.sh [--self-check]   with the kernel's own target in ours's place, in the guest:
 #                                       what fails there is a wrong case
-# environment: WEFT (build/weft), WEFT_ENGINES ("uring epoll"), WEFT_VM_NET (tap or user)
+# environment: WEFT (build/weft), WEFT_ENGINES ("uring epoll"), WEFT_VM_NET (tap or user), WEFT_TAKEOVERS (5)
 set -u
 
 here=$(cd "$(dirname "$0")" && pwd)
@@ -34,15 +34,20 @@ file_size=$((320 << 20)) file_block=4096
 
 first=yes target='' target_status=''
 
+target_spawn() # [weft serve's words…]
+{
+	"$weft" serve --listen "nvme+tcp://$listen:$port" --control "$work/control" \
+		--engine "$engine" --nqn "$nqn" --ns "mem:$mem_size,block=$mem_block" \
+		--ns "file:$work/disk.img,size=$file_size,block=$file_block" \
+		--allow-any-host "$@" >>"$logs/$engine/target.log" 2>&1 </dev/null &
+	target=$!
+}
+
 target_start()
 {
 	local tries=100
 
-	"$weft" serve --listen "nvme+tcp://$listen:$port" --control "$work/control" \
-		--engine "$engine" --nqn "$nqn" --ns "mem:$mem_size,block=$mem_block" \
-		--ns "file:$work/disk.img,size=$file_size,block=$file_block" \
-		--allow-any-host >>"$logs/$engine/target.log" 2>&1 </dev/null &
-	target=$!
+	target_spawn
 	until ctl status >/dev/null 2>&1; do
 		if ! kill -0 "$target" 2>/dev/null || [ $((tries -= 1)) = 0 ]; then
 			target_stop KILL
@@ -74,6 +79,16 @@ target_kill()
 	[ "$target_status" = 137 ] || { echo "it had ended with status $target_status"; return 1; }
 }
 
+# A new process in its place, with its connections.
+target_takeover()
+{
+	local old=$target
+
+	target_spawn --takeover
+	wait "$old" || { echo "the old process ended with status $?"; return 1; }
+	ctl status | grep "\"pid\": $target,"
+}
+
 ctl()
 {
 	timeout 10 "$weft" ctl --control "$work/control" "$@"
@@ -90,6 +105,7 @@ answer()
 	ctl)		ctl "$@" ;;
 	kill)		target_kill ;;
 	start)		target_start ;;
+	takeover)	target_takeover ;;
 	capture)	capture_start "$logs/$engine/$1.pcap" ;;
 	capture-end)	capture_stop ;;
 	*)		echo "no such request: $verb"
@@ -105,6 +121,7 @@ settings()
 	cat <<-END
 	PEER=$peer FIRST=$first ADDRESS=$reach TRADDR=$listen PORT=$port NQN=$nqn
 	MEM_SIZE=$mem_size MEM_BLOCK=$mem_block FILE_SIZE=$file_size FILE_BLOCK=$file_block
+	TAKEOVERS=${WEFT_TAKEOVERS:-5}
 	HOSTID=2f4d5a3c-7f6e-4b1a-8a52-0d9f1c3b5e01
 	HOSTNQN=nqn.2014-08.org.nvmexpress:uuid:2f4d5a3c-7f6e-4b1a-8a52-0d9f1c3b5e01
 	END

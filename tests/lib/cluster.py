@@ -15,7 +15,8 @@ import weft
 ANA_LOG, OPTIMIZED, INACCESSIBLE = 0x0C, 1, 3
 UNTIL_S = 30
 
-CONFIG = """subsystems:
+CONFIG = """listen: [ "nvme+tcp://127.0.0.1:{port}" ]
+subsystems:
   - nqn: nqn.2026-11.io.weft:test
     state: "file:{shared}/state"
     cluster: {{ node: {node}, of: {of} }}
@@ -35,7 +36,7 @@ class Cluster:
     def start(self, node):
         """Start a node, again perhaps; the others see it."""
         if node not in self.nodes:
-            text = CONFIG.format(shared=self.shared, node=node, of=self.of)
+            text = CONFIG.format(port=weft.free_port(), shared=self.shared, node=node, of=self.of)
             self.nodes[node] = weft.Target(config=text)
         self.nodes[node].start()
         for other, target in self.nodes.items():

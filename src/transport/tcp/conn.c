@@ -195,7 +195,8 @@ static int conn_open(struct tcp_conn *conn, struct weft_group *group, int fd,
 	socklen_t len = sizeof(conn->qp.peer);
 	int rc;
 
-	if (getpeername(fd, (struct sockaddr *)&conn->qp.peer, &len) < 0)
+	/* One that was reset meanwhile has no peer any more. Its end shows with the first receive. */
+	if (getpeername(fd, (struct sockaddr *)&conn->qp.peer, &len) < 0 && errno != ENOTCONN)
 		return -errno;
 	len = sizeof(conn->qp.local);
 	if (getsockname(fd, (struct sockaddr *)&conn->qp.local, &len) < 0)

@@ -10,8 +10,6 @@
 . /share/cases/identify.sh
 # shellcheck source=tests/interop/jobs/cases/io.sh
 . /share/cases/io.sh
-# shellcheck source=tests/interop/jobs/cases/resv.sh
-. /share/cases/resv.sh
 # shellcheck source=tests/interop/jobs/cases/change.sh
 . /share/cases/change.sh
 
@@ -67,7 +65,6 @@ check "discard and zero-out" discard
 check "ext4 on a file: copy, compare, fsck" ext4_file
 once "xfs on a file: copy, compare, repair" xfs_file
 check "fio verify" fio_verify
-[ "$PEER" != weft ] || once "reservations" reservations # the kernel's target has them off
 once "an idle association lives by keep-alive" idle
 disconnect "$NQN"
 once "fio verify, with digests" fio_digests
@@ -81,6 +78,7 @@ check "connect for changes" connect_queues
 check "a namespace added appears by AEN" namespace_added
 once "a namespace resized is seen by AEN" namespace_resized
 check "a namespace removed under I/O disappears by AEN" namespace_removed
+[ "$PEER" != weft ] || check "$TAKEOVERS takeovers under fio verify go unnoticed" takeovers
 check "a reset controller comes back" reset
 once "a host that is not allowed is refused" host_refused
 once "a host is allowed, then refused" host_allowed

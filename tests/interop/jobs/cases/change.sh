@@ -84,6 +84,24 @@ namespace_removed()
 	roundtrips
 }
 
+# A new process takes the target's place, again and again: fio and the kernel see nothing of it.
+takeovers()
+{
+	local pid number before
+
+	before=$(dmesg | wc -l)
+	rm -f /tmp/enough
+	(until [ -e /tmp/enough ]; do fio_verify; done) >/tmp/fio.log 2>&1 &
+	pid=$!
+	for ((number = 0; number < TAKEOVERS; number++)); do
+		ask takeover
+	done
+	touch /tmp/enough
+	wait $pid
+	live "$NQN"
+	same "kernel messages" "$(dmesg | tail -n +$((before + 1)) | grep nvme || true)" ""
+}
+
 reset()
 {
 	nvme reset "$(ctrl)"

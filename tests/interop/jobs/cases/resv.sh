@@ -1,40 +1,140 @@
 # shellcheck shell=bash
-# resv.sh - cases: reservations as nvme-cli asks for them.
-# shellcheck disable=SC2154
+# resv.sh - three hosts in one guest, and how they ask for reservations of namespace 1: with nvme-cli, or
+# with pr, which is the ioctls that Linux has for every block device. Host N has the key N.
 
-reserved() # TYPE REGISTRANTS: what the report says
+via=1	# the node that they ask
+tool=cli
+
+host_id() # HOST
 {
-	nvme resv-report "$(ns 1)" --eds -o json | tee /tmp/report
-	jq -e "(.rtype == $1) and (.regctl == $2)" /tmp/report
+	echo "2f4d5a3c-7f6e-4b1a-8a52-0d9f1c3b5e1$1"
 }
 
-fails() # COMMAND…
+connect_host() # HOST NODE
 {
-	if "$@"; then
-		echo "it succeeded: $*"
-		return 1
+	HOSTID=$(host_id "$1") HOSTNQN=nqn.2014-08.org.nvmexpress:uuid:$(host_id "$1") \
+		PORT=$((PORT + 2 * ($2 - 1))) connect "$NQN" --nr-io-queues=1 --keep-alive-tmo=30
+	wait_for 10 disk "$1" "$2"
+}
+
+disk() # HOST NODE: namespace 1 as that host has it through that node
+{
+	local at hostid address nsid ns
+
+	for at in /sys/class/nvme/nvme*; do
+		read -r hostid <"$at/hostid"
+		read -r address <"$at/address"
+		[ "$hostid" = "$(host_id "$1")" ] || continue
+		case $address, in
+		*trsvcid=$((PORT + 2 * ($2 - 1))),*) ;;
+		*)	continue ;;
+		esac
+		for ns in "$at"/nvme*n*; do
+			read -r nsid <"$ns/nsid"
+			[ "$nsid" = 1 ] && [ -b "/dev/${ns##*/}" ] && echo "/dev/${ns##*/}" && return
+		done
+	done
+	return 1
+}
+
+connect_hosts()
+{
+	local host
+
+	for host in 1 2 3; do
+		connect_host $host 1
+		connect_host $host 2
+	done
+	same "whether multipath is off" "$(cat /sys/module/nvme_core/parameters/multipath)" N
+}
+
+# --- one action
+
+by_cli() # ACTION DEVICE OWN VICTIM TYPE
+{
+	case $1 in
+	register)	nvme resv-register "$2" --nrkey="$3" --rrega=0 ;;
+	replace)	nvme resv-register "$2" --crkey="$3" --nrkey="$3" --rrega=2 ;;
+	unregister)	nvme resv-register "$2" --crkey="$3" --rrega=1 ;;
+	acquire)	nvme resv-acquire "$2" --crkey="$3" --rtype="$5" --racqa=0 ;;
+	preempt)	nvme resv-acquire "$2" --crkey="$3" --prkey="$4" --rtype="$5" --racqa=1 ;;
+	abort)		nvme resv-acquire "$2" --crkey="$3" --prkey="$4" --rtype="$5" --racqa=2 ;;
+	release)	nvme resv-release "$2" --crkey="$3" --rtype="$5" --rrela=0 ;;
+	clear)		nvme resv-release "$2" --crkey="$3" --rrela=1 ;;
+	esac
+}
+
+by_ioctl() # ACTION DEVICE OWN VICTIM TYPE
+{
+	case $1 in
+	register)	/share/pr "$2" register 0 "$3" ;;
+	replace)	/share/pr "$2" register "$3" "$3" ;;
+	unregister)	by_cli "$@" ;;	# Linux 6.12 would have the key replaced by 0
+	acquire)	/share/pr "$2" reserve "$3" "$5" ;;
+	preempt|abort)	/share/pr "$2" "$1" "$3" "$4" "$5" ;;
+	release)	/share/pr "$2" release "$3" "$5" ;;
+	clear)		/share/pr "$2" clear "$3" ;;
+	esac
+}
+
+outcome() # COMMAND…: ok, conflict, or invalid for any other answer
+{
+	if "$@" >/tmp/outcome 2>&1; then
+		echo ok
+	elif grep -qi 'reservation.conflict' /tmp/outcome; then
+		echo conflict
+	else
+		echo invalid
 	fi
 }
 
-reservations()
+# ACTION is a word of the table: of the type that is held or of the other one of its kind, with the key
+# that is meant.
+act() # ACTION HOST TYPE
 {
-	local dev type
+	local action=${1%%[-:]*} victim=0 type=$3
 
-	dev=$(ns 1)
-	fails nvme resv-acquire "$dev" --crkey=7 --rtype=1 --racqa=0
-	nvme resv-register "$dev" --nrkey=7 --rrega=0
-	for type in 1 2 3 4 5 6; do
-		nvme resv-acquire "$dev" --crkey=7 --rtype=$type --racqa=0
-		reserved $type 1
-		roundtrip 1
-		fails nvme resv-acquire "$dev" --crkey=8 --rtype=$type --racqa=0
-		nvme resv-release "$dev" --crkey=7 --rtype=$type --rrela=0
-		reserved 0 1
-	done
-	nvme resv-acquire "$dev" --crkey=7 --rtype=3 --racqa=0
-	nvme resv-acquire "$dev" --crkey=7 --prkey=7 --rtype=4 --racqa=2
-	reserved 4 1
-	nvme resv-register "$dev" --crkey=7 --nrkey=9 --rrega=2
-	nvme resv-release "$dev" --crkey=9 --rrela=1
-	reserved 0 0
+	case $1 in
+	*-other)	type=$((($3 - 1 ^ 1) + 1)) ;;
+	*:*)		victim=${1#*:} ;;
+	esac
+	outcome "by_$tool" "$action" "$(disk "$2" $via)" "$2" "$victim" "$type"
+}
+
+# TYPE/KEYS/HOLDERS, as the controller reports it to a host that has no part in it.
+reported()
+{
+	nvme resv-report "$(disk 3 $via)" --eds -o json >/tmp/report || return
+	jq -r '"\(.rtype)/" + ([.regctlext[].rkey | tostring] | sort | add // "") + "/" +
+		([.regctlext[] | select(.rcsts % 2 == 1) | .rkey | tostring] | sort | add // "")' \
+		/tmp/report
+}
+
+move() # NODE: the group of namespace 1
+{
+	ctl "$1" move group=1 node="$1"
+	via=$1
+}
+
+# Whatever the case before has left.
+afresh() # CASE…
+{
+	move 1
+	wipe
+	"$@"
+}
+
+wipe()
+{
+	same "register 1" "$(act register 1 1)" ok
+	same "clear" "$(act clear 1 1)" ok
+}
+
+# From whatever is there to where every row begins.
+begin() # TYPE
+{
+	wipe
+	same "register 1" "$(act register 1 "$1")" ok
+	same "register 2" "$(act register 2 "$1")" ok
+	same "acquire" "$(act acquire 1 "$1")" ok
 }

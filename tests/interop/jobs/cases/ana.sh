@@ -1,76 +1,53 @@
 # shellcheck shell=bash
-# multipath.sh - cases: two paths to each namespace, and what their ANA states do to I/O. Namespace N is
-# in group N. The kernel learns of a change by an event; no case asks it to look again.
+# ana.sh - cases: what ANA states do to I/O. The kernel learns of a change by an event; no case asks
+# it to look again. Group 1 stays with node 1 here, group 2 with node 2.
 
 native()
 {
 	same multipath "$(cat /sys/module/nvme_core/parameters/multipath)" Y
 }
 
-ana() # GROUP PORTID STATE …: all in one change
+discover_both()
 {
-	ask ana "$@"
-}
+	local portid
 
-disk() # NSID
-{
-	namespace "$NQN" "$1"
-}
-
-# The controller that came through a port, by the address in sysfs.
-through() # PORTID
-{
-	local at port=$PORT
-
-	[ "$1" = 1 ] || port=$PORT2
-	for at in $(controllers "$NQN"); do
-		if grep -q "trsvcid=$port\b" "/sys/class/nvme/$at/address"; then
-			echo "$at"
-		fi
+	for portid in 1 3; do
+		nvme discover -t tcp -a "$ADDRESS" -s "$(service $portid)" --hostnqn="$HOSTNQN" \
+			--hostid="$HOSTID" -o json | tee /tmp/records
+		jq -e --arg nqn "$NQN" --arg port "$(service $portid)" \
+			'any(.records[]; .subnqn == $nqn and .trsvcid == $port)' /tmp/records
 	done
-}
-
-# The kernel's own device for a path, hidden behind the disk's.
-path() # NSID PORTID: its folder in sysfs
-{
-	local at
-
-	for at in /sys/class/nvme/"$(through "$2")"/nvme*c*n*; do
-		if [ "$(cat "$at/nsid")" = "$1" ]; then
-			echo "$at"
-			return
-		fi
-	done
-	return 1
-}
-
-shows() # NSID PORTID STATE
-{
-	[ "$(cat "$(path "$1" "$2")/ana_state")" = "$3" ]
 }
 
 connect_port() # PORTID
 {
-	local service=$PORT
-
-	[ "$1" = 1 ] || service=$PORT2
 	# A machine that is busy must not look like a target that is dead.
-	PORT=$service connect "$NQN" --keep-alive-tmo=30
+	PORT=$(service "$1") connect "$NQN" --keep-alive-tmo=30
 	wait_for 10 path 1 "$1"
 	wait_for 10 path 2 "$1"
 }
 
 connect_ports()
 {
-	connect_port 1
-	connect_port 2
+	local portid
+
+	for portid in $ports; do
+		connect_port "$portid"
+	done
 	wait_for 10 disk 1
 	wait_for 10 disk 2
-	same "controllers" "$(controllers "$NQN" | wc -l)" 2
-	same "group of the first" "$(cat "$(path 1 2)/ana_grpid")" 1
+	same "controllers" "$(controllers "$NQN" | wc -l)" 4
+	same "group of the first" "$(cat "$(path 1 4)/ana_grpid")" 1
 	same "group of the second" "$(cat "$(path 2 1)/ana_grpid")" 2
-	shows 1 1 optimized
-	shows 2 2 optimized
+}
+
+# The node that started first serves everything, until it is told otherwise.
+spread()
+{
+	served 1 1
+	served 2 1
+	move 2 2
+	served 1 1
 }
 
 ana_log()
@@ -79,7 +56,7 @@ ana_log()
 	wait_for 5 shows 1 1 non-optimized
 	nvme ana-log "/dev/$(through 1)" -o json | tee /tmp/ana
 	jq -e '[.["ANA DESC LIST "][] | [.grpid, .state]] | sort
-		== [[1, "non-optimized"], [2, "optimized"]]' /tmp/ana
+		== [[1, "non-optimized"], [2, "inaccessible"]]' /tmp/ana
 	ana 1 1 optimized
 }
 
@@ -88,17 +65,20 @@ states()
 	local state
 
 	for state in non-optimized inaccessible change optimized; do
-		ana 1 2 $state 2 1 $state
+		ana 1 2 $state
+		ana 2 3 $state
 		wait_for 5 shows 1 2 $state
-		wait_for 5 shows 2 1 $state
+		wait_for 5 shows 2 3 $state
 		shows 1 1 optimized
-		shows 2 2 optimized
+		shows 1 3 inaccessible
+		shows 2 4 optimized
+		shows 2 2 inaccessible
 	done
 }
 
 writes() # PORTID: what the target has counted for the controller behind it
 {
-	ask status | jq --argjson port "$1" '[.subsystems[0].controllers[]
+	ctl "$(node_of "$1")" status | jq --argjson port "$1" '[.subsystems[0].controllers[]
 		| select(.portid == $port) | .writes] | add'
 }
 
@@ -139,28 +119,6 @@ waits()
 	ana 1 1 optimized
 }
 
-fio_verify()
-{
-	fio --ioengine=libaio --direct=1 --iodepth=16 --randrepeat=0 --end_fsync=1 \
-		--verify=crc32c --verify_fatal=1 --size=16M --bsrange=4k-64k --rw=randwrite "$@" \
-		--name=memory --filename="$(disk 1)" --name=file --filename="$(disk 2)"
-}
-
-changes_under_fio()
-{
-	local pid
-
-	fio_verify --loops=1000 --time_based --runtime=15 >/tmp/fio.log 2>&1 &
-	pid=$!
-	ask flip 50
-	ask flip 50
-	wait $pid
-	grep -E 'err= *0' /tmp/fio.log
-	ana 1 1 optimized 1 2 optimized 2 1 optimized 2 2 optimized
-	wait_for 5 shows 1 1 optimized
-	wait_for 5 shows 2 2 optimized
-}
-
 # It lasts as long as the controller does, whatever the rule says then.
 loss()
 {
@@ -178,7 +136,22 @@ loss()
 	wait_for 5 shows 1 2 optimized
 }
 
+takeovers()
+{
+	local node
+
+	random /tmp/data 262144
+	for node in 1 2; do
+		dd if=/tmp/data of="$(disk $node)" bs=64k oflag=direct
+		ask takeover $node
+		served 1 1
+		served 2 2
+		cmp -n 262144 /tmp/data "$(disk $node)"
+	done
+}
+
 quiet()
 {
-	same "kernel messages" "$(dmesg | grep -E 'nvme.*(error|timeout|reset)|BUG|WARNING' || true)" ""
+	same "kernel messages" \
+		"$(grep -E 'nvme.*(error|timeout|reset)|BUG|WARNING' /tmp/said || true)" ""
 }
