@@ -1,6 +1,5 @@
 """cluster.py - several targets that serve one subsystem, and what a host sees of its groups."""
 import contextlib
-import ctypes
 import fcntl
 import os
 import pathlib
@@ -9,6 +8,7 @@ import signal
 import struct
 import tempfile
 
+import borrow
 import tap
 import weft
 
@@ -113,17 +113,12 @@ def ana(ctrl, group):
 
 def storage_of(target, name):
     """A second descriptor of what this target has open: the kernel has it as long as we do."""
-    syscall, pidfd_getfd = ctypes.CDLL(None, use_errno=True).syscall, 438
     fds = target.proc("fd")
     number = next(int(fd.name) for fd in fds.iterdir() if fd.resolve().name == name)
-    pidfd = os.pidfd_open(target.process.pid)
     try:
-        fd = syscall(pidfd_getfd, pidfd, number, 0)
-    finally:
-        os.close(pidfd)
-    if fd < 0:
-        tap.skip(f"pidfd_getfd: {os.strerror(ctypes.get_errno())}")
-    return fd
+        return borrow.fd_of(target.process.pid, number)
+    except OSError as err:
+        tap.skip(str(err))
 
 
 def state_keys(path):

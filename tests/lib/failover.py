@@ -8,12 +8,9 @@
 
 A rig is one target with two ports, or two targets that are members of a cluster."""
 import contextlib
-import ctypes
-import os
 import pathlib
 import random
 import socket
-import struct
 import subprocess
 import time
 
@@ -99,14 +96,6 @@ class Rig:
 
 # ---- one target with two ports
 
-def is_connected_to(sock, port):
-    try:
-        sock.getpeername()
-    except OSError:
-        return False
-    return sock.family == socket.AF_INET and sock.getsockname()[1] == port
-
-
 class Reset(Rig):
     """Every connection of a port is reset, from the target's end."""
     turn = 0
@@ -116,32 +105,18 @@ class Reset(Rig):
 
     def connections(self, port):
         """Those of the target, as sockets of ours."""
-        target = self.targets[0]
-        for number in os.listdir(target.proc("fd")):
-            with contextlib.suppress(FileNotFoundError):
-                if not os.readlink(target.proc(f"fd/{number}")).startswith("socket:"):
-                    continue
-            try:
-                sock = socket.socket(fileno=borrow.fd_of(target.process.pid, int(number)))
-            except PermissionError as err:
-                raise Unable(str(err)) from err
-            except OSError:             # it was closed meanwhile
-                continue
-            if is_connected_to(sock, port):
-                yield sock
-            else:
-                sock.close()
+        try:
+            found = borrow.connections(self.targets[0].process.pid)
+        except PermissionError as err:
+            raise Unable(str(err)) from err
+        return [sock for sock in found if sock.getsockname()[1] == port]
 
     def cut(self):
-        connect = ctypes.CDLL(None).connect
-        nowhere = struct.pack("=H14x", socket.AF_UNSPEC)        # which resets what is connected
-        socks = list(self.connections(self.ports[self.turn]))
+        socks = self.connections(self.ports[self.turn])
         assert len(socks) >= 2, f"{len(socks)} connections"
         at = time.monotonic_ns()
         for sock in socks:
-            connect(sock.fileno(), nowhere, len(nowhere))
-        for sock in socks:
-            sock.close()
+            borrow.reset(sock)
         self.turn = 1 - self.turn
         return at
 
