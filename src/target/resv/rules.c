@@ -50,7 +50,8 @@ static uint16_t unregister_key(struct resv_state *st, const struct resv_request 
 	return 0;
 }
 
-/* A host that ignores keys need not have one. */
+/* A host that ignores keys need not have one. Linux (6.12) unregisters by replacing with key 0, which
+ * nobody can have. */
 static uint16_t replace_key(struct resv_state *st, const struct resv_request *rq)
 {
 	struct resv_reg *me = resv_find(st, rq->host);
@@ -60,7 +61,7 @@ static uint16_t replace_key(struct resv_state *st, const struct resv_request *rq
 	if (!me || (!rq->iekey && me->key != rq->crkey))
 		return CONFLICT;
 	if (!rq->key)
-		return INVALID;
+		return unregister_key(st, rq);
 	me->key = rq->key;
 	return 0;
 }

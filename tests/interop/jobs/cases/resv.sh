@@ -69,7 +69,7 @@ by_ioctl() # ACTION DEVICE OWN VICTIM TYPE
 	case $1 in
 	register)	/share/pr "$2" register 0 "$3" ;;
 	replace)	/share/pr "$2" register "$3" "$3" ;;
-	unregister)	by_cli "$@" ;;	# Linux 6.12 would have the key replaced by 0
+	unregister)	/share/pr "$2" register "$3" 0 ;;
 	acquire)	/share/pr "$2" reserve "$3" "$5" ;;
 	preempt|abort)	/share/pr "$2" "$1" "$3" "$4" "$5" ;;
 	release)	/share/pr "$2" release "$3" "$5" ;;
