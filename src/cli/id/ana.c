@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/cleanup.h"
 #include "base/err.h"
@@ -23,34 +24,39 @@ static uint32_t page_size(const struct nvme_id_ctrl *id)
 	return size < READ_MAX ? (uint32_t)size : READ_MAX;
 }
 
-static json_t *group_json(const struct nvme_ana_group_desc *group, uint32_t count)
+static json_t *group_json(const struct nvme_ana_group_desc *group, const __le32 *nsid,
+			  uint32_t count)
 {
 	json_t *nsids = json_array();
 
 	for (uint32_t i = 0; i < count; i++)
-		json_array_append_new(nsids, json_integer(le32_to_cpu(group->nsids[i])));
+		json_array_append_new(nsids, json_integer(le32_to_cpu(nsid[i])));
 	return json_pack("{s:I, s:I, s:i, s:o}", "grpid", (json_int_t)le32_to_cpu(group->grpid),
 			 "chgcnt", (json_int_t)le64_to_cpu(group->chgcnt), "state",
 			 group->state & 0xf, "nsids", nsids);
 }
 
+/* Descriptors follow each other at multiples of 4. */
 static json_t *page_json(const void *page, size_t size)
 {
 	const struct nvme_ana_log *log = page;
-	const char *at = (const char *)log->descs, *end = (const char *)page + size;
+	size_t at = sizeof(*log);
 	json_t *groups = json_array();
 
 	for (unsigned i = 0; i < le16_to_cpu(log->ngrps); i++) {
-		const struct nvme_ana_group_desc *group = (const void *)at;
+		struct nvme_ana_group_desc group;
 		uint32_t count;
 
-		if ((size_t)(end - at) < sizeof(*group))
+		if (size - at < sizeof(group))
 			break;
-		count = le32_to_cpu(group->nnsids);
-		if (count > ((size_t)(end - at) - sizeof(*group)) / sizeof(__le32))
+		memcpy(&group, (const char *)page + at, sizeof(group));
+		at += sizeof(group);
+		count = le32_to_cpu(group.nnsids);
+		if (count > (size - at) / sizeof(__le32))
 			break;
-		json_array_append_new(groups, group_json(group, count));
-		at = (const char *)&group->nsids[count];
+		json_array_append_new(groups,
+				      group_json(&group, (const __le32 *)page + at / 4, count));
+		at += count * sizeof(__le32);
 	}
 	return json_pack("{s:I, s:i, s:o}", "chgcnt", (json_int_t)le64_to_cpu(log->chgcnt), "ngrps",
 			 le16_to_cpu(log->ngrps), "groups", groups);
