@@ -70,11 +70,10 @@ bool tgt_resv_view_allows(const struct resv_view *view, const uint8_t host[RESV_
 
 uint16_t tgt_resv_check(struct weft_req *req, const struct tgt_ns *ns)
 {
-	const struct resv_view *view = atomic_load_explicit(&ns->resv, memory_order_relaxed);
+	const struct resv_view *view = atomic_load_explicit(&ns->resv, memory_order_acquire);
 
 	if (!view)
 		return 0;
-	atomic_thread_fence(memory_order_acquire);
 	return tgt_resv_view_allows(view, tgt_queue(req)->ctrl->hostid, req->cmd.common.opcode) ?
 		       0 :
 		       SC_GENERIC(RESERVATION_CONFLICT) | SC_DNR;
