@@ -3,7 +3,6 @@
 import contextlib
 import os
 import pathlib
-import signal
 import struct
 import sys
 import time
@@ -112,31 +111,31 @@ def _(cluster, one, two):
 
 @with_cluster("not while a drain is under way: it is said, and the drain goes on")
 def _(cluster, one, two):
-    two.process.send_signal(signal.SIGSTOP)
+    cluster.pause(2)
     try:
         with in_background(lambda: one.ctl("drain")):
             said(one, "served elsewhere")
             new = one.spawn("--takeover")
             assert new.wait(30) == 1
             said(one, "takeover given up: a call over the control socket is still under way")
-            two.process.send_signal(signal.SIGCONT)
+            cluster.resume(2)
     finally:
-        two.process.send_signal(signal.SIGCONT)
+        cluster.resume(2)
     cluster.until(1, [0, 2])
     one.takeover()
     two.ctl("move", node=2)
 
 
 @with_cluster("not while a reservation waits for a member that is stopped: it is said")
-def _(_cluster, one, two):
+def _(cluster, one, _two):
     with Host(one, 1) as host:
-        two.process.send_signal(signal.SIGSTOP)
+        cluster.pause(2)
         try:
             cid = host.queue.submit(sqe.Sqe(sqe.RESV_REGISTER, 1), struct.pack("<QQ", 0, 1))
             assert one.spawn("--takeover").wait(30) == 1
             said(one, "does not come to rest: a reservation is being changed")
         finally:
-            two.process.send_signal(signal.SIGCONT)
+            cluster.resume(2)
         host.queue.wait(cid)
         one.takeover()
         assert host.registrants() == [1]

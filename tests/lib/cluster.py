@@ -59,6 +59,7 @@ class Cluster:
         """It stands still, and not while it has the state locked: nobody else could change it."""
         def paused():
             self.nodes[node].process.send_signal(signal.SIGSTOP)
+            weft.wait_until(lambda: is_stopped(self.nodes[node]), "all of its threads to stand")
             if not is_locked(self.shared / "state"):
                 return True
             self.resume(node)
@@ -78,6 +79,10 @@ class Cluster:
             for target in self.nodes.values():
                 target.clean()
             shutil.rmtree(self.shared, ignore_errors=True)
+
+
+def is_stopped(target):
+    return all("T (stopped)" in (task / "status").read_text() for task in target.proc("task").iterdir())
 
 
 def is_locked(path):
