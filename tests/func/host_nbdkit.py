@@ -74,7 +74,9 @@ class Nbdkit:
 
     def listens(self):
         assert self.process.poll() is None, f"nbdkit ended:\n{self.said()}"
-        return self.socket.exists()
+        listening = "00010000"              # its name is there a moment before it listens
+        sockets = map(str.split, pathlib.Path("/proc/net/unix").read_text().splitlines())
+        return any(s[3] == listening and s[-1] == str(self.socket) for s in sockets)
 
     def said(self):
         return self.log.read_text(errors="replace")

@@ -28,6 +28,7 @@ def _(cluster, one, two):
         for nsid in (1, 2):
             assert first.identify(3, nsid) == second.identify(3, nsid), "identifiers"
         assert first.cntlid < 0x7FF8 <= second.cntlid
+        weft.wait_until(lambda: ana(first, 2) == OPTIMIZED, "node 1 to serve", UNTIL_S)
         assert [ana(first, g) for g in (1, 2)] == [OPTIMIZED] * 2
         assert [ana(second, g) for g in (1, 2)] == [INACCESSIBLE] * 2
         first.disk().write(0, pattern(1, 4096))
