@@ -11,14 +11,14 @@
 #
 # usage: multipath.sh
 # environment: WEFT (build/weft), WEFT_ENGINE (auto), WEFT_VM_NET (tap or user); how often, under fio:
-#              WEFT_LOSSES (20) paths are lost, WEFT_CHANGES (100) ANA states change
+#              WEFT_LOSSES (12) paths are lost, WEFT_CHANGES (40) ANA states change
 set -u
 
 here=$(cd "$(dirname "$0")" && pwd)
 root=$(cd "$here/../.." && pwd)
 weft=${WEFT:-$root/build/weft}
 logs=$root/build/test-logs/multipath
-losses=${WEFT_LOSSES:-20} changes=${WEFT_CHANGES:-100}
+losses=${WEFT_LOSSES:-12} changes=${WEFT_CHANGES:-40}
 under_fio=$((60 + losses * 20 + changes * 3))		# seconds, at most
 limit=$((500 + under_fio))				# for the guest
 
