@@ -6,7 +6,8 @@
  *               │ └ a command came back with the status of a state that the page did not show
  *               └ a group is in change: once a second, for as long as a change may take (ANATT)
  *
- * A page is read at most every 20 ms, whatever the controller says. */
+ * What an event tells is read at once; as events come again only after they were asked for, that is not
+ * too often. What commands come back with asks for a page every 20 ms at most while a change lasts. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -112,6 +113,16 @@ static void watch_change(struct host_path *path)
 
 /* --- reading it ---------------------------------------------------------------------------------------- */
 
+static void read_in(struct host_path *path, uint32_t ms)
+{
+	struct host_ana *ana = &path->ana;
+
+	if (ana->soon)
+		return;
+	ana->soon = !ms;
+	weft_timer_set(path->reactor, &ana->timer, ms);
+}
+
 static void through(struct host_path *path)
 {
 	struct host_ana *ana = &path->ana;
@@ -121,9 +132,9 @@ static void through(struct host_path *path)
 		ana->for_setup = false;
 		host_scan_all(path, true); /* ends with host_path_up() */
 	}
-	if (ana->again && !weft_heap_has(&ana->timer.node))
-		weft_timer_set(path->reactor, &ana->timer, REREAD_MS);
-	ana->again = false;
+	if (ana->again)
+		read_in(path, ana->told ? 0 : REREAD_MS);
+	ana->again = ana->told = false;
 	if (!path->broken)
 		watch_change(path);
 }
@@ -186,22 +197,25 @@ static void on_timer(struct weft_timer *timer)
 {
 	struct host_path *path = container_of(timer, struct host_path, ana.timer);
 
+	path->ana.soon = false;
 	if (!path->ana.reading && !path->broken)
 		read_page(path);
 }
 
 /* --- when -------------------------------------------------------------------------------------------------- */
 
-void host_ana_read(struct host_path *path)
+void host_ana_read(struct host_path *path, bool told)
 {
 	struct host_ana *ana = &path->ana;
 
 	if (!ana->groups || path->state != WEFT_LIVE)
 		return;
-	if (ana->reading)
+	if (ana->reading) {
 		ana->again = true;
-	else
-		weft_timer_set(path->reactor, &ana->timer, ana->change_ns ? REREAD_MS : 0);
+		ana->told |= told;
+	} else {
+		read_in(path, told || !ana->change_ns ? 0 : REREAD_MS);
+	}
 }
 
 /* As many groups as the controller says it may have, and as one command moves. */
@@ -241,7 +255,7 @@ void host_ana_stop(struct host_path *path)
 {
 	weft_timer_stop(path->reactor, &path->ana.timer);
 	path->ana.change_ns = 0;
-	path->ana.again = false;
+	path->ana.soon = path->ana.again = path->ana.told = false;
 }
 
 void host_ana_forget(struct host_path *path)

@@ -183,7 +183,9 @@ struct host_path {
 	struct host_ana {
 		struct host_admin cmd;
 		struct weft_timer timer; /* until it is read again */
-		bool reading, again, for_setup;
+		bool reading, for_setup;
+		bool soon;          /* it is read at once */
+		bool again, told;   /* when it has been read; because an event says so */
 		uint64_t change_ns; /* since a group is in change; 0: none is */
 		char *page;
 		size_t size;
@@ -239,7 +241,7 @@ void host_aer_stop(struct host_path *path);
 
 /* ana.c */
 void host_ana_setup(struct host_path *path); /* reads the page, then namespaces, then it is up */
-void host_ana_read(struct host_path *path);  /* again, soon */
+void host_ana_read(struct host_path *path, bool told); /* again, soon */
 void host_ana_stop(struct host_path *path);
 void host_ana_forget(struct host_path *path);
 /* Under ctrl->lock: what the page said of @group; 0: the namespace has none. */
