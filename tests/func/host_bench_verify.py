@@ -98,8 +98,8 @@ def damage_case(how, kind, words):
     @with_target(f"verify finds and names: {kind}", ns=[FILE_NS], limit_s=100)
     def _(t):
         image = Image(t)
-        with running(uri(t), "--rw", "randrw", "--mix", 90, "--write-ok", "--verify", "--size",
-                     64 * BLOCK, "--rate", 2000, "--time", 4, "--json") as process:
+        with running(uri(t), "--rw", "randrw", "--mix", 80, "--write-ok", "--verify", "--size",
+                     64 * BLOCK, "--rate", 2000, "--time", 6, "--json") as process:
             image.wait_written()
             getattr(image, how)()
         assert process.returncode == FAILED, process.stderr_text

@@ -340,7 +340,8 @@ def _():
                     before = {x["uri"] for x in t.ctl("status")["listeners"]}
                     t.ctl("listener-add", listen=weft.ANY_PORT)
                     new, = {x["uri"] for x in t.ctl("status")["listeners"]} - before
-                    wait_until(lambda: len(t.subsystem()["controllers"]) == 2, "a second path")
+                    wait_until(lambda: [c["queues"] for c in t.controllers()] == [1, 1],
+                               "a second path, with its queue")
                     t.ctl("listener-remove", listen=new)
                     wait_until(lambda: len(t.subsystem()["controllers"]) == 1, "it to go")
 
