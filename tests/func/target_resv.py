@@ -135,6 +135,8 @@ def _(t, *hosts):
     hosts[2].register(resv.REPLACE, nrkey=77)
     report = hosts[2].report(MDTS)
     assert report.generation == 4 and report.hosts[bytes([3] * 16)] == (77, False)
+    hosts[1].register(resv.REPLACE, nrkey=0)        # as Linux unregisters
+    assert bytes([2] * 16) not in hosts[1].report().hosts
 
 
 @with_hosts("Report: the form without room for the identifier, a part of it, too long", 1)
@@ -158,7 +160,7 @@ def _(_t, host):
     host.register()
     before = host.report()
     host.register(3, want=INVALID_FIELD)
-    host.register(resv.REPLACE, nrkey=0, want=INVALID_FIELD)
+    host.register(nrkey=0, want=RESERVATION_CONFLICT)
     host.register(cptpl=1, want=INVALID_FIELD)
     host.register(cptpl=3, want=INVALID_FIELD)      # there is no place for it
     host.acquire(0, want=INVALID_FIELD)
