@@ -16,16 +16,6 @@ static void open_link(struct host_lane *lane);
 
 /* --- set-up that fails ------------------------------------------------------------------------------ */
 
-static bool another_is_ready(const struct host_lane *lane)
-{
-	const struct weft_queue *queue = lane->queue;
-
-	for (unsigned i = 0; i < queue->nlanes; i++)
-		if (queue->lanes[i] && queue->lanes[i]->ready)
-			return true;
-	return false;
-}
-
 void host_lane_retry(struct host_lane *lane)
 {
 	lane->pause_ms = lane->pause_ms ? lane->pause_ms * 2 : PAUSE_MS;
@@ -40,7 +30,7 @@ static void setup_failed(struct host_lane *lane, int rc, const struct weft_err *
 	if (lane->queue->opening) {
 		lane->open_rc = rc;
 		lane->open_err = *why;
-	} else if (another_is_ready(lane)) {
+	} else if (host_queue_is_ready(lane->queue)) {
 		host_lane_retry(lane);
 	} else {
 		host_lane_ask_reset(lane, rc, why, true);

@@ -82,14 +82,6 @@ static int create(struct weft_ctrl *ctrl, struct weft_queue **out, struct weft_e
 
 enum { OPEN_TRIES = 5, OPEN_PAUSE_US = 10000 };
 
-static bool is_ready(const struct weft_queue *queue)
-{
-	for (unsigned i = 0; i < queue->nlanes; i++)
-		if (queue->lanes[i] && queue->lanes[i]->ready)
-			return true;
-	return false;
-}
-
 /* Of the lanes that could not be opened, the first. */
 static struct host_lane *failed_lane(const struct weft_queue *queue)
 {
@@ -102,7 +94,7 @@ static struct host_lane *failed_lane(const struct weft_queue *queue)
 /* A lane that is still at it may be the one. */
 static bool settled(const struct weft_queue *queue)
 {
-	return is_ready(queue) || queue->seen.state == WEFT_DEAD ||
+	return host_queue_is_ready(queue) || queue->seen.state == WEFT_DEAD ||
 	       (failed_lane(queue) && !host_queue_has_link(queue));
 }
 
@@ -149,11 +141,11 @@ int weft_queue_open(struct weft_ctrl *ctrl, struct weft_queue **out, struct weft
 	if (rc < 0)
 		return rc;
 	queue->opening = true;
-	for (int tries = 0; !is_ready(queue) && tries < OPEN_TRIES; tries++)
+	for (int tries = 0; !host_queue_is_ready(queue) && tries < OPEN_TRIES; tries++)
 		if (!try_to_open(queue, tries))
 			break;
 	queue->opening = false;
-	if (is_ready(queue)) {
+	if (host_queue_is_ready(queue)) {
 		retry_failed(queue);
 		*out = queue;
 		return 0;

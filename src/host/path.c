@@ -6,8 +6,8 @@
  *        │               └──────────────────────┼────┼─────── UP ───────┘   │    not wanted
  *        └──────────── BROKEN ──────────────────┘    └────◀──── BROKEN ─────┘
  *
- * Attempts after a loss are ours to repeat, each after a pause that doubles and is drawn at random between half and all of it: a thousand hosts that lost the same
- * target do not come back in step.
+ * Attempts after a loss are ours to repeat, each after a pause that doubles and is drawn at random
+ * between half and all of it: a thousand hosts that lost the same target do not come back in step.
  *
  * Everything here runs on home. */
 #include <assert.h>

@@ -123,6 +123,14 @@ static void drop_lane(struct weft_queue *queue, unsigned i)
 	free(lane);
 }
 
+bool host_queue_is_ready(const struct weft_queue *queue)
+{
+	for (unsigned i = 0; i < queue->nlanes; i++)
+		if (queue->lanes[i] && queue->lanes[i]->ready)
+			return true;
+	return false;
+}
+
 void host_queue_look(struct weft_queue *queue)
 {
 	see(queue);

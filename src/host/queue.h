@@ -95,7 +95,8 @@ struct weft_queue {
 
 /* queue.c */
 void host_queue_look(struct weft_queue *queue);
-void host_queue_tell(struct weft_queue *queue); /* on home, under ctrl->lock: look */
+bool host_queue_is_ready(const struct weft_queue *queue); /* a lane of it is */
+void host_queue_tell(struct weft_queue *queue);           /* on home, under ctrl->lock: look */
 bool host_queue_has_link(const struct weft_queue *queue);
 void host_queue_end(struct weft_queue *queue); /* nothing is in flight; frees it */
 
