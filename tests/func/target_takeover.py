@@ -19,6 +19,7 @@ import tap
 import weft
 from fixture import connect, in_background, with_host, with_target
 from nvme import ANA_INACCESSIBLE, COMPARE_FAILURE, SUCCESS, pattern
+from takeover import end_unharmed, kill
 
 TAKEOVERS = int(os.environ.get("TAKEOVERS", 20))
 AEN, TIMESTAMP, KATO, BEHAVIOR, TEMPERATURE = 0x0B, 0x0E, 0x0F, 0x16, 4
@@ -316,15 +317,9 @@ def _(t):
             done += taken_over(t)
         assert done, "no takeover happened under load"
         tap.diag(f"{done} takeovers while all loads ran")
-        for load in loads:
-            out, err = load.communicate(timeout=200)
-            assert load.returncode == 0, f"{out.decode()}\n{err.decode()}"
-            assert b"reconnects 0" in out, out.decode()
+        end_unharmed(loads)
     finally:
-        for load in loads:
-            if load.poll() is None:
-                load.kill()
-            load.communicate()
+        kill(loads)
 
 
 @tap.case("the service manager is told who is who")

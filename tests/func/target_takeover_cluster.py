@@ -19,7 +19,7 @@ from cluster import INACCESSIBLE, OPTIMIZED, UNTIL_S, ana, with_cluster
 from fixture import connect, in_background, with_target
 from nvme import ANA_INACCESSIBLE, RESERVATION_CONFLICT, pattern
 from resv import EA, EVENT, WERO, Host
-from takeover import FAILURES, Heir, outcome, said
+from takeover import FAILURES, Heir, end_unharmed, kill, outcome, said
 
 TAKEOVERS = int(os.environ.get("TAKEOVERS", 10))
 ANA_EVENTS, LINES_AT, LINE = 1 << 11, 4096, 64
@@ -66,15 +66,9 @@ def _(cluster, one, two):
                 (two if number % 3 == 2 else one).takeover()
                 assert cluster.groups(1) == cluster.groups(2) == [1, 1]
         tap.diag(f"loads that ran through all takeovers: {sum(x.poll() is None for x in loads)}")
-        for load in loads:
-            out, err = load.communicate(timeout=200)
-            assert load.returncode == 0, f"{out.decode()}\n{err.decode()}"
-            assert b"reconnects 0" in out, out.decode()
+        end_unharmed(loads)
     finally:
-        for load in loads:
-            if load.poll() is None:
-                load.kill()
-            load.communicate()
+        kill(loads)
 
 
 @with_cluster("groups move before and after: hosts are told, through old connections")

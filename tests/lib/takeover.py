@@ -218,3 +218,18 @@ def dies_ready(heir):
 FAILURES = (dies_connected, dies_prepared, dies_while_frozen, dies_with_the_state, cannot_prepare,
             cannot_build, is_ready_too_early, says_nonsense, says_too_much, sends_half_a_frame,
             sends_no_json, dies_ready)
+
+
+def end_unharmed(loads):
+    """Runs of `weft bench` end by themselves, and no connection of theirs was lost."""
+    for load in loads:
+        out, err = load.communicate(timeout=200)
+        assert load.returncode == 0, f"{out.decode()}\n{err.decode()}"
+        assert b"reconnects 0" in out, out.decode()
+
+
+def kill(loads):
+    for load in loads:
+        if load.poll() is None:
+            load.kill()
+        load.communicate()
