@@ -111,4 +111,16 @@ static inline void reset_start(struct reset *reset, struct weft_ctrl *through,
 	assert_int_equal(pthread_create(&reset->thread, NULL, reset_in_background, reset), 0);
 }
 
+/* While storage holds a write of the one that is reset; until that one knows that it is lost. */
+static inline void reset_with_held(struct reset *reset, struct weft_ctrl *by, struct host *lost,
+				   struct flight *late)
+{
+	held_hold(true);
+	take_off(lost, late, WEFT_WRITE, 512);
+	until_held(lost, 1);
+	reset_start(reset, by, lost->ctrl);
+	while (weft_ctrl_state(lost->ctrl, NULL) == WEFT_LIVE)
+		usleep(100);
+}
+
 #endif

@@ -256,12 +256,7 @@ static void reset_waits_for_storage(void **state)
 	char newer[512] = "newer";
 	struct reset reset;
 
-	held_hold(true);
-	take_off(&lost, &late, WEFT_WRITE, 512);
-	until_held(&lost, 1);
-	reset_start(&reset, other.ctrl, lost.ctrl);
-	while (weft_ctrl_state(lost.ctrl, NULL) == WEFT_LIVE)
-		usleep(100);
+	reset_with_held(&reset, other.ctrl, &lost, &late);
 	shown(other.ctrl, NULL);
 	assert_false(atomic_load(&reset.over));
 	assert_string_equal(held_bytes(), "");
@@ -354,12 +349,7 @@ static void reset_that_takes_long(void **state)
 	unsigned status;
 
 	ask_for_reset_events(other.ctrl);
-	held_hold(true);
-	take_off(&lost, &late, WEFT_WRITE, 512);
-	until_held(&lost, 1);
-	reset_start(&reset, other.ctrl, lost.ctrl);
-	while (weft_ctrl_state(lost.ctrl, NULL) == WEFT_LIVE)
-		usleep(100);
+	reset_with_held(&reset, other.ctrl, &lost, &late);
 	assert_int_equal(resets_logged(other.ctrl, 0, NULL), 0);
 	target_time_passes(10000);
 	pthread_join(reset.thread, NULL);

@@ -13,12 +13,7 @@ static void reset_waits_for_the_other_members_storage(void **state)
 	struct reset reset;
 	uint8_t id[4096];
 
-	held_hold(true);
-	take_off(&lost, &late, WEFT_WRITE, 512);
-	until_held(&lost, 1);
-	reset_start(&reset, through, lost.ctrl);
-	while (weft_ctrl_state(lost.ctrl, NULL) == WEFT_LIVE)
-		usleep(100);
+	reset_with_held(&reset, through, &lost, &late);
 	for (int i = 0; i < 50; i++)
 		assert_int_equal(weft_identify(through, 1, 0, id, NULL), 0);
 	assert_false(atomic_load(&reset.over));
@@ -41,12 +36,7 @@ static void who_asked_goes_away(void **state)
 	struct flight late = { .data = "later" };
 	struct reset reset;
 
-	held_hold(true);
-	take_off(&lost, &late, WEFT_WRITE, 512);
-	until_held(&lost, 1);
-	reset_start(&reset, through, lost.ctrl);
-	while (weft_ctrl_state(lost.ctrl, NULL) == WEFT_LIVE)
-		usleep(100);
+	reset_with_held(&reset, through, &lost, &late);
 	weft_ctrl_reset(through);
 	pthread_join(reset.thread, NULL);
 	assert_string_not_equal(held_bytes(), "later");
