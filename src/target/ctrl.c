@@ -120,18 +120,25 @@ void tgt_ctrl_queue_gone(struct tgt_ctrl *ctrl, struct tgt_queue *queue)
 
 /* --- keep-alive: any command proves that the host lives ---------------------------------------------- */
 
+/* The silence may be ours: a process that was stopped, or a machine that was, meets its timers before
+ * what hosts have sent meanwhile. So a silent host is heard once more before it is given up. */
 static void ka_expired(struct weft_timer *timer)
 {
 	struct tgt_ctrl *ctrl = container_of(timer, struct tgt_ctrl, ka_timer);
 
-	if (atomic_exchange(&ctrl->traffic, false))
+	if (atomic_exchange(&ctrl->traffic, false)) {
 		tgt_ctrl_alive(ctrl);
-	else
+	} else if (!ctrl->ka_doubted) {
+		ctrl->ka_doubted = true;
+		weft_timer_set(ctrl->subsys->target->home, &ctrl->ka_timer, TGT_KAS_MS);
+	} else {
 		tgt_ctrl_kill(ctrl, "keep-alive timeout");
+	}
 }
 
 void tgt_ctrl_alive(struct tgt_ctrl *ctrl)
 {
+	ctrl->ka_doubted = false;
 	if (ctrl->kato_ms)
 		weft_timer_set(ctrl->subsys->target->home, &ctrl->ka_timer, ctrl->kato_ms);
 }

@@ -136,6 +136,7 @@ struct tgt_ctrl {
 	uint32_t cc, csts;
 	uint32_t kato_ms;
 	struct weft_timer ka_timer;
+	bool ka_doubted;        /* the timeout has passed once without a command */
 	uint32_t ka_left_ms;    /* while the target stands still */
 	unsigned io_queues;     /* granted by Set Features */
 	uint32_t features[256]; /* dword 11 of the simple ones */
