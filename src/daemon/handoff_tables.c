@@ -15,7 +15,7 @@ int weft_decode_hex_name(struct weft_decoder *d, const struct weft_field *field,
 	const char *text = json_string_value(value);
 	long len = text ? weft_unhex(text, out, field->max) : -EINVAL;
 
-	if (len <= 0 || memchr(out, '\0', (size_t)len))
+	if (len < 0 || memchr(out, '\0', (size_t)len))
 		return weft_decode_expected(d, value, "a name in hexadecimal");
 	((char *)out)[len] = '\0';
 	return 0;

@@ -22,10 +22,11 @@ static uint16_t bad_data(struct weft_req *req, size_t offset)
 #define BAD_SQE(req, field)  bad_sqe(req, offsetof(struct nvmf_connect_cmd, field))
 #define BAD_DATA(req, field) bad_data(req, offsetof(struct nvmf_connect_data, field))
 
-/* It will be logged and shown: no control characters. */
+/* It will be logged and shown: no control characters. It may be empty: spdk_nvme_perf, unless told
+ * its name, is a host without one, and goes wherever any host may. */
 static bool is_name(const char *text, size_t size)
 {
-	if (!text[0] || !memchr(text, '\0', size) || strlen(text) > WEFT_NQN_MAX)
+	if (!memchr(text, '\0', size) || strlen(text) > WEFT_NQN_MAX)
 		return false;
 	for (const char *c = text; *c; c++)
 		if ((unsigned char)*c < 0x20 || *c == 0x7f)

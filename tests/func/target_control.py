@@ -152,6 +152,18 @@ def _(t):
     connect(t, hostnqn=ALICE).close()
 
 
+@with_target("a host without a name comes in where any host may")
+def _(t):
+    with connect(t, hostnqn="") as ctrl:
+        t.takeover()
+        ctrl.disk().read(0)
+        assert [c["hostnqn"] for c in t.controllers()] == [""] and "CNTLID" in table(t)
+        t.ctl("host-allow", host=ALICE)
+        ctrl.admin.expect_closed()
+    with nvme.Queue(t.addr) as queue:
+        queue.connect(t.nqn, hostnqn="", want=nvme.CONNECT_HOST)
+
+
 @with_target("what was open by default is closed by host-refuse host=any")
 def _(t):
     t.ctl("host-refuse", host="any")
