@@ -78,10 +78,15 @@ static void add_path(struct host_guide *guide, const struct host_spot *spot)
 		return;
 	host_path_lead_to(path, spot->transport, &spot->addr);
 	host_path_address(from, path->from, sizeof(path->from));
-	if (host_paths_insert(path) < 0)
-		host_path_free(path); /* there are enough */
-	else
+	if (host_paths_insert(path) == 0) {
 		host_path_start(path);
+		return;
+	}
+	if (guide->fresh)
+		host_event_push(guide->owner, WEFT_EVENT_PATH, WEFT_DEAD, 0,
+				"%s: listed and not used, there are %d paths", path->pub.address,
+				HOST_PATHS_MAX);
+	host_path_free(path);
 }
 
 /* A path that is dead gets another chance when a service says anew that it is there. */

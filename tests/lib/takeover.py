@@ -8,6 +8,7 @@
 import contextlib
 import json
 import os
+import signal
 import socket
 import struct
 import threading
@@ -221,11 +222,13 @@ FAILURES = (dies_connected, dies_prepared, dies_while_frozen, dies_with_the_stat
 
 
 def end_unharmed(loads):
-    """Runs of `weft bench` end by themselves, and no connection of theirs was lost."""
+    """Runs of `weft bench` go on until they are told to end, and have lost no connection."""
     for load in loads:
-        out, err = load.communicate(timeout=200)
+        load.send_signal(signal.SIGINT)
+    for load in loads:
+        out, err = load.communicate(timeout=60)
         assert load.returncode == 0, f"{out.decode()}\n{err.decode()}"
-        assert b"reconnects 0" in out, out.decode()
+        assert b"reconnects 0" in out and b"stopped by the user" in out, out.decode()
 
 
 def kill(loads):
