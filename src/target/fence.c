@@ -53,7 +53,7 @@ static void next_holder(struct tgt_ns *ns)
 	struct weft_list *link = weft_list_pop(&ns->fences);
 
 	if (!link) {
-		tgt_ns_drained_or_free(ns);
+		tgt_ns_end_if_removed(ns);
 		return;
 	}
 	ns->holder = container_of(link, struct tgt_fence, link);

@@ -85,8 +85,15 @@ void tgt_ns_leave(struct weft_req *req);
 void tgt_ns_pin(struct weft_req *req);
 /* Is somebody there whom @hold would wait for? */
 bool tgt_ns_busy(const struct ns_local *local, enum ns_hold hold);
-/* On home. */
+
+/* ns_add.c, on home: the table with @ns, or without any for NULL, is what reactors see from now on. */
+int tgt_ns_publish(struct weft_subsys *s, uint32_t nsid, struct tgt_ns *ns);
+void tgt_ns_free(struct tgt_ns *ns);
+
+/* ns_remove.c, on home. */
 void tgt_ns_close_all(struct weft_subsys *s, void (*closed)(void *arg), void *arg);
+/* Nobody is in line for the namespace: the last step of its removal, if it has one, can begin. */
+void tgt_ns_end_if_removed(struct tgt_ns *ns);
 
 /* round.c: a visit to every reactor, each answered in its own time, and back to home */
 struct tgt_round {
@@ -114,6 +121,5 @@ void tgt_free_later(struct weft_target *t, struct tgt_round *round, void *old);
 void tgt_fence_acquire(struct tgt_fence *fence, struct weft_target *t); /* from any reactor */
 void tgt_fence_release(struct tgt_ns *ns, struct weft_target *t);       /* by the holder */
 bool tgt_fence_idle(const struct tgt_ns *ns);
-void tgt_ns_drained_or_free(struct tgt_ns *ns);
 
 #endif

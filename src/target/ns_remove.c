@@ -1,0 +1,105 @@
+/* ns_remove.c - a namespace goes, or all of them with their subsystem.
+ *
+ *   publish a table without it ─▶ tell hosts ─▶ fences end ─▶ commands end ─▶ close */
+#include <assert.h>
+#include <errno.h>
+#include <stdlib.h>
+
+#include "target/admin/admin.h"
+
+/* --- removing -------------------------------------------------------------------------------------- */
+
+static void drained(struct tgt_round *round)
+{
+	struct tgt_ns *ns = round->ns;
+	void (*removed)(void *arg) = ns->removed;
+	struct weft_target *t = round->target;
+	void *arg = ns->removed_arg;
+
+	weft_backend_close(ns->be);
+	tgt_ns_free(ns);
+	removed(arg);
+	tgt_target_part_ended(t);
+}
+
+static void drain_visit(struct tgt_round *round, struct weft_group *group)
+{
+	struct ns_local *local = &round->ns->local[group->index];
+
+	if (!tgt_ns_busy(local, NS_HOLD_MEMORY)) {
+		tgt_round_answer(round, group);
+		return;
+	}
+	local->round = round;
+	local->round_waits = NS_HOLD_MEMORY;
+}
+
+void tgt_ns_end_if_removed(struct tgt_ns *ns)
+{
+	if (!ns->removing)
+		return;
+	ns->round->visit = drain_visit;
+	ns->round->done = drained;
+	tgt_round_start(ns->round);
+}
+
+static void remove_begin(struct tgt_ns *ns, void (*done)(void *arg), void *arg)
+{
+	bool idle = tgt_fence_idle(ns);
+
+	ns->round->target->parts++; /* a target does not end before what was removed from it has */
+	ns->removing = true;
+	ns->removed = done;
+	ns->removed_arg = arg;
+	if (idle)
+		tgt_ns_end_if_removed(ns);
+}
+
+int weft_ns_remove(struct weft_subsys *s, uint32_t nsid, void (*done)(void *arg), void *arg,
+		   struct weft_err *err)
+{
+	struct tgt_ns *ns = tgt_ns_find(s, nsid);
+
+	if (!ns)
+		return weft_fail(err, -ENOENT, "%s has no namespace %u", s->nqn, nsid);
+	if (tgt_ns_publish(s, nsid, NULL) < 0)
+		return weft_fail(err, -ENOMEM, "out of memory");
+	tgt_ana_ns_changed(s, ns->ana_group);
+	tgt_ns_changed(s, nsid);
+	remove_begin(ns, done, arg);
+	return 0;
+}
+
+/* --- closing all, with their subsystem ------------------------------------------------------------- */
+
+struct close_all {
+	unsigned pending;
+	void (*closed)(void *arg);
+	void *arg;
+};
+
+static void one_closed(void *arg)
+{
+	struct close_all *all = arg;
+
+	if (--all->pending)
+		return;
+	all->closed(all->arg);
+	free(all);
+}
+
+void tgt_ns_close_all(struct weft_subsys *s, void (*closed)(void *arg), void *arg)
+{
+	struct ns_table *table = atomic_load_explicit(&s->table, memory_order_relaxed);
+	struct close_all *all = calloc(1, sizeof(*all));
+
+	assert(all);
+	*all = (struct close_all){ .pending = 1, .closed = closed, .arg = arg };
+	for (uint32_t i = 0; table && i < table->nsid_max; i++) {
+		if (!table->ns[i])
+			continue;
+		all->pending++;
+		remove_begin(table->ns[i], one_closed, all);
+	}
+	one_closed(all);
+}
