@@ -8,8 +8,12 @@
  *   file op ─▶ try without waiting ─▶ completed, or EAGAIN ─▶ workers
  *
  * A socket is registered once, edge triggered, for everything; the flags remember the edges, so
- * an operation costs no epoll_ctl. Invariant: a parked operation's flag is clear, and the next
- * edge will come. */
+ * an operation costs no epoll_ctl.
+ *
+ * While only one socket talks, asking where there is news is a system call for nothing: a look tries
+ * that socket's receive itself, and asks every ASK_EVERY looks for the sake of the others.
+ *
+ * Invariant: a parked operation's flag is clear, and the next edge will come. */
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -26,6 +30,7 @@
 #include "reactor/workers.h"
 
 #define EVENTS_MAX 256
+#define ASK_EVERY  8
 
 #define ENDED    (EPOLLRDHUP | EPOLLHUP | EPOLLERR)
 #define READABLE (EPOLLIN | ENDED)
@@ -36,6 +41,9 @@ struct epoll {
 	int fd;
 	int alarm; /* timerfd, -1: nobody asked for one; never read, every expiry is an edge */
 	struct weft_workers workers;
+	struct weft_sock *talker; /* received last; NULL: none, or it is closed */
+	bool alone;               /* … and before */
+	unsigned unasked;         /* looks since epoll was asked */
 	struct epoll_event events[EVENTS_MAX];
 };
 
@@ -100,6 +108,13 @@ static bool is_drained(const struct weft_op *op, int res)
 	return (size_t)res < room;
 }
 
+/* A loop that is not ours waits for the epoll descriptor, which is readable until epoll was asked. */
+static void note_talk(struct epoll *e, struct weft_sock *sock)
+{
+	e->alone = e->talker == sock && e->alarm < 0;
+	e->talker = sock;
+}
+
 static void attempt(struct epoll *e, struct weft_op *op)
 {
 	bool *flag = flag_of(op);
@@ -112,8 +127,11 @@ static void attempt(struct epoll *e, struct weft_op *op)
 	} while (res == -EINTR);
 	if (res == -EAGAIN || is_drained(op, res))
 		*flag = false;
-	if (res != -EAGAIN)
-		weft_op_complete(e->engine.reactor, op, res);
+	if (res == -EAGAIN)
+		return;
+	if (op->kind == WEFT_OP_RECV)
+		note_talk(e, op->sock);
+	weft_op_complete(e->engine.reactor, op, res);
 }
 
 /* --- file operations ---------------------------------------------------------------------- */
@@ -198,8 +216,19 @@ static void gather(struct epoll *e, int64_t timeout_ns)
 {
 	int n = epoll_wait(e->fd, e->events, EVENTS_MAX, round_up_ms(timeout_ns));
 
+	e->unasked = 0;
 	for (int i = 0; i < n; i++)
 		on_event(e, &e->events[i]);
+}
+
+static void look(struct epoll *e)
+{
+	if (!e->alone || ++e->unasked >= ASK_EVERY) {
+		gather(e, 0);
+	} else if (weft_op_under_way(e->talker->rx)) {
+		e->talker->readable = true; /* for all we know */
+		attempt(e, e->talker->rx);
+	}
 }
 
 static void engine_wait(struct engine *engine, int64_t timeout_ns)
@@ -207,7 +236,10 @@ static void engine_wait(struct engine *engine, int64_t timeout_ns)
 	struct epoll *e = to_epoll(engine);
 
 	start_queued(e);
-	gather(e, weft_list_empty(&engine->reactor->completed) ? timeout_ns : 0);
+	if (timeout_ns && weft_list_empty(&engine->reactor->completed))
+		gather(e, timeout_ns);
+	else
+		look(e);
 }
 
 static int watch(struct epoll *e, int fd, uint32_t events, void *ptr)
@@ -234,7 +266,13 @@ static void engine_sock_cancel(struct engine *engine, struct weft_sock *sock)
 /* A duplicate of the descriptor would keep it registered after close(). */
 static void engine_sock_close(struct engine *engine, struct weft_sock *sock)
 {
-	epoll_ctl(to_epoll(engine)->fd, EPOLL_CTL_DEL, sock->fd, NULL);
+	struct epoll *e = to_epoll(engine);
+
+	epoll_ctl(e->fd, EPOLL_CTL_DEL, sock->fd, NULL);
+	if (e->talker == sock) {
+		e->talker = NULL;
+		e->alone = false;
+	}
 }
 
 static int engine_fd(struct engine *engine)
@@ -244,6 +282,7 @@ static int engine_fd(struct engine *engine)
 
 	if (e->alarm >= 0)
 		return e->fd;
+	e->alone = false;
 	e->alarm = timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC);
 	if (e->alarm < 0)
 		return -errno;

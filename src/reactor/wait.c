@@ -13,8 +13,10 @@
 
 #include "reactor/internal.h"
 
-/* Yielding takes less than this when nobody else wants the CPU. */
-#define AWAY_NS UINT64_C(10000)
+/* While it spins, so often it lets others have the CPU; that takes less than AWAY_NS when nobody wants
+ * it, and as long as a few looks all the same. */
+#define YIELD_EVERY_NS UINT64_C(2000)
+#define AWAY_NS        UINT64_C(10000)
 
 /* While pollers have work: turns per look at the engine, which may be a system call. */
 #define ENGINE_EVERY 16
@@ -90,19 +92,30 @@ static int64_t until_timer(const struct weft_reactor *r, int64_t limit_ns)
 	return limit_ns < 0 || left < limit_ns ? left : limit_ns;
 }
 
-/* Looks again and again, and lets others have the CPU between two looks. When it comes back late
- * somebody needed the CPU more than we did, and spinning is over even if it found something. */
+/* True: somebody needed the CPU more than we did. */
+static bool yield(uint64_t *now)
+{
+	uint64_t before = *now;
+
+	sched_yield();
+	*now = monotonic_ns();
+	return *now - before > AWAY_NS;
+}
+
+/* Looks again and again, and lets others have the CPU now and then. If somebody needed it, spinning is
+ * over even if it has found something. */
 static bool spin_for(struct weft_reactor *r, uint64_t budget_ns)
 {
-	uint64_t start = monotonic_ns(), before = start, now;
-	bool late, found;
+	uint64_t start = monotonic_ns(), now = start, yielded = start;
+	bool late = false, found;
 
 	do {
-		sched_yield();
-		now = monotonic_ns();
-		late = now - before > AWAY_NS;
+		if (now - yielded >= YIELD_EVERY_NS) {
+			late = yield(&now);
+			yielded = now;
+		}
 		found = look_around(r);
-		before = monotonic_ns();
+		now = monotonic_ns();
 	} while (!found && !late && now - start < budget_ns);
 
 	if (found && !late)

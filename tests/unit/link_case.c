@@ -175,6 +175,7 @@ static const struct {
 	uint32_t len;
 } kinds[] = {
 	[READ_512] = { nvme_cmd_read, 512 },
+	[READ_20000] = { nvme_cmd_read, 20000 },
 	[WRITE_512] = { nvme_cmd_write, 512 },     /* in the capsule */
 	[WRITE_20000] = { nvme_cmd_write, 20000 }, /* not in it */
 };

@@ -51,7 +51,7 @@ void say_icresp(uint16_t pfv, uint8_t cpda, uint8_t dgst, uint32_t maxh2c);
 
 extern char memory[MEMORY]; /* theirs */
 
-enum kind { NOTHING, READ_512, WRITE_512, WRITE_20000 };
+enum kind { NOTHING, READ_512, READ_20000, WRITE_512, WRITE_20000 };
 
 uint16_t submit(enum kind kind); /* its CID */
 /* Its capsule, as it should be. */

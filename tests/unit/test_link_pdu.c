@@ -106,6 +106,39 @@ static void accepted(void **state)
 	}
 }
 
+/* Nothing tells of the first large payload: it may be copied. That another is likely, it tells itself. */
+static const struct {
+	enum kind kind;
+	struct script pdu;
+	uint64_t copied_max;
+} flow[] = {
+	{ READ_20000, C2H(LAST | SUCCESS, 24, 24, 20024, 0, 0, 20000, 20000), 20000 },
+	{ READ_20000, C2H(LAST | SUCCESS, 24, 24, 20024, 0, 0, 20000, 20000), 256 },
+	{ READ_20000, C2H(LAST | SUCCESS, 24, 128, 20128, 0, 0, 20000, 20000), 256 },
+	{ READ_512, C2H(LAST | SUCCESS, 24, 24, 536, 0, 0, 512, 512), 512 },
+};
+
+static void large_data_is_not_copied(void **state)
+{
+	open_ready(0, 0);
+	for (size_t i = 0; i < COUNT(flow); i++) {
+		uint64_t before = link_->stats.copied_bytes;
+		uint16_t cid = submit(flow[i].kind);
+
+		memset(memory, 0, sizeof(memory));
+		dones = 0;
+		hear_capsule(flow[i].kind, cid, 0);
+		say_script(&flow[i].pdu, cid);
+		await(&dones);
+		if (link_->stats.copied_bytes - before > flow[i].copied_max)
+			fail_msg("%zu: %llu bytes were copied", i,
+				 (unsigned long long)(link_->stats.copied_bytes - before));
+		for (uint32_t j = 0; j < MEMORY; j++)
+			assert_int_equal(memory[j], j < last.moved ? 0x3c : 0);
+	}
+	close_link();
+}
+
 static const struct {
 	const char *name;
 	uint8_t dgst;
@@ -269,11 +302,9 @@ static void data_on_request(void **state)
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
-		cmocka_unit_test(accepted),
-		cmocka_unit_test(refused),
-		cmocka_unit_test(wrong_header_digest),
-		cmocka_unit_test(wrong_data_digest),
-		cmocka_unit_test(data_on_request),
+		cmocka_unit_test(accepted),          cmocka_unit_test(large_data_is_not_copied),
+		cmocka_unit_test(refused),           cmocka_unit_test(wrong_header_digest),
+		cmocka_unit_test(wrong_data_digest), cmocka_unit_test(data_on_request),
 	};
 
 	return cmocka_run_group_tests(tests, set_up, tear_down);

@@ -367,6 +367,53 @@ static void many_sockets(void **state)
 	free(echoes);
 }
 
+/* Receives one byte at a time of many that are there. */
+struct talker {
+	struct weft_sock sock;
+	struct weft_op rx;
+	struct iovec iov;
+	char byte;
+	bool quiet;
+};
+
+static void talk(struct weft_op *op, int res)
+{
+	struct talker *t = container_of(op, struct talker, rx);
+
+	assert_int_equal(res, 1);
+	if (!t->quiet)
+		weft_sock_recv(&t->sock, &t->rx, &t->iov, 1);
+}
+
+/* A socket that always has something must not keep the reactor from the others. */
+static void one_that_talks_leaves_others_a_turn(void **state)
+{
+	static const char words[4096];
+	struct talker t = { .rx.done = talk, .iov = { &t.byte, 1 } };
+	struct waited rx = { .op.done = ended };
+	struct iovec iov = { &t.byte, 1 };
+	struct weft_sock other;
+	int peer, far;
+
+	need_reactor();
+	peer = open_pair(&t.sock);
+	far = open_pair(&other);
+	assert_int_equal(write(peer, words, sizeof(words)), sizeof(words));
+	weft_sock_recv(&t.sock, &t.rx, &t.iov, 1);
+	weft_sock_recv(&other, &rx.op, &iov, 1);
+	for (int i = 0; i < 20; i++)
+		weft_reactor_turn(r, 0);
+	assert_int_equal(rx.calls, 0);
+	assert_int_equal(write(far, "x", 1), 1);
+	for (int i = 0; i < 100 && !rx.calls; i++)
+		weft_reactor_turn(r, 0);
+	assert_int_equal(rx.calls, 1);
+	t.quiet = true;
+	settle();
+	close_pair(&t.sock, peer);
+	close_pair(&other, far);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -382,6 +429,7 @@ int main(void)
 		on_both(send_waits_for_connect),
 		on_both(poll_sees_a_listener),
 		on_both(many_sockets),
+		on_both(one_that_talks_leaves_others_a_turn),
 	};
 
 	alarm(50);

@@ -84,9 +84,7 @@ static void look_at_epoch(struct bench_job *job)
 
 void bench_job_reap(struct bench_job *job, uint64_t until_ns)
 {
-	const struct bench_config *config = job->load->config;
-
-	if (config->queues == 1 && !config->rate)
+	if (!job->fds)
 		weft_queue_poll(job->queues[0], (int)((patience_ns(until_ns) + MS - 1) / MS));
 	else if (!poll_all(job))
 		sleep_on_all(job, until_ns);

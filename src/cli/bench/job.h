@@ -56,7 +56,7 @@ struct bench_job {
 	bool started;
 
 	struct weft_queue **queues;
-	struct pollfd *fds;
+	struct pollfd *fds; /* NULL: it sleeps in its only queue */
 	struct bench_io *ios, flush;
 	struct bench_io *idle, **idle_last; /* first come, first served: queues share the load */
 	unsigned in_flight;

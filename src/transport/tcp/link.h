@@ -10,6 +10,8 @@
 
 enum {
 	LINK_RX_BYTES = 64 << 10, /* received and not yet parsed, at most */
+	LINK_RX_BULKY = 16 << 10, /* a payload whose copy costs more than a call */
+	LINK_RX_AHEAD = 256,      /* received behind such a one: a header, with digest and PAD */
 	LINK_RX_IOVS = 16,        /* of a command's memory that one receive fills */
 	LINK_ADMIN_CAPSULE = 8 << 10,
 	LINK_LINGER_MS = 500, /* for the controller to read an H2CTermReq */
@@ -107,6 +109,7 @@ struct tcp_link {
 	bool rx_busy;
 	char *buf;
 	uint32_t head, tail;
+	bool bulky;                     /* large payloads come */
 	struct {                        /* C2HData under way */
 		struct link_slot *slot; /* NULL: none */
 		struct link_cursor start, at;

@@ -5,6 +5,9 @@
  *                                      straight into it
  *                        ─▶ R2T ─▶ link_tx.c
  *
+ * Many small PDUs come with one call and are copied once. Where payloads are large, only the next
+ * header is received ahead: what it announces then goes to its place without a copy.
+ *
  * Nothing that comes is believed: a PDU must fit its type, name a command in flight, and bring that
  * command's data in order and to its end. */
 #include <assert.h>
@@ -29,6 +32,14 @@ static void compact(struct tcp_link *tl)
 	}
 }
 
+/* What may be received into the buffer. Behind a large payload the next is likely to be large. */
+static uint32_t room(const struct tcp_link *tl)
+{
+	uint32_t all = LINK_RX_BYTES - tl->tail;
+
+	return tl->bulky && all > LINK_RX_AHEAD ? LINK_RX_AHEAD : all;
+}
+
 /* Into the command's memory first, then what follows into the buffer. */
 static int plan(struct tcp_link *tl)
 {
@@ -39,7 +50,7 @@ static int plan(struct tcp_link *tl)
 	if (tl->payload.slot)
 		n = link_cursor_map(&at, tl->rx_iov, LINK_RX_IOVS, &left);
 	if (!tl->payload.slot || !left)
-		tl->rx_iov[n++] = (struct iovec){ tl->buf + tl->tail, LINK_RX_BYTES - tl->tail };
+		tl->rx_iov[n++] = (struct iovec){ tl->buf + tl->tail, room(tl) };
 	return n;
 }
 
@@ -136,6 +147,8 @@ static int on_resp(struct tcp_link *tl, const char *pdu, struct nvme_tcp_fault *
 				       offsetof(struct nvme_tcp_resp, cqe) +
 					       offsetof(struct nvme_cqe, cid),
 				       "completes a command that is not in flight");
+	if (nvme_cmd_direction(&slot->cmd) != NVME_DIR_TO_HOST)
+		tl->bulky = false;
 	slot->cqe = resp.cqe;
 	link_answered(tl, link_slot_of(slot));
 	return 0;
@@ -192,6 +205,7 @@ static int on_data(struct tcp_link *tl, const char *pdu, const struct nvme_tcp_s
 	tl->payload.len = tl->payload.left = shape->data_len;
 	tl->payload.ddgst = shape->ddgst;
 	tl->payload.success = data.hdr.flags & NVME_TCP_F_SUCCESS;
+	tl->bulky = shape->data_len >= LINK_RX_BULKY;
 	return 0;
 }
 
