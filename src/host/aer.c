@@ -2,14 +2,13 @@
  *
  *   request ─▶ answer: type, info, log page ─▶ read that log page (it re-arms the event)
  *      ▲                                            └▶ rescan or tell ─▶ the program's events
- *      └──────────── all together, after a moment ◀─────┘
+ *      └────── at once, while there is budget ◀─────────┘
  *
- * The pause bounds what a controller that never stops reporting can cost us. */
+ * I/O may wait for the next event, so a request is out again as soon as it can be. The budget bounds
+ * what a controller that never stops reporting can cost us. */
 #include <string.h>
 
 #include "host/guide.h"
-
-enum { REARM_MS = 50 };
 
 enum { /* NVMe base 2.0, figure 146: types; 150: notices */
        TYPE_ERROR = 0,
@@ -20,11 +19,7 @@ enum { /* NVMe base 2.0, figure 146: types; 150: notices */
        NOTICE_DISCOVERY = 0xf0,
 };
 
-static void rearm_soon(struct host_path *path)
-{
-	if (path->state == WEFT_LIVE && !weft_heap_has(&path->aer_timer.node))
-		weft_timer_set(path->reactor, &path->aer_timer, REARM_MS);
-}
+static void rearm(struct host_path *path);
 
 static void tell_notice(struct host_path *path, uint32_t result)
 {
@@ -33,7 +28,7 @@ static void tell_notice(struct host_path *path, uint32_t result)
 		host_scan_all(path, false); /* tells when it is through */
 		break;
 	case NOTICE_ANA:
-		host_ana_read(path, true);
+		host_ana_read(path);
 		host_event_push(path->ctrl, WEFT_EVENT_ANA, path->state, result,
 				"asymmetric namespace access changed");
 		break;
@@ -74,7 +69,7 @@ static void act(struct host_path *path, struct host_aer *aer)
 {
 	aer->out = false;
 	tell(path, aer->result);
-	rearm_soon(path);
+	rearm(path);
 }
 
 static void on_log(struct host_admin *a, int rc)
@@ -134,19 +129,32 @@ static void send_one(struct host_path *path, struct host_aer *aer)
 	host_admin_start(path, a, 0);
 }
 
-static void on_rearm(struct weft_timer *timer)
+static void rearm(struct host_path *path)
 {
-	struct host_path *path = container_of(timer, struct host_path, aer_timer);
+	uint64_t now = weft_reactor_now_ns(path->reactor);
 
-	for (unsigned i = 0; i < path->traits.aers && !path->broken; i++)
-		if (!path->aers[i].out)
-			send_one(path, &path->aers[i]);
+	for (unsigned i = 0; i < path->traits.aers && path->state == WEFT_LIVE; i++) {
+		struct host_aer *aer = &path->aers[i];
+		uint32_t wait_ms = aer->out ? 0 : host_budget_spend(&path->aer_budget, now);
+
+		if (wait_ms) {
+			weft_timer_set(path->reactor, &path->aer_timer, wait_ms);
+			return;
+		}
+		if (!aer->out)
+			send_one(path, aer);
+	}
+}
+
+static void on_timer(struct weft_timer *timer)
+{
+	rearm(container_of(timer, struct host_path, aer_timer));
 }
 
 void host_aer_start(struct host_path *path)
 {
-	path->aer_timer.fn = on_rearm;
-	on_rearm(&path->aer_timer);
+	path->aer_timer.fn = on_timer;
+	rearm(path);
 }
 
 void host_aer_stop(struct host_path *path)

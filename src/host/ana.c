@@ -6,8 +6,8 @@
  *               │ └ a command came back with the status of a state that the page did not show
  *               └ a group is in change: once a second, for as long as a change may take (ANATT)
  *
- * What an event tells is read at once; as events come again only after they were asked for, that is not
- * too often. What commands come back with asks for a page every 20 ms at most while a change lasts. */
+ * I/O may wait for it: it is read at once, while there is budget. So commands that are refused for as
+ * long as a change lasts do not cost a read each. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,7 +17,6 @@
 enum {
 	LSP_SHIFT = 8, /* in CDW10 */
 	GROUPS_MAX = 4096,
-	REREAD_MS = 20,
 	CHANGE_MS = 1000, /* between two looks while a group is in change */
 	SECOND_MS = 1000,
 };
@@ -113,16 +112,6 @@ static void watch_change(struct host_path *path)
 
 /* --- reading it ---------------------------------------------------------------------------------------- */
 
-static void read_in(struct host_path *path, uint32_t ms)
-{
-	struct host_ana *ana = &path->ana;
-
-	if (ana->soon)
-		return;
-	ana->soon = !ms;
-	weft_timer_set(path->reactor, &ana->timer, ms);
-}
-
 static void through(struct host_path *path)
 {
 	struct host_ana *ana = &path->ana;
@@ -133,8 +122,8 @@ static void through(struct host_path *path)
 		host_scan_all(path, true); /* ends with host_path_up() */
 	}
 	if (ana->again)
-		read_in(path, ana->told ? 0 : REREAD_MS);
-	ana->again = ana->told = false;
+		host_ana_read(path);
+	ana->again = false;
 	if (!path->broken)
 		watch_change(path);
 }
@@ -193,29 +182,38 @@ static void read_page(struct host_path *path)
 	host_admin_start(path, a, path->config.options.admin_ms);
 }
 
+/* --- when -------------------------------------------------------------------------------------------------- */
+
+static void read_soon(struct host_path *path)
+{
+	struct host_ana *ana = &path->ana;
+	uint32_t wait_ms = host_budget_spend(&ana->budget, weft_reactor_now_ns(path->reactor));
+
+	ana->due = wait_ms;
+	if (wait_ms)
+		weft_timer_set(path->reactor, &ana->timer, wait_ms);
+	else
+		read_page(path);
+}
+
 static void on_timer(struct weft_timer *timer)
 {
 	struct host_path *path = container_of(timer, struct host_path, ana.timer);
 
-	path->ana.soon = false;
 	if (!path->ana.reading && !path->broken)
-		read_page(path);
+		read_soon(path);
 }
 
-/* --- when -------------------------------------------------------------------------------------------------- */
-
-void host_ana_read(struct host_path *path, bool told)
+void host_ana_read(struct host_path *path)
 {
 	struct host_ana *ana = &path->ana;
 
 	if (!ana->groups || path->state != WEFT_LIVE)
 		return;
-	if (ana->reading) {
+	if (ana->reading)
 		ana->again = true;
-		ana->told |= told;
-	} else {
-		read_in(path, told || !ana->change_ns ? 0 : REREAD_MS);
-	}
+	else if (!ana->due)
+		read_soon(path);
 }
 
 /* As many groups as the controller says it may have, and as one command moves. */
@@ -255,7 +253,7 @@ void host_ana_stop(struct host_path *path)
 {
 	weft_timer_stop(path->reactor, &path->ana.timer);
 	path->ana.change_ns = 0;
-	path->ana.soon = path->ana.again = path->ana.told = false;
+	path->ana.due = path->ana.again = false;
 }
 
 void host_ana_forget(struct host_path *path)

@@ -127,7 +127,7 @@ static void answer(struct weft_msg *msg)
 	if (ask.abort)
 		start_abort(path, qid, ask.cid);
 	if (ask.ana)
-		host_ana_read(path, false);
+		host_ana_read(path);
 	if (ask.probe_ms)
 		host_keepalive_probe(path, ask.probe_ms);
 }

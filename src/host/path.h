@@ -12,6 +12,7 @@
 
 #include "base/err.h"
 #include "base/list.h"
+#include "host/budget.h"
 #include "host/config.h"
 #include "proto/nvme.h"
 #include "proto/status.h"
@@ -177,15 +178,17 @@ struct host_path {
 		uint32_t result;
 		bool out;
 	} aers[HOST_AERS];
-	struct weft_timer aer_timer;
-	char *aer_page; /* HOST_AERS times HOST_PAGE bytes */
+	struct host_budget aer_budget;
+	struct weft_timer aer_timer; /* until there is some of it */
+	char *aer_page;              /* HOST_AERS times HOST_PAGE bytes */
 
 	struct host_ana {
 		struct host_admin cmd;
 		struct weft_timer timer; /* until it is read again */
+		struct host_budget budget;
 		bool reading, for_setup;
-		bool soon;          /* it is read at once */
-		bool again, told;   /* when it has been read; because an event says so */
+		bool due;           /* @timer: it is to be read, not just looked at again */
+		bool again;         /* when it has been read */
 		uint64_t change_ns; /* since a group is in change; 0: none is */
 		char *page;
 		size_t size;
@@ -241,7 +244,7 @@ void host_aer_stop(struct host_path *path);
 
 /* ana.c */
 void host_ana_setup(struct host_path *path); /* reads the page, then namespaces, then it is up */
-void host_ana_read(struct host_path *path, bool told); /* again, soon */
+void host_ana_read(struct host_path *path);  /* again */
 void host_ana_stop(struct host_path *path);
 void host_ana_forget(struct host_path *path);
 /* Under ctrl->lock: what the page said of @group; 0: the namespace has none. */

@@ -8,6 +8,7 @@
 
 A rig is one target with two ports, or two targets that are members of a cluster."""
 import contextlib
+import os
 import pathlib
 import random
 import socket
@@ -37,15 +38,22 @@ def free_ports():
             return first, first + 1
 
 
+def pins():
+    """What keeps the targets on one CPU and the application on another, where there are two."""
+    cpus = sorted(os.sched_getaffinity(0))
+    return [["taskset", "-c", str(cpu)] for cpu in cpus[:2]] if len(cpus) > 1 else [[], []]
+
+
 class Rig:
-    """@folder is where its files are."""
+    """@folder is where its files are. @pinned: targets and application have a CPU each."""
     words = ""
     limit_s = 5         # then an application that has noticed nothing will not any more
 
-    def __init__(self, folder):
+    def __init__(self, folder, pinned=False):
         self.folder, self.ports = pathlib.Path(folder), free_ports()
         self.hosts = ("127.0.0.1", "127.0.0.1")
-        self.wrap, self.targets = [], []
+        self.target_wrap, self.wrap = pins() if pinned else ([], [])
+        self.targets = []
 
     def listen(self, which):
         return f'"nvme+tcp://{self.hosts[which]}:{self.ports[which]}?portid={which + 1}"'
@@ -58,12 +66,12 @@ class Rig:
         """An application on both paths."""
         return pause.App(self.uri(words), depth, self.wrap)
 
-    def add(self, listeners, text, **options):
+    def add(self, listeners, text):
         """A target of this rig, which is started."""
         config = (f"listen: [ {', '.join(map(self.listen, listeners))} ]\n"
                   f"subsystems:\n  - nqn: {weft.NQN}\n    allow_any_host: true\n{text}"
                   f"    namespaces: [ {{ backend: \"file:{self.folder}/disk,size={SIZE}\" }} ]\n")
-        self.targets.append(weft.Target(config=config, **options))
+        self.targets.append(weft.Target(config=config, wrap=self.target_wrap))
         self.targets[-1].start()
 
     def has_queues(self):
@@ -151,8 +159,9 @@ class Silent(Rig):
         except (OSError, subprocess.CalledProcessError) as err:
             raise Unable(f"no network namespaces with cables between them: {err}") from err
         self.hosts = tuple(map(self.cables.far, range(2)))
-        self.wrap = self.cables.ends[0]
-        self.add((0, 1), "", wrap=self.cables.ends[1])
+        self.wrap = [*self.wrap, *self.cables.ends[0]]
+        self.target_wrap = [*self.target_wrap, *self.cables.ends[1]]
+        self.add((0, 1), "")
 
     def cut(self):
         at = time.monotonic_ns()
