@@ -88,10 +88,10 @@ static bool is_in_place(const struct store_cycle *cycle)
 static int mend(struct store_cycle *cycle, bool exclusive)
 {
 	const struct store_records *records = newest(cycle);
-	uint64_t has;
-	int rc = store_slots_newest(cycle->fd, &has);
+	bool have;
+	int rc = store_slots_have(cycle->fd, records->revision, &have);
 
-	cycle->damaged = !rc && has < records->revision;
+	cycle->damaged = !rc && !have;
 	if (!cycle->damaged || !exclusive)
 		return rc;
 	rc = store_slots_rewrite(cycle->fd, records);

@@ -128,26 +128,35 @@ static int decode(const char *slot, size_t size, struct store_records **out)
 	return rc;
 }
 
-/* -EINVAL: it is not whole. */
-static int read_slot(int fd, const struct slot_head *head, struct store_records **out)
+/* All of the slot that begins with @head. -EINVAL: it is not whole. */
+static int read_whole(int fd, const struct slot_head *head, char **out, size_t *size)
 {
 	uint64_t length = le64_to_cpu(head->length);
 	_cleanup_(weft_freep) char *slot = NULL;
-	size_t size;
 	int rc;
 
 	if (!has_magic(head) || length > STORE_SLOT_BYTES - sizeof(*head))
 		return -EINVAL;
-	size = sizeof(*head) + length;
-	slot = malloc(size);
+	*size = sizeof(*head) + length;
+	slot = malloc(*size);
 	if (!slot)
 		return -ENOMEM;
-	rc = read_all(fd, slot, size, slot_at(le64_to_cpu(head->revision)));
+	rc = read_all(fd, slot, *size, slot_at(le64_to_cpu(head->revision)));
 	if (rc < 0)
 		return rc;
-	if (memcmp(slot, head, sizeof(*head)) || slot_crc(slot, size) != le32_to_cpu(head->crc))
+	if (memcmp(slot, head, sizeof(*head)) || slot_crc(slot, *size) != le32_to_cpu(head->crc))
 		return -EINVAL;
-	return decode(slot, size, out);
+	*out = take_ptr(&slot);
+	return 0;
+}
+
+static int read_slot(int fd, const struct slot_head *head, struct store_records **out)
+{
+	_cleanup_(weft_freep) char *slot = NULL;
+	size_t size;
+	int rc = read_whole(fd, head, &slot, &size);
+
+	return rc < 0 ? rc : decode(slot, size, out);
 }
 
 /* A head in the slot of the other parity is none of its own. */
@@ -178,23 +187,29 @@ static int read_heads(int fd, struct slot_head heads[2])
 	return rc < 0 ? rc : read_all(fd, &heads[1], sizeof(heads[1]), slot_at(2));
 }
 
-int store_slots_newest(int fd, uint64_t *revision)
+int store_slots_have(int fd, uint64_t revision, bool *have)
 {
-	struct slot_head heads[2];
-	char has[sizeof(name)];
-	uint64_t odd, even;
-	int rc = read_all(fd, has, sizeof(has), 0);
+	_cleanup_(weft_freep) char *slot = NULL;
+	struct slot_head head;
+	char is[sizeof(name)];
+	size_t size;
+	int rc = read_all(fd, is, sizeof(is), 0);
 
 	if (!rc)
-		rc = read_heads(fd, heads);
-	if (rc < 0)
+		rc = read_all(fd, &head, sizeof(head), slot_at(revision));
+	*have = false;
+	if (rc < 0 || memcmp(is, name, sizeof(name)) || le64_to_cpu(head.revision) != revision)
 		return rc;
-	odd = newer_than(&heads[0], 1, 0);
-	even = newer_than(&heads[1], 0, 0);
-	*revision = odd > even ? odd : even;
-	if (memcmp(has, name, sizeof(name)))
-		*revision = 0;
-	return 0;
+	rc = read_whole(fd, &head, &slot, &size);
+	*have = !rc;
+	return rc == -EINVAL ? 0 : rc;
+}
+
+/* Not even its first revision was ever whole. Where the first slot has a later one, the second slot was
+ * written, and lost. */
+static bool is_new(const struct slot_head heads[2])
+{
+	return is_empty(&heads[1]) && newer_than(&heads[0], 1, 1) == 0;
 }
 
 int store_slots_load(int fd, uint64_t known, struct store_records **out)
@@ -206,8 +221,8 @@ int store_slots_load(int fd, uint64_t known, struct store_records **out)
 	rc = read_heads(fd, heads);
 	if (!rc)
 		rc = load_newest(fd, heads, known, out);
-	if (rc == -EINVAL) /* nothing newer is whole; of a new file, not even the first was */
-		return known || is_empty(&heads[1]) ? 0 : -EUCLEAN;
+	if (rc == -EINVAL) /* nothing newer is whole */
+		return known || is_new(heads) ? 0 : -EUCLEAN;
 	if (rc < 0)
 		return rc;
 	if (fdatasync(fd) < 0) {

@@ -17,9 +17,9 @@ int store_slots_init(int fd);
 int store_slots_load(int fd, uint64_t known, struct store_records **records);
 /* On 0 it is durable. Of the revision before it nothing is touched. */
 int store_slots_save(int fd, const struct store_records *records);
-/* The newest revision that the file claims to have; 0: it is not a file of ours any more. */
-int store_slots_newest(int fd, uint64_t *revision);
-/* The same, and its head, into a file that has lost them. */
+/* Does the file have this revision, whole, and is it one of ours still? */
+int store_slots_have(int fd, uint64_t revision, bool *have);
+/* As saving, and its head, into a file that has lost them. */
 int store_slots_rewrite(int fd, const struct store_records *records);
 
 #endif

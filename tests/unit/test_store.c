@@ -450,6 +450,11 @@ static void a_killed_process_loses_nothing_it_told(void **state)
 
 /* --- files that are not ours ------------------------------------------------------------------------------ */
 
+static void cut_to(off_t size)
+{
+	assert_int_equal(truncate(path, size), 0);
+}
+
 static void other_files_are_refused(void **state)
 {
 	struct weft_store *store = opened(spec, 1, 1);
@@ -470,6 +475,42 @@ static void other_files_are_refused(void **state)
 	assert_int_equal(open_node(&store, "file:/dev/null", 1, 1), -EINVAL);
 	assert_int_equal(open_node(&store, "file:/nowhere/at/all", 1, 1), -ENOENT);
 	assert_int_equal(open_node(&store, "etcd:x", 1, 1), -EINVAL);
+}
+
+/* Cut anywhere, with nobody there who knows more: what is left counts, or it is refused. Only what has lost
+ * all of its slots cannot be told from a new one. */
+static void a_cut_file_is_not_taken_for_a_new_one(void **state)
+{
+	static const struct {
+		off_t size;
+		int rc;
+		const char *value;
+	} cases[] = {
+		{ SLOT_1 + 48, 0, "2" }, /* of the second, but for the first */
+		{ SLOT_1 + 20, 0, "2" },
+		{ SLOT_1, 0, "2" },
+		{ SLOT_0 + 48, -EUCLEAN, NULL },
+		{ SLOT_0 + 40, -EUCLEAN, NULL },
+		{ SLOT_0, 0, NULL },
+	};
+
+	for (size_t i = 0; i < COUNT(cases); i++) {
+		struct weft_store *store;
+		int rc;
+
+		cut_to(0);
+		store = opened(spec, 1, 1);
+		assert_int_equal(put(store, "key", "1"), 0);
+		assert_int_equal(put(store, "key", "2"), 0);
+		closed(store);
+		cut_to(cases[i].size);
+		rc = open_node(&store, spec, 1, 1);
+		assert_int_equal(rc, cases[i].rc);
+		if (rc < 0)
+			continue;
+		expect(store, "key", cases[i].value);
+		closed(store);
+	}
 }
 
 /* --- members ---------------------------------------------------------------------------------------------- */
@@ -633,11 +674,6 @@ static void a_number_is_taken_once(void **state)
 
 /* --- members, and somebody who spoils their file ---------------------------------------------------------- */
 
-static void cut_to(off_t size)
-{
-	assert_int_equal(truncate(path, size), 0);
-}
-
 static void write_over(off_t from, size_t size)
 {
 	static char noise[SLOT_PART];
@@ -666,6 +702,13 @@ static void spoil_second_slot(void)
 	cut_to(SLOT_1);
 }
 
+/* The head of the newest is there, what it promises is not. */
+static void spoil_ends(void)
+{
+	write_over(SLOT_0 + 48, SLOT_PART);
+	cut_to(SLOT_1 + 48);
+}
+
 static void spoil_members(void)
 {
 	write_over(4096, SLOT_PART);
@@ -679,9 +722,9 @@ static void spoil_with_noise(void)
 
 static void a_spoilt_file_is_mended_by_who_lives(void **state)
 {
-	static void (*const spoils[])(
-		void) = { spoil_nothing,     spoil_all,     spoil_slots,
-			  spoil_second_slot, spoil_members, spoil_with_noise };
+	static void (*const spoils[])(void) = { spoil_nothing,     spoil_all,  spoil_slots,
+						spoil_second_slot, spoil_ends, spoil_members,
+						spoil_with_noise };
 	struct member a = { 0 }, b = { 0 };
 	uint64_t incarnations = 0;
 
@@ -706,30 +749,39 @@ static void a_spoilt_file_is_mended_by_who_lives(void **state)
 	closed(a.store);
 	closed(b.store);
 	a.store = opened(spec, 1, 2);
-	expect(a.store, "key", "11");
+	expect(a.store, "key", "13");
 	expect(a.store, "other", "x");
 	closed(a.store);
 }
 
-/* Also when nobody changes anything: who joins finds it. */
+/* Also when nobody changes anything: who joins finds it. Both slots have their turn to be the newest. */
 static void a_spoilt_file_is_mended_in_time(void **state)
 {
+	static void (*const spoils[])(void) = { spoil_all, spoil_all, spoil_ends, spoil_ends };
 	struct member a = { 0 };
 	struct weft_store *late;
-	char head[16];
+	static struct contents was, is;
 
 	join(&a, 1);
-	assert_int_equal(put(a.store, "key", "1"), 0);
-	spoil_all();
-	do {
-		weft_reactor_turn(r, -1);
-		read_at(head, sizeof(head), 0);
-	} while (strncmp(head, "Weft state", 10));
-	settle();
-	late = opened(spec, 2, 2);
-	expect(late, "key", "1");
-	assert_int_equal(weft_store_session(late), weft_store_session(a.store));
-	closed(late);
+	for (size_t i = 0; i < COUNT(spoils); i++) {
+		char value[8];
+		unsigned newest;
+
+		snprintf(value, sizeof(value), "%zu", i);
+		assert_int_equal(put(a.store, "key", value), 0);
+		take_contents(&was);
+		newest = weft_store_revision(a.store) % 2 ? 0 : 1;
+		spoils[i]();
+		do {
+			weft_reactor_turn(r, -1);
+			take_contents(&is);
+		} while (memcmp(is.head, was.head, sizeof(is.head)) ||
+			 memcmp(is.slots[newest], was.slots[newest], SLOT_PART));
+		late = opened(spec, 2, 2);
+		expect(late, "key", value);
+		assert_int_equal(weft_store_session(late), weft_store_session(a.store));
+		closed(late);
+	}
 	closed(a.store);
 }
 
@@ -1096,6 +1148,7 @@ int main(void)
 		case_(a_failing_or_full_disk_is_told),
 		case_(a_killed_process_loses_nothing_it_told),
 		case_(other_files_are_refused),
+		case_(a_cut_file_is_not_taken_for_a_new_one),
 		case_(members_see_each_others_commits),
 		case_(a_change_waits_for_who_lives),
 		case_(a_commit_can_count_on_who_is_absent),
