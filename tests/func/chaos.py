@@ -107,8 +107,7 @@ class Chaos:
         for number, sock in enumerate(socks):
             if every or number % 2:
                 borrow.reset(sock)
-            else:
-                sock.close()
+            sock.close()
 
     def move(self, node):
         self.cluster.nodes[node].ctl("move", group=self.rng.choice((1, 2)), node=node)

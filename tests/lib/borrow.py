@@ -6,14 +6,14 @@ import pathlib
 import socket
 
 PIDFD_GETFD = 438
+LIBC = ctypes.CDLL(None, use_errno=True)
 
 
 def fd_of(pid, number):
     """The caller closes it. OSError where the kernel forbids it."""
-    syscall = ctypes.CDLL(None, use_errno=True).syscall
     pidfd = os.pidfd_open(pid)
     try:
-        fd = syscall(PIDFD_GETFD, pidfd, number, 0)
+        fd = LIBC.syscall(PIDFD_GETFD, pidfd, number, 0)
     finally:
         os.close(pidfd)
     if fd < 0:
@@ -49,5 +49,4 @@ def is_connection(sock):
 
 def reset(sock):
     """Break the connection for both ends: the other one gets a reset."""
-    ctypes.CDLL(None).connect(sock.fileno(), bytes(16), 16)             # AF_UNSPEC: to nobody
-    sock.close()
+    LIBC.connect(sock.fileno(), bytes(16), 16)          # AF_UNSPEC: to nobody

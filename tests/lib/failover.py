@@ -2,16 +2,19 @@
 
     with KINDS["reset"](folder) as rig, rig.app() as app:
         rig.wait(app)           both paths live
-        at = rig.cut()          one of them is taken away; when, by CLOCK_MONOTONIC
+        at = rig.cut()          one of them is taken away; when, by CLOCK_MONOTONIC. It takes little
+                                time itself: who measures shares the CPUs with what is measured
         seen = app.until(lambda seen: seen["stalls"])       # what the application has seen of it
         rig.mend()
 
 A rig is one target with two ports, or two targets that are members of a cluster."""
 import contextlib
+import fcntl
 import os
 import pathlib
 import random
 import socket
+import struct
 import subprocess
 import time
 
@@ -21,6 +24,8 @@ import pause
 import weft
 
 SIZE = "64M"
+F_OFD_GETLK, LOCKS_AT = 36, 1 << 62     # what a member holds while it may write: docs/cluster.md
+ENDED_S = 0.0001        # between two looks at it
 WORDS = "reconnect_delay=20ms&reconnect_delay_max=100ms&nsid=1"
 
 
@@ -66,11 +71,14 @@ class Rig:
         """An application on both paths."""
         return pause.App(self.uri(words), depth, self.wrap)
 
+    def storage(self):
+        return f"mem:{SIZE}"
+
     def add(self, listeners, text):
         """A target of this rig, which is started."""
         config = (f"listen: [ {', '.join(map(self.listen, listeners))} ]\n"
                   f"subsystems:\n  - nqn: {weft.NQN}\n    allow_any_host: true\n{text}"
-                  f"    namespaces: [ {{ backend: \"file:{self.folder}/disk,size={SIZE}\" }} ]\n")
+                  f"    namespaces: [ {{ backend: \"{self.storage()}\" }} ]\n")
         self.targets.append(weft.Target(config=config, wrap=self.target_wrap))
         self.targets[-1].start()
 
@@ -78,9 +86,18 @@ class Rig:
         return sum(ctrl["queues"] for target in self.targets for ctrl in target.controllers()) == 2
 
     def wait(self, app):
-        """Until both paths are there, with their queues; what is seen while nothing happens."""
+        """Until both paths are there, with their queues, and we are ready to take one away; what is
+        seen while nothing happens."""
         app.until(lambda seen: seen["live"] == 2 and self.has_queues())
-        return weft.wait_until(lambda: pause.quiet(app.look()), "I/O that nothing holds up")
+        self.aim()
+        return weft.wait_until(app.watch, "I/O that nothing holds up")
+
+    def aim(self):
+        """Whatever takes time before cut()."""
+
+    def ended(self, at):
+        """When nothing of what was taken away could write any more, if cut() was at @at."""
+        return at
 
     def mend(self):
         pass
@@ -106,7 +123,7 @@ class Rig:
 
 class Reset(Rig):
     """Every connection of a port is reset, from the target's end."""
-    turn = 0
+    turn, socks = 0, ()
 
     def set_up(self):
         self.add((0, 1), "")
@@ -119,14 +136,20 @@ class Reset(Rig):
             raise Unable(str(err)) from err
         return [sock for sock in found if sock.getsockname()[1] == port]
 
+    def aim(self):
+        self.socks = self.connections(self.ports[self.turn])
+        assert len(self.socks) >= 2, f"{len(self.socks)} connections"
+
     def cut(self):
-        socks = self.connections(self.ports[self.turn])
-        assert len(socks) >= 2, f"{len(socks)} connections"
         at = time.monotonic_ns()
-        for sock in socks:
+        for sock in self.socks:
             borrow.reset(sock)
-        self.turn = 1 - self.turn
         return at
+
+    def mend(self):
+        for sock in self.socks:
+            sock.close()
+        self.turn = 1 - self.turn
 
 
 class Ana(Rig):
@@ -144,8 +167,11 @@ class Ana(Rig):
     def cut(self):
         self.turn = 1 - self.turn
         at = time.monotonic_ns()
-        self.targets[0].ctl("ana-set", rules=self.rules())
+        self.answer = self.targets[0].ask("ana-set", rules=self.rules())
         return at
+
+    def mend(self):
+        self.answer()
 
 
 class Silent(Rig):
@@ -183,10 +209,18 @@ class Silent(Rig):
 class Members(Rig):
     owner = 0
 
+    def storage(self):
+        return f"file:{self.folder}/disk,size={SIZE}"
+
     def set_up(self):
         for node in range(2):
             self.add((node,), f"    state: \"file:{self.folder}/state\"\n"
                               f"    cluster: {{ node: {node + 1}, of: 2 }}\n")
+
+
+def is_locked(file, byte):
+    lock = struct.pack("hhqqi4x", fcntl.F_WRLCK, os.SEEK_SET, byte, 1, 0)
+    return fcntl.fcntl(file, F_OFD_GETLK, lock)[:2] != struct.pack("h", fcntl.F_UNLCK)
 
 
 class Killed(Members):
@@ -196,6 +230,14 @@ class Killed(Members):
         at = time.monotonic_ns()
         self.targets[self.owner].kill9()
         return at
+
+    def ended(self, at):
+        """When the kernel has ended the I/O that the killed process had begun, and let go of its files:
+        before that nobody may take its place."""
+        with open(self.folder / "disk", "rb") as disk, open(self.folder / "state", "rb") as state:
+            while any(is_locked(file, LOCKS_AT + self.owner + 1) for file in (disk, state)):
+                time.sleep(ENDED_S)
+        return time.monotonic_ns()
 
     def mend(self):
         self.targets[self.owner].start()
@@ -221,8 +263,11 @@ class Moved(Members):
     def cut(self):
         self.owner = 1 - self.owner
         at = time.monotonic_ns()
-        self.targets[0].ctl("move", group=1, node=self.owner + 1)
+        self.answer = self.targets[0].ask("move", group=1, node=self.owner + 1)
         return at
+
+    def mend(self):
+        self.answer()
 
 
 KINDS = {"killed": Killed, "bystander": Bystander, "reset": Reset, "ana": Ana, "moved": Moved,

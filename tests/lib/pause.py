@@ -36,6 +36,13 @@ class App:
         assert line, f"pause ended: {self.process.stderr.read()}"
         return json.loads(line)
 
+    def watch(self):
+        """What is seen in a while of which we take no CPU; None, if something held I/O up."""
+        self.look()
+        time.sleep(LOOK_S)
+        seen = self.look()
+        return seen if seen["ios"] and not seen["stalls"] else None
+
     def gather(self, enough, limit_s):
         """All that is seen from now on, until that is enough or time is up."""
         end, seen = time.monotonic() + limit_s, self.look()
@@ -66,8 +73,3 @@ def merge(a, b):
     most = {key: max(a[key], b[key]) for key in ("longest_ns", "gap_ns", "over_ns")}
     sums = {key: a[key] + b[key] for key in ("ios", "sum_ns", "stalls", "switches")}
     return most | sums | {"known_ns": a["known_ns"] or b["known_ns"], "live": b["live"]}
-
-
-def quiet(seen):
-    """It, if nothing held I/O up."""
-    return seen if seen["ios"] and not seen["stalls"] else None

@@ -108,17 +108,26 @@ class Target:
         except (FileNotFoundError, ConnectionRefusedError):
             return None
 
-    def ctl(self, method, **params):
-        with socket.socket(socket.AF_UNIX) as sock:
-            sock.settimeout(20)
-            sock.connect(str(self.control))
-            request = {"jsonrpc": "2.0", "id": 1, "method": method, "params": params}
-            sock.sendall(json.dumps(request).encode() + b"\n")
+    def ask(self, method, **params):
+        """ctl() in two steps: call what this returns for the answer."""
+        sock = socket.socket(socket.AF_UNIX)
+        sock.settimeout(20)
+        sock.connect(str(self.control))
+        request = {"jsonrpc": "2.0", "id": 1, "method": method, "params": params}
+        sock.sendall(json.dumps(request).encode() + b"\n")
+        return lambda: self.answered(sock)
+
+    @staticmethod
+    def answered(sock):
+        with sock:
             reply = json.loads(sock.makefile().readline())
         assert reply["id"] == 1 and reply["jsonrpc"] == "2.0", reply
         if "error" in reply:
             raise CtlError(reply["error"]["message"])
         return reply["result"]
+
+    def ctl(self, method, **params):
+        return self.ask(method, **params)()
 
     def subsystem(self, nqn=None):
         return next(s for s in self.ctl("status")["subsystems"] if s["nqn"] == (nqn or self.nqn))
