@@ -21,6 +21,9 @@
 
 #define STEADY_NS UINT64_C(1000000000)
 
+/* Where I/O has another way, it goes there first; connecting anew is not what it waits for. */
+enum { ASIDE_MS = 2 };
+
 enum event {
 	EV_UP,     /* set-up is through */
 	EV_BROKEN, /* the association has to be ended */
@@ -183,7 +186,7 @@ static void pause_or_die(struct host_path *path)
 		return;
 	}
 	host_path_publish(path);
-	pause = path->attempt++ ? pause_ms(path) : 0;
+	pause = path->attempt++ ? pause_ms(path) : host_paths_another_lives(path) ? ASIDE_MS : 0;
 	weft_timer_set(path->reactor, &path->retry, pause < left_ms(path) ? pause : left_ms(path));
 }
 
