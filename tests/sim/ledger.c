@@ -13,11 +13,13 @@ static struct block {
 	bool taken; /* a shared one */
 } blocks[LEDGER_BLOCKS];
 static unsigned epoch;
+static bool dark; /* there is no power: what is heard now was said before, and may be gone */
 
 void ledger_begin(void)
 {
 	memset(blocks, 0, sizeof(blocks));
 	epoch = 0;
+	dark = false;
 }
 
 unsigned ledger_epoch(void)
@@ -87,7 +89,8 @@ void ledger_written(unsigned block, bool durable)
 {
 	struct block *b = &blocks[block];
 
-	b->acked = b->issued;
+	if (durable || !dark)
+		b->acked = b->issued;
 	if (durable)
 		b->flushed = b->issued;
 }
@@ -116,7 +119,7 @@ void ledger_found(unsigned block, uint64_t floor, const uint64_t words[LEDGER_WO
 	uint64_t n = check_stamp(block, words);
 
 	check_range(block, n, floor);
-	if (n > blocks[block].seen)
+	if (n > blocks[block].seen && !dark)
 		blocks[block].seen = n;
 }
 
@@ -148,6 +151,12 @@ void ledger_flushed(unsigned disk, const uint64_t marks[DISK_BLOCKS])
 void ledger_lose_power(void)
 {
 	epoch++;
+	dark = true;
 	for (unsigned i = 0; i < LEDGER_BLOCKS; i++)
 		blocks[i].acked = blocks[i].seen = blocks[i].flushed;
+}
+
+void ledger_restore_power(void)
+{
+	dark = false;
 }

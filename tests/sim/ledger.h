@@ -25,6 +25,7 @@ void ledger_begin(void);
 void ledger_check(void);
 /* What was not flushed may be gone. */
 void ledger_lose_power(void);
+void ledger_restore_power(void);
 unsigned ledger_epoch(void); /* how often it was */
 
 /* A block for host @who, to read or, with @write, to write: -1, not now. */

@@ -131,6 +131,7 @@ void trouble_start_all(const struct faults *f)
 
 static void restore_power(const struct faults *f, const struct trouble *t)
 {
+	ledger_restore_power();
 	trouble_start_all(f);
 }
 
