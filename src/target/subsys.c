@@ -88,8 +88,9 @@ static void gone(void *arg, unsigned node)
 	struct weft_subsys *s = arg;
 
 	weft_warn("%s: node %u is gone", s->nqn, node);
-	tgt_cluster_look_at_resets(s);
+	/* First who serves its groups, for which I/O waits; then records that have to go. */
 	tgt_cluster_act(s);
+	tgt_cluster_look_at_resets(s);
 }
 
 void tgt_follows(struct weft_subsys *s, enum tgt_follower who, uint64_t revision)

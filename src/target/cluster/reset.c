@@ -20,7 +20,7 @@
 #include "target/admin/admin.h"
 #include "target/cluster/cluster.h"
 
-enum { RESETS_MAX = 64, LEFT_MS = 5, FAILED_MS = 1000 };
+enum { RESETS_MAX = 64, LEFT_MS = 1, FAILED_MS = 1000 };
 
 static const char prefix[] = "reset/";
 
