@@ -73,8 +73,7 @@ static int commit(struct store_cycle *cycle)
 	return rc;
 }
 
-/* Is our file where it is looked for? Who cannot tell goes on. */
-static bool is_in_place(const struct store_cycle *cycle)
+bool store_cycle_is_in_place(const struct store_cycle *cycle)
 {
 	struct stat ours, there;
 
@@ -109,7 +108,7 @@ static int visit(struct store_cycle *cycle, bool exclusive)
 	if (rc < 0)
 		return rc;
 	if (cycle->txn)
-		cycle->committed = is_in_place(cycle) ? commit(cycle) : -EIDRM;
+		cycle->committed = store_cycle_is_in_place(cycle) ? commit(cycle) : -EIDRM;
 	return 0;
 }
 

@@ -23,6 +23,8 @@ struct store_cycle {
 
 /* Blocks. -EAGAIN: somebody else is at it, and nothing was done; -errno: the file cannot be used. */
 int store_cycle_run(struct store_cycle *cycle);
+/* Is the file where it is looked for? Who cannot tell goes on. */
+bool store_cycle_is_in_place(const struct store_cycle *cycle);
 /* The first: joins, and begins a session where nobody else is there. May return -EBUSY. */
 int store_cycle_join(struct store_cycle *cycle);
 

@@ -218,6 +218,8 @@ static int file_inherit(struct weft_store *store, struct weft_store_state *state
 		.nodes = store->nodes,
 		.incarnation = state->incarnation,
 	};
+	if (!store_cycle_is_in_place(&f->cycle))
+		return -EIDRM;
 	rc = store_member_hold(f->fd, store->node, store->nodes);
 	return rc < 0 || store->nodes == 1 ? rc : watch_changes(f, store->home);
 }

@@ -153,6 +153,11 @@ int weft_store_inherit(struct weft_store *store, struct weft_store_state *state,
 	state->fd = -1;
 	if (rc == -EBUSY)
 		return weft_fail(err, rc, "%s: somebody else is node %u", store->spec, store->node);
+	if (rc == -EIDRM)
+		return weft_fail(err, rc,
+				 "%s: that is not the file that the running target has; a relative "
+				 "path counts from where a target is started",
+				 store->spec);
 	return rc < 0 ? weft_fail(err, rc, "%s: what was handed over cannot be its state",
 				  store->spec) :
 			0;

@@ -144,7 +144,8 @@ void weft_store_thaw(struct weft_store *store);
 int weft_store_hand_over(const struct weft_store *store, struct weft_store_state *state);
 void weft_store_state_free(struct weft_store_state *state); /* closes nothing */
 /* Into one that was opened as heir and has told nobody of anything; it stays frozen. Owns the
- * descriptor, also when it fails. -EINVAL: that cannot be this store; -EBUSY: it is not that member. */
+ * descriptor, also when it fails. -EINVAL: that cannot be this store; -EBUSY: it is not that member;
+ * -EIDRM: its file is not where this one is. */
 int weft_store_inherit(struct weft_store *store, struct weft_store_state *state,
 		       struct weft_err *err);
 

@@ -151,6 +151,8 @@ def _(cluster, one, two):
             for _ in range(20):
                 assert [ana(ctrl, g) for g in (1, 2)] == [INACCESSIBLE, OPTIMIZED]
             refused(two, "namespace-add", backend=f"file:{cluster.shared}/a", nsid=7)
+            refused(two, "move", group=2, node=1)   # which nobody has to wait for
+            refused(two, "drain")
             os.close(fd)
             fd = -1
             cluster.until(2, [0, 2])
@@ -158,6 +160,21 @@ def _(cluster, one, two):
     finally:
         if fd >= 0:
             os.close(fd)
+
+
+@with_cluster("who should take a dead member's groups is stopped: another one does", of=3)
+def _(cluster, one, two, three):
+    cluster.pause(2)                                # both would be its
+    one.kill9()
+    cluster.until(3, [0, 0, 2])
+    with connect(three) as ctrl:
+        disk = ctrl.disk()
+        disk.write(0, pattern(1, disk.block))
+        cluster.resume(2)
+        for _ in range(20):
+            disk.write(0, pattern(2, disk.block))
+        assert cluster.groups(2) == cluster.groups(3) == [0, 0, 2]
+        cluster.start(1)
 
 
 @with_cluster("a target that waits for another one can be stopped")

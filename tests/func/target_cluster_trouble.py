@@ -12,7 +12,7 @@ import sqe
 import tap
 import weft
 from cluster import INACCESSIBLE, OPTIMIZED, ana, with_cluster
-from fixture import connect
+from fixture import connect, in_background, refused
 from nvme import ANA_INACCESSIBLE, RESERVATION_CONFLICT, pattern
 from resv import EA, Host
 
@@ -78,6 +78,18 @@ def _(cluster, one, two):
         assert ana(second, 1) == OPTIMIZED
         there = second.disk()
         assert there.read(0) == pattern(19, there.block)
+
+
+@with_cluster("a drain that cannot begin is taken back: who asked for it is told, and nothing waits on")
+def _(cluster, one, two):
+    state, away = cluster.shared / "state", cluster.shared / "away"
+    state.rename(away)
+    with in_background(lambda: refused(one, "drain")):
+        weft.wait_until(lambda: "cannot be changed in its state" in one.log.read_text(), "the drain")
+        one.ctl("undrain")
+    away.rename(state)
+    one.ctl("move", group=2, node=2)
+    assert cluster.groups(1) == [1, 1]
 
 
 @with_cluster("a member that stood still for long serves on: nobody took anything from it")

@@ -68,37 +68,44 @@ static void one_step(void **state)
 		unsigned self;
 		const char *alive, *draining, *left;
 		const char *after;
-		bool wait;
+		unsigned waits;
+		bool late;
 	} cases[] = {
 		/* What is nobody's goes to where it belongs, if that is there */
-		{ "0 0 0", 1, "1", "", "", "1 1 1", false },
-		{ "0 0 0", 1, "12", "", "", "1 0 1", false },
-		{ "0 0 0", 2, "12", "", "", "0 2 0", false },
-		{ "0 0 0", 2, "123", "", "", "0 2 0", false },
-		{ "0 0 0", 1, "1", "", "2", "0 0 0", true }, /* it may have been theirs */
+		{ "0 0 0", 1, "1", "", "", "1 1 1", 0 },
+		{ "0 0 0", 1, "12", "", "", "1 0 1", OWNERS_HEIR },
+		{ "0 0 0", 2, "12", "", "", "0 2 0", OWNERS_HEIR },
+		{ "0 0 0", 2, "123", "", "", "0 2 0", OWNERS_HEIR },
+		{ "0 0 0", 1, "1", "", "2", "0 0 0", OWNERS_LEFT }, /* it may have been theirs */
 		/* Nobody takes from who lives */
-		{ "1 1 1", 2, "12", "", "", "1 1 1", false },
-		{ "1>2", 2, "12", "", "", "1>2", false },
+		{ "1 1 1", 2, "12", "", "", "1 1 1", 0 },
+		{ "1>2", 2, "12", "", "", "1>2", 0 },
 		/* The owner lets go */
-		{ "1>2 1", 1, "12", "", "", "2 1", false },
-		{ "1>2", 1, "1", "", "", "1", false },
-		{ "1>2", 1, "12", "2", "", "1", false },
+		{ "1>2 1", 1, "12", "", "", "2 1", 0 },
+		{ "1>2", 1, "1", "", "", "1", 0 },
+		{ "1>2", 1, "12", "2", "", "1", 0 },
 		/* It is gone: its heir takes it, when nothing of it is left */
-		{ "1 1", 2, "2", "", "", "2 2", false },
-		{ "1 1", 2, "2", "", "1", "1 1", true },
-		{ "1 3", 2, "2", "", "3", "2 3", true },
-		{ "1 1 1", 2, "23", "", "", "2 2 1", false },
-		{ "1 1 1", 3, "23", "", "", "1 1 3", false },
-		{ "1>3 1", 3, "23", "", "", "3 1", false },
-		{ "1>3 1", 2, "23", "", "", "1>3 2", false },
+		{ "1 1", 2, "2", "", "", "2 2", 0 },
+		{ "1 1", 2, "2", "", "1", "1 1", OWNERS_LEFT },
+		{ "1 3", 2, "2", "", "3", "2 3", OWNERS_LEFT },
+		{ "1 1 1", 2, "23", "", "", "2 2 1", OWNERS_HEIR },
+		{ "1 1 1", 3, "23", "", "", "1 1 3", OWNERS_HEIR },
+		{ "1>3 1", 3, "23", "", "", "3 1", OWNERS_HEIR },
+		{ "1>3 1", 2, "23", "", "", "1>3 2", OWNERS_HEIR },
+		/* Its heir does not come: whoever is there takes it, but for who drains */
+		{ "1 1 1", 3, "23", "", "", "3 3 3", 0, true },
+		{ "1>2 2", 3, "23", "", "", "3 2", 0, true },
+		{ "1 1", 3, "23", "3", "", "1 1", OWNERS_HEIR, true },
+		{ "1 1", 3, "23", "", "1", "1 1", OWNERS_LEFT, true },
+		{ "0 0", 3, "3", "", "", "3 3", 0, true },
 		/* Draining */
-		{ "1 1 1", 1, "123", "1", "", "1>2 1>2 1>3", false },
-		{ "1>2 1>2 1>3", 1, "123", "1", "", "2 2 3", false },
-		{ "1", 1, "1", "1", "", "1", false },
-		{ "1", 1, "12", "12", "", "1", false },
-		{ "0 0", 1, "12", "1", "", "0 0", false },
-		{ "0 0", 2, "12", "1", "", "2 2", false },
-		{ "2 2", 1, "1", "1", "", "1 1", false }, /* there is nobody else */
+		{ "1 1 1", 1, "123", "1", "", "1>2 1>2 1>3", 0 },
+		{ "1>2 1>2 1>3", 1, "123", "1", "", "2 2 3", 0 },
+		{ "1", 1, "1", "1", "", "1", 0 },
+		{ "1", 1, "12", "12", "", "1", 0 },
+		{ "0 0", 1, "12", "1", "", "0 0", OWNERS_HEIR },
+		{ "0 0", 2, "12", "1", "", "2 2", 0 },
+		{ "2 2", 1, "1", "1", "", "1 1", 0 }, /* there is nobody else */
 	};
 
 	for (size_t i = 0; i < COUNT(cases); i++) {
@@ -106,17 +113,19 @@ static void one_step(void **state)
 			.self = cases[i].self,
 			.nodes = 3,
 			.alive = nodes(cases[i].alive) | 1ull << (OTHERS - 1),
+			.late = cases[i].late,
 		};
 		char is[64];
 		struct owners o;
-		bool wait, changed;
+		unsigned waits;
+		bool changed;
 
 		make(&o, cases[i].before, nodes(cases[i].draining));
-		changed = owners_step(&o, &view, left, (void *)(uintptr_t)cases[i].left, &wait);
+		changed = owners_step(&o, &view, left, (void *)(uintptr_t)cases[i].left, &waits);
 		show(&o, is);
-		if (strcmp(is, cases[i].after) || wait != cases[i].wait)
-			fail_msg("case %zu: \"%s\" became \"%s\", not \"%s\"", i, cases[i].before,
-				 is, cases[i].after);
+		if (strcmp(is, cases[i].after) || waits != cases[i].waits)
+			fail_msg("case %zu: \"%s\" became \"%s\", not \"%s\", and waits for %u", i,
+				 cases[i].before, is, cases[i].after, waits);
 		assert_int_equal(changed, strcmp(cases[i].before, cases[i].after) != 0);
 	}
 }
@@ -145,10 +154,11 @@ static void never_two(void **state)
 	for (unsigned i = 0; i < 20000; i++) {
 		struct owners before = o;
 		struct owners_view view;
-		bool wait;
+		unsigned waits;
 
 		random = random * 1664525 + 1013904223;
-		view = (struct owners_view){ random >> 8 & 1 ? 1 : random >> 9 & 1 ? 2 : 3, 3, 0 };
+		view = (struct owners_view){ .nodes = 3, .late = random >> 14 & 1 };
+		view.self = random >> 8 & 1 ? 1 : random >> 9 & 1 ? 2 : 3;
 		if (random >> 24 < 40)
 			alive ^= 1ull << (random >> 10) % 3;
 		if (random >> 24 < 80)
@@ -156,7 +166,7 @@ static void never_two(void **state)
 		view.alive = alive | 1ull << (OTHERS - 1);
 		if (!(alive >> (view.self - 1) & 1))
 			continue;
-		owners_step(&o, &view, left, nothing, &wait);
+		owners_step(&o, &view, left, nothing, &waits);
 		for (unsigned g = 0; g < 4; g++) {
 			uint8_t was = before.owner[g];
 			bool lives = was && alive >> (was - 1) & 1;

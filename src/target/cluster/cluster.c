@@ -13,7 +13,11 @@
 
 #include "base/log.h"
 
-enum { LEFT_MS = 1, FAILED_MS = 1000 };
+enum {
+	LEFT_MS = 1,
+	FAILED_MS = 1000,
+	HEIR_MS = 3000, /* on another machine it learns within a second that it is one */
+};
 
 static const char key[] = "owners";
 
@@ -208,28 +212,55 @@ static bool serve(struct tgt_cluster *c)
 
 /* --- acting -------------------------------------------------------------------------------------------- */
 
+static uint64_t heir_has_ms(const struct tgt_cluster *c)
+{
+	uint64_t now = weft_reactor_now_ns(c->subsys->target->home);
+	uint64_t had = c->heir_since_ns ? (now - c->heir_since_ns) / 1000000 : 0;
+
+	return had < HEIR_MS ? HEIR_MS - had : 0;
+}
+
+/* True: the table moves on. */
+static bool move_on(struct tgt_cluster *c, struct owners *next, unsigned *waits)
+{
+	struct storage storage = { .subsys = c->subsys };
+
+	find_used(c->subsys, storage.used);
+	c->view.late = !heir_has_ms(c);
+	if (owners_step(next, &c->view, left_with, &storage, waits))
+		return true;
+	if (!(*waits & OWNERS_HEIR))
+		c->heir_since_ns = 0;
+	else if (!c->heir_since_ns)
+		c->heir_since_ns = weft_reactor_now_ns(c->subsys->target->home);
+	return false;
+}
+
+static void look_again(struct tgt_cluster *c, unsigned waits)
+{
+	if (waits & OWNERS_LEFT)
+		again_in(c, LEFT_MS);
+	else if (waits & OWNERS_HEIR && heir_has_ms(c))
+		again_in(c, heir_has_ms(c));
+}
+
 /* What is to be let go of shows in the table before it is handed over: it is served here until then. */
 static void step(struct tgt_cluster *c)
 {
-	struct storage storage = { .subsys = c->subsys };
 	struct owners next = c->owners;
-	bool wait = false, changed;
+	unsigned waits = 0;
 
-	find_used(c->subsys, storage.used);
 	tgt_cluster_grant_moves(c);
 	tell_draining(c, &next);
 	tgt_cluster_wish_for(c, &next);
-	changed = memcmp(&next, &c->owners, sizeof(next));
-	if (!changed)
-		changed = owners_step(&next, &c->view, left_with, &storage, &wait);
-	if (changed)
+	if (memcmp(&next, &c->owners, sizeof(next)) || move_on(c, &next, &waits)) {
 		commit_owners(c, &next);
-	else if (tgt_cluster_ports_differ(c, &c->next))
+	} else if (tgt_cluster_ports_differ(c, &c->next)) {
 		commit(c);
-	else if (wait)
-		again_in(c, LEFT_MS);
-	else
+	} else {
+		look_again(c, waits);
 		tgt_cluster_look_at_wishes(c);
+	}
 }
 
 static void act(struct tgt_cluster *c)

@@ -26,6 +26,7 @@ struct tgt_cluster {
 	bool started, busy;
 	bool draining; /* as the user wants it; the table is told */
 	struct weft_timer timer;
+	uint64_t heir_since_ns; /* another member is to take a group; 0: none is */
 	struct weft_list wishes;
 	uint64_t ports_seen[WEFT_NODES_MAX + 1]; /* by node: versions of their records */
 	struct weft_txn txn;
@@ -72,7 +73,7 @@ void tgt_cluster_ports_of(const struct weft_subsys *s, unsigned node, struct por
 void tgt_cluster_grant_moves(struct tgt_cluster *c);
 /* Puts what they say into the table. */
 void tgt_cluster_wish_for(struct tgt_cluster *c, struct owners *o);
-void tgt_cluster_look_at_wishes(struct tgt_cluster *c); /* nothing else is to be done */
+void tgt_cluster_look_at_wishes(struct tgt_cluster *c); /* nothing else can be done now */
 void tgt_cluster_drop_wishes(struct tgt_cluster *c);
 
 #endif

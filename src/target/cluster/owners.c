@@ -6,8 +6,9 @@
  * Nobody takes a group from a member that lives: the owner alone changes its entry, after it has
  * stopped to serve it. So two members never serve one group, and what one did is done before the next
  * begins. Of two who both take a group that is nobody's, the store lets one; of the owner that comes back
- * and one who takes what it had, too. A group may be nobody's because the state was lost: then whoever
- * is gone may have had it. */
+ * and one who takes what it had, too. So who is to take it is a question of manners only, and an heir that
+ * lives and does not come is not waited for. A group may be nobody's because the state was lost: then
+ * whoever is gone may have had it. */
 #include "target/cluster/owners.h"
 
 #include <errno.h>
@@ -103,7 +104,9 @@ static bool hand_over(struct owners *o, const struct owners_view *view, unsigned
 
 static bool take(struct owners *o, const struct owners_view *view, unsigned i)
 {
-	if (owners_heir(o, view, i + 1) != view->self)
+	bool instead = view->late && may_take(o, view, view->self);
+
+	if (!instead && owners_heir(o, view, i + 1) != view->self)
 		return false;
 	o->owner[i] = (uint8_t)view->self;
 	o->next[i] = 0;
@@ -111,11 +114,11 @@ static bool take(struct owners *o, const struct owners_view *view, unsigned i)
 }
 
 bool owners_step(struct owners *o, const struct owners_view *view,
-		 bool (*left)(void *arg, uint32_t group, unsigned node), void *arg, bool *wait)
+		 bool (*left)(void *arg, uint32_t group, unsigned node), void *arg, unsigned *waits)
 {
 	bool changed = false;
 
-	*wait = false;
+	*waits = 0;
 	for (unsigned i = 0; i < WEFT_ANA_GROUP_MAX; i++) {
 		uint8_t owner = o->owner[i];
 
@@ -124,9 +127,11 @@ bool owners_step(struct owners *o, const struct owners_view *view,
 		else if (has(view->alive, owner))
 			continue;
 		else if (left(arg, i + 1, owner))
-			*wait = true;
+			*waits |= OWNERS_LEFT;
+		else if (take(o, view, i))
+			changed = true;
 		else
-			changed |= take(o, view, i);
+			*waits |= OWNERS_HEIR;
 	}
 	return changed;
 }

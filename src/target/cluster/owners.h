@@ -19,6 +19,13 @@ struct owners {
 struct owners_view {
 	unsigned self, nodes;
 	uint64_t alive; /* bits by node - 1 */
+	bool late;      /* who was to take what is nobody's has had its time: anybody does */
+};
+
+/* Why a group stays nobody's: bits. */
+enum owners_wait {
+	OWNERS_HEIR = 1, /* another member is to take it */
+	OWNERS_LEFT = 2, /* something of one that is gone is with its storage: ask again */
 };
 
 enum { OWNERS_RECORD = 8 + 2 * WEFT_ANA_GROUP_MAX };
@@ -33,8 +40,9 @@ void owners_elsewhere(const struct owners *o, unsigned self, bool elsewhere[WEFT
 unsigned owners_heir(const struct owners *o, const struct owners_view *view, uint32_t group);
 /* Moves the table on by what @self has to do, as far as @left(arg, group, node) does not say that
  * something of a node, or of any that is gone (0), is still with the group's storage. Groups that are not served here have been let
- * go of. True: it changed. @wait: something was left, ask again. */
+ * go of. True: it changed. @waits: what for, of all groups. */
 bool owners_step(struct owners *o, const struct owners_view *view,
-		 bool (*left)(void *arg, uint32_t group, unsigned node), void *arg, bool *wait);
+		 bool (*left)(void *arg, uint32_t group, unsigned node), void *arg,
+		 unsigned *waits);
 
 #endif

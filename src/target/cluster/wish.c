@@ -139,6 +139,16 @@ static struct wish *wish_new(struct tgt_cluster *c, uint32_t group,
 	return wish;
 }
 
+/* What has not begun to go never will. */
+static void drop_drains(struct tgt_cluster *c)
+{
+	struct wish *wish, *tmp;
+
+	weft_list_for_each_safe(wish, tmp, &c->wishes, link)
+		if (wish->drain && !wish->granted)
+			end_wish(wish, -ECANCELED, "an undrain came before it was over");
+}
+
 static int need_cluster(struct weft_subsys *s, struct weft_err *err)
 {
 	if (s->cluster)
@@ -158,6 +168,8 @@ int weft_cluster_drain(struct weft_subsys *s, bool drain,
 
 	if (rc < 0)
 		return rc;
+	if (!drain)
+		drop_drains(s->cluster);
 	wish = wish_new(s->cluster, 0, done, arg);
 	if (!wish)
 		return weft_fail(err, -ENOMEM, "out of memory");
