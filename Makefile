@@ -29,7 +29,7 @@ install: build ## install below DESTDIR/PREFIX (default /usr/local)
 	@$(NINJA) -C $(BUILD)
 	@DESTDIR='$(DESTDIR)' $(MESON) install -C $(BUILD) --no-rebuild
 
-bench: build ## measure beside a bare TCP program; rewrites bench/RESULTS.md
+bench: build ## measure beside the limit, and others; rewrites bench/RESULTS.md
 	@bench/run
 
 format: ## clang-format over the C files

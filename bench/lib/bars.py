@@ -5,8 +5,7 @@ is what somebody has without us; and the bare program, which is the limit.
 """
 
 from cases import MAIN, Case
-from matrix import pair_name
-from section import Bar
+from section import Bar, pair_name
 
 SMALL = [(rw, depth) for rw in ("read", "write") for depth in (32, 128)]
 LARGE = [(rw, depth) for rw in ("read", "write") for depth in (8, 32)]
@@ -30,7 +29,8 @@ class Judge:
 
     def alone(self, key, limit, what):
         """At depth 1."""
-        return [self.bar(Case(MAIN, 4096, rw, 1), key, "≤", limit, what) for rw in ("read", "write")]
+        return [self.bar(Case(MAIN, 4096, rw, 1), key, "≤", limit, what)
+                for rw in ("read", "write")]
 
 
 def bars_of_client(judge):

@@ -88,8 +88,8 @@ def from_json(text):
     def percentile(which):
         return max(side["latency_ns"]["percentiles"][which] for side in sides) / 1e3
 
-    return {"iops": iops,
-            "mean_us": sum(side["iops"] * side["latency_ns"]["mean"] for side in sides) / iops / 1e3,
+    mean = sum(side["iops"] * side["latency_ns"]["mean"] for side in sides) / iops
+    return {"iops": iops, "mean_us": mean / 1e3,
             "p50_us": percentile("50"), "p99_us": percentile("99"),
             "p9999_us": percentile("99.99"), "cpu_us": result["cpu"]["us_per_io"]}
 

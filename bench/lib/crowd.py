@@ -36,15 +36,13 @@ def requests(namespaces, share, blocks):
     return bytes(out)
 
 
-def connect(server, count, share):
-    """Controllers with so many queues in all, spread over the subsystems."""
-    controllers = []
-    for at in range(0, count, QUEUES if server.subsystems == 1 else 1):
-        nqn = f"{servers.NQN}{at * 7 % server.subsystems}"
-        controller = nvme.Controller((server.host, server.port), nqn)
-        wanted = min(count - at, QUEUES if server.subsystems == 1 else 1)
-        controller.set_feature(7, (wanted - 1) << 16 | (wanted - 1))
-        for _ in range(wanted):
+def connect(server, nqns, count, share):
+    """Controllers with so many queues in all; all of these subsystems have some."""
+    controllers, each = [], min(QUEUES, -(-count // len(nqns)))
+    for at in range(0, count, each):
+        controller = nvme.Controller((server.host, server.port), nqns[at // each % len(nqns)])
+        controller.set_feature(7, (each - 1) << 16 | (each - 1))
+        for _ in range(min(each, count - at)):
             controller.open(depth=max(share + 1, 32), flow=False)
         controllers.append(controller)
     return controllers
@@ -63,14 +61,15 @@ def connect_bare(server, count):
 
 def crowd(server, sockets, ring, first, depth, seconds):
     fds = [sock.fileno() for sock in sockets]
-    command = [servers.BUILD / "bench" / "crowd", REQUEST, REPLY, first, depth, WARM_S, seconds, *fds]
+    command = [servers.BUILD / "bench" / "crowd", REQUEST, REPLY, first, depth, WARM_S, seconds,
+               *fds]
     text, disturbed = load.run(server, command, seconds, stdin=ring, fds=fds)
     return json.loads(text) | {"disturbed": disturbed, "resident_mib": server.resident_mib()}
 
 
 def run_weft(server, count, depth, seconds):
     with server.turn():
-        controllers = connect(server, count, depth // count)
+        controllers = connect(server, server.nqns[:count], count, depth // count)
         try:
             queues = [queue.sock for controller in controllers for queue in controller.queues]
             ring = requests(server.namespaces, depth // count, server.blocks)

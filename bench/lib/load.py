@@ -1,4 +1,4 @@
-"""load.py - one run: a client on a server, with the time that both took and what else was at work."""
+"""load.py - one run: a client on a server, the CPU time that both took, what else was at work."""
 
 import subprocess
 

@@ -3,8 +3,8 @@
     before = Moment()        what is measured        disturbance(before, Moment(), servers)
 
 CPU time that neither the processes under test, nor this program and its children, nor the kernel's
-own threads used is foreign. Time that a hypervisor gave to others is stolen. Nothing is looked at in
-between: on two busy CPUs a look every 50 ms would be all that a 99.99th percentile shows.
+own threads used is foreign. Time that a hypervisor gave to others is stolen. Nothing is looked at
+in between: on two busy CPUs a look every 50 ms would be all that a 99.99th percentile shows.
 """
 
 import os
@@ -92,8 +92,10 @@ def disturbance(before, after, pids):
     return f"{100 * foreign / wall:.0f} % of a CPU used by others{culprit}"
 
 
-def resident_mib(pid):
-    return int(re.search(r"VmRSS:\s+(\d+)", pathlib.Path(f"/proc/{pid}/status").read_text())[1]) / 1024
+def memory_mib(pid, what="VmRSS"):
+    """A field of its status: VmRSS, VmHWM, HugetlbPages."""
+    status = pathlib.Path(f"/proc/{pid}/status").read_text()
+    return int(re.search(rf"^{what}:\s+(\d+)", status, re.M)[1]) / 1024
 
 
 def description():

@@ -1,31 +1,78 @@
 """matrix.py - every pair of a client and a server, in every case that both know."""
 
+import os
+
+import bars
+import calls
+import cases
+import clients
 import load
+import plot
+import rounds
+import servers
+import tables
 from cases import MAIN, Case
-from rounds import Turn
-from section import Section, number, table
-
-LATENCY = ("mean_us", "p50_us", "p99_us", "p9999_us")
+from section import pair_name
 
 
-def pair_name(client, server):
-    return client.name if client.name == server.name else f"{client.name} on {server.name}"
+FILL_S = 1
 
 
-def all_pairs(clients, servers):
-    """{name: (client, server)} of all that fit."""
-    return {pair_name(client, server): (client, server)
-            for client in clients for server in servers
-            if client.fits(server, Case(MAIN, 4096, "read", 1))}
+# ---- who takes part
+
+def named(option, words):
+    """NAME=VALUE …, as a dict."""
+    pairs = [word.partition("=") for word in words]
+    if not all(name and value for name, _, value in pairs):
+        raise servers.Failed(f"{option} takes NAME=VALUE")
+    return {name: value for name, _, value in pairs}
 
 
-def turns_of(pairs, cases, seconds):
+def peers_of(args):
+    """NAME[:KIND]=URI, a kind of namespace each."""
+    pids, uris = named("--pid", args.pid), {}
+    for name, uri in named("--peer", args.peer).items():
+        name, _, space = name.partition(":")
+        uris.setdefault(name, {})[space or MAIN] = uri
+    return [servers.peer(name, some, int(pids[name]) if name in pids else None)
+            for name, some in uris.items()]
+
+
+def ours_of(args, folder):
+    """Our target, and the same with other words."""
+    specs = {space: spec.format(size=args.size, folder=folder)
+             for space, spec in cases.SPACES.items()}
+    variants = {"weft": ""} | named("--also", args.also)
+    return [servers.weft(name, folder, specs, words.split()) for name, words in variants.items()]
+
+
+def pairs_of(hosts, targets, chosen):
+    """{name: (client, server)} of all that fit, or of those that were chosen."""
+    pairs = {pair_name(client, server): (client, server) for client in hosts for server in targets
+             if client.fits(server, Case(MAIN, 4096, "read", 1))}
+    unknown = [name for name in chosen if name not in pairs]
+    if unknown:
+        raise servers.Failed(f'there is no pair "{unknown[0]}"; there are: {", ".join(pairs)}')
+    return {name: pairs[name] for name in chosen} if chosen else pairs
+
+
+# ---- measuring
+
+
+def takes_part(client, server, case, peers):
+    """Other clients are there to compare: where no peer has such a namespace, they are not."""
+    comparable = case.space == MAIN or any(case.space in peer.spaces for peer in peers)
+    return client.fits(server, case) and (comparable or isinstance(client, clients.Weft))
+
+
+def turns_of(pairs, wanted, peers, seconds):
     turns = []
-    for case in cases:
+    for case in wanted:
         runs = {name: run_of(client, server, case, seconds)
-                for name, (client, server) in pairs.items() if client.fits(server, case)}
+                for name, (client, server) in pairs.items()
+                if takes_part(client, server, case, peers)}
         if runs:
-            turns.append((case, Turn(case.name, runs)))
+            turns.append((case, rounds.Turn(case.name, runs)))
     return turns
 
 
@@ -33,62 +80,32 @@ def run_of(client, server, case, seconds):
     return lambda: load.measure(client, server, case, seconds)
 
 
-def prefill(client, servers, spaces, seconds=1):
+def prefill(client, targets, spaces):
     """Memory that was never written reads from one page of zeros; give it pages of its own."""
-    for server in servers:
+    for server in targets:
         for space in spaces:
             case = Case(space, 131072, "write", 32)
             if client.fits(server, case) and not space.startswith("null"):
-                load.measure(client, server, case, seconds)
+                load.measure(client, server, case, FILL_S)
+    os.sync()
 
 
-# ---- tables
-
-def cells(turns, names, text):
-    """A row for each case; a dash where a pair does not know it."""
-    return [[case.label] + [text(turn, name) if name in turn.runs else "–" for name in names]
-            for case, turn in turns]
-
-
-def speed(turn, name):
-    return f"{number(turn.median(name, 'iops'))} ±{turn.spread(name):.0f} %"
-
-
-def bandwidth(turn, name):
-    return f"{number(turn.median(name, 'mib_s'))} ±{turn.spread(name, 'mib_s'):.0f} %"
-
-
-def latency(turn, name):
-    mean, half, most, nearly_all = (turn.median(name, key) for key in LATENCY)
-    return f"{number(mean, 1)} · {number(half, 1)} · {number(most, 1)} · {number(nearly_all)}"
-
-
-def processor(turn, name):
-    return f"{number(turn.median(name, 'server_us'), 2)} + {number(turn.median(name, 'cpu_us'), 2)}"
-
-
-def speed_section(turns, names):
-    small = [(case, turn) for case, turn in turns if case.bs == 4096]
-    large = [(case, turn) for case, turn in turns if case.bs != 4096]
-    return Section("Speed", [
-        *table(["I/Os per second", *names], cells(small, names, speed)), "",
-        *table(["MiB/s", *names], cells(large, names, bandwidth))],
-        turns=[turn for _, turn in turns])
-
-
-def latency_section(turns, names):
-    return Section("Latency", table(["µs: mean · 50 % · 99 % · 99.99 %", *names],
-                                    cells(turns, names, latency)))
-
-
-def processor_section(turns, names):
-    return Section("Processor", [
-        "One that polls without end uses all of its CPU, however little there is to do.", "",
-        *table(["CPU per I/O, µs: server + client", *names], cells(turns, names, processor))])
-
-
-def resident_section(servers):
-    rows = [[server.name, number(server.resident_mib(), 1)] for server in servers if server.pid]
-    return Section("Resident memory", [
-        "At the end, with what the namespaces in memory hold.", "",
-        *table(["server", "MiB"], rows)], data={name: value for name, value in rows})
+def sections(args, folder):
+    ours, peers = ours_of(args, folder), peers_of(args)
+    others = [clients.Other(*item) for item in named("--client", args.client).items()]
+    hosts, targets = [clients.Weft(), clients.Bare(), *others], [*ours, servers.bare(), *peers]
+    pairs = pairs_of(hosts, targets, [name for name in args.pairs.split(",") if name])
+    wanted = [case for case in cases.matrix() if case.name.startswith(tuple(args.cases.split(",")))]
+    turns = turns_of(pairs, wanted, peers, args.time)
+    with servers.running(targets):
+        rounds.progress("writing the namespaces")
+        prefill(hosts[0], targets, {case.space for case in wanted})
+        rounds.measure([turn for _, turn in turns], args.rounds)
+        counted = [case for case in wanted if case.space == MAIN and case.depth in (1, 32)]
+        shown = [tables.speed_section(turns, list(pairs)),
+                 tables.latency_section(turns, list(pairs)),
+                 tables.processor_section(turns, list(pairs)),
+                 calls.section(pairs, counted), tables.resident_section(targets)]
+    shown[0].bars = bars.of_matrix(turns, others, peers)
+    shown[0].picture = plot.picture(turns, list(pairs))
+    return shown

@@ -64,9 +64,9 @@ def panel(title, key, factor, turns, names, y):
     return out, y + GAP
 
 
-def picture(turns, names, under):
+def picture(turns, names):
     """An SVG. @turns: (case, turn) of the matrix."""
-    out, y = [], HEAD + 50
+    out, y = [], HEAD + 30
     for title, key, factor, shows in PANELS:
         some = [(case, turn) for case, turn in turns if case.space == MAIN and shows(case)]
         if some:
@@ -77,4 +77,4 @@ def picture(turns, names, under):
         'font-family="sans-serif" font-size="13" fill="#222">',
         '<rect width="100%" height="100%" fill="#fff"/>',
         text(LEFT, 32, "NVMe/TCP over loopback, one CPU at each end", 'font-size="18"'),
-        text(LEFT, 54, under, 'fill="#555"'), *legend(names, HEAD + 34), *out, "</svg>"]) + "\n"
+        *legend(names, HEAD + 14), *out, "</svg>"]) + "\n"

@@ -11,11 +11,11 @@ from servers import BUILD, CLIENT_CPU, ROOT, SERVER_CPU
 
 HEAD = """# Results
 
-Written by `bench/run`; do not edit. [docs/performance.md](../docs/performance.md) says how to run it
-and what the numbers mean. `weft` is `weft bench` on `weft serve`. `bare` is a TCP client and server
-that move the same bytes each way, always the same ones, do nothing else and never sleep: the limit on
-these cores. `A on B` is the client A on the target B. Numbers are medians, ± is half the range of
-the rounds; a ratio is the median of the rounds' own ratios.
+Written by `bench/run`; do not edit. [docs/performance.md](../docs/performance.md) says how to run
+it and what the numbers mean. `weft` is `weft bench` on `weft serve`. `bare` is a TCP client and
+server that move the same bytes each way, always the same ones, do nothing else and never sleep: the
+limit on these cores. `A on B` is the client A on the target B. Numbers are medians, ± is half the
+range of the rounds; a ratio is the median of the rounds' own ratios.
 """
 
 
@@ -27,30 +27,39 @@ def output(*command):
         return ""
 
 
-def conditions(args, load_before):
-    """Load average is that of the machine before, when nothing of this ran."""
+def conditions(args):
+    """As they are before anything runs."""
     return [
         ("date", datetime.date.today().isoformat()),
         ("commit", output("git", "describe", "--always", "--dirty", "--abbrev=12") or "none"),
         ("weft", output(BUILD / "weft", "version").split("\n")[0]),
         *machine.description(),
         ("compiler", output("cc", "--version").split("\n")[0]),
-        ("load average before", f"{load_before:.2f}"),
+        ("load average before", f"{os.getloadavg()[0]:.2f}"),
         ("where", f"loopback; server on CPU {SERVER_CPU}, client on CPU {CLIENT_CPU}"),
         ("namespaces", f"{args.size} each, written over before measuring"),
         ("queue", "one I/O queue, no digests, unless told otherwise"),
         ("runs", f"{args.rounds} rounds of {args.time:g} s, interleaved"),
+        *(("peer", f"`{word}`") for word in args.peer),
+        *(("client", f"`{without_folder(word)}`") for word in args.client),
+        *(("weft serve", f"`{word}`") for word in args.also),
     ]
 
 
+def without_folder(word):
+    """NAME=COMMAND, of which only the program's own name is of interest to others."""
+    name, _, command = word.partition("=")
+    program, _, rest = command.partition(" ")
+    return f"{name}={os.path.basename(program)} {rest}"
+
+
 def verdict(turns):
-    marks = rounds.marks(turns)
-    taken = sum(len(turn.told) for turn in turns)
+    marks, taken = rounds.marks(turns), rounds.taken(turns)
     if not marks:
-        return [f"Nobody else was at work in any of {taken} turns."]
-    said = "**No conclusion: somebody else was at work** in" if rounds.inconclusive(turns) else \
-        "Somebody else was at work in"
-    return [f"{said} {len(marks)} of {taken} turns:", "", *(f"- {mark}" for mark in marks)]
+        return [f"Nothing else happened on the machine during any of {taken} runs."]
+    said = "**No conclusion**: something" if rounds.inconclusive(turns) else "Something"
+    return [f"{said} else happened on the machine during {len(marks)} of {taken} runs, also when "
+            "they were repeated:", "", *(f"- {mark}" for mark in marks)]
 
 
 def bars_lines(sections):

@@ -2,9 +2,9 @@
 
     round 1:  case 1: a b c    case 2: a b c    …       round 2:  case 1: b c a    …
 
-A machine that gets slower or faster meets all of them alike. Where somebody else was at work during a
-turn, the turn is repeated, a few times; then it stands, and is marked. The numbers are medians over
-the rounds; a ratio is the median of the rounds' own ratios.
+A machine that gets slower or faster meets all of them alike. A run during which somebody else was
+at work, or the two CPUs moved apart, is repeated, a few times; then it stands, and is marked. The
+numbers are medians over the rounds; a ratio is the median of the rounds' own ratios.
 """
 
 import statistics
@@ -12,9 +12,14 @@ import sys
 import time
 from dataclasses import dataclass, field
 
+import distance
+import servers
+
 REPEATS = 3
 PAUSE_S = 2                     # before a repeat: what was at work may have ended
-MARKED_MAX = 0.2                # of all turns, for a conclusion
+MARKED_MAX = 0.1                # of all runs, for a conclusion
+CPUS = distance.Distance(servers.BUILD / "bench" / "distance", servers.SERVER_CPU,
+                         servers.CLIENT_CPU)
 
 
 @dataclass
@@ -23,7 +28,7 @@ class Turn:
     name: str
     runs: dict
     told: list = field(default_factory=list)            # of each round: {who: numbers}
-    marks: list = field(default_factory=list)           # why a round does not count
+    marks: list = field(default_factory=list)           # why a run of it does not count
 
     def values(self, who, key):
         return [numbers[who][key] for numbers in self.told if numbers[who].get(key) is not None]
@@ -49,28 +54,30 @@ def progress(text):
         sys.stderr.flush()
 
 
-def take(turn, number):
-    """One round of it; the order goes round too."""
-    names = list(turn.runs)
-    first = number % len(names)
-    told = {who: turn.runs[who]() for who in names[first:] + names[:first]}
-    disturbed = [f"{who}: {told[who]['disturbed']}" for who in names if told[who]["disturbed"]]
-    return {who: told[who] for who in names}, "; ".join(disturbed)
+def attempt(run):
+    """Its numbers, of a time when nothing else happened; else of the last."""
+    for left in reversed(range(REPEATS + 1)):
+        CPUS.wait_until_near()
+        numbers = run()
+        numbers["disturbed"] = numbers["disturbed"] or CPUS.far()
+        if not numbers["disturbed"]:
+            break
+        time.sleep(PAUSE_S if left else 0)
+    return numbers
 
 
 def visit(turn, number):
-    for attempt in range(REPEATS + 1):
-        told, mark = take(turn, number)
-        if not mark:
-            break
-        if attempt < REPEATS:
-            time.sleep(PAUSE_S)
+    """One round of it; the order goes round too."""
+    names = list(turn.runs)
+    first = number % len(names)
+    told = {who: attempt(turn.runs[who]) for who in names[first:] + names[:first]}
     turn.told.append(told)
-    if mark:
-        turn.marks.append(f"{turn.name}, round {number + 1}: {mark}")
+    turn.marks += [f"{turn.name}, round {number + 1}, {who}: {numbers['disturbed']}"
+                   for who, numbers in told.items() if numbers["disturbed"]]
 
 
 def measure(turns, rounds):
+    CPUS.settle()
     for number in range(rounds):
         for at, turn in enumerate(turns, 1):
             progress(f"round {number + 1} of {rounds}: {turn.name} ({at} of {len(turns)})")
@@ -82,7 +89,11 @@ def marks(turns):
     return [mark for turn in turns for mark in turn.marks]
 
 
+def taken(turns):
+    """Runs, of all rounds."""
+    return sum(len(told) for turn in turns for told in turn.told)
+
+
 def inconclusive(turns):
-    """Too many of the rounds had company."""
-    taken = sum(len(turn.told) for turn in turns)
-    return len(marks(turns)) > MARKED_MAX * taken
+    """Too many of the runs had company."""
+    return len(marks(turns)) > MARKED_MAX * taken(turns)

@@ -1,7 +1,8 @@
 """scale.py - cost that does not grow: connections, namespaces, subsystems.
 
-Spread over more connections, the same depth leaves less for each to send at once: at both ends, and in
-the kernel between them. The bare server meets the same; what it loses is not the target's to win back.
+Spread over more connections, the same depth leaves less for each to send at once: at both ends, and
+in the kernel between them. The bare server meets the same; what it loses is not the target's to win
+back.
 """
 
 import pathlib
@@ -12,6 +13,7 @@ import servers
 from section import Bar, Section, number, table
 
 CONNECTIONS = (1, 10, 100, 1000)
+COMPARED = (10, 1000)
 DEPTHS = (1000, 16000)
 MANY = 1000                             # namespaces, subsystems
 SPREAD = 100                            # connections to those, with a depth of 1,000 in all
@@ -20,11 +22,12 @@ MEMORY = 512 << 20                      # of all namespaces together
 
 def config(path, folder, port, server):
     """A file says what flags cannot: queues this deep, subsystems this many."""
+    size = server.blocks * crowd.BLOCK
     lines = [f'listen: [ "nvme+tcp://127.0.0.1:{port}" ]', f"control: {folder}/{port}.sock",
              f'cpus: "{servers.SERVER_CPU}"', "depth: 32768", "subsystems:"]
-    for at in range(server.subsystems):
-        lines += [f"  - nqn: {servers.NQN}{at}", "    allow_any_host: true", "    namespaces:"]
-        lines += [f'      - {{ nsid: {nsid}, backend: "mem:{server.blocks * crowd.BLOCK}", block: {crowd.BLOCK} }}'
+    for nqn in server.nqns:
+        lines += [f"  - nqn: {nqn}", "    allow_any_host: true", "    namespaces:"]
+        lines += [f'      - {{ nsid: {nsid}, backend: "mem:{size}", block: {crowd.BLOCK} }}'
                   for nsid in range(1, server.namespaces + 1)]
     pathlib.Path(path).write_text("\n".join(lines) + "\n")
 
@@ -32,7 +35,8 @@ def config(path, folder, port, server):
 def target(folder, name, namespaces=1, subsystems=1):
     port, path = servers.free_port(), f"{folder}/{name}.yaml"
     server = servers.Started(name, port, {}, [servers.BUILD / "weft", "serve", "-c", path])
-    server.namespaces, server.subsystems = namespaces, subsystems
+    server.namespaces = namespaces
+    server.nqns = [f"{servers.NQN}{at}" for at in range(subsystems)]
     server.blocks = MEMORY // crowd.BLOCK // namespaces // subsystems       # of each namespace
     config(path, folder, port, server)
     return server
@@ -44,7 +48,7 @@ def by_connections(target, bare, seconds):
         runs = {count: (lambda c=count, d=depth: crowd.run_weft(target, c, d, seconds))
                 for count in CONNECTIONS}
         runs |= {f"bare {count}": (lambda c=count, d=depth: crowd.run_bare(bare, c, d, seconds))
-                 for count in CONNECTIONS}
+                 for count in COMPARED}
         turns.append(rounds.Turn(f"connections, depth {depth:,} in all", runs))
     return turns
 
@@ -58,14 +62,15 @@ def by_objects(few, many, seconds):
 
 
 def connection_lines(turns):
-    head = ["reads per second; bare", *(f"{count:,}" for count in CONNECTIONS), "1,000 / 10; bare"]
+    few, many = COMPARED
     rows = []
     for turn in turns:
-        cells = [f"{number(turn.median(count, 'iops'))}; {number(turn.median(f'bare {count}', 'iops'))}"
-                 for count in CONNECTIONS]
-        ratios = turn.ratio(1000, 10), turn.ratio("bare 1000", "bare 10")
-        rows.append([turn.name, *cells, "; ".join(f"{ratio:.2f}" for ratio in ratios)])
-    return table(head, rows)
+        rates = [number(turn.median(who, "iops")) for who in turn.runs]
+        rows.append([turn.name, *rates, f"{turn.ratio(many, few):.2f}",
+                     f"{turn.ratio(f'bare {many}', f'bare {few}'):.2f}"])
+    return table(["reads per second over", *(f"{count:,}" for count in CONNECTIONS),
+                  *(f"bare: {count:,}" for count in COMPARED), "1,000 / 10", "bare: 1,000 / 10"],
+                 rows)
 
 
 def object_lines(turns):
@@ -75,7 +80,7 @@ def object_lines(turns):
     return table(["reads per second; resident", "1", f"{MANY:,}", f"{MANY:,} / 1"], rows)
 
 
-def section(args, folder):
+def sections(args, folder):
     few, bare = target(folder, "one"), servers.bare()
     many = {"namespaces": target(folder, "namespaces", namespaces=MANY),
             "subsystems": target(folder, "subsystems", subsystems=MANY)}
@@ -83,6 +88,6 @@ def section(args, folder):
     with servers.running([few, bare, *many.values()]):
         rounds.measure([*lines, *objects], args.rounds)
     bars = [Bar(f"{turn.name}: 1,000 / 10", turn.ratio(1000, 10), "≥", 0.8, " ×") for turn in lines]
-    return Section("Cost that does not grow", [
+    return [Section("Cost that does not grow", [
         "4 KiB reads from memory by a client that costs next to nothing (bench/crowd.c).", "",
-        *connection_lines(lines), "", *object_lines(objects)], bars, [*lines, *objects])
+        *connection_lines(lines), "", *object_lines(objects)], bars, [*lines, *objects])]

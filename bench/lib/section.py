@@ -1,4 +1,4 @@
-"""section.py - what a part of the benchmark comes to: a piece of the report, and bars that it met or not."""
+"""section.py - what a part of the benchmark comes to: a piece of the report, bars met or not."""
 
 from dataclasses import dataclass, field
 
@@ -32,6 +32,7 @@ class Section:
     bars: list = field(default_factory=list)
     turns: list = field(default_factory=list)
     data: dict = field(default_factory=dict)
+    picture: str = ""           # SVG
 
 
 def table(head, rows):
@@ -41,3 +42,7 @@ def table(head, rows):
 
 def number(value, digits=0):
     return "–" if value is None else f"{value:,.{digits}f}"
+
+
+def pair_name(client, server):
+    return client.name if client.name == server.name else f"{client.name} on {server.name}"

@@ -1,4 +1,4 @@
-"""servers.py - what is under load: our target, the bare server, a target that somebody else started.
+"""servers.py - what is under load: our target, the bare server, one that somebody else started.
 
 Only the one whose turn it is runs. The others are stopped (SIGSTOP), so that one that polls without
 end takes no CPU from them; a peer whose process is not known is taken to be on another machine.
@@ -64,7 +64,7 @@ class Server:
         return machine.cpu_seconds(self.pid) if self.pid else None
 
     def resident_mib(self):
-        return machine.resident_mib(self.pid) if self.pid else None
+        return machine.memory_mib(self.pid) if self.pid else None
 
     def begin(self):
         self.signal(signal.SIGSTOP)
@@ -74,15 +74,17 @@ class Server:
 
 
 class Started(Server):
-    """One that is started here, on its CPU."""
+    """One that is started here, on its CPU; without one it may use all."""
 
-    def __init__(self, name, port, spaces, command):
+    def __init__(self, name, port, spaces, command, cpu=SERVER_CPU):
         super().__init__(name, "127.0.0.1", port, spaces)
-        self.command, self.process = command, None
+        self.command, self.process = list(map(str, command)), None
+        if cpu is not None:
+            self.command = pinned(cpu, command)
         self.log = tempfile.TemporaryFile("w+")
 
     def begin(self):
-        self.process = subprocess.Popen(pinned(SERVER_CPU, self.command), stdin=subprocess.DEVNULL,
+        self.process = subprocess.Popen(self.command, stdin=subprocess.DEVNULL,
                                         stderr=self.log)
         self.pid = self.process.pid
         self.wait_listening()
@@ -110,19 +112,23 @@ class Started(Server):
             self.process.wait()
 
 
-def weft_argv(port, folder, engine="auto"):
+def weft_argv(port, folder):
     return [BUILD / "weft", "serve", "--listen", f"nvme+tcp://127.0.0.1:{port}",
-            "--cpus", SERVER_CPU, "--engine", engine,
+            "--cpus", SERVER_CPU,
             "--control", os.path.join(folder, f"{port}.sock")]
 
 
-def weft(name, folder, specs, words=(), engine="auto"):
+def weft(name, folder, specs, words=()):
     """Our target. @specs: {kind of namespace: SPEC}; @words: more words of `weft serve`."""
     port = free_port()
-    command = [*weft_argv(port, folder, engine), "--nqn", NQN, *words]
+    command = [*weft_argv(port, folder), "--nqn", NQN, *words]
     for nsid, spec in enumerate(specs.values(), 1):
         command += ["--ns", f"{spec},nsid={nsid}"]
     return Started(name, port, {space: (NQN, nsid) for nsid, space in enumerate(specs, 1)}, command)
+
+
+def weft_in_memory(folder, size):
+    return weft("weft", folder, {cases.MAIN: cases.SPACES[cases.MAIN].format(size=size)})
 
 
 def bare():
