@@ -24,6 +24,7 @@ def sections(args, folder):
     target = servers.weft_in_memory(folder, args.size)
     turns = [turn_of(target, rw, args.time) for rw in ("read", "write")]
     with servers.running([target]):
+        load.prefill(clients.Weft(), [target], [cases.MAIN])
         rounds.measure(turns, args.rounds)
     rows = [[turn.name, *(number(turn.median(who, "mib_s")) for who in turn.runs),
              f"{turn.ratio('on', 'off'):.2f}"] for turn in turns]

@@ -85,6 +85,7 @@ def sections(args, folder):
     with disk(args) as path, servers.running([weft, tgt]):
         with tgt.turn():
             offer(path)
+        load.prefill(clients.Weft(), [weft], [cases.MAIN])
         rounds.measure(turns, args.rounds)
     rows = [[turn.name, *(cell(turn, who) for who in turn.runs), f"{turn.ratio('weft', 'tgt'):.1f}",
              f"{turn.ratio('weft', 'tgt', 'mean_us'):.2f}"] for turn in turns]

@@ -1,9 +1,13 @@
 """load.py - one run: a client on a server, the CPU time that both took, what else was at work."""
 
+import os
 import subprocess
 
+import cases
 import machine
 from servers import CLIENT_CPU, Failed, pinned
+
+FILL_S = 1
 
 
 def run(server, command, limit_s, prefix=(), stdin=b"", fds=()):
@@ -33,3 +37,13 @@ def measure(client, server, case, seconds):
         if server_s is not None:
             numbers["server_us"] = min(each_us, (server.cpu_seconds() - server_s) * 1e6 / ios)
     return numbers | {"disturbed": disturbed, "mib_s": numbers["iops"] * case.bs / (1 << 20)}
+
+
+def prefill(client, targets, spaces):
+    """Memory that was never written reads from one page of zeros; give it pages of its own."""
+    for server in targets:
+        for space in spaces:
+            case = cases.Case(space, 131072, "write", 32)
+            if client.fits(server, case) and not space.startswith("null"):
+                measure(client, server, case, FILL_S)
+    os.sync()

@@ -1,7 +1,5 @@
 """matrix.py - every pair of a client and a server, in every case that both know."""
 
-import os
-
 import bars
 import calls
 import cases
@@ -13,9 +11,6 @@ import servers
 import tables
 from cases import MAIN, Case
 from section import pair_name
-
-
-FILL_S = 1
 
 
 # ---- who takes part
@@ -80,16 +75,6 @@ def run_of(client, server, case, seconds):
     return lambda: load.measure(client, server, case, seconds)
 
 
-def prefill(client, targets, spaces):
-    """Memory that was never written reads from one page of zeros; give it pages of its own."""
-    for server in targets:
-        for space in spaces:
-            case = Case(space, 131072, "write", 32)
-            if client.fits(server, case) and not space.startswith("null"):
-                load.measure(client, server, case, FILL_S)
-    os.sync()
-
-
 def sections(args, folder):
     ours, peers = ours_of(args, folder), peers_of(args)
     others = [clients.Other(*item) for item in named("--client", args.client).items()]
@@ -99,7 +84,7 @@ def sections(args, folder):
     turns = turns_of(pairs, wanted, peers, args.time)
     with servers.running(targets):
         rounds.progress("writing the namespaces")
-        prefill(hosts[0], targets, {case.space for case in wanted})
+        load.prefill(hosts[0], targets, {case.space for case in wanted})
         rounds.measure([turn for _, turn in turns], args.rounds)
         counted = [case for case in wanted if case.space == MAIN and case.depth in (1, 32)]
         shown = [tables.speed_section(turns, list(pairs)),
