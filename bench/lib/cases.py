@@ -11,7 +11,7 @@ SPACES = {
     "mem-512": "mem:{size},block=512",
     "null": "null:{size},block=4096",
     "null-512": "null:{size},block=512",
-    "file": "file:{folder}/disk.img,size={size},block=4096",
+    "file": "file:{path},size={size},block=4096",
 }
 MAIN = "mem"
 

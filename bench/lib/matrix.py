@@ -35,10 +35,12 @@ def peers_of(args):
 
 def ours_of(args, folder):
     """Our target, and the same with other words."""
-    specs = {space: spec.format(size=args.size, folder=folder)
-             for space, spec in cases.SPACES.items()}
-    variants = {"weft": ""} | named("--also", args.also)
-    return [servers.weft(name, folder, specs, words.split()) for name, words in variants.items()]
+    made = []
+    for name, words in ({"weft": ""} | named("--also", args.also)).items():
+        specs = {space: spec.format(size=args.size, path=f"{folder}/{name}.img")
+                 for space, spec in cases.SPACES.items()}
+        made.append(servers.weft(name, folder, specs, words.split()))
+    return made
 
 
 def pairs_of(hosts, targets, chosen):

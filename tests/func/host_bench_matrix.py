@@ -200,12 +200,13 @@ def _():
     with tempfile.TemporaryDirectory() as folder:
         done = subprocess.run([ROOT / "bench" / "run", "matrix", "--cases",
                                "mem-4k-mix,null-128k-read", "--rounds", "1", "--time", "0.1",
-                               "--size", "16M", "--output", folder],
+                               "--size", "16M", "--output", folder, "--also", "two=--engine epoll"],
                               capture_output=True, text=True, check=False)
         written = sorted(path.name for path in pathlib.Path(folder).iterdir())
     tap.diag(done.stderr)
     assert "| 4 KiB 70/30 mix, depth 32 |" in done.stdout, done.stdout
     assert "| null: 128 KiB read, depth 32 |" in done.stdout, done.stdout
+    assert "| weft | weft on two | bare |" in done.stdout, done.stdout
     if done.returncode == 3:
         assert "No conclusion" in done.stdout and not written, written
     else:
