@@ -227,7 +227,7 @@ struct weft_qpair {
 	char *slots;
 	size_t slot_size;
 	uint32_t slots_max, depth, touched, inflight, draining;
-	uint32_t parked; /* of those inflight: came while frozen, the user has not seen them */
+	uint32_t parked; /* of those inflight: the user has not seen them yet */
 	struct weft_req *free;
 };
 
