@@ -30,7 +30,7 @@
 #include "reactor/workers.h"
 
 #define EVENTS_MAX 256
-#define ASK_EVERY  8
+#define ASK_EVERY  8 /* looks, while one socket talks */
 
 #define ENDED    (EPOLLRDHUP | EPOLLHUP | EPOLLERR)
 #define READABLE (EPOLLIN | ENDED)
@@ -41,9 +41,8 @@ struct epoll {
 	int fd;
 	int alarm; /* timerfd, -1: nobody asked for one; never read, every expiry is an edge */
 	struct weft_workers workers;
-	struct weft_sock *talker; /* received last; NULL: none, or it is closed */
-	bool alone;               /* … and before */
-	unsigned unasked;         /* looks since epoll was asked */
+	struct weft_talk talk;
+	unsigned unasked; /* looks since epoll was asked */
 	struct epoll_event events[EVENTS_MAX];
 };
 
@@ -53,42 +52,6 @@ static struct epoll *to_epoll(struct engine *engine)
 }
 
 /* --- socket operations -------------------------------------------------------------------- */
-
-static int try_poll(struct weft_op *op)
-{
-	struct pollfd pollfd = { .fd = op->fd, .events = POLLIN };
-	int n = poll(&pollfd, 1, 0);
-
-	if (n > 0)
-		return pollfd.revents;
-	return n ? -errno : -EAGAIN;
-}
-
-static int try_recv(struct weft_op *op)
-{
-	ssize_t n = recvmsg(op->fd, &op->msg, MSG_DONTWAIT);
-
-	return n < 0 ? -errno : (int)n;
-}
-
-static int try_send(struct weft_op *op)
-{
-	ssize_t n = sendmsg(op->fd, &op->msg, MSG_DONTWAIT | MSG_NOSIGNAL);
-
-	return n < 0 ? -errno : (int)n;
-}
-
-static int try_sock(struct weft_op *op)
-{
-	switch (op->kind) {
-	case WEFT_OP_POLL:
-		return try_poll(op);
-	case WEFT_OP_RECV:
-		return try_recv(op);
-	default:
-		return try_send(op);
-	}
-}
 
 static bool *flag_of(struct weft_op *op)
 {
@@ -108,13 +71,6 @@ static bool is_drained(const struct weft_op *op, int res)
 	return (size_t)res < room;
 }
 
-/* A loop that is not ours waits for the epoll descriptor, which is readable until epoll was asked. */
-static void note_talk(struct epoll *e, struct weft_sock *sock)
-{
-	e->alone = e->talker == sock && e->alarm < 0;
-	e->talker = sock;
-}
-
 static void attempt(struct epoll *e, struct weft_op *op)
 {
 	bool *flag = flag_of(op);
@@ -123,14 +79,14 @@ static void attempt(struct epoll *e, struct weft_op *op)
 	if (!*flag)
 		return;
 	do {
-		res = try_sock(op);
+		res = weft_op_try(op);
 	} while (res == -EINTR);
 	if (res == -EAGAIN || is_drained(op, res))
 		*flag = false;
 	if (res == -EAGAIN)
 		return;
 	if (op->kind == WEFT_OP_RECV)
-		note_talk(e, op->sock);
+		weft_talk_note(&e->talk, op->sock);
 	weft_op_complete(e->engine.reactor, op, res);
 }
 
@@ -221,13 +177,19 @@ static void gather(struct epoll *e, int64_t timeout_ns)
 		on_event(e, &e->events[i]);
 }
 
+/* A loop that is not ours waits for the epoll descriptor, which is readable until epoll was asked. */
+static bool must_ask(struct epoll *e)
+{
+	return !e->talk.alone || e->alarm >= 0 || ++e->unasked >= ASK_EVERY;
+}
+
 static void look(struct epoll *e)
 {
-	if (!e->alone || ++e->unasked >= ASK_EVERY) {
+	if (must_ask(e)) {
 		gather(e, 0);
-	} else if (weft_op_under_way(e->talker->rx)) {
-		e->talker->readable = true; /* for all we know */
-		attempt(e, e->talker->rx);
+	} else if (weft_op_under_way(e->talk.sock->rx)) {
+		e->talk.sock->readable = true; /* for all we know */
+		attempt(e, e->talk.sock->rx);
 	}
 }
 
@@ -269,10 +231,7 @@ static void engine_sock_close(struct engine *engine, struct weft_sock *sock)
 	struct epoll *e = to_epoll(engine);
 
 	epoll_ctl(e->fd, EPOLL_CTL_DEL, sock->fd, NULL);
-	if (e->talker == sock) {
-		e->talker = NULL;
-		e->alone = false;
-	}
+	weft_talk_forget(&e->talk, sock);
 }
 
 static int engine_fd(struct engine *engine)
@@ -282,7 +241,6 @@ static int engine_fd(struct engine *engine)
 
 	if (e->alarm >= 0)
 		return e->fd;
-	e->alone = false;
 	e->alarm = timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC);
 	if (e->alarm < 0)
 		return -errno;

@@ -32,6 +32,25 @@ struct weft_reactor {
 	alignas(64) struct weft_mailbox mailbox;
 };
 
+/* While only one socket talks, an engine makes its system calls itself, without asking or arming
+ * anything first: what that costs pays when there are several to choose from. */
+struct weft_talk {
+	struct weft_sock *sock; /* received last; NULL: none, or it is closed */
+	bool alone;             /* … and before */
+};
+
+static inline void weft_talk_note(struct weft_talk *talk, struct weft_sock *sock)
+{
+	talk->alone = talk->sock == sock;
+	talk->sock = sock;
+}
+
+static inline void weft_talk_forget(struct weft_talk *talk, const struct weft_sock *sock)
+{
+	if (talk->sock == sock)
+		*talk = (struct weft_talk){ 0 };
+}
+
 /* Marks an operation that is queued or with the engine. */
 #define WEFT_OP_UNDER_WAY (-EINPROGRESS)
 
@@ -46,6 +65,8 @@ static inline void weft_op_complete(struct weft_reactor *r, struct weft_op *op, 
 	weft_list_push(&r->completed, &op->link);
 }
 
+/* The system call of an operation on a socket, without waiting: what it returned, or -errno. */
+int weft_op_try(struct weft_op *op);
 /* Calls done() of everything on r->completed. */
 void weft_op_finish_all(struct weft_reactor *r);
 

@@ -85,6 +85,45 @@ void weft_sock_send(struct weft_sock *sock, struct weft_op *op, struct iovec *io
 	start_sock(sock, &sock->tx, op, WEFT_OP_SEND);
 }
 
+static int try_poll(const struct weft_op *op)
+{
+	struct pollfd pollfd = { .fd = op->fd, .events = POLLIN };
+	int n = poll(&pollfd, 1, 0);
+
+	if (n > 0)
+		return pollfd.revents;
+	return n ? -errno : -EAGAIN;
+}
+
+/* One part needs no message around it, which the kernel would have to read first. */
+static ssize_t try_recv(struct weft_op *op)
+{
+	const struct iovec *iov = op->msg.msg_iov;
+
+	if (op->msg.msg_iovlen == 1)
+		return recv(op->fd, iov->iov_base, iov->iov_len, MSG_DONTWAIT);
+	return recvmsg(op->fd, &op->msg, MSG_DONTWAIT);
+}
+
+static ssize_t try_send(struct weft_op *op)
+{
+	const struct iovec *iov = op->msg.msg_iov;
+
+	if (op->msg.msg_iovlen == 1)
+		return send(op->fd, iov->iov_base, iov->iov_len, MSG_DONTWAIT | MSG_NOSIGNAL);
+	return sendmsg(op->fd, &op->msg, MSG_DONTWAIT | MSG_NOSIGNAL);
+}
+
+int weft_op_try(struct weft_op *op)
+{
+	ssize_t n;
+
+	if (op->kind == WEFT_OP_POLL)
+		return try_poll(op);
+	n = op->kind == WEFT_OP_RECV ? try_recv(op) : try_send(op);
+	return n < 0 ? -errno : (int)n;
+}
+
 /* --- files -------------------------------------------------------------------------------- */
 
 void weft_file_read(struct weft_reactor *r, struct weft_op *op, int fd, struct iovec *iov,

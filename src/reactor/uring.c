@@ -7,18 +7,21 @@
  * when that thread enters (DEFER_TASKRUN): no interrupt, and a flag in shared memory that a
  * spinning reactor reads for nothing. A reactor is created on one thread and runs on another, so
  * the ring is born disabled, and the first wait() enables it.
- * Invariant: only wait() enters the kernel with the ring. */
+ *
+ * The ring pays when it carries several operations at once. While only one socket talks its calls are
+ * made directly: the send at once, the receive whenever the reactor looks; before it sleeps, the ring
+ * gets the receive.
+ *
+ * Invariant: only wait() enters the kernel with the ring; nothing is held while it sleeps. */
 #include <assert.h>
 #include <errno.h>
 #include <liburing.h>
 #include <poll.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "reactor/internal.h"
+#include "reactor/ring.h"
 
-#define SQ_ENTRIES    256
-#define CQ_ENTRIES    4096
 #define COMPLETED_MAX 256 /* per wait, so that messages and timers get their turn */
 
 /* user_data is the operation's address, or one of these. */
@@ -28,6 +31,8 @@ struct uring {
 	struct engine engine;
 	struct io_uring ring;
 	struct weft_list cancels; /* receives and polls to end */
+	struct weft_talk talk;
+	struct weft_list held; /* the talker's receive, which the kernel does not know of yet */
 	bool enabled;
 	bool bell_armed;
 };
@@ -35,6 +40,63 @@ struct uring {
 static struct uring *to_uring(struct engine *engine)
 {
 	return container_of(engine, struct uring, engine);
+}
+
+/* The kernel gave up waiting for the socket; that is no answer. */
+static bool must_retry(const struct weft_op *op, int res)
+{
+	return op->sock && (res == -EAGAIN || res == -EINTR);
+}
+
+/* It is on no list, or among the cancels or the held. */
+static void take_op(struct uring *u, struct weft_op *op, int res)
+{
+	weft_list_remove(&op->link);
+	if (must_retry(op, res)) {
+		weft_list_push(&u->engine.reactor->queued, &op->link);
+		return;
+	}
+	if (op->kind == WEFT_OP_RECV)
+		weft_talk_note(&u->talk, op->sock);
+	weft_op_complete(u->engine.reactor, op, res);
+}
+
+/* --- the only talker -------------------------------------------------------------------- */
+
+static bool talks_alone(const struct uring *u, const struct weft_op *op)
+{
+	return u->talk.alone && op->sock == u->talk.sock && op->kind != WEFT_OP_POLL;
+}
+
+/* False: it has to wait, and that is the ring's. */
+static bool send_directly(struct uring *u, struct weft_op *op)
+{
+	int res = weft_op_try(op);
+
+	if (must_retry(op, res))
+		return false;
+	weft_op_complete(u->engine.reactor, op, res);
+	return true;
+}
+
+static bool call_directly(struct uring *u, struct weft_op *op)
+{
+	if (op->kind == WEFT_OP_SEND)
+		return send_directly(u, op);
+	weft_list_push(&u->held, &op->link);
+	return true;
+}
+
+static void receive_held(struct uring *u)
+{
+	struct weft_op *op = container_of(u->held.next, struct weft_op, link);
+	int res;
+
+	if (weft_list_empty(&u->held))
+		return;
+	res = weft_op_try(op);
+	if (!must_retry(op, res))
+		take_op(u, op, res);
 }
 
 /* --- submission --------------------------------------------------------------------------- */
@@ -130,26 +192,40 @@ static bool submit_cancels(struct uring *u)
 	return true;
 }
 
-static bool submit_queued(struct uring *u)
+static bool submit_op(struct uring *u, struct weft_op *op)
+{
+	struct io_uring_sqe *sqe = next_sqe(u);
+
+	if (sqe)
+		prep(sqe, op);
+	else
+		weft_list_push_first(&u->engine.reactor->queued, &op->link);
+	return sqe;
+}
+
+static bool submit_queued(struct uring *u, bool look)
 {
 	struct weft_list *queued = &u->engine.reactor->queued;
-	struct io_uring_sqe *sqe;
+	struct weft_op *op;
 
 	while (!weft_list_empty(queued)) {
-		sqe = next_sqe(u);
-		if (!sqe)
+		op = container_of(weft_list_pop(queued), struct weft_op, link);
+		if (look && talks_alone(u, op) && call_directly(u, op))
+			continue;
+		if (!submit_op(u, op))
 			return false;
-		prep(sqe, container_of(weft_list_pop(queued), struct weft_op, link));
 	}
 	return true;
 }
 
 /* False: the kernel takes no more for now, the rest goes with the next turn. */
-static bool fill(struct uring *u)
+static bool fill(struct uring *u, bool look)
 {
+	if (!look || !u->talk.alone)
+		weft_list_splice(&u->engine.reactor->queued, &u->held);
 	if (!u->bell_armed)
 		u->bell_armed = arm_bell(u);
-	return u->bell_armed && submit_cancels(u) && submit_queued(u);
+	return u->bell_armed && submit_cancels(u) && submit_queued(u, look);
 }
 
 /* --- completion --------------------------------------------------------------------------- */
@@ -179,21 +255,6 @@ static bool transient(int rc)
 	return rc == -ETIME || rc == -EINTR || rc == -EAGAIN || rc == -EBUSY;
 }
 
-/* The kernel gave up waiting for the socket; that is no answer. */
-static bool must_retry(const struct weft_op *op, int res)
-{
-	return op->sock && (res == -EAGAIN || res == -EINTR);
-}
-
-static void take_op(struct weft_reactor *r, struct weft_op *op, int res)
-{
-	weft_list_remove(&op->link); /* from the cancels: it ended by itself */
-	if (must_retry(op, res))
-		weft_list_push(&r->queued, &op->link);
-	else
-		weft_op_complete(r, op, res);
-}
-
 static void take(struct uring *u, const struct io_uring_cqe *cqe)
 {
 	switch (cqe->user_data) {
@@ -203,7 +264,7 @@ static void take(struct uring *u, const struct io_uring_cqe *cqe)
 		u->bell_armed = cqe->flags & IORING_CQE_F_MORE;
 		break;
 	default:
-		take_op(u->engine.reactor, io_uring_cqe_get_data(cqe), cqe->res);
+		take_op(u, io_uring_cqe_get_data(cqe), cqe->res);
 	}
 }
 
@@ -231,13 +292,16 @@ static void enable(struct uring *u)
 static void engine_wait(struct engine *engine, int64_t timeout_ns)
 {
 	struct uring *u = to_uring(engine);
+	bool look = !timeout_ns;
 	int rc;
 
 	if (!u->enabled)
 		enable(u);
-	rc = enter(u, fill(u) ? timeout_ns : 0);
+	rc = enter(u, fill(u, look) ? timeout_ns : 0);
 	assert(rc >= 0 || transient(rc));
 	collect(u);
+	if (look)
+		receive_held(u);
 }
 
 static int engine_sock_open(struct engine *engine, struct weft_sock *sock)
@@ -261,7 +325,7 @@ static void engine_sock_cancel(struct engine *engine, struct weft_sock *sock)
 
 static void engine_sock_close(struct engine *engine, struct weft_sock *sock)
 {
-	/* the ring knows operations, not sockets */
+	weft_talk_forget(&to_uring(engine)->talk, sock);
 }
 
 static void engine_close(struct engine *engine)
@@ -281,88 +345,21 @@ static const struct engine_ops uring_ops = {
 	.wait = engine_wait,
 };
 
-/* --- set-up ------------------------------------------------------------------------------- */
-
-#define SETUP_ALWAYS (IORING_SETUP_R_DISABLED | IORING_SETUP_CQSIZE)
-
-/* The best first; a kernel answers EINVAL to what it does not know. */
-static const unsigned setups[] = {
-	/* 6.1 */
-	SETUP_ALWAYS | IORING_SETUP_SUBMIT_ALL | IORING_SETUP_TASKRUN_FLAG |
-		IORING_SETUP_COOP_TASKRUN | IORING_SETUP_SINGLE_ISSUER | IORING_SETUP_DEFER_TASKRUN,
-	/* 5.19 */
-	SETUP_ALWAYS | IORING_SETUP_SUBMIT_ALL | IORING_SETUP_TASKRUN_FLAG |
-		IORING_SETUP_COOP_TASKRUN,
-	SETUP_ALWAYS,
-};
-
-static int set_up(struct io_uring *ring)
-{
-	struct io_uring_params params;
-	int rc = -EINVAL;
-
-	for (size_t i = 0; rc == -EINVAL && i < sizeof(setups) / sizeof(*setups); i++) {
-		params = (struct io_uring_params){ .flags = setups[i], .cq_entries = CQ_ENTRIES };
-		rc = io_uring_queue_init_params(SQ_ENTRIES, ring, &params);
-	}
-	return rc;
-}
-
-/* RSRC_TAGS stands for Linux 5.13, the first with multishot poll. */
-static bool has_features(const struct io_uring *ring)
-{
-	unsigned need = IORING_FEAT_NODROP | IORING_FEAT_EXT_ARG | IORING_FEAT_RSRC_TAGS;
-
-	return (ring->features & need) == need;
-}
-
-static bool has_opcodes(struct io_uring *ring)
-{
-	static const int need[] = {
-		IORING_OP_POLL_ADD, IORING_OP_ASYNC_CANCEL, IORING_OP_RECV,  IORING_OP_RECVMSG,
-		IORING_OP_SEND,     IORING_OP_SENDMSG,      IORING_OP_READV, IORING_OP_WRITEV,
-		IORING_OP_FSYNC,    IORING_OP_FALLOCATE,
-	};
-	struct io_uring_probe *probe = io_uring_get_probe_ring(ring);
-	bool all = probe;
-
-	for (size_t i = 0; all && i < sizeof(need) / sizeof(*need); i++)
-		all = io_uring_opcode_supported(probe, need[i]);
-	io_uring_free_probe(probe);
-	return all;
-}
-
-static int refuse(struct weft_err *err, int rc)
-{
-	switch (rc) {
-	case -ENOSYS:
-		return weft_fail(err, rc, "io_uring: this kernel has none");
-	case -EPERM:
-	case -EACCES:
-		return weft_fail(err, rc,
-				 "io_uring is forbidden (seccomp or kernel.io_uring_disabled)");
-	case -ENOMEM:
-		return weft_fail(err, rc, "io_uring: no memory (see ulimit -l)");
-	default:
-		return weft_fail(err, rc, "io_uring: %s", strerror(-rc));
-	}
-}
-
 int weft_uring_open(struct weft_reactor *r, struct engine **engine, struct weft_err *err)
 {
 	struct uring *u = calloc(1, sizeof(*u));
-	int rc = u ? set_up(&u->ring) : -ENOMEM;
+	int rc;
 
+	if (!u)
+		return weft_fail(err, -ENOMEM, "no memory for an engine");
+	rc = weft_ring_open(&u->ring, err);
 	if (rc < 0) {
 		free(u);
-		return refuse(err, rc);
+		return rc;
 	}
 	u->engine = (struct engine){ .ops = &uring_ops, .reactor = r };
 	weft_list_init(&u->cancels);
-	if (!has_features(&u->ring) || !has_opcodes(&u->ring)) {
-		engine_close(&u->engine);
-		return weft_fail(err, -ENOSYS, "io_uring: this kernel is too old for it");
-	}
+	weft_list_init(&u->held);
 	*engine = &u->engine;
 	return 0;
 }

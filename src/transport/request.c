@@ -30,11 +30,6 @@ void weft_req_enter(struct weft_req *req, enum weft_req_state state)
 	req->state = state;
 }
 
-void *weft_req_priv(struct weft_req *req)
-{
-	return (char *)req + req->qp->transport->req_size;
-}
-
 uint16_t weft_req_check_sgl(struct weft_req *req, uint32_t len)
 {
 	return req->qp->transport->check_sgl(req, len);

@@ -98,9 +98,6 @@ struct weft_req {
 	struct weft_req *next_free;
 };
 
-/* The user's own bytes behind every request. */
-void *weft_req_priv(struct weft_req *req);
-
 /* Can @len bytes move between the host and us as the command's SGL says? 0 or a status. */
 uint16_t weft_req_check_sgl(struct weft_req *req, uint32_t len);
 /* Bytes that the command's SGL speaks of. */
@@ -227,9 +224,15 @@ struct weft_qpair {
 	char *slots;
 	size_t slot_size;
 	uint32_t slots_max, depth, touched, inflight, draining;
-	uint32_t parked; /* of those inflight: came while frozen, the user has not seen them */
+	uint32_t parked; /* of those inflight: the user has not seen them yet */
 	struct weft_req *free;
 };
+
+/* The user's own bytes behind every request. */
+static inline void *weft_req_priv(struct weft_req *req)
+{
+	return (char *)req + req->qp->transport->req_size;
+}
 
 /* For transports, whose own queue pair starts with a weft_qpair, zeroed. */
 int weft_qpair_init(struct weft_qpair *qp, const struct weft_transport *transport,

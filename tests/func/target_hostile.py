@@ -38,6 +38,12 @@ def gone(t):
 
 # ---- buffers
 
+# A host is asked for more data of a queue's writes while it owes less than a MiB: of this size, for two
+# at a time. So many queues have all large buffers.
+NEARLY = 255 * 4096
+QUEUES = 64
+
+
 def many_wait(spec, ic):
     @with_target(f"reads of {spec} in line for buffers when their controller goes", ns=[spec],
                  extra=ONE_CPU)
@@ -57,26 +63,28 @@ many_wait("mem:64M", dict(ddgst=True))
 
 @with_target("writes in line for buffers, some answered, when the connection breaks", extra=ONE_CPU)
 def _(t):
-    data = bytes(MIB)
+    data = bytes(NEARLY)
     for _ in range(8):
         with connect(t) as ctrl:
-            queue = ctrl.open(depth=512, rcvbuf=4096)
-            disk = ctrl.disk(queue=queue)
-            queue.hold = True
-            for _ in range(150):
-                queue.submit(disk.command(sqe.WRITE, 0, 256), data, capsule=False)
-            r2ts = [queue.next_r2t() for _ in range(128)]
-            pour(queue, sqe.READ, 40)
-            for r2t in r2ts[:12]:
+            queues = [ctrl.open(depth=512, rcvbuf=4096) for _ in range(QUEUES + 2)]
+            for queue in queues:
+                queue.hold = True
+                for _ in range(5):
+                    queue.submit(sqe.blocks(sqe.WRITE, 1, 0, NEARLY // 4096), data, capsule=False)
+            r2ts = [(queue, queue.next_r2t()) for queue in queues[:QUEUES] for _ in range(2)]
+            pour(queues[0], sqe.READ, 40)
+            for queue, r2t in r2ts[:12]:
                 queue.answer(r2t)
-            queue.reset()
+            for queue in queues:
+                queue.reset()
     gone(t)
 
 
 def hog(t, opcode):
     """A host that takes every large buffer of the only reactor and keeps it."""
     ctrl = connect(t, **OTHER)
-    pour(ctrl.open(depth=512, rcvbuf=4096), opcode, 300)
+    for _ in range(QUEUES):
+        pour(ctrl.open(depth=512, rcvbuf=4096), opcode, 5, NEARLY // 4096)
     return ctrl
 
 

@@ -91,6 +91,36 @@ def _(t, ctrl):
     assert disk.read(0, len(data) // disk.block) == data
 
 
+@with_host("a host that owes a MiB is asked for more when it has sent some", host=dict(maxr2t=0))
+def _(t, ctrl):
+    disk, queue = ctrl.disk(), ctrl.open(depth=64)
+    part = 32
+    data = [pattern(i, part * disk.block) for i in range(24)]
+    queue.hold = True
+    cids = [queue.submit(disk.command(sqe.WRITE, i * part, part), d, capsule=False)
+            for i, d in enumerate(data)]
+    queue.do(sqe.Sqe(sqe.FLUSH, 1))  # passes those that wait
+    assert len(queue.r2ts) == (1 << 20) // len(data[0]), len(queue.r2ts)
+    for _ in cids:
+        queue.answer(queue.next_r2t())
+    for cid in cids:
+        queue.wait(cid)
+    for i, d in enumerate(data):
+        assert disk.read(i * part, part) == d, i
+
+
+@with_host("writes that wait to be asked for their data end with their queue")
+def _(t, ctrl):
+    disk, queue = ctrl.disk(), ctrl.open(depth=64)
+    queue.hold = True
+    for _ in range(40):
+        queue.submit(disk.command(sqe.WRITE, 0, 32), bytes(32 * disk.block), capsule=False)
+    queue.do(sqe.Sqe(sqe.FLUSH, 1))
+    queue.answer(queue.next_r2t())
+    queue.reset()
+    disk.read(0, 1)
+
+
 @with_host("small H2CData PDUs fill an R2T")
 def _(t, ctrl):
     disk, queue = ctrl.disk(), ctrl.queues[0]

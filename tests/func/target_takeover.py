@@ -204,6 +204,25 @@ def _(t, ctrl):
     assert disk.read(0, 16) == pattern(1, 65536) and disk.read(512) == pattern(2, 4096)
 
 
+@with_host("writes whose data was not asked for yet are asked for theirs by the new process")
+def _(t, ctrl):
+    disk, queue = ctrl.disk(), ctrl.open(depth=64)
+    data = [pattern(i, 32 * disk.block) for i in range(24)]
+    queue.hold = True
+    cids = [queue.submit(disk.command(sqe.WRITE, 32 * i, 32), d, capsule=False)
+            for i, d in enumerate(data)]
+    queue.do(sqe.Sqe(sqe.FLUSH, 1))
+    assert len(queue.r2ts) < len(cids)
+    with takeover_begun(t):
+        while queue.r2ts:
+            queue.answer(queue.r2ts.pop(0))
+        queue.hold = False
+    for cid in cids:
+        queue.wait(cid)
+    for i, d in enumerate(data):
+        assert disk.read(32 * i, 32) == d, i
+
+
 @with_host("half a capsule before, half of it after")
 def _(t, ctrl):
     disk = ctrl.disk()

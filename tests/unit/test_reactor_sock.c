@@ -414,6 +414,127 @@ static void one_that_talks_leaves_others_a_turn(void **state)
 	close_pair(&other, far);
 }
 
+/* After that the engine takes the socket for the only one that talks, and the next receive is not
+ * given to the kernel while the reactor only looks. */
+static void receive_as_only_talker(struct weft_sock *sock, int peer, struct waited *rx,
+				   struct iovec *iov)
+{
+	for (int i = 0; i < 3; i++) {
+		weft_sock_recv(sock, &rx->op, iov, 1);
+		assert_int_equal(write(peer, "abc", 3), 3);
+		assert_int_equal(await(rx), 3);
+	}
+	weft_sock_recv(sock, &rx->op, iov, 1);
+	weft_reactor_turn(r, 0);
+	weft_reactor_turn(r, 0);
+	assert_int_equal(rx->calls, 0);
+}
+
+static void only_looks(struct weft_sock *sock, int peer)
+{
+	assert_int_equal(write(peer, "xy", 2), 2);
+	weft_reactor_turn(r, 0);
+}
+
+static void sleeps(struct weft_sock *sock, int peer)
+{
+	settle();
+	assert_int_equal(write(peer, "xy", 2), 2);
+}
+
+static void is_canceled(struct weft_sock *sock, int peer)
+{
+	weft_sock_cancel(sock);
+}
+
+static void is_canceled_asleep(struct weft_sock *sock, int peer)
+{
+	settle();
+	weft_sock_cancel(sock);
+}
+
+static void loses_its_peer(struct weft_sock *sock, int peer)
+{
+	shutdown(peer, SHUT_WR);
+}
+
+static void is_shut_down(struct weft_sock *sock, int peer)
+{
+	shutdown(sock->fd, SHUT_RDWR);
+}
+
+static void is_not_alone_any_more(struct weft_sock *sock, int peer)
+{
+	struct waited rx = { .op.done = ended };
+	struct weft_sock other;
+	char byte;
+	struct iovec iov = { &byte, 1 };
+	int far = open_pair(&other);
+
+	weft_sock_recv(&other, &rx.op, &iov, 1);
+	assert_int_equal(write(far, "x", 1), 1);
+	assert_int_equal(await(&rx), 1);
+	close_pair(&other, far);
+	assert_int_equal(write(peer, "xy", 2), 2);
+}
+
+static void only_talker(void **state)
+{
+	static const struct {
+		void (*meets)(struct weft_sock *sock, int peer);
+		int res;
+	} cases[] = {
+		{ only_looks, 2 },
+		{ sleeps, 2 },
+		{ is_canceled, -ECANCELED },
+		{ is_canceled_asleep, -ECANCELED },
+		{ loses_its_peer, 0 },
+		{ is_shut_down, 0 },
+		{ is_not_alone_any_more, 2 },
+	};
+	struct waited rx = { .op.done = ended };
+	char buf[8];
+	struct iovec iov = { buf, sizeof(buf) };
+	struct weft_sock sock;
+	int peer;
+
+	need_reactor();
+	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+		peer = open_pair(&sock);
+		receive_as_only_talker(&sock, peer, &rx, &iov);
+		cases[i].meets(&sock, peer);
+		assert_int_equal(await(&rx), cases[i].res);
+		close_pair(&sock, peer);
+	}
+}
+
+/* More than the socket holds. */
+static void only_talker_sends_much(void **state)
+{
+	struct waited rx = { .op.done = ended }, tx = { .op.done = ended };
+	static char much[4 << 20], sunk[4 << 20];
+	struct iovec in = { sunk, 8 }, out = { much, sizeof(much) };
+	struct weft_sock sock;
+	size_t sent = 0;
+	int peer;
+
+	need_reactor();
+	peer = open_pair(&sock);
+	receive_as_only_talker(&sock, peer, &rx, &in);
+	while (sent < sizeof(much)) {
+		out = (struct iovec){ much + sent, sizeof(much) - sent };
+		weft_sock_send(&sock, &tx.op, &out, 1);
+		weft_reactor_turn(r, 0);
+		weft_reactor_turn(r, 0);
+		while (read(peer, sunk, sizeof(sunk)) > 0)
+			;
+		sent += (size_t)await(&tx);
+	}
+	weft_sock_cancel(&sock);
+	assert_int_equal(await(&rx), -ECANCELED);
+	close_pair(&sock, peer);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -430,6 +551,8 @@ int main(void)
 		on_both(poll_sees_a_listener),
 		on_both(many_sockets),
 		on_both(one_that_talks_leaves_others_a_turn),
+		on_both(only_talker),
+		on_both(only_talker_sends_much),
 	};
 
 	alarm(50);

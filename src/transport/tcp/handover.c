@@ -18,36 +18,6 @@
 #include "proto/status.h"
 #include "transport/tcp/tcp.h"
 
-/* --- parking --------------------------------------------------------------------------------------- */
-
-void tcp_park(struct tcp_conn *conn, struct tcp_req *treq)
-{
-	treq->parked = true;
-	conn->qp.parked++;
-	weft_list_push(&conn->parked, &treq->req.link);
-}
-
-static struct weft_req *unpark(struct tcp_conn *conn)
-{
-	struct weft_list *link = weft_list_pop(&conn->parked);
-	struct weft_req *req;
-
-	if (!link)
-		return NULL;
-	req = container_of(link, struct weft_req, link);
-	tcp_req_of(req)->parked = false;
-	conn->qp.parked--;
-	return req;
-}
-
-void tcp_refuse_parked(struct tcp_conn *conn)
-{
-	struct weft_req *req;
-
-	while ((req = unpark(conn)))
-		weft_req_reply(req, SC_GENERIC(ABORT_QUEUE));
-}
-
 /* --- standing still -------------------------------------------------------------------------------- */
 
 /* A connection that ends because of a fault is not worth the wait. */
@@ -78,12 +48,10 @@ const char *tcp_moves(struct weft_qpair *qp)
 void tcp_thaw(struct weft_qpair *qp)
 {
 	struct tcp_conn *conn = tcp_conn_of(qp);
-	struct weft_req *req;
 
 	if (!qp->sqsize)
 		tcp_setup_begin(conn);
-	while ((req = unpark(conn)))
-		qp->ops->command(req);
+	tcp_run_parked(conn);
 	tcp_rx_go_on(conn);
 }
 

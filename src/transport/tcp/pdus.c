@@ -153,7 +153,7 @@ static bool on_capsule(struct tcp_conn *conn, const char *pdu, const struct nvme
 	}
 	if (shape->data_len)
 		locate_capsule_data(conn, tcp_req_of(req), data, shape->data_len);
-	if (conn->qp.group->frozen && !conn->qp.wants_next)
+	if (tcp_must_park(conn, tcp_req_of(req)))
 		tcp_park(conn, tcp_req_of(req));
 	else
 		conn->qp.ops->command(req);

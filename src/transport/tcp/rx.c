@@ -221,6 +221,7 @@ static bool parse_payload(struct tcp_conn *conn)
 		chunk->head += NVME_TCP_DIGEST;
 	}
 	tcp_r2t_received(conn);
+	tcp_run_parked(conn);
 	return true;
 }
 

@@ -1,7 +1,7 @@
 /* tcp.h - inside NVMe/TCP, the target's side: the connection and its halves.
  *
- *   socket ─▶ rx.c: bytes ─▶ pdus.c: requests      conn.c: beginning and end
- *   socket ◀─ line.c: few sends ◀─ tx.c: replies, r2t.c: R2Ts      handover.c: standing still    */
+ *   socket ─▶ rx.c: bytes ─▶ pdus.c: requests ─▶ park.c: some wait   conn.c: beginning and end
+ *   socket ◀─ line.c: few sends ◀─ tx.c: replies, r2t.c: R2Ts        handover.c: standing still  */
 #ifndef WEFT_TRANSPORT_TCP_TCP_H
 #define WEFT_TRANSPORT_TCP_TCP_H
 
@@ -14,6 +14,7 @@ enum {
 	TCP_CAPSULE_BYTES = 16 << 10,      /* data inside an I/O command capsule */
 	TCP_R2TS_MAX = 4,                  /* outstanding per command */
 	TCP_R2T_MIN = 64 << 10,            /* do not split a transfer finer than this */
+	TCP_OWED_MAX = 1 << 20,   /* while a host owes that much, nothing more is asked for */
 	TCP_SLOT_WAIT_MS = 10000, /* for a host that sent more commands than its queue holds */
 	TCP_SETUP_MS = 30000,     /* from accept to a successful Connect */
 	TCP_LINGER_MS = 3000,     /* for the host to read a C2HTermReq */
@@ -109,7 +110,7 @@ struct tcp_conn {
 		uint32_t left;
 		bool ddgst;
 	} payload;
-	struct weft_list parked; /* weft_req.link: came while frozen, in their order */
+	struct weft_list parked; /* weft_req.link: do not run yet, in their order */
 	struct {                 /* what another process received; goes before the socket's */
 		char *bytes;
 		uint32_t at, end;
@@ -163,9 +164,13 @@ bool tcp_data_digest_ok(const char *data, uint32_t len, const char *digest);
 uint16_t tcp_check_sgl(struct weft_req *req, uint32_t len);
 uint32_t tcp_sgl_len(struct weft_req *req);
 
-/* handover.c */
+/* park.c */
+bool tcp_must_park(const struct tcp_conn *conn, const struct tcp_req *treq);
 void tcp_park(struct tcp_conn *conn, struct tcp_req *treq);
+void tcp_run_parked(struct tcp_conn *conn);    /* as far as they may */
 void tcp_refuse_parked(struct tcp_conn *conn); /* they will not be run: answers them */
+
+/* handover.c */
 void tcp_freeze(struct weft_qpair *qp);
 const char *tcp_moves(struct weft_qpair *qp);
 int tcp_hand_over(struct weft_qpair *qp, struct weft_qpair_state *state);

@@ -1,0 +1,12 @@
+/* ring.h - an io_uring that fits this kernel. */
+#ifndef WEFT_REACTOR_RING_H
+#define WEFT_REACTOR_RING_H
+
+#include <liburing.h>
+
+#include "base/err.h"
+
+/* Disabled: the thread that is going to use it enables it. */
+int weft_ring_open(struct io_uring *ring, struct weft_err *err);
+
+#endif

@@ -1,0 +1,74 @@
+/* park.c - commands that are here and do not run yet.
+ *
+ *                ┌ frozen, or the host owes enough already ─▶ parked ─▶ the data came, or thawed ┐
+ *   capsule ─────┴───────────────────────────────────────────────────────────────────────────────┴▶ run
+ *
+ * A host sends writes by the hundred. If the data of all was asked for at once, it would lie in as many
+ * buffers, and before that in the socket: more memory than any cache holds, and each byte is moved
+ * three times. So R2Ts are out for little more than TCP_OWED_MAX, which is what a fast network has on
+ * its way, and the next write runs when some of that has come.
+ *
+ * Invariant: the user has not seen a parked command, and it holds no buffer; unless the group is frozen
+ * the host owes data while there is one. */
+#include "proto/status.h"
+#include "transport/tcp/tcp.h"
+
+static bool asks_for_data(const union nvme_sqe *cmd)
+{
+	return nvme_cmd_direction(cmd) == NVME_DIR_TO_CTRL &&
+	       cmd->common.sgl.type == NVME_SGL_TRANSPORT;
+}
+
+/* Nothing comes between the two of a fused pair. */
+bool tcp_must_park(const struct tcp_conn *conn, const struct tcp_req *treq)
+{
+	const union nvme_sqe *cmd = &treq->req.cmd;
+
+	if (conn->qp.wants_next)
+		return false;
+	if (conn->qp.group->frozen)
+		return true;
+	return conn->owed >= TCP_OWED_MAX && asks_for_data(cmd) &&
+	       !(cmd->common.flags & NVME_FUSE_MASK);
+}
+
+void tcp_park(struct tcp_conn *conn, struct tcp_req *treq)
+{
+	treq->parked = true;
+	conn->qp.parked++;
+	weft_list_push(&conn->parked, &treq->req.link);
+}
+
+static struct weft_req *unpark(struct tcp_conn *conn)
+{
+	struct weft_list *link = weft_list_pop(&conn->parked);
+	struct weft_req *req;
+
+	if (!link)
+		return NULL;
+	req = container_of(link, struct weft_req, link);
+	tcp_req_of(req)->parked = false;
+	conn->qp.parked--;
+	return req;
+}
+
+static bool may_run(const struct tcp_conn *conn)
+{
+	return conn->state == TCP_OPEN && !conn->qp.group->frozen && conn->owed < TCP_OWED_MAX;
+}
+
+void tcp_run_parked(struct tcp_conn *conn)
+{
+	struct weft_req *req;
+
+	while (may_run(conn) && (req = unpark(conn)))
+		conn->qp.ops->command(req);
+}
+
+void tcp_refuse_parked(struct tcp_conn *conn)
+{
+	struct weft_req *req;
+
+	while ((req = unpark(conn)))
+		weft_req_reply(req, SC_GENERIC(ABORT_QUEUE));
+}
