@@ -242,6 +242,11 @@ static void engine_wait(struct engine *engine, int64_t timeout_ns)
 		look(e);
 }
 
+static void engine_start(struct engine *engine)
+{
+	start_queued(to_epoll(engine));
+}
+
 static int watch(struct epoll *e, int fd, uint32_t events, void *ptr)
 {
 	struct epoll_event event = { .events = events | EPOLLET, .data.ptr = ptr };
@@ -317,6 +322,7 @@ static const struct engine_ops epoll_ops = {
 	.sock_cancel = engine_sock_cancel,
 	.sock_close = engine_sock_close,
 	.wait = engine_wait,
+	.start = engine_start,
 	.fd = engine_fd,
 	.alarm = engine_alarm,
 };
