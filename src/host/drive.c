@@ -3,6 +3,13 @@
 
 enum { TURNS_MAX = 64 }; /* of one poll without a wait: others want the thread as well */
 
+static void turn(struct weft_queue *queue, int wait_ms)
+{
+	queue->batch_ns = 0;
+	weft_reactor_turn(queue->reactor, wait_ms);
+	queue->batch_ns = 0;
+}
+
 static uint64_t now_ms(const struct weft_queue *queue)
 {
 	return weft_reactor_now_ns(queue->reactor) / 1000000;
@@ -17,7 +24,7 @@ static void wait_for_one(struct weft_queue *queue, int timeout_ms)
 		now = now_ms(queue);
 		if (end && now >= end)
 			return;
-		weft_reactor_turn(queue->reactor, end ? (int)(end - now) : -1);
+		turn(queue, end ? (int)(end - now) : -1);
 	}
 }
 
@@ -27,7 +34,7 @@ static void fall_asleep(struct weft_queue *queue)
 	int turns = 0;
 
 	while (weft_reactor_busy(queue->reactor) && ++turns < TURNS_MAX)
-		weft_reactor_turn(queue->reactor, 0);
+		turn(queue, 0);
 	weft_reactor_doze(queue->reactor);
 }
 
@@ -37,7 +44,7 @@ int weft_queue_poll(struct weft_queue *queue, int timeout_ms)
 {
 	queue->completed = 0;
 	weft_reactor_run_deferred(queue->reactor);
-	weft_reactor_turn(queue->reactor, 0);
+	turn(queue, 0);
 	if (!queue->completed && timeout_ms)
 		wait_for_one(queue, timeout_ms);
 	if (queue->watched)
