@@ -223,7 +223,8 @@ static void gather(struct epoll *e, int64_t timeout_ns)
 
 static void look(struct epoll *e)
 {
-	if (!e->alone || ++e->unasked >= ASK_EVERY) {
+	/* That there is room to send, epoll tells. */
+	if (!e->alone || weft_op_under_way(e->talker->tx) || ++e->unasked >= ASK_EVERY) {
 		gather(e, 0);
 	} else if (weft_op_under_way(e->talker->rx)) {
 		e->talker->readable = true; /* for all we know */
