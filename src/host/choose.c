@@ -2,7 +2,7 @@
  *
  *   lanes that are ready ─▶ those with the best access to its namespace ─▶ the cheapest
  *
- * Optimized access comes first, however busy it is; then non-optimized. What a lane costs is the
+ * With one lane there is nothing to compare. Optimized access comes first, however busy it is; then non-optimized. What a lane costs is the
  * policy's to say. A command whose pieces are in flight stays on its lane. */
 #include "host/cmd.h"
 
@@ -16,6 +16,11 @@ static enum host_access access_to(const struct weft_cmd *cmd, unsigned index)
 static bool is_ready(const struct host_lane *lane)
 {
 	return lane && lane->ready && !lane->link->closing;
+}
+
+static bool can_be_used(const struct host_lane *lane, const struct weft_cmd *cmd)
+{
+	return is_ready(lane) && !lane->leaving && access_to(cmd, lane->path->index);
 }
 
 /* Of so many choices by latency one is made in turn: what was slow may not be any more. */
@@ -92,6 +97,8 @@ struct host_lane *host_choose(struct weft_queue *queue, const struct weft_cmd *c
 		lane = queue->lanes[p->lane];
 		return is_ready(lane) ? lane : NULL;
 	}
+	if (queue->nlanes == 1)
+		return can_be_used(queue->lanes[0], cmd) ? queue->lanes[0] : NULL;
 	lane = cheapest(queue, cmd, p->avoid);
 	if (!lane && p->avoid)
 		lane = cheapest(queue, cmd, 0);

@@ -21,7 +21,8 @@
 /* What weft_cmd.priv holds while the command is ours. */
 struct cmd_priv {
 	struct weft_list link;   /* queue->waiting, ->stuck or ->later */
-	uint64_t issued;         /* bytes in pieces so far; RAW and FLUSH: 1 when out */
+	uint64_t whole;          /* to be issued: bytes; 1: it cannot be cut */
+	uint64_t issued;         /* so far, in pieces */
 	const struct iovec *iov; /* where the next piece's data begins */
 	size_t skip;
 	uint32_t flying; /* pieces in flight */
@@ -50,8 +51,14 @@ static inline struct weft_cmd *cmd_of(struct weft_list *link)
 	return container_of(container_of(link, struct cmd_priv, link), struct weft_cmd, priv);
 }
 
+static inline bool cmd_all_issued(const struct weft_cmd *cmd)
+{
+	const struct cmd_priv *p = (const struct cmd_priv *)cmd->priv;
+
+	return cmd->rc || p->issued >= p->whole;
+}
+
 /* issue.c */
-bool cmd_all_issued(const struct weft_cmd *cmd);
 void cmd_start_over(struct weft_cmd *cmd);
 void cmd_enlist(struct weft_list *list, struct weft_cmd *cmd);
 void cmd_enlist_first(struct weft_list *list, struct weft_cmd *cmd);

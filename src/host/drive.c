@@ -3,14 +3,11 @@
 
 enum { TURNS_MAX = 64 }; /* of one poll without a wait: others want the thread as well */
 
-static void run_what_is_due(struct weft_queue *queue)
+static void turn(struct weft_queue *queue, int wait_ms)
 {
-	int turns = 0;
-
-	weft_reactor_run_deferred(queue->reactor);
-	do {
-		weft_reactor_turn(queue->reactor, 0);
-	} while (weft_reactor_busy(queue->reactor) && ++turns < TURNS_MAX);
+	queue->batch_ns = 0;
+	weft_reactor_turn(queue->reactor, wait_ms);
+	queue->batch_ns = 0;
 }
 
 static uint64_t now_ms(const struct weft_queue *queue)
@@ -27,21 +24,33 @@ static void wait_for_one(struct weft_queue *queue, int timeout_ms)
 		now = now_ms(queue);
 		if (end && now >= end)
 			return;
-		weft_reactor_turn(queue->reactor, end ? (int)(end - now) : -1);
+		turn(queue, end ? (int)(end - now) : -1);
 	}
 }
 
+/* What is left to do would make the descriptor readable at once. */
+static void fall_asleep(struct weft_queue *queue)
+{
+	int turns = 0;
+
+	while (weft_reactor_busy(queue->reactor) && ++turns < TURNS_MAX)
+		turn(queue, 0);
+	weft_reactor_doze(queue->reactor);
+}
+
+/* One turn takes in what has come. To go on while more comes would keep the program from submitting,
+ * and the controller from working, until everything is back. */
 int weft_queue_poll(struct weft_queue *queue, int timeout_ms)
 {
 	queue->completed = 0;
-	run_what_is_due(queue);
-	if (!queue->completed && timeout_ms) {
+	weft_reactor_run_deferred(queue->reactor);
+	turn(queue, 0);
+	if (!queue->completed && timeout_ms)
 		wait_for_one(queue, timeout_ms);
-		if (weft_reactor_busy(queue->reactor))
-			run_what_is_due(queue);
-	}
 	if (queue->watched)
-		weft_reactor_doze(queue->reactor);
+		fall_asleep(queue);
+	else
+		weft_reactor_start(queue->reactor);
 	return (int)queue->completed;
 }
 

@@ -59,16 +59,6 @@ void cmd_delist(struct weft_cmd *cmd)
 	p->listed = false;
 }
 
-bool cmd_all_issued(const struct weft_cmd *cmd)
-{
-	const struct cmd_priv *p = (const struct cmd_priv *)cmd->priv;
-	enum host_shape shape = host_rule(cmd->op)->shape;
-
-	if (cmd->rc)
-		return true;
-	return shape == SHAPE_NONE || shape == SHAPE_RAW ? p->issued : p->issued >= cmd->length;
-}
-
 /* --- on their way out ------------------------------------------------------------------------------ */
 
 static void note_lane(struct host_lane *lane, struct cmd_priv *p)
@@ -78,10 +68,18 @@ static void note_lane(struct host_lane *lane, struct cmd_priv *p)
 	p->lane = (uint8_t)lane->path->index;
 }
 
+/* What is submitted before the next turn leaves together: one look at the clock is enough. */
+static uint64_t batch_ns(struct weft_queue *queue)
+{
+	if (!queue->batch_ns)
+		queue->batch_ns = weft_reactor_now_ns(queue->reactor);
+	return queue->batch_ns;
+}
+
 static void submit(struct host_lane *lane, struct weft_slot *slot, struct weft_cmd *cmd)
 {
 	slot->user = cmd;
-	slot->since_ns = weft_reactor_now_ns(lane->queue->reactor);
+	slot->since_ns = batch_ns(lane->queue);
 	cmd_priv(cmd)->flying++;
 	note_lane(lane, cmd_priv(cmd));
 	lane->flying++;
@@ -182,6 +180,31 @@ static int check_memory(struct weft_queue *queue, const struct weft_cmd *cmd)
 	return host_memory_ok(queue, cmd->iov, cmd->iovcnt) ? 0 : -EOPNOTSUPP;
 }
 
+static uint64_t whole_of(const struct weft_cmd *cmd)
+{
+	enum host_shape shape = host_rule(cmd->op)->shape;
+
+	return shape == SHAPE_NONE || shape == SHAPE_RAW ? 1 : cmd->length;
+}
+
+static void take_over(struct weft_queue *queue, struct weft_cmd *cmd)
+{
+	memset(cmd->priv, 0, sizeof(cmd->priv));
+	cmd_priv(cmd)->whole = whole_of(cmd);
+	cmd->rc = 0;
+	cmd->status = 0;
+	cmd->result = 0;
+	cmd_start_over(cmd);
+	queue->pending++;
+}
+
+/* Nobody is before it, and it is out whole: it need not stand in line. */
+static bool goes_at_once(struct weft_queue *queue, struct weft_cmd *cmd)
+{
+	return weft_list_empty(&queue->waiting) && send_next(queue, cmd) == WENT &&
+	       cmd_all_issued(cmd);
+}
+
 int weft_submit(struct weft_queue *queue, struct weft_cmd *cmd)
 {
 	int rc = host_rule_check(&queue->seen.traits, cmd);
@@ -192,13 +215,10 @@ int weft_submit(struct weft_queue *queue, struct weft_cmd *cmd)
 		return rc;
 	if (queue->seen.state == WEFT_DEAD)
 		return -ENOTCONN;
-	memset(cmd->priv, 0, sizeof(cmd->priv));
-	cmd->rc = 0;
-	cmd->status = 0;
-	cmd->result = 0;
-	cmd_start_over(cmd);
-	queue->pending++;
-	cmd_enlist(&queue->waiting, cmd);
-	issue(queue, false);
+	take_over(queue, cmd);
+	if (!goes_at_once(queue, cmd)) {
+		cmd_enlist(&queue->waiting, cmd);
+		issue(queue, false);
+	}
 	return 0;
 }

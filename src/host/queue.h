@@ -85,6 +85,7 @@ struct weft_queue {
 	struct weft_list stuck;                  /* commands that no lane can be used for */
 	struct weft_list later;                  /* commands that are tried again after a while */
 	struct weft_timer again;
+	uint64_t batch_ns; /* when commands were issued first since the last turn; 0: none was */
 	unsigned pending, completed;
 	unsigned stalled;    /* of them, in a stall */
 	uint64_t stalled_ns; /* since when */

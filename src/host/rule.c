@@ -6,7 +6,7 @@
 
 #include <errno.h>
 
-static const struct host_rule rules[] = {
+const struct host_rule host_rules[HOST_RULES] = {
 	[WEFT_READ] = { "Read", nvme_cmd_read, SHAPE_DATA, false, true, 0, 0 },
 	[WEFT_WRITE] = { "Write", nvme_cmd_write, SHAPE_DATA, true, true, 0, WEFT_FUA },
 	[WEFT_FLUSH] = { "Flush", nvme_cmd_flush, SHAPE_NONE, false, true, 0, 0 },
@@ -25,14 +25,9 @@ static const struct host_rule rules[] = {
 	[WEFT_RAW] = { "command", 0, SHAPE_RAW, false, false, 0, WEFT_IDEMPOTENT },
 };
 
-const struct host_rule *host_rule(enum weft_op_code op)
-{
-	return (size_t)op < sizeof(rules) / sizeof(rules[0]) ? &rules[op] : NULL;
-}
-
 bool host_rule_again(const struct weft_cmd *cmd)
 {
-	return rules[cmd->op].again || cmd->flags & WEFT_IDEMPOTENT;
+	return host_rules[cmd->op].again || cmd->flags & WEFT_IDEMPOTENT;
 }
 
 static uint64_t iov_length(const struct weft_cmd *cmd)

@@ -22,8 +22,15 @@ struct host_rule {
 	unsigned flags; /* that it takes */
 };
 
+enum { HOST_RULES = WEFT_RAW + 1 };
+extern const struct host_rule host_rules[HOST_RULES];
+
 /* NULL: there is no such operation. */
-const struct host_rule *host_rule(enum weft_op_code op);
+static inline const struct host_rule *host_rule(enum weft_op_code op)
+{
+	return (unsigned)op < HOST_RULES ? &host_rules[op] : NULL;
+}
+
 /* Doing @cmd twice is the same as doing it once. */
 bool host_rule_again(const struct weft_cmd *cmd);
 /* 0, or why @cmd cannot be submitted. */

@@ -125,29 +125,46 @@ static void wait_and_try_again(struct weft_queue *queue, struct weft_cmd *cmd)
 			       pause < AGAIN_MAX_MS ? pause : AGAIN_MAX_MS);
 }
 
-/* Nothing of it flies, and nothing more will be heard of it. */
-static void conclude(struct weft_queue *queue, struct weft_cmd *cmd)
+static void try_again_at_once(struct weft_queue *queue, struct weft_cmd *cmd)
 {
 	struct cmd_priv *p = cmd_priv(cmd);
 
-	if (!cmd->rc && p->timed_out && p->lost)
-		cmd->rc = -ETIMEDOUT;
-	else if (!cmd->rc && p->lost && (!host_rule_again(cmd) || p->tries > TRIES_MAX))
-		cmd->rc = -ECONNRESET;
-	else if (!cmd->rc && p->retry && p->done_some && !host_rule_again(cmd))
-		cmd->rc = weft_io_status_to_errno(cmd->status);
+	p->tries += !p->lost;
+	p->resent = true;
+	cmd_start_over(cmd);
+	cmd_enlist_first(&queue->waiting, cmd);
+}
+
+/* 0, or why a command that was lost, or asks for another try, must not have it. */
+static int reason_against(const struct weft_cmd *cmd)
+{
+	const struct cmd_priv *p = (const struct cmd_priv *)cmd->priv;
+
+	if (p->timed_out && p->lost)
+		return -ETIMEDOUT;
+	if (p->lost && (!host_rule_again(cmd) || p->tries > TRIES_MAX))
+		return -ECONNRESET;
+	if (p->retry && p->done_some && !host_rule_again(cmd))
+		return weft_io_status_to_errno(cmd->status);
+	return 0;
+}
+
+/* Nothing of it flies, and nothing more will be heard of it. */
+static void conclude(struct weft_queue *queue, struct weft_cmd *cmd)
+{
+	const struct cmd_priv *p = cmd_priv(cmd);
+	bool again = p->lost || p->retry;
+
+	if (again && !cmd->rc)
+		cmd->rc = reason_against(cmd);
 	if (!cmd->rc)
 		cmd->status = 0;
-	if (!cmd->rc && (p->lost || (p->retry && p->hurry))) {
-		p->tries += !p->lost;
-		p->resent = true;
-		cmd_start_over(cmd);
-		cmd_enlist_first(&queue->waiting, cmd);
-	} else if (!cmd->rc && p->retry) {
-		wait_and_try_again(queue, cmd);
-	} else {
+	if (!again || cmd->rc)
 		cmd_finish(queue, cmd);
-	}
+	else if (p->lost || p->hurry)
+		try_again_at_once(queue, cmd);
+	else
+		wait_and_try_again(queue, cmd);
 }
 
 /* What a raw command does is not known. */

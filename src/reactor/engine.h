@@ -38,6 +38,9 @@ struct engine_ops {
 	 * a reactor that spins calls it over and over. */
 	void (*wait)(struct engine *engine, int64_t timeout_ns);
 
+	/* Starts what is queued, and looks for nothing; NULL: that is no cheaper than wait(). */
+	void (*start)(struct engine *engine);
+
 	/* A descriptor that is readable when wait() has news; NULL: there is none. */
 	int (*fd)(struct engine *engine);
 	/* Makes it readable after @timeout_ns as well. */

@@ -177,10 +177,12 @@ static void gather(struct epoll *e, int64_t timeout_ns)
 		on_event(e, &e->events[i]);
 }
 
-/* A loop that is not ours waits for the epoll descriptor, which is readable until epoll was asked. */
+/* Epoll tells when there is room to send. And a loop that is not ours waits for its descriptor, which is
+ * readable until epoll was asked. */
 static bool must_ask(struct epoll *e)
 {
-	return !e->talk.alone || e->alarm >= 0 || ++e->unasked >= ASK_EVERY;
+	return !e->talk.alone || weft_op_under_way(e->talk.sock->tx) || e->alarm >= 0 ||
+	       ++e->unasked >= ASK_EVERY;
 }
 
 static void look(struct epoll *e)
@@ -202,6 +204,11 @@ static void engine_wait(struct engine *engine, int64_t timeout_ns)
 		gather(e, timeout_ns);
 	else
 		look(e);
+}
+
+static void engine_start(struct engine *engine)
+{
+	start_queued(to_epoll(engine));
 }
 
 static int watch(struct epoll *e, int fd, uint32_t events, void *ptr)
@@ -275,6 +282,7 @@ static const struct engine_ops epoll_ops = {
 	.sock_cancel = engine_sock_cancel,
 	.sock_close = engine_sock_close,
 	.wait = engine_wait,
+	.start = engine_start,
 	.fd = engine_fd,
 	.alarm = engine_alarm,
 };

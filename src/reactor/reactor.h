@@ -46,6 +46,8 @@ void weft_reactor_stop(struct weft_reactor *r);
 void weft_reactor_turn(struct weft_reactor *r, int wait_ms);
 /* Deferred work that was left between turns, now: what it sends goes out with the next turn. */
 void weft_reactor_run_deferred(struct weft_reactor *r);
+/* Operations that were left between turns, too: they are under way when this returns. */
+void weft_reactor_start(struct weft_reactor *r);
 /* The next turn has something to do, without waiting. */
 bool weft_reactor_busy(struct weft_reactor *r);
 

@@ -167,6 +167,16 @@ bool weft_reactor_busy(struct weft_reactor *r)
 	return work_waits(r) || !weft_list_empty(&r->queued) || weft_pollers_look(r);
 }
 
+void weft_reactor_start(struct weft_reactor *r)
+{
+	if (weft_list_empty(&r->queued))
+		return;
+	if (r->engine->ops->start)
+		r->engine->ops->start(r->engine);
+	else
+		call_engine(r, 0);
+}
+
 int weft_reactor_fd(struct weft_reactor *r)
 {
 	return r->engine->ops->fd ? r->engine->ops->fd(r->engine) : -EOPNOTSUPP;

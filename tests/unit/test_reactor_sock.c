@@ -181,6 +181,28 @@ static void send_gathers(void **state)
 	close_pair(&sock, peer);
 }
 
+/* What was left between turns is under way; done() waits for a turn all the same. */
+static void a_send_can_be_started_between_turns(void **state)
+{
+	struct waited tx = { .op.done = ended };
+	char abc[] = "abc", buf[8];
+	struct iovec iov = { abc, 3 };
+	struct weft_sock sock;
+	int peer;
+
+	need_reactor();
+	peer = open_pair(&sock);
+	settle(); /* it is known to be writable */
+	weft_reactor_start(r);
+	weft_sock_send(&sock, &tx.op, &iov, 1);
+	assert_int_equal(read(peer, buf, sizeof(buf)), -1);
+	weft_reactor_start(r);
+	assert_int_equal(read(peer, buf, sizeof(buf)), 3);
+	assert_int_equal(tx.calls, 0);
+	assert_int_equal(await(&tx), 3);
+	close_pair(&sock, peer);
+}
+
 static void send_to_nobody_is_epipe(void **state)
 {
 	struct waited tx = { .op.done = ended };
@@ -545,6 +567,7 @@ int main(void)
 		on_both(shutdown_ends_a_recv),
 		on_both(send_waits_for_room),
 		on_both(send_gathers),
+		on_both(a_send_can_be_started_between_turns),
 		on_both(send_to_nobody_is_epipe),
 		on_both(both_directions_at_once),
 		on_both(send_waits_for_connect),
