@@ -2,9 +2,9 @@
  *
  *   recv ─▶ count ─▶ a reply for every whole request ─▶ one send
  *
- * A client's first 8 bytes say how long its requests and the replies to them are (bare_client.c). One
- * thread, no look at any byte after that. It never sleeps while a client is there: one alone is asked
- * again and again whether something came, several through epoll. Without any it waits.
+ * A client's first 8 bytes say how long its requests and the replies to them are (bare_client.c).
+ * One thread, no look at any byte after that. It never sleeps while a client is there: one alone is
+ * asked again and again whether something came, several through epoll. Without any it waits.
  *
  * usage: bare PORT          listens on 127.0.0.1, ends on SIGTERM */
 #include <arpa/inet.h>

@@ -21,8 +21,8 @@ enum {
 	COMMAND = 72,
 	RESPONSE = 24,
 	RING_BYTES = 256 << 10,
-	/* What was found to be fastest: of small ones, one end works on some while the other does on
-	 * others; large ones stay in the cache when all of them are one batch. */
+	/* What was found to be fastest: of small ones, one end works on some while the other does
+	 * on others; large ones stay in the cache when all of them are one batch. */
 	BATCHES = 4,
 	LARGE = 64 << 10,
 };

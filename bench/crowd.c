@@ -1,7 +1,9 @@
-/* crowd.c - load over many connections that somebody else has opened, and hands over as descriptors.
+/* crowd.c - load over many connections that somebody else has opened, and hands over as
+ * descriptors.
  *
- * What it sends comes from standard input: whole requests, sent round and round on every connection.
- * So it costs next to nothing itself, and knows no protocol: what is measured is the server.
+ * What it sends comes from standard input: whole requests, sent round and round on every
+ * connection. So it costs next to nothing itself, and knows no protocol: what is measured is the
+ * server.
  *
  * usage: crowd REQUEST REPLY FIRST DEPTH WARMUP SECONDS FD... <REQUESTS
  *        bytes of a request and of a reply; a reply's first byte; in flight over all; seconds */

@@ -2,8 +2,8 @@
  *
  *   one thread on each: mine ─▶ yours ─▶ mine …
  *
- * A hypervisor may move virtual CPUs to other cores while a program runs on them. Where they no longer
- * share a cache, everything that goes from one to the other takes several times as long.
+ * A hypervisor may move virtual CPUs to other cores while a program runs on them. Where they no
+ * longer share a cache, everything that goes from one to the other takes several times as long.
  *
  * usage: distance CPU CPU          prints nanoseconds */
 #include <pthread.h>

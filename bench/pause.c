@@ -5,11 +5,11 @@
  *   a line on stdin ─▶ a line of JSON on stdout: what it saw since the line before
  *
  * Every I/O slot has blocks of its own, and one I/O at a time: what a read has to find is known
- * exactly. A block's bytes are made from its number and how often it was written, so a write that was
- * lost, came late or was torn shows.
+ * exactly. A block's bytes are made from its number and how often it was written, so a write that
+ * was lost, came late or was torn shows.
  *
- * Times are CLOCK_MONOTONIC's, in nanoseconds. "known" is when the library knew that I/O had nowhere to
- * go (weft_queue_stalls), "over" when the last of what that concerned was completed. */
+ * Times are CLOCK_MONOTONIC's, in nanoseconds. "known" is when the library knew that I/O had
+ * nowhere to go (weft_queue_stalls), "over" when the last of what that concerned was completed. */
 #include <errno.h>
 #include <fcntl.h>
 #include <getopt.h>
@@ -77,7 +77,7 @@ static void fail(struct app *app, const struct weft_err *why)
 	app->stopping = true;
 }
 
-/* --- what is in a block ------------------------------------------------------------------------- */
+/* --- what is in a block ----------------------------------------------------------------------- */
 
 /* The first word of what was written there last; those behind it count on. Never written: zeros. */
 static uint64_t first_word(const struct app *app, uint64_t block)
@@ -117,7 +117,7 @@ static void check(struct slot *slot)
 	fail(slot->app, &why);
 }
 
-/* --- I/O ------------------------------------------------------------------------------------------- */
+/* --- I/O -------------------------------------------------------------------------------------- */
 
 static void start(struct slot *slot)
 {
@@ -185,7 +185,7 @@ static void note_stalls(struct app *app)
 	w->over_ns = now;
 }
 
-/* --- telling --------------------------------------------------------------------------------------- */
+/* --- telling ---------------------------------------------------------------------------------- */
 
 static unsigned count_live(struct app *app)
 {
@@ -227,7 +227,7 @@ static void look_at_stdin(struct app *app)
 		app->stopping = true;
 }
 
-/* --- from beginning to end -------------------------------------------------------------------------- */
+/* --- from beginning to end -------------------------------------------------------------------- */
 
 static int open_all(struct app *app, const char *uri)
 {

@@ -2,10 +2,10 @@
  *
  *   ring: | request | request | … |  ──send──▶  connection  ──recv──▶  counted, never kept
  *
- * Requests have one length and replies have one length, and replies come in the order of the requests:
- * so all that is ever looked at is the first byte of a reply. One thread, which never sleeps. A
- * connection sends the next requests when a batch of its share has been answered: fewer at a time
- * would cost both ends more system calls for the same bytes. */
+ * Requests have one length and replies have one length, and replies come in the order of the
+ * requests: so all that is ever looked at is the first byte of a reply. One thread, which never
+ * sleeps. A connection sends the next requests when a batch of its share has been answered: fewer
+ * at a time would cost both ends more system calls for the same bytes. */
 #ifndef WEFT_BENCH_PUMP_H
 #define WEFT_BENCH_PUMP_H
 

@@ -27,7 +27,7 @@ struct weft_ctrl;
 struct weft_ns;
 struct weft_queue;
 
-/* --- connecting ------------------------------------------------------------------------------ */
+/* --- connecting ------------------------------------------------------------------------------- */
 
 /* Which of several paths a command takes, of those with the best access to its namespace. */
 enum weft_policy {
@@ -80,8 +80,8 @@ void weft_options_init(struct weft_options *options);
  * fails at the first attempt.
  *
  * "URI,URI": several paths to one subsystem, at most 8. I/O goes through any of them that leads to
- * its namespace, and through the others when that is lost. One of them that is live is enough; those
- * that are not are tried again. A word behind one holds for all that do not say otherwise.
+ * its namespace, and through the others when that is lost. One of them that is live is enough;
+ * those that are not are tried again. A word behind one holds for all that do not say otherwise.
  *
  * paths=discover: HOST:PORT is a discovery service. The paths are what it, and those that it
  * refers to, list of SUBNQN, and they follow what it lists: see weft_ctrl_paths(). It fails when
@@ -168,11 +168,11 @@ int weft_path_add(struct weft_ctrl *ctrl, const char *uri, struct weft_err *err)
  * queues as they are polled; nothing new goes there. */
 int weft_path_remove(struct weft_ctrl *ctrl, unsigned path, struct weft_err *err);
 
-/* Gives the connection up, of every path, and makes a new one. What is in flight is retried or fails as after a
- * loss (see weft_submit). Returns at once. */
+/* Gives the connection up, of every path, and makes a new one. What is in flight is retried or
+ * fails as after a loss (see weft_submit). Returns at once. */
 void weft_ctrl_reset(struct weft_ctrl *ctrl);
 
-/* --- events ---------------------------------------------------------------------------------- */
+/* --- events ----------------------------------------------------------------------------------- */
 
 enum weft_event_kind {
 	WEFT_EVENT_STATE,      /* @state, and why */
@@ -241,7 +241,7 @@ struct weft_ns_path {
 unsigned weft_ns_paths(struct weft_ns *ns, struct weft_ns_path *paths, unsigned max);
 const char *weft_access_text(enum weft_access access); /* "non-optimized" */
 
-/* --- I/O ----------------------------------------------------------------------------------------- */
+/* --- I/O -------------------------------------------------------------------------------------- */
 
 /* Its memory is near the CPU of the thread that opens it: let it be the one that will drive it. */
 int weft_queue_open(struct weft_ctrl *ctrl, struct weft_queue **queue, struct weft_err *err);
@@ -332,8 +332,9 @@ void weft_queue_stats(const struct weft_queue *queue, struct weft_queue_stats *s
 
 enum { WEFT_STALL_LENGTHS = 32 };
 
-/* A stall begins when commands are lost with their connection, are refused because of their path, find
- * none that can be used, or wait before another try; it ends when the last of them is completed. */
+/* A stall begins when commands are lost with their connection, are refused because of their path,
+ * find none that can be used, or wait before another try; it ends when the last of them is
+ * completed. */
 struct weft_stalls {
 	uint64_t switches; /* commands that were sent again, on another path */
 	uint64_t stalls;
@@ -362,11 +363,11 @@ int weft_zero(struct weft_queue *queue, struct weft_ns *ns, uint64_t length, uin
 int weft_trim(struct weft_queue *queue, struct weft_ns *ns, uint64_t length, uint64_t offset,
 	      struct weft_err *err);
 
-/* --- admin commands ------------------------------------------------------------------------------ */
+/* --- admin commands --------------------------------------------------------------------------- */
 
-/* Any admin command, synchronously, from any thread: @sqe as for WEFT_RAW. Moves @length bytes to or
- * from @buf as its opcode says. @result (may be NULL) gets the completion's first 8 bytes.
- * 0, -errno, or the positive NVMe status with which the controller refused it. */
+/* Any admin command, synchronously, from any thread: @sqe as for WEFT_RAW. Moves @length bytes to
+ * or from @buf as its opcode says. @result (may be NULL) gets the completion's first 8 bytes. 0,
+ * -errno, or the positive NVMe status with which the controller refused it. */
 int weft_admin(struct weft_ctrl *ctrl, const void *sqe, void *buf, uint32_t length,
 	       uint64_t *result, struct weft_err *err);
 /* The usual two. @buf of weft_identify() has 4096 bytes. */
@@ -378,7 +379,7 @@ int weft_log_page(struct weft_ctrl *ctrl, uint8_t lid, uint32_t nsid, uint64_t o
 /* "LBA Out of Range"; a constant, never NULL. */
 const char *weft_status_text(uint16_t status);
 
-/* --- discovery ------------------------------------------------------------------------------------ */
+/* --- discovery -------------------------------------------------------------------------------- */
 
 struct weft_discovered {
 	char transport[8]; /* "tcp", "rdma", "fc", "loop", or a number */

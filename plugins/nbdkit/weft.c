@@ -46,7 +46,7 @@ int plugin_fail(int rc, const struct weft_err *err)
 	return -1;
 }
 
-/* --- what the command line says ------------------------------------------------------------------ */
+/* --- what the command line says --------------------------------------------------------------- */
 
 static int too_long(void)
 {
@@ -102,7 +102,7 @@ static int on_config_complete(void)
 	return (size_t)snprintf(uri + used, room, "%s", words) < room ? 0 : too_long();
 }
 
-/* --- the connection ------------------------------------------------------------------------------ */
+/* --- the connection --------------------------------------------------------------------------- */
 
 static int check_exports(struct weft_err *err)
 {
@@ -163,7 +163,7 @@ static void on_dump(void)
 	printf("weft_transports=tcp\n");
 }
 
-/* --- what holds for every client ----------------------------------------------------------------- */
+/* --- what holds for every client -------------------------------------------------------------- */
 
 static int yes(void *handle)
 {

@@ -70,17 +70,18 @@ struct weft_backend_ops {
 	int (*inherit)(struct weft_backend **be, const struct weft_spec *spec, int fd,
 		       struct weft_err *err);
 	int (*descriptor)(struct weft_backend *be);
-	/* On 0 the backend owns @io until it calls io->done() on the reactor that submitted it, which
-	 * may be before this returns. On -errno the caller still owns it. */
+	/* On 0 the backend owns @io until it calls io->done() on the reactor that submitted it,
+	 * which may be before this returns. On -errno the caller still owns it. */
 	int (*submit)(struct weft_backend *be, struct weft_io *io);
-	/* The memory itself, to read from without a copy; NULL: this backend has none (optional). */
+	/* The memory itself, to read from without a copy; NULL: this backend has none
+	 * (optional). */
 	void *(*map)(struct weft_backend *be, uint64_t offset);
 	/* Bytes of storage in use, for thin namespaces (optional). */
 	uint64_t (*used)(struct weft_backend *be);
 	/* Called through weft_backend_resize(). May block. */
 	int (*resize)(struct weft_backend *be, uint64_t size, struct weft_err *err);
-	/* Is there, of what @node of a cluster did with this storage, anything under way? NULL: it is not
-	 * storage that several can share. */
+	/* Is there, of what @node of a cluster did with this storage, anything under way? NULL: it
+	 * is not storage that several can share. */
 	bool (*left)(struct weft_backend *be, unsigned node);
 	void (*close)(struct weft_backend *be); /* no io is in flight; frees @be */
 };
@@ -96,7 +97,8 @@ struct weft_backend {
 	char *spec;              /* canonical text that opens it again; a resize replaces it */
 };
 
-/* What a SPEC says, taken apart. Keys that every backend shares are here; the rest is the type's. */
+/* What a SPEC says, taken apart. Keys that every backend shares are here; the rest is the
+ * type's. */
 struct weft_spec {
 	const struct weft_backend_ops *ops;
 	char type[16];
@@ -110,7 +112,8 @@ struct weft_spec {
 	unsigned node;  /* of a cluster that shares it, 1 … WEFT_NODES_MAX; 0: it is ours alone */
 };
 
-/* Takes @text apart and checks every key; the sentence in @err names the key and what is expected. */
+/* Takes @text apart and checks every key; the sentence in @err names the key and what is
+ * expected. */
 int weft_spec_parse(const char *text, struct weft_spec *spec, struct weft_err *err);
 
 int weft_backend_open(struct weft_backend **be, const struct weft_spec *spec, struct weft_err *err);

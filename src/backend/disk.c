@@ -48,7 +48,7 @@ static bool has_fua(const struct weft_io *io)
 	return io->flags & WEFT_IO_FUA;
 }
 
-/* --- durable -------------------------------------------------------------------------------- */
+/* --- durable ---------------------------------------------------------------------------------- */
 
 void weft_disk_sync_failed(struct weft_disk *disk, int rc)
 {
@@ -81,7 +81,7 @@ static void on_synced(struct weft_op *op, int res)
 	io->done(io, res);
 }
 
-/* --- bytes ---------------------------------------------------------------------------------- */
+/* --- bytes ------------------------------------------------------------------------------------ */
 
 static void start_read(struct weft_io *io)
 {
@@ -170,7 +170,7 @@ static void step(struct weft_io *io)
 		start_zeroes(io);
 }
 
-/* --- holes ---------------------------------------------------------------------------------- */
+/* --- holes ------------------------------------------------------------------------------------ */
 
 /* Zeroes whose space nobody gave back keep it: a later write there does not run out of it. */
 static int punch_mode(const struct weft_io *io)
@@ -209,7 +209,7 @@ static void on_punched(struct weft_op *op, int res)
 		io->done(io, res == -EOPNOTSUPP ? 0 : res);
 }
 
-/* --- the contract --------------------------------------------------------------------------- */
+/* --- the contract ----------------------------------------------------------------------------- */
 
 /* There is nothing to make durable about a hint. */
 static bool must_be_durable(const struct weft_io *io)

@@ -18,7 +18,7 @@
 #include "base/size.h"
 #include "base/sync.h"
 
-/* --- the descriptor -------------------------------------------------------------------------- */
+/* --- the descriptor --------------------------------------------------------------------------- */
 
 /* Looked at before it is opened: opening a FIFO waits, opening a device may do things. */
 static int check_kind(const struct weft_spec *spec, struct weft_err *err)
@@ -89,7 +89,7 @@ static int lock(int fd, const struct weft_spec *spec, struct weft_err *err)
 	return 0;
 }
 
-/* --- the size -------------------------------------------------------------------------------- */
+/* --- the size --------------------------------------------------------------------------------- */
 
 /* What it has, and what it shall have. */
 static int choose_size(int fd, const struct weft_spec *spec, uint64_t *have, uint64_t *size,
@@ -136,7 +136,7 @@ static int sync_name(const struct weft_spec *spec, bool created, struct weft_err
 	return 0;
 }
 
-/* --- direct I/O ------------------------------------------------------------------------------ */
+/* --- direct I/O ------------------------------------------------------------------------------- */
 
 struct alignment {
 	uint32_t memory, offset;
@@ -170,7 +170,7 @@ static int choose_alignment(int fd, const struct weft_spec *spec, struct alignme
 	return 0;
 }
 
-/* --- the contract ---------------------------------------------------------------------------- */
+/* --- the contract ----------------------------------------------------------------------------- */
 
 static uint64_t file_used(struct weft_backend *be)
 {

@@ -4,10 +4,10 @@
  *   alone:    exclusive (read only: shared), all of it
  *   cluster:  shared, what is in front of 2^62; exclusive, the node's own byte behind it
  *
- * Locks are the open file description's: two namespaces of one process are kept apart too, and other
- * programs that lock images so (QEMU) are. A description lives until the last operation on it has
- * ended, also when its process was killed with operations under way: while a node's byte is locked,
- * something of it may still reach the storage. */
+ * Locks are the open file description's: two namespaces of one process are kept apart too, and
+ * other programs that lock images so (QEMU) are. A description lives until the last operation on it
+ * has ended, also when its process was killed with operations under way: while a node's byte is
+ * locked, something of it may still reach the storage. */
 #include <fcntl.h>
 
 #include "backend/disk.h"

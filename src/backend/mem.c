@@ -5,8 +5,8 @@
  *
  * Other reactors read and write at base while the size changes, and sends may be under way straight
  * out of map(). So the memory never moves and is never unmapped before close: address space to grow
- * into is reserved at the start, which costs nothing, growing makes more of it accessible, shrinking
- * only gives the pages back. A read that races with a shrink finds zeroes, not a fault.
+ * into is reserved at the start, which costs nothing, growing makes more of it accessible,
+ * shrinking only gives the pages back. A read that races with a shrink finds zeroes, not a fault.
  *
  * The room is a region, so that an adapter can be told of it, a granule at a time as they are used.
  * It is a memfd, so that another process can go on with it: see weft_backend_inherit(). That has a
@@ -31,8 +31,9 @@
 #include "base/region.h"
 #include "base/size.h"
 
-/* It may grow this far, or this many times its size at opening, and beyond if nothing else has taken
- * the addresses there. Two thousand such rooms fit the address space; who comes later gets none. */
+/* It may grow this far, or this many times its size at opening, and beyond if nothing else has
+ * taken the addresses there. Two thousand such rooms fit the address space; who comes later gets
+ * none. */
 #define ROOM_MIN   (64ULL << 30)
 #define ROOM_TIMES 4
 /* Registered at a time, and then paid for and pinned. */
@@ -71,7 +72,7 @@ static uint64_t granule_up(uint64_t bytes)
 	return (bytes + GRANULE - 1) & ~(GRANULE - 1);
 }
 
-/* --- io ------------------------------------------------------------------------------------- */
+/* --- io --------------------------------------------------------------------------------------- */
 
 /* Whole pages go back to the system, except those that an adapter knows. */
 static void zero(struct mem *mem, uint64_t from, uint64_t to)
@@ -114,7 +115,7 @@ static void *mem_map(struct weft_backend *be, uint64_t offset)
 	return mem_of(be)->base + offset;
 }
 
-/* --- size ----------------------------------------------------------------------------------- */
+/* --- size ------------------------------------------------------------------------------------- */
 
 static char *reserve(void *at, uint64_t bytes, int flags)
 {
@@ -216,7 +217,7 @@ static int mem_resize(struct weft_backend *be, uint64_t size, struct weft_err *e
 			 strerror(-rc));
 }
 
-/* --- open and close ------------------------------------------------------------------------- */
+/* --- open and close --------------------------------------------------------------------------- */
 
 static void mem_close(struct weft_backend *be)
 {

@@ -65,7 +65,7 @@ static void list_add(char *list, size_t size, const char *word)
 	snprintf(list + len, size - len, "%s%s", len ? ", " : "", word);
 }
 
-/* --- keys ---------------------------------------------------------------------------------- */
+/* --- keys ------------------------------------------------------------------------------------- */
 
 static int parse_size(const char *text, uint64_t *size)
 {
@@ -234,7 +234,7 @@ static int parse_key(struct parse *p, char *word)
 	return set_value(p, key, value);
 }
 
-/* --- TYPE:ARG ------------------------------------------------------------------------------- */
+/* --- TYPE:ARG --------------------------------------------------------------------------------- */
 
 static int reject_type(struct parse *p, const char *type)
 {
@@ -327,7 +327,7 @@ int weft_spec_parse(const char *text, struct weft_spec *spec, struct weft_err *e
 	return parse_words(&p, words);
 }
 
-/* --- back to text --------------------------------------------------------------------------- */
+/* --- back to text ----------------------------------------------------------------------------- */
 
 /* Saved in one working directory, opened again in another: a relative path gets what goes before
  * it, unless a SPEC cannot hold that. */

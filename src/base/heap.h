@@ -1,4 +1,5 @@
-/* heap.h - an intrusive pairing heap: the smallest key on top, no allocation, any node removable. */
+/* heap.h - an intrusive pairing heap: the smallest key on top, no allocation, any node
+ * removable. */
 #ifndef WEFT_BASE_HEAP_H
 #define WEFT_BASE_HEAP_H
 

@@ -58,14 +58,15 @@ void weft_log(enum weft_log_level level, const char *fmt, ...)
 	va_end(ap);
 }
 
-/* --- lines that peers cause ------------------------------------------------------------------ */
+/* --- lines that peers cause ------------------------------------------------------------------- */
 
 enum { PEER_LINES_PER_S = 20 };
 
 static _Atomic int64_t peer_second;
 static atomic_uint peer_lines, peer_left_out;
 
-/* Counts by whole seconds; two threads that enter a new one together may let a line more through. */
+/* Counts by whole seconds; two threads that enter a new one together may let a line more
+ * through. */
 static bool peer_may_speak(void)
 {
 	struct timespec now;

@@ -5,8 +5,9 @@
  *   serve ─▶ the line gets what is free, in order
  *
  * Memory is reserved at once and paid when touched; the stack is last in, first out, so a quiet
- * pool stays in the cache and mostly unpaid. Giving never runs a waiter: who gives a buffer back may be
- * deep inside something, and the waiter may give one back itself. Invariant: nobody overtakes. */
+ * pool stays in the cache and mostly unpaid. Giving never runs a waiter: who gives a buffer back
+ * may be deep inside something, and the waiter may give one back itself. Invariant: nobody
+ * overtakes. */
 #ifndef WEFT_BASE_POOL_H
 #define WEFT_BASE_POOL_H
 

@@ -54,7 +54,7 @@ int weft_view_refresh(struct weft_region_view *view)
 	return rc;
 }
 
-/* --- coming and going -------------------------------------------------------------------------------- */
+/* --- coming and going ------------------------------------------------------------------------- */
 
 static void region_free(struct weft_region *region)
 {

@@ -2,23 +2,23 @@
  *
  *   declared ─▶ find ─▶ tied: an adapter knows it ─▶ … ─▶ removed: every tie undone
  *
- * One registry for the process. Who owns long-lived memory declares it here; a transport that has to
- * tell its adapter about memory before using it looks here, does that once, and leaves a tie so that
- * it hears when the memory goes. What a tie holds is the transport's affair: nothing here knows of
- * adapters.
+ * One registry for the process. Who owns long-lived memory declares it here; a transport that has
+ * to tell its adapter about memory before using it looks here, does that once, and leaves a tie so
+ * that it hears when the memory goes. What a tie holds is the transport's affair: nothing here
+ * knows of adapters.
  *
  * Looking is for many threads and takes no lock: each has a view of its own, a sorted copy, taken
- * again when the registry's generation has moved. A view reads nothing of a region but its pointer, so
- * that a region may go while others are looked for.
+ * again when the registry's generation has moved. A view reads nothing of a region but its pointer,
+ * so that a region may go while others are looked for.
  *
- * An adapter keeps the pages that it was told about. Were they dropped from the mapping, it would go
- * on reading and writing the old ones: wrong data, and nobody notices. So a granule is pinned before
- * it is told about, and who gives pages back does it with weft_region_clear(), which leaves pinned
- * ones in place.
+ * An adapter keeps the pages that it was told about. Were they dropped from the mapping, it would
+ * go on reading and writing the old ones: wrong data, and nobody notices. So a granule is pinned
+ * before it is told about, and who gives pages back does it with weft_region_clear(), which leaves
+ * pinned ones in place.
  *
- * Locks: the registry's, then a region's. To undo a tie may take long (an adapter forgets gigabytes a
- * granule at a time), so no lock is held then: who waits for one meanwhile is a reactor with I/O of
- * its own. */
+ * Locks: the registry's, then a region's. To undo a tie may take long (an adapter forgets gigabytes
+ * a granule at a time), so no lock is held then: who waits for one meanwhile is a reactor with I/O
+ * of its own. */
 #ifndef WEFT_BASE_REGION_H
 #define WEFT_BASE_REGION_H
 
@@ -60,8 +60,8 @@ static inline size_t weft_region_granules(const struct weft_region *region)
 struct weft_region_tie {
 	struct weft_list link;
 	void *owner;
-	/* It is off the list, and nothing of @region is in use: forget it, unpin what you pinned, free
-	 * yourself. Runs under no lock. */
+	/* It is off the list, and nothing of @region is in use: forget it, unpin what you pinned,
+	 * free yourself. Runs under no lock. */
 	void (*untie)(struct weft_region_tie *tie, struct weft_region *region);
 };
 
@@ -108,7 +108,7 @@ static inline bool weft_region_any_dmabuf(void)
 	return atomic_load_explicit(&weft_region_dmabufs, memory_order_relaxed);
 }
 
-/* --- ties --------------------------------------------------------------------------------------- */
+/* --- ties ------------------------------------------------------------------------------------- */
 
 /* To tell an adapter of memory: lock; look for the owner's tie on @attached, or put one there; pin
  * the granules; tell the adapter; unlock. */
@@ -124,19 +124,20 @@ static inline void weft_region_unlock(struct weft_region *region)
 
 /* Locked. The owner's tie; NULL: it has none. */
 struct weft_region_tie *weft_region_tie_of(struct weft_region *region, const void *owner);
-/* Locked. The pages of every granule that [@at, @at + @len) meets stay, until they have been unpinned
- * as often as pinned. */
+/* Locked. The pages of every granule that [@at, @at + @len) meets stay, until they have been
+ * unpinned as often as pinned. */
 void weft_region_pin(struct weft_region *region, const void *at, size_t len);
 void weft_region_unpin(struct weft_region *region, const void *at, size_t len);
 
-/* A device goes: every tie of that owner is undone, also those that a removal has in hand. The owner
- * makes no new ones. */
+/* A device goes: every tie of that owner is undone, also those that a removal has in hand. The
+ * owner makes no new ones. */
 void weft_regions_untie_owner(const void *owner);
 
-/* --- giving memory back --------------------------------------------------------------------------- */
+/* --- giving memory back ----------------------------------------------------------------------- */
 
 /* Whole pages of a shared mapping become zero. Those that nothing pins go back to the system, the
- * others are cleared in place. What lies behind the end of @region is not pinned; NULL: nothing is. */
+ * others are cleared in place. What lies behind the end of @region is not pinned; NULL: nothing
+ * is. */
 void weft_region_clear(struct weft_region *region, void *at, size_t len);
 
 #endif

@@ -1,15 +1,15 @@
 /* region_tie.c - who has told an adapter of a region, and which pages stay because of that.
  *
- * A count per granule. It goes up under the region's lock before an adapter is told, and down when that
- * one has forgotten; pages are dropped under the same lock, after a look at it. Clearing in place needs
- * no lock: it is a write like any. */
+ * A count per granule. It goes up under the region's lock before an adapter is told, and down when
+ * that one has forgotten; pages are dropped under the same lock, after a look at it. Clearing in
+ * place needs no lock: it is a write like any. */
 #include <assert.h>
 #include <string.h>
 #include <sys/mman.h>
 
 #include "base/region_internal.h"
 
-/* --- pins ---------------------------------------------------------------------------------------- */
+/* --- pins ------------------------------------------------------------------------------------- */
 
 static size_t granule_of(const struct weft_region *region, const void *at)
 {
@@ -34,7 +34,7 @@ void weft_region_unpin(struct weft_region *region, const void *at, size_t len)
 	}
 }
 
-/* --- ties ---------------------------------------------------------------------------------------- */
+/* --- ties ------------------------------------------------------------------------------------- */
 
 struct weft_region_tie *weft_region_tie_of(struct weft_region *region, const void *owner)
 {
@@ -62,7 +62,7 @@ struct weft_region_tie *weft_region_take_tie(struct weft_region *region, const v
 	return tie;
 }
 
-/* --- giving memory back ---------------------------------------------------------------------------- */
+/* --- giving memory back ----------------------------------------------------------------------- */
 
 static bool pinned(const struct weft_region *region, const char *at)
 {

@@ -1,4 +1,5 @@
-/* region_view.c - regions in the order of their addresses: one thread's copy, or the registry's own. */
+/* region_view.c - regions in the order of their addresses: one thread's copy, or the registry's
+ * own. */
 #include <errno.h>
 #include <stdlib.h>
 

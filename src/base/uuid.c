@@ -1,5 +1,5 @@
-/* uuid.c - identities that are the same at every start, and differ between machines unless they are to be
- * common. */
+/* uuid.c - identities that are the same at every start, and differ between machines unless they are
+ * to be common. */
 #include "base/uuid.h"
 
 #include <ctype.h>

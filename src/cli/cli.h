@@ -44,8 +44,8 @@ struct option;
 /* For getopt_long() with opterr 0 and a ":" before its letters: what is wrong with the option that
  * made it return @result. Values of @options that are letters are those of short options. */
 int weft_cli_wrong_option(char **argv, int result, const struct option *options);
-/* Every option through @take: 1: taken; 0: there is none like it; -1: its value is wrong, and that is
- * said. Returns WEFT_CLI_GO_ON, or the status to end with: after -h, which shows @usage, or a
+/* Every option through @take: 1: taken; 0: there is none like it; -1: its value is wrong, and that
+ * is said. Returns WEFT_CLI_GO_ON, or the status to end with: after -h, which shows @usage, or a
  * mistake. */
 int weft_cli_options(int argc, char **argv, const char *letters, const struct option *options,
 		     const char *usage, int (*take)(void *arg, int option), void *arg);

@@ -123,7 +123,7 @@ static void print_log(const struct flags *flags, const struct weft_discovery *lo
 			log->why.text);
 }
 
-/* --- asking ------------------------------------------------------------------------------------- */
+/* --- asking ----------------------------------------------------------------------------------- */
 
 static int print_now(const struct flags *flags, struct weft_ctrl *ctrl, struct weft_err *err)
 {
@@ -213,7 +213,7 @@ static int ask_all(const struct flags *flags, struct weft_err *err)
 	return 0;
 }
 
-/* --- the command --------------------------------------------------------------------------- */
+/* --- the command ------------------------------------------------------------------------------ */
 
 static int take_flag(void *arg, int option)
 {

@@ -59,7 +59,7 @@ struct pages {
 	int count;
 };
 
-/* --- asking ------------------------------------------------------------------------------------- */
+/* --- asking ----------------------------------------------------------------------------------- */
 
 static int identify(struct weft_ctrl *ctrl, uint8_t cns, uint32_t nsid, void *page,
 		    const char *what, struct weft_err *err)
@@ -141,7 +141,7 @@ static int ask(const struct flags *flags, struct pages *pages, struct weft_err *
 	return rc;
 }
 
-/* --- printing ------------------------------------------------------------------------------------ */
+/* --- printing --------------------------------------------------------------------------------- */
 
 static json_t *nsids_json(const struct pages *pages)
 {
@@ -227,7 +227,7 @@ static void print_text(const struct pages *pages)
 	}
 }
 
-/* --- the command --------------------------------------------------------------------------- */
+/* --- the command ------------------------------------------------------------------------------ */
 
 static int take_flag(void *arg, int option)
 {

@@ -48,7 +48,7 @@ struct ls {
 	struct weft_err first; /* why the first of them failed */
 };
 
-/* --- namespaces -------------------------------------------------------------------------------- */
+/* --- namespaces ------------------------------------------------------------------------------- */
 
 static json_t *ns_json(const struct weft_ns_info *info)
 {
@@ -115,7 +115,7 @@ static int look_at_namespaces(struct weft_ctrl *ctrl, uint32_t only, size_t base
 	return got < 0 ? got : 0;
 }
 
-/* --- controllers ------------------------------------------------------------------------------- */
+/* --- controllers ------------------------------------------------------------------------------ */
 
 static json_t *find_subsystem(struct ls *ls, const char *nqn)
 {
@@ -244,7 +244,7 @@ static int look(struct ls *ls, const char *command, struct weft_err *err)
 	return info.discovery ? look_at_all(ls, command, err) : rc;
 }
 
-/* --- the command --------------------------------------------------------------------------- */
+/* --- the command ------------------------------------------------------------------------------ */
 
 static int show(struct ls *ls, const char *command)
 {

@@ -160,7 +160,7 @@ static bool take_flag(struct flags *flags, int option)
 	}
 }
 
-/* --- from flags to the tree ---------------------------------------------------------------- */
+/* --- from flags to the tree ------------------------------------------------------------------- */
 
 static void place_items(struct weft_doc *doc, const char *path, json_t *list, const char *flag)
 {
@@ -227,7 +227,7 @@ static void set_subsystem(struct weft_doc *doc, const struct flags *flags)
 	place_items(doc, "subsystems[0].hosts", flags->allow, "--allow");
 }
 
-/* --- the command --------------------------------------------------------------------------- */
+/* --- the command ------------------------------------------------------------------------------ */
 
 static int parse_flags(struct flags *flags, int argc, char **argv)
 {

@@ -70,7 +70,7 @@ int weft_host_one_uri(int argc, char **argv, const char *example)
 	return weft_cli_usage_error(argv[0], "expected one URI, as in \"%s %s\"", argv[0], example);
 }
 
-/* --- connecting -------------------------------------------------------------------------------- */
+/* --- connecting ------------------------------------------------------------------------------- */
 
 /* The URI is in order when this is called: EINVAL is the target's word, about a name in it. */
 int weft_host_connect(const char *uri, const struct weft_options *options, struct weft_ctrl **ctrl,
@@ -104,7 +104,7 @@ int weft_host_ns_open(struct weft_ctrl *ctrl, const char *uri, uint32_t nsid, st
 	return rc < 0 ? weft_fail(err, rc, "%s: %s", uri, why.text) : 0;
 }
 
-/* --- which namespace --------------------------------------------------------------------------- */
+/* --- which namespace -------------------------------------------------------------------------- */
 
 /* "1, 2, 5 …" */
 static void list_text(const uint32_t *nsids, int count, char *text, size_t size)
@@ -151,7 +151,7 @@ int weft_host_nsid(struct weft_ctrl *ctrl, const char *uri, uint32_t wanted, uin
 	return *nsid ? 0 : only_nsid(ctrl, uri, nsid, err);
 }
 
-/* --- lost connections --------------------------------------------------------------------------- */
+/* --- lost connections ------------------------------------------------------------------------- */
 
 /* The event's text without the name of the state, which is for logs. */
 static const char *event_cause(const struct weft_event *event)
@@ -178,7 +178,7 @@ void weft_host_tell_state(const char *command, const char *uri, const struct wef
 	*lost = !live;
 }
 
-/* --- a namespace to work on --------------------------------------------------------------------- */
+/* --- a namespace to work on ------------------------------------------------------------------- */
 
 int weft_remote_open(struct weft_remote *remote, const char *uri, uint32_t nsid,
 		     const struct weft_options *options, struct weft_err *err)

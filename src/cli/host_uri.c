@@ -1,5 +1,5 @@
-/* host_uri.c - a URI before anybody is connected to: what is wrong with it is the user's mistake and
- * not the target's, what its words add up to, and the other URIs that can be made from it. */
+/* host_uri.c - a URI before anybody is connected to: what is wrong with it is the user's mistake
+ * and not the target's, what its words add up to, and the other URIs that can be made from it. */
 #include <stdio.h>
 #include <string.h>
 

@@ -73,7 +73,7 @@ unsigned weft_ls_add_paths(struct weft_ctrl *ctrl, size_t base, json_t *list,
 	return failed;
 }
 
-/* --- to a namespace ---------------------------------------------------------------------------------- */
+/* --- to a namespace --------------------------------------------------------------------------- */
 
 static bool is_live(struct weft_ctrl *ctrl, unsigned path)
 {

@@ -37,7 +37,7 @@ void weft_frame_free(struct weft_frame *frame)
 	*frame = (struct weft_frame){ 0 };
 }
 
-/* --- meeting -------------------------------------------------------------------------------- */
+/* --- meeting ---------------------------------------------------------------------------------- */
 
 /* An abstract name that the kernel chooses: there is no file to leave behind or to guard. */
 int weft_channel_listen(char name[WEFT_CHANNEL_NAME_MAX])
@@ -113,7 +113,7 @@ int weft_channel_connect(const char *name, pid_t *pid, struct weft_err *err)
 	return rc < 0 ? rc : take_fd(&fd);
 }
 
-/* --- sending -------------------------------------------------------------------------------- */
+/* --- sending ---------------------------------------------------------------------------------- */
 
 static int send_all(int fd, const void *from, size_t len)
 {
@@ -207,7 +207,7 @@ void weft_channel_send_failed(int fd, const char *why)
 	weft_frame_free(&frame);
 }
 
-/* --- receiving ------------------------------------------------------------------------------ */
+/* --- receiving -------------------------------------------------------------------------------- */
 
 static int receive_failed(ssize_t n)
 {

@@ -2,8 +2,8 @@
  *
  *   a frame:  lengths │ document (JSON) │ bytes │ descriptors
  *
- * A document is a map whose "step" says what the frame is for. A side that cannot go on sends the step
- * "failed" with its reason in "why". All calls block, within a limit. */
+ * A document is a map whose "step" says what the frame is for. A side that cannot go on sends the
+ * step "failed" with its reason in "why". All calls block, within a limit. */
 #ifndef WEFT_DAEMON_CHANNEL_H
 #define WEFT_DAEMON_CHANNEL_H
 

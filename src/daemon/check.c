@@ -10,7 +10,7 @@
 
 #include "daemon/config.h"
 
-/* --- a namespace: a SPEC may carry nsid=, block= and uuid= as well -------------------------- */
+/* --- a namespace: a SPEC may carry nsid=, block= and uuid= as well ---------------------------- */
 
 static int merge_number(struct weft_decoder *d, const char *key, uint32_t *own, uint32_t in_spec)
 {
@@ -59,7 +59,7 @@ int weft_check_ns(struct weft_decoder *d, void *out)
 	return rc;
 }
 
-/* --- things given twice -------------------------------------------------------------------- */
+/* --- things given twice ----------------------------------------------------------------------- */
 
 static bool are_flags(const struct weft_doc *doc)
 {
@@ -224,7 +224,7 @@ int weft_check_subsys(struct weft_decoder *d, void *out)
 	return rc;
 }
 
-/* --- addresses and who may connect through them -------------------------------------------- */
+/* --- addresses and who may connect through them ----------------------------------------------- */
 
 /* Port 0 stands for any free one, so the same address twice is two listeners. */
 static bool same_listener(const struct weft_uri *a, const struct weft_uri *b)

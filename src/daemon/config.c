@@ -13,7 +13,7 @@
 #include "daemon/check.h"
 #include "proto/nvme.h"
 
-/* --- values -------------------------------------------------------------------------------- */
+/* --- values ----------------------------------------------------------------------------------- */
 
 int weft_decode_nqn(struct weft_decoder *d, const struct weft_field *field, json_t *value,
 		    void *out)
@@ -153,7 +153,7 @@ static int decode_cpus(struct weft_decoder *d, const struct weft_field *field, j
 	return 0;
 }
 
-/* --- tables -------------------------------------------------------------------------------- */
+/* --- tables ----------------------------------------------------------------------------------- */
 
 #define AT(member) .offset = offsetof(struct weft_ns_config, member)
 static const struct weft_field ns_fields[] = {
@@ -243,7 +243,7 @@ static const struct weft_field config_fields[] = {
 
 static const struct weft_map config_map = { config_fields, weft_check_config };
 
-/* --- the whole ----------------------------------------------------------------------------- */
+/* --- the whole -------------------------------------------------------------------------------- */
 
 static int set_defaults(struct weft_config *config, struct weft_err *err)
 {

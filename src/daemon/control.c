@@ -5,8 +5,8 @@
  *   recv ─▶ line? ─▶ call ┄┄ the method works ┄┄▶ answer ─▶ send ┘      end of stream ─▶ close
  *
  * A client has one call at a time and is not read from while it runs or while its answer waits to
- * be read, so what a client can make us hold is bounded by one line in and one answer out.
- * Paused, it takes no call and no client: they wait, for us or for the process that gets the socket.
+ * be read, so what a client can make us hold is bounded by one line in and one answer out. Paused,
+ * it takes no call and no client: they wait, for us or for the process that gets the socket.
  *
  * Invariant: a client is freed only when no operation and no call of its is under way. */
 #include "daemon/control.h"
@@ -60,7 +60,7 @@ struct client {
 
 static void client_next(struct client *client);
 
-/* --- closing ------------------------------------------------------------------------------- */
+/* --- closing ---------------------------------------------------------------------------------- */
 
 static void control_maybe_free(struct weft_control *c)
 {
@@ -88,7 +88,7 @@ static void client_free(struct client *client)
 	control_maybe_free(c);
 }
 
-/* --- one client ---------------------------------------------------------------------------- */
+/* --- one client ------------------------------------------------------------------------------- */
 
 static void on_received(struct weft_op *op, int res)
 {
@@ -212,7 +212,7 @@ static int client_create(struct weft_control *c, int fd)
 	return 0;
 }
 
-/* --- the listener -------------------------------------------------------------------------- */
+/* --- the listener ----------------------------------------------------------------------------- */
 
 static void refuse_client(int fd)
 {
@@ -312,7 +312,7 @@ int weft_control_serve(struct weft_control *c, struct weft_reactor *r, const str
 	return 0;
 }
 
-/* --- standing still ------------------------------------------------------------------------ */
+/* --- standing still --------------------------------------------------------------------------- */
 
 void weft_control_pause(struct weft_control *c)
 {
@@ -350,7 +350,7 @@ int weft_control_descriptor(const struct weft_control *c)
 	return c->sock.fd;
 }
 
-/* --- the end ------------------------------------------------------------------------------- */
+/* --- the end ---------------------------------------------------------------------------------- */
 
 /* Ends the wait for clients; on_acceptable() comes, unless the timer was to bring it. */
 static void end_listening(struct weft_control *c)

@@ -24,7 +24,8 @@ void weft_control_pause(struct weft_control *c);
 void weft_control_resume(struct weft_control *c);
 unsigned weft_control_calls(const struct weft_control *c); /* methods at work */
 int weft_control_descriptor(const struct weft_control *c); /* once it is served */
-/* Not while paused. Removes the socket, drops the clients, waits for the calls under way; then @done. Frees @c. */
+/* Not while paused. Removes the socket, drops the clients, waits for the calls under way; then
+ * @done. Frees @c. */
 void weft_control_close(struct weft_control *c, void (*done)(void *arg), void *arg);
 
 #endif

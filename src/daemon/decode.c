@@ -40,7 +40,7 @@ int weft_decode_fail_at(struct weft_decoder *d, const char *key, const char *fmt
 	return rc;
 }
 
-/* --- what was found, in words -------------------------------------------------------------- */
+/* --- what was found, in words ----------------------------------------------------------------- */
 
 static void describe(json_t *value, char *text, size_t size)
 {
@@ -67,7 +67,7 @@ int weft_decode_expected(struct weft_decoder *d, json_t *value, const char *what
 	return weft_decode_fail(d, "expected %s, got %s", what, got);
 }
 
-/* --- leaves -------------------------------------------------------------------------------- */
+/* --- leaves ----------------------------------------------------------------------------------- */
 
 const char *weft_decode_as_text(struct weft_decoder *d, json_t *value, const char *what,
 				struct weft_text *text)
@@ -175,7 +175,7 @@ int weft_decode_size(struct weft_decoder *d, const struct weft_field *field, jso
 	return 0;
 }
 
-/* --- lists --------------------------------------------------------------------------------- */
+/* --- lists ------------------------------------------------------------------------------------ */
 
 int weft_decode_list(struct weft_decoder *d, const struct weft_field *field, json_t *value,
 		     void *out)
@@ -199,7 +199,7 @@ int weft_decode_list(struct weft_decoder *d, const struct weft_field *field, jso
 	return rc;
 }
 
-/* --- maps ---------------------------------------------------------------------------------- */
+/* --- maps ------------------------------------------------------------------------------------- */
 
 static bool is_last(const struct weft_field *field)
 {

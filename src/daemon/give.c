@@ -99,7 +99,7 @@ static void on_limit(struct weft_timer *timer)
 	end(container_of(timer, struct weft_give, limit), "the other process takes too long");
 }
 
-/* --- standing still ------------------------------------------------------------------------- */
+/* --- standing still --------------------------------------------------------------------------- */
 
 static uint64_t now_ns(void)
 {
@@ -169,7 +169,7 @@ static void on_frozen(void *arg, int rc, const struct weft_err *why)
 	end(give, err.text);
 }
 
-/* --- the other process says that it is prepared, or that it is not ----------------------------- */
+/* --- the other process says that it is prepared, or that it is not ---------------------------- */
 
 static void on_word(struct weft_op *op, int res)
 {
@@ -239,7 +239,7 @@ static void on_connected(struct weft_op *op, int res)
 	wait_for(give, on_word);
 }
 
-/* --- the call ------------------------------------------------------------------------------- */
+/* --- the call --------------------------------------------------------------------------------- */
 
 static void count_rdma(void *arg, const struct weft_queue_info *info)
 {

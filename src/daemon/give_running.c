@@ -1,4 +1,5 @@
-/* give_running.c - what this target serves, and the storage of it, for the one that takes its place. */
+/* give_running.c - what this target serves, and the storage of it, for the one that takes its
+ * place. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>

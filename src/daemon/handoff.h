@@ -1,8 +1,8 @@
 /* handoff.h - what one target tells the next, as frames: what it serves, and where it stands.
  *
- * "prepare" names the namespaces and brings their storage: with it the next target makes itself ready
- * while this one serves. "state" brings everything else, when this one stands still. Both have the
- * number of their format: one that this version does not know is refused. */
+ * "prepare" names the namespaces and brings their storage: with it the next target makes itself
+ * ready while this one serves. "state" brings everything else, when this one stands still. Both
+ * have the number of their format: one that this version does not know is refused. */
 #ifndef WEFT_DAEMON_HANDOFF_H
 #define WEFT_DAEMON_HANDOFF_H
 

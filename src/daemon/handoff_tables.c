@@ -7,7 +7,7 @@
 #include "daemon/handoff.h"
 #include "daemon/hex.h"
 
-/* --- values --------------------------------------------------------------------------------- */
+/* --- values ----------------------------------------------------------------------------------- */
 
 int weft_decode_hex_name(struct weft_decoder *d, const struct weft_field *field, json_t *value,
 			 void *out)
@@ -42,7 +42,7 @@ int weft_decode_hex_bytes(struct weft_decoder *d, const struct weft_field *field
 	return 0;
 }
 
-/* --- tables --------------------------------------------------------------------------------- */
+/* --- tables ----------------------------------------------------------------------------------- */
 
 #define U32(name, type, member)                                                            \
 	{                                                                                  \

@@ -1,4 +1,5 @@
-/* handoff_tables.h - the documents of handoff.h, key by key: read and written by the same tables. */
+/* handoff_tables.h - the documents of handoff.h, key by key: read and written by the same
+ * tables. */
 #ifndef WEFT_DAEMON_HANDOFF_TABLES_H
 #define WEFT_DAEMON_HANDOFF_TABLES_H
 

@@ -8,7 +8,7 @@
 #include "daemon/handoff_tables.h"
 #include "daemon/hex.h"
 
-/* --- the document --------------------------------------------------------------------------- */
+/* --- the document ----------------------------------------------------------------------------- */
 
 static json_t *encode_map(const struct weft_map *map, const void *at);
 
@@ -92,7 +92,7 @@ void weft_frame_sent_free(struct weft_frame *frame)
 	weft_frame_free(frame);
 }
 
-/* --- frames --------------------------------------------------------------------------------- */
+/* --- frames ----------------------------------------------------------------------------------- */
 
 int weft_running_write(const struct weft_running *running, struct weft_frame *frame)
 {

@@ -7,7 +7,7 @@
 
 #include "proto/nvme.h"
 
-/* --- which subsystem ----------------------------------------------------------------------- */
+/* --- which subsystem -------------------------------------------------------------------------- */
 
 struct subsys_search {
 	const char *wanted; /* "": any will do */
@@ -73,7 +73,7 @@ bool weft_look_any_host(struct weft_daemon *d, const char *nqn)
 	return search.any;
 }
 
-/* --- listeners ----------------------------------------------------------------------------- */
+/* --- listeners -------------------------------------------------------------------------------- */
 
 static void add_listener(void *arg, const char *uri, uint16_t portid)
 {
@@ -105,7 +105,7 @@ void weft_look_exposed(struct weft_daemon *d, char uri[WEFT_URI_MAX])
 	}
 }
 
-/* --- namespaces ---------------------------------------------------------------------------- */
+/* --- namespaces ------------------------------------------------------------------------------- */
 
 struct ns_search {
 	const char *nqn, *uuid; /* what is looked for … */

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* --- parameters ---------------------------------------------------------------------------- */
+/* --- parameters ------------------------------------------------------------------------------- */
 
 static const struct weft_map no_params = { (const struct weft_field[]){ {} } };
 
@@ -107,7 +107,7 @@ static void free_ana(void *params)
 	free(((struct weft_ana_params *)params)->rules.at);
 }
 
-/* --- the table ----------------------------------------------------------------------------- */
+/* --- the table -------------------------------------------------------------------------------- */
 
 static void list_methods(struct weft_call *call, void *params);
 

@@ -8,7 +8,7 @@
 #include "daemon/methods.h"
 #include "daemon/state.h"
 
-/* --- namespace-add ------------------------------------------------------------------------- */
+/* --- namespace-add ---------------------------------------------------------------------------- */
 
 static int check_uuid(struct weft_daemon *d, const char *uuid, struct weft_err *err)
 {
@@ -55,7 +55,7 @@ void weft_method_ns_add(struct weft_call *call, void *params)
 					 info.uuid));
 }
 
-/* --- namespace-resize ---------------------------------------------------------------------- */
+/* --- namespace-resize ------------------------------------------------------------------------- */
 
 struct resize {
 	struct weft_call *call;
@@ -119,7 +119,7 @@ void weft_method_ns_resize(struct weft_call *call, void *params)
 		weft_call_fail(call, rc, &err);
 }
 
-/* --- namespace-remove ---------------------------------------------------------------------- */
+/* --- namespace-remove ------------------------------------------------------------------------- */
 
 static void on_removed(void *arg)
 {

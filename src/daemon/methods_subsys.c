@@ -13,7 +13,7 @@ static void on_done(void *arg)
 	weft_call_result(arg, json_object());
 }
 
-/* --- subsystem-add ------------------------------------------------------------------------- */
+/* --- subsystem-add ---------------------------------------------------------------------------- */
 
 static int check_namespaces(struct weft_daemon *d, const struct weft_subsys_config *subsys,
 			    struct weft_err *err)
@@ -98,7 +98,7 @@ void weft_method_subsys_add(struct weft_call *call, void *params)
 	weft_call_result(call, json_pack("{s:s}", "nqn", subsys->nqn));
 }
 
-/* --- subsystem-remove ---------------------------------------------------------------------- */
+/* --- subsystem-remove ------------------------------------------------------------------------- */
 
 void weft_method_subsys_remove(struct weft_call *call, void *params)
 {
@@ -118,7 +118,7 @@ void weft_method_subsys_remove(struct weft_call *call, void *params)
 	weft_subsys_remove(s, on_done, call);
 }
 
-/* --- hosts: a list, any, or any while only loopback is listened on --------------------------- */
+/* --- hosts: a list, any, or any while only loopback is listened on ---------------------------- */
 
 static bool is_any(const struct weft_host_params *p)
 {

@@ -6,7 +6,7 @@
 
 #include "base/cleanup.h"
 
-/* --- answers ------------------------------------------------------------------------------- */
+/* --- answers ---------------------------------------------------------------------------------- */
 
 /* Sentences may be cut in the middle of a character. */
 static json_t *json_sentence(const char *sentence)
@@ -87,7 +87,7 @@ void weft_call_fail(struct weft_call *call, int rc, const struct weft_err *err)
 	call_error(call, code, err && err->text[0] ? err->text : strerror(-rc), rc);
 }
 
-/* --- requests ------------------------------------------------------------------------------ */
+/* --- requests --------------------------------------------------------------------------------- */
 
 static const struct weft_method *find_method(const struct weft_rpc *rpc, const char *name)
 {

@@ -17,7 +17,7 @@
 #include "daemon/methods.h"
 #include "daemon/state.h"
 
-/* --- what to write ------------------------------------------------------------------------- */
+/* --- what to write ---------------------------------------------------------------------------- */
 
 static void copy_keys(json_t *to, json_t *from, const char *const *keys)
 {
@@ -114,7 +114,7 @@ static json_t *all_json(struct weft_daemon *d)
 	return root;
 }
 
-/* --- how to write it ----------------------------------------------------------------------- */
+/* --- how to write it -------------------------------------------------------------------------- */
 
 /* Whoever could read the old file can read the new one. */
 static int set_mode(int fd, const char *path)
@@ -169,7 +169,7 @@ static int replace_file(const char *path, json_t *root)
 	return rc < 0 ? rc : weft_sync_name(path);
 }
 
-/* --- the method ---------------------------------------------------------------------------- */
+/* --- the method ------------------------------------------------------------------------------- */
 
 /* Through a symbolic link to the file behind it; a new file is where it says. */
 static int choose_path(struct weft_daemon *d, const char *wanted, char path[PATH_MAX],

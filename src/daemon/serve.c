@@ -21,7 +21,7 @@
 #include "daemon/notify.h"
 #include "daemon/state.h"
 
-/* --- stop ---------------------------------------------------------------------------------- */
+/* --- stop ------------------------------------------------------------------------------------- */
 
 static void on_target_stopped(void *arg)
 {
@@ -106,7 +106,7 @@ static int watch_signals(struct weft_daemon *d, struct weft_err *err)
 	return 0;
 }
 
-/* --- start --------------------------------------------------------------------------------- */
+/* --- start ------------------------------------------------------------------------------------ */
 
 int weft_daemon_create_target(struct weft_daemon *d)
 {
@@ -201,7 +201,7 @@ static void on_start(struct weft_task *task)
 	weft_daemon_started(d);
 }
 
-/* --- the whole ----------------------------------------------------------------------------- */
+/* --- the whole -------------------------------------------------------------------------------- */
 
 /* A connection is a descriptor. */
 static void raise_nofile(void)

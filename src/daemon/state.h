@@ -41,7 +41,7 @@ struct weft_daemon {
 	struct weft_err *err;
 };
 
-/* --- apply.c: from a configuration to the target ------------------------------------------- */
+/* --- apply.c: from a configuration to the target ---------------------------------------------- */
 
 /* @wait: for a second, on this thread, while somebody else has it locked; not once hosts are
  * served. */
@@ -55,7 +55,7 @@ int weft_subsys_apply(struct weft_daemon *d, struct weft_subsys_config *subsys,
 		      struct weft_subsys **s, struct weft_err *err);
 int weft_ns_apply(struct weft_subsys *s, struct weft_ns_config *ns, struct weft_err *err);
 
-/* --- serve.c -------------------------------------------------------------------------------- */
+/* --- serve.c ---------------------------------------------------------------------------------- */
 
 int weft_daemon_open_backends(struct weft_daemon *d);
 int weft_daemon_add_subsystems(struct weft_daemon *d);
@@ -64,10 +64,10 @@ void weft_daemon_stop(struct weft_daemon *d);
 int weft_daemon_start_control(struct weft_daemon *d);
 void weft_daemon_started(struct weft_daemon *d); /* says so to whoever wants to know */
 
-/* --- give.c, take.c: one process after the other -------------------------------------------- */
+/* --- give.c, take.c: one process after the other ---------------------------------------------- */
 
-/* The process that wanted our place does not get it. false: it is too late to say; when it turns out
- * that it did not, we stop. */
+/* The process that wanted our place does not get it. false: it is too late to say; when it turns
+ * out that it did not, we stop. */
 bool weft_give_cancel(struct weft_daemon *d);
 int weft_give_running(struct weft_daemon *d, int channel); /* what we serve, and its storage */
 /* Goes through to weft_daemon_started(), or ends the process. */
@@ -77,7 +77,7 @@ void weft_take_listen(struct weft_daemon *d); /* on what is configured and was n
 struct weft_running;
 int weft_take_check(struct weft_config *config, struct weft_running *running, struct weft_err *err);
 
-/* --- look.c: questions to the target ------------------------------------------------------- */
+/* --- look.c: questions to the target ---------------------------------------------------------- */
 
 /* @nqn "": the only one there is, whose name it receives. */
 int weft_look_subsys(struct weft_daemon *d, char nqn[WEFT_NQN_MAX + 1], struct weft_subsys **s,
@@ -92,7 +92,7 @@ bool weft_look_uuid_taken(struct weft_daemon *d, const char *uuid, char *who, si
 /* [uri, …], owned by the caller. */
 json_t *weft_look_listeners(struct weft_daemon *d);
 
-/* --- tell.c: what runs and what changed, in the log ----------------------------------------- */
+/* --- tell.c: what runs and what changed, in the log ------------------------------------------- */
 
 void weft_tell_started(struct weft_daemon *d);
 void weft_tell_subsys(struct weft_daemon *d, const char *nqn);

@@ -38,7 +38,7 @@ static void fail(struct weft_take *take, const char *why)
 	_exit(1);
 }
 
-/* --- serving -------------------------------------------------------------------------------- */
+/* --- serving ---------------------------------------------------------------------------------- */
 
 static double ms_since(uint64_t ns)
 {
@@ -69,7 +69,7 @@ static void serve(struct weft_take *take)
 	weft_take_listen(d);
 }
 
-/* --- building ------------------------------------------------------------------------------- */
+/* --- building --------------------------------------------------------------------------------- */
 
 static int wait_for_go(struct weft_take *take, struct weft_err *err)
 {
@@ -128,7 +128,7 @@ static int get_state(struct weft_take *take, struct weft_err *err)
 	return rc < 0 ? rc : weft_state_read(&take->frame, &take->state, err);
 }
 
-/* --- preparing ------------------------------------------------------------------------------ */
+/* --- preparing -------------------------------------------------------------------------------- */
 
 static int call(struct weft_take *take, struct weft_err *err)
 {

@@ -1,7 +1,8 @@
 /* take_check.c - what this process is told to serve is what the other one serves.
  *
  * Subsystems and namespaces must be the same ones. What was derived when the other one started
- * (identities) or changed while it ran (sizes) is taken from it, so that hosts find what they know. */
+ * (identities) or changed while it ran (sizes) is taken from it, so that hosts find what they
+ * know. */
 #include <errno.h>
 #include <string.h>
 #include <strings.h>
@@ -13,7 +14,7 @@
 
 #define SAVE "; weft ctl save writes what runs"
 
-/* --- one namespace -------------------------------------------------------------------------- */
+/* --- one namespace ---------------------------------------------------------------------------- */
 
 static int differs(const struct weft_running_subsys *s, const struct weft_running_ns *ns,
 		   const char *what, struct weft_err *err)
@@ -51,7 +52,7 @@ static int take_ns(struct weft_ns_config *config, const struct weft_running_subs
 	return 0;
 }
 
-/* --- one subsystem -------------------------------------------------------------------------- */
+/* --- one subsystem ---------------------------------------------------------------------------- */
 
 /* Ids that are not given count up from the lowest free one, as weft_ns_add() has it. */
 static void number_namespaces(struct weft_subsys_config *config)
@@ -138,7 +139,7 @@ static int take_subsys(struct weft_subsys_config *config, struct weft_running_su
 	return take_namespaces(config, s, err);
 }
 
-/* --- all of them ---------------------------------------------------------------------------- */
+/* --- all of them ------------------------------------------------------------------------------ */
 
 static struct weft_subsys_config *find_subsys(struct weft_config *config, const char *nqn)
 {

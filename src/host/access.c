@@ -8,7 +8,7 @@
 
 #include "host/internal.h"
 
-/* --- through one path -------------------------------------------------------------------------------- */
+/* --- through one path ------------------------------------------------------------------------- */
 
 static enum weft_access by_state(uint8_t state)
 {
@@ -78,7 +78,7 @@ unsigned weft_ns_paths(struct weft_ns *ns, struct weft_ns_path *out, unsigned ma
 	return n;
 }
 
-/* --- through any -------------------------------------------------------------------------------------- */
+/* --- through any ------------------------------------------------------------------------------ */
 
 /* One path that leads to it is enough, also if that is lost at the moment. That nobody knows it
  * outweighs that another one is in its place on some. */
@@ -99,7 +99,7 @@ static int sum_up(const struct weft_ctrl *ctrl, const struct weft_ns *ns)
 	return rc;
 }
 
-/* --- no path for too long ------------------------------------------------------------------------------ */
+/* --- no path for too long --------------------------------------------------------------------- */
 
 static bool is_usable(const struct weft_ns *ns)
 {
@@ -137,7 +137,7 @@ static void watch(struct weft_ctrl *ctrl, uint64_t first_ns)
 		weft_timer_set(ctrl->reactor, &ctrl->fail_timer, (first_ns - now) / 1000000 + 1);
 }
 
-/* --- all of it ----------------------------------------------------------------------------------------- */
+/* --- all of it -------------------------------------------------------------------------------- */
 
 static void update_paths(struct weft_ctrl *ctrl, struct weft_ns *ns)
 {

@@ -4,8 +4,8 @@
  *      ▲                                            └▶ rescan or tell ─▶ the program's events
  *      └────── at once, while there is budget ◀─────────┘
  *
- * I/O may wait for the next event, so a request is out again as soon as it can be. The budget bounds
- * what a controller that never stops reporting can cost us. */
+ * I/O may wait for the next event, so a request is out again as soon as it can be. The budget
+ * bounds what a controller that never stops reporting can cost us. */
 #include <string.h>
 
 #include "host/guide.h"

@@ -6,8 +6,8 @@
  *               │ └ a command came back with the status of a state that the page did not show
  *               └ a group is in change: once a second, for as long as a change may take (ANATT)
  *
- * I/O may wait for it: it is read at once, while there is budget. So commands that are refused for as
- * long as a change lasts do not cost a read each. */
+ * I/O may wait for it: it is read at once, while there is budget. So commands that are refused for
+ * as long as a change lasts do not cost a read each. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -24,7 +24,7 @@ enum {
 static_assert(sizeof(struct nvme_ana_log) == 16, "header of the ANA log");
 static_assert(sizeof(struct nvme_ana_group_desc) == 32, "ANA group descriptor");
 
-/* --- what the page says ---------------------------------------------------------------------------- */
+/* --- what the page says ----------------------------------------------------------------------- */
 
 static bool is_known(uint8_t state)
 {
@@ -81,7 +81,7 @@ uint8_t host_ana_state(const struct host_path *path, uint32_t group)
 	return found ? found->state : NVME_ANA_STATE_INACCESSIBLE;
 }
 
-/* --- a change that does not end ------------------------------------------------------------------------ */
+/* --- a change that does not end --------------------------------------------------------------- */
 
 static bool any_changes(const struct host_ana *ana)
 {
@@ -110,7 +110,7 @@ static void watch_change(struct host_path *path)
 		weft_timer_set(path->reactor, &ana->timer, CHANGE_MS);
 }
 
-/* --- reading it ---------------------------------------------------------------------------------------- */
+/* --- reading it ------------------------------------------------------------------------------- */
 
 static void through(struct host_path *path)
 {
@@ -182,7 +182,7 @@ static void read_page(struct host_path *path)
 	host_admin_start(path, a, path->config.options.admin_ms);
 }
 
-/* --- when -------------------------------------------------------------------------------------------------- */
+/* --- when ------------------------------------------------------------------------------------- */
 
 static void read_soon(struct host_path *path)
 {

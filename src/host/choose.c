@@ -2,8 +2,9 @@
  *
  *   lanes that are ready ─▶ those with the best access to its namespace ─▶ the cheapest
  *
- * With one lane there is nothing to compare. Optimized access comes first, however busy it is; then non-optimized. What a lane costs is the
- * policy's to say. A command whose pieces are in flight stays on its lane. */
+ * With one lane there is nothing to compare. Optimized access comes first, however busy it is; then
+ * non-optimized. What a lane costs is the policy's to say. A command whose pieces are in flight
+ * stays on its lane. */
 #include "host/cmd.h"
 
 static enum host_access access_to(const struct weft_cmd *cmd, unsigned index)

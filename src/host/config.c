@@ -34,7 +34,7 @@ void weft_options_init(struct weft_options *options)
 	};
 }
 
-/* --- words ------------------------------------------------------------------------------------------ */
+/* --- words ------------------------------------------------------------------------------------ */
 
 enum kind { SWITCH, NUMBER, TIME, CHOICE, NQN, UUID, CPUS };
 
@@ -257,7 +257,7 @@ void host_link_options(const struct host_config *config, uint16_t qid, uint16_t 
 	};
 }
 
-/* --- who we are --------------------------------------------------------------------------------------- */
+/* --- who we are ------------------------------------------------------------------------------- */
 
 /* The first line of a file that nvme-cli and the kernel's host use as well. */
 static bool read_line(const char *path, char *line, int size)
@@ -325,7 +325,7 @@ static int set_place(struct host_config *config, struct weft_err *err)
 	return cpus ? set_word(config, find_word("cpus"), cpus, err) : 0;
 }
 
-/* --- all together --------------------------------------------------------------------------------------- */
+/* --- all together ----------------------------------------------------------------------------- */
 
 /* The words have been checked; what the program set has not. */
 static int check_options(const struct host_config *config, struct weft_err *err)

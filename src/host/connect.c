@@ -7,7 +7,7 @@
 #include "base/cleanup.h"
 #include "host/guide.h"
 
-/* --- addresses ------------------------------------------------------------------------------------------- */
+/* --- addresses -------------------------------------------------------------------------------- */
 
 /* Of a name, in the resolver's order. */
 static int look_up(const struct weft_uri_parts *parts, struct host_path *path, struct weft_err *err)
@@ -60,7 +60,7 @@ static int create_path(struct weft_ctrl *ctrl, const struct host_place *place,
 	return rc;
 }
 
-/* --- connecting ------------------------------------------------------------------------------------------ */
+/* --- connecting ------------------------------------------------------------------------------- */
 
 /* Under ctrl->lock. 1: one lives; -1: each was tried in vain; 0: neither. */
 static int outcome(const struct weft_ctrl *ctrl)
@@ -162,7 +162,7 @@ int weft_connect(const char *uris, const struct weft_options *options, struct we
 	return rc;
 }
 
-/* --- later ----------------------------------------------------------------------------------------------- */
+/* --- later ------------------------------------------------------------------------------------ */
 
 /* Until the first attempt is over. */
 static int wait_for_path(struct host_path *path, struct weft_err *err)

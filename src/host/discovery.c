@@ -18,7 +18,7 @@ enum { SERVICES_MAX = 64 };
 #define ENTRY_SIZE sizeof(struct nvmf_disc_log_entry)
 static_assert(ENTRY_SIZE == 1024, "discovery log entry");
 
-/* --- one log ------------------------------------------------------------------------------------------ */
+/* --- one log ---------------------------------------------------------------------------------- */
 
 static int read_header(struct weft_ctrl *ctrl, struct host_log_header *header, struct weft_err *err)
 {
@@ -173,7 +173,7 @@ void weft_discovery_free(struct weft_discovery *log)
 	log->count = 0;
 }
 
-/* --- referrals ------------------------------------------------------------------------------------------ */
+/* --- referrals -------------------------------------------------------------------------------- */
 
 struct service {
 	char uri[512];

@@ -38,8 +38,8 @@ static void fall_asleep(struct weft_queue *queue)
 	weft_reactor_doze(queue->reactor);
 }
 
-/* One turn takes in what has come. To go on while more comes would keep the program from submitting,
- * and the controller from working, until everything is back. */
+/* One turn takes in what has come. To go on while more comes would keep the program from
+ * submitting, and the controller from working, until everything is back. */
 int weft_queue_poll(struct weft_queue *queue, int timeout_ms)
 {
 	queue->completed = 0;
@@ -68,7 +68,7 @@ unsigned weft_queue_pending(const struct weft_queue *queue)
 	return queue->pending;
 }
 
-/* --- counters -------------------------------------------------------------------------------------------- */
+/* --- counters --------------------------------------------------------------------------------- */
 
 void host_stats_add(struct weft_queue_stats *sum, const struct weft_queue_stats *more)
 {

@@ -1,16 +1,16 @@
-/* fence.c - when is a lost association over? What it was writing may be written anew only then: a late
- * write of it would overwrite what came after.
+/* fence.c - when is a lost association over? What it was writing may be written anew only then: a
+ * late write of it would overwrite what came after.
  *
  *   lost ─┬─ the controller says so over another path (Cross-Controller Reset) ─┐
  *         ├─ the path has a new association: the target saw to the old one      ├─▶ over: lanes look
  *         ├─ audibly lost, and without such resets: at once, as every host does │
  *         └─ silently, and without: keep-alive time-out and quiesce time passed ┘
  *
- * Audible is a loss that the controller has seen as well: the connection was closed or reset. One that
- * the network tells of is silent.
+ * Audible is a loss that the controller has seen as well: the connection was closed or reset. One
+ * that the network tells of is silent.
  *
- * A controller may know nothing of the lost one, for they are of different targets; another one may.
- * So all that live are asked, one after the other, until one can tell.
+ * A controller may know nothing of the lost one, for they are of different targets; another one
+ * may. So all that live are asked, one after the other, until one can tell.
  *
  * Invariant: path->pub.over is the newest generation of which nothing is left. */
 #include <errno.h>
@@ -44,7 +44,7 @@ static void over(struct host_path *path)
 	pthread_mutex_unlock(&ctrl->lock);
 }
 
-/* --- asking another controller --------------------------------------------------------------------- */
+/* --- asking another controller ---------------------------------------------------------------- */
 
 static struct host_path *find(struct weft_ctrl *ctrl, unsigned id)
 {
@@ -54,8 +54,8 @@ static struct host_path *find(struct weft_ctrl *ctrl, unsigned id)
 	return NULL;
 }
 
-/* Nobody will tell. A silent loss is the clock's then, if there is one, or the next connection's, if
- * there will be one. */
+/* Nobody will tell. A silent loss is the clock's then, if there is one, or the next connection's,
+ * if there will be one. */
 static void do_without(struct host_path *path)
 {
 	bool in_vain = path->state == WEFT_DEAD && !weft_heap_has(&path->fence.limit.node);
@@ -171,7 +171,7 @@ static void on_limit(struct weft_timer *timer)
 	ask(path);
 }
 
-/* --- what happens ------------------------------------------------------------------------------------- */
+/* --- what happens ----------------------------------------------------------------------------- */
 
 static bool is_silent(int rc)
 {

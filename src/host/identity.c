@@ -1,4 +1,5 @@
-/* identity.c - who a namespace is, and how its blocks are: what Identify says, as far as it can be. */
+/* identity.c - who a namespace is, and how its blocks are: what Identify says, as far as it can
+ * be. */
 #include <errno.h>
 #include <string.h>
 

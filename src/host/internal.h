@@ -113,7 +113,8 @@ void host_paths_wake(struct weft_ctrl *ctrl); /* whoever waits, and every queue 
 /* ctrl.c, under ctrl->lock: those that do not leave, by their numbers; returns how many. */
 unsigned host_paths_in_order(struct weft_ctrl *ctrl, struct host_path *paths[HOST_PATHS_MAX]);
 
-/* user.c, on home: what callers of weft_admin() wait for goes out, as far as there is room; or fails */
+/* user.c, on home: what callers of weft_admin() wait for goes out, as far as there is room; or
+ * fails */
 void host_user_pump(struct weft_ctrl *ctrl);
 void host_user_fail_waiting(struct weft_ctrl *ctrl, int rc);
 

@@ -59,7 +59,7 @@ void cmd_delist(struct weft_cmd *cmd)
 	p->listed = false;
 }
 
-/* --- on their way out ------------------------------------------------------------------------------ */
+/* --- on their way out ------------------------------------------------------------------------- */
 
 static void note_lane(struct host_lane *lane, struct cmd_priv *p)
 {

@@ -2,7 +2,8 @@
  *
  *   join ─▶ in ctrl->paths ─▶ leave: no new commands ─▶ the last lane is gone ─▶ stop ─▶ freed
  *
- * Invariant: ctrl->paths changes on home, under ctrl->lock; a path that a lane leads to is there. */
+ * Invariant: ctrl->paths changes on home, under ctrl->lock; a path that a lane leads to is
+ * there. */
 #include <errno.h>
 #include <stdlib.h>
 #include <sys/random.h>
@@ -10,7 +11,7 @@
 
 #include "host/guide.h"
 
-/* --- coming ----------------------------------------------------------------------------------------- */
+/* --- coming ----------------------------------------------------------------------------------- */
 
 int host_path_create(struct weft_ctrl *ctrl, const struct host_config *config,
 		     struct host_path **out, struct weft_err *err)
@@ -92,7 +93,7 @@ void host_path_join(struct host_path *path)
 	weft_reactor_post(path->reactor, &path->msg);
 }
 
-/* --- going ------------------------------------------------------------------------------------------ */
+/* --- going ------------------------------------------------------------------------------------ */
 
 void host_path_free(struct host_path *path)
 {

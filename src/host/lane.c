@@ -14,7 +14,7 @@ enum { PAUSE_MS = 100, PAUSE_MAX_MS = 1000 };
 
 static void open_link(struct host_lane *lane);
 
-/* --- set-up that fails ------------------------------------------------------------------------------ */
+/* --- set-up that fails ------------------------------------------------------------------------ */
 
 void host_lane_retry(struct host_lane *lane)
 {
@@ -49,7 +49,7 @@ static void on_setup_timer(struct weft_timer *timer)
 		open_link(lane);
 }
 
-/* --- the link -------------------------------------------------------------------------------------- */
+/* --- the link --------------------------------------------------------------------------------- */
 
 static void connected(struct host_lane *lane, struct weft_slot *slot)
 {
@@ -158,7 +158,7 @@ static void open_link(struct host_lane *lane)
 		weft_timer_set(queue->reactor, &lane->setup, config->options.connect_ms);
 }
 
-/* --- what home says --------------------------------------------------------------------------------- */
+/* --- what home says --------------------------------------------------------------------------- */
 
 struct host_lane *host_lane_create(struct weft_queue *queue, struct host_path *path)
 {
@@ -190,7 +190,7 @@ void host_lane_follow(struct host_lane *lane)
 		open_link(lane);
 }
 
-/* --- the end ------------------------------------------------------------------------------------------ */
+/* --- the end ---------------------------------------------------------------------------------- */
 
 /* Lets the controller know, where it understands that; a socket that just closes may cost the
  * association. */

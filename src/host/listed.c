@@ -3,8 +3,9 @@
  *   listed, no such path ──────────────────────────────────▶ it is added, as if it had been given
  *   a path came by a list, is in none ─ a listed one lives ─▶ it is drained and removed
  *
- * So a service that is lost, or has forgotten everything, takes no path away: what it said last goes
- * on to count, and an empty log lists no path that could live. Paths that were given are not touched. */
+ * So a service that is lost, or has forgotten everything, takes no path away: what it said last
+ * goes on to count, and an empty log lists no path that could live. Paths that were given are not
+ * touched. */
 #include <errno.h>
 
 #include "host/guide.h"
@@ -32,7 +33,8 @@ static void refer(struct host_guide *from, const struct host_spot *spot)
 	host_guide_refer(from, spot);
 }
 
-/* From those that were given, level by level: those that only refer to each other are not reached. */
+/* From those that were given, level by level: those that only refer to each other are not
+ * reached. */
 static void follow_referrals(struct weft_ctrl *ctrl)
 {
 	struct host_guide *guide;

@@ -1,8 +1,8 @@
 /* memory.c - the program's side of the registry of memory (base/region.h), and what a connection
  * does not take.
  *
- * A region's mark says which call made it, so that each is undone by the call that goes with it, and
- * what others in the process declared cannot be. */
+ * A region's mark says which call made it, so that each is undone by the call that goes with it,
+ * and what others in the process declared cannot be. */
 #include <weft/memory.h>
 
 #include <assert.h>
@@ -15,7 +15,7 @@
 
 static const char allocated[] = "allocated", declared[] = "declared";
 
-/* --- coming and going ------------------------------------------------------------------------------- */
+/* --- coming and going ------------------------------------------------------------------------- */
 
 static size_t page_up(size_t size)
 {
@@ -95,7 +95,7 @@ int weft_memory_unregister(void *at, struct weft_err *err)
 	return 0;
 }
 
-/* --- what a connection takes --------------------------------------------------------------------------- */
+/* --- what a connection takes ------------------------------------------------------------------ */
 
 static bool is_plain(struct weft_region_view *view, const struct iovec *iov, int iovcnt)
 {

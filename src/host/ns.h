@@ -26,7 +26,8 @@ struct host_ns_view {
 	bool looked;    /* @rc holds */
 	int rc;         /* 0: it is the one; -ENODEV: nothing; -ESTALE: another one */
 	uint32_t group; /* for asymmetric access; 0: none */
-	/* A status contradicts the ANA log page: not to be used before that read of it; 0: none does. */
+	/* A status contradicts the ANA log page: not to be used before that read of it; 0: none
+	 * does. */
 	unsigned doubt;
 };
 
@@ -68,8 +69,8 @@ uint32_t host_ns_copy_max(const struct nvme_id_ns *id, unsigned block_shift);
 /* Controllers before NVMe 1.3 refuse to list descriptors: then there are none. */
 bool host_has_no_descriptors(uint16_t status);
 
-/* sight.c, under ctrl->lock. @rc 0: a look through @path was answered; else why not, or that there is
- * none. true: it has turned out that another one is there. */
+/* sight.c, under ctrl->lock. @rc 0: a look through @path was answered; else why not, or that there
+ * is none. true: it has turned out that another one is there. */
 bool host_sight(struct host_path *path, struct weft_ns *ns, int rc, struct weft_err why);
 /* It cannot be opened through this path: for good, unless another is still to look. */
 void host_sight_fail(struct weft_ns *ns, int rc, const struct weft_err *why);

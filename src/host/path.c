@@ -75,7 +75,7 @@ static void happen(struct host_path *path, enum event event)
 	table[now][event].action(path);
 }
 
-/* --- actions ------------------------------------------------------------------------------------------ */
+/* --- actions ---------------------------------------------------------------------------------- */
 
 static void go_live(struct host_path *path)
 {
@@ -205,7 +205,7 @@ static void open_link(struct host_path *path)
 		host_path_broken(path, rc, "%s", why.text);
 }
 
-/* --- what happens -------------------------------------------------------------------------------------- */
+/* --- what happens ----------------------------------------------------------------------------- */
 
 static void on_retry(struct weft_timer *timer)
 {
@@ -256,7 +256,7 @@ void host_path_link_closed(struct host_path *path)
 	happen(path, EV_CLOSED);
 }
 
-/* --- told to go -------------------------------------------------------------------------------------- */
+/* --- told to go ------------------------------------------------------------------------------- */
 
 static void shut_down(struct host_admin *a, int rc)
 {

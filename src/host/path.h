@@ -55,7 +55,7 @@ struct host_traits {
 	uint16_t cqt_ms;
 };
 
-/* --- admin commands ------------------------------------------------------------------------------ */
+/* --- admin commands --------------------------------------------------------------------------- */
 
 struct host_admin {
 	struct weft_list link;
@@ -102,7 +102,7 @@ int host_fail_status(struct weft_err *err, const char *what, uint16_t status);
 void host_explain_connect(const struct host_config *config, const struct nvme_cqe *cqe,
 			  struct weft_err *why);
 
-/* --- the path -------------------------------------------------------------------------------------- */
+/* --- the path --------------------------------------------------------------------------------- */
 
 /* What queues see, under ctrl->lock. */
 struct host_published {

@@ -73,7 +73,7 @@ void weft_queue_close(struct weft_queue *queue)
 	host_queue_end(queue);
 }
 
-/* --- what home says --------------------------------------------------------------------------------- */
+/* --- what home says --------------------------------------------------------------------------- */
 
 /* Under ctrl->lock. A path that has never lived has nothing to lead to. */
 static void see_path(struct weft_queue *queue, unsigned i, struct host_path *path)

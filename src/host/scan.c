@@ -35,7 +35,7 @@ static struct host_ns_view *view_of(const struct host_path *path, struct weft_ns
 
 enum { LOSSES_MAX = 3 }; /* of a connection, while it is looked at first */
 
-/* --- what a look has brought ------------------------------------------------------------------------- */
+/* --- what a look has brought ------------------------------------------------------------------ */
 
 static void settle(struct host_path *path, int rc, const struct weft_err *why)
 {
@@ -113,7 +113,7 @@ static void unknown_state(struct host_path *path, uint16_t status)
 	host_path_broken(path, rc, "%s", why.text);
 }
 
-/* --- one look ------------------------------------------------------------------------------------------ */
+/* --- one look --------------------------------------------------------------------------------- */
 
 static void on_descriptors(struct host_admin *a, int rc)
 {
@@ -160,7 +160,7 @@ static void on_identify(struct host_admin *a, int rc)
 		      on_descriptors);
 }
 
-/* --- all that are due ------------------------------------------------------------------------------------ */
+/* --- all that are due ------------------------------------------------------------------------- */
 
 static uint32_t take_due(struct host_path *path)
 {

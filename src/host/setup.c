@@ -1,4 +1,5 @@
-/* setup.c - from a connection to a live controller: one step after the other (NVMe base 2.0, 3.5.2).
+/* setup.c - from a connection to a live controller: one step after the other (NVMe base 2.0,
+ * 3.5.2).
  *
  *   connected ─▶ fill ─▶ answer ─▶ the next step … ─▶ ana.c, scan.c ─▶ live
  *                 ▲        ├ refused, or it will not do ─▶ broken

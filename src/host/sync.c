@@ -5,7 +5,7 @@
 
 #include "host/rule.h"
 
-/* --- in words --------------------------------------------------------------------------------------- */
+/* --- in words --------------------------------------------------------------------------------- */
 
 static void text_of_loss(const struct weft_cmd *cmd, char *text, size_t size)
 {
@@ -94,7 +94,7 @@ void weft_cmd_text(const struct weft_cmd *cmd, struct weft_err *text)
 	snprintf(text->text, sizeof(text->text), "%s: %s", range, why);
 }
 
-/* --- one at a time ------------------------------------------------------------------------------------ */
+/* --- one at a time ---------------------------------------------------------------------------- */
 
 static void note_done(struct weft_cmd *cmd)
 {

@@ -36,7 +36,8 @@ static void set_timer(struct host_lane *lane, uint64_t age_ms)
 	weft_timer_set(lane->queue->reactor, &lane->timeout, look && look < left ? look : left);
 }
 
-/* One timer for the lane: commands have the same patience, so the oldest is the first to lose it. */
+/* One timer for the lane: commands have the same patience, so the oldest is the first to lose
+ * it. */
 void host_timeout_watch(struct host_lane *lane)
 {
 	if (!weft_heap_has(&lane->timeout.node))

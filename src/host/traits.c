@@ -25,7 +25,8 @@ static void note_limits(struct host_traits *t, const struct nvme_id_ctrl *id)
 	t->transfer_max = mdts && mdts < TRANSFER_DEFAULT ? mdts : TRANSFER_DEFAULT;
 	t->zero_max = t->verify_max = mdts ? mdts : UINT32_MAX;
 	t->trim_blocks = UINT32_MAX;
-	/* A capsule holds the command and its data, in units of 16 bytes; ICDOFF puts data further in. */
+	/* A capsule holds the command and its data, in units of 16 bytes; ICDOFF puts data further
+	 * in. */
 	t->capsule_max = 0;
 	if (!le16_to_cpu(id->icdoff) && ioccsz > 4 && le32_to_cpu(id->sgls) & NVME_CTRL_SGLS_OFFSET)
 		t->capsule_max = ioccsz < (1 << 16) ? ioccsz * 16 - 64 : 1 << 20;

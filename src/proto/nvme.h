@@ -134,8 +134,8 @@ struct nvmf_property_cmd {
 	__u8 rsvd56[8];
 };
 
-/* Cross-Controller Reset (NVMe base 2.3, 5.4.3), newer than <nvme/types.h>: a host asks one controller
- * to end another one of its own, and to say when nothing of it is left. */
+/* Cross-Controller Reset (NVMe base 2.3, 5.4.3), newer than <nvme/types.h>: a host asks one
+ * controller to end another one of its own, and to say when nothing of it is left. */
 struct nvme_ccr_cmd {
 	__u8 opcode, flags;
 	__le16 cid;

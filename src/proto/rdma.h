@@ -1,4 +1,5 @@
-/* rdma.h - NVMe/RDMA: what travels with a connection request and its answer (RDMA transport 1.0, 3.2). */
+/* rdma.h - NVMe/RDMA: what travels with a connection request and its answer (RDMA transport 1.0,
+ * 3.2). */
 #ifndef WEFT_PROTO_RDMA_H
 #define WEFT_PROTO_RDMA_H
 
@@ -45,7 +46,8 @@ enum nvme_rdma_status {
 /* "no resources"; a constant, never NULL. */
 const char *nvme_rdma_status_text(uint16_t sts);
 
-/* May @data, of @len bytes, become a queue of at most @depth_max entries? On 0 @request holds it. */
+/* May @data, of @len bytes, become a queue of at most @depth_max entries? On 0 @request holds
+ * it. */
 enum nvme_rdma_status nvme_rdma_check(const void *data, size_t len, uint32_t depth_max,
 				      struct nvme_rdma_request *request);
 

@@ -132,8 +132,8 @@ struct nvme_tcp_shape {
 	bool ddgst; /* a data digest follows the data */
 };
 
-/* Checks the common header of a PDU from the other side, in wire order. Everything that it accepts can be
- * received: the shape is consistent with PLEN. -EPROTO with @fault filled otherwise. */
+/* Checks the common header of a PDU from the other side, in wire order. Everything that it accepts
+ * can be received: the shape is consistent with PLEN. -EPROTO with @fault filled otherwise. */
 int nvme_tcp_check_hdr(const struct nvme_tcp_hdr *hdr, const struct nvme_tcp_rules *rules,
 		       struct nvme_tcp_shape *shape, struct nvme_tcp_fault *fault);
 int nvme_tcp_check_icreq(const struct nvme_tcp_icreq *icreq, struct nvme_tcp_fault *fault);

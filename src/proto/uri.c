@@ -268,7 +268,7 @@ bool weft_addr_is_wildcard(const struct sockaddr_storage *addr)
 	       (IN6_IS_ADDR_V4MAPPED(in6) && !memcmp(&in6->s6_addr[12], nothing, sizeof(nothing)));
 }
 
-/* --- names --------------------------------------------------------------------------------- */
+/* --- names ------------------------------------------------------------------------------------ */
 
 /* @shape: '0' stands for a digit, 'x' for a hexadecimal one, the rest for itself. */
 static bool has_shape(const char *text, const char *shape)

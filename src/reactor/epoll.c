@@ -10,8 +10,8 @@
  * A socket is registered once, edge triggered, for everything; the flags remember the edges, so
  * an operation costs no epoll_ctl.
  *
- * While only one socket talks, asking where there is news is a system call for nothing: a look tries
- * that socket's receive itself, and asks every ASK_EVERY looks for the sake of the others.
+ * While only one socket talks, asking where there is news is a system call for nothing: a look
+ * tries that socket's receive itself, and asks every ASK_EVERY looks for the sake of the others.
  *
  * Invariant: a parked operation's flag is clear, and the next edge will come. */
 #include <errno.h>
@@ -51,7 +51,7 @@ static struct epoll *to_epoll(struct engine *engine)
 	return container_of(engine, struct epoll, engine);
 }
 
-/* --- socket operations -------------------------------------------------------------------- */
+/* --- socket operations ------------------------------------------------------------------------ */
 
 static bool *flag_of(struct weft_op *op)
 {
@@ -90,7 +90,7 @@ static void attempt(struct epoll *e, struct weft_op *op)
 	weft_op_complete(e->engine.reactor, op, res);
 }
 
-/* --- file operations ---------------------------------------------------------------------- */
+/* --- file operations -------------------------------------------------------------------------- */
 
 /* RWF_NOWAIT is about the page cache: a direct or synchronous transfer would wait all the same. */
 static bool may_wait(const struct weft_op *op)
@@ -125,7 +125,7 @@ static void start_file(struct epoll *e, struct weft_op *op)
 		weft_op_complete(e->engine.reactor, op, res);
 }
 
-/* --- the engine --------------------------------------------------------------------------- */
+/* --- the engine ------------------------------------------------------------------------------- */
 
 static void start_queued(struct epoll *e)
 {
@@ -177,8 +177,8 @@ static void gather(struct epoll *e, int64_t timeout_ns)
 		on_event(e, &e->events[i]);
 }
 
-/* Epoll tells when there is room to send. And a loop that is not ours waits for its descriptor, which is
- * readable until epoll was asked. */
+/* Epoll tells when there is room to send. And a loop that is not ours waits for its descriptor,
+ * which is readable until epoll was asked. */
 static bool must_ask(struct epoll *e)
 {
 	return !e->talk.alone || weft_op_under_way(e->talk.sock->tx) || e->alarm >= 0 ||

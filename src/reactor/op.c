@@ -39,7 +39,7 @@ static void set_iov(struct weft_op *op, struct iovec *iov, int iovcnt)
 	op->msg = (struct msghdr){ .msg_iov = iov, .msg_iovlen = (size_t)iovcnt };
 }
 
-/* --- sockets ------------------------------------------------------------------------------ */
+/* --- sockets ---------------------------------------------------------------------------------- */
 
 int weft_sock_open(struct weft_reactor *r, struct weft_sock *sock, int fd)
 {
@@ -124,7 +124,7 @@ int weft_op_try(struct weft_op *op)
 	return n < 0 ? -errno : (int)n;
 }
 
-/* --- files -------------------------------------------------------------------------------- */
+/* --- files ------------------------------------------------------------------------------------ */
 
 void weft_file_read(struct weft_reactor *r, struct weft_op *op, int fd, struct iovec *iov,
 		    int iovcnt, off_t offset)
@@ -158,7 +158,7 @@ void weft_file_allocate(struct weft_reactor *r, struct weft_op *op, int fd, int 
 	start_file(r, op, WEFT_OP_ALLOCATE, fd);
 }
 
-/* --- the end ------------------------------------------------------------------------------ */
+/* --- the end ---------------------------------------------------------------------------------- */
 
 static void leave_sock(struct weft_op *op)
 {

@@ -40,8 +40,8 @@ bool weft_pollers_look(struct weft_reactor *r)
 	return !weft_list_empty(&r->found);
 }
 
-/* What run() makes others find is for the next turn. The poller is back in its place first: run() may
- * remove and free it. */
+/* What run() makes others find is for the next turn. The poller is back in its place first: run()
+ * may remove and free it. */
 static void run_found(struct weft_reactor *r)
 {
 	struct weft_list now, *link;

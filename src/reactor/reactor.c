@@ -21,7 +21,7 @@
 
 static _Thread_local struct weft_reactor *self;
 
-/* --- birth and death ---------------------------------------------------------------------- */
+/* --- birth and death -------------------------------------------------------------------------- */
 
 /* Every reactor of a process meets the same refusal; one line tells it. */
 static void tell_fallback(const struct weft_err *why)
@@ -101,7 +101,7 @@ void weft_reactor_destroy(struct weft_reactor *r)
 	free(r);
 }
 
-/* --- the turn ----------------------------------------------------------------------------- */
+/* --- the turn --------------------------------------------------------------------------------- */
 
 static void fire_timers(struct weft_reactor *r)
 {
@@ -194,7 +194,7 @@ void weft_reactor_stop(struct weft_reactor *r)
 	r->stopping = true;
 }
 
-/* --- what callbacks ask and leave --------------------------------------------------------- */
+/* --- what callbacks ask and leave ------------------------------------------------------------- */
 
 struct weft_reactor *weft_reactor_self(void)
 {

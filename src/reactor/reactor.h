@@ -61,7 +61,7 @@ const char *weft_reactor_engine_name(const struct weft_reactor *r);
 int weft_reactor_cpu(const struct weft_reactor *r);
 uint64_t weft_reactor_now_ns(const struct weft_reactor *r); /* read once per turn */
 
-/* --- messages: from any thread, delivered in order per sender ----------------------------- */
+/* --- messages: from any thread, delivered in order per sender --------------------------------- */
 
 struct weft_msg {
 	struct weft_msg *next;
@@ -70,7 +70,7 @@ struct weft_msg {
 
 void weft_reactor_post(struct weft_reactor *r, struct weft_msg *msg);
 
-/* --- deferred work: once, at the end of this turn, before the reactor submits and waits ---- */
+/* --- deferred work: once, at the end of this turn, before the reactor submits and waits ------- */
 
 struct weft_task {
 	struct weft_list link;
@@ -81,13 +81,13 @@ void weft_task_init(struct weft_task *task, void (*fn)(struct weft_task *task));
 void weft_reactor_defer(struct weft_reactor *r, struct weft_task *task); /* twice counts once */
 void weft_task_cancel(struct weft_task *task);
 
-/* --- pollers: what has no descriptor while it is busy, such as an adapter's completion queue ---- */
+/* --- pollers: what has no descriptor while it is busy, such as an adapter's completion queue -- */
 
 struct weft_poller {
 	struct weft_list link;
-	/* Takes in what has come and runs nothing; true: there is something for run(), and until that
-	 * has run it is not called again. Called over and over while the reactor spins: cheap, no
-	 * system call. */
+	/* Takes in what has come and runs nothing; true: there is something for run(), and until
+	 * that has run it is not called again. Called over and over while the reactor spins: cheap,
+	 * no system call. */
 	bool (*look)(struct weft_poller *poller);
 	/* Acts on what look() took in; inside a turn. */
 	void (*run)(struct weft_poller *poller);
@@ -101,7 +101,7 @@ void weft_poller_add(struct weft_reactor *r, struct weft_poller *poller);
  * zeros and was never added. */
 void weft_poller_remove(struct weft_poller *poller);
 
-/* --- timers ------------------------------------------------------------------------------- */
+/* --- timers ----------------------------------------------------------------------------------- */
 
 struct weft_timer {
 	struct weft_heap_node node;
@@ -114,7 +114,7 @@ void weft_timer_stop(struct weft_reactor *r, struct weft_timer *timer);
 /* Until it fires; 0: now, or it is not set. */
 uint64_t weft_timer_left_ms(const struct weft_reactor *r, const struct weft_timer *timer);
 
-/* --- operations ---------------------------------------------------------------------------- */
+/* --- operations ------------------------------------------------------------------------------- */
 
 enum weft_op_kind {
 	WEFT_OP_POLL, /* readable (a socket, an eventfd, a signalfd); drain before polling again */
@@ -159,8 +159,9 @@ struct weft_sock {
 
 /* Hands @fd to the reactor. -errno when the engine cannot watch it; the caller keeps @fd then. */
 int weft_sock_open(struct weft_reactor *r, struct weft_sock *sock, int fd);
-/* Closes the descriptor. No operation may be under way, except a poll: it completes with -ECANCELED,
- * in this turn or a later one. (A listener's port is free at once only after shutdown().) */
+/* Closes the descriptor. No operation may be under way, except a poll: it completes with
+ * -ECANCELED, in this turn or a later one. (A listener's port is free at once only after
+ * shutdown().) */
 void weft_sock_close(struct weft_sock *sock);
 
 /* Ends a receive or poll under way, if there is one, and leaves the stream as it is: done() runs,

@@ -1,4 +1,5 @@
-/* ring.c - an io_uring that fits this kernel: the best set-up that it knows, and nothing that it lacks. */
+/* ring.c - an io_uring that fits this kernel: the best set-up that it knows, and nothing that it
+ * lacks. */
 #include "reactor/ring.h"
 
 #include <errno.h>

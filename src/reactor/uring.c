@@ -8,9 +8,9 @@
  * spinning reactor reads for nothing. A reactor is created on one thread and runs on another, so
  * the ring is born disabled, and the first wait() enables it.
  *
- * The ring pays when it carries several operations at once. While only one socket talks its calls are
- * made directly: the send at once, the receive whenever the reactor looks; before it sleeps, the ring
- * gets the receive.
+ * The ring pays when it carries several operations at once. While only one socket talks its calls
+ * are made directly: the send at once, the receive whenever the reactor looks; before it sleeps,
+ * the ring gets the receive.
  *
  * Invariant: only wait() enters the kernel with the ring; nothing is held while it sleeps. */
 #include <assert.h>
@@ -61,7 +61,7 @@ static void take_op(struct uring *u, struct weft_op *op, int res)
 	weft_op_complete(u->engine.reactor, op, res);
 }
 
-/* --- the only talker -------------------------------------------------------------------- */
+/* --- the only talker -------------------------------------------------------------------------- */
 
 static bool talks_alone(const struct uring *u, const struct weft_op *op)
 {
@@ -99,7 +99,7 @@ static void receive_held(struct uring *u)
 		take_op(u, op, res);
 }
 
-/* --- submission --------------------------------------------------------------------------- */
+/* --- submission ------------------------------------------------------------------------------- */
 
 static void prep_recv(struct io_uring_sqe *sqe, struct weft_op *op)
 {
@@ -228,7 +228,7 @@ static bool fill(struct uring *u, bool look)
 	return u->bell_armed && submit_cancels(u) && submit_queued(u, look);
 }
 
-/* --- completion --------------------------------------------------------------------------- */
+/* --- completion ------------------------------------------------------------------------------- */
 
 /* The kernel wants to be entered: completions are deferred, or did not fit the ring. */
 static bool must_enter(const struct uring *u)
@@ -278,7 +278,7 @@ static void collect(struct uring *u)
 	io_uring_cq_advance(&u->ring, n);
 }
 
-/* --- the engine --------------------------------------------------------------------------- */
+/* --- the engine ------------------------------------------------------------------------------- */
 
 /* io_uring_enable_rings() is in liburing 2.3's header, but not in its library. */
 static void enable(struct uring *u)

@@ -13,8 +13,8 @@
 
 #include "reactor/internal.h"
 
-/* While it spins, so often it lets others have the CPU; that takes less than AWAY_NS when nobody wants
- * it, and as long as a few looks all the same. */
+/* While it spins, so often it lets others have the CPU; that takes less than AWAY_NS when nobody
+ * wants it, and as long as a few looks all the same. */
 #define YIELD_EVERY_NS UINT64_C(2000)
 #define AWAY_NS        UINT64_C(10000)
 
@@ -66,7 +66,8 @@ static bool pollers_are_busy(const struct weft_reactor *r)
 	return r->pollers_ran || !weft_list_empty(&r->found);
 }
 
-/* Looking at pollers costs less than looking at the engine, and so it comes first and more often. */
+/* Looking at pollers costs less than looking at the engine, and so it comes first and more
+ * often. */
 static bool look_around(struct weft_reactor *r)
 {
 	bool any = !weft_list_empty(&r->pollers);
@@ -102,8 +103,8 @@ static bool yield(uint64_t *now)
 	return *now - before > AWAY_NS;
 }
 
-/* Looks again and again, and lets others have the CPU now and then. If somebody needed it, spinning is
- * over even if it has found something. */
+/* Looks again and again, and lets others have the CPU now and then. If somebody needed it, spinning
+ * is over even if it has found something. */
 static bool spin_for(struct weft_reactor *r, uint64_t budget_ns)
 {
 	uint64_t start = monotonic_ns(), now = start, yielded = start;
@@ -160,7 +161,7 @@ void weft_wait(struct weft_reactor *r, int64_t limit_ns)
 		block(r, limit_ns);
 }
 
-/* --- for a loop that is not ours ---------------------------------------------------------- */
+/* --- for a loop that is not ours -------------------------------------------------------------- */
 
 bool weft_reactor_busy(struct weft_reactor *r)
 {

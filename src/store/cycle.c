@@ -3,11 +3,12 @@
  *   lock ─▶ read what is newer ─▶ mend what was lost ─▶ commit what is to be committed ─▶ unlock
  *        ─▶ write what we have acknowledged ─▶ see who lives and what they have
  *
- * Somebody may cut the file, write over it or put another in its place. While one member lives, what
- * it knows is written again; but nothing is committed to a file that nobody will find.
+ * Somebody may cut the file, write over it or put another in its place. While one member lives,
+ * what it knows is written again; but nothing is committed to a file that nobody will find.
  *
- * Members are looked at after the commit: one that read the file before it held its lock by then. Who
- * joins does so under the lock, too: that one is absent stays true until the commit is there to be read. */
+ * Members are looked at after the commit: one that read the file before it held its lock by then.
+ * Who joins does so under the lock, too: that one is absent stays true until the commit is there to
+ * be read. */
 #include "store/cycle.h"
 
 #include <sys/stat.h>
@@ -120,7 +121,8 @@ static int tell_and_look(struct store_cycle *cycle)
 			store_members_look(cycle->fd, cycle->node, cycle->nodes, cycle->members);
 }
 
-/* A visit is short: who meets another one waits for it, but not for one that has been stopped there. */
+/* A visit is short: who meets another one waits for it, but not for one that has been stopped
+ * there. */
 static int wait_for_lock(const struct store_cycle *cycle, bool exclusive)
 {
 	const struct timespec pause = { .tv_nsec = LOCK_PAUSE_NS };
@@ -146,7 +148,7 @@ int store_cycle_run(struct store_cycle *cycle)
 	return rc < 0 ? rc : tell_and_look(cycle);
 }
 
-/* --- the first ------------------------------------------------------------------------------------- */
+/* --- the first -------------------------------------------------------------------------------- */
 
 static bool is_alone(const struct store_cycle *cycle)
 {

@@ -21,7 +21,8 @@ struct store_cycle {
 	struct store_member members[WEFT_STORE_NODES_MAX + 1];
 };
 
-/* Blocks. -EAGAIN: somebody else is at it, and nothing was done; -errno: the file cannot be used. */
+/* Blocks. -EAGAIN: somebody else is at it, and nothing was done; -errno: the file cannot be
+ * used. */
 int store_cycle_run(struct store_cycle *cycle);
 /* Is the file where it is looked for? Who cannot tell goes on. */
 bool store_cycle_is_in_place(const struct store_cycle *cycle);

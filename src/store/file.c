@@ -6,7 +6,8 @@
  *
  * Others' changes show by inotify, which every member on this kernel sees at once; what members on
  * other machines write shows by looking once a second. The death of a member shows as the close of
- * its descriptor; the kernel lets go of its lock a moment later, so the look is repeated a few times.
+ * its descriptor; the kernel lets go of its lock a moment later, so the look is repeated a few
+ * times.
  *
  * Invariant: one cycle at a time; while it runs, store->records stay. */
 #include "store/file.h"
@@ -35,7 +36,7 @@ static struct file_store *file_of(struct weft_store *store)
 	return container_of(store, struct file_store, store);
 }
 
-/* --- a cycle ------------------------------------------------------------------------------------------ */
+/* --- a cycle ---------------------------------------------------------------------------------- */
 
 static int on_worker(struct weft_op *op)
 {
@@ -152,7 +153,7 @@ static void file_acked(struct weft_store *store)
 		kick(file_of(store));
 }
 
-/* --- others' changes ----------------------------------------------------------------------------------- */
+/* --- others' changes -------------------------------------------------------------------------- */
 
 static void changed(struct store_watch *watch, bool closed)
 {
@@ -180,7 +181,7 @@ static int watch_changes(struct file_store *f, struct weft_reactor *home)
 	return rc;
 }
 
-/* --- another process goes on ------------------------------------------------------------------------------ */
+/* --- another process goes on ------------------------------------------------------------------ */
 
 static bool file_is_still(const struct weft_store *store)
 {
@@ -224,7 +225,7 @@ static int file_inherit(struct weft_store *store, struct weft_store_state *state
 	return rc < 0 || store->nodes == 1 ? rc : watch_changes(f, store->home);
 }
 
-/* --- the end --------------------------------------------------------------------------------------------- */
+/* --- the end ---------------------------------------------------------------------------------- */
 
 static void file_free(struct file_store *f)
 {
@@ -255,7 +256,7 @@ static void file_close(struct weft_store *store)
 		end(f);
 }
 
-/* --- opening --------------------------------------------------------------------------------------------- */
+/* --- opening ---------------------------------------------------------------------------------- */
 
 static int file_open(struct weft_store **store, const struct weft_store_options *options,
 		     const char *path, struct weft_err *err)

@@ -1,12 +1,12 @@
 /* handover.c - a store stands still, and goes on: here, or in the process it is handed to.
  *
- * What moves is the copy, what we have acknowledged, who else was there, and the descriptor whose lock
- * makes us a member. The lock is never let go of: for the others nobody went and nobody came. What
- * they change meanwhile waits for our acknowledgement, which comes when one of both processes has
- * thawed.
+ * What moves is the copy, what we have acknowledged, who else was there, and the descriptor whose
+ * lock makes us a member. The lock is never let go of: for the others nobody went and nobody came.
+ * What they change meanwhile waits for our acknowledgement, which comes when one of both processes
+ * has thawed.
  *
- * Invariant: two processes have the descriptor for a while, and with it its locks in common; the one
- * that is frozen does not touch the file. */
+ * Invariant: two processes have the descriptor for a while, and with it its locks in common; the
+ * one that is frozen does not touch the file. */
 #include <assert.h>
 #include <stdlib.h>
 
@@ -29,7 +29,7 @@ void weft_store_thaw(struct weft_store *store)
 	store->ops->thawed(store);
 }
 
-/* --- out of one process ---------------------------------------------------------------------------- */
+/* --- out of one process ----------------------------------------------------------------------- */
 
 static int list_members(const struct weft_store *store, struct weft_items *items)
 {
@@ -85,7 +85,7 @@ void weft_store_state_free(struct weft_store_state *state)
 	free(state->records.at);
 }
 
-/* --- and into the next ------------------------------------------------------------------------------ */
+/* --- and into the next ------------------------------------------------------------------------ */
 
 static bool are_members(const struct weft_store *store, const struct weft_items *items)
 {

@@ -11,8 +11,9 @@ struct weft_store_ops {
 	const char *type;
 	bool persistent;
 
-	/* Opens @arg, what follows "TYPE:", and joins; the copy is whole then. An heir does not join, and
-	 * its copy is empty. Sets ops and records of what it made, the rest is store.c's. */
+	/* Opens @arg, what follows "TYPE:", and joins; the copy is whole then. An heir does not
+	 * join, and its copy is empty. Sets ops and records of what it made, the rest is
+	 * store.c's. */
 	int (*open)(struct weft_store **store, const struct weft_store_options *options,
 		    const char *arg, struct weft_err *err);
 	void (*commit)(struct weft_store *store, struct weft_txn *txn);

@@ -4,7 +4,7 @@
  * lets go of it when the process ends, however that comes. What it has acknowledged is a line in
  * the file that only it writes. That line is not synced: it counts only while its writer lives.
  *
- *   2^62: the store, shared to look, exclusive to change   2^62 + node: a member, exclusive        */
+ *   2^62: the store, shared to look, exclusive to change   2^62 + node: a member, exclusive */
 #include "store/members.h"
 
 #include <fcntl.h>

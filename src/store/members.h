@@ -14,8 +14,8 @@ int store_member_hold(int fd, unsigned node, unsigned nodes);
 int store_member_join(int fd, unsigned node, unsigned nodes, uint64_t *incarnation);
 /* Its line is that, whatever became of it meanwhile. */
 int store_member_ack(int fd, unsigned node, uint64_t incarnation, uint64_t acked);
-/* Fills in those of nodes 1 … @nodes, without @self, that live; incarnation 0: its line cannot be read,
- * now. */
+/* Fills in those of nodes 1 … @nodes, without @self, that live; incarnation 0: its line cannot be
+ * read, now. */
 int store_members_look(int fd, unsigned self, unsigned nodes, struct store_member *members);
 
 #endif

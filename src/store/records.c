@@ -67,7 +67,7 @@ const struct weft_record *store_records_behind(const struct store_records *recor
 	return NULL;
 }
 
-/* --- making --------------------------------------------------------------------------------------- */
+/* --- making ----------------------------------------------------------------------------------- */
 
 /* Value and key lie behind the record itself. */
 static struct weft_record *record_new(const char *key, size_t key_len, const void *value,
@@ -160,7 +160,7 @@ struct store_records *store_records_next(const struct store_records *from,
 	return *rc < 0 ? NULL : take_ptr(&next);
 }
 
-/* --- as bytes --------------------------------------------------------------------------------------- */
+/* --- as bytes --------------------------------------------------------------------------------- */
 
 size_t store_records_size(const struct store_records *records)
 {

@@ -45,7 +45,7 @@ static uint32_t slot_crc(const void *slot, size_t size)
 	return crc32_iscsi((unsigned char *)slot + CRC_FROM, (int)(size - CRC_FROM), ~0u);
 }
 
-/* --- all of it ------------------------------------------------------------------------------------- */
+/* --- all of it -------------------------------------------------------------------------------- */
 
 /* What lies beyond the end reads as zeroes. */
 static int read_all(int fd, void *buf, size_t size, off_t at)
@@ -96,7 +96,7 @@ int store_slots_init(int fd)
 	return write_all(fd, name, sizeof(name), 0);
 }
 
-/* --- reading --------------------------------------------------------------------------------------- */
+/* --- reading ---------------------------------------------------------------------------------- */
 
 static bool has_magic(const struct slot_head *head)
 {
@@ -205,8 +205,8 @@ int store_slots_have(int fd, uint64_t revision, bool *have)
 	return rc == -EINVAL ? 0 : rc;
 }
 
-/* Not even its first revision was ever whole. Where the first slot has a later one, the second slot was
- * written, and lost. */
+/* Not even its first revision was ever whole. Where the first slot has a later one, the second slot
+ * was written, and lost. */
 static bool is_new(const struct slot_head heads[2])
 {
 	return is_empty(&heads[1]) && newer_than(&heads[0], 1, 1) == 0;
@@ -232,7 +232,7 @@ int store_slots_load(int fd, uint64_t known, struct store_records **out)
 	return rc;
 }
 
-/* --- writing --------------------------------------------------------------------------------------- */
+/* --- writing ---------------------------------------------------------------------------------- */
 
 /* It may or may not be on the disk: nobody shall take it for good later. */
 static void wipe(int fd, uint64_t revision)

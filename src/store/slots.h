@@ -12,8 +12,8 @@ enum {
 
 /* Gives an empty file its head. -EINVAL: it is a file of something else. */
 int store_slots_init(int fd);
-/* The newest revision in the file if it is not @known: *@records is it, otherwise NULL. What it gives
- * is durable. -EUCLEAN: both slots are damaged. */
+/* The newest revision in the file if it is not @known: *@records is it, otherwise NULL. What it
+ * gives is durable. -EUCLEAN: both slots are damaged. */
 int store_slots_load(int fd, uint64_t known, struct store_records **records);
 /* On 0 it is durable. Of the revision before it nothing is touched. */
 int store_slots_save(int fd, const struct store_records *records);

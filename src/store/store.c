@@ -59,7 +59,7 @@ void weft_store_watch(struct weft_store *store, const struct weft_store_watcher 
 	store->watcher = *watcher;
 }
 
-/* --- the copy ------------------------------------------------------------------------------------- */
+/* --- the copy --------------------------------------------------------------------------------- */
 
 uint64_t weft_store_revision(const struct weft_store *store)
 {
@@ -108,7 +108,7 @@ void weft_store_commit(struct weft_store *store, struct weft_txn *txn)
 	store->ops->commit(store, txn);
 }
 
-/* --- members --------------------------------------------------------------------------------------- */
+/* --- members ---------------------------------------------------------------------------------- */
 
 bool weft_store_alive(const struct weft_store *store, unsigned node)
 {
@@ -198,7 +198,7 @@ void store_members_seen(struct weft_store *store, const struct store_member *mem
 	weft_reactor_defer(store->home, &store->settle);
 }
 
-/* --- the end ------------------------------------------------------------------------------------------ */
+/* --- the end ---------------------------------------------------------------------------------- */
 
 static void cancel_waits(struct weft_store *store)
 {

@@ -1,10 +1,12 @@
-/* store.h - state that several processes hold in common: small records, and who is there to obey them.
+/* store.h - state that several processes hold in common: small records, and who is there to obey
+ * them.
  *
  *   home ── commit ──▶ store ── moved ──▶ every member's home ── ack ──▶ store ── settled ──▶ home
  *
  * A store has one revision, which grows by one with every commit. A record is a key, a value, and
- * the revision that wrote it, its version. Every member keeps a copy of all records, so looking is a
- * function call and never waits; that a copy was old shows at the commit, which compares versions.
+ * the revision that wrote it, its version. Every member keeps a copy of all records, so looking is
+ * a function call and never waits; that a copy was old shows at the commit, which compares
+ * versions.
  *
  * A change binds when it is settled: every member that lives has said with weft_store_ack() that it
  * acts by that revision. A member that is gone need not: it acts no more.
@@ -41,8 +43,8 @@ struct weft_store_options {
 /* May block. -EBUSY: somebody else is this node, or just leaves. */
 int weft_store_open(struct weft_store **store, const struct weft_store_options *options,
 		    struct weft_err *err);
-/* Commits and waits that are left end with -ECANCELED; @done runs when nothing is under way, perhaps
- * before this returns. Frees @store. */
+/* Commits and waits that are left end with -ECANCELED; @done runs when nothing is under way,
+ * perhaps before this returns. Frees @store. */
 void weft_store_close(struct weft_store *store, void (*done)(void *arg), void *arg);
 
 struct weft_store_watcher {
@@ -54,7 +56,7 @@ struct weft_store_watcher {
 /* One for all; before it is set nobody is told. */
 void weft_store_watch(struct weft_store *store, const struct weft_store_watcher *watcher);
 
-/* --- the copy ----------------------------------------------------------------------------------- */
+/* --- the copy --------------------------------------------------------------------------------- */
 
 struct weft_record {
 	struct weft_list link;
@@ -74,7 +76,7 @@ const struct weft_record *weft_store_get(const struct weft_store *store, const c
 /* The first behind @key, in their order; the same. */
 const struct weft_record *weft_store_next(const struct weft_store *store, const char *key);
 
-/* --- changing it --------------------------------------------------------------------------------- */
+/* --- changing it ------------------------------------------------------------------------------ */
 
 struct weft_store_write {
 	const char *key;
@@ -87,7 +89,8 @@ struct weft_store_write {
 struct weft_txn {
 	const struct weft_store_write *writes; /* all of them, or none */
 	unsigned nwrites;
-	/* 0; -ESTALE: a version was another one, the copy is newer now, or one of @absent was there;
+	/* 0; -ESTALE: a version was another one, the copy is newer now, or one of @absent was
+	 * there;
 	 * -errno: it was not done, and if the storage fails may still be found done later. After
 	 * moved(). */
 	void (*done)(struct weft_txn *txn, int rc);
@@ -99,7 +102,7 @@ struct weft_txn {
 /* The store owns @txn, and reads what it points to, until done(). */
 void weft_store_commit(struct weft_store *store, struct weft_txn *txn);
 
-/* --- members ------------------------------------------------------------------------------------- */
+/* --- members ---------------------------------------------------------------------------------- */
 
 /* Everything here acts by @revision and those before it. */
 void weft_store_ack(struct weft_store *store, uint64_t revision);
@@ -116,7 +119,7 @@ void weft_store_forget(struct weft_store_wait *wait); /* done() will not run */
 uint64_t weft_store_settled(const struct weft_store *store);
 bool weft_store_alive(const struct weft_store *store, unsigned node);
 
-/* --- going on with it in another process --------------------------------------------------------- */
+/* --- going on with it in another process ------------------------------------------------------ */
 
 /* Another member that lives, as we saw it last. */
 struct weft_store_member_state {
@@ -134,7 +137,8 @@ struct weft_store_state {
 	int fd; /* that makes us a member */
 };
 
-/* From now on the store is left alone: others' changes are not looked at, and nothing is committed. */
+/* From now on the store is left alone: others' changes are not looked at, and nothing is
+ * committed. */
 void weft_store_freeze(struct weft_store *store);
 /* Frozen, and of what had begun nothing is under way. */
 bool weft_store_is_still(const struct weft_store *store);
@@ -144,7 +148,8 @@ void weft_store_thaw(struct weft_store *store);
 int weft_store_hand_over(const struct weft_store *store, struct weft_store_state *state);
 void weft_store_state_free(struct weft_store_state *state); /* closes nothing */
 /* Into one that was opened as heir and has told nobody of anything; it stays frozen. Owns the
- * descriptor, also when it fails. -EINVAL: that cannot be this store; -EBUSY: it is not that member;
+ * descriptor, also when it fails. -EINVAL: that cannot be this store; -EBUSY: it is not that
+ * member;
  * -EIDRM: its file is not where this one is. */
 int weft_store_inherit(struct weft_store *store, struct weft_store_state *state,
 		       struct weft_err *err);

@@ -5,11 +5,11 @@
  *   persistent-loss              Asymmetric Access Persistent Loss
  *   change                       Asymmetric Access Transition
  *
- * None of these statuses has DNR: another path may do what this one does not. Identify and log pages
- * are answered in every state, features of a namespace are not (NVMe base 2.2, figure 589).
+ * None of these statuses has DNR: another path may do what this one does not. Identify and log
+ * pages are answered in every state, features of a namespace are not (NVMe base 2.2, figure 589).
  *
- * Invariant: what a controller shows is what the rules say of it, but for persistent loss, which does
- * not end while the controller lives (8.1.1.7), and for "change" while rules change. */
+ * Invariant: what a controller shows is what the rules say of it, but for persistent loss, which
+ * does not end while the controller lives (8.1.1.7), and for "change" while rules change. */
 #include <errno.h>
 #include <stdlib.h>
 
@@ -53,7 +53,7 @@ uint8_t tgt_ana_wire(uint8_t state)
 	return states[state].wire;
 }
 
-/* --- what commands meet -------------------------------------------------------------------------- */
+/* --- what commands meet ----------------------------------------------------------------------- */
 
 static uint8_t state_of(const struct tgt_ctrl *ctrl, const struct tgt_ns *ns)
 {
@@ -96,7 +96,7 @@ void tgt_ana_ns_changed(struct weft_subsys *s, uint32_t group)
 	s->ana.changed[group - 1] = ++s->ana.count;
 }
 
-/* --- what a controller shows --------------------------------------------------------------------- */
+/* --- what a controller shows ------------------------------------------------------------------ */
 
 static bool show(struct tgt_ctrl *ctrl, unsigned at, uint8_t state)
 {

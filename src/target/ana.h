@@ -66,7 +66,8 @@ bool tgt_ana_close_doors(struct tgt_ctrl *ctrl);
 bool tgt_ana_show(struct tgt_ctrl *ctrl);
 
 /* ana_change.c */
-/* The groups that are served here are others now; @elsewhere is copied. -ENOMEM: nothing follows. */
+/* The groups that are served here are others now; @elsewhere is copied. -ENOMEM: nothing
+ * follows. */
 int tgt_ana_own(struct weft_subsys *s, const bool elsewhere[WEFT_ANA_GROUP_MAX],
 		void (*done)(void *arg, int rc, const struct weft_err *err), void *arg);
 void tgt_ana_left(struct weft_req *req); /* on its reactor: a command that a change waits for */

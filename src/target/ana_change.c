@@ -5,9 +5,9 @@
  *     ─▶ all new states are shown in one go ─▶ one event for each controller that has news
  *
  * Log pages are built on home, where all of this happens: a reader sees the time before, the
- * transition as a whole, or the time after. Nobody begins to let a group in before all who stop have
- * stopped. A command that waits for data of its host is not at work: it meets the new state when
- * the data is here.
+ * transition as a whole, or the time after. Nobody begins to let a group in before all who stop
+ * have stopped. A command that waits for data of its host is not at work: it meets the new state
+ * when the data is here.
  *
  * Invariant: a subsystem has one change under way at most. A request is marked while treq->awaited
  * points at it, and counted in left[] of its reactor. */
@@ -37,7 +37,7 @@ static void free_change(struct ana_change *change)
 	free(change);
 }
 
-/* --- on the reactors: commands under way ----------------------------------------------------------- */
+/* --- on the reactors: commands under way ------------------------------------------------------ */
 
 /* In the namespace's count, or alone in it. */
 static const struct tgt_ns *works_on(const struct tgt_req *treq)
@@ -91,7 +91,7 @@ void tgt_ana_left(struct weft_req *req)
 		tgt_round_answer(change->round, req->qp->group);
 }
 
-/* --- on home: one change after the other ----------------------------------------------------------- */
+/* --- on home: one change after the other ------------------------------------------------------ */
 
 static void run_line(struct weft_subsys *s);
 

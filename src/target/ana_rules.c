@@ -9,7 +9,7 @@
 
 #include "target/internal.h"
 
-/* --- a list of them ---------------------------------------------------------------------------- */
+/* --- a list of them --------------------------------------------------------------------------- */
 
 bool weft_ana_rule_same(const struct weft_ana_rule *a, const struct weft_ana_rule *b)
 {
@@ -70,7 +70,7 @@ struct ana_rules *tgt_ana_rules_with(const struct ana_rules *old, const struct w
 	return all;
 }
 
-/* --- what they say ------------------------------------------------------------------------------- */
+/* --- what they say ---------------------------------------------------------------------------- */
 
 static bool concerns(const struct weft_ana_rule *rule, const struct tgt_ctrl *ctrl)
 {

@@ -4,13 +4,13 @@
  *      ├─ no ─▶ it goes on
  *      └─ yes ─▶ when it is gone, or refused as busy if that takes too long
  *
- * The host sends its writes again, and perhaps newer ones after them. A first copy that storage still
- * has in hand must not be the last to arrive.
+ * The host sends its writes again, and perhaps newer ones after them. A first copy that storage
+ * still has in hand must not be the last to arrive.
  *
  * That a connection was lost shows when its reactor looks at the socket. The loss came before this
- * Connect; a reactor that was visited three times has looked at least once in between. An adapter may
- * take longer to tell, and is asked. What neither knows of, a host that vanished from the network and
- * comes back by another way, is Keep Alive's to find. */
+ * Connect; a reactor that was visited three times has looked at least once in between. An adapter
+ * may take longer to tell, and is asked. What neither knows of, a host that vanished from the
+ * network and comes back by another way, is Keep Alive's to find. */
 #include <stdlib.h>
 #include <string.h>
 

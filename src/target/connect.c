@@ -63,7 +63,7 @@ static uint16_t check_common(struct weft_req *req, struct weft_target *t,
 	return 0;
 }
 
-/* --- the admin queue: a new controller --------------------------------------------------------- */
+/* --- the admin queue: a new controller -------------------------------------------------------- */
 
 static uint32_t discovery_kato(const struct weft_subsys *s, uint32_t kato_ms)
 {
@@ -99,7 +99,7 @@ static uint16_t connect_admin(struct weft_req *req, struct weft_subsys *s,
 	return 0;
 }
 
-/* --- I/O queues ----------------------------------------------------------------------------------- */
+/* --- I/O queues ------------------------------------------------------------------------------- */
 
 static bool qid_taken(const struct tgt_ctrl *ctrl, uint16_t qid)
 {
@@ -131,7 +131,7 @@ static uint16_t connect_io(struct weft_req *req, struct weft_subsys *s,
 	return 0;
 }
 
-/* --- both ----------------------------------------------------------------------------------------- */
+/* --- both ------------------------------------------------------------------------------------- */
 
 static void connected_here(struct weft_msg *msg)
 {

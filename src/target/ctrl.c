@@ -13,7 +13,7 @@
 static bool has_io_queues(const struct tgt_ctrl *ctrl);
 static void reset_done(struct tgt_ctrl *ctrl);
 
-/* --- life ------------------------------------------------------------------------------------------ */
+/* --- life ------------------------------------------------------------------------------------- */
 
 struct tgt_ctrl *tgt_ctrl_find(struct weft_subsys *s, uint16_t cntlid)
 {
@@ -118,10 +118,11 @@ void tgt_ctrl_queue_gone(struct tgt_ctrl *ctrl, struct tgt_queue *queue)
 	tgt_subsys_ctrl_gone(s);
 }
 
-/* --- keep-alive: any command proves that the host lives ---------------------------------------------- */
+/* --- keep-alive: any command proves that the host lives --------------------------------------- */
 
-/* The silence may be ours: a process that was stopped, or a machine that was, meets its timers before
- * what hosts have sent meanwhile. So a silent host is heard once more before it is given up. */
+/* The silence may be ours: a process that was stopped, or a machine that was, meets its timers
+ * before what hosts have sent meanwhile. So a silent host is heard once more before it is given
+ * up. */
 static void ka_expired(struct weft_timer *timer)
 {
 	struct tgt_ctrl *ctrl = container_of(timer, struct tgt_ctrl, ka_timer);
@@ -155,7 +156,7 @@ void tgt_ctrl_keepalive(struct tgt_ctrl *ctrl, uint32_t kato_ms)
 		weft_timer_stop(ctrl->subsys->target->home, &ctrl->ka_timer);
 }
 
-/* --- CC and CSTS --------------------------------------------------------------------------------------- */
+/* --- CC and CSTS ------------------------------------------------------------------------------ */
 
 static bool cc_valid(uint32_t cc)
 {
@@ -224,7 +225,7 @@ void tgt_ctrl_shutdown_done(struct tgt_ctrl *ctrl)
 	ctrl->csts |= TGT_CSTS_SHUT_DOWN;
 }
 
-/* --- the error log ---------------------------------------------------------------------------------------- */
+/* --- the error log ---------------------------------------------------------------------------- */
 
 void tgt_ctrl_error(struct tgt_ctrl *ctrl, struct weft_req *req, uint16_t status)
 {

@@ -3,8 +3,8 @@
  *   acquire ─▶ (home) in line ─▶ hold on every reactor ─▶ those under way end ─▶ got()
  *   release ─▶ (home) let go on every reactor, the waiting go on ─▶ next in line
  *
- * A namespace outlives the message that asks for it: the drain that ends it waits for an answer that
- * the asking reactor gives later.
+ * A namespace outlives the message that asks for it: the drain that ends it waits for an answer
+ * that the asking reactor gives later.
  *
  * Invariant: ns->round is in use exactly while somebody holds the namespace or it is drained. */
 

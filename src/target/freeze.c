@@ -4,14 +4,14 @@
  *                                        └─ yes ─▶ look again ┄┄ too long ┄┄▶ thaw, and say who
  *                                        └─ no command does ─▶ hold state, look again
  *
- * Home asks every reactor how many requests it has and whether a connection moves. A request may stay
- * if home holds it for an event. Nothing new begins, so requests only become fewer: when those that
- * reactors counted are as many as home holds, there are no others. A second look makes sure that what
- * the first turn had deferred is done. A reactor that sees something move looks again by itself for a
- * while: where CPUs are busy, each way to home and back is a wait for two of them.
+ * Home asks every reactor how many requests it has and whether a connection moves. A request may
+ * stay if home holds it for an event. Nothing new begins, so requests only become fewer: when those
+ * that reactors counted are as many as home holds, there are no others. A second look makes sure
+ * that what the first turn had deferred is done. A reactor that sees something move looks again by
+ * itself for a while: where CPUs are busy, each way to home and back is a wait for two of them.
  *
- * What a subsystem has in common with others is held when commands have ended, not before: a change of
- * a reservation ends when all members, we too, act by it.
+ * What a subsystem has in common with others is held when commands have ended, not before: a change
+ * of a reservation ends when all members, we too, act by it.
  *
  * Keep-alive runs on until all is still, and goes on with the time that was left. */
 #include <assert.h>
@@ -50,7 +50,7 @@ struct freeze {
 	struct sight sights[]; /* by group */
 };
 
-/* --- one reactor -------------------------------------------------------------------------------- */
+/* --- one reactor ------------------------------------------------------------------------------ */
 
 static void describe(struct sight *sight, struct weft_qpair *qp, const char *what)
 {
@@ -122,7 +122,7 @@ static void tell_groups(struct weft_target *t,
 	tgt_round_start(round);
 }
 
-/* --- controllers -------------------------------------------------------------------------------- */
+/* --- controllers ------------------------------------------------------------------------------ */
 
 static void each_ctrl(struct weft_target *t, void (*fn)(struct tgt_ctrl *ctrl, void *arg),
 		      void *arg)
@@ -168,7 +168,7 @@ static void start_clock(struct tgt_ctrl *ctrl, void *arg)
 			       ctrl->ka_left_ms > CLOCK_MS_MIN ? ctrl->ka_left_ms : CLOCK_MS_MIN);
 }
 
-/* --- listeners ---------------------------------------------------------------------------------- */
+/* --- listeners -------------------------------------------------------------------------------- */
 
 static void pause_listeners(struct weft_target *t, bool pause)
 {
@@ -184,7 +184,7 @@ static void pause_listeners(struct weft_target *t, bool pause)
 	}
 }
 
-/* --- the target --------------------------------------------------------------------------------- */
+/* --- the target ------------------------------------------------------------------------------- */
 
 static void finish(struct freeze *freeze, int rc, const struct weft_err *err)
 {

@@ -1,7 +1,7 @@
 /* handover.c - what a target that stands still tells the process that goes on with it.
  *
- * All is read on home: a reactor whose connections are still touches nothing of them, and its answer
- * to the last look came after what it did before. */
+ * All is read on home: a reactor whose connections are still touches nothing of them, and its
+ * answer to the last look came after what it did before. */
 #include "target/handover.h"
 
 #include <assert.h>
@@ -13,7 +13,7 @@
 #include "target/admin/admin.h"
 #include "target/handover_parts.h"
 
-/* --- arrays ------------------------------------------------------------------------------------- */
+/* --- arrays ----------------------------------------------------------------------------------- */
 
 static int reserve(struct weft_items *items, size_t count, size_t size)
 {
@@ -30,7 +30,7 @@ static int copy_numbers(struct weft_items *items, const uint32_t *from, unsigned
 	return 0;
 }
 
-/* --- controllers -------------------------------------------------------------------------------- */
+/* --- controllers ------------------------------------------------------------------------------ */
 
 static int list_events(struct weft_items *items, uint32_t events)
 {
@@ -115,7 +115,7 @@ static int tell_ctrl(struct weft_ctrl_state *state, struct tgt_ctrl *ctrl)
 	return copy_behavior(state, ctrl);
 }
 
-/* --- subsystems --------------------------------------------------------------------------------- */
+/* --- subsystems ------------------------------------------------------------------------------- */
 
 static struct weft_totals_state totals(struct tgt_stats *stats, unsigned count)
 {
@@ -152,7 +152,7 @@ static int tell_ctrls(struct weft_target_state *state, struct weft_subsys *s)
 	return rc;
 }
 
-/* --- queues and listeners ----------------------------------------------------------------------- */
+/* --- queues and listeners --------------------------------------------------------------------- */
 
 static uint32_t number_of(const struct weft_target_state *state, const struct tgt_ctrl *ctrl)
 {
@@ -208,7 +208,7 @@ static void tell_listeners(struct weft_target_state *state, struct weft_target *
 	}
 }
 
-/* --- the whole ---------------------------------------------------------------------------------- */
+/* --- the whole -------------------------------------------------------------------------------- */
 
 struct counts {
 	size_t listeners, subsystems, ctrls, queues;

@@ -92,8 +92,8 @@ void weft_target_state_free(struct weft_target_state *state);
 
 /* A new target waits for weft_target_thaw() before it serves anybody. */
 void weft_target_start_frozen(struct weft_target *t);
-/* Into a target that was started so and has the same subsystems. Descriptors and bytes of @state are
- * the target's from now on. -EINVAL: it makes no sense, @err says what. */
+/* Into a target that was started so and has the same subsystems. Descriptors and bytes of @state
+ * are the target's from now on. -EINVAL: it makes no sense, @err says what. */
 void weft_target_inherit(struct weft_target *t, struct weft_target_state *state,
 			 void (*done)(void *arg, int rc, const struct weft_err *err), void *arg);
 

@@ -1,4 +1,5 @@
-/* handover_paths.c - what hosts know of their paths goes along: ANA, instances, cross-controller resets.
+/* handover_paths.c - what hosts know of their paths goes along: ANA, instances, cross-controller
+ * resets.
  *
  * Rules are those that run, not those of the configuration: a group that was taken from this target
  * must not come back with a new process. */
@@ -10,7 +11,7 @@
 #include "target/handover.h"
 #include "target/handover_parts.h"
 
-/* --- out of one process -------------------------------------------------------------------------- */
+/* --- out of one process ----------------------------------------------------------------------- */
 
 static struct weft_paths_entry *reserve(struct weft_items *items, size_t count)
 {
@@ -82,7 +83,7 @@ void tgt_paths_free_ctrl(struct weft_ctrl_state *state)
 	free(state->ccrs.at);
 }
 
-/* --- into the next -------------------------------------------------------------------------------- */
+/* --- into the next ---------------------------------------------------------------------------- */
 
 static bool is_group(uint32_t group)
 {

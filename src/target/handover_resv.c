@@ -7,7 +7,7 @@
 
 #include "target/handover_parts.h"
 
-/* --- out of one process -------------------------------------------------------------------------- */
+/* --- out of one process ----------------------------------------------------------------------- */
 
 /* The oldest first. */
 static int copy_pages(struct weft_items *items, const struct tgt_resv_log *log)
@@ -51,7 +51,7 @@ void tgt_resv_free_ctrl(struct weft_ctrl_state *state)
 	free(state->resv_masks.at);
 }
 
-/* --- into the next -------------------------------------------------------------------------------- */
+/* --- into the next ---------------------------------------------------------------------------- */
 
 int tgt_resv_take_ctrl(const struct weft_ctrl_state *state, struct tgt_ctrl *ctrl)
 {

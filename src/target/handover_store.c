@@ -1,9 +1,9 @@
 /* handover_store.c - what a subsystem has in common with other processes goes along.
  *
- * Its store moves with the descriptor that makes us a member, so no other member sees one go or come.
- * Reservations are in it, also where it is this process's own. Of the groups that a cluster shares out,
- * what is served here moves, not what the table says: that may be newer, and is for the heir to act
- * by when it goes on. */
+ * Its store moves with the descriptor that makes us a member, so no other member sees one go or
+ * come. Reservations are in it, also where it is this process's own. Of the groups that a cluster
+ * shares out, what is served here moves, not what the table says: that may be newer, and is for the
+ * heir to act by when it goes on. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,7 +14,7 @@
 
 enum { GROUP_BYTES = WEFT_ANA_GROUP_MAX / 8 };
 
-/* --- out of one process -------------------------------------------------------------------------- */
+/* --- out of one process ----------------------------------------------------------------------- */
 
 static int tell_cluster(struct weft_subsys_state *state, const struct weft_subsys *s)
 {
@@ -44,7 +44,7 @@ void tgt_store_free(struct weft_subsys_state *state)
 	weft_store_state_free(&state->store);
 }
 
-/* --- into the next -------------------------------------------------------------------------------- */
+/* --- into the next ---------------------------------------------------------------------------- */
 
 static int take_cluster(const struct weft_subsys_state *state, struct weft_subsys *s,
 			struct weft_err *err)

@@ -1,6 +1,6 @@
 /* identity.c - serial numbers and UUIDs that are the same at every start, and differ between
- * machines: two targets with the default NQN must never look like two paths to one disk. Members of a
- * cluster are just that, and have them in common. */
+ * machines: two targets with the default NQN must never look like two paths to one disk. Members of
+ * a cluster are just that, and have them in common. */
 #include <stdio.h>
 #include <string.h>
 
@@ -21,8 +21,8 @@ void tgt_identity_uuid(const char *nqn, bool common, uint32_t nsid, const char *
 {
 	char text[WEFT_NQN_MAX + 1100];
 
-	/* A file keeps its identity when it grows: the SPEC up to its keys. Its path may differ from
-	 * machine to machine. */
+	/* A file keeps its identity when it grows: the SPEC up to its keys. Its path may differ
+	 * from machine to machine. */
 	snprintf(text, sizeof(text), "%s\n%u\n%.*s", nqn, nsid,
 		 common ? 0 : (int)strcspn(backend, ","), backend);
 	weft_digest_uuid("namespace", text, common, uuid);

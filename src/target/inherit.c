@@ -2,8 +2,9 @@
  *
  *   subsystems ─▶ controllers ─▶ listeners ─▶ queues: each on its reactor ─▶ all are here: done
  *
- * What was handed over came from another version perhaps: it is checked like anything that came from
- * outside. When something is wrong the caller ends the process; nothing here was served yet. */
+ * What was handed over came from another version perhaps: it is checked like anything that came
+ * from outside. When something is wrong the caller ends the process; nothing here was served
+ * yet. */
 #include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
@@ -27,7 +28,7 @@ struct inherit {
 	struct weft_err err;
 };
 
-/* --- subsystems --------------------------------------------------------------------------------- */
+/* --- subsystems ------------------------------------------------------------------------------- */
 
 static void set_totals(struct tgt_stats *stats, const struct weft_totals_state *totals)
 {
@@ -57,7 +58,7 @@ static int take_subsystems(struct inherit *in)
 	return rc;
 }
 
-/* --- controllers -------------------------------------------------------------------------------- */
+/* --- controllers ------------------------------------------------------------------------------ */
 
 /* An event that this version does not know cannot be reported; the host finds out by reading. */
 static uint32_t events_of(const struct weft_items *items)
@@ -169,7 +170,7 @@ static int take_ctrls(struct inherit *in)
 	return rc;
 }
 
-/* --- listeners ---------------------------------------------------------------------------------- */
+/* --- listeners -------------------------------------------------------------------------------- */
 
 static int take_listeners(struct inherit *in)
 {
@@ -186,7 +187,7 @@ static int take_listeners(struct inherit *in)
 	return rc;
 }
 
-/* --- queues ------------------------------------------------------------------------------------- */
+/* --- queues ----------------------------------------------------------------------------------- */
 
 struct arrival {
 	struct weft_msg msg;
@@ -309,7 +310,7 @@ static int take_queues(struct inherit *in)
 	return rc;
 }
 
-/* --- the whole ---------------------------------------------------------------------------------- */
+/* --- the whole -------------------------------------------------------------------------------- */
 
 static void one_is_here(struct inherit *in, int rc)
 {

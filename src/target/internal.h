@@ -42,7 +42,7 @@ enum {
 	TGT_CSTS_SHUT_DOWN = NVME_CSTS_SHST_CMPLT << NVME_CSTS_SHST_SHIFT,
 };
 
-/* --- subsystems ----------------------------------------------------------------------------- */
+/* --- subsystems ------------------------------------------------------------------------------- */
 
 struct tgt_host {
 	struct weft_list link;

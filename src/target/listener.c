@@ -1,4 +1,5 @@
-/* listener.c - where the target listens; new connections go to the reactor with the fewest queues. */
+/* listener.c - where the target listens; new connections go to the reactor with the fewest
+ * queues. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -71,7 +72,7 @@ static struct tgt_listener *find(struct weft_target *t, const struct weft_uri *u
 	return NULL;
 }
 
-/* --- port ids -------------------------------------------------------------------------------------- */
+/* --- port ids --------------------------------------------------------------------------------- */
 
 static struct tgt_listener *by_portid(struct weft_target *t, uint16_t portid)
 {
@@ -133,7 +134,7 @@ uint16_t tgt_listener_portid(struct weft_target *t, uint8_t trtype,
 	return 0;
 }
 
-/* --- coming and going ------------------------------------------------------------------------------ */
+/* --- coming and going ------------------------------------------------------------------------- */
 
 /* Hosts are told, and other members, which tell theirs. */
 static void tell_of_change(struct weft_target *t)

@@ -70,8 +70,8 @@ struct ns_table {
 
 /* ns.c: on a reactor */
 struct tgt_ns *tgt_ns_find(struct weft_subsys *s, uint32_t nsid);
-/* The command's namespace, with @req counted in. NULL: @req was answered because there is none or it
- * cannot be reached this way, or waits and comes back through @again. */
+/* The command's namespace, with @req counted in. NULL: @req was answered because there is none or
+ * it cannot be reached this way, or waits and comes back through @again. */
 struct tgt_ns *tgt_ns_enter(struct weft_req *req, bool writer, void (*again)(struct weft_req *req));
 /* The same without an answer, for a namespace just looked up. false: @req waits. */
 bool tgt_ns_try_enter(struct weft_req *req, struct tgt_ns *ns, bool writer,
@@ -86,7 +86,8 @@ void tgt_ns_pin(struct weft_req *req);
 /* Is somebody there whom @hold would wait for? */
 bool tgt_ns_busy(const struct ns_local *local, enum ns_hold hold);
 
-/* ns_add.c, on home: the table with @ns, or without any for NULL, is what reactors see from now on. */
+/* ns_add.c, on home: the table with @ns, or without any for NULL, is what reactors see from now
+ * on. */
 int tgt_ns_publish(struct weft_subsys *s, uint32_t nsid, struct tgt_ns *ns);
 void tgt_ns_free(struct tgt_ns *ns);
 

@@ -11,7 +11,7 @@
 #include "target/cluster/cluster.h"
 #include "target/resv/resv.h"
 
-/* --- the table ----------------------------------------------------------------------------------- */
+/* --- the table -------------------------------------------------------------------------------- */
 
 static struct ns_table *table_of(struct weft_subsys *s)
 {
@@ -56,7 +56,7 @@ int tgt_ns_publish(struct weft_subsys *s, uint32_t nsid, struct tgt_ns *ns)
 	return 0;
 }
 
-/* --- adding --------------------------------------------------------------------------------------- */
+/* --- adding ----------------------------------------------------------------------------------- */
 
 static uint32_t lowest_free_nsid(struct weft_subsys *s)
 {

@@ -7,7 +7,7 @@
 
 #include "target/admin/admin.h"
 
-/* --- removing -------------------------------------------------------------------------------------- */
+/* --- removing --------------------------------------------------------------------------------- */
 
 static void drained(struct tgt_round *round)
 {
@@ -70,7 +70,7 @@ int weft_ns_remove(struct weft_subsys *s, uint32_t nsid, void (*done)(void *arg)
 	return 0;
 }
 
-/* --- closing all, with their subsystem ------------------------------------------------------------- */
+/* --- closing all, with their subsystem -------------------------------------------------------- */
 
 struct close_all {
 	unsigned pending;

@@ -1,4 +1,5 @@
-/* over.c - wait until queues that are ending have ended, and with them all that storage has of theirs.
+/* over.c - wait until queues that are ending have ended, and with them all that storage has of
+ * theirs.
  *
  *   a queue is lost, or closed ─▶ its last command comes back from storage ─▶ it is gone ─▶ look again
  *

@@ -171,7 +171,7 @@ int weft_subsys_add(struct weft_target *t, const struct weft_subsys_options *opt
 	return 0;
 }
 
-/* --- removing: controllers first, then namespaces, then its state, then itself ---------------------- */
+/* --- removing: controllers first, then namespaces, then its state, then itself ---------------- */
 
 static void over(void *arg)
 {
@@ -227,7 +227,7 @@ void weft_subsys_remove(struct weft_subsys *s, void (*done)(void *arg), void *ar
 	tgt_subsys_ctrl_gone(s);
 }
 
-/* --- hosts ---------------------------------------------------------------------------------------------- */
+/* --- hosts ------------------------------------------------------------------------------------ */
 
 static struct tgt_host *find_host(const struct weft_subsys *s, const char *hostnqn)
 {
@@ -290,7 +290,7 @@ int weft_subsys_refuse(struct weft_subsys *s, const char *hostnqn, struct weft_e
 	return 0;
 }
 
-/* --- counting ----------------------------------------------------------------------------------------------- */
+/* --- counting --------------------------------------------------------------------------------- */
 
 static void bump(_Atomic uint64_t *counter, uint64_t by)
 {

@@ -9,7 +9,7 @@
 #include "target/cluster/cluster.h"
 #include "target/resv/resv.h"
 
-/* --- beginning ------------------------------------------------------------------------------------ */
+/* --- beginning -------------------------------------------------------------------------------- */
 
 static void groups_destroy(struct weft_target *t)
 {
@@ -83,7 +83,7 @@ int weft_target_create(struct weft_target **out, const struct weft_target_option
 	return 0;
 }
 
-/* --- end: no new connections, then subsystems, then whatever is still connecting ------------------- */
+/* --- end: no new connections, then subsystems, then whatever is still connecting -------------- */
 
 static void drop_visit(struct tgt_round *round, struct weft_group *group)
 {
@@ -164,7 +164,7 @@ void weft_target_stop(struct weft_target *t, void (*done)(void *arg), void *arg)
 	tgt_target_part_ended(t);
 }
 
-/* --- looking --------------------------------------------------------------------------------------- */
+/* --- looking ---------------------------------------------------------------------------------- */
 
 static void visit_ns(struct tgt_ns *ns, const struct weft_target_visitor *v, void *arg)
 {

@@ -88,8 +88,8 @@ void weft_subsys_remove(struct weft_subsys *s, void (*done)(void *arg), void *ar
 
 unsigned weft_subsys_node(const struct weft_subsys *s); /* of a cluster; 0: we serve it alone */
 
-/* Of a cluster, groups are served by one member at a time. A member that has begun takes part in that;
- * its subsystem has its namespaces by then. */
+/* Of a cluster, groups are served by one member at a time. A member that has begun takes part in
+ * that; its subsystem has its namespaces by then. */
 void weft_cluster_start(struct weft_subsys *s);
 /* Hands all groups to others and takes none, or does again. @done: nothing is served here any more.
  * On 0, @done(arg, rc, err) follows, perhaps before this returns; on -errno it does not. */
@@ -133,7 +133,7 @@ int weft_ns_resize(struct weft_subsys *s, uint32_t nsid, uint64_t size,
 int weft_ns_remove(struct weft_subsys *s, uint32_t nsid, void (*done)(void *arg), void *arg,
 		   struct weft_err *err);
 
-/* --- looking: a walk in order, listeners first, then each subsystem with what it has -------- */
+/* --- looking: a walk in order, listeners first, then each subsystem with what it has ---------- */
 
 struct weft_subsys_info {
 	const char *nqn, *serial, *model;
@@ -193,7 +193,8 @@ struct weft_target_visitor {
 	void (*reactor)(void *arg, int cpu, unsigned queues);
 };
 
-/* Callbacks may be NULL. Controllers of the discovery subsystem come last, under its own subsys(). */
+/* Callbacks may be NULL. Controllers of the discovery subsystem come last, under its own
+ * subsys(). */
 void weft_target_visit(struct weft_target *t, const struct weft_target_visitor *v, void *arg);
 
 #endif

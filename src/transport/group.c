@@ -1,7 +1,8 @@
 /* group.c - the buffers that the queue pairs of one reactor share.
  *
  * A peer that does not read its answers, or does not send the data it was asked for, keeps buffers.
- * That is its right until others wait for them; then none may be kept for longer than RECLAIM_MS. */
+ * That is its right until others wait for them; then none may be kept for longer than
+ * RECLAIM_MS. */
 #include <errno.h>
 #include <stdlib.h>
 

@@ -6,7 +6,8 @@
  * A link lives on one reactor. It moves capsules and data and knows no command: that a slot's
  * completion is what its user hoped for, and whether to try again, is the user's to say.
  *
- * Invariant: nothing is read from or written to a slot's data after its done(), or after closed(). */
+ * Invariant: nothing is read from or written to a slot's data after its done(), or after
+ * closed(). */
 #ifndef WEFT_TRANSPORT_LINK_H
 #define WEFT_TRANSPORT_LINK_H
 
@@ -113,7 +114,7 @@ void weft_link_close(struct weft_link *link, int rc, const char *why, ...)
 /* After closed(). */
 void weft_link_free(struct weft_link *link);
 
-/* --- for transports ------------------------------------------------------------------------ */
+/* --- for transports --------------------------------------------------------------------------- */
 
 int weft_link_init(struct weft_link *link, const struct weft_link_transport *transport,
 		   struct weft_reactor *r, const struct weft_link_options *options,

@@ -25,10 +25,10 @@
 struct weft_qpair;
 struct weft_req;
 
-/* --- a reactor's share: buffers ------------------------------------------------------------ */
+/* --- a reactor's share: buffers --------------------------------------------------------------- */
 
-/* Sized by the deepest queue and the number of queues. Data on its way in waits for its peer, data on its way out for storage: two sets, so that one
- * can never wait for the other in a circle. */
+/* Sized by the deepest queue and the number of queues. Data on its way in waits for its peer, data
+ * on its way out for storage: two sets, so that one can never wait for the other in a circle. */
 struct weft_group {
 	struct weft_reactor *reactor;
 	struct weft_reactor *home; /* where its user keeps what groups share */
@@ -57,7 +57,7 @@ void weft_group_thaw(struct weft_group *group);
 /* Somebody waits for a buffer: peers that hold some and have not moved for a while must go. */
 void weft_group_short_of_buffers(struct weft_group *group);
 
-/* --- requests -------------------------------------------------------------------------------- */
+/* --- requests --------------------------------------------------------------------------------- */
 
 enum weft_req_state {
 	WEFT_REQ_FREE,
@@ -153,7 +153,8 @@ struct weft_transport {
 		      const struct sockaddr_storage *addr, const struct weft_listener_ops *ops,
 		      void *user, struct weft_err *err);
 	void (*unlisten)(struct weft_listener *l); /* ops->closed() follows; frees it */
-	/* Paused, it accepts nothing: who connects waits. NULL, all four: it cannot be handed over. */
+	/* Paused, it accepts nothing: who connects waits. NULL, all four: it cannot be handed
+	 * over. */
 	void (*pause)(struct weft_listener *l);
 	void (*resume)(struct weft_listener *l);
 	int (*descriptor)(const struct weft_listener *l);
@@ -172,7 +173,8 @@ struct weft_transport {
 	void (*slot_freed)(struct weft_qpair *qp); /* a full queue has room again */
 	/* Since when, in ns, its peer has kept us from a buffer of ours; 0: it does not. */
 	uint64_t (*holds_since)(struct weft_qpair *qp);
-	/* Closes it if it is lost and nothing has told us so yet (optional: a socket tells at once). */
+	/* Closes it if it is lost and nothing has told us so yet (optional: a socket tells at
+	 * once). */
 	void (*check)(struct weft_qpair *qp);
 	/* For weft_group_freeze(). NULL, all four: its connections are closed instead. */
 	void (*freeze)(struct weft_qpair *qp);
@@ -263,7 +265,7 @@ void weft_qpair_abort_all(struct weft_qpair *qp);
 /* The one function that changes a request's state. */
 void weft_req_enter(struct weft_req *req, enum weft_req_state state);
 
-/* --- listening ---------------------------------------------------------------------------------- */
+/* --- listening -------------------------------------------------------------------------------- */
 
 struct weft_listener_ops {
 	const struct weft_qpair_ops *qpair;
@@ -280,7 +282,7 @@ struct weft_listener {
 	void *user;
 };
 
-/* --- transports ---------------------------------------------------------------------------------- */
+/* --- transports ------------------------------------------------------------------------------- */
 
 extern const struct weft_transport weft_tcp, weft_rdma;
 
@@ -289,8 +291,8 @@ const struct weft_transport *weft_transport_find(uint8_t trtype);
 
 /* Takes over the accepted socket @fd on the group's reactor; closes it on failure. */
 int weft_tcp_adopt(struct weft_group *group, int fd, const struct weft_qpair_ops *ops);
-/* The same for a connection that another process has handed over: @owner is its qpair's. Owns fd and
- * bytes of @state, also when it fails. The group is frozen. */
+/* The same for a connection that another process has handed over: @owner is its qpair's. Owns fd
+ * and bytes of @state, also when it fails. The group is frozen. */
 int weft_tcp_inherit(struct weft_group *group, struct weft_qpair_state *state,
 		     const struct weft_qpair_ops *ops, void *owner, struct weft_qpair **qp);
 

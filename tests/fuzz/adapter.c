@@ -45,7 +45,7 @@ static bool due(enum entry entry)
 	return true;
 }
 
-/* --- calls that fail ------------------------------------------------------------------------ */
+/* --- calls that fail -------------------------------------------------------------------------- */
 
 /* -1 and errno; an errno; NULL and errno. */
 #define FAILS_RDMA(name, params, args)                                  \
@@ -104,7 +104,7 @@ FAILS_IBV(query_qp,
 	  (qp, attr, mask, init))
 FAILS_IBV(modify_qp, (struct ibv_qp * qp, struct ibv_qp_attr *attr, int mask), (qp, attr, mask))
 
-/* --- a list that is taken in part ------------------------------------------------------------ */
+/* --- a list that is taken in part ------------------------------------------------------------- */
 
 /* The first work request goes, the one after it is refused. */
 static int faulty_post_send(struct ibv_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad)
@@ -136,7 +136,7 @@ static int faulty_post_srq_recv(struct ibv_srq *srq, struct ibv_recv_wr *wr,
 	return due(ENTRY_post_srq_recv) ? ENOMEM : fabric_verbs.post_srq_recv(srq, wr, bad);
 }
 
-/* --- looking on --------------------------------------------------------------------------------- */
+/* --- looking on ------------------------------------------------------------------------------- */
 
 static int watched_poll_cq(struct ibv_cq *cq, int max, struct ibv_wc *wc)
 {
@@ -158,7 +158,7 @@ static void set_verbs(void)
 	rdma_verbs = &verbs;
 }
 
-/* --- work ------------------------------------------------------------------------------------------ */
+/* --- work ------------------------------------------------------------------------------------- */
 
 static bool step_each(void)
 {
@@ -181,7 +181,7 @@ bool adapter_run(void)
 	return rounds;
 }
 
-/* --- the program's ------------------------------------------------------------------------------- */
+/* --- the program's ---------------------------------------------------------------------------- */
 
 void adapter_remove(void)
 {
@@ -236,7 +236,7 @@ void __wrap_weft_log(enum weft_log_level level, const char *fmt, ...)
 {
 }
 
-/* --- beginning and end ---------------------------------------------------------------------------- */
+/* --- beginning and end ------------------------------------------------------------------------ */
 
 void adapter_begin(const char *name)
 {

@@ -66,7 +66,7 @@ void disk_accept(int fd, bool with_hdgst, bool with_ddgst)
 		cmds[i].open = false;
 }
 
-/* --- answers ------------------------------------------------------------------------------ */
+/* --- answers ---------------------------------------------------------------------------------- */
 
 /* The host's receive buffer holds all that its queue can ask for; what it does not take is its
  * own fault. */
@@ -235,7 +235,7 @@ void disk_release(void)
 	}
 }
 
-/* --- what comes --------------------------------------------------------------------------- */
+/* --- what comes ------------------------------------------------------------------------------- */
 
 static struct cmd *find(uint16_t cid)
 {

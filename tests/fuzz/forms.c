@@ -119,7 +119,7 @@ uint32_t form_read(union nvme_sqe *sqe, uint8_t *flags)
 	return form_fill(sqe, kind->form, *flags, a, b);
 }
 
-/* --- the first commands of a queue -------------------------------------------------------- */
+/* --- the first commands of a queue ------------------------------------------------------------ */
 
 static const char *const subnqns[] = { WORLD_NQN, WORLD_NQN_GUARDED, NVME_NQN_DISCOVERY,
 				       "nqn.2026-11.io.weft:nowhere" };

@@ -1,4 +1,5 @@
-/* forms.h - commands that a host sends: an opcode and two arguments make a command that is right. */
+/* forms.h - commands that a host sends: an opcode and two arguments make a command that is
+ * right. */
 #ifndef WEFT_FUZZ_FORMS_H
 #define WEFT_FUZZ_FORMS_H
 

@@ -6,8 +6,8 @@
  *     namespaces            ─▶ identity, geometry, what may be done with them
  *     a controller's set-up ─▶ its traits, then events and looks at its namespaces
  *
- * No answer makes the host do more than a bounded amount of work, believe in something that its user
- * could trip over, or write where it should not. */
+ * No answer makes the host do more than a bounded amount of work, believe in something that its
+ * user could trip over, or write where it should not. */
 #include <errno.h>
 #include <string.h>
 
@@ -22,7 +22,7 @@ int __wrap_pthread_cond_wait(pthread_cond_t *cond, pthread_mutex_t *lock);
 int LLVMFuzzerInitialize(int *argc, char ***argv);
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-/* --- an address --------------------------------------------------------------------------- */
+/* --- an address ------------------------------------------------------------------------------- */
 
 static void check_config(const struct host_config *c)
 {
@@ -54,7 +54,7 @@ static void one_address(void)
 		check_config(&config);
 }
 
-/* --- discovery ---------------------------------------------------------------------------- */
+/* --- discovery -------------------------------------------------------------------------------- */
 
 static void check_text(const char *text, size_t size)
 {
@@ -111,7 +111,7 @@ static void one_discovery(bool walk)
 	weft_discovery_free(&log);
 }
 
-/* --- namespaces --------------------------------------------------------------------------- */
+/* --- namespaces ------------------------------------------------------------------------------- */
 
 static void check_ns(struct weft_ns *ns)
 {
@@ -155,7 +155,8 @@ static void check_command(const struct host_traits *traits, struct weft_ns *ns)
 	must(piece / block <= (cmd.op == WEFT_TRIM ? UINT32_MAX : 65536));
 }
 
-/* Whoever waits for home: for a look at a namespace. A path that breaks of it does not come back. */
+/* Whoever waits for home: for a look at a namespace. A path that breaks of it does not come
+ * back. */
 int __wrap_pthread_cond_wait(pthread_cond_t *cond, pthread_mutex_t *lock)
 {
 	pthread_mutex_unlock(lock);
@@ -228,7 +229,7 @@ static void some_namespaces(void)
 	close_namespaces(ns);
 }
 
-/* --- set-up, events, looks ---------------------------------------------------------------- */
+/* --- set-up, events, looks -------------------------------------------------------------------- */
 
 static void check_traits(const struct host_traits *t)
 {
@@ -302,7 +303,7 @@ static void one_controller(void)
 	close_namespaces(ns);
 }
 
-/* --- the program -------------------------------------------------------------------------- */
+/* --- the program ------------------------------------------------------------------------------ */
 
 int LLVMFuzzerInitialize(int *argc, char ***argv)
 {

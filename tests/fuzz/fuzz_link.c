@@ -16,7 +16,7 @@
 
 enum { SETTLE = 4, SLOTS_MAX = 8 };
 
-/* --- turns -------------------------------------------------------------------------------- */
+/* --- turns ------------------------------------------------------------------------------------ */
 
 /* True: the controller heard something. */
 static bool settle(void)
@@ -30,7 +30,7 @@ static bool settle(void)
 	return heard;
 }
 
-/* --- the link ----------------------------------------------------------------------------- */
+/* --- the link --------------------------------------------------------------------------------- */
 
 static void ready(struct weft_link *link)
 {
@@ -66,7 +66,7 @@ static bool begin(void)
 	return true;
 }
 
-/* --- the host's operations ---------------------------------------------------------------- */
+/* --- the host's operations -------------------------------------------------------------------- */
 
 static void op_turn(void)
 {
@@ -80,7 +80,7 @@ static void op_limit(void)
 	wire_limit(send, recv, u8() % 64);
 }
 
-/* --- the controller's --------------------------------------------------------------------- */
+/* --- the controller's ------------------------------------------------------------------------- */
 
 static void op_icresp(void)
 {
@@ -238,7 +238,7 @@ static void op_end(void)
 		peer_close();
 }
 
-/* --- the program -------------------------------------------------------------------------- */
+/* --- the program ------------------------------------------------------------------------------ */
 
 /* seeds.py has the same order. */
 static void (*const ops[])(void) = {

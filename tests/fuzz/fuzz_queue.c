@@ -1,11 +1,13 @@
-/* fuzz_queue.c - a program's I/O over a queue whose target has moods, and whose home comes and goes.
+/* fuzz_queue.c - a program's I/O over a queue whose target has moods, and whose home comes and
+ * goes.
  *
  *   input: what is agreed (3 bytes), then a program (program.h)
  *
  *   lanes: a range of the disk each, one command at a time ─▶ weft_submit ─▶ queue ─▶ disk.c
  *
- * Every command ends once. One that ends well has done what it says: the disk holds what was written,
- * and what was read is what the disk holds. After the program, with a target in a good mood, all end. */
+ * Every command ends once. One that ends well has done what it says: the disk holds what was
+ * written, and what was read is what the disk holds. After the program, with a target in a good
+ * mood, all end. */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <string.h>
@@ -44,7 +46,7 @@ static struct lane {
 	bool out;
 } lanes[LANES];
 
-/* --- everybody else's turn ---------------------------------------------------------------- */
+/* --- everybody else's turn -------------------------------------------------------------------- */
 
 static void publish(enum weft_state state)
 {
@@ -125,7 +127,7 @@ static bool settle(void)
 	return ended;
 }
 
-/* --- lanes -------------------------------------------------------------------------------- */
+/* --- lanes ------------------------------------------------------------------------------------ */
 
 static uint8_t *blocks_of(const struct weft_cmd *cmd)
 {
@@ -192,7 +194,7 @@ static void op_submit(void)
 		lane->out = false;
 }
 
-/* --- what happens ------------------------------------------------------------------------- */
+/* --- what happens ----------------------------------------------------------------------------- */
 
 static void op_poll(void)
 {

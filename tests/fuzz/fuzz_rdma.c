@@ -3,9 +3,10 @@
  *
  *   input: what the adapter is like (2 bytes), then a program (program.h)
  *
- * The adapter works when the program says so: a request is carried out late, in part, badly or never.
- * After the program every host that kept the rules must have its answers; then all of them close, and
- * nothing may be left: no queue pair, controller or buffer (world_end), nothing of the adapter's. */
+ * The adapter works when the program says so: a request is carried out late, in part, badly or
+ * never. After the program every host that kept the rules must have its answers; then all of them
+ * close, and nothing may be left: no queue pair, controller or buffer (world_end), nothing of the
+ * adapter's. */
 #include <string.h>
 
 #include "adapter_ops.h"
@@ -26,7 +27,7 @@ enum { HOSTS = 6, SETTLE = 4 };
 static struct rdma_host hosts[HOSTS];
 static const char *device;
 
-/* --- the input ---------------------------------------------------------------------------------- */
+/* --- the input -------------------------------------------------------------------------------- */
 
 static struct rdma_host *pick(void)
 {
@@ -44,7 +45,7 @@ struct ibv_qp *pick_qp(void)
 	return which % 2 ? rdma_host_peer(h) : h->id->qp;
 }
 
-/* --- the adapter's turn --------------------------------------------------------------------------- */
+/* --- the adapter's turn ----------------------------------------------------------------------- */
 
 /* What the target asks for next is looked at. */
 void adapter_look(struct ibv_qp *qp)
@@ -56,7 +57,7 @@ void adapter_look(struct ibv_qp *qp)
 			rdma_host_check(&hosts[i], wr);
 }
 
-/* --- everybody's turn -------------------------------------------------------------------------------- */
+/* --- everybody's turn ------------------------------------------------------------------------- */
 
 /* True: something moved. */
 static bool settle(void)
@@ -93,7 +94,7 @@ static void op_hear(void)
 	rdma_host_hear(h);
 }
 
-/* --- connections ---------------------------------------------------------------------------------------- */
+/* --- connections ------------------------------------------------------------------------------ */
 
 /* The controller that another host was given, or one that nobody was. */
 static uint16_t cntlid_of(uint8_t which)
@@ -214,7 +215,7 @@ static void op_close(void)
 		rdma_host_close(h);
 }
 
-/* --- commands -------------------------------------------------------------------------------------------- */
+/* --- commands --------------------------------------------------------------------------------- */
 
 /* Follows: how many blocks, where, and if their key is invalidated. */
 enum { CMD_PLACE = 1 << 5 };
@@ -359,7 +360,7 @@ static void op_raw(void)
 		rdma_host_raw(h, capsule, len + more);
 }
 
-/* --- the adapter's troubles ------------------------------------------------------------------------------ */
+/* --- the adapter's troubles ------------------------------------------------------------------- */
 
 /* An event for the target's end, out of the blue. */
 static void op_event(void)
@@ -425,7 +426,7 @@ static void op_listener(void)
 		world_unlisten_soon(LISTEN);
 }
 
-/* --- the program ------------------------------------------------------------------------------------------ */
+/* --- the program ------------------------------------------------------------------------------ */
 
 /* seeds_rdma.py has the same order. */
 static void (*const ops[])(void) = {

@@ -1,5 +1,5 @@
-/* fuzz_rdma_link.c - a host's RDMA connection from beginning to end, a controller that says anything,
- * and the adapter between them.
+/* fuzz_rdma_link.c - a host's RDMA connection from beginning to end, a controller that says
+ * anything, and the adapter between them.
  *
  *   input: what the host asks for and what the adapter is like (6 bytes), then a program (program.h)
  *
@@ -23,7 +23,7 @@ static const char *device;
 
 static uint32_t hidden[WEFT_BUFS_CLASSES]; /* buffers that the program took away */
 
-/* --- turns ---------------------------------------------------------------------------------------- */
+/* --- turns ------------------------------------------------------------------------------------ */
 
 /* A command of the link's leaves. */
 void adapter_look(struct ibv_qp *qp)
@@ -54,7 +54,7 @@ static bool settle(void)
 	return moved;
 }
 
-/* --- the link ------------------------------------------------------------------------------------- */
+/* --- the link --------------------------------------------------------------------------------- */
 
 static void ready(struct weft_link *link)
 {
@@ -63,7 +63,8 @@ static void ready(struct weft_link *link)
 	link->blocks_max = rdma_peer.blocks;
 }
 
-/* What the controller did not write nobody promises, nor what it wrote for a command that failed. */
+/* What the controller did not write nobody promises, nor what it wrote for a command that
+ * failed. */
 static bool is_strict(const struct order *o)
 {
 	must(o->left);
@@ -162,7 +163,7 @@ static bool begin(void)
 	return true;
 }
 
-/* --- the host's operations ------------------------------------------------------------------------ */
+/* --- the host's operations -------------------------------------------------------------------- */
 
 static void op_turn(void)
 {
@@ -208,7 +209,7 @@ static void op_feed(void)
 	feed(u8() % WEFT_BUFS_CLASSES);
 }
 
-/* --- the adapter's ---------------------------------------------------------------------------------- */
+/* --- the adapter's ---------------------------------------------------------------------------- */
 
 static struct rdma_cm_id *id_of_link(void)
 {
@@ -285,7 +286,7 @@ static void op_device(void)
 		adapter_restore();
 }
 
-/* --- the controller's ------------------------------------------------------------------------------- */
+/* --- the controller's ------------------------------------------------------------------------- */
 
 static void op_accept(void)
 {
@@ -360,7 +361,7 @@ static void op_end(void)
 		rdma_peer_close();
 }
 
-/* --- the program -------------------------------------------------------------------------------------- */
+/* --- the program ------------------------------------------------------------------------------ */
 
 /* seeds_rdma.py has the same order. */
 static void (*const ops[])(void) = {

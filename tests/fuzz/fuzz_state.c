@@ -1,4 +1,5 @@
-/* fuzz_state.c - what a state file may hold: whatever is accepted can be acted by, and written again.
+/* fuzz_state.c - what a state file may hold: whatever is accepted can be acted by, and written
+ * again.
  *
  *   input: 1 byte for what it is, then its bytes
  *
@@ -19,7 +20,7 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-/* --- records --------------------------------------------------------------------------------------- */
+/* --- records ---------------------------------------------------------------------------------- */
 
 static void check_records(struct store_records *records)
 {
@@ -82,7 +83,7 @@ static void try_slots(const uint8_t *data, size_t size)
 	close(fd);
 }
 
-/* --- reservations ------------------------------------------------------------------------------------- */
+/* --- reservations ----------------------------------------------------------------------------- */
 
 static void run_all(const struct resv_state *st)
 {
@@ -123,7 +124,7 @@ static void try_reservation(const uint8_t *data, size_t size)
 	run_all(&st);
 }
 
-/* --- what members tell each other ------------------------------------------------------------------------ */
+/* --- what members tell each other ------------------------------------------------------------- */
 
 static bool nothing_left(void *arg, uint32_t group, unsigned node)
 {

@@ -12,7 +12,7 @@
 #include "outgoing.h"
 #include "world.h"
 
-/* --- sending ------------------------------------------------------------------------------ */
+/* --- sending ---------------------------------------------------------------------------------- */
 
 /* A stream that lost bytes in the middle is of no more use for sending. */
 static void give_up(struct host *h)
@@ -137,7 +137,7 @@ void host_raw(struct host *h, const void *bytes, uint32_t len)
 	send_out(h);
 }
 
-/* --- hearing ------------------------------------------------------------------------------ */
+/* --- hearing ---------------------------------------------------------------------------------- */
 
 static struct host_cmd *answered(struct host *h, __le16 cid)
 {
@@ -332,7 +332,7 @@ bool host_hear(struct host *h)
 	return heard || h->ended;
 }
 
-/* --- beginning and end -------------------------------------------------------------------- */
+/* --- beginning and end ------------------------------------------------------------------------ */
 
 void host_open(struct host *h, int fd)
 {

@@ -19,7 +19,7 @@ static uint64_t now_ns = 1000000000, opened_ns;
 static bool free_inside;
 static bool user_closed, late; /* legitimate ends: we closed it; set-up took too long */
 
-/* --- turns -------------------------------------------------------------------------------- */
+/* --- turns ------------------------------------------------------------------------------------ */
 
 static uint64_t clock_ns(void *arg)
 {
@@ -56,7 +56,7 @@ static void run_dry(void)
 		must(rounds++ < ROUNDS_MAX);
 }
 
-/* --- what it is told ---------------------------------------------------------------------- */
+/* --- what it is told -------------------------------------------------------------------------- */
 
 static void on_ready(struct weft_link *link)
 {
@@ -96,7 +96,7 @@ static const struct weft_link_ops ops = {
 	.closed = on_closed,
 };
 
-/* --- its life ----------------------------------------------------------------------------- */
+/* --- its life --------------------------------------------------------------------------------- */
 
 int user_open(const struct weft_link_transport *transport, struct weft_link_options *options,
 	      bool free_it_inside)
@@ -149,7 +149,7 @@ void user_end(void)
 	user.link = NULL;
 }
 
-/* --- operations --------------------------------------------------------------------------- */
+/* --- operations ------------------------------------------------------------------------------- */
 
 void op_clock(void)
 {

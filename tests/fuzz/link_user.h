@@ -42,7 +42,7 @@ void user_answer_all(void);
 /* Closes the link, which must end, and frees it. */
 void user_end(void);
 
-/* --- operations --------------------------------------------------------------------------- */
+/* --- operations ------------------------------------------------------------------------------- */
 
 void op_clock(void);
 void op_submit(void);

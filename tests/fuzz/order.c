@@ -60,7 +60,7 @@ struct order *order_find(uint16_t cid)
 	return NULL;
 }
 
-/* --- memory ------------------------------------------------------------------------------- */
+/* --- memory ----------------------------------------------------------------------------------- */
 
 /* What belongs at byte @at of the memory when there are @data bytes of data behind the skipped
  * ones; *@len says for how long. */
@@ -146,7 +146,7 @@ static void free_memory(struct order *o)
 	o->iovcnt = 0;
 }
 
-/* --- its life ----------------------------------------------------------------------------- */
+/* --- its life --------------------------------------------------------------------------------- */
 
 bool order_place(struct weft_link *link, const struct order_form *form)
 {

@@ -43,7 +43,7 @@ void outgoing_forget(void)
 	split_at = 0;
 }
 
-/* --- building ----------------------------------------------------------------------------- */
+/* --- building --------------------------------------------------------------------------------- */
 
 static bool apply_spoils(bool after)
 {
@@ -82,7 +82,7 @@ bool outgoing_build(const struct outgoing_form *form)
 	return apply_spoils(true) || spoilt;
 }
 
-/* --- sending ------------------------------------------------------------------------------ */
+/* --- sending ---------------------------------------------------------------------------------- */
 
 static bool send_bytes(int fd, const char *bytes, size_t len, void (*meanwhile)(void *arg),
 		       void *arg)

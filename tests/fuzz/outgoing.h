@@ -15,7 +15,7 @@ extern struct outgoing {
 	uint32_t len;
 } outgoing;
 
-/* --- operations ----------------------------------------------------------------------------- */
+/* --- operations ------------------------------------------------------------------------------- */
 
 /* Flips bits of one of its bytes, before its header digest is made or after. */
 void op_spoil(void);
@@ -23,7 +23,7 @@ void op_spoil(void);
 void op_split(void);
 void outgoing_forget(void); /* both */
 
-/* --- one PDU -------------------------------------------------------------------------------- */
+/* --- one PDU ---------------------------------------------------------------------------------- */
 
 struct outgoing_form {
 	const struct nvme_tcp_hdr *hdr; /* begins a whole header */

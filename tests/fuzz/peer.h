@@ -40,7 +40,7 @@ bool peer_hear(void); /* unless it is deaf; true: there was something */
 void peer_taint(void);
 bool peer_goes_in_capsule(const struct order *o); /* its data does */
 
-/* --- PDUs ----------------------------------------------------------------------------------- */
+/* --- PDUs ------------------------------------------------------------------------------------- */
 
 /* The next one's data starts @pad words behind the header. */
 void peer_pad(unsigned pad);

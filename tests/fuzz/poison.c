@@ -1,6 +1,6 @@
 /* poison.c - a pool's free buffers are poisoned, so that the address sanitizer sees who touches a
- * buffer that is not his, or runs over the end of his own. The linker puts these in the place of the
- * pool's functions (--wrap). */
+ * buffer that is not his, or runs over the end of his own. The linker puts these in the place of
+ * the pool's functions (--wrap). */
 #include <sanitizer/asan_interface.h>
 
 #include "base/pool.h"

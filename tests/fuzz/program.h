@@ -2,8 +2,8 @@
  *
  *   input: what begin() reads │ operation, its arguments │ operation, its arguments │ …
  *
- * An operation is a byte; its bit 7 says: then let everybody take their turns. What is missing at the
- * end of the input reads as zeroes. */
+ * An operation is a byte; its bit 7 says: then let everybody take their turns. What is missing at
+ * the end of the input reads as zeroes. */
 #ifndef WEFT_FUZZ_PROGRAM_H
 #define WEFT_FUZZ_PROGRAM_H
 

@@ -14,7 +14,7 @@ enum { RESOLVE_MS = 1000, ALL_RIGHTS = 7, SENT = 1 << 16 };
 
 static const struct rdma_verbs *const v = &fabric_verbs;
 
-/* --- beginning ---------------------------------------------------------------------------------- */
+/* --- beginning -------------------------------------------------------------------------------- */
 
 static bool take_event(struct rdma_host *h, struct rdma_cm_event **event)
 {
@@ -116,7 +116,7 @@ void rdma_host_ask(struct rdma_host *h, const struct rdma_host_request *request)
 		h->ended = true;
 }
 
-/* --- the end ---------------------------------------------------------------------------------------- */
+/* --- the end ---------------------------------------------------------------------------------- */
 
 struct ibv_qp *rdma_host_peer(const struct rdma_host *h)
 {
@@ -160,7 +160,7 @@ void rdma_host_close(struct rdma_host *h)
 	h->channel = NULL;
 }
 
-/* --- sending ------------------------------------------------------------------------------------------ */
+/* --- sending ---------------------------------------------------------------------------------- */
 
 static void add_block(struct rdma_host *h, const union nvme_sqe *sqe,
 		      const struct nvme_keyed_sgl *sgl)
@@ -311,7 +311,7 @@ uint32_t rdma_host_key(struct rdma_host *h, bool window)
 	return h->nwindows ? h->windows[h->nwindows - 1]->rkey : h->mr->rkey;
 }
 
-/* --- hearing ------------------------------------------------------------------------------------------- */
+/* --- hearing ---------------------------------------------------------------------------------- */
 
 static void accepted(struct rdma_host *h, const struct rdma_conn_param *param)
 {
@@ -404,7 +404,7 @@ bool rdma_host_hear(struct rdma_host *h)
 	return heard;
 }
 
-/* --- what the target may do ---------------------------------------------------------------------------- */
+/* --- what the target may do ------------------------------------------------------------------- */
 
 static uint64_t length(const struct ibv_send_wr *wr)
 {

@@ -40,7 +40,7 @@ static unsigned answers;
 
 static const struct rdma_verbs *const v = &fabric_verbs;
 
-/* --- beginning and end ----------------------------------------------------------------------------- */
+/* --- beginning and end ------------------------------------------------------------------------ */
 
 static void listen_there(void)
 {
@@ -95,7 +95,7 @@ struct ibv_qp *rdma_peer_qp(void)
 	return rdma_peer.open && rdma_peer.id ? rdma_peer.id->qp : NULL;
 }
 
-/* --- the connection ---------------------------------------------------------------------------------- */
+/* --- the connection --------------------------------------------------------------------------- */
 
 static void post_receive(uint64_t index)
 {
@@ -180,7 +180,7 @@ static void hear_event(const struct rdma_cm_event *event)
 		rdma_peer.up = true;
 }
 
-/* --- commands ------------------------------------------------------------------------------------------ */
+/* --- commands --------------------------------------------------------------------------------- */
 
 static uint32_t place_len(const struct place *place)
 {
@@ -278,7 +278,7 @@ bool rdma_peer_hear(void)
 	return heard;
 }
 
-/* --- answers --------------------------------------------------------------------------------------------- */
+/* --- answers ---------------------------------------------------------------------------------- */
 
 static bool can_post(void)
 {

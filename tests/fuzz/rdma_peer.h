@@ -1,11 +1,12 @@
-/* rdma_peer.h - a controller's end of an RDMA link: right by default, wrong where a program says so.
+/* rdma_peer.h - a controller's end of an RDMA link: right by default, wrong where a program says
+ * so.
  *
  *   request ─▶ rdma_peer_accept(), rdma_peer_reject()
  *   capsules ─▶ rdma_peer_hear(): everything that the host sends is checked, and kept by order
  *   program ─▶ rdma_peer_read(), rdma_peer_write(), rdma_peer_resp() ─▶ READ, WRITE, SEND
  *
- * A peer that broke a rule, or whose adapter did, is tainted: the host may end the connection. To one
- * that is not tainted every order comes as it was placed, and goes as it was answered. */
+ * A peer that broke a rule, or whose adapter did, is tainted: the host may end the connection. To
+ * one that is not tainted every order comes as it was placed, and goes as it was answered. */
 #ifndef WEFT_FUZZ_RDMA_PEER_H
 #define WEFT_FUZZ_RDMA_PEER_H
 

@@ -34,7 +34,7 @@ static struct weft_reactor *reactor;
 static uint64_t now_ns = 1000000000;
 static struct weft_list wanted; /* host_admin */
 
-/* --- its life ----------------------------------------------------------------------------- */
+/* --- its life --------------------------------------------------------------------------------- */
 
 uint64_t stand_in_clock(void *arg)
 {
@@ -96,7 +96,7 @@ void stand_in_turn(uint64_t ms)
 	weft_reactor_turn(reactor, 0);
 }
 
-/* --- asynchronously ----------------------------------------------------------------------- */
+/* --- asynchronously --------------------------------------------------------------------------- */
 
 void __wrap_host_admin_start(struct host_path *path, struct host_admin *a, uint32_t timeout_ms)
 {
@@ -173,7 +173,7 @@ void __wrap_host_path_broken(struct host_path *path, int rc, const char *fmt, ..
 	va_end(ap);
 }
 
-/* --- at once ------------------------------------------------------------------------------ */
+/* --- at once ---------------------------------------------------------------------------------- */
 
 static int refused(struct weft_err *err)
 {

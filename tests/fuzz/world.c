@@ -48,7 +48,7 @@ unsigned world_lba_shift(uint32_t nsid)
 	return nsid == NS_NULL || nsid == NS_READ_ONLY ? 12 : 9;
 }
 
-/* --- time --------------------------------------------------------------------------------- */
+/* --- time ------------------------------------------------------------------------------------- */
 
 static uint64_t clock_ns(void *arg)
 {
@@ -79,7 +79,7 @@ void world_turn(unsigned n)
 			world_turn_one(i, 1);
 }
 
-/* --- birth -------------------------------------------------------------------------------- */
+/* --- birth ------------------------------------------------------------------------------------ */
 
 static struct weft_backend *open_backend(const struct plan *plan)
 {
@@ -149,7 +149,7 @@ static void add_target(void)
 	add_listener();
 }
 
-/* --- reservations: an input finds none, or it could not be run again by itself ------------------ */
+/* --- reservations: an input finds none, or it could not be run again by itself ---------------- */
 
 struct forget {
 	struct weft_txn txn;
@@ -241,7 +241,7 @@ void world_unlisten(const char *text)
 		weft_listener_remove(target, &uri, NULL);
 }
 
-/* --- looking ------------------------------------------------------------------------------ */
+/* --- looking ---------------------------------------------------------------------------------- */
 
 static void look_name(void *arg, const char *name)
 {
@@ -304,7 +304,7 @@ void world_look(void)
 	weft_target_visit(target, &visitor, NULL);
 }
 
-/* --- its user ----------------------------------------------------------------------------- */
+/* --- its user --------------------------------------------------------------------------------- */
 
 struct call {
 	struct weft_msg msg;
@@ -494,7 +494,7 @@ void world_stop(void)
 	call_soon(stop_target, 0, 0);
 }
 
-/* --- buffers ------------------------------------------------------------------------------ */
+/* --- buffers ---------------------------------------------------------------------------------- */
 
 /* The bottom of the stack of free buffers is out of the pool's sight. */
 
@@ -540,7 +540,7 @@ void world_feed(unsigned index)
 		pool->woken(pool->woken_arg);
 }
 
-/* --- the end ------------------------------------------------------------------------------ */
+/* --- the end ---------------------------------------------------------------------------------- */
 
 bool world_relieve(void)
 {

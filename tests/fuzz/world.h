@@ -50,8 +50,8 @@ void world_stop(void);
 void world_starve(unsigned pool, unsigned leave);
 void world_feed(unsigned pool);
 
-/* Buffers are back, storage answers: whatever waits for anything but a host goes on. True: there was
- * something to do. */
+/* Buffers are back, storage answers: whatever waits for anything but a host goes on. True: there
+ * was something to do. */
 bool world_relieve(void);
 /* Every host has closed its sockets: nothing may be left of them. Restores the world. */
 void world_end(void);

@@ -5,8 +5,8 @@
  *   pr DEVICE preempt|abort OWN VICTIM TYPE
  *   pr DEVICE clear OWN
  *
- * Types are NVMe's numbers, which are the kernel's. The exit status is 0, or 1 after a line that says
- * what the device answered. */
+ * Types are NVMe's numbers, which are the kernel's. The exit status is 0, or 1 after a line that
+ * says what the device answered. */
 #include <fcntl.h>
 #include <linux/pr.h>
 #include <stdio.h>

@@ -11,7 +11,7 @@ static const char *const names[] = { "host a", "host b" };
 static_assert(sizeof(((struct app_io *)0)->data) >= DISK_BLOCKS * sizeof(uint64_t),
 	      "a flush keeps its marks there");
 
-/* --- the end of one ------------------------------------------------------------------------- */
+/* --- the end of one --------------------------------------------------------------------------- */
 
 static void check_failure(const struct app *app, const struct app_io *io)
 {
@@ -57,7 +57,7 @@ static void done(struct weft_cmd *cmd)
 	app->ios_done++;
 }
 
-/* --- the beginning of one ------------------------------------------------------------------- */
+/* --- the beginning of one --------------------------------------------------------------------- */
 
 static void fill_flush(struct app_io *io)
 {
@@ -108,7 +108,7 @@ static void start(struct app *app, struct app_io *io)
 	must(!weft_submit(app->queue, &io->cmd));
 }
 
-/* --- the program -------------------------------------------------------------------------- */
+/* --- the program ------------------------------------------------------------------------------ */
 
 static void drive(void *arg)
 {

@@ -1,7 +1,7 @@
 /* app.h - a program that uses the namespaces, and never forgets what it wrote (ledger.h).
  *
- * Whatever happens to targets and ways, it gets its answers, in the end, and they are good. Only what a
- * disk refused may fail. */
+ * Whatever happens to targets and ways, it gets its answers, in the end, and they are good. Only
+ * what a disk refused may fail. */
 #ifndef SIM_APP_H
 #define SIM_APP_H
 

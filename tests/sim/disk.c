@@ -4,8 +4,8 @@
  *   submit ─▶ under way ─▶ carried out ─▶ reported
  *                 └ its process is killed ─▶ never was, or is carried out all the same, whenever that is
  *
- * A way to a disk stands for an open file: it is left when it was closed and the last operation on it
- * is over. */
+ * A way to a disk stands for an open file: it is left when it was closed and the last operation on
+ * it is over. */
 #include "disk.h"
 
 #include <stdlib.h>
@@ -58,7 +58,7 @@ unsigned disks_busy(void)
 	return busy;
 }
 
-/* --- ways ----------------------------------------------------------------------------------- */
+/* --- ways ------------------------------------------------------------------------------------- */
 
 static struct way *way_of(struct weft_backend *be)
 {
@@ -106,7 +106,7 @@ static void disk_close(struct weft_backend *be)
 	free_way(way_of(be));
 }
 
-/* --- an operation --------------------------------------------------------------------------- */
+/* --- an operation ----------------------------------------------------------------------------- */
 
 static void end_work(struct work *work)
 {
@@ -230,9 +230,10 @@ struct weft_backend *disk_open(unsigned disk, unsigned node, const struct sim_no
 	return &way->be;
 }
 
-/* --- trouble -------------------------------------------------------------------------------- */
+/* --- trouble ---------------------------------------------------------------------------------- */
 
-/* A dead process's memory is given back in order, so its operations are given back to it, failed. */
+/* A dead process's memory is given back in order, so its operations are given back to it,
+ * failed. */
 static void give_back(struct work *work)
 {
 	struct work *answer = new_work(work->way, work->asks);

@@ -1,7 +1,7 @@
 /* flow.c - pieces of a stream, each with the time when it arrives.
  *
- * Bytes that a node had handed to its system but that had not left when it hung up are gone with it; those
- * that had left may arrive, however late. */
+ * Bytes that a node had handed to its system but that had not left when it hung up are gone with
+ * it; those that had left may arrive, however late. */
 #include "flow.h"
 
 #include <errno.h>

@@ -27,7 +27,7 @@ unsigned ledger_epoch(void)
 	return epoch;
 }
 
-/* --- stamps --------------------------------------------------------------------------------- */
+/* --- stamps ----------------------------------------------------------------------------------- */
 
 static uint64_t stamp(unsigned block, uint64_t n)
 {
@@ -45,7 +45,7 @@ static uint64_t check_stamp(unsigned block, const uint64_t *words)
 	return n;
 }
 
-/* --- whose ---------------------------------------------------------------------------------- */
+/* --- whose ------------------------------------------------------------------------------------ */
 
 static bool is_shared(unsigned block)
 {
@@ -75,7 +75,7 @@ void ledger_put(unsigned block, bool write)
 		blocks[block].writing = false;
 }
 
-/* --- writes and reads ----------------------------------------------------------------------- */
+/* --- writes and reads ------------------------------------------------------------------------- */
 
 void ledger_fill(unsigned block, uint64_t words[LEDGER_WORDS])
 {
@@ -130,7 +130,7 @@ void ledger_check(void)
 			    ledger_floor(i));
 }
 
-/* --- what lasts ----------------------------------------------------------------------------- */
+/* --- what lasts ------------------------------------------------------------------------------- */
 
 void ledger_mark(unsigned disk, uint64_t marks[DISK_BLOCKS])
 {

@@ -1,12 +1,12 @@
 /* ledger.h - what was written to each block, and so what may be found there.
  *
- * A block holds a stamp: which block it is, and a number that grows with each write. Only one write of a
- * block is under way at a time, as NVMe asks for. So who reads it finds the last write that was
- * acknowledged before, or one that was issued since; never one that is older than what was seen
+ * A block holds a stamp: which block it is, and a number that grows with each write. Only one write
+ * of a block is under way at a time, as NVMe asks for. So who reads it finds the last write that
+ * was acknowledged before, or one that was issued since; never one that is older than what was seen
  * before, and never parts of two. When power is lost, "acknowledged" becomes "flushed".
  *
- * Each host has blocks of its own. Others are everybody's in turn: who has one has it alone, and what the
- * one before wrote and lost sight of must not come up any more. */
+ * Each host has blocks of its own. Others are everybody's in turn: who has one has it alone, and
+ * what the one before wrote and lost sight of must not come up any more. */
 #ifndef SIM_LEDGER_H
 #define SIM_LEDGER_H
 

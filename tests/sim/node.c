@@ -58,7 +58,7 @@ void node_set_still(struct node *node, bool still)
 		node->process->sim.still = still;
 }
 
-/* --- start ---------------------------------------------------------------------------------- */
+/* --- start ------------------------------------------------------------------------------------ */
 
 static void note_socket(void *arg, const char *uri, uint16_t portid)
 {
@@ -161,7 +161,7 @@ void node_start(struct node *node)
 	world_node = before;
 }
 
-/* --- stop ----------------------------------------------------------------------------------- */
+/* --- stop ------------------------------------------------------------------------------------- */
 
 static void stopped(void *arg)
 {
@@ -215,7 +215,7 @@ void node_stop(struct node *node)
 		wires_abandon(node->ports[i], false);
 }
 
-/* --- sudden end ----------------------------------------------------------------------------- */
+/* --- sudden end ------------------------------------------------------------------------------- */
 
 void node_kill(struct node *node, bool silent)
 {

@@ -1,7 +1,7 @@
 /* orders.c - what an operator tells a target that runs.
  *
- * What comes of it is told, and not checked: an order may be impossible by the time that it is heard,
- * because the member that it names has died. */
+ * What comes of it is told, and not checked: an order may be impossible by the time that it is
+ * heard, because the member that it names has died. */
 #include "orders.h"
 
 #include "target/target.h"

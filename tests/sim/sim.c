@@ -3,9 +3,9 @@
  *   sim                          every story with its first seeds, as TAP
  *   sim [-v] STORY FIRST [LAST]  one of them with these seeds; -v tells what happens
  *
- * No write that was acknowledged may be lost, nor undone by an older one that comes late; no read may
- * find what was never there; nobody waits for ever. A seed that fails does so every time: the first of
- * every story is told twice, to be sure. */
+ * No write that was acknowledged may be lost, nor undone by an older one that comes late; no read
+ * may find what was never there; nobody waits for ever. A seed that fails does so every time: the
+ * first of every story is told twice, to be sure. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -46,7 +46,7 @@ static const struct story {
 static struct node nodes[NODES_MAX];
 static struct app apps[APPS];
 
-/* --- one seed ------------------------------------------------------------------------------- */
+/* --- one seed --------------------------------------------------------------------------------- */
 
 /* The way that host @i goes, or all ways, in an order of its own. */
 static void connect_app(const struct story *story, unsigned i)
@@ -124,7 +124,7 @@ static uint64_t tell_seed(const struct story *story, uint64_t seed, unsigned cou
 	return end(story);
 }
 
-/* --- stories -------------------------------------------------------------------------------- */
+/* --- stories ---------------------------------------------------------------------------------- */
 
 static void check_again(const struct story *story, uint64_t seed)
 {

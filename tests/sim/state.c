@@ -3,8 +3,8 @@
  *   store/file.c ─▶ weft_workers_call() ─▶ here: later, in the world's time ─▶ the visit, in one piece
  *
  * A visit is one moment, so nobody ever meets another at the file; that somebody does is what the
- * product is told now and then. A member that is killed has a descriptor that leads nowhere from then
- * on; the file behind it, with the locks, is closed when the system gets to it. */
+ * product is told now and then. A member that is killed has a descriptor that leads nowhere from
+ * then on; the file behind it, with the locks, is closed when the system gets to it. */
 #include "state.h"
 
 #include <errno.h>
@@ -77,7 +77,7 @@ bool state_is_held(void)
 	return held;
 }
 
-/* --- visits --------------------------------------------------------------------------------- */
+/* --- visits ----------------------------------------------------------------------------------- */
 
 static void come_back(struct weft_msg *mail)
 {
@@ -127,7 +127,7 @@ void __wrap_weft_workers_call(struct weft_workers *pool, struct weft_reactor *r,
 	world_at(&visit->event, 20 * US + world_random(world_chance(95) ? 500 * US : 50 * MS));
 }
 
-/* --- members -------------------------------------------------------------------------------- */
+/* --- members ---------------------------------------------------------------------------------- */
 
 static struct member *find(const struct sim_node *node)
 {
@@ -152,7 +152,7 @@ void state_closed(const struct sim_node *node)
 	find(node)->node = NULL;
 }
 
-/* --- death ---------------------------------------------------------------------------------- */
+/* --- death ------------------------------------------------------------------------------------ */
 
 static void close_late(struct sim_event *event)
 {

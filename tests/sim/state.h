@@ -1,4 +1,5 @@
-/* state.h - the file of state that members of a cluster share: the product's own, on a real file. */
+/* state.h - the file of state that members of a cluster share: the product's own, on a real
+ * file. */
 #ifndef SIM_STATE_H
 #define SIM_STATE_H
 

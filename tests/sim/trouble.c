@@ -23,7 +23,7 @@ static const char *name_of(const struct sim_node *host)
 	return host ? host->name : "all hosts";
 }
 
-/* --- ways ----------------------------------------------------------------------------------- */
+/* --- ways ------------------------------------------------------------------------------------- */
 
 static bool reset(const struct faults *f, struct trouble *t)
 {
@@ -51,7 +51,7 @@ static bool cut(const struct faults *f, struct trouble *t)
 	return true;
 }
 
-/* --- processes ------------------------------------------------------------------------------ */
+/* --- processes -------------------------------------------------------------------------------- */
 
 /* It was not ended meanwhile. */
 static bool is_same(const struct trouble *t)
@@ -120,7 +120,7 @@ static bool stop(const struct faults *f, struct trouble *t)
 	return end_process(f, t, node_stop);
 }
 
-/* --- storage -------------------------------------------------------------------------------- */
+/* --- storage ---------------------------------------------------------------------------------- */
 
 void trouble_start_all(const struct faults *f)
 {
@@ -162,7 +162,7 @@ static bool break_disk(const struct faults *f, struct trouble *t)
 	return true;
 }
 
-/* --- what an operator does ------------------------------------------------------------------ */
+/* --- what an operator does -------------------------------------------------------------------- */
 
 static void reset_ana(const struct faults *f, const struct trouble *t)
 {
@@ -214,7 +214,7 @@ static bool drain(const struct faults *f, struct trouble *t)
 	return true;
 }
 
-/* --- all of them ---------------------------------------------------------------------------- */
+/* --- all of them ------------------------------------------------------------------------------ */
 
 const struct trouble_kind trouble_kinds[] = {
 	[FAULT_RESET] = { "resets", reset },

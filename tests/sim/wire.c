@@ -76,7 +76,7 @@ static bool is_reachable(const struct wire *w)
 	return !is_cut(w) && port_state(port_of(w)) != PORT_SILENT;
 }
 
-/* --- beginning ---------------------------------------------------------------------------- */
+/* --- beginning -------------------------------------------------------------------------------- */
 
 /* Returns the node's socket. */
 static int pair_up(struct wire *w, int side)
@@ -196,7 +196,7 @@ const struct sockaddr_in *wire_name(int fd, bool own)
 	return NULL;
 }
 
-/* --- moving ------------------------------------------------------------------------------- */
+/* --- moving ----------------------------------------------------------------------------------- */
 
 /* From a node's socket into the flow. */
 static bool collect(struct wire *w, int side)
@@ -277,7 +277,7 @@ uint64_t wires_due(void)
 	return due;
 }
 
-/* --- trouble ------------------------------------------------------------------------------ */
+/* --- trouble ---------------------------------------------------------------------------------- */
 
 void wires_reset(const struct sim_node *host, uint16_t port)
 {

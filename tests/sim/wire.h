@@ -21,8 +21,8 @@ uint64_t wires_due(void); /* when something will; UINT64_MAX: nothing is under w
 
 /* Between @host (NULL: all) and @port: both ends are told. */
 void wires_reset(const struct sim_node *host, uint16_t port);
-/* The target's end of all wires to @port is gone with its process. What it had sent still comes, and
- * then its end; @silent: nothing comes any more, until wires_revive(). */
+/* The target's end of all wires to @port is gone with its process. What it had sent still comes,
+ * and then its end; @silent: nothing comes any more, until wires_revive(). */
 void wires_abandon(uint16_t port, bool silent);
 /* A machine is there again, and knows nothing of those that were abandoned silently. */
 void wires_revive(uint16_t port);

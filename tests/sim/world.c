@@ -29,7 +29,7 @@ static bool stirred; /* something happened in this step */
 bool world_verbose;
 const struct sim_node *world_node;
 
-/* --- chance ------------------------------------------------------------------------------- */
+/* --- chance ----------------------------------------------------------------------------------- */
 
 /* splitmix64 */
 static uint64_t next_random(void)
@@ -51,7 +51,7 @@ bool world_chance(unsigned percent)
 	return world_random(100) < percent;
 }
 
-/* --- telling ------------------------------------------------------------------------------ */
+/* --- telling ---------------------------------------------------------------------------------- */
 
 void world_tell(const char *fmt, ...)
 {
@@ -73,7 +73,7 @@ void sim_broken(const char *what, const char *file, int line)
 	abort();
 }
 
-/* --- time --------------------------------------------------------------------------------- */
+/* --- time ------------------------------------------------------------------------------------- */
 
 void world_begin(const char *with_story, uint64_t with_seed)
 {
@@ -128,7 +128,7 @@ static uint64_t next_due(void)
 	return due;
 }
 
-/* --- reactors ----------------------------------------------------------------------------- */
+/* --- reactors --------------------------------------------------------------------------------- */
 
 /* @nreactors: it is not listed. */
 static unsigned find(const struct weft_reactor *r)
@@ -206,7 +206,7 @@ static void turn_all(void)
 		turn((first + i) % nreactors);
 }
 
-/* --- steps -------------------------------------------------------------------------------- */
+/* --- steps ------------------------------------------------------------------------------------ */
 
 /* Time does not go past @end. */
 static void step(uint64_t end)

@@ -35,9 +35,9 @@ bool world_run_until(bool (*over)(void *arg), void *arg, uint64_t ns);
 void world_tell(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 extern bool world_verbose;
 
-/* Reactors get a turn in every step, except while their node stands still. What is dead touches nothing
- * any more that others see. @drive, unless NULL, is
- * what somebody else does to give @r its turn. */
+/* Reactors get a turn in every step, except while their node stands still. What is dead touches
+ * nothing any more that others see. @drive, unless NULL, is what somebody else does to give @r its
+ * turn. */
 struct sim_node {
 	const char *name;
 	bool still, dead;

@@ -22,7 +22,7 @@
 	type __wrap_##name(__VA_ARGS__); \
 	type __wrap_##name(__VA_ARGS__)
 
-/* --- threads ------------------------------------------------------------------------------ */
+/* --- threads ---------------------------------------------------------------------------------- */
 
 enum { THREADS_MAX = 32 };
 
@@ -90,7 +90,7 @@ WRAP(int, pthread_cond_wait, pthread_cond_t *cond, pthread_mutex_t *lock)
 	return 0;
 }
 
-/* --- time --------------------------------------------------------------------------------- */
+/* --- time ------------------------------------------------------------------------------------- */
 
 static uint64_t clock_ns(void *arg)
 {
@@ -141,7 +141,7 @@ WRAP(ssize_t, getrandom, void *buf, size_t length, unsigned flags)
 	return (ssize_t)length;
 }
 
-/* --- sockets ------------------------------------------------------------------------------ */
+/* --- sockets ---------------------------------------------------------------------------------- */
 
 REAL(int, accept4, int fd, struct sockaddr *addr, socklen_t *len, int flags);
 

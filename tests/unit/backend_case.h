@@ -22,7 +22,7 @@
 extern struct weft_reactor *reactor; /* NULL: this kernel has no such engine */
 extern char dir[64];
 
-/* --- set-ups of a group ------------------------------------------------------------------------ */
+/* --- set-ups of a group ----------------------------------------------------------------------- */
 
 int make_dir(void **state);
 int remove_dir(void **state);
@@ -34,7 +34,7 @@ void skip_because(const char *why);
 void need_reactor(void);
 void need_root(void);
 
-/* --- backends ---------------------------------------------------------------------------------- */
+/* --- backends --------------------------------------------------------------------------------- */
 
 /* One of the last few; nobody's to free. */
 const char *text(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
@@ -46,7 +46,7 @@ void resize_ok(struct weft_backend *be, uint64_t size);
 off_t file_size(const char *path); /* -1: there is none */
 void make_file(const char *path, off_t size);
 
-/* --- I/O --------------------------------------------------------------------------------------- */
+/* --- I/O -------------------------------------------------------------------------------------- */
 
 struct job {
 	struct weft_msg msg;

@@ -13,7 +13,7 @@ static unsigned draw(struct lane *lane, unsigned below)
 	return (lane->seed >> 8) % below;
 }
 
-/* --- memory ------------------------------------------------------------------------------- */
+/* --- memory ----------------------------------------------------------------------------------- */
 
 /* @len bytes in up to PARTS pieces, a gap behind each. */
 static void cut(struct lane *lane, uint64_t len)
@@ -62,7 +62,7 @@ static void check_memory(struct lane *lane)
 	}
 }
 
-/* --- a lane ------------------------------------------------------------------------------- */
+/* --- a lane ----------------------------------------------------------------------------------- */
 
 static void finished(struct weft_cmd *cmd);
 
@@ -128,7 +128,7 @@ static void finished(struct weft_cmd *cmd)
 	go_on(lane);
 }
 
-/* --- a crew ------------------------------------------------------------------------------- */
+/* --- a crew ----------------------------------------------------------------------------------- */
 
 void crew_init(struct crew *crew, struct weft_ctrl *ctrl, struct weft_ns *ns, unsigned index)
 {

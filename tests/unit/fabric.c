@@ -86,7 +86,7 @@ void fabric_misuse(const char *what, ...)
 	abort();
 }
 
-/* --- faults --------------------------------------------------------------------------------- */
+/* --- faults ----------------------------------------------------------------------------------- */
 
 void fabric_fail(const char *entry, unsigned skip, unsigned count, int error)
 {
@@ -122,7 +122,7 @@ int fabric_fault(const char *entry)
 	return 0;
 }
 
-/* --- what is there -------------------------------------------------------------------------- */
+/* --- what is there ---------------------------------------------------------------------------- */
 
 struct fabric_counts fabric_counts(void)
 {
@@ -177,7 +177,7 @@ struct rdma_cm_id *fabric_id(unsigned index)
 	return NULL;
 }
 
-/* --- begin and end -------------------------------------------------------------------------- */
+/* --- begin and end ---------------------------------------------------------------------------- */
 
 void fabric_begin(void)
 {

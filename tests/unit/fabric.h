@@ -44,7 +44,7 @@ void fabric_end(void);   /* fails the test if something is left */
  * object ...). NULL: print it and abort(). */
 void fabric_on_misuse(void (*hook)(const char *what));
 
-/* --- what is there -------------------------------------------------------------------------- */
+/* --- what is there ---------------------------------------------------------------------------- */
 
 struct fabric_counts {
 	/* Alive now. Ids include those whose CONNECT_REQUEST nobody has taken yet. */
@@ -79,7 +79,7 @@ unsigned fabric_receives(struct ibv_qp *qp);
 void fabric_freeze(void);
 void fabric_thaw(void);
 
-/* --- adapters and addresses ----------------------------------------------------------------- */
+/* --- adapters and addresses ------------------------------------------------------------------- */
 
 struct fabric_device {
 	struct ibv_device_attr attr; /* max_qp_wr, max_sge, max_sge_rd, max_srq, max_srq_wr ... */
@@ -95,12 +95,13 @@ struct fabric_device {
 /* To be changed before the adapter is used. */
 struct fabric_device *fabric_device(const char *name);
 struct ibv_context *fabric_context(const char *name);
-/* From now on @ip (no port) is @device's; NULL: nobody's. At first 127.0.0.0/8 and ::1 are fake0's. */
+/* From now on @ip (no port) is @device's; NULL: nobody's. At first 127.0.0.0/8 and ::1 are
+ * fake0's. */
 void fabric_map(const char *ip, const char *device);
 /* Whose loopback is from the next fabric_begin() on. */
 void fabric_loopback(const char *device);
-/* From now on the way to @ip ends in @event: ADDR_ERROR, ROUTE_ERROR, UNREACHABLE, CONNECT_ERROR, or
- * REJECTED, with @status. RDMA_CM_EVENT_ADDR_RESOLVED: all is well again. */
+/* From now on the way to @ip ends in @event: ADDR_ERROR, ROUTE_ERROR, UNREACHABLE, CONNECT_ERROR,
+ * or REJECTED, with @status. RDMA_CM_EVENT_ADDR_RESOLVED: all is well again. */
 void fabric_path(const char *ip, enum rdma_cm_event_type event, int status);
 /* DEVICE_REMOVAL for every id on it, an async DEVICE_FATAL; what is there can only be destroyed. */
 void fabric_remove(const char *device);
@@ -110,7 +111,7 @@ void fabric_async(const char *device, enum ibv_event_type type);
 /* Of @qp, or of its CQ or SRQ if that is what such an event is about. Its state is as it was. */
 void fabric_async_of(struct ibv_qp *qp, enum ibv_event_type type);
 
-/* --- who decides what happens next ---------------------------------------------------------- */
+/* --- who decides what happens next ------------------------------------------------------------ */
 
 /* At first work is done as it is posted. Manual: only by fabric_step() and fabric_run(). */
 void fabric_manual(bool manual);

@@ -113,7 +113,7 @@ enum rdma_cm_event_type fabric_addr_fate(const struct sockaddr *addr, int *statu
 	return rule ? rule->fate : RDMA_CM_EVENT_ADDR_RESOLVED;
 }
 
-/* --- the test's word on it ------------------------------------------------------------------ */
+/* --- the test's word on it -------------------------------------------------------------------- */
 
 static void parse(const char *ip, struct sockaddr_storage *addr)
 {

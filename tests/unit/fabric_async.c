@@ -88,7 +88,7 @@ void fabric_ack_async_event(struct ibv_async_event *event)
 	pthread_cond_broadcast(&acked);
 }
 
-/* --- the test's ------------------------------------------------------------------------------------- */
+/* --- the test's ------------------------------------------------------------------------------- */
 
 void fabric_async(const char *device, enum ibv_event_type type)
 {

@@ -35,7 +35,7 @@ void fabric_destroy_event_channel(struct rdma_event_channel *pub)
 	free(channel);
 }
 
-/* --- an id's life --------------------------------------------------------------------------------- */
+/* --- an id's life ----------------------------------------------------------------------------- */
 
 struct fabric_id *fabric_id_new(struct rdma_event_channel *channel, void *context,
 				enum rdma_port_space ps)

@@ -53,7 +53,7 @@ static uint32_t qp_num(const struct fabric_id *id)
 	return id->pub.qp ? id->pub.qp->qp_num : 0;
 }
 
-/* --- asked for -------------------------------------------------------------------------------------- */
+/* --- asked for -------------------------------------------------------------------------------- */
 
 static struct fabric_id *passive_new(struct fabric_id *listener, struct fabric_id *id)
 {
@@ -132,7 +132,7 @@ int fabric_connect(struct rdma_cm_id *pub, struct rdma_conn_param *param)
 	return 0;
 }
 
-/* --- answered --------------------------------------------------------------------------------------- */
+/* --- answered --------------------------------------------------------------------------------- */
 
 static void set_path(struct fabric_id *id, const struct rdma_conn_param *param, uint8_t retries,
 		     uint8_t rnr_retries)

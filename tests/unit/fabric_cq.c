@@ -181,7 +181,7 @@ int fabric_poll_cq(struct ibv_cq *pub, int max, struct ibv_wc *wc)
 	return n;
 }
 
-/* --- events ------------------------------------------------------------------------------------- */
+/* --- events ----------------------------------------------------------------------------------- */
 
 int fabric_req_notify_cq(struct ibv_cq *pub, int solicited_only)
 {

@@ -112,7 +112,7 @@ struct ibv_context *fabric_context(const char *name)
 	return &find(name)->ctx;
 }
 
-/* --- its end, and other news -------------------------------------------------------------------- */
+/* --- its end, and other news ------------------------------------------------------------------ */
 
 void fabric_remove(const char *device)
 {

@@ -85,7 +85,7 @@ uint16_t fabric_end_port(const struct fabric_end *end)
 	return ntohs(rdma_get_src_port(end->listener));
 }
 
-/* --- events ------------------------------------------------------------------------------------- */
+/* --- events ----------------------------------------------------------------------------------- */
 
 static bool try_take(struct fabric_end *end)
 {
@@ -124,7 +124,7 @@ bool fabric_end_quiet(struct fabric_end *end)
 	return !try_take(end);
 }
 
-/* --- connections -------------------------------------------------------------------------------- */
+/* --- connections ------------------------------------------------------------------------------ */
 
 void fabric_end_resolve(struct fabric_end *end, const char *ip, uint16_t port)
 {

@@ -1,7 +1,7 @@
 /* fabric_end.h - one end of a connection, driven by hand through the fabric's table.
  *
- * Everything fails the test rather than return an error. What must come from elsewhere is waited for
- * by calling fabric_end_turn(), if that is set, a bounded number of times. */
+ * Everything fails the test rather than return an error. What must come from elsewhere is waited
+ * for by calling fabric_end_turn(), if that is set, a bounded number of times. */
 #ifndef WEFT_TESTS_FABRIC_END_H
 #define WEFT_TESTS_FABRIC_END_H
 
@@ -34,7 +34,7 @@ struct fabric_end {
 /* Lets the other side run for a moment. NULL: everything happens by itself. */
 extern void (*fabric_end_turn)(void);
 
-/* --- connections -------------------------------------------------------------------------------- */
+/* --- connections ------------------------------------------------------------------------------ */
 
 void fabric_end_open(struct fabric_end *end);
 void fabric_end_close(struct fabric_end *end);
@@ -57,7 +57,7 @@ void fabric_end_accept(struct fabric_end *end, const void *data, uint8_t size);
 /* Both, all the way; @passive listens. */
 void fabric_end_pair(struct fabric_end *active, struct fabric_end *passive, const char *ip);
 
-/* --- work --------------------------------------------------------------------------------------- */
+/* --- work ------------------------------------------------------------------------------------- */
 
 /* Receive @index of end->recvs, with wr_id @index. */
 void fabric_end_recv(struct fabric_end *end, unsigned index);

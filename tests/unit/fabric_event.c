@@ -1,7 +1,7 @@
 /* fabric_event.c - CM events: queued, kept back, taken, acknowledged.
  *
- * Some of what librdmacm does is done when an event is taken: the id learns its device and its route,
- * and the QP that connected starts to work. */
+ * Some of what librdmacm does is done when an event is taken: the id learns its device and its
+ * route, and the QP that connected starts to work. */
 #include "fabric_internal.h"
 #include "fabric_ops.h"
 
@@ -62,7 +62,7 @@ void fabric_event_tell(struct fabric_id *id, enum rdma_cm_event_type type, int s
 	fabric_event_push(fabric_event_new(id, type, status));
 }
 
-/* --- taken ---------------------------------------------------------------------------------------- */
+/* --- taken ------------------------------------------------------------------------------------ */
 
 static void on_taken(struct fabric_cm_event *event)
 {
@@ -116,7 +116,7 @@ int fabric_ack_cm_event(struct rdma_cm_event *pub)
 	return 0;
 }
 
-/* --- those of an id that goes ----------------------------------------------------------------------- */
+/* --- those of an id that goes ----------------------------------------------------------------- */
 
 /* A request that nobody took: its id was never anybody's. */
 static void drop(struct fabric_cm_event *event)
@@ -167,7 +167,7 @@ void fabric_events_move(struct fabric_id *id, struct rdma_event_channel *to)
 		}
 }
 
-/* --- the test's ------------------------------------------------------------------------------------- */
+/* --- the test's ------------------------------------------------------------------------------- */
 
 void fabric_event_data(struct rdma_cm_id *id, enum rdma_cm_event_type type, int status,
 		       const void *data, uint8_t size)

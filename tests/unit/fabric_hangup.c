@@ -38,7 +38,7 @@ int fabric_reject(struct rdma_cm_id *pub, const void *data, uint8_t size)
 	return 0;
 }
 
-/* --- ended ------------------------------------------------------------------------------------------ */
+/* --- ended ------------------------------------------------------------------------------------ */
 
 static void tell_over(struct fabric_id *id)
 {

@@ -243,8 +243,8 @@ void fabric_addr_gid(const struct sockaddr *addr, union ibv_gid *gid);
 struct fabric_dev *fabric_addr_dev(const struct sockaddr *addr);
 enum rdma_cm_event_type fabric_addr_fate(const struct sockaddr *addr, int *status);
 
-/* fabric_mem.c: the memory that @pd has there, with these rights, under an lkey or (@remote) an rkey;
- * NULL: it has none. */
+/* fabric_mem.c: the memory that @pd has there, with these rights, under an lkey or (@remote) an
+ * rkey; NULL: it has none. */
 char *fabric_mem_at(struct ibv_pd *pd, bool remote, uint32_t key, uint64_t addr, uint32_t len,
 		    int access);
 bool fabric_mem_invalidate(struct ibv_pd *pd, uint32_t rkey);

@@ -98,7 +98,7 @@ int fabric_post_send(struct ibv_qp *pub, struct ibv_send_wr *wr, struct ibv_send
 	return rc;
 }
 
-/* --- states --------------------------------------------------------------------------------------- */
+/* --- states ----------------------------------------------------------------------------------- */
 
 void fabric_qp_connected(struct fabric_qp *qp)
 {

@@ -89,7 +89,7 @@ int fabric_create_qp(struct rdma_cm_id *pub, struct ibv_pd *pd, struct ibv_qp_in
 	return 0;
 }
 
-/* --- completions -------------------------------------------------------------------------------- */
+/* --- completions ------------------------------------------------------------------------------ */
 
 /* What adapters leave in a completion with an error is not to be relied on. */
 static void spoil(struct ibv_wc *wc, bool receive)

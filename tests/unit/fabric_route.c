@@ -118,7 +118,7 @@ struct fabric_id *fabric_listener(const struct sockaddr *addr)
 	return found;
 }
 
-/* --- the way there ---------------------------------------------------------------------------------- */
+/* --- the way there ---------------------------------------------------------------------------- */
 
 /* Without a source address, loopback is its own source. */
 static int take_source(struct fabric_id *id, const struct sockaddr *src, const struct sockaddr *dst)

@@ -60,7 +60,7 @@ unsigned fabric_receives(struct ibv_qp *qp)
 	return fabric_rq_of(fabric_qp_in(qp))->count;
 }
 
-/* --- shared ------------------------------------------------------------------------------------- */
+/* --- shared ----------------------------------------------------------------------------------- */
 
 static int srq_error(const struct fabric_dev *dev, const struct ibv_srq_attr *attr)
 {

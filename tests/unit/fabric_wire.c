@@ -104,7 +104,7 @@ enum ibv_wc_status fabric_wire_move(struct fabric_qp *qp, struct fabric_send *se
 	return IBV_WC_SUCCESS;
 }
 
-/* --- SEND --------------------------------------------------------------------------------------- */
+/* --- SEND ------------------------------------------------------------------------------------- */
 
 static void recv_failed(struct fabric_qp *peer, enum ibv_wc_status status)
 {

@@ -1,6 +1,7 @@
 /* held.h - storage that keeps every operation until the test lets it go; data moves only then.
  *
- * It has no header in common with <weft/host.h>, see target_thread.h. May be called from any thread. */
+ * It has no header in common with <weft/host.h>, see target_thread.h. May be called from any
+ * thread. */
 #ifndef WEFT_TESTS_HELD_H
 #define WEFT_TESTS_HELD_H
 

@@ -1,4 +1,5 @@
-/* held_case.h - commands that storage has in hand, and resets of the controllers that they came by. */
+/* held_case.h - commands that storage has in hand, and resets of the controllers that they came
+ * by. */
 #ifndef WEFT_TESTS_HELD_CASE_H
 #define WEFT_TESTS_HELD_CASE_H
 
@@ -8,7 +9,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
-/* --- a command under way ------------------------------------------------------------------- */
+/* --- a command under way ---------------------------------------------------------------------- */
 
 struct flight {
 	struct weft_cmd cmd;
@@ -50,7 +51,7 @@ static inline void land(struct host *h, struct flight *f)
 	assert_int_equal(f->cmd.rc, 0);
 }
 
-/* --- Cross-Controller Reset ----------------------------------------------------------------- */
+/* --- Cross-Controller Reset ------------------------------------------------------------------- */
 
 /* What names a controller, from Identify. */
 struct instance {

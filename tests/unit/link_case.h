@@ -33,7 +33,7 @@ int set_up(void **state);
 int tear_down(void **state);
 void await(const unsigned *counter);
 
-/* --- a connection ------------------------------------------------------------------------- */
+/* --- a connection ----------------------------------------------------------------------------- */
 
 void open_link(uint8_t dgst);                /* up to ICReq */
 void open_ready(uint8_t dgst, uint8_t cpda); /* up to ready() */
@@ -41,13 +41,13 @@ void close_link(void);
 /* The link tells what was wrong, and ends. */
 void expect_term(const char *name, uint16_t fes, uint32_t fei, const char *sentence);
 
-/* --- the controller ----------------------------------------------------------------------- */
+/* --- the controller --------------------------------------------------------------------------- */
 
 void hear(void *to, size_t len); /* bytes that the link sends */
 void say(const void *bytes, size_t len);
 void say_icresp(uint16_t pfv, uint8_t cpda, uint8_t dgst, uint32_t maxh2c);
 
-/* --- commands ----------------------------------------------------------------------------- */
+/* --- commands --------------------------------------------------------------------------------- */
 
 extern char memory[MEMORY]; /* theirs */
 

@@ -20,7 +20,7 @@ enum {
 	CASE_DATA = CASE_CAPSULES * CASE_CAPSULE, /* ... and data behind them */
 };
 
-/* --- the target ----------------------------------------------------------------------------------- */
+/* --- the target ------------------------------------------------------------------------------- */
 
 void case_start(const char *ip);
 void case_start_apart(const char *ip); /* home and queue pairs on two reactors */
@@ -39,7 +39,7 @@ void case_settle(void);
 void case_listen_again(void); /* takes the listener away and puts it back */
 void case_unlisten(void);
 
-/* --- a host --------------------------------------------------------------------------------------- */
+/* --- a host ----------------------------------------------------------------------------------- */
 
 struct raw {
 	struct fabric_end end;

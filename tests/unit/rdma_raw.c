@@ -11,7 +11,7 @@
 
 enum { CC_ENABLE = 0x460001, PROPERTY_CC = 0x14, PROPERTY_CSTS = 0x1c, SENT = 1000 };
 
-/* --- the connection ------------------------------------------------------------------------------- */
+/* --- the connection --------------------------------------------------------------------------- */
 
 struct nvme_rdma_request raw_request(uint16_t qid, uint16_t depth, uint16_t cntlid)
 {
@@ -57,7 +57,7 @@ static void raw_establish(struct raw *q, const char *ip, uint16_t qid, uint16_t 
 	assert_int_equal(le16_to_cpu(answer.crqsize), depth);
 }
 
-/* --- commands ------------------------------------------------------------------------------------- */
+/* --- commands --------------------------------------------------------------------------------- */
 
 static uint32_t place(const struct raw *q)
 {
@@ -148,7 +148,7 @@ union nvme_sqe raw_rw(bool write, uint64_t slba, uint32_t blocks)
 					 .nlb = cpu_to_le16((uint16_t)(blocks - 1)) } };
 }
 
-/* --- a controller --------------------------------------------------------------------------------- */
+/* --- a controller ----------------------------------------------------------------------------- */
 
 static void send_connect(struct raw *q, uint16_t qid, uint16_t depth, uint16_t cntlid)
 {

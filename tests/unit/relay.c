@@ -48,7 +48,7 @@ static void drop(int fd)
 	close(fd);
 }
 
-/* --- pairs of sockets --------------------------------------------------------------------- */
+/* --- pairs of sockets ------------------------------------------------------------------------- */
 
 static void end_pair(struct relay *r, unsigned i)
 {
@@ -93,7 +93,7 @@ static bool pass(struct relay *r, const int *pair, int from)
 	return len > 0 && sent == len;
 }
 
-/* --- the thread --------------------------------------------------------------------------- */
+/* --- the thread ------------------------------------------------------------------------------- */
 
 static void obey(struct relay *r)
 {
@@ -148,7 +148,7 @@ static void *run(void *arg)
 	return NULL;
 }
 
-/* --- its life ----------------------------------------------------------------------------- */
+/* --- its life --------------------------------------------------------------------------------- */
 
 struct relay *relay_start(const char *address)
 {

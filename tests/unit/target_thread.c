@@ -39,7 +39,7 @@ static void must(int rc, const char *what, const struct weft_err *err)
 	abort();
 }
 
-/* --- calls into home ---------------------------------------------------------------------- */
+/* --- calls into home -------------------------------------------------------------------------- */
 
 struct call {
 	struct weft_msg msg;
@@ -97,7 +97,7 @@ static void call_home(struct call *call)
 	wait_call(call);
 }
 
-/* --- namespaces --------------------------------------------------------------------------- */
+/* --- namespaces ------------------------------------------------------------------------------- */
 
 static void add(struct call *call)
 {
@@ -173,7 +173,7 @@ void target_ns_resize(uint32_t nsid, uint64_t size)
 	call_home(&call);
 }
 
-/* --- standing still ----------------------------------------------------------------------- */
+/* --- standing still --------------------------------------------------------------------------- */
 
 static void frozen(void *arg, int rc, const struct weft_err *err)
 {
@@ -209,7 +209,7 @@ void target_thaw(void)
 	call_home(&call);
 }
 
-/* --- time --------------------------------------------------------------------------------- */
+/* --- time ------------------------------------------------------------------------------------- */
 
 static _Atomic uint64_t ahead_ns;
 
@@ -235,7 +235,7 @@ void target_time_passes(uint32_t ms)
 	call_home(&call);
 }
 
-/* --- ANA ---------------------------------------------------------------------------------- */
+/* --- ANA -------------------------------------------------------------------------------------- */
 
 struct target_ana {
 	struct call call;
@@ -292,7 +292,7 @@ void target_ana_wait(struct target_ana *ana)
 	free(ana);
 }
 
-/* --- beginning and end -------------------------------------------------------------------- */
+/* --- beginning and end ------------------------------------------------------------------------ */
 
 static void note_address(void *arg, const char *uri, uint16_t portid)
 {

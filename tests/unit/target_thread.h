@@ -14,8 +14,8 @@ struct weft_backend;
 #define TARGET_NQN "nqn.2026-11.io.weft:unit"
 
 void target_start(void);
-/* The same, and another beside it that has no namespaces: members 1 and 2 of a cluster. What the first
- * has is served from target_pair_begin() on. */
+/* The same, and another beside it that has no namespaces: members 1 and 2 of a cluster. What the
+ * first has is served from target_pair_begin() on. */
 void target_start_pair(void);
 void target_pair_begin(void);
 void target_stop(void);

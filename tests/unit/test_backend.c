@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-/* --- io, the same on every backend that stores ------------------------------------------------- */
+/* --- io, the same on every backend that stores ------------------------------------------------ */
 
 struct kind {
 	const char *name, *spec; /* %s: a fresh path */

@@ -61,7 +61,7 @@ static void test_resize_mem_stays(void **state)
 	weft_backend_close(be);
 }
 
-/* --- memory that an adapter knows ---------------------------------------------------------------- */
+/* --- memory that an adapter knows ------------------------------------------------------------- */
 
 /* As an adapter does, a pipe holds on to the page itself; what it reads of it later is what an
  * adapter would send. */

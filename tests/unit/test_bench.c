@@ -1,5 +1,5 @@
-/* test_bench.c - the parts of weft bench that need no target: what may be found in a block and how it
- * is named, which generations count, which I/O comes next and when. */
+/* test_bench.c - the parts of weft bench that need no target: what may be found in a block and how
+ * it is named, which generations count, which I/O comes next and when. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -20,7 +20,7 @@
 
 #define COUNT(array) (sizeof(array) / sizeof(*(array)))
 
-/* --- blocks ---------------------------------------------------------------------------------- */
+/* --- blocks ----------------------------------------------------------------------------------- */
 
 #define RUN    UINT64_C(77)
 #define BLOCK  512
@@ -281,7 +281,7 @@ static void a_flush_covers_what_was_before_it(void **state)
 	bench_ledger_free(&ledger);
 }
 
-/* --- the plan ---------------------------------------------------------------------------------- */
+/* --- the plan --------------------------------------------------------------------------------- */
 
 static void shares_cover_the_region(void **state)
 {
@@ -378,7 +378,7 @@ static void in_order_waits_for_its_turn(void **state)
 	bench_ledger_free(&ledger);
 }
 
-/* --- pace, numbers ----------------------------------------------------------------------------- */
+/* --- pace, numbers ---------------------------------------------------------------------------- */
 
 static void jobs_take_turns(void **state)
 {

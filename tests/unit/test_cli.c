@@ -1,5 +1,5 @@
-/* test_cli.c - tables for what commands show and take apart: sizes, times, the progress bar, runs of
- * zeroes, hexdumps, the path of a connection. */
+/* test_cli.c - tables for what commands show and take apart: sizes, times, the progress bar, runs
+ * of zeroes, hexdumps, the path of a connection. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -18,7 +18,7 @@
 
 #define COUNT(array) (sizeof(array) / sizeof(*(array)))
 
-/* --- sizes and times ----------------------------------------------------------------------- */
+/* --- sizes and times -------------------------------------------------------------------------- */
 
 static const struct {
 	uint64_t bytes;
@@ -83,7 +83,7 @@ static void ms_parse(void **state)
 	}
 }
 
-/* --- the bar --------------------------------------------------------------------------------- */
+/* --- the bar ---------------------------------------------------------------------------------- */
 
 static void progress_line(void **state)
 {
@@ -129,7 +129,7 @@ static void exact_text(void **state)
 	assert_string_equal(weft_exact_text(UINT64_MAX).s, "16 EiB (18446744073709551615 bytes)");
 }
 
-/* --- zeroes ------------------------------------------------------------------------------------ */
+/* --- zeroes ----------------------------------------------------------------------------------- */
 
 #define GRAIN 16
 
@@ -161,7 +161,7 @@ static void zero_run(void **state)
 	}
 }
 
-/* --- hexdumps ------------------------------------------------------------------------------------ */
+/* --- hexdumps --------------------------------------------------------------------------------- */
 
 static void hexdump(void **state)
 {
@@ -183,7 +183,7 @@ static void hexdump(void **state)
 	free(text);
 }
 
-/* --- the path of a connection ------------------------------------------------------------- */
+/* --- the path of a connection ----------------------------------------------------------------- */
 
 #define ADAPTER .transport = "rdma", .local = "192.0.2.1", .device = "mlx5_0", .port = 1
 

@@ -44,7 +44,7 @@ static int read_text(const char *text, struct weft_doc *doc, struct weft_config 
 	return rc < 0 ? rc : weft_config_read(config, doc, err);
 }
 
-/* --- what is refused ----------------------------------------------------------------------- */
+/* --- what is refused -------------------------------------------------------------------------- */
 
 static const struct {
 	const char *text, *why;
@@ -249,7 +249,7 @@ static void config_unreadable(void **state)
 	weft_doc_free(&doc);
 }
 
-/* --- what is understood --------------------------------------------------------------------- */
+/* --- what is understood ----------------------------------------------------------------------- */
 
 static void config_defaults(void **state)
 {
@@ -383,7 +383,7 @@ static void config_everything(void **state)
 	weft_config_free(&config);
 }
 
-/* --- the same decoders, other sources ------------------------------------------------------- */
+/* --- the same decoders, other sources --------------------------------------------------------- */
 
 static void flags_are_named(void **state)
 {
@@ -482,7 +482,7 @@ static void params_bad(void **state)
 	}
 }
 
-/* --- there and back ------------------------------------------------------------------------- */
+/* --- there and back --------------------------------------------------------------------------- */
 
 static const char *const trees[] = {
 	"{}",
@@ -531,7 +531,7 @@ static void cpus_format(void **state)
 	assert_string_equal(text, "0-3,5,1023");
 }
 
-/* --- everything happens in a folder of its own ---------------------------------------------- */
+/* --- everything happens in a folder of its own ------------------------------------------------ */
 
 static char folder[] = "/tmp/weft-config-XXXXXX";
 

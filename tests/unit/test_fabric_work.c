@@ -132,7 +132,7 @@ static void test_invalidate(void **state)
 	v->dereg_mr(mr);
 }
 
-/* --- receives that are shared ------------------------------------------------------------------- */
+/* --- receives that are shared ----------------------------------------------------------------- */
 
 static void test_srq(void **state)
 {
@@ -167,7 +167,7 @@ static void test_srq(void **state)
 	assert_int_equal(v->dealloc_pd(pd), 0);
 }
 
-/* --- completion queues -------------------------------------------------------------------------- */
+/* --- completion queues ------------------------------------------------------------------------ */
 
 static void take_cq_event(struct fabric_end *end)
 {
@@ -247,7 +247,7 @@ static void test_stale(void **state)
 	}
 }
 
-/* --- iWARP -------------------------------------------------------------------------------------- */
+/* --- iWARP ------------------------------------------------------------------------------------ */
 
 static void test_iwarp(void **state)
 {

@@ -4,7 +4,7 @@
 #include <errno.h>
 #include <string.h>
 
-/* --- what goes wrong ---------------------------------------------------------------------------- */
+/* --- what goes wrong -------------------------------------------------------------------------- */
 
 static void test_rnr(void **state)
 {
@@ -201,7 +201,7 @@ static void test_busy(void **state)
 	assert_int_equal(v->destroy_comp_channel(a.comp), EBUSY);
 }
 
-/* --- the test decides --------------------------------------------------------------------------- */
+/* --- the test decides ------------------------------------------------------------------------- */
 
 static void test_manual(void **state)
 {

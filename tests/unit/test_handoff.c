@@ -20,7 +20,7 @@
 #define COUNT(array) (sizeof(array) / sizeof(*(array)))
 #define LIMIT_MS     2000
 
-/* --- hexadecimal ---------------------------------------------------------------------------- */
+/* --- hexadecimal ------------------------------------------------------------------------------ */
 
 static void hex_there_and_back(void **state)
 {
@@ -47,7 +47,7 @@ static void hex_refused(void **state)
 		assert_int_equal(weft_unhex(texts[i], room, sizeof(room)), -EINVAL);
 }
 
-/* --- samples -------------------------------------------------------------------------------- */
+/* --- samples ---------------------------------------------------------------------------------- */
 
 static struct weft_items items_of(const void *from, unsigned count, size_t size)
 {
@@ -190,7 +190,7 @@ static struct weft_state sample_state(int fd)
 	return state;
 }
 
-/* --- there and back ------------------------------------------------------------------------- */
+/* --- there and back --------------------------------------------------------------------------- */
 
 static void open_pair(int ends[2])
 {
@@ -315,7 +315,7 @@ static void many_descriptors(void **state)
 	close(fd);
 }
 
-/* --- wrong ---------------------------------------------------------------------------------- */
+/* --- wrong ------------------------------------------------------------------------------------ */
 
 static struct weft_frame state_frame(void)
 {

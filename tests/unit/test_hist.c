@@ -128,7 +128,7 @@ static void what_is_too_long_keeps_its_maximum(void **state)
 	free(hist);
 }
 
-/* --- against a sorted list ------------------------------------------------------------------ */
+/* --- against a sorted list -------------------------------------------------------------------- */
 
 #define VALUES 20000
 

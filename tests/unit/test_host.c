@@ -16,7 +16,7 @@ static void fill(char *buf, size_t len, unsigned seed)
 	}
 }
 
-/* --- one at a time ------------------------------------------------------------------------ */
+/* --- one at a time ---------------------------------------------------------------------------- */
 
 static const struct {
 	const char *words;
@@ -178,7 +178,7 @@ static void raw(void **state)
 	host_close(&h);
 }
 
-/* --- what is refused ---------------------------------------------------------------------- */
+/* --- what is refused -------------------------------------------------------------------------- */
 
 static const struct {
 	const char *name;
@@ -286,7 +286,7 @@ static void too_many_queues(void **state)
 	weft_disconnect(ctrl);
 }
 
-/* --- namespaces that change --------------------------------------------------------------- */
+/* --- namespaces that change ------------------------------------------------------------------- */
 
 static bool await_event(struct weft_ctrl *ctrl, enum weft_event_kind kind, struct weft_event *event)
 {
@@ -381,7 +381,7 @@ static void namespace_list(void **state)
 	weft_disconnect(ctrl);
 }
 
-/* --- the controller ----------------------------------------------------------------------- */
+/* --- the controller --------------------------------------------------------------------------- */
 
 static void states(void **state)
 {

@@ -52,7 +52,7 @@ static void run(struct host *h, struct weft_cmd *cmd)
 		fail_msg("%s", err.text);
 }
 
-/* --- compare and write ---------------------------------------------------------------------- */
+/* --- compare and write ------------------------------------------------------------------------ */
 
 static char pair[2 * BLOCK];
 static uint64_t counter;
@@ -76,7 +76,7 @@ static void compare_and_write(void **state)
 	while_it_turns(count_once);
 }
 
-/* --- copy ----------------------------------------------------------------------------------- */
+/* --- copy ------------------------------------------------------------------------------------- */
 
 static void copy_once(struct host *h)
 {
@@ -94,7 +94,7 @@ static void copy(void **state)
 	while_it_turns(copy_once);
 }
 
-/* --- raw ------------------------------------------------------------------------------------ */
+/* --- raw -------------------------------------------------------------------------------------- */
 
 static int run_raw(struct host *h, unsigned flags, struct weft_cmd *cmd)
 {

@@ -1,4 +1,5 @@
-/* test_host_budget.c - how often a peer can make the host do something: a bunch at once, a storm not. */
+/* test_host_budget.c - how often a peer can make the host do something: a bunch at once, a storm
+ * not. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -39,7 +40,8 @@ static void spending(void **state)
 	}
 }
 
-/* Who waits as long as it is told to has something to spend then; of a storm so much is let through. */
+/* Who waits as long as it is told to has something to spend then; of a storm so much is let
+ * through. */
 static void storm(void **state)
 {
 	struct host_budget budget = { 0 };

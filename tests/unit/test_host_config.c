@@ -53,7 +53,7 @@ static void discovery_service(void **state)
 	assert_string_equal(config.subnqn, NVME_NQN_DISCOVERY);
 }
 
-/* --- words -------------------------------------------------------------------------------- */
+/* --- words ------------------------------------------------------------------------------------ */
 
 #define OPTION(field) offsetof(struct host_config, options.field)
 #define NSID          offsetof(struct host_config, nsid)
@@ -213,7 +213,7 @@ static void bad_words(void **state)
 	}
 }
 
-/* --- the program's options ---------------------------------------------------------------- */
+/* --- the program's options -------------------------------------------------------------------- */
 
 static void words_win(void **state)
 {
@@ -288,7 +288,7 @@ static void wrong_identity(void **state)
 			    "expected an NQN such as nqn.2026-11.com.example:disks, got \"me\"");
 }
 
-/* --- namespaces --------------------------------------------------------------------------- */
+/* --- namespaces ------------------------------------------------------------------------------- */
 
 static const struct {
 	uint64_t blocks;

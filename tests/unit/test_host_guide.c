@@ -66,7 +66,7 @@ static void await_guide(struct weft_ctrl *ctrl, enum weft_state state)
 	fail_msg("it was never told that the guide is %s", weft_state_text(state));
 }
 
-/* --- coming about -------------------------------------------------------------------------- */
+/* --- coming about ----------------------------------------------------------------------------- */
 
 static void what_is_listed_is_used(void **state)
 {
@@ -127,7 +127,7 @@ static void no_path(void **state)
 	}
 }
 
-/* --- later --------------------------------------------------------------------------------- */
+/* --- later ------------------------------------------------------------------------------------ */
 
 /* Without its guide a path is what it was; with it again, nothing is doubled. */
 static void the_guide_is_lost(void **state)

@@ -1,10 +1,10 @@
-/* test_host_load.c - many commands at once against Weft's own target (crew.h), also while connections
- * are reset and namespaces come and go. */
+/* test_host_load.c - many commands at once against Weft's own target (crew.h), also while
+ * connections are reset and namespaces come and go. */
 #include "crew.h"
 
 enum { CREWS_MAX = 4, RESETS = 20 };
 
-/* --- the cases ---------------------------------------------------------------------------- */
+/* --- the cases -------------------------------------------------------------------------------- */
 
 static struct crew crews[CREWS_MAX];
 
@@ -95,8 +95,8 @@ static void reset_under_load(void **state)
 	reset_on(NS_512);
 }
 
-/* Storage that takes its time: a write that a lost connection left there must not end after it was sent
- * again and overwritten. */
+/* Storage that takes its time: a write that a lost connection left there must not end after it was
+ * sent again and overwritten. */
 static void reset_on_a_file(void **state)
 {
 	char spec[80], name[] = "/tmp/weft-load-XXXXXX";
@@ -112,7 +112,7 @@ static void reset_on_a_file(void **state)
 	unlink(name);
 }
 
-/* --- commands that must not be repeated ---------------------------------------------------- */
+/* --- commands that must not be repeated ------------------------------------------------------- */
 
 static void count(struct weft_cmd *cmd)
 {
@@ -187,7 +187,7 @@ static void reset_one_slot(void **state)
 	host_close(&h);
 }
 
-/* --- things that come and go --------------------------------------------------------------- */
+/* --- things that come and go ------------------------------------------------------------------ */
 
 enum { READERS = 32, VISITS = 12, VISITORS = 3 };
 

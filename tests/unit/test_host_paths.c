@@ -1,5 +1,5 @@
-/* test_host_paths.c - a subsystem seen through several paths: relays (relay.h) to Weft's own target,
- * which are cut, closed, silenced, added and removed while I/O flows. */
+/* test_host_paths.c - a subsystem seen through several paths: relays (relay.h) to Weft's own
+ * target, which are cut, closed, silenced, added and removed while I/O flows. */
 #include "crew.h"
 #include "relay.h"
 
@@ -64,7 +64,7 @@ static void read_through(struct host *h, struct relay *relay)
 		assert_int_equal(weft_read(h->queue, h->ns, block, sizeof(block), 0, NULL), 0);
 }
 
-/* --- coming about -------------------------------------------------------------------------- */
+/* --- coming about ----------------------------------------------------------------------------- */
 
 static void both_are_used(void **state)
 {
@@ -137,7 +137,7 @@ static void mistaken(void **state)
 	}
 }
 
-/* --- failing over -------------------------------------------------------------------------- */
+/* --- failing over ----------------------------------------------------------------------------- */
 
 static struct crew crews[2];
 
@@ -278,7 +278,7 @@ static void no_path_for_long(void **state)
 	stop_relays();
 }
 
-/* --- what can be seen ---------------------------------------------------------------------- */
+/* --- what can be seen ------------------------------------------------------------------------- */
 
 static enum weft_state state_of(struct weft_ctrl *ctrl, unsigned i)
 {
@@ -363,7 +363,7 @@ static void stalls_are_counted(void **state)
 	stop_relays();
 }
 
-/* --- coming and going ---------------------------------------------------------------------- */
+/* --- coming and going ------------------------------------------------------------------------- */
 
 static int add(struct weft_ctrl *ctrl, struct relay *relay, const char *rest, struct weft_err *err)
 {

@@ -1,4 +1,5 @@
-/* test_line.c - what waits to be sent: gathered, in order, whole, however little the socket takes. */
+/* test_line.c - what waits to be sent: gathered, in order, whole, however little the socket
+ * takes. */
 #include "reactor_case.h"
 
 #include <errno.h>
@@ -236,7 +237,7 @@ static void peer_gone(void **state)
 	assert_int_equal(items[0].sent, 1);
 }
 
-/* --- helpers ------------------------------------------------------------------------------ */
+/* --- helpers ---------------------------------------------------------------------------------- */
 
 static void data_offset(void **state)
 {

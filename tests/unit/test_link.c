@@ -5,7 +5,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-/* --- ICResp ------------------------------------------------------------------------------- */
+/* --- ICResp ----------------------------------------------------------------------------------- */
 
 static const struct {
 	uint16_t pfv;
@@ -66,7 +66,7 @@ static void nobody(void **state)
 	assert_string_equal(why.text, "connect: Connection refused");
 }
 
-/* --- the end ------------------------------------------------------------------------------ */
+/* --- the end ---------------------------------------------------------------------------------- */
 
 static void target_terminates(void **state)
 {
@@ -116,7 +116,8 @@ static void slots(void **state)
 	assert_string_equal(why.text, "over");
 }
 
-/* FFFFh is no command's: in the error log it stands for none. A link of one slot counts through all. */
+/* FFFFh is no command's: in the error log it stands for none. A link of one slot counts through
+ * all. */
 static void no_cid_ffff(void **state)
 {
 	struct weft_link_options options = { .addr = addr, .depth = 1, .setup_ms = SETUP_MS };

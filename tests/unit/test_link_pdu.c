@@ -1,5 +1,5 @@
-/* test_link_pdu.c - a link and a scripted controller: which PDUs it takes, which it refuses, and how
- * each is told: the termination request's field, and the sentence. */
+/* test_link_pdu.c - a link and a scripted controller: which PDUs it takes, which it refuses, and
+ * how each is told: the termination request's field, and the sentence. */
 #include "link_case.h"
 
 #include <string.h>
@@ -106,7 +106,8 @@ static void accepted(void **state)
 	}
 }
 
-/* Nothing tells of the first large payload: it may be copied. That another is likely, it tells itself. */
+/* Nothing tells of the first large payload: it may be copied. That another is likely, it tells
+ * itself. */
 static const struct {
 	enum kind kind;
 	struct script pdu;
@@ -267,7 +268,7 @@ static void wrong_data_digest(void **state)
 	close_link();
 }
 
-/* --- R2T ---------------------------------------------------------------------------------- */
+/* --- R2T -------------------------------------------------------------------------------------- */
 
 /* Pieces no longer than MAXH2CDATA, where the controller wants them, the last one marked. */
 static void data_on_request(void **state)

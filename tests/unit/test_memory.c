@@ -24,7 +24,7 @@ static bool known(const void *at, size_t len)
 	return found;
 }
 
-/* --- coming and going --------------------------------------------------------------------------- */
+/* --- coming and going ------------------------------------------------------------------------- */
 
 static const struct {
 	size_t size;
@@ -91,7 +91,7 @@ static void what_others_declared_is_not_unregistered(void **state)
 	weft_region_remove(region);
 }
 
-/* --- I/O -------------------------------------------------------------------------------------------- */
+/* --- I/O -------------------------------------------------------------------------------------- */
 
 static void declared_memory_takes_data(void **state)
 {

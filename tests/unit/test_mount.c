@@ -17,7 +17,7 @@
 #define SIZE    (16 * 4096)
 #define THREADS 4
 
-/* --- the disk: what bytes.c would reach through volume.c ------------------------------------------- */
+/* --- the disk: what bytes.c would reach through volume.c -------------------------------------- */
 
 static uint8_t blocks[SIZE];
 static uint32_t block_size;
@@ -74,7 +74,7 @@ static void bytes_init(struct weft_bytes *bytes, uint32_t block, bool can_zero)
 	memset(blocks, 0x11, sizeof(blocks));
 }
 
-/* --- cases ----------------------------------------------------------------------------------------- */
+/* --- cases ------------------------------------------------------------------------------------ */
 
 static void test_span(void **state)
 {
@@ -174,8 +174,8 @@ static void test_flags(void **state)
 	assert_int_equal(weft_bytes_flush(&bytes), 0);
 }
 
-/* Every thread writes bytes of its own, in blocks that it shares with the others, and finds them again
- * when it comes back to them. */
+/* Every thread writes bytes of its own, in blocks that it shares with the others, and finds them
+ * again when it comes back to them. */
 struct lane {
 	pthread_t thread;
 	struct weft_bytes *bytes;

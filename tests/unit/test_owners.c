@@ -1,4 +1,5 @@
-/* test_owners.c - who serves which group of a cluster, and what else its members tell each other: tables. */
+/* test_owners.c - who serves which group of a cluster, and what else its members tell each other:
+ * tables. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -15,8 +16,8 @@
 
 #define COUNT(array) (sizeof(array) / sizeof(*(array)))
 
-/* A table in short: "1 2>3 0", the owners of groups 1, 2, 3, and where the second goes. Groups behind
- * them belong to node 9, which lives: nobody does anything about them. */
+/* A table in short: "1 2>3 0", the owners of groups 1, 2, 3, and where the second goes. Groups
+ * behind them belong to node 9, which lives: nobody does anything about them. */
 enum { OTHERS = 9 };
 
 static void make(struct owners *o, const char *text, uint64_t draining)
@@ -194,7 +195,7 @@ static void records_come_back(void **state)
 	assert_int_equal(back.owner[0], 0);
 }
 
-/* --- where members listen ------------------------------------------------------------------------------ */
+/* --- where members listen --------------------------------------------------------------------- */
 
 static void ports_come_back(void **state)
 {
@@ -252,7 +253,7 @@ static void ports_that_are_none_are_refused(void **state)
 	assert_int_equal(ports_decode(&back, 1, NULL, 0), 0);
 }
 
-/* --- controllers that are to end ------------------------------------------------------------------------- */
+/* --- controllers that are to end -------------------------------------------------------------- */
 
 static void resets_come_back(void **state)
 {

@@ -1,5 +1,5 @@
-/* test_rdma_ear.c - what an adapter says unasked, and what the RDMA target makes of it: receives that
- * a dying queue pair has taken are waited for; what is broken ends, and nothing else does. */
+/* test_rdma_ear.c - what an adapter says unasked, and what the RDMA target makes of it: receives
+ * that a dying queue pair has taken are waited for; what is broken ends, and nothing else does. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -34,7 +34,7 @@ static void check_reads(struct raw *q)
 	assert_int_equal(raw_run(q, &read, 0), 0);
 }
 
-/* --- the last receive ------------------------------------------------------------------------------- */
+/* --- the last receive ------------------------------------------------------------------------- */
 
 /* The host is gone; the adapter has @taken receives for the queue pair still. */
 static struct ibv_qp *leave_behind(unsigned taken)
@@ -98,7 +98,7 @@ static void waits_with_a_bound(void **state)
 	case_settle();
 }
 
-/* --- what breaks ------------------------------------------------------------------------------------ */
+/* --- what breaks ------------------------------------------------------------------------------ */
 
 static const struct {
 	const char *name;

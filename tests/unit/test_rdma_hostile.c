@@ -1,8 +1,8 @@
 /* test_rdma_hostile.c - the RDMA target between hosts and adapters at their worst: what one of them
  * keeps, refuses or hands back late costs nobody else anything.
  *
- * Where an adapter must do something at a moment that only its caller knows, an entry of the fabric's
- * table is replaced by one that looks, or waits, and then goes on to the fabric's. */
+ * Where an adapter must do something at a moment that only its caller knows, an entry of the
+ * fabric's table is replaced by one that looks, or waits, and then goes on to the fabric's. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -79,7 +79,7 @@ static void check_refused(struct raw *q)
 	assert_int_equal(le16_to_cpu(reject.sts), NVME_RDMA_NO_RESOURCES);
 }
 
-/* --- connections that do not come about ------------------------------------------------------------- */
+/* --- connections that do not come about ------------------------------------------------------- */
 
 /* The queue pair is in error by then, and its receives are back: they must not find the connection
  * that is being taken apart, whose end nobody would wait for. */
@@ -119,10 +119,11 @@ static void promised_once(void **state)
 	close_both();
 }
 
-/* --- what a host keeps ------------------------------------------------------------------------------ */
+/* --- what a host keeps ------------------------------------------------------------------------ */
 
 /* Their queues are full of large writes, and they have receives for some of the answers only. The
- * adapter tries to deliver the next one for ever, and what is behind it keeps every large buffer. */
+ * adapter tries to deliver the next one for ever, and what is behind it keeps every large
+ * buffer. */
 static struct raw greedy[3], good;
 
 static void be_greedy(struct raw *q)
@@ -184,7 +185,7 @@ static void hold_buffers(void **state)
 	case_settle();
 }
 
-/* --- receives --------------------------------------------------------------------------------------- */
+/* --- receives --------------------------------------------------------------------------------- */
 
 static unsigned answers, too_early;
 
@@ -265,7 +266,7 @@ static void lost_receives(void **state)
 	case_settle();
 }
 
-/* --- the log ---------------------------------------------------------------------------------------- */
+/* --- the log ---------------------------------------------------------------------------------- */
 
 /* Lines of the log with @text in them, from when it is taken aside on. */
 static int log_fd, stderr_fd;
@@ -358,7 +359,7 @@ static void flush_loop(void **state)
 	close_both();
 }
 
-/* --- keys ------------------------------------------------------------------------------------------- */
+/* --- keys ------------------------------------------------------------------------------------- */
 
 /* In the capsule: the namespace's memory gets no key by it. */
 static void write_in_capsule(uint64_t slba, char byte)
@@ -419,8 +420,8 @@ static bool is_sink(const struct weft_bufs *in, const char *at)
 	return false;
 }
 
-/* On iWARP what a READ brings arrives as a write of the host's, who must have the right to it: to that
- * memory, and not to receives, answers, what is on its way out or a namespace. */
+/* On iWARP what a READ brings arrives as a write of the host's, who must have the right to it: to
+ * that memory, and not to receives, answers, what is on its way out or a namespace. */
 static void sinks_are_open(void **state)
 {
 	const struct rdma_conn *conn;
@@ -442,8 +443,8 @@ static void sinks_are_open(void **state)
 	close_both();
 }
 
-/* Reads of memory that the adapter refuses take every large buffer, and the last one finds none. It has
- * waited for storage; it can wait for a buffer as well. */
+/* Reads of memory that the adapter refuses take every large buffer, and the last one finds none. It
+ * has waited for storage; it can wait for a buffer as well. */
 enum { LARGE_BUFFERS = 128, QUEUES = 3, READS = LARGE_BUFFERS / QUEUES + 1 };
 
 static struct raw readers[QUEUES];

@@ -28,7 +28,7 @@ enum {
 	MEMORY = 4 << 20,
 };
 
-/* --- the two ends ----------------------------------------------------------------------------------- */
+/* --- the two ends ----------------------------------------------------------------------------- */
 
 static const struct rdma_verbs *const v = &fabric_verbs;
 static struct weft_reactor *r;
@@ -201,7 +201,7 @@ static void check_end(int rc, const char *text)
 		fail_msg("%d: %s", end_rc, why.text);
 }
 
-/* --- the controller --------------------------------------------------------------------------------- */
+/* --- the controller --------------------------------------------------------------------------- */
 
 /* A command that came: where it lies, how long it is. */
 static struct nvme_keyed_sgl *sgl_of(union nvme_sqe *sqe)
@@ -256,7 +256,7 @@ static void fill(char *at, size_t len, unsigned seed)
 	}
 }
 
-/* --- setting up ------------------------------------------------------------------------------------- */
+/* --- setting up ------------------------------------------------------------------------------- */
 
 static void how_it_asks(void **state)
 {
@@ -445,7 +445,7 @@ static void closed_early(void **state)
 	}
 }
 
-/* --- completions ------------------------------------------------------------------------------------ */
+/* --- completions ------------------------------------------------------------------------------ */
 
 static void in_time(void **state)
 {
@@ -563,7 +563,7 @@ static void answered_before_sent(void **state)
 	close_link();
 }
 
-/* --- where the data is ------------------------------------------------------------------------------ */
+/* --- where the data is ------------------------------------------------------------------------ */
 
 /* The controller reads what it was told of, or writes it. */
 static void move(const struct nvme_keyed_sgl *block, bool read, uint32_t offset)
@@ -875,7 +875,7 @@ static void answered_in_line(void **state)
 	assert_int_equal(dones, 0);
 }
 
-/* --- memory that the adapter refuses ---------------------------------------------------------------- */
+/* --- memory that the adapter refuses ---------------------------------------------------------- */
 
 static struct rdma_verbs stingy;
 static unsigned asked_for; /* the caller's memory */
@@ -950,7 +950,7 @@ static void no_memory_for_data(void **state)
 	check_end(-ENOMEM, "memory");
 }
 
-/* --- how it ends ------------------------------------------------------------------------------------ */
+/* --- how it ends ------------------------------------------------------------------------------ */
 
 static const enum ibv_wc_status statuses[] = {
 	IBV_WC_LOC_LEN_ERR,      IBV_WC_LOC_QP_OP_ERR,     IBV_WC_LOC_PROT_ERR,

@@ -1,6 +1,6 @@
 /* test_rdma_link_storm.c - the RDMA link and a controller that does anything, on a fabric that does
- * anything, as a seed says. Expected of the link: every command is done once or not at all, closed()
- * comes once and is the last that is heard of it, and nothing is left. */
+ * anything, as a seed says. Expected of the link: every command is done once or not at all,
+ * closed() comes once and is the last that is heard of it, and nothing is left. */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <stdlib.h>
@@ -31,7 +31,7 @@ static uint64_t now_ns;
 static char *memory;
 static struct weft_region *region;
 
-/* --- the link's user -------------------------------------------------------------------------------- */
+/* --- the link's user -------------------------------------------------------------------------- */
 
 static struct weft_link *link_;
 static bool ready;
@@ -125,7 +125,7 @@ static void submit(void)
 	weft_link_submit(link_, slot);
 }
 
-/* --- the controller --------------------------------------------------------------------------------- */
+/* --- the controller --------------------------------------------------------------------------- */
 
 static struct fabric_end peer;
 static uint16_t cids[64]; /* heard, not answered */
@@ -228,7 +228,7 @@ static void answer(void)
 	fabric_end_send(&peer, 500, place, dice(100) ? sizeof(cqe) : dice(100));
 }
 
-/* --- what happens ----------------------------------------------------------------------------------- */
+/* --- what happens ----------------------------------------------------------------------------- */
 
 static const char *const entries[] = {
 	"resolve_route", "query_device", "alloc_pd",      "create_comp_channel",
@@ -324,7 +324,7 @@ static void act(void)
 	hear();
 }
 
-/* --- a storm ---------------------------------------------------------------------------------------- */
+/* --- a storm ---------------------------------------------------------------------------------- */
 
 static void begin(void)
 {

@@ -1,6 +1,6 @@
-/* test_rdma_pair.c - the host library and the target, both on the fabric, and what fabrics do to them:
- * data arrives as it left, however often the connection is lost; what is declared is never copied,
- * what was told to the adapter once is not told again. */
+/* test_rdma_pair.c - the host library and the target, both on the fabric, and what fabrics do to
+ * them: data arrives as it left, however often the connection is lost; what is declared is never
+ * copied, what was told to the adapter once is not told again. */
 #include "host_case.h"
 
 #include <pthread.h>
@@ -51,7 +51,7 @@ static uint64_t copied(const struct host *h, uint64_t since)
 	return stats_of(h).copied_bytes - since;
 }
 
-/* --- memory ----------------------------------------------------------------------------------------- */
+/* --- memory ----------------------------------------------------------------------------------- */
 
 static void anybodys_memory(void **state)
 {
@@ -131,7 +131,7 @@ static void dmabuf(void **state)
 	close(fd);
 }
 
-/* --- faults ----------------------------------------------------------------------------------------- */
+/* --- faults ----------------------------------------------------------------------------------- */
 
 static void for_each_qp(void (*fn)(struct ibv_qp *qp, int arg), int arg)
 {
@@ -329,7 +329,7 @@ static void adapter_goes_and_comes(void **state)
 	weft_memory_free(back);
 }
 
-/* --- under fire ------------------------------------------------------------------------------------- */
+/* --- under fire ------------------------------------------------------------------------------- */
 
 enum { SHOTS = 150 };
 
@@ -382,7 +382,7 @@ static void under_fire(void **state)
 	weft_memory_free(back);
 }
 
-/* --- under load ------------------------------------------------------------------------------------- */
+/* --- under load ------------------------------------------------------------------------------- */
 
 enum { WORKERS = 2, LANES = 8, LANE_BYTES = 256 << 10, PART = 64 << 10 };
 
@@ -567,8 +567,8 @@ static void adapter_goes_under_load(void **state)
 	under_load(NS_4K, 3, remove_and_restore);
 }
 
-/* Storage that takes its time: what a lost connection has begun must not end after it was sent again
- * and overwritten. */
+/* Storage that takes its time: what a lost connection has begun must not end after it was sent
+ * again and overwritten. */
 static void on_a_file(void **state)
 {
 	char spec[80], name[] = "/tmp/weft-pair-XXXXXX";
@@ -584,7 +584,7 @@ static void on_a_file(void **state)
 	unlink(name);
 }
 
-/* --- tuning ----------------------------------------------------------------------------------------- */
+/* --- tuning ----------------------------------------------------------------------------------- */
 
 static void tuning(void **state)
 {
@@ -640,7 +640,7 @@ static void iwarp_path(void **state)
 	host_close(&h);
 }
 
-/* --- both kinds of adapter -------------------------------------------------------------------------- */
+/* --- both kinds of adapter -------------------------------------------------------------------- */
 
 static int start_roce(void **state)
 {

@@ -1,5 +1,5 @@
-/* test_rdma_slow.c - the RDMA target on storage that takes its time: what that holds up, and what it
- * must not. */
+/* test_rdma_slow.c - the RDMA target on storage that takes its time: what that holds up, and what
+ * it must not. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -54,7 +54,7 @@ static void send_in_capsule(void)
 	case_turns(2);
 }
 
-/* --- receives that writes hold ---------------------------------------------------------------------- */
+/* --- receives that writes hold ---------------------------------------------------------------- */
 
 static struct weft_pool *pool_of(const struct raw *q)
 {
@@ -113,7 +113,7 @@ static void some_are_never_held(void **state)
 	case_settle();
 }
 
-/* --- a host that comes back ------------------------------------------------------------------------- */
+/* --- a host that comes back ------------------------------------------------------------------- */
 
 static uint32_t silent_qp; /* of which the adapter has completions that it does not hand out */
 static unsigned kept;
@@ -139,9 +139,9 @@ static bool is_answered_soon(struct raw *q)
 	return false;
 }
 
-/* Its queue pair is in error, and nothing that shows it has come up yet: no event, no flushed receive.
- * Its write is with storage. The same host connects anew, to write that again, and then newer data: it
- * must not be the first copy that arrives last. */
+/* Its queue pair is in error, and nothing that shows it has come up yet: no event, no flushed
+ * receive. Its write is with storage. The same host connects anew, to write that again, and then
+ * newer data: it must not be the first copy that arrives last. */
 static void lost_and_not_noticed(void **state)
 {
 	struct ibv_qp_attr error = { .qp_state = IBV_QPS_ERR };

@@ -1,6 +1,6 @@
-/* test_rdma_storm.c - the RDMA target among hosts that do anything, on a fabric that does anything, as
- * a seed says. Nothing is expected of it but that it lives, answers no command twice, and that in
- * the end nothing is left. */
+/* test_rdma_storm.c - the RDMA target among hosts that do anything, on a fabric that does anything,
+ * as a seed says. Nothing is expected of it but that it lives, answers no command twice, and that
+ * in the end nothing is left. */
 #include <errno.h>
 #include <string.h>
 
@@ -25,7 +25,7 @@ struct host {
 
 static struct host hosts[HOSTS];
 
-/* --- a host, patient but not stubborn --------------------------------------------------------------- */
+/* --- a host, patient but not stubborn --------------------------------------------------------- */
 
 static void part(struct host *h)
 {
@@ -178,7 +178,7 @@ static void arrive(struct host *h)
 	fabric_fail_no_more();
 }
 
-/* --- commands --------------------------------------------------------------------------------------- */
+/* --- commands --------------------------------------------------------------------------------- */
 
 static void put_blocks(struct host *h, uint32_t n, uint32_t each)
 {
@@ -231,7 +231,7 @@ static void bad_command(struct host *h)
 	send_it(h, &sqe, dice(20) ? 64 + extra : dice(8000));
 }
 
-/* --- what happens ----------------------------------------------------------------------------------- */
+/* --- what happens ----------------------------------------------------------------------------- */
 
 static struct ibv_qp *any_qp(void)
 {

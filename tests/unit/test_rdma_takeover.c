@@ -1,4 +1,5 @@
-/* test_rdma_takeover.c - connections that cannot be handed over: a takeover is refused, or ends them. */
+/* test_rdma_takeover.c - connections that cannot be handed over: a takeover is refused, or ends
+ * them. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,5 +1,5 @@
-/* test_rdma_target.c - the RDMA target and a scripted host on the fabric: what it refuses and how it
- * says so, what it survives, and that nothing is left of a connection, however it ended. */
+/* test_rdma_target.c - the RDMA target and a scripted host on the fabric: what it refuses and how
+ * it says so, what it survives, and that nothing is left of a connection, however it ended. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -43,7 +43,7 @@ static void check_works(struct raw *q, uint32_t len)
 	assert_memory_equal(raw_data(q), raw_data(q) + len, len);
 }
 
-/* --- private data --------------------------------------------------------------------------------- */
+/* --- private data ----------------------------------------------------------------------------- */
 
 struct request {
 	const char *name;
@@ -168,7 +168,7 @@ static void no_resources_for_one_more(void **state)
 	close_both();
 }
 
-/* --- SGLs ----------------------------------------------------------------------------------------- */
+/* --- SGLs ------------------------------------------------------------------------------------- */
 
 struct sgl_case {
 	const char *name;
@@ -358,7 +358,7 @@ static void invalidation(void **state)
 	}
 }
 
-/* --- keys that are not for the target --------------------------------------------------------------- */
+/* --- keys that are not for the target --------------------------------------------------------- */
 
 struct key_case {
 	const char *name;
@@ -401,7 +401,7 @@ static void keys(void **state)
 	}
 }
 
-/* --- the host goes away ----------------------------------------------------------------------------- */
+/* --- the host goes away ----------------------------------------------------------------------- */
 
 static void write_held(struct raw *q, unsigned count)
 {
@@ -455,7 +455,8 @@ static void vanishes(void **state)
 			assert_true(fabric_step(qp)); /* retried in vain */
 		}
 		if (way == FALLS_SILENT) {
-			/* Its admin queue ends, so its controller does, and with that this queue. */
+			/* Its admin queue ends, so its controller does, and with that this
+			 * queue. */
 			raw_close(&admin);
 			case_turns(50);
 			raw_close(&io);
@@ -541,7 +542,7 @@ static void reads_out_of_order(void **state)
 	close_both();
 }
 
-/* --- completions with errors ------------------------------------------------------------------------ */
+/* --- completions with errors ------------------------------------------------------------------ */
 
 static const enum ibv_wc_status statuses[] = {
 	IBV_WC_LOC_LEN_ERR,     IBV_WC_LOC_QP_OP_ERR,     IBV_WC_LOC_PROT_ERR,
@@ -620,7 +621,7 @@ static void receives_that_fail(void **state)
 	close_both();
 }
 
-/* --- events in bad orders --------------------------------------------------------------------------- */
+/* --- events in bad orders --------------------------------------------------------------------- */
 
 struct event_case {
 	const char *name;
@@ -820,7 +821,7 @@ static void two_reactors(void **state)
 	close_both();
 }
 
-/* --- more than there should be ---------------------------------------------------------------------- */
+/* --- more than there should be ---------------------------------------------------------------- */
 
 static void too_many_commands(void **state)
 {
@@ -911,7 +912,7 @@ static void receives_come_back(void **state)
 	close_both();
 }
 
-/* --- other adapters --------------------------------------------------------------------------------- */
+/* --- other adapters --------------------------------------------------------------------------- */
 
 static void on_iwarp(void **state)
 {
@@ -1131,7 +1132,7 @@ static void on_ipv6(void **state)
 	close_both();
 }
 
-/* --- what it costs ---------------------------------------------------------------------------------- */
+/* --- what it costs ---------------------------------------------------------------------------- */
 
 static void steady_state(void **state)
 {

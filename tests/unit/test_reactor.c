@@ -20,7 +20,7 @@
 
 #define COUNT(array) (sizeof(array) / sizeof(*(array)))
 
-/* --- messages ----------------------------------------------------------------------------- */
+/* --- messages --------------------------------------------------------------------------------- */
 
 #define SENDERS  4
 #define MESSAGES 25000
@@ -236,7 +236,7 @@ static void posting_the_end_is_safe(void **state)
 	}
 }
 
-/* --- where io_uring is forbidden ---------------------------------------------------------- */
+/* --- where io_uring is forbidden -------------------------------------------------------------- */
 
 static int forbid_uring(void)
 {

@@ -1,4 +1,5 @@
-/* test_reactor_poll.c - descriptors that become ready, and two reactors that talk, on both engines. */
+/* test_reactor_poll.c - descriptors that become ready, and two reactors that talk, on both
+ * engines. */
 #include "reactor_case.h"
 
 #include <errno.h>
@@ -9,7 +10,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-/* --- poll --------------------------------------------------------------------------------- */
+/* --- poll ------------------------------------------------------------------------------------- */
 
 static void open_eventfd(struct weft_sock *sock)
 {
@@ -153,7 +154,7 @@ static void close_of_an_idle_socket_in_the_same_batch(void **state)
 	free(twins[0].sock);
 }
 
-/* --- two threads -------------------------------------------------------------------------- */
+/* --- two threads ------------------------------------------------------------------------------ */
 
 struct ponger {
 	struct weft_reactor *reactor;

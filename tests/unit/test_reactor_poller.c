@@ -1,7 +1,7 @@
 /* test_reactor_poller.c - pollers: looked at while awake, armed before sleep, on both engines.
  *
- * The adapter is a counter and an eventfd. It rings once after it was armed, as a completion channel
- * does, and everything it reports while nobody has armed it is found by looking only. */
+ * The adapter is a counter and an eventfd. It rings once after it was armed, as a completion
+ * channel does, and everything it reports while nobody has armed it is found by looking only. */
 #include "reactor/internal.h"
 
 #include "reactor_case.h"
@@ -15,7 +15,7 @@
 
 enum { STALL_MS = 10000 }; /* a limit: what never comes is a stall */
 
-/* --- the adapter -------------------------------------------------------------------------- */
+/* --- the adapter ------------------------------------------------------------------------------ */
 
 struct adapter {
 	struct weft_poller poller;
@@ -129,7 +129,7 @@ static void turn_until_it_ran(struct adapter *a)
 		weft_reactor_turn(r, -1);
 }
 
-/* --- how often the engine is called ------------------------------------------------------- */
+/* --- how often the engine is called ----------------------------------------------------------- */
 
 static const struct engine_ops *real_ops;
 static struct engine_ops counting_ops;
@@ -158,7 +158,7 @@ static unsigned engine_calls_of(unsigned turns, int wait_ms)
 	return engine_calls;
 }
 
-/* --- awake -------------------------------------------------------------------------------- */
+/* --- awake ------------------------------------------------------------------------------------ */
 
 static void every_turn_looks(void **state)
 {
@@ -302,7 +302,7 @@ static void polling_reactor_never_arms(void **state)
 	adapter_unplug(&adapter);
 }
 
-/* --- the turn ----------------------------------------------------------------------------- */
+/* --- the turn --------------------------------------------------------------------------------- */
 
 static unsigned ran_before_task;
 
@@ -360,7 +360,7 @@ static void busy_poller_leaves_timers_their_turn(void **state)
 	adapter_unplug(&adapter);
 }
 
-/* --- removal ------------------------------------------------------------------------------ */
+/* --- removal ---------------------------------------------------------------------------------- */
 
 static void removed_by_itself(void **state)
 {
@@ -421,7 +421,7 @@ static void freed_by_itself(void **state)
 	assert_false(weft_reactor_busy(r));
 }
 
-/* --- asleep ------------------------------------------------------------------------------- */
+/* --- asleep ----------------------------------------------------------------------------------- */
 
 static void armed_before_sleep(void **state)
 {
@@ -480,7 +480,7 @@ static void no_news_is_lost(void **state)
 	adapter_unplug(&adapter);
 }
 
-/* --- a loop of somebody else's ------------------------------------------------------------ */
+/* --- a loop of somebody else's ---------------------------------------------------------------- */
 
 static bool readable(int timeout_ms)
 {

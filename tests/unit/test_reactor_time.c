@@ -11,7 +11,7 @@
 
 #define MS UINT64_C(1000000)
 
-/* --- a log of what ran -------------------------------------------------------------------- */
+/* --- a log of what ran ------------------------------------------------------------------------ */
 
 static char ran[64];
 
@@ -30,7 +30,7 @@ static void expect_ran(const char *what)
 	ran[0] = '\0';
 }
 
-/* --- timers ------------------------------------------------------------------------------- */
+/* --- timers ----------------------------------------------------------------------------------- */
 
 static uint64_t fake_ns;
 
@@ -167,7 +167,7 @@ static void clock_is_read_once_per_turn(void **state)
 	assert_int_equal(weft_reactor_now_ns(r), fake_ns);
 }
 
-/* --- deferred work ------------------------------------------------------------------------ */
+/* --- deferred work ---------------------------------------------------------------------------- */
 
 struct noted_task {
 	struct weft_task task;
@@ -274,7 +274,7 @@ static void turn_has_its_order(void **state)
 	weft_sock_close(&sock);
 }
 
-/* --- a loop of somebody else's ------------------------------------------------------------ */
+/* --- a loop of somebody else's ---------------------------------------------------------------- */
 
 enum { STALL_MS = 10000 }; /* a limit: what never comes is a stall */
 

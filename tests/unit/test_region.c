@@ -1,4 +1,5 @@
-/* test_region.c - the registry of memory: what is found, who is told when it goes, which pages stay.
+/* test_region.c - the registry of memory: what is found, who is told when it goes, which pages
+ * stay.
  *
  * Whether a page stayed is seen as an adapter would see it: a pipe holds the page itself. */
 #include <stdarg.h>
@@ -136,7 +137,7 @@ static void finds_among_many(void **state)
 	weft_region_view_end(&view);
 }
 
-/* --- dma-bufs ----------------------------------------------------------------------------------- */
+/* --- dma-bufs --------------------------------------------------------------------------------- */
 
 static void keeps_a_descriptor_of_its_own(void **state)
 {
@@ -191,7 +192,7 @@ static void sees_a_dmabuf_in_part_of_it(void **state)
 	close(fd);
 }
 
-/* --- ties ---------------------------------------------------------------------------------------- */
+/* --- ties ------------------------------------------------------------------------------------- */
 
 struct tied {
 	struct weft_region_tie tie;
@@ -246,7 +247,7 @@ static void who_tied_it_hears_that_it_goes(void **state)
 	assert_int_equal(ties[2].untied, 1);
 }
 
-/* --- pages ----------------------------------------------------------------------------------------- */
+/* --- pages ------------------------------------------------------------------------------------ */
 
 enum { PAGES = 8, GRANULE = 2 }; /* pages */
 
@@ -350,10 +351,10 @@ static void one_pin_holds_all_where_there_are_no_granules(void **state)
 	weft_pages_free(base, PAGES * page);
 }
 
-/* --- threads ------------------------------------------------------------------------------------------ */
+/* --- threads ---------------------------------------------------------------------------------- */
 
-/* Two look for memory that stays, two make other memory come and go around it, tied to a device that
- * both let go now and then: a tie may be in the other's hands when its region goes. */
+/* Two look for memory that stays, two make other memory come and go around it, tied to a device
+ * that both let go now and then: a tie may be in the other's hands when its region goes. */
 enum { STAYING = 8, ROUNDS = 3000 };
 
 struct crowd {

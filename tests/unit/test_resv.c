@@ -19,7 +19,7 @@ enum { OK = 0, CONFLICT = NVME_SC_RESERVATION_CONFLICT, INVALID = NVME_SC_INVALI
 enum { WE = 1, EA, WERO, EARO, WEAR, EAAR };
 enum { KEY_A = 0xa, KEY_B, KEY_C, KEY_D, KEY_NEW };
 
-/* --- a state in short: "A* B=c" are registrants, A with its key and the holder, B with C's ------------------------------ */
+/* --- a state in short: "A* B=c" are registrants, A with its key and the holder, B with C's ---- */
 
 static void put_host(uint8_t host[RESV_HOST_BYTES], char name)
 {
@@ -79,15 +79,15 @@ static void show_notices(const struct resv_state *st, char *text)
 				st->notices[i].host[RESV_HOST_BYTES - 1], st->notices[i].type);
 }
 
-/* --- every type × action × holder, registrant, anybody ------------------------------------------------ */
+/* --- every type × action × holder, registrant, anybody ---------------------------------------- */
 
 /* The types that the rules tell apart: none, one holder, registrants only, all registrants. */
 enum { NONE, ONE, RO, AR, CLASSES };
 
 static const uint8_t class_of[] = { NONE, ONE, ONE, RO, RO, AR, AR };
 
-/* Hosts A (the holder, if there is a reservation), B and C are registrants with the keys a, b, c; D is
- * not. Every row is run with every type before and every type asked for.
+/* Hosts A (the holder, if there is a reservation), B and C are registrants with the keys a, b, c; D
+ * is not. Every row is run with every type before and every type asked for.
  *
  * What becomes of it, by class: "conflict", "invalid", "same": nothing changed, or
  *   [+] the generation grows   = the type stays, - there is none, > it is the one asked for
@@ -357,7 +357,7 @@ static void releasing(void **state)
 	run_rules(RESV_RELEASE, rules, COUNT(rules));
 }
 
-/* --- what the table above has no hosts for --------------------------------------------------------------- */
+/* --- what the table above has no hosts for ---------------------------------------------------- */
 
 static void last_registrants_and_shared_keys(void **state)
 {
@@ -462,7 +462,7 @@ static void persistence(void **state)
 	}
 }
 
-/* --- I/O: every type, holder A, registrant B, anybody C ---------------------------------------------------- */
+/* --- I/O: every type, holder A, registrant B, anybody C --------------------------------------- */
 
 static void access_by_type(void **state)
 {
@@ -515,7 +515,7 @@ static void without_a_reservation_there_is_no_view(void **state)
 	assert_null(view);
 }
 
-/* --- as the store has it -------------------------------------------------------------------------------------- */
+/* --- as the store has it ---------------------------------------------------------------------- */
 
 static void records_come_back(void **state)
 {

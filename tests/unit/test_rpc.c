@@ -1,4 +1,5 @@
-/* test_rpc.c - JSON-RPC without a socket: bytes to lines, a line to a call, a call to its answer. */
+/* test_rpc.c - JSON-RPC without a socket: bytes to lines, a line to a call, a call to its
+ * answer. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -14,7 +15,7 @@
 
 #define COUNT(array) (sizeof(array) / sizeof(*(array)))
 
-/* --- lines --------------------------------------------------------------------------------- */
+/* --- lines ------------------------------------------------------------------------------------ */
 
 static const struct {
 	const char *bytes;
@@ -98,7 +99,7 @@ static void lines_grow(void **state)
 	free(got);
 }
 
-/* --- calls --------------------------------------------------------------------------------- */
+/* --- calls ------------------------------------------------------------------------------------ */
 
 struct add_params {
 	uint32_t a, b;

@@ -14,7 +14,7 @@
 
 static char path[4096], spec[4200];
 
-/* --- a disk that fails when told to ------------------------------------------------------------- */
+/* --- a disk that fails when told to ----------------------------------------------------------- */
 
 ssize_t __real_pwrite64(int fd, const void *buf, size_t size, off_t at);
 int __real_fdatasync(int fd);
@@ -56,7 +56,7 @@ int __wrap_fdatasync(int fd)
 	return __real_fdatasync(fd);
 }
 
-/* --- helpers ---------------------------------------------------------------------------------------- */
+/* --- helpers ---------------------------------------------------------------------------------- */
 
 static int open_node(struct weft_store **store, const char *what, unsigned node, unsigned nodes)
 {
@@ -172,7 +172,7 @@ static int close_case(void **state)
 	return close_engine(state);
 }
 
-/* --- commits ------------------------------------------------------------------------------------------ */
+/* --- commits ---------------------------------------------------------------------------------- */
 
 static void check_commits(const char *what)
 {
@@ -263,7 +263,7 @@ static void more_than_fits_is_refused(void **state)
 	closed(store);
 }
 
-/* --- power -------------------------------------------------------------------------------------------- */
+/* --- power ------------------------------------------------------------------------------------ */
 
 static void write_at(const void *bytes, size_t size, off_t at)
 {
@@ -448,7 +448,7 @@ static void a_killed_process_loses_nothing_it_told(void **state)
 	}
 }
 
-/* --- files that are not ours ------------------------------------------------------------------------------ */
+/* --- files that are not ours ------------------------------------------------------------------ */
 
 static void cut_to(off_t size)
 {
@@ -477,8 +477,8 @@ static void other_files_are_refused(void **state)
 	assert_int_equal(open_node(&store, "etcd:x", 1, 1), -EINVAL);
 }
 
-/* Cut anywhere, with nobody there who knows more: what is left counts, or it is refused. Only what has lost
- * all of its slots cannot be told from a new one. */
+/* Cut anywhere, with nobody there who knows more: what is left counts, or it is refused. Only what
+ * has lost all of its slots cannot be told from a new one. */
 static void a_cut_file_is_not_taken_for_a_new_one(void **state)
 {
 	static const struct {
@@ -513,7 +513,7 @@ static void a_cut_file_is_not_taken_for_a_new_one(void **state)
 	}
 }
 
-/* --- members ---------------------------------------------------------------------------------------------- */
+/* --- members ---------------------------------------------------------------------------------- */
 
 struct member {
 	struct weft_store *store;
@@ -672,7 +672,7 @@ static void a_number_is_taken_once(void **state)
 	closed(store);
 }
 
-/* --- members, and somebody who spoils their file ---------------------------------------------------------- */
+/* --- members, and somebody who spoils their file ---------------------------------------------- */
 
 static void write_over(off_t from, size_t size)
 {
@@ -754,7 +754,8 @@ static void a_spoilt_file_is_mended_by_who_lives(void **state)
 	closed(a.store);
 }
 
-/* Also when nobody changes anything: who joins finds it. Both slots have their turn to be the newest. */
+/* Also when nobody changes anything: who joins finds it. Both slots have their turn to be the
+ * newest. */
 static void a_spoilt_file_is_mended_in_time(void **state)
 {
 	static void (*const spoils[])(void) = { spoil_all, spoil_all, spoil_ends, spoil_ends };
@@ -850,7 +851,7 @@ static void a_killed_member_is_gone(void **state)
 	closed(a.store);
 }
 
-/* --- another process goes on ------------------------------------------------------------------------------- */
+/* --- another process goes on ------------------------------------------------------------------ */
 
 /* Node 1's as another process gets it: the descriptor is another one of the same open file. */
 static void hand_over(struct member *member, struct weft_store_state *state)
@@ -962,7 +963,8 @@ static void the_heir_misses_who_went_meanwhile(void **state)
 	closed(heir.store);
 }
 
-/* As where a power loss would not be survived: what is in memory goes along, the session goes on. */
+/* As where a power loss would not be survived: what is in memory goes along, the session goes
+ * on. */
 static void one_alone_is_handed_over(void **state)
 {
 	const char *const specs[] = { "mem", spec };
@@ -1074,7 +1076,8 @@ static void wrong_states_refused(void **state)
 	closed(a.store);
 }
 
-/* A relative path, and another working directory; or it was removed. What it changed nobody would find. */
+/* A relative path, and another working directory; or it was removed. What it changed nobody would
+ * find. */
 static void an_heir_must_find_the_file(void **state)
 {
 	struct member a = { 0 }, heir = { 0 };
@@ -1104,7 +1107,7 @@ static void an_heir_must_find_the_file(void **state)
 	closed(heir.store);
 }
 
-/* --- many at once ------------------------------------------------------------------------------------------ */
+/* --- many at once ----------------------------------------------------------------------------- */
 
 enum { ADDS = 100 };
 

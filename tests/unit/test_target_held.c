@@ -41,7 +41,7 @@ static unsigned shown(struct weft_ctrl *ctrl, uint64_t *count)
 	}
 }
 
-/* --- ANA ------------------------------------------------------------------------------------ */
+/* --- ANA -------------------------------------------------------------------------------------- */
 
 static const struct {
 	const char *name;
@@ -55,8 +55,8 @@ static const struct {
 	{ "zero", WEFT_ZERO, 0 },
 };
 
-/* A group is in "change" while a command is at work in it, and what it does is done before the group
- * is told to be out of reach. */
+/* A group is in "change" while a command is at work in it, and what it does is done before the
+ * group is told to be out of reach. */
 static void ana_waits_for_storage(void **state)
 {
 	struct host h = host_open("", NS_HELD);
@@ -166,8 +166,8 @@ static void ana_in_line(void **state)
 	host_close(&h);
 }
 
-/* A fused pair stands in line for the namespace behind a write. When its turn has come, the group is
- * out of reach: it is refused, and storage hears nothing of it. */
+/* A fused pair stands in line for the namespace behind a write. When its turn has come, the group
+ * is out of reach: it is refused, and storage hears nothing of it. */
 static void ana_of_a_pair_in_line(void **state)
 {
 	struct host h = host_open("", NS_HELD), other = host_open("", NS_HELD);
@@ -215,7 +215,7 @@ static void ana_of_another_group(void **state)
 	host_close(&h);
 }
 
-/* --- Connect -------------------------------------------------------------------------------- */
+/* --- Connect ---------------------------------------------------------------------------------- */
 
 /* The host is there again at once, and is not let in before its lost write has landed. */
 static void connect_waits_for_storage(void **state)
@@ -244,7 +244,7 @@ static void connect_waits_for_storage(void **state)
 	host_close(&other);
 }
 
-/* --- Cross-Controller Reset ----------------------------------------------------------------- */
+/* --- Cross-Controller Reset ------------------------------------------------------------------- */
 
 /* The write of a controller that its host gave up is on the storage before the host hears that the
  * controller is over: what it writes then over another path is newer, and stays. */
@@ -415,7 +415,7 @@ static void reset_of_each_other(void **state)
 	}
 }
 
-/* --- standing still -------------------------------------------------------------------------- */
+/* --- standing still --------------------------------------------------------------------------- */
 
 static void freeze_waits_for_storage(void **state)
 {
@@ -453,7 +453,7 @@ static void freeze_looks_before_it_gives_up(void **state)
 	host_close(&h);
 }
 
-/* --- reservations ---------------------------------------------------------------------------- */
+/* --- reservations ----------------------------------------------------------------------------- */
 
 enum { REGISTER = 0x0d, ACQUIRE = 0x11, WERO = 3, PREEMPT = 1, PREEMPT_AND_ABORT = 2 };
 
@@ -495,8 +495,8 @@ static bool is_answered(struct host *h, struct flight *f)
 	return f->done;
 }
 
-/* What storage has begun for a host that is preempted is waited for, and only by who asked that it be
- * aborted. */
+/* What storage has begun for a host that is preempted is waited for, and only by who asked that it
+ * be aborted. */
 static void preempt_waits_for_storage(void **state)
 {
 	static const struct {

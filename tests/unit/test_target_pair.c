@@ -1,4 +1,5 @@
-/* test_target_pair.c - two members of a cluster: what one asks of the other, while storage has commands. */
+/* test_target_pair.c - two members of a cluster: what one asks of the other, while storage has
+ * commands. */
 #include "held_case.h"
 
 enum { NS_HELD = 1, GROUP = 1 };

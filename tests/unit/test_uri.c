@@ -12,7 +12,7 @@
 #define TEN          "xxxxxxxxxx"
 #define HUNDRED      TEN TEN TEN TEN TEN TEN TEN TEN TEN TEN
 
-/* --- addresses ---------------------------------------------------------------------------- */
+/* --- addresses -------------------------------------------------------------------------------- */
 
 static const struct {
 	const char *text, *again, *nqn;
@@ -140,7 +140,7 @@ static void addresses_equal(void **state)
 	}
 }
 
-/* --- names -------------------------------------------------------------------------------- */
+/* --- names ------------------------------------------------------------------------------------ */
 
 #define UUID_FORM "nqn.2014-08.org.nvmexpress:uuid:"
 

@@ -1,7 +1,7 @@
 /* drive.c - lets a job's queues work.
  *
- * One queue without a rate sleeps in weft_queue_poll(). Several queues, or an I/O that is due in less than a
- * millisecond, sleep in ppoll(). */
+ * One queue without a rate sleeps in weft_queue_poll(). Several queues, or an I/O that is due in
+ * less than a millisecond, sleep in ppoll(). */
 #include <time.h>
 
 #include "cli/bench/job.h"

@@ -24,7 +24,7 @@ static uint32_t look_epoch(struct bench_job *job)
 	return job->epoch = (uint32_t)info.reconnects;
 }
 
-/* --- counting ------------------------------------------------------------------------------------- */
+/* --- counting --------------------------------------------------------------------------------- */
 
 static void count(struct bench_job *job, enum bench_op op, uint64_t from_ns)
 {
@@ -42,7 +42,7 @@ static void count_failed(struct bench_job *job, const struct weft_cmd *cmd)
 	job->looked_bad = true;
 }
 
-/* --- verifying ------------------------------------------------------------------------------------ */
+/* --- verifying -------------------------------------------------------------------------------- */
 
 static void stamp(struct bench_io *io)
 {
@@ -105,7 +105,7 @@ static void learn(struct bench_io *io)
 		check(io);
 }
 
-/* --- starting and ending ---------------------------------------------------------------------------- */
+/* --- starting and ending ---------------------------------------------------------------------- */
 
 static void done(struct weft_cmd *cmd)
 {

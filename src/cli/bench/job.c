@@ -171,7 +171,7 @@ int bench_job_start(struct bench_job *job)
 	return -rc;
 }
 
-/* --- making and freeing ------------------------------------------------------------------------------ */
+/* --- making and freeing ----------------------------------------------------------------------- */
 
 /* A queue that nobody watches from outside waits for itself, which is cheaper. */
 static int watch_queues(struct bench_job *job, struct weft_err *err)

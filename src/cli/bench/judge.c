@@ -33,7 +33,7 @@ find(struct bench_verdict *v, enum bench_finding what, uint64_t offset, const ch
 	va_end(ap);
 }
 
-/* --- a block whose sum is wrong ------------------------------------------------------------------ */
+/* --- a block whose sum is wrong --------------------------------------------------------------- */
 
 /* What the words of a body are: of the generation with most of them, of the next, or nobody's. */
 struct parts {
@@ -104,7 +104,7 @@ static bool judge_damaged(const struct bench_case *c, const void *block, uint64_
 	return true;
 }
 
-/* --- one block ----------------------------------------------------------------------------------- */
+/* --- one block -------------------------------------------------------------------------------- */
 
 static void judge_good(const struct bench_case *c, const struct bench_stamp_view *view,
 		       uint64_t offset, struct bench_verdict *v)

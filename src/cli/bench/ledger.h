@@ -5,10 +5,10 @@
  *              │        └ completed last
  *              └ completed and flushed, as far as is known
  *
- * Rule: a read must find a generation from low to high. low is acked; but where the controller has a
- * volatile write cache and the connection was lost since, the target may have lost what was not
- * flushed, and low is durable. A flush counts for the writes completed before it was sent, if
- * no connection was lost between the write and the flush's completion. Where it is not certain, the
+ * Rule: a read must find a generation from low to high. low is acked; but where the controller has
+ * a volatile write cache and the connection was lost since, the target may have lost what was not
+ * flushed, and low is durable. A flush counts for the writes completed before it was sent, if no
+ * connection was lost between the write and the flush's completion. Where it is not certain, the
  * ledger believes the target: it never raises a false alarm.
  *
  * An epoch is the number of reconnects so far. A chunk is what one I/O covers. */

@@ -130,7 +130,7 @@ static void print_latencies(const struct bench_result *r, bool utf8)
 	print_rows(&rows, all.count, utf8);
 }
 
-/* --- throughput -------------------------------------------------------------------------------------- */
+/* --- throughput ------------------------------------------------------------------------------- */
 
 /* Several points in one column, if there are many. */
 static double column(const struct bench_series *s, unsigned at, unsigned columns)

@@ -80,7 +80,7 @@ static void draw_reconnects(const struct svg_panel *p, const struct bench_series
 	}
 }
 
-/* --- throughput -------------------------------------------------------------------------------------- */
+/* --- throughput ------------------------------------------------------------------------------- */
 
 static double top_of(const struct columns *c, unsigned i, bool with_read)
 {
@@ -176,7 +176,7 @@ void bench_plot_throughput(struct svg_panel *p, const struct bench_result *r)
 		draw_area(p, &c, false, SVG_WRITE);
 }
 
-/* --- p99 --------------------------------------------------------------------------------------------- */
+/* --- p99 -------------------------------------------------------------------------------------- */
 
 /* A step in which nothing completed has no latency: the line has a gap there. */
 static void draw_p99(const struct svg_panel *p, const struct columns *c)

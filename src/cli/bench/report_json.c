@@ -1,5 +1,5 @@
-/* report_json.c - everything about a run, for programs. Times are in nanoseconds where the name says
- * so, else in seconds. */
+/* report_json.c - everything about a run, for programs. Times are in nanoseconds where the name
+ * says so, else in seconds. */
 #include <math.h>
 #include <string.h>
 

@@ -108,7 +108,8 @@ static void print_cpu(const struct bench_result *r, bool utf8)
 	printf("   reconnects %s\n", bench_text_grouped(r->reconnects).text);
 }
 
-/* What a queue over RDMA should never have to do, where it had to: the first two while measuring. */
+/* What a queue over RDMA should never have to do, where it had to: the first two while
+ * measuring. */
 static void print_rdma(const struct bench_result *r)
 {
 	const struct {

@@ -24,7 +24,7 @@ struct run {
 	struct bench_result *result;
 };
 
-/* --- the jobs ----------------------------------------------------------------------------------------- */
+/* --- the jobs --------------------------------------------------------------------------------- */
 
 static int make_jobs(struct run *run, struct weft_err *err)
 {
@@ -76,7 +76,7 @@ static int start_jobs(struct run *run, struct weft_err *err)
 	return 0;
 }
 
-/* --- adding up ---------------------------------------------------------------------------------------- */
+/* --- adding up -------------------------------------------------------------------------------- */
 
 static void collect_counters(struct bench_result *r, const struct bench_job *job)
 {
@@ -154,7 +154,7 @@ static int work(struct run *run, struct weft_err *err)
 	return 0;
 }
 
-/* --- all of it ---------------------------------------------------------------------------------------- */
+/* --- all of it -------------------------------------------------------------------------------- */
 
 static int prepare(struct run *run, struct weft_err *err)
 {

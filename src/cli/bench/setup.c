@@ -60,7 +60,7 @@ static int open_ns(struct bench_load *load, struct weft_err *err)
 	return rc;
 }
 
-/* --- the region ------------------------------------------------------------------------------------- */
+/* --- the region ------------------------------------------------------------------------------- */
 
 static int check_blocks(const struct bench_load *load, struct weft_err *err)
 {

@@ -91,7 +91,7 @@ double svg_legend(FILE *out, double x, double y, const char *colour, const char 
 	return x + 22 + LETTER_PX * (double)strlen(word) + 18;
 }
 
-/* --- axes -------------------------------------------------------------------------------------------- */
+/* --- axes ------------------------------------------------------------------------------------- */
 
 double svg_at(const struct svg_axis *axis, double value)
 {

@@ -1,4 +1,5 @@
-/* trouble.h - what went wrong: I/Os that failed, by kind, and blocks that were not as they should be.
+/* trouble.h - what went wrong: I/Os that failed, by kind, and blocks that were not as they should
+ * be.
  *
  * Everything is counted; of each kind of failure the first is kept as a sentence, of the blocks the
  * first few. */

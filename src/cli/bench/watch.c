@@ -51,7 +51,7 @@ static bool all_reached(const struct watch *w, enum bench_phase phase)
 	return true;
 }
 
-/* --- the live line ---------------------------------------------------------------------------------- */
+/* --- the live line ---------------------------------------------------------------------------- */
 
 static void show_sweep(const struct watch *w, FILE *line)
 {
@@ -116,7 +116,7 @@ static void unshow(const struct watch *w)
 		weft_status_line("");
 }
 
-/* --- the connection --------------------------------------------------------------------------------- */
+/* --- the connection --------------------------------------------------------------------------- */
 
 static void tell_events(struct watch *w)
 {
@@ -159,7 +159,7 @@ static void look_at_stop(struct watch *w, uint64_t now)
 		bench_stop = 2;
 }
 
-/* --- steps ------------------------------------------------------------------------------------------ */
+/* --- steps ------------------------------------------------------------------------------------ */
 
 static uint64_t reconnects(const struct watch *w)
 {

@@ -1,4 +1,5 @@
-/* watch.h - the main thread while the jobs run: the time series, the live line, the user's Ctrl-C. */
+/* watch.h - the main thread while the jobs run: the time series, the live line, the user's
+ * Ctrl-C. */
 #ifndef WEFT_CLI_BENCH_WATCH_H
 #define WEFT_CLI_BENCH_WATCH_H
 
@@ -6,8 +7,8 @@
 
 #include "cli/bench/result.h"
 
-/* How often Ctrl-C: the first ends the load, the second the waiting for what is in flight, the third
- * the program. */
+/* How often Ctrl-C: the first ends the load, the second the waiting for what is in flight, the
+ * third the program. */
 extern atomic_int bench_stop;
 void bench_catch_signals(void);
 

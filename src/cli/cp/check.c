@@ -9,7 +9,7 @@
 #define JOBS_DEFAULT  4
 #define DEPTH_DEFAULT 8
 
-/* --- alignment --------------------------------------------------------------------------------- */
+/* --- alignment -------------------------------------------------------------------------------- */
 
 static int check_multiple(const char *option, uint64_t value, uint32_t block, struct weft_err *err)
 {
@@ -45,7 +45,7 @@ static int check_alignment(const struct cp *cp, struct weft_err *err)
 	return rc == 0 ? check_multiple("--bs", cp->piece, to->block, err) : rc;
 }
 
-/* --- sizes --------------------------------------------------------------------------------------- */
+/* --- sizes ------------------------------------------------------------------------------------ */
 
 /* @what: "read", "written" */
 static int beyond(const struct cp_end *end, uint64_t length, const char *what, struct weft_err *err)
@@ -103,7 +103,7 @@ static int check_ends(const struct cp *cp, struct weft_err *err)
 	return 0;
 }
 
-/* --- how it is divided ----------------------------------------------------------------------------- */
+/* --- how it is divided ------------------------------------------------------------------------ */
 
 static unsigned least(unsigned a, unsigned b)
 {

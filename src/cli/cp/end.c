@@ -18,7 +18,7 @@ static bool is_stored(const struct stat *st)
 	return S_ISREG(st->st_mode) || S_ISBLK(st->st_mode);
 }
 
-/* --- from ---------------------------------------------------------------------------------------- */
+/* --- from ------------------------------------------------------------------------------------- */
 
 static int from_stdin(struct cp *cp, struct cp_end **end, struct weft_err *err)
 {
@@ -57,7 +57,7 @@ int weft_cp_open_from(struct cp *cp, struct cp_end **end, struct weft_err *err)
 	return from_path(cp, from, end, err);
 }
 
-/* --- to ------------------------------------------------------------------------------------------ */
+/* --- to --------------------------------------------------------------------------------------- */
 
 static int to_stdout(struct cp *cp, struct cp_end **end, struct weft_err *err)
 {

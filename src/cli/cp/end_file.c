@@ -33,7 +33,7 @@ static int slot_fail(struct cp_slot *slot, const struct cp_end *end, const char 
 			 strerror(-rc));
 }
 
-/* --- steps ----------------------------------------------------------------------------------------- */
+/* --- steps ------------------------------------------------------------------------------------ */
 
 static int file_get(struct cp_end *end, struct cp_slot *slot)
 {
@@ -117,7 +117,7 @@ static uint64_t file_hole(struct cp_end *end, uint64_t offset)
 	return (uint64_t)data - offset;
 }
 
-/* --- beginning and end ----------------------------------------------------------------------------- */
+/* --- beginning and end ------------------------------------------------------------------------ */
 
 static int file_prepare(struct cp_end *end, uint64_t total, struct weft_err *err)
 {
@@ -185,7 +185,7 @@ static const struct cp_end_ops file_ops = {
 	.close = file_close,
 };
 
-/* --- opening ----------------------------------------------------------------------------------------- */
+/* --- opening ---------------------------------------------------------------------------------- */
 
 static struct cp_file *file_new(struct cp *cp, const char *name)
 {

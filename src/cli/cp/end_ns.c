@@ -23,7 +23,7 @@ static struct cp_ns *ns_of(struct cp_end *end)
 	return (struct cp_ns *)end;
 }
 
-/* --- steps ----------------------------------------------------------------------------------------- */
+/* --- steps ------------------------------------------------------------------------------------ */
 
 static int command_fail(struct cp_slot *slot, const struct cp_end *end, int rc)
 {
@@ -108,7 +108,7 @@ static int ns_zero(struct cp_end *end, struct cp_slot *slot)
 	return submit(end, slot);
 }
 
-/* --- the lane's queue -------------------------------------------------------------------------------- */
+/* --- the lane's queue ------------------------------------------------------------------------- */
 
 static int ns_lane_open(struct cp_end *end, unsigned lane, struct weft_err *err)
 {
@@ -131,7 +131,7 @@ static void ns_poll(struct cp_end *end, unsigned lane, int timeout_ms)
 	weft_queue_poll(ns_of(end)->queues[lane], timeout_ms);
 }
 
-/* --- beginning and end ------------------------------------------------------------------------------- */
+/* --- beginning and end ------------------------------------------------------------------------ */
 
 static int ns_prepare(struct cp_end *end, uint64_t total, struct weft_err *err)
 {

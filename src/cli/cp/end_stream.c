@@ -45,7 +45,7 @@ static bool is_ready(struct cp_stream *s, short events)
 	return !s->blocked;
 }
 
-/* --- get ----------------------------------------------------------------------------------------- */
+/* --- get -------------------------------------------------------------------------------------- */
 
 static int partial_block(struct cp_end *end, struct cp_slot *slot, uint64_t total)
 {
@@ -124,7 +124,7 @@ int weft_cp_stream_ended(struct cp_end *from, struct weft_err *err)
 			 weft_exact_text(s->next).s, from->cp->to->name);
 }
 
-/* --- put ----------------------------------------------------------------------------------------- */
+/* --- put -------------------------------------------------------------------------------------- */
 
 /* What was written of a run is taken off it: slot->at moves, and the next try goes on there. */
 static int stream_put(struct cp_end *end, struct cp_slot *slot)
@@ -169,7 +169,7 @@ static int hex_finish(struct cp_end *end, uint64_t total, struct weft_err *err)
 	return rc < 0 ? weft_fail(err, rc, "%s: %s", end->name, strerror(-rc)) : 0;
 }
 
-/* --- the rest -------------------------------------------------------------------------------------- */
+/* --- the rest --------------------------------------------------------------------------------- */
 
 static int stream_fd(struct cp_end *end, unsigned lane, short *events)
 {

@@ -84,7 +84,7 @@ static void *lane_main(void *arg)
 	return NULL;
 }
 
-/* --- all of them ----------------------------------------------------------------------------------- */
+/* --- all of them ------------------------------------------------------------------------------ */
 
 static int lane_open(struct cp *cp, unsigned index, struct weft_err *err)
 {

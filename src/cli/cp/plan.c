@@ -20,7 +20,8 @@ uint64_t weft_cp_padded(const struct cp *cp, uint64_t length)
 	return rest ? length + cp->to->block - rest : length;
 }
 
-/* How long the piece at @offset is if it is a hole of the source: whole pieces, or up to the end. */
+/* How long the piece at @offset is if it is a hole of the source: whole pieces, or up to the
+ * end. */
 static uint64_t hole_length(struct cp *cp, uint64_t offset)
 {
 	uint64_t left = cp->end - offset, max = CP_HOLE_MAX - CP_HOLE_MAX % cp->piece, hole;
@@ -86,7 +87,7 @@ uint64_t weft_cp_complete(struct cp *cp)
 	return complete;
 }
 
-/* --- checksums ----------------------------------------------------------------------------------- */
+/* --- checksums -------------------------------------------------------------------------------- */
 
 static uint64_t sum_of(const char *buf, uint64_t length)
 {

@@ -17,7 +17,7 @@
 
 #define RATE_S 0.1 /* a copy that is shorter has no rate */
 
-/* --- success --------------------------------------------------------------------------------------- */
+/* --- success ---------------------------------------------------------------------------------- */
 
 /* To the millisecond: the rest is noise. */
 static double rounded(double seconds)
@@ -126,7 +126,7 @@ int weft_cp_succeeded(struct cp *cp)
 	return EXIT_OK;
 }
 
-/* --- failure ------------------------------------------------------------------------------------- */
+/* --- failure ---------------------------------------------------------------------------------- */
 
 static void part_text(const struct cp *cp, uint64_t complete, const char *durable, char *text,
 		      size_t size)

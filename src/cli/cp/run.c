@@ -61,7 +61,7 @@ static void tell_plan(const struct cp *cp)
 			cp->ask->command, cp->to->name, weft_size_text(cp->to->size - cp->total).s);
 }
 
-/* --- the steps ----------------------------------------------------------------------------------- */
+/* --- the steps -------------------------------------------------------------------------------- */
 
 static int begin(struct cp *cp, struct weft_err *err)
 {
@@ -158,7 +158,7 @@ static int run(struct cp *cp, struct weft_err *err)
 	return rc;
 }
 
-/* --- all of it ------------------------------------------------------------------------------------- */
+/* --- all of it -------------------------------------------------------------------------------- */
 
 static uint64_t sum_of_zeroes(uint32_t piece)
 {

@@ -13,7 +13,7 @@
 
 #define GRAIN (64u << 10)
 
-/* --- the end of a piece ---------------------------------------------------------------------- */
+/* --- the end of a piece ----------------------------------------------------------------------- */
 
 static void piece_done(struct cp_slot *slot)
 {
@@ -27,7 +27,7 @@ static void piece_fail(struct cp_slot *slot, int rc)
 	weft_cp_piece_failed(slot->lane->cp, slot, rc);
 }
 
-/* --- idle: take a piece ------------------------------------------------------------------------ */
+/* --- idle: take a piece ----------------------------------------------------------------------- */
 
 static int start_idle(struct cp_slot *slot)
 {
@@ -57,7 +57,7 @@ static void finish_idle(struct cp_slot *slot)
 		slot->state = SLOT_GET;
 }
 
-/* --- get ----------------------------------------------------------------------------------------- */
+/* --- get -------------------------------------------------------------------------------------- */
 
 static int start_get(struct cp_slot *slot)
 {
@@ -81,7 +81,7 @@ static void finish_get(struct cp_slot *slot)
 	}
 }
 
-/* --- put ------------------------------------------------------------------------------------------- */
+/* --- put -------------------------------------------------------------------------------------- */
 
 static void choose_run(struct cp_slot *slot)
 {
@@ -111,7 +111,7 @@ static void finish_put(struct cp_slot *slot)
 		piece_done(slot);
 }
 
-/* --- the table --------------------------------------------------------------------------------- */
+/* --- the table -------------------------------------------------------------------------------- */
 
 static const struct {
 	int (*start)(struct cp_slot *slot);

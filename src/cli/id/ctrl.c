@@ -1,11 +1,12 @@
-/* ctrl.c - the fields of Identify Controller that an engineer looks at (NVMe base 2.0, 5.17.2.1). */
+/* ctrl.c - the fields of Identify Controller that an engineer looks at (NVMe base 2.0,
+ * 5.17.2.1). */
 #include <inttypes.h>
 #include <stdio.h>
 
 #include "cli/id/id.h"
 #include "cli/units.h"
 
-/* --- bits in words --------------------------------------------------------------------------- */
+/* --- bits in words ---------------------------------------------------------------------------- */
 
 static const struct id_bit cmic[] = {
 	{ 0, "several ports" },
@@ -127,7 +128,7 @@ static const struct id_bit sgls[] = {
 static const struct id_bit ofcs[] = { { 0, "disconnect" }, {} };
 static const struct id_bit ocfs[] = { { 0, "format 0" }, { 1, "format 1" }, {} };
 
-/* --- numbers in words -------------------------------------------------------------------------- */
+/* --- numbers in words ------------------------------------------------------------------------- */
 
 static void explain_size(const void *page, uint64_t value, char *text, size_t size)
 {
@@ -257,7 +258,7 @@ static void explain_fcatt(const void *page, uint64_t value, char *text, size_t s
 	snprintf(text, size, "%s controllers", value & 1 ? "static" : "dynamic");
 }
 
-/* --- the page ---------------------------------------------------------------------------------- */
+/* --- the page --------------------------------------------------------------------------------- */
 
 #define AT(field) offsetof(struct nvme_id_ctrl, field), sizeof(((struct nvme_id_ctrl *)0)->field)
 

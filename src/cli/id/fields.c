@@ -75,7 +75,7 @@ static void value_text(const struct id_field *field, const void *page, char *tex
 		snprintf(text, size, "%" PRIu64, value);
 }
 
-/* --- JSON -------------------------------------------------------------------------------------- */
+/* --- JSON ------------------------------------------------------------------------------------- */
 
 static json_t *value_json(const struct id_field *field, const void *page)
 {
@@ -102,7 +102,7 @@ json_t *weft_id_json(const struct id_field *fields, const void *page)
 	return object;
 }
 
-/* --- lines ------------------------------------------------------------------------------------- */
+/* --- lines ------------------------------------------------------------------------------------ */
 
 /* Breaks @text between words; @column is where the first line begins. */
 static void print_wrapped(const char *text, size_t column)

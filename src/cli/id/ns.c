@@ -36,7 +36,7 @@ static const struct id_bit rescap[] = {
 
 static const struct id_bit nsattr[] = { { 0, "write-protected" }, {} };
 
-/* --- numbers in words -------------------------------------------------------------------------- */
+/* --- numbers in words ------------------------------------------------------------------------- */
 
 static unsigned format_in_use(const struct nvme_id_ns *id)
 {
@@ -123,7 +123,7 @@ static void explain_size(const void *page, uint64_t value, char *text, size_t si
 	snprintf(text, size, "%s", value ? weft_size_text(value).s : "not told");
 }
 
-/* --- the page ---------------------------------------------------------------------------------- */
+/* --- the page --------------------------------------------------------------------------------- */
 
 #define AT(field) offsetof(struct nvme_id_ns, field), sizeof(((struct nvme_id_ns *)0)->field)
 
@@ -167,7 +167,7 @@ const struct id_field weft_id_ns_fields[] = {
 	{},
 };
 
-/* --- LBA formats ------------------------------------------------------------------------------- */
+/* --- LBA formats ------------------------------------------------------------------------------ */
 
 static unsigned formats(const struct nvme_id_ns *id)
 {
@@ -205,7 +205,7 @@ void weft_id_lbaf_print(const struct nvme_id_ns *id)
 	}
 }
 
-/* --- identifiers ------------------------------------------------------------------------------- */
+/* --- identifiers ------------------------------------------------------------------------------ */
 
 static const char *descriptor_name(uint8_t type)
 {

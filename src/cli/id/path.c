@@ -1,4 +1,5 @@
-/* path.c - the way to the controller: which adapter and port, or which address, its commands leave by. */
+/* path.c - the way to the controller: which adapter and port, or which address, its commands leave
+ * by. */
 #include <inttypes.h>
 #include <stdio.h>
 
@@ -16,7 +17,7 @@ static bool mtus_differ(const struct weft_path *path, char *text, size_t size)
 	return true;
 }
 
-/* --- JSON ---------------------------------------------------------------------------------------- */
+/* --- JSON ------------------------------------------------------------------------------------- */
 
 static void add_adapter(json_t *object, const struct weft_path *path)
 {
@@ -41,7 +42,7 @@ json_t *weft_id_path_json(const struct weft_path *path)
 	return object;
 }
 
-/* --- lines --------------------------------------------------------------------------------------- */
+/* --- lines ------------------------------------------------------------------------------------ */
 
 static void print_mtu(const struct weft_path *path)
 {

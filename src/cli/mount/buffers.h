@@ -1,5 +1,5 @@
-/* buffers.h - memory for reads, kept for the next ones: telling an adapter of memory takes longer than
- * a read. */
+/* buffers.h - memory for reads, kept for the next ones: telling an adapter of memory takes longer
+ * than a read. */
 #ifndef WEFT_CLI_MOUNT_BUFFERS_H
 #define WEFT_CLI_MOUNT_BUFFERS_H
 

@@ -3,7 +3,8 @@
  *   read:   [ dropped │ the caller's memory │ dropped ]   one command, the edges into scratch memory
  *   write:  [ old     │ the caller's memory │ old     ]   edges read first, then one command
  *
- * Invariant: blocks are held in bytes->busy from before their edges are read until they are written. */
+ * Invariant: blocks are held in bytes->busy from before their edges are read until they are
+ * written. */
 #include "cli/mount/bytes.h"
 
 #include <errno.h>

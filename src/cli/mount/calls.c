@@ -3,11 +3,11 @@
  *   begin ─▶ waiting ─────────────────────────▶ end: the thread answers
  *               └─ interrupted ─▶ looked after ─▶ given up: EINTR ─▶ end: nothing is left to say
  *
- * The library lets go of a command when it is done, not before, and it may be sent again whenever the
- * target comes back. So only the answer is given early; the thread, its memory and the lock on its
- * blocks stay until the I/O is over. I/O on a file is not expected to end with EINTR because a timer
- * ticked: somebody who is interrupted waits on for a moment, and for longer while the target is
- * there.
+ * The library lets go of a command when it is done, not before, and it may be sent again whenever
+ * the target comes back. So only the answer is given early; the thread, its memory and the lock on
+ * its blocks stay until the I/O is over. I/O on a file is not expected to end with EINTR because a
+ * timer ticked: somebody who is interrupted waits on for a moment, and for longer while the target
+ * is there.
  *
  * Invariant: a request is answered by whoever takes its call off the list. */
 #include "cli/mount/calls.h"

@@ -31,8 +31,8 @@ bool weft_call_begin(struct weft_calls *calls, struct weft_mount_call *call, fus
 /* Whether the caller is to answer; if not, the request is gone. */
 bool weft_call_end(struct weft_mount_call *call);
 
-/* Answers those with EINTR that were interrupted long enough ago. Returns after how many ms it is to
- * be called again; -1: when @interrupted is readable. */
+/* Answers those with EINTR that were interrupted long enough ago. Returns after how many ms it is
+ * to be called again; -1: when @interrupted is readable. */
 int weft_calls_look(struct weft_calls *calls, bool live);
 
 #endif

@@ -38,7 +38,7 @@ void weft_mount_release(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *f
 	fuse_reply_err(req, 0);
 }
 
-/* --- I/O ------------------------------------------------------------------------------------------ */
+/* --- I/O -------------------------------------------------------------------------------------- */
 
 struct io {
 	struct weft_mount_call call;

@@ -28,7 +28,7 @@ static void on_init(void *user, struct fuse_conn_info *conn)
 	conn->congestion_threshold = IN_FLIGHT_MAX;
 }
 
-/* --- attributes ---------------------------------------------------------------------------------- */
+/* --- attributes ------------------------------------------------------------------------------- */
 
 static void directory_stat(const struct weft_mount *mount, struct stat *st)
 {
@@ -114,7 +114,7 @@ static void on_statfs(fuse_req_t req, fuse_ino_t ino)
 	fuse_reply_statfs(req, &st);
 }
 
-/* --- names --------------------------------------------------------------------------------------- */
+/* --- names ------------------------------------------------------------------------------------ */
 
 static void on_lookup(fuse_req_t req, fuse_ino_t parent, const char *name)
 {
@@ -178,7 +178,7 @@ static void on_readdir(fuse_req_t req, fuse_ino_t ino, size_t size, off_t after,
 	fuse_reply_buf(req, buf, used);
 }
 
-/* --- what a directory of disks does not have ----------------------------------------------------- */
+/* --- what a directory of disks does not have -------------------------------------------------- */
 
 static void on_mknod(fuse_req_t req, fuse_ino_t parent, const char *name, mode_t mode, dev_t dev)
 {

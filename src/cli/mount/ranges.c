@@ -1,8 +1,8 @@
 /* ranges.c - locks on ranges of bytes.
  *
- * Whatever changes blocks holds them meanwhile. So a block that is read, changed in part and written
- * back loses nobody's bytes, and no two writes to one block are ever in flight, which NVMe would
- * not order. There are about as many ranges as threads: a list will do. */
+ * Whatever changes blocks holds them meanwhile. So a block that is read, changed in part and
+ * written back loses nobody's bytes, and no two writes to one block are ever in flight, which NVMe
+ * would not order. There are about as many ranges as threads: a list will do. */
 #include "cli/mount/ranges.h"
 
 #include <stdbool.h>

@@ -89,7 +89,7 @@ struct weft_node *weft_table_next(struct weft_table *table, uint32_t nsid)
 	return found;
 }
 
-/* --- scanning ---------------------------------------------------------------------------------- */
+/* --- scanning --------------------------------------------------------------------------------- */
 
 static struct weft_node *node_of(struct weft_table *table, uint32_t nsid)
 {

@@ -31,7 +31,7 @@ static uint64_t now_ms(void)
 	return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
 }
 
-/* --- one life ------------------------------------------------------------------------------------ */
+/* --- one life --------------------------------------------------------------------------------- */
 
 static void line_close(struct weft_line *line)
 {
@@ -67,7 +67,7 @@ static int line_open(struct weft_uplink *uplink, struct weft_line *line, struct 
 	return rc;
 }
 
-/* --- the next one -------------------------------------------------------------------------------- */
+/* --- the next one ----------------------------------------------------------------------------- */
 
 /* NULL: it is not there, or another one. */
 static struct weft_ns *find_again(struct weft_ctrl *ctrl, const struct weft_volume *volume)
@@ -171,7 +171,7 @@ bool weft_uplink_try_again(struct weft_uplink *uplink, int rc)
 	return again;
 }
 
-/* --- the uplink ---------------------------------------------------------------------------------- */
+/* --- the uplink ------------------------------------------------------------------------------- */
 
 static void init(struct weft_uplink *uplink)
 {

@@ -57,7 +57,7 @@ bool weft_uplink_is_live(struct weft_uplink *uplink);
 /* Whether @rc came of a dead line, and there is another one now. */
 bool weft_uplink_try_again(struct weft_uplink *uplink, int rc);
 
-/* --- volume.c -------------------------------------------------------------------------------- */
+/* --- volume.c --------------------------------------------------------------------------------- */
 
 int weft_volume_open(struct weft_uplink *uplink, uint32_t nsid, struct weft_volume **volume,
 		     struct weft_err *err);

@@ -1,4 +1,5 @@
-/* volume.c - a namespace that is used through all lives of a connection in which it is the same one. */
+/* volume.c - a namespace that is used through all lives of a connection in which it is the same
+ * one. */
 #include <errno.h>
 #include <string.h>
 

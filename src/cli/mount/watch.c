@@ -4,7 +4,8 @@
  *   unmounted               ─▶ I/O that waits for a lost target for the grace ends the process
  *   SIGINT, SIGTERM, SIGHUP ─▶ the same, and the session ends; a second one ends the process
  *
- * The session's loop runs in the main thread and sleeps there; a signal that does nothing wakes it. */
+ * The session's loop runs in the main thread and sleeps there; a signal that does nothing wakes
+ * it. */
 #include <errno.h>
 #include <poll.h>
 #include <signal.h>

@@ -1,10 +1,11 @@
-/* ana_log.c - log page 0Ch: the groups that have namespaces, and what this controller shows of them.
+/* ana_log.c - log page 0Ch: the groups that have namespaces, and what this controller shows of
+ * them.
  *
  *   header: change count, number of groups
  *   group: id, number of namespaces, change count, state ─▶ ids of its namespaces, ascending
  *
- * The change count moves with everything that the page says: a host that reads it in pieces and finds
- * the same count before and after has read one page. */
+ * The change count moves with everything that the page says: a host that reads it in pieces and
+ * finds the same count before and after has read one page. */
 #include <stdlib.h>
 #include <string.h>
 

@@ -4,12 +4,13 @@
  *                                  └─ takes too long ─▶ answered: in progress, an entry in the log
  *                                                          ─▶ over: told by an event
  *
- * A controller is named by its number and its instance, CIU and CIRN. What is named and not there is
- * over already: a number is not given to another one, nor is it ready again after a reset, before
- * storage has nothing of the time before. A host may end its own controllers only. One of another
- * member of a cluster is ended by that member (cluster/reset.c).
+ * A controller is named by its number and its instance, CIU and CIRN. What is named and not there
+ * is over already: a number is not given to another one, nor is it ready again after a reset,
+ * before storage has nothing of the time before. A host may end its own controllers only. One of
+ * another member of a cluster is ended by that member (cluster/reset.c).
  *
- * Invariant: ctrl->ccrs has what @ctrl was asked for and has not answered, and what the log tells. */
+ * Invariant: ctrl->ccrs has what @ctrl was asked for and has not answered, and what the log
+ * tells. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -36,7 +37,7 @@ static void free_ccr(struct ccr *ccr)
 	free(ccr);
 }
 
-/* --- the way of one ---------------------------------------------------------------------------------- */
+/* --- the way of one --------------------------------------------------------------------------- */
 
 static void answer(struct ccr *ccr, uint16_t sc, bool over)
 {
@@ -71,7 +72,7 @@ static struct ccr *ccr_new(struct weft_req *req)
 	return ccr;
 }
 
-/* --- a controller of ours ------------------------------------------------------------------------------ */
+/* --- a controller of ours --------------------------------------------------------------------- */
 
 static bool is_of_impacted(const struct tgt_over *over, const struct tgt_queue *queue)
 {
@@ -109,7 +110,7 @@ static uint16_t reset_here(struct weft_req *req, struct tgt_ctrl *impacted)
 	return 0;
 }
 
-/* --- of another member's -------------------------------------------------------------------------------- */
+/* --- of another member's ---------------------------------------------------------------------- */
 
 static void told(struct tgt_reset *reset, int rc)
 {
@@ -134,7 +135,7 @@ static uint16_t reset_elsewhere(struct weft_req *req)
 	return SC_COMMAND(CCR_LIMIT);
 }
 
-/* --- the command --------------------------------------------------------------------------------------- */
+/* --- the command ------------------------------------------------------------------------------ */
 
 struct tgt_ctrl *tgt_ccr_find(struct weft_subsys *s, uint16_t cntlid, uint8_t ciu, uint64_t cirn)
 {
@@ -200,7 +201,7 @@ void tgt_ccr(struct weft_req *req)
 		tgt_home_reply(req, sc);
 }
 
-/* --- the end of the one that was asked -------------------------------------------------------------------- */
+/* --- the end of the one that was asked -------------------------------------------------------- */
 
 void tgt_ccr_cancel(struct tgt_ctrl *ctrl)
 {

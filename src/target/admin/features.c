@@ -18,7 +18,7 @@ struct feature {
 
 static const struct feature table[256];
 
-/* --- features that do something -------------------------------------------------------------- */
+/* --- features that do something --------------------------------------------------------------- */
 
 static uint16_t set_queues(struct weft_req *req, struct tgt_ctrl *ctrl, uint32_t value)
 {
@@ -142,7 +142,7 @@ static uint16_t set_error_recovery(struct weft_req *req, struct tgt_ctrl *ctrl, 
 	return 0;
 }
 
-/* --- the table --------------------------------------------------------------------------------- */
+/* --- the table -------------------------------------------------------------------------------- */
 
 #define EVENTS_IO        (NVME_CTRL_OAES_NA | NVME_CTRL_OAES_ANA | NVME_CTRL_OAES_CCR)
 #define EVENTS_DISCOVERY NVME_CTRL_OAES_DL

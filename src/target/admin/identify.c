@@ -15,7 +15,7 @@ static uint8_t mdts(void)
 	return (uint8_t)__builtin_ctz(WEFT_MDTS_BYTES / 4096);
 }
 
-/* --- the controller ---------------------------------------------------------------------------- */
+/* --- the controller --------------------------------------------------------------------------- */
 
 static void ctrl_common(const struct tgt_ctrl *ctrl, struct nvme_id_ctrl *id)
 {
@@ -116,7 +116,7 @@ static void identify_ctrl(struct weft_req *req, struct tgt_ctrl *ctrl)
 	tgt_reply_data(req, &id, sizeof(id));
 }
 
-/* --- namespaces --------------------------------------------------------------------------------- */
+/* --- namespaces ------------------------------------------------------------------------------- */
 
 static uint64_t used_blocks(const struct tgt_ns *ns, uint64_t blocks)
 {
@@ -240,7 +240,7 @@ static void identify_ns_descs(struct weft_req *req, struct tgt_ctrl *ctrl)
 	tgt_reply_data(req, page, sizeof(page));
 }
 
-/* --- I/O command sets: there is one, NVM --------------------------------------------------------- */
+/* --- I/O command sets: there is one, NVM ------------------------------------------------------ */
 
 static bool asks_for_nvm(struct weft_req *req)
 {
@@ -288,7 +288,7 @@ static void identify_command_sets(struct weft_req *req, struct tgt_ctrl *ctrl)
 	tgt_reply_data(req, combinations, sizeof(combinations));
 }
 
-/* --- controllers of the subsystem ------------------------------------------------------------------ */
+/* --- controllers of the subsystem ------------------------------------------------------------- */
 
 /* Ascending, though they are kept in order of arrival. */
 static void add_sorted(struct nvme_ctrl_list *list, unsigned *n, uint16_t cntlid)
@@ -325,7 +325,7 @@ static void identify_ns_ctrl_list(struct weft_req *req, struct tgt_ctrl *ctrl)
 		identify_ctrl_list(req, ctrl);
 }
 
-/* --- dispatch ---------------------------------------------------------------------------------------- */
+/* --- dispatch --------------------------------------------------------------------------------- */
 
 static const struct {
 	void (*run)(struct weft_req *req, struct tgt_ctrl *ctrl);

@@ -137,7 +137,7 @@ static void *log_feature_effects(struct tgt_ctrl *ctrl, size_t *size)
 
 static void *log_supported(struct tgt_ctrl *ctrl, size_t *size);
 
-/* --- which there are ----------------------------------------------------------------------------- */
+/* --- which there are -------------------------------------------------------------------------- */
 
 static const struct log_info {
 	uint8_t lid;
@@ -184,7 +184,7 @@ static const struct log_info *find(const struct tgt_ctrl *ctrl, uint8_t lid)
 	return NULL;
 }
 
-/* --- the command ------------------------------------------------------------------------------------ */
+/* --- the command ------------------------------------------------------------------------------ */
 
 static uint64_t wanted_bytes(const struct nvme_cmd *cmd)
 {

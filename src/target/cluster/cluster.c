@@ -32,7 +32,7 @@ static void find_used(struct weft_subsys *s, bool used[WEFT_ANA_GROUP_MAX])
 			used[tgt_ns_find(s, nsid)->ana_group - 1] = true;
 }
 
-/* --- storage ----------------------------------------------------------------------------------------- */
+/* --- storage ---------------------------------------------------------------------------------- */
 
 /* Most groups have none, and are asked about all the same. */
 struct storage {
@@ -91,7 +91,7 @@ int tgt_cluster_check_storage(struct weft_subsys *s, struct weft_backend *be, st
 	return 0;
 }
 
-/* --- the table ----------------------------------------------------------------------------------------- */
+/* --- the table -------------------------------------------------------------------------------- */
 
 static void tell_draining(struct tgt_cluster *c, struct owners *o)
 {
@@ -168,7 +168,7 @@ static void commit_owners(struct tgt_cluster *c, const struct owners *o)
 	commit(c);
 }
 
-/* --- serving ------------------------------------------------------------------------------------------- */
+/* --- serving ---------------------------------------------------------------------------------- */
 
 static void tell_change(struct tgt_cluster *c, const bool *was, const bool *is)
 {
@@ -210,7 +210,7 @@ static bool serve(struct tgt_cluster *c)
 	return false;
 }
 
-/* --- acting -------------------------------------------------------------------------------------------- */
+/* --- acting ----------------------------------------------------------------------------------- */
 
 static uint64_t heir_has_ms(const struct tgt_cluster *c)
 {
@@ -244,7 +244,8 @@ static void look_again(struct tgt_cluster *c, unsigned waits)
 		again_in(c, heir_has_ms(c));
 }
 
-/* What is to be let go of shows in the table before it is handed over: it is served here until then. */
+/* What is to be let go of shows in the table before it is handed over: it is served here until
+ * then. */
 static void step(struct tgt_cluster *c)
 {
 	struct owners next = c->owners;
@@ -315,7 +316,7 @@ bool tgt_cluster_is_idle(const struct weft_subsys *s)
 		      weft_list_empty(&c->resets));
 }
 
-/* --- looking --------------------------------------------------------------------------------------------- */
+/* --- looking ---------------------------------------------------------------------------------- */
 
 unsigned weft_subsys_node(const struct weft_subsys *s)
 {
@@ -342,7 +343,7 @@ void tgt_cluster_member(struct weft_subsys *s, unsigned node, struct weft_member
 		info->groups += used[i] && o->owner[i] == node;
 }
 
-/* --- beginning and end ------------------------------------------------------------------------------------ */
+/* --- beginning and end ------------------------------------------------------------------------ */
 
 int tgt_cluster_new(struct weft_subsys *s, const struct weft_subsys_options *options)
 {

@@ -69,7 +69,8 @@ bool tgt_cluster_ports_differ(struct tgt_cluster *c, struct tgt_cluster_write *w
 void tgt_cluster_ports_of(const struct weft_subsys *s, unsigned node, struct ports *ports);
 
 /* wish.c: groups that somebody wants elsewhere */
-/* Those that are fulfilled ask for nothing more: of two that contradict each other, each has its turn. */
+/* Those that are fulfilled ask for nothing more: of two that contradict each other, each has its
+ * turn. */
 void tgt_cluster_grant_moves(struct tgt_cluster *c);
 /* Puts what they say into the table. */
 void tgt_cluster_wish_for(struct tgt_cluster *c, struct owners *o);

@@ -3,7 +3,8 @@
  *   a listener comes or goes ─▶ act: is our record what it should be? ─▶ commit
  *   another member's record moved ─▶ discovery log changed ─▶ hosts ask again
  *
- * Who listens on every address is not told of: only a host that came through one of them knows it. */
+ * Who listens on every address is not told of: only a host that came through one of them knows
+ * it. */
 #include <stdio.h>
 #include <string.h>
 

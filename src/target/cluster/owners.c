@@ -4,11 +4,11 @@
  *   owner 1, gone ──▶ (nothing of 1 is left with the storage) ──▶ owner 2        taken, by its heir
  *
  * Nobody takes a group from a member that lives: the owner alone changes its entry, after it has
- * stopped to serve it. So two members never serve one group, and what one did is done before the next
- * begins. Of two who both take a group that is nobody's, the store lets one; of the owner that comes back
- * and one who takes what it had, too. So who is to take it is a question of manners only, and an heir that
- * lives and does not come is not waited for. A group may be nobody's because the state was lost: then
- * whoever is gone may have had it. */
+ * stopped to serve it. So two members never serve one group, and what one did is done before the
+ * next begins. Of two who both take a group that is nobody's, the store lets one; of the owner that
+ * comes back and one who takes what it had, too. So who is to take it is a question of manners
+ * only, and an heir that lives and does not come is not waited for. A group may be nobody's because
+ * the state was lost: then whoever is gone may have had it. */
 #include "target/cluster/owners.h"
 
 #include <errno.h>
@@ -56,7 +56,7 @@ void owners_elsewhere(const struct owners *o, unsigned self, bool elsewhere[WEFT
 		elsewhere[i] = o->owner[i] != self || o->next[i];
 }
 
-/* --- who ------------------------------------------------------------------------------------------- */
+/* --- who -------------------------------------------------------------------------------------- */
 
 static bool has(uint64_t nodes, unsigned node)
 {
@@ -84,7 +84,7 @@ unsigned owners_heir(const struct owners *o, const struct owners_view *view, uin
 	return has(view->alive, owner) ? 0 : view->self;
 }
 
-/* --- what is to be done ------------------------------------------------------------------------------ */
+/* --- what is to be done ----------------------------------------------------------------------- */
 
 /* Ours, and not for long. */
 static bool hand_over(struct owners *o, const struct owners_view *view, unsigned i)

@@ -1,4 +1,5 @@
-/* owners.h - which member of a cluster serves which group of namespaces: a table, and who is next. */
+/* owners.h - which member of a cluster serves which group of namespaces: a table, and who is
+ * next. */
 #ifndef WEFT_TARGET_CLUSTER_OWNERS_H
 #define WEFT_TARGET_CLUSTER_OWNERS_H
 
@@ -39,8 +40,8 @@ void owners_elsewhere(const struct owners *o, unsigned self, bool elsewhere[WEFT
 /* Who should have a group whose owner is gone, or drains; 0: there is nobody but the owner. */
 unsigned owners_heir(const struct owners *o, const struct owners_view *view, uint32_t group);
 /* Moves the table on by what @self has to do, as far as @left(arg, group, node) does not say that
- * something of a node, or of any that is gone (0), is still with the group's storage. Groups that are not served here have been let
- * go of. True: it changed. @waits: what for, of all groups. */
+ * something of a node, or of any that is gone (0), is still with the group's storage. Groups that
+ * are not served here have been let go of. True: it changed. @waits: what for, of all groups. */
 bool owners_step(struct owners *o, const struct owners_view *view,
 		 bool (*left)(void *arg, uint32_t group, unsigned node), void *arg,
 		 unsigned *waits);

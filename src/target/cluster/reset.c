@@ -6,8 +6,8 @@
  *     └─▶ the record goes
  *
  * Nobody keeps a note of what is under way: each looks at the records, and at its controllers, and
- * does what is missing. So either side can die at any moment. A member that is gone need not answer:
- * when storage has nothing of it, nor has it anything of its controllers.
+ * does what is missing. So either side can die at any moment. A member that is gone need not
+ * answer: when storage has nothing of it, nor has it anything of its controllers.
  *
  * Invariant: "over" is written by who gives that number, when it has no such instance. */
 #include "target/cluster/reset.h"
@@ -51,7 +51,7 @@ static bool lives(const struct tgt_cluster *c, unsigned node)
 	return weft_store_alive(c->subsys->store, node);
 }
 
-/* --- writing, one record at a time ------------------------------------------------------------------- */
+/* --- writing, one record at a time ------------------------------------------------------------ */
 
 static void written(struct weft_txn *txn, int rc)
 {
@@ -86,7 +86,7 @@ static void put(struct tgt_cluster *c, uint16_t cntlid, const struct reset *rese
 	weft_store_commit(c->subsys->store, &c->reset_txn);
 }
 
-/* --- those that we ask for --------------------------------------------------------------------------- */
+/* --- those that we ask for -------------------------------------------------------------------- */
 
 static bool same(const struct reset *a, const struct reset *b)
 {
@@ -141,7 +141,7 @@ static bool look_at_own(struct tgt_cluster *c)
 	return false;
 }
 
-/* --- those that others ask for, and those that are over ------------------------------------------------- */
+/* --- those that others ask for, and those that are over --------------------------------------- */
 
 static bool is_awaited(const struct tgt_cluster *c, const struct reset *there)
 {
@@ -218,7 +218,7 @@ void tgt_cluster_look_at_resets(struct weft_subsys *s)
 		look(s->cluster);
 }
 
-/* --- asking --------------------------------------------------------------------------------------------- */
+/* --- asking ----------------------------------------------------------------------------------- */
 
 static void timed(struct weft_timer *timer)
 {

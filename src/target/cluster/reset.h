@@ -1,4 +1,5 @@
-/* reset.h - a host ends a controller of another member of a cluster: a request in the common state. */
+/* reset.h - a host ends a controller of another member of a cluster: a request in the common
+ * state. */
 #ifndef WEFT_TARGET_CLUSTER_RESET_H
 #define WEFT_TARGET_CLUSTER_RESET_H
 
@@ -34,8 +35,8 @@ struct tgt_reset {
 	struct tgt_cluster *cluster;
 	struct reset what;
 	struct weft_timer limit;
-	/* 0: nothing of it is left; -EPERM: it is another host's. -ETIMEDOUT: not yet, and one of the
-	 * others follows. */
+	/* 0: nothing of it is left; -EPERM: it is another host's. -ETIMEDOUT: not yet, and one of
+	 * the others follows. */
 	void (*done)(struct tgt_reset *reset, int rc);
 };
 

@@ -1,9 +1,9 @@
 /* log.c - the discovery log page: what a host may connect to, and where.
  *
  * Built for the host that asks: only the subsystems that allow it; a listener on a wildcard address
- * is told as the address through which the host came. Of a cluster, the listeners of all members are
- * told. The generation counter changes with everything that any host could see, so a host that reads
- * in pieces and finds it the same before and after has read one state. */
+ * is told as the address through which the host came. Of a cluster, the listeners of all members
+ * are told. The generation counter changes with everything that any host could see, so a host that
+ * reads in pieces and finds it the same before and after has read one state. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -22,7 +22,7 @@ void tgt_discovery_changed(struct weft_target *t)
 		tgt_event(ctrl, TGT_EVENT_DISCOVERY);
 }
 
-/* --- entries -------------------------------------------------------------------------------------- */
+/* --- entries ---------------------------------------------------------------------------------- */
 
 /* Reliable connections, made by RDMA_CM. */
 static void fill_rdma(struct nvmf_disc_log_entry *entry)
@@ -52,7 +52,7 @@ static void fill_entry(struct nvmf_disc_log_entry *entry, const struct tgt_port 
 	weft_addr_format(&port->addr, entry->traddr, sizeof(entry->traddr));
 }
 
-/* --- the page -------------------------------------------------------------------------------------- */
+/* --- the page --------------------------------------------------------------------------------- */
 
 struct page {
 	struct nvmf_discovery_log *log; /* NULL: only count */

@@ -1,4 +1,5 @@
-/* compare.c - Compare: the host's data beside ours; memory where it lies, storage piece by piece. */
+/* compare.c - Compare: the host's data beside ours; memory where it lies, storage piece by
+ * piece. */
 #include <string.h>
 
 #include "target/io/io.h"

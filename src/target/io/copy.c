@@ -1,6 +1,6 @@
 /* copy.c - Copy: ranges of a namespace to one place of it, through a buffer (NVM 1.0, 3.2.2).
  *
- *   range 0, range 1, …  ─▶ read a piece ─▶ write it at the destination, which moves along        */
+ *   range 0, range 1, …  ─▶ read a piece ─▶ write it at the destination, which moves along */
 #include <string.h>
 
 #include "target/io/io.h"
@@ -90,7 +90,7 @@ static void copy_run(struct weft_req *req)
 	weft_req_buffer(req, PIECE_BYTES, copy_buffer);
 }
 
-/* --- checks ---------------------------------------------------------------------------------- */
+/* --- checks ----------------------------------------------------------------------------------- */
 
 static uint16_t copy_before(struct weft_req *req, const struct tgt_ns *ns)
 {

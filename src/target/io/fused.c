@@ -21,7 +21,7 @@ static void fail_pair(struct weft_req *req, uint16_t sc)
 	finish_pair(req, sc, tgt_req(req)->partner, SC_GENERIC(FUSED_FAIL) | SC_DNR);
 }
 
-/* --- alone ------------------------------------------------------------------------------------------- */
+/* --- alone ------------------------------------------------------------------------------------ */
 
 static void let_go(struct weft_req *req)
 {
@@ -93,7 +93,7 @@ static void alone(struct tgt_fence *fence)
 	tgt_io_compare_run(first);
 }
 
-/* --- both are here -------------------------------------------------------------------------------------- */
+/* --- both are here ---------------------------------------------------------------------------- */
 
 static void both_ready(struct weft_req *first, struct weft_req *second)
 {
@@ -160,7 +160,7 @@ static void pair_up(struct weft_req *first, struct weft_req *second)
 	weft_req_fetch(second, tgt_req(second)->length, fetched);
 }
 
-/* --- as they arrive -------------------------------------------------------------------------------------- */
+/* --- as they arrive --------------------------------------------------------------------------- */
 
 static void wait_for_second(struct tgt_queue *queue, struct weft_req *first)
 {

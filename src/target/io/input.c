@@ -2,7 +2,8 @@
  *
  *   look the namespace up, check ─▶ fetch (the host takes its time) ─▶ enter, check again ─▶ run
  *
- * Between the two the namespace may have gone, shrunk, or become one that is not reached this way. */
+ * Between the two the namespace may have gone, shrunk, or become one that is not reached this
+ * way. */
 #include "target/io/io.h"
 
 static void enter(struct weft_req *req)

@@ -2,8 +2,8 @@
  *
  *   command ─▶ enter the namespace ─▶ check ─▶ data or buffer ─▶ storage ─▶ finish ─▶ reply
  *
- * A command that waits for its data does not hold the namespace meanwhile: it looks it up again, and
- * finds it gone, smaller or other than before. */
+ * A command that waits for its data does not hold the namespace meanwhile: it looks it up again,
+ * and finds it gone, smaller or other than before. */
 #include "target/io/io.h"
 
 #include "target/resv/resv.h"
@@ -40,7 +40,7 @@ void tgt_io_command(struct weft_req *req)
 		info->run(req);
 }
 
-/* --- checks --------------------------------------------------------------------------------------- */
+/* --- checks ----------------------------------------------------------------------------------- */
 
 uint16_t tgt_io_check_lbas(const struct tgt_ns *ns, uint64_t slba, uint64_t nlb)
 {
@@ -88,7 +88,7 @@ unsigned tgt_io_durability(struct weft_req *req, bool fua)
 	return 0;
 }
 
-/* --- to the storage and back ------------------------------------------------------------------------ */
+/* --- to the storage and back ------------------------------------------------------------------ */
 
 struct weft_req *tgt_io_req(struct weft_io *io)
 {
@@ -120,7 +120,7 @@ void tgt_io_done(struct weft_io *io, int rc)
 	tgt_io_finish(tgt_io_req(io), weft_status_from_errno(rc));
 }
 
-/* --- the answer ---------------------------------------------------------------------------------------- */
+/* --- the answer ------------------------------------------------------------------------------- */
 
 /* By way of home, which keeps the error log. */
 static void fail_at_home(struct weft_msg *msg)

@@ -5,7 +5,7 @@
 
 enum { VERIFY_BYTES = 128 << 10 };
 
-/* --- Write Zeroes ------------------------------------------------------------------------------------ */
+/* --- Write Zeroes ----------------------------------------------------------------------------- */
 
 void tgt_io_write_zeroes(struct weft_req *req)
 {
@@ -26,7 +26,7 @@ void tgt_io_write_zeroes(struct weft_req *req)
 		      tgt_io_done);
 }
 
-/* --- Verify: read everything, keep nothing ------------------------------------------------------------- */
+/* --- Verify: read everything, keep nothing ---------------------------------------------------- */
 
 static bool verify_step(struct weft_req *req, int rc)
 {
@@ -66,7 +66,7 @@ void tgt_io_verify(struct weft_req *req)
 		weft_req_buffer(req, VERIFY_BYTES, verify_buffer);
 }
 
-/* --- Dataset Management -------------------------------------------------------------------------------- */
+/* --- Dataset Management ----------------------------------------------------------------------- */
 
 static unsigned dsm_ranges(const struct weft_req *req)
 {

@@ -8,7 +8,7 @@ static bool has_fua(const struct weft_req *req)
 	return le16_to_cpu(req->cmd.rw.control) & NVME_RW_FUA;
 }
 
-/* --- Read ------------------------------------------------------------------------------------------ */
+/* --- Read ------------------------------------------------------------------------------------- */
 
 static void read_into(struct weft_req *req, uint16_t sc)
 {
@@ -54,7 +54,7 @@ void tgt_io_read(struct weft_req *req)
 		weft_req_buffer(req, tgt_req(req)->length, read_into);
 }
 
-/* --- Write ----------------------------------------------------------------------------------------- */
+/* --- Write ------------------------------------------------------------------------------------ */
 
 static void write_from(struct weft_req *req, const void *data)
 {
@@ -103,7 +103,7 @@ void tgt_io_write(struct weft_req *req)
 	tgt_io_input(req, &input);
 }
 
-/* --- Flush ----------------------------------------------------------------------------------------- */
+/* --- Flush ------------------------------------------------------------------------------------ */
 
 void tgt_io_flush(struct weft_req *req)
 {
@@ -111,7 +111,7 @@ void tgt_io_flush(struct weft_req *req)
 		tgt_io_submit(req, WEFT_IO_FLUSH, NULL, 0, 0, 0, tgt_io_done);
 }
 
-/* --- shutdown: every namespace in turn -------------------------------------------------------------- */
+/* --- shutdown: every namespace in turn -------------------------------------------------------- */
 
 static void flush_next(struct weft_req *req);
 

@@ -33,7 +33,7 @@ struct tgt_resv {
 
 static void apply(struct tgt_resv *resv);
 
-/* --- records ---------------------------------------------------------------------------------------- */
+/* --- records ---------------------------------------------------------------------------------- */
 
 void tgt_resv_key(const struct tgt_ns *ns, char key[48])
 {
@@ -72,7 +72,7 @@ int tgt_resv_load(struct tgt_ns *ns)
 	return 0;
 }
 
-/* --- one namespace ----------------------------------------------------------------------------------- */
+/* --- one namespace ---------------------------------------------------------------------------- */
 
 /* Those of its notices that came since the last time. */
 static unsigned first_new(const struct tgt_ns *ns, const struct resv_state *st)
@@ -131,8 +131,8 @@ static int apply_record(struct tgt_resv *resv, struct tgt_ns *ns, const struct r
 	return 0;
 }
 
-/* A record that is not ours to read was not written by a target like this one: nothing is known, and
- * nothing is acknowledged. */
+/* A record that is not ours to read was not written by a target like this one: nothing is known,
+ * and nothing is acknowledged. */
 static int apply_ns(struct tgt_resv *resv, struct tgt_ns *ns)
 {
 	const struct weft_record *record;
@@ -148,7 +148,7 @@ static int apply_ns(struct tgt_resv *resv, struct tgt_ns *ns)
 	return apply_record(resv, ns, &st, version);
 }
 
-/* --- all of them --------------------------------------------------------------------------------------- */
+/* --- all of them ------------------------------------------------------------------------------ */
 
 static void free_old(struct tgt_resv *resv)
 {
@@ -232,8 +232,8 @@ static void visited(struct tgt_round *round)
 		made_so(resv);
 }
 
-/* A subsystem that is being removed follows no more, and so does not acknowledge: its namespaces go,
- * and then its store. */
+/* A subsystem that is being removed follows no more, and so does not acknowledge: its namespaces
+ * go, and then its store. */
 static void apply(struct tgt_resv *resv)
 {
 	struct weft_subsys *s = resv->subsys;
@@ -263,7 +263,7 @@ bool tgt_resv_is_idle(const struct weft_subsys *s)
 	return !s->resv->running && s->resv->revision == weft_store_revision(s->store);
 }
 
-/* --- beginning and end ------------------------------------------------------------------------------------ */
+/* --- beginning and end ------------------------------------------------------------------------ */
 
 int tgt_resv_start(struct weft_subsys *s)
 {

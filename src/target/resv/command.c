@@ -32,7 +32,7 @@ struct change {
 
 static void run(struct change *change);
 
-/* --- on home ----------------------------------------------------------------------------------------- */
+/* --- on home ---------------------------------------------------------------------------------- */
 
 static void end(struct change *change, uint16_t sc)
 {
@@ -169,7 +169,7 @@ void tgt_resv_give_back(struct weft_subsys *s, struct weft_qpair *qp)
 	}
 }
 
-/* --- Register, Acquire, Release ------------------------------------------------------------------------ */
+/* --- Register, Acquire, Release --------------------------------------------------------------- */
 
 static const struct command {
 	uint8_t opcode;

@@ -1,4 +1,5 @@
-/* features.c - Reservation Notification Mask and Reservation Persistence, features of a namespace. */
+/* features.c - Reservation Notification Mask and Reservation Persistence, features of a
+ * namespace. */
 #include <string.h>
 
 #include "target/admin/admin.h"

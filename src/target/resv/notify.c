@@ -1,6 +1,7 @@
 /* notify.c - the Reservation Notification log of a controller: a queue, read one page at a time.
  *
- * Invariant: while pages are in it that the host was not told of, the event is pending or masked. */
+ * Invariant: while pages are in it that the host was not told of, the event is pending or
+ * masked. */
 #include <stdlib.h>
 #include <string.h>
 

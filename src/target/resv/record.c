@@ -1,6 +1,6 @@
 /* record.c - a reservation as the store has it.
  *
- *   ┌ head: format, type, counts, generation, session │ registrants, 32 each │ notices, 24 each ┐    */
+ *   ┌ head: format, type, counts, generation, session │ registrants, 32 each │ notices, 24 each ┐ */
 #include <errno.h>
 #include <string.h>
 

@@ -10,7 +10,7 @@
 #define CONFLICT (SC_GENERIC(RESERVATION_CONFLICT) | SC_DNR)
 #define INVALID  (SC_GENERIC(INVALID_FIELD) | SC_DNR)
 
-/* --- Register ------------------------------------------------------------------------------------------- */
+/* --- Register --------------------------------------------------------------------------------- */
 
 static uint16_t enter(struct resv_state *st, const struct resv_request *rq)
 {
@@ -50,8 +50,8 @@ static uint16_t unregister_key(struct resv_state *st, const struct resv_request 
 	return 0;
 }
 
-/* A host that ignores keys need not have one. Linux (6.12) unregisters by replacing with key 0, which
- * nobody can have. */
+/* A host that ignores keys need not have one. Linux (6.12) unregisters by replacing with key 0,
+ * which nobody can have. */
 static uint16_t replace_key(struct resv_state *st, const struct resv_request *rq)
 {
 	struct resv_reg *me = resv_find(st, rq->host);
@@ -99,7 +99,7 @@ static uint16_t run_register(struct resv_state *st, const struct resv_request *r
 	return sc;
 }
 
-/* --- Acquire -------------------------------------------------------------------------------------------- */
+/* --- Acquire ---------------------------------------------------------------------------------- */
 
 static bool valid_rtype(uint8_t rtype)
 {
@@ -186,7 +186,7 @@ static uint16_t run_acquire(struct resv_state *st, const struct resv_request *rq
 	return preempt(st, rq);
 }
 
-/* --- Release -------------------------------------------------------------------------------------------- */
+/* --- Release ---------------------------------------------------------------------------------- */
 
 /* Who does not hold it has nothing to release, and that is no error. */
 static uint16_t release(struct resv_state *st, struct resv_reg *me, const struct resv_request *rq,
@@ -227,7 +227,7 @@ static uint16_t run_release(struct resv_state *st, const struct resv_request *rq
 	return release(st, me, rq, changed);
 }
 
-/* --- all ------------------------------------------------------------------------------------------------ */
+/* --- all -------------------------------------------------------------------------------------- */
 
 static uint16_t run_persist(struct resv_state *st, const struct resv_request *rq, bool *changed)
 {

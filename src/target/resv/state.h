@@ -1,4 +1,5 @@
-/* state.h - the reservation of a namespace: its registrants, its holder, and what commands do to it.
+/* state.h - the reservation of a namespace: its registrants, its holder, and what commands do to
+ * it.
  *
  * A registrant is a host, known by its identifier: all its controllers, of all members, are one. */
 #ifndef WEFT_TARGET_RESV_STATE_H
@@ -51,8 +52,8 @@ struct resv_request {
 	bool can_persist;    /* there is a place for it */
 };
 
-/* rules.c: 0 or an NVMe status; @changed: the state is another one now. On a status it is as before.
- * resv_has_room() said yes. */
+/* rules.c: 0 or an NVMe status; @changed: the state is another one now. On a status it is as
+ * before. resv_has_room() said yes. */
 uint16_t resv_run(struct resv_state *st, const struct resv_request *rq, bool *changed);
 
 /* state.c */

@@ -115,7 +115,8 @@ static int accept_it(struct rdma_conn *conn, struct weft_err *err)
 	return 0;
 }
 
-/* On iWARP a command that finds no receive is the end of its connection: there must be one for each. */
+/* On iWARP a command that finds no receive is the end of its connection: there must be one for
+ * each. */
 static bool overcommits(const struct rdma_conn *conn)
 {
 	const struct rdma_lane *lane = conn->lane;

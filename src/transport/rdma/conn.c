@@ -2,8 +2,9 @@
  *
  *   request ─▶ ACCEPTING ─▶ OPEN ──lost, or closed by the user──▶ CLOSING ─ … : see end.c
  *
- * That it is lost shows in one of many ways, or in several: an event of the connection manager, a work
- * request that failed, a word of the adapter's, its state when asked for. The first one counts. */
+ * That it is lost shows in one of many ways, or in several: an event of the connection manager, a
+ * work request that failed, a word of the adapter's, its state when asked for. The first one
+ * counts. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -12,7 +13,7 @@
 #include "transport/rdma/path.h"
 #include "transport/rdma/rdma.h"
 
-/* --- how it is lost ------------------------------------------------------------------------------------- */
+/* --- how it is lost --------------------------------------------------------------------------- */
 
 void rdma_conn_failed(struct rdma_conn *conn, const struct ibv_wc *wc)
 {
@@ -55,7 +56,7 @@ static void rdma_check(struct weft_qpair *qp)
 		weft_qpair_close(qp, "its queue pair is in error");
 }
 
-/* --- events ------------------------------------------------------------------------------------------- */
+/* --- events ----------------------------------------------------------------------------------- */
 
 static void tell_path(struct rdma_conn *conn)
 {
@@ -120,7 +121,7 @@ void rdma_conn_event(struct rdma_conn *conn, const struct rdma_cm_event *event)
 	}
 }
 
-/* --- the beginning: accept.c goes on with it ------------------------------------------------------------ */
+/* --- the beginning: accept.c goes on with it -------------------------------------------------- */
 
 static void setup_over(struct weft_timer *timer)
 {

@@ -106,10 +106,10 @@ void rdma_dev_put(struct rdma_dev *dev)
 		destroy(dev);
 }
 
-/* --- removal ------------------------------------------------------------------------------------------ */
+/* --- removal ---------------------------------------------------------------------------------- */
 
-/* librdmacm keeps a device open after its last id is gone, and looks for removed ones only when asked
- * what there is. */
+/* librdmacm keeps a device open after its last id is gone, and looks for removed ones only when
+ * asked what there is. */
 static atomic_bool removed;
 
 void rdma_devs_removed(void)

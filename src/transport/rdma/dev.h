@@ -35,7 +35,7 @@ void rdma_dev_put(struct rdma_dev *dev); /* NULL is nothing */
 void rdma_devs_removed(void);
 void rdma_devs_sweep(void);
 
-/* --- keys, see keys.c ---------------------------------------------------------------------------- */
+/* --- keys, see keys.c ------------------------------------------------------------------------- */
 
 enum { RDMA_KEYS_HOT = 64 };
 

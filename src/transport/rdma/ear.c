@@ -1,12 +1,13 @@
-/* ear.c - what an adapter says unasked: that a queue pair is empty, or broken; that a port went down.
+/* ear.c - what an adapter says unasked: that a queue pair is empty, or broken; that a port went
+ * down.
  *
  *   async descriptor ─▶ whichever reactor looks first ─▶ the thing's own reactor ─▶ heard()
  *                                     └ of the adapter itself ─▶ every reactor that uses it ─▶ fatal()
  *
  * An adapter has one descriptor for a process, and what is read from it is gone for the others. So
  * every user watches, one reads, and hands on. Whose a thing is, is found before the event is
- * acknowledged: until then it cannot be destroyed, nor another be made in its place. A program may have
- * queue pairs of its own on the adapter; nothing but the address is looked at. */
+ * acknowledged: until then it cannot be destroyed, nor another be made in its place. A program may
+ * have queue pairs of its own on the adapter; nothing but the address is looked at. */
 #include "transport/rdma/ear.h"
 
 #include <assert.h>
@@ -17,7 +18,7 @@
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* of all ears */
 
-/* --- reading ---------------------------------------------------------------------------------------- */
+/* --- reading ---------------------------------------------------------------------------------- */
 
 /* Under the lock. */
 static void call(struct rdma_ear *ear)
@@ -125,7 +126,7 @@ static void readable(struct rdma_watch *watch)
 	}
 }
 
-/* --- hearing ---------------------------------------------------------------------------------------- */
+/* --- hearing ---------------------------------------------------------------------------------- */
 
 /* What was said of something here, one at a time; NULL: nothing more. */
 static struct rdma_news *next(struct rdma_ear *ear, enum ibv_event_type *type)
@@ -202,7 +203,7 @@ void rdma_news_end(struct rdma_news *news)
 	news->ear = NULL;
 }
 
-/* --- beginning and end ------------------------------------------------------------------------------ */
+/* --- beginning and end ------------------------------------------------------------------------ */
 
 static void watch_ended(struct rdma_watch *watch)
 {

@@ -3,10 +3,10 @@
  *   CLOSING ──all is back──▶ CLOSED ──its user lets go──▶ LEAVING ──no receive is missing──▶ gone
  *
  * It has an order: the queue pair goes into error, and the adapter hands back what it has of it, so
- * that no buffer is in its hands; every request comes back; then the user may free the connection. The
- * queue pair is destroyed when the adapter has said that it holds none of the shared receives for it.
- * An adapter that hands nothing back is not waited for long: the queue pair is destroyed first then,
- * and what it was given dies with it. */
+ * that no buffer is in its hands; every request comes back; then the user may free the connection.
+ * The queue pair is destroyed when the adapter has said that it holds none of the shared receives
+ * for it. An adapter that hands nothing back is not waited for long: the queue pair is destroyed
+ * first then, and what it was given dies with it. */
 #include <assert.h>
 #include <stdlib.h>
 

@@ -67,7 +67,7 @@ void rdma_hub_lane_gone(struct rdma_hub *hub)
 		rdma_watch_end(&hub->watch);
 }
 
-/* --- its connections, by adapter ------------------------------------------------------------------------ */
+/* --- its connections, by adapter -------------------------------------------------------------- */
 
 static int find_lane(struct rdma_hub *hub, struct ibv_context *ctx, struct rdma_lane **out,
 		     struct weft_err *err)

@@ -6,10 +6,10 @@
  * the adapter goes. So pools and namespaces pay for what they touch, and a steady state registers
  * nothing. What is found costs no lock: ties are remembered per thread, keys are read atomically.
  *
- * What the adapter refuses is remembered too, or every I/O of that memory would ask again. It is asked
- * again when there is reason to hope: a region came or went, a connection did, or somebody who cannot
- * do without has waited a while (rdma_keys_try_again()). Until then the memory is as if nobody had
- * declared it, and its pages are free to go. */
+ * What the adapter refuses is remembered too, or every I/O of that memory would ask again. It is
+ * asked again when there is reason to hope: a region came or went, a connection did, or somebody
+ * who cannot do without has waited a while (rdma_keys_try_again()). Until then the memory is as if
+ * nobody had declared it, and its pages are free to go. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -30,7 +30,7 @@ struct rdma_tie {
 	struct rdma_key keys[];
 };
 
-/* --- granules ------------------------------------------------------------------------------------- */
+/* --- granules --------------------------------------------------------------------------------- */
 
 static struct iovec granule_at(const struct weft_region *region, size_t index)
 {
@@ -78,7 +78,7 @@ static struct rdma_tie *tie_to(struct weft_region *region, struct rdma_side *sid
 	return rt;
 }
 
-/* --- looking -------------------------------------------------------------------------------------- */
+/* --- looking ---------------------------------------------------------------------------------- */
 
 void rdma_keys_init(struct rdma_keys *keys, struct rdma_side *side)
 {
@@ -111,7 +111,7 @@ static struct rdma_tie *tie_of(struct rdma_keys *keys, struct weft_region *regio
 	return keys->hot[slot].tie;
 }
 
-/* --- registering ---------------------------------------------------------------------------------- */
+/* --- registering ------------------------------------------------------------------------------ */
 
 /* iWARP writes what an RDMA READ brings as if the peer had written it. */
 static int access_to(const struct rdma_side *side, const struct weft_region *region)

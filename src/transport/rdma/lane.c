@@ -10,7 +10,7 @@
 #include "base/log.h"
 #include "transport/rdma/rdma.h"
 
-/* --- connections by number ------------------------------------------------------------------------ */
+/* --- connections by number -------------------------------------------------------------------- */
 
 static struct rdma_conn **bucket(struct rdma_lane *lane, uint32_t number)
 {
@@ -38,7 +38,7 @@ void rdma_lane_remove(struct rdma_conn *conn)
 	conn->lane->claimed -= conn->depth;
 }
 
-/* --- what breaks ------------------------------------------------------------------------------------ */
+/* --- what breaks ------------------------------------------------------------------------------ */
 
 static void broke(struct rdma_lane *lane, const char *why)
 {
@@ -63,7 +63,7 @@ static void cq_broke(struct rdma_news *news, enum ibv_event_type type)
 	broke(container_of(news, struct rdma_lane_cq, news)->lane, ibv_event_type_str(type));
 }
 
-/* --- completions ------------------------------------------------------------------------------------ */
+/* --- completions ------------------------------------------------------------------------------ */
 
 /* What a work request was is in its wr_id alone where it failed. */
 static void completed(struct rdma_cq *cq, const struct ibv_wc *wc)
@@ -135,7 +135,7 @@ int rdma_lane_cq(struct rdma_lane *lane, uint32_t entries, struct rdma_lane_cq *
 	return 0;
 }
 
-/* --- the end ---------------------------------------------------------------------------------------- */
+/* --- the end ---------------------------------------------------------------------------------- */
 
 static void lane_free(struct rdma_lane *lane)
 {
@@ -186,7 +186,7 @@ void rdma_lane_end(struct rdma_lane *lane)
 	rdma_ear_end(&lane->ear);
 }
 
-/* --- the beginning ---------------------------------------------------------------------------------- */
+/* --- the beginning ---------------------------------------------------------------------------- */
 
 static void recvs_failed(struct rdma_recvs *recvs, int rc)
 {

@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* --- the end ------------------------------------------------------------------------------------ */
+/* --- the end ---------------------------------------------------------------------------------- */
 
 static void let_go_of_all(struct rdma_link *rl)
 {
@@ -103,7 +103,7 @@ static void link_free(struct weft_link *link)
 	free(rl);
 }
 
-/* --- the beginning -------------------------------------------------------------------------------- */
+/* --- the beginning ---------------------------------------------------------------------------- */
 
 static void readable(struct rdma_watch *watch)
 {

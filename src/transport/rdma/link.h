@@ -110,7 +110,8 @@ void rdma_link_send(struct rdma_link *rl, struct rdma_slot *rs);
 /* link_data.c */
 /* Finds the data, or a place for it, then rdma_link_send(). */
 void rdma_link_place(struct rdma_link *rl, struct rdma_slot *rs);
-/* The answer is here: data that came through a buffer gets where it belongs, if the command succeeded. */
+/* The answer is here: data that came through a buffer gets where it belongs, if the command
+ * succeeded. */
 void rdma_link_collect(struct rdma_link *rl, struct rdma_slot *rs);
 /* The buffer, and the place in line for one. */
 void rdma_link_let_go(struct rdma_link *rl, struct rdma_slot *rs);

@@ -16,7 +16,7 @@ struct piece {
 	struct ibv_mr *mr;
 };
 
-/* --- the data in pieces -------------------------------------------------------------------------------- */
+/* --- the data in pieces ----------------------------------------------------------------------- */
 
 static bool extends(const struct piece *last, const char *at, const struct ibv_mr *mr)
 {
@@ -96,7 +96,7 @@ static void copy(struct rdma_link *rl, struct rdma_slot *rs, bool out)
 	rl->link.stats.copied_bytes += slot->data_len;
 }
 
-/* --- how the controller is told ------------------------------------------------------------------------ */
+/* --- how the controller is told --------------------------------------------------------------- */
 
 static void set_sgl(struct rdma_slot *rs, uint8_t type, uint32_t length)
 {
@@ -163,7 +163,7 @@ static bool place_pieces(struct rdma_link *rl, struct rdma_slot *rs)
 	return true;
 }
 
-/* --- through a buffer --------------------------------------------------------------------------------------- */
+/* --- through a buffer ------------------------------------------------------------------------- */
 
 static void use_buffer(struct rdma_link *rl, struct rdma_slot *rs)
 {

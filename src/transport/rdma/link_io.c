@@ -16,7 +16,7 @@
 /* wr_id: a slot's address for a SEND, 1 + 2 * index for a receive. */
 enum { RECEIVE = 1, SEND_BATCH = 32 };
 
-/* --- receives ---------------------------------------------------------------------------------------- */
+/* --- receives --------------------------------------------------------------------------------- */
 
 static int post_receive(struct rdma_link *rl, uint32_t index)
 {
@@ -36,7 +36,7 @@ int rdma_link_post_receives(struct rdma_link *rl)
 	return rc;
 }
 
-/* --- sends --------------------------------------------------------------------------------------------- */
+/* --- sends ------------------------------------------------------------------------------------ */
 
 /* A command alone is small: the adapter need not come for it. */
 static unsigned inline_flag(const struct rdma_link *rl, const struct rdma_slot *rs)
@@ -129,7 +129,7 @@ void rdma_link_send(struct rdma_link *rl, struct rdma_slot *rs)
 	weft_reactor_defer(rl->link.reactor, &rl->flush);
 }
 
-/* --- completions ------------------------------------------------------------------------------------------ */
+/* --- completions ------------------------------------------------------------------------------ */
 
 static void finish(struct rdma_link *rl, struct rdma_slot *rs)
 {

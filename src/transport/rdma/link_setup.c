@@ -11,7 +11,7 @@ static void give_up(struct rdma_link *rl, int rc, const char *what)
 	weft_link_close(&rl->link, rc, "%s: %s", what, strerror(-rc));
 }
 
-/* --- the adapter ------------------------------------------------------------------------------------ */
+/* --- the adapter ------------------------------------------------------------------------------ */
 
 static void set_options(struct rdma_link *rl)
 {
@@ -77,7 +77,7 @@ static void address_found(struct rdma_link *rl)
 		give_up(rl, -errno, "route");
 }
 
-/* --- the queue pair ----------------------------------------------------------------------------------- */
+/* --- the queue pair --------------------------------------------------------------------------- */
 
 static int create_queue_pair(struct rdma_link *rl)
 {
@@ -193,7 +193,7 @@ static void route_found(struct rdma_link *rl)
 		give_up(rl, rc, "connect");
 }
 
-/* --- the answer ---------------------------------------------------------------------------------------- */
+/* --- the answer ------------------------------------------------------------------------------- */
 
 static void established(struct rdma_link *rl, const struct rdma_conn_param *param)
 {

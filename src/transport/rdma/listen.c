@@ -63,7 +63,7 @@ static void tell_refusal(const struct rdma_cm_id *id, enum nvme_rdma_status sts)
 		      nvme_rdma_status_text((uint16_t)sts));
 }
 
-/* --- requests ------------------------------------------------------------------------------------ */
+/* --- requests --------------------------------------------------------------------------------- */
 
 static struct rdma_arrival *take_request(struct rdma_listener *rl,
 					 const struct rdma_cm_event *event,
@@ -108,7 +108,7 @@ static void on_request(struct rdma_listener *rl, struct rdma_cm_event *event)
 	weft_reactor_post(arrival->group->reactor, &arrival->msg);
 }
 
-/* --- listening --------------------------------------------------------------------------------------- */
+/* --- listening -------------------------------------------------------------------------------- */
 
 static int listen_at(struct rdma_listener *rl, const struct sockaddr_storage *addr)
 {
@@ -180,7 +180,7 @@ static void readable(struct rdma_watch *watch)
 	}
 }
 
-/* --- beginning and end ----------------------------------------------------------------------------- */
+/* --- beginning and end ------------------------------------------------------------------------ */
 
 static void destroy(struct rdma_listener *rl)
 {

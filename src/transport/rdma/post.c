@@ -20,10 +20,10 @@ struct batch {
 	struct ibv_sge sge[2 * RDMA_BATCH];
 };
 
-/* --- work requests ------------------------------------------------------------------------------------ */
+/* --- work requests ---------------------------------------------------------------------------- */
 
-/* Soft iWARP hands the pages of a WRITE that is not signaled to TCP and calls it done: they would be
- * sent with what is in them by then. */
+/* Soft iWARP hands the pages of a WRITE that is not signaled to TCP and calls it done: they would
+ * be sent with what is in them by then. */
 static bool is_signaled(const struct rdma_conn *conn, enum ibv_wr_opcode opcode, unsigned kind)
 {
 	return kind != RDMA_PART || (conn->lane->dev->iwarp && opcode == IBV_WR_RDMA_WRITE);
@@ -90,7 +90,7 @@ static int add_blocks(struct batch *b, struct rdma_req *rreq, enum ibv_wr_opcode
 	return rc;
 }
 
-/* --- requests ------------------------------------------------------------------------------------------- */
+/* --- requests --------------------------------------------------------------------------------- */
 
 static void take_back(struct batch *b, struct rdma_req *rreq, unsigned n, unsigned nsge)
 {
@@ -132,7 +132,8 @@ static bool goes_inline(const struct rdma_conn *conn, bool invalidates)
 	return conn->inlines && !(invalidates && conn->lane->dev->iwarp);
 }
 
-/* To invalidate the host's key is a courtesy: where there is no room for it, the host does it itself. */
+/* To invalidate the host's key is a courtesy: where there is no room for it, the host does it
+ * itself. */
 static void add_answer(struct batch *b, struct rdma_req *rreq)
 {
 	bool invalidates = rreq->invalidate && b->conn->lane->dev->invalidates;
@@ -163,11 +164,12 @@ static void add_reply(struct batch *b, struct rdma_req *rreq)
 	add_answer(b, rreq);
 	b->conn->wrs -= rreq->wrs;
 	began(b->conn);
-	/* The host may have the answer, and the next command here, before we hear that it has left. */
+	/* The host may have the answer, and the next command here, before we hear that it has
+	 * left. */
 	weft_req_enter(&rreq->req, WEFT_REQ_DRAINING);
 }
 
-/* --- posting -------------------------------------------------------------------------------------------- */
+/* --- posting ---------------------------------------------------------------------------------- */
 
 static bool has_room(const struct batch *b, const struct rdma_req *rreq)
 {
@@ -204,7 +206,8 @@ static void gather(struct batch *b)
 }
 
 /* Work requests from @bad on were refused: their chains are nobody's. What was accepted of a chain
- * comes back flushed, and says nothing. NULL: all were accepted, and only the adapter was not told. */
+ * comes back flushed, and says nothing. NULL: all were accepted, and only the adapter was not
+ * told. */
 static void unpost(struct batch *b, const struct ibv_send_wr *bad)
 {
 	for (; bad; bad = bad->next)

@@ -46,7 +46,8 @@ struct rdma_recv {
 	struct rdma_recv *next;
 };
 
-/* Shared by the queue pairs of a lane (SRQ), or of one queue pair where the adapter cannot share. */
+/* Shared by the queue pairs of a lane (SRQ), or of one queue pair where the adapter cannot
+ * share. */
 struct rdma_recvs {
 	struct rdma_keys *keys;
 	struct weft_reactor *reactor;
@@ -201,8 +202,9 @@ void rdma_target_reject(struct rdma_cm_id *id, enum nvme_rdma_status sts);
  * longer counted in group->nqpairs. */
 int rdma_lane_get(struct weft_group *group, struct ibv_context *ctx, struct rdma_lane **lane,
 		  struct weft_err *err);
-/* The connection is gone but for its id. What was the last one's goes too, then the id, and its count
- * in group->nqpairs: an adapter that was removed goes with its last id, and must have nothing left.
+/* The connection is gone but for its id. What was the last one's goes too, then the id, and its
+ * count in group->nqpairs: an adapter that was removed goes with its last id, and must have nothing
+ * left.
  * @id may be NULL. */
 void rdma_lane_put(struct rdma_lane *lane, struct rdma_cm_id *id);
 /* A lane has ended. */

@@ -22,7 +22,7 @@ static size_t pages_size(const struct rdma_recvs *recvs)
 	return commands_size(recvs) + (size_t)recvs->room * RDMA_CAPSULE_DATA;
 }
 
-/* --- posting --------------------------------------------------------------------------------------- */
+/* --- posting ---------------------------------------------------------------------------------- */
 
 static int fill(struct rdma_recvs *recvs, struct rdma_recv *recv, struct ibv_recv_wr *wr,
 		struct ibv_sge *sge)
@@ -137,7 +137,7 @@ int rdma_recvs_grow(struct rdma_recvs *recvs, uint32_t count)
 	return post_all(recvs);
 }
 
-/* --- beginning and end -------------------------------------------------------------------------------- */
+/* --- beginning and end ------------------------------------------------------------------------ */
 
 static int share(struct rdma_recvs *recvs, struct ibv_pd *pd)
 {

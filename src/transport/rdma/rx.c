@@ -1,7 +1,7 @@
 /* rx.c - commands as they come: whose they are, and where their data is.
  *
- * An SGL is looked at once, here: what is wrong with it is kept until somebody wants the data, since
- * a command that moves none may carry anything. */
+ * An SGL is looked at once, here: what is wrong with it is kept until somebody wants the data,
+ * since a command that moves none may carry anything. */
 #include <string.h>
 
 #include "transport/rdma/rdma.h"
@@ -15,7 +15,7 @@ static struct rdma_conn *find(struct rdma_lane *lane, uint32_t number)
 	return conn;
 }
 
-/* --- where the data is ------------------------------------------------------------------------------ */
+/* --- where the data is ------------------------------------------------------------------------ */
 
 static uint16_t add_block(struct rdma_req *rreq, const struct nvme_keyed_sgl *sgl)
 {
@@ -106,7 +106,7 @@ uint32_t rdma_sgl_len(struct weft_req *req)
 	return rdma_req_of(req)->sgl_len;
 }
 
-/* --- commands ------------------------------------------------------------------------------------------ */
+/* --- commands --------------------------------------------------------------------------------- */
 
 /* Some are never held: hosts whose storage is not the slow one must be heard. */
 static void send_back(struct rdma_req *rreq)
@@ -116,7 +116,8 @@ static void send_back(struct rdma_req *rreq)
 	rreq->recv = NULL;
 }
 
-/* Held receives are missing to everybody else: when many are, small data makes room by moving on. */
+/* Held receives are missing to everybody else: when many are, small data makes room by moving
+ * on. */
 static void move_out(struct rdma_conn *conn, struct rdma_req *rreq)
 {
 	struct weft_pool *pool = weft_bufs_pool(&conn->qp.group->in, rreq->sgl_len);

@@ -24,7 +24,7 @@ void rdma_hang_up(struct weft_qpair *qp)
 	flush_soon(rdma_conn_of(qp));
 }
 
-/* --- the target asks ---------------------------------------------------------------------------------- */
+/* --- the target asks -------------------------------------------------------------------------- */
 
 void rdma_fetch(struct weft_req *req, uint32_t len)
 {
@@ -136,7 +136,7 @@ void rdma_reply(struct weft_req *req)
 		reply_by_buffer(conn, req);
 }
 
-/* --- the adapter answers -------------------------------------------------------------------------------- */
+/* --- the adapter answers ---------------------------------------------------------------------- */
 
 static void read_ended(struct rdma_conn *conn, struct rdma_req *rreq, bool well)
 {

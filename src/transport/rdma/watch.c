@@ -1,4 +1,5 @@
-/* watch.c - the library closes its descriptors itself, and so does a reactor: it gets a duplicate. */
+/* watch.c - the library closes its descriptors itself, and so does a reactor: it gets a
+ * duplicate. */
 #include "transport/rdma/watch.h"
 
 #include <errno.h>

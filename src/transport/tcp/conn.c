@@ -115,7 +115,7 @@ static void tcp_free(struct weft_qpair *qp)
 	atomic_fetch_sub(&group->nqpairs, 1); /* the group may go now */
 }
 
-/* --- termination --------------------------------------------------------------------------------- */
+/* --- termination ------------------------------------------------------------------------------ */
 
 static int fill_term(struct tcp_tx *tx, struct iovec *iov, int room)
 {
@@ -169,7 +169,7 @@ void tcp_terminate(struct tcp_conn *conn, const void *pdu, uint32_t len,
 	tcp_line_push(&conn->line, &conn->term_tx);
 }
 
-/* --- the beginning ------------------------------------------------------------------------------- */
+/* --- the beginning ---------------------------------------------------------------------------- */
 
 static void setup_over(struct weft_timer *timer)
 {
@@ -195,7 +195,8 @@ static int conn_open(struct tcp_conn *conn, struct weft_group *group, int fd,
 	socklen_t len = sizeof(conn->qp.peer);
 	int rc;
 
-	/* One that was reset meanwhile has no peer any more. Its end shows with the first receive. */
+	/* One that was reset meanwhile has no peer any more. Its end shows with the first
+	 * receive. */
 	if (getpeername(fd, (struct sockaddr *)&conn->qp.peer, &len) < 0 && errno != ENOTCONN)
 		return -errno;
 	len = sizeof(conn->qp.local);

@@ -4,9 +4,9 @@
  *                └ a command that comes with it is parked in its slot          └▶ thaw: it is run
  *
  * Once nothing under way needs the stream, it is not read any further: what the host sends waits in
- * the socket, which moves. What was read goes along as bytes that read like a host's: the capsules of
- * the commands that are held (for events) or parked, then what was not parsed. The heir parses them
- * as if they had just come, and trusts them no more than a host's.
+ * the socket, which moves. What was read goes along as bytes that read like a host's: the capsules
+ * of the commands that are held (for events) or parked, then what was not parsed. The heir parses
+ * them as if they had just come, and trusts them no more than a host's.
  *
  * Invariant: a still connection owes its host nothing but answers to what is in those bytes. */
 #include <assert.h>
@@ -18,7 +18,7 @@
 #include "proto/status.h"
 #include "transport/tcp/tcp.h"
 
-/* --- standing still -------------------------------------------------------------------------------- */
+/* --- standing still --------------------------------------------------------------------------- */
 
 /* A connection that ends because of a fault is not worth the wait. */
 void tcp_freeze(struct weft_qpair *qp)
@@ -55,7 +55,7 @@ void tcp_thaw(struct weft_qpair *qp)
 	tcp_rx_go_on(conn);
 }
 
-/* --- handing over ---------------------------------------------------------------------------------- */
+/* --- handing over ----------------------------------------------------------------------------- */
 
 /* As the host sent it, but for where in the capsule the data lies. */
 static void write_capsule(FILE *out, const struct tcp_conn *conn, const struct tcp_req *treq)
@@ -134,7 +134,7 @@ int tcp_hand_over(struct weft_qpair *qp, struct weft_qpair_state *state)
 	return 0;
 }
 
-/* --- and taking ------------------------------------------------------------------------------------ */
+/* --- and taking ------------------------------------------------------------------------------- */
 
 static bool makes_sense(const struct weft_qpair_state *state)
 {

@@ -19,7 +19,7 @@
 #include "proto/uri.h"
 #include "transport/tcp/socket.h"
 
-/* --- the end ------------------------------------------------------------------------------------ */
+/* --- the end ---------------------------------------------------------------------------------- */
 
 static void wrap_up(struct weft_task *task)
 {
@@ -67,7 +67,7 @@ static void link_free(struct weft_link *link)
 	free(tl);
 }
 
-/* --- termination --------------------------------------------------------------------------------- */
+/* --- termination ------------------------------------------------------------------------------ */
 
 static int fill_term(struct tcp_tx *tx, struct iovec *iov, int room)
 {
@@ -119,7 +119,7 @@ void link_terminate(struct tcp_link *tl, const void *pdu, uint32_t len,
 	tcp_line_push(&tl->line, &tl->term_tx);
 }
 
-/* --- the beginning -------------------------------------------------------------------------------- */
+/* --- the beginning ---------------------------------------------------------------------------- */
 
 static void setup_over(struct weft_timer *timer)
 {

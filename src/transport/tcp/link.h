@@ -23,8 +23,8 @@ struct link_cursor {
 	size_t skip;
 };
 
-/* Fills at most @room parts with the next @len bytes; returns how many, moves the cursor behind them
- * and leaves in @len what did not fit. */
+/* Fills at most @room parts with the next @len bytes; returns how many, moves the cursor behind
+ * them and leaves in @len what did not fit. */
 int link_cursor_map(struct link_cursor *cursor, struct iovec *out, int room, uint32_t *len);
 void link_cursor_copy_in(struct link_cursor *cursor, const char *from, uint32_t len);
 uint32_t link_cursor_crc(struct link_cursor cursor, uint32_t len);

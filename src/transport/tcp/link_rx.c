@@ -19,7 +19,7 @@
 
 static void receive(struct tcp_link *tl);
 
-/* --- receiving ------------------------------------------------------------------------------------ */
+/* --- receiving -------------------------------------------------------------------------------- */
 
 static void compact(struct tcp_link *tl)
 {
@@ -84,7 +84,7 @@ static void place(struct tcp_link *tl, uint32_t bytes)
 	assert(tl->tail <= LINK_RX_BYTES);
 }
 
-/* --- PDUs ------------------------------------------------------------------------------------------ */
+/* --- PDUs ------------------------------------------------------------------------------------- */
 
 /* What the target must have agreed to: no more and no less than was asked. */
 static int check_agreement(const struct tcp_link *tl, const struct nvme_tcp_icresp *icresp,
@@ -229,7 +229,7 @@ static void on_payload(struct tcp_link *tl, const char *digest)
 	link_answered(tl, slot);
 }
 
-/* --- parsing ---------------------------------------------------------------------------------------- */
+/* --- parsing ---------------------------------------------------------------------------------- */
 
 /* Each step returns true when it got on and there may be more to do. */
 

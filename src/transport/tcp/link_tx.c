@@ -8,7 +8,7 @@
 
 #include "transport/tcp/link.h"
 
-/* --- one PDU ----------------------------------------------------------------------------------- */
+/* --- one PDU ---------------------------------------------------------------------------------- */
 
 static int fill_out(struct tcp_link *tl, struct link_out *out, struct nvme_tcp_hdr *hdr,
 		    struct iovec *iov, int room)
@@ -71,7 +71,7 @@ void link_answered(struct tcp_link *tl, struct link_slot *slot)
 	complete_if_over(tl, slot);
 }
 
-/* --- capsules ---------------------------------------------------------------------------------- */
+/* --- capsules --------------------------------------------------------------------------------- */
 
 static int fill_capsule(struct tcp_tx *tx, struct iovec *iov, int room)
 {
@@ -132,7 +132,7 @@ void link_submit(struct weft_link *link, struct weft_slot *base)
 	push(tl, slot, &slot->capsule);
 }
 
-/* --- H2CData ------------------------------------------------------------------------------------ */
+/* --- H2CData ---------------------------------------------------------------------------------- */
 
 static void send_h2c(struct tcp_link *tl, struct link_slot *slot);
 

@@ -3,13 +3,13 @@
  *                ┌ frozen, or the host owes enough already ─▶ parked ─▶ the data came, or thawed ┐
  *   capsule ─────┴───────────────────────────────────────────────────────────────────────────────┴▶ run
  *
- * A host sends writes by the hundred. If the data of all was asked for at once, it would lie in as many
- * buffers, and before that in the socket: more memory than any cache holds, and each byte is moved
- * three times. So R2Ts are out for little more than TCP_OWED_MAX, which is what a fast network has on
- * its way, and the next write runs when some of that has come.
+ * A host sends writes by the hundred. If the data of all was asked for at once, it would lie in as
+ * many buffers, and before that in the socket: more memory than any cache holds, and each byte is
+ * moved three times. So R2Ts are out for little more than TCP_OWED_MAX, which is what a fast
+ * network has on its way, and the next write runs when some of that has come.
  *
- * Invariant: the user has not seen a parked command, and it holds no buffer; unless the group is frozen
- * the host owes data while there is one. */
+ * Invariant: the user has not seen a parked command, and it holds no buffer; unless the group is
+ * frozen the host owes data while there is one. */
 #include "proto/status.h"
 #include "transport/tcp/tcp.h"
 

@@ -4,9 +4,9 @@
  *                         └─▶ data of H2CData: into the request's buffer; what is not here yet is
  *                             received straight into it
  *
- * Parsing stops for more bytes, for a free slot or for a fresh chunk, and in a frozen group as soon as
- * no command under way needs more of the stream; nothing else is waited for.
- * Invariant: bytes [head, tail) of conn->chunk are received and not parsed. */
+ * Parsing stops for more bytes, for a free slot or for a fresh chunk, and in a frozen group as soon
+ * as no command under way needs more of the stream; nothing else is waited for. Invariant: bytes
+ * [head, tail) of conn->chunk are received and not parsed. */
 #include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
@@ -23,7 +23,7 @@ static _Thread_local char sink[4096]; /* for what nobody will read */
 static void parse(struct tcp_conn *conn);
 static void receive(struct tcp_conn *conn);
 
-/* --- chunks ------------------------------------------------------------------------------------ */
+/* --- chunks ----------------------------------------------------------------------------------- */
 
 void tcp_chunk_put(struct tcp_conn *conn, struct tcp_chunk **chunk)
 {
@@ -96,7 +96,7 @@ static bool make_room(struct tcp_conn *conn)
 	return false;
 }
 
-/* --- receiving ---------------------------------------------------------------------------------- */
+/* --- receiving -------------------------------------------------------------------------------- */
 
 /* While the host owes payload, receive headers in small steps: the less payload lands in the chunk,
  * the less has to be copied out of it. */
@@ -195,7 +195,7 @@ static void recv_done(struct weft_op *op, int res)
 	parse(conn);
 }
 
-/* --- parsing ------------------------------------------------------------------------------------- */
+/* --- parsing ---------------------------------------------------------------------------------- */
 
 /* Each step returns true when it got on and there may be more to do. */
 

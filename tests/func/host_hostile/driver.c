@@ -94,7 +94,7 @@ static void tell_outcome(struct weft_cmd *cmd)
 	printf("%d %s\n", cmd->rc, text.text);
 }
 
-/* --- writes of before a reset ----------------------------------------------------------- */
+/* --- writes of before a reset ----------------------------------------------------------------- */
 
 static unsigned left;
 
@@ -138,7 +138,7 @@ static void stale(const char *uri)
 	close_all();
 }
 
-/* --- a loop of the program's own -------------------------------------------------------- */
+/* --- a loop of the program's own -------------------------------------------------------------- */
 
 static unsigned long done_so_far;
 
@@ -232,7 +232,7 @@ static void fd_late(const char *uri)
 	one_by_fd(uri, 0);
 }
 
-/* --- queues ----------------------------------------------------------------------------- */
+/* --- queues ----------------------------------------------------------------------------------- */
 
 /* Closed while its Connect is not answered. */
 static void close_early(const char *uri)
@@ -255,7 +255,7 @@ static void reopen(const char *uri)
 	close_all();
 }
 
-/* --- commands --------------------------------------------------------------------------- */
+/* --- commands --------------------------------------------------------------------------------- */
 
 static void read_after_reset(const char *uri)
 {
@@ -307,7 +307,7 @@ static void waiting_write(const char *uri)
 	close_all();
 }
 
-/* --- the controller --------------------------------------------------------------------- */
+/* --- the controller --------------------------------------------------------------------------- */
 
 /* No queue: the controller's own thread does it all. */
 static void idle(const char *uri)
