@@ -41,7 +41,7 @@ def gone(t):
 # A host is asked for more data of a queue's writes while it owes less than a MiB: of this size, for two
 # at a time. So many queues have all large buffers.
 NEARLY = 255 * 4096
-QUEUES = 64
+QUEUES = 16
 
 
 def many_wait(spec, ic):
@@ -64,14 +64,19 @@ many_wait("mem:64M", dict(ddgst=True))
 @with_target("writes in line for buffers, some answered, when the connection breaks", extra=ONE_CPU)
 def _(t):
     data = bytes(NEARLY)
+
+    def begin(queues):
+        for queue in queues:
+            queue.hold = True
+            for _ in range(5):
+                queue.submit(sqe.blocks(sqe.WRITE, 1, 0, NEARLY // 4096), data, capsule=False)
+
     for _ in range(8):
         with connect(t) as ctrl:
             queues = [ctrl.open(depth=512, rcvbuf=4096) for _ in range(QUEUES + 2)]
-            for queue in queues:
-                queue.hold = True
-                for _ in range(5):
-                    queue.submit(sqe.blocks(sqe.WRITE, 1, 0, NEARLY // 4096), data, capsule=False)
+            begin(queues[:QUEUES])
             r2ts = [(queue, queue.next_r2t()) for queue in queues[:QUEUES] for _ in range(2)]
+            begin(queues[QUEUES:])
             pour(queues[0], sqe.READ, 40)
             for queue, r2t in r2ts[:12]:
                 queue.answer(r2t)

@@ -15,7 +15,7 @@
 enum {
 	LINK_BLOCKS = 16, /* descriptors of one command */
 	LINK_SGES = 4,    /* of one capsule: the command, and data in up to three pieces */
-	LINK_BUFS_SHARE = 8,
+	LINK_BUFS_SHARE = 2,
 	LINK_RECEIVES_MIN = 32, /* a controller may size its own queue by them: Linux's does */
 };
 
