@@ -31,6 +31,8 @@ class Paths:
         self.namespaces = {1: Namespace(nvme.pattern(0xCAFE, LONG))}
         self.targets = [stack.enter_context(Target(**dict(mdts=3, namespaces=self.namespaces)
                                                    | script)) for script in scripts]
+        for t in self.targets:
+            t.first = self.targets[0]
         self.terms = []
 
     def uri(self, **words):
@@ -91,8 +93,11 @@ def all_of_them(p):
 
 
 def late(**script):
-    """A path that is there a moment later than the others."""
-    return script | dict(accepted=lambda conn: time.sleep(0.3))
+    """A path that is there when the first one has had I/O."""
+    def accepted(conn):
+        weft.wait_until(lambda: any(qid for qid, _ in conn.target.first.commands),
+                        "I/O on the first path")
+    return script | dict(accepted=accepted)
 
 
 def first_of_two(p):

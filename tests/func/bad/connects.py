@@ -19,7 +19,6 @@ ADMIN = [
     ("unknown subsystem", dict(nqn="nqn.2026-11.io.weft:none"), CONNECT_PARAM, IN_DATA | 256),
     ("empty SUBNQN", dict(nqn=""), CONNECT_PARAM, IN_DATA | 256),
     ("SUBNQN without end", dict(nqn=b"n" * 256), CONNECT_PARAM, IN_DATA | 256),
-    ("empty HOSTNQN", dict(hostnqn=""), (CONNECT_PARAM, CONNECT_HOST), None),
     ("HOSTNQN without end", dict(hostnqn=b"n" * 256), (CONNECT_PARAM, CONNECT_HOST), None),
     ("HOSTNQN of 224 bytes", dict(hostnqn=nvme.HOSTNQN.ljust(224, "0")),
      (CONNECT_PARAM, CONNECT_HOST), None),
