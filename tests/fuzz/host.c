@@ -10,6 +10,7 @@
 #include "digest.h"
 #include "must.h"
 #include "outgoing.h"
+#include "transport/tcp/tcp.h"
 #include "world.h"
 
 /* --- sending ---------------------------------------------------------------------------------- */
@@ -362,13 +363,24 @@ static bool owes_data(const struct host *h, unsigned cid)
 	return false;
 }
 
+/* A target asks for no more than that at a time; writes of which nothing was asked for wait. */
+static bool owes_much(const struct host *h)
+{
+	uint64_t left = 0;
+
+	for (unsigned i = 0; i < h->nr2ts; i++)
+		left += h->r2ts[i].left;
+	return left >= TCP_OWED_MAX;
+}
+
 /* For an event, for its other half, or for the host itself. */
 static bool may_wait(const struct host *h, unsigned cid)
 {
-	const struct nvme_cmd *cmd = &h->cmds[cid].sqe.common;
+	const union nvme_sqe *sqe = &h->cmds[cid].sqe;
 
-	return (!h->qid && cmd->opcode == nvme_admin_async_event) || cmd->flags & NVME_FUSE_MASK ||
-	       owes_data(h, cid);
+	return (!h->qid && sqe->common.opcode == nvme_admin_async_event) ||
+	       sqe->common.flags & NVME_FUSE_MASK || owes_data(h, cid) ||
+	       (nvme_cmd_direction(sqe) == NVME_DIR_TO_CTRL && owes_much(h));
 }
 
 void host_check_settled(const struct host *h)
