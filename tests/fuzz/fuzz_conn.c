@@ -14,7 +14,11 @@
 #include "target_ops.h"
 #include "world.h"
 
-enum { HOSTS = 8, SETTLE = 8, CAPSULE_MAX = 8 << 10 };
+enum {
+	HOSTS = 8,
+	SETTLE = 16, /* while one socket talks, a reactor looks at the others every eighth turn */
+	CAPSULE_MAX = 8 << 10,
+};
 
 static struct host hosts[HOSTS];
 
