@@ -84,7 +84,7 @@ def sections(args, folder):
     pairs = pairs_of(hosts, targets, [name for name in args.pairs.split(",") if name])
     wanted = [case for case in cases.matrix() if case.name.startswith(tuple(args.cases.split(",")))]
     turns = turns_of(pairs, wanted, peers, args.time)
-    with servers.running(targets):
+    with servers.running(target for target in targets if target not in peers):
         rounds.progress("writing the namespaces")
         load.prefill(hosts[0], targets, {case.space for case in wanted})
         rounds.measure([turn for _, turn in turns], args.rounds)
