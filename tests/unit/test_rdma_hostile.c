@@ -124,15 +124,13 @@ static void promised_once(void **state)
 /* Their queues are full of large writes, and they have receives for some of the answers only. The
  * adapter tries to deliver the next one for ever, and what is behind it keeps every large
  * buffer. */
-static struct raw greedy[3], good;
+enum { LARGE_BUFFERS = 32, QUEUES = 3, EACH = LARGE_BUFFERS / QUEUES + 1 };
+
+static struct raw greedy[QUEUES], good;
 
 static void be_greedy(struct raw *q)
 {
-	enum {
-		WRITES = END_RECVS + 58
-	}; /* what a queue of CASE_DEPTH_MAX takes, the rest answered */
-
-	for (unsigned i = 0; i < WRITES; i++) {
+	for (unsigned i = 0; i < END_RECVS + EACH; i++) {
 		union nvme_sqe write = keyed(q, true, 0, MDTS / BLOCK);
 
 		raw_send(q, &write, 0);
@@ -445,8 +443,6 @@ static void sinks_are_open(void **state)
 
 /* Reads of memory that the adapter refuses take every large buffer, and the last one finds none. It
  * has waited for storage; it can wait for a buffer as well. */
-enum { LARGE_BUFFERS = 128, QUEUES = 3, READS = LARGE_BUFFERS / QUEUES + 1 };
-
 static struct raw readers[QUEUES];
 
 static void read_all_at_once(void)
@@ -458,7 +454,7 @@ static void read_all_at_once(void)
 		fabric_hold(target_qp(&readers[i]), HOLD_WRITES);
 	}
 	fabric_fail("reg_mr", 0, 1, ENOMEM);
-	for (unsigned i = 0; i < QUEUES * READS; i++) {
+	for (unsigned i = 0; i < QUEUES * EACH; i++) {
 		struct raw *q = &readers[i % QUEUES];
 		union nvme_sqe read = keyed(q, false, 0, MDTS / BLOCK);
 
@@ -483,7 +479,7 @@ static void read_waits(void **state)
 	assert_int_equal(writes_under_way(), LARGE_BUFFERS);
 	for (unsigned i = 0; i < QUEUES; i++)
 		fabric_hold(target_qp(&readers[i]), 0);
-	for (unsigned i = 0; i < QUEUES * READS; i++)
+	for (unsigned i = 0; i < QUEUES * EACH; i++)
 		assert_int_equal(raw_answer(&readers[i % QUEUES]).status, 0);
 	for (unsigned i = 0; i < QUEUES; i++)
 		raw_close(&readers[i]);

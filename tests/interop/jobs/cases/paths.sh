@@ -26,7 +26,7 @@ through() # PORTID
 	local at address
 
 	for at in /sys/class/nvme/nvme*; do
-		read -r address <"$at/address"
+		read -r address <"$at/address" || continue
 		case $address, in
 		*trsvcid="$(service "$1")",*)	echo "${at##*/}"
 						return ;;
@@ -41,8 +41,7 @@ path() # NSID PORTID: its folder in sysfs
 	local at nsid
 
 	for at in /sys/class/nvme/"$(through "$2")"/nvme*c*n*; do
-		read -r nsid <"$at/nsid"
-		if [ "$nsid" = "$1" ]; then
+		if read -r nsid <"$at/nsid" && [ "$nsid" = "$1" ]; then
 			echo "$at"
 			return
 		fi
@@ -93,7 +92,7 @@ all_live()
 	local portid state
 
 	for portid in $ports; do
-		read -r state <"/sys/class/nvme/$(through "$portid")/state"
+		read -r state <"/sys/class/nvme/$(through "$portid")/state" || return 1
 		[ "$state" = live ] || return 1
 	done
 }

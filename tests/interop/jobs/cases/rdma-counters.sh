@@ -12,7 +12,8 @@ io_counters()
 		| "\(map(.completed) | add) \(map(.registrations) | add) \(map(.copied_bytes) | add)"'
 }
 
-# Nothing was registered while the last hundred commands were answered, and nothing ever copied.
+# Nothing was registered while the last commands were answered, more than the load sends before it
+# counts, and nothing ever copied.
 settled()
 {
 	local commands registrations copied
@@ -23,7 +24,7 @@ settled()
 	if [ "$registrations" != "$settled_at" ]; then
 		settled_since=$commands settled_at=$registrations
 	fi
-	[ "$copied" = 0 ] && [ $((commands - settled_since)) -ge 100 ]
+	[ "$copied" = 0 ] && [ $((commands - settled_since)) -ge 400 ]
 }
 
 # A load that goes on until the target has settled, and checks what it reads.
@@ -34,7 +35,7 @@ settles() # NSID BLOCK
 	weft bench "$(uri "$1")" --rw randrw --bs "$2" --rate 200 --write-ok --verify --depth 8 \
 		--queues 4 --size 4M --warmup 1 --time 40 --json >/tmp/load 2>/tmp/load-said &
 	load=$!
-	wait_for 20 settled || { cat /tmp/looks /tmp/load-said; return 1; }
+	wait_for 30 settled || { cat /tmp/looks /tmp/load-said; return 1; }
 	kill -INT $load
 	wait $load
 	jq -c '{ why, reconnects, counters, steady }' /tmp/load

@@ -22,16 +22,16 @@ disk() # HOST NODE: namespace 1 as that host has it through that node
 	local at hostid address nsid ns
 
 	for at in /sys/class/nvme/nvme*; do
-		read -r hostid <"$at/hostid"
-		read -r address <"$at/address"
+		read -r hostid <"$at/hostid" && read -r address <"$at/address" || continue
 		[ "$hostid" = "$(host_id "$1")" ] || continue
 		case $address, in
 		*trsvcid=$((PORT + 2 * ($2 - 1))),*) ;;
 		*)	continue ;;
 		esac
 		for ns in "$at"/nvme*n*; do
-			read -r nsid <"$ns/nsid"
-			[ "$nsid" = 1 ] && [ -b "/dev/${ns##*/}" ] && echo "/dev/${ns##*/}" && return
+			read -r nsid <"$ns/nsid" && [ "$nsid" = 1 ] && [ -b "/dev/${ns##*/}" ] || continue
+			echo "/dev/${ns##*/}"
+			return
 		done
 	done
 	return 1
