@@ -8,6 +8,8 @@
  * into is reserved at the start, which costs nothing, growing makes more of it accessible,
  * shrinking only gives the pages back. A read that races with a shrink finds zeroes, not a fault.
  *
+ * What has filled up gets large pages (huge.c).
+ *
  * The room is a region, so that an adapter can be told of it, a granule at a time as they are used.
  * It is a memfd, so that another process can go on with it: see weft_backend_inherit(). That has a
  * price: a page that is read before it was written is paid for, too. Nobody can cut the memfd; what
@@ -25,6 +27,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "backend/huge.h"
 #include "backend/types.h"
 #include "base/cleanup.h"
 #include "base/log.h"
@@ -45,6 +48,7 @@ struct mem {
 	char *base;
 	uint64_t reserved, accessible; /* bytes from @base on */
 	struct weft_region *region;    /* NULL: it could not be one */
+	struct weft_huge huge;
 };
 
 static struct mem *mem_of(struct weft_backend *be)
@@ -84,6 +88,7 @@ static void zero(struct mem *mem, uint64_t from, uint64_t to)
 		return;
 	}
 	memset(mem->base + from, 0, first - from);
+	weft_huge_cleared(&mem->huge, first, last - first);
 	weft_region_clear(mem->region, mem->base + first, last - first);
 	memset(mem->base + last, 0, to - last);
 }
@@ -98,6 +103,7 @@ static int mem_submit(struct weft_backend *be, struct weft_io *io)
 		break;
 	case WEFT_IO_WRITE:
 		memcpy(mem->base + io->offset, io->buf, io->length);
+		weft_huge_wrote(&mem->huge, io->offset, io->length);
 		break;
 	case WEFT_IO_ZERO:
 	case WEFT_IO_TRIM:
@@ -132,15 +138,29 @@ static uint64_t room_for(uint64_t size)
 	return size * ROOM_TIMES > ROOM_MIN ? size * ROOM_TIMES : ROOM_MIN;
 }
 
+/* Where a large page may begin. */
+static char *reserve_aligned(uint64_t bytes)
+{
+	char *got = reserve(NULL, bytes + WEFT_HUGE_BYTES, 0), *base;
+
+	if (!got)
+		return NULL;
+	base = got + -(uintptr_t)got % WEFT_HUGE_BYTES;
+	if (base > got)
+		munmap(got, (size_t)(base - got));
+	munmap(base + bytes, (size_t)(got + WEFT_HUGE_BYTES - base));
+	return base;
+}
+
 /* With room to grow, or else just enough: then there is something left for the others. */
 static int reserve_room(struct mem *mem, uint64_t size)
 {
 	mem->reserved = granule_up(room_for(size));
-	mem->base = reserve(NULL, mem->reserved, 0);
+	mem->base = reserve_aligned(mem->reserved);
 	if (mem->base)
 		return 0;
 	mem->reserved = granule_up(size);
-	mem->base = reserve(NULL, mem->reserved, 0);
+	mem->base = reserve_aligned(mem->reserved);
 	return mem->base ? 0 : -ENOMEM;
 }
 
@@ -185,6 +205,7 @@ static int make_accessible(struct mem *mem, uint64_t size)
 		return -errno;
 	madvise(mem->base + from, to - from, MADV_DONTDUMP);
 	mem->accessible = to;
+	weft_huge_grow(&mem->huge, to);
 	return 0;
 }
 
@@ -224,6 +245,7 @@ static void mem_close(struct weft_backend *be)
 	struct mem *mem = mem_of(be);
 
 	weft_region_remove(mem->region);
+	weft_huge_fini(&mem->huge);
 	if (mem->base)
 		munmap(mem->base, mem->reserved);
 	weft_closep(&mem->fd);
@@ -247,6 +269,8 @@ static int mem_init(struct mem *mem, const struct weft_spec *spec, struct weft_e
 	if (rc < 0)
 		return rc;
 	rc = reserve_room(mem, spec->size);
+	if (rc == 0)
+		weft_huge_init(&mem->huge, mem->base, mem->reserved);
 	if (rc == 0 && mem->fd < 0)
 		rc = mem->fd = create_memory();
 	if (rc >= 0)

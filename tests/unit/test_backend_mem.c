@@ -2,6 +2,7 @@
 #include "backend_case.h"
 
 #include <fcntl.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -40,6 +41,110 @@ static void test_mem_space(void **state)
 	assert_int_equal(resident_pages(at, 16), 0);
 	weft_backend_close(be);
 }
+
+/* --- large pages ------------------------------------------------------------------------------ */
+
+/* Of the mapping that begins at @at, the bytes that are in large pages. */
+static size_t large_bytes(const void *at)
+{
+	FILE *smaps = fopen("/proc/self/smaps", "r");
+	const char *begin = text("%lx-", (unsigned long)at);
+	bool here = false;
+	size_t kib = 0;
+	char line[512];
+
+	assert_non_null(smaps);
+	while (fgets(line, sizeof(line), smaps)) {
+		if (strchr(line, '-') && strstr(line, " rw-s "))
+			here = !strncmp(line, begin, strlen(begin));
+		if (here && sscanf(line, "ShmemPmdMapped: %zu kB", &kib) == 1)
+			break;
+	}
+	fclose(smaps);
+	return kib * KIB;
+}
+
+static void wait_for_large(const void *at, size_t bytes)
+{
+	for (int i = 0; i < 1000 && large_bytes(at) != bytes; i++)
+		usleep(10000);
+	assert_int_equal(large_bytes(at), bytes);
+}
+
+static void need_large_pages(void)
+{
+	struct weft_backend *be = open_spec("mem:2M");
+	char *at = be->ops->map(be, 0);
+	int rc;
+
+	*at = 1;
+	rc = madvise(at, 2 * MIB, 25 /* MADV_COLLAPSE */);
+	weft_backend_close(be);
+	if (rc < 0)
+		skip_because("this kernel makes no large pages of shared memory");
+}
+
+static void write_mib(struct weft_backend *be, unsigned from, unsigned to, unsigned seed)
+{
+	for (unsigned i = from; i < to; i++)
+		write_at(be, i * MIB, MIB, seed + i);
+}
+
+static void test_mem_fills_up(void **state)
+{
+	struct weft_backend *be;
+	char *at;
+
+	need_reactor();
+	need_large_pages();
+	be = open_spec("mem:8M");
+	at = be->ops->map(be, 0);
+	for (unsigned round = 0; round < 2; round++) {
+		write_mib(be, 0, 8, round);
+		wait_for_large(at, 8 * MIB);
+		for (unsigned i = 0; i < 8; i++)
+			assert_data(be, i * MIB, MIB, round + i);
+		assert_int_equal(do_io(be, WEFT_IO_TRIM, 0, NULL, 2 * MIB, 3 * MIB), 0);
+		assert_zeroes(be, 2 * MIB, 3 * MIB);
+		assert_data(be, MIB, MIB, round + 1);
+		assert_data(be, 5 * MIB, MIB, round + 5);
+	}
+	weft_backend_close(be);
+}
+
+/* Much is written, and little of it is there: that must not become more. */
+static void test_mem_stays_sparse(void **state)
+{
+	struct weft_backend *be;
+	char *at;
+
+	need_reactor();
+	need_large_pages();
+	be = open_spec("mem:4M");
+	at = be->ops->map(be, 0);
+	for (unsigned i = 0; i < 64; i++)
+		write_at(be, 0, 64 * KIB, i);
+	write_mib(be, 2, 4, 0);
+	wait_for_large(at, 2 * MIB);
+	assert_int_equal(resident_pages(at, 64), 16);
+	assert_data(be, 0, 64 * KIB, 63);
+	weft_backend_close(be);
+}
+
+/* While pages of it are being made large. */
+static void test_mem_ends(void **state)
+{
+	struct weft_backend *be;
+
+	need_reactor();
+	for (unsigned i = 0; i < 30; i++) {
+		be = open_spec("mem:16M");
+		write_mib(be, 0, 4 + i % 12, i);
+		weft_backend_close(be);
+	}
+}
+
+/* --- its address ------------------------------------------------------------------------------ */
 
 /* Others hold the address and use it while the size changes. */
 static void test_resize_mem_stays(void **state)
@@ -207,9 +312,9 @@ static const struct CMUnitTest without_engine[] = {
 };
 
 static const struct CMUnitTest with_engine[] = {
-	cmocka_unit_test(test_mem_space),
-	cmocka_unit_test(test_mem_pinned),
-	cmocka_unit_test(test_mem_without_region),
+	cmocka_unit_test(test_mem_space),        cmocka_unit_test(test_mem_fills_up),
+	cmocka_unit_test(test_mem_stays_sparse), cmocka_unit_test(test_mem_ends),
+	cmocka_unit_test(test_mem_pinned),       cmocka_unit_test(test_mem_without_region),
 };
 
 int main(void)
