@@ -164,5 +164,6 @@ const struct weft_backend_ops weft_block_ops = {
 	.submit = weft_disk_submit,
 	.resize = block_resize,
 	.left = weft_disk_left,
+	.agree = weft_disk_agree,
 	.close = weft_disk_close,
 };

@@ -278,5 +278,6 @@ const struct weft_backend_ops weft_file_ops = {
 	.used = file_used,
 	.resize = file_resize,
 	.left = weft_disk_left,
+	.agree = weft_disk_agree,
 	.close = weft_disk_close,
 };

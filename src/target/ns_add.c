@@ -189,6 +189,8 @@ int weft_ns_add(struct weft_subsys *s, const struct weft_ns_options *options,
 	ns->ana_group = options->ana_group ? options->ana_group : 1;
 	rc = choose_uuid(ns, options, err);
 	if (rc == 0)
+		rc = tgt_cluster_agree(ns, err);
+	if (rc == 0)
 		rc = load_reservation(ns, err);
 	if (rc == 0)
 		rc = tgt_ns_publish(s, nsid, ns);

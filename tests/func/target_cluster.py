@@ -329,6 +329,36 @@ def _(cluster, one, _two):
     assert added["nsid"] == 3
 
 
+@with_cluster("who takes storage of others for something else is refused: two would serve it at once")
+def _(cluster, one, two):
+    backend = f"file:{cluster.shared}/c,size=1M"
+    one.ctl("namespace-add", backend=backend, nsid=3, ana_group=2)
+
+    for words, ns in (("another member has it in ANA group 2, here it is in ANA group 1", dict(nsid=3)),
+                      ("another member has it as another namespace", dict(nsid=4, ana_group=2)),
+                      ("another member has it as another namespace",
+                       dict(nsid=3, ana_group=2, uuid="11111111-2222-3333-4444-555555555555"))):
+        try:
+            two.ctl("namespace-add", backend=backend, **ns)
+        except weft.CtlError as err:
+            assert words in str(err), err
+        else:
+            raise AssertionError(f"{ns} was accepted")
+    two.ctl("namespace-add", backend=backend, nsid=3, ana_group=2)
+    for target in (one, two):
+        target.ctl("namespace-remove", nsid=3)
+    two.ctl("namespace-add", backend=backend, nsid=3, ana_group=1)
+
+
+@with_cluster("a member whose configuration has another group does not start")
+def _(cluster, _one, two):
+    two.stop()
+    two.config.write_text(two.config.read_text().replace("ana_group: 2", "ana_group: 3"))
+    assert two.spawn().wait(30) == 1
+    last = two.log.read_text().splitlines()[-1]
+    assert "another member has it in ANA group 2, here it is in ANA group 3" in last, last
+
+
 @tap.case("drain and move where there is no cluster")
 def _():
     with weft.Target() as t:

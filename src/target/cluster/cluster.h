@@ -61,6 +61,10 @@ void tgt_cluster_member(struct weft_subsys *s, unsigned node, struct weft_member
 /* -EBUSY: a member that is gone still has something under way with a new namespace's storage. */
 int tgt_cluster_check_storage(struct weft_subsys *s, struct weft_backend *be, struct weft_err *err);
 
+/* agree.c */
+/* -ENOTUNIQ: another member has @ns's storage as another namespace, or in another group. */
+int tgt_cluster_agree(const struct tgt_ns *ns, struct weft_err *err);
+
 /* discovery.c: where members listen */
 void tgt_cluster_look_at_ports(struct tgt_cluster *c); /* the store moved */
 void tgt_cluster_ports_known(struct tgt_cluster *c);   /* hosts were told of all that it has */
