@@ -169,16 +169,20 @@ static void watch_ended(struct store_watch *watch)
 	end(container_of(watch, struct file_store, watch));
 }
 
-static int watch_changes(struct file_store *f, struct weft_reactor *home)
+static int watch_changes(struct file_store *f, struct weft_reactor *home, struct weft_err *err)
 {
 	int rc;
 
 	f->watch.changed = changed;
 	f->watch.ended = watch_ended;
 	rc = store_watch_open(&f->watch, home, f->fd);
-	if (!rc)
-		weft_timer_set(home, &f->timer, LOOK_MS);
-	return rc;
+	if (rc < 0)
+		return weft_fail(err, rc,
+				 "%s: cannot watch it: %s; see sysctl fs.inotify for how many may "
+				 "be watched",
+				 f->path, strerror(-rc));
+	weft_timer_set(home, &f->timer, LOOK_MS);
+	return 0;
 }
 
 /* --- another process goes on ------------------------------------------------------------------ */
@@ -206,7 +210,8 @@ static void file_hand_over(const struct weft_store *store, struct weft_store_sta
 }
 
 /* The lock is the open file description's, and so came along; taking it again makes sure. */
-static int file_inherit(struct weft_store *store, struct weft_store_state *state)
+static int file_inherit(struct weft_store *store, struct weft_store_state *state,
+			struct weft_err *err)
 {
 	struct file_store *f = file_of(store);
 	int rc;
@@ -222,7 +227,7 @@ static int file_inherit(struct weft_store *store, struct weft_store_state *state
 	if (!store_cycle_is_in_place(&f->cycle))
 		return -EIDRM;
 	rc = store_member_hold(f->fd, store->node, store->nodes);
-	return rc < 0 || store->nodes == 1 ? rc : watch_changes(f, store->home);
+	return rc < 0 || store->nodes == 1 ? rc : watch_changes(f, store->home, err);
 }
 
 /* --- the end ---------------------------------------------------------------------------------- */
@@ -271,11 +276,10 @@ static int file_open(struct weft_store **store, const struct weft_store_options 
 	f->timer.fn = timed;
 	weft_list_init(&f->txns);
 	weft_workers_init(&f->workers);
-	rc = store_file_open(f, options, path);
+	rc = store_file_open(f, options, path, err);
 	if (!rc && options->nodes > 1 && !options->heir)
-		rc = watch_changes(f, options->home);
+		rc = watch_changes(f, options->home, err);
 	if (rc < 0) {
-		store_file_explain(path, options->node, rc, err);
 		if (f->store.records)
 			store_records_free(f->store.records);
 		file_free(f);

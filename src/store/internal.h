@@ -23,7 +23,8 @@ struct weft_store_ops {
 	void (*thawed)(struct weft_store *store);
 	/* What the kind has of its own, for another process and from it. NULL: nothing. */
 	void (*hand_over)(const struct weft_store *store, struct weft_store_state *state);
-	int (*inherit)(struct weft_store *store, struct weft_store_state *state);
+	int (*inherit)(struct weft_store *store, struct weft_store_state *state,
+		       struct weft_err *err);
 	/* Ends what is under way, gives back @store's own parts and calls store_closed(). */
 	void (*close)(struct weft_store *store);
 };

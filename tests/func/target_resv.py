@@ -367,7 +367,7 @@ def _(t):
 @with_target("the state's file: in use, not ours, damaged", config=CONFIG)
 def _(t):
     spec = f"file:{t.dir}/state"
-    for state, words in ((spec, "another process has it open as node 1"),
+    for state, words in ((spec, "another process has it open, and"),
                          (f"file:{t.dir}/weft.yaml", "not a state file"),
                          ("file:relative", "begins with /")):
         try:
