@@ -11,6 +11,7 @@ import resv
 import sqe
 import tap
 import weft
+from cluster import state_keys
 from fixture import with_target
 from nvme import (HOSTID_FORMAT, INVALID_FIELD, INVALID_NS, NOT_SAVEABLE, PREEMPT_ABORTED,
                   RESERVATION_CONFLICT, SGL_LENGTH, SUCCESS, pattern)
@@ -342,6 +343,39 @@ def _(t, host, other):
     t.ctl("namespace-add", nsid=1, backend="mem:16M",
           uuid="11111111-2222-3333-4444-555555555555")
     assert other.registrants() == []
+
+
+@with_hosts("a record stays while it says something, wherever its namespace is", 1, config=CONFIG)
+def _(t, host):
+    def records():
+        return len([key for key in state_keys(t.dir / "state") if key.startswith("resv/")])
+
+    uuid = t.subsystem()["namespaces"][0]["uuid"]
+
+    def comes_back():
+        t.ctl("namespace-add", nsid=1, backend="mem:16M", uuid=uuid)
+
+    host.register(cptpl=3)
+    t.ctl("namespace-remove", nsid=1)
+    t.stop()
+    t.start()                                       # with its namespace, as configured
+    with Host(t, 1) as again:
+        assert again.registrants() == [1]
+        again.unregister()
+        assert records() == 1, "it persists"
+        again.ctrl.set_feature(resv.PERSIST, 0, nsid=1)
+        t.ctl("namespace-remove", nsid=1)
+        weft.wait_until(lambda: records() == 0, "the record to go")
+        comes_back()
+        again.register()
+        t.ctl("namespace-remove", nsid=1)
+        comes_back()
+        assert again.registrants() == [1] and records() == 1
+        t.ctl("namespace-remove", nsid=1)
+    t.config.write_text(t.config.read_text().split("    namespaces:")[0])
+    t.stop()
+    t.start()                                       # without it; it did not persist
+    weft.wait_until(lambda: records() == 0, "the record to go")
 
 
 @with_target("many hosts, many commands at once: each is answered, the end is one of their orders")

@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "base/log.h"
+#include "target/resv/resv.h"
 
 enum {
 	LEFT_MS = 1,
@@ -300,8 +301,9 @@ void tgt_cluster_moved(struct weft_subsys *s)
 	act(s->cluster);
 }
 
-void weft_cluster_start(struct weft_subsys *s)
+void weft_subsys_start(struct weft_subsys *s)
 {
+	tgt_resv_sweep(s);
 	if (!s->cluster)
 		return;
 	s->cluster->started = true;
