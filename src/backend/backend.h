@@ -81,6 +81,7 @@ struct weft_backend_ops {
 	uint64_t (*used)(struct weft_backend *be);
 	/* Called through weft_backend_resize(). May block. */
 	int (*resize)(struct weft_backend *be, uint64_t size, struct weft_err *err);
+	bool locks_here; /* its locks are this kernel's: other machines do not see them */
 	/* Is there, of what @node of a cluster did with this storage, anything under way? NULL: it
 	 * is not storage that several can share. */
 	bool (*left)(struct weft_backend *be, unsigned node);

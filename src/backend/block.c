@@ -2,7 +2,8 @@
  *
  * The claim (O_EXCL) is the kernel's own: a mounted disk, a member of an array, a disk that another
  * target serves are refused, and nobody mounts it while we serve it. The nodes of a cluster cannot
- * all have it; they lock the device as they would a file, which keeps out who looks at locks.
+ * all have it; they lock the device as they would a file, which keeps out who looks at locks. Those
+ * locks are of this machine: another one that has the same disk does not see them.
  *
  * Invariant: io is a multiple of the device's logical block, in length, offset and address. */
 #include <fcntl.h>
@@ -163,6 +164,7 @@ const struct weft_backend_ops weft_block_ops = {
 	.descriptor = weft_disk_descriptor,
 	.submit = weft_disk_submit,
 	.resize = block_resize,
+	.locks_here = true,
 	.left = weft_disk_left,
 	.agree = weft_disk_agree,
 	.close = weft_disk_close,

@@ -296,6 +296,7 @@ const struct weft_store_ops store_file_ops = {
 	.open = file_open,
 	.commit = file_commit,
 	.acked = file_acked,
+	.reaches_others = store_file_reaches_others,
 	.is_still = file_is_still,
 	.thawed = file_thawed,
 	.hand_over = file_hand_over,

@@ -17,7 +17,8 @@ struct weft_store_ops {
 	int (*open)(struct weft_store **store, const struct weft_store_options *options,
 		    const char *arg, struct weft_err *err);
 	void (*commit)(struct weft_store *store, struct weft_txn *txn);
-	void (*acked)(struct weft_store *store); /* store->acked grew */
+	void (*acked)(struct weft_store *store);                /* store->acked grew */
+	bool (*reaches_others)(const struct weft_store *store); /* NULL: it does not */
 	/* While store->frozen nothing new is begun; is there anything still under way? */
 	bool (*is_still)(const struct weft_store *store);
 	void (*thawed)(struct weft_store *store);

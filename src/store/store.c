@@ -81,6 +81,11 @@ const char *weft_store_spec(const struct weft_store *store)
 	return store->spec;
 }
 
+bool weft_store_reaches_others(const struct weft_store *store)
+{
+	return store->ops->reaches_others && store->ops->reaches_others(store);
+}
+
 const struct weft_record *weft_store_get(const struct weft_store *store, const char *key)
 {
 	return store_records_find(store->records, key);

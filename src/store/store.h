@@ -71,6 +71,8 @@ uint64_t weft_store_revision(const struct weft_store *store);
 uint64_t weft_store_session(const struct weft_store *store);
 bool weft_store_persistent(const struct weft_store *store);
 const char *weft_store_spec(const struct weft_store *store);
+/* It is where members on other machines can be. An heir's is not asked for. */
+bool weft_store_reaches_others(const struct weft_store *store);
 /* NULL: there is none. Good until the next moved(). */
 const struct weft_record *weft_store_get(const struct weft_store *store, const char *key);
 /* The first behind @key, in their order; the same. */

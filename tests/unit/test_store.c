@@ -6,6 +6,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/vfs.h>
 #include <sys/wait.h>
 
 #include "store/store.h"
@@ -54,6 +55,22 @@ int __wrap_fdatasync(int fd)
 		return -1;
 	}
 	return __real_fdatasync(fd);
+}
+
+/* --- a file system of another kind ------------------------------------------------------------- */
+
+int __real_fstatfs64(int fd, struct statfs *fs);
+int __wrap_fstatfs64(int fd, struct statfs *fs);
+
+static uint32_t fs_type; /* 0: what it is */
+
+int __wrap_fstatfs64(int fd, struct statfs *fs)
+{
+	int rc = __real_fstatfs64(fd, fs);
+
+	if (fs_type)
+		fs->f_type = fs_type;
+	return rc;
 }
 
 /* --- helpers ---------------------------------------------------------------------------------- */
@@ -756,6 +773,28 @@ static void what_is_wrong_is_said(void **state)
 	}
 }
 
+static void other_machines_are_told_by_the_file_system(void **state)
+{
+	static const struct {
+		uint32_t type;
+		bool reaches;
+	} cases[] = {
+		{ 0, false },       { 0xef53, false },    { 0x58465342, false },
+		{ 0x6969, true },   { 0xff534d42, true }, { 0xfe534d42, true },
+		{ 0xc36400, true }, { 0x01161970, true }, { 0x7461636f, true },
+	};
+	struct weft_store *store = opened(spec, 1, 2), *memory = opened("mem", 1, 1);
+
+	for (size_t i = 0; i < COUNT(cases); i++) {
+		fs_type = cases[i].type;
+		assert_int_equal(weft_store_reaches_others(store), cases[i].reaches);
+		assert_false(weft_store_reaches_others(memory));
+	}
+	fs_type = 0;
+	closed(store);
+	closed(memory);
+}
+
 /* --- members, and somebody who spoils their file ---------------------------------------------- */
 
 static void write_over(off_t from, size_t size)
@@ -1272,6 +1311,7 @@ int main(void)
 		case_(what_is_left_at_the_end_is_cancelled),
 		case_(a_number_is_taken_once),
 		case_(what_is_wrong_is_said),
+		case_(other_machines_are_told_by_the_file_system),
 		case_(a_spoilt_file_is_mended_by_who_lives),
 		case_(a_spoilt_file_is_mended_in_time),
 		case_(what_nobody_will_find_is_not_committed),

@@ -85,6 +85,11 @@ int tgt_cluster_check_storage(struct weft_subsys *s, struct weft_backend *be, st
 	if (!be->ops->left)
 		return weft_fail(err, -EOPNOTSUPP,
 				 "%s: it is not storage that several targets share", be->spec);
+	if (be->ops->locks_here && weft_store_reaches_others(s->store))
+		return weft_fail(err, -EOPNOTSUPP,
+				 "%s: its locks are this machine's, and members may be on others "
+				 "(%s); put a file on the file system that they share",
+				 be->spec, weft_store_spec(s->store));
 	if (s->cluster->started && is_left_by_any(s, be))
 		return weft_fail(err, -EBUSY,
 				 "%s: a member is gone, and its last I/O is not over yet",

@@ -58,7 +58,8 @@ uint16_t tgt_cluster_first_portid(struct weft_target *t);
 /* For who looks. */
 unsigned tgt_cluster_nodes(const struct weft_subsys *s);
 void tgt_cluster_member(struct weft_subsys *s, unsigned node, struct weft_member_info *info);
-/* -EBUSY: a member that is gone still has something under way with a new namespace's storage. */
+/* -EBUSY: a member that is gone still has something under way with a new namespace's storage;
+ * -EOPNOTSUPP: members cannot share it. */
 int tgt_cluster_check_storage(struct weft_subsys *s, struct weft_backend *be, struct weft_err *err);
 
 /* agree.c */
