@@ -317,7 +317,10 @@ def _(_t, host):
     host.register(cptpl=2)
     assert host.ctrl.get_feature(resv.PERSIST, nsid=1).dw0 == 0
     host.ctrl.set_feature(resv.PERSIST, 2, nsid=1, want=INVALID_FIELD)
-    host.ctrl.set_feature(resv.PERSIST, 1, nsid=7, want=INVALID_NS)
+    for nsid in (7, 0, 0xFFFFFFFF):                 # one namespace, not all of them
+        host.ctrl.set_feature(resv.PERSIST, 1, nsid=nsid, want=INVALID_NS)
+        host.ctrl.get_feature(resv.PERSIST, nsid=nsid, want=INVALID_NS)
+    assert host.ctrl.get_feature(resv.PERSIST, nsid=1).dw0 == 0
 
 
 @with_hosts("Reservation Persistence without a place for it", 1)
