@@ -11,6 +11,7 @@
  * be read. */
 #include "store/cycle.h"
 
+#include <errno.h>
 #include <sys/stat.h>
 #include <time.h>
 

@@ -12,6 +12,7 @@
  * Invariant: one cycle at a time; while it runs, store->records stay. */
 #include "store/file.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>

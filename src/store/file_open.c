@@ -1,4 +1,5 @@
 /* file_open.c - a state file is opened: made where there is none, joined, read. */
+#include <errno.h>
 #include <fcntl.h>
 #include <string.h>
 #include <sys/stat.h>

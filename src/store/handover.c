@@ -8,6 +8,7 @@
  * Invariant: two processes have the descriptor for a while, and with it its locks in common; the
  * one that is frozen does not touch the file. */
 #include <assert.h>
+#include <errno.h>
 #include <stdlib.h>
 
 #include "base/cleanup.h"

@@ -2,8 +2,6 @@
 #ifndef WEFT_STORE_INTERNAL_H
 #define WEFT_STORE_INTERNAL_H
 
-#include <errno.h>
-
 #include "store/records.h"
 #include "store/store.h"
 

@@ -7,6 +7,7 @@
  *   2^62: the store, shared to look, exclusive to change   2^62 + node: a member, exclusive */
 #include "store/members.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <isa-l/crc.h>
 #include <string.h>

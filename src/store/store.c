@@ -2,6 +2,7 @@
 #include "store/store.h"
 
 #include <assert.h>
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
