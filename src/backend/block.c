@@ -107,6 +107,14 @@ static int block_resize(struct weft_backend *be, uint64_t size, struct weft_err 
 			 be->spec, has, asked);
 }
 
+/* Of this machine, as its locks are. */
+static uint64_t block_identity(struct weft_backend *be)
+{
+	struct stat st;
+
+	return fstat(weft_disk_of(be)->fd, &st) < 0 ? 0 : st.st_rdev;
+}
+
 /* Sets *@fd to -1 when it owns it. */
 static int serve(struct weft_backend **be, int *fd, bool direct, const struct weft_spec *spec,
 		 struct weft_err *err)
@@ -167,5 +175,6 @@ const struct weft_backend_ops weft_block_ops = {
 	.locks_here = true,
 	.left = weft_disk_left,
 	.agree = weft_disk_agree,
+	.identity = block_identity,
 	.close = weft_disk_close,
 };

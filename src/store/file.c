@@ -154,6 +154,18 @@ static void file_acked(struct weft_store *store)
 		kick(file_of(store));
 }
 
+/* --- what members say -------------------------------------------------------------------------- */
+
+static int file_agree(struct weft_store *store, unsigned slot, uint64_t as)
+{
+	return store->frozen ? 0 : store_member_agree(file_of(store)->fd, slot, as);
+}
+
+static void file_agree_end(struct weft_store *store, unsigned slot)
+{
+	store_member_agree_end(file_of(store)->fd, slot);
+}
+
 /* --- others' changes -------------------------------------------------------------------------- */
 
 static void changed(struct store_watch *watch, bool closed)
@@ -298,6 +310,8 @@ const struct weft_store_ops store_file_ops = {
 	.commit = file_commit,
 	.acked = file_acked,
 	.reaches_others = store_file_reaches_others,
+	.agree = file_agree,
+	.agree_end = file_agree_end,
 	.is_still = file_is_still,
 	.thawed = file_thawed,
 	.hand_over = file_hand_over,

@@ -17,6 +17,9 @@ struct weft_store_ops {
 	void (*commit)(struct weft_store *store, struct weft_txn *txn);
 	void (*acked)(struct weft_store *store);                /* store->acked grew */
 	bool (*reaches_others)(const struct weft_store *store); /* NULL: it does not */
+	/* NULL: there are no others. */
+	int (*agree)(struct weft_store *store, unsigned slot, uint64_t as);
+	void (*agree_end)(struct weft_store *store, unsigned slot);
 	/* While store->frozen nothing new is begun; is there anything still under way? */
 	bool (*is_still)(const struct weft_store *store);
 	void (*thawed)(struct weft_store *store);

@@ -134,6 +134,18 @@ uint64_t weft_store_settled(const struct weft_store *store)
 	return least;
 }
 
+int weft_store_agree(struct weft_store *store, unsigned slot, uint64_t as)
+{
+	assert(slot < WEFT_STORE_SLOTS_MAX);
+	return store->ops->agree ? store->ops->agree(store, slot, as) : 0;
+}
+
+void weft_store_agree_end(struct weft_store *store, unsigned slot)
+{
+	if (store->ops->agree_end)
+		store->ops->agree_end(store, slot);
+}
+
 static void look_through_waits(struct weft_task *task)
 {
 	struct weft_store *store = container_of(task, struct weft_store, settle);

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #include "target/admin/admin.h"
+#include "target/cluster/cluster.h"
 #include "target/resv/resv.h"
 
 /* --- removing --------------------------------------------------------------------------------- */
@@ -68,6 +69,7 @@ int weft_ns_remove(struct weft_subsys *s, uint32_t nsid, void (*done)(void *arg)
 	tgt_ana_ns_changed(s, ns->ana_group);
 	tgt_ns_changed(s, nsid);
 	tgt_resv_sweep(s);
+	tgt_cluster_agree_end(ns);
 	remove_begin(ns, done, arg);
 	return 0;
 }

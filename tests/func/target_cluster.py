@@ -344,19 +344,34 @@ def _(cluster, one, two):
             assert words in str(err), err
         else:
             raise AssertionError(f"{ns} was accepted")
+    try:
+        two.ctl("namespace-add", backend=f"file:{cluster.shared}/d,size=1M", nsid=3, ana_group=2)
+    except weft.CtlError as err:
+        assert "another member has another file as namespace 3" in str(err), err
+    else:
+        raise AssertionError("another file was accepted")
     two.ctl("namespace-add", backend=backend, nsid=3, ana_group=2)
     for target in (one, two):
         target.ctl("namespace-remove", nsid=3)
-    two.ctl("namespace-add", backend=backend, nsid=3, ana_group=1)
+    two.ctl("namespace-add", backend=f"file:{cluster.shared}/d,size=1M", nsid=3, ana_group=1)
+    one.ctl("namespace-add", backend=f"file:{cluster.shared}/d,size=1M", nsid=3)
 
 
-@with_cluster("a member whose configuration has another group does not start")
-def _(cluster, _one, two):
+@with_cluster("a member whose configuration has another group, or another file, does not start")
+def _(cluster, one, two):
     two.stop()
-    two.config.write_text(two.config.read_text().replace("ana_group: 2", "ana_group: 3"))
-    assert two.spawn().wait(30) == 1
-    last = two.log.read_text().splitlines()[-1]
-    assert "another member has it in ANA group 2, here it is in ANA group 3" in last, last
+    one.takeover()                                  # what it says is said on
+    text = two.config.read_text()
+    for was, becomes, words in (
+            ("ana_group: 2", "ana_group: 3",
+             "another member has it in ANA group 2, here it is in ANA group 3"),
+            ("/b,size=16M", "/other,size=16M", "another member has another file as namespace 2")):
+        two.config.write_text(text.replace(was, becomes))
+        assert two.spawn().wait(30) == 1
+        last = two.log.read_text().splitlines()[-1]
+        assert words in last, last
+    two.config.write_text(text)
+    two.start()
 
 
 @tap.case("drain and move where there is no cluster")

@@ -90,6 +90,11 @@ static bool disk_left(struct weft_backend *be, unsigned node)
 	return false;
 }
 
+static uint64_t disk_identity(struct weft_backend *be)
+{
+	return 0;
+}
+
 /* All are given the same. */
 static int disk_agree(struct weft_backend *be, uint64_t as, uint64_t *other)
 {
@@ -217,6 +222,7 @@ static const struct weft_backend_ops disk_ops = {
 	.submit = disk_submit,
 	.left = disk_left,
 	.agree = disk_agree,
+	.identity = disk_identity,
 	.close = disk_close,
 };
 

@@ -1,11 +1,15 @@
-/* agree.c - what a piece of shared storage is, every member says of it alike.
+/* agree.c - what a piece of shared storage is, every member says of it alike, and of a namespace
+ * which storage it has.
  *
  * A group has one owner, so who serves a group may use all storage in it. That holds only while a
  * piece of storage is in one group: by two configurations that differ it would be in two, and two
  * members would serve it at once. So a namespace says to the storage itself which one it is and in
  * which group, as a number; another member's number must be the same.
  *
- *   ┌ hash of subsystem, id and uuid │ group, 11 bits ┐ */
+ *   ┌ hash of subsystem, id and uuid │ group, 11 bits ┐
+ *
+ * The other way round, a namespace that is one file here and another one there would be old data to
+ * a host that changes paths. So each says to the common state which storage it has. */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -29,11 +33,11 @@ static uint64_t number_of(const struct tgt_ns *ns)
 	return (le64_to_cpu(which) << GROUP_BITS | ns->ana_group) % WEFT_AS_MAX;
 }
 
-int tgt_cluster_agree(const struct tgt_ns *ns, struct weft_err *err)
+static int agree_on_storage(const struct tgt_ns *ns, struct weft_err *err)
 {
-	const uint64_t as = ns->subsys->cluster ? number_of(ns) : 0;
+	const uint64_t as = number_of(ns);
 	uint64_t other;
-	int rc = as ? ns->be->ops->agree(ns->be, as, &other) : 0;
+	int rc = ns->be->ops->agree(ns->be, as, &other);
 
 	if (rc == -ENOTUNIQ && other >> GROUP_BITS == as >> GROUP_BITS)
 		return weft_fail(err, rc,
@@ -48,4 +52,33 @@ int tgt_cluster_agree(const struct tgt_ns *ns, struct weft_err *err)
 				 ns->be->spec);
 	return rc < 0 ? weft_fail(err, rc, "%s: cannot lock it: %s", ns->be->spec, strerror(-rc)) :
 			0;
+}
+
+static int agree_on_identity(const struct tgt_ns *ns, struct weft_err *err)
+{
+	struct weft_store *store = ns->subsys->store;
+	uint64_t identity = ns->be->ops->identity(ns->be);
+	int rc = identity ? weft_store_agree(store, ns->nsid, identity) : 0;
+
+	if (rc == -ENOTUNIQ)
+		return weft_fail(err, rc,
+				 "%s: another member has another file as namespace %u; backend "
+				 "must lead all to the same",
+				 ns->be->spec, ns->nsid);
+	return rc < 0 ? weft_fail(err, rc, "%s: cannot lock it: %s", weft_store_spec(store),
+				  strerror(-rc)) :
+			0;
+}
+
+int tgt_cluster_agree(const struct tgt_ns *ns, struct weft_err *err)
+{
+	int rc = ns->subsys->cluster ? agree_on_storage(ns, err) : 0;
+
+	return rc < 0 || !ns->subsys->cluster ? rc : agree_on_identity(ns, err);
+}
+
+void tgt_cluster_agree_end(const struct tgt_ns *ns)
+{
+	if (ns->subsys->cluster)
+		weft_store_agree_end(ns->subsys->store, ns->nsid);
 }

@@ -63,8 +63,10 @@ void tgt_cluster_member(struct weft_subsys *s, unsigned node, struct weft_member
 int tgt_cluster_check_storage(struct weft_subsys *s, struct weft_backend *be, struct weft_err *err);
 
 /* agree.c */
-/* -ENOTUNIQ: another member has @ns's storage as another namespace, or in another group. */
+/* -ENOTUNIQ: another member has @ns's storage as another namespace, or in another group, or other
+ * storage as this namespace. */
 int tgt_cluster_agree(const struct tgt_ns *ns, struct weft_err *err);
+void tgt_cluster_agree_end(const struct tgt_ns *ns);
 
 /* discovery.c: where members listen */
 void tgt_cluster_look_at_ports(struct tgt_cluster *c); /* the store moved */
