@@ -22,7 +22,8 @@ enum {
 	DOC_MAX = 256 << 20, /* what a frame may make us allocate */
 	BYTES_MAX = 1 << 30,
 	FDS_MAX = 1 << 20,
-	SEND_MS = 5000, /* for a frame */
+	SEND_MS = 5000,  /* for a frame */
+	FAILED_MS = 100, /* … to one that may have stopped to read, and is as good as gone */
 };
 
 struct header {
@@ -125,9 +126,9 @@ static char *frame_head(const struct weft_frame *frame, size_t *size)
 	return head;
 }
 
-int weft_channel_send(int fd, const struct weft_frame *frame)
+static int send_within(int fd, const struct weft_frame *frame, unsigned limit_ms)
 {
-	uint64_t until_ns = channel_until(SEND_MS);
+	uint64_t until_ns = channel_until(limit_ms);
 	size_t size;
 	_cleanup_(weft_freep) char *head = frame_head(frame, &size);
 	int rc;
@@ -138,6 +139,11 @@ int weft_channel_send(int fd, const struct weft_frame *frame)
 	if (!rc)
 		rc = channel_send(fd, frame->bytes.at, frame->bytes.count, until_ns);
 	return rc < 0 ? rc : channel_send_fds(fd, frame->fds.at, frame->fds.count, until_ns);
+}
+
+int weft_channel_send(int fd, const struct weft_frame *frame)
+{
+	return send_within(fd, frame, SEND_MS);
 }
 
 int weft_channel_send_step(int fd, const char *step)
@@ -155,7 +161,7 @@ void weft_channel_send_failed(int fd, const char *why)
 	struct weft_frame frame = { .doc = json_pack("{s:s, s:s}", "step", "failed", "why", why) };
 
 	if (frame.doc)
-		weft_channel_send(fd, &frame);
+		send_within(fd, &frame, FAILED_MS);
 	weft_frame_free(&frame);
 }
 
