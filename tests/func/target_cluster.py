@@ -173,7 +173,8 @@ def _(cluster, one, two, three):
         cluster.resume(2)
         for _ in range(20):
             disk.write(0, pattern(2, disk.block))
-        assert cluster.groups(2) == cluster.groups(3) == [0, 0, 2]
+        cluster.until(2, [0, 0, 2])                 # it has to read that first
+        assert cluster.groups(3) == [0, 0, 2]
         cluster.start(1)
 
 
@@ -336,6 +337,8 @@ def _(cluster, one, two):
 
     for words, ns in (("another member has it in ANA group 2, here it is in ANA group 1", dict(nsid=3)),
                       ("another member has it as another namespace", dict(nsid=4, ana_group=2)),
+                      ("another member has it as another namespace",
+                       dict(nsid=3, ana_group=2, block=512)),
                       ("another member has it as another namespace",
                        dict(nsid=3, ana_group=2, uuid="11111111-2222-3333-4444-555555555555"))):
         try:

@@ -6,7 +6,7 @@
  * members would serve it at once. So a namespace says to the storage itself which one it is and in
  * which group, as a number; another member's number must be the same.
  *
- *   ┌ hash of subsystem, id and uuid │ group, 11 bits ┐
+ *   ┌ hash of subsystem, id, uuid and block size │ group, 11 bits ┐
  *
  * The other way round, a namespace that is one file here and another one there would be old data to
  * a host that changes paths. So each says to the common state which storage it has. */
@@ -27,7 +27,8 @@ static uint64_t number_of(const struct tgt_ns *ns)
 	__le64 which;
 
 	weft_uuid_format(ns->uuid, uuid);
-	snprintf(text, sizeof(text), "%s\n%u\n%s", ns->subsys->nqn, ns->nsid, uuid);
+	snprintf(text, sizeof(text), "%s\n%u\n%s\n%u", ns->subsys->nqn, ns->nsid, uuid,
+		 1u << ns->lba_shift);
 	weft_digest("storage", text, true, hash);
 	memcpy(&which, hash, sizeof(which));
 	return (le64_to_cpu(which) << GROUP_BITS | ns->ana_group) % WEFT_AS_MAX;
@@ -47,8 +48,8 @@ static int agree_on_storage(const struct tgt_ns *ns, struct weft_err *err)
 				 ns->ana_group);
 	if (rc == -ENOTUNIQ)
 		return weft_fail(err, rc,
-				 "%s: another member has it as another namespace; nqn, nsid and "
-				 "uuid must be the same for all",
+				 "%s: another member has it as another namespace; nqn, nsid, uuid "
+				 "and block must be the same for all",
 				 ns->be->spec);
 	return rc < 0 ? weft_fail(err, rc, "%s: cannot lock it: %s", ns->be->spec, strerror(-rc)) :
 			0;
