@@ -78,6 +78,8 @@ def page(sections, known):
     for section in sections:
         if section.lines:
             lines += ["", f"## {section.title}", "", *section.lines]
+        if section.picture:
+            lines += ["", f"![{section.title}](results.svg)"]
     return "\n".join(lines) + "\n"
 
 

@@ -16,6 +16,7 @@
 
 #define WEFT_NSID_MAX  1024 /* namespaces per subsystem */
 #define WEFT_NODES_MAX 64   /* of a cluster */
+#define WEFT_AS_MAX    (1ull << 61)
 
 struct weft_backend;
 struct weft_io;
@@ -80,9 +81,16 @@ struct weft_backend_ops {
 	uint64_t (*used)(struct weft_backend *be);
 	/* Called through weft_backend_resize(). May block. */
 	int (*resize)(struct weft_backend *be, uint64_t size, struct weft_err *err);
+	bool locks_here; /* its locks are this kernel's: other machines do not see them */
 	/* Is there, of what @node of a cluster did with this storage, anything under way? NULL: it
 	 * is not storage that several can share. */
 	bool (*left)(struct weft_backend *be, unsigned node);
+	/* Says to all that share it that we take it for @as, below WEFT_AS_MAX, until it is closed.
+	 * -ENOTUNIQ: one of them takes it for @other; it must not be used. NULL where left() is. */
+	int (*agree)(struct weft_backend *be, uint64_t as, uint64_t *other);
+	/* Which storage it is, for who can be asked nothing else: a number that is the same wherever
+	 * it is opened, on this machine or another. 0: there is none. NULL where left() is. */
+	uint64_t (*identity)(struct weft_backend *be);
 	void (*close)(struct weft_backend *be); /* no io is in flight; frees @be */
 };
 

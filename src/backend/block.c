@@ -2,7 +2,8 @@
  *
  * The claim (O_EXCL) is the kernel's own: a mounted disk, a member of an array, a disk that another
  * target serves are refused, and nobody mounts it while we serve it. The nodes of a cluster cannot
- * all have it; they lock the device as they would a file, which keeps out who looks at locks.
+ * all have it; they lock the device as they would a file, which keeps out who looks at locks. Those
+ * locks are of this machine: another one that has the same disk does not see them.
  *
  * Invariant: io is a multiple of the device's logical block, in length, offset and address. */
 #include <fcntl.h>
@@ -106,6 +107,14 @@ static int block_resize(struct weft_backend *be, uint64_t size, struct weft_err 
 			 be->spec, has, asked);
 }
 
+/* Of this machine, as its locks are. */
+static uint64_t block_identity(struct weft_backend *be)
+{
+	struct stat st;
+
+	return fstat(weft_disk_of(be)->fd, &st) < 0 ? 0 : st.st_rdev;
+}
+
 /* Sets *@fd to -1 when it owns it. */
 static int serve(struct weft_backend **be, int *fd, bool direct, const struct weft_spec *spec,
 		 struct weft_err *err)
@@ -163,6 +172,9 @@ const struct weft_backend_ops weft_block_ops = {
 	.descriptor = weft_disk_descriptor,
 	.submit = weft_disk_submit,
 	.resize = block_resize,
+	.locks_here = true,
 	.left = weft_disk_left,
+	.agree = weft_disk_agree,
+	.identity = block_identity,
 	.close = weft_disk_close,
 };

@@ -26,6 +26,7 @@ void weft_disk_close(struct weft_backend *be);
 /* lock.c: as @spec says, for us alone or as one of a cluster. -EBUSY: others have it. */
 int weft_disk_lock(int fd, const struct weft_spec *spec);
 bool weft_disk_left(struct weft_backend *be, unsigned node);
+int weft_disk_agree(struct weft_backend *be, uint64_t as, uint64_t *other);
 
 /* The sentence for an open() that failed with @rc. */
 int weft_disk_open_failed(const struct weft_spec *spec, int rc, struct weft_err *err);

@@ -10,8 +10,10 @@
  *
  * Invariant: the descriptor holds a lock on the file for its life, see lock.c. */
 #include <fcntl.h>
+#include <linux/magic.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/vfs.h>
 
 #include "backend/disk.h"
 #include "base/cleanup.h"
@@ -183,6 +185,25 @@ static uint64_t file_used(struct weft_backend *be)
 	return used < (uint64_t)st.st_size ? used : (uint64_t)st.st_size;
 }
 
+/* Some file systems number files as they come, on each machine in another way. */
+static uint64_t file_identity(struct weft_backend *be)
+{
+	struct statfs fs;
+	struct stat st;
+
+	if (fstat(weft_disk_of(be)->fd, &st) < 0 || fstatfs(weft_disk_of(be)->fd, &fs) < 0)
+		return 0;
+	switch ((uint32_t)fs.f_type) {
+	case CIFS_SUPER_MAGIC:
+	case SMB2_SUPER_MAGIC:
+	case FUSE_SUPER_MAGIC:
+	case V9FS_MAGIC:
+		return 0;
+	default:
+		return st.st_ino;
+	}
+}
+
 static int file_resize(struct weft_backend *be, uint64_t size, struct weft_err *err)
 {
 	struct weft_disk *disk = weft_disk_of(be);
@@ -278,5 +299,7 @@ const struct weft_backend_ops weft_file_ops = {
 	.used = file_used,
 	.resize = file_resize,
 	.left = weft_disk_left,
+	.agree = weft_disk_agree,
+	.identity = file_identity,
 	.close = weft_disk_close,
 };

@@ -1,8 +1,9 @@
 /* lock.c - who may use a file or a device: one for itself, or the nodes of a cluster together.
  *
- *   0 ─────────────────────────────── 2^62 ── 2^62 + node ──▶
+ *   0 ─────────────────────────────── 2^62 ── 2^62 + node ───────── 2^62 + 2^61 + as ──▶
  *   alone:    exclusive (read only: shared), all of it
- *   cluster:  shared, what is in front of 2^62; exclusive, the node's own byte behind it
+ *   cluster:  shared, what is in front of 2^62; exclusive, the node's own byte behind it;
+ *             shared, the byte of what all take it for (base/agree.h)
  *
  * Locks are the open file description's: two namespaces of one process are kept apart too, and
  * other programs that lock images so (QEMU) are. A description lives until the last operation on it
@@ -11,8 +12,10 @@
 #include <fcntl.h>
 
 #include "backend/disk.h"
+#include "base/agree.h"
 
 static const off_t nodes_at = (off_t)1 << 62;
+static const struct weft_agree as_at = { 3ll << 61, WEFT_AS_MAX };
 
 static int set_lock(int fd, short type, off_t start, off_t len)
 {
@@ -45,4 +48,9 @@ bool weft_disk_left(struct weft_backend *be, unsigned node)
 	};
 
 	return fcntl(weft_disk_of(be)->fd, F_OFD_GETLK, &lock) < 0 || lock.l_type != F_UNLCK;
+}
+
+int weft_disk_agree(struct weft_backend *be, uint64_t as, uint64_t *other)
+{
+	return weft_agree(weft_disk_of(be)->fd, &as_at, as, other);
 }

@@ -165,7 +165,7 @@ int weft_subsys_apply(struct weft_daemon *d, struct weft_subsys_config *subsys,
 		rc = add_contents(*s, subsys, err);
 	if (rc < 0)
 		return weft_fail(err, rc, "%s: %s", subsys->nqn, strerror(-rc));
-	weft_cluster_start(*s);
+	weft_subsys_start(*s);
 	if (subsys->access == WEFT_ACCESS_DEFAULT)
 		json_object_set_new(d->open_by_default, subsys->nqn, json_true());
 	return 0;

@@ -1,3 +1,8 @@
+/* channel.c - two processes of one user hand things over: frames over a private socket.
+ *
+ * Invariant: a frame without bytes and descriptors is one message, and who has waited for it too
+ * long takes no more: either its sender is told that it went and its receiver gets it, or
+ * neither. */
 #include "daemon/channel.h"
 
 #include <errno.h>
@@ -6,19 +11,19 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
-#include <sys/time.h>
 #include <sys/un.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "daemon/channel_io.h"
 
 enum {
 	MAGIC = 0x74666577,  /* "weft" */
 	DOC_MAX = 256 << 20, /* what a frame may make us allocate */
 	BYTES_MAX = 1 << 30,
 	FDS_MAX = 1 << 20,
-	FDS_AT_ONCE = 250, /* the kernel takes 253 */
-	SEND_MS = 5000,
+	SEND_MS = 5000,  /* for a frame */
+	FAILED_MS = 100, /* … to one that may have stopped to read, and is as good as gone */
 };
 
 struct header {
@@ -73,13 +78,6 @@ static int check_peer(int fd, pid_t *pid, struct weft_err *err)
 	return 0;
 }
 
-static int set_limit(int fd, int which, unsigned ms)
-{
-	struct timeval limit = { ms / 1000, ms % 1000 * 1000 };
-
-	return setsockopt(fd, SOL_SOCKET, which, &limit, sizeof(limit)) < 0 ? -errno : 0;
-}
-
 int weft_channel_accept(int listener, pid_t *pid, struct weft_err *err)
 {
 	_cleanup_(weft_closep) int fd = accept4(listener, NULL, NULL, SOCK_CLOEXEC);
@@ -88,8 +86,6 @@ int weft_channel_accept(int listener, pid_t *pid, struct weft_err *err)
 	if (fd < 0)
 		return weft_fail(err, -errno, "takeover: %s", strerror(errno));
 	rc = check_peer(fd, pid, err);
-	if (!rc)
-		rc = set_limit(fd, SO_SNDTIMEO, SEND_MS);
 	return rc < 0 ? rc : take_fd(&fd);
 }
 
@@ -108,84 +104,46 @@ int weft_channel_connect(const char *name, pid_t *pid, struct weft_err *err)
 		return weft_fail(err, -errno, "takeover: the other side is gone: %s",
 				 strerror(errno));
 	rc = check_peer(fd, pid, err);
-	if (!rc)
-		rc = set_limit(fd, SO_SNDTIMEO, SEND_MS);
 	return rc < 0 ? rc : take_fd(&fd);
 }
 
 /* --- sending ---------------------------------------------------------------------------------- */
 
-static int send_all(int fd, const void *from, size_t len)
-{
-	ssize_t n;
-
-	for (size_t sent = 0; sent<len; sent += n> 0 ? (size_t)n : 0) {
-		n = send(fd, (const char *)from + sent, len - sent, MSG_NOSIGNAL);
-		if (n < 0 && errno != EINTR)
-			return errno == EAGAIN ? -ETIMEDOUT : -errno;
-	}
-	return 0;
-}
-
-union fds_control {
-	struct cmsghdr align;
-	char buf[CMSG_SPACE(FDS_AT_ONCE * sizeof(int))];
-};
-
-static int send_some_fds(int fd, const int *fds, unsigned count)
-{
-	union fds_control control = { 0 };
-	char byte = 0; /* descriptors do not travel alone */
-	struct iovec iov = { &byte, 1 };
-	struct msghdr msg = {
-		.msg_iov = &iov,
-		.msg_iovlen = 1,
-		.msg_control = control.buf,
-		.msg_controllen = CMSG_SPACE(count * sizeof(int)),
-	};
-	struct cmsghdr *cmsg = CMSG_FIRSTHDR(&msg);
-	ssize_t n;
-
-	cmsg->cmsg_level = SOL_SOCKET;
-	cmsg->cmsg_type = SCM_RIGHTS;
-	cmsg->cmsg_len = CMSG_LEN(count * sizeof(int));
-	memcpy(CMSG_DATA(cmsg), fds, count * sizeof(int));
-	do {
-		n = sendmsg(fd, &msg, MSG_NOSIGNAL);
-	} while (n < 0 && errno == EINTR);
-	return n < 0 ? -errno : 0;
-}
-
-static unsigned batch(unsigned left)
-{
-	return left < FDS_AT_ONCE ? left : FDS_AT_ONCE;
-}
-
-static int send_fds(int fd, const struct weft_items *items)
-{
-	const int *fds = items->at;
-	int rc = 0;
-
-	for (unsigned i = 0; i < items->count && !rc; i += FDS_AT_ONCE)
-		rc = send_some_fds(fd, &fds[i], batch(items->count - i));
-	return rc;
-}
-
-int weft_channel_send(int fd, const struct weft_frame *frame)
+/* The header and the document. */
+static char *frame_head(const struct weft_frame *frame, size_t *size)
 {
 	_cleanup_(weft_freep) char *text = json_dumps(frame->doc, JSON_COMPACT);
 	size_t len = text ? strlen(text) : 0;
 	struct header header = { MAGIC, (uint32_t)len, frame->bytes.count, frame->fds.count };
-	int rc;
+	char *head;
 
 	if (!text || len > DOC_MAX)
+		return NULL;
+	*size = sizeof(header) + len;
+	head = malloc(*size);
+	if (head)
+		memcpy(mempcpy(head, &header, sizeof(header)), text, len);
+	return head;
+}
+
+static int send_within(int fd, const struct weft_frame *frame, unsigned limit_ms)
+{
+	uint64_t until_ns = channel_until(limit_ms);
+	size_t size;
+	_cleanup_(weft_freep) char *head = frame_head(frame, &size);
+	int rc;
+
+	if (!head)
 		return -EINVAL;
-	rc = send_all(fd, &header, sizeof(header));
+	rc = channel_send(fd, head, size, until_ns);
 	if (!rc)
-		rc = send_all(fd, text, len);
-	if (!rc)
-		rc = send_all(fd, frame->bytes.at, frame->bytes.count);
-	return rc < 0 ? rc : send_fds(fd, &frame->fds);
+		rc = channel_send(fd, frame->bytes.at, frame->bytes.count, until_ns);
+	return rc < 0 ? rc : channel_send_fds(fd, frame->fds.at, frame->fds.count, until_ns);
+}
+
+int weft_channel_send(int fd, const struct weft_frame *frame)
+{
+	return send_within(fd, frame, SEND_MS);
 }
 
 int weft_channel_send_step(int fd, const char *step)
@@ -203,96 +161,31 @@ void weft_channel_send_failed(int fd, const char *why)
 	struct weft_frame frame = { .doc = json_pack("{s:s, s:s}", "step", "failed", "why", why) };
 
 	if (frame.doc)
-		weft_channel_send(fd, &frame);
+		send_within(fd, &frame, FAILED_MS);
 	weft_frame_free(&frame);
 }
 
 /* --- receiving -------------------------------------------------------------------------------- */
 
-static int receive_failed(ssize_t n)
+static int recv_fds(int fd, struct weft_items *items, unsigned count, uint64_t until_ns)
 {
-	if (!n)
-		return -ECONNRESET;
-	return errno == EAGAIN ? -ETIMEDOUT : -errno;
-}
-
-static int recv_all(int fd, void *to, size_t len)
-{
-	ssize_t n;
-
-	for (size_t got = 0; got<len; got += n> 0 ? (size_t)n : 0) {
-		n = recv(fd, (char *)to + got, len - got, 0);
-		if (!n || (n < 0 && errno != EINTR))
-			return receive_failed(n);
-	}
-	return 0;
-}
-
-/* Takes what came of them, @most at most, also when it is not what was promised. */
-static unsigned take_fds(struct msghdr *msg, int *fds, unsigned most)
-{
-	struct cmsghdr *cmsg = CMSG_FIRSTHDR(msg);
-	unsigned count;
-
-	if (!cmsg || cmsg->cmsg_level != SOL_SOCKET || cmsg->cmsg_type != SCM_RIGHTS)
-		return 0;
-	count = (unsigned)((cmsg->cmsg_len - CMSG_LEN(0)) / sizeof(int));
-	if (count > most)
-		count = most;
-	memcpy(fds, CMSG_DATA(cmsg), count * sizeof(int));
-	return count;
-}
-
-static int recv_some_fds(int fd, struct weft_items *items, unsigned want)
-{
-	union fds_control control;
-	char byte;
-	struct iovec iov = { &byte, 1 };
-	struct msghdr msg = {
-		.msg_iov = &iov,
-		.msg_iovlen = 1,
-		.msg_control = control.buf,
-		.msg_controllen = CMSG_SPACE(want * sizeof(int)),
-	};
-	unsigned got;
-	ssize_t n;
-
-	do {
-		n = recvmsg(fd, &msg, MSG_CMSG_CLOEXEC);
-	} while (n < 0 && errno == EINTR);
-	if (n <= 0)
-		return receive_failed(n);
-	got = take_fds(&msg, (int *)items->at + items->count, want);
-	items->count += got;
-	/* Too few: this process may not have more open, or something is wrong with the sender. */
-	return got == want ? 0 : -EMFILE;
-}
-
-static int recv_fds(int fd, struct weft_items *items, unsigned count)
-{
-	int rc = 0;
-
 	items->at = calloc(count ? count : 1, sizeof(int));
-	if (!items->at)
-		return -ENOMEM;
-	while (items->count < count && !rc)
-		rc = recv_some_fds(fd, items, batch(count - items->count));
-	return rc;
+	return items->at ? channel_recv_fds(fd, items, count, until_ns) : -ENOMEM;
 }
 
-static int recv_bytes(int fd, struct weft_items *items, unsigned count)
+static int recv_bytes(int fd, struct weft_items *items, unsigned count, uint64_t until_ns)
 {
 	items->at = malloc(count ? count : 1);
 	if (!items->at)
 		return -ENOMEM;
 	items->count = count;
-	return recv_all(fd, items->at, count);
+	return channel_recv(fd, items->at, count, until_ns);
 }
 
-static int recv_doc(int fd, json_t **doc, size_t len)
+static int recv_doc(int fd, json_t **doc, size_t len, uint64_t until_ns)
 {
 	_cleanup_(weft_freep) char *text = malloc(len ? len : 1);
-	int rc = text ? recv_all(fd, text, len) : -ENOMEM;
+	int rc = text ? channel_recv(fd, text, len, until_ns) : -ENOMEM;
 
 	if (rc < 0)
 		return rc;
@@ -300,20 +193,20 @@ static int recv_doc(int fd, json_t **doc, size_t len)
 	return *doc ? 0 : -EPROTO;
 }
 
-static int recv_frame(int fd, struct weft_frame *frame)
+static int recv_frame(int fd, struct weft_frame *frame, uint64_t until_ns)
 {
 	struct header header;
-	int rc = recv_all(fd, &header, sizeof(header));
+	int rc = channel_recv(fd, &header, sizeof(header), until_ns);
 
 	if (rc < 0)
 		return rc;
 	if (header.magic != MAGIC || header.doc > DOC_MAX || header.bytes > BYTES_MAX ||
 	    header.fds > FDS_MAX)
 		return -EPROTO;
-	rc = recv_doc(fd, &frame->doc, header.doc);
+	rc = recv_doc(fd, &frame->doc, header.doc, until_ns);
 	if (!rc)
-		rc = recv_bytes(fd, &frame->bytes, header.bytes);
-	return rc < 0 ? rc : recv_fds(fd, &frame->fds, header.fds);
+		rc = recv_bytes(fd, &frame->bytes, header.bytes, until_ns);
+	return rc < 0 ? rc : recv_fds(fd, &frame->fds, header.fds, until_ns);
 }
 
 static int check_step(json_t *doc, const char *step, struct weft_err *err)
@@ -332,11 +225,10 @@ static int check_step(json_t *doc, const char *step, struct weft_err *err)
 int weft_channel_recv(int fd, const char *step, unsigned limit_ms, struct weft_frame *frame,
 		      struct weft_err *err)
 {
-	int rc = set_limit(fd, SO_RCVTIMEO, limit_ms);
+	int rc;
 
 	*frame = (struct weft_frame){ 0 };
-	if (!rc)
-		rc = recv_frame(fd, frame);
+	rc = recv_frame(fd, frame, channel_until(limit_ms));
 	if (rc < 0)
 		weft_fail(err, rc, "takeover: waiting for \"%s\" of the other side: %s", step,
 			  rc == -ECONNRESET ? "it went away" : strerror(-rc));

@@ -3,7 +3,7 @@
  *   a frame:  lengths │ document (JSON) │ bytes │ descriptors
  *
  * A document is a map whose "step" says what the frame is for. A side that cannot go on sends the
- * step "failed" with its reason in "why". All calls block, within a limit. */
+ * step "failed" with its reason in "why". All calls block, within a limit for the whole frame. */
 #ifndef WEFT_DAEMON_CHANNEL_H
 #define WEFT_DAEMON_CHANNEL_H
 
@@ -34,7 +34,9 @@ int weft_channel_connect(const char *name, pid_t *pid, struct weft_err *err);
 int weft_channel_send(int fd, const struct weft_frame *frame);
 int weft_channel_send_step(int fd, const char *step);
 void weft_channel_send_failed(int fd, const char *why);
-/* A frame for @step; -errno and the sentence set when it is another one or none comes. */
+/* A frame for @step; -errno and the sentence set when it is another one or none comes. One that the
+ * other side could send counts, however late it is looked for; after a limit that passed, the other
+ * side can send nothing more. */
 int weft_channel_recv(int fd, const char *step, unsigned limit_ms, struct weft_frame *frame,
 		      struct weft_err *err);
 

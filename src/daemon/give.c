@@ -4,7 +4,8 @@
  *                 └───────────┴──── went away ─────────┴──────────┴──▶ on as before
  *
  * Until "go" is sent nothing is lost: the other process has built all that it was given and has not
- * touched it. From then on it serves, and this process ends without a word to any host.
+ * touched it. From then on it serves, and this process ends without a word to any host. Who is told
+ * to stop before that gives nothing away.
  *
  * The last exchange blocks home. It stands still anyway, and what is waited for is bounded. */
 #include <assert.h>
@@ -18,6 +19,7 @@
 #include "base/cleanup.h"
 #include "base/log.h"
 #include "daemon/handoff.h"
+#include "daemon/heir.h"
 #include "daemon/methods.h"
 #include "daemon/notify.h"
 #include "daemon/state.h"
@@ -35,11 +37,13 @@ struct weft_give {
 	struct weft_sock sock; /* the listener, then the channel */
 	struct weft_op op;
 	struct weft_timer limit;
-	pid_t pid;
+	struct weft_heir heir;
 	bool waiting; /* @op is under way */
 	bool accepted, freezing, stop, ended;
 	uint64_t since_ns;
 };
+
+static const char told_to_stop[] = "this target is told to stop";
 
 /* --- the end of a takeover that was none ------------------------------------------------------ */
 
@@ -52,6 +56,7 @@ static void end(struct weft_give *give, const char *why)
 	weft_timer_stop(d->home, &give->limit);
 	if (give->accepted) {
 		weft_channel_send_failed(give->sock.fd, why);
+		weft_heir_part(&give->heir, give->sock.fd);
 		weft_control_resume(d->control);
 	}
 	weft_sock_close(&give->sock);
@@ -90,7 +95,7 @@ bool weft_give_cancel(struct weft_daemon *d)
 		give->stop = true;
 		return false;
 	}
-	end(give, "this target is told to stop");
+	end(give, told_to_stop);
 	return true;
 }
 
@@ -138,6 +143,8 @@ static int hand_over(struct weft_give *give, struct weft_err *err)
 	if (rc < 0)
 		return rc;
 	weft_frame_free(&frame);
+	if (weft_daemon_shall_stop(give->daemon))
+		return weft_fail(err, -ECANCELED, "%s", told_to_stop);
 	rc = weft_channel_send_step(give->sock.fd, "go");
 	return rc < 0 ? weft_fail(err, rc, "the other process went away") : 0;
 }
@@ -147,9 +154,9 @@ static void leave(struct weft_give *give)
 {
 	char state[32];
 
-	snprintf(state, sizeof(state), "MAINPID=%d", (int)give->pid);
+	snprintf(state, sizeof(state), "MAINPID=%d", (int)give->heir.pid);
 	weft_notify(state);
-	weft_info("pid %d has taken over; leaving", (int)give->pid);
+	weft_info("pid %d has taken over; leaving", (int)give->heir.pid);
 	_exit(0);
 }
 
@@ -196,10 +203,12 @@ static void on_word(struct weft_op *op, int res)
 
 static int take_channel(struct weft_give *give, struct weft_err *err)
 {
-	int fd = weft_channel_accept(give->sock.fd, &give->pid, err), rc;
+	pid_t pid;
+	int fd = weft_channel_accept(give->sock.fd, &pid, err), rc;
 
 	if (fd < 0)
 		return fd;
+	weft_heir_meet(&give->heir, pid);
 	weft_sock_close(&give->sock);
 	/* It blocks, and so is only polled by the reactor. */
 	rc = weft_sock_open(give->daemon->home, &give->sock, fd);
@@ -228,7 +237,7 @@ static void on_connected(struct weft_op *op, int res)
 		end(give, err.text);
 		return;
 	}
-	weft_info("pid %d prepares to take over", (int)give->pid);
+	weft_info("pid %d prepares to take over", (int)give->heir.pid);
 	weft_control_pause(d->control);
 	rc = weft_give_running(d, give->sock.fd);
 	if (rc < 0) {

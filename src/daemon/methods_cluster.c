@@ -1,7 +1,4 @@
 /* methods_cluster.c - which member of a cluster serves what. Answered when it does. */
-#include <errno.h>
-
-#include "base/log.h"
 #include "daemon/methods.h"
 #include "daemon/state.h"
 

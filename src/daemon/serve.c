@@ -82,15 +82,27 @@ static void on_signals(struct weft_op *op, int res)
 }
 
 /* SIGHUP too: the terminal that went away. Where nohup ignores it, it stays ignored. */
+static const int stop_signals[] = { SIGTERM, SIGINT, SIGHUP };
+
+bool weft_daemon_shall_stop(const struct weft_daemon *d)
+{
+	sigset_t pending;
+	bool shall = d->signalled;
+
+	sigpending(&pending);
+	for (size_t i = 0; i < sizeof(stop_signals) / sizeof(stop_signals[0]); i++)
+		shall |= sigismember(&pending, stop_signals[i]) == 1;
+	return shall;
+}
+
 static int watch_signals(struct weft_daemon *d, struct weft_err *err)
 {
 	sigset_t set;
 	int fd, rc;
 
 	sigemptyset(&set);
-	sigaddset(&set, SIGTERM);
-	sigaddset(&set, SIGINT);
-	sigaddset(&set, SIGHUP);
+	for (size_t i = 0; i < sizeof(stop_signals) / sizeof(stop_signals[0]); i++)
+		sigaddset(&set, stop_signals[i]);
 	pthread_sigmask(SIG_BLOCK, &set, NULL);
 	signal(SIGPIPE, SIG_IGN);
 	fd = signalfd(-1, &set, SFD_NONBLOCK | SFD_CLOEXEC);

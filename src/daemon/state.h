@@ -61,13 +61,14 @@ int weft_daemon_open_backends(struct weft_daemon *d);
 int weft_daemon_add_subsystems(struct weft_daemon *d);
 int weft_daemon_create_target(struct weft_daemon *d);
 void weft_daemon_stop(struct weft_daemon *d);
+bool weft_daemon_shall_stop(const struct weft_daemon *d); /* also where nobody has seen it yet */
 int weft_daemon_start_control(struct weft_daemon *d);
 void weft_daemon_started(struct weft_daemon *d); /* says so to whoever wants to know */
 
 /* --- give.c, take.c: one process after the other ---------------------------------------------- */
 
-/* The process that wanted our place does not get it. false: it is too late to say; when it turns
- * out that it did not, we stop. */
+/* The process that wanted our place does not get it. false: that is said, and we stop, as soon as
+ * everything has come to rest or does not. */
 bool weft_give_cancel(struct weft_daemon *d);
 int weft_give_running(struct weft_daemon *d, int channel); /* what we serve, and its storage */
 /* Goes through to weft_daemon_started(), or ends the process. */

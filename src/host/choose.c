@@ -19,9 +19,10 @@ static bool is_ready(const struct host_lane *lane)
 	return lane && lane->ready && !lane->link->closing;
 }
 
-static bool can_be_used(const struct host_lane *lane, const struct weft_cmd *cmd)
+static enum host_access access_by(const struct host_lane *lane, const struct weft_cmd *cmd)
 {
-	return is_ready(lane) && !lane->leaving && access_to(cmd, lane->path->index);
+	return is_ready(lane) && !lane->leaving ? access_to(cmd, lane->path->index) :
+						  HOST_ACCESS_NONE;
 }
 
 /* Of so many choices by latency one is made in turn: what was slow may not be any more. */
@@ -69,9 +70,7 @@ static struct host_lane *cheapest(const struct weft_queue *queue, const struct w
 
 	for (unsigned i = 0; i < queue->nlanes; i++) {
 		lane = queue->lanes[i];
-		if (!is_ready(lane) || lane->leaving || avoid >> i & 1)
-			continue;
-		access = access_to(cmd, i);
+		access = avoid >> i & 1 ? HOST_ACCESS_NONE : access_by(lane, cmd);
 		if (!access || access < best)
 			continue;
 		price = cost(queue, lane);
@@ -99,7 +98,7 @@ struct host_lane *host_choose(struct weft_queue *queue, const struct weft_cmd *c
 		return is_ready(lane) ? lane : NULL;
 	}
 	if (queue->nlanes == 1)
-		return can_be_used(queue->lanes[0], cmd) ? queue->lanes[0] : NULL;
+		return access_by(queue->lanes[0], cmd) ? queue->lanes[0] : NULL;
 	lane = cheapest(queue, cmd, p->avoid);
 	if (!lane && p->avoid)
 		lane = cheapest(queue, cmd, 0);

@@ -10,12 +10,10 @@
  * between half and all of it: a thousand hosts that lost the same target do not come back in step.
  *
  * Everything here runs on home. */
-#include <assert.h>
 #include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "host/internal.h"
 

@@ -11,6 +11,7 @@
  * be read. */
 #include "store/cycle.h"
 
+#include <errno.h>
 #include <sys/stat.h>
 #include <time.h>
 
@@ -196,7 +197,7 @@ static int try_join(struct store_cycle *cycle)
 	int rc = store_lock(cycle->fd, true);
 
 	if (rc < 0)
-		return rc == -EAGAIN ? -EBUSY : rc;
+		return rc;
 	rc = join(cycle);
 	store_unlock(cycle->fd);
 	if (rc < 0 && cycle->fresh)
@@ -210,7 +211,7 @@ int store_cycle_join(struct store_cycle *cycle)
 	const struct timespec pause = { .tv_nsec = JOIN_PAUSE_NS };
 	int rc = try_join(cycle);
 
-	for (unsigned i = 0; rc == -EBUSY && i < JOIN_TRIES; i++) {
+	for (unsigned i = 0; (rc == -EBUSY || rc == -EAGAIN) && i < JOIN_TRIES; i++) {
 		nanosleep(&pause, NULL);
 		rc = try_join(cycle);
 	}

@@ -26,7 +26,9 @@ struct store_cycle {
 int store_cycle_run(struct store_cycle *cycle);
 /* Is the file where it is looked for? Who cannot tell goes on. */
 bool store_cycle_is_in_place(const struct store_cycle *cycle);
-/* The first: joins, and begins a session where nobody else is there. May return -EBUSY. */
+/* The first: joins, and begins a session where nobody else is there. -EBUSY: somebody else is this
+ * node; -EAGAIN: somebody else was at the file all the time; -EPROTO: members count on more nodes,
+ * or on fewer. */
 int store_cycle_join(struct store_cycle *cycle);
 
 #endif

@@ -12,6 +12,7 @@
  * Invariant: one cycle at a time; while it runs, store->records stay. */
 #include "store/file.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -153,6 +154,18 @@ static void file_acked(struct weft_store *store)
 		kick(file_of(store));
 }
 
+/* --- what members say -------------------------------------------------------------------------- */
+
+static int file_agree(struct weft_store *store, unsigned slot, uint64_t as)
+{
+	return store->frozen ? 0 : store_member_agree(file_of(store)->fd, slot, as);
+}
+
+static void file_agree_end(struct weft_store *store, unsigned slot)
+{
+	store_member_agree_end(file_of(store)->fd, slot);
+}
+
 /* --- others' changes -------------------------------------------------------------------------- */
 
 static void changed(struct store_watch *watch, bool closed)
@@ -169,16 +182,20 @@ static void watch_ended(struct store_watch *watch)
 	end(container_of(watch, struct file_store, watch));
 }
 
-static int watch_changes(struct file_store *f, struct weft_reactor *home)
+static int watch_changes(struct file_store *f, struct weft_reactor *home, struct weft_err *err)
 {
 	int rc;
 
 	f->watch.changed = changed;
 	f->watch.ended = watch_ended;
 	rc = store_watch_open(&f->watch, home, f->fd);
-	if (!rc)
-		weft_timer_set(home, &f->timer, LOOK_MS);
-	return rc;
+	if (rc < 0)
+		return weft_fail(err, rc,
+				 "%s: cannot watch it: %s; see sysctl fs.inotify for how many may "
+				 "be watched",
+				 f->path, strerror(-rc));
+	weft_timer_set(home, &f->timer, LOOK_MS);
+	return 0;
 }
 
 /* --- another process goes on ------------------------------------------------------------------ */
@@ -206,7 +223,8 @@ static void file_hand_over(const struct weft_store *store, struct weft_store_sta
 }
 
 /* The lock is the open file description's, and so came along; taking it again makes sure. */
-static int file_inherit(struct weft_store *store, struct weft_store_state *state)
+static int file_inherit(struct weft_store *store, struct weft_store_state *state,
+			struct weft_err *err)
 {
 	struct file_store *f = file_of(store);
 	int rc;
@@ -222,7 +240,7 @@ static int file_inherit(struct weft_store *store, struct weft_store_state *state
 	if (!store_cycle_is_in_place(&f->cycle))
 		return -EIDRM;
 	rc = store_member_hold(f->fd, store->node, store->nodes);
-	return rc < 0 || store->nodes == 1 ? rc : watch_changes(f, store->home);
+	return rc < 0 || store->nodes == 1 ? rc : watch_changes(f, store->home, err);
 }
 
 /* --- the end ---------------------------------------------------------------------------------- */
@@ -271,11 +289,10 @@ static int file_open(struct weft_store **store, const struct weft_store_options 
 	f->timer.fn = timed;
 	weft_list_init(&f->txns);
 	weft_workers_init(&f->workers);
-	rc = store_file_open(f, options, path);
+	rc = store_file_open(f, options, path, err);
 	if (!rc && options->nodes > 1 && !options->heir)
-		rc = watch_changes(f, options->home);
+		rc = watch_changes(f, options->home, err);
 	if (rc < 0) {
-		store_file_explain(path, options->node, rc, err);
 		if (f->store.records)
 			store_records_free(f->store.records);
 		file_free(f);
@@ -292,6 +309,9 @@ const struct weft_store_ops store_file_ops = {
 	.open = file_open,
 	.commit = file_commit,
 	.acked = file_acked,
+	.reaches_others = store_file_reaches_others,
+	.agree = file_agree,
+	.agree_end = file_agree_end,
 	.is_still = file_is_still,
 	.thawed = file_thawed,
 	.hand_over = file_hand_over,

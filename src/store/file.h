@@ -23,8 +23,8 @@ struct file_store {
 
 /* Opens @path and joins, with what the file holds as the copy. An heir leaves the file alone. */
 int store_file_open(struct file_store *f, const struct weft_store_options *options,
-		    const char *path);
-/* What its -errno means. */
-int store_file_explain(const char *path, unsigned node, int rc, struct weft_err *err);
+		    const char *path, struct weft_err *err);
+/* reach.c */
+bool store_file_reaches_others(const struct weft_store *store);
 
 #endif

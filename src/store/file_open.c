@@ -1,4 +1,5 @@
 /* file_open.c - a state file is opened: made where there is none, joined, read. */
+#include <errno.h>
 #include <fcntl.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -7,17 +8,72 @@
 #include "base/sync.h"
 #include "store/file.h"
 
-static int open_file(struct file_store *f, const char *path)
+/* Made here or a moment ago by another: either way its name must survive before it is relied on. */
+static int open_file(struct file_store *f, const char *path, struct weft_err *err)
 {
 	struct stat st;
+	int rc;
 
 	if (stat(path, &st) == 0 && !S_ISREG(st.st_mode))
-		return -EINVAL;
+		return weft_fail(err, -EINVAL, "%s: it is not a regular file", path);
 	f->fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOCTTY, 0600);
-	return f->fd < 0 ? -errno : weft_sync_name(path);
+	if (f->fd < 0)
+		return weft_fail(err, -errno, "%s: cannot open it: %s", path, strerror(errno));
+	rc = weft_sync_name(path);
+	return rc < 0 ? weft_fail(err, rc, "%s: cannot sync its directory: %s", path,
+				  strerror(-rc)) :
+			0;
 }
 
-static int join(struct file_store *f, const struct weft_store_options *options)
+static int join_busy(const char *path, const struct weft_store_options *options,
+		     struct weft_err *err)
+{
+	if (options->nodes == 1)
+		return weft_fail(err, -EBUSY,
+				 "%s: another process has it open, and this subsystem is of no "
+				 "cluster",
+				 path);
+	return weft_fail(err, -EBUSY,
+			 "%s: another process has it open as node %u, or by itself, of no cluster",
+			 path, options->node);
+}
+
+static int join_failed(const char *path, const struct weft_store_options *options, int rc,
+		       struct weft_err *err)
+{
+	switch (rc) {
+	case -EBUSY:
+		return join_busy(path, options, err);
+	case -EAGAIN:
+		return weft_fail(err, -EBUSY,
+				 "%s: another process has locked it and does not go on; see "
+				 "whether one is stopped",
+				 path);
+	case -EPROTO:
+		return weft_fail(
+			err, rc,
+			"%s: its members do not agree on how many they are; \"of\" must be the "
+			"same for all",
+			path);
+	case -EMEDIUMTYPE:
+		return weft_fail(err, rc, "%s: it is not a state file of Weft", path);
+	case -EUCLEAN:
+		return weft_fail(err, rc,
+				 "%s: both copies of the state in it are damaged; restore it, or "
+				 "remove it to begin without any",
+				 path);
+	case -ENOLCK:
+	case -ENOSYS:
+	case -EOPNOTSUPP:
+		return weft_fail(err, rc, "%s: its file system does not lock it: %s", path,
+				 strerror(-rc));
+	default:
+		return weft_fail(err, rc, "%s: cannot use it: %s", path, strerror(-rc));
+	}
+}
+
+static int join(struct file_store *f, const struct weft_store_options *options,
+		struct weft_err *err)
 {
 	struct store_records *nothing = store_records_new(0, 0, 0);
 	int rc;
@@ -34,14 +90,14 @@ static int join(struct file_store *f, const struct weft_store_options *options)
 	rc = store_cycle_join(&f->cycle);
 	store_records_free(nothing);
 	if (rc < 0)
-		return rc;
+		return join_failed(f->path, options, rc, err);
 	f->store.records = take_ptr(&f->cycle.fresh);
 	memcpy(f->store.members, f->cycle.members, sizeof(f->store.members));
 	return 0;
 }
 
 int store_file_open(struct file_store *f, const struct weft_store_options *options,
-		    const char *path)
+		    const char *path, struct weft_err *err)
 {
 	int rc;
 
@@ -52,29 +108,6 @@ int store_file_open(struct file_store *f, const struct weft_store_options *optio
 		f->store.records = store_records_new(0, 0, 0);
 		return f->store.records ? 0 : -ENOMEM;
 	}
-	rc = open_file(f, path);
-	return rc < 0 ? rc : join(f, options);
-}
-
-int store_file_explain(const char *path, unsigned node, int rc, struct weft_err *err)
-{
-	switch (rc) {
-	case -EBUSY:
-		return weft_fail(err, rc, "%s: another process has it open as node %u", path, node);
-	case -EPROTO:
-		return weft_fail(
-			err, rc,
-			"%s: its members do not agree on how many they are; \"of\" must be the "
-			"same for all",
-			path);
-	case -EINVAL:
-		return weft_fail(err, rc, "%s: it is not a state file of Weft", path);
-	case -EUCLEAN:
-		return weft_fail(err, rc,
-				 "%s: both copies of the state in it are damaged; restore it, or "
-				 "remove it to begin without any",
-				 path);
-	default:
-		return weft_fail(err, rc, "%s: cannot open it: %s", path, strerror(-rc));
-	}
+	rc = open_file(f, path, err);
+	return rc < 0 ? rc : join(f, options, err);
 }

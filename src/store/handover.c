@@ -8,6 +8,7 @@
  * Invariant: two processes have the descriptor for a while, and with it its locks in common; the
  * one that is frozen does not touch the file. */
 #include <assert.h>
+#include <errno.h>
 #include <stdlib.h>
 
 #include "base/cleanup.h"
@@ -131,12 +132,12 @@ static void take_members(struct weft_store *store, const struct weft_store_state
 	store->acked = state->acked;
 }
 
-static int take_all(struct weft_store *store, struct weft_store_state *state)
+static int take_all(struct weft_store *store, struct weft_store_state *state, struct weft_err *err)
 {
 	int rc = makes_sense(store, state) ? take_records(store, state) : -EINVAL;
 
 	if (!rc && store->ops->inherit)
-		rc = store->ops->inherit(store, state);
+		rc = store->ops->inherit(store, state, err);
 	if (!rc)
 		take_members(store, state);
 	return rc;
@@ -148,7 +149,7 @@ int weft_store_inherit(struct weft_store *store, struct weft_store_state *state,
 	int rc;
 
 	assert(store->frozen);
-	rc = take_all(store, state);
+	rc = take_all(store, state, err);
 	weft_closep(&state->fd);
 	state->fd = -1;
 	if (rc == -EBUSY)

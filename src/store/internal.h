@@ -2,8 +2,6 @@
 #ifndef WEFT_STORE_INTERNAL_H
 #define WEFT_STORE_INTERNAL_H
 
-#include <errno.h>
-
 #include "store/records.h"
 #include "store/store.h"
 
@@ -17,13 +15,18 @@ struct weft_store_ops {
 	int (*open)(struct weft_store **store, const struct weft_store_options *options,
 		    const char *arg, struct weft_err *err);
 	void (*commit)(struct weft_store *store, struct weft_txn *txn);
-	void (*acked)(struct weft_store *store); /* store->acked grew */
+	void (*acked)(struct weft_store *store);                /* store->acked grew */
+	bool (*reaches_others)(const struct weft_store *store); /* NULL: it does not */
+	/* NULL: there are no others. */
+	int (*agree)(struct weft_store *store, unsigned slot, uint64_t as);
+	void (*agree_end)(struct weft_store *store, unsigned slot);
 	/* While store->frozen nothing new is begun; is there anything still under way? */
 	bool (*is_still)(const struct weft_store *store);
 	void (*thawed)(struct weft_store *store);
 	/* What the kind has of its own, for another process and from it. NULL: nothing. */
 	void (*hand_over)(const struct weft_store *store, struct weft_store_state *state);
-	int (*inherit)(struct weft_store *store, struct weft_store_state *state);
+	int (*inherit)(struct weft_store *store, struct weft_store_state *state,
+		       struct weft_err *err);
 	/* Ends what is under way, gives back @store's own parts and calls store_closed(). */
 	void (*close)(struct weft_store *store);
 };

@@ -2,6 +2,7 @@
  *
  * It is there so that who changes state has one way to do it: with a store. A commit is done at the
  * end of the turn, as a callback must not come from inside the call. */
+#include <errno.h>
 #include <stdlib.h>
 
 #include "store/internal.h"

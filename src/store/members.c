@@ -4,14 +4,17 @@
  * lets go of it when the process ends, however that comes. What it has acknowledged is a line in
  * the file that only it writes. That line is not synced: it counts only while its writer lives.
  *
- *   2^62: the store, shared to look, exclusive to change   2^62 + node: a member, exclusive */
+ *   2^62: the store, shared to look, exclusive to change   2^62 + node: a member, exclusive
+ *   2^62 + 2^61 + slot × 2^40: what all say of a slot (base/agree.h) */
 #include "store/members.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <isa-l/crc.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "base/agree.h"
 #include "proto/nvme.h"
 #include "store/slots.h"
 
@@ -137,4 +140,30 @@ int store_members_look(int fd, unsigned self, unsigned nodes, struct store_membe
 		if (node != self)
 			rc = look_at(fd, node, &members[node]);
 	return rc;
+}
+
+/* --- what they say ---------------------------------------------------------------------------- */
+
+enum { SAY_BITS = 40 };
+
+static struct weft_agree slot_at(unsigned slot)
+{
+	return (struct weft_agree){ locks_at + locks_at / 2 + ((off_t)slot << SAY_BITS),
+				    1ull << SAY_BITS };
+}
+static_assert((uint64_t)WEFT_STORE_SLOTS_MAX << SAY_BITS <= 1ull << 61, "slots do not meet");
+
+int store_member_agree(int fd, unsigned slot, uint64_t as)
+{
+	const struct weft_agree at = slot_at(slot);
+	uint64_t other;
+
+	return weft_agree(fd, &at, as % at.count, &other);
+}
+
+void store_member_agree_end(int fd, unsigned slot)
+{
+	const struct weft_agree at = slot_at(slot);
+
+	weft_agree_end(fd, &at);
 }

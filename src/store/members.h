@@ -17,5 +17,8 @@ int store_member_ack(int fd, unsigned node, uint64_t incarnation, uint64_t acked
 /* Fills in those of nodes 1 … @nodes, without @self, that live; incarnation 0: its line cannot be
  * read, now. */
 int store_members_look(int fd, unsigned self, unsigned nodes, struct store_member *members);
+/* What @slot is for us, as long as @fd is open. -ENOTUNIQ: another says otherwise. */
+int store_member_agree(int fd, unsigned slot, uint64_t as);
+void store_member_agree_end(int fd, unsigned slot);
 
 #endif

@@ -92,7 +92,7 @@ int store_slots_init(int fd)
 		return rc;
 	if (lseek(fd, 0, SEEK_END) > (off_t)sizeof(name) ||
 	    (memcmp(has, zeroes, sizeof(has)) && memcmp(has, name, strlen(has))))
-		return -EINVAL;
+		return -EMEDIUMTYPE;
 	return write_all(fd, name, sizeof(name), 0);
 }
 

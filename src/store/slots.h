@@ -10,7 +10,7 @@ enum {
 	STORE_SLOT_BYTES = 16 << 20, /* the most that all records may come to */
 };
 
-/* Gives an empty file its head. -EINVAL: it is a file of something else. */
+/* Gives an empty file its head. -EMEDIUMTYPE: it is a file of something else. */
 int store_slots_init(int fd);
 /* The newest revision in the file if it is not @known: *@records is it, otherwise NULL. What it
  * gives is durable. -EUCLEAN: both slots are damaged. */

@@ -2,6 +2,7 @@
 #include "store/store.h"
 
 #include <assert.h>
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -81,6 +82,11 @@ const char *weft_store_spec(const struct weft_store *store)
 	return store->spec;
 }
 
+bool weft_store_reaches_others(const struct weft_store *store)
+{
+	return store->ops->reaches_others && store->ops->reaches_others(store);
+}
+
 const struct weft_record *weft_store_get(const struct weft_store *store, const char *key)
 {
 	return store_records_find(store->records, key);
@@ -126,6 +132,18 @@ uint64_t weft_store_settled(const struct weft_store *store)
 			least = member->acked;
 	}
 	return least;
+}
+
+int weft_store_agree(struct weft_store *store, unsigned slot, uint64_t as)
+{
+	assert(slot < WEFT_STORE_SLOTS_MAX);
+	return store->ops->agree ? store->ops->agree(store, slot, as) : 0;
+}
+
+void weft_store_agree_end(struct weft_store *store, unsigned slot)
+{
+	if (store->ops->agree_end)
+		store->ops->agree_end(store, slot);
 }
 
 static void look_through_waits(struct weft_task *task)

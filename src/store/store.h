@@ -28,6 +28,7 @@ enum {
 	WEFT_STORE_KEY_MAX = 255,     /* bytes */
 	WEFT_STORE_VALUE_MAX = 65536, /* bytes */
 	WEFT_STORE_NODES_MAX = 64,
+	WEFT_STORE_SLOTS_MAX = 1 << 16,
 };
 
 struct weft_store;
@@ -71,6 +72,8 @@ uint64_t weft_store_revision(const struct weft_store *store);
 uint64_t weft_store_session(const struct weft_store *store);
 bool weft_store_persistent(const struct weft_store *store);
 const char *weft_store_spec(const struct weft_store *store);
+/* It is where members on other machines can be. An heir's is not asked for. */
+bool weft_store_reaches_others(const struct weft_store *store);
 /* NULL: there is none. Good until the next moved(). */
 const struct weft_record *weft_store_get(const struct weft_store *store, const char *key);
 /* The first behind @key, in their order; the same. */
@@ -118,6 +121,11 @@ void weft_store_forget(struct weft_store_wait *wait); /* done() will not run */
 /* What every member that lives has acknowledged. */
 uint64_t weft_store_settled(const struct weft_store *store);
 bool weft_store_alive(const struct weft_store *store, unsigned node);
+
+/* Says to all members that live what @slot is for us: @as, counted modulo 2^40. May block. -ENOTUNIQ:
+ * it is another thing for one of them. What an heir says was said before. */
+int weft_store_agree(struct weft_store *store, unsigned slot, uint64_t as);
+void weft_store_agree_end(struct weft_store *store, unsigned slot);
 
 /* --- going on with it in another process ------------------------------------------------------ */
 

@@ -71,7 +71,7 @@ static void waited(struct tgt_over *over, bool all)
 		weft_peer_log(WEFT_LOG_WARN,
 			      "%s: host %s has to wait: storage still has commands of its lost "
 			      "connection",
-			      cb->data->subsysnqn, cb->data->hostnqn);
+			      cb->data->subsysnqn, tgt_host_name(cb->data->hostnqn));
 		tgt_home_reply(cb->req, SC_COMMAND(CONNECT_CTRL_BUSY));
 	}
 	free_comeback(cb);

@@ -79,7 +79,7 @@ static uint16_t connect_admin(struct weft_req *req, struct weft_subsys *s,
 	if (!tgt_host_allowed(s, data->hostnqn)) {
 		weft_uri_format(req->qp->transport->trtype, &req->qp->peer, peer, sizeof(peer));
 		weft_peer_log(WEFT_LOG_WARN, "%s: host %s at %s is not allowed", s->nqn,
-			      data->hostnqn, peer);
+			      tgt_host_name(data->hostnqn), peer);
 		return SC_COMMAND(CONNECT_INVALID_HOST) | SC_DNR;
 	}
 	if (le16_to_cpu(data->cntlid) != NVME_CNTLID_DYNAMIC)
@@ -158,7 +158,7 @@ static void attach(struct weft_req *req, struct tgt_queue *queue, struct tgt_ctr
 		ctrl->admin = queue;
 		weft_uri_format(ctrl->trtype, &ctrl->peer, peer, sizeof(peer));
 		weft_peer_log(WEFT_LOG_INFO, "%s: host %s at %s connected as controller %u",
-			      ctrl->subsys->nqn, ctrl->hostnqn, peer, ctrl->cntlid);
+			      ctrl->subsys->nqn, tgt_host_name(ctrl->hostnqn), peer, ctrl->cntlid);
 	}
 	req->cqe.result = cpu_to_le64(ctrl->cntlid);
 	tgt_req(req)->queue = queue;

@@ -82,6 +82,11 @@ struct tgt_ctrl *tgt_ctrl_inherit(struct weft_subsys *s, uint16_t cntlid)
 	return cntlid_taken(s, cntlid) ? NULL : ctrl_new(s, cntlid);
 }
 
+const char *tgt_host_name(const char *hostnqn)
+{
+	return hostnqn[0] ? hostnqn : "(no name)";
+}
+
 void tgt_ctrl_kill(struct tgt_ctrl *ctrl, const char *why)
 {
 	struct tgt_queue *queue;
@@ -91,7 +96,7 @@ void tgt_ctrl_kill(struct tgt_ctrl *ctrl, const char *why)
 	ctrl->dying = true;
 	snprintf(ctrl->why, sizeof(ctrl->why), "%s", why);
 	weft_peer_log(WEFT_LOG_INFO, "%s: controller %u of host %s ends: %s", ctrl->subsys->nqn,
-		      ctrl->cntlid, ctrl->hostnqn, why);
+		      ctrl->cntlid, tgt_host_name(ctrl->hostnqn), why);
 	weft_list_for_each(queue, &ctrl->queues, link)
 		tgt_queue_close(queue, ctrl->why);
 }

@@ -19,7 +19,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "base/log.h"
 #include "target/handover.h"
 #include "target/hold.h"
 
@@ -57,7 +56,8 @@ static void describe(struct sight *sight, struct weft_qpair *qp, const char *wha
 	const struct tgt_queue *queue = qp->owner;
 
 	snprintf(sight->who, sizeof(sight->who), "%s: %s",
-		 queue && !queue->over ? queue->ctrl->hostnqn : "a connection without a host",
+		 queue && !queue->over ? tgt_host_name(queue->ctrl->hostnqn) :
+					 "a connection without a host",
 		 what);
 }
 

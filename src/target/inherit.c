@@ -9,10 +9,8 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "base/cleanup.h"
-#include "base/log.h"
 #include "base/uuid.h"
 #include "target/admin/admin.h"
 #include "target/handover_parts.h"

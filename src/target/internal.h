@@ -285,6 +285,7 @@ struct tgt_ctrl *tgt_ctrl_inherit(struct weft_subsys *s, uint16_t cntlid); /* NU
 struct tgt_ctrl *tgt_ctrl_find(struct weft_subsys *s, uint16_t cntlid);
 bool tgt_ctrl_is_of(const struct tgt_ctrl *ctrl, const char *hostnqn, const uint8_t hostid[16]);
 void tgt_ctrl_queue_gone(struct tgt_ctrl *ctrl, struct tgt_queue *queue); /* may free @ctrl */
+const char *tgt_host_name(const char *hostnqn); /* for people: a host may have none */
 void tgt_ctrl_kill(struct tgt_ctrl *ctrl, const char *why);
 void tgt_ctrl_keepalive(struct tgt_ctrl *ctrl, uint32_t kato_ms);
 void tgt_ctrl_alive(struct tgt_ctrl *ctrl);

@@ -2,10 +2,8 @@
  * queues. */
 #include <errno.h>
 #include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
-#include "base/log.h"
 #include "target/cluster/cluster.h"
 
 static struct weft_group *least_busy(struct weft_target *t)

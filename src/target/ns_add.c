@@ -165,6 +165,18 @@ static int load_reservation(struct tgt_ns *ns, struct weft_err *err)
 			0;
 }
 
+static int agree_and_publish(struct tgt_ns *ns, struct weft_err *err)
+{
+	int rc = tgt_cluster_agree(ns, err);
+
+	if (rc < 0)
+		return rc;
+	rc = tgt_ns_publish(ns->subsys, ns->nsid, ns);
+	if (rc < 0)
+		tgt_cluster_agree_end(ns);
+	return rc;
+}
+
 int weft_ns_add(struct weft_subsys *s, const struct weft_ns_options *options,
 		struct weft_backend *be, uint32_t *nsid_out, struct weft_err *err)
 {
@@ -191,7 +203,7 @@ int weft_ns_add(struct weft_subsys *s, const struct weft_ns_options *options,
 	if (rc == 0)
 		rc = load_reservation(ns, err);
 	if (rc == 0)
-		rc = tgt_ns_publish(s, nsid, ns);
+		rc = agree_and_publish(ns, err);
 	if (rc < 0) {
 		tgt_ns_free(ns);
 		return rc;

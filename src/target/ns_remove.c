@@ -6,6 +6,8 @@
 #include <stdlib.h>
 
 #include "target/admin/admin.h"
+#include "target/cluster/cluster.h"
+#include "target/resv/resv.h"
 
 /* --- removing --------------------------------------------------------------------------------- */
 
@@ -66,6 +68,8 @@ int weft_ns_remove(struct weft_subsys *s, uint32_t nsid, void (*done)(void *arg)
 		return weft_fail(err, -ENOMEM, "out of memory");
 	tgt_ana_ns_changed(s, ns->ana_group);
 	tgt_ns_changed(s, nsid);
+	tgt_resv_sweep(s);
+	tgt_cluster_agree_end(ns);
 	remove_begin(ns, done, arg);
 	return 0;
 }

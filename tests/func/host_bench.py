@@ -13,7 +13,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "lib"))
 import tap
 from bench import BLOCK, FAILED, FILE_NS, OK, USAGE, bench, measured, running, said, uri
 from fixture import with_target
-from weft import wait_until
+from weft import ANY_PORT, wait_until
 
 MODES = ["read", "write", "rw", "randread", "randwrite", "randrw"]
 URI = "nvme+tcp://127.0.0.1:1/nqn.2026-11.io.weft:x"
@@ -87,6 +87,14 @@ def _(t):
     assert (report["depth"], report["config"]["depth"], report["target"]["queue_depth"]) == (16, 32, 8)
     assert measured(t, "--depth", 32)["depth"] == 32
     assert measured(t, "--depth", 60000, "--bs", "4k")["depth"] < 60000
+
+
+@with_target("all paths are named, without their words", extra=["--listen", ANY_PORT])
+def _(t):
+    one, two = [f"{l['uri']}/{t.nqn}" for l in t.ctl("status")["listeners"]]
+    result = bench(f"{one}?hdgst=1,{two}?queues=1", "--time", "50ms")
+    said(result, OK)
+    assert f"{one},{two}?nsid=1" in result.stdout, result.stdout
 
 
 @with_target("the mix is kept", ns=["mem:64M,block=4096"])

@@ -173,7 +173,8 @@ def _(cluster, one, two, three):
         cluster.resume(2)
         for _ in range(20):
             disk.write(0, pattern(2, disk.block))
-        assert cluster.groups(2) == cluster.groups(3) == [0, 0, 2]
+        cluster.until(2, [0, 0, 2])                 # it has to read that first
+        assert cluster.groups(3) == [0, 0, 2]
         cluster.start(1)
 
 
@@ -327,6 +328,53 @@ def _(cluster, one, _two):
     refused(one, "namespace-add", backend=f"file:{cluster.shared}/a")
     added = one.ctl("namespace-add", backend=f"file:{cluster.shared}/c,size=1M")
     assert added["nsid"] == 3
+
+
+@with_cluster("who takes storage of others for something else is refused: two would serve it at once")
+def _(cluster, one, two):
+    backend = f"file:{cluster.shared}/c,size=1M"
+    one.ctl("namespace-add", backend=backend, nsid=3, ana_group=2)
+
+    for words, ns in (("another member has it in ANA group 2, here it is in ANA group 1", dict(nsid=3)),
+                      ("another member has it as another namespace", dict(nsid=4, ana_group=2)),
+                      ("another member has it as another namespace",
+                       dict(nsid=3, ana_group=2, block=512)),
+                      ("another member has it as another namespace",
+                       dict(nsid=3, ana_group=2, uuid="11111111-2222-3333-4444-555555555555"))):
+        try:
+            two.ctl("namespace-add", backend=backend, **ns)
+        except weft.CtlError as err:
+            assert words in str(err), err
+        else:
+            raise AssertionError(f"{ns} was accepted")
+    try:
+        two.ctl("namespace-add", backend=f"file:{cluster.shared}/d,size=1M", nsid=3, ana_group=2)
+    except weft.CtlError as err:
+        assert "another member has another file as namespace 3" in str(err), err
+    else:
+        raise AssertionError("another file was accepted")
+    two.ctl("namespace-add", backend=backend, nsid=3, ana_group=2)
+    for target in (one, two):
+        target.ctl("namespace-remove", nsid=3)
+    two.ctl("namespace-add", backend=f"file:{cluster.shared}/d,size=1M", nsid=3, ana_group=1)
+    one.ctl("namespace-add", backend=f"file:{cluster.shared}/d,size=1M", nsid=3)
+
+
+@with_cluster("a member whose configuration has another group, or another file, does not start")
+def _(cluster, one, two):
+    two.stop()
+    one.takeover()                                  # what it says is said on
+    text = two.config.read_text()
+    for was, becomes, words in (
+            ("ana_group: 2", "ana_group: 3",
+             "another member has it in ANA group 2, here it is in ANA group 3"),
+            ("/b,size=16M", "/other,size=16M", "another member has another file as namespace 2")):
+        two.config.write_text(text.replace(was, becomes))
+        assert two.spawn().wait(30) == 1
+        last = two.log.read_text().splitlines()[-1]
+        assert words in last, last
+    two.config.write_text(text)
+    two.start()
 
 
 @tap.case("drain and move where there is no cluster")

@@ -162,6 +162,8 @@ def _(t):
         ctrl.admin.expect_closed()
     with nvme.Queue(t.addr) as queue:
         queue.connect(t.nqn, hostnqn="", want=nvme.CONNECT_HOST)
+    for words in (") at nvme+tcp://127.0.0.1:", ") ends: "):
+        assert f"host (no name{words}" in t.log.read_text(), words
 
 
 @with_target("what was open by default is closed by host-refuse host=any")

@@ -11,6 +11,7 @@ import resv
 import sqe
 import tap
 import weft
+from cluster import state_keys
 from fixture import with_target
 from nvme import (HOSTID_FORMAT, INVALID_FIELD, INVALID_NS, NOT_SAVEABLE, PREEMPT_ABORTED,
                   RESERVATION_CONFLICT, SGL_LENGTH, SUCCESS, pattern)
@@ -316,7 +317,10 @@ def _(_t, host):
     host.register(cptpl=2)
     assert host.ctrl.get_feature(resv.PERSIST, nsid=1).dw0 == 0
     host.ctrl.set_feature(resv.PERSIST, 2, nsid=1, want=INVALID_FIELD)
-    host.ctrl.set_feature(resv.PERSIST, 1, nsid=7, want=INVALID_NS)
+    for nsid in (7, 0, 0xFFFFFFFF):                 # one namespace, not all of them
+        host.ctrl.set_feature(resv.PERSIST, 1, nsid=nsid, want=INVALID_NS)
+        host.ctrl.get_feature(resv.PERSIST, nsid=nsid, want=INVALID_NS)
+    assert host.ctrl.get_feature(resv.PERSIST, nsid=1).dw0 == 0
 
 
 @with_hosts("Reservation Persistence without a place for it", 1)
@@ -344,6 +348,39 @@ def _(t, host, other):
     assert other.registrants() == []
 
 
+@with_hosts("a record stays while it says something, wherever its namespace is", 1, config=CONFIG)
+def _(t, host):
+    def records():
+        return len([key for key in state_keys(t.dir / "state") if key.startswith("resv/")])
+
+    uuid = t.subsystem()["namespaces"][0]["uuid"]
+
+    def comes_back():
+        t.ctl("namespace-add", nsid=1, backend="mem:16M", uuid=uuid)
+
+    host.register(cptpl=3)
+    t.ctl("namespace-remove", nsid=1)
+    t.stop()
+    t.start()                                       # with its namespace, as configured
+    with Host(t, 1) as again:
+        assert again.registrants() == [1]
+        again.unregister()
+        assert records() == 1, "it persists"
+        again.ctrl.set_feature(resv.PERSIST, 0, nsid=1)
+        t.ctl("namespace-remove", nsid=1)
+        weft.wait_until(lambda: records() == 0, "the record to go")
+        comes_back()
+        again.register()
+        t.ctl("namespace-remove", nsid=1)
+        comes_back()
+        assert again.registrants() == [1] and records() == 1
+        t.ctl("namespace-remove", nsid=1)
+    t.config.write_text(t.config.read_text().split("    namespaces:")[0])
+    t.stop()
+    t.start()                                       # without it; it did not persist
+    weft.wait_until(lambda: records() == 0, "the record to go")
+
+
 @with_target("many hosts, many commands at once: each is answered, the end is one of their orders")
 def _(t):
     hosts = [Host(t, n + 1) for n in range(16)]
@@ -367,7 +404,7 @@ def _(t):
 @with_target("the state's file: in use, not ours, damaged", config=CONFIG)
 def _(t):
     spec = f"file:{t.dir}/state"
-    for state, words in ((spec, "another process has it open as node 1"),
+    for state, words in ((spec, "another process has it open, and"),
                          (f"file:{t.dir}/weft.yaml", "not a state file"),
                          ("file:relative", "begins with /")):
         try:

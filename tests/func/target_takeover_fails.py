@@ -1,5 +1,6 @@
 #!/usr/bin/python3
 """target_takeover_fails.py - a takeover that fails, at any step: the running target goes on."""
+import contextlib
 import pathlib
 import signal
 import socket
@@ -15,7 +16,7 @@ import tap
 import weft
 from fixture import connect, refused, with_host, with_target
 from nvme import pattern
-from takeover import FAILURES, FORMAT, Giver, Heir, outcome, said
+from takeover import FAILURES, FORMAT, Giver, Heir, HungHeir, header, outcome, said
 
 STORES = ["mem:16M", "file:{dir}/a.img,size=16M"]
 OTHER = dict(hostid=bytes(range(50, 66)))
@@ -137,12 +138,74 @@ def _(t, ctrl):
     works(t, ctrl, 1)
 
 
-@with_target("SIGTERM while somebody prepares, and while all stands still")
+@with_host("a new process that sends a byte now and then has as long as any other",
+           120, ns=STORES)
+def _(t, ctrl):
+    with Heir(t) as heir:
+        heir.prepare()
+        heir.sock.sendall(header(10000))
+        with contextlib.suppress(ConnectionError):
+            for _ in range(300):
+                heir.sock.sendall(b" ")
+                time.sleep(0.1)
+        said(t, "takeover given up")
+    works(t, ctrl, 1)
+
+
+@with_host("a new process that hangs with all that it was given is ended: nobody else could ever serve it",
+           ns=STORES)
+def _(t, ctrl):
+    with HungHeir(t) as heir:
+        said(t, "takeover given up")
+        works(t, ctrl, 1)
+        weft.wait_until(heir.is_over, "the process that hangs to end")
+        said(t, f"pid {heir.pid} is killed")
+        t.kill9()
+        t.start()
+
+
+@with_target("SIGTERM while somebody prepares")
 def _(t):
     with Heir(t) as heir:
         heir.prepare()
-        t.stop()
+        t.process.send_signal(signal.SIGTERM)
         assert heir.recv()[0]["step"] == "failed"
+    assert t.process.wait(30) == 0
+    t.check_log()
+
+
+@with_target("SIGTERM while all stands still, before the new process is ready: it does not get to serve")
+def _(t):
+    with Heir(t) as heir:
+        heir.prepare()
+        heir.freeze()
+        t.process.send_signal(signal.SIGTERM)
+        heir.step("ready")
+        assert heir.recv()[0]["step"] == "failed"
+    assert t.process.wait(30) == 0
+    t.check_log()
+
+
+@with_host("SIGTERM while it comes to rest: it stops, and nobody takes over", ns=STORES)
+def _(t, ctrl):
+    disk = ctrl.disk()
+    queue = disk.queue
+    queue.hold = True
+    queue.submit(disk.command(sqe.WRITE, 0, 16), pattern(1, 65536), capsule=False)
+    r2t = queue.next_r2t()
+    with Heir(t) as heir:
+        heir.prepare()
+        heir.step("freeze")
+        time.sleep(0.2)
+        t.process.send_signal(signal.SIGTERM)
+        said(t, "SIGTERM: stopping")
+        queue.hold = False
+        queue.answer(r2t)
+        heir.fds += heir.expect("state")[2]
+        heir.step("ready")
+        assert heir.recv()[0]["step"] == "failed"
+    assert t.process.wait(30) == 0
+    t.check_log()
 
 
 @with_target("SIGTERM while all stands still is obeyed when it goes on")

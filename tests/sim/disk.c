@@ -90,6 +90,17 @@ static bool disk_left(struct weft_backend *be, unsigned node)
 	return false;
 }
 
+static uint64_t disk_identity(struct weft_backend *be)
+{
+	return 0;
+}
+
+/* All are given the same. */
+static int disk_agree(struct weft_backend *be, uint64_t as, uint64_t *other)
+{
+	return 0;
+}
+
 static void free_way(struct way *way)
 {
 	if (!way->closed || way->busy)
@@ -210,6 +221,8 @@ static const struct weft_backend_ops disk_ops = {
 	.type = "sim",
 	.submit = disk_submit,
 	.left = disk_left,
+	.agree = disk_agree,
+	.identity = disk_identity,
 	.close = disk_close,
 };
 

@@ -114,7 +114,7 @@ static void add_subsystem(const struct node *node, struct process *p)
 		must(!weft_ns_add(p->subsys, &ns, disk_open(i, node->number, &p->sim), &ns.nsid,
 				  NULL));
 	}
-	weft_cluster_start(p->subsys);
+	weft_subsys_start(p->subsys);
 }
 
 static void create_target(struct process *p)

@@ -66,10 +66,22 @@ static bool held_left(struct weft_backend *be, unsigned node)
 	return false;
 }
 
+static int held_agree(struct weft_backend *be, uint64_t as, uint64_t *other)
+{
+	return 0;
+}
+
+static uint64_t held_identity(struct weft_backend *be)
+{
+	return 0;
+}
+
 static const struct weft_backend_ops held_ops = {
 	.type = "held",
 	.submit = held_submit,
 	.left = held_left,
+	.agree = held_agree,
+	.identity = held_identity,
 	.close = held_close,
 };
 

@@ -341,13 +341,13 @@ static void start_pair(struct call *call)
 
 	target = make(1, &subsys, address);
 	other = make(2, &there, other_address);
-	weft_cluster_start(there);
+	weft_subsys_start(there);
 	end_call(call);
 }
 
 static void begin_cluster(struct call *call)
 {
-	weft_cluster_start(subsys);
+	weft_subsys_start(subsys);
 	end_call(call);
 }
 

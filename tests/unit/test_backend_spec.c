@@ -359,6 +359,28 @@ static void test_open_shared(void **state)
 	weft_backend_close(one);
 }
 
+/* What the first takes it for, the second must. */
+static void test_shared_as(void **state)
+{
+	static const uint64_t numbers[] = { 0, 1, 1ull << 40, WEFT_AS_MAX - 2, WEFT_AS_MAX - 1 };
+	const char *rw = text("file:%s/shared,size=1M", dir);
+
+	for (size_t i = 0; i < COUNT(numbers) * COUNT(numbers); i++) {
+		uint64_t first = numbers[i / COUNT(numbers)], second = numbers[i % COUNT(numbers)];
+		struct weft_backend *one = open_as(rw, 1), *two = open_as(rw, 2);
+		uint64_t other = first;
+
+		assert_int_equal(one->ops->agree(one, first, &other), 0);
+		assert_int_equal(one->ops->agree(one, first, &other), 0);
+		assert_int_equal(two->ops->agree(two, second, &other),
+				 first == second ? 0 : -ENOTUNIQ);
+		assert_int_equal(other, first);
+		weft_backend_close(one);
+		assert_int_equal(two->ops->agree(two, second, &other), 0);
+		weft_backend_close(two);
+	}
+}
+
 /* --- all of it -------------------------------------------------------------------------------- */
 
 static const struct CMUnitTest tests[] = {
@@ -375,6 +397,7 @@ static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(test_open_leaves_nothing),
 	cmocka_unit_test(test_open_locks),
 	cmocka_unit_test(test_open_shared),
+	cmocka_unit_test(test_shared_as),
 };
 
 int main(void)

@@ -507,6 +507,23 @@ static void other_steps_refused(void **state)
 	close(ends[1]);
 }
 
+/* Who hands over must know: what it could say was heard, what was not heard it could not say. */
+static void late_words(void **state)
+{
+	struct weft_err err = { "" };
+	struct weft_frame got;
+	int ends[2];
+
+	open_pair(ends);
+	assert_int_equal(weft_channel_send_step(ends[0], "go"), 0);
+	assert_int_equal(weft_channel_recv(ends[1], "go", 0, &got, &err), 0);
+	weft_frame_free(&got);
+	assert_int_equal(weft_channel_recv(ends[1], "go", 0, &got, &err), -ETIMEDOUT);
+	assert_int_equal(weft_channel_send_step(ends[0], "go"), -ECONNRESET);
+	close(ends[0]);
+	close(ends[1]);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -515,7 +532,7 @@ int main(void)
 		cmocka_unit_test(many_descriptors),        cmocka_unit_test(other_formats_refused),
 		cmocka_unit_test(wrong_documents_refused), cmocka_unit_test(wrong_counts_refused),
 		cmocka_unit_test(cut_frames_refused),      cmocka_unit_test(spoilt_frames_refused),
-		cmocka_unit_test(other_steps_refused),
+		cmocka_unit_test(other_steps_refused),     cmocka_unit_test(late_words),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL) ? 1 : 0;

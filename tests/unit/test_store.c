@@ -6,6 +6,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/vfs.h>
 #include <sys/wait.h>
 
 #include "store/store.h"
@@ -54,6 +55,22 @@ int __wrap_fdatasync(int fd)
 		return -1;
 	}
 	return __real_fdatasync(fd);
+}
+
+/* --- a file system of another kind ------------------------------------------------------------- */
+
+int __real_fstatfs64(int fd, struct statfs *fs);
+int __wrap_fstatfs64(int fd, struct statfs *fs);
+
+static uint32_t fs_type; /* 0: what it is */
+
+int __wrap_fstatfs64(int fd, struct statfs *fs)
+{
+	int rc = __real_fstatfs64(fd, fs);
+
+	if (fs_type)
+		fs->f_type = fs_type;
+	return rc;
 }
 
 /* --- helpers ---------------------------------------------------------------------------------- */
@@ -471,7 +488,7 @@ static void other_files_are_refused(void **state)
 	write_at(damage, sizeof(damage), (64 << 10) + (16 << 20) + 41);
 	assert_int_equal(open_node(&store, spec, 1, 1), -EUCLEAN);
 	write_at("#!/bin/sh\n", 10, 0);
-	assert_int_equal(open_node(&store, spec, 1, 1), -EINVAL);
+	assert_int_equal(open_node(&store, spec, 1, 1), -EMEDIUMTYPE);
 	assert_int_equal(open_node(&store, "file:/dev/null", 1, 1), -EINVAL);
 	assert_int_equal(open_node(&store, "file:/nowhere/at/all", 1, 1), -ENOENT);
 	assert_int_equal(open_node(&store, "etcd:x", 1, 1), -EINVAL);
@@ -670,6 +687,112 @@ static void a_number_is_taken_once(void **state)
 	store = opened(spec, 3, 3);
 	assert_int_equal(open_node(&other, spec, 1, 2), -EPROTO); /* one of fewer */
 	closed(store);
+}
+
+/* --- why it cannot be opened ------------------------------------------------------------------ */
+
+static int held = -1; /* somebody else's descriptor */
+
+static void nothing_is_wrong(void)
+{
+}
+
+static void is_something_else(void)
+{
+	write_at("#!/bin/sh\n", 10, 0);
+}
+
+static void has_lost_its_slots(void)
+{
+	cut_to(SLOT_0 + 48);
+}
+
+static void hold_lock(off_t at)
+{
+	struct flock lock = { .l_type = F_WRLCK, .l_start = at, .l_len = 1 };
+
+	held = open(path, O_RDWR | O_CLOEXEC);
+	assert_int_equal(fcntl(held, F_OFD_SETLK, &lock), 0);
+}
+
+static void is_being_changed(void)
+{
+	hold_lock((off_t)1 << 62);
+}
+
+static void has_a_node_1(void)
+{
+	hold_lock(((off_t)1 << 62) + 1);
+}
+
+static void has_a_node_3(void)
+{
+	hold_lock(((off_t)1 << 62) + 3);
+}
+
+static void what_is_wrong_is_said(void **state)
+{
+	static const struct {
+		void (*spoil)(void);
+		unsigned nodes;
+		const char *spec; /* NULL: the file */
+		const char *words;
+	} cases[] = {
+		{ nothing_is_wrong, 1, "file:/dev/null", "it is not a regular file" },
+		{ nothing_is_wrong, 1, "file:/nowhere/at/all", "cannot open it: No such file" },
+		{ nothing_is_wrong, 1, "etcd:x", "expected file:PATH" },
+		{ is_something_else, 1, NULL, "it is not a state file of Weft" },
+		{ has_lost_its_slots, 1, NULL, "both copies of the state in it are damaged" },
+		{ is_being_changed, 2, NULL, "has locked it and does not go on" },
+		{ has_a_node_1, 1, NULL,
+		  "another process has it open, and this subsystem is of no" },
+		{ has_a_node_1, 2, NULL, "another process has it open as node 1, or by itself" },
+		{ has_a_node_3, 2, NULL, "do not agree on how many they are" },
+	};
+
+	for (size_t i = 0; i < COUNT(cases); i++) {
+		struct weft_store_options options = { .home = r,
+						      .spec = cases[i].spec ? cases[i].spec : spec,
+						      .node = 1,
+						      .nodes = cases[i].nodes };
+		struct weft_store *store;
+		struct weft_err err = { "" };
+
+		cut_to(0);
+		store = opened(spec, 1, 3);
+		assert_int_equal(put(store, "key", "1"), 0);
+		assert_int_equal(put(store, "key", "2"), 0);
+		closed(store);
+		cases[i].spoil();
+		assert_in_range(-weft_store_open(&store, &options, &err), 1, 4095);
+		if (!strstr(err.text, cases[i].words))
+			fail_msg("%s: %s", cases[i].words, err.text);
+		if (held >= 0)
+			close(held);
+		held = -1;
+	}
+}
+
+static void other_machines_are_told_by_the_file_system(void **state)
+{
+	static const struct {
+		uint32_t type;
+		bool reaches;
+	} cases[] = {
+		{ 0, false },       { 0xef53, false },    { 0x58465342, false },
+		{ 0x6969, true },   { 0xff534d42, true }, { 0xfe534d42, true },
+		{ 0xc36400, true }, { 0x01161970, true }, { 0x7461636f, true },
+	};
+	struct weft_store *store = opened(spec, 1, 2), *memory = opened("mem", 1, 1);
+
+	for (size_t i = 0; i < COUNT(cases); i++) {
+		fs_type = cases[i].type;
+		assert_int_equal(weft_store_reaches_others(store), cases[i].reaches);
+		assert_false(weft_store_reaches_others(memory));
+	}
+	fs_type = 0;
+	closed(store);
+	closed(memory);
 }
 
 /* --- members, and somebody who spoils their file ---------------------------------------------- */
@@ -1187,6 +1310,8 @@ int main(void)
 		case_(a_commit_can_count_on_who_is_absent),
 		case_(what_is_left_at_the_end_is_cancelled),
 		case_(a_number_is_taken_once),
+		case_(what_is_wrong_is_said),
+		case_(other_machines_are_told_by_the_file_system),
 		case_(a_spoilt_file_is_mended_by_who_lives),
 		case_(a_spoilt_file_is_mended_in_time),
 		case_(what_nobody_will_find_is_not_committed),

@@ -11,7 +11,7 @@ struct bench_result {
 	struct weft_ctrl_info info;
 	struct weft_ns_info ns_info;
 	struct weft_path path;
-	char where[512]; /* the URI without its words, with the nsid */
+	char where[512]; /* the URIs without their words, with the nsid */
 	char when[32];   /* the date, with the time */
 
 	double seconds;

@@ -125,6 +125,24 @@ static void note_end(struct run *run)
 			  why.text);
 }
 
+/* "A?words,B" is "A,B": what the words say is told elsewhere. */
+static void name_place(struct bench_result *r, const char *uris)
+{
+	size_t used = 0, length;
+	const char *next;
+
+	for (const char *at = uris; at && used < sizeof(r->where); at = next) {
+		next = strcasestr(at + 1, ",nvme+");
+		length = strcspn(at, "?");
+		if (next && at + length > next)
+			length = (size_t)(next - at);
+		used += (size_t)snprintf(r->where + used, sizeof(r->where) - used, "%.*s",
+					 (int)length, at);
+	}
+	if (used < sizeof(r->where))
+		snprintf(r->where + used, sizeof(r->where) - used, "?nsid=%u", r->ns_info.nsid);
+}
+
 static void note_start(struct run *run)
 {
 	struct bench_result *r = run->result;
@@ -135,8 +153,7 @@ static void note_start(struct run *run)
 	r->info = run->load.info;
 	r->ns_info = run->load.ns_info;
 	weft_ctrl_path(run->load.ctrl, &r->path);
-	snprintf(r->where, sizeof(r->where), "%.*s?nsid=%u", (int)strcspn(run->config->uri, "?"),
-		 run->config->uri, r->ns_info.nsid);
+	name_place(r, run->config->uri);
 	strftime(r->when, sizeof(r->when), "%Y-%m-%d %H:%M UTC", gmtime_r(&now, &utc));
 }
 

@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "base/log.h"
+#include "target/resv/resv.h"
 
 enum {
 	LEFT_MS = 1,
@@ -84,6 +85,11 @@ int tgt_cluster_check_storage(struct weft_subsys *s, struct weft_backend *be, st
 	if (!be->ops->left)
 		return weft_fail(err, -EOPNOTSUPP,
 				 "%s: it is not storage that several targets share", be->spec);
+	if (be->ops->locks_here && weft_store_reaches_others(s->store))
+		return weft_fail(err, -EOPNOTSUPP,
+				 "%s: its locks are this machine's, and members may be on others "
+				 "(%s); put a file on the file system that they share",
+				 be->spec, weft_store_spec(s->store));
 	if (s->cluster->started && is_left_by_any(s, be))
 		return weft_fail(err, -EBUSY,
 				 "%s: a member is gone, and its last I/O is not over yet",
@@ -300,8 +306,9 @@ void tgt_cluster_moved(struct weft_subsys *s)
 	act(s->cluster);
 }
 
-void weft_cluster_start(struct weft_subsys *s)
+void weft_subsys_start(struct weft_subsys *s)
 {
+	tgt_resv_sweep(s);
 	if (!s->cluster)
 		return;
 	s->cluster->started = true;

@@ -58,8 +58,15 @@ uint16_t tgt_cluster_first_portid(struct weft_target *t);
 /* For who looks. */
 unsigned tgt_cluster_nodes(const struct weft_subsys *s);
 void tgt_cluster_member(struct weft_subsys *s, unsigned node, struct weft_member_info *info);
-/* -EBUSY: a member that is gone still has something under way with a new namespace's storage. */
+/* -EBUSY: a member that is gone still has something under way with a new namespace's storage;
+ * -EOPNOTSUPP: members cannot share it. */
 int tgt_cluster_check_storage(struct weft_subsys *s, struct weft_backend *be, struct weft_err *err);
+
+/* agree.c */
+/* -ENOTUNIQ: another member has @ns's storage as another namespace, or in another group, or other
+ * storage as this namespace. */
+int tgt_cluster_agree(const struct tgt_ns *ns, struct weft_err *err);
+void tgt_cluster_agree_end(const struct tgt_ns *ns);
 
 /* discovery.c: where members listen */
 void tgt_cluster_look_at_ports(struct tgt_cluster *c); /* the store moved */

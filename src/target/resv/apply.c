@@ -43,14 +43,20 @@ void tgt_resv_key(const struct tgt_ns *ns, char key[48])
 	snprintf(key, 48, "resv/%s", uuid);
 }
 
+static const struct weft_record *find_record(const struct tgt_ns *ns)
+{
+	char key[48];
+
+	tgt_resv_key(ns, key);
+	return weft_store_get(ns->subsys->store, key);
+}
+
 int tgt_resv_state(const struct tgt_ns *ns, struct resv_state *st,
 		   const struct weft_record **record)
 {
 	struct weft_store *store = ns->subsys->store;
-	char key[48];
 
-	tgt_resv_key(ns, key);
-	*record = weft_store_get(store, key);
+	*record = find_record(ns);
 	return resv_record_decode(st, weft_store_session(store), *record ? (*record)->value : NULL,
 				  *record ? (*record)->len : 0);
 }
@@ -135,16 +141,19 @@ static int apply_record(struct tgt_resv *resv, struct tgt_ns *ns, const struct r
  * and nothing is acknowledged. */
 static int apply_ns(struct tgt_resv *resv, struct tgt_ns *ns)
 {
-	const struct weft_record *record;
-	struct resv_state st;
-	int rc = tgt_resv_state(ns, &st, &record);
+	const struct weft_record *record = find_record(ns);
 	uint64_t version = record ? record->version : 0;
+	struct resv_state st;
+	int rc;
 
-	if (rc < 0)
+	if (version == ns->resv_version)
+		return 0;
+	rc = tgt_resv_state(ns, &st, &record);
+	if (rc < 0) {
 		weft_error("%s: the reservation of namespace %u cannot be read: %s",
 			   ns->subsys->nqn, ns->nsid, strerror(-rc));
-	if (rc < 0 || version == ns->resv_version)
 		return rc;
+	}
 	return apply_record(resv, ns, &st, version);
 }
 

@@ -83,6 +83,14 @@ static void drop_seen(struct change *change, const struct weft_record *record)
 		change->st.nnotices = 0;
 }
 
+/* There may have been a record, whose notices somebody has counted: every revision had its number
+ * of them at most, so that none is counted twice. */
+static void count_on(struct change *change, const struct weft_record *record)
+{
+	if (!record)
+		change->st.noticed = weft_store_revision(change->subsys->store) * RESV_NOTICES_MAX;
+}
+
 static void commit(struct change *change, uint64_t version)
 {
 	struct weft_store *store = change->subsys->store;
@@ -113,6 +121,7 @@ static void run(struct change *change)
 		return;
 	}
 	drop_seen(change, record);
+	count_on(change, record);
 	change->full = !resv_has_room(&change->st);
 	if (change->full) {
 		wait_for(change, record->version);

@@ -50,6 +50,9 @@ bool tgt_resv_is_idle(const struct weft_subsys *s);
 /* @stopped, once nothing here is under way; the store may move and is not followed any more. */
 void tgt_resv_stop(struct weft_subsys *s, void (*stopped)(struct weft_subsys *s));
 
+/* sweep.c: on home; namespaces have come or one has gone */
+void tgt_resv_sweep(struct weft_subsys *s);
+
 /* abort.c: on a reactor */
 /* A host whose commands in a namespace are to end. */
 struct resv_victim {

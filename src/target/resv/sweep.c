@@ -1,0 +1,124 @@
+/* sweep.c - records that say nothing, of namespaces that are not here, leave the store.
+ *
+ * A namespace that is not here may be another member's, or come back: its reservation stays, with
+ * all who are registered and what is to persist. What is swept says no more than no record does.
+ * Somebody who writes to one meanwhile is faster, and the sweep is for another day. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "base/log.h"
+#include "target/resv/resv.h"
+
+enum { KEY = 48 };
+
+static const char prefix[] = "resv/";
+
+struct sweep {
+	struct weft_txn txn;
+	struct weft_subsys *subsys;
+	unsigned n, room;
+	struct weft_store_write *writes;
+	char (*keys)[KEY];
+};
+
+static void sweep_free(struct sweep *sweep)
+{
+	free(sweep->writes);
+	free(sweep->keys);
+	free(sweep);
+}
+
+static void swept(struct weft_txn *txn, int rc)
+{
+	struct sweep *sweep = container_of(txn, struct sweep, txn);
+
+	if (rc < 0 && rc != -ESTALE && rc != -ECANCELED)
+		weft_warn("%s: %u reservations that are over stay in its state: %s",
+			  sweep->subsys->nqn, sweep->n, strerror(-rc));
+	sweep_free(sweep);
+}
+
+/* --- which ------------------------------------------------------------------------------------ */
+
+static const struct weft_record *next_of(struct weft_store *store, const char *key)
+{
+	const struct weft_record *record = weft_store_next(store, key);
+
+	return record && !strncmp(record->key, prefix, strlen(prefix)) ? record : NULL;
+}
+
+static bool is_here(struct weft_subsys *s, const char *key)
+{
+	char its[KEY];
+
+	for (uint32_t nsid = 1; nsid <= WEFT_NSID_MAX; nsid++) {
+		struct tgt_ns *ns = tgt_ns_find(s, nsid);
+
+		if (!ns)
+			continue;
+		tgt_resv_key(ns, its);
+		if (!strcmp(its, key))
+			return true;
+	}
+	return false;
+}
+
+static bool says_nothing(struct weft_store *store, const struct weft_record *record)
+{
+	struct resv_state st;
+	int rc = resv_record_decode(&st, weft_store_session(store), record->value, record->len);
+
+	return !rc && !st.nregs && !st.ptpl;
+}
+
+static int add(struct sweep *sweep, const struct weft_record *record)
+{
+	unsigned room = sweep->n == sweep->room ? 2 * sweep->room + 8 : sweep->room;
+	void *writes = reallocarray(sweep->writes, room, sizeof(*sweep->writes));
+	void *keys;
+
+	if (!writes)
+		return -ENOMEM;
+	sweep->writes = writes;
+	keys = reallocarray(sweep->keys, room, sizeof(*sweep->keys));
+	if (!keys)
+		return -ENOMEM;
+	sweep->keys = keys;
+	sweep->room = room;
+	strcpy(sweep->keys[sweep->n], record->key);
+	sweep->writes[sweep->n++] = (struct weft_store_write){ .version = record->version };
+	return 0;
+}
+
+static int collect(struct sweep *sweep)
+{
+	struct weft_subsys *s = sweep->subsys;
+	const struct weft_record *record;
+	int rc = 0;
+
+	for (record = next_of(s->store, prefix); record && !rc;
+	     record = next_of(s->store, record->key))
+		if (strlen(record->key) < KEY && !is_here(s, record->key) &&
+		    says_nothing(s->store, record))
+			rc = add(sweep, record);
+	for (unsigned i = 0; i < sweep->n; i++)
+		sweep->writes[i].key = sweep->keys[i]; /* where they stay */
+	return rc;
+}
+
+void tgt_resv_sweep(struct weft_subsys *s)
+{
+	struct sweep *sweep = s->target->held ? NULL : calloc(1, sizeof(*sweep));
+
+	if (!sweep)
+		return;
+	sweep->subsys = s;
+	if (collect(sweep) < 0 || !sweep->n) {
+		sweep_free(sweep);
+		return;
+	}
+	sweep->txn = (struct weft_txn){ sweep->writes, sweep->n, swept };
+	weft_store_commit(s->store, &sweep->txn);
+}
