@@ -48,16 +48,22 @@ void host_lane_ask_abort(struct host_lane *lane, uint16_t cid)
 	post_and_unlock(lane);
 }
 
-/* What home works out meanwhile, for another reason, must not bring the old page's word back. */
+/* What home works out meanwhile, for another reason, must not bring the old page's word back. Of the
+ * commands that are sent away together the first asks: home, woken by each, would hold up the rest. */
 void host_lane_ask_ana(struct host_lane *lane, struct weft_ns *ns)
 {
-	unsigned index = lane->path->index;
+	const struct host_path *path = lane->path;
+	struct host_ns_view *view = &ns->views[path->index];
 
 	lock(lane);
-	ns->views[index].doubt = lane->path->ana.begun + 1;
-	atomic_store_explicit(&ns->access[index], HOST_ACCESS_NONE, memory_order_relaxed);
-	lane->ask.ana = true;
-	post_and_unlock(lane);
+	if (view->doubt != path->ana.begun + 1) {
+		view->doubt = path->ana.begun + 1;
+		atomic_store_explicit(&ns->access[path->index], HOST_ACCESS_NONE,
+				      memory_order_relaxed);
+		lane->ask.ana = true;
+		post(lane);
+	}
+	pthread_mutex_unlock(&lane->queue->ctrl->lock);
 }
 
 void host_lane_ask_probe(struct host_lane *lane, uint32_t timeout_ms)
