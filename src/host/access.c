@@ -43,8 +43,21 @@ static enum weft_access through(const struct host_path *path, const struct weft_
 					by_state(host_ana_state(path, view->group));
 }
 
-static enum host_access for_io(enum weft_access access)
+/* What was closed and has changed may be open. Who tries before the page is read saves that time, and
+ * if it is not, a command that had nowhere else to go is sent away once more. */
+static bool may_have_opened(const struct host_path *path, const struct weft_ns *ns,
+			    enum weft_access access)
 {
+	return path->ana.news && !is_doubted(path, &ns->views[path->index]) &&
+	       (access == WEFT_ACCESS_INACCESSIBLE || access == WEFT_ACCESS_CHANGING);
+}
+
+static enum host_access for_io(const struct host_path *path, const struct weft_ns *ns)
+{
+	enum weft_access access = through(path, ns);
+
+	if (may_have_opened(path, ns, access))
+		return HOST_ACCESS_PERHAPS;
 	return access == WEFT_ACCESS_OPTIMIZED     ? HOST_ACCESS_OPTIMIZED :
 	       access == WEFT_ACCESS_NON_OPTIMIZED ? HOST_ACCESS_NON_OPTIMIZED :
 						     HOST_ACCESS_NONE;
@@ -104,7 +117,8 @@ static int sum_up(const struct weft_ctrl *ctrl, const struct weft_ns *ns)
 static bool is_usable(const struct weft_ns *ns)
 {
 	for (unsigned i = 0; i < HOST_PATHS_MAX; i++)
-		if (atomic_load_explicit(&ns->access[i], memory_order_relaxed))
+		if (atomic_load_explicit(&ns->access[i], memory_order_relaxed) >
+		    HOST_ACCESS_PERHAPS)
 			return true;
 	return false;
 }
@@ -143,7 +157,7 @@ static void update_paths(struct weft_ctrl *ctrl, struct weft_ns *ns)
 {
 	for (unsigned i = 0; i < HOST_PATHS_MAX; i++)
 		if (ctrl->paths[i])
-			atomic_store_explicit(&ns->access[i], for_io(through(ctrl->paths[i], ns)),
+			atomic_store_explicit(&ns->access[i], for_io(ctrl->paths[i], ns),
 					      memory_order_relaxed);
 }
 

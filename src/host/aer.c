@@ -28,7 +28,7 @@ static void tell_notice(struct host_path *path, uint32_t result)
 		host_scan_all(path, false); /* tells when it is through */
 		break;
 	case NOTICE_ANA:
-		host_ana_read(path);
+		host_ana_changed(path);
 		host_event_push(path->ctrl, WEFT_EVENT_ANA, path->state, result,
 				"asymmetric namespace access changed");
 		break;

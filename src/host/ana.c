@@ -2,7 +2,7 @@
  *
  *   set-up ─▶ read the log page ─▶ groups ─▶ access.c
  *               ▲ ▲ ▲
- *               │ │ └ an event says that it changed
+ *               │ │ └ an event says that it changed; until then I/O without another way tries
  *               │ └ a command came back with the status of a state that the page did not show
  *               └ a group is in change: once a second, for as long as a change may take (ANATT)
  *
@@ -137,6 +137,7 @@ static int take_in(struct host_path *path)
 	n = parse(path->ana.page, path->ana.size, path->ana.groups);
 	path->ana.ngroups = n < 0 ? 0 : (unsigned)n;
 	path->ana.taken_in = path->ana.begun;
+	path->ana.news = false;
 	host_access_update(ctrl);
 	host_paths_wake(ctrl);
 	pthread_mutex_unlock(&ctrl->lock);
@@ -214,6 +215,18 @@ void host_ana_read(struct host_path *path)
 		ana->again = true;
 	else if (!ana->due)
 		read_soon(path);
+}
+
+void host_ana_changed(struct host_path *path)
+{
+	struct weft_ctrl *ctrl = path->ctrl;
+
+	host_ana_read(path);
+	pthread_mutex_lock(&ctrl->lock);
+	path->ana.news = path->ana.groups;
+	host_access_update(ctrl);
+	host_paths_wake(ctrl);
+	pthread_mutex_unlock(&ctrl->lock);
 }
 
 /* As many groups as the controller says it may have, and as one command moves. */

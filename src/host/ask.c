@@ -48,14 +48,24 @@ void host_lane_ask_abort(struct host_lane *lane, uint16_t cid)
 	post_and_unlock(lane);
 }
 
+/* Under ctrl->lock. */
+static bool is_open(const struct host_path *path, const struct host_ns_view *view)
+{
+	uint8_t state = host_ana_state(path, view->group);
+
+	return state == NVME_ANA_STATE_OPTIMIZED || state == NVME_ANA_STATE_NONOPTIMIZED;
+}
+
 /* What home works out meanwhile, for another reason, must not bring the old page's word back. Of the
  * commands that are sent away together the first asks: home, woken by each, would hold up the rest. */
-void host_lane_ask_ana(struct host_lane *lane, struct weft_ns *ns)
+bool host_lane_ask_ana(struct host_lane *lane, struct weft_ns *ns)
 {
 	const struct host_path *path = lane->path;
 	struct host_ns_view *view = &ns->views[path->index];
+	bool contradicts;
 
 	lock(lane);
+	contradicts = is_open(path, view);
 	if (view->doubt != path->ana.begun + 1) {
 		view->doubt = path->ana.begun + 1;
 		atomic_store_explicit(&ns->access[path->index], HOST_ACCESS_NONE,
@@ -64,6 +74,7 @@ void host_lane_ask_ana(struct host_lane *lane, struct weft_ns *ns)
 		post(lane);
 	}
 	pthread_mutex_unlock(&lane->queue->ctrl->lock);
+	return contradicts;
 }
 
 void host_lane_ask_probe(struct host_lane *lane, uint32_t timeout_ms)

@@ -34,6 +34,7 @@ struct cmd_priv {
 	bool retry;     /* a piece asks for another try */
 	bool done_some; /* a piece was carried out */
 	bool hurry;     /* … at once */
+	bool hoped;     /* … and this one was made in hope only: it does not count */
 	bool timed_out;
 	bool resent;  /* it was in flight before */
 	bool stalled; /* it is of its queue's stall */

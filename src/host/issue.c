@@ -14,7 +14,7 @@ void cmd_start_over(struct weft_cmd *cmd)
 	p->issued = 0;
 	p->iov = cmd->iov;
 	p->skip = 0;
-	p->lost = p->retry = p->hurry = false;
+	p->lost = p->retry = p->hurry = p->hoped = false;
 }
 
 void cmd_finish(struct weft_queue *queue, struct weft_cmd *cmd)

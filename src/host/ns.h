@@ -32,7 +32,12 @@ struct host_ns_view {
 };
 
 /* Of a namespace through a path, for I/O; what is more is better. */
-enum host_access { HOST_ACCESS_NONE, HOST_ACCESS_NON_OPTIMIZED, HOST_ACCESS_OPTIMIZED };
+enum host_access {
+	HOST_ACCESS_NONE,
+	HOST_ACCESS_PERHAPS, /* there was none, and the controller says that it changed */
+	HOST_ACCESS_NON_OPTIMIZED,
+	HOST_ACCESS_OPTIMIZED,
+};
 
 struct weft_ns {
 	struct weft_list link; /* ctrl->namespaces */

@@ -195,6 +195,7 @@ struct host_path {
 		struct host_ana_group *groups; /* under ctrl->lock; NULL: it has none */
 		unsigned ngroups;
 		unsigned begun, taken_in; /* reads of the page; under ctrl->lock */
+		bool news; /* an event says that the page changed; under ctrl->lock */
 	} ana;
 
 	struct host_fence {
@@ -243,8 +244,9 @@ void host_aer_start(struct host_path *path);
 void host_aer_stop(struct host_path *path);
 
 /* ana.c */
-void host_ana_setup(struct host_path *path); /* reads the page, then namespaces, then it is up */
-void host_ana_read(struct host_path *path);  /* again */
+void host_ana_setup(struct host_path *path);   /* reads the page, then namespaces, then it is up */
+void host_ana_read(struct host_path *path);    /* again */
+void host_ana_changed(struct host_path *path); /* its controller says so */
 void host_ana_stop(struct host_path *path);
 void host_ana_forget(struct host_path *path);
 /* Under ctrl->lock: what the page said of @group; 0: the namespace has none. */

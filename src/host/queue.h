@@ -113,7 +113,8 @@ void host_lane_close(struct host_lane *lane);  /* for good; turn until its link 
 /* ask.c */
 void host_lane_ask_reset(struct host_lane *lane, int rc, const struct weft_err *why, bool setup);
 void host_lane_ask_abort(struct host_lane *lane, uint16_t cid);
-void host_lane_ask_ana(struct host_lane *lane, struct weft_ns *ns);
+/* True: the page says otherwise than the status. */
+bool host_lane_ask_ana(struct host_lane *lane, struct weft_ns *ns);
 void host_lane_ask_probe(struct host_lane *lane, uint32_t timeout_ms);
 
 /* Commands, see cmd.h. */

@@ -51,8 +51,8 @@ static void note_path_error(struct host_lane *lane, struct weft_cmd *cmd, uint16
 		return;
 	host_stall_join(lane->queue, cmd);
 	if (is_of_ana(status) && lane->seen.traits.ana && cmd->ns) {
-		host_lane_ask_ana(lane, cmd->ns);
-		p->hurry = p->tries < ANA_TRIES;
+		p->hoped = !host_lane_ask_ana(lane, cmd->ns);
+		p->hurry = p->hoped || p->tries < ANA_TRIES;
 		return;
 	}
 	p->avoid |= (uint8_t)(1u << lane->path->index);
@@ -129,7 +129,7 @@ static void try_again_at_once(struct weft_queue *queue, struct weft_cmd *cmd)
 {
 	struct cmd_priv *p = cmd_priv(cmd);
 
-	p->tries += !p->lost;
+	p->tries += !p->lost && !p->hoped;
 	p->resent = true;
 	cmd_start_over(cmd);
 	cmd_enlist_first(&queue->waiting, cmd);

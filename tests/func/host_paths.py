@@ -215,6 +215,49 @@ def _():
         only(0)(p)
 
 
+@tap.case("what an event says has changed is tried before the page is read")
+def _():
+    told = []
+
+    def when_there_was_io(conn, lid):
+        if told:
+            weft.wait_until(lambda: any(p.count()), "I/O before the page")
+        return normally(conn, "log_page", lid)
+
+    def open_up(target):
+        told.append(True)
+        set_state(target, OPTIMIZED)
+
+    with paths(ana(INACCESSIBLE) | dict(log_page=when_there_was_io), ana(LOSS)) as p:
+        after(0.5, open_up, p.targets[0])
+        assert read(p, PATIENT, 0, LONG).code == 0
+        only(0)(p)
+
+
+@tap.case("… and as often as that is in vain it waits on: none of these is one of its tries")
+def _():
+    refused = []
+
+    def refuse(conn, cmd):
+        if conn.target.ana[7] == OPTIMIZED:
+            return normally(conn, "read", cmd)
+        refused.append(cmd)
+        conn.complete(cmd, nvme.ANA_INACCESSIBLE, dnr=0)
+
+    def tell_without_need(target):
+        for _ in range(200):            # one that comes while the page is read is not tried
+            if len(refused) >= 12:
+                break
+            target.event(*ANA_NOTICE)
+            time.sleep(0.05)
+        set_state(target, OPTIMIZED)
+
+    with paths(ana(INACCESSIBLE) | dict(read=refuse), ana(LOSS)) as p:
+        after(0.5, tell_without_need, p.targets[0])
+        assert read(p, PATIENT, 0, 4096).code == 0
+        assert len(refused) >= 12, refused
+
+
 @tap.case("a change ends without an event: the page is read again")
 def _():
     def quiet(target):
