@@ -1,17 +1,23 @@
 /* cycle.c - one visit to the file, on a thread that may block.
  *
- *   lock ─▶ read what is newer ─▶ mend what was lost ─▶ commit what is to be committed ─▶ unlock
- *        ─▶ write what we have acknowledged ─▶ see who lives and what they have
+ *   write what we have acknowledged ─▶ lock ─▶ read what is newer ─▶ mend what was lost
+ *     ─▶ commit all that is to be committed, as one revision ─▶ take the news of our own writes away
+ *     ─▶ unlock ─▶ see who lives and what they have
  *
  * Somebody may cut the file, write over it or put another in its place. While one member lives,
  * what it knows is written again; but nothing is committed to a file that nobody will find.
  *
  * Members are looked at after the commit: one that read the file before it held its lock by then.
  * Who joins does so under the lock, too: that one is absent stays true until the commit is there to
- * be read. */
+ * be read.
+ *
+ * News of the file that came before the lock was let go of is of what this visit has seen: of the
+ * records, as who writes them has the lock, or of members, who are looked at behind. So what we write
+ * ourselves does not make us come again. */
 #include "store/cycle.h"
 
 #include <errno.h>
+#include <sched.h>
 #include <sys/stat.h>
 #include <time.h>
 
@@ -22,7 +28,8 @@
 enum {
 	JOIN_TRIES = 100,
 	JOIN_PAUSE_NS = 10000000,
-	LOCK_TRIES = 20,
+	LOCK_YIELDS = 50, /* the first tries: who is there may need this CPU */
+	LOCK_TRIES = 70,
 	LOCK_PAUSE_NS = 50000,
 };
 
@@ -46,33 +53,65 @@ static int save(struct store_cycle *cycle, struct store_records *next)
 }
 
 /* -ESTALE: somebody is there who must not be. */
-static int check_absent(const struct store_cycle *cycle)
+static int check_absent(const struct store_cycle *cycle, const struct weft_txn *txn)
 {
 	struct store_member members[WEFT_STORE_NODES_MAX + 1];
 	int rc = 0;
 
-	if (cycle->txn->absent)
+	if (txn->absent)
 		rc = store_members_look(cycle->fd, cycle->node, cycle->nodes, members);
 	for (unsigned node = 1; node <= cycle->nodes && !rc; node++)
-		if (cycle->txn->absent >> (node - 1) & 1 && members[node].alive)
+		if (txn->absent >> (node - 1) & 1 && members[node].alive)
 			rc = -ESTALE;
 	return rc;
 }
 
-static int commit(struct store_cycle *cycle)
+/* Into *@next, which those before it may have made. */
+static int add_to(struct store_records **next, const struct store_cycle *cycle,
+		  const struct weft_txn *txn)
 {
-	struct store_records *next;
-	int rc = check_absent(cycle);
+	const struct store_records *from = *next ? *next : newest(cycle);
+	struct store_records *made;
+	int rc = check_absent(cycle, txn);
 
 	if (rc < 0)
 		return rc;
-	next = store_records_next(newest(cycle), cycle->txn, &rc);
-	if (!next)
-		return rc;
-	rc = save(cycle, next);
-	if (!rc)
-		cycle->txn->revision = next->revision;
+	made = store_records_with(from, newest(cycle)->revision + 1, txn, &rc);
+	if (made && !store_slots_fit(made)) {
+		store_records_free(made);
+		return -ENOSPC;
+	}
+	if (made && *next)
+		store_records_free(*next);
+	*next = made ? made : *next;
 	return rc;
+}
+
+/* One write for all of them; each is done or not by what it asks for. */
+static void commit_all(struct store_cycle *cycle)
+{
+	struct store_records *next = NULL;
+	uint64_t revision = newest(cycle)->revision + 1;
+	struct weft_txn *txn;
+	int rc;
+
+	weft_list_for_each(txn, &cycle->txns, link)
+		txn->rc = add_to(&next, cycle, txn);
+	rc = next ? save(cycle, next) : 0;
+	weft_list_for_each(txn, &cycle->txns, link) {
+		if (txn->rc)
+			continue;
+		txn->rc = rc;
+		txn->revision = revision;
+	}
+}
+
+static void commit_none(struct store_cycle *cycle, int why)
+{
+	struct weft_txn *txn;
+
+	weft_list_for_each(txn, &cycle->txns, link)
+		txn->rc = why;
 }
 
 bool store_cycle_is_in_place(const struct store_cycle *cycle)
@@ -109,17 +148,14 @@ static int visit(struct store_cycle *cycle, bool exclusive)
 		rc = mend(cycle, exclusive);
 	if (rc < 0)
 		return rc;
-	if (cycle->txn)
-		cycle->committed = store_cycle_is_in_place(cycle) ? commit(cycle) : -EIDRM;
+	cycle->displaced = !weft_list_empty(&cycle->txns) && !store_cycle_is_in_place(cycle);
+	if (cycle->displaced)
+		commit_none(cycle, -EIDRM);
+	else
+		commit_all(cycle);
+	if (cycle->watch)
+		store_watch_take(cycle->watch, &cycle->news);
 	return 0;
-}
-
-static int tell_and_look(struct store_cycle *cycle)
-{
-	int rc = store_member_ack(cycle->fd, cycle->node, cycle->incarnation, cycle->acked);
-
-	return rc < 0 ? rc :
-			store_members_look(cycle->fd, cycle->node, cycle->nodes, cycle->members);
 }
 
 /* A visit is short: who meets another one waits for it, but not for one that has been stopped
@@ -130,7 +166,10 @@ static int wait_for_lock(const struct store_cycle *cycle, bool exclusive)
 	int rc = store_lock(cycle->fd, exclusive);
 
 	for (unsigned i = 0; rc == -EAGAIN && i < LOCK_TRIES; i++) {
-		nanosleep(&pause, NULL);
+		if (i < LOCK_YIELDS)
+			sched_yield();
+		else
+			nanosleep(&pause, NULL);
 		rc = store_lock(cycle->fd, exclusive);
 	}
 	return rc;
@@ -138,15 +177,18 @@ static int wait_for_lock(const struct store_cycle *cycle, bool exclusive)
 
 int store_cycle_run(struct store_cycle *cycle)
 {
-	bool exclusive = cycle->txn || cycle->damaged;
-	int rc = wait_for_lock(cycle, exclusive);
+	bool exclusive = !weft_list_empty(&cycle->txns) || cycle->damaged;
+	int rc = store_member_ack(cycle->fd, cycle->node, cycle->incarnation, cycle->acked);
 
+	if (!rc)
+		rc = wait_for_lock(cycle, exclusive);
 	if (rc < 0)
 		return rc;
 	cycle->mended = false;
 	rc = visit(cycle, exclusive);
 	store_unlock(cycle->fd);
-	return rc < 0 ? rc : tell_and_look(cycle);
+	return rc < 0 ? rc :
+			store_members_look(cycle->fd, cycle->node, cycle->nodes, cycle->members);
 }
 
 /* --- the first -------------------------------------------------------------------------------- */
@@ -165,7 +207,7 @@ static int begin_session(struct store_cycle *cycle)
 	struct store_records *next;
 	int rc;
 
-	next = store_records_next(newest(cycle), &nothing, &rc);
+	next = store_records_with(newest(cycle), newest(cycle)->revision + 1, &nothing, &rc);
 	if (!next)
 		return rc;
 	next->session++;

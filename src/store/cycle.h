@@ -3,6 +3,7 @@
 #define WEFT_STORE_CYCLE_H
 
 #include "store/internal.h"
+#include "store/watch.h"
 
 /* The first half is filled in by who asks, the second by the visit. */
 struct store_cycle {
@@ -11,11 +12,13 @@ struct store_cycle {
 	unsigned node, nodes;
 	uint64_t incarnation;
 	const struct store_records *records; /* what is known; not freed meanwhile */
-	struct weft_txn *txn;                /* to commit, or NULL */
+	struct weft_list txns;               /* to commit; what became of each is in it */
 	uint64_t acked;                      /* by us */
+	struct store_watch *watch;           /* of the file; NULL: nobody else writes to it */
 
 	struct store_records *fresh; /* newer than @records; NULL: they are the newest */
-	int committed;               /* what became of @txn */
+	struct store_news news;      /* that was taken: the visit has seen what it is about */
+	bool displaced;              /* it is not where it is looked for: nothing was committed */
 	bool damaged;                /* the file has lost what we know; the next visit mends it */
 	bool mended;
 	struct store_member members[WEFT_STORE_NODES_MAX + 1];

@@ -1,8 +1,10 @@
 /* file.c - a store in a file, for targets on one machine or on a shared file system.
  *
- *   commit, ack, a change seen ─▶ kick ─▶ cycle, on a worker ─▶ moved ─▶ members seen ─▶ txn done
+ *   commit, ack, a change seen ─▶ kick ─▶ cycle, on a worker ─▶ moved ─▶ members seen ─▶ txns done
  *                                  ▲                              │
  *                                  └──────── more to do ──────────┘
+ *
+ * A cycle begins at the end of a turn: what that turn acknowledges and commits goes together.
  *
  * Others' changes show by inotify, which every member on this kernel sees at once; what members on
  * other machines write shows by looking once a second. The death of a member shows as the close of
@@ -44,32 +46,56 @@ static int on_worker(struct weft_op *op)
 	return store_cycle_run(&container_of(op, struct file_store, op)->cycle);
 }
 
-static struct weft_txn *first_txn(struct file_store *f)
+static void end_txns(struct weft_list *txns)
 {
-	return weft_list_empty(&f->txns) ? NULL : container_of(f->txns.next, struct weft_txn, link);
+	struct weft_list *link;
+
+	while ((link = weft_list_pop(txns))) {
+		struct weft_txn *txn = container_of(link, struct weft_txn, link);
+
+		txn->done(txn, txn->rc);
+	}
 }
 
-static void end_txn(struct weft_txn *txn, int rc)
+static void fail_txns(struct weft_list *txns, int rc)
 {
-	weft_list_remove(&txn->link);
-	txn->done(txn, rc);
+	struct weft_list *link;
+
+	while ((link = weft_list_pop(txns))) {
+		struct weft_txn *txn = container_of(link, struct weft_txn, link);
+
+		txn->done(txn, rc);
+	}
+}
+
+static void take_news(struct file_store *f, const struct store_news *news)
+{
+	if (news->closed)
+		f->looks = CLOSED_LOOKS;
+	if (news->let_go)
+		store_let_go(&f->store);
 }
 
 static void take_result(struct file_store *f)
 {
-	struct weft_txn *txn = f->cycle.txn;
-
 	if (f->cycle.mended)
 		weft_warn("%s: it was damaged, and is written anew", f->path);
-	if (txn && f->cycle.committed == -EIDRM)
+	if (f->cycle.displaced)
 		weft_error("%s: it was removed, or another file is in its place: nothing can be "
 			   "changed until it is back",
 			   f->path);
 	if (f->cycle.fresh)
 		store_moved(&f->store, take_ptr(&f->cycle.fresh));
 	store_members_seen(&f->store, f->cycle.members);
-	if (txn)
-		end_txn(txn, f->cycle.committed);
+	take_news(f, &f->cycle.news);
+	end_txns(&f->cycle.txns);
+}
+
+/* In front of those that came meanwhile. */
+static void put_back_txns(struct file_store *f)
+{
+	weft_list_splice(&f->cycle.txns, &f->txns);
+	weft_list_splice(&f->txns, &f->cycle.txns);
 }
 
 /* What cannot be done is tried again when its owner comes again; what must be seen, in a while. */
@@ -80,8 +106,7 @@ static void fail(struct file_store *f, int rc)
 	f->failing = true;
 	if (f->cycle.fresh)
 		store_records_free(take_ptr(&f->cycle.fresh));
-	if (f->cycle.txn)
-		end_txn(f->cycle.txn, rc);
+	fail_txns(&f->cycle.txns, rc);
 }
 
 static void rest(struct file_store *f, int rc)
@@ -103,33 +128,54 @@ static void cycle_done(struct weft_op *op, int rc)
 	if (!rc) {
 		f->failing = false;
 		take_result(f);
-	} else if (rc != -EAGAIN) {
+	} else if (rc == -EAGAIN) {
+		put_back_txns(f);
+	} else {
 		fail(f, rc);
 	}
 	f->busy = false;
+	if (f->cycle.watch)
+		store_watch_go_on(f->cycle.watch);
 	if (f->closing)
 		end(f);
-	else if ((!rc && f->cycle.damaged) || (rc != -EAGAIN && (f->again || first_txn(f))))
+	else if ((!rc && f->cycle.damaged) ||
+		 (rc != -EAGAIN && (f->again || !weft_list_empty(&f->txns))))
 		kick(f);
 	else
 		rest(f, rc);
 }
 
-static void kick(struct file_store *f)
+static bool may_start(const struct file_store *f)
 {
+	return !f->busy && !f->closing && !f->store.frozen;
+}
+
+static void start(struct weft_task *task)
+{
+	struct file_store *f = container_of(task, struct file_store, start);
 	struct store_cycle *cycle = &f->cycle;
 
-	if (f->busy || f->closing || f->store.frozen) {
-		f->again = true;
+	f->again = !may_start(f);
+	if (f->again)
 		return;
-	}
 	f->busy = true;
-	f->again = false;
 	cycle->records = f->store.records;
-	cycle->txn = first_txn(f);
+	weft_list_splice(&cycle->txns, &f->txns);
 	cycle->acked = f->store.acked;
+	cycle->watch = f->watch.open ? &f->watch : NULL;
+	if (cycle->watch)
+		store_watch_hold(cycle->watch);
+	cycle->news = (struct store_news){ false };
 	f->op.done = cycle_done;
 	weft_workers_call(&f->workers, f->store.home, &f->op, on_worker);
+}
+
+static void kick(struct file_store *f)
+{
+	if (may_start(f))
+		weft_reactor_defer(f->store.home, &f->start);
+	else
+		f->again = true;
 }
 
 static void timed(struct weft_timer *timer)
@@ -168,13 +214,21 @@ static void file_agree_end(struct weft_store *store, unsigned slot)
 
 /* --- others' changes -------------------------------------------------------------------------- */
 
-static void changed(struct store_watch *watch, bool closed)
+static void told(struct store_watch *watch, const struct store_news *news)
 {
 	struct file_store *f = container_of(watch, struct file_store, watch);
 
-	if (closed)
-		f->looks = CLOSED_LOOKS;
-	kick(f);
+	take_news(f, news);
+	if (news->written || news->closed)
+		kick(f);
+}
+
+static void file_watch_file(struct weft_store *store, int fd)
+{
+	struct file_store *f = file_of(store);
+
+	if (f->watch.open && !f->closing)
+		store_watch_closing(&f->watch, fd);
 }
 
 static void watch_ended(struct store_watch *watch)
@@ -186,7 +240,7 @@ static int watch_changes(struct file_store *f, struct weft_reactor *home, struct
 {
 	int rc;
 
-	f->watch.changed = changed;
+	f->watch.told = told;
 	f->watch.ended = watch_ended;
 	rc = store_watch_open(&f->watch, home, f->fd);
 	if (rc < 0)
@@ -237,6 +291,7 @@ static int file_inherit(struct weft_store *store, struct weft_store_state *state
 		.nodes = store->nodes,
 		.incarnation = state->incarnation,
 	};
+	weft_list_init(&f->cycle.txns);
 	if (!store_cycle_is_in_place(&f->cycle))
 		return -EIDRM;
 	rc = store_member_hold(f->fd, store->node, store->nodes);
@@ -252,12 +307,17 @@ static void file_free(struct file_store *f)
 	free(f->path);
 }
 
+/* A cycle under way may be looking at the watch. */
 static void end(struct file_store *f)
 {
-	if (f->busy || f->watch.open)
+	if (f->busy)
 		return;
-	while (first_txn(f))
-		end_txn(first_txn(f), -ECANCELED);
+	if (f->watch.open) {
+		if (!f->watch.closing)
+			store_watch_close(&f->watch);
+		return;
+	}
+	fail_txns(&f->txns, -ECANCELED);
 	file_free(f);
 	store_closed(&f->store);
 }
@@ -268,10 +328,8 @@ static void file_close(struct weft_store *store)
 
 	f->closing = true;
 	weft_timer_stop(store->home, &f->timer);
-	if (f->watch.open)
-		store_watch_close(&f->watch);
-	else
-		end(f);
+	weft_task_cancel(&f->start);
+	end(f);
 }
 
 /* --- opening ---------------------------------------------------------------------------------- */
@@ -288,6 +346,8 @@ static int file_open(struct weft_store **store, const struct weft_store_options 
 	f->fd = -1;
 	f->timer.fn = timed;
 	weft_list_init(&f->txns);
+	weft_list_init(&f->cycle.txns);
+	weft_task_init(&f->start, start);
 	weft_workers_init(&f->workers);
 	rc = store_file_open(f, options, path, err);
 	if (!rc && options->nodes > 1 && !options->heir)
@@ -312,6 +372,7 @@ const struct weft_store_ops store_file_ops = {
 	.reaches_others = store_file_reaches_others,
 	.agree = file_agree,
 	.agree_end = file_agree_end,
+	.watch_file = file_watch_file,
 	.is_still = file_is_still,
 	.thawed = file_thawed,
 	.hand_over = file_hand_over,

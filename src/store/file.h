@@ -14,6 +14,7 @@ struct file_store {
 	struct weft_op op;
 	struct store_cycle cycle;
 	struct weft_list txns;
+	struct weft_task start; /* the cycle, when this turn has said all that it is for */
 	bool busy, again, failing, closing;
 	unsigned looks; /* that follow soon */
 	struct weft_timer timer;

@@ -87,6 +87,7 @@ static int join(struct file_store *f, const struct weft_store_options *options,
 		.nodes = options->nodes,
 		.records = nothing,
 	};
+	weft_list_init(&f->cycle.txns);
 	rc = store_cycle_join(&f->cycle);
 	store_records_free(nothing);
 	if (rc < 0)

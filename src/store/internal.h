@@ -20,6 +20,8 @@ struct weft_store_ops {
 	/* NULL: there are no others. */
 	int (*agree)(struct weft_store *store, unsigned slot, uint64_t as);
 	void (*agree_end)(struct weft_store *store, unsigned slot);
+	/* Calls store_let_go() when somebody closes that file. NULL: it cannot. */
+	void (*watch_file)(struct weft_store *store, int fd);
 	/* While store->frozen nothing new is begun; is there anything still under way? */
 	bool (*is_still)(const struct weft_store *store);
 	void (*thawed)(struct weft_store *store);
@@ -57,6 +59,7 @@ extern const struct weft_store_ops store_file_ops, store_mem_ops;
 
 /* Takes over @records, which are newer, and tells. */
 void store_moved(struct weft_store *store, struct store_records *records);
+void store_let_go(struct weft_store *store); /* tells */
 /* What the members are now. */
 void store_members_seen(struct weft_store *store, const struct store_member *members);
 /* Frees @store, whose kind has let go of everything else. */

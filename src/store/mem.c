@@ -23,7 +23,7 @@ static void commit_one(struct mem_store *mem, struct weft_txn *txn)
 	struct store_records *next;
 	int rc;
 
-	next = store_records_next(mem->store.records, txn, &rc);
+	next = store_records_with(mem->store.records, mem->store.records->revision + 1, txn, &rc);
 	if (next) {
 		txn->revision = next->revision;
 		store_moved(&mem->store, next);

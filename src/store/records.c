@@ -147,7 +147,7 @@ static int fill_next(struct store_records *next, const struct store_records *fro
 	return rc;
 }
 
-struct store_records *store_records_next(const struct store_records *from,
+struct store_records *store_records_with(const struct store_records *from, uint64_t revision,
 					 const struct weft_txn *txn, int *rc)
 {
 	_cleanup_(freep) struct store_records *next = NULL;
@@ -155,7 +155,7 @@ struct store_records *store_records_next(const struct store_records *from,
 	*rc = check_versions(from, txn);
 	if (*rc < 0)
 		return NULL;
-	next = store_records_new(from->revision + 1, from->session, from->nodes);
+	next = store_records_new(revision, from->session, from->nodes);
 	*rc = next ? fill_next(next, from, txn) : -ENOMEM;
 	return *rc < 0 ? NULL : take_ptr(&next);
 }

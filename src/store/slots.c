@@ -243,6 +243,11 @@ static void wipe(int fd, uint64_t revision)
 		fdatasync(fd);
 }
 
+bool store_slots_fit(const struct store_records *records)
+{
+	return sizeof(struct slot_head) + store_records_size(records) <= STORE_SLOT_BYTES;
+}
+
 int store_slots_save(int fd, const struct store_records *records)
 {
 	size_t length = store_records_size(records), size = sizeof(struct slot_head) + length;
@@ -250,7 +255,7 @@ int store_slots_save(int fd, const struct store_records *records)
 	struct slot_head *head;
 	int rc;
 
-	if (size > STORE_SLOT_BYTES)
+	if (!store_slots_fit(records))
 		return -ENOSPC;
 	slot = calloc(1, size);
 	if (!slot)

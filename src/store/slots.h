@@ -15,6 +15,7 @@ int store_slots_init(int fd);
 /* The newest revision in the file if it is not @known: *@records is it, otherwise NULL. What it
  * gives is durable. -EUCLEAN: both slots are damaged. */
 int store_slots_load(int fd, uint64_t known, struct store_records **records);
+bool store_slots_fit(const struct store_records *records);
 /* On 0 it is durable. Of the revision before it nothing is touched. */
 int store_slots_save(int fd, const struct store_records *records);
 /* Does the file have this revision, whole, and is it one of ours still? */

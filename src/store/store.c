@@ -60,6 +60,18 @@ void weft_store_watch(struct weft_store *store, const struct weft_store_watcher 
 	store->watcher = *watcher;
 }
 
+void weft_store_watch_file(struct weft_store *store, int fd)
+{
+	if (store->ops->watch_file)
+		store->ops->watch_file(store, fd);
+}
+
+void store_let_go(struct weft_store *store)
+{
+	if (store->watcher.let_go)
+		store->watcher.let_go(store->watcher.arg);
+}
+
 /* --- the copy --------------------------------------------------------------------------------- */
 
 uint64_t weft_store_revision(const struct weft_store *store)

@@ -3,7 +3,7 @@
  *
  *   home ── commit ──▶ store ── moved ──▶ every member's home ── ack ──▶ store ── settled ──▶ home
  *
- * A store has one revision, which grows by one with every commit. A record is a key, a value, and
+ * A store has one revision, which grows with every commit. A record is a key, a value, and
  * the revision that wrote it, its version. Every member keeps a copy of all records, so looking is
  * a function call and never waits; that a copy was old shows at the commit, which compares
  * versions.
@@ -51,11 +51,15 @@ void weft_store_close(struct weft_store *store, void (*done)(void *arg), void *a
 struct weft_store_watcher {
 	void (*moved)(void *arg); /* the copy is of a newer revision, by us or by others */
 	void (*gone)(void *arg, unsigned node); /* it will do nothing any more (optional) */
+	void (*let_go)(void *arg); /* of a file of weft_store_watch_file()'s (optional) */
 	void *arg;
 };
 
 /* One for all; before it is set nobody is told. */
 void weft_store_watch(struct weft_store *store, const struct weft_store_watcher *watcher);
+/* From now on let_go() tells when somebody closes the file that @fd has open, where the store can find
+ * that out. Twice counts once. */
+void weft_store_watch_file(struct weft_store *store, int fd);
 
 /* --- the copy --------------------------------------------------------------------------------- */
 
@@ -98,8 +102,9 @@ struct weft_txn {
 	 * moved(). */
 	void (*done)(struct weft_txn *txn, int rc);
 	uint64_t absent;       /* bits by node - 1: it holds only while none of these is a member */
-	uint64_t revision;     /* on 0: what it made */
+	uint64_t revision;     /* on 0: what it made, perhaps together with others */
 	struct weft_list link; /* the store's */
+	int rc;                /* the store's */
 };
 
 /* The store owns @txn, and reads what it points to, until done(). */

@@ -6,18 +6,34 @@
 
 #include "reactor/reactor.h"
 
+/* What somebody, perhaps we, did. */
+struct store_news {
+	bool written; /* to the file */
+	bool closed;  /* the file: one who could write to it is gone, or about to be */
+	bool let_go;  /* of another file */
+};
+
 struct store_watch {
-	/* Somebody, perhaps we, wrote to it; @closed: one who could is gone, or about to be. */
-	void (*changed)(struct store_watch *watch, bool closed);
+	void (*told)(struct store_watch *watch, const struct store_news *news);
 	void (*ended)(struct store_watch *watch); /* after store_watch_close() */
 	/* Its own. */
 	struct weft_sock sock;
 	struct weft_op op;
+	int file; /* as inotify names it */
 	bool open, closing;
+	bool held, due; /* due: to look when it goes on */
 };
 
 /* The file that @file has open, whatever became of its name. */
 int store_watch_open(struct store_watch *watch, struct weft_reactor *home, int file);
+/* Another one, of which only the closing counts. */
+void store_watch_closing(struct store_watch *watch, int file);
+/* In between news is for store_watch_take(), and told() has what that left. */
+void store_watch_hold(struct store_watch *watch);
+void store_watch_go_on(struct store_watch *watch);
+/* Adds what nobody was told of to @news; told() will not tell it again. False: there is nothing. From
+ * any thread, while it is held. */
+bool store_watch_take(struct store_watch *watch, struct store_news *news);
 void store_watch_close(struct store_watch *watch); /* ended() follows, not from inside this */
 
 #endif

@@ -108,7 +108,7 @@ void tgt_follows(struct weft_subsys *s, enum tgt_follower who, uint64_t revision
 static int start_state(struct weft_subsys *s, struct weft_store *store, struct weft_err *err)
 {
 	const struct weft_store_options options = { s->target->home, "mem", 1, 1, s->target->held };
-	const struct weft_store_watcher watcher = { moved, gone, s };
+	const struct weft_store_watcher watcher = { .moved = moved, .gone = gone, .arg = s };
 	int rc = 0;
 
 	s->store = store;

@@ -4,11 +4,13 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/vfs.h>
 #include <sys/wait.h>
 
+#include "store/cycle.h"
 #include "store/store.h"
 
 #define COUNT(array) (sizeof(array) / sizeof(*(array)))
@@ -32,6 +34,8 @@ static struct {
 	off_t at;
 } disk;
 
+static atomic_uint syncs, visits;
+
 ssize_t __wrap_pwrite64(int fd, const void *buf, size_t size, off_t at)
 {
 	if (disk.failing && !disk.writes_left--) {
@@ -49,6 +53,7 @@ ssize_t __wrap_pwrite64(int fd, const void *buf, size_t size, off_t at)
 
 int __wrap_fdatasync(int fd)
 {
+	atomic_fetch_add(&syncs, 1);
 	if (disk.failing && !disk.syncs_left--) {
 		disk.syncs_left = 0;
 		errno = disk.error;
@@ -71,6 +76,17 @@ int __wrap_fstatfs64(int fd, struct statfs *fs)
 	if (fs_type)
 		fs->f_type = fs_type;
 	return rc;
+}
+
+/* --- visits to the file ----------------------------------------------------------------------- */
+
+int __real_store_cycle_run(struct store_cycle *cycle);
+int __wrap_store_cycle_run(struct store_cycle *cycle);
+
+int __wrap_store_cycle_run(struct store_cycle *cycle)
+{
+	atomic_fetch_add(&visits, 1);
+	return __real_store_cycle_run(cycle);
 }
 
 /* --- helpers ---------------------------------------------------------------------------------- */
@@ -277,6 +293,45 @@ static void more_than_fits_is_refused(void **state)
 	store = opened(spec, 1, 1);
 	assert_non_null(weft_store_get(store, "14/15"));
 	assert_null(weft_store_get(store, "15/0"));
+	closed(store);
+}
+
+/* Of one turn: what each does is its own, and all of it is written at once. */
+static void what_comes_together_is_one_revision(void **state)
+{
+	static const struct {
+		struct weft_store_write first, second;
+		int rc[2];
+		const char *a, *b; /* afterwards */
+	} cases[] = {
+		{ { "a", 0, "1", 1 }, { "b", 0, "1", 1 }, { 0, 0 }, "1", "1" },
+		{ { "a", 2, "2", 1 }, { "a", 2, "3", 1 }, { 0, -ESTALE }, "2", "1" },
+		{ { "a", 9, "4", 1 }, { "b", 2, "4", 1 }, { -ESTALE, 0 }, "2", "4" },
+		{ { "a", 3, NULL, 0 }, { "a", 0, "5", 1 }, { 0, 0 }, "5", "4" },
+	};
+	struct weft_store *store = opened(spec, 1, 1);
+
+	for (size_t i = 0; i < COUNT(cases); i++) {
+		struct result results[] = {
+			{ .txn = { &cases[i].first, 1, txn_over } },
+			{ .txn = { &cases[i].second, 1, txn_over } },
+		};
+
+		atomic_store(&syncs, 0);
+		weft_store_commit(store, &results[0].txn);
+		weft_store_commit(store, &results[1].txn);
+		while (!results[0].over || !results[1].over)
+			weft_reactor_turn(r, -1);
+		assert_int_equal(atomic_load(&syncs), 1);
+		assert_int_equal(weft_store_revision(store), i + 2);
+		for (unsigned j = 0; j < 2; j++) {
+			assert_int_equal(results[j].rc, cases[i].rc[j]);
+			if (!results[j].rc)
+				assert_int_equal(results[j].txn.revision, i + 2);
+		}
+		expect(store, "a", cases[i].a);
+		expect(store, "b", cases[i].b);
+	}
 	closed(store);
 }
 
@@ -534,7 +589,7 @@ static void a_cut_file_is_not_taken_for_a_new_one(void **state)
 
 struct member {
 	struct weft_store *store;
-	unsigned moved, gone;
+	unsigned moved, gone, let_go;
 	bool mute; /* does not acknowledge */
 };
 
@@ -554,9 +609,16 @@ static void on_gone(void *arg, unsigned node)
 	member->gone |= 1u << node;
 }
 
+static void on_let_go(void *arg)
+{
+	struct member *member = arg;
+
+	member->let_go++;
+}
+
 static void join(struct member *member, unsigned node)
 {
-	const struct weft_store_watcher watcher = { on_moved, on_gone, member };
+	const struct weft_store_watcher watcher = { on_moved, on_gone, on_let_go, member };
 
 	member->store = opened(spec, node, 2);
 	weft_store_watch(member->store, &watcher);
@@ -595,6 +657,46 @@ static void members_see_each_others_commits(void **state)
 	expect(a.store, "key", "2");
 	closed(a.store);
 	closed(b.store);
+}
+
+/* One visit commits, one acknowledges; neither makes another. */
+static void own_writes_are_no_news(void **state)
+{
+	struct member a = { 0 };
+
+	join(&a, 1);
+	settle();
+	atomic_store(&visits, 0);
+	assert_int_equal(put(a.store, "key", "1"), 0);
+	settle();
+	assert_int_equal(atomic_load(&visits), 2);
+	closed(a.store);
+}
+
+static void who_lets_go_of_a_watched_file_is_noticed(void **state)
+{
+	struct member a = { 0 };
+	char other[sizeof(path) + 8];
+	int fd, theirs;
+
+	snprintf(other, sizeof(other), "%s-other", path);
+	fd = open(other, O_RDWR | O_CREAT, 0600);
+	theirs = open(other, O_RDONLY);
+	assert_true(fd >= 0 && theirs >= 0);
+	join(&a, 1);
+	weft_store_watch_file(a.store, fd);
+	weft_store_watch_file(a.store, fd);
+	assert_int_equal(write(fd, "1", 1), 1);
+	assert_int_equal(put(a.store, "key", "1"), 0); /* whose visit takes news, too */
+	settle();
+	assert_int_equal(a.let_go, 0);
+	close(theirs);
+	while (!a.let_go)
+		weft_reactor_turn(r, -1);
+	assert_int_equal(a.let_go, 1);
+	closed(a.store);
+	close(fd);
+	unlink(other);
 }
 
 static void a_change_waits_for_who_lives(void **state)
@@ -1000,7 +1102,7 @@ static struct weft_store *heir_of(const char *what, unsigned nodes)
 
 static void inherit(struct member *heir, const char *what, struct weft_store_state *state)
 {
-	const struct weft_store_watcher watcher = { on_moved, on_gone, heir };
+	const struct weft_store_watcher watcher = { on_moved, on_gone, on_let_go, heir };
 
 	heir->store = heir_of(what, state->nodes);
 	weft_store_watch(heir->store, &watcher);
@@ -1300,12 +1402,15 @@ int main(void)
 		case_(commits_compare_versions_in_a_file),
 		case_(what_was_committed_is_there_later),
 		case_(more_than_fits_is_refused),
+		case_(what_comes_together_is_one_revision),
 		case_(a_write_cut_anywhere_leaves_the_old_or_the_new),
 		case_(a_failing_or_full_disk_is_told),
 		case_(a_killed_process_loses_nothing_it_told),
 		case_(other_files_are_refused),
 		case_(a_cut_file_is_not_taken_for_a_new_one),
 		case_(members_see_each_others_commits),
+		case_(own_writes_are_no_news),
+		case_(who_lets_go_of_a_watched_file_is_noticed),
 		case_(a_change_waits_for_who_lives),
 		case_(a_commit_can_count_on_who_is_absent),
 		case_(what_is_left_at_the_end_is_cancelled),
