@@ -93,6 +93,11 @@ static void gone(void *arg, unsigned node)
 	tgt_cluster_look_at_resets(s);
 }
 
+static void let_go(void *arg)
+{
+	tgt_cluster_let_go(arg);
+}
+
 void tgt_follows(struct weft_subsys *s, enum tgt_follower who, uint64_t revision)
 {
 	uint64_t least = revision;
@@ -108,7 +113,9 @@ void tgt_follows(struct weft_subsys *s, enum tgt_follower who, uint64_t revision
 static int start_state(struct weft_subsys *s, struct weft_store *store, struct weft_err *err)
 {
 	const struct weft_store_options options = { s->target->home, "mem", 1, 1, s->target->held };
-	const struct weft_store_watcher watcher = { .moved = moved, .gone = gone, .arg = s };
+	const struct weft_store_watcher watcher = {
+		.moved = moved, .gone = gone, .let_go = let_go, .arg = s
+	};
 	int rc = 0;
 
 	s->store = store;

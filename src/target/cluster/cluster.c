@@ -39,14 +39,26 @@ static void find_used(struct weft_subsys *s, bool used[WEFT_ANA_GROUP_MAX])
 struct storage {
 	struct weft_subsys *subsys;
 	bool used[WEFT_ANA_GROUP_MAX];
+	bool awaited; /* something of who is gone is left with a group that has some */
 };
+
+/* What is left of a file ends with a close. */
+static bool is_left(struct weft_subsys *s, struct weft_backend *be, unsigned node)
+{
+	if (!be->ops->left(be, node))
+		return false;
+	if (!be->ops->descriptor)
+		return true;
+	weft_store_watch_file(s->store, be->ops->descriptor(be));
+	return be->ops->left(be, node);
+}
 
 bool tgt_cluster_is_left(struct weft_subsys *s, uint32_t group, unsigned node)
 {
 	for (uint32_t nsid = 1; nsid <= WEFT_NSID_MAX; nsid++) {
 		struct tgt_ns *ns = tgt_ns_find(s, nsid);
 
-		if (ns && (!group || ns->ana_group == group) && ns->be->ops->left(ns->be, node))
+		if (ns && (!group || ns->ana_group == group) && is_left(s, ns->be, node))
 			return true;
 	}
 	return false;
@@ -55,18 +67,20 @@ bool tgt_cluster_is_left(struct weft_subsys *s, uint32_t group, unsigned node)
 static bool is_left_by_any(struct weft_subsys *s, struct weft_backend *be)
 {
 	for (unsigned node = 1; node <= s->cluster->view.nodes; node++)
-		if (!weft_store_alive(s->store, node) && be->ops->left(be, node))
+		if (!weft_store_alive(s->store, node) && is_left(s, be, node))
 			return true;
 	return false;
 }
 
+/* Groups without any come along with those that hosts wait for: taken before, they would cost these
+ * the time of a commit. */
 static bool left_with(void *arg, uint32_t group, unsigned node)
 {
 	const struct storage *storage = arg;
 	struct weft_subsys *s = storage->subsys;
 
 	if (!storage->used[group - 1])
-		return false;
+		return storage->awaited;
 	if (node)
 		return tgt_cluster_is_left(s, group, node);
 	for (uint32_t nsid = 1; nsid <= WEFT_NSID_MAX; nsid++) {
@@ -75,6 +89,15 @@ static bool left_with(void *arg, uint32_t group, unsigned node)
 		if (ns && ns->ana_group == group && is_left_by_any(s, ns->be))
 			return true;
 	}
+	return false;
+}
+
+static bool is_any_left(struct storage *storage, const struct owners *o)
+{
+	for (unsigned i = 0; i < WEFT_ANA_GROUP_MAX; i++)
+		if (storage->used[i] && !weft_store_alive(storage->subsys->store, o->owner[i]) &&
+		    left_with(storage, i + 1, o->owner[i]))
+			return true;
 	return false;
 }
 
@@ -232,6 +255,7 @@ static bool move_on(struct tgt_cluster *c, struct owners *next, unsigned *waits)
 	struct storage storage = { .subsys = c->subsys };
 
 	find_used(c->subsys, storage.used);
+	storage.awaited = is_any_left(&storage, next);
 	c->view.late = !heir_has_ms(c);
 	if (owners_step(next, &c->view, left_with, &storage, waits))
 		return true;
@@ -295,6 +319,14 @@ void tgt_cluster_act(struct weft_subsys *s)
 {
 	if (s->cluster)
 		act(s->cluster);
+}
+
+void tgt_cluster_let_go(struct weft_subsys *s)
+{
+	if (!s->cluster)
+		return;
+	act(s->cluster);
+	tgt_cluster_look_at_resets(s);
 }
 
 void tgt_cluster_moved(struct weft_subsys *s)

@@ -45,8 +45,9 @@ struct tgt_cluster {
 
 /* s->cluster is NULL where the subsystem has one node, and its store is followed at once. */
 int tgt_cluster_new(struct weft_subsys *s, const struct weft_subsys_options *options);
-void tgt_cluster_free(struct weft_subsys *s);  /* its store is closed */
-void tgt_cluster_moved(struct weft_subsys *s); /* its store did */
+void tgt_cluster_free(struct weft_subsys *s);   /* its store is closed */
+void tgt_cluster_moved(struct weft_subsys *s);  /* its store did */
+void tgt_cluster_let_go(struct weft_subsys *s); /* somebody did, of storage that is awaited */
 /* A member is gone, or a listener came or went. */
 void tgt_cluster_act(struct weft_subsys *s);
 /* Nothing is on its way, and nobody wants anything. */
