@@ -236,6 +236,14 @@ static void watch_ended(struct store_watch *watch)
 	end(container_of(watch, struct file_store, watch));
 }
 
+static int cannot_watch(const char *path, int rc, struct weft_err *err)
+{
+	return weft_fail(err, rc,
+			 "%s: cannot watch it: %s; see sysctl fs.inotify for how many may be "
+			 "watched",
+			 path, strerror(-rc));
+}
+
 static int watch_changes(struct file_store *f, struct weft_reactor *home, struct weft_err *err)
 {
 	int rc;
@@ -244,10 +252,7 @@ static int watch_changes(struct file_store *f, struct weft_reactor *home, struct
 	f->watch.ended = watch_ended;
 	rc = store_watch_open(&f->watch, home, f->fd);
 	if (rc < 0)
-		return weft_fail(err, rc,
-				 "%s: cannot watch it: %s; see sysctl fs.inotify for how many may "
-				 "be watched",
-				 f->path, strerror(-rc));
+		return cannot_watch(f->path, rc, err);
 	weft_timer_set(home, &f->timer, LOOK_MS);
 	return 0;
 }
@@ -303,6 +308,7 @@ static int file_inherit(struct weft_store *store, struct weft_store_state *state
 static void file_free(struct file_store *f)
 {
 	weft_workers_destroy(&f->workers);
+	store_watch_free(&f->watch);
 	weft_closep(&f->fd);
 	free(f->path);
 }
@@ -349,7 +355,9 @@ static int file_open(struct weft_store **store, const struct weft_store_options 
 	weft_list_init(&f->cycle.txns);
 	weft_task_init(&f->start, start);
 	weft_workers_init(&f->workers);
-	rc = store_file_open(f, options, path, err);
+	f->watch.fd = -1;
+	rc = options->nodes > 1 ? store_watch_create(&f->watch) : 0;
+	rc = rc < 0 ? cannot_watch(path, rc, err) : store_file_open(f, options, path, err);
 	if (!rc && options->nodes > 1 && !options->heir)
 		rc = watch_changes(f, options->home, err);
 	if (rc < 0) {

@@ -57,8 +57,8 @@ struct weft_store_watcher {
 
 /* One for all; before it is set nobody is told. */
 void weft_store_watch(struct weft_store *store, const struct weft_store_watcher *watcher);
-/* From now on let_go() tells when somebody closes the file that @fd has open, where the store can find
- * that out. Twice counts once. */
+/* let_go() tells when somebody closes the file that @fd has open the next time, where the store can
+ * find that out. Twice counts once. */
 void weft_store_watch_file(struct weft_store *store, int fd);
 
 /* --- the copy --------------------------------------------------------------------------------- */

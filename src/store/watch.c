@@ -2,7 +2,10 @@
  *
  * All processes of this kernel are seen, in whatever namespaces they are; those of other machines
  * that share the file system are not. Nor is ourselves told from others: who has just written, and
- * looks at the file all the same, takes the news of it away first. */
+ * looks at the file all the same, takes the news of it away first.
+ *
+ * When a process is killed the kernel closes what it has from the highest number down, and takes some
+ * milliseconds for an inotify. Files whose locks others wait for are to be opened behind it. */
 #include "store/watch.h"
 
 #include <errno.h>
@@ -89,29 +92,38 @@ static int add(int fd, int file, uint32_t what)
 	return watched < 0 ? -errno : watched;
 }
 
+int store_watch_create(struct store_watch *watch)
+{
+	watch->fd = inotify_init1(IN_NONBLOCK | IN_CLOEXEC);
+	return watch->fd < 0 ? -errno : 0;
+}
+
 int store_watch_open(struct store_watch *watch, struct weft_reactor *home, int file)
 {
-	_cleanup_(weft_closep) int fd = inotify_init1(IN_NONBLOCK | IN_CLOEXEC);
 	int rc;
 
-	if (fd < 0)
-		return -errno;
-	watch->file = add(fd, file, IN_MODIFY | IN_CLOSE_WRITE);
+	watch->file = add(watch->fd, file, IN_MODIFY | IN_CLOSE_WRITE);
 	if (watch->file < 0)
 		return watch->file;
-	rc = weft_sock_open(home, &watch->sock, fd);
+	rc = weft_sock_open(home, &watch->sock, watch->fd);
 	if (rc < 0)
 		return rc;
-	take_fd(&fd);
+	take_fd(&watch->fd);
 	watch->open = true;
 	watch->op.done = readable;
 	weft_sock_poll(&watch->sock, &watch->op);
 	return 0;
 }
 
+void store_watch_free(struct store_watch *watch)
+{
+	weft_closep(&watch->fd);
+}
+
+/* Once: a process that is killed while it has many of them takes longer to die. */
 void store_watch_closing(struct store_watch *watch, int file)
 {
-	add(watch->sock.fd, file, IN_CLOSE | IN_MASK_ADD);
+	add(watch->sock.fd, file, IN_CLOSE | IN_ONESHOT);
 }
 
 void store_watch_close(struct store_watch *watch)

@@ -19,14 +19,17 @@ struct store_watch {
 	/* Its own. */
 	struct weft_sock sock;
 	struct weft_op op;
+	int fd;   /* until it is open */
 	int file; /* as inotify names it */
 	bool open, closing;
 	bool held, due; /* due: to look when it goes on */
 };
 
+int store_watch_create(struct store_watch *watch); /* before the file is opened: see watch.c */
+void store_watch_free(struct store_watch *watch);  /* that is not open */
 /* The file that @file has open, whatever became of its name. */
 int store_watch_open(struct store_watch *watch, struct weft_reactor *home, int file);
-/* Another one, of which only the closing counts. */
+/* Another one, of which only the next closing counts. */
 void store_watch_closing(struct store_watch *watch, int file);
 /* In between news is for store_watch_take(), and told() has what that left. */
 void store_watch_hold(struct store_watch *watch);
