@@ -24,102 +24,6 @@ static const char key[] = "owners";
 
 static void act(struct tgt_cluster *c);
 
-/* By group - 1: those with namespaces. */
-static void find_used(struct weft_subsys *s, bool used[WEFT_ANA_GROUP_MAX])
-{
-	memset(used, false, WEFT_ANA_GROUP_MAX);
-	for (uint32_t nsid = 1; nsid <= WEFT_NSID_MAX; nsid++)
-		if (tgt_ns_find(s, nsid))
-			used[tgt_ns_find(s, nsid)->ana_group - 1] = true;
-}
-
-/* --- storage ---------------------------------------------------------------------------------- */
-
-/* Most groups have none, and are asked about all the same. */
-struct storage {
-	struct weft_subsys *subsys;
-	bool used[WEFT_ANA_GROUP_MAX];
-	bool awaited; /* something of who is gone is left with a group that has some */
-};
-
-/* What is left of a file ends with a close. */
-static bool is_left(struct weft_subsys *s, struct weft_backend *be, unsigned node)
-{
-	if (!be->ops->left(be, node))
-		return false;
-	if (!be->ops->descriptor)
-		return true;
-	weft_store_watch_file(s->store, be->ops->descriptor(be));
-	return be->ops->left(be, node);
-}
-
-bool tgt_cluster_is_left(struct weft_subsys *s, uint32_t group, unsigned node)
-{
-	for (uint32_t nsid = 1; nsid <= WEFT_NSID_MAX; nsid++) {
-		struct tgt_ns *ns = tgt_ns_find(s, nsid);
-
-		if (ns && (!group || ns->ana_group == group) && is_left(s, ns->be, node))
-			return true;
-	}
-	return false;
-}
-
-static bool is_left_by_any(struct weft_subsys *s, struct weft_backend *be)
-{
-	for (unsigned node = 1; node <= s->cluster->view.nodes; node++)
-		if (!weft_store_alive(s->store, node) && is_left(s, be, node))
-			return true;
-	return false;
-}
-
-/* Groups without any come along with those that hosts wait for: taken before, they would cost these
- * the time of a commit. */
-static bool left_with(void *arg, uint32_t group, unsigned node)
-{
-	const struct storage *storage = arg;
-	struct weft_subsys *s = storage->subsys;
-
-	if (!storage->used[group - 1])
-		return storage->awaited;
-	if (node)
-		return tgt_cluster_is_left(s, group, node);
-	for (uint32_t nsid = 1; nsid <= WEFT_NSID_MAX; nsid++) {
-		struct tgt_ns *ns = tgt_ns_find(s, nsid);
-
-		if (ns && ns->ana_group == group && is_left_by_any(s, ns->be))
-			return true;
-	}
-	return false;
-}
-
-static bool is_any_left(struct storage *storage, const struct owners *o)
-{
-	for (unsigned i = 0; i < WEFT_ANA_GROUP_MAX; i++)
-		if (storage->used[i] && !weft_store_alive(storage->subsys->store, o->owner[i]) &&
-		    left_with(storage, i + 1, o->owner[i]))
-			return true;
-	return false;
-}
-
-int tgt_cluster_check_storage(struct weft_subsys *s, struct weft_backend *be, struct weft_err *err)
-{
-	if (!s->cluster)
-		return 0;
-	if (!be->ops->left)
-		return weft_fail(err, -EOPNOTSUPP,
-				 "%s: it is not storage that several targets share", be->spec);
-	if (be->ops->locks_here && weft_store_reaches_others(s->store))
-		return weft_fail(err, -EOPNOTSUPP,
-				 "%s: its locks are this machine's, and members may be on others "
-				 "(%s); put a file on the file system that they share",
-				 be->spec, weft_store_spec(s->store));
-	if (s->cluster->started && is_left_by_any(s, be))
-		return weft_fail(err, -EBUSY,
-				 "%s: a member is gone, and its last I/O is not over yet",
-				 be->spec);
-	return 0;
-}
-
 /* --- the table -------------------------------------------------------------------------------- */
 
 static void tell_draining(struct tgt_cluster *c, struct owners *o)
@@ -203,7 +107,7 @@ static void tell_change(struct tgt_cluster *c, const bool *was, const bool *is)
 {
 	bool used[WEFT_ANA_GROUP_MAX];
 
-	find_used(c->subsys, used);
+	tgt_cluster_find_used(c->subsys, used);
 	for (unsigned i = 0; i < WEFT_ANA_GROUP_MAX; i++)
 		if (used[i] && was[i] != is[i])
 			weft_info("%s: group %u is %s", c->subsys->nqn, i + 1,
@@ -252,12 +156,11 @@ static uint64_t heir_has_ms(const struct tgt_cluster *c)
 /* True: the table moves on. */
 static bool move_on(struct tgt_cluster *c, struct owners *next, unsigned *waits)
 {
-	struct storage storage = { .subsys = c->subsys };
+	struct tgt_cluster_storage storage;
 
-	find_used(c->subsys, storage.used);
-	storage.awaited = is_any_left(&storage, next);
+	tgt_cluster_look_at_storage(&storage, c->subsys, next);
 	c->view.late = !heir_has_ms(c);
-	if (owners_step(next, &c->view, left_with, &storage, waits))
+	if (owners_step(next, &c->view, tgt_cluster_left_with, &storage, waits))
 		return true;
 	if (!(*waits & OWNERS_HEIR))
 		c->heir_since_ns = 0;
@@ -372,7 +275,7 @@ void tgt_cluster_member(struct weft_subsys *s, unsigned node, struct weft_member
 	const struct owners *o = &s->cluster->owners;
 	bool used[WEFT_ANA_GROUP_MAX];
 
-	find_used(s, used);
+	tgt_cluster_find_used(s, used);
 	*info = (struct weft_member_info){
 		.node = node,
 		.alive = weft_store_alive(s->store, node),

@@ -52,13 +52,28 @@ void tgt_cluster_let_go(struct weft_subsys *s); /* somebody did, of storage that
 void tgt_cluster_act(struct weft_subsys *s);
 /* Nothing is on its way, and nobody wants anything. */
 bool tgt_cluster_is_idle(const struct weft_subsys *s);
-/* Something of @node is left with the storage of @group, or of any (0). */
-bool tgt_cluster_is_left(struct weft_subsys *s, uint32_t group, unsigned node);
 /* Port ids are given from here on: those of members do not meet. */
 uint16_t tgt_cluster_first_portid(struct weft_target *t);
 /* For who looks. */
 unsigned tgt_cluster_nodes(const struct weft_subsys *s);
 void tgt_cluster_member(struct weft_subsys *s, unsigned node, struct weft_member_info *info);
+
+/* storage.c: what members that are gone have left */
+/* For those who decide about groups. Most groups have no namespaces, and are asked about all the
+ * same. */
+struct tgt_cluster_storage {
+	struct weft_subsys *subsys;
+	bool used[WEFT_ANA_GROUP_MAX]; /* by group - 1: those with namespaces */
+	bool awaited;                  /* something of who is gone is left with one of them */
+};
+
+void tgt_cluster_find_used(struct weft_subsys *s, bool used[WEFT_ANA_GROUP_MAX]);
+void tgt_cluster_look_at_storage(struct tgt_cluster_storage *storage, struct weft_subsys *s,
+				 const struct owners *o);
+/* With the storage of @group, by @node, or by any (0); @arg is a tgt_cluster_storage. */
+bool tgt_cluster_left_with(void *arg, uint32_t group, unsigned node);
+/* Something of @node is left with the storage of @group, or of any (0). */
+bool tgt_cluster_is_left(struct weft_subsys *s, uint32_t group, unsigned node);
 /* -EBUSY: a member that is gone still has something under way with a new namespace's storage;
  * -EOPNOTSUPP: members cannot share it. */
 int tgt_cluster_check_storage(struct weft_subsys *s, struct weft_backend *be, struct weft_err *err);

@@ -1,0 +1,100 @@
+/* storage.c - what a member that is gone has left under way with a cluster's storage: until that is
+ * over nobody takes its place. */
+#include <errno.h>
+#include <string.h>
+
+#include "target/cluster/cluster.h"
+
+void tgt_cluster_find_used(struct weft_subsys *s, bool used[WEFT_ANA_GROUP_MAX])
+{
+	memset(used, false, WEFT_ANA_GROUP_MAX);
+	for (uint32_t nsid = 1; nsid <= WEFT_NSID_MAX; nsid++)
+		if (tgt_ns_find(s, nsid))
+			used[tgt_ns_find(s, nsid)->ana_group - 1] = true;
+}
+
+/* What is left of a file ends with a close. */
+static bool is_left(struct weft_subsys *s, struct weft_backend *be, unsigned node)
+{
+	if (!be->ops->left(be, node))
+		return false;
+	if (!be->ops->descriptor)
+		return true;
+	weft_store_watch_file(s->store, be->ops->descriptor(be));
+	return be->ops->left(be, node);
+}
+
+bool tgt_cluster_is_left(struct weft_subsys *s, uint32_t group, unsigned node)
+{
+	for (uint32_t nsid = 1; nsid <= WEFT_NSID_MAX; nsid++) {
+		struct tgt_ns *ns = tgt_ns_find(s, nsid);
+
+		if (ns && (!group || ns->ana_group == group) && is_left(s, ns->be, node))
+			return true;
+	}
+	return false;
+}
+
+static bool is_left_by_any(struct weft_subsys *s, struct weft_backend *be)
+{
+	for (unsigned node = 1; node <= s->cluster->view.nodes; node++)
+		if (!weft_store_alive(s->store, node) && is_left(s, be, node))
+			return true;
+	return false;
+}
+
+/* Groups without any come along with those that hosts wait for: taken before, they would cost these
+ * the time of a commit. */
+bool tgt_cluster_left_with(void *arg, uint32_t group, unsigned node)
+{
+	const struct tgt_cluster_storage *storage = arg;
+	struct weft_subsys *s = storage->subsys;
+
+	if (!storage->used[group - 1])
+		return storage->awaited;
+	if (node)
+		return tgt_cluster_is_left(s, group, node);
+	for (uint32_t nsid = 1; nsid <= WEFT_NSID_MAX; nsid++) {
+		struct tgt_ns *ns = tgt_ns_find(s, nsid);
+
+		if (ns && ns->ana_group == group && is_left_by_any(s, ns->be))
+			return true;
+	}
+	return false;
+}
+
+static bool is_any_left(struct tgt_cluster_storage *storage, const struct owners *o)
+{
+	for (unsigned i = 0; i < WEFT_ANA_GROUP_MAX; i++)
+		if (storage->used[i] && !weft_store_alive(storage->subsys->store, o->owner[i]) &&
+		    tgt_cluster_left_with(storage, i + 1, o->owner[i]))
+			return true;
+	return false;
+}
+
+void tgt_cluster_look_at_storage(struct tgt_cluster_storage *storage, struct weft_subsys *s,
+				 const struct owners *o)
+{
+	*storage = (struct tgt_cluster_storage){ .subsys = s };
+	tgt_cluster_find_used(s, storage->used);
+	storage->awaited = is_any_left(storage, o);
+}
+
+int tgt_cluster_check_storage(struct weft_subsys *s, struct weft_backend *be, struct weft_err *err)
+{
+	if (!s->cluster)
+		return 0;
+	if (!be->ops->left)
+		return weft_fail(err, -EOPNOTSUPP,
+				 "%s: it is not storage that several targets share", be->spec);
+	if (be->ops->locks_here && weft_store_reaches_others(s->store))
+		return weft_fail(err, -EOPNOTSUPP,
+				 "%s: its locks are this machine's, and members may be on others "
+				 "(%s); put a file on the file system that they share",
+				 be->spec, weft_store_spec(s->store));
+	if (s->cluster->started && is_left_by_any(s, be))
+		return weft_fail(err, -EBUSY,
+				 "%s: a member is gone, and its last I/O is not over yet",
+				 be->spec);
+	return 0;
+}
