@@ -168,6 +168,9 @@ struct weft_transport {
 	void (*fetch)(struct weft_req *req, uint32_t len);
 	/* Forget that the host owes data; false: it is being moved, and cannot be held up. */
 	bool (*abort_fetch)(struct weft_req *req);
+	/* Copies the reply's data from @from to req->data; NULL if its qpairs never want stable
+	 * data. */
+	void (*copy)(struct weft_req *req, const void *from);
 	void (*reply)(struct weft_req *req);
 	void (*started)(struct weft_qpair *qp);
 	void (*slot_freed)(struct weft_qpair *qp); /* a full queue has room again */

@@ -265,6 +265,7 @@ const struct weft_transport weft_tcp = {
 	.sgl_len = tcp_sgl_len,
 	.fetch = tcp_fetch,
 	.abort_fetch = tcp_abort_fetch,
+	.copy = tcp_copy,
 	.reply = tcp_reply,
 	.started = tcp_started,
 	.slot_freed = tcp_slot_freed,
