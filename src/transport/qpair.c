@@ -17,7 +17,7 @@ int weft_qpair_init(struct weft_qpair *qp, const struct weft_transport *transpor
 	qp->transport = transport;
 	qp->ops = ops;
 	qp->group = group;
-	qp->slot_size = (transport->req_size + ops->req_priv + 63) & ~(size_t)63;
+	qp->slot_size = (weft_req_priv_at(transport) + ops->req_priv + 63) & ~(size_t)63;
 	qp->slots_max = 2 * group->depth_max < SLOTS_MAX ? 2 * group->depth_max : SLOTS_MAX;
 	qp->slots = weft_pages_alloc(qp->slots_max * qp->slot_size);
 	qp->depth = 1;

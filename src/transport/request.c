@@ -53,10 +53,10 @@ struct weft_req *weft_req_alloc(struct weft_qpair *qp)
 	else
 		return NULL;
 	req->qp = qp;
-	req->data = req->in.at = req->out.at = NULL;
+	req->data = NULL;
 	req->data_len = req->reply_len = 0;
 	req->cqe.result = cpu_to_le64(0);
-	memset(weft_req_priv(req), 0, qp->ops->req_priv);
+	memset(weft_req_priv(req), 0, qp->ops->req_zeroed);
 	qp->inflight++;
 	weft_req_enter(req, WEFT_REQ_EXECUTING);
 	return req;

@@ -77,6 +77,8 @@ struct weft_req_buf {
 /* @sc is 0, or the NVMe status that the request now must be answered with. */
 typedef void weft_req_fn(struct weft_req *req, uint16_t sc);
 
+/* Thousands of slots do not stay in a cache: what every command touches lies in the first lines of
+ * each part, and in as few as possible. A free slot has no buffers. */
 struct weft_req {
 	union nvme_sqe cmd;
 	struct nvme_cqe cqe; /* result is the user's to set, the rest is filled on reply */
@@ -86,17 +88,21 @@ struct weft_req {
 	uint32_t reply_len; /* bytes at @data that go to the host with a successful reply */
 	enum weft_req_state state;
 
+	/* The transport's. */
+	struct weft_req *next_free;
+	weft_req_fn *then;
+	struct weft_req_buf in, out; /* for fetched data; for the user */
+
 	/* The user's, while it has the request. */
 	struct weft_list link;
 	struct weft_msg msg;
 
-	/* The transport's. */
-	weft_req_fn *then, *fetch_then;
-	struct weft_req_buf in, out; /* for fetched data; for the user */
+	/* The transport's, for a request that waits. */
+	weft_req_fn *fetch_then;
 	struct weft_req_buf *awaited;
 	struct weft_pool_waiter waiter;
-	struct weft_req *next_free;
 };
+static_assert(offsetof(struct weft_req, in) == 128, "two cache lines before what holds buffers");
 
 /* Can @len bytes move between the host and us as the command's SGL says? 0 or a status. */
 uint16_t weft_req_check_sgl(struct weft_req *req, uint32_t len);
@@ -117,7 +123,8 @@ bool weft_req_abort(struct weft_req *req, uint16_t status);
 /* --- queue pairs ------------------------------------------------------------------------------ */
 
 struct weft_qpair_ops {
-	size_t req_priv; /* bytes that weft_req_priv() points at */
+	size_t req_priv;   /* bytes that weft_req_priv() points at */
+	size_t req_zeroed; /* of them: the first so many are zeroed for every command */
 	void (*command)(struct weft_req *req);
 	void (*released)(struct weft_req *req);
 	/* The connection is lost or being closed: reply to what you hold. */
@@ -233,10 +240,15 @@ struct weft_qpair {
 	struct weft_req *free;
 };
 
-/* The user's own bytes behind every request. */
+/* The user's own bytes behind every request, from a cache line on. */
+static inline size_t weft_req_priv_at(const struct weft_transport *transport)
+{
+	return (transport->req_size + 63) & ~(size_t)63;
+}
+
 static inline void *weft_req_priv(struct weft_req *req)
 {
-	return (char *)req + req->qp->transport->req_size;
+	return (char *)req + weft_req_priv_at(req->qp->transport);
 }
 
 /* For transports, whose own queue pair starts with a weft_qpair, zeroed. */

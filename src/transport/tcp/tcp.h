@@ -61,24 +61,25 @@ static_assert(offsetof(struct tcp_tail, hdgst) == 8 + sizeof(struct nvme_tcp_res
 struct tcp_req {
 	struct weft_req req;     /* first: the rest of the code knows only this */
 	struct tcp_chunk *chunk; /* where in-capsule data lies */
-
-	/* Data from the host. */
-	struct tcp_r2t r2ts[TCP_R2TS_MAX];
-	uint32_t owed;     /* bytes that open R2Ts still bring */
-	uint64_t asked_ns; /* when they were sent */
-	bool digest_failed;
+	uint32_t owed;           /* bytes that open R2Ts still bring */
+	uint32_t copied;         /* bytes of data that are a copy, summed into resp.ddgst already */
 	bool r2t_sending, reply_sent;
 	bool parked; /* on conn->parked */
 	uint8_t nr2ts;
-	struct tcp_tx r2t_tx;
-	struct tcp_data_pdu r2t_pdus[TCP_R2TS_MAX];
+	bool digest_failed;
 
 	/* The answer. */
-	uint32_t copied; /* bytes of data that are a copy, summed into resp.ddgst already */
 	struct tcp_tx reply_tx;
 	struct tcp_data_pdu c2h;
 	struct tcp_tail resp;
+
+	/* Data from the host. */
+	struct tcp_r2t r2ts[TCP_R2TS_MAX];
+	uint64_t asked_ns; /* when they were sent */
+	struct tcp_tx r2t_tx;
+	struct tcp_data_pdu r2t_pdus[TCP_R2TS_MAX];
 };
+static_assert(offsetof(struct tcp_req, reply_tx) == 256, "a read's answer is one cache line");
 
 enum tcp_state {
 	TCP_OPEN,        /* ICReq, then everything */
