@@ -6,8 +6,8 @@
  *                      ◀──reply()───  data and completion, back to the host
  *                      ─released()─▶  the last byte has left, the slot is free
  *
- * A queue pair lives on one reactor, and so do its requests; a request is a slot in its queue's
- * array. Invariant: a request handed to command() comes back through weft_req_reply() once, also
+ * A queue pair lives on one reactor, and so do its requests; a request is a slot of those that the
+ * reactor's queue pairs share, and has an index in its queue's table. Invariant: a request handed to command() comes back through weft_req_reply() once, also
  * when its connection is gone by then. */
 #ifndef WEFT_TRANSPORT_TRANSPORT_H
 #define WEFT_TRANSPORT_TRANSPORT_H
@@ -21,6 +21,7 @@
 #include "proto/nvme.h"
 #include "reactor/reactor.h"
 #include "transport/bufs.h"
+#include "transport/slots.h"
 
 struct weft_qpair;
 struct weft_req;
@@ -33,8 +34,9 @@ struct weft_group {
 	struct weft_reactor *reactor;
 	struct weft_reactor *home; /* where its user keeps what groups share */
 	void *user;
-	unsigned index;     /* among the target's groups */
-	uint32_t depth_max; /* entries of its deepest queue */
+	unsigned index;             /* among the target's groups */
+	uint32_t depth_max;         /* entries of its deepest queue */
+	struct weft_slots slots[2]; /* of each transport, in the order in which they came */
 	struct weft_bufs in, out;
 	struct weft_pool chunks;   /* what sockets receive into */
 	struct weft_task serve;    /* buffers came back, others wait for them */
@@ -87,9 +89,10 @@ struct weft_req {
 	uint32_t data_len;  /* bytes at @data */
 	uint32_t reply_len; /* bytes at @data that go to the host with a successful reply */
 	enum weft_req_state state;
+	uint32_t index; /* in its queue: see weft_qpair_slot() */
 
 	/* The transport's. */
-	struct weft_req *next_free;
+	uint32_t slot; /* of qp->slots */
 	weft_req_fn *then;
 	struct weft_req_buf in, out; /* for fetched data; for the user */
 
@@ -231,13 +234,14 @@ struct weft_qpair {
 	uint32_t sqsize; /* entries; 0: before Connect */
 	bool sq_flow;
 
-	/* Slots: those below @touched have been used; a stack of those free again. Draining ones do
-	 * not count against the depth: the host has its answer. */
-	char *slots;
-	size_t slot_size;
+	/* Requests by their index, NULL: free; those below @touched have been used, and @spare has
+	 * those of them that are free. Draining ones do not count against the depth: the host has
+	 * its answer. */
+	struct weft_slots *slots;
+	struct weft_req **reqs;
+	uint16_t *spare;
 	uint32_t slots_max, depth, touched, inflight, draining;
 	uint32_t parked; /* of those inflight: the user has not seen them yet */
-	struct weft_req *free;
 };
 
 /* The user's own bytes behind every request, from a cache line on. */
@@ -267,8 +271,8 @@ bool weft_qpair_is_lost(struct weft_qpair *qp);
 void weft_qpair_hang_up(struct weft_qpair *qp, const char *why);
 void weft_qpair_free(struct weft_qpair *qp);
 
+/* The request at @index, below qp->touched; NULL: there is none now. */
 struct weft_req *weft_qpair_slot(struct weft_qpair *qp, uint32_t index);
-uint32_t weft_req_index(const struct weft_req *req);
 
 /* For transports: a free slot as EXECUTING, or NULL; data has come (or will not); slot is done. */
 struct weft_req *weft_req_alloc(struct weft_qpair *qp);
