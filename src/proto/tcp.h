@@ -144,5 +144,7 @@ const char *nvme_tcp_fes_text(uint16_t fes);
 
 /* CRC32C as digests use it; start with 0, feed the result back in to go on. */
 uint32_t nvme_tcp_crc(uint32_t crc, const void *data, size_t len);
+/* The same of what it copies. Others may write at @from meanwhile: it sums what came to @to. */
+uint32_t nvme_tcp_crc_copy(void *to, const void *from, size_t len);
 
 #endif

@@ -56,7 +56,7 @@ static uint32_t mark_queue(struct weft_qpair *qp, const struct tgt_ctrl *ctrl,
 		struct weft_req *req = weft_qpair_slot(qp, i);
 		const struct tgt_ns *ns;
 
-		if (req->state == WEFT_REQ_FREE)
+		if (!req)
 			continue;
 		ns = works_on(tgt_req(req));
 		if (!ns || !tgt_ana_check(ctrl, ns))

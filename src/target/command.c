@@ -124,6 +124,7 @@ const struct tgt_command_info *tgt_command_find(const struct tgt_command_info *t
 
 const struct weft_qpair_ops tgt_qpair_ops = {
 	.req_priv = sizeof(struct tgt_req),
+	.req_zeroed = offsetof(struct tgt_req, self),
 	.command = command,
 	.released = tgt_ns_leave,
 	.closing = tgt_queue_closing,

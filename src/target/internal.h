@@ -198,38 +198,41 @@ struct weft_target {
 
 struct tgt_input;
 
-/* What the target keeps with every request. */
+/* What the target keeps with every request. A read touches the first cache line only, which every
+ * command finds zeroed; the rest is as the slot's last command left it. */
 struct tgt_req {
-	struct weft_req *self;
-	uint16_t status;            /* home's answer, on its way back */
-	struct tgt_queue *queue;    /* Connect: the new one; Abort: the one to look through */
 	uint64_t ns_serial;         /* of the namespace it is for; 0: not looked up yet */
 	struct tgt_ns *ns;          /* counted in ns->local */
-	bool writer;                /* as one that changes data */
-	bool pinned;                /* data is the namespace's own: counted until it has left */
 	struct ana_change *awaited; /* by this one; NULL: by none */
-	void (*again)(struct weft_req *req); /* while it waits for a hold to end */
-
-	struct tgt_ns *on; /* what it works on: counted, or held by a fence */
-	struct weft_io io;
-	uint64_t offset; /* bytes into the namespace */
+	struct tgt_ns *on;          /* what it works on: counted, or held by a fence */
+	uint64_t offset;            /* bytes into the namespace */
+	uint64_t moved;             /* bytes done of the range under way */
 	uint32_t length;
+	int step_rc;     /* of the step before */
+	uint16_t range;  /* copy, dsm: its index */
+	bool writer;     /* counted as one that changes data */
+	bool pinned;     /* data is the namespace's own: counted until it has left */
+	bool fused;      /* has the namespace for itself, with its partner */
+	bool data_ready; /* of a fused pair */
+	bool writing;    /* copy: the second half of a move; compare: a piece was read */
+
+	struct weft_req *self;
 	const struct tgt_input *input;
 	void *host_data; /* what the host sent */
+	struct weft_io io;
+	uint16_t status;         /* home's answer, on its way back */
+	struct tgt_queue *queue; /* Connect: the new one; Abort: the one to look through */
+	void (*again)(struct weft_req *req); /* while it waits for a hold to end */
 
 	/* Commands that take several steps, see io/steps.c. */
 	bool (*step)(struct weft_req *req, int rc);
 	bool stepping, stepped;
-	int step_rc;
-	uint64_t moved; /* bytes done of the range under way */
-	uint16_t range; /* copy, dsm: its index */
-	bool writing;   /* copy: the second half of a move; compare: a piece was read */
 
 	/* Fused pairs, see io/fused.c. */
 	struct weft_req *partner;
-	bool data_ready, fused;
 	struct tgt_fence fence;
 };
+static_assert(offsetof(struct tgt_req, self) == 64, "a cache line");
 
 static inline struct tgt_req *tgt_req(struct weft_req *req)
 {

@@ -96,6 +96,8 @@ void weft_group_destroy(struct weft_group *group)
 	weft_pool_destroy(&group->chunks);
 	weft_bufs_destroy(&group->out);
 	weft_bufs_destroy(&group->in);
+	weft_slots_destroy(&group->slots[0]);
+	weft_slots_destroy(&group->slots[1]);
 	free(group);
 }
 

@@ -1,7 +1,8 @@
-/* qpair.c - a queue pair's slots, its beginning and its end.
+/* qpair.c - a queue pair's beginning and end.
  *
- * Slots are reserved address space, paid when first used: a deep queue that stays shallow costs
- * what it uses. Until Connect says how deep the queue is, only the first one is handed out. */
+ * Its table of requests is reserved address space, paid when first used: a deep queue that stays
+ * shallow costs what it uses. Until Connect says how deep the queue is, there is one request at a
+ * time. */
 #include <assert.h>
 #include <errno.h>
 #include <stdarg.h>
@@ -11,18 +12,43 @@
 
 enum { SLOTS_MAX = 65535 }; /* as many as a 16-bit tag can name */
 
+static size_t table_bytes(const struct weft_qpair *qp)
+{
+	return qp->slots_max * (sizeof(*qp->reqs) + sizeof(*qp->spare));
+}
+
+/* Those of its transport. An odd number of cache lines each: what all commands touch is spread over
+ * all sets of a cache. */
+static struct weft_slots *slots_of(const struct weft_qpair *qp)
+{
+	size_t bytes = weft_req_priv_at(qp->transport) + qp->ops->req_priv;
+	size_t size = ((bytes + 63) & ~(size_t)63) | 64;
+	struct weft_slots *slots = qp->group->slots;
+
+	if (slots->size && slots->size != size)
+		slots++;
+	assert(!slots->size || slots->size == size);
+	slots->size = size;
+	return slots;
+}
+
 int weft_qpair_init(struct weft_qpair *qp, const struct weft_transport *transport,
 		    const struct weft_qpair_ops *ops, struct weft_group *group)
 {
 	qp->transport = transport;
 	qp->ops = ops;
 	qp->group = group;
-	qp->slot_size = (transport->req_size + ops->req_priv + 63) & ~(size_t)63;
 	qp->slots_max = 2 * group->depth_max < SLOTS_MAX ? 2 * group->depth_max : SLOTS_MAX;
-	qp->slots = weft_pages_alloc(qp->slots_max * qp->slot_size);
+	qp->slots = slots_of(qp);
 	qp->depth = 1;
-	if (!qp->slots)
+	if (weft_slots_want(qp->slots, qp->slots_max) < 0)
 		return -ENOMEM;
+	qp->reqs = weft_pages_alloc(table_bytes(qp));
+	if (!qp->reqs) {
+		weft_slots_unwant(qp->slots, qp->slots_max);
+		return -ENOMEM;
+	}
+	qp->spare = (uint16_t *)(qp->reqs + qp->slots_max);
 	weft_list_push(&group->qpairs, &qp->link);
 	return 0;
 }
@@ -39,7 +65,8 @@ void weft_qpair_destroy(struct weft_qpair *qp)
 	weft_list_remove(&qp->link);
 	if (weft_list_empty(&qp->group->qpairs))
 		settle_group(qp->group);
-	weft_pages_free(qp->slots, qp->slots_max * qp->slot_size);
+	weft_slots_unwant(qp->slots, qp->slots_max);
+	weft_pages_free(qp->reqs, table_bytes(qp));
 }
 
 void weft_qpair_start(struct weft_qpair *qp, uint16_t sqid, uint32_t sqsize, bool sq_flow)
@@ -54,12 +81,8 @@ void weft_qpair_start(struct weft_qpair *qp, uint16_t sqid, uint32_t sqsize, boo
 
 struct weft_req *weft_qpair_slot(struct weft_qpair *qp, uint32_t index)
 {
-	return (struct weft_req *)(qp->slots + index * qp->slot_size);
-}
-
-uint32_t weft_req_index(const struct weft_req *req)
-{
-	return (uint32_t)((size_t)((const char *)req - req->qp->slots) / req->qp->slot_size);
+	assert(index < qp->touched);
+	return qp->reqs[index];
 }
 
 void weft_qpair_close(struct weft_qpair *qp, const char *why, ...)
@@ -93,7 +116,8 @@ void weft_qpair_hang_up(struct weft_qpair *qp, const char *why)
 void weft_qpair_abort_all(struct weft_qpair *qp)
 {
 	for (uint32_t i = 0; i < qp->touched; i++)
-		weft_req_abort(weft_qpair_slot(qp, i), NVME_SC_ABORT_QUEUE);
+		if (qp->reqs[i])
+			weft_req_abort(qp->reqs[i], NVME_SC_ABORT_QUEUE);
 }
 
 void weft_qpair_free(struct weft_qpair *qp)

@@ -4,7 +4,8 @@
  *   FREE ─▶ EXECUTING ─▶ NEED_BUFFER ─▶ AWAIT_DATA ─┘     EXECUTING ─▶ REPLYING ─▶ FREE
  *                                         └ aborted ─▶ … ─▶ REPLYING ─▶ DRAINING ─▶ FREE
  *
- * Invariant: inflight counts the slots that are not FREE. */
+ * Invariant: inflight counts the queue's requests, which are in its table; the other indices that
+ * were used are in qp->spare. */
 #include <assert.h>
 #include <string.h>
 
@@ -40,24 +41,35 @@ uint32_t weft_req_sgl_len(struct weft_req *req)
 	return req->qp->transport->sgl_len(req);
 }
 
+static void enlist(struct weft_qpair *qp, struct weft_req *req)
+{
+	uint32_t spare = qp->touched - qp->inflight++;
+
+	req->index = spare ? qp->spare[spare - 1] : qp->touched++;
+	qp->reqs[req->index] = req;
+}
+
+static void strike_off(struct weft_qpair *qp, const struct weft_req *req)
+{
+	uint32_t spare = qp->touched - qp->inflight--;
+
+	qp->reqs[req->index] = NULL;
+	qp->spare[spare] = (uint16_t)req->index;
+}
+
 struct weft_req *weft_req_alloc(struct weft_qpair *qp)
 {
-	struct weft_req *req = qp->free;
+	struct weft_req *req;
 
-	if (qp->inflight - qp->draining >= qp->depth)
+	if (qp->inflight - qp->draining >= qp->depth || qp->inflight == qp->slots_max)
 		return NULL;
-	if (req)
-		qp->free = req->next_free;
-	else if (qp->touched < qp->slots_max)
-		req = weft_qpair_slot(qp, qp->touched++);
-	else
-		return NULL;
+	req = weft_slots_take(qp->slots);
+	enlist(qp, req);
 	req->qp = qp;
-	req->data = req->in.at = req->out.at = NULL;
+	req->data = NULL;
 	req->data_len = req->reply_len = 0;
 	req->cqe.result = cpu_to_le64(0);
-	memset(weft_req_priv(req), 0, qp->ops->req_priv);
-	qp->inflight++;
+	memset(weft_req_priv(req), 0, qp->ops->req_zeroed);
 	weft_req_enter(req, WEFT_REQ_EXECUTING);
 	return req;
 }
@@ -77,9 +89,8 @@ void weft_req_release(struct weft_req *req)
 	give_buffer(&req->in);
 	give_buffer(&req->out);
 	weft_req_enter(req, WEFT_REQ_FREE);
-	req->next_free = qp->free;
-	qp->free = req;
-	qp->inflight--;
+	strike_off(qp, req);
+	weft_slots_give(qp->slots, req);
 	qp->transport->slot_freed(qp);
 }
 

@@ -6,8 +6,8 @@
  *                      ◀──reply()───  data and completion, back to the host
  *                      ─released()─▶  the last byte has left, the slot is free
  *
- * A queue pair lives on one reactor, and so do its requests; a request is a slot in its queue's
- * array. Invariant: a request handed to command() comes back through weft_req_reply() once, also
+ * A queue pair lives on one reactor, and so do its requests; a request is a slot of those that the
+ * reactor's queue pairs share, and has an index in its queue's table. Invariant: a request handed to command() comes back through weft_req_reply() once, also
  * when its connection is gone by then. */
 #ifndef WEFT_TRANSPORT_TRANSPORT_H
 #define WEFT_TRANSPORT_TRANSPORT_H
@@ -21,6 +21,7 @@
 #include "proto/nvme.h"
 #include "reactor/reactor.h"
 #include "transport/bufs.h"
+#include "transport/slots.h"
 
 struct weft_qpair;
 struct weft_req;
@@ -33,8 +34,9 @@ struct weft_group {
 	struct weft_reactor *reactor;
 	struct weft_reactor *home; /* where its user keeps what groups share */
 	void *user;
-	unsigned index;     /* among the target's groups */
-	uint32_t depth_max; /* entries of its deepest queue */
+	unsigned index;             /* among the target's groups */
+	uint32_t depth_max;         /* entries of its deepest queue */
+	struct weft_slots slots[2]; /* of each transport, in the order in which they came */
 	struct weft_bufs in, out;
 	struct weft_pool chunks;   /* what sockets receive into */
 	struct weft_task serve;    /* buffers came back, others wait for them */
@@ -77,6 +79,8 @@ struct weft_req_buf {
 /* @sc is 0, or the NVMe status that the request now must be answered with. */
 typedef void weft_req_fn(struct weft_req *req, uint16_t sc);
 
+/* Thousands of slots do not stay in a cache: what every command touches lies in the first lines of
+ * each part, and in as few as possible. A free slot has no buffers. */
 struct weft_req {
 	union nvme_sqe cmd;
 	struct nvme_cqe cqe; /* result is the user's to set, the rest is filled on reply */
@@ -85,18 +89,23 @@ struct weft_req {
 	uint32_t data_len;  /* bytes at @data */
 	uint32_t reply_len; /* bytes at @data that go to the host with a successful reply */
 	enum weft_req_state state;
+	uint32_t index; /* in its queue: see weft_qpair_slot() */
+
+	/* The transport's. */
+	uint32_t slot; /* of qp->slots */
+	weft_req_fn *then;
+	struct weft_req_buf in, out; /* for fetched data; for the user */
 
 	/* The user's, while it has the request. */
 	struct weft_list link;
 	struct weft_msg msg;
 
-	/* The transport's. */
-	weft_req_fn *then, *fetch_then;
-	struct weft_req_buf in, out; /* for fetched data; for the user */
+	/* The transport's, for a request that waits. */
+	weft_req_fn *fetch_then;
 	struct weft_req_buf *awaited;
 	struct weft_pool_waiter waiter;
-	struct weft_req *next_free;
 };
+static_assert(offsetof(struct weft_req, in) == 128, "two cache lines before what holds buffers");
 
 /* Can @len bytes move between the host and us as the command's SGL says? 0 or a status. */
 uint16_t weft_req_check_sgl(struct weft_req *req, uint32_t len);
@@ -117,7 +126,8 @@ bool weft_req_abort(struct weft_req *req, uint16_t status);
 /* --- queue pairs ------------------------------------------------------------------------------ */
 
 struct weft_qpair_ops {
-	size_t req_priv; /* bytes that weft_req_priv() points at */
+	size_t req_priv;   /* bytes that weft_req_priv() points at */
+	size_t req_zeroed; /* of them: the first so many are zeroed for every command */
 	void (*command)(struct weft_req *req);
 	void (*released)(struct weft_req *req);
 	/* The connection is lost or being closed: reply to what you hold. */
@@ -168,6 +178,9 @@ struct weft_transport {
 	void (*fetch)(struct weft_req *req, uint32_t len);
 	/* Forget that the host owes data; false: it is being moved, and cannot be held up. */
 	bool (*abort_fetch)(struct weft_req *req);
+	/* Copies the reply's data from @from to req->data; NULL if its qpairs never want stable
+	 * data. */
+	void (*copy)(struct weft_req *req, const void *from);
 	void (*reply)(struct weft_req *req);
 	void (*started)(struct weft_qpair *qp);
 	void (*slot_freed)(struct weft_qpair *qp); /* a full queue has room again */
@@ -221,19 +234,25 @@ struct weft_qpair {
 	uint32_t sqsize; /* entries; 0: before Connect */
 	bool sq_flow;
 
-	/* Slots: those below @touched have been used; a stack of those free again. Draining ones do
-	 * not count against the depth: the host has its answer. */
-	char *slots;
-	size_t slot_size;
+	/* Requests by their index, NULL: free; those below @touched have been used, and @spare has
+	 * those of them that are free. Draining ones do not count against the depth: the host has
+	 * its answer. */
+	struct weft_slots *slots;
+	struct weft_req **reqs;
+	uint16_t *spare;
 	uint32_t slots_max, depth, touched, inflight, draining;
 	uint32_t parked; /* of those inflight: the user has not seen them yet */
-	struct weft_req *free;
 };
 
-/* The user's own bytes behind every request. */
+/* The user's own bytes behind every request, from a cache line on. */
+static inline size_t weft_req_priv_at(const struct weft_transport *transport)
+{
+	return (transport->req_size + 63) & ~(size_t)63;
+}
+
 static inline void *weft_req_priv(struct weft_req *req)
 {
-	return (char *)req + req->qp->transport->req_size;
+	return (char *)req + weft_req_priv_at(req->qp->transport);
 }
 
 /* For transports, whose own queue pair starts with a weft_qpair, zeroed. */
@@ -252,8 +271,8 @@ bool weft_qpair_is_lost(struct weft_qpair *qp);
 void weft_qpair_hang_up(struct weft_qpair *qp, const char *why);
 void weft_qpair_free(struct weft_qpair *qp);
 
+/* The request at @index, below qp->touched; NULL: there is none now. */
 struct weft_req *weft_qpair_slot(struct weft_qpair *qp, uint32_t index);
-uint32_t weft_req_index(const struct weft_req *req);
 
 /* For transports: a free slot as EXECUTING, or NULL; data has come (or will not); slot is done. */
 struct weft_req *weft_req_alloc(struct weft_qpair *qp);

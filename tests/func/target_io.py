@@ -121,6 +121,35 @@ def _(t, ctrl):
     disk.read(0, 1)
 
 
+READS = [(i * 32, 32) for i in range(40)]      # 5 MiB: more than is copied ahead, or fits a socket
+
+
+@with_host("reads with digests wait while copies of others leave: all come, each with its data",
+           host=dict(ddgst=True))
+def _(t, ctrl):
+    disk, queue = ctrl.disk(), ctrl.open(depth=64, ddgst=True)
+    for slba, count in READS:
+        disk.write(slba, pattern(slba, count * disk.block))
+    cids = [queue.submit(disk.command(sqe.READ, slba, count), length=count * disk.block)
+            for slba, count in READS]
+    owing = queue.submit(disk.command(sqe.WRITE, 4000, 32), pattern(1, 32 * disk.block),
+                         capsule=False)     # passes those that wait
+    for cid, (slba, count) in zip(cids, READS):
+        assert queue.wait(cid).data == pattern(slba, count * disk.block), slba
+    queue.wait(owing)
+    assert disk.read(4000, 32) == pattern(1, 32 * disk.block)
+
+
+@with_host("reads with digests that wait end with their queue")
+def _(t, ctrl):
+    disk, queue = ctrl.disk(), ctrl.open(depth=64, ddgst=True)
+    for slba, count in READS:
+        queue.submit(disk.command(sqe.READ, slba, count), length=count * disk.block)
+    queue.pump()
+    queue.reset()
+    disk.read(0, 1)
+
+
 @with_host("small H2CData PDUs fill an R2T")
 def _(t, ctrl):
     disk, queue = ctrl.disk(), ctrl.queues[0]

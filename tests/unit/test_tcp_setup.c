@@ -169,12 +169,33 @@ static void digest_in_pieces(void **state)
 	assert_int_equal(crc, nvme_tcp_crc(0, data, sizeof(data)));
 }
 
+/* What is copied is all there is, and nothing beyond it; whole pieces, and parts of one. */
+static void digest_of_a_copy(void **state)
+{
+	static const size_t lengths[] = { 0, 1, 512, 8191, 8192, 8193, 20000 };
+	static char from[20000], to[20001];
+
+	for (size_t i = 0; i < sizeof(from); i++)
+		from[i] = (char)(i * 37 + i / 7);
+	for (size_t i = 0; i < COUNT(lengths); i++) {
+		memset(to, 0x5a, sizeof(to));
+		assert_int_equal(nvme_tcp_crc_copy(to, from, lengths[i]),
+				 nvme_tcp_crc(0, from, lengths[i]));
+		assert_memory_equal(to, from, lengths[i]);
+		assert_int_equal(to[lengths[i]], 0x5a);
+	}
+}
+
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
-		cmocka_unit_test(icreq),    cmocka_unit_test(icresp),
-		cmocka_unit_test(fes_text), cmocka_unit_test(type_text),
-		cmocka_unit_test(digest),   cmocka_unit_test(digest_in_pieces),
+		cmocka_unit_test(icreq),
+		cmocka_unit_test(icresp),
+		cmocka_unit_test(fes_text),
+		cmocka_unit_test(type_text),
+		cmocka_unit_test(digest),
+		cmocka_unit_test(digest_in_pieces),
+		cmocka_unit_test(digest_of_a_copy),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

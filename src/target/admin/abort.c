@@ -33,7 +33,7 @@ static bool abort_on(struct weft_qpair *qp, const struct weft_req *abort)
 	for (uint32_t i = 0; i < qp->touched; i++) {
 		struct weft_req *req = weft_qpair_slot(qp, i);
 
-		if (req != abort && under_way(req) &&
+		if (req && req != abort && under_way(req) &&
 		    le16_to_cpu(req->cmd.common.cid) == abort_cid(abort))
 			return weft_req_abort(req, SC_GENERIC(ABORT_REQ));
 	}

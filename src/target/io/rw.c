@@ -23,18 +23,32 @@ static void read_into(struct weft_req *req, uint16_t sc)
 		      has_fua(req) ? WEFT_IO_FUA : 0, tgt_io_done);
 }
 
-/* Memory goes out as it lies there, and the namespace stays until it has left. */
-static bool read_in_place(struct weft_req *req, struct tgt_ns *ns)
+static void *where_it_lies(struct weft_req *req)
 {
 	struct tgt_req *treq = tgt_req(req);
 
-	if (!ns->be->ops->map || req->qp->stable_data)
-		return false;
-	req->data = ns->be->ops->map(ns->be, treq->offset);
+	return treq->on->be->ops->map(treq->on->be, treq->offset);
+}
+
+/* Memory goes out as it lies there, and the namespace stays until it has left. */
+static void read_in_place(struct weft_req *req)
+{
+	struct tgt_req *treq = tgt_req(req);
+
+	req->data = where_it_lies(req);
 	req->reply_len = treq->length;
 	tgt_ns_pin(req);
 	tgt_io_finish(req, 0);
-	return true;
+}
+
+/* As it lies there now. */
+static void read_a_copy(struct weft_req *req, uint16_t sc)
+{
+	if (!sc) {
+		req->reply_len = tgt_req(req)->length;
+		req->qp->transport->copy(req, where_it_lies(req));
+	}
+	tgt_io_finish(req, sc);
 }
 
 void tgt_io_read(struct weft_req *req)
@@ -50,8 +64,12 @@ void tgt_io_read(struct weft_req *req)
 		return;
 	}
 	tgt_stats_count(req, false, tgt_req(req)->length);
-	if (!read_in_place(req, ns))
+	if (!ns->be->ops->map)
 		weft_req_buffer(req, tgt_req(req)->length, read_into);
+	else if (req->qp->stable_data)
+		weft_req_buffer(req, tgt_req(req)->length, read_a_copy);
+	else
+		read_in_place(req);
 }
 
 /* --- Write ------------------------------------------------------------------------------------ */

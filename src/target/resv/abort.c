@@ -18,8 +18,7 @@ static bool end_request(struct weft_req *req, uint64_t ns_serial)
 {
 	const struct tgt_req *treq = tgt_req(req);
 
-	if (req->state == WEFT_REQ_FREE || treq->ns_serial != ns_serial ||
-	    weft_req_abort(req, SC_GENERIC(CMD_ABORTED_PREMEPT)))
+	if (treq->ns_serial != ns_serial || weft_req_abort(req, SC_GENERIC(CMD_ABORTED_PREMEPT)))
 		return true;
 	return !treq->ns || treq->pinned;
 }
@@ -28,8 +27,12 @@ static bool end_requests(struct weft_qpair *qp, uint64_t ns_serial)
 {
 	bool ended = true;
 
-	for (uint32_t i = 0; i < qp->touched; i++)
-		ended &= end_request(weft_qpair_slot(qp, i), ns_serial);
+	for (uint32_t i = 0; i < qp->touched; i++) {
+		struct weft_req *req = weft_qpair_slot(qp, i);
+
+		if (req)
+			ended &= end_request(req, ns_serial);
+	}
 	return ended;
 }
 

@@ -190,6 +190,10 @@ void rdma_tx_settle(struct rdma_conn *conn)
 {
 	weft_task_cancel(&conn->flush);
 	conn->chains = conn->in_line = 0;
-	for (uint32_t i = 0; i < conn->qp.touched; i++)
-		settle_one(conn, rdma_req_of(weft_qpair_slot(&conn->qp, i)));
+	for (uint32_t i = 0; i < conn->qp.touched; i++) {
+		struct weft_req *req = weft_qpair_slot(&conn->qp, i);
+
+		if (req)
+			settle_one(conn, rdma_req_of(req));
+	}
 }

@@ -20,7 +20,7 @@ static void drain_answered(struct tcp_conn *conn)
 	for (uint32_t i = 0; i < conn->qp.touched; i++) {
 		struct weft_req *req = weft_qpair_slot(&conn->qp, i);
 
-		if (req->state != WEFT_REQ_DRAINING)
+		if (!req || req->state != WEFT_REQ_DRAINING)
 			continue;
 		tcp_req_of(req)->owed = 0;
 		tcp_req_done(tcp_req_of(req));
@@ -97,7 +97,9 @@ static uint64_t tcp_holds_since(struct weft_qpair *qp)
 	uint64_t first = 0, since;
 
 	for (uint32_t i = 0; i < qp->touched; i++) {
-		since = held_since(tcp_conn_of(qp), tcp_req_of(weft_qpair_slot(qp, i)));
+		struct weft_req *req = weft_qpair_slot(qp, i);
+
+		since = req ? held_since(tcp_conn_of(qp), tcp_req_of(req)) : 0;
 		if (since && (!first || since < first))
 			first = since;
 	}
@@ -265,6 +267,7 @@ const struct weft_transport weft_tcp = {
 	.sgl_len = tcp_sgl_len,
 	.fetch = tcp_fetch,
 	.abort_fetch = tcp_abort_fetch,
+	.copy = tcp_copy,
 	.reply = tcp_reply,
 	.started = tcp_started,
 	.slot_freed = tcp_slot_freed,

@@ -94,7 +94,7 @@ static void write_bytes(FILE *out, struct tcp_conn *conn)
 
 	for (uint32_t i = 0; i < conn->qp.touched; i++) {
 		req = weft_qpair_slot(&conn->qp, i);
-		if (req->state != WEFT_REQ_FREE && !tcp_req_of(req)->parked)
+		if (req && !tcp_req_of(req)->parked)
 			write_capsule(out, conn, tcp_req_of(req));
 	}
 	weft_list_for_each(req, &conn->parked, link)

@@ -1,15 +1,19 @@
 /* park.c - commands that are here and do not run yet.
  *
- *                ┌ frozen, or the host owes enough already ─▶ parked ─▶ the data came, or thawed ┐
- *   capsule ─────┴───────────────────────────────────────────────────────────────────────────────┴▶ run
+ *             ┌ frozen, or enough is on its way already ─▶ parked ─▶ that came, or left; thawed ┐
+ *   capsule ──┴─────────────────────────────────────────────────────────────────────────────────┴▶ run
  *
- * A host sends writes by the hundred. If the data of all was asked for at once, it would lie in as
- * many buffers, and before that in the socket: more memory than any cache holds, and each byte is
- * moved three times. So R2Ts are out for little more than TCP_OWED_MAX, which is what a fast
- * network has on its way, and the next write runs when some of that has come.
+ * A host sends commands by the hundred. If the data of all its writes was asked for at once, it
+ * would lie in as many buffers, and before that in the socket: more memory than any cache holds,
+ * and each byte is moved three times. So R2Ts are out for little more than TCP_OWED_MAX, which is
+ * what a fast network has on its way, and the next write runs when some of that has come.
+ *
+ * It is the same with reads that are copied before they are sent (see stable_data): the socket
+ * takes them from buffers that are in the second cache, TCP_COPIES_MAX of them, used again and
+ * again.
  *
  * Invariant: the user has not seen a parked command, and it holds no buffer; unless the group is
- * frozen the host owes data while there is one. */
+ * frozen, the host owes data or copies are being sent while there is one. */
 #include "proto/status.h"
 #include "transport/tcp/tcp.h"
 
@@ -17,6 +21,11 @@ static bool asks_for_data(const union nvme_sqe *cmd)
 {
 	return nvme_cmd_direction(cmd) == NVME_DIR_TO_CTRL &&
 	       cmd->common.sgl.type == NVME_SGL_TRANSPORT;
+}
+
+static bool may_be_copied(const struct tcp_conn *conn, const union nvme_sqe *cmd)
+{
+	return conn->qp.stable_data && nvme_cmd_direction(cmd) == NVME_DIR_TO_HOST;
 }
 
 /* Nothing comes between the two of a fused pair. */
@@ -28,8 +37,10 @@ bool tcp_must_park(const struct tcp_conn *conn, const struct tcp_req *treq)
 		return false;
 	if (conn->qp.group->frozen)
 		return true;
-	return conn->owed >= TCP_OWED_MAX && asks_for_data(cmd) &&
-	       !(cmd->common.flags & NVME_FUSE_MASK);
+	if (cmd->common.flags & NVME_FUSE_MASK)
+		return false;
+	return (conn->owed >= TCP_OWED_MAX && asks_for_data(cmd)) ||
+	       (conn->copies >= TCP_COPIES_MAX && may_be_copied(conn, cmd));
 }
 
 void tcp_park(struct tcp_conn *conn, struct tcp_req *treq)
@@ -54,7 +65,8 @@ static struct weft_req *unpark(struct tcp_conn *conn)
 
 static bool may_run(const struct tcp_conn *conn)
 {
-	return conn->state == TCP_OPEN && !conn->qp.group->frozen && conn->owed < TCP_OWED_MAX;
+	return conn->state == TCP_OPEN && !conn->qp.group->frozen && conn->owed < TCP_OWED_MAX &&
+	       conn->copies < TCP_COPIES_MAX;
 }
 
 void tcp_run_parked(struct tcp_conn *conn)

@@ -114,7 +114,7 @@ static void tcp_req_init(struct tcp_req *treq, const char *pdu)
 {
 	memcpy(&treq->req.cmd, pdu + offsetof(struct nvme_tcp_cmd, sqe), sizeof(treq->req.cmd));
 	treq->chunk = NULL;
-	treq->owed = 0;
+	treq->owed = treq->copied = 0;
 	treq->nr2ts = 0;
 	treq->r2t_sending = treq->reply_sent = treq->parked = false;
 }

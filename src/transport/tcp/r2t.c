@@ -42,7 +42,7 @@ static void r2ts_sent(struct tcp_tx *tx)
 static void r2t_build(struct tcp_conn *conn, struct tcp_req *treq, uint32_t number)
 {
 	struct nvme_tcp_data *pdu = &treq->r2t_pdus[number].pdu;
-	uint32_t tag = weft_req_index(&treq->req) * r2ts_per_command(conn) + number;
+	uint32_t tag = treq->req.index * r2ts_per_command(conn) + number;
 	uint32_t header = sizeof(*pdu) + tcp_header_digest(&conn->rules);
 
 	*pdu = (struct nvme_tcp_data){
@@ -118,13 +118,14 @@ static int refuse(struct nvme_tcp_fault *fault, uint16_t fes, size_t fei, const 
 static struct tcp_req *request_of_tag(struct tcp_conn *conn, uint32_t tag, uint32_t *number)
 {
 	uint32_t slot = tag / r2ts_per_command(conn);
+	struct weft_req *req = slot < conn->qp.touched ? weft_qpair_slot(&conn->qp, slot) : NULL;
 	struct tcp_req *treq;
 
-	if (slot >= conn->qp.touched)
+	if (!req)
 		return NULL;
-	treq = tcp_req_of(weft_qpair_slot(&conn->qp, slot));
+	treq = tcp_req_of(req);
 	*number = tag % r2ts_per_command(conn);
-	if (treq->req.state == WEFT_REQ_FREE || !treq->owed || *number >= treq->nr2ts)
+	if (!treq->owed || *number >= treq->nr2ts)
 		return NULL;
 	return treq->r2ts[*number].left ? treq : NULL;
 }

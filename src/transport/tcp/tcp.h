@@ -14,10 +14,11 @@ enum {
 	TCP_CAPSULE_BYTES = 16 << 10,      /* data inside an I/O command capsule */
 	TCP_R2TS_MAX = 4,                  /* outstanding per command */
 	TCP_R2T_MIN = 64 << 10,            /* do not split a transfer finer than this */
-	TCP_OWED_MAX = 1 << 20,   /* while a host owes that much, nothing more is asked for */
-	TCP_SLOT_WAIT_MS = 10000, /* for a host that sent more commands than its queue holds */
-	TCP_SETUP_MS = 30000,     /* from accept to a successful Connect */
-	TCP_LINGER_MS = 3000,     /* for the host to read a C2HTermReq */
+	TCP_OWED_MAX = 1 << 20,     /* while a host owes that much, nothing more is asked for */
+	TCP_COPIES_MAX = 768 << 10, /* while that much is copied and not sent, nothing more is */
+	TCP_SLOT_WAIT_MS = 10000,   /* for a host that sent more commands than its queue holds */
+	TCP_SETUP_MS = 30000,       /* from accept to a successful Connect */
+	TCP_LINGER_MS = 3000,       /* for the host to read a C2HTermReq */
 };
 
 /* What a socket receives into. Requests with in-capsule data keep it from being overwritten. */
@@ -60,23 +61,25 @@ static_assert(offsetof(struct tcp_tail, hdgst) == 8 + sizeof(struct nvme_tcp_res
 struct tcp_req {
 	struct weft_req req;     /* first: the rest of the code knows only this */
 	struct tcp_chunk *chunk; /* where in-capsule data lies */
-
-	/* Data from the host. */
-	struct tcp_r2t r2ts[TCP_R2TS_MAX];
-	uint32_t owed;     /* bytes that open R2Ts still bring */
-	uint64_t asked_ns; /* when they were sent */
-	bool digest_failed;
+	uint32_t owed;           /* bytes that open R2Ts still bring */
+	uint32_t copied;         /* bytes of data that are a copy, summed into resp.ddgst already */
 	bool r2t_sending, reply_sent;
 	bool parked; /* on conn->parked */
 	uint8_t nr2ts;
-	struct tcp_tx r2t_tx;
-	struct tcp_data_pdu r2t_pdus[TCP_R2TS_MAX];
+	bool digest_failed;
 
 	/* The answer. */
 	struct tcp_tx reply_tx;
 	struct tcp_data_pdu c2h;
 	struct tcp_tail resp;
+
+	/* Data from the host. */
+	struct tcp_r2t r2ts[TCP_R2TS_MAX];
+	uint64_t asked_ns; /* when they were sent */
+	struct tcp_tx r2t_tx;
+	struct tcp_data_pdu r2t_pdus[TCP_R2TS_MAX];
 };
+static_assert(offsetof(struct tcp_req, reply_tx) == 256, "a read's answer is one cache line");
 
 enum tcp_state {
 	TCP_OPEN,        /* ICReq, then everything */
@@ -115,8 +118,9 @@ struct tcp_conn {
 		char *bytes;
 		uint32_t at, end;
 	} replay;
-	uint32_t want; /* bytes that the PDU at the chunk's head needs, as far as known */
-	uint32_t owed; /* by the host for all R2Ts */
+	uint32_t want;   /* bytes that the PDU at the chunk's head needs, as far as known */
+	uint32_t owed;   /* by the host for all R2Ts */
+	uint32_t copies; /* bytes of answers on their way that are copies */
 
 	/* Sending. */
 	struct tcp_line line;
@@ -196,6 +200,7 @@ void tcp_r2t_received(struct tcp_conn *conn);    /* conn->payload is complete */
 
 /* tx.c */
 void tcp_tx_init(struct tcp_conn *conn);
+void tcp_copy(struct weft_req *req, const void *from);
 void tcp_reply(struct weft_req *req);
 void tcp_hang_up(struct weft_qpair *qp);
 void tcp_req_done(struct tcp_req *treq); /* releases the slot unless something still holds it */

@@ -61,7 +61,7 @@ static void build_c2h_data(struct tcp_conn *conn, struct tcp_req *treq)
 		.datal = cpu_to_le32(len),
 	};
 	tcp_seal_header(&conn->rules, &treq->c2h.pdu.hdr, &treq->c2h.hdgst);
-	if (conn->rules.ddgst)
+	if (conn->rules.ddgst && !treq->copied)
 		treq->resp.ddgst = htole32(nvme_tcp_crc(0, treq->req.data, len));
 }
 
@@ -116,9 +116,13 @@ static int fill_reply(struct tcp_tx *tx, struct iovec *iov, int room)
 static void reply_sent(struct tcp_tx *tx)
 {
 	struct tcp_req *treq = container_of(tx, struct tcp_req, reply_tx);
+	struct tcp_conn *conn = tcp_conn_of(treq->req.qp);
 
+	conn->copies -= treq->copied;
 	treq->reply_sent = true;
 	tcp_req_done(treq);
+	if (conn->qp.parked)
+		tcp_run_parked(conn);
 }
 
 void tcp_req_done(struct tcp_req *treq)
@@ -130,6 +134,15 @@ void tcp_req_done(struct tcp_req *treq)
 		weft_req_release(&treq->req);
 	else if (treq->req.state == WEFT_REQ_REPLYING)
 		weft_req_enter(&treq->req, WEFT_REQ_DRAINING);
+}
+
+void tcp_copy(struct weft_req *req, const void *from)
+{
+	struct tcp_req *treq = tcp_req_of(req);
+
+	treq->resp.ddgst = htole32(nvme_tcp_crc_copy(req->data, from, req->reply_len));
+	treq->copied = req->reply_len;
+	tcp_conn_of(req->qp)->copies += treq->copied;
 }
 
 void tcp_reply(struct weft_req *req)
