@@ -88,8 +88,9 @@ struct weft_backend_ops {
 	/* Says to all that share it that we take it for @as, below WEFT_AS_MAX, until it is closed.
 	 * -ENOTUNIQ: one of them takes it for @other; it must not be used. NULL where left() is. */
 	int (*agree)(struct weft_backend *be, uint64_t as, uint64_t *other);
-	/* Which storage it is, for who can be asked nothing else: a number that is the same wherever
-	 * it is opened, on this machine or another. 0: there is none. NULL where left() is. */
+	/* Which storage it is, for who can be asked nothing else: a number that is the same
+	 * wherever it is opened, on this machine or another. 0: there is none. NULL where left()
+	 * is. */
 	uint64_t (*identity)(struct weft_backend *be);
 	void (*close)(struct weft_backend *be); /* no io is in flight; frees @be */
 };

@@ -5,9 +5,9 @@
  *        nobody          │           nobody
  *                  shared, of all
  *
- * It is a lock of the open file description on the byte that stands for the number: it ends with who
- * says it, however that comes, and reaches as far as the file's locks do. First ours, then a look at
- * the others: of two who do not agree, one at least sees it. */
+ * It is a lock of the open file description on the byte that stands for the number: it ends with
+ * who says it, however that comes, and reaches as far as the file's locks do. First ours, then a
+ * look at the others: of two who do not agree, one at least sees it. */
 #include "base/agree.h"
 
 #include <errno.h>

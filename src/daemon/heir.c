@@ -1,7 +1,7 @@
 /* heir.c - the process that was to take our place lets go of what it was given, or is ended.
  *
- * It has our descriptors, and with them our locks: while it hangs with them, nobody could serve this
- * storage after us, not even we ourselves after a restart. */
+ * It has our descriptors, and with them our locks: while it hangs with them, nobody could serve
+ * this storage after us, not even we ourselves after a restart. */
 #include "daemon/heir.h"
 
 #include <poll.h>

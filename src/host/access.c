@@ -43,8 +43,8 @@ static enum weft_access through(const struct host_path *path, const struct weft_
 					by_state(host_ana_state(path, view->group));
 }
 
-/* What was closed and has changed may be open. Who tries before the page is read saves that time, and
- * if it is not, a command that had nowhere else to go is sent away once more. */
+/* What was closed and has changed may be open. Who tries before the page is read saves that time,
+ * and if it is not, a command that had nowhere else to go is sent away once more. */
 static bool may_have_opened(const struct host_path *path, const struct weft_ns *ns,
 			    enum weft_access access)
 {

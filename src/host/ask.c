@@ -56,8 +56,9 @@ static bool is_open(const struct host_path *path, const struct host_ns_view *vie
 	return state == NVME_ANA_STATE_OPTIMIZED || state == NVME_ANA_STATE_NONOPTIMIZED;
 }
 
-/* What home works out meanwhile, for another reason, must not bring the old page's word back. Of the
- * commands that are sent away together the first asks: home, woken by each, would hold up the rest. */
+/* What home works out meanwhile, for another reason, must not bring the old page's word back. Of
+ * the commands that are sent away together the first asks: home, woken by each, would hold up the
+ * rest. */
 bool host_lane_ask_ana(struct host_lane *lane, struct weft_ns *ns)
 {
 	const struct host_path *path = lane->path;

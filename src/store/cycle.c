@@ -12,8 +12,8 @@
  * be read.
  *
  * News of the file that came before the lock was let go of is of what this visit has seen: of the
- * records, as who writes them has the lock, or of members, who are looked at behind. So what we write
- * ourselves does not make us come again. */
+ * records, as who writes them has the lock, or of members, who are looked at behind. So what we
+ * write ourselves does not make us come again. */
 #include "store/cycle.h"
 
 #include <errno.h>

@@ -200,7 +200,7 @@ static void file_acked(struct weft_store *store)
 		kick(file_of(store));
 }
 
-/* --- what members say -------------------------------------------------------------------------- */
+/* --- what members say ------------------------------------------------------------------------- */
 
 static int file_agree(struct weft_store *store, unsigned slot, uint64_t as)
 {

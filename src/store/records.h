@@ -19,8 +19,8 @@ void store_records_free(struct store_records *records);
 const struct weft_record *store_records_find(const struct store_records *records, const char *key);
 const struct weft_record *store_records_behind(const struct store_records *records,
 					       const char *key);
-/* What @txn makes of @from, as @revision. NULL and @rc: a version was another one (-ESTALE), or there
- * is no memory. */
+/* What @txn makes of @from, as @revision. NULL and @rc: a version was another one (-ESTALE), or
+ * there is no memory. */
 struct store_records *store_records_with(const struct store_records *from, uint64_t revision,
 					 const struct weft_txn *txn, int *rc);
 

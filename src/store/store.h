@@ -127,8 +127,8 @@ void weft_store_forget(struct weft_store_wait *wait); /* done() will not run */
 uint64_t weft_store_settled(const struct weft_store *store);
 bool weft_store_alive(const struct weft_store *store, unsigned node);
 
-/* Says to all members that live what @slot is for us: @as, counted modulo 2^40. May block. -ENOTUNIQ:
- * it is another thing for one of them. What an heir says was said before. */
+/* Says to all members that live what @slot is for us: @as, counted modulo 2^40. May block.
+ * -ENOTUNIQ: it is another thing for one of them. What an heir says was said before. */
 int weft_store_agree(struct weft_store *store, unsigned slot, uint64_t as);
 void weft_store_agree_end(struct weft_store *store, unsigned slot);
 

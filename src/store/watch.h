@@ -34,8 +34,8 @@ void store_watch_closing(struct store_watch *watch, int file);
 /* In between news is for store_watch_take(), and told() has what that left. */
 void store_watch_hold(struct store_watch *watch);
 void store_watch_go_on(struct store_watch *watch);
-/* Adds what nobody was told of to @news; told() will not tell it again. False: there is nothing. From
- * any thread, while it is held. */
+/* Adds what nobody was told of to @news; told() will not tell it again. False: there is nothing.
+ * From any thread, while it is held. */
 bool store_watch_take(struct store_watch *watch, struct store_news *news);
 void store_watch_close(struct store_watch *watch); /* ended() follows, not from inside this */
 

@@ -88,8 +88,8 @@ void weft_subsys_remove(struct weft_subsys *s, void (*done)(void *arg), void *ar
 
 unsigned weft_subsys_node(const struct weft_subsys *s); /* of a cluster; 0: we serve it alone */
 
-/* It has its namespaces. Of a cluster, groups are served by one member at a time; from now on we take
- * part in that. */
+/* It has its namespaces. Of a cluster, groups are served by one member at a time; from now on we
+ * take part in that. */
 void weft_subsys_start(struct weft_subsys *s);
 /* Hands all groups to others and takes none, or does again. @done: nothing is served here any more.
  * On 0, @done(arg, rc, err) follows, perhaps before this returns; on -errno it does not. */

@@ -7,8 +7,9 @@
  *                      ─released()─▶  the last byte has left, the slot is free
  *
  * A queue pair lives on one reactor, and so do its requests; a request is a slot of those that the
- * reactor's queue pairs share, and has an index in its queue's table. Invariant: a request handed to command() comes back through weft_req_reply() once, also
- * when its connection is gone by then. */
+ * reactor's queue pairs share, and has an index in its queue's table. Invariant: a request handed
+ * to command() comes back through weft_req_reply() once, also when its connection is gone by
+ * then. */
 #ifndef WEFT_TRANSPORT_TRANSPORT_H
 #define WEFT_TRANSPORT_TRANSPORT_H
 

@@ -62,7 +62,7 @@ int __wrap_fdatasync(int fd)
 	return __real_fdatasync(fd);
 }
 
-/* --- a file system of another kind ------------------------------------------------------------- */
+/* --- a file system of another kind ------------------------------------------------------------ */
 
 int __real_fstatfs64(int fd, struct statfs *fs);
 int __wrap_fstatfs64(int fd, struct statfs *fs);
