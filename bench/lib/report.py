@@ -2,6 +2,7 @@
 
 import datetime
 import os
+import pathlib
 import subprocess
 
 import machine
@@ -41,9 +42,17 @@ def conditions(args):
         ("queue", "one I/O queue, no digests, unless told otherwise"),
         ("runs", f"{args.rounds} rounds of {args.time:g} s, interleaved"),
         *(("peer", f"`{word}`") for word in args.peer),
+        *(("peer's process", f"`{without_folder(command_of(word))}`") for word in args.pid),
         *(("client", f"`{without_folder(word)}`") for word in args.client),
         *(("weft serve", f"`{word}`") for word in args.also),
     ]
+
+
+def command_of(word):
+    """NAME=COMMAND of NAME=PID: how a peer was started says in which setting it was measured."""
+    name, _, pid = word.partition("=")
+    words = pathlib.Path(f"/proc/{pid}/cmdline").read_bytes().decode().rstrip("\0").split("\0")
+    return f"{name}={' '.join(words)}"
 
 
 def without_folder(word):
