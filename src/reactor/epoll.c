@@ -173,16 +173,18 @@ static void gather(struct epoll *e, int64_t timeout_ns)
 	int n = epoll_wait(e->fd, e->events, EVENTS_MAX, round_up_ms(timeout_ns));
 
 	e->unasked = 0;
+	e->engine.reactor->visited = false;
 	for (int i = 0; i < n; i++)
 		on_event(e, &e->events[i]);
 }
 
-/* Epoll tells when there is room to send. And a loop that is not ours waits for its descriptor,
- * which is readable until epoll was asked. */
+/* Epoll tells when there is room to send. A loop that is not ours waits for its descriptor, which
+ * is readable until epoll was asked. And who visits a reactor wants to know what all its sockets
+ * have (see target/comeback.c). */
 static bool must_ask(struct epoll *e)
 {
 	return !e->talk.alone || weft_op_under_way(e->talk.sock->tx) || e->alarm >= 0 ||
-	       ++e->unasked >= ASK_EVERY;
+	       e->engine.reactor->visited || ++e->unasked >= ASK_EVERY;
 }
 
 static void look(struct epoll *e)

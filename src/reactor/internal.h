@@ -25,6 +25,7 @@ struct weft_reactor {
 	bool firing;  /* timers */
 	bool stopping;
 	bool pollers_ran;     /* in the last turn */
+	bool visited;         /* by a message, since an engine last looked at all sockets */
 	unsigned engine_rest; /* turns since the engine was last called */
 	uint64_t alarm_ns;    /* when the engine's alarm is set for; 0: it is not */
 

@@ -65,16 +65,17 @@ static struct weft_msg *take_oldest_first(struct weft_mailbox *box)
 	return oldest;
 }
 
-void weft_mailbox_deliver(struct weft_mailbox *box)
+bool weft_mailbox_deliver(struct weft_mailbox *box)
 {
 	struct weft_msg *msg, *next;
 
 	if (weft_mailbox_empty(box))
-		return;
+		return false;
 	for (msg = take_oldest_first(box); msg; msg = next) {
 		next = msg->next; /* fn() may post or free it */
 		msg->fn(msg);
 	}
+	return true;
 }
 
 bool weft_mailbox_sleep(struct weft_mailbox *box)

@@ -22,7 +22,7 @@ void weft_mailbox_put(struct weft_mailbox *box, struct weft_msg *msg); /* from a
 
 /* The owner's. */
 bool weft_mailbox_empty(struct weft_mailbox *box);
-void weft_mailbox_deliver(struct weft_mailbox *box);
+bool weft_mailbox_deliver(struct weft_mailbox *box); /* false: there was nothing */
 /* Between the two every new message rings. False: one is here already, do not block. */
 bool weft_mailbox_sleep(struct weft_mailbox *box);
 void weft_mailbox_wake(struct weft_mailbox *box);

@@ -136,7 +136,7 @@ static void turn(struct weft_reactor *r, int64_t limit_ns)
 	weft_wait(r, limit_ns);
 	r->now_ns = weft_clock_ns(r);
 	r->turning = true;
-	weft_mailbox_deliver(&r->mailbox);
+	r->visited |= weft_mailbox_deliver(&r->mailbox);
 	fire_timers(r);
 	weft_op_finish_all(r);
 	r->pollers_ran = weft_pollers_run(r);

@@ -436,6 +436,44 @@ static void one_that_talks_leaves_others_a_turn(void **state)
 	close_pair(&other, far);
 }
 
+static void nothing(struct weft_msg *msg)
+{
+}
+
+/* Who comes back from a reactor wants to know what its sockets had before. */
+static void a_message_is_followed_by_a_look_at_all(void **state)
+{
+	static const char words[4096];
+	struct talker t = { .rx.done = talk, .iov = { &t.byte, 1 } };
+	struct waited rx = { .op.done = ended };
+	struct iovec iov = { &t.byte, 1 };
+	struct weft_msg msg = { .fn = nothing };
+	struct weft_sock other;
+	int peer, far;
+
+	need_reactor();
+	peer = open_pair(&t.sock);
+	far = open_pair(&other);
+	assert_int_equal(write(peer, words, sizeof(words)), sizeof(words));
+	weft_sock_recv(&t.sock, &t.rx, &t.iov, 1);
+	weft_sock_recv(&other, &rx.op, &iov, 1);
+	for (int i = 0; i < 20; i++) {
+		for (int j = 0; j < i; j++)
+			weft_reactor_turn(r, 0);
+		assert_int_equal(write(far, "x", 1), 1);
+		weft_reactor_post(r, &msg);
+		weft_reactor_turn(r, 0);
+		weft_reactor_turn(r, 0);
+		assert_int_equal(rx.calls, i + 1);
+		weft_sock_recv(&other, &rx.op, &iov, 1);
+	}
+	t.quiet = true;
+	assert_int_equal(write(far, "x", 1), 1);
+	settle();
+	close_pair(&t.sock, peer);
+	close_pair(&other, far);
+}
+
 /* After that the engine takes the socket for the only one that talks, and the next receive is not
  * given to the kernel while the reactor only looks. */
 static void receive_as_only_talker(struct weft_sock *sock, int peer, struct waited *rx,
@@ -574,6 +612,7 @@ int main(void)
 		on_both(poll_sees_a_listener),
 		on_both(many_sockets),
 		on_both(one_that_talks_leaves_others_a_turn),
+		on_both(a_message_is_followed_by_a_look_at_all),
 		on_both(only_talker),
 		on_both(only_talker_sends_much),
 	};
