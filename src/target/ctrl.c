@@ -136,7 +136,7 @@ static void ka_expired(struct weft_timer *timer)
 		tgt_ctrl_alive(ctrl);
 	} else if (!ctrl->ka_doubted) {
 		ctrl->ka_doubted = true;
-		weft_timer_set(ctrl->subsys->target->home, &ctrl->ka_timer, TGT_KAS_MS);
+		weft_timer_set(ctrl->subsys->target->home, &ctrl->ka_timer, TGT_HEAR_MS);
 	} else {
 		tgt_ctrl_kill(ctrl, "keep-alive timeout");
 	}

@@ -24,6 +24,7 @@ enum {
 	TGT_AERS_MAX = 4, /* asynchronous event requests per controller */
 	TGT_CHANGED_NS_MAX = 1024,
 	TGT_KAS_MS = 100,               /* keep-alive granularity */
+	TGT_HEAR_MS = 500,              /* for reactors to hear a host that seems silent */
 	TGT_DISCOVERY_KATO_MS = 120000, /* for discovery hosts that set none */
 	TGT_ERRORS_MAX = 64,            /* error log entries */
 	TGT_CCRL = 4,             /* Cross-Controller Resets that one controller has under way */
