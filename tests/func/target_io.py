@@ -140,6 +140,22 @@ def _(t, ctrl):
     assert disk.read(4000, 32) == pattern(1, 32 * disk.block)
 
 
+@with_host("nothing that waits comes between the two of a fused pair",
+           host=dict(ddgst=True, rcvbuf=64 << 10))
+def _(t, ctrl):
+    disk, queue = ctrl.disk(), ctrl.open(depth=64)
+    old, new = pattern(1, disk.block), pattern(2, disk.block)
+    disk.write(4000, old)
+    cids = [queue.submit(disk.command(sqe.READ, slba, count), length=count * disk.block)
+            for slba, count in READS]
+    first = queue.submit(disk.command(sqe.COMPARE, 4000, 1, fuse=1), old)
+    queue.wait(cids.pop(0))     # so that one of those that wait could run
+    second = queue.submit(disk.command(sqe.WRITE, 4000, 1, fuse=2), new)
+    for cid in (first, second, *cids):
+        queue.wait(cid)
+    assert disk.read(4000) == new
+
+
 @with_host("reads with digests that wait end with their queue")
 def _(t, ctrl):
     disk, queue = ctrl.disk(), ctrl.open(depth=64, ddgst=True)

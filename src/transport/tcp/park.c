@@ -12,8 +12,11 @@
  * takes them from buffers that are in the second cache, TCP_COPIES_MAX of them, used again and
  * again.
  *
+ * Nothing comes between the two of a fused pair: neither of them waits here, and what does waits on
+ * until both have come.
+ *
  * Invariant: the user has not seen a parked command, and it holds no buffer; unless the group is
- * frozen, the host owes data or copies are being sent while there is one. */
+ * frozen, the host owes data or half of a pair, or answers are being sent, while there is one. */
 #include "proto/status.h"
 #include "transport/tcp/tcp.h"
 
@@ -28,7 +31,6 @@ static bool may_be_copied(const struct tcp_conn *conn, const union nvme_sqe *cmd
 	return conn->qp.stable_data && nvme_cmd_direction(cmd) == NVME_DIR_TO_HOST;
 }
 
-/* Nothing comes between the two of a fused pair. */
 bool tcp_must_park(const struct tcp_conn *conn, const struct tcp_req *treq)
 {
 	const union nvme_sqe *cmd = &treq->req.cmd;
@@ -65,8 +67,8 @@ static struct weft_req *unpark(struct tcp_conn *conn)
 
 static bool may_run(const struct tcp_conn *conn)
 {
-	return conn->state == TCP_OPEN && !conn->qp.group->frozen && conn->owed < TCP_OWED_MAX &&
-	       conn->copies < TCP_COPIES_MAX;
+	return conn->state == TCP_OPEN && !conn->qp.group->frozen && !conn->qp.wants_next &&
+	       conn->owed < TCP_OWED_MAX && conn->copies < TCP_COPIES_MAX;
 }
 
 void tcp_run_parked(struct tcp_conn *conn)
