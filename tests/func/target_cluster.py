@@ -14,7 +14,7 @@ import resv
 import sqe
 import tap
 import weft
-from cluster import (ANA_LOG, INACCESSIBLE, OPTIMIZED, UNTIL_S, ana, storage_of,
+from cluster import (ANA_LOG, INACCESSIBLE, OPTIMIZED, UNTIL_S, ana, state_keys, storage_of,
                      with_cluster)
 from fixture import connect, in_background, refused
 from nvme import ANA_INACCESSIBLE, RESERVATION_CONFLICT, pattern
@@ -262,6 +262,48 @@ def _(cluster, one, two):
         here.acquire(WERO, resv.PREEMPT, prkey=2, want=nvme.SUCCESS)
         assert there.event(aer) == EVENT
         assert there.log(resv.LOG, 64)[8] == resv.REG_PREEMPTED
+
+
+def remove_all(target):
+    """Whoever has no namespace sweeps their records."""
+    for nsid in 1, 2:
+        target.ctl("namespace-remove", nsid=nsid)
+
+
+def resv_records(cluster):
+    return [key for key in state_keys(cluster.shared / "state") if key.startswith("resv/")]
+
+
+@with_cluster("who has no namespace leaves its record to others: a host is told what it says", of=3)
+def _(cluster, one, two, three):
+    with Host(one, 1) as here, Host(one, 2) as victim, connect(two, hostid=victim.id) as there:
+        here.register()
+        victim.register()
+        aer = there.aer()
+        cluster.pause(2)
+        cid = here.queue.submit(sqe.Sqe(sqe.RESV_RELEASE, 1, dw10=resv.CLEAR), struct.pack("<Q", 1))
+        weft.wait_until(lambda: here.registrants() == [], "it to be seen by who lives", UNTIL_S)
+        remove_all(three)
+        cluster.resume(2)
+        here.queue.wait(cid)
+        assert there.event(aer) == EVENT
+        assert there.log(resv.LOG, 64)[8] == resv.RESV_PREEMPTED
+
+
+@with_cluster("… and its generation goes on; the last of them sweeps it")
+def _(cluster, one, two):
+    with Host(one, 1) as host:
+        host.register()
+        host.unregister()
+        assert host.report().generation == 2
+        remove_all(two)
+        host.register()
+        assert host.report().generation == 3
+        host.unregister()
+    two.kill9()
+    weft.wait_until(lambda: not cluster.cluster(1)["members"][1]["alive"], "node 2 to go", UNTIL_S)
+    remove_all(one)
+    weft.wait_until(lambda: not resv_records(cluster), "the record to go", UNTIL_S)
 
 
 @with_cluster("a change is answered when every member that lives has taken it in")

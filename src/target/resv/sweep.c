@@ -1,7 +1,9 @@
 /* sweep.c - records that say nothing, of namespaces that are not here, leave the store.
  *
- * A namespace that is not here may be another member's, or come back: its reservation stays, with
- * all who are registered and what is to persist. What is swept says no more than no record does.
+ * A namespace that is not here may come back: its reservation stays, with all who are registered and
+ * what is to persist. It may be another member's, too, whose hosts know its generation and have yet
+ * to be told its notices: while others live, all of it stays. What is swept says no more than no
+ * record does.
  * Somebody who writes to one meanwhile is faster, and the sweep is for another day. */
 #include <errno.h>
 #include <stdlib.h>
@@ -108,6 +110,13 @@ static int collect(struct sweep *sweep)
 	return rc;
 }
 
+static uint64_t all_but_us(const struct weft_subsys *s)
+{
+	unsigned node = weft_subsys_node(s);
+
+	return node ? ~(1ull << (node - 1)) : 0;
+}
+
 void tgt_resv_sweep(struct weft_subsys *s)
 {
 	struct sweep *sweep = s->target->held ? NULL : calloc(1, sizeof(*sweep));
@@ -119,6 +128,6 @@ void tgt_resv_sweep(struct weft_subsys *s)
 		sweep_free(sweep);
 		return;
 	}
-	sweep->txn = (struct weft_txn){ sweep->writes, sweep->n, swept };
+	sweep->txn = (struct weft_txn){ sweep->writes, sweep->n, swept, all_but_us(s) };
 	weft_store_commit(s->store, &sweep->txn);
 }
