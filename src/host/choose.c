@@ -7,11 +7,16 @@
  * stays on its lane. */
 #include "host/cmd.h"
 
+/* In hope goes only what comes back to be sent again. */
 static enum host_access access_to(const struct weft_cmd *cmd, unsigned index)
 {
+	enum host_access access;
+
 	if (!cmd->ns)
 		return HOST_ACCESS_OPTIMIZED;
-	return atomic_load_explicit(&cmd->ns->access[index], memory_order_relaxed);
+	access = atomic_load_explicit(&cmd->ns->access[index], memory_order_relaxed);
+	return access == HOST_ACCESS_PERHAPS && !host_rule_may_be_refused(cmd) ? HOST_ACCESS_NONE :
+										 access;
 }
 
 static bool is_ready(const struct host_lane *lane)

@@ -30,6 +30,11 @@ bool host_rule_again(const struct weft_cmd *cmd)
 	return host_rules[cmd->op].again || cmd->flags & WEFT_IDEMPOTENT;
 }
 
+bool host_rule_may_be_refused(const struct weft_cmd *cmd)
+{
+	return cmd->op != WEFT_RAW || host_rule_again(cmd);
+}
+
 static uint64_t iov_length(const struct weft_cmd *cmd)
 {
 	uint64_t total = 0;

@@ -11,8 +11,7 @@
 enum { TRIES_MAX = 8, AGAIN_MS = 100, AGAIN_MAX_MS = 2000, ANA_TRIES = 2 };
 
 /* Another try may help, and does no harm (NVMe base 2.0, 4.2.3: DNR). What was refused at the door
- * was not begun. What broke off may have been, and is for those that may be done twice. Who submits
- * a raw command gets every status, unless it says that it may. */
+ * was not begun. What broke off may have been, and is for those that may be done twice. */
 static bool worth_another_try(const struct weft_cmd *cmd, uint16_t status)
 {
 	if (status & SC_DNR)
@@ -22,7 +21,7 @@ static bool worth_another_try(const struct weft_cmd *cmd, uint16_t status)
 	case SC_PATH(ANA_PERSISTENT_LOSS):
 	case SC_PATH(ANA_INACCESSIBLE):
 	case SC_PATH(ANA_TRANSITION):
-		return cmd->op != WEFT_RAW || host_rule_again(cmd);
+		return host_rule_may_be_refused(cmd);
 	case SC_GENERIC(TRAN_TPORT_ERROR):
 	case SC_GENERIC(CMD_INTERRUPTED):
 	case SC_PATH(ANA_INTERNAL_PATH_ERROR):

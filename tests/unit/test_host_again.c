@@ -96,7 +96,7 @@ static void copy(void **state)
 
 /* --- raw -------------------------------------------------------------------------------------- */
 
-static int run_raw(struct host *h, unsigned flags, struct weft_cmd *cmd)
+static void make_raw(struct host *h, unsigned flags, struct weft_cmd *cmd)
 {
 	static char data[BLOCK];
 	static struct iovec iov = { data, sizeof(data) };
@@ -111,6 +111,11 @@ static int run_raw(struct host *h, unsigned flags, struct weft_cmd *cmd)
 				  .iov = &iov,
 				  .iovcnt = 1,
 				  .length = BLOCK };
+}
+
+static int run_raw(struct host *h, unsigned flags, struct weft_cmd *cmd)
+{
+	make_raw(h, flags, cmd);
 	return weft_run(h->queue, cmd, NULL);
 }
 
@@ -147,6 +152,37 @@ static void raw_as_it_is(void **state)
 		while_it_turns(read_as_it_is);
 }
 
+static void note_end(struct weft_cmd *cmd)
+{
+	*(bool *)cmd->user = true;
+}
+
+/* An event that is not of its group is no reason to have it refused. */
+static void raw_waits_for_its_group(void **state)
+{
+	static const char *const states[] = { "non-optimized", "optimized" };
+	struct weft_cmd cmd;
+	bool over = false;
+	struct host h;
+
+	target_ana_wait(target_ana_start(1, "inaccessible"));
+	h = host_open("", NS_512);
+	make_raw(&h, 0, &cmd);
+	cmd.done = note_end;
+	cmd.user = &over;
+	assert_int_equal(weft_submit(h.queue, &cmd), 0);
+	for (unsigned i = 0; i < TURNS; i++) {
+		target_ana_wait(target_ana_start(2, states[i % 2]));
+		weft_queue_poll(h.queue, 1);
+	}
+	target_ana_wait(target_ana_start(1, "optimized"));
+	while (!over)
+		weft_queue_poll(h.queue, -1);
+	assert_int_equal(cmd.status, 0);
+	assert_int_equal(cmd.rc, 0);
+	host_close(&h);
+}
+
 static int target_with_namespace(void **state)
 {
 	target_start();
@@ -167,6 +203,7 @@ int main(void)
 		cmocka_unit_test(copy),
 		cmocka_unit_test(raw_that_may),
 		cmocka_unit_test(raw_as_it_is),
+		cmocka_unit_test(raw_waits_for_its_group),
 	};
 
 	return cmocka_run_group_tests(tests, target_with_namespace, target_end);
