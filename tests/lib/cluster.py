@@ -94,13 +94,15 @@ def is_locked(path):
 
 
 def with_cluster(name, of=2, limit_s=60):
-    """body(cluster, node 1, …), all started one after the other."""
+    """body(cluster, node 1, …), all started one after the other: the first serves everything."""
     def add(body):
         @tap.case(name, limit_s)
         def _():
             with contextlib.closing(Cluster(of)) as cluster:
-                nodes = range(1, of + 1)
-                body(cluster, *[cluster.start(node) for node in nodes])
+                nodes = [cluster.start(node) for node in range(1, of + 1)]
+                for node in range(1, of + 1):
+                    cluster.until(node, [2] + [0] * (of - 1))
+                body(cluster, *nodes)
         return body
     return add
 
