@@ -117,8 +117,7 @@ static int tell_failures(struct weft_ctrl *ctrl, struct weft_err *err)
 				    ctrl->paths[i]->pub.why.text);
 	weft_list_for_each(guide, &ctrl->guides, link) {
 		if (guide->rc)
-			add_failure(&all, host_guide_path(guide)->pub.address, guide->rc,
-				    guide->why.text);
+			add_failure(&all, guide->address, guide->rc, guide->why.text);
 	}
 	pthread_mutex_unlock(&ctrl->lock);
 	return weft_fail(err, all.rc, "%s", all.text.text);

@@ -181,6 +181,7 @@ void host_guide_failed(struct host_guide *guide, int rc, const struct weft_err *
 	guide->tried = true;
 	guide->rc = rc;
 	guide->why = *why;
+	host_path_address(host_guide_path(guide), guide->address, sizeof(guide->address));
 	pthread_cond_broadcast(&owner->changed);
 	pthread_mutex_unlock(&owner->lock);
 }

@@ -60,6 +60,7 @@ struct host_guide {
 	bool tried; /* its first log counts, or there is none */
 	int rc;     /* 0, or why it tells of no path */
 	struct weft_err why;
+	char address[128]; /* where it was looked for */
 };
 
 /* guide.c */
