@@ -2,12 +2,14 @@
 
 import os
 import subprocess
+import time
 
 import cases
 import machine
 from servers import CLIENT_CPU, Failed, pinned
 
 FILL_S = 1
+REST_S = 4
 
 
 def run(server, command, limit_s, prefix=(), stdin=b"", fds=()):
@@ -40,10 +42,12 @@ def measure(client, server, case, seconds):
 
 
 def prefill(client, targets, spaces):
-    """Memory that was never written reads from one page of zeros; give it pages of its own."""
+    """Memory that was never written reads from one page of zeros; give it pages of its own. Our
+    target makes large ones of them behind that, for a second or two."""
     for server in targets:
         for space in spaces:
             case = cases.Case(space, 131072, "write", 32)
             if client.fits(server, case) and not space.startswith("null"):
                 measure(client, server, case, FILL_S)
     os.sync()
+    time.sleep(REST_S)
