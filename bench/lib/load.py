@@ -41,15 +41,19 @@ def measure(client, server, case, seconds):
     return numbers | {"disturbed": disturbed, "mib_s": numbers["iops"] * case.bs / (1 << 20)}
 
 
+def pass_over(client, targets, spaces, rw):
+    for server in targets:
+        for space in spaces:
+            case = cases.Case(space, 131072, rw, 32)
+            if client.fits(server, case) and not space.startswith("null"):
+                measure(client, server, case, FILL_S)
+
+
 def prefill(client, targets, spaces):
     """Memory that was never written reads from one page of zeros; give it pages of its own. Our
     target makes large ones of them behind that, for a second or two; a hypervisor has to find these
     first, too."""
-    for rw in ("write", "read"):
-        for server in targets:
-            for space in spaces:
-                case = cases.Case(space, 131072, rw, 32)
-                if client.fits(server, case) and not space.startswith("null"):
-                    measure(client, server, case, FILL_S)
-        os.sync()
-        time.sleep(REST_S if rw == "write" else 0)
+    pass_over(client, targets, spaces, "write")
+    os.sync()
+    time.sleep(REST_S)
+    pass_over(client, targets, spaces, "read")

@@ -9,21 +9,18 @@
  * other programs that lock images so (QEMU) are. A description lives until the last operation on it
  * has ended, also when its process was killed with operations under way: while a node's byte is
  * locked, something of it may still reach the storage. */
-#include <fcntl.h>
-
 #include "backend/disk.h"
 #include "base/agree.h"
+#include "base/ofd.h"
 
 static const off_t nodes_at = (off_t)1 << 62;
 static const struct weft_agree as_at = { 3ll << 61, WEFT_AS_MAX };
 
 static int set_lock(int fd, short type, off_t start, off_t len)
 {
-	struct flock lock = { .l_type = type, .l_whence = SEEK_SET, .l_start = start, .l_len = len };
+	int rc = weft_ofd_lock(fd, type, start, len);
 
-	if (fcntl(fd, F_OFD_SETLK, &lock) == 0)
-		return 0;
-	return errno == EAGAIN || errno == EACCES ? -EBUSY : -errno;
+	return rc == -EAGAIN ? -EBUSY : rc;
 }
 
 int weft_disk_lock(int fd, const struct weft_spec *spec)
@@ -40,14 +37,8 @@ int weft_disk_lock(int fd, const struct weft_spec *spec)
 /* What cannot be asked may be there. */
 bool weft_disk_left(struct weft_backend *be, unsigned node)
 {
-	struct flock lock = {
-		.l_type = be->read_only ? F_RDLCK : F_WRLCK,
-		.l_whence = SEEK_SET,
-		.l_start = nodes_at + node,
-		.l_len = 1,
-	};
-
-	return fcntl(weft_disk_of(be)->fd, F_OFD_GETLK, &lock) < 0 || lock.l_type != F_UNLCK;
+	return weft_ofd_held(weft_disk_of(be)->fd, be->read_only ? F_RDLCK : F_WRLCK,
+			     nodes_at + node, 1, NULL);
 }
 
 int weft_disk_agree(struct weft_backend *be, uint64_t as, uint64_t *other)

@@ -11,42 +11,23 @@
 #include "base/agree.h"
 
 #include <errno.h>
-#include <fcntl.h>
 
-static int set_lock(int fd, short type, off_t start, uint64_t len)
+#include "base/ofd.h"
+
+/* No bytes would be all that follow. */
+static int find_held(int fd, off_t start, uint64_t len, off_t *at)
 {
-	struct flock lock = {
-		.l_type = type, .l_whence = SEEK_SET, .l_start = start, .l_len = (off_t)len
-	};
-
-	return fcntl(fd, F_OFD_SETLK, &lock) < 0 ? -errno : 0;
-}
-
-/* The first byte that another has locked; 0: none. */
-static int find_locked(int fd, off_t start, uint64_t len, off_t *at)
-{
-	struct flock lock = {
-		.l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = start, .l_len = (off_t)len
-	};
-
-	*at = 0;
-	if (!len) /* which would be all that follows */
-		return 0;
-	if (fcntl(fd, F_OFD_GETLK, &lock) < 0)
-		return -errno;
-	if (lock.l_type != F_UNLCK)
-		*at = lock.l_start;
-	return 0;
+	return len ? weft_ofd_held(fd, F_WRLCK, start, (off_t)len, at) : 0;
 }
 
 static int look(int fd, const struct weft_agree *at, uint64_t as, uint64_t *other)
 {
 	off_t mine = at->from + (off_t)as, found;
-	int rc = find_locked(fd, at->from, as, &found);
+	int rc = find_held(fd, at->from, as, &found);
 
-	if (!rc && !found)
-		rc = find_locked(fd, mine + 1, at->count - as - 1, &found);
-	if (rc < 0 || !found)
+	if (!rc)
+		rc = find_held(fd, mine + 1, at->count - as - 1, &found);
+	if (rc <= 0)
 		return rc;
 	*other = (uint64_t)(found - at->from);
 	return -ENOTUNIQ;
@@ -54,7 +35,7 @@ static int look(int fd, const struct weft_agree *at, uint64_t as, uint64_t *othe
 
 int weft_agree(int fd, const struct weft_agree *at, uint64_t as, uint64_t *other)
 {
-	int rc = set_lock(fd, F_RDLCK, at->from + (off_t)as, 1);
+	int rc = weft_ofd_lock(fd, F_RDLCK, at->from + (off_t)as, 1);
 
 	if (!rc)
 		rc = look(fd, at, as, other);
@@ -65,5 +46,5 @@ int weft_agree(int fd, const struct weft_agree *at, uint64_t as, uint64_t *other
 
 void weft_agree_end(int fd, const struct weft_agree *at)
 {
-	set_lock(fd, F_UNLCK, at->from, at->count);
+	weft_ofd_lock(fd, F_UNLCK, at->from, (off_t)at->count);
 }

@@ -46,26 +46,27 @@ static int on_worker(struct weft_op *op)
 	return store_cycle_run(&container_of(op, struct file_store, op)->cycle);
 }
 
+static struct weft_txn *pop_txn(struct weft_list *txns)
+{
+	struct weft_list *link = weft_list_pop(txns);
+
+	return link ? container_of(link, struct weft_txn, link) : NULL;
+}
+
 static void end_txns(struct weft_list *txns)
 {
-	struct weft_list *link;
+	struct weft_txn *txn;
 
-	while ((link = weft_list_pop(txns))) {
-		struct weft_txn *txn = container_of(link, struct weft_txn, link);
-
+	while ((txn = pop_txn(txns)))
 		txn->done(txn, txn->rc);
-	}
 }
 
 static void fail_txns(struct weft_list *txns, int rc)
 {
-	struct weft_list *link;
+	struct weft_txn *txn;
 
-	while ((link = weft_list_pop(txns))) {
-		struct weft_txn *txn = container_of(link, struct weft_txn, link);
-
+	while ((txn = pop_txn(txns)))
 		txn->done(txn, rc);
-	}
 }
 
 static void take_news(struct file_store *f, const struct store_news *news)
@@ -352,7 +353,6 @@ static int file_open(struct weft_store **store, const struct weft_store_options 
 	f->fd = -1;
 	f->timer.fn = timed;
 	weft_list_init(&f->txns);
-	weft_list_init(&f->cycle.txns);
 	weft_task_init(&f->start, start);
 	weft_workers_init(&f->workers);
 	f->watch.fd = -1;

@@ -9,12 +9,12 @@
 #include "store/members.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <isa-l/crc.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "base/agree.h"
+#include "base/ofd.h"
 #include "proto/nvme.h"
 #include "store/slots.h"
 
@@ -31,38 +31,20 @@ enum { CRC_FROM = offsetof(struct line, zero) };
 
 static const off_t locks_at = (off_t)1 << 62;
 
-static int set_lock(int fd, off_t at, off_t len, short type)
-{
-	struct flock lock = { .l_type = type, .l_whence = SEEK_SET, .l_start = at, .l_len = len };
-
-	if (fcntl(fd, F_OFD_SETLK, &lock) == 0)
-		return 0;
-	return errno == EACCES ? -EAGAIN : -errno;
-}
-
 int store_lock(int fd, bool exclusive)
 {
-	return set_lock(fd, locks_at, 1, exclusive ? F_WRLCK : F_RDLCK);
+	return weft_ofd_lock(fd, exclusive ? F_WRLCK : F_RDLCK, locks_at, 1);
 }
 
 void store_unlock(int fd)
 {
-	set_lock(fd, locks_at, 1, F_UNLCK);
+	weft_ofd_lock(fd, F_UNLCK, locks_at, 1);
 }
 
 /* Does somebody else hold @node's? */
 static int is_locked(int fd, unsigned node)
 {
-	struct flock lock = {
-		.l_type = F_WRLCK,
-		.l_whence = SEEK_SET,
-		.l_start = locks_at + node,
-		.l_len = 1,
-	};
-
-	if (fcntl(fd, F_OFD_GETLK, &lock) < 0)
-		return -errno;
-	return lock.l_type != F_UNLCK;
+	return weft_ofd_held(fd, F_WRLCK, locks_at + node, 1, NULL);
 }
 
 static off_t line_at(unsigned node)
@@ -100,8 +82,8 @@ int store_member_ack(int fd, unsigned node, uint64_t incarnation, uint64_t acked
 /* One that is alone looks for no others: there must be none, whatever they take this file for. */
 int store_member_hold(int fd, unsigned node, unsigned nodes)
 {
-	int rc = nodes > 1 ? set_lock(fd, locks_at + node, 1, F_WRLCK) :
-			     set_lock(fd, locks_at + 1, WEFT_STORE_NODES_MAX, F_WRLCK);
+	int rc = nodes > 1 ? weft_ofd_lock(fd, F_WRLCK, locks_at + node, 1) :
+			     weft_ofd_lock(fd, F_WRLCK, locks_at + 1, WEFT_STORE_NODES_MAX);
 
 	return rc == -EAGAIN ? -EBUSY : rc;
 }

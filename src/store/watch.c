@@ -4,8 +4,8 @@
  * that share the file system are not. Nor is ourselves told from others: who has just written, and
  * looks at the file all the same, takes the news of it away first.
  *
- * When a process is killed the kernel closes what it has from the highest number down, and takes
- * some milliseconds for an inotify. Files whose locks others wait for are to be opened behind
+ * When a process is killed its descriptors were seen to end from the highest number down, and an
+ * inotify to take some milliseconds. Files whose locks others wait for are to be opened behind
  * it. */
 #include "store/watch.h"
 

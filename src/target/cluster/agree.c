@@ -73,9 +73,12 @@ static int agree_on_identity(const struct tgt_ns *ns, struct weft_err *err)
 
 int tgt_cluster_agree(const struct tgt_ns *ns, struct weft_err *err)
 {
-	int rc = ns->subsys->cluster ? agree_on_storage(ns, err) : 0;
+	int rc;
 
-	return rc < 0 || !ns->subsys->cluster ? rc : agree_on_identity(ns, err);
+	if (!ns->subsys->cluster)
+		return 0;
+	rc = agree_on_storage(ns, err);
+	return rc < 0 ? rc : agree_on_identity(ns, err);
 }
 
 void tgt_cluster_agree_end(const struct tgt_ns *ns)

@@ -35,7 +35,7 @@ static void apply(struct tgt_resv *resv);
 
 /* --- records ---------------------------------------------------------------------------------- */
 
-void tgt_resv_key(const struct tgt_ns *ns, char key[48])
+void tgt_resv_key(const struct tgt_ns *ns, char key[TGT_RESV_KEY])
 {
 	char uuid[37];
 
@@ -45,7 +45,7 @@ void tgt_resv_key(const struct tgt_ns *ns, char key[48])
 
 static const struct weft_record *find_record(const struct tgt_ns *ns)
 {
-	char key[48];
+	char key[TGT_RESV_KEY];
 
 	tgt_resv_key(ns, key);
 	return weft_store_get(ns->subsys->store, key);

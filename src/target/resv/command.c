@@ -20,7 +20,7 @@ struct change {
 	struct weft_req *req;  /* NULL: its queue is gone, nobody waits for the answer */
 	struct weft_subsys *subsys;
 	struct resv_request rq;
-	char key[48];
+	char key[TGT_RESV_KEY];
 	struct weft_store_write write;
 	struct weft_txn txn;
 	struct weft_store_wait wait;

@@ -38,7 +38,8 @@ void tgt_resv_give_back(struct weft_subsys *s, struct weft_qpair *qp);
 void tgt_resv_report(struct weft_req *req);
 
 /* apply.c: on home */
-void tgt_resv_key(const struct tgt_ns *ns, char key[48]);
+enum { TGT_RESV_KEY = 48 };
+void tgt_resv_key(const struct tgt_ns *ns, char key[TGT_RESV_KEY]);
 /* The namespace's state as the copy has it; its record may be NULL. */
 int tgt_resv_state(const struct tgt_ns *ns, struct resv_state *st,
 		   const struct weft_record **record);

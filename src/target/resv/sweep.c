@@ -13,8 +13,6 @@
 #include "base/log.h"
 #include "target/resv/resv.h"
 
-enum { KEY = 48 };
-
 static const char prefix[] = "resv/";
 
 struct sweep {
@@ -22,7 +20,7 @@ struct sweep {
 	struct weft_subsys *subsys;
 	unsigned n, room;
 	struct weft_store_write *writes;
-	char (*keys)[KEY];
+	char (*keys)[TGT_RESV_KEY];
 };
 
 static void sweep_free(struct sweep *sweep)
@@ -53,7 +51,7 @@ static const struct weft_record *next_of(struct weft_store *store, const char *k
 
 static bool is_here(struct weft_subsys *s, const char *key)
 {
-	char its[KEY];
+	char its[TGT_RESV_KEY];
 
 	for (uint32_t nsid = 1; nsid <= WEFT_NSID_MAX; nsid++) {
 		struct tgt_ns *ns = tgt_ns_find(s, nsid);
@@ -102,7 +100,7 @@ static int collect(struct sweep *sweep)
 
 	for (record = next_of(s->store, prefix); record && !rc;
 	     record = next_of(s->store, record->key))
-		if (strlen(record->key) < KEY && !is_here(s, record->key) &&
+		if (strlen(record->key) < TGT_RESV_KEY && !is_here(s, record->key) &&
 		    says_nothing(s->store, record))
 			rc = add(sweep, record);
 	for (unsigned i = 0; i < sweep->n; i++)
