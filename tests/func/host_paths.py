@@ -132,6 +132,15 @@ def after(seconds, body, *args):
     timer.start()
 
 
+def once_up(p, body, *args):
+    """When all paths have their I/O queue, and reads have had time to wait."""
+    def look():
+        weft.wait_until(lambda: all(t.commands.count((None, "connect")) > 1 for t in p.targets),
+                        "the host to connect")
+        after(0.3, body, *args)
+    after(0, look)
+
+
 def set_state(target, state):
     target.ana = {7: state}
     target.event(*ANA_NOTICE)
@@ -210,7 +219,7 @@ works("an error of the path is the path's",
 @tap.case("nothing is usable for a while: the read waits for an event")
 def _():
     with paths(ana(INACCESSIBLE), ana(LOSS)) as p:
-        after(1, set_state, p.targets[0], NON_OPTIMIZED)
+        once_up(p, set_state, p.targets[0], NON_OPTIMIZED)
         assert read(p, PATIENT, 0, LONG).code == 0
         only(0)(p)
 
@@ -229,7 +238,7 @@ def _():
         set_state(target, OPTIMIZED)
 
     with paths(ana(INACCESSIBLE) | dict(log_page=when_there_was_io), ana(LOSS)) as p:
-        after(0.5, open_up, p.targets[0])
+        once_up(p, open_up, p.targets[0])
         assert read(p, PATIENT, 0, LONG).code == 0
         only(0)(p)
 
@@ -253,7 +262,7 @@ def _():
         set_state(target, OPTIMIZED)
 
     with paths(ana(INACCESSIBLE) | dict(read=refuse), ana(LOSS)) as p:
-        after(0.5, tell_without_need, p.targets[0])
+        once_up(p, tell_without_need, p.targets[0])
         assert read(p, PATIENT, 0, 4096).code == 0
         assert len(refused) >= 12, refused
 
@@ -264,14 +273,14 @@ def _():
         target.ana = {7: OPTIMIZED}
 
     with paths(ana(CHANGE)) as p:
-        after(0.5, quiet, p.targets[0])
+        once_up(p, quiet, p.targets[0])
         assert read(p, PATIENT).code == 0
 
 
 @tap.case("a change longer than ANATT costs the path its connection")
 def _():
     with paths(ana(CHANGE) | dict(anatt=1)) as p:
-        after(4, lambda: p.targets[0].ana.update({7: OPTIMIZED}))
+        once_up(p, after, 4, lambda: p.targets[0].ana.update({7: OPTIMIZED}))
         assert read(p, PATIENT).code == 0
         assert p.targets[0].commands.count((0, "property_set")) > 2, p.targets[0].commands
 

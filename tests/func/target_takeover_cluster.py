@@ -168,6 +168,7 @@ def _(cluster, one, _two):
                 break
             disk.write(0, pattern(number, 4096))
             assert seen(cluster) == before, (before, seen(cluster))
+    assert one.process.returncode == 0, f"the old process: {one.process.returncode}"
     tap.diag(f"it is too late after {1.3 ** number:.0f} ms")
     cluster.until(2, [0, 2])
 

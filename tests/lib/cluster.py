@@ -69,6 +69,11 @@ class Cluster:
     def resume(self, node):
         self.nodes[node].process.send_signal(signal.SIGCONT)
 
+    def tell(self):
+        """What the nodes have said last, for who reads that a case has failed."""
+        for node, target in self.nodes.items():
+            tap.diag(f"node {node}: …\n" + "\n".join(target.log.read_text().splitlines()[-20:]))
+
     def close(self):
         try:
             for target in self.nodes.values():
@@ -102,7 +107,11 @@ def with_cluster(name, of=2, limit_s=60):
                 nodes = [cluster.start(node) for node in range(1, of + 1)]
                 for node in range(1, of + 1):
                     cluster.until(node, [2] + [0] * (of - 1))
-                body(cluster, *nodes)
+                try:
+                    body(cluster, *nodes)
+                except Exception:
+                    cluster.tell()
+                    raise
         return body
     return add
 

@@ -8,12 +8,9 @@
         rig.mend()
 
 A rig is one target with two ports, or two targets that are members of a cluster."""
-import contextlib
 import fcntl
 import os
 import pathlib
-import random
-import socket
 import struct
 import subprocess
 import time
@@ -33,16 +30,6 @@ class Unable(Exception):
     """This machine does not have what the rig needs."""
 
 
-def free_ports():
-    """Two that the kernel does not give out by itself: they stay free while a target is down."""
-    while True:
-        first = random.randrange(25000, 26000, 2)
-        with contextlib.suppress(OSError), socket.socket() as a, socket.socket() as b:
-            a.bind(("127.0.0.1", first))
-            b.bind(("127.0.0.1", first + 1))
-            return first, first + 1
-
-
 def pins():
     """What keeps the targets on one CPU and the application on another, where there are two."""
     cpus = sorted(os.sched_getaffinity(0))
@@ -55,7 +42,7 @@ class Rig:
     limit_s = 5         # then an application that has noticed nothing will not any more
 
     def __init__(self, folder, pinned=False):
-        self.folder, self.ports = pathlib.Path(folder), free_ports()
+        self.folder, self.ports = pathlib.Path(folder), (weft.free_port(), weft.free_port())
         self.hosts = ("127.0.0.1", "127.0.0.1")
         self.target_wrap, self.wrap = pins() if pinned else ([], [])
         self.targets = []

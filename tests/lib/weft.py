@@ -5,9 +5,11 @@
         t.ctl("status")         JSON-RPC over the control socket
 
 Leaving the block stops the target, and fails if it had died or a sanitizer spoke."""
+import contextlib
 import json
 import os
 import pathlib
+import random
 import re
 import shutil
 import signal
@@ -40,10 +42,12 @@ def wait_until(condition, what, timeout=20):
 
 
 def free_port():
-    """For a target that comes back at the same address."""
-    with socket.socket() as sock:
-        sock.bind(("127.0.0.1", 0))
-        return sock.getsockname()[1]
+    """For a target that comes back at the same address: the kernel gives it to nobody meanwhile."""
+    while True:
+        port = random.randrange(10000, 32000)
+        with contextlib.suppress(OSError), socket.socket() as sock:
+            sock.bind(("127.0.0.1", port))
+            return port
 
 
 def address(uri):
