@@ -104,9 +104,12 @@ def with_cluster(name, of=2, limit_s=60):
         @tap.case(name, limit_s)
         def _():
             with contextlib.closing(Cluster(of)) as cluster:
-                nodes = [cluster.start(node) for node in range(1, of + 1)]
-                for node in range(1, of + 1):
-                    cluster.until(node, [2] + [0] * (of - 1))
+                all_at_one = [2] + [0] * (of - 1)
+                nodes = [cluster.start(1)]
+                cluster.until(1, all_at_one)        # groups that nobody has yet are shared out
+                nodes += [cluster.start(node) for node in range(2, of + 1)]
+                for node in range(2, of + 1):
+                    cluster.until(node, all_at_one)
                 try:
                     body(cluster, *nodes)
                 except Exception:
