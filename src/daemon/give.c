@@ -54,13 +54,13 @@ static void end(struct weft_give *give, const char *why)
 
 	weft_warn("takeover given up: %s", why);
 	weft_timer_stop(d->home, &give->limit);
+	d->give = NULL;
 	if (give->accepted) {
 		weft_channel_send_failed(give->sock.fd, why);
 		weft_heir_part(&give->heir, give->sock.fd);
 		weft_control_resume(d->control);
 	}
 	weft_sock_close(&give->sock);
-	d->give = NULL;
 	give->ended = true;
 	if (!give->waiting)
 		free(give);
@@ -277,8 +277,6 @@ static int check_rdma(struct weft_daemon *d, bool drop, struct weft_err *err)
 
 static int check(struct weft_daemon *d, const struct weft_takeover_params *p, struct weft_err *err)
 {
-	if (d->give)
-		return weft_fail(err, -EBUSY, "another takeover is under way");
 	if (p->format < WEFT_HANDOFF_FORMAT)
 		return weft_fail(err, -EPROTONOSUPPORT,
 				 "this target hands over in format %d, and the other one reads up "
@@ -300,6 +298,8 @@ static int offer(struct weft_daemon *d, char name[WEFT_CHANNEL_NAME_MAX], struct
 		free(give);
 		return weft_fail(err, rc, "a socket for the takeover: %s", strerror(-rc));
 	}
+	if (d->give) /* nobody came; who does makes calls wait */
+		end(d->give, "another process calls");
 	give->daemon = d;
 	give->limit.fn = on_limit;
 	wait_for(give, on_connected);

@@ -26,9 +26,10 @@
 #include "store/slots.h"
 
 enum {
-	JOIN_TRIES = 100,
 	JOIN_PAUSE_NS = 10000000,
-	LOCK_YIELDS = 50, /* the first tries: who is there may need this CPU */
+	JOIN_TRIES_GONE = 100,    /* for one that was killed to have let go */
+	JOIN_TRIES_WRITING = 500, /* for one that writes, to a busy disk */
+	LOCK_YIELDS = 50,         /* the first tries: who is there may need this CPU */
 	LOCK_TRIES = 70,
 	LOCK_PAUSE_NS = 50000,
 };
@@ -247,13 +248,24 @@ static int try_join(struct store_cycle *cycle)
 	return rc;
 }
 
-/* A member that was killed may hold its locks for a moment longer. */
+static unsigned tries_after(int rc)
+{
+	switch (rc) {
+	case -EBUSY:
+		return JOIN_TRIES_GONE;
+	case -EAGAIN:
+		return JOIN_TRIES_WRITING;
+	default:
+		return 0;
+	}
+}
+
 int store_cycle_join(struct store_cycle *cycle)
 {
 	const struct timespec pause = { .tv_nsec = JOIN_PAUSE_NS };
 	int rc = try_join(cycle);
 
-	for (unsigned i = 0; (rc == -EBUSY || rc == -EAGAIN) && i < JOIN_TRIES; i++) {
+	for (unsigned i = 0; i < tries_after(rc); i++) {
 		nanosleep(&pause, NULL);
 		rc = try_join(cycle);
 	}

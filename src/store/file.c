@@ -205,7 +205,7 @@ static void file_acked(struct weft_store *store)
 
 static int file_agree(struct weft_store *store, unsigned slot, uint64_t as)
 {
-	return store->frozen ? 0 : store_member_agree(file_of(store)->fd, slot, as);
+	return store_member_agree(file_of(store)->fd, slot, as);
 }
 
 static void file_agree_end(struct weft_store *store, unsigned slot)

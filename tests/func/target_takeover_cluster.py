@@ -1,6 +1,7 @@
 #!/usr/bin/python3
 """target_takeover_cluster.py - a member of a cluster is taken over, and the others notice nothing."""
 import contextlib
+import fcntl
 import os
 import pathlib
 import struct
@@ -11,6 +12,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "lib"))
 
 import command
 import nvme
+import ofd
 import resv
 import sqe
 import tap
@@ -196,6 +198,15 @@ def _(cluster, one, two):
     with Host(one, 1, nsid=2) as host, Host(one, 2, nsid=2) as other:
         host.disk.read(0)
         other.disk.read(0, want=RESERVATION_CONFLICT)
+
+
+@with_cluster("what storage is taken for stays said, also when somebody else says otherwise")
+def _(cluster, one, two):
+    two.stop()
+    with (cluster.shared / "a").open("rb+") as file:
+        ofd.lock(file, fcntl.F_RDLCK, ofd.SAID_AT)
+        one.takeover()
+        assert ofd.held(file, ofd.SAID_AT, ofd.SAID)
 
 
 @with_cluster("a member that dies meanwhile is missed afterwards")

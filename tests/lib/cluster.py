@@ -1,7 +1,5 @@
 """cluster.py - several targets that serve one subsystem, and what a host sees of its groups."""
 import contextlib
-import fcntl
-import os
 import pathlib
 import shutil
 import signal
@@ -9,6 +7,7 @@ import struct
 import tempfile
 
 import borrow
+import ofd
 import tap
 import weft
 
@@ -92,10 +91,8 @@ def is_stopped(target):
 
 def is_locked(path):
     """Does anybody have the state in a file locked?"""
-    ofd_getlk, lock = 36, struct.Struct("hhqqi4x")
     with path.open("rb+") as file:
-        asked = lock.pack(fcntl.F_WRLCK, os.SEEK_SET, 1 << 62, 1, 0)
-        return lock.unpack(fcntl.fcntl(file, ofd_getlk, asked))[0] != fcntl.F_UNLCK
+        return ofd.held(file, ofd.STATE_AT)
 
 
 def with_cluster(name, of=2, limit_s=60):

@@ -8,20 +8,18 @@
         rig.mend()
 
 A rig is one target with two ports, or two targets that are members of a cluster."""
-import fcntl
 import os
 import pathlib
-import struct
 import subprocess
 import time
 
 import borrow
 import cables
+import ofd
 import pause
 import weft
 
 SIZE = "64M"
-F_OFD_GETLK, LOCKS_AT = 36, 1 << 62     # what a member holds while it may write: docs/cluster.md
 ENDED_S = 0.0001        # between two looks at it
 WORDS = "reconnect_delay=20ms&reconnect_delay_max=100ms&nsid=1"
 
@@ -205,11 +203,6 @@ class Members(Rig):
                               f"    cluster: {{ node: {node + 1}, of: 2 }}\n")
 
 
-def is_locked(file, byte):
-    lock = struct.pack("hhqqi4x", fcntl.F_WRLCK, os.SEEK_SET, byte, 1, 0)
-    return fcntl.fcntl(file, F_OFD_GETLK, lock)[:2] != struct.pack("h", fcntl.F_UNLCK)
-
-
 class Killed(Members):
     """The member that serves the namespace is killed; the other takes it over."""
 
@@ -222,7 +215,7 @@ class Killed(Members):
         """When the kernel has ended the I/O that the killed process had begun, and let go of its files:
         before that nobody may take its place."""
         with open(self.folder / "disk", "rb") as disk, open(self.folder / "state", "rb") as state:
-            while any(is_locked(file, LOCKS_AT + self.owner + 1) for file in (disk, state)):
+            while any(ofd.held(file, ofd.STATE_AT + self.owner + 1) for file in (disk, state)):
                 time.sleep(ENDED_S)
         return time.monotonic_ns()
 

@@ -71,11 +71,13 @@ static int agree_on_identity(const struct tgt_ns *ns, struct weft_err *err)
 			0;
 }
 
+/* Who takes over has descriptors on which all of this is said: to say it anew would be in vain, to
+ * take it back would take it from the other process, too. */
 int tgt_cluster_agree(const struct tgt_ns *ns, struct weft_err *err)
 {
 	int rc;
 
-	if (!ns->subsys->cluster)
+	if (!ns->subsys->cluster || ns->subsys->target->held)
 		return 0;
 	rc = agree_on_storage(ns, err);
 	return rc < 0 ? rc : agree_on_identity(ns, err);
@@ -83,6 +85,6 @@ int tgt_cluster_agree(const struct tgt_ns *ns, struct weft_err *err)
 
 void tgt_cluster_agree_end(const struct tgt_ns *ns)
 {
-	if (ns->subsys->cluster)
+	if (ns->subsys->cluster && !ns->subsys->target->held)
 		weft_store_agree_end(ns->subsys->store, ns->nsid);
 }
