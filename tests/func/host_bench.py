@@ -126,7 +126,7 @@ def _(t):
 
 @with_target("a stall is seen by all I/Os that were due meanwhile", ns=["mem:64M,block=4096"])
 def _(t):
-    with running(uri(t), "--time", 2, "--rate", 1000, "--depth", 4, "--json") as process:
+    with running(uri(t), "--time", 4, "--rate", 1000, "--depth", 4, "--json") as process:
         wait_until(t.controllers, "the bench to connect")
         time.sleep(0.5)
         t.process.send_signal(signal.SIGSTOP)

@@ -111,7 +111,7 @@ def _():
 @tap.case("Ctrl-C when the time is over and the target gone: one is enough", limit_s=100)
 def _():
     with steady("file:{dir}/a.img,size=64M") as t:
-        with running(uri(t), "--time", 2, "--depth", 8, "--json") as process:
+        with running(uri(t), "--time", 4, "--depth", 8, "--json") as process:
             wait_until(t.controllers, "the bench to connect")
             time.sleep(0.7)
             t.kill9()
