@@ -43,8 +43,9 @@ static void on_control_closed(void *arg)
 
 void weft_daemon_stop(struct weft_daemon *d)
 {
-	if (d->give && !weft_give_cancel(d))
-		return;
+	while (d->give) /* when one ends, a call that waited may begin the next */
+		if (!weft_give_cancel(d))
+			return;
 	d->stopping = true;
 	if (d->target)
 		weft_target_stops(d->target);

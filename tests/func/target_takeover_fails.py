@@ -1,10 +1,13 @@
 #!/usr/bin/python3
 """target_takeover_fails.py - a takeover that fails, at any step: the running target goes on."""
+import array
 import contextlib
+import fcntl
 import pathlib
 import signal
 import socket
 import sys
+import termios
 import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "lib"))
@@ -232,6 +235,32 @@ def _(t):
         client.sendall(b'{"jsonrpc": "2.0", "id": 1, "method": "status"}\n')
         heir.close()
         assert b"result" in client.makefile("rb").readline()
+
+
+def outq(sock):
+    """Bytes that the other side has not received yet."""
+    count = array.array("i", [0])
+    fcntl.ioctl(sock, termios.TIOCOUTQ, count)
+    return count[0]
+
+
+@with_target("SIGTERM while somebody prepares and another one waits to: it stops, and nobody takes over")
+def _(t):
+    with socket.socket(socket.AF_UNIX) as client:
+        client.settimeout(20)
+        client.connect(str(t.control))
+        client.sendall(b'{"jsonrpc": "2.0", "id": 1, "method": "status"}\n')
+        lines = client.makefile("rb")
+        assert b"result" in lines.readline()
+        with Heir(t) as heir:
+            heir.prepare()
+            client.sendall(b'{"jsonrpc": "2.0", "id": 2, "method": "takeover",'
+                           b' "params": {"format": %d}}\n' % FORMAT)
+            weft.wait_until(lambda: not outq(client), "the call to be taken in")
+            t.process.send_signal(signal.SIGTERM)
+            assert heir.recv()[0]["step"] == "failed"
+        assert t.process.wait(30) == 0
+    t.check_log()
 
 
 # ---- what the new one refuses

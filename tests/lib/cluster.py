@@ -95,20 +95,22 @@ def is_locked(path):
         return ofd.held(file, ofd.STATE_AT)
 
 
+def start_all(cluster):
+    """One after the other: groups that nobody has yet would be shared out."""
+    for node in range(1, cluster.of + 1):
+        cluster.start(node)
+        cluster.until(node, [2] + [0] * (cluster.of - 1))
+    return cluster.nodes.values()
+
+
 def with_cluster(name, of=2, limit_s=60):
     """body(cluster, node 1, …), all started one after the other: the first serves everything."""
     def add(body):
         @tap.case(name, limit_s)
         def _():
             with contextlib.closing(Cluster(of)) as cluster:
-                all_at_one = [2] + [0] * (of - 1)
-                nodes = [cluster.start(1)]
-                cluster.until(1, all_at_one)        # groups that nobody has yet are shared out
-                nodes += [cluster.start(node) for node in range(2, of + 1)]
-                for node in range(2, of + 1):
-                    cluster.until(node, all_at_one)
                 try:
-                    body(cluster, *nodes)
+                    body(cluster, *start_all(cluster))
                 except Exception:
                     cluster.tell()
                     raise
