@@ -57,34 +57,36 @@ static void r2t_build(struct tcp_conn *conn, struct tcp_req *treq, uint32_t numb
 	tcp_seal_header(&conn->rules, &pdu->hdr, &treq->r2t_pdus[number].hdgst);
 }
 
-/* How much each R2T asks for: even parts, whole pages, none below TCP_R2T_MIN. */
-static uint32_t r2t_part(const struct tcp_conn *conn, uint32_t len)
+/* Even parts, whole pages, none but the last below TCP_R2T_MIN. The last that fits into @r2ts takes
+ * all that is left: whatever a peer's number makes of the division, the array is where it ends. */
+uint32_t tcp_r2t_split(struct tcp_r2t *r2ts, uint32_t most, uint32_t len)
 {
-	uint32_t part = len / r2ts_per_command(conn);
+	uint32_t part = ((len + most - 1) / most + 4095) & ~4095u, at = 0, n;
 
-	part = (part + 4095) & ~4095u;
-	return part < TCP_R2T_MIN ? TCP_R2T_MIN : part;
+	assert(most && most <= TCP_R2TS_MAX && len && len <= WEFT_MDTS_BYTES);
+	if (part < TCP_R2T_MIN)
+		part = TCP_R2T_MIN;
+	for (n = 0; n < most && at < len; n++) {
+		bool last = n + 1 == most || len - at <= part;
+
+		r2ts[n] = (struct tcp_r2t){ .offset = at, .left = last ? len - at : part };
+		at += r2ts[n].left;
+	}
+	return n;
 }
 
 void tcp_fetch(struct weft_req *req, uint32_t len)
 {
 	struct tcp_req *treq = tcp_req_of(req);
 	struct tcp_conn *conn = tcp_conn_of(req->qp);
-	uint32_t part = r2t_part(conn, len);
 
 	if (conn->state != TCP_OPEN) {
 		weft_req_fetched(req, SC_GENERIC(ABORT_QUEUE));
 		return;
 	}
-	treq->nr2ts = 0;
-	for (uint32_t at = 0; at < len; at += part) {
-		struct tcp_r2t *r2t = &treq->r2ts[treq->nr2ts];
-
-		r2t->offset = at;
-		r2t->left = len - at < part ? len - at : part;
-		r2t_build(conn, treq, treq->nr2ts++);
-	}
-	assert(treq->nr2ts <= r2ts_per_command(conn));
+	treq->nr2ts = (uint8_t)tcp_r2t_split(treq->r2ts, r2ts_per_command(conn), len);
+	for (uint32_t i = 0; i < treq->nr2ts; i++)
+		r2t_build(conn, treq, i);
 	treq->asked_ns = weft_reactor_now_ns(req->qp->group->reactor);
 	treq->owed = len;
 	conn->owed += len;

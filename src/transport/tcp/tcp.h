@@ -192,6 +192,8 @@ int tcp_inherit_listener(struct weft_listener **l, struct weft_reactor *home, in
 			 const struct weft_listener_ops *ops, void *user, struct weft_err *err);
 
 /* r2t.c */
+/* Parts that together are @len bytes, at most @most; returns how many. */
+uint32_t tcp_r2t_split(struct tcp_r2t *r2ts, uint32_t most, uint32_t len);
 void tcp_fetch(struct weft_req *req, uint32_t len);
 bool tcp_abort_fetch(struct weft_req *req);
 int tcp_r2t_match(struct tcp_conn *conn, const struct nvme_tcp_data *pdu,

@@ -1,6 +1,7 @@
 """connects.py - Connect and the other Fabrics commands, wrong or at the wrong time."""
 import bad
 import nvme
+import pdu
 import sqe
 from nvme import CONNECT_FORMAT, CONNECT_HOST, CONNECT_PARAM, INVALID_FIELD, INVALID_OPCODE
 from nvme import SEQUENCE_ERROR
@@ -121,6 +122,14 @@ def _():
         data = sqe.connect_data(bad.target.nqn, nvme.HOSTNQN, nvme.HOSTID)
         queue.do(sqe.connect(), data, capsule=False,
                  want=(nvme.SUCCESS, nvme.SGL_TYPE, INVALID_FIELD, nvme.SGL_OFFSET))
+
+
+@case("Connect that says 262,145 bytes and takes four R2Ts")
+def _():
+    """A quarter of that is whole pages, and a byte is left over: not for a fifth R2T."""
+    with bad.initialized(maxr2t=3) as queue:
+        queue.send_pdu(pdu.CMD, sqe.connect().encode(0, sqe.sgl_transport(262145)))
+        assert queue.recv_pdu().type in (pdu.R2T, pdu.RSP)
 
 
 BEFORE_CONNECT = [
