@@ -10,6 +10,8 @@
  * that what the first turn had deferred is done. A reactor that sees something move looks again by
  * itself for a while: where CPUs are busy, each way to home and back is a wait for two of them.
  *
+ * Half of a fused pair moves on as the capsule that it came in.
+ *
  * What a subsystem has in common with others is held when commands have ended, not before: a change
  * of a reservation ends when all members, we too, act by it.
  *
@@ -61,9 +63,15 @@ static void describe(struct sight *sight, struct weft_qpair *qp, const char *wha
 		 what);
 }
 
+/* Half of a fused pair has not begun either. */
+static unsigned begun(const struct weft_qpair *qp)
+{
+	return qp->inflight - qp->parked - !!qp->awaits_next;
+}
+
 static void look_at(struct sight *sight, struct weft_qpair *qp)
 {
-	unsigned requests = qp->inflight - qp->parked;
+	unsigned requests = begun(qp);
 	const char *moves;
 
 	if (!qp->transport->moves) /* it came about since the group was frozen */

@@ -226,7 +226,7 @@ struct weft_qpair {
 	bool closing;
 	const char *hang_up; /* why it closes when all is sent; NULL: it does not */
 	bool stable_data;    /* data on its way out must not change under it (digests) */
-	bool wants_next;     /* the user's: cannot end a command before it has the next one */
+	struct weft_req *awaits_next; /* the user's: cannot run before the next command is here */
 	char why[160];       /* the first cause of the end */
 	struct weft_qpair_stats stats;
 

@@ -5,7 +5,8 @@
  *
  * Once nothing under way needs the stream, it is not read any further: what the host sends waits in
  * the socket, which moves. What was read goes along as bytes that read like a host's: the capsules
- * of the commands that are held (for events) or parked, then what was not parsed. The heir parses
+ * of the commands that are held (for events) or parked, of one whose second half is still to come,
+ * then what was not parsed. The heir parses
  * them as if they had just come, and trusts them no more than a host's.
  *
  * Invariant: a still connection owes its host nothing but answers to what is in those bytes. */
@@ -38,8 +39,6 @@ const char *tcp_moves(struct weft_qpair *qp)
 
 	if (conn->owed)
 		return "it owes the data of its writes";
-	if (qp->wants_next)
-		return "it owes the second half of a fused command";
 	if (!tcp_line_idle(&conn->line))
 		return "it does not read its answers";
 	return conn->rx_busy || qp->hang_up || conn->state != TCP_OPEN ? "it is busy" : NULL;
@@ -94,11 +93,13 @@ static void write_bytes(FILE *out, struct tcp_conn *conn)
 
 	for (uint32_t i = 0; i < conn->qp.touched; i++) {
 		req = weft_qpair_slot(&conn->qp, i);
-		if (req && !tcp_req_of(req)->parked)
+		if (req && !tcp_req_of(req)->parked && req != conn->qp.awaits_next)
 			write_capsule(out, conn, tcp_req_of(req));
 	}
 	weft_list_for_each(req, &conn->parked, link)
 		write_capsule(out, conn, tcp_req_of(req));
+	if (conn->qp.awaits_next)
+		write_capsule(out, conn, tcp_req_of(conn->qp.awaits_next));
 	if (chunk)
 		fwrite(chunk->data + chunk->head, 1, chunk->tail - chunk->head, out);
 	if (conn->replay.bytes)

@@ -35,7 +35,7 @@ bool tcp_must_park(const struct tcp_conn *conn, const struct tcp_req *treq)
 {
 	const union nvme_sqe *cmd = &treq->req.cmd;
 
-	if (conn->qp.wants_next)
+	if (conn->qp.awaits_next)
 		return false;
 	if (conn->qp.group->frozen)
 		return true;
@@ -67,7 +67,7 @@ static struct weft_req *unpark(struct tcp_conn *conn)
 
 static bool may_run(const struct tcp_conn *conn)
 {
-	return conn->state == TCP_OPEN && !conn->qp.group->frozen && !conn->qp.wants_next &&
+	return conn->state == TCP_OPEN && !conn->qp.group->frozen && !conn->qp.awaits_next &&
 	       conn->owed < TCP_OWED_MAX && conn->copies < TCP_COPIES_MAX;
 }
 

@@ -115,7 +115,7 @@ static uint32_t chunk_step(const struct tcp_conn *conn)
 /* What is in the socket may stay there. */
 static bool may_rest(const struct tcp_conn *conn)
 {
-	return conn->qp.group->frozen && !conn->owed && !conn->qp.wants_next;
+	return conn->qp.group->frozen && !conn->owed;
 }
 
 static void replay(struct tcp_conn *conn)
