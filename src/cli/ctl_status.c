@@ -171,12 +171,36 @@ static void print_discovery(json_t *discovery)
 	print_controllers(list);
 }
 
+/* A flood of connections shows here. */
+static void print_unknown(json_t *list)
+{
+	long long now = 0, most = 0, displaced = 0;
+	json_t *reactor;
+	size_t index;
+
+	json_array_foreach(list, index, reactor) {
+		now += number_of(reactor, "unknown");
+		most += number_of(reactor, "unknown_max");
+		displaced += number_of(reactor, "displaced");
+	}
+	if (now || displaced)
+		printf("connections without Connect: %lld of at most %lld, %lld closed for others\n",
+		       now, most, displaced);
+}
+
+static void print_queues(json_t *queues)
+{
+	printf("\nqueues: %lld of at most %lld, %lld of them of the discovery service\n",
+	       (long long)number_of(queues, "taken"), (long long)number_of(queues, "max"),
+	       (long long)number_of(queues, "discovery"));
+}
+
 static void print_reactors(json_t *list)
 {
 	json_t *reactor;
 	size_t index;
 
-	printf("\nqueues by CPU:");
+	printf("connections by CPU:");
 	json_array_foreach(list, index, reactor)
 		printf(" %lld:%lld", (long long)number_of(reactor, "cpu"),
 		       (long long)number_of(reactor, "queues"));
@@ -192,5 +216,7 @@ void weft_ctl_print_status(json_t *status)
 	json_array_foreach(json_object_get(status, "subsystems"), index, subsys)
 		print_subsystem(subsys);
 	print_discovery(json_object_get(status, "discovery"));
+	print_queues(json_object_get(status, "queues"));
+	print_unknown(json_object_get(status, "reactors"));
 	print_reactors(json_object_get(status, "reactors"));
 }

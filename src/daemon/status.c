@@ -9,7 +9,7 @@
 #include "proto/nvme.h"
 
 struct walk {
-	json_t *listeners, *subsystems, *reactors;
+	json_t *listeners, *subsystems, *reactors, *queues;
 	json_t *discovery; /* its controllers */
 	/* Of the subsystem being walked. */
 	json_t *members, *hosts, *ana, *namespaces, *controllers;
@@ -158,12 +158,23 @@ static void add_queue(void *arg, const struct weft_queue_info *info)
 					(json_int_t)info->copied_bytes));
 }
 
-static void add_reactor(void *arg, int cpu, unsigned queues)
+static void add_reactor(void *arg, const struct weft_reactor_info *info)
 {
 	struct walk *w = arg;
 
 	json_array_append_new(w->reactors,
-			      json_pack("{s:i, s:i}", "cpu", cpu, "queues", (int)queues));
+			      json_pack("{s:i, s:i, s:i, s:i, s:I}", "cpu", info->cpu, "queues",
+					(int)info->queues, "unknown", (int)info->unknown,
+					"unknown_max", (int)info->unknown_max, "displaced",
+					(json_int_t)info->displaced));
+}
+
+static void add_admission(void *arg, const struct weft_admission_info *info)
+{
+	struct walk *w = arg;
+
+	w->queues = json_pack("{s:I, s:I, s:I}", "max", (json_int_t)info->max, "taken",
+			      (json_int_t)info->taken, "discovery", (json_int_t)info->discovery);
 }
 
 static double uptime_s(const struct weft_daemon *d)
@@ -188,6 +199,7 @@ json_t *weft_status_json(struct weft_daemon *d)
 		.queue = add_queue,
 		.ana = add_ana,
 		.reactor = add_reactor,
+		.admission = add_admission,
 	};
 	struct walk w = {
 		.listeners = json_array(),
@@ -197,12 +209,12 @@ json_t *weft_status_json(struct weft_daemon *d)
 	};
 
 	weft_target_visit(d->target, &visitor, &w);
-	return json_pack("{s:s, s:i, s:s, s:I, s:o, s:o, s:o, s:{s:o}, s:o}", "version",
+	return json_pack("{s:s, s:i, s:s, s:I, s:o, s:o, s:o, s:{s:o}, s:o, s:o}", "version",
 			 weft_version(), "pid", (int)getpid(), "engine",
 			 weft_reactor_engine_name(d->threads.reactors[0]), "uptime_s",
 			 (json_int_t)uptime_s(d), "config", text_or_null(d->doc->file), "listeners",
 			 w.listeners, "subsystems", w.subsystems, "discovery", "controllers",
-			 w.discovery, "reactors", w.reactors);
+			 w.discovery, "reactors", w.reactors, "queues", w.queues);
 }
 
 void weft_method_status(struct weft_call *call, void *params)

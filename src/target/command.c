@@ -59,19 +59,34 @@ static void go_home(struct weft_req *req, uint16_t sc)
 	tgt_post_home(req, run_on_home);
 }
 
+/* Bytes of data that the command has at most. An SGL may speak of more (SGLS, oversize): that gets no
+ * buffer, and is not asked for. */
+static uint32_t data_max(const struct weft_req *req)
+{
+	const struct tgt_command_info *info;
+
+	if (req->cmd.common.opcode == NVME_FABRICS_OPCODE)
+		return req->cmd.connect.fctype == NVMF_CONNECT ? sizeof(struct nvmf_connect_data) :
+								 0;
+	info = tgt_command_find(tgt_admin_commands, req->cmd.common.opcode);
+	return info ? info->data_max : 0;
+}
+
 static void bring_home(struct weft_req *req)
 {
 	enum nvme_direction dir = nvme_cmd_direction(&req->cmd);
-	uint32_t len = weft_req_sgl_len(req);
+	uint32_t len = weft_req_sgl_len(req), most = data_max(req);
 	uint16_t sc;
 
-	if (dir == NVME_DIR_NONE || !len) {
+	if (dir == NVME_DIR_NONE || !len || !most) {
 		req->data = NULL;
 		go_home(req, 0);
 		return;
 	}
-	sc = len > WEFT_MDTS_BYTES ? SC_GENERIC(INVALID_FIELD) | SC_DNR :
-				     weft_req_check_sgl(req, len);
+	sc = len > weft_bufs_largest(req->qp->in) ? SC_GENERIC(INVALID_FIELD) | SC_DNR :
+						    weft_req_check_sgl(req, len);
+	if (len > most)
+		len = most;
 	if (sc)
 		weft_req_reply(req, sc);
 	else if (dir == NVME_DIR_TO_HOST)

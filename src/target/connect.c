@@ -58,32 +58,55 @@ static uint16_t check_common(struct weft_req *req, struct weft_target *t,
 		return BAD_DATA(req, hostnqn);
 	if (all_zero(data->hostid, sizeof(data->hostid)))
 		return BAD_DATA(req, hostid);
-	if (t->stopped || t->nqueues >= t->queues_max)
+	if (t->stopped)
 		return SC_COMMAND(CONNECT_CTRL_BUSY);
+	return 0;
+}
+
+static uint16_t not_allowed(struct weft_req *req, const struct weft_subsys *s,
+			    const struct nvmf_connect_data *data)
+{
+	char peer[WEFT_URI_MAX];
+
+	weft_uri_format(req->qp->transport->trtype, &req->qp->peer, peer, sizeof(peer));
+	weft_peer_log(WEFT_LOG_WARN, "%s: host %s at %s is not allowed", s->nqn,
+		      tgt_host_name(data->hostnqn), peer);
+	return SC_COMMAND(CONNECT_INVALID_HOST) | SC_DNR;
+}
+
+/* All that can be said without a look at controllers. */
+static uint16_t check(struct weft_req *req, struct weft_target *t,
+		      const struct nvmf_connect_data *data, struct weft_subsys **out)
+{
+	uint16_t sc = check_common(req, t, data);
+	struct weft_subsys *s = sc ? NULL : tgt_subsys_named(t, data->subsysnqn);
+
+	if (sc)
+		return sc;
+	if (!s || s->removing)
+		return BAD_DATA(req, subsysnqn);
+	if (!le16_to_cpu(req->cmd.connect.qid) && !tgt_host_allowed(s, data->hostnqn))
+		return not_allowed(req, s, data);
+	*out = s;
 	return 0;
 }
 
 /* --- the admin queue: a new controller -------------------------------------------------------- */
 
-static uint32_t discovery_kato(const struct weft_subsys *s, uint32_t kato_ms)
-{
-	return s->discovery && !kato_ms ? TGT_DISCOVERY_KATO_MS : kato_ms;
-}
-
 static uint16_t connect_admin(struct weft_req *req, struct weft_subsys *s,
 			      const struct nvmf_connect_data *data, struct tgt_ctrl **out)
 {
-	char peer[WEFT_URI_MAX];
+	uint32_t kato_ms = le32_to_cpu(req->cmd.connect.kato);
 	struct tgt_ctrl *ctrl;
+	uint16_t sc;
 
-	if (!tgt_host_allowed(s, data->hostnqn)) {
-		weft_uri_format(req->qp->transport->trtype, &req->qp->peer, peer, sizeof(peer));
-		weft_peer_log(WEFT_LOG_WARN, "%s: host %s at %s is not allowed", s->nqn,
-			      tgt_host_name(data->hostnqn), peer);
-		return SC_COMMAND(CONNECT_INVALID_HOST) | SC_DNR;
-	}
+	if (s->discovery && kato_ms > TGT_DISCOVERY_KATO_MAX_MS)
+		return BAD_SQE(req, kato);
 	if (le16_to_cpu(data->cntlid) != NVME_CNTLID_DYNAMIC)
 		return BAD_DATA(req, cntlid);
+	sc = tgt_admit(s, data->hostnqn, &req->qp->peer);
+	if (sc)
+		return sc;
 	ctrl = tgt_ctrl_create(s);
 	if (!ctrl)
 		return SC_COMMAND(CONNECT_CTRL_BUSY);
@@ -94,7 +117,7 @@ static uint16_t connect_admin(struct weft_req *req, struct weft_subsys *s,
 	ctrl->local = req->qp->local;
 	ctrl->portid = tgt_listener_portid(s->target, ctrl->trtype, &ctrl->local);
 	tgt_ana_ctrl_init(ctrl);
-	tgt_ctrl_keepalive(ctrl, discovery_kato(s, le32_to_cpu(req->cmd.connect.kato)));
+	tgt_ctrl_keepalive(ctrl, kato_ms);
 	*out = ctrl;
 	return 0;
 }
@@ -128,7 +151,7 @@ static uint16_t connect_io(struct weft_req *req, struct weft_subsys *s,
 	if (!(ctrl->csts & TGT_CSTS_RDY) || ctrl->resetting || qid_taken(ctrl, qid))
 		return SC_GENERIC(CMD_SEQ_ERROR) | SC_DNR;
 	*out = ctrl;
-	return 0;
+	return tgt_admit(s, ctrl->hostnqn, &req->qp->peer);
 }
 
 /* --- both ------------------------------------------------------------------------------------- */
@@ -137,8 +160,11 @@ static void connected_here(struct weft_msg *msg)
 {
 	struct weft_req *req = container_of(msg, struct weft_req, msg);
 	const struct nvmf_connect_cmd *cmd = &req->cmd.connect;
+	struct tgt_queue *queue = tgt_req(req)->queue;
 
-	req->qp->owner = tgt_req(req)->queue;
+	req->qp->owner = queue;
+	if (!queue->ctrl->subsys->discovery)
+		weft_qpair_let_in(req->qp);
 	weft_qpair_start(req->qp, le16_to_cpu(cmd->qid), le16_to_cpu(cmd->sqsize) + 1u,
 			 !(cmd->cattr & NVMF_CATTR_NO_SQ_FLOW));
 	weft_req_reply(req, 0);
@@ -153,7 +179,7 @@ static void attach(struct weft_req *req, struct tgt_queue *queue, struct tgt_ctr
 	queue->qid = le16_to_cpu(req->cmd.connect.qid);
 	queue->depth = le16_to_cpu(req->cmd.connect.sqsize) + 1u;
 	weft_list_push(&ctrl->queues, &queue->link);
-	ctrl->subsys->target->nqueues++;
+	tgt_queue_count(queue);
 	if (!queue->qid) {
 		ctrl->admin = queue;
 		weft_uri_format(ctrl->trtype, &ctrl->peer, peer, sizeof(peer));
@@ -174,12 +200,9 @@ static uint16_t try_connect(struct weft_req *req, struct weft_target *t)
 	uint16_t sc;
 
 	memcpy(&data, req->data, sizeof(data));
-	sc = check_common(req, t, &data);
+	sc = check(req, t, &data, &s);
 	if (sc)
 		return sc;
-	s = tgt_subsys_named(t, data.subsysnqn);
-	if (!s || s->removing)
-		return BAD_DATA(req, subsysnqn);
 	queue = calloc(1, sizeof(*queue));
 	if (!queue)
 		return SC_COMMAND(CONNECT_CTRL_BUSY);
@@ -214,9 +237,10 @@ void tgt_connect(struct weft_req *req)
 {
 	struct weft_target *t = req->qp->group->user;
 	uint16_t sc = SC_GENERIC(SGL_INVALID_DATA) | SC_DNR;
+	struct weft_subsys *s;
 
 	if (req->data_len >= sizeof(struct nvmf_connect_data))
-		sc = check_common(req, t, req->data);
+		sc = check(req, t, req->data, &s);
 	if (sc)
 		refuse(req, sc);
 	else if (le16_to_cpu(req->cmd.connect.qid))

@@ -106,7 +106,7 @@ void tgt_ctrl_queue_gone(struct tgt_ctrl *ctrl, struct tgt_queue *queue)
 	struct weft_subsys *s = ctrl->subsys;
 
 	weft_list_remove(&queue->link);
-	s->target->nqueues--;
+	tgt_queue_uncount(queue);
 	if (queue == ctrl->admin) {
 		ctrl->admin = NULL;
 		tgt_ctrl_kill(ctrl, queue->qp->why);
@@ -153,6 +153,8 @@ void tgt_ctrl_keepalive(struct tgt_ctrl *ctrl, uint32_t kato_ms)
 {
 	uint64_t rounded = ((uint64_t)kato_ms + TGT_KAS_MS - 1) / TGT_KAS_MS * TGT_KAS_MS;
 
+	if (ctrl->subsys->discovery && !rounded)
+		rounded = TGT_DISCOVERY_KATO_MS;
 	ctrl->ka_timer.fn = ka_expired;
 	ctrl->kato_ms = rounded < UINT32_MAX ? (uint32_t)rounded : UINT32_MAX;
 	if (ctrl->kato_ms)

@@ -214,6 +214,7 @@ static void arrived(struct weft_msg *msg)
 			queue->ctrl->peer = queue->qp->peer;
 			queue->ctrl->local = queue->qp->local;
 		}
+		tgt_queue_count(queue);
 	}
 	free(arrival);
 	one_is_here(in, rc);
@@ -225,6 +226,8 @@ static void adopt_here(struct weft_msg *msg)
 
 	arrival->rc = weft_tcp_inherit(arrival->group, arrival->state, &tgt_qpair_ops,
 				       arrival->queue, &arrival->qp);
+	if (!arrival->rc && arrival->queue && !arrival->queue->ctrl->subsys->discovery)
+		weft_qpair_let_in(arrival->qp);
 	arrival->msg.fn = arrived;
 	weft_reactor_post(arrival->group->home, &arrival->msg);
 }
@@ -265,7 +268,6 @@ static struct tgt_queue *queue_new(struct inherit *in, const struct weft_queue_s
 	queue->depth = from->qpair.sqsize;
 	set_totals(&queue->stats, &from->totals);
 	weft_list_push(&queue->ctrl->queues, &queue->link);
-	in->target->nqueues++;
 	if (!queue->qid)
 		queue->ctrl->admin = queue;
 	return queue;

@@ -13,6 +13,7 @@
 
 #include <stdatomic.h>
 
+#include "proto/addr_counts.h"
 #include "proto/nvme.h"
 #include "proto/status.h"
 #include "target/ana.h"
@@ -26,12 +27,12 @@ enum {
 	TGT_KAS_MS = 100,               /* keep-alive granularity */
 	TGT_HEAR_MS = 500,              /* for reactors to hear a host that seems silent */
 	TGT_DISCOVERY_KATO_MS = 120000, /* for discovery hosts that set none */
-	TGT_ERRORS_MAX = 64,            /* error log entries */
+	TGT_DISCOVERY_KATO_MAX_MS = 600000,
+	TGT_ERRORS_MAX = 64,      /* error log entries */
 	TGT_CCRL = 4,             /* Cross-Controller Resets that one controller has under way */
 	TGT_CCR_ENTRIES_MAX = 64, /* of its log page */
 	TGT_CQT_MS = 10000,       /* what storage needs to end what a lost controller began */
 	TGT_RESV_PAGES = 64,      /* reservation notifications that wait to be read */
-	TGT_CONNECTIONS_SPARE = 1024,
 	TGT_DSM_RANGES = 256,
 	TGT_ACWU = 7, /* blocks of Compare and Write, 0's based */
 	TGT_COPY_RANGES = 128,
@@ -129,6 +130,7 @@ struct tgt_ctrl {
 	struct weft_list queues;
 	struct tgt_queue *admin;
 	bool dying, resetting;
+	bool yields; /* it ends because another host needs its queue: see admission.c */
 	uint8_t ciu; /* its instance, anew with each time that it becomes ready */
 	uint64_t cirn;
 	struct weft_list ccrs; /* resets of others that it was asked for, see admin/ccr.c */
@@ -182,8 +184,10 @@ struct weft_target {
 	struct weft_group **groups;
 	unsigned ngroups;
 	uint32_t depth_max, io_queues_max, queues_max;
-	uint32_t connections_max; /* queues, and those on their way to become or be refused one */
-	uint32_t nqueues;
+	uint32_t connections_max; /* queues, and unknown ones */
+	/* See admission.c. */
+	uint32_t nqueues, ndiscovery, nyielding;
+	struct weft_addr_counts anonymous; /* controllers of the discovery service */
 	struct weft_list subsystems, listeners;
 	struct weft_list overs; /* tgt_over.link */
 	struct weft_subsys *discovery;
@@ -250,7 +254,8 @@ struct tgt_command_info {
 	uint8_t opcode;
 	bool on_discovery;
 	void (*run)(struct weft_req *req);
-	uint32_t effects; /* Commands Supported and Effects */
+	uint32_t effects;  /* Commands Supported and Effects */
+	uint32_t data_max; /* admin: bytes of data that it can have */
 };
 const struct tgt_command_info *tgt_command_find(const struct tgt_command_info *table,
 						uint8_t opcode); /* NULL: not in it */
@@ -275,6 +280,13 @@ void tgt_over_look(struct weft_subsys *s);   /* a queue of it is gone */
 
 /* comeback.c: @go_on when no command of a lost connection of this host is left */
 void tgt_comeback(struct weft_target *t, struct weft_req *req, void (*go_on)(struct weft_req *req));
+
+/* admission.c: whether a Connect to @s finds a queue: 0, or a status. One of the discovery service
+ * may have to go for that. */
+uint16_t tgt_admit(const struct weft_subsys *s, const char *hostnqn,
+		   const struct sockaddr_storage *peer);
+void tgt_queue_count(const struct tgt_queue *queue); /* there is one more */
+void tgt_queue_uncount(const struct tgt_queue *queue);
 
 /* connect.c, queue.c: on home unless said otherwise */
 void tgt_connect(struct weft_req *req);

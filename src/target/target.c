@@ -19,6 +19,14 @@ static void groups_destroy(struct weft_target *t)
 	free(t->groups);
 }
 
+/* On each of so many reactors. */
+static uint32_t unknown_max(unsigned nreactors)
+{
+	uint32_t share = WEFT_UNKNOWN_MAX / nreactors;
+
+	return share > WEFT_UNKNOWN_MAX_EACH ? share : WEFT_UNKNOWN_MAX_EACH;
+}
+
 static int groups_create(struct weft_target *t, const struct weft_target_options *options)
 {
 	t->ngroups = options->nreactors;
@@ -27,7 +35,7 @@ static int groups_create(struct weft_target *t, const struct weft_target_options
 		return -ENOMEM;
 	for (unsigned i = 0; i < t->ngroups; i++) {
 		int rc = weft_group_create(&t->groups[i], options->reactors[i], i, t->depth_max,
-					   t->connections_max);
+					   t->connections_max, unknown_max(t->ngroups));
 
 		if (rc < 0)
 			return rc;
@@ -65,7 +73,9 @@ int weft_target_create(struct weft_target **out, const struct weft_target_option
 		t->depth_max = options->depth_max;
 		t->io_queues_max = options->io_queues_max;
 		t->queues_max = options->queues_max;
-		t->connections_max = options->queues_max + TGT_CONNECTIONS_SPARE;
+		t->connections_max = options->queues_max +
+				     unknown_max(options->nreactors) * options->nreactors;
+		weft_addr_counts_init(&t->anonymous);
 		weft_list_init(&t->subsystems);
 		weft_list_init(&t->listeners);
 		weft_list_init(&t->overs);
@@ -306,6 +316,17 @@ static void visit_listeners(struct weft_target *t, const struct weft_target_visi
 	}
 }
 
+static void visit_reactor(struct weft_group *group, const struct weft_target_visitor *v, void *arg)
+{
+	v->reactor(arg, &(struct weft_reactor_info){
+				.cpu = weft_reactor_cpu(group->reactor),
+				.queues = atomic_load(&group->nqpairs),
+				.unknown = atomic_load(&group->unknown.now),
+				.unknown_max = group->unknown.max,
+				.displaced = atomic_load(&group->unknown.displaced),
+			});
+}
+
 void weft_target_visit(struct weft_target *t, const struct weft_target_visitor *v, void *arg)
 {
 	struct weft_subsys *s;
@@ -318,6 +339,8 @@ void weft_target_visit(struct weft_target *t, const struct weft_target_visitor *
 	if (t->discovery)
 		visit_subsys(t->discovery, v, arg);
 	for (unsigned i = 0; v->reactor && i < t->ngroups; i++)
-		v->reactor(arg, weft_reactor_cpu(t->groups[i]->reactor),
-			   atomic_load(&t->groups[i]->nqpairs));
+		visit_reactor(t->groups[i], v, arg);
+	if (v->admission)
+		v->admission(arg, &(struct weft_admission_info){ t->queues_max, t->nqueues,
+								 t->ndiscovery });
 }

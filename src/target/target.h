@@ -179,6 +179,18 @@ struct weft_queue_info {
 	uint64_t posted, completed, flushed, retried, rnr, key_hits, registrations, copied_bytes;
 };
 
+struct weft_reactor_info {
+	int cpu;
+	unsigned queues;
+	unsigned unknown, unknown_max; /* connections without Connect */
+	uint64_t displaced;            /* of them, closed because there were too many */
+};
+
+/* Queues, and who has them. */
+struct weft_admission_info {
+	uint32_t max, taken, discovery;
+};
+
 struct weft_target_visitor {
 	void (*listener)(void *arg, const char *uri, uint16_t portid);
 	void (*subsys)(void *arg, const struct weft_subsys_info *info);
@@ -190,7 +202,8 @@ struct weft_target_visitor {
 	void (*queue)(void *arg, const struct weft_queue_info *info); /* behind its ctrl() */
 	/* Behind its ctrl(), for each group that has namespaces. */
 	void (*ana)(void *arg, uint32_t group, enum weft_ana_state state);
-	void (*reactor)(void *arg, int cpu, unsigned queues);
+	void (*reactor)(void *arg, const struct weft_reactor_info *info);
+	void (*admission)(void *arg, const struct weft_admission_info *info);
 };
 
 /* Callbacks may be NULL. Controllers of the discovery subsystem come last, under its own

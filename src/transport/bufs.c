@@ -38,10 +38,10 @@ static void destroy_class(struct weft_bufs *bufs, int i)
 	weft_pool_destroy(&bufs->pools[i]);
 }
 
-int weft_bufs_init(struct weft_bufs *bufs, uint32_t share, bool sink, void (*woken)(void *arg),
-		   void *arg)
+int weft_bufs_init(struct weft_bufs *bufs, uint32_t share, uint32_t largest, bool sink,
+		   void (*woken)(void *arg), void *arg)
 {
-	for (int i = 0; i < WEFT_BUFS_CLASSES; i++) {
+	for (int i = 0; i < WEFT_BUFS_CLASSES && classes[i].size <= largest; i++) {
 		int rc = init_class(bufs, i, share, woken, arg);
 
 		if (rc < 0) {
@@ -50,21 +50,27 @@ int weft_bufs_init(struct weft_bufs *bufs, uint32_t share, bool sink, void (*wok
 			return rc;
 		}
 		bufs->regions[i]->sink = sink;
+		bufs->classes = i + 1;
 	}
 	return 0;
 }
 
 void weft_bufs_destroy(struct weft_bufs *bufs)
 {
-	for (int i = 0; i < WEFT_BUFS_CLASSES; i++)
+	for (int i = 0; i < bufs->classes; i++)
 		destroy_class(bufs, i);
+}
+
+uint32_t weft_bufs_largest(const struct weft_bufs *bufs)
+{
+	return bufs->pools[bufs->classes - 1].size;
 }
 
 struct weft_pool *weft_bufs_pool(struct weft_bufs *bufs, uint32_t len)
 {
 	int i = 0;
 
-	assert(len <= WEFT_MDTS_BYTES);
+	assert(len <= weft_bufs_largest(bufs));
 	while (len > bufs->pools[i].size)
 		i++;
 	return &bufs->pools[i];
@@ -72,13 +78,13 @@ struct weft_pool *weft_bufs_pool(struct weft_bufs *bufs, uint32_t len)
 
 void weft_bufs_serve(struct weft_bufs *bufs)
 {
-	for (int i = 0; i < WEFT_BUFS_CLASSES; i++)
+	for (int i = 0; i < bufs->classes; i++)
 		weft_pool_serve(&bufs->pools[i]);
 }
 
 bool weft_bufs_wanted(const struct weft_bufs *bufs)
 {
-	for (int i = 0; i < WEFT_BUFS_CLASSES; i++)
+	for (int i = 0; i < bufs->classes; i++)
 		if (!weft_list_empty(&bufs->pools[i].waiters))
 			return true;
 	return false;

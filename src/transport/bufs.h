@@ -5,21 +5,25 @@
 #include "base/pool.h"
 #include "base/region.h"
 
-#define WEFT_MDTS_BYTES (1u << 20) /* largest data of one command */
+#define WEFT_MDTS_BYTES (1u << 20)   /* largest data of one command */
+#define WEFT_ANON_BYTES (128u << 10) /* of a peer that nobody had to let in */
 
 enum { WEFT_BUFS_CLASSES = 3 };
 
 /* Contiguous each, and known to adapters. */
 struct weft_bufs {
+	int classes; /* of them that there are */
 	struct weft_pool pools[WEFT_BUFS_CLASSES];
 	struct weft_region *regions[WEFT_BUFS_CLASSES];
 };
 
-/* As many of each size as @share of what a busy reactor needs. @sink: for what peers send. */
-int weft_bufs_init(struct weft_bufs *bufs, uint32_t share, bool sink, void (*woken)(void *arg),
-		   void *arg);
+/* As many of each size up to @largest as @share of what a busy reactor needs. @sink: for what peers
+ * send. */
+int weft_bufs_init(struct weft_bufs *bufs, uint32_t share, uint32_t largest, bool sink,
+		   void (*woken)(void *arg), void *arg);
 void weft_bufs_destroy(struct weft_bufs *bufs);
-/* Whose buffers are large enough; @len is at most WEFT_MDTS_BYTES. */
+uint32_t weft_bufs_largest(const struct weft_bufs *bufs);
+/* Whose buffers are large enough; @len is at most the largest. */
 struct weft_pool *weft_bufs_pool(struct weft_bufs *bufs, uint32_t len);
 void weft_bufs_serve(struct weft_bufs *bufs);
 bool weft_bufs_wanted(const struct weft_bufs *bufs); /* somebody waits in line */

@@ -1,5 +1,8 @@
 /* group.c - the buffers that the queue pairs of one reactor share.
  *
+ * There are two sets of them, for hosts and for peers that nobody had to let in (unknown ones, and
+ * the hosts of the discovery service): these can wait for each other, and hosts never for them.
+ *
  * A peer that does not read its answers, or does not send the data it was asked for, keeps buffers.
  * That is its right until others wait for them; then none may be kept for longer than
  * RECLAIM_MS. */
@@ -9,7 +12,10 @@
 #include "transport/transport.h"
 #include "transport/tcp/tcp.h"
 
-enum { RECLAIM_MS = 10000 };
+enum {
+	RECLAIM_MS = 10000,
+	ANON_SHARE = 8, /* anonymous peers have one buffer where hosts have so many */
+};
 
 static void wake_serve(void *arg)
 {
@@ -24,13 +30,22 @@ static void serve(struct weft_task *task)
 
 	weft_bufs_serve(&group->out);
 	weft_bufs_serve(&group->in);
+	weft_bufs_serve(&group->anon_out);
+	weft_bufs_serve(&group->anon_in);
 	weft_pool_serve(&group->chunks);
+}
+
+static bool wanted(const struct weft_group *group, const struct weft_bufs *in,
+		   const struct weft_bufs *out)
+{
+	return weft_bufs_wanted(in) || weft_bufs_wanted(out) ||
+	       !weft_list_empty(&group->chunks.waiters);
 }
 
 static bool somebody_waits(const struct weft_group *group)
 {
-	return weft_bufs_wanted(&group->in) || weft_bufs_wanted(&group->out) ||
-	       !weft_list_empty(&group->chunks.waiters);
+	return wanted(group, &group->in, &group->out) ||
+	       wanted(group, &group->anon_in, &group->anon_out);
 }
 
 static void reclaim(struct weft_timer *timer)
@@ -42,7 +57,9 @@ static void reclaim(struct weft_timer *timer)
 	if (!somebody_waits(group))
 		return;
 	weft_list_for_each(qp, &group->qpairs, link) {
-		since = qp->closing ? 0 : qp->transport->holds_since(qp);
+		since = qp->closing || !wanted(group, qp->in, qp->out) ?
+				0 :
+				qp->transport->holds_since(qp);
 		if (since && now - since >= RECLAIM_MS * 1000000ull)
 			weft_qpair_close(qp, "keeps buffers that others wait for");
 	}
@@ -55,45 +72,59 @@ void weft_group_short_of_buffers(struct weft_group *group)
 		weft_timer_set(group->reactor, &group->reclaim, RECLAIM_MS / 5);
 }
 
+static int create_buffers(struct weft_group *group, uint32_t qpairs_max)
+{
+	const struct {
+		struct weft_bufs *bufs;
+		uint32_t share, largest;
+		bool sink;
+	} sets[] = {
+		{ &group->in, 1, WEFT_MDTS_BYTES, true },
+		{ &group->out, 1, WEFT_MDTS_BYTES, false },
+		{ &group->anon_in, ANON_SHARE, WEFT_ANON_BYTES, true },
+		{ &group->anon_out, ANON_SHARE, WEFT_ANON_BYTES, false },
+	};
+	int n, rc = 0;
+
+	for (n = 0; n < 4 && !rc; n++)
+		rc = weft_bufs_init(sets[n].bufs, sets[n].share, sets[n].largest, sets[n].sink,
+				    wake_serve, group);
+	if (!rc)
+		rc = weft_pool_init(&group->chunks, TCP_CHUNK_BYTES, tcp_chunks_for(qpairs_max),
+				    wake_serve, group);
+	else
+		n--;
+	while (rc && n--)
+		weft_bufs_destroy(sets[n].bufs);
+	return rc;
+}
+
 int weft_group_create(struct weft_group **out, struct weft_reactor *r, unsigned index,
-		      uint32_t depth_max, uint32_t qpairs_max)
+		      uint32_t depth_max, uint32_t qpairs_max, uint32_t unknown_max)
 {
 	struct weft_group *group = calloc(1, sizeof(*group));
-	int rc;
+	int rc = group ? create_buffers(group, qpairs_max) : -ENOMEM;
 
-	if (!group)
-		return -ENOMEM;
+	if (rc < 0) {
+		free(group);
+		return rc;
+	}
 	group->reactor = r;
 	group->index = index;
 	group->depth_max = depth_max;
 	group->reclaim.fn = reclaim;
 	weft_task_init(&group->serve, serve);
 	weft_list_init(&group->qpairs);
-	rc = weft_bufs_init(&group->in, 1, true, wake_serve, group);
-	if (rc < 0)
-		goto free_group;
-	rc = weft_bufs_init(&group->out, 1, false, wake_serve, group);
-	if (rc < 0)
-		goto destroy_in;
-	rc = weft_pool_init(&group->chunks, TCP_CHUNK_BYTES, tcp_chunks_for(qpairs_max), wake_serve,
-			    group);
-	if (rc < 0)
-		goto destroy_out;
+	weft_unknown_init(&group->unknown, unknown_max);
 	*out = group;
 	return 0;
-
-destroy_out:
-	weft_bufs_destroy(&group->out);
-destroy_in:
-	weft_bufs_destroy(&group->in);
-free_group:
-	free(group);
-	return rc;
 }
 
 void weft_group_destroy(struct weft_group *group)
 {
 	weft_pool_destroy(&group->chunks);
+	weft_bufs_destroy(&group->anon_out);
+	weft_bufs_destroy(&group->anon_in);
 	weft_bufs_destroy(&group->out);
 	weft_bufs_destroy(&group->in);
 	weft_slots_destroy(&group->slots[0]);

@@ -41,6 +41,9 @@ int weft_qpair_init(struct weft_qpair *qp, const struct weft_transport *transpor
 	qp->slots_max = 2 * group->depth_max < SLOTS_MAX ? 2 * group->depth_max : SLOTS_MAX;
 	qp->slots = slots_of(qp);
 	qp->depth = 1;
+	qp->in = &group->anon_in;
+	qp->out = &group->anon_out;
+	weft_list_init(&qp->unknown);
 	if (weft_slots_want(qp->slots, qp->slots_max) < 0)
 		return -ENOMEM;
 	qp->reqs = weft_pages_alloc(table_bytes(qp));
@@ -50,6 +53,7 @@ int weft_qpair_init(struct weft_qpair *qp, const struct weft_transport *transpor
 	}
 	qp->spare = (uint16_t *)(qp->reqs + qp->slots_max);
 	weft_list_push(&group->qpairs, &qp->link);
+	weft_unknown_add(&group->unknown, qp);
 	return 0;
 }
 
@@ -62,6 +66,7 @@ static void settle_group(struct weft_group *group)
 void weft_qpair_destroy(struct weft_qpair *qp)
 {
 	assert(!qp->inflight);
+	weft_unknown_remove(&qp->group->unknown, qp);
 	weft_list_remove(&qp->link);
 	if (weft_list_empty(&qp->group->qpairs))
 		settle_group(qp->group);
@@ -76,7 +81,14 @@ void weft_qpair_start(struct weft_qpair *qp, uint16_t sqid, uint32_t sqsize, boo
 	qp->sqsize = qp->depth = sqsize;
 	qp->sq_flow = sq_flow;
 	qp->sqhd = sq_flow ? 0 : 0xffff;
+	weft_unknown_remove(&qp->group->unknown, qp);
 	qp->transport->started(qp);
+}
+
+void weft_qpair_let_in(struct weft_qpair *qp)
+{
+	qp->in = &qp->group->in;
+	qp->out = &qp->group->out;
 }
 
 struct weft_req *weft_qpair_slot(struct weft_qpair *qp, uint32_t index)
@@ -92,6 +104,7 @@ void weft_qpair_close(struct weft_qpair *qp, const char *why, ...)
 	if (qp->closing)
 		return;
 	qp->closing = true;
+	weft_unknown_remove(&qp->group->unknown, qp);
 	va_start(ap, why);
 	vsnprintf(qp->why, sizeof(qp->why), why, ap);
 	va_end(ap);

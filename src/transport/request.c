@@ -133,7 +133,7 @@ static void take_buffer(struct weft_req *req, struct weft_req_buf *buf, struct w
 
 void weft_req_buffer(struct weft_req *req, uint32_t len, weft_req_fn *then)
 {
-	take_buffer(req, &req->out, &req->qp->group->out, len, then);
+	take_buffer(req, &req->out, req->qp->out, len, then);
 }
 
 /* --- data from the host ----------------------------------------------------------------------- */
@@ -157,7 +157,7 @@ void weft_req_fetch(struct weft_req *req, uint32_t len, weft_req_fn *then)
 		return;
 	}
 	req->fetch_then = then;
-	take_buffer(req, &req->in, &req->qp->group->in, len, fetch_into_buffer);
+	take_buffer(req, &req->in, req->qp->in, len, fetch_into_buffer);
 }
 
 void weft_req_fetched(struct weft_req *req, uint16_t sc)

@@ -23,6 +23,7 @@
 #include "reactor/reactor.h"
 #include "transport/bufs.h"
 #include "transport/slots.h"
+#include "transport/unknown.h"
 
 struct weft_qpair;
 struct weft_req;
@@ -35,10 +36,12 @@ struct weft_group {
 	struct weft_reactor *reactor;
 	struct weft_reactor *home; /* where its user keeps what groups share */
 	void *user;
-	unsigned index;             /* among the target's groups */
-	uint32_t depth_max;         /* entries of its deepest queue */
-	struct weft_slots slots[2]; /* of each transport, in the order in which they came */
-	struct weft_bufs in, out;
+	unsigned index;                     /* among the target's groups */
+	uint32_t depth_max;                 /* entries of its deepest queue */
+	struct weft_slots slots[2];         /* of each transport, in the order in which they came */
+	struct weft_bufs in, out;           /* of hosts */
+	struct weft_bufs anon_in, anon_out; /* of peers that nobody had to let in: fewer */
+	struct weft_unknown unknown;
 	struct weft_pool chunks;   /* what sockets receive into */
 	struct weft_task serve;    /* buffers came back, others wait for them */
 	struct weft_timer reclaim; /* runs while somebody waits for a buffer */
@@ -48,8 +51,9 @@ struct weft_group {
 	atomic_uint nqpairs;   /* also those on their way here; read by who places them */
 };
 
+/* @unknown_max: connections without Connect, of at most @qpairs_max. */
 int weft_group_create(struct weft_group **group, struct weft_reactor *r, unsigned index,
-		      uint32_t depth_max, uint32_t qpairs_max);
+		      uint32_t depth_max, uint32_t qpairs_max, uint32_t unknown_max);
 void weft_group_destroy(struct weft_group *group);                    /* no queue pair is left */
 void weft_group_close_all(struct weft_group *group, const char *why); /* on its reactor */
 /* On its reactor. Frozen, its connections take no new command, and what is under way ends: when all
@@ -217,17 +221,19 @@ static inline void weft_count(_Atomic uint64_t *counter, uint64_t more)
 }
 
 struct weft_qpair {
-	struct weft_list link; /* group->qpairs */
+	struct weft_list link;    /* group->qpairs */
+	struct weft_list unknown; /* group->unknown.qpairs */
 	const struct weft_transport *transport;
 	const struct weft_qpair_ops *ops;
 	struct weft_group *group;
 	void *owner; /* the user's; NULL until it sets it */
 	struct sockaddr_storage peer, local;
 	bool closing;
-	const char *hang_up; /* why it closes when all is sent; NULL: it does not */
-	bool stable_data;    /* data on its way out must not change under it (digests) */
+	const char *hang_up;          /* why it closes when all is sent; NULL: it does not */
+	bool stable_data;             /* data on its way out must not change under it (digests) */
 	struct weft_req *awaits_next; /* the user's: cannot run before the next command is here */
-	char why[160];       /* the first cause of the end */
+	struct weft_bufs *in, *out;   /* where its buffers come from */
+	char why[160];                /* the first cause of the end */
 	struct weft_qpair_stats stats;
 
 	/* SQ flow control, as Connect settled it. */
@@ -261,8 +267,10 @@ int weft_qpair_init(struct weft_qpair *qp, const struct weft_transport *transpor
 		    const struct weft_qpair_ops *ops, struct weft_group *group);
 void weft_qpair_destroy(struct weft_qpair *qp);
 
-/* After Connect: room for @sqsize commands. */
+/* Connect has succeeded: room for @sqsize commands. */
 void weft_qpair_start(struct weft_qpair *qp, uint16_t sqid, uint32_t sqsize, bool sq_flow);
+/* Its peer is a host that was let in: it gets the buffers of hosts. */
+void weft_qpair_let_in(struct weft_qpair *qp);
 /* Begins the end, once; @why is kept if it is the first. */
 void weft_qpair_close(struct weft_qpair *qp, const char *why, ...)
 	__attribute__((format(printf, 2, 3)));

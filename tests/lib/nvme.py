@@ -48,8 +48,10 @@ class Failed(Exception):
 class Conn:
     """One TCP connection. ic() negotiates; before that digests are off and alignment is 4."""
 
-    def __init__(self, addr, timeout=30, rcvbuf=None):
+    def __init__(self, addr, timeout=30, rcvbuf=None, source=None):
         self.sock = socket.socket(socket.AF_INET6 if ":" in addr[0] else socket.AF_INET)
+        if source:
+            self.sock.bind((source, 0))
         if rcvbuf:
             self.sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, rcvbuf)
         self.sock.settimeout(timeout)
@@ -146,8 +148,8 @@ class Request:
 class Queue(Conn):
     """A queue. R2Ts are answered at once unless `hold` is set: then they gather in `r2ts`."""
 
-    def __init__(self, addr, icd=ADMIN_ICD, timeout=30, rcvbuf=None, **ic):
-        super().__init__(addr, timeout, rcvbuf)
+    def __init__(self, addr, icd=ADMIN_ICD, timeout=30, rcvbuf=None, source=None, **ic):
+        super().__init__(addr, timeout, rcvbuf, source)
         self.ic(**ic)
         self.icd, self.hold, self.r2ts = icd, False, []
         self.requests, self.next_cid = {}, 0

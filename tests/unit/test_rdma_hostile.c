@@ -437,7 +437,7 @@ static void sinks_are_open(void **state)
 	conn = fabric_id_of(target_qp(&io))->context;
 	assert_in_range(nopened, 1, COUNT(opened) - 1);
 	while (nopened)
-		assert_true(is_sink(&conn->qp.group->in, opened[--nopened]));
+		assert_true(is_sink(conn->qp.in, opened[--nopened]));
 	close_both();
 }
 

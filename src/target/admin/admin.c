@@ -5,6 +5,7 @@
 
 enum {
 	EFFECT_SUPPORTED = NVME_CMD_EFFECTS_CSUPP,
+	FEATURE_BYTES = 4096, /* no feature has more */
 };
 
 static void keep_alive(struct weft_req *req)
@@ -14,11 +15,11 @@ static void keep_alive(struct weft_req *req)
 }
 
 const struct tgt_command_info tgt_admin_commands[] = {
-	{ nvme_admin_get_log_page, true, tgt_get_log, EFFECT_SUPPORTED },
-	{ nvme_admin_identify, true, tgt_identify, EFFECT_SUPPORTED },
+	{ nvme_admin_get_log_page, true, tgt_get_log, EFFECT_SUPPORTED, WEFT_MDTS_BYTES },
+	{ nvme_admin_identify, true, tgt_identify, EFFECT_SUPPORTED, NVME_IDENTIFY_DATA_SIZE },
 	{ nvme_admin_abort_cmd, true, tgt_abort, EFFECT_SUPPORTED },
-	{ nvme_admin_set_features, true, tgt_set_features, EFFECT_SUPPORTED },
-	{ nvme_admin_get_features, true, tgt_get_features, EFFECT_SUPPORTED },
+	{ nvme_admin_set_features, true, tgt_set_features, EFFECT_SUPPORTED, FEATURE_BYTES },
+	{ nvme_admin_get_features, true, tgt_get_features, EFFECT_SUPPORTED, FEATURE_BYTES },
 	{ nvme_admin_async_event, true, tgt_aer, EFFECT_SUPPORTED },
 	{ nvme_admin_keep_alive, true, keep_alive, EFFECT_SUPPORTED },
 	{ NVME_ADMIN_CROSS_CTRL_RESET, false, tgt_ccr, EFFECT_SUPPORTED },

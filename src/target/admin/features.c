@@ -40,6 +40,8 @@ static uint16_t set_queues(struct weft_req *req, struct tgt_ctrl *ctrl, uint32_t
 static uint16_t set_kato(struct weft_req *req, struct tgt_ctrl *ctrl, uint32_t value)
 {
 	(void)req;
+	if (ctrl->subsys->discovery && value > TGT_DISCOVERY_KATO_MAX_MS)
+		return SC_GENERIC(KAT_INVALID) | SC_DNR;
 	tgt_ctrl_keepalive(ctrl, value);
 	ctrl->features[NVME_FEAT_FID_KATO] = ctrl->kato_ms;
 	return 0;

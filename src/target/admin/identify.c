@@ -10,9 +10,9 @@ static void copy_padded(char *to, size_t size, const char *text)
 	memcpy(to, text, strnlen(text, size));
 }
 
-static uint8_t mdts(void)
+static uint8_t mdts(const struct weft_subsys *s)
 {
-	return (uint8_t)__builtin_ctz(WEFT_MDTS_BYTES / 4096);
+	return (uint8_t)__builtin_ctz((s->discovery ? WEFT_ANON_BYTES : WEFT_MDTS_BYTES) / 4096);
 }
 
 /* --- the controller --------------------------------------------------------------------------- */
@@ -25,7 +25,7 @@ static void ctrl_common(const struct tgt_ctrl *ctrl, struct nvme_id_ctrl *id)
 	copy_padded(id->sn, sizeof(id->sn), s->serial);
 	copy_padded(id->mn, sizeof(id->mn), s->model);
 	copy_padded(id->fr, sizeof(id->fr), WEFT_VERSION);
-	id->mdts = mdts();
+	id->mdts = mdts(s);
 	id->cntlid = cpu_to_le16(ctrl->cntlid);
 	id->ver = cpu_to_le32(0x20000);
 	id->ctratt = cpu_to_le32(NVME_CTRL_CTRATT_128_ID | NVME_CTRL_CTRATT_TBKAS);

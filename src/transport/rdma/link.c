@@ -206,7 +206,7 @@ static int prepare(struct rdma_link *rl, struct weft_reactor *r,
 
 	if (rc < 0)
 		return rc;
-	rc = weft_bufs_init(&rl->bufs, LINK_BUFS_SHARE, false, wake_serve, rl);
+	rc = weft_bufs_init(&rl->bufs, LINK_BUFS_SHARE, WEFT_MDTS_BYTES, false, wake_serve, rl);
 	if (rc < 0)
 		goto destroy_link;
 	rc = make_pages(rl);

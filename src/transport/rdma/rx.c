@@ -120,7 +120,7 @@ static void send_back(struct rdma_req *rreq)
  * on. */
 static void move_out(struct rdma_conn *conn, struct rdma_req *rreq)
 {
-	struct weft_pool *pool = weft_bufs_pool(&conn->qp.group->in, rreq->sgl_len);
+	struct weft_pool *pool = weft_bufs_pool(conn->qp.in, rreq->sgl_len);
 	void *at = weft_pool_take(pool);
 
 	if (!at) {

@@ -107,10 +107,9 @@ static void buffer_came(struct weft_pool_waiter *waiter, void *at)
 /* A namespace's own memory that the adapter refuses goes by way of a buffer. */
 static void reply_by_buffer(struct rdma_conn *conn, struct weft_req *req)
 {
-	struct weft_group *group = req->qp->group;
 	void *at;
 
-	req->out.pool = weft_bufs_pool(&group->out, req->reply_len);
+	req->out.pool = weft_bufs_pool(req->qp->out, req->reply_len);
 	at = weft_pool_take(req->out.pool);
 	if (at) {
 		copy_and_line_up(conn, req, at);
@@ -119,7 +118,7 @@ static void reply_by_buffer(struct rdma_conn *conn, struct weft_req *req)
 	conn->in_line++;
 	req->waiter.got = buffer_came;
 	weft_pool_wait(req->out.pool, &req->waiter);
-	weft_group_short_of_buffers(group);
+	weft_group_short_of_buffers(req->qp->group);
 }
 
 void rdma_reply(struct weft_req *req)

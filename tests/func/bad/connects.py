@@ -124,6 +124,11 @@ def _():
                  want=(nvme.SUCCESS, nvme.SGL_TYPE, INVALID_FIELD, nvme.SGL_OFFSET))
 
 
+# Lengths at which a split into pages, or into as many R2Ts as the host takes, has a remainder.
+LENGTHS = [n + d for n in (4096, 16384, 65536, 131072, 262144, 524288, 1 << 20)
+           for d in (-1, 0, 1)] + [1025, 0x7FFFFFFF, 0xFFFFFFFF]
+
+
 @case("Connect that says 262,145 bytes and takes four R2Ts")
 def _():
     """A quarter of that is whole pages, and a byte is left over: not for a fifth R2T."""
@@ -131,6 +136,20 @@ def _():
         queue.send_pdu(pdu.CMD, sqe.connect().encode(0, sqe.sgl_transport(262145)))
         assert queue.recv_pdu().type in (pdu.R2T, pdu.RSP)
 
+
+def large(maxr2t):
+    @case(f"Connect with an SGL larger than its data, MAXR2T {maxr2t}")
+    def _():
+        """It may be refused; what it is asked for is what a Connect has, and the Connect works."""
+        data = sqe.connect_data(bad.target.nqn, nvme.HOSTNQN, nvme.HOSTID)
+        for length in LENGTHS:
+            with bad.initialized(maxr2t=maxr2t) as queue:
+                cid = queue.submit(sqe.connect(sgl=sqe.sgl_transport(length)), data, capsule=False)
+                queue.wait(cid, (nvme.SUCCESS, nvme.SGL_LENGTH, INVALID_FIELD))
+
+
+for maxr2t in (0, 1, 2, 3, 4, 7, 0xFFFF, 0xFFFFFFFF):
+    large(maxr2t)
 
 BEFORE_CONNECT = [
     ("Identify", sqe.identify(1), 4096),

@@ -1,0 +1,131 @@
+/* admission.c - who gets a queue where there are not enough for everybody.
+ *
+ *   max_queues ├──────────── hosts ─────────────┼─ a quarter: for hosts that have fewer than the rest ─┤
+ *              ├── discovery: at most half, and only what hosts leave ──┤
+ *
+ * Everybody may use the discovery service: its controllers are anonymous. When a host that was let
+ * in finds no queue, one of them yields, and among themselves they share by address: a newcomer takes
+ * the place of a controller of the address that has most, if that is more than its own. The newest
+ * one goes: who floods loses what it has just got. Home answers a command of a discovery controller in
+ * one piece, so whichever yields is idle.
+ *
+ * Invariant: nyielding counts the queues that are closed to make room and not gone yet. */
+#include <string.h>
+
+#include "base/log.h"
+#include "target/internal.h"
+
+static uint32_t *anonymous_of(struct weft_target *t, const struct sockaddr_storage *peer)
+{
+	return weft_addr_counter(&t->anonymous, peer);
+}
+
+static struct tgt_ctrl *newest_of(struct weft_target *t, uint32_t count)
+{
+	struct weft_list *at;
+
+	for (at = t->discovery->ctrls.prev; at != &t->discovery->ctrls; at = at->prev) {
+		struct tgt_ctrl *ctrl = container_of(at, struct tgt_ctrl, link);
+
+		if (!ctrl->dying && *anonymous_of(t, &ctrl->peer) == count)
+			return ctrl;
+	}
+	return NULL;
+}
+
+/* Of an address that has more than @more_than; false: there is none. */
+static bool one_yields(struct weft_target *t, uint32_t more_than)
+{
+	uint32_t most = weft_addr_counts_most(&t->anonymous);
+	struct tgt_ctrl *ctrl = most > more_than ? newest_of(t, most) : NULL;
+
+	if (!ctrl)
+		return false;
+	ctrl->yields = true;
+	t->nyielding++;
+	--*anonymous_of(t, &ctrl->peer);
+	tgt_ctrl_kill(ctrl, "another host needs its queue");
+	return true;
+}
+
+static bool all_taken(const struct weft_target *t)
+{
+	return t->nqueues - t->nyielding >= t->queues_max;
+}
+
+static uint16_t admit_anonymous(struct weft_target *t, const struct sockaddr_storage *peer)
+{
+	bool room = !all_taken(t) && t->ndiscovery - t->nyielding < (t->queues_max + 1) / 2;
+
+	return room || one_yields(t, *anonymous_of(t, peer)) ? 0 : SC_COMMAND(CONNECT_CTRL_BUSY);
+}
+
+static uint32_t queues_of_host(struct weft_target *t, const char *hostnqn)
+{
+	struct weft_subsys *s;
+	struct tgt_ctrl *ctrl;
+	struct tgt_queue *queue;
+	uint32_t count = 0;
+
+	weft_list_for_each(s, &t->subsystems, link)
+		weft_list_for_each(ctrl, &s->ctrls, link)
+			if (!strcmp(ctrl->hostnqn, hostnqn))
+				weft_list_for_each(queue, &ctrl->queues, link)
+					count++;
+	return count;
+}
+
+/* Nobody has more than the share before that many are taken: then it is worth counting. */
+static bool has_its_share(struct weft_target *t, const char *hostnqn)
+{
+	uint32_t share = t->queues_max - t->queues_max / 4;
+
+	return t->nqueues >= share && queues_of_host(t, hostnqn) >= share;
+}
+
+uint16_t tgt_admit(const struct weft_subsys *s, const char *hostnqn,
+		   const struct sockaddr_storage *peer)
+{
+	struct weft_target *t = s->target;
+
+	if (s->discovery)
+		return admit_anonymous(t, peer);
+	if (has_its_share(t, hostnqn)) {
+		weft_peer_log(WEFT_LOG_WARN,
+			      "%s: host %s has three quarters of max_queues (%u) and gets no more",
+			      s->nqn, tgt_host_name(hostnqn), t->queues_max);
+		return SC_COMMAND(CONNECT_CTRL_BUSY);
+	}
+	if (!all_taken(t) || one_yields(t, 0))
+		return 0;
+	weft_peer_log(WEFT_LOG_WARN, "%s: no queue for host %s: max_queues is %u", s->nqn,
+		      tgt_host_name(hostnqn), t->queues_max);
+	return SC_COMMAND(CONNECT_CTRL_BUSY);
+}
+
+void tgt_queue_count(const struct tgt_queue *queue)
+{
+	const struct weft_subsys *s = queue->ctrl->subsys;
+	struct weft_target *t = s->target;
+
+	t->nqueues++;
+	if (!s->discovery)
+		return;
+	t->ndiscovery++;
+	++*anonymous_of(t, &queue->ctrl->peer);
+}
+
+void tgt_queue_uncount(const struct tgt_queue *queue)
+{
+	const struct weft_subsys *s = queue->ctrl->subsys;
+	struct weft_target *t = s->target;
+
+	t->nqueues--;
+	if (!s->discovery)
+		return;
+	t->ndiscovery--;
+	if (queue->ctrl->yields)
+		t->nyielding--;
+	else
+		--*anonymous_of(t, &queue->ctrl->peer);
+}
