@@ -101,6 +101,28 @@ static void accept_fails(void **state)
 	case_settle();
 }
 
+/* Receives are memory that an adapter holds. Who has not connected yet sends one capsule, however
+ * deep it says that its queue will be. */
+static void receives_come_with_connect(void **state)
+{
+	struct nvme_rdma_request request = raw_request(0, DEPTH, 0);
+	const struct rdma_conn *conn;
+	struct raw q;
+
+	raw_open(&q, IP);
+	raw_ask(&q, &request, sizeof(request));
+	fabric_end_expect(&q.end, RDMA_CM_EVENT_ESTABLISHED);
+	conn = fabric_id_of(target_qp(&q))->context;
+	assert_int_equal(conn->recvs.made, RDMA_UNKNOWN_RECVS);
+	raw_close(&q);
+	raw_admin(&admin, IP);
+	conn = fabric_id_of(target_qp(&admin))->context;
+	assert_int_equal(conn->recvs.made, conn->recvs.room);
+	check_alive(&admin);
+	raw_close(&admin);
+	case_settle();
+}
+
 /* On iWARP a command without a receive is the end of its connection: as many are promised as there
  * are, and those of a connection that has gone may be promised again. */
 static void promised_once(void **state)
@@ -412,7 +434,7 @@ static struct ibv_mr *note_then_register(struct ibv_pd *pd, void *at, size_t siz
 
 static bool is_sink(const struct weft_bufs *in, const char *at)
 {
-	for (unsigned i = 0; i < WEFT_BUFS_CLASSES; i++)
+	for (int i = 0; i < in->classes; i++)
 		if (at >= in->regions[i]->base && at < in->regions[i]->base + in->regions[i]->size)
 			return true;
 	return false;
@@ -436,8 +458,9 @@ static void sinks_are_open(void **state)
 	rdma_verbs = v;
 	conn = fabric_id_of(target_qp(&io))->context;
 	assert_in_range(nopened, 1, COUNT(opened) - 1);
-	while (nopened)
-		assert_true(is_sink(conn->qp.in, opened[--nopened]));
+	while (nopened--)
+		assert_true(is_sink(&conn->qp.group->in, opened[nopened]) ||
+			    is_sink(&conn->qp.group->anon_in, opened[nopened]));
 	close_both();
 }
 
@@ -510,6 +533,7 @@ int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
 		UNSHARED(accept_fails),
+		UNSHARED(receives_come_with_connect),
 		cmocka_unit_test_setup_teardown(promised_once, set_up_iwarp, tear_down),
 		CASE(hold_buffers),
 		UNSHARED(answer_first),

@@ -74,7 +74,8 @@ static int create_queue_pair(struct rdma_conn *conn, struct weft_err *err)
 }
 
 /* A lane's receives are for all its connections: as many as there are commands to come, or what
- * there is room for. */
+ * there is room for. Those of its own come with Connect (rdma_started()): each is memory that an
+ * adapter holds, and who asks for a connection may be anybody. */
 static int post_receives(struct rdma_conn *conn, struct weft_err *err)
 {
 	struct rdma_recvs *recvs = conn->lane->shares ? &conn->lane->recvs : &conn->recvs;
@@ -82,7 +83,8 @@ static int post_receives(struct rdma_conn *conn, struct weft_err *err)
 
 	if (!conn->lane->shares)
 		recvs->qp = conn->id->qp;
-	rc = rdma_recvs_grow(recvs, conn->lane->shares ? recvs->made + conn->depth : recvs->room);
+	rc = rdma_recvs_grow(recvs,
+			     conn->lane->shares ? recvs->made + conn->depth : RDMA_UNKNOWN_RECVS);
 	return rc < 0 ? weft_fail(err, rc, "receives: %s", strerror(-rc)) : 0;
 }
 

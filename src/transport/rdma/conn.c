@@ -130,19 +130,24 @@ static void setup_over(struct weft_timer *timer)
 	weft_qpair_close(&conn->qp, "no Connect within %d s", RDMA_SETUP_MS / 1000);
 }
 
-static void rdma_started(struct weft_qpair *qp)
-{
-	struct rdma_conn *conn = rdma_conn_of(qp);
-
-	if (conn->state < RDMA_CLOSING)
-		weft_timer_stop(qp->group->reactor, &conn->timer);
-}
-
 static void recvs_failed(struct rdma_recvs *recvs, int rc)
 {
 	struct rdma_conn *conn = container_of(recvs, struct rdma_conn, recvs);
 
 	weft_qpair_close(&conn->qp, "receives: %s", strerror(-rc));
+}
+
+static void rdma_started(struct weft_qpair *qp)
+{
+	struct rdma_conn *conn = rdma_conn_of(qp);
+	int rc;
+
+	if (conn->state >= RDMA_CLOSING)
+		return;
+	weft_timer_stop(qp->group->reactor, &conn->timer);
+	rc = conn->lane->shares ? 0 : rdma_recvs_grow(&conn->recvs, conn->recvs.room);
+	if (rc < 0)
+		recvs_failed(&conn->recvs, rc);
 }
 
 struct rdma_conn *rdma_conn_create(const struct rdma_arrival *arrival, struct rdma_lane *lane)

@@ -29,9 +29,10 @@ enum {
 	RDMA_CQ_ENTRIES = 32768, /* of one completion queue; another follows when it is spoken for */
 	RDMA_WRS_MAX = 4096,     /* sends under way on one queue pair */
 	RDMA_BATCH = 64,         /* work requests of one post */
-	RDMA_ANSWERS = 16384,  /* completions under way that the adapter comes for; see answers.c */
-	RDMA_SETUP_MS = 30000, /* from request to a successful Connect */
-	RDMA_DRAIN_MS = 2000,  /* for an adapter to hand back what it was given */
+	RDMA_ANSWERS = 16384, /* completions under way that the adapter comes for; see answers.c */
+	RDMA_UNKNOWN_RECVS = 2, /* that a connection has of its own before Connect */
+	RDMA_SETUP_MS = 30000,  /* from request to a successful Connect */
+	RDMA_DRAIN_MS = 2000,   /* for an adapter to hand back what it was given */
 	RDMA_LAST_MS = 200, /* for it to say that it has no shared receive of a queue pair any more:
 			       not all adapters do */
 	RDMA_RNR_TIMER = 12, /* 0.64 ms: when a host should try again that found no receive */
