@@ -258,9 +258,15 @@ static void look_subsys(void *arg, const struct weft_subsys_info *info)
 	must(info->nqn[0] && info->serial[0] && info->model[0]);
 }
 
-static void look_reactor(void *arg, int cpu, unsigned queues)
+static void look_reactor(void *arg, const struct weft_reactor_info *info)
 {
-	must(cpu == -1);
+	must(info->cpu == -1);
+	must(info->unknown <= info->unknown_max && info->unknown <= info->queues);
+}
+
+static void look_admission(void *arg, const struct weft_admission_info *info)
+{
+	must(info->discovery <= info->taken && info->taken <= info->max);
 }
 
 static void look_ns(void *arg, const struct weft_ns_info *info)
@@ -296,6 +302,7 @@ void world_look(void)
 		.host = look_name,
 		.ns = look_ns,
 		.reactor = look_reactor,
+		.admission = look_admission,
 	};
 
 	if (!target || stopping)
