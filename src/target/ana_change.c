@@ -39,14 +39,6 @@ static void free_change(struct ana_change *change)
 
 /* --- on the reactors: commands under way ------------------------------------------------------ */
 
-/* In the namespace's count, or alone in it. */
-static const struct tgt_ns *works_on(const struct tgt_req *treq)
-{
-	if (treq->ns)
-		return treq->pinned ? NULL : treq->ns;
-	return treq->fused ? treq->on : NULL;
-}
-
 static uint32_t mark_queue(struct weft_qpair *qp, const struct tgt_ctrl *ctrl,
 			   struct ana_change *change)
 {
@@ -58,7 +50,7 @@ static uint32_t mark_queue(struct weft_qpair *qp, const struct tgt_ctrl *ctrl,
 
 		if (!req)
 			continue;
-		ns = works_on(tgt_req(req));
+		ns = tgt_ns_at_work(req);
 		if (!ns || !tgt_ana_check(ctrl, ns))
 			continue;
 		tgt_req(req)->awaited = change;

@@ -207,11 +207,11 @@ struct tgt_input;
  * command finds zeroed; the rest is as the slot's last command left it. */
 struct tgt_req {
 	uint64_t ns_serial;         /* of the namespace it is for; 0: not looked up yet */
-	struct tgt_ns *ns;          /* counted in ns->local */
+	struct tgt_ns *ns;          /* counted in ns->local; see tgt_ns_at_work() */
 	struct ana_change *awaited; /* by this one; NULL: by none */
-	struct tgt_ns *on;          /* what it works on: counted, or held by a fence */
 	uint64_t offset;            /* bytes into the namespace */
 	uint64_t moved;             /* bytes done of the range under way */
+	void *host_data;            /* what the host sent */
 	uint32_t length;
 	int step_rc;     /* of the step before */
 	uint16_t range;  /* copy, dsm: its index */
@@ -223,7 +223,6 @@ struct tgt_req {
 
 	struct weft_req *self;
 	const struct tgt_input *input;
-	void *host_data; /* what the host sent */
 	struct weft_io io;
 	uint16_t status;         /* home's answer, on its way back */
 	struct tgt_queue *queue; /* Connect: the new one; Abort: the one to look through */
@@ -242,6 +241,15 @@ static_assert(offsetof(struct tgt_req, self) == 64, "a cache line");
 static inline struct tgt_req *tgt_req(struct weft_req *req)
 {
 	return weft_req_priv(req);
+}
+
+/* The namespace that storage may be reading or changing for @req now; NULL: none. An answer that
+ * leaves from the namespace's memory is given already. See ns.h. */
+static inline struct tgt_ns *tgt_ns_at_work(struct weft_req *req)
+{
+	const struct tgt_req *treq = tgt_req(req);
+
+	return treq->pinned ? NULL : treq->ns;
 }
 
 static inline struct tgt_queue *tgt_queue(struct weft_req *req)

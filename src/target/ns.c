@@ -38,19 +38,26 @@ bool tgt_ns_try_enter(struct weft_req *req, struct tgt_ns *ns, bool writer,
 		      void (*again)(struct weft_req *req))
 {
 	struct ns_local *local = &ns->local[req->qp->group->index];
-	struct tgt_req *treq = tgt_req(req);
 
-	assert(!treq->ns);
 	if (local->hold == NS_HOLD_ALL || (writer && local->hold == NS_HOLD_WRITERS)) {
-		treq->again = again;
+		tgt_req(req)->again = again;
 		weft_list_push(&local->waiting, &req->link);
 		return false;
 	}
-	treq->ns = treq->on = ns;
+	tgt_ns_enter_held(req, ns, writer);
+	return true;
+}
+
+void tgt_ns_enter_held(struct weft_req *req, struct tgt_ns *ns, bool writer)
+{
+	struct ns_local *local = &ns->local[req->qp->group->index];
+	struct tgt_req *treq = tgt_req(req);
+
+	assert(!treq->ns);
+	treq->ns = ns;
 	treq->writer = writer;
 	local->users++;
 	local->writers += writer;
-	return true;
 }
 
 struct tgt_ns *tgt_ns_enter(struct weft_req *req, bool writer, void (*again)(struct weft_req *req))

@@ -1,7 +1,14 @@
 /* ns.h - namespaces: who holds one, who has one for itself, and how home hears of it.
  *
  * A reactor counts its commands in ns->local[]; home waits for them with a round, a visit to every
- * reactor that each answers in its own time. */
+ * reactor that each answers in its own time.
+ *
+ * Invariant: storage works for a command only between tgt_ns_try_enter(), or tgt_ns_enter_held() for
+ * a fused pair, and tgt_ns_leave() or tgt_ns_pin(). In between, and only then, tgt_ns_at_work() names
+ * the namespace, and ns->local[].users counts the command. Whoever must know that nothing goes on in
+ * a namespace asks one of the two: for certain commands (a preempted host's, those of a controller
+ * that stops letting a group in) the first, for all (a fence, a removal) the second. Nobody decides
+ * it another way (tests/static/at_work). A freeze waits for every request, at work or not. */
 #ifndef WEFT_TARGET_NS_H
 #define WEFT_TARGET_NS_H
 
@@ -80,6 +87,8 @@ uint32_t tgt_nsid(const struct weft_req *req); /* as the command says */
 /* The command's namespace in @ns: from the first look on, the same one or none; 0, or the status
  * to answer with. */
 uint16_t tgt_ns_of(struct weft_req *req, struct tgt_ns **ns);
+/* For who holds the namespace by a fence: counted in, and not asked to wait for itself. */
+void tgt_ns_enter_held(struct weft_req *req, struct tgt_ns *ns, bool writer);
 void tgt_ns_leave(struct weft_req *req);
 /* Leaves, but keeps the namespace's memory from going until tgt_ns_leave(). */
 void tgt_ns_pin(struct weft_req *req);

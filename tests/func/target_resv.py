@@ -13,7 +13,7 @@ import tap
 import weft
 from cluster import state_keys
 from fixture import with_target
-from nvme import (HOSTID_FORMAT, INVALID_FIELD, INVALID_NS, NOT_SAVEABLE, PREEMPT_ABORTED,
+from nvme import (FAILED_FUSED, HOSTID_FORMAT, INVALID_FIELD, INVALID_NS, NOT_SAVEABLE, PREEMPT_ABORTED,
                   RESERVATION_CONFLICT, SGL_LENGTH, SUCCESS, pattern)
 from resv import EAAR, EARO, EA, EVENT, TYPES, WE, WEAR, WERO, Host
 
@@ -279,6 +279,26 @@ def _(_t, host, victim, bystander):
     bystander.queue.wait(held[bystander])
     assert host.disk.read(0, size // host.disk.block) == pattern(3, size)
     victim.disk.write(0, bytes(victim.disk.block), want=RESERVATION_CONFLICT)
+
+
+@with_hosts("Preempt and Abort ends a fused pair of which one half is not here yet", 2)
+def _(_t, host, victim):
+    for each in (host, victim):
+        each.register()
+    host.acquire(WERO)
+    old, new, queue = bytes(host.disk.block), pattern(2, host.disk.block), victim.queue
+    for late in (sqe.COMPARE, sqe.WRITE):
+        victim.register(want=None)
+        queue.hold = True
+        pair = [queue.submit(victim.disk.command(opcode, 0, 1, fuse=fuse), data,
+                             capsule=opcode != late)
+                for opcode, fuse, data in ((sqe.COMPARE, 1, old), (sqe.WRITE, 2, new))]
+        queue.next_r2t()
+        host.acquire(WERO, resv.PREEMPT_ABORT, prkey=2)
+        statuses = sorted(queue.wait(cid, None).status for cid in pair)
+        assert statuses == sorted((PREEMPT_ABORTED, FAILED_FUSED)), (late, statuses)
+        queue.hold = False
+        assert host.disk.read(0) == old
 
 
 # ---- power

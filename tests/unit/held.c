@@ -56,6 +56,8 @@ static int held_submit(struct weft_backend *be, struct weft_io *io)
 
 static void held_close(struct weft_backend *be)
 {
+	if (held_count())
+		abort();
 	free(be->spec);
 	free(be);
 }

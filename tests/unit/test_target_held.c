@@ -51,8 +51,8 @@ static const struct {
 	{ "write", WEFT_WRITE, 512 },
 	{ "read", WEFT_READ, 512 },
 	{ "compare and write", WEFT_COMPARE_AND_WRITE, 1024 },
-	{ "verify", WEFT_VERIFY, 0 },
-	{ "zero", WEFT_ZERO, 0 },
+	{ "verify", WEFT_VERIFY, 512 },
+	{ "zero", WEFT_ZERO, 512 },
 };
 
 /* A group is in "change" while a command is at work in it, and what it does is done before the
@@ -69,7 +69,7 @@ static void ana_waits_for_storage(void **state)
 		memset(f.data, 0, 512);
 		memset(f.data + (held_ops[i].op == WEFT_COMPARE_AND_WRITE ? 512 : 0), 'x', 512);
 		held_hold(true);
-		take_off(&h, &f, held_ops[i].op, held_ops[i].length ? held_ops[i].length : 512);
+		take_off(&h, &f, held_ops[i].op, held_ops[i].length);
 		until_held(&h, 1);
 		assert_int_equal(shown(h.ctrl, &before), OPTIMIZED);
 		ana = target_ana_start(GROUP, "inaccessible");
@@ -420,21 +420,26 @@ static void reset_of_each_other(void **state)
 static void freeze_waits_for_storage(void **state)
 {
 	struct host h = host_open("", NS_HELD);
-	struct flight f = { .data = "held" }, late = { .data = "late" };
+	struct flight late = { .data = "late" };
 
-	held_hold(true);
-	take_off(&h, &f, WEFT_WRITE, 512);
-	until_held(&h, 1);
-	assert_int_equal(target_freeze(0), -ETIMEDOUT);
-	held_hold(false);
-	held_let_go();
-	land(&h, &f);
+	for (unsigned i = 0; i < COUNT(held_ops); i++) {
+		struct flight f = { .done = false };
+
+		held_hold(true);
+		take_off(&h, &f, held_ops[i].op, held_ops[i].length);
+		until_held(&h, 1);
+		if (target_freeze(0) != -ETIMEDOUT)
+			fail_msg("it stands still while storage has a %s", held_ops[i].name);
+		held_hold(false);
+		held_let_go();
+		land(&h, &f);
+	}
 	assert_int_equal(target_freeze(60000), 0);
 	take_off(&h, &late, WEFT_WRITE, 512);
 	for (int i = 0; i < 20; i++)
 		weft_queue_poll(h.queue, 1);
 	assert_false(late.done);
-	assert_string_equal(held_bytes(), "held");
+	assert_string_equal(held_bytes(), "");
 	target_thaw();
 	land(&h, &late);
 	assert_string_equal(held_bytes(), "late");
@@ -451,6 +456,43 @@ static void freeze_looks_before_it_gives_up(void **state)
 		target_thaw();
 	}
 	host_close(&h);
+}
+
+/* --- removal ---------------------------------------------------------------------------------- */
+
+static atomic_bool removed;
+
+static void *remove_in_background(void *arg)
+{
+	target_ns_remove(NS_HELD);
+	atomic_store(&removed, true);
+	return NULL;
+}
+
+/* Storage is closed when it has nothing of the namespace in hand: held_close() sees to that. */
+static void removal_waits_for_storage(void **state)
+{
+	for (unsigned i = 0; i < COUNT(held_ops); i++) {
+		struct host h = host_open("", NS_HELD);
+		struct flight f = { .done = false };
+		pthread_t thread;
+
+		held_hold(true);
+		take_off(&h, &f, held_ops[i].op, held_ops[i].length);
+		until_held(&h, 1);
+		atomic_store(&removed, false);
+		assert_int_equal(pthread_create(&thread, NULL, remove_in_background, NULL), 0);
+		for (int times = 0; times < 50; times++)
+			instance_of(h.ctrl);
+		if (atomic_load(&removed))
+			fail_msg("removed while storage has a %s", held_ops[i].name);
+		held_hold(false);
+		held_let_go();
+		pthread_join(thread, NULL);
+		land(&h, &f);
+		host_close(&h);
+		with_held(state);
+	}
 }
 
 /* --- reservations ----------------------------------------------------------------------------- */
@@ -496,36 +538,49 @@ static bool is_answered(struct host *h, struct flight *f)
 }
 
 /* What storage has begun for a host that is preempted is waited for, and only by who asked that it
- * be aborted. */
+ * be aborted. Data that was under way is on the storage when the preempter hears of it, not later. */
 static void preempt_waits_for_storage(void **state)
 {
 	static const struct {
+		const char *name;
 		uint32_t action;
-		bool waits;
-	} cases[] = { { PREEMPT, false }, { PREEMPT_AND_ABORT, true } };
+		enum weft_op_code op;
+		uint64_t length;
+		const char *then; /* on the storage */
+	} cases[] = {
+		{ "write", PREEMPT, WEFT_WRITE, 512, "late" },
+		{ "write", PREEMPT_AND_ABORT, WEFT_WRITE, 512, "late" },
+		{ "copy", PREEMPT_AND_ABORT, WEFT_COPY, 512, "late" },
+		{ "zero", PREEMPT_AND_ABORT, WEFT_ZERO, 512, "" },
+		{ "pair", PREEMPT_AND_ABORT, WEFT_COMPARE_AND_WRITE, 1024, "new" },
+	};
 	struct host us = host_open("?hostid=11111111-1111-1111-1111-111111111111", NS_HELD);
 	struct host victim = host_open("?hostid=22222222-2222-2222-2222-222222222222", NS_HELD);
 
 	resv(&us, REGISTER, 0, 0, 1);
 	resv(&us, ACQUIRE, WERO << 8, 1, 0);
 	for (unsigned i = 0; i < COUNT(cases); i++) {
-		struct flight f = { .data = "late" }, preempt = { .done = false };
+		struct flight f = { .done = false }, preempt = { .done = false };
 
+		strcpy(f.data, cases[i].op == WEFT_WRITE ? "late" : "");
+		strcpy(f.data + 512, "new"); /* of the pair, where there is nothing */
 		resv(&victim, REGISTER, 0, 0, 2);
 		held_hold(true);
-		take_off(&victim, &f, WEFT_WRITE, 512);
+		take_off(&victim, &f, cases[i].op, cases[i].length);
 		until_held(&victim, 1);
 		held_hold(false);
 		resv_start(&us, &preempt, ACQUIRE, cases[i].action | WERO << 8, 1, 2);
 		for (unsigned times = 0; times < 20; times++)
 			if (is_answered(&us, &preempt))
 				break;
-		if (cases[i].waits)
-			assert_false(preempt.done);
-		else
+		if (cases[i].action == PREEMPT)
 			land(&us, &preempt);
+		else if (preempt.done)
+			fail_msg("Preempt and Abort did not wait for a %s", cases[i].name);
 		held_let_go();
 		land(&us, &preempt);
+		if (cases[i].action == PREEMPT_AND_ABORT)
+			assert_string_equal(held_bytes(), cases[i].then);
 		land(&victim, &f);
 		assert_true(weft_write(victim.queue, victim.ns, f.data, 512, 0, 0, NULL) < 0);
 	}
@@ -553,6 +608,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(freeze_waits_for_storage, with_held, without_held),
 		cmocka_unit_test_setup_teardown(freeze_looks_before_it_gives_up, with_held,
 						without_held),
+		cmocka_unit_test_setup_teardown(removal_waits_for_storage, with_held, without_held),
 		cmocka_unit_test_setup_teardown(preempt_waits_for_storage, with_held, without_held),
 	};
 

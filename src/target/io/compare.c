@@ -57,7 +57,7 @@ static void compare_buffer(struct weft_req *req, uint16_t sc)
 void tgt_io_compare_run(struct weft_req *req)
 {
 	struct tgt_req *treq = tgt_req(req);
-	struct weft_backend *be = treq->on->be;
+	struct weft_backend *be = treq->ns->be;
 
 	treq->host_data = req->data;
 	if (be->ops->map)

@@ -32,7 +32,7 @@ static struct range range_at(struct weft_req *req, unsigned index)
 
 static uint64_t range_bytes(struct weft_req *req)
 {
-	return (uint64_t)range_at(req, tgt_req(req)->range).nlb << tgt_req(req)->on->lba_shift;
+	return (uint64_t)range_at(req, tgt_req(req)->range).nlb << tgt_req(req)->ns->lba_shift;
 }
 
 /* Read, then write: @writing says which half comes. */
@@ -41,7 +41,7 @@ static void move_piece(struct weft_req *req)
 	struct tgt_req *treq = tgt_req(req);
 	uint64_t left = range_bytes(req) - treq->moved;
 	uint64_t len = left < PIECE_BYTES ? left : PIECE_BYTES;
-	uint64_t from = (range_at(req, treq->range).slba << treq->on->lba_shift) + treq->moved;
+	uint64_t from = (range_at(req, treq->range).slba << treq->ns->lba_shift) + treq->moved;
 
 	treq->writing = !treq->writing;
 	if (treq->writing) {

@@ -25,7 +25,7 @@ static void fail_pair(struct weft_req *req, uint16_t sc)
 
 static void let_go(struct weft_req *req)
 {
-	struct tgt_ns *ns = tgt_req(req)->on;
+	struct tgt_ns *ns = tgt_ns_at_work(req);
 
 	tgt_fence_release(ns, ns->subsys->target);
 }
@@ -84,12 +84,13 @@ static void alone(struct tgt_fence *fence)
 		fail_pair(first, SC_GENERIC(INVALID_NS) | SC_DNR);
 		return;
 	}
-	treq->on = tgt_req(second)->on = ns;
 	if (refused(first, second, ns)) {
 		tgt_fence_release(ns, ns->subsys->target);
 		return;
 	}
 	treq->fused = tgt_req(second)->fused = true;
+	tgt_ns_enter_held(first, ns, false);
+	tgt_ns_enter_held(second, ns, true);
 	tgt_io_compare_run(first);
 }
 
@@ -154,6 +155,7 @@ static void pair_up(struct weft_req *first, struct weft_req *second)
 		fail_pair(first, sc);
 		return;
 	}
+	tgt_req(second)->ns_serial = tgt_req(first)->ns_serial;
 	if (refused(first, second, ns))
 		return;
 	weft_req_fetch(first, tgt_req(first)->length, fetched);

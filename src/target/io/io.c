@@ -110,7 +110,7 @@ void tgt_io_submit(struct weft_req *req, enum weft_io_kind kind, void *buf, uint
 	treq->io.offset = offset;
 	treq->io.length = length;
 	treq->io.done = done;
-	rc = weft_backend_submit(treq->on->be, &treq->io);
+	rc = weft_backend_submit(treq->ns->be, &treq->io);
 	if (rc < 0)
 		done(&treq->io, rc);
 }
@@ -138,7 +138,7 @@ void tgt_io_finish(struct weft_req *req, uint16_t status)
 		tgt_io_fused_next(req, status);
 		return;
 	}
-	if (!treq->pinned)
+	if (tgt_ns_at_work(req))
 		tgt_ns_leave(req);
 	if (!status || req->qp->closing) {
 		weft_req_reply(req, status);

@@ -84,7 +84,7 @@ static struct nvme_dsm_range dsm_range(struct weft_req *req, unsigned index)
 static bool dsm_step(struct weft_req *req, int rc)
 {
 	struct tgt_req *treq = tgt_req(req);
-	uint8_t shift = treq->on->lba_shift;
+	uint8_t shift = treq->ns->lba_shift;
 	struct nvme_dsm_range range;
 
 	do {

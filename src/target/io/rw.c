@@ -27,7 +27,7 @@ static void *where_it_lies(struct weft_req *req)
 {
 	struct tgt_req *treq = tgt_req(req);
 
-	return treq->on->be->ops->map(treq->on->be, treq->offset);
+	return treq->ns->be->ops->map(treq->ns->be, treq->offset);
 }
 
 /* Memory goes out as it lies there, and the namespace stays until it has left. */
@@ -101,7 +101,7 @@ void tgt_io_write_run(struct weft_req *req)
 
 	tgt_stats_count(req, true, treq->length);
 	treq->host_data = req->data;
-	if ((uintptr_t)req->data % treq->on->be->align)
+	if ((uintptr_t)req->data % treq->ns->be->align)
 		weft_req_buffer(req, treq->length, write_aligned);
 	else
 		write_from(req, req->data);

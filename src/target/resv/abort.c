@@ -13,14 +13,12 @@ static bool is_of(const struct tgt_queue *queue, const struct resv_victim *victi
 	       !memcmp(queue->ctrl->hostid, victim->host, RESV_HOST_BYTES);
 }
 
-/* False: storage has it. An answer that leaves from memory is given already. */
+/* False: storage has it. */
 static bool end_request(struct weft_req *req, uint64_t ns_serial)
 {
-	const struct tgt_req *treq = tgt_req(req);
-
-	if (treq->ns_serial != ns_serial || weft_req_abort(req, SC_GENERIC(CMD_ABORTED_PREMEPT)))
+	if (tgt_req(req)->ns_serial != ns_serial)
 		return true;
-	return !treq->ns || treq->pinned;
+	return weft_req_abort(req, SC_GENERIC(CMD_ABORTED_PREMEPT)) || !tgt_ns_at_work(req);
 }
 
 static bool end_requests(struct weft_qpair *qp, uint64_t ns_serial)
