@@ -344,8 +344,10 @@ def _(t):
                     cqe = run(status)
                     assert status == SUCCESS or name == "read" or not cqe.dnr, name
                 new = pattern(4, disk.block)
-                got = disk.compare_and_write(0, pattern(3, disk.block), new)
-                assert got == (status, FAILED_FUSED if status else SUCCESS), state
+                first, second = disk.pair(0, pattern(3, disk.block), new)
+                want = (status, FAILED_FUSED if status else SUCCESS)
+                assert (first.status, second.status) == want, state
+                assert not first.dnr and not second.dnr, (state, "another path may do it")
             ctrl.disk(2).read(0)
 
 
@@ -424,7 +426,7 @@ def _(t, ctrl):
     ana_set(t, rule(1, "change"))
     disk.queue.answer(r2t)
     disk.queue.wait(first, ANA_TRANSITION)
-    disk.queue.wait(second, FAILED_FUSED)
+    assert not disk.queue.wait(second, FAILED_FUSED).dnr
     ana_set(t, rule(1, "optimized"))
     disk.queue.hold = False
     assert disk.read(0) == old

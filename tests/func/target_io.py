@@ -284,6 +284,16 @@ def _(disk):
     assert disk.read(5) == new
 
 
+@with_disks("Compare and Write: one that fell with the other may be retried where the other may")
+def _(disk):
+    old, new = pattern(1, disk.block), pattern(2, disk.block)
+    disk.write(5, old)
+    for slba, times, status in ((5, 1, COMPARE_FAILURE), (disk.blocks, 1, nvme.LBA_RANGE),
+                                (5, 9, nvme.AWU_EXCEEDED)):
+        pair = {cqe.status: cqe.dnr for cqe in disk.pair(slba, new * times, new * times)}
+        assert pair == {status: 1, FAILED_FUSED: 1}, (status, pair)
+
+
 @with_disks("Compare and Write: with data through R2T")
 def _(disk):
     icd, disk.queue.icd = disk.queue.icd, 0

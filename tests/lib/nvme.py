@@ -24,7 +24,8 @@ ADMIN_ICD = 8192        # NVMe/TCP: in-capsule data that every admin queue takes
 SUCCESS, INVALID_OPCODE, INVALID_FIELD, ID_CONFLICT, INTERNAL = 0x00, 0x01, 0x02, 0x03, 0x06
 ABORT_REQUESTED, FAILED_FUSED, MISSING_FUSED, INVALID_NS = 0x07, 0x09, 0x0A, 0x0B
 SEQUENCE_ERROR, SGL_LENGTH, SGL_TYPE, SGL_OFFSET = 0x0C, 0x0F, 0x11, 0x16
-WRITE_PROTECTED, TRANSIENT_TRANSPORT, LBA_RANGE, CAPACITY = 0x20, 0x22, 0x80, 0x81
+AWU_EXCEEDED, WRITE_PROTECTED, TRANSIENT_TRANSPORT = 0x14, 0x20, 0x22
+LBA_RANGE, CAPACITY = 0x80, 0x81
 HOSTID_FORMAT, PREEMPT_ABORTED, RESERVATION_CONFLICT = 0x18, 0x1B, 0x83
 AER_LIMIT, INVALID_LOG, NOT_SAVEABLE, NOT_CHANGEABLE = 0x105, 0x109, 0x10D, 0x10E
 CONNECT_FORMAT, CONNECT_BUSY, CONNECT_PARAM, CONNECT_HOST = 0x180, 0x181, 0x182, 0x184
@@ -377,12 +378,17 @@ class Disk:
         return self.queue.do(sqe.copy(self.nsid, sdlba, len(ranges)), sqe.copy_ranges(ranges),
                              want=want)
 
-    def compare_and_write(self, slba, old, new):
-        """The fused pair: (status of compare, status of write)."""
+    def pair(self, slba, old, new):
+        """Compare and Write, fused: the completion of each."""
         count = len(old) // self.block
         first = self.queue.submit(self.command(sqe.COMPARE, slba, count, fuse=1), old)
         second = self.queue.submit(self.command(sqe.WRITE, slba, count, fuse=2), new)
-        return self.queue.wait(first, None).status, self.queue.wait(second, None).status
+        return self.queue.wait(first, None), self.queue.wait(second, None)
+
+    def compare_and_write(self, slba, old, new):
+        """The fused pair: (status of compare, status of write)."""
+        first, second = self.pair(slba, old, new)
+        return first.status, second.status
 
 
 @contextlib.contextmanager

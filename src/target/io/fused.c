@@ -15,10 +15,11 @@ static void finish_pair(struct weft_req *first, uint16_t first_sc, struct weft_r
 	tgt_io_finish(second, second_sc);
 }
 
-/* The command at fault says why, the other that it fell with it. */
+/* The command at fault says why, the other that it fell with it. A retry of the pair helps where a
+ * retry of the one at fault may: the other has DNR if, and only if, that one has. */
 static void fail_pair(struct weft_req *req, uint16_t sc)
 {
-	finish_pair(req, sc, tgt_req(req)->partner, SC_GENERIC(FUSED_FAIL) | SC_DNR);
+	finish_pair(req, sc, tgt_req(req)->partner, SC_GENERIC(FUSED_FAIL) | (sc & SC_DNR));
 }
 
 /* --- alone ------------------------------------------------------------------------------------ */
