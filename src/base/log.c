@@ -58,40 +58,58 @@ void weft_log(enum weft_log_level level, const char *fmt, ...)
 	va_end(ap);
 }
 
-/* --- lines that peers cause ------------------------------------------------------------------- */
+/* --- lines without end ------------------------------------------------------------------------ */
 
-enum { PEER_LINES_PER_S = 20 };
+enum { LINES_PER_S = 20 };
 
-static _Atomic int64_t peer_second;
-static atomic_uint peer_lines, peer_left_out;
+struct share {
+	const char *of;
+	_Atomic int64_t second;
+	atomic_uint lines, left_out;
+};
+
+static struct share peers = { .of = "peers" }, storage = { .of = "storage" };
 
 /* Counts by whole seconds; two threads that enter a new one together may let a line more
  * through. */
-static bool peer_may_speak(void)
+static bool may_speak(struct share *share)
 {
 	struct timespec now;
 	unsigned left_out;
 
 	clock_gettime(CLOCK_MONOTONIC_COARSE, &now);
-	if (atomic_exchange(&peer_second, (int64_t)now.tv_sec) != now.tv_sec) {
-		atomic_store(&peer_lines, 0);
-		left_out = atomic_exchange(&peer_left_out, 0);
+	if (atomic_exchange(&share->second, (int64_t)now.tv_sec) != now.tv_sec) {
+		atomic_store(&share->lines, 0);
+		left_out = atomic_exchange(&share->left_out, 0);
 		if (left_out)
-			weft_warn("%u more lines about peers were left out", left_out);
+			weft_warn("%u more lines about %s were left out", left_out, share->of);
 	}
-	if (atomic_fetch_add(&peer_lines, 1) < PEER_LINES_PER_S)
+	if (atomic_fetch_add(&share->lines, 1) < LINES_PER_S)
 		return true;
-	atomic_fetch_add(&peer_left_out, 1);
+	atomic_fetch_add(&share->left_out, 1);
 	return false;
+}
+
+static void write_share(struct share *share, enum weft_log_level level, const char *fmt, va_list ap)
+{
+	if (level <= level_max && may_speak(share))
+		write_line(level, fmt, ap);
 }
 
 void weft_peer_log(enum weft_log_level level, const char *fmt, ...)
 {
 	va_list ap;
 
-	if (level > level_max || !peer_may_speak())
-		return;
 	va_start(ap, fmt);
-	write_line(level, fmt, ap);
+	write_share(&peers, level, fmt, ap);
+	va_end(ap);
+}
+
+void weft_storage_log(enum weft_log_level level, const char *fmt, ...)
+{
+	va_list ap;
+
+	va_start(ap, fmt);
+	write_share(&storage, level, fmt, ap);
 	va_end(ap);
 }

@@ -10,8 +10,11 @@ void weft_log_set_level(enum weft_log_level level);
 void weft_log(enum weft_log_level level, const char *fmt, ...)
 	__attribute__((format(printf, 2, 3)));
 
-/* For what a peer causes, as often as it likes: a few lines a second, then only how many more. */
+/* For what may happen any number of times: a few lines a second, then only how many more. Each of
+ * these has its own share: peers cannot hide what storage does. */
 void weft_peer_log(enum weft_log_level level, const char *fmt, ...)
+	__attribute__((format(printf, 2, 3)));
+void weft_storage_log(enum weft_log_level level, const char *fmt, ...)
 	__attribute__((format(printf, 2, 3)));
 
 #define weft_error(...) weft_log(WEFT_LOG_ERROR, __VA_ARGS__)
