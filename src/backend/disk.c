@@ -8,7 +8,7 @@
  *
  * When a sync fails, the kernel has dropped or may drop the pages that it could not write, reports
  * that once, and the next sync succeeds without them. So a failed sync is remembered: from then on
- * FLUSH and FUA fail, until the disk is opened again and somebody has looked. A FUA write that
+ * FLUSH and FUA fail (ENOTRECOVERABLE), until the disk is opened again and somebody has looked. A FUA write that
  * fails does not say whether the write or its sync did: the same write without FUA tells. Of
  * several syncs under way when the error comes, the kernel gives it to one; another is still
  * acknowledged if its completion is handled before that one's.
@@ -77,7 +77,7 @@ static void on_synced(struct weft_op *op, int res)
 	if (res < 0)
 		weft_disk_sync_failed(disk, res);
 	else if (atomic_load(&disk->be.sync_failed))
-		res = -EIO;
+		res = -ENOTRECOVERABLE;
 	io->done(io, res);
 }
 
@@ -220,7 +220,7 @@ static bool must_be_durable(const struct weft_io *io)
 int weft_disk_submit(struct weft_backend *be, struct weft_io *io)
 {
 	if (must_be_durable(io) && atomic_load(&be->sync_failed))
-		return -EIO;
+		return -ENOTRECOVERABLE;
 	io->moved = 0;
 	switch (io->kind) {
 	case WEFT_IO_READ:

@@ -61,6 +61,16 @@ static void print_head(json_t *status)
 		       (long long)number_of(item, "portid"));
 }
 
+/* Of its storage, where there are any. */
+static void print_errors(json_t *ns)
+{
+	json_int_t reads = number_of(ns, "read_errors"), writes = number_of(ns, "write_errors");
+
+	if (reads || writes)
+		printf("  %6s storage failed %lld reads and %lld writes; the target's log says why\n",
+		       "", (long long)reads, (long long)writes);
+}
+
 static void print_namespaces(json_t *list)
 {
 	char size[32], used[32];
@@ -78,6 +88,7 @@ static void print_namespaces(json_t *list)
 		       (long long)number_of(ns, "block"), (long long)number_of(ns, "ana_group"),
 		       text_of(ns, "uuid"), text_of(ns, "backend"),
 		       json_is_true(json_object_get(ns, "readonly")) ? " (read-only)" : "");
+		print_errors(ns);
 	}
 }
 

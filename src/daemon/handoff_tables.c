@@ -119,8 +119,17 @@ static const struct weft_map totals_map = { (const struct weft_field[]){
 	U64("writes", weft_totals_state, writes),
 	U64("read_bytes", weft_totals_state, read_bytes),
 	U64("write_bytes", weft_totals_state, write_bytes),
+	{ "media_errors", weft_decode_count, offsetof(struct weft_totals_state, media_errors) },
 	{},
 } };
+
+static const struct weft_map ns_errors_map = { (const struct weft_field[]){
+	U32("nsid", weft_ns_errors_state, nsid),
+	U64("reads", weft_ns_errors_state, reads),
+	U64("writes", weft_ns_errors_state, writes),
+	{},
+} };
+static const struct weft_field ns_errors = { .decode = weft_decode_map, .map = &ns_errors_map };
 
 static const struct weft_map listener_map = { (const struct weft_field[]){
 	TEXT("uri", weft_listener_state, uri, 1),
@@ -170,6 +179,8 @@ static const struct weft_map subsys_map = { (const struct weft_field[]){
 	TEXT("nqn", weft_subsys_state, nqn, 1),
 	U32("cntlid", weft_subsys_state, cntlid),
 	{ .map = &totals_map, .offset = offsetof(struct weft_subsys_state, totals) },
+	{ "namespace_errors", weft_decode_list, offsetof(struct weft_subsys_state, ns_errors),
+	  .item = &ns_errors, .item_size = sizeof(struct weft_ns_errors_state) },
 	LIST("ana_rules", weft_subsys_state, ana_rules, &rule, sizeof(struct weft_ana_rule)),
 	LIST("ana_changed", weft_subsys_state, ana_changed, &entry,
 	     sizeof(struct weft_paths_entry)),

@@ -52,11 +52,23 @@ static json_t *encode(const struct weft_field *field, const void *at)
 	return json_string(at);
 }
 
+/* A field that an older version does not know, where it says nothing: that version reads the rest. */
+static bool left_out(const struct weft_field *field, const void *at)
+{
+	const struct weft_items *items = at;
+
+	if (field->required)
+		return false;
+	return field->decode == weft_decode_list ? !items->count : !*(const uint64_t *)at;
+}
+
 static json_t *encode_map(const struct weft_map *map, const void *at)
 {
 	json_t *object = json_object();
 
 	for (const struct weft_field *f = map->fields; f->name || f->map; f++) {
+		if (f->name && left_out(f, (const char *)at + f->offset))
+			continue;
 		if (f->name) {
 			json_object_set_new(object, f->name,
 					    encode(f, (const char *)at + f->offset));

@@ -95,14 +95,17 @@ static void add_ns(void *arg, const struct weft_ns_info *info)
 	struct walk *w = arg;
 
 	json_array_append_new(w->namespaces,
-			      json_pack("{s:I, s:s, s:I, s:I, s:I, s:s, s:s, s:b, s:I, s:s, s:I}",
+			      json_pack("{s:I, s:s, s:I, s:I, s:I, s:s, s:s, s:b, s:I, s:s, s:I, "
+					"s:I, s:I}",
 					"nsid", (json_int_t)info->nsid, "backend", info->backend,
 					"size", (json_int_t)info->size, "used",
 					(json_int_t)info->used, "block", (json_int_t)info->block,
 					"uuid", info->uuid, "nguid", info->nguid, "readonly",
 					info->read_only, "ana_group", (json_int_t)info->ana_group,
 					"reservation", reservations[info->reservation],
-					"registrants", (json_int_t)info->registrants));
+					"registrants", (json_int_t)info->registrants, "read_errors",
+					(json_int_t)info->read_errors, "write_errors",
+					(json_int_t)info->write_errors));
 }
 
 /* The host chose its NQN: it may not be the UTF-8 that JSON wants. */

@@ -3,11 +3,31 @@
 #include <errno.h>
 #include <stddef.h>
 
-uint16_t weft_status_from_errno(int rc)
+/* DNR says that the same command will fail again, whatever controller of the subsystem is asked. Of
+ * EIO nobody knows that: the kernel's driver has given up for now. The second kind names the block,
+ * the device or the file as lost for good. A full disk may have room later, but not for a host that
+ * asks again at once. */
+uint16_t weft_status_from_errno(int rc, bool reading)
 {
+	uint16_t media = reading ? SC_MEDIA(READ_ERROR) : SC_MEDIA(WRITE_FAULT);
+
 	switch (-rc) {
 	case 0:
 		return NVME_SC_SUCCESS;
+	case EIO:
+	case ETIMEDOUT:
+	case ENOLINK:
+		return media;
+	case ENODATA:   /* as the block layer says that the medium failed … */
+	case EILSEQ:    /* … that a checksum did … */
+	case EREMOTEIO: /* … that the device refuses */
+	case EBADMSG:
+	case EUCLEAN:
+	case ENODEV:
+	case ENXIO:
+	case ESTALE:
+	case ENOTRECOVERABLE: /* what was to become durable is lost, see backend/disk.c */
+		return media | SC_DNR;
 	case ENOSPC:
 	case EDQUOT:
 	case EFBIG:
@@ -18,6 +38,7 @@ uint16_t weft_status_from_errno(int rc)
 		return SC_GENERIC(INVALID_OPCODE) | SC_DNR;
 	case ENOMEM:
 	case EAGAIN:
+	case EBUSY:
 		return SC_GENERIC(INTERNAL);
 	default:
 		return SC_GENERIC(INTERNAL) | SC_DNR;

@@ -2,6 +2,8 @@
 #ifndef WEFT_PROTO_STATUS_H
 #define WEFT_PROTO_STATUS_H
 
+#include <stdbool.h>
+
 #include "proto/nvme.h"
 
 #define SC_GENERIC(sc) (NVME_SC_##sc)
@@ -10,8 +12,9 @@
 #define SC_PATH(sc)    (NVME_SCT_PATH << 8 | NVME_SC_##sc)
 #define SC_DNR         NVME_SC_DNR
 
-/* What a failed backend operation tells the host. */
-uint16_t weft_status_from_errno(int rc);
+/* What a failed backend operation tells the host; @reading: it was to read, not to change or to make
+ * durable. docs/durability.md has the table. */
+uint16_t weft_status_from_errno(int rc, bool reading);
 
 /* What a host tells its caller. */
 int weft_status_to_errno(uint16_t status);

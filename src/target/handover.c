@@ -123,7 +123,28 @@ static struct weft_totals_state totals(struct tgt_stats *stats, unsigned count)
 
 	for (unsigned i = 0; i < count; i++)
 		tgt_stats_add(&stats[i], &sum);
-	return (struct weft_totals_state){ sum.reads, sum.writes, sum.read_bytes, sum.write_bytes };
+	return (struct weft_totals_state){ sum.reads, sum.writes, sum.read_bytes, sum.write_bytes,
+					   sum.media_errors };
+}
+
+static int list_ns_errors(struct weft_items *items, struct weft_subsys *s)
+{
+	struct weft_ns_errors_state *to;
+
+	if (reserve(items, WEFT_NSID_MAX, sizeof(*to)) < 0)
+		return -ENOMEM;
+	to = items->at;
+	for (uint32_t nsid = 1; nsid <= WEFT_NSID_MAX; nsid++) {
+		const struct tgt_ns *ns = tgt_ns_find(s, nsid);
+		struct ns_errors errors = { 0 };
+
+		if (ns)
+			errors = tgt_ns_errors(ns);
+		if (errors.reads || errors.writes)
+			to[items->count++] = (struct weft_ns_errors_state){ nsid, errors.reads,
+									    errors.writes };
+	}
+	return 0;
 }
 
 static int tell_subsys(struct weft_target_state *state, struct weft_subsys *s)
@@ -135,7 +156,9 @@ static int tell_subsys(struct weft_target_state *state, struct weft_subsys *s)
 	strcpy(to->nqn, s->nqn);
 	to->cntlid = s->cntlid_next;
 	to->totals = totals(s->stats, s->target->ngroups);
-	rc = tgt_paths_tell_subsys(to, s);
+	rc = list_ns_errors(&to->ns_errors, s);
+	if (!rc)
+		rc = tgt_paths_tell_subsys(to, s);
 	return rc < 0 ? rc : tgt_store_tell(to, s);
 }
 
@@ -292,6 +315,7 @@ void weft_target_state_free(struct weft_target_state *state)
 	struct weft_subsys_state *subsystems = state->subsystems.at;
 
 	for (unsigned i = 0; i < state->subsystems.count; i++) {
+		free(subsystems[i].ns_errors.at);
 		tgt_paths_free_subsys(&subsystems[i]);
 		tgt_store_free(&subsystems[i]);
 	}

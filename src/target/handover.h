@@ -20,6 +20,12 @@ struct weft_listener_state {
 
 struct weft_totals_state {
 	uint64_t reads, writes, read_bytes, write_bytes;
+	uint64_t media_errors; /* of a subsystem */
+};
+
+struct weft_ns_errors_state {
+	uint32_t nsid;
+	uint64_t reads, writes;
 };
 
 /* Something that has a number: what it has come to. */
@@ -32,6 +38,7 @@ struct weft_subsys_state {
 	char nqn[WEFT_NQN_MAX + 1];
 	uint32_t cntlid; /* the last that was given */
 	struct weft_totals_state totals;
+	struct weft_items ns_errors;   /* struct weft_ns_errors_state: namespaces that have some */
 	struct weft_items ana_rules;   /* struct weft_ana_rule */
 	struct weft_items ana_changed; /* struct weft_paths_entry: group and count */
 	uint64_t ana_count;

@@ -34,6 +34,20 @@ static void set_totals(struct tgt_stats *stats, const struct weft_totals_state *
 	atomic_store(&stats->writes, totals->writes);
 	atomic_store(&stats->read_bytes, totals->read_bytes);
 	atomic_store(&stats->write_bytes, totals->write_bytes);
+	atomic_store(&stats->media_errors, totals->media_errors);
+}
+
+static void take_ns_errors(struct weft_subsys *s, const struct weft_items *items)
+{
+	const struct weft_ns_errors_state *from = items->at;
+
+	for (unsigned i = 0; i < items->count; i++) {
+		struct tgt_ns *ns = tgt_ns_find(s, from[i].nsid);
+
+		if (ns)
+			tgt_ns_inherit_errors(ns,
+					      &(struct ns_errors){ from[i].reads, from[i].writes });
+	}
 }
 
 static int take_subsystems(struct inherit *in)
@@ -49,6 +63,7 @@ static int take_subsystems(struct inherit *in)
 					 from[i].nqn);
 		s->cntlid_next = (uint16_t)from[i].cntlid;
 		set_totals(&s->stats[0], &from[i].totals);
+		take_ns_errors(s, &from[i].ns_errors);
 		rc = tgt_paths_take_subsys(&from[i], s, &in->err);
 		if (!rc)
 			rc = tgt_store_take(&from[i], s, &in->err);

@@ -54,7 +54,8 @@ struct tgt_host {
 /* What one reactor did for a subsystem; only it writes, home adds up. */
 struct tgt_stats {
 	_Atomic uint64_t reads, writes, read_bytes, write_bytes;
-	uint64_t unused[4]; /* keeps reactors off each other's cache lines */
+	_Atomic uint64_t media_errors;
+	uint64_t unused[3]; /* keeps reactors off each other's cache lines */
 };
 
 /* Parts that act by what the store says; the store is told what all of them do. */
@@ -336,8 +337,9 @@ void tgt_follows(struct weft_subsys *s, enum tgt_follower who, uint64_t revision
 bool tgt_host_allowed(const struct weft_subsys *s, const char *hostnqn);
 void tgt_subsys_ctrl_gone(struct weft_subsys *s);                       /* may free @s */
 void tgt_stats_count(struct weft_req *req, bool write, uint64_t bytes); /* on a reactor */
+void tgt_stats_error(struct weft_req *req, bool reading, bool media);   /* the same, of storage */
 struct tgt_totals {
-	uint64_t reads, writes, read_bytes, write_bytes;
+	uint64_t reads, writes, read_bytes, write_bytes, media_errors;
 };
 void tgt_stats_add(struct tgt_stats *stats, struct tgt_totals *sum);
 

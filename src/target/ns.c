@@ -122,3 +122,23 @@ void tgt_ns_leave(struct weft_req *req)
 	treq->ns = NULL;
 	answer_round(local, req->qp->group);
 }
+
+/* --- what storage did to it ------------------------------------------------------------------- */
+
+struct ns_errors tgt_ns_errors(const struct tgt_ns *ns)
+{
+	struct ns_errors sum = { 0 };
+
+	for (unsigned i = 0; i < ns->subsys->target->ngroups; i++) {
+		sum.reads += atomic_load_explicit(&ns->local[i].read_errors, memory_order_relaxed);
+		sum.writes += atomic_load_explicit(&ns->local[i].write_errors,
+						   memory_order_relaxed);
+	}
+	return sum;
+}
+
+void tgt_ns_inherit_errors(struct tgt_ns *ns, const struct ns_errors *errors)
+{
+	atomic_store(&ns->local[0].read_errors, errors->reads);
+	atomic_store(&ns->local[0].write_errors, errors->writes);
+}

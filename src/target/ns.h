@@ -12,6 +12,7 @@
 #ifndef WEFT_TARGET_NS_H
 #define WEFT_TARGET_NS_H
 
+#include <assert.h>
 #include <stdatomic.h>
 
 #include "backend/backend.h"
@@ -24,7 +25,8 @@ struct weft_target;
 /* Who has to wait for the namespace, and whom a round waits for. */
 enum ns_hold { NS_HOLD_NONE, NS_HOLD_WRITERS, NS_HOLD_ALL, NS_HOLD_MEMORY };
 
-/* What one reactor knows of a namespace. Touched by that reactor alone. */
+/* What one reactor knows of a namespace. Touched by that reactor alone, but for the errors, which
+ * home adds up. */
 struct ns_local {
 	uint32_t writers; /* commands at work that change data */
 	uint32_t users;   /* commands at work, those included */
@@ -33,7 +35,9 @@ struct ns_local {
 	struct weft_list waiting; /* weft_req.link */
 	struct tgt_round *round;  /* answered when those that it waits for are gone */
 	enum ns_hold round_waits;
+	_Atomic uint64_t read_errors, write_errors; /* of storage, whatever they were */
 } __attribute__((aligned(64)));
+static_assert(sizeof(struct ns_local) == 64, "a cache line");
 
 struct tgt_ns {
 	struct weft_subsys *subsys;
@@ -99,6 +103,13 @@ bool tgt_ns_busy(const struct ns_local *local, enum ns_hold hold);
  * on. */
 int tgt_ns_publish(struct weft_subsys *s, uint32_t nsid, struct tgt_ns *ns);
 void tgt_ns_free(struct tgt_ns *ns);
+
+/* ns.c, on home: how often storage failed it, and what that was before this process. */
+struct ns_errors {
+	uint64_t reads, writes;
+};
+struct ns_errors tgt_ns_errors(const struct tgt_ns *ns);
+void tgt_ns_inherit_errors(struct tgt_ns *ns, const struct ns_errors *errors);
 
 /* ns_remove.c, on home. */
 void tgt_ns_close_all(struct weft_subsys *s, void (*closed)(void *arg), void *arg);

@@ -318,10 +318,20 @@ void tgt_stats_count(struct weft_req *req, bool write, uint64_t bytes)
 	}
 }
 
+void tgt_stats_error(struct weft_req *req, bool reading, bool media)
+{
+	unsigned group = req->qp->group->index;
+	struct tgt_ns *ns = tgt_ns_at_work(req);
+
+	bump(reading ? &ns->local[group].read_errors : &ns->local[group].write_errors, 1);
+	bump(&ns->subsys->stats[group].media_errors, media);
+}
+
 void tgt_stats_add(struct tgt_stats *stats, struct tgt_totals *sum)
 {
 	sum->reads += atomic_load_explicit(&stats->reads, memory_order_relaxed);
 	sum->writes += atomic_load_explicit(&stats->writes, memory_order_relaxed);
 	sum->read_bytes += atomic_load_explicit(&stats->read_bytes, memory_order_relaxed);
 	sum->write_bytes += atomic_load_explicit(&stats->write_bytes, memory_order_relaxed);
+	sum->media_errors += atomic_load_explicit(&stats->media_errors, memory_order_relaxed);
 }

@@ -178,6 +178,7 @@ void weft_target_stop(struct weft_target *t, void (*done)(void *arg), void *arg)
 
 static void visit_ns(struct tgt_ns *ns, const struct weft_target_visitor *v, void *arg)
 {
+	const struct ns_errors errors = tgt_ns_errors(ns);
 	struct weft_ns_info info = {
 		.nsid = ns->nsid,
 		.block = 1u << ns->lba_shift,
@@ -187,6 +188,8 @@ static void visit_ns(struct tgt_ns *ns, const struct weft_target_visitor *v, voi
 		.backend = ns->be->spec,
 		.descriptor = weft_backend_descriptor(ns->be),
 		.sync_failed = atomic_load(&ns->be->sync_failed),
+		.read_errors = errors.reads,
+		.write_errors = errors.writes,
 	};
 	const struct weft_record *record;
 	struct resv_state st;

@@ -156,6 +156,7 @@ struct weft_ns_info {
 	const char *backend; /* SPEC that opens it again */
 	int descriptor;      /* of its storage, for another process; -1: it has none */
 	bool sync_failed;    /* writes did not become durable, and flushes fail since */
+	uint64_t read_errors, write_errors; /* of its storage */
 	char uuid[37], nguid[33];
 	uint8_t reservation;  /* its type; 0: nobody has reserved it */
 	unsigned registrants; /* hosts */

@@ -321,32 +321,4 @@ def _(t):
         ctrl.disk().read(0)
 
 
-def fill(disk):
-    """Write blocks until the disk is full: how many were taken."""
-    for slba in range(disk.blocks):
-        cqe = disk.write(slba, nvme.pattern(slba, disk.block), want=(0, nvme.CAPACITY))
-        if cqe.status:
-            return slba
-    raise AssertionError("8 MiB took 64 MiB")
-
-
-@tap.case("a full disk: Capacity Exceeded, and what was written stays")
-def _():
-    mount = "mount -t tmpfs -o size=8M none \"$0\" && exec \"$@\""
-    with tempfile.TemporaryDirectory() as tmp:
-        wrap = ["unshare", "-rm", "sh", "-c", mount, tmp]
-        probe = subprocess.run([*wrap, "true"], capture_output=True, text=True)
-        if probe.returncode:
-            tap.skip(f"no private tmpfs: {probe.stderr.strip()}")
-        with weft.Target(ns=[f"file:{tmp}/a.img,size=64M", "mem:16M"], wrap=wrap) as t, \
-                connect(t) as ctrl:
-            disk = ctrl.disk()
-            taken = fill(disk)
-            for slba in range(taken):
-                assert disk.read(slba) == nvme.pattern(slba, disk.block), f"block {slba}"
-            ctrl.disk(2).write(0, bytes(ctrl.disk(2).block))
-            disk.deallocate([(0, taken // 2)])
-            disk.write(taken, nvme.pattern(taken, disk.block))
-
-
 sys.exit(tap.run())

@@ -259,9 +259,9 @@ void try_backend(struct weft_backend *be)
 void assert_not_durable(struct weft_backend *be)
 {
 	fill(4096, 3);
-	assert_int_equal(do_io(be, WEFT_IO_FLUSH, 0, NULL, 0, 0), -EIO);
-	assert_int_equal(do_io(be, WEFT_IO_WRITE, WEFT_IO_FUA, data, 0, 4096), -EIO);
-	assert_int_equal(do_io(be, WEFT_IO_ZERO, WEFT_IO_FUA, NULL, 0, 4096), -EIO);
+	assert_int_equal(do_io(be, WEFT_IO_FLUSH, 0, NULL, 0, 0), -ENOTRECOVERABLE);
+	assert_int_equal(do_io(be, WEFT_IO_WRITE, WEFT_IO_FUA, data, 0, 4096), -ENOTRECOVERABLE);
+	assert_int_equal(do_io(be, WEFT_IO_ZERO, WEFT_IO_FUA, NULL, 0, 4096), -ENOTRECOVERABLE);
 	assert_int_equal(do_io(be, WEFT_IO_WRITE, 0, data, 0, 4096), 0);
 	assert_data(be, 0, 4096, 3);
 }

@@ -2,6 +2,7 @@
 #include "held.h"
 
 #include <pthread.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -13,22 +14,53 @@ static struct weft_list in_hand = { &in_hand, &in_hand }; /* weft_io.op.link */
 static unsigned count;
 static bool holding;
 static char bytes[HELD_BYTES];
+static const char *failing; /* kinds */
+static int failing_rc;
+static char asked[64];
 
-/* On the reactor that asked. */
-static void answer(struct weft_msg *msg)
+static const char letters[] = {
+	[WEFT_IO_READ] = 'R', [WEFT_IO_WRITE] = 'W', [WEFT_IO_FLUSH] = 'F',
+	[WEFT_IO_ZERO] = 'Z', [WEFT_IO_TRIM] = 'T',
+};
+
+static bool fails(const struct weft_io *io)
 {
-	struct weft_io *io = container_of(msg, struct weft_io, op.mail);
+	return failing && strchr(failing, letters[io->kind]);
+}
+
+static void do_io(struct weft_io *io)
+{
 	char *at = bytes + io->offset;
 
-	pthread_mutex_lock(&lock);
 	if (io->kind == WEFT_IO_READ)
 		memcpy(io->buf, at, io->length);
 	else if (io->kind == WEFT_IO_WRITE)
 		memcpy(at, io->buf, io->length);
 	else if (io->kind != WEFT_IO_FLUSH)
 		memset(at, 0, io->length);
+}
+
+static void note(const struct weft_io *io)
+{
+	size_t len = strlen(asked);
+
+	if (len < sizeof(asked) - 2)
+		snprintf(asked + len, sizeof(asked) - len, "%c%s", letters[io->kind],
+			 io->flags & WEFT_IO_FUA ? "!" : "");
+}
+
+/* On the reactor that asked. */
+static void answer(struct weft_msg *msg)
+{
+	struct weft_io *io = container_of(msg, struct weft_io, op.mail);
+	int rc;
+
+	pthread_mutex_lock(&lock);
+	rc = fails(io) ? failing_rc : 0;
+	if (!rc)
+		do_io(io);
 	pthread_mutex_unlock(&lock);
-	io->done(io, 0);
+	io->done(io, rc);
 }
 
 static void let_go(struct weft_io *io)
@@ -44,6 +76,7 @@ static int held_submit(struct weft_backend *be, struct weft_io *io)
 	io->op.reactor = weft_reactor_self();
 	pthread_mutex_lock(&lock);
 	held = holding;
+	note(io);
 	if (held) {
 		weft_list_push(&in_hand, &io->op.link);
 		count++;
@@ -96,10 +129,11 @@ struct weft_backend *held_open(void)
 		.size = HELD_BYTES,
 		.align = 512,
 		.block_min = 512,
-		.spec = strdup("held:64K"),
+		.spec = strdup("held:512K"),
 	};
 	memset(bytes, 0, sizeof(bytes));
 	holding = false;
+	failing = NULL;
 	return be;
 }
 
@@ -131,6 +165,25 @@ void held_let_go(void)
 	pthread_mutex_unlock(&lock);
 	while ((link = weft_list_pop(&all)))
 		let_go(container_of(link, struct weft_io, op.link));
+}
+
+void held_fail(const char *kinds, int rc)
+{
+	pthread_mutex_lock(&lock);
+	failing = kinds;
+	failing_rc = rc;
+	pthread_mutex_unlock(&lock);
+}
+
+const char *held_asked(void)
+{
+	static char told[sizeof(asked)];
+
+	pthread_mutex_lock(&lock);
+	strcpy(told, asked);
+	asked[0] = '\0';
+	pthread_mutex_unlock(&lock);
+	return told;
 }
 
 const char *held_bytes(void)

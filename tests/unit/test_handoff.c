@@ -169,7 +169,7 @@ static struct weft_state sample_state(int fd)
 		  .qpair = { .fd = fd, .sqid = 9, .bytes = strdup("defg"), .nbytes = 4 } },
 	};
 	struct weft_subsys_state subsystems[] = {
-		{ .nqn = "nqn.a", .cntlid = 7, .totals = { 9 }, .ana_count = 5 },
+		{ .nqn = "nqn.a", .cntlid = 7, .totals = { 9, .media_errors = 3 }, .ana_count = 5 },
 		{ .nqn = "nqn.b", .draining = true },
 	};
 	struct weft_state state = { .since_ns = 123456789012345,
@@ -179,6 +179,8 @@ static struct weft_state sample_state(int fd)
 	state.target.genctr = 99;
 	subsystems[0].ana_rules = ITEMS(
 		(struct weft_ana_rule[]){ { 1024, WEFT_ANA_INACCESSIBLE, 3, "nqn.h" } });
+	subsystems[0].ns_errors = ITEMS(
+		(struct weft_ns_errors_state[]){ { 1, 2, 3 }, { 1024, 1ull << 60, 0 } });
 	subsystems[0].ana_changed = ITEMS((struct weft_paths_entry[]){ { 1024, 0, 1ull << 60 } });
 	for (size_t i = 0; i < COUNT(subsystems); i++)
 		subsystems[i].store = sample_store(fd, i);
@@ -368,6 +370,12 @@ static void other_formats_refused(void **state)
 	weft_frame_sent_free(&frame);
 }
 
+/* Versions that write the same format do not know it, or leave it out where it says nothing. */
+static bool may_be_missing(const char *key)
+{
+	return !strcmp(key, "media_errors") || !strcmp(key, "namespace_errors");
+}
+
 /* Every key of @at, at any depth below @root: without it, and with values of another kind. */
 static void spoil_all(json_t *root, json_t *at, unsigned *spoiled)
 {
@@ -381,7 +389,7 @@ static void spoil_all(json_t *root, json_t *at, unsigned *spoiled)
 		if (!strcmp(key, "step"))
 			continue;
 		json_object_del(at, key);
-		assert_true(try_doc(root) < 0);
+		assert_true(may_be_missing(key) ? !try_doc(root) : try_doc(root) < 0);
 		for (size_t i = 0; i < COUNT(wrong); i++) {
 			json_object_set(at, key, wrong[i]);
 			assert_true(try_doc(root) < 0);

@@ -55,6 +55,7 @@ static void *log_smart(struct tgt_ctrl *ctrl, size_t *size)
 	put_u128(page->host_reads, sum.reads);
 	put_u128(page->host_writes, sum.writes);
 	put_u128(page->power_cycles, 1);
+	put_u128(page->media_errors, sum.media_errors);
 	put_u128(page->num_err_log_entries, ctrl->nerrors);
 	return page;
 }
@@ -79,6 +80,7 @@ static void *log_endurance_group(struct tgt_ctrl *ctrl, size_t *size)
 	put_u128(page->media_units_written, data_units(sum.write_bytes));
 	put_u128(page->host_read_cmds, sum.reads);
 	put_u128(page->host_write_cmds, sum.writes);
+	put_u128(page->media_data_integrity_err, sum.media_errors);
 	return page;
 }
 

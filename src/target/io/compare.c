@@ -25,7 +25,7 @@ static bool compare_step(struct weft_req *req, int rc)
 	struct tgt_req *treq = tgt_req(req);
 
 	if (rc < 0) {
-		tgt_io_finish(req, weft_status_from_errno(rc));
+		tgt_io_finish(req, tgt_io_status(req, rc));
 		return false;
 	}
 	if (treq->writing) { /* a piece is here */

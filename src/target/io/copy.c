@@ -60,7 +60,7 @@ static bool copy_step(struct weft_req *req, int rc)
 
 	if (rc < 0) {
 		req->cqe.result = cpu_to_le64(treq->range); /* the first that is not copied whole */
-		tgt_io_finish(req, weft_status_from_errno(rc));
+		tgt_io_finish(req, tgt_io_status(req, rc));
 		return false;
 	}
 	if (treq->moved == range_bytes(req)) {

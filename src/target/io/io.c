@@ -117,7 +117,9 @@ void tgt_io_submit(struct weft_req *req, enum weft_io_kind kind, void *buf, uint
 
 void tgt_io_done(struct weft_io *io, int rc)
 {
-	tgt_io_finish(tgt_io_req(io), weft_status_from_errno(rc));
+	struct weft_req *req = tgt_io_req(io);
+
+	tgt_io_finish(req, tgt_io_status(req, rc));
 }
 
 /* --- the answer ------------------------------------------------------------------------------- */

@@ -10,6 +10,13 @@ void tgt_io_command(struct weft_req *req);
 /* Answers; a fused command goes on with its pair. */
 void tgt_io_finish(struct weft_req *req, uint16_t status);
 void tgt_io_done(struct weft_io *io, int rc); /* finishes with what became of the io */
+/* io/failed.c: storage did not do the request's io; the status to answer with. */
+uint16_t tgt_io_failed(struct weft_req *req, int rc);
+/* What storage made of the request's io; once for each io. */
+static inline uint16_t tgt_io_status(struct weft_req *req, int rc)
+{
+	return rc < 0 ? tgt_io_failed(req, rc) : 0;
+}
 struct weft_req *tgt_io_req(struct weft_io *io);
 /* Sets offset and length from SLBA and NLB. 0 or a status. */
 uint16_t tgt_io_range(struct weft_req *req, const struct tgt_ns *ns);

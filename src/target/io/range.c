@@ -35,7 +35,7 @@ static bool verify_step(struct weft_req *req, int rc)
 	uint64_t len = left < VERIFY_BYTES ? left : VERIFY_BYTES;
 
 	if (rc < 0 || !left) {
-		tgt_io_finish(req, weft_status_from_errno(rc));
+		tgt_io_finish(req, tgt_io_status(req, rc));
 		return false;
 	}
 	treq->moved += len;
@@ -89,7 +89,7 @@ static bool dsm_step(struct weft_req *req, int rc)
 
 	do {
 		if (rc < 0 || treq->range == dsm_ranges(req)) {
-			tgt_io_finish(req, weft_status_from_errno(rc));
+			tgt_io_finish(req, tgt_io_status(req, rc));
 			return false;
 		}
 		range = dsm_range(req, treq->range++);

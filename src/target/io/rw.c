@@ -141,12 +141,12 @@ static void shutdown_at_home(struct weft_msg *msg)
 	tgt_home_reply(req, 0);
 }
 
-/* A flush that failed is in the log already; a shutdown does not stop at it. */
+/* A shutdown does not stop at a flush that failed, which is told in the log. */
 static void flushed_one(struct weft_io *io, int rc)
 {
 	struct weft_req *req = tgt_io_req(io);
 
-	(void)rc;
+	tgt_io_status(req, rc);
 	tgt_ns_leave(req);
 	tgt_req(req)->range++;
 	flush_next(req);

@@ -1,0 +1,236 @@
+/* test_target_storage.c - what commands ask of storage, and what hosts hear when it fails. */
+#include "held_case.h"
+
+enum { NS_HELD = 9, GROUP = 3, LID_SMART = 2, DNR = 0x4000 };
+enum { READ_ERROR = 0x281, WRITE_FAULT = 0x280, CAPACITY = 0x81, INTERNAL = 0x06 };
+enum { PIECE = 128 << 10 };
+
+static int with_held(void **state)
+{
+	target_ns_add_on(NS_HELD, held_open(), GROUP);
+	return 0;
+}
+
+static int without_held(void **state)
+{
+	held_fail(NULL, 0);
+	target_ns_remove(NS_HELD);
+	return 0;
+}
+
+/* One block at the beginning, where there are zeroes; what it came to. */
+static void run(struct host *h, struct flight *f, enum weft_op_code op, unsigned flags)
+{
+	bool pair = op == WEFT_COMPARE_AND_WRITE;
+
+	*f = (struct flight){ .iov = { f->data, pair ? 1024 : 512 } };
+	f->cmd = (struct weft_cmd){ .op = op,
+				    .ns = h->ns,
+				    .flags = flags,
+				    .length = op == WEFT_FLUSH ? 0 : 512,
+				    .copy_from = 1024,
+				    .iov = &f->iov,
+				    .iovcnt = 1,
+				    .done = landed,
+				    .user = f };
+	assert_int_equal(weft_submit(h->queue, &f->cmd), 0);
+	while (!f->done)
+		weft_queue_poll(h->queue, -1);
+}
+
+/* --- what storage is asked for ---------------------------------------------------------------- */
+
+/* What is to be durable before the answer is asked for as such, of whatever command. */
+static void storage_is_asked(void **state)
+{
+	static const struct {
+		const char *name;
+		enum weft_op_code op;
+		unsigned flags;
+		const char *asked;
+	} cases[] = {
+		{ "read", WEFT_READ, 0, "R" },
+		{ "write", WEFT_WRITE, 0, "W" },
+		{ "write, FUA", WEFT_WRITE, WEFT_FUA, "W!" },
+		{ "flush", WEFT_FLUSH, 0, "F" },
+		{ "zero", WEFT_ZERO, 0, "Z" },
+		{ "zero, FUA", WEFT_ZERO, WEFT_FUA, "Z!" },
+		{ "zero, FUA and DEAC", WEFT_ZERO, WEFT_FUA | WEFT_UNMAP, "Z!" },
+		{ "trim", WEFT_TRIM, 0, "T" },
+		{ "verify", WEFT_VERIFY, 0, "R" },
+		{ "compare", WEFT_COMPARE, 0, "R" },
+		{ "copy", WEFT_COPY, 0, "RW" },
+		{ "copy, FUA", WEFT_COPY, WEFT_FUA, "RW!" },
+		{ "pair", WEFT_COMPARE_AND_WRITE, 0, "RW" },
+	};
+	struct host h = host_open("", NS_HELD);
+	struct flight f;
+
+	held_asked();
+	for (unsigned i = 0; i < COUNT(cases); i++) {
+		const char *asked;
+
+		run(&h, &f, cases[i].op, cases[i].flags);
+		asked = held_asked();
+		if (f.cmd.rc || strcmp(asked, cases[i].asked))
+			fail_msg("%s: %d, storage was asked for %s", cases[i].name, f.cmd.rc,
+				 asked);
+	}
+	host_close(&h);
+}
+
+/* --- several pieces --------------------------------------------------------------------------- */
+
+static int compare(struct host *h, char *data, unsigned length)
+{
+	struct iovec iov = { data, length };
+	struct weft_cmd cmd = {
+		.op = WEFT_COMPARE, .ns = h->ns, .length = length, .iov = &iov, .iovcnt = 1
+	};
+
+	return weft_run(h->queue, &cmd, NULL);
+}
+
+/* A difference is found in whatever piece of a Compare it is, be it the last byte. */
+static void compare_looks_at_every_piece(void **state)
+{
+	static const struct {
+		unsigned length, at;
+	} cases[] = {
+		{ PIECE, PIECE - 1 },
+		{ 2 * PIECE, 0 },
+		{ 2 * PIECE, PIECE },
+		{ 2 * PIECE, 2 * PIECE - 1 },
+		{ 3 * PIECE, 2 * PIECE - 1 },
+		{ 3 * PIECE, 2 * PIECE },
+		{ 3 * PIECE, 3 * PIECE - 1 },
+		{ 2 * PIECE + 512, 2 * PIECE },
+		{ 2 * PIECE + 512, 2 * PIECE + 511 },
+	};
+	static char data[3 * PIECE];
+	struct host h = host_open("", NS_HELD);
+
+	for (unsigned i = 0; i < COUNT(cases); i++) {
+		unsigned len = cases[i].length, at = cases[i].at;
+
+		assert_int_equal(compare(&h, data, len), 0);
+		data[at] = 1;
+		if (compare(&h, data, len) != -EILSEQ)
+			fail_msg("Compare of %u bytes did not see byte %u", len, at);
+		data[at] = 0;
+	}
+	host_close(&h);
+}
+
+/* --- storage that fails ----------------------------------------------------------------------- */
+
+static uint64_t smart(struct weft_ctrl *ctrl, unsigned at)
+{
+	uint8_t page[512];
+	uint64_t value;
+
+	assert_int_equal(weft_log_page(ctrl, LID_SMART, 0xffffffff, 0, page, sizeof(page), NULL),
+			 0);
+	memcpy(&value, page + at, sizeof(value));
+	return value;
+}
+
+static uint64_t media_errors(struct weft_ctrl *ctrl)
+{
+	return smart(ctrl, 160);
+}
+
+static uint64_t error_log_entries(struct weft_ctrl *ctrl)
+{
+	return smart(ctrl, 176);
+}
+
+/* What could not be read is a read error, also where a Compare or a Copy needed it; what could not
+ * be changed or made durable, a write fault. */
+static void host_hears_of_errors(void **state)
+{
+	static const struct {
+		const char *name;
+		enum weft_op_code op;
+		unsigned flags;
+		const char *failing;
+		int rc;
+		unsigned status;
+		unsigned entries; /* of the error log */
+	} cases[] = {
+		{ "read", WEFT_READ, 0, "R", -EIO, READ_ERROR, 1 },
+		{ "read: the medium", WEFT_READ, 0, "R", -ENODATA, READ_ERROR | DNR, 1 },
+		{ "read: no memory", WEFT_READ, 0, "R", -ENOMEM, INTERNAL, 1 },
+		{ "write", WEFT_WRITE, 0, "W", -EIO, WRITE_FAULT, 1 },
+		{ "write, FUA", WEFT_WRITE, WEFT_FUA, "W", -EIO, WRITE_FAULT, 1 },
+		{ "write: full", WEFT_WRITE, 0, "W", -ENOSPC, CAPACITY | DNR, 1 },
+		{ "zero", WEFT_ZERO, 0, "Z", -EIO, WRITE_FAULT, 1 },
+		{ "zero: full", WEFT_ZERO, 0, "Z", -ENOSPC, CAPACITY | DNR, 1 },
+		{ "trim", WEFT_TRIM, 0, "T", -EIO, WRITE_FAULT, 1 },
+		{ "flush", WEFT_FLUSH, 0, "F", -EIO, WRITE_FAULT, 1 },
+		{ "flush: for good", WEFT_FLUSH, 0, "F", -ENOTRECOVERABLE, WRITE_FAULT | DNR, 1 },
+		{ "verify", WEFT_VERIFY, 0, "R", -EIO, READ_ERROR, 1 },
+		{ "compare", WEFT_COMPARE, 0, "R", -EIO, READ_ERROR, 1 },
+		{ "copy: its read", WEFT_COPY, 0, "R", -EIO, READ_ERROR, 1 },
+		{ "copy: its write", WEFT_COPY, 0, "W", -EIO, WRITE_FAULT, 1 },
+		{ "pair: its compare", WEFT_COMPARE_AND_WRITE, 0, "R", -EIO, READ_ERROR, 2 },
+		{ "pair: its write", WEFT_COMPARE_AND_WRITE, 0, "W", -EIO, WRITE_FAULT, 1 },
+	};
+	struct host h = host_open("", NS_HELD);
+	struct flight f;
+
+	for (unsigned i = 0; i < COUNT(cases); i++) {
+		uint64_t media = media_errors(h.ctrl), entries = error_log_entries(h.ctrl);
+		bool is_media = (cases[i].status & 0x700) == 0x200;
+
+		held_fail(cases[i].failing, cases[i].rc);
+		run(&h, &f, cases[i].op, cases[i].flags);
+		if (f.cmd.status != cases[i].status)
+			fail_msg("%s: status %#x", cases[i].name, f.cmd.status);
+		if (f.cmd.rc != (cases[i].rc == -ENOSPC ? -ENOSPC : -EIO))
+			fail_msg("%s: %d", cases[i].name, f.cmd.rc);
+		if (media_errors(h.ctrl) != media + is_media)
+			fail_msg("%s: SMART counts it otherwise", cases[i].name);
+		if (error_log_entries(h.ctrl) != entries + cases[i].entries)
+			fail_msg("%s: error log", cases[i].name);
+		held_fail(NULL, 0);
+		run(&h, &f, cases[i].op, cases[i].flags);
+		if (f.cmd.rc)
+			fail_msg("%s: %d when storage works again", cases[i].name, f.cmd.rc);
+	}
+	host_close(&h);
+}
+
+/* Its status and the words for it reach the user, after one try. */
+static void user_is_told(void **state)
+{
+	struct host h = host_open("", NS_HELD);
+	struct weft_err err = { "" }, full = { "" };
+	char data[512] = "";
+
+	held_asked();
+	held_fail("R", -EIO);
+	assert_int_equal(weft_read(h.queue, h.ns, data, 512, 4096, &err), -EIO);
+	assert_string_equal(err.text, "Read of 512 bytes at 4096: unrecovered read error (NVMe "
+				      "status 0x281)");
+	assert_string_equal(held_asked(), "R");
+	held_fail("W", -ENOSPC);
+	assert_int_equal(weft_write(h.queue, h.ns, data, 512, 0, 0, &full), -ENOSPC);
+	assert_string_equal(full.text, "Write of 512 bytes at 0: capacity exceeded (NVMe status "
+				       "0x81)");
+	assert_string_equal(held_asked(), "W");
+	host_close(&h);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(storage_is_asked, with_held, without_held),
+		cmocka_unit_test_setup_teardown(compare_looks_at_every_piece, with_held,
+						without_held),
+		cmocka_unit_test_setup_teardown(host_hears_of_errors, with_held, without_held),
+		cmocka_unit_test_setup_teardown(user_is_told, with_held, without_held),
+	};
+
+	return cmocka_run_group_tests(tests, start_target, end_target);
+}
