@@ -98,6 +98,31 @@ def _(t, ctrl):
         assert got == want, f"CNS {cns:#x} from {start}: {got}"
 
 
+EVERY = "subsystems:\n  - nqn: nqn.2026-11.io.weft:test\n    namespaces:\n" + \
+    "".join(f'      - {{ nsid: {nsid}, backend: "null:1M" }}\n' for nsid in range(1, 1025))
+
+
+@with_host("as many namespaces as there can be: the last one is listed, found and served",
+           config=EVERY)
+def _(t, ctrl):
+    last = struct.unpack_from("<I", ctrl.id, 516)[0]
+    assert last == 1024 == len(t.subsystem()["namespaces"])
+    for cns in (0x02, 0x07, 0x10):
+        for start in (0, 1, 512, last - 2, last - 1, last):
+            got = u32s(ctrl.identify(cns, start))
+            assert got == list(range(start + 1, last + 1)), f"CNS {cns:#x} from {start}"
+    ana = ctrl.log(0x0C, 16 + 32 + 4 * last)        # one group
+    assert list(struct.unpack_from(f"<{last}I", ana, 48)) == list(range(1, last + 1))
+    ctrl.disk(last).read(0)
+    for cns in (0, 3, 8, 0x11):
+        assert any(ctrl.identify(cns, last))
+        ctrl.identify(cns, last + 1, want=INVALID_NS)
+    ctrl.log(4, 4096)
+    t.ctl("namespace-remove", nsid=last)
+    assert u32s(ctrl.log(4, 4096)) == [last]
+    assert u32s(ctrl.identify(2, 0)) == list(range(1, last))
+
+
 def descriptors(raw):
     found, at = {}, 0
     while raw[at]:

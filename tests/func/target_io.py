@@ -225,6 +225,18 @@ def _(disk):
     assert disk.read(10, 8) == data
 
 
+@with_disks("Compare: a difference in any piece of a long one")
+def _(disk):
+    data = pattern(3, 512 << 10)
+    disk.write(10, data)
+    disk.compare(10, data)
+    for at in range(0, len(data), 128 << 10):
+        for byte in (at, at + (128 << 10) - 1):
+            other = bytearray(data)
+            other[byte] ^= 1
+            disk.compare(10, bytes(other), want=COMPARE_FAILURE)
+
+
 @with_disks("Write Zeroes")
 def _(disk):
     data = pattern(4, 16 * disk.block)

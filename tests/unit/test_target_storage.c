@@ -3,7 +3,7 @@
 
 enum { NS_HELD = 9, GROUP = 3, LID_SMART = 2, DNR = 0x4000 };
 enum { READ_ERROR = 0x281, WRITE_FAULT = 0x280, CAPACITY = 0x81, INTERNAL = 0x06 };
-enum { PIECE = 128 << 10 };
+enum { PIECE = 128 << 10, SET_FEATURES = 0x09, WRITE_CACHE = 0x06 };
 
 static int with_held(void **state)
 {
@@ -40,41 +40,53 @@ static void run(struct host *h, struct flight *f, enum weft_op_code op, unsigned
 
 /* --- what storage is asked for ---------------------------------------------------------------- */
 
-/* What is to be durable before the answer is asked for as such, of whatever command. */
+static void set_write_cache(struct weft_ctrl *ctrl, bool on)
+{
+	uint8_t sqe[64] = { [0] = SET_FEATURES, [40] = WRITE_CACHE, [44] = on };
+
+	assert_int_equal(weft_admin(ctrl, sqe, NULL, 0, NULL, NULL), 0);
+}
+
+/* What is to be durable before the answer is asked for as such, of whatever command: by FUA, or
+ * because the host turned the write cache off. */
 static void storage_is_asked(void **state)
 {
 	static const struct {
 		const char *name;
 		enum weft_op_code op;
 		unsigned flags;
-		const char *asked;
+		const char *asked, *without_cache;
 	} cases[] = {
-		{ "read", WEFT_READ, 0, "R" },
-		{ "write", WEFT_WRITE, 0, "W" },
-		{ "write, FUA", WEFT_WRITE, WEFT_FUA, "W!" },
-		{ "flush", WEFT_FLUSH, 0, "F" },
-		{ "zero", WEFT_ZERO, 0, "Z" },
-		{ "zero, FUA", WEFT_ZERO, WEFT_FUA, "Z!" },
-		{ "zero, FUA and DEAC", WEFT_ZERO, WEFT_FUA | WEFT_UNMAP, "Z!" },
-		{ "trim", WEFT_TRIM, 0, "T" },
-		{ "verify", WEFT_VERIFY, 0, "R" },
-		{ "compare", WEFT_COMPARE, 0, "R" },
-		{ "copy", WEFT_COPY, 0, "RW" },
-		{ "copy, FUA", WEFT_COPY, WEFT_FUA, "RW!" },
-		{ "pair", WEFT_COMPARE_AND_WRITE, 0, "RW" },
+		{ "read", WEFT_READ, 0, "R", "R" },
+		{ "write", WEFT_WRITE, 0, "W", "W!" },
+		{ "write, FUA", WEFT_WRITE, WEFT_FUA, "W!", "W!" },
+		{ "flush", WEFT_FLUSH, 0, "F", "F" },
+		{ "zero", WEFT_ZERO, 0, "Z", "Z!" },
+		{ "zero, FUA", WEFT_ZERO, WEFT_FUA, "Z!", "Z!" },
+		{ "zero, FUA and DEAC", WEFT_ZERO, WEFT_FUA | WEFT_UNMAP, "Z!", "Z!" },
+		{ "trim", WEFT_TRIM, 0, "T", "T" },
+		{ "verify", WEFT_VERIFY, 0, "R", "R" },
+		{ "compare", WEFT_COMPARE, 0, "R", "R" },
+		{ "copy", WEFT_COPY, 0, "RW", "RW!" },
+		{ "copy, FUA", WEFT_COPY, WEFT_FUA, "RW!", "RW!" },
+		{ "pair", WEFT_COMPARE_AND_WRITE, 0, "RW", "RW!" },
 	};
 	struct host h = host_open("", NS_HELD);
 	struct flight f;
 
-	held_asked();
-	for (unsigned i = 0; i < COUNT(cases); i++) {
-		const char *asked;
+	for (int cache = 1; cache >= 0; cache--) {
+		set_write_cache(h.ctrl, cache);
+		held_asked();
+		for (unsigned i = 0; i < COUNT(cases); i++) {
+			const char *want = cache ? cases[i].asked : cases[i].without_cache;
+			const char *asked;
 
-		run(&h, &f, cases[i].op, cases[i].flags);
-		asked = held_asked();
-		if (f.cmd.rc || strcmp(asked, cases[i].asked))
-			fail_msg("%s: %d, storage was asked for %s", cases[i].name, f.cmd.rc,
-				 asked);
+			run(&h, &f, cases[i].op, cases[i].flags);
+			asked = held_asked();
+			if (f.cmd.rc || strcmp(asked, want))
+				fail_msg("%s, write cache %d: %d, storage was asked for %s",
+					 cases[i].name, cache, f.cmd.rc, asked);
+		}
 	}
 	host_close(&h);
 }
