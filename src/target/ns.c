@@ -34,6 +34,18 @@ uint16_t tgt_ns_of(struct weft_req *req, struct tgt_ns **out)
 	return tgt_ana_check(ctrl, ns);
 }
 
+static inline void count_in(struct ns_local *local, struct weft_req *req, struct tgt_ns *ns,
+			    bool writer)
+{
+	struct tgt_req *treq = tgt_req(req);
+
+	assert(!treq->ns);
+	treq->ns = ns;
+	treq->writer = writer;
+	local->users++;
+	local->writers += writer;
+}
+
 bool tgt_ns_try_enter(struct weft_req *req, struct tgt_ns *ns, bool writer,
 		      void (*again)(struct weft_req *req))
 {
@@ -44,20 +56,13 @@ bool tgt_ns_try_enter(struct weft_req *req, struct tgt_ns *ns, bool writer,
 		weft_list_push(&local->waiting, &req->link);
 		return false;
 	}
-	tgt_ns_enter_held(req, ns, writer);
+	count_in(local, req, ns, writer);
 	return true;
 }
 
 void tgt_ns_enter_held(struct weft_req *req, struct tgt_ns *ns, bool writer)
 {
-	struct ns_local *local = &ns->local[req->qp->group->index];
-	struct tgt_req *treq = tgt_req(req);
-
-	assert(!treq->ns);
-	treq->ns = ns;
-	treq->writer = writer;
-	local->users++;
-	local->writers += writer;
+	count_in(&ns->local[req->qp->group->index], req, ns, writer);
 }
 
 struct tgt_ns *tgt_ns_enter(struct weft_req *req, bool writer, void (*again)(struct weft_req *req))
