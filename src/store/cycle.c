@@ -1,6 +1,6 @@
 /* cycle.c - one visit to the file, on a thread that may block.
  *
- *   write what we have acknowledged ─▶ lock ─▶ read what is newer ─▶ mend what was lost
+ *   are we a member still? ─▶ write what we have acknowledged ─▶ lock ─▶ read what is newer ─▶ mend what was lost
  *     ─▶ commit all that is to be committed, as one revision ─▶ take the news of our own writes away
  *     ─▶ unlock ─▶ see who lives and what they have
  *
@@ -11,6 +11,10 @@
  * Who joins does so under the lock, too: that one is absent stays true until the commit is there to
  * be read.
  *
+ * That locks work is not taken on trust. While we live nobody else takes our lock or our line,
+ * counts us as gone, or begins a session; who finds that somebody did has proof that locks are not
+ * shared, or that ours was lost, and is no member from then on. Who joins asks first (doubt.c).
+ *
  * News of the file that came before the lock was let go of is of what this visit has seen: of the
  * records, as who writes them has the lock, or of members, who are looked at behind. So what we
  * write ourselves does not make us come again. */
@@ -18,10 +22,12 @@
 
 #include <errno.h>
 #include <sched.h>
+#include <string.h>
 #include <sys/stat.h>
 #include <time.h>
 
 #include "base/cleanup.h"
+#include "store/doubt.h"
 #include "store/members.h"
 #include "store/slots.h"
 
@@ -32,6 +38,7 @@ enum {
 	LOCK_YIELDS = 50,         /* the first tries: who is there may need this CPU */
 	LOCK_TRIES = 70,
 	LOCK_PAUSE_NS = 50000,
+	DOUBT_ROUNDS = 4, /* of members that come and go while we watch others */
 };
 
 static const struct store_records *newest(const struct store_cycle *cycle)
@@ -39,9 +46,14 @@ static const struct store_records *newest(const struct store_cycle *cycle)
 	return cycle->fresh ? cycle->fresh : cycle->records;
 }
 
+int store_cycle_error(int rc)
+{
+	return rc == -ESTALE || rc == -EOWNERDEAD || rc == -EIDRM || rc == -ECANCELED ? -EIO : rc;
+}
+
 static int save(struct store_cycle *cycle, struct store_records *next)
 {
-	int rc = store_slots_save(cycle->fd, next);
+	int rc = store_cycle_error(store_slots_save(cycle->fd, next));
 
 	if (rc < 0) {
 		store_records_free(next);
@@ -141,10 +153,73 @@ static int mend(struct store_cycle *cycle, bool exclusive)
 	return rc;
 }
 
+/* --- are we a member still? ------------------------------------------------------------------- */
+
+static int lose(struct store_cycle *cycle, const char *how)
+{
+	cycle->lost = how;
+	return -EOWNERDEAD;
+}
+
+static int check_lock(struct store_cycle *cycle)
+{
+	int rc = store_member_check(cycle->fd, cycle->witness, cycle->node, cycle->nodes);
+
+	return rc == -ENOLCK ?
+		       lose(cycle, "the file system has lost the lock that makes it a member") :
+		       rc;
+}
+
+/* A line of the past is somebody's who has put an old file back. Who joins as our node finds our
+ * line in place of its own, and does not. */
+static int check_line(struct store_cycle *cycle, const struct store_line *there)
+{
+	if (there->stage == STORE_LEFT && there->incarnation == cycle->own.incarnation)
+		return lose(cycle, "another member has taken it for gone");
+	if (there->stage == STORE_MEMBER && there->incarnation > cycle->own.incarnation)
+		return lose(cycle, "another process has joined as the same node");
+	return 0;
+}
+
+static int show_up(struct store_cycle *cycle)
+{
+	struct store_lines lines;
+	const struct store_line *there = &lines.at[cycle->node];
+	int rc = check_lock(cycle);
+
+	if (cycle->remote)
+		store_forget_cached(cycle->fd);
+	if (!rc)
+		rc = store_lines_read(cycle->fd, &lines);
+	if (!rc)
+		rc = check_line(cycle, there);
+	if (rc < 0)
+		return rc;
+	cycle->own.heard = store_lines_asked(&lines, cycle->node);
+	return memcmp(there, &cycle->own, sizeof(*there)) ?
+		       store_line_write(cycle->fd, cycle->node, &cycle->own) :
+		       0;
+}
+
+static int check_session(struct store_cycle *cycle)
+{
+	return cycle->fresh && cycle->fresh->session != cycle->records->session ?
+		       lose(cycle,
+			    "another process has joined and taken itself for the only member") :
+		       0;
+}
+
+/* --- a visit ---------------------------------------------------------------------------------- */
+
 static int visit(struct store_cycle *cycle, bool exclusive)
 {
-	int rc = store_slots_load(cycle->fd, cycle->records->revision, &cycle->fresh);
+	int rc;
 
+	if (cycle->remote)
+		store_forget_cached(cycle->fd);
+	rc = store_slots_load(cycle->fd, cycle->records->revision, &cycle->fresh);
+	if (!rc)
+		rc = check_session(cycle);
 	if (!rc)
 		rc = mend(cycle, exclusive);
 	if (rc < 0)
@@ -179,7 +254,7 @@ static int wait_for_lock(const struct store_cycle *cycle, bool exclusive)
 int store_cycle_run(struct store_cycle *cycle)
 {
 	bool exclusive = !weft_list_empty(&cycle->txns) || cycle->damaged;
-	int rc = store_member_ack(cycle->fd, cycle->node, cycle->incarnation, cycle->acked);
+	int rc = show_up(cycle);
 
 	if (!rc)
 		rc = wait_for_lock(cycle, exclusive);
@@ -216,12 +291,13 @@ static int begin_session(struct store_cycle *cycle)
 	return save(cycle, next);
 }
 
-static int join(struct store_cycle *cycle)
+static int become_member(struct store_cycle *cycle)
 {
-	int rc = store_slots_init(cycle->fd);
+	int rc;
 
-	if (!rc)
-		rc = store_member_join(cycle->fd, cycle->node, cycle->nodes, &cycle->incarnation);
+	cycle->own.stage = STORE_MEMBER;
+	cycle->own.acked = 0;
+	rc = store_line_write(cycle->fd, cycle->node, &cycle->own);
 	if (!rc)
 		rc = store_slots_load(cycle->fd, cycle->records->revision, &cycle->fresh);
 	if (!rc)
@@ -235,13 +311,28 @@ static int join(struct store_cycle *cycle)
 	return newest(cycle)->nodes == cycle->nodes ? 0 : -EPROTO;
 }
 
-static int try_join(struct store_cycle *cycle)
+/* -EINPROGRESS: there are doubts. */
+static int join(struct store_cycle *cycle, struct store_doubts *doubts)
+{
+	int rc = store_slots_init(cycle->fd);
+
+	if (!rc)
+		rc = store_member_hold(cycle->fd, cycle->node, cycle->nodes);
+	if (!rc)
+		rc = store_doubts_raise(doubts, cycle);
+	if (rc)
+		return rc < 0 ? rc : -EINPROGRESS;
+	rc = store_doubts_settle(doubts, cycle);
+	return rc < 0 ? rc : become_member(cycle);
+}
+
+static int try_join(struct store_cycle *cycle, struct store_doubts *doubts)
 {
 	int rc = store_lock(cycle->fd, true);
 
 	if (rc < 0)
 		return rc;
-	rc = join(cycle);
+	rc = join(cycle, doubts);
 	store_unlock(cycle->fd);
 	if (rc < 0 && cycle->fresh)
 		store_records_free(take_ptr(&cycle->fresh));
@@ -260,14 +351,42 @@ static unsigned tries_after(int rc)
 	}
 }
 
-int store_cycle_join(struct store_cycle *cycle)
+static int join_in_turn(struct store_cycle *cycle, struct store_doubts *doubts)
 {
 	const struct timespec pause = { .tv_nsec = JOIN_PAUSE_NS };
-	int rc = try_join(cycle);
+	int rc = try_join(cycle, doubts);
 
 	for (unsigned i = 0; i < tries_after(rc); i++) {
 		nanosleep(&pause, NULL);
-		rc = try_join(cycle);
+		rc = try_join(cycle, doubts);
 	}
 	return rc;
+}
+
+int store_cycle_join(struct store_cycle *cycle, unsigned *hidden)
+{
+	struct store_doubts doubts = { 0 };
+	int rc = join_in_turn(cycle, &doubts);
+
+	for (unsigned i = 0; i < DOUBT_ROUNDS && rc == -EINPROGRESS; i++) {
+		rc = store_doubts_watch(&doubts, cycle);
+		if (!rc)
+			rc = join_in_turn(cycle, &doubts);
+	}
+	*hidden = doubts.proof;
+	if (rc < 0)
+		store_cycle_leave(cycle);
+	return rc == -EINPROGRESS ? -EAGAIN : rc;
+}
+
+/* A line that is not ours any more is left to its owner. */
+void store_cycle_leave(struct store_cycle *cycle)
+{
+	struct store_lines lines;
+
+	if (!cycle->own.incarnation || store_lines_read(cycle->fd, &lines) < 0 ||
+	    lines.at[cycle->node].incarnation != cycle->own.incarnation)
+		return;
+	cycle->own.stage = STORE_LEFT;
+	store_line_write(cycle->fd, cycle->node, &cycle->own);
 }

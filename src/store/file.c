@@ -99,19 +99,34 @@ static void put_back_txns(struct file_store *f)
 	weft_list_splice(&f->txns, &f->cycle.txns);
 }
 
+static void drop_fresh(struct file_store *f)
+{
+	if (f->cycle.fresh)
+		store_records_free(take_ptr(&f->cycle.fresh));
+}
+
 /* What cannot be done is tried again when its owner comes again; what must be seen, in a while. */
 static void fail(struct file_store *f, int rc)
 {
 	if (!f->failing)
 		weft_error("%s: cannot use it: %s; trying again", f->path, strerror(-rc));
 	f->failing = true;
-	if (f->cycle.fresh)
-		store_records_free(take_ptr(&f->cycle.fresh));
-	fail_txns(&f->cycle.txns, rc);
+	drop_fresh(f);
+	fail_txns(&f->cycle.txns, store_cycle_error(rc));
+}
+
+/* Others go on without us, and what they wrote is none of ours. */
+static void lose(struct file_store *f)
+{
+	drop_fresh(f);
+	fail_txns(&f->cycle.txns, -EOWNERDEAD);
+	weft_store_lose(&f->store, f->cycle.lost);
 }
 
 static void rest(struct file_store *f, int rc)
 {
+	if (f->store.lost)
+		return;
 	if (rc == -EAGAIN)
 		weft_timer_set(f->store.home, &f->timer, BUSY_MS);
 	else if (rc < 0)
@@ -131,6 +146,8 @@ static void cycle_done(struct weft_op *op, int rc)
 		take_result(f);
 	} else if (rc == -EAGAIN) {
 		put_back_txns(f);
+	} else if (rc == -EOWNERDEAD) {
+		lose(f);
 	} else {
 		fail(f, rc);
 	}
@@ -156,13 +173,17 @@ static void start(struct weft_task *task)
 	struct file_store *f = container_of(task, struct file_store, start);
 	struct store_cycle *cycle = &f->cycle;
 
+	if (f->store.lost) {
+		fail_txns(&f->txns, -EOWNERDEAD);
+		return;
+	}
 	f->again = !may_start(f);
 	if (f->again)
 		return;
 	f->busy = true;
 	cycle->records = f->store.records;
 	weft_list_splice(&cycle->txns, &f->txns);
-	cycle->acked = f->store.acked;
+	cycle->own.acked = f->store.acked;
 	cycle->watch = f->watch.open ? &f->watch : NULL;
 	if (cycle->watch)
 		store_watch_hold(cycle->watch);
@@ -173,7 +194,7 @@ static void start(struct weft_task *task)
 
 static void kick(struct file_store *f)
 {
-	if (may_start(f))
+	if (may_start(f) || f->store.lost)
 		weft_reactor_defer(f->store.home, &f->start);
 	else
 		f->again = true;
@@ -199,6 +220,15 @@ static void file_acked(struct weft_store *store)
 {
 	if (store->nodes > 1)
 		kick(file_of(store));
+}
+
+static void file_leave(struct weft_store *store)
+{
+	struct file_store *f = file_of(store);
+
+	weft_timer_stop(store->home, &f->timer);
+	store_member_let_go(f->fd);
+	kick(f);
 }
 
 /* --- what members say ------------------------------------------------------------------------- */
@@ -277,7 +307,7 @@ static void file_hand_over(const struct weft_store *store, struct weft_store_sta
 {
 	const struct file_store *f = container_of(store, struct file_store, store);
 
-	state->incarnation = f->cycle.incarnation;
+	state->incarnation = f->cycle.own.incarnation;
 	state->has_fd = true;
 	state->fd = f->fd;
 }
@@ -290,14 +320,12 @@ static int file_inherit(struct weft_store *store, struct weft_store_state *state
 	int rc;
 
 	f->fd = take_fd(&state->fd);
-	f->cycle = (struct store_cycle){
-		.fd = f->fd,
-		.path = f->path,
-		.node = store->node,
-		.nodes = store->nodes,
+	store_file_prepare(f, store->node, store->nodes);
+	f->cycle.own = (struct store_line){
+		.stage = STORE_MEMBER,
 		.incarnation = state->incarnation,
+		.locks = store->nodes > 1 ? f->cycle.here : 0,
 	};
-	weft_list_init(&f->cycle.txns);
 	if (!store_cycle_is_in_place(&f->cycle))
 		return -EIDRM;
 	rc = store_member_hold(f->fd, store->node, store->nodes);
@@ -310,6 +338,7 @@ static void file_free(struct file_store *f)
 {
 	weft_workers_destroy(&f->workers);
 	store_watch_free(&f->watch);
+	weft_closep(&f->cycle.witness);
 	weft_closep(&f->fd);
 	free(f->path);
 }
@@ -325,6 +354,8 @@ static void end(struct file_store *f)
 		return;
 	}
 	fail_txns(&f->txns, -ECANCELED);
+	if (!f->store.lost && !f->store.frozen) /* frozen: another process may be this member */
+		store_cycle_leave(&f->cycle);
 	file_free(f);
 	store_closed(&f->store);
 }
@@ -350,7 +381,7 @@ static int file_open(struct weft_store **store, const struct weft_store_options 
 	if (!f)
 		return weft_fail(err, -ENOMEM, "out of memory");
 	f->store.ops = &store_file_ops;
-	f->fd = -1;
+	f->fd = f->cycle.witness = -1;
 	f->timer.fn = timed;
 	weft_list_init(&f->txns);
 	weft_task_init(&f->start, start);
@@ -381,6 +412,7 @@ const struct weft_store_ops store_file_ops = {
 	.agree = file_agree,
 	.agree_end = file_agree_end,
 	.watch_file = file_watch_file,
+	.leave = file_leave,
 	.is_still = file_is_still,
 	.thawed = file_thawed,
 	.hand_over = file_hand_over,

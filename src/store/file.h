@@ -25,6 +25,8 @@ struct file_store {
 /* Opens @path and joins, with what the file holds as the copy. An heir leaves the file alone. */
 int store_file_open(struct file_store *f, const struct weft_store_options *options,
 		    const char *path, struct weft_err *err);
+/* What a visit needs to know, of the file that f->fd has open. */
+void store_file_prepare(struct file_store *f, unsigned node, unsigned nodes);
 /* reach.c */
 bool store_file_reaches_others(const struct weft_store *store);
 

@@ -1,6 +1,7 @@
 /* file_open.c - a state file is opened: made where there is none, joined, read. */
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 
@@ -38,10 +39,28 @@ static int join_busy(const char *path, const struct weft_store_options *options,
 			 path, options->node);
 }
 
-static int join_failed(const char *path, const struct weft_store_options *options, int rc,
+static int locks_apart(const char *path, const struct weft_store_options *options, unsigned hidden,
 		       struct weft_err *err)
 {
+	if (hidden == options->node)
+		return weft_fail(err, -EXDEV,
+				 "%s: another process lives that is node %u, and its lock does not "
+				 "show here: the file system does not share locks between the "
+				 "machines or mounts of members; use one that does",
+				 path, hidden);
+	return weft_fail(err, -EXDEV,
+			 "%s: node %u lives, and its lock does not show here: the file system does "
+			 "not share locks between the machines or mounts of members; use one that "
+			 "does",
+			 path, hidden);
+}
+
+static int join_failed(const char *path, const struct weft_store_options *options, int rc,
+		       unsigned hidden, struct weft_err *err)
+{
 	switch (rc) {
+	case -EXDEV:
+		return locks_apart(path, options, hidden, err);
 	case -EBUSY:
 		return join_busy(path, options, err);
 	case -EAGAIN:
@@ -72,26 +91,44 @@ static int join_failed(const char *path, const struct weft_store_options *option
 	}
 }
 
+/* It sees our lock as another process would. Where that is not to be had, less is seen. */
+static int open_witness(int fd)
+{
+	char path[32];
+
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+	return open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
+}
+
+void store_file_prepare(struct file_store *f, unsigned node, unsigned nodes)
+{
+	f->cycle = (struct store_cycle){
+		.fd = f->fd,
+		.witness = open_witness(f->fd),
+		.path = f->path,
+		.node = node,
+		.nodes = nodes,
+		.here = store_locks_here(f->fd),
+		.remote = store_file_reaches_others(&f->store),
+	};
+	weft_list_init(&f->cycle.txns);
+}
+
 static int join(struct file_store *f, const struct weft_store_options *options,
 		struct weft_err *err)
 {
 	struct store_records *nothing = store_records_new(0, 0, 0);
+	unsigned hidden;
 	int rc;
 
 	if (!nothing)
 		return -ENOMEM;
-	f->cycle = (struct store_cycle){
-		.fd = f->fd,
-		.path = f->path,
-		.node = options->node,
-		.nodes = options->nodes,
-		.records = nothing,
-	};
-	weft_list_init(&f->cycle.txns);
-	rc = store_cycle_join(&f->cycle);
+	store_file_prepare(f, options->node, options->nodes);
+	f->cycle.records = nothing;
+	rc = store_cycle_join(&f->cycle, &hidden);
 	store_records_free(nothing);
 	if (rc < 0)
-		return join_failed(f->path, options, rc, err);
+		return join_failed(f->path, options, rc, hidden, err);
 	f->store.records = take_ptr(&f->cycle.fresh);
 	memcpy(f->store.members, f->cycle.members, sizeof(f->store.members));
 	return 0;

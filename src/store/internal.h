@@ -22,6 +22,9 @@ struct weft_store_ops {
 	void (*agree_end)(struct weft_store *store, unsigned slot);
 	/* Calls store_let_go() when somebody closes that file. NULL: it cannot. */
 	void (*watch_file)(struct weft_store *store, int fd);
+	/* store->lost: lets go of what makes us a member, and ends commits with -EOWNERDEAD.
+	 * NULL: it has no other members. */
+	void (*leave)(struct weft_store *store);
 	/* While store->frozen nothing new is begun; is there anything still under way? */
 	bool (*is_still)(const struct weft_store *store);
 	void (*thawed)(struct weft_store *store);
@@ -35,7 +38,7 @@ struct weft_store_ops {
 
 struct store_member {
 	bool alive;
-	uint64_t incarnation; /* of those that had this number, the how manieth */
+	uint64_t incarnation; /* which of those that had this number */
 	uint64_t acked;
 };
 
@@ -44,6 +47,7 @@ struct weft_store {
 	struct weft_reactor *home;
 	unsigned node, nodes;
 	bool frozen;
+	bool lost; /* we are no member any more, and never again: nothing is read or written */
 	char *spec;
 	struct store_records *records;                         /* the copy; replaced as a whole */
 	uint64_t acked;                                        /* by us */

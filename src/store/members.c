@@ -1,33 +1,22 @@
-/* members.c - who has the file open as which node, and what each has acknowledged.
+/* members.c - who has the file open as which node.
  *
  * A member holds a lock on a byte far behind the data, of its open file description: the kernel
- * lets go of it when the process ends, however that comes. What it has acknowledged is a line in
- * the file that only it writes. That line is not synced: it counts only while its writer lives.
+ * lets go of it when the process ends, however that comes. What it has to say is in its line
+ * (lines.h).
  *
  *   2^62: the store, shared to look, exclusive to change   2^62 + node: a member, exclusive
- *   2^62 + 2^61 + slot × 2^40: what all say of a slot (base/agree.h) */
+ *   2^62 + 2^61 + slot × 2^40: what all say of a slot (base/agree.h)
+ *
+ * A file system that other machines have, too, may lose a lock whose holder lives: when a lease
+ * ran out, or a server forgot. So a member asks again and again whether it still holds its own. */
 #include "store/members.h"
 
+#include <assert.h>
 #include <errno.h>
-#include <isa-l/crc.h>
-#include <string.h>
-#include <unistd.h>
 
 #include "base/agree.h"
 #include "base/ofd.h"
-#include "proto/nvme.h"
-#include "store/slots.h"
-
-struct line {
-	__le32 crc; /* of all that follows: a line read while it is written is not believed */
-	__le32 zero;
-	__le64 incarnation, acked;
-	__u8 unused[40];
-};
-static_assert(sizeof(struct line) == 64, "a member's line");
-static_assert(STORE_MEMBERS_AT + WEFT_STORE_NODES_MAX * 64 <= STORE_SLOT_AT, "they fit");
-
-enum { CRC_FROM = offsetof(struct line, zero) };
+#include "store/lines.h"
 
 static const off_t locks_at = (off_t)1 << 62;
 
@@ -41,42 +30,9 @@ void store_unlock(int fd)
 	weft_ofd_lock(fd, F_UNLCK, locks_at, 1);
 }
 
-/* Does somebody else hold @node's? */
-static int is_locked(int fd, unsigned node)
+int store_member_is_held(int fd, unsigned node)
 {
 	return weft_ofd_held(fd, F_WRLCK, locks_at + node, 1, NULL);
-}
-
-static off_t line_at(unsigned node)
-{
-	return STORE_MEMBERS_AT + (off_t)(node - 1) * (off_t)sizeof(struct line);
-}
-
-static uint32_t line_crc(const struct line *line)
-{
-	return crc32_iscsi((unsigned char *)line + CRC_FROM, sizeof(*line) - CRC_FROM, ~0u);
-}
-
-/* false: there is none that is whole. */
-static bool read_line(int fd, unsigned node, struct line *line)
-{
-	return pread(fd, line, sizeof(*line), line_at(node)) == sizeof(*line) &&
-	       le32_to_cpu(line->crc) == line_crc(line);
-}
-
-int store_member_ack(int fd, unsigned node, uint64_t incarnation, uint64_t acked)
-{
-	struct line line = {
-		.incarnation = cpu_to_le64(incarnation),
-		.acked = cpu_to_le64(acked),
-	};
-	struct line there;
-
-	line.crc = cpu_to_le32(line_crc(&line));
-	if (read_line(fd, node, &there) && !memcmp(&there, &line, sizeof(line)))
-		return 0;
-	errno = EIO;
-	return pwrite(fd, &line, sizeof(line), line_at(node)) == sizeof(line) ? 0 : -errno;
 }
 
 /* One that is alone looks for no others: there must be none, whatever they take this file for. */
@@ -88,39 +44,45 @@ int store_member_hold(int fd, unsigned node, unsigned nodes)
 	return rc == -EAGAIN ? -EBUSY : rc;
 }
 
-int store_member_join(int fd, unsigned node, unsigned nodes, uint64_t *incarnation)
+/* This kernel may answer for a server that has forgotten: only a lock asks the server. */
+int store_member_check(int fd, int witness, unsigned node, unsigned nodes)
 {
-	struct line line;
-	int rc = store_member_hold(fd, node, nodes);
+	int held = witness < 0 ? 1 : store_member_is_held(witness, node);
+	int rc;
 
-	if (rc < 0)
-		return rc;
-	*incarnation = read_line(fd, node, &line) ? le64_to_cpu(line.incarnation) + 1 : 1;
-	return store_member_ack(fd, node, *incarnation, 0);
+	if (held <= 0)
+		return held < 0 ? held : -ENOLCK;
+	rc = store_member_hold(fd, node, nodes);
+	return rc == -EBUSY ? -ENOLCK : rc;
 }
 
-static int look_at(int fd, unsigned node, struct store_member *member)
+void store_member_let_go(int fd)
 {
-	struct line line;
-	int locked = is_locked(fd, node);
+	weft_ofd_lock(fd, F_UNLCK, locks_at + 1, WEFT_STORE_NODES_MAX);
+}
 
-	if (locked < 0)
-		return locked;
-	*member = (struct store_member){ .alive = locked };
-	if (locked && read_line(fd, node, &line)) {
-		member->incarnation = le64_to_cpu(line.incarnation);
-		member->acked = le64_to_cpu(line.acked);
-	}
-	return 0;
+/* Who joins is no member before it has joined. */
+static struct store_member seen_as(bool locked, const struct store_line *line)
+{
+	if (!locked || line->stage == STORE_JOINING)
+		return (struct store_member){ .alive = false };
+	return (struct store_member){ true, line->incarnation, line->acked };
 }
 
 int store_members_look(int fd, unsigned self, unsigned nodes, struct store_member *members)
 {
-	int rc = 0;
+	int locked[WEFT_STORE_NODES_MAX + 1];
+	struct store_lines lines;
+	int rc;
 
+	for (unsigned node = 1; node <= nodes; node++) {
+		locked[node] = node == self ? 0 : store_member_is_held(fd, node);
+		if (locked[node] < 0)
+			return locked[node];
+	}
+	rc = store_lines_read(fd, &lines);
 	for (unsigned node = 1; node <= nodes && !rc; node++)
-		if (node != self)
-			rc = look_at(fd, node, &members[node]);
+		members[node] = seen_as(locked[node], &lines.at[node]);
 	return rc;
 }
 

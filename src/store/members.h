@@ -1,4 +1,4 @@
-/* members.h - who has the file open as which node, and what each has acknowledged. */
+/* members.h - who has the file open as which node, and holds its lock. */
 #ifndef WEFT_STORE_MEMBERS_H
 #define WEFT_STORE_MEMBERS_H
 
@@ -8,12 +8,15 @@
 int store_lock(int fd, bool exclusive);
 void store_unlock(int fd);
 
-/* Holds @node's lock, as long as @fd is open. -EBUSY: somebody else does. */
+/* Holds @node's lock, as long as @fd is open; with one node, all of them. -EBUSY: somebody else
+ * does. */
 int store_member_hold(int fd, unsigned node, unsigned nodes);
-/* Becomes @node until @fd is closed; with one node, all of them. -EBUSY: somebody is. */
-int store_member_join(int fd, unsigned node, unsigned nodes, uint64_t *incarnation);
-/* Its line is that, whatever became of it meanwhile. */
-int store_member_ack(int fd, unsigned node, uint64_t incarnation, uint64_t acked);
+/* Does the file system still say so? Another description of the file, or -1, is asked, and it is
+ * locked anew. -ENOLCK: it does not. */
+int store_member_check(int fd, int witness, unsigned node, unsigned nodes);
+void store_member_let_go(int fd);
+/* Does somebody else hold @node's? */
+int store_member_is_held(int fd, unsigned node);
 /* Fills in those of nodes 1 … @nodes, without @self, that live; incarnation 0: its line cannot be
  * read, now. */
 int store_members_look(int fd, unsigned self, unsigned nodes, struct store_member *members);

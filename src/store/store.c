@@ -133,6 +133,11 @@ bool weft_store_alive(const struct weft_store *store, unsigned node)
 	return node == store->node || store->members[node].alive;
 }
 
+bool weft_store_is_lost(const struct weft_store *store)
+{
+	return store->lost;
+}
+
 uint64_t weft_store_settled(const struct weft_store *store)
 {
 	uint64_t least = store->acked;
@@ -161,7 +166,7 @@ void weft_store_agree_end(struct weft_store *store, unsigned slot)
 static void look_through_waits(struct weft_task *task)
 {
 	struct weft_store *store = container_of(task, struct weft_store, settle);
-	uint64_t settled = weft_store_settled(store);
+	uint64_t settled = store->lost ? UINT64_MAX : weft_store_settled(store);
 	struct weft_store_wait *wait, *tmp;
 	struct weft_list over;
 
@@ -174,14 +179,14 @@ static void look_through_waits(struct weft_task *task)
 	}
 	while (!weft_list_empty(&over)) {
 		wait = container_of(weft_list_pop(&over), struct weft_store_wait, link);
-		wait->done(wait, 0);
+		wait->done(wait, store->lost ? -EOWNERDEAD : 0);
 	}
 }
 
 void weft_store_ack(struct weft_store *store, uint64_t revision)
 {
 	assert(revision <= weft_store_revision(store));
-	if (revision <= store->acked)
+	if (revision <= store->acked || store->lost)
 		return;
 	store->acked = revision;
 	store->ops->acked(store);
@@ -219,6 +224,8 @@ void store_members_seen(struct weft_store *store, const struct store_member *mem
 {
 	struct store_member was[WEFT_STORE_NODES_MAX + 1];
 
+	if (store->lost)
+		return;
 	memcpy(was, store->members, sizeof(was));
 	for (unsigned node = 1; node <= store->nodes; node++)
 		store->members[node] = seen_now(&was[node], &members[node]);
@@ -226,6 +233,17 @@ void store_members_seen(struct weft_store *store, const struct store_member *mem
 		if (went(&was[node], &store->members[node]) && store->watcher.gone)
 			store->watcher.gone(store->watcher.arg, node);
 	weft_reactor_defer(store->home, &store->settle);
+}
+
+void weft_store_lose(struct weft_store *store, const char *why)
+{
+	if (store->lost || !store->ops->leave)
+		return;
+	store->lost = true;
+	store->ops->leave(store);
+	weft_reactor_defer(store->home, &store->settle);
+	if (store->watcher.lost)
+		store->watcher.lost(store->watcher.arg, why);
 }
 
 /* --- the end ---------------------------------------------------------------------------------- */

@@ -41,7 +41,8 @@ struct weft_store_options {
 	bool heir;            /* frozen and empty: weft_store_inherit() brings what it is */
 };
 
-/* May block. -EBUSY: somebody else is this node, or just leaves. */
+/* May block, for seconds where locks may not be shared. -EBUSY: somebody else is this node, or just
+ * leaves; -EXDEV: a member lives whose lock does not show here. */
 int weft_store_open(struct weft_store **store, const struct weft_store_options *options,
 		    struct weft_err *err);
 /* Commits and waits that are left end with -ECANCELED; @done runs when nothing is under way,
@@ -52,6 +53,9 @@ struct weft_store_watcher {
 	void (*moved)(void *arg); /* the copy is of a newer revision, by us or by others */
 	void (*gone)(void *arg, unsigned node); /* it will do nothing any more (optional) */
 	void (*let_go)(void *arg); /* of a file of weft_store_watch_file()'s (optional) */
+	/* Others do not count us as a member any more, though we live: @why. Commits and waits end
+	 * with -EOWNERDEAD from now on, and nobody else is told of. (optional) */
+	void (*lost)(void *arg, const char *why);
 	void *arg;
 };
 
@@ -126,6 +130,9 @@ void weft_store_forget(struct weft_store_wait *wait); /* done() will not run */
 /* What every member that lives has acknowledged. */
 uint64_t weft_store_settled(const struct weft_store *store);
 bool weft_store_alive(const struct weft_store *store, unsigned node);
+/* There is proof that others do not count us as a member: lost() tells @why, from inside this. */
+void weft_store_lose(struct weft_store *store, const char *why);
+bool weft_store_is_lost(const struct weft_store *store);
 
 /* Says to all members that live what @slot is for us: @as, counted modulo 2^40. May block.
  * -ENOTUNIQ: it is another thing for one of them. What an heir says was said before. */

@@ -139,12 +139,12 @@ static struct member *find(const struct sim_node *node)
 	return &members[i];
 }
 
-int __real_store_cycle_join(struct store_cycle *cycle);
-int __wrap_store_cycle_join(struct store_cycle *cycle);
-int __wrap_store_cycle_join(struct store_cycle *cycle)
+int __real_store_cycle_join(struct store_cycle *cycle, unsigned *hidden);
+int __wrap_store_cycle_join(struct store_cycle *cycle, unsigned *hidden);
+int __wrap_store_cycle_join(struct store_cycle *cycle, unsigned *hidden)
 {
 	*find(NULL) = (struct member){ world_node, cycle->fd };
-	return __real_store_cycle_join(cycle);
+	return __real_store_cycle_join(cycle, hidden);
 }
 
 void state_closed(const struct sim_node *node)

@@ -591,6 +591,7 @@ static void a_cut_file_is_not_taken_for_a_new_one(void **state)
 struct member {
 	struct weft_store *store;
 	unsigned moved, gone, let_go;
+	const char *lost;
 	bool mute; /* does not acknowledge */
 };
 
@@ -617,12 +618,25 @@ static void on_let_go(void *arg)
 	member->let_go++;
 }
 
+static void on_lost(void *arg, const char *why)
+{
+	struct member *member = arg;
+
+	assert_null(member->lost);
+	member->lost = why;
+}
+
+static void watch(struct member *member)
+{
+	const struct weft_store_watcher watcher = { on_moved, on_gone, on_let_go, on_lost, member };
+
+	weft_store_watch(member->store, &watcher);
+}
+
 static void join(struct member *member, unsigned node)
 {
-	const struct weft_store_watcher watcher = { on_moved, on_gone, on_let_go, member };
-
 	member->store = opened(spec, node, 2);
-	weft_store_watch(member->store, &watcher);
+	watch(member);
 	weft_store_ack(member->store, weft_store_revision(member->store));
 }
 
@@ -1103,10 +1117,8 @@ static struct weft_store *heir_of(const char *what, unsigned nodes)
 
 static void inherit(struct member *heir, const char *what, struct weft_store_state *state)
 {
-	const struct weft_store_watcher watcher = { on_moved, on_gone, on_let_go, heir };
-
 	heir->store = heir_of(what, state->nodes);
-	weft_store_watch(heir->store, &watcher);
+	watch(heir);
 	assert_int_equal(weft_store_inherit(heir->store, state, NULL), 0);
 	weft_store_state_free(state);
 }

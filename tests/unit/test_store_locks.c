@@ -1,0 +1,485 @@
+/* test_store_locks.c - a store whose file system does not share locks, loses them, or fails to lock.
+ *
+ * A machine is a number. Locks on members' bytes, and on the store's own, are put at bytes of each
+ * machine's own, so that no machine sees another's; the file itself is everybody's. */
+#include "reactor_case.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/ofd.h"
+#include "store/file.h"
+#include "store/members.h"
+#include "store/slots.h"
+#include "store/store.h"
+
+#define COUNT(array) (sizeof(array) / sizeof(*(array)))
+
+enum { FDS = 256, APART = 1000 };
+
+static const off_t locks_at = (off_t)1 << 62;
+
+static char path[4096], spec[4200];
+static unsigned machine;         /* where a store is opened */
+static unsigned machine_of[FDS]; /* by descriptor */
+static int lock_error;           /* 0: the store's own byte can be locked */
+static unsigned sleeps;          /* of who joins */
+static pthread_t test;
+
+/* --- file systems ----------------------------------------------------------------------------- */
+
+uint64_t __real_store_locks_here(int fd);
+uint64_t __wrap_store_locks_here(int fd);
+int __real_store_member_check(int fd, int witness, unsigned node, unsigned nodes);
+int __wrap_store_member_check(int fd, int witness, unsigned node, unsigned nodes);
+int __real_weft_ofd_lock(int fd, short type, off_t start, off_t len);
+int __wrap_weft_ofd_lock(int fd, short type, off_t start, off_t len);
+int __real_weft_ofd_held(int fd, short type, off_t start, off_t len, off_t *at);
+int __wrap_weft_ofd_held(int fd, short type, off_t start, off_t len, off_t *at);
+int __wrap_nanosleep(const struct timespec *pause, struct timespec *left);
+
+uint64_t __wrap_store_locks_here(int fd)
+{
+	assert_true(fd < FDS);
+	machine_of[fd] = machine;
+	return __real_store_locks_here(fd) + machine;
+}
+
+int __wrap_store_member_check(int fd, int witness, unsigned node, unsigned nodes)
+{
+	machine_of[witness] = machine_of[fd];
+	return __real_store_member_check(fd, witness, node, nodes);
+}
+
+int __wrap_weft_ofd_lock(int fd, short type, off_t start, off_t len)
+{
+	if (lock_error && start == locks_at && type != F_UNLCK)
+		return lock_error;
+	return __real_weft_ofd_lock(fd, type, start + APART * machine_of[fd], len);
+}
+
+int __wrap_weft_ofd_held(int fd, short type, off_t start, off_t len, off_t *at)
+{
+	return __real_weft_ofd_held(fd, type, start + APART * machine_of[fd], len, at);
+}
+
+/* Members that live are on the same thread as who joins; a visit has one of its own. */
+int __wrap_nanosleep(const struct timespec *pause, struct timespec *left)
+{
+	if (!pthread_equal(pthread_self(), test))
+		return 0;
+	sleeps++;
+	weft_reactor_turn(r, 1);
+	return 0;
+}
+
+/* --- helpers ---------------------------------------------------------------------------------- */
+
+struct member {
+	struct weft_store *store;
+	char lost[128];
+};
+
+static void on_moved(void *arg)
+{
+	struct member *m = arg;
+
+	weft_store_ack(m->store, weft_store_revision(m->store));
+}
+
+static void on_lost(void *arg, const char *why)
+{
+	struct member *m = arg;
+
+	assert_string_equal(m->lost, "");
+	snprintf(m->lost, sizeof(m->lost), "%s", why);
+}
+
+static int try_join(struct member *m, unsigned node, unsigned nodes, unsigned on,
+		    struct weft_err *err)
+{
+	const struct weft_store_watcher watcher = { .moved = on_moved, .lost = on_lost, .arg = m };
+	const struct weft_store_options options = {
+		.home = r, .spec = spec, .node = node, .nodes = nodes
+	};
+	int rc;
+
+	*m = (struct member){ 0 };
+	machine = on;
+	sleeps = 0;
+	rc = weft_store_open(&m->store, &options, err);
+	if (rc < 0)
+		return rc;
+	weft_store_watch(m->store, &watcher);
+	on_moved(m);
+	return 0;
+}
+
+static void join(struct member *m, unsigned node, unsigned on)
+{
+	assert_int_equal(try_join(m, node, 2, on, NULL), 0);
+}
+
+static void set_true(void *arg)
+{
+	*(bool *)arg = true;
+}
+
+static void leave(struct member *m)
+{
+	bool over = false;
+
+	weft_store_close(m->store, set_true, &over);
+	while (!over)
+		weft_reactor_turn(r, -1);
+}
+
+/* Its last words are not written. */
+static void die(struct member *m)
+{
+	weft_store_freeze(m->store);
+	leave(m);
+}
+
+struct result {
+	struct weft_txn txn;
+	struct weft_store_wait wait;
+	bool over;
+	int rc;
+};
+
+static void txn_over(struct weft_txn *txn, int rc)
+{
+	struct result *result = container_of(txn, struct result, txn);
+
+	result->over = true;
+	result->rc = rc;
+}
+
+static void wait_over(struct weft_store_wait *wait, int rc)
+{
+	struct result *result = container_of(wait, struct result, wait);
+
+	result->over = true;
+	result->rc = rc;
+}
+
+static int put(struct member *m, const char *value)
+{
+	const struct weft_record *record = weft_store_get(m->store, "key");
+	const struct weft_store_write write = { "key", record ? record->version : 0, value,
+						(uint32_t)strlen(value) };
+	struct result result = { .txn = { .writes = &write, .nwrites = 1, .done = txn_over } };
+
+	weft_store_commit(m->store, &result.txn);
+	assert_false(result.over);
+	while (!result.over)
+		weft_reactor_turn(r, -1);
+	return result.rc;
+}
+
+static struct file_store *file_of(struct member *m)
+{
+	return container_of(m->store, struct file_store, store);
+}
+
+static int open_case(void **state)
+{
+	const char *dir = getenv("TMPDIR");
+	int fd;
+
+	snprintf(path, sizeof(path), "%s/weft-locks-XXXXXX", dir ? dir : "/tmp");
+	fd = mkstemp(path);
+	if (fd < 0)
+		return -1;
+	close(fd);
+	snprintf(spec, sizeof(spec), "file:%s", path);
+	test = pthread_self();
+	lock_error = 0;
+	return open_engine(WEFT_ENGINE_EPOLL);
+}
+
+static int close_case(void **state)
+{
+	unlink(path);
+	return close_engine(state);
+}
+
+/* --- joining ---------------------------------------------------------------------------------- */
+
+static void who_joins_is_refused_where_a_member_lives_unseen(void **state)
+{
+	static const struct {
+		unsigned node, nodes;
+		const char *why;
+	} cases[] = {
+		{ 2, 2, "node 1 lives" },
+		{ 1, 2, "that is node 1" },
+		{ 1, 1, "that is node 1" }, /* of no cluster */
+	};
+	struct member a, b;
+
+	join(&a, 1, 0);
+	for (size_t i = 0; i < COUNT(cases); i++) {
+		struct weft_err err = { "" };
+
+		assert_int_equal(try_join(&b, cases[i].node, cases[i].nodes, 1, &err), -EXDEV);
+		assert_non_null(strstr(err.text, cases[i].why));
+		assert_non_null(strstr(err.text, path));
+		assert_int_equal(put(&a, "1"), 0);
+		assert_string_equal(a.lost, "");
+	}
+	join(&b, 2, 0); /* where it is seen */
+	assert_int_equal(sleeps, 0);
+	assert_int_equal(put(&b, "2"), 0);
+	assert_string_equal(a.lost, "");
+	leave(&a);
+	leave(&b);
+}
+
+/* Sleeps are what an ordinary start must not pay. */
+static void who_is_gone_is_watched_only_where_its_lock_would_not_show(void **state)
+{
+	static const struct {
+		bool dies;
+		unsigned node, on;
+		bool watched;
+	} cases[] = {
+		{ true, 2, 0, false },  /* one kernel, one mount: a free lock is a proof */
+		{ true, 1, 0, false },  /* the same node again */
+		{ false, 2, 1, false }, /* it said that it leaves */
+		{ true, 2, 1, true },   { true, 1, 1, true },
+	};
+
+	for (size_t i = 0; i < COUNT(cases); i++) {
+		struct member a, b;
+
+		join(&a, 1, 0);
+		cases[i].dies ? die(&a) : leave(&a);
+		join(&b, cases[i].node, cases[i].on);
+		assert_int_equal(sleeps > 100, cases[i].watched);
+		assert_int_equal(put(&b, "1"), 0);
+		leave(&b);
+		join(&b, cases[i].node, 2); /* and from elsewhere again */
+		assert_int_equal(sleeps, 0);
+		leave(&b);
+	}
+}
+
+/* Nobody waits for one that only watches, and it becomes no member before it has. */
+static void who_watches_is_no_member_yet(void **state)
+{
+	struct member a, b, c;
+	struct store_line line = { .stage = STORE_JOINING, .incarnation = 1, .locks = 1 };
+	int fd;
+
+	join(&a, 1, 0);
+	join(&b, 2, 0);
+	die(&b);
+	join(&c, 2, 0);
+	fd = file_of(&c)->fd;
+	line.incarnation = file_of(&c)->cycle.own.incarnation;
+	weft_store_freeze(c.store);
+	assert_int_equal(store_line_write(fd, 2, &line), 0);
+	assert_int_equal(put(&a, "1"), 0);
+	while (weft_store_alive(a.store, 2))
+		weft_reactor_turn(r, -1);
+	leave(&c);
+	leave(&a);
+}
+
+/* --- proof that we are no member -------------------------------------------------------------- */
+
+static void lock_lost(struct member *m)
+{
+	store_member_let_go(file_of(m)->fd);
+}
+
+static int taker = -1; /* of a lock */
+
+static void lock_taken(struct member *m)
+{
+	store_member_let_go(file_of(m)->fd);
+	taker = open(path, O_RDWR | O_CLOEXEC);
+	machine_of[taker] = 0;
+	assert_int_equal(store_member_hold(taker, 1, 2), 0);
+}
+
+static void own_line(struct member *m, uint64_t stage, int64_t later)
+{
+	struct store_line line = file_of(m)->cycle.own;
+
+	line.stage = stage;
+	line.incarnation += (uint64_t)later << 32;
+	assert_int_equal(store_line_write(file_of(m)->fd, 1, &line), 0);
+}
+
+static void taken_for_gone(struct member *m)
+{
+	own_line(m, STORE_LEFT, 0);
+}
+
+static void joined_as_us(struct member *m)
+{
+	own_line(m, STORE_MEMBER, 1);
+}
+
+static void joins_as_us(struct member *m)
+{
+	own_line(m, STORE_JOINING, 1);
+}
+
+static void old_line(struct member *m)
+{
+	own_line(m, STORE_LEFT, -1);
+}
+
+static void no_line(struct member *m)
+{
+	char noise[64];
+
+	memset(noise, 0x5a, sizeof(noise));
+	assert_int_equal(pwrite(file_of(m)->fd, noise, sizeof(noise), STORE_MEMBERS_AT),
+			 sizeof(noise));
+}
+
+static void next_session(struct member *m)
+{
+	struct store_records *next;
+	const struct weft_txn nothing = { 0 };
+	int rc;
+
+	next = store_records_with(m->store->records, m->store->records->revision + 1, &nothing,
+				  &rc);
+	next->session++;
+	assert_int_equal(store_slots_save(file_of(m)->fd, next), 0);
+	store_records_free(next);
+}
+
+/* Whatever becomes of a file that one kernel locks is no proof: only a member does these. */
+static void a_member_finds_out_that_it_is_none(void **state)
+{
+	static const struct {
+		void (*spoil)(struct member *m);
+		const char *why; /* NULL: it serves on */
+	} cases[] = {
+		{ lock_lost, "lost the lock" },
+		{ lock_taken, "lost the lock" },
+		{ taken_for_gone, "taken it for gone" },
+		{ joined_as_us, "as the same node" },
+		{ next_session, "the only member" },
+		{ joins_as_us, NULL },
+		{ old_line, NULL },
+		{ no_line, NULL },
+	};
+
+	for (size_t i = 0; i < COUNT(cases); i++) {
+		struct member a;
+		struct result result = { .wait = { .revision = UINT64_MAX, .done = wait_over } };
+		uint64_t revision;
+
+		join(&a, 1, 0);
+		assert_int_equal(put(&a, "1"), 0);
+		revision = weft_store_revision(a.store);
+		cases[i].spoil(&a);
+		assert_int_equal(put(&a, "2"), cases[i].why ? -EOWNERDEAD : 0);
+		assert_int_equal(!!a.lost[0], !!cases[i].why);
+		if (cases[i].why) {
+			assert_non_null(strstr(a.lost, cases[i].why));
+			assert_int_equal(put(&a, "3"), -EOWNERDEAD);
+			assert_int_equal(weft_store_revision(a.store), revision);
+			weft_store_settle(a.store, &result.wait);
+			while (!result.over)
+				weft_reactor_turn(r, -1);
+			assert_int_equal(result.rc, -EOWNERDEAD);
+		}
+		leave(&a);
+		if (taker >= 0)
+			close(taker);
+		taker = -1;
+	}
+}
+
+/* The other machine's store is as good as any: only one of both goes on. */
+static void one_that_stood_still_finds_that_another_took_its_place(void **state)
+{
+	struct member a, b;
+
+	join(&a, 1, 0);
+	assert_int_equal(put(&a, "1"), 0);
+	weft_store_freeze(a.store);
+	join(&b, 2, 1);
+	assert_true(sleeps > 100);
+	assert_int_equal(put(&b, "2"), 0);
+	weft_store_thaw(a.store);
+	while (!a.lost[0])
+		weft_reactor_turn(r, -1);
+	assert_int_equal(put(&a, "3"), -EOWNERDEAD);
+	assert_int_equal(put(&b, "3"), 0);
+	assert_string_equal(b.lost, "");
+	leave(&a);
+	leave(&b);
+}
+
+/* Without anybody else's doing: a look once a second is enough. */
+static void a_lost_lock_shows_by_itself(void **state)
+{
+	struct member a;
+
+	join(&a, 1, 0);
+	lock_lost(&a);
+	while (!a.lost[0])
+		weft_reactor_turn(r, -1);
+	leave(&a);
+}
+
+/* --- locks that fail -------------------------------------------------------------------------- */
+
+static void what_cannot_be_locked_is_not_changed(void **state)
+{
+	/* A file handle that is stale is no version that is another one. */
+	static const struct {
+		int error, told;
+	} cases[] = { { -ENOLCK, -ENOLCK }, { -EIO, -EIO }, { -ESTALE, -EIO } };
+	struct member a, b;
+
+	join(&a, 1, 0);
+	join(&b, 2, 0);
+	for (size_t i = 0; i < COUNT(cases); i++) {
+		uint64_t revision = weft_store_revision(a.store);
+
+		lock_error = cases[i].error;
+		assert_int_equal(put(&a, "1"), cases[i].told);
+		assert_int_equal(weft_store_revision(a.store), revision);
+		lock_error = 0;
+		assert_int_equal(put(&b, "2"), 0);
+		assert_int_equal(weft_store_revision(b.store), revision + 1);
+		while (weft_store_revision(a.store) == revision)
+			weft_reactor_turn(r, -1);
+	}
+	assert_string_equal(a.lost, "");
+	leave(&a);
+	leave(&b);
+}
+
+#define case_(fn) cmocka_unit_test_setup_teardown(fn, open_case, close_case)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		case_(who_joins_is_refused_where_a_member_lives_unseen),
+		case_(who_is_gone_is_watched_only_where_its_lock_would_not_show),
+		case_(who_watches_is_no_member_yet),
+		case_(a_member_finds_out_that_it_is_none),
+		case_(one_that_stood_still_finds_that_another_took_its_place),
+		case_(a_lost_lock_shows_by_itself),
+		case_(what_cannot_be_locked_is_not_changed),
+	};
+
+	alarm(60);
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
