@@ -160,7 +160,10 @@ static void print_subsystem(json_t *subsys)
 	       text_of(subsys, "serial"));
 	if (json_object_get(subsys, "state"))
 		printf("  state in %s\n", text_of(subsys, "state"));
-	if (json_object_get(subsys, "cluster"))
+	if (json_is_true(json_object_get(subsys, "lost")))
+		printf("  NOT SERVED: this target is not a member any more (see its log); start it "
+		       "again\n");
+	else if (json_object_get(subsys, "cluster"))
 		print_cluster(json_object_get(subsys, "cluster"));
 	if (json_is_true(json_object_get(subsys, "allow_any_host")))
 		printf("  any host may connect\n");

@@ -37,10 +37,11 @@ static void add_subsys(void *arg, const struct weft_subsys_info *info)
 	w->ana = json_array();
 	w->namespaces = json_array();
 	w->controllers = json_array();
-	subsys = json_pack("{s:s, s:s, s:s, s:s*, s:b, s:o, s:o, s:o, s:o}", "nqn", info->nqn,
+	subsys = json_pack("{s:s, s:s, s:s, s:s*, s:b, s:b, s:o, s:o, s:o, s:o}", "nqn", info->nqn,
 			   "serial", info->serial, "model", info->model, "state", info->state,
-			   "allow_any_host", info->allow_any_host, "hosts", w->hosts, "ana", w->ana,
-			   "namespaces", w->namespaces, "controllers", w->controllers);
+			   "lost", info->lost, "allow_any_host", info->allow_any_host, "hosts",
+			   w->hosts, "ana", w->ana, "namespaces", w->namespaces, "controllers",
+			   w->controllers);
 	if (info->node)
 		json_object_set_new(subsys, "cluster",
 				    json_pack("{s:I, s:I, s:o}", "node", (json_int_t)info->node,

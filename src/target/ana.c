@@ -12,6 +12,7 @@
  * does not end while the controller lives (8.1.1.7), and for "change" while rules change. */
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "target/internal.h"
 
@@ -143,6 +144,12 @@ bool tgt_ana_show(struct tgt_ctrl *ctrl)
 	return shown;
 }
 
+void tgt_ana_lose(struct tgt_ctrl *ctrl)
+{
+	for (unsigned i = 0; i < WEFT_ANA_GROUP_MAX; i++)
+		show(ctrl, i, WEFT_ANA_PERSISTENT_LOSS);
+}
+
 /* One that comes during a change lets in what the old rules and the new agree upon. */
 void tgt_ana_ctrl_init(struct tgt_ctrl *ctrl)
 {
@@ -151,6 +158,9 @@ void tgt_ana_ctrl_init(struct tgt_ctrl *ctrl)
 
 	tgt_ana_evaluate(ana->rules, ctrl, now);
 	tgt_ana_evaluate(ana->next ? ana->next : ana->rules, ctrl, then);
+	if (ana->lost)
+		memset(now, WEFT_ANA_PERSISTENT_LOSS, sizeof(now));
 	for (unsigned i = 0; i < WEFT_ANA_GROUP_MAX; i++)
-		atomic_init(&ctrl->ana[i], now[i] == then[i] ? now[i] : WEFT_ANA_CHANGE);
+		atomic_init(&ctrl->ana[i],
+			    now[i] == then[i] || ana->lost ? now[i] : WEFT_ANA_CHANGE);
 }

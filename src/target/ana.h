@@ -34,6 +34,7 @@ struct tgt_ana {
 	struct ana_rules *rules;
 	struct ana_rules *next;   /* of the change under way; NULL: there is none */
 	struct weft_list waiting; /* changes that come after it */
+	bool lost;                /* nothing is let in any more, by whichever controller */
 	uint64_t count;           /* how often the log page of some controller changed */
 	uint64_t changed[WEFT_ANA_GROUP_MAX]; /* by group - 1: the last time that it did */
 };
@@ -64,12 +65,16 @@ void tgt_ana_ns_changed(struct weft_subsys *s, uint32_t group); /* one came or w
 void tgt_ana_ctrl_init(struct tgt_ctrl *ctrl);
 bool tgt_ana_close_doors(struct tgt_ctrl *ctrl);
 bool tgt_ana_show(struct tgt_ctrl *ctrl);
+void tgt_ana_lose(struct tgt_ctrl *ctrl); /* all groups, while it lives */
 
 /* ana_change.c */
 /* The groups that are served here are others now; @elsewhere is copied. -ENOMEM: nothing
  * follows. */
 int tgt_ana_own(struct weft_subsys *s, const bool elsewhere[WEFT_ANA_GROUP_MAX],
 		void (*done)(void *arg, int rc, const struct weft_err *err), void *arg);
+/* All groups are lost for good, at once and whatever is under way; commands at work are not waited
+ * for. */
+void tgt_ana_lose_all(struct weft_subsys *s);
 void tgt_ana_left(struct weft_req *req); /* on its reactor: a command that a change waits for */
 bool tgt_ana_is_idle(const struct weft_subsys *s); /* no change is under way */
 void tgt_ana_subsys_ends(struct weft_subsys *s);   /* those in line will not be done */

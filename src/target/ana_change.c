@@ -98,6 +98,17 @@ static void tell_hosts(struct weft_subsys *s)
 	}
 }
 
+void tgt_ana_lose_all(struct weft_subsys *s)
+{
+	struct tgt_ctrl *ctrl;
+
+	s->ana.lost = true;
+	weft_list_for_each(ctrl, &s->ctrls, link)
+		tgt_ana_lose(ctrl);
+	s->ana.count++;
+	tell_hosts(s);
+}
+
 static void finish(struct ana_change *change)
 {
 	struct weft_subsys *s = change->s;

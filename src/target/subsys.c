@@ -98,6 +98,18 @@ static void let_go(void *arg)
 	tgt_cluster_let_go(arg);
 }
 
+/* Somebody else may serve what we did. Who starts anew asks who lives; who lives cannot. */
+static void lost(void *arg, const char *why)
+{
+	struct weft_subsys *s = arg;
+
+	weft_error("%s: %s: %s. It serves nothing of %s any more; start it again when locks are "
+		   "shared by all members",
+		   s->nqn, weft_store_spec(s->store), why, s->nqn);
+	tgt_ana_lose_all(s);
+	tgt_cluster_lost(s);
+}
+
 void tgt_follows(struct weft_subsys *s, enum tgt_follower who, uint64_t revision)
 {
 	uint64_t least = revision;
@@ -114,7 +126,7 @@ static int start_state(struct weft_subsys *s, struct weft_store *store, struct w
 {
 	const struct weft_store_options options = { s->target->home, "mem", 1, 1, s->target->held };
 	const struct weft_store_watcher watcher = {
-		.moved = moved, .gone = gone, .let_go = let_go, .arg = s
+		.moved = moved, .gone = gone, .let_go = let_go, .lost = lost, .arg = s
 	};
 	int rc = 0;
 

@@ -154,7 +154,7 @@ void weft_target_stops(struct weft_target *t)
 
 	weft_list_for_each(s, &t->subsystems, link)
 		if (s->cluster)
-			tgt_cluster_drop_wishes(s->cluster);
+			tgt_cluster_drop_wishes(s->cluster, "the target stops");
 }
 
 void weft_target_stop(struct weft_target *t, void (*done)(void *arg), void *arg)
@@ -286,6 +286,7 @@ static void visit_subsys(struct weft_subsys *s, const struct weft_target_visitor
 								       NULL,
 		.node = weft_subsys_node(s),
 		.nodes = s->cluster ? tgt_cluster_nodes(s) : 0,
+		.lost = s->ana.lost,
 		.allow_any_host = s->allow_any_host,
 	};
 	struct tgt_host *host;

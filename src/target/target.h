@@ -140,6 +140,7 @@ struct weft_subsys_info {
 	const char *state;    /* SPEC of its store; NULL: in memory */
 	unsigned node, nodes; /* of a cluster; 0: we serve it alone */
 	bool allow_any_host;
+	bool lost; /* it is no member of its state any more, and serves nothing */
 };
 
 struct weft_member_info {

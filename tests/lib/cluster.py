@@ -32,12 +32,20 @@ class Cluster:
         self.shared, self.of = pathlib.Path(tempfile.mkdtemp(prefix="weft-shared-")), of
         self.nodes = {}
 
+    def dir_of(self, node):
+        """Where it finds the shared files."""
+        return self.shared
+
+    def target(self, node):
+        if node not in self.nodes:
+            text = CONFIG.format(port=weft.free_port(), shared=self.dir_of(node), node=node,
+                                 of=self.of)
+            self.nodes[node] = weft.Target(config=text)
+        return self.nodes[node]
+
     def start(self, node):
         """Start a node, again perhaps; the others see it."""
-        if node not in self.nodes:
-            text = CONFIG.format(port=weft.free_port(), shared=self.shared, node=node, of=self.of)
-            self.nodes[node] = weft.Target(config=text)
-        self.nodes[node].start()
+        self.target(node).start()
         for other, target in self.nodes.items():
             if target.process.poll() is None:
                 weft.wait_until(lambda n=other: self.cluster(n)["members"][node - 1]["alive"],

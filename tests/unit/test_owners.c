@@ -143,6 +143,31 @@ static void served(void **state)
 	assert_true(elsewhere[1] && elsewhere[2] && elsewhere[3] && elsewhere[4]);
 }
 
+/* Who serves a group and finds it another's, unasked, has proof that it was taken for gone. */
+static void taken_from_one_that_serves_it(void **state)
+{
+	static const struct {
+		const char *served, *found;
+		uint32_t group;
+	} cases[] = {
+		{ "1 1 2 0", "1 1 2 0", 0 },   { "1 1 2 0", "1>2 1 2 0", 0 }, /* asked for */
+		{ "1>2 1 2 0", "2 1 2 0", 0 },                                /* handed over */
+		{ "1 1 2 0", "1 1 3 3", 0 },   { "1 1 2 0", "0 1 2 0", 0 },   /* nobody's */
+		{ "1 1 2 0", "2 1 2 0", 1 },   { "1 1 2 0", "1 2>1 2 0", 2 },
+		{ "1>2 1 2 0", "2 3 3 3", 2 },
+	};
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		bool elsewhere[WEFT_ANA_GROUP_MAX];
+		struct owners o;
+
+		make(&o, cases[i].served, 0);
+		owners_elsewhere(&o, 1, elsewhere);
+		make(&o, cases[i].found, 0);
+		assert_int_equal(owners_taken(&o, 1, elsewhere), cases[i].group);
+	}
+}
+
 /* Whatever the order in which members act, fail and come back: at most one serves a group. */
 static void never_two(void **state)
 {
@@ -285,6 +310,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(one_step),
 		cmocka_unit_test(served),
+		cmocka_unit_test(taken_from_one_that_serves_it),
 		cmocka_unit_test(never_two),
 		cmocka_unit_test(records_come_back),
 		cmocka_unit_test(ports_come_back),

@@ -8,6 +8,7 @@
 #include "target/cluster/cluster.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -61,8 +62,10 @@ static void committed(struct weft_txn *txn, int rc)
 {
 	struct tgt_cluster *c = container_of(txn, struct tgt_cluster, txn);
 
-	if (rc == -ECANCELED) /* the end */
+	if (rc == -ECANCELED || rc == -EOWNERDEAD) { /* the end; we are no member */
+		c->busy = false;
 		return;
+	}
 	if (rc == 0 || rc == -ESTALE) {
 		go_on(c);
 		return;
@@ -197,16 +200,36 @@ static void step(struct tgt_cluster *c)
 	}
 }
 
+/* Somebody took us for gone. */
+static bool is_taken(struct tgt_cluster *c)
+{
+	uint32_t group = owners_taken(&c->owners, c->view.self, c->subsys->ana.rules->elsewhere);
+	char why[96];
+
+	if (!group)
+		return false;
+	snprintf(why, sizeof(why), "node %u has taken group %u, which was served here",
+		 c->owners.owner[group - 1], group);
+	weft_store_lose(c->subsys->store, why);
+	return true;
+}
+
+static bool may_act(const struct tgt_cluster *c)
+{
+	return !c->busy && !c->subsys->removing && !c->subsys->target->held &&
+	       !weft_store_is_lost(c->subsys->store);
+}
+
 static void act(struct tgt_cluster *c)
 {
-	if (c->busy || c->subsys->removing || c->subsys->target->held)
+	if (!may_act(c))
 		return;
 	if (load(c) < 0) {
 		weft_error("%s: the table of who serves which group cannot be read",
 			   c->subsys->nqn);
 		return;
 	}
-	if (c->started && !serve(c))
+	if (is_taken(c) || (c->started && !serve(c)))
 		return;
 	tgt_follows(c->subsys, TGT_FOLLOWS_CLUSTER, c->revision);
 	if (c->started)
@@ -222,6 +245,14 @@ void tgt_cluster_act(struct weft_subsys *s)
 {
 	if (s->cluster)
 		act(s->cluster);
+}
+
+void tgt_cluster_lost(struct weft_subsys *s)
+{
+	if (!s->cluster)
+		return;
+	weft_timer_stop(s->target->home, &s->cluster->timer);
+	tgt_cluster_drop_wishes(s->cluster, "it is not a member of the cluster any more");
 }
 
 void tgt_cluster_let_go(struct weft_subsys *s)
@@ -318,7 +349,7 @@ void tgt_cluster_free(struct weft_subsys *s)
 		return;
 	weft_timer_stop(s->target->home, &c->timer);
 	weft_timer_stop(s->target->home, &c->reset_timer);
-	tgt_cluster_drop_wishes(c);
+	tgt_cluster_drop_wishes(c, "the subsystem is being removed");
 	free(c);
 	s->cluster = NULL;
 }

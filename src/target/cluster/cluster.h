@@ -47,6 +47,7 @@ struct tgt_cluster {
 int tgt_cluster_new(struct weft_subsys *s, const struct weft_subsys_options *options);
 void tgt_cluster_free(struct weft_subsys *s);   /* its store is closed */
 void tgt_cluster_moved(struct weft_subsys *s);  /* its store did */
+void tgt_cluster_lost(struct weft_subsys *s);   /* its store: we are no member any more */
 void tgt_cluster_let_go(struct weft_subsys *s); /* somebody did, of storage that is awaited */
 /* A member is gone, or a listener came or went. */
 void tgt_cluster_act(struct weft_subsys *s);
@@ -98,6 +99,6 @@ void tgt_cluster_grant_moves(struct tgt_cluster *c);
 /* Puts what they say into the table. */
 void tgt_cluster_wish_for(struct tgt_cluster *c, struct owners *o);
 void tgt_cluster_look_at_wishes(struct tgt_cluster *c); /* nothing else can be done now */
-void tgt_cluster_drop_wishes(struct tgt_cluster *c);
+void tgt_cluster_drop_wishes(struct tgt_cluster *c, const char *why);
 
 #endif

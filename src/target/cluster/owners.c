@@ -56,6 +56,15 @@ void owners_elsewhere(const struct owners *o, unsigned self, bool elsewhere[WEFT
 		elsewhere[i] = o->owner[i] != self || o->next[i];
 }
 
+uint32_t owners_taken(const struct owners *o, unsigned self,
+		      const bool elsewhere[WEFT_ANA_GROUP_MAX])
+{
+	for (unsigned i = 0; i < WEFT_ANA_GROUP_MAX; i++)
+		if (!elsewhere[i] && o->owner[i] && o->owner[i] != self)
+			return i + 1;
+	return 0;
+}
+
 /* --- who -------------------------------------------------------------------------------------- */
 
 static bool has(uint64_t nodes, unsigned node)

@@ -37,6 +37,10 @@ int owners_decode(struct owners *o, const void *bytes, size_t len);
 
 /* Groups that @self does not serve: not its own, or to be let go of. */
 void owners_elsewhere(const struct owners *o, unsigned self, bool elsewhere[WEFT_ANA_GROUP_MAX]);
+/* The first group that @self serves, as @elsewhere has it, and another has, 0: none. Only the owner
+ * gives a group away, and not before it has stopped to serve it. */
+uint32_t owners_taken(const struct owners *o, unsigned self,
+		      const bool elsewhere[WEFT_ANA_GROUP_MAX]);
 /* Who should have a group whose owner is gone, or drains; 0: there is nobody but the owner. */
 unsigned owners_heir(const struct owners *o, const struct owners_view *view, uint32_t group);
 /* Moves the table on by what @self has to do, as far as @left(arg, group, node) does not say that

@@ -58,7 +58,7 @@ static void written(struct weft_txn *txn, int rc)
 	struct tgt_cluster *c = container_of(txn, struct tgt_cluster, reset_txn);
 
 	c->reset_writing = false;
-	if (rc == -ECANCELED) /* the end */
+	if (rc == -ECANCELED || rc == -EOWNERDEAD) /* the end; we are no member */
 		return;
 	if (rc == 0 || rc == -ESTALE) {
 		look(c);
@@ -204,9 +204,11 @@ static void look_at_records(struct tgt_cluster *c)
 		record = weft_store_next(c->subsys->store, record->key);
 }
 
+/* Who is no member any more does not know who lives. */
 static void look(struct tgt_cluster *c)
 {
-	if (c->reset_writing || c->subsys->removing || c->subsys->target->held)
+	if (c->reset_writing || c->subsys->removing || c->subsys->target->held ||
+	    weft_store_is_lost(c->subsys->store))
 		return;
 	if (!look_at_own(c))
 		look_at_records(c);

@@ -151,6 +151,11 @@ static void drop_drains(struct tgt_cluster *c)
 
 static int need_cluster(struct weft_subsys *s, struct weft_err *err)
 {
+	if (s->cluster && weft_store_is_lost(s->store))
+		return weft_fail(err, -EOWNERDEAD,
+				 "%s: this target is not a member of its cluster any more; start it "
+				 "again",
+				 s->nqn);
 	if (s->cluster)
 		return 0;
 	return weft_fail(err, -EOPNOTSUPP,
@@ -202,9 +207,8 @@ int weft_cluster_move(struct weft_subsys *s, uint32_t group, unsigned node,
 	return 0;
 }
 
-void tgt_cluster_drop_wishes(struct tgt_cluster *c)
+void tgt_cluster_drop_wishes(struct tgt_cluster *c, const char *why)
 {
 	while (!weft_list_empty(&c->wishes))
-		end_wish(container_of(c->wishes.next, struct wish, link), -ECANCELED,
-			 "the target stops, or the subsystem is being removed");
+		end_wish(container_of(c->wishes.next, struct wish, link), -ECANCELED, why);
 }

@@ -48,6 +48,8 @@ static void settled(struct weft_store_wait *wait, int rc)
 
 	if (!rc && change->full)
 		run(change);
+	else if (rc == -EOWNERDEAD)
+		end(change, SC_PATH(ANA_PERSISTENT_LOSS));
 	else
 		end(change, rc < 0 ? SC_GENERIC(ABORT_QUEUE) : 0);
 }
@@ -67,6 +69,8 @@ static void committed(struct weft_txn *txn, int rc)
 		end(change, 0);
 	} else if (rc == -ESTALE) {
 		run(change);
+	} else if (rc == -EOWNERDEAD) {
+		end(change, SC_PATH(ANA_PERSISTENT_LOSS));
 	} else if (rc < 0) {
 		weft_error("%s: a reservation cannot be changed: %s", change->subsys->nqn,
 			   strerror(-rc));

@@ -34,7 +34,7 @@ static void swept(struct weft_txn *txn, int rc)
 {
 	struct sweep *sweep = container_of(txn, struct sweep, txn);
 
-	if (rc < 0 && rc != -ESTALE && rc != -ECANCELED)
+	if (rc < 0 && rc != -ESTALE && rc != -ECANCELED && rc != -EOWNERDEAD)
 		weft_warn("%s: %u reservations that are over stay in its state: %s",
 			  sweep->subsys->nqn, sweep->n, strerror(-rc));
 	sweep_free(sweep);
