@@ -6,6 +6,7 @@
 #include <sys/stat.h>
 
 #include "base/cleanup.h"
+#include "base/log.h"
 #include "base/sync.h"
 #include "store/file.h"
 
@@ -20,6 +21,12 @@ static int open_file(struct file_store *f, const char *path, struct weft_err *er
 	f->fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOCTTY, 0600);
 	if (f->fd < 0)
 		return weft_fail(err, -errno, "%s: cannot open it: %s", path, strerror(errno));
+	if (fstat(f->fd, &st) < 0 || !S_ISREG(st.st_mode)) /* another one by now */
+		return weft_fail(err, -EINVAL, "%s: it is not a regular file", path);
+	if (st.st_mode & S_IRWXO)
+		weft_warn("%s: every user may open it, and so lock it and stop all changes; take "
+			  "that away (chmod o= %s)",
+			  path, path);
 	rc = weft_sync_name(path);
 	return rc < 0 ? weft_fail(err, rc, "%s: cannot sync its directory: %s", path,
 				  strerror(-rc)) :

@@ -98,14 +98,15 @@ static void insert(struct store_records *records, struct weft_record *record)
 	weft_list_push(&at->link, &record->link); /* in front of it, or last */
 }
 
-static int add(struct store_records *records, const char *key, size_t key_len, const void *value,
-	       uint32_t len, uint64_t version)
+/* Behind all others, where it belongs. */
+static int append(struct store_records *records, const char *key, size_t key_len, const void *value,
+		  uint32_t len, uint64_t version)
 {
 	struct weft_record *record = record_new(key, key_len, value, len, version);
 
 	if (!record)
 		return -ENOMEM;
-	insert(records, record);
+	weft_list_push(&records->list, &record->link);
 	return 0;
 }
 
@@ -128,6 +129,19 @@ static int check_versions(const struct store_records *from, const struct weft_tx
 	return 0;
 }
 
+static int write_one(struct store_records *next, const struct weft_store_write *w)
+{
+	struct weft_record *record;
+
+	if (!w->value)
+		return 0;
+	record = record_new(w->key, strlen(w->key), w->value, w->len, next->revision);
+	if (!record)
+		return -ENOMEM;
+	insert(next, record);
+	return 0;
+}
+
 static int fill_next(struct store_records *next, const struct store_records *from,
 		     const struct weft_txn *txn)
 {
@@ -136,14 +150,10 @@ static int fill_next(struct store_records *next, const struct store_records *fro
 
 	weft_list_for_each(record, &from->list, link)
 		if (!rc && !find_write(txn, record->key))
-			rc = add(next, record->key, strlen(record->key), record->value, record->len,
-				 record->version);
-	for (unsigned i = 0; i < txn->nwrites && !rc; i++) {
-		const struct weft_store_write *w = &txn->writes[i];
-
-		if (w->value)
-			rc = add(next, w->key, strlen(w->key), w->value, w->len, next->revision);
-	}
+			rc = append(next, record->key, strlen(record->key), record->value,
+				    record->len, record->version);
+	for (unsigned i = 0; i < txn->nwrites && !rc; i++)
+		rc = write_one(next, &txn->writes[i]);
 	return rc;
 }
 
@@ -191,11 +201,20 @@ void store_records_encode(const struct store_records *records, void *bytes)
 	}
 }
 
+/* Behind the last one: so no key is there twice, and reading takes no longer than there are bytes. */
+static bool ascends(const struct store_records *records, const char *key, size_t key_len)
+{
+	const struct weft_record *last = container_of(records->list.prev, struct weft_record, link);
+
+	return weft_list_empty(&records->list) || strncmp(key, last->key, key_len) > 0;
+}
+
 /* The bytes that it takes, or -errno. */
 static ssize_t decode_one(struct store_records *records, const char *at, size_t left)
 {
 	struct entry_head head;
 	size_t key_len, len;
+	uint64_t version;
 	int rc;
 
 	if (left < sizeof(head))
@@ -203,11 +222,14 @@ static ssize_t decode_one(struct store_records *records, const char *at, size_t 
 	memcpy(&head, at, sizeof(head));
 	key_len = le16_to_cpu(head.key_len);
 	len = le32_to_cpu(head.len);
+	version = le64_to_cpu(head.version);
 	if (!key_len || key_len > WEFT_STORE_KEY_MAX || len > WEFT_STORE_VALUE_MAX ||
 	    key_len + len > left - sizeof(head) || memchr(at + sizeof(head), '\0', key_len))
 		return -EINVAL;
 	at += sizeof(head);
-	rc = add(records, at, key_len, at + key_len, (uint32_t)len, le64_to_cpu(head.version));
+	if (!version || version > records->revision || !ascends(records, at, key_len))
+		return -EINVAL;
+	rc = append(records, at, key_len, at + key_len, (uint32_t)len, version);
 	return rc < 0 ? rc : (ssize_t)(sizeof(head) + key_len + len);
 }
 

@@ -35,6 +35,9 @@ static_assert(sizeof(struct slot_head) == 40, "head of a slot");
 
 enum { CRC_FROM = offsetof(struct slot_head, nodes) };
 
+/* One a microsecond would last for years: what is beyond it was not counted. */
+static const uint64_t revision_max = 1ull << 48;
+
 static off_t slot_at(uint64_t revision)
 {
 	return STORE_SLOT_AT + (revision % 2 ? 0 : STORE_SLOT_BYTES);
@@ -135,7 +138,8 @@ static int read_whole(int fd, const struct slot_head *head, char **out, size_t *
 	_cleanup_(weft_freep) char *slot = NULL;
 	int rc;
 
-	if (!has_magic(head) || length > STORE_SLOT_BYTES - sizeof(*head))
+	if (!has_magic(head) || length > STORE_SLOT_BYTES - sizeof(*head) ||
+	    le64_to_cpu(head->revision) > revision_max)
 		return -EINVAL;
 	*size = sizeof(*head) + length;
 	slot = malloc(*size);

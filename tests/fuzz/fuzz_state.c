@@ -26,7 +26,7 @@ static void check_records(struct store_records *records)
 {
 	size_t size = store_records_size(records), again;
 	char *bytes = malloc(size + 1), *other;
-	struct store_records *back = store_records_new(1, 1, 1);
+	struct store_records *back = store_records_new(UINT64_MAX, 1, 1);
 
 	must(bytes && back);
 	store_records_encode(records, bytes);
@@ -44,7 +44,7 @@ static void check_records(struct store_records *records)
 
 static void try_records(const uint8_t *data, size_t size)
 {
-	struct store_records *records = store_records_new(1, 1, 1);
+	struct store_records *records = store_records_new(UINT64_MAX, 1, 1);
 
 	must(records);
 	if (store_records_decode(records, data, size) == 0)
