@@ -2,6 +2,7 @@
 """target_cluster_trouble.py - somebody spoils the state file of a cluster, or stops a member for long."""
 import os
 import pathlib
+import struct
 import sys
 import time
 
@@ -11,7 +12,7 @@ import nvme
 import sqe
 import tap
 import weft
-from cluster import INACCESSIBLE, OPTIMIZED, ana, with_cluster
+from cluster import INACCESSIBLE, OPTIMIZED, ana, forge, start_all, with_cluster
 from fixture import connect, in_background, refused
 from nvme import ANA_INACCESSIBLE, RESERVATION_CONFLICT, pattern
 from resv import EA, Host
@@ -88,6 +89,18 @@ def _(cluster, one, two):
         weft.wait_until(lambda: "cannot be changed in its state" in one.log.read_text(), "the drain")
         one.ctl("undrain")
     away.rename(state)
+    one.ctl("move", group=2, node=2)
+    assert cluster.groups(1) == [1, 1]
+
+
+@with_cluster("a reset that lies under another controller's key is not run after for ever")
+def _(cluster, one, two):
+    for target in (one, two):
+        target.stop()
+    reset = struct.pack("<4BHxxQQ16s224s", 1, 1, 2, 0, 9, 5, 1, b"id", b"nqn")
+    forge(cluster.shared / "state", "reset/7", reset)
+    start_all(cluster)
+    one.takeover()                                  # not while a record is being written
     one.ctl("move", group=2, node=2)
     assert cluster.groups(1) == [1, 1]
 

@@ -8,6 +8,7 @@ import tempfile
 
 import borrow
 import ofd
+import pdu
 import tap
 import weft
 
@@ -147,17 +148,42 @@ def storage_of(target, name):
         tap.skip(str(err))
 
 
-def state_keys(path):
-    """The keys of all records in a state file, as its newest slot has them."""
+SLOTS = (64 << 10, (64 << 10) + (16 << 20))         # of odd revisions, of even ones
+SLOT = struct.Struct("<8sIIQQQ")                    # magic, checksum, nodes, revision, session, length
+
+
+def newest_slot(path):
+    """Nodes, revision, session and records of the newest slot of a state file."""
     with path.open("rb") as file:
         slots = []
-        for at in (64 << 10, (64 << 10) + (16 << 20)):
+        for at in SLOTS:
             file.seek(at)
-            _, _, _, revision, _, length = struct.unpack("<8sIIQQQ", file.read(40).ljust(40, b"\0"))
-            slots.append((revision, file.read(length)))
-    raw, at, keys = max(slots)[1], 0, []
+            _, _, nodes, revision, session, length = SLOT.unpack(file.read(40).ljust(40, b"\0"))
+            slots.append((revision, nodes, session, file.read(length)))
+    revision, nodes, session, raw = max(slots)
+    records, at = {}, 0
     while at < len(raw):
-        key_len, _, length, _ = struct.unpack_from("<HHIQ", raw, at)
-        keys.append(raw[at + 16:at + 16 + key_len].decode())
-        at += 16 + key_len + length
-    return keys
+        key_len, _, length, version = struct.unpack_from("<HHIQ", raw, at)
+        at += 16
+        records[raw[at:at + key_len].decode()] = (version, raw[at + key_len:at + key_len + length])
+        at += key_len + length
+    return nodes, revision, session, records
+
+
+def state_keys(path):
+    """The keys of all records in a state file, as its newest slot has them."""
+    return list(newest_slot(path)[3])
+
+
+def forge(path, key, value):
+    """A record that no member wrote, with a checksum that is right."""
+    nodes, revision, session, records = newest_slot(path)
+    revision += 1
+    records[key] = (revision, value)
+    raw = b"".join(struct.pack("<HHIQ", len(name), 0, len(content), version) + name.encode() + content
+                   for name, (version, content) in sorted(records.items()))
+    head = SLOT.pack(b"weftslot", 0, nodes, revision, session, len(raw))
+    crc = pdu.crc32c(head[12:] + raw) ^ 0xFFFFFFFF  # theirs is not inverted at the end
+    with path.open("rb+") as file:
+        file.seek(SLOTS[1 - revision % 2])
+        file.write(head[:8] + struct.pack("<I", crc) + head[12:] + raw)
