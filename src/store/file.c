@@ -24,7 +24,8 @@
 #include "store/members.h"
 
 enum {
-	BUSY_MS = 2, /* somebody else is at the file */
+	BUSY_MS = 2,      /* somebody else is at the file */
+	BUSY_TELL = 1000, /* so many times that it is no visit of a member's */
 	LOOK_MS = 1000,
 	CLOSED_LOOKS = 50, /* after a close was seen … */
 	CLOSED_MS = 1,     /* … this far apart: hosts wait for what the dead one served */
@@ -137,10 +138,21 @@ static void rest(struct file_store *f, int rc)
 		weft_timer_set(f->store.home, &f->timer, LOOK_MS);
 }
 
+static void count_waits(struct file_store *f, int rc)
+{
+	f->waits = rc == -EAGAIN ? f->waits + 1 : 0;
+	if (f->waits == BUSY_TELL)
+		weft_error("%s: another process has locked it and does not go on: nothing can be "
+			   "changed until it does; see whether a member is stopped, or who else "
+			   "has the file open",
+			   f->path);
+}
+
 static void cycle_done(struct weft_op *op, int rc)
 {
 	struct file_store *f = container_of(op, struct file_store, op);
 
+	count_waits(f, rc);
 	if (!rc) {
 		f->failing = false;
 		take_result(f);

@@ -17,6 +17,7 @@ struct file_store {
 	struct weft_task start; /* the cycle, when this turn has said all that it is for */
 	bool busy, again, failing, closing;
 	unsigned looks; /* that follow soon */
+	unsigned waits; /* visits in a row that found somebody else at the file */
 	struct weft_timer timer;
 
 	struct store_watch watch; /* where others can change it */

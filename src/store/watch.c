@@ -19,6 +19,10 @@
 static void note(const struct store_watch *watch, const struct inotify_event *event,
 		 struct store_news *news)
 {
+	if (event->mask & IN_Q_OVERFLOW) { /* whatever it was */
+		*news = (struct store_news){ true, true, true };
+		return;
+	}
 	if (event->wd != watch->file) {
 		news->let_go |= !!(event->mask & IN_CLOSE);
 		return;

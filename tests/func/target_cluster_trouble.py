@@ -1,5 +1,6 @@
 #!/usr/bin/python3
 """target_cluster_trouble.py - somebody spoils the state file of a cluster, or stops a member for long."""
+import fcntl
 import os
 import pathlib
 import struct
@@ -9,6 +10,7 @@ import time
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "lib"))
 
 import nvme
+import ofd
 import sqe
 import tap
 import weft
@@ -91,6 +93,25 @@ def _(cluster, one, two):
     away.rename(state)
     one.ctl("move", group=2, node=2)
     assert cluster.groups(1) == [1, 1]
+
+
+def takes_state(file):
+    try:
+        ofd.lock(file, fcntl.F_RDLCK, ofd.STATE_AT)
+    except BlockingIOError:
+        return False
+    return True
+
+
+@with_cluster("somebody has the state locked for long: who waits for it says so, once, and goes on afterwards")
+def _(cluster, one, two):
+    with (cluster.shared / "state").open("rb") as file:     # to read is enough
+        weft.wait_until(lambda: takes_state(file), "no member to be at it")
+        answer = one.ask("move", group=2, node=2)
+        weft.wait_until(lambda: "does not go on" in one.log.read_text(), "node 1 to say so")
+        assert cluster.groups(1) == [2, 0]
+    answer()
+    assert cluster.groups(1) == [1, 1] and one.log.read_text().count("does not go on") == 1
 
 
 @with_cluster("a reset that lies under another controller's key is not run after for ever")
