@@ -107,6 +107,9 @@ def _(cluster):
     said = [line for line in one.log.read_text().splitlines() if " error: " in line]
     assert len(said) == 1 and "serves nothing" in said[0] and "state" in said[0], said
     assert "start it again" in refused(one, "move", node=1) and "start it again" in refused(one, "drain")
+    heir = one.spawn("--takeover")                  # nor does another process go on with it
+    assert heir.wait(UNTIL_S) == 1 and "not a member" in one.log.read_text()
+    assert one.subsystem()["lost"]
     assert cluster.groups(2) == [0, 2] and not two.subsystem()["lost"]
     one.stop()
     assert "node 2 lives" in cluster.refused(1)
