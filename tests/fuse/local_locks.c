@@ -2,9 +2,9 @@
  *
  *   local_locks DIRECTORY MOUNTPOINT [fuse options]
  *
- * Files are the directory's own, read and written through: two mounts show the same bytes. But the
- * file system has no lock(), so the kernel keeps locks by itself, one table for each mount. Two
- * mounts of one directory stand for two machines whose file system does not share locks. */
+ * Files are the directory's own, and written through. But the file system has no lock(), so the
+ * kernel keeps locks by itself, one table for each mount, and pages that were read, too. Two mounts
+ * of one directory stand for two machines whose file system does not share locks. */
 #define FUSE_USE_VERSION 312
 
 #include <errno.h>
@@ -32,8 +32,7 @@ static void *on_init(struct fuse_conn_info *conn, struct fuse_config *config)
 {
 	(void)conn;
 	config->use_ino = 1;
-	config->direct_io = 1; /* a page of one mount's would hide what the other has written */
-	config->attr_timeout = config->entry_timeout = config->negative_timeout = 0;
+	config->kernel_cache = 1; /* a page that one mount has read hides what the other writes */
 	return NULL;
 }
 
