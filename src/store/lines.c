@@ -127,7 +127,11 @@ uint64_t store_locks_here(int fd)
 	return le64_to_cpu(where) | 1;
 }
 
+/* The size comes first: behind what is taken for the end nothing is read. */
 void store_forget_cached(int fd)
 {
+	struct statx now;
+
+	statx(fd, "", AT_EMPTY_PATH | AT_STATX_FORCE_SYNC, STATX_SIZE, &now);
 	posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED);
 }

@@ -34,7 +34,7 @@ uint64_t store_line_next(const struct store_line *line);
 /* The same for two descriptors only if one kernel keeps their locks in one place: the same boot, the
  * same mounted file system. */
 uint64_t store_locks_here(int fd);
-/* Pages of another machine's writes may be old here. */
+/* Pages, and the size, may be older here than what another machine wrote. */
 void store_forget_cached(int fd);
 
 #endif
