@@ -18,26 +18,39 @@ static struct mem_store *mem_of(struct weft_store *store)
 	return container_of(store, struct mem_store, store);
 }
 
-static void commit_one(struct mem_store *mem, struct weft_txn *txn)
+/* Into *@next, which those before it may have made. */
+static void add_to(struct store_records **next, const struct mem_store *mem, struct weft_txn *txn)
 {
-	struct store_records *next;
-	int rc;
+	const struct store_records *now = mem->store.records, *from = *next ? *next : now;
+	struct store_records *made = store_records_with(from, now->revision + 1, txn, &txn->rc);
 
-	next = store_records_with(mem->store.records, mem->store.records->revision + 1, txn, &rc);
-	if (next) {
-		txn->revision = next->revision;
-		store_moved(&mem->store, next);
-	}
-	txn->done(txn, rc);
+	if (made && *next)
+		store_records_free(*next);
+	*next = made ? made : *next;
+	txn->revision = now->revision + 1;
 }
 
+/* One revision for all that this turn has brought; what their owners commit next is the next
+ * turn's. */
 static void commit_all(struct weft_task *task)
 {
 	struct mem_store *mem = container_of(task, struct mem_store, commit);
-	struct weft_list *link;
+	struct store_records *next = NULL;
+	struct weft_list txns, *link;
+	struct weft_txn *txn;
 
-	while (!mem->store.frozen && (link = weft_list_pop(&mem->txns)))
-		commit_one(mem, container_of(link, struct weft_txn, link));
+	if (mem->store.frozen)
+		return;
+	weft_list_init(&txns);
+	weft_list_splice(&txns, &mem->txns);
+	weft_list_for_each(txn, &txns, link)
+		add_to(&next, mem, txn);
+	if (next)
+		store_moved(&mem->store, next);
+	while ((link = weft_list_pop(&txns))) {
+		txn = container_of(link, struct weft_txn, link);
+		txn->done(txn, txn->rc);
+	}
 }
 
 static void mem_commit(struct weft_store *store, struct weft_txn *txn)

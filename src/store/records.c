@@ -2,7 +2,7 @@
  *
  *   ┌ key length, 2 │ 0, 2 │ value length, 4 │ version, 8 │ key │ value ┐ … one after the other
  *
- * Numbers are little-endian. Invariant: keys ascend, in the list and in the bytes. */
+ * Numbers are little-endian. Invariant: keys ascend, in memory and in the bytes. */
 #include "store/records.h"
 
 #include <errno.h>
@@ -11,6 +11,11 @@
 
 #include "base/cleanup.h"
 #include "proto/nvme.h"
+
+struct record {
+	struct weft_record body;
+	unsigned owners; /* revisions that have it */
+};
 
 struct entry_head {
 	__le16 key_len, zero;
@@ -27,53 +32,73 @@ static void freep(struct store_records **records)
 
 struct store_records *store_records_new(uint64_t revision, uint64_t session, uint32_t nodes)
 {
-	struct store_records *records = malloc(sizeof(*records));
+	struct store_records *records = calloc(1, sizeof(*records));
 
 	if (!records)
 		return NULL;
-	weft_list_init(&records->list);
 	records->revision = revision;
 	records->session = session;
 	records->nodes = nodes;
 	return records;
 }
 
+static void let_go(struct record *record)
+{
+	if (!--record->owners)
+		free(record);
+}
+
 void store_records_free(struct store_records *records)
 {
-	struct weft_record *record, *tmp;
-
-	weft_list_for_each_safe(record, tmp, &records->list, link)
-		free(record);
+	for (unsigned i = 0; i < records->count; i++)
+		let_go(records->at[i]);
+	free(records->at);
 	free(records);
+}
+
+/* Where the first is that is not before @key. */
+static unsigned place_of(const struct store_records *records, const char *key)
+{
+	unsigned from = 0, to = records->count;
+
+	while (from < to) {
+		unsigned mid = from + (to - from) / 2;
+
+		if (strcmp(records->at[mid]->body.key, key) < 0)
+			from = mid + 1;
+		else
+			to = mid;
+	}
+	return from;
+}
+
+static bool is_at(const struct store_records *records, unsigned place, const char *key)
+{
+	return place < records->count && !strcmp(records->at[place]->body.key, key);
 }
 
 const struct weft_record *store_records_find(const struct store_records *records, const char *key)
 {
-	const struct weft_record *record;
+	unsigned place = place_of(records, key);
 
-	weft_list_for_each(record, &records->list, link)
-		if (!strcmp(record->key, key))
-			return record;
-	return NULL;
+	return is_at(records, place, key) ? &records->at[place]->body : NULL;
 }
 
 const struct weft_record *store_records_behind(const struct store_records *records, const char *key)
 {
-	const struct weft_record *record;
+	unsigned place = place_of(records, key);
 
-	weft_list_for_each(record, &records->list, link)
-		if (strcmp(record->key, key) > 0)
-			return record;
-	return NULL;
+	place += is_at(records, place, key);
+	return place < records->count ? &records->at[place]->body : NULL;
 }
 
 /* --- making ----------------------------------------------------------------------------------- */
 
 /* Value and key lie behind the record itself. */
-static struct weft_record *record_new(const char *key, size_t key_len, const void *value,
-				      uint32_t len, uint64_t version)
+static struct record *record_new(const char *key, size_t key_len, const void *value, uint32_t len,
+				 uint64_t version)
 {
-	struct weft_record *record = malloc(sizeof(*record) + len + key_len + 1);
+	struct record *record = malloc(sizeof(*record) + len + key_len + 1);
 	char *behind = (char *)(record + 1);
 
 	if (!record)
@@ -81,41 +106,55 @@ static struct weft_record *record_new(const char *key, size_t key_len, const voi
 	memcpy(behind, value, len);
 	memcpy(behind + len, key, key_len);
 	behind[len + key_len] = '\0';
-	record->version = version;
-	record->len = len;
-	record->value = behind;
-	record->key = behind + len;
+	record->owners = 1;
+	record->body = (struct weft_record){
+		.version = version, .len = len, .value = behind, .key = behind + len
+	};
 	return record;
 }
 
-static void insert(struct store_records *records, struct weft_record *record)
+static int make_room(struct store_records *records, unsigned room)
 {
-	struct weft_record *at;
+	struct record **at;
 
-	weft_list_for_each(at, &records->list, link)
-		if (strcmp(at->key, record->key) > 0)
-			break;
-	weft_list_push(&at->link, &record->link); /* in front of it, or last */
-}
-
-/* Behind all others, where it belongs. */
-static int append(struct store_records *records, const char *key, size_t key_len, const void *value,
-		  uint32_t len, uint64_t version)
-{
-	struct weft_record *record = record_new(key, key_len, value, len, version);
-
-	if (!record)
+	if (room <= records->room)
+		return 0;
+	at = reallocarray(records->at, room, sizeof(*at));
+	if (!at)
 		return -ENOMEM;
-	weft_list_push(&records->list, &record->link);
+	records->at = at;
+	records->room = room;
 	return 0;
 }
 
-static const struct weft_store_write *find_write(const struct weft_txn *txn, const char *key)
+static int add(struct store_records *records, const char *key, size_t key_len, const void *value,
+	       uint32_t len, uint64_t version)
 {
-	for (unsigned i = 0; i < txn->nwrites; i++)
-		if (!strcmp(txn->writes[i].key, key))
-			return &txn->writes[i];
-	return NULL;
+	struct record *record = record_new(key, key_len, value, len, version);
+	unsigned place;
+
+	if (!record || make_room(records, records->count + 1 + records->count / 2) < 0) {
+		free(record);
+		return -ENOMEM;
+	}
+	place = place_of(records, record->body.key);
+	memmove(&records->at[place + 1], &records->at[place],
+		(records->count - place) * sizeof(records->at[0]));
+	records->at[place] = record;
+	records->count++;
+	return 0;
+}
+
+static void drop(struct store_records *records, const char *key)
+{
+	unsigned place = place_of(records, key);
+
+	if (!is_at(records, place, key))
+		return;
+	let_go(records->at[place]);
+	records->count--;
+	memmove(&records->at[place], &records->at[place + 1],
+		(records->count - place) * sizeof(records->at[0]));
 }
 
 static int check_versions(const struct store_records *from, const struct weft_txn *txn)
@@ -129,31 +168,29 @@ static int check_versions(const struct store_records *from, const struct weft_tx
 	return 0;
 }
 
-static int write_one(struct store_records *next, const struct weft_store_write *w)
+static int copy_all(struct store_records *next, const struct store_records *from)
 {
-	struct weft_record *record;
-
-	if (!w->value)
-		return 0;
-	record = record_new(w->key, strlen(w->key), w->value, w->len, next->revision);
-	if (!record)
+	if (make_room(next, from->count) < 0)
 		return -ENOMEM;
-	insert(next, record);
+	for (; next->count < from->count; next->count++) {
+		next->at[next->count] = from->at[next->count];
+		next->at[next->count]->owners++;
+	}
 	return 0;
 }
 
 static int fill_next(struct store_records *next, const struct store_records *from,
 		     const struct weft_txn *txn)
 {
-	const struct weft_record *record;
-	int rc = 0;
+	int rc = copy_all(next, from);
 
-	weft_list_for_each(record, &from->list, link)
-		if (!rc && !find_write(txn, record->key))
-			rc = append(next, record->key, strlen(record->key), record->value,
-				    record->len, record->version);
-	for (unsigned i = 0; i < txn->nwrites && !rc; i++)
-		rc = write_one(next, &txn->writes[i]);
+	for (unsigned i = 0; i < txn->nwrites && !rc; i++) {
+		const struct weft_store_write *w = &txn->writes[i];
+
+		drop(next, w->key);
+		if (w->value)
+			rc = add(next, w->key, strlen(w->key), w->value, w->len, next->revision);
+	}
 	return rc;
 }
 
@@ -174,20 +211,22 @@ struct store_records *store_records_with(const struct store_records *from, uint6
 
 size_t store_records_size(const struct store_records *records)
 {
-	const struct weft_record *record;
 	size_t size = 0;
 
-	weft_list_for_each(record, &records->list, link)
+	for (unsigned i = 0; i < records->count; i++) {
+		const struct weft_record *record = &records->at[i]->body;
+
 		size += sizeof(struct entry_head) + strlen(record->key) + record->len;
+	}
 	return size;
 }
 
 void store_records_encode(const struct store_records *records, void *bytes)
 {
-	const struct weft_record *record;
 	char *at = bytes;
 
-	weft_list_for_each(record, &records->list, link) {
+	for (unsigned i = 0; i < records->count; i++) {
+		const struct weft_record *record = &records->at[i]->body;
 		size_t key_len = strlen(record->key);
 		struct entry_head head = {
 			.key_len = cpu_to_le16((uint16_t)key_len),
@@ -204,9 +243,9 @@ void store_records_encode(const struct store_records *records, void *bytes)
 /* Behind the last one: so no key is there twice, and reading takes no longer than there are bytes. */
 static bool ascends(const struct store_records *records, const char *key, size_t key_len)
 {
-	const struct weft_record *last = container_of(records->list.prev, struct weft_record, link);
-
-	return weft_list_empty(&records->list) || strncmp(key, last->key, key_len) > 0;
+	if (!records->count)
+		return true;
+	return strncmp(key, records->at[records->count - 1]->body.key, key_len) > 0;
 }
 
 /* The bytes that it takes, or -errno. */
@@ -229,7 +268,7 @@ static ssize_t decode_one(struct store_records *records, const char *at, size_t 
 	at += sizeof(head);
 	if (!version || version > records->revision || !ascends(records, at, key_len))
 		return -EINVAL;
-	rc = append(records, at, key_len, at + key_len, (uint32_t)len, version);
+	rc = add(records, at, key_len, at + key_len, (uint32_t)len, version);
 	return rc < 0 ? rc : (ssize_t)(sizeof(head) + key_len + len);
 }
 

@@ -6,9 +6,11 @@
 
 #include "store/store.h"
 
-/* Never changed once it is shown: a new revision is a new one. */
+/* Never changed once it is shown: a new revision is a new one, and has those records in common with
+ * the one before that did not change. So they belong to one thread at a time, together. */
 struct store_records {
-	struct weft_list list; /* struct weft_record, by key */
+	struct record **at; /* @count of them, by key */
+	unsigned count, room;
 	uint64_t revision, session;
 	uint32_t nodes; /* of this session: how many may be members */
 };

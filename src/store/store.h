@@ -68,7 +68,6 @@ void weft_store_watch_file(struct weft_store *store, int fd);
 /* --- the copy --------------------------------------------------------------------------------- */
 
 struct weft_record {
-	struct weft_list link;
 	uint64_t version;
 	uint32_t len;
 	const void *value;
