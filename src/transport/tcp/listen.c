@@ -11,13 +11,16 @@
 #include "transport/tcp/socket.h"
 #include "transport/tcp/tcp.h"
 
-enum { RETRY_MS = 100 };
+enum {
+	RETRY_MS = 100,
+	ACCEPTS_MAX = 64, /* in one turn of home, which has other things to do */
+};
 
 struct tcp_listener {
 	struct weft_listener l; /* first */
 	struct weft_sock sock;
 	struct weft_op op;
-	struct weft_timer retry; /* out of descriptors: try again in a moment */
+	struct weft_timer retry; /* out of descriptors, or this turn had its share: try again */
 	bool polling, paused, closing;
 };
 
@@ -70,15 +73,46 @@ static void wait_for_hosts(struct tcp_listener *tl)
 	weft_sock_poll(&tl->sock, &tl->op);
 }
 
-static void wait_again(struct weft_timer *timer)
+/* 0: nobody is left in the kernel's line; -EAGAIN: others may be. */
+static int accept_some(struct tcp_listener *tl)
 {
-	wait_for_hosts(container_of(timer, struct tcp_listener, retry));
+	for (unsigned n = 0; n < ACCEPTS_MAX; n++) {
+		int fd = accept4(tl->sock.fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
+
+		if (fd < 0)
+			return errno == EAGAIN || errno == ECONNABORTED || errno == EINTR ? 0 :
+											    -errno;
+		hand_over(tl, fd);
+	}
+	return -EAGAIN;
+}
+
+static void take_hosts(struct tcp_listener *tl)
+{
+	int rc = accept_some(tl);
+
+	if (!rc) {
+		wait_for_hosts(tl);
+		return;
+	}
+	if (rc != -EAGAIN)
+		weft_peer_log(WEFT_LOG_ERROR, "accept: %s; trying again in %d ms", strerror(-rc),
+			      RETRY_MS);
+	weft_timer_set(tl->l.home, &tl->retry, rc == -EAGAIN ? 0 : RETRY_MS);
+}
+
+/* A listener that was paused meanwhile begins anew when it is resumed. */
+static void take_again(struct weft_timer *timer)
+{
+	struct tcp_listener *tl = container_of(timer, struct tcp_listener, retry);
+
+	if (!tl->paused)
+		take_hosts(tl);
 }
 
 static void ready(struct weft_op *op, int res)
 {
 	struct tcp_listener *tl = container_of(op, struct tcp_listener, op);
-	int fd;
 
 	(void)res;
 	tl->polling = false;
@@ -86,17 +120,8 @@ static void ready(struct weft_op *op, int res)
 		finish(tl);
 		return;
 	}
-	if (tl->paused)
-		return;
-	while ((fd = accept4(tl->sock.fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC)) >= 0)
-		hand_over(tl, fd);
-	if (errno == EAGAIN || errno == ECONNABORTED || errno == EINTR) {
-		wait_for_hosts(tl);
-		return;
-	}
-	weft_peer_log(WEFT_LOG_ERROR, "accept: %s; trying again in %d ms", strerror(errno),
-		      RETRY_MS);
-	weft_timer_set(tl->l.home, &tl->retry, RETRY_MS);
+	if (!tl->paused)
+		take_hosts(tl);
 }
 
 static struct tcp_listener *of(const struct weft_listener *l)
@@ -131,7 +156,7 @@ int tcp_inherit_listener(struct weft_listener **l, struct weft_reactor *home, in
 		return weft_fail(err, rc, "%s", strerror(-rc));
 	}
 	tl->op.done = ready;
-	tl->retry.fn = wait_again;
+	tl->retry.fn = take_again;
 	tl->paused = true;
 	*l = &tl->l;
 	return 0;
@@ -162,7 +187,7 @@ void tcp_resume(struct weft_listener *l)
 
 	tl->paused = false;
 	if (!tl->polling && !weft_heap_has(&tl->retry.node))
-		wait_for_hosts(tl);
+		weft_timer_set(l->home, &tl->retry, 0);
 }
 
 int tcp_descriptor(const struct weft_listener *l)
