@@ -7,7 +7,7 @@
  * in finds no queue, one of them yields, and among themselves they share by address: a newcomer takes
  * the place of a controller of the address that has most, if that is more than its own. The newest
  * one goes: who floods loses what it has just got. Home answers a command of a discovery controller in
- * one piece, so whichever yields is idle.
+ * one piece: of one that yields, commands may wait for their turn, and none is half done.
  *
  * Invariant: nyielding counts the queues that are closed to make room and not gone yet. */
 #include <string.h>

@@ -1,17 +1,11 @@
 /* command.c - which side answers a command, and the way to home and back.
  *
  *   I/O command ─────────────────────────▶ io/, on the queue's reactor
- *   admin, fabrics ─▶ its data or a buffer ─▶ home: admin/, fabrics.c ─▶ back ─▶ reply */
+ *   admin, fabrics ─▶ its data or a buffer ─▶ home (home_queue.c): admin/, fabrics.c ─▶ back ─▶ reply */
 #include <string.h>
 
 #include "target/admin/admin.h"
 #include "target/io/io.h"
-
-void tgt_post_home(struct weft_req *req, void (*fn)(struct weft_msg *msg))
-{
-	req->msg.fn = fn;
-	weft_reactor_post(req->qp->group->home, &req->msg);
-}
 
 void tgt_post_back(struct weft_req *req, void (*fn)(struct weft_msg *msg))
 {

@@ -112,6 +112,10 @@ static uint16_t connect_admin(struct weft_req *req, struct weft_subsys *s,
 		return SC_COMMAND(CONNECT_CTRL_BUSY);
 	strcpy(ctrl->hostnqn, data->hostnqn);
 	memcpy(ctrl->hostid, data->hostid, sizeof(ctrl->hostid));
+	if (tgt_flow_join(ctrl) < 0) {
+		tgt_ctrl_free(ctrl);
+		return SC_COMMAND(CONNECT_CTRL_BUSY);
+	}
 	ctrl->trtype = req->qp->transport->trtype;
 	ctrl->peer = req->qp->peer;
 	ctrl->local = req->qp->local;
@@ -178,6 +182,8 @@ static void attach(struct weft_req *req, struct tgt_queue *queue, struct tgt_ctr
 	queue->qp = req->qp;
 	queue->qid = le16_to_cpu(req->cmd.connect.qid);
 	queue->depth = le16_to_cpu(req->cmd.connect.sqsize) + 1u;
+	weft_list_init(&queue->changes);
+	weft_list_init(&queue->overs);
 	weft_list_push(&ctrl->queues, &queue->link);
 	tgt_queue_count(queue);
 	if (!queue->qid) {

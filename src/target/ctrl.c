@@ -15,30 +15,32 @@ static void reset_done(struct tgt_ctrl *ctrl);
 
 /* --- life ------------------------------------------------------------------------------------- */
 
-struct tgt_ctrl *tgt_ctrl_find(struct weft_subsys *s, uint16_t cntlid)
+static struct weft_list *bucket_of(struct weft_subsys *s, uint16_t cntlid)
+{
+	return &s->by_cntlid[cntlid % TGT_CNTLID_BUCKETS];
+}
+
+struct tgt_ctrl *tgt_ctrl_by_id(struct weft_subsys *s, uint16_t cntlid)
 {
 	struct tgt_ctrl *ctrl;
 
-	weft_list_for_each(ctrl, &s->ctrls, link)
-		if (ctrl->cntlid == cntlid && !ctrl->dying)
+	weft_list_for_each(ctrl, bucket_of(s, cntlid), by_cntlid)
+		if (ctrl->cntlid == cntlid)
 			return ctrl;
 	return NULL;
+}
+
+struct tgt_ctrl *tgt_ctrl_find(struct weft_subsys *s, uint16_t cntlid)
+{
+	struct tgt_ctrl *ctrl = tgt_ctrl_by_id(s, cntlid);
+
+	return ctrl && !ctrl->dying ? ctrl : NULL;
 }
 
 bool tgt_ctrl_is_of(const struct tgt_ctrl *ctrl, const char *hostnqn, const uint8_t hostid[16])
 {
 	return !strcmp(ctrl->hostnqn, hostnqn) &&
 	       !memcmp(ctrl->hostid, hostid, sizeof(ctrl->hostid));
-}
-
-static bool cntlid_taken(struct weft_subsys *s, uint16_t cntlid)
-{
-	struct tgt_ctrl *ctrl;
-
-	weft_list_for_each(ctrl, &s->ctrls, link)
-		if (ctrl->cntlid == cntlid)
-			return true;
-	return false;
 }
 
 /* In turn, so that a number is not used again soon after its controller went. */
@@ -48,7 +50,7 @@ static int choose_cntlid(struct weft_subsys *s)
 		if (s->cntlid_next < s->cntlid_first || s->cntlid_next >= s->cntlid_last)
 			s->cntlid_next = s->cntlid_first - 1;
 		s->cntlid_next++;
-		if (!cntlid_taken(s, s->cntlid_next))
+		if (!tgt_ctrl_by_id(s, s->cntlid_next))
 			return s->cntlid_next;
 	}
 	return -1;
@@ -66,6 +68,7 @@ static struct tgt_ctrl *ctrl_new(struct weft_subsys *s, uint16_t cntlid)
 	weft_list_init(&ctrl->aers);
 	weft_list_init(&ctrl->ccrs);
 	weft_list_push(&s->ctrls, &ctrl->link);
+	weft_list_push(bucket_of(s, cntlid), &ctrl->by_cntlid);
 	tgt_features_reset(ctrl);
 	return ctrl;
 }
@@ -79,7 +82,16 @@ struct tgt_ctrl *tgt_ctrl_create(struct weft_subsys *s)
 
 struct tgt_ctrl *tgt_ctrl_inherit(struct weft_subsys *s, uint16_t cntlid)
 {
-	return cntlid_taken(s, cntlid) ? NULL : ctrl_new(s, cntlid);
+	return tgt_ctrl_by_id(s, cntlid) ? NULL : ctrl_new(s, cntlid);
+}
+
+void tgt_ctrl_free(struct tgt_ctrl *ctrl)
+{
+	weft_timer_stop(ctrl->subsys->target->home, &ctrl->ka_timer);
+	tgt_flow_leave(ctrl);
+	weft_list_remove(&ctrl->link);
+	weft_list_remove(&ctrl->by_cntlid);
+	free(ctrl);
 }
 
 const char *tgt_host_name(const char *hostnqn)
@@ -113,13 +125,11 @@ void tgt_ctrl_queue_gone(struct tgt_ctrl *ctrl, struct tgt_queue *queue)
 	}
 	if (ctrl->resetting && !has_io_queues(ctrl))
 		reset_done(ctrl);
-	tgt_over_look(s);
+	tgt_over_look(queue);
 	if (!weft_list_empty(&ctrl->queues))
 		return;
 	tgt_ccr_end(ctrl);
-	weft_timer_stop(s->target->home, &ctrl->ka_timer);
-	weft_list_remove(&ctrl->link);
-	free(ctrl);
+	tgt_ctrl_free(ctrl);
 	tgt_subsys_ctrl_gone(s);
 }
 

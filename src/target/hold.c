@@ -18,7 +18,7 @@ static const char *moves(const struct weft_subsys *s)
 	if (weft_store_is_lost(s->store))
 		return "it is not a member of its cluster any more, and serves nothing of a "
 		       "subsystem: stop it, and start it again";
-	if (!weft_list_empty(&s->changes))
+	if (s->changes)
 		return "a reservation is being changed, and not all members of the cluster have "
 		       "taken that in";
 	if (!tgt_cluster_is_idle(s))

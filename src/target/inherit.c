@@ -154,6 +154,8 @@ static int take_ctrl(struct inherit *in, unsigned i)
 		return weft_fail(&in->err, -EINVAL, "%s: controller %u: hostid", from->nqn,
 				 from->cntlid);
 	strcpy(ctrl->hostnqn, from->hostnqn);
+	if (tgt_flow_join(ctrl) < 0)
+		return weft_fail(&in->err, -ENOMEM, "out of memory");
 	ctrl->cc = from->cc;
 	ctrl->csts = from->csts;
 	ctrl->io_queues = from->io_queues;
@@ -282,6 +284,8 @@ static struct tgt_queue *queue_new(struct inherit *in, const struct weft_queue_s
 	queue->qid = (uint16_t)from->qpair.sqid;
 	queue->depth = from->qpair.sqsize;
 	set_totals(&queue->stats, &from->totals);
+	weft_list_init(&queue->changes);
+	weft_list_init(&queue->overs);
 	weft_list_push(&queue->ctrl->queues, &queue->link);
 	if (!queue->qid)
 		queue->ctrl->admin = queue;

@@ -33,6 +33,7 @@ enum {
 	TGT_CCR_ENTRIES_MAX = 64, /* of its log page */
 	TGT_CQT_MS = 10000,       /* what storage needs to end what a lost controller began */
 	TGT_RESV_PAGES = 64,      /* reservation notifications that wait to be read */
+	TGT_CNTLID_BUCKETS = 256, /* ids are given in turn, and so fill them evenly */
 	TGT_DSM_RANGES = 256,
 	TGT_ACWU = 7, /* blocks of Compare and Write, 0's based */
 	TGT_COPY_RANGES = 128,
@@ -67,7 +68,8 @@ struct weft_subsys {
 	char nqn[WEFT_NQN_MAX + 1], serial[21], model[41];
 	bool discovery, allow_any_host, removing;
 	struct weft_list hosts, ctrls;
-	struct weft_list changes; /* of reservations, under way */
+	unsigned changes;                            /* of reservations, under way */
+	struct resv_line *resv_lines[WEFT_NSID_MAX]; /* where they wait, by nsid - 1 */
 	struct ns_table *_Atomic table;
 	struct tgt_ana ana;
 	struct weft_store *store; /* of the discovery subsystem: NULL */
@@ -76,6 +78,7 @@ struct weft_subsys {
 	uint64_t follows[TGT_FOLLOWERS];    /* the revision of the store that each acts by */
 	uint16_t cntlid_first, cntlid_last; /* ours */
 	uint16_t cntlid_next;
+	struct weft_list by_cntlid[TGT_CNTLID_BUCKETS]; /* the controllers, again */
 	void (*removed)(void *arg);
 	void *removed_arg;
 	struct tgt_stats stats[]; /* by group */
@@ -105,6 +108,8 @@ struct tgt_queue {
 	struct weft_qpair *qp;
 	uint16_t qid;
 	uint32_t depth;
+	struct weft_list changes;    /* of reservations, that it waits for; home's */
+	struct weft_list overs;      /* tgt_over.of_queue: who waits for its end; home's */
 	struct weft_msg lost_msg;    /* to home: it ends */
 	struct weft_msg closing_msg; /* to home: it ends; give back what you hold */
 	struct weft_msg msg;         /* to home: gone; and back: free */
@@ -121,6 +126,7 @@ struct tgt_queue {
 
 struct tgt_ctrl {
 	struct weft_list link; /* subsys->ctrls */
+	struct weft_list by_cntlid;
 	struct weft_subsys *subsys;
 	uint16_t cntlid;
 	uint16_t portid; /* of the listener that it came through; 0: it was gone already */
@@ -130,6 +136,7 @@ struct tgt_ctrl {
 	struct sockaddr_storage peer, local;
 	struct weft_list queues;
 	struct tgt_queue *admin;
+	struct tgt_flow *flow; /* of its host: see home_queue.c */
 	bool dying, resetting;
 	bool yields; /* it ends because another host needs its queue: see admission.c */
 	uint8_t ciu; /* its instance, anew with each time that it becomes ready */
@@ -190,7 +197,10 @@ struct weft_target {
 	uint32_t nqueues, ndiscovery, nyielding;
 	struct weft_addr_counts anonymous; /* controllers of the discovery service */
 	struct weft_list subsystems, listeners;
-	struct weft_list overs; /* tgt_over.link */
+	struct tgt_home_queue *home_queue;
+	struct weft_list overs;      /* tgt_over.link */
+	struct weft_list resv_lines; /* changes of reservations that can run: see resv/line.c */
+	struct weft_task resv_task;
 	struct weft_subsys *discovery;
 	uint64_t genctr; /* of the discovery log */
 	uint64_t ns_serial;
@@ -227,7 +237,8 @@ struct tgt_req {
 	struct weft_io io;
 	uint16_t status;         /* home's answer, on its way back */
 	struct tgt_queue *queue; /* Connect: the new one; Abort: the one to look through */
-	void (*again)(struct weft_req *req); /* while it waits for a hold to end */
+	void (*again)(struct weft_req *req);   /* while it waits for a hold to end */
+	void (*at_home)(struct weft_msg *msg); /* on its way home: what is to run there */
 
 	/* Commands that take several steps, see io/steps.c. */
 	bool (*step)(struct weft_req *req, int rc);
@@ -269,13 +280,24 @@ struct tgt_command_info {
 const struct tgt_command_info *tgt_command_find(const struct tgt_command_info *table,
 						uint8_t opcode); /* NULL: not in it */
 extern const struct weft_qpair_ops tgt_qpair_ops;
-void tgt_post_home(struct weft_req *req, void (*fn)(struct weft_msg *msg));
 void tgt_post_back(struct weft_req *req, void (*fn)(struct weft_msg *msg));
 void tgt_home_reply(struct weft_req *req, uint16_t status); /* on home: answered on its reactor */
 
+/* home_queue.c */
+int tgt_home_queue_create(struct weft_target *t);
+void tgt_home_queue_destroy(struct weft_target *t);
+/* @fn on home, in its turn; or, if the command's queue has ended by then, it is answered. */
+void tgt_post_home(struct weft_req *req, void (*fn)(struct weft_msg *msg));
+/* On home: what runs is worth so many commands more than one. */
+void tgt_home_spend(struct weft_target *t, unsigned commands);
+/* On home: a new controller, whose host is known. -ENOMEM: it cannot be served. */
+int tgt_flow_join(struct tgt_ctrl *ctrl);
+void tgt_flow_leave(struct tgt_ctrl *ctrl);
+
 /* over.c: on home */
 struct tgt_over {
-	struct weft_list link; /* target->overs */
+	struct weft_list link;     /* target->overs */
+	struct weft_list of_queue; /* queue->overs */
 	struct weft_subsys *subsys;
 	struct weft_timer timer;
 	bool (*awaits)(const struct tgt_over *over, const struct tgt_queue *queue);
@@ -285,7 +307,7 @@ struct tgt_over {
  * @limit_ms 0: however long that takes. */
 void tgt_over_wait(struct tgt_over *over, unsigned limit_ms);
 void tgt_over_cancel(struct tgt_over *over); /* done() does not follow */
-void tgt_over_look(struct weft_subsys *s);   /* a queue of it is gone */
+void tgt_over_look(struct tgt_queue *gone);  /* off its controller */
 
 /* comeback.c: @go_on when no command of a lost connection of this host is left */
 void tgt_comeback(struct weft_target *t, struct weft_req *req, void (*go_on)(struct weft_req *req));
@@ -307,7 +329,9 @@ void tgt_queue_close(struct tgt_queue *queue, const char *why);
 /* ctrl.c */
 struct tgt_ctrl *tgt_ctrl_create(struct weft_subsys *s);
 struct tgt_ctrl *tgt_ctrl_inherit(struct weft_subsys *s, uint16_t cntlid); /* NULL: it is taken */
+void tgt_ctrl_free(struct tgt_ctrl *ctrl);                                 /* that has no queues */
 struct tgt_ctrl *tgt_ctrl_find(struct weft_subsys *s, uint16_t cntlid);
+struct tgt_ctrl *tgt_ctrl_by_id(struct weft_subsys *s, uint16_t cntlid); /* also one that ends */
 bool tgt_ctrl_is_of(const struct tgt_ctrl *ctrl, const char *hostnqn, const uint8_t hostid[16]);
 void tgt_ctrl_queue_gone(struct tgt_ctrl *ctrl, struct tgt_queue *queue); /* may free @ctrl */
 const char *tgt_host_name(const char *hostnqn); /* for people: a host may have none */
@@ -323,8 +347,9 @@ void tgt_fabrics(struct weft_req *req);
 
 /* discovery/ */
 void tgt_discovery_changed(struct weft_target *t);
-/* The log page as this controller's host may see it; malloc'ed. NULL: out of memory. */
-void *tgt_discovery_page(struct tgt_ctrl *ctrl, size_t *size);
+/* @len bytes, from @offset on, of the log page as this controller's host may see it; how many there
+ * are in all. What lies behind the end is not written. */
+uint64_t tgt_discovery_read(struct tgt_ctrl *ctrl, uint64_t offset, void *to, uint64_t len);
 
 /* resv/: see there; on a reactor: 0, or a status for a command that a reservation forbids */
 uint16_t tgt_resv_check(struct weft_req *req, const struct tgt_ns *ns);

@@ -7,25 +7,30 @@
  * because that connection is dead waits here first: the host that connects anew (comeback.c), and
  * the host that asks for a Cross-Controller Reset over another path (admin/ccr.c).
  *
- * Invariant: what is on the list waits for a queue that is there, and so is its subsystem. */
+ * Who waits is with one of the queues that it waits for, and looks for another one when that is
+ * gone: the end of a queue costs those nothing who wait for others.
+ *
+ * Invariant: what is on a list waits for a queue that is there, and so is its subsystem. */
 #include "target/internal.h"
 
-static bool awaits_some(const struct tgt_over *over)
+/* With the first queue that it waits for. False: there is none. */
+static bool wait_with_some(struct tgt_over *over)
 {
 	struct tgt_ctrl *ctrl;
 	struct tgt_queue *queue;
 
 	weft_list_for_each(ctrl, &over->subsys->ctrls, link)
 		weft_list_for_each(queue, &ctrl->queues, link)
-			if (over->awaits(over, queue))
+			if (over->awaits(over, queue)) {
+				weft_list_push(&queue->overs, &over->of_queue);
 				return true;
+			}
 	return false;
 }
 
 static void end(struct tgt_over *over, bool all)
 {
-	weft_list_remove(&over->link);
-	weft_timer_stop(over->subsys->target->home, &over->timer);
+	tgt_over_cancel(over);
 	over->done(over, all);
 }
 
@@ -38,7 +43,7 @@ void tgt_over_wait(struct tgt_over *over, unsigned limit_ms)
 {
 	struct weft_target *t = over->subsys->target;
 
-	if (!awaits_some(over)) {
+	if (!wait_with_some(over)) {
 		over->done(over, true);
 		return;
 	}
@@ -49,27 +54,21 @@ void tgt_over_wait(struct tgt_over *over, unsigned limit_ms)
 }
 
 /* One at a time: done() may begin another wait, or end one. */
-static struct tgt_over *find_over(struct weft_target *t, const struct weft_subsys *s)
+void tgt_over_look(struct tgt_queue *gone)
 {
-	struct tgt_over *over;
+	struct weft_list *link;
 
-	weft_list_for_each(over, &t->overs, link)
-		if (over->subsys == s && !awaits_some(over))
-			return over;
-	return NULL;
-}
+	while ((link = weft_list_pop(&gone->overs))) {
+		struct tgt_over *over = container_of(link, struct tgt_over, of_queue);
 
-void tgt_over_look(struct weft_subsys *s)
-{
-	struct weft_target *t = s->target;
-	struct tgt_over *over;
-
-	while ((over = find_over(t, s)))
-		end(over, true);
+		if (!wait_with_some(over))
+			end(over, true);
+	}
 }
 
 void tgt_over_cancel(struct tgt_over *over)
 {
 	weft_list_remove(&over->link);
+	weft_list_remove(&over->of_queue);
 	weft_timer_stop(over->subsys->target->home, &over->timer);
 }

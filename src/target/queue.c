@@ -10,7 +10,7 @@
 #include "base/log.h"
 #include "target/admin/admin.h"
 #include "target/io/io.h"
-#include "target/resv/resv.h"
+#include "target/resv/line.h"
 
 static void free_here(struct weft_msg *msg)
 {
@@ -51,7 +51,7 @@ static void give_back(struct weft_msg *msg)
 	struct tgt_queue *queue = container_of(msg, struct tgt_queue, closing_msg);
 
 	queue->ending = true;
-	tgt_resv_give_back(queue->ctrl->subsys, queue->qp);
+	tgt_resv_give_back(queue);
 	if (queue->qid)
 		return;
 	tgt_aer_cancel_all(queue->ctrl, SC_GENERIC(ABORT_QUEUE));

@@ -52,7 +52,8 @@ struct weft_subsys *tgt_subsys_new(struct weft_target *t, const struct weft_subs
 	strcpy(s->model, options->model ? options->model : WEFT_MODEL_DEFAULT);
 	weft_list_init(&s->hosts);
 	weft_list_init(&s->ctrls);
-	weft_list_init(&s->changes);
+	for (int i = 0; i < TGT_CNTLID_BUCKETS; i++)
+		weft_list_init(&s->by_cntlid[i]);
 	if (tgt_ana_init(s, options) < 0) {
 		free(s);
 		return NULL;

@@ -7,6 +7,7 @@
 
 #include "base/uuid.h"
 #include "target/cluster/cluster.h"
+#include "target/resv/line.h"
 #include "target/resv/resv.h"
 
 /* --- beginning -------------------------------------------------------------------------------- */
@@ -79,11 +80,16 @@ int weft_target_create(struct weft_target **out, const struct weft_target_option
 		weft_list_init(&t->subsystems);
 		weft_list_init(&t->listeners);
 		weft_list_init(&t->overs);
-		rc = groups_create(t, options);
+		weft_list_init(&t->resv_lines);
+		weft_task_init(&t->resv_task, tgt_resv_run_lines);
+		rc = tgt_home_queue_create(t);
+		if (rc == 0)
+			rc = groups_create(t, options);
 		if (rc == 0)
 			rc = discovery_create(t);
 		if (rc < 0) {
 			groups_destroy(t);
+			tgt_home_queue_destroy(t);
 			free(t);
 		}
 	}
@@ -114,6 +120,8 @@ static void stop_when_empty(struct weft_timer *timer)
 		return;
 	}
 	groups_destroy(t);
+	weft_task_cancel(&t->resv_task);
+	tgt_home_queue_destroy(t);
 	free(t);
 	stopped(arg);
 }

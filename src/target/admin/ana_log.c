@@ -34,17 +34,20 @@ static struct census count(struct weft_subsys *s)
 	return all;
 }
 
-static void list_members(struct weft_subsys *s, uint32_t group, __le32 *list)
+/* Each behind those of its group that came before it; @lists by group - 1. */
+static void list_members(struct weft_subsys *s, char *lists[WEFT_ANA_GROUP_MAX])
 {
 	for (uint32_t nsid = 1; nsid <= WEFT_NSID_MAX; nsid++) {
 		struct tgt_ns *ns = tgt_ns_find(s, nsid);
+		__le32 id = cpu_to_le32(nsid);
 
-		if (ns && ns->ana_group == group)
-			*list++ = cpu_to_le32(nsid);
+		if (ns)
+			lists[ns->ana_group - 1] = mempcpy(lists[ns->ana_group - 1], &id,
+							   sizeof(id));
 	}
 }
 
-/* Returns the place behind it, where the next one may not be aligned. */
+/* Returns the place of its namespaces, where nothing may be aligned. */
 static char *put_group(char *at, const struct tgt_ctrl *ctrl, uint32_t group, uint32_t members)
 {
 	struct nvme_ana_group_desc desc = {
@@ -54,18 +57,14 @@ static char *put_group(char *at, const struct tgt_ctrl *ctrl, uint32_t group, ui
 		.state = tgt_ana_wire(ctrl->ana[group - 1]),
 	};
 
-	memcpy(at, &desc, sizeof(desc));
-	at += sizeof(desc);
-	if (members)
-		list_members(ctrl->subsys, group, (__le32 *)at);
-	return at + members * sizeof(__le32);
+	return mempcpy(at, &desc, sizeof(desc));
 }
 
 static void *build(struct tgt_ctrl *ctrl, bool groups_only, size_t *size)
 {
 	struct census all = count(ctrl->subsys);
+	char *lists[WEFT_ANA_GROUP_MAX], *at;
 	struct nvme_ana_log *log;
-	char *at;
 
 	*size = sizeof(*log) + all.groups * sizeof(log->descs[0]) +
 		(groups_only ? 0 : all.namespaces * sizeof(__le32));
@@ -75,9 +74,16 @@ static void *build(struct tgt_ctrl *ctrl, bool groups_only, size_t *size)
 	log->chgcnt = cpu_to_le64(ctrl->subsys->ana.count);
 	log->ngrps = cpu_to_le16((uint16_t)all.groups);
 	at = (char *)log->descs;
-	for (uint32_t i = 0; i < WEFT_ANA_GROUP_MAX; i++)
-		if (all.members[i])
-			at = put_group(at, ctrl, i + 1, groups_only ? 0 : all.members[i]);
+	for (uint32_t i = 0; i < WEFT_ANA_GROUP_MAX; i++) {
+		uint32_t members = groups_only ? 0 : all.members[i];
+
+		if (!all.members[i])
+			continue;
+		lists[i] = put_group(at, ctrl, i + 1, members);
+		at = lists[i] + members * sizeof(__le32);
+	}
+	if (!groups_only)
+		list_members(ctrl->subsys, lists);
 	return log;
 }
 

@@ -139,12 +139,9 @@ static uint16_t reset_elsewhere(struct weft_req *req)
 
 struct tgt_ctrl *tgt_ccr_find(struct weft_subsys *s, uint16_t cntlid, uint8_t ciu, uint64_t cirn)
 {
-	struct tgt_ctrl *ctrl;
+	struct tgt_ctrl *ctrl = tgt_ctrl_by_id(s, cntlid);
 
-	weft_list_for_each(ctrl, &s->ctrls, link)
-		if (ctrl->cntlid == cntlid)
-			return ctrl->ciu == ciu && ctrl->cirn == cirn ? ctrl : NULL;
-	return NULL;
+	return ctrl && ctrl->ciu == ciu && ctrl->cirn == cirn ? ctrl : NULL;
 }
 
 static bool is_ours(const struct weft_subsys *s, uint16_t cntlid)

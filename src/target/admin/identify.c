@@ -290,29 +290,31 @@ static void identify_command_sets(struct weft_req *req, struct tgt_ctrl *ctrl)
 
 /* --- controllers of the subsystem ------------------------------------------------------------- */
 
-/* Ascending, though they are kept in order of arrival. */
-static void add_sorted(struct nvme_ctrl_list *list, unsigned *n, uint16_t cntlid)
-{
-	unsigned at = *n;
+enum { IDS = 1 << 16, WORD = 64 };
 
-	if (*n == NVME_ID_CTRL_LIST_MAX)
-		return;
-	for (; at && le16_to_cpu(list->identifier[at - 1]) > cntlid; at--)
-		list->identifier[at] = list->identifier[at - 1];
-	list->identifier[at] = cpu_to_le16(cntlid);
-	(*n)++;
+/* They are kept in order of arrival: a bit for each, and the bits are in order. */
+static void mark_ctrls(const struct weft_subsys *s, uint64_t marks[IDS / WORD])
+{
+	struct tgt_ctrl *ctrl;
+
+	weft_list_for_each(ctrl, &s->ctrls, link)
+		if (!ctrl->dying)
+			marks[ctrl->cntlid / WORD] |= 1ull << ctrl->cntlid % WORD;
 }
 
+/* The lowest from the one that was asked for on; who wants more asks again behind the last. Those
+ * of other members of a cluster are not among them: no member knows them. */
 static void identify_ctrl_list(struct weft_req *req, struct tgt_ctrl *ctrl)
 {
-	uint16_t from = (uint16_t)(le32_to_cpu(req->cmd.common.cdw10) >> 16);
+	uint32_t id = le32_to_cpu(req->cmd.common.cdw10) >> 16;
+	uint64_t marks[IDS / WORD] = { 0 };
 	struct nvme_ctrl_list list = { 0 };
-	struct tgt_ctrl *other;
 	unsigned n = 0;
 
-	weft_list_for_each(other, &ctrl->subsys->ctrls, link)
-		if (other->cntlid >= from && !other->dying)
-			add_sorted(&list, &n, other->cntlid);
+	mark_ctrls(ctrl->subsys, marks);
+	for (; id < IDS && n < NVME_ID_CTRL_LIST_MAX; id++)
+		if (marks[id / WORD] >> id % WORD & 1)
+			list.identifier[n++] = cpu_to_le16((uint16_t)id);
 	list.num = cpu_to_le16((uint16_t)n);
 	tgt_reply_data(req, &list, sizeof(list));
 }

@@ -1,4 +1,5 @@
-/* log.c - Get Log Page: each page is built whole, the host gets the part that it asked for. */
+/* log.c - Get Log Page: each page is built whole, the host gets the part that it asked for. One that
+ * grows with the configuration, the discovery log, is read in place. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -146,6 +147,7 @@ static const struct log_info {
 	bool on_io, on_discovery;
 	void *(*build)(struct tgt_ctrl *ctrl, size_t *size);
 	void *(*brief)(struct tgt_ctrl *ctrl, size_t *size); /* where bit 0 of LSP asks for less */
+	uint64_t (*read)(struct tgt_ctrl *ctrl, uint64_t offset, void *to, uint64_t len);
 } logs[] = {
 	{ NVME_LOG_LID_SUPPORTED_LOG_PAGES, true, true, log_supported },
 	{ NVME_LOG_LID_ERROR, true, true, log_errors },
@@ -158,7 +160,7 @@ static const struct log_info {
 	{ NVME_LOG_LID_CCR, true, false, tgt_ccr_page },
 	{ NVME_LOG_LID_FID_SUPPORTED_EFFECTS, true, false, log_feature_effects },
 	{ NVME_LOG_LID_RESERVATION, true, false, tgt_resv_log },
-	{ NVME_LOG_LID_DISCOVER, false, true, tgt_discovery_page },
+	{ NVME_LOG_LID_DISCOVER, false, true, .read = tgt_discovery_read },
 };
 #define LOGS (sizeof(logs) / sizeof(logs[0]))
 
@@ -234,17 +236,34 @@ static void was_read(struct tgt_ctrl *ctrl, const struct nvme_cmd *cmd, uint8_t 
 	}
 }
 
-static uint16_t copy_part(struct weft_req *req, const char *page, size_t size)
+static uint16_t check_part(const struct weft_req *req)
+{
+	if (wanted_offset(&req->cmd.common) % 4)
+		return SC_GENERIC(INVALID_FIELD) | SC_DNR;
+	return wanted_bytes(&req->cmd.common) > req->data_len ?
+		       SC_GENERIC(SGL_INVALID_DATA) | SC_DNR :
+		       0;
+}
+
+/* The buffer came zeroed: what is asked for beyond the page's end reads as zeroes. */
+static uint16_t put_part(struct weft_req *req, struct tgt_ctrl *ctrl, const struct log_info *info)
 {
 	uint64_t offset = wanted_offset(&req->cmd.common), len = wanted_bytes(&req->cmd.common);
+	_cleanup_(weft_freep) char *page = NULL;
+	size_t size;
 
-	if (offset % 4 || offset > size)
+	if (info->read) {
+		size = info->read(ctrl, offset, req->data, len);
+	} else {
+		page = build(info, ctrl, &req->cmd.common, &size);
+		if (!page)
+			return SC_GENERIC(INTERNAL);
+	}
+	if (offset > size)
 		return SC_GENERIC(INVALID_FIELD) | SC_DNR;
-	if (len > req->data_len)
-		return SC_GENERIC(SGL_INVALID_DATA) | SC_DNR;
+	if (page)
+		memcpy(req->data, page + offset, len < size - offset ? len : size - offset);
 	req->reply_len = (uint32_t)len;
-	/* The buffer came zeroed: what is asked for beyond the page's end reads as zeroes. */
-	memcpy(req->data, page + offset, len < size - offset ? len : size - offset);
 	return 0;
 }
 
@@ -252,18 +271,15 @@ static uint16_t run(struct weft_req *req, struct tgt_ctrl *ctrl)
 {
 	uint8_t lid = le32_to_cpu(req->cmd.common.cdw10) & 0xff;
 	const struct log_info *info = find(ctrl, lid);
-	_cleanup_(weft_freep) void *page = NULL;
-	size_t size;
 	uint16_t sc;
 
 	if (!info)
 		return SC_COMMAND(INVALID_LOG_PAGE) | SC_DNR;
 	if (lid == NVME_LOG_LID_ENDURANCE_GROUP && !names_group(&req->cmd.common))
 		return SC_GENERIC(INVALID_FIELD) | SC_DNR;
-	page = build(info, ctrl, &req->cmd.common, &size);
-	if (!page)
-		return SC_GENERIC(INTERNAL);
-	sc = copy_part(req, page, size);
+	sc = check_part(req);
+	if (!sc)
+		sc = put_part(req, ctrl, info);
 	if (!sc)
 		was_read(ctrl, &req->cmd.common, lid);
 	return sc;

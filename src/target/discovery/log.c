@@ -11,6 +11,8 @@
 #include "target/admin/admin.h"
 #include "target/cluster/cluster.h"
 
+enum { ENTRIES_PER_COMMAND = 64 }; /* looking at so many is as much work as a command */
+
 void tgt_discovery_changed(struct weft_target *t)
 {
 	struct tgt_ctrl *ctrl;
@@ -54,16 +56,42 @@ static void fill_entry(struct nvmf_disc_log_entry *entry, const struct tgt_port 
 
 /* --- the page --------------------------------------------------------------------------------- */
 
+/* What a host reads of it: @len bytes from @offset on. Of all else the page is only counted. */
 struct page {
-	struct nvmf_discovery_log *log; /* NULL: only count */
+	char *to;
+	uint64_t offset, len;
 	unsigned entries;
 };
 
+static_assert(sizeof(struct nvmf_disc_log_entry) == sizeof(struct nvmf_discovery_log),
+	      "header and entries are of one size");
+enum { PART = sizeof(struct nvmf_disc_log_entry) };
+
+static bool is_read(const struct page *page, uint64_t at)
+{
+	return at < page->offset + page->len && at + PART > page->offset;
+}
+
+/* Of PART bytes that lie at @at of the page, those that are read. */
+static void copy(struct page *page, uint64_t at, const void *part)
+{
+	uint64_t from = at > page->offset ? at : page->offset;
+	uint64_t end = page->offset + page->len, to = at + PART < end ? at + PART : end;
+
+	if (from < to)
+		memcpy(page->to + (from - page->offset), (const char *)part + (from - at),
+		       to - from);
+}
+
 static void add_entry(struct page *page, const struct tgt_port *port, const struct weft_subsys *s)
 {
-	if (page->log)
-		fill_entry(&page->log->entries[page->entries], port, s);
-	page->entries++;
+	uint64_t at = ++page->entries * (uint64_t)PART;
+	struct nvmf_disc_log_entry entry = { 0 };
+
+	if (!is_read(page, at))
+		return;
+	fill_entry(&entry, port, s);
+	copy(page, at, &entry);
 }
 
 /* A wildcard listener of the other family has no address that this host could be told; and no
@@ -131,23 +159,21 @@ static void add_all(struct page *page, struct tgt_ctrl *ctrl)
 	struct weft_target *t = ctrl->subsys->target;
 	struct weft_subsys *s;
 
-	page->entries = 0;
 	add_subsys(page, ctrl, t->discovery);
 	weft_list_for_each(s, &t->subsystems, link)
 		add_subsys(page, ctrl, s);
 }
 
-void *tgt_discovery_page(struct tgt_ctrl *ctrl, size_t *size)
+/* A host that reads piece by piece must not make us write the whole page for each. */
+uint64_t tgt_discovery_read(struct tgt_ctrl *ctrl, uint64_t offset, void *to, uint64_t len)
 {
-	struct page page = { 0 };
+	struct weft_target *t = ctrl->subsys->target;
+	struct page page = { to, offset, offset + len > offset ? len : 0 };
+	struct nvmf_discovery_log head = { .genctr = cpu_to_le64(t->genctr) };
 
 	add_all(&page, ctrl);
-	*size = sizeof(*page.log) + page.entries * sizeof(page.log->entries[0]);
-	page.log = calloc(1, *size);
-	if (!page.log)
-		return NULL;
-	add_all(&page, ctrl);
-	page.log->genctr = cpu_to_le64(ctrl->subsys->target->genctr);
-	page.log->numrec = cpu_to_le64(page.entries);
-	return page.log;
+	head.numrec = cpu_to_le64(page.entries);
+	copy(&page, 0, &head);
+	tgt_home_spend(t, page.entries / ENTRIES_PER_COMMAND);
+	return (page.entries + 1) * (uint64_t)PART;
 }

@@ -31,8 +31,6 @@ bool tgt_resv_view_allows(const struct resv_view *view, const uint8_t host[RESV_
 void tgt_resv_change(struct weft_req *req); /* Register, Acquire, Release */
 /* On home. */
 void tgt_resv_set_persist(struct weft_req *req, bool ptpl);
-/* Nothing that waits here is for this queue any more. */
-void tgt_resv_give_back(struct weft_subsys *s, struct weft_qpair *qp);
 
 /* report.c: on the reactor of its queue */
 void tgt_resv_report(struct weft_req *req);

@@ -1,0 +1,16 @@
+/* line.h - changes of reservations on their way to the store; on home. */
+#ifndef WEFT_TARGET_RESV_LINE_H
+#define WEFT_TARGET_RESV_LINE_H
+
+#include "target/internal.h"
+#include "target/resv/state.h"
+
+/* Runs @rq on the reservation of the command's namespace and answers @req; its host is filled in
+ * here. */
+void tgt_resv_begin(struct weft_req *req, const struct resv_request *rq);
+/* Nothing that waits here is for this queue any more. */
+void tgt_resv_give_back(struct tgt_queue *queue);
+/* The target's task. */
+void tgt_resv_run_lines(struct weft_task *task);
+
+#endif

@@ -1,0 +1,646 @@
+/* test_target_turns.c - one host must not starve another: home works in bounded turns.
+ *
+ * One host floods home with a command, through many controllers with full queues; another sends one
+ * Keep Alive behind all of that. What a turn of home has answered is counted, and how many turns it
+ * took until the Keep Alive was answered. */
+#include <stdio.h>
+#include <sys/resource.h>
+
+#include "target/handover.h"
+#include "target/internal.h"
+#include "turned.h"
+
+#define COUNT(array) (sizeof(array) / sizeof(*(array)))
+
+enum {
+	CTRLS = 8,
+	FLOOD = TURNED_DEPTH - 1, /* of one queue */
+	TURN_MAX = 64,            /* answers that one turn of home may cause */
+	KEEP_ALIVE_TURNS = 2,
+	TURNS_MAX = 10000,
+};
+
+#define FLOODER "nqn.2026-11.io.weft:host-that-floods"
+#define OTHER   "nqn.2026-11.io.weft:host-that-waits"
+
+static struct wire *other;
+static struct wire *flooders[4 * CTRLS];
+static uint16_t cntlids[4 * CTRLS];
+static unsigned nflooders;
+
+/* --- what is counted: runs of the rules of reservations, addresses written, accepted ---------- */
+
+static unsigned rules_run, addresses_written, accepted;
+
+int __real_accept4(int fd, void *addr, void *len, int flags);
+int __wrap_accept4(int fd, void *addr, void *len, int flags);
+int __wrap_accept4(int fd, void *addr, void *len, int flags)
+{
+	int got = __real_accept4(fd, addr, len, flags);
+
+	accepted += got >= 0;
+	return got;
+}
+
+uint16_t __real_resv_run(void *st, const void *rq, bool *changed);
+uint16_t __wrap_resv_run(void *st, const void *rq, bool *changed);
+uint16_t __wrap_resv_run(void *st, const void *rq, bool *changed)
+{
+	rules_run++;
+	return __real_resv_run(st, rq, changed);
+}
+
+void __real_weft_addr_format(const void *addr, char *text, size_t size);
+void __wrap_weft_addr_format(const void *addr, char *text, size_t size);
+void __wrap_weft_addr_format(const void *addr, char *text, size_t size)
+{
+	addresses_written++;
+	__real_weft_addr_format(addr, text, size);
+}
+
+/* --- the flood -------------------------------------------------------------------------------- */
+
+static unsigned answers(void)
+{
+	unsigned sum = 0;
+
+	for (unsigned i = 0; i < nflooders; i++)
+		sum += flooders[i]->answered;
+	return sum;
+}
+
+static unsigned sent(void)
+{
+	unsigned sum = 0;
+
+	for (unsigned i = 0; i < nflooders; i++)
+		sum += flooders[i]->sent;
+	return sum;
+}
+
+static void send_keep_alive(void)
+{
+	union nvme_sqe sqe = { .common = { .opcode = nvme_admin_keep_alive } };
+
+	wire_send(other, &sqe, NULL, 0);
+}
+
+/* Everything is on its way to home, the Keep Alive last. @held are answered never. */
+static void flow_off(unsigned turn_max, unsigned held)
+{
+	unsigned before, turns = 0;
+
+	turned_others();
+	send_keep_alive();
+	turned_others();
+	for (; other->answered < other->sent; turns++) {
+		before = answers();
+		assert_true(turns < KEEP_ALIVE_TURNS);
+		turned_home();
+		assert_in_range(answers() - before, 0, turn_max);
+	}
+	for (turns = 0; answers() < sent() - held; turns++) {
+		before = answers();
+		assert_true(turns < TURNS_MAX);
+		turned_home();
+		assert_in_range(answers() - before, 0, turn_max);
+	}
+}
+
+static void close_flooders(void)
+{
+	while (nflooders)
+		wire_close(flooders[--nflooders]);
+	for (int i = 0; i < 100; i++)
+		turned_home();
+}
+
+static void open_ctrls(const char *subnqn, unsigned n)
+{
+	for (; nflooders < n; nflooders++)
+		flooders[nflooders] = turned_admin(subnqn, FLOODER, 1, &cntlids[nflooders]);
+}
+
+/* --- commands that a controller takes --------------------------------------------------------- */
+
+enum { CC = NVME_REG_CC, IDENTIFY_BYTES = 4096 };
+
+#define LOG_CDW10(lid, bytes) ((lid) | ((bytes) / 4 - 1) << 16)
+#define LOG(lid, bytes)       .cdw10 = LOG_CDW10(lid, bytes)
+#define FEATURE(fid)          .cdw10 = (fid)
+#define LSI(id)               .cdw11 = (id) << 16
+#define PROPERTY(fctype_, offset_, value_) \
+	.opcode = NVME_FABRICS_OPCODE, .nsid = (fctype_), .cdw11 = (offset_), .cdw12 = (value_)
+
+/* Numbers in our byte order. A fabrics command has its FCTYPE where others have the NSID. */
+static const struct flood {
+	const char *name;
+	uint8_t opcode;
+	uint32_t nsid, cdw10, cdw11, cdw12;
+	size_t bytes; /* that it returns */
+	unsigned held;
+	bool on_discovery;
+} floods[] = {
+	{ "Keep Alive", nvme_admin_keep_alive },
+	{ "Identify Controller", nvme_admin_identify, 0, 1, .bytes = 4096 },
+	{ "Identify Namespace", nvme_admin_identify, 1, 0, .bytes = 4096 },
+	{ "Identify, namespaces", nvme_admin_identify, 0, 2, .bytes = 4096 },
+	{ "Identify, descriptors", nvme_admin_identify, 1, 3, .bytes = 4096 },
+	{ "Identify, controllers of a namespace", nvme_admin_identify, 1, 0x12, .bytes = 4096 },
+	{ "Identify, controllers", nvme_admin_identify, 0, 0x13, .bytes = 4096 },
+	{ "Identify, refused", nvme_admin_identify, 0, 0xff, .bytes = 4096 },
+	{ "Log: supported", nvme_admin_get_log_page, 0, LOG(0, 1024), .bytes = 1024 },
+	{ "Log: errors", nvme_admin_get_log_page, 0, LOG(1, 4096), .bytes = 4096 },
+	{ "Log: SMART", nvme_admin_get_log_page, 0, LOG(2, 512), .bytes = 512 },
+	{ "Log: firmware", nvme_admin_get_log_page, 0, LOG(3, 512), .bytes = 512 },
+	{ "Log: changed namespaces", nvme_admin_get_log_page, 0, LOG(4, 4096), .bytes = 4096 },
+	{ "Log: effects", nvme_admin_get_log_page, 0, LOG(5, 4096), .bytes = 4096 },
+	{ "Log: endurance", nvme_admin_get_log_page, 0, LOG(9, 512), LSI(1), .bytes = 512 },
+	{ "Log: ANA", nvme_admin_get_log_page, 0, LOG(12, 4096), .bytes = 4096 },
+	{ "Log: resets", nvme_admin_get_log_page, 0, LOG(0x1e, 512), .bytes = 512 },
+	{ "Log: feature effects", nvme_admin_get_log_page, 0, LOG(0x12, 1024), .bytes = 1024 },
+	{ "Log: reservations", nvme_admin_get_log_page, 0, LOG(0x80, 64), .bytes = 64 },
+	{ "Set Features, timeout", nvme_admin_set_features, 0, FEATURE(0x0f), 0 },
+	{ "Set Features, events", nvme_admin_set_features, 0, FEATURE(0x0b), 0 },
+	{ "Set Features, persistence", nvme_admin_set_features, 1, FEATURE(0x83), 0 },
+	{ "Get Features", nvme_admin_get_features, 0, FEATURE(0x0b) },
+	{ "Get Features, refused", nvme_admin_get_features, 0, FEATURE(0xfe) },
+	{ "Asynchronous Event Request", nvme_admin_async_event, .held = 4 * CTRLS },
+	{ "Abort", nvme_admin_abort_cmd, 0, 0x12340000 },
+	{ "Cross-Controller Reset of nobody", NVME_ADMIN_CROSS_CTRL_RESET, 0, 0xffee },
+	{ "an opcode that is none", 0xc0 },
+	{ "Property Get", PROPERTY(NVMF_PROPERTY_GET, CC, 0) },
+	{ "Property Set", PROPERTY(NVMF_PROPERTY_SET, CC, 0x460001) },
+	{ "Disconnect, refused", PROPERTY(NVMF_DISCONNECT, 0, 0) },
+	{ "Log: discovery", nvme_admin_get_log_page, 0, LOG(0x70, 4096), .bytes = 4096,
+	  .on_discovery = true },
+};
+
+static void send_flood(const struct flood *flood)
+{
+	for (unsigned i = 0; i < nflooders; i++)
+		for (unsigned n = 0; n < FLOOD; n++) {
+			union nvme_sqe sqe = { .common = { .opcode = flood->opcode,
+							   .nsid = cpu_to_le32(flood->nsid),
+							   .cdw10 = cpu_to_le32(flood->cdw10),
+							   .cdw11 = cpu_to_le32(flood->cdw11),
+							   .cdw12 = cpu_to_le32(flood->cdw12) } };
+
+			wire_send(flooders[i], &sqe, NULL, flood->bytes);
+		}
+}
+
+static void admin_floods(void **state)
+{
+	for (unsigned i = 0; i < COUNT(floods); i++) {
+		print_message("#   %s\n", floods[i].name);
+		open_ctrls(floods[i].on_discovery ? NVME_NQN_DISCOVERY : TURNED_NQN, CTRLS);
+		send_flood(&floods[i]);
+		flow_off(TURN_MAX, floods[i].held);
+		if (floods[i].held || floods[i].on_discovery ||
+		    (i + 1 < COUNT(floods) && floods[i + 1].on_discovery))
+			close_flooders();
+	}
+}
+
+/* --- reservations ----------------------------------------------------------------------------- */
+
+enum { REGISTER = 0x0d, REPORT = 0x0e, ACQUIRE = 0x11, RELEASE = 0x15, REPLACE = 2, IEKEY = 8 };
+
+/* Changes that have settled are answered together. */
+enum { RESV_TURN_MAX = 4 * TURN_MAX };
+
+static const struct {
+	const char *name;
+	uint8_t opcode;
+	uint32_t cdw10;
+} changes[] = {
+	{ "Register", REGISTER, 0 | IEKEY }, { "Register, replace", REGISTER, REPLACE | IEKEY },
+	{ "Acquire", ACQUIRE, 1 << 8 },      { "Release", RELEASE, 1 << 8 },
+	{ "Preempt", ACQUIRE, 1 | 1 << 8 },
+};
+
+static void send_change(struct wire *wire, uint8_t opcode, uint32_t cdw10)
+{
+	union nvme_sqe sqe = {
+		.common = { .opcode = opcode, .nsid = cpu_to_le32(1), .cdw10 = cpu_to_le32(cdw10) }
+	};
+	const uint64_t keys[2] = { 1, 1 };
+
+	wire_send(wire, &sqe, keys, opcode == RELEASE ? 8 : 16);
+}
+
+static void open_queues(void)
+{
+	open_ctrls(TURNED_NQN, CTRLS);
+	for (; nflooders < 2 * CTRLS; nflooders++)
+		flooders[nflooders] = turned_io(FLOODER, 1, cntlids[nflooders - CTRLS], 1);
+}
+
+/* Every change runs through the rules once: none is run again because another one was faster. */
+static void reservation_floods(void **state)
+{
+	unsigned runs;
+
+	open_queues();
+	for (unsigned i = 0; i < COUNT(changes); i++) {
+		print_message("#   %s\n", changes[i].name);
+		rules_run = 0;
+		for (unsigned q = CTRLS; q < nflooders; q++)
+			for (unsigned n = 0; n < FLOOD; n++)
+				send_change(flooders[q], changes[i].opcode, changes[i].cdw10);
+		runs = CTRLS * FLOOD;
+		flow_off(RESV_TURN_MAX, 0);
+		assert_int_equal(rules_run, runs);
+	}
+	close_flooders();
+}
+
+static void report_flood(void **state)
+{
+	open_queues();
+	for (unsigned q = CTRLS; q < nflooders; q++)
+		for (unsigned n = 0; n < FLOOD; n++) {
+			union nvme_sqe sqe = { .common = { .opcode = REPORT,
+							   .nsid = cpu_to_le32(1),
+							   .cdw10 = cpu_to_le32(1023),
+							   .cdw11 = cpu_to_le32(1) } };
+
+			wire_send(flooders[q], &sqe, NULL, 4096);
+		}
+	flow_off(TURN_MAX, 0);
+	close_flooders();
+}
+
+/* I/O that fails is answered by way of home, which keeps the error log. */
+static void failing_io_flood(void **state)
+{
+	open_queues();
+	for (unsigned q = CTRLS; q < nflooders; q++)
+		for (unsigned n = 0; n < FLOOD; n++) {
+			union nvme_sqe sqe = { .rw = { .opcode = nvme_cmd_read,
+						       .nsid = cpu_to_le32(7) } };
+
+			wire_send(flooders[q], &sqe, NULL, 512);
+		}
+	flow_off(TURN_MAX, 0);
+	close_flooders();
+}
+
+/* Another host's change of the same namespace does not wait for the whole flood either. */
+static void reservations_are_fair(void **state)
+{
+	uint16_t cntlid;
+	struct wire *admin = turned_admin(TURNED_NQN, OTHER, 3, &cntlid);
+	struct wire *io = turned_io(OTHER, 3, cntlid, 1);
+	unsigned turns = 0;
+
+	open_queues();
+	for (unsigned q = CTRLS; q < nflooders; q++)
+		for (unsigned n = 0; n < FLOOD; n++)
+			send_change(flooders[q], REGISTER, REPLACE | IEKEY);
+	turned_others();
+	send_change(io, REGISTER, IEKEY);
+	turned_others();
+	for (; io->answered < io->sent; turns++)
+		turned_home();
+	assert_in_range(turns, 0, 8);
+	flow_off(RESV_TURN_MAX, 0);
+	close_flooders();
+	wire_close(io);
+	wire_close(admin);
+}
+
+/* --- Connect, Disconnect, connections --------------------------------------------------------- */
+
+enum { CROWD = 400 };
+
+static struct wire *crowd[CROWD];
+
+static unsigned crowd_answers(void)
+{
+	unsigned sum = 0;
+
+	for (unsigned i = 0; i < CROWD; i++)
+		sum += crowd[i]->answered;
+	return sum;
+}
+
+static void crowd_flows_off(void)
+{
+	unsigned before, turns = 0, all = 0;
+
+	for (unsigned i = 0; i < CROWD; i++)
+		all += crowd[i]->sent;
+	turned_others();
+	send_keep_alive();
+	turned_others();
+	for (; crowd_answers() < all || other->answered < other->sent; turns++) {
+		before = crowd_answers();
+		assert_true(turns < TURNS_MAX);
+		assert_true(turns < KEEP_ALIVE_TURNS || other->answered == other->sent);
+		turned_home();
+		assert_in_range(crowd_answers() - before, 0, TURN_MAX);
+	}
+}
+
+static void close_crowd(void)
+{
+	for (unsigned i = 0; i < CROWD; i++)
+		wire_close(crowd[i]);
+	for (int i = 0; i < 100; i++)
+		turned_home();
+}
+
+/* As many as there are come at once: each turn of home accepts its share of them. */
+static void open_crowd(void)
+{
+	unsigned turns = 0, before;
+
+	for (unsigned i = 0; i < CROWD; i++)
+		crowd[i] = wire_open();
+	send_keep_alive();
+	turned_others();
+	for (; crowd_answers() < CROWD; turns++) {
+		before = accepted;
+		assert_true(turns < TURNS_MAX);
+		assert_true(turns < KEEP_ALIVE_TURNS || other->answered == other->sent);
+		turned_home();
+		assert_in_range(accepted - before, 0, TURN_MAX);
+	}
+}
+
+static void connect_flood(void **state)
+{
+	char hostnqn[64];
+
+	open_crowd();
+	for (unsigned i = 0; i < CROWD; i++) {
+		struct nvmf_connect_data data;
+
+		snprintf(hostnqn, sizeof(hostnqn), "nqn.2026-11.io.weft:host-%u", i);
+		data = turned_connect_data(NVME_NQN_DISCOVERY, hostnqn, i + 100,
+					   NVME_CNTLID_DYNAMIC);
+		wire_connect_send(crowd[i], &data, 0, 0);
+	}
+	crowd_flows_off();
+	close_crowd();
+}
+
+static void connect_refused_flood(void **state)
+{
+	const struct nvmf_connect_data data = turned_connect_data("nqn.2026-11.io.weft:none",
+								  FLOODER, 1, NVME_CNTLID_DYNAMIC);
+
+	open_crowd();
+	for (unsigned i = 0; i < CROWD; i++)
+		wire_connect_send(crowd[i], &data, 0, 0);
+	crowd_flows_off();
+	close_crowd();
+}
+
+static void connect_io(struct wire *wire, uint16_t cntlid, uint16_t qid)
+{
+	const struct nvmf_connect_data data = turned_connect_data(TURNED_NQN, FLOODER, 1, cntlid);
+
+	wire_connect_send(wire, &data, qid, 0);
+}
+
+static void disconnect_flood(void **state)
+{
+	open_ctrls(TURNED_NQN, CTRLS);
+	open_crowd();
+	for (unsigned i = 0; i < CROWD; i++)
+		connect_io(crowd[i], cntlids[i % CTRLS], (uint16_t)(1 + i / CTRLS));
+	for (unsigned i = 0; i < CROWD; i++)
+		assert_int_equal(wire_wait(crowd[i]), 0);
+	for (unsigned i = 0; i < CROWD; i++) {
+		union nvme_sqe sqe = { .connect = { .opcode = NVME_FABRICS_OPCODE,
+						    .fctype = NVMF_DISCONNECT } };
+
+		wire_send(crowd[i], &sqe, NULL, 0);
+	}
+	crowd_flows_off();
+	close_crowd();
+	close_flooders();
+}
+
+/* --- the end, in the middle of it ------------------------------------------------------------- */
+
+static void count_ctrl(void *arg, const struct weft_ctrl_info *info)
+{
+	++*(unsigned *)arg;
+}
+
+static unsigned ctrls_there(void)
+{
+	static const struct weft_target_visitor visitor = { .ctrl = count_ctrl };
+	unsigned n = 0;
+
+	weft_target_visit(turned_target, &visitor, &n);
+	return n;
+}
+
+/* Commands that wait at home for their turn come back when their connection is gone, also those
+ * that home would have kept for an event. */
+static void flooders_leave(void **state)
+{
+	static const struct flood events = { .opcode = nvme_admin_async_event },
+				  identify = { .opcode = nvme_admin_identify, .bytes = 4096 };
+
+	open_ctrls(TURNED_NQN, CTRLS);
+	send_flood(&events);
+	turned_others();
+	turned_home();
+	close_flooders();
+	assert_int_equal(ctrls_there(), 1);
+	open_queues();
+	for (unsigned q = CTRLS; q < nflooders; q++)
+		for (unsigned n = 0; n < FLOOD; n++)
+			send_change(flooders[q], REGISTER, REPLACE | IEKEY);
+	nflooders = CTRLS;
+	send_flood(&identify);
+	nflooders = 2 * CTRLS;
+	turned_others();
+	turned_home();
+	close_flooders();
+	assert_int_equal(ctrls_there(), 1);
+}
+
+struct freeze {
+	bool over;
+	int rc;
+};
+
+static void frozen(void *arg, int rc, const struct weft_err *err)
+{
+	*(struct freeze *)arg = (struct freeze){ true, rc };
+}
+
+/* A target that is to stand still answers what waits at home first. */
+static void freeze_in_a_flood(void **state)
+{
+	static const struct flood identify = { .opcode = nvme_admin_identify,
+					       .cdw10 = 1,
+					       .bytes = 4096 };
+	struct freeze freeze = { false, 0 };
+
+	open_ctrls(TURNED_NQN, CTRLS);
+	send_flood(&identify);
+	turned_others();
+	turned_home();
+	weft_target_freeze(turned_target, 1000, frozen, &freeze);
+	for (int i = 0; i < TURNS_MAX && !freeze.over; i++)
+		turned_home();
+	assert_true(freeze.over && !freeze.rc);
+	weft_target_thaw(turned_target);
+	for (unsigned i = 0; i < nflooders; i++)
+		assert_int_equal(wire_wait(flooders[i]), 0);
+	close_flooders();
+}
+
+/* --- what one command costs ------------------------------------------------------------------- */
+
+enum { MANY = 200, HEAD = 1024, ENTRY = 1024, SKIPPED = 4100 };
+
+static unsigned read_discovery(struct wire *wire, uint32_t offset, uint32_t bytes)
+{
+	union nvme_sqe sqe = { .common = { .opcode = nvme_admin_get_log_page,
+					   .cdw10 = cpu_to_le32(LOG_CDW10(0x70, bytes)),
+					   .cdw12 = cpu_to_le32(offset) } };
+
+	addresses_written = 0;
+	wire_send(wire, &sqe, NULL, bytes);
+	assert_int_equal(wire_wait(wire), 0);
+	assert_int_equal(wire->data_len, bytes);
+	return addresses_written;
+}
+
+static void gone(void *arg)
+{
+	++*(unsigned *)arg;
+}
+
+/* Who reads the discovery log piece by piece has the pieces written, not the whole for each; and
+ * pieces of any size are of the same page. */
+static void discovery_in_pieces(void **state)
+{
+	static const uint32_t pieces[] = { 16, 1500, 4096 };
+	const uint32_t size = HEAD + (1 + 1 + MANY) * ENTRY;
+	struct weft_subsys *many[MANY];
+	uint8_t *whole = malloc(size);
+	unsigned removed = 0;
+	struct wire *wire;
+	uint16_t cntlid;
+	char nqn[64];
+
+	for (unsigned i = 0; i < MANY; i++) {
+		snprintf(nqn, sizeof(nqn), "nqn.2026-11.io.weft:many-%u", i);
+		many[i] = turned_subsys_add(nqn);
+	}
+	wire = turned_admin(NVME_NQN_DISCOVERY, OTHER, 2, &cntlid);
+	for (uint32_t at = 0; at < size; at += ENTRY) {
+		assert_in_range(read_discovery(wire, at, ENTRY), 0, 1);
+		memcpy(whole + at, wire->data, ENTRY);
+	}
+	assert_int_equal(whole[8] | whole[9] << 8, MANY + 2); /* NUMREC */
+	for (unsigned i = 0; i < COUNT(pieces); i++)
+		for (uint32_t at = 0; at + pieces[i] <= size; at += pieces[i] + SKIPPED) {
+			assert_in_range(read_discovery(wire, at, pieces[i]), 0,
+					pieces[i] / ENTRY + 2);
+			assert_memory_equal(wire->data, whole + at, pieces[i]);
+		}
+	wire_close(wire);
+	for (unsigned i = 0; i < MANY; i++)
+		weft_subsys_remove(many[i], gone, &removed);
+	for (int i = 0; i < TURNS_MAX && removed < MANY; i++)
+		turned_home();
+	assert_int_equal(removed, MANY);
+	free(whole);
+}
+
+/* --- lists of controllers --------------------------------------------------------------------- */
+
+enum { LIST_MAX = 2047, CTRLS_MANY = LIST_MAX + 60, HIGH = 50, AT_ONCE = 100 };
+
+static struct wire *many[CTRLS_MANY];
+
+static unsigned list_ctrls(uint8_t cns, uint16_t from, uint16_t ids[LIST_MAX + 1])
+{
+	union nvme_sqe sqe = { .common = { .opcode = nvme_admin_identify,
+					   .nsid = cpu_to_le32(cns == 0x12 ? 1 : 0),
+					   .cdw10 = cpu_to_le32(cns | (uint32_t)from << 16) } };
+
+	wire_send(other, &sqe, NULL, 4096);
+	assert_int_equal(wire_wait(other), 0);
+	memcpy(ids, other->data, 4096);
+	return ids[0];
+}
+
+static void open_many(void)
+{
+	const struct nvmf_connect_data data = turned_connect_data(TURNED_NQN, FLOODER, 1,
+								  NVME_CNTLID_DYNAMIC);
+	struct rlimit limit;
+
+	getrlimit(RLIMIT_NOFILE, &limit);
+	limit.rlim_cur = limit.rlim_max;
+	setrlimit(RLIMIT_NOFILE, &limit);
+	for (unsigned i = 0; i < CTRLS_MANY; i++) {
+		many[i] = wire_open();
+		if (i % AT_ONCE != AT_ONCE - 1 && i != CTRLS_MANY - 1)
+			continue;
+		for (unsigned k = i / AT_ONCE * AT_ONCE; k <= i; k++) {
+			wire_wait(many[k]);
+			wire_connect_send(many[k], &data, 0, 0);
+		}
+		for (unsigned k = i / AT_ONCE * AT_ONCE; k <= i; k++)
+			assert_int_equal(wire_wait(many[k]), 0);
+	}
+}
+
+/* More than one list holds: the lowest come first, whenever they came, and who asks on behind the
+ * last gets the others. */
+static void lists_of_controllers(void **state)
+{
+	static const uint8_t cnss[] = { 0x12, 0x13 };
+	uint16_t ids[LIST_MAX + 1];
+
+	turned_subsys->cntlid_next = turned_subsys->cntlid_last - HIGH;
+	open_many();
+	for (unsigned c = 0; c < COUNT(cnss); c++) {
+		unsigned seen = 0, n = 0;
+		uint32_t last = 0;
+
+		while ((n = list_ctrls(cnss[c], (uint16_t)(last + 1), ids))) {
+			assert_true(seen || n == LIST_MAX);
+			for (unsigned i = 1; i <= n; last = ids[i++])
+				assert_true(ids[i] > last);
+			seen += n;
+		}
+		assert_int_equal(seen, CTRLS_MANY + 1);
+		assert_int_equal(last, turned_subsys->cntlid_last);
+	}
+	for (unsigned i = 0; i < CTRLS_MANY; i++)
+		wire_close(many[i]);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(admin_floods),          cmocka_unit_test(reservation_floods),
+		cmocka_unit_test(report_flood),          cmocka_unit_test(failing_io_flood),
+		cmocka_unit_test(reservations_are_fair), cmocka_unit_test(connect_flood),
+		cmocka_unit_test(connect_refused_flood), cmocka_unit_test(disconnect_flood),
+		cmocka_unit_test(flooders_leave),        cmocka_unit_test(freeze_in_a_flood),
+		cmocka_unit_test(discovery_in_pieces),   cmocka_unit_test(lists_of_controllers),
+	};
+	uint16_t cntlid;
+	int rc;
+
+	turned_start();
+	other = turned_admin(TURNED_NQN, OTHER, 2, &cntlid);
+	rc = cmocka_run_group_tests(tests, NULL, NULL);
+	turned_stop();
+	return rc;
+}

@@ -1,0 +1,70 @@
+/* turned.h - a target whose reactors the test turns by hand, and hosts that are mere sockets.
+ *
+ * Nothing runs unless the test says so: between two turns of home everything else has come to rest.
+ * So what one turn of home does can be counted, and the time has no say: the clock counts turns. */
+#ifndef WEFT_TESTS_TURNED_H
+#define WEFT_TESTS_TURNED_H
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "proto/nvme.h"
+#include "target/target.h"
+
+#define TURNED_NQN "nqn.2026-11.io.weft:turned"
+
+enum { TURNED_DEPTH = 128, TURNED_QUEUES = 4096 };
+
+extern struct weft_target *turned_target;
+extern struct weft_subsys *turned_subsys; /* any host may use it; namespace 1 is there */
+
+void turned_start(void);
+void turned_stop(void);
+struct weft_subsys *turned_subsys_add(const char *nqn);
+void turned_listen(void); /* on one more port */
+
+/* One turn of home, then everything else until it rests. */
+void turned_home(void);
+/* Everything but home. */
+void turned_others(void);
+
+/* --- a connection ----------------------------------------------------------------------------- */
+
+struct wire {
+	int fd;
+	uint16_t cid; /* of the next command */
+	unsigned sent, answered;
+	struct nvme_cqe last;
+	uint8_t *data; /* of the last command that returned some */
+	size_t data_len;
+	uint8_t *in; /* received, not taken apart */
+	size_t nin;
+};
+
+/* Connects and sends ICReq; that counts as a command. */
+struct wire *wire_open(void);
+void wire_close(struct wire *wire);
+/* @len bytes inside the capsule; or, where @data is NULL, room for as many from the target. */
+void wire_send(struct wire *wire, union nvme_sqe *sqe, const void *data, size_t len);
+/* Turns until all that was sent has its answer; the status of the last. */
+uint16_t wire_wait(struct wire *wire);
+
+/* --- commands --------------------------------------------------------------------------------- */
+
+struct nvmf_connect_data turned_connect_data(const char *subnqn, const char *hostnqn,
+					     unsigned hostid, uint16_t cntlid);
+void wire_connect_send(struct wire *wire, const struct nvmf_connect_data *data, uint16_t qid,
+		       uint32_t kato);
+/* An association: Connect, and CC.EN. */
+struct wire *turned_admin(const char *subnqn, const char *hostnqn, unsigned hostid,
+			  uint16_t *cntlid);
+struct wire *turned_io(const char *hostnqn, unsigned hostid, uint16_t cntlid, uint16_t qid);
+
+#endif
