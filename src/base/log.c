@@ -9,6 +9,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/utf8.h"
+
 static enum weft_log_level level_max = WEFT_LOG_INFO;
 
 static const char *const names[] = { "error", "warning", "info", "debug" };
@@ -33,17 +35,17 @@ static int write_prefix(char *line, size_t size, enum weft_log_level level)
 			now.tv_nsec / 1000000, names[level]);
 }
 
+/* Whatever a peer calls itself: a line is a line, and says what it seems to say. */
 static void write_line(enum weft_log_level level, const char *fmt, va_list ap)
 {
-	char line[1024];
-	int len = write_prefix(line, sizeof(line), level);
+	char text[1024], line[1200];
+	size_t len = (size_t)write_prefix(line, sizeof(line), level);
 
-	len += vsnprintf(line + len, sizeof(line) - (size_t)len, fmt, ap);
-	if (len > (int)sizeof(line) - 1)
-		len = sizeof(line) - 1;
+	vsnprintf(text, sizeof(text), fmt, ap);
+	len += weft_utf8_show(line + len, sizeof(line) - len - 1, text);
 	line[len++] = '\n';
 	/* One write per line, so that lines of several threads do not mix. */
-	if (write(STDERR_FILENO, line, (size_t)len) < 0)
+	if (write(STDERR_FILENO, line, len) < 0)
 		return;
 }
 

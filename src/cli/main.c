@@ -6,6 +6,7 @@
 #include <string.h>
 #include <weft/weft.h>
 
+#include "base/utf8.h"
 #include "cli/cli.h"
 
 static int cmd_help(int argc, char **argv);
@@ -101,6 +102,13 @@ int weft_cli_usage_error(const char *command, const char *fmt, ...)
 
 int weft_cli_failed(const char *command, const char *sentence)
 {
+	char seen[2048];
+
+	/* What a daemon says is fit to be seen already. */
+	if (!weft_utf8_printable(sentence)) {
+		weft_utf8_show(seen, sizeof(seen), sentence);
+		sentence = seen;
+	}
 	fprintf(stderr, "%s: %s\n", command, sentence);
 	return EXIT_FAILED;
 }

@@ -5,18 +5,19 @@
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "base/utf8.h"
 
 /* --- answers ---------------------------------------------------------------------------------- */
 
-/* Sentences may be cut in the middle of a character. */
-static json_t *json_sentence(const char *sentence)
+json_t *weft_json_shown(const char *text)
 {
-	size_t len = strlen(sentence);
-	json_t *text = json_stringn(sentence, len);
+	size_t size = WEFT_UTF8_ESCAPE * strlen(text) + 1;
+	_cleanup_(weft_freep) char *seen = malloc(size);
 
-	for (int i = 0; !text && len && i < 3; i++)
-		text = json_stringn(sentence, --len);
-	return text ? text : json_string("an error that is not UTF-8");
+	if (!seen)
+		return NULL;
+	weft_utf8_show(seen, size, text);
+	return json_string(seen);
 }
 
 static char *to_line(json_t *answer)
@@ -45,7 +46,7 @@ static char *answer_line(json_t *id, const char *kind, json_t *body)
 static json_t *error_body(int code, const char *sentence, int rc)
 {
 	const char *name = rc ? strerrorname_np(-rc) : NULL;
-	json_t *body = json_pack("{s:i, s:o}", "code", code, "message", json_sentence(sentence));
+	json_t *body = json_pack("{s:i, s:o}", "code", code, "message", weft_json_shown(sentence));
 
 	if (name)
 		json_object_set_new(body, "data", json_pack("{s:s}", "errno", name));

@@ -54,6 +54,9 @@ void weft_call_result(struct weft_call *call, json_t *result);
 /* -EINVAL is told as wrong parameters, the rest as a failed operation. */
 void weft_call_fail(struct weft_call *call, int rc, const struct weft_err *err);
 
+/* @text from outside, as people see it: always a string (base/utf8.h). */
+json_t *weft_json_shown(const char *text);
+
 /* An error that answers no call, as a line. */
 char *weft_rpc_error_line(int code, const char *sentence);
 

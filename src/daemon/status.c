@@ -109,12 +109,10 @@ static void add_ns(void *arg, const struct weft_ns_info *info)
 					(json_int_t)info->write_errors));
 }
 
-/* The host chose its NQN: it may not be the UTF-8 that JSON wants. */
-static json_t *text_or_null(const char *text)
+/* The host chose its NQN. */
+static json_t *shown(const char *text)
 {
-	json_t *value = text ? json_string(text) : NULL;
-
-	return value ? value : json_null();
+	return text ? weft_json_shown(text) : json_null();
 }
 
 static void add_ctrl(void *arg, const struct weft_ctrl_info *info)
@@ -123,8 +121,8 @@ static void add_ctrl(void *arg, const struct weft_ctrl_info *info)
 	json_t *ctrl =
 		json_pack("{s:i, s:i, s:o, s:o, s:o, s:i, s:I, s:I, s:I, s:I, s:I, s:[], s:[]}",
 			  "cntlid", info->cntlid, "portid", info->portid, "hostnqn",
-			  text_or_null(info->hostnqn), "hostid", text_or_null(info->hostid), "peer",
-			  text_or_null(info->peer), "queues", (int)info->io_queues, "kato_ms",
+			  shown(info->hostnqn), "hostid", shown(info->hostid), "peer",
+			  shown(info->peer), "queues", (int)info->io_queues, "kato_ms",
 			  (json_int_t)info->kato_ms, "reads", (json_int_t)info->reads, "writes",
 			  (json_int_t)info->writes, "read_bytes", (json_int_t)info->read_bytes,
 			  "write_bytes", (json_int_t)info->write_bytes, "queue_counters", "ana");
@@ -216,7 +214,7 @@ json_t *weft_status_json(struct weft_daemon *d)
 	return json_pack("{s:s, s:i, s:s, s:I, s:o, s:o, s:o, s:{s:o}, s:o, s:o}", "version",
 			 weft_version(), "pid", (int)getpid(), "engine",
 			 weft_reactor_engine_name(d->threads.reactors[0]), "uptime_s",
-			 (json_int_t)uptime_s(d), "config", text_or_null(d->doc->file), "listeners",
+			 (json_int_t)uptime_s(d), "config", shown(d->doc->file), "listeners",
 			 w.listeners, "subsystems", w.subsystems, "discovery", "controllers",
 			 w.discovery, "reactors", w.reactors, "queues", w.queues);
 }

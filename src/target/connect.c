@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/log.h"
+#include "base/utf8.h"
 #include "proto/uri.h"
 #include "target/internal.h"
 
@@ -22,16 +23,13 @@ static uint16_t bad_data(struct weft_req *req, size_t offset)
 #define BAD_SQE(req, field)  bad_sqe(req, offsetof(struct nvmf_connect_cmd, field))
 #define BAD_DATA(req, field) bad_data(req, offsetof(struct nvmf_connect_data, field))
 
-/* It will be logged and shown: no control characters. It may be empty: spdk_nvme_perf, unless told
- * its name, is a host without one, and goes wherever any host may. */
+/* An NQN is UTF-8 (NVMe base 2.0, 4.5), and one that cannot be shown is none that an administrator
+ * could allow. It may be empty: spdk_nvme_perf, unless told its name, is a host without one, and
+ * goes wherever any host may. */
 static bool is_name(const char *text, size_t size)
 {
-	if (!memchr(text, '\0', size) || strlen(text) > WEFT_NQN_MAX)
-		return false;
-	for (const char *c = text; *c; c++)
-		if ((unsigned char)*c < 0x20 || *c == 0x7f)
-			return false;
-	return true;
+	return memchr(text, '\0', size) && strlen(text) <= WEFT_NQN_MAX &&
+	       weft_utf8_printable(text);
 }
 
 static bool all_zero(const uint8_t *bytes, size_t size)

@@ -4,6 +4,7 @@ import contextlib
 import json
 import os
 import pathlib
+import pty
 import socket
 import struct
 import subprocess
@@ -11,6 +12,7 @@ import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "lib"))
 
+import nasty
 import nvme
 import tap
 import weft
@@ -289,6 +291,39 @@ def _(t):
     t.start()
     with connect(t) as ctrl:
         assert identities(t, ctrl) == before
+
+# --- names from outside
+
+def on_terminal(*args):
+    ours, its = pty.openpty()
+    with open(ours, "rb", buffering=0) as out:
+        subprocess.run([weft.BINARY, *args], stdout=its, check=True)
+        os.close(its)
+        printed = b""
+        with contextlib.suppress(OSError):      # EIO: the end
+            while more := out.read(65536):
+                printed += more
+    return printed.replace(b"\r\n", b"\n")
+
+
+@with_target("names of hosts: what cannot be shown is refused, and the rest is shown as it is",
+             extra=["-v"])
+def _(t):
+    for name in nasty.NAMES.values():
+        with contextlib.suppress(nvme.Failed):
+            connect(t, hostnqn=name).close()
+    for name in nasty.FINE.values():
+        with connect(t, hostnqn=name):
+            told, = [c["hostnqn"] for c in t.controllers()]
+            assert told == name.replace("\\", r"\x5c"), told
+            table = on_terminal("ctl", "--control", t.control, "status")
+            assert told in table.decode(), table
+            nasty.fit_to_see(table)
+    nasty.fit_to_see(t.log.read_bytes())
+    for name in nasty.NAMES.values():
+        for method in ("subsystem-add", "host-allow"):
+            with contextlib.suppress(UnicodeDecodeError):
+                refused(t, method, nqn=name.decode(), host=name.decode())
 
 
 sys.exit(tap.run())

@@ -6,13 +6,17 @@
 #include <cmocka.h>
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/heap.h"
 #include "base/list.h"
+#include "base/log.h"
 #include "base/pool.h"
 #include "base/size.h"
+#include "base/utf8.h"
 
 #define COUNT(array) (sizeof(array) / sizeof(*(array)))
 
@@ -329,6 +333,109 @@ static void list_splices(void **state)
 	expect(&to, "");
 }
 
+/* --- text from outside ------------------------------------------------------------------------ */
+
+/* @shown NULL: it is shown as it is. @copied for a field of fixed size. */
+static const struct {
+	const char *what, *text, *shown, *copied;
+} texts[] = {
+	{ "nothing", "", NULL, "" },
+	{ "ASCII", "nqn.2026-11.io.weft:a b", NULL, "nqn.2026-11.io.weft:a b" },
+	{ "two, three and four bytes", "\xc3\xbc\xe2\x82\xac\xf0\x9f\x98\x80", NULL,
+	  "\xc3\xbc\xe2\x82\xac\xf0\x9f\x98\x80" },
+	{ "the last before, the first behind C1", "~\xc2\xa0", NULL, "~\xc2\xa0" },
+	{ "a backslash", "a\\x9b", "a\\x5cx9b", "a\\x9b" },
+	{ "ESC", "a\x1b[2J", "a\\x1b[2J", "a?[2J" },
+	{ "ends of lines", "a\r\nb", "a\\x0d\\x0ab", "a??b" },
+	{ "DEL", "\x7f", "\\x7f", "?" },
+	{ "U+0080", "\xc2\x80", "\\xc2\\x80", "??" },
+	{ "U+009B, CSI", "\xc2\x9b", "\\xc2\\x9b", "??" },
+	{ "a C1 byte alone", "\x9b", "\\x9b", "?" },
+	{ "bytes that begin nothing", "\xff\xfe", "\\xff\\xfe", "??" },
+	{ "cut off", "a\xe2\x82", "a\\xe2\\x82", "a??" },
+	{ "cut off, and going on", "\xe2\x82z", "\\xe2\\x82z", "??z" },
+	{ "overlong", "\xc0\xaf", "\\xc0\\xaf", "??" },
+	{ "overlong, of three", "\xe0\x80\xaf", "\\xe0\\x80\\xaf", "???" },
+	{ "a surrogate", "\xed\xa0\x80", "\\xed\\xa0\\x80", "???" },
+	{ "beyond U+10FFFF", "\xf4\x90\x80\x80", "\\xf4\\x90\\x80\\x80", "????" },
+	{ "U+202E, right to left", "\xe2\x80\xae", "\\xe2\\x80\\xae", "???" },
+	{ "U+2066, an isolate", "\xe2\x81\xa6", "\\xe2\\x81\\xa6", "???" },
+	{ "U+061C, a mark of direction", "\xd8\x9c", "\\xd8\\x9c", "??" },
+	{ "U+200B, no width", "\xe2\x80\x8b", "\\xe2\\x80\\x8b", "???" },
+	{ "U+2028, a line's end", "\xe2\x80\xa8", "\\xe2\\x80\\xa8", "???" },
+	{ "U+FEFF", "\xef\xbb\xbf", "\\xef\\xbb\\xbf", "???" },
+	{ "U+E0041, a tag", "\xf3\xa0\x81\x81", "\\xf3\\xa0\\x81\\x81", "????" },
+};
+
+static void text_is_shown(void **state)
+{
+	for (size_t i = 0; i < COUNT(texts); i++) {
+		const char *shown = texts[i].shown ? texts[i].shown : texts[i].text;
+		char to[64];
+
+		print_message("#   %s\n", texts[i].what);
+		assert_int_equal(weft_utf8_show(to, sizeof(to), texts[i].text), strlen(shown));
+		assert_string_equal(to, shown);
+		assert_true(weft_utf8_printable(to));
+		weft_utf8_copy(to, texts[i].text, strlen(texts[i].text));
+		assert_string_equal(to, texts[i].copied);
+		if (!strchr(texts[i].text, '\\'))
+			assert_int_equal(weft_utf8_printable(texts[i].text), !texts[i].shown);
+	}
+}
+
+/* Where there is no room, a character or an escape is left out whole, and all behind it. */
+static void text_is_cut(void **state)
+{
+	static const char text[] = "a\x1b\xe2\x82\xac!", *const cut[] = {
+		"",
+		"a",
+		"a",
+		"a",
+		"a",
+		"a\\x1b",
+		"a\\x1b",
+		"a\\x1b",
+		"a\\x1b\xe2\x82\xac",
+		"a\\x1b\xe2\x82\xac!",
+	};
+	char to[16];
+
+	for (size_t size = 1; size <= COUNT(cut); size++) {
+		weft_utf8_show(to, size, text);
+		assert_string_equal(to, cut[size - 1]);
+	}
+}
+
+/* One line, whatever is in it, from weft_log() and weft_peer_log() alike. */
+static void text_in_the_log(void **state)
+{
+	int fds[2], err = dup(STDERR_FILENO);
+	char got[65536];
+	ssize_t len;
+
+	assert_int_equal(pipe(fds), 0);
+	for (size_t i = 0; i < COUNT(texts); i++) {
+		const char *shown = texts[i].shown ? texts[i].shown : texts[i].text;
+		char want[128];
+
+		dup2(fds[1], STDERR_FILENO);
+		weft_log(WEFT_LOG_ERROR, "host <%s>", texts[i].text);
+		weft_peer_log(WEFT_LOG_ERROR, "host <%s>", texts[i].text);
+		dup2(err, STDERR_FILENO);
+		len = read(fds[0], got, sizeof(got) - 1);
+		assert_true(len > 0);
+		got[len] = '\0';
+		snprintf(want, sizeof(want), "host <%s>\n", shown);
+		assert_non_null(strstr(got, want));
+		for (const char *c = got; *c; c++)
+			assert_true(*c == '\n' || (unsigned char)*c >= ' ');
+	}
+	close(err);
+	close(fds[0]);
+	close(fds[1]);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -340,6 +447,9 @@ int main(void)
 		cmocka_unit_test(heap_sorts),
 		cmocka_unit_test(list_keeps_order),
 		cmocka_unit_test(list_splices),
+		cmocka_unit_test(text_is_shown),
+		cmocka_unit_test(text_is_cut),
+		cmocka_unit_test(text_in_the_log),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/utf8.h"
 #include "cli/id/id.h"
 
 #define COLUMNS 80
@@ -40,15 +41,8 @@ static bool is_wider(const struct id_field *field, const void *page)
 
 static void copy_text(const struct id_field *field, const void *page, char *text, size_t size)
 {
-	const char *at = (const char *)page + field->offset;
-	size_t len = strnlen(at, field->size);
-
-	while (len && at[len - 1] == ' ')
-		len--;
-	len = len < size ? len : size - 1;
-	for (size_t i = 0; i < len; i++)
-		text[i] = at[i] >= ' ' && at[i] <= '~' ? at[i] : '?';
-	text[len] = '\0';
+	weft_utf8_copy(text, (const char *)page + field->offset,
+		       field->size < size ? field->size : size - 1);
 }
 
 static void copy_data(const struct id_field *field, const void *page, char *text, size_t size)

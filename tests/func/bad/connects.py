@@ -1,5 +1,6 @@
 """connects.py - Connect and the other Fabrics commands, wrong or at the wrong time."""
 import bad
+import nasty
 import nvme
 import pdu
 import sqe
@@ -23,6 +24,10 @@ ADMIN = [
     ("HOSTNQN without end", dict(hostnqn=b"n" * 256), (CONNECT_PARAM, CONNECT_HOST), None),
     ("HOSTNQN of 224 bytes", dict(hostnqn=nvme.HOSTNQN.ljust(224, "0")),
      (CONNECT_PARAM, CONNECT_HOST), None),
+    *[(f"SUBNQN with {what}", dict(nqn=name), CONNECT_PARAM, IN_DATA | 256)
+      for what, name in nasty.NAMES.items()],
+    *[(f"HOSTNQN with {what}", dict(hostnqn=name), CONNECT_PARAM, IN_DATA | 512)
+      for what, name in nasty.NAMES.items()],
     ("HOSTID zero", dict(hostid=bytes(16)), CONNECT_PARAM, IN_DATA | 0),
     ("CNTLID 0", dict(cntlid=0), CONNECT_PARAM, IN_DATA | 16),
     ("CNTLID 1", dict(cntlid=1), CONNECT_PARAM, IN_DATA | 16),

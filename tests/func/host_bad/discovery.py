@@ -6,6 +6,7 @@ import socket
 import subprocess
 import tempfile
 
+import nasty
 import nvme
 import weft
 from host_bad import (HASTY, PATIENT, Target, case, discover, fails, normally, run, survives,
@@ -35,6 +36,19 @@ works("discovery: 5 entries", discover, log=log(*SOME), look=has("nqn.2026-11.io
 works("discovery: 300 entries", discover, log=log(*MANY), look=has("nqn.2026-11.io.weft:s299"))
 works("discovery: 300 entries, MDTS 8 KiB", discover, log=log(*MANY), mdts=1,
       look=has("nqn.2026-11.io.weft:s0", "nqn.2026-11.io.weft:s299"))
+
+
+@case("discovery: names of the target do not reach the terminal as they are")
+def _():
+    entries = [entry(name, 4420) for name in nasty.NAMES.values()]
+    entries += [entry("nqn.2026-11.io.weft:s", 4420, traddr=name, trsvcid=name)
+                for name in nasty.NAMES.values()]
+    with Target(log=log(*entries)) as t:
+        for words in (["discover"], ["discover", "--json"], ["ls"], ["ls", "--json"]):
+            result = run(words[0], t.uri("", **PATIENT), *words[1:])
+            nasty.fit_to_see(result.out + result.err.encode())
+            if "--json" in words:
+                json.loads(result.out)
 
 
 # --- the log changes

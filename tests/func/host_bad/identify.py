@@ -2,6 +2,7 @@
 import json
 import struct
 
+import nasty
 import structures
 from host_bad import (PATIENT, Target, case, fails, id, normally, read, run, survives, works,
                       write)
@@ -126,13 +127,19 @@ for name, nsids in LISTS.items():
     survives(f"namespace list {name}, read", read, identified=listed(nsids, forever=True))
 
 
-@case("control characters of the target do not reach the terminal")
+# Serial and model, firmware, subsystem: of the target's choice, wherever they are printed
+@case("names of the target do not reach the terminal as they are")
 def _():
-    step = patched(1, (4, "60s", b"\x1b[2J\x9b\x07\r\n\t" * 7))
-    with Target(identified=step) as t:
-        for words in (["id"], ["id", "--json"], ["ls"]):
-            result = run(words[0], t.uri(**PATIENT), *words[1:])
-            assert not set(result.out) & (set(range(32)) - {10} | {0x7F, 0x9B}), result.out
+    for name in [*nasty.NAMES.values(), b"\x1b[2J\x9b\x07\r\n\t" * 4]:
+        odd = name[21:]
+        step = patched(1, (4, "20s", odd), (24, "40s", odd), (64, "8s", odd), (768, "256s", name))
+        with Target(identified=step) as t:
+            for words in (["id"], ["id", "--json"], ["ls"], ["ls", "--json"]):
+                result = run(words[0], t.uri(**PATIENT), *words[1:])
+                assert result.code == 0, result
+                nasty.fit_to_see(result.out + result.err.encode())
+                if "--json" in words:
+                    json.loads(result.out)
 
 
 # --- what only weft id looks at
