@@ -113,11 +113,12 @@ static struct record *record_new(const char *key, size_t key_len, const void *va
 	return record;
 }
 
-static int make_room(struct store_records *records, unsigned room)
+static int make_room(struct store_records *records, unsigned needed)
 {
+	unsigned room = needed + needed / 2;
 	struct record **at;
 
-	if (room <= records->room)
+	if (needed <= records->room)
 		return 0;
 	at = reallocarray(records->at, room, sizeof(*at));
 	if (!at)
@@ -133,7 +134,7 @@ static int add(struct store_records *records, const char *key, size_t key_len, c
 	struct record *record = record_new(key, key_len, value, len, version);
 	unsigned place;
 
-	if (!record || make_room(records, records->count + 1 + records->count / 2) < 0) {
+	if (!record || make_room(records, records->count + 1) < 0) {
 		free(record);
 		return -ENOMEM;
 	}
