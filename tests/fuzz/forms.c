@@ -30,6 +30,7 @@ static const struct form_kind kinds[] = {
 	{ nvme_cmd_resv_acquire, 0, FORM_KEYS },
 	{ nvme_cmd_resv_release, 0, FORM_KEYS },
 	{ nvme_cmd_resv_report, 0, FORM_REPORT },
+	{ NVME_ADMIN_CROSS_CTRL_RESET, 0, FORM_CCR },
 };
 #define KINDS (sizeof(kinds) / sizeof(kinds[0]))
 
@@ -67,6 +68,15 @@ static uint32_t feature_len(uint8_t fid)
 	}
 }
 
+static void name_ctrl(struct nvme_ccr_cmd *cmd, unsigned which)
+{
+	struct world_instance ctrl = world_instance(which);
+
+	cmd->icid = cpu_to_le16(ctrl.cntlid);
+	cmd->ciu = ctrl.ciu;
+	cmd->cirn = cpu_to_le64(ctrl.cirn);
+}
+
 uint32_t form_fill(union nvme_sqe *sqe, enum form form, uint8_t flags, uint32_t a, uint32_t b)
 {
 	struct nvme_cmd *cmd = &sqe->common;
@@ -80,6 +90,10 @@ uint32_t form_fill(union nvme_sqe *sqe, enum form form, uint8_t flags, uint32_t 
 		sqe->rw.control = cpu_to_le16((uint16_t)(b >> 16));
 		return ((b & 0xffff) + 1) << world_lba_shift(le32_to_cpu(cmd->nsid));
 	case FORM_LOG:
+		if (flags & CMD_LONG) {
+			cmd->cdw11 = cpu_to_le32(0);
+			cmd->cdw12 = cpu_to_le32(b);
+		}
 		return ((a >> 16) + 1) * 4;
 	case FORM_FEATURE:
 		return feature_len((uint8_t)a);
@@ -97,6 +111,11 @@ uint32_t form_fill(union nvme_sqe *sqe, enum form form, uint8_t flags, uint32_t 
 		sqe->property.attrib = flags & CMD_LONG ? 1 : 0;
 		sqe->property.offset = cpu_to_le32(a);
 		sqe->property.value = cpu_to_le64(b);
+		return 0;
+	case FORM_CCR:
+		sqe->ccr.cirn = cpu_to_le64(b);
+		if (!(flags & CMD_LONG))
+			name_ctrl(&sqe->ccr, a);
 		return 0;
 	default:
 		return form == FORM_PAGE ? 4096 : 0;
@@ -119,6 +138,59 @@ uint32_t form_read(union nvme_sqe *sqe, uint8_t *flags)
 	return form_fill(sqe, kind->form, *flags, a, b);
 }
 
+/* --- lengths ---------------------------------------------------------------------------------- */
+
+/* Structures, blocks and pages, what fits a capsule, the classes of buffers, multiples of what an
+ * R2T asks for at least, the largest transfer and what is beyond it. */
+static const uint32_t edges[] = {
+	0,         8,         16,        64,        512,       1024,      4 << 10,   8 << 10,
+	12 << 10,  16 << 10,  20 << 10,  32 << 10,  48 << 10,  64 << 10,  96 << 10,  128 << 10,
+	144 << 10, 192 << 10, 256 << 10, 272 << 10, 320 << 10, 384 << 10, 400 << 10, 512 << 10,
+	640 << 10, 768 << 10, 784 << 10, 960 << 10, 1 << 20,   2 << 20,   16 << 20,  1u << 31,
+};
+
+enum { BELOW = 3, AROUND = 8 }; /* 3 bytes below an edge to 4 above it; below 0: 2^32 - 1 */
+#define EDGES (sizeof(edges) / sizeof(edges[0]))
+static_assert(EDGES * AROUND == 256, "a byte says which");
+static_assert(EDGES * 3 == FORM_LENGTHS, "three classes each");
+
+unsigned form_length_class(uint32_t len)
+{
+	unsigned i = EDGES - 1;
+
+	while (edges[i] > len)
+		i--;
+	return i * 3 + (len == edges[i] ? 0 : len - edges[i] < AROUND ? 1 : 2);
+}
+
+static struct {
+	bool set;
+	uint32_t len;
+} next_length;
+
+uint32_t form_length(uint8_t which)
+{
+	return edges[which / AROUND] + which % AROUND - BELOW;
+}
+
+void op_length(void)
+{
+	next_length.set = true;
+	next_length.len = form_length(u8());
+}
+
+void form_take_length(uint32_t *len)
+{
+	if (next_length.set)
+		*len = next_length.len;
+	next_length.set = false;
+}
+
+void form_forget_length(void)
+{
+	next_length.set = false;
+}
+
 /* --- the first commands of a queue ------------------------------------------------------------ */
 
 static const char *const subnqns[] = { WORLD_NQN, WORLD_NQN_GUARDED, NVME_NQN_DISCOVERY,
@@ -138,7 +210,7 @@ void form_connect(const struct form_connect *c, union nvme_sqe *sqe, struct nvmf
 			.kato = cpu_to_le32(c->kato),
 		},
 	};
-	memset(data->hostid, 0x42, sizeof(data->hostid));
+	memset(data->hostid, c->other_id ? 0x43 : 0x42, sizeof(data->hostid));
 	strcpy(data->subsysnqn, subnqns[c->subsys % 4]);
 	strcpy(data->hostnqn, c->stranger ? WORLD_HOST "2" : WORLD_HOST);
 }
@@ -152,6 +224,7 @@ void form_read_connect(struct form_connect *c, uint16_t (*cntlid_of)(uint8_t whi
 		.in_capsule = options & 4,
 		.no_flow = options & 8,
 		.stranger = options & 16,
+		.other_id = options & 64,
 	};
 	c->qid = u8();
 	c->sqsize = u16();

@@ -13,7 +13,7 @@ enum form {
 	FORM_DWORDS, /* a, b: dwords 10 and 11 */
 	FORM_PAGE,   /* the same, and 4096 bytes */
 	FORM_BLOCKS, /* a: SLBA, b: NLB and control */
-	FORM_LOG,
+	FORM_LOG,    /* b: dword 11, or the offset if CMD_LONG */
 	FORM_FEATURE,
 	FORM_DSM,
 	FORM_COPY,   /* a: SDLBA, b: dword 12 */
@@ -21,6 +21,7 @@ enum form {
 	FORM_REPORT, /* a: NUMD, b: EDS */
 	FORM_PROPERTY,
 	FORM_BYTES, /* 64 bytes of input are the command */
+	FORM_CCR,   /* a: which controller of the first subsystem */
 };
 
 struct form_kind {
@@ -38,7 +39,9 @@ enum {
 	CMD_SGL = 1 << 3,  /* a type and a length follow */
 	CMD_DATA = 1 << 4, /* a length and the first bytes of the data follow */
 	CMD_NO_SGL = 1 << 6,
-	CMD_LONG = 1 << 7, /* property of 8 bytes; blocks: the last ones there are */
+	CMD_LONG = 1 << 7, /* property of 8 bytes; blocks: the last ones there are; log: from an
+			    * offset on; CCR: a and b
+			    * are CNTLID, CIU and CIRN */
 };
 
 void form_begin(union nvme_sqe *sqe, const struct form_kind *kind, uint8_t flags, uint8_t nsid);
@@ -48,11 +51,26 @@ uint32_t form_fill(union nvme_sqe *sqe, enum form form, uint8_t flags, uint32_t 
 uint32_t form_read(union nvme_sqe *sqe, uint8_t *flags);
 bool form_is_to_ctrl(const union nvme_sqe *sqe);
 
+/* --- lengths ---------------------------------------------------------------------------------- */
+
+/* A length at, or next to, one where code takes another way. */
+uint32_t form_length(uint8_t which);
+/* Between which edges it is: at one, above it by a little or by more. */
+enum { FORM_LENGTHS = 32 * 3 };
+unsigned form_length_class(uint32_t len);
+/* An operation: the SGL of the next command, Connect too, says such a length. */
+void op_length(void);
+void form_take_length(uint32_t *len); /* if there was one */
+void form_forget_length(void);
+
+/* --- the first commands of a queue ------------------------------------------------------------ */
+
 struct form_connect {
 	uint16_t qid, sqsize, cntlid;
 	uint32_t kato;
 	uint8_t subsys;
-	bool no_flow, stranger, in_capsule;
+	bool no_flow, in_capsule;
+	bool stranger, other_id; /* another host's NQN, another Host Identifier */
 };
 
 /* As the input says; @cntlid_of makes a controller of a byte. */

@@ -17,7 +17,7 @@
 enum {
 	HOSTS = 8,
 	SETTLE = 16, /* while one socket talks, a reactor looks at the others every eighth turn */
-	CAPSULE_MAX = 8 << 10,
+	CAPSULE_MAX = 16 << 10,
 };
 
 static struct host hosts[HOSTS];
@@ -27,6 +27,31 @@ static struct host hosts[HOSTS];
 static struct host *pick(void)
 {
 	return &hosts[u8() % HOSTS];
+}
+
+/* --- what was tried --------------------------------------------------------------------------- */
+
+/* Lengths that the code does not tell apart are worth keeping all the same: each for every kind of
+ * queue, and for every number of R2Ts that fetch it. The fuzzer takes these for coverage. */
+enum { CONNECT, FABRICS, ADMIN, IO, QUEUES };
+enum { WAYS = 5 }; /* not fetched, or by up to 4 R2Ts */
+
+__attribute__((
+	section("__libfuzzer_extra_counters"))) static uint8_t tried[QUEUES][WAYS][FORM_LENGTHS];
+
+static unsigned queue_of(const struct host *h, const union nvme_sqe *sqe)
+{
+	if (sqe->common.opcode == NVME_FABRICS_OPCODE)
+		return sqe->connect.fctype == NVMF_CONNECT ? CONNECT : FABRICS;
+	return h->qid ? IO : ADMIN;
+}
+
+static void note_length(const struct host *h, const union nvme_sqe *sqe, uint32_t len, bool inside)
+{
+	uint32_t r2ts = h->maxr2t < WAYS ? h->maxr2t : WAYS - 1;
+
+	tried[queue_of(h, sqe)][inside || !form_is_to_ctrl(sqe) ? 0 : r2ts][form_length_class(len)] =
+		1;
 }
 
 /* --- everybody's turn ------------------------------------------------------------------------- */
@@ -76,24 +101,37 @@ static void op_open(void)
 		greet(h, options);
 }
 
+/* 0xff: each of them by itself, as large as it may be. */
 static void op_icreq(void)
 {
 	struct host *h = pick();
-	uint8_t options = u8();
+	uint8_t options = u8(), dgst, hpda;
 
-	if (h->fd >= 0)
+	if (options != 0xff && h->fd >= 0) {
 		greet(h, options);
+	} else if (options == 0xff) {
+		dgst = u8();
+		hpda = u8();
+		if (h->fd >= 0)
+			host_icreq(h, dgst & 3, hpda, u32());
+	}
 }
 
 static void connect_host(struct host *h, const struct form_connect *c)
 {
-	struct nvmf_connect_data data;
+	static char capsule[CAPSULE_MAX];
+	uint32_t len = sizeof(h->connect);
 	union nvme_sqe sqe;
+	bool inside;
 
-	form_connect(c, &sqe, &data);
-	sqe.connect.sgl.length = cpu_to_le32(sizeof(data));
-	sqe.connect.sgl.type = c->in_capsule ? NVME_SGL_IN_CAPSULE : NVME_SGL_TRANSPORT;
-	host_command(h, &sqe, &data, c->in_capsule ? sizeof(data) : 0, 0);
+	form_connect(c, &sqe, &h->connect);
+	memcpy(capsule, &h->connect, sizeof(h->connect));
+	form_take_length(&len);
+	inside = c->in_capsule && len <= host_capsule_max(h);
+	note_length(h, &sqe, len, inside);
+	sqe.connect.sgl.length = cpu_to_le32(len);
+	sqe.connect.sgl.type = inside ? NVME_SGL_IN_CAPSULE : NVME_SGL_TRANSPORT;
+	host_command(h, &sqe, capsule, inside ? len : 0, 0);
 }
 
 /* The controller that another host was given, or one that nobody was. */
@@ -136,6 +174,8 @@ static void op_session(void)
 				  .cntlid = NVME_CNTLID_DYNAMIC,
 				  .subsys = options & 3,
 				  .no_flow = options & 8,
+				  .stranger = options & 16,
+				  .other_id = options & 16,
 				  .in_capsule = true };
 	struct host *admin = free_host(), *io;
 
@@ -155,6 +195,21 @@ static void op_session(void)
 	c.cntlid = admin->cntlid;
 	connect_host(io, &c);
 	settle();
+}
+
+/* A connection up to its Connect, of any length: all that somebody unknown can do. */
+static void op_arrive(void)
+{
+	struct host *h = free_host();
+	uint8_t icreq = u8();
+	struct form_connect c;
+
+	form_read_connect(&c, cntlid_of);
+	op_length();
+	if (!open_host(h))
+		return;
+	greet(h, icreq);
+	connect_host(h, &c);
 }
 
 static void op_close(void)
@@ -201,11 +256,14 @@ static void op_raw(void)
 enum { CMD_PAD = 1 << 5 };
 
 /* Where the data is; in the capsule if it fits there. Returns the bytes in the capsule. */
-static uint32_t place_data(union nvme_sqe *sqe, uint8_t flags, uint32_t len)
+static uint32_t place_data(const struct host *h, union nvme_sqe *sqe, uint8_t flags, uint32_t len)
 {
 	struct nvme_sgl *sgl = &sqe->common.sgl;
-	bool inside = flags & CMD_IN_CAPSULE && len <= CAPSULE_MAX;
+	bool inside;
 
+	form_take_length(&len);
+	inside = flags & CMD_IN_CAPSULE && len <= host_capsule_max(h);
+	note_length(h, sqe, len, inside);
 	sgl->type = inside && form_is_to_ctrl(sqe) ? NVME_SGL_IN_CAPSULE : NVME_SGL_TRANSPORT;
 	sgl->length = cpu_to_le32(len);
 	if (flags & CMD_SGL) {
@@ -225,7 +283,7 @@ static void op_command(void)
 	uint32_t given, len = form_read(&sqe, &flags);
 	const uint8_t *at;
 
-	len = place_data(&sqe, flags, len);
+	len = place_data(h, &sqe, flags, len);
 	at = input_take(flags & CMD_DATA ? u8() : 0, &given);
 	memset(data, 0, len);
 	memcpy(data, at, given < len ? given : len);
@@ -249,13 +307,36 @@ static void op_data(void)
 		host_data(h, which % h->nr2ts, part, fill);
 }
 
+/* Data with other fields than an R2T has, or without an R2T. */
+static void op_stray(void)
+{
+	enum { TAG = 1, CID = 2, AT = 4, LEN = 8, LAST = 16 };
+	struct host *h = pick();
+	uint8_t which = u8(), wrong = u8();
+	struct host_r2t as = { 0 };
+
+	if (h->nr2ts)
+		as = h->r2ts[which % h->nr2ts];
+	if (wrong & TAG)
+		as.ttag = u16();
+	if (wrong & CID)
+		as.cccid = u16();
+	if (wrong & AT)
+		as.offset += form_length(u8());
+	if (wrong & LEN)
+		as.left = form_length(u8());
+	if (h->fd >= 0)
+		host_stray(h, &as, !(wrong & LAST));
+}
+
 /* --- the program ------------------------------------------------------------------------------ */
 
 /* seeds.py has the same order. */
 static void (*const ops[])(void) = {
-	op_turn,   op_open,  op_session, op_icreq, op_connect, op_command, op_data,
-	op_raw,    op_spoil, op_split,   op_hear,  op_close,   op_clock,   op_ns,
-	op_subsys, op_slow,  op_starve,  op_feed,  op_term,    op_look,    op_stop,
+	op_turn,   op_open,  op_session,  op_icreq,  op_connect, op_command, op_data,
+	op_raw,    op_spoil, op_split,    op_hear,   op_close,   op_clock,   op_ns,
+	op_subsys, op_slow,  op_starve,   op_feed,   op_term,    op_look,    op_stop,
+	op_length, op_stray, op_takeover, op_arrive,
 };
 
 static void create(void)
@@ -284,6 +365,7 @@ static void end(void)
 	for (unsigned i = 0; i < HOSTS; i++)
 		host_close(&hosts[i]);
 	outgoing_forget();
+	form_forget_length();
 	world_end();
 }
 

@@ -121,23 +121,33 @@ static void op_open(void)
 		rdma_host_ask(h, &request);
 }
 
+/* The length that the program says, within the host's memory. */
+static uint32_t length_or(uint32_t len)
+{
+	form_take_length(&len);
+	return len < RHOST_DATA - 65536 ? len : RHOST_DATA - 65536;
+}
+
 static void connect_host(struct rdma_host *h, const struct form_connect *c)
 {
+	static char capsule[RHOST_CAPSULE];
 	struct nvmf_connect_data data;
+	uint32_t len = length_or(sizeof(data));
+	bool inside = c->in_capsule && len <= 4096;
 	union nvme_sqe sqe;
 
 	form_connect(c, &sqe, &data);
-	if (c->in_capsule) {
+	memcpy(capsule, &data, sizeof(data));
+	if (inside) {
 		sqe.connect.sgl.type = NVME_SGL_IN_CAPSULE;
-		sqe.connect.sgl.length = cpu_to_le32(sizeof(data));
+		sqe.connect.sgl.length = cpu_to_le32(len);
 	} else if (h->channel) {
 		memcpy(h->memory->data, &data, sizeof(data));
 		nvme_keyed_sgl_set((struct nvme_keyed_sgl *)&sqe.connect.sgl,
-				   (uintptr_t)h->memory->data, sizeof(data),
-				   rdma_host_key(h, false));
+				   (uintptr_t)h->memory->data, len, rdma_host_key(h, false));
 	}
 	if (h->channel)
-		rdma_host_command(h, &sqe, &data, c->in_capsule ? sizeof(data) : 0);
+		rdma_host_command(h, &sqe, capsule, inside ? len : 0);
 }
 
 static void op_connect(void)
@@ -255,8 +265,6 @@ static void place_blocks(struct rdma_host *h, union nvme_sqe *sqe, uint8_t flags
 	uint32_t offset = flags & CMD_PLACE ? u16() : 0, key = rdma_host_key(h, how & 64);
 	unsigned n = how % 32;
 
-	if (len > RHOST_DATA - 65536)
-		len = RHOST_DATA - 65536;
 	if (n > 1) {
 		list_blocks(h, sqe, 0, len, n, key);
 	} else {
@@ -270,6 +278,7 @@ static void place_data(struct rdma_host *h, union nvme_sqe *sqe, uint8_t flags, 
 	struct nvme_sgl *sgl = &sqe->common.sgl;
 
 	tail.len = 0;
+	len = length_or(len);
 	if (flags & CMD_IN_CAPSULE && form_is_to_ctrl(sqe) && len <= RHOST_CAPSULE - 64) {
 		memset(tail.bytes, 0, len);
 		tail.len = len;
@@ -430,10 +439,10 @@ static void op_listener(void)
 
 /* seeds_rdma.py has the same order. */
 static void (*const ops[])(void) = {
-	op_turn,   op_step,     op_part,  op_hear,   op_session, op_open,  op_connect,
-	op_close,  op_command,  op_raw,   op_event,  op_delay,   op_fault, op_fail,
-	op_device, op_listener, op_clock, op_ns,     op_subsys,  op_slow,  op_starve,
-	op_feed,   op_look,     op_stop,  op_verify,
+	op_turn,   op_step,     op_part,  op_hear,   op_session, op_open,     op_connect,
+	op_close,  op_command,  op_raw,   op_event,  op_delay,   op_fault,    op_fail,
+	op_device, op_listener, op_clock, op_ns,     op_subsys,  op_slow,     op_starve,
+	op_feed,   op_look,     op_stop,  op_verify, op_length,  op_takeover,
 };
 
 /* What adapters differ in. */
@@ -476,6 +485,7 @@ static void end(void)
 {
 	for (unsigned i = 0; i < HOSTS; i++)
 		rdma_host_close(&hosts[i]);
+	form_forget_length();
 	world_end();
 	world_unlisten(LISTEN);
 	world_turn(4);

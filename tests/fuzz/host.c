@@ -5,7 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
-#include <unistd.h>
 
 #include "digest.h"
 #include "must.h"
@@ -68,10 +67,16 @@ void host_icreq(struct host *h, uint8_t dgst, uint8_t hpda, uint32_t maxr2t)
 		h->tainted = true;
 	send_pdu(h, &pdu.hdr, 0, 0);
 	if (!h->asked && !h->ready) {
+		h->maxr2t = maxr2t < HOST_R2TS ? maxr2t + 1 : HOST_R2TS;
 		h->hdgst = dgst & NVME_TCP_DGST_HDR;
 		h->ddgst = dgst & NVME_TCP_DGST_DATA;
 	}
 	h->asked = true;
+}
+
+uint32_t host_capsule_max(const struct host *h)
+{
+	return h->connected && h->qid ? TCP_CAPSULE_BYTES : TCP_ADMIN_CAPSULE_BYTES;
 }
 
 void host_command(struct host *h, union nvme_sqe *sqe, const void *data, uint32_t len, unsigned pad)
@@ -97,26 +102,60 @@ static void r2t_remove(struct host *h, unsigned index)
 	h->r2ts[index] = h->r2ts[--h->nr2ts];
 }
 
-void host_data(struct host *h, unsigned index, uint32_t len, uint8_t fill)
+static bool is_connect(const struct host_cmd *cmd)
 {
-	struct nvme_tcp_data pdu = { .hdr = { .type = NVME_TCP_H2C_DATA, .hlen = sizeof(pdu) } };
-	struct host_r2t *r2t = &h->r2ts[index];
+	return cmd->sqe.common.opcode == NVME_FABRICS_OPCODE &&
+	       cmd->sqe.connect.fctype == NVMF_CONNECT;
+}
+
+/* The bytes of a command's data from @at on. */
+static void write_data(const struct host *h, const struct host_cmd *cmd, char *to, uint32_t at,
+		       uint32_t len, uint8_t fill)
+{
+	const uint32_t size = sizeof(h->connect);
+
+	memset(to, fill, len);
+	if (is_connect(cmd) && at < size)
+		memcpy(to, (const char *)&h->connect + at, len < size - at ? len : size - at);
+}
+
+/* The first @len bytes of what @r2t asks for. */
+static void send_data(struct host *h, const struct host_r2t *r2t, uint32_t len, bool last,
+		      uint8_t fill)
+{
+	struct nvme_tcp_data pdu = {
+		.hdr = { .type = NVME_TCP_H2C_DATA, .hlen = sizeof(pdu) },
+		.cccid = cpu_to_le16(r2t->cccid),
+		.ttag = cpu_to_le16(r2t->ttag),
+		.datao = cpu_to_le32(r2t->offset),
+		.datal = cpu_to_le32(len),
+	};
 	uint32_t pdo = pdo_of(h, sizeof(pdu), 0);
 
-	if (!len || len > r2t->left)
-		len = r2t->left;
-	pdu.hdr.flags = len == r2t->left ? NVME_TCP_F_LAST : 0;
-	pdu.cccid = cpu_to_le16(r2t->cccid);
-	pdu.ttag = cpu_to_le16(r2t->ttag);
-	pdu.datao = cpu_to_le32(r2t->offset);
-	pdu.datal = cpu_to_le32(len);
+	pdu.hdr.flags = last ? NVME_TCP_F_LAST : 0;
+	write_data(h, &h->cmds[r2t->cccid % HOST_CIDS], outgoing.bytes + pdo, r2t->offset, len,
+		   fill);
+	send_pdu(h, &pdu.hdr, len, pdo);
+}
+
+void host_data(struct host *h, unsigned index, uint32_t len, uint8_t fill)
+{
+	struct host_r2t now = h->r2ts[index], *r2t = &h->r2ts[index];
+
+	if (!len || len > now.left)
+		len = now.left;
 	h->tainted |= len % 4 != 0;
 	r2t->offset += len;
 	r2t->left -= len;
 	if (!r2t->left)
 		r2t_remove(h, index);
-	memset(outgoing.bytes + pdo, fill, len);
-	send_pdu(h, &pdu.hdr, len, pdo);
+	send_data(h, &now, len, len == now.left, fill);
+}
+
+void host_stray(struct host *h, const struct host_r2t *as, bool last)
+{
+	h->tainted = true;
+	send_data(h, as, as->left < HOST_DATA_MAX ? as->left : HOST_DATA_MAX, last, 0);
 }
 
 void host_term(struct host *h, uint16_t fes)
@@ -176,12 +215,6 @@ static void connected(struct host *h, const struct nvmf_connect_cmd *cmd, uint64
 	h->cntlid = (uint16_t)result;
 }
 
-static bool is_connect(const struct host_cmd *cmd)
-{
-	return cmd->sqe.common.opcode == NVME_FABRICS_OPCODE &&
-	       cmd->sqe.connect.fctype == NVMF_CONNECT;
-}
-
 static void hear_resp(struct host *h, const struct nvme_tcp_resp *pdu)
 {
 	struct host_cmd *cmd = answered(h, pdu->cqe.cid);
@@ -217,14 +250,25 @@ static void hear_data(struct host *h, const struct nvme_tcp_data *pdu, const cha
 	}
 }
 
+static unsigned count_r2ts(const struct host *h, uint16_t cccid)
+{
+	unsigned n = 0;
+
+	for (unsigned i = 0; i < h->nr2ts; i++)
+		n += h->r2ts[i].cccid == cccid;
+	return n;
+}
+
 static void hear_r2t(struct host *h, const struct nvme_tcp_data *pdu)
 {
 	struct host_cmd *cmd = answered(h, pdu->cccid);
 	uint32_t offset = le32_to_cpu(pdu->datao), len = le32_to_cpu(pdu->datal);
 
 	must(len && offset + (uint64_t)len <= HOST_DATA_MAX);
+	cmd->asked += len;
 	if (!h->tainted)
-		must(offset + len <= sgl_len(cmd));
+		must(offset + len <= sgl_len(cmd) && cmd->asked <= sgl_len(cmd) &&
+		     count_r2ts(h, le16_to_cpu(pdu->cccid)) < h->maxr2t);
 	if (h->nr2ts == HOST_R2TS) {
 		h->tainted = true;
 		return;
@@ -346,21 +390,13 @@ void host_open(struct host *h, int fd)
 void host_close(struct host *h)
 {
 	if (h->fd >= 0)
-		close(h->fd);
+		world_disconnect(h->fd);
 	h->fd = -1;
 }
 
 void host_shut(struct host *h)
 {
 	shutdown(h->fd, SHUT_WR);
-}
-
-static bool owes_data(const struct host *h, unsigned cid)
-{
-	for (unsigned i = 0; i < h->nr2ts; i++)
-		if (h->r2ts[i].cccid == cid)
-			return true;
-	return false;
 }
 
 /* A target asks for no more than that at a time; writes of which nothing was asked for wait. */
@@ -379,7 +415,7 @@ static bool may_wait(const struct host *h, unsigned cid)
 	const union nvme_sqe *sqe = &h->cmds[cid].sqe;
 
 	return (!h->qid && sqe->common.opcode == nvme_admin_async_event) ||
-	       sqe->common.flags & NVME_FUSE_MASK || owes_data(h, cid) ||
+	       sqe->common.flags & NVME_FUSE_MASK || count_r2ts(h, (uint16_t)cid) ||
 	       (nvme_cmd_direction(sqe) == NVME_DIR_TO_CTRL && owes_much(h));
 }
 

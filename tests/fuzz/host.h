@@ -33,14 +33,17 @@ struct host {
 	bool hdgst, ddgst;             /* asked for, then granted */
 	bool tainted, deaf;
 	bool connected;
+	uint32_t maxr2t;      /* R2Ts per command that it takes */
 	uint16_t qid, cntlid; /* as Connect said */
 	uint32_t sqsize;
 	uint8_t cid;   /* of the next command */
 	unsigned open; /* commands without an answer */
 	struct host_cmd {
 		bool open;
+		uint32_t asked; /* bytes of its data, by R2Ts */
 		union nvme_sqe sqe;
 	} cmds[HOST_CIDS];
+	struct nvmf_connect_data connect; /* of the last one */
 	struct host_r2t r2ts[HOST_R2TS];
 	unsigned nr2ts;
 	size_t have;
@@ -54,12 +57,16 @@ void host_shut(struct host *h); /* its half of the stream */
 void host_close(struct host *h);
 bool host_hear(struct host *h); /* unless it is deaf; true: there was something */
 
+uint32_t host_capsule_max(const struct host *h); /* data in a capsule, at least */
 void host_icreq(struct host *h, uint8_t dgst, uint8_t hpda, uint32_t maxr2t);
 /* Gives it a command id; @len bytes of @data go into the capsule, @pad words before them. */
 void host_command(struct host *h, union nvme_sqe *sqe, const void *data, uint32_t len,
 		  unsigned pad);
-/* Sends @len bytes of what an R2T asked for; 0, or more than it did: all. Bytes are @fill. */
+/* Sends @len bytes of what an R2T asked for; 0, or more than it did: all. Bytes are @fill, unless
+ * they are a Connect's. */
 void host_data(struct host *h, unsigned r2t, uint32_t len, uint8_t fill);
+/* All of what no R2T asked for, or not so. */
+void host_stray(struct host *h, const struct host_r2t *as, bool last);
 void host_term(struct host *h, uint16_t fes);
 void host_raw(struct host *h, const void *bytes, uint32_t len);
 

@@ -50,16 +50,21 @@ def pdu_seeds():
 # ---- fuzz_conn: operations in the order of its table
 
 (TURN, OPEN, SESSION, ICREQ_OP, CONNECT, COMMAND, DATA, RAW, SPOIL, SPLIT, HEAR, CLOSE, CLOCK, NS,
- SUBSYS, SLOW, STARVE, FEED, TERM, LOOK, STOP) = range(21)
+ SUBSYS, SLOW, STARVE, FEED, TERM, LOOK, STOP, LENGTH, STRAY, TAKEOVER, ARRIVE) = range(25)
 (READ, WRITE, FLUSH, COMPARE, ZEROES, VERIFY, DSM, COPY, IDENTIFY, LOG, ABORT, SET, GET, AER,
  KEEP_ALIVE, PROPERTY_GET, PROPERTY_SET, DISCONNECT, BYTES, RESV_REGISTER, RESV_ACQUIRE,
- RESV_RELEASE, RESV_REPORT) = range(23)
+ RESV_RELEASE, RESV_REPORT, CCR) = range(24)
 IN_CAPSULE, FUSE_FIRST, FUSE_SECOND, SGL, GIVEN, PAD, NO_SGL, LONG = 1, 2, 4, 8, 16, 32, 64, 128
 MEM, NULL, STALLED, READ_ONLY = 1, 2, 3, 4
 ADMIN, IO = 0, 1        # the hosts that a session takes; the second is on the other reactor
 ALL = 0xFF
 HOME_TURNS, OTHER_TURNS = 0x40, 0x80
 SETTLE = 0x80
+KIB = 1024
+EDGES = [0, 8, 16, 64, 512, KIB, *(n * KIB for n in (
+    4, 8, 12, 16, 20, 32, 48, 64, 96, 128, 144, 192, 256, 272, 320, 384, 400, 512, 640, 768, 784, 960,
+    1024, 2048, 16384, 2 << 20))]
+WRONG_TAG, WRONG_CID, WRONG_AT, WRONG_LEN, NOT_LAST = 1, 2, 4, 8, 16
 
 
 def op(code, fmt="", *args, settle=True, tail=b""):
@@ -87,6 +92,28 @@ def data(host, which=ALL, fill=0, part=0, **kw):
 
 def connect(host, qid=0, sqsize=31, cntlid=ALL, kato=0, options=4, **kw):
     return op(CONNECT, "BBBHBH", host, options, qid, sqsize, cntlid, kato, **kw)
+
+
+def length_byte(edge, more=0):
+    return EDGES.index(edge) * 8 + 3 + more
+
+
+def length(edge, more=0):
+    return op(LENGTH, "B", length_byte(edge, more), settle=False)
+
+
+def arrive(icreq, edge, more=0, options=0):
+    return op(ARRIVE, "BBBHBHB", icreq, options, 0, 31, ALL, 0, length_byte(edge, more))
+
+
+def stray(host, wrong, *values, which=0):
+    tail = b"".join(struct.pack("<H" if bit < WRONG_AT else "<B", value)
+                    for bit, value in zip([b for b in (1, 2, 4, 8) if wrong & b], values))
+    return op(STRAY, "BBB", host, which, wrong, tail=tail)
+
+
+def takeover(only_freeze=0, **kw):
+    return op(TAKEOVER, "B", only_freeze, **kw)
 
 
 def dsm_range(slba, count):
@@ -131,8 +158,9 @@ def connect_seeds():
         yield f"connect-spoil-{name}", session() + op(OPEN, "BB", 2, 0) + \
             op(SPOIL, "HB", at, 0x6E) + connect(2, 2, 31, ADMIN) + op(SPOIL, "HB", at, 1) + \
             connect(2, 2, 31, ADMIN)
-    yield "connect-deep", session(0x0C, 0x40) + op(OPEN, "BB", 2, 0x0C) + \
-        connect(2, 2, 19999, ADMIN) + command(2, WRITE, MEM, 0, 511) + data(2)
+    yield "connect-deep", session(0x0C, 0x40) + takeover() + op(TURN, "B", 7) * 4 + \
+        op(OPEN, "BB", 2, 0x0C) + connect(2, 2, 19999, ADMIN) + \
+        command(2, WRITE, MEM, 0, 511) + data(2)
     yield "connect-twice", session() + connect(IO, 1, 31, ADMIN) + connect(ADMIN)
     yield "connect-many", session() + b"".join(
         op(OPEN, "BB", h, 0) + connect(h, h, 31, ADMIN) for h in (2, 3)) + session() + session()
@@ -201,7 +229,105 @@ def io_seeds():
         command(IO, READ, MEM, 0, 0, 0, b"", (0x5A, 100, 0)) + command(IO, READ, MEM, 0, 0, NO_SGL)
 
 
+def length_seeds():
+    """SGLs of all lengths: none makes an R2T more than the host takes."""
+    for icreq in range(0, 16, 4):
+        for edge in (0, KIB, 64 * KIB, 256 * KIB, 1024 * KIB):
+            yield f"arrive-{icreq:02x}-{edge}", arrive(icreq, edge) + data(0)
+    yield "arrive-digests", arrive(0x0F, 192 * KIB) + data(0, 0, 0, 4096) + data(0)
+    yield "arrive-in-capsule", arrive(0, 8 * KIB, options=4) + arrive(0, KIB, 4, options=4)
+    yield "arrive-stray", arrive(0x0C, 512 * KIB) + data(0, 1, 0, 512) + \
+        stray(0, WRONG_AT, length_byte(64 * KIB))
+    yield "arrive-largest", arrive(4, 0, -1)
+    for name, kind, nsid, a, b in (("set", SET, 0, 0x16, 0), ("dsm", DSM, MEM, 1, 4),
+                                   ("copy", COPY, MEM, 8, 1), ("write", WRITE, MEM, 0, 7),
+                                   ("compare", COMPARE, STALLED, 0, 7),
+                                   ("register", RESV_REGISTER, MEM, 0, 0),
+                                   ("property", PROPERTY_SET, 0, 0x14, 0x460001),
+                                   ("identify", IDENTIFY, 1, 0, 0), ("log", LOG, 0, 0xFF0002, 0)):
+        host = ADMIN if kind in (SET, PROPERTY_SET, IDENTIFY, LOG) else IO
+        yield f"length-{name}", session(0x0C) + b"".join(
+            length(edge) + command(host, kind, nsid, a, b) + data(host)
+            for edge in (16, 4 * KIB, 16 * KIB, 256 * KIB, 1024 * KIB, 2048 * KIB))
+        yield f"length-{name}-capsule", session(3) + b"".join(
+            length(edge) + command(host, kind, nsid, a, b, IN_CAPSULE)
+            for edge in (16, 4 * KIB, 8 * KIB, 16 * KIB)) + op(SLOW, "BB", 9, 0)
+    for blocks in (1, 8, 128, 255, 384, 511, 512):
+        yield f"blocks-{blocks}", session(0x08) + command(IO, WRITE, MEM, 0, blocks - 1) + \
+            data(IO, 0, 5, 1024) + data(IO) + command(IO, READ, MEM, 0, blocks - 1)
+    for wrong, values, name in ((WRONG_TAG, [9], "tag"), (WRONG_CID, [9], "cid"),
+                                (WRONG_AT, [length_byte(64)], "at"),
+                                (WRONG_LEN, [length_byte(16)], "len"), (NOT_LAST, [], "not-last")):
+        yield f"stray-{name}", session(0x0C) + command(IO, WRITE, MEM, 0, 511) + \
+            data(IO, 0, 1, 4096) + stray(IO, wrong, *values) + data(IO)
+    yield "stray-early", session() + stray(IO, WRONG_LEN, length_byte(4 * KIB))
+
+
+def takeover_seeds():
+    """Another target goes on with what hosts have begun."""
+    read = command(IO, READ, MEM, 0, 7)
+    for name, before in (
+            ("idle", read), ("stalled", stalled_write()), ("event", command(ADMIN, AER) * 3),
+            ("owing", command(IO, WRITE, MEM, 0, 127)), ("open", op(OPEN, "BB", 2, 0)),
+            ("half", command(IO, COMPARE, MEM, 0, 0, FUSE_FIRST)),
+            ("features", command(ADMIN, SET, 0, 0xB, 0x100) + command(ADMIN, SET, 0, 0x16, 0,
+                                                                      IN_CAPSULE, b"\1")),
+            ("reserved", command(IO, RESV_REGISTER, MEM, 0, 0, IN_CAPSULE, struct.pack("<QQ", 7, 7))),
+            ("split", op(SPLIT, "H", 40)), ("deaf", op(HEAR, "BB", IO, 1)),
+            ("shut", op(CLOSE, "BB", IO, 1, settle=False)),
+            ("removed", op(NS, "BBH", 0, NULL, 0))):
+        yield f"takeover-{name}", session(3) + before + takeover(settle=False) + \
+            command(IO, WRITE, MEM, 0, 7, IN_CAPSULE, settle=False) + read + data(IO) + \
+            op(SLOW, "BB", 9, 0) + op(CLOCK, "H", 200) + read + command(ADMIN, KEEP_ALIVE)
+    for turns in range(1, 5):
+        yield f"takeover-turns-{turns}", session() + stalled_write() + takeover(settle=False) + \
+            turn(turns) + op(SLOW, "BB", 1, 0, settle=False) + turn(turns) + read
+    yield "takeover-many", session() + takeover(settle=False) + \
+        command(IO, READ, MEM, 0, 7, settle=False) * 40 + op(TURN, "B", 7) + takeover()
+    yield "takeover-two", session() + session(3, 0x50) + takeover() + \
+        command(2, IDENTIFY, 0, 1) + command(3, READ, MEM, 0, 7) + op(LOOK) + takeover(1) + read
+    yield "takeover-discovery", session(0, 2) + command(ADMIN, AER) + takeover() + \
+        command(ADMIN, LOG, 0, 0x70 | 0xFFF << 16)
+    yield "takeover-stop", session() + stalled_write() + takeover() + op(STOP)
+
+
+def host_pair_seeds():
+    """Two controllers: of two hosts, or of one."""
+    ours, theirs = struct.pack("<QQ", 7, 7), struct.pack("<QQ", 9, 9)
+    preempt = struct.pack("<QQ", 9, 7)
+    both = session() + session(0, 0x50) + \
+        command(IO, RESV_REGISTER, STALLED, 0, 0, IN_CAPSULE, b"\0" * 8 + ours[:8]) + \
+        command(3, RESV_REGISTER, STALLED, 0, 0, IN_CAPSULE, b"\0" * 8 + theirs[:8]) + \
+        command(2, AER) + command(ADMIN, AER)
+    for rtype in range(1, 7):
+        yield f"resv-two-{rtype}", both + \
+            command(IO, RESV_ACQUIRE, STALLED, rtype << 8, 0, IN_CAPSULE, ours) + \
+            command(3, WRITE, STALLED, 0, 7, IN_CAPSULE) + command(3, READ, STALLED, 0, 7) + \
+            command(3, RESV_ACQUIRE, STALLED, 1 | rtype << 8, 0, IN_CAPSULE, preempt) + \
+            op(SLOW, "BB", 9, 0) + command(IO, READ, STALLED, 0, 0) + \
+            command(ADMIN, LOG, 0, 0x80 | 15 << 16) + command(3, RESV_REPORT, STALLED, 1023, 1)
+    yield "resv-two-abort", both + stalled_write() + fused(IO, STALLED) + data(IO) + \
+        command(3, RESV_ACQUIRE, STALLED, 2 | 1 << 8, 0, IN_CAPSULE, preempt) + \
+        op(SLOW, "BB", 1, 0) * 4
+    yield "resv-two-clear", both + command(3, RESV_RELEASE, STALLED, 1, 0, IN_CAPSULE, theirs[:8]) + \
+        command(IO, WRITE, STALLED, 0, 7, IN_CAPSULE) + op(CLOSE, "BB", IO, 0)
+    yield "connect-other-host", session() + op(OPEN, "BB", 2, 0) + \
+        connect(2, 2, 31, ADMIN, options=4 + 16) + connect(2, 2, 31, ADMIN, options=4 + 64)
+    for which in (0, 1):
+        yield f"ccr-{which}", session() + session() + stalled_write() + command(2, AER) + \
+            command(2, CCR, 0, which) + op(CLOCK, "H", 600) + op(SLOW, "BB", 9, 0) + \
+            command(2, LOG, 0, 0x1E | 0x7F << 16)
+    yield "ccr-idle", session() + session() + command(2, CCR) + op(CLOSE, "BB", 2, 0)
+    yield "ccr-not-there", session() + command(ADMIN, CCR, 0, 5 | 1 << 16, 77, LONG) + \
+        command(ADMIN, CCR, 0, 1 | 1 << 16, 77, LONG)
+    yield "ccr-other-host", session() + session(0, 0x50) + command(2, CCR)
+
+
 def admin_seeds():
+    for at in (0, 4, 1024, 2048, 1 << 20):
+        yield f"log-at-{at}", session(0, 2) + command(ADMIN, LOG, 0, 0x70 | 0xFF << 16, at, LONG)
+        yield f"log-errors-at-{at}", session() + command(IO, READ, 77) * 3 + \
+            command(ADMIN, LOG, 0, 1 | 0xFF << 16, at, LONG)
     for cns in (0, 1, 2, 3, 5, 6, 7, 8, 0x10, 0x11, 0x12, 0x13, 0x1C):
         yield f"identify-{cns:02x}", session() + command(ADMIN, IDENTIFY, 1, cns)
     for lid in (0, 1, 2, 3, 4, 5, 9, 0x12, 0x70):
@@ -285,7 +411,10 @@ def trouble_seeds():
 def conn_seeds():
     yield from connect_seeds()
     yield from io_seeds()
+    yield from length_seeds()
     yield from admin_seeds()
+    yield from host_pair_seeds()
+    yield from takeover_seeds()
     yield from trouble_seeds()
 
 

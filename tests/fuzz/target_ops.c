@@ -109,3 +109,8 @@ void op_stop(void)
 {
 	world_stop();
 }
+
+void op_takeover(void)
+{
+	world_takeover(u8() % 2);
+}

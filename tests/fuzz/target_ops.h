@@ -12,6 +12,7 @@ void op_starve(void);
 void op_feed(void);
 void op_look(void);
 void op_stop(void);
+void op_takeover(void);
 
 /* Both reactors take turns, or one of them. */
 void turn_some(uint8_t how);

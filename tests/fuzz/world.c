@@ -4,16 +4,21 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <unistd.h>
 
 #include "base/log.h"
 #include "must.h"
 #include "slow.h"
+#include "takeover.h"
 #include "target/resv/resv.h"
 
 enum {
-	TURNS_MAX = 400,   /* each of 100 ms: longer than a host may take to Connect */
-	DEPTH_MAX = 20000, /* deep enough for queues that allow one R2T per command only */
+	TURNS_MAX = 400, /* each of 100 ms: longer than a host may take to Connect */
+	DEPTH_MAX = 1024,
+	HEIR_DEPTH_MAX = 20000, /* so deep that a command has one R2T only */
 	QUEUES_MAX = 6,
+	FREEZE_MS = 2000,
+	ROUND_MS = 100, /* of a world that waits for time to pass */
 	POOLS_EACH = 2 * WEFT_BUFS_CLASSES + 1,
 	POOLS = WORLD_GROUPS * POOLS_EACH,
 };
@@ -39,6 +44,9 @@ static struct weft_reactor *reactors[WORLD_GROUPS]; /* the first is home */
 static struct weft_target *target;                  /* NULL: has stopped */
 static struct weft_subsys *subsystems[SUBSYSTEMS];  /* NULL: removed, or being removed */
 static bool stopping;
+static enum { NOT_TAKEN, FREEZING, FROZEN, INHERITING } taking;
+static bool only_freeze;
+static bool went_on;     /* a frozen target has, since world_relieve() last looked */
 static unsigned pending; /* what the user began and has not ended */
 static uint64_t now_ns;
 static uint32_t hidden[POOLS]; /* buffers that world_starve() took away */
@@ -72,11 +80,16 @@ void world_turn_one(unsigned group, unsigned n)
 		weft_reactor_turn(reactors[group], 0);
 }
 
+static void take_over(void);
+
 void world_turn(unsigned n)
 {
-	while (n--)
+	while (n--) {
 		for (unsigned i = 0; i < WORLD_GROUPS; i++)
 			world_turn_one(i, 1);
+		if (taking == FROZEN)
+			take_over();
+	}
 }
 
 /* --- birth ------------------------------------------------------------------------------------ */
@@ -134,13 +147,13 @@ static void add_listener(void)
 	weft_listener_add(target, &uri, NULL);
 }
 
-static void add_target(void)
+static void add_target(uint32_t depth_max)
 {
 	struct weft_target_options options = {
 		.home = reactors[0],
 		.reactors = reactors,
 		.nreactors = WORLD_GROUPS,
-		.depth_max = DEPTH_MAX,
+		.depth_max = depth_max,
 		.io_queues_max = 3,
 		.queues_max = QUEUES_MAX,
 	};
@@ -183,7 +196,7 @@ static void changed(void *arg, int rc, const struct weft_err *err);
 static void restore(void)
 {
 	if (!target)
-		add_target();
+		add_target(DEPTH_MAX);
 	for (unsigned i = 0; i < SUBSYSTEMS; i++)
 		add_subsys(i);
 	for (unsigned i = 0; i < PLANS; i++)
@@ -215,12 +228,19 @@ int world_connect(unsigned group)
 {
 	int fds[2];
 
-	if (stopping || !target)
+	if (stopping || !target || taking)
 		return -1;
 	must(!socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, fds));
 	atomic_fetch_add(&target->groups[group]->nqpairs, 1);
 	must(!weft_tcp_adopt(target->groups[group], fds[1], &tgt_qpair_ops));
+	takeover_connected(fds[0], fds[1]);
 	return fds[0];
+}
+
+void world_disconnect(int fd)
+{
+	takeover_closed(fd);
+	close(fd);
 }
 
 void world_listen(const char *text)
@@ -311,6 +331,19 @@ void world_look(void)
 	weft_target_visit(target, &visitor, NULL);
 }
 
+struct world_instance world_instance(unsigned which)
+{
+	struct world_instance found = { 0 };
+	struct tgt_ctrl *ctrl;
+
+	if (subsystems[0])
+		weft_list_for_each(ctrl, &subsystems[0]->ctrls, link)
+			if (!which--)
+				found = (struct world_instance){ ctrl->cntlid, ctrl->ciu,
+								 ctrl->cirn };
+	return found;
+}
+
 /* --- its user --------------------------------------------------------------------------------- */
 
 struct call {
@@ -332,7 +365,7 @@ static void run_call(struct weft_msg *msg)
 {
 	struct call *call = container_of(msg, struct call, msg);
 
-	if (target && !stopping)
+	if (target && !stopping && !taking)
 		call->run(call->which, call->size);
 	free(call);
 	ended(NULL);
@@ -436,6 +469,89 @@ static void stop_target(uint32_t which, uint64_t size)
 	weft_target_stop(target, stopped, NULL);
 }
 
+/* --- a takeover ------------------------------------------------------------------------------- */
+
+static struct weft_target *old;
+static struct weft_target_state state;
+
+static void old_stopped(void *arg)
+{
+	old = NULL;
+	ended(arg);
+}
+
+/* The old target's hosts are gone: it ends like one that lost them. */
+static void inherited(void *arg, int rc, const struct weft_err *err)
+{
+	must(rc == 0);
+	weft_target_state_free(&state);
+	taking = NOT_TAKEN;
+	went_on = true;
+	weft_target_thaw(target);
+	weft_target_thaw(old);
+	weft_target_stop(old, old_stopped, NULL);
+}
+
+/* A target with the same subsystems and namespaces as there were. */
+static void build_heir(void)
+{
+	struct weft_subsys *before[SUBSYSTEMS];
+
+	memcpy(before, subsystems, sizeof(before));
+	memset(subsystems, 0, sizeof(subsystems));
+	add_target(HEIR_DEPTH_MAX);
+	weft_target_start_frozen(target);
+	for (unsigned i = 0; i < SUBSYSTEMS; i++)
+		if (before[i])
+			add_subsys(i);
+	for (unsigned i = 0; i < PLANS; i++)
+		if (before[plans[i].subsys] && tgt_ns_find(before[plans[i].subsys], plans[i].nsid))
+			add_ns(&plans[i]);
+	allow_host();
+}
+
+static void take_over(void)
+{
+	taking = INHERITING;
+	feed_all(); /* they are the old target's */
+	must(!weft_target_hand_over(target, &state));
+	old = target;
+	build_heir();
+	takeover_move(&state);
+	free(state.listeners.at);
+	state.listeners = (struct weft_items){ 0 }; /* the heir has one */
+	weft_target_inherit(target, &state, inherited, NULL);
+}
+
+static void frozen(void *arg, int rc, const struct weft_err *err)
+{
+	must(rc == 0 || err->text[0]);
+	if (rc == 0 && !only_freeze) {
+		taking = FROZEN;
+		return;
+	}
+	taking = NOT_TAKEN;
+	went_on = true;
+	if (rc == 0)
+		weft_target_thaw(target);
+	ended(arg);
+}
+
+static void freeze_target(uint32_t only, uint64_t size)
+{
+	if (old)
+		return;
+	only_freeze = only;
+	taking = FREEZING;
+	pending++;
+	weft_target_freeze(target, FREEZE_MS, frozen, NULL);
+}
+
+void world_takeover(bool only)
+{
+	call_soon(freeze_target, only, 0);
+}
+
 void world_ns_remove(uint32_t nsid)
 {
 	call_soon(remove_ns, nsid, 0);
@@ -523,7 +639,7 @@ void world_starve(unsigned index, unsigned leave)
 	uint32_t n;
 
 	index %= POOLS;
-	if (!target || stopping)
+	if (!target || stopping || taking)
 		return;
 	pool = pool_at(index);
 	n = pool->nfree > leave ? pool->nfree - leave : 0;
@@ -549,6 +665,16 @@ void world_feed(unsigned index)
 
 /* --- the end ---------------------------------------------------------------------------------- */
 
+/* A target that is to freeze, and a preempted host's commands, are looked at now and then. */
+static bool waits_for_time(void)
+{
+	bool waits = taking;
+
+	for (unsigned i = 0; i < SUBSYSTEMS; i++)
+		waits |= subsystems[i] && !tgt_resv_is_idle(subsystems[i]);
+	return waits;
+}
+
 bool world_relieve(void)
 {
 	bool busy = false;
@@ -559,6 +685,12 @@ bool world_relieve(void)
 	slow_refuse(0);
 	for (; slow_end(1000, 0); busy = true)
 		world_turn(1);
+	if (waits_for_time()) {
+		world_advance(ROUND_MS);
+		busy = true;
+	}
+	busy |= went_on;
+	went_on = false;
 	return busy;
 }
 
@@ -618,16 +750,26 @@ static void renew(void)
 	must(!pending);
 }
 
-void world_end(void)
+static void wait_for_end(void)
 {
 	for (unsigned i = 0; i < TURNS_MAX && (pending || !is_empty()); i++) {
 		world_relieve();
 		world_turn(1);
-		world_advance(100);
+		world_advance(ROUND_MS);
 	}
 	must(!pending);
 	must(is_empty());
 	world_turn(4);
+}
+
+void world_end(void)
+{
+	wait_for_end();
+	if (target && target->depth_max != DEPTH_MAX) {
+		check_target();
+		stop_target(0, 0);
+		wait_for_end();
+	}
 	if (target) {
 		check_target();
 		renew();

@@ -28,10 +28,18 @@ void world_doze(void); /* as before sleep: what comes next has to wake its react
 void world_advance(uint64_t ms);
 /* The host's end of a new connection to a group, non-blocking; -1: not now. */
 int world_connect(unsigned group);
+void world_disconnect(int fd); /* closes it */
 /* Listens there too, until world_unlisten() or until it stops. */
 void world_listen(const char *uri);
 void world_unlisten(const char *uri);
 void world_look(void);
+
+/* Who a controller of WORLD_NQN is for Cross-Controller Reset; zeroes: there is none. */
+struct world_instance {
+	uint16_t cntlid;
+	uint8_t ciu;
+	uint64_t cirn;
+} world_instance(unsigned which);
 
 /* What a user of the target may do at any time; done in home's next turn. */
 void world_ns_remove(uint32_t nsid);
@@ -45,6 +53,9 @@ void world_any_host(bool allow);
 void world_listen_soon(const char *uri);
 void world_unlisten_soon(const char *uri);
 void world_stop(void);
+/* The target freezes; if it comes to rest another one goes on in its place, or, @only_freeze, it
+ * does itself. Nothing else is asked of it meanwhile. */
+void world_takeover(bool only_freeze);
 
 /* Buffers: a pool is left with few, or gets one back. */
 void world_starve(unsigned pool, unsigned leave);
