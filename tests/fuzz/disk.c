@@ -1,6 +1,7 @@
 /* disk.c - a small target for one queue. */
 #include "disk.h"
 
+#include <poll.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -12,6 +13,7 @@
 enum { IN_MAX = 256 << 10, MOODS_MAX = 64, H2C_MAX = 4096, PIECE = 700 };
 
 uint8_t disk[DISK_BLOCKS][DISK_BLOCK];
+unsigned disk_deeds[DISK_BLOCKS];
 
 static struct {
 	enum mood mood;
@@ -23,6 +25,7 @@ static int peer = -1;
 static bool hdgst, ddgst, asked;
 static char in[IN_MAX];
 static size_t have;
+static bool silent; /* it does not answer */
 
 /* Commands that are not answered yet. */
 static struct cmd {
@@ -31,8 +34,10 @@ static struct cmd {
 	enum mood mood;
 	uint16_t status;
 	uint32_t got;
+	struct cmd *mate; /* the other half, if it is here */
 	char data[DISK_BLOCKS * DISK_BLOCK];
 } cmds[DISK_CIDS];
+static struct cmd *half; /* of a pair whose second half comes next */
 
 void disk_mood(enum mood mood, uint16_t status)
 {
@@ -62,6 +67,7 @@ void disk_accept(int fd, bool with_hdgst, bool with_ddgst)
 	ddgst = with_ddgst;
 	asked = false;
 	have = 0;
+	half = NULL;
 	for (int i = 0; i < DISK_CIDS; i++)
 		cmds[i].open = false;
 }
@@ -90,7 +96,8 @@ static void say(const struct nvme_tcp_hdr *hdr, const void *data, uint32_t len, 
 	common->plen = cpu_to_le32(end);
 	if (h)
 		seal(out + hdr->hlen, out, hdr->hlen);
-	if (peer >= 0 && send(peer, out, end, MSG_NOSIGNAL | MSG_DONTWAIT) != (ssize_t)end)
+	if (peer >= 0 && !silent &&
+	    send(peer, out, end, MSG_NOSIGNAL | MSG_DONTWAIT) != (ssize_t)end)
 		disk_hang_up();
 }
 
@@ -150,11 +157,82 @@ static void read_out(const struct cmd *c, uint32_t len)
 		respond(cid_of(c), 0);
 }
 
+/* --- what must not be done twice -------------------------------------------------------------- */
+
+static bool host_has_left(void)
+{
+	struct pollfd look = { .fd = peer };
+
+	return peer < 0 || (poll(&look, 1, 0) > 0 && look.revents & POLLHUP);
+}
+
+static void note_deed(const struct cmd *c, uint32_t blocks)
+{
+	uint64_t at = le64_to_cpu(c->sqe.rw.slba);
+
+	for (uint32_t i = 0; i < blocks; i++)
+		disk_deeds[at + i]++;
+}
+
+static uint32_t blocks_of(const struct cmd *c)
+{
+	return le16_to_cpu(c->sqe.rw.nlb) + 1u;
+}
+
+static void copy(const struct cmd *c)
+{
+	struct nvme_copy_range range;
+	uint32_t blocks;
+
+	memcpy(&range, c->data, sizeof(range));
+	blocks = le16_to_cpu(range.nlb) + 1u;
+	must(le64_to_cpu(range.slba) + blocks <= DISK_BLOCKS);
+	must(le64_to_cpu(c->sqe.rw.slba) + blocks <= DISK_BLOCKS);
+	memmove(place(c), disk[le64_to_cpu(range.slba)], blocks * DISK_BLOCK);
+	note_deed(c, blocks);
+}
+
+static bool is_equal(const struct cmd *c)
+{
+	return !memcmp(place(c), c->data, blocks_of(c) * DISK_BLOCK);
+}
+
+/* Both halves are here. */
+static void carry_out_pair(struct cmd *first, struct cmd *second)
+{
+	bool equal = is_equal(first);
+
+	first->open = second->open = false;
+	if (host_has_left())
+		return;
+	if (equal) {
+		memcpy(place(second), second->data, blocks_of(second) * DISK_BLOCK);
+		note_deed(second, blocks_of(second));
+	}
+	respond(cid_of(first), equal ? 0 : NVME_SC_COMPARE_FAILED);
+	respond(cid_of(second), equal ? 0 : NVME_SC_FUSED_FAIL);
+}
+
+/* --- commands --------------------------------------------------------------------------------- */
+
+static void trim(const struct cmd *c)
+{
+	struct nvme_dsm_range range;
+
+	memcpy(&range, c->data, sizeof(range));
+	must(le64_to_cpu(range.slba) + le32_to_cpu(range.nlb) <= DISK_BLOCKS);
+	memset(disk[le64_to_cpu(range.slba)], 0, le32_to_cpu(range.nlb) * (size_t)DISK_BLOCK);
+}
+
 /* The command, with its data if it brings any. */
 static void carry_out(struct cmd *c)
 {
 	uint32_t len = le32_to_cpu(c->sqe.common.sgl.length);
 
+	if (c->mate) {
+		carry_out_pair(c->mate, c);
+		return;
+	}
 	c->open = false;
 	switch (c->sqe.common.opcode) {
 	case nvme_cmd_read:
@@ -164,8 +242,19 @@ static void carry_out(struct cmd *c)
 		memcpy(place(c), c->data, len);
 		break;
 	case nvme_cmd_write_zeroes:
-		memset(place(c), 0, (le16_to_cpu(c->sqe.rw.nlb) + 1u) * DISK_BLOCK);
+		memset(place(c), 0, blocks_of(c) * DISK_BLOCK);
 		break;
+	case nvme_cmd_dsm:
+		trim(c);
+		break;
+	case nvme_cmd_copy:
+		if (host_has_left())
+			return;
+		copy(c);
+		break;
+	case nvme_cmd_compare:
+		respond(cid_of(c), is_equal(c) ? 0 : NVME_SC_COMPARE_FAILED);
+		return;
 	}
 	respond(cid_of(c), 0);
 }
@@ -184,16 +273,49 @@ static bool brings_data(const struct cmd *c)
 	return nvme_cmd_direction(&c->sqe) == NVME_DIR_TO_CTRL;
 }
 
+static bool is_first_half(const struct cmd *c)
+{
+	return (c->sqe.common.flags & NVME_FUSE_MASK) == NVME_FUSE_FIRST;
+}
+
+static bool has_data(const struct cmd *c)
+{
+	return !brings_data(c) || c->got == le32_to_cpu(c->sqe.common.sgl.length);
+}
+
+/* All of its data has come. A first half waits for the second, whose mood is the pair's. */
+static void act(struct cmd *c)
+{
+	if (is_first_half(c))
+		c = c->mate;
+	if (!c || c->held || !has_data(c) || (c->mate && !has_data(c->mate)))
+		return;
+	silent = c->mood == MOOD_HANG_UP;
+	carry_out(c);
+	if (silent)
+		disk_hang_up();
+	silent = false;
+}
+
+static void refuse(struct cmd *c, uint16_t status)
+{
+	c->open = false;
+	if (c->mate) {
+		c->mate->open = false;
+		respond(cid_of(c->mate), status);
+		status = NVME_SC_FUSED_FAIL;
+	}
+	respond(cid_of(c), status);
+}
+
 static void treat(struct cmd *c)
 {
 	switch (c->mood) {
 	case MOOD_REFUSE:
-		c->open = false;
-		respond(cid_of(c), c->status & 0x7ff ? c->status : c->status | NVME_SC_INTERNAL);
+		refuse(c, c->status & 0x7ff ? c->status : c->status | NVME_SC_INTERNAL);
 		return;
 	case MOOD_BUSY:
-		c->open = false;
-		respond(cid_of(c), NVME_SC_CMD_INTERRUPTED);
+		refuse(c, NVME_SC_CMD_INTERRUPTED);
 		return;
 	case MOOD_HOLD:
 		c->held = true;
@@ -202,11 +324,15 @@ static void treat(struct cmd *c)
 		if (!brings_data(c) || c->got)
 			break;
 		c->open = false; /* "written", without its data */
+		if (c->mate) {
+			c->mate->open = false;
+			respond(cid_of(c->mate), 0);
+		}
 		respond(cid_of(c), 0);
 		return;
 	case MOOD_HANG_UP:
-		if (c->status & 1 && c->got)
-			carry_out(c);
+		if (c->status & 1)
+			break;
 		disk_hang_up();
 		return;
 	case MOOD_WRONG_CID:
@@ -221,7 +347,7 @@ static void treat(struct cmd *c)
 	if (brings_data(c) && !c->got)
 		ask_for(c, le32_to_cpu(c->sqe.common.sgl.length));
 	else
-		carry_out(c);
+		act(c);
 }
 
 void disk_release(void)
@@ -253,6 +379,43 @@ static struct cmd *new_cmd(void)
 	return NULL;
 }
 
+static void check_range(const union nvme_sqe *sqe)
+{
+	uint64_t blocks = le16_to_cpu(sqe->rw.nlb) + UINT64_C(1);
+	uint32_t len = le32_to_cpu(sqe->common.sgl.length);
+
+	switch (sqe->common.opcode) {
+	case nvme_cmd_read:
+	case nvme_cmd_write:
+	case nvme_cmd_compare:
+		must(len == blocks * DISK_BLOCK);
+		must(le64_to_cpu(sqe->rw.slba) + blocks <= DISK_BLOCKS);
+		break;
+	case nvme_cmd_write_zeroes:
+	case nvme_cmd_verify:
+		must(le64_to_cpu(sqe->rw.slba) + blocks <= DISK_BLOCKS);
+		break;
+	case nvme_cmd_dsm:
+		must(len == sizeof(struct nvme_dsm_range));
+		break;
+	case nvme_cmd_copy:
+		must(len == sizeof(struct nvme_copy_range));
+		break;
+	}
+}
+
+/* The two halves follow each other. */
+static void pair_up(struct cmd *c)
+{
+	bool second = (c->sqe.common.flags & NVME_FUSE_MASK) == NVME_FUSE_SECOND;
+
+	must(second == (half != NULL));
+	c->mate = half;
+	if (half)
+		half->mate = c;
+	half = is_first_half(c) ? c : NULL;
+}
+
 static void on_cmd(const char *pdu, const struct nvme_tcp_shape *shape)
 {
 	struct cmd *c = new_cmd();
@@ -265,15 +428,14 @@ static void on_cmd(const char *pdu, const struct nvme_tcp_shape *shape)
 	c->held = false;
 	c->sqe = cmd.sqe;
 	c->got = shape->data_len;
-	c->mood = next_mood < nmoods ? moods[next_mood].mood : MOOD_GOOD;
-	c->status = next_mood < nmoods ? moods[next_mood++].status : 0;
+	c->mood = MOOD_GOOD;
+	c->status = 0;
 	memcpy(c->data, pdu + shape->data_at, shape->data_len);
-	if (cmd.sqe.common.opcode != NVME_FABRICS_OPCODE && cmd.sqe.common.opcode) {
-		uint64_t blocks = le16_to_cpu(cmd.sqe.rw.nlb) + UINT64_C(1);
-
-		must(le64_to_cpu(cmd.sqe.rw.slba) + blocks <= DISK_BLOCKS);
-		must(cmd.sqe.common.opcode == nvme_cmd_write_zeroes ||
-		     le32_to_cpu(cmd.sqe.common.sgl.length) == blocks * DISK_BLOCK);
+	check_range(&cmd.sqe);
+	pair_up(c);
+	if (!is_first_half(c) && next_mood < nmoods) {
+		c->mood = moods[next_mood].mood;
+		c->status = moods[next_mood++].status;
 	}
 	treat(c);
 }
@@ -292,7 +454,7 @@ static void on_h2c(const char *pdu, const struct nvme_tcp_shape *shape)
 	c->got += shape->data_len;
 	must(c->got <= le32_to_cpu(c->sqe.common.sgl.length));
 	if (c->got == le32_to_cpu(c->sqe.common.sgl.length))
-		carry_out(c);
+		act(c);
 }
 
 static void on_icreq(void)

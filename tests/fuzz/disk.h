@@ -1,7 +1,9 @@
 /* disk.h - a small target for one queue: a disk in memory, and a mood for every command.
  *
  * It is honest about success in everything but what a mood says; a host must not be fooled by that
- * either: what it reports as read or written is what this disk holds. */
+ * either: what it reports as read or written is what this disk holds. It counts what must not be done
+ * twice, Copy and Compare and Write: both are done while the host still has the connection, or not
+ * at all, so that whatever is done belongs to what the host has under way. */
 #ifndef WEFT_FUZZ_DISK_H
 #define WEFT_FUZZ_DISK_H
 
@@ -20,13 +22,14 @@ enum mood {
 	MOOD_HOLD,         /* no answer, until disk_release() */
 	MOOD_SHORT,        /* success, and not all of the data moved */
 	MOOD_CORRUPT,      /* a read's data is not what its digest says */
-	MOOD_HANG_UP,      /* before the answer; a write may have been done */
+	MOOD_HANG_UP,      /* at once; status 1: when all is done, without an answer */
 	MOOD_WRONG_CID,
 	MOOD_TERMINATE,
 	MOODS,
 };
 
 extern uint8_t disk[DISK_BLOCKS][DISK_BLOCK];
+extern unsigned disk_deeds[DISK_BLOCKS]; /* what was done to a block that must not be done twice */
 
 void disk_mood(enum mood mood, uint16_t status);  /* of the next commands, in line */
 void disk_accept(int fd, bool hdgst, bool ddgst); /* the queue has connected (again) */

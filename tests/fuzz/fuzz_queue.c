@@ -6,7 +6,8 @@
  *   lanes: a range of the disk each, one command at a time ─▶ weft_submit ─▶ queue ─▶ disk.c
  *
  * Every command ends once. One that ends well has done what it says: the disk holds what was
- * written, and what was read is what the disk holds. After the program, with a target in a good
+ * written, and what was read is what the disk holds. Copy and Compare and Write were done once then,
+ * and never more often. After the program, with a target in a good
  * mood, all end. */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -42,7 +43,7 @@ static struct weft_ns ns;
 static struct lane {
 	struct weft_cmd cmd;
 	struct iovec iov[3];
-	uint8_t data[LANE_BLOCKS * DISK_BLOCK];
+	uint8_t data[2 * LANE_BLOCKS * DISK_BLOCK]; /* Compare and Write has twice its length */
 	bool out;
 } lanes[LANES];
 
@@ -139,22 +140,59 @@ static bool is_zero(const uint8_t *at, uint64_t len)
 	return !at[0] && !memcmp(at, at + 1, len - 1);
 }
 
+/* It says that it did what it was told. */
+static void check_done(const struct lane *lane, const struct weft_cmd *cmd, uint64_t deeds)
+{
+	switch (cmd->op) {
+	case WEFT_READ:
+	case WEFT_WRITE:
+	case WEFT_COMPARE:
+		must(!memcmp(lane->data, blocks_of(cmd), cmd->length));
+		break;
+	case WEFT_ZERO:
+	case WEFT_TRIM:
+		must(is_zero(blocks_of(cmd), cmd->length));
+		break;
+	case WEFT_COMPARE_AND_WRITE:
+		must(!memcmp(lane->data + cmd->length, blocks_of(cmd), cmd->length));
+		must(deeds == cmd->length / DISK_BLOCK);
+		break;
+	case WEFT_COPY:
+		must(deeds == cmd->length / DISK_BLOCK);
+		break;
+	default:
+		break;
+	}
+}
+
+/* Blocks that something was done to which must not be done twice; none is there twice. */
+static uint64_t count_deeds(const struct weft_cmd *cmd)
+{
+	const unsigned *deeds = disk_deeds + cmd->offset / DISK_BLOCK;
+	uint64_t n = 0;
+
+	for (uint64_t i = 0; i < cmd->length / DISK_BLOCK; i++) {
+		must(deeds[i] <= 1);
+		n += deeds[i];
+	}
+	return n;
+}
+
 static void done(struct weft_cmd *cmd)
 {
 	struct lane *lane = cmd->user;
 	struct weft_err text = { "" };
+	uint64_t deeds;
 
 	must(lane->out && cmd == &lane->cmd);
 	lane->out = false;
 	weft_cmd_text(cmd, &text);
 	must(text.text[0] && cmd->rc <= 0);
+	deeds = cmd->op == WEFT_FLUSH ? 0 : count_deeds(cmd);
 	if (cmd->rc)
 		return;
 	must(!(cmd->status & 0x7ff));
-	if (cmd->op == WEFT_READ || cmd->op == WEFT_WRITE)
-		must(!memcmp(lane->data, blocks_of(cmd), cmd->length));
-	if (cmd->op == WEFT_ZERO)
-		must(is_zero(blocks_of(cmd), cmd->length));
+	check_done(lane, cmd, deeds);
 }
 
 /* The lane's memory in three parts, @cut bytes in each of the first two. */
@@ -167,31 +205,56 @@ static void cut(struct lane *lane, uint32_t len, uint32_t at)
 	lane->iov[2] = (struct iovec){ lane->data + 2 * at, len - 2 * at };
 }
 
-static void op_submit(void)
+static void submit(struct lane *lane, enum weft_op_code op, uint8_t first, uint8_t count,
+		   uint8_t fill)
 {
-	static const enum weft_op_code ops[] = { WEFT_READ, WEFT_WRITE, WEFT_ZERO, WEFT_FLUSH };
-	uint8_t which = u8(), first = u8() % LANE_BLOCKS, count = u8(), fill = u8();
-	struct lane *lane = &lanes[which % LANES];
+	uint64_t lane_at = (uint64_t)(lane - lanes) * LANE_BLOCKS;
+	unsigned times = op == WEFT_COMPARE_AND_WRITE ? 2 : 1;
 	int rc;
 
+	first %= LANE_BLOCKS;
 	count = count % (LANE_BLOCKS - first) + 1;
-	if (lane->out)
-		return;
-	lane->cmd = (struct weft_cmd){ .op = ops[which >> 6],
+	lane->cmd = (struct weft_cmd){ .op = op,
 				       .ns = &ns,
+				       .offset = (lane_at + first) * DISK_BLOCK,
 				       .length = count * UINT64_C(512),
+				       .copy_from = lane_at * DISK_BLOCK,
 				       .iov = lane->iov,
 				       .iovcnt = 3,
 				       .done = done,
 				       .user = lane };
-	lane->cmd.offset = ((uint64_t)(lane - lanes) * LANE_BLOCKS + first) * DISK_BLOCK;
-	cut(lane, (uint32_t)lane->cmd.length, u16());
+	cut(lane, times * (uint32_t)lane->cmd.length, u16());
 	memset(lane->data, fill, sizeof(lane->data));
+	if (fill % 8 && (times == 2 || op == WEFT_COMPARE)) /* it is equal, mostly */
+		memcpy(lane->data, blocks_of(&lane->cmd), lane->cmd.length);
+	memset(disk_deeds + lane_at, 0, LANE_BLOCKS * sizeof(disk_deeds[0]));
 	lane->out = true;
 	rc = weft_submit(queue, &lane->cmd);
-	must(rc == 0 || (rc == -ENOTCONN && stand_in_path->state == WEFT_DEAD));
+	must(rc == 0 || (rc == -ENOTCONN && stand_in_path->state == WEFT_DEAD) ||
+	     (op == WEFT_COMPARE_AND_WRITE && (rc == -EMSGSIZE || rc == -EOPNOTSUPP)));
 	if (rc < 0)
 		lane->out = false;
+}
+
+static void op_submit(void)
+{
+	static const enum weft_op_code ops[] = { WEFT_READ, WEFT_WRITE, WEFT_ZERO, WEFT_FLUSH };
+	uint8_t which = u8(), first = u8(), count = u8(), fill = u8();
+	struct lane *lane = &lanes[which % LANES];
+
+	if (!lane->out)
+		submit(lane, ops[which >> 6], first, count, fill);
+}
+
+static void op_submit_other(void)
+{
+	static const enum weft_op_code ops[] = { WEFT_COPY, WEFT_COMPARE_AND_WRITE, WEFT_COMPARE,
+						 WEFT_TRIM, WEFT_VERIFY };
+	uint8_t which = u8(), first = u8(), count = u8(), fill = u8();
+	struct lane *lane = &lanes[which % LANES];
+
+	if (!lane->out)
+		submit(lane, ops[(which >> 2) % 5], first, count, fill);
 }
 
 /* --- what happens ----------------------------------------------------------------------------- */
@@ -249,8 +312,8 @@ static void op_limit(void)
 
 /* seeds_host.py has the same order. */
 static void (*const ops[])(void) = {
-	op_submit,  op_poll,    op_others, op_clock, op_mood,
-	op_release, op_hang_up, op_reset,  op_dead,  op_limit,
+	op_submit,  op_poll,  op_others, op_clock, op_mood,         op_release,
+	op_hang_up, op_reset, op_dead,   op_limit, op_submit_other,
 };
 
 /* A target in a good mood. */
@@ -282,10 +345,13 @@ static void agree(void)
 	stand_in_path->config.options.ddgst = flags & 2;
 	*t = (struct host_traits){ .transfer_max = flags & 4 ? 4096 : 16384,
 				   .zero_max = 8192,
+				   .verify_max = 8192,
+				   .trim_blocks = 16,
 				   .queues = 1,
 				   .depth = depth % (DISK_CIDS - 1) + 1,
 				   .capsule_max = capsule % 4 * 1024u,
 				   .oncs = UINT16_MAX,
+				   .fuses = 1,
 				   .disconnects = flags & 8 };
 	memset(disk, 0x11, sizeof(disk));
 	if (flags & 16)
@@ -300,6 +366,7 @@ static void create(void)
 	ns.nsid = 1;
 	ns.block_shift = 9;
 	ns.size = sizeof(disk);
+	ns.copy_max = 4096;
 	ns.access[0] = HOST_ACCESS_OPTIMIZED;
 }
 

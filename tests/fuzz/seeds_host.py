@@ -134,9 +134,10 @@ def link_seeds():
 # ---- fuzz_queue: what is agreed, then operations in the order of its table
 
 (Q_SUBMIT, Q_POLL, Q_OTHERS, Q_CLOCK, Q_MOOD, Q_RELEASE, Q_HANG_UP, Q_RESET, Q_DEAD,
- Q_LIMIT) = range(10)
+ Q_LIMIT, Q_SUBMIT_OTHER) = range(11)
 (GOOD, SUCCESS_FLAG, PIECES, REFUSE, BUSY, HOLD, SHORT, CORRUPT, BREAK, WRONG, TERMINATE) = range(11)
 Q_READ, Q_WRITE, Q_ZERO, Q_FLUSH = (n << 6 for n in range(4))
+Q_COPY, Q_COMPARE_AND_WRITE, Q_COMPARE, Q_TRIM, Q_VERIFY = (n << 2 for n in range(5))
 
 
 def queue(dgst=0, depth=4, capsule=0, small=True, goodbye=True, mood_of_connect=None):
@@ -147,6 +148,10 @@ def queue(dgst=0, depth=4, capsule=0, small=True, goodbye=True, mood_of_connect=
 
 def io(kind, lane=0, first=0, count=20, fill=7, cut=700, **kw):
     return op(Q_SUBMIT, "BBBBH", kind | lane, first, count - 1, fill, cut, **kw)
+
+
+def other(kind, lane=0, first=0, count=4, fill=7, cut=700, **kw):
+    return op(Q_SUBMIT_OTHER, "BBBBH", kind | lane, first, count - 1, fill, cut, **kw)
 
 
 def mood(which, status=0):
@@ -167,6 +172,17 @@ def queue_seeds():
         yield f"connect-mood-{which}", queue() + io(Q_READ, settle=False) + \
             mood(which, 0x4182) * 2 + op(Q_RESET) + op(Q_CLOCK, "H", 10000) * 3
         yield f"open-mood-{which}", queue(mood_of_connect=which) + io(Q_READ)
+    for kind, name in ((Q_COPY, "copy"), (Q_COMPARE_AND_WRITE, "fused"), (Q_COMPARE, "compare"),
+                       (Q_TRIM, "trim"), (Q_VERIFY, "verify")):
+        for which in range(11):
+            yield f"{name}-mood-{which}", queue(3 * (which % 2), capsule=which % 4) + mood(GOOD) + \
+                mood(which, 0x281) * 2 + other(kind, 0, 4) + other(kind, 1, 4, 20) + \
+                op(Q_CLOCK, "H", 200) + op(Q_RELEASE)
+        yield f"{name}-breaks", queue(capsule=3) + mood(GOOD) + (mood(BREAK, 1) + other(
+            kind, 0, 4) + op(Q_OTHERS) * 3) * 3
+        yield f"{name}-reset", queue() + other(kind, 0, 4, 20, settle=False) + op(Q_POLL) + \
+            op(Q_RESET) + op(Q_HANG_UP)
+    yield "fused-differs", queue() + other(Q_COMPARE_AND_WRITE, fill=8) + other(Q_COMPARE, 1, fill=8)
     yield "capsules", queue(0, 4, 3, False) + io(Q_WRITE, 0, 0, 4) + io(Q_WRITE, 1, 3, 40)
     yield "all", queue() + b"".join(io(k, n, settle=False) for n, k in enumerate(
         (Q_READ, Q_WRITE, Q_ZERO, Q_FLUSH))) + op(Q_POLL)
