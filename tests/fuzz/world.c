@@ -20,7 +20,9 @@ enum {
 	FREEZE_MS = 2000,
 	ROUND_MS = 100, /* of a world that waits for time to pass */
 	POOLS_EACH = 2 * WEFT_BUFS_CLASSES + 1,
-	POOLS = WORLD_GROUPS * POOLS_EACH,
+	POOLS_HOSTS = WORLD_GROUPS * POOLS_EACH,
+	POOLS_ANON = 2 * WEFT_BUFS_CLASSES, /* of peers that nobody had to let in */
+	POOLS = POOLS_HOSTS + WORLD_GROUPS * POOLS_ANON,
 };
 
 static const struct plan {
@@ -621,10 +623,23 @@ void world_stop(void)
 
 /* The bottom of the stack of free buffers is out of the pool's sight. */
 
+/* NULL: such buffers are too large for them. */
+static struct weft_pool *anon_pool_at(unsigned index)
+{
+	struct weft_group *group = target->groups[index / POOLS_ANON];
+	struct weft_bufs *bufs = index / WEFT_BUFS_CLASSES % 2 ? &group->anon_out : &group->anon_in;
+
+	index %= WEFT_BUFS_CLASSES;
+	return (int)index < bufs->classes ? &bufs->pools[index] : NULL;
+}
+
 static struct weft_pool *pool_at(unsigned index)
 {
-	struct weft_group *group = target->groups[index / POOLS_EACH];
+	struct weft_group *group;
 
+	if (index >= POOLS_HOSTS)
+		return anon_pool_at(index - POOLS_HOSTS);
+	group = target->groups[index / POOLS_EACH];
 	index %= POOLS_EACH;
 	if (index < WEFT_BUFS_CLASSES)
 		return &group->in.pools[index];
@@ -642,6 +657,8 @@ void world_starve(unsigned index, unsigned leave)
 	if (!target || stopping || taking)
 		return;
 	pool = pool_at(index);
+	if (!pool)
+		return;
 	n = pool->nfree > leave ? pool->nfree - leave : 0;
 	pool->free += n;
 	pool->nfree -= n;
@@ -714,14 +731,32 @@ static void check_ns(const struct plan *plan)
 		must(weft_list_empty(&ns->local[i].waiting) && !ns->local[i].round);
 }
 
+static void check_group(const struct weft_group *group)
+{
+	const struct weft_unknown *unknown = &group->unknown;
+
+	must(weft_list_empty(&group->qpairs) && !group->frozen);
+	must(weft_list_empty(&unknown->qpairs) && !atomic_load(&unknown->now) &&
+	     !weft_addr_counts_most(&unknown->counts));
+	for (unsigned i = 0; i < 2; i++)
+		must(!group->slots[i].wanted);
+}
+
+static void check_pool(const struct weft_pool *pool)
+{
+	must(!pool || (pool->nfree == pool->count && weft_list_empty(&pool->waiters)));
+}
+
 static void check_target(void)
 {
 	must(!target->nqueues && !count_ctrls());
+	must(!target->ndiscovery && !target->nyielding &&
+	     !weft_addr_counts_most(&target->anonymous));
+	must(weft_list_empty(&target->overs) && !target->parts && !target->frozen && !target->held);
 	for (unsigned i = 0; i < WORLD_GROUPS; i++)
-		must(weft_list_empty(&target->groups[i]->qpairs));
+		check_group(target->groups[i]);
 	for (unsigned i = 0; i < POOLS; i++)
-		must(pool_at(i)->nfree == pool_at(i)->count &&
-		     weft_list_empty(&pool_at(i)->waiters));
+		check_pool(pool_at(i));
 	for (unsigned i = 0; i < PLANS; i++)
 		check_ns(&plans[i]);
 }
