@@ -12,6 +12,7 @@ import struct
 import sys
 
 from seeds_host import host_seeds, link_seeds, queue_seeds
+from seeds_length import KIB, length_byte
 from seeds_rdma import rdma_link_seeds, rdma_seeds
 from seeds_state import state_seeds
 
@@ -60,10 +61,6 @@ ADMIN, IO = 0, 1        # the hosts that a session takes; the second is on the o
 ALL = 0xFF
 HOME_TURNS, OTHER_TURNS = 0x40, 0x80
 SETTLE = 0x80
-KIB = 1024
-EDGES = [0, 8, 16, 64, 512, KIB, *(n * KIB for n in (
-    4, 8, 12, 16, 20, 32, 48, 64, 96, 128, 144, 192, 256, 272, 320, 384, 400, 512, 640, 768, 784, 960,
-    1024, 2048, 16384, 2 << 20))]
 WRONG_TAG, WRONG_CID, WRONG_AT, WRONG_LEN, NOT_LAST = 1, 2, 4, 8, 16
 
 
@@ -92,10 +89,6 @@ def data(host, which=ALL, fill=0, part=0, **kw):
 
 def connect(host, qid=0, sqsize=31, cntlid=ALL, kato=0, options=4, **kw):
     return op(CONNECT, "BBBHBH", host, options, qid, sqsize, cntlid, kato, **kw)
-
-
-def length_byte(edge, more=0):
-    return EDGES.index(edge) * 8 + 3 + more
 
 
 def length(edge, more=0):

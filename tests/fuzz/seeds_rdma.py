@@ -1,10 +1,13 @@
 """seeds_rdma.py - the first inputs of the fuzzers of NVMe/RDMA, for seeds.py."""
 import struct
 
+from seeds_length import KIB, length_byte
+
 # ---- fuzz_rdma: an adapter, then operations in the order of its table
 
 (TURN, STEP, PART, HEAR, SESSION, OPEN, CONNECT, CLOSE, COMMAND, RAW, EVENT, DELAY, FAULT, FAIL,
- DEVICE, LISTENER, CLOCK, NS, SUBSYS, SLOW, STARVE, FEED, LOOK, STOP, VERIFY) = range(25)
+ DEVICE, LISTENER, CLOCK, NS, SUBSYS, SLOW, STARVE, FEED, LOOK, STOP, VERIFY_OP, LENGTH,
+ TAKEOVER) = range(27)
 (READ, WRITE, FLUSH, COMPARE, ZEROES, VERIFY, DSM, COPY, IDENTIFY, LOG, ABORT, SET, GET, AER,
  KEEP_ALIVE, PROPERTY_GET, PROPERTY_SET, DISCONNECT, BYTES) = range(19)
 IN_CAPSULE, FUSE_FIRST, FUSE_SECOND, SGL, GIVEN, PLACE = 1, 2, 4, 8, 16, 32
@@ -50,6 +53,10 @@ def connect(host, qid=0, sqsize=31, cntlid=0xFF, kato=0, options=4, **kw):
     return op(CONNECT, "BBBHBH", host, options, qid, sqsize, cntlid, kato, **kw)
 
 
+def length(edge, more=0):
+    return op(LENGTH, "B", length_byte(edge, more), settle=False)
+
+
 def target_end(host):
     return 2 * host | HOSTS_OF_TARGET
 
@@ -68,7 +75,7 @@ def rdma_io_seeds():
     yield "doze", session() + (command(IO, READ, MEM, 0, 7, settle=False) + op(
         TURN, "B", DOZE, settle=False)) * 3
     for cut in (0, 0x53, 0xFE):
-        yield f"verify-{cut}", session(cut % 2) + op(VERIFY, "BBBH", IO, cut, 61, 3)
+        yield f"verify-{cut}", session(cut % 2) + op(VERIFY_OP, "BBBH", IO, cut, 61, 3)
     yield "connect-keyed", session(options=0x40) + command(IO, READ, MEM)
     yield "guarded", session(options=0x45) + command(IO, READ, MEM)
     yield "discovery", session(options=0x06) + command(ADMIN, IDENTIFY, 0, 1) + \
@@ -85,6 +92,17 @@ def rdma_io_seeds():
     yield "many", session() + command(IO, READ, MEM, 0, 7, settle=False) * 20 + op(TURN, "B", 7)
     yield "too-many", session(sqsize=2) + command(IO, WRITE, STALLED, 0, 7, settle=False) * 5
     yield "small-queue", session(sqsize=1) + command(IO, WRITE, MEM, 0, 7) * 5
+    for edge in (0, 512, KIB, 4 * KIB, 128 * KIB, 1024 * KIB):
+        yield f"connect-length-{edge}", bytes(2) + b"".join(
+            queue(h) + length(edge, more) + connect(h, options=options)
+            for h, (more, options) in enumerate(((0, 0), (1, 0), (-3, 4), (4, 4))))
+        yield f"length-{edge}", session() + length(edge) + command(ADMIN, SET, 0, 0x16) + \
+            length(edge, 1) + command(ADMIN, IDENTIFY, 0, 1) + length(edge) + \
+            command(IO, WRITE, MEM, 0, 7) + length(edge) + command(IO, DSM, MEM, 0, 4, IN_CAPSULE)
+    for only_freeze in (0, 1):
+        yield f"takeover-{only_freeze}", session() + command(ADMIN, AER) + \
+            command(IO, WRITE, STALLED, 0, 7) + op(TAKEOVER, "B", only_freeze, settle=False) + \
+            command(IO, READ, MEM, 0, 7) + op(SLOW, "BB", 9, 0) + command(IO, READ, MEM, 0, 7)
     yield "deep", session(sqsize=0) + queue(2, 2, 19999) + connect(2, 2, 19999, ADMIN)
     yield "starved", session() + op(STARVE, "BB", 0, 0, settle=False) * 8 + \
         command(IO, WRITE, MEM, 0, 127) + command(IO, READ, MEM, 0, 127) + op(CLOSE, "BB", IO, 0)
