@@ -281,6 +281,12 @@ def takeover_seeds():
         command(2, IDENTIFY, 0, 1) + command(3, READ, MEM, 0, 7) + op(LOOK) + takeover(1) + read
     yield "takeover-discovery", session(0, 2) + command(ADMIN, AER) + takeover() + \
         command(ADMIN, LOG, 0, 0x70 | 0xFFF << 16)
+    yield "takeover-pending", session() + command(ADMIN, SET, 0, 0xB, 0x100) + \
+        op(NS, "BBH", 0, NULL, 0) + command(IO, READ, 77) + takeover() + op(TURN, "B", 7) + \
+        command(ADMIN, AER) + command(ADMIN, LOG, 0, 4 | 0xFF << 16)
+    yield "takeover-ccr", session() + session() + stalled_write() + command(2, CCR) + \
+        op(CLOCK, "H", 600) + op(SLOW, "BB", 9, 0) + takeover() + op(TURN, "B", 7) + \
+        command(2, LOG, 0, 0x1E | 0x7F << 16)
     yield "takeover-stop", session() + stalled_write() + takeover() + op(STOP)
 
 
@@ -311,6 +317,11 @@ def host_pair_seeds():
             command(2, CCR, 0, which) + op(CLOCK, "H", 600) + op(SLOW, "BB", 9, 0) + \
             command(2, LOG, 0, 0x1E | 0x7F << 16)
     yield "ccr-idle", session() + session() + command(2, CCR) + op(CLOSE, "BB", 2, 0)
+    yield "ccr-asker-goes", session() + session() + stalled_write() + command(2, CCR) + \
+        op(CLOSE, "BB", 2, 0) + op(SLOW, "BB", 9, 0)
+    yield "resv-sweep", session() + \
+        command(IO, RESV_REGISTER, NULL, 0, 0, IN_CAPSULE, b"\0" * 8 + ours[:8]) + \
+        command(IO, RESV_REGISTER, NULL, 1, 0, IN_CAPSULE, ours) + op(NS, "BBH", 0, NULL, 0)
     yield "ccr-not-there", session() + command(ADMIN, CCR, 0, 5 | 1 << 16, 77, LONG) + \
         command(ADMIN, CCR, 0, 1 | 1 << 16, 77, LONG)
     yield "ccr-other-host", session() + session(0, 0x50) + command(2, CCR)
