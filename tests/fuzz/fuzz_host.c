@@ -70,8 +70,8 @@ static void check_uri(const struct weft_discovered *d)
 
 	if (!d->uri[0])
 		return;
-	must(!strcmp(d->transport, "tcp"));
 	must(!weft_uri_split(d->uri, &parts, NULL));
+	must(!strcmp(d->transport, weft_uri_transport(parts.trtype)));
 	must(!parts.query[0]);
 	must(!strcasecmp(parts.host,
 			 strcasecmp(d->address, "localhost") ? d->address : "127.0.0.1"));
@@ -100,6 +100,7 @@ static void one_discovery(bool walk)
 	struct weft_err err = { "" };
 	int rc;
 
+	stand_in->pub.traits.discovery = stand_in_path->pub.traits.discovery = true;
 	rc = walk ? weft_discover("nvme+tcp://192.0.2.1:8009", NULL, &log, &err) :
 		    weft_discovery_read(stand_in, &log, &err);
 	must(rc == 0 ? !err.text[0] : rc < 0 && err.text[0]);

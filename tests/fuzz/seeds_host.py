@@ -254,6 +254,13 @@ def discovery_seeds():
     yield "walk-unreachable", bytes([WALK]) + b"\0" + log(entry("192.0.2.8", "8009", "", 1)) + b"\1"
 
 
+def answer(result=None, status=None, data=b""):
+    parts = (len(data) + 299) // 300
+    how = (status is not None) | 2 * (result is not None) | 8 * bool(data) | parts << 4
+    return bytes([how]) + (struct.pack("<H", status) if status is not None else b"") + \
+        (struct.pack("<Q", result) if result is not None else b"") + data.ljust(parts * 300, b"\0")
+
+
 def page(blocks=2048, formats=0, current=0, metadata=0, shift=9):
     head = struct.pack("<QQQBBB", blocks, blocks, 0, 0, formats, current)
     return head.ljust(128, b"\0") + struct.pack("<HBB", metadata, shift, 0)
@@ -264,10 +271,10 @@ DESCRIPTOR = struct.pack("<BBH", 3, 16, 0) + bytes(range(1, 17))       # a UUID
 
 def identified(**kw):
     """An nsid, Identify Namespace, and its descriptors."""
-    return b"\0" + bytes([132]) + page(**kw) + bytes([20]) + DESCRIPTOR
+    return b"\0" + answer(data=page(**kw)) + answer(data=DESCRIPTOR)
 
 
-NO_NAMESPACES = bytes([0, 1, 0]) * 3       # Identify is refused
+NO_NAMESPACES = (b"\0" + answer(status=0x4002 << 1)) * 3       # Identify is refused
 
 
 def commands():
@@ -285,15 +292,10 @@ def namespace_seeds():
         struct.pack("<3I", 3, 2, 9)
 
 
-def answer(result=None, status=None, data=b""):
-    parts = (len(data) + 299) // 300
-    how = (status is not None) | 2 * (result is not None) | 8 * bool(data) | parts << 4
-    return bytes([how]) + (struct.pack("<H", status) if status is not None else b"") + \
-        (struct.pack("<Q", result) if result is not None else b"") + data.ljust(parts * 300, b"\0")
-
-
-def identify_ctrl(cntrltype=1, mdts=5, sgls=1):
+def identify_ctrl(cntrltype=1, mdts=5, sgls=1, ana=False):
     raw = bytearray(2100)
+    raw[76], raw[342] = 8 * ana, 10                                     # CMIC, ANATT
+    struct.pack_into("<II", raw, 344, 4 * ana, 4 * ana)                 # ANAGRPMAX, NANAGRPID
     raw[4:24], raw[24:64], raw[64:72] = b"S" * 20, b"model".ljust(40), b"1".ljust(8)
     raw[77], raw[111] = mdts, cntrltype
     raw[259] = 3                                                        # AERL
@@ -317,6 +319,13 @@ def controller_seeds():
     yield "live", live + commands()
     yield "live-discovery", bytes([CONTROLLER, 4]) + NO_NAMESPACES + \
         setup(identify_ctrl(2)) + answer(0x70F002) + answer()
+    for state in (1, 2, 3, 4, 15):
+        groups = struct.pack("<QH6x", 1, 2) + b"".join(
+            struct.pack("<IIQB15xI", group, 1, 1, of, 1) for group, of in ((1, state), (2, 1)))
+        yield f"live-ana-{state}", bytes([CONTROLLER, 2]) + three + \
+            setup(identify_ctrl(ana=True)) + answer(data=groups) + scan + answer(0xC0302) + \
+            answer(data=groups) + struct.pack("<H", 1000) + answer(data=groups) + \
+            struct.pack("<H", 20000) + answer(data=groups) * 3
     for result in (0x40002, 0xC0302, 0x10000, 0x20001, 0x70F002, 0x7, 0x1F02):
         yield f"event-{result:x}", live + answer(result) + answer() + scan + struct.pack("<H", 60) \
             + answer(result) * 8
