@@ -24,7 +24,7 @@ struct comeback {
 	struct tgt_round *round;
 	struct weft_req *req;
 	void (*go_on)(struct weft_req *req);
-	const struct nvmf_connect_data *data; /* the request's */
+	struct nvmf_connect_data data; /* the request's: in a capsule it lies anywhere */
 	unsigned visits;
 };
 
@@ -42,7 +42,7 @@ static void visit(struct tgt_round *round, struct weft_group *group)
 	weft_list_for_each(qp, &group->qpairs, link) {
 		struct tgt_queue *queue = qp->owner;
 
-		if (queue && !queue->over && is_of_host(queue, cb->data) && weft_qpair_is_lost(qp))
+		if (queue && !queue->over && is_of_host(queue, &cb->data) && weft_qpair_is_lost(qp))
 			tgt_queue_lost(queue);
 	}
 	tgt_round_answer(round, group);
@@ -52,7 +52,7 @@ static bool ends_of_host(const struct tgt_over *over, const struct tgt_queue *qu
 {
 	const struct comeback *cb = container_of(over, struct comeback, over);
 
-	return queue->ending && is_of_host(queue, cb->data);
+	return queue->ending && is_of_host(queue, &cb->data);
 }
 
 static void free_comeback(struct comeback *cb)
@@ -71,7 +71,7 @@ static void waited(struct tgt_over *over, bool all)
 		weft_peer_log(WEFT_LOG_WARN,
 			      "%s: host %s has to wait: storage still has commands of its lost "
 			      "connection",
-			      cb->data->subsysnqn, tgt_host_name(cb->data->hostnqn));
+			      cb->data.subsysnqn, tgt_host_name(cb->data.hostnqn));
 		tgt_home_reply(cb->req, SC_COMMAND(CONNECT_CTRL_BUSY));
 	}
 	free_comeback(cb);
@@ -85,7 +85,7 @@ static void visited(struct tgt_round *round)
 		tgt_round_start(round);
 		return;
 	}
-	cb->over.subsys = tgt_subsys_named(round->target, cb->data->subsysnqn);
+	cb->over.subsys = tgt_subsys_named(round->target, cb->data.subsysnqn);
 	if (cb->over.subsys)
 		tgt_over_wait(&cb->over, LIMIT_MS);
 	else
@@ -107,7 +107,7 @@ void tgt_comeback(struct weft_target *t, struct weft_req *req, void (*go_on)(str
 	cb->over.done = waited;
 	cb->req = req;
 	cb->go_on = go_on;
-	cb->data = req->data;
+	memcpy(&cb->data, req->data, sizeof(cb->data));
 	cb->visits = VISITS;
 	cb->round->arg = cb;
 	cb->round->visit = visit;

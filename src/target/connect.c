@@ -241,10 +241,13 @@ void tgt_connect(struct weft_req *req)
 {
 	struct weft_target *t = req->qp->group->user;
 	uint16_t sc = SC_GENERIC(SGL_INVALID_DATA) | SC_DNR;
+	struct nvmf_connect_data data;
 	struct weft_subsys *s;
 
-	if (req->data_len >= sizeof(struct nvmf_connect_data))
-		sc = check(req, t, req->data, &s);
+	if (req->data_len >= sizeof(data)) {
+		memcpy(&data, req->data, sizeof(data)); /* in a capsule it lies anywhere */
+		sc = check(req, t, &data, &s);
+	}
 	if (sc)
 		refuse(req, sc);
 	else if (le16_to_cpu(req->cmd.connect.qid))

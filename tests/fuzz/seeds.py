@@ -229,6 +229,7 @@ def length_seeds():
             yield f"arrive-{icreq:02x}-{edge}", arrive(icreq, edge) + data(0)
     for icreq, edge in ((4, 128 * KIB), (8, 192 * KIB), (12, 256 * KIB)):     # one R2T too many, once
         yield f"arrive-{icreq:02x}-{edge + 1}", arrive(icreq, edge, 1) + data(0)
+    yield "arrive-odd", op(OPEN, "BB", 0, 0) + length(KIB, 1) + connect(0, options=7) + connect(0)
     yield "arrive-digests", arrive(0x0F, 192 * KIB) + data(0, 0, 0, 4096) + data(0)
     yield "arrive-in-capsule", arrive(0, 8 * KIB, options=4) + arrive(0, KIB, 4, options=4)
     yield "arrive-stray", arrive(0x0C, 512 * KIB) + data(0, 1, 0, 512) + \
