@@ -224,6 +224,42 @@ def _():
         bad.usable(queue)
 
 
+def pieces(r2ts, size):
+    """What the R2Ts ask for as (R2T, offset, flags), a piece of each in turn."""
+    return sorted(((r2t, r2t.offset + at, pdu.LAST * (at + size == r2t.length))
+                   for r2t in r2ts for at in range(0, r2t.length, size)),
+                  key=lambda piece: piece[1] - piece[0].offset)
+
+
+def one_wrong_digest_of_many(r2ts, number):
+    """A write of 64 KiB for each R2T, in pieces of 16 KiB: what follows a spoilt one is good."""
+    @case(f"H2CData: wrong data digest in piece {number} of {4 * r2ts} fails the command only"
+          f", R2Ts: {r2ts}")
+    def _():
+        with bad.io(ddgst=True, maxr2t=r2ts - 1) as queue:
+            disk, size = queue.disk, r2ts << 16
+            data = bad.nvme.pattern(number, size)
+            disk.zero(0, size // disk.block)
+            queue.hold = True
+            for spoilt in (number, None):       # the same again, without a fault
+                cid = queue.submit(disk.command(sqe.WRITE, 0, size // disk.block), data)
+                asked = [queue.next_r2t() for _ in range(r2ts)]
+                for n, (r2t, at, flags) in enumerate(pieces(asked, 1 << 14), 1):
+                    head = pdu.h2cdata(cid, r2t.ttag, at, 1 << 14)
+                    queue.send_pdu(pdu.H2CDATA, head, data[at:at + (1 << 14)], flags=flags,
+                                   spoil="ddgst" if n == spoilt else "")
+                if spoilt:
+                    bad.refused(queue, cid, bad.nvme.TRANSIENT_TRANSPORT, dnr=0)
+                    assert disk.read(0, size // disk.block) == bytes(size), "it was written"
+            queue.wait(cid)
+            assert disk.read(0, size // disk.block) == data
+
+
+for r2ts in (1, 2, 4):
+    for number in (1, 2 * r2ts, 4 * r2ts - 1, 4 * r2ts):
+        one_wrong_digest_of_many(r2ts, number)
+
+
 @case("admin capsule: wrong data digest fails the command only")
 def _():
     with bad.admin(hdgst=True, ddgst=True) as queue:
