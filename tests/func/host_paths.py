@@ -485,6 +485,52 @@ lost("a silent path, and nobody to ask: when keep-alive and quiesce time have pa
      dict(cqt=300), {}, words=dict(kato="1s"), asked=False)
 
 
+class Door:
+    """A path that falls silent of a write, and lets the host in again at its tenth attempt."""
+
+    def __init__(self):
+        self.lost, self.attempts = False, 0
+
+    def write(self, conn, cmd):
+        if not self.lost:
+            self.lost = True
+            raise Silence
+        self.written(conn, cmd)
+
+    def keep_alive(self, conn, cmd):
+        if self.lost and self.attempts < 10:
+            raise Silence
+        normally(conn, "keep_alive", cmd)
+
+    def accepted(self, conn):
+        self.attempts += self.lost
+        if self.lost and self.attempts < 10:
+            conn.reset()
+
+    def written(self, conn, cmd):
+        assert self.attempts >= 10, f"written anew after {self.attempts} attempts to connect"
+        normally(conn, "write", cmd)
+
+
+def waits_for_the_door(name, first, second):
+    """Keep-alive takes an hour to pass: what is left is that the lost path is connected anew."""
+    @tap.case(name)
+    def _():
+        door = Door()
+        with paths(ana(OPTIMIZED) | dict(write=door.write, keep_alive=door.keep_alive,
+                                         accepted=door.accepted) | first,
+                   worse(write=door.written) | second) as p:
+            result = write(p, PATIENT | PROBED)
+            assert result.code == 0 and door.lost, result
+
+
+waits_for_the_door("a silent path, and nobody to ask: not before keep-alive has passed, or it is back",
+                   {}, {})
+waits_for_the_door("… nor when the one that is asked refuses", HURT,
+                   HURT | dict(cross_ctrl_reset=lambda conn, cmd: conn.complete(
+                       cmd, nvme.INVALID_FIELD)))
+
+
 # --- what is shown
 
 def ls(p, *more):
