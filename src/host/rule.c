@@ -30,6 +30,12 @@ bool host_rule_again(const struct weft_cmd *cmd)
 	return host_rules[cmd->op].again || cmd->flags & WEFT_IDEMPOTENT;
 }
 
+/* What a raw command does is not known. */
+bool host_rule_may_write(const struct weft_cmd *cmd)
+{
+	return host_rules[cmd->op].writes || cmd->op == WEFT_RAW;
+}
+
 bool host_rule_may_be_refused(const struct weft_cmd *cmd)
 {
 	return cmd->op != WEFT_RAW || host_rule_again(cmd);

@@ -33,6 +33,8 @@ static inline const struct host_rule *host_rule(enum weft_op_code op)
 
 /* Doing @cmd twice is the same as doing it once. */
 bool host_rule_again(const struct weft_cmd *cmd);
+/* @cmd may change data: when its connection is lost, nobody knows whether it did. */
+bool host_rule_may_write(const struct weft_cmd *cmd);
 /* @cmd may be sent again when it was refused at the door: that is no deed, but who submits a raw
  * command gets every status, unless it says that it may be done twice. */
 bool host_rule_may_be_refused(const struct weft_cmd *cmd);

@@ -166,12 +166,6 @@ static void conclude(struct weft_queue *queue, struct weft_cmd *cmd)
 		wait_and_try_again(queue, cmd);
 }
 
-/* What a raw command does is not known. */
-static bool may_write(const struct weft_cmd *cmd)
-{
-	return host_rule(cmd->op)->writes || cmd->op == WEFT_RAW;
-}
-
 /* The last of its pieces that were in flight is back, or lost. What was writing when its connection
  * went may still be carried out: it is neither sent again nor over before that association is. */
 static void settle(struct host_lane *lane, struct weft_cmd *cmd)
@@ -181,7 +175,7 @@ static void settle(struct host_lane *lane, struct weft_cmd *cmd)
 	if (p->flying || (!cmd_all_issued(cmd) && !p->retry && !p->lost))
 		return;
 	cmd_delist(cmd);
-	if (p->lost && may_write(cmd)) {
+	if (p->lost && host_rule_may_write(cmd)) {
 		lane->held_generation = lane->generation;
 		cmd_enlist_first(&lane->held, cmd);
 	} else {

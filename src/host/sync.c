@@ -14,7 +14,7 @@ static void text_of_loss(const struct weft_cmd *cmd, char *text, size_t size)
 	if (cmd->ns)
 		weft_ctrl_state(cmd->ns->ctrl, &why);
 	snprintf(text, size, "the connection was lost%s%s%s", why.text[0] ? ": " : "", why.text,
-		 cmd->rc == -ECONNRESET && host_rule(cmd->op)->writes ?
+		 cmd->rc == -ECONNRESET && host_rule_may_write(cmd) ?
 			 "; whether it was carried out is not known" :
 			 "");
 }

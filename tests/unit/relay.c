@@ -121,13 +121,17 @@ static void pass_all(struct relay *r, const struct pollfd *fds, unsigned npairs)
 
 static void turn(struct relay *r, struct pollfd *fds)
 {
-	bool hold = atomic_load(&r->mood) == RELAY_HOLD;
+	int mood = atomic_load(&r->mood);
+	bool hold = mood == RELAY_HOLD;
 	unsigned npairs = hold ? 0 : r->npairs;
 
 	fds[LISTENER] = (struct pollfd){ .fd = hold ? -1 : r->listener, .events = POLLIN };
 	fds[WAKE] = (struct pollfd){ .fd = r->wake, .events = POLLIN };
-	for (unsigned i = 0; i < 2 * npairs; i++)
-		fds[FIRST + i] = (struct pollfd){ .fd = r->pairs[i / 2][i % 2], .events = POLLIN };
+	for (unsigned i = 0; i < 2 * npairs; i++) /* the host's end, the target's */
+		fds[FIRST + i] = (struct pollfd){ .fd = mood == RELAY_MUTE && i % 2 ?
+								-1 :
+								r->pairs[i / 2][i % 2],
+						  .events = POLLIN };
 	poll(fds, FIRST + 2 * npairs, -1);
 	if (fds[WAKE].revents) {
 		obey(r);

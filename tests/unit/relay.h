@@ -9,6 +9,7 @@ enum relay_mood {
 	RELAY_PASS,
 	RELAY_REFUSE, /* new connections are reset */
 	RELAY_HOLD,   /* nothing moves, and nobody is told */
+	RELAY_MUTE,   /* what the host says arrives, and no answer does */
 };
 
 struct relay;

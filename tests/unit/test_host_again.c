@@ -1,7 +1,9 @@
-/* test_host_again.c - commands that may not be done twice, while their group goes and comes back: a
- * refusal is not a deed, so they are sent again, and done once.
+/* test_host_again.c - commands that may not be done twice.
  *
- * The host learns of a group's state from an event. Until then what it sends is refused. */
+ * While their group goes and comes back they are refused. A refusal is not a deed, so the host sends
+ * them again, and they are done once. (The host learns of a group's state from an event. Until then
+ * what it sends is refused.) When their connection is cut after the target has done them, and before
+ * the answer arrives, the host must not send them again: it reports that it does not know. */
 #include "host_case.h"
 
 #include <pthread.h>
@@ -10,6 +12,7 @@
 
 #include "proto/nvme.h"
 #include "proto/status.h"
+#include "relay.h"
 
 enum { TURNS = 60, BLOCK = 512 };
 
@@ -183,6 +186,100 @@ static void raw_waits_for_its_group(void **state)
 	host_close(&h);
 }
 
+/* --- the connection is cut behind the deed ---------------------------------------------------- */
+
+enum { OLD = 'o', SOURCE = 's', NEW = 'n', AFTER = 'a', SOURCE_AT = 4 * BLOCK };
+
+static const struct {
+	const char *name;
+	struct weft_cmd cmd;
+	bool again; /* the host may send it a second time */
+	char done;  /* what the block has in it then */
+} deeds[] = {
+	{ "Write", { .op = WEFT_WRITE, .iovcnt = 1 }, true, NEW },
+	{ "Write Zeroes", { .op = WEFT_ZERO }, true, 0 },
+	{ "Deallocate", { .op = WEFT_TRIM }, true, 0 },
+	{ "Compare and Write", { .op = WEFT_COMPARE_AND_WRITE, .iovcnt = 1 }, false, NEW },
+	{ "Copy", { .op = WEFT_COPY, .copy_from = SOURCE_AT }, false, SOURCE },
+	{ "raw", { .op = WEFT_RAW, .iovcnt = 1 }, false, NEW },
+	{ "raw that may", { .op = WEFT_RAW, .flags = WEFT_IDEMPOTENT, .iovcnt = 1 }, true, NEW },
+};
+
+static void fill(struct host *h, uint64_t at, char with)
+{
+	char data[BLOCK];
+
+	memset(data, with, sizeof(data));
+	assert_int_equal(weft_write(h->queue, h->ns, data, sizeof(data), at, 0, NULL), 0);
+}
+
+static char first_byte(struct host *h)
+{
+	char data[BLOCK];
+
+	assert_int_equal(weft_read(h->queue, h->ns, data, sizeof(data), 0, NULL), 0);
+	return data[0];
+}
+
+/* Submits @cmd through the relay, which lets no answer pass, and cuts it off when the target has
+ * done it. Something else is written before the host can send it again. */
+static void cut_behind(struct host *h, struct host *direct, struct relay *relay,
+		       struct weft_cmd *cmd, char done)
+{
+	first_byte(h); /* it is connected */
+	relay_mood(relay, RELAY_MUTE);
+	assert_int_equal(weft_submit(h->queue, cmd), 0);
+	while (first_byte(direct) != done)
+		weft_queue_poll(h->queue, 1);
+	fill(direct, 0, AFTER);
+	relay_mood(relay, RELAY_PASS);
+	relay_cut(relay);
+}
+
+static void cut_behind_the_deed(void **state)
+{
+	static char data[2 * BLOCK];
+	static union nvme_sqe sqe;
+	struct relay *relay = relay_start(target_address());
+	struct host direct = host_open("", NS_512), h;
+
+	h.ctrl = connect_at(relay_address(relay), "?reconnect_delay=1ms&reconnect_delay_max=5ms");
+	h.ns = open_ns(h.ctrl, NS_512);
+	h.queue = open_queue(h.ctrl);
+	sqe = (union nvme_sqe){ .common = { .opcode = nvme_cmd_write,
+					    .nsid = cpu_to_le32(NS_512) } };
+	for (size_t i = 0; i < COUNT(deeds); i++) {
+		bool pair = deeds[i].cmd.op == WEFT_COMPARE_AND_WRITE, over = false;
+		struct iovec iov = { data, pair ? sizeof(data) : BLOCK };
+		struct weft_cmd cmd = deeds[i].cmd;
+		struct weft_err why;
+
+		memset(data, NEW, sizeof(data));
+		memset(data, OLD, pair ? BLOCK : 0);
+		cmd.ns = h.ns;
+		cmd.length = BLOCK;
+		cmd.iov = cmd.iovcnt ? &iov : NULL;
+		cmd.sqe = cmd.op == WEFT_RAW ? &sqe : NULL;
+		cmd.done = note_end;
+		cmd.user = &over;
+		fill(&direct, 0, OLD);
+		fill(&direct, SOURCE_AT, SOURCE);
+		cut_behind(&h, &direct, relay, &cmd, deeds[i].done);
+		while (!over)
+			weft_queue_poll(h.queue, -1);
+		weft_cmd_text(&cmd, &why);
+		if (cmd.rc != (deeds[i].again ? 0 : -ECONNRESET))
+			fail_msg("%s: %d, %s", deeds[i].name, cmd.rc, why.text);
+		if (!deeds[i].again && !strstr(why.text, "whether it was carried out is not known"))
+			fail_msg("%s: %s", deeds[i].name, why.text);
+		if (first_byte(&direct) != (deeds[i].again ? deeds[i].done : AFTER))
+			fail_msg("%s: the block has %02x", deeds[i].name, first_byte(&direct));
+	}
+	host_close(&h);
+	host_close(&direct);
+	relay_stop(relay);
+}
+
 static int target_with_namespace(void **state)
 {
 	target_start();
@@ -204,6 +301,7 @@ int main(void)
 		cmocka_unit_test(raw_that_may),
 		cmocka_unit_test(raw_as_it_is),
 		cmocka_unit_test(raw_waits_for_its_group),
+		cmocka_unit_test(cut_behind_the_deed),
 	};
 
 	return cmocka_run_group_tests(tests, target_with_namespace, target_end);
