@@ -1,13 +1,21 @@
 """tap.py - a registry of cases and a loop that prints TAP.
 
 A case passes by returning, is skipped by skip(), and fails by any other exception or by
-outliving its limit."""
+outliving its limit. "# running NAME" precedes each: who ends this program knows what it was at.
+
+Some cases share a process under test. When that is dead, the case that saw it fails for this reason,
+and the others are not run (watch())."""
 import signal
 import sys
 import traceback
 from concurrent.futures import ThreadPoolExecutor
 
+import signals
+
 cases = []
+watched = []            # death(failed) of each process that lives longer than a case
+
+signals.ignore_alone()
 
 
 class Skip(Exception):
@@ -30,27 +38,53 @@ def diag(text):
         print(f"# {line}", flush=True)
 
 
+def watch(death):
+    """Ask death(failed) after each case: how that process died, "" while it lives."""
+    watched.append(death)
+
+
+def unwatch(death):
+    watched.remove(death)
+
+
+def deaths(failed):
+    return "\n".join(filter(None, (death(failed) for death in list(watched))))
+
+
+def announce(name):
+    print(f"# running {name}", flush=True)
+
+
 def on_alarm(_signal, _frame):
     raise TimeoutError("the case outlived its limit")
 
 
-def run_one(number, name, limit_s, body, after):
+def attempt(limit_s, body, after):
+    """Run a case. Returns (why it was skipped, what is wrong with it), or two empty strings."""
     signal.signal(signal.SIGALRM, on_alarm)
     signal.alarm(limit_s)
     try:
         body()
         after()
     except Skip as why:
-        print(f"ok {number} - {name} # SKIP {why}", flush=True)
+        return str(why), ""
     except Exception:
-        print(f"not ok {number} - {name}", flush=True)
-        diag(traceback.format_exc())
-        return False
-    else:
-        print(f"ok {number} - {name}", flush=True)
+        return "", traceback.format_exc()
     finally:
         signal.alarm(0)
-    return True
+    return "", ""
+
+
+def run_one(number, name, limit_s, body, after):
+    """Returns (whether it passed, whether what the cases share is dead)."""
+    announce(name)
+    skipped, wrong = attempt(limit_s, body, after)
+    dead = deaths(failed=bool(wrong))
+    wrong = dead or wrong       # what a case says of a peer that is dead is no news
+    print(f"{'not ok' if wrong else 'ok'} {number} - {name}{skipped and f' # SKIP {skipped}'}",
+          flush=True)
+    diag(wrong)
+    return not wrong, bool(dead)
 
 
 def choose():
@@ -61,14 +95,21 @@ def choose():
 
 def run(after=lambda: None):
     """Run the cases. Exit status."""
-    chosen = choose()
+    chosen, passed = choose(), 0
     print(f"1..{len(chosen)}", flush=True)
-    results = [run_one(n, *c, after) for n, c in enumerate(chosen, 1)]
-    return 0 if all(results) and results else 1
+    for number, case_ in enumerate(chosen, 1):
+        fine, dead = run_one(number, *case_, after)
+        passed += fine
+        if dead and number < len(chosen):
+            print(f"Bail out! {len(chosen) - number} cases were not run: what they need is dead",
+                  flush=True)
+            break
+    return 0 if chosen and passed == len(chosen) else 1
 
 
 def outcome(chosen):
     """What is wrong with a case: nothing, or the traceback."""
+    announce(chosen[0])
     try:
         chosen[2]()
     except Exception:

@@ -4,7 +4,8 @@
         t.addr, t.nqn           where hosts connect
         t.ctl("status")         JSON-RPC over the control socket
 
-Leaving the block stops the target, and fails if it had died or a sanitizer spoke."""
+Leaving the block stops the target, and fails if it had died or a sanitizer spoke. A target that
+cases share is looked at after each of them, see tap.watch()."""
 import contextlib
 import json
 import os
@@ -19,6 +20,8 @@ import tempfile
 import time
 import urllib.parse
 
+import tap
+
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 BINARY = os.environ.get("WEFT", str(ROOT / "build" / "weft"))
 ENGINE = os.environ.get("WEFT_ENGINE", "uring")
@@ -30,6 +33,11 @@ SANITIZER = re.compile(r"ERROR: AddressSanitizer|runtime error:|WARNING: ThreadS
 
 class CtlError(Exception):
     pass
+
+
+def ended(code):
+    """An exit status in words."""
+    return f"exit status {code}" if code >= 0 else signal.Signals(-code).name
 
 
 def wait_until(condition, what, timeout=20):
@@ -67,7 +75,7 @@ class Target:
         self.dir = pathlib.Path(tempfile.mkdtemp(prefix="weft-"))
         self.control, self.log = self.dir / "control.sock", self.dir / "stderr"
         self.config = self.write_config(config) if isinstance(config, str) else config
-        self.process = None
+        self.process, self.died = None, False
 
     def write_config(self, text):
         if "listen:" not in text:
@@ -106,7 +114,7 @@ class Target:
 
     def answer(self):
         assert self.process.poll() is None, \
-            f"weft exited with {self.process.returncode}:\n{self.log.read_text()}"
+            f"the target ended: {ended(self.process.returncode)}; its log:\n{self.log.read_text()}"
         try:
             return self.ctl("status")
         except (FileNotFoundError, ConnectionRefusedError):
@@ -156,6 +164,27 @@ class Target:
     def sanitized(self):
         return bool(re.search(r"lib[at]san", self.proc("maps").read_text()))
 
+    def last_lines(self, most=20):
+        return "\n".join(self.log.read_text(errors="replace").splitlines()[-most:])
+
+    def death(self, failed=False):
+        """How it died and its last lines, told once; "" while it lives, or if the test ended it.
+        A target that made a case fail may take a moment to be dead: it dumps core, or a sanitizer
+        writes its report. Until then it does not answer."""
+        if self.process.returncode is not None or self.died:
+            return ""
+        if failed and not self.answers():
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                self.process.wait(30)
+        code = self.process.poll()
+        self.died = code is not None
+        return f"target died: {ended(code)}, last lines:\n{self.last_lines()}" if self.died else ""
+
+    def answers(self):
+        with contextlib.suppress(OSError, ValueError):      # refused, cut off, hung up
+            return bool(self.ctl("status"))
+        return False
+
     def finish(self, sig):
         self.process.send_signal(sig)
         return self.process.wait(30)
@@ -179,17 +208,21 @@ class Target:
 
     def __enter__(self):
         try:
-            return self.start()
+            self.start()
         except BaseException:
             self.clean()
             raise
+        tap.watch(self.death)
+        return self
 
-    def __exit__(self, *_):
+    def __exit__(self, kind, *_):
+        tap.unwatch(self.death)
         try:
+            death = self.death(failed=kind is not None)
+            assert not death, death
             if self.process.returncode is None:
-                died = self.process.poll()
-                assert died is None, f"weft died with {died}:\n{self.log.read_text()}"
                 self.stop()
-            self.check_log()
+            if not self.died:
+                self.check_log()
         finally:
             self.clean()

@@ -147,7 +147,7 @@ static void tell(const struct story *story, uint64_t first, uint64_t last)
 	for (uint64_t seed = first; seed <= last; seed++)
 		ios += tell_seed(story, seed, count);
 	faults_format(count, failures, sizeof(failures));
-	printf("ok %u - %s: seeds %llu to %llu, %llu I/Os, %s\n", (unsigned)(story - stories) + 1,
+	printf("ok %u - %s\n# seeds %llu to %llu, %llu I/Os, %s\n", (unsigned)(story - stories) + 1,
 	       story->name, (unsigned long long)first, (unsigned long long)last,
 	       (unsigned long long)ios, failures);
 	fflush(stdout);
@@ -165,6 +165,8 @@ static int tell_all(void)
 {
 	printf("1..%u\n", (unsigned)STORIES);
 	for (unsigned i = 0; i < STORIES; i++) {
+		printf("# running %s\n", stories[i].name);
+		fflush(stdout);
 		check_again(&stories[i], 1);
 		tell(&stories[i], 1, SEEDS);
 	}

@@ -14,10 +14,10 @@
 
 #include "backend/backend.h"
 
-#define KIB      1024ull
-#define MIB      (1024 * KIB)
-#define GIB      (1024 * MIB)
-#define COUNT(a) (sizeof(a) / sizeof((a)[0]))
+#define KIB 1024ull
+#define MIB (1024 * KIB)
+#define GIB (1024 * MIB)
+#include "running.h"
 
 extern struct weft_reactor *reactor; /* NULL: this kernel has no such engine */
 extern char dir[64];

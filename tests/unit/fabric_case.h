@@ -10,8 +10,8 @@
 
 #include "fabric_end.h"
 
-#define COUNT(array) (sizeof(array) / sizeof(*(array)))
-#define CASE(name)   cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+#include "running.h"
+#define CASE(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 
 extern const struct rdma_verbs *const v;
 extern struct fabric_end a, b; /* @a connects, @b accepts */

@@ -17,7 +17,7 @@
 
 #include "target_thread.h"
 
-#define COUNT(array) (sizeof(array) / sizeof(*(array)))
+#include "running.h"
 
 /* Namespaces that the target starts with. */
 enum { NS_512 = 1, NS_4K, NS_RO, NS_FILE /* a case's own */, NS_BYTES = 16 << 20 };

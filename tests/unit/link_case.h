@@ -13,7 +13,7 @@
 #include "proto/tcp.h"
 #include "transport/link.h"
 
-#define COUNT(array) (sizeof(array) / sizeof(*(array)))
+#include "running.h"
 
 enum { SETUP_MS = 1000, LINGER_MS = 500, DEPTH = 3, MEMORY = 20000 };
 

@@ -1,5 +1,6 @@
 /* test_backend.c - what every backend does with io and a new size, on both engines. */
 #include "backend_case.h"
+#include "running.h"
 
 #include <string.h>
 
@@ -31,7 +32,7 @@ static void test_io(void **state)
 	struct weft_backend *be;
 
 	need_reactor();
-	for (size_t i = 0; i < COUNT(kinds); i++) {
+	for_each_named(i, kinds, name) {
 		be = open_spec(spec_of(&kinds[i]));
 		try_backend(be);
 		weft_backend_close(be);
@@ -97,7 +98,7 @@ static void test_io_many(void **state)
 	struct weft_backend *be;
 
 	need_reactor();
-	for (size_t k = 0; k < COUNT(kinds); k++) {
+	for_each_named(k, kinds, name) {
 		be = open_spec(spec_of(&kinds[k]));
 		for (size_t i = 0; i < COUNT(batch.bufs); i++)
 			memset(batch.bufs[i], (int)i + 1, sizeof(batch.bufs[i]));
@@ -172,7 +173,7 @@ static void test_resize(void **state)
 	struct weft_backend *be;
 
 	need_reactor();
-	for (size_t i = 0; i < COUNT(kinds); i++) {
+	for_each_named(i, kinds, name) {
 		be = open_spec(spec_of(&kinds[i]));
 		write_at(be, 6 * MIB, 2 * MIB, 1);
 		resize_ok(be, 16 * MIB);
@@ -244,7 +245,7 @@ static void test_resize_refused(void **state)
 	};
 	struct weft_backend *be = open_spec("mem:1M");
 
-	for (size_t i = 0; i < COUNT(table); i++) {
+	for_each_named(i, table, why) {
 		struct weft_err err = { "" };
 
 		assert_int_equal(weft_backend_resize(be, table[i].size, &err), table[i].rc);

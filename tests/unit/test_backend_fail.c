@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "backend/disk.h"
+#include "running.h"
 
 /* --- a disk that misbehaves ------------------------------------------------------------------- */
 
@@ -146,7 +147,7 @@ static void test_fua_fails(void **state)
 	struct weft_backend *be;
 
 	need_reactor();
-	for (size_t i = 0; i < COUNT(table); i++) {
+	for_each_row(i, table) {
 		be = open_spec(text("file:%s/fua.%zu,size=1M", dir, i));
 		atomic_store(&faults.dsync_error, table[i].dsync_error);
 		atomic_store(&faults.write_error, table[i].write_error);

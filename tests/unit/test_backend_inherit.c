@@ -1,5 +1,6 @@
 /* test_backend_inherit.c - another process goes on with the same storage: by its descriptor. */
 #include "backend_case.h"
+#include "running.h"
 
 #include <fcntl.h>
 #include <sys/mman.h>
@@ -96,7 +97,7 @@ static void same_storage(void **state)
 	};
 	struct weft_spec a, b;
 
-	for (size_t i = 0; i < COUNT(cases); i++) {
+	for_each_named(i, cases, a) {
 		assert_int_equal(weft_spec_parse(cases[i].a, &a, NULL), 0);
 		assert_int_equal(weft_spec_parse(cases[i].b, &b, NULL), 0);
 		if (weft_spec_same(&a, &b) != cases[i].same)

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "base/region.h"
+#include "running.h"
 
 /* --- its pages -------------------------------------------------------------------------------- */
 
@@ -247,7 +248,7 @@ static void test_mem_pinned(void **state)
 	be = open_spec("mem:64M");
 	at = be->ops->map(be, 0);
 	pin(at + 4 * MIB);
-	for (size_t i = 0; i < COUNT(clearing); i++) {
+	for_each_row(i, clearing) {
 		struct holder pinned, free_to_go;
 
 		memset(at + 3 * MIB, 'x', 3 * MIB);

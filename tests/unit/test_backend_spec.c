@@ -1,5 +1,6 @@
 /* test_backend_spec.c - SPECs, and what opening one does. */
 #include "backend_case.h"
+#include "running.h"
 
 #include <fcntl.h>
 #include <string.h>
@@ -37,7 +38,7 @@ static void test_spec_good(void **state)
 	struct weft_err err = { "" };
 	struct weft_spec spec;
 
-	for (size_t i = 0; i < COUNT(good); i++) {
+	for_each_named(i, good, text) {
 		const struct weft_spec *want = &good[i].spec;
 
 		if (weft_spec_parse(good[i].text, &spec, &err) < 0)
@@ -128,7 +129,7 @@ static void test_spec_bad(void **state)
 {
 	struct weft_spec spec;
 
-	for (size_t i = 0; i < COUNT(bad); i++) {
+	for_each_named(i, bad, text) {
 		struct weft_err err = { "" };
 
 		assert_int_equal(weft_spec_parse(bad[i].text, &spec, &err), bad[i].rc);
@@ -172,7 +173,7 @@ static void test_open_canonical(void **state)
 	assert_non_null(getcwd(cwd, sizeof(cwd)));
 	assert_int_equal(chdir(dir), 0);
 	make_file("a", MIB);
-	for (size_t i = 0; i < COUNT(table); i++) {
+	for_each_row(i, table) {
 		const char *at = strstr(table[i][1], "%s");
 		const char *want = table[i][1];
 

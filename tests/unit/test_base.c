@@ -17,8 +17,7 @@
 #include "base/pool.h"
 #include "base/size.h"
 #include "base/utf8.h"
-
-#define COUNT(array) (sizeof(array) / sizeof(*(array)))
+#include "running.h"
 
 /* --- sizes ------------------------------------------------------------------------------------ */
 
@@ -56,7 +55,7 @@ static const struct {
 
 static void size_parse(void **state)
 {
-	for (size_t i = 0; i < COUNT(parse_cases); i++) {
+	for_each_named(i, parse_cases, text) {
 		uint64_t bytes = 12345;
 		int rc = weft_size_parse(parse_cases[i].text, &bytes);
 
@@ -89,7 +88,7 @@ static void size_format(void **state)
 	char text[32];
 	uint64_t bytes;
 
-	for (size_t i = 0; i < COUNT(format_cases); i++) {
+	for_each_named(i, format_cases, text) {
 		weft_size_format(format_cases[i].bytes, text, sizeof(text));
 		assert_string_equal(text, format_cases[i].text);
 		assert_int_equal(weft_size_parse(text, &bytes), 0);

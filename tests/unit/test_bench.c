@@ -17,8 +17,7 @@
 #include "cli/bench/stamp.h"
 #include "cli/bench/units.h"
 #include "cli/bench/words.h"
-
-#define COUNT(array) (sizeof(array) / sizeof(*(array)))
+#include "running.h"
 
 /* --- blocks ----------------------------------------------------------------------------------- */
 
@@ -157,7 +156,7 @@ static const struct {
 
 static void judge_table(void **state)
 {
-	for (size_t i = 0; i < COUNT(judge_cases); i++) {
+	for_each_named(i, judge_cases, name) {
 		const struct bench_case c = {
 			.data = data,
 			.length = sizeof(data),
@@ -250,7 +249,7 @@ static void play(struct bench_ledger *ledger, const char *steps, uint32_t *epoch
 
 static void ledger_table(void **state)
 {
-	for (size_t i = 0; i < COUNT(ledger_cases); i++) {
+	for_each_named(i, ledger_cases, steps) {
 		struct bench_ledger ledger;
 		uint32_t epoch = 0, low;
 
@@ -421,7 +420,7 @@ static const struct {
 
 static void times_table(void **state)
 {
-	for (size_t i = 0; i < COUNT(time_cases); i++) {
+	for_each_named(i, time_cases, text) {
 		uint64_t ns = 0;
 
 		if (bench_parse_time(time_cases[i].text, &ns) != time_cases[i].rc ||
@@ -452,7 +451,7 @@ static const struct {
 
 static void times_have_three_digits(void **state)
 {
-	for (size_t i = 0; i < COUNT(text_cases); i++)
+	for_each_named(i, text_cases, text)
 		assert_string_equal(bench_text_time(text_cases[i].ns, false).text,
 				    text_cases[i].text);
 	assert_string_equal(bench_text_time(41234, true).text, "41.2 µs");

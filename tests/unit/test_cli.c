@@ -15,8 +15,7 @@
 #include "cli/id/id.h"
 #include "cli/progress.h"
 #include "cli/units.h"
-
-#define COUNT(array) (sizeof(array) / sizeof(*(array)))
+#include "running.h"
 
 /* --- sizes and times -------------------------------------------------------------------------- */
 
@@ -40,7 +39,7 @@ static const struct {
 
 static void size_text(void **state)
 {
-	for (size_t i = 0; i < COUNT(size_cases); i++)
+	for_each_named(i, size_cases, text)
 		assert_string_equal(weft_size_text(size_cases[i].bytes).s, size_cases[i].text);
 }
 
@@ -74,7 +73,7 @@ static const struct {
 
 static void ms_parse(void **state)
 {
-	for (size_t i = 0; i < COUNT(ms_cases); i++) {
+	for_each_named(i, ms_cases, text) {
 		uint32_t ms = 12345;
 		int rc = weft_ms_parse(ms_cases[i].text, &ms);
 
@@ -147,7 +146,7 @@ static const struct {
 
 static void zero_run(void **state)
 {
-	for (size_t i = 0; i < COUNT(zero_cases); i++) {
+	for_each_named(i, zero_cases, grains) {
 		size_t grains = strlen(zero_cases[i].grains),
 		       length = grains * GRAIN + zero_cases[i].tail;
 		char *buf = calloc(1, length);
@@ -212,7 +211,7 @@ static void assert_member(json_t *object, const char *key, const char *text)
 
 static void path_json(void **state)
 {
-	for (size_t i = 0; i < COUNT(path_cases); i++) {
+	for_each_named(i, path_cases, kind) {
 		json_t *json = weft_id_path_json(&path_cases[i].path);
 
 		assert_member(json, "transport", path_cases[i].path.transport);

@@ -15,8 +15,7 @@
 #include "base/cpus.h"
 #include "daemon/config.h"
 #include "daemon/methods.h"
-
-#define COUNT(array) (sizeof(array) / sizeof(*(array)))
+#include "running.h"
 
 #define FILE_NAME "weft.yaml"
 #define SUBSYS    "subsystems:\n  - nqn: nqn.2026-11.io.weft:a\n"
@@ -223,7 +222,7 @@ static const struct {
 
 static void config_bad(void **state)
 {
-	for (size_t i = 0; i < COUNT(bad); i++) {
+	for_each_named(i, bad, text) {
 		struct weft_config config;
 		struct weft_doc doc;
 		struct weft_err err;
@@ -465,7 +464,7 @@ static const struct weft_method *find_method(const char *name)
 
 static void params_bad(void **state)
 {
-	for (size_t i = 0; i < COUNT(bad_params); i++) {
+	for_each_named(i, bad_params, method) {
 		const struct weft_method *method = find_method(bad_params[i].method);
 		json_auto_t *params = json_loads(bad_params[i].params, 0, NULL);
 		struct weft_doc doc = { .root = params };
@@ -497,7 +496,7 @@ static const char *const trees[] = {
 
 static void yaml_comes_back(void **state)
 {
-	for (size_t i = 0; i < COUNT(trees); i++) {
+	for_each_row(i, trees) {
 		json_auto_t *tree = json_loads(trees[i], 0, NULL);
 		struct weft_err err = { "" };
 		struct weft_doc doc;

@@ -1,5 +1,6 @@
 /* test_fabric_conn.c - connections on the fabric: made, refused, ended, moved. */
 #include "fabric_case.h"
+#include "running.h"
 
 #include <errno.h>
 #include <netinet/in.h>
@@ -99,7 +100,7 @@ static const struct way ways[] = {
 
 static void test_ways(void **state)
 {
-	for (unsigned i = 0; i < COUNT(ways); i++) {
+	for_each_named(i, ways, listen) {
 		const struct way *w = &ways[i];
 
 		if (w->map)
@@ -131,7 +132,7 @@ static void test_bad_ways(void **state)
 	struct sockaddr_in dst = { .sin_family = AF_INET, .sin_addr.s_addr = htonl(0x7f000009) };
 	struct rdma_cm_id *id;
 
-	for (unsigned i = 0; i < COUNT(fates); i++) {
+	for_each_row(i, fates) {
 		fabric_path("127.0.0.9", fates[i].fate, fates[i].status);
 		assert_return_code(v->create_id(a.channel, &id, NULL, RDMA_PS_TCP), errno);
 		assert_return_code(v->resolve_addr(id, NULL, (struct sockaddr *)&dst, 1), errno);
@@ -251,9 +252,9 @@ static void test_injected_events(void **state)
 	};
 
 	fabric_end_pair(&a, &b, "127.0.0.1");
-	for (unsigned i = 0; i < COUNT(types); i++)
+	for_each_row(i, types)
 		fabric_event(b.id, types[i], -5);
-	for (unsigned i = 0; i < COUNT(types); i++) {
+	for_each_row(i, types) {
 		fabric_end_expect(&b, types[i]);
 		assert_int_equal(b.event.status, -5);
 	}

@@ -1,5 +1,6 @@
 /* test_fabric_wrong.c - what goes wrong on the fabric, of itself and because the test says so. */
 #include "fabric_case.h"
+#include "running.h"
 
 #include <errno.h>
 #include <string.h>
@@ -63,7 +64,7 @@ static const struct wrong wrongs[] = {
 
 static void test_rights(void **state)
 {
-	for (unsigned i = 0; i < COUNT(wrongs); i++) {
+	for_each_named(i, wrongs, what) {
 		const struct wrong *w = &wrongs[i];
 		struct ibv_mr *mr;
 

@@ -16,9 +16,9 @@
 #include "base/cleanup.h"
 #include "daemon/handoff.h"
 #include "daemon/hex.h"
+#include "running.h"
 
-#define COUNT(array) (sizeof(array) / sizeof(*(array)))
-#define LIMIT_MS     2000
+#define LIMIT_MS 2000
 
 /* --- hexadecimal ------------------------------------------------------------------------------ */
 
@@ -43,7 +43,7 @@ static void hex_refused(void **state)
 	static const char *const texts[] = { "0", "000", "0g", "0A", " 0", "00000000" };
 	char room[3];
 
-	for (size_t i = 0; i < COUNT(texts); i++)
+	for_each_row(i, texts)
 		assert_int_equal(weft_unhex(texts[i], room, sizeof(room)), -EINVAL);
 }
 
@@ -490,7 +490,7 @@ static void spoilt_frames_refused(void **state)
 	char raw[16384];
 	size_t len;
 
-	for (size_t i = 0; i < COUNT(cases); i++) {
+	for_each_row(i, cases) {
 		len = raw_frame(raw, sizeof(raw));
 		raw[cases[i].at] = (char)cases[i].value;
 		assert_int_equal(receive_raw(raw, len), -EPROTO);

@@ -9,8 +9,7 @@
 #include <stdlib.h>
 
 #include "base/hist.h"
-
-#define COUNT(array) (sizeof(array) / sizeof(*(array)))
+#include "running.h"
 
 static uint64_t random_state = 1;
 
@@ -69,7 +68,7 @@ static const struct {
 
 static void index_table(void **state)
 {
-	for (size_t i = 0; i < COUNT(index_cases); i++)
+	for_each_row(i, index_cases)
 		assert_int_equal(weft_hist_index(index_cases[i].value), index_cases[i].index);
 }
 
@@ -110,7 +109,7 @@ static void ranks_table(void **state)
 
 	for (uint64_t v = 100; v >= 1; v--)
 		weft_hist_add(hist, v);
-	for (size_t i = 0; i < COUNT(rank_cases); i++)
+	for_each_row(i, rank_cases)
 		assert_int_equal(weft_hist_percentile(hist, rank_cases[i].percent),
 				 rank_cases[i].value);
 	free(hist);

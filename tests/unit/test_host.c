@@ -5,6 +5,7 @@
 #include <poll.h>
 
 #include "proto/nvme.h"
+#include "running.h"
 
 static char data[4 << 20], back[4 << 20];
 
@@ -41,11 +42,11 @@ static void write_then_read(void **state)
 {
 	struct weft_err err = { "" };
 
-	for (size_t i = 0; i < COUNT(ways); i++) {
+	for_each_named(i, ways, words) {
 		bool digests = strstr(ways[i].words, "dgst");
 		struct host h = host_open(digests && on_rdma() ? "" : ways[i].words, ways[i].nsid);
 
-		for (size_t j = 0; j < COUNT(ranges); j++) {
+		for_each_row(j, ranges) {
 			uint64_t len = ranges[j].length, at = ranges[j].offset;
 
 			fill(data, len, (unsigned)(i * 100 + j));
@@ -221,7 +222,7 @@ static void refused(void **state)
 	struct host h = host_open("", NS_512);
 	struct weft_ns *ns[] = { NULL, h.ns, open_ns(h.ctrl, NS_4K), open_ns(h.ctrl, NS_RO) };
 
-	for (size_t i = 0; i < COUNT(refusals); i++) {
+	for_each_named(i, refusals, name) {
 		struct iovec iov = { data, refusals[i].memory };
 		struct weft_cmd cmd = command(&h, refusals[i].op, refusals[i].offset,
 					      refusals[i].length, &iov);
@@ -256,7 +257,7 @@ static const struct {
 
 static void not_connected(void **state)
 {
-	for (size_t i = 0; i < COUNT(strangers); i++) {
+	for_each_named(i, strangers, what) {
 		struct weft_err err = { "" };
 		struct weft_ctrl *ctrl = NULL;
 		char uri[256];

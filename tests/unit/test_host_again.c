@@ -13,6 +13,7 @@
 #include "proto/nvme.h"
 #include "proto/status.h"
 #include "relay.h"
+#include "running.h"
 
 enum { TURNS = 60, BLOCK = 512 };
 
@@ -248,14 +249,14 @@ static void cut_behind_the_deed(void **state)
 	h.queue = open_queue(h.ctrl);
 	sqe = (union nvme_sqe){ .common = { .opcode = nvme_cmd_write,
 					    .nsid = cpu_to_le32(NS_512) } };
-	for (size_t i = 0; i < COUNT(deeds); i++) {
-		bool pair = deeds[i].cmd.op == WEFT_COMPARE_AND_WRITE, over = false;
-		struct iovec iov = { data, pair ? sizeof(data) : BLOCK };
+	for_each_named(i, deeds, name) {
+		bool fused = deeds[i].cmd.op == WEFT_COMPARE_AND_WRITE, over = false;
+		struct iovec iov = { data, fused ? sizeof(data) : BLOCK };
 		struct weft_cmd cmd = deeds[i].cmd;
 		struct weft_err why;
 
 		memset(data, NEW, sizeof(data));
-		memset(data, OLD, pair ? BLOCK : 0);
+		memset(data, OLD, fused ? BLOCK : 0);
 		cmd.ns = h.ns;
 		cmd.length = BLOCK;
 		cmd.iov = cmd.iovcnt ? &iov : NULL;

@@ -7,10 +7,10 @@
 #include <cmocka.h>
 
 #include "host/budget.h"
+#include "running.h"
 
-#define COUNT(array) (sizeof(array) / sizeof(*(array)))
-#define MS           UINT64_C(1000000)
-#define BEGIN        (1000 * MS)
+#define MS    UINT64_C(1000000)
+#define BEGIN (1000 * MS)
 
 static void spending(void **state)
 {
@@ -29,7 +29,7 @@ static void spending(void **state)
 		{ "long after it", HOST_BUDGET, 5000000, 0 },
 	};
 
-	for (size_t i = 0; i < COUNT(cases); i++) {
+	for_each_named(i, cases, what) {
 		struct host_budget budget = { 0 };
 
 		print_message("%s\n", cases[i].what);

@@ -11,11 +11,11 @@
 #include <string.h>
 
 #include "host/internal.h"
+#include "running.h"
 
-#define COUNT(array) (sizeof(array) / sizeof(*(array)))
-#define BASE         "nvme+tcp://192.0.2.1:4420/nqn.2026-11.io.weft:a"
-#define HOSTNQN      "nqn.2014-08.org.nvmexpress:uuid:01234567-89ab-cdef-0123-456789abcdef"
-#define HOSTID       "01234567-89ab-cdef-0123-456789abcdef"
+#define BASE    "nvme+tcp://192.0.2.1:4420/nqn.2026-11.io.weft:a"
+#define HOSTNQN "nqn.2014-08.org.nvmexpress:uuid:01234567-89ab-cdef-0123-456789abcdef"
+#define HOSTID  "01234567-89ab-cdef-0123-456789abcdef"
 
 static int parse(const char *words, const struct weft_options *options, struct host_config *config,
 		 struct weft_err *err)
@@ -97,7 +97,7 @@ static const struct {
 
 static void good_numbers(void **state)
 {
-	for (size_t i = 0; i < COUNT(numbers); i++) {
+	for_each_named(i, numbers, words) {
 		struct weft_err err = { "" };
 		struct host_config config;
 		uint32_t got;
@@ -121,7 +121,7 @@ static const struct {
 
 static void good_switches(void **state)
 {
-	for (size_t i = 0; i < COUNT(switches); i++) {
+	for_each_named(i, switches, words) {
 		struct host_config config;
 
 		assert_int_equal(parse(switches[i].words, NULL, &config, NULL), 0);
@@ -203,7 +203,7 @@ static const struct {
 
 static void bad_words(void **state)
 {
-	for (size_t i = 0; i < COUNT(bad); i++) {
+	for_each_named(i, bad, words) {
 		struct weft_err err = { "" };
 		struct host_config config;
 		int rc = parse(bad[i].words, NULL, &config, &err);
@@ -258,7 +258,7 @@ static const struct {
 
 static void wrong_options(void **state)
 {
-	for (size_t i = 0; i < COUNT(wrong); i++) {
+	for_each_named(i, wrong, sentence) {
 		struct weft_err err = { "" };
 		struct host_config given, config;
 
@@ -315,7 +315,7 @@ static const struct {
 
 static void geometry(void **state)
 {
-	for (size_t i = 0; i < COUNT(geometries); i++) {
+	for_each_named(i, geometries, sentence) {
 		uint8_t current = geometries[i].current;
 		unsigned index = (current & 0xf) | (current >> 1 & 0x30), shift = 0;
 		struct nvme_id_ns id = { .nsze = cpu_to_le64(geometries[i].blocks),

@@ -2,6 +2,7 @@
  * Weft's own target, which lists itself. So paths are the target's; the relay is only the guide. */
 #include "host_case.h"
 #include "relay.h"
+#include "running.h"
 
 #include <poll.h>
 
@@ -114,7 +115,7 @@ static const struct {
 
 static void no_path(void **state)
 {
-	for (size_t i = 0; i < COUNT(failures); i++) {
+	for_each_named(i, failures, what) {
 		struct weft_ctrl *ctrl = NULL;
 		struct weft_err err = { "" };
 		int rc;
@@ -151,7 +152,7 @@ static void the_end_comes_at_any_time(void **state)
 {
 	static const enum relay_mood moods[] = { RELAY_PASS, RELAY_REFUSE, RELAY_HOLD };
 
-	for (size_t i = 0; i < COUNT(moods); i++) {
+	for_each_row(i, moods) {
 		struct weft_ctrl *ctrl;
 
 		relay_mood(relay, RELAY_PASS);

@@ -2,6 +2,7 @@
  * target, which are cut, closed, silenced, added and removed while I/O flows. */
 #include "crew.h"
 #include "relay.h"
+#include "running.h"
 
 enum { PATHS = 2, CUTS = 20 };
 
@@ -123,7 +124,7 @@ static const struct {
 
 static void mistaken(void **state)
 {
-	for (size_t i = 0; i < COUNT(mistakes); i++) {
+	for_each_named(i, mistakes, what) {
 		struct weft_ctrl *ctrl = NULL;
 		struct weft_err err = { "" };
 		char text[1024];

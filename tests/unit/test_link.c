@@ -1,5 +1,6 @@
 /* test_link.c - how a link and its controller come together and part, and what is told of it. */
 #include "link_case.h"
+#include "running.h"
 
 #include <errno.h>
 #include <sys/socket.h>
@@ -28,7 +29,7 @@ static const struct {
 
 static void icresp(void **state)
 {
-	for (size_t i = 0; i < COUNT(icresps); i++) {
+	for_each_named(i, icresps, sentence) {
 		open_link(icresps[i].asked);
 		say_icresp(icresps[i].pfv, icresps[i].cpda, icresps[i].dgst, icresps[i].maxh2c);
 		if (icresps[i].fes) {

@@ -1,6 +1,7 @@
 /* test_link_pdu.c - a link and a scripted controller: which PDUs it takes, which it refuses, and
  * how each is told: the termination request's field, and the sentence. */
 #include "link_case.h"
+#include "running.h"
 
 #include <string.h>
 
@@ -88,7 +89,7 @@ static const struct {
 
 static void accepted(void **state)
 {
-	for (size_t i = 0; i < COUNT(completions); i++) {
+	for_each_named(i, completions, name) {
 		uint16_t cid;
 
 		memset(memory, 0, sizeof(memory));
@@ -122,7 +123,7 @@ static const struct {
 static void large_data_is_not_copied(void **state)
 {
 	open_ready(0, 0);
-	for (size_t i = 0; i < COUNT(flow); i++) {
+	for_each_row(i, flow) {
 		uint64_t before = link_->stats.copied_bytes;
 		uint16_t cid = submit(flow[i].kind);
 
@@ -220,7 +221,7 @@ static const struct {
 
 static void refused(void **state)
 {
-	for (size_t i = 0; i < COUNT(refusals); i++) {
+	for_each_named(i, refusals, name) {
 		uint16_t cid = 0;
 
 		open_ready(refusals[i].dgst, 0);

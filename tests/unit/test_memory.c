@@ -5,6 +5,7 @@
 #include <weft/memory.h>
 
 #include "base/region.h"
+#include "running.h"
 
 /* An address range that nothing is mapped to: whoever touches it dies. */
 static char *no_memory(size_t size)
@@ -42,7 +43,7 @@ static const struct {
 
 static void allocated_memory_is_known_until_freed(void **state)
 {
-	for (size_t i = 0; i < COUNT(sizes); i++) {
+	for_each_row(i, sizes) {
 		char *memory;
 
 		errno = 0;
@@ -144,7 +145,7 @@ static void tcp_does_not_touch_a_devices_memory(void **state)
 	assert_int_equal(mprotect(at + 16384, 16384, PROT_READ | PROT_WRITE), 0);
 	assert_int_equal(weft_memory_import_dmabuf(at, 16384, fd, 0, NULL), 0);
 	close(fd);
-	for (size_t i = 0; i < COUNT(foreign); i++) {
+	for_each_row(i, foreign) {
 		struct weft_err err = { "" };
 		int rc = run_on(&h, foreign[i].op, at + foreign[i].from, foreign[i].length, &err);
 

@@ -10,8 +10,7 @@
 
 #include "proto/nvme.h"
 #include "proto/status.h"
-
-#define COUNT(array) (sizeof(array) / sizeof(*(array)))
+#include "running.h"
 
 /* --- statuses --------------------------------------------------------------------------------- */
 
@@ -47,7 +46,7 @@ static void status_from_errno(void **state)
 		{ -EINVAL, 0x06 | DNR, 0x06 | DNR },
 	};
 
-	for (size_t i = 0; i < COUNT(cases); i++) {
+	for_each_row(i, cases) {
 		uint16_t reading = weft_status_from_errno(cases[i].rc, true);
 		uint16_t writing = weft_status_from_errno(cases[i].rc, false);
 
@@ -75,7 +74,7 @@ static void status_text(void **state)
 		{ 0x7ff, "unknown status" },
 	};
 
-	for (size_t i = 0; i < COUNT(cases); i++)
+	for_each_named(i, cases, text)
 		assert_string_equal(weft_status_text(cases[i].status), cases[i].text);
 }
 
@@ -93,7 +92,7 @@ static void io_status(void **state)
 		{ 0x183 | DNR, -EMSGSIZE, "command size limit exceeded" },
 	};
 
-	for (size_t i = 0; i < COUNT(cases); i++) {
+	for_each_named(i, cases, text) {
 		assert_int_equal(weft_io_status_to_errno(cases[i].status), cases[i].rc);
 		assert_string_equal(weft_io_status_text(cases[i].status), cases[i].text);
 	}
@@ -133,7 +132,7 @@ static void direction(void **state)
 		{ NVME_FABRICS_OPCODE, 0x06, NVME_DIR_TO_HOST },
 	};
 
-	for (size_t i = 0; i < COUNT(cases); i++) {
+	for_each_row(i, cases) {
 		union nvme_sqe sqe = { .connect.opcode = cases[i].opcode,
 				       .connect.fctype = cases[i].fctype };
 

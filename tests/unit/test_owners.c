@@ -13,8 +13,7 @@
 #include "target/cluster/owners.h"
 #include "target/cluster/ports.h"
 #include "target/cluster/reset.h"
-
-#define COUNT(array) (sizeof(array) / sizeof(*(array)))
+#include "running.h"
 
 /* A table in short: "1 2>3 0", the owners of groups 1, 2, 3, and where the second goes. Groups
  * behind them belong to node 9, which lives: nobody does anything about them. */
@@ -109,7 +108,7 @@ static void one_step(void **state)
 		{ "2 2", 1, "1", "1", "", "1 1", 0 }, /* there is nobody else */
 	};
 
-	for (size_t i = 0; i < COUNT(cases); i++) {
+	for_each_named(i, cases, before) {
 		const struct owners_view view = {
 			.self = cases[i].self,
 			.nodes = 3,
@@ -266,7 +265,7 @@ static void ports_that_are_none_are_refused(void **state)
 	char many[32 + 40 * (PORTS_MAX + 1)];
 	size_t len;
 
-	for (size_t i = 0; i < COUNT(texts); i++) {
+	for_each_row(i, texts) {
 		assert_int_equal(ports_decode(&back, 1, texts[i], strlen(texts[i])), -EINVAL);
 		assert_int_equal(back.count, 0);
 	}
@@ -295,7 +294,7 @@ static void resets_come_back(void **state)
 	assert_memory_equal(&reset, &back, sizeof(reset));
 	assert_int_equal(reset_decode(&back, bytes, sizeof(bytes) - 1), -EINVAL);
 	assert_int_equal(reset_decode(&back, NULL, 0), -EINVAL);
-	for (size_t i = 0; i < COUNT(damage); i++) {
+	for_each_row(i, damage) {
 		reset_encode(&reset, bytes);
 		bytes[damage[i].at] = damage[i].byte;
 		assert_int_equal(reset_decode(&back, bytes, sizeof(bytes)), -EINVAL);

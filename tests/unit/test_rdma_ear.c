@@ -7,8 +7,7 @@
 #include <cmocka.h>
 
 #include "rdma_both.h"
-
-#define COUNT(array) (sizeof(array) / sizeof(*(array)))
+#include "running.h"
 
 enum { BOTH_ENDS_OF_ADMIN = 2 };
 
@@ -124,7 +123,7 @@ static void check_end(struct raw *q, bool ends)
 
 static void things(void **state)
 {
-	for (unsigned i = 0; i < COUNT(thing_cases); i++) {
+	for_each_named(i, thing_cases, name) {
 		open_both();
 		fabric_async_of(target_qp(&io), thing_cases[i].type);
 		case_turns(10);
@@ -167,7 +166,7 @@ static const struct {
 
 static void devices(void **state)
 {
-	for (unsigned i = 0; i < COUNT(device_cases); i++) {
+	for_each_named(i, device_cases, name) {
 		open_both();
 		fabric_async("fake0", device_cases[i].type);
 		case_turns(10);

@@ -16,8 +16,7 @@
 
 #include "rdma_both.h"
 #include "transport/rdma/rdma.h"
-
-#define COUNT(array) (sizeof(array) / sizeof(*(array)))
+#include "running.h"
 
 enum {
 	GRANULE_BLOCKS = MDTS / BLOCK, /* of a namespace's memory, what one key is for */

@@ -16,9 +16,9 @@
 #include "fabric_end.h"
 #include "proto/rdma.h"
 #include "transport/link.h"
+#include "running.h"
 
-#define COUNT(array) (sizeof(array) / sizeof(*(array)))
-#define IP           "127.0.0.1"
+#define IP "127.0.0.1"
 
 enum {
 	SETUP_MS = 1000,
@@ -307,7 +307,7 @@ static const struct rejection rejections[] = {
 static void rejected(void **state)
 {
 	for (int iwarp = 0; iwarp < 2; iwarp++)
-		for (unsigned i = 0; i < COUNT(rejections); i++) {
+		for_each_named(i, rejections, text) {
 			const struct rejection *c = &rejections[i];
 			struct nvme_rdma_reject reject = { .sts = cpu_to_le16(c->sts) };
 
@@ -343,7 +343,7 @@ static const struct way ways[] = {
 
 static void no_way(void **state)
 {
-	for (unsigned i = 0; i < COUNT(ways); i++) {
+	for_each_named(i, ways, ip) {
 		fabric_path(ways[i].ip, ways[i].fate, ways[i].status);
 		open_link(ways[i].ip, 4420);
 		check_end(ways[i].rc, ways[i].text);
@@ -369,7 +369,7 @@ static void calls_that_fail(void **state)
 		"connect",
 	};
 
-	for (unsigned i = 0; i < COUNT(entries); i++) {
+	for_each_row(i, entries) {
 		struct weft_err err = { "" };
 
 		fabric_end_listen(&peer, IP, 0);
@@ -394,7 +394,7 @@ static void no_answer(void **state)
 		      { RDMA_CM_EVENT_CONNECT_REQUEST, "no answer" },
 		      { RDMA_CM_EVENT_ESTABLISHED, "no answer" } };
 
-	for (unsigned i = 0; i < COUNT(waits); i++) {
+	for_each_named(i, waits, text) {
 		fabric_delay(waits[i].late, false);
 		fabric_delay(waits[i].late, true);
 		fabric_end_listen(&peer, IP, 0);
@@ -504,7 +504,7 @@ static const struct {
 
 static void wrong_completions(void **state)
 {
-	for (unsigned i = 0; i < COUNT(bad_answers); i++) {
+	for_each_named(i, bad_answers, name) {
 		union nvme_sqe *sqe, *done;
 
 		connect_both();
@@ -687,7 +687,7 @@ static void check_layout(const struct layout *l, bool write)
 static void check_layouts(uint64_t *copied, uint64_t *moved)
 {
 	*moved = 0;
-	for (unsigned i = 0; i < COUNT(layouts); i++) {
+	for_each_named(i, layouts, name) {
 		check_layout(&layouts[i], true);
 		check_layout(&layouts[i], false);
 		*moved += 2 * layouts[i].len;
@@ -704,7 +704,7 @@ static const struct {
 /* Memory that nobody declared goes through a buffer, all of it. */
 static void undeclared(void **state)
 {
-	for (unsigned i = 0; i < COUNT(terms); i++) {
+	for_each_row(i, terms) {
 		uint64_t copied, moved;
 
 		if (terms[i].iwarp)
@@ -744,7 +744,7 @@ static void undeclared_and_failed(void **state)
 /* Memory that was declared does not, where the controller takes as many descriptors. */
 static void declared(void **state)
 {
-	for (unsigned i = 0; i < COUNT(terms); i++) {
+	for_each_row(i, terms) {
 		struct weft_region *region;
 		uint64_t copied, moved, registrations;
 
@@ -775,7 +775,7 @@ static void no_copies(void **state)
 	connect_both();
 	link_->blocks_max = 16;
 	link_->capsule_max = 256; /* room for sixteen descriptors */
-	for (unsigned i = 0; i < COUNT(layouts); i++) {
+	for_each_named(i, layouts, name) {
 		check_layout(&layouts[i], true);
 		check_layout(&layouts[i], false);
 		if (stats.copied_bytes)
@@ -962,7 +962,7 @@ static const enum ibv_wc_status statuses[] = {
 
 static void bad_completions(void **state)
 {
-	for (unsigned i = 0; i < COUNT(statuses); i++)
+	for_each_row(i, statuses)
 		for (int receive = 0; receive < 2; receive++) {
 			bool timeout = statuses[i] == IBV_WC_RETRY_EXC_ERR;
 			union nvme_sqe *sqe;
@@ -1009,7 +1009,7 @@ static const struct event_case event_cases[] = {
 
 static void events(void **state)
 {
-	for (unsigned i = 0; i < COUNT(event_cases); i++) {
+	for_each_named(i, event_cases, name) {
 		const struct event_case *c = &event_cases[i];
 		union nvme_sqe *sqe;
 
@@ -1049,7 +1049,7 @@ static const struct {
 
 static void said(void **state)
 {
-	for (unsigned i = 0; i < COUNT(said_cases); i++) {
+	for_each_named(i, said_cases, name) {
 		union nvme_sqe *sqe;
 
 		connect_both();
@@ -1117,7 +1117,7 @@ static void posts_that_fail(void **state)
 {
 	static const char *const entries[] = { "post_send", "post_recv" };
 
-	for (unsigned i = 0; i < COUNT(entries); i++) {
+	for_each_row(i, entries) {
 		union nvme_sqe *sqe;
 
 		connect_both();

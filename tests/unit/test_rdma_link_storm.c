@@ -12,9 +12,9 @@
 #include "proto/rdma.h"
 #include "storm.h"
 #include "transport/link.h"
+#include "running.h"
 
-#define COUNT(array) (sizeof(array) / sizeof(*(array)))
-#define IP           "127.0.0.1"
+#define IP "127.0.0.1"
 
 enum {
 	ACTS = 400,

@@ -9,6 +9,7 @@
 #include <weft/memory.h>
 
 #include "fabric.h"
+#include "running.h"
 
 enum { MOST = 4 << 20, TRIES_MAX = 20000 };
 
@@ -59,7 +60,7 @@ static void anybodys_memory(void **state)
 	char *data = malloc(MOST), *back = malloc(MOST);
 	uint64_t since = stats_of(&h).copied_bytes;
 
-	for (unsigned i = 0; i < COUNT(sizes); i++)
+	for_each_row(i, sizes)
 		check_io(&h, data, back, sizes[i], i);
 	assert_true(copied(&h, since) > MOST);
 	host_close(&h);
@@ -74,10 +75,10 @@ static void our_memory(void **state)
 	uint64_t registrations;
 	uint64_t since = stats_of(&h).copied_bytes;
 
-	for (unsigned i = 0; i < COUNT(sizes); i++)
+	for_each_row(i, sizes)
 		check_io(&h, data, back, sizes[i], i);
 	registrations = fabric_counts().registrations;
-	for (unsigned i = 0; i < COUNT(sizes); i++)
+	for_each_row(i, sizes)
 		check_io(&h, data, back, sizes[i], i + 100);
 	assert_int_equal(copied(&h, since), 0);
 	assert_int_equal(fabric_counts().registrations, registrations);
@@ -232,7 +233,7 @@ static void reconnects_after_faults(void **state)
 	char *data = weft_memory_alloc(1 << 20), *back = weft_memory_alloc(1 << 20);
 
 	check_io(&h, data, back, 1 << 20, 1);
-	for (unsigned i = 0; i < COUNT(faults); i++) {
+	for_each_named(i, faults, name) {
 		uint64_t before = reconnects(&h);
 
 		for_each_qp(faults[i].fn, faults[i].arg);
@@ -254,7 +255,7 @@ static void reconnects_after_failed_calls(void **state)
 	struct host h = host_open(WORDS, NS_512);
 	char *data = weft_memory_alloc(65536), *back = weft_memory_alloc(65536);
 
-	for (unsigned i = 0; i < COUNT(entries); i++) {
+	for_each_row(i, entries) {
 		uint64_t before = reconnects(&h);
 
 		fabric_fail(entries[i], 0, 2, ENOMEM);

@@ -7,9 +7,9 @@
 #include "base/log.h"
 #include "rdma_case.h"
 #include "storm.h"
+#include "running.h"
 
-#define COUNT(array) (sizeof(array) / sizeof(*(array)))
-#define IP           "127.0.0.1"
+#define IP "127.0.0.1"
 
 enum { HOSTS = 5, ACTS = 400, PATIENCE = 40, DEPTH = 16, CIDS = 1 << 16 };
 

@@ -10,8 +10,7 @@
 #include <string.h>
 
 #include "rdma_both.h"
-
-#define COUNT(array) (sizeof(array) / sizeof(*(array)))
+#include "running.h"
 
 enum {
 	SETUP_MS = 30000,
@@ -88,7 +87,7 @@ static void check_refusal(struct raw *q, const char *name, uint16_t sts)
 
 static void private_data(void **state)
 {
-	for (unsigned i = 0; i < COUNT(requests); i++) {
+	for_each_named(i, requests, name) {
 		const struct request *c = &requests[i];
 		char data[56] = { 0 };
 		struct nvme_rdma_request request = { cpu_to_le16(c->recfmt), cpu_to_le16(c->qid),
@@ -132,7 +131,7 @@ static void no_resources(void **state)
 	};
 	struct nvme_rdma_request request = raw_request(0, 32, 0);
 
-	for (unsigned i = 0; i < COUNT(entries); i++) {
+	for_each_row(i, entries) {
 		struct raw q;
 
 		raw_open(&q, IP);
@@ -155,7 +154,7 @@ static void no_resources_for_one_more(void **state)
 	struct nvme_rdma_request request = raw_request(0, 32, 0);
 
 	open_both();
-	for (unsigned i = 0; i < COUNT(entries); i++) {
+	for_each_row(i, entries) {
 		struct raw q;
 
 		raw_open(&q, IP);
@@ -232,7 +231,7 @@ static const struct sgl_case sgl_cases[] = {
 static void sgls(void **state)
 {
 	open_both();
-	for (unsigned i = 0; i < COUNT(sgl_cases); i++) {
+	for_each_named(i, sgl_cases, name) {
 		const struct sgl_case *c = &sgl_cases[i];
 		union nvme_sqe sqe = raw_rw(c->write, 0, c->blocks);
 		uint16_t status;
@@ -272,7 +271,7 @@ static const struct {
 
 static void put_list(struct raw *q, union nvme_sqe *sqe, uint32_t at)
 {
-	for (unsigned i = 0; i < COUNT(pieces); i++) {
+	for_each_row(i, pieces) {
 		struct nvme_keyed_sgl block;
 
 		nvme_keyed_sgl_set(&block, (uintptr_t)raw_data(q) + at + pieces[i].offset,
@@ -294,7 +293,7 @@ static void lists(void **state)
 	memset(raw_data(&io) + there, 0, there);
 	put_list(&io, &read, there);
 	assert_int_equal(raw_run(&io, &read, COUNT(pieces) * 16), 0);
-	for (unsigned i = 0; i < COUNT(pieces); i++)
+	for_each_row(i, pieces)
 		assert_memory_equal(raw_data(&io) + pieces[i].offset,
 				    raw_data(&io) + there + pieces[i].offset, pieces[i].len);
 	/* Nothing but the pieces was written. */
@@ -339,7 +338,7 @@ static const struct {
 
 static void invalidation(void **state)
 {
-	for (unsigned i = 0; i < COUNT(invalidation_cases); i++) {
+	for_each_named(i, invalidation_cases, name) {
 		const char *name = invalidation_cases[i].iwarp ? "iwarp0" : "fake0";
 		struct fabric_device *device;
 
@@ -379,7 +378,7 @@ static const struct key_case key_cases[] = {
 
 static void keys(void **state)
 {
-	for (unsigned i = 0; i < COUNT(key_cases); i++) {
+	for_each_named(i, key_cases, name) {
 		const struct key_case *c = &key_cases[i];
 		union nvme_sqe sqe = raw_rw(c->write, 0, 8), good = raw_rw(false, 0, 8);
 		struct ibv_mr *mr;
@@ -571,7 +570,7 @@ static void fail_one(enum victim victim, enum ibv_wc_status status)
 
 static void bad_completions(void **state)
 {
-	for (unsigned i = 0; i < COUNT(statuses); i++)
+	for_each_row(i, statuses)
 		for (enum victim victim = 0; victim < VICTIMS; victim++) {
 			open_both();
 			fail_one(victim, statuses[i]);
@@ -659,7 +658,7 @@ static const struct event_case event_cases[] = {
 
 static void events(void **state)
 {
-	for (unsigned i = 0; i < COUNT(event_cases); i++) {
+	for_each_named(i, event_cases, name) {
 		const struct event_case *c = &event_cases[i];
 		struct rdma_cm_id *id;
 
@@ -847,7 +846,7 @@ static void capsule_sizes(void **state)
 		      { 64 + CAPSULE_DATA, true },
 		      { 64 + CAPSULE_DATA + 1, false } };
 
-	for (unsigned i = 0; i < COUNT(sizes); i++) {
+	for_each_row(i, sizes) {
 		union nvme_sqe sqe = raw_rw(false, 0, 1);
 
 		open_both();
@@ -1078,7 +1077,7 @@ static void connections_come_and_go(void **state)
 
 static void poor_adapters(void **state)
 {
-	for (unsigned i = 0; i < COUNT(poor_ones); i++) {
+	for_each_named(i, poor_ones, name) {
 		tear_down(state);
 		fabric_begin();
 		make_poor(i);

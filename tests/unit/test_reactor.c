@@ -17,8 +17,7 @@
 
 #include "base/log.h"
 #include "reactor/mailbox.h"
-
-#define COUNT(array) (sizeof(array) / sizeof(*(array)))
+#include "running.h"
 
 /* --- messages --------------------------------------------------------------------------------- */
 

@@ -1,5 +1,6 @@
 /* test_reactor_file.c - operations on files, on both engines. */
 #include "reactor_case.h"
+#include "running.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -7,8 +8,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-
-#define COUNT(array) (sizeof(array) / sizeof(*(array)))
 
 /* --- files ------------------------------------------------------------------------------------ */
 

@@ -18,8 +18,7 @@
 
 #include "base/pool.h"
 #include "base/region.h"
-
-#define COUNT(a) (sizeof(a) / sizeof((a)[0]))
+#include "running.h"
 
 static char *addr(uintptr_t at)
 {
@@ -61,7 +60,7 @@ static void finds_what_holds_all_of_it(void **state)
 	};
 
 	for (size_t round = 0; round < 2; round++) {
-		for (size_t i = 0; i < COUNT(find_cases); i++) {
+		for_each_row(i, find_cases) {
 			int want = find_cases[i].found;
 			struct weft_region *got = weft_region_find(&view, addr(find_cases[i].at),
 								   find_cases[i].len);
@@ -97,7 +96,7 @@ static void refuses_what_overlaps(void **state)
 {
 	struct weft_region *first = add(addr(0x20000), 0x1000, 0);
 
-	for (size_t i = 0; i < COUNT(add_cases); i++) {
+	for_each_row(i, add_cases) {
 		struct weft_region *region = NULL;
 		struct weft_err err = { "" };
 		int rc = weft_region_add(&region, addr(add_cases[i].at), add_cases[i].size, 0,
@@ -181,7 +180,7 @@ static void sees_a_dmabuf_in_part_of_it(void **state)
 	int fd = memfd_create("not a dma-buf", MFD_CLOEXEC);
 
 	assert_int_equal(weft_region_add_dmabuf(&region, addr(0x61000), 0x1000, fd, 0, NULL), 0);
-	for (size_t i = 0; i < COUNT(meet_cases); i++) {
+	for_each_row(i, meet_cases) {
 		if (weft_region_meets_dmabuf(&view, addr(meet_cases[i].at), meet_cases[i].len) !=
 		    meet_cases[i].meets)
 			fail_msg("case %zu", i);

@@ -12,8 +12,7 @@
 
 #include "proto/status.h"
 #include "target/resv/resv.h"
-
-#define COUNT(array) (sizeof(array) / sizeof(*(array)))
+#include "running.h"
 
 enum { OK = 0, CONFLICT = NVME_SC_RESERVATION_CONFLICT, INVALID = NVME_SC_INVALID_FIELD };
 enum { WE = 1, EA, WERO, EARO, WEAR, EAAR };
@@ -387,7 +386,7 @@ static void last_registrants_and_shared_keys(void **state)
 		  "=A* B" },
 	};
 
-	for (size_t i = 0; i < COUNT(cases); i++) {
+	for_each_named(i, cases, says) {
 		struct resv_request rq = { .kind = cases[i].kind,
 					   .action = cases[i].action,
 					   .rtype = cases[i].asked,
@@ -446,7 +445,7 @@ static void persistence(void **state)
 		{ RESV_PERSIST, 0, false, false, false, false, OK },
 	};
 
-	for (size_t i = 0; i < COUNT(cases); i++) {
+	for_each_row(i, cases) {
 		struct resv_request rq = { .kind = cases[i].kind,
 					   .key = KEY_A,
 					   .cptpl = cases[i].cptpl,
@@ -556,7 +555,7 @@ static void records_that_are_none_are_refused(void **state)
 
 	make(&st, WE, "A B* C");
 	size = resv_record_size(&st);
-	for (size_t i = 0; i < COUNT(damage); i++) {
+	for_each_row(i, damage) {
 		resv_record_encode(&st, 1, bytes);
 		bytes[damage[i].at] = damage[i].byte;
 		assert_int_equal(resv_record_decode(&back, 1, bytes, size), -EINVAL);

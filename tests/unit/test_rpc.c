@@ -12,8 +12,7 @@
 
 #include "daemon/lines.h"
 #include "daemon/rpc.h"
-
-#define COUNT(array) (sizeof(array) / sizeof(*(array)))
+#include "running.h"
 
 /* --- lines ------------------------------------------------------------------------------------ */
 
@@ -68,7 +67,7 @@ static void feed(struct weft_lines *lines, const char *bytes, size_t step, char 
 
 static void lines_frame(void **state)
 {
-	for (size_t i = 0; i < COUNT(framings); i++) {
+	for_each_named(i, framings, bytes) {
 		for (size_t step = 1; step <= 16; step++) {
 			struct weft_lines lines;
 			char got[128] = "";
@@ -229,7 +228,7 @@ static void check_answer(const char *line, const char *expected)
 
 static void calls_are_answered(void **state)
 {
-	for (size_t i = 0; i < COUNT(calls); i++) {
+	for_each_named(i, calls, line) {
 		struct weft_call call = { .answer = on_answer };
 
 		answers = 0;

@@ -12,8 +12,7 @@
 
 #include "store/cycle.h"
 #include "store/store.h"
-
-#define COUNT(array) (sizeof(array) / sizeof(*(array)))
+#include "running.h"
 
 static char path[4096], spec[4200];
 
@@ -232,7 +231,7 @@ static void check_commits(const char *what)
 	uint64_t revision = weft_store_revision(store);
 
 	assert_int_equal(revision, 1);
-	for (size_t i = 0; i < COUNT(cases); i++) {
+	for_each_named(i, cases, a) {
 		revision += !cases[i].rc;
 		assert_int_equal(commit(store, cases[i].writes, cases[i].n), cases[i].rc);
 		assert_int_equal(weft_store_revision(store), revision);
@@ -311,7 +310,7 @@ static void what_comes_together_is_one_revision(void **state)
 	};
 	struct weft_store *store = opened(spec, 1, 1);
 
-	for (size_t i = 0; i < COUNT(cases); i++) {
+	for_each_named(i, cases, a) {
 		struct result results[] = {
 			{ .txn = { &cases[i].first, 1, txn_over } },
 			{ .txn = { &cases[i].second, 1, txn_over } },
@@ -433,7 +432,7 @@ static void a_failing_or_full_disk_is_told(void **state)
 		{ 0, 9, ENOSPC, "old" }, { 9, 0, ENOSPC, "old" },
 	};
 
-	for (size_t i = 0; i < COUNT(cases); i++) {
+	for_each_named(i, cases, later) {
 		struct weft_store *store = opened(spec, 1, 1);
 
 		assert_int_equal(put(store, "key", "old"), 0);
@@ -567,7 +566,7 @@ static void a_cut_file_is_not_taken_for_a_new_one(void **state)
 		{ SLOT_0, 0, NULL },
 	};
 
-	for (size_t i = 0; i < COUNT(cases); i++) {
+	for_each_named(i, cases, value) {
 		struct weft_store *store;
 		int rc;
 
@@ -750,7 +749,7 @@ static void a_commit_can_count_on_who_is_absent(void **state)
 	};
 	struct member a = { 0 }, b = { 0 };
 
-	for (size_t i = 0; i < COUNT(cases); i++) {
+	for_each_row(i, cases) {
 		struct weft_store_write write = { "key", 0, "1", 1 };
 		struct result result = { .txn = { &write, 1, txn_over, cases[i].absent } };
 
@@ -867,7 +866,7 @@ static void what_is_wrong_is_said(void **state)
 		{ has_a_node_3, 2, NULL, "do not agree on how many they are" },
 	};
 
-	for (size_t i = 0; i < COUNT(cases); i++) {
+	for_each_named(i, cases, spec) {
 		struct weft_store_options options = { .home = r,
 						      .spec = cases[i].spec ? cases[i].spec : spec,
 						      .node = 1,
@@ -902,7 +901,7 @@ static void other_machines_are_told_by_the_file_system(void **state)
 	};
 	struct weft_store *store = opened(spec, 1, 2), *memory = opened("mem", 1, 1);
 
-	for (size_t i = 0; i < COUNT(cases); i++) {
+	for_each_row(i, cases) {
 		fs_type = cases[i].type;
 		assert_int_equal(weft_store_reaches_others(store), cases[i].reaches);
 		assert_false(weft_store_reaches_others(memory));
@@ -1207,7 +1206,7 @@ static void one_alone_is_handed_over(void **state)
 {
 	const char *const specs[] = { "mem", spec };
 
-	for (size_t i = 0; i < COUNT(specs); i++) {
+	for_each_row(i, specs) {
 		struct member a = { .store = opened(specs[i], 1, 1) }, heir = { 0 };
 		struct weft_store_state given;
 		uint64_t session = weft_store_session(a.store), revision;
@@ -1298,7 +1297,7 @@ static void wrong_states_refused(void **state)
 
 	join(&a, 1);
 	assert_int_equal(put(a.store, "key", "1"), 0);
-	for (size_t i = 0; i < COUNT(cases); i++) {
+	for_each_row(i, cases) {
 		struct weft_store *heir = heir_of(spec, 2);
 		struct weft_store_state given;
 

@@ -3,6 +3,7 @@
  * Storage keeps operations until the case lets them go. What must wait for them is looked at while
  * they are held, after the target has answered something else: it had its chance. */
 #include "held_case.h"
+#include "running.h"
 
 enum { NS_HELD = 9, GROUP = 3, LID_ANA = 0x0c, INACCESSIBLE = 3, CHANGE = 15, OPTIMIZED = 1 };
 
@@ -62,7 +63,7 @@ static void ana_waits_for_storage(void **state)
 	struct host h = host_open("", NS_HELD);
 	uint64_t before, during, after;
 
-	for (unsigned i = 0; i < COUNT(held_ops); i++) {
+	for_each_named(i, held_ops, name) {
 		struct flight f = { .done = false };
 		struct target_ana *ana;
 
@@ -422,7 +423,7 @@ static void freeze_waits_for_storage(void **state)
 	struct host h = host_open("", NS_HELD);
 	struct flight late = { .data = "late" };
 
-	for (unsigned i = 0; i < COUNT(held_ops); i++) {
+	for_each_named(i, held_ops, name) {
 		struct flight f = { .done = false };
 
 		held_hold(true);
@@ -472,7 +473,7 @@ static void *remove_in_background(void *arg)
 /* Storage is closed when it has nothing of the namespace in hand: held_close() sees to that. */
 static void removal_waits_for_storage(void **state)
 {
-	for (unsigned i = 0; i < COUNT(held_ops); i++) {
+	for_each_named(i, held_ops, name) {
 		struct host h = host_open("", NS_HELD);
 		struct flight f = { .done = false };
 		pthread_t thread;
@@ -559,7 +560,7 @@ static void preempt_waits_for_storage(void **state)
 
 	resv(&us, REGISTER, 0, 0, 1);
 	resv(&us, ACQUIRE, WERO << 8, 1, 0);
-	for (unsigned i = 0; i < COUNT(cases); i++) {
+	for_each_named(i, cases, name) {
 		struct flight f = { .done = false }, preempt = { .done = false };
 
 		strcpy(f.data, cases[i].op == WEFT_WRITE ? "late" : "");

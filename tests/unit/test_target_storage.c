@@ -1,5 +1,6 @@
 /* test_target_storage.c - what commands ask of storage, and what hosts hear when it fails. */
 #include "held_case.h"
+#include "running.h"
 
 enum { NS_HELD = 9, GROUP = 3, LID_SMART = 2, DNR = 0x4000 };
 enum { READ_ERROR = 0x281, WRITE_FAULT = 0x280, CAPACITY = 0x81, INTERNAL = 0x06 };
@@ -77,7 +78,7 @@ static void storage_is_asked(void **state)
 	for (int cache = 1; cache >= 0; cache--) {
 		set_write_cache(h.ctrl, cache);
 		held_asked();
-		for (unsigned i = 0; i < COUNT(cases); i++) {
+		for_each_named(i, cases, name) {
 			const char *want = cache ? cases[i].asked : cases[i].without_cache;
 			const char *asked;
 
@@ -122,7 +123,7 @@ static void compare_looks_at_every_piece(void **state)
 	static char data[3 * PIECE];
 	struct host h = host_open("", NS_HELD);
 
-	for (unsigned i = 0; i < COUNT(cases); i++) {
+	for_each_row(i, cases) {
 		unsigned len = cases[i].length, at = cases[i].at;
 
 		assert_int_equal(compare(&h, data, len), 0);
@@ -191,7 +192,7 @@ static void host_hears_of_errors(void **state)
 	struct host h = host_open("", NS_HELD);
 	struct flight f;
 
-	for (unsigned i = 0; i < COUNT(cases); i++) {
+	for_each_named(i, cases, name) {
 		uint64_t media = media_errors(h.ctrl), entries = error_log_entries(h.ctrl);
 		bool is_media = (cases[i].status & 0x700) == 0x200;
 

@@ -9,8 +9,7 @@
 #include <string.h>
 
 #include "proto/tcp.h"
-
-#define COUNT(array) (sizeof(array) / sizeof(*(array)))
+#include "running.h"
 
 enum {
 	CAPSULE_MAX = 8192,
@@ -307,6 +306,7 @@ static void check_accepted(const struct acceptance *cases, size_t count, bool ho
 		struct nvme_tcp_fault fault;
 		struct nvme_tcp_shape got;
 
+		running_row("accepted", i, cases[i].name);
 		if (check(cases[i].hdr, cases[i].agreed, host, &got, &fault) < 0)
 			fail_msg("%s: refused: %s", cases[i].name, fault.why);
 		if (got.header != want->header || got.data_at != want->data_at ||
@@ -314,6 +314,7 @@ static void check_accepted(const struct acceptance *cases, size_t count, bool ho
 			fail_msg("%s: header %u, data %u at %u, ddgst %d", cases[i].name,
 				 got.header, got.data_len, got.data_at, got.ddgst);
 	}
+	running_no_row("accepted");
 }
 
 static void check_refused(const struct refusal *cases, size_t count, bool host)
@@ -322,11 +323,13 @@ static void check_refused(const struct refusal *cases, size_t count, bool host)
 		struct nvme_tcp_fault fault;
 		struct nvme_tcp_shape shape;
 
+		running_row("refused", i, cases[i].name);
 		if (check(cases[i].hdr, cases[i].agreed, host, &shape, &fault) != -EPROTO)
 			fail_msg("%s: accepted", cases[i].name);
 		if (fault.fes != cases[i].fes || fault.fei != cases[i].fei || !fault.why)
 			fail_msg("%s: FES %u, FEI %u", cases[i].name, fault.fes, fault.fei);
 	}
+	running_no_row("refused");
 }
 
 static void header_accepted(void **state)

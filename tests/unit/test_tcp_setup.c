@@ -9,8 +9,7 @@
 #include <string.h>
 
 #include "proto/tcp.h"
-
-#define COUNT(array) (sizeof(array) / sizeof(*(array)))
+#include "running.h"
 
 /* --- ICReq ------------------------------------------------------------------------------------ */
 
@@ -33,7 +32,7 @@ static const struct {
 
 static void icreq(void **state)
 {
-	for (size_t i = 0; i < COUNT(icreqs); i++) {
+	for_each_row(i, icreqs) {
 		struct nvme_tcp_icreq pdu = {
 			.pfv = cpu_to_le16(icreqs[i].pfv),
 			.hpda = icreqs[i].hpda,
@@ -71,7 +70,7 @@ static const struct {
 
 static void icresp(void **state)
 {
-	for (size_t i = 0; i < COUNT(icresps); i++) {
+	for_each_row(i, icresps) {
 		struct nvme_tcp_icresp pdu = {
 			.pfv = cpu_to_le16(icresps[i].pfv),
 			.cpda = icresps[i].cpda,
@@ -108,7 +107,7 @@ static void type_text(void **state)
 		{ 8, "unknown PDU" },           { 255, "unknown PDU" },
 	};
 
-	for (size_t i = 0; i < COUNT(cases); i++)
+	for_each_named(i, cases, text)
 		assert_string_equal(nvme_tcp_type_text(cases[i].type), cases[i].text);
 }
 
@@ -143,7 +142,7 @@ static void digest(void **state)
 		up[i] = i;
 		down[i] = 31 - i;
 	}
-	for (size_t i = 0; i < COUNT(digests); i++)
+	for_each_row(i, digests)
 		assert_int_equal(nvme_tcp_crc(0, digests[i].data, digests[i].len), digests[i].crc);
 }
 
@@ -177,7 +176,7 @@ static void digest_of_a_copy(void **state)
 
 	for (size_t i = 0; i < sizeof(from); i++)
 		from[i] = (char)(i * 37 + i / 7);
-	for (size_t i = 0; i < COUNT(lengths); i++) {
+	for_each_row(i, lengths) {
 		memset(to, 0x5a, sizeof(to));
 		assert_int_equal(nvme_tcp_crc_copy(to, from, lengths[i]),
 				 nvme_tcp_crc(0, from, lengths[i]));

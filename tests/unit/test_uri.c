@@ -6,11 +6,11 @@
 #include <cmocka.h>
 
 #include "proto/uri.h"
+#include "running.h"
 
-#define COUNT(array) (sizeof(array) / sizeof(*(array)))
-#define NQN          "nqn.2026-11.io.weft:default"
-#define TEN          "xxxxxxxxxx"
-#define HUNDRED      TEN TEN TEN TEN TEN TEN TEN TEN TEN TEN
+#define NQN     "nqn.2026-11.io.weft:default"
+#define TEN     "xxxxxxxxxx"
+#define HUNDRED TEN TEN TEN TEN TEN TEN TEN TEN TEN TEN
 
 /* --- addresses -------------------------------------------------------------------------------- */
 
@@ -43,7 +43,7 @@ static void uri_good(void **state)
 	char again[WEFT_URI_MAX];
 	struct weft_uri uri;
 
-	for (size_t i = 0; i < COUNT(good_uris); i++) {
+	for_each_named(i, good_uris, text) {
 		struct weft_err err = { "" };
 
 		if (weft_uri_parse(good_uris[i].text, &uri, &err) < 0)
@@ -107,7 +107,7 @@ static void uri_bad(void **state)
 {
 	struct weft_uri uri;
 
-	for (size_t i = 0; i < COUNT(bad_uris); i++) {
+	for_each_named(i, bad_uris, text) {
 		struct weft_err err = { "" };
 
 		if (!weft_uri_parse(bad_uris[i].text, &uri, &err))
@@ -132,7 +132,7 @@ static void addresses_equal(void **state)
 {
 	struct weft_uri a, b;
 
-	for (size_t i = 0; i < COUNT(pairs); i++) {
+	for_each_named(i, pairs, a) {
 		assert_int_equal(weft_uri_parse(pairs[i].a, &a, NULL), 0);
 		assert_int_equal(weft_uri_parse(pairs[i].b, &b, NULL), 0);
 		if (weft_addr_equal(&a.addr, &b.addr) != pairs[i].equal)
@@ -158,7 +158,7 @@ static const char *const good_nqns[] = {
 
 static void nqn_good(void **state)
 {
-	for (size_t i = 0; i < COUNT(good_nqns); i++) {
+	for_each_row(i, good_nqns) {
 		struct weft_err err = { "" };
 
 		if (weft_nqn_check(good_nqns[i], &err) < 0)
@@ -203,7 +203,7 @@ static const struct {
 
 static void nqn_bad(void **state)
 {
-	for (size_t i = 0; i < COUNT(bad_nqns); i++) {
+	for_each_named(i, bad_nqns, nqn) {
 		struct weft_err err = { "" };
 
 		if (!weft_nqn_check(bad_nqns[i].nqn, &err))
