@@ -33,9 +33,18 @@ def case(name, limit_s=60):
     return add
 
 
+def say(*lines):
+    """All at once: what several threads say is not mixed."""
+    sys.stdout.write("".join(f"{line}\n" for line in lines))
+    sys.stdout.flush()
+
+
+def comments(text):
+    return [f"# {line}" for line in str(text).splitlines()]
+
+
 def diag(text):
-    for line in str(text).splitlines():
-        print(f"# {line}", flush=True)
+    say(*comments(text))
 
 
 def watch(death):
@@ -52,7 +61,12 @@ def deaths(failed):
 
 
 def announce(name):
-    print(f"# running {name}", flush=True)
+    say(f"# running {name}")
+
+
+def report(number, name, wrong, skipped=""):
+    say(f"{'not ok' if wrong else 'ok'} {number} - {name}{skipped and f' # SKIP {skipped}'}",
+        *comments(wrong))
 
 
 def on_alarm(_signal, _frame):
@@ -81,9 +95,7 @@ def run_one(number, name, limit_s, body, after):
     skipped, wrong = attempt(limit_s, body, after)
     dead = deaths(failed=bool(wrong))
     wrong = dead or wrong       # what a case says of a peer that is dead is no news
-    print(f"{'not ok' if wrong else 'ok'} {number} - {name}{skipped and f' # SKIP {skipped}'}",
-          flush=True)
-    diag(wrong)
+    report(number, name, wrong, skipped)
     return not wrong, bool(dead)
 
 
@@ -96,13 +108,12 @@ def choose():
 def run(after=lambda: None):
     """Run the cases. Exit status."""
     chosen, passed = choose(), 0
-    print(f"1..{len(chosen)}", flush=True)
+    say(f"1..{len(chosen)}")
     for number, case_ in enumerate(chosen, 1):
         fine, dead = run_one(number, *case_, after)
         passed += fine
         if dead and number < len(chosen):
-            print(f"Bail out! {len(chosen) - number} cases were not run: what they need is dead",
-                  flush=True)
+            say(f"Bail out! {len(chosen) - number} cases were not run: what they need is dead")
             break
     return 0 if chosen and passed == len(chosen) else 1
 
@@ -121,10 +132,9 @@ def run_wide(workers):
     """Run the cases several at a time: those that share nothing, wait much and bound their waits
     themselves. Exit status."""
     chosen, failed = choose(), 0
-    print(f"1..{len(chosen)}", flush=True)
+    say(f"1..{len(chosen)}")
     with ThreadPoolExecutor(workers) as pool:
         for number, wrong in enumerate(pool.map(outcome, chosen), 1):
-            print(f"{'not ok' if wrong else 'ok'} {number} - {chosen[number - 1][0]}", flush=True)
-            diag(wrong)
+            report(number, chosen[number - 1][0], wrong)
             failed += bool(wrong)
     return 1 if failed or not chosen else 0
