@@ -484,6 +484,44 @@ lost("a reset that is refused, of a path that was lost audibly", "write", HURT,
 lost("a silent path, and nobody to ask: when keep-alive and quiesce time have passed", "write",
      dict(cqt=300), {}, words=dict(kato="1s"), asked=False)
 
+lost("… or, without keep-alive, when the path is given up", "write", {}, {},
+     words=dict(kato="0", loss_timeout="1s"), asked=False)
+
+
+@tap.case("one that refused is asked again when it has a new controller")
+def _():
+    resets, refused = Resets(OVER), []
+
+    def step(conn, cmd):
+        if refused:
+            return resets.step(conn, cmd)
+        refused.append(cmd)
+        conn.complete(cmd, nvme.INVALID_FIELD)
+        after(0.3, conn.close)          # when the host has taken it in
+    with paths(hurt("write", silent, **HURT),
+               worse(cross_ctrl_reset=step, write=resets.write, **HURT)) as p:
+        result = write(p, PATIENT | PROBED)
+        assert result.code == 0 and refused, result
+
+
+def slow_read(conn, cmd):
+    time.sleep(1)
+    normally(conn, "read", cmd)
+
+
+def is_asked(name, wanted, *scripts):
+    """A read takes a second, and so much longer than usual."""
+    @tap.case(name)
+    def _():
+        with paths(*scripts) as p:
+            assert read(p, PATIENT | PROBED).code == 0
+            assert ((0, "keep_alive") in p.targets[0].commands) == wanted, p.targets[0].commands
+
+
+is_asked("a path whose command takes unusually long is asked whether it is there", True,
+         ana(OPTIMIZED) | dict(read=slow_read), worse())
+is_asked("… but not the only one: there is nothing to go on with", False, dict(read=slow_read))
+
 
 class Door:
     """A path that falls silent of a write, and lets the host in again at its tenth attempt."""

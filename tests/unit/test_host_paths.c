@@ -331,6 +331,39 @@ static void seen(void **state)
 	stop_relays();
 }
 
+/* The only path that is left takes long: it is not given up for that. */
+static void the_last_is_not_probed(void **state)
+{
+	struct weft_path_info paths[WEFT_PATHS_MAX];
+	struct iovec iov = { block, sizeof(block) };
+	struct weft_cmd cmd = { .op = WEFT_READ, .length = sizeof(block), .iov = &iov, .iovcnt = 1 };
+	struct host h;
+
+	start_relays();
+	h = open_both("?probe=10ms&kato=60m&io_timeout=60m&reconnect_delay=1ms"
+		      "&reconnect_delay_max=5ms");
+	read_through(&h, relays[0]);
+	read_through(&h, relays[1]);
+	relay_mood(relays[1], RELAY_REFUSE);
+	relay_cut(relays[1]);
+	while (state_of(h.ctrl, 1) == WEFT_LIVE)
+		usleep(1000);
+	read_through(&h, relays[0]);
+	relay_mood(relays[0], RELAY_HOLD);
+	cmd.ns = h.ns;
+	assert_int_equal(weft_submit(h.queue, &cmd), 0);
+	for (unsigned i = 0; i < 50; i++) /* many times what a probe waits */
+		weft_queue_poll(h.queue, 10);
+	relay_mood(relays[0], RELAY_PASS);
+	while (weft_queue_pending(h.queue))
+		weft_queue_poll(h.queue, -1);
+	assert_int_equal(cmd.rc, 0);
+	assert_int_equal(weft_ctrl_paths(h.ctrl, paths, PATHS), PATHS);
+	assert_int_equal(paths[0].reconnects, 0);
+	host_close(&h);
+	stop_relays();
+}
+
 /* Every cut is a stall of a queue that has something in flight there, and counted once. */
 static void stalls_are_counted(void **state)
 {
@@ -502,6 +535,7 @@ int main(void)
 		cmocka_unit_test(exchanged_under_load),
 		cmocka_unit_test(both_are_cut_at_once),
 		cmocka_unit_test(silent_after_another_came),
+		cmocka_unit_test(the_last_is_not_probed),
 	};
 
 	return cmocka_run_group_tests(tests, start_target, end_target);
