@@ -385,4 +385,61 @@ def _():
     assert all(blocks == 256 for blocks, _ in ranges), ranges
 
 
+def lost_with_its_connection(name, word, step, cuts, times):
+    """An admin command that breaks the connection CUTS times is sent TIMES in all."""
+    @tap.case(name)
+    def _():
+        asked = []
+
+        def cut_off(conn, cmd):
+            if cmd.dw(10) & 0xFF == 6:
+                asked.append(cmd)
+                if len(asked) <= cuts:
+                    conn.reset()
+            normally(conn, step, cmd)
+
+        with Target(**{step: cut_off}) as t:
+            outcome = says(word, t.uri(**HASTY))
+        assert len(asked) == times, f"{len(asked)} of them; {outcome}"
+        assert outcome.startswith("0") == (times > cuts), outcome
+        assert times > cuts or int(outcome.split()[0]) == -errno.ECONNRESET, outcome
+
+
+lost_with_its_connection("Set Features that loses its connection is not sent again", "set-feature",
+                         "set_features", 1, 1)
+lost_with_its_connection("… Get Features is", "get-feature", "get_features", 2, 3)
+lost_with_its_connection("… but not for ever", "get-feature", "get_features", 9, 3)
+
+
+COPY_BLOCKS, NOT_READY = 16 * 4096 // 512, 0x82
+
+
+def copied_in_part(name, refused, times):
+    """Copy in two pieces, of which the second is refused: TIMES it is sent in all."""
+    @tap.case(name)
+    def _():
+        copies = []
+
+        def identified(conn, cns, nsid):
+            data = normally(conn, "identified", cns, nsid)
+            if cns == 1:
+                struct.pack_into("<H", data, 520, 0x10D)    # ONCS: Copy, too
+            if cns == 0:                                    # MSSRL, MCL, MSRC
+                struct.pack_into("<HIB", data, 74, COPY_BLOCKS // 2, COPY_BLOCKS // 2, 0)
+            return data
+
+        def piece(conn, cmd):
+            copies.append(cmd)
+            conn.complete(cmd, 0 if len(copies) not in refused else NOT_READY, dnr=0)
+
+        with Target(identified=identified, unknown=piece) as t:
+            outcome = says("copy", t.uri(queues=1))
+        assert len(copies) == times, f"{len(copies)} pieces; {outcome}"
+        assert outcome.startswith("0 ") == (times > 2), outcome
+
+
+copied_in_part("a Copy that is done in part is not sent again", {2}, 2)
+copied_in_part("… one of which nothing was done is", {1, 2}, 4)
+
+
 sys.exit(tap.run())

@@ -1,9 +1,12 @@
 """completions.py - completions for commands that are not, not any more, or not there."""
 
 import nvme
-from host_bad import HASTY, SIZE, fails, hurts, normally, read, survives, works, write
+from host_bad import (HASTY, PATIENT, SIZE, Target, fails, hurts, normally, once, read, survives,
+                      works, write)
+from tap import case
 
 WHY = "command|cid|completion|CapsuleResp|time"
+INTERRUPTED, NOT_READY, HOST_PATH_ERROR = 0x21, 0x82, 0x370
 LONG = 1 << 19          # several commands, where one is not that long
 
 
@@ -167,3 +170,22 @@ survives("data on the admin queue for nothing", read=foreign)
 works("a read's data, its completion much later", read=lambda conn, cmd: (
     conn.c2hdata(cmd.cid, 0, bytes(conn.target.namespaces[1].data[4096:4096 + SIZE])),
     conn.complete(cmd)))
+
+
+def refuses(status, dnr):
+    """The first read is refused; with DNR it stays the only one."""
+    def first(conn, cmd):
+        conn.complete(cmd, status, dnr=dnr)
+
+    @case(f"status {status:#x} {'with' if dnr else 'without'} DNR")
+    def _():
+        with Target(read=once("read", first)) as t:
+            result = read(t, PATIENT)
+            reads = t.commands.count((1, "read"))
+            assert (result.code, reads) == ((1, 1) if dnr else (0, 2)), f"{reads} reads; {result}"
+
+
+for status in (nvme.TRANSIENT_TRANSPORT, INTERRUPTED, NOT_READY, nvme.INTERNAL_PATH_ERROR,
+               nvme.ANA_INACCESSIBLE, nvme.ANA_TRANSITION, HOST_PATH_ERROR):
+    refuses(status, dnr=1)
+    refuses(status, dnr=0)

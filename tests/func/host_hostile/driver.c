@@ -289,6 +289,40 @@ static void trim(const char *uri)
 	close_all();
 }
 
+/* In several pieces, where the controller takes less at a time. */
+static void copy(const char *uri)
+{
+	struct weft_cmd cmd = { .op = WEFT_COPY, .length = 16 * BLOCK, .copy_from = 32 * BLOCK };
+
+	open_all(uri);
+	cmd.ns = ns;
+	weft_run(queue, &cmd, &err);
+	tell_outcome(&cmd);
+	close_all();
+}
+
+/* The write cache: whether it is on, or that it be on. */
+static void feature(const char *uri, unsigned char opcode)
+{
+	unsigned char sqe[64] = { [0] = opcode, [40] = 6, [44] = 1 };
+	int rc;
+
+	check(weft_connect(uri, NULL, &ctrl, &err), "weft_connect");
+	rc = weft_admin(ctrl, sqe, NULL, 0, NULL, &err);
+	printf("%d %s\n", rc, rc < 0 ? err.text : "");
+	weft_disconnect(ctrl);
+}
+
+static void get_feature(const char *uri)
+{
+	feature(uri, 0x0a);
+}
+
+static void set_feature(const char *uri)
+{
+	feature(uri, 0x09);
+}
+
 /* A write that waits for the connection. */
 static void waiting_write(const char *uri)
 {
@@ -344,6 +378,9 @@ static const struct {
 	{ "read-after-reset", read_after_reset },
 	{ "raw-short", raw_short },
 	{ "trim", trim },
+	{ "get-feature", get_feature },
+	{ "set-feature", set_feature },
+	{ "copy", copy },
 	{ "waiting-write", waiting_write },
 	{ "idle", idle },
 	{ "ask-until-reconnected", ask_until_reconnected },
