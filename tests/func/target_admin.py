@@ -1,5 +1,6 @@
 #!/usr/bin/python3
 """target_admin.py - Abort, Asynchronous Event Request, Keep Alive."""
+import contextlib
 import pathlib
 import signal
 import sys
@@ -78,20 +79,23 @@ def _(t):
     weft.wait_until(lambda: not t.controllers(), "the controller to go")
 
 
-@with_host("Keep Alive: a target that was stopped hears what its hosts said meanwhile",
-           host=dict(kato=2000))
-def _(t, ctrl):
+@with_target("Keep Alive: a target that was stopped hears what its hosts said meanwhile")
+def _(t):
+    """Of so many hosts, the timers of some come before what they have said."""
     def stopped_for_long():
         t.process.send_signal(signal.SIGSTOP)
         time.sleep(2.5)
 
-    stopped_for_long()
-    t.process.send_signal(signal.SIGCONT)
-    time.sleep(0.1)         # this timeout still remembered the commands of the connect
-    stopped_for_long()
-    cid = ctrl.admin.submit(sqe.Sqe(sqe.KEEP_ALIVE))
-    t.process.send_signal(signal.SIGCONT)
-    ctrl.admin.wait(cid)
+    with contextlib.ExitStack() as stack:
+        ctrls = [stack.enter_context(connect(t, kato=2000)) for _ in range(40)]
+        stopped_for_long()
+        t.process.send_signal(signal.SIGCONT)
+        time.sleep(0.1)     # this timeout still remembered the commands of the connect
+        stopped_for_long()
+        cids = [ctrl.admin.submit(sqe.Sqe(sqe.KEEP_ALIVE)) for ctrl in ctrls]
+        t.process.send_signal(signal.SIGCONT)
+        for ctrl, cid in zip(ctrls, cids):
+            ctrl.admin.wait(cid)
 
 
 @with_target("Keep Alive: an association without a timeout stays")

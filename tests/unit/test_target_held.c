@@ -589,6 +589,52 @@ static void preempt_waits_for_storage(void **state)
 	host_close(&us);
 }
 
+/* --- CC.EN ------------------------------------------------------------------------------------ */
+
+enum { CC_OFFSET = 0x14, CSTS_OFFSET = 0x1c, FABRICS = 0x7f, PROPERTY_SET = 0, PROPERTY_GET = 4 };
+
+static uint64_t property(struct weft_ctrl *ctrl, uint8_t fctype, uint32_t offset, uint64_t value)
+{
+	uint8_t sqe[64] = { [0] = FABRICS, [4] = fctype };
+	struct weft_err err = { "" };
+	uint64_t result = 0;
+
+	memcpy(sqe + 44, &offset, sizeof(offset));
+	memcpy(sqe + 48, &value, sizeof(value));
+	if (weft_admin(ctrl, sqe, NULL, 0, &result, &err) < 0)
+		fail_msg("%s", err.text);
+	return result;
+}
+
+/* A host that has cleared CC.EN may write elsewhere when CSTS.RDY is 0. Until then the controller
+ * takes no new queue: it would be one of the time before. The host's own queue is not polled, so it
+ * does not know that it is lost. */
+static void disable_waits_for_storage(void **state)
+{
+	struct host h = host_open("?reconnect_delay=1ms", NS_HELD);
+	struct flight f = { .data = "late" };
+	struct weft_err err = { "" };
+	struct weft_queue *queue;
+
+	held_hold(true);
+	take_off(&h, &f, WEFT_WRITE, 512);
+	until_held(&h, 1);
+	property(h.ctrl, PROPERTY_SET, CC_OFFSET, 0);
+	for (unsigned times = 0; times < 20; times++)
+		assert_int_equal(property(h.ctrl, PROPERTY_GET, CSTS_OFFSET, 0), 1);
+	assert_true(weft_queue_open(h.ctrl, &queue, &err) < 0);
+	assert_non_null(strstr(err.text, "NVMe status 0xc"));
+	assert_string_equal(held_bytes(), "");
+	held_hold(false);
+	held_let_go();
+	while (property(h.ctrl, PROPERTY_GET, CSTS_OFFSET, 0))
+		usleep(100);
+	assert_string_equal(held_bytes(), "late");
+	weft_ctrl_reset(h.ctrl);
+	land(&h, &f);
+	host_close(&h);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -610,6 +656,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(freeze_looks_before_it_gives_up, with_held,
 						without_held),
 		cmocka_unit_test_setup_teardown(removal_waits_for_storage, with_held, without_held),
+		cmocka_unit_test_setup_teardown(disable_waits_for_storage, with_held, without_held),
 		cmocka_unit_test_setup_teardown(preempt_waits_for_storage, with_held, without_held),
 	};
 
