@@ -14,7 +14,7 @@ import pdu
 import sqe
 import tap
 from fixture import connect, in_background, with_host, with_target
-from nvme import COMPARE_FAILURE, FAILED_FUSED, SUCCESS, pattern
+from nvme import COMPARE_FAILURE, FAILED_FUSED, SIZE_LIMIT, SUCCESS, pattern
 
 BACKENDS = ["mem:32M,block=4096", "mem:16M,block=512", "file:{dir}/a.img,size=32M,block=4096",
             "file:{dir}/b.img,size=16M,block=512"]
@@ -284,6 +284,30 @@ def _(disk):
     disk.copy(100, ranges)
     want = b"".join(data[s * disk.block:(s + n) * disk.block] for s, n in ranges)
     assert disk.read(100, 8) == want and disk.read(0, 32) == data
+
+
+@with_host("Copy: 128 ranges, 16 MiB each, 64 MiB in all, and no more", ns=["null:1G,block=512"])
+def _(t, ctrl):
+    disk, most = ctrl.disk(), (16 << 20) // 512
+    for ranges, want in (([(0, most)], SUCCESS), ([(0, most + 1)], SIZE_LIMIT),
+                         ([(0, 1)] * 128, SUCCESS), ([(0, 1)] * 129, SIZE_LIMIT),
+                         ([(0, most)] * 4, SUCCESS), ([(0, most)] * 4 + [(0, 1)], SIZE_LIMIT)):
+        disk.copy(0, ranges, want=want)
+
+
+@with_host("storage that ends early: Verify and Copy look at every piece, and say where",
+           ns=["file:{dir}/cut.img,size=16M,block=4096"])
+def _(t, ctrl):
+    disk, there = ctrl.disk(), 255
+    disk.write(0, pattern(9, there * disk.block))
+    os.truncate(t.dir / "cut.img", there * disk.block)
+    disk.verify(0, there)
+    assert disk.queue.do(disk.command(sqe.VERIFY, 0, there + 1), want=None).status
+    assert not disk.copy(10, [(0, 10)], want=None).status
+    for first in range(3):              # DW0: the first range that is not copied whole
+        ranges = [(0, 1)] * first + [(there, 1), (0, 1)]
+        cqe = disk.copy(20, ranges, want=None)
+        assert cqe.status and cqe.dw0 == first, cqe
 
 
 @with_disks("Compare and Write: the pair does both or neither")
