@@ -55,7 +55,7 @@ static struct epoll *to_epoll(struct engine *engine)
 
 static bool *flag_of(struct weft_op *op)
 {
-	return op->kind == WEFT_OP_SEND ? &op->sock->writable : &op->sock->readable;
+	return weft_op_sends(op) ? &op->sock->writable : &op->sock->readable;
 }
 
 /* Less than there was room for: the next byte makes an edge, so there is no need to ask for EAGAIN.
@@ -71,19 +71,25 @@ static bool is_drained(const struct weft_op *op, int res)
 	return (size_t)res < room;
 }
 
+static int try_now(struct weft_op *op)
+{
+	int res;
+
+	do {
+		res = weft_op_try(op);
+	} while (res == -EINTR);
+	return res;
+}
+
 static void attempt(struct epoll *e, struct weft_op *op)
 {
 	bool *flag = flag_of(op);
 	int res;
 
-	if (!*flag)
-		return;
-	do {
-		res = weft_op_try(op);
-	} while (res == -EINTR);
+	res = *flag ? try_now(op) : -EAGAIN;
 	if (res == -EAGAIN || is_drained(op, res))
 		*flag = false;
-	if (res == -EAGAIN)
+	if (weft_op_waits(op, res))
 		return;
 	if (op->kind == WEFT_OP_RECV)
 		weft_talk_note(&e->talk, op->sock);

@@ -60,6 +60,18 @@ static inline bool weft_op_under_way(const struct weft_op *op)
 	return op && op->res == WEFT_OP_UNDER_WAY;
 }
 
+/* It has sock->tx, not sock->rx. */
+static inline bool weft_op_sends(const struct weft_op *op)
+{
+	return op->kind == WEFT_OP_SEND || op->kind == WEFT_OP_OFFER || op->kind == WEFT_OP_ROOM;
+}
+
+/* The socket is not ready, and the operation waits until it is. */
+static inline bool weft_op_waits(const struct weft_op *op, int res)
+{
+	return res == -EAGAIN && op->kind != WEFT_OP_OFFER;
+}
+
 static inline void weft_op_complete(struct weft_reactor *r, struct weft_op *op, int res)
 {
 	op->res = res;

@@ -85,9 +85,21 @@ void weft_sock_send(struct weft_sock *sock, struct weft_op *op, struct iovec *io
 	start_sock(sock, &sock->tx, op, WEFT_OP_SEND);
 }
 
+void weft_sock_offer(struct weft_sock *sock, struct weft_op *op, struct iovec *iov, int iovcnt)
+{
+	set_iov(op, iov, iovcnt);
+	start_sock(sock, &sock->tx, op, WEFT_OP_OFFER);
+}
+
+void weft_sock_room(struct weft_sock *sock, struct weft_op *op)
+{
+	start_sock(sock, &sock->tx, op, WEFT_OP_ROOM);
+}
+
 static int try_poll(const struct weft_op *op)
 {
-	struct pollfd pollfd = { .fd = op->fd, .events = POLLIN };
+	struct pollfd pollfd = { .fd = op->fd,
+				 .events = op->kind == WEFT_OP_POLL ? POLLIN : POLLOUT };
 	int n = poll(&pollfd, 1, 0);
 
 	if (n > 0)
@@ -118,7 +130,7 @@ int weft_op_try(struct weft_op *op)
 {
 	ssize_t n;
 
-	if (op->kind == WEFT_OP_POLL)
+	if (op->kind == WEFT_OP_POLL || op->kind == WEFT_OP_ROOM)
 		return try_poll(op);
 	n = op->kind == WEFT_OP_RECV ? try_recv(op) : try_send(op);
 	return n < 0 ? -errno : (int)n;
@@ -166,7 +178,7 @@ static void leave_sock(struct weft_op *op)
 
 	if (!sock)
 		return;
-	if (op->kind == WEFT_OP_SEND)
+	if (weft_op_sends(op))
 		sock->tx = NULL;
 	else
 		sock->rx = NULL;

@@ -120,6 +120,8 @@ enum weft_op_kind {
 	WEFT_OP_POLL, /* readable (a socket, an eventfd, a signalfd); drain before polling again */
 	WEFT_OP_RECV,
 	WEFT_OP_SEND,
+	WEFT_OP_OFFER, /* send what fits now */
+	WEFT_OP_ROOM,  /* more would fit */
 	WEFT_OP_READ,
 	WEFT_OP_WRITE,
 	WEFT_OP_SYNC,     /* fdatasync */
@@ -147,7 +149,7 @@ struct weft_op {
 };
 
 /* A descriptor that becomes readable or writable: socket, eventfd, signalfd. Must be non-blocking.
- * At most one poll-or-recv and one send at a time. To end an operation under way, shutdown() the
+ * At most one poll-or-recv and one send, offer or room at a time. To end an operation under way, shutdown() the
  * socket: it completes with what the call then returns. */
 struct weft_sock {
 	int fd;
@@ -173,6 +175,10 @@ void weft_sock_poll(struct weft_sock *sock, struct weft_op *op);
 /* Both move at least one byte (0: end of stream) and at most what @iov holds. */
 void weft_sock_recv(struct weft_sock *sock, struct weft_op *op, struct iovec *iov, int iovcnt);
 void weft_sock_send(struct weft_sock *sock, struct weft_op *op, struct iovec *iov, int iovcnt);
+/* As a send, but it does not wait for the peer: -EAGAIN when the socket is full. */
+void weft_sock_offer(struct weft_sock *sock, struct weft_op *op, struct iovec *iov, int iovcnt);
+/* Done when the socket may take more, or has ended. */
+void weft_sock_room(struct weft_sock *sock, struct weft_op *op);
 
 /* Files and disks; any reactor may use any descriptor. May be short, as the system call. */
 void weft_file_read(struct weft_reactor *r, struct weft_op *op, int fd, struct iovec *iov,

@@ -45,7 +45,7 @@ static struct uring *to_uring(struct engine *engine)
 /* The kernel gave up waiting for the socket; that is no answer. */
 static bool must_retry(const struct weft_op *op, int res)
 {
-	return op->sock && (res == -EAGAIN || res == -EINTR);
+	return op->sock && (weft_op_waits(op, res) || res == -EINTR);
 }
 
 /* It is on no list, or among the cancels or the held. */
@@ -65,7 +65,8 @@ static void take_op(struct uring *u, struct weft_op *op, int res)
 
 static bool talks_alone(const struct uring *u, const struct weft_op *op)
 {
-	return u->talk.alone && op->sock == u->talk.sock && op->kind != WEFT_OP_POLL;
+	return u->talk.alone && op->sock == u->talk.sock && op->kind != WEFT_OP_POLL &&
+	       op->kind != WEFT_OP_ROOM;
 }
 
 /* False: it has to wait, and that is the ring's. */
@@ -81,7 +82,7 @@ static bool send_directly(struct uring *u, struct weft_op *op)
 
 static bool call_directly(struct uring *u, struct weft_op *op)
 {
-	if (op->kind == WEFT_OP_SEND)
+	if (weft_op_sends(op))
 		return send_directly(u, op);
 	weft_list_push(&u->held, &op->link);
 	return true;
@@ -114,11 +115,12 @@ static void prep_recv(struct io_uring_sqe *sqe, struct weft_op *op)
 static void prep_send(struct io_uring_sqe *sqe, struct weft_op *op)
 {
 	const struct iovec *iov = op->msg.msg_iov;
+	int flags = MSG_NOSIGNAL | (op->kind == WEFT_OP_OFFER ? MSG_DONTWAIT : 0);
 
 	if (op->msg.msg_iovlen == 1)
-		io_uring_prep_send(sqe, op->fd, iov->iov_base, iov->iov_len, MSG_NOSIGNAL);
+		io_uring_prep_send(sqe, op->fd, iov->iov_base, iov->iov_len, flags);
 	else
-		io_uring_prep_sendmsg(sqe, op->fd, &op->msg, MSG_NOSIGNAL);
+		io_uring_prep_sendmsg(sqe, op->fd, &op->msg, (unsigned)flags);
 }
 
 static void prep(struct io_uring_sqe *sqe, struct weft_op *op)
@@ -134,7 +136,11 @@ static void prep(struct io_uring_sqe *sqe, struct weft_op *op)
 		prep_recv(sqe, op);
 		break;
 	case WEFT_OP_SEND:
+	case WEFT_OP_OFFER:
 		prep_send(sqe, op);
+		break;
+	case WEFT_OP_ROOM:
+		io_uring_prep_poll_add(sqe, op->fd, POLLOUT);
 		break;
 	case WEFT_OP_READ:
 		io_uring_prep_readv(sqe, op->fd, iov, iovcnt, op->offset);

@@ -164,6 +164,62 @@ static void send_waits_for_room(void **state)
 	free(data);
 }
 
+/* An offer moves what fits and ends; room says when there is more. */
+static void offer_does_not_wait(void **state)
+{
+	struct waited tx = { .op.done = ended };
+	size_t size = 4 << 20, sent = 0;
+	struct weft_sock sock;
+	struct iovec iov;
+	int peer, res;
+	char *data;
+
+	need_reactor();
+	data = calloc(1, size);
+	peer = open_pair(&sock);
+	settle(); /* it is known to be writable */
+	for (res = 1; res > 0; sent += res > 0 ? (size_t)res : 0) {
+		iov = (struct iovec){ data + sent, size - sent };
+		weft_sock_offer(&sock, &tx.op, &iov, 1);
+		res = await(&tx);
+	}
+	assert_int_equal(res, -EAGAIN);
+	assert_true(sent && sent < size);
+	weft_sock_room(&sock, &tx.op);
+	settle();
+	assert_int_equal(tx.calls, 0);
+	assert_int_equal(read_all(peer), sent);
+	assert_true(await(&tx) >= 0);
+	weft_sock_offer(&sock, &tx.op, &iov, 1);
+	assert_true(await(&tx) > 0);
+	close_pair(&sock, peer);
+	free(data);
+}
+
+static void room_ends_with_the_stream(void **state)
+{
+	struct waited tx = { .op.done = ended };
+	static char data[4 << 20];
+	struct iovec iov = { data, sizeof(data) };
+	struct weft_sock sock;
+	int peer, res;
+
+	need_reactor();
+	peer = open_pair(&sock);
+	settle();
+	do {
+		weft_sock_offer(&sock, &tx.op, &iov, 1);
+		res = await(&tx);
+	} while (res > 0);
+	weft_sock_room(&sock, &tx.op);
+	settle();
+	shutdown(sock.fd, SHUT_RDWR);
+	await(&tx);
+	weft_sock_offer(&sock, &tx.op, &iov, 1);
+	assert_int_equal(await(&tx), -EPIPE);
+	close_pair(&sock, peer);
+}
+
 static void send_gathers(void **state)
 {
 	struct waited tx = { .op.done = ended };
@@ -611,6 +667,8 @@ int main(void)
 		on_both(recv_sees_the_end),
 		on_both(shutdown_ends_a_recv),
 		on_both(send_waits_for_room),
+		on_both(offer_does_not_wait),
+		on_both(room_ends_with_the_stream),
 		on_both(send_gathers),
 		on_both(a_send_can_be_started_between_turns),
 		on_both(send_to_nobody_is_epipe),
