@@ -1,0 +1,167 @@
+/* guard.c - a word for each stripe of memory: how many read there, whether one writes, whether one
+ * wants to.
+ *
+ *   offset ─▶ stripe ─▶ word:  [ WRITES │ WANTED │ readers ]      far apart, stripes share a word
+ *
+ * A word costs a reader two atomic operations; stripes are larger than a block, so that a large
+ * transfer has few of them. A writer that is refused marks its words as wanted: readers that come
+ * later are refused, those inside leave, and the writer is in the next time or the time after. It
+ * wins the words that it marked, and with that the mark is gone, so readers are in next: neither
+ * side can keep the other out.
+ *
+ * Invariant: WRITES is set in a word without readers; WANTED only while its writer will come again. */
+#include "base/guard.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <stdatomic.h>
+#include <stdint.h>
+#include <stdlib.h>
+
+#define STRIPE_BYTES (16u << 10)
+#define WORDS        4096u
+#define WRITES       (1u << 31)
+#define WANTED       (1u << 30)
+
+static_assert(STRIPE_BYTES % WEFT_BLOCK_MAX == 0, "a block is in one stripe");
+
+struct weft_guard {
+	uintptr_t base;
+	_Atomic uint32_t words[WORDS];
+};
+
+struct words {
+	size_t first, count; /* from @first on, around the end */
+};
+
+static struct words words_of(const struct weft_guard *guard, const void *at, size_t len)
+{
+	size_t offset = (uintptr_t)at - guard->base;
+	size_t first = offset / STRIPE_BYTES, last = (offset + len - 1) / STRIPE_BYTES;
+	size_t count = last - first + 1;
+
+	assert(len);
+	return (struct words){ first, count < WORDS ? count : WORDS };
+}
+
+static _Atomic uint32_t *word_at(struct weft_guard *guard, struct words w, size_t i)
+{
+	return &guard->words[(w.first + i) % WORDS];
+}
+
+int weft_guard_create(struct weft_guard **out, const void *base)
+{
+	struct weft_guard *guard = calloc(1, sizeof(*guard));
+
+	if (!guard)
+		return -ENOMEM;
+	assert((uintptr_t)base % WEFT_BLOCK_MAX == 0);
+	guard->base = (uintptr_t)base;
+	*out = guard;
+	return 0;
+}
+
+void weft_guard_destroy(struct weft_guard *guard)
+{
+	free(guard);
+}
+
+/* --- readers ---------------------------------------------------------------------------------- */
+
+static bool share_word(_Atomic uint32_t *word)
+{
+	uint32_t was = atomic_load_explicit(word, memory_order_relaxed);
+
+	while (!(was & (WRITES | WANTED)))
+		if (atomic_compare_exchange_weak_explicit(word, &was, was + 1, memory_order_acquire,
+							  memory_order_relaxed))
+			return true;
+	return false;
+}
+
+static void unshare_words(struct weft_guard *guard, struct words w)
+{
+	for (size_t i = 0; i < w.count; i++) {
+		uint32_t was = atomic_fetch_sub_explicit(word_at(guard, w, i), 1,
+							 memory_order_release);
+
+		assert(was & (WANTED - 1) && !(was & WRITES));
+		(void)was;
+	}
+}
+
+bool weft_guard_share(struct weft_guard *guard, const void *at, size_t len)
+{
+	struct words w = words_of(guard, at, len);
+
+	for (size_t i = 0; i < w.count; i++)
+		if (!share_word(word_at(guard, w, i))) {
+			unshare_words(guard, (struct words){ w.first, i });
+			return false;
+		}
+	return true;
+}
+
+void weft_guard_unshare(struct weft_guard *guard, const void *at, size_t len)
+{
+	unshare_words(guard, words_of(guard, at, len));
+}
+
+bool weft_guard_wanted(struct weft_guard *guard, const void *at, size_t len)
+{
+	struct words w = words_of(guard, at, len);
+
+	for (size_t i = 0; i < w.count; i++)
+		if (atomic_load_explicit(word_at(guard, w, i), memory_order_relaxed) & WANTED)
+			return true;
+	return false;
+}
+
+/* --- writers ---------------------------------------------------------------------------------- */
+
+static bool take_word(_Atomic uint32_t *word)
+{
+	uint32_t was = atomic_load_explicit(word, memory_order_relaxed);
+
+	while (!(was & ~WANTED))
+		if (atomic_compare_exchange_weak_explicit(word, &was, WRITES, memory_order_acquire,
+							  memory_order_relaxed))
+			return true;
+	return false;
+}
+
+static void give_words(struct weft_guard *guard, struct words w)
+{
+	for (size_t i = 0; i < w.count; i++) {
+		uint32_t was = atomic_fetch_and_explicit(word_at(guard, w, i), ~WRITES,
+							 memory_order_release);
+
+		assert(was & WRITES);
+		(void)was;
+	}
+}
+
+/* All of them, or a writer of many words would never find them free at the same time. */
+static void mark_wanted(struct weft_guard *guard, struct words w)
+{
+	for (size_t i = 0; i < w.count; i++)
+		atomic_fetch_or_explicit(word_at(guard, w, i), WANTED, memory_order_relaxed);
+}
+
+bool weft_guard_take(struct weft_guard *guard, const void *at, size_t len)
+{
+	struct words w = words_of(guard, at, len);
+
+	for (size_t i = 0; i < w.count; i++)
+		if (!take_word(word_at(guard, w, i))) {
+			mark_wanted(guard, w);
+			give_words(guard, (struct words){ w.first, i });
+			return false;
+		}
+	return true;
+}
+
+void weft_guard_give(struct weft_guard *guard, const void *at, size_t len)
+{
+	give_words(guard, words_of(guard, at, len));
+}
