@@ -3,9 +3,9 @@
  * There are two sets of them, for hosts and for peers that nobody had to let in (unknown ones, and
  * the hosts of the discovery service): these can wait for each other, and hosts never for them.
  *
- * A peer that does not read its answers, or does not send the data it was asked for, keeps buffers.
- * That is its right until others wait for them; then none may be kept for longer than
- * RECLAIM_MS. */
+ * A peer that does not read its answers, or does not send the data it was asked for, keeps buffers,
+ * and through an adapter blocks of a namespace's own memory that others write to. That is its right
+ * until others wait for them; then none may be kept for longer than RECLAIM_MS. */
 #include <errno.h>
 #include <stdlib.h>
 
@@ -48,25 +48,46 @@ static bool somebody_waits(const struct weft_group *group)
 	       wanted(group, &group->anon_in, &group->anon_out);
 }
 
+/* A writer is kept out of something that the queue pair holds. */
+static bool keeps_out(struct weft_qpair *qp)
+{
+	for (uint32_t i = 0; qp->holds && i < qp->touched; i++) {
+		struct weft_req *req = weft_qpair_slot(qp, i);
+
+		if (req && req->shared && weft_guard_wanted(req->guard, req->data, req->reply_len))
+			return true;
+	}
+	return false;
+}
+
+static void reclaim_from(struct weft_qpair *qp)
+{
+	uint64_t now = weft_reactor_now_ns(qp->group->reactor);
+	uint64_t since = qp->closing ? 0 : qp->transport->holds_since(qp);
+
+	if (!since || now - since < RECLAIM_MS * 1000000ull)
+		return;
+	if (wanted(qp->group, qp->in, qp->out))
+		weft_qpair_close(qp, "keeps buffers that others wait for");
+	else if (keeps_out(qp))
+		weft_qpair_close(qp, "keeps blocks that others write to");
+}
+
 static void reclaim(struct weft_timer *timer)
 {
 	struct weft_group *group = container_of(timer, struct weft_group, reclaim);
-	uint64_t now = weft_reactor_now_ns(group->reactor), since;
+	bool holds = false;
 	struct weft_qpair *qp;
 
-	if (!somebody_waits(group))
-		return;
 	weft_list_for_each(qp, &group->qpairs, link) {
-		since = qp->closing || !wanted(group, qp->in, qp->out) ?
-				0 :
-				qp->transport->holds_since(qp);
-		if (since && now - since >= RECLAIM_MS * 1000000ull)
-			weft_qpair_close(qp, "keeps buffers that others wait for");
+		holds |= qp->holds;
+		reclaim_from(qp);
 	}
-	weft_timer_set(group->reactor, &group->reclaim, RECLAIM_MS / 5);
+	if (holds || somebody_waits(group))
+		weft_group_watch_holders(group);
 }
 
-void weft_group_short_of_buffers(struct weft_group *group)
+void weft_group_watch_holders(struct weft_group *group)
 {
 	if (!weft_heap_has(&group->reclaim.node))
 		weft_timer_set(group->reactor, &group->reclaim, RECLAIM_MS / 5);

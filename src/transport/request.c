@@ -67,6 +67,7 @@ struct weft_req *weft_req_alloc(struct weft_qpair *qp)
 	enlist(qp, req);
 	req->qp = qp;
 	req->data = NULL;
+	req->shared = false;
 	req->data_len = req->reply_len = 0;
 	req->cqe.result = cpu_to_le64(0);
 	memset(weft_req_priv(req), 0, qp->ops->req_zeroed);
@@ -128,7 +129,7 @@ static void take_buffer(struct weft_req *req, struct weft_req_buf *buf, struct w
 	req->awaited = buf;
 	req->waiter.got = buffer_came;
 	weft_pool_wait(buf->pool, &req->waiter);
-	weft_group_short_of_buffers(req->qp->group);
+	weft_group_watch_holders(req->qp->group);
 }
 
 void weft_req_buffer(struct weft_req *req, uint32_t len, weft_req_fn *then)
@@ -189,7 +190,7 @@ void weft_req_reply(struct weft_req *req, uint16_t status)
 
 	weft_req_enter(req, WEFT_REQ_REPLYING);
 	if (status)
-		req->reply_len = 0;
+		req->reply_len = req->shared = 0;
 	req->cqe.cid = req->cmd.common.cid;
 	req->cqe.sqid = cpu_to_le16(qp->sqid);
 	req->cqe.status = cpu_to_le16((uint16_t)(status << 1));

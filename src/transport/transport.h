@@ -19,6 +19,7 @@
 #include <stdint.h>
 
 #include "base/err.h"
+#include "base/guard.h"
 #include "proto/nvme.h"
 #include "reactor/reactor.h"
 #include "transport/bufs.h"
@@ -61,8 +62,9 @@ void weft_group_close_all(struct weft_group *group, const char *why); /* on its 
  * A connection that comes to a frozen group waits. */
 void weft_group_freeze(struct weft_group *group);
 void weft_group_thaw(struct weft_group *group);
-/* Somebody waits for a buffer: peers that hold some and have not moved for a while must go. */
-void weft_group_short_of_buffers(struct weft_group *group);
+/* Somebody waits for a buffer, or may wait for blocks that a queue pair holds: peers that keep them
+ * and have not moved for a while must go. */
+void weft_group_watch_holders(struct weft_group *group);
 
 /* --- requests --------------------------------------------------------------------------------- */
 
@@ -98,7 +100,12 @@ struct weft_req {
 
 	/* The transport's. */
 	uint32_t slot; /* of qp->slots */
-	weft_req_fn *then;
+	/* The user's, with a reply: others write to @data, whoever reads it shares @guard. */
+	bool shared;
+	union {
+		weft_req_fn *then; /* the transport's, until then */
+		struct weft_guard *guard;
+	};
 	struct weft_req_buf in, out; /* for fetched data; for the user */
 
 	/* The user's, while it has the request. */
@@ -233,7 +240,8 @@ struct weft_qpair {
 	bool stable_data;             /* data on its way out must not change under it (digests) */
 	struct weft_req *awaits_next; /* the user's: cannot run before the next command is here */
 	struct weft_bufs *in, *out;   /* where its buffers come from */
-	char why[160];                /* the first cause of the end */
+	uint32_t holds; /* answers whose shared data nobody can write to until they have left */
+	char why[160];  /* the first cause of the end */
 	struct weft_qpair_stats stats;
 
 	/* SQ flow control, as Connect settled it. */

@@ -14,6 +14,8 @@ struct item {
 	struct tcp_tx tx;
 	unsigned number, sent;
 	int left; /* parts to be filled in */
+	unsigned holds, let_gos;
+	char *begun; /* where its next byte was when it was let go */
 };
 
 static struct tcp_line line;
@@ -39,6 +41,29 @@ static void on_stilled(struct tcp_line *l)
 	stilled++;
 }
 
+static unsigned refusals; /* of holds to come */
+
+static bool on_hold(struct tcp_tx *tx)
+{
+	struct item *item = container_of(tx, struct item, tx);
+
+	if (refusals) {
+		refusals--;
+		return false;
+	}
+	item->holds++;
+	return true;
+}
+
+static void on_let_go(struct tcp_tx *tx)
+{
+	struct item *item = container_of(tx, struct item, tx);
+	const struct iovec *next = tcp_line_next(&line);
+
+	assert_int_equal(item->holds, ++item->let_gos);
+	item->begun = next ? next->iov_base : NULL;
+}
+
 static void open_line(int size)
 {
 	int fds[2];
@@ -54,6 +79,9 @@ static void open_line(int size)
 	line.failed = on_failed;
 	line.drained = on_drained;
 	line.stilled = on_stilled;
+	line.hold = on_hold;
+	line.let_go = on_let_go;
+	refusals = 0;
 }
 
 static void close_line(void)
@@ -237,6 +265,86 @@ static void peer_gone(void **state)
 	assert_int_equal(items[0].sent, 1);
 }
 
+/* --- data that others write to ---------------------------------------------------------------- */
+
+static char block[1 << 20];
+
+static int fill_block(struct tcp_tx *tx, struct iovec *iov, int room)
+{
+	struct item *item = container_of(tx, struct item, tx);
+
+	iov[0] = (struct iovec){ &item->number, sizeof(item->number) };
+	iov[1] = (struct iovec){ block, sizeof(block) };
+	return 2;
+}
+
+static void push_shared(unsigned i, int (*fill)(struct tcp_tx *tx, struct iovec *iov, int room))
+{
+	items[i] = (struct item){ .number = i, .tx = { .fill = fill, .sent = on_sent } };
+	items[i].tx.shared = true;
+	tcp_line_push(&line, &items[i].tx);
+}
+
+/* What cannot be held now goes in a later turn; what is before it does not wait for that. */
+static void held_later(void **state)
+{
+	need_reactor();
+	open_line(64 << 10);
+	push(0, false);
+	push_shared(1, fill_one);
+	push_shared(2, fill_one);
+	refusals = 3;
+	hear_number(0);
+	hear_number(1);
+	hear_number(2);
+	settle();
+	assert_int_equal(refusals, 0);
+	for (unsigned i = 1; i < 3; i++)
+		assert_true(items[i].holds == items[i].let_gos && items[i].sent == 1);
+	close_line();
+}
+
+/* The peer reads nothing: no one is held meanwhile. What is put in the place of the bytes to come
+ * is what comes. */
+static void not_held_while_full(void **state)
+{
+	static char got[sizeof(block)], other_bytes[100];
+	size_t begun;
+
+	need_reactor();
+	memset(block, 'a', sizeof(block));
+	memset(other_bytes, 'b', sizeof(other_bytes));
+	open_line(4096);
+	push_shared(0, fill_block);
+	settle();
+	assert_true(items[0].holds > 0 && items[0].holds == items[0].let_gos);
+	assert_true(items[0].begun > block && items[0].begun < block + sizeof(block));
+	begun = (size_t)(items[0].begun - block);
+	tcp_line_replace(&line, other_bytes, sizeof(other_bytes));
+	memset(block, 'c', sizeof(block));
+	hear_number(0);
+	hear(got, sizeof(got));
+	for (size_t i = 0; i < sizeof(got); i++)
+		assert_int_equal(got[i], i < begun                       ? 'a' :
+					 i < begun + sizeof(other_bytes) ? 'b' :
+									   'c');
+	settle();
+	assert_true(items[0].holds == items[0].let_gos && items[0].sent == 1);
+	close_line();
+}
+
+static void not_held_when_stopped(void **state)
+{
+	need_reactor();
+	open_line(4096);
+	push_shared(0, fill_block);
+	push_shared(1, fill_block);
+	settle();
+	close_line();
+	for (unsigned i = 0; i < 2; i++)
+		assert_true(items[i].holds == items[i].let_gos && items[i].sent == 1);
+}
+
 /* --- helpers ---------------------------------------------------------------------------------- */
 
 static void data_offset(void **state)
@@ -263,6 +371,9 @@ int main(void)
 		on_both(dropped_idle),
 		on_both(stopped),
 		on_both(peer_gone),
+		on_both(held_later),
+		on_both(not_held_while_full),
+		on_both(not_held_when_stopped),
 		cmocka_unit_test(data_offset),
 	};
 

@@ -5,6 +5,8 @@
  *
  * A request's work requests are a chain of its own: the last one is signaled, and its completion
  * stands for all. What finds no room on the send queue, or too many READs under way, waits in line.
+ * Data that others write to is held from here until the adapter has sent it: it reads the memory
+ * when it likes.
  * Invariant: wrs is what the send queue has free; chains counts the last ones not yet completed. */
 #include <assert.h>
 #include <errno.h>
@@ -190,12 +192,40 @@ static struct rdma_req *first_of(struct weft_list *list)
 	return weft_list_empty(list) ? NULL : container_of(list->next, struct rdma_req, link);
 }
 
+/* A namespace's own memory that the adapter refuses goes by way of a buffer. */
+static void copy_out(struct rdma_conn *conn, struct weft_req *req)
+{
+	memcpy(req->out.at, req->data, req->reply_len);
+	weft_guard_unshare(req->guard, req->data, req->reply_len);
+	weft_count(&conn->qp.stats.copied_bytes, req->reply_len);
+	req->data = req->out.at;
+	req->shared = false;
+}
+
+/* False: somebody writes there now; it goes in a later turn. */
+static bool hold(struct rdma_conn *conn, struct rdma_req *rreq)
+{
+	struct weft_req *req = &rreq->req;
+
+	if (!req->shared)
+		return true;
+	if (!weft_guard_share(req->guard, req->data, req->reply_len)) {
+		weft_reactor_defer(conn->qp.group->reactor, &conn->flush);
+		return false;
+	}
+	if (req->out.at)
+		copy_out(conn, req);
+	else
+		rdma_hold(conn, rreq);
+	return true;
+}
+
 static void gather(struct batch *b)
 {
 	struct rdma_conn *conn = b->conn;
 	struct rdma_req *rreq;
 
-	while ((rreq = first_of(&conn->replies)) && has_room(b, rreq)) {
+	while ((rreq = first_of(&conn->replies)) && has_room(b, rreq) && hold(conn, rreq)) {
 		weft_list_remove(&rreq->link);
 		add_reply(b, rreq);
 	}

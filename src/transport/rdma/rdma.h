@@ -122,6 +122,7 @@ struct rdma_req {
 	uint8_t nblocks;
 	bool invalidate; /* the key of the first block, with the answer */
 	bool reading;    /* RDMA READs are under way */
+	bool held;       /* nobody writes to its data until the adapter has sent it */
 	uint8_t wrs;     /* of the chain under way */
 	void *answer;    /* its completion, in lane->answers; NULL: it went with the work request */
 	struct rdma_block blocks[RDMA_DESCRIPTORS];
@@ -275,6 +276,7 @@ void rdma_flush(struct weft_task *task); /* conn->flush */
 /* tx.c */
 void rdma_tx_init(struct rdma_conn *conn);
 void rdma_fetch(struct weft_req *req, uint32_t len);
+void rdma_hold(struct rdma_conn *conn, struct rdma_req *rreq); /* until it has been sent */
 bool rdma_abort_fetch(struct weft_req *req);
 void rdma_reply(struct weft_req *req);
 void rdma_hang_up(struct weft_qpair *qp);

@@ -152,7 +152,7 @@ static void take_command(struct rdma_conn *conn, struct rdma_recv *recv, uint32_
 	rreq->answer = NULL;
 	rreq->sgl_len = 0;
 	rreq->nblocks = rreq->wrs = 0;
-	rreq->invalidate = rreq->reading = false;
+	rreq->invalidate = rreq->reading = rreq->held = false;
 	rreq->sgl_status = read_sgl(rreq, recv, room);
 	if (rreq->recv && recv->owner->held >= recv->owner->room / 2)
 		move_out(conn, rreq);

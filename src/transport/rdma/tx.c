@@ -82,43 +82,32 @@ static void drop_reply(struct rdma_conn *conn, struct rdma_req *rreq)
 	rdma_wrap_up_soon(conn);
 }
 
-static void copy_and_line_up(struct rdma_conn *conn, struct weft_req *req, void *at)
-{
-	memcpy(at, req->data, req->reply_len);
-	weft_count(&conn->qp.stats.copied_bytes, req->reply_len);
-	req->out.at = req->data = at;
-	line_up(conn, rdma_req_of(req));
-}
-
 static void buffer_came(struct weft_pool_waiter *waiter, void *at)
 {
 	struct weft_req *req = container_of(waiter, struct weft_req, waiter);
 	struct rdma_conn *conn = rdma_conn_of(req->qp);
 
 	conn->in_line--;
-	if (conn->state < RDMA_CLOSING) {
-		copy_and_line_up(conn, req, at);
-		return;
-	}
 	req->out.at = at;
-	drop_reply(conn, rdma_req_of(req));
+	if (conn->state < RDMA_CLOSING)
+		line_up(conn, rdma_req_of(req));
+	else
+		drop_reply(conn, rdma_req_of(req));
 }
 
-/* A namespace's own memory that the adapter refuses goes by way of a buffer. */
+/* It is copied when it is posted. */
 static void reply_by_buffer(struct rdma_conn *conn, struct weft_req *req)
 {
-	void *at;
-
 	req->out.pool = weft_bufs_pool(req->qp->out, req->reply_len);
-	at = weft_pool_take(req->out.pool);
-	if (at) {
-		copy_and_line_up(conn, req, at);
+	req->out.at = weft_pool_take(req->out.pool);
+	if (req->out.at) {
+		line_up(conn, rdma_req_of(req));
 		return;
 	}
 	conn->in_line++;
 	req->waiter.got = buffer_came;
 	weft_pool_wait(req->out.pool, &req->waiter);
-	weft_group_short_of_buffers(req->qp->group);
+	weft_group_watch_holders(req->qp->group);
 }
 
 void rdma_reply(struct weft_req *req)
@@ -133,6 +122,24 @@ void rdma_reply(struct weft_req *req)
 		line_up(conn, rreq);
 	else
 		reply_by_buffer(conn, req);
+}
+
+/* --- memory that others write to -------------------------------------------------------------- */
+
+void rdma_hold(struct rdma_conn *conn, struct rdma_req *rreq)
+{
+	rreq->held = true;
+	if (!conn->qp.holds++)
+		weft_group_watch_holders(conn->qp.group);
+}
+
+static void let_go(struct rdma_conn *conn, struct rdma_req *rreq)
+{
+	if (!rreq->held)
+		return;
+	rreq->held = false;
+	conn->qp.holds--;
+	weft_guard_unshare(rreq->req.guard, rreq->req.data, rreq->req.reply_len);
 }
 
 /* --- the adapter answers ---------------------------------------------------------------------- */
@@ -153,6 +160,7 @@ static void answer_ended(struct rdma_conn *conn, struct rdma_req *rreq)
 	conn->wrs += rreq->wrs;
 	conn->chains--;
 	rdma_answer_give(conn->lane, rreq);
+	let_go(conn, rreq);
 	weft_req_release(&rreq->req);
 }
 
@@ -181,6 +189,7 @@ static void settle_one(struct rdma_conn *conn, struct rdma_req *rreq)
 		weft_list_remove(&rreq->link);
 		weft_list_remove(&rreq->req.waiter.link);
 		rdma_answer_give(conn->lane, rreq);
+		let_go(conn, rreq);
 		weft_req_release(&rreq->req);
 	}
 }

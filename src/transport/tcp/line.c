@@ -1,20 +1,23 @@
 /* line.c - sending: what became ready during a turn of the reactor leaves in one system call.
  *
- *   push ─▶ waiting ─▶ (end of turn) ─▶ sending ─▶ sendmsg ─▶ sent()
+ *   push ─▶ waiting ─▶ (end of turn) ─▶ sending ─▶ hold ─▶ sendmsg ─▶ let go ─▶ sent()
+ *                                          ▲                            │
+ *                                          └──── wait until there is room: the socket is full
+ *
+ * Data that others write to is held while the kernel copies it, and not while the peer takes its
+ * time: a host that reads slowly keeps nobody from writing.
  *
  * Invariant: one send at a time; everything on @sending has its bytes in line->iov, and so has the
- * first of @waiting when it says there is more of it. */
+ * first of @waiting when it says there is more of it; nothing is held while the line is not busy or
+ * waits for room. */
 #include "transport/tcp/line.h"
 
 #include <assert.h>
+#include <errno.h>
 
 const char tcp_zeroes[128];
 
-static void send_rest(struct tcp_line *line)
-{
-	line->busy = true;
-	weft_sock_send(line->sock, &line->op, line->iov + line->at, line->count - line->at);
-}
+static void offer_done(struct weft_op *op, int res);
 
 static void gather(struct tcp_line *line)
 {
@@ -27,19 +30,81 @@ static void gather(struct tcp_line *line)
 		line->count += tx->fill(tx, line->iov + line->count, TCP_LINE_IOVS - line->count);
 		if (tx->more)
 			return;
+		tx->end = (int16_t)line->count;
 		weft_list_remove(&tx->link);
 		weft_list_push(&line->sending, &tx->link);
 	}
+}
+
+/* --- what others write to --------------------------------------------------------------------- */
+
+/* The parts that can be sent now: up to the first one that cannot be held. */
+static int hold(struct tcp_line *line)
+{
+	int end = line->at;
+	struct tcp_tx *tx;
+
+	weft_list_for_each(tx, &line->sending, link) {
+		if (tx->shared && !line->hold(tx))
+			return end;
+		end = tx->end;
+	}
+	return line->count;
+}
+
+static void let_go(struct tcp_line *line)
+{
+	struct tcp_tx *tx;
+
+	weft_list_for_each(tx, &line->sending, link) {
+		if (tx->end > line->offered)
+			return;
+		if (tx->shared)
+			line->let_go(tx);
+	}
+}
+
+const struct iovec *tcp_line_next(const struct tcp_line *line)
+{
+	return line->at < line->count ? &line->iov[line->at] : NULL;
+}
+
+void tcp_line_replace(struct tcp_line *line, void *at, size_t len)
+{
+	struct iovec *part = &line->iov[line->at];
+
+	assert(line->at > 0 && len <= part->iov_len);
+	part->iov_base = (char *)part->iov_base + len;
+	part->iov_len -= len;
+	if (part->iov_len)
+		part = &line->iov[--line->at];
+	*part = (struct iovec){ at, len };
+}
+
+/* --- sending ---------------------------------------------------------------------------------- */
+
+static void offer(struct tcp_line *line)
+{
+	line->offered = hold(line);
+	if (line->offered == line->at) {
+		tcp_line_flush_soon(line);
+		return;
+	}
+	line->busy = true;
+	line->op.done = offer_done;
+	weft_sock_offer(line->sock, &line->op, line->iov + line->at, line->offered - line->at);
 }
 
 static void flush(struct tcp_line *line)
 {
 	if (line->busy || line->stopping)
 		return;
-	gather(line);
-	line->begun_ns = weft_reactor_now_ns(line->sock->reactor);
+	if (line->at == line->count) {
+		gather(line);
+		line->begun_ns = weft_reactor_now_ns(line->sock->reactor);
+	}
 	if (line->count)
-		send_rest(line);
+		offer(line);
 	else if (line->drained)
 		line->drained(line);
 }
@@ -47,6 +112,25 @@ static void flush(struct tcp_line *line)
 static void flush_task(struct weft_task *task)
 {
 	flush(container_of(task, struct tcp_line, flush));
+}
+
+static void room_done(struct weft_op *op, int res)
+{
+	struct tcp_line *line = container_of(op, struct tcp_line, op);
+
+	(void)res; /* the next send says what is wrong */
+	line->busy = false;
+	if (line->stopping)
+		line->stilled(line);
+	else
+		flush(line);
+}
+
+static void wait_for_room(struct tcp_line *line)
+{
+	line->busy = true;
+	line->op.done = room_done;
+	weft_sock_room(line->sock, &line->op);
 }
 
 static void finish(struct weft_list *list)
@@ -72,26 +156,39 @@ static void advance(struct tcp_line *line, size_t bytes)
 	}
 }
 
-static void send_done(struct weft_op *op, int res)
+static void finish_sent(struct tcp_line *line)
+{
+	while (!weft_list_empty(&line->sending)) {
+		struct tcp_tx *tx = container_of(line->sending.next, struct tcp_tx, link);
+
+		if (tx->end > line->at)
+			return;
+		weft_list_remove(&tx->link);
+		tx->sent(tx);
+	}
+}
+
+static void offer_done(struct weft_op *op, int res)
 {
 	struct tcp_line *line = container_of(op, struct tcp_line, op);
 
 	line->busy = false;
+	if (res > 0)
+		advance(line, (size_t)res);
+	let_go(line);
 	if (line->stopping) {
 		line->stilled(line);
 		return;
 	}
-	if (res < 0) {
+	if (res < 0 && res != -EAGAIN) {
 		line->failed(line, res);
 		return;
 	}
-	advance(line, (size_t)res);
-	if (line->at < line->count) {
-		send_rest(line);
-		return;
-	}
-	finish(&line->sending);
-	flush(line);
+	finish_sent(line);
+	if (line->at < line->offered && !line->stopping)
+		wait_for_room(line);
+	else
+		flush(line);
 }
 
 void tcp_line_init(struct tcp_line *line, struct weft_sock *sock)
@@ -100,7 +197,6 @@ void tcp_line_init(struct tcp_line *line, struct weft_sock *sock)
 	weft_list_init(&line->waiting);
 	weft_list_init(&line->sending);
 	weft_task_init(&line->flush, flush_task);
-	line->op.done = send_done;
 }
 
 void tcp_line_push(struct tcp_line *line, struct tcp_tx *tx)

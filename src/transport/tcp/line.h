@@ -17,6 +17,8 @@ struct tcp_tx {
 	int (*fill)(struct tcp_tx *tx, struct iovec *iov, int room);
 	void (*sent)(struct tcp_tx *tx); /* it, or the end of the connection came */
 	bool more;                       /* fill() had more than @room: it is asked again */
+	bool shared;                     /* others write to its data: see hold() */
+	int16_t end;                     /* the line's: where its parts end in line->iov */
 };
 
 struct tcp_line {
@@ -25,12 +27,17 @@ struct tcp_line {
 	void (*failed)(struct tcp_line *line, int rc);
 	void (*drained)(struct tcp_line *line); /* nothing is left to send; may be NULL */
 	void (*stilled)(struct tcp_line *line); /* stopped, and the last send has ended */
+	/* Around every send of something @shared: from hold() to let_go() nobody writes to its
+	 * data. false: somebody does, ask again later. May be NULL if nothing is. */
+	bool (*hold)(struct tcp_tx *tx);
+	void (*let_go)(struct tcp_tx *tx);
 
 	struct weft_op op;
 	struct weft_task flush;
 	struct weft_list waiting, sending;
 	struct iovec iov[TCP_LINE_IOVS];
-	int at, count;
+	int at, count; /* parts sent, parts in all */
+	int offered;   /* to here; those on @sending that end before it are held meanwhile */
 	bool busy, stopping;
 	uint64_t begun_ns; /* when what is being sent was first offered */
 };
@@ -39,6 +46,10 @@ void tcp_line_init(struct tcp_line *line, struct weft_sock *sock);
 void tcp_line_push(struct tcp_line *line, struct tcp_tx *tx);
 /* Looks at the end of this turn whether there is something to send. */
 void tcp_line_flush_soon(struct tcp_line *line);
+/* For let_go(): the part that is sent next; NULL: all is sent. */
+const struct iovec *tcp_line_next(const struct tcp_line *line);
+/* The first @len bytes of that part come from @at instead. It is not the first part of its tcp_tx. */
+void tcp_line_replace(struct tcp_line *line, void *at, size_t len);
 /* Everything has been sent. */
 bool tcp_line_idle(const struct tcp_line *line);
 /* What is not being sent yet is dropped, as if it were sent. */

@@ -92,7 +92,7 @@ static bool make_room(struct tcp_conn *conn)
 	conn->rx_waits_chunk = true;
 	conn->chunk_waiter.got = chunk_came;
 	weft_pool_wait(&conn->qp.group->chunks, &conn->chunk_waiter);
-	weft_group_short_of_buffers(conn->qp.group);
+	weft_group_watch_holders(conn->qp.group);
 	return false;
 }
 

@@ -124,6 +124,7 @@ struct tcp_conn {
 
 	/* Sending. */
 	struct tcp_line line;
+	char begun[WEFT_BLOCK_MAX]; /* the end of a block whose beginning is sent */
 	struct tcp_tx icresp_tx, term_tx;
 	struct nvme_tcp_icresp icresp;
 	struct {

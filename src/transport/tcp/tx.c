@@ -26,9 +26,45 @@ static void last_send_ended(struct tcp_line *line)
 	tcp_wrap_up_soon(conn_of_line(line));
 }
 
+/* --- memory that others write to -------------------------------------------------------------- */
+
+static bool hold(struct tcp_tx *tx)
+{
+	struct weft_req *req = &container_of(tx, struct tcp_req, reply_tx)->req;
+
+	return weft_guard_share(req->guard, req->data, req->reply_len);
+}
+
+/* The rest of a block whose beginning is sent goes with it, whatever is written there. */
+static void keep_begun(struct tcp_conn *conn, const struct weft_req *req)
+{
+	const struct iovec *next = tcp_line_next(&conn->line);
+	const char *data = req->data, *at = next ? next->iov_base : data;
+	size_t left = -(uintptr_t)at % WEFT_BLOCK_MAX;
+
+	if (at <= data || at >= data + req->reply_len || !left)
+		return;
+	if (left > next->iov_len)
+		left = next->iov_len;
+	memcpy(conn->begun, at, left);
+	tcp_line_replace(&conn->line, conn->begun, left);
+}
+
+static void let_go(struct tcp_tx *tx)
+{
+	struct weft_req *req = &container_of(tx, struct tcp_req, reply_tx)->req;
+
+	keep_begun(tcp_conn_of(req->qp), req);
+	weft_guard_unshare(req->guard, req->data, req->reply_len);
+}
+
+/* --- replies ---------------------------------------------------------------------------------- */
+
 void tcp_tx_init(struct tcp_conn *conn)
 {
 	tcp_line_init(&conn->line, &conn->sock);
+	conn->line.hold = hold;
+	conn->line.let_go = let_go;
 	conn->line.failed = send_failed;
 	conn->line.drained = all_sent;
 	conn->line.stilled = last_send_ended;
@@ -161,5 +197,6 @@ void tcp_reply(struct weft_req *req)
 		build_resp(conn, treq);
 	treq->reply_tx.fill = fill_reply;
 	treq->reply_tx.sent = reply_sent;
+	treq->reply_tx.shared = req->shared;
 	tcp_line_push(&conn->line, &treq->reply_tx);
 }
