@@ -12,6 +12,7 @@
 #include <stdint.h>
 
 #include "base/err.h"
+#include "base/guard.h"
 #include "reactor/reactor.h"
 
 #define WEFT_NSID_MAX  1024 /* namespaces per subsystem */
@@ -47,7 +48,10 @@ struct weft_io {
 
 	/* The backend's, while it owns the io. */
 	struct weft_backend *be;
-	struct weft_op op;
+	union {
+		struct weft_op op;
+		struct weft_task again;
+	};
 	struct iovec iov;
 	uint64_t moved;
 };
@@ -74,8 +78,8 @@ struct weft_backend_ops {
 	/* On 0 the backend owns @io until it calls io->done() on the reactor that submitted it,
 	 * which may be before this returns. On -errno the caller still owns it. */
 	int (*submit)(struct weft_backend *be, struct weft_io *io);
-	/* The memory itself, to read from without a copy; NULL: this backend has none
-	 * (optional). */
+	/* The memory itself, to read from without a copy, while @guard of the backend is shared;
+	 * NULL: this backend has none (optional). */
 	void *(*map)(struct weft_backend *be, uint64_t offset);
 	/* Bytes of storage in use, for thin namespaces (optional). */
 	uint64_t (*used)(struct weft_backend *be);
@@ -101,9 +105,10 @@ struct weft_backend {
 	uint32_t align;     /* of io->buf; 1: any address will do */
 	uint32_t block_min; /* smallest block it can serve, in bytes: 512 or 4096 */
 	bool read_only;
-	bool thin;               /* storage is allocated when written */
-	atomic_bool sync_failed; /* until it is opened again; see disk.c */
-	char *spec;              /* canonical text that opens it again; a resize replaces it */
+	bool thin;                /* storage is allocated when written */
+	atomic_bool sync_failed;  /* until it is opened again; see disk.c */
+	char *spec;               /* canonical text that opens it again; a resize replaces it */
+	struct weft_guard *guard; /* of what map() gives; NULL: it gives nothing */
 };
 
 /* What a SPEC says, taken apart. Keys that every backend shares are here; the rest is the

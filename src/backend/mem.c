@@ -18,6 +18,9 @@
  * What is accessible ends with a whole granule. If it cannot be a region, and beyond it where it
  * was extended, a transport that needs one copies.
  *
+ * Reactors are at the same block at the same time: its guard makes them take turns, so that a block
+ * is read and written whole.
+ *
  * Invariant: base never changes; [base, base + size) is accessible; what lies beyond the size is
  * zeroed again before it comes back. */
 #include <fcntl.h>
@@ -78,6 +81,29 @@ static uint64_t granule_up(uint64_t bytes)
 
 /* --- io --------------------------------------------------------------------------------------- */
 
+static bool copy_out(struct mem *mem, struct weft_io *io)
+{
+	const char *from = mem->base + io->offset;
+
+	if (!weft_guard_share(mem->be.guard, from, io->length))
+		return false;
+	memcpy(io->buf, from, io->length);
+	weft_guard_unshare(mem->be.guard, from, io->length);
+	return true;
+}
+
+static bool copy_in(struct mem *mem, struct weft_io *io)
+{
+	char *to = mem->base + io->offset;
+
+	if (!weft_guard_take(mem->be.guard, to, io->length))
+		return false;
+	memcpy(to, io->buf, io->length);
+	weft_guard_give(mem->be.guard, to, io->length);
+	weft_huge_wrote(&mem->huge, io->offset, io->length);
+	return true;
+}
+
 /* Whole pages go back to the system, except those that an adapter knows. */
 static void zero(struct mem *mem, uint64_t from, uint64_t to)
 {
@@ -93,26 +119,62 @@ static void zero(struct mem *mem, uint64_t from, uint64_t to)
 	memset(mem->base + last, 0, to - last);
 }
 
-static int mem_submit(struct weft_backend *be, struct weft_io *io)
+/* Extent by extent: others get their turn at the rest of a large range. */
+static bool zero_extents(struct mem *mem, struct weft_io *io)
 {
-	struct mem *mem = mem_of(be);
+	while (io->moved < io->length) {
+		uint64_t from = io->offset + io->moved, left = io->length - io->moved;
+		uint64_t here = WEFT_HUGE_BYTES - from % WEFT_HUGE_BYTES;
+		uint64_t len = left < here ? left : here;
 
+		if (!weft_guard_take(mem->be.guard, mem->base + from, len))
+			return false;
+		zero(mem, from, from + len);
+		weft_guard_give(mem->be.guard, mem->base + from, len);
+		io->moved += len;
+	}
+	return true;
+}
+
+static bool try_io(struct mem *mem, struct weft_io *io)
+{
 	switch (io->kind) {
 	case WEFT_IO_READ:
-		memcpy(io->buf, mem->base + io->offset, io->length);
-		break;
+		return copy_out(mem, io);
 	case WEFT_IO_WRITE:
-		memcpy(mem->base + io->offset, io->buf, io->length);
-		weft_huge_wrote(&mem->huge, io->offset, io->length);
-		break;
+		return copy_in(mem, io);
 	case WEFT_IO_ZERO:
 	case WEFT_IO_TRIM:
-		zero(mem, io->offset, io->offset + io->length);
-		break;
+		return zero_extents(mem, io);
 	case WEFT_IO_FLUSH: /* nothing here outlives the process, and nobody was told otherwise */
 		break;
 	}
-	io->done(io, 0);
+	return true;
+}
+
+static void come_again(struct weft_task *task);
+
+/* While others are at the same blocks it comes again, turn by turn: a copy takes no longer. */
+static void try_or_wait(struct weft_io *io)
+{
+	if (try_io(mem_of(io->be), io)) {
+		io->done(io, 0);
+		return;
+	}
+	weft_task_init(&io->again, come_again);
+	weft_reactor_defer(weft_reactor_self(), &io->again);
+}
+
+static void come_again(struct weft_task *task)
+{
+	try_or_wait(container_of(task, struct weft_io, again));
+}
+
+static int mem_submit(struct weft_backend *be, struct weft_io *io)
+{
+	(void)be;
+	io->moved = 0;
+	try_or_wait(io);
 	return 0;
 }
 
@@ -246,6 +308,7 @@ static void mem_close(struct weft_backend *be)
 
 	weft_region_remove(mem->region);
 	weft_huge_fini(&mem->huge);
+	weft_guard_destroy(be->guard);
 	if (mem->base)
 		munmap(mem->base, mem->reserved);
 	weft_closep(&mem->fd);
@@ -271,6 +334,8 @@ static int mem_init(struct mem *mem, const struct weft_spec *spec, struct weft_e
 	rc = reserve_room(mem, spec->size);
 	if (rc == 0)
 		weft_huge_init(&mem->huge, mem->base, mem->reserved);
+	if (rc == 0)
+		rc = weft_guard_create(&mem->be.guard, mem->base);
 	if (rc == 0 && mem->fd < 0)
 		rc = mem->fd = create_memory();
 	if (rc >= 0)

@@ -237,7 +237,7 @@ struct tgt_req {
 	struct weft_io io;
 	uint16_t status;         /* home's answer, on its way back */
 	struct tgt_queue *queue; /* Connect: the new one; Abort: the one to look through */
-	void (*again)(struct weft_req *req);   /* while it waits for a hold to end */
+	void (*again)(struct weft_req *req);   /* while it waits for a hold to end, or for a turn */
 	void (*at_home)(struct weft_msg *msg); /* on its way home: what is to run there */
 
 	/* Commands that take several steps, see io/steps.c. */

@@ -167,6 +167,93 @@ static void lost_and_not_noticed(void **state)
 	case_settle();
 }
 
+/* --- blocks that a read holds ----------------------------------------------------------------- */
+
+static struct ibv_wc late[8]; /* completions of that one, handed out later */
+static int nlate;
+static bool hand_out;
+
+static int delay_those_of_one(struct ibv_cq *cq, int max, struct ibv_wc *wc)
+{
+	int n;
+
+	if (hand_out && nlate) {
+		*wc = late[--nlate];
+		return 1;
+	}
+	n = v->poll_cq(cq, 1, wc);
+	if (n != 1 || hand_out || wc->qp_num != silent_qp || wc->opcode == IBV_WC_RECV)
+		return n;
+	late[nlate++] = *wc;
+	return 0;
+}
+
+/* The adapter of the target does not say that it has sent the answer to a read of block 0. */
+static void read_and_hear_nothing(struct raw *writer)
+{
+	union nvme_sqe read = raw_rw(false, 0, 1);
+
+	open_both();
+	raw_io(writer, IP, admin.cntlid, 2, DEPTH);
+	silent_qp = target_qp(&io)->qp_num;
+	nlate = 0;
+	hand_out = false;
+	replaced = fabric_verbs;
+	replaced.poll_cq = delay_those_of_one;
+	rdma_verbs = &replaced;
+	raw_keyed(&io, &read, 0, BLOCK);
+	assert_int_equal(raw_run(&io, &read, 0), 0);
+}
+
+static void send_write(struct raw *q, uint64_t slba)
+{
+	union nvme_sqe write = raw_rw(true, slba, 1);
+
+	memset(raw_extra(q), 'n', BLOCK);
+	write.common.sgl = raw_sgl(NVME_SGL_IN_CAPSULE, 0, BLOCK);
+	raw_send(q, &write, BLOCK);
+}
+
+/* It may still be reading the block. Other blocks are written meanwhile. */
+static void a_read_under_way_keeps_a_write_out(void **state)
+{
+	struct raw writer;
+
+	read_and_hear_nothing(&writer);
+	send_write(&writer, 0);
+	assert_false(is_answered_soon(&writer));
+	send_write(&writer, 4096);
+	assert_int_equal(le16_to_cpu(raw_answer(&writer).status) >> 1, 0);
+	assert_int_equal(nlate, 1); /* or this tests nothing */
+	hand_out = true;
+	assert_int_equal(le16_to_cpu(raw_answer(&writer).status) >> 1, 0);
+	rdma_verbs = v;
+	raw_close(&writer);
+	close_both();
+}
+
+/* But not for ever: a host whose adapter does not take its answer has to go. */
+static void a_read_that_never_ends_has_to_go(void **state)
+{
+	struct raw writer;
+
+	read_and_hear_nothing(&writer);
+	case_advance(60000);
+	check_alive(&admin); /* nobody waits for the block: it may take its time */
+	assert_int_equal(nlate, 1);
+	send_write(&writer, 0);
+	case_turns(10);
+	for (unsigned i = 0; i < 10 && !hand_out; i++) {
+		case_advance(2000);
+		hand_out = target_qp(&io)->state == IBV_QPS_ERR;
+	}
+	assert_true(hand_out);
+	assert_int_equal(le16_to_cpu(raw_answer(&writer).status) >> 1, 0);
+	rdma_verbs = v;
+	raw_close(&writer);
+	close_both();
+}
+
 #define CASE(f, set_up) cmocka_unit_test_setup_teardown(f, set_up, tear_down_slow)
 
 /* With a name, or a pattern, only the cases of that name. */
@@ -175,6 +262,10 @@ int main(int argc, char **argv)
 	const struct CMUnitTest tests[] = {
 		CASE(some_are_never_held, set_up_shared),
 		CASE(lost_and_not_noticed, set_up_unshared),
+		cmocka_unit_test_setup_teardown(a_read_under_way_keeps_a_write_out, set_up,
+						tear_down),
+		cmocka_unit_test_setup_teardown(a_read_that_never_ends_has_to_go, set_up,
+						tear_down),
 	};
 
 	if (argc > 1)

@@ -53,17 +53,30 @@ static void compare_buffer(struct weft_req *req, uint16_t sc)
 		tgt_io_steps(req, compare_step);
 }
 
+static void compare_in_place(struct weft_req *req)
+{
+	struct tgt_req *treq = tgt_req(req);
+	struct weft_backend *be = treq->ns->be;
+	const void *at = be->ops->map(be, treq->offset);
+	bool equal;
+
+	if (!weft_guard_share(be->guard, at, treq->length)) {
+		tgt_io_next_turn(req, compare_in_place);
+		return;
+	}
+	equal = same(treq, at, treq->length);
+	weft_guard_unshare(be->guard, at, treq->length);
+	tgt_io_finish(req, equal ? 0 : MISCOMPARE);
+}
+
 /* The data is here, the namespace is entered and checked. */
 void tgt_io_compare_run(struct weft_req *req)
 {
 	struct tgt_req *treq = tgt_req(req);
-	struct weft_backend *be = treq->ns->be;
 
 	treq->host_data = req->data;
-	if (be->ops->map)
-		tgt_io_finish(req, same(treq, be->ops->map(be, treq->offset), treq->length) ?
-					   0 :
-					   MISCOMPARE);
+	if (treq->ns->be->ops->map)
+		compare_in_place(req);
 	else
 		weft_req_buffer(req, piece(treq), compare_buffer);
 }

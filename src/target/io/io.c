@@ -115,6 +115,23 @@ void tgt_io_submit(struct weft_req *req, enum weft_io_kind kind, void *buf, uint
 		done(&treq->io, rc);
 }
 
+static void next_turn(struct weft_task *task)
+{
+	struct weft_req *req = tgt_io_req(container_of(task, struct weft_io, again));
+
+	tgt_req(req)->again(req);
+}
+
+void tgt_io_next_turn(struct weft_req *req, void (*again)(struct weft_req *req))
+{
+	struct tgt_req *treq = tgt_req(req);
+
+	treq->self = req;
+	treq->again = again;
+	weft_task_init(&treq->io.again, next_turn);
+	weft_reactor_defer(req->qp->group->reactor, &treq->io.again);
+}
+
 void tgt_io_done(struct weft_io *io, int rc)
 {
 	struct weft_req *req = tgt_io_req(io);

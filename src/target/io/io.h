@@ -26,6 +26,8 @@ uint16_t tgt_io_check_lbas(const struct tgt_ns *ns, uint64_t slba, uint64_t nlb)
 /* To the namespace that the request works on. */
 void tgt_io_submit(struct weft_req *req, enum weft_io_kind kind, void *buf, uint64_t offset,
 		   uint64_t length, unsigned flags, void (*done)(struct weft_io *io, int rc));
+/* Runs @again in the next turn; the backend has no io of @req meanwhile. */
+void tgt_io_next_turn(struct weft_req *req, void (*again)(struct weft_req *req));
 /* WEFT_IO_FUA where the command asks for it or the host turned the write cache off. */
 unsigned tgt_io_durability(struct weft_req *req, bool fua);
 

@@ -30,25 +30,42 @@ static void *where_it_lies(struct weft_req *req)
 	return treq->ns->be->ops->map(treq->ns->be, treq->offset);
 }
 
-/* Memory goes out as it lies there, and the namespace stays until it has left. */
+/* Memory goes out as it lies there, a block at a time as it is then, and the namespace stays until
+ * it has left. */
 static void read_in_place(struct weft_req *req)
 {
 	struct tgt_req *treq = tgt_req(req);
 
 	req->data = where_it_lies(req);
 	req->reply_len = treq->length;
+	req->shared = true;
+	req->guard = treq->ns->be->guard;
 	tgt_ns_pin(req);
 	tgt_io_finish(req, 0);
 }
 
 /* As it lies there now. */
+static void copy_now(struct weft_req *req)
+{
+	struct weft_guard *guard = tgt_req(req)->ns->be->guard;
+	const void *at = where_it_lies(req);
+
+	req->reply_len = tgt_req(req)->length;
+	if (!weft_guard_share(guard, at, req->reply_len)) {
+		tgt_io_next_turn(req, copy_now);
+		return;
+	}
+	req->qp->transport->copy(req, at);
+	weft_guard_unshare(guard, at, req->reply_len);
+	tgt_io_finish(req, 0);
+}
+
 static void read_a_copy(struct weft_req *req, uint16_t sc)
 {
-	if (!sc) {
-		req->reply_len = tgt_req(req)->length;
-		req->qp->transport->copy(req, where_it_lies(req));
-	}
-	tgt_io_finish(req, sc);
+	if (sc)
+		tgt_io_finish(req, sc);
+	else
+		copy_now(req);
 }
 
 void tgt_io_read(struct weft_req *req)
