@@ -1,6 +1,7 @@
 /* doubt.c - one whose lock does not show here: is it gone, or are locks not shared?
  *
- *   we: "joining" into our line ─▶ a line says "member", and its lock is free ─▶ watch that line
+ *   we: "joining" into our line ─▶ a line says "member", and its lock is free
+ *     ─▶ "joining" again, and watch that line
  *   it, if it lives: sees who joins within a second ─▶ its line says what it heard
  *     ─▶ the line has changed: locks are not shared, and we do not join
  *     ─▶ it has not: its writer is gone, and the line shall say so
@@ -151,10 +152,20 @@ static int look(struct store_doubts *doubts, struct store_cycle *cycle)
 	return rc;
 }
 
+/* Again, and as somebody else: who has answered before its line was looked at has nothing to add. */
+static int ask_again(struct store_cycle *cycle)
+{
+	int rc;
+
+	cycle->own.incarnation++;
+	rc = store_line_write(cycle->fd, cycle->node, &cycle->own);
+	return !rc && fdatasync(cycle->fd) < 0 ? -errno : rc;
+}
+
 int store_doubts_watch(struct store_doubts *doubts, struct store_cycle *cycle)
 {
 	const struct timespec pause = { .tv_nsec = PAUSE_NS };
-	int rc = 0;
+	int rc = ask_again(cycle);
 
 	for (unsigned i = 0; i < LOOKS && !rc; i++) {
 		nanosleep(&pause, NULL);

@@ -27,6 +27,7 @@ static char path[4096], spec[4200];
 static unsigned machine;         /* where a store is opened */
 static unsigned machine_of[FDS]; /* by descriptor */
 static int lock_error;           /* 0: the store's own byte can be locked */
+static bool eager;               /* members look while who joins is about to look at them */
 static unsigned sleeps;          /* of who joins */
 static pthread_t test;
 
@@ -41,6 +42,8 @@ int __wrap_weft_ofd_lock(int fd, short type, off_t start, off_t len);
 int __real_weft_ofd_held(int fd, short type, off_t start, off_t len, off_t *at);
 int __wrap_weft_ofd_held(int fd, short type, off_t start, off_t len, off_t *at);
 int __wrap_nanosleep(const struct timespec *pause, struct timespec *left);
+int __real_fdatasync(int fd);
+int __wrap_fdatasync(int fd);
 
 uint64_t __wrap_store_locks_here(int fd)
 {
@@ -75,6 +78,15 @@ int __wrap_nanosleep(const struct timespec *pause, struct timespec *left)
 	sleeps++;
 	weft_reactor_turn(r, 1);
 	return 0;
+}
+
+int __wrap_fdatasync(int fd)
+{
+	int rc = __real_fdatasync(fd);
+
+	for (unsigned i = 0; i < 50 && eager && pthread_equal(pthread_self(), test); i++)
+		weft_reactor_turn(r, 1);
+	return rc;
 }
 
 /* --- helpers ---------------------------------------------------------------------------------- */
@@ -227,10 +239,11 @@ static void who_joins_is_refused_where_a_member_lives_unseen(void **state)
 	static const struct {
 		unsigned node, nodes;
 		const char *why;
+		bool eager;
 	} cases[] = {
-		{ 2, 2, "node 1 lives" },
-		{ 1, 2, "that is node 1" },
+		{ 2, 2, "node 1 lives" },       { 1, 2, "that is node 1" },
 		{ 1, 1, "that is node 1" }, /* of no cluster */
+		{ 2, 2, "node 1 lives", true }, { 1, 2, "that is node 1", true },
 	};
 	struct member a, b;
 
@@ -239,7 +252,9 @@ static void who_joins_is_refused_where_a_member_lives_unseen(void **state)
 		struct weft_err err = { "" };
 
 		rest(&a);
+		eager = cases[i].eager;
 		assert_int_equal(try_join(&b, cases[i].node, cases[i].nodes, 1, &err), -EXDEV);
+		eager = false;
 		assert_non_null(strstr(err.text, cases[i].why));
 		assert_non_null(strstr(err.text, path));
 		assert_int_equal(put(&a, "1"), 0);
