@@ -10,12 +10,12 @@ import cluster
 import tap
 import weft
 
-HELPER = pathlib.Path(weft.BINARY).resolve().parent / "tests" / "fuse" / "local_locks"
+HELPER = weft.ROOT / "build" / "tests" / "fuse" / "local_locks"
 
 
 def requires_mounts():
     if not HELPER.exists():
-        tap.skip("built without libfuse")
+        tap.skip(f"{HELPER} is not there: built without libfuse?")
     if not shutil.which("fusermount3"):
         tap.skip("fusermount3 is not installed")
     try:
