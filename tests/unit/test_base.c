@@ -368,7 +368,7 @@ static const struct {
 
 static void text_is_shown(void **state)
 {
-	for (size_t i = 0; i < COUNT(texts); i++) {
+	for_each_named(i, texts, what) {
 		const char *shown = texts[i].shown ? texts[i].shown : texts[i].text;
 		char to[64];
 
@@ -414,7 +414,7 @@ static void text_in_the_log(void **state)
 	ssize_t len;
 
 	assert_int_equal(pipe(fds), 0);
-	for (size_t i = 0; i < COUNT(texts); i++) {
+	for_each_named(i, texts, what) {
 		const char *shown = texts[i].shown ? texts[i].shown : texts[i].text;
 		char want[128];
 

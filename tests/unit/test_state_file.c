@@ -13,8 +13,7 @@
 #include "store/lines.h"
 #include "store/slots.h"
 #include "store/store.h"
-
-#define COUNT(array) (sizeof(array) / sizeof(*(array)))
+#include "running.h"
 
 enum { MANY = 200000, BYTES = 16 << 20 };
 
@@ -108,7 +107,7 @@ static void what_nobody_writes_is_refused(void **state)
 		{ { "a", "b" }, 3, UINT64_MAX / 2, -EUCLEAN },
 	};
 
-	for (size_t i = 0; i < COUNT(cases); i++) {
+	for_each_row(i, cases) {
 		struct weft_store *store;
 
 		assert_int_equal(ftruncate(fd, STORE_SLOT_AT), 0);
@@ -156,7 +155,7 @@ static void an_incarnation_begins_anew(void **state)
 {
 	static const uint64_t last[] = { UINT64_MAX, INT64_MAX, 1, 0 };
 
-	for (size_t i = 0; i < COUNT(last); i++) {
+	for_each_row(i, last) {
 		const struct store_line line = { .stage = STORE_LEFT, .incarnation = last[i] };
 		struct store_lines lines;
 		struct weft_store *store;

@@ -16,8 +16,7 @@
 #include "store/members.h"
 #include "store/slots.h"
 #include "store/store.h"
-
-#define COUNT(array) (sizeof(array) / sizeof(*(array)))
+#include "running.h"
 
 enum { FDS = 256, APART = 1000 };
 
@@ -248,7 +247,7 @@ static void who_joins_is_refused_where_a_member_lives_unseen(void **state)
 	struct member a, b;
 
 	join(&a, 1, 0);
-	for (size_t i = 0; i < COUNT(cases); i++) {
+	for_each_named(i, cases, why) {
 		struct weft_err err = { "" };
 
 		rest(&a);
@@ -282,7 +281,7 @@ static void who_is_gone_is_watched_only_where_its_lock_would_not_show(void **sta
 		{ true, 2, 1, true },   { true, 1, 1, true },
 	};
 
-	for (size_t i = 0; i < COUNT(cases); i++) {
+	for_each_row(i, cases) {
 		struct member a, b;
 
 		join(&a, 1, 0);
@@ -404,7 +403,7 @@ static void a_member_finds_out_that_it_is_none(void **state)
 		{ no_line, NULL },
 	};
 
-	for (size_t i = 0; i < COUNT(cases); i++) {
+	for_each_named(i, cases, why) {
 		struct member a;
 		struct result result = { .wait = { .revision = UINT64_MAX, .done = wait_over } };
 		uint64_t revision;
@@ -476,7 +475,7 @@ static void what_cannot_be_locked_is_not_changed(void **state)
 
 	join(&a, 1, 0);
 	join(&b, 2, 0);
-	for (size_t i = 0; i < COUNT(cases); i++) {
+	for_each_row(i, cases) {
 		uint64_t revision = weft_store_revision(a.store);
 
 		lock_error = cases[i].error;

@@ -9,8 +9,7 @@
 #include "target/handover.h"
 #include "target/internal.h"
 #include "turned.h"
-
-#define COUNT(array) (sizeof(array) / sizeof(*(array)))
+#include "running.h"
 
 enum {
 	CTRLS = 8,
@@ -192,7 +191,7 @@ static void send_flood(const struct flood *flood)
 
 static void admin_floods(void **state)
 {
-	for (unsigned i = 0; i < COUNT(floods); i++) {
+	for_each_named(i, floods, name) {
 		print_message("#   %s\n", floods[i].name);
 		open_ctrls(floods[i].on_discovery ? NVME_NQN_DISCOVERY : TURNED_NQN, CTRLS);
 		send_flood(&floods[i]);
@@ -243,7 +242,7 @@ static void reservation_floods(void **state)
 	unsigned runs;
 
 	open_queues();
-	for (unsigned i = 0; i < COUNT(changes); i++) {
+	for_each_named(i, changes, name) {
 		print_message("#   %s\n", changes[i].name);
 		rules_run = 0;
 		for (unsigned q = CTRLS; q < nflooders; q++)
@@ -544,7 +543,7 @@ static void discovery_in_pieces(void **state)
 		memcpy(whole + at, wire->data, ENTRY);
 	}
 	assert_int_equal(whole[8] | whole[9] << 8, MANY + 2); /* NUMREC */
-	for (unsigned i = 0; i < COUNT(pieces); i++)
+	for_each_row(i, pieces)
 		for (uint32_t at = 0; at + pieces[i] <= size; at += pieces[i] + SKIPPED) {
 			assert_in_range(read_discovery(wire, at, pieces[i]), 0,
 					pieces[i] / ENTRY + 2);
@@ -608,7 +607,7 @@ static void lists_of_controllers(void **state)
 
 	turned_subsys->cntlid_next = turned_subsys->cntlid_last - HIGH;
 	open_many();
-	for (unsigned c = 0; c < COUNT(cnss); c++) {
+	for_each_row(c, cnss) {
 		unsigned seen = 0, n = 0;
 		uint32_t last = 0;
 
