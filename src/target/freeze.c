@@ -10,8 +10,8 @@
  * that what the first turn had deferred is done. A reactor that sees something move looks again by
  * itself for a while: where CPUs are busy, each way to home and back is a wait for two of them.
  *
- * A connection without a host has as long as a reactor looks by itself: who has not connected holds
- * up nobody. Half of a fused pair moves on as the capsule that it came in.
+ * A connection of nobody's, or of a host of the discovery service, has as long as a reactor looks by
+ * itself: who had not to be let in holds up nobody. Half of a fused pair moves on as the capsule that it came in.
  *
  * What a subsystem has in common with others is held when commands have ended, not before: a change
  * of a reservation ends when all members, we too, act by it.
@@ -77,8 +77,8 @@ static void look_at(struct sight *sight, struct weft_qpair *qp)
 
 	if (!qp->transport->moves) /* it came about since the group was frozen */
 		weft_qpair_close(qp, "it cannot be handed over");
-	else if (!qp->owner && sight->turns == TURNS_MAX && qp->transport->moves(qp))
-		weft_qpair_close(qp, "the target does not wait for who has not connected yet");
+	else if (!weft_qpair_is_let_in(qp) && sight->turns == TURNS_MAX && qp->transport->moves(qp))
+		weft_qpair_close(qp, "the target does not wait for who had not to be let in");
 	moves = qp->closing ? "it is being closed" : qp->transport->moves(qp);
 	sight->requests += requests;
 	sight->working |= qp->sqid && requests;

@@ -7,7 +7,8 @@
  * home sees to everything else first: timers, the store, the control socket, new connections. So
  * a host's commands wait for the rest of a slice and for one command of each other host, however
  * many of them the others send. A host is its NQN and its identifier, through all its controllers.
- * Connections that have yet to say who they are, in Connect, are one flow together.
+ * Connections that have yet to say who they are, in Connect, and the hosts of the discovery service,
+ * who may say any name, are one flow together.
  *
  * What runs at home is bounded in itself, or says what it is worth more than one command
  * (tgt_home_spend()).
@@ -67,6 +68,10 @@ int tgt_flow_join(struct tgt_ctrl *ctrl)
 	struct tgt_home_queue *queue = ctrl->subsys->target->home_queue;
 	struct tgt_flow *flow = flow_find(queue, ctrl);
 
+	if (ctrl->subsys->discovery) {
+		ctrl->flow = queue->unknown;
+		return 0;
+	}
 	if (!flow)
 		flow = flow_new(queue);
 	if (!flow)
@@ -84,7 +89,7 @@ void tgt_flow_leave(struct tgt_ctrl *ctrl)
 	struct tgt_flow *flow = ctrl->flow;
 
 	ctrl->flow = NULL;
-	if (!flow || --flow->ctrls)
+	if (!flow || ctrl->subsys->discovery || --flow->ctrls)
 		return;
 	weft_list_remove(&flow->link);
 	free(flow);

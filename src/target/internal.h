@@ -13,7 +13,7 @@
 
 #include <stdatomic.h>
 
-#include "proto/addr_counts.h"
+#include "base/addr_counts.h"
 #include "proto/nvme.h"
 #include "proto/status.h"
 #include "target/ana.h"

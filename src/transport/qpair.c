@@ -91,6 +91,11 @@ void weft_qpair_let_in(struct weft_qpair *qp)
 	qp->out = &qp->group->out;
 }
 
+bool weft_qpair_is_let_in(const struct weft_qpair *qp)
+{
+	return qp->in == &qp->group->in;
+}
+
 struct weft_req *weft_qpair_slot(struct weft_qpair *qp, uint32_t index)
 {
 	assert(index < qp->touched);

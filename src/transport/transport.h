@@ -279,6 +279,7 @@ void weft_qpair_destroy(struct weft_qpair *qp);
 void weft_qpair_start(struct weft_qpair *qp, uint16_t sqid, uint32_t sqsize, bool sq_flow);
 /* Its peer is a host that was let in: it gets the buffers of hosts. */
 void weft_qpair_let_in(struct weft_qpair *qp);
+bool weft_qpair_is_let_in(const struct weft_qpair *qp);
 /* Begins the end, once; @why is kept if it is the first. */
 void weft_qpair_close(struct weft_qpair *qp, const char *why, ...)
 	__attribute__((format(printf, 2, 3)));

@@ -13,7 +13,7 @@
 #include <stdatomic.h>
 
 #include "base/list.h"
-#include "proto/addr_counts.h"
+#include "base/addr_counts.h"
 
 struct weft_qpair;
 

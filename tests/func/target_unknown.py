@@ -112,6 +112,19 @@ def _(t, ctrl):
         assert disk.read(0) == pattern(1, 4096)
 
 
+@with_host("a takeover with hosts of the discovery service that owe data, or do not read")
+def _(t, ctrl):
+    disk = ctrl.disk()
+    disk.write(0, pattern(1, 4096))
+    with connect(t, nqn=DISCOVERY) as owes, connect(t, nqn=DISCOVERY) as still:
+        owes.admin.send_pdu(pdu.CMD, sqe.set_features(0x16).encode(7, sqe.sgl_transport(512)))
+        assert owes.admin.recv_pdu().type == pdu.R2T
+        t.takeover()
+        owes.admin.expect_closed()
+        still.get(nvme.CSTS)
+        assert disk.read(0) == pattern(1, 4096)
+
+
 @with_host("a takeover between the two of a fused pair, behind commands that wait")
 def _(t, ctrl):
     queue = ctrl.open()
@@ -154,7 +167,8 @@ def _(t):
         other = stack.enter_context(connect(t, **OTHER))
         for _ in range(4):
             other.open()
-        assert t.ctl("status")["queues"] == {"max": 20, "taken": 20, "discovery": 0}
+        weft.wait_until(lambda: t.ctl("status")["queues"] ==
+                        {"max": 20, "taken": 20, "discovery": 0}, "the last of them to be gone")
         for ctrl in crowd:
             assert closed(ctrl)
         assert host.disk().read(0) == bytes(4096)

@@ -1,4 +1,4 @@
-#include "proto/addr_counts.h"
+#include "base/addr_counts.h"
 
 #include <string.h>
 #include <sys/random.h>
@@ -14,16 +14,14 @@ void weft_addr_counts_init(struct weft_addr_counts *counts)
 
 static uint64_t prefix(const struct sockaddr_storage *addr)
 {
-	const struct in6_addr *in6 = &((const struct sockaddr_in6 *)addr)->sin6_addr;
 	uint64_t bits;
 
 	if (addr->ss_family != AF_INET6)
 		return ((const struct sockaddr_in *)addr)->sin_addr.s_addr;
-	memcpy(&bits, in6->s6_addr + (IN6_IS_ADDR_V4MAPPED(in6) ? 8 : 0), sizeof(bits));
+	memcpy(&bits, &((const struct sockaddr_in6 *)addr)->sin6_addr, sizeof(bits));
 	return bits;
 }
 
-/* Multiply and fold, twice (NH of UMAC has the same idea): enough where 256 counters share. */
 uint32_t *weft_addr_counter(struct weft_addr_counts *counts, const struct sockaddr_storage *addr)
 {
 	uint64_t hash = (prefix(addr) ^ counts->key) * 0x9e3779b97f4a7c15;

@@ -2,8 +2,8 @@
  *
  * Addresses share counters by a keyed hash: a peer cannot choose whom it shares one with. An IPv6
  * address counts by its first 64 bits, as many addresses as one machine can have. */
-#ifndef WEFT_PROTO_ADDR_COUNTS_H
-#define WEFT_PROTO_ADDR_COUNTS_H
+#ifndef WEFT_BASE_ADDR_COUNTS_H
+#define WEFT_BASE_ADDR_COUNTS_H
 
 #include <netinet/in.h>
 #include <stdint.h>
