@@ -44,6 +44,8 @@
 #define ROOM_TIMES 4
 /* Registered at a time, and then paid for and pinned. */
 #define GRANULE (1ULL << 20)
+/* Of WEFT_HUGE_BYTES, that one command clears in a turn. */
+#define EXTENTS_A_TURN 4
 
 struct mem {
 	struct weft_backend be;
@@ -119,14 +121,17 @@ static void zero(struct mem *mem, uint64_t from, uint64_t to)
 	memset(mem->base + last, 0, to - last);
 }
 
-/* Extent by extent: others get their turn at the rest of a large range. */
+/* Extent by extent, and some of them in a turn: others get their turn at the rest of a large range,
+ * and at the reactor. */
 static bool zero_extents(struct mem *mem, struct weft_io *io)
 {
-	while (io->moved < io->length) {
+	for (unsigned n = 0; io->moved < io->length; n++) {
 		uint64_t from = io->offset + io->moved, left = io->length - io->moved;
 		uint64_t here = WEFT_HUGE_BYTES - from % WEFT_HUGE_BYTES;
 		uint64_t len = left < here ? left : here;
 
+		if (n == EXTENTS_A_TURN)
+			return false;
 		if (!weft_guard_take(mem->be.guard, mem->base + from, len))
 			return false;
 		zero(mem, from, from + len);
@@ -154,7 +159,8 @@ static bool try_io(struct mem *mem, struct weft_io *io)
 
 static void come_again(struct weft_task *task);
 
-/* While others are at the same blocks it comes again, turn by turn: a copy takes no longer. */
+/* While others are at the same blocks, or more of a large range is left, it comes again, turn by
+ * turn. */
 static void try_or_wait(struct weft_io *io)
 {
 	if (try_io(mem_of(io->be), io)) {

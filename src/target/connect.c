@@ -250,7 +250,7 @@ void tgt_connect(struct weft_req *req)
 	}
 	if (sc)
 		refuse(req, sc);
-	else if (le16_to_cpu(req->cmd.connect.qid))
+	else if (le16_to_cpu(req->cmd.connect.qid) || s->discovery) /* nothing was left to write */
 		connect_now(req);
 	else
 		tgt_comeback(t, req, connect_now);

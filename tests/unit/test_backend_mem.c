@@ -264,6 +264,38 @@ static void test_mem_pinned(void **state)
 	weft_backend_close(be);
 }
 
+/* One command may name all of a namespace. It has some extents of each turn of its reactor, which has
+ * others to see to. */
+static void test_mem_clears_in_turns(void **state)
+{
+	struct weft_backend *be;
+
+	need_reactor();
+	be = open_spec("mem:1G");
+	for_each_row(i, clearing) {
+		struct job job = {
+			.msg.fn = job_submit,
+			.be = be,
+			.io = { .kind = clearing[i].kind,
+				.flags = clearing[i].flags,
+				.length = GIB,
+				.done = job_done },
+		};
+		uint64_t before = 0;
+		int turns = 0;
+
+		weft_reactor_post(reactor, &job.msg);
+		for (; !job.ended && turns < 10000; turns++) {
+			weft_reactor_turn(reactor, 10);
+			assert_in_range(job.io.moved - before, 0, 16 * MIB);
+			before = job.io.moved;
+		}
+		assert_true(job.ended && !job.rc);
+		assert_true(turns >= 64);
+	}
+	weft_backend_close(be);
+}
+
 static void test_resize_mem_pinned(void **state)
 {
 	struct weft_backend *be = open_spec("mem:64M");
@@ -313,9 +345,10 @@ static const struct CMUnitTest without_engine[] = {
 };
 
 static const struct CMUnitTest with_engine[] = {
-	cmocka_unit_test(test_mem_space),        cmocka_unit_test(test_mem_fills_up),
-	cmocka_unit_test(test_mem_stays_sparse), cmocka_unit_test(test_mem_ends),
-	cmocka_unit_test(test_mem_pinned),       cmocka_unit_test(test_mem_without_region),
+	cmocka_unit_test(test_mem_space),           cmocka_unit_test(test_mem_fills_up),
+	cmocka_unit_test(test_mem_stays_sparse),    cmocka_unit_test(test_mem_ends),
+	cmocka_unit_test(test_mem_pinned),          cmocka_unit_test(test_mem_without_region),
+	cmocka_unit_test(test_mem_clears_in_turns),
 };
 
 int main(void)
