@@ -205,7 +205,7 @@ def _(t):
     commands = (["ls", uri(t)], ["ls", "--json", uri(t)], ["id", uri(t), "--ns", 1],
                 ["discover", uri(t, nqn="")], ["discover", "--json", uri(t, nqn="")],
                 ["discover", "--watch", uri(t, nqn="")],
-                ["bench", uri(t, 1), "--time", "50ms"], ["bench", "--json", uri(t, 1), "--time", "50ms"],
+                ["bench", uri(t, 1), "--time", "1"], ["bench", "--json", uri(t, 1), "--time", "1"],
                 ["read", uri(t, 1), "--length", "1M"], ["read", "--hex", uri(t, 1), "--length", "1M"])
     for args in commands:
         with open("/dev/full", "wb") as full:

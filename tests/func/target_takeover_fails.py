@@ -130,6 +130,28 @@ def _(t, ctrl):
     works(t, ctrl, 4)
 
 
+@with_host("a fused pair that came while the target stood still, and it goes on", ns=STORES)
+def _(t, ctrl):
+    disk = ctrl.disk()
+    queue = disk.queue
+    old, new = pattern(5, 4096), pattern(6, 4096)
+    disk.write(64, old)
+    queue.hold = True
+    owed = queue.submit(disk.command(sqe.WRITE, 0, 16), pattern(1, 65536), capsule=False)
+    r2t = queue.next_r2t()
+    heir = t.spawn("--takeover")
+    said(t, "prepares to take over")
+    time.sleep(0.5)             # it stands still for two seconds
+    first = queue.submit(disk.command(sqe.COMPARE, 64, 1, fuse=1), old, capsule=True)
+    second = queue.submit(disk.command(sqe.WRITE, 64, 1, fuse=2), new, capsule=True)
+    assert heir.wait(30) == 1
+    queue.hold = False
+    queue.answer(r2t)
+    for cid in (owed, first, second):
+        queue.wait(cid)
+    assert disk.read(64) == new
+
+
 @with_host("a host that does not read its answers: refused", ns=STORES, extra=["--cpus", "0"])
 def _(t, ctrl):
     queue = ctrl.open(depth=128, rcvbuf=4096)

@@ -409,14 +409,14 @@ static bool owes_much(const struct host *h)
 	return left >= TCP_OWED_MAX;
 }
 
-/* For an event, for its other half, or for the host itself. */
+/* For an event, for its other half, or for the host itself: also one that came while the target stood
+ * still, and is in line behind writes. */
 static bool may_wait(const struct host *h, unsigned cid)
 {
 	const union nvme_sqe *sqe = &h->cmds[cid].sqe;
 
 	return (!h->qid && sqe->common.opcode == nvme_admin_async_event) ||
-	       sqe->common.flags & NVME_FUSE_MASK || count_r2ts(h, (uint16_t)cid) ||
-	       (nvme_cmd_direction(sqe) == NVME_DIR_TO_CTRL && owes_much(h));
+	       sqe->common.flags & NVME_FUSE_MASK || count_r2ts(h, (uint16_t)cid) || owes_much(h);
 }
 
 void host_check_settled(const struct host *h)

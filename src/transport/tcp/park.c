@@ -13,7 +13,8 @@
  * again.
  *
  * Nothing comes between the two of a fused pair: neither of them waits here, and what does waits on
- * until both have come.
+ * until both have come. A frozen group parks everything; then the other half of one that was parked
+ * is next in the line, or comes when the line is empty.
  *
  * Invariant: the user has not seen a parked command, and it holds no buffer; unless the group is
  * frozen, the host owes data or half of a pair, or answers are being sent, while there is one. */
@@ -31,12 +32,18 @@ static bool may_be_copied(const struct tcp_conn *conn, const union nvme_sqe *cmd
 	return conn->qp.stable_data && nvme_cmd_direction(cmd) == NVME_DIR_TO_HOST;
 }
 
+/* Half of a pair has run that was parked, and so was what came behind it. */
+static bool next_is_parked(const struct tcp_conn *conn)
+{
+	return tcp_req_of(conn->qp.awaits_next)->unparked && !weft_list_empty(&conn->parked);
+}
+
 bool tcp_must_park(const struct tcp_conn *conn, const struct tcp_req *treq)
 {
 	const union nvme_sqe *cmd = &treq->req.cmd;
 
 	if (conn->qp.awaits_next)
-		return false;
+		return next_is_parked(conn);
 	if (conn->qp.group->frozen)
 		return true;
 	if (cmd->common.flags & NVME_FUSE_MASK)
@@ -61,14 +68,18 @@ static struct weft_req *unpark(struct tcp_conn *conn)
 		return NULL;
 	req = container_of(link, struct weft_req, link);
 	tcp_req_of(req)->parked = false;
+	tcp_req_of(req)->unparked = true;
 	conn->qp.parked--;
 	return req;
 }
 
 static bool may_run(const struct tcp_conn *conn)
 {
-	return conn->state == TCP_OPEN && !conn->qp.group->frozen && !conn->qp.awaits_next &&
-	       conn->owed < TCP_OWED_MAX && conn->copies < TCP_COPIES_MAX;
+	if (conn->state != TCP_OPEN || conn->qp.group->frozen)
+		return false;
+	if (conn->qp.awaits_next)
+		return next_is_parked(conn);
+	return conn->owed < TCP_OWED_MAX && conn->copies < TCP_COPIES_MAX;
 }
 
 void tcp_run_parked(struct tcp_conn *conn)

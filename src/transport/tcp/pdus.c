@@ -116,7 +116,7 @@ static void tcp_req_init(struct tcp_req *treq, const char *pdu)
 	treq->chunk = NULL;
 	treq->owed = treq->copied = 0;
 	treq->nr2ts = 0;
-	treq->r2t_sending = treq->reply_sent = treq->parked = false;
+	treq->r2t_sending = treq->reply_sent = treq->parked = treq->unparked = false;
 }
 
 static void slot_wait_over(struct weft_timer *timer)
@@ -153,10 +153,12 @@ static bool on_capsule(struct tcp_conn *conn, const char *pdu, const struct nvme
 	}
 	if (shape->data_len)
 		locate_capsule_data(conn, tcp_req_of(req), data, shape->data_len);
-	if (tcp_must_park(conn, tcp_req_of(req)))
+	if (tcp_must_park(conn, tcp_req_of(req))) {
 		tcp_park(conn, tcp_req_of(req));
-	else
+	} else {
 		conn->qp.ops->command(req);
+		tcp_run_parked(conn); /* it may be the half that they waited for */
+	}
 	return true;
 }
 

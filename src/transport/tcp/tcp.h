@@ -64,7 +64,8 @@ struct tcp_req {
 	uint32_t owed;           /* bytes that open R2Ts still bring */
 	uint32_t copied;         /* bytes of data that are a copy, summed into resp.ddgst already */
 	bool r2t_sending, reply_sent;
-	bool parked; /* on conn->parked */
+	bool parked;   /* on conn->parked */
+	bool unparked; /* it was */
 	uint8_t nr2ts;
 	bool digest_failed;
 
