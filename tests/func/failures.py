@@ -118,12 +118,13 @@ of_broken("… and the time limit", "hang", "in: a_row_hangs", "# in the row tab
 SHARED = """
 import os, signal, fixture, nvme, tap, weft
 
+def serves():
+    with fixture.connect(t) as ctrl:
+        ctrl.disk().read(0)
+
 def dies():
     os.kill(t.process.pid, signal.SIGSEGV)
-    fixture.connect(t).disk().read(0)
-
-def serves():
-    fixture.connect(t).disk().read(0)
+    serves()
 
 for name, body in dict(first=serves, second=dies, third=serves, fourth=serves).items():
     tap.case(name)(body)
