@@ -36,9 +36,12 @@ static bool pour(int from, int to)
 
 static void move(struct weft_qpair_state *qp)
 {
+	const int room = 1 << 20; /* for what the old pair held, which it may hold in fewer bytes */
 	int host = hosts[qp->fd], ends[2];
 
 	must(!socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, ends));
+	for (int i = 0; i < 2; i++)
+		must(!setsockopt(ends[i], SOL_SOCKET, SO_SNDBUF, &room, sizeof(room)));
 	if (pour(qp->fd, ends[0]))
 		shutdown(ends[0], SHUT_WR);
 	if (host != NOBODY) {
