@@ -84,10 +84,10 @@ def _(t):
     """Of so many hosts, the timers of some come before what they have said."""
     def stopped_for_long():
         t.process.send_signal(signal.SIGSTOP)
-        time.sleep(2.5)
+        time.sleep(5.5)
 
     with contextlib.ExitStack() as stack:
-        ctrls = [stack.enter_context(connect(t, kato=2000)) for _ in range(40)]
+        ctrls = [stack.enter_context(connect(t, kato=5000)) for _ in range(40)]
         stopped_for_long()
         t.process.send_signal(signal.SIGCONT)
         time.sleep(0.1)     # this timeout still remembered the commands of the connect
