@@ -26,6 +26,7 @@ if [ -e /sys/class/net/eth0 ]; then
 	ip addr add "$(word ip)" dev eth0
 fi
 
+touch /share/begun
 bash "/share/$(word job)"
 echo $? >/share/status
 sync
