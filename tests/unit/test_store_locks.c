@@ -6,6 +6,7 @@
 
 #include <errno.h>
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <time.h>
@@ -23,11 +24,11 @@ enum { FDS = 256, APART = 1000 };
 static const off_t locks_at = (off_t)1 << 62;
 
 static char path[4096], spec[4200];
-static unsigned machine;         /* where a store is opened */
-static unsigned machine_of[FDS]; /* by descriptor */
-static int lock_error;           /* 0: the store's own byte can be locked */
-static bool eager;               /* members look while who joins is about to look at them */
-static unsigned sleeps;          /* of who joins */
+static unsigned machine;            /* where a store is opened */
+static atomic_uint machine_of[FDS]; /* by descriptor; members have threads of their own */
+static atomic_int lock_error;       /* 0: the store's own byte can be locked */
+static bool eager;                  /* members look while who joins is about to look at them */
+static unsigned sleeps;             /* of who joins */
 static pthread_t test;
 
 /* --- file systems ----------------------------------------------------------------------------- */
