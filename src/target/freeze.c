@@ -77,7 +77,7 @@ static void look_at(struct sight *sight, struct weft_qpair *qp)
 
 	if (!qp->transport->moves) /* it came about since the group was frozen */
 		weft_qpair_close(qp, "it cannot be handed over");
-	else if (!weft_qpair_is_let_in(qp) && sight->turns == TURNS_MAX && qp->transport->moves(qp))
+	else if (!weft_qpair_is_let_in(qp) && sight->turns >= TURNS_MAX && qp->transport->moves(qp))
 		weft_qpair_close(qp, "the target does not wait for who had not to be let in");
 	moves = qp->closing ? "it is being closed" : qp->transport->moves(qp);
 	sight->requests += requests;

@@ -157,7 +157,8 @@ static bool on_capsule(struct tcp_conn *conn, const char *pdu, const struct nvme
 		tcp_park(conn, tcp_req_of(req));
 	} else {
 		conn->qp.ops->command(req);
-		tcp_run_parked(conn); /* it may be the half that they waited for */
+		if (conn->qp.parked) /* it may be the half that they waited for */
+			tcp_run_parked(conn);
 	}
 	return true;
 }
