@@ -22,12 +22,17 @@ static uint64_t prefix(const struct sockaddr_storage *addr)
 	return bits;
 }
 
-uint32_t *weft_addr_counter(struct weft_addr_counts *counts, const struct sockaddr_storage *addr)
+unsigned weft_addr_index(const struct weft_addr_counts *counts, const struct sockaddr_storage *addr)
 {
 	uint64_t hash = (prefix(addr) ^ counts->key) * 0x9e3779b97f4a7c15;
 
 	hash = (hash ^ hash >> 32) * counts->key;
-	return &counts->counters[hash >> 56];
+	return (unsigned)(hash >> 56);
+}
+
+uint32_t *weft_addr_counter(struct weft_addr_counts *counts, const struct sockaddr_storage *addr)
+{
+	return &counts->counters[weft_addr_index(counts, addr)];
 }
 
 uint32_t weft_addr_counts_most(const struct weft_addr_counts *counts)

@@ -16,6 +16,9 @@ struct weft_addr_counts {
 };
 
 void weft_addr_counts_init(struct weft_addr_counts *counts);
+/* Which one is that of @addr. */
+unsigned weft_addr_index(const struct weft_addr_counts *counts,
+			 const struct sockaddr_storage *addr);
 /* The counter of @addr: the caller's to change. */
 uint32_t *weft_addr_counter(struct weft_addr_counts *counts, const struct sockaddr_storage *addr);
 uint32_t weft_addr_counts_most(const struct weft_addr_counts *counts);

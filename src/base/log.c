@@ -1,15 +1,24 @@
 #include "base/log.h"
 
+#include <errno.h>
+#include <fcntl.h>
 #include <stdarg.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
+#include "base/chase.h"
+#include "base/cleanup.h"
+#include "base/plural.h"
 #include "base/utf8.h"
+
+#define LOG_MODE 0640
 
 static enum weft_log_level level_max = WEFT_LOG_INFO;
 
@@ -20,23 +29,108 @@ void weft_log_set_level(enum weft_log_level level)
 	level_max = level;
 }
 
-/* Under systemd the journal has its own clock and reads the level from "<N>". */
+/* --- where to --------------------------------------------------------------------------------- */
+
+enum style {
+	UNKNOWN,
+	CLOCK,   /* people who look on know which day it is */
+	DATE,    /* people who look later do not */
+	JOURNAL, /* has its own clock, and reads the level from "<N>" */
+};
+
+static int log_fd = STDERR_FILENO;
+static char *log_path; /* of @log_fd; NULL: it is standard error */
+static _Atomic enum style log_style;
+
+/* systemd tells which device and inode are its journal's: standard error may be another thing. */
+static bool is_journal(int fd)
+{
+	const char *stream = getenv("JOURNAL_STREAM");
+	unsigned long long device, inode;
+	struct stat st;
+
+	return stream && sscanf(stream, "%llu:%llu", &device, &inode) == 2 && !fstat(fd, &st) &&
+	       st.st_dev == device && st.st_ino == inode;
+}
+
+static enum style choose_style(void)
+{
+	enum style style = atomic_load(&log_style);
+
+	if (style != UNKNOWN)
+		return style;
+	style = isatty(log_fd) ? CLOCK : is_journal(log_fd) ? JOURNAL : DATE;
+	atomic_store(&log_style, style);
+	return style;
+}
+
+/* As it is in the background: what others print there is in the log, too. */
+static bool stderr_is_log(void)
+{
+	struct stat a, b;
+
+	return log_fd == STDERR_FILENO || (!fstat(log_fd, &a) && !fstat(STDERR_FILENO, &b) &&
+					   a.st_dev == b.st_dev && a.st_ino == b.st_ino);
+}
+
+int weft_log_reopen(struct weft_err *err)
+{
+	_cleanup_(weft_closep) int fd = weft_chase_or_make(log_path, O_APPEND, LOG_MODE, err);
+
+	if (fd < 0)
+		return take_fd(&fd);
+	if (stderr_is_log())
+		dup2(fd, STDERR_FILENO);
+	/* At once, for the threads that write at this moment. */
+	if (dup3(fd, log_fd, O_CLOEXEC) < 0)
+		return weft_fail(err, -errno, "%s: %s", log_path, strerror(errno));
+	return 0;
+}
+
+int weft_log_to(const char *path, struct weft_err *err)
+{
+	_cleanup_(weft_freep) char *copy = strdup(path);
+	int fd;
+
+	if (!copy)
+		return weft_fail(err, -ENOMEM, "no memory");
+	fd = weft_chase_or_make(path, O_APPEND, LOG_MODE, err);
+	if (fd < 0)
+		return fd;
+	log_path = take_ptr(&copy);
+	log_fd = fd;
+	atomic_store(&log_style, UNKNOWN);
+	return 0;
+}
+
+int weft_log_fd(void)
+{
+	return log_fd;
+}
+
+/* --- lines ------------------------------------------------------------------------------------ */
+
 static int write_prefix(char *line, size_t size, enum weft_log_level level)
 {
 	static const int syslog_levels[] = { 3, 4, 6, 7 };
+	enum style style = choose_style();
 	struct timespec now;
+	int length = 0;
 	struct tm tm;
 
-	if (getenv("JOURNAL_STREAM"))
+	if (style == JOURNAL)
 		return snprintf(line, size, "<%d>", syslog_levels[level]);
 	clock_gettime(CLOCK_REALTIME, &now);
 	localtime_r(&now.tv_sec, &tm);
-	return snprintf(line, size, "%02d:%02d:%02d.%03ld %s: ", tm.tm_hour, tm.tm_min, tm.tm_sec,
-			now.tv_nsec / 1000000, names[level]);
+	if (style == DATE)
+		length = (int)strftime(line, size, "%Y-%m-%d ", &tm);
+	return length + snprintf(line + length, size - (size_t)length,
+				 "%02d:%02d:%02d.%03ld %s: ", tm.tm_hour, tm.tm_min, tm.tm_sec,
+				 now.tv_nsec / 1000000, names[level]);
 }
 
 /* Whatever a peer calls itself: a line is a line, and says what it seems to say. */
-static void write_line(enum weft_log_level level, const char *fmt, va_list ap)
+static void write_line(int fd, enum weft_log_level level, const char *fmt, va_list ap)
 {
 	char text[1024], line[1200];
 	size_t len = (size_t)write_prefix(line, sizeof(line), level);
@@ -45,7 +139,7 @@ static void write_line(enum weft_log_level level, const char *fmt, va_list ap)
 	len += weft_utf8_show(line + len, sizeof(line) - len - 1, text);
 	line[len++] = '\n';
 	/* One write per line, so that lines of several threads do not mix. */
-	if (write(STDERR_FILENO, line, len) < 0)
+	if (write(fd, line, len) < 0)
 		return;
 }
 
@@ -56,7 +150,21 @@ void weft_log(enum weft_log_level level, const char *fmt, ...)
 	if (level > level_max)
 		return;
 	va_start(ap, fmt);
-	write_line(level, fmt, ap);
+	write_line(log_fd, level, fmt, ap);
+	va_end(ap);
+}
+
+void weft_fatal(const char *fmt, ...)
+{
+	va_list ap;
+
+	va_start(ap, fmt);
+	write_line(log_fd, WEFT_LOG_ERROR, fmt, ap);
+	va_end(ap);
+	if (stderr_is_log())
+		return;
+	va_start(ap, fmt);
+	write_line(STDERR_FILENO, WEFT_LOG_ERROR, fmt, ap);
 	va_end(ap);
 }
 
@@ -84,7 +192,8 @@ static bool may_speak(struct share *share)
 		atomic_store(&share->lines, 0);
 		left_out = atomic_exchange(&share->left_out, 0);
 		if (left_out)
-			weft_warn("%u more lines about %s were left out", left_out, share->of);
+			weft_warn("%u more line%s about %s left out", left_out,
+				  weft_plural(left_out), share->of);
 	}
 	if (atomic_fetch_add(&share->lines, 1) < LINES_PER_S)
 		return true;
@@ -95,7 +204,7 @@ static bool may_speak(struct share *share)
 static void write_share(struct share *share, enum weft_log_level level, const char *fmt, va_list ap)
 {
 	if (level <= level_max && may_speak(share))
-		write_line(level, fmt, ap);
+		write_line(log_fd, level, fmt, ap);
 }
 
 void weft_peer_log(enum weft_log_level level, const char *fmt, ...)

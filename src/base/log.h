@@ -2,13 +2,24 @@
 #ifndef WEFT_BASE_LOG_H
 #define WEFT_BASE_LOG_H
 
+#include "base/err.h"
+
 enum weft_log_level { WEFT_LOG_ERROR, WEFT_LOG_WARN, WEFT_LOG_INFO, WEFT_LOG_DEBUG };
 
 /* Lines above @level are dropped. Set once, before threads start. */
 void weft_log_set_level(enum weft_log_level level);
 
+/* Lines go to the end of the file @path instead of standard error. Before threads start. */
+int weft_log_to(const char *path, struct weft_err *err);
+/* The file of that name is another one now. After weft_log_to(). */
+int weft_log_reopen(struct weft_err *err);
+int weft_log_fd(void);
+
 void weft_log(enum weft_log_level level, const char *fmt, ...)
 	__attribute__((format(printf, 2, 3)));
+
+/* An error that the process ends with: also on standard error, whose last line says why. */
+void weft_fatal(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 
 /* For what may happen any number of times: a few lines a second, then only how many more. Each of
  * these has its own share: peers cannot hide what storage does. */

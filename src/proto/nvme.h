@@ -149,10 +149,26 @@ struct nvme_ccr_cmd {
 	__le32 cdw14, cdw15;
 };
 
+/* Get LBA Status for allocated blocks (NVM command set 1.1, 4.2.1), newer than <nvme/types.h>. */
+struct nvme_lba_status_cmd {
+	__u8 opcode, flags;
+	__le16 cid;
+	__le32 nsid, cdw2, cdw3;
+	__le64 mptr;
+	struct nvme_sgl sgl;
+	__le64 slba;
+	__le32 mndw; /* dwords of data, at most; 0's based */
+	__le16 rl;   /* blocks; 0: to the end of the namespace */
+	__u8 rsvd54, atype;
+	__le32 cdw14, cdw15;
+};
+static_assert(sizeof(struct nvme_lba_status_cmd) == 64, "Get LBA Status command");
+
 union nvme_sqe {
 	struct nvme_cmd common;
 	struct nvme_ccr_cmd ccr;
 	struct nvme_rw_cmd rw;
+	struct nvme_lba_status_cmd lba_status;
 	struct nvmf_connect_cmd connect;
 	struct nvmf_property_cmd property;
 	__u8 bytes[64];
@@ -234,6 +250,20 @@ struct nvme_ccr_log {
 };
 static_assert(sizeof(struct nvme_ccr_cmd) == 64, "Cross-Controller Reset command");
 static_assert(sizeof(struct nvme_ccr_entry) == 8, "Cross-Controller Reset entry");
+
+/* Get LBA Status, continued. */
+enum {
+	NVME_LBA_STATUS_ALLOCATED = 0x02, /* ATYPE: the blocks that are allocated */
+
+	NVME_CMPC_INCOMPLETE = 1, /* there may be more behind the last descriptor */
+	NVME_CMPC_COMPLETE = 2,
+
+	NVME_LBARS_ALLOCATED = 2, /* a descriptor's status: one of its blocks is, at least */
+
+	/* A byte of Identify Controller, NVM command set, and its bit. */
+	NVME_ID_CTRL_NVM_AOCS = 18,
+	NVME_AOCS_RALBAS = 1, /* it takes that ATYPE */
+};
 
 /* Which way a command's data goes: the opcode's low bits say it (NVMe base 2.0, figure 87). */
 enum nvme_direction { NVME_DIR_NONE, NVME_DIR_TO_CTRL, NVME_DIR_TO_HOST, NVME_DIR_BOTH };

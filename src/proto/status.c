@@ -4,9 +4,12 @@
 #include <stddef.h>
 
 /* DNR says that the same command will fail again, whatever controller of the subsystem is asked. Of
- * EIO nobody knows that: the kernel's driver has given up for now. The second kind names the block,
- * the device or the file as lost for good. A full disk may have room later, but not for a host that
- * asks again at once. */
+ * EIO nobody knows that: the kernel's driver has given up for now. Nor of a device or a file that is
+ * gone from this machine: another member of a cluster may have it. The second kind names the block as
+ * lost for good. A full disk may have room later, but not for a host that asks again at once.
+ *
+ * None is a status of the path: as long as this controller shows its group as accessible, Linux
+ * would choose it again, and so for ever. */
 uint16_t weft_status_from_errno(int rc, bool reading)
 {
 	uint16_t media = reading ? SC_MEDIA(READ_ERROR) : SC_MEDIA(WRITE_FAULT);
@@ -17,15 +20,15 @@ uint16_t weft_status_from_errno(int rc, bool reading)
 	case EIO:
 	case ETIMEDOUT:
 	case ENOLINK:
+	case ENODEV:
+	case ENXIO:
+	case ESTALE:
 		return media;
 	case ENODATA:   /* as the block layer says that the medium failed … */
 	case EILSEQ:    /* … that a checksum did … */
 	case EREMOTEIO: /* … that the device refuses */
 	case EBADMSG:
 	case EUCLEAN:
-	case ENODEV:
-	case ENXIO:
-	case ESTALE:
 	case ENOTRECOVERABLE: /* what was to become durable is lost, see backend/disk.c */
 		return media | SC_DNR;
 	case ENOSPC:

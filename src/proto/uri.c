@@ -96,13 +96,53 @@ static int split_host(char *host, struct weft_uri_parts *parts, struct weft_err 
 	return port ? parse_port(port, &parts->port, err) : 0;
 }
 
-static int split_nqn(const char *path, struct weft_uri_parts *parts, struct weft_err *err)
+/* @shape: '0' stands for a digit, 'x' for a hexadecimal one, the rest for itself. */
+static bool has_shape(const char *text, const char *shape)
+{
+	for (; *shape; text++, shape++) {
+		if (*shape == '0' ? !isdigit((unsigned char)*text) :
+		    *shape == 'x' ? !isxdigit((unsigned char)*text) :
+				    *text != *shape)
+			return false;
+	}
+	return true;
+}
+
+/* In place: %XX is a byte. */
+static int decode_percent(char *text, struct weft_err *err)
+{
+	char *to = text;
+	unsigned byte;
+
+	for (const char *at = text; *at; at++) {
+		if (*at != '%') {
+			*to++ = *at;
+			continue;
+		}
+		if (!has_shape(at + 1, "xx"))
+			return weft_fail(err, -EINVAL,
+					 "expected two hexadecimal digits behind \"%%\", got "
+					 "\"%.2s\"",
+					 at + 1);
+		sscanf(at + 1, "%2x", &byte);
+		if (!byte) /* a name that ends early would be another one */
+			return weft_fail(err, -EINVAL, "\"%%00\" cannot be part of a name");
+		*to++ = (char)byte;
+		at += 2;
+	}
+	*to = '\0';
+	return 0;
+}
+
+static int split_nqn(char *path, struct weft_uri_parts *parts, struct weft_err *err)
 {
 	int rc;
 
 	if (!path || !*path)
 		return 0;
-	rc = weft_nqn_check(path, err);
+	rc = decode_percent(path, err);
+	if (!rc)
+		rc = weft_subnqn_check(path, err);
 	if (!rc)
 		strcpy(parts->nqn, path);
 	return rc;
@@ -268,19 +308,17 @@ bool weft_addr_is_wildcard(const struct sockaddr_storage *addr)
 	       (IN6_IS_ADDR_V4MAPPED(in6) && !memcmp(&in6->s6_addr[12], nothing, sizeof(nothing)));
 }
 
-/* --- names ------------------------------------------------------------------------------------ */
-
-/* @shape: '0' stands for a digit, 'x' for a hexadecimal one, the rest for itself. */
-static bool has_shape(const char *text, const char *shape)
+bool weft_addr_is_multicast(const struct sockaddr_storage *addr)
 {
-	for (; *shape; text++, shape++) {
-		if (*shape == '0' ? !isdigit((unsigned char)*text) :
-		    *shape == 'x' ? !isxdigit((unsigned char)*text) :
-				    *text != *shape)
-			return false;
-	}
-	return true;
+	const struct in6_addr *in6 = &((const struct sockaddr_in6 *)addr)->sin6_addr;
+	const struct sockaddr_in *in = (const struct sockaddr_in *)addr;
+
+	if (addr->ss_family != AF_INET6)
+		return ntohl(in->sin_addr.s_addr) >> 28 >= 14; /* 224.0.0.0 and beyond */
+	return IN6_IS_ADDR_MULTICAST(in6) || (IN6_IS_ADDR_V4MAPPED(in6) && in6->s6_addr[12] >= 224);
 }
+
+/* --- names ------------------------------------------------------------------------------------ */
 
 static bool is_date(const char *text)
 {
@@ -308,22 +346,50 @@ static bool is_uuid(const char *text)
 	return has_shape(text, "xxxxxxxx-xxxx-xxxx-xxxx-xxxxxxxxxxxx") && strlen(text) == 36;
 }
 
-int weft_nqn_check(const char *nqn, struct weft_err *err)
+static int fail_form(const char *nqn, struct weft_err *err)
 {
-	const char *domain = nqn + strlen("nqn.0000-00."), *end;
+	return weft_fail(err, -EINVAL,
+			 "expected an NQN such as nqn.2026-11.com.example:disks, got \"%s\"", nqn);
+}
 
+int weft_subnqn_check(const char *nqn, struct weft_err *err)
+{
+	if (!*nqn)
+		return fail_form(nqn, err);
 	if (strlen(nqn) > WEFT_NQN_MAX)
 		return weft_fail(err, -EINVAL, "an NQN has at most %d bytes, this one has %zu",
 				 WEFT_NQN_MAX, strlen(nqn));
 	if (!weft_utf8_printable(nqn))
 		return weft_fail(err, -EINVAL, "an NQN is printable UTF-8");
+	return 0;
+}
+
+int weft_nqn_check(const char *nqn, struct weft_err *err)
+{
+	const char *domain = nqn + strlen("nqn.0000-00."), *end;
+	int rc = weft_subnqn_check(nqn, err);
+
+	if (rc < 0)
+		return rc;
 	if (!strncmp(nqn, NQN_UUID, strlen(NQN_UUID)) && !is_uuid(nqn + strlen(NQN_UUID)))
 		return weft_fail(err, -EINVAL, "expected a UUID after \"" NQN_UUID "\", got \"%s\"",
 				 nqn + strlen(NQN_UUID));
 	end = strncmp(nqn, "nqn.", 4) || !is_date(nqn + 4) ? NULL : skip_domain(domain);
 	if (!end || (*end && (*end != ':' || !end[1])))
-		return weft_fail(err, -EINVAL,
-				 "expected an NQN such as nqn.2026-11.com.example:disks, got \"%s\"",
-				 nqn);
+		return fail_form(nqn, err);
 	return 0;
+}
+
+/* "?" begins the words, ",nvme+" the next address. */
+void weft_nqn_text(const char *nqn, char text[WEFT_NQN_TEXT_MAX + 1])
+{
+	size_t at = 0;
+
+	for (; *nqn && at + 3 <= WEFT_NQN_TEXT_MAX; nqn++) {
+		if (strchr("%?,", *nqn))
+			at += (size_t)sprintf(text + at, "%%%02X", (unsigned char)*nqn);
+		else
+			text[at++] = *nqn;
+	}
+	text[at] = '\0';
 }

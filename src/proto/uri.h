@@ -48,8 +48,15 @@ uint16_t weft_addr_port(const struct sockaddr_storage *addr);
 bool weft_addr_equal(const struct sockaddr_storage *a, const struct sockaddr_storage *b);
 bool weft_addr_is_loopback(const struct sockaddr_storage *addr);
 bool weft_addr_is_wildcard(const struct sockaddr_storage *addr);
+bool weft_addr_is_multicast(const struct sockaddr_storage *addr); /* or broadcast */
 
 /* nqn.YYYY-MM.reversed.domain[:text], or the well-known and UUID forms; printable UTF-8, length. */
 int weft_nqn_check(const char *nqn, struct weft_err *err);
+/* Of a subsystem: printable UTF-8 and length. Its form is the user's, as with Linux' target. */
+int weft_subnqn_check(const char *nqn, struct weft_err *err);
+
+#define WEFT_NQN_TEXT_MAX (3 * 256)
+/* As it is written in a URI: what ends it there becomes %XX. @nqn has 256 bytes at most. */
+void weft_nqn_text(const char *nqn, char text[WEFT_NQN_TEXT_MAX + 1]);
 
 #endif

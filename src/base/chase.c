@@ -1,0 +1,367 @@
+/* chase.c - a path is followed name by name, as the kernel does.
+ *
+ *   /srv/link/a      /srv is a folder ─▶ link is a link ─▶ what it says, then a ─▶ …
+ *                          └────────────────┴── each is judged by the folder that it was found in
+ *
+ * Each name is opened (O_PATH) in the descriptor of its folder, and what was opened is judged. So a
+ * neighbour who renames a folder of ours, and leads elsewhere under its old name, changes nothing:
+ * the walk goes on in the folder that it has, and so does all that is done at its end.
+ *
+ * Invariant: no path is given to the kernel, only single names. */
+#include "base/chase.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/magic.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/vfs.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+
+enum { LINKS_MAX = 40 }; /* as the kernel's */
+
+struct walk {
+	struct weft_chased *at; /* how far it has come */
+	const char *named;      /* by the user */
+	char rest[PATH_MAX];    /* what is to be followed from there */
+	unsigned links;
+	struct weft_err *err;
+};
+
+/* --- who could have put it there -------------------------------------------------------------- */
+
+static int distrust(const struct walk *walk, const char *why)
+{
+	const char *what = walk->at->path;
+
+	return weft_fail(
+		walk->err, -EPERM,
+		"%.150s: %.150s %s, and everybody can write to the folder that it is in; use "
+		"another folder, or remove it",
+		walk->named, strcmp(what, walk->named) ? what : "it", why);
+}
+
+static int judge(const struct walk *walk, const struct stat *folder)
+{
+	const struct stat *st = &walk->at->st;
+	char why[64];
+
+	if (!(folder->st_mode & S_IWOTH))
+		return 0;
+	if (st->st_uid && st->st_uid != geteuid() && st->st_uid != folder->st_uid) {
+		snprintf(why, sizeof(why), "belongs to user %u", st->st_uid);
+		return distrust(walk, why);
+	}
+	if (S_ISREG(st->st_mode) && st->st_nlink > 1)
+		return distrust(walk, "has another name as well");
+	return 0;
+}
+
+/* --- one name --------------------------------------------------------------------------------- */
+
+/* The first name of the rest is cut off it. "": there is none. */
+static void next_name(struct walk *walk, char name[PATH_MAX])
+{
+	char *from = walk->rest + strspn(walk->rest, "/");
+	size_t length = strcspn(from, "/");
+
+	memcpy(name, from, length);
+	name[length] = '\0';
+	memmove(walk->rest, from + length, strlen(from + length) + 1);
+}
+
+/* Takes @fd, which is in @folder or in none, -1. */
+static int stand_at(struct walk *walk, int folder, int fd)
+{
+	struct weft_chased *at = walk->at;
+	int rc = fd < 0 ? -errno : 0;
+
+	if (at->folder != folder)
+		weft_closep(&at->folder);
+	if (at->fd != folder && at->fd != fd)
+		weft_closep(&at->fd);
+	at->folder = folder;
+	at->fd = fd;
+	return rc == 0 && fstat(fd, &at->st) < 0 ? -errno : rc;
+}
+
+static int go_to_root(struct walk *walk)
+{
+	strcpy(walk->at->path, "/");
+	walk->at->name[0] = '\0';
+	return stand_at(walk, -1, open("/", O_PATH | O_DIRECTORY | O_CLOEXEC));
+}
+
+static void cut_last_name(char *path)
+{
+	char *slash = strrchr(path, '/');
+
+	slash[slash == path] = '\0';
+}
+
+static int put_before_rest(struct walk *walk, const char *text)
+{
+	char rest[PATH_MAX];
+
+	strcpy(rest, walk->rest);
+	return snprintf(walk->rest, PATH_MAX, "%s%s", text, rest) >= PATH_MAX ? -ENAMETOOLONG : 0;
+}
+
+/* From the root again, and judged again: ".." of a folder that was moved meanwhile is wherever the
+ * one who has moved it likes. */
+static int go_up(struct walk *walk)
+{
+	char folder[PATH_MAX];
+	int rc;
+
+	strcpy(folder, walk->at->path);
+	cut_last_name(folder);
+	rc = put_before_rest(walk, folder);
+	return rc < 0 ? rc : go_to_root(walk);
+}
+
+/* As a folder first: that mounts what is mounted when it is needed. */
+static int open_name(int folder, const char *name)
+{
+	int fd = openat(folder, name, O_PATH | O_NOFOLLOW | O_DIRECTORY | O_CLOEXEC);
+
+	return fd < 0 && errno == ENOTDIR ? openat(folder, name, O_PATH | O_NOFOLLOW | O_CLOEXEC) :
+					    fd;
+}
+
+static int go_down(struct walk *walk, const char *name)
+{
+	struct weft_chased *at = walk->at;
+	size_t length = strlen(at->path);
+
+	length -= at->path[length - 1] == '/';
+	if (strlen(name) > NAME_MAX || length + 1 + strlen(name) >= PATH_MAX)
+		return -ENAMETOOLONG;
+	snprintf(at->path + length, PATH_MAX - length, "/%s", name);
+	strcpy(at->name, name);
+	return stand_at(walk, at->fd, open_name(at->fd, name));
+}
+
+/* Links of /proc do not say where they lead to; nobody but the kernel puts them there. */
+static bool is_of_kernel(int fd)
+{
+	struct statfs fs;
+
+	return !fstatfs(fd, &fs) && fs.f_type == PROC_SUPER_MAGIC;
+}
+
+static int follow_kernel(struct walk *walk)
+{
+	struct weft_chased *at = walk->at;
+
+	at->of_kernel = true;
+	return stand_at(walk, at->folder, openat(at->folder, at->name, O_PATH | O_CLOEXEC));
+}
+
+static int follow_link(struct walk *walk)
+{
+	struct weft_chased *at = walk->at;
+	char text[PATH_MAX];
+	ssize_t length;
+	int rc;
+
+	if (is_of_kernel(at->fd))
+		return follow_kernel(walk);
+	if (++walk->links > LINKS_MAX)
+		return -ELOOP;
+	length = readlinkat(at->fd, "", text, sizeof(text) - 1);
+	if (length < 0)
+		return -errno;
+	text[length] = '\0';
+	rc = put_before_rest(walk, text);
+	if (rc < 0)
+		return rc;
+	if (text[0] == '/')
+		return go_to_root(walk);
+	cut_last_name(at->path);
+	at->name[0] = '\0';
+	return stand_at(walk, -1, take_fd(&at->folder));
+}
+
+static int step(struct walk *walk, const char *name)
+{
+	const struct stat folder = walk->at->st;
+	int rc;
+
+	if (!S_ISDIR(folder.st_mode))
+		return -ENOTDIR;
+	if (!strcmp(name, "."))
+		return 0;
+	if (!strcmp(name, ".."))
+		return go_up(walk);
+	walk->at->of_kernel = false;
+	rc = go_down(walk, name);
+	if (rc == 0)
+		rc = judge(walk, &folder);
+	return rc == 0 && S_ISLNK(walk->at->st.st_mode) ? follow_link(walk) : rc;
+}
+
+/* --- all of it -------------------------------------------------------------------------------- */
+
+/* From the root on, also where a relative path begins: who can write to that folder counts, too. */
+static int begin(struct walk *walk)
+{
+	char cwd[PATH_MAX] = "";
+
+	if (!walk->named[0])
+		return -ENOENT;
+	if (walk->named[0] != '/' && !getcwd(cwd, sizeof(cwd)))
+		return -errno;
+	if (snprintf(walk->rest, PATH_MAX, "%s/%s", cwd, walk->named) >= PATH_MAX)
+		return -ENAMETOOLONG;
+	return go_to_root(walk);
+}
+
+/* Only the last name may be missing. One that ends in "/" is a folder's. */
+static int end(struct walk *walk, int rc)
+{
+	bool slash = walk->named[strlen(walk->named) - 1] == '/';
+
+	walk->at->there = rc == 0;
+	if (rc == -ENOENT && !walk->rest[0])
+		return 0;
+	if (rc < 0)
+		return rc;
+	return slash && !S_ISDIR(walk->at->st.st_mode) ? -ENOTDIR : 0;
+}
+
+static int follow_all(struct walk *walk)
+{
+	char name[PATH_MAX];
+	int rc = begin(walk);
+
+	if (rc < 0)
+		return rc;
+	while (rc == 0) {
+		next_name(walk, name);
+		if (!name[0])
+			break;
+		rc = step(walk, name);
+	}
+	return end(walk, rc);
+}
+
+int weft_chase(struct weft_chased *chased, const char *path, struct weft_err *err)
+{
+	struct walk walk = { .at = chased, .named = path, .err = err };
+	int rc;
+
+	chased->folder = chased->fd = -1;
+	chased->of_kernel = false;
+	strcpy(chased->path, "/");
+	rc = follow_all(&walk);
+	if (rc < 0)
+		weft_chased_close(chased);
+	return rc;
+}
+
+void weft_chased_close(struct weft_chased *chased)
+{
+	if (!chased->path[0])
+		return;
+	weft_closep(&chased->fd);
+	weft_closep(&chased->folder);
+	chased->path[0] = '\0';
+}
+
+/* --- what is done there ----------------------------------------------------------------------- */
+
+/* Of a file, no open waits: who does has been given a FIFO in its place. */
+static int how_to_open(const struct weft_chased *chased)
+{
+	return (chased->of_kernel ? 0 : O_NOFOLLOW) |
+	       (S_ISREG(chased->st.st_mode) ? O_NONBLOCK : 0) | O_CLOEXEC | O_NOCTTY;
+}
+
+/* A link is not followed, and a FIFO that nobody reads cannot be written to. */
+static int why_not_open(const struct weft_chased *chased, int error)
+{
+	bool exchanged = error == ELOOP || (error == ENXIO && S_ISREG(chased->st.st_mode));
+
+	return exchanged ? -ESTALE : -error;
+}
+
+/* As the caller wants it from now on. */
+static int set_flags(int fd, int flags)
+{
+	int now = fcntl(fd, F_GETFL);
+
+	return now < 0 || fcntl(fd, F_SETFL, (now & ~O_NONBLOCK) | (flags & O_NONBLOCK)) < 0 ?
+		       -errno :
+		       0;
+}
+
+int weft_chased_open(const struct weft_chased *chased, int flags)
+{
+	_cleanup_(weft_closep) int fd = -1;
+	struct stat st;
+	int rc;
+
+	if (chased->folder < 0)
+		return -EISDIR;
+	fd = openat(chased->folder, chased->name, flags | how_to_open(chased));
+	if (fd < 0)
+		return why_not_open(chased, errno);
+	if (fstat(fd, &st) < 0 || st.st_dev != chased->st.st_dev || st.st_ino != chased->st.st_ino)
+		return -ESTALE;
+	rc = set_flags(fd, flags);
+	return rc < 0 ? rc : take_fd(&fd);
+}
+
+int weft_chased_make(const struct weft_chased *chased, int flags, mode_t mode)
+{
+	int fd = openat(chased->folder, chased->name,
+			flags | O_CREAT | O_EXCL | O_CLOEXEC | O_NOCTTY, mode);
+
+	return fd < 0 ? -errno : fd;
+}
+
+int weft_chase_or_make(const char *path, int flags, mode_t mode, struct weft_err *err)
+{
+	_cleanup_(weft_chased_close) struct weft_chased at = {};
+	int rc = weft_chase(&at, path, err);
+
+	if (rc == 0 && at.there && !S_ISREG(at.st.st_mode))
+		return weft_fail(err, -EINVAL, "%s: it is not a regular file", path);
+	if (rc == 0)
+		rc = at.there ? weft_chased_open(&at, O_WRONLY | flags) :
+				weft_chased_make(&at, O_WRONLY | flags, mode);
+	return rc < 0 ? weft_fail(err, rc, "%s: %s", path, strerror(-rc)) : rc;
+}
+
+int weft_chased_make_folder(const struct weft_chased *chased, mode_t mode)
+{
+	return mkdirat(chased->folder, chased->name, mode) < 0 ? -errno : 0;
+}
+
+int weft_chased_remove(const struct weft_chased *chased)
+{
+	return unlinkat(chased->folder, chased->name, 0) < 0 ? -errno : 0;
+}
+
+int weft_chased_sync(const struct weft_chased *chased)
+{
+	_cleanup_(weft_closep) int fd = openat(chased->folder, ".",
+					       O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+
+	return fd < 0 || fsync(fd) < 0 ? -errno : 0;
+}
+
+/* The kernel has neither bindat() nor connectat(). */
+int weft_chased_addr(const struct weft_chased *chased, struct sockaddr_un *addr)
+{
+	int length;
+
+	*addr = (struct sockaddr_un){ .sun_family = AF_UNIX };
+	length = snprintf(addr->sun_path, sizeof(addr->sun_path), "/proc/self/fd/%d/%s",
+			  chased->folder, chased->name);
+	return length < (int)sizeof(addr->sun_path) ? 0 : -ENAMETOOLONG;
+}

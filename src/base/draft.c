@@ -1,0 +1,245 @@
+/* draft.c - see draft.h. Errors name the file that was asked for: who asked knows of no other, unless
+ * it is in the way.
+ *
+ * A file called FILE.part may be anybody's, and of this user it may be something else. One of ours
+ * has a mark from the moment it is made until it is complete: the sticky bit, which means nothing
+ * on a file, is kept by every file system that keeps modes, and is set by nobody by chance. Where
+ * modes are not kept nothing is taken for ours.
+ *
+ * Invariant: a draft that is written is locked, and was made by the process that locks it. */
+#include "base/draft.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+
+#define MARK       S_ISVTX
+#define OWNER_ONLY 0600
+
+static int fail(struct weft_err *err, const char *path)
+{
+	int rc = -errno;
+
+	return weft_fail(err, rc, "%s: %s", path, strerror(-rc));
+}
+
+int weft_draft_place(struct weft_draft *draft, const char *path, bool replace, struct weft_err *err)
+{
+	const struct weft_chased *at = &draft->at;
+	int rc = weft_chase(&draft->at, path, err);
+
+	if (rc == 0 && at->there && !S_ISREG(at->st.st_mode))
+		rc = weft_fail(err, -EINVAL, "%s is there, and is not a regular file", path);
+	else if (rc < 0)
+		weft_fail(err, rc, "%s: %s", path, strerror(-rc));
+	else if (at->there && !replace)
+		rc = -EEXIST;
+	if (rc < 0)
+		weft_chased_close(&draft->at);
+	draft->replaces = replace;
+	draft->mode = at->there ? at->st.st_mode & 0777 : OWNER_ONLY;
+	return rc;
+}
+
+static int look_at(const struct weft_draft *draft, const char *name, struct stat *st)
+{
+	return fstatat(draft->at.folder, name, st, AT_SYMLINK_NOFOLLOW);
+}
+
+/* --- making ----------------------------------------------------------------------------------- */
+
+/* Between open and lock another process may have removed it, or completed it. */
+static bool is_still(const struct weft_draft *draft, int fd, const char *name)
+{
+	struct stat open, there;
+
+	return !fstat(fd, &open) && !look_at(draft, name, &there) && open.st_dev == there.st_dev &&
+	       open.st_ino == there.st_ino;
+}
+
+static int lock(const struct weft_draft *draft, int fd, const char *name, struct weft_err *err)
+{
+	if (flock(fd, LOCK_EX | LOCK_NB) < 0 || !is_still(draft, fd, name))
+		return weft_fail(err, -EBUSY, "%s is being written by another process",
+				 draft->at.path);
+	return 0;
+}
+
+/* FILE may be its second name: weft_draft_complete(). */
+static bool is_ours(const struct weft_draft *draft, const struct stat *st)
+{
+	struct stat file;
+	bool linked = !look_at(draft, draft->at.name, &file) && file.st_dev == st->st_dev &&
+		      file.st_ino == st->st_ino;
+
+	return S_ISREG(st->st_mode) && st->st_uid == geteuid() && st->st_nlink == 1u + linked &&
+	       (st->st_mode & 07777) == (MARK | OWNER_ONLY);
+}
+
+/* Not even one of ours is written to again: who could open it in the meantime is not known. */
+static int remove_left(const struct weft_draft *draft, const char *name, struct weft_err *err)
+{
+	_cleanup_(weft_closep) int fd = -1;
+	struct stat st;
+	int rc;
+
+	if (look_at(draft, name, &st) < 0)
+		return errno == ENOENT ? 0 : fail(err, draft->at.path);
+	if (!is_ours(draft, &st))
+		return weft_fail(
+			err, -EEXIST,
+			"%s.part is in the way: it is not what a copy that was killed leaves "
+			"behind; rename it, or remove it",
+			draft->at.path);
+	fd = openat(draft->at.folder, name, O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+	if (fd < 0)
+		return fail(err, draft->at.path);
+	rc = lock(draft, fd, name, err);
+	if (rc == 0 && unlinkat(draft->at.folder, name, 0) < 0)
+		return fail(err, draft->at.path);
+	return rc;
+}
+
+static int open_new(const struct weft_draft *draft, const char *name)
+{
+	return openat(draft->at.folder, name, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC,
+		      MARK | OWNER_ONLY);
+}
+
+static int open_anew(const struct weft_draft *draft, const char *name, struct weft_err *err)
+{
+	int fd = open_new(draft, name), rc;
+
+	if (fd < 0 && errno == EEXIST) {
+		rc = remove_left(draft, name, err);
+		if (rc < 0)
+			return rc;
+		fd = open_new(draft, name);
+	}
+	return fd < 0 ? fail(err, draft->at.path) : fd;
+}
+
+int weft_draft_make(struct weft_draft *draft, struct weft_err *err)
+{
+	_cleanup_(weft_freep) char *name = NULL;
+	_cleanup_(weft_closep) int fd = -1;
+	int rc;
+
+	if (asprintf(&name, "%s.part", draft->at.name) < 0) {
+		name = NULL;
+		return weft_fail(err, -ENOMEM, "no memory");
+	}
+	fd = open_anew(draft, name, err);
+	rc = fd < 0 ? fd : lock(draft, fd, name, err);
+	if (rc < 0)
+		return rc;
+	draft->name = take_ptr(&name);
+	return take_fd(&fd);
+}
+
+/* --- completing ------------------------------------------------------------------------------- */
+
+/* Without a mark the file system keeps no modes. */
+static int take_mark_off(int fd, mode_t mode)
+{
+	struct stat st;
+
+	if (fstat(fd, &st) < 0)
+		return -1;
+	return st.st_mode & MARK ? fchmod(fd, mode) : 0;
+}
+
+/* A file that came meanwhile is not replaced, unless that was asked for. A few file systems promise
+ * that only for a second name. */
+static int put_in_place(const struct weft_draft *draft)
+{
+	unsigned flags = draft->replaces ? 0 : RENAME_NOREPLACE;
+	const char *name = draft->at.name;
+	int folder = draft->at.folder;
+	int rc = renameat2(folder, draft->name, folder, name, flags);
+
+	if (rc == 0 || errno != EINVAL || !flags)
+		return rc;
+	rc = linkat(folder, draft->name, folder, name, 0);
+	return rc < 0 ? rc : unlinkat(folder, draft->name, 0);
+}
+
+/* A process that is killed, or a loss of power, leaves
+ *
+ *   before it is in place     FILE as it was; FILE.part, marked: the next process removes it
+ *   while it is linked        FILE, complete; FILE.part, its second name, marked: likewise
+ *   until the mark is off     FILE, complete, for its owner alone, with a mark that nobody minds
+ *   after that                FILE, complete, with its mode
+ *
+ * A reader sees the old file or all of the new one; others than its owner may be refused until the
+ * mark is off. The folder is flushed before that: else the disk might have the file without its
+ * mark under its old name, which nobody would remove. */
+int weft_draft_complete(struct weft_draft *draft, int fd, struct weft_err *err)
+{
+	int rc;
+
+	if (fsync(fd) < 0)
+		return fail(err, draft->at.path);
+	if (put_in_place(draft) < 0)
+		return weft_fail(err, -errno, "%s: %s", draft->at.path,
+				 errno == EEXIST ? "somebody else has made it meanwhile" :
+						   strerror(errno));
+	free(take_ptr(&draft->name));
+	rc = weft_chased_sync(&draft->at);
+	if (take_mark_off(fd, draft->mode) < 0 || fsync(fd) < 0)
+		return fail(err, draft->at.path);
+	if (rc < 0)
+		return weft_fail(err, rc, "%s: its folder cannot be flushed: %s", draft->at.path,
+				 strerror(-rc));
+	return 0;
+}
+
+void weft_draft_remove(struct weft_draft *draft)
+{
+	if (draft->name)
+		unlinkat(draft->at.folder, draft->name, 0);
+	free(take_ptr(&draft->name));
+}
+
+static int write_all(struct weft_draft *draft, int (*write)(FILE *to, const void *what),
+		     const void *what, struct weft_err *err)
+{
+	int fd = weft_draft_make(draft, err), rc;
+	FILE *to = fd < 0 ? NULL : fdopen(fd, "w");
+
+	if (!to) {
+		weft_closep(&fd);
+		return fd < 0 ? fd : -ENOMEM;
+	}
+	errno = 0;
+	rc = write(to, what);
+	if (!rc && (fflush(to) || ferror(to)))
+		rc = errno ? -errno : -EIO;
+	if (!rc)
+		rc = weft_draft_complete(draft, fd, err);
+	fclose(to);
+	return rc;
+}
+
+int weft_draft_write(struct weft_draft *draft, int (*write)(FILE *to, const void *what),
+		     const void *what, struct weft_err *err)
+{
+	int rc = write_all(draft, write, what, err);
+
+	if (rc == 0)
+		return 0;
+	weft_draft_remove(draft);
+	return weft_fail(err, rc, "%s: %s", draft->at.path, strerror(-rc));
+}
+
+void weft_draft_free(struct weft_draft *draft)
+{
+	weft_chased_close(&draft->at);
+	free(draft->name);
+}

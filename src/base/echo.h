@@ -1,0 +1,38 @@
+/* echo.h - a signal to stop and its echo: two that come within a second are one.
+ *
+ * timeout(1) sends its signal to its child and to the group that the child is in, a terminal's end
+ * brings SIGHUP and then SIGTERM. The second signal that means "do not wait" comes from a person. */
+#ifndef WEFT_BASE_ECHO_H
+#define WEFT_BASE_ECHO_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <time.h>
+
+#define WEFT_ECHO_NS UINT64_C(1000000000)
+
+/* Of the last signal that counted; 0: none has. */
+typedef _Atomic uint64_t weft_echo;
+
+/* Whether a signal at @now_ns, of a clock that does not jump, is the echo of the one before it. Also
+ * for signal handlers. */
+static inline bool weft_is_echo(weft_echo *last, uint64_t now_ns)
+{
+	uint64_t before = atomic_load(last);
+
+	if (before && now_ns - before < WEFT_ECHO_NS)
+		return true;
+	atomic_store(last, now_ns);
+	return false;
+}
+
+static inline bool weft_is_echo_now(weft_echo *last)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return weft_is_echo(last, (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec);
+}
+
+#endif

@@ -1,0 +1,98 @@
+/* ids.c - what is found by a number that a peer chose.
+ *
+ * Invariant: there are as many chains as things in them, unless there was no memory for more. */
+#include "base/ids.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <sys/random.h>
+#include <time.h>
+
+enum { BITS_FIRST = 4, BITS_MAX = 24 };
+
+void weft_ids_init(struct weft_ids *ids)
+{
+	*ids = (struct weft_ids){};
+	if (getrandom(&ids->key, sizeof(ids->key), GRND_NONBLOCK) < 0)
+		ids->key = (uint64_t)time(NULL);
+	ids->key |= 1;
+}
+
+void weft_ids_free(struct weft_ids *ids)
+{
+	free(ids->chains);
+	ids->chains = NULL;
+	ids->bits = ids->count = 0;
+}
+
+static struct weft_id **chain_of(const struct weft_ids *ids, uint32_t number)
+{
+	uint64_t hash = (number ^ ids->key) * 0x9e3779b97f4a7c15;
+
+	hash = (hash ^ hash >> 32) * ids->key;
+	return &ids->chains[hash >> (64 - ids->bits)];
+}
+
+static void put(struct weft_ids *ids, struct weft_id *id)
+{
+	struct weft_id **chain = chain_of(ids, id->id);
+
+	id->next = *chain;
+	*chain = id;
+}
+
+static int grow(struct weft_ids *ids)
+{
+	struct weft_id **before = ids->chains, *id, *next;
+	size_t count = before ? (size_t)1 << ids->bits : 0;
+	unsigned bits = before ? ids->bits + 1 : BITS_FIRST;
+	struct weft_id **chains = calloc((size_t)1 << bits, sizeof(*chains));
+
+	if (!chains)
+		return -ENOMEM;
+	ids->chains = chains;
+	ids->bits = bits;
+	for (size_t i = 0; i < count; i++) {
+		for (id = before[i]; id; id = next) {
+			next = id->next;
+			put(ids, id);
+		}
+	}
+	free(before);
+	return 0;
+}
+
+int weft_ids_add(struct weft_ids *ids, struct weft_id *id, uint32_t number)
+{
+	int rc = 0;
+
+	if (!ids->chains || (ids->count >> ids->bits && ids->bits < BITS_MAX))
+		rc = grow(ids);
+	if (!ids->chains)
+		return rc;
+	id->id = number;
+	put(ids, id);
+	ids->count++;
+	return 0;
+}
+
+struct weft_id *weft_ids_find(const struct weft_ids *ids, uint32_t number)
+{
+	struct weft_id *id = ids->chains ? *chain_of(ids, number) : NULL;
+
+	while (id && id->id != number)
+		id = id->next;
+	return id;
+}
+
+void weft_ids_remove(struct weft_ids *ids, struct weft_id *id)
+{
+	struct weft_id **at = chain_of(ids, id->id);
+
+	while (*at != id)
+		at = &(*at)->next;
+	*at = id->next;
+	assert(ids->count);
+	ids->count--;
+}
