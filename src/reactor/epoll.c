@@ -185,12 +185,13 @@ static void gather(struct epoll *e, int64_t timeout_ns)
 }
 
 /* Epoll tells when there is room to send. A loop that is not ours waits for its descriptor, which
- * is readable until epoll was asked. And who visits a reactor wants to know what all its sockets
- * have (see target/comeback.c). */
+ * is readable until epoll was asked. Who visits a reactor wants to know what all its sockets have
+ * (see target/comeback.c). And turns with bulk work are long: all sockets have news by then. */
 static bool must_ask(struct epoll *e)
 {
 	return !e->talk.alone || weft_op_under_way(e->talk.sock->tx) || e->alarm >= 0 ||
-	       e->engine.reactor->visited || ++e->unasked >= ASK_EVERY;
+	       e->engine.reactor->visited || !weft_list_empty(&e->engine.reactor->bulk) ||
+	       ++e->unasked >= ASK_EVERY;
 }
 
 static void look(struct epoll *e)
@@ -319,7 +320,7 @@ int weft_epoll_open(struct weft_reactor *r, struct engine **engine, struct weft_
 	}
 	e->engine = (struct engine){ .ops = &epoll_ops, .reactor = r };
 	e->alarm = -1;
-	weft_workers_init(&e->workers);
+	weft_workers_init(&e->workers, WEFT_WORKERS_MAX);
 	*engine = &e->engine;
 	return 0;
 }

@@ -16,13 +16,15 @@ struct weft_reactor {
 	struct weft_list queued;    /* operations that the next wait starts */
 	struct weft_list completed; /* operations whose done() the next turn calls */
 	struct weft_list tasks;
+	struct weft_list bulk;    /* lines whose tasks wait for a part of a turn */
 	struct weft_list pollers; /* to be looked at */
 	struct weft_list found;   /* pollers whose run() the next turn calls */
 	struct weft_heap timers;
 	struct weft_idle idle;
 	uint64_t now_ns;
-	bool turning; /* now_ns holds */
-	bool firing;  /* timers */
+	int64_t bulk_left; /* bytes, of this turn */
+	bool turning;      /* now_ns holds */
+	bool firing;       /* timers */
 	bool stopping;
 	bool pollers_ran;     /* in the last turn */
 	bool visited;         /* by a message, since an engine last looked at all sockets */
@@ -86,6 +88,9 @@ void weft_op_finish_all(struct weft_reactor *r);
 uint64_t weft_clock_ns(const struct weft_reactor *r);
 /* Returns when a turn is due, after @limit_ns at most (-1: nothing bounds it), or early. */
 void weft_wait(struct weft_reactor *r, int64_t limit_ns);
+
+/* Of those in line, as many as this turn has room for. */
+void weft_bulk_run(struct weft_reactor *r);
 
 /* True: a poller has something to run. */
 bool weft_pollers_look(struct weft_reactor *r);

@@ -1,7 +1,7 @@
 /* reactor.c - the turn: wait, then everything that has become due, once each.
  *
- *   ┌─▶ submit, spin or sleep ─▶ clock ─▶ messages ─▶ timers ─▶ done() ─▶ pollers ─▶ deferred ─┐
- *   └───────────────────────────────────────────────────────────────────────────────────────────┘
+ *   ┌─▶ submit, wait ─▶ clock ─▶ messages ─▶ timers ─▶ done() ─▶ pollers ─▶ bulk ─▶ deferred ─┐
+ *   └──────────────────────────────────────────────────────────────────────────────────────────┘
  *
  * What a callback adds is for the next turn, except deferred work, which comes last for that
  * reason. Waiting is wait.c's. Invariant: a turn is finite, whatever its callbacks add. */
@@ -60,6 +60,7 @@ static struct weft_reactor *alloc_reactor(const struct weft_reactor_options *opt
 	weft_list_init(&r->queued);
 	weft_list_init(&r->completed);
 	weft_list_init(&r->tasks);
+	weft_list_init(&r->bulk);
 	weft_list_init(&r->pollers);
 	weft_list_init(&r->found);
 	weft_idle_init(&r->idle);
@@ -96,6 +97,7 @@ void weft_reactor_destroy(struct weft_reactor *r)
 {
 	assert(!r->turning);
 	assert(weft_list_empty(&r->pollers) && weft_list_empty(&r->found));
+	assert(weft_list_empty(&r->bulk));
 	r->engine->ops->close(r->engine);
 	weft_mailbox_close(&r->mailbox);
 	free(r);
@@ -140,6 +142,7 @@ static void turn(struct weft_reactor *r, int64_t limit_ns)
 	fire_timers(r);
 	weft_op_finish_all(r);
 	r->pollers_ran = weft_pollers_run(r);
+	weft_bulk_run(r);
 	run_tasks(r);
 	r->turning = false;
 }

@@ -1,7 +1,7 @@
 /* reactor.h - the event loop: one per thread, everything in it runs on that thread.
  *
  *     ┌──────────── one turn ────────────────────────────────────────────────────┐
- *     │ messages ─▶ timers due ─▶ completed operations ─▶ pollers ─▶ deferred    │─▶ submit, spin
+ *     │ messages ─▶ timers due ─▶ operations done ─▶ pollers ─▶ bulk ─▶ deferred │─▶ submit, spin
  *     └──────────────────────────────────────────────────────────────────────────┘    or sleep
  *
  * Operations are asynchronous and complete through op->done(), never from inside the call that
@@ -81,6 +81,30 @@ void weft_task_init(struct weft_task *task, void (*fn)(struct weft_task *task));
 void weft_reactor_defer(struct weft_reactor *r, struct weft_task *task); /* twice counts once */
 void weft_task_cancel(struct weft_task *task);
 
+/* --- bulk: bytes that no peer sends or waits for, such as a copy inside storage --------------- */
+
+/* Tasks of one who takes turns with others, or lines that take turns with each other. While anybody
+ * waits in it, it stays in place. */
+struct weft_bulk_line {
+	struct weft_bulk_line *within; /* NULL: one of the reactor's */
+	/* Its own. */
+	struct weft_list link;
+	struct weft_list lines, tasks;
+};
+
+void weft_bulk_line_init(struct weft_bulk_line *line, struct weft_bulk_line *within);
+/* At the end of the line for a bounded part of a turn; twice counts once. When it is first, fn()
+ * does one piece, and for the next it gets in line again. */
+void weft_reactor_bulk(struct weft_reactor *r, struct weft_bulk_line *line, struct weft_task *task);
+/* The same for one that had its turn, and could not use it: it is the first of its line. */
+void weft_reactor_bulk_first(struct weft_reactor *r, struct weft_bulk_line *line,
+			     struct weft_task *task);
+/* It does not wait in @line any more. */
+void weft_reactor_unbulk(struct weft_bulk_line *line, struct weft_task *task);
+/* A piece is of so many bytes. false: this turn has none left; fn(), called from the line, is never
+ * told that before it has spent some. */
+bool weft_reactor_spend(struct weft_reactor *r, uint32_t bytes);
+
 /* --- pollers: what has no descriptor while it is busy, such as an adapter's completion queue -- */
 
 struct weft_poller {
@@ -113,6 +137,24 @@ void weft_timer_set(struct weft_reactor *r, struct weft_timer *timer, uint64_t d
 void weft_timer_stop(struct weft_reactor *r, struct weft_timer *timer);
 /* Until it fires; 0: now, or it is not set. */
 uint64_t weft_timer_left_ms(const struct weft_reactor *r, const struct weft_timer *timer);
+
+/* --- work that somebody keeps out, who does not tell when that is over ------------------------ */
+
+struct weft_retry {
+	struct weft_task task; /* may be deferred at any time, too */
+	/* Its own. */
+	struct weft_timer timer;
+	struct weft_reactor *reactor;
+	unsigned turns;
+};
+
+void weft_retry_init(struct weft_retry *retry, void (*fn)(struct weft_task *task));
+/* The task was kept out: it runs in the next turn or, once that has been so often, in a
+ * millisecond. */
+void weft_retry_later(struct weft_reactor *r, struct weft_retry *retry);
+/* It was not: when it is again, that is the first time. */
+void weft_retry_over(struct weft_retry *retry);
+void weft_retry_cancel(struct weft_retry *retry);
 
 /* --- operations ------------------------------------------------------------------------------- */
 

@@ -40,7 +40,8 @@ uint64_t weft_clock_ns(const struct weft_reactor *r)
 static bool work_waits(struct weft_reactor *r)
 {
 	return !weft_list_empty(&r->completed) || !weft_list_empty(&r->tasks) ||
-	       !weft_mailbox_empty(&r->mailbox) || !weft_list_empty(&r->found);
+	       !weft_list_empty(&r->bulk) || !weft_mailbox_empty(&r->mailbox) ||
+	       !weft_list_empty(&r->found);
 }
 
 static void call_engine(struct weft_reactor *r, int64_t limit_ns)
@@ -54,11 +55,11 @@ static void submit_and_look(struct weft_reactor *r)
 	call_engine(r, 0);
 }
 
-/* Something waits for it, or sockets have waited for long enough. */
+/* Something waits for it, or sockets have waited for long enough: with bulk work, for a turn. */
 static bool engine_is_due(struct weft_reactor *r)
 {
 	return r->engine_rest >= ENGINE_EVERY || !weft_list_empty(&r->queued) ||
-	       !weft_mailbox_empty(&r->mailbox);
+	       !weft_list_empty(&r->bulk) || !weft_mailbox_empty(&r->mailbox);
 }
 
 static bool pollers_are_busy(const struct weft_reactor *r)

@@ -7,6 +7,7 @@
  * Invariant: idle workers sleep on the condition, and only while the queue is empty. */
 #include "reactor/workers.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -107,7 +108,7 @@ static void start_one(struct weft_workers *pool)
 
 static bool enqueue(struct weft_workers *pool, struct weft_op *op)
 {
-	if (pool->queued >= pool->idle && pool->count < WEFT_WORKERS_MAX)
+	if (pool->queued >= pool->idle && pool->count < pool->most)
 		start_one(pool);
 	if (!pool->count)
 		return false;
@@ -137,8 +138,10 @@ void weft_workers_call(struct weft_workers *pool, struct weft_reactor *r, struct
 	weft_workers_submit(pool, op);
 }
 
-void weft_workers_init(struct weft_workers *pool)
+void weft_workers_init(struct weft_workers *pool, unsigned most)
 {
+	assert(most && most <= WEFT_WORKERS_MAX);
+	pool->most = most;
 	pthread_mutex_init(&pool->lock, NULL);
 	pthread_cond_init(&pool->more, NULL);
 	weft_list_init(&pool->queue);

@@ -15,12 +15,14 @@ struct weft_workers {
 	pthread_cond_t more;
 	struct weft_list queue;
 	unsigned queued, idle, count;
+	unsigned most; /* threads */
 	bool stopping;
 	cpu_set_t cpus; /* where they may run: not only on the reactor's own CPU */
 	pthread_t threads[WEFT_WORKERS_MAX];
 };
 
-void weft_workers_init(struct weft_workers *pool);
+/* Of @most threads, WEFT_WORKERS_MAX at most. */
+void weft_workers_init(struct weft_workers *pool, unsigned most);
 /* Nothing is queued or running. */
 void weft_workers_destroy(struct weft_workers *pool);
 

@@ -351,14 +351,24 @@ static unsigned tries_after(int rc)
 	}
 }
 
-static int join_in_turn(struct store_cycle *cycle, struct store_doubts *doubts)
+int store_cycle_pause(const struct store_cycle *cycle)
 {
 	const struct timespec pause = { .tv_nsec = JOIN_PAUSE_NS };
+
+	if (atomic_load(cycle->given_up))
+		return -ECANCELED;
+	nanosleep(&pause, NULL);
+	return 0;
+}
+
+static int join_in_turn(struct store_cycle *cycle, struct store_doubts *doubts)
+{
 	int rc = try_join(cycle, doubts);
 
 	for (unsigned i = 0; i < tries_after(rc); i++) {
-		nanosleep(&pause, NULL);
-		rc = try_join(cycle, doubts);
+		rc = store_cycle_pause(cycle);
+		if (!rc)
+			rc = try_join(cycle, doubts);
 	}
 	return rc;
 }
@@ -384,7 +394,8 @@ void store_cycle_leave(struct store_cycle *cycle)
 {
 	struct store_lines lines;
 
-	if (!cycle->own.incarnation || store_lines_read(cycle->fd, &lines) < 0 ||
+	if (!cycle->own.incarnation || cycle->own.stage == STORE_LEFT ||
+	    store_lines_read(cycle->fd, &lines) < 0 ||
 	    lines.at[cycle->node].incarnation != cycle->own.incarnation)
 		return;
 	cycle->own.stage = STORE_LEFT;

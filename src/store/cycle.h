@@ -18,6 +18,7 @@ struct store_cycle {
 	const struct store_records *records; /* what is known; not freed meanwhile */
 	struct weft_list txns;               /* to commit; what became of each is in it */
 	struct store_watch *watch;           /* of the file; NULL: nobody else writes to it */
+	const atomic_bool *given_up;         /* nobody wants us to join any more */
 
 	struct store_records *fresh; /* newer than @records; NULL: they are the newest */
 	struct store_news news;      /* that was taken: the visit has seen what it is about */
@@ -37,9 +38,12 @@ int store_cycle_error(int rc);
 bool store_cycle_is_in_place(const struct store_cycle *cycle);
 /* The first: joins, and begins a session where nobody else is there. -EBUSY: somebody else is this
  * node; -EAGAIN: somebody else was at the file all the time; -EPROTO: members count on more nodes,
- * or on fewer; -EXDEV: node *@hidden lives, and its lock does not show here. */
+ * or on fewer; -EXDEV: node *@hidden lives, and its lock does not show here; -ECANCELED: it was
+ * given up. */
 int store_cycle_join(struct store_cycle *cycle, unsigned *hidden);
-/* We go; the lock does when the file is closed. */
+/* Who joins waits for a moment. -ECANCELED: it was given up. */
+int store_cycle_pause(const struct store_cycle *cycle);
+/* We go, once; the lock does when the file is closed. */
 void store_cycle_leave(struct store_cycle *cycle);
 
 #endif

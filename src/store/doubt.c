@@ -19,14 +19,12 @@
 
 #include <errno.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "store/members.h"
 
 enum {
 	LOOKS = 500, /* five times as long as a member takes to look at the file by itself */
-	PAUSE_NS = 10000000,
 };
 
 static bool is_same(const struct store_line *a, const struct store_line *b)
@@ -164,12 +162,12 @@ static int ask_again(struct store_cycle *cycle)
 
 int store_doubts_watch(struct store_doubts *doubts, struct store_cycle *cycle)
 {
-	const struct timespec pause = { .tv_nsec = PAUSE_NS };
 	int rc = ask_again(cycle);
 
 	for (unsigned i = 0; i < LOOKS && !rc; i++) {
-		nanosleep(&pause, NULL);
-		rc = look(doubts, cycle);
+		rc = store_cycle_pause(cycle);
+		if (!rc)
+			rc = look(doubts, cycle);
 	}
 	if (rc < 0)
 		return rc;

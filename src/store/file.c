@@ -287,16 +287,16 @@ static int cannot_watch(const char *path, int rc, struct weft_err *err)
 			 path, strerror(-rc));
 }
 
-static int watch_changes(struct file_store *f, struct weft_reactor *home, struct weft_err *err)
+static int watch_changes(struct file_store *f, struct weft_err *err)
 {
 	int rc;
 
 	f->watch.told = told;
 	f->watch.ended = watch_ended;
-	rc = store_watch_open(&f->watch, home, f->fd);
+	rc = store_watch_open(&f->watch, f->store.home, f->fd);
 	if (rc < 0)
 		return cannot_watch(f->path, rc, err);
-	weft_timer_set(home, &f->timer, LOOK_MS);
+	weft_timer_set(f->store.home, &f->timer, LOOK_MS);
 	return 0;
 }
 
@@ -332,7 +332,7 @@ static int file_inherit(struct weft_store *store, struct weft_store_state *state
 	int rc;
 
 	f->fd = take_fd(&state->fd);
-	store_file_prepare(f, store->node, store->nodes);
+	store_file_prepare(f);
 	f->cycle.own = (struct store_line){
 		.stage = STORE_MEMBER,
 		.incarnation = state->incarnation,
@@ -341,7 +341,7 @@ static int file_inherit(struct weft_store *store, struct weft_store_state *state
 	if (!store_cycle_is_in_place(&f->cycle))
 		return -EIDRM;
 	rc = store_member_hold(f->fd, store->node, store->nodes);
-	return rc < 0 || store->nodes == 1 ? rc : watch_changes(f, store->home, err);
+	return rc < 0 || store->nodes == 1 ? rc : watch_changes(f, err);
 }
 
 /* --- the end ---------------------------------------------------------------------------------- */
@@ -384,40 +384,54 @@ static void file_close(struct weft_store *store)
 
 /* --- opening ---------------------------------------------------------------------------------- */
 
-static int file_open(struct weft_store **store, const struct weft_store_options *options,
-		     const char *path, struct weft_err *err)
+static int file_create(struct weft_store **store, const char *path)
 {
 	struct file_store *f = calloc(1, sizeof(*f));
-	int rc;
 
 	if (!f)
-		return weft_fail(err, -ENOMEM, "out of memory");
+		return -ENOMEM;
+	f->path = strdup(path);
+	f->store.records = store_records_new(0, 0, 0);
+	if (!f->path || !f->store.records) {
+		free(f->path);
+		free(f->store.records);
+		free(f);
+		return -ENOMEM;
+	}
 	f->store.ops = &store_file_ops;
 	f->fd = f->cycle.witness = -1;
 	f->timer.fn = timed;
 	weft_list_init(&f->txns);
 	weft_task_init(&f->start, start);
-	weft_workers_init(&f->workers);
+	weft_workers_init(&f->workers, 1);
 	f->watch.fd = -1;
-	rc = options->nodes > 1 ? store_watch_create(&f->watch) : 0;
-	rc = rc < 0 ? cannot_watch(path, rc, err) : store_file_open(f, options, path, err);
-	if (!rc && options->nodes > 1 && !options->heir)
-		rc = watch_changes(f, options->home, err);
-	if (rc < 0) {
-		if (f->store.records)
-			store_records_free(f->store.records);
-		file_free(f);
-		free(f);
-		return rc;
-	}
 	*store = &f->store;
 	return 0;
+}
+
+static int file_join(struct weft_store *store, struct weft_err *err)
+{
+	struct file_store *f = file_of(store);
+	int rc = store->nodes > 1 ? store_watch_create(&f->watch) : 0;
+
+	if (rc < 0)
+		return cannot_watch(f->path, rc, err);
+	return store->frozen ? 0 : store_file_join(f, err);
+}
+
+static int file_joined(struct weft_store *store, struct weft_err *err)
+{
+	if (store->nodes == 1 || store->frozen)
+		return 0;
+	return watch_changes(file_of(store), err);
 }
 
 const struct weft_store_ops store_file_ops = {
 	.type = "file",
 	.persistent = true,
-	.open = file_open,
+	.create = file_create,
+	.join = file_join,
+	.joined = file_joined,
 	.commit = file_commit,
 	.acked = file_acked,
 	.reaches_others = store_file_reaches_others,

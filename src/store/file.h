@@ -23,11 +23,10 @@ struct file_store {
 	struct store_watch watch; /* where others can change it */
 };
 
-/* Opens @path and joins, with what the file holds as the copy. An heir leaves the file alone. */
-int store_file_open(struct file_store *f, const struct weft_store_options *options,
-		    const char *path, struct weft_err *err);
+/* Opens the file and joins, with what it holds as the copy. Blocks. */
+int store_file_join(struct file_store *f, struct weft_err *err);
 /* What a visit needs to know, of the file that f->fd has open. */
-void store_file_prepare(struct file_store *f, unsigned node, unsigned nodes);
+void store_file_prepare(struct file_store *f);
 /* reach.c */
 bool store_file_reaches_others(const struct weft_store *store);
 

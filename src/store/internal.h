@@ -2,6 +2,8 @@
 #ifndef WEFT_STORE_INTERNAL_H
 #define WEFT_STORE_INTERNAL_H
 
+#include <stdatomic.h>
+
 #include "store/records.h"
 #include "store/store.h"
 
@@ -9,11 +11,15 @@ struct weft_store_ops {
 	const char *type;
 	bool persistent;
 
-	/* Opens @arg, what follows "TYPE:", and joins; the copy is whole then. An heir does not
-	 * join, and its copy is empty. Sets ops and records of what it made, the rest is
-	 * store.c's. */
-	int (*open)(struct weft_store **store, const struct weft_store_options *options,
-		    const char *arg, struct weft_err *err);
+	/* Makes a store of @arg, what follows "TYPE:", and leaves alone what that names. Sets ops
+	 * and records of what it made, the rest is store.c's. From here on close() undoes it. */
+	int (*create)(struct weft_store **store, const char *arg);
+	/* Opens what is named, and joins: the copy is whole then. An heir does not join. Blocks, on
+	 * any thread, while nobody else knows @store; store->given_up ends it soon, with
+	 * -ECANCELED. NULL: there is nothing to join. */
+	int (*join)(struct weft_store *store, struct weft_err *err);
+	/* It has joined; on home. NULL: nothing is left to do. */
+	int (*joined)(struct weft_store *store, struct weft_err *err);
 	void (*commit)(struct weft_store *store, struct weft_txn *txn);
 	void (*acked)(struct weft_store *store);                /* store->acked grew */
 	bool (*reaches_others)(const struct weft_store *store); /* NULL: it does not */
@@ -47,6 +53,7 @@ struct weft_store {
 	struct weft_reactor *home;
 	unsigned node, nodes;
 	bool frozen;
+	atomic_bool given_up; /* nobody wants it to join any more */
 	bool lost; /* we are no member any more, and never again: nothing is read or written */
 	char *spec;
 	struct store_records *records;                         /* the copy; replaced as a whole */
@@ -61,6 +68,9 @@ struct weft_store {
 
 extern const struct weft_store_ops store_file_ops, store_mem_ops;
 
+/* Makes it, without touching what it is of: it has to join. */
+int store_create(struct weft_store **store, const struct weft_store_options *options,
+		 struct weft_err *err);
 /* Takes over @records, which are newer, and tells. */
 void store_moved(struct weft_store *store, struct store_records *records);
 void store_let_go(struct weft_store *store); /* tells */

@@ -87,8 +87,7 @@ static void mem_close(struct weft_store *store)
 	store_closed(store);
 }
 
-static int mem_open(struct weft_store **store, const struct weft_store_options *options,
-		    const char *arg, struct weft_err *err)
+static int mem_create(struct weft_store **store, const char *arg)
 {
 	struct mem_store *mem = calloc(1, sizeof(*mem));
 
@@ -97,7 +96,7 @@ static int mem_open(struct weft_store **store, const struct weft_store_options *
 		mem->store.records = store_records_new(1, 1, 1);
 	if (!mem || !mem->store.records) {
 		free(mem);
-		return weft_fail(err, -ENOMEM, "out of memory");
+		return -ENOMEM;
 	}
 	mem->store.ops = &store_mem_ops;
 	weft_list_init(&mem->txns);
@@ -108,7 +107,7 @@ static int mem_open(struct weft_store **store, const struct weft_store_options *
 
 const struct weft_store_ops store_mem_ops = {
 	.type = "mem",
-	.open = mem_open,
+	.create = mem_create,
 	.commit = mem_commit,
 	.acked = mem_acked,
 	.is_still = mem_is_still,

@@ -26,14 +26,13 @@ static const struct weft_store_ops *find_kind(const char *spec, const char **arg
 	return NULL;
 }
 
-int weft_store_open(struct weft_store **out, const struct weft_store_options *options,
-		    struct weft_err *err)
+int store_create(struct weft_store **out, const struct weft_store_options *options,
+		 struct weft_err *err)
 {
 	const struct weft_store_ops *ops;
 	_cleanup_(weft_freep) char *spec = NULL;
 	struct weft_store *store;
 	const char *arg;
-	int rc;
 
 	assert(options->node && options->node <= options->nodes &&
 	       options->nodes <= WEFT_STORE_NODES_MAX);
@@ -41,9 +40,8 @@ int weft_store_open(struct weft_store **out, const struct weft_store_options *op
 	if (!ops)
 		return weft_fail(err, -EINVAL, "%s: expected file:PATH", options->spec);
 	spec = strdup(options->spec);
-	rc = spec ? ops->open(&store, options, arg, err) : -ENOMEM;
-	if (rc < 0)
-		return weft_fail(err, rc, "%s: %s", options->spec, strerror(-rc));
+	if (!spec || ops->create(&store, arg) < 0)
+		return weft_fail(err, -ENOMEM, "out of memory");
 	store->spec = take_ptr(&spec);
 	store->home = options->home;
 	store->node = options->node;

@@ -41,10 +41,22 @@ struct weft_store_options {
 	bool heir;            /* frozen and empty: weft_store_inherit() brings what it is */
 };
 
-/* May block, for seconds where locks may not be shared. -EBUSY: somebody else is this node, or just
- * leaves; -EXDEV: a member lives whose lock does not show here. */
+/* Blocks, for seconds where locks may not be shared: for who serves nobody yet. -EBUSY: somebody
+ * else is this node, or just leaves; -EXDEV: a member lives whose lock does not show here. */
 int weft_store_open(struct weft_store **store, const struct weft_store_options *options,
 		    struct weft_err *err);
+
+struct weft_store_joining; /* gone when its done() runs */
+
+/* The same on a thread of its own, while home goes on. done() runs on home, later: with 0 @store is
+ * open and its owner's; with -errno @err says why, and nothing is left of it. @options are read
+ * before this returns; on -errno done() does not run. */
+int weft_store_join(struct weft_store_joining **joining, const struct weft_store_options *options,
+		    void (*done)(void *arg, int rc, struct weft_store *store,
+				 const struct weft_err *err),
+		    void *arg, struct weft_err *err);
+/* Nobody waits for it any more: done() runs soon, with -ECANCELED if it would have been 0. */
+void weft_store_join_cancel(struct weft_store_joining *joining);
 /* Commits and waits that are left end with -ECANCELED; @done runs when nothing is under way,
  * perhaps before this returns. Frees @store. */
 void weft_store_close(struct weft_store *store, void (*done)(void *arg), void *arg);

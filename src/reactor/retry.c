@@ -1,0 +1,52 @@
+/* retry.c - work that somebody keeps out, who does not tell when that is over.
+ *
+ *   kept out ─▶ next turn ─▶ kept out ─▶ … TURNS of them … ─▶ kept out ─▶ a millisecond ─▶ …
+ *
+ * Who keeps others out is mostly in the middle of a copy, and gone within microseconds: asking again
+ * in the next turn is the quickest, and costs that turn. But it may be an adapter that waits for a
+ * slow host, for seconds. So after some turns the reactor may sleep: what is kept out then costs a
+ * look each millisecond, and is late by no more than that.
+ *
+ * Invariant: the task is deferred, or the timer is set, from weft_retry_later() until it runs. */
+#include "reactor/reactor.h"
+
+enum {
+	TURNS = 256, /* longer than the kernel takes to copy what one send holds */
+	PAUSE_MS = 1,
+};
+
+static void pause_over(struct weft_timer *timer)
+{
+	struct weft_retry *retry = container_of(timer, struct weft_retry, timer);
+
+	weft_reactor_defer(retry->reactor, &retry->task);
+}
+
+void weft_retry_init(struct weft_retry *retry, void (*fn)(struct weft_task *task))
+{
+	*retry = (struct weft_retry){ .timer.fn = pause_over };
+	weft_task_init(&retry->task, fn);
+}
+
+void weft_retry_later(struct weft_reactor *r, struct weft_retry *retry)
+{
+	if (retry->turns < TURNS) {
+		retry->turns++;
+		weft_reactor_defer(r, &retry->task);
+		return;
+	}
+	retry->reactor = r;
+	weft_timer_set(r, &retry->timer, PAUSE_MS);
+}
+
+void weft_retry_over(struct weft_retry *retry)
+{
+	retry->turns = 0;
+}
+
+void weft_retry_cancel(struct weft_retry *retry)
+{
+	weft_task_cancel(&retry->task);
+	if (retry->reactor)
+		weft_timer_stop(retry->reactor, &retry->timer);
+}

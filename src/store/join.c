@@ -1,0 +1,136 @@
+/* join.c - a store is opened, and with it this process is a member.
+ *
+ *   weft_store_open()   create ─▶ join, which blocks ──────────────▶ joined                  on home
+ *   weft_store_join()   create ─▶ thread: join ─▶ home's mailbox ──▶ joined ─▶ done()
+ *                                   └─ cancelled ─────────────────▶ close ──▶ done()
+ *
+ * Joining takes as long as it takes to be sure that nobody lives unseen, or that somebody has let go
+ * of the file: seconds. Who serves nobody yet may as well wait. A target that serves hosts may not:
+ * its join has a thread of its own, which ends with it.
+ *
+ * Who cancels a join waits for its thread all the same, but no longer than for one look at the
+ * file. Whatever that look has found, we have left when done() runs.
+ *
+ * Invariant: until it has joined, only the thread that joins knows the store. */
+#include <assert.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "reactor/workers.h"
+#include "store/internal.h"
+
+struct weft_store_joining {
+	struct weft_store *store;
+	struct weft_workers workers;
+	struct weft_op op;
+	int rc;
+	struct weft_err err;
+	void (*done)(void *arg, int rc, struct weft_store *store, const struct weft_err *err);
+	void *arg;
+};
+
+static int join(struct weft_store *store, struct weft_err *err)
+{
+	return store->ops->join ? store->ops->join(store, err) : 0;
+}
+
+static int joined(struct weft_store *store, struct weft_err *err)
+{
+	return store->ops->joined ? store->ops->joined(store, err) : 0;
+}
+
+/* --- home waits ------------------------------------------------------------------------------- */
+
+static void ignore(void *arg)
+{
+	(void)arg;
+}
+
+int weft_store_open(struct weft_store **out, const struct weft_store_options *options,
+		    struct weft_err *err)
+{
+	struct weft_store *store;
+	int rc = store_create(&store, options, err);
+
+	if (rc < 0)
+		return rc;
+	rc = join(store, err);
+	if (!rc)
+		rc = joined(store, err);
+	if (rc < 0) {
+		weft_store_close(store, ignore, NULL);
+		return weft_fail(err, rc, "%s: %s", options->spec, strerror(-rc));
+	}
+	*out = store;
+	return 0;
+}
+
+/* --- home goes on ----------------------------------------------------------------------------- */
+
+static int on_worker(struct weft_op *op)
+{
+	struct weft_store_joining *joining = container_of(op, struct weft_store_joining, op);
+
+	return join(joining->store, &joining->err);
+}
+
+static void end(void *arg)
+{
+	_cleanup_(weft_freep) struct weft_store_joining *joining = arg;
+
+	joining->done(joining->arg, joining->rc, joining->store, &joining->err);
+}
+
+static void undo(struct weft_store_joining *joining, int rc)
+{
+	struct weft_store *store = take_ptr(&joining->store);
+
+	joining->rc = weft_fail(&joining->err, rc, "%s: %s", store->spec, strerror(-rc));
+	weft_store_close(store, end, joining);
+}
+
+static void came_back(struct weft_op *op, int rc)
+{
+	struct weft_store_joining *joining = container_of(op, struct weft_store_joining, op);
+
+	weft_workers_destroy(&joining->workers);
+	if (!rc && atomic_load(&joining->store->given_up))
+		rc = -ECANCELED;
+	if (!rc)
+		rc = joined(joining->store, &joining->err);
+	if (rc < 0)
+		undo(joining, rc);
+	else
+		end(joining);
+}
+
+int weft_store_join(struct weft_store_joining **out, const struct weft_store_options *options,
+		    void (*done)(void *arg, int rc, struct weft_store *store,
+				 const struct weft_err *err),
+		    void *arg, struct weft_err *err)
+{
+	struct weft_store_joining *joining = calloc(1, sizeof(*joining));
+	int rc;
+
+	if (!joining)
+		return weft_fail(err, -ENOMEM, "out of memory");
+	rc = store_create(&joining->store, options, err);
+	if (rc < 0) {
+		free(joining);
+		return rc;
+	}
+	joining->done = done;
+	joining->arg = arg;
+	joining->op.done = came_back;
+	weft_workers_init(&joining->workers, 1);
+	*out = joining;
+	weft_workers_call(&joining->workers, options->home, &joining->op, on_worker);
+	return 0;
+}
+
+void weft_store_join_cancel(struct weft_store_joining *joining)
+{
+	atomic_store(&joining->store->given_up, true);
+}
