@@ -26,9 +26,16 @@ struct weft_spec;
 enum weft_io_kind {
 	WEFT_IO_READ,
 	WEFT_IO_WRITE,
-	WEFT_IO_FLUSH, /* all writes completed before it was submitted become durable */
-	WEFT_IO_ZERO,  /* the range reads as zeroes; WEFT_IO_UNMAP: its space may be given back */
-	WEFT_IO_TRIM,  /* the range's contents are no longer needed; a hint */
+	WEFT_IO_FLUSH,   /* all writes completed before it was submitted become durable */
+	WEFT_IO_ZERO,    /* the range reads as zeroes; WEFT_IO_UNMAP: its space may be given back */
+	WEFT_IO_TRIM,    /* the range's contents are no longer needed; a hint */
+	WEFT_IO_EXTENTS, /* which parts of the range are allocated: see weft_extent */
+};
+
+/* A part of a namespace that is allocated. What lies between two of them reads as zeroes, and has
+ * not been written since it was given back. */
+struct weft_extent {
+	uint64_t offset, length;
 };
 
 enum weft_io_flags {
@@ -43,6 +50,12 @@ struct weft_io {
 	void *buf;
 	uint64_t offset;
 	uint64_t length;
+	struct weft_bulk_line *line; /* of ZERO and TRIM: whose turn at bulk work it is */
+	/* EXTENTS: @buf has room for so many of struct weft_extent, one at least. When it is done:
+	 * so many were found, in order and apart from each other, and they tell of so many bytes
+	 * from @offset on, a block at least. */
+	unsigned extents;
+	uint64_t told;
 	/* @rc: 0 or -errno. The whole range was done, or it failed. */
 	void (*done)(struct weft_io *io, int rc);
 
@@ -50,7 +63,10 @@ struct weft_io {
 	struct weft_backend *be;
 	union {
 		struct weft_op op;
-		struct weft_task again;
+		struct {
+			struct weft_retry again; /* others are at the same blocks */
+			struct weft_task turn;   /* in @line, or its owner's */
+		};
 	};
 	struct iovec iov;
 	uint64_t moved;
@@ -66,8 +82,11 @@ struct weft_backend_ops {
 	const char *type;
 	const char *usage; /* how its SPEC is written, "TYPE:ARG[,key=value]", for help and errors */
 	bool arg_is_size;  /* ARG is the size, not a name */
+	bool exclusive;    /* one user, also among those that only read */
 	unsigned keys;     /* of enum weft_spec_keys */
 
+	/* Why, although it can be opened, it may not be meant; false: nothing to say (optional). */
+	bool (*doubt)(const struct weft_spec *spec, struct weft_err *why);
 	/* Refused whole: what was made on the way is gone again on -errno. */
 	int (*open)(struct weft_backend **be, const struct weft_spec *spec, struct weft_err *err);
 	/* As open(), with descriptor() of the backend that another process has of this spec. Owns
@@ -81,6 +100,7 @@ struct weft_backend_ops {
 	/* The memory itself, to read from without a copy, while @guard of the backend is shared;
 	 * NULL: this backend has none (optional). */
 	void *(*map)(struct weft_backend *be, uint64_t offset);
+	bool extents; /* it takes WEFT_IO_EXTENTS; the others: all counts as allocated */
 	/* Bytes of storage in use, for thin namespaces (optional). */
 	uint64_t (*used)(struct weft_backend *be);
 	/* Called through weft_backend_resize(). May block. */
@@ -104,6 +124,9 @@ struct weft_backend {
 	uint64_t size;      /* bytes; changed by weft_backend_resize() alone */
 	uint32_t align;     /* of io->buf; 1: any address will do */
 	uint32_t block_min; /* smallest block it can serve, in bytes: 512 or 4096 */
+	/* ZERO and TRIM keep the reactor busy: they do not cross a multiple of so many bytes, and
+	 * are submitted at their turn. 0: they do not, a range of any length will do. */
+	uint32_t clear_max;
 	bool read_only;
 	bool thin;                /* storage is allocated when written */
 	atomic_bool sync_failed;  /* until it is opened again; see disk.c */
@@ -130,6 +153,12 @@ struct weft_spec {
  * expected. */
 int weft_spec_parse(const char *text, struct weft_spec *spec, struct weft_err *err);
 
+/* A sentence about what can be opened and may not be meant; false: there is none. */
+static inline bool weft_spec_doubt(const struct weft_spec *spec, struct weft_err *why)
+{
+	return spec->ops->doubt && spec->ops->doubt(spec, why);
+}
+
 int weft_backend_open(struct weft_backend **be, const struct weft_spec *spec, struct weft_err *err);
 /* Goes on with storage that another process serves, or has served, and that neither does while the
  * other one does. Owns @fd, that of weft_backend_descriptor(). */
@@ -138,6 +167,9 @@ int weft_backend_inherit(struct weft_backend **be, const struct weft_spec *spec,
 int weft_backend_descriptor(struct weft_backend *be); /* -1: it needs none */
 /* Both name the same storage, used in the same way; their sizes may differ. */
 bool weft_spec_same(const struct weft_spec *a, const struct weft_spec *b);
+/* A name for the storage, which all SPECs of it have in common; false: it is of this SPEC alone. */
+#define WEFT_STORAGE_MAX 1100
+bool weft_spec_storage(const struct weft_spec *spec, char name[WEFT_STORAGE_MAX]);
 void weft_backend_close(struct weft_backend *be);
 static inline void weft_backend_closep(struct weft_backend **be)
 {
@@ -159,6 +191,8 @@ static inline int weft_backend_submit(struct weft_backend *be, struct weft_io *i
 {
 	if (be->read_only && weft_io_changes(io))
 		return -EROFS;
+	if (io->kind == WEFT_IO_EXTENTS && !be->ops->extents)
+		return -EOPNOTSUPP;
 	io->be = be;
 	return be->ops->submit(be, io);
 }

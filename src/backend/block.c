@@ -13,6 +13,7 @@
 #include <sys/stat.h>
 
 #include "backend/disk.h"
+#include "base/chase.h"
 #include "base/cleanup.h"
 #include "base/size.h"
 
@@ -21,41 +22,46 @@ struct geometry {
 	uint32_t block; /* logical */
 };
 
-static int check_kind(const struct weft_spec *spec, struct weft_err *err)
+static int find_device(struct weft_chased *at, const struct weft_spec *spec, struct weft_err *err)
 {
-	struct stat st;
+	int rc = weft_chase(at, spec->arg, err);
 
-	if (stat(spec->arg, &st) < 0)
-		return weft_spec_fail(spec, err, -errno, "cannot open it: %s", strerror(errno));
-	if (S_ISREG(st.st_mode))
+	if (rc == 0 && !at->there)
+		rc = -ENOENT;
+	if (rc < 0)
+		return weft_spec_fail(spec, err, rc, "cannot open it: %s", strerror(-rc));
+	if (S_ISREG(at->st.st_mode))
 		return weft_spec_fail(spec, err, -ENOTBLK,
 				      "it is a regular file; expected file:%.80s", spec->arg);
-	if (!S_ISBLK(st.st_mode))
+	if (!S_ISBLK(at->st.st_mode))
 		return weft_spec_fail(spec, err, -ENOTBLK, "it is not a block device");
 	return 0;
 }
 
-static int claim(const struct weft_spec *spec, int flags)
+static int claim(const struct weft_chased *at, const struct weft_spec *spec, int flags)
 {
-	flags |= O_CLOEXEC | O_NOCTTY | (spec->read_only ? O_RDONLY : O_RDWR) |
-		 (spec->node ? 0 : O_EXCL);
-	return open(spec->arg, flags);
+	return weft_chased_open(at, flags | (spec->read_only ? O_RDONLY : O_RDWR) |
+					    (spec->node ? 0 : O_EXCL));
 }
 
 /* The few that refuse O_DIRECT are served through the page cache. */
 static int open_device(const struct weft_spec *spec, bool *direct, struct weft_err *err)
 {
-	int fd = claim(spec, O_DIRECT);
+	_cleanup_(weft_chased_close) struct weft_chased at = {};
+	int fd = find_device(&at, spec, err);
 
+	if (fd < 0)
+		return fd;
+	fd = claim(&at, spec, O_DIRECT);
 	*direct = fd >= 0;
-	if (fd < 0 && errno == EINVAL)
-		fd = claim(spec, 0);
+	if (fd == -EINVAL)
+		fd = claim(&at, spec, 0);
 	if (fd >= 0)
 		return fd;
-	if (errno == EBUSY)
+	if (fd == -EBUSY)
 		return weft_spec_fail(spec, err, -EBUSY,
 				      "it is in use (mounted, or opened by another program)");
-	return weft_disk_open_failed(spec, -errno, err);
+	return weft_disk_open_failed(spec, fd, err);
 }
 
 static int lock_device(int fd, const struct weft_spec *spec, struct weft_err *err)
@@ -140,9 +146,6 @@ static int block_open(struct weft_backend **be, const struct weft_spec *spec, st
 	bool direct;
 	int rc;
 
-	rc = check_kind(spec, err);
-	if (rc < 0)
-		return rc;
 	fd = open_device(spec, &direct, err);
 	if (fd < 0)
 		return fd;
@@ -167,6 +170,7 @@ static int block_inherit(struct weft_backend **be, const struct weft_spec *spec,
 const struct weft_backend_ops weft_block_ops = {
 	.type = "block",
 	.usage = "block:PATH",
+	.exclusive = true,
 	.open = block_open,
 	.inherit = block_inherit,
 	.descriptor = weft_disk_descriptor,

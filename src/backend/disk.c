@@ -5,6 +5,7 @@
  *   WRITE  write, on until all is there; FUA: each with RWF_DSYNC
  *   TRIM   punch
  *   FLUSH  sync
+ *   EXTENTS  lseek, over and over, on a thread of the disk's own: it may read all of a file's metadata
  *
  * When a sync fails, the kernel has dropped or may drop the pages that it could not write, reports
  * that once, and the next sync succeeds without them. So a failed sync is remembered: from then on
@@ -209,6 +210,39 @@ static void on_punched(struct weft_op *op, int res)
 		io->done(io, res == -EOPNOTSUPP ? 0 : res);
 }
 
+/* --- extents ---------------------------------------------------------------------------------- */
+
+enum { LOOKS = 128 };
+
+static int hole_after(struct weft_backend *be, uint64_t at, uint64_t *end)
+{
+	off_t hole = lseek(weft_disk_of(be)->fd, (off_t)at, SEEK_HOLE);
+
+	if (hole < 0)
+		return -errno;
+	if ((uint64_t)hole < *end)
+		*end = (uint64_t)hole;
+	return 0;
+}
+
+static int search(struct weft_op *op)
+{
+	return weft_extents_find(io_of(op), LOOKS, hole_after);
+}
+
+static void on_searched(struct weft_op *op, int res)
+{
+	struct weft_io *io = io_of(op);
+
+	io->done(io, res);
+}
+
+static void start_search(struct weft_io *io)
+{
+	io->op.done = on_searched;
+	weft_workers_call(&weft_disk_of(io->be)->searcher, weft_reactor_self(), &io->op, search);
+}
+
 /* --- the contract ----------------------------------------------------------------------------- */
 
 /* There is nothing to make durable about a hint. */
@@ -233,6 +267,9 @@ int weft_disk_submit(struct weft_backend *be, struct weft_io *io)
 		return 0;
 	case WEFT_IO_FLUSH:
 		start_sync(io);
+		return 0;
+	case WEFT_IO_EXTENTS:
+		start_search(io);
 		return 0;
 	}
 	return -EOPNOTSUPP;
@@ -260,6 +297,7 @@ void weft_disk_close(struct weft_backend *be)
 {
 	struct weft_disk *disk = weft_disk_of(be);
 
+	weft_workers_destroy(&disk->searcher);
 	weft_closep(&disk->fd);
 	free(disk->path);
 	weft_backend_fini(be);
@@ -275,6 +313,7 @@ int weft_disk_new(struct weft_disk **disk, int *fd, const struct weft_spec *spec
 	if (!d)
 		return weft_spec_fail(spec, err, -ENOMEM, "out of memory");
 	d->fd = -1;
+	weft_workers_init(&d->searcher, 1);
 	rc = weft_backend_init(&d->be, spec, size, block_min, err);
 	if (rc < 0)
 		goto fail;

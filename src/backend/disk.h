@@ -3,11 +3,13 @@
 #define WEFT_BACKEND_DISK_H
 
 #include "backend/types.h"
+#include "reactor/workers.h"
 
 struct weft_disk {
 	struct weft_backend be;
 	int fd;
 	char *path;
+	struct weft_workers searcher; /* a thread, once somebody asks for extents */
 };
 
 static inline struct weft_disk *weft_disk_of(struct weft_backend *be)

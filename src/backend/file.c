@@ -6,7 +6,9 @@
  * its name must survive a crash as well as the data that hosts are told is durable. An existing
  * file only grows at opening; to shrink it takes a resize.
  *
- * Who goes on with the file of another process goes on with its descriptor, its lock included.
+ * Who goes on with the file of another process goes on with its descriptor, its lock included, and
+ * does not change it: one that somebody has cut meanwhile has lost data, of which hosts are told,
+ * and zeroes in its place would be a lie.
  *
  * Invariant: the descriptor holds a lock on the file for its life, see lock.c. */
 #include <fcntl.h>
@@ -16,20 +18,19 @@
 #include <sys/vfs.h>
 
 #include "backend/disk.h"
+#include "base/chase.h"
 #include "base/cleanup.h"
 #include "base/size.h"
-#include "base/sync.h"
 
 /* --- the descriptor --------------------------------------------------------------------------- */
 
 /* Looked at before it is opened: opening a FIFO waits, opening a device may do things. */
-static int check_kind(const struct weft_spec *spec, struct weft_err *err)
+static int check_kind(const struct weft_chased *at, const struct weft_spec *spec,
+		      struct weft_err *err)
 {
-	struct stat st;
-
-	if (stat(spec->arg, &st) < 0 || S_ISREG(st.st_mode))
-		return 0; /* what does not exist, or cannot be seen, is for open() to say */
-	if (S_ISBLK(st.st_mode))
+	if (!at->there || S_ISREG(at->st.st_mode))
+		return 0;
+	if (S_ISBLK(at->st.st_mode))
 		return weft_spec_fail(spec, err, -EINVAL,
 				      "it is a block device; expected block:%.80s", spec->arg);
 	return weft_spec_fail(spec, err, -EINVAL, "it is not a regular file");
@@ -37,8 +38,7 @@ static int check_kind(const struct weft_spec *spec, struct weft_err *err)
 
 static int open_flags(const struct weft_spec *spec)
 {
-	return O_CLOEXEC | O_NOCTTY | (spec->read_only ? O_RDONLY : O_RDWR) |
-	       (spec->direct ? O_DIRECT : 0);
+	return (spec->read_only ? O_RDONLY : O_RDWR) | (spec->direct ? O_DIRECT : 0);
 }
 
 static int open_failed(const struct weft_spec *spec, int rc, struct weft_err *err)
@@ -49,33 +49,39 @@ static int open_failed(const struct weft_spec *spec, int rc, struct weft_err *er
 			"its file system does not do direct I/O; leave \"direct\" out");
 	if (rc == -ENOENT && !spec->size)
 		return weft_spec_fail(spec, err, rc, "no such file; size=SIZE would create it");
+	if (rc == -ENOENT && !spec->read_only)
+		return weft_spec_fail(spec, err, rc, "cannot create it: %s", strerror(-rc));
 	return weft_disk_open_failed(spec, rc, err);
 }
 
-static int create(const struct weft_spec *spec, bool *created, struct weft_err *err)
+static int create(const struct weft_chased *at, const struct weft_spec *spec, bool *created,
+		  struct weft_err *err)
 {
-	int fd = open(spec->arg, open_flags(spec) | O_CREAT | O_EXCL, 0600);
+	int fd = weft_chased_make(at, open_flags(spec), 0600);
 
 	*created = fd >= 0;
 	if (fd >= 0)
 		return fd;
 	/* Some file systems refuse O_DIRECT only after they have made the file. */
-	if (errno == EINVAL && spec->direct) {
-		unlink(spec->arg);
-		return open_failed(spec, -EINVAL, err);
+	if (fd == -EINVAL && spec->direct) {
+		weft_chased_remove(at);
+		return open_failed(spec, fd, err);
 	}
-	return weft_spec_fail(spec, err, -errno, "cannot create it: %s", strerror(errno));
+	return weft_spec_fail(spec, err, fd, "cannot create it: %s", strerror(-fd));
 }
 
-static int open_or_create(const struct weft_spec *spec, bool *created, struct weft_err *err)
+static int open_or_create(struct weft_chased *at, const struct weft_spec *spec, bool *created,
+			  struct weft_err *err)
 {
-	int fd = open(spec->arg, open_flags(spec));
+	int rc = weft_chase(at, spec->arg, err);
 
-	if (fd >= 0)
-		return fd;
-	if (errno == ENOENT && spec->size && !spec->read_only)
-		return create(spec, created, err);
-	return open_failed(spec, -errno, err);
+	if (rc == 0)
+		rc = check_kind(at, spec, err);
+	if (rc == 0 && !at->there && spec->size && !spec->read_only)
+		return create(at, spec, created, err);
+	if (rc == 0)
+		rc = at->there ? weft_chased_open(at, open_flags(spec)) : -ENOENT;
+	return rc < 0 ? open_failed(spec, rc, err) : rc;
 }
 
 static int lock(int fd, const struct weft_spec *spec, struct weft_err *err)
@@ -126,13 +132,15 @@ static int grow(int fd, const struct weft_spec *spec, struct weft_err *err)
 	return 0;
 }
 
-/* A file that was there may be as new, made by a target that was killed at once. Who may not open
- * the directory did not make it. */
-static int sync_name(const struct weft_spec *spec, bool created, struct weft_err *err)
+/* A file that was there may be as new, made by a target that was killed at once. Not where we may
+ * not open the directory, or it cannot be synced: that one would have been refused. */
+static int sync_name(const struct weft_chased *at, const struct weft_spec *spec, bool created,
+		     struct weft_err *err)
 {
-	int rc = weft_sync_name(spec->arg);
+	int rc = weft_chased_sync(at);
+	bool old = !created && (rc == -EACCES || rc == -EINVAL);
 
-	if (rc < 0 && created)
+	if (rc < 0 && !old)
 		return weft_spec_fail(spec, err, rc, "cannot sync its directory: %s",
 				      strerror(-rc));
 	return 0;
@@ -249,13 +257,11 @@ static int file_open(struct weft_backend **be, const struct weft_spec *spec, str
 {
 	_cleanup_(weft_backend_closep) struct weft_backend *file = NULL;
 	_cleanup_(weft_closep) int fd = -1;
+	_cleanup_(weft_chased_close) struct weft_chased at = {};
 	bool created = false;
 	int rc;
 
-	rc = check_kind(spec, err);
-	if (rc < 0)
-		return rc;
-	fd = open_or_create(spec, &created, err);
+	fd = open_or_create(&at, spec, &created, err);
 	if (fd < 0)
 		return fd;
 	rc = lock(fd, spec, err);
@@ -263,13 +269,29 @@ static int file_open(struct weft_backend **be, const struct weft_spec *spec, str
 		return rc; /* even if created: it is somebody else's already */
 	rc = serve(&file, &fd, spec, err);
 	if (rc == 0 && !spec->read_only)
-		rc = sync_name(spec, created, err);
+		rc = sync_name(&at, spec, created, err);
 	if (rc < 0 && created)
-		unlink(spec->arg); /* while it is locked, so it is still ours */
+		weft_chased_remove(&at); /* while it is locked, so it is still ours */
 	if (rc < 0)
 		return rc;
 	*be = take_ptr(&file);
 	return 0;
+}
+
+static int check_whole(int fd, const struct weft_spec *spec, struct weft_err *err)
+{
+	char text[32];
+	struct stat st;
+
+	if (fstat(fd, &st) < 0)
+		return weft_spec_fail(spec, err, -errno, "cannot look at it: %s", strerror(errno));
+	if ((uint64_t)st.st_size >= spec->size)
+		return 0;
+	weft_size_format((uint64_t)st.st_size, text, sizeof(text));
+	return weft_spec_fail(spec, err, -EINVAL,
+			      "it has %s, less than the running target serves: somebody has cut it; "
+			      "restore it, or stop that target and start anew, with zeroes there",
+			      text);
 }
 
 /* The lock is the open file description's, and so came along; taking it again makes sure. */
@@ -281,6 +303,8 @@ static int file_inherit(struct weft_backend **be, const struct weft_spec *spec, 
 	int rc;
 
 	rc = lock(fd, spec, err);
+	if (rc == 0)
+		rc = check_whole(fd, spec, err);
 	if (rc == 0)
 		rc = serve(&file, &fd, spec, err);
 	if (rc == 0)
@@ -296,6 +320,7 @@ const struct weft_backend_ops weft_file_ops = {
 	.inherit = file_inherit,
 	.descriptor = weft_disk_descriptor,
 	.submit = weft_disk_submit,
+	.extents = true,
 	.used = file_used,
 	.resize = file_resize,
 	.left = weft_disk_left,

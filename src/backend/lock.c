@@ -9,8 +9,11 @@
  * other programs that lock images so (QEMU) are. A description lives until the last operation on it
  * has ended, also when its process was killed with operations under way: while a node's byte is
  * locked, something of it may still reach the storage. */
+#include <sys/stat.h>
+
 #include "backend/disk.h"
 #include "base/agree.h"
+#include "base/log.h"
 #include "base/ofd.h"
 
 static const off_t nodes_at = (off_t)1 << 62;
@@ -23,22 +26,34 @@ static int set_lock(int fd, short type, off_t start, off_t len)
 	return rc == -EAGAIN ? -EBUSY : rc;
 }
 
+static void warn_of_readers(int fd, const struct weft_spec *spec)
+{
+	struct stat st;
+
+	if (fstat(fd, &st) == 0 && st.st_mode & S_IRWXO)
+		weft_warn("%s: every user may open it, and so lock it and keep a node that starts "
+			  "from having it; take that away (chmod o= %s)",
+			  spec->arg, spec->arg);
+}
+
 int weft_disk_lock(int fd, const struct weft_spec *spec)
 {
 	int rc;
 
 	if (!spec->node)
 		return set_lock(fd, spec->read_only ? F_RDLCK : F_WRLCK, 0, 0);
+	warn_of_readers(fd, spec);
 	rc = set_lock(fd, F_RDLCK, 0, nodes_at);
 	return rc < 0 ? rc :
 			set_lock(fd, spec->read_only ? F_RDLCK : F_WRLCK, nodes_at + spec->node, 1);
 }
 
-/* What cannot be asked may be there. */
+/* A node that can write has its byte for itself, and only such a lock keeps us from sharing it:
+ * those of others, who may only read the file, keep nobody from anything. What cannot be asked may
+ * be there. */
 bool weft_disk_left(struct weft_backend *be, unsigned node)
 {
-	return weft_ofd_held(weft_disk_of(be)->fd, be->read_only ? F_RDLCK : F_WRLCK,
-			     nodes_at + node, 1, NULL);
+	return weft_ofd_held(weft_disk_of(be)->fd, F_RDLCK, nodes_at + node, 1, NULL);
 }
 
 int weft_disk_agree(struct weft_backend *be, uint64_t as, uint64_t *other)

@@ -23,6 +23,7 @@
  *
  * Invariant: base never changes; [base, base + size) is accessible; what lies beyond the size is
  * zeroed again before it comes back. */
+#include <assert.h>
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
@@ -44,8 +45,6 @@
 #define ROOM_TIMES 4
 /* Registered at a time, and then paid for and pinned. */
 #define GRANULE (1ULL << 20)
-/* Of WEFT_HUGE_BYTES, that one command clears in a turn. */
-#define EXTENTS_A_TURN 4
 
 struct mem {
 	struct weft_backend be;
@@ -121,66 +120,106 @@ static void zero(struct mem *mem, uint64_t from, uint64_t to)
 	memset(mem->base + last, 0, to - last);
 }
 
-/* Extent by extent, and some of them in a turn: others get their turn at the rest of a large range,
- * and at the reactor. */
-static bool zero_extents(struct mem *mem, struct weft_io *io)
+static bool clear(struct mem *mem, struct weft_io *io)
 {
-	for (unsigned n = 0; io->moved < io->length; n++) {
-		uint64_t from = io->offset + io->moved, left = io->length - io->moved;
-		uint64_t here = WEFT_HUGE_BYTES - from % WEFT_HUGE_BYTES;
-		uint64_t len = left < here ? left : here;
+	uint64_t from = io->offset, to = from + io->length;
 
-		if (n == EXTENTS_A_TURN)
-			return false;
-		if (!weft_guard_take(mem->be.guard, mem->base + from, len))
-			return false;
-		zero(mem, from, from + len);
-		weft_guard_give(mem->be.guard, mem->base + from, len);
-		io->moved += len;
-	}
+	assert(from / WEFT_HUGE_BYTES == (to - 1) / WEFT_HUGE_BYTES);
+	if (!weft_guard_take(mem->be.guard, mem->base + from, io->length))
+		return false;
+	weft_reactor_spend(weft_reactor_self(), (uint32_t)io->length);
+	zero(mem, from, to);
+	weft_guard_give(mem->be.guard, mem->base + from, io->length);
 	return true;
 }
 
+static bool clears(const struct weft_io *io)
+{
+	return io->kind == WEFT_IO_ZERO || io->kind == WEFT_IO_TRIM;
+}
+
+/* false: others are at the same blocks. There is nothing to flush: nothing here outlives the
+ * process, and nobody was told otherwise. */
 static bool try_io(struct mem *mem, struct weft_io *io)
 {
-	switch (io->kind) {
-	case WEFT_IO_READ:
-		return copy_out(mem, io);
-	case WEFT_IO_WRITE:
-		return copy_in(mem, io);
-	case WEFT_IO_ZERO:
-	case WEFT_IO_TRIM:
-		return zero_extents(mem, io);
-	case WEFT_IO_FLUSH: /* nothing here outlives the process, and nobody was told otherwise */
-		break;
-	}
+	if (io->kind == WEFT_IO_READ && !copy_out(mem, io))
+		return false;
+	if (io->kind == WEFT_IO_WRITE && !copy_in(mem, io))
+		return false;
+	if (clears(io) && !clear(mem, io))
+		return false;
+	io->done(io, 0);
 	return true;
 }
 
-static void come_again(struct weft_task *task);
-
-/* While others are at the same blocks, or more of a large range is left, it comes again, turn by
- * turn. */
-static void try_or_wait(struct weft_io *io)
+static void try_again(struct weft_io *io)
 {
-	if (try_io(mem_of(io->be), io)) {
-		io->done(io, 0);
-		return;
-	}
-	weft_task_init(&io->again, come_again);
-	weft_reactor_defer(weft_reactor_self(), &io->again);
+	if (!try_io(mem_of(io->be), io))
+		weft_retry_later(weft_reactor_self(), &io->again);
 }
 
+static void at_its_turn(struct weft_task *task)
+{
+	try_again(container_of(task, struct weft_io, turn));
+}
+
+/* While it waits, a clear keeps readers out of its blocks: it does not go to the end of its line. */
 static void come_again(struct weft_task *task)
 {
-	try_or_wait(container_of(task, struct weft_io, again));
+	struct weft_io *io = container_of(task, struct weft_io, again.task);
+
+	if (clears(io))
+		weft_reactor_bulk_first(weft_reactor_self(), io->line, &io->turn);
+	else
+		try_again(io);
 }
+
+/* --- extents ---------------------------------------------------------------------------------- */
+
+enum {
+	LOOKS = 32,
+	LOOK_PRICE = 8 << 10, /* of one, in bytes that are copied */
+	VECTOR = 512,
+};
+
+/* Not by lseek(), which looks at every page to the end: of some pages only. One that is swapped out
+ * ends the data as a hole does; the next look finds that it goes on. */
+static int resident_end(struct weft_backend *be, uint64_t at, uint64_t *end)
+{
+	uint64_t page = page_size(), first = page_down(at), pages = (*end - first - 1) / page + 1;
+	unsigned char resident[VECTOR];
+	uint64_t n = 0;
+
+	if (pages > VECTOR)
+		pages = VECTOR;
+	if (mincore(mem_of(be)->base + first, pages * page, resident) < 0)
+		return -errno;
+	while (n < pages && resident[n] & 1)
+		n++;
+	if (n * page < *end - first)
+		*end = first + n * page;
+	return 0;
+}
+
+static void find_extents(struct weft_io *io)
+{
+	weft_reactor_spend(weft_reactor_self(), LOOKS * LOOK_PRICE);
+	io->done(io, weft_extents_find(io, LOOKS, resident_end));
+}
+
+/* --- the way in ------------------------------------------------------------------------------- */
 
 static int mem_submit(struct weft_backend *be, struct weft_io *io)
 {
-	(void)be;
-	io->moved = 0;
-	try_or_wait(io);
+	if (io->kind == WEFT_IO_EXTENTS) {
+		find_extents(io);
+		return 0;
+	}
+	if (try_io(mem_of(be), io))
+		return 0;
+	weft_retry_init(&io->again, come_again);
+	weft_task_init(&io->turn, at_its_turn);
+	weft_retry_later(weft_reactor_self(), &io->again);
 	return 0;
 }
 
@@ -337,6 +376,7 @@ static int mem_init(struct mem *mem, const struct weft_spec *spec, struct weft_e
 
 	if (rc < 0)
 		return rc;
+	mem->be.clear_max = WEFT_HUGE_BYTES;
 	rc = reserve_room(mem, spec->size);
 	if (rc == 0)
 		weft_huge_init(&mem->huge, mem->base, mem->reserved);
@@ -369,10 +409,6 @@ static int mem_new(struct weft_backend **be, const struct weft_spec *spec, int f
 		mem_close(&mem->be);
 		return rc;
 	}
-	if (mem->be.size / page_size() > (uint64_t)sysconf(_SC_PHYS_PAGES))
-		weft_warn(
-			"%s: more than this machine's memory; a host that fills it ends the target",
-			mem->be.spec);
 	weft_region_add(&mem->region, mem->base, mem->reserved, GRANULE, NULL);
 	*be = &mem->be;
 	return 0;
@@ -394,6 +430,19 @@ static int mem_inherit(struct weft_backend **be, const struct weft_spec *spec, i
 	return weft_spec_fail(spec, err, -EINVAL, "what was handed over is not its memory");
 }
 
+static bool mem_doubt(const struct weft_spec *spec, struct weft_err *why)
+{
+	uint64_t pages = (uint64_t)sysconf(_SC_PHYS_PAGES);
+
+	if (spec->size / page_size() <= pages)
+		return false;
+	weft_spec_fail(spec, why, 0,
+		       "more than this machine's memory, %.1f GiB; a host that fills it ends the "
+		       "target",
+		       (double)(pages * page_size()) / (1 << 30));
+	return true;
+}
+
 static int mem_descriptor(struct weft_backend *be)
 {
 	return mem_of(be)->fd;
@@ -403,10 +452,12 @@ const struct weft_backend_ops weft_mem_ops = {
 	.type = "mem",
 	.usage = "mem:SIZE",
 	.arg_is_size = true,
+	.doubt = mem_doubt,
 	.open = mem_open,
 	.inherit = mem_inherit,
 	.descriptor = mem_descriptor,
 	.submit = mem_submit,
+	.extents = true,
 	.map = mem_map,
 	.resize = mem_resize,
 	.close = mem_close,

@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <strings.h>
+#include <sys/stat.h>
 
 #include "backend/backend.h"
 #include "backend/types.h"
@@ -74,17 +75,6 @@ static int parse_size(const char *text, uint64_t *size)
 	if (rc < 0)
 		return rc;
 	return *size > SIZE_MAX_BYTES ? -ERANGE : *size ? 0 : -EINVAL;
-}
-
-/* "1GB" and "1GiB" are 1G here: @plain receives that. */
-static bool has_long_unit(const char *text, char *plain, size_t size)
-{
-	size_t digits = strspn(text, "0123456789");
-	const char *rest = text[digits] ? text + digits + 1 : "";
-	uint64_t bytes;
-
-	snprintf(plain, size, "%.*s", (int)digits + 1, text);
-	return (!strcasecmp(rest, "B") || !strcasecmp(rest, "iB")) && !parse_size(plain, &bytes);
 }
 
 static int set_size(struct weft_spec *spec, const char *value)
@@ -195,7 +185,7 @@ static int reject_key(struct parse *p, const char *name)
 
 static int set_value(struct parse *p, const struct key *key, const char *value)
 {
-	char plain[32];
+	struct weft_err doubt = { "" };
 	int rc;
 
 	if (value && !key->expected)
@@ -206,9 +196,8 @@ static int set_value(struct parse *p, const struct key *key, const char *value)
 	rc = key->set(p->spec, value);
 	if (rc == -ERANGE)
 		return reject(p, rc, "key \"%s\": %.40s is too large", key->name, value);
-	if (rc < 0 && key->set == set_size && has_long_unit(value, plain, sizeof(plain)))
-		return reject(p, rc, "key \"%s\" cannot be \"%.40s\"; write %s", key->name, value,
-			      plain);
+	if (rc < 0 && key->set == set_size && weft_size_doubt(value, &doubt))
+		return reject(p, rc, "key \"%s\": %s", key->name, doubt.text);
 	if (rc < 0)
 		return reject(p, rc, "key \"%s\" cannot be \"%.40s\"; expected %s", key->name,
 			      value, key->expected);
@@ -241,6 +230,9 @@ static int reject_type(struct parse *p, const char *type)
 	char list[256] = "";
 	const char *usage;
 
+	if (strchr(type, '/'))
+		return reject(p, -EINVAL, "it has no type; did you mean %s:%.180s?",
+			      strncmp(type, "/dev/", 5) ? "file" : "block", p->text);
 	for (unsigned i = 0; (usage = weft_backend_usage(i)); i++)
 		list_add(list, sizeof(list), usage);
 	return reject(p, -EINVAL, "unknown type \"%.40s\"; expected one of %s", type, list);
@@ -258,7 +250,7 @@ static int parse_type(struct parse *p, const char *type)
 static int parse_arg(struct parse *p, const char *arg)
 {
 	struct weft_spec *spec = p->spec;
-	char plain[32];
+	struct weft_err doubt = { "" };
 	int rc;
 
 	if (!arg || !*arg)
@@ -271,8 +263,8 @@ static int parse_arg(struct parse *p, const char *arg)
 	rc = parse_size(arg, &spec->size);
 	if (rc == -ERANGE)
 		return reject(p, rc, "%.40s is too large", arg);
-	if (rc < 0 && has_long_unit(arg, plain, sizeof(plain)))
-		return reject(p, rc, "\"%.40s\" is not a size; write %s", arg, plain);
+	if (rc < 0 && weft_size_doubt(arg, &doubt))
+		return reject(p, rc, "%s", doubt.text);
 	if (rc < 0)
 		return reject(p, rc, "\"%.40s\" is not a size; expected %s, such as %s:1G", arg,
 			      spec->ops->usage, spec->type);
@@ -370,4 +362,23 @@ bool weft_spec_same(const struct weft_spec *a, const struct weft_spec *b)
 	full_path(a, path_a);
 	full_path(b, path_b);
 	return a->ops->arg_is_size || !strcmp(path_a, path_b);
+}
+
+/* By what is there, whatever leads to it; a file that is still to be made, by its path. */
+bool weft_spec_storage(const struct weft_spec *spec, char name[WEFT_STORAGE_MAX])
+{
+	char path[sizeof(spec->arg)];
+	struct stat st;
+
+	if (spec->ops->arg_is_size)
+		return false;
+	full_path(spec, path);
+	if (stat(path, &st) < 0)
+		snprintf(name, WEFT_STORAGE_MAX, "path %s", path);
+	else if (S_ISBLK(st.st_mode))
+		snprintf(name, WEFT_STORAGE_MAX, "device %jx", (uintmax_t)st.st_rdev);
+	else
+		snprintf(name, WEFT_STORAGE_MAX, "file %jx %ju", (uintmax_t)st.st_dev,
+			 (uintmax_t)st.st_ino);
+	return true;
 }

@@ -67,7 +67,7 @@ static void in_foreground(void *user)
 
 static void in_background(void *user)
 {
-	weft_detach_done(*(int *)user);
+	weft_detach_done(*(int *)user, -1);
 }
 
 static bool is_empty(const char *dir)

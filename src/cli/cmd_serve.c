@@ -11,6 +11,7 @@
 #include "base/log.h"
 #include "cli/cli.h"
 #include "cli/detach.h"
+#include "cli/print.h"
 #include "daemon/daemon.h"
 #include "target/target.h"
 
@@ -38,6 +39,8 @@ static const char usage[] =
 	"      --drop-rdma      with --takeover: RDMA connections, which cannot be taken,\n"
 	"                       are ended, and their hosts connect again\n"
 	"      --detach         return when hosts are served, and serve in the background\n"
+	"      --log-file FILE  where the log goes (standard error)\n"
+	"      --pidfile FILE   has the pid while hosts are served\n"
 	"      --check          look for mistakes in the file of -c, and serve nothing\n"
 	"  -v, --verbose        log more\n"
 	"  -h, --help           this text\n"
@@ -65,7 +68,9 @@ enum {
 	OPT_CHECK,
 	OPT_TAKEOVER,
 	OPT_DROP_RDMA,
-	OPT_DETACH
+	OPT_DETACH,
+	OPT_LOG_FILE,
+	OPT_PIDFILE,
 };
 
 static const struct option options[] = {
@@ -82,6 +87,8 @@ static const struct option options[] = {
 	{ "takeover", no_argument, NULL, OPT_TAKEOVER },
 	{ "drop-rdma", no_argument, NULL, OPT_DROP_RDMA },
 	{ "detach", no_argument, NULL, OPT_DETACH },
+	{ "log-file", required_argument, NULL, OPT_LOG_FILE },
+	{ "pidfile", required_argument, NULL, OPT_PIDFILE },
 	{ "check", no_argument, NULL, OPT_CHECK },
 	{ "verbose", no_argument, NULL, 'v' },
 	{ "help", no_argument, NULL, 'h' },
@@ -89,7 +96,7 @@ static const struct option options[] = {
 };
 
 struct flags {
-	const char *config, *nqn, *control, *engine, *cpus;
+	const char *config, *nqn, *control, *engine, *cpus, *log_file, *pidfile;
 	json_t *listen, *ns, *allow;
 	bool any, poll, takeover, drop_rdma, detach, check, verbose, help;
 };
@@ -148,6 +155,12 @@ static bool take_flag(struct flags *flags, int option)
 		return true;
 	case OPT_DROP_RDMA:
 		flags->drop_rdma = true;
+		return true;
+	case OPT_LOG_FILE:
+		flags->log_file = optarg;
+		return true;
+	case OPT_PIDFILE:
+		flags->pidfile = optarg;
 		return true;
 	case OPT_DETACH:
 		flags->detach = true;
@@ -279,34 +292,60 @@ static void make_file_absolute(struct weft_doc *doc)
 	doc->file = file;
 }
 
+static void on_ready(void *user)
+{
+	bool kept = weft_log_fd() != STDERR_FILENO || weft_detach_may_keep();
+
+	if (!kept)
+		weft_info("from here on the log is not kept; --log-file FILE keeps it");
+	weft_detach_done(*(int *)user, kept ? weft_log_fd() : -1);
+}
+
 static int serve_here(const struct flags *flags, struct weft_config *config,
-		      const struct weft_doc *doc, const char *name, int ready_fd)
+		      const struct weft_doc *doc, const char *name, int handle)
 {
 	const struct weft_serve_options serve_options = {
 		.takeover = flags->takeover,
 		.drop_rdma = flags->drop_rdma,
-		.ready_fd = ready_fd,
+		.pidfile = flags->pidfile,
+		.log_file = flags->log_file,
+		.ready = flags->detach ? on_ready : NULL,
+		.user = &handle,
 	};
 	struct weft_err err = { "" };
 
-	if (weft_serve(config, doc, &serve_options, &err) < 0)
-		return weft_cli_failed(name, err.text);
-	return EXIT_OK;
+	if (weft_serve(config, doc, &serve_options, &err) == 0)
+		return EXIT_OK;
+	if (flags->log_file)
+		weft_error("%s", err.text);
+	return weft_cli_failed(name, err.text);
 }
 
 static int serve_config(const struct flags *flags, struct weft_config *config, struct weft_doc *doc,
 			const char *name)
 {
-	int ready_fd = -1;
+	struct weft_err err = { "" };
+	int handle = -1;
 
 	make_file_absolute(doc);
+	if (flags->log_file && weft_log_to(flags->log_file, &err) < 0)
+		return weft_cli_failed(name, err.text);
 	if (flags->detach) {
-		ready_fd = weft_detach();
-		if (ready_fd < 0)
-			return weft_cli_failed(name, strerror(-ready_fd));
+		handle = weft_detach();
+		if (handle < 0)
+			return weft_cli_failed(name, strerror(-handle));
 		setsid();
 	}
-	return serve_here(flags, config, doc, name, ready_fd);
+	return serve_here(flags, config, doc, name, handle);
+}
+
+static void tell_checked(const struct flags *flags, const struct weft_config *config,
+			 const char *name)
+{
+	json_auto_t *warnings = weft_config_warnings(config);
+
+	weft_cli_warnings(name, warnings);
+	printf("%s: fine\n", flags->config);
 }
 
 /* Values first: who mistyped one had something in mind. */
@@ -326,7 +365,7 @@ static int run(const struct flags *flags, struct weft_doc *doc, const char *name
 					      "nothing to serve; give -c FILE, or --ns SPEC as "
 					      "in \"weft serve --ns mem:1G\"");
 	else if (flags->check)
-		printf("%s: fine\n", flags->config);
+		tell_checked(flags, &config, name);
 	else
 		status = serve_config(flags, &config, doc, name);
 	weft_config_free(&config);

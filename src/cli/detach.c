@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -45,21 +46,30 @@ int weft_detach(void)
 	return ends[1];
 }
 
-static void let_go(void)
+bool weft_detach_may_keep(void)
+{
+	struct stat st;
+
+	return !fstat(STDERR_FILENO, &st) && (S_ISREG(st.st_mode) || S_ISSOCK(st.st_mode));
+}
+
+static void let_go(int log)
 {
 	int null = open("/dev/null", O_RDWR | O_CLOEXEC);
 
 	setsid();
-	if (chdir("/") < 0 || null < 0)
+	if (null < 0)
 		return;
-	for (int fd = 0; fd <= 2; fd++)
-		dup2(null, fd);
+	dup2(null, STDIN_FILENO);
+	dup2(null, STDOUT_FILENO);
+	if (log != STDERR_FILENO)
+		dup2(log < 0 ? null : log, STDERR_FILENO);
 	close(null);
 }
 
-void weft_detach_done(int handle)
+void weft_detach_done(int handle, int log)
 {
-	let_go();
+	let_go(log);
 	if (write(handle, "", 1) != 1) {
 		/* The parent is gone; so is whoever would want to know. */
 	}

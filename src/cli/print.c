@@ -1,7 +1,9 @@
 #include "cli/print.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 
+#include "base/cleanup.h"
 #include "cli/cli.h"
 
 void weft_print_json(const json_t *json, bool compact)
@@ -10,6 +12,26 @@ void weft_print_json(const json_t *json, bool compact)
 		   (compact ? JSON_COMPACT : JSON_INDENT(2)) | JSON_REAL_PRECISION(9));
 	putchar('\n');
 	weft_cli_flush();
+}
+
+void weft_cli_warnings(const char *command, json_t *warnings)
+{
+	json_t *warning;
+	size_t index;
+
+	json_array_foreach(warnings, index, warning)
+		fprintf(stderr, "%s: warning: %s\n", command, json_string_value(warning));
+}
+
+json_t *weft_json_hex(const void *bytes, size_t length)
+{
+	_cleanup_(weft_freep) char *text = calloc(length + 1, 2);
+
+	if (!text)
+		return NULL;
+	for (size_t i = 0; i < length; i++)
+		sprintf(text + 2 * i, "%02x", ((const unsigned char *)bytes)[i]);
+	return json_string(text);
 }
 
 const char *weft_json_text(const json_t *object, const char *key)

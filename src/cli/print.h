@@ -8,6 +8,12 @@
 /* On standard output, for people to read or, with @compact, on one line. */
 void weft_print_json(const json_t *json, bool compact);
 
+/* "weft NAME: warning: …" on standard error for each of a list of sentences; NULL: none. */
+void weft_cli_warnings(const char *command, json_t *warnings);
+
+/* Bytes as hexadecimal digits; NULL: no memory. */
+json_t *weft_json_hex(const void *bytes, size_t length);
+
 /* Of an object that one of our own functions made; "" and 0 where the key is missing. */
 const char *weft_json_text(const json_t *object, const char *key);
 json_int_t weft_json_number(const json_t *object, const char *key);

@@ -120,32 +120,20 @@ static int add_contents(struct weft_subsys *s, struct weft_subsys_config *subsys
 	return rc;
 }
 
-static void ignore(void *arg)
+struct weft_store_options weft_subsys_store(struct weft_daemon *d,
+					    const struct weft_subsys_config *subsys)
 {
-	(void)arg;
-}
-
-static int add_with_store(struct weft_daemon *d, struct weft_subsys_options *options,
-			  const char *state, struct weft_subsys **s, struct weft_err *err)
-{
-	const struct weft_store_options store = {
+	return (struct weft_store_options){
 		.home = d->home,
-		.spec = state,
-		.node = options->node ? options->node : 1,
-		.nodes = options->nodes ? options->nodes : 1,
+		.spec = subsys->state,
+		.node = subsys->cluster.node ? subsys->cluster.node : 1,
+		.nodes = subsys->cluster.nodes ? subsys->cluster.nodes : 1,
 		.heir = d->take,
 	};
-	int rc = state[0] ? weft_store_open(&options->store, &store, err) : 0;
-
-	if (!rc)
-		rc = weft_subsys_add(d->target, options, s, err);
-	if (rc < 0 && options->store)
-		weft_store_close(options->store, ignore, NULL);
-	return rc;
 }
 
 int weft_subsys_apply(struct weft_daemon *d, struct weft_subsys_config *subsys,
-		      struct weft_subsys **s, struct weft_err *err)
+		      struct weft_store *store, struct weft_subsys **s, struct weft_err *err)
 {
 	struct weft_subsys_options options = {
 		.nqn = subsys->nqn,
@@ -156,11 +144,12 @@ int weft_subsys_apply(struct weft_daemon *d, struct weft_subsys_config *subsys,
 		.nana = subsys->ana.count,
 		.node = subsys->cluster.node,
 		.nodes = subsys->cluster.nodes,
+		.store = store,
 	};
 	int rc;
 
 	*s = NULL;
-	rc = add_with_store(d, &options, subsys->state, s, err);
+	rc = weft_subsys_add(d->target, &options, s, err);
 	if (!rc)
 		rc = add_contents(*s, subsys, err);
 	if (rc < 0)

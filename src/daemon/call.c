@@ -1,4 +1,8 @@
-/* call.c - one JSON-RPC call over a Unix socket: a line there, a line back. */
+/* call.c - one JSON-RPC call over a Unix socket: a line there, a line back.
+ *
+ * Who answers is root, this user, or whom the socket belongs to; and the socket is where no other
+ * user could have put it (base/chase.h). So root can call a service that runs as another user, at
+ * /run/weft, but nobody whom he finds in /tmp. */
 #include "daemon/call.h"
 
 #include <errno.h>
@@ -7,6 +11,7 @@
 #include <sys/socket.h>
 #include <sys/un.h>
 
+#include "base/chase.h"
 #include "base/cleanup.h"
 #include "base/nearest.h"
 #include "daemon/methods.h"
@@ -30,19 +35,54 @@ static int fail_connect(const char *path, struct weft_err *err)
 	return weft_fail(err, rc, "cannot connect to %s: %s. " ELSEWHERE, path, strerror(-rc));
 }
 
+static int find_socket(struct weft_chased *at, const char *path, struct weft_err *err)
+{
+	int rc = weft_chase(at, path, NULL);
+
+	if (rc == -EPERM)
+		return weft_fail(
+			err, rc,
+			"%s: another user could have put it there: everybody can write to a "
+			"folder on the way. A target of another user is called as that user",
+			path);
+	errno = -rc;
+	return rc < 0 ? fail_connect(path, err) : 0;
+}
+
+static int check_peer(int fd, const struct weft_chased *at, const char *path, struct weft_err *err)
+{
+	socklen_t size = sizeof(struct ucred);
+	struct ucred peer;
+
+	if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &size) < 0)
+		return fail_connect(path, err);
+	if (!peer.uid || peer.uid == geteuid() || (at->there && peer.uid == at->st.st_uid))
+		return 0;
+	return weft_fail(err, -EPERM, "%s: user %u answers there, to whom it does not belong", path,
+			 peer.uid);
+}
+
 static int connect_to(const char *path, struct weft_err *err)
 {
-	struct sockaddr_un addr = { .sun_family = AF_UNIX };
+	_cleanup_(weft_chased_close) struct weft_chased at = {};
 	_cleanup_(weft_closep) int fd = -1;
+	struct sockaddr_un addr;
+	int rc;
 
 	if (strlen(path) >= sizeof(addr.sun_path))
 		return weft_fail(err, -ENAMETOOLONG, "%s: longer than a socket's path can be",
 				 path);
-	strcpy(addr.sun_path, path);
+	rc = find_socket(&at, path, err);
+	if (rc < 0)
+		return rc;
+	rc = weft_chased_addr(&at, &addr);
+	if (rc < 0)
+		return weft_fail(err, rc, "%s: %s", path, strerror(-rc));
 	fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
 	if (fd < 0 || connect(fd, (struct sockaddr *)&addr, sizeof(addr)) < 0)
 		return fail_connect(path, err);
-	return take_fd(&fd);
+	rc = check_peer(fd, &at, path, err);
+	return rc < 0 ? rc : take_fd(&fd);
 }
 
 static int send_line(int fd, json_t *request)

@@ -54,6 +54,7 @@ int weft_check_ns(struct weft_decoder *d, void *out)
 		rc = merge_uuid(d, ns);
 	if (!rc)
 		rc = check_size(d, ns);
+	ns->said_size = ns->spec.size;
 	ns->spec.block = ns->block;
 	ns->spec.read_only |= ns->read_only;
 	return rc;
@@ -144,6 +145,54 @@ static int check_uuids(struct weft_decoder *d, const struct weft_subsys_config *
 	return rc;
 }
 
+static int refuse_shared(struct weft_decoder *d, json_t *before, const struct weft_spec *spec)
+{
+	const char *path = json_string_value(json_object_get(before, "path"));
+	const char *backend = json_string_value(json_object_get(before, "backend"));
+	char where[128];
+
+	if (are_flags(d->doc))
+		return weft_fail(d->err, -EINVAL, "two --ns have the same storage, %s and %s:%s",
+				 backend, spec->type, spec->arg);
+	weft_doc_where(d->doc, path, where, sizeof(where));
+	return weft_decode_fail_at(d, "backend", "%s:%s is the storage of %s in %s, too",
+				   spec->type, spec->arg, backend, where);
+}
+
+/* Those that only read may have a file together, as their locks let them; a disk has one user. */
+static int check_storage(struct weft_decoder *d, json_t *seen, const struct weft_spec *spec)
+{
+	bool shared = spec->read_only && !spec->ops->exclusive;
+	char name[WEFT_STORAGE_MAX];
+	json_t *before;
+
+	if (!weft_spec_storage(spec, name))
+		return 0;
+	before = json_object_get(seen, name);
+	if (before && !(shared && json_is_true(json_object_get(before, "shared"))))
+		return refuse_shared(d, before, spec);
+	if (before)
+		return 0;
+	before = json_pack("{s:s, s:o, s:b}", "path", d->path.text, "backend",
+			   json_sprintf("%s:%s", spec->type, spec->arg), "shared", shared);
+	return json_object_set_new_nocheck(seen, name, before) < 0 ? -ENOMEM : 0;
+}
+
+static int check_storages(struct weft_decoder *d, const struct weft_subsys_config *subsys,
+			  json_t *seen)
+{
+	const struct weft_ns_config *ns = subsys->namespaces.at;
+	size_t old;
+	int rc = 0;
+
+	for (unsigned i = 0; i < subsys->namespaces.count && !rc; i++) {
+		old = push_item(d, "namespaces", i);
+		rc = check_storage(d, seen, &ns[i].spec);
+		weft_path_pop(&d->path, old);
+	}
+	return rc;
+}
+
 static int check_ana(struct weft_decoder *d, const struct weft_subsys_config *subsys)
 {
 	const struct weft_ana_rule *rule = subsys->ana.at;
@@ -203,10 +252,10 @@ static int check_shared(struct weft_decoder *d, struct weft_subsys_config *subsy
 int weft_check_subsys(struct weft_decoder *d, void *out)
 {
 	struct weft_subsys_config *subsys = out;
-	json_auto_t *nsids = json_object(), *uuids = json_object();
+	json_auto_t *nsids = json_object(), *uuids = json_object(), *storages = json_object();
 	int rc;
 
-	if (subsys->access == WEFT_ACCESS_ANY && subsys->hosts.count)
+	if (subsys->access == WEFT_ACCESS_ANY && subsys->hosts.at)
 		return weft_decode_fail_at(d, "allow_any_host",
 					   "true does not go with hosts; leave one of them out");
 	/* A list that is there and empty is a list: nobody. */
@@ -215,6 +264,8 @@ int weft_check_subsys(struct weft_decoder *d, void *out)
 	rc = check_nsids(d, subsys, nsids);
 	if (!rc)
 		rc = check_uuids(d, subsys, uuids);
+	if (!rc)
+		rc = check_storages(d, subsys, storages);
 	if (!rc)
 		rc = check_ana(d, subsys);
 	if (!rc)
@@ -282,8 +333,7 @@ static unsigned first_portid(const struct weft_config *config)
 	return 1;
 }
 
-/* Those without one get the lowest that nobody asked for, in order. */
-static void assign_portids(struct weft_config *config)
+void weft_assign_portids(struct weft_config *config)
 {
 	struct weft_uri *uri = config->listen.at;
 	unsigned next = first_portid(config);
@@ -325,7 +375,7 @@ static int check_subsystems(struct weft_decoder *d, const struct weft_config *co
 			    const char *exposed)
 {
 	const struct weft_subsys_config *subsys = config->subsystems.at;
-	json_auto_t *nqns = json_object(), *uuids = json_object();
+	json_auto_t *nqns = json_object(), *uuids = json_object(), *storages = json_object();
 	size_t old;
 	int rc = 0;
 
@@ -334,6 +384,8 @@ static int check_subsystems(struct weft_decoder *d, const struct weft_config *co
 		rc = refuse_taken(d, nqns, "nqn", subsys[i].nqn);
 		if (!rc)
 			rc = check_uuids(d, &subsys[i], uuids);
+		if (!rc)
+			rc = check_storages(d, &subsys[i], storages);
 		if (!rc)
 			rc = weft_access_check(&subsys[i], exposed, d->doc, d->path.text, d->err);
 		weft_path_pop(&d->path, old);
@@ -349,7 +401,5 @@ int weft_check_config(struct weft_decoder *d, void *out)
 
 	find_exposed(config, exposed, sizeof(exposed));
 	rc = check_listen(d, config);
-	if (!rc)
-		assign_portids(config);
 	return rc < 0 ? rc : check_subsystems(d, config, exposed[0] ? exposed : NULL);
 }

@@ -9,4 +9,8 @@ int weft_check_cluster(struct weft_decoder *d, void *cluster); /* struct weft_cl
 int weft_check_subsys(struct weft_decoder *d, void *subsys);   /* struct weft_subsys_config */
 int weft_check_config(struct weft_decoder *d, void *config);   /* struct weft_config */
 
+/* Listeners without a port id get the lowest that nobody asked for, in order. */
+struct weft_config;
+void weft_assign_portids(struct weft_config *config);
+
 #endif

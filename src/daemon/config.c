@@ -15,24 +15,42 @@
 
 /* --- values ----------------------------------------------------------------------------------- */
 
-int weft_decode_nqn(struct weft_decoder *d, const struct weft_field *field, json_t *value,
-		    void *out)
+static int decode_nqn(struct weft_decoder *d, json_t *value, void *out,
+		      int (*check)(const char *nqn, struct weft_err *err))
 {
 	const char *text = json_string_value(value);
 	struct weft_err why = { "" };
 
 	if (!text)
 		return weft_decode_expected(d, value, "an NQN");
-	if (weft_nqn_check(text, &why) < 0)
+	if (check(text, &why) < 0)
 		return weft_decode_fail(d, "%s", why.text);
 	strcpy(out, text);
 	return 0;
 }
 
+int weft_decode_hostnqn(struct weft_decoder *d, const struct weft_field *field, json_t *value,
+			void *out)
+{
+	const char *text = json_string_value(value);
+
+	if (text && strncmp(text, "nqn.", 4))
+		return weft_decode_expected(d, value,
+					    "a host's NQN such as nqn.2014-08.org.nvmexpress:uuid:"
+					    "01234567-89ab-cdef-0123-456789abcdef");
+	return decode_nqn(d, value, out, weft_nqn_check);
+}
+
+int weft_decode_subnqn(struct weft_decoder *d, const struct weft_field *field, json_t *value,
+		       void *out)
+{
+	return decode_nqn(d, value, out, weft_subnqn_check);
+}
+
 static int decode_subsys_nqn(struct weft_decoder *d, const struct weft_field *field, json_t *value,
 			     void *out)
 {
-	int rc = weft_decode_nqn(d, field, value, out);
+	int rc = weft_decode_subnqn(d, field, value, out);
 
 	if (!rc && !strcmp(out, NVME_NQN_DISCOVERY))
 		return weft_decode_fail(
@@ -170,7 +188,7 @@ static const struct weft_field ns_fields[] = {
 const struct weft_map weft_ns_map = { ns_fields, weft_check_ns };
 
 static const struct weft_field ns_item = { .decode = weft_decode_map, .map = &weft_ns_map };
-static const struct weft_field host_item = { .decode = weft_decode_nqn };
+static const struct weft_field host_item = { .decode = weft_decode_hostnqn };
 
 #define AT(member) .offset = offsetof(struct weft_ana_rule, member)
 static const struct weft_map ana_map = { (const struct weft_field[]){
@@ -178,7 +196,7 @@ static const struct weft_map ana_map = { (const struct weft_field[]){
 	  .max = WEFT_ANA_GROUP_MAX },
 	{ "state", weft_decode_word, AT(state), .required = true, .words = weft_ana_names },
 	{ "portid", weft_decode_number, AT(portid), .min = 1, .max = 65535 },
-	{ "hostnqn", weft_decode_nqn, AT(hostnqn) },
+	{ "hostnqn", weft_decode_hostnqn, AT(hostnqn) },
 	{},
 } };
 #undef AT
@@ -274,6 +292,8 @@ int weft_config_read(struct weft_config *config, const struct weft_doc *doc, str
 		rc = weft_decode(doc, &config_map, config, err);
 	if (!rc && !config->listen.at)
 		rc = listen_by_default(config, err);
+	if (!rc)
+		weft_assign_portids(config);
 	if (!rc && !config->control[0]) {
 		config->control_default = true;
 		weft_control_default_path(config->control);
@@ -281,6 +301,20 @@ int weft_config_read(struct weft_config *config, const struct weft_doc *doc, str
 	if (rc < 0)
 		weft_config_free(config);
 	return rc < 0 ? weft_fail(err, rc, "%s", strerror(-rc)) : 0;
+}
+
+struct weft_ns_config *weft_config_ns(struct weft_config *config, const char *nqn, uint32_t nsid)
+{
+	struct weft_subsys_config *subsys = config->subsystems.at;
+
+	for (unsigned i = 0; i < config->subsystems.count; i++) {
+		struct weft_ns_config *ns = subsys[i].namespaces.at;
+
+		for (unsigned j = 0; j < subsys[i].namespaces.count; j++)
+			if (ns[j].nsid == nsid && !strcmp(subsys[i].nqn, nqn))
+				return &ns[j];
+	}
+	return NULL;
 }
 
 void weft_ns_config_free(struct weft_ns_config *ns)

@@ -30,6 +30,7 @@ struct weft_ns_config {
 	bool inherited, sync_failed;
 	int fd;
 	uint64_t size;
+	uint64_t said_size;      /* what the configuration says, a takeover or not; 0: nothing */
 	struct weft_backend *be; /* opened from @spec; NULL: not yet, or handed on */
 };
 
@@ -71,12 +72,17 @@ extern const struct weft_field weft_ana_item; /* of a list of ANA rules */
 
 /* Decodes and checks everything; opens nothing. */
 int weft_config_read(struct weft_config *config, const struct weft_doc *doc, struct weft_err *err);
+/* What is accepted and may still not be meant: a list of sentences, the caller's. */
+json_t *weft_config_warnings(const struct weft_config *config);
+/* NULL: it says nothing of it. */
+struct weft_ns_config *weft_config_ns(struct weft_config *config, const char *nqn, uint32_t nsid);
 /* Backends still held are closed. */
 void weft_config_free(struct weft_config *config);
 void weft_subsys_config_free(struct weft_subsys_config *subsys);
 void weft_ns_config_free(struct weft_ns_config *ns);
 
-weft_decode_fn weft_decode_nqn, weft_decode_listen; /* char[WEFT_NQN_MAX + 1], struct weft_uri */
+weft_decode_fn weft_decode_hostnqn, weft_decode_subnqn; /* char[WEFT_NQN_MAX + 1] */
+weft_decode_fn weft_decode_listen;                      /* struct weft_uri */
 
 /* -EPERM where a subsystem says nothing about its hosts and @exposed, an address that is not
  * loopback, is listened on. NULL: there is none. */

@@ -372,7 +372,7 @@ void weft_control_close(struct weft_control *c, void (*done)(void *arg), void *a
 	c->closing = true;
 	c->done = done;
 	c->arg = arg;
-	unlink(c->path);
+	weft_unix_remove(c->path);
 	if (c->fd >= 0)
 		close(c->fd);
 	if (c->listening)

@@ -9,7 +9,11 @@
 struct weft_serve_options {
 	bool takeover;  /* take the place of the target that answers at the control socket … */
 	bool drop_rdma; /* … even if it has RDMA connections, which are lost then */
-	int ready_fd;   /* gets a byte when hosts are served; -1: none */
+	const char *pidfile; /* has our pid while we serve; NULL: there is none */
+	bool log_file;       /* SIGHUP is for the log, see weft_log_to() */
+	/* When hosts are served (optional). */
+	void (*ready)(void *user);
+	void *user;
 };
 
 /* Serves until a signal says stop, on this thread and one per CPU. 0 after a clean stop. @config

@@ -165,11 +165,14 @@ int weft_decode_size(struct weft_decoder *d, const struct weft_field *field, jso
 		     void *out)
 {
 	const char *what = "a size such as 1048576, \"128M\" or \"10G\"";
+	struct weft_err doubt = { "" };
 	struct weft_text number;
 	const char *text = weft_decode_as_text(d, value, what, &number);
 
 	if (!text)
 		return -EINVAL;
+	if (weft_size_doubt(text, &doubt))
+		return weft_decode_fail(d, "%s", doubt.text);
 	if (weft_size_parse(text, out) < 0 || !*(uint64_t *)out)
 		return weft_decode_expected(d, value, what);
 	return 0;

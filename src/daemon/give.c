@@ -18,10 +18,12 @@
 
 #include "base/cleanup.h"
 #include "base/log.h"
+#include "base/plural.h"
 #include "daemon/handoff.h"
 #include "daemon/heir.h"
 #include "daemon/methods.h"
 #include "daemon/notify.h"
+#include "daemon/pidfile.h"
 #include "daemon/state.h"
 
 enum {
@@ -157,6 +159,8 @@ static void leave(struct weft_give *give)
 	snprintf(state, sizeof(state), "MAINPID=%d", (int)give->heir.pid);
 	weft_notify(state);
 	weft_info("pid %d has taken over; leaving", (int)give->heir.pid);
+	if (give->daemon->options->pidfile)
+		weft_pidfile_remove(give->daemon->options->pidfile);
 	_exit(0);
 }
 
@@ -192,10 +196,6 @@ static void on_word(struct weft_op *op, int res)
 	}
 	weft_frame_free(&frame);
 	weft_timer_stop(give->daemon->home, &give->limit);
-	if (weft_control_calls(give->daemon->control)) {
-		end(give, "a call over the control socket is still under way");
-		return;
-	}
 	give->freezing = true;
 	give->since_ns = now_ns();
 	weft_target_freeze(give->daemon->target, FREEZE_MS, on_frozen, give);
@@ -239,6 +239,10 @@ static void on_connected(struct weft_op *op, int res)
 	}
 	weft_info("pid %d prepares to take over", (int)give->heir.pid);
 	weft_control_pause(d->control);
+	if (weft_control_calls(d->control)) { /* what it changes, the other one would not know */
+		end(give, "a call over the control socket is still under way");
+		return;
+	}
 	rc = weft_give_running(d, give->sock.fd);
 	if (rc < 0) {
 		end(give, strerror(-rc));
@@ -270,9 +274,9 @@ static int check_rdma(struct weft_daemon *d, bool drop, struct weft_err *err)
 	if (!queues || drop)
 		return 0;
 	return weft_fail(err, -EBUSY,
-			 "%u RDMA connections cannot be handed over; --drop-rdma ends them, and "
+			 "%u RDMA connection%s cannot be handed over; --drop-rdma ends them, and "
 			 "their hosts connect again",
-			 queues);
+			 queues, weft_plural(queues));
 }
 
 static int check(struct weft_daemon *d, const struct weft_takeover_params *p, struct weft_err *err)

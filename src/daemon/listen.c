@@ -6,6 +6,8 @@
 #include "daemon/listen.h"
 
 #include <errno.h>
+#include <fcntl.h>
+#include <libgen.h>
 #include <poll.h>
 #include <stdio.h>
 #include <string.h>
@@ -13,36 +15,43 @@
 #include <sys/stat.h>
 #include <sys/un.h>
 
+#include "base/chase.h"
 #include "base/cleanup.h"
 
 #define HANGUP_MS 1000
 
 /* In /tmp anybody could have made it first. */
-static int check_dir(const char *dir, struct weft_err *err)
+static int check_folder(const struct weft_chased *at, struct weft_err *err)
 {
+	char path[PATH_MAX];
 	struct stat st;
 
-	if (lstat(dir, &st) < 0)
-		return weft_fail(err, -errno, "%s: %s", dir, strerror(errno));
+	if (fstat(at->folder, &st) < 0)
+		return -errno;
 	if (!S_ISDIR(st.st_mode) || st.st_uid != geteuid() || st.st_mode & (S_IWGRP | S_IWOTH))
 		return weft_fail(err, -EPERM,
 				 "%s: not a folder that only this user can write; remove it, or "
 				 "choose another place with --control PATH",
-				 dir);
+				 dirname(strcpy(path, at->path)));
 	return 0;
 }
 
-static int make_dir_of(const char *path, struct weft_err *err)
+static int make_folder_of(const char *path, struct weft_err *err)
 {
+	_cleanup_(weft_chased_close) struct weft_chased at = {};
 	char dir[sizeof(((struct sockaddr_un *)0)->sun_path)];
+	int rc;
 
 	snprintf(dir, sizeof(dir), "%.*s", (int)(strrchr(path, '/') - path), path);
-	if (mkdir(dir, 0700) < 0 && errno != EEXIST)
-		return weft_fail(err, -errno,
+	rc = weft_chase(&at, dir, err);
+	if (rc == 0 && !at.there)
+		rc = weft_chased_make_folder(&at, 0700);
+	if (rc < 0 && rc != -EEXIST)
+		return weft_fail(err, rc,
 				 "control socket: cannot create %s: %s; choose another place with "
 				 "--control PATH",
-				 dir, strerror(errno));
-	return check_dir(dir, err);
+				 dir, strerror(-rc));
+	return 0;
 }
 
 /* A connection to a process that died is hung up on without a word: the kernel takes a moment to
@@ -66,55 +75,70 @@ static bool is_answered(const struct sockaddr_un *addr)
 	return !is_hung_up(fd);
 }
 
-static int remove_dead(const struct sockaddr_un *addr, struct weft_err *err)
+static int remove_dead(const struct weft_chased *at, const struct sockaddr_un *addr,
+		       struct weft_err *err)
 {
 	struct stat st;
 
-	if (!lstat(addr->sun_path, &st) && !S_ISSOCK(st.st_mode))
+	if (!fstatat(at->folder, at->name, &st, AT_SYMLINK_NOFOLLOW) && !S_ISSOCK(st.st_mode))
 		return weft_fail(err, -EEXIST,
-				 "control socket %s: there is a file that is no socket",
-				 addr->sun_path);
+				 "control socket %s: there is a file that is no socket", at->path);
 	if (is_answered(addr))
 		return weft_fail(err, -EADDRINUSE,
 				 "control socket %s: another weft answers there; stop it, or choose "
 				 "another place with --control PATH",
-				 addr->sun_path);
-	return unlink(addr->sun_path) < 0 ? -errno : 0;
+				 at->path);
+	return weft_chased_remove(at);
 }
 
-static int bind_at(int fd, const struct sockaddr_un *addr, struct weft_err *err)
+static int bind_at(int fd, const struct weft_chased *at, struct weft_err *err)
 {
-	int rc;
+	struct sockaddr_un addr;
+	int rc = weft_chased_addr(at, &addr);
 
-	if (!bind(fd, (const struct sockaddr *)addr, sizeof(*addr)))
-		return 0;
+	if (rc < 0 || !bind(fd, (struct sockaddr *)&addr, sizeof(addr)))
+		return rc;
 	if (errno != EADDRINUSE)
 		return -errno;
-	rc = remove_dead(addr, err);
+	rc = remove_dead(at, &addr, err);
 	if (rc < 0)
 		return rc;
-	return bind(fd, (const struct sockaddr *)addr, sizeof(*addr)) < 0 ? -errno : 0;
+	return bind(fd, (struct sockaddr *)&addr, sizeof(addr)) < 0 ? -errno : 0;
+}
+
+static int find_place(struct weft_chased *at, const char *path, bool make_dir, struct weft_err *err)
+{
+	int rc = make_dir ? make_folder_of(path, err) : 0;
+
+	if (rc == 0)
+		rc = weft_chase(at, path, err);
+	return rc == 0 && make_dir ? check_folder(at, err) : rc;
 }
 
 int weft_unix_listen(const char *path, bool make_dir, struct weft_err *err)
 {
-	struct sockaddr_un addr = { .sun_family = AF_UNIX };
+	_cleanup_(weft_chased_close) struct weft_chased at = {};
 	_cleanup_(weft_closep) int fd = -1;
-	int rc = 0;
+	int rc = find_place(&at, path, make_dir, err);
 
-	snprintf(addr.sun_path, sizeof(addr.sun_path), "%s", path);
-	if (make_dir)
-		rc = make_dir_of(path, err);
 	if (rc < 0)
-		return rc;
+		return weft_fail(err, rc, "control socket %s: %s", path, strerror(-rc));
 	fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	/* The name that bind() makes gets the mode of the socket. */
 	if (fd < 0 || fchmod(fd, 0600) < 0)
 		return weft_fail(err, -errno, "control socket: %s", strerror(errno));
-	rc = bind_at(fd, &addr, err);
+	rc = bind_at(fd, &at, err);
 	if (!rc && listen(fd, 128) < 0)
 		rc = -errno;
 	if (rc < 0)
 		return weft_fail(err, rc, "control socket %s: %s", path, strerror(-rc));
 	return take_fd(&fd);
+}
+
+void weft_unix_remove(const char *path)
+{
+	_cleanup_(weft_chased_close) struct weft_chased at = {};
+
+	if (!weft_chase(&at, path, NULL) && at.there && S_ISSOCK(at.st.st_mode))
+		weft_chased_remove(&at);
 }

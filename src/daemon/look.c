@@ -5,15 +5,32 @@
 #include <string.h>
 #include <strings.h>
 
+#include "daemon/methods.h"
 #include "proto/nvme.h"
 
 /* --- which subsystem -------------------------------------------------------------------------- */
 
+enum { NAMES_MAX = 4 };
+
 struct subsys_search {
 	const char *wanted; /* "": any will do */
 	char found[WEFT_NQN_MAX + 1];
+	char names[400];
+	bool more; /* than @names has */
 	unsigned count;
 };
+
+/* A few are enough to choose from. */
+static void add_name(struct subsys_search *search, const char *nqn)
+{
+	size_t len = strlen(search->names);
+
+	if (search->count < NAMES_MAX && len + 2 + strlen(nqn) < sizeof(search->names))
+		snprintf(search->names + len, sizeof(search->names) - len, "%s%s", len ? ", " : "",
+			 nqn);
+	else
+		search->more = true;
+}
 
 static void search_subsys(void *arg, const struct weft_subsys_info *info)
 {
@@ -24,16 +41,21 @@ static void search_subsys(void *arg, const struct weft_subsys_info *info)
 	if (search->wanted[0] && strcmp(info->nqn, search->wanted))
 		return;
 	snprintf(search->found, sizeof(search->found), "%s", info->nqn);
+	add_name(search, info->nqn);
 	search->count++;
 }
 
-static int fail_search(const char *wanted, unsigned count, struct weft_err *err)
+static int fail_search(const struct subsys_search *search, struct weft_err *err)
 {
+	const char *wanted = search->wanted;
+	unsigned count = search->count;
+
 	if (wanted[0])
 		return weft_fail(err, -ENOENT, "no such subsystem: %s", wanted);
 	if (!count)
 		return weft_fail(err, -ENOENT, "there is no subsystem; subsystem-add makes one");
-	return weft_fail(err, -EINVAL, "nqn: missing, and there are %u subsystems", count);
+	return weft_fail(err, -EINVAL, "nqn: missing, and there are %u subsystems: %s%s", count,
+			 search->names, search->more ? ", …" : "");
 }
 
 /* What a walk does not show (the discovery service, one that is being removed) is not there. */
@@ -45,7 +67,7 @@ int weft_look_subsys(struct weft_daemon *d, char nqn[WEFT_NQN_MAX + 1], struct w
 
 	weft_target_visit(d->target, &visitor, &search);
 	if (search.count != 1)
-		return fail_search(nqn, search.count, err);
+		return fail_search(&search, err);
 	strcpy(nqn, search.found);
 	*s = weft_subsys_find(d->target, nqn);
 	return 0;
@@ -71,6 +93,77 @@ bool weft_look_any_host(struct weft_daemon *d, const char *nqn)
 
 	weft_target_visit(d->target, &visitor, &search);
 	return search.any;
+}
+
+struct about_search {
+	bool here; /* the subsystem being walked is the one */
+	struct weft_rules_about *about;
+};
+
+static void add_port(void *arg, const char *uri, uint16_t portid)
+{
+	json_array_append_new(((struct about_search *)arg)->about->ports, json_integer(portid));
+	(void)uri;
+}
+
+static void enter_about(void *arg, const struct weft_subsys_info *info)
+{
+	struct about_search *search = arg;
+
+	search->here = !strcmp(info->nqn, search->about->nqn);
+	if (search->here)
+		search->about->node = info->node;
+}
+
+static void add_group(void *arg, const struct weft_ns_info *info)
+{
+	struct about_search *search = arg;
+
+	if (search->here)
+		json_array_append_new(search->about->groups, json_integer(info->ana_group));
+}
+
+void weft_look_ana(struct weft_daemon *d, const char *nqn, const struct weft_items *rules,
+		   json_t *warnings)
+{
+	const struct weft_target_visitor visitor = { .listener = add_port,
+						     .subsys = enter_about,
+						     .ns = add_group };
+	json_auto_t *ports = json_array(), *groups = json_array();
+	struct weft_rules_about about = { nqn, 0, ports, groups };
+	struct about_search search = { .about = &about };
+
+	weft_target_visit(d->target, &visitor, &search);
+	weft_warn_ana(warnings, &about, rules);
+}
+
+struct others_search {
+	const char *nqn, *host;
+	bool here;
+	unsigned count;
+};
+
+static void enter_others(void *arg, const struct weft_subsys_info *info)
+{
+	struct others_search *search = arg;
+
+	search->here = !strcmp(info->nqn, search->nqn);
+}
+
+static void count_other(void *arg, const struct weft_ctrl_info *info)
+{
+	struct others_search *search = arg;
+
+	search->count += search->here && strcmp(info->hostnqn, search->host);
+}
+
+unsigned weft_look_others(struct weft_daemon *d, const char *nqn, const char *host)
+{
+	const struct weft_target_visitor visitor = { .subsys = enter_others, .ctrl = count_other };
+	struct others_search search = { .nqn = nqn, .host = host };
+
+	weft_target_visit(d->target, &visitor, &search);
+	return search.count;
 }
 
 /* --- listeners -------------------------------------------------------------------------------- */

@@ -11,7 +11,7 @@ static const struct weft_map no_params = { (const struct weft_field[]){ {} } };
 #define NSID_RANGE       .min = 1, .max = WEFT_NSID_MAX
 
 static const struct weft_map subsys_params = { (const struct weft_field[]){
-	{ "nqn", weft_decode_nqn, AT(weft_subsys_params, nqn), .required = true },
+	{ "nqn", weft_decode_subnqn, AT(weft_subsys_params, nqn), .required = true },
 	{},
 } };
 
@@ -21,25 +21,25 @@ static int decode_host(struct weft_decoder *d, const struct weft_field *field, j
 	const char *text = json_string_value(value);
 
 	if (!text || strcmp(text, "any"))
-		return weft_decode_nqn(d, field, value, out);
+		return weft_decode_hostnqn(d, field, value, out);
 	strcpy(out, text);
 	return 0;
 }
 
 static const struct weft_map host_params = { (const struct weft_field[]){
-	{ "nqn", weft_decode_nqn, AT(weft_host_params, nqn) },
+	{ "nqn", weft_decode_subnqn, AT(weft_host_params, nqn) },
 	{ "host", decode_host, AT(weft_host_params, host), .required = true },
 	{},
 } };
 
 static const struct weft_map ns_params = { (const struct weft_field[]){
-	{ "nqn", weft_decode_nqn, AT(weft_ns_params, nqn) },
+	{ "nqn", weft_decode_subnqn, AT(weft_ns_params, nqn) },
 	{ "nsid", weft_decode_number, AT(weft_ns_params, nsid), .required = true, NSID_RANGE },
 	{},
 } };
 
 static const struct weft_map ns_resize_params = { (const struct weft_field[]){
-	{ "nqn", weft_decode_nqn, AT(weft_ns_params, nqn) },
+	{ "nqn", weft_decode_subnqn, AT(weft_ns_params, nqn) },
 	{ "nsid", weft_decode_number, AT(weft_ns_params, nsid), .required = true, NSID_RANGE },
 	{ "size", weft_decode_size, AT(weft_ns_params, size), .required = true },
 	{ "shrink", weft_decode_bool, AT(weft_ns_params, shrink) },
@@ -47,13 +47,13 @@ static const struct weft_map ns_resize_params = { (const struct weft_field[]){
 } };
 
 static const struct weft_map ns_add_params = { (const struct weft_field[]){
-	{ "nqn", weft_decode_nqn, AT(weft_ns_add_params, nqn) },
+	{ "nqn", weft_decode_subnqn, AT(weft_ns_add_params, nqn) },
 	{ .map = &weft_ns_map, AT(weft_ns_add_params, ns) },
 	{},
 } };
 
 static const struct weft_map ana_params = { (const struct weft_field[]){
-	{ "nqn", weft_decode_nqn, AT(weft_ana_params, nqn) },
+	{ "nqn", weft_decode_subnqn, AT(weft_ana_params, nqn) },
 	{ "rules", weft_decode_list, AT(weft_ana_params, rules), .required = true,
 	  .item = &weft_ana_item, .item_size = sizeof(struct weft_ana_rule) },
 	{ "replace", weft_decode_bool, AT(weft_ana_params, replace) },
@@ -61,12 +61,12 @@ static const struct weft_map ana_params = { (const struct weft_field[]){
 } };
 
 static const struct weft_map node_params = { (const struct weft_field[]){
-	{ "nqn", weft_decode_nqn, AT(weft_subsys_params, nqn) },
+	{ "nqn", weft_decode_subnqn, AT(weft_subsys_params, nqn) },
 	{},
 } };
 
 static const struct weft_map move_params = { (const struct weft_field[]){
-	{ "nqn", weft_decode_nqn, AT(weft_move_params, nqn) },
+	{ "nqn", weft_decode_subnqn, AT(weft_move_params, nqn) },
 	{ "group", weft_decode_number, AT(weft_move_params, group), .min = 1,
 	  .max = WEFT_ANA_GROUP_MAX },
 	{ "node", weft_decode_number, AT(weft_move_params, node), .required = true, .min = 1,
@@ -82,6 +82,7 @@ static const struct weft_map listener_params = { (const struct weft_field[]){
 static const struct weft_map save_params = { (const struct weft_field[]){
 	{ "path", weft_decode_text, AT(weft_save_params, path), .min = 1,
 	  .max = sizeof(((struct weft_save_params *)0)->path) - 1 },
+	{ "force", weft_decode_bool, AT(weft_save_params, force) },
 	{},
 } };
 

@@ -5,7 +5,27 @@
 #include "daemon/config.h"
 #include "daemon/rpc.h"
 
+struct weft_daemon;
+
 extern const struct weft_method weft_methods[];
+
+/* warn.c: sentences about what is accepted, for @warnings, a list. */
+void weft_warn_spec(json_t *warnings, const struct weft_spec *spec);
+void weft_warn_subsys(json_t *warnings, const struct weft_subsys_config *subsys);
+/* What the rules of a subsystem can be about: lists of numbers. */
+struct weft_rules_about {
+	const char *nqn;
+	unsigned node; /* of a cluster; 0: we are alone */
+	json_t *ports, *groups;
+};
+void weft_warn_ana(json_t *warnings, const struct weft_rules_about *about,
+		   const struct weft_items *rules);
+/* The namespace has @size now; the configuration may say another one. */
+void weft_warn_size(json_t *warnings, struct weft_daemon *d, const char *nqn, uint32_t nsid,
+		    uint64_t size);
+void weft_log_warnings(json_t *warnings);
+/* weft_call_result(), with them in it and in the log; owns both. */
+void weft_call_warned(struct weft_call *call, json_t *result, json_t *warnings);
 
 /* nqn "", where it may be left out, stands for the only subsystem there is. */
 
@@ -41,6 +61,7 @@ struct weft_listener_params {
 
 struct weft_save_params {
 	char path[4096]; /* "": the file that was read at the start */
+	bool force;      /* replace whatever is there */
 };
 
 struct weft_takeover_params {

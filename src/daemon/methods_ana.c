@@ -4,6 +4,7 @@
 
 #include "base/cleanup.h"
 #include "base/log.h"
+#include "base/plural.h"
 #include "daemon/methods.h"
 #include "daemon/state.h"
 
@@ -11,6 +12,7 @@ struct setting {
 	struct weft_call *call;
 	char nqn[WEFT_NQN_MAX + 1];
 	unsigned count;
+	json_t *warnings;
 };
 
 static void on_set(void *arg, int rc, const struct weft_err *err)
@@ -18,12 +20,13 @@ static void on_set(void *arg, int rc, const struct weft_err *err)
 	_cleanup_(weft_freep) struct setting *setting = arg;
 
 	if (rc < 0) {
+		json_decref(setting->warnings);
 		weft_call_fail(setting->call, rc, err);
 		return;
 	}
 	weft_info("%s: %u ANA rule%s set", setting->nqn, setting->count,
-		  setting->count == 1 ? "" : "s");
-	weft_call_result(setting->call, json_object());
+		  weft_plural(setting->count));
+	weft_call_warned(setting->call, json_object(), setting->warnings);
 }
 
 static int start(struct weft_call *call, struct weft_ana_params *p, struct weft_err *err)
@@ -40,9 +43,13 @@ static int start(struct weft_call *call, struct weft_ana_params *p, struct weft_
 		return -ENOMEM;
 	*setting = (struct setting){ .call = call, .count = p->rules.count };
 	snprintf(setting->nqn, sizeof(setting->nqn), "%s", p->nqn);
+	setting->warnings = json_array();
+	weft_look_ana(call->rpc->daemon, p->nqn, &p->rules, setting->warnings);
 	rc = weft_ana_set(s, p->rules.at, p->rules.count, p->replace, on_set, setting, err);
-	if (rc < 0)
+	if (rc < 0) {
+		json_decref(setting->warnings);
 		free(setting);
+	}
 	return rc;
 }
 

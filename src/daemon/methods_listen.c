@@ -43,18 +43,27 @@ static int check_free(json_t *listeners, const struct weft_uri *uri, struct weft
 	return weft_fail(err, -EEXIST, "%s: this target listens there already", text);
 }
 
-/* The listener that was not there before: port 0 has become a real one. */
+struct new_listener {
+	json_t *before;
+	json_t *found;
+};
+
+static void search_new(void *arg, const char *uri, uint16_t portid)
+{
+	struct new_listener *search = arg;
+
+	if (!search->found && !has_text(search->before, uri))
+		search->found = json_pack("{s:s, s:i}", "listen", uri, "portid", portid);
+}
+
+/* The listener that was not there before: port 0 has become a real one, and it has a port id. */
 static json_t *find_new(struct weft_daemon *d, json_t *before)
 {
-	json_auto_t *after = weft_look_listeners(d);
-	json_t *item;
-	size_t index;
+	const struct weft_target_visitor visitor = { .listener = search_new };
+	struct new_listener search = { .before = before };
 
-	json_array_foreach(after, index, item) {
-		if (!has_text(before, json_string_value(item)))
-			return json_incref(item);
-	}
-	return json_null();
+	weft_target_visit(d->target, &visitor, &search);
+	return search.found ? search.found : json_object();
 }
 
 void weft_method_listener_add(struct weft_call *call, void *params)
@@ -63,7 +72,7 @@ void weft_method_listener_add(struct weft_call *call, void *params)
 	struct weft_daemon *d = call->rpc->daemon;
 	json_auto_t *before = weft_look_listeners(d);
 	struct weft_err err = { "" };
-	json_t *uri;
+	json_t *added;
 	int rc;
 
 	rc = check_free(before, &p->uri, &err);
@@ -75,9 +84,9 @@ void weft_method_listener_add(struct weft_call *call, void *params)
 		weft_call_fail(call, rc, &err);
 		return;
 	}
-	uri = find_new(d, before);
-	weft_info("listening on %s", json_string_value(uri));
-	weft_call_result(call, json_pack("{s:o}", "listen", uri));
+	added = find_new(d, before);
+	weft_info("listening on %s", json_string_value(json_object_get(added, "listen")));
+	weft_call_result(call, added);
 }
 
 void weft_method_listener_remove(struct weft_call *call, void *params)

@@ -8,6 +8,17 @@
 #include "daemon/methods.h"
 #include "daemon/state.h"
 
+/* What there is to say about @backend, a SPEC. */
+static json_t *warn_backend(const char *backend)
+{
+	json_t *warnings = json_array();
+	struct weft_spec spec;
+
+	if (!weft_spec_parse(backend, &spec, NULL))
+		weft_warn_spec(warnings, &spec);
+	return warnings;
+}
+
 /* --- namespace-add ---------------------------------------------------------------------------- */
 
 static int check_uuid(struct weft_daemon *d, const char *uuid, struct weft_err *err)
@@ -51,8 +62,9 @@ void weft_method_ns_add(struct weft_call *call, void *params)
 	}
 	weft_tell_ns(d, p->nqn, p->ns.nsid);
 	weft_look_ns(d, p->nqn, p->ns.nsid, &info);
-	weft_call_result(call, json_pack("{s:I, s:s}", "nsid", (json_int_t)p->ns.nsid, "uuid",
-					 info.uuid));
+	weft_call_warned(call,
+			 json_pack("{s:I, s:s}", "nsid", (json_int_t)p->ns.nsid, "uuid", info.uuid),
+			 warn_backend(info.backend));
 }
 
 /* --- namespace-resize ------------------------------------------------------------------------- */
@@ -66,14 +78,23 @@ static void on_resized(void *arg, int rc, const struct weft_err *err)
 {
 	_cleanup_(weft_freep) struct resize *resize = arg;
 	const struct weft_ns_params *p = &resize->params;
+	struct weft_daemon *d = resize->call->rpc->daemon;
+	struct weft_ns_info info;
+	json_t *warnings;
 
 	if (rc < 0) {
 		weft_call_fail(resize->call, rc, err);
 		return;
 	}
-	weft_tell_ns(resize->call->rpc->daemon, p->nqn, p->nsid);
-	weft_call_result(resize->call, json_pack("{s:I, s:I}", "nsid", (json_int_t)p->nsid, "size",
-						 (json_int_t)p->size));
+	weft_tell_ns(d, p->nqn, p->nsid);
+	if (!weft_look_ns(d, p->nqn, p->nsid, &info))
+		info.backend = "";
+	warnings = warn_backend(info.backend);
+	weft_warn_size(warnings, d, p->nqn, p->nsid, p->size);
+	weft_call_warned(resize->call,
+			 json_pack("{s:I, s:I}", "nsid", (json_int_t)p->nsid, "size",
+				   (json_int_t)p->size),
+			 warnings);
 }
 
 /* What is cut off is gone, so it takes more than a slip of the keyboard. */
@@ -86,7 +107,8 @@ static int check_shrink(struct weft_daemon *d, const struct weft_ns_params *p, s
 		return 0;
 	weft_size_format(info.size, has, sizeof(has));
 	weft_size_format(p->size, wanted, sizeof(wanted));
-	return weft_fail(err, -EINVAL, "it has %s; shrink=true would cut it to %s", has, wanted);
+	return weft_fail(err, -EINVAL, "%s namespace %u has %s; shrink=true would cut it to %s",
+			 p->nqn, p->nsid, has, wanted);
 }
 
 static int start_resize(struct weft_call *call, struct weft_ns_params *p, struct weft_err *err)

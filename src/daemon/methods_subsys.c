@@ -1,101 +1,16 @@
 /* methods_subsys.c - subsystems and the hosts that may use them. */
 #include <errno.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/cleanup.h"
 #include "base/log.h"
+#include "base/plural.h"
 #include "daemon/methods.h"
 #include "daemon/state.h"
 
 static void on_done(void *arg)
 {
 	weft_call_result(arg, json_object());
-}
-
-/* --- subsystem-add ---------------------------------------------------------------------------- */
-
-static int check_namespaces(struct weft_daemon *d, const struct weft_subsys_config *subsys,
-			    struct weft_err *err)
-{
-	const struct weft_ns_config *ns = subsys->namespaces.at;
-	char who[WEFT_NQN_MAX + 32];
-
-	for (unsigned i = 0; i < subsys->namespaces.count; i++) {
-		if (weft_ns_check_path(&ns[i], err) < 0)
-			return -EINVAL;
-		if (ns[i].uuid[0] && weft_look_uuid_taken(d, ns[i].uuid, who, sizeof(who)))
-			return weft_fail(err, -EEXIST,
-					 "namespaces[%u].uuid: %s is that of %s already", i,
-					 ns[i].uuid, who);
-	}
-	return 0;
-}
-
-static int check_new(struct weft_daemon *d, const struct weft_subsys_config *subsys,
-		     struct weft_err *err)
-{
-	const struct weft_doc no_places = { NULL };
-	char exposed[WEFT_URI_MAX];
-	int rc;
-
-	if (weft_subsys_find(d->target, subsys->nqn))
-		return weft_fail(err, -EEXIST, "nqn: there is a subsystem %s already", subsys->nqn);
-	rc = weft_subsys_check_path(subsys, err);
-	if (rc < 0)
-		return rc;
-	weft_look_exposed(d, exposed);
-	rc = weft_access_check(subsys, exposed[0] ? exposed : NULL, &no_places, "", err);
-	return rc < 0 ? rc : check_namespaces(d, subsys, err);
-}
-
-/* The answer to a subsystem-add that failed half way, due when the half is gone. */
-struct undo {
-	struct weft_call *call;
-	int rc;
-	struct weft_err err;
-};
-
-static void on_undone(void *arg)
-{
-	_cleanup_(weft_freep) struct undo *undo = arg;
-
-	weft_call_fail(undo->call, undo->rc, &undo->err);
-}
-
-static void fail_add(struct weft_call *call, struct weft_subsys *s, int rc,
-		     const struct weft_err *err)
-{
-	struct undo *undo = s ? malloc(sizeof(*undo)) : NULL;
-
-	if (!undo) {
-		weft_call_fail(call, rc, err);
-		return;
-	}
-	*undo = (struct undo){ call, rc, *err };
-	weft_subsys_remove(s, on_undone, undo);
-}
-
-void weft_method_subsys_add(struct weft_call *call, void *params)
-{
-	struct weft_daemon *d = call->rpc->daemon;
-	struct weft_subsys_config *subsys = params;
-	struct weft_err err = { "" };
-	struct weft_subsys *s = NULL;
-	int rc;
-
-	rc = check_new(d, subsys, &err);
-	if (!rc)
-		rc = weft_subsys_open(subsys, false, &err);
-	if (!rc)
-		rc = weft_subsys_apply(d, subsys, &s, &err);
-	if (rc < 0) {
-		fail_add(call, s, rc, &err);
-		return;
-	}
-	weft_info("%s: added", subsys->nqn);
-	weft_tell_subsys(d, subsys->nqn);
-	weft_call_result(call, json_pack("{s:s}", "nqn", subsys->nqn));
 }
 
 /* --- subsystem-remove ------------------------------------------------------------------------- */
@@ -138,9 +53,20 @@ static int fail_any(const char *nqn, struct weft_err *err)
 			 nqn);
 }
 
+static void warn_closed(json_t *warnings, struct weft_daemon *d, const struct weft_host_params *p)
+{
+	unsigned others = weft_look_others(d, p->nqn, p->host);
+
+	json_array_append_new(
+		warnings,
+		json_sprintf("%s: any host could connect, and only those listed may from now on; %u "
+			     "controller%s of others %s disconnected",
+			     p->nqn, others, weft_plural(others), others == 1 ? "was" : "were"));
+}
+
 /* A subsystem that was open to any host only because nobody else can reach it has a list now. */
 static int allow_host(struct weft_daemon *d, struct weft_subsys *s, struct weft_host_params *p,
-		      struct weft_err *err)
+		      json_t *warnings, struct weft_err *err)
 {
 	int rc;
 
@@ -149,6 +75,8 @@ static int allow_host(struct weft_daemon *d, struct weft_subsys *s, struct weft_
 	rc = is_any(p) ? 0 : weft_subsys_allow(s, p->host, err);
 	if (rc < 0)
 		return rc;
+	if (!is_any(p) && weft_look_any_host(d, p->nqn))
+		warn_closed(warnings, d, p);
 	if (!json_object_del(d->open_by_default, p->nqn) || is_any(p))
 		weft_subsys_set_any_host(s, is_any(p));
 	weft_info("%s: %s%s may connect", p->nqn, is_any(p) ? "any host" : "host ",
@@ -169,7 +97,7 @@ static int refuse_any(struct weft_daemon *d, struct weft_subsys *s, struct weft_
 }
 
 static int refuse_host(struct weft_daemon *d, struct weft_subsys *s, struct weft_host_params *p,
-		       struct weft_err *err)
+		       json_t *warnings, struct weft_err *err)
 {
 	int rc;
 
@@ -190,20 +118,22 @@ static int refuse_host(struct weft_daemon *d, struct weft_subsys *s, struct weft
 
 static void change_host(struct weft_call *call, struct weft_host_params *p,
 			int (*change)(struct weft_daemon *d, struct weft_subsys *s,
-				      struct weft_host_params *p, struct weft_err *err))
+				      struct weft_host_params *p, json_t *warnings,
+				      struct weft_err *err))
 {
 	struct weft_daemon *d = call->rpc->daemon;
+	json_auto_t *warnings = json_array();
 	struct weft_err err = { "" };
 	struct weft_subsys *s;
 	int rc;
 
 	rc = weft_look_subsys(d, p->nqn, &s, &err);
 	if (!rc)
-		rc = change(d, s, p, &err);
+		rc = change(d, s, p, warnings, &err);
 	if (rc < 0)
 		weft_call_fail(call, rc, &err);
 	else
-		weft_call_result(call, json_object());
+		weft_call_warned(call, json_object(), take_ptr(&warnings));
 }
 
 void weft_method_host_allow(struct weft_call *call, void *params)

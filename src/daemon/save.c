@@ -1,21 +1,23 @@
 /* save.c - the running configuration as a file: whole or not at all, on the disk when we say so.
  *
- *   status ─▶ what a configuration says of it ─▶ FILE.XXXXXX ─▶ fsync ─▶ rename ─▶ fsync folder
+ *   status ─▶ what a configuration says of it ─▶ a draft ─▶ complete, or none
  *
  * Settings that cannot change while running are those of the start. Identities that were derived
  * (serial, UUID) are written out, so that they stay. */
 #include <errno.h>
 #include <fcntl.h>
-#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
+#include <unistd.h>
 
 #include "base/cleanup.h"
+#include "base/draft.h"
 #include "base/log.h"
-#include "base/sync.h"
 #include "daemon/methods.h"
 #include "daemon/state.h"
+
+/* By this we know our own work again. */
+#define FIRST_LINE "# Written by `weft ctl save`; weft.yaml(5) explains the keys.\n"
 
 /* --- what to write ---------------------------------------------------------------------------- */
 
@@ -116,76 +118,85 @@ static json_t *all_json(struct weft_daemon *d)
 
 /* --- how to write it -------------------------------------------------------------------------- */
 
-/* Whoever could read the old file can read the new one. */
-static int set_mode(int fd, const char *path)
+static int write_file(FILE *file, const void *root)
 {
-	struct stat st;
-
-	return fchmod(fd, stat(path, &st) < 0 ? 0600 : st.st_mode & 07777) < 0 ? -errno : 0;
-}
-
-static int write_file(FILE *file, json_t *root)
-{
-	int rc;
-
-	fprintf(file, "# Written by `weft ctl save`; weft.yaml(5) explains the keys.\n");
-	rc = weft_yaml_write(file, root);
-	if (!rc && (fflush(file) || ferror(file) || fsync(fileno(file)) < 0))
-		rc = errno ? -errno : -EIO;
-	return rc;
-}
-
-static int write_temporary(int fd, const char *path, json_t *root)
-{
-	FILE *file = fdopen(fd, "w");
-	int rc;
-
-	if (!file) {
-		close(fd);
-		return -ENOMEM;
-	}
-	rc = set_mode(fd, path);
-	if (!rc)
-		rc = write_file(file, root);
-	if (fclose(file) && !rc)
-		rc = -errno;
-	return rc;
-}
-
-static int replace_file(const char *path, json_t *root)
-{
-	char temporary[PATH_MAX + 8];
-	int fd, rc;
-
-	snprintf(temporary, sizeof(temporary), "%s.XXXXXX", path);
-	fd = mkostemp(temporary, O_CLOEXEC);
-	if (fd < 0)
-		return -errno;
-	rc = write_temporary(fd, path, root);
-	if (!rc && rename(temporary, path) < 0)
-		rc = -errno;
-	if (rc < 0)
-		unlink(temporary);
-	return rc < 0 ? rc : weft_sync_name(path);
+	fputs(FIRST_LINE, file);
+	return weft_yaml_write(file, (json_t *)root);
 }
 
 /* --- the method ------------------------------------------------------------------------------- */
 
-/* Through a symbolic link to the file behind it; a new file is where it says. */
-static int choose_path(struct weft_daemon *d, const char *wanted, char path[PATH_MAX],
+/* The file that it is read from the next time, or that the call names. */
+static int choose_path(struct weft_daemon *d, const char *wanted, struct weft_draft *draft,
 		       struct weft_err *err)
 {
-	if (!wanted[0] && !d->doc->file)
+	const char *path = wanted[0] ? wanted : d->doc->file;
+
+	if (!path)
 		return weft_fail(err, -EINVAL,
 				 "there is no file to write back to: the target was started without "
 				 "-c; give path=/a/file.yaml");
 	if (wanted[0] && wanted[0] != '/')
 		return weft_fail(err, -EINVAL, "path: expected one that begins with /, got \"%s\"",
 				 wanted);
-	if (!realpath(wanted[0] ? wanted : d->doc->file, path))
-		snprintf(path, PATH_MAX, "%s", wanted[0] ? wanted : d->doc->file);
-	return path[0] == '/' ? 0 :
-				weft_fail(err, -ENOENT, "%s is gone; give path=/a/file.yaml", path);
+	return weft_draft_place(draft, path, true, err);
+}
+
+static bool same_file(const struct stat *a, const char *path)
+{
+	struct stat b;
+
+	return !stat(path, &b) && a->st_dev == b.st_dev && a->st_ino == b.st_ino;
+}
+
+static bool is_our_work(const struct weft_chased *at)
+{
+	_cleanup_(weft_closep) int fd = weft_chased_open(at, O_RDONLY | O_NONBLOCK);
+	char line[sizeof(FIRST_LINE) - 1];
+
+	return fd >= 0 && read(fd, line, sizeof(line)) == sizeof(line) &&
+	       !memcmp(line, FIRST_LINE, sizeof(line));
+}
+
+/* What somebody else wrote is not replaced because of a slip of the keyboard. */
+static int check_old(struct weft_daemon *d, const struct weft_chased *at, bool force,
+		     struct weft_err *err)
+{
+	if (!at->there || force || !at->st.st_size)
+		return 0;
+	if ((d->doc->file && same_file(&at->st, d->doc->file)) || is_our_work(at))
+		return 0;
+	return weft_fail(err, -EEXIST,
+			 "%s is there, and was not written by save; force=true replaces it",
+			 at->path);
+}
+
+struct noting {
+	struct weft_config *config;
+	const char *nqn; /* of the subsystem being walked */
+};
+
+static void enter_subsys(void *arg, const struct weft_subsys_info *info)
+{
+	((struct noting *)arg)->nqn = info->nqn;
+}
+
+static void note_size(void *arg, const struct weft_ns_info *info)
+{
+	struct noting *noting = arg;
+	struct weft_ns_config *ns = weft_config_ns(noting->config, noting->nqn, info->nsid);
+
+	if (ns && ns->said_size)
+		ns->said_size = info->size;
+}
+
+/* The file that the next start reads says what runs. */
+static void note_saved(struct weft_daemon *d)
+{
+	const struct weft_target_visitor visitor = { .subsys = enter_subsys, .ns = note_size };
+	struct noting noting = { .config = d->config };
+
+	weft_target_visit(d->target, &visitor, &noting);
 }
 
 void weft_method_save(struct weft_call *call, void *params)
@@ -193,18 +204,21 @@ void weft_method_save(struct weft_call *call, void *params)
 	const struct weft_save_params *p = params;
 	struct weft_daemon *d = call->rpc->daemon;
 	json_auto_t *root = all_json(d);
+	_cleanup_(weft_draft_free) struct weft_draft draft = {};
 	struct weft_err err = { "" };
-	char path[PATH_MAX];
 	int rc;
 
-	rc = choose_path(d, p->path, path, &err);
+	rc = choose_path(d, p->path, &draft, &err);
 	if (!rc)
-		rc = replace_file(path, root);
+		rc = check_old(d, &draft.at, p->force, &err);
+	if (!rc)
+		rc = weft_draft_write(&draft, write_file, root, &err);
 	if (rc < 0) {
-		weft_fail(&err, rc, "%s: %s", path, strerror(-rc));
 		weft_call_fail(call, rc, &err);
 		return;
 	}
-	weft_info("saved the configuration to %s", path);
-	weft_call_result(call, json_pack("{s:s}", "path", path));
+	weft_info("saved the configuration to %s", draft.at.path);
+	if (d->doc->file && (!p->path[0] || !strcmp(p->path, d->doc->file)))
+		note_saved(d);
+	weft_call_result(call, json_pack("{s:s}", "path", draft.at.path));
 }

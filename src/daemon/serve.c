@@ -19,6 +19,7 @@
 #include "base/log.h"
 #include "daemon/methods.h"
 #include "daemon/notify.h"
+#include "daemon/pidfile.h"
 #include "daemon/state.h"
 
 /* --- stop ------------------------------------------------------------------------------------- */
@@ -47,6 +48,7 @@ void weft_daemon_stop(struct weft_daemon *d)
 		if (!weft_give_cancel(d))
 			return;
 	d->stopping = true;
+	weft_adds_cancel(d);
 	if (d->target)
 		weft_target_stops(d->target);
 	if (d->control)
@@ -55,14 +57,33 @@ void weft_daemon_stop(struct weft_daemon *d)
 		on_control_closed(d);
 }
 
+/* It was renamed, by logrotate for one. */
+static void reopen_log(void)
+{
+	struct weft_err err = { "" };
+
+	if (weft_log_reopen(&err) < 0)
+		weft_error("the log goes on where it was: %s", err.text);
+	else
+		weft_info("SIGHUP: the log begins anew");
+}
+
 static void on_signal(struct weft_daemon *d, const struct signalfd_siginfo *info)
 {
 	const char *name = sigabbrev_np((int)info->ssi_signo);
 
+	if (info->ssi_signo == SIGHUP && d->options->log_file) {
+		reopen_log();
+		return;
+	}
+	if (weft_is_echo(&d->signal_ns, weft_reactor_now_ns(d->home)))
+		return;
 	if (d->signalled) {
 		weft_warn("SIG%s again: leaving at once", name);
 		if (d->err->text[0])
-			weft_error("%s", d->err->text);
+			weft_fatal("%s", d->err->text);
+		if (d->options->pidfile)
+			weft_pidfile_remove(d->options->pidfile);
 		_exit(1);
 	}
 	d->signalled = true;
@@ -82,7 +103,8 @@ static void on_signals(struct weft_op *op, int res)
 	weft_sock_poll(&d->signals, &d->signal_op);
 }
 
-/* SIGHUP too: the terminal that went away. Where nohup ignores it, it stays ignored. */
+/* SIGHUP too: the terminal that went away, unless the log is in a file. Where nohup ignores it, it
+ * stays ignored. */
 static const int stop_signals[] = { SIGTERM, SIGINT, SIGHUP };
 
 bool weft_daemon_shall_stop(const struct weft_daemon *d)
@@ -92,7 +114,8 @@ bool weft_daemon_shall_stop(const struct weft_daemon *d)
 
 	sigpending(&pending);
 	for (size_t i = 0; i < sizeof(stop_signals) / sizeof(stop_signals[0]); i++)
-		shall |= sigismember(&pending, stop_signals[i]) == 1;
+		shall |= sigismember(&pending, stop_signals[i]) == 1 &&
+			 (stop_signals[i] != SIGHUP || !d->options->log_file);
 	return shall;
 }
 
@@ -145,14 +168,34 @@ int weft_daemon_open_backends(struct weft_daemon *d)
 	return rc;
 }
 
+static void ignore(void *arg)
+{
+	(void)arg;
+}
+
+/* Nobody is served yet, and nobody waits if the store does. */
+static int add_subsystem(struct weft_daemon *d, struct weft_subsys_config *subsys)
+{
+	const struct weft_store_options options = weft_subsys_store(d, subsys);
+	struct weft_store *store = NULL;
+	struct weft_subsys *s;
+	int rc = options.spec[0] ? weft_store_open(&store, &options, d->err) : 0;
+
+	if (rc < 0)
+		return weft_fail(d->err, rc, "%s: %s", subsys->nqn, strerror(-rc));
+	rc = weft_subsys_apply(d, subsys, store, &s, d->err);
+	if (rc < 0 && !s && store)
+		weft_store_close(store, ignore, NULL);
+	return rc;
+}
+
 int weft_daemon_add_subsystems(struct weft_daemon *d)
 {
 	struct weft_subsys_config *subsys = d->config->subsystems.at;
-	struct weft_subsys *s;
 	int rc = 0;
 
 	for (unsigned i = 0; i < d->config->subsystems.count && !rc; i++)
-		rc = weft_subsys_apply(d, &subsys[i], &s, d->err);
+		rc = add_subsystem(d, &subsys[i]);
 	return rc;
 }
 
@@ -191,10 +234,14 @@ static int start(struct weft_daemon *d)
 
 void weft_daemon_started(struct weft_daemon *d)
 {
+	struct weft_err err = { "" };
+
+	if (d->options->pidfile && weft_pidfile_write(d->options->pidfile, &err) < 0)
+		weft_error("%s", err.text);
 	weft_tell_started(d);
 	weft_notify("READY=1");
-	if (d->options->ready_fd >= 0 && write(d->options->ready_fd, "", 1) < 0)
-		weft_warn("nobody waits for us any more: %s", strerror(errno));
+	if (d->options->ready)
+		d->options->ready(d->options->user);
 }
 
 static void on_start(struct weft_task *task)
@@ -277,14 +324,21 @@ int weft_serve(struct weft_config *config, const struct weft_doc *doc,
 {
 	struct weft_daemon d = { .config = config, .doc = doc, .options = options, .err = err };
 	json_auto_t *open_by_default = d.open_by_default = json_object();
+	json_auto_t *warnings = weft_config_warnings(config);
 	int rc;
 
+	weft_list_init(&d.adds);
 	clock_gettime(CLOCK_MONOTONIC, &d.started);
 	raise_nofile();
 	weft_info("weft %s, pid %d", weft_version(), (int)getpid());
-	rc = create_home(&d);
+	weft_log_warnings(warnings);
+	rc = options->pidfile ? weft_pidfile_check(options->pidfile, err) : 0;
+	if (!rc)
+		rc = create_home(&d);
 	if (!rc)
 		rc = run(&d);
+	if (options->pidfile)
+		weft_pidfile_remove(options->pidfile);
 	if (rc < 0)
 		return weft_fail(err, rc, "%s", strerror(-rc));
 	weft_info("stopped");

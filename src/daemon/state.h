@@ -4,6 +4,7 @@
 
 #include <time.h>
 
+#include "base/echo.h"
 #include "daemon/config.h"
 #include "daemon/control.h"
 #include "daemon/daemon.h"
@@ -27,6 +28,7 @@ struct weft_daemon {
 	/* NQNs of subsystems that any host may use because only loopback is listened on. */
 	json_t *open_by_default;
 
+	struct weft_list adds;          /* subsys_add.c's: subsystems that join */
 	struct weft_give *give;         /* another process takes our place; NULL: none wants to */
 	struct weft_take *take;         /* we take that of another one; NULL: we do not, or have */
 	struct weft_timer listen_again; /* for what it listened on and did not hand over */
@@ -37,6 +39,7 @@ struct weft_daemon {
 	struct weft_op signal_op;
 	bool stopping;  /* begun, by a signal or by a start that failed */
 	bool signalled; /* the next signal is the second */
+	weft_echo signal_ns;
 	int rc;
 	struct weft_err *err;
 };
@@ -50,9 +53,13 @@ int weft_subsys_open(struct weft_subsys_config *subsys, bool wait, struct weft_e
 /* What comes over the control socket was not written in our working directory. */
 int weft_ns_check_path(const struct weft_ns_config *ns, struct weft_err *err);
 int weft_subsys_check_path(const struct weft_subsys_config *subsys, struct weft_err *err);
-/* Backends are open. On -errno, a subsystem in @s is half made and the caller's to remove. */
+/* What its state is kept in, spec "": in memory. */
+struct weft_store_options weft_subsys_store(struct weft_daemon *d,
+					    const struct weft_subsys_config *subsys);
+/* Backends are open, and so is @store (NULL: in memory). On -errno, a subsystem in @s is half made
+ * and the caller's to remove; without one, @store is still the caller's. */
 int weft_subsys_apply(struct weft_daemon *d, struct weft_subsys_config *subsys,
-		      struct weft_subsys **s, struct weft_err *err);
+		      struct weft_store *store, struct weft_subsys **s, struct weft_err *err);
 int weft_ns_apply(struct weft_subsys *s, struct weft_ns_config *ns, struct weft_err *err);
 
 /* --- serve.c ---------------------------------------------------------------------------------- */
@@ -64,6 +71,10 @@ void weft_daemon_stop(struct weft_daemon *d);
 bool weft_daemon_shall_stop(const struct weft_daemon *d); /* also where nobody has seen it yet */
 int weft_daemon_start_control(struct weft_daemon *d);
 void weft_daemon_started(struct weft_daemon *d); /* says so to whoever wants to know */
+
+/* --- subsys_add.c: a subsystem comes while others are served ---------------------------------- */
+
+void weft_adds_cancel(struct weft_daemon *d); /* we stop: those that still join are answered */
 
 /* --- give.c, take.c: one process after the other ---------------------------------------------- */
 
@@ -88,6 +99,11 @@ void weft_look_exposed(struct weft_daemon *d, char uri[WEFT_URI_MAX]);
 /* A namespace by subsystem and id; false: there is none. @info is valid until it changes. */
 bool weft_look_ns(struct weft_daemon *d, const char *nqn, uint32_t nsid, struct weft_ns_info *info);
 bool weft_look_any_host(struct weft_daemon *d, const char *nqn);
+/* Controllers of other hosts. */
+unsigned weft_look_others(struct weft_daemon *d, const char *nqn, const char *host);
+/* Rules about ports and groups that are not there are added to @warnings. */
+void weft_look_ana(struct weft_daemon *d, const char *nqn, const struct weft_items *rules,
+		   json_t *warnings);
 /* Who has the UUID, "NQN namespace 1"; false: nobody. */
 bool weft_look_uuid_taken(struct weft_daemon *d, const char *uuid, char *who, size_t size);
 /* [uri, …], owned by the caller. */

@@ -12,7 +12,7 @@ struct walk {
 	json_t *listeners, *subsystems, *reactors, *queues;
 	json_t *discovery; /* its controllers */
 	/* Of the subsystem being walked. */
-	json_t *members, *hosts, *ana, *namespaces, *controllers;
+	json_t *members, *hosts, *ana, *namespaces, *ports, *controllers;
 };
 
 static void add_listener(void *arg, const char *uri, uint16_t portid)
@@ -28,7 +28,7 @@ static void add_subsys(void *arg, const struct weft_subsys_info *info)
 	struct walk *w = arg;
 	json_t *subsys;
 
-	w->hosts = w->ana = w->namespaces = NULL;
+	w->hosts = w->ana = w->namespaces = w->ports = NULL;
 	w->controllers = w->discovery;
 	if (!strcmp(info->nqn, NVME_NQN_DISCOVERY))
 		return;
@@ -36,12 +36,13 @@ static void add_subsys(void *arg, const struct weft_subsys_info *info)
 	w->hosts = json_array();
 	w->ana = json_array();
 	w->namespaces = json_array();
+	w->ports = json_array();
 	w->controllers = json_array();
-	subsys = json_pack("{s:s, s:s, s:s, s:s*, s:b, s:b, s:o, s:o, s:o, s:o}", "nqn", info->nqn,
-			   "serial", info->serial, "model", info->model, "state", info->state,
-			   "lost", info->lost, "allow_any_host", info->allow_any_host, "hosts",
-			   w->hosts, "ana", w->ana, "namespaces", w->namespaces, "controllers",
-			   w->controllers);
+	subsys = json_pack("{s:s, s:s, s:s, s:s*, s:b, s:b, s:o, s:o, s:o, s:o, s:o}", "nqn",
+			   info->nqn, "serial", info->serial, "model", info->model, "state",
+			   info->state, "lost", info->lost, "allow_any_host", info->allow_any_host,
+			   "hosts", w->hosts, "ana", w->ana, "namespaces", w->namespaces, "ports",
+			   w->ports, "controllers", w->controllers);
 	if (info->node)
 		json_object_set_new(subsys, "cluster",
 				    json_pack("{s:I, s:I, s:o}", "node", (json_int_t)info->node,
@@ -52,12 +53,15 @@ static void add_subsys(void *arg, const struct weft_subsys_info *info)
 
 static void add_member(void *arg, const struct weft_member_info *info)
 {
+	json_t *groups = json_array();
 	struct walk *w = arg;
 
-	json_array_append_new(w->members,
-			      json_pack("{s:I, s:b, s:b, s:I}", "node", (json_int_t)info->node,
-					"alive", info->alive, "draining", info->draining, "groups",
-					(json_int_t)info->groups));
+	for (unsigned i = 0; i < WEFT_ANA_GROUP_MAX; i++)
+		if (info->serves[i])
+			json_array_append_new(groups, json_integer(i + 1));
+	json_array_append_new(w->members, json_pack("{s:I, s:b, s:b, s:o}", "node",
+						    (json_int_t)info->node, "alive", info->alive,
+						    "draining", info->draining, "groups", groups));
 }
 
 static void add_host(void *arg, const char *hostnqn)
@@ -138,26 +142,52 @@ static json_t *ctrl_list(const struct walk *w, const char *key)
 	return json_object_get(ctrl, key);
 }
 
+static json_t *state_json(uint32_t group, enum weft_ana_state state)
+{
+	return json_pack("{s:I, s:s}", "group", (json_int_t)group, "state", weft_ana_names[state]);
+}
+
 static void add_ana(void *arg, uint32_t group, enum weft_ana_state state)
 {
-	json_array_append_new(ctrl_list(arg, "ana"),
-			      json_pack("{s:I, s:s}", "group", (json_int_t)group, "state",
-					weft_ana_names[state]));
+	json_array_append_new(ctrl_list(arg, "ana"), state_json(group, state));
+}
+
+/* The groups of one port come one after the other. */
+static void add_port_ana(void *arg, uint16_t portid, uint32_t group, enum weft_ana_state state)
+{
+	struct walk *w = arg;
+	json_t *port = json_array_get(w->ports, json_array_size(w->ports) - 1);
+
+	if (json_integer_value(json_object_get(port, "portid")) != portid) {
+		port = json_pack("{s:i, s:[]}", "portid", portid, "ana");
+		json_array_append_new(w->ports, port);
+	}
+	json_array_append_new(json_object_get(port, "ana"), state_json(group, state));
+}
+
+/* Only RDMA has them. */
+static void add_work_requests(json_t *queue, const struct weft_queue_info *info)
+{
+	json_auto_t *counters = json_pack("{s:I, s:I, s:I, s:I, s:I, s:I, s:I}", "posted",
+					  (json_int_t)info->posted, "completed",
+					  (json_int_t)info->completed, "flushed",
+					  (json_int_t)info->flushed, "retried",
+					  (json_int_t)info->retried, "rnr", (json_int_t)info->rnr,
+					  "key_hits", (json_int_t)info->key_hits, "registrations",
+					  (json_int_t)info->registrations);
+
+	json_object_update(queue, counters);
 }
 
 static void add_queue(void *arg, const struct weft_queue_info *info)
 {
-	json_array_append_new(ctrl_list(arg, "queue_counters"),
-			      json_pack("{s:i, s:I, s:s, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I}",
-					"qid", info->qid, "depth", (json_int_t)info->depth,
-					"transport", info->transport, "posted",
-					(json_int_t)info->posted, "completed",
-					(json_int_t)info->completed, "flushed",
-					(json_int_t)info->flushed, "retried",
-					(json_int_t)info->retried, "rnr", (json_int_t)info->rnr,
-					"key_hits", (json_int_t)info->key_hits, "registrations",
-					(json_int_t)info->registrations, "copied_bytes",
-					(json_int_t)info->copied_bytes));
+	json_t *queue = json_pack("{s:i, s:I, s:s, s:I}", "qid", info->qid, "depth",
+				  (json_int_t)info->depth, "transport", info->transport,
+				  "copied_bytes", (json_int_t)info->copied_bytes);
+
+	if (!strcmp(info->transport, "rdma"))
+		add_work_requests(queue, info);
+	json_array_append_new(ctrl_list(arg, "queue_counters"), queue);
 }
 
 static void add_reactor(void *arg, const struct weft_reactor_info *info)
@@ -200,6 +230,7 @@ json_t *weft_status_json(struct weft_daemon *d)
 		.ctrl = add_ctrl,
 		.queue = add_queue,
 		.ana = add_ana,
+		.port_ana = add_port_ana,
 		.reactor = add_reactor,
 		.admission = add_admission,
 	};

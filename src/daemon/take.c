@@ -12,6 +12,7 @@
 
 #include "base/cleanup.h"
 #include "base/log.h"
+#include "base/plural.h"
 #include "daemon/call.h"
 #include "daemon/handoff.h"
 #include "daemon/state.h"
@@ -34,7 +35,7 @@ static void fail(struct weft_take *take, const char *why)
 {
 	if (take->fd >= 0)
 		weft_channel_send_failed(take->fd, why);
-	weft_error("takeover failed: %s", why);
+	weft_fatal("takeover failed: %s", why);
 	_exit(1);
 }
 
@@ -54,9 +55,10 @@ static void serve(struct weft_take *take)
 	const struct weft_state *state = &take->state;
 
 	weft_target_thaw(d->target);
-	weft_info("took over from pid %d with %u connections, which waited for %.2f ms, %.2f of it "
+	weft_info("took over from pid %d with %u connection%s, which waited for %.2f ms, %.2f of it "
 		  "for what was under way",
-		  (int)take->pid, state->target.queues.count, ms_since(state->since_ns),
+		  (int)take->pid, state->target.queues.count,
+		  weft_plural(state->target.queues.count), ms_since(state->since_ns),
 		  (double)(state->still_ns - state->since_ns) / 1e6);
 	close(take->fd);
 	weft_frame_free(&take->frame);

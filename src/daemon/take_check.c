@@ -8,6 +8,7 @@
 #include <strings.h>
 
 #include "base/cleanup.h"
+#include "base/plural.h"
 #include "base/size.h"
 #include "daemon/handoff.h"
 #include "daemon/state.h"
@@ -97,9 +98,10 @@ static int take_namespaces(struct weft_subsys_config *config, struct weft_runnin
 	}
 	if (!rc && config->namespaces.count != s->namespaces.count)
 		rc = weft_fail(err, -EINVAL,
-			       "%s: %u namespaces are configured and %u are running; add others "
+			       "%s: %u namespace%s configured and %u running; add others "
 			       "after the takeover",
-			       s->nqn, config->namespaces.count, s->namespaces.count);
+			       s->nqn, config->namespaces.count,
+			       weft_plural(config->namespaces.count), s->namespaces.count);
 	return rc;
 }
 
@@ -176,8 +178,9 @@ int weft_take_check(struct weft_config *config, struct weft_running *running, st
 	}
 	if (!rc && config->subsystems.count != running->subsystems.count)
 		rc = weft_fail(err, -EINVAL,
-			       "%u subsystems are configured and %u are running; add others after "
+			       "%u subsystem%s configured and %u running; add others after "
 			       "the takeover",
-			       config->subsystems.count, running->subsystems.count);
+			       config->subsystems.count, weft_plural(config->subsystems.count),
+			       running->subsystems.count);
 	return rc;
 }

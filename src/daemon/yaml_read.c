@@ -143,13 +143,21 @@ static json_t *convert(struct reader *r, yaml_node_t *node)
 	return value;
 }
 
+/* The scanner stands before what it could not take; it keeps the text as UTF-8. */
+static bool stopped_at_tab(const yaml_parser_t *parser)
+{
+	return parser->error == YAML_SCANNER_ERROR &&
+	       parser->buffer.pointer < parser->buffer.last && *parser->buffer.pointer == '\t';
+}
+
 static int fail_parse(struct reader *r, const yaml_parser_t *parser)
 {
 	const char *context = parser->context;
 
-	return weft_fail(r->err, -EINVAL, "%s:%zu: not YAML: %s%s%s", r->doc->file,
+	return weft_fail(r->err, -EINVAL, "%s:%zu: not YAML: %s%s%s%s", r->doc->file,
 			 parser->problem_mark.line + 1, context ? context : "", context ? ", " : "",
-			 parser->problem ? parser->problem : "out of memory");
+			 parser->problem ? parser->problem : "out of memory",
+			 stopped_at_tab(parser) ? "; YAML takes no tabs there, only spaces" : "");
 }
 
 static int read_root(struct reader *r)

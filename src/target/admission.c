@@ -3,6 +3,9 @@
  *   max_queues ├──────────── hosts ─────────────┼─ a quarter: for hosts that have fewer than the rest ─┤
  *              ├── discovery: at most half, and only what hosts leave ──┤
  *
+ * Nobody has more than three quarters: no host that is named, and no address of hosts that are not
+ * (share.c).
+ *
  * Everybody may use the discovery service: its controllers are anonymous. When a host that was let
  * in finds no queue, one of them yields, and among themselves they share by address: a newcomer takes
  * the place of a controller of the address that has most, if that is more than its own. The newest
@@ -10,8 +13,6 @@
  * one piece: of one that yields, commands may wait for their turn, and none is half done.
  *
  * Invariant: nyielding counts the queues that are closed to make room and not gone yet. */
-#include <string.h>
-
 #include "base/log.h"
 #include "target/internal.h"
 
@@ -60,40 +61,24 @@ static uint16_t admit_anonymous(struct weft_target *t, const struct sockaddr_sto
 	return room || one_yields(t, *anonymous_of(t, peer)) ? 0 : SC_COMMAND(CONNECT_CTRL_BUSY);
 }
 
-static uint32_t queues_of_host(struct weft_target *t, const char *hostnqn)
+static bool has_three_quarters(const struct weft_target *t, const struct tgt_share *share)
 {
-	struct weft_subsys *s;
-	struct tgt_ctrl *ctrl;
-	struct tgt_queue *queue;
-	uint32_t count = 0;
-
-	weft_list_for_each(s, &t->subsystems, link)
-		weft_list_for_each(ctrl, &s->ctrls, link)
-			if (!strcmp(ctrl->hostnqn, hostnqn))
-				weft_list_for_each(queue, &ctrl->queues, link)
-					count++;
-	return count;
+	return share && share->queues >= t->queues_max - t->queues_max / 4;
 }
 
-/* Nobody has more than the share before that many are taken: then it is worth counting. */
-static bool has_its_share(struct weft_target *t, const char *hostnqn)
-{
-	uint32_t share = t->queues_max - t->queues_max / 4;
-
-	return t->nqueues >= share && queues_of_host(t, hostnqn) >= share;
-}
-
-uint16_t tgt_admit(const struct weft_subsys *s, const char *hostnqn,
+uint16_t tgt_admit(const struct weft_subsys *s, const struct tgt_share *share, const char *hostnqn,
 		   const struct sockaddr_storage *peer)
 {
 	struct weft_target *t = s->target;
 
 	if (s->discovery)
 		return admit_anonymous(t, peer);
-	if (has_its_share(t, hostnqn)) {
+	if (has_three_quarters(t, share)) {
 		weft_peer_log(WEFT_LOG_WARN,
-			      "%s: host %s has three quarters of max_queues (%u) and gets no more",
-			      s->nqn, tgt_host_name(hostnqn), t->queues_max);
+			      "%s: host %s%s has three quarters of max_queues (%u) and gets no more",
+			      s->nqn, tgt_host_name(hostnqn),
+			      tgt_host_named(s, hostnqn) ? "" : ", with others at its address,",
+			      t->queues_max);
 		return SC_COMMAND(CONNECT_CTRL_BUSY);
 	}
 	if (!all_taken(t) || one_yields(t, 0))
@@ -109,6 +94,7 @@ void tgt_queue_count(const struct tgt_queue *queue)
 	struct weft_target *t = s->target;
 
 	t->nqueues++;
+	queue->ctrl->flow->share->queues++;
 	if (!s->discovery)
 		return;
 	t->ndiscovery++;
@@ -121,6 +107,7 @@ void tgt_queue_uncount(const struct tgt_queue *queue)
 	struct weft_target *t = s->target;
 
 	t->nqueues--;
+	queue->ctrl->flow->share->queues--;
 	if (!s->discovery)
 		return;
 	t->ndiscovery--;

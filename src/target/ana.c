@@ -114,7 +114,7 @@ static bool show(struct tgt_ctrl *ctrl, unsigned at, uint8_t state)
 static void evaluate(const struct ana_rules *rules, struct tgt_ctrl *ctrl,
 		     uint8_t to_show[WEFT_ANA_GROUP_MAX])
 {
-	tgt_ana_evaluate(rules, ctrl, to_show);
+	tgt_ana_evaluate(rules, ctrl->portid, ctrl->hostnqn, to_show);
 	for (unsigned i = 0; i < WEFT_ANA_GROUP_MAX; i++)
 		if (ctrl->ana[i] == WEFT_ANA_PERSISTENT_LOSS)
 			to_show[i] = WEFT_ANA_PERSISTENT_LOSS;
@@ -151,16 +151,26 @@ void tgt_ana_lose(struct tgt_ctrl *ctrl)
 }
 
 /* One that comes during a change lets in what the old rules and the new agree upon. */
+void tgt_ana_now(const struct weft_subsys *s, uint16_t portid, const char *hostnqn,
+		 uint8_t now[WEFT_ANA_GROUP_MAX])
+{
+	const struct tgt_ana *ana = &s->ana;
+	uint8_t then[WEFT_ANA_GROUP_MAX];
+
+	tgt_ana_evaluate(ana->rules, portid, hostnqn, now);
+	tgt_ana_evaluate(ana->next ? ana->next : ana->rules, portid, hostnqn, then);
+	for (unsigned i = 0; i < WEFT_ANA_GROUP_MAX; i++)
+		if (now[i] != then[i])
+			now[i] = WEFT_ANA_CHANGE;
+	if (ana->lost)
+		memset(now, WEFT_ANA_PERSISTENT_LOSS, WEFT_ANA_GROUP_MAX);
+}
+
 void tgt_ana_ctrl_init(struct tgt_ctrl *ctrl)
 {
-	const struct tgt_ana *ana = &ctrl->subsys->ana;
-	uint8_t now[WEFT_ANA_GROUP_MAX], then[WEFT_ANA_GROUP_MAX];
+	uint8_t now[WEFT_ANA_GROUP_MAX];
 
-	tgt_ana_evaluate(ana->rules, ctrl, now);
-	tgt_ana_evaluate(ana->next ? ana->next : ana->rules, ctrl, then);
-	if (ana->lost)
-		memset(now, WEFT_ANA_PERSISTENT_LOSS, sizeof(now));
+	tgt_ana_now(ctrl->subsys, ctrl->portid, ctrl->hostnqn, now);
 	for (unsigned i = 0; i < WEFT_ANA_GROUP_MAX; i++)
-		atomic_init(&ctrl->ana[i],
-			    now[i] == then[i] || ana->lost ? now[i] : WEFT_ANA_CHANGE);
+		atomic_init(&ctrl->ana[i], now[i]);
 }

@@ -45,7 +45,8 @@ int tgt_ana_rules_check(const struct weft_ana_rule *rules, unsigned count, struc
 /* @old, which may be NULL, with @rules in the place of those for the same; NULL: out of memory. */
 struct ana_rules *tgt_ana_rules_with(const struct ana_rules *old, const struct weft_ana_rule *rules,
 				     unsigned count);
-void tgt_ana_evaluate(const struct ana_rules *rules, const struct tgt_ctrl *ctrl,
+/* Of a controller of @hostnqn that came through @portid. */
+void tgt_ana_evaluate(const struct ana_rules *rules, uint16_t portid, const char *hostnqn,
 		      uint8_t states[WEFT_ANA_GROUP_MAX]);
 
 /* ana.c */
@@ -60,6 +61,9 @@ uint16_t tgt_ana_check_nsid(struct tgt_ctrl *ctrl, uint32_t nsid);
 bool tgt_ana_knows_usage(const struct tgt_ctrl *ctrl, const struct tgt_ns *ns);
 void tgt_ana_ns_changed(struct weft_subsys *s, uint32_t group); /* one came or went */
 
+/* What a controller of @hostnqn ("": one that no rule names) would show that connects now. */
+void tgt_ana_now(const struct weft_subsys *s, uint16_t portid, const char *hostnqn,
+		 uint8_t states[WEFT_ANA_GROUP_MAX]);
 /* What a controller shows: a new one, whose host and port are known; one when a change begins, and
  * when it is over. true: something else than before. */
 void tgt_ana_ctrl_init(struct tgt_ctrl *ctrl);

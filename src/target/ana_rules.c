@@ -72,10 +72,10 @@ struct ana_rules *tgt_ana_rules_with(const struct ana_rules *old, const struct w
 
 /* --- what they say ---------------------------------------------------------------------------- */
 
-static bool concerns(const struct weft_ana_rule *rule, const struct tgt_ctrl *ctrl)
+static bool concerns(const struct weft_ana_rule *rule, uint16_t portid, const char *hostnqn)
 {
-	return (!rule->portid || rule->portid == ctrl->portid) &&
-	       (!rule->hostnqn[0] || !strcmp(rule->hostnqn, ctrl->hostnqn));
+	return (!rule->portid || rule->portid == portid) &&
+	       (!rule->hostnqn[0] || !strcmp(rule->hostnqn, hostnqn));
 }
 
 /* Unlike for two rules that concern one controller and the same group. */
@@ -84,7 +84,7 @@ static uint8_t weight(const struct weft_ana_rule *rule)
 	return (uint8_t)(1 + (rule->portid ? 1 : 0) + (rule->hostnqn[0] ? 2 : 0));
 }
 
-void tgt_ana_evaluate(const struct ana_rules *rules, const struct tgt_ctrl *ctrl,
+void tgt_ana_evaluate(const struct ana_rules *rules, uint16_t portid, const char *hostnqn,
 		      uint8_t states[WEFT_ANA_GROUP_MAX])
 {
 	uint8_t weights[WEFT_ANA_GROUP_MAX] = { 0 };
@@ -93,7 +93,7 @@ void tgt_ana_evaluate(const struct ana_rules *rules, const struct tgt_ctrl *ctrl
 	for (unsigned i = 0; i < rules->count; i++) {
 		const struct weft_ana_rule *rule = &rules->at[i];
 
-		if (!concerns(rule, ctrl) || weight(rule) < weights[rule->group - 1])
+		if (!concerns(rule, portid, hostnqn) || weight(rule) < weights[rule->group - 1])
 			continue;
 		weights[rule->group - 1] = weight(rule);
 		states[rule->group - 1] = (uint8_t)rule->state;

@@ -136,6 +136,7 @@ const struct weft_qpair_ops tgt_qpair_ops = {
 	.req_zeroed = offsetof(struct tgt_req, self),
 	.command = command,
 	.released = tgt_ns_leave,
+	.awaited_since = tgt_ns_awaited_since,
 	.closing = tgt_queue_closing,
 	.closed = tgt_queue_closed,
 };

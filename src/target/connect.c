@@ -102,7 +102,8 @@ static uint16_t connect_admin(struct weft_req *req, struct weft_subsys *s,
 		return BAD_SQE(req, kato);
 	if (le16_to_cpu(data->cntlid) != NVME_CNTLID_DYNAMIC)
 		return BAD_DATA(req, cntlid);
-	sc = tgt_admit(s, data->hostnqn, &req->qp->peer);
+	sc = tgt_admit(s, tgt_share_find(s, data->hostnqn, &req->qp->peer), data->hostnqn,
+		       &req->qp->peer);
 	if (sc)
 		return sc;
 	ctrl = tgt_ctrl_create(s);
@@ -110,13 +111,13 @@ static uint16_t connect_admin(struct weft_req *req, struct weft_subsys *s,
 		return SC_COMMAND(CONNECT_CTRL_BUSY);
 	strcpy(ctrl->hostnqn, data->hostnqn);
 	memcpy(ctrl->hostid, data->hostid, sizeof(ctrl->hostid));
+	ctrl->trtype = req->qp->transport->trtype;
+	ctrl->peer = req->qp->peer;
+	ctrl->local = req->qp->local;
 	if (tgt_flow_join(ctrl) < 0) {
 		tgt_ctrl_free(ctrl);
 		return SC_COMMAND(CONNECT_CTRL_BUSY);
 	}
-	ctrl->trtype = req->qp->transport->trtype;
-	ctrl->peer = req->qp->peer;
-	ctrl->local = req->qp->local;
 	ctrl->portid = tgt_listener_portid(s->target, ctrl->trtype, &ctrl->local);
 	tgt_ana_ctrl_init(ctrl);
 	tgt_ctrl_keepalive(ctrl, kato_ms);
@@ -153,7 +154,7 @@ static uint16_t connect_io(struct weft_req *req, struct weft_subsys *s,
 	if (!(ctrl->csts & TGT_CSTS_RDY) || ctrl->resetting || qid_taken(ctrl, qid))
 		return SC_GENERIC(CMD_SEQ_ERROR) | SC_DNR;
 	*out = ctrl;
-	return tgt_admit(s, ctrl->hostnqn, &req->qp->peer);
+	return tgt_admit(s, ctrl->flow->share, ctrl->hostnqn, &req->qp->peer);
 }
 
 /* --- both ------------------------------------------------------------------------------------- */

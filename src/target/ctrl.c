@@ -237,12 +237,31 @@ void tgt_ctrl_set_cc(struct tgt_ctrl *ctrl, uint32_t cc)
 		enable(ctrl);
 }
 
+/* A reset may have taken it back meanwhile. */
 void tgt_ctrl_shutdown_done(struct tgt_ctrl *ctrl)
 {
-	ctrl->csts |= TGT_CSTS_SHUT_DOWN;
+	if (NVME_CC_SHN(ctrl->cc))
+		ctrl->csts |= TGT_CSTS_SHUT_DOWN;
 }
 
 /* --- the error log ---------------------------------------------------------------------------- */
+
+/* Where others have a count, a key, or nothing. */
+static bool has_slba(const struct weft_req *req)
+{
+	if (!req->qp->sqid)
+		return false;
+	switch (req->cmd.common.opcode) {
+	case nvme_cmd_read:
+	case nvme_cmd_write:
+	case nvme_cmd_compare:
+	case nvme_cmd_write_zeroes:
+	case nvme_cmd_verify:
+		return true;
+	default:
+		return false;
+	}
+}
 
 void tgt_ctrl_error(struct tgt_ctrl *ctrl, struct weft_req *req, uint16_t status)
 {
@@ -254,7 +273,7 @@ void tgt_ctrl_error(struct tgt_ctrl *ctrl, struct weft_req *req, uint16_t status
 		.cmdid = req->cmd.common.cid,
 		.status_field = cpu_to_le16((uint16_t)(status << 1)),
 		.parm_error_location = cpu_to_le16(0xffff),
-		.lba = req->qp->sqid ? req->cmd.rw.slba : cpu_to_le64(0),
+		.lba = has_slba(req) ? req->cmd.rw.slba : cpu_to_le64(0),
 		.nsid = req->cmd.common.nsid,
 	};
 }

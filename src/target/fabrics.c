@@ -53,6 +53,14 @@ static void property_get(struct weft_req *req, struct tgt_ctrl *ctrl)
 	tgt_home_reply(req, 0);
 }
 
+/* Also for a host that asks again before it was answered: nothing is complete yet. */
+static bool has_to_flush(const struct tgt_ctrl *ctrl, uint32_t old)
+{
+	bool was_complete = NVME_CC_SHN(old) && ctrl->csts & TGT_CSTS_SHUT_DOWN;
+
+	return !was_complete && !ctrl->subsys->discovery;
+}
+
 static void property_set(struct weft_req *req, struct tgt_ctrl *ctrl)
 {
 	const struct nvmf_property_cmd *cmd = &req->cmd.property;
@@ -63,7 +71,7 @@ static void property_set(struct weft_req *req, struct tgt_ctrl *ctrl)
 		return;
 	}
 	tgt_ctrl_set_cc(ctrl, cc);
-	if (NVME_CC_SHN(cc) && !NVME_CC_SHN(old) && !ctrl->subsys->discovery)
+	if (NVME_CC_SHN(cc) && has_to_flush(ctrl, old))
 		tgt_post_back(req, tgt_io_shutdown);
 	else {
 		if (NVME_CC_SHN(cc))

@@ -45,7 +45,7 @@ static int list_ana(struct weft_items *items, const struct tgt_ctrl *ctrl)
 	struct weft_paths_entry *to;
 	unsigned count = 0;
 
-	tgt_ana_evaluate(ctrl->subsys->ana.rules, ctrl, by_rules);
+	tgt_ana_evaluate(ctrl->subsys->ana.rules, ctrl->portid, ctrl->hostnqn, by_rules);
 	for (uint32_t i = 0; i < WEFT_ANA_GROUP_MAX; i++)
 		count += ctrl->ana[i] != by_rules[i];
 	to = reserve(items, count + 1);

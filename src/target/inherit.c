@@ -154,8 +154,6 @@ static int take_ctrl(struct inherit *in, unsigned i)
 		return weft_fail(&in->err, -EINVAL, "%s: controller %u: hostid", from->nqn,
 				 from->cntlid);
 	strcpy(ctrl->hostnqn, from->hostnqn);
-	if (tgt_flow_join(ctrl) < 0)
-		return weft_fail(&in->err, -ENOMEM, "out of memory");
 	ctrl->cc = from->cc;
 	ctrl->csts = from->csts;
 	ctrl->io_queues = from->io_queues;
@@ -231,7 +229,6 @@ static void arrived(struct weft_msg *msg)
 			queue->ctrl->peer = queue->qp->peer;
 			queue->ctrl->local = queue->qp->local;
 		}
-		tgt_queue_count(queue);
 	}
 	free(arrival);
 	one_is_here(in, rc);
@@ -331,6 +328,28 @@ static int take_queues(struct inherit *in)
 
 /* --- the whole -------------------------------------------------------------------------------- */
 
+/* All are here, and with their admin queues where they come from. */
+static int give_share(struct tgt_ctrl *ctrl)
+{
+	struct tgt_queue *queue;
+	int rc = tgt_flow_join(ctrl);
+
+	if (rc < 0)
+		return rc;
+	weft_list_for_each(queue, &ctrl->queues, link)
+		tgt_queue_count(queue);
+	return 0;
+}
+
+static int give_shares(struct inherit *in)
+{
+	int rc = 0;
+
+	for (unsigned i = 0; i < in->state->ctrls.count && !rc; i++)
+		rc = give_share(in->ctrls[i]);
+	return rc < 0 ? weft_fail(&in->err, rc, "out of memory") : 0;
+}
+
 static void one_is_here(struct inherit *in, int rc)
 {
 	if (rc < 0 && !in->rc)
@@ -338,6 +357,8 @@ static void one_is_here(struct inherit *in, int rc)
 				   strerror(-rc));
 	if (--in->pending)
 		return;
+	if (!in->rc)
+		in->rc = give_shares(in);
 	in->done(in->arg, in->rc, &in->err);
 	free(in->ctrls);
 	free(in);

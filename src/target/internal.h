@@ -35,7 +35,9 @@ enum {
 	TGT_RESV_PAGES = 64,      /* reservation notifications that wait to be read */
 	TGT_CNTLID_BUCKETS = 256, /* ids are given in turn, and so fill them evenly */
 	TGT_DSM_RANGES = 256,
-	TGT_ACWU = 7, /* blocks of Compare and Write, 0's based */
+	TGT_LISTS = 64,           /* of ranges, that a share has in buffers of a reactor */
+	TGT_DSM_BLOCKS = 1 << 18, /* that one command deallocates */
+	TGT_ACWU = 7,             /* blocks of Compare and Write, 0's based */
 	TGT_COPY_RANGES = 128,
 	TGT_COPY_RANGE_BYTES = 16 << 20,
 	TGT_COPY_BYTES = 64 << 20,
@@ -67,6 +69,7 @@ struct weft_subsys {
 	struct weft_target *target;
 	char nqn[WEFT_NQN_MAX + 1], serial[21], model[41];
 	bool discovery, allow_any_host, removing;
+	bool degraded; /* hosts were told: see admin/health.c */
 	struct weft_list hosts, ctrls;
 	unsigned changes;                            /* of reservations, under way */
 	struct resv_line *resv_lines[WEFT_NSID_MAX]; /* where they wait, by nsid - 1 */
@@ -88,6 +91,7 @@ struct weft_subsys {
 
 /* Kinds of asynchronous events, in the order in which they are reported. */
 enum tgt_event {
+	TGT_EVENT_HEALTH,
 	TGT_EVENT_NS_CHANGED,
 	TGT_EVENT_ANA,
 	TGT_EVENT_CCR,
@@ -136,7 +140,7 @@ struct tgt_ctrl {
 	struct sockaddr_storage peer, local;
 	struct weft_list queues;
 	struct tgt_queue *admin;
-	struct tgt_flow *flow; /* of its host: see home_queue.c */
+	struct tgt_flow *flow; /* of its host: see share.c */
 	bool dying, resetting;
 	bool yields; /* it ends because another host needs its queue: see admission.c */
 	uint8_t ciu; /* its instance, anew with each time that it becomes ready */
@@ -196,6 +200,7 @@ struct weft_target {
 	/* See admission.c. */
 	uint32_t nqueues, ndiscovery, nyielding;
 	struct weft_addr_counts anonymous; /* controllers of the discovery service */
+	struct tgt_shares *shares;
 	struct weft_list subsystems, listeners;
 	struct tgt_home_queue *home_queue;
 	struct weft_list overs;      /* tgt_over.link */
@@ -214,6 +219,10 @@ struct weft_target {
 
 struct tgt_input;
 
+/* Where a command that is done in pieces is before the first, or between two of them: see io/lists.c,
+ * io/bulk.c. */
+enum tgt_waits { TGT_WAITS_NOT, TGT_WAITS_FOR_LIST, TGT_WAITS_FOR_TURN, TGT_WAITS_FOR_HOLD };
+
 /* What the target keeps with every request. A read touches the first cache line only, which every
  * command finds zeroed; the rest is as the slot's last command left it. */
 struct tgt_req {
@@ -224,27 +233,29 @@ struct tgt_req {
 	uint64_t moved;             /* bytes done of the range under way */
 	void *host_data;            /* what the host sent */
 	uint32_t length;
-	int step_rc;     /* of the step before */
+	uint32_t piece;  /* bytes, of the piece under way: see io/bulk.c */
 	uint16_t range;  /* copy, dsm: its index */
 	bool writer;     /* counted as one that changes data */
 	bool pinned;     /* data is the namespace's own: counted until it has left */
 	bool fused;      /* has the namespace for itself, with its partner */
-	bool data_ready; /* of a fused pair */
-	bool writing;    /* copy: the second half of a move; compare: a piece was read */
+	bool listed;     /* its list of ranges is counted: see io/lists.c */
+	uint8_t waits;   /* enum tgt_waits */
+	uint8_t ends_as; /* before its next piece, a generic status; 0: it goes on */
 
 	struct weft_req *self;
 	const struct tgt_input *input;
 	struct weft_io io;
 	uint16_t status;         /* home's answer, on its way back */
 	struct tgt_queue *queue; /* Connect: the new one; Abort: the one to look through */
-	void (*again)(struct weft_req *req);   /* while it waits for a hold to end, or for a turn */
-	void (*at_home)(struct weft_msg *msg); /* on its way home: what is to run there */
-
-	/* Commands that take several steps, see io/steps.c. */
-	bool (*step)(struct weft_req *req, int rc);
-	bool stepping, stepped;
+	union {
+		void (*again)(struct weft_req *req); /* while it waits for a hold to end */
+		bool (*try)(struct weft_req *req);   /* while somebody keeps it out of its blocks */
+	};
+	void (*at_home)(struct weft_msg *msg);  /* on its way home: what is to run there */
+	void (*do_piece)(struct weft_req *req); /* at its turn */
 
 	/* Fused pairs, see io/fused.c. */
+	bool data_ready;
 	struct weft_req *partner;
 	struct tgt_fence fence;
 };
@@ -290,9 +301,46 @@ void tgt_home_queue_destroy(struct weft_target *t);
 void tgt_post_home(struct weft_req *req, void (*fn)(struct weft_msg *msg));
 /* On home: what runs is worth so many commands more than one. */
 void tgt_home_spend(struct weft_target *t, unsigned commands);
-/* On home: a new controller, whose host is known. -ENOMEM: it cannot be served. */
+
+/* share.c: who counts as one. On home, but for tgt_bulk */
+struct tgt_share {
+	uint32_t queues;        /* of all its hosts */
+	struct weft_list flows; /* tgt_flow.ready: those in which commands wait, in turn */
+	struct weft_list ready; /* home_queue.c's, while there are any */
+};
+/* What those who count as one have in line on a reactor, which has it. */
+struct tgt_bulk {
+	struct weft_bulk_line line;
+	/* Of a share, see io/lists.c. */
+	unsigned lists;
+	struct weft_list waiting; /* weft_req.link: whose list is one too many */
+	struct weft_task serve;   /* deferred only while there is one */
+};
+/* A host, and what it has at home. */
+struct tgt_flow {
+	struct weft_list link;
+	struct tgt_share *share, own; /* @own, or that of its address */
+	struct weft_list ready;       /* share->flows, while commands wait */
+	struct weft_list reqs;
+	unsigned ctrls;        /* of this host */
+	struct tgt_bulk *bulk; /* by group, that group's */
+	char hostnqn[WEFT_NQN_MAX + 1];
+};
+int tgt_shares_create(struct weft_target *t);
+void tgt_shares_destroy(struct weft_target *t);
+/* Of a host that comes to @s; NULL: it has none yet. */
+const struct tgt_share *tgt_share_find(const struct weft_subsys *s, const char *hostnqn,
+				       const struct sockaddr_storage *peer);
+/* Of those who were not let in. */
+struct tgt_flow *tgt_flow_unknown(struct weft_target *t);
+/* A new controller, whose host and address are known. -ENOMEM: it cannot be served. */
 int tgt_flow_join(struct tgt_ctrl *ctrl);
 void tgt_flow_leave(struct tgt_ctrl *ctrl);
+
+/* admin/health.c: on home. Namespaces have changed, or a command for one has failed: hosts are told if
+ * that is a warning. */
+void tgt_health_look(struct weft_subsys *s);
+void tgt_health_failed(struct weft_subsys *s, uint32_t nsid);
 
 /* over.c: on home */
 struct tgt_over {
@@ -314,7 +362,7 @@ void tgt_comeback(struct weft_target *t, struct weft_req *req, void (*go_on)(str
 
 /* admission.c: whether a Connect to @s finds a queue: 0, or a status. One of the discovery service
  * may have to go for that. */
-uint16_t tgt_admit(const struct weft_subsys *s, const char *hostnqn,
+uint16_t tgt_admit(const struct weft_subsys *s, const struct tgt_share *share, const char *hostnqn,
 		   const struct sockaddr_storage *peer);
 void tgt_queue_count(const struct tgt_queue *queue); /* there is one more */
 void tgt_queue_uncount(const struct tgt_queue *queue);
@@ -359,6 +407,7 @@ struct weft_subsys *tgt_subsys_new(struct weft_target *t,
 				   const struct weft_subsys_options *options);
 struct weft_subsys *tgt_subsys_named(struct weft_target *t, const char *nqn); /* or discovery */
 void tgt_follows(struct weft_subsys *s, enum tgt_follower who, uint64_t revision);
+bool tgt_host_named(const struct weft_subsys *s, const char *hostnqn); /* it is on the list */
 bool tgt_host_allowed(const struct weft_subsys *s, const char *hostnqn);
 void tgt_subsys_ctrl_gone(struct weft_subsys *s);                       /* may free @s */
 void tgt_stats_count(struct weft_req *req, bool write, uint64_t bytes); /* on a reactor */

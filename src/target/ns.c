@@ -125,7 +125,15 @@ void tgt_ns_leave(struct weft_req *req)
 		local->writers -= treq->writer;
 	}
 	treq->ns = NULL;
+	treq->pinned = false;
 	answer_round(local, req->qp->group);
+}
+
+uint64_t tgt_ns_awaited_since(struct weft_req *req)
+{
+	const struct tgt_req *treq = tgt_req(req);
+
+	return treq->pinned && treq->ns->removing ? treq->ns->removing_ns : 0;
 }
 
 /* --- what storage did to it ------------------------------------------------------------------- */

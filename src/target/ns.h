@@ -57,6 +57,7 @@ struct tgt_ns {
 	uint64_t resv_version;   /* of the record that @resv shows … */
 	uint64_t resv_noticed;   /* … and how many of its notices hosts were told */
 	atomic_bool removing;
+	uint64_t removing_ns; /* since when */
 	void (*removed)(void *arg);
 	void *removed_arg;
 
@@ -96,6 +97,8 @@ void tgt_ns_enter_held(struct weft_req *req, struct tgt_ns *ns, bool writer);
 void tgt_ns_leave(struct weft_req *req);
 /* Leaves, but keeps the namespace's memory from going until tgt_ns_leave(). */
 void tgt_ns_pin(struct weft_req *req);
+/* For weft_qpair_ops: the memory that @req pins is to go. */
+uint64_t tgt_ns_awaited_since(struct weft_req *req);
 /* Is somebody there whom @hold would wait for? */
 bool tgt_ns_busy(const struct ns_local *local, enum ns_hold hold);
 

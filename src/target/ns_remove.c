@@ -1,6 +1,9 @@
 /* ns_remove.c - a namespace goes, or all of them with their subsystem.
  *
- *   publish a table without it ─▶ tell hosts ─▶ fences end ─▶ commands end ─▶ close */
+ *   publish a table without it ─▶ tell hosts ─▶ fences end ─▶ commands end ─▶ close
+ *
+ * Answers that leave from its memory end when hosts have read them. Hosts that take too long over
+ * that lose their connection (transport/group.c). */
 #include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
@@ -34,6 +37,7 @@ static void drain_visit(struct tgt_round *round, struct weft_group *group)
 	}
 	local->round = round;
 	local->round_waits = NS_HOLD_MEMORY;
+	weft_group_watch_holders(group);
 }
 
 void tgt_ns_end_if_removed(struct tgt_ns *ns)
@@ -50,6 +54,7 @@ static void remove_begin(struct tgt_ns *ns, void (*done)(void *arg), void *arg)
 	bool idle = tgt_fence_idle(ns);
 
 	ns->round->target->parts++; /* a target does not end before what was removed from it has */
+	ns->removing_ns = weft_reactor_now_ns(ns->round->target->home);
 	ns->removing = true;
 	ns->removed = done;
 	ns->removed_arg = arg;

@@ -12,6 +12,19 @@ struct resize {
 	void *arg;
 };
 
+static int change(struct tgt_ns *ns, uint64_t size, struct weft_err *err)
+{
+	int rc = weft_backend_resize(ns->be, size, err);
+
+	if (rc < 0) {
+		tgt_health_failed(ns->subsys, ns->nsid);
+		return rc;
+	}
+	atomic_store(&ns->blocks, ns->be->size >> ns->lba_shift);
+	tgt_ns_changed(ns->subsys, ns->nsid);
+	return 0;
+}
+
 static void resize_alone(struct tgt_fence *fence)
 {
 	struct resize *resize = container_of(fence, struct resize, fence);
@@ -22,11 +35,7 @@ static void resize_alone(struct tgt_fence *fence)
 	if (!ns || ns->removing)
 		rc = weft_fail(&err, -ENOENT, "the namespace is being removed");
 	else
-		rc = weft_backend_resize(ns->be, resize->size, &err);
-	if (rc == 0) {
-		atomic_store(&ns->blocks, ns->be->size >> ns->lba_shift);
-		tgt_ns_changed(ns->subsys, ns->nsid);
-	}
+		rc = change(ns, resize->size, &err);
 	if (ns)
 		tgt_fence_release(ns, resize->target);
 	resize->done(resize->arg, rc, &err);

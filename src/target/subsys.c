@@ -161,7 +161,7 @@ int weft_subsys_add(struct weft_target *t, const struct weft_subsys_options *opt
 		    struct weft_subsys **out, struct weft_err *err)
 {
 	struct weft_subsys *s;
-	int rc = weft_nqn_check(options->nqn, err);
+	int rc = weft_subnqn_check(options->nqn, err);
 
 	if (rc == 0)
 		rc = check_text("serial", options->serial, sizeof(s->serial) - 1, err);
@@ -259,9 +259,14 @@ static struct tgt_host *find_host(const struct weft_subsys *s, const char *hostn
 	return NULL;
 }
 
+bool tgt_host_named(const struct weft_subsys *s, const char *hostnqn)
+{
+	return find_host(s, hostnqn);
+}
+
 bool tgt_host_allowed(const struct weft_subsys *s, const char *hostnqn)
 {
-	return s->allow_any_host || find_host(s, hostnqn);
+	return s->allow_any_host || tgt_host_named(s, hostnqn);
 }
 
 static void drop_unwelcome(struct weft_subsys *s)

@@ -82,14 +82,17 @@ int weft_target_create(struct weft_target **out, const struct weft_target_option
 		weft_list_init(&t->overs);
 		weft_list_init(&t->resv_lines);
 		weft_task_init(&t->resv_task, tgt_resv_run_lines);
-		rc = tgt_home_queue_create(t);
+		rc = groups_create(t, options);
 		if (rc == 0)
-			rc = groups_create(t, options);
+			rc = tgt_shares_create(t);
+		if (rc == 0)
+			rc = tgt_home_queue_create(t);
 		if (rc == 0)
 			rc = discovery_create(t);
 		if (rc < 0) {
 			groups_destroy(t);
 			tgt_home_queue_destroy(t);
+			tgt_shares_destroy(t);
 			free(t);
 		}
 	}
@@ -122,6 +125,7 @@ static void stop_when_empty(struct weft_timer *timer)
 	groups_destroy(t);
 	weft_task_cancel(&t->resv_task);
 	tgt_home_queue_destroy(t);
+	tgt_shares_destroy(t);
 	free(t);
 	stopped(arg);
 }
@@ -235,13 +239,11 @@ static void visit_queue(const struct tgt_queue *queue, const struct weft_target_
 
 static void visit_ana(const struct tgt_ctrl *ctrl, const struct weft_target_visitor *v, void *arg)
 {
-	bool has[WEFT_ANA_GROUP_MAX] = { false };
+	bool used[WEFT_ANA_GROUP_MAX];
 
-	for (uint32_t nsid = 1; nsid <= WEFT_NSID_MAX; nsid++)
-		if (tgt_ns_find(ctrl->subsys, nsid))
-			has[tgt_ns_find(ctrl->subsys, nsid)->ana_group - 1] = true;
+	tgt_cluster_find_used(ctrl->subsys, used);
 	for (uint32_t group = 1; group <= WEFT_ANA_GROUP_MAX; group++)
-		if (has[group - 1])
+		if (used[group - 1])
 			v->ana(arg, group, ctrl->ana[group - 1]);
 }
 
@@ -284,6 +286,19 @@ static void visit_member(struct weft_subsys *s, unsigned node, const struct weft
 	v->member(arg, &info);
 }
 
+static void visit_port(struct weft_subsys *s, uint16_t portid, const struct weft_target_visitor *v,
+		       void *arg)
+{
+	uint8_t states[WEFT_ANA_GROUP_MAX];
+	bool used[WEFT_ANA_GROUP_MAX];
+
+	tgt_ana_now(s, portid, "", states);
+	tgt_cluster_find_used(s, used);
+	for (uint32_t group = 1; group <= WEFT_ANA_GROUP_MAX; group++)
+		if (used[group - 1])
+			v->port_ana(arg, portid, group, states[group - 1]);
+}
+
 static void visit_subsys(struct weft_subsys *s, const struct weft_target_visitor *v, void *arg)
 {
 	struct weft_subsys_info info = {
@@ -297,6 +312,7 @@ static void visit_subsys(struct weft_subsys *s, const struct weft_target_visitor
 		.lost = s->ana.lost,
 		.allow_any_host = s->allow_any_host,
 	};
+	struct tgt_listener *l;
 	struct tgt_host *host;
 	struct tgt_ctrl *ctrl;
 
@@ -312,6 +328,9 @@ static void visit_subsys(struct weft_subsys *s, const struct weft_target_visitor
 	for (uint32_t nsid = 1; v->ns && nsid <= WEFT_NSID_MAX; nsid++)
 		if (tgt_ns_find(s, nsid))
 			visit_ns(tgt_ns_find(s, nsid), v, arg);
+	if (v->port_ana)
+		weft_list_for_each(l, &s->target->listeners, link)
+			visit_port(s, l->portid, v, arg);
 	if (v->ctrl)
 		weft_list_for_each(ctrl, &s->ctrls, link)
 			visit_ctrl(ctrl, v, arg);

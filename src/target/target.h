@@ -146,7 +146,7 @@ struct weft_subsys_info {
 struct weft_member_info {
 	unsigned node;
 	bool alive, draining;
-	unsigned groups; /* with namespaces, that it serves */
+	bool serves[WEFT_ANA_GROUP_MAX]; /* by group - 1, those with namespaces */
 };
 
 struct weft_ns_info {
@@ -200,6 +200,9 @@ struct weft_target_visitor {
 	void (*host)(void *arg, const char *hostnqn);
 	void (*ana_rule)(void *arg, const struct weft_ana_rule *rule);
 	void (*ns)(void *arg, const struct weft_ns_info *info);
+	/* For each port that is listened on, and each group that has namespaces: what hosts see
+	 * there that no rule names. */
+	void (*port_ana)(void *arg, uint16_t portid, uint32_t group, enum weft_ana_state state);
 	void (*ctrl)(void *arg, const struct weft_ctrl_info *info);
 	void (*queue)(void *arg, const struct weft_queue_info *info); /* behind its ctrl() */
 	/* Behind its ctrl(), for each group that has namespaces. */

@@ -5,7 +5,8 @@
  *
  * A peer that does not read its answers, or does not send the data it was asked for, keeps buffers,
  * and through an adapter blocks of a namespace's own memory that others write to. That is its right
- * until others wait for them; then none may be kept for longer than RECLAIM_MS. */
+ * until others wait for them; then none may be kept for longer than RECLAIM_MS. A namespace that is
+ * being removed waits for all answers that leave from its memory, and no longer than that. */
 #include <errno.h>
 #include <stdlib.h>
 
@@ -60,30 +61,52 @@ static bool keeps_out(struct weft_qpair *qp)
 	return false;
 }
 
-static void reclaim_from(struct weft_qpair *qp)
+/* Since when the user has waited for memory that answers of the queue pair leave from; 0: it does
+ * not. A peer that takes one now and then gains nothing. */
+static uint64_t awaited_since(struct weft_qpair *qp)
 {
-	uint64_t now = weft_reactor_now_ns(qp->group->reactor);
-	uint64_t since = qp->closing ? 0 : qp->transport->holds_since(qp);
+	uint64_t first = 0, since;
 
-	if (!since || now - since < RECLAIM_MS * 1000000ull)
-		return;
-	if (wanted(qp->group, qp->in, qp->out))
+	for (uint32_t i = 0; i < qp->touched; i++) {
+		struct weft_req *req = weft_qpair_slot(qp, i);
+
+		since = req ? qp->ops->awaited_since(req) : 0;
+		if (since && (!first || since < first))
+			first = since;
+	}
+	return first;
+}
+
+/* Another reactor, whose turn began later than ours, may have said @since. */
+static bool is_overdue(const struct weft_qpair *qp, uint64_t since)
+{
+	return since && weft_reactor_now_ns(qp->group->reactor) >= since + RECLAIM_MS * 1000000ull;
+}
+
+/* True: it is to be looked at again. */
+static bool reclaim_from(struct weft_qpair *qp)
+{
+	uint64_t awaited = awaited_since(qp);
+	bool overdue = !qp->closing && is_overdue(qp, qp->transport->holds_since(qp));
+
+	if (overdue && wanted(qp->group, qp->in, qp->out))
 		weft_qpair_close(qp, "keeps buffers that others wait for");
-	else if (keeps_out(qp))
+	else if (overdue && keeps_out(qp))
 		weft_qpair_close(qp, "keeps blocks that others write to");
+	else if (is_overdue(qp, awaited))
+		weft_qpair_close(qp, "keeps a namespace from being removed");
+	return qp->holds || awaited;
 }
 
 static void reclaim(struct weft_timer *timer)
 {
 	struct weft_group *group = container_of(timer, struct weft_group, reclaim);
-	bool holds = false;
+	bool again = false;
 	struct weft_qpair *qp;
 
-	weft_list_for_each(qp, &group->qpairs, link) {
-		holds |= qp->holds;
-		reclaim_from(qp);
-	}
-	if (holds || somebody_waits(group))
+	weft_list_for_each(qp, &group->qpairs, link)
+		again |= reclaim_from(qp);
+	if (again || somebody_waits(group))
 		weft_group_watch_holders(group);
 }
 

@@ -90,6 +90,7 @@ struct weft_link {
 	struct weft_path path;
 	struct weft_queue_stats stats;
 	bool closing;
+	bool hung_up;        /* the other end has closed it, and so knows; else: who can say? */
 	int rc;              /* -errno of the end */
 	struct weft_err err; /* its first cause */
 

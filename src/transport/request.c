@@ -137,6 +137,11 @@ void weft_req_buffer(struct weft_req *req, uint32_t len, weft_req_fn *then)
 	take_buffer(req, &req->out, req->qp->out, len, then);
 }
 
+void weft_req_unbuffer(struct weft_req *req)
+{
+	give_buffer(&req->out);
+}
+
 /* --- data from the host ----------------------------------------------------------------------- */
 
 static void fetch_into_buffer(struct weft_req *req, uint16_t sc)

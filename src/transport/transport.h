@@ -45,7 +45,7 @@ struct weft_group {
 	struct weft_unknown unknown;
 	struct weft_pool chunks;   /* what sockets receive into */
 	struct weft_task serve;    /* buffers came back, others wait for them */
-	struct weft_timer reclaim; /* runs while somebody waits for a buffer */
+	struct weft_timer reclaim; /* runs while somebody waits for what peers may keep */
 	struct weft_list qpairs;
 	struct rdma_hub *rdma; /* NULL: no adapter has been needed yet */
 	bool frozen;           /* see weft_group_freeze() */
@@ -63,7 +63,7 @@ void weft_group_close_all(struct weft_group *group, const char *why); /* on its 
 void weft_group_freeze(struct weft_group *group);
 void weft_group_thaw(struct weft_group *group);
 /* Somebody waits for a buffer, or may wait for blocks that a queue pair holds: peers that keep them
- * and have not moved for a while must go. */
+ * and have not moved for a while must go; and so must those whose answers are awaited. */
 void weft_group_watch_holders(struct weft_group *group);
 
 /* --- requests --------------------------------------------------------------------------------- */
@@ -126,9 +126,11 @@ uint32_t weft_req_sgl_len(struct weft_req *req);
 
 /* Brings the command's @len bytes to req->data; weft_req_check_sgl() said yes. */
 void weft_req_fetch(struct weft_req *req, uint32_t len, weft_req_fn *then);
-/* A buffer of @len bytes at req->data, once per request. Fetched data stays where it was: a caller
+/* A buffer of @len bytes at req->data, one at a time. Fetched data stays where it was: a caller
  * that needs both keeps the old req->data. */
 void weft_req_buffer(struct weft_req *req, uint32_t len, weft_req_fn *then);
+/* It is not needed any more, and goes to others before the request ends; none is harmless. */
+void weft_req_unbuffer(struct weft_req *req);
 /* The only way out. */
 void weft_req_reply(struct weft_req *req, uint16_t status);
 /* Ends a request that waits for a buffer or for the host: its then() gets @status.
@@ -142,6 +144,9 @@ struct weft_qpair_ops {
 	size_t req_zeroed; /* of them: the first so many are zeroed for every command */
 	void (*command)(struct weft_req *req);
 	void (*released)(struct weft_req *req);
+	/* Since when, in ns, the user has waited for the memory that the reply leaves from; 0: it
+	 * does not. The connection is closed if that takes long, see weft_group_watch_holders(). */
+	uint64_t (*awaited_since)(struct weft_req *req);
 	/* The connection is lost or being closed: reply to what you hold. */
 	void (*closing)(struct weft_qpair *qp);
 	/* All requests are back. Now, or later, the user calls weft_qpair_free(). */

@@ -1,8 +1,10 @@
-/* abort.c - Abort: what waits for the host, for a buffer or for an event can be aborted; what the
- * storage has begun ends by itself.
+/* abort.c - Abort: what waits for the host, for a buffer, for an event or for its turn can be aborted;
+ * what storage has begun ends by itself, and what is done in pieces ends after the one that storage
+ * has. The Abort does not wait for that.
  *
  *   home: which queue? ─▶ that queue's reactor: which request? ─▶ the Abort's own reactor: reply */
 #include "target/admin/admin.h"
+#include "target/io/io.h"
 
 enum { NOT_ABORTED = 1 };
 
@@ -35,7 +37,8 @@ static bool abort_on(struct weft_qpair *qp, const struct weft_req *abort)
 
 		if (req && req != abort && under_way(req) &&
 		    le16_to_cpu(req->cmd.common.cid) == abort_cid(abort))
-			return weft_req_abort(req, SC_GENERIC(ABORT_REQ));
+			return weft_req_abort(req, SC_GENERIC(ABORT_REQ)) ||
+			       tgt_io_bulk_end(req, SC_GENERIC(ABORT_REQ));
 	}
 	return false;
 }

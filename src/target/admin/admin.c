@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "target/admin/admin.h"
+#include "target/io/io.h"
 
 enum {
 	EFFECT_SUPPORTED = NVME_CMD_EFFECTS_CSUPP,
@@ -22,6 +23,7 @@ const struct tgt_command_info tgt_admin_commands[] = {
 	{ nvme_admin_get_features, true, tgt_get_features, EFFECT_SUPPORTED, FEATURE_BYTES },
 	{ nvme_admin_async_event, true, tgt_aer, EFFECT_SUPPORTED },
 	{ nvme_admin_keep_alive, true, keep_alive, EFFECT_SUPPORTED },
+	{ nvme_admin_get_lba_status, false, tgt_lba_status, EFFECT_SUPPORTED },
 	{ NVME_ADMIN_CROSS_CTRL_RESET, false, tgt_ccr, EFFECT_SUPPORTED },
 	{ 0 },
 };

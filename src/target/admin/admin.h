@@ -29,6 +29,7 @@ bool tgt_aer_cancel(struct tgt_ctrl *ctrl, uint16_t cid);
 void tgt_event(struct tgt_ctrl *ctrl, enum tgt_event event);
 void tgt_event_read(struct tgt_ctrl *ctrl, enum tgt_event event); /* its log page was read */
 void tgt_ns_changed(struct weft_subsys *s, uint32_t nsid);
+uint8_t tgt_health_warnings(struct weft_subsys *s); /* Critical Warning */
 /* Answers with @size bytes of @data. */
 void tgt_reply_data(struct weft_req *req, const void *data, size_t size);
 extern const struct tgt_command_info tgt_admin_commands[];

@@ -8,9 +8,11 @@
 #include "target/admin/admin.h"
 
 static const struct {
-	uint32_t enabled_by; /* bit of OAES, and of its configuration; 0: always */
+	uint32_t enabled_by; /* bit of its configuration, as in OAES or SMART; 0: always */
 	uint8_t type, info, log_page;
 } events[TGT_EVENTS] = {
+	[TGT_EVENT_HEALTH] = { NVME_SMART_CRIT_DEGRADED, NVME_AER_SMART,
+			       NVME_AER_SMART_SUBSYSTEM_RELIABILITY, NVME_LOG_LID_SMART },
 	[TGT_EVENT_NS_CHANGED] = { NVME_CTRL_OAES_NA, NVME_AER_NOTICE, NVME_AER_NOTICE_NS_CHANGED,
 				   NVME_LOG_LID_CHANGED_NS },
 	[TGT_EVENT_ANA] = { NVME_CTRL_OAES_ANA, NVME_AER_NOTICE, NVME_AER_NOTICE_ANA,
@@ -133,4 +135,5 @@ void tgt_ns_changed(struct weft_subsys *s, uint32_t nsid)
 		remember_changed(ctrl, nsid);
 		tgt_event(ctrl, TGT_EVENT_NS_CHANGED);
 	}
+	tgt_health_look(s);
 }

@@ -59,6 +59,7 @@ static void ctrl_io(struct nvme_id_ctrl *id)
 		   NVME_CTRL_CMIC_MULTI_ANA_REPORTING;
 	id->oaes = cpu_to_le32(NVME_CTRL_OAES_NA | NVME_CTRL_OAES_ANA | NVME_CTRL_OAES_CCR);
 	id->ctratt |= cpu_to_le32(NVME_CTRL_CTRATT_ENDURANCE_GROUPS);
+	id->oacs = cpu_to_le16(NVME_CTRL_OACS_LBA_STATUS);
 	id->frmw = 1 << 1 | 1; /* one slot, read only */
 	id->lpa |= NVME_CTRL_LPA_CMD_EFFECTS | 1 << 5 /* supported log pages, feature effects */;
 	id->endgidmax = cpu_to_le16(1);
@@ -267,9 +268,12 @@ static void identify_csi_ns(struct weft_req *req, struct tgt_ctrl *ctrl)
 static void identify_csi_ctrl(struct weft_req *req, struct tgt_ctrl *ctrl)
 {
 	/* Verify and Write Zeroes move no data: their sizes have no limit but the field's. */
-	struct nvme_id_ctrl_nvm id = { .dmrl = (uint8_t)(TGT_DSM_RANGES - 1) };
+	struct nvme_id_ctrl_nvm id = { .dmrl = (uint8_t)(TGT_DSM_RANGES - 1),
+				       .dmrsl = htole32(TGT_DSM_BLOCKS),
+				       .dmsl = htole64(TGT_DSM_BLOCKS) };
 
 	(void)ctrl;
+	((uint8_t *)&id)[NVME_ID_CTRL_NVM_AOCS] = NVME_AOCS_RALBAS;
 	if (asks_for_nvm(req))
 		tgt_reply_data(req, &id, sizeof(id));
 }

@@ -50,6 +50,7 @@ static void *log_smart(struct tgt_ctrl *ctrl, size_t *size)
 	*size = sizeof(*page);
 	if (!page)
 		return NULL;
+	page->critical_warning = tgt_health_warnings(ctrl->subsys);
 	page->avail_spare = 100;
 	put_u128(page->data_units_read, data_units(sum.read_bytes));
 	put_u128(page->data_units_written, data_units(sum.write_bytes));
@@ -75,6 +76,7 @@ static void *log_endurance_group(struct tgt_ctrl *ctrl, size_t *size)
 	*size = sizeof(*page);
 	if (!page)
 		return NULL;
+	page->critical_warning = tgt_health_warnings(ctrl->subsys); /* the same bits */
 	page->avl_spare = 100;
 	put_u128(page->data_units_read, data_units(sum.read_bytes));
 	put_u128(page->data_units_written, data_units(sum.write_bytes));
@@ -222,7 +224,9 @@ static void was_read(struct tgt_ctrl *ctrl, const struct nvme_cmd *cmd, uint8_t 
 		tgt_ccr_forget(ctrl);
 	if (le32_to_cpu(cmd->cdw10) & 1u << 15)
 		return;
-	if (lid == NVME_LOG_LID_CHANGED_NS) {
+	if (lid == NVME_LOG_LID_SMART) {
+		tgt_event_read(ctrl, TGT_EVENT_HEALTH);
+	} else if (lid == NVME_LOG_LID_CHANGED_NS) {
 		ctrl->nchanged = 0;
 		tgt_event_read(ctrl, TGT_EVENT_NS_CHANGED);
 	} else if (lid == NVME_LOG_LID_ANA) {

@@ -313,7 +313,7 @@ void tgt_cluster_member(struct weft_subsys *s, unsigned node, struct weft_member
 		.draining = o->draining >> (node - 1) & 1,
 	};
 	for (unsigned i = 0; i < WEFT_ANA_GROUP_MAX; i++)
-		info->groups += used[i] && o->owner[i] == node;
+		info->serves[i] = used[i] && o->owner[i] == node;
 }
 
 /* --- beginning and end ------------------------------------------------------------------------ */

@@ -2,6 +2,7 @@
  *
  *   wish ─▶ into the table, as "next" ─▶ the owner lets go ─▶ as wished ─▶ all act by it ─▶ answered */
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -74,15 +75,40 @@ static void grant_wish(struct wish *wish)
 	weft_store_settle(wish->cluster->subsys->store, &wish->wait);
 }
 
+static bool others_live(const struct tgt_cluster *c)
+{
+	for (unsigned node = 1; node <= c->view.nodes; node++)
+		if (node != c->view.self && weft_store_alive(c->subsys->store, node))
+			return true;
+	return false;
+}
+
+static void end_move(struct tgt_cluster *c, struct wish *wish)
+{
+	char why[128];
+
+	if (weft_store_alive(c->subsys->store, wish->node))
+		snprintf(why, sizeof(why),
+			 "node %u is drained, and takes none; undrain, called there, ends that",
+			 wish->node);
+	else
+		snprintf(why, sizeof(why), "node %u is not there: no target runs as that member",
+			 wish->node);
+	end_wish(wish, -EHOSTDOWN, why);
+}
+
 /* What could not be done is not left half done. */
 static void give_up(struct tgt_cluster *c, struct wish *wish)
 {
 	if (wish->drain) {
 		c->draining = false;
 		weft_timer_set(c->subsys->target->home, &c->timer, 0);
-		end_wish(wish, -EHOSTDOWN, "no other member is there to take over");
+		end_wish(wish, -EHOSTDOWN,
+			 others_live(c) ? "all other members that are there are drained, and take "
+					  "none; undrain one of them first" :
+					  "no other member is there to take over");
 	} else {
-		end_wish(wish, -EHOSTDOWN, "that member is not there, or drains");
+		end_move(c, wish);
 	}
 }
 
@@ -197,8 +223,8 @@ int weft_cluster_move(struct weft_subsys *s, uint32_t group, unsigned node,
 	if (rc < 0)
 		return rc;
 	if (!node || node > s->cluster->view.nodes)
-		return weft_fail(err, -EINVAL, "node %u: %s has %u", node, s->nqn,
-				 s->cluster->view.nodes);
+		return weft_fail(err, -EINVAL, "node %u: the cluster of %s has %u nodes", node,
+				 s->nqn, s->cluster->view.nodes);
 	wish = wish_new(s->cluster, group, done, arg);
 	if (!wish)
 		return weft_fail(err, -ENOMEM, "out of memory");

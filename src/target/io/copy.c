@@ -5,8 +5,6 @@
 
 #include "target/io/io.h"
 
-enum { PIECE_BYTES = 128 << 10 };
-
 struct range {
 	uint64_t slba;
 	uint32_t nlb;
@@ -35,59 +33,74 @@ static uint64_t range_bytes(struct weft_req *req)
 	return (uint64_t)range_at(req, tgt_req(req)->range).nlb << tgt_req(req)->ns->lba_shift;
 }
 
-/* Read, then write: @writing says which half comes. */
-static void move_piece(struct weft_req *req)
+/* --- piece by piece --------------------------------------------------------------------------- */
+
+static void copy_piece(struct weft_req *req);
+
+static void next_piece(struct weft_req *req)
 {
 	struct tgt_req *treq = tgt_req(req);
-	uint64_t left = range_bytes(req) - treq->moved;
-	uint64_t len = left < PIECE_BYTES ? left : PIECE_BYTES;
-	uint64_t from = (range_at(req, treq->range).slba << treq->ns->lba_shift) + treq->moved;
 
-	treq->writing = !treq->writing;
-	if (treq->writing) {
-		tgt_io_submit(req, WEFT_IO_READ, req->data, from, len, 0, tgt_io_step_done);
-		return;
-	}
-	treq->moved += len;
-	treq->offset += len;
-	tgt_io_submit(req, WEFT_IO_WRITE, req->data, treq->offset - len, len,
-		      tgt_io_durability(req, copy_fua(req)), tgt_io_step_done);
+	req->cqe.result = cpu_to_le64(treq->range); /* the first that is not copied whole */
+	tgt_io_bulk(req, range_bytes(req) - treq->moved, copy_piece);
 }
 
-static bool copy_step(struct weft_req *req, int rc)
+static void piece_written(struct weft_io *io, int rc)
 {
+	struct weft_req *req = tgt_io_req(io);
 	struct tgt_req *treq = tgt_req(req);
 
 	if (rc < 0) {
-		req->cqe.result = cpu_to_le64(treq->range); /* the first that is not copied whole */
 		tgt_io_finish(req, tgt_io_status(req, rc));
-		return false;
+		return;
 	}
+	treq->offset += treq->piece;
+	treq->moved += treq->piece;
 	if (treq->moved == range_bytes(req)) {
 		treq->moved = 0;
 		treq->range++;
 	}
-	if (treq->range == copy_ranges(req)) {
-		tgt_io_finish(req, 0);
-		return false;
+	if (treq->range < copy_ranges(req)) {
+		next_piece(req);
+		return;
 	}
-	move_piece(req);
-	return true;
+	req->cqe.result = cpu_to_le64(0);
+	tgt_io_finish(req, 0);
 }
 
-static void copy_buffer(struct weft_req *req, uint16_t sc)
+static void piece_read(struct weft_io *io, int rc)
 {
+	struct weft_req *req = tgt_io_req(io);
+	struct tgt_req *treq = tgt_req(req);
+
+	if (rc < 0) {
+		tgt_io_finish(req, tgt_io_status(req, rc));
+		return;
+	}
+	tgt_io_submit(req, WEFT_IO_WRITE, req->data, treq->offset, treq->piece,
+		      tgt_io_durability(req, copy_fua(req)), piece_written);
+}
+
+static void copy_piece(struct weft_req *req)
+{
+	struct tgt_req *treq = tgt_req(req);
+	uint64_t from = (range_at(req, treq->range).slba << treq->ns->lba_shift) + treq->moved;
+	uint16_t sc = tgt_io_check_piece(req, from, treq->piece);
+
+	if (!sc)
+		sc = tgt_io_check_piece(req, treq->offset, treq->piece);
 	if (sc) {
 		tgt_io_finish(req, sc);
 		return;
 	}
-	tgt_stats_count(req, true, tgt_req(req)->length);
-	tgt_io_steps(req, copy_step);
+	weft_reactor_spend(req->qp->group->reactor, treq->piece); /* again: it is written, too */
+	tgt_io_submit(req, WEFT_IO_READ, req->data, from, treq->piece, 0, piece_read);
 }
 
 static void copy_run(struct weft_req *req)
 {
-	weft_req_buffer(req, PIECE_BYTES, copy_buffer);
+	tgt_stats_count(req, true, tgt_req(req)->length);
+	next_piece(req);
 }
 
 /* --- checks ----------------------------------------------------------------------------------- */
@@ -129,7 +142,7 @@ static uint16_t copy_after(struct weft_req *req, const struct tgt_ns *ns)
 
 void tgt_io_copy(struct weft_req *req)
 {
-	static const struct tgt_input input = { true, copy_before, copy_after, copy_run };
+	static const struct tgt_input input = { true, true, copy_before, copy_after, copy_run };
 
 	tgt_io_input(req, &input);
 }

@@ -17,7 +17,7 @@
 static const char *const verbs[] = {
 	[WEFT_IO_READ] = "read",         [WEFT_IO_WRITE] = "write",
 	[WEFT_IO_FLUSH] = "flush",       [WEFT_IO_ZERO] = "write of zeroes",
-	[WEFT_IO_TRIM] = "deallocation",
+	[WEFT_IO_TRIM] = "deallocation", [WEFT_IO_EXTENTS] = "search for extents",
 };
 
 static void tell(const struct tgt_ns *ns, const struct weft_io *io, int rc)
@@ -35,7 +35,7 @@ static void tell(const struct tgt_ns *ns, const struct weft_io *io, int rc)
 uint16_t tgt_io_failed(struct weft_req *req, int rc)
 {
 	const struct weft_io *io = &tgt_req(req)->io;
-	bool reading = io->kind == WEFT_IO_READ;
+	bool reading = io->kind == WEFT_IO_READ || io->kind == WEFT_IO_EXTENTS;
 	uint16_t sc = weft_status_from_errno(rc, reading);
 
 	tgt_stats_error(req, reading, (sc & 0x7ff) >> 8 == NVME_SCT_MEDIA);

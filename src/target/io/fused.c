@@ -147,6 +147,7 @@ static void pair_up(struct weft_req *first, struct weft_req *second)
 
 	tgt_req(first)->partner = second;
 	tgt_req(second)->partner = first;
+	tgt_req(first)->data_ready = tgt_req(second)->data_ready = false;
 	if (!match(first, second)) {
 		fail_pair(second, SC_GENERIC(INVALID_FIELD) | SC_DNR);
 		return;

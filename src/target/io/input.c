@@ -30,6 +30,11 @@ static void fetched(struct weft_req *req, uint16_t sc)
 		enter(req);
 }
 
+static void fetch(struct weft_req *req)
+{
+	weft_req_fetch(req, tgt_req(req)->length, fetched);
+}
+
 void tgt_io_input(struct weft_req *req, const struct tgt_input *input)
 {
 	struct tgt_ns *ns;
@@ -42,6 +47,8 @@ void tgt_io_input(struct weft_req *req, const struct tgt_input *input)
 		sc = input->before(req, ns);
 	if (sc)
 		tgt_io_finish(req, sc);
+	else if (input->list)
+		tgt_io_list(req, fetch);
 	else
-		weft_req_fetch(req, tgt_req(req)->length, fetched);
+		fetch(req);
 }

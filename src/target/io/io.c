@@ -51,6 +51,13 @@ uint16_t tgt_io_check_lbas(const struct tgt_ns *ns, uint64_t slba, uint64_t nlb)
 	return 0;
 }
 
+uint16_t tgt_io_check_piece(struct weft_req *req, uint64_t offset, uint64_t length)
+{
+	const struct tgt_ns *ns = tgt_ns_at_work(req);
+
+	return tgt_io_check_lbas(ns, offset >> ns->lba_shift, length >> ns->lba_shift);
+}
+
 uint16_t tgt_io_range(struct weft_req *req, const struct tgt_ns *ns)
 {
 	struct tgt_req *treq = tgt_req(req);
@@ -115,21 +122,24 @@ void tgt_io_submit(struct weft_req *req, enum weft_io_kind kind, void *buf, uint
 		done(&treq->io, rc);
 }
 
-static void next_turn(struct weft_task *task)
+static void try_again(struct weft_task *task)
 {
-	struct weft_req *req = tgt_io_req(container_of(task, struct weft_io, again));
+	struct weft_req *req = tgt_io_req(container_of(task, struct weft_io, again.task));
 
-	tgt_req(req)->again(req);
+	if (!tgt_req(req)->try(req))
+		weft_retry_later(req->qp->group->reactor, &tgt_req(req)->io.again);
 }
 
-void tgt_io_next_turn(struct weft_req *req, void (*again)(struct weft_req *req))
+void tgt_io_until_in(struct weft_req *req, bool (*try)(struct weft_req *req))
 {
 	struct tgt_req *treq = tgt_req(req);
 
+	if (try(req))
+		return;
 	treq->self = req;
-	treq->again = again;
-	weft_task_init(&treq->io.again, next_turn);
-	weft_reactor_defer(req->qp->group->reactor, &treq->io.again);
+	treq->try = try;
+	weft_retry_init(&treq->io.again, try_again);
+	weft_retry_later(req->qp->group->reactor, &treq->io.again);
 }
 
 void tgt_io_done(struct weft_io *io, int rc)
@@ -141,11 +151,12 @@ void tgt_io_done(struct weft_io *io, int rc)
 
 /* --- the answer ------------------------------------------------------------------------------- */
 
-/* By way of home, which keeps the error log. */
+/* By way of home, which keeps the error log, and knows about health. */
 static void fail_at_home(struct weft_msg *msg)
 {
 	struct weft_req *req = container_of(msg, struct weft_req, msg);
 
+	tgt_health_failed(tgt_queue(req)->ctrl->subsys, tgt_nsid(req));
 	tgt_home_reply(req, tgt_req(req)->status);
 }
 
@@ -157,6 +168,8 @@ void tgt_io_finish(struct weft_req *req, uint16_t status)
 		tgt_io_fused_next(req, status);
 		return;
 	}
+	if (treq->listed)
+		tgt_io_list_over(req);
 	if (tgt_ns_at_work(req))
 		tgt_ns_leave(req);
 	if (!status || req->qp->closing) {

@@ -23,17 +23,21 @@ uint16_t tgt_io_range(struct weft_req *req, const struct tgt_ns *ns);
 /* The same for commands that move the range's data between host and namespace. */
 uint16_t tgt_io_data_range(struct weft_req *req, const struct tgt_ns *ns);
 uint16_t tgt_io_check_lbas(const struct tgt_ns *ns, uint64_t slba, uint64_t nlb);
+/* Of a piece, in bytes: the namespace may have shrunk since the whole was checked. */
+uint16_t tgt_io_check_piece(struct weft_req *req, uint64_t offset, uint64_t length);
 /* To the namespace that the request works on. */
 void tgt_io_submit(struct weft_req *req, enum weft_io_kind kind, void *buf, uint64_t offset,
 		   uint64_t length, unsigned flags, void (*done)(struct weft_io *io, int rc));
-/* Runs @again in the next turn; the backend has no io of @req meanwhile. */
-void tgt_io_next_turn(struct weft_req *req, void (*again)(struct weft_req *req));
+/* Runs @try now and, while somebody keeps it out, which is false, in later turns; the backend has no
+ * io of @req meanwhile. */
+void tgt_io_until_in(struct weft_req *req, bool (*try)(struct weft_req *req));
 /* WEFT_IO_FUA where the command asks for it or the host turned the write cache off. */
 unsigned tgt_io_durability(struct weft_req *req, bool fua);
 
 /* io/input.c: commands that bring data */
 struct tgt_input {
 	bool writer;
+	bool list; /* of ranges: see io/lists.c */
 	/* Before the data is asked for: 0 and how many bytes in tgt_req.length, or a status. */
 	uint16_t (*before)(struct weft_req *req, const struct tgt_ns *ns);
 	/* With the data at tgt_req.host_data and the namespace entered: 0 or a status. */
@@ -42,9 +46,24 @@ struct tgt_input {
 };
 void tgt_io_input(struct weft_req *req, const struct tgt_input *input);
 
-/* io/steps.c */
-void tgt_io_steps(struct weft_req *req, bool (*step)(struct weft_req *req, int rc));
-void tgt_io_step_done(struct weft_io *io, int rc);
+/* io/lists.c: commands that bring a list of ranges, and keep it until they end: @fetch, now or when
+ * their share has fewer of them. */
+void tgt_io_list(struct weft_req *req, void (*fetch)(struct weft_req *req));
+void tgt_io_list_over(struct weft_req *req);
+void tgt_io_list_forget(struct weft_req *req); /* that waits: it does not any more */
+void tgt_io_lists_serve(struct weft_task *task);
+void tgt_io_lists_closing(struct weft_qpair *qp); /* nothing of it waits any more */
+
+/* io/bulk.c: leaves the namespace, and when it is this command's turn enters it again and runs
+ * @piece, with a buffer at req->data for as much of @bytes as tgt_req.piece says; 0: it needs none.
+ * The backend has no io of @req meanwhile. */
+enum { TGT_PIECE_BYTES = 128 << 10 };
+void tgt_io_bulk(struct weft_req *req, uint64_t bytes, void (*piece)(struct weft_req *req));
+/* The line of the command's host, on this reactor. */
+struct weft_bulk_line *tgt_io_line(struct weft_req *req);
+/* A command between two pieces ends with the generic status @sc, which is true; one of which storage
+ * has a piece ends after that. */
+bool tgt_io_bulk_end(struct weft_req *req, uint8_t sc);
 
 /* io/…: one file per command or kind */
 void tgt_io_read(struct weft_req *req);
@@ -57,6 +76,7 @@ void tgt_io_write_zeroes(struct weft_req *req);
 void tgt_io_verify(struct weft_req *req);
 void tgt_io_dsm(struct weft_req *req);
 void tgt_io_copy(struct weft_req *req);
+void tgt_lba_status(struct weft_req *req);  /* on home: an admin command that storage answers */
 void tgt_io_shutdown(struct weft_msg *msg); /* flushes every namespace, then on to home */
 
 /* io/fused.c */

@@ -3,53 +3,97 @@
 
 #include "target/io/io.h"
 
-enum { VERIFY_BYTES = 128 << 10 };
+/* As much of [@at, @at + @left) as storage clears at once. */
+static void clear_piece(struct weft_req *req, enum weft_io_kind kind, uint64_t at, uint64_t left,
+			unsigned flags, void (*done)(struct weft_io *io, int rc))
+{
+	struct tgt_req *treq = tgt_req(req);
+	uint64_t most = treq->ns->be->clear_max;
+	uint64_t here = most ? most - at % most : left;
+	uint64_t length = left < here ? left : here;
+	uint16_t sc = tgt_io_check_piece(req, at, length);
+
+	treq->io.line = tgt_io_line(req);
+	if (sc)
+		tgt_io_finish(req, sc);
+	else
+		tgt_io_submit(req, kind, NULL, at, length, flags, done);
+}
 
 /* --- Write Zeroes ----------------------------------------------------------------------------- */
+
+static void zero_piece(struct weft_req *req);
+
+static void piece_zeroed(struct weft_io *io, int rc)
+{
+	struct weft_req *req = tgt_io_req(io);
+	struct tgt_req *treq = tgt_req(req);
+
+	treq->moved += io->length;
+	if (rc < 0 || treq->moved == treq->length)
+		tgt_io_finish(req, tgt_io_status(req, rc));
+	else
+		tgt_io_bulk(req, 0, zero_piece);
+}
+
+static void zero_piece(struct weft_req *req)
+{
+	uint16_t control = le16_to_cpu(req->cmd.rw.control);
+	struct tgt_req *treq = tgt_req(req);
+
+	clear_piece(req, WEFT_IO_ZERO, treq->offset + treq->moved, treq->length - treq->moved,
+		    tgt_io_durability(req, control & NVME_RW_FUA) |
+			    (control & NVME_WZ_DEAC ? WEFT_IO_UNMAP : 0),
+		    piece_zeroed);
+}
 
 void tgt_io_write_zeroes(struct weft_req *req)
 {
 	struct tgt_ns *ns = tgt_ns_enter(req, true, tgt_io_write_zeroes);
-	uint16_t control = le16_to_cpu(req->cmd.rw.control), sc;
-	struct tgt_req *treq = tgt_req(req);
+	uint16_t sc;
 
 	if (!ns)
 		return;
 	sc = ns->be->read_only ? SC_GENERIC(NS_WRITE_PROTECTED) | SC_DNR : tgt_io_range(req, ns);
-	if (sc) {
+	if (sc)
 		tgt_io_finish(req, sc);
-		return;
-	}
-	tgt_io_submit(req, WEFT_IO_ZERO, NULL, treq->offset, treq->length,
-		      tgt_io_durability(req, control & NVME_RW_FUA) |
-			      (control & NVME_WZ_DEAC ? WEFT_IO_UNMAP : 0),
-		      tgt_io_done);
+	else
+		tgt_io_bulk(req, 0, zero_piece);
 }
 
 /* --- Verify: read everything, keep nothing ---------------------------------------------------- */
 
-static bool verify_step(struct weft_req *req, int rc)
+static void verify_piece(struct weft_req *req);
+
+static void next_piece(struct weft_req *req)
 {
 	struct tgt_req *treq = tgt_req(req);
-	uint64_t left = treq->length - treq->moved;
-	uint64_t len = left < VERIFY_BYTES ? left : VERIFY_BYTES;
 
-	if (rc < 0 || !left) {
-		tgt_io_finish(req, tgt_io_status(req, rc));
-		return false;
-	}
-	treq->moved += len;
-	tgt_io_submit(req, WEFT_IO_READ, req->data, treq->offset + treq->moved - len, len, 0,
-		      tgt_io_step_done);
-	return true;
+	tgt_io_bulk(req, treq->length - treq->moved, verify_piece);
 }
 
-static void verify_buffer(struct weft_req *req, uint16_t sc)
+static void piece_read(struct weft_io *io, int rc)
 {
+	struct weft_req *req = tgt_io_req(io);
+	struct tgt_req *treq = tgt_req(req);
+
+	treq->moved += treq->piece;
+	if (rc < 0 || treq->moved == treq->length)
+		tgt_io_finish(req, tgt_io_status(req, rc));
+	else
+		next_piece(req);
+}
+
+static void verify_piece(struct weft_req *req)
+{
+	struct tgt_req *treq = tgt_req(req);
+	uint64_t at = treq->offset + treq->moved;
+	uint16_t sc = tgt_io_check_piece(req, at, treq->piece);
+
 	if (sc)
 		tgt_io_finish(req, sc);
 	else
-		tgt_io_steps(req, verify_step);
+		tgt_io_submit(req, WEFT_IO_READ, req->data, at, treq->piece, 0, piece_read);
 }
 
 void tgt_io_verify(struct weft_req *req)
@@ -63,7 +107,7 @@ void tgt_io_verify(struct weft_req *req)
 	if (sc || ns->be->ops->map) /* memory has nothing to verify */
 		tgt_io_finish(req, sc);
 	else
-		weft_req_buffer(req, VERIFY_BYTES, verify_buffer);
+		next_piece(req);
 }
 
 /* --- Dataset Management ----------------------------------------------------------------------- */
@@ -81,22 +125,41 @@ static struct nvme_dsm_range dsm_range(struct weft_req *req, unsigned index)
 	return range;
 }
 
-static bool dsm_step(struct weft_req *req, int rc)
+static void trim_piece(struct weft_req *req);
+
+/* tgt_req.length: blocks that the command may deallocate yet. */
+static void piece_trimmed(struct weft_io *io, int rc)
+{
+	struct weft_req *req = tgt_io_req(io);
+	struct tgt_req *treq = tgt_req(req);
+
+	if (rc < 0) {
+		tgt_io_finish(req, tgt_io_status(req, rc));
+		return;
+	}
+	treq->moved += io->length >> treq->ns->lba_shift;
+	treq->length -= (uint32_t)(io->length >> treq->ns->lba_shift);
+	tgt_io_bulk(req, 0, trim_piece);
+}
+
+/* What is left of the range under way, or the next one that is not empty. */
+static void trim_piece(struct weft_req *req)
 {
 	struct tgt_req *treq = tgt_req(req);
 	uint8_t shift = treq->ns->lba_shift;
 	struct nvme_dsm_range range;
+	uint64_t left;
 
-	do {
-		if (rc < 0 || treq->range == dsm_ranges(req)) {
-			tgt_io_finish(req, tgt_io_status(req, rc));
-			return false;
-		}
-		range = dsm_range(req, treq->range++);
-	} while (!range.nlb);
-	tgt_io_submit(req, WEFT_IO_TRIM, NULL, le64_to_cpu(range.slba) << shift,
-		      (uint64_t)le32_to_cpu(range.nlb) << shift, 0, tgt_io_step_done);
-	return true;
+	for (; treq->length && treq->range < dsm_ranges(req); treq->range++, treq->moved = 0) {
+		range = dsm_range(req, treq->range);
+		left = le32_to_cpu(range.nlb) - treq->moved;
+		if (!left)
+			continue;
+		clear_piece(req, WEFT_IO_TRIM, (le64_to_cpu(range.slba) + treq->moved) << shift,
+			    (left < treq->length ? left : treq->length) << shift, 0, piece_trimmed);
+		return;
+	}
+	tgt_io_finish(req, 0);
 }
 
 static uint16_t dsm_before(struct weft_req *req, const struct tgt_ns *ns)
@@ -121,18 +184,20 @@ static uint16_t dsm_after(struct weft_req *req, const struct tgt_ns *ns)
 	return 0;
 }
 
-/* Attributes other than Deallocate are hints that we do not use. */
+/* Attributes other than Deallocate are hints that we do not use. That one is a hint, too: what goes
+ * beyond the limits stays as it is (NVM 1.0, 3.2.3). */
 static void dsm_run(struct weft_req *req)
 {
+	tgt_req(req)->length = TGT_DSM_BLOCKS;
 	if (le32_to_cpu(req->cmd.common.cdw11) & 1u << 2)
-		tgt_io_steps(req, dsm_step);
+		tgt_io_bulk(req, 0, trim_piece);
 	else
 		tgt_io_finish(req, 0);
 }
 
 void tgt_io_dsm(struct weft_req *req)
 {
-	static const struct tgt_input input = { true, dsm_before, dsm_after, dsm_run };
+	static const struct tgt_input input = { true, true, dsm_before, dsm_after, dsm_run };
 
 	tgt_io_input(req, &input);
 }

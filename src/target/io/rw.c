@@ -45,19 +45,18 @@ static void read_in_place(struct weft_req *req)
 }
 
 /* As it lies there now. */
-static void copy_now(struct weft_req *req)
+static bool copy_now(struct weft_req *req)
 {
 	struct weft_guard *guard = tgt_req(req)->ns->be->guard;
 	const void *at = where_it_lies(req);
 
 	req->reply_len = tgt_req(req)->length;
-	if (!weft_guard_share(guard, at, req->reply_len)) {
-		tgt_io_next_turn(req, copy_now);
-		return;
-	}
+	if (!weft_guard_share(guard, at, req->reply_len))
+		return false;
 	req->qp->transport->copy(req, at);
 	weft_guard_unshare(guard, at, req->reply_len);
 	tgt_io_finish(req, 0);
+	return true;
 }
 
 static void read_a_copy(struct weft_req *req, uint16_t sc)
@@ -65,7 +64,7 @@ static void read_a_copy(struct weft_req *req, uint16_t sc)
 	if (sc)
 		tgt_io_finish(req, sc);
 	else
-		copy_now(req);
+		tgt_io_until_in(req, copy_now);
 }
 
 void tgt_io_read(struct weft_req *req)
@@ -133,7 +132,8 @@ static uint16_t write_check(struct weft_req *req, const struct tgt_ns *ns)
 
 void tgt_io_write(struct weft_req *req)
 {
-	static const struct tgt_input input = { true, write_check, write_check, tgt_io_write_run };
+	static const struct tgt_input input = { true, false, write_check, write_check,
+						tgt_io_write_run };
 
 	tgt_io_input(req, &input);
 }

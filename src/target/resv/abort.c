@@ -1,10 +1,11 @@
 /* abort.c - the second half of Preempt and Abort: nothing of the preempted hosts goes on.
  *
- * What waits for data or a buffer is aborted. What storage has begun cannot be called back: it is
- * waited for. New commands of these hosts do not get that far, the view has no registration of
+ * What waits for data, a buffer or its turn is aborted. What storage has begun cannot be called back:
+ * it is waited for, and has no next piece. New commands of these hosts do not get that far, the view has no registration of
  * theirs any more. */
 #include <string.h>
 
+#include "target/io/io.h"
 #include "target/resv/resv.h"
 
 static bool is_of(const struct tgt_queue *queue, const struct resv_victim *victim)
@@ -18,7 +19,8 @@ static bool end_request(struct weft_req *req, uint64_t ns_serial)
 {
 	if (tgt_req(req)->ns_serial != ns_serial)
 		return true;
-	return weft_req_abort(req, SC_GENERIC(CMD_ABORTED_PREMEPT)) || !tgt_ns_at_work(req);
+	return weft_req_abort(req, SC_GENERIC(CMD_ABORTED_PREMEPT)) ||
+	       tgt_io_bulk_end(req, SC_GENERIC(CMD_ABORTED_PREMEPT)) || !tgt_ns_at_work(req);
 }
 
 static bool end_requests(struct weft_qpair *qp, uint64_t ns_serial)

@@ -1,11 +1,14 @@
 /* apply.c - the store moved: make it so, here, and say when it is.
  *
- *   moved ─▶ for every namespace whose record is newer: publish its view, tell hosts
+ *   moved ─▶ for every namespace whose record is newer: publish its view, tell hosts (tell.c)
  *         ─▶ a round: every reactor goes by the new views, and aborts ─▶ ack
  *               └──────── storage still has something to abort ◀┘
  *
- * What moves meanwhile is next. Invariant: a revision is acknowledged when no command that it
- * forbids can begin here, and none that it aborts goes on. */
+ * Of the first part, a turn of home does a slice: many namespaces may have changed, and that may be
+ * news to many hosts, through many controllers. What moves meanwhile is next.
+ *
+ * Invariant: a revision is acknowledged when no command that it forbids can begin here, and none
+ * that it aborts goes on. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,14 +19,21 @@
 #include "base/uuid.h"
 #include "target/resv/resv.h"
 
-enum { ABORT_MS = 1, RETRY_MS = 100 };
+enum {
+	ABORT_MS = 1,
+	RETRY_MS = 100,
+	SLICE = 512, /* records, registrants and notices read, controllers looked at, notices told */
+};
 
 struct tgt_resv {
 	struct weft_subsys *subsys;
 	struct tgt_round *round;
 	struct weft_timer timer;
+	struct weft_task task; /* the next slice */
 	bool running, failed;
 	uint64_t revision; /* that is made so */
+	uint32_t nsid;     /* the next to look at */
+	struct resv_telling telling;
 	struct resv_view *old;
 	struct resv_victim *victims;
 	unsigned nvictims;
@@ -119,26 +129,28 @@ static void publish(struct tgt_resv *resv, struct tgt_ns *ns, struct resv_view *
 static int apply_record(struct tgt_resv *resv, struct tgt_ns *ns, const struct resv_state *st,
 			uint64_t version)
 {
+	unsigned first = first_new(ns, st);
 	struct resv_view *view;
 	int rc = tgt_resv_view_new(st, &view);
 
 	if (rc < 0)
 		return rc;
-	rc = add_victims(resv, ns, st);
-	if (rc < 0) {
+	rc = tgt_resv_tell_begin(&resv->telling, ns, st->notices + first, st->nnotices - first);
+	if (!rc)
+		rc = add_victims(resv, ns, st);
+	if (rc < 0) { /* for what is not published nobody is told, or loses commands */
+		tgt_resv_tell_end(&resv->telling);
 		free(view);
 		return rc;
 	}
 	publish(resv, ns, view);
-	for (unsigned i = first_new(ns, st); i < st->nnotices; i++)
-		tgt_resv_notify(ns->subsys, ns->nsid, &st->notices[i]);
 	ns->resv_version = version;
 	ns->resv_noticed = st->noticed;
 	return 0;
 }
 
-/* A record that is not ours to read was not written by a target like this one: nothing is known,
- * and nothing is acknowledged. */
+/* What that cost. A record that is not ours to read was not written by a target like this one:
+ * nothing is known, and nothing is acknowledged. */
 static int apply_ns(struct tgt_resv *resv, struct tgt_ns *ns)
 {
 	const struct weft_record *record = find_record(ns);
@@ -147,14 +159,15 @@ static int apply_ns(struct tgt_resv *resv, struct tgt_ns *ns)
 	int rc;
 
 	if (version == ns->resv_version)
-		return 0;
+		return 1;
 	rc = tgt_resv_state(ns, &st, &record);
 	if (rc < 0) {
 		weft_error("%s: the reservation of namespace %u cannot be read: %s",
 			   ns->subsys->nqn, ns->nsid, strerror(-rc));
 		return rc;
 	}
-	return apply_record(resv, ns, &st, version);
+	rc = apply_record(resv, ns, &st, version);
+	return rc < 0 ? rc : (int)(st.nregs + st.nnotices + 1);
 }
 
 /* --- all of them ------------------------------------------------------------------------------ */
@@ -197,6 +210,7 @@ static void timed(struct weft_timer *timer)
 static void resv_free(struct tgt_resv *resv)
 {
 	free_old(resv);
+	tgt_resv_tell_end(&resv->telling);
 	free(resv->victims);
 	free(resv->round);
 	free(resv);
@@ -208,6 +222,7 @@ static void finish_stop(struct tgt_resv *resv)
 	void (*stopped)(struct weft_subsys * s) = resv->stopped;
 
 	weft_timer_stop(s->target->home, &resv->timer);
+	weft_task_cancel(&resv->task);
 	s->resv = NULL;
 	resv_free(resv);
 	stopped(s);
@@ -241,24 +256,62 @@ static void visited(struct tgt_round *round)
 		made_so(resv);
 }
 
+/* --- slices ----------------------------------------------------------------------------------- */
+
+/* Both say what they cost. Of a namespace that is gone there is nothing to tell. */
+static int tell_bucket(struct tgt_resv *resv)
+{
+	struct resv_telling *telling = &resv->telling;
+	const struct tgt_ns *ns = tgt_ns_find(resv->subsys, telling->nsid);
+	struct tgt_ctrl *ctrl;
+	int cost = 0;
+
+	if (!ns || ns->serial != telling->ns_serial) {
+		tgt_resv_tell_end(telling);
+		return 0;
+	}
+	weft_list_for_each(ctrl, &resv->subsys->by_cntlid[telling->bucket], by_cntlid)
+		cost += 1 + (int)tgt_resv_tell(telling, ctrl);
+	if (++telling->bucket == TGT_CNTLID_BUCKETS)
+		tgt_resv_tell_end(telling);
+	return cost;
+}
+
+static int look_at_next(struct tgt_resv *resv)
+{
+	struct tgt_ns *ns = tgt_ns_find(resv->subsys, resv->nsid++);
+	int cost = ns ? apply_ns(resv, ns) : 0;
+
+	resv->failed |= cost < 0;
+	return cost < 0 ? 1 : cost;
+}
+
 /* A subsystem that is being removed follows no more, and so does not acknowledge: its namespaces
  * go, and then its store. */
+static void apply_slice(struct weft_task *task)
+{
+	struct tgt_resv *resv = container_of(task, struct tgt_resv, task);
+	int left = SLICE;
+
+	if (resv->subsys->removing) {
+		resv->running = false;
+		return;
+	}
+	while (left > 0 && (resv->telling.n || resv->nsid <= WEFT_NSID_MAX))
+		left -= resv->telling.n ? tell_bucket(resv) : look_at_next(resv);
+	if (resv->telling.n || resv->nsid <= WEFT_NSID_MAX)
+		weft_reactor_defer(resv->subsys->target->home, &resv->task);
+	else
+		start_round(resv);
+}
+
 static void apply(struct tgt_resv *resv)
 {
-	struct weft_subsys *s = resv->subsys;
-
-	resv->running = !s->removing;
-	if (s->removing)
-		return;
+	resv->running = true;
 	resv->failed = false;
-	resv->revision = weft_store_revision(s->store);
-	for (uint32_t nsid = 1; nsid <= WEFT_NSID_MAX; nsid++) {
-		struct tgt_ns *ns = tgt_ns_find(s, nsid);
-
-		if (ns && apply_ns(resv, ns) < 0)
-			resv->failed = true;
-	}
-	start_round(resv);
+	resv->revision = weft_store_revision(resv->subsys->store);
+	resv->nsid = 1;
+	weft_reactor_defer(resv->subsys->target->home, &resv->task);
 }
 
 void tgt_resv_moved(struct weft_subsys *s)
@@ -289,6 +342,7 @@ int tgt_resv_start(struct weft_subsys *s)
 	resv->round->visit = visit;
 	resv->round->done = visited;
 	resv->timer.fn = timed;
+	weft_task_init(&resv->task, apply_slice);
 	s->resv = resv;
 	apply(resv);
 	return 0;

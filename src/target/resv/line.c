@@ -7,7 +7,7 @@
  *
  * The next batch runs on what the one before it has committed, so no change of ours is run again
  * because of another one of ours: n changes cost n runs of the rules, whoever sends them at once.
- * Hosts take turns in a line, and lines in a turn of home.
+ * Hosts take turns in a line, by their names, and lines in a turn of home.
  *
  * A change is answered when it binds everywhere, and so is a command that found nothing to change:
  * what it relies on may be on its way to others. One that the rules refuse is answered when what
@@ -23,6 +23,7 @@
 
 #include "base/cleanup.h"
 #include "base/log.h"
+#include "base/uuid.h"
 #include "target/resv/resv.h"
 
 enum {
@@ -36,7 +37,8 @@ struct resv_change {
 	struct weft_list behind;   /* of the first of its host in line: the others */
 	struct weft_list of_queue; /* queue->changes */
 	struct weft_subsys *subsys;
-	struct weft_req *req; /* NULL: its queue is gone, nobody waits for the answer */
+	const struct tgt_flow *flow; /* of its host; NULL: its queue is gone */
+	struct weft_req *req;        /* NULL: its queue is gone, nobody waits for the answer */
 	struct resv_batch *batch;
 	struct resv_request rq;
 	bool first;      /* of its host in line */
@@ -67,19 +69,19 @@ struct resv_batch {
 
 /* --- in line ---------------------------------------------------------------------------------- */
 
-static struct resv_change *first_of_host(const struct resv_line *line, const uint8_t *host)
+static struct resv_change *first_of_host(const struct resv_line *line, const struct tgt_flow *flow)
 {
 	struct resv_change *change;
 
 	weft_list_for_each(change, &line->hosts, link)
-		if (resv_same_host(change->rq.host, host))
+		if (change->flow == flow)
 			return change;
 	return NULL;
 }
 
 static void enter(struct resv_line *line, struct resv_change *change)
 {
-	struct resv_change *first = first_of_host(line, change->rq.host);
+	struct resv_change *first = first_of_host(line, change->flow);
 
 	change->first = !first;
 	weft_list_push(first ? &first->behind : &line->hosts, &change->link);
@@ -407,6 +409,16 @@ void tgt_resv_run_lines(struct weft_task *task)
 
 /* --- beginning, and a queue's end ------------------------------------------------------------- */
 
+/* The same in every member. No name is 0. */
+static void put_name(uint8_t name[RESV_NAME_BYTES], const char *hostnqn)
+{
+	uint8_t hash[32];
+
+	weft_digest("registrant", hostnqn, true, hash);
+	memcpy(name, hash, RESV_NAME_BYTES);
+	name[0] |= 1;
+}
+
 void tgt_resv_begin(struct weft_req *req, const struct resv_request *rq)
 {
 	struct tgt_queue *queue = tgt_queue(req);
@@ -425,8 +437,10 @@ void tgt_resv_begin(struct weft_req *req, const struct resv_request *rq)
 	}
 	change->req = req;
 	change->subsys = ctrl->subsys;
+	change->flow = ctrl->flow;
 	change->rq = *rq;
 	memcpy(change->rq.host, ctrl->hostid, RESV_HOST_BYTES);
+	put_name(change->rq.name, ctrl->hostnqn);
 	change->rq.can_persist = weft_store_persistent(ctrl->subsys->store);
 	weft_list_init(&change->behind);
 	weft_list_push(&queue->changes, &change->of_queue);
@@ -444,6 +458,7 @@ static void give_back(struct resv_change *change)
 	struct resv_line *line = change->subsys->resv_lines[tgt_nsid(change->req) - 1];
 
 	tgt_home_reply(take_ptr(&change->req), SC_GENERIC(ABORT_QUEUE));
+	change->flow = NULL;
 	if (change->batch && change->batch->line) {
 		weft_list_remove(&change->of_queue);
 		return;

@@ -31,14 +31,10 @@ static void append(struct tgt_ctrl *ctrl, uint32_t nsid, uint8_t type)
 	tgt_event(ctrl, TGT_EVENT_RESERVATION);
 }
 
-void tgt_resv_notify(struct weft_subsys *s, uint32_t nsid, const struct resv_notice *notice)
+void tgt_resv_notify(struct tgt_ctrl *ctrl, uint32_t nsid, uint8_t type)
 {
-	struct tgt_ctrl *ctrl;
-
-	weft_list_for_each(ctrl, &s->ctrls, link)
-		if (!memcmp(ctrl->hostid, notice->host, sizeof(ctrl->hostid)) &&
-		    !is_masked(ctrl, nsid, notice->type))
-			append(ctrl, nsid, notice->type);
+	if (!is_masked(ctrl, nsid, type))
+		append(ctrl, nsid, type);
 }
 
 /* Empty, it is a page of zeroes. */

@@ -21,7 +21,8 @@ static_assert(sizeof(struct record_head) == 32, "head of a reservation");
 struct record_reg {
 	__u8 host[RESV_HOST_BYTES];
 	__le64 key;
-	__u8 holder, zero[7];
+	__u8 holder;
+	__u8 name[RESV_NAME_BYTES]; /* zero if a target wrote it that does not know of names */
 };
 static_assert(sizeof(struct record_reg) == 32, "a registrant");
 
@@ -60,6 +61,7 @@ void resv_record_encode(const struct resv_state *st, uint64_t session, void *byt
 					  .holder = st->regs[i].holder };
 
 		memcpy(reg.host, st->regs[i].host, sizeof(reg.host));
+		memcpy(reg.name, st->regs[i].name, sizeof(reg.name));
 		at = mempcpy(at, &reg, sizeof(reg));
 	}
 	for (unsigned i = 0; i < st->nnotices; i++) {
@@ -79,6 +81,7 @@ static void decode_lists(struct resv_state *st, const char *at)
 	for (unsigned i = 0; i < st->nregs; i++, at += sizeof(reg)) {
 		memcpy(&reg, at, sizeof(reg));
 		memcpy(st->regs[i].host, reg.host, sizeof(reg.host));
+		memcpy(st->regs[i].name, reg.name, sizeof(reg.name));
 		st->regs[i].key = le64_to_cpu(reg.key);
 		st->regs[i].holder = reg.holder;
 	}

@@ -61,8 +61,22 @@ struct resv_victim {
 /* Aborts those that wait; false: storage still has others. */
 bool tgt_resv_abort(struct weft_group *group, const struct resv_victim *victims, unsigned n);
 
+/* tell.c: on home */
+struct resv_telling {
+	uint32_t nsid;
+	uint64_t ns_serial;
+	struct resv_news *news; /* by host */
+	unsigned n;             /* 0: there is nothing to tell */
+	unsigned bucket;        /* of controllers by their id: the next */
+};
+/* -ENOMEM: @telling is as before. */
+int tgt_resv_tell_begin(struct resv_telling *telling, const struct tgt_ns *ns,
+			const struct resv_notice *notices, unsigned n);
+unsigned tgt_resv_tell(const struct resv_telling *telling, struct tgt_ctrl *ctrl); /* how much */
+void tgt_resv_tell_end(struct resv_telling *telling); /* twice is harmless */
+
 /* notify.c: on home */
-void tgt_resv_notify(struct weft_subsys *s, uint32_t nsid, const struct resv_notice *notice);
+void tgt_resv_notify(struct tgt_ctrl *ctrl, uint32_t nsid, uint8_t type);
 void *tgt_resv_log(struct tgt_ctrl *ctrl, size_t *size);
 void tgt_resv_log_read(struct tgt_ctrl *ctrl); /* the page above was, and the next one follows */
 void tgt_resv_log_reset(struct tgt_ctrl *ctrl);

@@ -12,14 +12,28 @@
 
 /* --- Register --------------------------------------------------------------------------------- */
 
+static bool has_room_for(const struct resv_state *st, const uint8_t *name)
+{
+	unsigned same = 0;
+
+	for (unsigned i = 0; i < st->nregs; i++)
+		same += !memcmp(st->regs[i].name, name, RESV_NAME_BYTES);
+	return st->nregs < RESV_REGS_MAX && same < RESV_REGS_OF_NAME;
+}
+
+/* There is no status for too many. */
 static uint16_t enter(struct resv_state *st, const struct resv_request *rq)
 {
+	struct resv_reg *me = &st->regs[st->nregs];
+
 	if (!rq->key)
 		return INVALID; /* Preempt takes it for "all" */
-	if (st->nregs == RESV_REGS_MAX)
+	if (!has_room_for(st, rq->name))
 		return SC_GENERIC(INTERNAL);
-	st->regs[st->nregs] = (struct resv_reg){ .key = rq->key };
-	memcpy(st->regs[st->nregs++].host, rq->host, RESV_HOST_BYTES);
+	*me = (struct resv_reg){ .key = rq->key };
+	memcpy(me->host, rq->host, RESV_HOST_BYTES);
+	memcpy(me->name, rq->name, RESV_NAME_BYTES);
+	st->nregs++;
 	return 0;
 }
 

@@ -1,7 +1,10 @@
 /* state.h - the reservation of a namespace: its registrants, its holder, and what commands do to
  * it.
  *
- * A registrant is a host, known by its identifier: all its controllers, of all members, are one. */
+ * A registrant is a host, known by its identifier: all its controllers, of all members, are one.
+ * Identifiers are easily made up, and names are not where the names of hosts are listed: those of
+ * one name, its host NQN, are limited, too. Of the name there is a hash. Where the hashes of two
+ * names were the same, they would share what one may have. */
 #ifndef WEFT_TARGET_RESV_STATE_H
 #define WEFT_TARGET_RESV_STATE_H
 
@@ -11,12 +14,15 @@
 
 enum {
 	RESV_REGS_MAX = 512,
+	RESV_REGS_OF_NAME = 64,
 	RESV_NOTICES_MAX = 1024,
 	RESV_HOST_BYTES = 16,
+	RESV_NAME_BYTES = 7,
 };
 
 struct resv_reg {
 	uint8_t host[RESV_HOST_BYTES];
+	uint8_t name[RESV_NAME_BYTES]; /* that it registered by; 0: not known, and nobody's */
 	uint64_t key;
 	bool holder; /* of types other than "all registrants", where each of them is */
 };
@@ -43,7 +49,7 @@ enum resv_kind { RESV_REGISTER, RESV_ACQUIRE, RESV_RELEASE, RESV_PERSIST };
 /* A command, taken apart. */
 struct resv_request {
 	enum resv_kind kind;
-	uint8_t host[RESV_HOST_BYTES];
+	uint8_t host[RESV_HOST_BYTES], name[RESV_NAME_BYTES];
 	uint8_t action; /* RREGA, RACQA, RRELA */
 	uint8_t rtype, cptpl;
 	bool iekey;

@@ -11,6 +11,7 @@
 
 #include "base/cleanup.h"
 #include "base/log.h"
+#include "base/plural.h"
 #include "target/resv/resv.h"
 
 static const char prefix[] = "resv/";
@@ -35,8 +36,8 @@ static void swept(struct weft_txn *txn, int rc)
 	struct sweep *sweep = container_of(txn, struct sweep, txn);
 
 	if (rc < 0 && rc != -ESTALE && rc != -ECANCELED && rc != -EOWNERDEAD)
-		weft_warn("%s: %u reservations that are over stay in its state: %s",
-			  sweep->subsys->nqn, sweep->n, strerror(-rc));
+		weft_warn("%s: %u reservation%s of the past cannot leave its state: %s",
+			  sweep->subsys->nqn, sweep->n, weft_plural(sweep->n), strerror(-rc));
 	sweep_free(sweep);
 }
 

@@ -266,6 +266,8 @@ void rdma_link_event(struct rdma_link *rl, const struct rdma_cm_event *event)
 		rejected(rl, event);
 		break;
 	case RDMA_CM_EVENT_DISCONNECTED:
+		/* On iWARP it may just have vanished: the adapter's TCP has given up. */
+		rl->link.hung_up = rl->dev && !rl->dev->iwarp;
 		weft_link_close(&rl->link, -ECONNRESET, "the controller closed the connection");
 		break;
 	case RDMA_CM_EVENT_DEVICE_REMOVAL:

@@ -210,9 +210,10 @@ static bool hold(struct rdma_conn *conn, struct rdma_req *rreq)
 	if (!req->shared)
 		return true;
 	if (!weft_guard_share(req->guard, req->data, req->reply_len)) {
-		weft_reactor_defer(conn->qp.group->reactor, &conn->flush);
+		weft_retry_later(conn->qp.group->reactor, &conn->flush);
 		return false;
 	}
+	weft_retry_over(&conn->flush);
 	if (req->out.at)
 		copy_out(conn, req);
 	else
@@ -278,7 +279,7 @@ static void post(struct batch *b)
 
 void rdma_flush(struct weft_task *task)
 {
-	struct rdma_conn *conn = container_of(task, struct rdma_conn, flush);
+	struct rdma_conn *conn = container_of(task, struct rdma_conn, flush.task);
 	struct rdma_keys *keys = &conn->lane->keys;
 	uint64_t hits = keys->hits, registrations = keys->registrations;
 	struct batch b;

@@ -145,7 +145,8 @@ struct rdma_conn {
 	uint32_t number;        /* of the adapter's queue pair */
 	enum rdma_state state;
 	struct weft_timer timer; /* set-up, then draining */
-	struct weft_task wrap_up, flush;
+	struct weft_task wrap_up;
+	struct weft_retry flush;
 	uint16_t depth;            /* commands that the host may send */
 	bool inlines;              /* the adapter takes completions with their work requests */
 	struct rdma_recvs recvs;   /* where the lane has none to share */
@@ -271,7 +272,7 @@ uint32_t rdma_sgl_len(struct weft_req *req);
 /* post.c */
 /* In a work request's wr_id, beside its request. Receives have none of them. */
 enum { RDMA_PART = 1, RDMA_LAST_READ = 3, RDMA_ANSWER = 5, RDMA_KIND = 7 };
-void rdma_flush(struct weft_task *task); /* conn->flush */
+void rdma_flush(struct weft_task *task); /* conn->flush.task */
 
 /* tx.c */
 void rdma_tx_init(struct rdma_conn *conn);

@@ -9,14 +9,14 @@
 
 static void flush_soon(struct rdma_conn *conn)
 {
-	weft_reactor_defer(conn->qp.group->reactor, &conn->flush);
+	weft_reactor_defer(conn->qp.group->reactor, &conn->flush.task);
 }
 
 void rdma_tx_init(struct rdma_conn *conn)
 {
 	weft_list_init(&conn->fetches);
 	weft_list_init(&conn->replies);
-	weft_task_init(&conn->flush, rdma_flush);
+	weft_retry_init(&conn->flush, rdma_flush);
 }
 
 void rdma_hang_up(struct weft_qpair *qp)
@@ -196,7 +196,7 @@ static void settle_one(struct rdma_conn *conn, struct rdma_req *rreq)
 
 void rdma_tx_settle(struct rdma_conn *conn)
 {
-	weft_task_cancel(&conn->flush);
+	weft_retry_cancel(&conn->flush);
 	conn->chains = conn->in_line = 0;
 	for (uint32_t i = 0; i < conn->qp.touched; i++) {
 		struct weft_req *req = weft_qpair_slot(&conn->qp, i);

@@ -1,11 +1,14 @@
 /* line.c - sending: what became ready during a turn of the reactor leaves in one system call.
  *
- *   push ─▶ waiting ─▶ (end of turn) ─▶ sending ─▶ hold ─▶ sendmsg ─▶ let go ─▶ sent()
- *                                          ▲                            │
- *                                          └──── wait until there is room: the socket is full
+ *   push ─▶ waiting ─▶ (end of turn) ─▶ sending ─▶ send, which waits while the socket is full ─▶ sent()
+ *
+ *       others write to it:                sending ─▶ hold ─▶ offer ─▶ let go ─▶ sent()
+ *                                             ▲                           │
+ *                                             └──── wait until there is room: the socket is full
  *
  * Data that others write to is held while the kernel copies it, and not while the peer takes its
- * time: a host that reads slowly keeps nobody from writing.
+ * time: a host that reads slowly keeps nobody from writing. Asking for room is one operation more
+ * each time that the socket is full, and only what is gathered together with such data pays it.
  *
  * Invariant: one send at a time; everything on @sending has its bytes in line->iov, and so has the
  * first of @waiting when it says there is more of it; nothing is held while the line is not busy or
@@ -17,13 +20,14 @@
 
 const char tcp_zeroes[128];
 
-static void offer_done(struct weft_op *op, int res);
+static void send_done(struct weft_op *op, int res);
 
 static void gather(struct tcp_line *line)
 {
 	struct tcp_tx *tx;
 
 	line->at = line->count = 0;
+	line->shared = false;
 	while (line->count + TCP_TX_PARTS <= TCP_LINE_IOVS && !weft_list_empty(&line->waiting)) {
 		tx = container_of(line->waiting.next, struct tcp_tx, link);
 		tx->more = false;
@@ -31,6 +35,7 @@ static void gather(struct tcp_line *line)
 		if (tx->more)
 			return;
 		tx->end = (int16_t)line->count;
+		line->shared |= tx->shared;
 		weft_list_remove(&tx->link);
 		weft_list_push(&line->sending, &tx->link);
 	}
@@ -44,6 +49,8 @@ static int hold(struct tcp_line *line)
 	int end = line->at;
 	struct tcp_tx *tx;
 
+	if (!line->shared)
+		return line->count;
 	weft_list_for_each(tx, &line->sending, link) {
 		if (tx->shared && !line->hold(tx))
 			return end;
@@ -56,6 +63,8 @@ static void let_go(struct tcp_line *line)
 {
 	struct tcp_tx *tx;
 
+	if (!line->shared)
+		return;
 	weft_list_for_each(tx, &line->sending, link) {
 		if (tx->end > line->offered)
 			return;
@@ -83,16 +92,24 @@ void tcp_line_replace(struct tcp_line *line, void *at, size_t len)
 
 /* --- sending ---------------------------------------------------------------------------------- */
 
-static void offer(struct tcp_line *line)
+static void send_gathered(struct tcp_line *line)
 {
+	struct iovec *iov = line->iov + line->at;
+	int count;
+
 	line->offered = hold(line);
-	if (line->offered == line->at) {
-		tcp_line_flush_soon(line);
+	count = line->offered - line->at;
+	if (!count) {
+		weft_retry_later(line->sock->reactor, &line->flush);
 		return;
 	}
+	weft_retry_over(&line->flush);
 	line->busy = true;
-	line->op.done = offer_done;
-	weft_sock_offer(line->sock, &line->op, line->iov + line->at, line->offered - line->at);
+	line->op.done = send_done;
+	if (line->shared)
+		weft_sock_offer(line->sock, &line->op, iov, count);
+	else
+		weft_sock_send(line->sock, &line->op, iov, count);
 }
 
 static void flush(struct tcp_line *line)
@@ -104,14 +121,14 @@ static void flush(struct tcp_line *line)
 		line->begun_ns = weft_reactor_now_ns(line->sock->reactor);
 	}
 	if (line->count)
-		offer(line);
+		send_gathered(line);
 	else if (line->drained)
 		line->drained(line);
 }
 
 static void flush_task(struct weft_task *task)
 {
-	flush(container_of(task, struct tcp_line, flush));
+	flush(container_of(task, struct tcp_line, flush.task));
 }
 
 static void room_done(struct weft_op *op, int res)
@@ -168,7 +185,7 @@ static void finish_sent(struct tcp_line *line)
 	}
 }
 
-static void offer_done(struct weft_op *op, int res)
+static void send_done(struct weft_op *op, int res)
 {
 	struct tcp_line *line = container_of(op, struct tcp_line, op);
 
@@ -185,7 +202,7 @@ static void offer_done(struct weft_op *op, int res)
 		return;
 	}
 	finish_sent(line);
-	if (line->at < line->offered && !line->stopping)
+	if (line->shared && line->at < line->offered && !line->stopping)
 		wait_for_room(line);
 	else
 		flush(line);
@@ -196,7 +213,7 @@ void tcp_line_init(struct tcp_line *line, struct weft_sock *sock)
 	line->sock = sock;
 	weft_list_init(&line->waiting);
 	weft_list_init(&line->sending);
-	weft_task_init(&line->flush, flush_task);
+	weft_retry_init(&line->flush, flush_task);
 }
 
 void tcp_line_push(struct tcp_line *line, struct tcp_tx *tx)
@@ -208,7 +225,7 @@ void tcp_line_push(struct tcp_line *line, struct tcp_tx *tx)
 
 void tcp_line_flush_soon(struct tcp_line *line)
 {
-	weft_reactor_defer(line->sock->reactor, &line->flush);
+	weft_reactor_defer(line->sock->reactor, &line->flush.task);
 }
 
 bool tcp_line_idle(const struct tcp_line *line)
@@ -233,7 +250,7 @@ void tcp_line_drop(struct tcp_line *line)
 void tcp_line_stop(struct tcp_line *line)
 {
 	line->stopping = true;
-	weft_task_cancel(&line->flush);
+	weft_retry_cancel(&line->flush);
 }
 
 void tcp_line_clear(struct tcp_line *line)

@@ -33,11 +33,12 @@ struct tcp_line {
 	void (*let_go)(struct tcp_tx *tx);
 
 	struct weft_op op;
-	struct weft_task flush;
+	struct weft_retry flush;
 	struct weft_list waiting, sending;
 	struct iovec iov[TCP_LINE_IOVS];
 	int at, count; /* parts sent, parts in all */
 	int offered;   /* to here; those on @sending that end before it are held meanwhile */
+	bool shared;   /* others write to some of them */
 	bool busy, stopping;
 	uint64_t begun_ns; /* when what is being sent was first offered */
 };

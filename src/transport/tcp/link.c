@@ -190,6 +190,7 @@ static void send_failed(struct tcp_line *line, int rc)
 {
 	struct tcp_link *tl = container_of(line, struct tcp_link, line);
 
+	tl->link.hung_up |= rc == -EPIPE || rc == -ECONNRESET;
 	if (tl->state == LINK_TERMINATING)
 		shut_down(tl);
 	else

@@ -129,6 +129,7 @@ static void on_term(struct tcp_link *tl, const char *pdu)
 	struct nvme_tcp_term term;
 
 	memcpy(&term, pdu, sizeof(term));
+	tl->link.hung_up = true;
 	weft_link_close(&tl->link, -EPROTO,
 			"the target ended the connection: %s (C2HTermReq, FES %u, FEI %u)",
 			nvme_tcp_fes_text(le16_to_cpu(term.fes)), le16_to_cpu(term.fes),
@@ -329,6 +330,7 @@ static void recv_done(struct weft_op *op, int res)
 		return;
 	}
 	if (res <= 0) {
+		tl->link.hung_up |= !res || res == -ECONNRESET;
 		if (res)
 			weft_link_close(&tl->link, res, "receive: %s", strerror(-res));
 		else

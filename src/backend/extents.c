@@ -1,0 +1,90 @@
+/* extents.c - which parts of a range are allocated, as the file system knows it.
+ *
+ *   where is the next data? ─▶ where does it end? ─▶ an extent ─▶ on from there
+ *        └─ none in the range ─────────────────────▶ the range is told
+ *
+ * What is found is rounded to pages, outwards: a block that has storage anywhere has storage. The
+ * work is bounded by looks and by the room for what is found; who wants more asks again behind what
+ * was told.
+ *
+ * Invariant: what a write has completed before the search is in an extent. A write that comes
+ * meanwhile may be. */
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "backend/types.h"
+
+#define PAGE 4096ull
+
+/* There is none up to the end of the file, which somebody may have cut: what is gone is no hole. */
+static int no_data(int fd, uint64_t end, uint64_t *data)
+{
+	struct stat st;
+
+	if (fstat(fd, &st) < 0)
+		return -errno;
+	*data = end;
+	return (uint64_t)st.st_size < end ? -EIO : 0;
+}
+
+/* From @at on; @end: none. */
+static int next_data(int fd, uint64_t at, uint64_t end, uint64_t *data)
+{
+	off_t found = lseek(fd, (off_t)at, SEEK_DATA);
+
+	if (found < 0)
+		return errno == ENXIO ? no_data(fd, end, data) : -errno;
+	*data = (uint64_t)found & ~(PAGE - 1);
+	if (*data < at)
+		*data = at;
+	if (*data > end)
+		*data = end;
+	return 0;
+}
+
+/* A hole that was made just now is told as data: the search goes on in any case. */
+static uint64_t rounded_end(uint64_t data, uint64_t data_end, uint64_t end)
+{
+	uint64_t up = (data_end + PAGE - 1) & ~(PAGE - 1);
+
+	if (data_end <= data)
+		up = (data & ~(PAGE - 1)) + PAGE;
+	return up < end ? up : end;
+}
+
+static bool follows(const struct weft_extent *last, uint64_t at)
+{
+	return last->offset + last->length == at;
+}
+
+int weft_extents_find(struct weft_io *io, unsigned looks,
+		      int (*data_end)(struct weft_backend *be, uint64_t at, uint64_t *end))
+{
+	uint64_t at = io->offset, end = io->offset + io->length, data = at, until;
+	struct weft_extent *found = io->buf;
+	unsigned n = 0;
+	bool joins;
+	int rc;
+
+	while (at < end && looks--) {
+		rc = next_data(weft_backend_descriptor(io->be), at, end, &data);
+		if (rc < 0)
+			return rc;
+		at = until = data;
+		joins = n && follows(&found[n - 1], data);
+		if (data == end || (!joins && n == io->extents))
+			break;
+		until = end;
+		rc = data_end(io->be, data, &until);
+		if (rc < 0)
+			return rc;
+		at = rounded_end(data, until, end);
+		if (joins)
+			found[n - 1].length += at - data;
+		else
+			found[n++] = (struct weft_extent){ data, at - data };
+	}
+	io->extents = n;
+	io->told = at - io->offset;
+	return 0;
+}

@@ -1,0 +1,173 @@
+/* subsys_add.c - subsystem-add: a subsystem comes while others are served.
+ *
+ *   check ─▶ open its storage ─▶ join, beside home ─▶ check again ─▶ show ─▶ answer
+ *                                   └─ refused, or we stop ─────────┴─▶ undo ─▶ answer
+ *
+ * A subsystem whose state is in a file may have to wait before it has joined (store/join.c). Until
+ * then nobody can see it: hosts and other calls are served as if it were not there, and what they
+ * change may stand in its way, so it is checked again.
+ *
+ * A target that stops gives it up. A takeover does not begin while any call is under way (give.c).
+ *
+ * Invariant: the call is answered when all of the subsystem is there, or nothing of it. */
+#include <errno.h>
+#include <stdlib.h>
+
+#include "base/cleanup.h"
+#include "base/log.h"
+#include "daemon/methods.h"
+#include "daemon/state.h"
+
+struct adding {
+	struct weft_list link;
+	struct weft_call *call;
+	struct weft_subsys_config config;
+	struct weft_store_joining *joining; /* NULL: it does not, or has */
+	int rc;                             /* what the answer is, when it is undone */
+	struct weft_err err;
+};
+
+/* --- may it come? ----------------------------------------------------------------------------- */
+
+static int check_namespaces(struct weft_daemon *d, const struct weft_subsys_config *subsys,
+			    struct weft_err *err)
+{
+	const struct weft_ns_config *ns = subsys->namespaces.at;
+	char who[WEFT_NQN_MAX + 32];
+
+	for (unsigned i = 0; i < subsys->namespaces.count; i++) {
+		if (weft_ns_check_path(&ns[i], err) < 0)
+			return -EINVAL;
+		if (ns[i].uuid[0] && weft_look_uuid_taken(d, ns[i].uuid, who, sizeof(who)))
+			return weft_fail(err, -EEXIST,
+					 "namespaces[%u].uuid: %s is that of %s already", i,
+					 ns[i].uuid, who);
+	}
+	return 0;
+}
+
+static int check_new(struct weft_daemon *d, const struct weft_subsys_config *subsys,
+		     struct weft_err *err)
+{
+	const struct weft_doc no_places = { NULL };
+	char exposed[WEFT_URI_MAX];
+	int rc;
+
+	if (weft_subsys_find(d->target, subsys->nqn))
+		return weft_fail(err, -EEXIST, "nqn: there is a subsystem %s already", subsys->nqn);
+	rc = weft_subsys_check_path(subsys, err);
+	if (rc < 0)
+		return rc;
+	weft_look_exposed(d, exposed);
+	rc = weft_access_check(subsys, exposed[0] ? exposed : NULL, &no_places, "", err);
+	return rc < 0 ? rc : check_namespaces(d, subsys, err);
+}
+
+/* --- the answer ------------------------------------------------------------------------------- */
+
+static void adding_free(struct adding *adding)
+{
+	weft_list_remove(&adding->link);
+	weft_subsys_config_free(&adding->config);
+	free(adding);
+}
+
+static void on_undone(void *arg)
+{
+	struct adding *adding = arg;
+
+	weft_call_fail(adding->call, adding->rc, &adding->err);
+	adding_free(adding);
+}
+
+static void undo(struct adding *adding, struct weft_subsys *s, struct weft_store *store)
+{
+	if (s)
+		weft_subsys_remove(s, on_undone, adding);
+	else if (store)
+		weft_store_close(store, on_undone, adding);
+	else
+		on_undone(adding);
+}
+
+static void show(struct adding *adding, struct weft_store *store)
+{
+	struct weft_daemon *d = adding->call->rpc->daemon;
+	struct weft_subsys_config *config = &adding->config;
+	json_auto_t *warnings = json_array();
+	struct weft_subsys *s = NULL;
+
+	adding->rc = check_new(d, config, &adding->err);
+	if (!adding->rc)
+		adding->rc = weft_subsys_apply(d, config, store, &s, &adding->err);
+	if (adding->rc < 0) {
+		undo(adding, s, store);
+		return;
+	}
+	weft_info("%s: added", config->nqn);
+	weft_tell_subsys(d, config->nqn);
+	weft_warn_subsys(warnings, config);
+	weft_look_ana(d, config->nqn, &config->ana, warnings);
+	weft_call_warned(adding->call, json_pack("{s:s}", "nqn", config->nqn), take_ptr(&warnings));
+	adding_free(adding);
+}
+
+static void on_joined(void *arg, int rc, struct weft_store *store, const struct weft_err *err)
+{
+	struct adding *adding = arg;
+
+	adding->joining = NULL;
+	adding->rc = rc;
+	if (!rc) {
+		show(adding, store);
+		return;
+	}
+	weft_fail(&adding->err, rc, "%s", err->text);
+	on_undone(adding);
+}
+
+/* --- the call --------------------------------------------------------------------------------- */
+
+static int start(struct adding *adding)
+{
+	struct weft_daemon *d = adding->call->rpc->daemon;
+	struct weft_subsys_config *config = &adding->config;
+	const struct weft_store_options options = weft_subsys_store(d, config);
+	int rc = check_new(d, config, &adding->err);
+
+	if (!rc)
+		rc = weft_subsys_open(config, false, &adding->err);
+	if (!rc && options.spec[0])
+		rc = weft_store_join(&adding->joining, &options, on_joined, adding, &adding->err);
+	return rc;
+}
+
+void weft_method_subsys_add(struct weft_call *call, void *params)
+{
+	struct weft_daemon *d = call->rpc->daemon;
+	struct weft_subsys_config *config = params;
+	struct adding *adding = calloc(1, sizeof(*adding));
+
+	if (!adding) {
+		weft_call_fail(call, -ENOMEM, &(struct weft_err){ "out of memory" });
+		return;
+	}
+	adding->call = call;
+	adding->config = *config;
+	*config = (struct weft_subsys_config){ 0 };
+	weft_list_push(&d->adds, &adding->link);
+	adding->rc = start(adding);
+	if (adding->rc < 0)
+		on_undone(adding);
+	else if (!adding->joining)
+		show(adding, NULL);
+}
+
+void weft_adds_cancel(struct weft_daemon *d)
+{
+	struct adding *adding;
+
+	weft_list_for_each(adding, &d->adds, link)
+		if (adding->joining)
+			weft_store_join_cancel(adding->joining);
+}

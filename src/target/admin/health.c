@@ -1,0 +1,43 @@
+/* health.c - what a subsystem says of its health: in SMART, and by an event when it becomes worse.
+ *
+ * When a sync has failed, what was written may be lost, and nothing becomes durable until the storage
+ * is opened anew (backend/disk.c). It is still read and written, so it is not read-only: its
+ * reliability is degraded. Errors of single blocks are counted, and warn of nothing. */
+#include "target/admin/admin.h"
+
+static bool is_degraded(struct weft_subsys *s)
+{
+	for (uint32_t nsid = 1; nsid <= WEFT_NSID_MAX; nsid++) {
+		const struct tgt_ns *ns = tgt_ns_find(s, nsid);
+
+		if (ns && atomic_load(&ns->be->sync_failed))
+			return true;
+	}
+	return false;
+}
+
+uint8_t tgt_health_warnings(struct weft_subsys *s)
+{
+	return is_degraded(s) ? NVME_SMART_CRIT_DEGRADED : 0;
+}
+
+void tgt_health_look(struct weft_subsys *s)
+{
+	bool was = s->degraded;
+	struct tgt_ctrl *ctrl;
+
+	s->degraded = is_degraded(s);
+	if (was || !s->degraded)
+		return;
+	weft_list_for_each(ctrl, &s->ctrls, link)
+		tgt_event(ctrl, TGT_EVENT_HEALTH);
+}
+
+/* However many commands fail after the first: one namespace is looked at for each. */
+void tgt_health_failed(struct weft_subsys *s, uint32_t nsid)
+{
+	const struct tgt_ns *ns = tgt_ns_find(s, nsid);
+
+	if (ns && !s->degraded && atomic_load(&ns->be->sync_failed))
+		tgt_health_look(s);
+}

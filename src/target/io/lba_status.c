@@ -1,0 +1,158 @@
+/* lba_status.c - Get LBA Status: which blocks of a range are allocated. It comes by the admin queue,
+ * and storage answers it.
+ *
+ *   home ─▶ back to the queue's reactor ─▶ enter the namespace ─▶ its turn, a buffer ─▶ storage ─▶ reply
+ *
+ * Home has nothing to do but to let it pass in its host's turn. Looking for extents is bounded work,
+ * and bulk work: so much of it in a turn, and one command after the other. How much one command tells
+ * is up to us; its host asks again behind the last descriptor.
+ *
+ * Storage that does not know counts as allocated. Reservations have no say: no data is told. */
+#include <assert.h>
+#include <string.h>
+
+#include "target/io/io.h"
+
+enum { ANSWER_MAX = 4096 };
+
+/* Each takes the place of what storage has told. */
+static_assert(sizeof(struct weft_extent) == sizeof(struct nvme_lba_status_desc), "one for one");
+
+static const struct nvme_lba_status_cmd *cmd_of(const struct weft_req *req)
+{
+	return &req->cmd.lba_status;
+}
+
+static uint32_t room_of(const struct weft_req *req)
+{
+	uint64_t bytes = (le32_to_cpu(cmd_of(req)->mndw) + 1ull) * 4;
+
+	return bytes < ANSWER_MAX ? (uint32_t)bytes : ANSWER_MAX;
+}
+
+/* RL 0 is all to the end of the namespace; what a range has beyond that is out of range. */
+static uint16_t check_range(struct weft_req *req, const struct tgt_ns *ns, uint64_t *length)
+{
+	uint64_t slba = le64_to_cpu(cmd_of(req)->slba), nlb = le16_to_cpu(cmd_of(req)->rl);
+	uint64_t blocks = atomic_load_explicit(&ns->blocks, memory_order_relaxed);
+
+	if (slba >= blocks)
+		return SC_GENERIC(LBA_RANGE) | SC_DNR;
+	if (!nlb)
+		nlb = blocks - slba;
+	*length = nlb << ns->lba_shift;
+	tgt_req(req)->offset = slba << ns->lba_shift;
+	return tgt_io_check_lbas(ns, slba, nlb);
+}
+
+static uint16_t check(struct weft_req *req, const struct tgt_ns *ns, uint64_t *length)
+{
+	uint32_t least = sizeof(struct nvme_lba_status) + sizeof(struct nvme_lba_status_desc);
+	uint16_t sc;
+
+	if (cmd_of(req)->atype != NVME_LBA_STATUS_ALLOCATED || room_of(req) < least)
+		return SC_GENERIC(INVALID_FIELD) | SC_DNR;
+	sc = weft_req_check_sgl(req, room_of(req));
+	return sc ? sc : check_range(req, ns, length);
+}
+
+/* --- the answer ------------------------------------------------------------------------------- */
+
+/* A descriptor has 32 bits for its blocks; false: the rest of the extent is the next answer's. */
+static bool describe(struct nvme_lba_status_desc *desc, uint8_t shift)
+{
+	struct weft_extent extent;
+	uint64_t blocks;
+	bool fits;
+
+	memcpy(&extent, desc, sizeof(extent));
+	blocks = extent.length >> shift;
+	fits = blocks <= UINT32_MAX;
+	*desc = (struct nvme_lba_status_desc){
+		.dslba = cpu_to_le64(extent.offset >> shift),
+		.nlb = cpu_to_le32(fits ? (uint32_t)blocks : UINT32_MAX),
+		.status = NVME_LBARS_ALLOCATED,
+	};
+	return fits;
+}
+
+static void answer_extents(struct weft_req *req, const struct weft_io *io)
+{
+	struct nvme_lba_status *answer = req->data;
+	bool fits = true;
+	unsigned n = 0;
+
+	while (n < io->extents && fits)
+		fits = describe(&answer->descs[n++], tgt_ns_at_work(req)->lba_shift);
+	answer->nlsd = cpu_to_le32(n);
+	answer->cmpc = fits && io->told == io->length ? NVME_CMPC_COMPLETE : NVME_CMPC_INCOMPLETE;
+	req->reply_len = room_of(req);
+	tgt_io_finish(req, 0);
+}
+
+/* --- to the storage and back ------------------------------------------------------------------ */
+
+static void all_of_it(struct weft_io *io)
+{
+	*(struct weft_extent *)io->buf = (struct weft_extent){ io->offset, io->length };
+	io->extents = 1;
+	io->told = io->length;
+}
+
+static void on_extents(struct weft_io *io, int rc)
+{
+	struct weft_req *req = tgt_io_req(io);
+
+	if (rc == -EOPNOTSUPP)
+		all_of_it(io);
+	if (rc < 0 && rc != -EOPNOTSUPP)
+		tgt_io_finish(req, tgt_io_status(req, rc));
+	else
+		answer_extents(req, io);
+}
+
+/* It may have become smaller since. */
+static void search(struct weft_req *req)
+{
+	struct nvme_lba_status *answer = req->data;
+	struct tgt_req *treq = tgt_req(req);
+	uint64_t length = 0;
+	uint16_t sc = check_range(req, tgt_ns_at_work(req), &length);
+
+	if (sc) {
+		tgt_io_finish(req, sc);
+		return;
+	}
+	memset(answer, 0, room_of(req));
+	treq->io.extents = (unsigned)((room_of(req) - sizeof(*answer)) / sizeof(answer->descs[0]));
+	tgt_io_submit(req, WEFT_IO_EXTENTS, answer->descs, treq->offset, length, 0, on_extents);
+}
+
+static void enter(struct weft_req *req)
+{
+	struct tgt_ns *ns;
+	uint16_t sc = tgt_ns_of(req, &ns);
+	uint64_t length;
+
+	if (sc) {
+		tgt_io_finish(req, sc);
+		return;
+	}
+	if (!tgt_ns_try_enter(req, ns, false, enter))
+		return;
+	sc = check(req, ns, &length);
+	if (sc)
+		tgt_io_finish(req, sc);
+	else
+		tgt_io_bulk(req, room_of(req), search);
+}
+
+static void enter_here(struct weft_msg *msg)
+{
+	enter(container_of(msg, struct weft_req, msg));
+}
+
+void tgt_lba_status(struct weft_req *req)
+{
+	tgt_post_back(req, enter_here);
+}

@@ -1,0 +1,90 @@
+/* lists.c - Copy and Dataset Management bring a list of ranges, and keep it until they end: a share has
+ * so many of them in buffers of a reactor.
+ *
+ *   its list? ── fewer than TGT_LISTS ──▶ fetch ─▶ pieces ─▶ finish ─▶ one fewer
+ *       └─ as many ─▶ wait ─▶ the first, in a later turn ─▶ fetch         │
+ *                              ▲                                          │
+ *                              └──────────────────────────────────────────┘
+ *
+ * Buffers for small data on its way in are of all hosts, and such a command lasts. A list that came in
+ * its capsule needs no buffer, and is not counted.
+ *
+ * Invariant: while somebody waits, there is no room, or the task is deferred that gives it away. It
+ * looks at the share before it runs a command, not after: the last one may end who has the share. */
+#include "target/io/io.h"
+
+static struct tgt_bulk *share_of(struct weft_req *req)
+{
+	struct weft_bulk_line *line = tgt_io_line(req);
+
+	return container_of(line->within ? line->within : line, struct tgt_bulk, line);
+}
+
+static void count(struct weft_req *req)
+{
+	tgt_req(req)->listed = true;
+	share_of(req)->lists++;
+}
+
+void tgt_io_list(struct weft_req *req, void (*fetch)(struct weft_req *req))
+{
+	struct tgt_bulk *share = share_of(req);
+
+	if (req->data) {
+		fetch(req);
+	} else if (share->lists < TGT_LISTS && weft_list_empty(&share->waiting)) {
+		count(req);
+		fetch(req);
+	} else {
+		tgt_req(req)->again = fetch;
+		tgt_req(req)->waits = TGT_WAITS_FOR_LIST;
+		weft_list_push(&share->waiting, &req->link);
+	}
+}
+
+static void serve_later(struct tgt_bulk *share, struct weft_req *req)
+{
+	if (share->lists < TGT_LISTS && !weft_list_empty(&share->waiting))
+		weft_reactor_defer(req->qp->group->reactor, &share->serve);
+}
+
+void tgt_io_list_over(struct weft_req *req)
+{
+	struct tgt_bulk *share = share_of(req);
+
+	tgt_req(req)->listed = false;
+	share->lists--;
+	serve_later(share, req);
+}
+
+void tgt_io_list_forget(struct weft_req *req)
+{
+	struct tgt_bulk *share = share_of(req);
+
+	weft_list_remove(&req->link);
+	if (weft_list_empty(&share->waiting))
+		weft_task_cancel(&share->serve);
+}
+
+/* One in a turn. */
+void tgt_io_lists_serve(struct weft_task *task)
+{
+	struct tgt_bulk *share = container_of(task, struct tgt_bulk, serve);
+	struct weft_req *req = container_of(weft_list_pop(&share->waiting), struct weft_req, link);
+
+	tgt_req(req)->waits = TGT_WAITS_NOT;
+	count(req);
+	serve_later(share, req);
+	tgt_req(req)->again(req);
+}
+
+/* What its host's other queues have under way may last. */
+void tgt_io_lists_closing(struct weft_qpair *qp)
+{
+	for (uint32_t i = 0; i < qp->touched; i++) {
+		struct weft_req *req = weft_qpair_slot(qp, i);
+
+		if (req && tgt_req(req)->waits == TGT_WAITS_FOR_LIST)
+			tgt_io_bulk_end(req, SC_GENERIC(ABORT_QUEUE));
+	}
+}

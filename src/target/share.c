@@ -1,0 +1,175 @@
+/* share.c - who counts as one: whose queues are counted together, and whose commands take turns with
+ * those of others.
+ *
+ *   a share ─┬─ of a host that its subsystem names: its NQN, through all its controllers
+ *            ├─ of an address: the hosts there that nobody named, where any may connect
+ *            └─ of all who were not let in: before Connect, and hosts of the discovery service
+ *
+ * A host chooses its identifier, and where any may connect its NQN, too: neither buys it a second
+ * share. An address it does not choose (base/addr_counts.h). Hosts behind one address share what it
+ * has, and each has a flow there: among themselves they take turns by their NQNs. Who says a name
+ * that is on a list has that host's share.
+ *
+ * On every reactor a flow has a line for its bulk work, within that of its address if it has one. It
+ * is empty when the flow's last controller goes, whose commands are back by then.
+ *
+ * Invariant: a controller has one flow, and a flow one share, as long as it is there. */
+#include <assert.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "target/io/io.h"
+
+struct tgt_shares {
+	struct weft_list flows; /* of hosts */
+	struct tgt_flow unknown;
+	struct tgt_share addresses[WEFT_ADDR_COUNTERS];
+	struct tgt_bulk bulk[]; /* of the addresses, by group */
+};
+
+static void share_init(struct tgt_share *share)
+{
+	share->queues = 0;
+	weft_list_init(&share->flows);
+	weft_list_init(&share->ready);
+}
+
+/* @share NULL: it has one of its own. */
+static void flow_init(struct tgt_flow *flow, struct tgt_share *share, const char *hostnqn)
+{
+	share_init(&flow->own);
+	flow->share = share ? share : &flow->own;
+	flow->ctrls = 0;
+	flow->bulk = NULL;
+	strcpy(flow->hostnqn, hostnqn);
+	weft_list_init(&flow->link);
+	weft_list_init(&flow->ready);
+	weft_list_init(&flow->reqs);
+}
+
+/* NULL: its subsystem names it. */
+static struct tgt_share *address_of(const struct weft_subsys *s, const char *hostnqn,
+				    const struct sockaddr_storage *peer)
+{
+	struct weft_target *t = s->target;
+
+	if (tgt_host_named(s, hostnqn))
+		return NULL;
+	return &t->shares->addresses[weft_addr_index(&t->anonymous, peer)];
+}
+
+/* @within NULL: it takes turns with all others. */
+static void bulk_init(struct tgt_bulk *bulk, struct tgt_bulk *within)
+{
+	weft_bulk_line_init(&bulk->line, within ? &within->line : NULL);
+	bulk->lists = 0;
+	weft_list_init(&bulk->waiting);
+	weft_task_init(&bulk->serve, tgt_io_lists_serve);
+}
+
+/* Where flows of @share take turns, by group; NULL: it has one. */
+static struct tgt_bulk *bulk_of(const struct weft_target *t, const struct tgt_share *share)
+{
+	return share ? &t->shares->bulk[(share - t->shares->addresses) * t->ngroups] : NULL;
+}
+
+static struct tgt_flow *flow_new(const struct weft_target *t, struct tgt_share *share,
+				 const char *hostnqn)
+{
+	struct tgt_flow *flow = malloc(sizeof(*flow) + t->ngroups * sizeof(flow->bulk[0]));
+	struct tgt_bulk *within = bulk_of(t, share);
+
+	if (!flow)
+		return NULL;
+	flow_init(flow, share, hostnqn);
+	flow->bulk = (void *)(flow + 1);
+	for (unsigned i = 0; i < t->ngroups; i++)
+		bulk_init(&flow->bulk[i], within ? &within[i] : NULL);
+	return flow;
+}
+
+static struct tgt_flow *flow_find(const struct weft_target *t, const struct tgt_share *share,
+				  const char *hostnqn)
+{
+	struct tgt_flow *flow;
+
+	weft_list_for_each(flow, &t->shares->flows, link)
+		if (flow->share == (share ? share : &flow->own) && !strcmp(flow->hostnqn, hostnqn))
+			return flow;
+	return NULL;
+}
+
+const struct tgt_share *tgt_share_find(const struct weft_subsys *s, const char *hostnqn,
+				       const struct sockaddr_storage *peer)
+{
+	const struct tgt_share *share = address_of(s, hostnqn, peer);
+	const struct tgt_flow *flow = share ? NULL : flow_find(s->target, NULL, hostnqn);
+
+	return flow ? flow->share : share;
+}
+
+/* --- controllers come and go ------------------------------------------------------------------ */
+
+struct tgt_flow *tgt_flow_unknown(struct weft_target *t)
+{
+	return &t->shares->unknown;
+}
+
+int tgt_flow_join(struct tgt_ctrl *ctrl)
+{
+	struct weft_target *t = ctrl->subsys->target;
+	struct tgt_share *share = address_of(ctrl->subsys, ctrl->hostnqn, &ctrl->peer);
+	struct tgt_flow *flow = flow_find(t, share, ctrl->hostnqn);
+
+	if (ctrl->subsys->discovery) {
+		ctrl->flow = &t->shares->unknown;
+		return 0;
+	}
+	if (!flow) {
+		flow = flow_new(t, share, ctrl->hostnqn);
+		if (!flow)
+			return -ENOMEM;
+		weft_list_push(&t->shares->flows, &flow->link);
+	}
+	flow->ctrls++;
+	ctrl->flow = flow;
+	return 0;
+}
+
+/* Its commands are back: nothing of it waits. */
+void tgt_flow_leave(struct tgt_ctrl *ctrl)
+{
+	struct tgt_flow *flow = ctrl->flow;
+
+	ctrl->flow = NULL;
+	if (!flow || ctrl->subsys->discovery || --flow->ctrls)
+		return;
+	assert(weft_list_empty(&flow->reqs) && !flow->own.queues);
+	weft_list_remove(&flow->link);
+	free(flow);
+}
+
+/* --- beginning and end ------------------------------------------------------------------------ */
+
+int tgt_shares_create(struct weft_target *t)
+{
+	size_t nbulk = (size_t)WEFT_ADDR_COUNTERS * t->ngroups;
+	struct tgt_shares *shares = calloc(1, sizeof(*shares) + nbulk * sizeof(shares->bulk[0]));
+
+	if (!shares)
+		return -ENOMEM;
+	weft_list_init(&shares->flows);
+	flow_init(&shares->unknown, NULL, "");
+	for (unsigned i = 0; i < WEFT_ADDR_COUNTERS; i++)
+		share_init(&shares->addresses[i]);
+	for (size_t i = 0; i < nbulk; i++)
+		bulk_init(&shares->bulk[i], NULL);
+	t->shares = shares;
+	return 0;
+}
+
+void tgt_shares_destroy(struct weft_target *t)
+{
+	free(t->shares);
+}
