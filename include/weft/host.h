@@ -36,6 +36,12 @@ enum weft_policy {
 	WEFT_LATENCY, /* "latency": the one that will answer first, from what it has taken lately */
 };
 
+/* Which commands are sent again that may have been carried out when their connection was lost. */
+enum weft_resend {
+	WEFT_RESEND_IDEMPOTENT, /* "idempotent": those that are the same done twice */
+	WEFT_RESEND_NEVER, /* "never": none that writes; where several hosts write a namespace */
+};
+
 /* What the address of a URI is. */
 enum weft_paths {
 	WEFT_PATHS_GIVEN,    /* "given": a path's */
@@ -61,7 +67,12 @@ struct weft_options {
 	uint32_t fast_io_fail_ms; /* [fast_io_fail] without a usable path until I/O fails; 0: never: 0 */
 	uint32_t probe_ms; /* [probe] for a command, then a sign of life is asked for: 200 ms */
 	enum weft_policy policy; /* [policy] of the first path: WEFT_QUEUE_DEPTH */
+	enum weft_resend resend; /* [resend] of the first path: WEFT_RESEND_IDEMPOTENT */
 	enum weft_paths paths;   /* [paths] WEFT_PATHS_GIVEN */
+	/* A discovery, with all services that take part in it. */
+	uint32_t discovery_ms;       /* [discovery_timeout] 60 s */
+	uint32_t discovery_entries;  /* [discovery_entries] of their logs, 1 KiB each: 16384 */
+	uint32_t discovery_services; /* [discovery_services] at most 64: 64 */
 	const char *cpus; /* [cpus] the controller's thread is kept on these, such as 0-3,5; NULL:
 			     on those of the thread that connects */
 
@@ -120,6 +131,7 @@ struct weft_ctrl_info {
 	bool can_compare, can_zero, can_trim, can_verify, can_copy, can_fuse;
 	bool discovering;    /* a discovery service has not said yet which paths it lists */
 	uint64_t reconnects; /* since weft_connect() */
+	uint64_t losses;     /* of a connection, likewise; not all need be made again */
 };
 
 void weft_ctrl_info(struct weft_ctrl *ctrl, struct weft_ctrl_info *info);
@@ -181,9 +193,10 @@ enum weft_event_kind {
 	WEFT_EVENT_ANA,        /* asymmetric access changed */
 	WEFT_EVENT_DISCOVERY,  /* the discovery log changed: weft_discovery_read() again; or, with
 				 paths=discover, a discovery service has another @state */
-	WEFT_EVENT_ERROR,      /* the controller reports trouble; @result is the completion's DW0 */
-	WEFT_EVENT_OTHER,      /* an asynchronous event that Weft does not know */
-	WEFT_EVENT_OVERFLOW,   /* events were dropped: look at everything again */
+	WEFT_EVENT_ERROR, /* the controller reports trouble; @result is the completion's DW0; or it
+				 has no connection for a queue of ours any more */
+	WEFT_EVENT_OTHER, /* an asynchronous event that Weft does not know */
+	WEFT_EVENT_OVERFLOW, /* events were dropped: look at everything again */
 };
 
 struct weft_event {
@@ -221,6 +234,22 @@ struct weft_ns_info {
 
 void weft_ns_info(struct weft_ns *ns, struct weft_ns_info *info);
 
+struct weft_ns_extent {
+	uint64_t length; /* bytes */
+	bool data;       /* false: it is not allocated, and reads as zeroes */
+};
+
+/* What @length bytes from @offset on hold, multiples of the block size: extents that follow each
+ * other, at most @max. Returns how many, 1 at least; they may end before @length does, and the next
+ * call goes on there. All counts as data where the controller does not tell (Get LBA Status), cannot
+ * be asked now, or has deallocated blocks that need not read as zeroes.
+ *
+ * A block is told as not allocated only if it was not at some time during the call: what had been
+ * written before, and not deallocated since, is data. -EINVAL, -ERANGE (beyond the end), -ESTALE,
+ * -ENODEV. */
+int weft_ns_extents(struct weft_ns *ns, uint64_t offset, uint64_t length,
+		    struct weft_ns_extent *extents, unsigned max, struct weft_err *err);
+
 /* Of a namespace through a path. */
 enum weft_access {
 	WEFT_ACCESS_UNKNOWN, /* the path is not live, or was not asked yet */
@@ -235,6 +264,7 @@ enum weft_access {
 struct weft_ns_path {
 	unsigned path;
 	enum weft_access access;
+	uint32_t ana_group; /* that it is in there; 0: not known, or access is not asymmetric */
 };
 
 /* In the order of the paths' numbers, at most @max. Returns how many there are. */
@@ -275,7 +305,8 @@ struct weft_cmd {
 	struct weft_ns *ns;      /* RAW: may be NULL */
 	uint64_t offset, length; /* bytes, multiples of the block size */
 	uint64_t copy_from;
-	const struct iovec *iov; /* @length bytes; RAW: what the opcode moves */
+	/* @length bytes; RAW: what the opcode moves. What a controller leaves of it is zeroed. */
+	const struct iovec *iov;
 	int iovcnt;
 	const void *sqe; /* RAW: 64 bytes */
 	/* Runs inside weft_queue_poll(). May submit more, also this one again. */
@@ -297,11 +328,18 @@ struct weft_cmd {
  *
  * When the connection is lost, commands wait for the new one. Those that the controller may have
  * seen already are sent again if doing them twice is the same as doing them once: READ, WRITE,
- * FLUSH, COMPARE, ZERO, TRIM, VERIFY, and RAW with WEFT_IDEMPOTENT. COPY, COMPARE_AND_WRITE and
- * other RAW end with -ECONNRESET: whether they were carried out is not known. A command that was
- * refused because of the path it took, or because its namespace was not ready, was not carried out:
- * all but RAW without that flag are sent again. A program must not have two writes to the same
- * blocks in flight at once; NVMe orders nothing between them either way. */
+ * FLUSH, COMPARE, ZERO, TRIM, VERIFY, and RAW with WEFT_IDEMPOTENT. What writes is neither sent
+ * again nor ended before the lost controller cannot carry it out any more. COPY, COMPARE_AND_WRITE
+ * and other RAW are not sent again; with WEFT_RESEND_NEVER nothing is that writes. A command that
+ * was refused because of the path it took, or because its namespace was not ready, was not carried
+ * out: all but RAW without that flag are sent again. A program must not have two writes to the same
+ * blocks in flight at once; NVMe orders nothing between them either way.
+ *
+ * Of a command that ends because of a lost connection, rc tells what is known:
+ *   -ENOTCONN    it was not carried out, and will not be
+ *   -ECONNRESET  it was sent, and whether it was carried out is not known, of what writes whatever
+ *                else came of it; it will not be any more, unless a controller that was
+ *                asked to end the lost one never said that it is over */
 int weft_submit(struct weft_queue *queue, struct weft_cmd *cmd);
 
 /* Sends what was submitted, takes in what has come, runs done(). Waits at most @timeout_ms for the
@@ -386,7 +424,7 @@ struct weft_discovered {
 	char address[257]; /* TRADDR */
 	char service[33];  /* TRSVCID */
 	char subnqn[257];
-	char uri[512]; /* to weft_connect() with; "" where this library has no such transport */
+	char uri[512]; /* to weft_connect() with; "": there is no such transport, or address */
 	uint16_t portid, cntlid;
 	uint8_t subtype; /* 1: referral, 2: NVM subsystem, 3: this discovery service */
 	bool secure;     /* it requires a secure channel */
@@ -399,11 +437,14 @@ struct weft_discovery {
 	struct weft_discovered *entries;
 	unsigned unreachable; /* referrals that could not be followed; @why has the first cause */
 	struct weft_err why;
+	unsigned skipped; /* referrals that were not tried; likewise */
+	struct weft_err skipped_why;
+	uint32_t left_ms; /* of discovery_timeout */
 };
 
 /* The log of a connected discovery controller, read in pieces, again while it changes under us. */
 int weft_discovery_read(struct weft_ctrl *ctrl, struct weft_discovery *log, struct weft_err *err);
-/* Connects to @uri, reads the log, follows referrals (8 deep, 64 services) and disconnects. */
+/* Connects to @uri, reads the log, follows referrals (8 deep; see discovery_ms) and disconnects. */
 int weft_discover(const char *uri, const struct weft_options *options, struct weft_discovery *log,
 		  struct weft_err *err);
 void weft_discovery_free(struct weft_discovery *log); /* its entries */

@@ -31,11 +31,18 @@ static bool is_doubted(const struct host_path *path, const struct host_ns_view *
 	return path->ana.groups && view->doubt > path->ana.taken_in;
 }
 
+static uint32_t group_through(const struct host_path *path, const struct weft_ns *ns)
+{
+	const struct host_ns_view *view = &ns->views[path->index];
+
+	return path->ana.groups && view->looked ? view->group : 0;
+}
+
 static enum weft_access through(const struct host_path *path, const struct weft_ns *ns)
 {
 	const struct host_ns_view *view = &ns->views[path->index];
 
-	if (path->pub.state != WEFT_LIVE || !view->looked)
+	if (!path->pub.lives || !view->looked || view->refused_ns)
 		return WEFT_ACCESS_UNKNOWN;
 	if (view->rc)
 		return WEFT_ACCESS_ABSENT;
@@ -86,15 +93,17 @@ unsigned weft_ns_paths(struct weft_ns *ns, struct weft_ns_path *out, unsigned ma
 	pthread_mutex_lock(&ns->ctrl->lock);
 	n = host_paths_in_order(ns->ctrl, paths);
 	for (unsigned i = 0; i < n && i < max; i++)
-		out[i] = (struct weft_ns_path){ paths[i]->id, through(paths[i], ns) };
+		out[i] = (struct weft_ns_path){ paths[i]->id, through(paths[i], ns),
+						group_through(paths[i], ns) };
 	pthread_mutex_unlock(&ns->ctrl->lock);
 	return n;
 }
 
 /* --- through any ------------------------------------------------------------------------------ */
 
-/* One path that leads to it is enough, also if that is lost at the moment. That nobody knows it
- * outweighs that another one is in its place on some. */
+/* One path that leads to it is enough, also if that is lost at the moment. That it may be there, and
+ * cannot be looked at, outweighs that nobody knows it; and that, that another one is in its place on
+ * some. */
 static int sum_up(const struct weft_ctrl *ctrl, const struct weft_ns *ns)
 {
 	int rc = 0;
@@ -106,7 +115,7 @@ static int sum_up(const struct weft_ctrl *ctrl, const struct weft_ns *ns)
 			continue;
 		if (!view->rc)
 			return 0;
-		if (rc != -ENODEV)
+		if (view->rc == -EIO || (rc != -EIO && rc != -ENODEV))
 			rc = view->rc;
 	}
 	return rc;
@@ -131,52 +140,117 @@ static uint64_t fails_at_ns(const struct weft_ctrl *ctrl, const struct weft_ns *
 	return ns->down_ns && patience ? ns->down_ns + patience : 0;
 }
 
-static void on_fail_timer(struct weft_timer *timer)
+/* All of them are given the same time: who went down first fails first. NULL: nobody is down. */
+static struct weft_ns *first_down(const struct weft_ctrl *ctrl)
 {
-	struct weft_ctrl *ctrl = container_of(timer, struct weft_ctrl, fail_timer);
-
-	pthread_mutex_lock(&ctrl->lock);
-	host_access_update(ctrl);
-	host_paths_wake(ctrl);
-	pthread_mutex_unlock(&ctrl->lock);
+	return weft_list_empty(&ctrl->down) ? NULL :
+					      container_of(ctrl->down.next, struct weft_ns, down);
 }
 
-static void watch(struct weft_ctrl *ctrl, uint64_t first_ns)
+static void note_usable(struct weft_ctrl *ctrl, struct weft_ns *ns, uint64_t now)
 {
-	uint64_t now = weft_reactor_now_ns(ctrl->reactor);
+	if (is_usable(ns)) {
+		ns->down_ns = 0;
+		weft_list_remove(&ns->down);
+	} else if (!ns->down_ns) {
+		ns->down_ns = now;
+		weft_list_push(&ctrl->down, &ns->down);
+	}
+}
 
-	weft_timer_stop(ctrl->reactor, &ctrl->fail_timer);
-	ctrl->fail_timer.fn = on_fail_timer;
-	if (first_ns)
-		weft_timer_set(ctrl->reactor, &ctrl->fail_timer, (first_ns - now) / 1000000 + 1);
+static bool has_failed(const struct weft_ctrl *ctrl, struct weft_ns *ns, uint64_t now)
+{
+	uint64_t at = fails_at_ns(ctrl, ns);
+
+	if (!at || at > now)
+		return false;
+	weft_list_remove(&ns->down);
+	return true;
 }
 
 /* --- all of it -------------------------------------------------------------------------------- */
 
 static void update_paths(struct weft_ctrl *ctrl, struct weft_ns *ns)
 {
-	for (unsigned i = 0; i < HOST_PATHS_MAX; i++)
-		if (ctrl->paths[i])
-			atomic_store_explicit(&ns->access[i], for_io(ctrl->paths[i], ns),
-					      memory_order_relaxed);
+	uint8_t awaited = 0, replaced = 0;
+
+	for (unsigned i = 0; i < HOST_PATHS_MAX; i++) {
+		const struct host_path *path = ctrl->paths[i];
+
+		if (!path)
+			continue;
+		atomic_store_explicit(&ns->access[i], for_io(path, ns), memory_order_relaxed);
+		if (path->pub.state == WEFT_LIVE && !ns->views[i].looked &&
+		    !ns->views[i].refused_ns)
+			awaited |= (uint8_t)(1u << i);
+		if (ns->views[i].looked && ns->views[i].rc == -ESTALE)
+			replaced |= (uint8_t)(1u << i);
+	}
+	atomic_store(&ns->awaited, awaited);
+	atomic_store(&ns->replaced, replaced);
+}
+
+static void update(struct weft_ctrl *ctrl, struct weft_ns *ns, uint64_t now)
+{
+	int rc;
+
+	if (ns->opening)
+		return;
+	update_paths(ctrl, ns);
+	note_usable(ctrl, ns, now);
+	rc = sum_up(ctrl, ns);
+	atomic_store(&ns->rc, has_failed(ctrl, ns, now) && rc == 0 ? -EIO : rc);
+}
+
+static void watch(struct weft_ctrl *ctrl);
+
+static void on_fail_timer(struct weft_timer *timer)
+{
+	struct weft_ctrl *ctrl = container_of(timer, struct weft_ctrl, fail_timer);
+	uint64_t now = weft_reactor_now_ns(ctrl->reactor);
+	struct weft_ns *ns;
+
+	pthread_mutex_lock(&ctrl->lock);
+	while ((ns = first_down(ctrl)) && fails_at_ns(ctrl, ns) <= now)
+		update(ctrl, ns, now);
+	watch(ctrl);
+	host_paths_wake(ctrl);
+	pthread_mutex_unlock(&ctrl->lock);
+}
+
+static void watch(struct weft_ctrl *ctrl)
+{
+	uint64_t now = weft_reactor_now_ns(ctrl->reactor), at;
+	const struct weft_ns *ns = first_down(ctrl);
+
+	weft_timer_stop(ctrl->reactor, &ctrl->fail_timer);
+	ctrl->fail_timer.fn = on_fail_timer;
+	at = ns ? fails_at_ns(ctrl, ns) : 0;
+	if (at)
+		weft_timer_set(ctrl->reactor, &ctrl->fail_timer,
+			       at > now ? (at - now) / 1000000 + 1 : 1);
+}
+
+static void update_all_who(struct weft_ctrl *ctrl, struct host_nsid *at, uint64_t now)
+{
+	struct weft_ns *ns;
+
+	weft_list_for_each(ns, &at->open, link)
+		update(ctrl, ns, now);
+}
+
+void host_access_update_one(struct weft_ctrl *ctrl, struct host_nsid *at)
+{
+	update_all_who(ctrl, at, weft_reactor_now_ns(ctrl->reactor));
+	watch(ctrl);
 }
 
 void host_access_update(struct weft_ctrl *ctrl)
 {
-	uint64_t now = weft_reactor_now_ns(ctrl->reactor), first = 0, at;
-	struct weft_ns *ns;
-	int rc;
+	uint64_t now = weft_reactor_now_ns(ctrl->reactor);
+	struct host_nsid *at;
 
-	weft_list_for_each(ns, &ctrl->namespaces, link) {
-		if (ns->opening)
-			continue;
-		update_paths(ctrl, ns);
-		ns->down_ns = is_usable(ns) ? 0 : ns->down_ns ? ns->down_ns : now;
-		at = fails_at_ns(ctrl, ns);
-		rc = sum_up(ctrl, ns);
-		atomic_store(&ns->rc, rc == 0 && at && at <= now ? -EIO : rc);
-		if (at > now && (!first || at < first))
-			first = at;
-	}
-	watch(ctrl, first);
+	weft_list_for_each(at, &ctrl->namespaces, link)
+		update_all_who(ctrl, at, now);
+	watch(ctrl);
 }

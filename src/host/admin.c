@@ -77,6 +77,7 @@ static void on_done(struct weft_link *link, struct weft_slot *slot)
 				slot->moved, slot->data_len);
 		return; /* it goes with the connection */
 	}
+	atomic_store(&a->path->heard, true);
 	a->cqe = slot->cqe;
 	if (slot->corrupt && !host_status(&slot->cqe))
 		a->cqe.status = cpu_to_le16(SC_GENERIC(TRAN_TPORT_ERROR) << 1);

@@ -21,11 +21,33 @@ enum { /* NVMe base 2.0, figure 146: types; 150: notices */
 
 static void rearm(struct host_path *path);
 
-static void tell_notice(struct host_path *path, uint32_t result)
+static __le32 *page_of(const struct host_path *path, const struct host_aer *aer)
 {
+	return (__le32 *)(path->aer_page + (aer - path->aers) * HOST_PAGE);
+}
+
+/* Those that the page names, as far as that can be relied on: it has room for some, names each once,
+ * and a page that is empty has been read by somebody else. */
+static void look_at_changed(struct host_path *path, const struct host_aer *aer)
+{
+	const __le32 *nsids = page_of(path, aer);
+	bool whole = aer->read && (aer->result >> 16 & 0xff) == NVME_LOG_LID_CHANGED_NS &&
+		     nsids[0] && le32_to_cpu(nsids[0]) != NVME_NSID_BROADCAST;
+
+	if (whole && !path->changed_read)
+		host_scan_changed(path, nsids, HOST_PAGE / sizeof(*nsids));
+	else
+		host_scan_all(path, false);
+	path->changed_read = false;
+}
+
+static void tell_notice(struct host_path *path, const struct host_aer *aer)
+{
+	uint32_t result = aer->result;
+
 	switch (result >> 8 & 0xff) {
 	case NOTICE_NAMESPACES:
-		host_scan_all(path, false); /* tells when it is through */
+		look_at_changed(path, aer); /* tells when it is through */
 		break;
 	case NOTICE_ANA:
 		host_ana_changed(path);
@@ -44,8 +66,10 @@ static void tell_notice(struct host_path *path, uint32_t result)
 	}
 }
 
-static void tell(struct host_path *path, uint32_t result)
+static void tell(struct host_path *path, const struct host_aer *aer)
 {
+	uint32_t result = aer->result;
+
 	switch (result & 7) {
 	case TYPE_ERROR:
 		host_event_push(path->ctrl, WEFT_EVENT_ERROR, path->state, result,
@@ -57,7 +81,7 @@ static void tell(struct host_path *path, uint32_t result)
 				result >> 8 & 0xff);
 		break;
 	case TYPE_NOTICE:
-		tell_notice(path, result);
+		tell_notice(path, aer);
 		break;
 	default:
 		host_event_push(path->ctrl, WEFT_EVENT_OTHER, path->state, result,
@@ -68,7 +92,7 @@ static void tell(struct host_path *path, uint32_t result)
 static void act(struct host_path *path, struct host_aer *aer)
 {
 	aer->out = false;
-	tell(path, aer->result);
+	tell(path, aer);
 	rearm(path);
 }
 
@@ -76,6 +100,7 @@ static void on_log(struct host_admin *a, int rc)
 {
 	struct host_aer *aer = container_of(a, struct host_aer, log);
 
+	aer->read = rc == 0 && !host_status(&a->cqe);
 	if (rc < 0 && a->path->broken)
 		aer->out = false;
 	else
@@ -87,10 +112,11 @@ static void read_log(struct host_path *path, struct host_aer *aer, uint8_t lid)
 	struct host_admin *a = &aer->log;
 
 	memset(a, 0, sizeof(*a));
+	memset(page_of(path, aer), 0, HOST_PAGE);
 	a->name = "Get Log Page";
 	a->done = on_log;
 	a->inexact = true;
-	a->iov = (struct iovec){ path->aer_page + (aer - path->aers) * HOST_PAGE, HOST_PAGE };
+	a->iov = (struct iovec){ page_of(path, aer), HOST_PAGE };
 	host_fill_log_page(&a->cmd, lid, NVME_NSID_BROADCAST, 0, HOST_PAGE);
 	host_admin_start(path, a, path->config.options.admin_ms);
 }

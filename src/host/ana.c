@@ -64,20 +64,27 @@ static int parse(const char *page, size_t size, struct host_ana_group *groups)
 	return n;
 }
 
+static int by_id(const void *a, const void *b)
+{
+	const struct host_ana_group *x = a, *y = b;
+
+	return (x->id > y->id) - (x->id < y->id);
+}
+
 static const struct host_ana_group *find(const struct host_ana *ana, uint32_t id)
 {
-	for (unsigned i = 0; i < ana->ngroups; i++)
-		if (ana->groups[i].id == id)
-			return &ana->groups[i];
-	return NULL;
+	const struct host_ana_group wanted = { .id = id };
+
+	return bsearch(&wanted, ana->groups, ana->ngroups, sizeof(wanted), by_id);
 }
 
 uint8_t host_ana_state(const struct host_path *path, uint32_t group)
 {
-	const struct host_ana_group *found = find(&path->ana, group);
+	const struct host_ana_group *found;
 
 	if (!path->ana.groups || !group)
 		return NVME_ANA_STATE_OPTIMIZED;
+	found = find(&path->ana, group);
 	return found ? found->state : NVME_ANA_STATE_INACCESSIBLE;
 }
 
@@ -136,6 +143,7 @@ static int take_in(struct host_path *path)
 	pthread_mutex_lock(&ctrl->lock);
 	n = parse(path->ana.page, path->ana.size, path->ana.groups);
 	path->ana.ngroups = n < 0 ? 0 : (unsigned)n;
+	qsort(path->ana.groups, path->ana.ngroups, sizeof(*path->ana.groups), by_id);
 	path->ana.taken_in = path->ana.begun;
 	path->ana.news = false;
 	host_access_update(ctrl);

@@ -30,12 +30,14 @@ static void post_and_unlock(struct host_lane *lane)
 	pthread_mutex_unlock(&lane->queue->ctrl->lock);
 }
 
-void host_lane_ask_reset(struct host_lane *lane, int rc, const struct weft_err *why, bool setup)
+void host_lane_ask_reset(struct host_lane *lane, int rc, const struct weft_err *why, bool setup,
+			 bool hung_up)
 {
 	lock(lane);
 	lane->ask.lost = true;
 	lane->ask.rc = rc;
 	lane->ask.setup = setup;
+	lane->ask.hung_up = hung_up;
 	lane->ask.why = *why;
 	post_and_unlock(lane);
 }
@@ -117,6 +119,7 @@ static struct host_ask take(struct host_lane *lane)
 
 	pthread_mutex_lock(&ctrl->lock);
 	ask = lane->ask;
+	ask.others = lane->path->ready;
 	lane->ask.posted = lane->ask.lost = lane->ask.abort = lane->ask.ana = false;
 	lane->ask.probe_ms = 0;
 	if (lane->path->leaving)
@@ -135,11 +138,11 @@ static void answer(struct weft_msg *msg)
 
 	if (path->state != WEFT_LIVE || ask.generation != path->generation)
 		return;
-	/* A controller that has no queues for us has not really come back. */
-	if (ask.lost && ask.setup)
-		path->live_ns = 0;
-	if (ask.lost) {
-		host_path_broken(path, ask.rc, "I/O queue %u: %s", qid, ask.why.text);
+	if (ask.lost && (!ask.setup || !ask.others)) {
+		if (ask.hung_up)
+			host_path_queue_ended(path, ask.rc, "I/O queue %u: %s", qid, ask.why.text);
+		else
+			host_path_broken(path, ask.rc, "I/O queue %u: %s", qid, ask.why.text);
 		return;
 	}
 	if (ask.abort)
@@ -147,5 +150,5 @@ static void answer(struct weft_msg *msg)
 	if (ask.ana)
 		host_ana_read(path);
 	if (ask.probe_ms)
-		host_keepalive_probe(path, ask.probe_ms);
+		host_probe(path, ask.probe_ms);
 }

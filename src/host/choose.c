@@ -4,8 +4,8 @@
  *
  * With one lane there is nothing to compare. Optimized access comes first, however busy it is; then
  * non-optimized. What a lane costs is the policy's to say. A command whose pieces are in flight
- * stays on its lane. */
-#include "host/cmd.h"
+ * stays on its lane; a flush has places to go to (flush.c). */
+#include "host/flush.h"
 
 /* In hope goes only what comes back to be sent again. */
 static enum host_access access_to(const struct weft_cmd *cmd, unsigned index)
@@ -24,7 +24,7 @@ static bool is_ready(const struct host_lane *lane)
 	return lane && lane->ready && !lane->link->closing;
 }
 
-static enum host_access access_by(const struct host_lane *lane, const struct weft_cmd *cmd)
+enum host_access host_lane_access(const struct host_lane *lane, const struct weft_cmd *cmd)
 {
 	return is_ready(lane) && !lane->leaving ? access_to(cmd, lane->path->index) :
 						  HOST_ACCESS_NONE;
@@ -75,7 +75,7 @@ static struct host_lane *cheapest(const struct weft_queue *queue, const struct w
 
 	for (unsigned i = 0; i < queue->nlanes; i++) {
 		lane = queue->lanes[i];
-		access = avoid >> i & 1 ? HOST_ACCESS_NONE : access_by(lane, cmd);
+		access = avoid >> i & 1 ? HOST_ACCESS_NONE : host_lane_access(lane, cmd);
 		if (!access || access < best)
 			continue;
 		price = cost(queue, lane);
@@ -98,12 +98,14 @@ struct host_lane *host_choose(struct weft_queue *queue, const struct weft_cmd *c
 	const struct cmd_priv *p = (const struct cmd_priv *)cmd->priv;
 	struct host_lane *lane;
 
+	if (cmd->op == WEFT_FLUSH && host_flush_lane(queue, cmd, &lane))
+		return lane;
 	if (p->flying) {
 		lane = queue->lanes[p->lane];
 		return is_ready(lane) ? lane : NULL;
 	}
 	if (queue->nlanes == 1)
-		return access_by(queue->lanes[0], cmd) ? queue->lanes[0] : NULL;
+		return host_lane_access(queue->lanes[0], cmd) ? queue->lanes[0] : NULL;
 	lane = cheapest(queue, cmd, p->avoid);
 	if (!lane && p->avoid)
 		lane = cheapest(queue, cmd, 0);

@@ -7,10 +7,11 @@
  *              └ first: what a lost lane leaves behind
  *
  *   issue.c   lines up what is submitted and issues it        piece.c    what a piece becomes
- *   choose.c  on which lane
+ *   choose.c  on which lane                                   flush.c    on which lanes
  *   settle.c  takes back what comes, or is lost               timeout.c  what does not come
  *
- * Invariant: a command is on one list, or has pieces in flight, or both; these are on one lane. */
+ * Invariant: a command is on one list, or has pieces in flight, or both; these are on one lane, but
+ * for a flush (flush.h). */
 #ifndef WEFT_HOST_CMD_H
 #define WEFT_HOST_CMD_H
 
@@ -26,12 +27,18 @@ struct cmd_priv {
 	const struct iovec *iov; /* where the next piece's data begins */
 	size_t skip;
 	uint32_t flying; /* pieces in flight */
+	unsigned generation; /* of the association that it was lost with; it is held until that is over */
 	uint16_t tries;
-	uint8_t lane;   /* they are on, or were */
-	uint8_t avoid;  /* paths, a bit each, that had an error of theirs */
-	bool listed;    /* on a list */
-	bool lost;      /* a piece went with its connection */
-	bool retry;     /* a piece asks for another try */
+	uint8_t lane;  /* they are on, or were */
+	uint8_t avoid; /* paths, a bit each, that had an error of theirs */
+	uint8_t owed; /* … that were dirty when a flush was submitted, and were not flushed since */
+	uint8_t asked; /* … that it was sent to, since it started (over) */
+	uint8_t took;  /* … whose dirt the Flush there has taken upon itself */
+	bool listed;   /* on a list */
+	bool lost;     /* a piece went with its connection */
+	bool heard;    /* … which its controller has ended */
+	bool unsure;   /* it writes, was lost or broken off before, and may have been carried out */
+	bool retry;    /* a piece asks for another try */
 	bool done_some; /* a piece was carried out */
 	bool hurry;     /* … at once */
 	bool hoped;     /* … and this one was made in hope only: it does not count */
@@ -39,7 +46,7 @@ struct cmd_priv {
 	bool resent;  /* it was in flight before */
 	bool stalled; /* it is of its queue's stall */
 };
-static_assert(HOST_PATHS_MAX <= 8, "bits of avoid");
+static_assert(HOST_PATHS_MAX <= 8, "bits of paths");
 static_assert(sizeof(struct cmd_priv) <= sizeof(((struct weft_cmd *)0)->priv), "fits");
 
 static inline struct cmd_priv *cmd_priv(struct weft_cmd *cmd)
@@ -74,7 +81,9 @@ void cmd_fill_fused(struct weft_cmd *cmd, struct weft_slot *first, struct weft_s
 /* settle.c */
 void cmd_try_again(struct weft_timer *timer);
 
-/* choose.c: NULL: none can be used now. It may be full. */
+/* choose.c: to the namespace of @cmd; NULL has none. */
+enum host_access host_lane_access(const struct host_lane *lane, const struct weft_cmd *cmd);
+/* NULL: none can be used now. It may be full. */
 struct host_lane *host_choose(struct weft_queue *queue, const struct weft_cmd *cmd);
 /* Besides those that it is to avoid. */
 bool host_has_another(const struct weft_queue *queue, const struct weft_cmd *cmd);

@@ -24,6 +24,17 @@ void host_fill_log_page(union nvme_sqe *cmd, uint8_t lid, uint32_t nsid, uint64_
 	cmd->common.cdw13 = cpu_to_le32((uint32_t)(offset >> 32));
 }
 
+void host_fill_lba_status(union nvme_sqe *cmd, uint32_t nsid, uint64_t slba, uint16_t blocks,
+			  uint32_t length)
+{
+	cmd->lba_status.opcode = nvme_admin_get_lba_status;
+	cmd->lba_status.nsid = cpu_to_le32(nsid);
+	cmd->lba_status.slba = cpu_to_le64(slba);
+	cmd->lba_status.mndw = cpu_to_le32(length / 4 - 1);
+	cmd->lba_status.rl = cpu_to_le16(blocks);
+	cmd->lba_status.atype = NVME_LBA_STATUS_ALLOCATED;
+}
+
 /* Without SQ flow control a controller may complete a read with its data alone. */
 void host_fill_connect(union nvme_sqe *cmd, uint16_t qid, uint32_t depth, uint32_t kato_ms)
 {

@@ -28,6 +28,9 @@ void weft_options_init(struct weft_options *options)
 		.reconnect_max_ms = 10000,
 		.loss_ms = 600000,
 		.probe_ms = 200,
+		.discovery_ms = 60000,
+		.discovery_entries = 16384,
+		.discovery_services = 64,
 		.retries = 7,
 		.rnr_retries = 7,
 		.inline_bytes = 64,
@@ -44,6 +47,11 @@ static const char *const policies[] = {
 	[WEFT_LATENCY] = "latency",
 };
 
+static const char *const resends[] = {
+	[WEFT_RESEND_IDEMPOTENT] = "idempotent",
+	[WEFT_RESEND_NEVER] = "never",
+};
+
 static const char *const origins[] = {
 	[WEFT_PATHS_GIVEN] = "given",
 	[WEFT_PATHS_DISCOVER] = "discover",
@@ -57,8 +65,8 @@ static const struct word {
 	const char *const *choices; /* by their numbers, up to @max */
 } words[] = {
 #define OPTION(field) offsetof(struct host_config, options.field)
-	{ "hdgst", SWITCH, OPTION(hdgst), 0, 1 },
-	{ "ddgst", SWITCH, OPTION(ddgst), 0, 1 },
+	{ "hdgst", SWITCH, OPTION(hdgst), 0, 0 },
+	{ "ddgst", SWITCH, OPTION(ddgst), 0, 0 },
 	{ "queues", NUMBER, OPTION(queues), 1, HOST_QUEUES_MAX },
 	{ "depth", NUMBER, OPTION(depth), 1, HOST_DEPTH_MAX },
 	{ "nsid", NUMBER, offsetof(struct host_config, nsid), 1, UINT32_MAX - 1 },
@@ -73,7 +81,11 @@ static const struct word {
 	{ "fast_io_fail", TIME, OPTION(fast_io_fail_ms), 0, UINT32_MAX },
 	{ "probe", TIME, OPTION(probe_ms), 0, 3600000 },
 	{ "policy", CHOICE, OPTION(policy), 0, WEFT_LATENCY, policies },
+	{ "resend", CHOICE, OPTION(resend), 0, WEFT_RESEND_NEVER, resends },
 	{ "paths", CHOICE, OPTION(paths), 0, WEFT_PATHS_DISCOVER, origins },
+	{ "discovery_timeout", TIME, OPTION(discovery_ms), 1, 3600000 },
+	{ "discovery_entries", NUMBER, OPTION(discovery_entries), 1, 65536 },
+	{ "discovery_services", NUMBER, OPTION(discovery_services), 1, 64 },
 	{ "tos", NUMBER, OPTION(tos), 0, 255 },
 	{ "retry", NUMBER, OPTION(retries), 0, 7 },
 	{ "rnr_retry", NUMBER, OPTION(rnr_retries), 0, 7 },
@@ -86,6 +98,7 @@ static const struct word {
 };
 
 #define NWORDS (sizeof(words) / sizeof(words[0]))
+static_assert(NWORDS <= 64, "a bit for each");
 
 static int parse_number(const char *text, uint64_t *value, const char **rest)
 {
@@ -130,11 +143,23 @@ static int set_number(const struct word *word, const char *text, void *to, struc
 		return weft_fail(err, -EINVAL, "%s=%s: expected %s from %u to %u%s", word->name,
 				 text, word->kind == TIME ? "a time" : "a number", word->min,
 				 word->max, word->kind == TIME ? " ms, such as 5s or 100ms" : "");
-	if (word->kind == SWITCH)
-		*(bool *)to = value;
-	else
-		*(uint32_t *)to = (uint32_t)value;
+	*(uint32_t *)to = (uint32_t)value;
 	return 0;
+}
+
+static int set_switch(const struct word *word, const char *text, bool *to, struct weft_err *err)
+{
+	static const char *const on[] = { "1", "yes", "on", "true" };
+	static const char *const off[] = { "0", "no", "off", "false" };
+
+	for (size_t i = 0; i < 4; i++) {
+		if (!strcmp(text, on[i]) || !strcmp(text, off[i])) {
+			*to = !strcmp(text, on[i]);
+			return 0;
+		}
+	}
+	return weft_fail(err, -EINVAL, "%s=%s: expected 1, yes, on or true; or 0, no, off or false",
+			 word->name, text);
 }
 
 static int wrong_choice(const struct word *word, const char *text, struct weft_err *err)
@@ -174,6 +199,8 @@ static int set_word(struct host_config *config, const struct word *word, const c
 	int rc;
 
 	switch (word->kind) {
+	case SWITCH:
+		return set_switch(word, text, (bool *)to, err);
 	case CHOICE:
 		return set_choice(word, text, to, err);
 	case NQN:
@@ -217,10 +244,30 @@ static int unknown_word(const char *name, struct weft_err *err)
 	return weft_fail(err, -EINVAL, "\"?%s\" is not understood; there are %s", name, known);
 }
 
-static int parse_query(struct host_config *config, const char *query, struct weft_err *err)
+/* @seen: a bit for each word that came before, which may only come again with the same value. */
+static int set_once(struct host_config *config, const struct word *word, const char *text,
+		    uint64_t *seen, struct weft_err *err)
+{
+	uint64_t bit = UINT64_C(1) << (word - words);
+	struct host_config before;
+	int rc;
+
+	memcpy(&before, config, sizeof(before));
+	rc = set_word(config, word, text, err);
+	if (rc == 0 && *seen & bit && memcmp(&before, config, sizeof(before)))
+		return weft_fail(err, -EINVAL, "%s=%s: %s is given twice, with two values",
+				 word->name, text, word->name);
+	*seen |= bit;
+	return rc;
+}
+
+/* @several: words of several URIs, where one may say other than the next. */
+static int parse_query(struct host_config *config, const char *query, bool several,
+		       struct weft_err *err)
 {
 	char copy[WEFT_URI_MAX], *rest = copy, *item, *value;
 	const struct word *word;
+	uint64_t seen = 0;
 	int rc = 0;
 
 	snprintf(copy, sizeof(copy), "%s", query);
@@ -231,7 +278,13 @@ static int parse_query(struct host_config *config, const char *query, struct wef
 		word = find_word(item);
 		if (!word)
 			return unknown_word(item, err);
-		rc = set_word(config, word, value ? value : word->kind == SWITCH ? "1" : "", err);
+		rc = set_once(config, word,
+			      value                ? value :
+			      word->kind == SWITCH ? "1" :
+						     "",
+			      &seen, err);
+		if (several)
+			seen = 0;
 	}
 	return rc;
 }
@@ -366,9 +419,9 @@ int host_config_parse(const struct weft_uri_parts *parts, const char *shared,
 	if (rc == 0)
 		rc = set_place(config, err);
 	if (rc == 0 && *shared)
-		rc = parse_query(config, shared, err);
+		rc = parse_query(config, shared, true, err);
 	if (rc == 0 && parts->query[0])
-		rc = parse_query(config, parts->query, err);
+		rc = parse_query(config, parts->query, false, err);
 	if (rc == 0)
 		rc = check_options(config, err);
 	if (rc == 0 && config->options.paths == WEFT_PATHS_DISCOVER && !parts->nqn[0])

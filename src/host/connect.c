@@ -136,16 +136,14 @@ static int add_place(struct weft_ctrl *ctrl, const struct host_place *place, str
 	return rc;
 }
 
-int weft_connect(const char *uris, const struct weft_options *options, struct weft_ctrl **out,
-		 struct weft_err *err)
+static int connect_places(const struct host_place *places, int count, uint32_t life_ms,
+			  struct weft_ctrl **out, struct weft_err *err)
 {
 	_cleanup_(host_ctrl_freep) struct weft_ctrl *ctrl = NULL;
-	struct host_place places[HOST_PATHS_MAX];
-	int rc, count = host_places_parse(uris, options, places, err);
+	int rc = host_ctrl_create(&places[0].config, NULL, &ctrl, err);
 
-	if (count < 0)
-		return count;
-	rc = host_ctrl_create(&places[0].config, NULL, &ctrl, err);
+	if (rc == 0)
+		ctrl->life_ms = life_ms;
 	for (int i = 0; rc == 0 && i < count; i++)
 		rc = add_place(ctrl, &places[i], err);
 	if (rc == 0)
@@ -159,6 +157,28 @@ int weft_connect(const char *uris, const struct weft_options *options, struct we
 	rc = tell_failures(ctrl, err);
 	weft_disconnect(take_ptr(&ctrl));
 	return rc;
+}
+
+int weft_connect(const char *uris, const struct weft_options *options, struct weft_ctrl **ctrl,
+		 struct weft_err *err)
+{
+	struct host_place places[HOST_PATHS_MAX];
+	int count = host_places_parse(uris, options, places, err);
+
+	return count < 0 ? count : connect_places(places, count, 0, ctrl, err);
+}
+
+int host_visit(const struct host_place *places, int count, uint32_t life_ms,
+	       struct weft_ctrl **ctrl, struct weft_err *err)
+{
+	struct host_place brief[HOST_PATHS_MAX];
+
+	memcpy(brief, places, (size_t)count * sizeof(*places));
+	for (int i = 0; i < count; i++) {
+		brief[i].config.options.keepalive_ms = 0;
+		brief[i].config.options.loss_ms = 0;
+	}
+	return connect_places(brief, count, life_ms, ctrl, err);
 }
 
 /* --- later ------------------------------------------------------------------------------------ */

@@ -51,6 +51,7 @@ void weft_ctrl_info(struct weft_ctrl *ctrl, struct weft_ctrl_info *info)
 	describe(&ctrl->pub.traits, info);
 	info->discovering = host_guides_awaited(ctrl);
 	info->reconnects = ctrl->pub.reconnects;
+	info->losses = ctrl->pub.losses;
 	pthread_mutex_unlock(&ctrl->lock);
 }
 
@@ -103,6 +104,17 @@ unsigned weft_ctrl_paths(struct weft_ctrl *ctrl, struct weft_path_info *infos, u
 		describe_path(paths[i], &infos[i]);
 	pthread_mutex_unlock(&ctrl->lock);
 	return n;
+}
+
+void host_ctrl_address(struct weft_ctrl *ctrl, struct sockaddr_storage *addr)
+{
+	struct host_path *paths[HOST_PATHS_MAX];
+
+	memset(addr, 0, sizeof(*addr));
+	pthread_mutex_lock(&ctrl->lock);
+	if (host_paths_in_order(ctrl, paths))
+		*addr = paths[0]->config.addr;
+	pthread_mutex_unlock(&ctrl->lock);
 }
 
 static void on_reset(struct weft_msg *msg)

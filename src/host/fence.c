@@ -1,26 +1,39 @@
 /* fence.c - when is a lost association over? What it was writing may be written anew only then: a
  * late write of it would overwrite what came after.
  *
- *   lost ─┬─ the controller says so over another path (Cross-Controller Reset) ─┐
- *         ├─ the path has a new association: the target saw to the old one      ├─▶ over: lanes look
- *         ├─ audibly lost, and without such resets: at once, as every host does │
- *         └─ silently, and without: keep-alive time-out and quiesce time passed ┘
+ *   lost ─┬─ a controller says so: Cross-Controller Reset, answered with IRS ───────────┐
+ *         ├─ the path's new controller is the lost one, and another instance of it      ├─▶ over: lanes look
+ *         ├─ audibly lost, and nobody can be asked: at once, as every host does         │
+ *         ├─ silently, and nobody can: its controller has had the time to end by itself ┘
+ *         └─ who is asked says "not yet" for ever, or nothing: given up, its writes end as unknown
  *
- * Audible is a loss that the controller has seen as well: the connection was closed or reset. One
- * that the network tells of is silent.
+ * Audible is the loss of a connection that the controller has seen as well, because it was the one that
+ * closed or reset it. Every other is silent, also if we ended it: nobody knows what was heard. That of
+ * the admin queue is the association's: it is over as a whole. That of an I/O queue says so of what was
+ * sent over it (lane->hung_up), and of nothing else: a write on another one may still be carried out.
  *
- * A controller may know nothing of the lost one, for they are of different targets; another one
- * may. So all that live are asked, one after the other, until one can tell.
+ * A path that is connected anew, or dead, proves nothing: the controller that was lost is another
+ * one, and may know of neither. But the new one may be asked about it, like those of other paths. A
+ * controller may know nothing of the lost one, for they are of different targets. So all that live
+ * are asked, one after the other, until one can tell.
  *
- * Invariant: path->pub.over is the newest generation of which nothing is left. */
+ * A path may be lost again before that. The losses wait in line, and the oldest is seen to.
+ *
+ * Invariant: path->pub.over is the newest generation such that of it and of all before it nothing
+ * is left. */
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "host/internal.h"
 
 enum { ASK_AGAIN_MS = 200, ASK_ANOTHER_MS = 1 };
 
-/* A question, in flight on another path. The path it is about may be gone when it is answered. */
+/* Who says "not yet" knows better than the time that a controller needs to end by itself. After so
+ * many of these times, counted from the first question, that is no answer any more. */
+enum { PATIENCE_TIMES = 2 };
+
+/* A question, in flight on a path. The path it is about may be gone when it is answered. */
 struct ask {
 	struct host_admin admin;
 	struct weft_ctrl *ctrl;
@@ -31,37 +44,56 @@ static_assert(HOST_PATHS_MAX <= 8, "mute has a bit for each");
 
 static void ask(struct host_path *path);
 
-static void over(struct host_path *path)
+/* NULL: nothing is waited for. */
+static struct host_lost *oldest(struct host_path *path)
 {
-	struct weft_ctrl *ctrl = path->ctrl;
+	return path->fence.nlost ? &path->fence.lost[0] : NULL;
+}
 
-	path->fence.waiting = false;
+/* From now on the oldest is this one. */
+static void see_to_oldest(struct host_path *path)
+{
+	uint64_t now = weft_reactor_now_ns(path->reactor), until;
+
+	path->fence.mute = 0;
+	path->fence.asked = false;
 	weft_timer_stop(path->reactor, &path->fence.again);
 	weft_timer_stop(path->reactor, &path->fence.limit);
+	weft_timer_stop(path->reactor, &path->fence.patience);
+	if (!oldest(path))
+		return;
+	until = oldest(path)->until_ns;
+	weft_timer_set(path->reactor, &path->fence.limit,
+		       until > now ? (until - now) / 1000000 + 1 : 0);
+	ask(path);
+}
+
+static void over(struct host_path *path)
+{
+	struct host_fence *fence = &path->fence;
+	struct weft_ctrl *ctrl = path->ctrl;
+
+	fence->nlost--;
+	memmove(&fence->lost[0], &fence->lost[1], fence->nlost * sizeof(fence->lost[0]));
 	pthread_mutex_lock(&ctrl->lock);
-	path->pub.over = path->fence.generation;
+	path->pub.over = fence->nlost ? fence->lost[0].first - 1 : fence->generation;
 	host_paths_wake(ctrl);
 	pthread_mutex_unlock(&ctrl->lock);
+	see_to_oldest(path);
 }
 
-/* --- asking another controller ---------------------------------------------------------------- */
+/* --- asking a controller ---------------------------------------------------------------------- */
 
-static struct host_path *find(struct weft_ctrl *ctrl, unsigned id)
+/* The path that @q is about, if that is still the question; else NULL. */
+static struct host_path *find_asker(const struct ask *q)
 {
-	for (unsigned i = 0; i < HOST_PATHS_MAX; i++)
-		if (ctrl->paths[i] && ctrl->paths[i]->id == id)
-			return ctrl->paths[i];
+	for (unsigned i = 0; i < HOST_PATHS_MAX; i++) {
+		struct host_path *path = q->ctrl->paths[i];
+
+		if (path && path->id == q->id)
+			return oldest(path) && oldest(path)->last == q->generation ? path : NULL;
+	}
 	return NULL;
-}
-
-/* Nobody will tell. A silent loss is the clock's then, if there is one, or the next connection's,
- * if there will be one. */
-static void do_without(struct host_path *path)
-{
-	bool in_vain = path->state == WEFT_DEAD && !weft_heap_has(&path->fence.limit.node);
-
-	if (!path->fence.silent || in_vain)
-		over(path);
 }
 
 static bool is_worth_asking_again(uint16_t status)
@@ -94,23 +126,20 @@ static void answered(struct host_path *path, const struct ask *q)
 static void on_answer(struct host_admin *a, int rc)
 {
 	struct ask *q = container_of(a, struct ask, admin);
-	struct host_path *path = find(q->ctrl, q->id);
-	bool current = path && path->fence.waiting && path->fence.generation == q->generation;
+	struct host_path *path = find_asker(q);
 
 	if (path)
 		path->fence.asked = false;
-	if (current && rc == 0)
+	if (path && rc == 0)
 		answered(path, q);
-	else if (current) /* that path is lost as well, or just about to be */
+	else if (path) /* the one that was asked is lost as well, or just about to be */
 		weft_timer_set(path->reactor, &path->fence.again, ASK_ANOTHER_MS);
-	else if (path) /* lost once more meanwhile */
-		ask(path);
 	free(q);
 }
 
 static void send_reset(struct host_path *path, struct host_path *through)
 {
-	const struct host_fence *fence = &path->fence;
+	const struct host_lost *lost = oldest(path);
 	struct ask *q = calloc(1, sizeof(*q));
 
 	if (!q) {
@@ -119,42 +148,110 @@ static void send_reset(struct host_path *path, struct host_path *through)
 	}
 	q->ctrl = path->ctrl;
 	q->id = path->id;
-	q->generation = fence->generation;
+	q->generation = lost->last;
 	q->through = through->index;
 	q->admin.name = "Cross-Controller Reset";
 	q->admin.done = on_answer;
 	q->admin.cmd.ccr.opcode = NVME_ADMIN_CROSS_CTRL_RESET;
-	q->admin.cmd.ccr.icid = cpu_to_le16(fence->cntlid);
-	q->admin.cmd.ccr.ciu = fence->ciu;
-	q->admin.cmd.ccr.cirn = cpu_to_le64(fence->cirn);
+	q->admin.cmd.ccr.icid = cpu_to_le16(lost->cntlid);
+	q->admin.cmd.ccr.ciu = lost->ciu;
+	q->admin.cmd.ccr.cirn = cpu_to_le64(lost->cirn);
 	path->fence.asked = true;
+	if (!weft_heap_has(&path->fence.patience.node))
+		weft_timer_set(path->reactor, &path->fence.patience,
+			       PATIENCE_TIMES * lost->limit_ms);
 	host_admin_start(through, &q->admin, through->config.options.admin_ms);
 }
 
-/* One whose controller may know; NULL: none. */
-static struct host_path *find_teller(const struct host_path *path)
+static bool is_up(const struct host_path *path)
+{
+	return path && path->state == WEFT_LIVE && !path->broken;
+}
+
+/* The path is back, and its controller has the number of the lost one. */
+static bool has_its_number(const struct host_path *path, const struct host_lost *lost)
+{
+	return is_up(path) && path->traits.cntlid == lost->cntlid;
+}
+
+/* A controller's instance changes when it is reset, which ends its commands (NVMe base 2.3). */
+static bool is_enabled_anew(const struct host_path *path, const struct host_lost *lost)
+{
+	const struct host_traits *now = &path->traits;
+
+	return has_its_number(path, lost) && now->ciu &&
+	       (now->ciu != lost->ciu || now->cirn != lost->cirn);
+}
+
+/* One whose controller may know; none is asked to reset itself. NULL: none. */
+static struct host_path *find_teller(const struct host_path *path, const struct host_lost *lost)
 {
 	for (unsigned i = 0; i < HOST_PATHS_MAX; i++) {
 		struct host_path *p = path->ctrl->paths[i];
 
-		if (p && p != path && p->state == WEFT_LIVE && !p->broken && p->traits.ccrl &&
-		    !(path->fence.mute >> i & 1))
+		if (is_up(p) && p->traits.ccrl && !(path->fence.mute >> i & 1) &&
+		    !(p == path && has_its_number(p, lost)))
 			return p;
 	}
 	return NULL;
 }
 
-/* Without another path there is nowhere to write to either. */
+/* While no path lives there is nowhere to write to either, and one that comes may tell. */
+static bool may_be_told(const struct host_path *path)
+{
+	for (unsigned i = 0; i < HOST_PATHS_MAX; i++)
+		if (is_up(path->ctrl->paths[i]))
+			return false;
+	return path->state != WEFT_DEAD;
+}
+
+/* Nobody can tell, nor will. Of those behind the oldest nobody has been asked yet. */
+static bool is_untold(struct host_path *path, const struct host_lost *lost)
+{
+	return !lost->ciu ||
+	       (lost == oldest(path) && !find_teller(path, lost) && !may_be_told(path));
+}
+
+static bool is_over_untold(struct host_path *path, const struct host_lost *lost)
+{
+	if (weft_reactor_now_ns(path->reactor) >= lost->until_ns)
+		return true;
+	return !lost->silent && is_untold(path, lost);
+}
+
+/* What was sent over connections that their controllers ended is over, whatever becomes of the rest. */
+static void release_heard(struct host_path *path)
+{
+	struct host_fence *fence = &path->fence;
+	struct weft_ctrl *ctrl = path->ctrl;
+	unsigned n = 0;
+
+	while (n < fence->nlost && is_untold(path, &fence->lost[n]))
+		n++;
+	if (!n || fence->asked || fence->lost[n - 1].last <= path->pub.heard)
+		return;
+	pthread_mutex_lock(&ctrl->lock);
+	path->pub.heard = fence->lost[n - 1].last;
+	host_paths_wake(ctrl);
+	pthread_mutex_unlock(&ctrl->lock);
+}
+
 static void ask(struct host_path *path)
 {
-	struct host_path *through = find_teller(path);
+	const struct host_lost *lost = oldest(path);
+	struct host_path *through;
 
-	if (!path->fence.waiting || path->fence.asked)
+	if (!lost || path->fence.asked)
 		return;
-	if (path->fence.ciu && through)
+	through = lost->ciu ? find_teller(path, lost) : NULL;
+	if (lost->ciu && is_enabled_anew(path, lost))
+		over(path);
+	else if (through)
 		send_reset(path, through);
-	else if (!path->fence.ciu || host_paths_another_lives(path))
-		do_without(path);
+	else if (is_over_untold(path, lost))
+		over(path);
+	else
+		release_heard(path);
 }
 
 static void on_again(struct weft_timer *timer)
@@ -162,76 +259,108 @@ static void on_again(struct weft_timer *timer)
 	ask(container_of(timer, struct host_path, fence.again));
 }
 
-/* As good as heard, where nobody can tell. One that says "not yet" knows better. */
 static void on_limit(struct weft_timer *timer)
 {
-	struct host_path *path = container_of(timer, struct host_path, fence.limit);
-
-	path->fence.silent = false;
-	ask(path);
+	ask(container_of(timer, struct host_path, fence.limit));
 }
 
-/* --- what happens ----------------------------------------------------------------------------- */
-
-static bool is_silent(int rc)
+/* What it was writing must not be written anew, and cannot be waited for. */
+static void on_patience(struct weft_timer *timer)
 {
-	return rc == -ETIMEDOUT || rc == -EHOSTUNREACH || rc == -ENETUNREACH || rc == -EHOSTDOWN ||
-	       rc == -ENETDOWN;
+	struct host_path *path = container_of(timer, struct host_path, fence.patience);
+
+	pthread_mutex_lock(&path->ctrl->lock);
+	path->pub.given_up = oldest(path)->last;
+	pthread_mutex_unlock(&path->ctrl->lock);
+	over(path);
 }
 
-/* A controller without keep-alive does not end by itself. */
-static void set_limit(struct host_path *path)
+/* --- a loss ----------------------------------------------------------------------------------- */
+
+/* KATO, as the controller counts it; 0: it does not. */
+static uint64_t keepalive_ms(const struct host_path *path)
 {
-	uint32_t kato = path->config.options.keepalive_ms;
+	uint64_t kato = path->config.options.keepalive_ms, step = path->traits.keepalive_step_ms;
 
-	if (kato)
-		weft_timer_set(path->reactor, &path->fence.limit,
-			       (uint64_t)kato + path->traits.cqt_ms);
+	return step ? (kato + step - 1) / step * step : 0;
 }
 
+/* NVMe base 2.1 (TP 4129). What we sent last may take as long as a Keep Alive may to arrive. From
+ * then on the controller counts KATO; one that looks every KATO for traffic (TBKAS) may see it a
+ * KATO later still. When it knows, it has CQT to end its commands. A controller without keep-alive
+ * does not end by itself: loss_timeout has to do. */
+static uint64_t limit_ms(const struct host_path *path)
+{
+	uint64_t kato = keepalive_ms(path);
+	unsigned times = path->traits.ctratt & NVME_CTRL_CTRATT_TBKAS ? 3 : 2;
+
+	return (kato ? times * kato : path->config.options.loss_ms) + path->traits.cqt_ms;
+}
+
+/* A path that is lost again and again: the newest two are one from now on, of which nobody can be
+ * asked. */
+static void join_newest(struct host_fence *fence)
+{
+	struct host_lost *joined = &fence->lost[HOST_LOST_MAX - 2], *newest = joined + 1;
+
+	joined->last = newest->last;
+	joined->silent = true;
+	joined->ciu = 0;
+	if (newest->until_ns > joined->until_ns)
+		joined->until_ns = newest->until_ns;
+	fence->nlost--;
+}
+static_assert(HOST_LOST_MAX > 2, "the oldest is never joined: there may be a question about it");
+
+/* Nothing is written to a discovery controller. */
 void host_fence_lost(struct host_path *path)
 {
 	struct host_fence *fence = &path->fence;
+	uint64_t limit = limit_ms(path);
 
-	if (path->stopping || fence->generation == path->generation)
+	if (path->stopping || path->traits.discovery || fence->generation == path->generation)
 		return;
 	fence->generation = path->generation;
-	fence->silent = is_silent(path->why_rc);
-	fence->mute = 0;
-	fence->cntlid = path->traits.cntlid;
-	fence->ciu = path->traits.ciu;
-	fence->cirn = path->traits.cirn;
-	fence->waiting = true;
+	if (fence->nlost == HOST_LOST_MAX)
+		join_newest(fence);
+	fence->lost[fence->nlost++] = (struct host_lost){
+		.first = path->generation,
+		.last = path->generation,
+		.silent = !path->hung_up,
+		.cntlid = path->traits.cntlid,
+		.ciu = path->traits.ciu,
+		.cirn = path->traits.cirn,
+		.limit_ms = limit,
+		.until_ns = weft_reactor_now_ns(path->reactor) + limit * UINT64_C(1000000),
+	};
 	fence->again.fn = on_again;
 	fence->limit.fn = on_limit;
-	if (fence->silent)
-		set_limit(path);
-	ask(path);
+	fence->patience.fn = on_patience;
+	if (fence->nlost == 1)
+		see_to_oldest(path);
+	else
+		release_heard(path);
 }
 
 void host_fence_up(struct host_path *path)
 {
-	if (path->fence.waiting)
-		over(path);
 	for (unsigned i = 0; i < HOST_PATHS_MAX; i++) {
-		struct host_path *other = path->ctrl->paths[i];
+		struct host_path *about = path->ctrl->paths[i];
 
-		if (!other)
+		if (!about)
 			continue;
-		other->fence.mute &= (uint8_t) ~(1u << path->index); /* a new controller */
-		ask(other);
+		about->fence.mute &= (uint8_t) ~(1u << path->index); /* a new controller */
+		ask(about);
 	}
 }
 
 void host_fence_dead(struct host_path *path)
 {
-	if (path->fence.waiting && !path->fence.asked)
-		do_without(path);
+	ask(path);
 }
 
 void host_fence_stop(struct host_path *path)
 {
-	path->fence.waiting = false;
-	weft_timer_stop(path->reactor, &path->fence.again);
-	weft_timer_stop(path->reactor, &path->fence.limit);
+	path->fence.nlost = 0;
+	see_to_oldest(path);
 }

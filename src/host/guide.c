@@ -91,21 +91,43 @@ void host_guide_refer(struct host_guide *from, const struct host_spot *spot)
 
 	weft_list_for_each(guide, &owner->guides, link)
 		count++;
-	if (count >= HOST_GUIDES_MAX || create(owner, &from->wanted, &guide, NULL) < 0)
+	if (count >= HOST_GUIDES_MAX || count >= from->wanted.options.discovery_services ||
+	    create(owner, &from->wanted, &guide, NULL) < 0)
 		return;
 	guide->depth = from->depth + 1;
 	path = host_guide_path(guide);
 	host_path_lead_to(path, spot->transport, &spot->addr);
 	pthread_mutex_lock(&owner->lock);
+	guide->tried = owner->late;
 	weft_list_push(&owner->guides, &guide->link);
 	pthread_mutex_unlock(&owner->lock);
 	host_path_start(path);
+}
+
+/* Who waits for the first path does not wait for services that take longer. What they list counts
+ * when it comes. */
+static void on_late(struct weft_timer *timer)
+{
+	struct weft_ctrl *ctrl = container_of(timer, struct weft_ctrl, life);
+	struct weft_err why = { "" };
+	struct host_guide *guide;
+	int rc = host_discovery_late(&ctrl->config.options, &why);
+
+	ctrl->late = true;
+	weft_list_for_each(guide, &ctrl->guides, link) {
+		if (!guide->tried)
+			host_guide_failed(guide, rc, &why);
+	}
 }
 
 void host_guides_start(struct weft_ctrl *ctrl)
 {
 	struct host_guide *guide;
 
+	if (!weft_list_empty(&ctrl->guides)) {
+		ctrl->life.fn = on_late;
+		weft_timer_set(ctrl->reactor, &ctrl->life, ctrl->config.options.discovery_ms);
+	}
 	weft_list_for_each(guide, &ctrl->guides, link)
 		host_path_start(host_guide_path(guide));
 }

@@ -118,7 +118,7 @@ static void take_entry(struct host_guide *guide, const struct nvmf_disc_log_entr
 	struct weft_discovered decoded;
 	struct host_spot spot;
 
-	host_log_decode(entry, "", &decoded);
+	host_log_decode(entry, &host_guide_path(guide)->config.addr, &decoded);
 	if (decoded.subtype == NVME_NQN_DISC && find_spot(&decoded, &spot))
 		keep(listing->referrals, &listing->nreferrals, &spot);
 	else if (decoded.subtype == NVME_NQN_NVME &&
@@ -183,7 +183,8 @@ static void on_first_header(struct host_admin *a, int rc)
 
 	if (!goes_on(guide, rc))
 		return;
-	rc = host_log_check(header, &why);
+	rc = host_log_check(header, guide->wanted.options.discovery_entries, &guide->wanted.options,
+			    &why);
 	if (rc < 0) {
 		fail(guide, rc, &why);
 		return;

@@ -17,10 +17,25 @@
 
 /* --- the thread ------------------------------------------------------------------------------- */
 
+/* Of a visit, with which it ends. */
+static void on_life_over(struct weft_timer *timer)
+{
+	struct weft_ctrl *ctrl = container_of(timer, struct weft_ctrl, life);
+	struct weft_err why = { "" };
+	int rc = host_discovery_late(&ctrl->config.options, &why);
+
+	for (unsigned i = 0; i < HOST_PATHS_MAX; i++)
+		if (ctrl->paths[i])
+			host_path_broken(ctrl->paths[i], rc, "%s", why.text);
+}
+
 static void *home(void *arg)
 {
 	struct weft_ctrl *ctrl = arg;
 
+	ctrl->life.fn = on_life_over;
+	if (ctrl->life_ms)
+		weft_timer_set(ctrl->reactor, &ctrl->life, ctrl->life_ms);
 	for (unsigned i = 0; i < HOST_PATHS_MAX; i++)
 		if (ctrl->paths[i])
 			host_path_start(ctrl->paths[i]);
@@ -70,6 +85,7 @@ void host_ctrl_free(struct weft_ctrl *ctrl)
 	host_guides_free(ctrl);
 	for (unsigned i = 0; i < HOST_PATHS_MAX; i++)
 		host_path_free(ctrl->paths[i]);
+	host_nsids_free(ctrl);
 	weft_task_cancel(&ctrl->review);
 	if (ctrl->reactor && !ctrl->guide)
 		weft_reactor_destroy(ctrl->reactor);
@@ -94,7 +110,7 @@ int host_ctrl_create(const struct host_config *config, struct host_guide *guide,
 	pthread_mutex_init(&ctrl->lock, NULL);
 	pthread_cond_init(&ctrl->changed, NULL);
 	weft_list_init(&ctrl->queues);
-	weft_list_init(&ctrl->namespaces);
+	host_nsids_init(ctrl);
 	weft_list_init(&ctrl->admin_waiting);
 	host_guides_init(ctrl);
 	ctrl->event_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
@@ -117,7 +133,7 @@ void weft_disconnect(struct weft_ctrl *ctrl)
 {
 	if (!ctrl)
 		return;
-	assert(weft_list_empty(&ctrl->queues) && weft_list_empty(&ctrl->namespaces));
+	assert(weft_list_empty(&ctrl->queues) && host_nsids_closed(ctrl));
 	ctrl->stop_msg.fn = on_stop;
 	weft_reactor_post(ctrl->reactor, &ctrl->stop_msg);
 	pthread_join(ctrl->thread, NULL);

@@ -43,7 +43,11 @@ struct weft_ctrl {
 	struct weft_list admin_waiting; /* user.c */
 	struct weft_timer fail_timer;   /* access.c */
 	struct weft_list guides;        /* discovery services that are followed: guide.h */
+	uint32_t life_ms;               /* of a visit, whatever it is at; 0: it stays */
+	struct weft_timer life;         /* of a visit; of what is waited for from guides */
+	bool late;                      /* that is over */
 	struct weft_task review;        /* of what they list */
+	unsigned answers;               /* to Keep Alives of probe.c, so far */
 
 	/* To home: a namespace is to be looked at. */
 	struct weft_msg open_msg;
@@ -55,9 +59,15 @@ struct weft_ctrl {
 	struct host_path *paths[HOST_PATHS_MAX]; /* NULL: none */
 	unsigned next_path;                      /* id */
 	struct host_published pub;               /* what the paths add up to */
-	struct weft_list queues, namespaces;
+	struct weft_list queues;
+	struct weft_ids nsids;                    /* host_nsid: nsid.c */
+	struct weft_list namespaces;              /* the same, in a line */
+	struct weft_list due[HOST_PATHS_MAX];     /* host_nsid, by the path's index: scan.c */
+	struct weft_list refused[HOST_PATHS_MAX]; /* likewise */
+	struct weft_list down;                    /* weft_ns, by down_ns: access.c */
 	uint64_t qids[HOST_QUEUES_MAX / 64];
 	uint32_t last_qid;
+	struct weft_err no_queue; /* why one of them could not be connected again, last */
 	struct weft_event events[HOST_EVENTS];
 	unsigned first_event, nevents;
 	int event_fd;
@@ -80,7 +90,10 @@ static inline void host_ctrl_freep(struct weft_ctrl **ctrl)
 		host_ctrl_free(*ctrl);
 }
 
-/* connect.c: the address of its place is looked up, which may take a while. */
+/* connect.c: weft_connect(), for so long at most; never again when it is lost. */
+int host_visit(const struct host_place *places, int count, uint32_t life_ms,
+	       struct weft_ctrl **ctrl, struct weft_err *err);
+/* The address of its place is looked up, which may take a while. */
 int host_path_set_address(struct host_path *path, const struct weft_uri_parts *parts,
 			  struct weft_err *err);
 
@@ -113,6 +126,17 @@ void host_paths_wake(struct weft_ctrl *ctrl); /* whoever waits, and every queue 
 /* ctrl.c, under ctrl->lock: those that do not leave, by their numbers; returns how many. */
 unsigned host_paths_in_order(struct weft_ctrl *ctrl, struct host_path *paths[HOST_PATHS_MAX]);
 
+/* ctrl.c: where its first path leads. */
+void host_ctrl_address(struct weft_ctrl *ctrl, struct sockaddr_storage *addr);
+
+/* flush.c, under ctrl->lock: a path less. */
+void host_dirty_path_gone(struct weft_ctrl *ctrl, unsigned index);
+
+/* user.c: from any thread, as weft_admin(), through a path that leads to @ns and tells what is allocated.
+ * 0, or -errno: -EAGAIN, another time may do; -ECONNRESET, -ETIMEDOUT, it was lost or not answered; the
+ * rest is final. */
+int host_ns_lba_status(struct weft_ns *ns, uint64_t slba, uint16_t blocks, void *buf,
+		       uint32_t length);
 /* user.c, on home: what callers of weft_admin() wait for goes out, as far as there is room; or
  * fails */
 void host_user_pump(struct weft_ctrl *ctrl);
@@ -120,9 +144,8 @@ void host_user_fail_waiting(struct weft_ctrl *ctrl, int rc);
 
 /* discovery.c */
 enum {
-	HOST_LOG_ENTRIES_MAX = 65536, /* that we are willing to look at */
-	HOST_LOG_PIECE = 16,          /* entries of one command */
-	HOST_LOG_ROUNDS_MAX = 8,      /* while the log changes under us */
+	HOST_LOG_PIECE = 16,     /* entries of one command */
+	HOST_LOG_ROUNDS_MAX = 8, /* while the log changes under us */
 	HOST_REFERRAL_DEPTH_MAX = 8,
 };
 /* The log's header, before its entries. */
@@ -131,10 +154,14 @@ struct host_log_header {
 	__le16 recfmt;
 	__u8 rsvd[14];
 };
-/* 0, or why it cannot be the header of a log. */
-int host_log_check(const struct host_log_header *header, struct weft_err *err);
-void host_log_decode(const struct nvmf_disc_log_entry *entry, const char *from,
+/* 0, or why it cannot be the header of a log that has at most so many entries. */
+int host_log_check(const struct host_log_header *header, uint32_t most,
+		   const struct weft_options *options, struct weft_err *err);
+/* @from: the service that says so. There is no URI where it is none that this one can know of. */
+void host_log_decode(const struct nvmf_disc_log_entry *entry, const struct sockaddr_storage *from,
 		     struct weft_discovered *decoded);
+/* -ETIME */
+int host_discovery_late(const struct weft_options *options, struct weft_err *err);
 
 /* event.c: any thread */
 void host_event_push(struct weft_ctrl *ctrl, enum weft_event_kind kind, enum weft_state state,

@@ -5,7 +5,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include "host/cmd.h"
+#include "host/flush.h"
 
 void cmd_start_over(struct weft_cmd *cmd)
 {
@@ -14,12 +14,25 @@ void cmd_start_over(struct weft_cmd *cmd)
 	p->issued = 0;
 	p->iov = cmd->iov;
 	p->skip = 0;
+	p->asked = 0;
 	p->lost = p->retry = p->hurry = p->hoped = false;
+}
+
+/* Whatever it is that the last try has failed of, one before may have been carried out. And what
+ * was not carried out, as -ENOTCONN says, was not in part either. */
+static bool may_have_been_done(const struct weft_cmd *cmd)
+{
+	const struct cmd_priv *p = (const struct cmd_priv *)cmd->priv;
+
+	return p->unsure || (p->done_some && cmd->rc == -ENOTCONN && host_rule_may_write(cmd));
 }
 
 void cmd_finish(struct weft_queue *queue, struct weft_cmd *cmd)
 {
 	assert(!cmd_priv(cmd)->flying && !cmd_priv(cmd)->listed);
+	assert(cmd->rc || cmd->op != WEFT_FLUSH || host_flush_is_over(cmd));
+	if (cmd->rc && may_have_been_done(cmd))
+		cmd->rc = -ECONNRESET;
 	/* What was read may be another namespace's. */
 	if (!cmd->rc && cmd->ns &&
 	    atomic_load_explicit(&cmd->ns->rc, memory_order_relaxed) == -ESTALE)
@@ -82,6 +95,8 @@ static void submit(struct host_lane *lane, struct weft_slot *slot, struct weft_c
 	slot->since_ns = batch_ns(lane->queue);
 	cmd_priv(cmd)->flying++;
 	note_lane(lane, cmd_priv(cmd));
+	if (cmd->op == WEFT_FLUSH)
+		host_flush_sent(lane, cmd);
 	lane->flying++;
 	weft_list_push(&lane->inflight, &slot->user_link);
 	weft_link_submit(lane->link, slot);
@@ -118,6 +133,15 @@ static int namespace_rc(const struct weft_cmd *cmd)
 	return cmd->ns ? atomic_load_explicit(&cmd->ns->rc, memory_order_relaxed) : 0;
 }
 
+/* 0, or why it fails now: paths may have changed as well. A queue that has given up fails commands
+ * here, and not when they are submitted: it is when it is polled that it finds a connection again. */
+static int look_again(const struct weft_queue *queue, struct weft_cmd *cmd)
+{
+	int rc = queue->rc ? queue->rc : namespace_rc(cmd);
+
+	return rc == 0 && cmd->op == WEFT_FLUSH ? host_flush_plan(queue, cmd) : rc;
+}
+
 enum outcome { WENT, NO_LANE, NO_SLOT };
 
 static enum outcome send_next(struct weft_queue *queue, struct weft_cmd *cmd)
@@ -136,7 +160,7 @@ static void issue(struct weft_queue *queue, bool poll)
 	while (outcome != NO_SLOT && !weft_list_empty(&queue->waiting)) {
 		cmd = cmd_of(queue->waiting.next);
 		if (!cmd->rc)
-			cmd->rc = namespace_rc(cmd);
+			cmd->rc = look_again(queue, cmd);
 		outcome = cmd_all_issued(cmd) ? WENT : send_next(queue, cmd);
 		if (outcome == NO_LANE) {
 			host_stall_join(queue, cmd);
@@ -195,14 +219,16 @@ static void take_over(struct weft_queue *queue, struct weft_cmd *cmd)
 	cmd->status = 0;
 	cmd->result = 0;
 	cmd_start_over(cmd);
+	if (cmd->op == WEFT_FLUSH)
+		host_flush_begin(cmd);
 	queue->pending++;
 }
 
 /* Nobody is before it, and it is out whole: it need not stand in line. */
 static bool goes_at_once(struct weft_queue *queue, struct weft_cmd *cmd)
 {
-	return weft_list_empty(&queue->waiting) && send_next(queue, cmd) == WENT &&
-	       cmd_all_issued(cmd);
+	return cmd->op != WEFT_FLUSH && weft_list_empty(&queue->waiting) &&
+	       send_next(queue, cmd) == WENT && cmd_all_issued(cmd);
 }
 
 int weft_submit(struct weft_queue *queue, struct weft_cmd *cmd)

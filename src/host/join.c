@@ -190,6 +190,7 @@ static void bury(struct weft_msg *msg)
 	ctrl->paths[path->index] = NULL;
 	host_paths_combine(ctrl);
 	host_ns_new_path(ctrl, path->index);
+	host_dirty_path_gone(ctrl, path->index);
 	host_access_update(ctrl);
 	host_paths_wake(ctrl);
 	pthread_mutex_unlock(&ctrl->lock);

@@ -3,10 +3,8 @@
  * Every half of the time-out a Keep Alive. A controller that counts any command as a sign of life
  * (TBKAS) gets one only if nothing was sent since the last look, which comes twice as often then: a
  * command sent right after a look must not be the last for the whole of the time-out. One that is
- * not answered within the time-out ends the association.
- *
- * A command that takes unusually long makes us ask sooner, and with less patience, if there is
- * another path to go on with. */
+ * not answered within the time-out ends the association. Where there is another path to go on with,
+ * probe.c finds out sooner. */
 #include <string.h>
 
 #include "host/internal.h"
@@ -41,25 +39,6 @@ static void send_one(struct host_path *path)
 	a->cmd.common.opcode = nvme_admin_keep_alive;
 	path->keepalive_out = true;
 	host_admin_start(path, a, path->config.options.keepalive_ms);
-}
-
-static void on_probe_answer(struct host_admin *a, int rc)
-{
-	a->path->probing = false;
-}
-
-void host_keepalive_probe(struct host_path *path, uint32_t timeout_ms)
-{
-	struct host_admin *a = &path->probe_cmd;
-
-	if (path->probing || path->broken || !host_paths_another_lives(path))
-		return;
-	memset(a, 0, sizeof(*a));
-	a->name = "Keep Alive, as a command takes unusually long";
-	a->done = on_probe_answer;
-	a->cmd.common.opcode = nvme_admin_keep_alive;
-	path->probing = true;
-	host_admin_start(path, a, timeout_ms);
 }
 
 static void on_period(struct weft_timer *timer)

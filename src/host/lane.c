@@ -3,6 +3,7 @@
  *   home publishes LIVE ──look──▶ link ─▶ Connect ─▶ ready, commands flow
  *   home publishes a loss ─look─▶ the link is closed, its commands wait
  *   the link breaks ─────────────▶ home is asked to end the association, and all of this repeats
+ *   Connect fails ───────────────▶ the lane tries again by itself; other queues are not concerned
  *
  * Invariant: a link belongs to the association whose generation is in lane->generation. */
 #include <errno.h>
@@ -10,7 +11,7 @@
 
 #include "host/cmd.h"
 
-enum { PAUSE_MS = 100, PAUSE_MAX_MS = 1000 };
+enum { PAUSE_MS = 100, PAUSE_MAX_MS = 1000, RESET_AFTER = 6 /* failures */ };
 
 static void open_link(struct host_lane *lane);
 
@@ -24,16 +25,101 @@ void host_lane_retry(struct host_lane *lane)
 	weft_timer_set(lane->queue->reactor, &lane->setup, lane->pause_ms);
 }
 
-/* Without another lane the association is made anew: what it has is of no use. */
+/* Of other queues, where this one has none. */
+static bool any_is_ready(struct weft_ctrl *ctrl)
+{
+	bool any = false;
+
+	pthread_mutex_lock(&ctrl->lock);
+	for (unsigned i = 0; i < HOST_PATHS_MAX; i++)
+		any |= ctrl->paths[i] && ctrl->paths[i]->ready;
+	pthread_mutex_unlock(&ctrl->lock);
+	return any;
+}
+
+static bool is_allowed(const struct host_lane *lane)
+{
+	return lane->queue->qid <= lane->seen.traits.queues;
+}
+
+/* A path that is being connected may have a queue for us. */
+static bool more_may_come(const struct weft_queue *queue)
+{
+	for (unsigned i = 0; i < queue->nlanes; i++)
+		if (queue->lanes[i] && queue->lanes[i]->seen.state != WEFT_LIVE &&
+		    queue->lanes[i]->seen.state != WEFT_DEAD)
+			return true;
+	return false;
+}
+
+static bool is_allowed_anywhere(const struct weft_queue *queue)
+{
+	for (unsigned i = 0; i < queue->nlanes; i++)
+		if (queue->lanes[i] && queue->lanes[i]->seen.state == WEFT_LIVE &&
+		    is_allowed(queue->lanes[i]))
+			return true;
+	return false;
+}
+
+/* For how long I/O waits. What a controller does not allow, it will not until the next association;
+ * where others have a connection, it is not the network that is to be waited for. */
+static uint64_t patience_ms(const struct weft_queue *queue)
+{
+	const struct weft_options *o = &queue->ctrl->config.options;
+	uint64_t most = o->loss_ms;
+
+	if (!more_may_come(queue) && !is_allowed_anywhere(queue))
+		most = 0;
+	else if (!more_may_come(queue) && any_is_ready(queue->ctrl))
+		most = o->connect_ms < most ? o->connect_ms : most;
+	return o->fast_io_fail_ms && o->fast_io_fail_ms < most ? o->fast_io_fail_ms : most;
+}
+
+static void lose_patience(struct weft_queue *queue)
+{
+	uint64_t now = weft_reactor_now_ns(queue->reactor);
+
+	if (!queue->failing_ns)
+		queue->failing_ns = now;
+	if ((now - queue->failing_ns) / 1000000 < patience_ms(queue))
+		return;
+	queue->rc = -EUSERS;
+	host_unstick(queue);
+}
+
+/* The first of several failures is told: the program may do with fewer queues. */
+static void tell(struct host_lane *lane, const struct weft_err *why)
+{
+	struct weft_ctrl *ctrl = lane->queue->ctrl;
+
+	if (!lane->failures++)
+		host_event_push(ctrl, WEFT_EVENT_ERROR, lane->seen.state, 0, "%s: I/O queue %u: %s",
+				lane->seen.address, lane->queue->qid, why->text);
+	pthread_mutex_lock(&ctrl->lock);
+	weft_fail(&ctrl->no_queue, 0, "I/O queue %u: %s", lane->queue->qid, why->text);
+	pthread_mutex_unlock(&ctrl->lock);
+}
+
+/* That is this queue's trouble: others go on with what the association has. If none of them has a
+ * connection either, home ends it, after a few tries. */
+static void fail_alone(struct host_lane *lane, int rc, const struct weft_err *why)
+{
+	tell(lane, why);
+	host_lane_retry(lane);
+	if (host_queue_is_ready(lane->queue))
+		return;
+	lose_patience(lane->queue);
+	if (is_allowed(lane) && lane->failures % RESET_AFTER == 0)
+		host_lane_ask_reset(lane, rc, why, true, false);
+}
+
 static void setup_failed(struct host_lane *lane, int rc, const struct weft_err *why)
 {
 	if (lane->queue->opening) {
 		lane->open_rc = rc;
 		lane->open_err = *why;
-	} else if (host_queue_is_ready(lane->queue)) {
-		host_lane_retry(lane);
 	} else {
-		host_lane_ask_reset(lane, rc, why, true);
+		fail_alone(lane, rc, why);
 	}
 }
 
@@ -51,6 +137,21 @@ static void on_setup_timer(struct weft_timer *timer)
 
 /* --- the link --------------------------------------------------------------------------------- */
 
+/* A queue that nobody polls does not notice that its association is over: what it had does not
+ * count then. */
+static void count(struct host_lane *lane, bool ready)
+{
+	struct host_path *path = lane->path;
+
+	if (lane->counted == ready)
+		return;
+	lane->counted = ready;
+	pthread_mutex_lock(&path->ctrl->lock);
+	if (lane->generation == path->pub.generation)
+		path->ready += ready ? 1 : -1u;
+	pthread_mutex_unlock(&path->ctrl->lock);
+}
+
 static void connected(struct host_lane *lane, struct weft_slot *slot)
 {
 	uint16_t status = host_status(&slot->cqe);
@@ -65,7 +166,10 @@ static void connected(struct host_lane *lane, struct weft_slot *slot)
 		return;
 	}
 	lane->ready = true;
-	lane->pause_ms = 0;
+	lane->pause_ms = lane->failures = 0;
+	lane->queue->failing_ns = 0;
+	lane->queue->rc = 0;
+	count(lane, true);
 	host_timeouts_again(lane->queue);
 	/* Connect's slot, perhaps the only one, is free when we return. */
 	host_unstick(lane->queue);
@@ -116,14 +220,16 @@ static void on_closed(struct weft_link *link)
 	weft_timer_stop(queue->reactor, &lane->setup);
 	weft_timer_stop(queue->reactor, &lane->timeout);
 	lane->ready = false;
+	count(lane, false);
 	lane->link = NULL;
+	lane->hung_up = link->hung_up;
 	host_pieces_lost(lane, rc != -ESHUTDOWN);
 	host_stats_add(&queue->stats, &link->stats);
 	weft_link_free(link);
 	if (queue->closing)
 		return;
 	if (rc != -ESHUTDOWN && was_ready)
-		host_lane_ask_reset(lane, rc, &why, false);
+		host_lane_ask_reset(lane, rc, &why, false, lane->hung_up);
 	else if (rc != -ESHUTDOWN && !lane->closing)
 		setup_failed(lane, rc, &why);
 	host_queue_look(queue);
@@ -145,7 +251,8 @@ static void open_link(struct host_lane *lane)
 	int rc;
 
 	lane->generation = lane->seen.generation;
-	if (queue->qid > traits->queues) {
+	lane->hung_up = false;
+	if (!is_allowed(lane)) {
 		weft_fail(&why, 0, "the controller allows only %u queues now", traits->queues);
 		setup_failed(lane, -EUSERS, &why);
 		return;
@@ -180,8 +287,7 @@ void host_lane_follow(struct host_lane *lane)
 	bool lives = lane->seen.state == WEFT_LIVE;
 	bool current = lives && lane->generation == lane->seen.generation;
 
-	if (lane->seen.over >= lane->held_generation)
-		host_pieces_release(lane);
+	host_pieces_release(lane);
 	if (lane->link && !current)
 		weft_link_close(lane->link, -ESHUTDOWN, "the association ended");
 	else if (lane->leaving && !lane->flying)
@@ -217,6 +323,8 @@ void host_lane_close(struct host_lane *lane)
 	if (lane->closing)
 		return;
 	lane->closing = true;
-	if (lane->link && !say_goodbye(lane))
+	if (!lane->link)
+		weft_timer_stop(lane->queue->reactor, &lane->setup); /* it would try again */
+	else if (!say_goodbye(lane))
 		weft_link_close(lane->link, -ESHUTDOWN, "closed");
 }

@@ -1,6 +1,6 @@
 /* ns.c - a namespace that the program holds open.
  *
- *   open ─▶ due on every path ─▶ home looks (scan.c) ─▶ the first path that shows it says who it is */
+ *   open ─▶ its nsid's record ─▶ due on every path ─▶ home looks (scan.c) ─▶ the first path that shows it says who it is */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,11 +10,16 @@
 
 void host_ns_new_path(struct weft_ctrl *ctrl, unsigned index)
 {
+	struct host_nsid *at;
 	struct weft_ns *ns;
 
-	weft_list_for_each(ns, &ctrl->namespaces, link) {
-		ns->views[index] = (struct host_ns_view){ .due = true };
-		atomic_store(&ns->access[index], HOST_ACCESS_NONE);
+	weft_list_for_each(at, &ctrl->namespaces, link) {
+		weft_list_for_each(ns, &at->open, link) {
+			ns->views[index] = (struct host_ns_view){};
+			atomic_store(&ns->access[index], HOST_ACCESS_NONE);
+		}
+		host_nsid_looked(ctrl, at, index); /* no look was refused */
+		host_nsid_due(ctrl, at, index);
 	}
 }
 
@@ -28,20 +33,24 @@ static void on_open(struct weft_msg *msg)
 			host_scan_due(ctrl->paths[i]);
 }
 
-static void enroll(struct weft_ns *ns)
+static int enroll(struct weft_ns *ns)
 {
 	struct weft_ctrl *ctrl = ns->ctrl;
+	struct host_nsid *at;
 
 	pthread_mutex_lock(&ctrl->lock);
+	at = host_nsid_of(ctrl, ns->nsid);
 	ns->opening = true;
-	for (unsigned i = 0; i < HOST_PATHS_MAX; i++)
-		ns->views[i].due = true;
-	weft_list_push(&ctrl->namespaces, &ns->link);
+	if (at)
+		host_nsid_opened(at, ns);
 	pthread_mutex_unlock(&ctrl->lock);
+	if (!at)
+		return -ENOMEM;
 	if (atomic_exchange(&ctrl->open_posted, true))
-		return;
+		return 0;
 	ctrl->open_msg.fn = on_open;
 	weft_reactor_post(ctrl->reactor, &ctrl->open_msg);
+	return 0;
 }
 
 bool host_ns_is_awaited(const struct weft_ns *ns)
@@ -84,8 +93,10 @@ int weft_ns_open(struct weft_ctrl *ctrl, uint32_t nsid, struct weft_ns **out, st
 		return weft_fail(err, -ENOMEM, "no memory for a namespace");
 	ns->ctrl = ctrl;
 	ns->nsid = nsid;
-	enroll(ns);
-	rc = wait_for_look(ns, err);
+	weft_list_init(&ns->link);
+	weft_list_init(&ns->down);
+	rc = enroll(ns);
+	rc = rc < 0 ? weft_fail(err, rc, "no memory for a namespace") : wait_for_look(ns, err);
 	if (rc < 0)
 		weft_ns_close(ns);
 	else
@@ -99,6 +110,9 @@ void weft_ns_close(struct weft_ns *ns)
 		return;
 	pthread_mutex_lock(&ns->ctrl->lock);
 	weft_list_remove(&ns->link);
+	weft_list_remove(&ns->down);
+	if (ns->at)
+		host_nsid_closed(ns->ctrl, ns->at);
 	pthread_mutex_unlock(&ns->ctrl->lock);
 	free(ns);
 }
@@ -117,9 +131,8 @@ void weft_ns_info(struct weft_ns *ns, struct weft_ns_info *info)
 	memcpy(info->nguid, ns->ids.nguid, sizeof(info->nguid));
 	memcpy(info->eui64, ns->ids.eui64, sizeof(info->eui64));
 	pthread_mutex_lock(&ns->ctrl->lock);
-	info->capacity = le64_to_cpu(ns->id.ncap) << ns->block_shift;
-	info->used = le64_to_cpu(ns->id.nuse) << ns->block_shift;
-	if (ns->id.nsfeat & 1 << 4)
-		info->optimal_write = (le16_to_cpu(ns->id.nows) + 1u) << ns->block_shift;
+	info->capacity = ns->capacity;
+	info->used = ns->used;
+	info->optimal_write = ns->optimal_write;
 	pthread_mutex_unlock(&ns->ctrl->lock);
 }

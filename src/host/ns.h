@@ -1,5 +1,6 @@
 /* ns.h - an open namespace: one identity, seen through every path.
  *
+ *   nsid.c ─▶ record ─▶ weft_ns, for each who has opened it
  *   scan.c ─▶ views[path]   what is behind the nsid there          ctrl->lock
  *               └─ access.c ─▶ access[path]   may I/O go there?    one load for who issues a command
  *                          └─▶ rc             may it anywhere? */
@@ -10,6 +11,7 @@
 #include <weft/host.h>
 
 #include "base/err.h"
+#include "base/ids.h"
 #include "base/list.h"
 #include "host/config.h"
 #include "proto/nvme.h"
@@ -22,10 +24,12 @@ struct host_ns_ids {
 
 /* What a path shows under the namespace's id. */
 struct host_ns_view {
-	bool due;       /* to be looked at */
-	bool looked;    /* @rc holds */
-	int rc;         /* 0: it is the one; -ENODEV: nothing; -ESTALE: another one */
-	uint32_t group; /* for asymmetric access; 0: none */
+	bool due;    /* to be looked at */
+	bool looked; /* @rc holds */
+	/* 0: it is the one; -ENODEV: nothing; -ESTALE: another one; -EIO: that cannot be known */
+	int rc;
+	uint64_t refused_ns; /* since when looks are refused: no I/O goes there; 0: the last was not */
+	uint32_t group;      /* for asymmetric access; 0: none */
 	/* A status contradicts the ANA log page: not to be used before that read of it; 0: none
 	 * does. */
 	unsigned doubt;
@@ -39,8 +43,26 @@ enum host_access {
 	HOST_ACCESS_OPTIMIZED,
 };
 
-struct weft_ns {
+/* What is written and not flushed, by path (flush.c). It is one for all who have opened the
+ * namespace, and outlives them: a flush covers what others wrote. */
+struct host_dirty {
+	atomic_uint by[HOST_PATHS_MAX]; /* HOST_DIRTY, and HOST_FLUSHING for each Flush in flight */
+	atomic_bool gone;               /* a path was removed while it was dirty */
+};
+
+/* Under ctrl->lock, but for @dirty's atomics. */
+struct host_nsid {
+	struct weft_id id;     /* ctrl->nsids */
 	struct weft_list link; /* ctrl->namespaces */
+	struct weft_list open; /* weft_ns */
+	struct host_dirty dirty;
+	struct weft_list due[HOST_PATHS_MAX];     /* ctrl->due: it is to be looked at there */
+	struct weft_list refused[HOST_PATHS_MAX]; /* ctrl->refused: the last look there was */
+};
+
+struct weft_ns {
+	struct weft_list link; /* at->open */
+	struct host_nsid *at;
 	struct weft_ctrl *ctrl;
 	uint32_t nsid;
 
@@ -49,20 +71,30 @@ struct weft_ns {
 	uint32_t copy_max; /* bytes of one source range */
 	struct host_ns_ids ids;
 	unsigned first_path; /* id of the path that it was found through */
+	bool shared;         /* several controllers may have it: NMIC */
+
+	struct host_dirty *dirty; /* of @at */
 
 	/* Under ctrl->lock. */
 	bool opening; /* no path has shown it yet */
 	int open_rc;  /* why it could not be opened */
 	struct weft_err open_err;
-	unsigned losses; /* of a connection while it was looked at first */
+	struct weft_err refusal; /* why the last look that was refused was */
+	unsigned losses;         /* of a connection while it was looked at first */
 	struct host_ns_view views[HOST_PATHS_MAX];
-	struct nvme_id_ns id; /* as of the last look */
-	uint64_t down_ns;     /* since when no path can be used; 0: one can */
+	uint64_t capacity, used; /* bytes, as of the last look; so are the next two */
+	uint32_t optimal_write;
+	uint8_t dlfeat;        /* of Identify Namespace */
+	uint64_t down_ns;      /* since when no path can be used; 0: one can */
+	struct weft_list down; /* ctrl->down, while I/O waits and is to fail */
 
+	atomic_uint extents_lost; /* connections, over the question what is allocated */
 	atomic_bool read_only;
 	_Atomic uint64_t size; /* bytes */
 	atomic_int rc;         /* 0, or why I/O fails */
 	_Atomic uint8_t access[HOST_PATHS_MAX];
+	_Atomic uint8_t awaited;  /* live paths, a bit each, that are about to look at it first */
+	_Atomic uint8_t replaced; /* paths, a bit each, that show another one in its place */
 };
 
 /* identity.c. A look at a namespace: its geometry, or why it cannot be used. */
@@ -77,8 +109,38 @@ bool host_has_no_descriptors(uint16_t status);
 /* sight.c, under ctrl->lock. @rc 0: a look through @path was answered; else why not, or that there
  * is none. true: it has turned out that another one is there. */
 bool host_sight(struct host_path *path, struct weft_ns *ns, int rc, struct weft_err why);
+/* A look was refused, and may be again if not @final: I/O waits for a while, then it fails. true: that
+ * is news. */
+bool host_sight_refused(struct host_path *path, struct weft_ns *ns, int rc,
+			const struct weft_err *why, bool final);
 /* It cannot be opened through this path: for good, unless another is still to look. */
 void host_sight_fail(struct weft_ns *ns, int rc, const struct weft_err *why);
+
+/* nsid.c, under ctrl->lock. */
+void host_nsids_init(struct weft_ctrl *ctrl);
+void host_nsids_free(struct weft_ctrl *ctrl);
+bool host_nsids_closed(const struct weft_ctrl *ctrl); /* nobody has any open */
+/* NULL: there is none. */
+struct host_nsid *host_nsid_find(const struct weft_ctrl *ctrl, uint32_t nsid);
+/* It is made if there is none. NULL: there is no memory. */
+struct host_nsid *host_nsid_of(struct weft_ctrl *ctrl, uint32_t nsid);
+/* @ns is another one who has it open: every path is to look at it. */
+void host_nsid_opened(struct host_nsid *at, struct weft_ns *ns);
+/* Somebody who had it open has not any more; the caller's pointer may be void. */
+void host_nsid_closed(struct weft_ctrl *ctrl, struct host_nsid *at);
+/* The path of this index is to look at it. */
+void host_nsid_due(struct weft_ctrl *ctrl, struct host_nsid *at, unsigned index);
+/* … and does so now. NULL: none is due. */
+struct host_nsid *host_nsid_take_due(struct weft_ctrl *ctrl, unsigned index);
+/* … and has. */
+void host_nsid_looked(struct weft_ctrl *ctrl, struct host_nsid *at, unsigned index);
+/* Those whose last look was refused, once more. */
+void host_nsids_refused_due(struct weft_ctrl *ctrl, unsigned index);
+
+/* extents.c. What @answer, of @size bytes, says of [@slba, @slba + @blocks), from its first block on: so
+ * many extents, at most @max, their lengths in blocks; -EPROTO: nothing that can be believed. */
+int host_extents_read(const struct nvme_lba_status *answer, uint32_t size, uint64_t slba,
+		      uint64_t blocks, struct weft_ns_extent *extents, unsigned max);
 
 /* ns.c, under ctrl->lock: a path looks at it for the first time, or is about to. */
 bool host_ns_is_awaited(const struct weft_ns *ns);
@@ -87,5 +149,6 @@ void host_ns_new_path(struct weft_ctrl *ctrl, unsigned index);
 
 /* access.c, under ctrl->lock: what follows from the paths' states and from what was seen there. */
 void host_access_update(struct weft_ctrl *ctrl);
+void host_access_update_one(struct weft_ctrl *ctrl, struct host_nsid *at);
 
 #endif

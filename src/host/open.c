@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "base/plural.h"
 #include "host/cmd.h"
 
 /* Round robin: a controller may be slow to forget a queue that was just closed. */
@@ -43,8 +44,8 @@ static int enroll(struct weft_queue *queue, struct weft_err *err)
 	if (qid < 0)
 		return weft_fail(
 			err, qid,
-			"all %u I/O queues that the controller allows are open (see queues=)",
-			most);
+			"the controller allows %u I/O queue%s, and no more is free (see queues=)",
+			most, weft_plural(most));
 	return 0;
 }
 
@@ -101,11 +102,20 @@ static bool settled(const struct weft_queue *queue)
 static void forget_failure(struct host_lane *lane)
 {
 	lane->open_rc = 0;
+	lane->open_status = 0;
 	lane->open_err.text[0] = '\0';
 	lane->generation = 0;
 }
 
-/* true: it is worth another try: the controller has not yet forgotten an older queue of this id. */
+/* The controller has not yet forgotten an older queue of this id; or it has ended, and home, which is
+ * about to notice, will connect anew: this is waited for like any I/O. */
+static bool may_pass(const struct host_lane *failed)
+{
+	return (failed->open_status & 0x7ff) == SC_GENERIC(CMD_SEQ_ERROR) ||
+	       (!failed->open_status && (failed->hung_up || failed->open_rc == -ECONNREFUSED));
+}
+
+/* true: it is worth another try. */
 static bool try_to_open(struct weft_queue *queue, int tries)
 {
 	struct host_lane *failed;
@@ -118,7 +128,7 @@ static bool try_to_open(struct weft_queue *queue, int tries)
 	while (!settled(queue))
 		weft_reactor_turn(queue->reactor, -1);
 	failed = failed_lane(queue);
-	return failed && (failed->open_status & 0x7ff) == SC_GENERIC(CMD_SEQ_ERROR);
+	return failed && may_pass(failed);
 }
 
 /* A path that has no queue for us, while others have, is that path's trouble. */

@@ -9,6 +9,11 @@
  * Attempts after a loss are ours to repeat, each after a pause that doubles and is drawn at random
  * between half and all of it: a thousand hosts that lost the same target do not come back in step.
  *
+ * A target that ends closes its connections one after the other. That of an I/O queue says nothing of
+ * the others; the admin queue's, which may be about to follow, says that the controller is no more. So
+ * home listens for it, for a few turns, before the association is torn down. Meanwhile no I/O of a
+ * namespace goes there.
+ *
  * Everything here runs on home. */
 #include <errno.h>
 #include <stdarg.h>
@@ -21,6 +26,9 @@
 
 /* Where I/O has another way, it goes there first; connecting anew is not what it waits for. */
 enum { ASIDE_MS = 2 };
+
+/* In several turns: it may be this machine that is late. */
+enum { LISTEN_MS = 5, LISTENS = 6 };
 
 enum event {
 	EV_UP,     /* set-up is through */
@@ -104,9 +112,11 @@ static void tear_down(struct host_path *path)
 	note_loss(path);
 	weft_timer_stop(path->reactor, &path->poll);
 	weft_timer_stop(path->reactor, &path->retry);
+	weft_timer_stop(path->reactor, &path->listen);
 	host_keepalive_stop(path);
 	host_aer_stop(path);
 	host_ana_stop(path);
+	host_scan_stop(path);
 	host_fence_lost(path);
 	if (path->link)
 		weft_link_close(path->link, path->why_rc, "%s", path->why.text);
@@ -195,7 +205,7 @@ static void open_link(struct host_path *path)
 	struct weft_err why = { "" };
 	int rc;
 
-	path->broken = false;
+	path->broken = path->hung_up = false;
 	host_link_options(config, 0, 0, HOST_ADMIN_DEPTH, &options);
 	rc = config->transport->open(&path->link, path->reactor, &options, &host_admin_link_ops,
 				     path, &why);
@@ -228,25 +238,62 @@ void host_path_up(struct host_path *path)
 	happen(path, EV_UP);
 }
 
-void host_path_broken(struct host_path *path, int rc, const char *fmt, ...)
+/* false: there is a cause already. */
+static bool note_cause(struct host_path *path, int rc, const char *fmt, va_list ap)
 {
-	va_list ap;
-
 	if (path->broken)
-		return;
+		return false;
 	path->broken = true;
 	path->why_rc = rc;
-	va_start(ap, fmt);
 	vsnprintf(path->why.text, sizeof(path->why.text), fmt, ap);
+	return true;
+}
+
+void host_path_broken(struct host_path *path, int rc, const char *fmt, ...)
+{
+	bool first;
+	va_list ap;
+
+	va_start(ap, fmt);
+	first = note_cause(path, rc, fmt, ap);
 	va_end(ap);
-	happen(path, EV_BROKEN);
+	if (first)
+		happen(path, EV_BROKEN);
+}
+
+static void on_listen(struct weft_timer *timer)
+{
+	struct host_path *path = container_of(timer, struct host_path, listen);
+
+	if (++path->listened < LISTENS)
+		weft_timer_set(path->reactor, timer, LISTEN_MS);
+	else
+		happen(path, EV_BROKEN);
+}
+
+void host_path_queue_ended(struct host_path *path, int rc, const char *fmt, ...)
+{
+	bool first;
+	va_list ap;
+
+	va_start(ap, fmt);
+	first = note_cause(path, rc, fmt, ap);
+	va_end(ap);
+	if (!first)
+		return;
+	path->listened = 0;
+	path->listen.fn = on_listen;
+	weft_timer_set(path->reactor, &path->listen, LISTEN_MS);
+	host_path_publish(path); /* it is lost, whatever is heard */
 }
 
 void host_path_link_closed(struct host_path *path)
 {
 	struct weft_link *link = path->link;
 
+	path->hung_up = link->hung_up;
 	host_path_broken(path, link->rc, "%s", link->err.text);
+	happen(path, EV_BROKEN); /* it was listened for */
 	path->link = NULL;
 	host_admin_lost(path);
 	weft_link_free(link);

@@ -43,14 +43,16 @@ struct host_traits {
 	uint32_t capsule_max; /* data in an I/O command's capsule */
 	uint32_t blocks_max;  /* descriptors of a command's data */
 	uint32_t queues, depth;
-	uint16_t oncs, fuses;
+	uint16_t oacs, oncs, fuses;
+	bool tells_allocated; /* Get LBA Status, of allocated blocks */
 	uint32_t ctratt, oaes;
 	uint8_t vwc, aers;
-	bool disconnects;    /* it takes the Disconnect command */
-	bool ana;            /* it reports asymmetric access … */
-	uint8_t anatt_s;     /* … a change of which takes so long at most … */
-	uint32_t ana_groups; /* … and of so many groups */
-	uint8_t ciu, ccrl;   /* its instance, 0: none; others that it resets at a time */
+	uint32_t keepalive_step_ms; /* it rounds KATO up to a multiple of that; 0: it has none */
+	bool disconnects;           /* it takes the Disconnect command */
+	bool ana;                   /* it reports asymmetric access … */
+	uint8_t anatt_s;            /* … a change of which takes so long at most … */
+	uint32_t ana_groups;        /* … and of so many groups */
+	uint8_t ciu, ccrl;          /* its instance, 0: none; others that it resets at a time */
 	uint64_t cirn;
 	uint16_t cqt_ms;
 };
@@ -90,6 +92,8 @@ extern const struct weft_link_ops host_admin_link_ops;
 void host_fill_identify(union nvme_sqe *cmd, uint8_t cns, uint32_t nsid);
 void host_fill_log_page(union nvme_sqe *cmd, uint8_t lid, uint32_t nsid, uint64_t offset,
 			uint32_t length);
+void host_fill_lba_status(union nvme_sqe *cmd, uint32_t nsid, uint64_t slba, uint16_t blocks,
+			  uint32_t length);
 void host_fill_connect(union nvme_sqe *cmd, uint16_t qid, uint32_t depth, uint32_t kato_ms);
 void host_connect_data(const struct host_config *config, uint16_t cntlid,
 		       struct nvmf_connect_data *data);
@@ -107,13 +111,16 @@ void host_explain_connect(const struct host_config *config, const struct nvme_cq
 /* What queues see, under ctrl->lock. */
 struct host_published {
 	enum weft_state state;
+	bool lives;          /* … and is not about to be torn down */
 	unsigned generation; /* of the association */
 	unsigned over;       /* the newest of which nothing is left */
+	unsigned heard;      /* … nothing that came by a connection which its controller ended */
+	unsigned given_up;   /* the newest of which nobody has said that it is over */
 	bool tried;          /* the first attempt is over */
 	int rc;              /* of the last loss */
 	struct weft_err why;
 	struct host_traits traits;
-	uint64_t reconnects;
+	uint64_t reconnects, losses;
 	char address[128]; /* nvme+tcp://HOST:PORT */
 	struct weft_path path;
 	bool takes_dmabuf;
@@ -122,6 +129,29 @@ struct host_published {
 struct host_ana_group {
 	uint32_t id;
 	uint8_t state; /* enum nvme_ana_state */
+};
+
+enum { HOST_LOST_MAX = 32 };
+
+/* An association that was lost, and may not be over. */
+struct host_lost {
+	unsigned first, last; /* generations that it stands for */
+	bool silent;          /* its controller may not know of the loss of all its connections */
+	uint16_t cntlid;      /* its controller */
+	uint8_t ciu;          /* 0: nobody can be asked about it */
+	uint64_t cirn;
+	uint64_t limit_ms; /* what it needs at most to end by itself … */
+	uint64_t until_ns; /* … and when that is over */
+};
+
+struct host_fence {
+	unsigned generation;                  /* that was lost last */
+	struct host_lost lost[HOST_LOST_MAX]; /* oldest first */
+	unsigned nlost;
+	bool asked;   /* a question about the oldest is in flight */
+	uint8_t mute; /* bits by index: paths whose controllers cannot tell of it */
+	struct weft_timer again, limit;
+	struct weft_timer patience; /* with those who are asked */
 };
 
 struct host_path {
@@ -138,10 +168,12 @@ struct host_path {
 	bool inserted, leaving;
 	bool adding;    /* somebody waits for its first attempt */
 	unsigned lanes; /* that lead here */
+	unsigned ready; /* of them, connected; of this association */
 	unsigned index; /* in ctrl->paths, and in what is kept per path elsewhere */
 	struct host_published pub;
 
 	atomic_bool traffic; /* a queue sent something: as good as a keep-alive */
+	atomic_bool heard;   /* something was answered since it is suspected */
 
 	enum weft_state state;
 	bool stopping, over, broken, tried;
@@ -151,6 +183,9 @@ struct host_path {
 	struct host_traits traits;
 	struct weft_err why; /* first cause of the loss under way */
 	int why_rc;
+	bool hung_up; /* … the admin queue's connection: the controller's doing, so it knows */
+	struct weft_timer listen; /* an I/O queue's was, and this one may follow */
+	unsigned listened;        /* so often */
 	unsigned attempt;
 	unsigned random;           /* for the pauses */
 	uint64_t lost_ns, live_ns; /* since when; 0: never, not now */
@@ -170,14 +205,22 @@ struct host_path {
 	struct weft_timer keepalive;
 	struct host_admin keepalive_cmd;
 	bool keepalive_out;
-	struct host_admin probe_cmd;
-	bool probing;
+
+	struct host_admin probe_cmd; /* as this path is suspected, or another one is */
+	bool probing;                /* it is out */
+	struct weft_timer suspicion; /* until the next part of the time is over */
+	uint32_t part_ms;
+	uint64_t part_ns; /* when it is over */
+	unsigned parts;   /* in which another one answered, and this one did not */
+	unsigned answers; /* ctrl->answers, when this part began */
 
 	struct host_aer {
 		struct host_admin cmd, log;
 		uint32_t result;
 		bool out;
+		bool read; /* its log page is there */
 	} aers[HOST_AERS];
+	bool changed_read; /* the program has read what changed: the next event does not tell all */
 	struct host_budget aer_budget;
 	struct weft_timer aer_timer; /* until there is some of it */
 	char *aer_page;              /* HOST_AERS times HOST_PAGE bytes */
@@ -198,20 +241,14 @@ struct host_path {
 		bool news; /* an event says that the page changed; under ctrl->lock */
 	} ana;
 
-	struct host_fence {
-		unsigned generation; /* that was lost last */
-		bool waiting, silent, asked;
-		uint8_t mute;    /* bits by index: paths whose controllers cannot tell */
-		uint16_t cntlid; /* its controller's */
-		uint8_t ciu;
-		uint64_t cirn;
-		struct weft_timer again, limit;
-	} fence;
+	struct host_fence fence;
 
 	struct host_admin scan;
 	uint32_t scan_nsid;
 	bool scanning, scan_for_setup, scan_tells;
 	char *scan_page;
+	struct weft_timer scan_again; /* at those that could not be looked at */
+	uint32_t scan_pause_ms;       /* before that */
 };
 
 /* path.c */
@@ -221,6 +258,9 @@ void host_path_address(const struct host_path *path, char *text, size_t size);
 void host_path_up(struct host_path *path); /* set-up is through */
 /* The association is to be ended for this reason; the first counts. */
 void host_path_broken(struct host_path *path, int rc, const char *fmt, ...)
+	__attribute__((format(printf, 3, 4)));
+/* … because its controller has ended an I/O queue's connection. */
+void host_path_queue_ended(struct host_path *path, int rc, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4)));
 void host_path_link_closed(struct host_path *path);
 /* For good, with an orderly shutdown if there is a connection; host_path_over() follows. */
@@ -238,10 +278,11 @@ void host_traits_limits(struct host_traits *t, const struct nvme_id_ctrl_nvm *nv
 /* keepalive.c, aer.c: from live on, until lost */
 void host_keepalive_start(struct host_path *path);
 void host_keepalive_stop(struct host_path *path);
-/* A command there takes unusually long: does the controller answer at all? */
-void host_keepalive_probe(struct host_path *path, uint32_t timeout_ms);
 void host_aer_start(struct host_path *path);
 void host_aer_stop(struct host_path *path);
+
+/* probe.c: a command there takes unusually long; does the controller answer at all? */
+void host_probe(struct host_path *path, uint32_t timeout_ms);
 
 /* ana.c */
 void host_ana_setup(struct host_path *path);   /* reads the page, then namespaces, then it is up */
@@ -261,5 +302,8 @@ void host_fence_stop(struct host_path *path);
 /* scan.c */
 void host_scan_due(struct host_path *path); /* looks at the namespaces that are due */
 void host_scan_all(struct host_path *path, bool for_setup);
+/* Of these, up to a 0, those that are open; tells when it is through. */
+void host_scan_changed(struct host_path *path, const __le32 *nsids, unsigned max);
+void host_scan_stop(struct host_path *path);
 
 #endif

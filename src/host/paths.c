@@ -77,11 +77,16 @@ void host_paths_combine(struct weft_ctrl *ctrl)
 static void publish_one(struct host_path *path)
 {
 	struct host_published *pub = &path->pub;
+	bool lives = path->state == WEFT_LIVE && !path->broken;
 
 	if (path->generation != pub->generation && pub->generation) {
 		pub->reconnects++;
 		path->ctrl->pub.reconnects++;
 	}
+	path->ctrl->pub.losses += pub->lives && !lives && !path->stopping;
+	pub->lives = lives;
+	if (path->generation != pub->generation)
+		path->ready = 0;
 	pub->state = path->state;
 	pub->generation = path->generation;
 	pub->tried = path->tried;
@@ -90,7 +95,7 @@ static void publish_one(struct host_path *path)
 	pub->rc = path->ctrl->pub.rc = path->why_rc;
 	if (path->why.text[0])
 		pub->why = path->ctrl->pub.why = path->why;
-	if (path->state != WEFT_LIVE)
+	if (!lives)
 		return;
 	pub->traits = path->traits;
 	pub->path = path->link->path;

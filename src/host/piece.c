@@ -52,11 +52,29 @@ static void fill_copy(struct weft_slot *slot, const struct weft_cmd *cmd, uint64
 	use_scratch(slot, sizeof(range));
 }
 
+/* The controller may bring less than there is room for, and an adapter does not tell how much it
+ * was: what does not come is zeroes, not what the memory had in it. */
+static void clear_data(const struct weft_cmd *cmd)
+{
+	uint64_t left = cmd->length;
+
+	if (!host_memory_is_plain(cmd->iov, cmd->iovcnt))
+		return;
+	for (const struct iovec *iov = cmd->iov; left; iov++) {
+		size_t n = iov->iov_len < left ? iov->iov_len : left;
+
+		memset(iov->iov_base, 0, n);
+		left -= n;
+	}
+}
+
 static void fill_raw(struct weft_slot *slot, const struct weft_cmd *cmd)
 {
 	uint16_t cid = le16_to_cpu(slot->cmd.common.cid);
 
 	memcpy(&slot->cmd, cmd->sqe, sizeof(slot->cmd));
+	if (nvme_cmd_direction(&slot->cmd) == NVME_DIR_TO_HOST)
+		clear_data(cmd);
 	slot->cmd.common.cid = cpu_to_le16(cid);
 	slot->iov = cmd->iov;
 	slot->data_len = (uint32_t)cmd->length;

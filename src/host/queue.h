@@ -9,7 +9,8 @@
  * Everything here belongs to the thread that drives the queue, but for what lanes ask of home: that
  * stands under ctrl->lock.
  *
- * Invariant: a command is on a list of its queue, or has pieces in flight on one lane. */
+ * Invariant: a command is on a list of its queue, or has pieces in flight on one lane; a flush, on
+ * several. */
 #ifndef WEFT_HOST_QUEUE_H
 #define WEFT_HOST_QUEUE_H
 
@@ -28,7 +29,9 @@ struct host_ask {
 	bool posted, lost, abort;
 	bool ana;          /* the page is not true any more */
 	uint32_t probe_ms; /* not 0: no answer comes; is it there, within so long? */
-	bool setup;        /* it was lost before it was ready */
+	bool setup;        /* it could not be connected: not if … */
+	bool others;       /* … others are; as of the answer */
+	bool hung_up;      /* the controller closed it */
 	unsigned generation;
 	struct weft_err why;
 	int rc;
@@ -42,8 +45,10 @@ struct host_lane {
 	struct host_ask ask;
 	struct host_published seen; /* as of the last look */
 	struct weft_link *link;     /* NULL: none */
-	unsigned generation;        /* of the association that @link belongs to */
+	unsigned generation;        /* of the association that @link belongs to, or did */
+	bool hung_up;               /* its controller has ended that link */
 	bool ready;                 /* Connect was answered */
+	bool counted;               /* in path->ready */
 	bool leaving;               /* its path is: no new commands */
 	bool closing;
 	struct weft_err open_err; /* why it could not be opened, while the queue was */
@@ -51,14 +56,14 @@ struct host_lane {
 	uint16_t open_status;    /* with which Connect was refused */
 	struct weft_timer setup; /* of Connect, or until it is tried again */
 	uint32_t pause_ms;       /* before that */
+	unsigned failures;       /* of it, in a row */
 	struct nvmf_connect_data connect_data;
 	struct iovec connect_iov;
 
 	struct weft_list inflight; /* slots, oldest first */
 	unsigned flying;           /* of them */
 	uint64_t usual_ns;         /* what a command takes, a moving average */
-	struct weft_list held;     /* commands that wait until its association is over */
-	unsigned held_generation;
+	struct weft_list held;     /* commands that wait until their association is over */
 	struct weft_timer timeout;
 	struct weft_slot *aborting; /* timed out; home was asked to abort it */
 };
@@ -85,7 +90,9 @@ struct weft_queue {
 	struct weft_list stuck;                  /* commands that no lane can be used for */
 	struct weft_list later;                  /* commands that are tried again after a while */
 	struct weft_timer again;
-	uint64_t batch_ns; /* when commands were issued first since the last turn; 0: none was */
+	uint64_t failing_ns; /* since when no lane can be connected; 0: one is, or none was tried */
+	int rc;              /* not 0: that was too long, and I/O fails with this */
+	uint64_t batch_ns;   /* when commands were issued first since the last turn; 0: none was */
 	unsigned pending, completed;
 	unsigned stalled;    /* of them, in a stall */
 	uint64_t stalled_ns; /* since when */
@@ -111,7 +118,8 @@ void host_lane_retry(struct host_lane *lane);  /* after a pause: its set-up has 
 void host_lane_close(struct host_lane *lane);  /* for good; turn until its link is gone */
 
 /* ask.c */
-void host_lane_ask_reset(struct host_lane *lane, int rc, const struct weft_err *why, bool setup);
+void host_lane_ask_reset(struct host_lane *lane, int rc, const struct weft_err *why, bool setup,
+			 bool hung_up);
 void host_lane_ask_abort(struct host_lane *lane, uint16_t cid);
 /* True: the page says otherwise than the status. */
 bool host_lane_ask_ana(struct host_lane *lane, struct weft_ns *ns);
@@ -124,8 +132,9 @@ void host_unstick(struct weft_queue *queue);
 void host_piece_done(struct host_lane *lane, struct weft_slot *slot);
 /* The link is gone. @suspect: by itself, so a command on it may be the reason. */
 void host_pieces_lost(struct host_lane *lane, bool suspect);
-/* What the lost association had in hand may be sent again. */
+/* What lost associations had in hand that are over may be sent again. */
 void host_pieces_release(struct host_lane *lane);
+/* But for what is held: that ends when it is over. */
 void host_fail_all(struct weft_queue *queue, int rc);
 
 #endif

@@ -4,7 +4,8 @@
  *   due ─▶ Identify ─▶ descriptors ─▶ sight.c: is it the one? ─▶ the next that is due ─▶ … ─▶ through
  *
  * No I/O flows on a new connection before its scan is through: a namespace that another one has
- * replaced must not get its data.
+ * replaced must not get its data. One that the controller refuses to tell of is left behind, without
+ * I/O, and looked at again later: a scan never ends an association.
  *
  * Invariant: what becomes due while it is looked at is looked at again. */
 #include <errno.h>
@@ -33,27 +34,58 @@ static struct host_ns_view *view_of(const struct host_path *path, struct weft_ns
 	return &ns->views[path->index];
 }
 
-enum { LOSSES_MAX = 3 }; /* of a connection, while it is looked at first */
+enum {
+	LOSSES_MAX = 3, /* of a connection, while it is looked at first */
+	PAUSE_MS = 100,
+	PAUSE_MAX_MS = 5000, /* before one that was refused is looked at again */
+};
 
 /* --- what a look has brought ------------------------------------------------------------------ */
 
+static void take_in(struct host_path *path, struct host_nsid *at, int rc,
+		    const struct weft_err *why, bool *differs, bool *back)
+{
+	struct weft_ns *ns;
+
+	weft_list_for_each(ns, &at->open, link) {
+		if (view_of(path, ns)->due)
+			continue;
+		*back |= view_of(path, ns)->refused_ns && !rc;
+		*differs |= host_sight(path, ns, rc, *why);
+	}
+}
+
+static void looked(struct host_path *path, struct host_nsid *at)
+{
+	struct weft_ctrl *ctrl = path->ctrl;
+
+	host_nsid_looked(ctrl, at, path->index);
+	host_access_update_one(ctrl, at);
+	host_paths_wake(ctrl);
+}
+
+/* Nobody may have it open any more. */
 static void settle(struct host_path *path, int rc, const struct weft_err *why)
 {
 	struct weft_ctrl *ctrl = path->ctrl;
-	bool differs = false, alone = host_path_is_alone(path);
-	struct weft_ns *ns;
+	bool differs = false, back = false, alone = host_path_is_alone(path);
+	struct host_nsid *at;
 
 	pthread_mutex_lock(&ctrl->lock);
-	weft_list_for_each(ns, &ctrl->namespaces, link)
-		if (ns->nsid == path->scan_nsid && !view_of(path, ns)->due)
-			differs |= host_sight(path, ns, rc, *why);
-	host_access_update(ctrl);
-	host_paths_wake(ctrl);
+	at = host_nsid_find(ctrl, path->scan_nsid);
+	if (at) {
+		take_in(path, at, rc, why, &differs, &back);
+		looked(path, at);
+	}
 	pthread_mutex_unlock(&ctrl->lock);
 	if (differs && !alone)
 		host_event_push(ctrl, WEFT_EVENT_PATH, path->state, 0,
 				"%s: not used for namespace %u: it is another one there",
 				path->pub.address, path->scan_nsid);
+	else if (back)
+		host_event_push(ctrl, WEFT_EVENT_NAMESPACES, path->state, 0,
+				"%s: namespace %u can be used again", path->pub.address,
+				path->scan_nsid);
 	next(path);
 }
 
@@ -64,53 +96,68 @@ static void found_none(struct host_path *path)
 	settle(path, -ENODEV, &why);
 }
 
-/* The connection is lost. Who opens one is not kept waiting by a controller that breaks of it. */
-static void lost(struct host_path *path)
+static void note_loss(const struct host_path *path, struct host_nsid *at)
 {
-	struct weft_ctrl *ctrl = path->ctrl;
 	struct weft_ns *ns;
 
-	path->scanning = false;
-	pthread_mutex_lock(&ctrl->lock);
-	weft_list_for_each(ns, &ctrl->namespaces, link) {
-		if (ns->nsid != path->scan_nsid || !ns->opening)
+	weft_list_for_each(ns, &at->open, link) {
+		if (!ns->opening)
 			continue;
 		if (path->why_rc != -ETIMEDOUT && ++ns->losses < LOSSES_MAX)
 			continue;
 		host_sight_fail(ns, path->why_rc == -ETIMEDOUT ? -ETIMEDOUT : -ECONNRESET,
 				&path->why);
 	}
+}
+
+/* The connection is lost. Who opens one is not kept waiting by a controller that breaks of it. */
+static void lost(struct host_path *path)
+{
+	struct weft_ctrl *ctrl = path->ctrl;
+	struct host_nsid *at;
+
+	path->scanning = false;
+	pthread_mutex_lock(&ctrl->lock);
+	at = host_nsid_find(ctrl, path->scan_nsid);
+	if (at)
+		note_loss(path, at);
 	pthread_cond_broadcast(&ctrl->changed);
 	pthread_mutex_unlock(&ctrl->lock);
 }
 
-/* Under ctrl->lock. */
-static bool is_open(struct host_path *path)
+static bool take_in_refusal(struct host_path *path, struct host_nsid *at, int rc,
+			    const struct weft_err *why, bool final)
 {
 	struct weft_ns *ns;
+	bool news = false;
 
-	weft_list_for_each(ns, &path->ctrl->namespaces, link)
-		if (ns->nsid == path->scan_nsid && !ns->opening)
-			return true;
-	return false;
+	weft_list_for_each(ns, &at->open, link)
+		if (!view_of(path, ns)->due)
+			news |= host_sight_refused(path, ns, rc, why, final);
+	return news;
 }
 
-/* What is behind the nsid now is not known: no I/O may go there. */
-static void unknown_state(struct host_path *path, uint16_t status)
+/* What is behind the nsid now is not known: no I/O may go there. That is no trouble of the others. */
+static void refused(struct host_path *path, uint16_t status)
 {
+	struct weft_ctrl *ctrl = path->ctrl;
 	struct weft_err why = { "" };
 	int rc = host_fail_status(&why, "Identify Namespace", status);
-	bool open;
+	struct host_nsid *at;
+	bool news = false;
 
-	pthread_mutex_lock(&path->ctrl->lock);
-	open = is_open(path);
-	pthread_mutex_unlock(&path->ctrl->lock);
-	if (!open) {
-		settle(path, rc, &why);
-		return;
+	pthread_mutex_lock(&ctrl->lock);
+	at = host_nsid_find(ctrl, path->scan_nsid);
+	if (at) {
+		news = take_in_refusal(path, at, rc, &why, status & SC_DNR);
+		looked(path, at);
 	}
-	path->scanning = false;
-	host_path_broken(path, rc, "%s", why.text);
+	pthread_mutex_unlock(&ctrl->lock);
+	if (news)
+		host_event_push(ctrl, WEFT_EVENT_NAMESPACES, path->state, 0,
+				"%s: namespace %u cannot be used: %s", path->pub.address,
+				path->scan_nsid, why.text);
+	next(path);
 }
 
 /* --- one look --------------------------------------------------------------------------------- */
@@ -130,7 +177,7 @@ static void on_descriptors(struct host_admin *a, int rc)
 		return;
 	}
 	if (status && !host_has_no_descriptors(status)) {
-		unknown_state(path, status);
+		refused(path, status);
 		return;
 	}
 	if (status)
@@ -154,7 +201,7 @@ static void on_identify(struct host_admin *a, int rc)
 	else if (is_unknown(status))
 		found_none(path);
 	else if (status)
-		unknown_state(path, status);
+		refused(path, status);
 	else
 		start(path, NVME_IDENTIFY_CNS_NS_DESC_LIST, path->scan_page + HOST_PAGE,
 		      on_descriptors);
@@ -164,18 +211,45 @@ static void on_identify(struct host_admin *a, int rc)
 
 static uint32_t take_due(struct host_path *path)
 {
-	struct weft_ns *ns;
-	uint32_t nsid = 0;
+	struct host_nsid *at;
+	uint32_t nsid;
 
 	pthread_mutex_lock(&path->ctrl->lock);
-	weft_list_for_each(ns, &path->ctrl->namespaces, link) {
-		if (!view_of(path, ns)->due || (nsid && ns->nsid != nsid))
-			continue;
-		nsid = ns->nsid;
-		view_of(path, ns)->due = false;
-	}
+	at = host_nsid_take_due(path->ctrl, path->index);
+	nsid = at ? at->id.id : 0;
 	pthread_mutex_unlock(&path->ctrl->lock);
 	return nsid;
+}
+
+/* Those whose last look was refused, once more. */
+static void on_again(struct weft_timer *timer)
+{
+	struct host_path *path = container_of(timer, struct host_path, scan_again);
+
+	pthread_mutex_lock(&path->ctrl->lock);
+	host_nsids_refused_due(path->ctrl, path->index);
+	pthread_mutex_unlock(&path->ctrl->lock);
+	host_scan_due(path);
+}
+
+static bool is_refused(struct host_path *path)
+{
+	bool is;
+
+	pthread_mutex_lock(&path->ctrl->lock);
+	is = !weft_list_empty(&path->ctrl->refused[path->index]);
+	pthread_mutex_unlock(&path->ctrl->lock);
+	return is;
+}
+
+static void look_again(struct host_path *path)
+{
+	uint32_t pause = path->scan_pause_ms ? path->scan_pause_ms * 2 : PAUSE_MS;
+
+	path->scan_pause_ms = !is_refused(path) ? 0 : pause < PAUSE_MAX_MS ? pause : PAUSE_MAX_MS;
+	path->scan_again.fn = on_again;
+	if (path->scan_pause_ms)
+		weft_timer_set(path->reactor, &path->scan_again, path->scan_pause_ms);
 }
 
 static void through(struct host_path *path)
@@ -183,6 +257,7 @@ static void through(struct host_path *path)
 	bool tells = path->scan_tells;
 
 	path->scanning = path->scan_tells = false;
+	look_again(path);
 	if (path->scan_for_setup) {
 		path->scan_for_setup = false;
 		host_path_up(path);
@@ -211,13 +286,33 @@ void host_scan_due(struct host_path *path)
 
 void host_scan_all(struct host_path *path, bool for_setup)
 {
-	struct weft_ns *ns;
+	struct host_nsid *at;
 
 	path->scan_for_setup |= for_setup;
 	path->scan_tells |= !for_setup;
 	pthread_mutex_lock(&path->ctrl->lock);
-	weft_list_for_each(ns, &path->ctrl->namespaces, link)
-		view_of(path, ns)->due = true;
+	weft_list_for_each(at, &path->ctrl->namespaces, link)
+		host_nsid_due(path->ctrl, at, path->index);
 	pthread_mutex_unlock(&path->ctrl->lock);
 	host_scan_due(path);
+}
+
+void host_scan_changed(struct host_path *path, const __le32 *nsids, unsigned max)
+{
+	struct host_nsid *at;
+
+	path->scan_tells = true;
+	pthread_mutex_lock(&path->ctrl->lock);
+	for (unsigned i = 0; i < max && nsids[i]; i++) {
+		at = host_nsid_find(path->ctrl, le32_to_cpu(nsids[i]));
+		if (at)
+			host_nsid_due(path->ctrl, at, path->index);
+	}
+	pthread_mutex_unlock(&path->ctrl->lock);
+	host_scan_due(path);
+}
+
+void host_scan_stop(struct host_path *path)
+{
+	weft_timer_stop(path->reactor, &path->scan_again);
 }

@@ -4,30 +4,49 @@
  * over from its beginning if that makes no difference (rule.c), a bounded number of times. */
 #include <errno.h>
 
-#include "host/cmd.h"
+#include "host/flush.h"
 
 /* Of a command that loses its connection, or whose status asks for another try. The pauses before
  * those double: together about 10 s, what a change of asymmetric access may take. */
 enum { TRIES_MAX = 8, AGAIN_MS = 100, AGAIN_MAX_MS = 2000, ANA_TRIES = 2 };
 
-/* Another try may help, and does no harm (NVMe base 2.0, 4.2.3: DNR). What was refused at the door
- * was not begun. What broke off may have been, and is for those that may be done twice. */
-static bool worth_another_try(const struct weft_cmd *cmd, uint16_t status)
+/* It may be done twice, as far as this host can say: another one may have written since. */
+static bool may_be_resent(const struct weft_queue *queue, const struct weft_cmd *cmd)
 {
-	if (status & SC_DNR)
-		return false;
+	return host_rule_again(cmd) && (queue->ctrl->config.options.resend != WEFT_RESEND_NEVER ||
+					!host_rule_may_write(cmd));
+}
+
+/* What was refused at the door was not begun. */
+static bool is_refusal(uint16_t status)
+{
 	switch (status & 0x7ff) {
 	case SC_GENERIC(NS_NOT_READY):
 	case SC_PATH(ANA_PERSISTENT_LOSS):
 	case SC_PATH(ANA_INACCESSIBLE):
 	case SC_PATH(ANA_TRANSITION):
+		return true;
+	default:
+		return false;
+	}
+}
+
+/* Another try may help, and does no harm (NVMe base 2.0, 4.2.3: DNR). What broke off may have been
+ * begun, and is for those that may be done twice. */
+static bool worth_another_try(const struct weft_queue *queue, const struct weft_cmd *cmd,
+			      uint16_t status)
+{
+	if (status & SC_DNR)
+		return false;
+	if (is_refusal(status))
 		return host_rule_may_be_refused(cmd);
+	switch (status & 0x7ff) {
 	case SC_GENERIC(TRAN_TPORT_ERROR):
 	case SC_GENERIC(CMD_INTERRUPTED):
 	case SC_PATH(ANA_INTERNAL_PATH_ERROR):
 	case SC_PATH(CTRL_PATH_ERROR):
 	case SC_PATH(HOST_PATH_ERROR):
-		return host_rule_again(cmd);
+		return may_be_resent(queue, cmd);
 	default:
 		return false;
 	}
@@ -59,14 +78,38 @@ static void note_path_error(struct host_lane *lane, struct weft_cmd *cmd, uint16
 }
 
 /* What came is not what was sent: its digest says so. */
-static void note_corruption(struct weft_cmd *cmd)
+static void note_corruption(const struct weft_queue *queue, struct weft_cmd *cmd)
 {
 	struct cmd_priv *p = cmd_priv(cmd);
 
-	if (host_rule_again(cmd) && p->tries < TRIES_MAX)
+	if (may_be_resent(queue, cmd) && p->tries < TRIES_MAX)
 		p->retry = true;
 	else
 		cmd->rc = -EBADMSG;
+}
+
+/* What answers there now need not be what was asked: neither what it read nor that it has written
+ * counts. Where it is the same with all paths, cmd_finish() says so. */
+static bool is_another_ones(const struct host_lane *lane, const struct weft_cmd *cmd)
+{
+	unsigned paths = cmd->ns ? atomic_load_explicit(&cmd->ns->replaced, memory_order_relaxed) :
+				   0;
+
+	return paths >> lane->path->index & 1;
+}
+
+static void note_another_ones(struct host_lane *lane, struct weft_cmd *cmd)
+{
+	struct cmd_priv *p = cmd_priv(cmd);
+
+	if (atomic_load_explicit(&cmd->ns->rc, memory_order_relaxed) == -ESTALE ||
+	    !may_be_resent(lane->queue, cmd) || p->tries >= TRIES_MAX) {
+		cmd->rc = -ESTALE;
+		return;
+	}
+	host_stall_join(lane->queue, cmd);
+	p->unsure |= host_rule_may_write(cmd);
+	p->retry = p->hurry = true;
 }
 
 static bool is_fused_fail(uint16_t status)
@@ -77,6 +120,7 @@ static bool is_fused_fail(uint16_t status)
 static void note_retry(struct host_lane *lane, struct weft_cmd *cmd, uint16_t status)
 {
 	cmd_priv(cmd)->retry = true;
+	cmd_priv(cmd)->unsure |= !is_refusal(status) && host_rule_may_write(cmd);
 	if (is_fused_fail(cmd->status))
 		cmd->rc = 0;
 	if (!cmd->rc)
@@ -88,7 +132,7 @@ static void note_failure(struct host_lane *lane, struct weft_cmd *cmd, uint16_t 
 {
 	struct cmd_priv *p = cmd_priv(cmd);
 
-	if (worth_another_try(cmd, status) && p->tries < TRIES_MAX) {
+	if (worth_another_try(lane->queue, cmd, status) && p->tries < TRIES_MAX) {
 		note_retry(lane, cmd, status);
 		return;
 	}
@@ -135,15 +179,15 @@ static void try_again_at_once(struct weft_queue *queue, struct weft_cmd *cmd)
 }
 
 /* 0, or why a command that was lost, or asks for another try, must not have it. */
-static int reason_against(const struct weft_cmd *cmd)
+static int reason_against(const struct weft_queue *queue, const struct weft_cmd *cmd)
 {
 	const struct cmd_priv *p = (const struct cmd_priv *)cmd->priv;
 
 	if (p->timed_out && p->lost)
 		return -ETIMEDOUT;
-	if (p->lost && (!host_rule_again(cmd) || p->tries > TRIES_MAX))
+	if (p->lost && (!may_be_resent(queue, cmd) || p->tries > TRIES_MAX))
 		return -ECONNRESET;
-	if (p->retry && p->done_some && !host_rule_again(cmd))
+	if (p->retry && p->done_some && !may_be_resent(queue, cmd))
 		return weft_io_status_to_errno(cmd->status);
 	return 0;
 }
@@ -155,7 +199,7 @@ static void conclude(struct weft_queue *queue, struct weft_cmd *cmd)
 	bool again = p->lost || p->retry;
 
 	if (again && !cmd->rc)
-		cmd->rc = reason_against(cmd);
+		cmd->rc = reason_against(queue, cmd);
 	if (!cmd->rc)
 		cmd->status = 0;
 	if (!again || cmd->rc)
@@ -176,18 +220,33 @@ static void settle(struct host_lane *lane, struct weft_cmd *cmd)
 		return;
 	cmd_delist(cmd);
 	if (p->lost && host_rule_may_write(cmd)) {
-		lane->held_generation = lane->generation;
+		p->generation = lane->generation;
+		p->heard = lane->hung_up;
+		p->unsure = true;
 		cmd_enlist_first(&lane->held, cmd);
 	} else {
 		conclude(lane->queue, cmd);
 	}
 }
 
+static bool is_over(const struct host_lane *lane, const struct cmd_priv *p)
+{
+	return p->generation <= lane->seen.over || (p->heard && p->generation <= lane->seen.heard);
+}
+
 void host_pieces_release(struct host_lane *lane)
 {
-	while (!weft_list_empty(&lane->held)) { /* the oldest last: it will be the first in line */
-		struct weft_cmd *cmd = cmd_of(lane->held.prev);
+	struct weft_list *link, *before;
 
+	/* The oldest last: it will be the first in line. */
+	for (link = lane->held.prev; link != &lane->held; link = before) {
+		struct weft_cmd *cmd = cmd_of(link);
+
+		before = link->prev;
+		if (!is_over(lane, cmd_priv(cmd)))
+			continue;
+		if (cmd_priv(cmd)->generation <= lane->seen.given_up && !cmd->rc)
+			cmd->rc = -ECONNRESET;
 		cmd_delist(cmd);
 		conclude(lane->queue, cmd);
 	}
@@ -211,6 +270,8 @@ static void note_time(struct host_lane *lane, const struct weft_slot *slot)
 	uint64_t took = weft_reactor_now_ns(lane->queue->reactor) - slot->since_ns;
 
 	lane->usual_ns += (took >> 3) - (lane->usual_ns >> 3);
+	if (!atomic_load_explicit(&lane->path->heard, memory_order_relaxed))
+		atomic_store_explicit(&lane->path->heard, true, memory_order_relaxed);
 }
 
 void host_piece_done(struct host_lane *lane, struct weft_slot *slot)
@@ -218,6 +279,7 @@ void host_piece_done(struct host_lane *lane, struct weft_slot *slot)
 	struct weft_cmd *cmd = slot->user;
 	struct cmd_priv *p = cmd_priv(cmd);
 	uint16_t status = host_status(&slot->cqe);
+	bool another_ones = is_another_ones(lane, cmd);
 
 	weft_list_remove(&slot->user_link);
 	if (lane->aborting == slot) {
@@ -230,13 +292,18 @@ void host_piece_done(struct host_lane *lane, struct weft_slot *slot)
 	if (!status && !is_complete(cmd, slot)) {
 		note_loss(cmd, true);
 		short_data(lane, slot);
+	} else if (another_ones) {
+		note_another_ones(lane, cmd);
 	} else if (!status && slot->corrupt) {
-		note_corruption(cmd);
+		note_corruption(lane->queue, cmd);
 	} else if (status) {
 		note_failure(lane, cmd, status);
 	} else {
 		p->done_some |= slot->cmd.common.opcode != nvme_cmd_compare;
+		host_dirty_note(lane, cmd);
 	}
+	if (cmd->op == WEFT_FLUSH)
+		host_flush_back(lane, cmd, !status && !another_ones);
 	cmd->result = le64_to_cpu(slot->cqe.result);
 	settle(lane, cmd);
 }
@@ -255,6 +322,8 @@ void host_pieces_lost(struct host_lane *lane, bool suspect)
 		weft_list_remove(&slot->user_link);
 		slot->busy = false;
 		cmd_priv(slot->user)->flying--;
+		if (((struct weft_cmd *)slot->user)->op == WEFT_FLUSH)
+			host_flush_back(lane, slot->user, false);
 		note_loss(slot->user, suspect);
 		host_stall_join(lane->queue, slot->user);
 		settle(lane, slot->user);
@@ -280,9 +349,6 @@ static void fail_list(struct weft_queue *queue, struct weft_list *list, int rc)
 
 void host_fail_all(struct weft_queue *queue, int rc)
 {
-	for (unsigned i = 0; i < queue->nlanes; i++)
-		if (queue->lanes[i])
-			fail_list(queue, &queue->lanes[i]->held, rc);
 	fail_list(queue, &queue->waiting, rc);
 	fail_list(queue, &queue->stuck, rc);
 	fail_list(queue, &queue->later, rc);

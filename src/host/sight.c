@@ -2,13 +2,16 @@
  *
  *   being opened ─▶ the first path that shows it: that is who it is ─▶ open
  *   open ─▶ the same? ─▶ its size and attributes are taken in
- *             └─ gone, or another one ─▶ not through this path
+ *             ├─ gone, or another one ─▶ not through this path
+ *             └─ refused ─▶ not through this path, before a look is answered
  *
  * Everything here is under ctrl->lock; what was answered is in path->scan_page. */
 #include <errno.h>
 #include <string.h>
 
 #include "host/internal.h"
+
+#define PATIENCE_NS UINT64_C(10000000000) /* of I/O, while looks are refused */
 
 /* A namespace whose blocks do not fit into a command cannot be read. */
 static int check_transfer(const struct host_path *path, unsigned shift, struct weft_err *err)
@@ -21,7 +24,11 @@ static int check_transfer(const struct host_path *path, unsigned shift, struct w
 
 static void take_in(struct weft_ns *ns, const struct nvme_id_ns *id)
 {
-	ns->id = *id;
+	ns->capacity = le64_to_cpu(id->ncap) << ns->block_shift;
+	ns->used = le64_to_cpu(id->nuse) << ns->block_shift;
+	ns->dlfeat = id->dlfeat;
+	ns->optimal_write = id->nsfeat & 1 << 4 ? (le16_to_cpu(id->nows) + 1u) << ns->block_shift :
+						  0;
 	atomic_store(&ns->read_only, id->nsattr & 1);
 	atomic_store(&ns->size, le64_to_cpu(id->nsze) << ns->block_shift);
 }
@@ -38,6 +45,7 @@ static int adopt(const struct host_path *path, struct weft_ns *ns, struct weft_e
 	host_ns_ids(id, path->scan_page + HOST_PAGE, &ns->ids);
 	ns->copy_max = host_ns_copy_max(id, ns->block_shift);
 	ns->first_path = path->id;
+	ns->shared = id->nmic & 1;
 	take_in(ns, id);
 	ns->opening = false;
 	ns->open_rc = 0;
@@ -79,6 +87,8 @@ static void look_again(const struct host_path *path, struct weft_ns *ns, int rc)
 	if (!view->looked || view->rc != -ESTALE)
 		view->rc = rc;
 	view->looked = true;
+	view->refused_ns = 0;
+	ns->refusal.text[0] = '\0';
 	if (view->rc == 0)
 		take_in(ns, (const struct nvme_id_ns *)path->scan_page);
 }
@@ -100,4 +110,28 @@ bool host_sight(struct host_path *path, struct weft_ns *ns, int rc, struct weft_
 	if (rc < 0)
 		host_sight_fail(ns, rc, &why);
 	return false;
+}
+
+/* Whether it is the one that it was is not known. While that may be a matter of a moment, what was
+ * known before still says whether I/O is worth waiting with. */
+bool host_sight_refused(struct host_path *path, struct weft_ns *ns, int rc,
+			const struct weft_err *why, bool final)
+{
+	struct host_ns_view *view = &ns->views[path->index];
+	uint64_t now = weft_reactor_now_ns(path->reactor);
+	bool news = !view->refused_ns && !ns->opening;
+
+	if (!view->refused_ns)
+		view->refused_ns = now;
+	if (ns->opening) {
+		host_sight(path, ns, rc, *why);
+		return false;
+	}
+	ns->refusal = *why;
+	final |= now - view->refused_ns >= PATIENCE_NS;
+	if (final && !(view->looked && view->rc == -ESTALE)) {
+		view->looked = true;
+		view->rc = -EIO;
+	}
+	return news;
 }

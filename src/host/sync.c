@@ -7,26 +7,53 @@
 
 /* --- in words --------------------------------------------------------------------------------- */
 
+static bool is_unknown(const struct weft_cmd *cmd)
+{
+	return cmd->rc == -ECONNRESET && host_rule_may_write(cmd);
+}
+
+static bool is_never_resent(const struct weft_cmd *cmd)
+{
+	return is_unknown(cmd) && host_rule_again(cmd) && cmd->ns &&
+	       cmd->ns->ctrl->config.options.resend == WEFT_RESEND_NEVER;
+}
+
 static void text_of_loss(const struct weft_cmd *cmd, char *text, size_t size)
 {
 	struct weft_err why = { "" };
 
 	if (cmd->ns)
 		weft_ctrl_state(cmd->ns->ctrl, &why);
-	snprintf(text, size, "the connection was lost%s%s%s", why.text[0] ? ": " : "", why.text,
-		 cmd->rc == -ECONNRESET && host_rule_may_write(cmd) ?
-			 "; whether it was carried out is not known" :
-			 "");
+	snprintf(text, size, "the connection was lost%s%s%s%s", why.text[0] ? ": " : "", why.text,
+		 is_never_resent(cmd) ? "; it is not sent again (resend=never)" : "",
+		 is_unknown(cmd) ? "; whether it was carried out is not known" : "");
 }
 
 static void text_of_no_path(const struct weft_cmd *cmd, char *text, size_t size)
 {
-	const struct weft_ctrl *ctrl = cmd->ns->ctrl;
+	uint32_t ms = cmd->ns->ctrl->config.options.fast_io_fail_ms;
 	struct weft_err why = { "" };
 
+	pthread_mutex_lock(&cmd->ns->ctrl->lock);
+	why = cmd->ns->refusal;
+	pthread_mutex_unlock(&cmd->ns->ctrl->lock);
+	if (why.text[0]) {
+		snprintf(text, size, "the namespace cannot be looked at: %s", why.text);
+		return;
+	}
 	weft_ctrl_state(cmd->ns->ctrl, &why);
-	snprintf(text, size, "no path could be used for %u ms (fast_io_fail)%s%s",
-		 ctrl->config.options.fast_io_fail_ms, why.text[0] ? ": " : "", why.text);
+	snprintf(text, size, "no path could be used for %u %s (fast_io_fail)%s%s",
+		 ms % 1000 ? ms : ms / 1000, ms % 1000 ? "ms" : "s", why.text[0] ? ": " : "",
+		 why.text);
+}
+
+static void text_of_no_queue(const struct weft_cmd *cmd, char *text, size_t size)
+{
+	struct weft_ctrl *ctrl = cmd->ns->ctrl;
+
+	pthread_mutex_lock(&ctrl->lock);
+	snprintf(text, size, "%.*s", (int)size - 1, ctrl->no_queue.text);
+	pthread_mutex_unlock(&ctrl->lock);
 }
 
 static void text_of_errno(const struct weft_cmd *cmd, char *text, size_t size)
@@ -43,11 +70,18 @@ static void text_of_errno(const struct weft_cmd *cmd, char *text, size_t size)
 		{ -EROFS, "the namespace is read-only" },
 		{ -EOPNOTSUPP, "the controller does not support it" },
 		{ -EMSGSIZE, "more than the controller takes at once" },
+		{ -ENOTRECOVERABLE,
+		  "the path to a controller is gone, and writes that it had completed were lost "
+		  "before they were flushed" },
 		{ -EBADMSG, "the data came with a wrong digest, again and again" },
 	};
 
 	if (cmd->rc == -EIO && cmd->ns) {
 		text_of_no_path(cmd, text, size);
+		return;
+	}
+	if (cmd->rc == -EUSERS && cmd->ns) {
+		text_of_no_queue(cmd, text, size);
 		return;
 	}
 	if (cmd->rc == -ENOTCONN || cmd->rc == -ECONNRESET) {
@@ -87,8 +121,12 @@ void weft_cmd_text(const struct weft_cmd *cmd, struct weft_err *text)
 		snprintf(why, sizeof(why), "the namespace is gone (NVMe status 0x%x)",
 			 cmd->status & 0x7ff);
 	else if (cmd->status)
-		snprintf(why, sizeof(why), "%s (NVMe status 0x%x)",
-			 weft_io_status_text(cmd->status), cmd->status & 0x7ff);
+		snprintf(why, sizeof(why), "%s (NVMe status 0x%x)%s",
+			 weft_io_status_text(cmd->status), cmd->status & 0x7ff,
+			 is_unknown(cmd) ?
+				 "; it was sent before, and whether it was carried out then "
+				 "is not known" :
+				 "");
 	else
 		text_of_errno(cmd, why, sizeof(why));
 	snprintf(text->text, sizeof(text->text), "%s: %s", range, why);

@@ -1,6 +1,6 @@
 /* timeout.c - commands that are not answered.
  *
- *   unusually long ─▶ is the controller there at all? (keepalive.c)
+ *   unusually long ─▶ is the controller there at all? (probe.c)
  *   io_timeout ─▶ aborted ─▶ abort_timeout ─▶ the connection is given up */
 #include <errno.h>
 

@@ -6,6 +6,7 @@
 
 enum {
 	OFCS_DISCONNECT = 1 << 0,
+	KAS_UNIT_MS = 100,
 	ANATT_DEFAULT_S = 10,       /* for a controller that does not say */
 	TRANSFER_DEFAULT = 1 << 20, /* for a controller that names no limit */
 };
@@ -53,11 +54,14 @@ void host_traits_identify(struct host_traits *t, const struct nvme_id_ctrl *id, 
 	weft_utf8_copy(t->serial, id->sn, sizeof(id->sn));
 	weft_utf8_copy(t->firmware, id->fr, sizeof(id->fr));
 	t->discovery = discovery || id->cntrltype == NVME_CTRL_CNTRLTYPE_DISCOVERY;
+	t->oacs = le16_to_cpu(id->oacs);
+	t->tells_allocated = false;
 	t->oncs = le16_to_cpu(id->oncs);
 	t->fuses = le16_to_cpu(id->fuses);
 	t->ctratt = le32_to_cpu(id->ctratt);
 	t->oaes = le32_to_cpu(id->oaes);
 	t->vwc = id->vwc;
+	t->keepalive_step_ms = le16_to_cpu(id->kas) * KAS_UNIT_MS;
 	t->aers = id->aerl < HOST_AERS ? id->aerl + 1 : HOST_AERS;
 	t->ana = id->cmic & NVME_CTRL_CMIC_MULTI_ANA_REPORTING && !t->discovery;
 	t->anatt_s = id->anatt ? id->anatt : ANATT_DEFAULT_S;
@@ -84,4 +88,6 @@ void host_traits_limits(struct host_traits *t, const struct nvme_id_ctrl_nvm *nv
 		t->verify_max = limit_bytes(t, nvm->vsl);
 	limit_trim(t, le32toh(nvm->dmrsl));
 	limit_trim(t, le64toh(nvm->dmsl));
+	t->tells_allocated = t->oacs & NVME_CTRL_OACS_LBA_STATUS &&
+			     ((const uint8_t *)nvm)[NVME_ID_CTRL_NVM_AOCS] & NVME_AOCS_RALBAS;
 }

@@ -1,5 +1,7 @@
 /* user.c - admin commands of the program: they wait until a path is live, a few at a time.
  *
+ * What is asked about a namespace goes to a path that leads there, now or not at all.
+ *
  * When the connection is lost those that only look are asked again, on this path or another; the
  * others fail, because nobody knows whether they were carried out. */
 #include <errno.h>
@@ -13,6 +15,7 @@ enum { TRIES_MAX = 3 }; /* of a command that only looks and lost its connection 
 struct user_admin {
 	struct host_admin admin;
 	struct weft_ctrl *ctrl;
+	const struct weft_ns *ns; /* that is asked about; NULL: another command */
 	struct weft_msg msg;
 	int rc;
 	unsigned tries;
@@ -67,6 +70,76 @@ static void user_done(struct host_admin *a, int rc)
 	finish(u, rc);
 }
 
+/* --- about a namespace ------------------------------------------------------------------------ */
+
+static enum host_access access_to(const struct host_path *path, const struct weft_ns *ns)
+{
+	enum host_access access = atomic_load(&ns->access[path->index]);
+
+	return access == HOST_ACCESS_PERHAPS ? HOST_ACCESS_NONE : access;
+}
+
+static void ns_done(struct host_admin *a, int rc)
+{
+	struct user_admin *u = container_of(a, struct user_admin, admin);
+
+	a->path->admin_users--;
+	if (rc == 0 && !access_to(a->path, u->ns)) /* perhaps another one was asked about */
+		rc = -EAGAIN;
+	finish(u, rc < 0 && is_late(a) ? -ETIMEDOUT : rc);
+}
+
+/* Of another path, or later. */
+static bool may_be_told(const struct weft_ctrl *ctrl)
+{
+	for (unsigned i = 0; i < HOST_PATHS_MAX; i++) {
+		const struct host_path *path = ctrl->paths[i];
+
+		if (path && (path->state != WEFT_LIVE || path->traits.tells_allocated))
+			return true;
+	}
+	return false;
+}
+
+static struct host_path *find_teller(const struct weft_ns *ns)
+{
+	enum host_access best = HOST_ACCESS_NONE;
+	struct host_path *found = NULL;
+
+	for (unsigned i = 0; i < HOST_PATHS_MAX; i++) {
+		struct host_path *path = ns->ctrl->paths[i];
+
+		if (!path || !host_admin_has_room(path) || !path->traits.tells_allocated ||
+		    access_to(path, ns) <= best)
+			continue;
+		best = access_to(path, ns);
+		found = path;
+	}
+	return found;
+}
+
+static void on_ns_msg(struct weft_msg *msg)
+{
+	struct user_admin *u = container_of(msg, struct user_admin, msg);
+	struct host_path *path = find_teller(u->ns);
+
+	if (!path) {
+		finish(u, may_be_told(u->ctrl) ? -EAGAIN : -EOPNOTSUPP);
+		return;
+	}
+	path->admin_users++;
+	host_admin_start(path, &u->admin, path->config.options.admin_ms);
+}
+
+/* --- any other -------------------------------------------------------------------------------- */
+
+/* The controller forgets what changed when somebody has read it. */
+static bool reads_changed(const union nvme_sqe *cmd)
+{
+	return cmd->common.opcode == nvme_admin_get_log_page &&
+	       (le32_to_cpu(cmd->common.cdw10) & 0xff) == NVME_LOG_LID_CHANGED_NS;
+}
+
 static struct host_path *find_room(const struct weft_ctrl *ctrl)
 {
 	for (unsigned i = 0; i < HOST_PATHS_MAX; i++)
@@ -79,11 +152,13 @@ void host_user_pump(struct weft_ctrl *ctrl)
 {
 	struct host_path *path;
 	struct weft_list *link;
+	struct host_admin *a;
 
 	while ((path = find_room(ctrl)) && (link = weft_list_pop(&ctrl->admin_waiting))) {
+		a = container_of(link, struct host_admin, link);
 		path->admin_users++;
-		host_admin_start(path, container_of(link, struct host_admin, link),
-				 path->config.options.admin_ms);
+		path->changed_read |= reads_changed(&a->cmd);
+		host_admin_start(path, a, path->config.options.admin_ms);
 	}
 }
 
@@ -111,13 +186,31 @@ static void on_msg(struct weft_msg *msg)
 static void run(struct weft_ctrl *ctrl, struct user_admin *u)
 {
 	u->ctrl = ctrl;
-	u->admin.done = user_done;
-	u->msg.fn = on_msg;
+	u->admin.done = u->ns ? ns_done : user_done;
+	u->msg.fn = u->ns ? on_ns_msg : on_msg;
 	weft_reactor_post(ctrl->reactor, &u->msg);
 	pthread_mutex_lock(&ctrl->lock);
 	while (!u->over)
 		pthread_cond_wait(&ctrl->changed, &ctrl->lock);
 	pthread_mutex_unlock(&ctrl->lock);
+}
+
+int host_ns_lba_status(struct weft_ns *ns, uint64_t slba, uint16_t blocks, void *buf,
+		       uint32_t length)
+{
+	struct user_admin u = {
+		.admin = { .iov = { buf, length }, .name = "Get LBA Status", .inexact = true },
+		.ns = ns,
+	};
+	uint16_t status;
+
+	memset(buf, 0, length);
+	host_fill_lba_status(&u.admin.cmd, ns->nsid, slba, blocks, length);
+	run(ns->ctrl, &u);
+	if (u.rc < 0)
+		return u.rc;
+	status = host_status(&u.admin.cqe) & 0x7ff;
+	return status >> 8 == NVME_SCT_PATH ? -EAGAIN : status ? -EIO : 0;
 }
 
 static bool starts_with(const char *text, const char *prefix)

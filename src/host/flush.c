@@ -1,0 +1,167 @@
+/* flush.c - a flush reaches every controller that holds what it is to make durable.
+ *
+ *   a write is completed ─▶ its path is dirty, for that namespace
+ *   flush ─▶ Flush to every path that is dirty when it is submitted; to any, if none is ─▶ done()
+ *
+ * A Flush covers what its own controller has completed, by whichever queue (NVMe base 2.0, 7.1), and
+ * need not cover what another one has. A path that is lost, or does not lead to the namespace any
+ * more, cannot be asked. A namespace that controllers share (NMIC) is flushed through those that
+ * are left. Of one that they do not share nobody else knows: the flush waits for its path, and fails
+ * when that is gone for good.
+ *
+ * Invariant: a write that was completed and not flushed has its path dirty, or a Flush that was sent
+ * after it is in flight there. What such a Flush does not achieve is dirty again. */
+#include "host/flush.h"
+
+#include <errno.h>
+
+/* --- what is dirty ---------------------------------------------------------------------------- */
+
+void host_dirty_path_gone(struct weft_ctrl *ctrl, unsigned index)
+{
+	struct host_nsid *at;
+
+	weft_list_for_each(at, &ctrl->namespaces, link) {
+		struct host_dirty *dirty = &at->dirty;
+
+		assert(atomic_load(&dirty->by[index]) < HOST_FLUSHING);
+		if (atomic_exchange(&dirty->by[index], 0))
+			atomic_store(&dirty->gone, true);
+	}
+}
+
+/* --- where a flush has to go ------------------------------------------------------------------ */
+
+/* A bit each; so are those with a Flush in flight, which may fail yet. */
+static unsigned dirty_paths(const struct weft_cmd *cmd)
+{
+	unsigned paths = 0;
+
+	for (unsigned i = 0; i < HOST_PATHS_MAX; i++)
+		if (atomic_load(&cmd->ns->dirty->by[i]))
+			paths |= 1u << i;
+	return paths;
+}
+
+void host_flush_begin(struct weft_cmd *cmd)
+{
+	cmd_priv(cmd)->owed = (uint8_t)dirty_paths(cmd);
+}
+
+static unsigned reachable(const struct weft_queue *queue, const struct weft_cmd *cmd)
+{
+	unsigned avoid = ((const struct cmd_priv *)cmd->priv)->avoid, paths = 0;
+
+	for (unsigned i = 0; i < queue->nlanes; i++)
+		if (host_lane_access(queue->lanes[i], cmd))
+			paths |= 1u << i;
+	return paths & ~avoid ? paths & ~avoid : paths;
+}
+
+/* It cannot go there yet, but soon: the queue or the namespace was opened a moment ago, or the path was
+ * connected. */
+static unsigned coming(const struct weft_queue *queue, const struct weft_cmd *cmd)
+{
+	unsigned paths = atomic_load(&cmd->ns->awaited);
+
+	if (atomic_load(&queue->look_posted))
+		return UINT8_MAX;
+	for (unsigned i = 0; i < queue->nlanes; i++) {
+		const struct host_lane *lane = queue->lanes[i];
+
+		if (lane && lane->link && !lane->link->closing && !lane->ready && !lane->leaving &&
+		    atomic_load(&cmd->ns->access[i]))
+			paths |= 1u << i;
+	}
+	return paths;
+}
+
+/* Paths that are to be asked, and were not yet. */
+static unsigned left(const struct weft_queue *queue, const struct weft_cmd *cmd)
+{
+	const struct cmd_priv *p = (const struct cmd_priv *)cmd->priv;
+	unsigned paths = p->owed & ~p->asked, now;
+
+	if (!cmd->ns->shared)
+		return paths;
+	now = reachable(queue, cmd);
+	return now ? paths & (now | coming(queue, cmd)) : paths;
+}
+
+/* 0, or why it cannot succeed any more. */
+static int fate(const struct weft_queue *queue, const struct weft_cmd *cmd)
+{
+	unsigned paths = left(queue, cmd);
+
+	if (cmd->ns->shared)
+		return 0;
+	if (atomic_load(&cmd->ns->dirty->gone))
+		return -ENOTRECOVERABLE;
+	for (unsigned i = 0; i < queue->nlanes; i++)
+		if (paths >> i & 1 && queue->lanes[i] && queue->lanes[i]->seen.state == WEFT_DEAD)
+			return -ENOTRECOVERABLE;
+	return 0;
+}
+
+int host_flush_plan(const struct weft_queue *queue, struct weft_cmd *cmd)
+{
+	struct cmd_priv *p = cmd_priv(cmd);
+
+	/* What somebody else has flushed meanwhile is none of ours any more. */
+	p->owed &= (uint8_t)(dirty_paths(cmd) | p->asked);
+	p->whole = p->issued + (unsigned)__builtin_popcount(left(queue, cmd));
+	if (!p->whole && !p->done_some)
+		p->whole = 1;
+	return fate(queue, cmd);
+}
+
+bool host_flush_is_over(const struct weft_cmd *cmd)
+{
+	const struct cmd_priv *p = (const struct cmd_priv *)cmd->priv;
+
+	return p->done_some && (!p->owed || cmd->ns->shared);
+}
+
+bool host_flush_lane(const struct weft_queue *queue, const struct weft_cmd *cmd,
+		     struct host_lane **lane)
+{
+	unsigned paths = left(queue, cmd);
+
+	*lane = NULL;
+	for (unsigned i = 0; i < queue->nlanes; i++) {
+		if (!(paths >> i & 1) || !host_lane_access(queue->lanes[i], cmd))
+			continue;
+		if (!*lane || !(*lane)->link->free)
+			*lane = queue->lanes[i];
+	}
+	return paths;
+}
+
+/* --- a Flush in flight ------------------------------------------------------------------------ */
+
+/* It is counted before the path is clean: whoever looks in between finds one or the other. */
+void host_flush_sent(const struct host_lane *lane, struct weft_cmd *cmd)
+{
+	atomic_uint *by = &cmd->ns->dirty->by[lane->path->index];
+	struct cmd_priv *p = cmd_priv(cmd);
+	uint8_t bit = (uint8_t)(1u << lane->path->index);
+
+	p->asked |= bit;
+	atomic_fetch_add(by, HOST_FLUSHING);
+	if (atomic_fetch_and(by, ~HOST_DIRTY) & HOST_DIRTY)
+		p->took |= bit;
+}
+
+void host_flush_back(const struct host_lane *lane, struct weft_cmd *cmd, bool done)
+{
+	atomic_uint *by = &cmd->ns->dirty->by[lane->path->index];
+	struct cmd_priv *p = cmd_priv(cmd);
+	uint8_t bit = (uint8_t)(1u << lane->path->index);
+
+	if (done)
+		p->owed &= (uint8_t)~bit;
+	else if (p->took & bit)
+		atomic_fetch_or(by, HOST_DIRTY);
+	p->took &= (uint8_t)~bit;
+	atomic_fetch_sub(by, HOST_FLUSHING);
+}
