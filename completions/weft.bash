@@ -7,6 +7,13 @@ _weft_methods="status subsystem-add subsystem-remove namespace-add namespace-res
 	namespace-remove ana-set drain undrain move host-allow host-refuse listener-add listener-remove
 	save methods"
 
+_weft_features="arbitration power-mgmt temp-thresh err-recovery volatile-wc num-queues
+	write-atomic async-event timestamp kato hctm host-behavior iocs-profile sw-progress host-id
+	resv-mask resv-persist write-protect"
+
+_weft_resv_types="write-exclusive exclusive-access write-exclusive-reg-only exclusive-access-reg-only
+	write-exclusive-all-regs exclusive-access-all-regs"
+
 # Offers the words that begin with $part, each behind $head.
 _weft_words() {
 	mapfile -t COMPREPLY < <(compgen -P "$head" -W "$1" -- "$part")
@@ -38,15 +45,15 @@ _weft_spec() {
 
 _weft_serve() {
 	case $prev in
-	-c | --config | --control) _weft_files ;;
+	-c | --config | --control | --log-file | --pidfile) _weft_files ;;
 	--engine) _weft_words "auto uring epoll" ;;
 	--listen) _weft_uris ;;
 	--ns) _weft_spec ;;
 	--nqn | --allow | --cpus) ;;
 	*)
 		_weft_words "-c --config --listen --ns --nqn --allow --allow-any-host --control
-			--engine --cpus --poll --takeover --drop-rdma --detach --check -v --verbose
-			-h --help"
+			--engine --cpus --poll --takeover --drop-rdma --detach --log-file --pidfile
+			--check -v --verbose -h --help"
 		;;
 	esac
 }
@@ -63,7 +70,7 @@ _weft_keys() {
 	move) echo "nqn= group= node=" ;;
 	host-allow | host-refuse) echo "nqn= host=" ;;
 	listener-add | listener-remove) echo "listen=" ;;
-	save) echo "path=" ;;
+	save) echo "path= force=" ;;
 	esac
 }
 
@@ -104,12 +111,12 @@ _weft_ctl() {
 
 _weft_mount() {
 	case $prev in
-	--queues | --hostnqn | --hostid | --timeout) return ;;
+	--queues | --mode | --hostnqn | --hostid | --timeout) return ;;
 	esac
 	case $part in
 	-*)
-		_weft_words "-f --foreground -r --read-only --queues --allow-other --hostnqn --hostid
-			--hdgst --ddgst --timeout -h --help"
+		_weft_words "-f --foreground -r --read-only --queues --allow-other --mode --hostnqn
+			--hostid --hdgst --ddgst --timeout -h --help"
 		;;
 	nvme* | "") _weft_uris ;;
 	*) _weft_files ;;
@@ -118,7 +125,7 @@ _weft_mount() {
 
 _weft_bench() {
 	case $prev in
-	--rw) _weft_words "read write rw randread randwrite randrw" ;;
+	--rw) _weft_words "read write compare zero trim rw randread randwrite randrw" ;;
 	--plot) _weft_files ;;
 	--mix | --bs | --depth | --jobs | --queues | --cpus | --time | --warmup | --rate) ;;
 	--offset | --size | --flush-every | --seed | --interval) ;;
@@ -140,7 +147,7 @@ _weft_bench() {
 _weft_host() {
 	case $prev in
 	-i | -o | --input | --output) _weft_files ;;
-	--hostnqn | --hostid | --timeout | --offset | --length | --ns | --jobs | --depth | --bs) ;;
+	--hostnqn | --hostid | --timeout | --offset | --length | --to-offset | --group-id | --cdw11 | --data-len | --ns | --jobs | --depth | --bs) ;;
 	*)
 		case $part in
 		-*) _weft_words "$1 --hostnqn --hostid --hdgst --ddgst --timeout -h --help" ;;
@@ -150,13 +157,57 @@ _weft_host() {
 	esac
 }
 
+# A command whose first word is one of $1, before a URI; $2 are its own options.
+_weft_first() {
+	if [ "${#words[@]}" -eq 3 ] && [[ $part != -* ]]; then
+		_weft_words "$1"
+	else
+		_weft_host "$2"
+	fi
+}
+
+_weft_feature() {
+	case $prev in
+	--select) _weft_words "current default saved supported" ;;
+	get | set) _weft_words "$_weft_features" ;;
+	*)
+		_weft_first "get set" "--select --cdw11 --data-len -b --raw-binary --save -i --input --json
+			--ns"
+		;;
+	esac
+}
+
+_weft_resv() {
+	case $prev in
+	--rtype) _weft_words "$_weft_resv_types" ;;
+	--cptpl) _weft_words "set clear" ;;
+	--crkey | --nrkey | --prkey) ;;
+	*)
+		_weft_first "report register unregister replace acquire preempt preempt-abort release clear" \
+			"--crkey --nrkey --prkey --rtype --iekey --cptpl --json --ns"
+		;;
+	esac
+}
+
+_weft_raw() {
+	case $prev in
+	--input-file) _weft_files ;;
+	--opcode | -n | --namespace-id | --cdw* | -l) ;;
+	*)
+		_weft_first "admin io" "--opcode -n --namespace-id --cdw2 --cdw3 --cdw10 --cdw11 --cdw12 --cdw13 --cdw14
+			--cdw15 -l --data-len -r --read -w --write -i --input-file -b --raw-binary -s --show-command
+			--json"
+		;;
+	esac
+}
+
 _weft_cp() {
 	local uri
 
 	case $prev:$part in
-	*:-* | --hostnqn:* | --hostid:* | --timeout:* | --jobs:* | --depth:* | --bs:*)
-		_weft_host "--verify --force --pad --no-sparse --jobs --depth --bs --json -q --quiet
-			-v --verbose"
+	*:-* | --offset:* | --length:* | --to-offset:* | --hostnqn:* | --hostid:* | --timeout:* | --jobs:* | --depth:* | --bs:*)
+		_weft_host "--offset --length --to-offset --verify --force --pad --no-sparse --jobs --depth
+			--bs --json -q --quiet -v --verbose"
 		;;
 	*)
 		_weft_files
@@ -177,15 +228,25 @@ _weft_complete() {
 	discover) _weft_host "--no-referrals --watch --json" ;;
 	ls) _weft_host "--ns --json" ;;
 	id) _weft_host "--ns --hex --json" ;;
+	log)
+		_weft_first "supported error smart firmware changed-ns effects endurance ana features reservation" \
+			"--json --hex -b --raw-binary --length --offset --group-id --ns"
+		;;
+	feature) _weft_feature ;;
+	resv) _weft_resv ;;
+	compare) _weft_host "--ns --offset --length -i --input --json -q --quiet" ;;
+	zero) _weft_host "--ns --offset --length --all --deac --json -q --quiet" ;;
+	trim) _weft_host "--ns --offset --length --all --json -q --quiet" ;;
 	read) _weft_host "--ns --offset --length -o --output --force --hex --json -q --quiet" ;;
 	write)
 		_weft_host "--ns --offset --length -i --input --pad --fua --verify --json -q --quiet"
 		;;
 	cp) _weft_cp ;;
+	raw) _weft_raw ;;
 	bench) _weft_bench ;;
 	mount) _weft_mount ;;
 	version) _weft_words "--json -h --help" ;;
-	help) _weft_words "serve ctl discover ls id read write cp bench mount version" ;;
+	help) _weft_words "serve ctl discover ls id log feature resv read write compare zero trim cp raw bench mount version" ;;
 	esac
 }
 
@@ -197,7 +258,7 @@ _weft() {
 	part=${words[-1]} prev=${words[-2]}
 	COMPREPLY=()
 	if [ "${#words[@]}" -eq 2 ]; then
-		_weft_words "serve ctl discover ls id read write cp bench mount version help -h --help --version"
+		_weft_words "serve ctl discover ls id log feature resv read write compare zero trim cp raw bench mount version help -h --help -V --version"
 		return
 	fi
 	if [[ $part == --*=* ]]; then

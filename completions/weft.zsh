@@ -5,6 +5,13 @@ local -a methods=(status subsystem-add subsystem-remove namespace-add namespace-
 	namespace-remove ana-set drain undrain move host-allow host-refuse listener-add listener-remove
 	save methods)
 
+local -a features=(arbitration power-mgmt temp-thresh err-recovery volatile-wc num-queues
+	write-atomic async-event timestamp kato hctm host-behavior iocs-profile sw-progress host-id
+	resv-mask resv-persist write-protect)
+
+local -a resv_types=(write-exclusive exclusive-access write-exclusive-reg-only exclusive-access-reg-only
+	write-exclusive-all-regs exclusive-access-all-regs)
+
 _weft_spec() {
 	if compset -P '(file|block):'; then
 		_files
@@ -28,7 +35,7 @@ _weft_param() {
 		host-refuse 'nqn= host='
 		listener-add 'listen='
 		listener-remove 'listen='
-		save 'path='
+		save 'path= force='
 	)
 	local word
 
@@ -57,7 +64,7 @@ _weft_end() {
 }
 
 if (( CURRENT == 2 )); then
-	compadd serve ctl discover ls id read write cp bench mount version help
+	compadd serve ctl discover ls id log feature resv read write compare zero trim cp raw bench mount version help
 	return
 fi
 
@@ -79,6 +86,8 @@ serve)
 		'--takeover[take the place of a running target]' \
 		'--drop-rdma[with --takeover: end RDMA connections]' \
 		'--detach[serve in the background]' \
+		'--log-file[where the log feature resv goes]:file:_files' \
+		'--pidfile[has the pid while hosts are served]:file:_files' \
 		'--check[look for mistakes in the file]' \
 		'(-v --verbose)'{-v,--verbose}'[log more]' \
 		'(-h --help)'{-h,--help}'[show help]'
@@ -98,7 +107,7 @@ discover)
 	(( CURRENT-- ))
 	_arguments $host \
 		'--no-referrals[do not follow referrals]' \
-		'--watch[print the log again whenever it changes]' \
+		'--watch[print the log feature resv again whenever it changes]' \
 		'--json[as JSON]' \
 		'1:URI:(nvme+tcp\:// nvme+rdma\://)'
 	;;
@@ -117,6 +126,88 @@ id)
 		'--ns[namespace]:number:' \
 		'--hex[the pages as they are]' \
 		'--json[as JSON]' \
+		'1:URI:(nvme+tcp\:// nvme+rdma\://)'
+	;;
+log)
+	shift words
+	(( CURRENT-- ))
+	_arguments $host \
+		'--json[as JSON]' \
+		'--hex[a hexdump]' \
+		'(-b --raw-binary)'{-b,--raw-binary}'[the bytes]' \
+		'--length[bytes of a page by its number]:number:' \
+		'--offset[first byte of a page by its number]:number:' \
+		'--group-id[endurance group]:number:' \
+		'--ns[namespace]:number:' \
+		'1:page:(supported error smart firmware changed-ns effects endurance ana features reservation)' \
+		'2:URI:(nvme+tcp\:// nvme+rdma\://)'
+	;;
+feature)
+	shift words
+	(( CURRENT-- ))
+	_arguments $host \
+		'--select[which value]:which:(current default saved supported)' \
+		'--cdw11[of features that need one]:number:' \
+		'--data-len[of a feature resv without a name]:number:' \
+		'(-b --raw-binary)'{-b,--raw-binary}'[the data]' \
+		'--save[also for after a reset]' \
+		'(-i --input)'{-i,--input}'[its data]:file:_files' \
+		'--json[as JSON]' \
+		'--ns[namespace]:number:' \
+		'1:what:(get set)' \
+		"2:feature:($features)" \
+		'*:URI:(nvme+tcp\:// nvme+rdma\://)'
+	;;
+resv)
+	shift words
+	(( CURRENT-- ))
+	_arguments $host \
+		'--crkey[key of this host]:number:' \
+		'--nrkey[new key of this host]:number:' \
+		'--prkey[key of another host]:number:' \
+		"--rtype[type of the reservation]:type:($resv_types)" \
+		'--iekey[the key need not be known]' \
+		'--cptpl[persistence]:what:(set clear)' \
+		'--json[as JSON]' \
+		'--ns[namespace]:number:' \
+		'1:action:(report register unregister replace acquire preempt preempt-abort release clear)' \
+		'2:URI:(nvme+tcp\:// nvme+rdma\://)'
+	;;
+compare)
+	shift words
+	(( CURRENT-- ))
+	_arguments $host \
+		'--ns[namespace]:number:' \
+		'--offset[first byte]:size:' \
+		'--length[bytes]:size:' \
+		'(-i --input)'{-i,--input}'[with this file]:file:_files' \
+		'--json[what was found, as JSON]' \
+		'(-q --quiet)'{-q,--quiet}'[no progress, no summary]' \
+		'1:URI:(nvme+tcp\:// nvme+rdma\://)'
+	;;
+zero)
+	shift words
+	(( CURRENT-- ))
+	_arguments $host \
+		'--ns[namespace]:number:' \
+		'--offset[first byte]:size:' \
+		'--length[bytes]:size:' \
+		'--all[the whole namespace]' \
+		'--deac[space may be given back]' \
+		'--json[what was done, as JSON]' \
+		'(-q --quiet)'{-q,--quiet}'[no progress, no summary]' \
+		'1:URI:(nvme+tcp\:// nvme+rdma\://)'
+	;;
+trim)
+	shift words
+	(( CURRENT-- ))
+	_arguments $host \
+		'--ns[namespace]:number:' \
+		'--offset[first byte]:size:' \
+		'--length[bytes]:size:' \
+		'--all[the whole namespace]' \
+		'--json[what was done, as JSON]' \
+		'(-q --quiet)'{-q,--quiet}'[no progress, no summary]' \
 		'1:URI:(nvme+tcp\:// nvme+rdma\://)'
 	;;
 read)
@@ -152,6 +243,9 @@ cp)
 	shift words
 	(( CURRENT-- ))
 	_arguments $host \
+		'--offset[first byte of FROM]:size:' \
+		'--length[bytes]:size:' \
+		'--to-offset[first byte of TO]:size:' \
 		'--verify[read back and compare]' \
 		'--force[replace a file]' \
 		'--pad[fill up the last block]' \
@@ -165,12 +259,36 @@ cp)
 		'1:from:_weft_end' \
 		'2:to:_weft_end'
 	;;
+raw)
+	shift words
+	(( CURRENT-- ))
+	_arguments $host \
+		'--opcode[which command]:number:' \
+		'(-n --namespace-id)'{-n,--namespace-id}'[namespace]:number:' \
+		'--cdw2[dword 2]:number:' \
+		'--cdw3[dword 3]:number:' \
+		'--cdw10[dword 10]:number:' \
+		'--cdw11[dword 11]:number:' \
+		'--cdw12[dword 12]:number:' \
+		'--cdw13[dword 13]:number:' \
+		'--cdw14[dword 14]:number:' \
+		'--cdw15[dword 15]:number:' \
+		'(-l --data-len)'{-l,--data-len}'[bytes of data]:number:' \
+		'(-r --read)'{-r,--read}'[data comes]' \
+		'(-w --write)'{-w,--write}'[data goes]' \
+		'(-i --input-file)'{-i,--input-file}'[data that goes]:file:_files' \
+		'(-b --raw-binary)'{-b,--raw-binary}'[the data that came]' \
+		'(-s --show-command)'{-s,--show-command}'[show the command]' \
+		'--json[as JSON]' \
+		'1:queue:(admin io)' \
+		'2:URI:(nvme+tcp\:// nvme+rdma\://)'
+	;;
 bench)
 	shift words
 	(( CURRENT-- ))
 	_arguments $host \
 		'--ns[namespace]:number:' \
-		'--rw[kind of load]:mode:(read write rw randread randwrite randrw)' \
+		'--rw[kind of load]:mode:(read write compare zero trim rw randread randwrite randrw)' \
 		'--mix[percent of reads]:percent:' \
 		'--write-ok[the data may be overwritten]' \
 		'--bs[bytes of an I/O]:size:' \
@@ -200,6 +318,7 @@ mount)
 		'(-r --read-only)'{-r,--read-only}'[nobody may write]' \
 		'--queues[I/Os at once]:number:' \
 		'--allow-other[let other users in]' \
+		'--mode[of the files]:octal number:' \
 		'--hostnqn[name to connect with]:NQN:' \
 		'--hostid[host identifier]:UUID:' \
 		'--hdgst[checksums over headers]' \
@@ -213,6 +332,6 @@ version)
 	compadd -- --json --help
 	;;
 help)
-	compadd serve ctl discover ls id read write cp bench mount version
+	compadd serve ctl discover ls id log feature resv read write compare zero trim cp raw bench mount version
 	;;
 esac

@@ -3,10 +3,13 @@
  *   read, write   Read, Write; FUA as it is
  *   flush         Flush
  *   trim          Dataset Management, deallocate; with FUA, a Flush after it
- *   write zeroes  Write Zeroes, with DEAC unless the client forbids holes */
+ *   write zeroes  Write Zeroes, with DEAC unless the client forbids holes
+ *   block status  Get LBA Status; where there is none, all is allocated */
 #include <errno.h>
 
 #include "plugin.h"
+
+#define EXTENTS 256 /* of one answer */
 
 static int check_aligned(const struct export *export, uint32_t count, uint64_t offset)
 {
@@ -102,4 +105,25 @@ int io_zero(void *handle, uint32_t count, uint64_t offset, uint32_t flags)
 	if (flags & NBDKIT_FLAG_MAY_TRIM)
 		cmd.flags |= WEFT_UNMAP;
 	return run_range(handle, &cmd, count, offset);
+}
+
+/* A client may ask about any bytes; it is told of the blocks that they are in, as far as one answer
+ * goes. */
+int io_extents(void *handle, uint32_t count, uint64_t offset, uint32_t flags,
+	       struct nbdkit_extents *extents)
+{
+	struct export *export = handle;
+	uint32_t block = export->info.block_size;
+	uint64_t at = offset - offset % block, end = offset + count;
+	struct weft_ns_extent found[EXTENTS];
+	unsigned n;
+
+	end += (block - end % block) % block;
+	n = weft_volume_extents(export->volume, at, end - at, found, EXTENTS);
+	for (unsigned i = 0; i < n; at += found[i++].length)
+		if (nbdkit_add_extent(extents, at, found[i].length,
+				      found[i].data ? 0 : NBDKIT_EXTENT_HOLE | NBDKIT_EXTENT_ZERO) <
+		    0)
+			return -1;
+	return 0;
 }

@@ -43,6 +43,8 @@ int io_read(void *handle, void *buf, uint32_t count, uint64_t offset, uint32_t f
 int io_write(void *handle, const void *buf, uint32_t count, uint64_t offset, uint32_t flags);
 int io_flush(void *handle, uint32_t flags);
 int io_trim(void *handle, uint32_t count, uint64_t offset, uint32_t flags);
+int io_extents(void *handle, uint32_t count, uint64_t offset, uint32_t flags,
+	       struct nbdkit_extents *extents);
 int io_zero(void *handle, uint32_t count, uint64_t offset, uint32_t flags);
 
 #endif

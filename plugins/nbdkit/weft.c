@@ -8,11 +8,13 @@
  * So get_ready connects and disconnects again, to tell a mistake to whoever looks; after_fork
  * connects for good. */
 #include <errno.h>
+#include <nvme/types.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "base/err.h"
 #include "plugin.h"
+#include "transport/link.h"
 
 #define URI_MAX 4096 /* of all paths together */
 
@@ -160,7 +162,7 @@ static void on_cleanup(void)
 static void on_dump(void)
 {
 	printf("weft_version=%s\n", weft_version());
-	printf("weft_transports=tcp\n");
+	printf("weft_transports=tcp%s\n", weft_link_transport(NVMF_TRTYPE_RDMA) ? " rdma" : "");
 }
 
 /* --- what holds for every client -------------------------------------------------------------- */
@@ -211,8 +213,8 @@ static struct nbdkit_plugin weft_plugin = {
 	.can_trim = io_can_trim,
 	.can_zero = io_can_zero,
 	.can_fast_zero = io_can_fast_zero,
-	/* Nothing is kept here, and a flush is the namespace's: it covers what any client wrote
-	 * through this controller. */
+	/* Nothing is kept here, and a flush covers what any client has written: it goes to every path
+	 * that has completed writes of the namespace, by whichever queue. */
 	.can_multi_conn = yes,
 	.is_rotational = no,
 	.pread = io_read,
@@ -220,6 +222,8 @@ static struct nbdkit_plugin weft_plugin = {
 	.flush = io_flush,
 	.trim = io_trim,
 	.zero = io_zero,
+	.can_extents = yes,
+	.extents = io_extents,
 };
 
 NBDKIT_REGISTER_PLUGIN(weft_plugin)

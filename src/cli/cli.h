@@ -2,6 +2,9 @@
 #ifndef WEFT_CLI_CLI_H
 #define WEFT_CLI_CLI_H
 
+#include <stdbool.h>
+#include <stdint.h>
+
 #include "base/nearest.h"
 
 enum {
@@ -22,16 +25,26 @@ int weft_cmd_ctl(int argc, char **argv);
 int weft_cmd_discover(int argc, char **argv);
 int weft_cmd_ls(int argc, char **argv);
 int weft_cmd_id(int argc, char **argv);
+int weft_cmd_log(int argc, char **argv);
+int weft_cmd_feature(int argc, char **argv);
+int weft_cmd_resv(int argc, char **argv);
 int weft_cmd_read(int argc, char **argv);
 int weft_cmd_write(int argc, char **argv);
+int weft_cmd_compare(int argc, char **argv);
+int weft_cmd_zero(int argc, char **argv);
+int weft_cmd_trim(int argc, char **argv);
 int weft_cmd_cp(int argc, char **argv);
 int weft_cmd_bench(int argc, char **argv);
+int weft_cmd_raw(int argc, char **argv);
 int weft_cmd_mount(int argc, char **argv);
 int weft_cmd_version(int argc, char **argv);
 
 /* "weft NAME: sentence", and where to read more; returns EXIT_USAGE. */
 int weft_cli_usage_error(const char *command, const char *fmt, ...)
 	__attribute__((format(printf, 2, 3)));
+/* That there is no @what "@word", and which of @names, NULL at the end, may be meant; EXIT_USAGE. */
+int weft_cli_unknown(const char *command, const char *what, const char *word,
+		     const char *const *names);
 /* "weft NAME: sentence"; returns EXIT_FAILED. */
 int weft_cli_failed(const char *command, const char *sentence);
 /* The last thing a command does, but for main() only those call it that do not return: whether all
@@ -49,6 +62,12 @@ int weft_cli_wrong_option(char **argv, int result, const struct option *options)
  * mistake. */
 int weft_cli_options(int argc, char **argv, const char *letters, const struct option *options,
 		     const char *usage, int (*take)(void *arg, int option), void *arg);
+
+/* Whether @text is a number up to @max, also 0x…. */
+bool weft_cli_is_number(const char *text, uint64_t max, uint64_t *value);
+/* 1: that is so, of --NAME; -1: it is none, and that is said. */
+int weft_cli_number(const char *command, const char *name, const char *text, uint64_t max,
+		    uint64_t *value);
 
 /* @path behind the working directory where it is relative; NULL: no memory. The caller frees. */
 char *weft_cli_absolute(const char *path);

@@ -1,13 +1,12 @@
 /* cmd_bench.c - weft bench: load a namespace, and tell how it bears it. */
 #include <errno.h>
-#include <libgen.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "base/draft.h"
 #include "cli/bench/result.h"
 #include "cli/cli.h"
 
@@ -36,28 +35,16 @@ static int report(const char *command, const struct bench_result *result)
 	return EXIT_OK;
 }
 
-static bool ends_in_svg(const char *path)
-{
-	size_t length = strlen(path);
-
-	return length > 4 && !strcasecmp(path + length - 4, ".svg");
-}
-
-/* Rather before ten minutes of load than after them: whether it can be made, and that it replaces
- * nothing but an older plot. */
+/* Rather before ten minutes of load than after them: whether it can be made. By its name, what it
+ * replaces is an older plot. */
 static int check_plot(const char *path, struct weft_err *err)
 {
-	_cleanup_(weft_freep) char *copy = path ? strdup(path) : NULL;
-	struct stat st;
+	_cleanup_(weft_draft_free) struct weft_draft draft = {};
+	int rc = path ? weft_draft_place(&draft, path, true, err) : 0;
 
-	if (!path)
-		return 0;
-	if (!stat(path, &st) && (!S_ISREG(st.st_mode) || !ends_in_svg(path)))
-		return weft_fail(err, -EEXIST,
-				 "%s is there, and no plot: --plot replaces only files that end in "
-				 ".svg",
-				 path);
-	if (!copy || access(dirname(copy), W_OK) < 0)
+	if (!path || rc < 0)
+		return rc;
+	if (faccessat(draft.at.folder, ".", W_OK, 0) < 0)
 		return weft_fail(err, -errno, "%s: %s", path, strerror(errno));
 	return 0;
 }

@@ -15,6 +15,9 @@ static const char usage[] =
 	"out if there is only one. Zeroes become holes, on a namespace deallocated\n"
 	"blocks, where that is possible. What is copied is flushed before this ends.\n"
 	"\n"
+	"      --offset N      FROM from this byte on (0)\n"
+	"      --length N      only so many bytes of FROM (all of it)\n"
+	"      --to-offset N   TO from this byte on, if it is no file that is made (0)\n"
 	"      --verify        read TO back and compare\n"
 	"      --force         replace TO if it is a file that is there\n"
 	"      --pad           fill up the last block of a namespace with zeroes\n"
@@ -28,9 +31,24 @@ static const char usage[] =
 	"  -h, --help          this text\n" WEFT_URI_USAGE "\n"
 	"  weft cp disk.img 'nvme+tcp://127.0.0.1/nqn.2026-11.io.weft:default?nsid=1'\n";
 
-enum { OPT_VERIFY = 256, OPT_FORCE, OPT_PAD, OPT_NO_SPARSE, OPT_JOBS, OPT_DEPTH, OPT_BS, OPT_JSON };
+enum {
+	OPT_OFFSET = 256,
+	OPT_LENGTH,
+	OPT_TO_OFFSET,
+	OPT_VERIFY,
+	OPT_FORCE,
+	OPT_PAD,
+	OPT_NO_SPARSE,
+	OPT_JOBS,
+	OPT_DEPTH,
+	OPT_BS,
+	OPT_JSON
+};
 
 static const struct option options[] = {
+	{ "offset", required_argument, NULL, OPT_OFFSET },
+	{ "length", required_argument, NULL, OPT_LENGTH },
+	{ "to-offset", required_argument, NULL, OPT_TO_OFFSET },
 	{ "verify", no_argument, NULL, OPT_VERIFY },
 	{ "force", no_argument, NULL, OPT_FORCE },
 	{ "pad", no_argument, NULL, OPT_PAD },
@@ -86,6 +104,12 @@ static int take_flag(void *arg, int option)
 	struct weft_cp *what = arg;
 
 	switch (option) {
+	case OPT_OFFSET:
+		return weft_cp_size(what->command, "offset", optarg, &what->from_offset);
+	case OPT_LENGTH:
+		return weft_cp_size(what->command, "length", optarg, &what->length);
+	case OPT_TO_OFFSET:
+		return weft_cp_size(what->command, "to-offset", optarg, &what->to_offset);
 	case OPT_VERIFY:
 		return set(&what->verify, true);
 	case OPT_FORCE:
@@ -125,7 +149,7 @@ static int check_words(const struct weft_cp *what, char *const *words, int count
 			what->command, "--verify does not go with -: a pipe cannot be read back");
 	for (int i = 0; i < count; i++) {
 		if (weft_cp_is_uri(words[i]) &&
-		    weft_host_check(what->command, words[i], &what->connect, NULL) != EXIT_OK)
+		    weft_host_check(what->command, words[i], &what->connect, 0, NULL) != EXIT_OK)
 			return EXIT_USAGE;
 	}
 	return EXIT_OK;
@@ -141,6 +165,7 @@ int weft_cmd_cp(int argc, char **argv)
 	what.did = "copied";
 	what.been = "copied";
 	what.sparse = true;
+	what.to_option = "--to-offset";
 	status = weft_cli_options(argc, argv, ":hqv", options, usage, take_flag, &what);
 	if (status != WEFT_CLI_GO_ON)
 		return status;

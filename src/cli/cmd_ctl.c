@@ -7,6 +7,7 @@
 
 #include "cli/cli.h"
 #include "cli/ctl.h"
+#include "cli/print.h"
 #include "daemon/call.h"
 #include "daemon/config.h"
 
@@ -28,7 +29,7 @@ static const char usage[] =
 	"  move [nqn=NQN] [group=N] node=N          of a cluster: who serves it, or all\n"
 	"  host-allow, host-refuse [nqn=NQN] host=HOSTNQN|any\n"
 	"  listener-add, listener-remove listen=URI\n"
-	"  save [path=FILE]                         write the running configuration\n"
+	"  save [path=FILE] [force=true]            write the running configuration\n"
 	"  methods                                  this list, from the target itself\n"
 	"\n"
 	"      --control PATH  the target's control socket (%s)\n"
@@ -83,6 +84,7 @@ static int call(const char *name, const char *path, char *const *words, bool jso
 	result = weft_ctl_call(path, words[0], params, &err);
 	if (!result)
 		return weft_cli_failed(name, err.text);
+	weft_cli_warnings(name, json_object_get(result, "warnings"));
 	print_result(words[0], result, json);
 	return EXIT_OK;
 }

@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/plural.h"
 #include "cli/cli.h"
 #include "cli/host_options.h"
 #include "cli/print.h"
@@ -62,8 +63,10 @@ static json_t *entry_json(const struct weft_discovered *e)
 
 static void print_json(const struct weft_discovery *log, bool compact)
 {
-	json_auto_t *all = json_pack("{s:I, s:[], s:i}", "generation", (json_int_t)log->generation,
-				     "entries", "unreachable", log->unreachable);
+	json_auto_t *all = json_pack("{s:I, s:[], s:i, s:s, s:i, s:s}", "generation",
+				     (json_int_t)log->generation, "entries", "unreachable",
+				     log->unreachable, "why", log->why.text, "skipped",
+				     log->skipped, "skipped_why", log->skipped_why.text);
 
 	for (unsigned i = 0; i < log->count; i++)
 		json_array_append_new(json_object_get(all, "entries"),
@@ -117,10 +120,7 @@ static void print_log(const struct flags *flags, const struct weft_discovery *lo
 	else
 		print_table(log);
 	weft_cli_flush();
-	if (log->unreachable)
-		fprintf(stderr, "%s: warning: %u referral%s could not be followed: %s\n",
-			flags->command, log->unreachable, log->unreachable == 1 ? "" : "s",
-			log->why.text);
+	weft_host_tell_left_out(flags->command, log);
 }
 
 /* --- asking ----------------------------------------------------------------------------------- */
@@ -189,14 +189,17 @@ static int watch(const struct flags *flags, struct weft_ctrl *ctrl, struct weft_
 
 static int ask_one(const struct flags *flags, struct weft_err *err)
 {
+	struct weft_waiting waiting;
 	struct weft_ctrl *ctrl;
-	int rc = weft_host_connect(flags->uri, &flags->connect, &ctrl, err);
+	int rc = weft_host_connect(flags->command, flags->uri, &flags->connect, &ctrl, err);
 
 	if (rc < 0)
 		return rc;
+	weft_host_wait(&waiting, flags->command, flags->uri, &flags->connect, ctrl, NULL);
 	rc = print_now(flags, ctrl, err);
 	if (rc == 0 && flags->watch)
 		rc = watch(flags, ctrl, err);
+	weft_waiting_end(&waiting);
 	weft_disconnect(ctrl);
 	return rc;
 }
@@ -204,8 +207,12 @@ static int ask_one(const struct flags *flags, struct weft_err *err)
 static int ask_all(const struct flags *flags, struct weft_err *err)
 {
 	struct weft_discovery log = { 0 };
-	int rc = weft_discover(flags->uri, &flags->connect, &log, err);
+	struct weft_waiting waiting;
+	int rc;
 
+	weft_host_wait(&waiting, flags->command, flags->uri, &flags->connect, NULL, NULL);
+	rc = weft_discover(flags->uri, &flags->connect, &log, err);
+	weft_waiting_end(&waiting);
 	if (rc < 0)
 		return rc;
 	print_log(flags, &log);
@@ -247,7 +254,7 @@ int weft_cmd_discover(int argc, char **argv)
 	if (weft_host_one_uri(argc, argv, "nvme+tcp://127.0.0.1:4420") != EXIT_OK)
 		return EXIT_USAGE;
 	flags.uri = argv[optind];
-	if (weft_host_check(argv[0], flags.uri, &flags.connect, NULL) != EXIT_OK)
+	if (weft_host_check(argv[0], flags.uri, &flags.connect, 0, NULL) != EXIT_OK)
 		return EXIT_USAGE;
 	rc = flags.watch || flags.no_referrals ? ask_one(&flags, &err) : ask_all(&flags, &err);
 	return rc < 0 ? weft_cli_failed(argv[0], err.text) : EXIT_OK;

@@ -123,11 +123,13 @@ static int choose_ns(struct weft_ctrl *ctrl, const struct flags *flags, struct p
 
 static int ask(const struct flags *flags, struct pages *pages, struct weft_err *err)
 {
+	struct weft_waiting waiting;
 	struct weft_ctrl *ctrl;
-	int rc = weft_host_connect(flags->uri, &flags->connect, &ctrl, err);
+	int rc = weft_host_connect(flags->command, flags->uri, &flags->connect, &ctrl, err);
 
 	if (rc < 0)
 		return rc;
+	weft_host_wait(&waiting, flags->command, flags->uri, &flags->connect, ctrl, NULL);
 	weft_ctrl_path(ctrl, &pages->path);
 	rc = identify(ctrl, NVME_IDENTIFY_CNS_CTRL, 0, pages->ctrl, "Identify of the controller",
 		      err);
@@ -137,6 +139,7 @@ static int ask(const struct flags *flags, struct pages *pages, struct weft_err *
 		rc = choose_ns(ctrl, flags, pages, err);
 	if (rc == 0 && pages->nsid)
 		rc = ask_ns(ctrl, flags, pages, err);
+	weft_waiting_end(&waiting);
 	weft_disconnect(ctrl);
 	return rc;
 }
@@ -280,6 +283,6 @@ int weft_cmd_id(int argc, char **argv)
 	if (flags.hex && flags.json)
 		return weft_cli_usage_error(argv[0], "--hex does not go with --json");
 	flags.uri = argv[optind];
-	status = weft_host_check(argv[0], flags.uri, &flags.connect, NULL);
+	status = weft_host_check(argv[0], flags.uri, &flags.connect, flags.nsid, NULL);
 	return status == EXIT_OK ? run(&flags) : status;
 }

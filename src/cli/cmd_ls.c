@@ -10,10 +10,12 @@
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "base/plural.h"
 #include "cli/cli.h"
 #include "cli/host_options.h"
 #include "cli/ls.h"
 #include "cli/print.h"
+#include "cli/progress.h"
 
 static const char usage[] =
 	"usage: weft ls [OPTION]... URI\n"
@@ -59,36 +61,37 @@ static json_t *ns_json(const struct weft_ns_info *info)
 			 info->read_only, "paths");
 }
 
-/* Of those that another controller has told already; NULL: it has not. */
-static json_t *find_ns(json_t *list, uint32_t nsid)
+/* Of those that another controller has told already; NULL: it has not, and its place is @at. Both are
+ * in the order of their ids: who asks for one after the other goes along the list once. */
+static json_t *find_ns(json_t *list, uint32_t nsid, size_t *at)
 {
-	size_t index;
 	json_t *ns;
 
-	json_array_foreach(list, index, ns) {
-		if (weft_json_number(ns, "nsid") == nsid)
-			return ns;
+	for (; (ns = json_array_get(list, *at)); ++*at) {
+		if (weft_json_number(ns, "nsid") >= nsid)
+			break;
 	}
-	return NULL;
+	return weft_json_number(ns, "nsid") == nsid ? ns : NULL;
 }
 
-static void look_at_ns(struct weft_ctrl *ctrl, uint32_t nsid, size_t base, json_t *list)
+static void look_at_ns(struct weft_ctrl *ctrl, uint32_t nsid, size_t base, json_t *list, size_t *at)
 {
-	json_t *json = find_ns(list, nsid);
+	json_t *json = find_ns(list, nsid, at);
 	struct weft_err err = { "" };
 	struct weft_ns_info info;
 	struct weft_ns *ns;
 
 	if (weft_ns_open(ctrl, nsid, &ns, &err) < 0) {
 		if (!json)
-			json_array_append_new(list, json_pack("{s:I, s:s}", "nsid",
-							      (json_int_t)nsid, "error", err.text));
+			json_array_insert_new(list, *at,
+					      json_pack("{s:I, s:s}", "nsid", (json_int_t)nsid,
+							"error", err.text));
 		return;
 	}
 	weft_ns_info(ns, &info);
 	if (!json) {
 		json = ns_json(&info);
-		json_array_append_new(list, json);
+		json_array_insert_new(list, *at, json);
 	}
 	weft_ls_add_access(ctrl, ns, strcmp(weft_json_text(json, "uuid"), info.uuid), base,
 			   json_object_get(json, "paths"));
@@ -101,6 +104,7 @@ static int look_at_namespaces(struct weft_ctrl *ctrl, uint32_t only, size_t base
 {
 	int count = weft_ns_list(ctrl, NULL, 0, err), got;
 	_cleanup_(weft_freep) uint32_t *nsids = NULL;
+	size_t at = 0;
 
 	if (count <= 0)
 		return count;
@@ -110,7 +114,7 @@ static int look_at_namespaces(struct weft_ctrl *ctrl, uint32_t only, size_t base
 	got = weft_ns_list(ctrl, nsids, (unsigned)count, err);
 	for (int i = 0; i < got && i < count; i++) {
 		if (!only || only == nsids[i])
-			look_at_ns(ctrl, nsids[i], base, list);
+			look_at_ns(ctrl, nsids[i], base, list, &at);
 	}
 	return got < 0 ? got : 0;
 }
@@ -176,40 +180,70 @@ static void entry_uri(const struct ls *ls, const struct weft_discovered *e, char
 static void look_at_entry(struct ls *ls, const struct weft_discovered *e)
 {
 	struct weft_err err = { "" };
+	struct weft_waiting waiting;
 	struct weft_ctrl *ctrl;
 	char uri[1100];
 
 	ls->controllers++;
 	if (!*e->uri) {
 		snprintf(uri, sizeof(uri), "%s %s", e->transport, e->address);
-		snprintf(err.text, sizeof(err.text), "%s is not built in", e->transport);
+		snprintf(err.text, sizeof(err.text),
+			 "%s is not built in, or this is no address there; names in a log are not "
+			 "looked up",
+			 e->transport);
 		add_failed(ls, e->subnqn, uri, err.text);
 		return;
 	}
 	entry_uri(ls, e, uri, sizeof(uri));
-	if (weft_host_connect(uri, &ls->connect, &ctrl, &err) < 0) {
+	if (weft_host_connect(ls->command, uri, &ls->connect, &ctrl, &err) < 0) {
 		snprintf(uri, sizeof(uri), "nvme+%s://%s:%s", e->transport, e->address, e->service);
 		add_failed(ls, e->subnqn, uri, err.text);
 		return;
 	}
+	weft_host_wait(&waiting, ls->command, uri, &ls->connect, ctrl, NULL);
 	add_live(ls, ctrl);
+	weft_waiting_end(&waiting);
 	weft_disconnect(ctrl);
+}
+
+/* Places that a service lists are looked at as long as a discovery may take. */
+static void look_at_entries(struct ls *ls, const struct weft_discovery *log, const char *command)
+{
+	double until_s = weft_now_s() + log->left_ms / 1e3;
+	unsigned late = 0;
+
+	for (unsigned i = 0; i < log->count; i++) {
+		if (log->entries[i].subtype != 2)
+			continue;
+		if (weft_now_s() < until_s)
+			look_at_entry(ls, &log->entries[i]);
+		else
+			late++;
+	}
+	if (!late)
+		return;
+	fprintf(stderr,
+		"%s: warning: %u controller%s not looked at: discovery took too long "
+		"(discovery_timeout)\n",
+		command, late, late == 1 ? " was" : "s were");
+	weft_fail(&ls->first, 0, "discovery took too long");
+	ls->controllers += late;
+	ls->failed += late;
 }
 
 static int look_at_all(struct ls *ls, const char *command, struct weft_err *err)
 {
 	struct weft_discovery log = { 0 };
-	int rc = weft_discover(ls->uri, &ls->connect, &log, err);
+	struct weft_waiting waiting;
+	int rc;
 
+	weft_host_wait(&waiting, command, ls->uri, &ls->connect, NULL, NULL);
+	rc = weft_discover(ls->uri, &ls->connect, &log, err);
+	weft_waiting_end(&waiting);
 	if (rc < 0)
 		return rc;
-	for (unsigned i = 0; i < log.count; i++) {
-		if (log.entries[i].subtype == 2)
-			look_at_entry(ls, &log.entries[i]);
-	}
-	if (log.unreachable)
-		fprintf(stderr, "%s: warning: %u referral%s could not be followed: %s\n", command,
-			log.unreachable, log.unreachable == 1 ? "" : "s", log.why.text);
+	look_at_entries(ls, &log, command);
+	weft_host_tell_left_out(command, &log);
 	weft_discovery_free(&log);
 	return 0;
 }
@@ -232,14 +266,17 @@ static int look_at_one(struct ls *ls, struct weft_ctrl *ctrl, const struct weft_
 static int look(struct ls *ls, const char *command, struct weft_err *err)
 {
 	struct weft_ctrl_info info;
+	struct weft_waiting waiting;
 	struct weft_ctrl *ctrl;
-	int rc = weft_host_connect(ls->uri, &ls->connect, &ctrl, err);
+	int rc = weft_host_connect(command, ls->uri, &ls->connect, &ctrl, err);
 
 	if (rc < 0)
 		return rc;
 	weft_ctrl_info(ctrl, &info);
+	weft_host_wait(&waiting, command, ls->uri, &ls->connect, ctrl, NULL);
 	if (!info.discovery)
 		rc = look_at_one(ls, ctrl, &info, err);
+	weft_waiting_end(&waiting);
 	weft_disconnect(ctrl);
 	return info.discovery ? look_at_all(ls, command, err) : rc;
 }
@@ -256,8 +293,8 @@ static int show(struct ls *ls, const char *command)
 		weft_ls_print_tree(ls->subsystems);
 	if (!ls->failed)
 		return EXIT_OK;
-	fprintf(stderr, "%s: %u of %u controllers could not be looked at: %s\n", command,
-		ls->failed, ls->controllers, ls->first.text);
+	fprintf(stderr, "%s: %u of %u controller%s could not be looked at: %s\n", command,
+		ls->failed, ls->controllers, weft_plural(ls->controllers), ls->first.text);
 	return EXIT_FAILED;
 }
 
@@ -300,6 +337,6 @@ int weft_cmd_ls(int argc, char **argv)
 	if (weft_host_one_uri(argc, argv, "nvme+tcp://127.0.0.1:4420") != EXIT_OK)
 		return EXIT_USAGE;
 	ls.uri = argv[optind];
-	status = weft_host_check(argv[0], ls.uri, &ls.connect, NULL);
+	status = weft_host_check(argv[0], ls.uri, &ls.connect, ls.nsid, NULL);
 	return status == EXIT_OK ? run(argv[0], &ls) : status;
 }

@@ -28,7 +28,9 @@ static const char usage[] =
 	"  -f, --foreground    stay; Ctrl-C unmounts. Changes of the connection go to stderr\n"
 	"  -r, --read-only     nobody may write\n"
 	"      --queues N      I/Os at once, at most (16, and what the target allows)\n"
-	"      --allow-other   let other users in; takes user_allow_other in /etc/fuse.conf\n" WEFT_HOST_USAGE
+	"      --allow-other   let other users in, as far as the files' mode lets them; takes\n"
+	"                      user_allow_other in /etc/fuse.conf\n"
+	"      --mode MODE     of the files (0600)\n" WEFT_HOST_USAGE
 	"  -h, --help          this text\n"
 	"\n"
 	"A URI begins with nvme+tcp:// or nvme+rdma://: \"Addresses\" in weft(1).\n"
@@ -36,13 +38,14 @@ static const char usage[] =
 	"  weft mount nvme+tcp://192.0.2.10/nqn.2026-11.io.weft:default ~/disks\n"
 	"  dd if=~/disks/ns1 bs=1M count=1 | file -\n";
 
-enum { OPT_QUEUES = 256, OPT_ALLOW_OTHER };
+enum { OPT_QUEUES = 256, OPT_ALLOW_OTHER, OPT_MODE };
 
 static const struct option options[] = {
 	{ "foreground", no_argument, NULL, 'f' },
 	{ "read-only", no_argument, NULL, 'r' },
 	{ "queues", required_argument, NULL, OPT_QUEUES },
 	{ "allow-other", no_argument, NULL, OPT_ALLOW_OTHER },
+	{ "mode", required_argument, NULL, OPT_MODE },
 	WEFT_HOST_OPTIONS,
 	{ "help", no_argument, NULL, 'h' },
 	{},
@@ -61,12 +64,27 @@ static bool parse_queues(const char *text, uint32_t *queues)
 	return true;
 }
 
+/* The owner reads, in any case; nobody runs a disk. */
+static bool parse_mode(const char *text, mode_t *mode)
+{
+	char *end;
+	unsigned long value = strtoul(text, &end, 8);
+
+	if (*text < '0' || *text > '7' || *end || value & ~0666ul || !(value & S_IRUSR))
+		return false;
+	*mode = (mode_t)value;
+	return true;
+}
+
 static void in_foreground(void *user)
 {
 }
 
 static void in_background(void *user)
 {
+	if (chdir("/") < 0) {
+		/* Then the directory that it was started in stays in use. */
+	}
 	weft_detach_done(*(int *)user, -1);
 }
 
@@ -145,6 +163,14 @@ static int take_option(struct weft_mount_options *mount, char **argv, int option
 	case OPT_ALLOW_OTHER:
 		mount->allow_other = true;
 		return 0;
+	case OPT_MODE:
+		if (parse_mode(optarg, &mount->mode))
+			return 0;
+		return weft_cli_usage_error(
+			argv[0],
+			"--mode takes an octal number such as 0640, which lets the "
+			"owner read and nobody execute, not \"%s\"",
+			optarg);
 	case OPT_QUEUES:
 		if (parse_queues(optarg, &mount->connect.queues))
 			return 0;
@@ -164,7 +190,7 @@ static int take_option(struct weft_mount_options *mount, char **argv, int option
 
 int weft_cmd_mount(int argc, char **argv)
 {
-	struct weft_mount_options mount = {};
+	struct weft_mount_options mount = { .mode = 0600 };
 	bool foreground = false;
 	int option, status;
 
@@ -184,6 +210,7 @@ int weft_cmd_mount(int argc, char **argv)
 	if (argc - optind != 2)
 		return weft_cli_usage_error(argv[0], "it takes a URI and a directory");
 	mount.uri = argv[optind];
+	weft_host_limit(mount.uri, &mount.connect);
 	mount.dir = argv[optind + 1];
 	return mount_it(argv[0], &mount, foreground);
 }

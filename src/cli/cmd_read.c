@@ -89,7 +89,7 @@ static int check(const struct weft_cp *what)
 	if (weft_cp_is_uri(what->to))
 		return weft_cli_usage_error(what->command, "-o takes a file; \"weft cp FROM TO\" "
 							   "copies between namespaces");
-	return weft_host_check(what->command, what->from, &what->connect, NULL);
+	return weft_host_check(what->command, what->from, &what->connect, what->nsid, NULL);
 }
 
 int weft_cmd_read(int argc, char **argv)

@@ -84,7 +84,7 @@ static int check(const struct weft_cp *what)
 	if (weft_cp_is_uri(what->from))
 		return weft_cli_usage_error(what->command, "-i takes a file; \"weft cp FROM TO\" "
 							   "copies between namespaces");
-	return weft_host_check(what->command, what->to, &what->connect, NULL);
+	return weft_host_check(what->command, what->to, &what->connect, what->nsid, NULL);
 }
 
 int weft_cmd_write(int argc, char **argv)

@@ -2,21 +2,23 @@
 
 #include <assert.h>
 #include <stddef.h>
+#include <string.h>
 
 #define AT(field) offsetof(struct weft_queue_stats, field)
 
 static const struct {
 	const char *name;
 	size_t offset;
+	bool rdma; /* and over TCP nothing */
 } counters[] = {
-	{ "posted", AT(posted) },
-	{ "completed", AT(completed) },
-	{ "copied_bytes", AT(copied_bytes) },
-	{ "flushed", AT(flushed) },
-	{ "retried", AT(retried) },
-	{ "rnr", AT(rnr) },
-	{ "key_hits", AT(key_hits) },
-	{ "registrations", AT(registrations) },
+	{ "posted", AT(posted), false },
+	{ "completed", AT(completed), false },
+	{ "copied_bytes", AT(copied_bytes), false },
+	{ "flushed", AT(flushed), true },
+	{ "retried", AT(retried), true },
+	{ "rnr", AT(rnr), true },
+	{ "key_hits", AT(key_hits), true },
+	{ "registrations", AT(registrations), true },
 };
 
 #define NCOUNTERS (sizeof(counters) / sizeof(counters[0]))
@@ -42,12 +44,25 @@ void weft_counters_of(const struct weft_queue *queue, struct weft_queue_stats *s
 	weft_counters_add(sum, &stats);
 }
 
-json_t *weft_counters_json(const struct weft_queue_stats *stats)
+bool weft_counters_rdma(struct weft_ctrl *ctrl)
+{
+	static const char scheme[] = "nvme+rdma://";
+	struct weft_path_info paths[WEFT_PATHS_MAX];
+	unsigned count = weft_ctrl_paths(ctrl, paths, WEFT_PATHS_MAX);
+
+	for (unsigned i = 0; i < count && i < WEFT_PATHS_MAX; i++)
+		if (!strncmp(paths[i].address, scheme, strlen(scheme)))
+			return true;
+	return false;
+}
+
+json_t *weft_counters_json(const struct weft_queue_stats *stats, bool rdma)
 {
 	json_t *object = json_object();
 
 	for (size_t i = 0; i < NCOUNTERS; i++)
-		json_object_set_new(object, counters[i].name,
-				    json_integer((json_int_t)value_of(stats, i)));
+		if (rdma || !counters[i].rdma)
+			json_object_set_new(object, counters[i].name,
+					    json_integer((json_int_t)value_of(stats, i)));
 	return object;
 }

@@ -1,5 +1,6 @@
 /* ctl_params.c - parameters as they are typed: one JSON object, or key=value words. */
 #include <errno.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -47,6 +48,26 @@ static json_t *make_absolute(const char *key, json_t *value)
 	return value;
 }
 
+static bool in_brackets(const char *text)
+{
+	size_t len = strlen(text);
+
+	return len > 1 && ((text[0] == '[' && text[len - 1] == ']') ||
+			   (text[0] == '{' && text[len - 1] == '}'));
+}
+
+/* A list or a map that is mistyped is not meant as text. */
+static int check_brackets(const char *key, const char *text, struct weft_err *err)
+{
+	json_error_t error;
+	json_auto_t *value = json_loads(text, JSON_REJECT_DUPLICATES, &error);
+
+	if (value || !in_brackets(text))
+		return 0;
+	return weft_fail(err, -EINVAL, "%s: %s is not JSON: %s (column %d)", key, text, error.text,
+			 error.column);
+}
+
 static int add_word(json_t *params, const char *word, struct weft_err *err)
 {
 	const char *equals = strchr(word, '=');
@@ -59,6 +80,8 @@ static int add_word(json_t *params, const char *word, struct weft_err *err)
 	key[equals - word] = '\0';
 	if (json_object_get(params, key))
 		return weft_fail(err, -EINVAL, "%s is given twice", key);
+	if (check_brackets(key, equals + 1, err) < 0)
+		return -EINVAL;
 	if (json_object_set_new(params, key, make_absolute(key, parse_value(equals + 1))) < 0)
 		return weft_fail(err, -EINVAL, "%s: not UTF-8", key);
 	return 0;

@@ -2,6 +2,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/plural.h"
 #include "cli/ctl.h"
 
 static const char *text_of(json_t *object, const char *key)
@@ -67,8 +68,9 @@ static void print_errors(json_t *ns)
 	json_int_t reads = number_of(ns, "read_errors"), writes = number_of(ns, "write_errors");
 
 	if (reads || writes)
-		printf("  %6s storage failed %lld reads and %lld writes; the target's log says why\n",
-		       "", (long long)reads, (long long)writes);
+		printf("  %6s storage failed %lld read%s and %lld write%s; the target's log says why\n",
+		       "", (long long)reads, weft_plural((uint64_t)reads), (long long)writes,
+		       weft_plural((uint64_t)writes));
 }
 
 static void print_namespaces(json_t *list)
@@ -133,6 +135,74 @@ static void print_controllers(json_t *list)
 	}
 }
 
+/* "1-3, 7" of ascending numbers. */
+static void print_ranges(json_t *numbers)
+{
+	size_t count = json_array_size(numbers), end;
+
+	for (size_t i = 0; i < count; i = end + 1) {
+		json_int_t first = json_integer_value(json_array_get(numbers, i));
+
+		for (end = i; json_integer_value(json_array_get(numbers, end + 1)) ==
+			      first + (json_int_t)(end + 1 - i);)
+			end++;
+		printf("%s%lld", i ? ", " : "", (long long)first);
+		if (end > i)
+			printf("-%lld", (long long)first + (long long)(end - i));
+	}
+}
+
+static void print_served(json_t *member)
+{
+	json_t *groups = json_object_get(member, "groups");
+
+	printf("serves ");
+	if (json_array_size(groups))
+		printf("group%s ", weft_plural(json_array_size(groups)));
+	else
+		printf("none");
+	print_ranges(groups);
+	if (json_is_true(json_object_get(member, "draining")))
+		printf(", drains");
+}
+
+/* Of one port, the groups with this state. */
+static json_t *groups_with(json_t *port, const char *state)
+{
+	json_t *list = json_array(), *group;
+	size_t index;
+
+	json_array_foreach(json_object_get(port, "ana"), index, group)
+		if (!strcmp(text_of(group, "state"), state))
+			json_array_append(list, json_object_get(group, "group"));
+	return list;
+}
+
+/* "port 1: optimized 1-3, 7; inaccessible 4" */
+static void print_ports(json_t *ports)
+{
+	static const char *const states[] = { "optimized", "non-optimized", "inaccessible",
+					      "persistent-loss", "change" };
+	json_t *port;
+	size_t index;
+
+	json_array_foreach(ports, index, port) {
+		const char *before = " ";
+
+		printf("  ANA port %lld:", (long long)number_of(port, "portid"));
+		for (size_t i = 0; i < sizeof(states) / sizeof(states[0]); i++) {
+			json_auto_t *groups = groups_with(port, states[i]);
+
+			if (!json_array_size(groups))
+				continue;
+			printf("%s%s ", before, states[i]);
+			print_ranges(groups);
+			before = "; ";
+		}
+		printf("\n");
+	}
+}
+
 static void print_cluster(json_t *cluster)
 {
 	json_t *member;
@@ -145,8 +215,7 @@ static void print_cluster(json_t *cluster)
 		if (!json_is_true(json_object_get(member, "alive")))
 			printf("is gone");
 		else
-			printf("serves %lld groups%s", (long long)number_of(member, "groups"),
-			       json_is_true(json_object_get(member, "draining")) ? ", drains" : "");
+			print_served(member);
 	}
 	printf("\n");
 }
@@ -172,6 +241,7 @@ static void print_subsystem(json_t *subsys)
 	json_array_foreach(json_object_get(subsys, "hosts"), index, host)
 		printf("  host %s\n", json_string_value(host));
 	print_namespaces(json_object_get(subsys, "namespaces"));
+	print_ports(json_object_get(subsys, "ports"));
 	print_controllers(json_object_get(subsys, "controllers"));
 }
 

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/plural.h"
 #include "cli/cli.h"
 #include "cli/units.h"
 
@@ -73,12 +74,18 @@ int weft_host_one_uri(int argc, char **argv, const char *example)
 /* --- connecting ------------------------------------------------------------------------------- */
 
 /* The URI is in order when this is called: EINVAL is the target's word, about a name in it. */
-int weft_host_connect(const char *uri, const struct weft_options *options, struct weft_ctrl **ctrl,
-		      struct weft_err *err)
+int weft_host_connect(const char *command, const char *uri, const struct weft_options *options,
+		      struct weft_ctrl **ctrl, struct weft_err *err)
 {
+	struct weft_options limited = *options;
+	struct weft_waiting waiting;
 	struct weft_err why = { "" };
-	int rc = weft_connect(uri, options, ctrl, &why);
+	int rc;
 
+	weft_host_limit(uri, &limited);
+	weft_host_wait(&waiting, command, uri, options, NULL, NULL);
+	rc = weft_connect(uri, &limited, ctrl, &why);
+	weft_waiting_end(&waiting);
 	if (rc == -EINVAL && strstr(why.text, "no subsystem"))
 		return weft_fail(err, rc, "%s; \"weft discover %s\" shows them", why.text,
 				 weft_uri_service(uri).uri);
@@ -178,19 +185,22 @@ void weft_host_tell_state(const char *command, const char *uri, const struct wef
 	*lost = !live;
 }
 
+void weft_host_tell_left_out(const char *command, const struct weft_discovery *log)
+{
+	if (log->unreachable)
+		fprintf(stderr, "%s: warning: %u referral%s could not be followed: %s\n", command,
+			log->unreachable, weft_plural(log->unreachable), log->why.text);
+	if (log->skipped)
+		fprintf(stderr, "%s: warning: %u referral%s not followed: %s\n", command,
+			log->skipped, log->skipped == 1 ? " was" : "s were", log->skipped_why.text);
+}
+
 /* --- a namespace to work on ------------------------------------------------------------------- */
 
-int weft_remote_open(struct weft_remote *remote, const char *uri, uint32_t nsid,
-		     const struct weft_options *options, struct weft_err *err)
+static int open_ns(struct weft_remote *remote, const char *uri, uint32_t nsid, struct weft_err *err)
 {
-	int rc;
+	int rc = weft_host_nsid(remote->ctrl, uri, nsid, &nsid, err);
 
-	*remote = (struct weft_remote){ NULL };
-	rc = weft_host_connect(uri, options, &remote->ctrl, err);
-	if (rc < 0)
-		return rc;
-	weft_ctrl_info(remote->ctrl, &remote->info);
-	rc = weft_host_nsid(remote->ctrl, uri, nsid, &nsid, err);
 	if (rc == 0)
 		rc = weft_host_ns_open(remote->ctrl, uri, nsid, &remote->ns, err);
 	if (rc == 0)
@@ -198,8 +208,37 @@ int weft_remote_open(struct weft_remote *remote, const char *uri, uint32_t nsid,
 	return rc;
 }
 
+int weft_remote_connect(struct weft_remote *remote, const char *command, const char *uri,
+			const struct weft_options *options, struct weft_err *err)
+{
+	int rc;
+
+	*remote = (struct weft_remote){ NULL };
+	rc = weft_host_connect(command, uri, options, &remote->ctrl, err);
+	if (rc < 0)
+		return rc;
+	weft_ctrl_info(remote->ctrl, &remote->info);
+	weft_host_wait(&remote->waiting, command, uri, options, remote->ctrl, NULL);
+	return 0;
+}
+
+int weft_remote_open(struct weft_remote *remote, const char *command, const char *uri,
+		     uint32_t nsid, const struct weft_options *options, struct weft_err *err)
+{
+	int rc = weft_remote_connect(remote, command, uri, options, err);
+
+	if (rc < 0)
+		return rc;
+	rc = open_ns(remote, uri, nsid, err);
+	weft_waiting_end(&remote->waiting);
+	if (rc == 0)
+		weft_host_wait(&remote->waiting, command, uri, options, remote->ctrl, remote->ns);
+	return rc;
+}
+
 void weft_remote_close(struct weft_remote *remote)
 {
+	weft_waiting_end(&remote->waiting);
 	if (remote->ns)
 		weft_ns_close(remote->ns);
 	if (remote->ctrl)

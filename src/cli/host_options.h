@@ -7,6 +7,7 @@
 #include <weft/host.h>
 
 #include "base/err.h"
+#include "cli/waiting.h"
 
 /* Far from the letters and numbers of a command's own options. */
 enum {
@@ -45,7 +46,8 @@ enum {
 /* The end of every text of help: where the words of a URI are. */
 #define WEFT_URI_USAGE                                                                       \
 	"\nA URI begins with nvme+tcp:// or nvme+rdma://. A lost connection is made again\n" \
-	"for 30 s (?loss_timeout=TIME in it). Its other words: \"Addresses\" in weft(1).\n"
+	"for 30 s, and so long I/O waits for a path (?loss_timeout=TIME in it). Its other\n" \
+	"words: \"Addresses\" in weft(1).\n"
 
 /* The library's defaults, but for loss_timeout: people wait 30 s, not 10 minutes. */
 void weft_host_options_init(struct weft_options *options);
@@ -59,10 +61,11 @@ int weft_host_ns_option(const char *command, const char *value, uint32_t *nsid);
 /* One word is left, at optind: EXIT_OK, or EXIT_USAGE with that told, and @example as what would be
  * right. */
 int weft_host_one_uri(int argc, char **argv, const char *example);
-/* What is wrong with @uri or @options before anybody is connected to: EXIT_OK, or EXIT_USAGE with
- * the library's sentence told. @settled (or NULL) gets the options with the URI's words in them. */
+/* What is wrong with @uri, @options or @nsid (of --ns; 0: not given) before anybody is connected to:
+ * EXIT_OK, or EXIT_USAGE with that told. @settled (or NULL) gets the options with the URI's words
+ * in them. */
 int weft_host_check(const char *command, const char *uri, const struct weft_options *options,
-		    struct weft_options *settled);
+		    uint32_t nsid, struct weft_options *settled);
 /* The name that this host connects with when nobody says another. */
 void weft_host_name(char *nqn, size_t size);
 
@@ -74,16 +77,25 @@ struct weft_place {
 struct weft_place weft_uri_subsystem(const char *uri);
 struct weft_place weft_uri_service(const char *uri);
 
-/* weft_connect(), with the next step where there is no such subsystem. */
-int weft_host_connect(const char *uri, const struct weft_options *options, struct weft_ctrl **ctrl,
-		      struct weft_err *err);
+/* What @options and the URI's words say about how long to wait, in @options; for a path as long as
+ * for a connection that was lost, unless fast_io_fail= is there. */
+void weft_host_limit(const char *uri, struct weft_options *options);
+
+/* weft_connect() within weft_host_limit(), with the next step where there is no such subsystem.
+ * @command: what is waited for is told in its name; NULL: it is not. */
+int weft_host_connect(const char *command, const char *uri, const struct weft_options *options,
+		      struct weft_ctrl **ctrl, struct weft_err *err);
+/* From now on it is told if @ctrl has no live path, or I/O to @ns, if that is not NULL, none to go.
+ * weft_waiting_end() comes before either goes. */
+void weft_host_wait(struct weft_waiting *waiting, const char *command, const char *uri,
+		    const struct weft_options *options, struct weft_ctrl *ctrl, struct weft_ns *ns);
 /* "… has no namespace 7; "weft ls …" shows them"; returns -ENODEV. */
 int weft_host_no_ns(const char *uri, uint32_t nsid, struct weft_err *err);
 /* weft_ns_open(), with that sentence. */
 int weft_host_ns_open(struct weft_ctrl *ctrl, const char *uri, uint32_t nsid, struct weft_ns **ns,
 		      struct weft_err *err);
 
-/* Which namespace is meant: @wanted, the URI's nsid=, or the only one there is. */
+/* Which namespace is meant: @wanted or the URI's nsid=, or the only one there is. */
 int weft_host_nsid(struct weft_ctrl *ctrl, const char *uri, uint32_t wanted, uint32_t *nsid,
 		   struct weft_err *err);
 
@@ -92,18 +104,25 @@ int weft_host_nsid(struct weft_ctrl *ctrl, const char *uri, uint32_t wanted, uin
 void weft_host_tell_state(const char *command, const char *uri, const struct weft_event *event,
 			  bool *lost);
 
-/* A namespace that a command works on. */
+/* Warns on standard error of referrals that were not followed. */
+void weft_host_tell_left_out(const char *command, const struct weft_discovery *log);
+
+/* A controller that a command works on, or a namespace of it. */
 struct weft_remote {
 	struct weft_ctrl *ctrl;
-	struct weft_ns *ns;
+	struct weft_ns *ns; /* NULL, and ns_info empty, after weft_remote_connect() */
 	struct weft_ctrl_info info;
 	struct weft_ns_info ns_info;
+	struct weft_waiting waiting;
 };
 
-/* @nsid: of --ns; 0: not given. */
-int weft_remote_open(struct weft_remote *remote, const char *uri, uint32_t nsid,
-		     const struct weft_options *options, struct weft_err *err);
-/* Also of what weft_remote_open() has left behind half way; no I/O is in flight. */
+/* The controller alone; weft_remote_close() ends this, too. @command: as of weft_host_connect(). */
+int weft_remote_connect(struct weft_remote *remote, const char *command, const char *uri,
+			const struct weft_options *options, struct weft_err *err);
+/* @command: as of weft_host_connect(). @nsid: of --ns; 0: not given. */
+int weft_remote_open(struct weft_remote *remote, const char *command, const char *uri,
+		     uint32_t nsid, const struct weft_options *options, struct weft_err *err);
+/* Also of what these two have left behind half way; no I/O is in flight. */
 void weft_remote_close(struct weft_remote *remote);
 
 #endif

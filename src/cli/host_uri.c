@@ -1,5 +1,7 @@
 /* host_uri.c - a URI before anybody is connected to: what is wrong with it is the user's mistake
  * and not the target's, what its words add up to, and the other URIs that can be made from it. */
+#include <errno.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -21,19 +23,66 @@ static int settle(const char *uris, const struct weft_options *options, struct h
 	return 0;
 }
 
+static int check_nsid(uint32_t option, uint32_t word, struct weft_err *err)
+{
+	if (!option || !word || option == word)
+		return 0;
+	return weft_fail(err, -EINVAL,
+			 "--ns %" PRIu32 " and nsid=%" PRIu32 " of the URI are two namespaces; "
+			 "leave one of them out",
+			 option, word);
+}
+
 int weft_host_check(const char *command, const char *uri, const struct weft_options *options,
-		    struct weft_options *settled)
+		    uint32_t nsid, struct weft_options *settled)
 {
 	struct weft_err err = { "" };
 	struct host_config config;
+	int rc = settle(uri, options, &config, &err);
 
-	if (settle(uri, options, &config, &err) < 0) {
+	if (rc == 0)
+		rc = check_nsid(nsid, config.nsid, &err);
+	if (rc < 0) {
 		fprintf(stderr, "%s: %s\n", command, err.text);
 		return EXIT_USAGE;
 	}
 	if (settled)
 		*settled = config.options;
 	return EXIT_OK;
+}
+
+/* Without a limit, I/O that finds no path open to it would wait for ever. */
+void weft_host_limit(const char *uri, struct weft_options *options)
+{
+	uint32_t most_ms = options->loss_ms;
+	struct host_config config;
+
+	if (settle(uri, options, &config, NULL) < 0)
+		return;
+	options->connect_ms = config.options.connect_ms;
+	options->loss_ms = config.options.loss_ms;
+	if (strstr(uri, "fast_io_fail="))
+		options->fast_io_fail_ms = config.options.fast_io_fail_ms;
+	else
+		options->fast_io_fail_ms = options->loss_ms ? options->loss_ms : most_ms;
+}
+
+void weft_host_wait(struct weft_waiting *waiting, const char *command, const char *uri,
+		    const struct weft_options *options, struct weft_ctrl *ctrl, struct weft_ns *ns)
+{
+	struct weft_options limited = *options;
+
+	weft_host_limit(uri, &limited);
+	*waiting = (struct weft_waiting){
+		.command = command,
+		.uri = uri,
+		.ctrl = ctrl,
+		.ns = ns,
+		.connect_ms = limited.connect_ms,
+		.loss_ms = limited.loss_ms,
+		.fast_io_fail_ms = limited.fast_io_fail_ms,
+	};
+	weft_waiting_begin(waiting);
 }
 
 void weft_host_name(char *nqn, size_t size)

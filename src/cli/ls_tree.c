@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/plural.h"
 #include "cli/ls.h"
 #include "cli/print.h"
 #include "cli/progress.h"
@@ -46,7 +47,7 @@ static void print_ctrl(json_t *ctrl, const struct lines *lines, bool last)
 	printf(", controller %lld, %lld queue%s of %lld\n",
 	       (long long)weft_json_number(ctrl, "cntlid"),
 	       (long long)weft_json_number(ctrl, "queues"),
-	       weft_json_number(ctrl, "queues") == 1 ? "" : "s",
+	       weft_plural((uint64_t)weft_json_number(ctrl, "queues")),
 	       (long long)weft_json_number(ctrl, "depth"));
 	printf("%s%s, serial %s, firmware %s, NVMe %s\n", more, weft_json_text(ctrl, "model"),
 	       weft_json_text(ctrl, "serial"), weft_json_text(ctrl, "firmware"),

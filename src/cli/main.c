@@ -17,10 +17,17 @@ static const struct weft_command commands[] = {
 	{ "discover", "what a discovery service knows of", weft_cmd_discover },
 	{ "ls", "subsystems, controllers and namespaces, as a tree", weft_cmd_ls },
 	{ "id", "identify a controller and a namespace, decoded", weft_cmd_id },
+	{ "log", "a log page: health, errors, ANA, effects of commands", weft_cmd_log },
+	{ "feature", "what a controller is set to; set it", weft_cmd_feature },
+	{ "resv", "reservations of a namespace", weft_cmd_resv },
 	{ "read", "read a range of a namespace", weft_cmd_read },
 	{ "write", "write a range of a namespace", weft_cmd_write },
+	{ "compare", "compare a range of a namespace with a file or pipe", weft_cmd_compare },
+	{ "zero", "write zeroes to a range of a namespace", weft_cmd_zero },
+	{ "trim", "deallocate a range of a namespace", weft_cmd_trim },
 	{ "cp", "copy between files, pipes and namespaces", weft_cmd_cp },
 	{ "mount", "namespaces as files", weft_cmd_mount },
+	{ "raw", "any command, as it is", weft_cmd_raw },
 	{ "bench", "load a namespace: IOPS, bandwidth, latency; or verify it", weft_cmd_bench },
 	{ "version", "the version, and what is built in", weft_cmd_version },
 	{ "help", "this text, or that of a command: weft help COMMAND", cmd_help },
@@ -100,6 +107,17 @@ int weft_cli_usage_error(const char *command, const char *fmt, ...)
 	return EXIT_USAGE;
 }
 
+int weft_cli_unknown(const char *command, const char *what, const char *word,
+		     const char *const *names)
+{
+	const char *nearest = weft_nearest(word, names);
+
+	if (nearest)
+		return weft_cli_usage_error(command, "no %s \"%s\"; did you mean %s?", what, word,
+					    nearest);
+	return weft_cli_usage_error(command, "no %s \"%s\"", what, word);
+}
+
 int weft_cli_failed(const char *command, const char *sentence)
 {
 	char seen[2048];
@@ -146,7 +164,7 @@ int main(int argc, char **argv)
 	}
 	if (!strcmp(argv[1], "--help") || !strcmp(argv[1], "-h"))
 		return cmd_help(1, argv);
-	if (!strcmp(argv[1], "--version"))
+	if (!strcmp(argv[1], "--version") || !strcmp(argv[1], "-V"))
 		return run_command(find_command("version"), 1, argv + 1);
 	command = find_command(argv[1]);
 	return command ? run_command(command, argc - 1, argv + 1) : refuse_command(argv[1]);

@@ -1,6 +1,10 @@
 /* options.c - what is wrong with an option, in one line. */
+#include <ctype.h>
+#include <errno.h>
 #include <getopt.h>
+#include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "cli/cli.h"
@@ -65,4 +69,28 @@ int weft_cli_options(int argc, char **argv, const char *letters, const struct op
 			return taken ? EXIT_USAGE : weft_cli_wrong_option(argv, option, options);
 	}
 	return WEFT_CLI_GO_ON;
+}
+
+bool weft_cli_is_number(const char *text, uint64_t max, uint64_t *value)
+{
+	int base = !strncasecmp(text, "0x", 2) ? 16 : 10;
+	unsigned long long number;
+	char *end;
+
+	errno = 0;
+	number = strtoull(text, &end, base);
+	if (!isdigit((unsigned char)*text) || *end || errno || number > max)
+		return false;
+	*value = number;
+	return true;
+}
+
+int weft_cli_number(const char *command, const char *name, const char *text, uint64_t max,
+		    uint64_t *value)
+{
+	if (weft_cli_is_number(text, max, value))
+		return 1;
+	weft_cli_usage_error(command, "--%s: expected a number up to %" PRIu64 ", got \"%s\"", name,
+			     max, text);
+	return -1;
 }

@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/plural.h"
+
 #define DAY_MS 86400000u
 
 struct weft_text weft_size_text(uint64_t bytes)
@@ -17,8 +19,7 @@ struct weft_text weft_size_text(uint64_t bytes)
 	unsigned unit = 0;
 
 	if (bytes < 1024) {
-		snprintf(text.s, sizeof(text.s), "%u byte%s", (unsigned)bytes,
-			 bytes == 1 ? "" : "s");
+		snprintf(text.s, sizeof(text.s), "%u byte%s", (unsigned)bytes, weft_plural(bytes));
 		return text;
 	}
 	/* What would be shown as 1024 is 1 of the next. */

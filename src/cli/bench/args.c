@@ -165,10 +165,13 @@ static int number(struct parsing *p, const char *name, unsigned min, unsigned ma
 
 static int size(struct parsing *p, const char *name, uint64_t min, uint64_t max, uint64_t *value)
 {
+	struct weft_err doubt = { "" };
 	char least[32], most[32];
 
 	if (!weft_size_parse(optarg, value) && *value >= min && *value <= max)
 		return 0;
+	if (weft_size_doubt(optarg, &doubt))
+		return weft_fail(&p->err, -EINVAL, "--%s: %s", name, doubt.text);
 	weft_size_format(min, least, sizeof(least));
 	weft_size_format(max, most, sizeof(most));
 	return weft_fail(&p->err, -EINVAL,
@@ -208,6 +211,19 @@ static int take_cpus(struct parsing *p)
 	if (rc < 0)
 		return weft_fail(&p->err, rc, "--cpus: %s", why.text);
 	sched_getaffinity(0, sizeof(p->config->home_cpus), &p->config->home_cpus);
+	return 0;
+}
+
+static int take_plot(struct parsing *p)
+{
+	const char *end = strrchr(optarg, '.');
+
+	if (!end || end == optarg || end[-1] == '/' || strcasecmp(end, ".svg"))
+		return weft_fail(&p->err, -EINVAL,
+				 "--plot draws SVG: it takes the name of a file that ends in .svg, "
+				 "not \"%s\"",
+				 optarg);
+	p->config->plot = optarg;
 	return 0;
 }
 
@@ -281,8 +297,7 @@ static int take(struct parsing *p, int option)
 		c->json = true;
 		return 0;
 	case OPT_PLOT:
-		c->plot = optarg;
-		return 0;
+		return take_plot(p);
 	case 'h':
 		c->help = true;
 		return 0;
@@ -365,7 +380,7 @@ static int take_uri(int argc, char **argv, struct bench_config *config)
 static int check_uri(const char *command, struct bench_config *config)
 {
 	struct weft_options settled;
-	int code = weft_host_check(command, config->uri, &config->connect, &settled);
+	int code = weft_host_check(command, config->uri, &config->connect, config->nsid, &settled);
 
 	if (code == EXIT_OK) {
 		config->hdgst = settled.hdgst;

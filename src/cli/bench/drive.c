@@ -79,7 +79,7 @@ static void look_at_epoch(struct bench_job *job)
 	if (!job->plan.ledger)
 		return;
 	weft_ctrl_info(job->load->ctrl, &info);
-	job->epoch = (uint32_t)info.reconnects;
+	job->epoch = (uint32_t)info.losses;
 }
 
 void bench_job_reap(struct bench_job *job, uint64_t until_ns)

@@ -21,7 +21,7 @@ static uint32_t look_epoch(struct bench_job *job)
 	struct weft_ctrl_info info;
 
 	weft_ctrl_info(job->load->ctrl, &info);
-	return job->epoch = (uint32_t)info.reconnects;
+	return job->epoch = (uint32_t)info.losses;
 }
 
 /* --- counting --------------------------------------------------------------------------------- */

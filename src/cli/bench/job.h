@@ -18,6 +18,7 @@
 #include "cli/bench/pace.h"
 #include "cli/bench/plan.h"
 #include "cli/bench/trouble.h"
+#include "cli/waiting.h"
 
 enum bench_op { BENCH_READ, BENCH_WRITE, BENCH_FLUSH, BENCH_OPS };
 
@@ -30,6 +31,7 @@ struct bench_load {
 	struct weft_ns *ns;
 	struct weft_ctrl_info info;
 	struct weft_ns_info ns_info;
+	struct weft_waiting waiting;
 	uint64_t run;                            /* in the stamps */
 	uint64_t start_ns, measure_ns, until_ns; /* begin, warmed up, end */
 	int wake_fd;            /* an eventfd that a job writes to when its phase changes */
@@ -66,7 +68,7 @@ struct bench_job {
 	struct bench_plan plan;
 	struct bench_pace pace;
 	struct bench_ledger ledger;
-	uint32_t epoch;         /* reconnects, when last looked at */
+	uint32_t epoch;         /* losses, when last looked at */
 	unsigned unflushed;     /* writes since the last flush */
 	uint64_t swept;         /* chunks of the ledger, in the end; read by others */
 	bool over;              /* it cannot go on */

@@ -11,7 +11,7 @@
  * connection was lost between the write and the flush's completion. Where it is not certain, the
  * ledger believes the target: it never raises a false alarm.
  *
- * An epoch is the number of reconnects so far. A chunk is what one I/O covers. */
+ * An epoch is the number of losses so far. A chunk is what one I/O covers. */
 #ifndef WEFT_CLI_BENCH_LEDGER_H
 #define WEFT_CLI_BENCH_LEDGER_H
 

@@ -6,12 +6,9 @@
  *   p99 over time */
 #include "cli/bench/plot.h"
 
-#include <errno.h>
-#include <limits.h>
-#include <string.h>
-#include <unistd.h>
-
-#include "base/err.h"
+#include "base/cleanup.h"
+#include "base/draft.h"
+#include "base/plural.h"
 
 enum { WIDTH = 960, HEIGHT = 900, MARGIN = 32, LEFT = 92, RIGHT = WIDTH - 84 };
 
@@ -38,10 +35,10 @@ static void write_rest(FILE *out, double y, const struct bench_result *r)
 	char text[400];
 
 	snprintf(text, sizeof(text),
-		 "%.1f s, %s, weft %s; host CPU %s per I/O; %s failed, %s reconnects", r->seconds,
+		 "%.1f s, %s, weft %s; host CPU %s per I/O; %s failed, %s reconnect%s", r->seconds,
 		 r->when, weft_version(), bench_text_time(bench_result_cpu_us(r) * 1e3, true).text,
-		 bench_text_grouped(r->trouble.failed).text,
-		 bench_text_grouped(r->reconnects).text);
+		 bench_text_grouped(r->trouble.failed).text, bench_text_grouped(r->reconnects).text,
+		 weft_plural(r->reconnects));
 	svg_text(out, MARGIN, y, "sub", text);
 }
 
@@ -72,8 +69,9 @@ static struct svg_panel panel(FILE *out, double top, double bottom)
 				   .y = { .near = bottom, .far = top } };
 }
 
-static void draw(FILE *out, const struct bench_result *r)
+static int draw(FILE *out, const void *result)
 {
+	const struct bench_result *r = result;
 	struct svg_panel latency = panel(out, 188, 466), throughput = panel(out, 546, 704),
 			 p99 = panel(out, 756, 858);
 
@@ -83,26 +81,13 @@ static void draw(FILE *out, const struct bench_result *r)
 	bench_plot_throughput(&throughput, r);
 	bench_plot_p99(&p99, r);
 	svg_end(out);
+	return 0;
 }
 
-/* It takes its name when it is complete. */
 int bench_plot(const struct bench_result *r, const char *path, struct weft_err *err)
 {
-	char part[PATH_MAX];
-	FILE *out;
-	int rc = 0;
+	_cleanup_(weft_draft_free) struct weft_draft draft = {};
+	int rc = weft_draft_place(&draft, path, true, err);
 
-	snprintf(part, sizeof(part), "%s.part", path);
-	out = fopen(part, "we");
-	if (!out)
-		return weft_fail(err, -errno, "%s: %s", path, strerror(errno));
-	draw(out, r);
-	if (fflush(out) || ferror(out))
-		rc = -errno;
-	if (fclose(out) || (!rc && rename(part, path) < 0))
-		rc = rc ? rc : -errno;
-	if (!rc)
-		return 0;
-	unlink(part);
-	return weft_fail(err, rc, "%s: %s", path, strerror(-rc));
+	return rc < 0 ? rc : weft_draft_write(&draft, draw, r, err);
 }

@@ -44,10 +44,13 @@ static double middle(const struct columns *c, unsigned i)
 	return (c->at[i] + c->at[i + 1]) / 2;
 }
 
-static void scale_time(struct svg_axis *x, const struct columns *c)
+/* To the end of the run, which may be a little behind the last point. */
+static void scale_time(struct svg_axis *x, const struct columns *c, const struct bench_result *r)
 {
 	x->from = 0;
-	x->to = c->count ? c->at[c->count] : 1;
+	x->to = fmax(c->at[c->count], r->seconds);
+	if (x->to <= 0)
+		x->to = 1;
 }
 
 static void draw_time(const struct svg_panel *p, bool labels)
@@ -66,11 +69,37 @@ static void draw_time(const struct svg_panel *p, bool labels)
 	}
 }
 
-/* Where the connection was lost and made again. */
-static void draw_reconnects(const struct svg_panel *p, const struct bench_series *s)
+static bool in_run(const struct svg_panel *p, const struct bench_loss *loss)
 {
+	return loss->at_s >= p->x.from && loss->at_s <= p->x.to;
+}
+
+static bool any_in_run(const struct svg_panel *p, const struct bench_losses *l)
+{
+	unsigned i = 0;
+
+	while (i < l->count && !in_run(p, &l->at[i]))
+		i++;
+	return i < l->count;
+}
+
+static void draw_losses(const struct svg_panel *p, const struct bench_losses *l)
+{
+	for (unsigned i = 0; i < l->count; i++) {
+		double x = svg_at(&p->x, l->at[i].at_s);
+
+		if (in_run(p, &l->at[i]))
+			svg_line(p->out, x, p->y.near, x, p->y.far, "loss");
+	}
+}
+
+/* Where paths were lost, and connections made again. */
+static void draw_events(const struct svg_panel *p, const struct bench_result *r)
+{
+	const struct bench_series *s = &r->series;
 	uint64_t before = 0;
 
+	draw_losses(p, &r->losses);
 	for (size_t i = 0; i < s->count; i++) {
 		double x = svg_at(&p->x, s->points[i].at_s - s->points[i].seconds / 2);
 
@@ -137,6 +166,14 @@ static void draw_right_axis(const struct svg_panel *p, uint64_t bs)
 	}
 }
 
+/* Returns where the next one goes. */
+static double mark(FILE *out, double x, double y, const char *style, const char *what)
+{
+	svg_line(out, x, y - 4, x + 16, y - 4, style);
+	svg_text(out, x + 22, y, "value", what);
+	return x + 96;
+}
+
 static void head_throughput(const struct svg_panel *p, const struct bench_result *r)
 {
 	double x = p->x.near + 190, y = p->y.far - 16;
@@ -149,10 +186,10 @@ static void head_throughput(const struct svg_panel *p, const struct bench_result
 			       r->ios[BENCH_WRITE] ? "reads, on top of the writes" : "reads");
 	if (r->ios[BENCH_WRITE])
 		x = svg_legend(p->out, x, y, SVG_WRITE, "writes");
-	if (r->reconnects) {
-		svg_line(p->out, x, y - 4, x + 16, y - 4, "mark");
-		svg_text(p->out, x + 22, y, "value", "reconnect");
-	}
+	if (any_in_run(p, &r->losses))
+		x = mark(p->out, x, y, "loss", "path lost");
+	if (r->reconnects)
+		mark(p->out, x, y, "mark", "reconnect");
 }
 
 void bench_plot_throughput(struct svg_panel *p, const struct bench_result *r)
@@ -163,13 +200,13 @@ void bench_plot_throughput(struct svg_panel *p, const struct bench_result *r)
 	make_columns(&c, &r->series);
 	for (unsigned i = 0; i < c.count; i++)
 		most = fmax(most, top_of(&c, i, true));
-	scale_time(&p->x, &c);
+	scale_time(&p->x, &c, r);
 	svg_axis_linear(&p->y, most);
 	head_throughput(p, r);
 	draw_time(p, false);
 	svg_grid(p, bench_label_count);
 	draw_right_axis(p, r->config->bs);
-	draw_reconnects(p, &r->series);
+	draw_events(p, r);
 	if (r->ios[BENCH_READ])
 		draw_area(p, &c, true, SVG_READ);
 	if (r->ios[BENCH_WRITE])
@@ -204,11 +241,11 @@ void bench_plot_p99(struct svg_panel *p, const struct bench_result *r)
 			least = fmin(least, c.p99[i]);
 		most = fmax(most, c.p99[i]);
 	}
-	scale_time(&p->x, &c);
+	scale_time(&p->x, &c, r);
 	svg_axis_log(&p->y, isinf(least) ? 1 : least, most);
 	svg_text(p->out, p->x.near, p->y.far - 16, "head", "99th percentile of latency");
 	draw_time(p, true);
 	svg_grid(p, bench_label_time);
-	draw_reconnects(p, &r->series);
+	draw_events(p, r);
 	draw_p99(p, &c);
 }

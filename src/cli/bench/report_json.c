@@ -174,8 +174,11 @@ static json_t *cpu_json(const struct bench_result *r)
 
 static json_t *steady_json(const struct bench_result *r)
 {
-	return json_pack("{s:I, s:I}", "registrations", (json_int_t)r->registrations,
-			 "copied_bytes", (json_int_t)r->copied_bytes);
+	json_t *steady = json_pack("{s:I}", "copied_bytes", (json_int_t)r->copied_bytes);
+
+	if (r->rdma)
+		json_object_set_new(steady, "registrations", integer(r->registrations));
+	return steady;
 }
 
 /* [lowest, highest, how many], as of latencies. */
@@ -201,6 +204,20 @@ static json_t *stalls_json(const struct weft_stalls *s)
 			 (json_int_t)s->switches, "histogram", lengths_json(s));
 }
 
+static json_t *losses_json(const struct bench_losses *l)
+{
+	json_t *list = json_array(), *loss;
+
+	for (unsigned i = 0; i < l->count; i++) {
+		loss = json_pack("{s:f, s:s, s:s, s:n}", "at_s", l->at[i].at_s, "path",
+				 l->at[i].path, "why", l->at[i].why, "seconds");
+		if (l->at[i].seconds >= 0)
+			json_object_set_new(loss, "seconds", json_real(l->at[i].seconds));
+		json_array_append_new(list, loss);
+	}
+	return list;
+}
+
 json_t *bench_report_json(const struct bench_result *r)
 {
 	struct weft_err why = {};
@@ -216,10 +233,11 @@ json_t *bench_report_json(const struct bench_result *r)
 	json_object_set_new(result, "unstarted", integer(r->unstarted));
 	json_object_set_new(result, "left_in_flight", integer(r->left));
 	json_object_set_new(result, "cpu", cpu_json(r));
-	json_object_set_new(result, "counters", weft_counters_json(&r->counters));
+	json_object_set_new(result, "counters", weft_counters_json(&r->counters, r->rdma));
 	json_object_set_new(result, "steady", steady_json(r));
 	json_object_set_new(result, "stopped", json_boolean(r->stopped));
 	json_object_set_new(result, "reconnects", integer(r->reconnects));
+	json_object_set_new(result, "losses", losses_json(&r->losses));
 	json_object_set_new(result, "stalls", stalls_json(&r->stalls));
 	json_object_set_new(result, "failed", integer(r->trouble.failed));
 	json_object_set_new(result, "failures", failures_json(&r->trouble));

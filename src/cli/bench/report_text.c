@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/plural.h"
 #include "cli/bench/result.h"
 #include "cli/bench/units.h"
 #include "cli/progress.h"
@@ -146,7 +147,8 @@ static void print_verify(const struct bench_result *r)
 {
 	if (!r->config->verify)
 		return;
-	printf("  verified %s blocks", bench_text_grouped(r->checked).text);
+	printf("  verified %s block%s", bench_text_grouped(r->checked).text,
+	       weft_plural(r->checked));
 	printf(": %s wrong", bench_text_grouped(bench_trouble_bad(&r->trouble)).text);
 	if (r->unstamped)
 		printf(", %s not of this run", bench_text_grouped(r->unstamped).text);
@@ -155,16 +157,23 @@ static void print_verify(const struct bench_result *r)
 	printf("   (--seed %" PRIu64 ")\n", r->config->seed);
 }
 
+static void print_stopped(const struct bench_result *r)
+{
+	printf("  stopped by the user");
+	if (r->left)
+		printf(", with %s I/O%s in flight", bench_text_grouped(r->left).text,
+		       weft_plural(r->left));
+	printf("\n");
+}
+
 static void print_remarks(const struct bench_result *r)
 {
 	if (r->unstarted > (r->ios[BENCH_READ] + r->ios[BENCH_WRITE]) / 1000)
-		printf("  the rate was not reached: %s due I/Os had not begun at the end;\n"
+		printf("  the rate was not reached: %s due I/O%s had not begun at the end;\n"
 		       "  the latencies include how long they had waited by then\n",
-		       bench_text_grouped(r->unstarted).text);
+		       bench_text_grouped(r->unstarted).text, weft_plural(r->unstarted));
 	if (r->stopped)
-		printf("  stopped by the user%s%s%s\n", r->left ? ", with " : "",
-		       r->left ? bench_text_grouped(r->left).text : "",
-		       r->left ? " I/Os in flight" : "");
+		print_stopped(r);
 }
 
 void bench_report_text(const struct bench_result *r)
@@ -197,5 +206,5 @@ void bench_report_problems(const struct bench_result *r, const char *command)
 		fprintf(stderr, "%s: ... and %" PRIu64 " more\n", command, bad - t->nproblems);
 	for (unsigned i = 0; i < t->nkinds; i++)
 		fprintf(stderr, "%s: failed %" PRIu64 " time%s: %s\n", command, t->kinds[i].count,
-			t->kinds[i].count == 1 ? "" : "s", t->kinds[i].first.text);
+			weft_plural(t->kinds[i].count), t->kinds[i].first.text);
 }

@@ -6,16 +6,12 @@
 #include <stdlib.h>
 
 #include "base/err.h"
+#include "base/plural.h"
 #include "cli/bench/units.h"
 
 void bench_result_free(struct bench_result *result)
 {
 	free(result->series.points);
-}
-
-static const char *plural(uint64_t count)
-{
-	return count == 1 ? "" : "s";
 }
 
 static void sum_up_blocks(const struct bench_result *r, struct weft_err *err)
@@ -26,7 +22,7 @@ static void sum_up_blocks(const struct bench_result *r, struct weft_err *err)
 		weft_fail(err, 0,
 			  "%" PRIu64 " block%s came back empty after a reconnect: the target lost "
 			  "its data; memory (mem:) does not survive a restart, use file: or block:",
-			  empty, plural(empty));
+			  empty, weft_plural(empty));
 	weft_fail(err, 0, "%" PRIu64 " block%s not as written", bad, bad == 1 ? " is" : "s are");
 }
 
@@ -45,11 +41,11 @@ bool bench_result_fine(const struct bench_result *r, struct weft_err *err)
 	else if (r->end.text[0])
 		weft_fail(err, 0, "%s", r->end.text);
 	else if (t->failed)
-		weft_fail(err, 0, "%" PRIu64 " I/O%s failed: %s", t->failed, plural(t->failed),
+		weft_fail(err, 0, "%" PRIu64 " I/O%s failed: %s", t->failed, weft_plural(t->failed),
 			  t->kinds[0].first.text);
 	else if (r->left)
 		weft_fail(err, 0, "stopped before %" PRIu64 " I/O%s in flight had ended", r->left,
-			  plural(r->left));
+			  weft_plural(r->left));
 	else if (found_nothing(r))
 		weft_fail(err, 0, "no block was written with --seed %" PRIu64, r->config->seed);
 	else if (!r->stopped && !r->ios[BENCH_READ] && !r->ios[BENCH_WRITE])
@@ -101,9 +97,9 @@ void bench_result_conditions(const struct bench_result *r, char *text, size_t si
 		snprintf(rate, sizeof(rate), ", at %s IOPS",
 			 bench_label_count((double)c->rate).text);
 	snprintf(text, size, "%s, %s, %s, %u job%s, %u queue%s%s%s%s", mode,
-		 bench_text_size(c->bs).text, depth, c->jobs, plural(c->jobs), c->queues,
-		 plural(c->queues), c->jobs > 1 && c->queues ? " each" : "", describe_digests(c),
-		 rate);
+		 bench_text_size(c->bs).text, depth, c->jobs, weft_plural(c->jobs), c->queues,
+		 weft_plural(c->queues), c->jobs > 1 && c->queues ? " each" : "",
+		 describe_digests(c), rate);
 }
 
 double bench_result_cpu_us(const struct bench_result *r)

@@ -4,6 +4,7 @@
 
 #include <jansson.h>
 
+#include "cli/bench/losses.h"
 #include "cli/bench/series.h"
 
 struct bench_result {
@@ -21,9 +22,11 @@ struct bench_result {
 	uint64_t left;           /* I/Os still in flight, which the user did not want to wait for */
 	double user_s, system_s; /* CPU of the process, while measuring */
 	uint64_t reconnects;
+	struct bench_losses losses;           /* of paths */
 	struct weft_stalls stalls;            /* of all queues */
 	struct weft_queue_stats counters;     /* of all queues, over all of their lives */
 	uint64_t registrations, copied_bytes; /* of these, while measuring */
+	bool rdma;                            /* some of them are RDMA's */
 	bool stopped;                         /* by the user */
 	struct weft_err end;                  /* why it ended early; "": it did not */
 	struct bench_series series;

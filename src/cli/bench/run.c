@@ -153,6 +153,7 @@ static void note_start(struct run *run)
 	r->info = run->load.info;
 	r->ns_info = run->load.ns_info;
 	weft_ctrl_path(run->load.ctrl, &r->path);
+	r->rdma = weft_counters_rdma(run->load.ctrl);
 	name_place(r, run->config->uri);
 	strftime(r->when, sizeof(r->when), "%Y-%m-%d %H:%M UTC", gmtime_r(&now, &utc));
 }
@@ -187,6 +188,7 @@ static void clean(struct run *run)
 			bench_job_free(&run->jobs[i]);
 	}
 	free(run->jobs);
+	weft_waiting_end(&run->load.waiting);
 	if (run->load.ns)
 		weft_ns_close(run->load.ns);
 	if (run->load.ctrl)

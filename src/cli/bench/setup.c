@@ -3,11 +3,13 @@
 #include <errno.h>
 #include <inttypes.h>
 
+#include "base/plural.h"
 #include "cli/bench/job.h"
 #include "cli/bench/units.h"
 #include "cli/host_options.h"
 #include "cli/units.h"
 
+#define COMMAND      "weft bench"
 #define GIB          (UINT64_C(1) << 30)
 #define MEMORY_MAX   (8 * GIB)
 #define LEDGER_MAX   (UINT64_C(1) << 25) /* chunks: 900 MiB, if all of them are written */
@@ -28,7 +30,7 @@ static int connect_ctrl(struct bench_load *load, struct weft_err *err)
 		options.queues = QUEUES_MAX;
 	if (options.depth > DEPTH_MAX)
 		options.depth = DEPTH_MAX; /* the rest waits in line */
-	rc = weft_host_connect(c->uri, &options, &load->ctrl, err);
+	rc = weft_host_connect(COMMAND, c->uri, &options, &load->ctrl, err);
 	if (!rc)
 		weft_ctrl_info(load->ctrl, &load->info);
 	return rc;
@@ -41,9 +43,10 @@ static int check_ctrl(const struct bench_load *load, struct weft_err *err)
 
 	if (load->info.queues < wanted)
 		return weft_fail(err, -EINVAL,
-				 "%u job(s) with %u queue(s) need %u, and the controller has %u; "
+				 "%u job%s with %u queue%s need %u, and the controller has %u; "
 				 "use fewer --jobs or --queues",
-				 c->jobs, c->queues, wanted, load->info.queues);
+				 c->jobs, weft_plural(c->jobs), c->queues, weft_plural(c->queues),
+				 wanted, load->info.queues);
 	return 0;
 }
 
@@ -88,9 +91,9 @@ static int check_memory(const struct bench_config *c, struct weft_err *err)
 
 	if (bytes > MEMORY_MAX)
 		return weft_fail(err, -ENOMEM,
-				 "%u job(s) with %u I/Os of %s would need %s of memory; use less",
-				 c->jobs, c->depth, bench_text_size(c->bs).text,
-				 bench_text_size(bytes).text);
+				 "%u job%s with %u I/O%s of %s would need %s of memory; use less",
+				 c->jobs, weft_plural(c->jobs), c->depth, weft_plural(c->depth),
+				 bench_text_size(c->bs).text, bench_text_size(bytes).text);
 	if (c->verify && c->size / c->bs > LEDGER_MAX)
 		return weft_fail(err, -ENOMEM,
 				 "--verify remembers every block, and these are too many; add "
@@ -110,9 +113,10 @@ static int set_region(const struct bench_load *load, struct bench_config *c, str
 	c->size -= c->size % c->bs;
 	if (c->size / c->bs < c->jobs)
 		return weft_fail(err, -ERANGE,
-				 "the region is too small: it has %" PRIu64 " blocks of %s for %u "
-				 "job(s)",
-				 c->size / c->bs, bench_text_size(c->bs).text, c->jobs);
+				 "the region is too small: it has %" PRIu64 " block%s of %s for %u "
+				 "job%s",
+				 c->size / c->bs, weft_plural(c->size / c->bs),
+				 bench_text_size(c->bs).text, c->jobs, weft_plural(c->jobs));
 	return check_memory(c, err);
 }
 
@@ -126,5 +130,10 @@ int bench_setup(struct bench_load *load, struct bench_config *config, struct wef
 		rc = open_ns(load, err);
 	if (!rc)
 		rc = check_ctrl(load, err);
-	return rc ? rc : set_region(load, config, err);
+	if (!rc)
+		rc = set_region(load, config, err);
+	if (!rc)
+		weft_host_wait(&load->waiting, COMMAND, config->uri, &config->connect, load->ctrl,
+			       load->ns);
+	return rc;
 }

@@ -20,6 +20,7 @@ static const char style[] =
 	".frame { stroke: #9a9a9a; stroke-width: 1; }\n"
 	".mark { stroke: " SVG_MARK
 	"; stroke-width: 1.2; stroke-opacity: 0.6; stroke-dasharray: 4 3; }\n"
+	".loss { stroke: " SVG_LOSS "; stroke-width: 1.4; stroke-opacity: 0.8; }\n"
 	".curve { fill: none; stroke-width: 2.2; stroke-linejoin: round; stroke-linecap: round; }\n"
 	"</style>\n";
 

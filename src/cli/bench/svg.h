@@ -12,6 +12,7 @@
 #define SVG_WRITE "#D55E00"
 #define SVG_P99   "#7B3F98"
 #define SVG_MARK  "#8A6D00"
+#define SVG_LOSS  "#B00020"
 #define SVG_TICKS 16
 
 /* Values from @from to @to lie on pixels from @near to @far. */

@@ -7,6 +7,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/echo.h"
+#include "base/plural.h"
 #include "cli/bench/units.h"
 #include "cli/host_options.h"
 #include "cli/progress.h"
@@ -23,6 +25,7 @@ struct watch {
 	struct rusage before;
 	bool measuring, loaded, told_late, saw_stop, tty, utf8;
 	bool lost; /* the connection */
+	struct bench_loss_watch losses;
 	uint64_t next_ns, live_ns;
 };
 
@@ -30,7 +33,9 @@ atomic_int bench_stop;
 
 static void on_signal(int sig)
 {
-	if (++bench_stop > 1)
+	static weft_echo last;
+
+	if (!weft_is_echo_now(&last) && ++bench_stop > 1)
 		signal(sig, SIG_DFL);
 }
 
@@ -61,8 +66,8 @@ static void show_sweep(const struct watch *w, FILE *line)
 		done += __atomic_load_n(&w->jobs[i].swept, __ATOMIC_RELAXED);
 		all += w->jobs[i].ledger.nwritten;
 	}
-	fprintf(line, "checking what was written: %s of %s blocks", bench_text_grouped(done).text,
-		bench_text_grouped(all).text);
+	fprintf(line, "checking what was written: %s of %s block%s", bench_text_grouped(done).text,
+		bench_text_grouped(all).text, weft_plural(all));
 }
 
 static void show_point(const struct watch *w, const struct bench_point *p, FILE *line)
@@ -118,16 +123,38 @@ static void unshow(const struct watch *w)
 
 /* --- the connection --------------------------------------------------------------------------- */
 
+static void tell_loss(const struct watch *w, const struct bench_loss *loss)
+{
+	if (!loss || loss->alone)
+		return;
+	unshow(w);
+	if (loss->seconds < 0)
+		fprintf(stderr, COMMAND ": path lost: %s: %s\n", bench_loss_place(loss), loss->why);
+	else
+		fprintf(stderr, COMMAND ": path back: %s, after %.1f s\n", bench_loss_place(loss),
+			loss->seconds);
+}
+
 static void tell_events(struct watch *w)
 {
 	struct weft_event event;
 
 	while (weft_ctrl_next_event(w->load->ctrl, &event)) {
+		tell_loss(w, bench_loss_event(&w->losses, &event, bench_now()));
 		if (event.kind != WEFT_EVENT_STATE)
 			continue;
 		unshow(w);
 		weft_host_tell_state(COMMAND, w->load->config->uri, &event, &w->lost);
 	}
+}
+
+static void tell_access(struct watch *w, uint64_t now)
+{
+	struct bench_access seen;
+
+	bench_access_look(&w->losses, now, &seen);
+	for (unsigned i = 0; i < seen.count; i++)
+		tell_loss(w, bench_access_note(&w->losses, &seen, i));
 }
 
 /* The last I/Os do not end: say why, once, before the user thinks that it hangs. */
@@ -210,6 +237,7 @@ static void step(struct watch *w)
 	while (w->next_ns + w->load->config->interval_ns <= now)
 		w->next_ns += w->load->config->interval_ns;
 	tell_events(w);
+	tell_access(w, now);
 	look_at_stop(w, now);
 	show(w, now);
 	tell_late(w, now);
@@ -240,6 +268,10 @@ void bench_watch(const struct bench_load *load, struct bench_job *jobs, struct b
 			   .jobs = jobs,
 			   .result = result,
 			   .next_ns = load->measure_ns,
+			   .losses = { .losses = &result->losses,
+				       .ctrl = load->ctrl,
+				       .ns = load->ns,
+				       .from_ns = load->measure_ns },
 			   .tty = isatty(STDERR_FILENO),
 			   .utf8 = weft_utf8_locale() };
 

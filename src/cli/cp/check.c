@@ -11,7 +11,7 @@
 
 /* --- alignment -------------------------------------------------------------------------------- */
 
-static int check_multiple(const char *option, uint64_t value, uint32_t block, struct weft_err *err)
+int weft_cp_check_multiple(const char *option, uint64_t value, uint32_t block, struct weft_err *err)
 {
 	uint64_t below = value - value % block;
 
@@ -32,17 +32,17 @@ static int check_alignment(const struct cp *cp, struct weft_err *err)
 {
 	const struct cp_end *from = cp->from, *to = cp->to;
 	uint64_t length = cp->ask->length;
-	int rc = check_multiple("--offset", from->base, from->block, err);
+	int rc = weft_cp_check_multiple(from->option, from->base, from->block, err);
 
 	if (rc == 0)
-		rc = check_multiple("--offset", to->base, to->block, err);
+		rc = weft_cp_check_multiple(to->option, to->base, to->block, err);
 	if (rc == 0 && length != WEFT_CP_ALL)
-		rc = check_multiple("--length", length, from->block, err);
+		rc = weft_cp_check_multiple("--length", length, from->block, err);
 	if (rc == 0 && length != WEFT_CP_ALL && !cp->ask->pad)
-		rc = check_multiple("--length", length, to->block, err);
+		rc = weft_cp_check_multiple("--length", length, to->block, err);
 	if (rc == 0)
-		rc = check_multiple("--bs", cp->piece, from->block, err);
-	return rc == 0 ? check_multiple("--bs", cp->piece, to->block, err) : rc;
+		rc = weft_cp_check_multiple("--bs", cp->piece, from->block, err);
+	return rc == 0 ? weft_cp_check_multiple("--bs", cp->piece, to->block, err) : rc;
 }
 
 /* --- sizes ------------------------------------------------------------------------------------ */
@@ -51,10 +51,11 @@ static int check_alignment(const struct cp *cp, struct weft_err *err)
 static int beyond(const struct cp_end *end, uint64_t length, const char *what, struct weft_err *err)
 {
 	return weft_fail(err, -ERANGE,
-			 "--offset %" PRIu64 " with --length %" PRIu64
+			 "%s %" PRIu64 " with --length %" PRIu64
 			 " goes beyond the end of %s, which has %s: at most %s can be %s there",
-			 end->base, length, end->name, weft_exact_text(end->base + end->size).s,
-			 weft_exact_text(end->size).s, what);
+			 end->option, end->base, length, end->name,
+			 weft_exact_text(end->base + end->size).s, weft_exact_text(end->size).s,
+			 what);
 }
 
 static int too_large(const struct cp *cp, uint64_t length, struct weft_err *err)
@@ -75,7 +76,7 @@ static int check_sizes(const struct cp *cp, struct weft_err *err)
 	if (cp->total == CP_UNKNOWN)
 		return 0;
 	if (from->size != CP_UNKNOWN && cp->total > from->size)
-		return from->block > 1 ?
+		return from->block > 1 || from->base ?
 			       beyond(from, cp->total, "read", err) :
 			       weft_fail(err, -ERANGE, "--length %" PRIu64 ": %s has only %s",
 					 cp->total, from->name, weft_exact_text(from->size).s);

@@ -1,5 +1,5 @@
-/* end_file.c - a regular file or a block device. A file that is made is a .part file first: part.c.
- * A block device is written in place. */
+/* end_file.c - a regular file or a block device. A file that is made is a draft first:
+ * base/draft.h. A block device is written in place. */
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -11,14 +11,14 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "base/draft.h"
 #include "cli/cp/internal.h"
-#include "cli/cp/part.h"
 
 struct cp_file {
 	struct cp_end end;
 	int fd;
 	bool is_block;
-	struct cp_part part; /* of a file that is made */
+	struct weft_draft draft; /* of a file that is made */
 };
 
 static struct cp_file *file_of(struct cp_end *end)
@@ -119,24 +119,36 @@ static uint64_t file_hole(struct cp_end *end, uint64_t offset)
 
 /* --- beginning and end ------------------------------------------------------------------------ */
 
+static int file_resize(struct cp_file *file, uint64_t size, struct weft_err *err)
+{
+	if (ftruncate(file->fd, (off_t)size) < 0)
+		return weft_fail(err, -errno, "%s: %s", file->end.name, strerror(errno));
+	return 0;
+}
+
+/* One hole, until something is put. */
 static int file_prepare(struct cp_end *end, uint64_t total, struct weft_err *err)
 {
 	struct cp_file *file = file_of(end);
 
 	if (file->is_block)
 		return 0;
-	file->fd = weft_part_make(&file->part, total == CP_UNKNOWN ? 0 : total, err);
-	return file->fd < 0 ? file->fd : 0;
+	file->fd = weft_draft_make(&file->draft, err);
+	if (file->fd < 0)
+		return file->fd;
+	return file_resize(file, total == CP_UNKNOWN ? 0 : total, err);
 }
 
 static int file_flush(struct cp_end *end, struct weft_err *err)
 {
 	struct cp_file *file = file_of(end);
+	int rc = 0;
 
 	/* A stream that ended in zeroes left no trace of them: --verify reads that far. */
-	if (!file->is_block && end->cp->total != CP_UNKNOWN &&
-	    ftruncate(file->fd, (off_t)end->cp->total) < 0)
-		return weft_fail(err, -errno, "%s: %s", end->name, strerror(errno));
+	if (!file->is_block && end->cp->total != CP_UNKNOWN)
+		rc = file_resize(file, end->cp->total, err);
+	if (rc < 0)
+		return rc;
 	if (fsync(file->fd) < 0)
 		return weft_fail(err, -errno, "%s: flush: %s", end->name, strerror(errno));
 	/* What --verify reads should come from the disk. */
@@ -147,8 +159,12 @@ static int file_flush(struct cp_end *end, struct weft_err *err)
 static int file_finish(struct cp_end *end, uint64_t total, struct weft_err *err)
 {
 	struct cp_file *file = file_of(end);
+	int rc;
 
-	return file->is_block ? 0 : weft_part_complete(&file->part, file->fd, total, err);
+	if (file->is_block)
+		return 0;
+	rc = file_resize(file, total, err);
+	return rc < 0 ? rc : weft_draft_complete(&file->draft, file->fd, err);
 }
 
 static void file_abandon(struct cp_end *end, char *text, size_t size)
@@ -156,10 +172,10 @@ static void file_abandon(struct cp_end *end, char *text, size_t size)
 	struct cp_file *file = file_of(end);
 
 	/* Complete, but for a last flush of its folder. */
-	if (file->is_block || !file->part.name)
+	if (file->is_block || !file->draft.name)
 		return;
-	weft_part_remove(&file->part);
-	snprintf(text, size, file->part.replaces ? "%s is as it was before" : "%s is not made",
+	weft_draft_remove(&file->draft);
+	snprintf(text, size, file->draft.at.there ? "%s is as it was before" : "%s is not made",
 		 end->name);
 }
 
@@ -169,7 +185,7 @@ static void file_close(struct cp_end *end)
 
 	if (file->fd >= 0)
 		close(file->fd);
-	weft_part_free(&file->part);
+	weft_draft_free(&file->draft);
 	free(file);
 }
 
@@ -229,29 +245,36 @@ int weft_cp_file_from(struct cp *cp, const char *path, struct cp_end **end, stru
 	return file_size(file, err);
 }
 
-static int open_block(struct cp_file *file, const char *path, struct weft_err *err)
+static int open_block(struct cp_file *file, const struct weft_chased *at, struct weft_err *err)
 {
 	file->is_block = true;
 	/* Exclusive: not one that is mounted. */
-	file->fd = open(path, O_RDWR | O_EXCL | O_CLOEXEC);
+	file->fd = weft_chased_open(at, O_RDWR | O_EXCL);
 	if (file->fd < 0)
-		return weft_fail(err, -errno, "%s: %s%s", path, strerror(errno),
-				 errno == EBUSY ? "; it is mounted, or used otherwise" : "");
+		return weft_fail(err, file->fd, "%s: %s%s", file->end.name, strerror(-file->fd),
+				 file->fd == -EBUSY ? "; it is mounted, or used otherwise" : "");
 	return file_size(file, err);
 }
 
-int weft_cp_file_to(struct cp *cp, const char *path, struct cp_end **end, struct weft_err *err)
+static int place(struct cp_file *file, const char *path, struct weft_err *err)
+{
+	int rc = weft_draft_place(&file->draft, path, file->end.cp->ask->force, err);
+
+	if (rc == -EEXIST)
+		weft_fail(err, rc, "%s is there already; --force replaces it", path);
+	return rc;
+}
+
+int weft_cp_file_to(struct cp *cp, const char *path, const struct weft_chased *at,
+		    struct cp_end **end, struct weft_err *err)
 {
 	struct cp_file *file = file_new(cp, path);
-	struct stat st;
-	bool exists = !stat(path, &st);
 
 	if (!file)
 		return weft_fail(err, -ENOMEM, "no memory");
 	*end = &file->end;
-	if (exists && S_ISBLK(st.st_mode))
-		return open_block(file, path, err);
-	return weft_part_place(&file->part, path, exists ? &st : NULL, cp->ask->force, err);
+	return at->there && S_ISBLK(at->st.st_mode) ? open_block(file, at, err) :
+						      place(file, path, err);
 }
 
 bool weft_cp_same_file(const struct cp_end *a, const struct cp_end *b)
@@ -261,9 +284,10 @@ bool weft_cp_same_file(const struct cp_end *a, const struct cp_end *b)
 
 	if (a->ops != &file_ops || b->ops != &file_ops)
 		return false;
+	other = to->draft.at.st;
 	if (fstat(from->fd, &one) < 0)
 		return false;
-	if ((to->fd >= 0 ? fstat(to->fd, &other) : stat(to->part.path, &other)) < 0)
+	if (to->fd >= 0 ? fstat(to->fd, &other) < 0 : !to->draft.at.there)
 		return false;
 	return one.st_dev == other.st_dev && one.st_ino == other.st_ino;
 }

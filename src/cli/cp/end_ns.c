@@ -8,11 +8,16 @@
 #include "cli/counters.h"
 #include "cli/cp/internal.h"
 #include "cli/host_options.h"
-#include "cli/units.h"
+
+#define MAP_MAX 256
 
 struct cp_ns {
 	struct cp_end end;
 	struct weft_remote remote;
+	/* What is known of holes, from @map_at on. */
+	struct weft_ns_extent map[MAP_MAX];
+	unsigned mapped, first;
+	uint64_t map_at; /* where the first begins */
 	struct weft_queue *queues[CP_LANES];
 	struct weft_cmd flush;
 	bool flushing;
@@ -108,6 +113,36 @@ static int ns_zero(struct cp_end *end, struct cp_slot *slot)
 	return submit(end, slot);
 }
 
+/* --- holes ------------------------------------------------------------------------------------ */
+
+/* For a while ahead. What cannot be known is read. */
+static void ask_for_map(struct cp_ns *ns, uint64_t offset)
+{
+	uint64_t left = ns->remote.ns_info.size - offset;
+	int n = weft_ns_extents(ns->remote.ns, offset, left < CP_HOLE_MAX ? left : CP_HOLE_MAX,
+				ns->map, MAP_MAX, NULL);
+
+	if (n < 0) {
+		ns->map[0] = (struct weft_ns_extent){ CP_HOLE_MAX, true };
+		n = 1;
+	}
+	ns->mapped = (unsigned)n;
+	ns->first = 0;
+	ns->map_at = offset;
+}
+
+/* Pieces are taken in order, so that what lies before one is done with. */
+static uint64_t ns_hole(struct cp_end *end, uint64_t offset)
+{
+	struct cp_ns *ns = ns_of(end);
+
+	while (ns->first < ns->mapped && offset - ns->map_at >= ns->map[ns->first].length)
+		ns->map_at += ns->map[ns->first++].length;
+	if (ns->first == ns->mapped)
+		ask_for_map(ns, offset);
+	return ns->map[ns->first].data ? 0 : ns->map_at + ns->map[ns->first].length - offset;
+}
+
 /* --- the lane's queue ------------------------------------------------------------------------- */
 
 static int ns_lane_open(struct cp_end *end, unsigned lane, struct weft_err *err)
@@ -146,7 +181,6 @@ static void on_flushed(struct weft_cmd *cmd)
 	((struct cp_ns *)cmd->user)->flushing = false;
 }
 
-/* As long as the library waits for a connection, but no longer than the user does. */
 /* A target that lost its power, and with it a volatile cache, comes back like one that did not. */
 static bool ns_lost(struct cp_end *end)
 {
@@ -154,9 +188,11 @@ static bool ns_lost(struct cp_end *end)
 	struct weft_ctrl_info now;
 
 	weft_ctrl_info(remote->ctrl, &now);
-	return now.volatile_cache && now.reconnects != remote->info.reconnects;
+	return (now.volatile_cache || remote->info.volatile_cache) &&
+	       now.losses != remote->info.losses;
 }
 
+/* As long as the library waits for a connection, but no longer than the user does. */
 static int ns_flush(struct cp_end *end, struct weft_err *err)
 {
 	struct cp_ns *ns = ns_of(end);
@@ -182,12 +218,13 @@ static int ns_flush(struct cp_end *end, struct weft_err *err)
 	return weft_fail(err, ns->flush.rc, "%s: %s", end->name, why.text);
 }
 
-static void ns_counters(struct cp_end *end, struct weft_queue_stats *sum)
+static bool ns_counters(struct cp_end *end, struct weft_queue_stats *sum)
 {
 	for (unsigned i = 0; i < CP_LANES; i++) {
 		if (ns_of(end)->queues[i])
 			weft_counters_of(ns_of(end)->queues[i], sum);
 	}
+	return weft_counters_rdma(ns_of(end)->remote.ctrl);
 }
 
 static void ns_close(struct cp_end *end)
@@ -208,6 +245,7 @@ static const struct cp_end_ops ns_ops = {
 	.get = ns_get,
 	.put = ns_put,
 	.zero = ns_zero,
+	.hole = ns_hole,
 	.fd = ns_fd,
 	.poll = ns_poll,
 	.flush = ns_flush,
@@ -216,18 +254,7 @@ static const struct cp_end_ops ns_ops = {
 	.close = ns_close,
 };
 
-static int check_base(const struct cp_end *end, uint64_t size, struct weft_err *err)
-{
-	if (end->base > size)
-		return weft_fail(err, -ERANGE,
-				 "--offset %" PRIu64
-				 " is beyond the end of the namespace, which has %s",
-				 end->base, weft_exact_text(size).s);
-	return 0;
-}
-
-int weft_cp_ns(struct cp *cp, const char *uri, uint64_t base, struct cp_end **end,
-	       struct weft_err *err)
+int weft_cp_ns(struct cp *cp, const char *uri, struct cp_end **end, struct weft_err *err)
 {
 	struct cp_ns *ns = calloc(1, sizeof(*ns));
 	const struct weft_ns_info *info;
@@ -237,16 +264,17 @@ int weft_cp_ns(struct cp *cp, const char *uri, uint64_t base, struct cp_end **en
 		return weft_fail(err, -ENOMEM, "no memory");
 	info = &ns->remote.ns_info;
 	*end = &ns->end;
-	ns->end = (struct cp_end){ .ops = &ns_ops, .cp = cp, .name = uri, .base = base };
-	rc = weft_remote_open(&ns->remote, uri, cp->ask->nsid, &cp->ask->connect, err);
+	ns->end = (struct cp_end){ .ops = &ns_ops, .cp = cp, .name = uri };
+	rc = weft_remote_open(&ns->remote, cp->ask->quiet ? NULL : cp->ask->command, uri,
+			      cp->ask->nsid, &cp->ask->connect, err);
 	if (rc < 0)
 		return rc;
 	ns->end.ctrl = ns->remote.ctrl;
-	ns->end.size = info->size - base;
+	ns->end.size = info->size;
 	ns->end.block = info->block_size;
 	ns->end.can_zero = ns->remote.info.can_zero;
 	ns->end.lanes_max = ns->remote.info.queues < CP_LANES ? ns->remote.info.queues : CP_LANES;
-	return check_base(&ns->end, info->size, err);
+	return 0;
 }
 
 static bool is_set(const uint8_t *id, size_t size)

@@ -18,6 +18,7 @@
 #include <stdatomic.h>
 #include <stddef.h>
 
+#include "base/chase.h"
 #include "base/err.h"
 #include "cli/cp/cp.h"
 #include "cli/progress.h"
@@ -76,7 +77,8 @@ struct cp_end_ops {
 	int (*get)(struct cp_end *end, struct cp_slot *slot);
 	int (*put)(struct cp_end *end, struct cp_slot *slot);
 	int (*zero)(struct cp_end *end, struct cp_slot *slot);
-	/* How many bytes from @offset on are known to be zeroes. */
+	/* How many bytes from @offset on are known to be zeroes. Of one thread at a time, with offsets
+	 * that grow; may take as long as an answer of the target. */
 	uint64_t (*hole)(struct cp_end *end, uint64_t offset);
 
 	/* What the lane waits for, -1: nothing now; and the taking in of what has come. */
@@ -86,7 +88,7 @@ struct cp_end_ops {
 	/* What was put is durable on 0. */
 	int (*flush)(struct cp_end *end, struct weft_err *err);
 	/* Adds what its queues have counted; no lane runs. */
-	void (*counters)(struct cp_end *end, struct weft_queue_stats *sum);
+	bool (*counters)(struct cp_end *end, struct weft_queue_stats *sum); /* true: RDMA's, too */
 	/* What was written before the flush may be gone although the flush succeeded. */
 	bool (*lost)(struct cp_end *end);
 	/* The copy is complete, with @total bytes. */
@@ -107,6 +109,8 @@ struct cp_end {
 	bool can_zero;
 	bool is_stream; /* one lane, in order */
 	unsigned lanes_max;
+	/* What says where it begins, "--offset". */
+	const char *option;
 	struct weft_ctrl *ctrl; /* of a namespace */
 	bool lost;              /* that its connection is lost was told */
 };
@@ -120,7 +124,8 @@ struct cp {
 	bool sparse; /* asked for, and the destination can */
 	struct cp_lane *lanes;
 
-	pthread_mutex_t lock; /* from here … */
+	pthread_mutex_t taking; /* of pieces, one after the other; before @lock */
+	pthread_mutex_t lock;   /* from here … */
 	uint64_t next, end;
 	uint64_t broken;
 	uint64_t *sums; /* CRC64 of every piece, for --verify */
@@ -128,7 +133,8 @@ struct cp {
 	uint64_t zero_sum; /* of a whole piece of zeroes */
 	uint64_t differ, differ_at;
 	struct weft_err err;
-	int rc; /* … to here: the first failure */
+	bool unknown; /* whether some piece was written nobody can tell */
+	int rc;       /* … to here: the first failure */
 
 	bool verifying;
 	atomic_bool stop;
@@ -147,12 +153,12 @@ struct cp {
 int weft_cp_open_from(struct cp *cp, struct cp_end **end, struct weft_err *err);
 int weft_cp_open_to(struct cp *cp, struct cp_end **end, struct weft_err *err);
 int weft_cp_file_from(struct cp *cp, const char *path, struct cp_end **end, struct weft_err *err);
-int weft_cp_file_to(struct cp *cp, const char *path, struct cp_end **end, struct weft_err *err);
+int weft_cp_file_to(struct cp *cp, const char *path, const struct weft_chased *at,
+		    struct cp_end **end, struct weft_err *err);
 int weft_cp_stream(struct cp *cp, int fd, const char *name, struct cp_end **end,
 		   struct weft_err *err);
 int weft_cp_hex(struct cp *cp, struct cp_end **end, struct weft_err *err);
-int weft_cp_ns(struct cp *cp, const char *uri, uint64_t base, struct cp_end **end,
-	       struct weft_err *err);
+int weft_cp_ns(struct cp *cp, const char *uri, struct cp_end **end, struct weft_err *err);
 /* -E2BIG when the stream @from has more than was taken from it. */
 int weft_cp_stream_ended(struct cp_end *from, struct weft_err *err);
 /* Whether both are the same namespace, or the same file. */

@@ -22,9 +22,9 @@ uint64_t weft_cp_padded(const struct cp *cp, uint64_t length)
 
 /* How long the piece at @offset is if it is a hole of the source: whole pieces, or up to the
  * end. */
-static uint64_t hole_length(struct cp *cp, uint64_t offset)
+static uint64_t hole_length(struct cp *cp, uint64_t offset, uint64_t left)
 {
-	uint64_t left = cp->end - offset, max = CP_HOLE_MAX - CP_HOLE_MAX % cp->piece, hole;
+	uint64_t max = CP_HOLE_MAX - CP_HOLE_MAX % cp->piece, hole;
 
 	if (cp->verifying || !cp->sparse || !cp->from->ops->hole)
 		return 0;
@@ -36,23 +36,36 @@ static uint64_t hole_length(struct cp *cp, uint64_t offset)
 	return hole > max ? max : hole;
 }
 
+/* How much there is to take; 0: nothing, or no more. */
+static uint64_t left_to_take(struct cp *cp)
+{
+	uint64_t left = 0;
+
+	pthread_mutex_lock(&cp->lock);
+	if (!atomic_load(&cp->stop) && !weft_cp_signal() && cp->next < cp->end)
+		left = cp->end - cp->next;
+	pthread_mutex_unlock(&cp->lock);
+	return left;
+}
+
+/* A source may have to ask where its holes are. Who looks at the plan does not wait for that. */
 bool weft_cp_take(struct cp *cp, struct cp_slot *slot)
 {
 	uint64_t hole, left;
-	bool taken = false;
 
-	pthread_mutex_lock(&cp->lock);
-	if (!atomic_load(&cp->stop) && !weft_cp_signal() && cp->next < cp->end) {
-		left = cp->end - cp->next;
-		hole = hole_length(cp, cp->next);
+	pthread_mutex_lock(&cp->taking);
+	left = left_to_take(cp);
+	if (left) {
+		hole = hole_length(cp, cp->next, left);
 		slot->offset = cp->next;
 		slot->length = hole ? hole : left < cp->piece ? left : cp->piece;
 		slot->hole = hole;
+		pthread_mutex_lock(&cp->lock);
 		cp->next += slot->length;
-		taken = true;
+		pthread_mutex_unlock(&cp->lock);
 	}
-	pthread_mutex_unlock(&cp->lock);
-	return taken;
+	pthread_mutex_unlock(&cp->taking);
+	return left;
 }
 
 void weft_cp_ends_at(struct cp *cp, uint64_t total)
@@ -67,6 +80,7 @@ void weft_cp_piece_failed(struct cp *cp, const struct cp_slot *slot, int rc)
 	pthread_mutex_lock(&cp->lock);
 	if (slot->offset < cp->broken)
 		cp->broken = slot->offset;
+	cp->unknown |= rc == -ECONNRESET;
 	if (rc != -ECANCELED && !cp->rc) {
 		cp->rc = rc;
 		cp->err = slot->err;

@@ -9,6 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/plural.h"
 #include "cli/cli.h"
 #include "cli/counters.h"
 #include "cli/cp/internal.h"
@@ -34,23 +35,25 @@ static json_t *counters(const struct cp *cp)
 {
 	struct cp_end *ends[] = { cp->from, cp->to };
 	struct weft_queue_stats sum = { 0 };
+	bool rdma = false;
 
 	for (unsigned i = 0; i < 2; i++) {
 		if (ends[i]->ops->counters)
-			ends[i]->ops->counters(ends[i], &sum);
+			rdma |= ends[i]->ops->counters(ends[i], &sum);
 	}
-	return weft_counters_json(&sum);
+	return weft_counters_json(&sum, rdma);
 }
 
 static void print_json(const struct cp *cp)
 {
 	uint64_t offset = cp->from->base ? cp->from->base : cp->to->base;
 	json_auto_t *json =
-		json_pack("{s:s, s:s, s:I, s:I, s:I, s:I, s:I, s:f, s:b, s:I, s:I, s:I}", "source",
-			  cp->from->name, "destination", cp->to->name, "offset", (json_int_t)offset,
-			  "bytes", (json_int_t)cp->total, "zeroes", (json_int_t)cp->zeroed,
-			  "padding", (json_int_t)padding(cp), "verified", (json_int_t)cp->verified,
-			  "seconds", rounded(cp->seconds), "flushed", cp->flushed, "jobs",
+		json_pack("{s:s, s:s, s:I, s:I, s:I, s:I, s:I, s:I, s:f, s:b, s:I, s:I, s:I}",
+			  "source", cp->from->name, "destination", cp->to->name, "offset",
+			  (json_int_t)offset, "to_offset", (json_int_t)cp->to->base, "bytes",
+			  (json_int_t)cp->total, "zeroes", (json_int_t)cp->zeroed, "padding",
+			  (json_int_t)padding(cp), "verified", (json_int_t)cp->verified, "seconds",
+			  rounded(cp->seconds), "flushed", cp->flushed, "jobs",
 			  (json_int_t)cp->jobs, "depth", (json_int_t)cp->depth, "bs",
 			  (json_int_t)cp->piece);
 
@@ -83,7 +86,7 @@ static void print_padding(const struct cp *cp, FILE *out)
 		fprintf(out,
 			"; %" PRIu64 " byte%s from %" PRIu64
 			" on became zeroes, to the end of the block",
-			pad, pad == 1 ? "" : "s", cp->to->base + cp->total);
+			pad, weft_plural(pad), cp->to->base + cp->total);
 }
 
 static void print_nothing(const struct cp *cp, FILE *out)
@@ -135,9 +138,9 @@ static void part_text(const struct cp *cp, uint64_t complete, const char *durabl
 		snprintf(text, size, "the first %s are %s %s", weft_exact_text(complete).s,
 			 cp->ask->been, durable);
 	else
-		snprintf(text, size, "the first %s of %s are %s %s, the rest is not",
+		snprintf(text, size, "the first %s of %s are %s %s, the rest %s",
 			 weft_exact_text(complete).s, weft_size_text(cp->total).s, cp->ask->been,
-			 durable);
+			 durable, cp->unknown ? "perhaps in part" : "is not");
 }
 
 /* Of what is written in place. */
@@ -154,7 +157,8 @@ static void left_text(struct cp *cp, char *text, size_t size)
 	else if (cp->abandoned)
 		snprintf(text, size, "the destination was being written, and is incomplete");
 	else if (!complete)
-		snprintf(text, size, "nothing is %s", cp->ask->been);
+		snprintf(text, size, "nothing is %s%s", cp->unknown ? "known to be " : "",
+			 cp->ask->been);
 	else
 		part_text(cp, complete, durable, text, size);
 }

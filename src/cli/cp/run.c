@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "base/plural.h"
 #include "base/size.h"
 #include "cli/cli.h"
 #include "cli/cp/internal.h"
@@ -21,19 +22,26 @@
 
 void weft_cp_init(struct weft_cp *what, const char *command)
 {
-	*what = (struct weft_cp){ .command = command, .length = WEFT_CP_ALL };
+	*what = (struct weft_cp){ .command = command,
+				  .to_option = "--offset",
+				  .length = WEFT_CP_ALL };
 	weft_host_options_init(&what->connect);
 }
 
 int weft_cp_size(const char *command, const char *name, const char *text, uint64_t *bytes)
 {
+	struct weft_err doubt = { "" };
 	int rc = weft_size_parse(text, bytes);
 
 	/* The largest stands for "all there is". */
 	if (rc == 0 && *bytes <= INT64_MAX)
 		return 1;
-	weft_cli_usage_error(command, "--%s: expected a size such as 4096, 64K or 1G, got \"%s\"",
-			     name, text);
+	if (weft_size_doubt(text, &doubt))
+		weft_cli_usage_error(command, "--%s: %s", name, doubt.text);
+	else
+		weft_cli_usage_error(command,
+				     "--%s: expected a size such as 4096, 64K or 1G, got \"%s\"",
+				     name, text);
 	return -1;
 }
 
@@ -53,8 +61,9 @@ static void tell_plan(const struct cp *cp)
 		return;
 	tell_end(cp, "from", cp->from);
 	tell_end(cp, "to", cp->to);
-	fprintf(stderr, "%s: %u thread%s, each with %u pieces of %s; zeroes %s\n", cp->ask->command,
-		cp->jobs, cp->jobs == 1 ? "" : "s", cp->depth, weft_size_text(cp->piece).s,
+	fprintf(stderr, "%s: %u thread%s, each with %u piece%s of %s; zeroes %s\n",
+		cp->ask->command, cp->jobs, weft_plural(cp->jobs), cp->depth,
+		weft_plural(cp->depth), weft_size_text(cp->piece).s,
 		cp->sparse ? "become holes" : "are written");
 	if (cp->to->size != CP_UNKNOWN && cp->total < cp->to->size)
 		fprintf(stderr, "%s: %s is larger by %s; the rest of it stays as it is\n",
@@ -182,7 +191,10 @@ static void release(struct cp *cp)
 
 int weft_cp(const struct weft_cp *what)
 {
-	struct cp cp = { .ask = what, .lock = PTHREAD_MUTEX_INITIALIZER, .total = CP_UNKNOWN };
+	struct cp cp = { .ask = what,
+			 .taking = PTHREAD_MUTEX_INITIALIZER,
+			 .lock = PTHREAD_MUTEX_INITIALIZER,
+			 .total = CP_UNKNOWN };
 	struct weft_err err = { "" };
 	int rc, status;
 

@@ -5,17 +5,21 @@
 #include <signal.h>
 #include <sys/eventfd.h>
 
+#include "base/echo.h"
 #include "cli/cp/internal.h"
 
 #define PATIENCE_S 5
 
 static atomic_int first, count;
+static weft_echo last;
 static int wake_fd = -1;
 
 static void on_signal(int number)
 {
 	int saved = errno, none = 0;
 
+	if (weft_is_echo_now(&last))
+		return;
 	atomic_compare_exchange_strong(&first, &none, number);
 	atomic_fetch_add(&count, 1);
 	eventfd_write(wake_fd, 1);

@@ -9,19 +9,20 @@
 
 #include "base/cleanup.h"
 #include "base/err.h"
+#include "base/plural.h"
 #include "cli/id/id.h"
 
 enum { READ_MAX = 64 << 10 };
 
-/* What the whole page may have, as Identify has it; at most what is worth showing. */
-static uint32_t page_size(const struct nvme_id_ctrl *id)
+/* At most what is worth showing. */
+uint32_t weft_id_ana_size(const struct nvme_id_ctrl *id)
 {
 	uint64_t namespaces = le32_to_cpu(id->mnan) ? le32_to_cpu(id->mnan) : le32_to_cpu(id->nn);
 	uint64_t size = sizeof(struct nvme_ana_log) +
 			le32_to_cpu(id->nanagrpid) * sizeof(struct nvme_ana_group_desc) +
 			namespaces * sizeof(__le32);
 
-	return size < READ_MAX ? (uint32_t)size : READ_MAX;
+	return (size < READ_MAX ? (uint32_t)size : READ_MAX) & ~3u;
 }
 
 static json_t *group_json(const struct nvme_ana_group_desc *group, const __le32 *nsid,
@@ -37,7 +38,7 @@ static json_t *group_json(const struct nvme_ana_group_desc *group, const __le32 
 }
 
 /* Descriptors follow each other at multiples of 4. */
-static json_t *page_json(const void *page, size_t size)
+json_t *weft_id_ana_json(const void *page, size_t size)
 {
 	const struct nvme_ana_log *log = page;
 	size_t at = sizeof(*log);
@@ -65,7 +66,7 @@ static json_t *page_json(const void *page, size_t size)
 int weft_id_ana(struct weft_ctrl *ctrl, const struct nvme_id_ctrl *id, json_t **ana,
 		struct weft_err *err)
 {
-	uint32_t size = page_size(id) & ~3u;
+	uint32_t size = weft_id_ana_size(id);
 	_cleanup_(weft_freep) void *page = calloc(1, size);
 	int rc;
 
@@ -73,7 +74,7 @@ int weft_id_ana(struct weft_ctrl *ctrl, const struct nvme_id_ctrl *id, json_t **
 		return weft_fail(err, -ENOMEM, "no memory for the ANA log page");
 	rc = weft_log_page(ctrl, NVME_LOG_LID_ANA, NVME_NSID_BROADCAST, 0, page, size, err);
 	if (rc == 0)
-		*ana = page_json(page, size);
+		*ana = weft_id_ana_json(page, size);
 	return rc;
 }
 
@@ -109,8 +110,10 @@ static void print_group(const json_t *group)
 	size_t index, used;
 
 	snprintf(name, sizeof(name), "group %lld", (long long)number(group, "grpid"));
-	used = (size_t)snprintf(text, sizeof(text), "changed %lld times, namespaces",
-				(long long)number(group, "chgcnt"));
+	used = (size_t)snprintf(text, sizeof(text), "changed %lld time%s, namespace%s",
+				(long long)number(group, "chgcnt"),
+				weft_plural((uint64_t)number(group, "chgcnt")),
+				weft_plural(json_array_size(nsids)));
 	json_array_foreach(nsids, index, nsid) {
 		if (used < sizeof(text))
 			used += (size_t)snprintf(text + used, sizeof(text) - used, " %lld",

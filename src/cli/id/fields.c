@@ -39,6 +39,21 @@ static bool is_wider(const struct id_field *field, const void *page)
 	return false;
 }
 
+static double wide_number(const struct id_field *field, const void *page)
+{
+	const uint8_t *at = (const uint8_t *)page + field->offset;
+	double value = 0;
+
+	for (size_t i = field->size; i-- > 0;)
+		value = value * 256 + at[i];
+	return value;
+}
+
+static bool is_left_out(const struct id_field *field, const void *page)
+{
+	return field->optional && !number_of(field, page);
+}
+
 static void copy_text(const struct id_field *field, const void *page, char *text, size_t size)
 {
 	weft_utf8_copy(text, (const char *)page + field->offset,
@@ -83,7 +98,7 @@ static json_t *value_json(const struct id_field *field, const void *page)
 		return json_string(text);
 	}
 	if (value > INT64_MAX || is_wider(field, page))
-		return json_real((double)value);
+		return json_real(wide_number(field, page));
 	return json_integer((json_int_t)value);
 }
 
@@ -91,8 +106,10 @@ json_t *weft_id_json(const struct id_field *fields, const void *page)
 {
 	json_t *object = json_object();
 
-	for (; fields->name; fields++)
-		json_object_set_new(object, fields->name, value_json(fields, page));
+	for (; fields->name; fields++) {
+		if (!is_left_out(fields, page))
+			json_object_set_new(object, fields->name, value_json(fields, page));
+	}
 	return object;
 }
 
@@ -147,21 +164,54 @@ static void bits_text(const struct id_bit *bits, uint64_t value, char *text, siz
 		snprintf(text, size, "none");
 }
 
+static void meaning_text(const struct id_field *field, const void *page, char *text, size_t size)
+{
+	uint64_t number = number_of(field, page);
+
+	if (field->bits)
+		bits_text(field->bits, number, text, size);
+	else if (field->explain)
+		field->explain(page, number, text, size);
+}
+
 void weft_id_print(const struct id_field *fields, const void *page)
 {
 	for (; fields->name; fields++) {
-		uint64_t number = number_of(fields, page);
 		char name[16] = "", value[300] = "", meaning[600] = "", text[700];
 
 		for (size_t i = 0; fields->name[i] && i < sizeof(name) - 1; i++)
 			name[i] = (char)toupper((unsigned char)fields->name[i]);
 		value_text(fields, page, value, sizeof(value));
-		if (fields->bits)
-			bits_text(fields->bits, number, meaning, sizeof(meaning));
-		else if (fields->explain)
-			fields->explain(page, number, meaning, sizeof(meaning));
+		meaning_text(fields, page, meaning, sizeof(meaning));
 		snprintf(text, sizeof(text), "%s%s%s", fields->label, *meaning ? ": " : "",
 			 meaning);
 		weft_id_print_line(name, value, text);
+	}
+}
+
+static int longest_name(const struct id_field *fields)
+{
+	size_t longest = 0;
+
+	for (; fields->name; fields++) {
+		if (strlen(fields->name) > longest)
+			longest = strlen(fields->name);
+	}
+	return (int)longest;
+}
+
+void weft_id_print_names(const struct id_field *fields, const void *page)
+{
+	int width = longest_name(fields);
+
+	for (; fields->name; fields++) {
+		char value[300] = "", meaning[600] = "";
+
+		if (is_left_out(fields, page))
+			continue;
+		value_text(fields, page, value, sizeof(value));
+		meaning_text(fields, page, meaning, sizeof(meaning));
+		printf("  %-*s  %-*s%s\n", width, fields->name, *meaning ? VALUE : 0, value,
+		       meaning);
 	}
 }

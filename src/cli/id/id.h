@@ -32,6 +32,7 @@ struct id_field {
 	enum id_kind kind;
 	const char *label;
 	const struct id_bit *bits;
+	bool optional; /* left out where it is 0 */
 	/* Puts what @value means into @text, or nothing. @page is the whole page. */
 	void (*explain)(const void *page, uint64_t value, char *text, size_t size);
 };
@@ -41,7 +42,9 @@ extern const struct id_field weft_id_ns_fields[];
 
 json_t *weft_id_json(const struct id_field *fields, const void *page);
 void weft_id_print(const struct id_field *fields, const void *page);
-/* A line in the same columns. */
+/* Under their names, as wide as the longest, and without labels: for names that are words. */
+void weft_id_print_names(const struct id_field *fields, const void *page);
+/* A line in the columns of weft_id_print(). */
 void weft_id_print_line(const char *name, const char *value, const char *text);
 
 /* The LBA formats of an Identify Namespace page. */
@@ -56,6 +59,9 @@ void weft_id_descriptors_print(const json_t *descriptors);
  * { "chgcnt", "ngrps", "groups": [ { "grpid", "chgcnt", "state", "nsids": [ … ] } ] } */
 int weft_id_ana(struct weft_ctrl *ctrl, const struct nvme_id_ctrl *id, json_t **ana,
 		struct weft_err *err);
+/* How long that page may be, as Identify has it; and the page, when it was read. */
+uint32_t weft_id_ana_size(const struct nvme_id_ctrl *id);
+json_t *weft_id_ana_json(const void *page, size_t size);
 void weft_id_ana_print(const json_t *ana);
 
 /* What a connection goes through; with "warning" where its two ends are set up differently. */

@@ -14,6 +14,8 @@
 #include "cli/mount/span.h"
 
 #define ZEROES_MAX (128 << 10) /* written at once where there is no Write Zeroes */
+#define ASKS_MAX   4096        /* for data or a hole, of a target that tells a little at a time */
+#define EXTENTS    64
 
 uint64_t weft_bytes_size(struct weft_bytes *bytes)
 {
@@ -191,6 +193,35 @@ int weft_bytes_zero(struct weft_bytes *bytes, uint64_t length, uint64_t offset, 
 	if (!rc)
 		rc = write_zeroes(bytes, end - last, last, flags & WEFT_FUA);
 	return rc;
+}
+
+/* How far all is, from @at on, as it is not looked for, as far as one answer tells; false: it ends
+ * there. */
+static bool skip(struct weft_bytes *bytes, uint64_t *at, uint64_t end, bool data)
+{
+	struct weft_ns_extent extents[EXTENTS];
+	unsigned n = weft_volume_extents(bytes->volume, *at, end - *at, extents, EXTENTS), i = 0;
+
+	for (; i < n && extents[i].data != data; i++)
+		*at += extents[i].length;
+	return i == n && *at < end;
+}
+
+/* Who has asked too often takes what is left for data, which is never wrong. */
+off_t weft_bytes_seek(struct weft_bytes *bytes, uint64_t offset, bool data)
+{
+	uint64_t size = weft_bytes_size(bytes), at = offset - offset % bytes->block_size;
+	unsigned asks = 0;
+
+	if (offset >= size)
+		return -ENXIO;
+	while (asks < ASKS_MAX && skip(bytes, &at, size, data))
+		asks++;
+	if (data && at >= size)
+		return -ENXIO;
+	if (!data && asks == ASKS_MAX)
+		at = size;
+	return (off_t)(at < offset ? offset : at);
 }
 
 int weft_bytes_flush(struct weft_bytes *bytes)

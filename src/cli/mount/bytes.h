@@ -22,6 +22,9 @@ ssize_t weft_bytes_write(struct weft_bytes *bytes, const void *buf, size_t lengt
 			 unsigned flags);
 /* What lies beyond the end is left out. With WEFT_UNMAP space may be given back. */
 int weft_bytes_zero(struct weft_bytes *bytes, uint64_t length, uint64_t offset, unsigned flags);
+/* Where, from @offset on, the next data is, or the next hole: the end of the namespace is one. -ENXIO:
+ * there is none, or @offset is beyond the end. */
+off_t weft_bytes_seek(struct weft_bytes *bytes, uint64_t offset, bool data);
 int weft_bytes_flush(struct weft_bytes *bytes);
 
 uint64_t weft_bytes_size(struct weft_bytes *bytes);

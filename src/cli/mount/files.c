@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/falloc.h>
+#include <unistd.h>
 
 #include "cli/mount/session.h"
 
@@ -21,7 +22,7 @@ void weft_mount_open(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
 	struct weft_node *node = weft_node_of(ino);
 	struct weft_ns_info info;
 
-	weft_volume_info(node->bytes.volume, &info);
+	weft_volume_glance(node->bytes.volume, &info);
 	if (info.read_only && (fi->flags & O_ACCMODE) != O_RDONLY) {
 		fuse_reply_err(req, EROFS);
 		return;
@@ -156,4 +157,26 @@ void weft_mount_fallocate(fuse_req_t req, fuse_ino_t ino, int mode, off_t offset
 	rc = allocate(&io.node->bytes, mode, (uint64_t)offset, (uint64_t)length);
 	if (end(&io))
 		fuse_reply_err(req, -rc);
+}
+
+/* The kernel asks for these two only. */
+void weft_mount_lseek(fuse_req_t req, fuse_ino_t ino, off_t offset, int whence,
+		      struct fuse_file_info *fi)
+{
+	struct io io;
+	off_t at;
+
+	if (offset < 0 || (whence != SEEK_DATA && whence != SEEK_HOLE)) {
+		fuse_reply_err(req, offset < 0 ? ENXIO : EINVAL);
+		return;
+	}
+	if (!begin(&io, req, ino))
+		return;
+	at = weft_bytes_seek(&io.node->bytes, (uint64_t)offset, whence == SEEK_DATA);
+	if (!end(&io))
+		return;
+	if (at < 0)
+		fuse_reply_err(req, (int)-at);
+	else
+		fuse_reply_lseek(req, at);
 }

@@ -1,6 +1,7 @@
 /* follow.c - a thread that follows the controller's events.
  *
  *   namespaces changed, live again ─▶ scan the table
+ *   I/O waits for a path           ─▶ say so
  *
  * It waits for the target as I/O does; watch.c does not. */
 #include <errno.h>
@@ -11,6 +12,9 @@
 #include <syslog.h>
 
 #include "cli/mount/session.h"
+#include "cli/progress.h"
+
+enum { LOOK_MS = 500, LOOKS = 10 };
 
 void weft_mount_say(const struct weft_mount *mount, const char *what, const char *text)
 {
@@ -20,11 +24,33 @@ void weft_mount_say(const struct weft_mount *mount, const char *what, const char
 		fprintf(stderr, "weft mount: %s%s\n", what, text);
 }
 
-static void scan(struct weft_mount *mount)
+/* Told when it changes, not once per scan. */
+static void tell_left_out(struct weft_mount *mount)
+{
+	unsigned left_out = mount->table.left_out;
+	char text[96];
+
+	if (left_out == mount->left_out)
+		return;
+	mount->left_out = left_out;
+	snprintf(text, sizeof(text), "%u namespace%s not shown: it has %d files at most", left_out,
+		 left_out == 1 ? " is" : "s are", WEFT_NODES_MAX);
+	weft_mount_say(mount, "", text);
+}
+
+int weft_mount_scan(struct weft_mount *mount, struct weft_err *err)
+{
+	int rc = weft_table_scan(&mount->table, err);
+
+	tell_left_out(mount);
+	return rc;
+}
+
+static void scan_again(struct weft_mount *mount)
 {
 	struct weft_err err = {};
 
-	if (weft_table_scan(&mount->table, &err) < 0)
+	if (weft_mount_scan(mount, &err) < 0)
 		weft_mount_say(mount, "looking at the namespaces again: ", err.text);
 }
 
@@ -69,20 +95,62 @@ static void on_events(struct weft_mount *mount)
 	while (weft_uplink_next_event(&mount->uplink, &event))
 		again |= on_event(mount, &event);
 	if (again)
-		scan(mount);
+		scan_again(mount);
 }
 
+/* --- I/O without a path ----------------------------------------------------------------------- */
+
+/* I/O that nobody waits for has no need of a path. */
+static void look_at_volume(struct weft_mount *mount, struct weft_volume *volume)
+{
+	const struct weft_options *options = &mount->options->connect;
+	struct weft_waiting *w = &volume->waiting;
+	char text[WEFT_WAITING_TEXT];
+
+	w->ctrl = mount->uplink.line.ctrl;
+	w->ns = volume->ns;
+	w->loss_ms = options->loss_ms;
+	w->fast_io_fail_ms = options->fast_io_fail_ms;
+	if (!w->ns || (!volume->running && !w->told))
+		w->since_s = 0;
+	else if (weft_waiting_look(w, weft_now_s(), text))
+		weft_mount_say(mount, "", text);
+}
+
+/* Whether it takes another look: a namespace is closed now, and only an event can close one. */
+static bool look_at_volumes(struct weft_mount *mount)
+{
+	struct weft_uplink *uplink = &mount->uplink;
+	struct weft_volume *volume;
+	bool closed = false;
+
+	pthread_rwlock_rdlock(&uplink->use);
+	pthread_mutex_lock(&uplink->lock);
+	weft_list_for_each(volume, &uplink->volumes, link) {
+		look_at_volume(mount, volume);
+		closed |= volume->waiting.told || (volume->ns && !weft_has_path(volume->ns));
+	}
+	pthread_mutex_unlock(&uplink->lock);
+	pthread_rwlock_unlock(&uplink->use);
+	return closed;
+}
+
+/* --- the thread ------------------------------------------------------------------------------- */
+
+/* What an event closes shows when the library has looked: some looks follow it. */
 static void *follow(void *arg)
 {
 	struct weft_mount *mount = arg;
 	struct pollfd fds[] = { { .fd = mount->unfollow, .events = POLLIN },
 				{ .fd = mount->uplink.events, .events = POLLIN } };
+	unsigned looks = LOOKS;
 
 	while (!fds[0].revents) {
-		if (poll(fds, 2, -1) < 0 && errno != EINTR)
+		if (poll(fds, 2, looks ? LOOK_MS : -1) < 0 && errno != EINTR)
 			break;
 		if (fds[1].revents)
 			on_events(mount);
+		looks = look_at_volumes(mount) || fds[1].revents ? LOOKS : looks ? looks - 1 : 0;
 	}
 	return NULL;
 }

@@ -3,13 +3,15 @@
 #define WEFT_CLI_MOUNT_MOUNT_H
 
 #include <stdbool.h>
+#include <sys/types.h>
 #include <weft/host.h>
 
 struct weft_mount_options {
 	const char *uri, *dir;
 	struct weft_options connect;
 	bool read_only, allow_other;
-	bool quiet; /* what happens later goes to the system's log, not to stderr */
+	mode_t mode; /* of the files; without the bits for writing where nobody may */
+	bool quiet;  /* what happens later goes to the system's log, not to stderr */
 	/* Runs once, when the files are there. */
 	void (*ready)(void *user);
 	void *user;

@@ -30,11 +30,14 @@ static void on_init(void *user, struct fuse_conn_info *conn)
 
 /* --- attributes ------------------------------------------------------------------------------- */
 
+/* Who may read the files may see which there are; nobody makes any. */
 static void directory_stat(const struct weft_mount *mount, struct stat *st)
 {
+	mode_t readers = mount->options->mode & 0444;
+
 	*st = (struct stat){
 		.st_ino = FUSE_ROOT_ID,
-		.st_mode = S_IFDIR | 0755,
+		.st_mode = S_IFDIR | S_IRWXU | readers | readers >> 2,
 		.st_nlink = 2,
 		.st_uid = getuid(),
 		.st_gid = getgid(),
@@ -50,11 +53,11 @@ static void node_stat(const struct weft_mount *mount, struct weft_node *node, st
 	struct weft_ns_info info;
 	bool read_only;
 
-	weft_volume_info(node->bytes.volume, &info);
+	weft_volume_glance(node->bytes.volume, &info);
 	read_only = info.read_only || mount->options->read_only;
 	*st = (struct stat){
 		.st_ino = FUSE_ROOT_ID + (ino_t)node->nsid,
-		.st_mode = S_IFREG | (read_only ? 0444 : 0644),
+		.st_mode = S_IFREG | (mount->options->mode & (read_only ? 0444 : 0666)),
 		.st_nlink = 1,
 		.st_uid = getuid(),
 		.st_gid = getgid(),
@@ -102,13 +105,15 @@ static void on_statfs(fuse_req_t req, fuse_ino_t ino)
 {
 	struct statvfs st = { .f_bsize = 4096, .f_frsize = 4096, .f_namemax = 15 };
 	struct weft_mount *mount = mount_of(req);
+	struct weft_ns_info info;
 	struct weft_node *node;
 	uint32_t nsid = 0;
 
 	while ((node = weft_table_next(&mount->table, nsid))) {
 		nsid = node->nsid;
 		st.f_files++;
-		st.f_blocks += weft_bytes_size(&node->bytes) / st.f_frsize;
+		weft_volume_glance(node->bytes.volume, &info);
+		st.f_blocks += info.size / st.f_frsize;
 		weft_node_put(&mount->table, node, 1);
 	}
 	fuse_reply_statfs(req, &st);
@@ -239,4 +244,5 @@ const struct fuse_lowlevel_ops weft_mount_ops = {
 	.write = weft_mount_write,
 	.fsync = weft_mount_fsync,
 	.fallocate = weft_mount_fallocate,
+	.lseek = weft_mount_lseek,
 };

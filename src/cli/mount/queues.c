@@ -4,7 +4,8 @@
  *
  * No thread stands between the one that wants an I/O and the socket, so there is nobody to wake;
  * as many commands are under way as there are queues. The queue given back last is taken first: the
- * others stay idle for as long as they are not needed.
+ * others stay idle for as long as they are not needed. One that the controller has no room for any
+ * more, since it was connected to anew, is taken last.
  *
  * Invariant: a queue is on the stack of free ones, or it belongs to one thread. */
 #include "cli/mount/queues.h"
@@ -12,11 +13,12 @@
 #include <errno.h>
 #include <pthread.h>
 #include <stdlib.h>
+#include <string.h>
 
 struct weft_queues {
 	pthread_mutex_t lock;
 	pthread_cond_t given_back;
-	unsigned nfree;
+	unsigned count, nfree;
 	struct weft_queue *free[]; /* a stack */
 };
 
@@ -49,7 +51,7 @@ int weft_queues_open(struct weft_ctrl *ctrl, struct weft_queues **queues, struct
 			weft_queues_close(made);
 			return rc;
 		}
-		made->nfree++;
+		made->count = ++made->nfree;
 	}
 	*queues = made;
 	return 0;
@@ -67,19 +69,26 @@ static struct weft_queue *take(struct weft_queues *queues)
 	return queue;
 }
 
-static void give_back(struct weft_queues *queues, struct weft_queue *queue)
+static void give_back(struct weft_queues *queues, struct weft_queue *queue, bool as_last)
 {
 	pthread_mutex_lock(&queues->lock);
-	queues->free[queues->nfree++] = queue;
+	if (as_last)
+		memmove(&queues->free[1], queues->free, queues->nfree * sizeof(queue));
+	queues->free[as_last ? 0 : queues->nfree] = queue;
+	queues->nfree++;
 	pthread_cond_signal(&queues->given_back);
 	pthread_mutex_unlock(&queues->lock);
 }
 
 int weft_queues_run(struct weft_queues *queues, struct weft_cmd *cmd, struct weft_err *err)
 {
-	struct weft_queue *queue = take(queues);
-	int rc = weft_run(queue, cmd, err);
+	struct weft_queue *queue;
+	int rc = -EUSERS;
 
-	give_back(queues, queue);
+	for (unsigned tries = 0; rc == -EUSERS && tries < queues->count; tries++) {
+		queue = take(queues);
+		rc = weft_run(queue, cmd, err);
+		give_back(queues, queue, rc == -EUSERS);
+	}
 	return rc;
 }

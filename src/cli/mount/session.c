@@ -32,7 +32,7 @@ static int connect_to(struct weft_mount *mount, struct weft_err *err)
 static int find_namespaces(struct weft_mount *mount, struct weft_err *err)
 {
 	uint32_t only = mount->uplink.info.nsid;
-	int rc = weft_table_scan(&mount->table, err);
+	int rc = weft_mount_scan(mount, err);
 
 	if (rc < 0 || !only || !weft_list_empty(&mount->table.nodes))
 		return rc;

@@ -24,8 +24,9 @@ struct weft_mount {
 
 	/* follow.c */
 	pthread_t follower;
-	int unfollow; /* eventfd */
-	bool lost;    /* the connection */
+	int unfollow;      /* eventfd */
+	bool lost;         /* the connection */
+	unsigned left_out; /* namespaces, as was told */
 };
 
 extern const struct fuse_lowlevel_ops weft_mount_ops; /* user data: a struct weft_mount */
@@ -46,10 +47,14 @@ void weft_mount_write(fuse_req_t req, fuse_ino_t ino, const char *buf, size_t si
 void weft_mount_fsync(fuse_req_t req, fuse_ino_t ino, int datasync, struct fuse_file_info *fi);
 void weft_mount_fallocate(fuse_req_t req, fuse_ino_t ino, int mode, off_t offset, off_t length,
 			  struct fuse_file_info *fi);
+void weft_mount_lseek(fuse_req_t req, fuse_ino_t ino, off_t offset, int whence,
+		      struct fuse_file_info *fi);
 
 /* Follows the controller's events. */
 int weft_follow_start(struct weft_mount *mount);
 void weft_follow_stop(struct weft_mount *mount);
+/* Makes the directory what the controller has now, and tells what it has no room for. */
+int weft_mount_scan(struct weft_mount *mount, struct weft_err *err);
 /* To whoever reads standard error, or the system's log. */
 void weft_mount_say(const struct weft_mount *mount, const char *what, const char *text);
 

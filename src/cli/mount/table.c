@@ -1,21 +1,26 @@
 /* table.c - the files of the directory: one per active namespace.
  *
+ *   nodes   1 2   4 5 …            in the order of their nsids, as the controller lists them: one walk
+ *   listed  1   3 4 5 …            along both drops 2, adds 3 and leaves the others in place
+ *
  * Invariant: a node on the list has one reference for that, and its nsid is nobody else's there. */
 #include "cli/mount/table.h"
 
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/cleanup.h"
 
-#define NSIDS_FIRST 256 /* asked for at first; more if there are more */
+#define NSIDS_FIRST 1024 /* asked for at first; more if there are more */
 
 void weft_table_init(struct weft_table *table, struct weft_uplink *uplink)
 {
-	*table = (struct weft_table){ .uplink = uplink };
+	*table = (struct weft_table){ .uplink = uplink, .room = NSIDS_FIRST };
 	pthread_mutex_init(&table->lock, NULL);
 	weft_list_init(&table->nodes);
+	weft_ids_init(&table->by_nsid);
 	weft_list_init(&table->gone);
 }
 
@@ -33,6 +38,7 @@ void weft_table_destroy(struct weft_table *table)
 	weft_list_splice(&table->gone, &table->nodes);
 	weft_list_for_each_safe(node, next, &table->gone, link)
 		node_free(node);
+	weft_ids_free(&table->by_nsid);
 	pthread_mutex_destroy(&table->lock);
 }
 
@@ -57,166 +63,218 @@ void weft_node_put(struct weft_table *table, struct weft_node *node, uint64_t re
 		node_free(node);
 }
 
+/* Under table->lock, or by who scans. NULL: there is none. */
+static struct weft_node *node_of(const struct weft_table *table, uint32_t nsid)
+{
+	struct weft_id *id = weft_ids_find(&table->by_nsid, nsid);
+
+	return id ? container_of(id, struct weft_node, id) : NULL;
+}
+
+static struct weft_node *node_at(const struct weft_table *table, const struct weft_list *link)
+{
+	return link == &table->nodes ? NULL : container_of(link, struct weft_node, link);
+}
+
+/* As it is written by us: "ns01" is none. */
 struct weft_node *weft_table_find(struct weft_table *table, const char *name)
-{
-	struct weft_node *node, *found = NULL;
-
-	pthread_mutex_lock(&table->lock);
-	weft_list_for_each(node, &table->nodes, link) {
-		if (!strcmp(node->name, name)) {
-			found = node;
-			found->refs++;
-			break;
-		}
-	}
-	pthread_mutex_unlock(&table->lock);
-	return found;
-}
-
-struct weft_node *weft_table_next(struct weft_table *table, uint32_t nsid)
-{
-	struct weft_node *node, *found = NULL;
-
-	pthread_mutex_lock(&table->lock);
-	weft_list_for_each(node, &table->nodes, link) {
-		if (node->nsid > nsid) {
-			found = node;
-			found->refs++;
-			break;
-		}
-	}
-	pthread_mutex_unlock(&table->lock);
-	return found;
-}
-
-/* --- scanning --------------------------------------------------------------------------------- */
-
-static struct weft_node *node_of(struct weft_table *table, uint32_t nsid)
 {
 	struct weft_node *node;
 
+	if (strncmp(name, "ns", 2))
+		return NULL;
+	pthread_mutex_lock(&table->lock);
+	node = node_of(table, (uint32_t)strtoul(name + 2, NULL, 10));
+	if (node && strcmp(node->name, name))
+		node = NULL;
+	if (node)
+		node->refs++;
+	pthread_mutex_unlock(&table->lock);
+	return node;
+}
+
+/* Who asks for one after the other has the place of the last; unless that has gone meanwhile. */
+static struct weft_node *next_of(const struct weft_table *table, uint32_t nsid)
+{
+	struct weft_node *node = nsid ? node_of(table, nsid) : NULL;
+
+	if (node)
+		return node_at(table, node->link.next);
 	weft_list_for_each(node, &table->nodes, link) {
-		if (node->nsid == nsid)
+		if (node->nsid > nsid)
 			return node;
 	}
 	return NULL;
 }
 
-static void insert(struct weft_table *table, struct weft_node *node)
+struct weft_node *weft_table_next(struct weft_table *table, uint32_t nsid)
 {
-	struct weft_node *at;
+	struct weft_node *node;
 
 	pthread_mutex_lock(&table->lock);
-	weft_list_for_each(at, &table->nodes, link) {
-		if (at->nsid > node->nsid)
-			break;
-	}
-	weft_list_push(&at->link, &node->link); /* before @at, or last */
+	node = next_of(table, nsid);
+	if (node)
+		node->refs++;
 	pthread_mutex_unlock(&table->lock);
+	return node;
 }
 
-static void drop(struct weft_table *table, struct weft_node *node)
+/* --- scanning --------------------------------------------------------------------------------- */
+
+/* Before @next, or last. */
+static int insert(struct weft_table *table, struct weft_node *node, struct weft_node *next)
 {
+	int rc;
+
 	pthread_mutex_lock(&table->lock);
+	rc = weft_ids_add(&table->by_nsid, &node->id, node->nsid);
+	if (rc == 0)
+		weft_list_push(next ? &next->link : &table->nodes, &node->link);
+	pthread_mutex_unlock(&table->lock);
+	return rc;
+}
+
+/* Returns the one behind it. */
+static struct weft_node *drop(struct weft_table *table, struct weft_node *node)
+{
+	struct weft_node *next = node_at(table, node->link.next);
+
+	pthread_mutex_lock(&table->lock);
+	weft_ids_remove(&table->by_nsid, &node->id);
 	weft_list_remove(&node->link);
 	weft_list_push(&table->gone, &node->link);
 	pthread_mutex_unlock(&table->lock);
 	weft_node_put(table, node, 1);
+	return next;
 }
 
-static int add(struct weft_table *table, struct weft_volume *volume)
+static int add(struct weft_table *table, struct weft_volume *volume, struct weft_node *next)
 {
 	struct weft_node *node = calloc(1, sizeof(*node));
+	int rc;
 
 	if (!node)
 		return -ENOMEM;
 	node->nsid = volume->info.nsid;
 	node->generation = ++table->generation;
 	node->refs = 1;
-	node->found = true;
 	node->written = time(NULL);
 	node->bytes = (struct weft_bytes){ .volume = volume,
 					   .block_size = volume->info.block_size,
 					   .can_zero = table->uplink->info.can_zero };
 	weft_ranges_init(&node->bytes.busy);
 	snprintf(node->name, sizeof(node->name), "ns%u", node->nsid);
-	insert(table, node);
-	return 0;
+	rc = insert(table, node, next);
+	if (rc < 0) {
+		weft_ranges_destroy(&node->bytes.busy);
+		free(node);
+	}
+	return rc;
 }
 
-static int look_at(struct weft_table *table, uint32_t nsid, struct weft_err *err)
+/* Where a node would have to be, is none. */
+static int look_at_new(struct weft_table *table, uint32_t nsid, struct weft_node *next,
+		       struct weft_err *err)
 {
-	struct weft_node *node = node_of(table, nsid);
 	struct weft_volume *volume;
 	int rc = weft_volume_open(table->uplink, nsid, &volume, err);
 
+	if (rc < 0)
+		return rc;
+	rc = add(table, volume, next);
+	if (rc < 0)
+		weft_volume_close(volume);
+	return rc;
+}
+
+static int look_again(struct weft_table *table, struct weft_node *node, struct weft_err *err)
+{
+	struct weft_volume *volume;
+	int rc;
+
+	if (weft_volume_is_seen(node->bytes.volume))
+		return 0;
+	rc = weft_volume_open(table->uplink, node->nsid, &volume, err);
 	if (rc < 0) {
-		if (node && rc != -ENODEV) /* who knows */
-			node->found = true;
+		if (rc == -ENODEV) /* else, who knows */
+			drop(table, node);
 		return rc;
 	}
-	if (node && weft_volume_is(node->bytes.volume, volume)) {
-		node->found = true;
+	if (weft_volume_is(node->bytes.volume, volume)) {
 		weft_volume_close(volume);
 		return 0;
 	}
-	if (node)
-		drop(table, node);
-	rc = add(table, volume);
+	rc = add(table, volume, drop(table, node));
 	if (rc < 0)
 		weft_volume_close(volume);
 	return rc;
 }
 
 /* The ids of all active namespaces; the caller frees them. */
-static int list_all(struct weft_uplink *uplink, uint32_t **nsids, struct weft_err *err)
+static int list_all(struct weft_table *table, uint32_t **nsids, struct weft_err *err)
 {
-	unsigned max = NSIDS_FIRST;
 	int n;
 
 	for (;;) {
-		*nsids = calloc(max, sizeof(uint32_t));
+		*nsids = calloc(table->room, sizeof(uint32_t));
 		if (!*nsids)
 			return -ENOMEM;
-		n = weft_uplink_list(uplink, *nsids, max, err);
-		if (n >= 0 && (unsigned)n <= max)
+		n = weft_uplink_list(table->uplink, *nsids, table->room, err);
+		if (n >= 0 && (unsigned)n <= table->room)
 			return n;
 		free(take_ptr(nsids));
 		if (n < 0)
 			return n;
-		max = (unsigned)n;
+		table->room = (unsigned)n + NSIDS_FIRST;
 	}
 }
 
-static void drop_lost(struct weft_table *table)
+/* Of those that are listed, the ones that are wanted and fit, in place. */
+static unsigned choose(struct weft_table *table, uint32_t *nsids, unsigned n)
 {
-	struct weft_node *node, *next;
+	uint32_t only = table->uplink->info.nsid;
 
-	weft_list_for_each_safe(node, next, &table->nodes, link) {
-		if (!node->found)
-			drop(table, node);
+	table->left_out = 0;
+	for (unsigned i = 0; only && i < n; i++) {
+		if (nsids[i] == only) {
+			nsids[0] = only;
+			return 1;
+		}
 	}
+	if (only)
+		return 0;
+	table->left_out = n > WEFT_NODES_MAX ? n - WEFT_NODES_MAX : 0;
+	return n - table->left_out;
 }
 
 /* A namespace that cannot be looked at, as one that goes meanwhile, is left out; the first cause
  * is told. */
+static int merge(struct weft_table *table, const uint32_t *nsids, unsigned n, struct weft_err *err)
+{
+	struct weft_node *node = node_at(table, table->nodes.next), *found;
+	int rc = 0, one;
+
+	for (unsigned i = 0; i < n; i++) {
+		while (node && node->nsid < nsids[i])
+			node = drop(table, node);
+		if (node && node->nsid == nsids[i]) {
+			found = node;
+			node = node_at(table, node->link.next);
+			one = look_again(table, found, err);
+		} else {
+			one = look_at_new(table, nsids[i], node, err);
+		}
+		rc = rc ? rc : one;
+	}
+	while (node)
+		node = drop(table, node);
+	return rc;
+}
+
 int weft_table_scan(struct weft_table *table, struct weft_err *err)
 {
 	_cleanup_(weft_freep) uint32_t *nsids = NULL;
-	int n = list_all(table->uplink, &nsids, err), rc = 0, one;
-	uint32_t only = table->uplink->info.nsid;
-	struct weft_node *node;
+	int n = list_all(table, &nsids, err);
 
-	if (n < 0)
-		return n;
-	weft_list_for_each(node, &table->nodes, link)
-		node->found = false;
-	for (int i = 0; i < n; i++) {
-		if (only && nsids[i] != only)
-			continue;
-		one = look_at(table, nsids[i], err);
-		rc = rc ? rc : one;
-	}
-	drop_lost(table);
-	return rc;
+	return n < 0 ? n : merge(table, nsids, choose(table, nsids, (unsigned)n), err);
 }

@@ -69,22 +69,56 @@ static int line_open(struct weft_uplink *uplink, struct weft_line *line, struct 
 
 /* --- the next one ----------------------------------------------------------------------------- */
 
-/* NULL: it is not there, or another one. */
-static struct weft_ns *find_again(struct weft_ctrl *ctrl, const struct weft_volume *volume)
+/* NULL: it is not there, or another one, or there is no telling. */
+static struct weft_ns *find_again(struct weft_ctrl *ctrl, const struct weft_ns_info *wanted)
 {
 	struct weft_ns_info info;
 	struct weft_ns *ns;
 
-	if (weft_ns_open(ctrl, volume->info.nsid, &ns, NULL) < 0)
+	if (!weft_ns_info_has_identity(wanted) || weft_ns_open(ctrl, wanted->nsid, &ns, NULL) < 0)
 		return NULL;
 	weft_ns_info(ns, &info);
-	if (weft_ns_info_same(&info, &volume->info))
+	if (weft_ns_info_same(&info, wanted))
 		return ns;
 	weft_ns_close(ns);
 	return NULL;
 }
 
-/* Nobody waits for long here: all I/O of a dead line fails. */
+/* Those that were looked for are behind those that were not. False: all were. */
+static bool seek_next(struct weft_uplink *uplink, struct weft_ns_info *wanted)
+{
+	struct weft_volume *volume;
+	bool found;
+
+	pthread_mutex_lock(&uplink->lock);
+	volume = container_of(uplink->volumes.next, struct weft_volume, link);
+	found = !weft_list_empty(&uplink->volumes) && volume->search != uplink->search;
+	if (found) {
+		volume->search = uplink->search;
+		weft_list_remove(&volume->link);
+		weft_list_push(&uplink->volumes, &volume->link);
+		uplink->sought = volume;
+		*wanted = volume->info;
+	}
+	pthread_mutex_unlock(&uplink->lock);
+	return found;
+}
+
+/* Who sought it may have closed it meanwhile. */
+static void take_in(struct weft_uplink *uplink, struct weft_ns *ns)
+{
+	struct weft_volume *volume;
+
+	pthread_mutex_lock(&uplink->lock);
+	volume = take_ptr(&uplink->sought);
+	if (volume)
+		volume->next = take_ptr(&ns);
+	pthread_mutex_unlock(&uplink->lock);
+	weft_ns_close(ns);
+}
+
+/* All I/O of a dead line fails, but for writes that its target may still carry out: these end when it
+ * cannot any more, and until then there is no next line. */
 static void begin(struct weft_uplink *uplink, struct weft_line *line)
 {
 	struct weft_line old = uplink->line;
@@ -106,15 +140,14 @@ static void begin(struct weft_uplink *uplink, struct weft_line *line)
 
 static void find_all_again(struct weft_uplink *uplink, struct weft_ctrl *ctrl)
 {
-	struct weft_volume *volume;
+	struct weft_ns_info wanted;
 
 	/* Whoever opened a namespace before the line died has it on the list after this. */
 	pthread_rwlock_wrlock(&uplink->use);
+	uplink->search++;
 	pthread_rwlock_unlock(&uplink->use);
-	pthread_mutex_lock(&uplink->lock);
-	weft_list_for_each(volume, &uplink->volumes, link)
-		volume->next = find_again(ctrl, volume);
-	pthread_mutex_unlock(&uplink->lock);
+	while (seek_next(uplink, &wanted))
+		take_in(uplink, find_again(ctrl, &wanted));
 }
 
 static void forget_all(struct weft_uplink *uplink)
@@ -156,11 +189,17 @@ static enum weft_state state_of(struct weft_uplink *uplink)
 	return state;
 }
 
+/* I/O that had no path for too long (fast_io_fail) fails with -EIO also when the line is dead. */
+static bool is_of_the_dead(struct weft_uplink *uplink, int rc)
+{
+	return rc == -ENOTCONN || (rc == -EIO && state_of(uplink) == WEFT_DEAD);
+}
+
 bool weft_uplink_try_again(struct weft_uplink *uplink, int rc)
 {
 	bool again;
 
-	if (rc != -ENOTCONN || pthread_mutex_trylock(&uplink->trying))
+	if (!is_of_the_dead(uplink, rc) || pthread_mutex_trylock(&uplink->trying))
 		return false;
 	again = state_of(uplink) != WEFT_DEAD;
 	if (!again && now_ms() - uplink->tried_ms >= RETRY_MS) {
@@ -278,7 +317,14 @@ bool weft_uplink_next_event(struct weft_uplink *uplink, struct weft_event *event
 	return found;
 }
 
+/* Never waits: a line that is about to be replaced is not. */
 bool weft_uplink_is_live(struct weft_uplink *uplink)
 {
-	return state_of(uplink) == WEFT_LIVE;
+	bool live;
+
+	if (pthread_rwlock_tryrdlock(&uplink->use))
+		return false;
+	live = weft_ctrl_state(uplink->line.ctrl, NULL) == WEFT_LIVE;
+	pthread_rwlock_unlock(&uplink->use);
+	return live;
 }

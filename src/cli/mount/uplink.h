@@ -4,10 +4,12 @@
 #define WEFT_CLI_MOUNT_UPLINK_H
 
 #include <pthread.h>
+#include <stdatomic.h>
 #include <weft/host.h>
 
 #include "base/list.h"
 #include "cli/mount/queues.h"
+#include "cli/waiting.h"
 
 /* One life of the connection. */
 struct weft_line {
@@ -25,8 +27,10 @@ struct weft_uplink {
 	pthread_rwlock_t use; /* read: uses @line and the volumes' @ns; write: replaces them */
 	struct weft_line line;
 
-	pthread_mutex_t lock; /* of the list */
+	pthread_mutex_t lock; /* of the list; nobody waits for the target with it */
 	struct weft_list volumes;
+	struct weft_volume *sought; /* in the life that is about to begin; NULL: none, or it closed */
+	unsigned search;            /* how many there were */
 
 	pthread_mutex_t trying; /* to connect again */
 	uint64_t tried_ms;
@@ -38,7 +42,11 @@ struct weft_volume {
 	struct weft_uplink *uplink;
 	struct weft_ns *ns;       /* NULL: it is not there in this life */
 	struct weft_ns *next;     /* in the life that is about to begin */
+	unsigned search;          /* the last that has looked for it */
 	struct weft_ns_info info; /* as it was at first */
+	struct weft_ns_info last; /* as it was when last somebody looked; under uplink->lock */
+	atomic_uint running;      /* I/Os that are not over */
+	struct weft_waiting waiting;
 };
 
 /* @uri and @options (may be NULL) stay in place until weft_uplink_close(). */
@@ -54,7 +62,7 @@ int weft_uplink_list(struct weft_uplink *uplink, uint32_t *nsids, unsigned max,
 bool weft_uplink_next_event(struct weft_uplink *uplink, struct weft_event *event);
 bool weft_uplink_is_live(struct weft_uplink *uplink);
 
-/* Whether @rc came of a dead line, and there is another one now. */
+/* Whether @rc came of a dead line, which has not carried it out, and there is another one now. */
 bool weft_uplink_try_again(struct weft_uplink *uplink, int rc);
 
 /* --- volume.c --------------------------------------------------------------------------------- */
@@ -63,15 +71,27 @@ int weft_volume_open(struct weft_uplink *uplink, uint32_t nsid, struct weft_volu
 		     struct weft_err *err);
 void weft_volume_close(struct weft_volume *volume);
 
-/* As of now, or as it was last known. */
+/* As of now, or, if it is not there in this life, as it was at first. While the line is being
+ * replaced this waits for the I/O of the old one. */
 void weft_volume_info(struct weft_volume *volume, struct weft_ns_info *info);
-/* By identity (UUID, NGUID, EUI64) and block size. */
+/* For who only looks: as of now, or as it was seen last. Never waits. */
+void weft_volume_glance(struct weft_volume *volume, struct weft_ns_info *info);
+/* By identity (UUID, NGUID, EUI64) and block size. Two without identity are the same only in one life
+ * of the connection, which looks after them. */
+bool weft_ns_info_has_identity(const struct weft_ns_info *info);
 bool weft_ns_info_same(const struct weft_ns_info *x, const struct weft_ns_info *y);
+/* Whether a path shows it in this life, as the library knows without a look. */
+bool weft_volume_is_seen(struct weft_volume *volume);
 /* Whether @other is what @volume is in this life. */
 bool weft_volume_is(struct weft_volume *volume, const struct weft_volume *other);
 
 /* weft_run() on a queue that is free, from any thread; sets @cmd->ns. -EIO: the target is gone for
- * longer than loss_timeout, and cannot be connected to again. */
+ * longer than loss_timeout, and cannot be connected to again; or whether it was carried out is not
+ * known. */
 int weft_volume_run(struct weft_volume *volume, struct weft_cmd *cmd, struct weft_err *err);
+
+/* As weft_ns_extents(), and what fails is data: it never does. @length is not 0, @max neither. */
+unsigned weft_volume_extents(struct weft_volume *volume, uint64_t offset, uint64_t length,
+			     struct weft_ns_extent *extents, unsigned max);
 
 #endif

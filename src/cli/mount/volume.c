@@ -7,6 +7,14 @@
 #include "base/err.h"
 #include "cli/mount/uplink.h"
 
+bool weft_ns_info_has_identity(const struct weft_ns_info *info)
+{
+	static const uint8_t none[16];
+
+	return info->uuid[0] || memcmp(info->nguid, none, sizeof(info->nguid)) ||
+	       memcmp(info->eui64, none, sizeof(info->eui64));
+}
+
 bool weft_ns_info_same(const struct weft_ns_info *x, const struct weft_ns_info *y)
 {
 	return !strcmp(x->uuid, y->uuid) && !memcmp(x->nguid, y->nguid, sizeof(x->nguid)) &&
@@ -22,6 +30,7 @@ static int open_once(struct weft_uplink *uplink, uint32_t nsid, struct weft_volu
 	rc = weft_ns_open(uplink->line.ctrl, nsid, &volume->ns, err);
 	if (!rc) {
 		weft_ns_info(volume->ns, &volume->info);
+		volume->last = volume->info;
 		pthread_mutex_lock(&uplink->lock);
 		weft_list_push(&uplink->volumes, &volume->link);
 		pthread_mutex_unlock(&uplink->lock);
@@ -55,6 +64,8 @@ void weft_volume_close(struct weft_volume *volume)
 
 	pthread_mutex_lock(&uplink->lock);
 	weft_list_remove(&volume->link);
+	if (uplink->sought == volume)
+		uplink->sought = NULL;
 	if (volume->ns)
 		weft_ns_close(volume->ns);
 	if (volume->next)
@@ -71,6 +82,53 @@ void weft_volume_info(struct weft_volume *volume, struct weft_ns_info *info)
 	else
 		*info = volume->info;
 	pthread_rwlock_unlock(&volume->uplink->use);
+}
+
+static bool is_there_now(struct weft_volume *volume, struct weft_ns_info *info)
+{
+	bool there;
+
+	if (pthread_rwlock_tryrdlock(&volume->uplink->use))
+		return false;
+	there = volume->ns;
+	if (there)
+		weft_ns_info(volume->ns, info);
+	pthread_rwlock_unlock(&volume->uplink->use);
+	return there;
+}
+
+void weft_volume_glance(struct weft_volume *volume, struct weft_ns_info *info)
+{
+	bool now = is_there_now(volume, info);
+
+	pthread_mutex_lock(&volume->uplink->lock);
+	if (now)
+		volume->last = *info;
+	else
+		*info = volume->last;
+	pthread_mutex_unlock(&volume->uplink->lock);
+}
+
+/* The library follows what becomes of a namespace that is open. */
+static bool is_seen(struct weft_ns *ns)
+{
+	struct weft_ns_path paths[WEFT_PATHS_MAX];
+	unsigned n = weft_ns_paths(ns, paths, WEFT_PATHS_MAX);
+
+	for (unsigned i = 0; i < n && i < WEFT_PATHS_MAX; i++)
+		if (paths[i].access != WEFT_ACCESS_UNKNOWN && paths[i].access != WEFT_ACCESS_ABSENT)
+			return true;
+	return false;
+}
+
+bool weft_volume_is_seen(struct weft_volume *volume)
+{
+	bool seen;
+
+	pthread_rwlock_rdlock(&volume->uplink->use);
+	seen = volume->ns && is_seen(volume->ns);
+	pthread_rwlock_unlock(&volume->uplink->use);
+	return seen;
 }
 
 bool weft_volume_is(struct weft_volume *volume, const struct weft_volume *other)
@@ -98,17 +156,36 @@ static int run_once(struct weft_volume *volume, struct weft_cmd *cmd, struct wef
 	return rc;
 }
 
-/* What a write of the dead line may have done, doing it again does once more: see weft_submit(). */
+/* -ENOTCONN: it was not carried out, and is by the next line. What may have been is not sent again:
+ * whoever wrote it has to know. */
 int weft_volume_run(struct weft_volume *volume, struct weft_cmd *cmd, struct weft_err *err)
 {
 	struct weft_err first = {};
-	int rc = run_once(volume, cmd, &first);
+	int rc;
 
+	volume->running++;
+	rc = run_once(volume, cmd, &first);
 	if (weft_uplink_try_again(volume->uplink, rc)) {
 		first = (struct weft_err){};
 		rc = run_once(volume, cmd, &first);
 	}
+	volume->running--;
 	if (rc < 0)
 		weft_fail(err, rc, "%s", first.text);
-	return rc == -ENOTCONN ? -EIO : rc;
+	return rc == -ENOTCONN || rc == -ECONNRESET ? -EIO : rc;
+}
+
+unsigned weft_volume_extents(struct weft_volume *volume, uint64_t offset, uint64_t length,
+			     struct weft_ns_extent *extents, unsigned max)
+{
+	int n = -ESTALE;
+
+	pthread_rwlock_rdlock(&volume->uplink->use);
+	if (volume->ns)
+		n = weft_ns_extents(volume->ns, offset, length, extents, max, NULL);
+	pthread_rwlock_unlock(&volume->uplink->use);
+	if (n > 0)
+		return (unsigned)n;
+	extents[0] = (struct weft_ns_extent){ length, true };
+	return 1;
 }

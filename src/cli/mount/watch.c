@@ -13,6 +13,7 @@
 #include <sys/signalfd.h>
 #include <unistd.h>
 
+#include "base/echo.h"
 #include "cli/mount/session.h"
 
 #define GRACE_MS      1000
@@ -29,22 +30,33 @@ static void end_at_once(struct weft_mount *mount)
 	_exit(1);
 }
 
+/* Whether what has come counts for nothing. */
+static bool take_signal(struct weft_mount *mount)
+{
+	static weft_echo last;
+	struct signalfd_siginfo info;
+
+	return read(mount->signals, &info, sizeof(info)) != sizeof(info) || weft_is_echo_now(&last);
+}
+
 /* Waits for weft_watch_stop(). Threads that wait for I/O end with it, not before. */
 static void wait_for_end(struct weft_mount *mount)
 {
 	struct pollfd fds[] = { { .fd = mount->stop, .events = POLLIN },
 				{ .fd = mount->signals, .events = POLLIN } };
 	bool live = weft_uplink_is_live(&mount->uplink);
+	int grace_ms = live ? GRACE_LIVE_MS : GRACE_MS, events;
 
-	if (poll(fds, 2, live ? GRACE_LIVE_MS : GRACE_MS) < 1 || !fds[0].revents)
+	do
+		events = poll(fds, 2, grace_ms);
+	while (events > 0 && !fds[0].revents && take_signal(mount));
+	if (events < 1 || !fds[0].revents)
 		end_at_once(mount);
 }
 
 static void on_signal(struct weft_mount *mount)
 {
-	struct signalfd_siginfo info;
-
-	if (read(mount->signals, &info, sizeof(info)) != sizeof(info))
+	if (take_signal(mount))
 		return;
 	fuse_session_exit(mount->session);
 	pthread_kill(mount->main, SIGUSR1);

@@ -1,0 +1,309 @@
+/* cmd_compare.c - weft compare: whether a range of a namespace holds what a file or a pipe does.
+ *
+ * The controller compares: the data travels to it, and nothing comes back. It tells that a piece
+ * differs and not where; halving the piece finds the block. */
+#include <errno.h>
+#include <fcntl.h>
+#include <getopt.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include <weft/memory.h>
+
+#include "base/cleanup.h"
+#include "cli/cli.h"
+#include "cli/cp/cp.h"
+#include "cli/host_options.h"
+#include "cli/print.h"
+#include "cli/progress.h"
+#include "cli/range.h"
+#include "cli/units.h"
+
+static const char usage[] =
+	"usage: weft compare [OPTION]... URI\n"
+	"\n"
+	"Compares standard input with a namespace: nvme+tcp://HOST:PORT/SUBNQN?nsid=N,\n"
+	"where nsid may be left out if there is only one. The controller does it, with\n"
+	"Compare: nothing is read back. Ends with 1, and says where, if they differ.\n"
+	"\n"
+	"      --offset N      from this byte on, a multiple of the block size (0)\n"
+	"      --length N      only so many bytes of the input (all of it)\n"
+	"  -i, --input FILE    this file instead of standard input\n"
+	"      --json          what was found, as JSON\n"
+	"  -q, --quiet         no progress, no summary\n" WEFT_NS_USAGE WEFT_HOST_USAGE
+	"  -h, --help          this text\n"
+	"\n"
+	"Numbers may end in K, M, G or T.\n" WEFT_URI_USAGE "\n"
+	"  weft compare -i disk.img nvme+tcp://127.0.0.1/nqn.2026-11.io.weft:default\n";
+
+enum { OPT_OFFSET = 256, OPT_LENGTH, OPT_JSON };
+
+static const struct option options[] = {
+	{ "offset", required_argument, NULL, OPT_OFFSET },
+	{ "length", required_argument, NULL, OPT_LENGTH },
+	{ "input", required_argument, NULL, 'i' },
+	{ "json", no_argument, NULL, OPT_JSON },
+	{ "quiet", no_argument, NULL, 'q' },
+	WEFT_NS_OPTION,
+	WEFT_HOST_OPTIONS,
+	{ "help", no_argument, NULL, 'h' },
+	{},
+};
+
+#define PIECE (1u << 20)
+
+struct flags {
+	const char *command, *uri, *input;
+	struct weft_options connect;
+	uint32_t nsid;
+	uint64_t offset, length; /* WEFT_CP_ALL: what the input has */
+	bool json, quiet;
+};
+
+struct compare {
+	const struct flags *flags;
+	struct weft_remote *remote;
+	struct weft_queue *queue;
+	const char *name; /* of the input */
+	int fd;
+	char *buf;
+	uint64_t done; /* bytes that are equal */
+	bool differs;
+	uint64_t at; /* in the namespace: the first block that differs */
+};
+
+/* --- the input -------------------------------------------------------------------------------- */
+
+static int open_input(struct compare *c, struct weft_err *err)
+{
+	const char *path = c->flags->input;
+	bool is_stdin = !strcmp(path, "-");
+
+	c->name = is_stdin ? "standard input" : path;
+	if (is_stdin && isatty(STDIN_FILENO))
+		return weft_fail(err, -EINVAL,
+				 "standard input is a terminal; put a pipe or \"< FILE\" there");
+	c->fd = is_stdin ? dup(STDIN_FILENO) : open(path, O_RDONLY | O_CLOEXEC);
+	return c->fd < 0 ? weft_fail(err, -errno, "%s: %s", c->name, strerror(errno)) : 0;
+}
+
+/* Fills the buffer up to @want bytes; fewer at the end of the input. */
+static ssize_t read_piece(struct compare *c, size_t want, struct weft_err *err)
+{
+	size_t at = 0;
+
+	while (at < want) {
+		ssize_t got = read(c->fd, c->buf + at, want - at);
+
+		if (got < 0 && errno == EINTR)
+			continue;
+		if (got < 0)
+			return weft_fail(err, -errno, "%s: %s", c->name, strerror(errno));
+		if (got == 0)
+			break;
+		at += (size_t)got;
+	}
+	return (ssize_t)at;
+}
+
+/* For the bar; 0: a pipe, whose length nobody knows. */
+static uint64_t input_length(const struct compare *c)
+{
+	struct stat st;
+
+	if (c->flags->length != WEFT_CP_ALL)
+		return c->flags->length;
+	return fstat(c->fd, &st) == 0 && S_ISREG(st.st_mode) ? (uint64_t)st.st_size : 0;
+}
+
+/* --- comparing -------------------------------------------------------------------------------- */
+
+/* 0: equal; -EILSEQ: not. */
+static int compare_range(struct compare *c, size_t from, size_t length, struct weft_err *err)
+{
+	struct iovec iov = { c->buf + from, length };
+	struct weft_cmd cmd = {
+		.op = WEFT_COMPARE,
+		.ns = c->remote->ns,
+		.offset = c->flags->offset + c->done + from,
+		.length = length,
+		.iov = &iov,
+		.iovcnt = 1,
+	};
+
+	return weft_run(c->queue, &cmd, err);
+}
+
+/* The first half is equal, or what is looked for is in it. */
+static int find_block(struct compare *c, size_t length, struct weft_err *err)
+{
+	size_t block = c->remote->ns_info.block_size, blocks = length / block, from = 0;
+
+	while (blocks > 1) {
+		struct weft_err why = { "" };
+		size_t half = blocks / 2;
+		int rc = compare_range(c, from * block, half * block, &why);
+
+		if (rc < 0 && rc != -EILSEQ)
+			return weft_fail(err, rc, "%s: %s", c->flags->uri, why.text);
+		from += rc == 0 ? half : 0;
+		blocks = rc == 0 ? blocks - half : half;
+	}
+	c->differs = true;
+	c->at = c->flags->offset + c->done + from * block;
+	return 0;
+}
+
+static int compare_piece(struct compare *c, size_t length, struct weft_err *err)
+{
+	struct weft_err why = { "" };
+	int rc = compare_range(c, 0, length, &why);
+
+	if (rc == -EILSEQ)
+		return find_block(c, length, err);
+	if (rc < 0)
+		return weft_fail(err, rc, "%s: %s", c->flags->uri, why.text);
+	c->done += length;
+	return 0;
+}
+
+static int check_end(const struct compare *c, size_t got, bool ended, struct weft_err *err)
+{
+	const struct weft_ns_info *info = &c->remote->ns_info;
+	uint64_t total = c->done + got, rest = total % info->block_size;
+
+	if (ended && c->flags->length != WEFT_CP_ALL && total < c->flags->length)
+		return weft_fail(err, -EINVAL, "%s ended after %" PRIu64 " of %" PRIu64 " bytes",
+				 c->name, total, c->flags->length);
+	if (rest)
+		return weft_fail(err, -EINVAL, "%s ended after %s, inside a block of %" PRIu32,
+				 c->name, weft_exact_text(total).s, info->block_size);
+	if (got > info->size - c->flags->offset - c->done)
+		return weft_fail(err, -ERANGE, "%s goes beyond the end of %s, which has %s",
+				 c->name, c->flags->uri, weft_exact_text(info->size).s);
+	return 0;
+}
+
+static int compare_all(struct compare *c, struct weft_err *err)
+{
+	uint64_t length = c->flags->length;
+	struct weft_progress progress;
+	int rc = 0;
+
+	weft_progress_start(&progress, "comparing", input_length(c), c->flags->quiet);
+	while (rc == 0 && !c->differs && c->done < length) {
+		size_t want = length - c->done < PIECE ? (size_t)(length - c->done) : PIECE;
+		ssize_t got = read_piece(c, want, err);
+
+		rc = got < 0 ? (int)got : check_end(c, (size_t)got, (size_t)got < want, err);
+		if (rc == 0 && got)
+			rc = compare_piece(c, (size_t)got, err);
+		weft_progress_show(&progress, c->done);
+		if (got < (ssize_t)want)
+			break;
+	}
+	weft_progress_clear(&progress);
+	return rc;
+}
+
+static int compare(struct compare *c, struct weft_err *err)
+{
+	int rc = weft_range_check(c->flags->uri, &c->remote->ns_info, c->flags->offset,
+				  c->flags->length, err);
+
+	if (rc == 0)
+		rc = weft_queue_open(c->remote->ctrl, &c->queue, err);
+	if (rc < 0)
+		return rc;
+	c->buf = weft_memory_alloc(PIECE);
+	rc = c->buf ? compare_all(c, err) : weft_fail(err, -ENOMEM, "no memory");
+	weft_queue_close(c->queue);
+	weft_memory_free(c->buf);
+	return rc;
+}
+
+/* --- the command ------------------------------------------------------------------------------ */
+
+static int report(const struct compare *c)
+{
+	const struct flags *flags = c->flags;
+	json_auto_t *json = json_pack("{s:s, s:s, s:I, s:I, s:b}", "source", c->name, "destination",
+				      flags->uri, "offset", (json_int_t)flags->offset, "bytes",
+				      (json_int_t)c->done, "equal", !c->differs);
+
+	if (c->differs)
+		json_object_set_new(json, "differs_at", json_integer((json_int_t)c->at));
+	if (flags->json)
+		weft_print_json(json, false);
+	else if (!c->differs && !flags->quiet)
+		printf("%s at %" PRIu64 " are equal\n", weft_size_text(c->done).s, flags->offset);
+	if (!c->differs)
+		return EXIT_OK;
+	fprintf(stderr,
+		"%s: %s differs from %s: the first difference is in the block at %" PRIu64 "\n",
+		flags->command, flags->uri, c->name, c->at);
+	return EXIT_FAILED;
+}
+
+static int take_flag(void *arg, int option)
+{
+	struct flags *flags = arg;
+
+	switch (option) {
+	case OPT_OFFSET:
+		return weft_cp_size(flags->command, "offset", optarg, &flags->offset);
+	case OPT_LENGTH:
+		return weft_cp_size(flags->command, "length", optarg, &flags->length);
+	case 'i':
+		flags->input = optarg;
+		return 1;
+	case OPT_JSON:
+		flags->json = true;
+		return 1;
+	case 'q':
+		flags->quiet = true;
+		return 1;
+	case OPT_NS:
+		return weft_host_ns_option(flags->command, optarg, &flags->nsid);
+	default:
+		return weft_host_option(&flags->connect, flags->command, option, optarg);
+	}
+}
+
+static int run(const struct flags *flags)
+{
+	struct weft_remote remote = { .ctrl = NULL };
+	struct compare c = { .flags = flags, .remote = &remote, .fd = -1 };
+	struct weft_err err = { "" };
+	int rc = open_input(&c, &err);
+
+	if (rc == 0)
+		rc = weft_remote_open(&remote, flags->quiet ? NULL : flags->command, flags->uri,
+				      flags->nsid, &flags->connect, &err);
+	if (rc == 0)
+		rc = compare(&c, &err);
+	weft_remote_close(&remote);
+	weft_closep(&c.fd);
+	return rc < 0 ? weft_cli_failed(flags->command, err.text) : report(&c);
+}
+
+int weft_cmd_compare(int argc, char **argv)
+{
+	struct flags flags = { .command = argv[0], .input = "-", .length = WEFT_CP_ALL };
+	int status;
+
+	weft_host_options_init(&flags.connect);
+	status = weft_cli_options(argc, argv, ":hi:q", options, usage, take_flag, &flags);
+	if (status != WEFT_CLI_GO_ON)
+		return status;
+	if (weft_host_one_uri(argc, argv, "nvme+tcp://127.0.0.1:4420/NQN -i FILE") != EXIT_OK)
+		return EXIT_USAGE;
+	flags.uri = argv[optind];
+	if (weft_cp_is_uri(flags.input))
+		return weft_cli_usage_error(argv[0], "-i takes a file; \"weft cp URI -\" reads a "
+						     "namespace into a pipe");
+	status = weft_host_check(argv[0], flags.uri, &flags.connect, flags.nsid, NULL);
+	return status == EXIT_OK ? run(&flags) : status;
+}

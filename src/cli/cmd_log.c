@@ -1,0 +1,263 @@
+/* cmd_log.c - weft log: a log page of a controller, taken apart, as JSON, or as it is. */
+#include <errno.h>
+#include <getopt.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "cli/cli.h"
+#include "cli/hexdump.h"
+#include "cli/host_options.h"
+#include "cli/log/log.h"
+#include "cli/print.h"
+
+static const char usage[] =
+	"usage: weft log [OPTION]... PAGE URI\n"
+	"\n"
+	"A log page of the controller at URI. PAGE is one of these, a name that nvme-cli\n"
+	"has for it, such as smart-log, or a number:\n"
+	"\n"
+	"  supported    which log pages there are\n"
+	"  error        commands that failed, the newest first\n"
+	"  smart        health, and what was read and written\n"
+	"  firmware     firmware slots\n"
+	"  changed-ns   namespaces that changed since this host connected\n"
+	"  effects      which commands there are, and what they change\n"
+	"  endurance    the health of an endurance group\n"
+	"  ana          how the controller reaches its namespaces\n"
+	"  features     which features there are\n"
+	"  reservation  what became of this host's registrations and reservations\n"
+	"\n"
+	"      --json          as JSON, with the names that nvme-cli has for the fields\n"
+	"      --hex           a hexdump; so is a page by its number\n"
+	"  -b, --raw-binary    the bytes, to standard output\n"
+	"      --length N      of a page by its number: so many bytes (512)\n"
+	"      --offset N      of a page by its number: from this byte on (0)\n"
+	"      --group-id N    endurance: of this group (1)\n"
+	"      --ns N          smart, or a number: of this namespace (of all)\n" WEFT_HOST_USAGE
+	"  -h, --help          this text\n" WEFT_URI_USAGE "\n"
+	"  weft log smart nvme+tcp://127.0.0.1:4420/nqn.2026-11.io.weft:default\n";
+
+enum { OPT_JSON = 256, OPT_HEX, OPT_LENGTH, OPT_OFFSET, OPT_GROUP };
+enum { LENGTH_DEFAULT = 512, LENGTH_MAX = 16 << 20, PIECE_MAX = 64 << 10 };
+
+static const struct option options[] = {
+	{ "json", no_argument, NULL, OPT_JSON },
+	{ "hex", no_argument, NULL, OPT_HEX },
+	{ "raw-binary", no_argument, NULL, 'b' },
+	{ "length", required_argument, NULL, OPT_LENGTH },
+	{ "offset", required_argument, NULL, OPT_OFFSET },
+	{ "group-id", required_argument, NULL, OPT_GROUP },
+	WEFT_NS_OPTION,
+	WEFT_HOST_OPTIONS,
+	{ "help", no_argument, NULL, 'h' },
+	{},
+};
+
+struct flags {
+	const char *command, *name, *uri;
+	const struct log_page *page; /* NULL: by its number */
+	struct weft_options connect;
+	uint64_t lid, length, offset, group; /* length and group: 0: not given */
+	uint32_t nsid;
+	bool json, hex, binary;
+};
+
+/* --- asking ----------------------------------------------------------------------------------- */
+
+static int refused(const struct flags *flags, uint16_t status, struct weft_err *err)
+{
+	struct weft_place place = weft_uri_subsystem(flags->uri);
+
+	if ((status & 0x7ff) == (NVME_SCT_CMD_SPECIFIC << 8 | NVME_SC_INVALID_LOG_PAGE))
+		return weft_fail(err, -EOPNOTSUPP,
+				 "%s has no log page \"%s\"; \"weft log supported %s\" lists those "
+				 "that it has, if it tells",
+				 place.uri, flags->name, place.uri);
+	return weft_fail(err, -EIO, "%s: log page \"%s\": %s (NVMe status 0x%x)", place.uri,
+			 flags->name, weft_status_text(status), status & 0x7ff);
+}
+
+static uint32_t page_length(const struct flags *flags, const struct nvme_id_ctrl *id)
+{
+	if (flags->page)
+		return flags->page->size(id);
+	return flags->length ? (uint32_t)flags->length : LENGTH_DEFAULT;
+}
+
+static uint32_t piece_length(const struct weft_remote *remote)
+{
+	uint32_t most = remote->info.transfer_max;
+
+	return most >= 4 && most < PIECE_MAX ? most & ~3u : PIECE_MAX;
+}
+
+static int read_page(const struct flags *flags, struct weft_remote *remote, void **page,
+		     uint32_t *length, struct weft_err *err)
+{
+	_Alignas(8) char id[NVME_IDENTIFY_DATA_SIZE];
+	struct log_ask ask = {
+		.lid = (uint8_t)flags->lid,
+		.nsid = flags->nsid ? flags->nsid : NVME_NSID_BROADCAST,
+		.offset = flags->offset,
+	};
+	int rc = weft_identify(remote->ctrl, NVME_IDENTIFY_CNS_CTRL, 0, id, err);
+
+	if (rc < 0)
+		return rc;
+	*length = ask.length = page_length(flags, (const void *)id);
+	if (flags->page && flags->page->of_group)
+		ask.lsi = flags->group ? (uint16_t)flags->group : 1;
+	*page = calloc(1, *length);
+	if (!*page)
+		return weft_fail(err, -ENOMEM, "no memory for %" PRIu32 " bytes", *length);
+	rc = weft_log_read(remote->ctrl, &ask, piece_length(remote), *page, err);
+	return rc > 0 ? refused(flags, (uint16_t)rc, err) : rc;
+}
+
+/* --- printing --------------------------------------------------------------------------------- */
+
+static void print_hex(const struct flags *flags, const void *page, uint32_t length)
+{
+	struct weft_hexdump dump = { .out = stdout, .offset = flags->offset };
+
+	weft_hexdump(&dump, page, length);
+	weft_hexdump_end(&dump);
+}
+
+static void print_page(const struct flags *flags, const void *page, uint32_t length)
+{
+	if (flags->binary) {
+		fwrite(page, 1, length, stdout);
+	} else if (flags->hex || !flags->page) {
+		print_hex(flags, page, length);
+	} else if (flags->json) {
+		json_auto_t *json = flags->page->json(page, length);
+
+		weft_print_json(json, false);
+	} else {
+		printf("%s\n", flags->page->title);
+		flags->page->print(page, length);
+	}
+}
+
+/* --- the command ------------------------------------------------------------------------------ */
+
+static int take_length(struct flags *flags)
+{
+	if (weft_cli_number(flags->command, "length", optarg, LENGTH_MAX, &flags->length) < 0)
+		return -1;
+	if (flags->length && flags->length % 4 == 0)
+		return 1;
+	weft_cli_usage_error(flags->command, "--length: expected a multiple of 4, got \"%s\"",
+			     optarg);
+	return -1;
+}
+
+static int take_flag(void *arg, int option)
+{
+	struct flags *flags = arg;
+
+	switch (option) {
+	case OPT_JSON:
+		flags->json = true;
+		return 1;
+	case OPT_HEX:
+		flags->hex = true;
+		return 1;
+	case 'b':
+		flags->binary = true;
+		return 1;
+	case OPT_LENGTH:
+		return take_length(flags);
+	case OPT_OFFSET:
+		return weft_cli_number(flags->command, "offset", optarg, INT64_MAX & ~3,
+				       &flags->offset);
+	case OPT_GROUP:
+		return weft_cli_number(flags->command, "group-id", optarg, UINT16_MAX,
+				       &flags->group);
+	case OPT_NS:
+		return weft_host_ns_option(flags->command, optarg, &flags->nsid);
+	default:
+		return weft_host_option(&flags->connect, flags->command, option, optarg);
+	}
+}
+
+/* "weft log smart URI", or which page would have been right. */
+static int take_name(struct flags *flags, const char *name)
+{
+	const char *names[32] = { NULL };
+
+	flags->name = name;
+	flags->page = weft_log_page_named(name);
+	if (flags->page) {
+		flags->lid = flags->page->lid;
+		return EXIT_OK;
+	}
+	if (weft_cli_is_number(name, UINT8_MAX, &flags->lid))
+		return EXIT_OK;
+	for (size_t i = 0; weft_log_pages[i].name; i++)
+		names[i] = weft_log_pages[i].name;
+	return weft_cli_unknown(flags->command, "log page", name, names);
+}
+
+static int check(const struct flags *flags)
+{
+	const struct log_page *page = flags->page;
+
+	if (flags->json + flags->hex + flags->binary > 1)
+		return weft_cli_usage_error(flags->command,
+					    "--json, --hex and --raw-binary do not go together");
+	if (!page && flags->json)
+		return weft_cli_usage_error(flags->command,
+					    "--json goes with a page's name, not with its number");
+	if (page && (flags->length || flags->offset))
+		return weft_cli_usage_error(flags->command,
+					    "--length and --offset go with a page's "
+					    "number, not with its name");
+	if (flags->group && !(page && page->of_group))
+		return weft_cli_usage_error(flags->command, "--group-id goes with endurance");
+	if (flags->nsid && page && !page->of_ns)
+		return weft_cli_usage_error(flags->command,
+					    "--ns goes with smart, or with a number");
+	return weft_host_check(flags->command, flags->uri, &flags->connect, flags->nsid, NULL);
+}
+
+static int run(const struct flags *flags)
+{
+	_cleanup_(weft_freep) void *page = NULL;
+	struct weft_remote remote;
+	struct weft_err err = { "" };
+	uint32_t length = 0;
+	int rc = weft_remote_connect(&remote, flags->command, flags->uri, &flags->connect, &err);
+
+	if (rc == 0)
+		rc = read_page(flags, &remote, &page, &length, &err);
+	weft_remote_close(&remote);
+	if (rc < 0)
+		return weft_cli_failed(flags->command, err.text);
+	print_page(flags, page, length);
+	return EXIT_OK;
+}
+
+int weft_cmd_log(int argc, char **argv)
+{
+	struct flags flags = { .command = argv[0] };
+	int status;
+
+	weft_host_options_init(&flags.connect);
+	status = weft_cli_options(argc, argv, ":hb", options, usage, take_flag, &flags);
+	if (status != WEFT_CLI_GO_ON)
+		return status;
+	if (argc - optind != 2)
+		return weft_cli_usage_error(argv[0],
+					    "expected PAGE and URI, as in \"weft log smart "
+					    "nvme+tcp://127.0.0.1:4420/NQN\"");
+	flags.uri = argv[optind + 1];
+	status = take_name(&flags, argv[optind]);
+	if (status == EXIT_OK)
+		status = check(&flags);
+	return status == EXIT_OK ? run(&flags) : status;
+}

@@ -1,0 +1,381 @@
+/* cmd_raw.c - weft raw: any command, as it is said, and what comes back. */
+#include <errno.h>
+#include <getopt.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli/cli.h"
+#include "cli/hexdump.h"
+#include "cli/host_options.h"
+#include "cli/input.h"
+#include "cli/opcodes.h"
+#include "cli/passthru.h"
+#include "cli/print.h"
+
+static const char usage[] =
+	"usage: weft raw admin|io --opcode N [OPTION]... URI\n"
+	"\n"
+	"Sends one command, admin or I/O, with the options of \"nvme admin-passthru\" and\n"
+	"\"nvme io-passthru\". Nothing is checked: it is what you say it is. Shows dword 0\n"
+	"of the completion and the data; ends with 1, and the status in words, if the\n"
+	"controller refuses it.\n"
+	"\n"
+	"      --opcode N        which command; its lowest two bits say where data goes\n"
+	"  -n, --namespace-id N  the namespace (nsid= of the URI, or 0)\n"
+	"      --cdw2 N, --cdw3 N, --cdw10 N … --cdw15 N\n"
+	"                        dwords of the command (0)\n"
+	"  -l, --data-len N      bytes of data (of the input file)\n"
+	"  -r, --read            the data comes from the controller\n"
+	"  -w, --write           the data goes to the controller\n"
+	"  -i, --input-file FILE the data that goes there (standard input)\n"
+	"  -b, --raw-binary      the data that came, as it is, and nothing else\n"
+	"  -s, --show-command    show the command before it is sent\n"
+	"      --json            as JSON\n" WEFT_HOST_USAGE "  -h, --help          this text\n"
+	"\n"
+	"Numbers may be 0x....\n" WEFT_URI_USAGE "\n"
+	"  weft raw admin --opcode 0x06 --cdw10 1 --data-len 4096 --read \\\n"
+	"      nvme+tcp://127.0.0.1:4420/nqn.2026-11.io.weft:default\n";
+
+enum { OPT_OPCODE = 256, OPT_JSON, OPT_CDW }; /* OPT_CDW + n: dword n */
+enum { DATA_MAX = 16 << 20 };
+
+static const struct option options[] = {
+	{ "opcode", required_argument, NULL, OPT_OPCODE },
+	{ "namespace-id", required_argument, NULL, 'n' },
+	{ "cdw2", required_argument, NULL, OPT_CDW + 2 },
+	{ "cdw3", required_argument, NULL, OPT_CDW + 3 },
+	{ "cdw10", required_argument, NULL, OPT_CDW + 10 },
+	{ "cdw11", required_argument, NULL, OPT_CDW + 11 },
+	{ "cdw12", required_argument, NULL, OPT_CDW + 12 },
+	{ "cdw13", required_argument, NULL, OPT_CDW + 13 },
+	{ "cdw14", required_argument, NULL, OPT_CDW + 14 },
+	{ "cdw15", required_argument, NULL, OPT_CDW + 15 },
+	{ "data-len", required_argument, NULL, 'l' },
+	{ "read", no_argument, NULL, 'r' },
+	{ "write", no_argument, NULL, 'w' },
+	{ "input-file", required_argument, NULL, 'i' },
+	{ "raw-binary", no_argument, NULL, 'b' },
+	{ "show-command", no_argument, NULL, 's' },
+	{ "json", no_argument, NULL, OPT_JSON },
+	WEFT_HOST_OPTIONS,
+	{ "help", no_argument, NULL, 'h' },
+	{},
+};
+
+struct flags {
+	const char *command, *uri, *input; /* input NULL: not given */
+	struct weft_options connect;
+	bool admin;
+	uint64_t opcode, nsid, length;
+	uint32_t dwords[16]; /* those that have options */
+	bool has_opcode, has_nsid, has_length;
+	bool read, write, binary, show, json;
+};
+
+/* What is sent, and what came. */
+struct exchange {
+	union nvme_sqe sqe;
+	char *data;
+	uint32_t length;
+	uint64_t result;
+	uint16_t status;
+};
+
+/* --- the command on the wire ------------------------------------------------------------------ */
+
+static void fill(const struct flags *flags, const struct weft_ctrl_info *info, union nvme_sqe *sqe)
+{
+	uint32_t words[16] = { 0 };
+
+	memcpy(words, flags->dwords, sizeof(words));
+	words[0] = (uint32_t)flags->opcode;
+	words[1] = flags->has_nsid ? (uint32_t)flags->nsid : info->nsid;
+	for (unsigned i = 0; i < 16; i++)
+		words[i] = htole32(words[i]);
+	memcpy(sqe, words, sizeof(words));
+}
+
+/* Of Fabrics commands the type says it, which is where others have a namespace. */
+static enum nvme_direction direction(const struct flags *flags)
+{
+	union nvme_sqe sqe = { .common = { .opcode = (uint8_t)flags->opcode,
+					   .nsid = cpu_to_le32((uint32_t)flags->nsid) } };
+
+	return nvme_cmd_direction(&sqe);
+}
+
+static int send_command(const struct flags *flags, struct weft_remote *remote, struct exchange *x,
+			struct weft_err *err)
+{
+	struct weft_err why = { "" };
+	int rc;
+
+	if (flags->admin)
+		rc = weft_admin(remote->ctrl, &x->sqe, x->data, x->length, &x->result, &why);
+	else
+		rc = weft_passthru_io(remote, &x->sqe, x->data, x->length, &x->result, &why);
+	x->status = rc > 0 ? (uint16_t)rc : 0;
+	return rc < 0 ? weft_fail(err, rc, "%s: %s", flags->uri, why.text) : 0;
+}
+
+/* --- data ------------------------------------------------------------------------------------- */
+
+static int read_input(const struct flags *flags, struct exchange *x, struct weft_err *err)
+{
+	size_t got;
+	int rc = weft_input_read(flags->input ? flags->input : "-", x->data,
+				 flags->has_length ? flags->length : DATA_MAX, &got, err);
+
+	if (rc < 0)
+		return rc;
+	if (flags->has_length && got < flags->length)
+		return weft_fail(err, -EINVAL,
+				 "--data-len %" PRIu64 ": the input has only %zu bytes",
+				 flags->length, got);
+	x->length = (uint32_t)got;
+	return 0;
+}
+
+static int prepare(const struct flags *flags, struct exchange *x, struct weft_err *err)
+{
+	enum nvme_direction way = direction(flags);
+
+	if (way == NVME_DIR_NONE || (!flags->has_length && !flags->input))
+		return 0;
+	x->data = calloc(1, flags->has_length ? flags->length + 1 : DATA_MAX);
+	if (!x->data)
+		return weft_fail(err, -ENOMEM, "no memory for the data");
+	x->length = (uint32_t)flags->length;
+	return way == NVME_DIR_TO_CTRL ? read_input(flags, x, err) : 0;
+}
+
+/* --- printing --------------------------------------------------------------------------------- */
+
+static const char *name_of(const struct flags *flags)
+{
+	return weft_opcode_text(flags->admin, (uint8_t)flags->opcode);
+}
+
+static void show_command(const struct flags *flags, const struct exchange *x)
+{
+	static const char *const ways[] = { "none", "to the controller", "to the host",
+					    "both ways" };
+	const __le32 *words = (const __le32 *)&x->sqe;
+
+	fprintf(stderr, "opcode        0x%02x (%s)\n", (unsigned)flags->opcode, name_of(flags));
+	fprintf(stderr, "namespace-id  0x%08" PRIx32 "\n", le32_to_cpu(words[1]));
+	for (unsigned i = 2; i < 16; i++) {
+		if (i < 4 || i >= 10)
+			fprintf(stderr, "cdw%-10u 0x%08" PRIx32 "\n", i, le32_to_cpu(words[i]));
+	}
+	fprintf(stderr, "data-len      %" PRIu32 " (%s)\n", x->length, ways[direction(flags)]);
+}
+
+static bool has_answer(const struct flags *flags, const struct exchange *x)
+{
+	return !x->status && x->length && direction(flags) == NVME_DIR_TO_HOST;
+}
+
+static void print_json(const struct flags *flags, const struct exchange *x)
+{
+	json_auto_t *json = json_pack("{s:i, s:s, s:i, s:s, s:b, s:I, s:I}", "opcode",
+				      (int)flags->opcode, "name", name_of(flags), "status",
+				      x->status & 0x7ff, "status_text", weft_status_text(x->status),
+				      "dnr", !!(x->status & NVME_SC_DNR), "dword0",
+				      (json_int_t)(uint32_t)x->result, "dword1",
+				      (json_int_t)(x->result >> 32));
+
+	if (has_answer(flags, x))
+		json_object_set_new(json, "data", weft_json_hex(x->data, x->length));
+	weft_print_json(json, false);
+}
+
+static void print_data(const struct exchange *x)
+{
+	struct weft_hexdump dump = { .out = stdout };
+
+	weft_hexdump(&dump, x->data, x->length);
+	weft_hexdump_end(&dump);
+}
+
+static void print_text(const struct flags *flags, const struct exchange *x)
+{
+	printf("%s (0x%02x): success, dword 0 is 0x%08" PRIx32 "\n", name_of(flags),
+	       (unsigned)flags->opcode, (uint32_t)x->result);
+	if (has_answer(flags, x))
+		print_data(x);
+}
+
+static int tell_refusal(const struct flags *flags, const struct exchange *x)
+{
+	fprintf(stderr,
+		"%s: %s: %s (0x%02x): %s (NVMe status 0x%x%s), dword 0 is 0x%08" PRIx32 "\n",
+		flags->command, weft_uri_subsystem(flags->uri).uri, name_of(flags),
+		(unsigned)flags->opcode, weft_status_text(x->status), x->status & 0x7ff,
+		x->status & NVME_SC_DNR ? ", do not retry" : "", (uint32_t)x->result);
+	return EXIT_FAILED;
+}
+
+static int report(const struct flags *flags, const struct exchange *x)
+{
+	if (flags->json)
+		print_json(flags, x);
+	else if (!x->status && !flags->binary)
+		print_text(flags, x);
+	else if (has_answer(flags, x))
+		fwrite(x->data, 1, x->length, stdout);
+	return x->status ? tell_refusal(flags, x) : EXIT_OK;
+}
+
+/* --- options ---------------------------------------------------------------------------------- */
+
+static int set(bool *flag)
+{
+	*flag = true;
+	return 1;
+}
+
+static int take_dword(struct flags *flags, unsigned number)
+{
+	char name[8];
+	uint64_t value;
+
+	snprintf(name, sizeof(name), "cdw%u", number);
+	if (weft_cli_number(flags->command, name, optarg, UINT32_MAX, &value) < 0)
+		return -1;
+	flags->dwords[number] = (uint32_t)value;
+	return 1;
+}
+
+static int take_flag(void *arg, int option)
+{
+	struct flags *flags = arg;
+
+	if (option > OPT_CDW && option < OPT_CDW + 16)
+		return take_dword(flags, (unsigned)(option - OPT_CDW));
+	switch (option) {
+	case OPT_OPCODE:
+		flags->has_opcode = true;
+		return weft_cli_number(flags->command, "opcode", optarg, UINT8_MAX, &flags->opcode);
+	case 'n':
+		flags->has_nsid = true;
+		return weft_cli_number(flags->command, "namespace-id", optarg, UINT32_MAX,
+				       &flags->nsid);
+	case 'l':
+		flags->has_length = true;
+		return weft_cli_number(flags->command, "data-len", optarg, DATA_MAX,
+				       &flags->length);
+	case 'i':
+		flags->input = optarg;
+		return 1;
+	case 'r':
+		return set(&flags->read);
+	case 'w':
+		return set(&flags->write);
+	case 'b':
+		return set(&flags->binary);
+	case 's':
+		return set(&flags->show);
+	case OPT_JSON:
+		return set(&flags->json);
+	default:
+		return weft_host_option(&flags->connect, flags->command, option, optarg);
+	}
+}
+
+/* The opcode has the last word about where data goes; what contradicts it is a mistake. */
+static int check_direction(const struct flags *flags)
+{
+	enum nvme_direction way = direction(flags);
+	bool moves = flags->length || flags->input;
+
+	if (way == NVME_DIR_BOTH)
+		return weft_cli_usage_error(flags->command,
+					    "--opcode 0x%02x would move data both "
+					    "ways, which is not supported",
+					    (unsigned)flags->opcode);
+	if (flags->read && way != NVME_DIR_TO_HOST)
+		return weft_cli_usage_error(flags->command, "--read: opcode 0x%02x reads nothing",
+					    (unsigned)flags->opcode);
+	if ((flags->write || flags->input) && way != NVME_DIR_TO_CTRL)
+		return weft_cli_usage_error(flags->command,
+					    "--write and --input-file: opcode 0x%02x writes nothing",
+					    (unsigned)flags->opcode);
+	if (moves && way == NVME_DIR_NONE)
+		return weft_cli_usage_error(flags->command,
+					    "--data-len: opcode 0x%02x moves no data",
+					    (unsigned)flags->opcode);
+	return EXIT_OK;
+}
+
+static int check(const struct flags *flags)
+{
+	int status;
+
+	if (!flags->has_opcode)
+		return weft_cli_usage_error(flags->command, "which command? --opcode says it");
+	if (flags->binary && flags->json)
+		return weft_cli_usage_error(flags->command, "--raw-binary does not go with --json");
+	status = check_direction(flags);
+	if (status != EXIT_OK)
+		return status;
+	return weft_host_check(flags->command, flags->uri, &flags->connect, 0, NULL);
+}
+
+static int take_words(struct flags *flags, char *const *words, int count)
+{
+	flags->admin = count && !strcmp(words[0], "admin");
+	if (count != 2 || (!flags->admin && strcmp(words[0], "io") != 0))
+		return weft_cli_usage_error(flags->command,
+					    "expected admin or io, and URI, as in \"weft raw admin "
+					    "--opcode 0x18 nvme+tcp://127.0.0.1:4420/NQN\"");
+	flags->uri = words[1];
+	return EXIT_OK;
+}
+
+/* --- the command ------------------------------------------------------------------------------ */
+
+static int exchange(const struct flags *flags, struct exchange *x, struct weft_err *err)
+{
+	struct weft_remote remote = { .ctrl = NULL };
+	int rc = prepare(flags, x, err);
+
+	if (rc == 0)
+		rc = weft_remote_connect(&remote, flags->command, flags->uri, &flags->connect, err);
+	if (rc == 0) {
+		fill(flags, &remote.info, &x->sqe);
+		if (flags->show)
+			show_command(flags, x);
+		rc = send_command(flags, &remote, x, err);
+	}
+	weft_remote_close(&remote);
+	return rc;
+}
+
+static int run(const struct flags *flags)
+{
+	struct exchange x = { .data = NULL };
+	struct weft_err err = { "" };
+	int rc = exchange(flags, &x, &err);
+	int status = rc < 0 ? weft_cli_failed(flags->command, err.text) : report(flags, &x);
+
+	free(x.data);
+	return status;
+}
+
+int weft_cmd_raw(int argc, char **argv)
+{
+	struct flags flags = { .command = argv[0] };
+	int status;
+
+	weft_host_options_init(&flags.connect);
+	status = weft_cli_options(argc, argv, ":hn:l:rwi:bs", options, usage, take_flag, &flags);
+	if (status != WEFT_CLI_GO_ON)
+		return status;
+	status = take_words(&flags, argv + optind, argc - optind);
+	if (status == EXIT_OK)
+		status = check(&flags);
+	return status == EXIT_OK ? run(&flags) : status;
+}

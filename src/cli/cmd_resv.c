@@ -1,0 +1,441 @@
+/* cmd_resv.c - weft resv: who may use a namespace: registrants, the reservation, and its holder.
+ *
+ * A host is known by its identifier: what one command registers, the next one of the same host finds,
+ * on whatever connection. */
+#include <errno.h>
+#include <getopt.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli/cli.h"
+#include "cli/host_options.h"
+#include "cli/opcodes.h"
+#include "cli/passthru.h"
+#include "cli/print.h"
+
+static const char usage[] =
+	"usage: weft resv ACTION [OPTION]... URI\n"
+	"\n"
+	"Reservations of a namespace: nvme+tcp://HOST:PORT/SUBNQN?nsid=N, where nsid may\n"
+	"be left out if there is only one. ACTION is one of\n"
+	"\n"
+	"  report         registrants, the reservation and who holds it\n"
+	"  register       --nrkey: this host with a key\n"
+	"  unregister     --crkey: this host\n"
+	"  replace        --crkey --nrkey: this host's key\n"
+	"  acquire        --crkey --rtype: the reservation\n"
+	"  preempt        --crkey --prkey --rtype: from who has that key\n"
+	"  preempt-abort  likewise, and end its commands\n"
+	"  release        --crkey --rtype: the reservation\n"
+	"  clear          --crkey: the reservation and all registrants\n"
+	"\n"
+	"      --crkey KEY     this host's key, as it is\n"
+	"      --nrkey KEY     this host's key, as it is to be\n"
+	"      --prkey KEY     that of another host\n"
+	"      --rtype TYPE    write-exclusive, exclusive-access, or one of these with\n"
+	"                      -reg-only or -all-regs behind it; or its number\n"
+	"      --iekey         the key that there is need not be known\n"
+	"      --cptpl WHAT    set or clear: whether it persists through power loss\n"
+	"      --json          as JSON\n" WEFT_NS_USAGE WEFT_HOST_USAGE
+	"  -h, --help          this text\n"
+	"\n"
+	"A key is a number of 64 bits, also 0x....\n" WEFT_URI_USAGE "\n"
+	"  weft resv report nvme+tcp://127.0.0.1:4420/nqn.2026-11.io.weft:default --ns 1\n";
+
+enum { OPT_CRKEY = 256, OPT_NRKEY, OPT_PRKEY, OPT_RTYPE, OPT_IEKEY, OPT_CPTPL, OPT_JSON };
+
+static const struct option options[] = {
+	{ "crkey", required_argument, NULL, OPT_CRKEY },
+	{ "nrkey", required_argument, NULL, OPT_NRKEY },
+	{ "prkey", required_argument, NULL, OPT_PRKEY },
+	{ "rtype", required_argument, NULL, OPT_RTYPE },
+	{ "iekey", no_argument, NULL, OPT_IEKEY },
+	{ "cptpl", required_argument, NULL, OPT_CPTPL },
+	{ "json", no_argument, NULL, OPT_JSON },
+	WEFT_NS_OPTION,
+	WEFT_HOST_OPTIONS,
+	{ "help", no_argument, NULL, 'h' },
+	{},
+};
+
+/* Options of which each action needs some and takes some. */
+enum { CRKEY = 1, NRKEY = 2, PRKEY = 4, RTYPE = 8, IEKEY = 16, CPTPL = 32 };
+
+static const char *const option_names[] = { "crkey", "nrkey", "prkey", "rtype", "iekey", "cptpl" };
+#define OPTION_NAMES (sizeof(option_names) / sizeof(option_names[0]))
+
+static const struct action {
+	const char *name, *done; /* "acquire", "acquired" */
+	uint8_t opcode;
+	uint8_t code;          /* RREGA, RACQA or RRELA */
+	unsigned needs, takes; /* options */
+	unsigned second;       /* the key behind CRKEY: NRKEY, PRKEY or none */
+} actions[] = {
+	{ "report", NULL, nvme_cmd_resv_report, 0, 0, 0, 0 },
+	{ "register", "registered", nvme_cmd_resv_register, 0, NRKEY, IEKEY | CPTPL, NRKEY },
+	{ "unregister", "unregistered", nvme_cmd_resv_register, 1, CRKEY, IEKEY | CPTPL, NRKEY },
+	{ "replace", "replaced the key", nvme_cmd_resv_register, 2, CRKEY | NRKEY, IEKEY | CPTPL,
+	  NRKEY },
+	{ "acquire", "acquired", nvme_cmd_resv_acquire, 0, CRKEY | RTYPE, IEKEY, PRKEY },
+	{ "preempt", "preempted", nvme_cmd_resv_acquire, 1, CRKEY | PRKEY | RTYPE, IEKEY, PRKEY },
+	{ "preempt-abort", "preempted", nvme_cmd_resv_acquire, 2, CRKEY | PRKEY | RTYPE, IEKEY,
+	  PRKEY },
+	{ "release", "released", nvme_cmd_resv_release, 0, CRKEY | RTYPE, IEKEY, 0 },
+	{ "clear", "cleared", nvme_cmd_resv_release, 1, CRKEY, IEKEY, 0 },
+};
+#define ACTIONS (sizeof(actions) / sizeof(actions[0]))
+
+static const char *const types[] = {
+	"none",
+	"write-exclusive",
+	"exclusive-access",
+	"write-exclusive-reg-only",
+	"exclusive-access-reg-only",
+	"write-exclusive-all-regs",
+	"exclusive-access-all-regs",
+};
+#define TYPES (sizeof(types) / sizeof(types[0]))
+
+struct flags {
+	const char *command, *uri;
+	const struct action *action;
+	struct weft_options connect;
+	uint64_t crkey, nrkey, prkey, rtype, cptpl;
+	unsigned given; /* of the options above */
+	uint32_t nsid;
+	bool json;
+};
+
+static const char *type_text(unsigned type)
+{
+	return type < TYPES ? types[type] : "reserved";
+}
+
+/* --- commands --------------------------------------------------------------------------------- */
+
+static int run_command(const struct flags *flags, struct weft_remote *remote, union nvme_sqe *sqe,
+		       void *buf, uint32_t length, struct weft_err *err)
+{
+	int rc;
+
+	sqe->common.opcode = flags->action->opcode;
+	sqe->common.nsid = cpu_to_le32(remote->ns_info.nsid);
+	rc = weft_passthru_io(remote, sqe, buf, length, NULL, err);
+	if (rc <= 0)
+		return rc;
+	return weft_fail(err, -EIO, "%s: %s: %s (NVMe status 0x%x)", flags->uri,
+			 weft_opcode_text(false, flags->action->opcode),
+			 weft_status_text((uint16_t)rc), rc & 0x7ff);
+}
+
+/* Register, Acquire and Release have their fields in the same places, as far as they have them. */
+static int change(const struct flags *flags, struct weft_remote *remote, struct weft_err *err)
+{
+	const struct action *action = flags->action;
+	__le64 keys[2] = { cpu_to_le64(flags->crkey) };
+	uint32_t cdw10 = action->code | (flags->given & IEKEY ? 1u << 3 : 0) |
+			 (uint32_t)flags->rtype << 8 | (uint32_t)flags->cptpl << 30;
+	union nvme_sqe sqe = { .common = { .cdw10 = cpu_to_le32(cdw10) } };
+
+	if (action->second)
+		keys[1] = cpu_to_le64(action->second == NRKEY ? flags->nrkey : flags->prkey);
+	return run_command(flags, remote, &sqe, keys, action->second ? 16 : 8, err);
+}
+
+/* --- the report ------------------------------------------------------------------------------- */
+
+enum { REPORT_FIRST = 4096 };
+
+/* The target's bytes, as many as were asked for: it may tell of more registrants than are in them. */
+struct report {
+	struct nvme_resv_status *status;
+	uint32_t size;
+};
+
+static unsigned told(const struct report *report)
+{
+	return report->status->regctl[0] | report->status->regctl[1] << 8;
+}
+
+static unsigned shown(const struct report *report)
+{
+	unsigned room = (report->size - sizeof(*report->status)) /
+			sizeof(struct nvme_registered_ctrl_ext);
+
+	return told(report) < room ? told(report) : room;
+}
+
+/* EDS: host identifiers have 128 bits on fabrics. */
+static int read_report(const struct flags *flags, struct weft_remote *remote, struct report *report,
+		       uint32_t size, struct weft_err *err)
+{
+	union nvme_sqe sqe = {
+		.common = { .cdw10 = cpu_to_le32(size / 4 - 1), .cdw11 = cpu_to_le32(1) },
+	};
+
+	free(report->status);
+	report->size = size;
+	report->status = calloc(1, size);
+	if (!report->status)
+		return weft_fail(err, -ENOMEM, "no memory for the report");
+	return run_command(flags, remote, &sqe, report->status, size, err);
+}
+
+static uint32_t whole_size(const struct report *report, const struct weft_remote *remote)
+{
+	uint32_t size = (uint32_t)(sizeof(*report->status) +
+				   told(report) * sizeof(struct nvme_registered_ctrl_ext));
+	uint32_t most = remote->info.transfer_max & ~63u;
+
+	return size < most ? size : most;
+}
+
+/* A second time where there are more than expected. */
+static int ask_report(const struct flags *flags, struct weft_remote *remote, struct report *report,
+		      struct weft_err *err)
+{
+	int rc = read_report(flags, remote, report, REPORT_FIRST, err);
+
+	if (rc == 0 && whole_size(report, remote) > report->size)
+		rc = read_report(flags, remote, report, whole_size(report, remote), err);
+	return rc;
+}
+
+static void hostid_text(const struct nvme_registered_ctrl_ext *entry, char text[33])
+{
+	for (unsigned i = 0; i < 16; i++)
+		sprintf(text + 2 * i, "%02x", entry->hostid[i]);
+}
+
+/* JSON's integers end at 2^63 here. */
+static json_t *key_json(uint64_t key)
+{
+	char text[24];
+
+	if (key <= INT64_MAX)
+		return json_integer((json_int_t)key);
+	snprintf(text, sizeof(text), "0x%" PRIx64, key);
+	return json_string(text);
+}
+
+static json_t *entry_json(const struct nvme_registered_ctrl_ext *entry)
+{
+	return json_pack("{s:i, s:i, s:o, s:o}", "cntlid", le16_to_cpu(entry->cntlid), "rcsts",
+			 entry->rcsts, "rkey", key_json(le64_to_cpu(entry->rkey)), "hostid",
+			 weft_json_hex(entry->hostid, sizeof(entry->hostid)));
+}
+
+static void print_report_json(const struct report *report)
+{
+	const struct nvme_resv_status *status = report->status;
+	json_t *list = json_array();
+	json_auto_t *json = json_pack("{s:I, s:i, s:i, s:i, s:o}", "gen",
+				      (json_int_t)le32_to_cpu(status->gen), "rtype", status->rtype,
+				      "regctl", told(report), "ptpls", status->ptpls, "regctlext",
+				      list);
+
+	for (unsigned i = 0; i < shown(report); i++)
+		json_array_append_new(list, entry_json(&status->regctl_eds[i]));
+	weft_print_json(json, false);
+}
+
+static void print_report(const struct report *report)
+{
+	const struct nvme_resv_status *status = report->status;
+	char hostid[33];
+
+	printf("reservation  %s\n", type_text(status->rtype));
+	printf("generation   %" PRIu32 "\n", le32_to_cpu(status->gen));
+	printf("persists     %s\n", status->ptpls ? "through power loss" : "no");
+	printf("registrants  %u\n", told(report));
+	for (unsigned i = 0; i < shown(report); i++) {
+		const struct nvme_registered_ctrl_ext *entry = &status->regctl_eds[i];
+
+		hostid_text(entry, hostid);
+		printf("  host %s  key 0x%016" PRIx64 "%s\n", hostid, le64_to_cpu(entry->rkey),
+		       entry->rcsts & 1 ? "  holder" : "");
+	}
+	if (shown(report) < told(report))
+		printf("  … %u more\n", told(report) - shown(report));
+}
+
+/* --- options ---------------------------------------------------------------------------------- */
+
+static int take_key(struct flags *flags, unsigned option, uint64_t *key)
+{
+	flags->given |= option;
+	return weft_cli_number(flags->command,
+			       option == CRKEY ? "crkey" :
+			       option == NRKEY ? "nrkey" :
+						 "prkey",
+			       optarg, UINT64_MAX, key);
+}
+
+static int take_type(struct flags *flags)
+{
+	flags->given |= RTYPE;
+	if (weft_cli_is_number(optarg, TYPES - 1, &flags->rtype) && flags->rtype)
+		return 1;
+	for (unsigned i = 1; i < TYPES; i++) {
+		if (!strcmp(optarg, types[i])) {
+			flags->rtype = i;
+			return 1;
+		}
+	}
+	weft_cli_usage_error(flags->command,
+			     "--rtype: expected a type such as write-exclusive, or 1 to 6, got "
+			     "\"%s\"",
+			     optarg);
+	return -1;
+}
+
+static int take_cptpl(struct flags *flags)
+{
+	flags->given |= CPTPL;
+	flags->cptpl = !strcmp(optarg, "clear") ? 2 : !strcmp(optarg, "set") ? 3 : 0;
+	if (flags->cptpl)
+		return 1;
+	weft_cli_usage_error(flags->command, "--cptpl: expected set or clear, got \"%s\"", optarg);
+	return -1;
+}
+
+static int take_flag(void *arg, int option)
+{
+	struct flags *flags = arg;
+
+	switch (option) {
+	case OPT_CRKEY:
+		return take_key(flags, CRKEY, &flags->crkey);
+	case OPT_NRKEY:
+		return take_key(flags, NRKEY, &flags->nrkey);
+	case OPT_PRKEY:
+		return take_key(flags, PRKEY, &flags->prkey);
+	case OPT_RTYPE:
+		return take_type(flags);
+	case OPT_IEKEY:
+		flags->given |= IEKEY;
+		return 1;
+	case OPT_CPTPL:
+		return take_cptpl(flags);
+	case OPT_JSON:
+		flags->json = true;
+		return 1;
+	case OPT_NS:
+		return weft_host_ns_option(flags->command, optarg, &flags->nsid);
+	default:
+		return weft_host_option(&flags->connect, flags->command, option, optarg);
+	}
+}
+
+static int take_action(struct flags *flags, const char *name)
+{
+	const char *names[ACTIONS + 1] = { NULL };
+
+	for (size_t i = 0; i < ACTIONS; i++) {
+		names[i] = actions[i].name;
+		if (!strcmp(name, actions[i].name)) {
+			flags->action = &actions[i];
+			return EXIT_OK;
+		}
+	}
+	return weft_cli_unknown(flags->command, "action", name, names);
+}
+
+/* Who ignores the key that there is need not know it. */
+static unsigned missing(const struct flags *flags)
+{
+	unsigned needs = flags->action->needs;
+
+	if (flags->given & IEKEY)
+		needs &= ~(unsigned)CRKEY;
+	return needs & ~flags->given;
+}
+
+static int check(const struct flags *flags)
+{
+	const struct action *action = flags->action;
+	unsigned lacks = missing(flags), extra = flags->given & ~(action->needs | action->takes);
+
+	for (unsigned i = 0; i < OPTION_NAMES; i++) {
+		if (lacks >> i & 1)
+			return weft_cli_usage_error(flags->command, "%s needs --%s", action->name,
+						    option_names[i]);
+		if (extra >> i & 1)
+			return weft_cli_usage_error(flags->command, "%s takes no --%s",
+						    action->name, option_names[i]);
+	}
+	return weft_host_check(flags->command, flags->uri, &flags->connect, flags->nsid, NULL);
+}
+
+/* --- the command ------------------------------------------------------------------------------ */
+
+static int report(const struct flags *flags, struct weft_remote *remote, struct weft_err *err)
+{
+	struct report report = { .status = NULL };
+	int rc = ask_report(flags, remote, &report, err);
+
+	if (rc == 0 && flags->json)
+		print_report_json(&report);
+	else if (rc == 0)
+		print_report(&report);
+	free(report.status);
+	return rc;
+}
+
+static void print_change(const struct flags *flags, uint32_t nsid)
+{
+	json_auto_t *json = json_pack("{s:s, s:I}", "action", flags->action->name, "nsid",
+				      (json_int_t)nsid);
+
+	if (flags->json)
+		weft_print_json(json, false);
+	else
+		printf("%s, namespace %" PRIu32 "\n", flags->action->done, nsid);
+}
+
+static int act(const struct flags *flags, struct weft_remote *remote, struct weft_err *err)
+{
+	int rc;
+
+	if (!flags->action->done)
+		return report(flags, remote, err);
+	rc = change(flags, remote, err);
+	if (rc == 0)
+		print_change(flags, remote->ns_info.nsid);
+	return rc;
+}
+
+static int run(const struct flags *flags)
+{
+	struct weft_remote remote;
+	struct weft_err err = { "" };
+	int rc = weft_remote_open(&remote, flags->command, flags->uri, flags->nsid, &flags->connect,
+				  &err);
+
+	if (rc == 0)
+		rc = act(flags, &remote, &err);
+	weft_remote_close(&remote);
+	return rc < 0 ? weft_cli_failed(flags->command, err.text) : EXIT_OK;
+}
+
+int weft_cmd_resv(int argc, char **argv)
+{
+	struct flags flags = { .command = argv[0] };
+	int status;
+
+	weft_host_options_init(&flags.connect);
+	status = weft_cli_options(argc, argv, ":h", options, usage, take_flag, &flags);
+	if (status != WEFT_CLI_GO_ON)
+		return status;
+	if (argc - optind != 2)
+		return weft_cli_usage_error(argv[0],
+					    "expected ACTION and URI, as in \"weft resv report "
+					    "nvme+tcp://127.0.0.1:4420/NQN\"");
+	flags.uri = argv[optind + 1];
+	status = take_action(&flags, argv[optind]);
+	if (status == EXIT_OK)
+		status = check(&flags);
+	return status == EXIT_OK ? run(&flags) : status;
+}

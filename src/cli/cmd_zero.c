@@ -1,0 +1,38 @@
+/* cmd_zero.c - weft zero: a range of a namespace reads as zeroes from now on. */
+#include <getopt.h>
+#include <stdio.h>
+
+#include "cli/cli.h"
+#include "cli/erase.h"
+
+static const char usage[] =
+	"usage: weft zero [OPTION]... URI --offset N --length N\n"
+	"       weft zero [OPTION]... URI --all\n"
+	"\n"
+	"Writes zeroes to a namespace: nvme+tcp://HOST:PORT/SUBNQN?nsid=N, where nsid may\n"
+	"be left out if there is only one. No data travels (Write Zeroes). What was there\n"
+	"is lost. It is flushed before this ends.\n"
+	"\n" WEFT_ERASE_USAGE
+	"      --deac          the space may be given back (deallocated)\n" WEFT_NS_USAGE
+		WEFT_HOST_USAGE "  -h, --help          this text\n"
+	"\n"
+	"Numbers may end in K, M, G or T.\n" WEFT_URI_USAGE "\n"
+	"  weft zero 'nvme+tcp://127.0.0.1:4420/nqn.2026-11.io.weft:default?nsid=1' \\\n"
+	"      --offset 1M --length 64K\n";
+
+static const struct option options[] = {
+	WEFT_ERASE_OPTIONS, { "deac", no_argument, NULL, ERASE_DEAC }, WEFT_NS_OPTION,
+	WEFT_HOST_OPTIONS,  { "help", no_argument, NULL, 'h' },        {},
+};
+
+int weft_cmd_zero(int argc, char **argv)
+{
+	struct weft_erase what = {
+		.command = argv[0], .doing = "zeroing", .did = "zeroed", .op = WEFT_ZERO
+	};
+	int status;
+
+	weft_host_options_init(&what.connect);
+	status = weft_cli_options(argc, argv, ":hq", options, usage, weft_erase_option, &what);
+	return status == WEFT_CLI_GO_ON ? weft_erase(&what, argc, argv) : status;
+}

@@ -1,0 +1,160 @@
+/* erase.c - one piece after the other, then a flush. The library divides a piece further, as the
+ * controller's limits want it, and has those parts in flight at once. */
+#include "cli/erase.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+
+#include "cli/cli.h"
+#include "cli/cp/cp.h"
+#include "cli/print.h"
+#include "cli/progress.h"
+#include "cli/range.h"
+#include "cli/units.h"
+
+#define PIECE (UINT64_C(128) << 20)
+
+/* --- options ---------------------------------------------------------------------------------- */
+
+static int set(bool *flag)
+{
+	*flag = true;
+	return 1;
+}
+
+int weft_erase_option(void *arg, int option)
+{
+	struct weft_erase *what = arg;
+
+	switch (option) {
+	case ERASE_OFFSET:
+		what->has_offset = true;
+		return weft_cp_size(what->command, "offset", optarg, &what->offset);
+	case ERASE_LENGTH:
+		what->has_length = true;
+		return weft_cp_size(what->command, "length", optarg, &what->length);
+	case ERASE_ALL:
+		return set(&what->all);
+	case ERASE_JSON:
+		return set(&what->json);
+	case ERASE_DEAC:
+		what->flags |= WEFT_UNMAP;
+		return 1;
+	case 'q':
+		return set(&what->quiet);
+	case OPT_NS:
+		return weft_host_ns_option(what->command, optarg, &what->nsid);
+	default:
+		return weft_host_option(&what->connect, what->command, option, optarg);
+	}
+}
+
+/* Nothing is taken for granted: what is gone is gone. */
+static int check_options(const struct weft_erase *what)
+{
+	if (what->all && (what->has_offset || what->has_length))
+		return weft_cli_usage_error(what->command,
+					    "--all does not go with --offset and --length");
+	if (!what->all && !(what->has_offset && what->has_length))
+		return weft_cli_usage_error(what->command, "which range? --offset and --length say "
+							   "it, or --all");
+	if (what->has_length && !what->length)
+		return weft_cli_usage_error(what->command, "--length 0 is no range");
+	return weft_host_check(what->command, what->uri, &what->connect, what->nsid, NULL);
+}
+
+/* --- the work --------------------------------------------------------------------------------- */
+
+static int erase_pieces(const struct weft_erase *what, struct weft_queue *queue, struct weft_ns *ns,
+			struct weft_err *err)
+{
+	struct weft_progress progress;
+	uint64_t done = 0;
+	int rc = 0;
+
+	weft_progress_start(&progress, what->doing, what->length, what->quiet);
+	while (rc == 0 && done < what->length) {
+		uint64_t left = what->length - done;
+		struct weft_cmd cmd = {
+			.op = what->op,
+			.flags = what->flags,
+			.ns = ns,
+			.offset = what->offset + done,
+			.length = left < PIECE ? left : PIECE,
+		};
+
+		rc = weft_run(queue, &cmd, err);
+		done += rc == 0 ? cmd.length : 0;
+		weft_progress_show(&progress, done);
+	}
+	weft_progress_clear(&progress);
+	if (rc < 0 && done)
+		fprintf(stderr, "%s: the first %s of %s are %s\n", what->command,
+			weft_exact_text(done).s, weft_size_text(what->length).s, what->did);
+	return rc;
+}
+
+static int erase(struct weft_erase *what, struct weft_remote *remote, struct weft_err *err)
+{
+	struct weft_err why = { "" };
+	struct weft_queue *queue;
+	int rc;
+
+	if (what->all)
+		what->length = remote->ns_info.size;
+	rc = weft_range_check(what->uri, &remote->ns_info, what->offset, what->length, err);
+	if (rc == 0)
+		rc = weft_queue_open(remote->ctrl, &queue, err);
+	if (rc < 0)
+		return rc;
+	rc = erase_pieces(what, queue, remote->ns, &why);
+	if (rc == 0)
+		rc = weft_flush(queue, remote->ns, &why);
+	weft_queue_close(queue);
+	return rc < 0 ? weft_fail(err, rc, "%s: %s", what->uri, why.text) : 0;
+}
+
+/* --- the command ------------------------------------------------------------------------------ */
+
+static void report(const struct weft_erase *what, double seconds)
+{
+	json_auto_t *json = json_pack("{s:s, s:I, s:I, s:f, s:b}", "destination", what->uri,
+				      "offset", (json_int_t)what->offset, "bytes",
+				      (json_int_t)what->length, "seconds",
+				      round(seconds * 1000) / 1000, "flushed", true);
+
+	if (what->json)
+		weft_print_json(json, false);
+	else if (!what->quiet)
+		printf("%s %s at %" PRIu64 " in %.1f s\n", what->did,
+		       weft_size_text(what->length).s, what->offset, seconds);
+}
+
+static int run(struct weft_erase *what)
+{
+	double start_s = weft_now_s();
+	struct weft_remote remote;
+	struct weft_err err = { "" };
+	int rc = weft_remote_open(&remote, what->quiet ? NULL : what->command, what->uri,
+				  what->nsid, &what->connect, &err);
+
+	if (rc == 0)
+		rc = erase(what, &remote, &err);
+	weft_remote_close(&remote);
+	if (rc < 0)
+		return weft_cli_failed(what->command, err.text);
+	report(what, weft_now_s() - start_s);
+	return EXIT_OK;
+}
+
+int weft_erase(struct weft_erase *what, int argc, char **argv)
+{
+	int status = weft_host_one_uri(argc, argv, "nvme+tcp://127.0.0.1:4420/NQN --all");
+
+	if (status != EXIT_OK)
+		return status;
+	what->uri = argv[optind];
+	status = check_options(what);
+	return status == EXIT_OK ? run(what) : status;
+}

@@ -1,0 +1,258 @@
+#include "cli/waiting.h"
+
+#include <poll.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "cli/progress.h"
+
+#define FIRST_S 1.0 /* what is over sooner is no news */
+#define AGAIN_S 10.0
+#define LOOK_MS 250
+
+/* --- what there is ---------------------------------------------------------------------------- */
+
+static bool is_open(enum weft_access access)
+{
+	return access == WEFT_ACCESS_OPTIMIZED || access == WEFT_ACCESS_NON_OPTIMIZED;
+}
+
+bool weft_waiting_usable(const struct weft_waiting_paths *p)
+{
+	for (unsigned i = 0; i < p->count; i++)
+		if (p->through ? is_open(p->through[i].access) : p->paths[i].state == WEFT_LIVE)
+			return true;
+	return false;
+}
+
+bool weft_has_path(struct weft_ns *ns)
+{
+	struct weft_ns_path through[WEFT_PATHS_MAX];
+	unsigned n = weft_ns_paths(ns, through, WEFT_PATHS_MAX);
+
+	for (unsigned i = 0; i < n && i < WEFT_PATHS_MAX; i++)
+		if (is_open(through[i].access))
+			return true;
+	return false;
+}
+
+/* Both lists are in the order of the paths' numbers; one that came in between is in the second
+ * alone, and seen at the next look. */
+static void look_at_paths(const struct weft_waiting *w, struct weft_waiting_paths *p,
+			  struct weft_ns_path through[WEFT_PATHS_MAX])
+{
+	unsigned n = WEFT_PATHS_MAX;
+
+	if (w->ns) {
+		n = weft_ns_paths(w->ns, through, WEFT_PATHS_MAX);
+		p->through = through;
+	}
+	p->count = weft_ctrl_paths(w->ctrl, p->paths, WEFT_PATHS_MAX);
+	p->count = p->count < n ? p->count : n;
+}
+
+/* --- when to speak ---------------------------------------------------------------------------- */
+
+bool weft_waiting_due(struct weft_waiting *w, bool usable, double now_s)
+{
+	if (usable && !w->told)
+		w->since_s = 0;
+	if (usable)
+		return w->told;
+	if (!w->since_s) {
+		w->since_s = now_s;
+		w->next_s = now_s + FIRST_S;
+	}
+	if (now_s < w->next_s)
+		return false;
+	w->next_s = now_s + AGAIN_S;
+	w->told = true;
+	return true;
+}
+
+/* --- in words --------------------------------------------------------------------------------- */
+
+static void why_path(const struct weft_path_info *path, const struct weft_ns_path *through,
+		     char *text, size_t size)
+{
+	const char *scheme = strstr(path->address, "://");
+	const char *address = scheme ? scheme + 3 : path->address;
+	uint32_t group = through ? through->ana_group : 0;
+
+	if (path->state != WEFT_LIVE || !through)
+		snprintf(text, size, "%s %s%s%s", address, weft_state_text(path->state),
+			 path->why.text[0] ? ": " : "", path->why.text);
+	else if (group)
+		snprintf(text, size, "%s %s (ANA group %u)", address,
+			 weft_access_text(through->access), group);
+	else
+		snprintf(text, size, "%s %s", address, weft_access_text(through->access));
+}
+
+void weft_waiting_why(const struct weft_waiting_paths *p, char *text, size_t size)
+{
+	size_t at = 0;
+
+	*text = '\0';
+	for (unsigned i = 0; i < p->count && at + 2 < size; i++) {
+		at += (size_t)snprintf(text + at, size - at, "%s", i ? ", " : "");
+		why_path(&p->paths[i], p->through ? &p->through[i] : NULL, text + at, size - at);
+		at += strlen(text + at);
+	}
+}
+
+static void limit_text(const char *what, uint32_t ms, const char *option, char *text, size_t size)
+{
+	if (!ms)
+		*text = '\0';
+	else if (ms % 1000)
+		snprintf(text, size, "; %s after %u ms (%s)", what, ms, option);
+	else
+		snprintf(text, size, "; %s after %u s (%s)", what, ms / 1000, option);
+}
+
+/* Nobody answers: which limit holds. */
+static bool none_lives(const struct weft_waiting_paths *p)
+{
+	for (unsigned i = 0; i < p->count; i++)
+		if (p->paths[i].state == WEFT_LIVE)
+			return false;
+	return true;
+}
+
+static void compose(const struct weft_waiting *w, const struct weft_waiting_paths *p, double now_s,
+		    char text[WEFT_WAITING_TEXT])
+{
+	unsigned seconds = (unsigned)(now_s - w->since_s);
+	char why[640], limit[96], whom[64];
+	struct weft_ns_info ns;
+
+	if (!w->ctrl) {
+		limit_text("it is given up", w->connect_ms, "--timeout", limit, sizeof(limit));
+		snprintf(text, WEFT_WAITING_TEXT, "waiting %u s for a connection to %.400s%s",
+			 seconds, w->uri, limit);
+		return;
+	}
+	snprintf(whom, sizeof(whom), "the subsystem");
+	if (w->ns) {
+		weft_ns_info(w->ns, &ns);
+		snprintf(whom, sizeof(whom), "namespace %u", ns.nsid);
+	}
+	if (none_lives(p))
+		limit_text("it is given up", w->loss_ms, "loss_timeout", limit, sizeof(limit));
+	else
+		limit_text("I/O fails", w->fast_io_fail_ms, "fast_io_fail", limit, sizeof(limit));
+	weft_waiting_why(p, why, sizeof(why));
+	snprintf(text, WEFT_WAITING_TEXT, "waiting %u s for a path to %s: %s%s", seconds, whom, why,
+		 limit);
+}
+
+/* --- a look ----------------------------------------------------------------------------------- */
+
+/* What is dead waits no more: an error follows. */
+bool weft_waiting_look(struct weft_waiting *w, double now_s, char text[WEFT_WAITING_TEXT])
+{
+	struct weft_ns_path through[WEFT_PATHS_MAX];
+	struct weft_waiting_paths p = { 0 };
+	bool usable = false;
+
+	if (w->ctrl && weft_ctrl_state(w->ctrl, NULL) == WEFT_DEAD)
+		return false;
+	if (w->ctrl) {
+		look_at_paths(w, &p, through);
+		usable = weft_waiting_usable(&p);
+	}
+	if (!weft_waiting_due(w, usable, now_s))
+		return false;
+	if (!usable) {
+		compose(w, &p, now_s, text);
+		return true;
+	}
+	snprintf(text, WEFT_WAITING_TEXT, "there is a path again, after %.1f s",
+		 now_s - w->since_s);
+	w->told = false;
+	w->since_s = 0;
+	return true;
+}
+
+/* --- the thread ------------------------------------------------------------------------------- */
+
+/* One for the process: a command is one. */
+static struct {
+	pthread_mutex_t lock;
+	pthread_cond_t more;
+	struct weft_list list;
+	bool started;
+} waitings = { .lock = PTHREAD_MUTEX_INITIALIZER, .more = PTHREAD_COND_INITIALIZER };
+
+static void tell(const char *command, const char *text)
+{
+	/* In one piece, over a line that is drawn again. */
+	fprintf(stderr, "%s%s: %s\n", isatty(STDERR_FILENO) ? "\r\033[K" : "", command, text);
+}
+
+static void look_at_all(void)
+{
+	char text[WEFT_WAITING_TEXT];
+	struct weft_waiting *w;
+
+	weft_list_for_each(w, &waitings.list, link)
+		if (weft_waiting_look(w, weft_now_s(), text))
+			tell(w->command, text);
+}
+
+static void *look_on(void *arg)
+{
+	(void)arg;
+	pthread_setname_np(pthread_self(), "weft-waiting");
+	pthread_mutex_lock(&waitings.lock);
+	for (;;) {
+		while (weft_list_empty(&waitings.list))
+			pthread_cond_wait(&waitings.more, &waitings.lock);
+		look_at_all();
+		pthread_mutex_unlock(&waitings.lock);
+		poll(NULL, 0, LOOK_MS);
+		pthread_mutex_lock(&waitings.lock);
+	}
+	return NULL;
+}
+
+/* Signals are for the others. Without a thread nothing is told. */
+static void start(void)
+{
+	sigset_t all, before;
+	pthread_t thread;
+
+	weft_list_init(&waitings.list);
+	waitings.started = true;
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &before);
+	if (!pthread_create(&thread, NULL, look_on, NULL))
+		pthread_detach(thread);
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
+}
+
+void weft_waiting_begin(struct weft_waiting *w)
+{
+	if (!w->command)
+		return;
+	pthread_mutex_lock(&waitings.lock);
+	if (!waitings.started)
+		start();
+	weft_list_push(&waitings.list, &w->link);
+	pthread_cond_signal(&waitings.more);
+	pthread_mutex_unlock(&waitings.lock);
+}
+
+void weft_waiting_end(struct weft_waiting *w)
+{
+	if (!w->link.next)
+		return;
+	pthread_mutex_lock(&waitings.lock);
+	weft_list_remove(&w->link);
+	pthread_mutex_unlock(&waitings.lock);
+	*w = (struct weft_waiting){ NULL };
+}

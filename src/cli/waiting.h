@@ -1,0 +1,57 @@
+/* waiting.h - says that there is no path, why, and for how long, before the user thinks it hangs.
+ *
+ *   no path ─ 1 s ─▶ "waiting 1 s for a path to …" ─ every 10 s ─▶ … ─▶ "goes on after 12 s"
+ *
+ * A thread looks at everything that weft_waiting_begin() was called for: most commands wait inside
+ * the library. It prints and does nothing else; how long the library waits is told to that, see
+ * weft_host_limit(). */
+#ifndef WEFT_CLI_WAITING_H
+#define WEFT_CLI_WAITING_H
+
+#include <stdbool.h>
+#include <weft/host.h>
+
+#include "base/list.h"
+
+struct weft_waiting {
+	const char *command;    /* NULL: nothing is told */
+	const char *uri;        /* as the user wrote it */
+	struct weft_ctrl *ctrl; /* NULL: it is being connected to */
+	struct weft_ns *ns;     /* whose I/O waits; NULL: any live path will do */
+	uint32_t connect_ms, loss_ms, fast_io_fail_ms; /* how long for; 0: for ever */
+
+	/* waiting.c's */
+	struct weft_list link;
+	double since_s, next_s; /* without a path; when to speak. 0: there is one */
+	bool told;
+};
+
+void weft_waiting_begin(struct weft_waiting *waiting);
+/* When this returns nobody looks at its controller and namespace any more. Also of one that has not
+ * begun. */
+void weft_waiting_end(struct weft_waiting *waiting);
+
+enum { WEFT_WAITING_TEXT = 1024 };
+
+/* One look, of who has a thread for it: true, and @text is to be told. */
+bool weft_waiting_look(struct weft_waiting *waiting, double now_s, char text[WEFT_WAITING_TEXT]);
+
+/* Whether I/O to @ns has somewhere to go. */
+bool weft_has_path(struct weft_ns *ns);
+
+/* --- for tests -------------------------------------------------------------------------------- */
+
+/* Its paths, as the library tells of them. @through: of the namespace, or NULL. */
+struct weft_waiting_paths {
+	unsigned count;
+	struct weft_path_info paths[WEFT_PATHS_MAX];
+	const struct weft_ns_path *through;
+};
+
+bool weft_waiting_usable(const struct weft_waiting_paths *paths);
+/* @usable: one of them is. true: it is time to tell something. */
+bool weft_waiting_due(struct weft_waiting *waiting, bool usable, double now_s);
+/* "127.0.0.1:4420 inaccessible (ANA group 1), 127.0.0.1:4421 reconnecting: Connection refused" */
+void weft_waiting_why(const struct weft_waiting_paths *paths, char *text, size_t size);
+
+#endif
