@@ -112,13 +112,24 @@ class Chaos:
     def move(self, node):
         self.cluster.nodes[node].ctl("move", group=self.rng.choice((1, 2)), node=node)
 
+    def rid(self, node):
+        """Of its groups; refused while the other one, which has just come back, is not seen to be."""
+        def accepted():
+            try:
+                self.cluster.nodes[node].ctl("drain")
+            except weft.CtlError as why:
+                assert "other member" in str(why), why
+                return False
+            return True
+        weft.wait_until(accepted, "a drain", END_S)
+
     def drain(self, node):
-        self.cluster.nodes[node].ctl("drain")
+        self.rid(node)
         self.pause(0, 0.1)
         self.cluster.nodes[node].ctl("undrain")
 
     def leave(self, node):
-        self.cluster.nodes[node].ctl("drain")
+        self.rid(node)
         self.cluster.nodes[node].stop()
         self.pause(0, 0.1)
         self.cluster.start(node)

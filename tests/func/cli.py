@@ -1,7 +1,10 @@
 #!/usr/bin/python3
 """cli.py - how `weft serve` fails and ends: exit status, and a last line that says why."""
+import contextlib
 import json
+import os
 import pathlib
+import re
 import signal
 import socket
 import subprocess
@@ -33,8 +36,9 @@ def said(result, code, *words):
     """It exited with `code` (one, or any of several) and its last line has these words."""
     codes = code if isinstance(code, tuple) else (code,)
     assert result.returncode in codes, f"exit status {result.returncode}: {result.stderr}"
-    assert not weft.SANITIZER.search(result.stderr), result.stderr
-    last = result.stderr.strip().splitlines()[-1] if result.stderr.strip() else ""
+    err = (result.stderr or "").strip()
+    assert not weft.SANITIZER.search(err), err
+    last = err.splitlines()[-1] if err else ""
     for word in words:
         assert str(word).lower() in last.lower(), f"no {word!r} in the last line: {last!r}"
 
@@ -45,6 +49,10 @@ WRONG_USAGE = [
     ["serve", "-x"], ["serve", "--poll=1"], ["ctl", "--jsn", "status"], ["version", "-j"],
     ["serve", "--ns", "mem:1M", "--allow", nvme.HOSTNQN, "--allow-any-host"],
     ["serve", "--ns", "mem:1M", "--check"],
+    *(["serve", "-c", "/nonexistent", *flags] for flags in (
+        ["--allow-any-host"], ["--allow", nvme.HOSTNQN], ["--ns", "mem:1M"], ["--nqn", weft.NQN])),
+    *(["id", "--ns", number, f"nvme+tcp://127.0.0.1:1/{weft.NQN}"] for number in (
+        "0", "4294967295", "4294967296", "1x", "-1", "")),
 ]
 
 
@@ -59,7 +67,8 @@ def wrong_usage(args):
 for args in WRONG_USAGE:
     wrong_usage(args)
 
-HELP = ["serve", "ctl", "discover", "ls", "id", "read", "write", "cp", "bench", "version"]
+HELP = ["serve", "ctl", "discover", "ls", "id", "log", "feature", "resv", "read", "write", "compare",
+        "zero", "trim", "cp", "raw", "bench", "version"]
 
 
 @tap.case("every command has --help that fits a terminal of 80 columns")
@@ -121,13 +130,15 @@ WRONG_VALUES = [
     (["--ns", "mem:1M,nsid=0"], ["nsid"]),
     (["--ns", "mem:1M,uuid=1234"], ["uuid"]),
     (["--ns", "mem:1M,nsid=3", "--ns", "mem:1M,nsid=3"], ["two --ns have nsid 3"]),
-    (["--ns", "mem:1GiB"], ["write 1G"]),
+    (["--ns", "/srv/a.img"], ["did you mean file:/srv/a.img?"]),
+    (["--ns", "mem:1M", "--allow", ""], ["--allow", "such as nqn.2014-08.org.nvmexpress:uuid:"]),
+    (["--ns", "mem:1GB"], ["may count in 1000s or in 1024s", "write 1G"]),
     (["--ns", "file:/nonexistent/dir/a.img,size=1M"], ["/nonexistent/dir/a.img"]),
     (["--ns", "block:/dev/nonexistent"], ["/dev/nonexistent"]),
     (["--ns", "block:/dev/null"], ["/dev/null"]),
     (["--ns", "mem:1M", "--listen", "ftp://127.0.0.1"], ["ftp"]),
     (["--ns", "mem:1M", "--listen", "nvme+tcp://127.0.0.1:99999"], ["99999"]),
-    (["--ns", "mem:1M", "--listen", "nvme+tcp://127.0.0.1:0", "--nqn", "not an nqn"], ["nqn"]),
+    (["--ns", "mem:1M", "--listen", "nvme+tcp://127.0.0.1:0", "--nqn", "a\nb"], ["nqn"]),
     (["--ns", "mem:1M", "--listen", "nvme+tcp://127.0.0.1:0", "--cpus", "zero"], ["cpus"]),
     (["--ns", "mem:1M", "--listen", "nvme+tcp://127.0.0.1:0", "--cpus", "4095"], ["4095"]),
 ]
@@ -154,7 +165,7 @@ WRONG_CONFIG = [
     ("depth: 65536\n", 1, "depth"),
     ("depth: deep\n", 1, "depth"),
     ("cpus: [ x ]\n", 1, "cpus"),
-    ("subsystems:\n  - nqn: hello world\n", 2, "nqn"),
+    ("subsystems:\n  - nqn: [ hello ]\n", 2, "nqn"),
     ("subsystems:\n  - allow_any_host: true\n", None, "nqn"),
     ("subsystems:\n  - nqn: nqn.2026-11.io.weft:a\n    allow_any_host: maybe\n", 3,
      "allow_any_host"),
@@ -201,6 +212,70 @@ def _():
         said(weft_run("serve", "-c", path, "--check"), FAILED, f"{path}:1:")
 
 
+@tap.case("configuration: --listen goes before what the file says")
+def _():
+    with tempfile.TemporaryDirectory() as tmp:
+        path = pathlib.Path(tmp, "weft.yaml")
+        path.write_text("listen: [ nonsense ]\n" + SUBSYSTEM)
+        said(weft_run("serve", "-c", path, "--check"), FAILED, "nonsense")
+        said(weft_run("serve", "-c", path, "--listen", weft.ANY_PORT, "--check"), OK)
+
+
+@tap.case("--detach: what fails in the background fails here")
+def _():
+    said(serve("--detach", "--listen", weft.ANY_PORT, "--ns", "file:/nonexistent/a"), FAILED,
+         "/nonexistent/a")
+
+
+@tap.case("configuration: any host does not go with a list of hosts, which may be empty")
+def _():
+    with tempfile.TemporaryDirectory() as tmp:
+        path = pathlib.Path(tmp, "weft.yaml")
+        for hosts in ("", nvme.HOSTNQN):
+            path.write_text(SUBSYSTEM + f"    hosts: [ {hosts} ]\n")
+            said(weft_run("serve", "-c", path, "--check"), FAILED, "does not go with hosts")
+
+
+@tap.case("the same file twice: refused by --check and at the start, by whatever name")
+def _():
+    with tempfile.TemporaryDirectory() as tmp:
+        path, image, link = (pathlib.Path(tmp, name) for name in ("weft.yaml", "a.img", "b.img"))
+        image.write_bytes(bytes(1 << 20))
+        link.symlink_to(image)
+        words = f"file:{link} is the storage of file:{image} in line 5, too"
+        both = "    namespaces:\n      - {{ backend: file:{}{} }}\n      - {{ backend: file:{}{} }}\n"
+        path.write_text(SUBSYSTEM + both.format(image, "", link, ""))
+        said(weft_run("serve", "-c", path, "--check"), FAILED, words)
+        said(serve("-c", path, "--listen", weft.ANY_PORT), FAILED, words)
+        path.write_text(SUBSYSTEM + both.format(image, ", ro: true", link, ", ro: true"))
+        said(weft_run("serve", "-c", path, "--check"), OK)
+        said(serve("--ns", f"file:{image}", "--ns", f"file:{link}"), USAGE,
+             f"two --ns have the same storage, file:{image} and file:{link}")
+
+
+HUGE = "mem:8191T"                  # the machine is not there yet
+
+
+@tap.case("configuration: --check warns of what is accepted and may not be meant")
+def _():
+    with tempfile.TemporaryDirectory() as tmp:
+        path = pathlib.Path(tmp, "weft.yaml")
+        path.write_text(SUBSYSTEM + f'    namespaces: [ {{ backend: "{HUGE}" }} ]\n')
+        result = weft_run("serve", "-c", path, "--check")
+        said(result, OK, f"weft serve: warning: {HUGE}: more than this machine's memory")
+        assert result.stdout == f"{path}: fine\n"
+        path.write_text(SUBSYSTEM + '    namespaces: [ { backend: "mem:1M" } ]\n    ana:\n'
+                        "      - { group: 1, state: change, portid: 1 }\n"
+                        "      - { group: 2, state: change }\n"
+                        "      - { group: 1, state: change, portid: 3 }\n")
+        result = weft_run("serve", "-c", path, "--check")
+        said(result, OK, "nqn.2026-11.io.weft:a: a rule is for port id 3, which no listener has")
+        assert "a rule is for group 2, which no namespace is in" in result.stderr, result.stderr
+        assert result.stderr.count("warning") == 2, result.stderr
+        path.write_text("subsystems: [ { nqn: testnqn } ]\n")
+        said(weft_run("serve", "-c", path, "--check"), OK, "weft serve: warning: testnqn is not")
+
+
 @tap.case("a file without a size that does not exist")
 def _():
     with tempfile.TemporaryDirectory() as tmp:
@@ -242,6 +317,7 @@ def _():
         result = weft_run(*args)
         said(result, OK)
         assert result.stdout.strip(), f"{args} prints nothing"
+    assert weft_run("-V").stdout == weft_run("--version").stdout == weft_run("version").stdout
     for word in ("io_uring", "epoll", "FUSE", "nbdkit", "this host is nqn."):
         assert word in weft_run("version").stdout, word
     facts = json.loads(weft_run("version", "--json").stdout)
@@ -287,6 +363,139 @@ def _(t):
     assert result.stderr.count(f"waiting for {t.dir}/a.img, which is locked") == 1
     refused(t, "namespace-add", backend=spec)
     assert "waiting" not in t.log.read_text()
+
+
+@with_target("two signals within a second are one: it stops cleanly",
+             ns=["file:{dir}/a.img,size=1M"])
+def _(t):
+    argv = [weft.BINARY, "serve", "--listen", weft.ANY_PORT, "--control", t.dir / "other.sock",
+            "--ns", f"file:{t.dir}/a.img"]
+    with subprocess.Popen(argv, stderr=subprocess.PIPE, text=True) as process:
+        while "waiting for" not in process.stderr.readline():
+            assert process.poll() is None
+        process.send_signal(signal.SIGTERM)         # both are seen when it has its file
+        process.send_signal(signal.SIGINT)
+        t.stop()
+        said(subprocess.CompletedProcess(argv, process.wait(30), "", process.stderr.read()), OK,
+             "stopped")
+
+
+# ---- the log, the pid, the background
+
+DATED = re.compile(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d{3} (info|warning): ")
+CLOCK = re.compile(r"\d\d:\d\d:\d\d\.\d{3} (info|warning): ")
+
+
+def stopped_log(folder, stderr, **env):
+    """A target that logs there is started and stopped."""
+    with subprocess.Popen([weft.BINARY, "serve", "--listen", weft.ANY_PORT, "--ns", "mem:1M",
+                           "--control", f"{folder}/control.sock"], stderr=stderr,
+                          env=os.environ | env) as process:
+        weft.wait_until(lambda: os.path.exists(f"{folder}/control.sock"), "it to start")
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(30) == 0
+
+
+@tap.case("the log has dates in a file, and none on a terminal or in the journal")
+def _():
+    with tempfile.TemporaryDirectory() as folder:
+        log = pathlib.Path(folder, "log")
+        # what systemd sets: the device and the inode of its socket
+        for env, style in (({}, DATED), ({"JOURNAL_STREAM": "1:2"}, DATED),
+                           ({"JOURNAL_STREAM": "{}"}, re.compile("<[46]>"))):
+            with open(log, "wb") as out:
+                st = os.fstat(out.fileno())
+                stopped_log(folder, out, **{key: text.format(f"{st.st_dev}:{st.st_ino}")
+                                            for key, text in env.items()})
+            lines = log.read_text().splitlines()
+            assert lines and all(map(style.match, lines)), lines
+        ours, theirs = os.openpty()
+        stopped_log(folder, theirs)
+        os.close(theirs)
+        with open(ours, "rb", buffering=0) as out:
+            assert CLOCK.match(out.read(4096).decode())
+
+
+@contextlib.contextmanager
+def in_background(*args, stderr=subprocess.PIPE):
+    """`weft serve --detach` in a folder of its own: (folder, its pid, what was told)."""
+    with tempfile.TemporaryDirectory() as folder:
+        control = pathlib.Path(folder, "control.sock")
+        argv = [weft.BINARY, "serve", "--listen", weft.ANY_PORT, "--ns", "mem:1M", "--detach",
+                "--control", control, *args]
+        result = subprocess.run(argv, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True,
+                                stderr=stderr, cwd=folder, timeout=30, check=False)
+        said(result, OK)
+        told = weft_run("ctl", "--control", control, "status").stdout
+        pid = json.loads(told)["pid"]
+        try:
+            yield pathlib.Path(folder), pid, result.stderr
+        finally:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGTERM)
+            weft.wait_until(lambda: not control.exists(), "it to end")
+
+
+def descriptors(pid):
+    return [os.readlink(f"/proc/{pid}/fd/{fd}") for fd in range(3)]
+
+
+@tap.case("--detach leaves the terminal; --log-file has the log, --pidfile the pid")
+def _():
+    with in_background("--log-file", "log", "--pidfile", "pid") as (folder, pid, told):
+        log, pidfile = folder / "log", folder / "pid"
+        assert not told, told
+        assert descriptors(pid) == ["/dev/null", "/dev/null", str(log)], descriptors(pid)
+        assert os.getsid(pid) == pid and pidfile.read_text() == f"{pid}\n"
+        assert log.stat().st_mode & 0o777 == 0o640 and DATED.match(log.read_text())
+        assert log.read_text().endswith("info: ready\n"), log.read_text()
+        log.rename(folder / "log.1")
+        os.kill(pid, signal.SIGHUP)
+        weft.wait_until(log.exists, "the log to be opened again")
+        weft_run("ctl", "--control", folder / "control.sock", "namespace-add", "backend=mem:2M")
+        assert "mem:2M" in log.read_text() and "mem:2M" not in (folder / "log.1").read_text()
+        os.kill(pid, signal.SIGTERM)
+        weft.wait_until(lambda: log.read_text().endswith("stopped\n"), "it to end")
+        weft.wait_until(lambda: not pidfile.exists(), "its pid to go")
+
+@tap.case("--detach without --log-file: a file keeps the log, a pipe or a terminal does not hold it")
+def _():
+    with in_background() as (_, pid, told):
+        assert descriptors(pid) == ["/dev/null"] * 3, descriptors(pid)
+        assert "the log is not kept; --log-file FILE keeps it" in told, told
+    with tempfile.NamedTemporaryFile() as log:
+        with in_background(stderr=log) as (_, pid, _):
+            assert descriptors(pid)[2] == log.name, descriptors(pid)
+        assert b"SIGTERM: stopping" in pathlib.Path(log.name).read_bytes()
+
+
+@tap.case("--log-file and --pidfile that cannot be made: it does not start")
+def _():
+    with tempfile.TemporaryDirectory() as folder:
+        for option in ("--log-file", "--pidfile"):
+            for path, why in ((folder, "not a regular file"),
+                              (f"{folder}/no/where", "No such file")):
+                said(serve("--ns", "mem:1M", "--listen", weft.ANY_PORT, option, path), FAILED,
+                     path, why)
+        pidfile = pathlib.Path(folder, "pid")
+        for text in (None, "1\n"):                  # of a start that fails nothing is left
+            if text:
+                pidfile.write_text(text)
+            said(serve("--listen", weft.ANY_PORT, "--ns", "file:/nonexistent/a", "--pidfile",
+                       pidfile, "--log-file", f"{folder}/log"), FAILED, "/nonexistent/a")
+            assert pidfile.exists() == bool(text) and (not text or pidfile.read_text() == text)
+            assert "/nonexistent/a" in pathlib.Path(folder, "log").read_text()
+
+
+@with_target("a takeover: the pid of the new process, which the old one does not take away")
+def _(t):
+    t.stop()
+    t.extra = ["--pidfile", str(t.dir / "pid")]
+    t.start()
+    for _ in range(2):
+        assert (t.dir / "pid").read_text() == f"{t.process.pid}\n"
+        t.takeover()
+    assert (t.dir / "pid").read_text() == f"{t.process.pid}\n"
 
 
 @with_target("signals during a start that fails do not hide why it failed",

@@ -11,8 +11,9 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "lib"))
 
 import tap
 import weft
-from bench import FAILED, FILE_NS, OK, running, uri
-from command import on_terminal
+from bench import FAILED, FILE_NS, OK, running, told, uri
+from cluster import with_cluster
+from command import interrupt, on_terminal
 from fixture import in_background, with_target
 from weft import Target, wait_until
 
@@ -66,16 +67,83 @@ def _():
         assert "after a reconnect" in last and "mem:" in last, process.stderr_text
 
 
+def spoken(process):
+    """Its messages, but for those about waiting: they depend on how long it took."""
+    return [line for line in process.stderr_text.splitlines()
+            if "waiting" not in line and "there is a path again" not in line]
+
+
 @tap.case("a target that goes away is told, and that it is back", limit_s=100)
 def _():
     with steady("file:{dir}/a.img,size=64M") as t:
-        with running(uri(t), "--time", 4, "--json") as process:
+        plot = t.dir / "plot.svg"
+        with running(uri(t), "--time", 60, "--json", "--plot", plot) as process:
             wait_until(t.controllers, "the bench to connect")
             restart(t, 1, 1)
+            told(process, "connected again to ")
+            process.send_signal(signal.SIGINT)
         assert process.returncode == OK, process.stderr_text
-        lost, again = process.stderr_text.splitlines()
+        lost, again = spoken(process)
         assert lost.startswith(f"weft bench: connection lost to {uri(t)}: "), lost
         assert lost.endswith("; reconnecting") and again == f"weft bench: connected again to {uri(t)}"
+        report = json.loads(process.stdout_text)
+        loss, = report["losses"]
+        assert loss["path"] == f"nvme+tcp://127.0.0.1:{t.addr[1]}" and loss["why"] in lost, loss
+        assert 0 < loss["at_s"] < loss["at_s"] + loss["seconds"] < report["seconds"] + 1, loss
+        drawn = plot.read_text()
+        assert drawn.count('class="loss"') == 3 and "path lost" in drawn, "two panels, one legend"
+        assert "1 reconnect<" in drawn, "and not 1 reconnects"
+
+
+@with_cluster("one of two paths that is lost: told, with why, and that it is back", limit_s=100)
+def _(cluster, one, two):
+    plain = f"nvme+tcp://127.0.0.1:{{}}/{weft.NQN}"
+    both = ",".join(plain.format(node.addr[1]) for node in (one, two))
+    with running(both, "--ns", 1, "--time", 60, "--json") as process:
+        wait_until(lambda: one.controllers() and two.controllers(), "the bench to connect")
+        time.sleep(0.5)
+        two.kill9()
+        told(process, f"path lost: 127.0.0.1:{two.addr[1]}")
+        cluster.start(2)
+        told(process, f"path back: 127.0.0.1:{two.addr[1]}")
+        process.send_signal(signal.SIGINT)
+    assert process.returncode == OK, process.stderr_text
+    address = f"127.0.0.1:{two.addr[1]}"
+    first, second = [line for line in spoken(process) if address in line][:2]
+    assert first.startswith(f"weft bench: path lost: {address}: "), first
+    assert re.fullmatch(rf"weft bench: path back: {address}, after [\d.]+ s", second), second
+    loss, = json.loads(process.stdout_text)["losses"]
+    assert address in loss["path"] and loss["why"] and loss["seconds"] > 0, loss
+
+
+ANA = """
+subsystems:
+  - nqn: nqn.2026-11.io.weft:test
+    allow_any_host: true
+    namespaces: [ { nsid: 1, backend: "mem:16M", ana_group: 7 } ]
+"""
+
+
+@with_target("a path that becomes inaccessible under load is lost, too", config=ANA)
+def _(t):
+    def state(word):
+        t.ctl("ana-set", nqn=t.nqn, rules=[dict(group=7, state=word)])
+
+    with running(uri(t), "--time", 60, "--json") as process:
+        wait_until(t.controllers, "the bench to connect")
+        time.sleep(0.7)
+        state("inaccessible")
+        told(process, "path lost: ")
+        state("optimized")
+        told(process, "path back: ")
+        process.send_signal(signal.SIGINT)
+    assert process.returncode == OK, process.stderr_text
+    loss, = json.loads(process.stdout_text)["losses"]
+    assert loss["why"] in ("inaccessible (ANA group 7)", "changing (ANA group 7)"), loss
+    assert loss["seconds"] > 0, loss
+    lost, back = spoken(process)
+    assert lost.startswith(f"weft bench: path lost: 127.0.0.1:{t.addr[1]}: "), lost
+    assert back.startswith(f"weft bench: path back: 127.0.0.1:{t.addr[1]}, after "), back
 
 
 def interrupted(process, *words):
@@ -100,9 +168,11 @@ def _():
                 time.sleep(0.7)
                 t.kill9()
                 time.sleep(0.5)
-                process.send_signal(signal.SIGINT)
-                while "Ctrl-C reports without them" not in process.stderr.readline():
-                    assert process.poll() is None, "it did not wait"
+                for _ in range(2):                      # the second is an echo of the first
+                    interrupt(process, signal.SIGINT)
+                told(process, "Ctrl-C reports without them")
+                time.sleep(1.2)
+                assert process.poll() is None, "two signals at once were taken for two"
                 process.send_signal(signal.SIGINT)
             assert interrupted(process)["read"]["ios"]
             t.start()
@@ -115,8 +185,7 @@ def _():
             wait_until(t.controllers, "the bench to connect")
             time.sleep(0.7)
             t.kill9()
-            while "Ctrl-C reports without them" not in process.stderr.readline():
-                assert process.poll() is None, "it did not wait"
+            told(process, "Ctrl-C reports without them")
             process.send_signal(signal.SIGINT)
         interrupted(process)
         t.start()

@@ -20,7 +20,8 @@ from fixture import with_target
 K, M = 1024, 1 << 20
 TWO = dict(ns=["mem:8M,block=512", "mem:16M,block=4096"])
 NO_NQN = "nvme+tcp://127.0.0.1:1/nqn.2026-11.io.weft:none"
-COMMANDS = ["discover", "ls", "id", "read", "write", "cp"]
+COMMANDS = ["discover", "ls", "id", "log", "feature", "resv", "read", "write", "compare", "zero",
+            "trim", "cp", "raw"]
 
 
 # ---- usage
@@ -53,7 +54,9 @@ WRONG_USAGE = [
     (["read", "--length", "4K", "--offset", "-1", "x"], ["--offset", "-1"]),
     (["read", "--length", "4K", "--json", "x"], ["--json goes with -o"]),
     (["write"], ["expected one URI"]),
-    (["write", "--offset", "1.5G", "x"], ["--offset", "1.5G"]),
+    (["write", "--offset", "1.1K", "x"], ["--offset", "1.1K"]),
+    (["write", "--offset", "4KB", "x"], ["--offset", "1000s or in 1024s; write 4K"]),
+    (["bench", "--bs", "4kB", "x"], ["--bs", "1000s or in 1024s; write 4k"]),
     (["cp", "a"], ["expected FROM and TO"]),
     (["cp", "--jobs", "0", "a", "b"], ["--jobs"]),
     (["cp", "--bs", "100", "a", "b"], ["--bs"]),
@@ -81,7 +84,7 @@ WRONG_URIS = [
     ("nvme+fc://127.0.0.1/nqn.2026-11.io.weft:a", ["nvme+fc"]),
     ("nvme+tcp://127.0.0.1:99999/nqn.2026-11.io.weft:a", ["99999"]),
     ("nvme+tcp://127.0.0.1:0/nqn.2026-11.io.weft:a", ["port 0"]),
-    ("nvme+tcp://127.0.0.1/not-an-nqn", ["not-an-nqn"]),
+    ("nvme+tcp://127.0.0.1/50%off", ["hexadecimal"]),
     ("nvme+tcp://127.0.0.1/nqn.2026-11.io.weft:a?nsid=0", ["nsid=0"]),
     ("nvme+tcp://127.0.0.1/nqn.2026-11.io.weft:a?kato=soon", ["kato=soon"]),
     ("nvme+tcp://127.0.0.1/nqn.2026-11.io.weft:a?colour=red", ["colour"]),
@@ -99,6 +102,16 @@ def _():
             fails("cp", "/nonexistent/file", place, code=USAGE, words=words)
     for args in commands:
         fails(*args, "--hostnqn", "me", NO_NQN, code=USAGE, words=["me"])
+
+
+@tap.case("two namespaces are a contradiction: exit status 2, nobody is connected to")
+def _():
+    place = NO_NQN + "?nsid=1"
+    for args in (["ls"], ["id"], ["read", "--length", "4K"], ["write"], ["bench"]):
+        fails(*args, place, "--ns", 3, code=USAGE,
+              sentence=f"weft {args[0]}: --ns 3 and nsid=1 of the URI are two namespaces; leave "
+                       "one of them out")
+        fails(*args, place + "&nsid=2", code=USAGE, words=["nsid=2: nsid is given twice"])
 
 
 @tap.case("nobody listens there: every command says so and ends with 1")
@@ -186,7 +199,7 @@ def _(t):
 
 @with_target("ls: one namespace, by --ns or by nsid=; used is told where it says something", **TWO)
 def _(t):
-    for args in ([uri(t, 2)], [uri(t), "--ns", 2], [uri(t, 1), "--ns", 2],
+    for args in ([uri(t, 2)], [uri(t), "--ns", 2], [uri(t, 2), "--ns", 2],
                  [uri(t, nqn=""), "--ns", 2], [uri(t, nqn="", nsid=2)]):
         tree, = as_json("ls", *args)["subsystems"]
         assert [n["nsid"] for n in tree["namespaces"]] == [2], tree
@@ -236,6 +249,18 @@ def _(t):
         assert "refused" in gone["controllers"][0]["error"].lower(), gone
 
 
+@tap.case("ls: what several controllers show is one list, in order")
+def _():
+    with scripted.Target() as one, scripted.Target() as other:
+        one.namespaces = {n: scripted.Namespace(bytes(4096)) for n in (2, 3, 9)}
+        other.namespaces = {n: scripted.Namespace(bytes(4096)) for n in (1, 3, 5, 9, 12)}
+        entries = [structures.entry(t.nqn, t.addr[1]) for t in (one, other)]
+        with scripted.Target(log=structures.DiscoveryLog(entries)) as service:
+            tree, = as_json("ls", uri(service, nqn=""))["subsystems"]
+        assert [n["nsid"] for n in tree["namespaces"]] == [1, 2, 3, 5, 9, 12], tree
+        assert [len(n["paths"]) for n in tree["namespaces"]] == [1, 1, 2, 1, 2, 1], tree
+
+
 @with_target("ls: no subsystem, no namespace")
 def _(t):
     t.ctl("namespace-remove", nqn=t.nqn, nsid=1)
@@ -252,10 +277,11 @@ def _(t):
     assert "namespaces: 1 2 (--ns N shows one)" in page, page
     page = text("id", uri(t), "--ns", 2)
     assert max(len(line) for line in page.splitlines()) <= 80, page
+    assert "preferred write granularity: 4 KiB\n" in page, page
     for line in ("TRANSPORT tcp         from 127.0.0.1", "MDTS", "ONCS",
                  "compare, deallocate, write", "VWC", "NSZE", "LBAF 0", "traffic-based keep-alive", "compare and write", "16 MiB", "identifiers"):
         assert line in page, f"no {line!r} in\n{page}"
-    for place, nsid in ((uri(t, nsid=1), 1), (uri(t, nsid=1), 2)):
+    for place, nsid in ((uri(t, nsid=1), 1), (uri(t), 2)):
         raw = as_json("id", place, "--ns", nsid)
         assert raw["path"] == {"transport": "tcp", "local": "127.0.0.1"}, raw["path"]
         ctrl, ns = raw["controller"], raw["namespace"]
@@ -395,7 +421,7 @@ REFUSED = [
      "weft read: --offset 16777216 with --length 4096 goes beyond the end of URI, which has 16 "
      "MiB (16777216 bytes): at most 0 bytes can be read there"),
     (["read", "--offset", "17M", "--length", "4K"],
-     "weft read: --offset 17825792 is beyond the end of the namespace, which has 16 MiB "
+     "weft read: --offset 17825792 is beyond the end of URI, which has 16 MiB "
      "(16777216 bytes)"),
     (["write", "--offset", "15M", "--length", "2M"],
      "weft write: --offset 15728640 with --length 2097152 goes beyond the end of URI, which has 16 "
@@ -415,6 +441,32 @@ def _(t):
     assert hashlib.sha256(done("read", uri(t, 2), "--length", "16M")).digest() == before
 
 
+@with_target("read and write: sizes as people write them", **TWO)
+def _(t):
+    done("write", uri(t, 1), "--offset", "1.5KiB", "--length", "0.5k", stdin=b"half" * 128)
+    assert done("read", uri(t, 1), "--offset", 1536, "--length", "512") == b"half" * 128
+
+
+@with_target("subsystems that are not called nqn.…, as Linux' target has them", nqn="testnqn")
+def _(t):
+    assert t.log.read_text().count("warning: testnqn is not of the form") == 1, t.log.read_text()
+    for nqn in ("blktests-subsystem-1", "100 %?,nvme+tcp:/\u00fc"):
+        result = t.ctl("subsystem-add", nqn=nqn, allow_any_host=True,
+                       namespaces=[{"backend": "mem:1M"}])
+        assert f"{nqn} is not of the form" in result["warnings"][0], result
+        entries = as_json("discover", uri(t, nqn=""))["entries"]
+        place, = [e["uri"] for e in entries if e["subnqn"] == nqn]
+        assert [s["nqn"] for s in as_json("ls", place)["subsystems"]] == [nqn], place
+        assert len(done("read", f"{place}?nsid=1", "--length", "1M")) == M
+        found = as_json("id", f"{uri(t, nqn=place.split('/', 3)[3])}?paths=discover&nsid=1")
+        assert found["controller"]["subnqn"] == nqn, found["controller"]
+        t.ctl("namespace-remove", nqn=nqn, nsid=1)
+        assert len(as_json("ls", uri(t, nqn=""))["subsystems"]) == 2
+        t.ctl("subsystem-remove", nqn=nqn)
+    t.takeover()
+    assert [s["nqn"] for s in as_json("ls", uri(t))["subsystems"]] == ["testnqn"]
+
+
 @with_target("which namespace: it has to be said where there are several", **TWO)
 def _(t):
     out, source = t.dir / "out", t.dir / "in"
@@ -430,7 +482,7 @@ def _(t):
                  ["cp", uri(t, 9), out], ["id", uri(t, 9)]):
         fails(*args, sentence=f"weft {args[0]}: {missing}")
     done("write", uri(t), "--ns", 2, stdin=b"two!" * K)
-    assert done("read", uri(t, 1), "--ns", 2, "--length", "4K") == b"two!" * K
+    assert done("read", uri(t, 2), "--ns", 2, "--length", "4K") == b"two!" * K
     assert done("read", uri(t, 1), "--length", "4K") == bytes(4 * K)
     assert as_json("bench", uri(t), "--ns", 2, "--time", "50ms")["target"]["nsid"] == 2
     fails("read", uri(t, nqn=""), "--length", "4K",

@@ -10,6 +10,7 @@ import pathlib
 import re
 import signal
 import socket
+import struct
 import subprocess
 import sys
 import threading
@@ -18,8 +19,9 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "lib"))
 
 import tap
 import weft
-from command import FAILED, OK, as_json, done, fails, on_terminal, start, uri
-from fixture import with_target
+from command import FAILED, OK, as_json, done, fails, interrupt, on_terminal, start, uri
+from fixture import connect, with_target
+from target import Target, normally
 
 K, M = 1024, 1 << 20
 FILES = dict(ns=["file:{dir}/one,size=32M,block=512", "file:{dir}/two,size=32M,block=4096"])
@@ -206,6 +208,56 @@ def _(t):
     assert code == FAILED and "standard input is a terminal" in shown, shown
 
 
+# ---- ranges
+
+@with_target("a range of a file, a namespace or a pipe, to another place of a namespace", **FILES)
+def _(t):
+    data, old = os.urandom(4 * M) + bytes(4 * M) + os.urandom(8 * M), os.urandom(32 * M)
+    source, out = t.dir / "source", t.dir / "out"
+    source.write_bytes(data)
+    for what in (["--verify"], ["--no-sparse", "--bs", "256K"]):
+        done("write", uri(t, 1), stdin=old)
+        got = as_json("cp", source, uri(t, 1), "--offset", "1M", "--length", "12M", "--to-offset", "7M",
+                      *what)
+        assert (got["offset"], got["to_offset"], got["bytes"]) == (M, 7 * M, 12 * M), got
+        want = old[:7 * M] + data[M:13 * M] + old[19 * M:]
+        assert done("read", uri(t, 1), "--length", "32M") == want
+    done("cp", uri(t, 1), uri(t, 2), "--offset", "7M", "--length", "4M", "--to-offset", "28M", "--verify")
+    assert done("read", uri(t, 2), "--offset", "28M", "--length", "4M") == data[M:5 * M]
+    done("cp", uri(t, 1), out, "--offset", "18M")
+    assert out.read_bytes() == want[18 * M:]
+    done("cp", source, out, "--force", "--offset", 12345, "--length", 54321)
+    assert out.read_bytes() == data[12345:12345 + 54321]
+    assert done("cp", uri(t, 1), "-", "--offset", "8M", "--length", 512) == want[8 * M:8 * M + 512]
+    done("cp", "-", uri(t, 1), "--length", 1024, "--to-offset", 512, stdin=data)
+    assert done("read", uri(t, 1), "--length", 2048) == want[:512] + data[:1024] + want[1536:2048]
+
+
+@with_target("ranges that cannot be: told in the words of the options, and nothing is changed", **FILES)
+def _(t):
+    source, out = t.dir / "source", t.dir / "out"
+    source.write_bytes(bytes(M))
+    before = hashlib.sha256((t.dir / "two").read_bytes()).digest()
+    for args, words in (
+            ([source, uri(t, 2), "--offset", "2M"], ["--offset 2097152 is beyond the end of", "1 MiB"]),
+            ([source, uri(t, 2), "--offset", "512K", "--length", "1M"],
+             ["--offset 524288 with --length 1048576 goes beyond the end", "512 KiB"]),
+            ([source, uri(t, 2), "--length", "2M"], ["--length 2097152", "has only 1 MiB"]),
+            ([source, uri(t, 2), "--to-offset", "512"], ["--to-offset 512 is not a multiple", "4096"]),
+            ([source, uri(t, 2), "--to-offset", "33M"], ["--to-offset 34603008 is beyond the end"]),
+            ([source, uri(t, 2), "--to-offset", "32M", "--length", "4K"],
+             ["--to-offset 33554432 with --length 4096 goes beyond the end"]),
+            ([uri(t, 1), uri(t, 2), "--offset", "100", "--length", "4K"], ["--offset 100 is not a multiple"]),
+            ([uri(t, 1), out, "--to-offset", "4K"], ["--to-offset 4096", "file that is made anew"]),
+            ([uri(t, 1), "-", "--to-offset", "4K"], ["--to-offset 4096", "standard output is a pipe"]),
+            (["-", uri(t, 2), "--offset", "4K"], ["--offset 4096", "standard input is a pipe"])):
+        fails("cp", *args, words=words)
+        assert not out.exists()
+    for args in (["--offset", "x"], ["--length", "4KB"], ["--to-offset", "-1"]):
+        fails("cp", source, uri(t, 2), *args, code=2, words=args[:1])
+    assert hashlib.sha256((t.dir / "two").read_bytes()).digest() == before
+
+
 # ---- holes
 
 @with_target("holes stay holes, and old data becomes zeroes", **FILES)
@@ -234,6 +286,95 @@ def _(t):
         a.seek(3 << 30), b.seek(3 << 30)
         assert a.read(M) == b.read(M)
     assert allocated(t.dir / "big") < M
+
+
+def reads(t):
+    """(commands, units of 512,000 bytes, rounded up) that hosts have read, by the target's count."""
+    with connect(t) as ctrl:
+        smart = ctrl.log(2, 512, nsid=0xFFFFFFFF)
+    return struct.unpack_from("<Q", smart, 64)[0], struct.unpack_from("<Q", smart, 32)[0]
+
+
+# 6 MiB of data in 256 MiB, at places that are no multiples of a piece.
+SPARSE = [(0, M), (100 * M + 4 * K, M), (133 * M + 512, 3 * M - 512), (255 * M, M)]
+
+for kind in ("file:{dir}/big,size=256M", "mem:256M"):
+    @with_target(f"what is not allocated is not read: {kind}", ns=[kind, "file:{dir}/copy,size=256M"])
+    def _(t):
+        source = sparse_file(t.dir / "image", 256 * M, SPARSE)
+        done("cp", source, uri(t, 1))
+        for to in (t.dir / "out", uri(t, 2)):
+            before, units = reads(t)
+            summary = as_json("cp", uri(t, 1), to)
+            commands, units = reads(t)[0] - before, reads(t)[1] - units
+            assert summary["bytes"] == 256 * M, summary
+            # A piece is read whole if some of it is allocated.
+            assert 6 <= commands <= 6 + 4 and units <= (6 + 4) * M / 512000 + 2, (commands, units)
+        assert sha(t.dir / "out") == sha(t.dir / "copy") == sha(source)
+        assert allocated(t.dir / "out") < 8 * M > allocated(t.dir / "copy")
+        done("cp", "--verify", "--force", uri(t, 1), t.dir / "out")
+        assert sha(t.dir / "out") == sha(source)
+        done("cp", "--no-sparse", "--force", uri(t, 1), t.dir / "out")
+        assert sha(t.dir / "out") == sha(source) and allocated(t.dir / "out") >= 256 * M
+
+
+TWO_PORTS = """
+listen: [ "nvme+tcp://127.0.0.1:0?portid=1", "nvme+tcp://127.0.0.1:0?portid=2" ]
+subsystems:
+  - nqn: nqn.2026-11.io.weft:test
+    allow_any_host: true
+    namespaces: [ { nsid: 1, backend: "mem:64M" } ]
+"""
+
+
+@with_target("what is allocated is asked through a path that leads there", config=TWO_PORTS)
+def _(t):
+    paths = ",".join(f"{l['uri']}/{t.nqn}" for l in t.ctl("status")["listeners"]) + "?nsid=1"
+    done("cp", sparse_file(t.dir / "image", 64 * M, [(8 * M, M)]), uri(t, 1))
+    for closed in (1, 2):
+        t.ctl("ana-set", nqn=t.nqn, rules=[
+            {"group": 1, "portid": 3 - closed, "state": "optimized"},
+            {"group": 1, "portid": closed, "state": "inaccessible"}])
+        before = reads(t)[0]
+        done("cp", "--force", paths, t.dir / "out")
+        # What is taken before the other path is there, at most what can be in flight, is read.
+        assert reads(t)[0] - before <= 1 + 4 * 8
+        assert sha(t.dir / "out") == sha(t.dir / "image")
+
+
+@with_target("an old file's data does not shine through where nothing is allocated",
+             ns=["mem:8M", "mem:8M"])
+def _(t):
+    done("cp", "-", uri(t, 2), stdin=os.urandom(8 * M))
+    done("cp", "--verify", uri(t, 1), uri(t, 2))
+    assert done("cp", uri(t, 2), "-") == bytes(8 * M)
+
+
+@with_target("what is written while it is copied: all that was there before is copied",
+             ns=["file:{dir}/big,size=256M"])
+def _(t):
+    """The target is asked about what lies ahead while pieces are on their way."""
+    old = os.urandom(64 * K)
+    with connect(t) as ctrl, Proxy(t) as free:
+        disk = ctrl.disk()
+        for at in range(0, 256, 8):
+            disk.write((at * M) // disk.block, old)
+        done("cp", "--jobs", 1, uri(free, 1), t.dir / "out")
+    half_of_reads = 16 * 72
+    with connect(t) as ctrl, Proxy(t, free.passed - half_of_reads) as slow:
+        disk = ctrl.disk()
+        copy = start("cp", "--force", "--jobs", 1, uri(slow, 1), t.dir / "out")
+        slow.wait_until_held()
+        for at in range(4, 256, 8):
+            disk.write((at * M) // disk.block, old)
+        slow.release()
+        status, _, err = finish(copy)
+        assert status == OK, err
+    with open(t.dir / "out", "rb") as out:
+        for at in range(0, 256, 8):
+            assert os.pread(out.fileno(), 64 * K, at * M) == old, at
+        for at in range(4, 256, 8):
+            assert os.pread(out.fileno(), 64 * K, at * M) in (old, bytes(64 * K)), at
 
 
 @contextlib.contextmanager
@@ -316,6 +457,8 @@ def _(t):
     fails("cp", large, uri(t, 1), sentence=(
         f"weft cp: {large} has 33 MiB (34603008 bytes) and {uri(t, 1)} has room for 32 MiB "
         "(33554432 bytes); nothing was written"))
+    one_more = sparse_file(t.dir / "one_more", 32 * M + 512, [(0, M)])
+    fails("cp", one_more, uri(t, 1), words=["has room for 32 MiB", "nothing was written"])
     fails("cp", odd, uri(t, 2), sentence=(
         f"weft cp: {odd} has 4.9 KiB (5000 bytes), and {uri(t, 2)} has blocks of 4096; --pad fills "
         "up the last one with zeroes"))
@@ -325,7 +468,10 @@ def _(t):
     fails("cp", "--bs", "6000", odd, uri(t, 2), words=["--bs 6000 is not a multiple"])
     fails("cp", t.dir / "nothing", uri(t, 2), words=["nothing: No such file or directory"])
     fails("cp", t.dir, uri(t, 2), words=["is a directory"])
-    fails("cp", uri(t, 2), t.dir / "no" / "where", words=["No such file or directory"])
+    where = t.dir / "no" / "where"
+    fails("cp", uri(t, 2), where, sentence=f"weft cp: {where}: No such file or directory")
+    (t.dir / "there.part").mkdir()
+    fails("cp", uri(t, 2), t.dir / "there", words=[f"{t.dir}/there.part is in the way: "])
     assert allocated(t.dir / "one") == allocated(t.dir / "two") == 0
     done("cp", "--pad", "--verify", odd, uri(t, 2))
     assert (t.dir / "two").read_bytes()[:8 * K] == odd.read_bytes().ljust(8 * K, b"\0")
@@ -371,20 +517,46 @@ def _(t):
           "differ, the first at 2097152; do not trust it")
 
 
+@tap.case("--verify checks every piece, also a last one that is shorter")
+def _():
+    for at, piece in ((77, 0), (64 * K + 5, 64 * K), (160 * K + 511, 128 * K)):
+        def read(conn, cmd, at=at):
+            conn.target.namespaces[1].data[at] = 0
+            normally(conn, "read", cmd)
+
+        with Target(read=read) as t:
+            last = fails("cp", "--verify", "--bs", "64K", "-", t.uri(), stdin=b"\x5a" * 161 * K)
+            assert f"1 of 3 pieces of 64 KiB differ, the first at {piece};" in last, last
+
+
+@tap.case("weft write --fua: every command has it, and none without")
+def _():
+    for words, fua in ((["--fua"], 1), ([], 0)):
+        seen = []
+
+        def write(conn, cmd, seen=seen):
+            seen.append(cmd.dw(12) >> 30 & 1)
+            normally(conn, "write", cmd)
+
+        with Target(write=write, mdts=4) as t:
+            done("write", *words, t.uri(), stdin=b"\x5a" * 256 * K)
+        assert len(seen) > 1 and set(seen) == {fua}, seen
+
+
+@with_target("--verify of a stream that ends in zeroes reads as far as was written", **FILES)
+def _(t):
+    out = t.dir / "out"
+    data = b"\x5a" * M + bytes(3 * M + 512)
+    done("cp", "--verify", "-", out, stdin=data)
+    assert out.read_bytes() == data
+
+
 # ---- in the middle
 
 def copying(proxy, *args):
     process = start("cp", *args)
     proxy.wait_until_held()
     return process
-
-
-def interrupt(process, number):
-    """Returns when the process has taken the signal."""
-    process.send_signal(number)
-    status = pathlib.Path(f"/proc/{process.pid}/status")
-    weft.wait_until(lambda: not int(re.search(r"ShdPnd:\s*(\w+)", status.read_text())[1], 16)
-                    >> number - 1 & 1, "the signal to be taken")
 
 
 @with_target("SIGINT and SIGTERM: what is under way is finished, flushed and told", **FILES)
@@ -400,6 +572,27 @@ def _(t):
                         "command again")
             complete = int(re.search(r"the first .*?\((\d+) bytes\)", err)[1])
             assert complete and sha(t.dir / "one", complete) == sha(source, complete)
+
+
+@with_target("two signals within a second are one: what is under way is finished", **FILES)
+def _(t):
+    source = sparse_file(t.dir / "image", 32 * M, [(0, 32 * M)])
+    with Proxy(t, 9 * M) as proxy:
+        copy = copying(proxy, "--jobs", 2, "--depth", 2, source, uri(proxy, 1))
+        for _ in range(2):
+            interrupt(copy, signal.SIGTERM)
+        proxy.release()
+        ended(copy, 143, "are copied and flushed")
+
+
+@with_target("a source that becomes shorter meanwhile: told, and memory is not copied for it", **FILES)
+def _(t):
+    source = sparse_file(t.dir / "image", 32 * M, [(0, 32 * M)])
+    with Proxy(t, 9 * M) as proxy:
+        copy = copying(proxy, "--jobs", 1, "--depth", 1, source, uri(proxy, 1))
+        os.truncate(source, 16 * M + 512)
+        proxy.release()
+        ended(copy, FAILED, f"{source} ended at {16 * M + 512}: it became shorter meanwhile")
 
 
 @with_target("SIGINT while the connection hangs: it ends, and claims nothing", **FILES)
@@ -435,7 +628,7 @@ def _(t):
     with open(t.dir / "fifo", "wb") as fifo:
         fifo.write(b"x" * 2 * M)
         weft.wait_until(part.exists, "the file to be begun")
-        fails("cp", uri(t, 1), out, words=["is being written by another copy"])
+        fails("cp", uri(t, 1), out, words=[f"{out} is being written by another process"])
         copy.kill()
         copy.communicate(timeout=20)
     assert part.exists() and not out.exists()
@@ -498,7 +691,8 @@ def _(t):
         t.kill9()
         proxy.cut()
         proxy.listener.close()
-        ended(copy, FAILED, "of 32 MiB are copied but not flushed, the rest is not: run the same "
+        ended(copy, FAILED, "whether it was carried out is not known",
+              "of 32 MiB are copied but not flushed, the rest perhaps in part: run the same "
               "command again")
     t.start()
 

@@ -12,6 +12,7 @@ import fcntl
 import functools
 import os
 import pathlib
+import re
 import shutil
 import socket
 import struct
@@ -35,7 +36,7 @@ from weft import wait_until
 SOURCE = pathlib.Path(__file__).with_suffix("") / "driver.c"
 HASTY = dict(reconnect_delay="20ms", reconnect_delay_max="50ms")
 DESCRIPTORS, NVM_LIMITS = 3, 6              # CNS
-INTERNAL, SEQUENCE_ERROR = 0x06, 0x0C
+INTERNAL, SEQUENCE_ERROR, NOT_READY = 0x06, 0x0C, 0x82
 
 
 @functools.cache
@@ -86,6 +87,29 @@ class Driver:
         self.process.stdout.close()
 
 
+class Reader(Driver):
+    """Reads of two namespaces, or by two queues; says what came of one, and then the events since the last."""
+
+    def __init__(self, word, target, **words):
+        super().__init__(word, target.uri(**HASTY | words))
+        assert self.line() == "ready"
+
+    def ask(self, which):
+        self.process.stdin.write(f"{which}\n")
+        self.process.stdin.flush()
+
+    def said(self):
+        return list(iter(self.line, "."))
+
+    def read(self, which):
+        self.ask(which)
+        return self.said()
+
+    def quit(self):
+        self.ask("q")
+        self.end()
+
+
 def says(word, uri):
     """All that it says."""
     with Driver(word, uri) as program:
@@ -94,6 +118,10 @@ def says(word, uri):
 
 def is_io(cmd):
     return cmd.dw(10) >> 16
+
+
+def count(target, name):
+    return sum(what == name for _, what in target.commands)
 
 
 def cut(target):
@@ -149,7 +177,7 @@ def _():
     deaf = Deaf()
     with Target(connect=lambda *a: deaf.connect(*a)) as t:
         t.listener.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
-        with Driver("stale", t.uri(queues=1, **HASTY)) as program:
+        with Driver("stale", t.uri(queues=1, kato="1s", **HASTY)) as program:
             wait_until(lambda: deaf.sock and unread(deaf.sock), "the first write")
             settled(deaf.sock)
             program.go_on()
@@ -253,6 +281,67 @@ def _():
             assert program.end() == "closed"
 
 
+# A reader's second queue finds no room any more. Its Connect is not even sent, or is refused.
+
+def fewer(t):
+    t.queues_max = 1
+
+
+def refuse_the_second(conn, cmd):
+    if is_io(cmd) == 2 and conn.target.queues_max == 1:
+        return conn.complete(cmd, 0x181, dnr=0)         # busy
+    return normally(conn, "connect", cmd)
+
+
+def refuses(t):
+    """It allows two, and has one."""
+    normally_allows = t.queues_max
+    t.queues_max = 1
+    t.script["set_features"] = lambda conn, cmd: conn.complete(
+        cmd, dw0=(normally_allows - 1) * 0x10001 if cmd.dw(10) & 0xFF == 7 else 0)
+
+
+for how, begin, why in (("allowed", fewer, "the controller allows only 1 queues now"),
+                        ("connected", refuses, "Connect: .*busy")):
+    @tap.case(f"a queue that is not {how} any more costs the others nothing; its I/O ends in time")
+    def _(begin=begin, why=why):
+        with Target(queues_max=2, connect=refuse_the_second) as t, \
+                Reader("read-by-both", t, loss_timeout="4s", connect_timeout="4s") as reader:
+            begin(t)
+            cut(t)
+            assert reader.read(1)[0] == "0 "
+            associations = count(t, "property_set")
+            said = reader.read(2)
+            assert int(said[0].split()[0]) in (-errno.EUSERS, -errno.ENOTCONN), said
+            assert any(re.search(f"event: .*I/O queue 2: {why}", line) for line in said), said
+            assert reader.read(1)[0] == "0 "
+            assert count(t, "property_set") == associations, "it cost the association"
+            assert int(reader.read(2)[0].split()[0]) < 0
+            t.queues_max = 2
+            t.script.pop("set_features", None)
+            cut(t)
+            wait_until(lambda: reader.read(2)[0] == "0 ", "a queue")
+            reader.quit()
+
+
+@tap.case("an association that has a connection for no queue is made anew")
+def _():
+    associations = []
+
+    def connect(conn, cmd):
+        if not is_io(cmd):
+            associations.append(cmd)
+        elif len(associations) == 2:
+            return conn.complete(cmd, nvme.CONNECT_PARAM, dw0=1 << 16 | 16)
+        return normally(conn, "connect", cmd)
+
+    with Target(connect=connect) as t, Reader("read-by-both", t) as reader:
+        cut(t)
+        said = reader.read(1)
+        assert said[0] == "0 " and len(associations) == 3, (said, associations)
+        reader.quit()
+
+
 def reopened(queues, refuse):
     """What `reopen` says, and the ids of the I/O queues in the order of their Connects; every
     second one is refused if `refuse`."""
@@ -339,6 +428,89 @@ def _():
             assert program.end() == "0"
 
 
+class Refused:
+    """Namespace 2 cannot be identified while `times` are left of a refusal."""
+
+    def __init__(self, cns, dnr=0):
+        self.cns, self.dnr, self.times, self.looks = cns, dnr, 0, []
+
+    def identify(self, conn, cmd):
+        if cmd.nsid == 2 and cmd.dw(10) & 0xFF == self.cns:
+            self.looks.append(cmd)
+            self.times -= 1
+            if self.times >= 0:
+                return conn.complete(cmd, INTERNAL, dnr=self.dnr)
+        return normally(conn, "identify", cmd)
+
+    def await_looks(self, more):
+        wanted = len(self.looks) + more
+        wait_until(lambda: len(self.looks) >= wanted, "it to be looked at")
+
+    def read(self, conn, cmd):
+        assert cmd.nsid == 1 or self.times <= 0, "a read of what nobody knows"
+        normally(conn, "read", cmd)
+
+    def target(self):
+        t = Target(identify=self.identify, read=self.read)
+        t.namespaces[2] = Namespace(nvme.pattern(2, 1 << 20))
+        return t
+
+
+FOR_EVER = 1 << 40
+NOT_KNOWN = "namespace 2 cannot be used: Identify Namespace: internal error"
+AGAIN = "namespace 2 can be used again"
+for when, change in {"after a reset": cut, "after an event": lambda t: t.event(2, 0, 4)}.items():
+    for cns, what in ((0, "Identify"), (DESCRIPTORS, "descriptor list")):
+        @tap.case(f"a namespace whose {what} is refused {when} is the only one that waits")
+        def _(change=change, cns=cns):
+            refused = Refused(cns)
+            with refused.target() as t, Reader("read-both", t) as reader:
+                refused.times = FOR_EVER
+                change(t)
+                refused.await_looks(3)
+                associations = count(t, "property_set")
+                said = reader.read(1)
+                assert said[0] == "0 " and any(NOT_KNOWN in line for line in said), said
+                reader.ask(2)
+                refused.await_looks(2)
+                refused.times = 0
+                said = reader.said()
+                assert said[0] == "0 ", said
+                wait_until(lambda: any(AGAIN in line for line in said + reader.read(1)), "an event")
+                assert count(t, "property_set") == associations, "it cost the association"
+                reader.quit()
+
+
+@tap.case("… its I/O does not wait for ever")
+def _():
+    refused = Refused(0)
+    with refused.target() as t, Reader("read-both", t) as reader:
+        refused.times = FOR_EVER
+        cut(t)
+        said = reader.read(2)[0]
+        assert said.startswith(f"{-errno.EIO} ") and "internal error" in said, said
+        reader.quit()
+
+
+@tap.case("… nor at all if that is for good, and says why; it is looked at again, at leisure")
+def _():
+    refused = Refused(0, dnr=1)
+    with refused.target() as t, Reader("read-both", t) as reader:
+        refused.times = FOR_EVER
+        cut(t)
+        refused.await_looks(1)
+        assert reader.read(1)[0] == "0 "
+        said = reader.read(2)[0]
+        assert said.startswith(f"{-errno.EIO} Read of 4096 bytes at 0: ") and \
+            "Identify Namespace: internal error" in said, said
+        looks = len(refused.looks)
+        time.sleep(3)
+        assert len(refused.looks) - looks <= 20, f"{len(refused.looks) - looks} looks in 3 s"
+        refused.times = 0
+        wait_until(lambda: reader.read(2)[0] == "0 ", "it to be usable again")
+        reader.quit()
+
+
 @tap.case("a path that is not there for now is tried again")
 def _():
     statuses = [0x300, 0x301, 0x302, 0x303]
@@ -354,7 +526,31 @@ def _():
         assert got == t.namespaces[1].data[:4096] and not statuses
 
 
-@tap.case("a raw command may bring less than its memory holds")
+def written(status, words):
+    """How often a write is sent that is answered like this the first time, and what comes of it."""
+    writes = []
+
+    def write(conn, cmd):
+        writes.append(cmd)
+        if len(writes) == 1:
+            return conn.complete(cmd, status, dnr=0)
+        normally(conn, "write", cmd)
+
+    with Target(write=write) as t:
+        result = command.run("write", t.uri(nsid=1, **words), stdin=bytes(4096))
+    return len(writes), result.returncode, result.stderr
+
+
+for name, status, times in (("broken off is not sent again", 0x300, 1),
+                            ("refused is", NOT_READY, 2)):
+    @tap.case(f"resend=never: a write that was {name}")
+    def _(status=status, times=times):
+        assert written(status, {})[:2] == (2, command.OK)
+        sent, code, err = written(status, dict(resend="never"))
+        assert sent == times and code == (command.FAILED if times == 1 else command.OK), err
+
+
+@tap.case("a raw command may bring less than its memory holds; the rest is zeroes, not what was there")
 def _():
     def unknown(conn, cmd):
         assert cmd.opcode == 0x0E
@@ -362,7 +558,7 @@ def _():
         conn.complete(cmd)
 
     with Target(unknown=unknown) as t:
-        assert says("raw-short", t.uri()) == "0 0"
+        assert says("raw-short", t.uri()) == "0 0, 0 old bytes, 4096 beyond"
 
 
 @tap.case("no range of a deallocation is longer than DMRSL")
@@ -405,13 +601,62 @@ def lost_with_its_connection(name, word, step, cuts, times):
         assert times > cuts or int(outcome.split()[0]) == -errno.ECONNRESET, outcome
 
 
+@contextlib.contextmanager
+def two_paths(**script):
+    """Two targets with one disk, and a URI of both; a write waits until both have I/O queues."""
+    def write(conn, cmd):
+        wait_until(lambda: all(any(c.qid for c in t.connections) for t in both), "both paths")
+        normally(conn, "write", cmd)
+
+    with Target(write=write, **script) as a, Target(write=write, **script) as b:
+        both = a, b
+        b.namespaces = a.namespaces
+        yield both, f"{a.uri()},{b.uri(**HASTY)}"
+
+
+@tap.case("a flush covers what others wrote, through the same controllers")
+def _():
+    with two_paths() as (both, uri):
+        assert says("flush-for-another", uri) == "0"
+        assert all(count(t, "write") and count(t, "flush") == 1 for t in both), \
+            [t.commands for t in both]
+
+
+@tap.case("what a controller has failed to flush it is asked to flush again, and the other is not")
+def _():
+    failed = []
+
+    def flush(conn, cmd):
+        if failed or conn.target is both[0]:
+            return normally(conn, "flush", cmd)
+        failed.append(cmd)
+        conn.complete(cmd, nvme.WRITE_FAULT)
+
+    with two_paths(flush=flush) as (both, uri):
+        assert says("flush-twice", uri).split() == [str(-errno.EIO), "0"]
+        assert [count(t, "flush") for t in both] == [1, 2], [t.commands for t in both]
+
+
+for nmic, wanted in ((1, [0, 0]), (0, [-errno.ENOTRECOVERABLE] * 2)):
+    @tap.case(f"a flush after a path with unflushed writes was removed, NMIC {nmic}")
+    def _(nmic=nmic, wanted=wanted):
+        with two_paths(nmic=nmic) as (both, uri):
+            with Driver("flush-without-path", uri) as program:
+                wait_until(lambda: count(both[0], "write") and not both[0].controllers,
+                           "the path to be gone")
+                program.go_on()
+                said = program.end()
+            assert all(count(t, "write") for t in both)
+            assert [int(line) for line in said.split()] == wanted, said
+
+
 lost_with_its_connection("Set Features that loses its connection is not sent again", "set-feature",
                          "set_features", 1, 1)
 lost_with_its_connection("… Get Features is", "get-feature", "get_features", 2, 3)
 lost_with_its_connection("… but not for ever", "get-feature", "get_features", 9, 3)
 
 
-COPY_BLOCKS, NOT_READY = 16 * 4096 // 512, 0x82
+COPY_BLOCKS = 16 * 4096 // 512
 
 
 def copied_in_part(name, refused, times):

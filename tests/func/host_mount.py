@@ -22,8 +22,11 @@ import tap
 import weft
 from fixture import in_background, with_target
 from recorder import DEAC, FUA, recording
+from stranger import GivenUp
+from target import Namespace, Target, normally
 
 MIB = 1 << 20
+NEIGHBOUR = 65534
 KEEP_SIZE, PUNCH_HOLE, COLLAPSE, ZERO_RANGE = 1, 2, 8, 16
 libc = ctypes.CDLL(None, use_errno=True)
 
@@ -157,13 +160,44 @@ class Open:
 def _(t, mount):
     assert mount.names() == ["ns1", "ns20"]
     one, twenty = mount.file(1).stat(), mount.file(20).stat()
-    assert (one.st_size, one.st_mode & 0o7777) == (8 * MIB, 0o644)
-    assert (twenty.st_size, twenty.st_mode & 0o7777) == (16 * MIB, 0o444)
+    assert (one.st_size, one.st_mode & 0o7777) == (8 * MIB, 0o600)
+    assert (twenty.st_size, twenty.st_mode & 0o7777) == (16 * MIB, 0o400)
+    assert mount.dir.stat().st_mode & 0o7777 == 0o700
     assert one.st_blocks * 512 == 8 * MIB and one.st_uid == os.getuid()
     fails_with(errno.EROFS, os.open, mount.file(20), os.O_RDWR)
     fails_with(errno.ENOENT, os.stat, mount.file(2))
     fails_with(errno.ENOENT, os.stat, mount.dir / "ns01")
     assert os.statvfs(mount.dir).f_blocks * os.statvfs(mount.dir).f_frsize == 24 * MIB
+
+
+def neighbour_may(path, mode):
+    """Whether another user can open it so."""
+    child = os.fork()
+    if not child:
+        os.setgroups([])
+        os.setresgid(NEIGHBOUR, NEIGHBOUR, NEIGHBOUR)
+        os.setresuid(NEIGHBOUR, NEIGHBOUR, NEIGHBOUR)
+        try:
+            os.close(os.open(path, mode))
+        except OSError:                         # EACCES, EROFS
+            os._exit(0)
+        os._exit(1)
+    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 1
+
+
+for words, reads, writes in (((), False, False), (("--mode", "0644"), True, False),
+                             (("--mode", "666"), True, True), (("--mode", "660"), False, False),
+                             (("--mode", "666", "-r"), True, False)):
+    @with_mount(f"another user, with --allow-other {' '.join(words)}", ["--allow-other", *words],
+                ns=["mem:8M"])
+    def _(t, mount, reads=reads, writes=writes):
+        if os.geteuid():
+            tap.skip("needs root, to become another user")
+        t.dir.chmod(0o755)
+        mount.file().open("rb").close()
+        assert neighbour_may(mount.file(), os.O_RDONLY) == reads
+        assert neighbour_may(mount.file(), os.O_RDWR) == writes
+        assert neighbour_may(mount.dir, os.O_RDONLY | os.O_DIRECTORY) == reads
 
 
 @with_mount("the directory cannot be changed, and says so as one does", ns=["mem:8M"])
@@ -200,9 +234,81 @@ def _(t, mount):
         fails_with(errno.ESTALE, os.pread, fd, 4096, 0)     # the old one is not the new one
 
 
+def identifies(t, since):
+    return t.commands[since:].count((0, "identify"))
+
+
+def grow(t, mount, nsid):
+    """Returns when the event has been acted upon: the last thing is that the namespaces are listed."""
+    before = t.listed
+    t.namespaces[nsid].data += bytes(4096)
+    t.changed = [nsid]
+    t.event(2, 0, 4)
+    weft.wait_until(lambda: t.listed > before, "the namespaces to be listed", timeout=30)
+    assert mount.file(nsid).stat().st_size == len(t.namespaces[nsid].data)
+
+
+for count, pages in (10, 1), (1000, 1), (3000, 3):
+    @tap.case(f"one of {count} namespaces grows: that one is looked at, no other", limit_s=180)
+    def _(count=count, pages=pages):
+        def identified(conn, cns, nsid):
+            page = normally(conn, "identified", cns, nsid)
+            conn.target.listed += cns == 2 and not any(page[-4:])       # the last page
+            return page
+
+        with Target(identified=identified) as t, tempfile.TemporaryDirectory() as folder:
+            t.listed = 0
+            t.namespaces = {nsid: Namespace(bytes(4096)) for nsid in range(1, count + 1)}
+            with Mount(t.uri(kato=0), folder) as mount:
+                assert len(mount.names()) == count
+                grow(t, mount, 2)
+                since = len(t.commands)
+                for nsid in 3, 4, 5:
+                    grow(t, mount, nsid)
+                assert identifies(t, since) == 3 * (2 + pages), identifies(t, since)
+
+
+class Mute:
+    """A target that does not answer Identify of one namespace, while it is told not to."""
+    NSID = 2
+
+    def __init__(self, **script):
+        self.asked, self.on = threading.Event(), False
+        self.script = dict(identify=self.identify) | script
+
+    def identify(self, conn, cmd):
+        if self.on and cmd.nsid == self.NSID and cmd.dw(10) & 0xFF in (0, 3):
+            self.asked.set()
+        else:
+            normally(conn, "identify", cmd)
+
+
+def others_are_there(mount, fd):
+    """Nobody waits: each of these would, for the target, for as long as it is silent."""
+    assert mount.names() == ["ns1", "ns2", "ns3"]
+    assert [mount.file(nsid).stat().st_size for nsid in (1, 2, 3)] == [MIB] * 3
+    assert os.statvfs(mount.dir).f_files == 3
+    with Open(mount.file(3)):
+        pass
+    if fd:
+        assert os.pread(fd, 4096, 0) == bytes(4096)
+
+
+@tap.case("a target that is silent about one namespace: the others' files go on")
+def _():
+    mute = Mute()
+    with Target(**mute.script) as t, tempfile.TemporaryDirectory() as folder:
+        t.namespaces = {nsid: Namespace(bytes(MIB)) for nsid in (1, 2, 3)}
+        with Mount(t.uri(kato=0, admin_timeout="60m"), folder) as mount, Open(mount.file(1)) as fd:
+            mute.on, t.changed = True, [2]
+            t.event(2, 0, 4)
+            assert mute.asked.wait(30)
+            others_are_there(mount, fd)
+
+
 @with_mount("--read-only", words=["--read-only"], ns=["mem:8M"])
 def _(t, mount):
-    assert mount.file().stat().st_mode & 0o7777 == 0o444
+    assert mount.file().stat().st_mode & 0o7777 == 0o400
     fails_with(errno.EROFS, os.open, mount.file(), os.O_RDWR)
     fails_with(errno.EROFS, os.unlink, mount.file())
     assert mount.file().read_bytes() == bytes(8 * MIB)
@@ -302,6 +408,43 @@ def _(t, mount):
         assert os.pread(fd, MIB, 0) == os.pread(fd, MIB, 2 * MIB) == bytes(MIB)
         assert os.pread(fd, 200, 4 * MIB) == bytes(100) + b"\xa5" * 100
         assert os.pread(fd, MIB, 5 * MIB) == b"\xa5" * MIB
+
+
+for kind in ("file:{dir}/disk.img,size=32M", "mem:32M"):
+    @with_mount(f"SEEK_DATA and SEEK_HOLE find what is allocated: {kind}", ns=[kind])
+    def _(t, mount):
+        with Open(mount.file()) as fd:
+            fails_with(errno.ENXIO, os.lseek, fd, 0, os.SEEK_DATA)
+            assert os.lseek(fd, 0, os.SEEK_HOLE) == 0
+            for at in (1, 9, 31):
+                os.pwrite(fd, b"\xa5" * MIB, at * MIB)
+            assert extents(fd, 32 * MIB) == [(at * MIB, MIB) for at in (1, 9, 31)]
+            assert os.lseek(fd, 9 * MIB + 100, os.SEEK_DATA) == 9 * MIB + 100
+            assert os.lseek(fd, 9 * MIB + 100, os.SEEK_HOLE) == 10 * MIB
+            assert os.lseek(fd, 31 * MIB, os.SEEK_HOLE) == 32 * MIB
+            fails_with(errno.ENXIO, os.lseek, fd, 32 * MIB, os.SEEK_DATA)
+            fallocate(fd, KEEP_SIZE | PUNCH_HOLE, 9 * MIB, MIB)
+            assert extents(fd, 32 * MIB) == [(at * MIB, MIB) for at in (1, 31)]
+
+
+@with_mount("a target that does not know: all is data", ns=["null:8M"])
+def _(t, mount):
+    with Open(mount.file()) as fd:
+        assert extents(fd, 8 * MIB) == [(0, 8 * MIB)]
+
+
+def extents(fd, size):
+    """[(offset, length)] of data, as a program that copies files looks for it."""
+    found, at = [], 0
+    while at < size:
+        try:
+            start = os.lseek(fd, at, os.SEEK_DATA)
+        except OSError as err:
+            assert err.errno == errno.ENXIO
+            break
+        at = os.lseek(fd, start, os.SEEK_HOLE)
+        found.append((start, at - start))
+    return found
 
 
 @tap.case("fsync, O_SYNC and holes arrive as they were meant")
@@ -488,6 +631,66 @@ def _(t, mount):
         assert stale(fd)
 
 
+@tap.case("a write that may yet be carried out is not sent again by the next connection")
+def _():
+    with GivenUp() as s, tempfile.TemporaryDirectory() as folder, \
+            Mount(s.target.uri(**s.WORDS), folder) as mount, Open(mount.file()) as fd:
+        fails_with(errno.EIO, os.pwrite, fd, b"A" * 4096, 0)
+        weft.wait_until(lambda: reads(fd), "the file to be there again", timeout=30)
+        assert os.pwrite(fd, b"B" * 4096, 0) == 4096
+        s.late.wait(30)
+        assert s.target.namespaces[1].data[:4096] == b"B" * 4096, s.order
+        assert s.order == ["late", "again"], s.order
+
+
+def nameless(conn, cns, nsid):
+    """A namespace without UUID, NGUID and EUI64."""
+    return None if cns == 3 else normally(conn, "identified", cns, nsid)
+
+
+@tap.case("what has no identity is another file after a new connection, whatever it looks like")
+def _():
+    with GivenUp(identified=nameless) as s, tempfile.TemporaryDirectory() as folder, \
+            Mount(s.target.uri(**s.WORDS), folder) as mount, Open(mount.file()) as fd:
+        assert os.pread(fd, 4096, 0) == s.target.namespaces[1].data[:4096]
+        s.target.namespaces[1] = Namespace(b"\xEE" * MIB)
+        s.lose()
+        weft.wait_until(lambda: stale(fd), "the old file to be stale", timeout=30)
+        weft.wait_until(lambda: holds(mount.file(), b"\xEE" * MIB), "the new one", timeout=30)
+        assert stale(fd)
+
+
+@tap.case("a target that is back, and silent about one namespace: the others' files are there")
+def _():
+    mute = Mute()
+    with GivenUp(**mute.script) as s, tempfile.TemporaryDirectory() as folder:
+        s.target.namespaces = {nsid: Namespace(bytes(MIB)) for nsid in (1, 2, 3)}
+        words = s.WORDS | dict(admin_timeout="60m", kato=0)
+        with Mount(s.target.uri(**words), folder) as mount, Open(mount.file(1)) as fd:
+            mute.on = True
+            s.lose()
+            threading.Thread(target=read_until, args=(mute.asked, fd), daemon=True).start()
+            assert mute.asked.wait(30)
+            others_are_there(mount, None)
+            mount.status = 1
+            assert mount.end() == 1, mount.said()
+
+
+def read_until(asked, fd):
+    """The first that finds the line dead connects again."""
+    while not asked.wait(0.1):
+        try_to(os.pread, fd, 4096, 0)
+
+
+def holds(path, data):
+    """False: it is the old file still."""
+    try:
+        return path.read_bytes() == data
+    except OSError as err:
+        assert err.errno == errno.ESTALE, err
+        return False
+
+
 def stale(fd):
     try:
         os.pread(fd, 4096, 0)
@@ -522,7 +725,7 @@ def _(t):
     with Mount(uri(t) + "?kato=1s", t.dir) as mount:
         with Open(mount.file()) as fd:
             t.kill9()
-            reader = threading.Thread(target=lambda: try_read(fd), daemon=True)
+            reader = threading.Thread(target=lambda: try_to(os.pread, fd, 4096, 0), daemon=True)
             reader.start()
             time.sleep(0.5)
             mount.status = 1
@@ -554,9 +757,30 @@ def _(t):
         t.start()
 
 
-def try_read(fd):
+@tap.case("… nor does a write that its target may still carry out, when another is there already")
+def _():
+    with GivenUp(counts_s=20, kas=200) as s, tempfile.TemporaryDirectory() as folder, \
+            Mount(s.target.uri(**s.WORDS), folder) as mount, Open(mount.file()) as fd:
+        writer = threading.Thread(target=lambda: try_to(os.pwrite, fd, bytes(4096), 0), daemon=True)
+        writer.start()
+        weft.wait_until(lambda: not s.attempts, "it to be given up", timeout=30)
+        reader = threading.Thread(target=lambda: try_to(os.pread, fd, 4096, 0), daemon=True)
+        reader.start()                      # it connects again, and waits for the write
+        weft.wait_until(lambda: len(s.target.controllers) == 1, "the next connection", timeout=30)
+        time.sleep(0.5)
+        assert mount.names() == ["ns1"] and mount.file().stat().st_size == MIB
+        assert os.statvfs(mount.dir).f_blocks * 4096 == MIB
+        os.close(os.open(mount.file(), os.O_RDONLY))
+        assert s.order == [], "somebody who only looked has waited for the write"
+        mount.status = 1
+        assert mount.end() == 1, mount.said()
+        assert s.order == [], s.order
+        s.late.set()
+
+
+def try_to(call, *args):
     try:
-        os.pread(fd, 4096, 0)
+        call(*args)
     except OSError:
         pass
 
@@ -588,6 +812,8 @@ def _(t):
     refused(2, uri(t))
     refused(2, "--queues", "none", uri(t), directory)
     refused(2, "--frobnicate", uri(t), directory)
+    for mode in ("0755", "8", "", "0200", "1600", "-1"):
+        assert "--mode takes" in refused(2, "--mode", mode, uri(t), directory), mode
     assert not os.path.ismount(directory)
 
 

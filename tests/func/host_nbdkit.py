@@ -2,6 +2,7 @@
 """host_nbdkit.py - nbdkit with our plugin: what QEMU's tools, libnbd and fio make of a namespace."""
 import contextlib
 import hashlib
+import json
 import pathlib
 import shutil
 import subprocess
@@ -15,9 +16,12 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "lib"))
 import nvme
 import sqe
 import tap
+import target as scripted
 import weft
 from fixture import in_background, with_target
 from recorder import DEAC, FUA, recording
+from stranger import GivenUp
+from target import Namespace, normally
 
 sys.path.append("/usr/lib/python3/dist-packages")       # Debian's, for a Python that is not
 try:
@@ -291,6 +295,29 @@ def raises(body, *args):
 
 # ---- other people's programs
 
+for kind in ("file:{dir}/disk.img,size=64M", "mem:64M"):
+    @with_nbdkit(f"nbdinfo and qemu-img see what is allocated: {kind}", ns=[kind])
+    def _(t, kit):
+        requires("nbdinfo", "qemu-img")
+        with kit.client() as c:
+            for at in (0, 9, 63):
+                c.pwrite(b"\xa5" * MIB, at * MIB)
+        data = [(0, MIB), (9 * MIB, MIB), (63 * MIB, MIB)]
+        hole = [(MIB, 8 * MIB), (10 * MIB, 53 * MIB)]
+        found = json.loads(run("nbdinfo", "--map", "--json", kit.uri))
+        assert [(e["offset"], e["length"]) for e in found if e["type"] == 0] == data, found
+        assert [(e["offset"], e["length"]) for e in found if e["type"] == 3] == hole, found
+        found = json.loads(run("qemu-img", "map", "-f", "raw", "--output=json", kit.uri))
+        assert [(e["start"], e["length"]) for e in found if e["data"]] == data, found
+
+
+@with_nbdkit("nbdinfo: all is data where the target does not know", ns=["null:8M"])
+def _(t, kit):
+    requires("nbdinfo")
+    found = json.loads(run("nbdinfo", "--map", "--json", kit.uri))
+    assert [(e["offset"], e["length"], e["type"]) for e in found] == [(0, 8 * MIB, 0)], found
+
+
 def make_image(path, mib):
     """Data and holes, the same every time."""
     with open(path, "wb") as out:
@@ -397,6 +424,34 @@ def _(t, kit):
         assert c.pread(4096, 0) == b"kept" * 1024
 
 
+@tap.case("a write that may yet be carried out is not sent again by the next connection")
+def _():
+    with GivenUp() as s, tempfile.TemporaryDirectory() as folder, \
+            Nbdkit(folder, s.target.uri(**s.WORDS)) as kit, kit.client() as c:
+        fails_with("EIO", c.pwrite, b"A" * 4096, 0)
+        weft.wait_until(lambda: reads(c), "the namespace to be there again", timeout=30)
+        c.pwrite(b"B" * 4096, 0)
+        s.late.wait(30)
+        assert s.target.namespaces[1].data[:4096] == b"B" * 4096, s.order
+        assert s.order == ["late", "again"], s.order
+        assert "whether it was carried out is not known" in kit.said(), kit.said()
+
+
+@tap.case("what has no identity is not the same after a new connection, whatever it looks like")
+def _():
+    with GivenUp(identified=lambda conn, cns, nsid: None if cns == 3 else normally(
+            conn, "identified", cns, nsid)) as s, tempfile.TemporaryDirectory() as folder, \
+            Nbdkit(folder, s.target.uri(**s.WORDS)) as kit, kit.client() as c:
+        old = c.pread(4096, 0)
+        s.target.namespaces[1] = Namespace(b"\xEE" * MIB)
+        s.lose()
+        weft.wait_until(lambda: not reads(c) and "is not what it was" in kit.said(), "it to be told",
+                        timeout=30)
+        assert reads(c) is None and old != b"\xEE" * 4096
+        with kit.client() as other:
+            assert other.pread(4096, 0) == b"\xEE" * 4096
+
+
 @with_nbdkit("many threads on several connections", ns=["mem:64M"])
 def _(t, kit):
     faults = []
@@ -421,6 +476,18 @@ def _(t, kit):
 
 
 # ---- starting
+
+@tap.case("a target that comes back with fewer queues is used with those")
+def _():
+    with tempfile.TemporaryDirectory(prefix="weft-") as folder, scripted.Target(queues_max=4) as t:
+        with Nbdkit(folder, f"uri={t.uri()}", "reconnect_delay=20ms") as kit, kit.client() as c:
+            assert c.pread(4096, 0) == t.namespaces[1].data[:4096]
+            t.queues_max = 1
+            for conn in list(t.connections):
+                conn.close()
+            for i in range(8):
+                assert c.pread(4096, i * 4096) == t.namespaces[1].data[i * 4096:][:4096]
+
 
 def refused_start(*words):
     requires("nbdkit")
@@ -512,6 +579,8 @@ def _():
     dump = run("nbdkit", "--dump-plugin", PLUGIN)
     assert "name=weft\n" in dump and "weft_version=" in dump, dump
     assert "thread_model=parallel\n" in dump, dump
+    rdma = json.loads(run(weft.BINARY, "version", "--json"))["features"]["rdma"]
+    assert f"weft_transports=tcp{' rdma' if rdma else ''}\n" in dump, dump
     assert "nsid=" in run("nbdkit", PLUGIN, "--help")
 
 

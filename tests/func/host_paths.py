@@ -7,7 +7,7 @@ import pathlib
 import struct
 import subprocess
 import sys
-import threading
+import tempfile
 import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "lib"))
@@ -17,6 +17,7 @@ import structures
 import tap
 import weft
 from host_bad import HASTY, PATIENT, Namespace, Silence, Target, judge, normally, read, run, write
+from stranger import OfTwoQueues, Stranger, after, silent
 
 OPTIMIZED, NON_OPTIMIZED, INACCESSIBLE, LOSS, CHANGE = 1, 2, 3, 4, 15
 ANA_NOTICE = (2, 3, 0xC)
@@ -32,11 +33,13 @@ class Paths:
         self.targets = [stack.enter_context(Target(**dict(mdts=3, namespaces=self.namespaces)
                                                    | script)) for script in scripts]
         for t in self.targets:
-            t.first = self.targets[0]
+            t.first, t.all = self.targets[0], self.targets
         self.terms = []
 
-    def uri(self, **words):
-        return ",".join(t.uri(**words) for t in self.targets)
+    def uri(self, first=None, **words):
+        """{first}: what only the first path's has."""
+        return ",".join(t.uri(**words | (first or {} if t is self.targets[0] else {}))
+                        for t in self.targets)
 
     def count(self, name="read"):
         """I/O commands of that kind, by target."""
@@ -125,12 +128,6 @@ works("three paths, one of them is nobody's", {}, {}, dict(connect=lambda conn, 
 
 
 # --- a path changes
-
-def after(seconds, body, *args):
-    timer = threading.Timer(seconds, body, args)
-    timer.daemon = True
-    timer.start()
-
 
 def once_up(p, body, *args):
     """When all paths have their I/O queue, and reads have had time to wait."""
@@ -314,6 +311,53 @@ works("namespaces without a name are not taken for the same", dict(identified=na
       late(identified=nameless), look=first_of_two)
 
 
+NAMESPACES_NOTICE = (2, 0, 4)
+
+
+def normally_identified(conn, cns, nsid):
+    return normally(conn, "identified", cns, nsid)
+
+
+def becomes_another(method):
+    """… while the command is in flight: it is answered when the host has looked, from what is there now."""
+    looks = []
+
+    def identified(conn, cns, nsid):
+        if cns == 3 and looks:
+            looks.append(cns)
+        return (another if looks else normally_identified)(conn, cns, nsid)
+
+    def step(conn, cmd):
+        t = conn.target
+        if not looks:
+            weft.wait_until(lambda: all(other.commands.count((None, "connect")) > 1 for other in t.all),
+                            "paths")
+            looks.append("it changes")
+            t.namespaces, t.changed = {1: Namespace(nvme.pattern(0xBAD, LONG))}, [1]
+            t.event(*NAMESPACES_NOTICE)
+            weft.wait_until(lambda: len(looks) > 1, "a look")
+            time.sleep(0.3)                 # until it is taken in
+        normally(conn, method, cmd)
+    return ana(OPTIMIZED) | dict(identified=identified) | {method: step}
+
+
+works("a read from what has become another namespace meanwhile is read anew elsewhere",
+      becomes_another("read"), late(**ana(NON_OPTIMIZED)), command=read, look=all_of_them)
+
+
+@tap.case("… a write is written anew")
+def _():
+    with paths(becomes_another("write"), late(**ana(NON_OPTIMIZED))) as p:
+        assert write(p, PATIENT).code == 0
+        assert all(p.count("write")), p.count("write")
+
+
+@tap.case("… and where no path leads to what it was, that is told")
+def _():
+    for method, command in dict(read=read, write=write).items():
+        with paths(becomes_another(method)) as p:
+            judge(p, command(p, PATIENT), "another namespace has taken its place", None)
+
 
 def dies_of_it():
     """A path that breaks when it is asked for the namespace, and does not come back."""
@@ -369,10 +413,6 @@ def _():
 # Nothing but a probe notices silence.
 PROBED = dict(probe="50ms", kato="60m", io_timeout="60m")
 HURT = dict(ciu=5, cirn=0x1122334455667788)
-
-
-def silent(conn, _cmd):
-    raise Silence
 
 
 def reset(conn, _cmd):
@@ -448,8 +488,30 @@ def lost(name, method, first, second, words=None, asked=None, how=silent):
 lost_write("a write on a silent path waits for the reset of its controller", OVER)
 lost_write("… which takes a while", BEGUN, UNDER_WAY, UNDER_WAY, OVER)
 lost_write("… longer than keep-alive and quiesce time", BEGUN, *[UNDER_WAY] * 6, OVER,
-           words=dict(kato="1s"))
+           words=dict(first=dict(kato="1s")))
 lost_write("… also when the path was lost audibly", OVER, how=reset)
+
+
+def given_up(name, step, more_than):
+    """Nobody says that it is over: then it is not written anew either, and that is told."""
+    @tap.case(name)
+    def _():
+        asked, again = [], []
+
+        def reset_step(conn, cmd):
+            asked.append(cmd)
+            step(conn, cmd)
+        with paths(hurt("write", silent, **HURT),
+                   worse(cross_ctrl_reset=reset_step, write=lambda conn, cmd: again.append(cmd),
+                         **HURT)) as p:
+            result = write(p, PROBED | dict(queues=1, first=dict(kato="1s")))
+            judge(p, result, "whether it was carried out is not known", None)
+            assert len(asked) > more_than and not again, (asked, again)
+
+
+given_up("… which is not over for ever: whether the write was carried out is not known",
+         lambda conn, cmd: conn.complete(cmd, dw0=0), 2)
+given_up("… which is not answered: the same", silent, 0)
 
 
 @tap.case("… of whoever can tell: one that refuses to is not the last that is asked")
@@ -523,6 +585,23 @@ is_asked("a path whose command takes unusually long is asked whether it is there
 is_asked("… but not the only one: there is nothing to go on with", False, dict(read=slow_read))
 
 
+@tap.case("a path that answers other commands is not silent, whatever becomes of a Keep Alive")
+def _():
+    held = []
+
+    def hold_one(conn, cmd):
+        if held:
+            return normally(conn, "read", cmd)
+        held.append(cmd)
+        after(0.6, normally, conn, "read", cmd)     # bench() takes a second
+
+    with paths(dict(read=hold_one, keep_alive=lambda conn, cmd: None), {}) as p:
+        result = bench(p, PATIENT | PROBED)
+        assert result.code == 0, result
+        assert held and (0, "keep_alive") in p.targets[0].commands, p.targets[0].commands
+        assert not json.loads(result.out)["losses"], json.loads(result.out)["losses"]
+
+
 class Door:
     """A path that falls silent of a write, and lets the host in again at its tenth attempt."""
 
@@ -550,23 +629,202 @@ class Door:
         normally(conn, "write", cmd)
 
 
-def waits_for_the_door(name, first, second):
-    """Keep-alive takes an hour to pass: what is left is that the lost path is connected anew."""
+def waits_for_the_door(name, first, second, asked):
+    """Keep-alive takes an hour to pass: what is left is the word of the lost path's new controller.
+    {asked}: for how many resets it is asked."""
     @tap.case(name)
     def _():
         door = Door()
         with paths(ana(OPTIMIZED) | dict(write=door.write, keep_alive=door.keep_alive,
-                                         accepted=door.accepted) | first,
+                                         accepted=door.accepted) | HURT | first,
                    worse(write=door.written) | second) as p:
             result = write(p, PATIENT | PROBED)
             assert result.code == 0 and door.lost, result
+            assert p.targets[0].commands.count((0, "cross_ctrl_reset")) == asked, \
+                p.targets[0].commands
 
 
-waits_for_the_door("a silent path, and nobody to ask: not before keep-alive has passed, or it is back",
-                   {}, {})
-waits_for_the_door("… nor when the one that is asked refuses", HURT,
-                   HURT | dict(cross_ctrl_reset=lambda conn, cmd: conn.complete(
-                       cmd, nvme.INVALID_FIELD)))
+def other_instance(conn, cns, nsid):
+    """An instance for each controller that ever was, whatever its number."""
+    data = normally(conn, "identified", cns, nsid)
+    if cns == 1:
+        struct.pack_into("<Q", data, 136, conn.index + 1)
+    return data
+
+
+REFUSES = dict(cross_ctrl_reset=lambda conn, cmd: conn.complete(cmd, nvme.INVALID_FIELD))
+
+waits_for_the_door("a silent path, and nobody else to ask: its new controller is, when it is back",
+                   dict(numbered_anew=True), {}, asked=1)
+waits_for_the_door("… so it is when the other one refuses", dict(numbered_anew=True), HURT | REFUSES,
+                   asked=1)
+waits_for_the_door("… one that has the lost one's number, of another instance, says enough",
+                   dict(identified=other_instance) | REFUSES, {}, asked=0)
+
+
+# --- a stranger's target: it goes on with what it was given
+
+@tap.case("a target that lets the host in again may still have the lost write: it is not undone late")
+def _():
+    with Stranger() as s:
+        assert write(s.target, PATIENT | s.WORDS).code == 0
+        newer = b"newer" * 1024
+        done = run("write", s.target.uri(nsid=1, **PATIENT | s.WORDS), "--offset", "4096",
+                   stdin=newer[:4096])
+        assert done.code == 0, done
+        s.late.wait(30)
+        assert s.target.namespaces[1].data[4096:8192] == newer[:4096], s.order
+        assert s.order[0] == "late", s.order
+
+
+def not_undone(name, **script):
+    """… by what its new controller is."""
+    @tap.case(name)
+    def _():
+        with Stranger(**script) as s:
+            assert write(s.target, PATIENT | s.WORDS).code == 0
+            assert s.order == ["late", "again"], s.order
+
+
+def talks_nonsense(conn, _cmd):
+    """… and does not listen to what is said of it."""
+    conn.completion(0xFFFE)
+    time.sleep(10)
+    raise Silence
+
+
+not_undone("… nor when it was the host that hung up", how=talks_nonsense)
+not_undone("… nor when its new controller has the number and the instance of the lost one", **HURT)
+not_undone("… nor when its new controller refuses to tell", numbered_anew=True, **HURT | REFUSES)
+not_undone("… nor when it hangs up on the next connection, which is over at once", later=[reset])
+not_undone("… nor when it falls silent again and again", later=[silent] * 5, counts_s=6, kas=60)
+not_undone("… nor when it counts keep-alive in steps of five seconds (KAS)", kas=50, counts_s=5)
+
+
+@tap.case("a write of a target that is given up is not told as failed while it may still be carried out")
+def _():
+    with Stranger(accepted=lambda conn: s.lost and conn.reset()) as s:
+        result = write(s.target, PATIENT | s.WORDS | dict(loss_timeout="100ms"))
+        assert s.late.is_set(), result
+        judge(s.target, result, "whether it was carried out is not known", None)
+        assert s.order == ["late"], s.order
+
+
+def of_two_queues(name, closes, wanted):
+    @tap.case(name)
+    def _():
+        with OfTwoQueues(closes) as s, tempfile.NamedTemporaryFile(prefix="weft-") as file:
+            file.write(b"x" * 8192)
+            file.flush()
+            result = run("cp", file.name, s.target.uri(nsid=1, **PATIENT | s.WORDS | dict(queues=2)),
+                         "--bs", "4096", "--jobs", "2", "--depth", "1")
+            s.late.wait(30)
+            assert result.code == 0 and sorted(s.order) == ["again 1", "again 2", "late"], s.order
+            wanted(s.order.index)
+
+
+def only_the_first_goes_at_once(at):
+    assert at("again 1") < at("late") < at("again 2")
+
+
+def both_go_at_once(at):
+    assert at("again 1") < at("late") and at("again 2") < at("late")
+
+
+of_two_queues("a connection that its controller closed says nothing of the writes on the others", [1],
+              only_the_first_goes_at_once)
+of_two_queues("… each that it closed says so of its own", [1, 2], both_go_at_once)
+of_two_queues("… that of the admin queue says so of all, also if it is not the first", [1, 0],
+              both_go_at_once)
+
+
+# --- what a flush covers
+
+FATE = "writes that it had completed .* lost before they were flushed"
+
+
+def copy_in(p, words, *more):
+    """Many small writes, by several queues; and a flush, by the first."""
+    with tempfile.NamedTemporaryFile(prefix="weft-") as file:
+        file.write(nvme.pattern(0xF1, 1 << 18))
+        file.flush()
+        return run("cp", file.name, p.uri(nsid=1, **words), "--bs", "4096", *more)
+
+
+def until_all_have_a_queue(conn, cmd):
+    """The first writes wait for the other paths, so that each gets some."""
+    t = conn.target
+    weft.wait_until(lambda: all(sum(what == "connect" for _, what in other.commands) > 1
+                                for other in t.all), "paths")
+    normally(conn, "write", cmd)
+
+
+def flushed(name, *scripts, wanted, queues=1):
+    """{wanted}: flushes, by path; each is behind the last write of its path."""
+    @tap.case(name)
+    def _():
+        with paths(*(dict(write=until_all_have_a_queue) | script for script in scripts)) as p:
+            result = copy_in(p, PATIENT | dict(queues=queues), "--jobs", str(queues))
+            assert result.code == 0, result
+            assert all(p.count("write")), "a path had no write"
+            counts = p.count("flush")
+            assert sorted(counts) == sorted(wanted), counts
+            for t, count in zip(p.targets, counts):
+                last = [what for qid, what in t.commands if what in ("write", "flush")][-1]
+                assert not count or last == "flush", t.commands
+
+
+flushed("a flush goes to every controller that has completed writes", {}, {}, wanted=[1, 1])
+flushed("… whichever queue they came by", {}, {}, {}, wanted=[1, 1, 1], queues=3)
+flushed("… and has a volatile cache: without one a flush is no more than a question", dict(vwc=0),
+        dict(vwc=0), wanted=[0, 1])
+works("a controller that has completed none is not asked", ana(OPTIMIZED),
+      late(**ana(NON_OPTIMIZED)), look=only(0, "flush"), command=write)
+works("… nor one twice whose writes were durable when they completed", {}, {},
+      command=lambda p, words: run("write", p.uri(nsid=1, **words), "--fua", stdin=bytes(LONG)),
+      look=lambda p: only(p.count("flush").index(1), "flush")(p))
+
+
+@tap.case("a flush that one controller fails has failed")
+def _():
+    refuse = dict(flush=lambda conn, cmd: conn.complete(cmd, nvme.WRITE_FAULT))
+    for first, second in (({}, refuse), (refuse, {})):
+        with paths(dict(write=until_all_have_a_queue) | first,
+                   dict(write=until_all_have_a_queue) | second) as p:
+            judge(p, copy_in(p, PATIENT, "--jobs", "1"), "Flush: write fault", None)
+
+
+# The better path breaks of the flush: what it has completed, nobody has flushed.
+
+def unflushed(name, why, comes_back=False, nmic=1, words=None):
+    """{why}: it fails so; None: it succeeds, and reads back what was written."""
+    @tap.case(name)
+    def _():
+        flushes = []
+
+        def flush(conn, cmd):
+            flushes.append(cmd)
+            if len(flushes) == 1:
+                conn.reset()
+            normally(conn, "flush", cmd)
+
+        def accepted(conn):
+            if flushes and not comes_back:
+                conn.reset()
+        with paths(ana(OPTIMIZED) | dict(flush=flush, accepted=accepted, nmic=nmic),
+                   worse(nmic=nmic)) as p:
+            result = write(p, PATIENT | (words or {}))
+            if why:
+                return judge(p, result, why, None)
+            assert result.code == 0, result
+            assert "reading back what was written" in result.err, result
+            assert nmic or len(flushes) == 2, "it was not flushed where it was written"
+
+
+unflushed("a lost controller's writes: a namespace of several is flushed through another one", None)
+unflushed("… one that is its controller's alone is flushed there, when that is back", None,
+          comes_back=True, nmic=0)
+unflushed("… or not at all, and that is told", FATE, nmic=0, words=dict(loss_timeout="1s"))
 
 
 # --- what is shown

@@ -34,6 +34,22 @@ def _(t, ctrl):
     disk.write(0, nvme.pattern(1, disk.block), capsule=False)
 
 
+@with_host("Abort: data that the host has sent meanwhile is taken, and goes nowhere")
+def _(t, ctrl):
+    disk, queue = ctrl.disk(), ctrl.queues[0]
+    data = nvme.pattern(1, 64 * disk.block)
+    queue.hold = True
+    cid = queue.submit(disk.command(sqe.WRITE, 0, 64), data, capsule=False)
+    r2t = queue.next_r2t()
+    assert abort(ctrl, 1, cid)
+    queue.answer(r2t)
+    queue.wait(cid, nvme.ABORT_REQUESTED)
+    queue.hold = False
+    assert disk.read(0, 64) == bytes(len(data))
+    for slba in range(4):           # its place in the queue is free again, and what it owed forgotten
+        disk.write(slba * 64, data, capsule=False)
+
+
 @with_host("Abort: one write among several")
 def _(t, ctrl):
     disk, queue = ctrl.disk(), ctrl.queues[0]

@@ -11,6 +11,7 @@ import nvme
 import sqe
 import tap
 import weft
+from command import on_terminal
 from fixture import connect, in_background, refused, with_host, with_target
 from nvme import (ANA_INACCESSIBLE, ANA_LOSS, ANA_TRANSITION, FAILED_FUSED, INVALID_FIELD, SUCCESS,
                   pattern)
@@ -158,6 +159,26 @@ def _(t, ctrl):
     _, groups = parse(ctrl.log(ANA_LOG, 64 << 10))
     assert len(groups) == 3 + len(nsids)
     assert all(groups[n + 10][0] == "inaccessible" and groups[n + 10][2] == [n] for n in nsids)
+
+
+def by_port(t):
+    """{portid: {group: state}}, as status has it."""
+    return {p["portid"]: {a["group"]: a["state"] for a in p["ana"]} for p in t.subsystem()["ports"]}
+
+
+@with_target("status: what each port shows to hosts that no rule names", config=CONFIG)
+def _(t):
+    fine = dict.fromkeys((1, 7, 9), "optimized")
+    assert by_port(t) == {1: fine, 5: fine}
+    ana_set(t, rule(7, "inaccessible", portid=5), rule(9, "non-optimized"),
+            rule(1, "inaccessible", hostnqn=ALICE))
+    assert by_port(t) == {1: fine | {9: "non-optimized"},
+                          5: fine | {7: "inaccessible", 9: "non-optimized"}}
+    _, table = on_terminal("ctl", "--control", t.control, "status")
+    assert "port 1: optimized 1, 7; non-optimized 9" in table, table
+    assert "port 5: optimized 1; non-optimized 9; inaccessible 7" in table, table
+    t.ctl("namespace-remove", nqn=t.nqn, nsid=2)
+    assert 7 not in by_port(t)[5]
 
 
 # --- events -----------------------------------------------------------------------------------

@@ -16,6 +16,7 @@ import tap
 import weft
 from cluster import (ANA_LOG, INACCESSIBLE, OPTIMIZED, UNTIL_S, ana, state_keys, storage_of,
                      with_cluster)
+from command import on_terminal
 from fixture import connect, in_background, refused
 from nvme import ANA_INACCESSIBLE, RESERVATION_CONFLICT, pattern
 from resv import EA, EVENT, WERO, Host
@@ -37,6 +38,15 @@ def _(cluster, one, two):
         second.queues[0].do(disk.command(sqe.READ, 0, 1), length=4096, want=ANA_INACCESSIBLE)
     assert cluster.groups(1) == cluster.groups(2) == [2, 0]
     assert cluster.cluster(2)["node"] == 2 and cluster.cluster(2)["of"] == 2
+    for node, here in ((one, "optimized"), (two, "inaccessible")):
+        members = node.subsystem()["cluster"]["members"]
+        assert [m["groups"] for m in members] == [[1, 2], []], members
+        port, = node.subsystem()["ports"]
+        assert port["portid"] == node.ctl("status")["listeners"][0]["portid"], port
+        assert port["ana"] == [dict(group=g, state=here) for g in (1, 2)], port
+        _, table = on_terminal("ctl", "--control", node.control, "status")
+        assert "of 2: 1 serves groups 1-2, 2 serves none" in table, table
+        assert f"port {port['portid']}: {here} 1-2" in table, table
 
 
 @with_cluster("move: a group goes to another member, and hosts are told")
@@ -59,7 +69,7 @@ def _(cluster, one, two):
         there.write(0, pattern(8, there.block))
         two.ctl("move", node=1)
         assert disk.read(0) == pattern(8, disk.block)
-    refused(one, "move", node=3)
+    assert f"node 3: the cluster of {one.nqn} has 2 nodes" in refused(one, "move", node=3)
     refused(one, "move", group=1)
 
 
@@ -72,10 +82,12 @@ def _(cluster, one, two, three):
         assert ana(ctrl, 1) == ana(ctrl, 2) == INACCESSIBLE
     two.kill9()
     cluster.until(3, [0, 0, 2])
-    refused(three, "drain")                         # the only other one drains
+    said = refused(three, "drain")                  # the only other one drains
+    assert "all other members that are there are drained" in said and "undrain" in said, said
     weft.wait_until(lambda: not cluster.cluster(3)["members"][2]["draining"], "no drain")
-    for node in (1, 2):                             # it drains, it is gone
-        refused(three, "move", node=node)
+    said = refused(three, "move", node=1)
+    assert "node 1 is drained" in said and "undrain" in said, said
+    assert "node 2 is not there" in refused(three, "move", node=2)
     one.ctl("undrain")
     three.ctl("drain")
     assert cluster.groups(1) == [2, 0, 0]

@@ -114,6 +114,28 @@ def _(cluster, one, two):
     assert cluster.groups(1) == [1, 1] and one.log.read_text().count("does not go on") == 1
 
 
+@with_cluster("who may only read the storage locks a dead member's bytes: its groups are taken all the same")
+def _(cluster, one, two):
+    with (cluster.shared / "a").open("rb") as file, connect(two) as second:
+        cluster.pause(2)
+        with in_background(lambda: ofd.wait(file, fcntl.F_RDLCK, ofd.STATE_AT + 1)):
+            one.kill9()                             # which had it locked until now
+        cluster.resume(2)
+        cluster.until(2, [0, 2])
+        assert [ana(second, g) for g in (1, 2)] == [OPTIMIZED] * 2
+
+
+@with_cluster("storage that every user may open is warned of")
+def _(cluster, one, two):
+    image = cluster.shared / "b"
+    two.stop()
+    assert "every user" not in two.log.read_text()
+    image.chmod(0o644)
+    cluster.start(2)
+    warnings = [line for line in two.log.read_text().splitlines() if "every user may open it" in line]
+    assert len(warnings) == 1 and f"chmod o= {image}" in warnings[0], warnings
+
+
 @with_cluster("a reset that lies under another controller's key is not run after for ever")
 def _(cluster, one, two):
     for target in (one, two):

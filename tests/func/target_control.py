@@ -37,10 +37,12 @@ REFUSED = [
     ("namespace-add", dict(nqn=weft.NQN, backend="file:a.img,size=1M")),
     ("namespace-resize", dict(nqn=weft.NQN, nsid=1, size=0)),
     ("namespace-resize", dict(nqn=weft.NQN, nsid=1, size="many")),
+    ("namespace-resize", dict(nqn=weft.NQN, nsid=1, size="1GB")),
     ("namespace-resize", dict(nqn=weft.NQN, nsid=1, size="32M")),
     ("namespace-resize", dict(nqn=weft.NQN, nsid=99, size="1M")),
     ("namespace-remove", dict(nqn=weft.NQN, nsid="one")),
-    ("subsystem-add", dict(nqn="not an nqn")),
+    ("subsystem-add", dict(nqn="not\na name")),
+    ("subsystem-add", dict(nqn="")),
     ("subsystem-add", dict(nqn="nqn.2026-11.io.weft:" + "x" * 300)),
     ("subsystem-add", dict(nqn=nvme.DISCOVERY)),
     ("subsystem-add", dict(nqn=OTHER, hosts=[ALICE], allow_any_host=True)),
@@ -97,6 +99,32 @@ def _(t):
     assert t.control.stat().st_mode & 0o777 == 0o600
 
 
+def call_over(sock, raw=STATUS):
+    """One more answer over a connection that stays."""
+    sock.sendall(raw)
+    return json.loads(sock.makefile().readline())
+
+
+def connected(t):
+    sock = socket.socket(socket.AF_UNIX)
+    sock.settimeout(10)
+    sock.connect(str(t.control))
+    return sock
+
+
+@with_target("64 clients of the control socket at a time: one more is told so, the others stay")
+def _(t):
+    with contextlib.ExitStack() as stack:
+        clients = []
+        for _ in range(64):                         # one at a time: who was here before has gone
+            clients.append(stack.enter_context(connected(t)))
+            assert "result" in call_over(clients[-1])
+        with connected(t) as sock:
+            answer, *more = sock.makefile().read().splitlines()
+            assert "too many clients" in json.loads(answer)["error"]["message"] and not more
+        assert all("result" in call_over(sock) for sock in clients)
+
+
 def identities(t, ctrl):
     keep = ("nsid", "uuid", "nguid", "size", "block", "readonly")
     subsystems = {s["nqn"]: (s["serial"], s["model"], s["allow_any_host"], sorted(s["hosts"]),
@@ -136,6 +164,14 @@ def _(t):
     with connect(t, hostnqn=ALICE) as ctrl:
         ctrl.disk().read(0)
     t.ctl("listener-add", listen="nvme+tcp://0.0.0.0:0")
+
+
+@with_target("a list of hosts that is there and empty lets nobody in")
+def _(t):
+    t.ctl("subsystem-add", nqn=OTHER, hosts=[], namespaces=[{"backend": "mem:16M"}])
+    assert not t.subsystem(OTHER)["allow_any_host"]
+    with nvme.Queue(t.addr) as queue:
+        queue.connect(OTHER, want=nvme.CONNECT_HOST)
 
 
 @with_target("host=any: any host, or only those on the list")
@@ -196,6 +232,14 @@ def _(t, ctrl):
     assert "I/O QUEUES" in text and " 127.0.0.1:" in text, text
 
 
+@with_host("counters of work requests are RDMA's, and absent over TCP")
+def _(t, ctrl):
+    ctrl.disk().read(0)
+    queues = t.controllers()[0]["queue_counters"]
+    assert queues and all(q.keys() == {"qid", "depth", "transport", "copied_bytes"}
+                          for q in queues), queues
+
+
 @with_target("weft ctl: a relative path is one of where it runs")
 def _(t):
     for words in (["namespace-add", "backend=file:a.img,size=1M"], ["save", "path=a.yaml"]):
@@ -205,6 +249,131 @@ def _(t):
     assert t.subsystem()["namespaces"][1]["backend"] == f"file:{t.dir}/a.img,size=1M"
     result = weft_ctl(t, "save", '{"path": "b.yaml"}', cwd=t.dir)
     assert result.returncode == 1 and "begins with /" in result.stderr, result.stderr
+
+
+# A little more than the machine has: addresses for terabytes are not there under a sanitizer.
+BEYOND = [f"{(os.sysconf('SC_PHYS_PAGES') * os.sysconf('SC_PAGE_SIZE') >> 30) + more}G"
+          for more in range(2, 6)]
+
+
+@with_target("more memory than there is: a warning to who asks for it, and in the log",
+             ns=[f"mem:{BEYOND[0]}"])
+def _(t):
+    def warned(size):
+        return f"mem:{size}: more than this machine's memory"
+
+    first, added, resized, other = BEYOND
+    assert t.log.read_text().count(warned(first)) == 1, t.log.read_text()
+    for words, size in ((["namespace-add", f"backend=mem:{added}"], added),
+                        (["namespace-resize", "nsid=1", f"size={resized}"], resized),
+                        (["subsystem-add", f"nqn={OTHER}", "allow_any_host=true",
+                          f'namespaces=[{{"backend":"mem:{other}"}}]'], other)):
+        result = weft_ctl(t, *words)
+        assert not result.returncode, result.stderr
+        assert result.stderr.startswith(f"weft ctl: warning: {warned(size)}"), result.stderr
+        assert warned(size) in json.loads(result.stdout)["warnings"][0], result.stdout
+        assert t.log.read_text().count(warned(size)) == 1, t.log.read_text()
+    result = weft_ctl(t, "namespace-add", f"nqn={t.nqn}", "backend=mem:1M")
+    assert not result.stderr and "warnings" not in json.loads(result.stdout), result
+
+
+@with_target("host-allow where any host could connect: who called hears that others no longer may")
+def _(t):
+    with connect(t), connect(t, hostnqn=OTHER), connect(t, hostnqn=ALICE):
+        told, = t.ctl("host-allow", host=ALICE)["warnings"]
+        assert f"{t.nqn}: any host could connect, and only those listed may from now on; " \
+            "2 controllers of others were disconnected" in told, told
+        assert told in t.log.read_text()
+    assert t.ctl("host-allow", host=OTHER) == {}
+
+
+@with_target("namespace-resize: what the next start would go by is another size",
+             ns=["file:{dir}/a.img,size=1M", "file:{dir}/b.img,size=2M", "mem:1M"])
+def _(t):
+    told, = t.ctl("namespace-resize", nsid=1, size="3M")["warnings"]
+    assert f"{t.nqn} namespace 1: the command that started this target still says 1M" in told \
+        and "weft ctl save path=FILE" in told, told
+    assert told in t.log.read_text()
+    assert "warnings" in t.ctl("namespace-resize", nsid=3, size="2M")
+    assert "warnings" not in t.ctl("namespace-resize", nsid=2, size="2M")
+    t.ctl("namespace-add", backend=f"file:{t.dir}/c.img,size=1M")
+    assert "warnings" not in t.ctl("namespace-resize", nsid=4, size="2M")
+
+
+@with_target("namespace-resize: a file that still says the other size, until it is saved", config="""
+subsystems:
+  - nqn: %s
+    namespaces:
+      - { backend: "file:{dir}/a.img,size=1M" }
+      - { backend: "mem:1M" }
+""" % weft.NQN)
+def _(t):
+    told, = t.ctl("namespace-resize", nsid=1, size="3M")["warnings"]
+    assert f"{t.config} still says 1M" in told and told.endswith("weft ctl save writes what runs"), told
+    t.ctl("save", path=f"{t.dir}/other.yaml")
+    assert "warnings" in t.ctl("namespace-resize", nsid=1, size="4M")
+    t.ctl("save")
+    assert "warnings" not in t.ctl("namespace-resize", nsid=1, size="4M")
+    assert "still says 4M" in t.ctl("namespace-resize", nsid=1, size="1M", shrink=True)["warnings"][0]
+
+
+@with_target("namespace-resize: which one would be cut")
+def _(t):
+    assert f"{t.nqn} namespace 1 has 64M; shrink=true would cut it to 32M" in \
+        refused(t, "namespace-resize", nsid=1, size="32M")
+
+
+@with_target("rules about ports and groups that are not there: a warning, and they hold")
+def _(t):
+    told = t.ctl("ana-set", rules=[dict(group=1, state="optimized", portid=1),
+                                   dict(group=1, state="inaccessible", portid=9),
+                                   dict(group=7, state="inaccessible")])["warnings"]
+    assert told == [f"{t.nqn}: a rule is for port id 9, which no listener has",
+                    f"{t.nqn}: a rule is for group 7, which no namespace is in"], told
+    assert len(t.subsystem()["ana"]) == 3 and all(line in t.log.read_text() for line in told)
+    assert t.ctl("ana-set", rules=[dict(group=1, state="optimized")], replace=True) == {}
+    told = t.ctl("subsystem-add", nqn=OTHER, ana=[dict(group=2, state="change", portid=8)])["warnings"]
+    assert told == [f"{OTHER}: a rule is for port id 8, which no listener has",
+                    f"{OTHER}: a rule is for group 2, which no namespace is in"], told
+
+
+@with_target("listener-add says the port id that it got")
+def _(t):
+    added = t.ctl("listener-add", listen=weft.ANY_PORT)
+    assert added in [dict(listen=l["uri"], portid=l["portid"])
+                     for l in t.ctl("status")["listeners"]], added
+    assert t.ctl("listener-add", listen=weft.ANY_PORT + "?portid=77")["portid"] == 77
+
+
+@with_target("without nqn where there are several subsystems: their names, a few of them")
+def _(t):
+    names = [t.nqn] + [f"{OTHER}{i}" for i in range(5)]
+    for count, nqn in enumerate(names[1:], 2):
+        t.ctl("subsystem-add", nqn=nqn)
+        said = refused(t, "namespace-add", backend="mem:1M")
+        assert f"nqn: missing, and there are {count} subsystems: " in said, said
+        assert all(name in said for name in names[:min(count, 4)]), said
+        assert said.endswith("…") == (count > 4), said
+
+
+@with_target("weft ctl: what looks like a list and is none")
+def _(t):
+    for words in (["ana-set", 'rules=[{"group": 1, state: x}]'], ["subsystem-add", "nqn=x", "hosts=[nqn.x]"]):
+        result = weft_ctl(t, *words)
+        assert result.returncode == 2 and "is not JSON" in result.stderr, result
+        assert words[-1].split("=")[0] in result.stderr and "\\" not in result.stderr, result
+
+
+@with_target("weft ctl: parameters as they are typed")
+def _(t):
+    assert weft_ctl(t, "subsystem-add", f"nqn={OTHER}", "serial=1.50").returncode == 0
+    assert t.subsystem(OTHER)["serial"] == "1.50"
+    twice = weft_ctl(t, "namespace-add", "backend=mem:1M", "backend=mem:2M")
+    assert twice.returncode and "backend is given twice" in twice.stderr, twice
+    for backend in ("file", "block"):
+        absent = weft_ctl(t, "namespace-add", f"nqn={OTHER}", f"backend={backend}:absent",
+                          cwd=t.dir)
+        assert absent.returncode and f"{backend}:{t.dir}/absent" in absent.stderr, absent
 
 
 @with_target("weft ctl: no such method, no such target")
@@ -279,6 +448,41 @@ subsystems:
     namespaces:
       - { nsid: 1, backend: "mem:16M" }
 """ % weft.NQN
+
+
+@with_target("save replaces what it wrote, or what the target was started from, and nothing else",
+             config=CONFIG)
+def _(t):
+    path = t.dir / "a.yaml"
+    for _ in range(2):                              # its own work, then over it
+        t.ctl("save", path=str(path))
+    path.write_text("")                             # nothing to lose
+    t.ctl("save", path=str(path))
+    t.ctl("save", path=str(t.config))
+    precious = t.dir / "precious"
+    precious.write_text(f"precious\n{path.read_text()}")
+    for place in (precious, t.dir / "link"):
+        if not place.exists():
+            place.symlink_to(precious)
+        assert "force=true replaces it" in refused(t, "save", path=str(place))
+        assert precious.read_text().startswith("precious")
+    t.ctl("save", path=str(precious), force=True)
+    assert "precious" not in precious.read_text()
+    os.mkfifo(t.dir / "fifo")
+    for place in (t.dir, t.dir / "fifo"):
+        assert "is not a regular file" in refused(t, "save", path=str(place), force=True)
+    assert not [p for p in t.dir.iterdir() if p.name.count(".") > 1], "something is left over"
+
+
+@with_target("save: open because only loopback is listened on does not become open to all")
+def _(t):
+    path = t.dir / "default.yaml"
+    t.ctl("save", path=str(path))
+    saved = path.read_text()
+    assert "allow_any_host" not in saved and "hosts" not in saved, saved
+    t.ctl("host-allow", host="any")
+    t.ctl("save", path=str(path))
+    assert "allow_any_host: true" in path.read_text()
 
 
 @with_target("save without a path writes back the file it was started from", config=CONFIG)

@@ -9,7 +9,8 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "lib"))
 import nvme
 import sqe
 import tap
-from fixture import connect, with_host
+import weft
+from fixture import connect, with_host, with_target
 from nvme import INVALID_FIELD, INVALID_LOG
 
 ERROR_RECOVERY, VWC, QUEUES, AEN, TIMESTAMP, KATO, BEHAVIOR = 5, 6, 7, 0x0B, 0x0E, 0x0F, 0x16
@@ -33,11 +34,34 @@ def _(t, ctrl):
     ctrl.set_feature(QUEUES, 0xFFFF, want=INVALID_FIELD)
 
 
-@with_host("feature: keep alive timeout", host=dict(kato=30_000))
+@with_host("feature: number of queues, not while one of them is connected")
 def _(t, ctrl):
-    assert ctrl.get_feature(KATO).dw0 == 30_000
-    ctrl.set_feature(KATO, 60_000)
-    assert ctrl.get_feature(KATO).dw0 == 60_000
+    granted, queue = ctrl.set_feature(QUEUES, 0x00030003).dw0, ctrl.open(1)
+    assert ctrl.set_feature(QUEUES, 0x00070007, want=nvme.SEQUENCE_ERROR).dnr
+    assert ctrl.get_feature(QUEUES).dw0 == granted
+    ctrl.open(4)
+    queue.do(sqe.disconnect())
+    ctrl.set_feature(QUEUES, 0x00070007, want=nvme.SEQUENCE_ERROR)
+    ctrl.queues[-1].do(sqe.disconnect())
+    assert ctrl.set_feature(QUEUES, 0x00070007).dw0 == 0x00070007
+
+
+@with_host("feature: keep alive timeout, rounded up to the granularity", host=dict(kato=30_000))
+def _(t, ctrl):
+    unit = 100 * struct.unpack_from("<H", ctrl.id, 320)[0]
+    assert ctrl.get_feature(KATO).dw0 == 30_000 and 30_000 % unit == 0
+    for value in (60_000, 60_001, 60_000 + unit - 1, 60_000 + unit, 60_001 + unit, 0):
+        ctrl.set_feature(KATO, value)
+        assert ctrl.get_feature(KATO).dw0 == -(-value // unit) * unit, value
+    with connect(t, kato=30_001) as other:
+        assert other.get_feature(KATO).dw0 == 30_000 + unit
+
+
+@with_target("feature: a keep alive timeout of 1 ms is one")
+def _(t):
+    with nvme.Queue(t.addr) as queue:
+        queue.connect(t.nqn, kato=1)
+        queue.expect_closed()
 
 
 @with_host("feature: asynchronous event configuration belongs to one controller")
@@ -75,6 +99,7 @@ def _(t, ctrl):
     raw = ctrl.get_feature(TIMESTAMP, 8).data
     now = int.from_bytes(raw[:6], "little")
     assert start <= now < start + 60_000 and raw[6] >> 1 & 7 == 1
+    weft.wait_until(lambda: ctrl.get_feature(TIMESTAMP, 8).data[:6] != raw[:6], "it to go on")
 
 
 @with_host("feature: error recovery")
@@ -113,12 +138,23 @@ def _(t, ctrl):
     assert not raw[0x70] & 1, "an I/O controller has no discovery log"
 
 
-@with_host("log 01: errors")
+def newest_error(ctrl):
+    count, sqid, cid, _, _, lba, nsid = struct.unpack_from("<QHHHHQI", ctrl.log(1, 64))
+    assert count
+    return sqid, cid, lba, nsid
+
+
+@with_host("log 01: errors, with an LBA where the command has one")
 def _(t, ctrl):
-    cqe = ctrl.disk().queue.do(sqe.Sqe(0x7E, 1), want=nvme.INVALID_OPCODE)
-    raw = ctrl.log(1, 64 * (ctrl.id[262] + 1))
-    count, sqid, cid = struct.unpack_from("<QHH", raw)
-    assert count == 0 or (sqid, cid) == (1, cqe.cid)
+    queue, far = ctrl.disk().queue, dict(dw10=0x89ABCDEF, dw11=0x1234567)
+    for opcode in (sqe.READ, sqe.WRITE, sqe.COMPARE, sqe.WRITE_ZEROES, sqe.VERIFY):
+        cqe = queue.do(sqe.Sqe(opcode, 9, **far), want=nvme.INVALID_NS)
+        assert newest_error(ctrl) == (1, cqe.cid, 0x123456789ABCDEF, 9), hex(opcode)
+    for opcode in (sqe.FLUSH, sqe.DSM, sqe.COPY, sqe.RESV_REPORT, sqe.RESV_REGISTER, 0x7E):
+        cqe = queue.do(sqe.Sqe(opcode, 9, **far), want=(nvme.INVALID_NS, nvme.INVALID_OPCODE))
+        assert newest_error(ctrl) == (1, cqe.cid, 0, 9), hex(opcode)
+    cqe = ctrl.admin.do(sqe.Sqe(0x7E, 9, **far), want=nvme.INVALID_OPCODE)
+    assert newest_error(ctrl) == (0, cqe.cid, 0, 9)
 
 
 def smart(ctrl):

@@ -2,11 +2,13 @@
 """target_hostile.py - hosts that go for the target's own bookkeeping: buffers, slots, races with
 removal, with the end of their connection and with the end of the target."""
 import contextlib
+import fcntl
 import pathlib
 import signal
 import socket
 import struct
 import sys
+import termios
 import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "lib"))
@@ -123,6 +125,85 @@ def _(t):
         disk = ctrl.disk()
         disk.write(0, data)
         assert disk.read(0, 256) == data
+
+
+# ---- work on storage that a few bytes ask for
+
+STEP = 16 * MIB // 4096
+COPY = sqe.copy(1, 4 * STEP, 4), sqe.copy_ranges([(i * STEP, STEP) for i in range(4)])
+VERIFY = sqe.blocks(sqe.VERIFY, 1, 0, 65536), b""
+FLOOD, ANSWER = 1000, 24        # commands of a queue; bytes
+
+
+def flood(queue, command, data):
+    sgl = sqe.sgl_capsule(len(data)) if data else sqe.sgl_transport(0)
+    queue.send(b"".join(queue.encode(pdu.CMD, command.encode(i, sgl), data) for i in range(FLOOD)))
+
+
+def unread(queue):
+    """Bytes that it was sent and has not received yet."""
+    return struct.unpack("i", fcntl.ioctl(queue.sock, termios.FIONREAD, bytes(4)))[0]
+
+
+def busy_storage(spec, what, command):
+    """Others come through when storage has only begun what one host asked of it. Of what that host
+    leaves when it is lost, nothing more is done."""
+    @with_target(f"thousands of {what} of {spec} hold up nobody", ns=[spec, "mem:16M"],
+                 extra=ONE_CPU)
+    def _(t):
+        with connect(t) as ctrl:
+            disk = ctrl.disk(2)
+            with connect(t, **OTHER) as bad:
+                queues = [bad.open(depth=1024) for _ in range(4)]
+                for queue in queues:
+                    flood(queue, *command)
+                for at in range(20):
+                    disk.write(at, pattern(at, disk.block))
+                    assert disk.read(at) == pattern(at, disk.block)
+                answered = sum(unread(queue) for queue in queues) // ANSWER
+                assert answered < FLOOD, f"{answered} were done by then"
+            weft.wait_until(lambda: len(t.controllers()) == 1, "the controller to go")
+            disk.read(0)
+
+
+busy_storage("mem:256M", "Copies", COPY)
+busy_storage("null:256M", "Copies", COPY)
+busy_storage("null:256M", "Verifies", VERIFY)
+busy_storage("file:{dir}/busy.img,size=256M", "Copies", COPY)
+
+
+DEALLOCATE = sqe.dsm(1, 256), sqe.dsm_ranges([(0, 65536)] * 256)
+
+
+@with_target("lists of ranges leave buffers to others, and those that wait end with their connection",
+             ns=["mem:256M", "mem:16M"], extra=ONE_CPU)
+def _(t):
+    """More commands than there are small buffers, whose lists do not come in the capsule."""
+    with connect(t) as ctrl, connect(t, **OTHER) as bad:
+        disk = ctrl.disk(2)
+        queues = [bad.open(depth=1024) for _ in range(3)]
+        for queue in queues:
+            for _ in range(900):
+                queue.submit(*DEALLOCATE, capsule=False)
+            queue.do(sqe.Sqe(sqe.FLUSH, 2))     # behind them: those that are asked for their list send it
+        for at in range(20):
+            disk.write(at, pattern(at, disk.block), capsule=False)
+            assert disk.read(at) == pattern(at, disk.block)
+        queues[2].reset()
+        ctrl.disk(1).deallocate([(0, 1)])
+        assert all(unread(queue) // ANSWER < 100 for queue in queues[:2])
+    weft.wait_until(lambda: not t.controllers(), "the controllers to go")
+
+
+@with_host("more lists of ranges than a host may have in buffers: all get their turn")
+def _(t, ctrl):
+    disk, queue = ctrl.disk(), ctrl.open(depth=1024)
+    for at in range(300):
+        disk.write(at, pattern(at, disk.block))
+    sent = [queue.submit(sqe.dsm(1, 1), sqe.dsm_ranges([(at, 1)]), capsule=False) for at in range(300)]
+    for request in sent:
+        queue.wait(request)
+    assert disk.read(0, 256) + disk.read(256, 44) == bytes(300 * disk.block)
 
 
 # ---- slots

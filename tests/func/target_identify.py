@@ -153,7 +153,8 @@ def _(t, ctrl):
 def _(t, ctrl):
     ctrl.identify(5, 1)
     ctrl.identify(5, 99, want=(INVALID_NS, nvme.SUCCESS))
-    ctrl.identify(6)
+    dmrl, dmrsl, dmsl = struct.unpack_from("<BIQ", ctrl.identify(6), 3)
+    assert (dmrl, dmrsl, dmsl) == (255, 1 << 18, 1 << 18), "limits of Dataset Management: all, or none"
     raw = ctrl.identify(8, 1)
     assert raw[1] & 1, "NMIC"
     assert raw[14] & 1, "NSTAT: ready"

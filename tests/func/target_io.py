@@ -109,6 +109,26 @@ def _(t, ctrl):
         assert disk.read(i * part, part) == d, i
 
 
+@with_host("when a large write's data has come, all that waited behind it are asked for theirs at once")
+def _(t, ctrl):
+    disk, queue = ctrl.disk(), ctrl.open(depth=64)
+    most, small = (1 << 20) // disk.block, 24
+    queue.hold = True
+    large = queue.submit(disk.command(sqe.WRITE, 0, most), bytes(1 << 20), capsule=False)
+    cids = [queue.submit(disk.command(sqe.WRITE, slba, 1), bytes(disk.block), capsule=False)
+            for slba in range(small)]
+    queue.do(sqe.Sqe(sqe.FLUSH, 1))                 # all have arrived
+    assert len(queue.r2ts) == 1, "more is asked for than a MiB"
+    queue.answer(queue.next_r2t())
+    queue.wait(large)
+    queue.do(sqe.Sqe(sqe.FLUSH, 1))
+    assert len(queue.r2ts) == small, len(queue.r2ts)
+    while queue.r2ts:
+        queue.answer(queue.r2ts.pop(0))
+    for cid in cids:
+        queue.wait(cid)
+
+
 @with_host("writes that wait to be asked for their data end with their queue")
 def _(t, ctrl):
     disk, queue = ctrl.disk(), ctrl.open(depth=64)
@@ -154,6 +174,27 @@ def _(t, ctrl):
     for cid in (first, second, *cids):
         queue.wait(cid)
     assert disk.read(4000) == new
+
+
+@with_host("a fused pair runs together while writes wait for their turn, however its data comes")
+def _(t, ctrl):
+    disk = ctrl.disk()
+    old, new = pattern(1, disk.block), pattern(2, disk.block)
+    for first_inside, second_inside in itertools.product((False, True), repeat=2):
+        queue = ctrl.open(depth=64)
+        disk.write(4000, old)
+        queue.hold = True
+        cids = [queue.submit(disk.command(sqe.WRITE, 32 * i, 32), bytes(32 * disk.block), capsule=False)
+                for i in range(40)]
+        cids += [queue.submit(disk.command(sqe.COMPARE, 4000, 1, fuse=1), old, capsule=first_inside),
+                 queue.submit(disk.command(sqe.WRITE, 4000, 1, fuse=2), new, capsule=second_inside)]
+        queue.do(sqe.Sqe(sqe.FLUSH, 1))             # all have arrived
+        queue.hold = False
+        while queue.r2ts:
+            queue.answer(queue.r2ts.pop(0))
+        for cid in reversed(cids):
+            queue.wait(cid)
+        assert disk.read(4000) == new
 
 
 @with_host("reads with digests that wait end with their queue")
@@ -270,6 +311,38 @@ def _(disk):
     assert disk.read(0) == pattern(6, disk.block)
 
 
+@with_host("Dataset Management: its limits", ns=["mem:256M,block=512", "file:{dir}/a.img,size=256M,block=512"])
+def _(t, ctrl):
+    most = struct.unpack_from("<Q", ctrl.identify(6), 8)[0]
+    for nsid in 1, 2:
+        disk = ctrl.disk(nsid)
+        assert disk.blocks > most
+        data = pattern(7, disk.block)
+        for ranges in ([(0, disk.blocks)], [(0, 8), (8, 0), (8, most - 8), (most, 8)]):
+            for slba in (0, most - 1, most):
+                disk.write(slba, data)
+            disk.deallocate(ranges)
+            assert disk.read(0) == disk.read(most - 1) == bytes(disk.block)
+            assert disk.read(most) == data, "what goes beyond the limit stays"
+
+
+@with_disks("Dataset Management and Copy: a range beyond the end, whichever it is, and nothing is done")
+def _(disk):
+    data = pattern(6, 4 * disk.block)
+    disk.write(0, data)
+    disk.zero(8, 4)
+    for beyond in ((disk.blocks, 1), (disk.blocks - 1, 2), ((1 << 64) - 1, 2)):
+        for at in range(4):
+            ranges = [(slba, 1) for slba in range(4)]
+            ranges[at] = beyond
+            assert disk.deallocate(ranges, want=nvme.LBA_RANGE).dnr
+            assert disk.copy(8, ranges, want=nvme.LBA_RANGE).dnr
+    for to in (disk.blocks, disk.blocks - 3, (1 << 64) - 1):
+        disk.copy(to, [(8, 4)], want=nvme.LBA_RANGE)
+    assert disk.read(0, 4) == data and disk.read(8, 4) == bytes(4 * disk.block)
+    disk.read(disk.blocks - 3, 3)
+
+
 @with_disks("Verify")
 def _(disk):
     disk.verify(0, 64)
@@ -377,6 +450,9 @@ def _(t, ctrl):
     disk.zero(0, 1, want=WRITES_REFUSED)
     disk.deallocate([(0, 1)], want=WRITES_REFUSED)
     disk.copy(8, [(0, 1)], want=WRITES_REFUSED)
+    assert disk.compare_and_write(0, *[bytes(disk.block)] * 2) == (FAILED_FUSED, nvme.WRITE_PROTECTED)
+    shown = t.subsystem()["namespaces"][0]
+    assert not shown["write_errors"], "storage was asked, and had to refuse it"
 
 
 @with_host("the null backend takes and gives", ns=["null:1T"])

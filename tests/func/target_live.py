@@ -14,8 +14,9 @@ import weft
 from fixture import connect, in_background, refused, with_host, with_target
 from nvme import INVALID_NS, LBA_RANGE, pattern
 
-AEN, CHANGED = 0x0B, 4
-NS_CHANGED = (2, 0, CHANGED)
+AEN, CHANGED, ANA_LOG = 0x0B, 4, 0x0C
+NS_CHANGED, ANA_CHANGED = (2, 0, CHANGED), (2, 3, ANA_LOG)
+ANA, CCR = 0x800, 0x100000
 ALICE = "nqn.2014-08.org.nvmexpress:uuid:00000000-0000-0000-0000-00000000a11c"
 OTHER = "nqn.2026-11.io.weft:other"
 
@@ -62,6 +63,29 @@ def _(t, ctrl):
     refused(t, "namespace-add", nqn=t.nqn, backend="mem:16M", nsid=9)
 
 
+@with_target("namespace-add: a uuid is given once, in whatever subsystem")
+def _(t):
+    uuid = "11111111-2222-3333-4444-555555555555"
+    t.ctl("subsystem-add", nqn=OTHER, allow_any_host=True)
+    t.ctl("namespace-add", nqn=t.nqn, backend="mem:16M", uuid=uuid)
+    for nqn, same in ((t.nqn, uuid), (OTHER, uuid), (OTHER, uuid.upper()),
+                      (OTHER, t.subsystem()["namespaces"][0]["uuid"])):
+        assert "uuid" in refused(t, "namespace-add", nqn=nqn, backend="mem:16M", uuid=same)
+    t.ctl("namespace-add", nqn=OTHER, backend="mem:16M", uuid=uuid[:-1] + "6")
+    t.ctl("namespace-remove", nqn=t.nqn, nsid=2)
+    t.ctl("namespace-add", nqn=OTHER, backend="mem:16M", uuid=uuid)
+
+
+@with_target("namespace-add: a uuid that nobody gave is given once, too", ns=["mem:16M"])
+def _(t):
+    derived = t.subsystem()["namespaces"][0]["uuid"]
+    t.ctl("namespace-remove", nqn=t.nqn, nsid=1)
+    t.ctl("namespace-add", nqn=t.nqn, backend="mem:32M", nsid=7, uuid=derived)
+    assert "uuid" in refused(t, "namespace-add", nqn=t.nqn, backend="mem:16M", nsid=1)
+    t.ctl("namespace-remove", nqn=t.nqn, nsid=7)
+    assert t.ctl("namespace-add", nqn=t.nqn, backend="mem:16M", nsid=1)["uuid"] == derived
+
+
 @with_host("namespace-resize: hosts are told; what is within keeps its data",
            ns=["mem:64M", "file:{dir}/a.img,size=64M"])
 def _(t, ctrl):
@@ -98,6 +122,23 @@ def _(t, ctrl):
     aer = ctrl.aer()
     t.ctl("namespace-remove", nqn=t.nqn, nsid=3)
     assert changed(ctrl, aer) == [3]
+
+
+@with_host("events: of what the host has enabled, and of nothing else")
+def _(t, ctrl):
+    for nsid, enabled, want in ((2, 0x100 | CCR, NS_CHANGED), (3, ANA | CCR, ANA_CHANGED)):
+        ctrl.set_feature(AEN, enabled)
+        aers = [ctrl.aer() for _ in range(3)]
+        t.ctl("namespace-add", nqn=t.nqn, backend="mem:16M", nsid=nsid)
+        t.ctl("ana-set", nqn=t.nqn, rules=[dict(group=1, state="non-optimized")])
+        t.ctl("ana-set", nqn=t.nqn, rules=[], replace=True)
+        assert ctrl.event(aers.pop(0)) == want
+        for log in (CHANGED, ANA_LOG):          # so that a second one is told
+            ctrl.log(log, 4096)
+        for aer in aers:
+            ctrl.admin.do(sqe.abort(0, aer))
+            if not ctrl.admin.requests[aer].cqe.status:
+                assert ctrl.event(aer) == want
 
 
 @with_host("events: RAE leaves the log as it is")
@@ -143,6 +184,47 @@ def _(t, ctrl):
     queue.do(sqe.Sqe(sqe.FLUSH, 1))
 
 
+@with_host("data that comes when its namespace was replaced is refused, and the new one stays as it is",
+           ns=["mem:16M"] * 2)
+def _(t, ctrl):
+    disk, queue = ctrl.disk(2), ctrl.open()
+    new, old = pattern(1, disk.block), bytes(disk.block)
+    sent = [(disk.command(sqe.WRITE, 0, 1), new), (disk.command(sqe.COMPARE, 0, 1), old),
+            (sqe.dsm(2, 1), sqe.dsm_ranges([(9, 1)])), (sqe.copy(2, 1, 1), sqe.copy_ranges([(9, 1)])),
+            (sqe.Sqe(sqe.RESV_REGISTER, 2), bytes(8) + struct.pack("<Q", 1)),
+            (disk.command(sqe.COMPARE, 2, 1, fuse=1), old), (disk.command(sqe.WRITE, 2, 1, fuse=2), new)]
+    queue.hold = True
+    cids = [queue.submit(command, data, capsule=False) for command, data in sent]
+    r2ts = [queue.next_r2t() for _ in cids]
+    t.ctl("namespace-remove", nqn=t.nqn, nsid=2)
+    t.ctl("namespace-add", nqn=t.nqn, backend="mem:16M", nsid=2)
+    disk.write(9, new)
+    for r2t in r2ts:
+        queue.answer(r2t)
+    for cid in cids[:-1]:
+        assert queue.wait(cid, INVALID_NS).dnr
+    queue.wait(cids[-1], nvme.FAILED_FUSED)
+    assert disk.read(0, 9) == bytes(9 * disk.block) and disk.read(9) == new
+    disk.write(0, new)                          # nobody has registered
+
+
+@with_host("memory that was read stays until it has left, when its namespace goes meanwhile",
+           host=dict(rcvbuf=64 << 10), ns=["mem:16M"] * 2)
+def _(t, ctrl):
+    disk = ctrl.disk(2, ctrl.open(depth=64))
+    reads = [(i * 32, 32) for i in range(40)]   # 5 MiB: more than fits a socket
+    for slba, count in reads:
+        disk.write(slba, pattern(slba, count * disk.block))
+    cids = [disk.queue.submit(disk.command(sqe.READ, slba, count), length=count * disk.block)
+            for slba, count in reads]
+    weft.wait_until(lambda: t.controllers()[0]["reads"] == len(reads), "the reads to begin")
+    removed = t.ask("namespace-remove", nqn=t.nqn, nsid=2)
+    ctrl.until(lambda: active(ctrl) == [1], "removal")
+    for cid, (slba, count) in zip(cids, reads):
+        assert disk.queue.wait(cid).data == pattern(slba, count * disk.block), slba
+    removed()
+
+
 def read_until_gone(disk):
     """Keep 32 reads in flight until the namespace is gone, and then drain them."""
     flying, gone = set(), False
@@ -166,6 +248,17 @@ def _(t, ctrl):
                 keep.write(i, pattern(i, keep.block))
             t.ctl("namespace-remove", nqn=t.nqn, nsid=nsid)
         assert all(keep.read(i) == pattern(i, keep.block) for i in range(100))
+
+
+@with_target("a host that is not on the list, if by a letter or for want of a name, gets nothing")
+def _(t):
+    t.ctl("subsystem-add", nqn=OTHER, hosts=[ALICE], namespaces=[{"nsid": 1, "backend": "mem:16M"}])
+    for name in (nvme.HOSTNQN, "", ALICE[:-1], ALICE + "0", ALICE.upper(), OTHER):
+        with nvme.Queue(t.addr) as queue:
+            assert queue.connect(OTHER, hostnqn=name, want=nvme.CONNECT_HOST).dnr, name
+    with connect(t, nqn=OTHER, hostnqn=ALICE) as alice, connect(t, hostnqn="") as nobody:
+        alice.disk().read(0)
+        nobody.disk().read(0)                   # where any host may
 
 
 @with_target("host-refuse ends that host's associations only")

@@ -13,9 +13,9 @@ import tap
 import weft
 from cluster import state_keys
 from fixture import with_target
-from nvme import (FAILED_FUSED, HOSTID_FORMAT, INVALID_FIELD, INVALID_NS, NOT_SAVEABLE, PREEMPT_ABORTED,
-                  RESERVATION_CONFLICT, SGL_LENGTH, SUCCESS, pattern)
-from resv import EAAR, EARO, EA, EVENT, TYPES, WE, WEAR, WERO, Host
+from nvme import (FAILED_FUSED, HOSTID_FORMAT, INTERNAL, INVALID_FIELD, INVALID_NS, NOT_SAVEABLE,
+                  PREEMPT_ABORTED, RESERVATION_CONFLICT, SGL_LENGTH, SUCCESS, pattern)
+from resv import EAAR, EARO, EA, EVENT, SHARE, TYPES, WE, WEAR, WERO, Host, made_up
 
 CONFIG = """subsystems:
   - nqn: nqn.2026-11.io.weft:test
@@ -242,6 +242,16 @@ def _(_t, host, other):
     other.ctrl.set_feature(resv.MASK, 2, nsid=1, save=1, want=NOT_SAVEABLE)
 
 
+@with_hosts("a mask for all namespaces is one for every one that there can be", 1,
+            ns=["mem:16M", "mem:16M,nsid=9", "mem:16M,nsid=1024"])
+def _(t, host):
+    for mask in (1 << resv.RELEASED, 0, 1 << resv.REG_PREEMPTED):
+        host.ctrl.set_feature(resv.MASK, mask, nsid=0xFFFFFFFF)
+        assert [host.ctrl.get_feature(resv.MASK, nsid=n).dw0 for n in (1, 9, 1024)] == [mask] * 3
+    t.ctl("namespace-add", nqn=t.nqn, backend="mem:16M", nsid=500)
+    assert host.ctrl.get_feature(resv.MASK, nsid=500).dw0 == mask
+
+
 @with_hosts("a host that does not read its log: it is bounded, and the count tells what is lost", 2)
 def _(_t, host, other):
     host.register()
@@ -301,6 +311,54 @@ def _(_t, host, victim):
         assert host.disk.read(0) == old
 
 
+# ---- shares
+
+@with_hosts("one name has 64 registrants of a namespace, and others find room", 1, config=CONFIG)
+def _(t, other):
+    with made_up(t, SHARE + 1) as (late, *hosts):
+        for host in hosts:
+            host.register()
+        late.register(want=INTERNAL)
+        late.register(resv.REPLACE, iekey=1, want=INTERNAL)
+        hosts[0].register(resv.REPLACE, nrkey=5)        # has its registration already
+        other.register()
+        with made_up(t, 1, nsid=2) as (elsewhere,):
+            elsewhere.register()
+        hosts[1].unregister()
+        late.register()
+        assert len(other.report(MDTS).hosts) == SHARE + 1
+
+
+@with_target("whose registrants they are persists with them", config=CONFIG)
+def _(t):
+    with made_up(t, SHARE) as hosts:
+        for host in hosts:
+            host.register(cptpl=3)
+    t.kill9()
+    t.start()
+    with made_up(t, SHARE + 1) as (*_, late), Host(t, 1) as other:
+        late.register(want=INTERNAL)
+        other.register()
+
+
+@with_hosts("what hosts left behind is cleared by any host, or as one of them where there is no room", 1)
+def _(t, host):
+    with made_up(t, 2) as gone:
+        for each in gone:
+            each.register(nrkey=0xABC)
+        gone[0].key = 0xABC
+        gone[0].acquire(EA)
+    host.register()
+    host.release(EA, resv.CLEAR)
+    assert host.registrants() == []
+    with made_up(t, 1) as (gone,):
+        gone.register(nrkey=0xABC)
+    (number,), (key, _) = host.registrants(), *host.report().hosts.values()
+    with Host(t, number, key, nqn="nqn.2026-11.io.weft:operator") as one_of_them:
+        one_of_them.release(EA, resv.CLEAR)
+    assert host.registrants() == []
+
+
 # ---- power
 
 @with_hosts("PTPL: what persists is there after kill -9, what does not is not", 2, config=CONFIG)
@@ -341,6 +399,23 @@ def _(_t, host):
         host.ctrl.set_feature(resv.PERSIST, 1, nsid=nsid, want=INVALID_NS)
         host.ctrl.get_feature(resv.PERSIST, nsid=nsid, want=INVALID_NS)
     assert host.ctrl.get_feature(resv.PERSIST, nsid=1).dw0 == 0
+
+
+@with_hosts("Reservation Persistence stays, while its namespace is away and nobody is registered", 1,
+            config=CONFIG)
+def _(t, host):
+    uuid = t.subsystem()["namespaces"][0]["uuid"]
+    host.ctrl.set_feature(resv.PERSIST, 1, nsid=1)
+    t.ctl("namespace-remove", nsid=1)
+    host.ctrl.set_feature(resv.PERSIST, 1, nsid=2)  # behind what the removal had to write
+    t.ctl("namespace-add", nsid=1, backend="mem:16M", uuid=uuid)
+    assert host.ctrl.get_feature(resv.PERSIST, nsid=1).dw0 == 1
+    host.register()
+    host.acquire(WE)
+    t.stop()
+    t.start()
+    with Host(t, 1) as again:
+        assert again.registrants() == [1]
 
 
 @with_hosts("Reservation Persistence without a place for it", 1)

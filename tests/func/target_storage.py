@@ -78,7 +78,7 @@ def _(t, ctrl):
         disk.read(disk.blocks - 1, want=READ_ERROR)
 
     def left_out():
-        return sum(map(int, re.findall(r"(\d+) more lines about storage were left out",
+        return sum(map(int, re.findall(r"(\d+) more lines? about storage left out",
                                        t.log.read_text())))
 
     while len(lines(t)) + left_out() < total:       # told with the first of a new second
@@ -93,11 +93,24 @@ def _(t, ctrl):
     disk = ctrl.disk()
     cut(t)
     disk.read(disk.blocks - 1, want=READ_ERROR)
+    cut(t, 16 << 20)                                # and it is back
     t.takeover()
     assert shown(t) == (1, 0) and media_errors(ctrl) == 1
-    cut(t)                                          # which the new process has mended
+    cut(t)
     disk.read(disk.blocks - 1, want=READ_ERROR)
     assert shown(t) == (2, 0) and media_errors(ctrl) == 2
+
+
+@with_host("an image that was cut is not taken over, and nothing is put in the place of what is lost", ns=FILE)
+def _(t, ctrl):
+    disk = ctrl.disk()
+    disk.write(disk.blocks - 1, pattern(1, disk.block))
+    cut(t)
+    assert t.spawn("--takeover").wait(30) == 1
+    assert "less than the running target serves" in t.log.read_text(), t.last_lines()
+    assert (t.dir / "a.img").stat().st_size == 1 << 20
+    disk.read(disk.blocks - 1, want=READ_ERROR)
+    disk.read(0)
 
 
 @tap.case("a full disk: Capacity Exceeded, counted and told, and what was written stays")

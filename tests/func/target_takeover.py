@@ -7,6 +7,7 @@ import socket
 import struct
 import subprocess
 import sys
+import tempfile
 import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "lib"))
@@ -17,12 +18,13 @@ import pdu
 import sqe
 import tap
 import weft
+from apart import Mount, requires_mounts
 from fixture import connect, in_background, with_host, with_target
 from nvme import ANA_INACCESSIBLE, COMPARE_FAILURE, SUCCESS, pattern
 from takeover import end_unharmed, kill
 
 TAKEOVERS = int(os.environ.get("TAKEOVERS", 20))
-AEN, TIMESTAMP, KATO, BEHAVIOR, TEMPERATURE = 0x0B, 0x0E, 0x0F, 0x16, 4
+AEN, TIMESTAMP, KATO, BEHAVIOR, TEMPERATURE, WRITE_CACHE = 0x0B, 0x0E, 0x0F, 0x16, 4, 6
 ERRORS, CHANGED, ANA_LOG, DISCOVERY_LOG = 1, 4, 0x0C, 0x70
 NS_CHANGED, LOG_CHANGED = (2, 0, CHANGED), (2, 0xF0, DISCOVERY_LOG)
 STORES = ["mem:64M", "file:{dir}/a.img,size=64M"]
@@ -106,6 +108,35 @@ def _(t, ctrl):
     raw = ctrl.get_feature(TIMESTAMP, 8).data
     assert start <= int.from_bytes(raw[:6], "little") < start + 60_000 and raw[6] == 2
     assert ctrl.log(ERRORS, 4096) == before and struct.unpack_from("<Q", before)[0] == 1
+
+
+@with_host("an error log that has wrapped", ns=["mem:16M"])
+def _(t, ctrl):
+    entries = ctrl.id[262] + 1
+    for number in range(entries + 3):
+        ctrl.admin.do(sqe.Sqe(0x42, number), want=nvme.INVALID_OPCODE)
+    before = ctrl.log(ERRORS, 64 * entries)
+    counts = [struct.unpack_from("<Q", before, at)[0] for at in range(0, len(before), 64)]
+    assert counts == list(range(entries + 3, 3, -1)), counts
+    t.takeover()
+    assert ctrl.log(ERRORS, 64 * entries) == before
+    ctrl.admin.do(sqe.Sqe(0x42), want=nvme.INVALID_OPCODE)
+    assert ctrl.log(ERRORS, 64 * entries)[64:] == before[:-64]
+
+
+@tap.case("a write cache that the host turned off stays off, one that is on stays on")
+def _():
+    requires_mounts()
+    with tempfile.TemporaryDirectory() as folder, contextlib.closing(Mount(folder)) as mount:
+        with open(f"{folder}/never-durable", "wb") as file:
+            file.truncate(16 << 20)
+        with weft.Target(ns=[f"file:{mount.dir}/never-durable"]) as t, connect(t) as ctrl:
+            disk = ctrl.disk()
+            for cache, want in ((0, nvme.WRITE_FAULT), (1, SUCCESS)):
+                ctrl.set_feature(WRITE_CACHE, cache)
+                disk.zero(0, 1, want=want)
+                t.takeover()
+                disk.zero(0, 1, want=want)
 
 
 def told(ctrl):
@@ -221,6 +252,24 @@ def _(t, ctrl):
         queue.wait(cid)
     for i, d in enumerate(data):
         assert disk.read(32 * i, 32) == d, i
+
+
+@with_host("Copies under way are done first, by the old process",
+           ns=["mem:256M", "file:{dir}/a.img,size=256M"])
+def _(t, ctrl):
+    step = (8 << 20) // 4096
+    for nsid in (1, 2):
+        disk = ctrl.disk(nsid)
+        for at in range(0, step, 256):
+            disk.write(at, pattern(at, 1 << 20))
+        copies = [disk.queue.submit(sqe.copy(nsid, number * step, 1), sqe.copy_ranges([(0, step)]))
+                  for number in range(1, 9)]
+        t.takeover()
+        for cid in copies:
+            disk.queue.wait(cid)
+        for number in range(1, 9):
+            for at in range(0, step, 256):
+                assert disk.read(number * step + at, 256) == pattern(at, 1 << 20)
 
 
 @with_host("half a capsule before, half of it after")

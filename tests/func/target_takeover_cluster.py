@@ -19,8 +19,8 @@ import tap
 import weft
 from cluster import INACCESSIBLE, OPTIMIZED, UNTIL_S, ana, with_cluster
 from fixture import connect, in_background, with_target
-from nvme import ANA_INACCESSIBLE, RESERVATION_CONFLICT, pattern
-from resv import EA, EVENT, WERO, Host
+from nvme import ANA_INACCESSIBLE, INTERNAL, RESERVATION_CONFLICT, pattern
+from resv import EA, EVENT, SHARE, WERO, Host, made_up
 from takeover import FAILURES, Heir, end_unharmed, kill, outcome, said
 
 TAKEOVERS = int(os.environ.get("TAKEOVERS", 10))
@@ -125,7 +125,10 @@ def _(cluster, one, _two):
     with Host(one, 1) as host:
         cluster.pause(2)
         try:
+            state = cluster.shared / "state"
+            before = state.read_bytes()
             cid = host.queue.submit(sqe.Sqe(sqe.RESV_REGISTER, 1), struct.pack("<QQ", 0, 1))
+            weft.wait_until(lambda: state.read_bytes() != before, "the change to be written")
             assert one.spawn("--takeover").wait(30) == 1
             said(one, "does not come to rest: a reservation is being changed")
         finally:
@@ -277,6 +280,16 @@ def _(t):
         t.takeover()
         stranger.disk.read(0)
         assert stranger.registrants() == [1, 2] and not stranger.holders()
+
+
+@both("whose registrants they are goes along: one name has its share, and no more")
+def _(t):
+    with made_up(t, SHARE + 1) as (late, *hosts), Host(t, 1) as other:
+        for host in hosts:
+            host.register()
+        t.takeover()
+        late.register(want=INTERNAL)
+        other.register()
 
 
 @tap.case("whether it persists goes along, and it does")

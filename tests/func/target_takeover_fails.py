@@ -4,6 +4,7 @@ import array
 import contextlib
 import fcntl
 import pathlib
+import select
 import signal
 import socket
 import sys
@@ -35,6 +36,12 @@ def works(t, ctrl, seed):
     with connect(t, **OTHER) as other:
         other.disk().read(0)
     assert t.ctl("status")["pid"] == t.process.pid and t.process.poll() is None
+
+
+def works_in_place(ctrl):
+    """Round trips through a target of one reactor: what it was sent before, it has dealt with."""
+    for _ in range(8):
+        ctrl.disk().read(0)
 
 
 # ---- the new one dies, or says something wrong, at every step
@@ -99,6 +106,25 @@ def _(t):
         t.ctl("takeover", format=FORMAT)
     t.takeover()
     assert t.log.read_text().count("takeover given up: another process calls") == 2
+
+
+@with_host("a call that comes over an open connection waits until the target goes on",
+           ns=STORES, extra=["--cpus", "0"])
+def _(t, ctrl):
+    with socket.socket(socket.AF_UNIX) as caller:
+        caller.settimeout(20)
+        caller.connect(str(t.control))
+        answers = caller.makefile()
+        call_status = b'{"jsonrpc":"2.0","id":1,"method":"status"}\n'
+        caller.sendall(call_status)
+        answers.readline()
+        with Heir(t) as heir:
+            heir.prepare()
+            caller.sendall(call_status)
+            works_in_place(ctrl)
+            assert not select.select([caller], [], [], 0)[0], "answered by who hands over"
+        assert "result" in answers.readline()
+    said(t, "takeover given up")
 
 
 @with_target("the running target refuses: an older reader, a wrong call")
@@ -301,7 +327,7 @@ MISMATCHES = (
     (["--ns", "mem:16M", "--ns", "F,ro"], "another backend"),
     (["--ns", "mem:16M,block=512", "--ns", "F"], "another block size"),
     (["--ns", "mem:16M,uuid=11111111-2222-3333-4444-555555555555", "--ns", "F"], "another uuid"),
-    (["--ns", "mem:16M", "--ns", "F", "--ns", "mem:1M"], "3 namespaces are configured"),
+    (["--ns", "mem:16M", "--ns", "F", "--ns", "mem:1M"], "3 namespaces configured"),
 )
 
 

@@ -27,11 +27,11 @@ KAT_INVALID = 0x1A
 resource.setrlimit(resource.RLIMIT_NOFILE, (resource.getrlimit(resource.RLIMIT_NOFILE)[1],) * 2)
 
 
-def limited(most):
+def limited(most, who=f"hosts: [ {nvme.HOSTNQN}, {OTHER['hostnqn']}, {THIRD['hostnqn']} ]"):
     return f"""max_queues: {most}
 subsystems:
   - nqn: {weft.NQN}
-    allow_any_host: true
+    {who}
     namespaces: [ {{ nsid: 1, backend: "mem:16M" }} ]
 """
 
@@ -207,6 +207,22 @@ def _(t):
             other.open()
             third.open()
             assert other.disk().read(0) == third.disk().read(0) == bytes(4096)
+
+
+@with_target("where any host may connect, those of an address have three quarters together",
+             config=limited(20, "allow_any_host: true"))
+def _(t):
+    with contextlib.ExitStack() as stack:
+        for number in range(15):
+            stack.enter_context(connect(t, hostnqn=f"nqn.2026-11.io.weft:made-up-{number}"))
+        with nvme.Queue(t.addr) as queue:
+            queue.connect(t.nqn, hostnqn="nqn.2026-11.io.weft:one-more", want=CONNECT_BUSY)
+        other = stack.enter_context(connect(t, source="127.0.0.2"))
+        for _ in range(4):
+            other.open()
+        assert other.disk().read(0) == bytes(4096)
+    with connect(t) as ctrl:            # and what they have left is theirs again
+        ctrl.open()
 
 
 @with_target("a discovery controller cannot ask for a keep-alive of days, nor for none")

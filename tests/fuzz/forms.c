@@ -31,6 +31,7 @@ static const struct form_kind kinds[] = {
 	{ nvme_cmd_resv_release, 0, FORM_KEYS },
 	{ nvme_cmd_resv_report, 0, FORM_REPORT },
 	{ NVME_ADMIN_CROSS_CTRL_RESET, 0, FORM_CCR },
+	{ nvme_admin_get_lba_status, 0, FORM_LBA_STATUS },
 };
 #define KINDS (sizeof(kinds) / sizeof(kinds[0]))
 
@@ -117,6 +118,12 @@ uint32_t form_fill(union nvme_sqe *sqe, enum form form, uint8_t flags, uint32_t 
 		if (!(flags & CMD_LONG))
 			name_ctrl(&sqe->ccr, a);
 		return 0;
+	case FORM_LBA_STATUS:
+		sqe->lba_status.slba = cpu_to_le64(a);
+		sqe->lba_status.rl = cpu_to_le16((uint16_t)b);
+		sqe->lba_status.mndw = cpu_to_le32(b >> 16);
+		sqe->lba_status.atype = flags & CMD_LONG ? 0x10 : NVME_LBA_STATUS_ALLOCATED;
+		return ((b >> 16) + 1) * 4;
 	default:
 		return form == FORM_PAGE ? 4096 : 0;
 	}

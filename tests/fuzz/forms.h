@@ -20,8 +20,9 @@ enum form {
 	FORM_KEYS,   /* a: action, type; the data is keys */
 	FORM_REPORT, /* a: NUMD, b: EDS */
 	FORM_PROPERTY,
-	FORM_BYTES, /* 64 bytes of input are the command */
-	FORM_CCR,   /* a: which controller of the first subsystem */
+	FORM_BYTES,      /* 64 bytes of input are the command */
+	FORM_CCR,        /* a: which controller of the first subsystem */
+	FORM_LBA_STATUS, /* a: SLBA, b: RL and MNDW */
 };
 
 struct form_kind {
@@ -40,7 +41,7 @@ enum {
 	CMD_DATA = 1 << 4, /* a length and the first bytes of the data follow */
 	CMD_NO_SGL = 1 << 6,
 	CMD_LONG = 1 << 7, /* property of 8 bytes; blocks: the last ones there are; log: from an
-			    * offset on; CCR: a and b
+			    * offset on; LBA status: another ATYPE; CCR: a and b
 			    * are CNTLID, CIU and CIRN */
 };
 

@@ -3,6 +3,7 @@
  *   input: a byte that says which of them, then
  *     an address            ─▶ its parts, what a connection asks for
  *     discovery logs        ─▶ entries, referrals
+ *     an LBA status         ─▶ what is allocated
  *     namespaces            ─▶ identity, geometry, what may be done with them
  *     a controller's set-up ─▶ its traits, then events and looks at its namespaces
  *
@@ -28,7 +29,7 @@ static void check_config(const struct host_config *c)
 {
 	const struct weft_options *o = &c->options;
 
-	must(!weft_nqn_check(c->subnqn, NULL) && !weft_nqn_check(c->hostnqn, NULL));
+	must(!weft_subnqn_check(c->subnqn, NULL) && !weft_nqn_check(c->hostnqn, NULL));
 	must(o->queues && o->queues <= HOST_QUEUES_MAX && o->depth && o->depth <= HOST_DEPTH_MAX);
 	must(o->connect_ms && o->admin_ms && o->io_ms && o->abort_ms);
 	must(o->reconnect_ms && o->reconnect_max_ms);
@@ -66,6 +67,7 @@ static void check_text(const char *text, size_t size)
 /* An address to connect to is the entry's, and nothing else. */
 static void check_uri(const struct weft_discovered *d)
 {
+	struct sockaddr_storage addr;
 	struct weft_uri_parts parts;
 
 	if (!d->uri[0])
@@ -73,8 +75,8 @@ static void check_uri(const struct weft_discovered *d)
 	must(!weft_uri_split(d->uri, &parts, NULL));
 	must(!strcmp(d->transport, weft_uri_transport(parts.trtype)));
 	must(!parts.query[0]);
-	must(!strcasecmp(parts.host,
-			 strcasecmp(d->address, "localhost") ? d->address : "127.0.0.1"));
+	must(!strcasecmp(parts.host, d->address));
+	must(!weft_addr_parse(parts.host, parts.port, &addr) && !weft_addr_is_wildcard(&addr));
 	must(parts.port == strtoul(d->service, NULL, 10));
 	must(!parts.nqn[0] || !strcmp(parts.nqn, d->subnqn));
 }
@@ -107,6 +109,8 @@ static void one_discovery(bool walk)
 	must(rc == 0 || (!log.count && !log.entries));
 	must(log.unreachable <= stand_in_connects);
 	must(!log.unreachable || log.why.text[0]);
+	must(!log.skipped || log.skipped_why.text[0]);
+	must(log.count <= 16384 && log.left_ms <= 60000);
 	must(!stand_in_open);
 	check_log(&log);
 	weft_discovery_free(&log);
@@ -304,6 +308,29 @@ static void one_controller(void)
 	close_namespaces(ns);
 }
 
+/* --- what is allocated ------------------------------------------------------------------------ */
+
+/* Whatever a target tells, it tells of the range, and of one block at least. */
+static void one_lba_status(void)
+{
+	enum { ANSWER = 256, MAX = 8 };
+	_Alignas(struct nvme_lba_status) char answer[ANSWER] = { 0 };
+	uint64_t slba = u32(), blocks = u16() + 1u, told = 0;
+	struct weft_ns_extent found[MAX];
+	unsigned max = u8() % MAX + 1;
+	int n;
+
+	input_bytes(answer, sizeof(answer), sizeof(answer));
+	n = host_extents_read((const struct nvme_lba_status *)answer, sizeof(answer), slba, blocks,
+			      found, max);
+	must(n == -EPROTO || (n > 0 && n <= (int)max));
+	for (int i = 0; i < n; i++) {
+		must(found[i].length && (!i || found[i].data != found[i - 1].data));
+		told += found[i].length;
+	}
+	must(n < 0 || told <= blocks);
+}
+
 /* --- the program ------------------------------------------------------------------------------ */
 
 int LLVMFuzzerInitialize(int *argc, char ***argv)
@@ -315,16 +342,19 @@ int LLVMFuzzerInitialize(int *argc, char ***argv)
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	input_set(data, size);
-	switch (u8() % 5) {
+	switch (u8() % 6) {
 	case 0:
 		one_address();
 		break;
 	case 1:
 	case 2:
-		one_discovery(data[0] % 5 == 2);
+		one_discovery(data[0] % 6 == 2);
 		break;
 	case 3:
 		some_namespaces();
+		break;
+	case 5:
+		one_lba_status();
 		break;
 	default:
 		one_controller();

@@ -13,6 +13,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "base/cleanup.h"
 #include "disk.h"
 #include "host/rule.h"
 #include "input.h"
@@ -189,6 +190,7 @@ static void done(struct weft_cmd *cmd)
 	weft_cmd_text(cmd, &text);
 	must(text.text[0] && cmd->rc <= 0);
 	deeds = cmd->op == WEFT_FLUSH ? 0 : count_deeds(cmd);
+	must(cmd->rc != -ENOTCONN || !deeds);
 	if (cmd->rc)
 		return;
 	must(!(cmd->status & 0x7ff));
@@ -373,8 +375,12 @@ static void create(void)
 static bool begin(void)
 {
 	struct weft_err err = { "" };
+	struct host_nsid *at;
 	int rc;
 
+	at = host_nsid_of(stand_in, ns.nsid);
+	must(at);
+	ns.dirty = &at->dirty;
 	agree();
 	rc = weft_queue_open(stand_in, &queue, &err);
 	must(rc == 0 ? !err.text[0] : rc < 0 && err.text[0]);
@@ -387,6 +393,7 @@ static void end(void)
 	disk_forget();
 	stand_in_lose();
 	stand_in_reset();
+	weft_closep(&(int){ wire_take() }); /* of a queue that tried once more by itself */
 }
 
 const struct program program = {

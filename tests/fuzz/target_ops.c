@@ -28,8 +28,8 @@ void run_dry(void)
 
 	do {
 		must(rounds++ < ROUNDS_MAX);
-		busy = program.settle();
-		busy |= world_relieve();
+		busy = world_relieve() || world_is_at_work();
+		busy |= program.settle();
 	} while (busy);
 }
 

@@ -8,6 +8,7 @@
 
 #include "base/log.h"
 #include "must.h"
+#include "reactor/internal.h"
 #include "slow.h"
 #include "takeover.h"
 #include "target/resv/resv.h"
@@ -92,6 +93,25 @@ void world_turn(unsigned n)
 		if (taking == FROZEN)
 			take_over();
 	}
+}
+
+static bool is_in_line(void)
+{
+	for (unsigned i = 0; i < WORLD_GROUPS; i++)
+		if (!weft_list_empty(&reactors[i]->bulk))
+			return true;
+	return false;
+}
+
+/* A piece that storage has is in no line: it comes back within a few turns. */
+bool world_is_at_work(void)
+{
+	for (unsigned i = 0; i < 4; i++) {
+		if (is_in_line())
+			return true;
+		world_turn(1);
+	}
+	return false;
 }
 
 /* --- birth ------------------------------------------------------------------------------------ */

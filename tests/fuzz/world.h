@@ -64,6 +64,8 @@ void world_feed(unsigned pool);
 /* Buffers are back, storage answers: whatever waits for anything but a host goes on. True: there
  * was something to do. */
 bool world_relieve(void);
+/* Commands are in a reactor's line for bulk work. */
+bool world_is_at_work(void);
 /* Every host has closed its sockets: nothing may be left of them. Restores the world. */
 void world_end(void);
 

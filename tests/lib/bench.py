@@ -1,6 +1,7 @@
 """bench.py - weft bench, run for a while against a target, and its report."""
 import contextlib
 import json
+import os
 import subprocess
 
 import weft
@@ -43,13 +44,25 @@ def running(*args):
     """A run in the background; its end is waited for when the block ends."""
     process = subprocess.Popen([weft.BINARY, "bench", *map(str, args)], stdin=subprocess.DEVNULL,
                                stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    process.heard = ""
     try:
         yield process
-        process.stdout_text, process.stderr_text = process.communicate(timeout=90)
+        process.stdout_text, rest = process.communicate(timeout=90)
+        process.stderr_text = process.heard + rest
         assert not weft.SANITIZER.search(process.stderr_text), process.stderr_text
     finally:
         process.kill()
         process.wait()
+
+
+def told(process, words):
+    """Waits for a message with these words; nothing behind it is read."""
+    while words not in process.heard.rpartition("\n")[2]:
+        char = os.read(process.stderr.fileno(), 1).decode(errors="replace")
+        assert char, f"no {words!r} in {process.heard}"
+        process.heard += char
+    while not process.heard.endswith("\n"):
+        process.heard += os.read(process.stderr.fileno(), 1).decode(errors="replace")
 
 
 def verified(t, *args, **kw):

@@ -3,7 +3,9 @@ import errno
 import fcntl
 import json
 import os
+import pathlib
 import pty
+import re
 import struct
 import subprocess
 import termios
@@ -28,6 +30,14 @@ def start(*args, env=None, **kw):
     return subprocess.Popen([weft.BINARY, *map(str, args)], env=os.environ | (env or {}),
                             **{"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE,
                                "stderr": subprocess.PIPE} | kw)
+
+
+def interrupt(process, number):
+    """Returns when the process has taken the signal."""
+    process.send_signal(number)
+    status = pathlib.Path(f"/proc/{process.pid}/status")
+    weft.wait_until(lambda: not int(re.search(r"ShdPnd:\s*(\w+)", status.read_text())[1], 16)
+                    >> number - 1 & 1, "the signal to be taken")
 
 
 def run(*args, stdin=b"", env=None, limit_s=60):

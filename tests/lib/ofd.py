@@ -1,12 +1,12 @@
 """ofd.py - locks of an open file description, as members of a cluster have them: docs/cluster.md.
 
-    STATE_AT            in the state: who writes to it; node N is the Nth behind it
+    STATE_AT            in the state: who writes to it; node N is the Nth behind it, in storage too
     SAID_AT, SAID       in storage: which namespace in which group somebody takes it for"""
 import fcntl
 import os
 import struct
 
-F_OFD_GETLK, F_OFD_SETLK = 36, 37
+F_OFD_GETLK, F_OFD_SETLK, F_OFD_SETLKW = 36, 37, 38
 FLOCK = struct.Struct("hhqqi4x")
 STATE_AT = 1 << 62
 SAID_AT, SAID = 3 << 61, 1 << 61
@@ -18,6 +18,11 @@ def flock(kind, start, length):
 
 def lock(file, kind, start, length=1):
     fcntl.fcntl(file, F_OFD_SETLK, flock(kind, start, length))
+
+
+def wait(file, kind, start, length=1):
+    """Lock it as soon as nobody else has it."""
+    fcntl.fcntl(file, F_OFD_SETLKW, flock(kind, start, length))
 
 
 def held(file, start, length=1):

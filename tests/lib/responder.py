@@ -14,7 +14,8 @@ FABRICS = {sqe.PROPERTY_SET: "property_set", sqe.CONNECT: "connect",
            sqe.PROPERTY_GET: "property_get", sqe.DISCONNECT: "disconnect"}
 ADMIN = {sqe.GET_LOG: "get_log", sqe.IDENTIFY: "identify", sqe.ABORT: "abort",
          sqe.SET_FEATURES: "set_features", sqe.GET_FEATURES: "get_features", sqe.AER: "aer",
-         sqe.KEEP_ALIVE: "keep_alive", sqe.CROSS_CTRL_RESET: "cross_ctrl_reset"}
+         sqe.KEEP_ALIVE: "keep_alive", sqe.CROSS_CTRL_RESET: "cross_ctrl_reset",
+         sqe.GET_LBA_STATUS: "get_lba_status"}
 IO = {sqe.FLUSH: "flush", sqe.WRITE: "write", sqe.READ: "read", sqe.COMPARE: "compare",
       sqe.WRITE_ZEROES: "write_zeroes", sqe.DSM: "dsm"}
 NUMBER_OF_QUEUES, EVENTS = 7, 0xB
@@ -215,7 +216,9 @@ class Responder:
         controllers = self.target.controllers
         if qid == 0:
             assert cntlid == 0xFFFF, "a dynamic controller is asked for with cntlid FFFFh"
-            number = next(n for n in range(1, 0xFFF0) if n not in controllers)
+            first = self.target.last_number + 1 if self.target.numbered_anew else 1
+            number = next(n for n in range(first, 0xFFF0) if n not in controllers)
+            self.target.last_number = number
             controllers[number] = Controller(self.target, number, nqn, self)
             return controllers[number]
         ctrl = controllers.get(cntlid)
@@ -279,7 +282,8 @@ class Responder:
             return structures.ns_list([n for n in sorted(spaces) if n > nsid])
         if cns == 0:
             group = min(self.target.ana or {0: 0})
-            return structures.identify_ns(spaces[nsid], group) if nsid in spaces else bytes(4096)
+            return (structures.identify_ns(spaces[nsid], group, self.target.nmic)
+                    if nsid in spaces else bytes(4096))
         if cns == 3 and nsid in spaces:
             return structures.descriptors(nsid)
         return None
@@ -337,6 +341,10 @@ class Responder:
         if not self.target.ciu:
             return self.complete(cmd, nvme.INVALID_OPCODE)
         self.complete(cmd, dw0=1)
+
+    def get_lba_status(self, cmd):
+        """Identify does not say that there is one."""
+        self.unknown(cmd)
 
     # --- I/O
 

@@ -1,4 +1,5 @@
 """resv.py - reservations as a host sees them: Register, Acquire, Release, Report, the log."""
+import contextlib
 import struct
 from collections import namedtuple
 
@@ -12,6 +13,7 @@ REGISTER, UNREGISTER, REPLACE = range(3)
 ACQUIRE, PREEMPT, PREEMPT_ABORT = range(3)
 RELEASE, CLEAR = range(2)
 LOG, MASK, PERSIST = 0x80, 0x82, 0x83
+SHARE = 64      # registrants of one host NQN
 REG_PREEMPTED, RELEASED, RESV_PREEMPTED = 1, 2, 3
 EVENT = (6, 0, LOG)
 
@@ -19,12 +21,20 @@ Report = namedtuple("Report", "generation rtype ptpl hosts")     # hosts: {host 
 Notice = namedtuple("Notice", "count type more nsid")
 
 
+@contextlib.contextmanager
+def made_up(target, count, **kw):
+    """Hosts of one name, with identifiers that it made up."""
+    with contextlib.ExitStack() as stack:
+        yield [stack.enter_context(Host(target, 100 + n, nqn="nqn.2026-11.io.weft:greedy", **kw))
+               for n in range(count)]
+
+
 class Host:
     """A host with an identifier of its own, and one controller of it."""
 
-    def __init__(self, target, number, key=None, nsid=1, **kw):
+    def __init__(self, target, number, key=None, nsid=1, nqn=None, **kw):
         self.id = bytes([number] * 16)
-        nqn = f"nqn.2014-08.org.nvmexpress:uuid:00000000-0000-0000-0000-{number:012x}"
+        nqn = nqn or f"nqn.2014-08.org.nvmexpress:uuid:00000000-0000-0000-0000-{number:012x}"
         self.ctrl = fixture.connect(target, hostnqn=nqn, hostid=self.id, **kw)
         self.queue = self.ctrl.open()
         self.disk = self.ctrl.disk(nsid, self.queue)

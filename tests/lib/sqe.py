@@ -3,7 +3,7 @@ import struct
 
 FLUSH, WRITE, READ, COMPARE, WRITE_ZEROES, DSM, VERIFY, COPY = 0, 1, 2, 5, 8, 9, 0x0C, 0x19
 GET_LOG, IDENTIFY, ABORT, SET_FEATURES, GET_FEATURES, AER, KEEP_ALIVE = 2, 6, 8, 9, 0xA, 0xC, 0x18
-CROSS_CTRL_RESET = 0x38
+CROSS_CTRL_RESET, GET_LBA_STATUS = 0x38, 0x86
 RESV_REGISTER, RESV_REPORT, RESV_ACQUIRE, RESV_RELEASE = 0x0D, 0x0E, 0x11, 0x15
 FABRICS = 0x7F
 PROPERTY_SET, CONNECT, PROPERTY_GET, DISCONNECT = 0, 1, 4, 8
@@ -84,6 +84,11 @@ def get_log(lid, length, offset=0, nsid=0, rae=0, lsi=0, lsp=0, **kw):
     numd = length // 4 - 1
     return Sqe(GET_LOG, nsid, dw10=lid | lsp << 8 | rae << 15 | (numd & 0xFFFF) << 16,
                dw11=numd >> 16 | lsi << 16, dw12=offset, dw13=offset >> 32, **kw)
+
+
+def get_lba_status(nsid, slba, rl, length, atype=2, mndw=None, **kw):
+    return Sqe(GET_LBA_STATUS, nsid, dw10=slba, dw11=slba >> 32,
+               dw12=length // 4 - 1 if mndw is None else mndw, dw13=rl | atype << 24, **kw)
 
 
 def abort(sqid, cid):

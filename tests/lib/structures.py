@@ -31,7 +31,7 @@ def identify_ctrl(target, ctrl):
     if not ctrl.discovery:
         put(raw, "BBHI", 512, 0x66, 0x44, min(target.mqes + 1, 0xFFFF), 1024)
         put(raw, "H", 520, 0x0D)        # ONCS: compare, deallocate, write zeroes
-        put(raw, "B", 525, 0x07)        # VWC
+        put(raw, "B", 525, target.vwc)
         if target.ana is not None:
             put(raw, "B", 76, 0x0B)                             # CMIC: ports, controllers, ANA
             put(raw, "BBII", 342, target.anatt, 0x1F, 1024, max(len(target.ana), 1))
@@ -42,9 +42,10 @@ def identify_ctrl(target, ctrl):
     return raw
 
 
-def identify_ns(ns, group=0):
+def identify_ns(ns, group=0, nmic=1):
     raw = bytearray(4096)
     put(raw, "QQQ", 0, ns.blocks, ns.blocks, ns.blocks)
+    put(raw, "B", 30, nmic)
     put(raw, "I", 92, group)
     put(raw, "I", 128, ns.shift << 16)
     return raw

@@ -215,12 +215,15 @@ class Target:
         self.digests, self.cpda, self.maxh2c = 3, 0, 0x20000        # ICResp
         self.mqes, self.timeout_500ms, self.ready_after = 127, 10, 0  # CAP, CSTS
         self.queues_max, self.icd, self.mdts, self.kas = 8, 8192, 0, 1
+        self.vwc, self.nmic = 7, 1      # a volatile write cache; namespaces of several controllers
         self.ana, self.anatt = None, 10 # {group: state}; namespaces are in the first group
         self.ciu, self.cirn, self.cqt = 0, 0, 0     # of every controller; 0: no such resets
+        self.numbered_anew = False      # no controller gets the number of one that is gone
         self.no_flow = True             # the host may do without SQ flow control
         self.success = False            # C2HData carries the completion
         self.piece, self.r2t_piece, self.r2ts_open = 1 << 20, 1 << 20, 1
         self.log, self.changed = structures.DiscoveryLog(), []
+        self.last_number = 0
         self.controllers, self.connections, self.faults, self.terms = {}, [], [], []
         self.commands = []              # (qid, opcode or fabrics command type), in their order
         self.script = {}

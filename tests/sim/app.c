@@ -1,6 +1,7 @@
 /* app.c - reads, writes and flushes, as many as fit, and what comes of them. */
 #include "app.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -13,13 +14,20 @@ static_assert(sizeof(((struct app_io *)0)->data) >= DISK_BLOCKS * sizeof(uint64_
 
 /* --- the end of one --------------------------------------------------------------------------- */
 
-static void check_failure(const struct app *app, const struct app_io *io)
+static void check_failure(struct app *app, const struct app_io *io)
 {
+	bool unsent = io->cmd.rc == -ENOTCONN || io->cmd.rc == -EUSERS;
+	bool lost = unsent || io->cmd.rc == -ECONNRESET;
 	struct weft_err why;
 
 	weft_cmd_text(&io->cmd, &why);
 	world_tell("%s: %s", app->sim.name, why.text);
-	must(disk_failures(io->disk) > io->failures);
+	must((app->may_fail && lost) || disk_failures(io->disk) > io->failures);
+	if (!lost || io->cmd.op != WEFT_WRITE)
+		return;
+	ledger_failed(io->block, io->cmd.rc);
+	app->unknown += io->cmd.rc == -ECONNRESET;
+	app->undone += unsent;
 }
 
 /* What began before power was lost was true then. */
@@ -105,7 +113,9 @@ static void start(struct app *app, struct app_io *io)
 	io->cmd.user = io;
 	io->busy = true;
 	app->busy++;
-	must(!weft_submit(app->queue, &io->cmd));
+	io->cmd.rc = weft_submit(app->queue, &io->cmd);
+	if (io->cmd.rc < 0)
+		done(&io->cmd);
 }
 
 /* --- the program ------------------------------------------------------------------------------ */
@@ -113,14 +123,29 @@ static void start(struct app *app, struct app_io *io)
 static void drive(void *arg)
 {
 	struct app *app = arg;
+	bool idle = app->ending || weft_ctrl_state(app->ctrl, NULL) == WEFT_DEAD;
 
-	for (unsigned i = 0; i < APP_DEPTH && !app->ending; i++)
+	for (unsigned i = 0; i < APP_DEPTH && !idle; i++)
 		if (!app->ios[i].busy && world_chance(50))
 			start(app, &app->ios[i]);
 	weft_queue_poll(app->queue, 0);
 }
 
-static int connect_to(struct app *app, const char *uri, struct weft_err *err)
+static void disconnect(struct app *app)
+{
+	if (app->queue) {
+		world_remove_reactor(app->queue->reactor);
+		weft_queue_close(app->queue);
+	}
+	for (unsigned i = 0; i < DISKS; i++)
+		weft_ns_close(app->ns[i]);
+	weft_disconnect(app->ctrl);
+	app->queue = NULL;
+	memset(app->ns, 0, sizeof(app->ns));
+	app->ctrl = NULL;
+}
+
+static int connect_to(struct app *app, struct weft_err *err)
 {
 	struct weft_options options;
 	char hostnqn[80], hostid[40];
@@ -131,25 +156,44 @@ static int connect_to(struct app *app, const char *uri, struct weft_err *err)
 	weft_options_init(&options);
 	options.hostnqn = hostnqn;
 	options.hostid = hostid;
-	rc = weft_connect(uri, &options, &app->ctrl, err);
+	rc = weft_connect(app->uri, &options, &app->ctrl, err);
 	for (unsigned i = 0; i < DISKS && rc == 0; i++)
 		rc = weft_ns_open(app->ctrl, i + 1, &app->ns[i], err);
-	return rc == 0 ? weft_queue_open(app->ctrl, &app->queue, err) : rc;
+	if (rc == 0)
+		rc = weft_queue_open(app->ctrl, &app->queue, err);
+	if (rc == 0)
+		world_add_reactor(app->queue->reactor, &app->sim, drive, app);
+	else
+		disconnect(app);
+	return rc;
 }
 
-void app_start(struct app *app, unsigned number, const char *uri)
+void app_start(struct app *app, unsigned number, const char *uri, bool may_fail)
 {
 	struct weft_err err = { "" };
 
 	memset(app, 0, sizeof(*app));
 	app->number = number;
+	app->uri = uri;
+	app->may_fail = may_fail;
 	app->sim.name = names[number];
 	world_node = &app->sim;
-	if (connect_to(app, uri, &err) < 0) {
+	if (connect_to(app, &err) < 0) {
 		world_tell("%s: %s", app->sim.name, err.text);
 		must(!"connected");
 	}
-	world_add_reactor(app->queue->reactor, &app->sim, drive, app);
+}
+
+void app_look(struct app *app)
+{
+	if (app->busy || (app->ctrl && weft_ctrl_state(app->ctrl, NULL) != WEFT_DEAD))
+		return;
+	world_node = &app->sim;
+	if (app->ctrl)
+		disconnect(app);
+	if (connect_to(app, NULL) == 0)
+		world_tell("%s: connected anew", app->sim.name);
+	world_node = NULL;
 }
 
 static bool is_idle(void *arg)
@@ -168,9 +212,5 @@ void app_end(struct app *app)
 void app_close(struct app *app)
 {
 	world_node = &app->sim;
-	world_remove_reactor(app->queue->reactor);
-	weft_queue_close(app->queue);
-	for (unsigned i = 0; i < DISKS; i++)
-		weft_ns_close(app->ns[i]);
-	weft_disconnect(app->ctrl);
+	disconnect(app);
 }

@@ -53,6 +53,11 @@ const void *disk_at(unsigned disk, unsigned block)
 	return disks[disk].media.cache + block * DISK_BLOCK;
 }
 
+void disk_carry_out(unsigned disk, const struct weft_io *io)
+{
+	media_carry_out(&disks[disk].media, io);
+}
+
 unsigned disks_busy(void)
 {
 	return busy;

@@ -14,7 +14,9 @@ void disks_begin(void); /* all zeroes */
 /* Another way to the same bytes: @owner's, which is @node of a cluster (0: of none). */
 struct weft_backend *disk_open(unsigned disk, unsigned node, const struct sim_node *owner);
 const void *disk_at(unsigned disk, unsigned block); /* as it is */
-unsigned disks_busy(void);                          /* operations under way */
+/* Somebody's who needs no way there, at once. */
+void disk_carry_out(unsigned disk, const struct weft_io *io);
+unsigned disks_busy(void); /* operations under way */
 /* Somebody has a way to a disk as @node, or had one and an operation of it is under way. */
 bool disks_left(unsigned node);
 

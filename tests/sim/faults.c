@@ -54,7 +54,7 @@ static bool begin_one(struct faults *f)
 
 	if (!t || !trouble_kinds[kind].begin(f, t))
 		return false;
-	t->ends_ns = world_now() + a_while();
+	t->ends_ns = world_now() + a_while() * f->pace;
 	f->count[kind]++;
 	return true;
 }
@@ -70,8 +70,10 @@ void faults_run(struct faults *f, unsigned n)
 {
 	while (n) {
 		n -= begin_one(f);
-		world_run(world_random(200 * MS));
+		world_run(world_random(200 * MS) * f->pace);
 		end_those_due(f);
+		for (unsigned i = 0; i < f->napps; i++)
+			app_look(&f->apps[i]);
 	}
 	for (unsigned i = 0; i < AT_ONCE; i++)
 		if (troubles[i].end)

@@ -10,6 +10,7 @@ enum fault_kind {
 	FAULT_RESET, /* a connection: both ends are told */
 	FAULT_CUT,   /* a way: nobody is */
 	FAULT_STILL, /* a target's process stands still */
+	FAULT_BUSY,  /* all processes get the CPU late, each for itself */
 	FAULT_KILL,  /* it is killed, and started anew */
 	FAULT_CRASH, /* the same with its machine: silently */
 	FAULT_STOP,  /* it is stopped, in order */
@@ -27,6 +28,7 @@ struct faults {
 	struct app *apps;
 	unsigned napps;
 	unsigned kinds; /* bits */
+	unsigned pace;  /* how much longer all of it takes */
 	unsigned count[FAULT_KINDS];
 };
 

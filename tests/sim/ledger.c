@@ -1,6 +1,7 @@
 /* ledger.c - what was written to each block, and so what may be found there. */
 #include "ledger.h"
 
+#include <errno.h>
 #include <string.h>
 
 #include "world.h"
@@ -9,14 +10,17 @@ enum { HOSTS = 2, OWN = DISK_BLOCKS * 3 / 8 }; /* of each disk, for each host; t
 
 static struct block {
 	uint64_t issued, acked, seen, flushed; /* writes */
+	uint64_t done, failed; /* of the last 64: bit 0 is the one that was issued last */
 	bool writing;
 	bool taken; /* a shared one */
 } blocks[LEDGER_BLOCKS];
+static bool once; /* each is carried out */
 static unsigned epoch;
 static bool dark; /* there is no power: what is heard now was said before, and may be gone */
 
-void ledger_begin(void)
+void ledger_begin(bool with_once)
 {
+	once = with_once;
 	memset(blocks, 0, sizeof(blocks));
 	epoch = 0;
 	dark = false;
@@ -81,6 +85,8 @@ void ledger_fill(unsigned block, uint64_t words[LEDGER_WORDS])
 {
 	uint64_t value = stamp(block, ++blocks[block].issued);
 
+	blocks[block].done <<= 1;
+	blocks[block].failed <<= 1;
 	for (unsigned i = 0; i < LEDGER_WORDS; i++)
 		words[i] = value;
 }
@@ -93,6 +99,32 @@ void ledger_written(unsigned block, bool durable)
 		b->acked = b->issued;
 	if (durable)
 		b->flushed = b->issued;
+}
+
+void ledger_failed(unsigned block, int rc)
+{
+	struct block *b = &blocks[block];
+
+	must(rc == -ECONNRESET || !(b->done & 1));
+	b->failed |= 1;
+}
+
+/* An older one than what somebody was told of undoes it, whether it is read or not. */
+void ledger_carried_out(unsigned block, const uint64_t words[LEDGER_WORDS])
+{
+	struct block *b = &blocks[block];
+	uint64_t n = check_stamp(block, words), bit;
+
+	must(n && n <= b->issued && b->issued - n < 64);
+	bit = UINT64_C(1) << (b->issued - n);
+	if (n < ledger_floor(block) || b->failed & bit)
+		world_tell("block %u: %llu is carried out late, %llu was acknowledged%s", block,
+			   (unsigned long long)n, (unsigned long long)ledger_floor(block),
+			   b->failed & bit ? ", it had failed" : "");
+	must(n >= ledger_floor(block));
+	must(!(b->failed & bit));
+	must(!once || !(b->done & bit));
+	b->done |= bit;
 }
 
 uint64_t ledger_floor(unsigned block)

@@ -7,6 +7,7 @@
 #include "disk.h"
 #include "ports.h"
 #include "state.h"
+#include "stranger.h"
 #include "target/target.h"
 #include "wire.h"
 
@@ -15,6 +16,7 @@ enum { REACTORS = 2, PORT_FIRST = 4420 };
 struct process {
 	struct weft_list link; /* the dead */
 	struct sim_node sim;
+	struct stranger *stranger;               /* then it has none of these */
 	struct weft_reactor *reactors[REACTORS]; /* the first is home */
 	struct weft_target *target;
 	struct weft_subsys *subsys;
@@ -26,7 +28,7 @@ struct process {
 
 static struct weft_list dead = { &dead, &dead };
 
-void node_init(struct node *node, unsigned index, unsigned of)
+void node_init(struct node *node, unsigned index, unsigned of, const struct stranger_kind *strange)
 {
 	static const char *const names[NODES_MAX] = { "target 1", "target 2" };
 
@@ -34,6 +36,7 @@ void node_init(struct node *node, unsigned index, unsigned of)
 		.name = names[index],
 		.number = of > 1 ? index + 1 : 0,
 		.of = of > 1 ? of : 0,
+		.strange = strange,
 	};
 	for (unsigned i = 0; i < NODE_PORTS; i++)
 		node->ports[i] = (uint16_t)(PORT_FIRST + index * NODE_PORTS + i);
@@ -67,7 +70,7 @@ static void note_socket(void *arg, const char *uri, uint16_t portid)
 	p->sockets[p->nsockets++] = (uint16_t)atoi(strrchr(uri, ':') + 1);
 }
 
-static void listen_on(const struct node *node, struct process *p)
+static void add_listeners(struct process *p)
 {
 	static const struct weft_target_visitor visitor = { .listener = note_socket };
 	struct weft_uri uri;
@@ -77,6 +80,10 @@ static void listen_on(const struct node *node, struct process *p)
 		must(!weft_listener_add(p->target, &uri, NULL));
 	}
 	weft_target_visit(p->target, &visitor, p);
+}
+
+static void listen_on(const struct node *node, const struct process *p)
+{
 	must(p->nsockets == NODE_PORTS);
 	for (int i = 0; i < NODE_PORTS; i++) {
 		wires_revive(node->ports[i]);
@@ -136,6 +143,19 @@ static void create_target(struct process *p)
 	must(!weft_target_create(&p->target, &target, NULL));
 }
 
+static void start_ours(const struct node *node, struct process *p)
+{
+	create_target(p);
+	add_subsystem(node, p);
+	add_listeners(p);
+}
+
+static void start_strange(const struct node *node, struct process *p)
+{
+	p->stranger = stranger_open(&p->sim, node->strange, p->sockets, NODE_PORTS);
+	p->nsockets = NODE_PORTS;
+}
+
 static bool is_free(void *arg)
 {
 	const struct node *node = arg;
@@ -155,8 +175,10 @@ void node_start(struct node *node)
 	p->sim.name = node->name;
 	world_node = &p->sim;
 	node->process = p;
-	create_target(p);
-	add_subsystem(node, p);
+	if (node->strange)
+		start_strange(node, p);
+	else
+		start_ours(node, p);
 	listen_on(node, p);
 	world_node = before;
 }
@@ -190,6 +212,11 @@ static void stop(struct process *p)
 
 static void free_process(struct process *p)
 {
+	if (p->stranger) {
+		stranger_close(p->stranger);
+		free(p);
+		return;
+	}
 	must(world_run_until(is_over, p, 60000 * MS));
 	for (int i = 0; i < REACTORS; i++) {
 		world_remove_reactor(p->reactors[i]);
@@ -209,7 +236,8 @@ void node_stop(struct node *node)
 	p->sim.still = false;
 	for (int i = 0; i < NODE_PORTS; i++)
 		port_close(node->ports[i], PORT_REFUSES);
-	stop(p);
+	if (!p->stranger)
+		stop(p);
 	free_process(p);
 	for (int i = 0; i < NODE_PORTS; i++) /* what it had not accepted */
 		wires_abandon(node->ports[i], false);

@@ -1,13 +1,14 @@
 /* node.h - a target: ports that hosts know, and a process there, or none.
  *
  * A process has two reactors, and a subsystem with a namespace for each disk, which is a group of
- * its own. One that is killed is nowhere any more for everybody else at once; here its memory is
+ * its own; or it is a stranger's (stranger.h), with as much. One that is killed is nowhere any more for everybody else at once; here its memory is
  * given back in order, later. */
 #ifndef SIM_NODE_H
 #define SIM_NODE_H
 
 #include "world.h"
 
+struct stranger_kind;
 struct weft_subsys;
 struct process;
 
@@ -17,12 +18,13 @@ enum { NODES_MAX = 2, NODE_PORTS = 2 };
 
 struct node {
 	const char *name;
-	unsigned number, of; /* a member of a cluster; 0: alone */
+	unsigned number, of;                 /* a member of a cluster; 0: alone */
+	const struct stranger_kind *strange; /* NULL: it is ours */
 	uint16_t ports[NODE_PORTS];
 	struct process *process; /* NULL: none runs */
 };
 
-void node_init(struct node *node, unsigned index, unsigned of);
+void node_init(struct node *node, unsigned index, unsigned of, const struct stranger_kind *strange);
 void node_start(struct node *node);
 void node_stop(struct node *node); /* in order */
 /* @silent: with its machine, and nobody is told. */

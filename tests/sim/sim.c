@@ -15,6 +15,7 @@
 #include "faults.h"
 #include "ports.h"
 #include "state.h"
+#include "stranger.h"
 #include "wire.h"
 
 enum { APPS = 2, FAULTS = 25, SEEDS = 8 };
@@ -26,11 +27,19 @@ enum {
 	ORDERS = BIT(ANA) | BIT(MOVE) | BIT(DRAIN),
 };
 
+/* A host that hears of the end of a connection takes it for the end of its commands: the second
+ * one deserves that. */
+static const struct stranger_kind slow = { .cqt_ms = 3000 }, quick = { .cqt_ms = 0 };
+
 static const struct story {
 	const char *name;
-	unsigned nodes; /* targets; several are a cluster */
-	bool several;   /* paths: each host uses all ports, and not only one */
-	unsigned kinds; /* of faults */
+	unsigned nodes;                      /* targets; several are a cluster */
+	bool several;                        /* paths: each host uses all ports, and not only one */
+	unsigned kinds;                      /* of faults */
+	const struct stranger_kind *strange; /* the target; NULL: ours */
+	const char *words;                   /* of the hosts' URIs */
+	bool may_fail, once;                 /* I/O, for want of a connection; no write twice */
+	bool all_live;                       /* no path may be given up */
 } stories[] = {
 	{ "resets", 1, false, BIT(RESET) },
 	{ "silence", 1, false, SILENCE },
@@ -40,8 +49,20 @@ static const struct story {
 	{ "cluster-orders", 2, true, BIT(RESET) | ORDERS },
 	{ "cluster-deaths", 2, true, DEATHS },
 	{ "cluster", 2, true, SILENCE | DEATHS | ORDERS | BIT(ERROR) },
+	{ "stranger", 1, false, BIT(CUT), &slow },
+	{ "stranger-of-paths", 1, true, BIT(CUT), &slow },
+	{ "stranger-resets", 1, true, BIT(CUT) | BIT(RESET), &quick },
+	{ "stranger-given-up", 1, false, BIT(CUT), &slow,
+	  "&loss_timeout=1s&connect_timeout=300ms&depth=4", true },
+	{ "stranger-once", 1, true, BIT(CUT) | BIT(RESET), &quick, "&resend=never", true, true },
+	{ "busy", 2, true, BIT(BUSY), &quick, "&probe=20ms", .all_live = true },
 };
 #define STORIES (sizeof(stories) / sizeof(stories[0]))
+
+/* Writes whose host had no connection any more. */
+struct failed {
+	unsigned unknown, undone;
+};
 
 static struct node nodes[NODES_MAX];
 static struct app apps[APPS];
@@ -51,18 +72,19 @@ static struct app apps[APPS];
 /* The way that host @i goes, or all ways, in an order of its own. */
 static void connect_app(const struct story *story, unsigned i)
 {
+	static char uris[APPS][512];
 	unsigned ways = story->several ? story->nodes * NODE_PORTS : 1;
-	char uris[512];
 	int n = 0;
 
 	for (unsigned j = 0; j < ways; j++) {
 		unsigned way = (i + j) % (story->nodes * NODE_PORTS);
 
-		n += snprintf(uris + n, sizeof(uris) - (size_t)n,
-			      "%snvme+tcp://127.0.0.1:%u/" SIM_NQN "?kato=2s", j ? "," : "",
-			      nodes[way / NODE_PORTS].ports[way % NODE_PORTS]);
+		n += snprintf(uris[i] + n, sizeof(uris[i]) - (size_t)n,
+			      "%snvme+tcp://127.0.0.1:%u/" SIM_NQN "?kato=2s%s", j ? "," : "",
+			      nodes[way / NODE_PORTS].ports[way % NODE_PORTS],
+			      story->words ? story->words : "");
 	}
-	app_start(&apps[i], i, uris);
+	app_start(&apps[i], i, uris[i], story->may_fail);
 }
 
 static void begin(const struct story *story, uint64_t seed)
@@ -71,9 +93,9 @@ static void begin(const struct story *story, uint64_t seed)
 	ports_begin();
 	disks_begin();
 	state_begin();
-	ledger_begin();
+	ledger_begin(story->once);
 	for (unsigned i = 0; i < story->nodes; i++) {
-		node_init(&nodes[i], i, story->nodes);
+		node_init(&nodes[i], i, story->nodes, story->strange);
 		node_start(&nodes[i]);
 	}
 	for (unsigned i = 0; i < APPS; i++)
@@ -82,7 +104,7 @@ static void begin(const struct story *story, uint64_t seed)
 
 static bool disks_are_idle(void *arg)
 {
-	return !disks_busy();
+	return !disks_busy() && !strangers_busy();
 }
 
 /* What is late has time to come, and to be seen. */
@@ -112,13 +134,37 @@ static uint64_t end(const struct story *story)
 	return ios;
 }
 
-static uint64_t tell_seed(const struct story *story, uint64_t seed, unsigned count[FAULT_KINDS])
+static void count_failed(struct failed *failed)
 {
-	struct faults faults = { nodes, story->nodes, apps, APPS, story->kinds, { 0 } };
+	for (unsigned i = 0; i < APPS; i++) {
+		failed->unknown += apps[i].unknown;
+		failed->undone += apps[i].undone;
+	}
+}
+
+static void check_paths(const struct story *story)
+{
+	struct weft_ctrl_info info;
+
+	for (unsigned i = 0; i < APPS && story->all_live; i++) {
+		weft_ctrl_info(apps[i].ctrl, &info);
+		must(!info.losses);
+	}
+}
+
+static uint64_t tell_seed(const struct story *story, uint64_t seed, unsigned count[FAULT_KINDS],
+			  struct failed *failed)
+{
+	/* A stranger's hosts get over a short one without losing it. */
+	struct faults faults = { nodes, story->nodes, apps,
+				 APPS,  story->kinds, story->strange ? 10 : 1,
+				 { 0 } };
 
 	begin(story, seed);
 	faults_run(&faults, FAULTS);
 	settle();
+	count_failed(failed);
+	check_paths(story);
 	for (unsigned i = 0; i < FAULT_KINDS; i++)
 		count[i] += faults.count[i];
 	return end(story);
@@ -129,27 +175,35 @@ static uint64_t tell_seed(const struct story *story, uint64_t seed, unsigned cou
 static void check_again(const struct story *story, uint64_t seed)
 {
 	unsigned count[FAULT_KINDS] = { 0 };
+	struct failed failed = { 0 };
 	uint64_t now, chance;
 
-	tell_seed(story, seed, count);
+	tell_seed(story, seed, count, &failed);
 	now = world_now();
 	chance = world_random(UINT64_MAX);
-	tell_seed(story, seed, count);
+	tell_seed(story, seed, count, &failed);
 	must(world_now() == now && world_random(UINT64_MAX) == chance);
 }
 
 static void tell(const struct story *story, uint64_t first, uint64_t last)
 {
 	unsigned count[FAULT_KINDS] = { 0 };
+	struct failed failed = { 0 };
 	char failures[256];
 	uint64_t ios = 0;
 
+	world_suspicions = 0;
 	for (uint64_t seed = first; seed <= last; seed++)
-		ios += tell_seed(story, seed, count);
+		ios += tell_seed(story, seed, count, &failed);
 	faults_format(count, failures, sizeof(failures));
 	printf("ok %u - %s\n# seeds %llu to %llu, %llu I/Os, %s\n", (unsigned)(story - stories) + 1,
 	       story->name, (unsigned long long)first, (unsigned long long)last,
 	       (unsigned long long)ios, failures);
+	if (story->may_fail)
+		printf("# writes that failed: %u unknown, %u not carried out\n", failed.unknown,
+		       failed.undone);
+	if (story->all_live)
+		printf("# paths that were suspected, and lived: %u\n", world_suspicions);
 	fflush(stdout);
 }
 

@@ -5,6 +5,8 @@
 #include "ports.h"
 #include "wire.h"
 
+enum { TROUBLE_APPS_MAX = 4 };
+
 static struct node *any_node(const struct faults *f)
 {
 	return &f->nodes[world_random(f->nnodes)];
@@ -76,6 +78,59 @@ static bool stand_still(const struct faults *f, struct trouble *t)
 	t->end = go_on;
 	world_tell("%s stands still", t->node->name);
 	node_set_still(t->node, true);
+	return true;
+}
+
+/* Every process runs for a moment, and then others do that are none of ours. */
+static struct share {
+	struct sim_event event;
+	struct node *node;
+	struct app *app;
+	bool still;
+} shares[NODES_MAX + TROUBLE_APPS_MAX];
+static unsigned nshares; /* 0: there is CPU for everybody */
+
+static void set_still(struct share *s, bool still)
+{
+	s->still = still;
+	if (s->node)
+		node_set_still(s->node, still);
+	else
+		s->app->sim.still = still;
+}
+
+static void take_turns(struct sim_event *event)
+{
+	struct share *s = container_of(event, struct share, event);
+
+	set_still(s, !s->still);
+	world_at(event, s->still ? world_random(300 * MS) : MS + world_random(4 * MS));
+}
+
+static void calm(const struct faults *f, const struct trouble *t)
+{
+	world_tell("the CPUs are free");
+	for (unsigned i = 0; i < nshares; i++) {
+		world_cancel(&shares[i].event);
+		set_still(&shares[i], false);
+	}
+	nshares = 0;
+}
+
+static bool keep_busy(const struct faults *f, struct trouble *t)
+{
+	if (nshares)
+		return false;
+	world_tell("the CPUs are busy");
+	for (unsigned i = 0; i < f->nnodes; i++)
+		shares[nshares++] = (struct share){ .node = &f->nodes[i] };
+	for (unsigned i = 0; i < f->napps; i++)
+		shares[nshares++] = (struct share){ .app = &f->apps[i] };
+	for (unsigned i = 0; i < nshares; i++) {
+		shares[i].event.fn = take_turns;
+		world_at(&shares[i].event, world_random(10 * MS));
+	}
+	t->end = calm;
 	return true;
 }
 
@@ -220,6 +275,7 @@ const struct trouble_kind trouble_kinds[] = {
 	[FAULT_RESET] = { "resets", reset },
 	[FAULT_CUT] = { "cuts", cut },
 	[FAULT_STILL] = { "standstills", stand_still },
+	[FAULT_BUSY] = { "busy times", keep_busy },
 	[FAULT_KILL] = { "kills", kill },
 	[FAULT_CRASH] = { "crashes", crash },
 	[FAULT_STOP] = { "stops", stop },

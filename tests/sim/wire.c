@@ -229,7 +229,8 @@ static bool move(struct wire *w)
 
 	for (int side = 0; side < 2; side++)
 		moved |= collect(w, side);
-	if ((w->mute && w->ended[0]) || (is_on_its_way(w) && is_reachable(w) && knock(w) < 0)) {
+	if (((w->mute || is_on_its_way(w)) && w->ended[0]) || /* nobody will ever know of it */
+	    (is_on_its_way(w) && is_reachable(w) && knock(w) < 0)) {
 		free_wire(w);
 		return true;
 	}

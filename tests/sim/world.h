@@ -34,6 +34,7 @@ bool world_run_until(bool (*over)(void *arg), void *arg, uint64_t ns);
 /* A line for who reads about a failing seed; printed with -v. */
 void world_tell(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 extern bool world_verbose;
+extern unsigned world_suspicions; /* so often a host began to doubt that a path is there */
 
 /* Reactors get a turn in every step, except while their node stands still. What is dead touches
  * nothing any more that others see. @drive, unless NULL, is what somebody else does to give @r its

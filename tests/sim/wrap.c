@@ -13,6 +13,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "host/path.h"
 #include "reactor/internal.h"
 #include "wire.h"
 #include "world.h"
@@ -21,6 +22,19 @@
 #define WRAP(type, name, ...)            \
 	type __wrap_##name(__VA_ARGS__); \
 	type __wrap_##name(__VA_ARGS__)
+
+/* --- what is counted -------------------------------------------------------------------------- */
+
+REAL(void, host_probe, struct host_path *path, uint32_t timeout_ms);
+unsigned world_suspicions;
+
+WRAP(void, host_probe, struct host_path *path, uint32_t timeout_ms)
+{
+	bool before = weft_heap_has(&path->suspicion.node);
+
+	__real_host_probe(path, timeout_ms);
+	world_suspicions += !before && weft_heap_has(&path->suspicion.node);
+}
 
 /* --- threads ---------------------------------------------------------------------------------- */
 

@@ -140,9 +140,10 @@ void job_submit(struct weft_msg *msg)
 		job_done(&job->io, rc);
 }
 
-int do_io(struct weft_backend *be, enum weft_io_kind kind, unsigned flags, void *buf,
-	  uint64_t offset, uint64_t length)
+static int do_piece(struct weft_backend *be, enum weft_io_kind kind, unsigned flags, void *buf,
+		    uint64_t offset, uint64_t length)
 {
+	struct weft_bulk_line line;
 	struct job job = {
 		.msg.fn = job_submit,
 		.be = be,
@@ -151,14 +152,35 @@ int do_io(struct weft_backend *be, enum weft_io_kind kind, unsigned flags, void 
 			.buf = buf,
 			.offset = offset,
 			.length = length,
+			.line = &line,
 			.done = job_done },
 	};
 
+	weft_bulk_line_init(&line, NULL);
 	weft_reactor_post(reactor, &job.msg);
 	for (int turns = 0; !job.ended && turns < 10000; turns++)
 		weft_reactor_turn(reactor, 10);
 	assert_true(job.ended);
 	return job.rc;
+}
+
+/* What clears comes in pieces, as the backend wants them. */
+int do_io(struct weft_backend *be, enum weft_io_kind kind, unsigned flags, void *buf,
+	  uint64_t offset, uint64_t length)
+{
+	bool clears = kind == WEFT_IO_ZERO || kind == WEFT_IO_TRIM;
+	uint64_t most = clears ? be->clear_max : 0, end = offset + length, piece;
+	int rc = 0;
+
+	if (!most)
+		return do_piece(be, kind, flags, buf, offset, length);
+	for (; !rc && offset < end; offset += piece) {
+		piece = most - offset % most;
+		if (piece > end - offset)
+			piece = end - offset;
+		rc = do_piece(be, kind, flags, NULL, offset, piece);
+	}
+	return rc;
 }
 
 _Alignas(4096) unsigned char data[4 * MIB], got[4 * MIB];

@@ -16,6 +16,7 @@ static bool holding;
 static char bytes[HELD_BYTES];
 static const char *failing; /* kinds */
 static int failing_rc;
+static struct weft_backend *opened;
 static char asked[64];
 
 static const char letters[] = {
@@ -120,6 +121,16 @@ static const struct weft_backend_ops held_ops = {
 	.close = held_close,
 };
 
+static const struct weft_backend_ops held_here_ops = {
+	.type = "held",
+	.locks_here = true,
+	.submit = held_submit,
+	.left = held_left,
+	.agree = held_agree,
+	.identity = held_identity,
+	.close = held_close,
+};
+
 struct weft_backend *held_open(void)
 {
 	struct weft_backend *be = calloc(1, sizeof(*be));
@@ -134,7 +145,26 @@ struct weft_backend *held_open(void)
 	memset(bytes, 0, sizeof(bytes));
 	holding = false;
 	failing = NULL;
+	opened = be;
 	return be;
+}
+
+struct weft_backend *held_open_here(void)
+{
+	struct weft_backend *be = held_open();
+
+	be->ops = &held_here_ops;
+	return be;
+}
+
+void held_drop(struct weft_backend *be)
+{
+	held_close(be);
+}
+
+void held_sync_failed(void)
+{
+	atomic_store(&opened->sync_failed, true);
 }
 
 void held_hold(bool hold)

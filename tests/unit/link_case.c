@@ -18,6 +18,7 @@ unsigned readies, dones, closes;
 struct weft_slot last;
 struct weft_err why;
 int end_rc;
+bool end_hung_up;
 
 char memory[MEMORY];
 static struct iovec parts[3] = { { memory, 7 },
@@ -44,6 +45,7 @@ static void on_closed(struct weft_link *link)
 {
 	closes++;
 	end_rc = link->rc;
+	end_hung_up = link->hung_up;
 	why = link->err;
 	weft_link_free(link);
 	link_ = NULL;
@@ -167,6 +169,7 @@ void expect_term(const char *name, uint16_t fes, uint32_t fei, const char *sente
 	if (strcmp(why.text, sentence))
 		fail_msg("%s: \"%s\"", name, why.text);
 	assert_int_equal(end_rc, -EPROTO);
+	assert_false(end_hung_up);
 	close(peer);
 }
 

@@ -28,6 +28,7 @@ extern unsigned readies, dones, closes;
 extern struct weft_slot last; /* as done() saw it */
 extern struct weft_err why;   /* as closed() saw it */
 extern int end_rc;
+extern bool end_hung_up;
 
 int set_up(void **state);
 int tear_down(void **state);
@@ -38,7 +39,7 @@ void await(const unsigned *counter);
 void open_link(uint8_t dgst);                /* up to ICReq */
 void open_ready(uint8_t dgst, uint8_t cpda); /* up to ready() */
 void close_link(void);
-/* The link tells what was wrong, and ends. */
+/* The link tells what was wrong, and ends; @peer has not closed. */
 void expect_term(const char *name, uint16_t fes, uint32_t fei, const char *sentence);
 
 /* --- the controller --------------------------------------------------------------------------- */

@@ -213,6 +213,13 @@ void relay_cut(struct relay *r)
 		usleep(100);
 }
 
+void relay_cut_then(struct relay *r, enum relay_mood mood)
+{
+	relay_mood(r, RELAY_HOLD);
+	relay_cut(r);
+	relay_mood(r, mood);
+}
+
 unsigned relay_connections(struct relay *r)
 {
 	return atomic_load(&r->connections);

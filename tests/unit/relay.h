@@ -22,7 +22,9 @@ const char *relay_address(const struct relay *relay); /* nvme+tcp://127.0.0.1:PO
 void relay_mood(struct relay *relay, enum relay_mood mood);
 /* Resets every connection; returns when that is done. */
 void relay_cut(struct relay *relay);
-void relay_cut_soon(struct relay *relay);        /* does not wait for it */
+void relay_cut_soon(struct relay *relay); /* does not wait for it */
+/* The same, and what was kept back before does not pass in between. */
+void relay_cut_then(struct relay *relay, enum relay_mood mood);
 unsigned relay_connections(struct relay *relay); /* now */
 uint64_t relay_bytes(struct relay *relay);       /* passed on so far */
 

@@ -13,7 +13,9 @@
 #include "backend/backend.h"
 #include "base/list.h"
 #include "base/log.h"
+#include "target/cluster/owners.h"
 #include "target/handover.h"
+#include "target/internal.h"
 #include "target/target.h"
 #ifdef TARGET_ON_FABRIC
 #include "fabric.h"
@@ -27,7 +29,7 @@ enum { REACTORS = 2, QUEUES = 16, DEPTH = 128 };
 static struct weft_reactor *reactors[REACTORS]; /* the first is home */
 static pthread_t threads[REACTORS];
 static struct weft_target *target, *other; /* @other: of a pair */
-static struct weft_subsys *subsys;
+static struct weft_subsys *subsys, *other_subsys;
 static char address[64], other_address[64];
 static char state_path[64]; /* of a pair */
 
@@ -46,6 +48,8 @@ struct call {
 	void (*run)(struct call *call);
 	uint32_t nsid, block, group, limit_ms;
 	int rc;
+	struct weft_err err;
+	uint16_t cntlid;
 	uint64_t size;
 	const char *spec, *uuid;
 	struct weft_backend *be;
@@ -119,9 +123,8 @@ static void add_on(struct call *call)
 	struct weft_ns_options options = { .nsid = call->nsid,
 					   .block = 512,
 					   .ana_group = call->group };
-	struct weft_err err = { "" };
 
-	must(weft_ns_add(subsys, &options, call->be, &call->nsid, &err), "add", &err);
+	call->rc = weft_ns_add(subsys, &options, call->be, &call->nsid, &call->err);
 	end_call(call);
 }
 
@@ -157,6 +160,15 @@ void target_ns_add_on(uint32_t nsid, struct weft_backend *be, uint32_t ana_group
 	struct call call = { .run = add_on, .nsid = nsid, .be = be, .group = ana_group };
 
 	call_home(&call);
+	must(call.rc, "add", &call.err);
+}
+
+int target_ns_try_on(uint32_t nsid, struct weft_backend *be, uint32_t ana_group)
+{
+	struct call call = { .run = add_on, .nsid = nsid, .be = be, .group = ana_group };
+
+	call_home(&call);
+	return call.rc;
 }
 
 void target_ns_remove(uint32_t nsid)
@@ -209,6 +221,93 @@ void target_thaw(void)
 	call_home(&call);
 }
 
+/* --- moves ------------------------------------------------------------------------------------ */
+
+static struct call moving;
+
+static void moved(void *arg, int rc, const struct weft_err *err)
+{
+	must(rc, "move", err);
+	end_call(arg);
+}
+
+static void move(struct call *call)
+{
+	must(weft_cluster_move(subsys, call->group, 2, moved, call, &call->err), "move",
+	     &call->err);
+}
+
+static void look_at_state(struct call *call)
+{
+	call->rc = weft_store_is_still(subsys->store);
+	end_call(call);
+}
+
+void target_move_start(uint32_t group)
+{
+	moving = (struct call){ .run = move, .group = group };
+	begin_call(&moving);
+}
+
+void target_move_wait(void)
+{
+	wait_call(&moving);
+}
+
+bool target_state_is_still(void)
+{
+	struct call call = { .run = look_at_state };
+
+	call_home(&call);
+	return call.rc;
+}
+
+/* --- a member that takes what is not its own -------------------------------------------------- */
+
+struct taking {
+	struct call call;
+	struct weft_txn txn;
+	struct weft_store_write write;
+	uint8_t bytes[OWNERS_RECORD];
+};
+
+static void try_taking(struct call *call);
+
+/* Somebody may have been faster. */
+static void taken(struct weft_txn *txn, int rc)
+{
+	struct taking *taking = container_of(txn, struct taking, txn);
+
+	if (rc == -ESTALE) {
+		try_taking(&taking->call);
+		return;
+	}
+	must(rc, "take", NULL);
+	end_call(&taking->call);
+}
+
+static void try_taking(struct call *call)
+{
+	struct taking *taking = container_of(call, struct taking, call);
+	const struct weft_record *record = weft_store_get(other_subsys->store, "owners");
+	struct owners owners;
+
+	must(record ? owners_decode(&owners, record->value, record->len) : -ENOENT, "take", NULL);
+	owners.owner[call->group - 1] = 2;
+	owners_encode(&owners, taking->bytes);
+	taking->write = (struct weft_store_write){ "owners", record->version, taking->bytes,
+						   sizeof(taking->bytes) };
+	taking->txn = (struct weft_txn){ &taking->write, 1, taken };
+	weft_store_commit(other_subsys->store, &taking->txn);
+}
+
+void target_pair_take(uint32_t group)
+{
+	struct taking taking = { .call = { .run = try_taking, .group = group } };
+
+	call_home(&taking.call);
+}
+
 /* --- time ------------------------------------------------------------------------------------- */
 
 static _Atomic uint64_t ahead_ns;
@@ -232,6 +331,21 @@ void target_time_passes(uint32_t ms)
 	struct call call = { .run = look_at_the_clock };
 
 	atomic_fetch_add(&ahead_ns, ms * 1000000ull);
+	call_home(&call);
+}
+
+/* --- numbers ---------------------------------------------------------------------------------- */
+
+static void set_next_cntlid(struct call *call)
+{
+	subsys->cntlid_next = (uint16_t)(call->cntlid - 1);
+	end_call(call);
+}
+
+void target_next_cntlid(uint16_t cntlid)
+{
+	struct call call = { .run = set_next_cntlid, .cntlid = cntlid };
+
 	call_home(&call);
 }
 
@@ -337,11 +451,9 @@ static void start(struct call *call)
 
 static void start_pair(struct call *call)
 {
-	struct weft_subsys *there;
-
 	target = make(1, &subsys, address);
-	other = make(2, &there, other_address);
-	weft_subsys_start(there);
+	other = make(2, &other_subsys, other_address);
+	weft_subsys_start(other_subsys);
 	end_call(call);
 }
 

@@ -20,6 +20,15 @@ void target_start_pair(void);
 void target_pair_begin(void);
 void target_stop(void);
 
+/* Asks that the second member serve the group; target_move_wait() returns when it does. One at a
+ * time. */
+void target_move_start(uint32_t group);
+void target_move_wait(void);
+/* While it stands still: nothing is to be written to the state that it shares. */
+bool target_state_is_still(void);
+/* The second member writes that it has the group, though the first never handed it over. */
+void target_pair_take(uint32_t group);
+
 /* nvme+tcp://127.0.0.1:PORT */
 const char *target_address(void);
 const char *target_other_address(void);
@@ -28,6 +37,8 @@ const char *target_other_address(void);
 void target_ns_add(uint32_t nsid, const char *spec, uint32_t block, const char *uuid);
 /* On storage of the test's own, in that ANA group. */
 void target_ns_add_on(uint32_t nsid, struct weft_backend *be, uint32_t ana_group);
+/* The same, or -errno: it was refused, and the storage is the caller's. */
+int target_ns_try_on(uint32_t nsid, struct weft_backend *be, uint32_t ana_group);
 void target_ns_remove(uint32_t nsid);
 void target_ns_resize(uint32_t nsid, uint64_t size);
 
@@ -37,6 +48,9 @@ void target_thaw(void);
 
 /* The target's clock goes forward by that much. */
 void target_time_passes(uint32_t ms);
+
+/* The next controller gets this number, as when all others were in use before it. */
+void target_next_cntlid(uint16_t cntlid);
 
 /* A rule for all ports and hosts, in words; target_ana_wait() returns when it holds. */
 struct target_ana *target_ana_start(uint32_t group, const char *state);

@@ -162,7 +162,7 @@ static void test_file_space(void **state)
 	assert_in_range(be->ops->used(be), 4 * MIB, 5 * MIB); /* nobody gave it back */
 	assert_int_equal(do_io(be, WEFT_IO_TRIM, 0, NULL, MIB, 2 * MIB), 0);
 	assert_int_equal(do_io(be, WEFT_IO_ZERO, WEFT_IO_UNMAP, NULL, 3 * MIB, MIB), 0);
-	assert_in_range(be->ops->used(be), 1, 2 * MIB);
+	assert_in_range(be->ops->used(be), MIB, 2 * MIB - 1); /* either alone would leave 2 MiB */
 	weft_backend_close(be);
 }
 

@@ -1,11 +1,12 @@
-/* test_backend_fail.c - disks that fail, and are short.
+/* test_backend_fail.c - disks that fail, and are short, and what must be durable when.
  *
- * The system calls that the epoll engine makes are wrapped here, so that they do so on demand;
- * io_uring makes none. */
+ * The system calls that the epoll engine makes are wrapped here, so that they fail on demand and
+ * tell what a loss of power would take; io_uring makes none. */
 #include "backend_case.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <semaphore.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <sys/resource.h>
@@ -18,19 +19,33 @@
 
 /* --- a disk that misbehaves ------------------------------------------------------------------- */
 
+#define ODD_SYNCS 3
+
 static struct {
 	atomic_int write_error; /* every write fails with it */
 	atomic_int dsync_error; /* writes with RWF_DSYNC do */
+	atomic_int punch_error; /* every fallocate() does */
 	atomic_uint at_most;    /* bytes per call; 0: as many as asked */
 	atomic_uint calls;
+	atomic_bool dirty;     /* something was changed that no sync has covered */
+	atomic_uint odd_syncs; /* of syncs to come: the first fails, the others wait for @go */
+	sem_t go;
 } faults;
 
 static void faults_clear(void)
 {
 	atomic_store(&faults.write_error, 0);
 	atomic_store(&faults.dsync_error, 0);
+	atomic_store(&faults.punch_error, 0);
 	atomic_store(&faults.at_most, 0);
 	atomic_store(&faults.calls, 0);
+	atomic_store(&faults.dirty, false);
+}
+
+static int refuse(int error)
+{
+	errno = error;
+	return -1;
 }
 
 static ssize_t transfer(long call, int fd, const struct iovec *iov, int iovcnt, off_t offset,
@@ -58,11 +73,35 @@ ssize_t pwritev2(int fd, const struct iovec *iov, int iovcnt, off_t offset, int 
 
 	if (!error && (flags & RWF_DSYNC))
 		error = atomic_load(&faults.dsync_error);
-	if (error) {
-		errno = error;
-		return -1;
-	}
+	if (error)
+		return refuse(error);
+	if (!(flags & RWF_DSYNC))
+		atomic_store(&faults.dirty, true);
 	return transfer(SYS_pwritev2, fd, iov, iovcnt, offset, flags);
+}
+
+int fallocate(int fd, int mode, off_t offset, off_t length)
+{
+	int error = atomic_load(&faults.punch_error);
+
+	if (error)
+		return refuse(error);
+	atomic_store(&faults.dirty, true);
+	return (int)syscall(SYS_fallocate, fd, mode, offset, length);
+}
+
+int fdatasync(int fd)
+{
+	unsigned odd = atomic_load(&faults.odd_syncs);
+
+	while (odd && !atomic_compare_exchange_weak(&faults.odd_syncs, &odd, odd - 1))
+		;
+	if (odd == ODD_SYNCS)
+		return refuse(EIO);
+	if (odd)
+		sem_wait(&faults.go);
+	atomic_store(&faults.dirty, false);
+	return (int)syscall(SYS_fdatasync, fd);
 }
 
 static int before_each(void **state)
@@ -162,6 +201,77 @@ static void test_fua_fails(void **state)
 	}
 }
 
+/* The kernel tells one of them that it lost pages. Whoever is answered later has lost them as well. */
+static void test_syncs_under_way(void **state)
+{
+	struct job jobs[ODD_SYNCS] = { 0 };
+	unsigned ended = 0, lost = 0;
+	struct weft_backend *be;
+
+	need_reactor();
+	be = open_spec(text("file:%s/several,size=1M", dir));
+	assert_int_equal(sem_init(&faults.go, 0, 0), 0);
+	atomic_store(&faults.odd_syncs, ODD_SYNCS);
+	for (unsigned i = 0; i < ODD_SYNCS; i++) {
+		jobs[i].msg.fn = job_submit;
+		jobs[i].be = be;
+		jobs[i].io.kind = WEFT_IO_FLUSH;
+		jobs[i].io.done = job_done;
+		weft_reactor_post(reactor, &jobs[i].msg);
+	}
+	for (int turns = 0; ended < ODD_SYNCS && turns < 10000; turns++) {
+		weft_reactor_turn(reactor, 10);
+		ended = lost = 0;
+		for (unsigned i = 0; i < ODD_SYNCS; i++) {
+			ended += jobs[i].ended;
+			lost += jobs[i].ended && jobs[i].rc == -EIO;
+		}
+		if (lost)
+			sem_post(&faults.go);
+	}
+	assert_int_equal(ended, ODD_SYNCS);
+	assert_int_equal(lost, 1);
+	for (unsigned i = 0; i < ODD_SYNCS; i++)
+		assert_true(jobs[i].rc == -EIO || jobs[i].rc == -ENOTRECOVERABLE);
+	assert_not_durable(be);
+	weft_backend_close(be);
+	sem_destroy(&faults.go);
+}
+
+/* What is answered as durable is: of the write, of zeroes however they are made, of what is read. */
+static void test_durable_when_answered(void **state)
+{
+	static const struct {
+		enum weft_io_kind kind;
+		unsigned flags;
+		int punch_error;
+		bool dirty; /* afterwards */
+	} table[] = {
+		{ WEFT_IO_WRITE, 0, 0, true },
+		{ WEFT_IO_WRITE, WEFT_IO_FUA, 0, false },
+		{ WEFT_IO_ZERO, 0, 0, true },
+		{ WEFT_IO_ZERO, WEFT_IO_FUA, 0, false },
+		{ WEFT_IO_ZERO, WEFT_IO_FUA | WEFT_IO_UNMAP, 0, false },
+		{ WEFT_IO_ZERO, 0, EOPNOTSUPP, true },
+		{ WEFT_IO_ZERO, WEFT_IO_FUA, EOPNOTSUPP, false },
+	};
+	struct weft_backend *be;
+
+	need_reactor();
+	be = open_spec(text("file:%s/durable,size=1M", dir));
+	fill(4096, 1);
+	for_each_row(i, table) {
+		faults_clear();
+		atomic_store(&faults.punch_error, table[i].punch_error);
+		assert_int_equal(do_io(be, table[i].kind, table[i].flags, data, 0, 4096), 0);
+		assert_int_equal(atomic_load(&faults.dirty), table[i].dirty);
+		atomic_store(&faults.dirty, true);
+		assert_int_equal(do_io(be, WEFT_IO_READ, WEFT_IO_FUA, got, 0, 4096), 0);
+		assert_false(atomic_load(&faults.dirty));
+	}
+	weft_backend_close(be);
+}
+
 static void test_file_limit(void **state)
 {
 	struct rlimit before, limit;
@@ -202,6 +312,8 @@ static const struct CMUnitTest with_engine[] = {
 static const struct CMUnitTest with_faults[] = {
 	TEST(test_short_transfers),
 	TEST(test_fua_fails),
+	TEST(test_syncs_under_way),
+	TEST(test_durable_when_answered),
 };
 
 int main(void)

@@ -3,6 +3,7 @@
 #include "running.h"
 
 #include <fcntl.h>
+#include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -64,6 +65,35 @@ static void lock_comes_along(void **state)
 	weft_backend_close(open_spec(spec));
 }
 
+/* What was there is lost, and the heir does not put zeroes in its place: who serves it tells hosts. */
+static void cut_meanwhile_refused(void **state)
+{
+	static const struct {
+		const char *keys;
+	} cases[] = { { ",size=8M" }, { ",size=8M,direct" } };
+
+	for_each_named(i, cases, keys) {
+		const char *path = text("%s/cut", dir);
+		struct weft_backend *be, *heir;
+		struct weft_err err = { "" };
+		struct weft_spec spec;
+
+		be = open_spec(text("file:%s%s", path, cases[i].keys));
+		assert_int_equal(truncate(path, MIB), 0);
+		assert_int_equal(weft_spec_parse(be->spec, &spec, &err), 0);
+		assert_int_equal(weft_backend_inherit(&heir, &spec,
+						      dup(weft_backend_descriptor(be)), &err),
+				 -EINVAL);
+		assert_non_null(strstr(err.text, "it has 1M, less than"));
+		assert_int_equal(file_size(path), MIB);
+		assert_int_equal(truncate(path, 8 * MIB), 0);
+		heir = inherit(be);
+		weft_backend_close(heir);
+		weft_backend_close(be);
+		unlink(path);
+	}
+}
+
 static void wrong_descriptors_refused(void **state)
 {
 	struct weft_err err = { "" };
@@ -107,6 +137,7 @@ static void same_storage(void **state)
 
 static const struct CMUnitTest without_engine[] = {
 	cmocka_unit_test(lock_comes_along),
+	cmocka_unit_test(cut_meanwhile_refused),
 	cmocka_unit_test(wrong_descriptors_refused),
 	cmocka_unit_test(same_storage),
 };

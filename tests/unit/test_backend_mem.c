@@ -7,6 +7,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "base/guard.h"
 #include "base/region.h"
 #include "running.h"
 
@@ -264,38 +265,6 @@ static void test_mem_pinned(void **state)
 	weft_backend_close(be);
 }
 
-/* One command may name all of a namespace. It has some extents of each turn of its reactor, which has
- * others to see to. */
-static void test_mem_clears_in_turns(void **state)
-{
-	struct weft_backend *be;
-
-	need_reactor();
-	be = open_spec("mem:1G");
-	for_each_row(i, clearing) {
-		struct job job = {
-			.msg.fn = job_submit,
-			.be = be,
-			.io = { .kind = clearing[i].kind,
-				.flags = clearing[i].flags,
-				.length = GIB,
-				.done = job_done },
-		};
-		uint64_t before = 0;
-		int turns = 0;
-
-		weft_reactor_post(reactor, &job.msg);
-		for (; !job.ended && turns < 10000; turns++) {
-			weft_reactor_turn(reactor, 10);
-			assert_in_range(job.io.moved - before, 0, 16 * MIB);
-			before = job.io.moved;
-		}
-		assert_true(job.ended && !job.rc);
-		assert_true(turns >= 64);
-	}
-	weft_backend_close(be);
-}
-
 static void test_resize_mem_pinned(void **state)
 {
 	struct weft_backend *be = open_spec("mem:64M");
@@ -313,6 +282,117 @@ static void test_resize_mem_pinned(void **state)
 	assert_int_equal(held_byte(holder), 0);
 	assert_int_equal(at[4 * MIB], 0);
 	weft_backend_close(be);
+}
+
+/* --- blocks that others hold ------------------------------------------------------------------ */
+
+/* Of turns by which a reactor that only waits for others must have come to rest. */
+enum { TURNS_MAX = 1000 };
+
+static void come_to_rest(void)
+{
+	unsigned turns = 0;
+
+	do {
+		assert_true(turns++ < TURNS_MAX);
+		weft_reactor_turn(reactor, 0);
+	} while (weft_reactor_busy(reactor));
+}
+
+static struct weft_bulk_line line;
+
+/* Somebody reads there for as long as it likes, as an adapter may for a slow host. */
+static void test_mem_waits_at_rest(void **state)
+{
+	static const struct {
+		enum weft_io_kind kind;
+		uint64_t offset, length;
+	} cases[] = {
+		{ WEFT_IO_WRITE, 16 * MIB, 4 * KIB },
+		{ WEFT_IO_ZERO, 16 * MIB, 4 * KIB },
+		{ WEFT_IO_TRIM, 16 * MIB, 2 * MIB },
+	};
+	struct weft_backend *be;
+	char *at;
+
+	need_reactor();
+	weft_bulk_line_init(&line, NULL);
+	be = open_spec("mem:64M");
+	at = be->ops->map(be, 16 * MIB);
+	for_each_row(i, cases) {
+		struct job job = {
+			.msg.fn = job_submit,
+			.be = be,
+			.io = { .kind = cases[i].kind,
+				.buf = data,
+				.offset = cases[i].offset,
+				.length = cases[i].length,
+				.line = &line,
+				.done = job_done },
+		};
+		struct job reader = {
+			.msg.fn = job_submit,
+			.be = be,
+			.io = { .kind = WEFT_IO_READ,
+				.buf = got,
+				.offset = 16 * MIB,
+				.length = 4 * KIB,
+				.done = job_done },
+		};
+
+		assert_true(weft_guard_share(be->guard, at, 4 * KIB));
+		weft_reactor_post(reactor, &job.msg);
+		come_to_rest();
+		weft_reactor_post(reactor, &reader.msg); /* whom the writer keeps out */
+		come_to_rest();
+		assert_false(job.ended || reader.ended);
+		weft_guard_unshare(be->guard, at, 4 * KIB);
+		while (!job.ended || !reader.ended)
+			weft_reactor_turn(reactor, -1);
+		assert_int_equal(job.rc | reader.rc, 0);
+	}
+	weft_backend_close(be);
+}
+
+/* Bulk work of the same host, without end. */
+static void spend_a_turn(struct weft_task *task)
+{
+	weft_reactor_spend(reactor, MIB);
+	weft_reactor_bulk(reactor, &line, task);
+}
+
+/* A clear that is kept out keeps readers out: it does not wait behind what came after it. */
+static void test_mem_keeps_its_place(void **state)
+{
+	struct job clear = { .msg.fn = job_submit }, reader = { .msg.fn = job_submit };
+	struct weft_task others[100];
+	unsigned turns = 0;
+	char *at;
+
+	need_reactor();
+	weft_bulk_line_init(&line, NULL);
+	clear.be = reader.be = open_spec("mem:64M");
+	clear.io = (struct weft_io){ WEFT_IO_TRIM, .length = MIB, .line = &line, .done = job_done };
+	reader.io = (struct weft_io){ WEFT_IO_READ, .buf = got, .length = KIB, .done = job_done };
+	at = clear.be->ops->map(clear.be, 0);
+	assert_true(weft_guard_share(clear.be->guard, at, 4 * KIB));
+	weft_reactor_post(reactor, &clear.msg);
+	for (unsigned i = 0; i < COUNT(others); i++) {
+		weft_task_init(&others[i], spend_a_turn);
+		weft_reactor_bulk(reactor, &line, &others[i]);
+	}
+	for (unsigned i = 0; i < 10; i++)
+		weft_reactor_turn(reactor, 0);
+	weft_guard_unshare(clear.be->guard, at, 4 * KIB);
+	weft_reactor_post(reactor, &reader.msg);
+	for (; !clear.ended || !reader.ended; turns++) {
+		assert_true(turns < 4);
+		weft_reactor_turn(reactor, 0);
+	}
+	assert_int_equal(clear.rc | reader.rc, 0);
+	for (unsigned i = 0; i < COUNT(others); i++)
+		weft_reactor_unbulk(&line, &others[i]);
+	weft_backend_close(clear.be);
 }
 
 static void test_mem_without_region(void **state)
@@ -345,10 +425,10 @@ static const struct CMUnitTest without_engine[] = {
 };
 
 static const struct CMUnitTest with_engine[] = {
-	cmocka_unit_test(test_mem_space),           cmocka_unit_test(test_mem_fills_up),
-	cmocka_unit_test(test_mem_stays_sparse),    cmocka_unit_test(test_mem_ends),
-	cmocka_unit_test(test_mem_pinned),          cmocka_unit_test(test_mem_without_region),
-	cmocka_unit_test(test_mem_clears_in_turns),
+	cmocka_unit_test(test_mem_space),         cmocka_unit_test(test_mem_fills_up),
+	cmocka_unit_test(test_mem_stays_sparse),  cmocka_unit_test(test_mem_ends),
+	cmocka_unit_test(test_mem_pinned),        cmocka_unit_test(test_mem_without_region),
+	cmocka_unit_test(test_mem_waits_at_rest), cmocka_unit_test(test_mem_keeps_its_place),
 };
 
 int main(void)

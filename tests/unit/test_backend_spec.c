@@ -60,6 +60,7 @@ static void test_spec_good(void **state)
 #define A_NSID     "a number from 1 to 1024"
 #define MEM_KEYS   "block, nsid, uuid, ro"
 #define FILE_KEYS  "size, direct, " MEM_KEYS
+#define DOUBT      "may count in 1000s or in 1024s"
 #define NOT_A_SIZE "is not a size; expected mem:SIZE, such as mem:1G"
 
 static const struct {
@@ -69,7 +70,9 @@ static const struct {
 } bad[] = {
 	{ "", -EINVAL, "unknown type \"\"; expected one of " TYPES },
 	{ "disk:/a", -EINVAL, "unknown type \"disk\"; expected one of " TYPES },
-	{ "/srv/a.img", -EINVAL, "unknown type \"/srv/a.img\"; expected one of " TYPES },
+	{ "/srv/a.img,size=1G", -EINVAL, "it has no type; did you mean file:/srv/a.img,size=1G?" },
+	{ "./a.img", -EINVAL, "it has no type; did you mean file:./a.img?" },
+	{ "/dev/sdb", -EINVAL, "it has no type; did you mean block:/dev/sdb?" },
 	{ ":1G", -EINVAL, "unknown type \"\"; expected one of " TYPES },
 	{ "mem", -EINVAL, "expected mem:SIZE" },
 	{ "mem:", -EINVAL, "expected mem:SIZE" },
@@ -79,11 +82,12 @@ static const struct {
 	{ "mem:lots", -EINVAL, "\"lots\" " NOT_A_SIZE },
 	{ "mem:0", -EINVAL, "\"0\" " NOT_A_SIZE },
 	{ "mem:-1", -EINVAL, "\"-1\" " NOT_A_SIZE },
-	{ "mem:1GB", -EINVAL, "\"1GB\" is not a size; write 1G" },
-	{ "mem:1GiB", -EINVAL, "\"1GiB\" is not a size; write 1G" },
-	{ "mem:0GB", -EINVAL, "\"0GB\" " NOT_A_SIZE },
+	{ "mem:1GB", -EINVAL, "\"1GB\" " DOUBT "; write 1G, which is in 1024s" },
+	{ "mem:1.5gb", -EINVAL, "\"1.5gb\" " DOUBT "; write 1.5g, which is in 1024s" },
+	{ "mem:1.1K", -EINVAL, "\"1.1K\" " NOT_A_SIZE },
 	{ "mem:1B", -EINVAL, "\"1B\" " NOT_A_SIZE },
-	{ "file:/a,size=10MiB", -EINVAL, "key \"size\" cannot be \"10MiB\"; write 10M" },
+	{ "file:/a,size=10MB", -EINVAL,
+	  "key \"size\": \"10MB\" " DOUBT "; write 10M, which is in 1024s" },
 	{ "mem:99999P", -ERANGE, "99999P is too large" },
 	{ "mem:8192P", -ERANGE, "8192P is too large" },
 	{ "mem:1000", -EINVAL, "the size is not a multiple of the block, 512 bytes" },
@@ -339,11 +343,25 @@ static struct weft_backend *open_as(const char *spec_text, unsigned node)
 	return be;
 }
 
+/* Somebody who may only read it locks node 2's byte. */
+static int lock_as_reader(const char *path)
+{
+	struct flock lock = {
+		.l_type = F_RDLCK, .l_whence = SEEK_SET, .l_start = ((off_t)1 << 62) + 2, .l_len = 1
+	};
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
+
+	assert_true(fd >= 0);
+	assert_int_equal(fcntl(fd, F_OFD_SETLK, &lock), 0);
+	return fd;
+}
+
 /* Nodes 1 and 2 share it, nobody else; what a node has open is seen by the other. */
 static void test_open_shared(void **state)
 {
 	const char *rw = text("file:%s/shared,size=1M", dir);
 	struct weft_backend *one = open_as(rw, 1), *two = open_as(rw, 2);
+	int reader;
 
 	assert_true(one && two);
 	assert_null(open_as(rw, 1));
@@ -352,6 +370,9 @@ static void test_open_shared(void **state)
 	assert_false(one->ops->left(one, 3));
 	weft_backend_close(two);
 	assert_false(one->ops->left(one, 2));
+	reader = lock_as_reader(text("%s/shared", dir));
+	assert_false(one->ops->left(one, 2));
+	close(reader);
 	assert_null(open_as(rw, 0));
 	weft_backend_close(one);
 	one = open_as(rw, 0);

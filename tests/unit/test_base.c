@@ -11,7 +11,9 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/echo.h"
 #include "base/heap.h"
+#include "base/ids.h"
 #include "base/list.h"
 #include "base/log.h"
 #include "base/pool.h"
@@ -47,8 +49,33 @@ static const struct {
 	{ " 1", -EINVAL, 0 },
 	{ "1 ", -EINVAL, 0 },
 	{ "1KB", -EINVAL, 0 },
+	{ "1kB", -EINVAL, 0 },
+	{ "1B", -EINVAL, 0 },
+	{ "1iB", -EINVAL, 0 },
+	{ "1Ki", -EINVAL, 0 },
+	{ "1KiBs", -EINVAL, 0 },
 	{ "1KK", -EINVAL, 0 },
-	{ "1.5G", -EINVAL, 0 },
+	{ "4KiB", 0, 4096 },
+	{ "4kib", 0, 4096 },
+	{ "3TiB", 0, UINT64_C(3) << 40 },
+	{ "16384PiB", -ERANGE, 0 },
+	{ "1.5G", 0, UINT64_C(3) << 29 },
+	{ "1.5GiB", 0, UINT64_C(3) << 29 },
+	{ "0.5K", 0, 512 },
+	{ "0.25T", 0, UINT64_C(1) << 38 },
+	{ "1.000K", 0, 1024 },
+	{ "7.0", 0, 7 },
+	{ "0.001953125K", 0, 2 },
+	{ "16383.999P", -EINVAL, 0 },
+	{ "1.5", -EINVAL, 0 },
+	{ "1.1K", -EINVAL, 0 },
+	{ "1.", -EINVAL, 0 },
+	{ "1.G", -EINVAL, 0 },
+	{ "1.5.5G", -EINVAL, 0 },
+	{ ".5G", -EINVAL, 0 },
+	{ "1,5G", -EINVAL, 0 },
+	{ "1.0000000000000000000G", -EINVAL, 0 },
+	{ "18446744073709551615.5K", -ERANGE, 0 },
 	{ "0x10", -EINVAL, 0 },
 	{ "4X", -EINVAL, 0 },
 };
@@ -94,6 +121,23 @@ static void size_format(void **state)
 		assert_int_equal(weft_size_parse(text, &bytes), 0);
 		assert_int_equal(bytes, format_cases[i].bytes);
 	}
+}
+
+/* --- signals that come twice ------------------------------------------------------------------ */
+
+static void echo(void **state)
+{
+	static const struct {
+		uint64_t at_ms;
+		bool echo;
+	} cases[] = {
+		{ 5000, false }, { 5000, true }, { 5999, true },
+		{ 6000, false }, { 6001, true }, { 9000, false },
+	};
+	weft_echo last = 0;
+
+	for_each_row(i, cases)
+		assert_int_equal(weft_is_echo(&last, cases[i].at_ms * 1000000), cases[i].echo);
 }
 
 /* --- pools ------------------------------------------------------------------------------------ */
@@ -435,11 +479,78 @@ static void text_in_the_log(void **state)
 	close(fds[1]);
 }
 
+/* --- numbers of a peer's choice --------------------------------------------------------------- */
+
+/* All of it alike, or in steps that many a hash maps to one place. */
+static const struct {
+	const char *name;
+	uint32_t first, step;
+} numbers[] = {
+	{ "in a row", 1, 1 },
+	{ "even", 2, 2 },
+	{ "4096 apart", 1, 4096 },
+	{ "a million apart", 0, 1 << 20 },
+	{ "down from the last", UINT32_MAX, UINT32_MAX },
+	{ "by the golden ratio", 7, 0x9e3779b9 },
+};
+
+enum { NUMBERS = 4096, CHAIN_MAX = 20 };
+
+static unsigned longest_chain(const struct weft_ids *ids)
+{
+	unsigned most = 0, length;
+
+	for (size_t i = 0; i < (size_t)1 << ids->bits; i++) {
+		length = 0;
+		for (const struct weft_id *id = ids->chains[i]; id; id = id->next)
+			length++;
+		most = length > most ? length : most;
+	}
+	return most;
+}
+
+static void ids_are_found(void **state)
+{
+	static struct weft_id things[NUMBERS];
+	struct weft_ids ids;
+
+	for_each_named(row, numbers, name) {
+		uint32_t first = numbers[row].first, step = numbers[row].step;
+
+		weft_ids_init(&ids);
+		assert_null(weft_ids_find(&ids, first));
+		for (uint32_t i = 0; i < NUMBERS; i++)
+			assert_int_equal(weft_ids_add(&ids, &things[i], first + i * step), 0);
+		assert_int_equal(ids.count, NUMBERS);
+		assert_in_range(longest_chain(&ids), 1, CHAIN_MAX);
+		for (uint32_t i = 0; i < NUMBERS; i += 2)
+			weft_ids_remove(&ids, &things[i]);
+		for (uint32_t i = 0; i < NUMBERS; i++)
+			assert_ptr_equal(weft_ids_find(&ids, first + i * step),
+					 i % 2 ? &things[i] : NULL);
+		assert_int_equal(ids.count, NUMBERS / 2);
+		weft_ids_free(&ids);
+	}
+}
+
+/* Two of them do not share a chain in both: no peer knows which do. */
+static void ids_are_keyed(void **state)
+{
+	struct weft_ids one, other;
+
+	weft_ids_init(&one);
+	weft_ids_init(&other);
+	assert_true(one.key != other.key);
+	weft_ids_free(&one);
+	weft_ids_free(&other);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(size_parse),
 		cmocka_unit_test(size_format),
+		cmocka_unit_test(echo),
 		cmocka_unit_test(pool_takes_and_gives),
 		cmocka_unit_test(pool_serves_the_line_in_order),
 		cmocka_unit_test(pool_forgets_who_left_the_line),
@@ -449,6 +560,8 @@ int main(void)
 		cmocka_unit_test(text_is_shown),
 		cmocka_unit_test(text_is_cut),
 		cmocka_unit_test(text_in_the_log),
+		cmocka_unit_test(ids_are_found),
+		cmocka_unit_test(ids_are_keyed),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

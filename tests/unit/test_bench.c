@@ -1,5 +1,5 @@
 /* test_bench.c - the parts of weft bench that need no target: what may be found in a block and how
- * it is named, which generations count, which I/O comes next and when. */
+ * it is named, which generations count, which I/O comes next and when, and how a run ends. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -12,8 +12,11 @@
 
 #include "cli/bench/judge.h"
 #include "cli/bench/ledger.h"
+#include "cli/bench/losses.h"
 #include "cli/bench/pace.h"
 #include "cli/bench/plan.h"
+#include "cli/bench/plot.h"
+#include "cli/bench/result.h"
 #include "cli/bench/stamp.h"
 #include "cli/bench/units.h"
 #include "cli/bench/words.h"
@@ -102,6 +105,11 @@ static void neighbour(void)
 	memcpy(data, data + BLOCK, BLOCK);
 }
 
+static void the_one_before(void)
+{
+	memcpy(data + BLOCK, data, BLOCK);
+}
+
 static void other_run(void)
 {
 	write_block(1, RUN + 1, OFFSET + BLOCK, 5);
@@ -144,6 +152,7 @@ static const struct {
 	{ "zeroes, where nothing had to be", all_zero, 0, 5, BENCH_FINE, 0 },
 	{ "the block beside it", neighbour, 5, 5, BENCH_MISPLACED, 0 },
 	{ "the block beside it, where nothing had to be", neighbour, 0, 5, BENCH_MISPLACED, 0 },
+	{ "the block before it", the_one_before, 5, 5, BENCH_MISPLACED, 1 },
 	{ "of another run", other_run, 5, 5, BENCH_FOREIGN, 1 },
 	{ "of another run, where nothing had to be", other_run, 0, 5, BENCH_FINE, 0 },
 	{ "noise", noise, 5, 5, BENCH_FOREIGN, 0 },
@@ -470,10 +479,152 @@ static void numbers_for_people(void **state)
 	assert_string_equal(bench_text_size(512).text, "512 B");
 }
 
+/* --- how it ends ------------------------------------------------------------------------------ */
+
+static void one_is_enough(void **state)
+{
+	static const struct {
+		const char *name;
+		uint64_t ios, failed, left;
+		bool fine;
+	} cases[] = {
+		{ "all went well", 1, 0, 0, true },
+		{ "one failed", 1, 1, 0, false },
+		{ "one was left", 1, 0, 1, false },
+		{ "nothing was done", 0, 0, 0, false },
+	};
+	static const struct bench_config config;
+
+	for_each_named(i, cases, name) {
+		struct bench_result *r = calloc(1, sizeof(*r));
+		struct weft_err err = { "" };
+
+		assert_non_null(r);
+		r->config = &config;
+		r->ios[BENCH_READ] = cases[i].ios;
+		r->trouble.failed = cases[i].failed;
+		r->left = cases[i].left;
+		assert_int_equal(bench_result_fine(r, &err), cases[i].fine);
+		free(r);
+	}
+}
+
+/* --- losses ----------------------------------------------------------------------------------- */
+
+/* One after the other. @news: of the loss with this number, 0: none. */
+static const struct {
+	const char *path;
+	bool access, lost;
+	const char *why;
+	double at_s;
+	unsigned news;
+} noted[] = {
+	{ "a", false, false, "", 1, 0 },
+	{ "a", false, true, "reset", 2, 1 },
+	{ "a", false, true, "refused", 3, 0 },
+	{ "b", false, true, "silent", 4, 2 },
+	{ "a", false, false, "", 5, 1 },
+	{ "a", true, true, "changing (ANA group 1)", 6, 3 },
+	{ "a", true, true, "inaccessible (ANA group 1)", 7, 0 },
+	{ "a", false, true, "reset", 8, 4 },
+	{ "a", true, false, "", 9, 3 },
+	{ "b", false, false, "", 10, 2 },
+};
+
+static const struct {
+	const char *why;
+	double at_s, seconds;
+} losses_kept[] = { { "reset", 2, 3 },
+		    { "silent", 4, 6 },
+		    { "inaccessible (ANA group 1)", 6, 3 },
+		    { "reset", 8, -1 } };
+
+static void losses_are_noted(void **state)
+{
+	static struct bench_losses losses;
+
+	for_each_named(i, noted, why) {
+		const struct bench_loss *loss = bench_loss_note(&losses, noted[i].path,
+								noted[i].access, noted[i].lost,
+								noted[i].why, noted[i].at_s);
+
+		assert_int_equal(loss ? loss - losses.at + 1 : 0, noted[i].news);
+	}
+	assert_int_equal(losses.count, sizeof(losses_kept) / sizeof(losses_kept[0]));
+	for_each_named(i, losses_kept, why) {
+		assert_string_equal(losses.at[i].why, losses_kept[i].why);
+		assert_true(losses.at[i].at_s == losses_kept[i].at_s);
+		assert_true(losses.at[i].seconds == losses_kept[i].seconds);
+	}
+}
+
+static void losses_have_a_limit(void **state)
+{
+	static struct bench_losses losses;
+	char path[16];
+
+	for (unsigned i = 0; i < BENCH_LOSSES_MAX + 2; i++) {
+		snprintf(path, sizeof(path), "%u", i);
+		assert_int_equal(!bench_loss_note(&losses, path, false, true, "", 0),
+				 i >= BENCH_LOSSES_MAX);
+	}
+	assert_int_equal(losses.more, 2);
+}
+
+/* --- the plot --------------------------------------------------------------------------------- */
+
+/* A run of 2.2 s whose rest after the last point was too short to be one of its own. */
+static const struct marked {
+	const char *what;
+	double at_s;
+	unsigned lines; /* in the panel, and in its legend */
+} marked[] = {
+	{ "between two points", 0.5, 2 }, { "at the last point", 2, 2 },
+	{ "in the rest", 2.1, 2 },        { "at the end", 2.2, 2 },
+	{ "in the warm-up", -0.1, 0 },    { "behind the end", 2.3, 0 },
+};
+
+static unsigned times_in(const char *text, const char *part)
+{
+	unsigned times = 0;
+
+	for (const char *at = text; (at = strstr(at, part)); at++)
+		times++;
+	return times;
+}
+
+static void a_loss_is_marked_where_it_was(void **state)
+{
+	struct bench_point points[] = { { .at_s = 1, .seconds = 1 }, { .at_s = 2, .seconds = 1 } };
+	static struct bench_config config = { .bs = 4096 };
+	static struct bench_result result = { .seconds = 2.2 };
+
+	result.config = &config;
+	result.series.points = points;
+	result.series.count = 2;
+	for_each_named(i, marked, what) {
+		struct svg_panel panel = { .x = { .far = 100 }, .y = { .near = 100 } };
+		char *drawn = NULL;
+		size_t len;
+
+		result.losses = (struct bench_losses){ .at = { { .at_s = marked[i].at_s } },
+						       .count = 1 };
+		panel.out = open_memstream(&drawn, &len);
+		assert_non_null(panel.out);
+		bench_plot_throughput(&panel, &result);
+		fclose(panel.out);
+		assert_int_equal(times_in(drawn, "class=\"loss\""), marked[i].lines);
+		free(drawn);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(judge_table),
+		cmocka_unit_test(losses_are_noted),
+		cmocka_unit_test(losses_have_a_limit),
+		cmocka_unit_test(a_loss_is_marked_where_it_was),
 		cmocka_unit_test(every_bit_counts),
 		cmocka_unit_test(unstamped_blocks_are_counted),
 		cmocka_unit_test(ledger_table),
@@ -489,6 +640,7 @@ int main(void)
 		cmocka_unit_test(counts_are_decimal),
 		cmocka_unit_test(times_have_three_digits),
 		cmocka_unit_test(numbers_for_people),
+		cmocka_unit_test(one_is_enough),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,5 +1,5 @@
 /* test_cli.c - tables for what commands show and take apart: sizes, times, the progress bar, runs
- * of zeroes, hexdumps, the path of a connection. */
+ * of zeroes, hexdumps, counters, what is waited for, the path of a connection. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -10,11 +10,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cli/counters.h"
 #include "cli/cp/internal.h"
 #include "cli/hexdump.h"
 #include "cli/id/id.h"
 #include "cli/progress.h"
 #include "cli/units.h"
+#include "cli/waiting.h"
 #include "running.h"
 
 /* --- sizes and times -------------------------------------------------------------------------- */
@@ -182,6 +184,88 @@ static void hexdump(void **state)
 	free(text);
 }
 
+/* --- counters --------------------------------------------------------------------------------- */
+
+static void counters_json(void **state)
+{
+	const struct weft_queue_stats stats = { .posted = 1,
+						.copied_bytes = 2,
+						.registrations = 3 };
+	json_auto_t *tcp = weft_counters_json(&stats, false);
+	json_auto_t *rdma = weft_counters_json(&stats, true);
+
+	assert_int_equal(json_object_size(tcp), 3);
+	assert_int_equal(json_integer_value(json_object_get(tcp, "copied_bytes")), 2);
+	assert_null(json_object_get(tcp, "registrations"));
+	assert_int_equal(json_object_size(rdma), 8);
+	assert_int_equal(json_integer_value(json_object_get(rdma, "registrations")), 3);
+}
+
+/* --- without a path --------------------------------------------------------------------------- */
+
+/* In this order, for one wait after the other. */
+static const struct {
+	double at_s;
+	bool usable, due;
+} looks[] = {
+	{ 100, true, false }, /* all is well */
+	{ 101, false, false },   { 101.9, false, false }, { 102, false, true },
+	{ 103, false, false },   { 111.9, false, false }, { 112, false, true },
+	{ 121.9, false, false }, { 122, false, true },    { 123, true, true },    /* it goes on */
+	{ 124, true, false },    { 125, false, false },   { 125.9, true, false }, /* no news */
+	{ 126, false, false },   { 126.9, false, false }, { 127, false, true },
+};
+
+static void waiting_due(void **state)
+{
+	struct weft_waiting w = { .command = "weft test" };
+
+	for_each_row(i, looks) {
+		assert_int_equal(weft_waiting_due(&w, looks[i].usable, looks[i].at_s),
+				 looks[i].due);
+		if (looks[i].usable && looks[i].due) /* as weft_waiting_look() does */
+			w.told = false, w.since_s = 0;
+	}
+}
+
+#define AT "nvme+tcp://127.0.0.1:4420"
+
+static const struct {
+	enum weft_state state;
+	const char *why;
+	struct weft_ns_path through;
+	bool usable;
+	const char *text;
+} paths_seen[] = {
+	{ WEFT_LIVE, "", { 0, WEFT_ACCESS_OPTIMIZED, 1 }, true, "optimized (ANA group 1)" },
+	{ WEFT_LIVE, "", { 0, WEFT_ACCESS_NON_OPTIMIZED, 0 }, true, "non-optimized" },
+	{ WEFT_LIVE, "", { 0, WEFT_ACCESS_INACCESSIBLE, 7 }, false, "inaccessible (ANA group 7)" },
+	{ WEFT_LIVE, "it was reset", { 0, WEFT_ACCESS_UNKNOWN, 0 }, false, "unknown" },
+	{ WEFT_RECONNECTING,
+	  "refused",
+	  { 0, WEFT_ACCESS_UNKNOWN, 0 },
+	  false,
+	  "reconnecting: refused" },
+	{ WEFT_RESETTING, "", { 0, WEFT_ACCESS_UNKNOWN, 0 }, false, "resetting" },
+};
+
+static void waiting_why(void **state)
+{
+	for_each_named(i, paths_seen, text) {
+		struct weft_waiting_paths p = { .count = 1, .through = &paths_seen[i].through };
+		char text[256], want[256];
+
+		p.paths[0] = (struct weft_path_info){ .address = AT, .state = paths_seen[i].state };
+		strcpy(p.paths[0].why.text, paths_seen[i].why);
+		weft_waiting_why(&p, text, sizeof(text));
+		snprintf(want, sizeof(want), "127.0.0.1:4420 %s", paths_seen[i].text);
+		assert_string_equal(text, want);
+		assert_int_equal(weft_waiting_usable(&p), paths_seen[i].usable);
+		p.through = NULL;
+		assert_int_equal(weft_waiting_usable(&p), paths_seen[i].state == WEFT_LIVE);
+	}
+}
+
 /* --- the path of a connection ----------------------------------------------------------------- */
 
 #define ADAPTER .transport = "rdma", .local = "192.0.2.1", .device = "mlx5_0", .port = 1
@@ -225,11 +309,12 @@ static void path_json(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(size_text),  cmocka_unit_test(clock_text),
-		cmocka_unit_test(ms_parse),   cmocka_unit_test(progress_line),
-		cmocka_unit_test(status_cut), cmocka_unit_test(exact_text),
-		cmocka_unit_test(zero_run),   cmocka_unit_test(hexdump),
-		cmocka_unit_test(path_json),
+		cmocka_unit_test(size_text),     cmocka_unit_test(clock_text),
+		cmocka_unit_test(ms_parse),      cmocka_unit_test(progress_line),
+		cmocka_unit_test(status_cut),    cmocka_unit_test(exact_text),
+		cmocka_unit_test(zero_run),      cmocka_unit_test(hexdump),
+		cmocka_unit_test(waiting_due),   cmocka_unit_test(waiting_why),
+		cmocka_unit_test(counters_json), cmocka_unit_test(path_json),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -17,11 +17,13 @@
 #include "daemon/methods.h"
 #include "running.h"
 
-#define FILE_NAME "weft.yaml"
-#define SUBSYS    "subsystems:\n  - nqn: nqn.2026-11.io.weft:a\n"
-#define NS        SUBSYS "    namespaces:\n"
-#define HOST      "nqn.2014-08.org.nvmexpress:uuid:2f1c3b7e-52a4-4c0e-9d3a-6b8f0e1d2c3b"
-#define UUID      "2f1c3b7e-52a4-4c0e-9d3a-6b8f0e1d2c3b"
+#define FILE_NAME     "weft.yaml"
+#define SUBSYS        "subsystems:\n  - nqn: nqn.2026-11.io.weft:a\n"
+#define NS            SUBSYS "    namespaces:\n"
+#define HOST          "nqn.2014-08.org.nvmexpress:uuid:2f1c3b7e-52a4-4c0e-9d3a-6b8f0e1d2c3b"
+#define HOST_EXAMPLE  "nqn.2014-08.org.nvmexpress:uuid:01234567-89ab-cdef-0123-456789abcdef"
+#define UUID          "2f1c3b7e-52a4-4c0e-9d3a-6b8f0e1d2c3b"
+#define UUID_CAPITALS "2F1C3B7E-52A4-4C0E-9D3A-6B8F0E1D2C3B"
 
 static void write_text(const char *name, const char *text)
 {
@@ -54,6 +56,12 @@ static const struct {
 	{ "listen: [\n", "weft.yaml:2: not YAML: while parsing a flow node, did not find expected "
 			 "node content" },
 	{ "a: b: c\n", "weft.yaml:1: not YAML: mapping values are not allowed in this context" },
+	{ "poll: true\nlisten:\n\t- x\n",
+	  "weft.yaml:3: not YAML: while scanning for the next token, found character that cannot "
+	  "start any token; YAML takes no tabs there, only spaces" },
+	{ "a: @\n",
+	  "weft.yaml:1: not YAML: while scanning for the next token, found character that "
+	  "cannot start any token" },
 	{ "a: \xff\n", "weft.yaml:1: not YAML: invalid leading UTF-8 octet" },
 	{ "poll: true\npoll: true\n", "weft.yaml:2: poll: given twice" },
 	{ "engine: !!binary x\n", "weft.yaml:1: engine: tags are not understood here" },
@@ -90,6 +98,8 @@ static const struct {
 	  "\"/nqn.2026-11.io.weft:a\"" },
 	{ "listen: [ \"nvme+tcp://127.0.0.1\", \"nvme+tcp://localhost:4420\" ]\n",
 	  "weft.yaml:1: listen[1]: nvme+tcp://127.0.0.1:4420 is given twice" },
+	{ "listen: [ \"nvme+tcp://127.0.0.1?portid=1\", \"nvme+tcp://127.0.0.1?portid=2\" ]\n",
+	  "weft.yaml:1: listen[1]: nvme+tcp://127.0.0.1:4420 is given twice" },
 	{ "control: \"\"\n", "weft.yaml:1: control: expected a text of 1 to 107 bytes, got \"\"" },
 	{ "control: [ a ]\n",
 	  "weft.yaml:1: control: expected a text of 1 to 107 bytes, got a list" },
@@ -113,9 +123,11 @@ static const struct {
 	  "weft.yaml:1: max_queues: expected a number from 2 to 1000000, got 1" },
 	/* subsystems */
 	{ "subsystems:\n  - serial: x\n", "weft.yaml:2: subsystems[0].nqn: missing" },
-	{ "subsystems:\n  - nqn: hello\n",
+	{ "subsystems:\n  - nqn: \"\"\n",
 	  "weft.yaml:2: subsystems[0].nqn: expected an NQN such as nqn.2026-11.com.example:disks, got "
-	  "\"hello\"" },
+	  "\"\"" },
+	{ "subsystems:\n  - nqn: \"a\\nb\"\n",
+	  "weft.yaml:2: subsystems[0].nqn: an NQN is printable UTF-8" },
 	{ "subsystems:\n  - nqn: 5\n", "weft.yaml:2: subsystems[0].nqn: expected an NQN, got 5" },
 	{ "subsystems:\n  - nqn: nqn.2014-08.org.nvmexpress.discovery\n",
 	  "weft.yaml:2: subsystems[0].nqn: this NQN is the discovery service's, which is always "
@@ -130,6 +142,9 @@ static const struct {
 	{ SUBSYS "    cluster: { node: 1, of: 2 }\n",
 	  "weft.yaml:3: subsystems[0].cluster: its members need a state in common; add state: "
 	  "file:PATH" },
+	{ SUBSYS "    cluster: { node: 1, of: 2 }\n    namespaces: [ { backend: file:/a } ]\n",
+	  "weft.yaml:3: subsystems[0].cluster: its members need a state in common; add state: "
+	  "file:PATH" },
 	{ SUBSYS
 	  "    state: file:/s\n    cluster: { node: 1, of: 2 }\n    namespaces: [ { backend: "
 	  "mem:1M } ]\n",
@@ -142,8 +157,8 @@ static const struct {
 	  "weft.yaml:3: subsystems[0].model: expected printable ASCII, got \"\\u00FC\"" },
 	{ SUBSYS "    hosts: x\n", "weft.yaml:3: subsystems[0].hosts: expected a list, got \"x\"" },
 	{ SUBSYS "    hosts:\n    - " HOST "\n    - x\n",
-	  "weft.yaml:5: subsystems[0].hosts[1]: expected an NQN such as "
-	  "nqn.2026-11.com.example:disks, got \"x\"" },
+	  "weft.yaml:5: subsystems[0].hosts[1]: expected a host's NQN such as " HOST_EXAMPLE
+	  ", got \"x\"" },
 	{ SUBSYS "    allow_any_host: maybe\n",
 	  "weft.yaml:3: subsystems[0].allow_any_host: expected true or false, got \"maybe\"" },
 	/* namespaces */
@@ -183,6 +198,19 @@ static const struct {
 	     "    namespaces:\n      - { backend: \"mem:1M,uuid=" UUID "\" }\n",
 	  "weft.yaml:7: subsystems[1].namespaces[0].uuid: uuid " UUID " is given twice, first in "
 	  "line 4" },
+	{ NS "      - { backend: mem:1M, uuid: " UUID_CAPITALS " }\n"
+	     "      - { backend: \"mem:1M,uuid=" UUID "\" }\n",
+	  "weft.yaml:5: subsystems[0].namespaces[1].uuid: uuid " UUID " is given twice, first in "
+	  "line 4" },
+	{ NS
+	  "      - { backend: \"file:/nowhere/a,size=1M\" }\n      - { backend: file:/nowhere/a }\n",
+	  "weft.yaml:5: subsystems[0].namespaces[1].backend: file:/nowhere/a is the storage of "
+	  "file:/nowhere/a in line 4, too" },
+	{ NS "      - { backend: file:weft.yaml, ro: true }\n"
+	     "      - { backend: \"file:./weft.yaml,ro\" }\n  - nqn: nqn.2026-11.io.weft:b\n"
+	     "    namespaces:\n      - { backend: file:././weft.yaml }\n",
+	  "weft.yaml:8: subsystems[1].namespaces[0].backend: file:././weft.yaml is the storage of "
+	  "file:weft.yaml in line 4, too" },
 	/* ANA */
 	{ NS "      - { backend: mem:1M, ana_group: 0 }\n",
 	  "weft.yaml:4: subsystems[0].namespaces[0].ana_group: expected a number from 1 to 1024, got "
@@ -199,8 +227,8 @@ static const struct {
 	{ SUBSYS "    ana:\n    - { group: 1, state: change, portid: 0 }\n",
 	  "weft.yaml:4: subsystems[0].ana[0].portid: expected a number from 1 to 65535, got 0" },
 	{ SUBSYS "    ana:\n    - { group: 1, state: change, hostnqn: x }\n",
-	  "weft.yaml:4: subsystems[0].ana[0].hostnqn: expected an NQN such as "
-	  "nqn.2026-11.com.example:disks, got \"x\"" },
+	  "weft.yaml:4: subsystems[0].ana[0].hostnqn: expected a host's NQN such as " HOST_EXAMPLE
+	  ", got \"x\"" },
 	{ SUBSYS
 	  "    ana:\n    - { group: 1, state: change }\n    - { group: 1, state: optimized }\n",
 	  "weft.yaml:5: subsystems[0].ana[1]: group 1: another rule is for the same portid and "
@@ -209,6 +237,9 @@ static const struct {
 	  "weft.yaml:1: listen[1]: portid 2 is given twice" },
 	/* who may connect */
 	{ SUBSYS "    hosts: [ " HOST " ]\n    allow_any_host: true\n",
+	  "weft.yaml:4: subsystems[0].allow_any_host: true does not go with hosts; leave one of "
+	  "them out" },
+	{ SUBSYS "    hosts: []\n    allow_any_host: true\n",
 	  "weft.yaml:4: subsystems[0].allow_any_host: true does not go with hosts; leave one of "
 	  "them out" },
 	{ "listen: [ \"nvme+tcp://127.0.0.1\", \"nvme+tcp://0.0.0.0:4421\" ]\n" SUBSYS,
@@ -290,7 +321,7 @@ static const char everything[] =
 	"    namespaces:\n"
 	"      - { backend: mem:1M }\n"
 	"      - { backend: \"mem:2M,nsid=1,block=512,ro\" }\n"
-	"      - { nsid: 3, backend: mem:1M, block: 4096, ro: true, uuid: "
+	"      - { nsid: 3, backend: \"mem:1M,uuid=" UUID "\", block: 4096, ro: true, uuid: "
 	"2F1C3B7E-52a4-4c0e-9d3a-6b8f0e1d2c3b }\n"
 	"      - { backend: mem:1M, ana_group: 1024 }\n"
 	"    ana:\n"
@@ -411,6 +442,12 @@ static void flags_given_twice(void **state)
 	weft_doc_place_flag(&doc, "subsystems[0].namespaces", "--ns");
 	assert_int_equal(weft_config_read(&config, &doc, &err), -EINVAL);
 	assert_string_equal(err.text, "two --ns have nsid 1");
+	json_object_set_new(doc.root, "subsystems",
+			    json_pack("[{s:s, s:[{s:s}, {s:s}]}]", "nqn", "nqn.2026-11.io.weft:a",
+				      "namespaces", "backend", "file:/a", "backend", "file:/a"));
+	err.text[0] = '\0';
+	assert_int_equal(weft_config_read(&config, &doc, &err), -EINVAL);
+	assert_string_equal(err.text, "two --ns have the same storage, file:/a and file:/a");
 	weft_doc_free(&doc);
 }
 
@@ -444,9 +481,14 @@ static const struct {
 	  "{\"nqn\": \"nqn.2026-11.io.weft:a\", \"namespaces\": [{\"backend\": \"mem:1M\", \"nsid\": 1},"
 	  " {\"backend\": \"mem:1M\", \"nsid\": 1}]}",
 	  "namespaces[1].nsid: nsid 1 is given twice, first in namespaces[0]" },
+	{ "subsystem-add",
+	  "{\"nqn\": \"nqn.2026-11.io.weft:a\", \"namespaces\": [{\"backend\": \"block:/nowhere/a\"},"
+	  " {\"backend\": \"block:/nowhere/a,ro\"}]}",
+	  "namespaces[1].backend: block:/nowhere/a is the storage of block:/nowhere/a in "
+	  "namespaces[0], too" },
 	{ "host-allow", "{}", "host: missing" },
 	{ "host-refuse", "{\"host\": \"\"}",
-	  "host: expected an NQN such as nqn.2026-11.com.example:disks, got \"\"" },
+	  "host: expected a host's NQN such as " HOST_EXAMPLE ", got \"\"" },
 	{ "listener-add", "{\"listen\": \"ftp://x\"}",
 	  "listen: expected nvme+tcp://ADDRESS:PORT or nvme+rdma://…, got \"ftp://x\"" },
 	{ "save", "{\"path\": true}", "path: expected a text of 1 to 4095 bytes, got true" },

@@ -11,11 +11,13 @@
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
 #include "daemon/handoff.h"
 #include "daemon/hex.h"
+#include "daemon/state.h"
 #include "running.h"
 
 #define LIMIT_MS 2000
@@ -532,6 +534,94 @@ static void late_words(void **state)
 	close(ends[1]);
 }
 
+/* --- who may hand over ------------------------------------------------------------------------ */
+
+static struct {
+	bool made_up;
+	uid_t ours, theirs;
+} users;
+
+uid_t geteuid(void)
+{
+	return users.made_up ? users.ours : getuid();
+}
+
+int getsockopt(int fd, int level, int name, void *value, socklen_t *len)
+{
+	int rc = (int)syscall(SYS_getsockopt, fd, level, name, value, len);
+
+	if (!rc && users.made_up && name == SO_PEERCRED)
+		((struct ucred *)value)->uid = users.theirs;
+	return rc;
+}
+
+static int meet(int *rc_of_connect)
+{
+	char name[WEFT_CHANNEL_NAME_MAX];
+	_cleanup_(weft_closep) int listener = weft_channel_listen(name);
+	_cleanup_(weft_closep) int here = -1, there = -1;
+	struct weft_err err = { "" };
+	pid_t pid = 0;
+
+	assert_true(listener >= 0);
+	there = weft_channel_connect(name, &pid, &err);
+	*rc_of_connect = there < 0 ? there : 0;
+	here = weft_channel_accept(listener, &pid, &err);
+	return here < 0 ? here : 0;
+}
+
+static void only_this_user_and_root(void **state)
+{
+	static const struct {
+		uid_t ours, theirs;
+		int rc;
+	} cases[] = {
+		{ 0, 0, 0 },         { 1000, 1000, 0 },      { 1000, 0, 0 },
+		{ 0, 1000, -EPERM }, { 1000, 1001, -EPERM },
+	};
+	int rc;
+
+	for_each_row(i, cases) {
+		users.made_up = true;
+		users.ours = cases[i].ours;
+		users.theirs = cases[i].theirs;
+		assert_int_equal(meet(&rc), cases[i].rc);
+		assert_int_equal(rc, cases[i].rc);
+		users.made_up = false;
+	}
+}
+
+/* --- storage that goes on --------------------------------------------------------------------- */
+
+static void storage_goes_on(void **state)
+{
+	static const struct {
+		uint64_t size; /* that hosts know */
+		bool sync_failed;
+		int rc;
+	} cases[] = {
+		{ 1 << 20, false, 0 },
+		{ 1 << 20, true, 0 },
+		{ (1 << 20) - 4096, false, -EINVAL },
+		{ (1 << 20) + 4096, false, -EINVAL },
+	};
+	struct weft_err err;
+
+	for_each_row(i, cases) {
+		struct weft_ns_config ns = { .inherited = true,
+					     .fd = -1,
+					     .size = cases[i].size,
+					     .sync_failed = cases[i].sync_failed };
+
+		err.text[0] = '\0';
+		assert_int_equal(weft_spec_parse("null:1M", &ns.spec, &err), 0);
+		assert_int_equal(weft_config_ns_open(&ns, false, &err), cases[i].rc);
+		if (!cases[i].rc)
+			assert_int_equal(atomic_load(&ns.be->sync_failed), cases[i].sync_failed);
+		weft_ns_config_free(&ns);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -541,6 +631,7 @@ int main(void)
 		cmocka_unit_test(wrong_documents_refused), cmocka_unit_test(wrong_counts_refused),
 		cmocka_unit_test(cut_frames_refused),      cmocka_unit_test(spoilt_frames_refused),
 		cmocka_unit_test(other_steps_refused),     cmocka_unit_test(late_words),
+		cmocka_unit_test(only_this_user_and_root), cmocka_unit_test(storage_goes_on),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL) ? 1 : 0;

@@ -278,8 +278,9 @@ static void too_many_queues(void **state)
 	struct weft_err err = { "" };
 
 	assert_int_equal(weft_queue_open(ctrl, &third, &err), -EUSERS);
-	assert_string_equal(err.text, "all 2 I/O queues that the controller allows are open (see "
-				      "queues=)");
+	assert_string_equal(err.text,
+			    "the controller allows 2 I/O queues, and no more is free (see "
+			    "queues=)");
 	weft_queue_close(queues[0]);
 	third = open_queue(ctrl);
 	weft_queue_close(third);

@@ -3,7 +3,8 @@
  * While their group goes and comes back they are refused. A refusal is not a deed, so the host sends
  * them again, and they are done once. (The host learns of a group's state from an event. Until then
  * what it sends is refused.) When their connection is cut after the target has done them, and before
- * the answer arrives, the host must not send them again: it reports that it does not know. */
+ * the answer arrives, the host must not send them again: it reports that it does not know. Nor does it
+ * know, whatever comes of the next try, of a write that may be sent again. */
 #include "host_case.h"
 
 #include <pthread.h>
@@ -233,18 +234,20 @@ static void cut_behind(struct host *h, struct host *direct, struct relay *relay,
 	while (first_byte(direct) != done)
 		weft_queue_poll(h->queue, 1);
 	fill(direct, 0, AFTER);
-	relay_mood(relay, RELAY_PASS);
-	relay_cut(relay);
+	relay_cut_then(relay, RELAY_PASS);
 }
 
-static void cut_behind_the_deed(void **state)
+/* @never: nothing that writes is sent a second time. */
+static void cut_behind_all(bool never)
 {
 	static char data[2 * BLOCK];
 	static union nvme_sqe sqe;
 	struct relay *relay = relay_start(target_address());
 	struct host direct = host_open("", NS_512), h;
 
-	h.ctrl = connect_at(relay_address(relay), "?reconnect_delay=1ms&reconnect_delay_max=5ms");
+	h.ctrl = connect_at(relay_address(relay),
+			    never ? "?reconnect_delay=1ms&reconnect_delay_max=5ms&resend=never" :
+				    "?reconnect_delay=1ms&reconnect_delay_max=5ms");
 	h.ns = open_ns(h.ctrl, NS_512);
 	h.queue = open_queue(h.ctrl);
 	sqe = (union nvme_sqe){ .common = { .opcode = nvme_cmd_write,
@@ -252,6 +255,7 @@ static void cut_behind_the_deed(void **state)
 	for_each_named(i, deeds, name) {
 		bool fused = deeds[i].cmd.op == WEFT_COMPARE_AND_WRITE, over = false;
 		struct iovec iov = { data, fused ? sizeof(data) : BLOCK };
+		bool again = deeds[i].again && !never;
 		struct weft_cmd cmd = deeds[i].cmd;
 		struct weft_err why;
 
@@ -269,16 +273,153 @@ static void cut_behind_the_deed(void **state)
 		while (!over)
 			weft_queue_poll(h.queue, -1);
 		weft_cmd_text(&cmd, &why);
-		if (cmd.rc != (deeds[i].again ? 0 : -ECONNRESET))
+		if (cmd.rc != (again ? 0 : -ECONNRESET))
 			fail_msg("%s: %d, %s", deeds[i].name, cmd.rc, why.text);
-		if (!deeds[i].again && !strstr(why.text, "whether it was carried out is not known"))
+		if (!again && !strstr(why.text, "whether it was carried out is not known"))
 			fail_msg("%s: %s", deeds[i].name, why.text);
-		if (first_byte(&direct) != (deeds[i].again ? deeds[i].done : AFTER))
+		if (!strstr(why.text, "resend=never") != !(deeds[i].again && never))
+			fail_msg("%s: %s", deeds[i].name, why.text);
+		if (first_byte(&direct) != (again ? deeds[i].done : AFTER))
 			fail_msg("%s: the block has %02x", deeds[i].name, first_byte(&direct));
 	}
 	host_close(&h);
 	host_close(&direct);
 	relay_stop(relay);
+}
+
+static void cut_behind_the_deed(void **state)
+{
+	cut_behind_all(false);
+}
+
+static void cut_behind_what_is_shared(void **state)
+{
+	cut_behind_all(true);
+}
+
+/* --- … and there is no second time ------------------------------------------------------------ */
+
+#define NS_UUID    "6a4f2c9e-1f0b-4c1d-9a51-0a6f5b1d7e01"
+#define OTHER_UUID "6a4f2c9e-1f0b-4c1d-9a51-0a6f5b1d7e02"
+
+enum { SHORT = 1 << 20, LAST = SHORT - BLOCK };
+
+static void do_nothing(void)
+{
+}
+
+static void replace_it(void)
+{
+	target_ns_remove(NS_4K);
+	target_ns_add(NS_4K, "mem:1M", BLOCK, OTHER_UUID);
+}
+
+static void remove_it(void)
+{
+	target_ns_remove(NS_4K);
+}
+
+static void cut_it_short(void)
+{
+	target_ns_resize(NS_4K, SHORT / 2);
+}
+
+/* What a write gets that was in flight when the connection was lost, and one that was not. */
+static const struct {
+	const char *name, *words;
+	void (*change)(void); /* while there is no connection */
+	enum relay_mood mood; /* after it */
+	const char *lost;     /* of the sentence */
+	int unsent;
+} second_times[] = {
+	{ "given up", "&loss_timeout=100ms", do_nothing, RELAY_REFUSE, "connection was lost",
+	  -ENOTCONN },
+	{ "another one", "", replace_it, RELAY_PASS, "connection was lost", -ESTALE },
+	{ "gone", "", remove_it, RELAY_PASS, "connection was lost", -ENODEV },
+	{ "too short", "", cut_it_short, RELAY_PASS, "LBA out of range", -ERANGE },
+	{ "nothing changed", "", do_nothing, RELAY_PASS, NULL, 0 },
+};
+
+struct last_write {
+	struct weft_cmd cmd;
+	char data[BLOCK];
+	struct iovec iov;
+	bool over;
+};
+
+static void start_write(struct host *h, struct last_write *w, char with)
+{
+	memset(w->data, with, sizeof(w->data));
+	w->iov = (struct iovec){ w->data, sizeof(w->data) };
+	w->over = false;
+	w->cmd = (struct weft_cmd){ .op = WEFT_WRITE,
+				    .ns = h->ns,
+				    .offset = LAST,
+				    .length = BLOCK,
+				    .iov = &w->iov,
+				    .iovcnt = 1,
+				    .done = note_end,
+				    .user = &w->over };
+	assert_int_equal(weft_submit(h->queue, &w->cmd), 0);
+}
+
+static void check_end(const char *name, const struct weft_cmd *cmd, int rc, const char *words)
+{
+	struct weft_err why;
+
+	weft_cmd_text(cmd, &why);
+	if (cmd->rc != rc || (words && !strstr(why.text, words)) ||
+	    !strstr(why.text, "is not known") != (rc != -ECONNRESET))
+		fail_msg("%s: %d, %s", name, cmd->rc, why.text);
+}
+
+/* It is done, and no answer comes; then the connection breaks, and the second write waits. */
+static void lose_first(struct host *h, struct relay *relay, struct last_write writes[2])
+{
+	struct host direct = host_open("", NS_4K);
+	char data[BLOCK] = "";
+
+	relay_mood(relay, RELAY_MUTE);
+	start_write(h, &writes[0], NEW);
+	while (data[0] != NEW) {
+		weft_queue_poll(h->queue, 1);
+		assert_int_equal(weft_read(direct.queue, direct.ns, data, BLOCK, LAST, NULL), 0);
+	}
+	relay_cut_then(relay, RELAY_REFUSE);
+	while (weft_ctrl_state(h->ctrl, NULL) == WEFT_LIVE)
+		weft_queue_poll(h->queue, 1);
+	start_write(h, &writes[1], AFTER);
+	host_close(&direct);
+}
+
+static void no_second_time(void **state)
+{
+	static struct last_write writes[2];
+
+	for_each_named(i, second_times, name) {
+		struct relay *relay = relay_start(target_address());
+		struct host h;
+		char words[128];
+
+		snprintf(words, sizeof(words), "?reconnect_delay=1ms&reconnect_delay_max=5ms%s",
+			 second_times[i].words);
+		target_ns_add(NS_4K, "mem:1M", BLOCK, NS_UUID);
+		h.ctrl = connect_at(relay_address(relay), words);
+		h.ns = open_ns(h.ctrl, NS_4K);
+		h.queue = open_queue(h.ctrl);
+		lose_first(&h, relay, writes);
+		second_times[i].change();
+		relay_mood(relay, second_times[i].mood);
+		while (!writes[0].over || !writes[1].over)
+			weft_queue_poll(h.queue, -1);
+		check_end(second_times[i].name, &writes[0].cmd,
+			  second_times[i].lost ? -ECONNRESET : 0, second_times[i].lost);
+		check_end(second_times[i].name, &writes[1].cmd, second_times[i].unsent, NULL);
+		host_close(&h);
+		relay_stop(relay);
+		if (second_times[i].change != remove_it)
+			target_ns_remove(NS_4K);
+	}
 }
 
 static int target_with_namespace(void **state)
@@ -303,6 +444,8 @@ int main(void)
 		cmocka_unit_test(raw_as_it_is),
 		cmocka_unit_test(raw_waits_for_its_group),
 		cmocka_unit_test(cut_behind_the_deed),
+		cmocka_unit_test(cut_behind_what_is_shared),
+		cmocka_unit_test(no_second_time),
 	};
 
 	return cmocka_run_group_tests(tests, target_with_namespace, target_end);

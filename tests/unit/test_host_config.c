@@ -66,7 +66,8 @@ static const struct {
 	{ "?queues=1", OPTION(queues), 1 },
 	{ "?queues=1024", OPTION(queues), 1024 },
 	{ "?depth=4096", OPTION(depth), 4096 },
-	{ "?depth=7&depth=8", OPTION(depth), 8 },
+	{ "?depth=8&kato=1s&depth=8", OPTION(depth), 8 },
+	{ "?kato=5s&kato=5000ms", OPTION(keepalive_ms), 5000 },
 	{ "?depth=007", OPTION(depth), 7 },
 	{ "?nsid=1", NSID, 1 },
 	{ "?nsid=4294967294", NSID, 4294967294 },
@@ -89,8 +90,13 @@ static const struct {
 	{ "?policy=queue-depth", OPTION(policy), WEFT_QUEUE_DEPTH },
 	{ "?policy=round-robin", OPTION(policy), WEFT_ROUND_ROBIN },
 	{ "?policy=latency", OPTION(policy), WEFT_LATENCY },
+	{ "?resend=idempotent", OPTION(resend), WEFT_RESEND_IDEMPOTENT },
+	{ "?resend=never", OPTION(resend), WEFT_RESEND_NEVER },
 	{ "?paths=given", OPTION(paths), WEFT_PATHS_GIVEN },
 	{ "?paths=discover", OPTION(paths), WEFT_PATHS_DISCOVER },
+	{ "?discovery_timeout=1ms", OPTION(discovery_ms), 1 },
+	{ "?discovery_entries=65536", OPTION(discovery_entries), 65536 },
+	{ "?discovery_services=1", OPTION(discovery_services), 1 },
 	{ "?loss_timeout=0", OPTION(loss_ms), 0 },
 	{ "?loss_timeout=4294967295ms", OPTION(loss_ms), UINT32_MAX },
 };
@@ -114,9 +120,15 @@ static const struct {
 	const char *words;
 	bool hdgst, ddgst;
 } switches[] = {
-	{ "?hdgst", true, false },        { "?ddgst", false, true },
-	{ "?hdgst=1&ddgst", true, true }, { "?hdgst=1&hdgst=0", false, false },
+	{ "?hdgst", true, false },
+	{ "?ddgst", false, true },
+	{ "?hdgst=1&ddgst", true, true },
+	{ "?hdgst=1&hdgst", true, false },
 	{ "?ddgst=0", false, false },
+	{ "?hdgst=yes&ddgst=on", true, true },
+	{ "?hdgst=no&ddgst=true", false, true },
+	{ "?hdgst=off&ddgst=false", false, false },
+	{ "?hdgst=yes&hdgst=1", true, false },
 };
 
 static void good_switches(void **state)
@@ -148,11 +160,13 @@ static void identity(void **state)
 	assert_memory_equal(config.hostid, again.hostid, sizeof(again.hostid));
 }
 
-#define WORDS                                                                                                     \
-	"hdgst, ddgst, queues, depth, nsid, kato, connect_timeout, admin_timeout, io_timeout, "                   \
-	"abort_timeout, reconnect_delay, reconnect_delay_max, loss_timeout, fast_io_fail, probe, policy, paths, " \
+#define WORDS                                                                                                             \
+	"hdgst, ddgst, queues, depth, nsid, kato, connect_timeout, admin_timeout, io_timeout, "                           \
+	"abort_timeout, reconnect_delay, reconnect_delay_max, loss_timeout, fast_io_fail, probe, policy, resend, paths, " \
+	"discovery_timeout, discovery_entries, discovery_services, "                                                      \
 	"tos, retry, rnr_retry, ack_timeout, inline, hostnqn, hostid, cpus"
-#define TIME " ms, such as 5s or 100ms"
+#define YES_OR_NO "expected 1, yes, on or true; or 0, no, off or false"
+#define TIME      " ms, such as 5s or 100ms"
 
 static const struct {
 	const char *words, *sentence;
@@ -163,9 +177,14 @@ static const struct {
 	{ "?hdgst=1&", "\"?\" is not understood; there are " WORDS },
 	{ "?=1", "\"?\" is not understood; there are " WORDS },
 	{ "?HDGST=1", "\"?HDGST\" is not understood; there are " WORDS },
-	{ "?hdgst=2", "hdgst=2: expected a number from 0 to 1" },
-	{ "?hdgst=yes", "hdgst=yes: expected a number from 0 to 1" },
-	{ "?hdgst=", "hdgst=: expected a number from 0 to 1" },
+	{ "?hdgst=2", "hdgst=2: " YES_OR_NO },
+	{ "?hdgst=Yes", "hdgst=Yes: " YES_OR_NO },
+	{ "?hdgst=", "hdgst=: " YES_OR_NO },
+	{ "?nsid=1&nsid=2", "nsid=2: nsid is given twice, with two values" },
+	{ "?depth=7&depth=8&depth=7", "depth=8: depth is given twice, with two values" },
+	{ "?hdgst=1&hdgst=0", "hdgst=0: hdgst is given twice, with two values" },
+	{ "?hostnqn=" HOSTNQN "&hostnqn=nqn.2026-11.a:b",
+	  "hostnqn=nqn.2026-11.a:b: hostnqn is given twice, with two values" },
 	{ "?queues=0", "queues=0: expected a number from 1 to 1024" },
 	{ "?queues=1025", "queues=1025: expected a number from 1 to 1024" },
 	{ "?queues", "queues=: expected a number from 1 to 1024" },
@@ -191,10 +210,14 @@ static const struct {
 	  "loss_timeout=4294967295s: expected a time from 0 to 4294967295" TIME },
 	{ "?policy=fast", "policy=fast: expected queue-depth, round-robin or latency" },
 	{ "?policy", "policy=: expected queue-depth, round-robin or latency" },
+	{ "?resend=always", "resend=always: expected idempotent or never" },
 	{ "?cpus=x", "cpus=: expected CPUs such as 0-3,5, got \"x\"" },
 	{ "?cpus=", "cpus=: expected CPUs such as 0-3,5, got \"\"" },
 	{ "?cpus=5-3", "cpus=: expected CPUs such as 0-3,5, got \"5-3\"" },
 	{ "?paths=all", "paths=all: expected given or discover" },
+	{ "?discovery_services=65", "discovery_services=65: expected a number from 1 to 64" },
+	{ "?discovery_timeout=0",
+	  "discovery_timeout=0: expected a time from 1 to 3600000 ms, such as 5s or 100ms" },
 	{ "?hostid=7", "hostid=7: expected a UUID" },
 	{ "?hostid=" HOSTID "0", "hostid=" HOSTID "0: expected a UUID" },
 	{ "?hostnqn=me", "expected an NQN such as nqn.2026-11.com.example:disks, got \"me\"" },
@@ -364,15 +387,99 @@ static void identifiers(void **state)
 	assert_memory_equal(ids.uuid, none, 16);
 }
 
+/* --- what a discovery service may tell -------------------------------------------------------- */
+
+static const struct {
+	const char *address, *from;
+	bool told; /* as a URI */
+} places[] = {
+	{ "192.0.2.7", "198.51.100.1", true },
+	{ "10.0.0.1", "198.51.100.1", true },
+	{ "127.0.0.1", "127.0.0.1", true },
+	{ "127.0.0.1", "::1", true },
+	{ "::1", "127.0.0.1", true },
+	{ "127.0.0.1", "198.51.100.1", false }, /* that is here, not there */
+	{ "127.8.8.8", "198.51.100.1", false },
+	{ "::1", "2001:db8::1", false },
+	{ "::ffff:127.0.0.1", "198.51.100.1", false },
+	{ "0.0.0.0", "198.51.100.1", false },
+	{ "0.0.0.0", "127.0.0.1", false },
+	{ "::", "::1", false },
+	{ "::ffff:0.0.0.0", "::1", false },
+	{ "224.0.0.1", "198.51.100.1", false },
+	{ "255.255.255.255", "198.51.100.1", false },
+	{ "ff02::1", "2001:db8::1", false },
+	{ "::ffff:239.1.1.1", "2001:db8::1", false },
+	{ "2001:db8::2", "2001:db8::1", true },
+	{ "target.example", "198.51.100.1", false }, /* names */
+	{ "localhost", "127.0.0.1", false },
+	{ "127.1", "127.0.0.1", false },
+	{ "0x7f.1", "127.0.0.1", false },
+	{ "2130706433", "127.0.0.1", false },
+};
+
+static void told_by_a_service(void **state)
+{
+	for_each_named(i, places, address) {
+		struct nvmf_disc_log_entry entry = { .trtype = NVMF_TRTYPE_TCP, .subtype = 2 };
+		struct weft_discovered got;
+		struct sockaddr_storage from;
+
+		assert_int_equal(weft_addr_parse(places[i].from, 4420, &from), 0);
+		entry.adrfam = strchr(places[i].address, ':') ? NVMF_ADDR_FAMILY_IP6 :
+								NVMF_ADDR_FAMILY_IP4;
+		memcpy(entry.traddr, places[i].address, strlen(places[i].address));
+		memcpy(entry.trsvcid, "4420", 4);
+		memcpy(entry.subnqn, "nqn.2026-11.io.weft:a", 21);
+		host_log_decode(&entry, &from, &got);
+		assert_string_equal(got.address, places[i].address);
+		assert_int_equal(got.uri[0] != '\0', places[i].told);
+	}
+}
+
+static const struct {
+	const char *service;
+	uint8_t subtype;
+	bool told;
+} services[] = {
+	{ "4420", NVME_NQN_NVME, true },      { "8009", NVME_NQN_DISC, true },
+	{ "81/0", NVME_NQN_DISC, false },     { "81/nqn.2026-11.io.weft:b", NVME_NQN_DISC, false },
+	{ "81/0", NVME_NQN_NVME, false },     { "8009?kato=1", NVME_NQN_DISC, false },
+	{ "+8009", NVME_NQN_DISC, false },    { " 8009", NVME_NQN_DISC, false },
+	{ "http", NVME_NQN_DISC, false },     { "65536", NVME_NQN_DISC, false },
+	{ "0", NVME_NQN_DISC, false },        { "", NVME_NQN_DISC, false },
+	{ "1@2:8009", NVME_NQN_DISC, false }, { "8009/", NVME_NQN_DISC, false },
+};
+
+static void services_are_ports(void **state)
+{
+	struct sockaddr_storage from;
+
+	assert_int_equal(weft_addr_parse("198.51.100.1", 4420, &from), 0);
+	for_each_named(i, services, service) {
+		struct nvmf_disc_log_entry entry = { .trtype = NVMF_TRTYPE_TCP,
+						     .adrfam = NVMF_ADDR_FAMILY_IP4,
+						     .subtype = services[i].subtype,
+						     .traddr = "192.0.2.7",
+						     .subnqn = "nqn.2026-11.io.weft:a" };
+		struct weft_discovered got;
+
+		memcpy(entry.trsvcid, services[i].service, strlen(services[i].service));
+		host_log_decode(&entry, &from, &got);
+		assert_int_equal(got.uri[0] != '\0', services[i].told);
+	}
+}
+
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
-		cmocka_unit_test(defaults),       cmocka_unit_test(discovery_service),
-		cmocka_unit_test(good_numbers),   cmocka_unit_test(good_switches),
-		cmocka_unit_test(identity),       cmocka_unit_test(bad_words),
-		cmocka_unit_test(words_win),      cmocka_unit_test(wrong_options),
-		cmocka_unit_test(wrong_identity), cmocka_unit_test(geometry),
-		cmocka_unit_test(identifiers),
+		cmocka_unit_test(defaults),           cmocka_unit_test(discovery_service),
+		cmocka_unit_test(told_by_a_service),  cmocka_unit_test(good_numbers),
+		cmocka_unit_test(good_switches),      cmocka_unit_test(identity),
+		cmocka_unit_test(bad_words),          cmocka_unit_test(words_win),
+		cmocka_unit_test(wrong_options),      cmocka_unit_test(wrong_identity),
+		cmocka_unit_test(geometry),           cmocka_unit_test(identifiers),
+		cmocka_unit_test(services_are_ports),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

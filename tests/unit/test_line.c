@@ -3,6 +3,7 @@
 #include "reactor_case.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <sys/socket.h>
 
 #include "transport/tcp/line.h"
@@ -17,6 +18,20 @@ struct item {
 	unsigned holds, let_gos;
 	char *begun; /* where its next byte was when it was let go */
 };
+
+/* --- what is asked of the engine -------------------------------------------------------------- */
+
+static unsigned rooms; /* each is a system call with epoll, and one more operation with io_uring */
+
+void __real_weft_sock_room(struct weft_sock *sock, struct weft_op *op);
+void __wrap_weft_sock_room(struct weft_sock *sock, struct weft_op *op);
+void __wrap_weft_sock_room(struct weft_sock *sock, struct weft_op *op)
+{
+	rooms++;
+	__real_weft_sock_room(sock, op);
+}
+
+/* --- the line --------------------------------------------------------------------------------- */
 
 static struct tcp_line line;
 static struct weft_sock sock;
@@ -201,6 +216,30 @@ static void in_pieces(void **state)
 	close_line();
 }
 
+/* Nobody writes to it: it may lie there while the peer takes its time, and nothing asks whether there
+ * is room but the send itself. The socket is full after each. */
+static void waits_by_sending(void **state)
+{
+	size_t heard = 0;
+
+	need_reactor();
+	open_line(4096);
+	rooms = 0;
+	push(0, true);
+	settle();
+	while (heard < sizeof(bytes)) {
+		static char got[LONG_PARTS * LONG_PART];
+		ssize_t n = recv(other, got, sizeof(got), MSG_DONTWAIT);
+
+		assert_true(n > 0 || (n < 0 && errno == EAGAIN));
+		heard += n > 0 ? (size_t)n : 0;
+		settle();
+	}
+	assert_int_equal(items[0].sent, 1);
+	assert_int_equal(rooms, 0);
+	close_line();
+}
+
 /* What has begun to leave is finished, what has not counts as sent; then others may follow. */
 static void dropped(void **state)
 {
@@ -304,6 +343,36 @@ static void held_later(void **state)
 	close_line();
 }
 
+/* Whoever writes there takes its time: the reactor does not turn until it has ended. */
+static void held_much_later(void **state)
+{
+	unsigned turns = 0;
+
+	need_reactor();
+	open_line(64 << 10);
+	refusals = UINT_MAX;
+	push_shared(0, fill_one);
+	push(1, false);
+	do {
+		assert_true(turns++ < 1000);
+		weft_reactor_turn(r, 0);
+	} while (weft_reactor_busy(r));
+	assert_int_equal(items[0].holds, 0);
+	refusals = 2;
+	hear_number(0);
+	hear_number(1);
+	push_shared(2, fill_one); /* it is the first time again */
+	refusals = 1;
+	settle();
+	assert_int_equal(refusals, 0);
+	hear_number(2);
+	refusals = UINT_MAX; /* and one that waits ends with its line */
+	push_shared(3, fill_one);
+	settle();
+	close_line();
+	assert_int_equal(items[3].sent, 1);
+}
+
 /* The peer reads nothing: no one is held meanwhile. What is put in the place of the bytes to come
  * is what comes. */
 static void not_held_while_full(void **state)
@@ -315,10 +384,12 @@ static void not_held_while_full(void **state)
 	memset(block, 'a', sizeof(block));
 	memset(other_bytes, 'b', sizeof(other_bytes));
 	open_line(4096);
+	rooms = 0;
 	push_shared(0, fill_block);
 	settle();
 	assert_true(items[0].holds > 0 && items[0].holds == items[0].let_gos);
 	assert_true(items[0].begun > block && items[0].begun < block + sizeof(block));
+	assert_true(rooms > 0);
 	begun = (size_t)(items[0].begun - block);
 	tcp_line_replace(&line, other_bytes, sizeof(other_bytes));
 	memset(block, 'c', sizeof(block));
@@ -367,11 +438,13 @@ int main(void)
 	static const struct CMUnitTest tests[] = {
 		on_both(in_order),
 		on_both(in_pieces),
+		on_both(waits_by_sending),
 		on_both(dropped),
 		on_both(dropped_idle),
 		on_both(stopped),
 		on_both(peer_gone),
 		on_both(held_later),
+		on_both(held_much_later),
 		on_both(not_held_while_full),
 		on_both(not_held_when_stopped),
 		cmocka_unit_test(data_offset),

@@ -85,6 +85,7 @@ static void target_terminates(void **state)
 	assert_int_equal(end_rc, -EPROTO);
 	assert_string_equal(why.text, "the target ended the connection: header digest error "
 				      "(C2HTermReq, FES 3, FEI 32)");
+	assert_true(end_hung_up);
 	close(peer);
 }
 
@@ -97,6 +98,39 @@ static void target_leaves(void **state)
 	assert_int_equal(dones, 0);
 	assert_int_equal(end_rc, -ECONNRESET);
 	assert_string_equal(why.text, "the target closed the connection");
+	assert_true(end_hung_up);
+}
+
+static void target_resets(void **state)
+{
+	const struct linger abortive = { 1, 0 };
+
+	open_ready(0, 0);
+	submit(READ_512);
+	assert_return_code(setsockopt(peer, SOL_SOCKET, SO_LINGER, &abortive, sizeof(abortive)), 0);
+	close(peer);
+	await(&closes);
+	assert_int_equal(end_rc, -ECONNRESET);
+	assert_true(end_hung_up);
+}
+
+/* It ends what it is told of: so it knows. */
+static void target_leaves_when_told(void **state)
+{
+	struct nvme_tcp_resp stray = { .hdr = { NVME_TCP_RESP, 0, 24, 0, cpu_to_le32(24) } };
+	struct nvme_tcp_term term;
+	uint16_t cid;
+
+	open_ready(0, 0);
+	cid = submit(READ_512);
+	hear_capsule(READ_512, cid, 0);
+	stray.cqe.cid = cpu_to_le16((uint16_t)~cid);
+	say(&stray, sizeof(stray));
+	hear(&term, offsetof(struct nvme_tcp_term, rsvd));
+	close(peer);
+	await(&closes);
+	assert_int_equal(end_rc, -EPROTO);
+	assert_true(end_hung_up);
 }
 
 /* Slots are limited; those not submitted can be put back. */
@@ -115,6 +149,7 @@ static void slots(void **state)
 	close_link();
 	assert_int_equal(end_rc, -ESHUTDOWN);
 	assert_string_equal(why.text, "over");
+	assert_false(end_hung_up);
 }
 
 /* FFFFh is no command's: in the error log it stands for none. A link of one slot counts through
@@ -138,9 +173,14 @@ static void no_cid_ffff(void **state)
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
-		cmocka_unit_test(icresp),        cmocka_unit_test(silence),
-		cmocka_unit_test(nobody),        cmocka_unit_test(target_terminates),
-		cmocka_unit_test(target_leaves), cmocka_unit_test(slots),
+		cmocka_unit_test(icresp),
+		cmocka_unit_test(silence),
+		cmocka_unit_test(nobody),
+		cmocka_unit_test(target_terminates),
+		cmocka_unit_test(target_leaves),
+		cmocka_unit_test(target_resets),
+		cmocka_unit_test(target_leaves_when_told),
+		cmocka_unit_test(slots),
 		cmocka_unit_test(no_cid_ffff),
 	};
 

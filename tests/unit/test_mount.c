@@ -13,6 +13,7 @@
 
 #include "cli/mount/bytes.h"
 #include "cli/mount/span.h"
+#include "running.h"
 
 #define SIZE    (16 * 4096)
 #define THREADS 4
@@ -63,6 +64,39 @@ int weft_volume_run(struct weft_volume *volume, struct weft_cmd *cmd, struct wef
 	default:
 		return cmd->op == WEFT_FLUSH ? 0 : -EOPNOTSUPP;
 	}
+}
+
+/* By what the blocks hold: one with a byte that is not 0 is data. An answer tells of so many. */
+static uint64_t answer_blocks = UINT64_MAX;
+static unsigned asked;
+
+static bool is_data(uint64_t offset)
+{
+	for (unsigned i = 0; i < block_size; i++)
+		if (blocks[offset + i])
+			return true;
+	return false;
+}
+
+unsigned weft_volume_extents(struct weft_volume *volume, uint64_t offset, uint64_t length,
+			     struct weft_ns_extent *extents, unsigned max)
+{
+	unsigned n = 0;
+
+	asked++;
+	assert_int_equal(offset % block_size, 0);
+	assert_true(length && offset + length <= SIZE);
+	for (uint64_t i = 0; i < answer_blocks && i < length / block_size; i++) {
+		bool data = is_data(offset + i * block_size);
+
+		if (n && extents[n - 1].data == data)
+			extents[n - 1].length += block_size;
+		else if (n == max)
+			break;
+		else
+			extents[n++] = (struct weft_ns_extent){ block_size, data };
+	}
+	return n;
 }
 
 static void bytes_init(struct weft_bytes *bytes, uint32_t block, bool can_zero)
@@ -214,12 +248,68 @@ static void test_neighbours(void **state)
 	}
 }
 
+/* Data in blocks 2, 3 and the last one. */
+static void test_seek(void **state)
+{
+	enum { BLOCK = 512, END = SIZE };
+	static const struct {
+		const char *name;
+		uint64_t offset;
+		off_t data, hole;
+	} rows[] = {
+		{ "at the start", 0, 1024, 0 },
+		{ "inside a block", 100, 1024, 100 },
+		{ "at data", 1024, 1024, 2048 },
+		{ "inside data", 1500, 1500, 2048 },
+		{ "behind it", 2048, END - BLOCK, 2048 },
+		{ "in the last block", END - 1, END - 1, END },
+		{ "at the end", END, -ENXIO, -ENXIO },
+		{ "beyond", INT64_MAX, -ENXIO, -ENXIO },
+	};
+	struct weft_bytes bytes;
+
+	bytes_init(&bytes, BLOCK, true);
+	memset(blocks, 0, SIZE);
+	blocks[1024] = blocks[2047] = blocks[END - 1] = 1;
+	for_each_named(i, rows, name) {
+		for (answer_blocks = 1; answer_blocks < 4; answer_blocks++) {
+			assert_int_equal(weft_bytes_seek(&bytes, rows[i].offset, true),
+					 rows[i].data);
+			assert_int_equal(weft_bytes_seek(&bytes, rows[i].offset, false),
+					 rows[i].hole);
+		}
+	}
+	answer_blocks = UINT64_MAX;
+	blocks[END - 1] = 0;
+	assert_int_equal(weft_bytes_seek(&bytes, 2048, true), -ENXIO);
+}
+
+/* However little a target tells at a time, there is an end, and it is not wrong. */
+static void test_seek_ends(void **state)
+{
+	struct weft_bytes bytes;
+	off_t at;
+
+	bytes_init(&bytes, 1, true);
+	answer_blocks = 1;
+	memset(blocks, 0, SIZE);
+	asked = 0;
+	at = weft_bytes_seek(&bytes, 0, true);
+	assert_in_range(asked, 1, 4096);
+	assert_in_range(at, 1, SIZE - 1);
+	memset(blocks, 1, SIZE);
+	assert_int_equal(weft_bytes_seek(&bytes, 0, false), SIZE);
+	assert_in_range(asked, 2, 2 * 4096);
+	answer_blocks = UINT64_MAX;
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_span),       cmocka_unit_test(test_mix),
 		cmocka_unit_test(test_end),        cmocka_unit_test(test_flags),
-		cmocka_unit_test(test_neighbours),
+		cmocka_unit_test(test_neighbours), cmocka_unit_test(test_seek),
+		cmocka_unit_test(test_seek_ends),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -7,9 +7,12 @@
 #include <cmocka.h>
 
 #include "rdma_both.h"
+#include "transport/rdma/rdma.h"
 #include "running.h"
 
 enum { BOTH_ENDS_OF_ADMIN = 2 };
+
+static const struct rdma_verbs *const v = &fabric_verbs;
 
 static int set_up_apart(void **state)
 {
@@ -31,6 +34,14 @@ static void check_reads(struct raw *q)
 
 	raw_keyed(q, &read, 0, 4096);
 	assert_int_equal(raw_run(q, &read, 0), 0);
+}
+
+static void check_end(struct raw *q, bool ends)
+{
+	if (ends)
+		raw_expect_end(q);
+	else
+		assert_true(fabric_end_quiet(&q->end));
 }
 
 /* --- the last receive ------------------------------------------------------------------------- */
@@ -97,6 +108,21 @@ static void waits_with_a_bound(void **state)
 	case_settle();
 }
 
+/* Its queue pair is broken and empty, and the adapter says both before anybody listens. */
+static void both_are_heard(void **state)
+{
+	open_both();
+	fabric_async_of(target_qp(&io), IBV_EVENT_QP_FATAL);
+	fabric_async_of(target_qp(&io), IBV_EVENT_QP_LAST_WQE_REACHED);
+	case_turns(10);
+	check_end(&io, true);
+	raw_close(&io);
+	case_turns(20);
+	assert_int_equal(fabric_counts().qps, BOTH_ENDS_OF_ADMIN);
+	raw_close(&admin);
+	case_settle();
+}
+
 /* --- what breaks ------------------------------------------------------------------------------ */
 
 static const struct {
@@ -112,14 +138,6 @@ static const struct {
 	{ "CQ error", IBV_EVENT_CQ_ERR, true, true },
 	{ "SRQ error", IBV_EVENT_SRQ_ERR, true, true },
 };
-
-static void check_end(struct raw *q, bool ends)
-{
-	if (ends)
-		raw_expect_end(q);
-	else
-		assert_true(fabric_end_quiet(&q->end));
-}
 
 static void things(void **state)
 {
@@ -178,6 +196,37 @@ static void devices(void **state)
 	}
 }
 
+/* Their queue pairs have numbers that the target finds in the same place. */
+static void open_both_side_by_side(void)
+{
+	struct ibv_pd *pd = v->alloc_pd(fabric_context("fake0"));
+	struct ibv_pd *next = v->alloc_pd(fabric_context("fake0"));
+	unsigned step = next->handle - pd->handle, apart;
+	uint16_t cntlid;
+
+	v->dealloc_pd(next);
+	v->dealloc_pd(pd);
+	open_both();
+	apart = (target_qp(&io)->qp_num - target_qp(&admin)->qp_num) / step;
+	close_both();
+	cntlid = raw_admin(&admin, IP);
+	for (; apart % RDMA_CONN_BUCKETS; apart++)
+		v->dealloc_pd(v->alloc_pd(fabric_context("fake0")));
+	raw_io(&io, IP, cntlid, 1, DEPTH);
+	assert_int_equal(target_qp(&io)->qp_num % RDMA_CONN_BUCKETS,
+			 target_qp(&admin)->qp_num % RDMA_CONN_BUCKETS);
+}
+
+static void all_of_a_device(void **state)
+{
+	open_both_side_by_side();
+	fabric_async("fake0", IBV_EVENT_DEVICE_FATAL);
+	case_turns(10);
+	check_end(&io, true);
+	check_end(&admin, true);
+	close_both();
+}
+
 /* A program's own queue pairs may be on the adapter: what is said of them is not for us. */
 static void strangers(void **state)
 {
@@ -199,10 +248,12 @@ int main(int argc, char **argv)
 		CASE(receives_are_waited_for, set_up),
 		CASE(nothing_is_waited_for, set_up),
 		CASE(waits_with_a_bound, set_up_silent),
+		CASE(both_are_heard, set_up_silent),
 		CASE(things, set_up),
 		CASE(next_one_is_whole, set_up),
 		CASE(devices, set_up),
 		CASE(devices, set_up_apart),
+		CASE(all_of_a_device, set_up),
 		CASE(strangers, set_up),
 	};
 

@@ -509,6 +509,30 @@ static void read_waits(void **state)
 	case_settle();
 }
 
+/* They do not take what they have read, and keep the buffers that it is in; another host waits. */
+static void hold_what_was_read(void **state)
+{
+	struct raw admin_of_good;
+	union nvme_sqe large;
+
+	raw_io(&good, IP, raw_admin(&admin_of_good, IP), 1, DEPTH);
+	read_all_at_once();
+	assert_int_equal(writes_under_way(), LARGE_BUFFERS);
+	large = keyed(&good, false, 0, MDTS / BLOCK);
+	raw_send(&good, &large, 0);
+	case_turns(10);
+	assert_false(raw_is_answered(&good)); /* it waits in line, or this tests nothing */
+	assert_true(is_answered_in_time(&good));
+	for (unsigned i = 0; i < QUEUES; i++) {
+		raw_expect_end(&readers[i]);
+		raw_close(&readers[i]);
+	}
+	raw_close(&good);
+	raw_close(&admin_of_good);
+	raw_close(&admin);
+	case_settle();
+}
+
 /* Its connection ends while it waits; and while the others do that it waits for. */
 static void read_waits_no_more(void **state)
 {
@@ -542,6 +566,7 @@ int main(int argc, char **argv)
 		CASE(second_granule),
 		cmocka_unit_test_setup_teardown(sinks_are_open, set_up_iwarp, tear_down),
 		CASE(read_waits),
+		CASE(hold_what_was_read),
 		CASE(read_waits_no_more),
 	};
 

@@ -41,6 +41,7 @@ static struct weft_slot last; /* as done() saw it */
 static struct weft_queue_stats stats;
 static struct weft_err why;
 static int end_rc;
+static bool end_hung_up;
 static char *memory; /* the caller's; undeclared, unless a case declares it */
 
 static uint64_t clock_ns(void *arg)
@@ -75,6 +76,7 @@ static void on_closed(struct weft_link *link)
 {
 	closes++;
 	end_rc = link->rc;
+	end_hung_up = link->hung_up;
 	why = link->err;
 	stats = link->stats;
 	weft_link_free(link);
@@ -785,34 +787,65 @@ static void no_copies(void **state)
 	weft_region_remove(region);
 }
 
+static void check_pieces(const struct iovec *iov, unsigned n, uint32_t each)
+{
+	unsigned before = dones;
+	union nvme_sqe *sqe;
+	uint32_t capsule;
+
+	fill(peer.memory + 4096, n * each, n);
+	submit(nvme_cmd_read, iov, 0, n * each);
+	capsule = hear(&sqe);
+	assert_true(capsule <= sizeof(*sqe) + link_->capsule_max);
+	fabric_end_recv(&peer, (unsigned)(((char *)sqe - peer.recvs) / END_RECV_SIZE));
+	serve_data(sqe, capsule, false, 4096, n * each);
+	answer(sqe);
+	await(&dones, before + 1);
+	for (unsigned i = 0; i < n; i++)
+		assert_memory_equal(iov[i].iov_base, peer.memory + 4096 + i * each, each);
+}
+
 /* More pieces than a capsule has room for, whatever the controller would take. */
 static void many_pieces(void **state)
 {
 	enum { MANY = 40, EACH = 100 };
+	static const uint32_t rooms[] = { 2048, 64, 40, 16, 0 };
 	struct iovec iov[MANY];
 	struct weft_region *region;
-	union nvme_sqe *sqe;
-	uint32_t capsule;
 
 	assert_int_equal(weft_region_add(&region, memory, MEMORY, MDTS, NULL), 0);
 	connect_both();
-	link_->capsule_max = 2048;
 	link_->blocks_max = 200;
 	for (unsigned i = 0; i < MANY; i++)
 		iov[i] = (struct iovec){ memory + 1000 * i, EACH };
-	for (unsigned n = 1; n <= MANY; n++) {
-		fill(peer.memory + 4096, n * EACH, n);
-		submit(nvme_cmd_read, iov, 0, n * EACH);
-		capsule = hear(&sqe);
-		fabric_end_recv(&peer, (unsigned)(((char *)sqe - peer.recvs) / END_RECV_SIZE));
-		serve_data(sqe, capsule, false, 4096, n * EACH);
-		answer(sqe);
-		await(&dones, n);
-		for (unsigned i = 0; i < n; i++)
-			assert_memory_equal(iov[i].iov_base, peer.memory + 4096 + i * EACH, EACH);
+	for_each_row(i, rooms) {
+		link_->capsule_max = rooms[i];
+		for (unsigned n = 1; n <= MANY; n++)
+			check_pieces(iov, n, EACH);
 	}
 	close_link();
 	weft_region_remove(region);
+}
+
+/* The controller writes nothing and calls it success: what earlier commands left in the buffers is
+ * nobody's. */
+static void less_than_was_read(void **state)
+{
+	struct iovec iov = { memory, 4096 };
+	union nvme_sqe *sqe;
+
+	connect_both();
+	for (unsigned i = 0; i < 2 * DEPTH; i++) {
+		memset(memory, 's', 4096);
+		submit(i < DEPTH ? nvme_cmd_write : nvme_cmd_read, &iov, 0, 4096);
+		hear(&sqe);
+		fabric_end_recv(&peer, (unsigned)(((char *)sqe - peer.recvs) / END_RECV_SIZE));
+		answer(sqe);
+		await(&dones, i + 1);
+		for (unsigned at = 0; i >= DEPTH && at < 4096; at++)
+			assert_int_equal(memory[at], 0);
+	}
+	close_link();
 }
 
 /* The program gives its memory up and declares it again: old keys are nobody's. */
@@ -976,6 +1009,7 @@ static void bad_completions(void **state)
 			if (receive)
 				answer(sqe);
 			check_end(timeout ? -ETIMEDOUT : -ECONNRESET, "connection lost");
+			assert_false(end_hung_up);
 			assert_int_equal(dones, 0);
 			again();
 		}
@@ -1025,6 +1059,7 @@ static void events(void **state)
 			close_link();
 		} else {
 			check_end(c->rc, c->text);
+			assert_int_equal(end_hung_up, c->events[0] == RDMA_CM_EVENT_DISCONNECTED);
 			assert_int_equal(dones, 0);
 		}
 		again();
@@ -1062,6 +1097,7 @@ static void said(void **state)
 		turns(10);
 		if (said_cases[i].rc) {
 			check_end(said_cases[i].rc, said_cases[i].text);
+			assert_false(end_hung_up);
 			assert_int_equal(dones, 0);
 		} else {
 			answer(sqe);
@@ -1072,6 +1108,7 @@ static void said(void **state)
 	}
 }
 
+/* On iWARP one that vanished looks the same. */
 static void controller_leaves(void **state)
 {
 	for (int iwarp = 0; iwarp < 2; iwarp++) {
@@ -1085,6 +1122,7 @@ static void controller_leaves(void **state)
 		assert_return_code(v->disconnect(peer.id), errno);
 		await(&closes, 1);
 		assert_int_equal(end_rc, -ECONNRESET);
+		assert_int_equal(end_hung_up, !iwarp);
 		again();
 	}
 }
@@ -1098,6 +1136,7 @@ static void controller_falls_silent(void **state)
 	assert_int_equal(closes, 0);
 	assert_true(fabric_time_out(link_qp()));
 	check_end(-ETIMEDOUT, "retry");
+	assert_false(end_hung_up);
 	assert_int_equal(stats.retried, 1);
 }
 
@@ -1110,6 +1149,7 @@ static void adapter_removed(void **state)
 	turns(3);
 	fabric_remove("fake0");
 	check_end(-ENODEV, "adapter was removed");
+	assert_false(end_hung_up);
 	assert_int_equal(dones, 0);
 }
 
@@ -1180,6 +1220,7 @@ int main(int argc, char **argv)
 		CASE(declared),
 		CASE(no_copies),
 		CASE(many_pieces),
+		CASE(less_than_was_read),
 		CASE(declared_again),
 		CASE(in_line_for_a_buffer),
 		CASE(closed_in_line),

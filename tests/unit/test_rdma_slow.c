@@ -11,6 +11,7 @@
 
 #include "../fuzz/slow.h"
 #include "rdma_both.h"
+#include "target/target.h"
 #include "transport/rdma/rdma.h"
 
 enum {
@@ -86,8 +87,21 @@ static void count_answers(unsigned n, uint16_t status)
 		assert_int_equal(le16_to_cpu(raw_answer(&io).status) >> 1, status);
 }
 
+static void hold_what_they_may(void)
+{
+	for (unsigned i = 0; i < WRITES; i++)
+		send_in_capsule();
+	count_answers(WRITES - HELD_MOST, NVME_SC_CMD_INTERRUPTED);
+	check_alive(&admin);
+	assert_int_equal(slow_end(ALL, 0), HELD_MOST);
+	count_answers(HELD_MOST, 0);
+	/* All receives are back. */
+	case_turns(4);
+	assert_int_equal(fabric_receives(target_qp(&io)), RECEIVES);
+}
+
 /* One host's writes to slow storage hold what receives they may; what is beyond is sent back, to be
- * tried again, and everybody else is heard. */
+ * tried again, and everybody else is heard. Once they are answered, others may hold as many. */
 static void some_are_never_held(void **state)
 {
 	struct weft_pool *pool;
@@ -98,19 +112,29 @@ static void some_are_never_held(void **state)
 	case_turns(4); /* that of its Connect is back */
 	pool = pool_of(&io);
 	taken = take_buffers(pool, &n);
-	for (unsigned i = 0; i < WRITES; i++)
-		send_in_capsule();
-	count_answers(WRITES - HELD_MOST, NVME_SC_CMD_INTERRUPTED);
-	check_alive(&admin);
-	assert_int_equal(slow_end(ALL, 0), HELD_MOST);
-	count_answers(HELD_MOST, 0);
-	/* All receives are back. */
-	case_turns(4);
-	assert_int_equal(fabric_receives(target_qp(&io)), RECEIVES);
+	hold_what_they_may();
+	hold_what_they_may();
 	give_buffers(pool, taken, n);
 	raw_close(&io);
 	raw_close(&admin);
 	case_settle();
+}
+
+/* --- a queue that is full --------------------------------------------------------------------- */
+
+/* Its host agreed to so many, and knows which are under way: one more is a host that has lost count. */
+static void one_more_than_the_queue_holds(void **state)
+{
+	open_both();
+	for (unsigned i = 0; i < DEPTH; i++)
+		send_in_capsule();
+	assert_true(fabric_end_quiet(&io.end));
+	check_alive(&admin);
+	send_in_capsule();
+	raw_expect_end(&io);
+	check_alive(&admin);
+	assert_int_equal(slow_end(ALL, 0), DEPTH);
+	close_both();
 }
 
 /* --- a host that comes back ------------------------------------------------------------------- */
@@ -226,8 +250,32 @@ static void a_read_under_way_keeps_a_write_out(void **state)
 	assert_int_equal(le16_to_cpu(raw_answer(&writer).status) >> 1, 0);
 	assert_int_equal(nlate, 1); /* or this tests nothing */
 	hand_out = true;
+	case_advance(1);
 	assert_int_equal(le16_to_cpu(raw_answer(&writer).status) >> 1, 0);
 	rdma_verbs = v;
+	raw_close(&writer);
+	close_both();
+}
+
+/* Neither the write nor a read behind it, which it keeps out, makes the reactor turn meanwhile. */
+static void who_waits_for_a_block_is_at_rest(void **state)
+{
+	union nvme_sqe read = raw_rw(false, 0, 1);
+	struct raw writer, reader;
+
+	read_and_hear_nothing(&writer);
+	raw_io(&reader, IP, admin.cntlid, 3, DEPTH);
+	send_write(&writer, 0);
+	case_turns(4);
+	raw_keyed(&reader, &read, 0, BLOCK);
+	raw_send(&reader, &read, 0);
+	case_turns(1000);
+	assert_false(weft_reactor_busy(case_home()));
+	assert_false(raw_is_answered(&writer) || raw_is_answered(&reader));
+	hand_out = true;
+	assert_true(is_answered_soon(&writer) && is_answered_soon(&reader));
+	rdma_verbs = v;
+	raw_close(&reader);
 	raw_close(&writer);
 	close_both();
 }
@@ -248,7 +296,44 @@ static void a_read_that_never_ends_has_to_go(void **state)
 		hand_out = target_qp(&io)->state == IBV_QPS_ERR;
 	}
 	assert_true(hand_out);
+	case_advance(1);
 	assert_int_equal(le16_to_cpu(raw_answer(&writer).status) >> 1, 0);
+	rdma_verbs = v;
+	raw_close(&writer);
+	close_both();
+}
+
+static void removed(void *arg)
+{
+	*(bool *)arg = true;
+}
+
+/* A namespace that is removed stays until its last byte has left; and no longer than that is
+ * allowed to take. */
+static void a_removal_waits_for_a_read_under_way(void **state)
+{
+	struct weft_err err = { "" };
+	struct rdma_conn *conn;
+	bool over = false;
+	struct raw writer;
+
+	read_and_hear_nothing(&writer);
+	conn = fabric_id_of(target_qp(&io))->context;
+	assert_int_equal(weft_ns_remove(weft_subsys_find(case_target(), CASE_NQN), 1, removed,
+					&over, &err),
+			 0);
+	for (unsigned i = 0; i < 4; i++)
+		case_advance(2000);
+	assert_false(over);
+	for (unsigned i = 0; i < 3 && !hand_out; i++) {
+		case_advance(2000);
+		hand_out = target_qp(&io)->state == IBV_QPS_ERR;
+	}
+	assert_true(hand_out);
+	assert_string_equal(conn->qp.why, "keeps a namespace from being removed");
+	case_turns(10);
+	assert_true(over);
+	check_alive(&admin);
 	rdma_verbs = v;
 	raw_close(&writer);
 	close_both();
@@ -261,10 +346,15 @@ int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
 		CASE(some_are_never_held, set_up_shared),
+		CASE(one_more_than_the_queue_holds, set_up_shared),
 		CASE(lost_and_not_noticed, set_up_unshared),
 		cmocka_unit_test_setup_teardown(a_read_under_way_keeps_a_write_out, set_up,
 						tear_down),
+		cmocka_unit_test_setup_teardown(who_waits_for_a_block_is_at_rest, set_up,
+						tear_down),
 		cmocka_unit_test_setup_teardown(a_read_that_never_ends_has_to_go, set_up,
+						tear_down),
+		cmocka_unit_test_setup_teardown(a_removal_waits_for_a_read_under_way, set_up,
 						tear_down),
 	};
 

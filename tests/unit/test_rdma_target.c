@@ -302,6 +302,57 @@ static void lists(void **state)
 	close_both();
 }
 
+static void turn_until_pending(struct ibv_qp *qp)
+{
+	for (int i = 0; i < 100 && !fabric_pending(qp); i++)
+		case_turn();
+}
+
+/* A piece of no bytes moves nothing, and asks nothing of the adapter. */
+static void a_request_per_piece(void **state)
+{
+	union nvme_sqe write = raw_rw(true, 0, 8);
+
+	open_both();
+	fabric_hold(target_qp(&io), HOLD_READS);
+	put_list(&io, &write, 0);
+	raw_send(&io, &write, COUNT(pieces) * 16);
+	turn_until_pending(target_qp(&io));
+	assert_int_equal(fabric_pending(target_qp(&io)), COUNT(pieces) - 1);
+	fabric_hold(target_qp(&io), 0);
+	assert_int_equal(raw_answer(&io).status, 0);
+	close_both();
+}
+
+/* What soft iWARP is not asked to tell the end of, it sends with what is in its pages by then. */
+static void writes_that_are_asked_about(void **state)
+{
+	static const struct {
+		const char *device;
+		unsigned signaled;
+	} cases[] = { { "fake0", 0 }, { "iwarp0", IBV_SEND_SIGNALED } };
+
+	for_each_named(i, cases, device) {
+		union nvme_sqe read = raw_rw(false, 0, 8);
+
+		tear_down(state);
+		fabric_begin();
+		fabric_map(IP, cases[i].device);
+		case_start(IP);
+		open_both();
+		fabric_hold(target_qp(&io), 1u << IBV_WR_RDMA_WRITE);
+		raw_keyed(&io, &read, 0, 4096);
+		raw_send(&io, &read, 0);
+		turn_until_pending(target_qp(&io));
+		assert_int_equal(fabric_next(target_qp(&io))->opcode, IBV_WR_RDMA_WRITE);
+		assert_int_equal(fabric_next(target_qp(&io))->send_flags & IBV_SEND_SIGNALED,
+				 cases[i].signaled);
+		fabric_hold(target_qp(&io), 0);
+		assert_int_equal(raw_answer(&io).status, 0);
+		close_both();
+	}
+}
+
 /* A read into memory with a key of its own, that the host gives up with the command. */
 static void check_invalidation(struct raw *q, bool invalidated)
 {
@@ -410,8 +461,7 @@ static void write_held(struct raw *q, unsigned count)
 		raw_keyed(q, &write, i * 8192, 8192);
 		raw_send(q, &write, 0);
 	}
-	for (int i = 0; i < 100 && !fabric_pending(target_qp(q)); i++)
-		case_turn();
+	turn_until_pending(target_qp(q));
 	assert_int_equal(fabric_next(target_qp(q))->opcode, IBV_WR_RDMA_READ);
 }
 
@@ -723,6 +773,26 @@ static void no_connect_command(void **state)
 	raw_expect_end(&q);
 	raw_close(&q);
 	case_settle();
+}
+
+/* The host waits for the answer, and may take a lost one for a lost command. */
+static void disconnect_is_answered(void **state)
+{
+	union nvme_sqe sqe = { .connect = { .opcode = NVME_FABRICS_OPCODE,
+					    .rsvd1 = NVME_PSDT_SGL,
+					    .fctype = NVMF_DISCONNECT } };
+
+	open_both();
+	fabric_hold(target_qp(&io), HOLD_ANSWERS);
+	raw_send(&io, &sqe, 0);
+	turn_until_pending(target_qp(&io));
+	case_turns(10);
+	assert_true(fabric_end_quiet(&io.end));
+	fabric_hold(target_qp(&io), 0);
+	assert_int_equal(raw_answer(&io).status, 0);
+	raw_expect_end(&io);
+	check_alive(&admin);
+	close_both();
 }
 
 static void adapter_removed(void **state)
@@ -1169,6 +1239,8 @@ int main(int argc, char **argv)
 		CASE(sgls),
 		CASE(in_capsule),
 		CASE(lists),
+		CASE(a_request_per_piece),
+		CASE(writes_that_are_asked_about),
 		CASE(invalidation),
 		CASE(keys),
 		CASE(vanishes),
@@ -1183,6 +1255,7 @@ int main(int argc, char **argv)
 		CASE(established_never),
 		CASE(gone_before_it_was_accepted),
 		CASE(no_connect_command),
+		CASE(disconnect_is_answered),
 		CASE(adapter_removed),
 		CASE(adapter_slow),
 		CASE(listener_goes),

@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <linux/filter.h>
+#include <linux/io_uring.h>
 #include <linux/seccomp.h>
 #include <pthread.h>
 #include <sched.h>
@@ -149,6 +150,59 @@ static void no_wake_up_is_lost(void **state)
 	weft_reactor_post(r, &last_msg);
 	pthread_join(runner, NULL);
 	assert_int_equal(sender->next, ROUNDS);
+	free(sender);
+}
+
+/* The ring that this process has; -1: none. */
+static int find_ring(void)
+{
+	char name[32], leads_to[64];
+	ssize_t len;
+
+	for (int fd = 3; fd < 256; fd++) {
+		snprintf(name, sizeof(name), "/proc/self/fd/%d", fd);
+		len = readlink(name, leads_to, sizeof(leads_to) - 1);
+		leads_to[len > 0 ? len : 0] = '\0';
+		if (!strcmp(leads_to, "anon_inode:[io_uring]"))
+			return fd;
+	}
+	return -1;
+}
+
+static void *send_one_by_one(void *arg)
+{
+	struct sender *s = arg;
+
+	for (unsigned i = 0; i < BURST; i++) {
+		s->msgs[i] = (struct numbered){ { .fn = receive }, s, i };
+		weft_reactor_post(r, &s->msgs[i].msg);
+		while (atomic_load(&s->received) <= i)
+			sched_yield();
+	}
+	return NULL;
+}
+
+/* The kernel may end the watch of the mailbox, as when it has no room to report: it is set up
+ * again. */
+static void watch_that_ended(void **state)
+{
+	struct io_uring_sync_cancel_reg all = {
+		.flags = IORING_ASYNC_CANCEL_ANY | IORING_ASYNC_CANCEL_ALL,
+		.timeout = { -1, -1 },
+	};
+	struct sender *sender;
+
+	need_reactor();
+	settle();
+	if (syscall(SYS_io_uring_register, find_ring(), IORING_REGISTER_SYNC_CANCEL, &all, 1) < 0)
+		skip(); /* Linux before 6.0 */
+	settle();
+	sender = calloc(1, sizeof(*sender));
+	assert_non_null(sender);
+	pthread_create(&sender->thread, NULL, send_one_by_one, sender);
+	while (atomic_load(&sender->received) < BURST)
+		weft_reactor_turn(r, -1);
+	pthread_join(sender->thread, NULL);
 	free(sender);
 }
 
@@ -300,6 +354,7 @@ int main(void)
 		cmocka_unit_test(mailbox_rings_only_for_a_sleeper),
 		on_both(messages_keep_their_order),
 		on_both(no_wake_up_is_lost),
+		on(uring, watch_that_ended),
 		on_both(messages_may_post_themselves),
 		on_both(run_stops_and_runs_again),
 		on_both(polling_reactor_runs),

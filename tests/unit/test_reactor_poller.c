@@ -262,6 +262,32 @@ static void work_for_the_engine_goes_at_once(void **state)
 	adapter_unplug(&adapter);
 }
 
+static struct weft_bulk_line line;
+
+static void line_up(struct weft_task *task)
+{
+	weft_reactor_bulk(r, &line, task);
+}
+
+/* Turns with bulk work are long: sockets do not wait for several of them. */
+static void bulk_work_calls_the_engine(void **state)
+{
+	struct weft_task task;
+
+	need_reactor();
+	adapter_plug(&adapter);
+	count_engine_calls();
+	adapter.always = true;
+	weft_reactor_turn(r, 0);
+	weft_bulk_line_init(&line, NULL);
+	weft_task_init(&task, line_up);
+	weft_reactor_bulk(r, &line, &task);
+	assert_int_equal(engine_calls_of(20, 0), 20);
+	weft_reactor_unbulk(&line, &task);
+	assert_int_equal(engine_calls_of(1, 0), 0);
+	adapter_unplug(&adapter);
+}
+
 static void without_pollers_every_turn_calls_the_engine(void **state)
 {
 	need_reactor();
@@ -558,6 +584,7 @@ int main(void)
 		on_both(busy_poller_spares_the_engine),
 		on_both(spinning_does_not_forget_the_engine),
 		on_both(work_for_the_engine_goes_at_once),
+		on_both(bulk_work_calls_the_engine),
 		on_both(without_pollers_every_turn_calls_the_engine),
 		on_both(busy_reactor_says_so),
 		on_both(polling_reactor_never_arms),

@@ -7,6 +7,7 @@
 #include <netinet/in.h>
 #include <poll.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -66,6 +67,29 @@ static void canceled_recv_leaves_the_stream(void **state)
 		assert_memory_equal(buf, "abc", 3);
 	}
 	close_pair(&sock, peer);
+}
+
+/* Another process goes on with a duplicate: nothing is heard of it here, where the memory of the
+ * socket is somebody else's by then. */
+static void closed_is_forgotten(void **state)
+{
+	static const struct weft_sock nobodys;
+	struct weft_sock sock;
+	int peer, duplicate;
+
+	need_reactor();
+	peer = open_pair(&sock);
+	duplicate = dup(sock.fd);
+	assert_true(duplicate >= 0);
+	settle();
+	weft_sock_close(&sock);
+	memset(&sock, 0, sizeof(sock));
+	assert_int_equal(write(peer, "abc", 3), 3);
+	settle();
+	close(peer);
+	settle();
+	assert_memory_equal(&sock, &nobodys, sizeof(sock));
+	close(duplicate);
 }
 
 static void recv_scatters(void **state)
@@ -663,6 +687,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		on_both(recv_gets_what_is_there),
 		on_both(canceled_recv_leaves_the_stream),
+		on_both(closed_is_forgotten),
 		on_both(recv_scatters),
 		on_both(recv_sees_the_end),
 		on_both(shutdown_ends_a_recv),

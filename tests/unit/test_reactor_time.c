@@ -9,26 +9,10 @@
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 
+#include "ran.h"
+#include "running.h"
+
 #define MS UINT64_C(1000000)
-
-/* --- a log of what ran ------------------------------------------------------------------------ */
-
-static char ran[64];
-
-static void note(char what)
-{
-	size_t n = strlen(ran);
-
-	assert_true(n + 1 < sizeof(ran));
-	ran[n] = what;
-	ran[n + 1] = '\0';
-}
-
-static void expect_ran(const char *what)
-{
-	assert_string_equal(ran, what);
-	ran[0] = '\0';
-}
 
 /* --- timers ----------------------------------------------------------------------------------- */
 
@@ -114,6 +98,30 @@ static void timers_move_and_stop(void **state)
 	weft_timer_set(r, &a.timer, 0);
 	advance(0);
 	expect_ran("a");
+}
+
+/* One that is set is not reported as due. */
+static void what_is_left_is_rounded_up(void **state)
+{
+	static const struct {
+		uint64_t ns, left_ms;
+	} table[] = {
+		{ 0, 10 }, { 1, 10 },         { MS - 1, 10 },
+		{ MS, 9 }, { 9 * MS + 1, 1 }, { 10 * MS - 1, 1 },
+	};
+	struct noted_timer a = noted_timer('a');
+
+	need_reactor();
+	for_each_row(i, table) {
+		use_fake_clock();
+		advance(0);
+		weft_timer_set(r, &a.timer, 10);
+		fake_ns += table[i].ns;
+		advance(0);
+		assert_int_equal(weft_timer_left_ms(r, &a.timer), table[i].left_ms);
+		weft_timer_stop(r, &a.timer);
+	}
+	expect_ran("");
 }
 
 static void timers_do_not_hold_up_the_turn(void **state)
@@ -239,6 +247,62 @@ static void deferred_work_cancels_other_work(void **state)
 	expect_ran("x");
 }
 
+/* --- work that is kept out -------------------------------------------------------------------- */
+
+static struct weft_retry retry;
+static unsigned tries, let_in_at; /* 0: never */
+
+static void try_to_get_in(struct weft_task *task)
+{
+	assert_ptr_equal(task, &retry.task);
+	if (++tries == let_in_at)
+		weft_retry_over(&retry);
+	else
+		weft_retry_later(r, &retry);
+}
+
+static unsigned tries_until_it_rests(void)
+{
+	tries = 0;
+	for (unsigned turns = 0; weft_reactor_busy(r); turns++) {
+		assert_true(turns < 1000);
+		weft_reactor_turn(r, 0);
+	}
+	return tries;
+}
+
+/* By turns, while that is likely to help; then each millisecond, and the reactor may sleep. */
+static void work_that_is_kept_out_comes_to_rest(void **state)
+{
+	unsigned turns;
+
+	need_reactor();
+	use_fake_clock();
+	let_in_at = 0;
+	weft_retry_init(&retry, try_to_get_in);
+	weft_reactor_defer(r, &retry.task);
+	turns = tries_until_it_rests();
+	assert_in_range(turns, 100, 1000);
+	for (unsigned ms = 1; ms <= 20; ms++) {
+		advance(1);
+		assert_false(weft_reactor_busy(r));
+		assert_int_equal(tries, turns + ms);
+	}
+	weft_reactor_turn(r, 0);
+	assert_int_equal(tries, turns + 20);
+	/* It may be asked to look before its time; once it is in, it begins anew. */
+	let_in_at = tries + 1;
+	weft_reactor_defer(r, &retry.task);
+	weft_reactor_turn(r, 0);
+	assert_int_equal(tries, let_in_at);
+	let_in_at = 0;
+	weft_reactor_defer(r, &retry.task);
+	assert_int_equal(tries_until_it_rests(), turns);
+	weft_retry_cancel(&retry);
+	advance(10);
+	assert_int_equal(tries, turns);
+}
+
 /* Everything at once: each kind of work defers and notes itself. */
 static struct noted_task last;
 
@@ -330,11 +394,13 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		on_both(timers_fire_in_order),
 		on_both(timers_move_and_stop),
+		on_both(what_is_left_is_rounded_up),
 		on_both(timers_do_not_hold_up_the_turn),
 		on_both(timers_wake_the_reactor),
 		on_both(clock_is_read_once_per_turn),
 		on_both(deferred_work_runs_once),
 		on_both(deferred_work_cancels_other_work),
+		on_both(work_that_is_kept_out_comes_to_rest),
 		on_both(turn_has_its_order),
 		on(epoll, doze_keeps_the_alarm),
 		on(epoll, doze_knows_of_deferred_work),

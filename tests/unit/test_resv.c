@@ -408,21 +408,65 @@ static void last_registrants_and_shared_keys(void **state)
 	}
 }
 
-static void registrants_have_a_limit(void **state)
+/* Host @number, of the name @name. */
+static uint16_t enter(struct resv_state *st, unsigned number, uint8_t name, uint8_t action)
 {
-	struct resv_request rq = { .kind = RESV_REGISTER, .key = 1 };
-	static struct resv_state st;
+	struct resv_request rq = {
+		.kind = RESV_REGISTER, .action = action, .key = 1, .iekey = true
+	};
 	bool changed;
 
+	memcpy(rq.host, &number, sizeof(number));
+	rq.name[RESV_NAME_BYTES - 1] = name;
+	return resv_run(st, &rq, &changed);
+}
+
+static void registrants_have_a_limit(void **state)
+{
+	static struct resv_state st;
+	unsigned n = 0;
+
 	memset(&st, 0, sizeof(st));
-	for (unsigned i = 0; i < RESV_REGS_MAX; i++) {
-		rq.host[0] = (uint8_t)i;
-		rq.host[1] = (uint8_t)(i >> 8);
-		assert_int_equal(resv_run(&st, &rq, &changed), 0);
-	}
-	rq.host[2] = 1;
-	assert_int_equal(resv_run(&st, &rq, &changed), NVME_SC_INTERNAL);
+	for (; n < RESV_REGS_MAX; n++)
+		assert_int_equal(enter(&st, n, (uint8_t)(1 + n / RESV_REGS_OF_NAME), 0), 0);
+	assert_int_equal(enter(&st, n, 99, 0), NVME_SC_INTERNAL);
 	assert_int_equal(st.nregs, RESV_REGS_MAX);
+}
+
+/* However it registers. It loses nothing of what it has, and others lose nothing at all. */
+static void registrants_of_one_name_have_a_limit(void **state)
+{
+	enum { REGISTER, UNREGISTER, REPLACE };
+	static struct resv_state st;
+	unsigned n = 0;
+
+	memset(&st, 0, sizeof(st));
+	for (; n < RESV_REGS_OF_NAME; n++)
+		assert_int_equal(enter(&st, n, 1, n % 2 ? REGISTER : REPLACE), 0);
+	assert_int_equal(enter(&st, n, 1, REGISTER), NVME_SC_INTERNAL);
+	assert_int_equal(enter(&st, n, 1, REPLACE), NVME_SC_INTERNAL);
+	assert_int_equal(st.nregs, RESV_REGS_OF_NAME);
+	assert_int_equal(st.generation, RESV_REGS_OF_NAME);
+	assert_int_equal(enter(&st, 0, 1, REPLACE), 0);
+	assert_int_equal(enter(&st, n, 2, REGISTER), 0);
+	assert_int_equal(enter(&st, 0, 1, UNREGISTER), 0);
+	assert_int_equal(enter(&st, n + 1, 1, REGISTER), 0);
+}
+
+/* From a time when names were not kept. */
+static void registrants_without_a_name_are_nobodys(void **state)
+{
+	static struct resv_state st;
+	unsigned n = 0;
+
+	memset(&st, 0, sizeof(st));
+	for (; n < 2 * RESV_REGS_OF_NAME; n++) {
+		assert_int_equal(enter(&st, n, 1 + n % 2, 0), 0);
+		memset(st.regs[n].name, 0, RESV_NAME_BYTES);
+	}
+	for (; n < 3 * RESV_REGS_OF_NAME; n++)
+		assert_int_equal(enter(&st, n, 1, 0), 0);
+	assert_int_equal(enter(&st, n, 1, 0), NVME_SC_INTERNAL);
 }
 
 static void persistence(void **state)
@@ -514,6 +558,59 @@ static void without_a_reservation_there_is_no_view(void **state)
 	assert_null(view);
 }
 
+/* --- telling ---------------------------------------------------------------------------------- */
+
+/* As show_notices() has them. */
+static unsigned read_notices(struct resv_notice *notices, const char *text)
+{
+	unsigned n = 0;
+
+	for (; *text; text += text[2] ? 3 : 2, n++) {
+		put_host(notices[n].host, text[0]);
+		notices[n].type = (uint8_t)(text[1] - '0');
+	}
+	return n;
+}
+
+/* Each host hears of what is for it, in the order in which it happened. */
+static void hosts_are_told_in_order(void **state)
+{
+	static const struct {
+		const char *notices;
+		char host;
+		const char *told; /* types */
+	} cases[] = {
+		{ "A1", 'A', "1" },
+		{ "A1", 'B', "" },
+		{ "B1 C2", 'A', "" },
+		{ "B1 C2", 'D', "" },
+		{ "B2 A1 B1 C3 B3 A2", 'A', "12" },
+		{ "B2 A1 B1 C3 B3 A2", 'B', "213" },
+		{ "B2 A1 B1 C3 B3 A2", 'C', "3" },
+		{ "D3 D2 D1 D1 D2 D3", 'D', "321123" },
+	};
+	struct tgt_ns ns = { .nsid = 7 };
+
+	for_each_row(i, cases) {
+		struct tgt_ctrl *ctrl = calloc(1, sizeof(*ctrl));
+		struct resv_notice notices[8] = { 0 };
+		struct resv_telling telling;
+		unsigned n = read_notices(notices, cases[i].notices);
+
+		weft_list_init(&ctrl->aers);
+		put_host(ctrl->hostid, cases[i].host);
+		assert_int_equal(tgt_resv_tell_begin(&telling, &ns, notices, n), 0);
+		assert_int_equal(tgt_resv_tell(&telling, ctrl), strlen(cases[i].told));
+		assert_int_equal(ctrl->resv_log.n, strlen(cases[i].told));
+		for (unsigned k = 0; k < ctrl->resv_log.n; k++) {
+			assert_int_equal(ctrl->resv_log.pages[k].rnlpt, cases[i].told[k] - '0');
+			assert_int_equal(le32_to_cpu(ctrl->resv_log.pages[k].nsid), 7);
+		}
+		tgt_resv_tell_end(&telling);
+		free(ctrl);
+	}
+}
+
 /* --- as the store has it ---------------------------------------------------------------------- */
 
 static void records_come_back(void **state)
@@ -523,6 +620,7 @@ static void records_come_back(void **state)
 	size_t size;
 
 	make(&st, EARO, "A B* C");
+	memcpy(st.regs[1].name, "\1name\2", RESV_NAME_BYTES);
 	st.ptpl = true;
 	st.generation = 77;
 	st.noticed = 5;
@@ -571,6 +669,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(registering),
 		cmocka_unit_test(registrants_have_a_limit),
+		cmocka_unit_test(registrants_of_one_name_have_a_limit),
+		cmocka_unit_test(registrants_without_a_name_are_nobodys),
 		cmocka_unit_test(persistence),
 		cmocka_unit_test(acquiring),
 		cmocka_unit_test(preempting),
@@ -578,6 +678,7 @@ int main(void)
 		cmocka_unit_test(last_registrants_and_shared_keys),
 		cmocka_unit_test(access_by_type),
 		cmocka_unit_test(without_a_reservation_there_is_no_view),
+		cmocka_unit_test(hosts_are_told_in_order),
 		cmocka_unit_test(records_come_back),
 		cmocka_unit_test(records_that_are_none_are_refused),
 	};

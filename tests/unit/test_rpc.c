@@ -1,5 +1,5 @@
-/* test_rpc.c - JSON-RPC without a socket: bytes to lines, a line to a call, a call to its
- * answer. */
+/* test_rpc.c - JSON-RPC without a socket: bytes to lines, a line to a call, a call to its answer;
+ * and where the socket may be. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -7,10 +7,14 @@
 #include <cmocka.h>
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "daemon/lines.h"
+#include "daemon/listen.h"
 #include "daemon/rpc.h"
 #include "running.h"
 
@@ -249,6 +253,34 @@ static void a_call_may_take_its_time(void **state)
 	check_answer(line, RESULT("1", "true"));
 }
 
+/* --- where the socket is ---------------------------------------------------------------------- */
+
+static void made_where_others_cannot_write(void **state)
+{
+	static const struct {
+		mode_t mode;
+		int rc;
+	} cases[] = {
+		{ 0700, 0 }, { 0755, 0 }, { 0770, -EPERM }, { 0702, -EPERM }, { 01777, -EPERM },
+	};
+	char dir[] = "/tmp/weft-rpc-XXXXXX", path[64];
+	struct weft_err err;
+	int fd;
+
+	assert_non_null(mkdtemp(dir));
+	snprintf(path, sizeof(path), "%s/control.sock", dir);
+	for_each_row(i, cases) {
+		err.text[0] = '\0';
+		assert_int_equal(chmod(dir, cases[i].mode), 0);
+		fd = weft_unix_listen(path, true, &err);
+		assert_int_equal(fd < 0 ? fd : 0, cases[i].rc);
+		assert_int_equal(unlink(path), cases[i].rc ? -1 : 0);
+		if (fd >= 0)
+			close(fd);
+	}
+	assert_int_equal(rmdir(dir), 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -256,6 +288,7 @@ int main(void)
 		cmocka_unit_test(lines_grow),
 		cmocka_unit_test(calls_are_answered),
 		cmocka_unit_test(a_call_may_take_its_time),
+		cmocka_unit_test(made_where_others_cannot_write),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -357,6 +358,11 @@ static void read_at(void *bytes, size_t size, off_t at)
 	close(fd);
 }
 
+static void cut_to(off_t size)
+{
+	assert_int_equal(truncate(path, size), 0);
+}
+
 enum { SLOT_0 = 64 << 10, SLOT_1 = SLOT_0 + (16 << 20), SLOT_PART = 4096 };
 
 /* All of the file that these cases use. */
@@ -388,36 +394,51 @@ static void expect_in(const struct contents *c, const char *value)
 	closed(store);
 }
 
-static void a_write_cut_anywhere_leaves_the_old_or_the_new(void **state)
+/* The write of @made to slot @slot of what was there before, @old. */
+static void check_cuts(const struct contents *old, unsigned slot, const char *made, size_t size)
 {
-	static struct contents old, torn;
-	struct weft_store *store = opened(spec, 1, 1);
-	char made[200];
-	size_t size;
+	static struct contents torn;
 
-	assert_int_equal(put(store, "key", "old"), 0);
-	take_contents(&old);
-	disk.noting = true;
-	assert_int_equal(put(store, "key", "new"), 0);
-	disk.noting = false;
-	closed(store);
-	assert_int_equal(disk.at, SLOT_0);
-	assert_in_range(disk.size, 40, sizeof(made));
-	size = disk.size;
-	memcpy(made, disk.bytes, size);
 	for (size_t cut = 0; cut < size; cut++) {
-		torn = old; /* its beginning reached the disk … */
-		memcpy(torn.slots[0], made, cut);
+		torn = *old; /* its beginning reached the disk … */
+		memcpy(torn.slots[slot], made, cut);
 		expect_in(&torn, "old");
-		torn = old; /* … or its end alone */
-		memcpy(torn.slots[0] + cut + 1, made + cut + 1, size - cut - 1);
-		if (memcmp(torn.slots[0], made, size)) /* that byte is the same in both */
+		torn = *old; /* … or its end alone */
+		memcpy(torn.slots[slot] + cut + 1, made + cut + 1, size - cut - 1);
+		if (memcmp(torn.slots[slot], made, size)) /* that byte is the same in both */
 			expect_in(&torn, "old");
 	}
-	memcpy(torn.slots[0], made, size);
+	memcpy(torn.slots[slot], made, size);
 	expect_in(&torn, "new");
-	torn.slots[0][size - 1] ^= 1;
+	torn.slots[slot][size - 1] ^= 1;
 	expect_in(&torn, "old");
+}
+
+/* Whichever of the slots it goes to. */
+static void a_write_cut_anywhere_leaves_the_old_or_the_new(void **state)
+{
+	static const off_t slots[] = { SLOT_0, SLOT_1 };
+	static struct contents old;
+	char made[200];
+
+	for (unsigned slot = 0; slot < COUNT(slots); slot++) {
+		struct weft_store *store;
+
+		cut_to(0);
+		store = opened(spec, 1, 1);
+		for (unsigned i = 0; i <= slot; i++)
+			assert_int_equal(put(store, "key", "old"), 0);
+		take_contents(&old);
+		disk.size = 0;
+		disk.noting = true;
+		assert_int_equal(put(store, "key", "new"), 0);
+		disk.noting = false;
+		closed(store);
+		assert_int_equal(disk.at, slots[slot]);
+		assert_in_range(disk.size, 40, sizeof(made));
+		memcpy(made, disk.bytes, disk.size);
+		check_cuts(&old, slot, made, disk.size);
+	}
 }
 
 static void a_failing_or_full_disk_is_told(void **state)
@@ -521,11 +542,6 @@ static void a_killed_process_loses_nothing_it_told(void **state)
 }
 
 /* --- files that are not ours ------------------------------------------------------------------ */
-
-static void cut_to(off_t size)
-{
-	assert_int_equal(truncate(path, size), 0);
-}
 
 static void other_files_are_refused(void **state)
 {
@@ -669,6 +685,32 @@ static void members_see_each_others_commits(void **state)
 	while (!result.over)
 		weft_reactor_turn(r, -1);
 	expect(a.store, "key", "2");
+	closed(a.store);
+	closed(b.store);
+}
+
+/* Somebody who is killed between a write and its sync leaves what others can read and a loss of power
+ * undoes. Who reads it syncs it first, or does not act by it. */
+static void what_is_read_is_made_durable(void **state)
+{
+	struct member a = { 0 }, b = { 0 };
+	struct weft_store *store;
+
+	join(&a, 1);
+	settle();
+	disk.writes_left = UINT_MAX;
+	disk.syncs_left = 0;
+	disk.error = EIO;
+	disk.failing = true;
+	assert_int_equal(open_node(&store, spec, 2, 2), -EIO);
+	disk.failing = false;
+	join(&b, 2);
+	settle();
+	atomic_store(&syncs, 0);
+	assert_int_equal(put(a.store, "key", "1"), 0);
+	while (!b.moved)
+		weft_reactor_turn(r, -1);
+	assert_int_equal(atomic_load(&syncs), 2); /* who wrote it and who read it */
 	closed(a.store);
 	closed(b.store);
 }
@@ -1179,6 +1221,49 @@ static void one_that_thaws_goes_on(void **state)
 	closed(b.store);
 }
 
+/* At once, and not when it would look anyway. */
+static void one_that_thaws_looks(void **state)
+{
+	struct member a = { 0 };
+
+	join(&a, 1);
+	settle();
+	weft_store_freeze(a.store);
+	while (!weft_store_is_still(a.store))
+		weft_reactor_turn(r, -1);
+	weft_store_thaw(a.store);
+	weft_reactor_turn(r, 0);
+	weft_store_freeze(a.store);
+	assert_false(weft_store_is_still(a.store));
+	while (!weft_store_is_still(a.store))
+		weft_reactor_turn(r, -1);
+	weft_store_thaw(a.store);
+	closed(a.store);
+}
+
+/* Whoever it was that held it before, its commands ended with it. */
+static void who_came_back_meanwhile_was_gone(void **state)
+{
+	struct member a = { 0 }, b = { 0 };
+
+	join(&a, 1);
+	join(&b, 2);
+	while (!weft_store_alive(a.store, 2))
+		weft_reactor_turn(r, -1);
+	weft_store_freeze(a.store);
+	while (!weft_store_is_still(a.store))
+		weft_reactor_turn(r, -1);
+	closed(b.store);
+	join(&b, 2);
+	assert_int_equal(a.gone, 0);
+	weft_store_thaw(a.store);
+	assert_int_equal(put(a.store, "key", "1"), 0); /* a visit that has looked at members */
+	assert_int_equal(a.gone, 1u << 2);
+	assert_true(weft_store_alive(a.store, 2));
+	closed(a.store);
+	closed(b.store);
+}
+
 static void the_heir_misses_who_went_meanwhile(void **state)
 {
 	struct member a = { 0 }, b = { 0 }, heir = { 0 };
@@ -1421,6 +1506,7 @@ int main(void)
 		case_(other_files_are_refused),
 		case_(a_cut_file_is_not_taken_for_a_new_one),
 		case_(members_see_each_others_commits),
+		case_(what_is_read_is_made_durable),
 		case_(own_writes_are_no_news),
 		case_(who_lets_go_of_a_watched_file_is_noticed),
 		case_(a_change_waits_for_who_lives),
@@ -1435,6 +1521,8 @@ int main(void)
 		case_(a_killed_member_is_gone),
 		case_(the_heir_is_the_same_member),
 		case_(one_that_thaws_goes_on),
+		case_(one_that_thaws_looks),
+		case_(who_came_back_meanwhile_was_gone),
 		case_(the_heir_misses_who_went_meanwhile),
 		case_(one_alone_is_handed_over),
 		case_(wrong_states_refused),

@@ -6,6 +6,8 @@
 
 #include <errno.h>
 #include <pthread.h>
+#include <sched.h>
+#include <semaphore.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -19,7 +21,7 @@
 #include "store/store.h"
 #include "running.h"
 
-enum { FDS = 256, APART = 1000 };
+enum { FDS = 256, APART = 1000, JOIN_PAUSE_NS = 10000000, PATIENCE = 60000 };
 
 static const off_t locks_at = (off_t)1 << 62;
 
@@ -29,7 +31,21 @@ static atomic_uint machine_of[FDS]; /* by descriptor; members have threads of th
 static atomic_int lock_error;       /* 0: the store's own byte can be locked */
 static bool eager;                  /* members look while who joins is about to look at them */
 static unsigned sleeps;             /* of who joins */
+static atomic_bool gated, at_gate;  /* who joins on a thread of its own waits at @gate */
+static sem_t gate;
 static pthread_t test;
+
+struct member {
+	struct weft_store *store;
+	char lost[128];
+};
+
+static struct member *joined[WEFT_STORE_NODES_MAX]; /* and turned by this thread */
+
+static struct file_store *file_of(struct member *m)
+{
+	return container_of(m->store, struct file_store, store);
+}
 
 /* --- file systems ----------------------------------------------------------------------------- */
 
@@ -41,6 +57,7 @@ int __real_weft_ofd_lock(int fd, short type, off_t start, off_t len);
 int __wrap_weft_ofd_lock(int fd, short type, off_t start, off_t len);
 int __real_weft_ofd_held(int fd, short type, off_t start, off_t len, off_t *at);
 int __wrap_weft_ofd_held(int fd, short type, off_t start, off_t len, off_t *at);
+int __real_nanosleep(const struct timespec *pause, struct timespec *left);
 int __wrap_nanosleep(const struct timespec *pause, struct timespec *left);
 int __real_fdatasync(int fd);
 int __wrap_fdatasync(int fd);
@@ -70,13 +87,35 @@ int __wrap_weft_ofd_held(int fd, short type, off_t start, off_t len, off_t *at)
 	return __real_weft_ofd_held(fd, type, start + APART * machine_of[fd], len, at);
 }
 
-/* Members that live are on the same thread as who joins; a visit has one of its own. */
+/* A visit has a thread of its own, and so has weft_store_join(). */
+static int pause_elsewhere(const struct timespec *pause)
+{
+	const struct timespec shorter = { .tv_nsec = JOIN_PAUSE_NS / 10 };
+
+	if (pause->tv_nsec != JOIN_PAUSE_NS)
+		return 0;
+	at_gate = gated;
+	return gated ? sem_wait(&gate) : __real_nanosleep(&shorter, NULL);
+}
+
+static bool some_look(void)
+{
+	for (unsigned i = 0; i < WEFT_STORE_NODES_MAX; i++)
+		if (joined[i] && file_of(joined[i])->busy)
+			return true;
+	return false;
+}
+
+/* Members that live are on the same thread as who joins, and look at the file on their own ones:
+ * however long one takes, it is a short while for who joins. */
 int __wrap_nanosleep(const struct timespec *pause, struct timespec *left)
 {
 	if (!pthread_equal(pthread_self(), test))
-		return 0;
+		return pause_elsewhere(pause);
 	sleeps++;
 	weft_reactor_turn(r, 1);
+	for (unsigned i = 0; i < PATIENCE && some_look(); i++)
+		weft_reactor_turn(r, 1);
 	return 0;
 }
 
@@ -91,10 +130,21 @@ int __wrap_fdatasync(int fd)
 
 /* --- helpers ---------------------------------------------------------------------------------- */
 
-struct member {
-	struct weft_store *store;
-	char lost[128];
-};
+static void note_joined(struct member *m)
+{
+	unsigned i = 0;
+
+	while (joined[i])
+		assert_true(++i < WEFT_STORE_NODES_MAX);
+	joined[i] = m;
+}
+
+static void note_left(const struct member *m)
+{
+	for (unsigned i = 0; i < WEFT_STORE_NODES_MAX; i++)
+		if (joined[i] == m)
+			joined[i] = NULL;
+}
 
 static void on_moved(void *arg)
 {
@@ -128,6 +178,7 @@ static int try_join(struct member *m, unsigned node, unsigned nodes, unsigned on
 		return rc;
 	weft_store_watch(m->store, &watcher);
 	on_moved(m);
+	note_joined(m);
 	return 0;
 }
 
@@ -145,6 +196,7 @@ static void leave(struct member *m)
 {
 	bool over = false;
 
+	note_left(m);
 	weft_store_close(m->store, set_true, &over);
 	while (!over)
 		weft_reactor_turn(r, -1);
@@ -194,11 +246,6 @@ static int put(struct member *m, const char *value)
 	return result.rc;
 }
 
-static struct file_store *file_of(struct member *m)
-{
-	return container_of(m->store, struct file_store, store);
-}
-
 /* It has no more to say by itself. */
 static void rest(struct member *m)
 {
@@ -223,6 +270,9 @@ static int open_case(void **state)
 	snprintf(spec, sizeof(spec), "file:%s", path);
 	test = pthread_self();
 	lock_error = 0;
+	gated = at_gate = false;
+	memset(joined, 0, sizeof(joined));
+	sem_init(&gate, 0, 0);
 	return open_engine(WEFT_ENGINE_EPOLL);
 }
 
@@ -260,6 +310,7 @@ static void who_joins_is_refused_where_a_member_lives_unseen(void **state)
 		assert_int_equal(put(&a, "1"), 0);
 		assert_string_equal(a.lost, "");
 	}
+	rest(&a);
 	join(&b, 2, 0); /* where it is seen */
 	assert_int_equal(sleeps, 0);
 	assert_int_equal(put(&b, "2"), 0);
@@ -317,6 +368,157 @@ static void who_watches_is_no_member_yet(void **state)
 		weft_reactor_turn(r, -1);
 	leave(&c);
 	leave(&a);
+}
+
+/* --- joining beside home ---------------------------------------------------------------------- */
+
+struct join {
+	struct weft_store_joining *joining;
+	struct member member;
+	bool over;
+	int rc;
+	struct weft_err err;
+};
+
+static void join_over(void *arg, int rc, struct weft_store *store, const struct weft_err *err)
+{
+	struct join *join = arg;
+
+	assert_false(join->over);
+	assert_int_equal(!!store, !rc);
+	join->over = true;
+	join->rc = rc;
+	join->err = *err;
+	join->member.store = store;
+}
+
+static void begin_join(struct join *join, unsigned node, unsigned on)
+{
+	const struct weft_store_options options = {
+		.home = r, .spec = spec, .node = node, .nodes = 2
+	};
+
+	*join = (struct join){ 0 };
+	machine = on;
+	assert_int_equal(weft_store_join(&join->joining, &options, join_over, join, NULL), 0);
+	assert_false(join->over);
+}
+
+static void open_gate(void)
+{
+	gated = false;
+	sem_post(&gate);
+}
+
+static void end_join(struct join *join)
+{
+	while (!join->over)
+		weft_reactor_turn(r, -1);
+}
+
+static struct store_line line_of(unsigned node)
+{
+	struct store_lines lines;
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
+
+	assert_int_equal(store_lines_read(fd, &lines), 0);
+	close(fd);
+	return lines.at[node];
+}
+
+static uint64_t stage_of(unsigned node)
+{
+	return line_of(node).stage;
+}
+
+/* In doubt: who joins looks again and again, and no further than to the gate. */
+static void home_goes_on_while_another_thread_joins(void **state)
+{
+	const struct weft_store_options mem = { .home = r, .spec = "mem", .node = 1, .nodes = 1 };
+	struct member a, other = { 0 };
+	struct join join_;
+
+	join(&a, 1, 0);
+	die(&a);
+	assert_int_equal(weft_store_open(&other.store, &mem, NULL), 0);
+	gated = true;
+	begin_join(&join_, 2, 1);
+	while (!at_gate)
+		weft_reactor_turn(r, 1);
+	assert_int_equal(stage_of(2), STORE_JOINING);
+	assert_int_equal(put(&other, "1"), 0);
+	assert_int_equal(put(&other, "2"), 0);
+	assert_false(join_.over);
+	open_gate();
+	end_join(&join_);
+	assert_int_equal(join_.rc, 0);
+	assert_int_equal(stage_of(2), STORE_MEMBER);
+	assert_int_equal(put(&join_.member, "3"), 0);
+	leave(&join_.member);
+	leave(&other);
+}
+
+static void what_a_join_finds_is_told_when_it_ends(void **state)
+{
+	struct member a;
+	struct join join_;
+
+	join(&a, 1, 0);
+	rest(&a);
+	gated = true;
+	begin_join(&join_, 2, 1);
+	while (!at_gate || line_of(1).heard != line_of(2).incarnation) /* the member answers */
+		weft_reactor_turn(r, 1);
+	open_gate();
+	end_join(&join_);
+	assert_int_equal(join_.rc, -EXDEV);
+	assert_non_null(strstr(join_.err.text, "node 1 lives"));
+	assert_int_equal(stage_of(2), STORE_LEFT);
+	rest(&a);
+	begin_join(&join_, 2, 0); /* where it is seen */
+	end_join(&join_);
+	assert_int_equal(join_.rc, 0);
+	leave(&join_.member);
+	assert_string_equal(a.lost, "");
+	leave(&a);
+}
+
+static void a_join_that_is_cancelled_leaves_nothing(void **state)
+{
+	struct member a;
+	struct join join_;
+
+	join(&a, 1, 0);
+	die(&a);
+	gated = true;
+	begin_join(&join_, 2, 1);
+	while (!at_gate)
+		sched_yield();
+	weft_store_join_cancel(join_.joining);
+	assert_false(join_.over);
+	open_gate();
+	end_join(&join_);
+	assert_int_equal(join_.rc, -ECANCELED);
+	assert_non_null(strstr(join_.err.text, "given up"));
+	assert_int_equal(stage_of(2), STORE_LEFT);
+	assert_int_equal(stage_of(1), STORE_MEMBER); /* which nobody has watched to the end */
+}
+
+/* It has joined, and home has not heard of it. */
+static void a_join_that_is_cancelled_too_late_is_undone(void **state)
+{
+	struct join join_;
+	struct member b;
+
+	begin_join(&join_, 2, 0);
+	while (stage_of(2) != STORE_MEMBER || !weft_reactor_busy(r))
+		sched_yield();
+	weft_store_join_cancel(join_.joining);
+	end_join(&join_);
+	assert_int_equal(join_.rc, -ECANCELED);
+	assert_int_equal(stage_of(2), STORE_LEFT);
+	join(&b, 2, 0);
+	leave(&b);
 }
 
 /* --- proof that we are no member -------------------------------------------------------------- */
@@ -411,6 +613,7 @@ static void a_member_finds_out_that_it_is_none(void **state)
 
 		join(&a, 1, 0);
 		assert_int_equal(put(&a, "1"), 0);
+		rest(&a);
 		revision = weft_store_revision(a.store);
 		cases[i].spoil(&a);
 		assert_int_equal(put(&a, "2"), cases[i].why ? -EOWNERDEAD : 0);
@@ -501,6 +704,10 @@ int main(void)
 		case_(who_joins_is_refused_where_a_member_lives_unseen),
 		case_(who_is_gone_is_watched_only_where_its_lock_would_not_show),
 		case_(who_watches_is_no_member_yet),
+		case_(home_goes_on_while_another_thread_joins),
+		case_(what_a_join_finds_is_told_when_it_ends),
+		case_(a_join_that_is_cancelled_leaves_nothing),
+		case_(a_join_that_is_cancelled_too_late_is_undone),
 		case_(a_member_finds_out_that_it_is_none),
 		case_(one_that_stood_still_finds_that_another_took_its_place),
 		case_(a_lost_lock_shows_by_itself),

@@ -5,6 +5,9 @@
 #include "held_case.h"
 #include "running.h"
 
+#include <netinet/in.h>
+#include <sys/socket.h>
+
 enum { NS_HELD = 9, GROUP = 3, LID_ANA = 0x0c, INACCESSIBLE = 3, CHANGE = 15, OPTIMIZED = 1 };
 
 static int with_held(void **state)
@@ -40,6 +43,14 @@ static unsigned shown(struct weft_ctrl *ctrl, uint64_t *count)
 		if (group == GROUP)
 			return page[at + 16];
 	}
+}
+
+/* Others of the same queue, behind it, are answered: it had its chance. */
+static bool is_answered(struct host *h, struct flight *f)
+{
+	for (int times = 0; times < 20 && !f->done; times++)
+		assert_int_equal(weft_flush(h->queue, h->ns, NULL), 0);
+	return f->done;
 }
 
 /* --- ANA -------------------------------------------------------------------------------------- */
@@ -245,6 +256,30 @@ static void connect_waits_for_storage(void **state)
 	host_close(&other);
 }
 
+/* A host that was told a controller's number may still ask for its reset, and must not hit another. */
+static void number_of_an_ending_controller(void **state)
+{
+	struct host lost = host_open("?reconnect_delay=1ms", NS_HELD);
+	struct flight late = { .data = "late" };
+	uint16_t cntlid = instance_of(lost.ctrl).cntlid;
+	struct weft_ctrl *young;
+
+	held_hold(true);
+	take_off(&lost, &late, WEFT_WRITE, 512);
+	until_held(&lost, 1);
+	weft_ctrl_reset(lost.ctrl);
+	while (weft_ctrl_state(lost.ctrl, NULL) == WEFT_LIVE)
+		usleep(100);
+	target_next_cntlid(cntlid);
+	young = connect_with("?hostid=33333333-3333-3333-3333-333333333333");
+	assert_int_equal(instance_of(young).cntlid, cntlid + 1);
+	held_hold(false);
+	held_let_go();
+	land(&lost, &late);
+	weft_disconnect(young);
+	host_close(&lost);
+}
+
 /* --- Cross-Controller Reset ------------------------------------------------------------------- */
 
 /* The write of a controller that its host gave up is on the storage before the host hears that the
@@ -447,6 +482,26 @@ static void freeze_waits_for_storage(void **state)
 	host_close(&h);
 }
 
+/* All that hosts send to a target that stands still is run when it goes on, of every kind. */
+static void freeze_holds_up_commands(void **state)
+{
+	static const enum weft_op_code ops[] = { WEFT_FLUSH, WEFT_READ,   WEFT_FLUSH,
+						 WEFT_WRITE, WEFT_VERIFY, WEFT_FLUSH };
+	struct flight f[sizeof(ops) / sizeof(ops[0])] = { 0 };
+	struct host h = host_open("", NS_HELD);
+
+	assert_int_equal(weft_flush(h.queue, h.ns, NULL), 0);
+	assert_int_equal(target_freeze(60000), 0);
+	for_each_row(i, ops)
+		take_off(&h, &f[i], ops[i], ops[i] == WEFT_FLUSH ? 0 : 512);
+	for (int i = 0; i < 20; i++)
+		weft_queue_poll(h.queue, 1);
+	target_thaw();
+	for_each_row(i, ops)
+		land(&h, &f[i]);
+	host_close(&h);
+}
+
 /* As on a machine whose threads wait for a CPU for longer than the limit: nothing is under way. */
 static void freeze_looks_before_it_gives_up(void **state)
 {
@@ -457,6 +512,66 @@ static void freeze_looks_before_it_gives_up(void **state)
 		target_thaw();
 	}
 	host_close(&h);
+}
+
+/* --- connections that nobody lets in ---------------------------------------------------------- */
+
+enum { SETUP_MS = 30000, ICREQ = 128 };
+
+/* Set up, and without Connect. */
+static int set_up_socket(void)
+{
+	struct sockaddr_in addr = { .sin_family = AF_INET };
+	uint8_t pdu[ICREQ] = { 0, 0, ICREQ, 0, ICREQ };
+	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+	addr.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+	addr.sin_port = htons((uint16_t)atoi(strrchr(target_address(), ':') + 1));
+	assert_int_equal(connect(fd, (struct sockaddr *)&addr, sizeof(addr)), 0);
+	assert_int_equal(send(fd, pdu, sizeof(pdu), 0), sizeof(pdu));
+	assert_int_equal(recv(fd, pdu, sizeof(pdu), MSG_WAITALL), sizeof(pdu));
+	return fd;
+}
+
+/* Connections are spread over the reactors: each has some, be they of I/O queues or admin queues. */
+static void turn_every_reactor(struct host *hosts, unsigned n)
+{
+	for (unsigned i = 0; i < n; i++) {
+		assert_int_equal(weft_flush(hosts[i].queue, hosts[i].ns, NULL), 0);
+		instance_of(hosts[i].ctrl);
+	}
+}
+
+/* It has its time and no more, also where the target stood still meanwhile. */
+static void setup_ends_in_time(void **state)
+{
+	struct host hosts[4];
+	int fd;
+
+	for (unsigned i = 0; i < 4; i++)
+		hosts[i] = host_open("?kato=0", NS_HELD);
+	for (int freeze = 0; freeze <= 1; freeze++) {
+		ssize_t n = -1;
+		char byte;
+
+		fd = set_up_socket();
+		if (freeze) {
+			assert_int_equal(target_freeze(60000), 0);
+			target_thaw();
+		}
+		turn_every_reactor(hosts, 4);
+		assert_int_equal(recv(fd, &byte, 1, MSG_DONTWAIT), -1);
+		target_time_passes(SETUP_MS);
+		for (int times = 0; n && times < 1000; times++) {
+			turn_every_reactor(hosts, 4);
+			n = recv(fd, &byte, 1, MSG_DONTWAIT);
+		}
+		if (n)
+			fail_msg("it stays for longer%s", freeze ? " after a standstill" : "");
+		close(fd);
+	}
+	for (unsigned i = 0; i < 4; i++)
+		host_close(&hosts[i]);
 }
 
 /* --- removal ---------------------------------------------------------------------------------- */
@@ -496,6 +611,62 @@ static void removal_waits_for_storage(void **state)
 	}
 }
 
+/* --- a fused pair ----------------------------------------------------------------------------- */
+
+enum { PASSERS = 4 }; /* queues that came one after the other: on both reactors */
+
+/* What a pair compared is what it replaces: from the one to the other nobody writes, by whatever
+ * command, through whatever reactor. Who does not write goes on meanwhile. */
+static void writers_wait_for_a_pair(void **state)
+{
+	static const struct {
+		const char *name;
+		enum weft_op_code op;
+		uint64_t length;
+		bool waits;
+		const char *data, *then; /* on the storage, when all is over */
+	} cases[] = {
+		{ "write", WEFT_WRITE, 512, true, "after", "after" },
+		{ "zero", WEFT_ZERO, 512, true, "", "" },
+		{ "trim", WEFT_TRIM, 512, true, "", "" },
+		{ "copy", WEFT_COPY, 512, true, "", "pair" },
+		{ "another pair", WEFT_COMPARE_AND_WRITE, 1024, true, "pair", "pair" },
+		{ "read", WEFT_READ, 512, false, "", "pair" },
+		{ "compare", WEFT_COMPARE, 512, false, "", "pair" },
+		{ "verify", WEFT_VERIFY, 512, false, "", "pair" },
+	};
+	struct host h = host_open("", NS_HELD), others[PASSERS];
+
+	for (unsigned j = 0; j < PASSERS; j++)
+		others[j] = (struct host){ h.ctrl, h.ns, open_queue(h.ctrl) };
+	for_each_named(i, cases, name) {
+		struct flight pair = { .done = false }, f[PASSERS] = { 0 };
+
+		strcpy(pair.data + 512, "pair");
+		held_hold(true);
+		take_off(&h, &pair, WEFT_COMPARE_AND_WRITE, 1024);
+		until_held(&h, 1);
+		held_hold(false);
+		for (unsigned j = 0; j < PASSERS; j++) {
+			strcpy(f[j].data, cases[i].data);
+			strcpy(f[j].data + 512, cases[i].data);
+			take_off(&others[j], &f[j], cases[i].op, cases[i].length);
+			if (is_answered(&others[j], &f[j]) == cases[i].waits)
+				fail_msg("a %s %s a pair", cases[i].name,
+					 cases[i].waits ? "passed" : "waits for");
+		}
+		held_let_go();
+		land(&h, &pair);
+		for (unsigned j = 0; j < PASSERS; j++)
+			land(&others[j], &f[j]);
+		assert_string_equal(held_bytes(), cases[i].then);
+		assert_int_equal(weft_zero(h.queue, h.ns, 512, 0, 0, NULL), 0);
+	}
+	for (unsigned j = 0; j < PASSERS; j++)
+		weft_queue_close(others[j].queue);
+	host_close(&h);
+}
+
 /* --- reservations ----------------------------------------------------------------------------- */
 
 enum { REGISTER = 0x0d, ACQUIRE = 0x11, WERO = 3, PREEMPT = 1, PREEMPT_AND_ABORT = 2 };
@@ -531,13 +702,6 @@ static void resv(struct host *h, uint8_t opcode, uint32_t cdw10, uint64_t crkey,
 	land(h, &f);
 }
 
-/* Another command of the same queue, behind it, is answered: it had its chance. */
-static bool is_answered(struct host *h, struct flight *f)
-{
-	assert_int_equal(weft_flush(h->queue, h->ns, NULL), 0);
-	return f->done;
-}
-
 /* What storage has begun for a host that is preempted is waited for, and only by who asked that it
  * be aborted. Data that was under way is on the storage when the preempter hears of it, not later. */
 static void preempt_waits_for_storage(void **state)
@@ -571,13 +735,10 @@ static void preempt_waits_for_storage(void **state)
 		until_held(&victim, 1);
 		held_hold(false);
 		resv_start(&us, &preempt, ACQUIRE, cases[i].action | WERO << 8, 1, 2);
-		for (unsigned times = 0; times < 20; times++)
-			if (is_answered(&us, &preempt))
-				break;
-		if (cases[i].action == PREEMPT)
-			land(&us, &preempt);
-		else if (preempt.done)
-			fail_msg("Preempt and Abort did not wait for a %s", cases[i].name);
+		if (is_answered(&us, &preempt) != (cases[i].action == PREEMPT))
+			fail_msg("Preempt%s a %s",
+				 preempt.done ? " and Abort did not wait for" : " waited for",
+				 cases[i].name);
 		held_let_go();
 		land(&us, &preempt);
 		if (cases[i].action == PREEMPT_AND_ABORT)
@@ -635,6 +796,79 @@ static void disable_waits_for_storage(void **state)
 	host_close(&h);
 }
 
+/* --- CC.SHN ----------------------------------------------------------------------------------- */
+
+enum { CC_ENABLE = 0x460001, SHN_NORMAL = 1 << 14, SHN_ABRUPT = 2 << 14, SHST_COMPLETE = 2 << 2 };
+
+struct shutdown {
+	pthread_t thread;
+	struct weft_ctrl *ctrl;
+	uint32_t shn;
+	atomic_bool over;
+};
+
+static void *shut_down(void *arg)
+{
+	struct shutdown *shutdown = arg;
+
+	property(shutdown->ctrl, PROPERTY_SET, CC_OFFSET, CC_ENABLE | shutdown->shn);
+	atomic_store(&shutdown->over, true);
+	return NULL;
+}
+
+static void shutdown_start(struct shutdown *shutdown, struct weft_ctrl *ctrl, uint32_t shn)
+{
+	*shutdown = (struct shutdown){ .ctrl = ctrl, .shn = shn };
+	assert_int_equal(pthread_create(&shutdown->thread, NULL, shut_down, shutdown), 0);
+}
+
+/* With the flush of the last namespace in the storage's hands. */
+static void shutdown_with_held(struct shutdown *shutdown, struct weft_ctrl *ctrl)
+{
+	held_hold(true);
+	shutdown_start(shutdown, ctrl, SHN_NORMAL);
+	while (!held_count() && !atomic_load(&shutdown->over))
+		usleep(100);
+	assert_int_equal(held_count(), 1);
+}
+
+/* A host turns the power off when it reads that the shutdown is complete: not before every namespace
+ * was flushed, and not sooner because it asked again. */
+static void shutdown_waits_for_storage(void **state)
+{
+	struct weft_ctrl *ctrl = connect_with("");
+	struct shutdown first, again;
+
+	shutdown_with_held(&first, ctrl);
+	shutdown_start(&again, ctrl, SHN_ABRUPT);
+	for (unsigned times = 0; times < 50; times++)
+		assert_int_equal(property(ctrl, PROPERTY_GET, CSTS_OFFSET, 0), 1);
+	assert_false(atomic_load(&first.over) || atomic_load(&again.over));
+	held_hold(false);
+	held_let_go();
+	pthread_join(first.thread, NULL);
+	pthread_join(again.thread, NULL);
+	assert_int_equal(property(ctrl, PROPERTY_GET, CSTS_OFFSET, 0), SHST_COMPLETE | 1);
+	weft_disconnect(ctrl);
+}
+
+/* A reset takes the shutdown back. What storage had in hand then ends later, and completes nothing. */
+static void reset_ends_a_shutdown(void **state)
+{
+	struct weft_ctrl *ctrl = connect_with("");
+	struct shutdown shutdown;
+
+	shutdown_with_held(&shutdown, ctrl);
+	property(ctrl, PROPERTY_SET, CC_OFFSET, 0);
+	property(ctrl, PROPERTY_SET, CC_OFFSET, CC_ENABLE);
+	assert_int_equal(property(ctrl, PROPERTY_GET, CSTS_OFFSET, 0), 1);
+	held_hold(false);
+	held_let_go();
+	pthread_join(shutdown.thread, NULL);
+	assert_int_equal(property(ctrl, PROPERTY_GET, CSTS_OFFSET, 0), 1);
+	weft_disconnect(ctrl);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -646,6 +880,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(ana_of_a_pair_in_line, with_held, without_held),
 		cmocka_unit_test_setup_teardown(ana_of_another_group, with_held, without_held),
 		cmocka_unit_test_setup_teardown(connect_waits_for_storage, with_held, without_held),
+		cmocka_unit_test_setup_teardown(number_of_an_ending_controller, with_held,
+						without_held),
 		cmocka_unit_test_setup_teardown(reset_waits_for_storage, with_held, without_held),
 		cmocka_unit_test_setup_teardown(reset_of_a_lost_connection, with_held,
 						without_held),
@@ -653,10 +889,16 @@ int main(void)
 		cmocka_unit_test_setup_teardown(reset_whose_asker_is_lost, with_held, without_held),
 		cmocka_unit_test(reset_of_each_other),
 		cmocka_unit_test_setup_teardown(freeze_waits_for_storage, with_held, without_held),
+		cmocka_unit_test_setup_teardown(freeze_holds_up_commands, with_held, without_held),
 		cmocka_unit_test_setup_teardown(freeze_looks_before_it_gives_up, with_held,
 						without_held),
+		cmocka_unit_test_setup_teardown(setup_ends_in_time, with_held, without_held),
 		cmocka_unit_test_setup_teardown(removal_waits_for_storage, with_held, without_held),
 		cmocka_unit_test_setup_teardown(disable_waits_for_storage, with_held, without_held),
+		cmocka_unit_test_setup_teardown(writers_wait_for_a_pair, with_held, without_held),
+		cmocka_unit_test_setup_teardown(shutdown_waits_for_storage, with_held,
+						without_held),
+		cmocka_unit_test_setup_teardown(reset_ends_a_shutdown, with_held, without_held),
 		cmocka_unit_test_setup_teardown(preempt_waits_for_storage, with_held, without_held),
 	};
 

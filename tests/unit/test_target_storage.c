@@ -2,9 +2,10 @@
 #include "held_case.h"
 #include "running.h"
 
-enum { NS_HELD = 9, GROUP = 3, LID_SMART = 2, DNR = 0x4000 };
+enum { NS_HELD = 9, GROUP = 3, LID_SMART = 2, LID_ENDURANCE_GROUP = 9, DNR = 0x4000 };
+enum { DEGRADED = 4, HEALTH_EVENT = 0x020001 }; /* reliability; log page 2, type 1 */
 enum { READ_ERROR = 0x281, WRITE_FAULT = 0x280, CAPACITY = 0x81, INTERNAL = 0x06 };
-enum { PIECE = 128 << 10, SET_FEATURES = 0x09, WRITE_CACHE = 0x06 };
+enum { PIECE = 128 << 10, GET_LOG = 0x02, SET_FEATURES = 0x09, WRITE_CACHE = 0x06 };
 
 static int with_held(void **state)
 {
@@ -92,6 +93,50 @@ static void storage_is_asked(void **state)
 	host_close(&h);
 }
 
+/* Dataset Management of ranges of @nlb blocks each. */
+static void deallocate(struct host *h, const uint32_t *nlb, unsigned n)
+{
+	uint32_t sqe[16] = { 0x09, NS_HELD, [10] = n - 1, [11] = 1 << 2 };
+	struct {
+		uint32_t attributes, nlb;
+		uint64_t slba;
+	} ranges[4] = { 0 };
+	struct iovec iov = { ranges, n * sizeof(ranges[0]) };
+	struct weft_cmd cmd = {
+		.op = WEFT_RAW, .sqe = sqe, .length = iov.iov_len, .iov = &iov, .iovcnt = 1
+	};
+
+	for (unsigned i = 0; i < n; i++)
+		ranges[i].nlb = nlb[i];
+	assert_int_equal(weft_run(h->queue, &cmd, NULL), 0);
+}
+
+/* A range of no blocks is none, whichever it is. */
+static void storage_is_asked_for_ranges(void **state)
+{
+	static const struct {
+		const char *asked;
+		unsigned n;
+		uint32_t nlb[4];
+	} cases[] = {
+		{ "", 1, { 0 } },
+		{ "T", 1, { 1 } },
+		{ "T", 2, { 0, 1 } },
+		{ "T", 2, { 1, 0 } },
+		{ "TT", 4, { 0, 1, 0, 2 } },
+		{ "", 4, { 0 } },
+		{ "TTTT", 4, { 1, 2, 3, 4 } },
+	};
+	struct host h = host_open("", NS_HELD);
+
+	held_asked();
+	for_each_row(i, cases) {
+		deallocate(&h, cases[i].nlb, cases[i].n);
+		assert_string_equal(held_asked(), cases[i].asked);
+	}
+	host_close(&h);
+}
+
 /* --- several pieces --------------------------------------------------------------------------- */
 
 static int compare(struct host *h, char *data, unsigned length)
@@ -173,9 +218,11 @@ static void host_hears_of_errors(void **state)
 	} cases[] = {
 		{ "read", WEFT_READ, 0, "R", -EIO, READ_ERROR, 1 },
 		{ "read: the medium", WEFT_READ, 0, "R", -ENODATA, READ_ERROR | DNR, 1 },
+		{ "read: the device", WEFT_READ, 0, "R", -ENODEV, READ_ERROR, 1 },
 		{ "read: no memory", WEFT_READ, 0, "R", -ENOMEM, INTERNAL, 1 },
 		{ "write", WEFT_WRITE, 0, "W", -EIO, WRITE_FAULT, 1 },
 		{ "write, FUA", WEFT_WRITE, WEFT_FUA, "W", -EIO, WRITE_FAULT, 1 },
+		{ "write: the file", WEFT_WRITE, 0, "W", -ESTALE, WRITE_FAULT, 1 },
 		{ "write: full", WEFT_WRITE, 0, "W", -ENOSPC, CAPACITY | DNR, 1 },
 		{ "zero", WEFT_ZERO, 0, "Z", -EIO, WRITE_FAULT, 1 },
 		{ "zero: full", WEFT_ZERO, 0, "Z", -ENOSPC, CAPACITY | DNR, 1 },
@@ -214,6 +261,62 @@ static void host_hears_of_errors(void **state)
 	host_close(&h);
 }
 
+static void expect_warnings(struct weft_ctrl *ctrl, unsigned warnings)
+{
+	/* Of group 1, 512 bytes. */
+	uint8_t sqe[64] = { [0] = GET_LOG, [40] = LID_ENDURANCE_GROUP, [42] = 127, [46] = 1 };
+	uint8_t group[512];
+
+	assert_int_equal(smart(ctrl, 0) & 0xff, warnings);
+	assert_int_equal(weft_admin(ctrl, sqe, group, sizeof(group), NULL, NULL), 0);
+	assert_int_equal(group[0], warnings);
+}
+
+static struct weft_event next_trouble(struct weft_ctrl *ctrl)
+{
+	struct weft_event event;
+
+	do
+		while (!weft_ctrl_next_event(ctrl, &event))
+			usleep(1000);
+	while (event.kind != WEFT_EVENT_ERROR);
+	return event;
+}
+
+/* What was written may be lost, and nothing is durable any more: less reliable, but not read-only. It
+ * is told once, to all controllers, and is over when the storage was opened anew. */
+static void failed_sync_is_a_warning(void **state)
+{
+	static const int errors[] = { -EIO, -ENOSPC };
+	struct weft_event event;
+	struct flight f;
+
+	for (unsigned i = 0; i < 2; i++) {
+		struct host h = host_open("", NS_HELD);
+		struct weft_ctrl *other = connect_with("");
+
+		held_fail("F", errors[i]);
+		run(&h, &f, WEFT_FLUSH, 0);
+		expect_warnings(h.ctrl, 0); /* it may have been anything */
+		held_sync_failed();
+		run(&h, &f, WEFT_FLUSH, 0);
+		expect_warnings(other, DEGRADED);
+		assert_int_equal(next_trouble(h.ctrl).result, HEALTH_EVENT);
+		assert_int_equal(next_trouble(other).result, HEALTH_EVENT);
+		for (unsigned n = 0; n < 4; n++) {
+			run(&h, &f, WEFT_FLUSH, 0);
+			expect_warnings(h.ctrl, DEGRADED);
+		}
+		without_held(state);
+		expect_warnings(h.ctrl, 0);
+		while (weft_ctrl_next_event(h.ctrl, &event))
+			assert_int_not_equal(event.kind, WEFT_EVENT_ERROR);
+		with_held(state);
+		weft_disconnect(other);
+		host_close(&h);
+	}
+}
+
 /* Its status and the words for it reach the user, after one try. */
 static void user_is_told(void **state)
 {
@@ -239,9 +342,12 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(storage_is_asked, with_held, without_held),
+		cmocka_unit_test_setup_teardown(storage_is_asked_for_ranges, with_held,
+						without_held),
 		cmocka_unit_test_setup_teardown(compare_looks_at_every_piece, with_held,
 						without_held),
 		cmocka_unit_test_setup_teardown(host_hears_of_errors, with_held, without_held),
+		cmocka_unit_test_setup_teardown(failed_sync_is_a_warning, with_held, without_held),
 		cmocka_unit_test_setup_teardown(user_is_told, with_held, without_held),
 	};
 

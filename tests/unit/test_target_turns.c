@@ -19,17 +19,15 @@ enum {
 	TURNS_MAX = 10000,
 };
 
-#define FLOODER "nqn.2026-11.io.weft:host-that-floods"
-#define OTHER   "nqn.2026-11.io.weft:host-that-waits"
-
 static struct wire *other;
 static struct wire *flooders[4 * CTRLS];
 static uint16_t cntlids[4 * CTRLS];
 static unsigned nflooders;
 
-/* --- what is counted: runs of the rules of reservations, addresses written, accepted ---------- */
+/* --- what is counted: runs of the rules of reservations, controllers that may have to be told,
+ * addresses written, accepted ------------------------------------------------------------------ */
 
-static unsigned rules_run, addresses_written, accepted;
+static unsigned rules_run, looked_at, addresses_written, accepted;
 
 int __real_accept4(int fd, void *addr, void *len, int flags);
 int __wrap_accept4(int fd, void *addr, void *len, int flags);
@@ -47,6 +45,27 @@ uint16_t __wrap_resv_run(void *st, const void *rq, bool *changed)
 {
 	rules_run++;
 	return __real_resv_run(st, rq, changed);
+}
+
+static bool hold_commits;
+static void *held_txn;
+
+void __real_weft_store_commit(void *store, void *txn);
+void __wrap_weft_store_commit(void *store, void *txn);
+void __wrap_weft_store_commit(void *store, void *txn)
+{
+	if (hold_commits)
+		held_txn = txn;
+	else
+		__real_weft_store_commit(store, txn);
+}
+
+unsigned __real_tgt_resv_tell(const void *telling, void *ctrl);
+unsigned __wrap_tgt_resv_tell(const void *telling, void *ctrl);
+unsigned __wrap_tgt_resv_tell(const void *telling, void *ctrl)
+{
+	looked_at++;
+	return __real_tgt_resv_tell(telling, ctrl);
 }
 
 void __real_weft_addr_format(const void *addr, char *text, size_t size);
@@ -128,6 +147,7 @@ enum { CC = NVME_REG_CC, IDENTIFY_BYTES = 4096 };
 #define LOG(lid, bytes)       .cdw10 = LOG_CDW10(lid, bytes)
 #define FEATURE(fid)          .cdw10 = (fid)
 #define LSI(id)               .cdw11 = (id) << 16
+#define LBA_STATUS(atype)     .cdw12 = 1023, .cdw13 = (uint32_t)(atype) << 24
 #define PROPERTY(fctype_, offset_, value_) \
 	.opcode = NVME_FABRICS_OPCODE, .nsid = (fctype_), .cdw11 = (offset_), .cdw12 = (value_)
 
@@ -135,7 +155,7 @@ enum { CC = NVME_REG_CC, IDENTIFY_BYTES = 4096 };
 static const struct flood {
 	const char *name;
 	uint8_t opcode;
-	uint32_t nsid, cdw10, cdw11, cdw12;
+	uint32_t nsid, cdw10, cdw11, cdw12, cdw13;
 	size_t bytes; /* that it returns */
 	unsigned held;
 	bool on_discovery;
@@ -166,6 +186,9 @@ static const struct flood {
 	{ "Get Features, refused", nvme_admin_get_features, 0, FEATURE(0xfe) },
 	{ "Asynchronous Event Request", nvme_admin_async_event, .held = 4 * CTRLS },
 	{ "Abort", nvme_admin_abort_cmd, 0, 0x12340000 },
+	{ "Get LBA Status", nvme_admin_get_lba_status, 1, LBA_STATUS(2), .bytes = 4096 },
+	{ "Get LBA Status, refused", nvme_admin_get_lba_status, 1, LBA_STATUS(0x10),
+	  .bytes = 4096 },
 	{ "Cross-Controller Reset of nobody", NVME_ADMIN_CROSS_CTRL_RESET, 0, 0xffee },
 	{ "an opcode that is none", 0xc0 },
 	{ "Property Get", PROPERTY(NVMF_PROPERTY_GET, CC, 0) },
@@ -183,7 +206,8 @@ static void send_flood(const struct flood *flood)
 							   .nsid = cpu_to_le32(flood->nsid),
 							   .cdw10 = cpu_to_le32(flood->cdw10),
 							   .cdw11 = cpu_to_le32(flood->cdw11),
-							   .cdw12 = cpu_to_le32(flood->cdw12) } };
+							   .cdw12 = cpu_to_le32(flood->cdw12),
+							   .cdw13 = cpu_to_le32(flood->cdw13) } };
 
 			wire_send(flooders[i], &sqe, NULL, flood->bytes);
 		}
@@ -204,7 +228,14 @@ static void admin_floods(void **state)
 
 /* --- reservations ----------------------------------------------------------------------------- */
 
-enum { REGISTER = 0x0d, REPORT = 0x0e, ACQUIRE = 0x11, RELEASE = 0x15, REPLACE = 2, IEKEY = 8 };
+enum {
+	REGISTER = nvme_cmd_resv_register,
+	REPORT = nvme_cmd_resv_report,
+	ACQUIRE = nvme_cmd_resv_acquire,
+	RELEASE = nvme_cmd_resv_release,
+	REPLACE = 2,
+	IEKEY = 8,
+};
 
 /* Changes that have settled are answered together. */
 enum { RESV_TURN_MAX = 4 * TURN_MAX };
@@ -221,12 +252,7 @@ static const struct {
 
 static void send_change(struct wire *wire, uint8_t opcode, uint32_t cdw10)
 {
-	union nvme_sqe sqe = {
-		.common = { .opcode = opcode, .nsid = cpu_to_le32(1), .cdw10 = cpu_to_le32(cdw10) }
-	};
-	const uint64_t keys[2] = { 1, 1 };
-
-	wire_send(wire, &sqe, keys, opcode == RELEASE ? 8 : 16);
+	wire_send_keys(wire, 1, opcode, cdw10, 1, 1);
 }
 
 static void open_queues(void)
@@ -386,6 +412,59 @@ static void connect_flood(void **state)
 	close_crowd();
 }
 
+/* --- who counts as one ------------------------------------------------------------------------ */
+
+/* A crowd of controllers, each with a name or an identifier of its own, and commands that wait. */
+static void crowd_sends(const char *name, bool names)
+{
+	char hostnqn[64];
+
+	open_crowd();
+	for (unsigned i = 0; i < CROWD; i++) {
+		struct nvmf_connect_data data;
+
+		snprintf(hostnqn, sizeof(hostnqn), "%s-%u", name, i);
+		data = turned_connect_data(TURNED_NQN, names ? hostnqn : name, i + 100,
+					   NVME_CNTLID_DYNAMIC);
+		wire_connect_send(crowd[i], &data, 0, 0);
+	}
+	for (unsigned i = 0; i < CROWD; i++)
+		assert_int_equal(wire_wait(crowd[i]), 0);
+	for (unsigned i = 0; i < CROWD; i++)
+		for (unsigned n = 0; n < 4; n++) {
+			union nvme_sqe sqe = { .common = { .opcode = nvme_admin_keep_alive } };
+
+			wire_send(crowd[i], &sqe, NULL, 0);
+		}
+}
+
+/* Whoever may choose its identifier as it likes is one host, by its name. */
+static void identifiers_buy_no_turns(void **state)
+{
+	crowd_sends(FLOODER, false);
+	crowd_flows_off();
+	close_crowd();
+}
+
+/* Where any host may connect, names cost nothing: those of one address have one turn together, beside
+ * a host that its subsystem names. */
+static void names_buy_no_turns(void **state)
+{
+	const struct weft_subsys_options options = { .nqn = "nqn.2026-11.io.weft:listed" };
+	struct wire *unnamed = other;
+	struct weft_subsys *s;
+	uint16_t cntlid;
+
+	assert_int_equal(weft_subsys_add(turned_target, &options, &s, NULL), 0);
+	assert_int_equal(weft_subsys_allow(s, "nqn.2026-11.io.weft:named", NULL), 0);
+	other = turned_admin(options.nqn, "nqn.2026-11.io.weft:named", 3, &cntlid);
+	crowd_sends("nqn.2026-11.io.weft:made-up", true);
+	crowd_flows_off();
+	close_crowd();
+	wire_close(other);
+	other = unnamed;
+}
+
 static void connect_refused_flood(void **state)
 {
 	const struct nvmf_connect_data data = turned_connect_data("nqn.2026-11.io.weft:none",
@@ -426,20 +505,6 @@ static void disconnect_flood(void **state)
 
 /* --- the end, in the middle of it ------------------------------------------------------------- */
 
-static void count_ctrl(void *arg, const struct weft_ctrl_info *info)
-{
-	++*(unsigned *)arg;
-}
-
-static unsigned ctrls_there(void)
-{
-	static const struct weft_target_visitor visitor = { .ctrl = count_ctrl };
-	unsigned n = 0;
-
-	weft_target_visit(turned_target, &visitor, &n);
-	return n;
-}
-
 /* Commands that wait at home for their turn come back when their connection is gone, also those
  * that home would have kept for an event. */
 static void flooders_leave(void **state)
@@ -452,7 +517,7 @@ static void flooders_leave(void **state)
 	turned_others();
 	turned_home();
 	close_flooders();
-	assert_int_equal(ctrls_there(), 1);
+	assert_int_equal(turned_ctrls(), 1);
 	open_queues();
 	for (unsigned q = CTRLS; q < nflooders; q++)
 		for (unsigned n = 0; n < FLOOD; n++)
@@ -463,17 +528,7 @@ static void flooders_leave(void **state)
 	turned_others();
 	turned_home();
 	close_flooders();
-	assert_int_equal(ctrls_there(), 1);
-}
-
-struct freeze {
-	bool over;
-	int rc;
-};
-
-static void frozen(void *arg, int rc, const struct weft_err *err)
-{
-	*(struct freeze *)arg = (struct freeze){ true, rc };
+	assert_int_equal(turned_ctrls(), 1);
 }
 
 /* A target that is to stand still answers what waits at home first. */
@@ -482,13 +537,13 @@ static void freeze_in_a_flood(void **state)
 	static const struct flood identify = { .opcode = nvme_admin_identify,
 					       .cdw10 = 1,
 					       .bytes = 4096 };
-	struct freeze freeze = { false, 0 };
+	struct turned_end freeze = { false, 0 };
 
 	open_ctrls(TURNED_NQN, CTRLS);
 	send_flood(&identify);
 	turned_others();
 	turned_home();
-	weft_target_freeze(turned_target, 1000, frozen, &freeze);
+	weft_target_freeze(turned_target, 1000, turned_ended, &freeze);
 	for (int i = 0; i < TURNS_MAX && !freeze.over; i++)
 		turned_home();
 	assert_true(freeze.over && !freeze.rc);
@@ -563,6 +618,7 @@ static void discovery_in_pieces(void **state)
 enum { LIST_MAX = 2047, CTRLS_MANY = LIST_MAX + 60, HIGH = 50, AT_ONCE = 100 };
 
 static struct wire *many[CTRLS_MANY];
+static uint16_t many_ids[CTRLS_MANY];
 
 static unsigned list_ctrls(uint8_t cns, uint16_t from, uint16_t ids[LIST_MAX + 1])
 {
@@ -576,26 +632,63 @@ static unsigned list_ctrls(uint8_t cns, uint16_t from, uint16_t ids[LIST_MAX + 1
 	return ids[0];
 }
 
-static void open_many(void)
+/* The commands that all of them were sent. */
+static void wait_for_many(unsigned from, unsigned to)
 {
-	const struct nvmf_connect_data data = turned_connect_data(TURNED_NQN, FLOODER, 1,
-								  NVME_CNTLID_DYNAMIC);
+	for (unsigned i = from; i < to; i++)
+		assert_int_equal(wire_wait(many[i]), 0);
+}
+
+static void connect_many(unsigned from, unsigned to, unsigned id, unsigned step)
+{
+	for (unsigned i = from; i < to; i++) {
+		const struct nvmf_connect_data data = turned_connect_data(TURNED_NQN, FLOODER,
+									  id + i * step,
+									  NVME_CNTLID_DYNAMIC);
+
+		wire_wait(many[i]);
+		wire_connect_send(many[i], &data, 0, 0);
+	}
+	wait_for_many(from, to);
+	for (unsigned i = from; i < to; i++)
+		many_ids[i] = (uint16_t)le64_to_cpu(many[i]->last.result);
+}
+
+/* Controllers of one host, whose identifier is @id, or grows from there. */
+static void open_many(unsigned n, unsigned id, unsigned step)
+{
 	struct rlimit limit;
 
 	getrlimit(RLIMIT_NOFILE, &limit);
 	limit.rlim_cur = limit.rlim_max;
 	setrlimit(RLIMIT_NOFILE, &limit);
-	for (unsigned i = 0; i < CTRLS_MANY; i++) {
-		many[i] = wire_open();
-		if (i % AT_ONCE != AT_ONCE - 1 && i != CTRLS_MANY - 1)
-			continue;
-		for (unsigned k = i / AT_ONCE * AT_ONCE; k <= i; k++) {
-			wire_wait(many[k]);
-			wire_connect_send(many[k], &data, 0, 0);
-		}
-		for (unsigned k = i / AT_ONCE * AT_ONCE; k <= i; k++)
-			assert_int_equal(wire_wait(many[k]), 0);
+	for (unsigned from = 0, to; from < n; from = to) {
+		to = from + AT_ONCE < n ? from + AT_ONCE : n;
+		for (unsigned i = from; i < to; i++)
+			many[i] = wire_open();
+		connect_many(from, to, id, step);
 	}
+}
+
+static void enable_many(unsigned n)
+{
+	for (unsigned i = 0; i < n; i++) {
+		union nvme_sqe sqe = { .property = { .opcode = NVME_FABRICS_OPCODE,
+						     .fctype = NVMF_PROPERTY_SET,
+						     .offset = cpu_to_le32(NVME_REG_CC),
+						     .value = cpu_to_le64(0x460001) } };
+
+		wire_send(many[i], &sqe, NULL, 0);
+	}
+	wait_for_many(0, n);
+}
+
+static void close_many(unsigned n)
+{
+	for (unsigned i = 0; i < n; i++)
+		wire_close(many[i]);
+	for (int i = 0; i < 100; i++)
+		turned_home();
 }
 
 /* More than one list holds: the lowest come first, whenever they came, and who asks on behind the
@@ -606,7 +699,7 @@ static void lists_of_controllers(void **state)
 	uint16_t ids[LIST_MAX + 1];
 
 	turned_subsys->cntlid_next = turned_subsys->cntlid_last - HIGH;
-	open_many();
+	open_many(CTRLS_MANY, 1, 0);
 	for_each_row(c, cnss) {
 		unsigned seen = 0, n = 0;
 		uint32_t last = 0;
@@ -620,19 +713,189 @@ static void lists_of_controllers(void **state)
 		assert_int_equal(seen, CTRLS_MANY + 1);
 		assert_int_equal(last, turned_subsys->cntlid_last);
 	}
-	for (unsigned i = 0; i < CTRLS_MANY; i++)
-		wire_close(many[i]);
+	close_many(CTRLS_MANY);
+}
+
+/* --- a host that makes up identifiers --------------------------------------------------------- */
+
+enum { EACH = 4, FIRST_ID = 1000, BATCH_MAX = 64 };
+
+static void open_io_queues(void)
+{
+	open_crowd();
+	for (unsigned i = 0; i < CROWD; i++) {
+		const struct nvmf_connect_data data = turned_connect_data(TURNED_NQN, FLOODER,
+									  FIRST_ID + i,
+									  many_ids[i]);
+
+		wire_connect_send(crowd[i], &data, 1, 0);
+	}
+	for (unsigned i = 0; i < CROWD; i++)
+		assert_int_equal(wire_wait(crowd[i]), 0);
+}
+
+static void flood_with_changes(void)
+{
+	for (unsigned i = 0; i < CROWD * EACH; i++)
+		send_change(crowd[i % CROWD], REGISTER, REPLACE | IEKEY);
+}
+
+static void wait_for_crowd(void)
+{
+	for (unsigned i = 0; i < CROWD; i++)
+		wire_wait(crowd[i]);
+}
+
+/* Another host's change comes behind all of theirs. */
+static void change_beside_a_flood(struct wire *io)
+{
+	unsigned turns = 0;
+
+	flood_with_changes();
+	turned_others();
+	send_change(io, REGISTER, REPLACE | IEKEY);
+	turned_others();
+	for (; io->answered < io->sent; turns++)
+		turned_home();
+	assert_in_range(turns, 0, 8);
+	wait_for_crowd();
+}
+
+/* While a commit takes its time all that comes waits in line; that change is in the next batch. */
+static void change_beside_a_flood_in_line(struct wire *io)
+{
+	hold_commits = true;
+	flood_with_changes();
+	for (int i = 0; i < 100; i++)
+		turned_home();
+	send_change(io, REGISTER, REPLACE | IEKEY);
+	turned_home();
+	assert_non_null(held_txn);
+	rules_run = 0;
+	hold_commits = false;
+	__real_weft_store_commit(turned_subsys->store, held_txn);
+	wire_wait(io);
+	assert_in_range(rules_run, 1, 2 * BATCH_MAX);
+	wait_for_crowd();
+	assert_true(rules_run > 4 * BATCH_MAX); /* or this tests nothing */
+}
+
+static void made_up_identifiers_reserve(void **state)
+{
+	struct wire *admin, *io;
+	uint16_t cntlid;
+
+	open_many(CROWD, FIRST_ID, 1);
+	enable_many(CROWD);
+	open_io_queues();
+	admin = turned_admin(TURNED_NQN, OTHER, 3, &cntlid);
+	io = turned_io(OTHER, 3, cntlid, 1);
+	change_beside_a_flood(io);
+	change_beside_a_flood_in_line(io);
+	wire_close(io);
+	wire_close(admin);
+	close_crowd();
+	close_many(CROWD);
+}
+
+/* --- one Preempt, of a host with very many controllers ---------------------------------------- */
+
+enum { VICTIMS = 1000, VICTIM_KEY = 101, OTHER_KEY = 102, PREEMPT = 1, CLEAR = 1 };
+enum { TOLD_MAX = 300, LOOKS_MAX = 600 }; /* in one turn of home */
+
+static unsigned many_answers(void)
+{
+	unsigned sum = 0;
+
+	for (unsigned i = 0; i < VICTIMS; i++)
+		sum += many[i]->answered;
+	return sum;
+}
+
+static void ask_for_events(void)
+{
+	union nvme_sqe sqe = { .common = { .opcode = nvme_admin_async_event } };
+
+	for (unsigned i = 0; i < VICTIMS; i++)
+		wire_send(many[i], &sqe, NULL, 0);
+	for (int i = 0; i < 100; i++)
+		turned_home();
+}
+
+/* Answered, in turns of which each has a share of it, and others are heard meanwhile. */
+static void change_in_turns(struct wire *io)
+{
+	unsigned answers, looks, turns = 0;
+
+	turned_others();
+	send_keep_alive();
+	turned_others();
+	for (; io->answered < io->sent; turns++) {
+		answers = many_answers();
+		looks = looked_at;
+		assert_true(turns < TURNS_MAX);
+		assert_true(turns < KEEP_ALIVE_TURNS || other->answered == other->sent);
+		turned_home();
+		assert_in_range(many_answers() - answers, 0, TOLD_MAX);
+		assert_in_range(looked_at - looks, 0, LOOKS_MAX);
+	}
+	assert_int_equal(wire_wait(io), 0);
+}
+
+/* All of them are told; and each controller is looked at once, for however many hosts there is
+ * news. */
+static void notices_of_many_controllers(void **state)
+{
+	struct wire *victim, *admin, *io;
+	uint16_t cntlid;
+	unsigned begun;
+
+	open_many(VICTIMS, 1, 0);
+	enable_many(VICTIMS);
+	victim = turned_io(FLOODER, 1, many_ids[0], 1);
+	wire_send_keys(victim, 1, REGISTER, REPLACE | IEKEY, 0, VICTIM_KEY);
+	assert_int_equal(wire_wait(victim), 0);
+	admin = turned_admin(TURNED_NQN, OTHER, 3, &cntlid);
+	io = turned_io(OTHER, 3, cntlid, 1);
+	wire_send_keys(io, 1, REGISTER, REPLACE | IEKEY, 0, OTHER_KEY);
+	assert_int_equal(wire_wait(io), 0);
+	ask_for_events();
+	begun = many_answers();
+	looked_at = 0;
+	wire_send_keys(io, 1, ACQUIRE, PREEMPT | 1 << 8, OTHER_KEY, VICTIM_KEY);
+	change_in_turns(io);
+	assert_int_equal(many_answers() - begun, VICTIMS);
+	assert_int_equal(looked_at, turned_ctrls());
+	looked_at = 0;
+	wire_send_keys(io, 1, RELEASE, CLEAR, OTHER_KEY,
+		       0); /* others have registered in other cases */
+	change_in_turns(io);
+	assert_int_equal(looked_at, turned_ctrls());
+	wire_close(victim);
+	wire_close(io);
+	wire_close(admin);
+	close_many(VICTIMS);
 }
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(admin_floods),          cmocka_unit_test(reservation_floods),
-		cmocka_unit_test(report_flood),          cmocka_unit_test(failing_io_flood),
-		cmocka_unit_test(reservations_are_fair), cmocka_unit_test(connect_flood),
-		cmocka_unit_test(connect_refused_flood), cmocka_unit_test(disconnect_flood),
-		cmocka_unit_test(flooders_leave),        cmocka_unit_test(freeze_in_a_flood),
-		cmocka_unit_test(discovery_in_pieces),   cmocka_unit_test(lists_of_controllers),
+		cmocka_unit_test(admin_floods),
+		cmocka_unit_test(reservation_floods),
+		cmocka_unit_test(report_flood),
+		cmocka_unit_test(failing_io_flood),
+		cmocka_unit_test(reservations_are_fair),
+		cmocka_unit_test(connect_flood),
+		cmocka_unit_test(connect_refused_flood),
+		cmocka_unit_test(disconnect_flood),
+		cmocka_unit_test(flooders_leave),
+		cmocka_unit_test(freeze_in_a_flood),
+		cmocka_unit_test(discovery_in_pieces),
+		cmocka_unit_test(lists_of_controllers),
+		cmocka_unit_test(identifiers_buy_no_turns),
+		cmocka_unit_test(names_buy_no_turns),
+		cmocka_unit_test(made_up_identifiers_reserve),
+		cmocka_unit_test(notices_of_many_controllers),
 	};
 	uint16_t cntlid;
 	int rc;

@@ -5,6 +5,10 @@
 #include <stdint.h>
 #include <cmocka.h>
 
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
 #include "proto/uri.h"
 #include "running.h"
 
@@ -34,6 +38,9 @@ static const struct {
 	{ "nvme+tcp://[::ffff:0.0.0.0]", "nvme+tcp://[::ffff:0.0.0.0]:4420", "", false, true },
 	{ "nvme+tcp://127.0.0.1:4420/" NQN, "nvme+tcp://127.0.0.1:4420", NQN, true, false },
 	{ "nvme+tcp://[::1]/" NQN, "nvme+tcp://[::1]:4420", NQN, true, false },
+	{ "nvme+tcp://[::1]/testnqn", "nvme+tcp://[::1]:4420", "testnqn", true, false },
+	{ "nvme+tcp://[::1]/a%3Fb%25%2c c/d,e", "nvme+tcp://[::1]:4420", "a?b%, c/d,e", true,
+	  false },
 	{ "nvme+rdma://192.0.2.1", "nvme+rdma://192.0.2.1:4420", "", false, false },
 	{ "nvme+rdma://[2001:db8::1]:1/" NQN, "nvme+rdma://[2001:db8::1]:1", NQN, false, false },
 };
@@ -97,8 +104,14 @@ static const struct {
 	{ "nvme+tcp://127.0.0.1?portid=0", PORTID_EXPECTED "\"0\"" },
 	{ "nvme+tcp://127.0.0.1?portid=65536", PORTID_EXPECTED "\"65536\"" },
 	{ "nvme+tcp://127.0.0.1?portid=1&portid=2", PORTID_EXPECTED "\"1&portid=2\"" },
-	{ "nvme+tcp://127.0.0.1/x",
-	  "expected an NQN such as nqn.2026-11.com.example:disks, got \"x\"" },
+	{ "nvme+tcp://127.0.0.1/50%", "expected two hexadecimal digits behind \"%\", got \"\"" },
+	{ "nvme+tcp://127.0.0.1/50%off",
+	  "expected two hexadecimal digits behind \"%\", got \"of\"" },
+	{ "nvme+tcp://127.0.0.1/a%00b", "\"%00\" cannot be part of a name" },
+	{ "nvme+tcp://127.0.0.1/a%0Ab", "an NQN is printable UTF-8" },
+	{ "nvme+tcp://127.0.0.1/%ff", "an NQN is printable UTF-8" },
+	{ "nvme+tcp://127.0.0.1/" HUNDRED HUNDRED TEN TEN "%41123",
+	  "an NQN has at most 223 bytes, this one has 224" },
 	{ "nvme+tcp://" HUNDRED HUNDRED HUNDRED HUNDRED HUNDRED HUNDRED,
 	  "an address has fewer than 512 characters" },
 };
@@ -212,12 +225,49 @@ static void nqn_bad(void **state)
 	}
 }
 
+/* A subsystem may be called anything that can be shown, as Linux' target has it. */
+static void nqn_of_a_subsystem(void **state)
+{
+	for_each_named(i, bad_nqns, nqn) {
+		struct weft_err err = { "" };
+		bool form = strstr(bad_nqns[i].why, "expected") && bad_nqns[i].nqn[0];
+		int rc = weft_subnqn_check(bad_nqns[i].nqn, &err);
+
+		assert_int_equal(rc, form ? 0 : -EINVAL);
+		assert_string_equal(err.text, form ? "" : bad_nqns[i].why);
+	}
+}
+
+static const struct {
+	const char *nqn, *text;
+} written[] = {
+	{ NQN, NQN },
+	{ "testnqn", "testnqn" },
+	{ "a?b,c%41 d/e", "a%3Fb%2Cc%2541 d/e" },
+	{ "\xc3\xbc", "\xc3\xbc" },
+};
+
+static void nqn_in_a_uri(void **state)
+{
+	char text[WEFT_NQN_TEXT_MAX + 1], uri[sizeof(text) + 32];
+	struct weft_uri_parts parts;
+
+	for_each_named(i, written, nqn) {
+		weft_nqn_text(written[i].nqn, text);
+		assert_string_equal(text, written[i].text);
+		snprintf(uri, sizeof(uri), "nvme+tcp://127.0.0.1/%s", text);
+		assert_int_equal(weft_uri_split(uri, &parts, NULL), 0);
+		assert_string_equal(parts.nqn, written[i].nqn);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(uri_good),        cmocka_unit_test(uri_bad),
 		cmocka_unit_test(addresses_equal), cmocka_unit_test(nqn_good),
-		cmocka_unit_test(nqn_bad),
+		cmocka_unit_test(nqn_bad),         cmocka_unit_test(nqn_of_a_subsystem),
+		cmocka_unit_test(nqn_in_a_uri),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -44,11 +44,22 @@ static uint64_t turns_clock(void *arg)
 static bool wire_take(struct wire *wire);
 
 /* What was sent may be on its way through the kernel. */
-static bool wire_moves(struct wire *wire)
+static bool on_its_way(const struct wire *wire)
 {
 	int unsent = 0;
 
-	return wire_take(wire) || (!ioctl(wire->fd, SIOCOUTQ, &unsent) && unsent);
+	return !ioctl(wire->fd, SIOCOUTQ, &unsent) && unsent;
+}
+
+static bool wire_moves(struct wire *wire)
+{
+	return wire_take(wire) || on_its_way(wire);
+}
+
+void wire_delivered(const struct wire *wire)
+{
+	for (int i = 0; i < TURNS_MAX && on_its_way(wire); i++)
+		usleep(100);
 }
 
 /* Until nothing has moved for a few turns, which wait for what the kernel is late with. */
@@ -69,6 +80,22 @@ void turned_home(void)
 	now_ns += TURN_NS;
 	weft_reactor_turn(home, 0);
 	turned_others();
+}
+
+void turned_later(unsigned ms)
+{
+	now_ns += ms * 1000000ull;
+	for (int i = 0; i < 4; i++) /* there, back to home, and what that brings about */
+		turned_home();
+}
+
+void turned_once(void)
+{
+	now_ns += TURN_NS;
+	weft_reactor_turn(home, 0);
+	weft_reactor_turn(worker, 0);
+	for (unsigned i = 0; i < nwires; i++)
+		wire_take(wires[i]);
 }
 
 /* --- the target ------------------------------------------------------------------------------- */
@@ -101,16 +128,22 @@ static void note_address(void *arg, const char *text, uint16_t portid)
 	memcpy(&address, &uri.addr, sizeof(address));
 }
 
-static void add_ns(void)
+struct weft_backend *turned_backend(const char *text)
 {
-	struct weft_ns_options options = { .nsid = 1, .block = 512 };
 	struct weft_err err = { "" };
 	struct weft_backend *be;
 	struct weft_spec spec;
-	uint32_t nsid;
 
-	must(weft_spec_parse("mem:1M", &spec, &err), &err);
+	must(weft_spec_parse(text, &spec, &err), &err);
 	must(weft_backend_open(&be, &spec, &err), &err);
+	return be;
+}
+
+void turned_ns_add(uint32_t nsid, uint32_t block, struct weft_backend *be)
+{
+	struct weft_ns_options options = { .nsid = nsid, .block = block };
+	struct weft_err err = { "" };
+
 	must(weft_ns_add(turned_subsys, &options, be, &nsid, &err), &err);
 }
 
@@ -137,9 +170,28 @@ void turned_start(void)
 	turned_listen();
 	weft_target_visit(turned_target, &visitor, NULL);
 	turned_subsys = turned_subsys_add(TURNED_NQN);
-	add_ns();
+	turned_ns_add(1, 512, turned_backend("mem:1M"));
 	for (int i = 0; i < 10; i++)
 		turned_home();
+}
+
+static void count_ctrl(void *arg, const struct weft_ctrl_info *info)
+{
+	++*(unsigned *)arg;
+}
+
+unsigned turned_ctrls(void)
+{
+	static const struct weft_target_visitor visitor = { .ctrl = count_ctrl };
+	unsigned n = 0;
+
+	weft_target_visit(turned_target, &visitor, &n);
+	return n;
+}
+
+void turned_ended(void *arg, int rc, const struct weft_err *err)
+{
+	*(struct turned_end *)arg = (struct turned_end){ true, rc };
 }
 
 static void stopped(void *arg)
@@ -211,9 +263,12 @@ static size_t pdu_at(const struct wire *wire, size_t at)
 /* True: something came. */
 static bool wire_take(struct wire *wire)
 {
-	ssize_t got = recv(wire->fd, wire->in + wire->nin, IN_MAX - wire->nin, MSG_DONTWAIT);
 	size_t at = 0, len;
+	ssize_t got;
 
+	if (wire->stalls)
+		return false;
+	got = recv(wire->fd, wire->in + wire->nin, IN_MAX - wire->nin, MSG_DONTWAIT);
 	if (got <= 0)
 		return false;
 	wire->nin += (size_t)got;
@@ -292,6 +347,17 @@ void wire_send(struct wire *wire, union nvme_sqe *sqe, const void *data, size_t 
 	put(wire, &cmd, sizeof(cmd));
 	if (inside)
 		put(wire, data, len);
+}
+
+void wire_send_keys(struct wire *wire, uint32_t nsid, uint8_t opcode, uint32_t cdw10,
+		    uint64_t crkey, uint64_t key)
+{
+	union nvme_sqe sqe = { .common = { .opcode = opcode,
+					   .nsid = cpu_to_le32(nsid),
+					   .cdw10 = cpu_to_le32(cdw10) } };
+	const uint64_t keys[2] = { crkey, key };
+
+	wire_send(wire, &sqe, keys, opcode == nvme_cmd_resv_release ? 8 : 16);
 }
 
 /* --- commands --------------------------------------------------------------------------------- */

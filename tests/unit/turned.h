@@ -19,6 +19,8 @@
 #include "target/target.h"
 
 #define TURNED_NQN "nqn.2026-11.io.weft:turned"
+#define FLOODER    "nqn.2026-11.io.weft:host-that-floods"
+#define OTHER      "nqn.2026-11.io.weft:host-that-waits"
 
 enum { TURNED_DEPTH = 128, TURNED_QUEUES = 4096 };
 
@@ -29,16 +31,33 @@ void turned_start(void);
 void turned_stop(void);
 struct weft_subsys *turned_subsys_add(const char *nqn);
 void turned_listen(void); /* on one more port */
+struct weft_backend *turned_backend(const char *spec);
+/* One more namespace, of the subsystem above, which owns @be. */
+void turned_ns_add(uint32_t nsid, uint32_t block, struct weft_backend *be);
+
+unsigned turned_ctrls(void); /* that there are */
+
+/* What became of something that the target was asked for. */
+struct turned_end {
+	bool over;
+	int rc;
+};
+void turned_ended(void *arg, int rc, const struct weft_err *err);
 
 /* One turn of home, then everything else until it rests. */
 void turned_home(void);
 /* Everything but home. */
 void turned_others(void);
+/* The clock goes forward, and then as above. */
+void turned_later(unsigned ms);
+/* One turn of home and one of the reactor that has the connections, whatever is left then. */
+void turned_once(void);
 
 /* --- a connection ----------------------------------------------------------------------------- */
 
 struct wire {
 	int fd;
+	bool stalls;  /* it takes nothing that comes */
 	uint16_t cid; /* of the next command */
 	unsigned sent, answered;
 	struct nvme_cqe last;
@@ -53,8 +72,13 @@ struct wire *wire_open(void);
 void wire_close(struct wire *wire);
 /* @len bytes inside the capsule; or, where @data is NULL, room for as many from the target. */
 void wire_send(struct wire *wire, union nvme_sqe *sqe, const void *data, size_t len);
+/* Of a reservation: its two keys. */
+void wire_send_keys(struct wire *wire, uint32_t nsid, uint8_t opcode, uint32_t cdw10,
+		    uint64_t crkey, uint64_t key);
 /* Turns until all that was sent has its answer; the status of the last. */
 uint16_t wire_wait(struct wire *wire);
+/* What was sent is where the target receives it from. */
+void wire_delivered(const struct wire *wire);
 
 /* --- commands --------------------------------------------------------------------------------- */
 

@@ -12,6 +12,11 @@ IN_DATA = 1 << 16       # IATTR: the offset that follows is in the data, not in 
 INVALID_QUEUE_TYPE = 0x185
 OTHER_HOST = "nqn.2014-08.org.nvmexpress:uuid:00000000-0000-0000-0000-00000000beef"
 
+
+def differs(raw, at):
+    return raw[:at] + bytes([raw[at] ^ 0x80]) + raw[at + 1:]
+
+
 # What the admin queue's Connect says, its status, and the offset of the invalid parameter
 ADMIN = [
     ("record format 1", dict(recfmt=1), CONNECT_FORMAT, None),
@@ -47,8 +52,12 @@ IO = [
     ("SQSIZE over MQES", dict(sqsize=0xFFFF), CONNECT_PARAM, 44),
     ("unknown CNTLID", dict(cntlid=0xFFEF), CONNECT_PARAM, IN_DATA | 16),
     ("CNTLID FFFFh", dict(cntlid=0xFFFF), CONNECT_PARAM, IN_DATA | 16),
-    ("another host's NQN", dict(hostnqn=OTHER_HOST), CONNECT_PARAM, None),
-    ("another host's id", dict(hostid=bytes(15) + b"x"), CONNECT_PARAM, None),
+    *[(f"another host's NQN: {what}", dict(hostnqn=name), CONNECT_PARAM, IN_DATA | 512)
+      for what, name in (("all of it", OTHER_HOST), ("its last letter", nvme.HOSTNQN[:-1] + "2"),
+                         ("shorter", nvme.HOSTNQN[:-1]), ("longer", nvme.HOSTNQN + "0"),
+                         ("none", ""))],
+    *[(f"another host's id: byte {at}", dict(hostid=differs(nvme.HOSTID, at)), CONNECT_PARAM,
+       IN_DATA | 0) for at in range(16)],
     ("the discovery subsystem", dict(nqn=nvme.DISCOVERY), CONNECT_PARAM, None),
     ("QID 65535", dict(qid=0xFFFF), CONNECT_PARAM, 42),
 ]
@@ -80,6 +89,13 @@ for row in ADMIN:
     wrong_admin(*row)
 for row in IO:
     wrong_io(*row)
+
+
+@case("Connect: a HOSTID that is zero but for one byte is as good as any")
+def _():
+    for at in range(16):
+        with bad.initialized() as queue:
+            queue.connect(bad.target.nqn, hostid=differs(bytes(16), at))
 
 
 @case("I/O Connect: QID above the number granted")

@@ -84,6 +84,27 @@ def _():
         bad.terminated(queue, LIMIT, OUT_OF_RANGE)
 
 
+@case("H2CData: longer than its R2T, into what the next one asks for")
+def _():
+    for flags in (0, pdu.LAST):
+        with bad.soliciting(blocks=200, maxr2t=3) as queue:
+            after = queue.next_r2t()
+            assert after.cccid == queue.r2t.cccid and after.offset == queue.r2t.length
+            send(queue, size=queue.r2t.length + 4096, flags=flags)
+            bad.terminated(queue, OUT_OF_RANGE, LIMIT)
+
+
+@case("H2CData: for the R2Ts of one write in any order")
+def _():
+    with bad.soliciting(blocks=200, maxr2t=3) as queue:
+        r2ts = [queue.r2t]
+        while sum(r2t.length for r2t in r2ts) < 200 * queue.disk.block:
+            r2ts.append(queue.next_r2t())
+        for r2t in reversed(r2ts):
+            queue.answer(r2t)
+        queue.wait(queue.cid)
+
+
 @case("H2CData: no R2T outstanding")
 def _():
     with bad.io() as queue:

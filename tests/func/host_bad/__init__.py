@@ -24,7 +24,7 @@ OFFSET = 4096
 # A target that is silent is given up soon; one that says something is waited for, on a busy machine
 # too.
 HASTY = dict(connect_timeout="1s", admin_timeout="1s", io_timeout="500ms", abort_timeout="300ms",
-             reconnect_delay="20ms", reconnect_delay_max="50ms", loss_timeout="1s", queues=1)
+             reconnect_delay="20ms", reconnect_delay_max="50ms", loss_timeout="1s", kato="1s", queues=1)
 PATIENT = dict(connect_timeout="30s", admin_timeout="30s", io_timeout="30s", abort_timeout="10s",
                reconnect_delay="20ms", reconnect_delay_max="50ms", loss_timeout="30s", queues=1)
 

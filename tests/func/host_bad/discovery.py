@@ -5,11 +5,12 @@ import pathlib
 import socket
 import subprocess
 import tempfile
+import time
 
 import nasty
 import nvme
 import weft
-from host_bad import (HASTY, PATIENT, Target, case, discover, fails, normally, run, survives,
+from host_bad import (HASTY, PATIENT, Target, case, discover, fails, judge, normally, run, survives,
                       works)
 from structures import REFERRAL, DiscoveryLog, entry
 
@@ -182,10 +183,10 @@ def refer(*ports, traddr="127.0.0.1"):
 
 
 @contextlib.contextmanager
-def services(count, shape):
+def services(count, shape, **script):
     """Targets whose logs are made by shape(number, ports)."""
     with contextlib.ExitStack() as stack:
-        targets = [stack.enter_context(Target()) for _ in range(count)]
+        targets = [stack.enter_context(Target(**script)) for _ in range(count)]
         ports = [t.addr[1] for t in targets]
         for number, t in enumerate(targets):
             t.log = log(*shape(number, ports))
@@ -257,3 +258,150 @@ def _():
         result = discover(t, PATIENT)
         assert result.code == 0, result
         has(nqn(1))(t, result)
+
+
+# --- what all of it may cost
+
+def costs(name, count, shape, found, skipped, why, words=None, **script):
+    """Of `count` services `found` are told of; what was not followed is counted, and the first cause
+    is named, in JSON and in words."""
+    @case(f"budget: {name}")
+    def _():
+        with services(count, shape, **script) as targets:
+            for args in (["--json"], []):
+                result = run("discover", targets[0].uri("", **PATIENT | (words or {})), *args)
+                assert result.code == 0 and f"{skipped} referral" in result.err, result
+                assert f"not followed: {why}" in result.err, result
+                if args:
+                    shown = json.loads(result.out)
+                    assert (shown["skipped"], shown["unreachable"]) == (skipped, 0), shown
+                    assert shown["skipped_why"].startswith(why), shown
+                    has(*[nqn(n) for n in found])(None, result)
+                    asked = {n for n, t in enumerate(targets) if visits(t)}
+                    assert asked == set(found), f"{asked} were asked"
+
+
+costs("a name is not looked up", 2,      # "127.1" is one to us, and 127.0.0.1 to a resolver
+      lambda n, p: [entry(nqn(n), 4420), *refer(p[1], traddr="127.1")], [0], 1,
+      "127.1: names in a log are not looked up")
+costs("nobody is at an address for all", 2,
+      lambda n, p: [entry(nqn(n), 4420), *refer(p[1], traddr="0.0.0.0"),
+                    *refer(p[1], traddr="224.0.0.1")], [0], 2, "0.0.0.0: nobody has that address")
+costs("a transport that is not there", 1,
+      lambda n, p: [entry(nqn(n), 4420), entry(nvme.DISCOVERY, p[0], subtype=REFERRAL, trtype=2)],
+      [0], 1, "fc is not built in")
+costs("8 deep", 10, lambda n, p: [entry(nqn(n), 4420), *refer(*p[n + 1:n + 2])], range(9), 1,
+      "referrals are followed 8 deep")
+costs("services", 6, lambda n, p: [entry(nqn(n), 4420), *(refer(*p[1:]) if n == 0 else [])],
+      [0, 1, 2], 3, "discovery_services=3", words=dict(discovery_services=3))
+
+
+def forty(number, ports):
+    """Each with 40 entries, of which the first's refer to the others."""
+    others = refer(*ports[1:]) if number == 0 else []
+    return [*others, *[entry(nqn(number) if n == 0 else f"{nqn(number)}.{n}", 4420)
+                       for n in range(40 - len(others))]]
+
+
+@case("budget: entries of all services together")
+def _():
+    with services(4, forty) as targets:
+        result = discover(targets[0], PATIENT | dict(discovery_entries=100))
+        assert result.code == 0 and "2 referrals could not be followed" in result.err, result
+        assert "40 entries" in result.err and "discovery_entries=100" in result.err, result
+        shown = json.loads(result.out)
+        assert len(shown["entries"]) == 80 and shown["unreachable"] == 2, result
+        assert "discovery_entries=100" in shown["why"], shown
+
+
+def entries_read(t):
+    return [size // 1024 for what, size in t.pages if what == "entries"]
+
+
+def counted(delay_s=0):
+    """Pieces of the log are counted, and come so late."""
+    def get_log(conn, cmd):
+        whole = cmd.length >= 1024
+        conn.target.pages.append(("entries" if whole else "header", cmd.length))
+        if whole:
+            time.sleep(delay_s)
+        return normally(conn, "get_log", cmd)
+    return dict(get_log=get_log)
+
+
+@case("budget: what is read again counts again")
+def _():
+    with Target(log=log(*MANY[:40]), log_page=changes(True), **counted()) as t:
+        t.pages = []
+        result = discover(t, PATIENT | dict(discovery_entries=100))
+        judge(t, result, "discovery_entries=100", None)
+        assert sum(entries_read(t)) == 80, t.pages
+
+
+for option in ([], ["--no-referrals"]):
+    @case(f"budget: one log with more entries than are wanted {option}")
+    def _(option=option):
+        with Target(log=log(*MANY), **counted()) as t:
+            t.pages = []
+            result = run("discover", t.uri("", **PATIENT, discovery_entries=299), *option)
+            judge(t, result, "300 entries.*discovery_entries=299", None)
+            assert not entries_read(t), t.pages
+
+
+    @case(f"budget: a service that answers each piece just in time {option}")
+    def _(option=option):
+        with Target(log=log(*MANY * 5), **counted(0.1)) as t:
+            t.pages = []
+            result = run("discover", t.uri("", **PATIENT, discovery_timeout="1s"), *option)
+            judge(t, result, "discovery_timeout", None)
+            assert len(entries_read(t)) < 1500 // 16 // 2, t.pages
+
+
+@case("budget: a service that takes its time to become ready")
+def _():
+    with Target(ready_after=1 << 30, timeout_500ms=255) as slow, \
+            Target(log=log(*SOME, *refer(slow.addr[1]))) as t:
+        result = discover(slow, PATIENT | dict(discovery_timeout="300ms"))
+        judge(slow, result, "discovery_timeout", None)
+        result = discover(t, PATIENT | dict(discovery_timeout="1s"))
+        assert result.code == 0 and json.loads(result.out)["unreachable"] == 1, result
+        assert "discovery_timeout" in result.err, result
+
+
+@contextlib.contextmanager
+def silent(count):
+    """The ports of so many places where nobody says a word."""
+    with contextlib.ExitStack() as stack:
+        yield [stack.enter_context(socket.create_server(("127.0.0.1", 0))).getsockname()[1]
+               for _ in range(count)]
+
+
+SHORT = PATIENT | dict(discovery_timeout="500ms", connect_timeout="200ms")
+
+
+@case("budget: of many referrals those that are left when the time is over are told")
+def _():
+    with silent(20) as ports, Target(log=log(*SOME, *refer(*ports))) as t:
+        result = discover(t, SHORT)
+        shown = json.loads(result.out)
+        assert result.code == 0 and shown["unreachable"] + shown["skipped"] == 20, result
+        assert shown["skipped"] > 10 and "discovery_timeout" in shown["skipped_why"], shown
+
+
+@case("budget: ls of places that are silent")
+def _():
+    with silent(20) as ports, \
+            Target(log=log(*[entry(nqn(n), port) for n, port in enumerate(ports)])) as t:
+        result = run("ls", t.uri("", **SHORT))
+        assert result.code == 1 and "20 of 20 controllers" in result.last, result
+        assert result.out.decode().count("nvme+tcp://") < 10, result.out.decode()
+        assert "were not looked at" in result.err and "discovery_timeout" in result.err, result
+
+
+@case("budget: paths=discover waits for a service as long, and no longer")
+def _():
+    with Target(log=log(*MANY * 5), **counted(0.1)) as t:
+        t.pages = []
+        result = run("ls", t.uri(**PATIENT, paths="discover", discovery_timeout="500ms"))
+        judge(t, result, "discovery_timeout", None)
+        assert len(entries_read(t)) < 1500 // 16 // 2, t.pages

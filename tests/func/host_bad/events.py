@@ -54,15 +54,15 @@ survives("more events than were asked for", aer=more_than_asked)
 
 # --- the namespace changes under a read
 
-def change_and_tell(t, change):
+def change_and_tell(t, change, changed):
     change(t)
-    t.changed, before = [1], len(t.commands)
+    t.changed, before = changed, len(t.commands)
     t.event(*NAMESPACES)
     weft.wait_until(lambda: (0, "identify") in t.commands[before:], "a rescan", 10)
     time.sleep(0.3)
 
 
-def while_reading(change, words=None, why=None, command=read):
+def while_reading(change, words=None, why=None, command=read, changed=(1,), **script):
     """The answer to the first I/O waits until the target has changed, and the host has looked."""
     seen = []
 
@@ -71,10 +71,10 @@ def while_reading(change, words=None, why=None, command=read):
         seen.append(cmd)
         normally(conn, command.__name__, cmd)
         if first:
-            change_and_tell(conn.target, change)
+            change_and_tell(conn.target, change, list(changed))
         conn.release()
 
-    with Target(mdts=3, **{command.__name__: step}) as t:
+    with Target(mdts=3, **{command.__name__: step}, **script) as t:
         result = command(t, PATIENT | dict(depth=1) | (words or {}), 0, 1 << 20)
         if why:
             judge(t, result, why, None)
@@ -103,6 +103,13 @@ for command in (read, write):
     for change in (remove, shrink):
         case(f"the namespace under a {command.__name__}: {change.__name__}")(
             lambda change=change, command=command: while_reading(change, None, GONE, command))
+
+
+for name, changed, script in (("is empty", [], {}), ("is not whole", [0xFFFFFFFF], {}),
+                              ("cannot be read", [1], dict(log_page=lambda conn, lid: None))):
+    case(f"the namespace under a read: shrink, and the list of what changed {name}")(
+        lambda changed=changed, script=script: while_reading(shrink, None, GONE, read, changed,
+                                                             **script))
 
 
 @case("the namespace under a read: grow")

@@ -99,6 +99,19 @@ DESCRIPTORS = [
 for name, raw in DESCRIPTORS:
     survives(f"namespace descriptors {name}", id,
              identified=patched(3, (0, "4096s", raw.ljust(4096, b"\0")[:4096])))
+
+
+def one_descriptor(t, result):
+    """The first: what the second would have is not on the page."""
+    shown = json.loads(run("id", t.uri(**PATIENT), "--ns", "1", "--json").out)
+    assert list(shown["namespace"]["descriptors"]) == ["eui64"], shown["namespace"]["descriptors"]
+
+
+# 16 × 252 bytes, of which each is the same, leave 64; 12 of them; and 48 for one of 60.
+works("namespace descriptors of which the last leaves the page", id, look=one_descriptor,
+      identified=patched(3, (0, "4096s", (struct.pack("<BBxx", 1, 248) + bytes(248)) * 16
+                             + struct.pack("<BBxx8s", 1, 8, b"12345678")
+                             + struct.pack("<BBxx48s", 9, 60, b"\x11" * 48))))
 works("namespace descriptors refused", id, identified=lambda conn, cns, nsid:
       None if cns == 3 else normally(conn, "identified", cns, nsid))
 
@@ -144,12 +157,16 @@ def _():
 
 # --- what only weft id looks at
 
-def lies_about_namespaces(conn, cmd):
-    """The ANA log page with its namespaces; without, as the library reads it, it is in order."""
-    if cmd.dw(10) & 0x1FF != 0xC:
-        return normally(conn, "get_log", cmd)
-    page = struct.pack("<QH6xIIQB", 1, 65535, 7, 0xFFFFFFFF, 1, 1)
-    conn.data_in(cmd, page.ljust(cmd.length, b"\0"))
+def lies_about_namespaces(more):
+    """The ANA log page with its namespaces, so many more than there is room for; without, as the
+    library reads it, it is in order."""
+    def step(conn, cmd):
+        if cmd.dw(10) & 0x1FF != 0xC:
+            return normally(conn, "get_log", cmd)
+        count = min((cmd.length - 48) // 4 + more, 0xFFFFFFFF)
+        page = struct.pack("<QH6xIIQB", 1, 65535, 7, count, 1, 1)
+        conn.data_in(cmd, page.ljust(cmd.length, b"\0"))
+    return step
 
 
 def shows_no_group(_t, result):
@@ -158,4 +175,6 @@ def shows_no_group(_t, result):
 
 
 works("the ANA log page has more namespaces than bytes", command=id, ana={7: 1},
-      get_log=lies_about_namespaces, look=shows_no_group)
+      get_log=lies_about_namespaces(1 << 32), look=shows_no_group)
+works("the ANA log page has one namespace too many", command=id, ana={7: 1},
+      get_log=lies_about_namespaces(1), look=shows_no_group)

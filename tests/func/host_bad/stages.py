@@ -114,3 +114,20 @@ for how in RECOVERS:
     recovers("Read", "read", how, read)
     recovers("R2T", "solicit", how, write)
     recovers("Write", "write", how, write)
+
+
+def passes(name, how):
+    """An I/O queue that is being opened: the controller may be on its way out, and back."""
+    method, chosen = STAGES[name]
+    left = [ENDS[how][0]]
+
+    def step(conn, *args):
+        if left and chosen(conn, *args):
+            return left.pop()(conn)
+        return normally(conn, method, *args)
+    works(f"{how} at {name}, once", **{method: step})
+
+
+for how in ("RST", "FIN", "half a PDU", "C2HTermReq"):
+    for name in ("I/O queue accept", "I/O queue ICReq", "I/O queue Connect"):
+        passes(name, how)

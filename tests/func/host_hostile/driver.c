@@ -20,6 +20,7 @@ enum {
 	SCATTERED = 4096, /* pieces of memory: a receive fills few of them */
 	STALL_MS = 10000,
 	REOPENED = 4,
+	WRITES = 16,
 };
 
 static struct weft_ctrl *ctrl;
@@ -267,18 +268,122 @@ static void read_after_reset(const char *uri)
 	close_all();
 }
 
-/* Reservation Report (NUMD 1023) into memory that is larger than what there is to tell. */
+/* Reads when a line comes, and says what the program is told besides. */
+static void read_on_demand(struct weft_queue *queues[], struct weft_ns *spaces[])
+{
+	struct weft_event event;
+	char line[8];
+	int i;
+
+	puts("ready");
+	while (fgets(line, sizeof(line), stdin) && *line != 'q') {
+		i = *line - '1';
+		err.text[0] = '\0';
+		printf("%d ", weft_read(queues[i], spaces[i], memory, BLOCK, 0, &err));
+		puts(err.text);
+		while (weft_ctrl_next_event(ctrl, &event))
+			if (event.kind != WEFT_EVENT_STATE)
+				printf("event: %s\n", event.text);
+		puts(".");
+	}
+}
+
+/* Of two namespaces, by one queue. */
+static void read_both(const char *uri)
+{
+	struct weft_ns *second;
+
+	open_all(uri);
+	check(weft_ns_open(ctrl, 2, &second, &err), "weft_ns_open");
+	read_on_demand((struct weft_queue *[]){ queue, queue }, (struct weft_ns *[]){ ns, second });
+	weft_ns_close(second);
+	close_all();
+}
+
+/* Of one namespace, by two queues. */
+static void read_by_both(const char *uri)
+{
+	struct weft_queue *first;
+
+	open_all(uri);
+	first = queue;
+	open_queue();
+	read_on_demand((struct weft_queue *[]){ first, queue }, (struct weft_ns *[]){ ns, ns });
+	weft_queue_close(first);
+	close_all();
+}
+
+/* --- flushes ---------------------------------------------------------------------------------- */
+
+/* Through two paths, in turn. */
+static void write_some(struct weft_queue *through, struct weft_ns *to)
+{
+	for (int i = 0; i < WRITES; i++)
+		check(weft_write(through, to, memory, BLOCK, 0, 0, &err), "weft_write");
+}
+
+/* Who flushes has another queue, and has opened the namespace anew. */
+static void flush_for_another(const char *uri)
+{
+	struct weft_queue *other;
+	struct weft_ns *again;
+
+	open_all(uri);
+	write_some(queue, ns);
+	weft_ns_close(ns);
+	check(weft_ns_open(ctrl, 1, &again, &err), "weft_ns_open");
+	check(weft_queue_open(ctrl, &other, &err), "weft_queue_open");
+	printf("%d\n", weft_flush(other, again, &err));
+	weft_queue_close(other);
+	ns = again;
+	close_all();
+}
+
+static void flush_twice(const char *uri)
+{
+	open_all(uri);
+	write_some(queue, ns);
+	for (int i = 0; i < 2; i++)
+		printf("%d\n", weft_flush(queue, ns, &err));
+	close_all();
+}
+
+/* A path has gone, and what was written through it was not flushed. Twice: an error is not followed
+ * by a lie; and also when another path has taken its place. */
+static void flush_without_path(const char *uri)
+{
+	struct weft_path_info paths[WEFT_PATHS_MAX];
+	char first[256];
+
+	open_all(uri);
+	write_some(queue, ns);
+	weft_ctrl_paths(ctrl, paths, WEFT_PATHS_MAX);
+	snprintf(first, sizeof(first), "%s/%s", paths[0].address, strrchr(uri, '/') + 1);
+	check(weft_path_remove(ctrl, paths[0].path, &err), "weft_path_remove");
+	await_word();
+	printf("%d\n", weft_flush(queue, ns, &err));
+	check(weft_path_add(ctrl, first, &err), "weft_path_add");
+	printf("%d\n", weft_flush(queue, ns, &err));
+	close_all();
+}
+
+/* Reservation Report (NUMD 1023) into memory that is larger than what there is to tell, and has
+ * something in it. */
 static void raw_short(const char *uri)
 {
 	unsigned char sqe[64] = { [0] = 0x0e, [4] = 1, [40] = 0xff, [41] = 3 };
 	struct weft_cmd cmd = {
 		.op = WEFT_RAW, .sqe = sqe, .length = BLOCK, .iov = &block, .iovcnt = 1
 	};
+	unsigned old = 0, beyond = 0;
 
 	open_all(uri);
+	memset(memory, 'o', sizeof(memory));
 	printf("%d ", weft_run(queue, &cmd, &err));
 	ask_something();
-	printf("%lu\n", reconnects());
+	for (unsigned i = 0; i < sizeof(memory); i++)
+		*(i < BLOCK ? &old : &beyond) += memory[i] == 'o';
+	printf("%lu, %u old bytes, %u beyond\n", reconnects(), old, beyond);
 	close_all();
 }
 
@@ -377,6 +482,11 @@ static const struct {
 	{ "reopen", reopen },
 	{ "read-after-reset", read_after_reset },
 	{ "raw-short", raw_short },
+	{ "read-both", read_both },
+	{ "read-by-both", read_by_both },
+	{ "flush-for-another", flush_for_another },
+	{ "flush-twice", flush_twice },
+	{ "flush-without-path", flush_without_path },
 	{ "trim", trim },
 	{ "get-feature", get_feature },
 	{ "set-feature", set_feature },

@@ -46,6 +46,7 @@ check "write and read back" roundtrips
 once "I/O beyond the end is refused" beyond_end
 once "compare" compare
 once "write-zeroes" write_zeroes
+once "get-lba-status" lba_status
 once "dataset management" dsm
 once "flush" flush
 once "verify" verify

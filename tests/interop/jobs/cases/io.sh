@@ -107,6 +107,26 @@ dsm()
 	done
 }
 
+lba_status()
+{
+	local nsid dev bs
+
+	ours_only
+	for nsid in 1 2; do
+		dev=$(ns $nsid) bs=$(block $nsid)
+		blkdiscard -f "$dev"
+		nvme get-lba-status "$dev" -n $nsid -s 0 -m 1023 -a 2 -l 0 | tee /tmp/status
+		grep -q "(NLSD): 0$" /tmp/status
+		random /tmp/data 65536
+		dd if=/tmp/data of="$dev" bs=64k count=1 seek=16 oflag=direct
+		nvme get-lba-status "$dev" -n $nsid -s 0 -m 1023 -a 2 -l 0 | tee /tmp/status
+		grep -q "(NLSD): 1$" /tmp/status
+		grep -Eq "$(printf 'DSLBA: 0x0*%x, NLB: 0x0*%x, Status: 0x0*2 ' \
+			$((1048576 / bs)) $((65536 / bs)))" /tmp/status
+		fails nvme get-lba-status "$dev" -n $nsid -s 0 -m 1023 -a 0x10 -l 0
+	done
+}
+
 flush()
 {
 	nvme flush "$(ns 1)"

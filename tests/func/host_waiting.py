@@ -1,0 +1,189 @@
+#!/usr/bin/python3
+"""host_waiting.py - no path to a namespace, or nobody who answers: every command says so while it
+waits, and why; goes on when there is one; and gives up in the end."""
+import os
+import pathlib
+import re
+import signal
+import socket
+import subprocess
+import sys
+import threading
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "lib"))
+
+import tap
+import weft
+from command import FAILED, OK, fails, run, start, text, uri
+from fixture import with_target
+
+M = 1 << 20
+CLOSED = """
+listen: [ "nvme+tcp://127.0.0.1:0", "nvme+tcp://127.0.0.1:0" ]
+subsystems:
+  - nqn: nqn.2026-11.io.weft:test
+    allow_any_host: true
+    namespaces: [ { nsid: 1, backend: "mem:16M", ana_group: 7 } ]
+    ana: [ { group: 7, state: inaccessible } ]
+"""
+
+
+def waiting(command, t, limit=""):
+    """The line that tells of the closed namespace."""
+    return re.compile(rf"weft {command}: waiting \d+ s for a path to namespace 1: "
+                      rf"127\.0\.0\.1:{t.addr[1]} inaccessible \(ANA group 7\){re.escape(limit)}$")
+
+
+def open_up(t, state="optimized"):
+    t.ctl("ana-set", nqn=t.nqn, rules=[dict(group=7, state=state)])
+
+
+COMMANDS = [
+    ["read", "URI", "--length", "4K"],
+    ["write", "URI"],
+    ["cp", "URI", "-"],
+    ["cp", "-", "URI"],
+    ["bench", "URI", "--time", "60"],
+    ["bench", "URI", "--time", "60", "--rw", "randrw", "--write-ok", "--verify"],
+]
+
+
+def begin(args, place):
+    """With a block to read from its standard input."""
+    process = start(*[place if word == "URI" else word for word in args], stdin=subprocess.PIPE,
+                    stdout=subprocess.DEVNULL)
+    process.stdin.write(bytes(4096))
+    process.stdin.close()
+    return process
+
+
+def told(process, line):
+    """Reads its messages up to one that matches."""
+    said = []
+    for text_ in process.stderr:
+        said.append(text_.decode().rstrip("\n"))
+        if line.search(said[-1]):
+            return said
+    raise AssertionError(f"no {line.pattern!r} in {said}")
+
+
+@with_target("an inaccessible namespace: told, with why and how long, and given up in the end",
+             config=CLOSED, limit_s=120)
+def _(t):
+    begun = [(args[0], begin(args, uri(t, 1, loss_timeout="5s"))) for args in COMMANDS]
+    for command, process in begun:
+        said = told(process, waiting(command, t, "; I/O fails after 5 s (fast_io_fail)"))
+        said += process.stderr.read().decode().splitlines()
+        assert process.wait(60) == FAILED, (command, said)
+        assert "no path could be used for 5 s (fast_io_fail)" in said[-1], said
+
+
+@with_target("an inaccessible namespace that opens up: it goes on, and says so", config=CLOSED,
+             limit_s=120)
+def _(t):
+    for args in COMMANDS:
+        open_up(t, "inaccessible")
+        process = begin(args, uri(t, 1))
+        told(process, waiting(args[0], t, "; I/O fails after 30 s (fast_io_fail)"))
+        open_up(t)
+        if args[0] == "bench":          # the others may be through before that is seen
+            told(process, re.compile(r"^weft bench: there is a path again, after [\d.]+ s$"))
+            process.send_signal(signal.SIGINT)
+        rest = process.stderr.read()
+        assert process.wait(60) == OK, rest
+
+
+@with_target("how long: loss_timeout, or what fast_io_fail says", config=CLOSED)
+def _(t):
+    for words, limit in (({}, 30), ({"loss_timeout": "5m"}, 300), ({"fast_io_fail": "7s"}, 7)):
+        process = start("read", uri(t, 1, **words), "--length", "4K")
+        told(process, waiting("read", t, f"; I/O fails after {limit} s (fast_io_fail)"))
+        process.kill()
+    process = start("read", uri(t, 1, fast_io_fail=0), "--length", "4K")
+    told(process, waiting("read", t))
+    process.kill()
+
+
+@with_target("-q says nothing of it", config=CLOSED)
+def _(t):
+    last = fails("cp", "-q", uri(t, 1, loss_timeout="2s"), "-")
+    assert last.startswith("weft cp: ") and "waiting" not in run(
+        "read", "-q", uri(t, 1, loss_timeout="2s"), "--length", "4K").stderr, last
+
+
+@with_target("looking at an inaccessible namespace does not wait", config=CLOSED)
+def _(t):
+    for args in (["id", uri(t, 1)], ["ls", uri(t, 1)], ["ls", uri(t, nqn="")]):
+        result = run(*args)
+        assert result.returncode == OK and not result.stderr, (args, result.stderr)
+    assert "inaccessible" in text("ls", uri(t, 1))
+
+
+@with_target("two paths that lead nowhere: both are named", config=CLOSED)
+def _(t):
+    other = [weft.address(each["uri"])[1] for each in t.ctl("status")["listeners"]][1]
+    both = f"{uri(t, 1)},nvme+tcp://127.0.0.1:{other}/{t.nqn}"
+    process = start("read", both, "--length", "4K")
+    told(process, re.compile(rf"127\.0\.0\.1:{t.addr[1]} inaccessible \(ANA group 7\), "
+                             rf"127\.0\.0\.1:{other} inaccessible \(ANA group 7\); I/O fails"))
+    process.kill()
+
+
+@tap.case("somebody listens and says nothing: every command says that it waits")
+def _():
+    with socket.create_server(("127.0.0.1", 0)) as mute:
+        place = f"nvme+tcp://127.0.0.1:{mute.getsockname()[1]}"
+        begun = []
+        for args in (["discover"], ["discover", "--no-referrals"], ["ls"], ["id"],
+                     ["read", "--length", "4K"], ["write"], ["bench"]):
+            where = place + ("" if args[0] in ("discover", "ls") else f"/{weft.NQN}")
+            begun.append((args[0], where, start(*args, where, "--timeout", "5s")))
+        for command, where, process in begun:
+            told(process, re.compile(rf"^weft {command}: waiting \d+ s for a connection to "
+                                     rf"{re.escape(where)}; it is given up after 5 s "
+                                     r"\(--timeout\)$"))
+            assert process.wait(60) == FAILED, command
+
+
+@tap.case("a target that is gone: told while it waits, and that it is back", limit_s=120)
+def _():
+    config = CLOSED.replace("nvme+tcp://127.0.0.1:0", f"nvme+tcp://127.0.0.1:{weft.free_port()}", 1)
+    with weft.Target(config=config.replace("inaccessible", "optimized")) as t:
+        copy = start("cp", "-", uri(t, 1), stdin=subprocess.PIPE)
+        weft.wait_until(lambda: any(c["queues"] for c in t.controllers()), "it to connect")
+        t.kill9()
+        copy.stdin.write(bytes(M))
+        copy.stdin.close()
+        said = told(copy, re.compile(r"weft cp: waiting \d+ s for a path to namespace 1: 127\.0\.0\.1:"
+                                     rf"{t.addr[1]} reconnecting: .*; it is given up after 30 s "
+                                     r"\(loss_timeout\)"))
+        assert any(line.startswith("weft cp: connection lost to ") for line in said), said
+        t.start()
+        rest = copy.stderr.read()
+        assert copy.wait(60) == OK, rest
+
+
+@with_target("a mount whose namespace is inaccessible: told when somebody waits for it",
+             config=CLOSED, limit_s=90)
+def _(t):
+    if not os.path.exists("/dev/fuse"):
+        tap.skip("there is no /dev/fuse")
+    directory = t.dir / "mnt"
+    directory.mkdir()
+    mount = start("mount", "-f", uri(t), directory)
+    try:
+        weft.wait_until(lambda: os.path.ismount(directory), "the mount")
+        got = []
+        reader = threading.Thread(target=lambda: got.append((directory / "ns1").read_bytes()))
+        reader.start()
+        told(mount, waiting("mount", t, "; I/O fails after 600 s (fast_io_fail)"))
+        open_up(t)
+        told(mount, re.compile("weft mount: there is a path again, after "))
+        reader.join(30)
+        assert got and len(got[0]) == 16 * M
+    finally:
+        mount.send_signal(signal.SIGTERM)
+        mount.wait(30)
+
+
+sys.exit(tap.run())

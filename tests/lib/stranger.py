@@ -1,0 +1,107 @@
+"""stranger.py - a scripted target that goes on with what it was given after the host has lost it.
+
+    with Stranger() as s:           s.target is a target.Target; s.order is what became of its writes
+
+It takes the first write and falls silent. It lets the host in again at once, and carries the write out
+as late as it may: when it has missed a Keep Alive, and its quiesce time is nearly over. Nothing but
+that tells it that the host has gone: it has no Cross-Controller Reset."""
+import threading
+import time
+
+from target import Silence, Target, normally
+
+
+def silent(_conn, _cmd):
+    raise Silence
+
+
+def after(seconds, body, *args):
+    timer = threading.Timer(seconds, body, args)
+    timer.daemon = True
+    timer.start()
+
+
+class Stranger:
+    """{how}(conn, cmd): what it does in the place of falling silent; {later}: with Keep Alives of later
+    connections; {counts_s}: when it misses a Keep Alive."""
+    KATO_S, CQT_S = 1, 1.5
+    WORDS = dict(kato=f"{KATO_S}s", io_timeout="60m")
+
+    def __init__(self, how=silent, counts_s=KATO_S, later=(), **script):
+        self.how, self.counts_s, self.later = how, counts_s, list(later)
+        self.lost, self.late, self.order = None, threading.Event(), []
+        self.target = Target(cqt=int(self.CQT_S * 1000), write=self.write, keep_alive=self.keep_alive,
+                             **script)
+
+    def write(self, conn, cmd):
+        if self.lost:
+            self.order.append("again")
+            return normally(conn, "write", cmd)
+        self.lost = conn.ctrl
+        after(self.counts_s + self.CQT_S * 0.9, self.carry_out, conn, cmd)
+        self.how(conn, cmd)
+
+    def keep_alive(self, conn, cmd):
+        if conn.ctrl is self.lost:
+            raise Silence
+        if self.lost and self.later:
+            self.later.pop()(conn, cmd)
+        normally(conn, "keep_alive", cmd)
+
+    def carry_out(self, conn, cmd):
+        ns = conn.target.namespaces[1]
+        ns.data[cmd.slba << ns.shift:(cmd.slba + cmd.count) << ns.shift] = cmd.out
+        self.order.append("late")
+        self.late.set()
+
+    def __enter__(self):
+        self.target.__enter__()
+        return self
+
+    def __exit__(self, *error):
+        self.late.wait(30)
+        self.target.__exit__(*error)
+
+
+class OfTwoQueues(Stranger):
+    """… takes a write on each of two queues, then closes the connections {closes}, by queue id, one after
+    the other, and is silent on the rest. What it carries out late is of queue 2."""
+
+    def __init__(self, closes, **script):
+        self.closes, self.taken = closes, {}
+        super().__init__(**script)
+
+    def write(self, conn, cmd):
+        if self.lost:
+            self.order += [f"again {qid}" for qid, (_, lost) in self.taken.items()
+                           if lost.slba == cmd.slba]
+            return normally(conn, "write", cmd)
+        self.taken[conn.qid] = conn, cmd
+        if len(self.taken) == 2:
+            self.lost = conn.ctrl
+            after(self.counts_s + self.CQT_S * 0.9, self.carry_out, *self.taken[2])
+            for qid in self.closes:
+                time.sleep(0.001)
+                next(c for c in self.target.connections if c.ctrl is self.lost and c.qid == qid).close()
+        raise Silence
+
+
+class GivenUp(Stranger):
+    """… and lets the host in again when that has given it up for dead."""
+    WORDS = Stranger.WORDS | dict(loss_timeout="100ms", reconnect_delay="1m", reconnect_delay_max="1m")
+
+    def __init__(self, **script):
+        self.attempts = 2               # at once, and when loss_timeout is over
+        super().__init__(accepted=self.accepted, **script)
+
+    def accepted(self, conn):
+        if self.lost and self.attempts:
+            self.attempts -= 1
+            conn.reset()
+
+    def lose(self):
+        """It hangs up, and nothing was being written."""
+        self.lost = True
+        self.late.set()
+        for conn in list(self.target.connections):
+            conn.close()

@@ -1,0 +1,266 @@
+/* test_mount_uplink.c - uplink.c: what happens while a dead controller is replaced. The target that is
+ * asked for the namespaces is as slow as it likes: nobody else waits for it, and what was closed
+ * meanwhile is not found. */
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "cli/mount/uplink.h"
+#include "running.h"
+
+/* --- the library ------------------------------------------------------------------------------ */
+
+struct weft_ctrl {
+	int event_fd;
+	enum weft_state state;
+};
+
+struct weft_ns {
+	uint32_t nsid;
+};
+
+static struct weft_uplink uplink;
+static unsigned ctrls, spaces, opens;
+static uint64_t size = 4096;             /* of each namespace */
+static void (*meanwhile)(uint32_t nsid); /* while the target looks at it */
+
+int weft_connect(const char *uri, const struct weft_options *options, struct weft_ctrl **ctrl,
+		 struct weft_err *err)
+{
+	*ctrl = malloc(sizeof(**ctrl));
+	**ctrl = (struct weft_ctrl){ eventfd(0, 0), WEFT_LIVE };
+	ctrls++;
+	return 0;
+}
+
+void weft_disconnect(struct weft_ctrl *ctrl)
+{
+	close(ctrl->event_fd);
+	free(ctrl);
+	ctrls--;
+}
+
+void weft_ctrl_info(struct weft_ctrl *ctrl, struct weft_ctrl_info *info)
+{
+	*info = (struct weft_ctrl_info){};
+}
+
+enum weft_state weft_ctrl_state(struct weft_ctrl *ctrl, struct weft_err *why)
+{
+	return ctrl->state;
+}
+
+int weft_ctrl_event_fd(struct weft_ctrl *ctrl)
+{
+	return ctrl->event_fd;
+}
+
+bool weft_ctrl_next_event(struct weft_ctrl *ctrl, struct weft_event *event)
+{
+	return false;
+}
+
+int weft_ns_list(struct weft_ctrl *ctrl, uint32_t *nsids, unsigned max, struct weft_err *err)
+{
+	return 0;
+}
+
+int weft_ns_open(struct weft_ctrl *ctrl, uint32_t nsid, struct weft_ns **ns, struct weft_err *err)
+{
+	opens++;
+	if (meanwhile)
+		meanwhile(nsid);
+	*ns = malloc(sizeof(**ns));
+	(*ns)->nsid = nsid;
+	spaces++;
+	return 0;
+}
+
+void weft_ns_close(struct weft_ns *ns)
+{
+	spaces -= ns != NULL;
+	free(ns);
+}
+
+void weft_ns_info(struct weft_ns *ns, struct weft_ns_info *info)
+{
+	*info = (struct weft_ns_info){ .nsid = ns->nsid, .nguid = { 1 }, .size = size };
+}
+
+unsigned weft_ns_paths(struct weft_ns *ns, struct weft_ns_path *paths, unsigned max)
+{
+	return 0;
+}
+
+/* Not asked for here. */
+int weft_ns_extents(struct weft_ns *ns, uint64_t offset, uint64_t length,
+		    struct weft_ns_extent *extents, unsigned max, struct weft_err *err)
+{
+	return -EOPNOTSUPP;
+}
+
+int weft_queues_open(struct weft_ctrl *ctrl, struct weft_queues **queues, struct weft_err *err)
+{
+	return 0;
+}
+
+void weft_queues_close(struct weft_queues *queues)
+{
+}
+
+int weft_queues_run(struct weft_queues *queues, struct weft_cmd *cmd, struct weft_err *err)
+{
+	return 0;
+}
+
+/* --- cases ------------------------------------------------------------------------------------ */
+
+enum { VOLUMES = 3 };
+
+static struct weft_volume *volumes[VOLUMES + 1]; /* by nsid */
+
+static int set_up(void **state)
+{
+	meanwhile = NULL;
+	assert_int_equal(weft_uplink_open(&uplink, "", NULL, NULL), 0);
+	for (uint32_t nsid = 1; nsid <= VOLUMES; nsid++)
+		assert_int_equal(weft_volume_open(&uplink, nsid, &volumes[nsid], NULL), 0);
+	opens = 0;
+	return 0;
+}
+
+static void close_volume(uint32_t nsid)
+{
+	if (volumes[nsid])
+		weft_volume_close(volumes[nsid]);
+	volumes[nsid] = NULL;
+}
+
+static int tear_down(void **state)
+{
+	for (uint32_t nsid = 1; nsid <= VOLUMES; nsid++)
+		close_volume(nsid);
+	weft_uplink_close(&uplink);
+	assert_int_equal(spaces, 0);
+	assert_int_equal(ctrls, 0);
+	return 0;
+}
+
+static void replace(void)
+{
+	uplink.line.ctrl->state = WEFT_DEAD;
+	uplink.tried_ms = 0;
+	assert_true(weft_uplink_try_again(&uplink, -ENOTCONN));
+	assert_int_equal(ctrls, 1);
+	assert_null(uplink.sought);
+}
+
+static unsigned kept_waiting;
+
+static void others_go_on(uint32_t nsid)
+{
+	if (pthread_mutex_trylock(&uplink.lock))
+		kept_waiting++;
+	else
+		pthread_mutex_unlock(&uplink.lock);
+	if (pthread_rwlock_tryrdlock(&uplink.use))
+		kept_waiting++;
+	else
+		pthread_rwlock_unlock(&uplink.use);
+}
+
+/* Each is looked for once, in each life. */
+static void silence(void **state)
+{
+	meanwhile = others_go_on;
+	for (unsigned life = 1; life <= 3; life++) {
+		replace();
+		assert_int_equal(kept_waiting, 0);
+		assert_int_equal(opens, life * VOLUMES);
+		assert_int_equal(spaces, VOLUMES);
+	}
+	for (uint32_t nsid = 1; nsid <= VOLUMES; nsid++)
+		assert_int_equal(volumes[nsid]->ns->nsid, nsid);
+}
+
+static uint64_t size_at_a_glance(struct weft_volume *volume)
+{
+	struct weft_ns_info info;
+
+	weft_volume_glance(volume, &info);
+	return info.size;
+}
+
+/* Who replaces the line waits for its I/O, and who only looks does not wait for that. */
+static void glances(void **state)
+{
+	assert_int_equal(size_at_a_glance(volumes[1]), 4096);
+	size = 8192;
+	assert_int_equal(size_at_a_glance(volumes[1]), 8192);
+	pthread_rwlock_wrlock(&uplink.use);
+	assert_int_equal(size_at_a_glance(volumes[1]), 8192);
+	assert_int_equal(size_at_a_glance(volumes[2]), 4096);
+	pthread_rwlock_unlock(&uplink.use);
+	assert_int_equal(size_at_a_glance(volumes[2]), 8192);
+	size = 4096;
+}
+
+static void closes_that_one(uint32_t nsid)
+{
+	if (nsid == 2)
+		close_volume(2);
+}
+
+static void closes_all(uint32_t nsid)
+{
+	for (nsid = 1; nsid <= VOLUMES; nsid++)
+		close_volume(nsid);
+}
+
+static void closes_the_last(uint32_t nsid)
+{
+	if (nsid == 1)
+		close_volume(VOLUMES);
+}
+
+static void closed_meanwhile(void **state)
+{
+	static const struct {
+		void (*what)(uint32_t nsid);
+		unsigned opens, left;
+	} rows[] = {
+		{ closes_that_one, 3, 2 },
+		{ closes_the_last, 2, 2 },
+		{ closes_all, 1, 0 },
+	};
+
+	for_each_row(i, rows) {
+		tear_down(state);
+		set_up(state);
+		meanwhile = rows[i].what;
+		replace();
+		assert_int_equal(opens, rows[i].opens);
+		assert_int_equal(spaces, rows[i].left);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(silence, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(closed_meanwhile, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(glances, set_up, tear_down),
+	};
+
+	alarm(60); /* who waits for a lock that never comes */
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

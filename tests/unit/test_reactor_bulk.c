@@ -1,0 +1,336 @@
+/* test_reactor_bulk.c - bulk work: in pieces, in turn, a bounded part of every turn, on both
+ * engines. */
+#include "reactor_case.h"
+
+#include "ran.h"
+#include "running.h"
+
+enum { TURN_BYTES = 1 << 20, KIB = 1 << 10, VISITS_MAX = 64, TURNS_MAX = 10000 };
+
+/* --- work of some pieces ---------------------------------------------------------------------- */
+
+static uint64_t bytes_of_turn;
+
+static struct weft_bulk_line lines[2];
+
+struct job {
+	struct weft_task task;
+	struct weft_bulk_line *line;
+	char name;
+	unsigned pieces;
+	uint32_t bytes; /* of each */
+	struct weft_task *to_defer;
+};
+
+static void do_piece(struct weft_task *task)
+{
+	struct job *job = container_of(task, struct job, task);
+
+	assert_ptr_equal(weft_reactor_self(), r);
+	note(job->name);
+	if (job->bytes)
+		assert_true(weft_reactor_spend(r, job->bytes));
+	bytes_of_turn += job->bytes;
+	if (job->to_defer)
+		weft_reactor_defer(r, job->to_defer);
+	if (--job->pieces)
+		weft_reactor_bulk(r, job->line, task);
+}
+
+static struct job *start_in(struct weft_bulk_line *line, struct job *job, char name,
+			    unsigned pieces, uint32_t bytes)
+{
+	*job = (struct job){ .line = line, .name = name, .pieces = pieces, .bytes = bytes };
+	weft_task_init(&job->task, do_piece);
+	weft_reactor_bulk(r, line, &job->task);
+	return job;
+}
+
+static struct job *start(struct job *job, char name, unsigned pieces, uint32_t bytes)
+{
+	return start_in(&lines[0], job, name, pieces, bytes);
+}
+
+static int init_lines(void **state)
+{
+	for (size_t i = 0; i < COUNT(lines); i++)
+		weft_bulk_line_init(&lines[i], NULL);
+	return 0;
+}
+
+/* It has something to do, and does not wait. */
+static void turn_once(void)
+{
+	bytes_of_turn = 0;
+	weft_reactor_turn(r, -1);
+}
+
+static unsigned turns_until_rest(void)
+{
+	unsigned turns = 0;
+
+	for (; weft_reactor_busy(r); turns++) {
+		assert_true(turns < TURNS_MAX);
+		turn_once();
+	}
+	return turns;
+}
+
+/* --- the line --------------------------------------------------------------------------------- */
+
+static void pieces_come_in_turn(void **state)
+{
+	struct job a, b, c;
+
+	need_reactor();
+	start(&a, 'a', 3, 4 * KIB);
+	start(&b, 'b', 1, 4 * KIB);
+	start(&c, 'c', 2, 4 * KIB);
+	turn_once();
+	expect_ran("abcaca");
+	assert_false(weft_reactor_busy(r));
+}
+
+static void in_line_once(void **state)
+{
+	struct job a, b;
+
+	need_reactor();
+	start(&a, 'a', 1, 0);
+	start(&b, 'b', 1, 0);
+	weft_reactor_bulk(r, &lines[0], &a.task);
+	turn_once();
+	expect_ran("ab");
+	start(&a, 'a', 1, 0);
+	start(&b, 'b', 1, 0);
+	weft_reactor_unbulk(&lines[0], &a.task);
+	turn_once();
+	expect_ran("b");
+}
+
+/* Whoever has a line has a piece in turn, however many tasks wait in it. */
+static void lines_take_turns(void **state)
+{
+	struct job a, b, c, d;
+
+	need_reactor();
+	start_in(&lines[0], &a, 'a', 2, 4 * KIB);
+	start_in(&lines[0], &b, 'b', 2, 4 * KIB);
+	start_in(&lines[0], &c, 'c', 2, 4 * KIB);
+	start_in(&lines[1], &d, 'd', 4, 4 * KIB);
+	turn_once();
+	expect_ran("adbdcdadbc");
+	assert_false(weft_reactor_busy(r));
+}
+
+/* … and lines in one line have its turns. */
+static void lines_within_a_line(void **state)
+{
+	struct weft_bulk_line within[2];
+	struct job a, b, c;
+
+	need_reactor();
+	weft_bulk_line_init(&within[0], &lines[0]);
+	weft_bulk_line_init(&within[1], &lines[0]);
+	start_in(&within[0], &a, 'a', 3, 4 * KIB);
+	start_in(&within[1], &b, 'b', 2, 4 * KIB);
+	start_in(&lines[1], &c, 'c', 5, 4 * KIB);
+	turn_once();
+	expect_ran("acbcacbcac");
+	assert_false(weft_reactor_busy(r));
+}
+
+/* What could not use its turn is the first of its line, and has no more turns for that. */
+static void first_of_its_line(void **state)
+{
+	struct job a, b, c;
+
+	need_reactor();
+	start_in(&lines[0], &a, 'a', 1, 4 * KIB);
+	start_in(&lines[1], &c, 'c', 2, 4 * KIB);
+	b = (struct job){ .line = &lines[0], .name = 'b', .pieces = 1 };
+	weft_task_init(&b.task, do_piece);
+	weft_reactor_bulk_first(r, &lines[0], &b.task);
+	turn_once();
+	expect_ran("bcac");
+}
+
+/* A line that nobody waits in is nowhere: who has it may go. */
+static void empty_lines_are_forgotten(void **state)
+{
+	struct weft_bulk_line gone[2];
+	struct job a, b, c;
+
+	need_reactor();
+	weft_bulk_line_init(&gone[0], NULL);
+	weft_bulk_line_init(&gone[1], &gone[0]);
+	start_in(&gone[1], &a, 'a', 1, 0);
+	start_in(&gone[1], &b, 'b', 1, 0);
+	start_in(&lines[0], &c, 'c', 1, 0);
+	weft_reactor_unbulk(&gone[1], &a.task);
+	assert_false(weft_list_empty(&gone[1].link) || weft_list_empty(&gone[0].link));
+	weft_reactor_unbulk(&gone[1], &b.task);
+	assert_true(weft_list_empty(&gone[1].link) && weft_list_empty(&gone[0].link));
+	memset(gone, 0xff, sizeof(gone));
+	turn_once();
+	expect_ran("c");
+	assert_true(weft_list_empty(&lines[0].link));
+}
+
+/* In the next turn it is its turn where the last one ended. */
+static void a_turn_has_so_much(void **state)
+{
+	struct job a, b;
+
+	need_reactor();
+	start(&a, 'a', 9, 256 * KIB);
+	start(&b, 'b', 8, 256 * KIB);
+	turn_once();
+	assert_int_equal(bytes_of_turn, TURN_BYTES);
+	expect_ran("abab");
+	assert_true(weft_reactor_busy(r));
+	turn_once();
+	turn_once();
+	expect_ran("abababab");
+	assert_int_equal(turns_until_rest(), 2);
+	expect_ran("ababa");
+}
+
+static const struct {
+	unsigned pieces;
+	uint32_t bytes;
+} sizes[] = { { 200, 128 * KIB }, { 200, 4 * KIB }, { 200, 0 }, { 20, 1 << 21 }, { 20, 1u << 31 } };
+
+/* Whatever a piece is: a turn ends, and has done one. */
+static void every_turn_gets_on(void **state)
+{
+	need_reactor();
+	for_each_row(i, sizes) {
+		unsigned left = sizes[i].pieces, turns = 0;
+		struct job a;
+
+		start(&a, 'a', left, sizes[i].bytes);
+		for (; weft_reactor_busy(r); turns++) {
+			turn_once();
+			assert_in_range(left - a.pieces, 1, VISITS_MAX);
+			assert_in_range(bytes_of_turn, 0, TURN_BYTES + (uint64_t)sizes[i].bytes);
+			left = a.pieces;
+		}
+		assert_int_equal(left, 0);
+		assert_true(turns > 1);
+		ran[0] = '\0';
+	}
+}
+
+/* Who comes by when the line has had its turn has what it left. */
+static bool was_left;
+
+static void spend_the_rest(struct weft_task *task)
+{
+	was_left = weft_reactor_spend(r, 4 * KIB);
+}
+
+static void what_the_line_leaves(void **state)
+{
+	struct weft_task late;
+	struct job a;
+
+	need_reactor();
+	weft_task_init(&late, spend_the_rest);
+	start(&a, 'a', 1, TURN_BYTES)->to_defer = &late;
+	turn_once();
+	assert_false(was_left);
+	start(&a, 'a', 1, TURN_BYTES / 2)->to_defer = &late;
+	turn_once();
+	assert_true(was_left);
+	expect_ran("aa");
+}
+
+/* --- among everything else -------------------------------------------------------------------- */
+
+static void note_deferred(struct weft_task *task)
+{
+	note('d');
+}
+
+static void note_message(struct weft_msg *msg)
+{
+	note('m');
+}
+
+/* What it defers, such as an answer, goes out in the same turn. */
+static void after_news_before_deferred(void **state)
+{
+	struct weft_msg msg = { .fn = note_message };
+	struct weft_task deferred;
+	struct job a;
+
+	need_reactor();
+	weft_task_init(&deferred, note_deferred);
+	start(&a, 'a', 5, 256 * KIB)->to_defer = &deferred;
+	weft_reactor_post(r, &msg);
+	turn_once();
+	expect_ran("maaaad");
+	weft_reactor_post(r, &msg);
+	turn_once();
+	expect_ran("mad");
+}
+
+static void send_byte(int peer)
+{
+	assert_int_equal(write(peer, "x", 1), 1);
+}
+
+static void note_receive(struct weft_op *op, int res)
+{
+	note(res == 1 ? 'r' : '!');
+}
+
+/* Also when another socket was the only one that talked, which an engine then asks first. */
+static void all_sockets_are_heard(void **state)
+{
+	struct weft_sock talker, quiet;
+	struct weft_op op = { .done = note_receive };
+	struct waited talk = { .op.done = ended };
+	char byte[2];
+	struct iovec iov[2] = { { &byte[0], 1 }, { &byte[1], 1 } };
+	int talks, waits;
+	struct job a;
+
+	need_reactor();
+	talks = open_pair(&talker);
+	waits = open_pair(&quiet);
+	weft_sock_recv(&quiet, &op, &iov[0], 1);
+	for (int i = 0; i < 10; i++) {
+		weft_sock_recv(&talker, &talk.op, &iov[1], 1);
+		send_byte(talks);
+		assert_int_equal(await(&talk), 1);
+	}
+	weft_sock_recv(&talker, &talk.op, &iov[1], 1);
+	start(&a, 'a', 10, TURN_BYTES);
+	turn_once();
+	send_byte(waits);
+	turn_once();
+	expect_ran("ara");
+	turns_until_rest();
+	ran[0] = '\0';
+	shutdown(talks, SHUT_RDWR);
+	await(&talk);
+	close_pair(&talker, talks);
+	close_pair(&quiet, waits);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		on_both(pieces_come_in_turn),   on_both(in_line_once),
+		on_both(lines_take_turns),      on_both(lines_within_a_line),
+		on_both(first_of_its_line),     on_both(empty_lines_are_forgotten),
+		on_both(a_turn_has_so_much),    on_both(every_turn_gets_on),
+		on_both(what_the_line_leaves),  on_both(after_news_before_deferred),
+		on_both(all_sockets_are_heard),
+	};
+
+	alarm(50);
+	return cmocka_run_group_tests(tests, init_lines, NULL);
+}
