@@ -112,16 +112,16 @@ class Started(Server):
             self.process.wait()
 
 
-def weft_argv(port, folder):
-    return [BUILD / "weft", "serve", "--listen", f"nvme+tcp://127.0.0.1:{port}",
+def weft_argv(port, folder, program=BUILD / "weft"):
+    return [program, "serve", "--listen", f"nvme+tcp://127.0.0.1:{port}",
             "--cpus", SERVER_CPU,
             "--control", os.path.join(folder, f"{port}.sock")]
 
 
-def weft(name, folder, specs, words=()):
+def weft(name, folder, specs, words=(), program=BUILD / "weft"):
     """Our target. @specs: {kind of namespace: SPEC}; @words: more words of `weft serve`."""
     port = free_port()
-    command = [*weft_argv(port, folder), "--nqn", NQN, *words]
+    command = [*weft_argv(port, folder, program), "--nqn", NQN, *words]
     for nsid, spec in enumerate(specs.values(), 1):
         command += ["--ns", f"{spec},nsid={nsid}"]
     return Started(name, port, {space: (NQN, nsid) for nsid, space in enumerate(specs, 1)}, command)
