@@ -20,10 +20,14 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "lib"))
 import tap
 import weft
 
+BUILD = pathlib.Path(weft.BINARY).resolve().parent
 README = weft.ROOT / "README.md"
 APART = "WEFT_README_APART"             # the folder; set where this runs for itself
 ENTER = ["unshare", "--mount", "--net", "--pid", "--fork", "--kill-child", "--mount-proc"]
-INSIDE = 'ip link set lo up && mount --bind "$0/tmp" /tmp && mount --bind "$0/run" /run && exec "$@"'
+# $0: the folder, $1: the checkout, which stays visible where it is below /tmp.
+INSIDE = """ip link set lo up && mount --bind "$0/run" /run &&
+    case $1 in /tmp/*) mkdir -p "$0$1" && mount --bind "$1" "$0$1" ;; esac &&
+    mount --rbind "$0/tmp" /tmp && shift && exec "$@" """
 FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.M | re.S)
 SHORTER = [(r"--time \d+", "--time 2"), (r"sleep 10", "sleep 1"), (r"^make build\n", "")]
 
@@ -131,7 +135,7 @@ def end_terminals():
 def inside(folder):
     work = pathlib.Path(folder) / "work"
     os.chdir(work)
-    (work / "build").symlink_to(pathlib.Path(weft.BINARY).parent)
+    (work / "build").symlink_to(BUILD)
     os.environ["HOME"] = str(work)
     atexit.register(end_terminals)
     for number, (start, how) in enumerate(BLOCKS):
@@ -158,13 +162,12 @@ def main():
     if why:
         print(f"1..0 # SKIP {why}")
         return 0
-    # Not below /tmp: what is mounted there hides it.
-    folder = tempfile.mkdtemp(prefix="readme-", dir=pathlib.Path(weft.BINARY).parent)
+    folder = tempfile.mkdtemp(prefix="readme-", dir=BUILD)
     try:
         for name in ("tmp", "run", "work"):
             os.mkdir(os.path.join(folder, name))
-        return subprocess.run([*ENTER, "sh", "-c", INSIDE, folder, sys.executable, *sys.argv],
-                              env=os.environ | {APART: folder}, check=False).returncode
+        return subprocess.run([*ENTER, "sh", "-c", INSIDE, folder, str(weft.ROOT), sys.executable,
+                               *sys.argv], env=os.environ | {APART: folder}, check=False).returncode
     finally:
         shutil.rmtree(folder, ignore_errors=True)
 
