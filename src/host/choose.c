@@ -4,7 +4,8 @@
  *
  * With one lane there is nothing to compare. Optimized access comes first, however busy it is; then
  * non-optimized. What a lane costs is the policy's to say. A command whose pieces are in flight
- * stays on its lane; a flush has places to go to (flush.c). */
+ * stays on its lane while that leads to its namespace, and waits for them if it does not any more; a
+ * flush has places to go to (flush.c). */
 #include "host/flush.h"
 
 /* In hope goes only what comes back to be sent again. */
@@ -102,7 +103,7 @@ struct host_lane *host_choose(struct weft_queue *queue, const struct weft_cmd *c
 		return lane;
 	if (p->flying) {
 		lane = queue->lanes[p->lane];
-		return is_ready(lane) ? lane : NULL;
+		return is_ready(lane) && access_to(cmd, p->lane) ? lane : NULL;
 	}
 	if (queue->nlanes == 1)
 		return host_lane_access(queue->lanes[0], cmd) ? queue->lanes[0] : NULL;

@@ -32,13 +32,14 @@ struct cmd_priv {
 	uint8_t lane;  /* they are on, or were */
 	uint8_t avoid; /* paths, a bit each, that had an error of theirs */
 	uint8_t owed; /* … that were dirty when a flush was submitted, and were not flushed since */
-	uint8_t asked; /* … that it was sent to, since it started (over) */
-	uint8_t took;  /* … whose dirt the Flush there has taken upon itself */
-	bool listed;   /* on a list */
-	bool lost;     /* a piece went with its connection */
-	bool heard;    /* … which its controller has ended */
-	bool unsure;   /* it writes, was lost or broken off before, and may have been carried out */
-	bool retry;    /* a piece asks for another try */
+	uint8_t asked;   /* … that it was sent to, since it started (over) */
+	uint8_t took;    /* … whose dirt the Flush there has taken upon itself */
+	uint8_t done_on; /* … that have carried out a piece, since it started (over) */
+	bool listed;     /* on a list */
+	bool lost;       /* a piece went with its connection */
+	bool heard;      /* … which its controller has ended */
+	bool unsure; /* it writes, was lost or broken off before, and may have been carried out */
+	bool retry;  /* a piece asks for another try */
 	bool done_some; /* a piece was carried out */
 	bool hurry;     /* … at once */
 	bool hoped;     /* … and this one was made in hope only: it does not count */
@@ -59,11 +60,12 @@ static inline struct weft_cmd *cmd_of(struct weft_list *link)
 	return container_of(container_of(link, struct cmd_priv, link), struct weft_cmd, priv);
 }
 
+/* Of what has failed, or will start over, nothing more goes out. */
 static inline bool cmd_all_issued(const struct weft_cmd *cmd)
 {
 	const struct cmd_priv *p = (const struct cmd_priv *)cmd->priv;
 
-	return cmd->rc || p->issued >= p->whole;
+	return cmd->rc || p->retry || p->lost || p->issued >= p->whole;
 }
 
 /* issue.c */

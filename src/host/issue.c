@@ -15,6 +15,7 @@ void cmd_start_over(struct weft_cmd *cmd)
 	p->iov = cmd->iov;
 	p->skip = 0;
 	p->asked = 0;
+	p->done_on = 0;
 	p->lost = p->retry = p->hurry = p->hoped = false;
 }
 

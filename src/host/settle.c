@@ -89,13 +89,15 @@ static void note_corruption(const struct weft_queue *queue, struct weft_cmd *cmd
 }
 
 /* What answers there now need not be what was asked: neither what it read nor that it has written
- * counts. Where it is the same with all paths, cmd_finish() says so. */
+ * counts, also if that was a piece of before. Where it is the same with all paths, cmd_finish() says
+ * so. */
 static bool is_another_ones(const struct host_lane *lane, const struct weft_cmd *cmd)
 {
+	const struct cmd_priv *p = (const struct cmd_priv *)cmd->priv;
 	unsigned paths = cmd->ns ? atomic_load_explicit(&cmd->ns->replaced, memory_order_relaxed) :
 				   0;
 
-	return paths >> lane->path->index & 1;
+	return paths & (p->done_on | 1u << lane->path->index);
 }
 
 static void note_another_ones(struct host_lane *lane, struct weft_cmd *cmd)
@@ -211,13 +213,19 @@ static void conclude(struct weft_queue *queue, struct weft_cmd *cmd)
 }
 
 /* The last of its pieces that were in flight is back, or lost. What was writing when its connection
- * went may still be carried out: it is neither sent again nor over before that association is. */
+ * went may still be carried out: it is neither sent again nor over before that association is. What
+ * is left of one whose path does not lead to its namespace any more may go another way now. */
 static void settle(struct host_lane *lane, struct weft_cmd *cmd)
 {
 	struct cmd_priv *p = cmd_priv(cmd);
 
-	if (p->flying || (!cmd_all_issued(cmd) && !p->retry && !p->lost))
+	if (p->flying)
 		return;
+	if (!cmd_all_issued(cmd)) {
+		if (!weft_list_empty(&lane->queue->stuck))
+			host_unstick(lane->queue);
+		return;
+	}
 	cmd_delist(cmd);
 	if (p->lost && host_rule_may_write(cmd)) {
 		p->generation = lane->generation;
@@ -300,6 +308,7 @@ void host_piece_done(struct host_lane *lane, struct weft_slot *slot)
 		note_failure(lane, cmd, status);
 	} else {
 		p->done_some |= slot->cmd.common.opcode != nvme_cmd_compare;
+		p->done_on |= (uint8_t)(1u << lane->path->index);
 		host_dirty_note(lane, cmd);
 	}
 	if (cmd->op == WEFT_FLUSH)

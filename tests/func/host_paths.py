@@ -8,6 +8,7 @@ import struct
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "lib"))
@@ -736,6 +737,78 @@ of_two_queues("a connection that its controller closed says nothing of the write
 of_two_queues("… each that it closed says so of its own", [1, 2], both_go_at_once)
 of_two_queues("… that of the admin queue says so of all, also if it is not the first", [1, 0],
               both_go_at_once)
+
+
+# --- a long command, and a path that changes under it
+
+class Midway:
+    """A write of many pieces. The first path holds three of them until {change} was seen by the host,
+    and then answers them one after the other. What comes to it later is counted."""
+
+    def __init__(self, change):
+        self.change, self.held, self.late = change, [], 0
+
+    def script(self, **more):
+        return more | dict(write=self.write, mqes=3)
+
+    def write(self, conn, cmd):
+        if len(self.held) == 3:
+            self.late += 1
+            return normally(conn, "write", cmd)
+        self.held.append((conn, cmd))
+        if len(self.held) == 3:
+            threading.Thread(target=self.go_on, args=[conn.target], daemon=True).start()
+        return None
+
+    def go_on(self, t):
+        weft.wait_until(lambda: all((0, "identify") in other.commands for other in t.all), "paths")
+        self.change(t)
+        self.until_taken_in(t)
+        for conn, cmd in self.held:
+            normally(conn, "write", cmd)
+            time.sleep(0.2)             # in which a host that may not send more pieces could
+
+    @staticmethod
+    def until_taken_in(t):
+        """What the admin queue was told before. The second Keep Alive comes when the first is answered."""
+        def count():
+            return sum(what == "keep_alive" for _, what in t.commands)
+
+        before = count()
+        weft.wait_until(lambda: count() >= before + 2, "two Keep Alives")
+
+
+def midway(name, change, *scripts, wanted, **first):
+    """{wanted}: pieces by path, those of before included, and how many were late."""
+    @tap.case(name)
+    def _():
+        way = Midway(change)
+        with paths(way.script(**first), *(late(mqes=3, **script) for script in scripts)) as p:
+            result = write(p, PATIENT | dict(kato="1s"), offset=0, length=LONG)
+            assert result.code == 0, result
+            assert (*p.count("write"), way.late) == wanted, (p.count("write"), way.late)
+
+
+def replace(t):
+    t.namespaces, t.changed = {1: Namespace(bytes(LONG))}, [1]
+    t.event(*NAMESPACES_NOTICE)
+
+
+def as_replaced(conn, cns, nsid):
+    is_shared = all(t.namespaces is conn.target.namespaces for t in conn.target.all)
+    return (normally_identified if is_shared else another)(conn, cns, nsid)
+
+
+def close_access(t):
+    t.ana = {7: INACCESSIBLE}
+    t.event(*ANA_NOTICE)
+
+
+PIECES = LONG >> 15
+midway("nothing more of a long write goes to what has become another namespace; it is written anew elsewhere",
+       replace, ana(NON_OPTIMIZED), wanted=(3, PIECES, 0), identified=as_replaced, **ana(OPTIMIZED))
+midway("the rest of a long write goes where access has moved", close_access, ana(NON_OPTIMIZED),
+       wanted=(3, PIECES - 3, 0), **ana(OPTIMIZED))
 
 
 # --- what a flush covers
