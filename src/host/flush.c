@@ -7,7 +7,8 @@
  * need not cover what another one has. A path that is lost, or does not lead to the namespace any
  * more, cannot be asked. A namespace that controllers share (NMIC) is flushed through those that
  * are left. Of one that they do not share nobody else knows: the flush waits for its path, and fails
- * when that is gone for good.
+ * when that is gone for good. A path that lives is asked, until it has answered; where it has no
+ * connection for this queue, the flush fails, and another queue's may succeed.
  *
  * Invariant: a write that was completed and not flushed has its path dirty, or a Flush that was sent
  * after it is in flight there. What such a Flush does not achieve is dirty again. */
@@ -48,14 +49,16 @@ void host_flush_begin(struct weft_cmd *cmd)
 	cmd_priv(cmd)->owed = (uint8_t)dirty_paths(cmd);
 }
 
-static unsigned reachable(const struct weft_queue *queue, const struct weft_cmd *cmd)
+/* Paths that live, stay, and lead to the namespace, whether or not this queue has a connection there. */
+static unsigned leading(const struct weft_queue *queue, const struct weft_cmd *cmd)
 {
-	unsigned avoid = ((const struct cmd_priv *)cmd->priv)->avoid, paths = 0;
+	unsigned paths = 0;
 
-	for (unsigned i = 0; i < queue->nlanes; i++)
-		if (host_lane_access(queue->lanes[i], cmd))
+	for (unsigned i = 0; i < HOST_PATHS_MAX; i++)
+		if (atomic_load(&cmd->ns->access[i]) &&
+		    !(queue->lanes[i] && queue->lanes[i]->leaving))
 			paths |= 1u << i;
-	return paths & ~avoid ? paths & ~avoid : paths;
+	return paths;
 }
 
 /* It cannot go there yet, but soon: the queue or the namespace was opened a moment ago, or the path was
@@ -84,22 +87,28 @@ static unsigned left(const struct weft_queue *queue, const struct weft_cmd *cmd)
 
 	if (!cmd->ns->shared)
 		return paths;
-	now = reachable(queue, cmd);
+	now = leading(queue, cmd);
 	return now ? paths & (now | coming(queue, cmd)) : paths;
 }
 
-/* 0, or why it cannot succeed any more. */
+/* 0, or why it cannot succeed any more: its path is gone for good, or has no connection for this
+ * queue, and another queue may have one. */
 static int fate(const struct weft_queue *queue, const struct weft_cmd *cmd)
 {
 	unsigned paths = left(queue, cmd);
 
-	if (cmd->ns->shared)
-		return 0;
-	if (atomic_load(&cmd->ns->dirty->gone))
+	if (!cmd->ns->shared && atomic_load(&cmd->ns->dirty->gone))
 		return -ENOTRECOVERABLE;
-	for (unsigned i = 0; i < queue->nlanes; i++)
-		if (paths >> i & 1 && queue->lanes[i] && queue->lanes[i]->seen.state == WEFT_DEAD)
+	for (unsigned i = 0; i < queue->nlanes; i++) {
+		const struct host_lane *lane = queue->lanes[i];
+
+		if (!(paths >> i & 1) || !lane)
+			continue;
+		if (!cmd->ns->shared && lane->seen.state == WEFT_DEAD)
 			return -ENOTRECOVERABLE;
+		if (host_lane_is_refused(lane))
+			return -EUSERS;
+	}
 	return 0;
 }
 

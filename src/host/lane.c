@@ -42,6 +42,12 @@ static bool is_allowed(const struct host_lane *lane)
 	return lane->queue->qid <= lane->seen.traits.queues;
 }
 
+bool host_lane_is_refused(const struct host_lane *lane)
+{
+	return lane->seen.state == WEFT_LIVE && !lane->ready &&
+	       (!is_allowed(lane) || lane->failures >= RESET_AFTER);
+}
+
 /* A path that is being connected may have a queue for us. */
 static bool more_may_come(const struct weft_queue *queue)
 {
@@ -106,6 +112,7 @@ static void fail_alone(struct host_lane *lane, int rc, const struct weft_err *wh
 {
 	tell(lane, why);
 	host_lane_retry(lane);
+	host_unstick(lane->queue); /* a flush that waits for this lane may fail now */
 	if (host_queue_is_ready(lane->queue))
 		return;
 	lose_patience(lane->queue);

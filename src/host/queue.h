@@ -113,9 +113,10 @@ void host_stats_add(struct weft_queue_stats *sum, const struct weft_queue_stats 
 
 /* lane.c */
 struct host_lane *host_lane_create(struct weft_queue *queue, struct host_path *path);
-void host_lane_follow(struct host_lane *lane); /* what was seen of its path */
-void host_lane_retry(struct host_lane *lane);  /* after a pause: its set-up has failed */
-void host_lane_close(struct host_lane *lane);  /* for good; turn until its link is gone */
+void host_lane_follow(struct host_lane *lane);           /* what was seen of its path */
+void host_lane_retry(struct host_lane *lane);            /* after a pause: its set-up has failed */
+bool host_lane_is_refused(const struct host_lane *lane); /* its path lives, and has none for it */
+void host_lane_close(struct host_lane *lane);            /* for good; turn until its link is gone */
 
 /* ask.c */
 void host_lane_ask_reset(struct host_lane *lane, int rc, const struct weft_err *why, bool setup,

@@ -73,6 +73,9 @@ static void note_path_error(struct host_lane *lane, struct weft_cmd *cmd, uint16
 		p->hurry = p->hoped || p->tries < ANA_TRIES;
 		return;
 	}
+	/* Nobody else can flush what this path has completed: it is asked again, after a pause. */
+	if (cmd->op == WEFT_FLUSH && p->owed)
+		return;
 	p->avoid |= (uint8_t)(1u << lane->path->index);
 	p->hurry = host_has_another(lane->queue, cmd);
 }

@@ -637,6 +637,22 @@ def _():
         assert [count(t, "flush") for t in both] == [1, 2], [t.commands for t in both]
 
 
+for nmic in (1, 0):
+    @tap.case(f"a flush by a queue that a path with unflushed writes has no connection for, NMIC {nmic}")
+    def _(nmic=nmic):
+        with two_paths(nmic=nmic, queues_max=2) as (both, uri), Driver("flush-by-second", uri) as program:
+            assert program.line() == "ready"
+            both[0].queues_max = 1
+            before = count(both[0], "connect")
+            cut(both[0])
+            wait_until(lambda: count(both[0], "connect") == before + 2, "the path, with one queue")
+            program.go_on()
+            second, why, first = program.end().splitlines()
+            assert int(second) == -errno.EUSERS and "I/O queue 2" in why, (second, why)
+            assert first == "0" and all(count(t, "write") and count(t, "flush") for t in both), \
+                [t.commands for t in both]
+
+
 for nmic, wanted in ((1, [0, 0]), (0, [-errno.ENOTRECOVERABLE] * 2)):
     @tap.case(f"a flush after a path with unflushed writes was removed, NMIC {nmic}")
     def _(nmic=nmic, wanted=wanted):

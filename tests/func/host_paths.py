@@ -851,6 +851,22 @@ flushed("a flush goes to every controller that has completed writes", {}, {}, wa
 flushed("… whichever queue they came by", {}, {}, {}, wanted=[1, 1, 1], queues=3)
 flushed("… and has a volatile cache: without one a flush is no more than a question", dict(vwc=0),
         dict(vwc=0), wanted=[0, 1])
+
+
+def fails_once(status):
+    """Flush is answered with an error of the path, and then as it should be."""
+    answers = [status]
+
+    def flush(conn, cmd):
+        return conn.complete(cmd, answers.pop(), dnr=0) if answers else normally(conn, "flush", cmd)
+    return dict(flush=flush)
+
+
+for status in (0x300, 0x360, 0x370):
+    flushed(f"a path that lives and answers {status:X}h is asked again, not passed over",
+            fails_once(status), {}, wanted=[2, 1])
+
+
 works("a controller that has completed none is not asked", ana(OPTIMIZED),
       late(**ana(NON_OPTIMIZED)), look=only(0, "flush"), command=write)
 works("… nor one twice whose writes were durable when they completed", {}, {},

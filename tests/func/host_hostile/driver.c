@@ -339,6 +339,23 @@ static void flush_for_another(const char *uri)
 	close_all();
 }
 
+/* The first queue writes; the second flushes, then the first. */
+static void flush_by_second(const char *uri)
+{
+	struct weft_queue *second;
+
+	open_all(uri);
+	check(weft_queue_open(ctrl, &second, &err), "weft_queue_open");
+	puts("ready");
+	await_word();
+	write_some(queue, ns);
+	printf("%d\n", weft_flush(second, ns, &err));
+	puts(err.text);
+	printf("%d\n", weft_flush(queue, ns, &err));
+	weft_queue_close(second);
+	close_all();
+}
+
 static void flush_twice(const char *uri)
 {
 	open_all(uri);
@@ -485,6 +502,7 @@ static const struct {
 	{ "read-both", read_both },
 	{ "read-by-both", read_by_both },
 	{ "flush-for-another", flush_for_another },
+	{ "flush-by-second", flush_by_second },
 	{ "flush-twice", flush_twice },
 	{ "flush-without-path", flush_without_path },
 	{ "trim", trim },
