@@ -11,14 +11,16 @@
  *
  * A target that ends closes its connections one after the other. That of an I/O queue says nothing of
  * the others; the admin queue's, which may be about to follow, says that the controller is no more. So
- * home listens for it, for a few turns, before the association is torn down. Meanwhile no I/O of a
- * namespace goes there.
+ * before the association is torn down, home sends a Keep Alive, and listens until that is answered and
+ * for a few turns more, or until the admin queue is closed. A controller that does neither within a
+ * second is silent. Meanwhile no I/O of a namespace goes there.
  *
  * Everything here runs on home. */
 #include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "host/internal.h"
 
@@ -27,8 +29,8 @@
 /* Where I/O has another way, it goes there first; connecting anew is not what it waits for. */
 enum { ASIDE_MS = 2 };
 
-/* In several turns: it may be this machine that is late. */
-enum { LISTEN_MS = 5, LISTENS = 6 };
+/* For an answer; and then in several turns: it may be this machine that is late. */
+enum { UNHEARD_MS = 1000, LISTEN_MS = 5, LISTENS = 6 };
 
 enum event {
 	EV_UP,     /* set-up is through */
@@ -271,6 +273,29 @@ static void on_listen(struct weft_timer *timer)
 		happen(path, EV_BROKEN);
 }
 
+/* It lives, unless it is about to close this queue as well. */
+static void on_sign_of_life(struct host_admin *a, int rc)
+{
+	struct host_path *path = a->path;
+
+	if (weft_heap_has(&path->listen.node))
+		weft_timer_set(path->reactor, &path->listen, LISTEN_MS);
+}
+
+static void listen_for_end(struct host_path *path)
+{
+	struct host_admin *a = &path->listen_cmd;
+
+	path->listened = 0;
+	path->listen.fn = on_listen;
+	weft_timer_set(path->reactor, &path->listen, UNHEARD_MS);
+	memset(a, 0, sizeof(*a));
+	a->name = "Keep Alive, as an I/O queue was closed";
+	a->done = on_sign_of_life;
+	a->cmd.common.opcode = nvme_admin_keep_alive;
+	host_admin_start(path, a, 0);
+}
+
 void host_path_queue_ended(struct host_path *path, int rc, const char *fmt, ...)
 {
 	bool first;
@@ -281,10 +306,8 @@ void host_path_queue_ended(struct host_path *path, int rc, const char *fmt, ...)
 	va_end(ap);
 	if (!first)
 		return;
-	path->listened = 0;
-	path->listen.fn = on_listen;
-	weft_timer_set(path->reactor, &path->listen, LISTEN_MS);
 	host_path_publish(path); /* it is lost, whatever is heard */
+	listen_for_end(path);
 }
 
 void host_path_link_closed(struct host_path *path)

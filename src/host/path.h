@@ -184,8 +184,9 @@ struct host_path {
 	struct weft_err why; /* first cause of the loss under way */
 	int why_rc;
 	bool hung_up; /* … the admin queue's connection: the controller's doing, so it knows */
-	struct weft_timer listen; /* an I/O queue's was, and this one may follow */
-	unsigned listened;        /* so often */
+	struct weft_timer listen;     /* an I/O queue's was, and this one may follow */
+	unsigned listened;            /* so often */
+	struct host_admin listen_cmd; /* asks for a sign of life meanwhile */
 	unsigned attempt;
 	unsigned random;           /* for the pauses */
 	uint64_t lost_ns, live_ns; /* since when; 0: never, not now */
