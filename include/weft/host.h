@@ -63,7 +63,10 @@ struct weft_options {
 	uint32_t abort_ms; /* [abort_timeout] for the abort, then the controller is reset: 5 s */
 	uint32_t reconnect_ms; /* [reconnect_delay] before the second attempt; doubles: 100 ms */
 	uint32_t reconnect_max_ms; /* [reconnect_delay_max] at most: 10 s */
-	uint32_t loss_ms;          /* [loss_timeout] without connection until it is dead: 600 s */
+	/* A write that was sent, and lost with its connection, ends no sooner than the lost controller
+	 * has had the time to end by itself: two or three times keepalive_ms, and its quiesce time
+	 * (see weft_submit). Neither of these two shortens that. */
+	uint32_t loss_ms;         /* [loss_timeout] without connection until it is dead: 600 s */
 	uint32_t fast_io_fail_ms; /* [fast_io_fail] without a usable path until I/O fails; 0: never: 0 */
 	uint32_t probe_ms; /* [probe] for a command, then a sign of life is asked for: 200 ms */
 	enum weft_policy policy; /* [policy] of the first path: WEFT_QUEUE_DEPTH */
@@ -193,10 +196,10 @@ enum weft_event_kind {
 	WEFT_EVENT_ANA,        /* asymmetric access changed */
 	WEFT_EVENT_DISCOVERY,  /* the discovery log changed: weft_discovery_read() again; or, with
 				 paths=discover, a discovery service has another @state */
-	WEFT_EVENT_ERROR, /* the controller reports trouble; @result is the completion's DW0; or it
-				 has no connection for a queue of ours any more */
-	WEFT_EVENT_OTHER, /* an asynchronous event that Weft does not know */
-	WEFT_EVENT_OVERFLOW, /* events were dropped: look at everything again */
+	WEFT_EVENT_ERROR,      /* the controller reports trouble; @result is the completion's DW0 */
+	WEFT_EVENT_OTHER,      /* an asynchronous event that Weft does not know; likewise */
+	WEFT_EVENT_OVERFLOW,   /* events were dropped: look at everything again */
+	WEFT_EVENT_QUEUE,      /* a path has no connection for one of our I/O queues any more */
 };
 
 struct weft_event {
@@ -337,9 +340,10 @@ struct weft_cmd {
  *
  * Of a command that ends because of a lost connection, rc tells what is known:
  *   -ENOTCONN    it was not carried out, and will not be
- *   -ECONNRESET  it was sent, and whether it was carried out is not known, of what writes whatever
- *                else came of it; it will not be any more, unless a controller that was
- *                asked to end the lost one never said that it is over */
+ *   -ECONNRESET  it was sent, and whether it was carried out is not known. It will not be any more,
+ *                unless a controller that was asked to end the lost one never said that it is
+ *                over. What writes, and was sent before, ends with this whatever its next try has
+ *                failed of */
 int weft_submit(struct weft_queue *queue, struct weft_cmd *cmd);
 
 /* Sends what was submitted, takes in what has come, runs done(). Waits at most @timeout_ms for the

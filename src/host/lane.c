@@ -99,7 +99,7 @@ static void tell(struct host_lane *lane, const struct weft_err *why)
 	struct weft_ctrl *ctrl = lane->queue->ctrl;
 
 	if (!lane->failures++)
-		host_event_push(ctrl, WEFT_EVENT_ERROR, lane->seen.state, 0, "%s: I/O queue %u: %s",
+		host_event_push(ctrl, WEFT_EVENT_QUEUE, lane->seen.state, 0, "%s: I/O queue %u: %s",
 				lane->seen.address, lane->queue->qid, why->text);
 	pthread_mutex_lock(&ctrl->lock);
 	weft_fail(&ctrl->no_queue, 0, "I/O queue %u: %s", lane->queue->qid, why->text);

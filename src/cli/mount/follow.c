@@ -80,6 +80,7 @@ static bool on_event(struct weft_mount *mount, const struct weft_event *event)
 	case WEFT_EVENT_OVERFLOW:
 		return true;
 	case WEFT_EVENT_ERROR:
+	case WEFT_EVENT_QUEUE:
 		weft_mount_say(mount, "", event->text);
 		return false;
 	default:
