@@ -1,6 +1,6 @@
 /* waiting.h - says that there is no path, why, and for how long, before the user thinks it hangs.
  *
- *   no path ─ 1 s ─▶ "waiting 1 s for a path to …" ─ every 10 s ─▶ … ─▶ "goes on after 12 s"
+ *   no path ─ 1 s ─▶ "waiting 1 s for a path to …" ─ every 10 s ─▶ … ─▶ "there is a path again, after 12 s"
  *
  * A thread looks at everything that weft_waiting_begin() was called for: most commands wait inside
  * the library. It prints and does nothing else; how long the library waits is told to that, see

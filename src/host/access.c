@@ -101,9 +101,9 @@ unsigned weft_ns_paths(struct weft_ns *ns, struct weft_ns_path *out, unsigned ma
 
 /* --- through any ------------------------------------------------------------------------------ */
 
-/* One path that leads to it is enough, also if that is lost at the moment. That it may be there, and
- * cannot be looked at, outweighs that nobody knows it; and that, that another one is in its place on
- * some. */
+/* One path that leads to it is enough, also if that path is lost at the moment. If there is none, the
+ * causes have a rank: a look that was refused (-EIO) says that it may be there; then comes that no
+ * controller knows it (-ENODEV); last, that another one is in its place (-ESTALE). */
 static int sum_up(const struct weft_ctrl *ctrl, const struct weft_ns *ns)
 {
 	int rc = 0;

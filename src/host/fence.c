@@ -7,10 +7,10 @@
  *         ├─ silently, and nobody can: its controller has had the time to end by itself ┘
  *         └─ who is asked says "not yet" for ever, or nothing: given up, its writes end as unknown
  *
- * Audible is the loss of a connection that the controller has seen as well, because it was the one that
- * closed or reset it. Every other is silent, also if we ended it: nobody knows what was heard. That of
- * the admin queue is the association's: it is over as a whole. That of an I/O queue says so of what was
- * sent over it (lane->hung_up), and of nothing else: a write on another one may still be carried out.
+ * A loss is audible if the controller knows of it, because the controller has closed or reset the
+ * connection. Every other loss is silent, also one that we caused: nobody knows what the controller has
+ * noticed. A lost admin queue ends the association as a whole. A lost I/O queue ends what was sent over
+ * that queue (lane->hung_up), and nothing else: a write on another queue may still be carried out.
  *
  * A path that is connected anew, or dead, proves nothing: the controller that was lost is another
  * one, and may know of neither. But the new one may be asked about it, like those of other paths. A

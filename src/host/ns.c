@@ -1,6 +1,7 @@
 /* ns.c - a namespace that the program holds open.
  *
- *   open ─▶ its nsid's record ─▶ due on every path ─▶ home looks (scan.c) ─▶ the first path that shows it says who it is */
+ *   open ─▶ its nsid's record ─▶ due on every path ─▶ home looks (scan.c)
+ *                                                       └─▶ the first path that shows it says who it is */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,8 +1,8 @@
 /* abort.c - the second half of Preempt and Abort: nothing of the preempted hosts goes on.
  *
- * What waits for data, a buffer or its turn is aborted. What storage has begun cannot be called back:
- * it is waited for, and has no next piece. New commands of these hosts do not get that far, the view has no registration of
- * theirs any more. */
+ * A command that waits for data, a buffer or its turn is aborted. One that storage has begun cannot be
+ * called back: the preempter waits for it, and it has no next piece. New commands of these hosts do not
+ * get that far: the view has no registration of theirs any more. */
 #include <string.h>
 
 #include "target/io/io.h"
