@@ -811,6 +811,24 @@ midway("the rest of a long write goes where access has moved", close_access, ana
        wanted=(3, PIECES - 3, 0), **ana(OPTIMIZED))
 
 
+def replaces_the_first():
+    """The first path's namespace becomes another one while this path has the rest of the write."""
+    begun = []
+
+    def write(conn, cmd):
+        if not begun:
+            begun.append(cmd)
+            replace(conn.target.first)
+            Midway.until_taken_in(conn.target.first)
+        return normally(conn, "write", cmd)
+    return ana(NON_OPTIMIZED) | dict(write=write)
+
+
+midway("… and if it then turns out that another namespace took its beginning, all of it is written anew",
+       close_access, replaces_the_first(), wanted=(3, 3 + PIECES, 0), identified=as_replaced,
+       **ana(OPTIMIZED))
+
+
 # --- what a flush covers
 
 FATE = "writes that it had completed .* lost before they were flushed"
