@@ -1,3 +1,10 @@
+/* pidfile.c - a file that names the process which serves, while it serves.
+ *
+ *   start: make it, empty ─▶ hosts are served: our pid ─▶ end: remove it
+ *
+ * The file is not locked: another process may remove it just before our pid is in it.
+ *
+ * Invariant: when weft_pidfile_write() returns 0, the file that it wrote was the one at the path. */
 #include "daemon/pidfile.h"
 
 #include <errno.h>
@@ -10,6 +17,8 @@
 #include "base/cleanup.h"
 
 #define MODE 0644 /* a pid is no secret */
+
+enum { WRITES_MAX = 5 };
 
 struct text {
 	char s[24];
@@ -30,19 +39,54 @@ int weft_pidfile_check(const char *path, struct weft_err *err)
 	return fd < 0 ? take_fd(&fd) : 0;
 }
 
+/* --- writing ---------------------------------------------------------------------------------- */
+
 /* A reader finds the old pid or the new one. */
-int weft_pidfile_write(const char *path, struct weft_err *err)
+static int put_pid(int fd)
+{
+	struct text pid = our_pid();
+	size_t length = strlen(pid.s), done = 0;
+
+	while (done < length) {
+		ssize_t n = pwrite(fd, pid.s + done, length - done, (off_t)done);
+
+		if (n <= 0)
+			return n < 0 ? -errno : -EIO;
+		done += (size_t)n;
+	}
+	return ftruncate(fd, (off_t)length) < 0 ? -errno : 0;
+}
+
+static bool is_at(int fd, const char *path)
+{
+	_cleanup_(weft_chased_close) struct weft_chased at = {};
+	struct stat st;
+
+	return !fstat(fd, &st) && !weft_chase(&at, path, NULL) && at.there &&
+	       at.st.st_dev == st.st_dev && at.st.st_ino == st.st_ino;
+}
+
+/* -ESTALE: another process has removed or replaced the file meanwhile. */
+static int write_once(const char *path, struct weft_err *err)
 {
 	_cleanup_(weft_closep) int fd = weft_chase_or_make(path, 0, MODE, err);
-	struct text pid = our_pid();
-	ssize_t length = (ssize_t)strlen(pid.s);
+	int rc = fd < 0 ? fd : put_pid(fd);
 
-	if (fd < 0)
-		return take_fd(&fd);
-	if (pwrite(fd, pid.s, (size_t)length, 0) != length || ftruncate(fd, length) < 0)
-		return weft_fail(err, -errno, "%s: %s", path, strerror(errno));
-	return 0;
+	if (rc < 0)
+		return weft_fail(err, rc, "%s: %s", path, strerror(-rc));
+	return is_at(fd, path) ? 0 : -ESTALE;
 }
+
+int weft_pidfile_write(const char *path, struct weft_err *err)
+{
+	int rc = -ESTALE;
+
+	for (unsigned i = 0; i < WRITES_MAX && rc == -ESTALE; i++)
+		rc = write_once(path, err);
+	return rc < 0 ? weft_fail(err, rc, "%s: another process keeps removing it", path) : 0;
+}
+
+/* --- removing --------------------------------------------------------------------------------- */
 
 void weft_pidfile_remove(const char *path)
 {
