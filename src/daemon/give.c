@@ -42,6 +42,7 @@ struct weft_give {
 	struct weft_heir heir;
 	bool waiting; /* @op is under way */
 	bool accepted, freezing, stop, ended;
+	bool pidfile_is_theirs; /* our pid file is the other process's, too */
 	uint64_t since_ns;
 };
 
@@ -134,6 +135,17 @@ static int send_state(struct weft_give *give)
 	return rc;
 }
 
+/* Before "go": from then on the other process writes its pid into that file. An older weft does not
+ * say which file it has; then our file is removed, and it makes a new one. */
+static bool is_our_pidfile(const struct weft_give *give, const json_t *ready)
+{
+	const char *theirs = json_string_value(json_object_get(ready, "pidfile"));
+	const char *path = give->daemon->options->pidfile;
+	struct weft_pidfile_id ours;
+
+	return theirs && path && weft_pidfile_identify(path, &ours) && !strcmp(theirs, ours.text);
+}
+
 static int hand_over(struct weft_give *give, struct weft_err *err)
 {
 	struct weft_frame frame;
@@ -144,6 +156,7 @@ static int hand_over(struct weft_give *give, struct weft_err *err)
 	rc = weft_channel_recv(give->sock.fd, "ready", READY_MS, &frame, err);
 	if (rc < 0)
 		return rc;
+	give->pidfile_is_theirs = is_our_pidfile(give, frame.doc);
 	weft_frame_free(&frame);
 	if (weft_daemon_shall_stop(give->daemon))
 		return weft_fail(err, -ECANCELED, "%s", told_to_stop);
@@ -159,7 +172,7 @@ static void leave(struct weft_give *give)
 	snprintf(state, sizeof(state), "MAINPID=%d", (int)give->heir.pid);
 	weft_notify(state);
 	weft_info("pid %d has taken over; leaving", (int)give->heir.pid);
-	if (give->daemon->options->pidfile)
+	if (give->daemon->options->pidfile && !give->pidfile_is_theirs)
 		weft_pidfile_remove(give->daemon->options->pidfile);
 	_exit(0);
 }

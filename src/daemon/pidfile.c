@@ -2,13 +2,16 @@
  *
  *   start: make it, empty ─▶ hosts are served: our pid ─▶ end: remove it
  *
- * The file is not locked: another process may remove it just before our pid is in it.
+ * The file is not locked: two processes have it at once only in a takeover, and there the old one
+ * does not touch it from "go" on (give.c). A process that does not know that rule, an older weft or
+ * an administrator, may still remove the file just before the new pid is in it.
  *
  * Invariant: when weft_pidfile_write() returns 0, the file that it wrote was the one at the path. */
 #include "daemon/pidfile.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -37,6 +40,17 @@ int weft_pidfile_check(const char *path, struct weft_err *err)
 	_cleanup_(weft_closep) int fd = weft_chase_or_make(path, 0, MODE, err);
 
 	return fd < 0 ? take_fd(&fd) : 0;
+}
+
+bool weft_pidfile_identify(const char *path, struct weft_pidfile_id *id)
+{
+	_cleanup_(weft_chased_close) struct weft_chased at = {};
+
+	if (weft_chase(&at, path, NULL) < 0 || !at.there)
+		return false;
+	snprintf(id->text, sizeof(id->text), "%ju:%ju", (uintmax_t)at.st.st_dev,
+		 (uintmax_t)at.st.st_ino);
+	return true;
 }
 
 /* --- writing ---------------------------------------------------------------------------------- */

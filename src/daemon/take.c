@@ -15,6 +15,7 @@
 #include "base/plural.h"
 #include "daemon/call.h"
 #include "daemon/handoff.h"
+#include "daemon/pidfile.h"
 #include "daemon/state.h"
 
 enum {
@@ -73,10 +74,25 @@ static void serve(struct weft_take *take)
 
 /* --- building --------------------------------------------------------------------------------- */
 
+/* With our pid file: the other process leaves it to us if it has the same one. */
+static int send_ready(const struct weft_take *take)
+{
+	const char *path = take->daemon->options->pidfile;
+	struct weft_frame frame = { .doc = json_pack("{s:s}", "step", "ready") };
+	struct weft_pidfile_id id;
+	int rc;
+
+	if (path && weft_pidfile_identify(path, &id))
+		json_object_set_new(frame.doc, "pidfile", json_string(id.text));
+	rc = weft_channel_send(take->fd, &frame);
+	weft_frame_free(&frame);
+	return rc;
+}
+
 static int wait_for_go(struct weft_take *take, struct weft_err *err)
 {
 	struct weft_frame frame;
-	int rc = weft_channel_send_step(take->fd, "ready");
+	int rc = send_ready(take);
 
 	if (rc < 0)
 		return weft_fail(err, rc, "the running target went away: %s", strerror(-rc));

@@ -14,6 +14,7 @@ import tempfile
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "lib"))
 
 import nvme
+import takeover
 import tap
 import weft
 from fixture import connect, refused, with_target
@@ -496,6 +497,55 @@ def _(t):
         assert (t.dir / "pid").read_text() == f"{t.process.pid}\n"
         t.takeover()
     assert (t.dir / "pid").read_text() == f"{t.process.pid}\n"
+
+
+def with_pidfile(name):
+    """Register body(target, its pid file) as a case."""
+    def add(body):
+        @with_target(name)
+        def _(t):
+            t.stop()
+            t.extra = ["--pidfile", str(t.dir / "pid")]
+            body(t.start(), t.dir / "pid")
+        return body
+    return add
+
+
+@with_pidfile("a takeover: the pid file is there all the time, under whatever name it is known")
+def _(t, pidfile):
+    old, steps = t.process, []
+    (t.dir / "same").symlink_to(".")
+
+    def seen(doc):
+        steps.append(doc["step"])
+        if doc["step"] == "go":                     # from now on the old process may not touch it
+            assert old.wait(30) == 0
+        assert pidfile.read_text() == f"{old.pid}\n", steps
+
+    with takeover.Relay(t.dir / "relay.sock", t, seen):
+        t.process = t.spawn("--takeover", "--control", t.dir / "relay.sock", "--pidfile",
+                            t.dir / "same" / "pid")
+        weft.wait_until(lambda: pidfile.read_text() == f"{t.process.pid}\n", "the new pid")
+    assert steps[-1] == "go", steps
+
+
+@with_pidfile("a takeover by a process that has no pid file, or another one: the old one goes")
+def _(t, pidfile):
+    other = t.dir / "other"
+    other.touch()
+    with takeover.Heir(t) as heir:
+        takeover.dies_ready(heir)
+    takeover.said(t, "takeover given up")
+    assert pidfile.read_text() == f"{t.process.pid}\n", "nobody has taken over"
+    for words in ({}, {"pidfile": f"{other.stat().st_dev}:{other.stat().st_ino}"}, {"pidfile": 5}):
+        with takeover.Heir(t) as heir:
+            heir.prepare()
+            heir.freeze()
+            heir.step("ready", **words)
+            heir.expect("go")
+            assert t.process.wait(30) == 0
+        assert not pidfile.exists() and other.exists(), words
+        t.start()
 
 
 @with_target("signals during a start that fails do not hide why it failed",

@@ -3,6 +3,7 @@
     Channel     frames over a Unix socket: a document, bytes, descriptors
     Heir        the process that takes over, up to the step that a test wants
     Giver       a running target that hands over whatever a test wants
+    Relay       stands between two real processes, and looks at each step before it passes it on
     FAILURES    what an Heir may do instead of taking over
 """
 import contextlib
@@ -162,6 +163,26 @@ class Giver:
         self.thread.join(20)
         if kind is None and self.error:
             raise self.error
+
+
+class Relay(Giver):
+    """At `path`, for a process that takes over from `target`; seen(document) runs before each step
+    is passed on."""
+
+    FROM_TARGET = ("prepare", "state", "go")
+
+    def __init__(self, path, target, seen):
+        super().__init__(path, self.pass_on)
+        self.target, self.seen = target, seen
+
+    def pass_on(self, channel):
+        with Heir(self.target) as heir:
+            for step in ("prepare", "freeze", "state", "ready", "go"):
+                ends = (heir, channel) if step in self.FROM_TARGET else (channel, heir)
+                doc, data, fds = ends[0].expect(step)
+                heir.fds += fds
+                self.seen(doc)
+                ends[1].send(doc, data, fds)
 
 
 def said(target, words):
