@@ -155,8 +155,27 @@ static int take_mark_off(int fd, mode_t mode)
 	return st.st_mode & MARK ? fchmod(fd, mode) : 0;
 }
 
-/* A file that came meanwhile is not replaced, unless that was asked for. A few file systems promise
- * that only for a second name. */
+static bool has_no_links(int error)
+{
+	return error == EPERM || error == EOPNOTSUPP || error == ENOSYS;
+}
+
+/* Cannot promise that nothing is replaced: another process may make FILE between the look and the
+ * rename. The file system has no call that would keep it; a finished copy is worth that risk. */
+static int rename_if_free(const struct weft_draft *draft)
+{
+	struct stat st;
+
+	if (look_at(draft, draft->at.name, &st) == 0)
+		errno = EEXIST;
+	if (errno != ENOENT)
+		return -1;
+	return renameat(draft->at.folder, draft->name, draft->at.folder, draft->at.name);
+}
+
+/* A file that another process made meanwhile is not replaced, unless the caller asked for that. A
+ * few file systems cannot rename that way, but make a second name only where there is none; some
+ * of them have no second names either. */
 static int put_in_place(const struct weft_draft *draft)
 {
 	unsigned flags = draft->replaces ? 0 : RENAME_NOREPLACE;
@@ -166,8 +185,9 @@ static int put_in_place(const struct weft_draft *draft)
 
 	if (rc == 0 || errno != EINVAL || !flags)
 		return rc;
-	rc = linkat(folder, draft->name, folder, name, 0);
-	return rc < 0 ? rc : unlinkat(folder, draft->name, 0);
+	if (linkat(folder, draft->name, folder, name, 0) == 0)
+		return unlinkat(folder, draft->name, 0);
+	return has_no_links(errno) ? rename_if_free(draft) : -1;
 }
 
 /* A process that is killed, or a loss of power, leaves

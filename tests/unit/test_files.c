@@ -376,6 +376,19 @@ int __wrap_renameat2(int from, const char *old, int to, const char *new, unsigne
 	return -1;
 }
 
+int __real_linkat(int from, const char *old, int to, const char *new, int flags);
+int __wrap_linkat(int from, const char *old, int to, const char *new, int flags);
+
+static int cannot_link; /* why a file system without hard links makes none; 0: it has them */
+
+int __wrap_linkat(int from, const char *old, int to, const char *new, int flags)
+{
+	if (!cannot_link)
+		return __real_linkat(from, old, to, new, flags);
+	errno = cannot_link;
+	return -1;
+}
+
 static void drafted(void **state)
 {
 	struct weft_draft draft = {}, second = {};
@@ -444,6 +457,28 @@ static void replaces_nothing(void **state)
 	cannot_keep = false;
 }
 
+/* As rclone and s3fs: neither a rename that replaces nothing nor a second name. */
+static void put_without_links(void **state)
+{
+	static const int errors[] = { EPERM, EOPNOTSUPP, ENOSYS };
+
+	cannot_keep = true;
+	for_each_row(i, errors) {
+		cannot_link = errors[i];
+		assert_int_equal(draft_once("unlinked", NULL), 0);
+		assert_int_equal(access("unlinked.part", F_OK), -1);
+		assert_int_equal(unlink("unlinked"), 0);
+		assert_int_equal(draft_once("unlinked", make_file), -EEXIST);
+		assert_int_equal(access("unlinked.part", F_OK), -1);
+		assert_int_equal(unlink("unlinked"), 0);
+	}
+	cannot_link = EDQUOT; /* it has them, but this one cannot be made */
+	assert_int_equal(draft_once("unlinked", NULL), -EDQUOT);
+	assert_int_equal(access("unlinked", F_OK), -1);
+	cannot_keep = false;
+	cannot_link = 0;
+}
+
 /* Killed between its second name and the end of its first. */
 static void killed_while_linked(void **state)
 {
@@ -475,6 +510,7 @@ int main(void)
 		cmocka_unit_test(nothing_is_left_open),
 		cmocka_unit_test(drafted),
 		cmocka_unit_test(replaces_nothing),
+		cmocka_unit_test(put_without_links),
 		cmocka_unit_test(killed_while_linked),
 	};
 
