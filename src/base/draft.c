@@ -1,12 +1,14 @@
-/* draft.c - see draft.h. Errors name the file that was asked for: who asked knows of no other, unless
- * it is in the way.
+/* draft.c - a new file is written as FILE.part, and renamed when it is complete (draft.h).
  *
- * A file called FILE.part may be anybody's, and of this user it may be something else. One of ours
- * has a mark from the moment it is made until it is complete: the sticky bit, which means nothing
- * on a file, is kept by every file system that keeps modes, and is set by nobody by chance. Where
- * modes are not kept nothing is taken for ours.
+ * A process that is killed leaves its FILE.part behind, and the next one must know it from a file
+ * that a user happens to call so. Therefore a draft has a mark from the moment it is made until it
+ * is complete: the sticky bit. That bit means nothing on a regular file, every file system that
+ * keeps modes keeps it, and nobody sets it by chance. Where modes are not kept, no FILE.part is
+ * taken for a draft, and none is removed.
  *
- * Invariant: a draft that is written is locked, and was made by the process that locks it. */
+ * The user knows only FILE, so errors name FILE, unless FILE.part itself is in the way.
+ *
+ * Invariant: a process writes only to a draft that it has made itself, and holds its lock. */
 #include "base/draft.h"
 
 #include <errno.h>
@@ -71,7 +73,7 @@ static int lock(const struct weft_draft *draft, int fd, const char *name, struct
 	return 0;
 }
 
-/* FILE may be its second name: weft_draft_complete(). */
+/* A process that was killed in put_in_place() leaves FILE as a second name of the draft. */
 static bool is_ours(const struct weft_draft *draft, const struct stat *st)
 {
 	struct stat file;
@@ -82,7 +84,7 @@ static bool is_ours(const struct weft_draft *draft, const struct stat *st)
 	       (st->st_mode & 07777) == (MARK | OWNER_ONLY);
 }
 
-/* Not even one of ours is written to again: who could open it in the meantime is not known. */
+/* A draft that was left is removed and made anew, not written to: another process may have it open. */
 static int remove_left(const struct weft_draft *draft, const char *name, struct weft_err *err)
 {
 	_cleanup_(weft_closep) int fd = -1;
@@ -145,7 +147,7 @@ int weft_draft_make(struct weft_draft *draft, struct weft_err *err)
 
 /* --- completing ------------------------------------------------------------------------------- */
 
-/* Without a mark the file system keeps no modes. */
+/* A file system that has lost the mark keeps no modes: there is nothing to set. */
 static int take_mark_off(int fd, mode_t mode)
 {
 	struct stat st;
