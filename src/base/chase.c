@@ -27,16 +27,16 @@ struct walk {
 	struct weft_chased *at; /* how far it has come */
 	const char *named;      /* by the user */
 	char rest[PATH_MAX];    /* what is to be followed from there */
+	char cwd[PATH_MAX];     /* the working directory, of a relative path */
+	bool from_cwd;          /* it began there; false: at the root */
 	unsigned links;
 	struct weft_err *err;
 };
 
 /* --- who could have put it there -------------------------------------------------------------- */
 
-static int distrust(const struct walk *walk, const char *why)
+static int distrust(const struct walk *walk, const char *what, const char *why)
 {
-	const char *what = walk->at->path;
-
 	return weft_fail(
 		walk->err, -EPERM,
 		"%.150s: %.150s %s, and everybody can write to the folder that it is in; use "
@@ -44,19 +44,20 @@ static int distrust(const struct walk *walk, const char *why)
 		walk->named, strcmp(what, walk->named) ? what : "it", why);
 }
 
-static int judge(const struct walk *walk, const struct stat *folder)
+/* @st is of @path, which is in @folder. */
+static int judge(const struct walk *walk, const char *path, const struct stat *st,
+		 const struct stat *folder)
 {
-	const struct stat *st = &walk->at->st;
 	char why[64];
 
 	if (!(folder->st_mode & S_IWOTH))
 		return 0;
 	if (st->st_uid && st->st_uid != geteuid() && st->st_uid != folder->st_uid) {
 		snprintf(why, sizeof(why), "belongs to user %u", st->st_uid);
-		return distrust(walk, why);
+		return distrust(walk, path, why);
 	}
 	if (S_ISREG(st->st_mode) && st->st_nlink > 1)
-		return distrust(walk, "has another name as well");
+		return distrust(walk, path, "has another name as well");
 	return 0;
 }
 
@@ -88,8 +89,17 @@ static int stand_at(struct walk *walk, int folder, int fd)
 	return rc == 0 && fstat(fd, &at->st) < 0 ? -errno : rc;
 }
 
+static int go_to_cwd(struct walk *walk)
+{
+	strcpy(walk->at->path, walk->cwd);
+	walk->at->name[0] = '\0';
+	walk->from_cwd = true;
+	return stand_at(walk, -1, open(".", O_PATH | O_DIRECTORY | O_CLOEXEC));
+}
+
 static int go_to_root(struct walk *walk)
 {
+	walk->from_cwd = false;
 	strcpy(walk->at->path, "/");
 	walk->at->name[0] = '\0';
 	return stand_at(walk, -1, open("/", O_PATH | O_DIRECTORY | O_CLOEXEC));
@@ -110,17 +120,30 @@ static int put_before_rest(struct walk *walk, const char *text)
 	return snprintf(walk->rest, PATH_MAX, "%s%s", text, rest) >= PATH_MAX ? -ENAMETOOLONG : 0;
 }
 
-/* From the root again, and judged again: ".." of a folder that was moved meanwhile is wherever the
- * one who has moved it likes. */
+/* What @path has after @folder; NULL: it is not below it. */
+static const char *below(const char *path, const char *folder)
+{
+	size_t length = strlen(folder);
+
+	length -= folder[length - 1] == '/';
+	return !strncmp(path, folder, length) && strchr("/", path[length]) ? path + length : NULL;
+}
+
+/* From the beginning again, and judged again: ".." of a folder that was moved meanwhile is wherever
+ * the one who has moved it likes. What is above the working directory is below the root. */
 static int go_up(struct walk *walk)
 {
 	char folder[PATH_MAX];
+	const char *down;
 	int rc;
 
 	strcpy(folder, walk->at->path);
 	cut_last_name(folder);
-	rc = put_before_rest(walk, folder);
-	return rc < 0 ? rc : go_to_root(walk);
+	down = walk->from_cwd ? below(folder, walk->cwd) : NULL;
+	rc = put_before_rest(walk, down ? down : folder);
+	if (rc < 0)
+		return rc;
+	return down ? go_to_cwd(walk) : go_to_root(walk);
 }
 
 /* As a folder first: that mounts what is mounted when it is needed. */
@@ -200,24 +223,65 @@ static int step(struct walk *walk, const char *name)
 	walk->at->of_kernel = false;
 	rc = go_down(walk, name);
 	if (rc == 0)
-		rc = judge(walk, &folder);
+		rc = judge(walk, walk->at->path, &walk->at->st, &folder);
 	return rc == 0 && S_ISLNK(walk->at->st.st_mode) ? follow_link(walk) : rc;
 }
 
 /* --- all of it -------------------------------------------------------------------------------- */
 
-/* From the root on, also where a relative path begins: who can write to that folder counts, too. */
+static bool is_same(const struct stat *a, const struct stat *b)
+{
+	return a->st_dev == b->st_dev && a->st_ino == b->st_ino;
+}
+
+/* false: @fd was at the root, or in a folder that this user may not search. */
+static bool climb(int *fd, struct stat *st)
+{
+	const struct stat was = *st;
+	int up = openat(*fd, "..", O_PATH | O_CLOEXEC);
+
+	weft_closep(fd);
+	*fd = up;
+	return up >= 0 && fstat(up, st) == 0 && !is_same(st, &was);
+}
+
+/* The folders that the working directory is in count, too, as far up as this user may go. They are
+ * found by "..", not by their names: a user may work in a folder that he cannot reach by a path. */
+static int judge_cwd(const struct walk *walk)
+{
+	_cleanup_(weft_closep) int fd = open(".", O_PATH | O_DIRECTORY | O_CLOEXEC);
+	struct stat st, folder = walk->at->st;
+	char path[PATH_MAX];
+	int rc;
+
+	strcpy(path, walk->cwd);
+	do {
+		st = folder;
+		if (!climb(&fd, &folder))
+			return 0;
+		rc = judge(walk, path, &st, &folder);
+		cut_last_name(path);
+	} while (rc == 0);
+	return rc;
+}
+
+static int begin_at_cwd(struct walk *walk)
+{
+	int rc;
+
+	if (!getcwd(walk->cwd, sizeof(walk->cwd)))
+		return -errno;
+	rc = go_to_cwd(walk);
+	return rc < 0 ? rc : judge_cwd(walk);
+}
+
 static int begin(struct walk *walk)
 {
-	char cwd[PATH_MAX] = "";
-
 	if (!walk->named[0])
 		return -ENOENT;
-	if (walk->named[0] != '/' && !getcwd(cwd, sizeof(cwd)))
-		return -errno;
-	if (snprintf(walk->rest, PATH_MAX, "%s/%s", cwd, walk->named) >= PATH_MAX)
+	if (snprintf(walk->rest, PATH_MAX, "%s", walk->named) >= PATH_MAX)
 		return -ENAMETOOLONG;
-	return go_to_root(walk);
+	return walk->named[0] == '/' ? go_to_root(walk) : begin_at_cwd(walk);
 }
 
 /* Only the last name may be missing. One that ends in "/" is a folder's. */

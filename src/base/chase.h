@@ -21,7 +21,7 @@
  * a second time may lead elsewhere. */
 struct weft_chased {
 	char path[PATH_MAX];     /* absolute, without links; for people. "": nothing is held */
-	int folder;              /* O_PATH. -1: a folder was found that has no name here, as "/" */
+	int folder;              /* O_PATH. -1: a folder was found without a name, "/" or "." */
 	char name[NAME_MAX + 1]; /* in @folder */
 	bool there;
 	int fd; /* of what is there, O_PATH: as long as it is held, no other has its inode */

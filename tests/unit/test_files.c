@@ -157,6 +157,65 @@ static void trapped(void **state)
 	}
 }
 
+/* --- from the working directory ---------------------------------------------------------------- */
+
+static int rc_in(const char *folder, uid_t user, const char *path, struct weft_err *err)
+{
+	struct weft_chased chased = {};
+	int rc;
+
+	assert_int_equal(chdir(folder) | seteuid(user), 0);
+	rc = weft_chase(&chased, path, err);
+	assert_int_equal(seteuid(0) | chdir(dir), 0);
+	weft_chased_close(&chased);
+	return rc;
+}
+
+/* The kernel lets a user work in a folder that he could not reach by its path. */
+static void below_a_closed_folder(void **state)
+{
+	static const struct {
+		const char *path;
+		int rc;
+	} cases[] = {
+		{ "new", 0 },
+		{ "./new", 0 },
+		{ "sub/new", 0 },
+		{ "sub/../new", 0 },
+		{ "sub/../sub/new", 0 },
+		{ "down/../new", 0 },
+		{ "../new", -EACCES },
+		{ "sub/../../new", -EACCES },
+	};
+
+	if (geteuid())
+		skip(); /* only root becomes another user */
+	assert_int_equal(mkdir("closed", 0755) | mkdir("closed/open", 0755) |
+				 mkdir("closed/open/sub", 0755) |
+				 symlink("sub", "closed/open/down"),
+			 0);
+	of_neighbour("closed/open");
+	assert_int_equal(chmod("closed", 0700), 0);
+	for_each_named(i, cases, path)
+		assert_int_equal(rc_in("closed/open", NEIGHBOUR, cases[i].path, NULL), cases[i].rc);
+}
+
+static void within_a_neighbours_folder(void **state)
+{
+	struct weft_err err = { "" };
+	char blamed[64];
+
+	if (geteuid())
+		skip();
+	assert_int_equal(mkdir("all/folder/deep", 0755), 0);
+	assert_int_equal(rc_in("all/folder/deep", 0, "new", &err), -EPERM);
+	snprintf(blamed, sizeof(blamed), "%s/all/folder belongs to user", dir);
+	assert_non_null(strstr(err.text, blamed));
+	assert_int_equal(rc_in("all", 0, "theirs", NULL), -EPERM);
+	assert_int_equal(rc_in("all", 0, "../file", NULL), 0);
+	assert_int_equal(rc_in("/", 0, "../tmp/new", NULL), 0);
+}
+
 /* Nobody writes to the FIFO, nor reads it: who waits for that waits for ever. */
 static void exchanged_for_fifo(void **state)
 {
@@ -502,6 +561,8 @@ int main(void)
 		cmocka_unit_test(followed),
 		cmocka_unit_test(absolute),
 		cmocka_unit_test(trapped),
+		cmocka_unit_test(below_a_closed_folder),
+		cmocka_unit_test(within_a_neighbours_folder),
 		cmocka_unit_test(exchanged),
 		cmocka_unit_test(exchanged_for_fifo),
 		cmocka_unit_test(made_with_its_mode),
