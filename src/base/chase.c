@@ -130,13 +130,19 @@ static const char *below(const char *path, const char *folder)
 }
 
 /* From the beginning again, and judged again: ".." of a folder that was moved meanwhile is wherever
- * the one who has moved it likes. What is above the working directory is below the root. */
+ * the one who has moved it likes. What is above the working directory is below the root. The path
+ * does not tell what is above the folder that a link of /proc leads to. */
 static int go_up(struct walk *walk)
 {
 	char folder[PATH_MAX];
 	const char *down;
 	int rc;
 
+	if (walk->at->of_kernel)
+		return weft_fail(walk->err, -EINVAL,
+				 "%.300s: \"..\" after a link of /proc is not followed; name the "
+				 "folder that it leads to",
+				 walk->named);
 	strcpy(folder, walk->at->path);
 	cut_last_name(folder);
 	down = walk->from_cwd ? below(folder, walk->cwd) : NULL;

@@ -31,7 +31,8 @@ struct weft_chased {
 
 /* Follows @path to its end, which may have nothing there; its folder has to be. On 0 the caller
  * closes @chased. -EPERM, with a sentence, when it goes through something that a neighbour could
- * have put there; any other -errno without one. */
+ * have put there; -EINVAL, with a sentence, for ".." after a link of /proc; any other -errno
+ * without one. */
 int weft_chase(struct weft_chased *chased, const char *path, struct weft_err *err);
 /* Also one that is all zeroes. */
 void weft_chased_close(struct weft_chased *chased);

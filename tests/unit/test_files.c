@@ -138,6 +138,27 @@ static void absolute(void **state)
 	weft_chased_close(&chased);
 }
 
+/* Below such a link "..", which the text of the path does not tell, is not guessed. */
+static void up_from_links_of_proc(void **state)
+{
+	static const char *const refused[] = { "/proc/self/cwd/../x.img", "/proc/self/cwd/./..",
+					       "/proc/self/cwd/sub/../../x.img" };
+	struct weft_chased chased = {};
+	struct stat st;
+
+	for_each_row(i, refused) {
+		struct weft_err err = { "" };
+
+		assert_int_equal(weft_chase(&chased, refused[i], &err), -EINVAL);
+		assert_non_null(strstr(err.text, refused[i]));
+		assert_non_null(strstr(err.text, "\"..\" after a link of /proc"));
+	}
+	assert_int_equal(stat("file", &st), 0);
+	assert_int_equal(weft_chase(&chased, "/proc/self/cwd/sub/../file", NULL), 0);
+	assert_int_equal(chased.st.st_ino, st.st_ino);
+	weft_chased_close(&chased);
+}
+
 static void trapped(void **state)
 {
 	struct weft_chased chased = {};
@@ -560,6 +581,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(followed),
 		cmocka_unit_test(absolute),
+		cmocka_unit_test(up_from_links_of_proc),
 		cmocka_unit_test(trapped),
 		cmocka_unit_test(below_a_closed_folder),
 		cmocka_unit_test(within_a_neighbours_folder),
