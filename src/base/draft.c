@@ -49,6 +49,17 @@ int weft_draft_place(struct weft_draft *draft, const char *path, bool replace, s
 	return rc;
 }
 
+/* The umask can only be read by setting it; a file that another thread makes just then gets less
+ * than it should. */
+void weft_draft_set_mode(struct weft_draft *draft, mode_t mode)
+{
+	mode_t mask = umask(077);
+
+	umask(mask);
+	if (!draft->at.there)
+		draft->mode = mode & ~mask;
+}
+
 static int look_at(const struct weft_draft *draft, const char *name, struct stat *st)
 {
 	return fstatat(draft->at.folder, name, st, AT_SYMLINK_NOFOLLOW);

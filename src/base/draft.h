@@ -19,12 +19,14 @@ struct weft_draft {
 	struct weft_chased at; /* where it ends up, and the file there that it is to replace */
 	char *name;            /* until then, in that folder; NULL: not made yet, or no more */
 	bool replaces;         /* whatever file is there when it is complete */
-	mode_t mode;           /* that of the file that it replaces, or its owner's alone */
+	mode_t mode;           /* when it is complete */
 };
 
 /* -EEXIST, without a sentence: there is a file, and it may not be replaced. */
 int weft_draft_place(struct weft_draft *draft, const char *path, bool replace,
 		     struct weft_err *err);
+/* A new file gets @mode, less the umask, and not 0600; one that replaces another keeps its mode. */
+void weft_draft_set_mode(struct weft_draft *draft, mode_t mode);
 /* Its descriptor, which the caller owns, and which locks it. -EBUSY: another process writes it. */
 int weft_draft_make(struct weft_draft *draft, struct weft_err *err);
 /* On 0 it is durable under its own name. */

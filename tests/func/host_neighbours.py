@@ -83,7 +83,9 @@ WRITERS = {
     "a pid file": lambda w, path: serve(ns=["mem:1M"], extra=["--pidfile", str(path)]),
 }
 GO_WITH_IT = ("a control socket", "a pid file")      # with the target
-MODES = {"a log file": 0o640}                        # where it is not 0600
+os.umask(0o022)
+MODES = {"a log file": 0o640, "bench --plot": 0o644}  # where it is not 0600
+PUBLIC = ("bench --plot",)                            # others may read it
 
 
 # ---- traps: each is set at a path by the neighbour, and returns where the writer is sent
@@ -199,18 +201,19 @@ def become_neighbour():
     os.setresuid(NEIGHBOUR, NEIGHBOUR, NEIGHBOUR)
 
 
-def neighbour_opens(path):
-    """Whether the other user gets at it, for reading or for writing."""
+def neighbour_opens(path, *ways):
+    """Whether the other user gets at it in any of these ways."""
     child = os.fork()
     if not child:
         become_neighbour()
-        os._exit(os.access(path, os.R_OK) or os.access(path, os.W_OK))
+        os._exit(any(os.access(path, way) for way in ways))
     return os.waitpid(child, 0)[1] != 0
 
 
-def judge(world, before, victim):
+def judge(world, writer, before, victim):
     """What went wrong, in words."""
     now = entries(world.folder)
+    ways = (os.W_OK,) if writer in PUBLIC else (os.R_OK, os.W_OK)
     for path, was in before.items():
         if now.get(path) != was:
             yield f"the neighbour's {path.name} was {was[:4]} and is {now.get(path, 'gone')[:4]}"
@@ -219,7 +222,7 @@ def judge(world, before, victim):
     if world.leaked():
         yield "the neighbour's FIFO got data"
     for path in now.keys() - before.keys():
-        if os.lstat(path).st_uid != os.geteuid() or neighbour_opens(path):
+        if os.lstat(path).st_uid != os.geteuid() or neighbour_opens(path, *ways):
             yield f"the neighbour can open {path.name}: {os.lstat(path)}"
 
 
@@ -233,7 +236,7 @@ def attempt(world, writer, path):
             yield f"it does not say which file it refuses: {why}"
     except (AssertionError, subprocess.TimeoutExpired) as why:
         yield f"it neither refused nor went on: {why}"
-    yield from judge(world, before, victim)
+    yield from judge(world, writer, before, victim)
 
 
 def needs_root():
@@ -285,7 +288,7 @@ for name in WRITERS:
 
 
 for name in WRITERS:
-    @tap.case(f"{name}: where nobody was before, it is made, for its owner alone")
+    @tap.case(f"{name}: where nobody was before, it is made, with its mode")
     def _(name=name):
         needs_root()
         with World() as world:

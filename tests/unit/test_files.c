@@ -559,6 +559,35 @@ static void put_without_links(void **state)
 	cannot_link = 0;
 }
 
+static mode_t mode_of_draft(const char *path, mode_t mode, mode_t mask)
+{
+	struct weft_draft draft = {};
+	mode_t was = umask(mask);
+	struct stat st;
+	int fd;
+
+	assert_int_equal(weft_draft_place(&draft, path, true, NULL), 0);
+	weft_draft_set_mode(&draft, mode);
+	assert_int_equal(umask(was), mask);
+	fd = weft_draft_make(&draft, NULL);
+	assert_int_equal(fstat(fd, &st), 0);
+	assert_int_equal(st.st_mode & 07777, 01600); /* until it is complete */
+	assert_int_equal(weft_draft_complete(&draft, fd, NULL), 0);
+	assert_int_equal(fstat(fd, &st), 0);
+	weft_draft_free(&draft);
+	close(fd);
+	return st.st_mode & 07777;
+}
+
+static void drafted_for_others(void **state)
+{
+	assert_int_equal(mode_of_draft("plot", 0666, 022), 0644);
+	assert_int_equal(mode_of_draft("plot", 0666, 0), 0644); /* of the file that it replaces */
+	assert_int_equal(unlink("plot"), 0);
+	assert_int_equal(mode_of_draft("plot", 0666, 027), 0640);
+	assert_int_equal(unlink("plot"), 0);
+}
+
 /* Killed between its second name and the end of its first. */
 static void killed_while_linked(void **state)
 {
@@ -594,6 +623,7 @@ int main(void)
 		cmocka_unit_test(drafted),
 		cmocka_unit_test(replaces_nothing),
 		cmocka_unit_test(put_without_links),
+		cmocka_unit_test(drafted_for_others),
 		cmocka_unit_test(killed_while_linked),
 	};
 

@@ -89,5 +89,8 @@ int bench_plot(const struct bench_result *r, const char *path, struct weft_err *
 	_cleanup_(weft_draft_free) struct weft_draft draft = {};
 	int rc = weft_draft_place(&draft, path, true, err);
 
-	return rc < 0 ? rc : weft_draft_write(&draft, draw, r, err);
+	if (rc < 0)
+		return rc;
+	weft_draft_set_mode(&draft, 0666); /* a plot is no secret */
+	return weft_draft_write(&draft, draw, r, err);
 }
