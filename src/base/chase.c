@@ -44,12 +44,27 @@ static int distrust(const struct walk *walk, const char *what, const char *why)
 		walk->named, strcmp(what, walk->named) ? what : "it", why);
 }
 
+static bool is_ours(const struct stat *st)
+{
+	return !st->st_uid || st->st_uid == geteuid();
+}
+
+/* Whether only root and this user can put something else in the place of @st. An ACL that lets
+ * others write shows as the group's bit. */
+static bool is_fixed(const struct stat *st, const struct stat *folder)
+{
+	bool shared = folder->st_mode & (S_IWGRP | S_IWOTH);
+
+	return is_ours(folder) && (!shared || (folder->st_mode & S_ISVTX && is_ours(st)));
+}
+
 /* @st is of @path, which is in @folder. */
 static int judge(const struct walk *walk, const char *path, const struct stat *st,
 		 const struct stat *folder)
 {
 	char why[64];
 
+	walk->at->fixed &= is_fixed(st, folder);
 	if (!(folder->st_mode & S_IWOTH))
 		return 0;
 	if (st->st_uid && st->st_uid != geteuid() && st->st_uid != folder->st_uid) {
@@ -187,6 +202,7 @@ static int follow_kernel(struct walk *walk)
 	struct weft_chased *at = walk->at;
 
 	at->of_kernel = true;
+	at->fixed = false;
 	return stand_at(walk, at->folder, openat(at->folder, at->name, O_PATH | O_CLOEXEC));
 }
 
@@ -263,8 +279,10 @@ static int judge_cwd(const struct walk *walk)
 	strcpy(path, walk->cwd);
 	do {
 		st = folder;
-		if (!climb(&fd, &folder))
+		if (!climb(&fd, &folder)) {
+			walk->at->fixed &= fd >= 0; /* else it is not known what is above */
 			return 0;
+		}
 		rc = judge(walk, path, &st, &folder);
 		cut_last_name(path);
 	} while (rc == 0);
@@ -326,6 +344,7 @@ int weft_chase(struct weft_chased *chased, const char *path, struct weft_err *er
 
 	chased->folder = chased->fd = -1;
 	chased->of_kernel = false;
+	chased->fixed = true;
 	strcpy(chased->path, "/");
 	rc = follow_all(&walk);
 	if (rc < 0)
@@ -425,12 +444,17 @@ int weft_chased_sync(const struct weft_chased *chased)
 	return fd < 0 || fsync(fd) < 0 ? -errno : 0;
 }
 
-/* The kernel has neither bindat() nor connectat(). */
+/* The kernel has neither bindat() nor connectat(): where a neighbour could change the path, a link of
+ * /proc leads to the folder. */
 int weft_chased_addr(const struct weft_chased *chased, struct sockaddr_un *addr)
 {
 	int length;
 
 	*addr = (struct sockaddr_un){ .sun_family = AF_UNIX };
+	if (chased->fixed && strlen(chased->path) < sizeof(addr->sun_path)) {
+		strcpy(addr->sun_path, chased->path);
+		return 0;
+	}
 	length = snprintf(addr->sun_path, sizeof(addr->sun_path), "/proc/self/fd/%d/%s",
 			  chased->folder, chased->name);
 	return length < (int)sizeof(addr->sun_path) ? 0 : -ENAMETOOLONG;

@@ -27,6 +27,7 @@ struct weft_chased {
 	int fd; /* of what is there, O_PATH: as long as it is held, no other has its inode */
 	struct stat st; /* of what is there */
 	bool of_kernel; /* the last name is a link of /proc */
+	bool fixed;     /* only root and this user can make @path lead elsewhere */
 };
 
 /* Follows @path to its end, which may have nothing there; its folder has to be. On 0 the caller
@@ -49,7 +50,8 @@ int weft_chased_make_folder(const struct weft_chased *chased, mode_t mode);
 int weft_chased_remove(const struct weft_chased *chased);
 /* That the name is there survives a crash as well as what is in the file. */
 int weft_chased_sync(const struct weft_chased *chased);
-/* The address of a socket of that name, for as long as @chased is held. */
+/* The address of a socket of that name, for as long as @chased is held: its path, which others then
+ * see, if that is fixed and short enough. */
 int weft_chased_addr(const struct weft_chased *chased, struct sockaddr_un *addr);
 
 #endif

@@ -91,19 +91,46 @@ static int remove_dead(const struct weft_chased *at, const struct sockaddr_un *a
 	return weft_chased_remove(at);
 }
 
+static int bind_or_replace(int fd, const struct weft_chased *at, const struct sockaddr_un *addr,
+			   struct weft_err *err)
+{
+	int rc;
+
+	if (!bind(fd, (const struct sockaddr *)addr, sizeof(*addr)))
+		return 0;
+	if (errno != EADDRINUSE)
+		return -errno;
+	rc = remove_dead(at, addr, err);
+	if (rc < 0)
+		return rc;
+	return bind(fd, (const struct sockaddr *)addr, sizeof(*addr)) < 0 ? -errno : 0;
+}
+
+/* bind() may have been given a path, and root or this user may have changed it since it was chased.
+ * A socket that is elsewhere is not removed: it is not known what else is there. */
+static int check_made(const struct weft_chased *at, const struct sockaddr_un *addr,
+		      struct weft_err *err)
+{
+	struct stat here, there;
+
+	if (!fstatat(at->folder, at->name, &here, AT_SYMLINK_NOFOLLOW) &&
+	    !lstat(addr->sun_path, &there) && S_ISSOCK(here.st_mode) &&
+	    here.st_dev == there.st_dev && here.st_ino == there.st_ino)
+		return 0;
+	return weft_fail(err, -ESTALE,
+			 "control socket %s: its folder was moved while the socket was made; "
+			 "remove what is there, and start again",
+			 at->path);
+}
+
 static int bind_at(int fd, const struct weft_chased *at, struct weft_err *err)
 {
 	struct sockaddr_un addr;
 	int rc = weft_chased_addr(at, &addr);
 
-	if (rc < 0 || !bind(fd, (struct sockaddr *)&addr, sizeof(addr)))
-		return rc;
-	if (errno != EADDRINUSE)
-		return -errno;
-	rc = remove_dead(at, &addr, err);
-	if (rc < 0)
-		return rc;
-	return bind(fd, (struct sockaddr *)&addr, sizeof(addr)) < 0 ? -errno : 0;
+	if (rc == 0)
+		rc = bind_or_replace(fd, at, &addr, err);
+	return rc < 0 ? rc : check_made(at, &addr, err);
 }
 
 static int find_place(struct weft_chased *at, const char *path, bool make_dir, struct weft_err *err)

@@ -10,7 +10,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 #include "daemon/lines.h"
@@ -281,6 +283,81 @@ static void made_where_others_cannot_write(void **state)
 	assert_int_equal(rmdir(dir), 0);
 }
 
+int __real_bind(int fd, const struct sockaddr *addr, socklen_t size);
+int __wrap_bind(int fd, const struct sockaddr *addr, socklen_t size);
+
+static const char *moved; /* a folder that is exchanged before the socket is made in it */
+
+int __wrap_bind(int fd, const struct sockaddr *addr, socklen_t size)
+{
+	char away[64];
+
+	if (moved) {
+		snprintf(away, sizeof(away), "%s-away", moved);
+		assert_int_equal(rename(moved, away) | mkdir(moved, 0700), 0);
+		moved = NULL;
+	}
+	return __real_bind(fd, addr, size);
+}
+
+/* What others see of it, as ss does. */
+static void bound_to(int fd, char path[sizeof(((struct sockaddr_un *)0)->sun_path)])
+{
+	struct sockaddr_un addr = {};
+	socklen_t size = sizeof(addr);
+
+	assert_int_equal(getsockname(fd, (struct sockaddr *)&addr, &size), 0);
+	strcpy(path, addr.sun_path);
+}
+
+#define LONG_NAME \
+	"a-folder-whose-name-is-too-long-for-the-path-of-a-socket-if-one-adds-some-more-of-it"
+
+/* By its path, unless a neighbour could lead that elsewhere before the socket is made. */
+static void bound_by_its_path(void **state)
+{
+	static const struct {
+		mode_t mode;
+		const char *folder; /* in the one with that mode */
+		bool by_path;
+	} cases[] = {
+		{ 0755, "own", true },  { 01777, "own", true },     { 0777, "own", false },
+		{ 0775, "own", false }, { 0755, LONG_NAME, false },
+	};
+	char dir[] = "/tmp/weft-rpc-XXXXXX", folder[128], path[160], got[108];
+	int fd;
+
+	assert_non_null(mkdtemp(dir));
+	for_each_row(i, cases) {
+		snprintf(folder, sizeof(folder), "%s/%s", dir, cases[i].folder);
+		snprintf(path, sizeof(path), "%s/control.sock", folder);
+		assert_int_equal(chmod(dir, cases[i].mode) | mkdir(folder, 0700), 0);
+		fd = weft_unix_listen(path, false, NULL);
+		assert_true(fd >= 0);
+		bound_to(fd, got);
+		assert_int_equal(!strcmp(got, path), cases[i].by_path);
+		close(fd);
+		weft_unix_remove(path);
+		assert_int_equal(rmdir(folder), 0);
+	}
+	assert_int_equal(rmdir(dir), 0);
+}
+
+static void folder_moved_meanwhile(void **state)
+{
+	char dir[] = "/tmp/weft-rpc-XXXXXX", path[64], away[64];
+	struct weft_err err = { "" };
+
+	assert_non_null(mkdtemp(dir));
+	snprintf(path, sizeof(path), "%s/control.sock", dir);
+	snprintf(away, sizeof(away), "%s-away", dir);
+	moved = dir;
+	assert_int_equal(weft_unix_listen(path, false, &err), -ESTALE);
+	assert_non_null(strstr(err.text, path));
+	assert_non_null(strstr(err.text, "moved"));
+	assert_int_equal(unlink(path) | rmdir(dir) | rmdir(away), 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -289,6 +366,8 @@ int main(void)
 		cmocka_unit_test(calls_are_answered),
 		cmocka_unit_test(a_call_may_take_its_time),
 		cmocka_unit_test(made_where_others_cannot_write),
+		cmocka_unit_test(bound_by_its_path),
+		cmocka_unit_test(folder_moved_meanwhile),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
