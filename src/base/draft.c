@@ -13,10 +13,12 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
+#include <sys/xattr.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
@@ -158,6 +160,25 @@ int weft_draft_make(struct weft_draft *draft, struct weft_err *err)
 
 /* --- completing ------------------------------------------------------------------------------- */
 
+/* The group bits of a file with an access control list are the list's mask: what its group may do is in
+ * the list. */
+static bool has_acl(const struct weft_draft *draft)
+{
+	char path[PATH_MAX];
+
+	snprintf(path, sizeof(path), "/proc/self/fd/%d/%s", draft->at.folder, draft->at.name);
+	return lgetxattr(path, "system.posix_acl_access", NULL, 0) > 0;
+}
+
+/* The mode of the file that is replaced was for that file's group, and is for no other. */
+static void keep_group(struct weft_draft *draft, int fd)
+{
+	if (!draft->at.there)
+		return;
+	if (has_acl(draft) || fchown(fd, (uid_t)-1, draft->at.st.st_gid) < 0)
+		draft->mode &= ~(mode_t)S_IRWXG;
+}
+
 /* A file system that has lost the mark keeps no modes: there is nothing to set. */
 static int take_mark_off(int fd, mode_t mode)
 {
@@ -217,6 +238,7 @@ int weft_draft_complete(struct weft_draft *draft, int fd, struct weft_err *err)
 {
 	int rc;
 
+	keep_group(draft, fd);
 	if (fsync(fd) < 0)
 		return fail(err, draft->at.path);
 	if (put_in_place(draft) < 0)

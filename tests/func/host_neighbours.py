@@ -13,6 +13,7 @@ import shutil
 import signal
 import socket
 import stat
+import struct
 import subprocess
 import sys
 import tempfile
@@ -344,6 +345,27 @@ def _():
             out.chmod(mode)
             done("cp", "--force", world.secret, out)
             assert out.stat().st_mode & 0o7777 == kept, oct(out.stat().st_mode)
+
+
+@tap.case("… and its mode is for no other group than before")
+def _():
+    needs_root()
+    acl = struct.pack("<I" + "HHI" * 5, 2, *(1, 6, -1 & 0xFFFFFFFF), *(2, 6, NEIGHBOUR), *(4, 0, -1 & 0xFFFFFFFF),
+                      *(0x10, 6, -1 & 0xFFFFFFFF), *(0x20, 0, -1 & 0xFFFFFFFF))
+    with World() as world, world.among(0o755) as folder:
+        out = folder / "out"
+        out.write_text("old")
+        os.chown(out, 0, NEIGHBOUR)
+        out.chmod(0o660)
+        done("cp", "--force", world.secret, out)
+        st = out.stat()
+        assert (st.st_gid, st.st_mode & 0o7777) == (NEIGHBOUR, 0o660), (st.st_gid, oct(st.st_mode))
+        try:
+            os.setxattr(out, "system.posix_acl_access", acl)
+        except OSError as err:
+            tap.skip(f"{folder}: no access control lists: {err}")
+        done("cp", "--force", world.secret, out)
+        assert out.stat().st_mode & 0o7777 == 0o600, oct(out.stat().st_mode)
 
 
 @tap.case("what the owner of a folder put there is used, and so is a link of one's own")
