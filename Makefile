@@ -7,7 +7,7 @@ MESON := meson
 NINJA := ninja
 
 .DEFAULT_GOAL := build
-.PHONY: build demo test install bench format clean help
+.PHONY: build build-tests demo check test install bench format clean help
 
 build: ## build/weft (installs missing packages with apt when root)
 	@scripts/deps build
@@ -17,12 +17,17 @@ build: ## build/weft (installs missing packages with apt when root)
 demo: build ## a target with two namespaces on loopback, until Ctrl-C
 	@exec scripts/demo
 
-test: ## every test; ends with "N passed, N failed, N skipped"
+check: build-tests ## what one runs after every edit: static, unit and a few func tests, a minute
+	@tests/run static unit 'func/target_io.*' func/target_live.epoll func/host_cli.uring
+
+test: build-tests ## every test; ends with "N passed, N failed, N skipped"
+	@tests/run
+
+build-tests:
 	@scripts/deps test
 	@$(MAKE) --no-print-directory build
 	@# Configured before the test packages were there: without the unit tests.
 	@test -d $(BUILD)/tests/unit || { $(MESON) setup --reconfigure $(BUILD) && $(NINJA) -C $(BUILD); }
-	@tests/run
 
 install: build ## install below DESTDIR/PREFIX (default /usr/local)
 	@$(MESON) configure $(BUILD) -Dprefix=$(PREFIX)
