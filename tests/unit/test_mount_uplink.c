@@ -117,9 +117,26 @@ void weft_queues_close(struct weft_queues *queues)
 {
 }
 
+/* What becomes of the next command; those after it succeed. @dies: its controller is dead by then. */
+static struct {
+	int rc;
+	uint16_t status;
+	bool dies;
+} fate;
+static unsigned runs;
+
 int weft_queues_run(struct weft_queues *queues, struct weft_cmd *cmd, struct weft_err *err)
 {
-	return 0;
+	int rc = fate.rc;
+
+	runs++;
+	cmd->status = fate.status;
+	if (fate.dies) {
+		uplink.line.ctrl->state = WEFT_DEAD;
+		uplink.tried_ms = 0;
+	}
+	memset(&fate, 0, sizeof(fate));
+	return rc;
 }
 
 /* --- cases ------------------------------------------------------------------------------------ */
@@ -253,12 +270,45 @@ static void closed_meanwhile(void **state)
 	}
 }
 
+/* A command that a controller has answered is over, whatever became of the controller since. */
+static void answered(void **state)
+{
+	enum { WRITE_FAULT = 0x280, DNR = 0x4000 };
+	static const struct {
+		int rc;
+		uint16_t status;
+		bool dies;
+		int said;
+		unsigned runs;
+	} rows[] = {
+		{ -EIO, 0, true, 0, 2 }, /* it had no path for too long */
+		{ -ENOTCONN, 0, true, 0, 2 },
+		{ -EIO, 0, false, -EIO, 1 },
+		{ -EIO, WRITE_FAULT, true, -EIO, 1 },
+		{ -EIO, WRITE_FAULT | DNR, true, -EIO, 1 },
+		{ -ECONNRESET, 0, true, -EIO, 1 },
+	};
+
+	for_each_row(i, rows) {
+		struct weft_cmd cmd = { .op = WEFT_WRITE };
+
+		fate.rc = rows[i].rc;
+		fate.status = rows[i].status;
+		fate.dies = rows[i].dies;
+		runs = 0;
+		assert_int_equal(weft_volume_run(volumes[1], &cmd, NULL), rows[i].said);
+		assert_int_equal(runs, rows[i].runs);
+		uplink.line.ctrl->state = WEFT_LIVE;
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(silence, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(closed_meanwhile, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(glances, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(answered, set_up, tear_down),
 	};
 
 	alarm(60); /* who waits for a lock that never comes */

@@ -189,7 +189,8 @@ static enum weft_state state_of(struct weft_uplink *uplink)
 	return state;
 }
 
-/* I/O that had no path for too long (fast_io_fail) fails with -EIO also when the line is dead. */
+/* I/O that had no path for too long (fast_io_fail) fails with -EIO also when the line is dead; it was
+ * not answered. */
 static bool is_of_the_dead(struct weft_uplink *uplink, int rc)
 {
 	return rc == -ENOTCONN || (rc == -EIO && state_of(uplink) == WEFT_DEAD);

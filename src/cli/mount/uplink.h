@@ -62,7 +62,8 @@ int weft_uplink_list(struct weft_uplink *uplink, uint32_t *nsids, unsigned max,
 bool weft_uplink_next_event(struct weft_uplink *uplink, struct weft_event *event);
 bool weft_uplink_is_live(struct weft_uplink *uplink);
 
-/* Whether @rc came of a dead line, which has not carried it out, and there is another one now. */
+/* Whether @rc came of a dead line, which has not carried it out, and there is another one now. Of a
+ * command that was not answered: an answer of -EIO is nothing that a line is to blame for. */
 bool weft_uplink_try_again(struct weft_uplink *uplink, int rc);
 
 /* --- volume.c --------------------------------------------------------------------------------- */

@@ -156,8 +156,8 @@ static int run_once(struct weft_volume *volume, struct weft_cmd *cmd, struct wef
 	return rc;
 }
 
-/* -ENOTCONN: it was not carried out, and is by the next line. What may have been is not sent again:
- * whoever wrote it has to know. */
+/* -ENOTCONN: it was not carried out, and is by the next line. What may have been is not sent again,
+ * and neither is what a controller has answered (it has a status): who asked for it has to know. */
 int weft_volume_run(struct weft_volume *volume, struct weft_cmd *cmd, struct weft_err *err)
 {
 	struct weft_err first = {};
@@ -165,7 +165,7 @@ int weft_volume_run(struct weft_volume *volume, struct weft_cmd *cmd, struct wef
 
 	volume->running++;
 	rc = run_once(volume, cmd, &first);
-	if (weft_uplink_try_again(volume->uplink, rc)) {
+	if (!cmd->status && weft_uplink_try_again(volume->uplink, rc)) {
 		first = (struct weft_err){};
 		rc = run_once(volume, cmd, &first);
 	}
