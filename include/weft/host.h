@@ -233,6 +233,10 @@ struct weft_ns_info {
 	uint8_t nguid[16], eui64[8];
 	bool read_only;
 	uint32_t optimal_write; /* bytes; 0: not told */
+	bool shared;            /* several controllers may have it (NMIC) */
+	/* A controller with a volatile cache has completed writes that no flush has followed, of
+	 * whoever has it open through this weft_ctrl. */
+	bool unflushed;
 };
 
 void weft_ns_info(struct weft_ns *ns, struct weft_ns_info *info);

@@ -127,6 +127,8 @@ void weft_ns_info(struct weft_ns *ns, struct weft_ns_info *info)
 	info->block_size = 1u << ns->block_shift;
 	info->size = atomic_load(&ns->size);
 	info->read_only = atomic_load(&ns->read_only);
+	info->shared = ns->shared;
+	info->unflushed = host_is_dirty(ns->dirty);
 	if (memcmp(ns->ids.uuid, none, sizeof(none)))
 		weft_uuid_format(ns->ids.uuid, info->uuid);
 	memcpy(info->nguid, ns->ids.nguid, sizeof(info->nguid));

@@ -116,6 +116,9 @@ bool host_sight_refused(struct host_path *path, struct weft_ns *ns, int rc,
 /* It cannot be opened through this path: for good, unless another is still to look. */
 void host_sight_fail(struct weft_ns *ns, int rc, const struct weft_err *why);
 
+/* nsid.c: something was written there and not flushed. From any thread. */
+bool host_is_dirty(const struct host_dirty *dirty);
+
 /* nsid.c, under ctrl->lock. */
 void host_nsids_init(struct weft_ctrl *ctrl);
 void host_nsids_free(struct weft_ctrl *ctrl);

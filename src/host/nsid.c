@@ -80,7 +80,7 @@ struct host_nsid *host_nsid_of(struct weft_ctrl *ctrl, uint32_t nsid)
 	return at;
 }
 
-static bool is_dirty(const struct host_dirty *dirty)
+bool host_is_dirty(const struct host_dirty *dirty)
 {
 	bool any = atomic_load(&dirty->gone);
 
@@ -97,7 +97,7 @@ void host_nsid_closed(struct weft_ctrl *ctrl, struct host_nsid *at)
 		weft_list_remove(&at->due[i]);
 		weft_list_remove(&at->refused[i]);
 	}
-	if (!is_dirty(&at->dirty))
+	if (!host_is_dirty(&at->dirty))
 		nsid_free(ctrl, at);
 }
 

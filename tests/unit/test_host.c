@@ -179,6 +179,32 @@ static void raw(void **state)
 	host_close(&h);
 }
 
+static bool is_unflushed(struct weft_ns *ns)
+{
+	struct weft_ns_info info;
+
+	weft_ns_info(ns, &info);
+	assert_true(info.shared);
+	return info.unflushed;
+}
+
+/* Through whichever weft_ns of the namespace it was written. */
+static void unflushed(void **state)
+{
+	struct host h = host_open("", NS_512);
+	struct weft_ns *other = open_ns(h.ctrl, NS_512);
+
+	assert_false(is_unflushed(h.ns));
+	assert_int_equal(weft_write(h.queue, h.ns, data, 512, 0, WEFT_FUA, NULL), 0);
+	assert_false(is_unflushed(h.ns));
+	assert_int_equal(weft_write(h.queue, h.ns, data, 512, 0, 0, NULL), 0);
+	assert_true(is_unflushed(h.ns) && is_unflushed(other));
+	assert_int_equal(weft_flush(h.queue, other, NULL), 0);
+	assert_false(is_unflushed(h.ns) || is_unflushed(other));
+	weft_ns_close(other);
+	host_close(&h);
+}
+
 /* --- what is refused -------------------------------------------------------------------------- */
 
 static const struct {
@@ -467,6 +493,7 @@ int main(void)
 		cmocka_unit_test(compare_and_write),
 		cmocka_unit_test(compare_and_write_alone),
 		cmocka_unit_test(raw),
+		cmocka_unit_test(unflushed),
 		cmocka_unit_test(refused),
 		cmocka_unit_test(not_connected),
 		cmocka_unit_test(too_many_queues),
