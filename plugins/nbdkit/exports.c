@@ -102,9 +102,11 @@ static int open_volume(struct export *export, struct weft_err *err)
 
 	if (rc == 0)
 		rc = weft_volume_open(&plugin_uplink, nsid, &export->volume, err);
-	if (rc == 0)
-		weft_volume_info(export->volume, &export->info);
-	return rc;
+	if (rc < 0)
+		return rc;
+	weft_volume_info(export->volume, &export->info);
+	export->told = weft_volume_told(export->volume);
+	return 0;
 }
 
 void *export_open(int readonly)

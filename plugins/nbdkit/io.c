@@ -66,9 +66,13 @@ int io_write(void *handle, const void *buf, uint32_t count, uint64_t offset, uin
 
 int io_flush(void *handle, uint32_t flags)
 {
-	struct weft_cmd cmd = { .op = WEFT_FLUSH };
+	struct export *export = handle;
+	unsigned told = export->told;
+	struct weft_err err = {};
+	int rc = weft_volume_flush(export->volume, &told, &err);
 
-	return run(handle, &cmd);
+	export->told = told;
+	return rc < 0 ? plugin_fail(rc, &err) : 0;
 }
 
 int io_can_trim(void *handle)

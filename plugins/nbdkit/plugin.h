@@ -17,6 +17,7 @@ struct export
 {
 	struct weft_volume *volume;
 	struct weft_ns_info info; /* as it was when the client came: NBD cannot tell it more */
+	atomic_uint told;         /* that flushes fail for: weft_volume_flush() */
 };
 
 /* Says what went wrong, with an errno that NBD has; returns -1. */

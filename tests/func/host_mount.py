@@ -22,7 +22,7 @@ import tap
 import weft
 from fixture import in_background, with_target
 from recorder import DEAC, FUA, recording
-from stranger import GivenUp
+from stranger import Away, GivenUp
 from target import Namespace, Target, normally
 
 MIB = 1 << 20
@@ -641,6 +641,52 @@ def _():
         s.late.wait(30)
         assert s.target.namespaces[1].data[:4096] == b"B" * 4096, s.order
         assert s.order == ["late", "again"], s.order
+
+
+def lose(s, fd):
+    """The target is away for longer than loss_timeout, and is there again."""
+    s.lose()
+    weft.wait_until(lambda: reads(fd), "the file to be there again", timeout=60)
+
+
+@tap.case("fsync after a connection died with unflushed writes: every open file is told once")
+def _():
+    with Away() as s, tempfile.TemporaryDirectory() as folder, \
+            Mount(s.target.uri(**s.WORDS), folder) as mount, Open(mount.file()) as fd, \
+            Open(mount.file()) as other:
+        assert os.pwrite(fd, b"A" * 4096, 0) == 4096
+        lose(s, fd)
+        with Open(mount.file()) as late:
+            for one in fd, other, late:
+                fails_with(errno.EIO, os.fsync, one)
+                os.fsync(one)
+        with Open(mount.file()) as later:
+            os.fsync(later)
+        lose(s, fd)                             # nothing was written since
+        os.fsync(fd)
+
+
+@tap.case("… of a namespace that controllers do not share: every fsync fails, in every connection")
+def _():
+    with Away(nmic=0) as s, tempfile.TemporaryDirectory() as folder, \
+            Mount(s.target.uri(**s.WORDS), folder) as mount, Open(mount.file()) as fd:
+        assert os.pwrite(fd, b"A" * 4096, 0) == 4096
+        for _ in range(2):
+            lose(s, fd)
+            with Open(mount.file()) as late:
+                for one in fd, fd, late:
+                    fails_with(errno.ENOTRECOVERABLE, os.fsync, one)
+
+
+for what, script, flags in (("without a volatile cache", dict(vwc=0), os.O_RDWR),
+                            ("that were durable", {}, os.O_RDWR | os.O_DSYNC)):
+    @tap.case(f"fsync after a connection died with writes {what}: nothing is lost")
+    def _(script=script, flags=flags):
+        with Away(**script) as s, tempfile.TemporaryDirectory() as folder, \
+                Mount(s.target.uri(**s.WORDS), folder) as mount, Open(mount.file(), flags) as fd:
+            assert os.pwrite(fd, b"A" * 4096, 0) == 4096
+            lose(s, fd)
+            os.fsync(fd)
 
 
 def nameless(conn, cns, nsid):

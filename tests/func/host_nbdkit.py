@@ -20,7 +20,7 @@ import target as scripted
 import weft
 from fixture import in_background, with_target
 from recorder import DEAC, FUA, recording
-from stranger import GivenUp
+from stranger import Away, GivenUp
 from target import Namespace, normally
 
 sys.path.append("/usr/lib/python3/dist-packages")       # Debian's, for a Python that is not
@@ -435,6 +435,19 @@ def _():
         assert s.target.namespaces[1].data[:4096] == b"B" * 4096, s.order
         assert s.order == ["late", "again"], s.order
         assert "whether it was carried out is not known" in kit.said(), kit.said()
+
+
+@tap.case("flush after a connection died with unflushed writes: every client is told once")
+def _():
+    with Away() as s, tempfile.TemporaryDirectory() as folder, \
+            Nbdkit(folder, s.target.uri(**s.WORDS)) as kit, kit.client() as c, kit.client() as other:
+        c.pwrite(b"A" * 4096, 0)
+        s.lose()
+        weft.wait_until(lambda: reads(c), "the namespace to be there again", timeout=60)
+        for one in c, other:
+            fails_with("EIO", one.flush)
+            one.flush()
+        assert "died before what it was given was flushed" in kit.said(), kit.said()
 
 
 @tap.case("what has no identity is not the same after a new connection, whatever it looks like")

@@ -105,3 +105,18 @@ class GivenUp(Stranger):
         self.late.set()
         for conn in list(self.target.connections):
             conn.close()
+
+
+class Away(GivenUp):
+    """… again and again, and carries out at once what it is given."""
+
+    def __init__(self, **script):
+        super().__init__(**script)
+        self.lost = False
+
+    def write(self, conn, cmd):
+        normally(conn, "write", cmd)
+
+    def lose(self):
+        self.attempts = 2
+        super().lose()

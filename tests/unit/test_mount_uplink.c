@@ -26,11 +26,13 @@ struct weft_ctrl {
 
 struct weft_ns {
 	uint32_t nsid;
+	bool unflushed;
 };
 
 static struct weft_uplink uplink;
 static unsigned ctrls, spaces, opens;
 static uint64_t size = 4096;             /* of each namespace */
+static bool shared = true;               /* … by controllers */
 static void (*meanwhile)(uint32_t nsid); /* while the target looks at it */
 
 int weft_connect(const char *uri, const struct weft_options *options, struct weft_ctrl **ctrl,
@@ -80,7 +82,7 @@ int weft_ns_open(struct weft_ctrl *ctrl, uint32_t nsid, struct weft_ns **ns, str
 	if (meanwhile)
 		meanwhile(nsid);
 	*ns = malloc(sizeof(**ns));
-	(*ns)->nsid = nsid;
+	**ns = (struct weft_ns){ .nsid = nsid };
 	spaces++;
 	return 0;
 }
@@ -93,7 +95,11 @@ void weft_ns_close(struct weft_ns *ns)
 
 void weft_ns_info(struct weft_ns *ns, struct weft_ns_info *info)
 {
-	*info = (struct weft_ns_info){ .nsid = ns->nsid, .nguid = { 1 }, .size = size };
+	*info = (struct weft_ns_info){ .nsid = ns->nsid,
+				       .nguid = { 1 },
+				       .size = size,
+				       .shared = shared,
+				       .unflushed = ns->unflushed };
 }
 
 unsigned weft_ns_paths(struct weft_ns *ns, struct weft_ns_path *paths, unsigned max)
@@ -302,6 +308,79 @@ static void answered(void **state)
 	}
 }
 
+static void die_unflushed(struct weft_volume *volume)
+{
+	volume->ns->unflushed = true;
+	replace();
+}
+
+/* Every one who flushes is told once; who comes later is told if nobody was. */
+static void unflushed(void **state)
+{
+	unsigned one = 0, other = 0, late;
+
+	die_unflushed(volumes[1]);
+	late = weft_volume_told(volumes[1]);
+	assert_int_equal(weft_volume_flush(volumes[1], &one, NULL), -EIO);
+	assert_int_equal(weft_volume_flush(volumes[1], &one, NULL), 0);
+	assert_int_equal(weft_volume_flush(volumes[1], &other, NULL), -EIO);
+	assert_int_equal(weft_volume_flush(volumes[1], &late, NULL), -EIO);
+	late = weft_volume_told(volumes[1]);
+	assert_int_equal(weft_volume_flush(volumes[1], &late, NULL), 0);
+
+	replace(); /* nothing was written since */
+	assert_int_equal(weft_volume_flush(volumes[1], &one, NULL), 0);
+	die_unflushed(volumes[1]);
+	assert_int_equal(weft_volume_flush(volumes[1], &one, NULL), -EIO);
+	one = 0;
+	assert_int_equal(weft_volume_flush(volumes[2], &one, NULL), 0);
+}
+
+/* The flush finds the controller dead, and the next one has an answer for it: not a success. */
+static void unflushed_meanwhile(void **state)
+{
+	static const int failures[] = { -ENOTCONN, -EIO };
+	unsigned told = 0;
+
+	for_each_row(i, failures) {
+		volumes[1]->ns->unflushed = true;
+		fate.rc = failures[i];
+		fate.dies = true;
+		assert_int_equal(weft_volume_flush(volumes[1], &told, NULL), -EIO);
+		assert_int_equal(weft_volume_flush(volumes[1], &told, NULL), 0);
+	}
+}
+
+/* What is told was not caused by the line, even if that is dead as well: another one is not asked. */
+static void unflushed_and_dead_again(void **state)
+{
+	unsigned told = 0;
+
+	die_unflushed(volumes[1]);
+	uplink.line.ctrl->state = WEFT_DEAD;
+	uplink.tried_ms = 0;
+	runs = 0;
+	assert_int_equal(weft_volume_flush(volumes[1], &told, NULL), -EIO);
+	assert_int_equal(runs, 0);
+}
+
+/* No other controller has it: an error is not followed by a lie. */
+static void unflushed_for_good(void **state)
+{
+	unsigned told = 0;
+
+	shared = false;
+	die_unflushed(volumes[1]);
+	for (unsigned life = 0; life < 3; life++) {
+		assert_int_equal(weft_volume_flush(volumes[1], &told, NULL), -ENOTRECOVERABLE);
+		told = weft_volume_told(volumes[1]);
+		assert_int_equal(weft_volume_flush(volumes[1], &told, NULL), -ENOTRECOVERABLE);
+		replace();
+	}
+	assert_int_equal(weft_volume_flush(volumes[2], &told, NULL), 0);
+	shared = true;
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -309,6 +388,10 @@ int main(void)
 		cmocka_unit_test_setup_teardown(closed_meanwhile, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(glances, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(answered, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(unflushed, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(unflushed_meanwhile, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(unflushed_and_dead_again, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(unflushed_for_good, set_up, tear_down),
 	};
 
 	alarm(60); /* who waits for a lock that never comes */

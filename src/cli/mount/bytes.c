@@ -223,10 +223,3 @@ off_t weft_bytes_seek(struct weft_bytes *bytes, uint64_t offset, bool data)
 		at = size;
 	return (off_t)(at < offset ? offset : at);
 }
-
-int weft_bytes_flush(struct weft_bytes *bytes)
-{
-	const struct weft_span nothing = {};
-
-	return move(bytes, WEFT_FLUSH, 0, &nothing, NULL, 0);
-}

@@ -25,7 +25,6 @@ int weft_bytes_zero(struct weft_bytes *bytes, uint64_t length, uint64_t offset, 
 /* Where, from @offset on, the next data is, or the next hole: the end of the namespace is one. -ENXIO:
  * there is none, or @offset is beyond the end. */
 off_t weft_bytes_seek(struct weft_bytes *bytes, uint64_t offset, bool data);
-int weft_bytes_flush(struct weft_bytes *bytes);
 
 uint64_t weft_bytes_size(struct weft_bytes *bytes);
 

@@ -5,6 +5,8 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/falloc.h>
+#include <stdatomic.h>
+#include <stdlib.h>
 #include <unistd.h>
 
 #include "cli/mount/session.h"
@@ -16,10 +18,30 @@ static struct weft_table *table_of(fuse_req_t req)
 	return &mount->table;
 }
 
+/* An open file. It is there while a request of it is not answered, and no longer for sure. */
+struct open_file {
+	atomic_uint told; /* of lives of the connection that ended with unflushed writes */
+};
+
+static struct open_file *file_of(const struct fuse_file_info *fi)
+{
+	return (struct open_file *)(uintptr_t)fi->fh;
+}
+
+static struct open_file *file_new(struct weft_node *node)
+{
+	struct open_file *file = malloc(sizeof(*file));
+
+	if (file)
+		file->told = weft_volume_told(node->bytes.volume);
+	return file;
+}
+
 void weft_mount_open(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
 {
 	struct weft_table *table = table_of(req);
 	struct weft_node *node = weft_node_of(ino);
+	struct open_file *file;
 	struct weft_ns_info info;
 
 	weft_volume_glance(node->bytes.volume, &info);
@@ -27,15 +49,24 @@ void weft_mount_open(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
 		fuse_reply_err(req, EROFS);
 		return;
 	}
+	file = file_new(node);
+	if (!file) {
+		fuse_reply_err(req, ENOMEM);
+		return;
+	}
+	fi->fh = (uintptr_t)file;
 	fi->direct_io = 1;
 	weft_node_get(table, node);
-	if (fuse_reply_open(req, fi) < 0)
-		weft_node_put(table, node, 1);
+	if (fuse_reply_open(req, fi) == 0)
+		return;
+	weft_node_put(table, node, 1);
+	free(file);
 }
 
 void weft_mount_release(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
 {
 	weft_node_put(table_of(req), weft_node_of(ino), 1);
+	free(file_of(fi));
 	fuse_reply_err(req, 0);
 }
 
@@ -122,14 +153,18 @@ void weft_mount_write(fuse_req_t req, fuse_ino_t ino, const char *buf, size_t si
 
 void weft_mount_fsync(fuse_req_t req, fuse_ino_t ino, int datasync, struct fuse_file_info *fi)
 {
+	struct open_file *file = file_of(fi);
+	unsigned told = file->told;
 	struct io io;
 	int rc;
 
 	if (!begin(&io, req, ino))
 		return;
-	rc = weft_bytes_flush(&io.node->bytes);
-	if (end(&io))
-		fuse_reply_err(req, -rc);
+	rc = weft_volume_flush(io.node->bytes.volume, &told, NULL);
+	if (!end(&io))
+		return;
+	file->told = told;
+	fuse_reply_err(req, -rc);
 }
 
 /* Space is neither reserved nor made: what lies within the namespace is there. */

@@ -7,6 +7,9 @@
  * The library reconnects by itself, and gives up after loss_timeout, for good. A program would be
  * told once and go on to its next file; a mount or a server has to be there when the target is.
  *
+ * What a controller has completed, and not flushed, when it dies is not forgotten with it: the volume
+ * keeps that for who flushes next.
+ *
  * Invariant: a volume's namespace belongs to the line in use and is what it was at first, or there
  * is none. */
 #include "cli/mount/uplink.h"
@@ -117,6 +120,17 @@ static void take_in(struct weft_uplink *uplink, struct weft_ns *ns)
 	weft_ns_close(ns);
 }
 
+/* A target that was away for so long may have lost its power, and what its cache held with it. The
+ * next line's controllers do not know what was in there: their Flush would succeed. */
+static void note_unflushed(struct weft_volume *volume)
+{
+	struct weft_ns_info info;
+
+	weft_ns_info(volume->ns, &info);
+	volume->lost += info.unflushed;
+	volume->gone |= info.unflushed && !info.shared;
+}
+
 /* All I/O of a dead line fails, but for writes that its target may still carry out: these end when it
  * cannot any more, and until then there is no next line. */
 static void begin(struct weft_uplink *uplink, struct weft_line *line)
@@ -128,8 +142,10 @@ static void begin(struct weft_uplink *uplink, struct weft_line *line)
 	pthread_mutex_lock(&uplink->lock);
 	uplink->line = *line;
 	weft_list_for_each(volume, &uplink->volumes, link) {
-		if (volume->ns)
+		if (volume->ns) {
+			note_unflushed(volume);
 			weft_ns_close(volume->ns);
+		}
 		volume->ns = take_ptr(&volume->next);
 	}
 	pthread_mutex_unlock(&uplink->lock);

@@ -47,6 +47,11 @@ struct weft_volume {
 	struct weft_ns_info last; /* as it was when last somebody looked; under uplink->lock */
 	atomic_uint running;      /* I/Os that are not over */
 	struct weft_waiting waiting;
+
+	/* What flushes have to tell of former lives; changed by who replaces the line. */
+	unsigned lost; /* lives that ended with writes that no flush had followed */
+	bool gone;     /* … and no other controller has the namespace: no flush succeeds again */
+	atomic_uint told; /* the last of them that a flush has failed for */
 };
 
 /* @uri and @options (may be NULL) stay in place until weft_uplink_close(). */
@@ -88,8 +93,16 @@ bool weft_volume_is(struct weft_volume *volume, const struct weft_volume *other)
 
 /* weft_run() on a queue that is free, from any thread; sets @cmd->ns. -EIO: the target is gone for
  * longer than loss_timeout, and cannot be connected to again; or whether it was carried out is not
- * known. */
+ * known. Not for a flush. */
 int weft_volume_run(struct weft_volume *volume, struct weft_cmd *cmd, struct weft_err *err);
+
+/* A flush covers what was written in former lives, too. -EIO: one of them ended before that was
+ * flushed, by a controller with a volatile cache. That is told once, and *@told is how far the one who
+ * flushes has been told; it begins with what weft_volume_told() returns. -ENOTRECOVERABLE: likewise,
+ * and it is told every time, because controllers do not share the namespace. */
+int weft_volume_flush(struct weft_volume *volume, unsigned *told, struct weft_err *err);
+/* What nobody was told so far is told to who comes new, too. */
+unsigned weft_volume_told(struct weft_volume *volume);
 
 /* As weft_ns_extents(), and what fails is data: it never does. @length is not 0, @max neither. */
 unsigned weft_volume_extents(struct weft_volume *volume, uint64_t offset, uint64_t length,

@@ -1,5 +1,6 @@
 /* volume.c - a namespace that is used through all lives of a connection in which it is the same
  * one. */
+#include <assert.h>
 #include <errno.h>
 #include <string.h>
 
@@ -141,38 +142,78 @@ bool weft_volume_is(struct weft_volume *volume, const struct weft_volume *other)
 	return there && weft_ns_info_same(&volume->info, &other->info);
 }
 
-static int run_once(struct weft_volume *volume, struct weft_cmd *cmd, struct weft_err *err)
+/* @told of who flushes. 0: former lives have left nothing that is news to it; -ECONNRESET: it is not
+ * known what became of what was written. */
+static int check_unflushed(struct weft_volume *volume, unsigned *told, struct weft_err *err)
+{
+	if (volume->gone)
+		return weft_fail(err, -ENOTRECOVERABLE,
+				 "Flush: the controller died before what it was given was flushed, "
+				 "and others do not share the namespace");
+	if (*told == volume->lost)
+		return 0;
+	*told = volume->lost;
+	volume->told = volume->lost;
+	return weft_fail(err, -ECONNRESET,
+			 "Flush: the controller died before what it was given was flushed; whether "
+			 "that is durable is not known");
+}
+
+/* @told: of a flush; else NULL. */
+static int run_once(struct weft_volume *volume, struct weft_cmd *cmd, unsigned *told,
+		    struct weft_err *err)
 {
 	struct weft_uplink *uplink = volume->uplink;
-	int rc;
+	int rc = 0;
 
 	pthread_rwlock_rdlock(&uplink->use);
 	cmd->ns = volume->ns;
-	if (cmd->ns)
-		rc = weft_queues_run(uplink->line.queues, cmd, err);
-	else
+	if (!cmd->ns)
 		rc = weft_fail(err, -ESTALE, "namespace %u is not what it was", volume->info.nsid);
+	else if (told)
+		rc = check_unflushed(volume, told, err);
+	if (!rc)
+		rc = weft_queues_run(uplink->line.queues, cmd, err);
 	pthread_rwlock_unlock(&uplink->use);
 	return rc;
 }
 
 /* -ENOTCONN: it was not carried out, and is by the next line. What may have been is not sent again,
  * and neither is what a controller has answered (it has a status): who asked for it has to know. */
-int weft_volume_run(struct weft_volume *volume, struct weft_cmd *cmd, struct weft_err *err)
+static int run_through_lives(struct weft_volume *volume, struct weft_cmd *cmd, unsigned *told,
+			     struct weft_err *err)
 {
 	struct weft_err first = {};
 	int rc;
 
 	volume->running++;
-	rc = run_once(volume, cmd, &first);
+	rc = run_once(volume, cmd, told, &first);
 	if (!cmd->status && weft_uplink_try_again(volume->uplink, rc)) {
 		first = (struct weft_err){};
-		rc = run_once(volume, cmd, &first);
+		rc = run_once(volume, cmd, told, &first);
 	}
 	volume->running--;
 	if (rc < 0)
 		weft_fail(err, rc, "%s", first.text);
 	return rc == -ENOTCONN || rc == -ECONNRESET ? -EIO : rc;
+}
+
+int weft_volume_run(struct weft_volume *volume, struct weft_cmd *cmd, struct weft_err *err)
+{
+	assert(cmd->op != WEFT_FLUSH);
+	return run_through_lives(volume, cmd, NULL, err);
+}
+
+int weft_volume_flush(struct weft_volume *volume, unsigned *told, struct weft_err *err)
+{
+	struct weft_cmd cmd = { .op = WEFT_FLUSH };
+
+	return run_through_lives(volume, &cmd, told, err);
+}
+
+unsigned weft_volume_told(struct weft_volume *volume)
+{
+	return volume->told;
 }
 
 unsigned weft_volume_extents(struct weft_volume *volume, uint64_t offset, uint64_t length,
