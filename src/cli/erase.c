@@ -1,7 +1,12 @@
 /* erase.c - one piece after the other, then a flush. The library divides a piece further, as the
- * controller's limits want it, and has those parts in flight at once. */
+ * controller's limits want it, and has those parts in flight at once.
+ *
+ *   piece ─▶ piece ─▶ … ─▶ flush ─▶ a cache may have been lost since the first? ─▶ all of it again
+ *
+ * What is erased is the same erased twice, so there is nothing to read back. */
 #include "cli/erase.h"
 
+#include <errno.h>
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
@@ -13,7 +18,8 @@
 #include "cli/range.h"
 #include "cli/units.h"
 
-#define PIECE (UINT64_C(128) << 20)
+#define PIECE      (UINT64_C(128) << 20)
+#define PASSES_MAX 8
 
 /* --- options ---------------------------------------------------------------------------------- */
 
@@ -95,6 +101,44 @@ static int erase_pieces(const struct weft_erase *what, struct weft_queue *queue,
 	return rc;
 }
 
+/* *@lost: what it did may be gone. */
+static int erase_pass(const struct weft_erase *what, const struct weft_remote *remote,
+		      struct weft_queue *queue, bool *lost, struct weft_err *err)
+{
+	struct weft_ctrl_info before;
+	int rc;
+
+	weft_ctrl_info(remote->ctrl, &before);
+	rc = erase_pieces(what, queue, remote->ns, err);
+	if (rc == 0)
+		rc = weft_flush(queue, remote->ns, err);
+	*lost = rc == 0 && weft_remote_may_have_lost(remote, &before);
+	return rc;
+}
+
+/* Until one pass and its flush have seen no loss. */
+static int erase_durably(const struct weft_erase *what, const struct weft_remote *remote,
+			 struct weft_queue *queue, struct weft_err *err)
+{
+	bool lost;
+
+	for (unsigned pass = 1; pass <= PASSES_MAX; pass++) {
+		int rc = erase_pass(what, remote, queue, &lost, err);
+
+		if (rc < 0 || !lost)
+			return rc;
+		if (pass < PASSES_MAX && !what->quiet)
+			fprintf(stderr,
+				"%s: the connection was lost on the way, and %s has a volatile "
+				"cache: %s all of it again\n",
+				what->command, what->uri, what->doing);
+	}
+	return weft_fail(err, -EIO,
+			 "the connection was lost on the way, %d times, and the target has a "
+			 "volatile cache: whether all of it is %s is not known",
+			 PASSES_MAX, what->did);
+}
+
 static int erase(struct weft_erase *what, struct weft_remote *remote, struct weft_err *err)
 {
 	struct weft_err why = { "" };
@@ -108,9 +152,7 @@ static int erase(struct weft_erase *what, struct weft_remote *remote, struct wef
 		rc = weft_queue_open(remote->ctrl, &queue, err);
 	if (rc < 0)
 		return rc;
-	rc = erase_pieces(what, queue, remote->ns, &why);
-	if (rc == 0)
-		rc = weft_flush(queue, remote->ns, &why);
+	rc = erase_durably(what, remote, queue, &why);
 	weft_queue_close(queue);
 	return rc < 0 ? weft_fail(err, rc, "%s: %s", what->uri, why.text) : 0;
 }

@@ -236,6 +236,14 @@ int weft_remote_open(struct weft_remote *remote, const char *command, const char
 	return rc;
 }
 
+bool weft_remote_may_have_lost(const struct weft_remote *remote, const struct weft_ctrl_info *since)
+{
+	struct weft_ctrl_info now;
+
+	weft_ctrl_info(remote->ctrl, &now);
+	return (now.volatile_cache || since->volatile_cache) && now.losses != since->losses;
+}
+
 void weft_remote_close(struct weft_remote *remote)
 {
 	weft_waiting_end(&remote->waiting);

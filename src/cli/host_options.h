@@ -122,7 +122,12 @@ int weft_remote_connect(struct weft_remote *remote, const char *command, const c
 /* @command: as of weft_host_connect(). @nsid: of --ns; 0: not given. */
 int weft_remote_open(struct weft_remote *remote, const char *command, const char *uri,
 		     uint32_t nsid, const struct weft_options *options, struct weft_err *err);
-/* Also of what these two have left behind half way; no I/O is in flight. */
+/* Whether what was completed since @since, of the same controller, may be gone: a connection was lost,
+ * and a target that lost its power, and with it a volatile cache, comes back like one that did not. A
+ * flush after that would succeed. */
+bool weft_remote_may_have_lost(const struct weft_remote *remote,
+			       const struct weft_ctrl_info *since);
+/* Also of what the first two have left behind half way; no I/O is in flight. */
 void weft_remote_close(struct weft_remote *remote);
 
 #endif

@@ -2,6 +2,7 @@
 """host_range.py - weft zero, weft trim, weft compare: ranges, what is refused, what controllers do."""
 import json
 import pathlib
+import struct
 import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "lib"))
@@ -160,6 +161,69 @@ def _():
     with scripted.Target(write_zeroes=refuse, dsm=refuse) as t:
         fails("zero", uri(t), "--all", words=["Write Zeroes of 1048576 bytes at 0"])
         fails("trim", uri(t), "--all", words=["Deallocate of 1048576 bytes at 0"])
+
+
+class Blank(scripted.Namespace):
+    blocks = 192 * M >> 12              # more than weft erases at once; nobody reads them
+
+
+class PowerCut:
+    """A target that loses its power, and what it has not flushed, with the second command that erases
+    after a flush; so many times. What is erased counts in MiB."""
+    WORDS = dict(reconnect_delay="20ms", reconnect_delay_max="50ms")
+    SIZE = Blank.blocks * 4096 // M
+
+    def __init__(self, cuts, vwc=7):
+        self.cuts, self.since_flush = cuts, 0
+        self.volatile, self.cached, self.durable = bool(vwc), set(), set()
+        self.target = scripted.Target(namespaces={1: Blank(b"", shift=12)}, vwc=vwc, write_zeroes=self.erase,
+                                      dsm=self.erase, flush=self.flush)
+
+    def erase(self, conn, cmd):
+        first, blocks = cmd.slba, cmd.count
+        if cmd.out:                     # a range of Dataset Management
+            _, blocks, first = struct.unpack_from("<IIQ", cmd.out)
+        erased = range(first * 4096 // M, (first + blocks) * 4096 // M)
+        self.since_flush += 1
+        if self.cuts and self.since_flush == 2:
+            self.cuts -= 1
+            self.cached.clear()
+            for one in list(conn.target.connections):
+                one.close()
+            return
+        (self.cached if self.volatile else self.durable).update(erased)
+        conn.complete(cmd)
+
+    def flush(self, conn, cmd):
+        self.durable |= self.cached
+        self.since_flush = 0
+        conn.complete(cmd)
+
+    def is_erased(self):
+        return self.durable == set(range(self.SIZE))
+
+
+@tap.case("zero and trim start over when a volatile cache may have been lost on the way")
+def _():
+    for command in "zero", "trim":
+        cut = PowerCut(1)
+        with cut.target as t:
+            got = run(command, uri(t, **cut.WORDS), "--all")
+            assert got.returncode == 0, got.stderr
+            assert cut.is_erased(), f"{command}: {cut.SIZE - len(cut.durable)} MiB are left"
+            assert "the connection was lost on the way" in got.stderr, got.stderr
+
+
+@tap.case("… and fail when it is lost every time; without a volatile cache nothing is lost")
+def _():
+    cut = PowerCut(10000)
+    with cut.target as t:
+        fails("zero", uri(t, **cut.WORDS), "--all", words=["the connection was lost", "volatile cache",
+                                                           "not known"])
+    cut = PowerCut(1, vwc=0)
+    with cut.target as t:
+        assert run("zero", uri(t, **cut.WORDS), "--all").stderr == ""
+        assert cut.is_erased() and t.commands.count((1, "flush")) == 1
 
 
 @tap.case("compare: a controller that says everything differs, or changes its mind")

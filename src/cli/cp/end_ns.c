@@ -181,15 +181,11 @@ static void on_flushed(struct weft_cmd *cmd)
 	((struct cp_ns *)cmd->user)->flushing = false;
 }
 
-/* A target that lost its power, and with it a volatile cache, comes back like one that did not. */
 static bool ns_lost(struct cp_end *end)
 {
 	const struct weft_remote *remote = &ns_of(end)->remote;
-	struct weft_ctrl_info now;
 
-	weft_ctrl_info(remote->ctrl, &now);
-	return (now.volatile_cache || remote->info.volatile_cache) &&
-	       now.losses != remote->info.losses;
+	return weft_remote_may_have_lost(remote, &remote->info);
 }
 
 /* As long as the library waits for a connection, but no longer than the user does. */
