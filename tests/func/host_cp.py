@@ -587,12 +587,23 @@ def _(t):
 
 @with_target("a source that becomes shorter meanwhile: told, and memory is not copied for it", **FILES)
 def _(t):
-    source = sparse_file(t.dir / "image", 32 * M, [(0, 32 * M)])
+    for size, words in ((16 * M + 512, ()), (16 * M, ()), (16 * M, ("--no-sparse",))):
+        source = sparse_file(t.dir / "image", 32 * M, [(0, 32 * M)])
+        with Proxy(t, 9 * M) as proxy:
+            copy = copying(proxy, "--jobs", 1, "--depth", 1, *words, source, uri(proxy, 1))
+            os.truncate(source, size)
+            proxy.release()
+            ended(copy, FAILED, f"{source} ended at {size}: it became shorter meanwhile")
+
+
+@with_target("a source that ends in a hole, and becomes shorter meanwhile", **FILES)
+def _(t):
+    source = sparse_file(t.dir / "image", 32 * M, [(0, 12 * M)])
     with Proxy(t, 9 * M) as proxy:
         copy = copying(proxy, "--jobs", 1, "--depth", 1, source, uri(proxy, 1))
-        os.truncate(source, 16 * M + 512)
+        os.truncate(source, 24 * M)
         proxy.release()
-        ended(copy, FAILED, f"{source} ended at {16 * M + 512}: it became shorter meanwhile")
+        ended(copy, FAILED, f"{source} ended at {24 * M}: it became shorter meanwhile")
 
 
 @with_target("SIGINT while the connection hangs: it ends, and claims nothing", **FILES)

@@ -108,12 +108,23 @@ static int file_zero(struct cp_end *end, struct cp_slot *slot)
 	return write_zeroes(end, slot, offset);
 }
 
+/* From @offset on there is no data. A file that became shorter ends there, and file_get() tells of
+ * it: what is beyond its end is not a hole. */
+static uint64_t last_hole(const struct cp_file *file, uint64_t offset)
+{
+	struct stat now;
+
+	if (fstat(file->fd, &now) < 0 || (uint64_t)now.st_size <= offset)
+		return 0;
+	return (uint64_t)now.st_size - offset;
+}
+
 static uint64_t file_hole(struct cp_end *end, uint64_t offset)
 {
 	off_t data = lseek(file_of(end)->fd, (off_t)offset, SEEK_DATA);
 
 	if (data < 0)
-		return errno == ENXIO ? UINT64_MAX : 0;
+		return errno == ENXIO ? last_hole(file_of(end), offset) : 0;
 	return (uint64_t)data - offset;
 }
 
