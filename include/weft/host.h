@@ -312,7 +312,8 @@ struct weft_cmd {
 	struct weft_ns *ns;      /* RAW: may be NULL */
 	uint64_t offset, length; /* bytes, multiples of the block size */
 	uint64_t copy_from;
-	/* @length bytes; RAW: what the opcode moves. What a controller leaves of it is zeroed. */
+	/* @length bytes; RAW: what the opcode moves, at most. What a controller leaves of it is
+	 * zeroes, but in a device's memory (a dma-buf), which keeps what it had. */
 	const struct iovec *iov;
 	int iovcnt;
 	const void *sqe; /* RAW: 64 bytes */

@@ -53,7 +53,8 @@ static void fill_copy(struct weft_slot *slot, const struct weft_cmd *cmd, uint64
 }
 
 /* The controller may bring less than there is room for, and an adapter does not tell how much it
- * was: what does not come is zeroes, not what the memory had in it. */
+ * was: what does not come is zeroes, not what the memory had in it. A device's memory (a dma-buf) we
+ * cannot write: there it is what the memory had. */
 static void clear_data(const struct weft_cmd *cmd)
 {
 	uint64_t left = cmd->length;
