@@ -325,6 +325,7 @@ struct weft_cmd {
 	int rc; /* 0 or -errno */
 	uint16_t status; /* the NVMe status, when the controller answered: 0x0184 … (SCT << 8 | SC, DNR 0x4000) */
 	uint64_t result; /* RAW: the completion's first 8 bytes */
+	uint32_t moved;  /* RAW that succeeded: bytes of data. RDMA adapters do not tell: @length */
 
 	uint64_t priv[10]; /* the library's */
 };
@@ -417,7 +418,11 @@ int weft_trim(struct weft_queue *queue, struct weft_ns *ns, uint64_t length, uin
  * -errno, or the positive NVMe status with which the controller refused it. */
 int weft_admin(struct weft_ctrl *ctrl, const void *sqe, void *buf, uint32_t length,
 	       uint64_t *result, struct weft_err *err);
-/* The usual two. @buf of weft_identify() has 4096 bytes. */
+/* The same for who has to know how much data came or went when it succeeds: *@moved bytes, of @length.
+ * What did not come is zeroes. RDMA adapters do not tell: there it is @length. */
+int weft_admin_moved(struct weft_ctrl *ctrl, const void *sqe, void *buf, uint32_t length,
+		     uint64_t *result, uint32_t *moved, struct weft_err *err);
+/* The usual two, of which all data has come. @buf of weft_identify() has 4096 bytes. */
 int weft_identify(struct weft_ctrl *ctrl, uint8_t cns, uint32_t nsid, void *buf,
 		  struct weft_err *err);
 int weft_log_page(struct weft_ctrl *ctrl, uint8_t lid, uint32_t nsid, uint64_t offset, void *buf,

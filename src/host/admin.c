@@ -79,6 +79,7 @@ static void on_done(struct weft_link *link, struct weft_slot *slot)
 	}
 	atomic_store(&a->path->heard, true);
 	a->cqe = slot->cqe;
+	a->moved = slot->moved;
 	if (slot->corrupt && !host_status(&slot->cqe))
 		a->cqe.status = cpu_to_le16(SC_GENERIC(TRAN_TPORT_ERROR) << 1);
 	weft_list_remove(&a->link);

@@ -67,7 +67,8 @@ struct host_admin {
 	struct iovec iov;
 	const char *name;     /* "Identify Controller" */
 	uint64_t deadline_ns; /* 0: none */
-	bool inexact;         /* a success may move less data than there is room for */
+	bool inexact;         /* a success may move less data than there is room for … */
+	uint32_t moved;       /* … which was so much */
 	/* rc 0: it was answered, see host_status(); else it was lost. */
 	void (*done)(struct host_admin *a, int rc);
 };

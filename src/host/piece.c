@@ -69,7 +69,7 @@ static void clear_data(const struct weft_cmd *cmd)
 	}
 }
 
-static void fill_raw(struct weft_slot *slot, const struct weft_cmd *cmd)
+static void fill_raw(struct weft_slot *slot, struct weft_cmd *cmd)
 {
 	uint16_t cid = le16_to_cpu(slot->cmd.common.cid);
 
@@ -79,6 +79,7 @@ static void fill_raw(struct weft_slot *slot, const struct weft_cmd *cmd)
 	slot->cmd.common.cid = cpu_to_le16(cid);
 	slot->iov = cmd->iov;
 	slot->data_len = (uint32_t)cmd->length;
+	cmd_priv(cmd)->slot = slot;
 }
 
 static void take_data(struct weft_slot *slot, struct weft_cmd *cmd, uint64_t len)

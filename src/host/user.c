@@ -218,48 +218,59 @@ static bool starts_with(const char *text, const char *prefix)
 	return !strncmp(text, prefix, strlen(prefix));
 }
 
-/* @name NULL: somebody else's command, of which we know nothing. */
-static int run_named(struct weft_ctrl *ctrl, const char *name, const union nvme_sqe *cmd, void *buf,
-		     uint32_t length, uint64_t *result, struct weft_err *err)
+/* Runs @u->admin: its command, name and data. */
+static int run_checked(struct weft_ctrl *ctrl, struct user_admin *u, struct weft_err *err)
 {
-	struct user_admin u = {
-		.admin = { .cmd = *cmd, .iov = { buf, length }, .name = name, .inexact = !name },
-	};
+	size_t length = u->admin.iov.iov_len;
+	const char *name = u->admin.name;
 	struct weft_err why = { "" };
 	uint16_t status;
 
-	if (!name)
-		name = u.admin.name = "admin command";
 	if (length > WEFT_MDTS_BYTES)
 		return weft_fail(err, -EMSGSIZE, "%s: more than %u bytes of data", name,
 				 WEFT_MDTS_BYTES);
-	if (!host_memory_is_plain(&u.admin.iov, 1))
+	if (!host_memory_is_plain(&u->admin.iov, 1))
 		return weft_fail(err, -EOPNOTSUPP, "%s: its data cannot be in a device's memory",
 				 name);
-	if (nvme_cmd_direction(cmd) == NVME_DIR_TO_HOST && buf)
-		memset(buf, 0, length);
-	run(ctrl, &u);
-	if (u.rc < 0) {
+	if (nvme_cmd_direction(&u->admin.cmd) == NVME_DIR_TO_HOST && u->admin.iov.iov_base)
+		memset(u->admin.iov.iov_base, 0, length);
+	run(ctrl, u);
+	if (u->rc < 0) {
 		weft_ctrl_state(ctrl, &why);
-		return weft_fail(err, u.rc, "%s%s%s", starts_with(why.text, name) ? "" : name,
+		return weft_fail(err, u->rc, "%s%s%s", starts_with(why.text, name) ? "" : name,
 				 starts_with(why.text, name) ? "" : ": ",
-				 why.text[0] ? why.text : strerror(-u.rc));
+				 why.text[0] ? why.text : strerror(-u->rc));
 	}
-	if (result)
-		*result = le64_to_cpu(u.admin.cqe.result);
-	status = host_status(&u.admin.cqe) & (0x7ff | SC_DNR);
+	status = host_status(&u->admin.cqe) & (0x7ff | SC_DNR);
 	if (status)
 		host_fail_status(err, name, status);
 	return status;
 }
 
+/* Somebody else's command, of which we know nothing. */
+int weft_admin_moved(struct weft_ctrl *ctrl, const void *sqe, void *buf, uint32_t length,
+		     uint64_t *result, uint32_t *moved, struct weft_err *err)
+{
+	struct user_admin u = {
+		.admin = { .iov = { buf, length }, .name = "admin command", .inexact = true },
+	};
+	int rc;
+
+	memcpy(&u.admin.cmd, sqe, sizeof(u.admin.cmd));
+	rc = run_checked(ctrl, &u, err);
+	if (rc < 0)
+		return rc;
+	if (result)
+		*result = le64_to_cpu(u.admin.cqe.result);
+	if (moved)
+		*moved = u.admin.moved;
+	return rc;
+}
+
 int weft_admin(struct weft_ctrl *ctrl, const void *sqe, void *buf, uint32_t length,
 	       uint64_t *result, struct weft_err *err)
 {
-	union nvme_sqe cmd;
-
-	memcpy(&cmd, sqe, sizeof(cmd));
-	return run_named(ctrl, NULL, &cmd, buf, length, result, err);
+	return weft_admin_moved(ctrl, sqe, buf, length, result, NULL, err);
 }
 
 /* A positive status is -errno here: the caller asked for an answer, not for a command. */
@@ -271,20 +282,20 @@ static int negative(int rc)
 int weft_identify(struct weft_ctrl *ctrl, uint8_t cns, uint32_t nsid, void *buf,
 		  struct weft_err *err)
 {
-	union nvme_sqe cmd = { 0 };
+	struct user_admin u = { .admin = { .iov = { buf, HOST_PAGE }, .name = "Identify" } };
 
-	host_fill_identify(&cmd, cns, nsid);
-	return negative(run_named(ctrl, "Identify", &cmd, buf, HOST_PAGE, NULL, err));
+	host_fill_identify(&u.admin.cmd, cns, nsid);
+	return negative(run_checked(ctrl, &u, err));
 }
 
 int weft_log_page(struct weft_ctrl *ctrl, uint8_t lid, uint32_t nsid, uint64_t offset, void *buf,
 		  uint32_t length, struct weft_err *err)
 {
-	union nvme_sqe cmd = { 0 };
+	struct user_admin u = { .admin = { .iov = { buf, length }, .name = "Get Log Page" } };
 
 	if (!length || length % 4)
 		return weft_fail(err, -EINVAL, "a log page is read in units of 4 bytes, not %u",
 				 length);
-	host_fill_log_page(&cmd, lid, nsid, offset, length);
-	return negative(run_named(ctrl, "Get Log Page", &cmd, buf, length, NULL, err));
+	host_fill_log_page(&u.admin.cmd, lid, nsid, offset, length);
+	return negative(run_checked(ctrl, &u, err));
 }

@@ -171,6 +171,7 @@ static void raw(void **state)
 	sqe.rw.slba = cpu_to_le64(16);
 	fill(data, 4096, 6);
 	assert_int_equal(weft_run(h.queue, &cmd, NULL), 0);
+	assert_int_equal(cmd.moved, 4096);
 	assert_int_equal(weft_read(h.queue, h.ns, back, 4096, 8192, NULL), 0);
 	assert_memory_equal(data, back, 4096);
 	sqe.rw.slba = cpu_to_le64(NS_BYTES / 512);
@@ -445,8 +446,11 @@ static void admin(void **state)
 	struct nvme_id_ctrl id;
 	struct weft_err err = { "" };
 	uint64_t result = 1;
+	uint32_t moved = 0;
 
 	sqe.common.cdw10 = cpu_to_le32(NVME_IDENTIFY_CNS_CTRL);
+	assert_int_equal(weft_admin_moved(ctrl, &sqe, &id, sizeof(id), NULL, &moved, &err), 0);
+	assert_int_equal(moved, sizeof(id));
 	assert_int_equal(weft_admin(ctrl, &sqe, &id, sizeof(id), &result, &err), 0);
 	assert_int_equal(result, 0);
 	assert_memory_equal(id.mn, "Weft", 4);
