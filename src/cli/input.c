@@ -1,3 +1,5 @@
+/* input.c - a little data for a command, read as a whole before anything is sent: what is too long is
+ * refused and not cut off. */
 #include "cli/input.h"
 
 #include <errno.h>

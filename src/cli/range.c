@@ -1,3 +1,5 @@
+/* range.c - a range that a user asks for is checked against the namespace before anything is sent, and
+ * what is wrong is told in the words of the options. A range that is refused has changed nothing. */
 #include "cli/range.h"
 
 #include <errno.h>
