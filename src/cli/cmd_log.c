@@ -145,14 +145,25 @@ static void print_page(const struct flags *flags, const void *page, uint32_t len
 
 /* --- the command ------------------------------------------------------------------------------ */
 
+/* A page is read in dwords. */
+static int take_dwords(const struct flags *flags, const char *name, uint64_t max, uint64_t *value)
+{
+	if (weft_cli_number(flags->command, name, optarg, max, value) < 0)
+		return -1;
+	if (*value % 4 == 0)
+		return 1;
+	weft_cli_usage_error(flags->command, "--%s: expected a multiple of 4, got \"%s\"", name,
+			     optarg);
+	return -1;
+}
+
 static int take_length(struct flags *flags)
 {
-	if (weft_cli_number(flags->command, "length", optarg, LENGTH_MAX, &flags->length) < 0)
+	if (take_dwords(flags, "length", LENGTH_MAX, &flags->length) < 0)
 		return -1;
-	if (flags->length && flags->length % 4 == 0)
+	if (flags->length)
 		return 1;
-	weft_cli_usage_error(flags->command, "--length: expected a multiple of 4, got \"%s\"",
-			     optarg);
+	weft_cli_usage_error(flags->command, "--length 0 is nothing");
 	return -1;
 }
 
@@ -173,8 +184,7 @@ static int take_flag(void *arg, int option)
 	case OPT_LENGTH:
 		return take_length(flags);
 	case OPT_OFFSET:
-		return weft_cli_number(flags->command, "offset", optarg, INT64_MAX & ~3,
-				       &flags->offset);
+		return take_dwords(flags, "offset", INT64_MAX & ~3, &flags->offset);
 	case OPT_GROUP:
 		return weft_cli_number(flags->command, "group-id", optarg, UINT16_MAX,
 				       &flags->group);
