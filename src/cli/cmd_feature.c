@@ -11,6 +11,7 @@
 #include "cli/hexdump.h"
 #include "cli/host_options.h"
 #include "cli/input.h"
+#include "cli/passthru.h"
 #include "cli/print.h"
 #include "proto/nvme.h"
 
@@ -128,9 +129,8 @@ static int find_ns(const struct flags *flags, struct weft_remote *remote, uint32
 static int ask(const struct flags *flags, struct weft_remote *remote, struct answer *answer,
 	       struct weft_err *err)
 {
-	struct weft_err why = { "" };
 	union nvme_sqe sqe;
-	uint64_t result = 0;
+	struct weft_passthru it = { .sqe = &sqe, .buf = answer->data };
 	uint32_t nsid;
 	int rc = find_ns(flags, remote, &nsid, err);
 
@@ -141,11 +141,12 @@ static int ask(const struct flags *flags, struct weft_remote *remote, struct ans
 		answer->length = get_length(flags);
 	else if (flags->feature && flags->feature->by_value)
 		fill_value(flags, &sqe, answer);
-	rc = weft_admin(remote->ctrl, &sqe, answer->data, answer->length, &result, &why);
-	answer->result = (uint32_t)result;
+	it.length = answer->length;
+	rc = weft_passthru_admin(remote->ctrl, &it, err);
+	answer->result = (uint32_t)it.result;
 	if (rc > 0)
 		return refused(flags, (uint16_t)rc, err);
-	return rc < 0 ? weft_fail(err, rc, "%s", why.text) : 0;
+	return rc < 0 ? rc : weft_passthru_check(&it, true, it.length, err);
 }
 
 /* --- printing --------------------------------------------------------------------------------- */

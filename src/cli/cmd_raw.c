@@ -109,15 +109,19 @@ static enum nvme_direction direction(const struct flags *flags)
 static int send_command(const struct flags *flags, struct weft_remote *remote, struct exchange *x,
 			struct weft_err *err)
 {
+	struct weft_passthru it = { .sqe = &x->sqe, .buf = x->data, .length = x->length };
 	struct weft_err why = { "" };
-	int rc;
+	int rc = flags->admin ? weft_passthru_admin(remote->ctrl, &it, &why) :
+				weft_passthru_io(remote, &it, &why);
 
-	if (flags->admin)
-		rc = weft_admin(remote->ctrl, &x->sqe, x->data, x->length, &x->result, &why);
-	else
-		rc = weft_passthru_io(remote, &x->sqe, x->data, x->length, &x->result, &why);
+	x->result = it.result;
 	x->status = rc > 0 ? (uint16_t)rc : 0;
-	return rc < 0 ? weft_fail(err, rc, "%s: %s", flags->uri, why.text) : 0;
+	if (rc < 0)
+		return weft_fail(err, rc, "%s: %s", flags->uri, why.text);
+	/* Who sends a raw command may not know how much its data is. */
+	if (rc == 0 && weft_passthru_check(&it, flags->admin, it.length, &why) < 0)
+		fprintf(stderr, "%s: %s\n", flags->command, why.text);
+	return 0;
 }
 
 /* --- data ------------------------------------------------------------------------------------- */

@@ -115,14 +115,15 @@ static const char *type_text(unsigned type)
 
 /* --- commands --------------------------------------------------------------------------------- */
 
-static int run_command(const struct flags *flags, struct weft_remote *remote, union nvme_sqe *sqe,
-		       void *buf, uint32_t length, struct weft_err *err)
+static int run_command(const struct flags *flags, struct weft_remote *remote,
+		       struct weft_passthru *it, union nvme_sqe *sqe, struct weft_err *err)
 {
 	int rc;
 
 	sqe->common.opcode = flags->action->opcode;
 	sqe->common.nsid = cpu_to_le32(remote->ns_info.nsid);
-	rc = weft_passthru_io(remote, sqe, buf, length, NULL, err);
+	it->sqe = sqe;
+	rc = weft_passthru_io(remote, it, err);
 	if (rc <= 0)
 		return rc;
 	return weft_fail(err, -EIO, "%s: %s: %s (NVMe status 0x%x)", flags->uri,
@@ -138,10 +139,13 @@ static int change(const struct flags *flags, struct weft_remote *remote, struct 
 	uint32_t cdw10 = action->code | (flags->given & IEKEY ? 1u << 3 : 0) |
 			 (uint32_t)flags->rtype << 8 | (uint32_t)flags->cptpl << 30;
 	union nvme_sqe sqe = { .common = { .cdw10 = cpu_to_le32(cdw10) } };
+	struct weft_passthru it = { .buf = keys, .length = action->second ? 16 : 8 };
+	int rc;
 
 	if (action->second)
 		keys[1] = cpu_to_le64(action->second == NRKEY ? flags->nrkey : flags->prkey);
-	return run_command(flags, remote, &sqe, keys, action->second ? 16 : 8, err);
+	rc = run_command(flags, remote, &it, &sqe, err);
+	return rc < 0 ? rc : weft_passthru_check(&it, false, it.length, err);
 }
 
 /* --- the report ------------------------------------------------------------------------------- */
@@ -159,6 +163,12 @@ static unsigned told(const struct report *report)
 	return report->status->regctl[0] | report->status->regctl[1] << 8;
 }
 
+static uint32_t told_size(const struct report *report)
+{
+	return (uint32_t)(sizeof(*report->status) +
+			  told(report) * sizeof(struct nvme_registered_ctrl_ext));
+}
+
 static unsigned shown(const struct report *report)
 {
 	unsigned room = (report->size - sizeof(*report->status)) /
@@ -167,27 +177,30 @@ static unsigned shown(const struct report *report)
 	return told(report) < room ? told(report) : room;
 }
 
-/* EDS: host identifiers have 128 bits on fabrics. */
+/* EDS: host identifiers have 128 bits on fabrics. What is behind the last registrant need not come. */
 static int read_report(const struct flags *flags, struct weft_remote *remote, struct report *report,
 		       uint32_t size, struct weft_err *err)
 {
 	union nvme_sqe sqe = {
 		.common = { .cdw10 = cpu_to_le32(size / 4 - 1), .cdw11 = cpu_to_le32(1) },
 	};
+	struct weft_passthru it = { .length = size };
+	uint32_t needed;
+	int rc;
 
 	free(report->status);
 	report->size = size;
-	report->status = calloc(1, size);
-	if (!report->status)
+	report->status = it.buf = calloc(1, size);
+	if (!it.buf)
 		return weft_fail(err, -ENOMEM, "no memory for the report");
-	return run_command(flags, remote, &sqe, report->status, size, err);
+	rc = run_command(flags, remote, &it, &sqe, err);
+	needed = told_size(report) < size ? told_size(report) : size;
+	return rc < 0 ? rc : weft_passthru_check(&it, false, needed, err);
 }
 
 static uint32_t whole_size(const struct report *report, const struct weft_remote *remote)
 {
-	uint32_t size = (uint32_t)(sizeof(*report->status) +
-				   told(report) * sizeof(struct nvme_registered_ctrl_ext));
-	uint32_t most = remote->info.transfer_max & ~63u;
+	uint32_t size = told_size(report), most = remote->info.transfer_max & ~63u;
 
 	return size < most ? size : most;
 }

@@ -35,6 +35,7 @@ WRONG_USAGE = [
     (["2", NOWHERE, "--json"], ["--json goes with a page's name"]),
     (["smart", NOWHERE, "--length", "64"], ["go with a page's number"]),
     (["2", NOWHERE, "--length", "6"], ["--length: expected a multiple of 4"]),
+    (["2", NOWHERE, "--offset", "3"], ["--offset: expected a multiple of 4"]),
     (["2", NOWHERE, "--length", "1G"], ["--length", '"1G"']),
     (["smart", NOWHERE, "--group-id", "1"], ["--group-id goes with endurance"]),
     (["endurance", NOWHERE, "--group-id", "65536"], ["--group-id", "65535"]),
@@ -194,7 +195,11 @@ def _():
         conn.c2hdata(cmd.cid, 0, b"\x01" + bytes(7))
         conn.complete(cmd)
     with scripted.Target(get_log=short) as t:
-        assert as_json("log", "smart", uri(t))["critical_warning"] == 1
+        for args in (["smart"], ["smart", "--json"], ["error"], ["2"], ["2", "-b"]):
+            fails("log", *args, uri(t), words=["Get Log Page", "sent only 8 of "])
+            assert run("log", *args, uri(t)).stdout == b""
+    with scripted.Target(get_log=lambda conn, cmd: conn.complete(cmd)) as t:
+        fails("log", "smart", uri(t), words=["Get Log Page", "sent only 0 of 512 bytes"])
 
 
 sys.exit(tap.run())

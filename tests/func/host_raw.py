@@ -107,7 +107,9 @@ def _():
     cdws = [part for n, word in zip((2, 3, *range(10, 16)), words) for part in (f"--cdw{n}", word)]
     with scripted.Target(unknown=keep) as t:
         for queue in ("admin", "io"):
-            got = as_json("raw", queue, "--opcode", "0xc2", "-n", 77, *cdws, "-l", 16, uri(t))
+            result = run("raw", queue, "--opcode", "0xc2", "-n", 77, *cdws, "-l", 16, uri(t), "--json")
+            assert "sent only 8 of 16 bytes" in result.stderr, result.stderr
+            got = json.loads(result.stdout)
             assert (got["dword0"], got["data"]) == (0xFFFFFFFF, "aa" * 8 + "00" * 8), got
             assert got["dword1"] == 5, got
         assert seen == [(io, 0xC2, 77, words) for io in (False, True)], seen

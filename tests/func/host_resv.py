@@ -128,12 +128,16 @@ def _(t):
     assert report["regctl"] == 66 == len(report["regctlext"]), report["regctl"]
 
 
-def reporting(data):
+def reporting(data, fill=True):
     """A target whose Reservation Report is {data}, for as long as what is asked for."""
     def step(conn, cmd):
-        if conn.qid and cmd.opcode == sqe.RESV_REPORT:
+        if not conn.qid or cmd.opcode != sqe.RESV_REPORT:
+            return conn.complete(cmd, 0x1)
+        if fill:
             return conn.data_in(cmd, data[:cmd.length].ljust(cmd.length, b"\0"))
-        conn.complete(cmd, 0x1)
+        if data:
+            conn.c2hdata(cmd.cid, 0, data[:cmd.length])
+        conn.complete(cmd)
     return scripted.Target(unknown=step)
 
 
@@ -141,9 +145,10 @@ def reporting(data):
 def _():
     assert sqe.RESV_REPORT not in responder.IO
     entry = struct.pack("<HB5xQ16s32x", 1, 1, 5, b"\xaa" * 16)
+    header = struct.Struct("<IBHxxB54x")
     for data, told, count in ((b"\xff" * (8 << 20), 65535, None), (b"", 0, 0),
-                              (struct.pack("<IBHxxB54x", 7, 9, 2, 0) + entry, 2, 2),
-                              (struct.pack("<IBHxxB54x", 7, 1, 65535, 0) + entry, 65535, None)):
+                              (header.pack(7, 9, 2, 0) + entry, 2, 2),
+                              (header.pack(7, 1, 65535, 0) + entry, 65535, None)):
         with reporting(data) as t:
             report = as_json("resv", "report", uri(t))
             assert report["regctl"] == told, report["regctl"]
@@ -152,6 +157,20 @@ def _():
             assert count is not None or "more\n" in shown, shown[-200:]
     with scripted.Target() as t:
         fails("resv", "report", uri(t), words=["Reservation Report", "invalid opcode"])
+
+
+@tap.case("a report that did not come, or not with all that it tells of")
+def _():
+    entry, header = bytes(64), struct.Struct("<IBHxxB54x")
+    for data in header.pack(7, 0, 0, 0), header.pack(7, 9, 2, 0) + 2 * entry:
+        with reporting(data, fill=False) as t:
+            assert as_json("resv", "report", uri(t))["gen"] == 7
+    for data in (b"", header.pack(7, 0, 0, 0)[:-4], header.pack(7, 9, 2, 0) + entry,
+                 header.pack(7, 1, 65535, 0) + entry):
+        with reporting(data, fill=False) as t:
+            for form in [], ["--json"]:
+                fails("resv", "report", *form, uri(t),
+                      words=["Reservation Report", f"sent only {len(data)} of "])
 
 
 sys.exit(tap.run())

@@ -2,8 +2,8 @@
  *
  *   name ─▶ page ─▶ read ─▶ bytes ─▶ json() or print(), or as they are
  *
- * The bytes are the peer's. A page's functions get as many as were asked for, zeroes where fewer
- * came, and look at no others whatever the page says of itself. */
+ * The bytes are the peer's. A page's functions get as many as were asked for, all of which have
+ * come, and look at no others whatever the page says of itself. */
 #ifndef WEFT_CLI_LOG_LOG_H
 #define WEFT_CLI_LOG_LOG_H
 

@@ -1,6 +1,8 @@
 /* read.c - Get Log Page, in pieces that the controller can send at once. */
 #include "cli/log/log.h"
 
+#include "cli/passthru.h"
+
 static void fill(union nvme_sqe *sqe, const struct log_ask *ask, uint64_t offset, uint32_t length)
 {
 	uint32_t numd = length / 4 - 1;
@@ -20,17 +22,21 @@ static void fill(union nvme_sqe *sqe, const struct log_ask *ask, uint64_t offset
 int weft_log_read(struct weft_ctrl *ctrl, const struct log_ask *ask, uint32_t piece, void *buf,
 		  struct weft_err *err)
 {
-	struct weft_err why = { "" };
 	union nvme_sqe sqe;
 	int rc = 0;
 
 	for (uint32_t at = 0; rc == 0 && at < ask->length; at += piece) {
-		uint32_t left = ask->length - at, length = left < piece ? left : piece;
+		uint32_t left = ask->length - at;
+		struct weft_passthru it = {
+			.sqe = &sqe,
+			.buf = (char *)buf + at,
+			.length = left < piece ? left : piece,
+		};
 
-		fill(&sqe, ask, ask->offset + at, length);
-		rc = weft_admin(ctrl, &sqe, (char *)buf + at, length, NULL, &why);
+		fill(&sqe, ask, ask->offset + at, it.length);
+		rc = weft_passthru_admin(ctrl, &it, err);
+		if (rc == 0)
+			rc = weft_passthru_check(&it, true, it.length, err);
 	}
-	if (rc < 0)
-		*err = why;
 	return rc;
 }
