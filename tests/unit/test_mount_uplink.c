@@ -336,6 +336,30 @@ static void unflushed(void **state)
 	assert_int_equal(weft_volume_flush(volumes[2], &one, NULL), 0);
 }
 
+/* Of several who have opened one namespace, as NBD clients do. */
+static void unflushed_of_several(void **state)
+{
+	struct weft_volume *early, *late;
+	unsigned told;
+
+	assert_int_equal(weft_volume_open(&uplink, 1, &early, NULL), 0);
+	early->ns->unflushed = true;
+	die_unflushed(volumes[1]);
+	for (unsigned i = 0; i < 2; i++) {
+		assert_int_equal(weft_volume_open(&uplink, 1, &late, NULL), 0);
+		told = weft_volume_told(late);
+		assert_int_equal(weft_volume_flush(late, &told, NULL), i ? 0 : -EIO);
+		told = 0;
+		assert_int_equal(weft_volume_flush(early, &told, NULL), -EIO);
+		weft_volume_close(late);
+	}
+	assert_int_equal(weft_volume_open(&uplink, 2, &late, NULL), 0);
+	told = weft_volume_told(late);
+	assert_int_equal(weft_volume_flush(late, &told, NULL), 0);
+	weft_volume_close(late);
+	weft_volume_close(early);
+}
+
 /* The flush finds the controller dead, and the next one has an answer for it: not a success. */
 static void unflushed_meanwhile(void **state)
 {
@@ -389,6 +413,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(glances, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(answered, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(unflushed, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(unflushed_of_several, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(unflushed_meanwhile, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(unflushed_and_dead_again, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(unflushed_for_good, set_up, tear_down),

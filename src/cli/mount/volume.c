@@ -22,6 +22,28 @@ bool weft_ns_info_same(const struct weft_ns_info *x, const struct weft_ns_info *
 	       !memcmp(x->eui64, y->eui64, sizeof(x->eui64)) && x->block_size == y->block_size;
 }
 
+static unsigned most(unsigned a, unsigned b)
+{
+	return a > b ? a : b;
+}
+
+/* Under uplink->lock. Others who have the namespace open may have written what was lost: until one of
+ * them was told, who comes new is told, too. */
+static void learn_from_others(struct weft_volume *volume)
+{
+	struct weft_volume *other;
+
+	weft_list_for_each(other, &volume->uplink->volumes, link) {
+		if (other->info.nsid != volume->info.nsid ||
+		    !weft_ns_info_has_identity(&volume->info) ||
+		    !weft_ns_info_same(&other->info, &volume->info))
+			continue;
+		volume->lost = most(volume->lost, other->lost);
+		volume->told = most(volume->told, other->told);
+		volume->gone |= other->gone;
+	}
+}
+
 static int open_once(struct weft_uplink *uplink, uint32_t nsid, struct weft_volume *volume,
 		     struct weft_err *err)
 {
@@ -33,6 +55,7 @@ static int open_once(struct weft_uplink *uplink, uint32_t nsid, struct weft_volu
 		weft_ns_info(volume->ns, &volume->info);
 		volume->last = volume->info;
 		pthread_mutex_lock(&uplink->lock);
+		learn_from_others(volume);
 		weft_list_push(&uplink->volumes, &volume->link);
 		pthread_mutex_unlock(&uplink->lock);
 	}
