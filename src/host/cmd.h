@@ -21,13 +21,10 @@
 
 /* What weft_cmd.priv holds while the command is ours. */
 struct cmd_priv {
-	struct weft_list link; /* queue->waiting, ->stuck or ->later */
-	uint64_t whole;        /* to be issued: bytes; 1: it cannot be cut */
-	uint64_t issued;       /* so far, in pieces */
-	union {
-		const struct iovec *iov;      /* where the next piece's data begins */
-		const struct weft_slot *slot; /* RAW: its only piece, while that is in flight */
-	};
+	struct weft_list link;   /* queue->waiting, ->stuck or ->later */
+	uint64_t whole;          /* to be issued: bytes; 1: it cannot be cut */
+	uint64_t issued;         /* so far, in pieces */
+	const struct iovec *iov; /* where the next piece's data begins */
 	size_t skip;
 	uint32_t flying; /* pieces in flight */
 	unsigned generation; /* of the association that it was lost with; it is held until that is over */

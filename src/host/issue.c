@@ -38,9 +38,6 @@ void cmd_finish(struct weft_queue *queue, struct weft_cmd *cmd)
 	if (!cmd->rc && cmd->ns &&
 	    atomic_load_explicit(&cmd->ns->rc, memory_order_relaxed) == -ESTALE)
 		cmd->rc = -ESTALE;
-	/* A raw command has one piece, and succeeds while that is being taken back. */
-	if (!cmd->rc && cmd->op == WEFT_RAW)
-		cmd->moved = cmd_priv(cmd)->slot->moved;
 	host_stall_leave(queue, cmd);
 	queue->pending--;
 	queue->completed++;

@@ -79,7 +79,6 @@ static void fill_raw(struct weft_slot *slot, struct weft_cmd *cmd)
 	slot->cmd.common.cid = cpu_to_le16(cid);
 	slot->iov = cmd->iov;
 	slot->data_len = (uint32_t)cmd->length;
-	cmd_priv(cmd)->slot = slot;
 }
 
 static void take_data(struct weft_slot *slot, struct weft_cmd *cmd, uint64_t len)

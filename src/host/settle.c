@@ -317,6 +317,7 @@ void host_piece_done(struct host_lane *lane, struct weft_slot *slot)
 	if (cmd->op == WEFT_FLUSH)
 		host_flush_back(lane, cmd, !status && !another_ones);
 	cmd->result = le64_to_cpu(slot->cqe.result);
+	cmd->moved = slot->moved;
 	settle(lane, cmd);
 }
 
