@@ -116,7 +116,8 @@ struct weft_backend_ops {
 	 * wherever it is opened, on this machine or another. 0: there is none. NULL where left()
 	 * is. */
 	uint64_t (*identity)(struct weft_backend *be);
-	void (*close)(struct weft_backend *be); /* no io is in flight; frees @be */
+	/* No io is in flight. Removes storage that is both created and unserved; frees @be. */
+	void (*close)(struct weft_backend *be);
 };
 
 struct weft_backend {
@@ -129,6 +130,8 @@ struct weft_backend {
 	uint32_t clear_max;
 	bool read_only;
 	bool thin;                /* storage is allocated when written */
+	bool created;             /* opening it made the storage */
+	bool unserved;            /* the caller's: no host was served from it, see close() */
 	atomic_bool sync_failed;  /* until it is opened again; see disk.c */
 	char *spec;               /* canonical text that opens it again; a resize replaces it */
 	struct weft_guard *guard; /* of what map() gives; NULL: it gives nothing */

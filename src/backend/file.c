@@ -20,6 +20,7 @@
 #include "backend/disk.h"
 #include "base/chase.h"
 #include "base/cleanup.h"
+#include "base/log.h"
 #include "base/size.h"
 
 /* --- the descriptor --------------------------------------------------------------------------- */
@@ -229,6 +230,27 @@ static int file_resize(struct weft_backend *be, uint64_t size, struct weft_err *
 	return weft_fail(err, rc, "%s: cannot sync its new size: %s", be->spec, strerror(-rc));
 }
 
+/* The path may lead elsewhere by now. The lock keeps others from the file until it is closed; of a
+ * cluster, other nodes may have it by now. */
+static void remove_created(const struct weft_disk *disk)
+{
+	_cleanup_(weft_chased_close) struct weft_chased at = {};
+	struct stat st;
+
+	if (fstat(disk->fd, &st) < 0 || weft_chase(&at, disk->path, NULL) < 0)
+		return;
+	if (at.there && at.st.st_dev == st.st_dev && at.st.st_ino == st.st_ino &&
+	    weft_chased_remove(&at) == 0)
+		weft_info("%s: removed again", disk->path);
+}
+
+static void file_close(struct weft_backend *be)
+{
+	if (be->created && be->unserved)
+		remove_created(weft_disk_of(be));
+	weft_disk_close(be);
+}
+
 /* Nothing is changed before all is checked. */
 static int serve(struct weft_backend **be, int *fd, const struct weft_spec *spec,
 		 struct weft_err *err)
@@ -274,6 +296,7 @@ static int file_open(struct weft_backend **be, const struct weft_spec *spec, str
 		weft_chased_remove(&at); /* while it is locked, so it is still ours */
 	if (rc < 0)
 		return rc;
+	file->created = created && !spec->node;
 	*be = take_ptr(&file);
 	return 0;
 }
@@ -326,5 +349,5 @@ const struct weft_backend_ops weft_file_ops = {
 	.left = weft_disk_left,
 	.agree = weft_disk_agree,
 	.identity = file_identity,
-	.close = weft_disk_close,
+	.close = file_close,
 };

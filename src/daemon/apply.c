@@ -78,9 +78,10 @@ int weft_config_ns_open(struct weft_ns_config *ns, bool wait, struct weft_err *e
 {
 	int rc = open_ns(ns, wait, err);
 
-	return rc < 0 ?
-		       weft_fail(err, rc, "%s:%s: %s", ns->spec.type, ns->spec.arg, strerror(-rc)) :
-		       0;
+	if (rc < 0)
+		return weft_fail(err, rc, "%s:%s: %s", ns->spec.type, ns->spec.arg, strerror(-rc));
+	ns->be->unserved = !ns->inherited;
+	return 0;
 }
 
 int weft_subsys_open(struct weft_subsys_config *subsys, bool wait, struct weft_err *err)

@@ -44,7 +44,11 @@ static int add(struct weft_daemon *d, struct weft_ns_add_params *p, struct weft_
 		p->ns.spec.node = weft_subsys_node(s);
 		rc = weft_config_ns_open(&p->ns, false, err);
 	}
-	return rc < 0 ? rc : weft_ns_apply(s, &p->ns, err);
+	if (!rc)
+		rc = weft_ns_apply(s, &p->ns, err);
+	if (!rc)
+		weft_subsys_keep_storage(s);
+	return rc;
 }
 
 void weft_method_ns_add(struct weft_call *call, void *params)

@@ -215,6 +215,15 @@ int weft_daemon_start_control(struct weft_daemon *d)
 	return weft_control_serve(d->control, d->home, &d->rpc, d->err);
 }
 
+/* Of a start that is refused before this, images that it made are removed when they are closed. */
+static void keep_storage(struct weft_daemon *d)
+{
+	const struct weft_subsys_config *subsys = d->config->subsystems.at;
+
+	for (unsigned i = 0; i < d->config->subsystems.count; i++)
+		weft_subsys_keep_storage(weft_subsys_find(d->target, subsys[i].nqn));
+}
+
 /* The control socket first: it tells whether another of us is running. */
 static int start(struct weft_daemon *d)
 {
@@ -229,7 +238,11 @@ static int start(struct weft_daemon *d)
 		rc = weft_daemon_add_subsystems(d);
 	if (!rc)
 		rc = add_listeners(d);
-	return rc < 0 ? rc : weft_daemon_start_control(d);
+	if (!rc)
+		rc = weft_daemon_start_control(d);
+	if (!rc)
+		keep_storage(d);
+	return rc;
 }
 
 void weft_daemon_started(struct weft_daemon *d)

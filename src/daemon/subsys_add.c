@@ -104,6 +104,7 @@ static void show(struct adding *adding, struct weft_store *store)
 		undo(adding, s, store);
 		return;
 	}
+	weft_subsys_keep_storage(s);
 	weft_info("%s: added", config->nqn);
 	weft_tell_subsys(d, config->nqn);
 	weft_warn_subsys(warnings, config);

@@ -213,3 +213,13 @@ int weft_ns_add(struct weft_subsys *s, const struct weft_ns_options *options,
 	*nsid_out = nsid;
 	return 0;
 }
+
+void weft_subsys_keep_storage(struct weft_subsys *s)
+{
+	for (uint32_t nsid = 1; nsid <= nsid_max(s); nsid++) {
+		struct tgt_ns *ns = tgt_ns_find(s, nsid);
+
+		if (ns)
+			ns->be->unserved = false;
+	}
+}

@@ -88,6 +88,9 @@ void weft_subsys_remove(struct weft_subsys *s, void (*done)(void *arg), void *ar
 
 unsigned weft_subsys_node(const struct weft_subsys *s); /* of a cluster; 0: we serve it alone */
 
+/* Hosts can be served from its namespaces from now on: storage that was made for them stays. Until
+ * then, closing a namespace removes such storage. */
+void weft_subsys_keep_storage(struct weft_subsys *s);
 /* It has its namespaces. Of a cluster, groups are served by one member at a time; from now on we
  * take part in that. */
 void weft_subsys_start(struct weft_subsys *s);

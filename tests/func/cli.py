@@ -441,6 +441,35 @@ def descriptors(pid):
     return [os.readlink(f"/proc/{pid}/fd/{fd}") for fd in range(3)]
 
 
+@tap.case("a start that is refused leaves no image that it made, and those that were there")
+def _():
+    with tempfile.TemporaryDirectory() as folder, socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        inside = pathlib.Path(folder)
+        there, made = inside / "there.img", inside / "made.img"
+        there.touch()
+        (inside / "link").symlink_to(folder)
+        new, other = f"file:{made},size=1G", f"file:{inside}/link/made.img,size=1G"
+        second = f"{{ nqn: {weft.NQN}-2, namespaces: [ {{ backend: '%s' }} ] }}"
+        config = inside / "weft.yaml"
+        for argv, subsystems in (
+                (["--ns", new, "--ns", f"file:{inside}/none.img"], None),
+                (["--ns", new, "--ns", f"file:{there},size=1M", "--ns", "block:/dev/null"], None),
+                (["--ns", new, "--listen", f"nvme+tcp://127.0.0.1:{taken.getsockname()[1]}"], None),
+                (["--ns", new, "--listen", "nvme+tcp://203.0.113.1:4420", "--allow-any-host"], None),
+                (["-c", config], second % other),
+                (["-c", config], second % f"file:{inside}/none/b.img,size=1M")):
+            if subsystems:
+                config.write_text(f"subsystems:\n  - {second.replace('-2', '') % new}\n"
+                                  f"  - {subsystems}\n")
+            if "--listen" not in argv:
+                argv = [*argv, "--listen", weft.ANY_PORT] if "-c" not in argv else argv
+            result = weft_run("serve", "--control", inside / "control.sock", *argv)
+            assert result.returncode == 1, result.stderr
+            assert not made.exists() and there.exists(), f"{argv}: {result.stderr}"
+
+
 @tap.case("--detach leaves the terminal; --log-file has the log, --pidfile the pid")
 def _():
     with in_background("--log-file", "log", "--pidfile", "pid") as (folder, pid, told):

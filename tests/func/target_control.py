@@ -317,6 +317,20 @@ def _(t):
     assert "still says 4M" in t.ctl("namespace-resize", nsid=1, size="1M", shrink=True)["warnings"][0]
 
 
+@with_target("what is refused leaves no image that it made", ns=["file:{dir}/a.img,size=1M"])
+def _(t):
+    made = {"backend": f"file:{t.dir}/made.img,size=1M"}
+    t.ctl("namespace-add", backend=f"file:{t.dir}/b.img,size=1M")
+    refused(t, "namespace-add", nsid=2, **made)
+    refused(t, "subsystem-add", nqn=OTHER, namespaces=[made, {"backend": f"file:{t.dir}/none.img"}])
+    assert sorted(file.name for file in t.dir.glob("*.img")) == ["a.img", "b.img"]
+    t.ctl("subsystem-add", nqn=OTHER, namespaces=[made])
+    t.ctl("subsystem-remove", nqn=OTHER)
+    t.ctl("namespace-remove", nqn=t.nqn, nsid=2)
+    t.stop()
+    assert sorted(file.name for file in t.dir.glob("*.img")) == ["a.img", "b.img", "made.img"]
+
+
 @with_target("namespace-resize: which one would be cut")
 def _(t):
     assert f"{t.nqn} namespace 1 has 64M; shrink=true would cut it to 32M" in \
