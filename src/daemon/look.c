@@ -137,33 +137,50 @@ void weft_look_ana(struct weft_daemon *d, const char *nqn, const struct weft_ite
 	weft_warn_ana(warnings, &about, rules);
 }
 
-struct others_search {
+struct subsys_count {
 	const char *nqn, *host;
-	bool here;
+	bool here; /* the subsystem being walked is the one */
 	unsigned count;
 };
 
-static void enter_others(void *arg, const struct weft_subsys_info *info)
+static void enter_counted(void *arg, const struct weft_subsys_info *info)
 {
-	struct others_search *search = arg;
+	struct subsys_count *count = arg;
 
-	search->here = !strcmp(info->nqn, search->nqn);
+	count->here = !strcmp(info->nqn, count->nqn);
 }
 
 static void count_other(void *arg, const struct weft_ctrl_info *info)
 {
-	struct others_search *search = arg;
+	struct subsys_count *count = arg;
 
-	search->count += search->here && strcmp(info->hostnqn, search->host);
+	count->count += count->here && strcmp(info->hostnqn, count->host);
 }
 
 unsigned weft_look_others(struct weft_daemon *d, const char *nqn, const char *host)
 {
-	const struct weft_target_visitor visitor = { .subsys = enter_others, .ctrl = count_other };
-	struct others_search search = { .nqn = nqn, .host = host };
+	const struct weft_target_visitor visitor = { .subsys = enter_counted, .ctrl = count_other };
+	struct subsys_count count = { .nqn = nqn, .host = host };
 
-	weft_target_visit(d->target, &visitor, &search);
-	return search.count;
+	weft_target_visit(d->target, &visitor, &count);
+	return count.count;
+}
+
+static void count_host(void *arg, const char *hostnqn)
+{
+	struct subsys_count *count = arg;
+
+	(void)hostnqn;
+	count->count += count->here;
+}
+
+unsigned weft_look_hosts(struct weft_daemon *d, const char *nqn)
+{
+	const struct weft_target_visitor visitor = { .subsys = enter_counted, .host = count_host };
+	struct subsys_count count = { .nqn = nqn };
+
+	weft_target_visit(d->target, &visitor, &count);
+	return count.count;
 }
 
 /* --- listeners -------------------------------------------------------------------------------- */

@@ -89,6 +89,18 @@ void weft_method_listener_add(struct weft_call *call, void *params)
 	weft_call_result(call, added);
 }
 
+static json_t *warn_no_listener(struct weft_daemon *d)
+{
+	json_auto_t *listeners = weft_look_listeners(d);
+	json_t *warnings = json_array();
+
+	if (!json_array_size(listeners))
+		json_array_append_new(warnings,
+				      json_string("no listener is left: no host can connect until "
+						  "listener-add; connections that are there stay"));
+	return warnings;
+}
+
 void weft_method_listener_remove(struct weft_call *call, void *params)
 {
 	const struct weft_listener_params *p = params;
@@ -103,5 +115,5 @@ void weft_method_listener_remove(struct weft_call *call, void *params)
 	}
 	weft_uri_format(p->uri.trtype, &p->uri.addr, text, sizeof(text));
 	weft_info("no longer listening on %s", text);
-	weft_call_result(call, json_object());
+	weft_call_warned(call, json_object(), warn_no_listener(d));
 }

@@ -64,6 +64,28 @@ static void warn_closed(json_t *warnings, struct weft_daemon *d, const struct we
 			     p->nqn, others, weft_plural(others), others == 1 ? "was" : "were"));
 }
 
+static void warn_open(json_t *warnings, struct weft_daemon *d, const struct weft_host_params *p)
+{
+	bool was_open = weft_look_any_host(d, p->nqn);
+
+	json_array_append_new(
+		warnings,
+		json_sprintf("%s: any host may connect from now on%s; host-refuse host=any takes "
+			     "that back",
+			     p->nqn,
+			     was_open ? ", also where not only loopback is listened on" : ""));
+}
+
+static void warn_nobody(json_t *warnings, struct weft_daemon *d, const struct weft_host_params *p)
+{
+	if (!weft_look_hosts(d, p->nqn))
+		json_array_append_new(
+			warnings,
+			json_sprintf("%s: no host may connect: its list is empty; host-allow "
+				     "adds one",
+				     p->nqn));
+}
+
 /* A subsystem that was open to any host only because nobody else can reach it has a list now. */
 static int allow_host(struct weft_daemon *d, struct weft_subsys *s, struct weft_host_params *p,
 		      json_t *warnings, struct weft_err *err)
@@ -75,7 +97,9 @@ static int allow_host(struct weft_daemon *d, struct weft_subsys *s, struct weft_
 	rc = is_any(p) ? 0 : weft_subsys_allow(s, p->host, err);
 	if (rc < 0)
 		return rc;
-	if (!is_any(p) && weft_look_any_host(d, p->nqn))
+	if (is_any(p))
+		warn_open(warnings, d, p);
+	else if (weft_look_any_host(d, p->nqn))
 		warn_closed(warnings, d, p);
 	if (!json_object_del(d->open_by_default, p->nqn) || is_any(p))
 		weft_subsys_set_any_host(s, is_any(p));
@@ -85,7 +109,7 @@ static int allow_host(struct weft_daemon *d, struct weft_subsys *s, struct weft_
 }
 
 static int refuse_any(struct weft_daemon *d, struct weft_subsys *s, struct weft_host_params *p,
-		      struct weft_err *err)
+		      json_t *warnings, struct weft_err *err)
 {
 	if (!weft_look_any_host(d, p->nqn))
 		return weft_fail(err, -ENOENT, "only the hosts on its list may use %s already",
@@ -93,6 +117,7 @@ static int refuse_any(struct weft_daemon *d, struct weft_subsys *s, struct weft_
 	json_object_del(d->open_by_default, p->nqn);
 	weft_subsys_set_any_host(s, false);
 	weft_info("%s: only hosts on its list may connect", p->nqn);
+	warn_nobody(warnings, d, p);
 	return 0;
 }
 
@@ -102,7 +127,7 @@ static int refuse_host(struct weft_daemon *d, struct weft_subsys *s, struct weft
 	int rc;
 
 	if (is_any(p))
-		return refuse_any(d, s, p, err);
+		return refuse_any(d, s, p, warnings, err);
 	if (any_was_said(d, p->nqn))
 		return fail_any(p->nqn, err);
 	if (json_object_get(d->open_by_default, p->nqn))
@@ -111,9 +136,11 @@ static int refuse_host(struct weft_daemon *d, struct weft_subsys *s, struct weft
 				 "host-allow those that may, and the others may not",
 				 p->nqn);
 	rc = weft_subsys_refuse(s, p->host, err);
-	if (!rc)
-		weft_info("%s: host %s may no longer connect", p->nqn, p->host);
-	return rc;
+	if (rc < 0)
+		return rc;
+	weft_info("%s: host %s may no longer connect", p->nqn, p->host);
+	warn_nobody(warnings, d, p);
+	return 0;
 }
 
 static void change_host(struct weft_call *call, struct weft_host_params *p,

@@ -99,6 +99,7 @@ void weft_look_exposed(struct weft_daemon *d, char uri[WEFT_URI_MAX]);
 /* A namespace by subsystem and id; false: there is none. @info is valid until it changes. */
 bool weft_look_ns(struct weft_daemon *d, const char *nqn, uint32_t nsid, struct weft_ns_info *info);
 bool weft_look_any_host(struct weft_daemon *d, const char *nqn);
+unsigned weft_look_hosts(struct weft_daemon *d, const char *nqn); /* on its list */
 /* Controllers of other hosts. */
 unsigned weft_look_others(struct weft_daemon *d, const char *nqn, const char *host);
 /* Rules about ports and groups that are not there are added to @warnings. */

@@ -287,6 +287,27 @@ def _(t):
     assert t.ctl("host-allow", host=OTHER) == {}
 
 
+@with_target("who called hears that any host may connect, that none may, that nobody listens")
+def _(t):
+    t.ctl("host-allow", host=ALICE)
+    told, = t.ctl("host-allow", host="any")["warnings"]
+    assert f"{t.nqn}: any host may connect from now on" in told, told
+    assert told in t.log.read_text()
+    assert t.ctl("host-refuse", host="any") == {}
+    t.ctl("host-allow", host=OTHER)
+    assert t.ctl("host-refuse", host=OTHER) == {}
+    told, = t.ctl("host-refuse", host=ALICE)["warnings"]
+    assert f"{t.nqn}: no host may connect" in told and "host-allow" in told, told
+    t.ctl("host-allow", host="any")
+    told, = t.ctl("host-refuse", host="any")["warnings"]
+    assert f"{t.nqn}: no host may connect" in told, told
+    first = t.ctl("status")["listeners"][0]["uri"]
+    second = t.ctl("listener-add", listen=weft.ANY_PORT)["listen"]
+    assert t.ctl("listener-remove", listen=first) == {}
+    told, = t.ctl("listener-remove", listen=second)["warnings"]
+    assert "no listener" in told and "listener-add" in told, told
+
+
 @with_target("namespace-resize: what the next start would go by is another size",
              ns=["file:{dir}/a.img,size=1M", "file:{dir}/b.img,size=2M", "mem:1M"])
 def _(t):
