@@ -24,16 +24,44 @@ static int differs(const struct weft_running_subsys *s, const struct weft_runnin
 			 s->nqn, ns->nsid, what);
 }
 
+static int differs_in_use(const struct weft_running_subsys *s, const struct weft_running_ns *ns,
+			  bool runs_so, const char *so, struct weft_err *err)
+{
+	return weft_fail(err, -EINVAL,
+			 "%s namespace %u: the %s one is %s, the %s one is not; set that back, or "
+			 "remove it and add it again with weft ctl",
+			 s->nqn, ns->nsid, runs_so ? "running" : "configured", so,
+			 runs_so ? "configured" : "running");
+}
+
+/* The same storage, used in the same way. */
+static int check_backend(const struct weft_ns_config *config, const struct weft_running_subsys *s,
+			 const struct weft_running_ns *ns, const struct weft_spec *spec,
+			 struct weft_err *err)
+{
+	struct weft_spec mine = config->spec;
+
+	mine.read_only = spec->read_only;
+	mine.direct = spec->direct;
+	if (!weft_spec_same(&mine, spec))
+		return differs(s, ns, "backend", err);
+	if (config->spec.read_only != spec->read_only)
+		return differs_in_use(s, ns, spec->read_only, "read-only", err);
+	if (config->spec.direct != spec->direct)
+		return differs_in_use(s, ns, spec->direct, "opened with direct", err);
+	return 0;
+}
+
 static int take_ns(struct weft_ns_config *config, const struct weft_running_subsys *s,
 		   struct weft_running_ns *ns, struct weft_err *err)
 {
 	struct weft_spec spec;
 	int rc = weft_spec_parse(ns->backend, &spec, err);
 
+	if (!rc)
+		rc = check_backend(config, s, ns, &spec, err);
 	if (rc < 0)
 		return rc;
-	if (!weft_spec_same(&config->spec, &spec))
-		return differs(s, ns, "backend", err);
 	if (config->block && config->block != ns->block)
 		return differs(s, ns, "block size", err);
 	if (config->uuid[0] && strcasecmp(config->uuid, ns->uuid))
@@ -93,8 +121,10 @@ static int take_namespaces(struct weft_subsys_config *config, struct weft_runnin
 		mine = find_ns(config, ns[i].nsid);
 		rc = mine ? take_ns(mine, s, &ns[i], err) :
 			    weft_fail(err, -EINVAL,
-				      "%s namespace %u is running and not configured" SAVE, s->nqn,
-				      ns[i].nsid);
+				      "%s namespace %u is running and not configured; remove it "
+				      "first with weft ctl namespace-remove nqn=%s nsid=%u, or put "
+				      "it back",
+				      s->nqn, ns[i].nsid, s->nqn, ns[i].nsid);
 	}
 	if (!rc && config->namespaces.count != s->namespaces.count)
 		rc = weft_fail(err, -EINVAL,
@@ -173,8 +203,10 @@ int weft_take_check(struct weft_config *config, struct weft_running *running, st
 	for (unsigned i = 0; i < running->subsystems.count && !rc; i++) {
 		mine = find_subsys(config, s[i].nqn);
 		rc = mine ? take_subsys(mine, &s[i], err) :
-			    weft_fail(err, -EINVAL, "%s is running and not configured" SAVE,
-				      s[i].nqn);
+			    weft_fail(err, -EINVAL,
+				      "%s is running and not configured; remove it first with "
+				      "weft ctl subsystem-remove nqn=%s, or put it back",
+				      s[i].nqn, s[i].nqn);
 	}
 	if (!rc && config->subsystems.count != running->subsystems.count)
 		rc = weft_fail(err, -EINVAL,

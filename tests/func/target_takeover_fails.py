@@ -324,7 +324,7 @@ MISMATCHES = (
     (["--nqn", "nqn.2026-11.io.weft:x", "--ns", "mem:16M", "--ns", "F"], "not configured"),
     (["--ns", "mem:16M"], "namespace 2 is running and not configured"),
     (["--ns", "mem:16M", "--ns", "null:16M"], "another backend"),
-    (["--ns", "mem:16M", "--ns", "F,ro"], "another backend"),
+    (["--ns", "mem:16M", "--ns", "F,ro"], "the configured one is read-only"),
     (["--ns", "mem:16M,block=512", "--ns", "F"], "another block size"),
     (["--ns", "mem:16M,uuid=11111111-2222-3333-4444-555555555555", "--ns", "F"], "another uuid"),
     (["--ns", "mem:16M", "--ns", "F", "--ns", "mem:1M"], "3 namespaces configured"),
