@@ -303,17 +303,24 @@ int weft_config_read(struct weft_config *config, const struct weft_doc *doc, str
 	return rc < 0 ? weft_fail(err, rc, "%s", strerror(-rc)) : 0;
 }
 
-struct weft_ns_config *weft_config_ns(struct weft_config *config, const char *nqn, uint32_t nsid)
+struct weft_subsys_config *weft_config_subsys(struct weft_config *config, const char *nqn)
 {
 	struct weft_subsys_config *subsys = config->subsystems.at;
 
-	for (unsigned i = 0; i < config->subsystems.count; i++) {
-		struct weft_ns_config *ns = subsys[i].namespaces.at;
+	for (unsigned i = 0; i < config->subsystems.count; i++)
+		if (!strcmp(subsys[i].nqn, nqn))
+			return &subsys[i];
+	return NULL;
+}
 
-		for (unsigned j = 0; j < subsys[i].namespaces.count; j++)
-			if (ns[j].nsid == nsid && !strcmp(subsys[i].nqn, nqn))
-				return &ns[j];
-	}
+struct weft_ns_config *weft_config_ns(struct weft_config *config, const char *nqn, uint32_t nsid)
+{
+	struct weft_subsys_config *subsys = weft_config_subsys(config, nqn);
+	struct weft_ns_config *ns = subsys ? subsys->namespaces.at : NULL;
+
+	for (unsigned i = 0; subsys && i < subsys->namespaces.count; i++)
+		if (ns[i].nsid == nsid)
+			return &ns[i];
 	return NULL;
 }
 

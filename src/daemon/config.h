@@ -75,6 +75,7 @@ int weft_config_read(struct weft_config *config, const struct weft_doc *doc, str
 /* What is accepted and may still not be meant: a list of sentences, the caller's. */
 json_t *weft_config_warnings(const struct weft_config *config);
 /* NULL: it says nothing of it. */
+struct weft_subsys_config *weft_config_subsys(struct weft_config *config, const char *nqn);
 struct weft_ns_config *weft_config_ns(struct weft_config *config, const char *nqn, uint32_t nsid);
 /* Backends still held are closed. */
 void weft_config_free(struct weft_config *config);

@@ -40,7 +40,8 @@ struct weft_give {
 	struct weft_op op;
 	struct weft_timer limit;
 	struct weft_heir heir;
-	bool waiting; /* @op is under way */
+	uint32_t format; /* the newest that both know */
+	bool waiting;    /* @op is under way */
 	bool accepted, freezing, stop, ended;
 	bool pidfile_is_theirs; /* our pid file is the other process's, too */
 	uint64_t since_ns;
@@ -120,7 +121,8 @@ static uint64_t now_ns(void)
 static int send_state(struct weft_give *give)
 {
 	struct weft_daemon *d = give->daemon;
-	struct weft_state state = { .since_ns = give->since_ns,
+	struct weft_state state = { .format = give->format,
+				    .since_ns = give->since_ns,
 				    .still_ns = now_ns(),
 				    .control = weft_control_descriptor(d->control) };
 	struct weft_frame frame = { 0 };
@@ -256,7 +258,7 @@ static void on_connected(struct weft_op *op, int res)
 		end(give, "a call over the control socket is still under way");
 		return;
 	}
-	rc = weft_give_running(d, give->sock.fd);
+	rc = weft_give_running(d, give->format, give->sock.fd);
 	if (rc < 0) {
 		end(give, strerror(-rc));
 		return;
@@ -294,15 +296,16 @@ static int check_rdma(struct weft_daemon *d, bool drop, struct weft_err *err)
 
 static int check(struct weft_daemon *d, const struct weft_takeover_params *p, struct weft_err *err)
 {
-	if (p->format < WEFT_HANDOFF_FORMAT)
+	if (!p->format)
 		return weft_fail(err, -EPROTONOSUPPORT,
-				 "this target hands over in format %d, and the other one reads up "
-				 "to format %u; stop this one and start the other one",
-				 WEFT_HANDOFF_FORMAT, p->format);
+				 "this target hands over in formats 1 to %d, and the other one "
+				 "reads none of them; stop this one and start the other one",
+				 WEFT_HANDOFF_FORMAT);
 	return check_rdma(d, p->drop_rdma, err);
 }
 
-static int offer(struct weft_daemon *d, char name[WEFT_CHANNEL_NAME_MAX], struct weft_err *err)
+static int offer(struct weft_daemon *d, uint32_t format, char name[WEFT_CHANNEL_NAME_MAX],
+		 struct weft_err *err)
 {
 	struct weft_give *give = calloc(1, sizeof(*give));
 	int fd = weft_channel_listen(name);
@@ -318,6 +321,7 @@ static int offer(struct weft_daemon *d, char name[WEFT_CHANNEL_NAME_MAX], struct
 	if (d->give) /* nobody came; who does makes calls wait */
 		end(d->give, "another process calls");
 	give->daemon = d;
+	give->format = format < WEFT_HANDOFF_FORMAT ? format : WEFT_HANDOFF_FORMAT;
 	give->limit.fn = on_limit;
 	wait_for(give, on_connected);
 	weft_timer_set(d->home, &give->limit, COME_MS);
@@ -328,12 +332,13 @@ static int offer(struct weft_daemon *d, char name[WEFT_CHANNEL_NAME_MAX], struct
 void weft_method_takeover(struct weft_call *call, void *params)
 {
 	struct weft_daemon *d = call->rpc->daemon;
+	const struct weft_takeover_params *p = params;
 	char name[WEFT_CHANNEL_NAME_MAX];
 	struct weft_err err = { "" };
-	int rc = check(d, params, &err);
+	int rc = check(d, p, &err);
 
 	if (!rc)
-		rc = offer(d, name, &err);
+		rc = offer(d, p->format, name, &err);
 	if (rc < 0)
 		weft_call_fail(call, rc, &err);
 	else

@@ -43,6 +43,21 @@ static void add_subsys(void *arg, const struct weft_subsys_info *info)
 	snprintf(s->state, sizeof(s->state), "%s", info->state ? info->state : "");
 	s->node = info->node;
 	s->nodes = info->nodes;
+	if (w->running.format >= WEFT_HANDOFF_FORMAT_ACCESS)
+		s->access = info->allow_any_host ? WEFT_ACCESS_ANY : WEFT_ACCESS_LISTED;
+}
+
+static void add_host(void *arg, const char *hostnqn)
+{
+	struct walk *w = arg;
+	struct weft_running_subsys *s = w->running.subsystems.at;
+	char *host;
+
+	if (w->running.format < WEFT_HANDOFF_FORMAT_ACCESS)
+		return;
+	host = append(w, &s[w->running.subsystems.count - 1].hosts, WEFT_NQN_MAX + 1);
+	if (host)
+		strcpy(host, hostnqn);
 }
 
 static void add_ns(void *arg, const struct weft_ns_info *info)
@@ -65,10 +80,14 @@ static void add_ns(void *arg, const struct weft_ns_info *info)
 	ns->has_fd = ns->fd >= 0;
 }
 
-int weft_give_running(struct weft_daemon *d, int channel)
+int weft_give_running(struct weft_daemon *d, uint32_t format, int channel)
 {
-	const struct weft_target_visitor visitor = { .subsys = add_subsys, .ns = add_ns };
-	struct walk w = { .running = { .depth = d->config->depth, .queues = d->config->queues } };
+	const struct weft_target_visitor visitor = { .subsys = add_subsys,
+						     .host = add_host,
+						     .ns = add_ns };
+	struct walk w = { .running = { .format = format,
+				       .depth = d->config->depth,
+				       .queues = d->config->queues } };
 	struct weft_frame frame = { 0 };
 	int rc;
 

@@ -9,16 +9,17 @@
 #include "daemon/handoff_tables.h"
 
 static int decode_frame(struct weft_frame *frame, const struct weft_map *map, void *out,
-			struct weft_err *err)
+			uint32_t *number, struct weft_err *err)
 {
 	struct weft_doc doc = { .root = frame->doc };
 	json_int_t format = json_integer_value(json_object_get(frame->doc, "format"));
 
-	if (format != WEFT_HANDOFF_FORMAT)
+	if (format < 1 || format > WEFT_HANDOFF_FORMAT)
 		return weft_fail(err, -EPROTONOSUPPORT,
 				 "the running target hands over in format %lld, and this one knows "
-				 "format %d; stop it and start this one",
+				 "formats 1 to %d; stop it and start this one",
 				 (long long)format, WEFT_HANDOFF_FORMAT);
+	*number = (uint32_t)format;
 	json_object_del(frame->doc, "format");
 	json_object_del(frame->doc, "step");
 	return weft_decode(&doc, map, out, err);
@@ -88,7 +89,7 @@ int weft_running_read(struct weft_frame *frame, struct weft_running *running, st
 	int rc;
 
 	*running = (struct weft_running){ 0 };
-	rc = decode_frame(frame, &weft_running_map, running, err);
+	rc = decode_frame(frame, &weft_running_map, running, &running->format, err);
 	if (!rc)
 		rc = take_storage(&rest, running, err);
 	if (rc < 0)
@@ -133,7 +134,7 @@ int weft_state_read(struct weft_frame *frame, struct weft_state *state, struct w
 	int rc;
 
 	*state = (struct weft_state){ .control = -1 };
-	rc = decode_frame(frame, &weft_state_map, state, err);
+	rc = decode_frame(frame, &weft_state_map, state, &state->format, err);
 	if (!rc)
 		rc = take_rest(&rest, state, err);
 	if (rc < 0)
@@ -145,8 +146,10 @@ void weft_running_free(struct weft_running *running)
 {
 	struct weft_running_subsys *s = running->subsystems.at;
 
-	for (unsigned i = 0; i < running->subsystems.count; i++)
+	for (unsigned i = 0; i < running->subsystems.count; i++) {
+		free(s[i].hosts.at);
 		free(s[i].namespaces.at);
+	}
 	free(s);
 	*running = (struct weft_running){ 0 };
 }

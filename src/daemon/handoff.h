@@ -2,7 +2,10 @@
  *
  * "prepare" names the namespaces and brings their storage: with it the next target makes itself
  * ready while this one serves. "state" brings everything else, when this one stands still. Both
- * have the number of their format: one that this version does not know is refused. */
+ * have the number of their format: one that this version does not know is refused.
+ *
+ *   format 1   the first
+ *          2   "prepare" tells who may connect; a target that reads format 1 is not told */
 #ifndef WEFT_DAEMON_HANDOFF_H
 #define WEFT_DAEMON_HANDOFF_H
 
@@ -10,7 +13,8 @@
 #include "daemon/config.h"
 #include "target/handover.h"
 
-#define WEFT_HANDOFF_FORMAT 1
+#define WEFT_HANDOFF_FORMAT        2
+#define WEFT_HANDOFF_FORMAT_ACCESS 2 /* from this one on, "prepare" tells who may connect */
 
 struct weft_running_ns {
 	uint32_t nsid, block, ana_group;
@@ -24,15 +28,19 @@ struct weft_running_subsys {
 	char nqn[WEFT_NQN_MAX + 1], serial[21], model[41];
 	char state[WEFT_STATE_MAX + 1]; /* SPEC of its store; "": in memory */
 	uint32_t node, nodes;           /* of a cluster; 0: it is served by this target alone */
+	uint32_t access;                /* WEFT_ACCESS_ANY or _LISTED; 0: it does not say */
+	struct weft_items hosts;        /* char[WEFT_NQN_MAX + 1] */
 	struct weft_items namespaces;   /* struct weft_running_ns */
 };
 
 struct weft_running {
+	uint32_t format;              /* of the frame */
 	uint32_t depth, queues;       /* as in weft.yaml(5) */
 	struct weft_items subsystems; /* struct weft_running_subsys */
 };
 
 struct weft_state {
+	uint32_t format;   /* of the frame */
 	uint64_t since_ns; /* CLOCK_MONOTONIC: when hosts began to wait … */
 	uint64_t still_ns; /* … and when all that was under way had ended */
 	int control;       /* the control socket */

@@ -92,6 +92,10 @@ static const struct weft_map running_ns_map = { (const struct weft_field[]){
 } };
 static const struct weft_field running_ns = { .decode = weft_decode_map, .map = &running_ns_map };
 
+static const struct weft_field running_host = { .decode = weft_decode_text,
+						.min = 1,
+						.max = WEFT_NQN_MAX };
+
 static const struct weft_map running_subsys_map = { (const struct weft_field[]){
 	TEXT("nqn", weft_running_subsys, nqn, 1),
 	TEXT("serial", weft_running_subsys, serial, 1),
@@ -99,6 +103,10 @@ static const struct weft_map running_subsys_map = { (const struct weft_field[]){
 	TEXT("state", weft_running_subsys, state, 0),
 	U32("node", weft_running_subsys, node),
 	U32("of", weft_running_subsys, nodes),
+	{ "access", weft_decode_number, offsetof(struct weft_running_subsys, access),
+	  .max = WEFT_ACCESS_LISTED },
+	{ "hosts", weft_decode_list, offsetof(struct weft_running_subsys, hosts),
+	  .item = &running_host, .item_size = WEFT_NQN_MAX + 1 },
 	LIST("namespaces", weft_running_subsys, namespaces, &running_ns,
 	     sizeof(struct weft_running_ns)),
 	{},

@@ -59,7 +59,11 @@ static bool left_out(const struct weft_field *field, const void *at)
 
 	if (field->required)
 		return false;
-	return field->decode == weft_decode_list ? !items->count : !*(const uint64_t *)at;
+	if (field->decode == weft_decode_list)
+		return !items->count;
+	if (field->decode == weft_decode_number)
+		return !*(const uint32_t *)at;
+	return !*(const uint64_t *)at;
 }
 
 static json_t *encode_map(const struct weft_map *map, const void *at)
@@ -81,15 +85,15 @@ static json_t *encode_map(const struct weft_map *map, const void *at)
 	return object;
 }
 
-static int start_frame(struct weft_frame *frame, const char *step, const struct weft_map *map,
-		       const void *at, size_t fds)
+static int start_frame(struct weft_frame *frame, const char *step, uint32_t format,
+		       const struct weft_map *map, const void *at, size_t fds)
 {
 	*frame = (struct weft_frame){ .doc = encode_map(map, at) };
 	frame->fds.at = calloc(fds ? fds : 1, sizeof(int));
 	if (!frame->doc || !frame->fds.at)
 		return -ENOMEM;
 	json_object_set_new(frame->doc, "step", json_string(step));
-	json_object_set_new(frame->doc, "format", json_integer(WEFT_HANDOFF_FORMAT));
+	json_object_set_new(frame->doc, "format", json_integer(format));
 	return 0;
 }
 
@@ -114,7 +118,7 @@ int weft_running_write(const struct weft_running *running, struct weft_frame *fr
 
 	for (unsigned i = 0; i < running->subsystems.count; i++)
 		fds += s[i].namespaces.count;
-	rc = start_frame(frame, "prepare", &weft_running_map, running, fds);
+	rc = start_frame(frame, "prepare", running->format, &weft_running_map, running, fds);
 	for (unsigned i = 0; i < running->subsystems.count && !rc; i++) {
 		const struct weft_running_ns *ns = s[i].namespaces.at;
 
@@ -170,7 +174,7 @@ int weft_state_write(const struct weft_state *state, struct weft_frame *frame)
 {
 	const struct weft_target_state *target = &state->target;
 	size_t size = count_bytes(target);
-	int rc = start_frame(frame, "state", &weft_state_map, state,
+	int rc = start_frame(frame, "state", state->format, &weft_state_map, state,
 			     1 + target->subsystems.count + target->listeners.count +
 				     target->queues.count);
 

@@ -81,12 +81,15 @@ void weft_adds_cancel(struct weft_daemon *d); /* we stop: those that still join 
 /* The process that wanted our place does not get it. false: that is said, and we stop, as soon as
  * everything has come to rest or does not. */
 bool weft_give_cancel(struct weft_daemon *d);
-int weft_give_running(struct weft_daemon *d, int channel); /* what we serve, and its storage */
+/* What we serve, and its storage. */
+int weft_give_running(struct weft_daemon *d, uint32_t format, int channel);
 /* Goes through to weft_daemon_started(), or ends the process. */
 void weft_take_start(struct weft_daemon *d);
 void weft_take_listen(struct weft_daemon *d); /* on what is configured and was not handed over */
-/* What is configured is what runs; descriptors and identities of that go into the configuration. */
 struct weft_running;
+/* Who may connect is as configured: ends the associations of others, and says what changed. */
+void weft_take_access(struct weft_daemon *d, const struct weft_running *running);
+/* What is configured is what runs; descriptors and identities of that go into the configuration. */
 int weft_take_check(struct weft_config *config, struct weft_running *running, struct weft_err *err);
 
 /* --- look.c: questions to the target ---------------------------------------------------------- */

@@ -28,6 +28,7 @@ struct weft_take {
 	struct weft_daemon *daemon;
 	int fd;
 	pid_t pid;
+	struct weft_running running; /* what it served */
 	struct weft_frame frame; /* that @state came in; nobody should wait for it to be freed */
 	struct weft_state state;
 };
@@ -62,6 +63,8 @@ static void serve(struct weft_take *take)
 		  weft_plural(state->target.queues.count), ms_since(state->since_ns),
 		  (double)(state->still_ns - state->since_ns) / 1e6);
 	close(take->fd);
+	weft_take_access(d, &take->running);
+	weft_running_free(&take->running);
 	weft_frame_free(&take->frame);
 	weft_target_state_free(&take->state.target);
 	if (weft_daemon_start_control(d) < 0)
@@ -167,18 +170,15 @@ static int call(struct weft_take *take, struct weft_err *err)
 static int get_storage(struct weft_take *take, struct weft_err *err)
 {
 	struct weft_daemon *d = take->daemon;
-	struct weft_running running;
 	struct weft_frame frame;
 	int rc = weft_channel_recv(take->fd, "prepare", PREPARE_MS, &frame, err);
 
 	if (rc < 0)
 		return rc;
-	rc = weft_running_read(&frame, &running, err);
+	rc = weft_running_read(&frame, &take->running, err);
 	weft_frame_free(&frame);
-	if (rc < 0)
-		return rc;
-	rc = weft_take_check(d->config, &running, err);
-	weft_running_free(&running);
+	if (!rc)
+		rc = weft_take_check(d->config, &take->running, err);
 	return rc < 0 ? rc : weft_daemon_open_backends(d);
 }
 

@@ -173,16 +173,6 @@ static int take_subsys(struct weft_subsys_config *config, struct weft_running_su
 
 /* --- all of them ------------------------------------------------------------------------------ */
 
-static struct weft_subsys_config *find_subsys(struct weft_config *config, const char *nqn)
-{
-	struct weft_subsys_config *s = config->subsystems.at;
-
-	for (unsigned i = 0; i < config->subsystems.count; i++)
-		if (!strcmp(s[i].nqn, nqn))
-			return &s[i];
-	return NULL;
-}
-
 /* Hosts were told these; a queue may be as deep, and there may be as many. */
 static int check_limits(const struct weft_config *config, const struct weft_running *running,
 			struct weft_err *err)
@@ -201,7 +191,7 @@ int weft_take_check(struct weft_config *config, struct weft_running *running, st
 	int rc = check_limits(config, running, err);
 
 	for (unsigned i = 0; i < running->subsystems.count && !rc; i++) {
-		mine = find_subsys(config, s[i].nqn);
+		mine = weft_config_subsys(config, s[i].nqn);
 		rc = mine ? take_subsys(mine, &s[i], err) :
 			    weft_fail(err, -EINVAL,
 				      "%s is running and not configured; remove it first with "

@@ -104,7 +104,10 @@ int weft_cluster_move(struct weft_subsys *s, uint32_t group, unsigned node,
 		      void (*done)(void *arg, int rc, const struct weft_err *err), void *arg,
 		      struct weft_err *err);
 
-/* Ends the associations of hosts that are not welcome any more. */
+/* Who may connect is not who could when its controllers came: ends the associations of hosts that
+ * may not, and tells discovery. */
+void weft_subsys_access_changed(struct weft_subsys *s);
+/* The same when it is done. */
 void weft_subsys_set_any_host(struct weft_subsys *s, bool allow);
 int weft_subsys_allow(struct weft_subsys *s, const char *hostnqn, struct weft_err *err);
 /* Disconnects that host. -ENOENT: it was not on the list. */

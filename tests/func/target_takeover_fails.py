@@ -381,7 +381,7 @@ def with_store(**change):
 
 
 WRONG_RUNNING = (
-    (dict(format=2), "format 2"),
+    (dict(format=FORMAT + 1), f"format {FORMAT + 1}"),
     (dict(format=None), "format 0"),
     (dict(subsystems=None), "expected a list"),
     (dict(novelty=1), "no such key"),

@@ -16,7 +16,7 @@ import threading
 
 import weft
 
-MAGIC, FORMAT = 0x74666577, 1
+MAGIC, FORMAT = 0x74666577, 2
 FDS_AT_ONCE = 250
 
 

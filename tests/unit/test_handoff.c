@@ -81,8 +81,10 @@ static struct weft_running sample_running(int fd)
 		  .model = "\"\\",
 		  .state = "file:/srv/a b",
 		  .node = 64,
-		  .nodes = 64 },
+		  .nodes = 64,
+		  .access = WEFT_ACCESS_LISTED },
 	};
+	char hosts[][WEFT_NQN_MAX + 1] = { "nqn.h", "nqn.i" };
 
 	for (size_t i = 0; i < COUNT(namespaces); i++) {
 		strcpy(namespaces[i].uuid, "11111111-2222-3333-4444-555555555555");
@@ -90,7 +92,9 @@ static struct weft_running sample_running(int fd)
 	}
 	subsystems[0].namespaces = ITEMS(namespaces);
 	subsystems[1].namespaces = items_of(namespaces, 0, sizeof(namespaces[0]));
-	return (struct weft_running){ .depth = 65535,
+	subsystems[1].hosts = ITEMS(hosts);
+	return (struct weft_running){ .format = WEFT_HANDOFF_FORMAT,
+				      .depth = 65535,
 				      .queues = 1,
 				      .subsystems = ITEMS(subsystems) };
 }
@@ -174,7 +178,8 @@ static struct weft_state sample_state(int fd)
 		{ .nqn = "nqn.a", .cntlid = 7, .totals = { 9, .media_errors = 3 }, .ana_count = 5 },
 		{ .nqn = "nqn.b", .draining = true },
 	};
-	struct weft_state state = { .since_ns = 123456789012345,
+	struct weft_state state = { .format = WEFT_HANDOFF_FORMAT,
+				    .since_ns = 123456789012345,
 				    .still_ns = 123456789012346,
 				    .control = fd };
 
@@ -364,8 +369,9 @@ static void other_formats_refused(void **state)
 	assert_int_equal(try_doc(frame.doc), 0);
 	for (int format = -1; format < 4; format++) {
 		json_object_set_new(frame.doc, "format", json_integer(format));
-		assert_int_equal(try_doc(frame.doc),
-				 format == WEFT_HANDOFF_FORMAT ? 0 : -EPROTONOSUPPORT);
+		assert_int_equal(try_doc(frame.doc), format >= 1 && format <= WEFT_HANDOFF_FORMAT ?
+							     0 :
+							     -EPROTONOSUPPORT);
 	}
 	json_object_set_new(frame.doc, "format", json_string("1"));
 	assert_int_equal(try_doc(frame.doc), -EPROTONOSUPPORT);
