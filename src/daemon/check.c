@@ -344,6 +344,7 @@ void weft_assign_portids(struct weft_config *config)
 		while (portid_given(config, next))
 			next++;
 		uri[i].portid = (uint16_t)next;
+		uri[i].portid_chosen = true;
 	}
 }
 

@@ -85,7 +85,12 @@ bool weft_give_cancel(struct weft_daemon *d);
 int weft_give_running(struct weft_daemon *d, uint32_t format, int channel);
 /* Goes through to weft_daemon_started(), or ends the process. */
 void weft_take_start(struct weft_daemon *d);
-void weft_take_listen(struct weft_daemon *d); /* on what is configured and was not handed over */
+/* On what is configured and was not handed over: before anybody is served; and, what the other
+ * process still has, after. */
+struct weft_target_state;
+int weft_take_listen(struct weft_daemon *d, const struct weft_target_state *state,
+		     struct weft_err *err);
+void weft_take_listen_rest(struct weft_daemon *d);
 struct weft_running;
 /* Who may connect is as configured: ends the associations of others, and says what changed. */
 void weft_take_access(struct weft_daemon *d, const struct weft_running *running);

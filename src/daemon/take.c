@@ -72,7 +72,7 @@ static void serve(struct weft_take *take)
 	weft_daemon_started(d);
 	d->take = NULL;
 	free(take);
-	weft_take_listen(d);
+	weft_take_listen_rest(d);
 }
 
 /* --- building --------------------------------------------------------------------------------- */
@@ -129,6 +129,8 @@ static void on_inherited(void *arg, int rc, const struct weft_err *why)
 	if (rc < 0)
 		fail(take, why->text[0] ? why->text : strerror(-rc));
 	rc = check_exposure(d, &err);
+	if (!rc)
+		rc = weft_take_listen(d, &take->state.target, &err);
 	if (!rc)
 		rc = weft_control_inherit(&d->control, d->config->control,
 					  take_fd(&take->state.control));

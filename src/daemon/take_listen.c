@@ -1,11 +1,24 @@
-/* take_listen.c - after a takeover: listeners that were not handed over, RDMA's and new ones. */
+/* take_listen.c - the listeners of a takeover: those that run stay, those that are configured and do
+ * not run are opened.
+ *
+ *   before "go"   where one cannot be opened, the takeover fails and nothing has happened
+ *   after it      RDMA listeners are not handed over: where the other process has the address, it
+ *                 is free when the kernel has ended that process
+ *
+ * A listener that runs keeps its port id, by which hosts and ANA rules know it. */
 #include <errno.h>
 #include <netinet/in.h>
+#include <stdlib.h>
 
+#include "base/cleanup.h"
 #include "base/log.h"
+#include "daemon/handoff.h"
 #include "daemon/state.h"
+#include "proto/nvme.h"
 
 enum { AGAIN_MS = 50, TRIES = 100 };
+
+/* --- which is which --------------------------------------------------------------------------- */
 
 static in_port_t *port_of(struct sockaddr_storage *addr)
 {
@@ -23,6 +36,138 @@ static bool is_same(struct weft_uri there, const struct weft_uri *uri)
 	return there.trtype == uri->trtype && weft_addr_equal(&there.addr, &addr);
 }
 
+enum { NOT_CONFIGURED = -1 };
+
+/* The first that runs at the address of @uri, number @index of the configuration, and is no other's. */
+static void find_running(int *configured, const struct weft_target_state *state,
+			 const struct weft_uri *uri, int index)
+{
+	const struct weft_listener_state *running = state->listeners.at;
+	struct weft_uri there;
+
+	for (unsigned i = 0; i < state->listeners.count; i++) {
+		if (configured[i] != NOT_CONFIGURED ||
+		    weft_uri_parse(running[i].uri, &there, NULL) < 0 || !is_same(there, uri))
+			continue;
+		configured[i] = index;
+		return;
+	}
+}
+
+/* By running listener: its number in the configuration, or NOT_CONFIGURED. Those whose port is given
+ * come first: what they leave may be a port 0. NULL: out of memory. */
+static int *match_listeners(const struct weft_config *config, const struct weft_target_state *state)
+{
+	int *configured = malloc((state->listeners.count + 1) * sizeof(*configured));
+	const struct weft_uri *uri = config->listen.at;
+
+	for (unsigned i = 0; configured && i < state->listeners.count; i++)
+		configured[i] = NOT_CONFIGURED;
+	for (unsigned i = 0; configured && i < config->listen.count; i++)
+		if (weft_addr_port(&uri[i].addr))
+			find_running(configured, state, &uri[i], (int)i);
+	for (unsigned i = 0; configured && i < config->listen.count; i++)
+		if (!weft_addr_port(&uri[i].addr))
+			find_running(configured, state, &uri[i], (int)i);
+	return configured;
+}
+
+static bool runs(const int *configured, const struct weft_target_state *state, unsigned index)
+{
+	for (unsigned i = 0; i < state->listeners.count; i++)
+		if (configured[i] == (int)index)
+			return true;
+	return false;
+}
+
+/* --- port ids --------------------------------------------------------------------------------- */
+
+static const struct weft_listener_state *by_portid(const struct weft_target_state *state,
+						   uint16_t portid)
+{
+	const struct weft_listener_state *running = state->listeners.at;
+
+	for (unsigned i = 0; i < state->listeners.count; i++)
+		if (running[i].portid == portid)
+			return &running[i];
+	return NULL;
+}
+
+static bool is_configured(const struct weft_config *config, const struct weft_uri *but)
+{
+	const struct weft_uri *uri = config->listen.at;
+
+	for (unsigned i = 0; i < config->listen.count; i++)
+		if (&uri[i] != but && uri[i].portid == but->portid)
+			return true;
+	return false;
+}
+
+/* A port id that was given must be free; any other becomes one that is. */
+static int choose_portid(const struct weft_config *config, const struct weft_target_state *state,
+			 struct weft_uri *uri, struct weft_err *err)
+{
+	const struct weft_listener_state *other = by_portid(state, uri->portid);
+	char text[WEFT_URI_MAX];
+
+	if (other && !uri->portid_chosen) {
+		weft_uri_format(uri->trtype, &uri->addr, text, sizeof(text));
+		return weft_fail(err, -EEXIST,
+				 "%s: portid %u is that of %s, which is listened on; give it "
+				 "another one, or none",
+				 text, uri->portid, other->uri);
+	}
+	while (by_portid(state, uri->portid) || is_configured(config, uri))
+		uri->portid++;
+	return 0;
+}
+
+static int choose_portids(struct weft_config *config, const struct weft_target_state *state,
+			  const int *configured, struct weft_err *err)
+{
+	const struct weft_listener_state *running = state->listeners.at;
+	struct weft_uri *uri = config->listen.at;
+	int rc = 0;
+
+	for (unsigned i = 0; i < state->listeners.count; i++)
+		if (configured[i] != NOT_CONFIGURED && uri[configured[i]].portid_chosen)
+			uri[configured[i]].portid = (uint16_t)running[i].portid;
+	for (unsigned i = 0; i < config->listen.count && !rc; i++)
+		if (!runs(configured, state, i))
+			rc = choose_portid(config, state, &uri[i], err);
+	return rc;
+}
+
+/* --- before "go" ------------------------------------------------------------------------------ */
+
+static int listen_or_leave(struct weft_daemon *d, const struct weft_uri *uri, struct weft_err *err)
+{
+	struct weft_err why = { "" };
+	int rc = weft_listener_add(d->target, uri, &why);
+
+	if (rc == -EADDRINUSE && uri->trtype == NVMF_TRTYPE_RDMA)
+		return 0;
+	return rc < 0 ? weft_fail(err, rc, "%s", why.text) : 0;
+}
+
+int weft_take_listen(struct weft_daemon *d, const struct weft_target_state *state,
+		     struct weft_err *err)
+{
+	_cleanup_(weft_freep) int *configured = match_listeners(d->config, state);
+	const struct weft_uri *uri = d->config->listen.at;
+	int rc;
+
+	if (!configured)
+		return weft_fail(err, -ENOMEM, "out of memory");
+	rc = choose_portids(d->config, state, configured, err);
+	for (unsigned i = 0; i < d->config->listen.count && !rc; i++)
+		if (!runs(configured, state, i))
+			rc = listen_or_leave(d, &uri[i], err);
+	return rc;
+}
+
+/* --- after it --------------------------------------------------------------------------------- */
+
 static bool is_listening(struct weft_daemon *d, const struct weft_uri *uri)
 {
 	json_auto_t *list = weft_look_listeners(d);
@@ -38,6 +183,17 @@ static bool is_listening(struct weft_daemon *d, const struct weft_uri *uri)
 	return false;
 }
 
+static int listen_on(struct weft_daemon *d, const struct weft_uri *uri, struct weft_err *err)
+{
+	char text[WEFT_URI_MAX];
+	int rc = weft_listener_add(d->target, uri, err);
+
+	weft_uri_format(uri->trtype, &uri->addr, text, sizeof(text));
+	if (!rc)
+		weft_info("listening on %s", text);
+	return rc;
+}
+
 static int listen_once(struct weft_daemon *d, struct weft_err *err)
 {
 	const struct weft_uri *uri = d->config->listen.at;
@@ -45,7 +201,7 @@ static int listen_once(struct weft_daemon *d, struct weft_err *err)
 
 	for (unsigned i = 0; i < d->config->listen.count && !rc; i++)
 		if (!is_listening(d, &uri[i]))
-			rc = weft_listener_add(d->target, &uri[i], err);
+			rc = listen_on(d, &uri[i], err);
 	return rc;
 }
 
@@ -54,11 +210,10 @@ static void listen_again(struct weft_timer *timer)
 	struct weft_daemon *d = container_of(timer, struct weft_daemon, listen_again);
 
 	if (!d->stopping)
-		weft_take_listen(d);
+		weft_take_listen_rest(d);
 }
 
-/* The other process may hold an address for as long as the kernel needs to end it. */
-void weft_take_listen(struct weft_daemon *d)
+void weft_take_listen_rest(struct weft_daemon *d)
 {
 	struct weft_err err = { "" };
 	int rc = listen_once(d, &err);

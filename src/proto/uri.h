@@ -30,6 +30,7 @@ struct weft_uri {
 	struct sockaddr_storage addr; /* IPv4 or IPv6, with the port */
 	char nqn[WEFT_NQN_MAX + 1];   /* "": the discovery service */
 	uint16_t portid;              /* ?portid=N, the discovery log's PORTID; 0: none given */
+	bool portid_chosen;           /* it was not given, and whoever holds this has chosen one */
 };
 
 /* Addresses are numeric, or "localhost": a target does not listen on what DNS says. */

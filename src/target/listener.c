@@ -170,7 +170,11 @@ static int start(struct tgt_listener *l, const struct weft_uri *uri, struct weft
 		rc = transport->listen(&l->l, l->target->home, &uri->addr, &listener_ops, l, &why);
 	else
 		rc = weft_fail(&why, -EPROTONOSUPPORT, "it is not built in; see weft version");
-	return rc < 0 ? listen_fail(rc, uri, &why, err) : 0;
+	if (rc < 0)
+		return listen_fail(rc, uri, &why, err);
+	if (l->target->frozen && transport->pause)
+		transport->pause(l->l);
+	return 0;
 }
 
 int weft_listener_add(struct weft_target *t, const struct weft_uri *uri, struct weft_err *err)

@@ -2,6 +2,7 @@
 """target_takeover_config.py - a takeover with another configuration: what it applies, what stays as it
 runs, and that the log says which."""
 import pathlib
+import socket
 import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "lib"))
@@ -126,6 +127,65 @@ def _(t):
         assert doc["format"] == min(number, FORMAT), doc
         assert ("hosts" in doc["subsystems"][0]) == told, doc
         weft.wait_until(lambda: t.answers(), "the target to go on")
+
+
+# ---- listeners
+
+def listeners(t):
+    return {item["uri"]: item["portid"] for item in t.ctl("status")["listeners"]}
+
+
+@with_target("another address: it is listened on with a free port id, the one before stays")
+def _(t):
+    first, second = (loopback(weft.free_port()) for _ in range(2))
+    t.stop()
+    t.config = t.write_config(yaml(listen=[first]))
+    t.start()
+    text = taken_over(t, listen=[second])
+    assert listeners(t) == {first: 1, second: 2}
+    said(text, "info", f"listening on {second}")
+    assert "error: " not in text, text
+    t.addr = weft.address(second)
+    with connect(t, hostnqn=ALICE) as ctrl:
+        ctrl.disk().read(0)
+        quiet(taken_over(t, listen=[second, first]))
+        ctrl.disk().read(0)
+    assert listeners(t) == {first: 1, second: 2}
+
+
+@with_target("port ids that the file gives: a free one is taken, one that is taken is refused")
+def _(t):
+    first, second, third = (loopback(weft.free_port()) for _ in range(3))
+    t.stop()
+    t.config = t.write_config(yaml(listen=[first]))
+    t.start()
+    last = not_taken_over(t, listen=[first, second + "?portid=1"])
+    assert "portid 1" in last and first in last and second in last, last
+    taken_over(t, listen=[third, first, second + "?portid=2"])
+    assert listeners(t) == {first: 1, second: 2, third: 3}
+
+
+@with_target("an address that cannot be listened on: the takeover is refused", config=yaml())
+def _(t):
+    with socket.socket() as taken, connect(t, hostnqn=ALICE) as ctrl:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        for uri, words in ((loopback(taken.getsockname()[1]), "the port is taken"),
+                           ("nvme+tcp://203.0.113.1:4420", "no interface has this address"),
+                           ("nvme+rdma://203.0.113.1:4420", "cannot listen on nvme+rdma:")):
+            last = not_taken_over(t, listen=[weft.ANY_PORT, uri])
+            assert words in last, last
+            ctrl.disk().read(0)
+    assert len(listeners(t)) == 1
+
+
+@with_target("any free port, once more", config=yaml())
+def _(t):
+    first, = listeners(t)
+    quiet(taken_over(t, listen=[weft.ANY_PORT, weft.ANY_PORT]))
+    second, = set(listeners(t)) - {first}
+    taken_over(t)
+    assert set(listeners(t)) == {first, second}
 
 
 # ---- refusals

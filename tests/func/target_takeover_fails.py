@@ -427,7 +427,8 @@ WRONG_STATE = (
 def takes_from(folder, body):
     with Giver(folder / "control", body):
         result = command.run("serve", "--control", folder / "control", "--takeover", "--nqn",
-                             weft.NQN, "--ns", "null:1M", "--engine", weft.ENGINE)
+                             weft.NQN, "--ns", "null:1M", "--listen", weft.ANY_PORT,
+                             "--engine", weft.ENGINE)
     (folder / "control").unlink()
     assert result.returncode == 1, result.stderr
     return result.stderr.strip().splitlines()[-1]
