@@ -91,6 +91,11 @@ struct weft_target_state;
 int weft_take_listen(struct weft_daemon *d, const struct weft_target_state *state,
 		     struct weft_err *err);
 void weft_take_listen_rest(struct weft_daemon *d);
+void weft_take_warn_listeners(json_t *warnings, const char *source,
+			      const struct weft_config *config,
+			      const struct weft_target_state *state);
+/* What runs as before although another thing is configured is said. */
+void weft_take_keeps(struct weft_daemon *d, const struct weft_target_state *state);
 struct weft_running;
 /* Who may connect is as configured: ends the associations of others, and says what changed. */
 void weft_take_access(struct weft_daemon *d, const struct weft_running *running);

@@ -64,6 +64,7 @@ static void serve(struct weft_take *take)
 		  (double)(state->still_ns - state->since_ns) / 1e6);
 	close(take->fd);
 	weft_take_access(d, &take->running);
+	weft_take_keeps(d, &take->state.target);
 	weft_running_free(&take->running);
 	weft_frame_free(&take->frame);
 	weft_target_state_free(&take->state.target);

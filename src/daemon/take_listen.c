@@ -166,6 +166,45 @@ int weft_take_listen(struct weft_daemon *d, const struct weft_target_state *stat
 	return rc;
 }
 
+/* --- those that stay, and are configured in another way --------------------------------------- */
+
+static void warn_kept_portid(json_t *warnings, const char *source, const struct weft_uri *uri,
+			     const struct weft_listener_state *running)
+{
+	if (uri->portid == running->portid)
+		return;
+	json_array_append_new(
+		warnings,
+		json_sprintf("%s keeps port id %u, and %s says portid=%u; weft ctl listener-remove "
+			     "and listener-add change it",
+			     running->uri, running->portid, source, uri->portid));
+}
+
+static void warn_kept_listener(json_t *warnings, const char *source,
+			       const struct weft_listener_state *running)
+{
+	json_array_append_new(
+		warnings, json_sprintf("%s is still listened on, and %s does not name it; weft ctl "
+				       "listener-remove listen=%s closes it",
+				       running->uri, source, running->uri));
+}
+
+void weft_take_warn_listeners(json_t *warnings, const char *source,
+			      const struct weft_config *config,
+			      const struct weft_target_state *state)
+{
+	_cleanup_(weft_freep) int *configured = match_listeners(config, state);
+	const struct weft_listener_state *running = state->listeners.at;
+	const struct weft_uri *uri = config->listen.at;
+
+	for (unsigned i = 0; configured && i < state->listeners.count; i++) {
+		if (configured[i] == NOT_CONFIGURED)
+			warn_kept_listener(warnings, source, &running[i]);
+		else
+			warn_kept_portid(warnings, source, &uri[configured[i]], &running[i]);
+	}
+}
+
 /* --- after it --------------------------------------------------------------------------------- */
 
 static bool is_listening(struct weft_daemon *d, const struct weft_uri *uri)

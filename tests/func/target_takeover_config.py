@@ -129,6 +129,36 @@ def _(t):
         weft.wait_until(lambda: t.answers(), "the target to go on")
 
 
+# ---- what stays as it runs
+
+@with_target("sizes stay as they run, and a warning says what to do", config=yaml())
+def _(t):
+    file, mem = BACKENDS
+    grown = (file.replace("16M", "32M"), mem.replace("16M", "8M"))
+    text = taken_over(t, backends=grown)
+    said(text, "warning", f"{t.nqn} namespace 1: ", "16M", "32M",
+         f"weft ctl namespace-resize nqn={t.nqn} nsid=1 size=32M")
+    line = said(text, "warning", f"{t.nqn} namespace 2: ", f"nqn={t.nqn} nsid=2 size=8M shrink=true")
+    assert str(t.config) in line, line
+    assert [ns["size"] for ns in t.subsystem()["namespaces"]] == [16 << 20] * 2
+    quiet(taken_over(t))
+    t.ctl("namespace-resize", nsid=1, size="32M")
+    quiet(taken_over(t, backends=(grown[0], mem)))
+
+
+@with_target("ANA rules stay as they run, and a warning says what to do", config=yaml())
+def _(t):
+    rules = "[ { group: 1, state: non-optimized }, { group: 1, state: inaccessible, portid: 1 } ]"
+    said(taken_over(t, ana=rules), "warning", t.nqn, "ANA", "weft ctl ana-set")
+    assert not t.subsystem()["ana"]
+    t.ctl("ana-set", rules=[dict(group=1, state="inaccessible", portid=1),
+                            dict(group=1, state="non-optimized")])
+    quiet(taken_over(t, ana=rules))
+    said(taken_over(t, ana=rules.replace("inaccessible", "optimized")), "warning", t.nqn, "ANA")
+    said(taken_over(t), "warning", t.nqn, "ANA")
+    assert len(t.subsystem()["ana"]) == 2
+
+
 # ---- listeners
 
 def listeners(t):
@@ -144,6 +174,7 @@ def _(t):
     text = taken_over(t, listen=[second])
     assert listeners(t) == {first: 1, second: 2}
     said(text, "info", f"listening on {second}")
+    said(text, "warning", first, str(t.config), f"weft ctl listener-remove listen={first}")
     assert "error: " not in text, text
     t.addr = weft.address(second)
     with connect(t, hostnqn=ALICE) as ctrl:
@@ -163,6 +194,9 @@ def _(t):
     assert "portid 1" in last and first in last and second in last, last
     taken_over(t, listen=[third, first, second + "?portid=2"])
     assert listeners(t) == {first: 1, second: 2, third: 3}
+    said(taken_over(t, listen=[first + "?portid=9", second, third]), "warning", first, "port id 1",
+         "portid=9")
+    assert listeners(t)[first] == 1
 
 
 @with_target("an address that cannot be listened on: the takeover is refused", config=yaml())
@@ -184,7 +218,7 @@ def _(t):
     first, = listeners(t)
     quiet(taken_over(t, listen=[weft.ANY_PORT, weft.ANY_PORT]))
     second, = set(listeners(t)) - {first}
-    taken_over(t)
+    said(taken_over(t), "warning", second, "listener-remove")
     assert set(listeners(t)) == {first, second}
 
 
