@@ -2,6 +2,7 @@
 #include "backend_case.h"
 #include "running.h"
 
+#include <stdio.h>
 #include <string.h>
 
 /* --- io, the same on every backend that stores ------------------------------------------------ */
@@ -256,11 +257,44 @@ static void test_resize_refused(void **state)
 	weft_backend_close(be);
 }
 
+/* --- an image that was made for nobody -------------------------------------------------------- */
+
+static void test_unserved(void **state)
+{
+	static const struct {
+		const char *name;
+		bool there, unserved, replaced, stays;
+	} table[] = {
+		{ "made, and nobody was served", .unserved = true },
+		{ "made, and hosts were served", .stays = true },
+		{ "there before", .there = true, .unserved = true, .stays = true },
+		{ "another file has its name", .unserved = true, .replaced = true, .stays = true },
+	};
+	struct weft_backend *be;
+	char path[96], other[96];
+
+	for_each_named(i, table, name) {
+		snprintf(path, sizeof(path), "%s/unserved.%zu", dir, i);
+		snprintf(other, sizeof(other), "%s/other", dir);
+		if (table[i].there)
+			make_file(path, 0);
+		be = open_spec(text("file:%s,size=1M", path));
+		be->unserved = table[i].unserved;
+		if (table[i].replaced) {
+			make_file(other, 0);
+			assert_int_equal(rename(other, path), 0);
+		}
+		weft_backend_close(be);
+		assert_int_equal(file_size(path) >= 0, table[i].stays);
+	}
+}
+
 /* --- all of it -------------------------------------------------------------------------------- */
 
 static const struct CMUnitTest without_engine[] = {
 	cmocka_unit_test(test_resize_spec),
 	cmocka_unit_test(test_resize_refused),
+	cmocka_unit_test(test_unserved),
 };
 
 static const struct CMUnitTest with_engine[] = {
