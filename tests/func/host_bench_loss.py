@@ -1,5 +1,6 @@
 #!/usr/bin/python3
 """host_bench_loss.py - weft bench with a target that is killed under it, comes back, or does not."""
+import contextlib
 import json
 import pathlib
 import re
@@ -9,12 +10,14 @@ import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "lib"))
 
+import nvme
 import tap
+import target
 import weft
-from bench import FAILED, FILE_NS, OK, running, told, uri
-from cluster import with_cluster
-from command import interrupt, on_terminal
-from fixture import in_background, with_target
+from bench import FAILED, FILE_NS, OK, loaded, running, told, uri
+from cluster import INACCESSIBLE, OPTIMIZED, with_cluster
+from command import interrupt_twice, on_terminal
+from fixture import with_target
 from weft import Target, wait_until
 
 
@@ -25,29 +28,32 @@ def steady(backend):
                          f'    namespaces: [ {{ backend: "{backend}", block: 4096 }} ]\n')
 
 
-def restart(t, times, pause):
+def restart(t, times, count=100):
+    """Under load, and again when it has come back to that."""
     for _ in range(times):
-        time.sleep(pause)
+        loaded(t, count)
         t.kill9()
         t.start()
+    loaded(t)
 
 
-def across_restarts(t, *args, seconds=4, words="loss_timeout=60s"):
-    with running(uri(t, words), "--write-ok", "--verify", "--time", seconds, "--json",
+LONG = 600      # s: the test ends the load
+
+
+@contextlib.contextmanager
+def verifying(t, *args, words="loss_timeout=10m"):
+    with running(uri(t, words), "--write-ok", "--verify", "--time", LONG, "--json",
                  *args) as process:
-        wait_until(t.controllers, "the bench to connect")
         yield process
-    yield process
+        process.send_signal(signal.SIGINT)
 
 
 @tap.case("verify across kill -9 and restart: nothing lost, no false alarm", limit_s=200)
 def _():
     for args in (["--rw", "randrw", "--strict"], ["--rw", "randwrite", "--bs", "64k", "--jobs", 2]):
         with steady("file:{dir}/a.img,size=64M") as t:
-            run = across_restarts(t, "--size", "16M", *args)
-            process = next(run)
-            restart(t, 4, 0.6)
-            next(run)
+            with verifying(t, "--size", "16M", *args) as process:
+                restart(t, 4)
             assert process.returncode == OK, process.stderr_text
             report = json.loads(process.stdout_text)
             assert report["reconnects"] >= 1 and not report["failed"], report["failures"]
@@ -58,10 +64,8 @@ def _():
 @tap.case("memory does not survive a restart, and that is what it says", limit_s=100)
 def _():
     with steady("mem:64M") as t:
-        run = across_restarts(t, "--rw", "randrw", "--size", "4M")
-        process = next(run)
-        restart(t, 1, 1.5)
-        next(run)
+        with verifying(t, "--rw", "randrw", "--size", "4M") as process:
+            restart(t, 1, 3000)         # and some flushes, which memory does not keep either
         assert process.returncode == FAILED
         last = process.stderr_text.splitlines()[-1]
         assert "after a reconnect" in last and "mem:" in last, process.stderr_text
@@ -77,42 +81,42 @@ def spoken(process):
 def _():
     with steady("file:{dir}/a.img,size=64M") as t:
         plot = t.dir / "plot.svg"
-        with running(uri(t), "--time", 60, "--json", "--plot", plot) as process:
-            wait_until(t.controllers, "the bench to connect")
-            restart(t, 1, 1)
+        with running(uri(t), "--time", LONG, "--json", "--plot", plot) as process:
+            restart(t, 1)
             told(process, "connected again to ")
             process.send_signal(signal.SIGINT)
         assert process.returncode == OK, process.stderr_text
-        lost, again = spoken(process)
+        lost, again = spoken(process)[:2]
         assert lost.startswith(f"weft bench: connection lost to {uri(t)}: "), lost
         assert lost.endswith("; reconnecting") and again == f"weft bench: connected again to {uri(t)}"
         report = json.loads(process.stdout_text)
-        loss, = report["losses"]
+        loss = report["losses"][0]
         assert loss["path"] == f"nvme+tcp://127.0.0.1:{t.addr[1]}" and loss["why"] in lost, loss
-        assert 0 < loss["at_s"] < loss["at_s"] + loss["seconds"] < report["seconds"] + 1, loss
-        drawn = plot.read_text()
-        assert drawn.count('class="loss"') == 3 and "path lost" in drawn, "two panels, one legend"
-        assert "1 reconnect<" in drawn, "and not 1 reconnects"
+        assert 0 < loss["at_s"] < loss["at_s"] + loss["seconds"] < report["seconds"], loss
+        drawn, count, times = plot.read_text(), len(report["losses"]), report["reconnects"]
+        assert drawn.count('class="loss"') == 2 * count + 1, "two panels, one legend"
+        assert "path lost" in drawn
+        assert f"{times} reconnect{'s' * (times > 1)}<" in drawn, "and not 1 reconnects"
 
 
 @with_cluster("one of two paths that is lost: told, with why, and that it is back", limit_s=100)
 def _(cluster, one, two):
     plain = f"nvme+tcp://127.0.0.1:{{}}/{weft.NQN}"
-    both = ",".join(plain.format(node.addr[1]) for node in (one, two))
-    with running(both, "--ns", 1, "--time", 60, "--json") as process:
-        wait_until(lambda: one.controllers() and two.controllers(), "the bench to connect")
-        time.sleep(0.5)
-        two.kill9()
-        told(process, f"path lost: 127.0.0.1:{two.addr[1]}")
-        cluster.start(2)
-        told(process, f"path back: 127.0.0.1:{two.addr[1]}")
+    both = ",".join(plain.format(node.addr[1]) for node in (one, two)) + "?loss_timeout=10m"
+    address = f"127.0.0.1:{one.addr[1]}"
+    with running(both, "--ns", 1, "--time", LONG, "--json") as process:
+        wait_until(two.controllers, "the bench to connect")
+        loaded(one)
+        one.kill9()
+        told(process, f"path lost: {address}: ")
+        cluster.start(1)
+        told(process, f"path back: {address}")
         process.send_signal(signal.SIGINT)
     assert process.returncode == OK, process.stderr_text
-    address = f"127.0.0.1:{two.addr[1]}"
-    first, second = [line for line in spoken(process) if address in line][:2]
-    assert first.startswith(f"weft bench: path lost: {address}: "), first
-    assert re.fullmatch(rf"weft bench: path back: {address}, after [\d.]+ s", second), second
-    loss, = json.loads(process.stdout_text)["losses"]
+    assert re.search(rf"^weft bench: path lost: {address}: .+\n(.+\n)*"
+                     rf"weft bench: path back: {address}, after [\d.]+ s$", process.stderr_text,
+                     re.M), process.stderr_text
+    loss = json.loads(process.stdout_text)["losses"][0]
     assert address in loss["path"] and loss["why"] and loss["seconds"] > 0, loss
 
 
@@ -129,21 +133,32 @@ def _(t):
     def state(word):
         t.ctl("ana-set", nqn=t.nqn, rules=[dict(group=7, state=word)])
 
-    with running(uri(t), "--time", 60, "--json") as process:
-        wait_until(t.controllers, "the bench to connect")
-        time.sleep(0.7)
+    with running(uri(t), "--time", LONG, "--json") as process:
+        loaded(t)
         state("inaccessible")
         told(process, "path lost: ")
         state("optimized")
         told(process, "path back: ")
         process.send_signal(signal.SIGINT)
     assert process.returncode == OK, process.stderr_text
-    loss, = json.loads(process.stdout_text)["losses"]
+    loss = json.loads(process.stdout_text)["losses"][0]
     assert loss["why"] in ("inaccessible (ANA group 7)", "changing (ANA group 7)"), loss
     assert loss["seconds"] > 0, loss
-    lost, back = spoken(process)
+    lost, back = spoken(process)[:2]
     assert lost.startswith(f"weft bench: path lost: 127.0.0.1:{t.addr[1]}: "), lost
     assert back.startswith(f"weft bench: path back: 127.0.0.1:{t.addr[1]}, after "), back
+
+
+@tap.case("… also when the first I/O finds it so")
+def _():
+    def read(conn, cmd):
+        conn.target.ana = {7: INACCESSIBLE}
+        conn.complete(cmd, nvme.ANA_INACCESSIBLE, dnr=0)
+
+    with target.Target(ana={7: OPTIMIZED}, read=read) as t:
+        with running(t.uri(nsid=1), "--warmup", LONG) as process:
+            told(process, f"path lost: 127.0.0.1:{t.addr[1]}: inaccessible (ANA group 7)")
+            process.kill()
 
 
 def interrupted(process, *words):
@@ -163,15 +178,14 @@ def interrupted(process, *words):
 def _():
     for args in ([], ["--rw", "randrw", "--write-ok", "--verify", "--flush-every", 0]):
         with steady("file:{dir}/a.img,size=64M") as t:
-            with running(uri(t), "--time", 60, "--depth", 8, "--json", *args) as process:
-                wait_until(t.controllers, "the bench to connect")
-                time.sleep(0.7)
+            with running(uri(t, "loss_timeout=10m"), "--time", LONG, "--depth", 8, "--json",
+                         *args) as process:
+                loaded(t, 1000)
                 t.kill9()
-                time.sleep(0.5)
-                for _ in range(2):                      # the second is an echo of the first
-                    interrupt(process, signal.SIGINT)
+                told(process, "connection lost to ")    # all that it was given is in flight
+                interrupt_twice(process)                # the second is an echo of the first
                 told(process, "Ctrl-C reports without them")
-                time.sleep(1.2)
+                time.sleep(1.2)                         # the next is none
                 assert process.poll() is None, "two signals at once were taken for two"
                 process.send_signal(signal.SIGINT)
             assert interrupted(process)["read"]["ios"]
@@ -180,15 +194,18 @@ def _():
 
 @tap.case("Ctrl-C when the time is over and the target gone: one is enough", limit_s=100)
 def _():
-    with steady("file:{dir}/a.img,size=64M") as t:
-        with running(uri(t), "--time", 4, "--depth", 8, "--json") as process:
-            wait_until(t.controllers, "the bench to connect")
-            time.sleep(0.7)
-            t.kill9()
+    gone = []
+
+    def read(conn, _cmd):
+        gone.append(conn)
+        conn.reset()
+
+    with target.Target(read=read, accepted=lambda conn: gone and conn.reset()) as t:
+        with running(t.uri(nsid=1, loss_timeout="10m"), "--time", 1, "--depth", 8,
+                     "--json") as process:
             told(process, "Ctrl-C reports without them")
             process.send_signal(signal.SIGINT)
         interrupted(process)
-        t.start()
 
 
 @with_target("the live line fits a narrow terminal", ns=[FILE_NS])
@@ -203,27 +220,31 @@ def _(t):
 @tap.case("the live line says that it reconnects", limit_s=100)
 def _():
     with steady("file:{dir}/a.img,size=64M") as t:
-        def go_away():
-            wait_until(t.controllers, "the bench to connect")
-            time.sleep(0.5)
-            t.kill9()
-            time.sleep(1.5)
-            t.start()
+        steps = iter([("IOPS", 1, t.kill9), ("reconnecting", 3, t.start),
+                      ("connected again", 1, lambda: None)])
+        wanted = [next(steps)]
 
-        with in_background(go_away):
-            code, shown = on_terminal("bench", uri(t), "--time", 4)
+        def look(process, shown):
+            words, times, act = wanted[0]
+            if shown.count(words) < times:
+                return
+            act()
+            wanted[0] = next(steps, None) or ("\0", 1, None)
+            if words == "connected again":
+                process.send_signal(signal.SIGINT)
+
+        code, shown = on_terminal("bench", uri(t), "--time", LONG, look=look)
         assert code == OK and re.search(r"\r +[0-9.]+ s  reconnecting\x1b", shown), shown
-        assert "0 IOPS" not in re.split("reconnecting", shown)[1], shown
+        assert not re.search(r"\b0 IOPS", shown.split("reconnecting")[1]), shown
 
 
 @tap.case("a target that does not come back: failed I/Os are counted and explained", limit_s=100)
 def _():
     with steady("file:{dir}/a.img,size=64M") as t:
-        run = across_restarts(t, "--rw", "randrw", "--size", "4M", words="loss_timeout=1s", seconds=3)
-        process = next(run)
-        time.sleep(1)
-        t.kill9()
-        next(run)
+        with running(uri(t, "loss_timeout=1s"), "--write-ok", "--verify", "--rw", "randrw", "--size",
+                     "4M", "--time", LONG, "--json") as process:
+            loaded(t, 100)
+            t.kill9()
         assert process.returncode == FAILED
         report = json.loads(process.stdout_text)
         assert report["failed"] == sum(f["count"] for f in report["failures"]) > 0
@@ -233,9 +254,8 @@ def _():
 
 @with_target("a namespace that shrinks: the error's kind and its first sentence", ns=[FILE_NS])
 def _(t):
-    with running(uri(t), "--time", 3, "--json") as process:
-        wait_until(t.controllers, "the bench to connect")
-        time.sleep(0.5)
+    with running(uri(t), "--time", LONG, "--json") as process:
+        loaded(t, 1000)
         t.ctl("namespace-resize", nsid=1, size="1M", shrink=True)
     assert process.returncode == FAILED, process.stderr_text
     report = json.loads(process.stdout_text)

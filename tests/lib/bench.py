@@ -65,6 +65,12 @@ def told(process, words):
         process.heard += os.read(process.stderr.fileno(), 1).decode(errors="replace")
 
 
+def loaded(t, count=1):
+    """Waits until the target has had so many I/Os of the hosts that are connected."""
+    weft.wait_until(lambda: sum(c["reads"] + c["writes"] for c in t.controllers()) >= count,
+                    "the load", timeout=90)
+
+
 def verified(t, *args, **kw):
     report = measured(t, "--write-ok", "--verify", *args, **kw)
     return report["verify"]

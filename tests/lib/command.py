@@ -6,6 +6,7 @@ import os
 import pathlib
 import pty
 import re
+import signal
 import struct
 import subprocess
 import termios
@@ -38,6 +39,15 @@ def interrupt(process, number):
     status = pathlib.Path(f"/proc/{process.pid}/status")
     weft.wait_until(lambda: not int(re.search(r"ShdPnd:\s*(\w+)", status.read_text())[1], 16)
                     >> number - 1 & 1, "the signal to be taken")
+
+
+def interrupt_twice(process):
+    """Two signals, of which the process can take none before the other is sent. One kind would not do:
+    a signal that waits to be taken does not wait twice."""
+    process.send_signal(signal.SIGSTOP)
+    os.waitid(os.P_PID, process.pid, os.WSTOPPED)
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGCONT):
+        process.send_signal(number)
 
 
 def run(*args, stdin=b"", env=None, limit_s=60):
@@ -76,8 +86,8 @@ def fails(*args, sentence=None, words=(), code=FAILED, **kw):
     return last
 
 
-def on_terminal(*args, rows=24, columns=80, env=None):
-    """Exit status and all that it shows on a terminal of its own."""
+def on_terminal(*args, rows=24, columns=80, env=None, look=None):
+    """Exit status and all that it shows on a terminal of its own; {look}(process, shown so far)."""
     ours, theirs = pty.openpty()
     fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("4H", rows, columns, 0, 0))
     process = start(*args, env=env, stdin=theirs, stdout=theirs, stderr=theirs)
@@ -86,6 +96,8 @@ def on_terminal(*args, rows=24, columns=80, env=None):
     try:
         while data := os.read(ours, 65536):
             shown += data
+            if look:
+                look(process, shown.decode(errors="replace"))
     except OSError as err:          # nobody has the terminal open any more
         assert err.errno == errno.EIO, err
     finally:

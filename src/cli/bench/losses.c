@@ -160,3 +160,12 @@ struct bench_loss *bench_access_note(struct bench_loss_watch *w, const struct be
 	return bench_loss_note(w->losses, path->address, true, !open, why,
 			       seconds_at(w, seen->at_ns));
 }
+
+void bench_access_begin(struct bench_loss_watch *w, uint64_t now_ns)
+{
+	struct bench_access seen;
+
+	bench_access_look(w, now_ns, &seen);
+	for (unsigned i = 0; i < seen.count; i++)
+		bench_access_note(w, &seen, i);
+}

@@ -54,6 +54,8 @@ struct bench_access {
 	struct weft_ns_path through[WEFT_PATHS_MAX];
 };
 
+/* What is open before the load begins can be lost from its first I/O on. */
+void bench_access_begin(struct bench_loss_watch *watch, uint64_t now_ns);
 void bench_access_look(const struct bench_loss_watch *watch, uint64_t now_ns,
 		       struct bench_access *seen);
 struct bench_loss *bench_access_note(struct bench_loss_watch *watch,

@@ -62,7 +62,6 @@ static void join(struct run *run)
 
 static int start_jobs(struct run *run, struct weft_err *err)
 {
-	set_times(run);
 	for (unsigned i = 0; i < run->config->jobs; i++) {
 		int rc = bench_job_start(&run->jobs[i]);
 
@@ -160,11 +159,18 @@ static void note_start(struct run *run)
 
 static int work(struct run *run, struct weft_err *err)
 {
-	int rc = start_jobs(run, err);
+	struct bench_loss_watch losses = { .losses = &run->result->losses,
+					   .ctrl = run->load.ctrl,
+					   .ns = run->load.ns };
+	int rc;
 
+	bench_access_begin(&losses, bench_now());
+	set_times(run);
+	losses.from_ns = run->load.measure_ns;
+	rc = start_jobs(run, err);
 	if (rc < 0)
 		return rc;
-	bench_watch(&run->load, run->jobs, run->result);
+	bench_watch(&run->load, run->jobs, &losses, run->result);
 	join(run);
 	for (unsigned i = 0; i < run->config->jobs; i++)
 		collect_job(run, &run->jobs[i]);

@@ -25,7 +25,7 @@ struct watch {
 	struct rusage before;
 	bool measuring, loaded, told_late, saw_stop, tty, utf8;
 	bool lost; /* the connection */
-	struct bench_loss_watch losses;
+	struct bench_loss_watch *losses;
 	uint64_t next_ns, live_ns;
 };
 
@@ -140,7 +140,7 @@ static void tell_events(struct watch *w)
 	struct weft_event event;
 
 	while (weft_ctrl_next_event(w->load->ctrl, &event)) {
-		tell_loss(w, bench_loss_event(&w->losses, &event, bench_now()));
+		tell_loss(w, bench_loss_event(w->losses, &event, bench_now()));
 		if (event.kind != WEFT_EVENT_STATE)
 			continue;
 		unshow(w);
@@ -152,9 +152,9 @@ static void tell_access(struct watch *w, uint64_t now)
 {
 	struct bench_access seen;
 
-	bench_access_look(&w->losses, now, &seen);
+	bench_access_look(w->losses, now, &seen);
 	for (unsigned i = 0; i < seen.count; i++)
-		tell_loss(w, bench_access_note(&w->losses, &seen, i));
+		tell_loss(w, bench_access_note(w->losses, &seen, i));
 }
 
 /* The last I/Os do not end: say why, once, before the user thinks that it hangs. */
@@ -262,16 +262,14 @@ static void wait_for_step(const struct watch *w)
 		return; /* somebody took it: nobody else does */
 }
 
-void bench_watch(const struct bench_load *load, struct bench_job *jobs, struct bench_result *result)
+void bench_watch(const struct bench_load *load, struct bench_job *jobs,
+		 struct bench_loss_watch *losses, struct bench_result *result)
 {
 	struct watch w = { .load = load,
 			   .jobs = jobs,
 			   .result = result,
 			   .next_ns = load->measure_ns,
-			   .losses = { .losses = &result->losses,
-				       .ctrl = load->ctrl,
-				       .ns = load->ns,
-				       .from_ns = load->measure_ns },
+			   .losses = losses,
 			   .tty = isatty(STDERR_FILENO),
 			   .utf8 = weft_utf8_locale() };
 

@@ -12,8 +12,9 @@
 extern atomic_int bench_stop;
 void bench_catch_signals(void);
 
-/* Returns when all jobs have ended. Fills the result's series and CPU time. */
+/* Returns when all jobs have ended. Fills the result's series and CPU time. @losses has seen the paths
+ * before the jobs began. */
 void bench_watch(const struct bench_load *load, struct bench_job *jobs,
-		 struct bench_result *result);
+		 struct bench_loss_watch *losses, struct bench_result *result);
 
 #endif
