@@ -33,12 +33,16 @@ def start(*args, env=None, **kw):
                                "stderr": subprocess.PIPE} | kw)
 
 
+def await_taken(process):
+    status = pathlib.Path(f"/proc/{process.pid}/status")
+    weft.wait_until(lambda: not int(re.search(r"ShdPnd:\s*(\w+)", status.read_text())[1], 16),
+                    "the signal to be taken", timeout=60)
+
+
 def interrupt(process, number):
     """Returns when the process has taken the signal."""
     process.send_signal(number)
-    status = pathlib.Path(f"/proc/{process.pid}/status")
-    weft.wait_until(lambda: not int(re.search(r"ShdPnd:\s*(\w+)", status.read_text())[1], 16)
-                    >> number - 1 & 1, "the signal to be taken")
+    await_taken(process)
 
 
 def interrupt_twice(process):
@@ -48,6 +52,7 @@ def interrupt_twice(process):
     os.waitid(os.P_PID, process.pid, os.WSTOPPED)
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGCONT):
         process.send_signal(number)
+    await_taken(process)
 
 
 def run(*args, stdin=b"", env=None, limit_s=60):
