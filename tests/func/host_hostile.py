@@ -306,7 +306,7 @@ for how, begin, why in (("allowed", fewer, "the controller allows only 1 queues 
     @tap.case(f"a queue that is not {how} any more costs the others nothing; its I/O ends in time")
     def _(begin=begin, why=why):
         with Target(queues_max=2, connect=refuse_the_second) as t, \
-                Reader("read-by-both", t, loss_timeout="4s", connect_timeout="4s") as reader:
+                Reader("read-by-both", t, loss_timeout="20s", connect_timeout="20s") as reader:
             begin(t)
             cut(t)
             assert reader.read(1)[0] == "0 "
@@ -504,8 +504,10 @@ def _():
         assert said.startswith(f"{-errno.EIO} Read of 4096 bytes at 0: ") and \
             "Identify Namespace: internal error" in said, said
         looks = len(refused.looks)
+        begun = time.monotonic()
         time.sleep(3)
-        assert len(refused.looks) - looks <= 20, f"{len(refused.looks) - looks} looks in 3 s"
+        most = 10 + 5 * (time.monotonic() - begun)
+        assert len(refused.looks) - looks <= most, f"{len(refused.looks) - looks} looks"
         refused.times = 0
         wait_until(lambda: reader.read(2)[0] == "0 ", "it to be usable again")
         reader.quit()
