@@ -2,8 +2,10 @@
 """host_paths.py - several paths to one subsystem, of scripted targets that share a disk: which of
 them `weft` uses, what makes it change, and which ones are not what they seem."""
 import contextlib
+import functools
 import json
 import pathlib
+import signal
 import struct
 import subprocess
 import sys
@@ -13,11 +15,13 @@ import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "lib"))
 
+import command
 import nvme
 import structures
 import tap
 import weft
-from host_bad import HASTY, PATIENT, Namespace, Silence, Target, judge, normally, read, run, write
+from bench import running
+from host_bad import PATIENT, Namespace, Result, Silence, Target, judge, normally, read, run, write
 from stranger import OfTwoQueues, Stranger, after, silent
 
 OPTIMIZED, NON_OPTIMIZED, INACCESSIBLE, LOSS, CHANGE = 1, 2, 3, 4, 15
@@ -47,13 +51,27 @@ class Paths:
         return [sum(qid != 0 and what == name for qid, what in t.commands) for t in self.targets]
 
 
-def bench(p, words, *more):
-    """Many commands, for a second."""
-    result = run("bench", p.uri(nsid=1, **words), "--rw", "read", "--bs", "4k", "--depth", "4",
-                 "--time", "1", "--warmup", "0", "--json", *more)
-    if result.code == 0:
-        assert json.loads(result.out)["ok"]
-    return result
+def had_io(p):
+    return any(qid for t in p.targets for qid, _ in t.commands)
+
+
+def bench(p, words, *more, enough=lambda p: None):
+    """Many commands: for a second, and then until {enough}(p) has nothing to object to."""
+    def is_enough():
+        with contextlib.suppress(AssertionError):
+            enough(p)
+            return True
+        return process.poll() is not None
+
+    with running(p.uri(nsid=1, **words), "--rw", "read", "--bs", "4k", "--depth", "4",
+                 "--time", "600", "--json", *more) as process:
+        weft.wait_until(lambda: had_io(p) or process.poll() is not None, "I/O")
+        time.sleep(1)
+        with contextlib.suppress(AssertionError):       # the caller looks at it, too
+            weft.wait_until(is_enough, "enough")
+        process.send_signal(signal.SIGINT)
+    assert process.returncode or json.loads(process.stdout_text)["ok"]
+    return Result(process.returncode, process.stdout_text, process.stderr_text)
 
 
 @contextlib.contextmanager
@@ -62,21 +80,20 @@ def paths(*scripts):
         yield Paths(stack, *scripts)
 
 
-def works(name, *scripts, command=bench, words=None, look=None):
+def works(name, *scripts, command=None, words=None, look=lambda p: None):
     @tap.case(name)
     def _():
         with paths(*scripts) as p:
-            result = command(p, PATIENT | (words or {}))
+            result = (command or functools.partial(bench, enough=look))(p, PATIENT | (words or {}))
             assert result.code == 0, result
-            if look:
-                look(p)
+            look(p)
 
 
 def fails(name, why, *scripts, command=read, words=None):
     @tap.case(name)
     def _():
         with paths(*scripts) as p:
-            judge(p, command(p, HASTY | (words or {})), why, None)
+            judge(p, command(p, PATIENT | dict(loss_timeout="5s") | (words or {})), why, None)
 
 
 def ana(state):
@@ -92,8 +109,8 @@ def only(index, name="read"):
     return look
 
 
-def all_of_them(p):
-    assert all(p.count()), p.count()
+def all_of_them(p, most=None):
+    assert all(p.count()[:most]), p.count()
 
 
 def late(**script):
@@ -116,7 +133,8 @@ works("both optimized", ana(OPTIMIZED), ana(OPTIMIZED), look=all_of_them)
 works("optimized before non-optimized", ana(OPTIMIZED), late(**ana(NON_OPTIMIZED)),
       look=first_of_two)
 works("… of writes, too", ana(OPTIMIZED), late(**ana(NON_OPTIMIZED)), look=only(0, "write"),
-      command=lambda p, words: bench(p, words, "--rw", "write", "--write-ok"))
+      command=lambda p, words: bench(p, words, "--rw", "write", "--write-ok",
+                                     enough=only(0, "write")))
 works("non-optimized where there is no better", ana(INACCESSIBLE), ana(NON_OPTIMIZED), look=only(1))
 works("two of them", ana(NON_OPTIMIZED), ana(NON_OPTIMIZED), look=all_of_them)
 for name, state in dict(inaccessible=INACCESSIBLE, lost=LOSS, changing=CHANGE, unknown=9).items():
@@ -125,7 +143,7 @@ works("a group that the page does not list is no permission",
       dict(ana={7: OPTIMIZED}, log_page=lambda conn, lid: structures.ana_log({8: OPTIMIZED})
            if lid == 0xC else bytes(512)), ana(OPTIMIZED), look=only(1))
 works("three paths, one of them is nobody's", {}, {}, dict(connect=lambda conn, cmd: conn.reset()),
-      look=lambda p: all(p.count()[:2]))
+      look=lambda p: all_of_them(p, 2))
 
 
 # --- a path changes
@@ -142,6 +160,13 @@ def once_up(p, body, *args):
 def set_state(target, state):
     target.ana = {7: state}
     target.event(*ANA_NOTICE)
+
+
+def await_taken_in(target):
+    """Until the host has taken in what it was told before: it asks for a page."""
+    pages = target.commands.count((0, "get_log"))
+    target.event(*ANA_NOTICE)
+    weft.wait_until(lambda: target.commands.count((0, "get_log")) > pages, "the host to look")
 
 
 def at_the_third(change):
@@ -278,7 +303,11 @@ def _():
 @tap.case("a change longer than ANATT costs the path its connection")
 def _():
     with paths(ana(CHANGE) | dict(anatt=1)) as p:
-        once_up(p, after, 4, lambda: p.targets[0].ana.update({7: OPTIMIZED}))
+        def when_it_is_back():
+            weft.wait_until(lambda: p.targets[0].commands.count((0, "property_set")) > 2,
+                            "another connection")
+            p.targets[0].ana.update({7: OPTIMIZED})
+        once_up(p, when_it_is_back)
         assert read(p, PATIENT).code == 0
         assert p.targets[0].commands.count((0, "property_set")) > 2, p.targets[0].commands
 
@@ -323,9 +352,13 @@ def becomes_another(method):
     """… while the command is in flight: it is answered when the host has looked, from what is there now."""
     looks = []
 
+    def identify(conn, cmd):
+        changed = bool(looks)
+        normally(conn, "identify", cmd)
+        if changed and cmd.dw(10) & 0xFF == 3:
+            looks.append("it is told")
+
     def identified(conn, cns, nsid):
-        if cns == 3 and looks:
-            looks.append(cns)
         return (another if looks else normally_identified)(conn, cns, nsid)
 
     def step(conn, cmd):
@@ -337,9 +370,9 @@ def becomes_another(method):
             t.namespaces, t.changed = {1: Namespace(nvme.pattern(0xBAD, LONG))}, [1]
             t.event(*NAMESPACES_NOTICE)
             weft.wait_until(lambda: len(looks) > 1, "a look")
-            time.sleep(0.3)                 # until it is taken in
+            await_taken_in(t)
         normally(conn, method, cmd)
-    return ana(OPTIMIZED) | dict(identified=identified) | {method: step}
+    return ana(OPTIMIZED) | dict(identify=identify, identified=identified) | {method: step}
 
 
 works("a read from what has become another namespace meanwhile is read anew elsewhere",
@@ -447,11 +480,15 @@ OVER, BEGUN, UNDER_WAY = (0, 1), (0, 0), (0x13F, 0)     # status, dword 0
 class Resets:
     """Of the other controller: answered one after the other with these (status, dword 0)."""
 
-    def __init__(self, *answers):
+    def __init__(self, *answers, lasts_s=0):
         self.answers, self.asked, self.over = list(answers), [], False
+        self.lasts_s, self.begun = lasts_s, 0
 
     def step(self, conn, cmd):
+        self.begun = self.begun or time.monotonic()
         self.asked.append((cmd.dw(10), cmd.dw(12) | cmd.dw(13) << 32))
+        if len(self.answers) > 1 and self.answers[1] == OVER:
+            time.sleep(max(0, self.begun + self.lasts_s - time.monotonic()))
         status, dw0 = self.answers.pop(0) if len(self.answers) > 1 else self.answers[0]
         time.sleep(0.2)
         self.over = status == 0 and dw0 == 1
@@ -462,11 +499,12 @@ class Resets:
         normally(conn, "write", cmd)
 
 
-def lost_write(name, *answers, how=silent, words=None):
-    """It is written anew on the second path, and not before the first one is over."""
+def lost_write(name, *answers, how=silent, words=None, lasts_s=0):
+    """It is written anew on the second path, and not before the first one is over: the answer before
+    that takes until {lasts_s} after the first question."""
     @tap.case(name)
     def _():
-        resets = Resets(*answers)
+        resets = Resets(*answers, lasts_s=lasts_s)
         with paths(hurt("write", how, **HURT),
                    worse(cross_ctrl_reset=resets.step, write=resets.write, **HURT)) as p:
             result = write(p, PATIENT | PROBED | (words or {}))
@@ -488,8 +526,8 @@ def lost(name, method, first, second, words=None, asked=None, how=silent):
 
 lost_write("a write on a silent path waits for the reset of its controller", OVER)
 lost_write("… which takes a while", BEGUN, UNDER_WAY, UNDER_WAY, OVER)
-lost_write("… longer than keep-alive and quiesce time", BEGUN, *[UNDER_WAY] * 6, OVER,
-           words=dict(first=dict(kato="1s")))
+lost_write("… longer than keep-alive and quiesce time", BEGUN, UNDER_WAY, UNDER_WAY, OVER,
+           words=dict(first=dict(kato="4s")), lasts_s=9)      # patience ends at 4 times KATO
 lost_write("… also when the path was lost audibly", OVER, how=reset)
 
 
@@ -505,7 +543,7 @@ def given_up(name, step, more_than):
         with paths(hurt("write", silent, **HURT),
                    worse(cross_ctrl_reset=reset_step, write=lambda conn, cmd: again.append(cmd),
                          **HURT)) as p:
-            result = write(p, PROBED | dict(queues=1, first=dict(kato="1s")))
+            result = write(p, PROBED | dict(queues=1, first=dict(kato="3s")))
             judge(p, result, "whether it was carried out is not known", None)
             assert len(asked) > more_than and not again, (asked, again)
 
@@ -548,7 +586,7 @@ lost("a silent path, and nobody to ask: when keep-alive and quiesce time have pa
      dict(cqt=300), {}, words=dict(kato="1s"), asked=False)
 
 lost("… or, without keep-alive, when the path is given up", "write", {}, {},
-     words=dict(kato="0", loss_timeout="1s"), asked=False)
+     words=dict(kato="0", first=dict(loss_timeout="1s")), asked=False)
 
 
 @tap.case("one that refused is asked again when it has a new controller")
@@ -560,7 +598,7 @@ def _():
             return resets.step(conn, cmd)
         refused.append(cmd)
         conn.complete(cmd, nvme.INVALID_FIELD)
-        after(0.3, conn.close)          # when the host has taken it in
+        after(0, lambda: (await_taken_in(conn.target), conn.close()))
     with paths(hurt("write", silent, **HURT),
                worse(cross_ctrl_reset=step, write=resets.write, **HURT)) as p:
         result = write(p, PATIENT | PROBED)
@@ -572,8 +610,13 @@ def slow_read(conn, cmd):
     normally(conn, "read", cmd)
 
 
+def read_when_asked(conn, cmd):
+    weft.wait_until(lambda: (0, "keep_alive") in conn.target.commands, "a question")
+    normally(conn, "read", cmd)
+
+
 def is_asked(name, wanted, *scripts):
-    """A read takes a second, and so much longer than usual."""
+    """A read takes much longer than usual."""
     @tap.case(name)
     def _():
         with paths(*scripts) as p:
@@ -582,7 +625,7 @@ def is_asked(name, wanted, *scripts):
 
 
 is_asked("a path whose command takes unusually long is asked whether it is there", True,
-         ana(OPTIMIZED) | dict(read=slow_read), worse())
+         ana(OPTIMIZED) | dict(read=read_when_asked), worse())
 is_asked("… but not the only one: there is nothing to go on with", False, dict(read=slow_read))
 
 
@@ -593,13 +636,18 @@ def _():
     def hold_one(conn, cmd):
         if held:
             return normally(conn, "read", cmd)
-        held.append(cmd)
-        after(0.6, normally, conn, "read", cmd)     # bench() takes a second
+        held.append(lambda: normally(conn, "read", cmd))
+
+    def suspected_often(p):
+        """… and the other one asked each time, to compare."""
+        assert p.targets[1].commands.count((0, "keep_alive")) > 3
+        if len(held) == 1:
+            held.append(held[0]())
 
     with paths(dict(read=hold_one, keep_alive=lambda conn, cmd: None), {}) as p:
-        result = bench(p, PATIENT | PROBED)
+        result = bench(p, PATIENT | PROBED | dict(probe="500ms"), enough=suspected_often)
         assert result.code == 0, result
-        assert held and (0, "keep_alive") in p.targets[0].commands, p.targets[0].commands
+        assert len(held) == 2 and (0, "keep_alive") in p.targets[0].commands, p.targets[0].commands
         assert not json.loads(result.out)["losses"], json.loads(result.out)["losses"]
 
 
@@ -690,7 +738,7 @@ def not_undone(name, **script):
 def talks_nonsense(conn, _cmd):
     """… and does not listen to what is said of it."""
     conn.completion(0xFFFE)
-    time.sleep(10)
+    conn.target.late.wait(60)
     raise Silence
 
 
@@ -717,10 +765,13 @@ def of_two_queues(name, closes, wanted):
         with OfTwoQueues(closes) as s, tempfile.NamedTemporaryFile(prefix="weft-") as file:
             file.write(b"x" * 8192)
             file.flush()
-            result = run("cp", file.name, s.target.uri(nsid=1, **PATIENT | s.WORDS | dict(queues=2)),
-                         "--bs", "4096", "--jobs", "2", "--depth", "1")
+            s.host = command.start("cp", file.name,
+                                   s.target.uri(nsid=1, **PATIENT | s.WORDS | dict(queues=2)),
+                                   "--bs", "4096", "--jobs", "2", "--depth", "1")
+            _, err = s.host.communicate(timeout=60)
             s.late.wait(30)
-            assert result.code == 0 and sorted(s.order) == ["again 1", "again 2", "late"], s.order
+            assert s.host.returncode == 0, err
+            assert sorted(s.order) == ["again 1", "again 2", "late"], s.order
             wanted(s.order.index)
 
 
@@ -980,7 +1031,7 @@ def _():
         conn.complete(cmd, nvme.ANA_INACCESSIBLE, dnr=0)
 
     with paths(ana(OPTIMIZED) | dict(read=refuse), ana(NON_OPTIMIZED)) as p:
-        result = bench(p, PATIENT)
+        result = bench(p, PATIENT, enough=all_of_them)
         assert result.code == 0, result
         stalls = json.loads(result.out)["stalls"]
         assert stalls["count"] >= 1 and stalls["switches"], stalls
@@ -990,7 +1041,7 @@ def _():
 def _():
     with paths(ana(OPTIMIZED) | dict(read=at_the_third(lambda t: t.connections[1].reset())),
                ana(NON_OPTIMIZED)) as p:
-        result = bench(p, PATIENT)
+        result = bench(p, PATIENT, enough=all_of_them)
         assert result.code == 0, result
         stalls = json.loads(result.out)["stalls"]
         assert stalls["count"] >= 1 and stalls["longest_ns"] <= stalls["total_ns"], stalls
@@ -1065,7 +1116,7 @@ def _():
             for turn in range(20):
                 time.sleep(0.15)
                 move(t, 2 - turn % 2)
-            out, err = load.communicate(timeout=40)
+            out, err = load.communicate(timeout=60)
         finally:
             load.kill()
         assert load.returncode == 0, err

@@ -5,9 +5,11 @@
 It takes the first write and falls silent. It lets the host in again at once, and carries the write out
 as late as it may: when it has missed a Keep Alive, and its quiesce time is nearly over. Nothing but
 that tells it that the host has gone: it has no Cross-Controller Reset."""
+import os
+import signal
 import threading
-import time
 
+import weft
 from target import Silence, Target, normally
 
 
@@ -24,7 +26,7 @@ def after(seconds, body, *args):
 class Stranger:
     """{how}(conn, cmd): what it does in the place of falling silent; {later}: with Keep Alives of later
     connections; {counts_s}: when it misses a Keep Alive."""
-    KATO_S, CQT_S = 1, 1.5
+    KATO_S, CQT_S = 4, 1.5          # from its last moment to the host's first: a KATO, and more
     WORDS = dict(kato=f"{KATO_S}s", io_timeout="60m")
 
     def __init__(self, how=silent, counts_s=KATO_S, later=(), **script):
@@ -32,6 +34,7 @@ class Stranger:
         self.lost, self.late, self.order = None, threading.Event(), []
         self.target = Target(cqt=int(self.CQT_S * 1000), write=self.write, keep_alive=self.keep_alive,
                              **script)
+        self.target.late = self.late
 
     def write(self, conn, cmd):
         if self.lost:
@@ -64,12 +67,21 @@ class Stranger:
 
 
 class OfTwoQueues(Stranger):
-    """… takes a write on each of two queues, then closes the connections {closes}, by queue id, one after
-    the other, and is silent on the rest. What it carries out late is of queue 2."""
+    """… takes a write on each of two queues, then closes the connections {closes}, by queue id, and is
+    silent on the rest. What it carries out late is of queue 2. {host} stands still meanwhile: to it the
+    connections end together."""
 
     def __init__(self, closes, **script):
-        self.closes, self.taken = closes, {}
+        self.closes, self.taken, self.host = closes, {}, None
         super().__init__(**script)
+
+    def close_them(self):
+        weft.wait_until(lambda: self.host, "the host")
+        self.host.send_signal(signal.SIGSTOP)
+        os.waitid(os.P_PID, self.host.pid, os.WSTOPPED)
+        for qid in self.closes:
+            next(c for c in self.target.connections if c.ctrl is self.lost and c.qid == qid).close()
+        self.host.send_signal(signal.SIGCONT)
 
     def write(self, conn, cmd):
         if self.lost:
@@ -80,9 +92,7 @@ class OfTwoQueues(Stranger):
         if len(self.taken) == 2:
             self.lost = conn.ctrl
             after(self.counts_s + self.CQT_S * 0.9, self.carry_out, *self.taken[2])
-            for qid in self.closes:
-                time.sleep(0.001)
-                next(c for c in self.target.connections if c.ctrl is self.lost and c.qid == qid).close()
+            self.close_them()
         raise Silence
 
 

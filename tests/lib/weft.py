@@ -40,7 +40,7 @@ def ended(code):
     return f"exit status {code}" if code >= 0 else signal.Signals(-code).name
 
 
-def wait_until(condition, what, timeout=20):
+def wait_until(condition, what, timeout=60):
     """Poll until `condition()` is true; its value is returned."""
     end = time.monotonic() + timeout
     while not (value := condition()):
@@ -123,7 +123,7 @@ class Target:
     def ask(self, method, **params):
         """ctl() in two steps: call what this returns for the answer."""
         sock = socket.socket(socket.AF_UNIX)
-        sock.settimeout(20)
+        sock.settimeout(60)
         sock.connect(str(self.control))
         request = {"jsonrpc": "2.0", "id": 1, "method": method, "params": params}
         sock.sendall(json.dumps(request).encode() + b"\n")
