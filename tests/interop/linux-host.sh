@@ -91,7 +91,7 @@ target_takeover()
 
 ctl()
 {
-	timeout 10 "$weft" ctl --control "$work/control" "$@"
+	timeout 60 "$weft" ctl --control "$work/control" "$@"
 }
 
 # Called by guest_run with the words of the job's request.

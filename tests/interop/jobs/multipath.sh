@@ -14,7 +14,7 @@
 # All that the kernel says: its own buffer may be too small for so many losses.
 dmesg --follow >/tmp/said &
 modprobe -a nvme-tcp nvme-fabrics
-case_limit=120
+case_limit=200
 
 check "native multipath is on" native
 check "both targets are discovered" discover_both
@@ -29,7 +29,7 @@ check "a new process takes over each node: groups stay, no path is lost" takeove
 check "the kernel complained of nothing but ANA" quiet
 case_limit=$UNDER_FIO
 check "fio verify through $LOSSES path losses and $CHANGES ANA changes" under_fio
-case_limit=120
+case_limit=200
 check "no error reached an application" no_error
 check "the same data through both nodes and in their files" same_data
 say "# kernel: $(count_said 'starting error recovery') error recoveries," \

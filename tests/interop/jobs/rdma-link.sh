@@ -27,7 +27,7 @@ link_active()
 link_add()
 {
 	rdma link add "$device" type "$PROVIDER" netdev eth0
-	wait_for 10 link_active
+	wait_for link_active
 	sleep 0.5
 }
 
@@ -39,7 +39,7 @@ link_remove()
 
 	rdma link delete "$device" &
 	remover=$!
-	wait_for 15 gone kill -0 $remover || { echo "a program holds on to $device"; return 1; }
+	wait_for gone kill -0 $remover || { echo "a program holds on to $device"; return 1; }
 	wait $remover
 }
 

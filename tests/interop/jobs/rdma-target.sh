@@ -12,7 +12,7 @@ disk=/run/disk.img
 
 weft_ctl()
 {
-	timeout 10 weft ctl --control $run/control "$@"
+	timeout 60 weft ctl --control $run/control "$@"
 }
 
 weft_run()
@@ -33,13 +33,13 @@ weft_start()
 	set -m
 	weft_run </dev/null >>/share/target.log 2>&1 &
 	set +m
-	wait_for 20 weft_ctl status || { tail -n 5 /share/target.log; return 1; }
+	wait_for weft_ctl status || { tail -n 5 /share/target.log; return 1; }
 }
 
 weft_stop() # SIGNAL STATUS
 {
 	kill "-$1" "$(cat $run/pid)" || true
-	wait_for 20 test -s $run/ended
+	wait_for test -s $run/ended
 	same "the target's status" "$(cat $run/ended)" "$2"
 }
 

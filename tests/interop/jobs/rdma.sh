@@ -93,14 +93,14 @@ programs()
 
 	for program in /share/extra/*; do
 		[ -x "$program" ] || continue
-		try "$(basename "$program")" timeout 50 "$(basename "$program")" \
+		try "$(basename "$program")" timeout 150 "$(basename "$program")" \
 			"$ADDRESS" "$PORT" "$NQN"
 	done
 }
 
 unpack_programs
 link_prepare || exit 1
-[ "$PLACE" = one ] || wait_for 60 busybox ping -c 1 -w 1 "$ADDRESS"
+[ "$PLACE" = one ] || wait_for busybox ping -c 1 -w 1 "$ADDRESS"
 for pair in $PAIRS; do
 	PEER=${pair#*-}
 	link_active || link_add		# as after a case that failed to bring it back

@@ -20,7 +20,7 @@ for tool in cli ioctl; do
 		check "type $type: every action of holder, registrant and other, by $tool" afresh actions "$type"
 	done
 done
-case_limit=120
+case_limit=200
 for type in $TYPES; do
 	check "type $type: who may read and write, through either node" afresh access "$type"
 done

@@ -6,7 +6,7 @@
 
 w() # weft's words
 {
-	timeout -k 5 50 "$weft" "$@"
+	timeout -k 5 150 "$weft" "$@"
 }
 
 refused() # PATTERN weft's words…: exit status 1, and a last line that says why

@@ -6,7 +6,7 @@
 #
 # Needs work, share and logs, folders.
 
-case_limit=60 requests=0
+case_limit=200 requests=0
 
 # check NAME FUNCTION…: one case. The function runs under set -e; a case that hangs fails.
 check()

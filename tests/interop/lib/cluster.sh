@@ -34,7 +34,7 @@ cluster_configure() # NODE
 
 cluster_ctl() # NODE weft ctl's words…
 {
-	timeout 20 "$weft" ctl --control "$work/control.$1" "${@:2}"
+	timeout 60 "$weft" ctl --control "$work/control.$1" "${@:2}"
 }
 
 cluster_spawn() # NODE [weft serve's words…]

@@ -23,8 +23,8 @@ connect_port() # PORTID
 {
 	# A machine that is busy must not look like a target that is dead.
 	PORT=$(service "$1") connect "$NQN" --keep-alive-tmo=30
-	wait_for 10 path 1 "$1"
-	wait_for 10 path 2 "$1"
+	wait_for path 1 "$1"
+	wait_for path 2 "$1"
 }
 
 connect_ports()
@@ -34,8 +34,8 @@ connect_ports()
 	for portid in $ports; do
 		connect_port "$portid"
 	done
-	wait_for 10 disk 1
-	wait_for 10 disk 2
+	wait_for disk 1
+	wait_for disk 2
 	same "controllers" "$(controllers "$NQN" | wc -l)" 4
 	same "group of the first" "$(cat "$(path 1 4)/ana_grpid")" 1
 	same "group of the second" "$(cat "$(path 2 1)/ana_grpid")" 2
@@ -53,7 +53,7 @@ spread()
 ana_log()
 {
 	ana 1 1 non-optimized
-	wait_for 5 shows 1 1 non-optimized
+	wait_for shows 1 1 non-optimized
 	nvme ana-log "/dev/$(through 1)" -o json | tee /tmp/ana
 	jq -e '[.["ANA DESC LIST "][] | [.grpid, .state]] | sort
 		== [[1, "non-optimized"], [2, "inaccessible"]]' /tmp/ana
@@ -67,8 +67,8 @@ states()
 	for state in non-optimized inaccessible change optimized; do
 		ana 1 2 $state
 		ana 2 3 $state
-		wait_for 5 shows 1 2 $state
-		wait_for 5 shows 2 3 $state
+		wait_for shows 1 2 $state
+		wait_for shows 2 3 $state
 		shows 1 1 optimized
 		shows 1 3 inaccessible
 		shows 2 4 optimized
@@ -87,14 +87,14 @@ takes_the_best()
 	local one two
 
 	ana 1 1 inaccessible 1 2 optimized
-	wait_for 5 shows 1 1 inaccessible
+	wait_for shows 1 1 inaccessible
 	one=$(writes 1) two=$(writes 2)
 	dd if=/dev/urandom of="$(disk 1)" bs=64k count=16 oflag=direct
 	same "writes through port 1" "$(writes 1)" "$one"
 	[ "$(writes 2)" -ge $((two + 16)) ]
 	ana 1 1 optimized 1 2 non-optimized
-	wait_for 5 shows 1 2 non-optimized
-	wait_for 5 shows 1 1 optimized
+	wait_for shows 1 2 non-optimized
+	wait_for shows 1 1 optimized
 	one=$(writes 1) two=$(writes 2)
 	dd if=/dev/urandom of="$(disk 1)" bs=64k count=16 oflag=direct
 	same "writes through port 2" "$(writes 2)" "$two"
@@ -108,7 +108,7 @@ waits()
 
 	random /tmp/data 1048576
 	ana 1 1 inaccessible 1 2 inaccessible
-	wait_for 5 shows 1 2 inaccessible
+	wait_for shows 1 2 inaccessible
 	dd if=/tmp/data of="$(disk 1)" bs=64k oflag=direct &
 	pid=$!
 	sleep 2
@@ -123,7 +123,7 @@ waits()
 loss()
 {
 	ana 1 2 persistent-loss
-	wait_for 5 shows 1 2 persistent-loss
+	wait_for shows 1 2 persistent-loss
 	random /tmp/data 262144
 	dd if=/tmp/data of="$(disk 1)" bs=64k oflag=direct
 	forget_cache
@@ -133,7 +133,7 @@ loss()
 	shows 1 2 persistent-loss
 	nvme disconnect -d "$(through 2)"
 	connect_port 2
-	wait_for 5 shows 1 2 optimized
+	wait_for shows 1 2 optimized
 }
 
 takeovers()

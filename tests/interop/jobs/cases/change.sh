@@ -15,7 +15,7 @@ private_add() # HOSTNQN: a subsystem for that host alone
 discovery_persistent()
 {
 	records -p >/dev/null
-	wait_for 5 live "$discovery"
+	wait_for live "$discovery"
 }
 
 discovery_changes()
@@ -24,9 +24,9 @@ discovery_changes()
 
 	udevadm monitor --kernel --property --subsystem-match=nvme >/tmp/events &
 	monitor=$!
-	sleep 1
+	sleep 3
 	private_add "$HOSTNQN"
-	wait_for 10 grep -qi 'NVME_AEN=0x70f002' /tmp/events
+	wait_for grep -qi 'NVME_AEN=0x70f002' /tmp/events
 	kill $monitor
 	lists "$private"
 }
@@ -35,9 +35,9 @@ discovery_ends()
 {
 	live "$discovery"
 	ctl subsystem-remove nqn="$private"
-	wait_for 5 gone lists "$private"
+	wait_for gone lists "$private"
 	nvme disconnect -d "$(controllers "$discovery" | sed -n 1p)"
-	wait_for 5 gone live "$discovery"
+	wait_for gone live "$discovery"
 }
 
 size_is() # NSID BYTES
@@ -55,7 +55,7 @@ added() # FIELD of what namespace-add returned
 namespace_added()
 {
 	ctl namespace-add nqn="$NQN" backend=mem:32M | tee /tmp/added
-	wait_for 15 size_is "$(added nsid)" $((32 << 20))
+	wait_for size_is "$(added nsid)" $((32 << 20))
 	same uuid "$(cat "/sys/block/$(basename "$(ns "$(added nsid)")")/uuid")" "$(added uuid)"
 	roundtrip "$(added nsid)"
 }
@@ -63,7 +63,7 @@ namespace_added()
 namespace_resized()
 {
 	ctl namespace-resize nqn="$NQN" nsid="$(added nsid)" size=48M
-	wait_for 15 size_is "$(added nsid)" $((48 << 20))
+	wait_for size_is "$(added nsid)" $((48 << 20))
 	roundtrip "$(added nsid)"
 }
 
@@ -77,7 +77,7 @@ namespace_removed()
 	writer=$!
 	sleep 1
 	ctl namespace-remove nqn="$NQN" nsid="$(added nsid)"
-	wait_for 15 gone ns "$(added nsid)"
+	wait_for gone ns "$(added nsid)"
 	fails wait $writer
 	live "$NQN"
 	same "namespaces left" "$(active)" "[1,2]"
@@ -105,7 +105,7 @@ takeovers()
 reset()
 {
 	nvme reset "$(ctrl)"
-	wait_for 15 live "$NQN"
+	wait_for live "$NQN"
 	same queues "$(attribute "$NQN" queue_count)" 3
 	roundtrips
 }
@@ -124,7 +124,7 @@ host_allowed()
 	ctl host-allow nqn="$private" host="$HOSTNQN"
 	lists "$private"
 	connect "$private"
-	wait_for 10 namespace "$private" 1
+	wait_for namespace "$private" 1
 	disconnect "$private"
 	ctl host-refuse nqn="$private" host="$HOSTNQN"
 	fails lists "$private"
@@ -142,9 +142,9 @@ restart()
 	cp /tmp/data /mnt/before
 	sync
 	ask kill
-	wait_for 15 gone live "$NQN"
+	wait_for gone live "$NQN"
 	ask start
-	wait_for 30 live "$NQN"
+	wait_for live "$NQN"
 	forget_cache
 	cmp /tmp/data /mnt/before
 	cp /tmp/data /mnt/after

@@ -41,26 +41,26 @@ discover_itself()
 connect_queues()
 {
 	connect "$NQN"
-	wait_for 10 live "$NQN"
+	wait_for live "$NQN"
 	same "queues, with the admin queue" "$(attribute "$NQN" queue_count)" 3
-	wait_for 10 ns 1
-	wait_for 10 ns 2
+	wait_for ns 1
+	wait_for ns 2
 }
 
 connect_digests()
 {
 	connect "$NQN" --hdr-digest --data-digest
-	wait_for 10 live "$NQN"
-	wait_for 10 ns 1
-	wait_for 10 ns 2
+	wait_for live "$NQN"
+	wait_for ns 1
+	wait_for ns 2
 	roundtrips
 }
 
 connect_no_flow_control()
 {
 	connect "$NQN" --disable-sqflow
-	wait_for 10 ns 1
-	wait_for 10 ns 2
+	wait_for ns 1
+	wait_for ns 2
 	roundtrips
 	disconnect "$NQN"
 }
@@ -69,8 +69,8 @@ connect_no_flow_control()
 connect_more_queues()
 {
 	connect "$NQN" --nr-write-queues=1 --nr-poll-queues=1
-	wait_for 10 ns 1
-	wait_for 10 ns 2
+	wait_for ns 1
+	wait_for ns 2
 	same "queues, with the admin queue" "$(attribute "$NQN" queue_count)" 5
 	roundtrips
 	disconnect "$NQN"
@@ -80,13 +80,13 @@ connect_more_queues()
 connect_twice()
 {
 	connect "$NQN"
-	wait_for 10 ns 2
+	wait_for ns 2
 	connect "$NQN" --duplicate-connect
-	wait_for 10 two_paths
+	wait_for two_paths
 	same "controllers" "$(controllers "$NQN" | wc -l)" 2
 	roundtrips
 	disconnect "$NQN"
-	wait_for 5 no_controllers
+	wait_for no_controllers
 }
 
 # The kernel hides a device per controller behind each namespace's own.
@@ -119,7 +119,7 @@ disconnects()
 	live "$NQN"
 	disconnect "$NQN"
 	same "block devices left" "$(ns 1 || true)$(ns 2 || true)" ""
-	wait_for 5 no_controllers || { ctl status; return 1; }
+	wait_for no_controllers || { ctl status; return 1; }
 }
 
 no_controllers()

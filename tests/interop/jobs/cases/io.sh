@@ -229,8 +229,8 @@ fio_verify()
 fio_digests()
 {
 	connect "$NQN" --hdr-digest --data-digest
-	wait_for 10 ns 1
-	wait_for 10 ns 2
+	wait_for ns 1
+	wait_for ns 2
 	fio_verify
 	disconnect "$NQN"
 }

@@ -40,10 +40,10 @@ lose_one() # NUMBER
 
 	before=$(count_said 'starting error recovery')
 	lose "$kind" $portid
-	[ "$kind" = reset ] || wait_for 30 recovered_since "$before"
-	wait_for 60 all_live
-	wait_for 30 server 1
-	wait_for 30 server 2
+	[ "$kind" = reset ] || wait_for recovered_since "$before"
+	wait_for all_live
+	wait_for server 1
+	wait_for server 2
 }
 
 recovered_since() # COUNT
@@ -69,7 +69,7 @@ change_one() # NUMBER
 	portid=$((2 * node - $1 / 4 % 2))
 	state=$(other_state "$(state $group $portid)")
 	ana $group $portid "$state"
-	wait_for 20 shows $group $portid "$state"
+	wait_for shows $group $portid "$state"
 }
 
 lose_and_change()

@@ -113,5 +113,5 @@ ana() # GROUP PORTID STATE …: of ports of one node, all in one change
 move() # GROUP NODE: and the kernel learns of it by an event; it is not asked to look
 {
 	ctl "$2" move group="$1" node="$2"
-	wait_for 20 served "$1" "$2"
+	wait_for served "$1" "$2"
 }

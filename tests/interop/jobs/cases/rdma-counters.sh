@@ -35,7 +35,7 @@ settles() # NSID BLOCK
 	weft bench "$(uri "$1")" --rw randrw --bs "$2" --rate 200 --write-ok --verify --depth 8 \
 		--queues 4 --size 4M --warmup 1 --time 40 --json >/tmp/load 2>/tmp/load-said &
 	load=$!
-	wait_for 30 settled || { cat /tmp/looks /tmp/load-said; return 1; }
+	wait_for settled || { cat /tmp/looks /tmp/load-said; return 1; }
 	kill -INT $load
 	wait $load
 	jq -c '{ why, reconnects, counters, steady }' /tmp/load

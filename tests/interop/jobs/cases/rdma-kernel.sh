@@ -10,10 +10,10 @@ connect_four()
 
 four_queues()
 {
-	wait_for 10 live "$NQN"
+	wait_for live "$NQN"
 	same "queues, with the admin queue" "$(attribute "$NQN" queue_count)" 5
-	wait_for 10 ns 1
-	wait_for 10 ns 2
+	wait_for ns 1
+	wait_for ns 2
 }
 
 # Keyed SGLs are what RDMA is made of.
@@ -56,7 +56,7 @@ under_load() # COMMAND…
 	sleep 1
 	"$@"
 	wait $load || { cat /tmp/load; return 1; }
-	wait_for 30 live "$NQN"
+	wait_for live "$NQN"
 }
 
 reset_twice()
@@ -90,9 +90,9 @@ replug()
 	connect_four
 	ask replug
 	case $PLACE in
-	one)	wait_for 10 gone live "$NQN"
-		wait_for 20 connect "$NQN" --nr-write-queues=2 ;;
-	two)	wait_for 40 live "$NQN" ;;
+	one)	wait_for gone live "$NQN"
+		wait_for connect "$NQN" --nr-write-queues=2 ;;
+	two)	wait_for live "$NQN" ;;
 	esac
 	four_queues
 	roundtrip 2
@@ -114,6 +114,6 @@ resources_are_same()
 
 resources_same()
 {
-	wait_for 15 resources_are_same || { diff /tmp/resources-first /tmp/resources; return 1; }
+	wait_for resources_are_same || { diff /tmp/resources-first /tmp/resources; return 1; }
 	cat /tmp/resources
 }

@@ -105,12 +105,12 @@ host_under_load() # COMMAND…
 	local load status=0
 
 	weft bench "$(uri 2 kato=2s io_timeout=5s abort_timeout=1s)" --rw randrw --write-ok --verify \
-		--time 50 --depth 16 --queues 4 --size 4M >/tmp/load 2>&1 &
+		--time 140 --depth 16 --queues 4 --size 4M >/tmp/load 2>&1 &
 	load=$!
-	wait_for 20 host_has_queues 5
+	wait_for host_has_queues 5
 	sleep 1
 	"$@"
-	wait_for 30 host_has_queues 5
+	wait_for host_has_queues 5
 	kill -INT $load
 	wait $load || status=$?
 	cat /tmp/load

@@ -132,10 +132,10 @@ power_loss()
 {
 	ask kill 1
 	ask kill 2
-	wait_for 15 gone all_live
+	wait_for gone all_live
 	ask start 1
 	ask start 2
-	wait_for 60 all_live
+	wait_for all_live
 }
 
 # The kernel's own register asks for it to persist; nvme-cli does by --cptpl.

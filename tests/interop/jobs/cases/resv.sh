@@ -14,7 +14,7 @@ connect_host() # HOST NODE
 {
 	HOSTID=$(host_id "$1") HOSTNQN=nqn.2014-08.org.nvmexpress:uuid:$(host_id "$1") \
 		PORT=$((PORT + 2 * ($2 - 1))) connect "$NQN" --nr-io-queues=1 --keep-alive-tmo=30
-	wait_for 10 disk "$1" "$2"
+	wait_for disk "$1" "$2"
 }
 
 disk() # HOST NODE: namespace 1 as that host has it through that node
