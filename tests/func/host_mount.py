@@ -803,17 +803,24 @@ def _(t):
         t.start()
 
 
-@tap.case("… nor does a write that its target may still carry out, when another is there already")
+def waits_in_kernel(thread):
+    """… for an answer from the mount."""
+    return pathlib.Path(f"/proc/self/task/{thread.native_id}/syscall").read_text() != "running\n"
+
+
+@tap.case("… nor does a write that its target may still carry out, when another is there already",
+          limit_s=120)
 def _():
-    with GivenUp(counts_s=20, kas=200) as s, tempfile.TemporaryDirectory() as folder, \
+    with GivenUp(counts_s=30, kas=300) as s, tempfile.TemporaryDirectory() as folder, \
             Mount(s.target.uri(**s.WORDS), folder) as mount, Open(mount.file()) as fd:
         writer = threading.Thread(target=lambda: try_to(os.pwrite, fd, bytes(4096), 0), daemon=True)
         writer.start()
-        weft.wait_until(lambda: not s.attempts, "it to be given up", timeout=30)
+        weft.wait_until(lambda: not s.attempts, "it to be given up")
         reader = threading.Thread(target=lambda: try_to(os.pread, fd, 4096, 0), daemon=True)
         reader.start()                      # it connects again, and waits for the write
-        weft.wait_until(lambda: len(s.target.controllers) == 1, "the next connection", timeout=30)
-        time.sleep(0.5)
+        weft.wait_until(lambda: any(c.queues for c in s.target.controllers.values()),
+                        "the next connection's queue")
+        weft.wait_until(lambda: waits_in_kernel(reader), "the reader to wait")
         assert mount.names() == ["ns1"] and mount.file().stat().st_size == MIB
         assert os.statvfs(mount.dir).f_blocks * 4096 == MIB
         os.close(os.open(mount.file(), os.O_RDONLY))

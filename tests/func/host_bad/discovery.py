@@ -352,7 +352,7 @@ for option in ([], ["--no-referrals"]):
     def _(option=option):
         with Target(log=log(*MANY * 5), **counted(0.1)) as t:
             t.pages = []
-            result = run("discover", t.uri("", **PATIENT, discovery_timeout="1s"), *option)
+            result = run("discover", t.uri("", **PATIENT, discovery_timeout="2s"), *option)
             judge(t, result, "discovery_timeout", None)
             assert len(entries_read(t)) < 1500 // 16 // 2, t.pages
 
@@ -361,9 +361,9 @@ for option in ([], ["--no-referrals"]):
 def _():
     with Target(ready_after=1 << 30, timeout_500ms=255) as slow, \
             Target(log=log(*SOME, *refer(slow.addr[1]))) as t:
-        result = discover(slow, PATIENT | dict(discovery_timeout="300ms"))
+        result = discover(slow, PATIENT | dict(discovery_timeout="2s"))
         judge(slow, result, "discovery_timeout", None)
-        result = discover(t, PATIENT | dict(discovery_timeout="1s"))
+        result = discover(t, PATIENT | dict(discovery_timeout="5s"))
         assert result.code == 0 and json.loads(result.out)["unreachable"] == 1, result
         assert "discovery_timeout" in result.err, result
 
@@ -376,7 +376,7 @@ def silent(count):
                for _ in range(count)]
 
 
-SHORT = PATIENT | dict(discovery_timeout="500ms", connect_timeout="200ms")
+SHORT = PATIENT | dict(discovery_timeout="6s", connect_timeout="2s")
 
 
 @case("budget: of many referrals those that are left when the time is over are told")
@@ -402,6 +402,6 @@ def _():
 def _():
     with Target(log=log(*MANY * 5), **counted(0.1)) as t:
         t.pages = []
-        result = run("ls", t.uri(**PATIENT, paths="discover", discovery_timeout="500ms"))
+        result = run("ls", t.uri(**PATIENT, paths="discover", discovery_timeout="2s"))
         judge(t, result, "discovery_timeout", None)
         assert len(entries_read(t)) < 1500 // 16 // 2, t.pages
