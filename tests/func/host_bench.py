@@ -11,7 +11,7 @@ import xml.etree.ElementTree
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "lib"))
 
 import tap
-from bench import BLOCK, FAILED, FILE_NS, OK, USAGE, bench, measured, running, said, uri
+from bench import BLOCK, FAILED, FILE_NS, OK, USAGE, bench, loaded, measured, running, said, uri
 from fixture import with_target
 from weft import ANY_PORT, wait_until
 
@@ -134,12 +134,13 @@ def _(t):
 
 @with_target("a stall is seen by all I/Os that were due meanwhile", ns=["mem:64M,block=4096"])
 def _(t):
-    with running(uri(t), "--time", 4, "--rate", 1000, "--depth", 4, "--json") as process:
-        wait_until(t.controllers, "the bench to connect")
-        time.sleep(0.5)
+    with running(uri(t), "--time", 600, "--rate", 1000, "--depth", 4, "--json") as process:
+        loaded(t, 500)
         t.process.send_signal(signal.SIGSTOP)
         time.sleep(1)
         t.process.send_signal(signal.SIGCONT)
+        loaded(t, 3000)
+        process.send_signal(signal.SIGINT)
     read = json.loads(process.stdout_text)["read"]
     slow = sum(count for low, _, count in read["latency_ns"]["histogram"] if low > 100e6)
     assert slow > 500, f"only {slow} of {read['ios']} I/Os saw it"
@@ -198,13 +199,12 @@ def _(t):
 
 @with_target("Ctrl-C: the report of what was done", ns=["mem:64M,block=4096"])
 def _(t):
-    with running(uri(t), "--time", 60, "--json") as process:
-        wait_until(t.controllers, "the bench to connect")
-        time.sleep(0.5)
+    with running(uri(t), "--time", 600, "--json") as process:
+        loaded(t, 20000)                # more than in the first 10 ms, which bench does not count
         process.send_signal(signal.SIGINT)
     assert process.returncode == OK, process.stderr_text
     report = json.loads(process.stdout_text)
-    assert report["stopped"] and report["read"]["ios"] and report["seconds"] < 50
+    assert report["stopped"] and report["read"]["ios"] and report["seconds"] < 600
 
 
 def threads(process):

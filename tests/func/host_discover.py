@@ -77,12 +77,12 @@ def scene(targets, guides=1, **script):
 def load(s, reconnects=False):
     """I/O through all paths, which may not notice anything; bench ends when this does."""
     bench = subprocess.Popen([weft.BINARY, "bench", s.uri(), "--rw", "randrw", "--verify",
-                              "--write-ok", "--bs", "4k", "--depth", "4", "--time", "40", "--json"],
+                              "--write-ok", "--bs", "4k", "--depth", "4", "--time", "600", "--json"],
                              stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     try:
         yield bench
         bench.terminate()
-        out, err = bench.communicate(timeout=40)
+        out, err = bench.communicate(timeout=90)
     finally:
         bench.kill()
         bench.wait()
@@ -303,12 +303,12 @@ def _():
 
 @tap.case("a path that was given up is tried again when it is listed anew")
 def _():
-    with scene(2, words=dict(loss_timeout="300ms")) as s:
+    with scene(2, words=dict(loss_timeout="2s")) as s:
         s.list_targets(0, 1)
         with load(s, reconnects=True):
             works_through(s.targets[1])
             s.targets[1].close()
-            time.sleep(1)
+            time.sleep(4)
             with Target(port=s.targets[1].addr[1], namespaces=s.targets[1].namespaces) as again:
                 s.list_targets(0, 1)
                 works_through(again)

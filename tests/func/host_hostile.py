@@ -177,7 +177,7 @@ def _():
     deaf = Deaf()
     with Target(connect=lambda *a: deaf.connect(*a)) as t:
         t.listener.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
-        with Driver("stale", t.uri(queues=1, kato="1s", **HASTY)) as program:
+        with Driver("stale", t.uri(queues=1, kato="3s", **HASTY)) as program:
             wait_until(lambda: deaf.sock and unread(deaf.sock), "the first write")
             settled(deaf.sock)
             program.go_on()

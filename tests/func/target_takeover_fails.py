@@ -251,7 +251,7 @@ def _(t, ctrl):
     with Heir(t) as heir:
         heir.prepare()
         heir.step("freeze")
-        time.sleep(0.2)
+        time.sleep(2)
         t.process.send_signal(signal.SIGTERM)
         said(t, "SIGTERM: stopping")
         queue.hold = False

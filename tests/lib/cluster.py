@@ -13,7 +13,7 @@ import tap
 import weft
 
 ANA_LOG, OPTIMIZED, INACCESSIBLE = 0x0C, 1, 3
-UNTIL_S = 30
+UNTIL_S = 60
 
 CONFIG = """listen: [ "nvme+tcp://127.0.0.1:{port}" ]
 subsystems:
@@ -112,7 +112,7 @@ def start_all(cluster):
     return cluster.nodes.values()
 
 
-def with_cluster(name, of=2, limit_s=60):
+def with_cluster(name, of=2, limit_s=180):
     """body(cluster, node 1, …), all started one after the other: the first serves everything."""
     def add(body):
         @tap.case(name, limit_s)

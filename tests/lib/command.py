@@ -36,7 +36,7 @@ def start(*args, env=None, **kw):
 def await_taken(process):
     status = pathlib.Path(f"/proc/{process.pid}/status")
     weft.wait_until(lambda: not int(re.search(r"ShdPnd:\s*(\w+)", status.read_text())[1], 16),
-                    "the signal to be taken", timeout=60)
+                    "the signal to be taken")
 
 
 def interrupt(process, number):
@@ -55,7 +55,7 @@ def interrupt_twice(process):
     await_taken(process)
 
 
-def run(*args, stdin=b"", env=None, limit_s=60):
+def run(*args, stdin=b"", env=None, limit_s=120):
     """It, finished; what it printed is in bytes, its messages in text."""
     result = subprocess.run([weft.BINARY, *map(str, args)], input=stdin, capture_output=True,
                             timeout=limit_s, env=os.environ | (env or {}), check=False)

@@ -11,7 +11,7 @@ def connect(target, **kw):
     return nvme.Controller(target.addr, kw.pop("nqn", target.nqn), **kw)
 
 
-def with_target(name, limit_s=60, **target):
+def with_target(name, limit_s=180, **target):
     """Register body(target) as a case."""
     def add(body):
         @tap.case(name, limit_s)
@@ -22,7 +22,7 @@ def with_target(name, limit_s=60, **target):
     return add
 
 
-def with_host(name, limit_s=60, host=None, **target):
+def with_host(name, limit_s=180, host=None, **target):
     """Register body(target, controller) as a case."""
     def add(body):
         @with_target(name, limit_s, **target)

@@ -50,7 +50,7 @@ class Failed(Exception):
 class Conn:
     """One TCP connection. ic() negotiates; before that digests are off and alignment is 4."""
 
-    def __init__(self, addr, timeout=30, rcvbuf=None, source=None):
+    def __init__(self, addr, timeout=60, rcvbuf=None, source=None):
         self.sock = socket.socket(socket.AF_INET6 if ":" in addr[0] else socket.AF_INET)
         if source:
             self.sock.bind((source, 0))
@@ -150,7 +150,7 @@ class Request:
 class Queue(Conn):
     """A queue. R2Ts are answered at once unless `hold` is set: then they gather in `r2ts`."""
 
-    def __init__(self, addr, icd=ADMIN_ICD, timeout=30, rcvbuf=None, source=None, **ic):
+    def __init__(self, addr, icd=ADMIN_ICD, timeout=60, rcvbuf=None, source=None, **ic):
         super().__init__(addr, timeout, rcvbuf, source)
         self.ic(**ic)
         self.icd, self.hold, self.r2ts = icd, False, []
@@ -266,7 +266,7 @@ class Controller:
     """An association: connects and enables a controller; open() adds I/O queues."""
 
     def __init__(self, addr, nqn, kato=0, hostnqn=HOSTNQN, hostid=HOSTID, enable=True, cattr=0,
-                 depth=32, timeout=30, **ic):
+                 depth=32, timeout=60, **ic):
         self.addr, self.nqn, self.ics, self.timeout = addr, nqn, ic, timeout
         self.host = dict(hostnqn=hostnqn, hostid=hostid)
         self.admin, self.queues = Queue(addr, timeout=timeout, **ic), []
@@ -283,7 +283,7 @@ class Controller:
         self.icd = max(0, struct.unpack_from("<I", self.id, 1792)[0] * 16 - 64)
         self.mdts = 4096 << self.id[77] if self.id[77] else None
 
-    def until(self, condition, what, timeout=30):
+    def until(self, condition, what, timeout=60):
         end = time.monotonic() + timeout
         while not condition():
             assert time.monotonic() < end, f"no {what}"

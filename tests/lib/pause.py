@@ -51,7 +51,7 @@ class App:
             seen = merge(seen, self.look())
         return seen
 
-    def until(self, enough, limit_s=30):
+    def until(self, enough, limit_s=60):
         seen = self.gather(enough, limit_s)
         assert enough(seen), f"timed out: {seen}"
         return seen
@@ -59,7 +59,7 @@ class App:
     def __exit__(self, kind, *_):
         self.process.stdin.close()
         try:
-            code = self.process.wait(10)
+            code = self.process.wait(60)
             assert kind or code == 0, f"pause: {self.process.stderr.read()}"
         finally:
             self.process.kill()

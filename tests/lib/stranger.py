@@ -62,7 +62,7 @@ class Stranger:
         return self
 
     def __exit__(self, *error):
-        self.late.wait(30)
+        self.late.wait(60)
         self.target.__exit__(*error)
 
 

@@ -27,7 +27,7 @@ def header(doc, data=0, fds=0, magic=MAGIC):
 class Channel:
     def __init__(self, sock):
         self.sock = sock
-        sock.settimeout(20)
+        sock.settimeout(60)
 
     def send(self, doc, data=b"", fds=()):
         text = json.dumps(doc).encode()
@@ -160,7 +160,7 @@ class Giver:
     def __exit__(self, kind, *_):
         self.control.close()
         self.listener.close()
-        self.thread.join(20)
+        self.thread.join(60)
         if kind is None and self.error:
             raise self.error
 

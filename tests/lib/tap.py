@@ -26,7 +26,7 @@ def skip(reason):
     raise Skip(reason)
 
 
-def case(name, limit_s=60):
+def case(name, limit_s=180):
     def add(body):
         cases.append((name, limit_s, body))
         return body

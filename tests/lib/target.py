@@ -270,12 +270,12 @@ class Target:
     def close(self):
         with contextlib.suppress(OSError):
             self.listener.shutdown(socket.SHUT_RDWR)
-        self.acceptor.join(10)
+        self.acceptor.join(60)
         self.listener.close()
         for conn in self.connections:
             conn.close()
         for conn in self.connections:
-            conn.thread.join(10)
+            conn.thread.join(60)
 
     def __exit__(self, kind, *_):
         self.close()

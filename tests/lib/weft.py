@@ -102,7 +102,7 @@ class Target:
     def takeover(self):
         """A new process takes this one's place."""
         old, self.process = self.process, self.spawn("--takeover")
-        code = old.wait(30)
+        code = old.wait(60)
         assert code == 0, f"exit status {code} after a takeover:\n{self.log.read_text()}"
         wait_until(lambda: self.answer()["pid"] == self.process.pid, "the new process to answer")
 
@@ -175,7 +175,7 @@ class Target:
             return ""
         if failed and not self.answers():
             with contextlib.suppress(subprocess.TimeoutExpired):
-                self.process.wait(30)
+                self.process.wait(60)
         code = self.process.poll()
         self.died = code is not None
         return f"target died: {ended(code)}, last lines:\n{self.last_lines()}" if self.died else ""
@@ -187,7 +187,7 @@ class Target:
 
     def finish(self, sig):
         self.process.send_signal(sig)
-        return self.process.wait(30)
+        return self.process.wait(60)
 
     def stop(self):
         code = self.finish(signal.SIGTERM)

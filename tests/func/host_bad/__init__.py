@@ -17,7 +17,7 @@ import weft
 from tap import case
 from target import Namespace, Silence, Target, normally      # noqa: F401: for the scripts
 
-HANG_S = 60
+HANG_S = 120
 SIZE = 16384            # bytes a case reads or writes: one command that needs R2T
 OFFSET = 4096
 

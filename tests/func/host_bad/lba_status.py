@@ -116,7 +116,7 @@ copy("allocated: refused", ALL, identified=offering(),
 copy("allocated: success without data", ALL, identified=offering(),
      get_lba_status=lambda conn, cmd: conn.complete(cmd))
 copy("allocated: no answer: it is asked once", None, identified=offering(), more=8 * MIB,
-     words={"admin_timeout": "1s"}, get_lba_status=lambda conn, cmd: None, asks=1)
+     words={"admin_timeout": "4s"}, get_lba_status=lambda conn, cmd: None, asks=1)
 copy("allocated: the connection ends instead: it is asked three times", None, more=8 * MIB,
      identified=offering(), get_lba_status=lambda conn, cmd: conn.reset(), asks=3)
 
@@ -127,9 +127,10 @@ def _():
     with Target(namespaces={1: Namespace(contents())}, identified=offering(),
                 get_lba_status=lambda conn, cmd: None) as t, \
             tempfile.TemporaryDirectory(prefix="weft-") as folder:
-        argv = [weft.BINARY, "cp", t.uri(nsid=1, **PATIENT), str(pathlib.Path(folder, "out"))]
+        argv = [weft.BINARY, "cp", t.uri(nsid=1, **PATIENT | dict(admin_timeout="10m")),
+                str(pathlib.Path(folder, "out"))]
         copying = subprocess.Popen(argv, stdin=subprocess.DEVNULL, stderr=subprocess.PIPE)
         weft.wait_until(lambda: (0, "get_lba_status") in t.commands, "the question")
         copying.send_signal(signal.SIGINT)
-        _, err = copying.communicate(timeout=20)        # PATIENT waits for 30 s
+        _, err = copying.communicate(timeout=60)
         assert copying.returncode == 130 and b"SIGINT" in err, (copying.returncode, err)

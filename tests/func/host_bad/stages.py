@@ -96,7 +96,7 @@ def ending(method, chosen, end):
 def stage(name, method, chosen):
     command = write if method in ("write", "solicit") else read
     for how, (end, why) in ENDS.items():
-        words = HASTY if "silence" in how else LOST.get(name)
+        words = HASTY if why in (LATE, ANY) else LOST.get(name)
         fails(f"{how} at {name}", why, command, words=words,
               **{method: ending(method, chosen, end)})
 
