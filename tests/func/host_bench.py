@@ -12,6 +12,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "lib"))
 
 import tap
 from bench import BLOCK, FAILED, FILE_NS, OK, USAGE, bench, loaded, measured, running, said, uri
+from command import messages
 from fixture import with_target
 from weft import ANY_PORT, wait_until
 
@@ -170,7 +171,7 @@ def _(t):
             assert word in result.stdout, f"no {word}:\n{result.stdout}"
         assert result.stdout.isascii() == (locale == "C")
         assert max(map(len, result.stdout.splitlines()[1:])) <= 80, result.stdout
-        assert not result.stderr, result.stderr
+        assert not messages(result.stderr), result.stderr
 
 
 @with_target("the plot is SVG and says the conditions", ns=["mem:64M,block=4096"])

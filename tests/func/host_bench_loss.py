@@ -16,7 +16,7 @@ import target
 import weft
 from bench import FAILED, FILE_NS, OK, loaded, running, told, uri
 from cluster import INACCESSIBLE, OPTIMIZED, with_cluster
-from command import interrupt_twice, on_terminal
+from command import interrupt_twice, messages, on_terminal
 from fixture import with_target
 from weft import Target, wait_until
 
@@ -72,12 +72,6 @@ def _():
         assert "after a reconnect" in last and "mem:" in last, process.stderr_text
 
 
-def spoken(process):
-    """Its messages, but for those about waiting: they depend on how long it took."""
-    return [line for line in process.stderr_text.splitlines()
-            if "waiting" not in line and "there is a path again" not in line]
-
-
 @tap.case("a target that goes away is told, and that it is back", limit_s=100)
 def _():
     with steady("file:{dir}/a.img,size=64M") as t:
@@ -87,7 +81,7 @@ def _():
             told(process, "connected again to ")
             process.send_signal(signal.SIGINT)
         assert process.returncode == OK, process.stderr_text
-        lost, again = spoken(process)[:2]
+        lost, again = messages(process.stderr_text)[:2]
         assert lost.startswith(f"weft bench: connection lost to {uri(t)}: "), lost
         assert lost.endswith("; reconnecting") and again == f"weft bench: connected again to {uri(t)}"
         report = json.loads(process.stdout_text)
@@ -145,7 +139,7 @@ def _(t):
     loss = json.loads(process.stdout_text)["losses"][0]
     assert loss["why"] in ("inaccessible (ANA group 7)", "changing (ANA group 7)"), loss
     assert loss["seconds"] > 0, loss
-    lost, back = spoken(process)[:2]
+    lost, back = messages(process.stderr_text)[:2]
     assert lost.startswith(f"weft bench: path lost: 127.0.0.1:{t.addr[1]}: "), lost
     assert back.startswith(f"weft bench: path back: 127.0.0.1:{t.addr[1]}, after "), back
 

@@ -14,7 +14,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "lib"))
 
 import tap
 import weft
-from command import FAILED, OK, run, start, text, uri
+from command import FAILED, OK, messages, run, start, text, uri
 from fixture import with_target
 
 M = 1 << 20
@@ -119,7 +119,8 @@ def _(t):
 def _(t):
     for args in (["id", uri(t, 1)], ["ls", uri(t, 1)], ["ls", uri(t, nqn="")]):
         result = run(*args)
-        assert result.returncode == OK and not result.stderr, (args, result.stderr)
+        assert result.returncode == OK and not messages(result.stderr), (args, result.stderr)
+        assert "for a path" not in result.stderr, result.stderr
     assert "inaccessible" in text("ls", uri(t, 1))
 
 
