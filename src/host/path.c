@@ -12,8 +12,8 @@
  * A target that ends closes its connections one after the other. That of an I/O queue says nothing of
  * the others; the admin queue's, which may be about to follow, says that the controller is no more. So
  * before the association is torn down, home sends a Keep Alive, and listens until that is answered and
- * for a few turns more, or until the admin queue is closed. A controller that does neither within a
- * second is silent. Meanwhile no I/O of a namespace goes there.
+ * for a few turns more, or until the admin queue is closed. A controller that does neither within
+ * three seconds is silent. Meanwhile no I/O of a namespace goes there.
  *
  * Everything here runs on home. */
 #include <errno.h>
@@ -30,7 +30,7 @@
 enum { ASIDE_MS = 2 };
 
 /* For an answer; and then in several turns: it may be this machine that is late. */
-enum { UNHEARD_MS = 1000, LISTEN_MS = 5, LISTENS = 6 };
+enum { UNHEARD_MS = 3000, LISTEN_MS = 5, LISTENS = 6 };
 
 enum event {
 	EV_UP,     /* set-up is through */

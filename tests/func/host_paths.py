@@ -22,7 +22,7 @@ import tap
 import weft
 from bench import running
 from host_bad import PATIENT, Namespace, Result, Silence, Target, judge, normally, read, run, write
-from stranger import OfTwoQueues, Stranger, after, silent
+from stranger import EndsSlowly, OfTwoQueues, Stranger, after, silent
 
 OPTIMIZED, NON_OPTIMIZED, INACCESSIBLE, LOSS, CHANGE = 1, 2, 3, 4, 15
 ANA_NOTICE = (2, 3, 0xC)
@@ -759,10 +759,10 @@ def _():
         assert s.order == ["late"], s.order
 
 
-def of_two_queues(name, closes, wanted):
+def of_two_queues(name, make, wanted):
     @tap.case(name)
     def _():
-        with OfTwoQueues(closes) as s, tempfile.NamedTemporaryFile(prefix="weft-") as file:
+        with make() as s, tempfile.NamedTemporaryFile(prefix="weft-") as file:
             file.write(b"x" * 8192)
             file.flush()
             s.host = command.start("cp", file.name,
@@ -783,11 +783,12 @@ def both_go_at_once(at):
     assert at("again 1") < at("late") and at("again 2") < at("late")
 
 
-of_two_queues("a connection that its controller closed says nothing of the writes on the others", [1],
-              only_the_first_goes_at_once)
-of_two_queues("… each that it closed says so of its own", [1, 2], both_go_at_once)
-of_two_queues("… that of the admin queue says so of all, also if it is not the first", [1, 0],
-              both_go_at_once)
+of_two_queues("a connection that its controller closed says nothing of the writes on the others",
+              lambda: OfTwoQueues([1]), only_the_first_goes_at_once)
+of_two_queues("… each that it closed says so of its own", lambda: OfTwoQueues([1, 2]), both_go_at_once)
+of_two_queues("… that of the admin queue says so of all, also if it is not the first",
+              lambda: OfTwoQueues([1, 0]), both_go_at_once)
+of_two_queues("… however long the controller takes to close it", EndsSlowly, both_go_at_once)
 
 
 # --- a long command, and a path that changes under it

@@ -96,6 +96,18 @@ class OfTwoQueues(Stranger):
         raise Silence
 
 
+class EndsSlowly(OfTwoQueues):
+    """… and closes the admin queue's connection when the host asks whether it is alive."""
+
+    def __init__(self):
+        super().__init__([1])
+
+    def keep_alive(self, conn, cmd):
+        if conn.ctrl is self.lost:
+            conn.close()
+        normally(conn, "keep_alive", cmd)
+
+
 class GivenUp(Stranger):
     """… and lets the host in again when that has given it up for dead."""
     WORDS = Stranger.WORDS | dict(loss_timeout="100ms", reconnect_delay="1m", reconnect_delay_max="1m")
