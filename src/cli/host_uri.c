@@ -61,7 +61,7 @@ void weft_host_limit(const char *uri, struct weft_options *options)
 		return;
 	options->connect_ms = config.options.connect_ms;
 	options->loss_ms = config.options.loss_ms;
-	if (strstr(uri, "fast_io_fail="))
+	if (host_config_has(&config, "fast_io_fail"))
 		options->fast_io_fail_ms = config.options.fast_io_fail_ms;
 	else
 		options->fast_io_fail_ms = options->loss_ms ? options->loss_ms : most_ms;

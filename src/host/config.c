@@ -258,6 +258,7 @@ static int set_once(struct host_config *config, const struct word *word, const c
 		return weft_fail(err, -EINVAL, "%s=%s: %s is given twice, with two values",
 				 word->name, text, word->name);
 	*seen |= bit;
+	config->words |= bit;
 	return rc;
 }
 
@@ -396,6 +397,11 @@ static int check_options(const struct host_config *config, struct weft_err *err)
 					 words[i].name, words[i].min, words[i].max, value);
 	}
 	return 0;
+}
+
+bool host_config_has(const struct host_config *config, const char *word)
+{
+	return config->words >> (find_word(word) - words) & 1;
 }
 
 int host_config_parse(const struct weft_uri_parts *parts, const char *shared,

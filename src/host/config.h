@@ -20,6 +20,7 @@ struct host_config {
 	uint8_t hostid[16];
 	uint32_t nsid;
 	cpu_set_t cpus; /* none: not given */
+	uint64_t words; /* of URIs: a bit for each that was given */
 };
 
 /* Where a path leads, as it was written. */
@@ -32,6 +33,9 @@ struct host_place {
 int host_config_parse(const struct weft_uri_parts *parts, const char *shared,
 		      const struct weft_options *options, struct host_config *config,
 		      struct weft_err *err);
+
+/* Whether a URI had @word, such as "nsid". */
+bool host_config_has(const struct host_config *config, const char *word);
 
 /* uris.c: "URI,URI". Returns how many there are in @places, which has room for HOST_PATHS_MAX. */
 int host_places_parse(const char *uris, const struct weft_options *options,

@@ -53,6 +53,22 @@ static void discovery_service(void **state)
 	assert_string_equal(config.subnqn, NVME_NQN_DISCOVERY);
 }
 
+/* A name may hold what looks like a word. */
+static void words_given(void **state)
+{
+	struct weft_uri_parts parts;
+	struct host_config config;
+
+	assert_int_equal(weft_uri_split(BASE "fast_io_fail=1?depth=4&nsid=1", &parts, NULL), 0);
+	assert_int_equal(host_config_parse(&parts, "kato=1s", NULL, &config, NULL), 0);
+	assert_true(host_config_has(&config, "depth"));
+	assert_true(host_config_has(&config, "nsid"));
+	assert_true(host_config_has(&config, "kato"));
+	assert_false(host_config_has(&config, "fast_io_fail"));
+	assert_int_equal(parse("?fast_io_fail=0", NULL, &config, NULL), 0);
+	assert_true(host_config_has(&config, "fast_io_fail"));
+}
+
 /* --- words ------------------------------------------------------------------------------------ */
 
 #define OPTION(field) offsetof(struct host_config, options.field)
@@ -473,13 +489,13 @@ static void services_are_ports(void **state)
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
-		cmocka_unit_test(defaults),           cmocka_unit_test(discovery_service),
-		cmocka_unit_test(told_by_a_service),  cmocka_unit_test(good_numbers),
-		cmocka_unit_test(good_switches),      cmocka_unit_test(identity),
-		cmocka_unit_test(bad_words),          cmocka_unit_test(words_win),
-		cmocka_unit_test(wrong_options),      cmocka_unit_test(wrong_identity),
-		cmocka_unit_test(geometry),           cmocka_unit_test(identifiers),
-		cmocka_unit_test(services_are_ports),
+		cmocka_unit_test(defaults),       cmocka_unit_test(discovery_service),
+		cmocka_unit_test(words_given),    cmocka_unit_test(told_by_a_service),
+		cmocka_unit_test(good_numbers),   cmocka_unit_test(good_switches),
+		cmocka_unit_test(identity),       cmocka_unit_test(bad_words),
+		cmocka_unit_test(words_win),      cmocka_unit_test(wrong_options),
+		cmocka_unit_test(wrong_identity), cmocka_unit_test(geometry),
+		cmocka_unit_test(identifiers),    cmocka_unit_test(services_are_ports),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
