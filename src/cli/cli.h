@@ -69,6 +69,13 @@ bool weft_cli_is_number(const char *text, uint64_t max, uint64_t *value);
 int weft_cli_number(const char *command, const char *name, const char *text, uint64_t max,
 		    uint64_t *value);
 
+/* What a length is that was not given: all there is. */
+#define WEFT_CLI_ALL UINT64_MAX
+/* 1: @text is a size for --NAME; -1: it is none, and that is said. */
+int weft_cli_size(const char *command, const char *name, const char *text, uint64_t *bytes);
+/* For an option without a value: returns 1, it is taken. */
+int weft_cli_set(bool *flag);
+
 /* @path behind the working directory where it is relative; NULL: no memory. The caller frees. */
 char *weft_cli_absolute(const char *path);
 

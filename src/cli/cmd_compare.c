@@ -3,19 +3,15 @@
  * The controller compares: the data travels to it, and nothing comes back. It tells that a piece
  * differs and not where; halving the piece finds the block. */
 #include <errno.h>
-#include <fcntl.h>
 #include <getopt.h>
 #include <inttypes.h>
 #include <stdio.h>
-#include <string.h>
 #include <sys/stat.h>
-#include <unistd.h>
 #include <weft/memory.h>
 
-#include "base/cleanup.h"
 #include "cli/cli.h"
-#include "cli/cp/cp.h"
 #include "cli/host_options.h"
+#include "cli/input.h"
 #include "cli/print.h"
 #include "cli/progress.h"
 #include "cli/range.h"
@@ -58,7 +54,7 @@ struct flags {
 	const char *command, *uri, *input;
 	struct weft_options connect;
 	uint32_t nsid;
-	uint64_t offset, length; /* WEFT_CP_ALL: what the input has */
+	uint64_t offset, length; /* WEFT_CLI_ALL: what the input has */
 	bool json, quiet;
 };
 
@@ -66,8 +62,7 @@ struct compare {
 	const struct flags *flags;
 	struct weft_remote *remote;
 	struct weft_queue *queue;
-	const char *name; /* of the input */
-	int fd;
+	struct weft_input input;
 	char *buf;
 	uint64_t done; /* bytes that are equal */
 	bool differs;
@@ -76,46 +71,14 @@ struct compare {
 
 /* --- the input -------------------------------------------------------------------------------- */
 
-static int open_input(struct compare *c, struct weft_err *err)
-{
-	const char *path = c->flags->input;
-	bool is_stdin = !strcmp(path, "-");
-
-	c->name = is_stdin ? "standard input" : path;
-	if (is_stdin && isatty(STDIN_FILENO))
-		return weft_fail(err, -EINVAL,
-				 "standard input is a terminal; put a pipe or \"< FILE\" there");
-	c->fd = is_stdin ? dup(STDIN_FILENO) : open(path, O_RDONLY | O_CLOEXEC);
-	return c->fd < 0 ? weft_fail(err, -errno, "%s: %s", c->name, strerror(errno)) : 0;
-}
-
-/* Fills the buffer up to @want bytes; fewer at the end of the input. */
-static ssize_t read_piece(struct compare *c, size_t want, struct weft_err *err)
-{
-	size_t at = 0;
-
-	while (at < want) {
-		ssize_t got = read(c->fd, c->buf + at, want - at);
-
-		if (got < 0 && errno == EINTR)
-			continue;
-		if (got < 0)
-			return weft_fail(err, -errno, "%s: %s", c->name, strerror(errno));
-		if (got == 0)
-			break;
-		at += (size_t)got;
-	}
-	return (ssize_t)at;
-}
-
 /* For the bar; 0: a pipe, whose length nobody knows. */
 static uint64_t input_length(const struct compare *c)
 {
 	struct stat st;
 
-	if (c->flags->length != WEFT_CP_ALL)
+	if (c->flags->length != WEFT_CLI_ALL)
 		return c->flags->length;
-	return fstat(c->fd, &st) == 0 && S_ISREG(st.st_mode) ? (uint64_t)st.st_size : 0;
+	return fstat(c->input.fd, &st) == 0 && S_ISREG(st.st_mode) ? (uint64_t)st.st_size : 0;
 }
 
 /* --- comparing -------------------------------------------------------------------------------- */
@@ -174,15 +137,15 @@ static int check_end(const struct compare *c, size_t got, bool ended, struct wef
 	const struct weft_ns_info *info = &c->remote->ns_info;
 	uint64_t total = c->done + got, rest = total % info->block_size;
 
-	if (ended && c->flags->length != WEFT_CP_ALL && total < c->flags->length)
+	if (ended && c->flags->length != WEFT_CLI_ALL && total < c->flags->length)
 		return weft_fail(err, -EINVAL, "%s ended after %" PRIu64 " of %" PRIu64 " bytes",
-				 c->name, total, c->flags->length);
+				 c->input.name, total, c->flags->length);
 	if (rest)
 		return weft_fail(err, -EINVAL, "%s ended after %s, inside a block of %" PRIu32,
-				 c->name, weft_exact_text(total).s, info->block_size);
+				 c->input.name, weft_exact_text(total).s, info->block_size);
 	if (got > info->size - c->flags->offset - c->done)
 		return weft_fail(err, -ERANGE, "%s goes beyond the end of %s, which has %s",
-				 c->name, c->flags->uri, weft_exact_text(info->size).s);
+				 c->input.name, c->flags->uri, weft_exact_text(info->size).s);
 	return 0;
 }
 
@@ -195,7 +158,7 @@ static int compare_all(struct compare *c, struct weft_err *err)
 	weft_progress_start(&progress, "comparing", input_length(c), c->flags->quiet);
 	while (rc == 0 && !c->differs && c->done < length) {
 		size_t want = length - c->done < PIECE ? (size_t)(length - c->done) : PIECE;
-		ssize_t got = read_piece(c, want, err);
+		ssize_t got = weft_input_fill(&c->input, c->buf, want, err);
 
 		rc = got < 0 ? (int)got : check_end(c, (size_t)got, (size_t)got < want, err);
 		if (rc == 0 && got)
@@ -229,9 +192,10 @@ static int compare(struct compare *c, struct weft_err *err)
 static int report(const struct compare *c)
 {
 	const struct flags *flags = c->flags;
-	json_auto_t *json = json_pack("{s:s, s:s, s:I, s:I, s:b}", "source", c->name, "destination",
-				      flags->uri, "offset", (json_int_t)flags->offset, "bytes",
-				      (json_int_t)c->done, "equal", !c->differs);
+	json_auto_t *json = json_pack("{s:s, s:s, s:I, s:I, s:b}", "source", c->input.name,
+				      "destination", flags->uri, "offset",
+				      (json_int_t)flags->offset, "bytes", (json_int_t)c->done,
+				      "equal", !c->differs);
 
 	if (c->differs)
 		json_object_set_new(json, "differs_at", json_integer((json_int_t)c->at));
@@ -243,7 +207,7 @@ static int report(const struct compare *c)
 		return EXIT_OK;
 	fprintf(stderr,
 		"%s: %s differs from %s: the first difference is in the block at %" PRIu64 "\n",
-		flags->command, flags->uri, c->name, c->at);
+		flags->command, flags->uri, c->input.name, c->at);
 	return EXIT_FAILED;
 }
 
@@ -253,18 +217,16 @@ static int take_flag(void *arg, int option)
 
 	switch (option) {
 	case OPT_OFFSET:
-		return weft_cp_size(flags->command, "offset", optarg, &flags->offset);
+		return weft_cli_size(flags->command, "offset", optarg, &flags->offset);
 	case OPT_LENGTH:
-		return weft_cp_size(flags->command, "length", optarg, &flags->length);
+		return weft_cli_size(flags->command, "length", optarg, &flags->length);
 	case 'i':
 		flags->input = optarg;
 		return 1;
 	case OPT_JSON:
-		flags->json = true;
-		return 1;
+		return weft_cli_set(&flags->json);
 	case 'q':
-		flags->quiet = true;
-		return 1;
+		return weft_cli_set(&flags->quiet);
 	case OPT_NS:
 		return weft_host_ns_option(flags->command, optarg, &flags->nsid);
 	default:
@@ -275,9 +237,9 @@ static int take_flag(void *arg, int option)
 static int run(const struct flags *flags)
 {
 	struct weft_remote remote = { .ctrl = NULL };
-	struct compare c = { .flags = flags, .remote = &remote, .fd = -1 };
+	struct compare c = { .flags = flags, .remote = &remote };
 	struct weft_err err = { "" };
-	int rc = open_input(&c, &err);
+	int rc = weft_input_open(&c.input, flags->input, &err);
 
 	if (rc == 0)
 		rc = weft_remote_open(&remote, flags->quiet ? NULL : flags->command, flags->uri,
@@ -285,13 +247,13 @@ static int run(const struct flags *flags)
 	if (rc == 0)
 		rc = compare(&c, &err);
 	weft_remote_close(&remote);
-	weft_closep(&c.fd);
+	weft_input_close(&c.input);
 	return rc < 0 ? weft_cli_failed(flags->command, err.text) : report(&c);
 }
 
 int weft_cmd_compare(int argc, char **argv)
 {
-	struct flags flags = { .command = argv[0], .input = "-", .length = WEFT_CP_ALL };
+	struct flags flags = { .command = argv[0], .input = "-", .length = WEFT_CLI_ALL };
 	int status;
 
 	weft_host_options_init(&flags.connect);
@@ -301,7 +263,7 @@ int weft_cmd_compare(int argc, char **argv)
 	if (weft_host_one_uri(argc, argv, "nvme+tcp://127.0.0.1:4420/NQN -i FILE") != EXIT_OK)
 		return EXIT_USAGE;
 	flags.uri = argv[optind];
-	if (weft_cp_is_uri(flags.input))
+	if (weft_cli_is_uri(flags.input))
 		return weft_cli_usage_error(argv[0], "-i takes a file; \"weft cp URI -\" reads a "
 						     "namespace into a pipe");
 	status = weft_host_check(argv[0], flags.uri, &flags.connect, flags.nsid, NULL);

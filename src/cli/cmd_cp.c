@@ -82,7 +82,7 @@ static int take_piece(struct weft_cp *what)
 {
 	uint64_t bytes;
 
-	if (weft_cp_size(what->command, "bs", optarg, &bytes) < 0)
+	if (weft_cli_size(what->command, "bs", optarg, &bytes) < 0)
 		return -1;
 	if (bytes >= 512 && bytes <= 64u << 20) {
 		what->piece = (uint32_t)bytes;
@@ -92,12 +92,6 @@ static int take_piece(struct weft_cp *what)
 	return -1;
 }
 
-static int set(bool *flag, bool value)
-{
-	*flag = value;
-	return 1;
-}
-
 /* 1: taken; 0: not known; -1: wrong, and that is said. */
 static int take_flag(void *arg, int option)
 {
@@ -105,25 +99,26 @@ static int take_flag(void *arg, int option)
 
 	switch (option) {
 	case OPT_OFFSET:
-		return weft_cp_size(what->command, "offset", optarg, &what->from_offset);
+		return weft_cli_size(what->command, "offset", optarg, &what->from_offset);
 	case OPT_LENGTH:
-		return weft_cp_size(what->command, "length", optarg, &what->length);
+		return weft_cli_size(what->command, "length", optarg, &what->length);
 	case OPT_TO_OFFSET:
-		return weft_cp_size(what->command, "to-offset", optarg, &what->to_offset);
+		return weft_cli_size(what->command, "to-offset", optarg, &what->to_offset);
 	case OPT_VERIFY:
-		return set(&what->verify, true);
+		return weft_cli_set(&what->verify);
 	case OPT_FORCE:
-		return set(&what->force, true);
+		return weft_cli_set(&what->force);
 	case OPT_PAD:
-		return set(&what->pad, true);
+		return weft_cli_set(&what->pad);
 	case OPT_NO_SPARSE:
-		return set(&what->sparse, false);
+		what->sparse = false;
+		return 1;
 	case OPT_JSON:
-		return set(&what->json, true);
+		return weft_cli_set(&what->json);
 	case 'q':
-		return set(&what->quiet, true);
+		return weft_cli_set(&what->quiet);
 	case 'v':
-		return set(&what->verbose, true);
+		return weft_cli_set(&what->verbose);
 	case OPT_JOBS:
 		return take_count(what->command, "jobs", 64, &what->jobs);
 	case OPT_DEPTH:
@@ -148,7 +143,7 @@ static int check_words(const struct weft_cp *what, char *const *words, int count
 		return weft_cli_usage_error(
 			what->command, "--verify does not go with -: a pipe cannot be read back");
 	for (int i = 0; i < count; i++) {
-		if (weft_cp_is_uri(words[i]) &&
+		if (weft_cli_is_uri(words[i]) &&
 		    weft_host_check(what->command, words[i], &what->connect, 0, NULL) != EXIT_OK)
 			return EXIT_USAGE;
 	}

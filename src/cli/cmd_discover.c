@@ -228,14 +228,11 @@ static int take_flag(void *arg, int option)
 
 	switch (option) {
 	case OPT_NO_REFERRALS:
-		flags->no_referrals = true;
-		return 1;
+		return weft_cli_set(&flags->no_referrals);
 	case OPT_WATCH:
-		flags->watch = true;
-		return 1;
+		return weft_cli_set(&flags->watch);
 	case OPT_JSON:
-		flags->json = true;
-		return 1;
+		return weft_cli_set(&flags->json);
 	default:
 		return weft_host_option(&flags->connect, flags->command, option, optarg);
 	}

@@ -274,17 +274,14 @@ static int take_flag(void *arg, int option)
 		return weft_cli_number(flags->command, "data-len", optarg, DATA_MAX,
 				       &flags->data_len);
 	case 'b':
-		flags->binary = true;
-		return 1;
+		return weft_cli_set(&flags->binary);
 	case OPT_SAVE:
-		flags->save = true;
-		return 1;
+		return weft_cli_set(&flags->save);
 	case 'i':
 		flags->input = optarg;
 		return 1;
 	case OPT_JSON:
-		flags->json = true;
-		return 1;
+		return weft_cli_set(&flags->json);
 	case OPT_NS:
 		return weft_host_ns_option(flags->command, optarg, &flags->nsid);
 	default:

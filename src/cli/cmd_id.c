@@ -240,11 +240,9 @@ static int take_flag(void *arg, int option)
 	case OPT_NS:
 		return weft_host_ns_option(flags->command, optarg, &flags->nsid);
 	case OPT_HEX:
-		flags->hex = true;
-		return 1;
+		return weft_cli_set(&flags->hex);
 	case OPT_JSON:
-		flags->json = true;
-		return 1;
+		return weft_cli_set(&flags->json);
 	default:
 		return weft_host_option(&flags->connect, flags->command, option, optarg);
 	}

@@ -173,14 +173,11 @@ static int take_flag(void *arg, int option)
 
 	switch (option) {
 	case OPT_JSON:
-		flags->json = true;
-		return 1;
+		return weft_cli_set(&flags->json);
 	case OPT_HEX:
-		flags->hex = true;
-		return 1;
+		return weft_cli_set(&flags->hex);
 	case 'b':
-		flags->binary = true;
-		return 1;
+		return weft_cli_set(&flags->binary);
 	case OPT_LENGTH:
 		return take_length(flags);
 	case OPT_OFFSET:

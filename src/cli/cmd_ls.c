@@ -316,8 +316,7 @@ static int take_flag(void *arg, int option)
 
 	switch (option) {
 	case OPT_JSON:
-		ls->json = true;
-		return 1;
+		return weft_cli_set(&ls->json);
 	case OPT_NS:
 		return weft_host_ns_option(ls->command, optarg, &ls->nsid);
 	default:

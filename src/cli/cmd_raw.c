@@ -235,12 +235,6 @@ static int report(const struct flags *flags, const struct exchange *x)
 
 /* --- options ---------------------------------------------------------------------------------- */
 
-static int set(bool *flag)
-{
-	*flag = true;
-	return 1;
-}
-
 static int take_dword(struct flags *flags, unsigned number)
 {
 	char name[8];
@@ -275,15 +269,15 @@ static int take_flag(void *arg, int option)
 		flags->input = optarg;
 		return 1;
 	case 'r':
-		return set(&flags->read);
+		return weft_cli_set(&flags->read);
 	case 'w':
-		return set(&flags->write);
+		return weft_cli_set(&flags->write);
 	case 'b':
-		return set(&flags->binary);
+		return weft_cli_set(&flags->binary);
 	case 's':
-		return set(&flags->show);
+		return weft_cli_set(&flags->show);
 	case OPT_JSON:
-		return set(&flags->json);
+		return weft_cli_set(&flags->json);
 	default:
 		return weft_host_option(&flags->connect, flags->command, option, optarg);
 	}

@@ -50,24 +50,20 @@ static int take_flag(void *arg, int option)
 
 	switch (option) {
 	case OPT_OFFSET:
-		return weft_cp_size(what->command, "offset", optarg, &what->from_offset);
+		return weft_cli_size(what->command, "offset", optarg, &what->from_offset);
 	case OPT_LENGTH:
-		return weft_cp_size(what->command, "length", optarg, &what->length);
+		return weft_cli_size(what->command, "length", optarg, &what->length);
 	case 'o':
 		what->to = optarg;
 		return 1;
 	case OPT_FORCE:
-		what->force = true;
-		return 1;
+		return weft_cli_set(&what->force);
 	case OPT_HEX:
-		what->hex = true;
-		return 1;
+		return weft_cli_set(&what->hex);
 	case OPT_JSON:
-		what->json = true;
-		return 1;
+		return weft_cli_set(&what->json);
 	case 'q':
-		what->quiet = true;
-		return 1;
+		return weft_cli_set(&what->quiet);
 	case OPT_NS:
 		return weft_host_ns_option(what->command, optarg, &what->nsid);
 	default:
@@ -79,14 +75,14 @@ static int check(const struct weft_cp *what)
 {
 	bool to_stdout = !strcmp(what->to, "-");
 
-	if (what->length == WEFT_CP_ALL)
+	if (what->length == WEFT_CLI_ALL)
 		return weft_cli_usage_error(what->command, "how much? --length says it; \"weft cp "
 							   "URI FILE\" reads all");
 	if (what->hex && !to_stdout)
 		return weft_cli_usage_error(what->command, "--hex does not go with -o");
 	if (what->json && to_stdout)
 		return weft_cli_usage_error(what->command, "--json goes with -o FILE");
-	if (weft_cp_is_uri(what->to))
+	if (weft_cli_is_uri(what->to))
 		return weft_cli_usage_error(what->command, "-o takes a file; \"weft cp FROM TO\" "
 							   "copies between namespaces");
 	return weft_host_check(what->command, what->from, &what->connect, what->nsid, NULL);

@@ -333,8 +333,7 @@ static int take_flag(void *arg, int option)
 	case OPT_CPTPL:
 		return take_cptpl(flags);
 	case OPT_JSON:
-		flags->json = true;
-		return 1;
+		return weft_cli_set(&flags->json);
 	case OPT_NS:
 		return weft_host_ns_option(flags->command, optarg, &flags->nsid);
 	default:

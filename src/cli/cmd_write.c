@@ -43,12 +43,6 @@ static const struct option options[] = {
 	{},
 };
 
-static int set(bool *flag)
-{
-	*flag = true;
-	return 1;
-}
-
 /* 1: taken; 0: not known; -1: wrong, and that is said. */
 static int take_flag(void *arg, int option)
 {
@@ -56,22 +50,22 @@ static int take_flag(void *arg, int option)
 
 	switch (option) {
 	case OPT_OFFSET:
-		return weft_cp_size(what->command, "offset", optarg, &what->to_offset);
+		return weft_cli_size(what->command, "offset", optarg, &what->to_offset);
 	case OPT_LENGTH:
-		return weft_cp_size(what->command, "length", optarg, &what->length);
+		return weft_cli_size(what->command, "length", optarg, &what->length);
 	case 'i':
 		what->from = optarg;
 		return 1;
 	case OPT_PAD:
-		return set(&what->pad);
+		return weft_cli_set(&what->pad);
 	case OPT_FUA:
-		return set(&what->fua);
+		return weft_cli_set(&what->fua);
 	case OPT_VERIFY:
-		return set(&what->verify);
+		return weft_cli_set(&what->verify);
 	case OPT_JSON:
-		return set(&what->json);
+		return weft_cli_set(&what->json);
 	case 'q':
-		return set(&what->quiet);
+		return weft_cli_set(&what->quiet);
 	case OPT_NS:
 		return weft_host_ns_option(what->command, optarg, &what->nsid);
 	default:
@@ -81,7 +75,7 @@ static int take_flag(void *arg, int option)
 
 static int check(const struct weft_cp *what)
 {
-	if (weft_cp_is_uri(what->from))
+	if (weft_cli_is_uri(what->from))
 		return weft_cli_usage_error(what->command, "-i takes a file; \"weft cp FROM TO\" "
 							   "copies between namespaces");
 	return weft_host_check(what->command, what->to, &what->connect, what->nsid, NULL);

@@ -12,7 +12,6 @@
 #include <stdio.h>
 
 #include "cli/cli.h"
-#include "cli/cp/cp.h"
 #include "cli/print.h"
 #include "cli/progress.h"
 #include "cli/range.h"
@@ -23,12 +22,6 @@
 
 /* --- options ---------------------------------------------------------------------------------- */
 
-static int set(bool *flag)
-{
-	*flag = true;
-	return 1;
-}
-
 int weft_erase_option(void *arg, int option)
 {
 	struct weft_erase *what = arg;
@@ -36,19 +29,19 @@ int weft_erase_option(void *arg, int option)
 	switch (option) {
 	case ERASE_OFFSET:
 		what->has_offset = true;
-		return weft_cp_size(what->command, "offset", optarg, &what->offset);
+		return weft_cli_size(what->command, "offset", optarg, &what->offset);
 	case ERASE_LENGTH:
 		what->has_length = true;
-		return weft_cp_size(what->command, "length", optarg, &what->length);
+		return weft_cli_size(what->command, "length", optarg, &what->length);
 	case ERASE_ALL:
-		return set(&what->all);
+		return weft_cli_set(&what->all);
 	case ERASE_JSON:
-		return set(&what->json);
+		return weft_cli_set(&what->json);
 	case ERASE_DEAC:
 		what->flags |= WEFT_UNMAP;
 		return 1;
 	case 'q':
-		return set(&what->quiet);
+		return weft_cli_set(&what->quiet);
 	case OPT_NS:
 		return weft_host_ns_option(what->command, optarg, &what->nsid);
 	default:

@@ -69,6 +69,9 @@ int weft_host_check(const char *command, const char *uri, const struct weft_opti
 /* The name that this host connects with when nobody says another. */
 void weft_host_name(char *nqn, size_t size);
 
+/* Whether @text is meant as a URI, and not as the name of a file. */
+bool weft_cli_is_uri(const char *text);
+
 /* Other URIs made from one: without its words, and without the subsystem too. */
 struct weft_place {
 	char uri[512];

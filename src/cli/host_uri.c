@@ -10,6 +10,11 @@
 #include "cli/host_options.h"
 #include "host/config.h"
 
+bool weft_cli_is_uri(const char *text)
+{
+	return !strncasecmp(text, "nvme+", 5) || strstr(text, "://");
+}
+
 /* What the first of the paths asks for; all of them are looked at. */
 static int settle(const char *uris, const struct weft_options *options, struct host_config *config,
 		  struct weft_err *err)

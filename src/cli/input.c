@@ -8,43 +8,70 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/cleanup.h"
 #include "base/err.h"
 
-/* One byte more than there is room for tells that there are more. */
-static ssize_t read_all(int fd, char *buf, size_t max)
+int weft_input_open(struct weft_input *input, const char *path, struct weft_err *err)
+{
+	bool is_stdin = !strcmp(path, "-");
+
+	input->name = is_stdin ? "standard input" : path;
+	input->fd = -1;
+	if (is_stdin && isatty(STDIN_FILENO))
+		return weft_fail(err, -EINVAL,
+				 "standard input is a terminal; put a pipe or \"< FILE\" there");
+	input->fd = is_stdin ? dup(STDIN_FILENO) : open(path, O_RDONLY | O_CLOEXEC);
+	return input->fd < 0 ? weft_fail(err, -errno, "%s: %s", input->name, strerror(errno)) : 0;
+}
+
+void weft_input_close(struct weft_input *input)
+{
+	if (input->fd >= 0)
+		close(input->fd);
+	input->fd = -1;
+}
+
+ssize_t weft_input_fill(struct weft_input *input, void *buf, size_t want, struct weft_err *err)
 {
 	size_t at = 0;
-	char more;
 
-	for (;;) {
-		ssize_t got = read(fd, at < max ? buf + at : &more, at < max ? max - at : 1);
+	while (at < want) {
+		ssize_t got = read(input->fd, (char *)buf + at, want - at);
 
 		if (got < 0 && errno == EINTR)
 			continue;
 		if (got < 0)
-			return -errno;
+			return weft_fail(err, -errno, "%s: %s", input->name, strerror(errno));
 		if (got == 0)
-			return (ssize_t)at;
-		if (at == max)
-			return -E2BIG;
+			break;
 		at += (size_t)got;
 	}
+	return (ssize_t)at;
+}
+
+/* One byte more than there is room for tells that there are more. */
+static int check_end(struct weft_input *input, size_t max, struct weft_err *err)
+{
+	char more;
+	ssize_t got = weft_input_fill(input, &more, 1, err);
+
+	if (got > 0)
+		return weft_fail(err, -E2BIG, "%s has more than %zu bytes", input->name, max);
+	return (int)got;
 }
 
 int weft_input_read(const char *path, void *buf, size_t max, size_t *length, struct weft_err *err)
 {
-	bool is_stdin = !strcmp(path, "-");
-	_cleanup_(weft_closep) int fd = is_stdin ? dup(STDIN_FILENO) :
-						   open(path, O_RDONLY | O_CLOEXEC);
-	ssize_t got = fd < 0 ? -errno : read_all(fd, buf, max);
+	struct weft_input input;
+	int rc = weft_input_open(&input, path, err);
+	ssize_t got = 0;
 
-	if (got == -E2BIG)
-		return weft_fail(err, -E2BIG, "%s has more than %zu bytes",
-				 is_stdin ? "standard input" : path, max);
-	if (got < 0)
-		return weft_fail(err, (int)got, "%s: %s", is_stdin ? "standard input" : path,
-				 strerror((int)-got));
-	*length = (size_t)got;
-	return 0;
+	if (rc == 0) {
+		got = weft_input_fill(&input, buf, max, err);
+		rc = got < 0 ? (int)got : 0;
+	}
+	if (rc == 0 && (size_t)got == max)
+		rc = check_end(&input, max, err);
+	weft_input_close(&input);
+	*length = rc == 0 ? (size_t)got : 0;
+	return rc;
 }

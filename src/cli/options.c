@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/err.h"
+#include "base/size.h"
 #include "cli/cli.h"
 
 #define OPTIONS_MAX 32
@@ -93,4 +95,27 @@ int weft_cli_number(const char *command, const char *name, const char *text, uin
 	weft_cli_usage_error(command, "--%s: expected a number up to %" PRIu64 ", got \"%s\"", name,
 			     max, text);
 	return -1;
+}
+
+int weft_cli_size(const char *command, const char *name, const char *text, uint64_t *bytes)
+{
+	struct weft_err doubt = { "" };
+	int rc = weft_size_parse(text, bytes);
+
+	/* The largest stands for "all there is". */
+	if (rc == 0 && *bytes <= INT64_MAX)
+		return 1;
+	if (weft_size_doubt(text, &doubt))
+		weft_cli_usage_error(command, "--%s: %s", name, doubt.text);
+	else
+		weft_cli_usage_error(command,
+				     "--%s: expected a size such as 4096, 64K or 1G, got \"%s\"",
+				     name, text);
+	return -1;
+}
+
+int weft_cli_set(bool *flag)
+{
+	*flag = true;
+	return 1;
 }

@@ -6,23 +6,41 @@
 #include <inttypes.h>
 
 #include "base/err.h"
-#include "cli/cp/cp.h"
+#include "cli/cli.h"
 #include "cli/units.h"
+
+int weft_cli_check_multiple(const char *option, uint64_t value, uint32_t block,
+			    struct weft_err *err)
+{
+	uint64_t below = value - value % block;
+
+	if (value == below)
+		return 0;
+	if (!below)
+		return weft_fail(err, -EINVAL,
+				 "%s %" PRIu64 " is not a multiple of the block size %" PRIu32
+				 ": use %" PRIu32,
+				 option, value, block, block);
+	return weft_fail(err, -EINVAL,
+			 "%s %" PRIu64 " is not a multiple of the block size %" PRIu32
+			 ": use %" PRIu64 " or %" PRIu64,
+			 option, value, block, below, below + block);
+}
 
 int weft_range_check(const char *uri, const struct weft_ns_info *info, uint64_t offset,
 		     uint64_t length, struct weft_err *err)
 {
-	int rc = weft_cp_check_multiple("--offset", offset, info->block_size, err);
+	int rc = weft_cli_check_multiple("--offset", offset, info->block_size, err);
 
-	if (rc == 0 && length != WEFT_CP_ALL)
-		rc = weft_cp_check_multiple("--length", length, info->block_size, err);
+	if (rc == 0 && length != WEFT_CLI_ALL)
+		rc = weft_cli_check_multiple("--length", length, info->block_size, err);
 	if (rc < 0)
 		return rc;
 	if (offset > info->size)
 		return weft_fail(err, -ERANGE,
 				 "--offset %" PRIu64 " is beyond the end of %s, which has %s",
 				 offset, uri, weft_exact_text(info->size).s);
-	if (length != WEFT_CP_ALL && length > info->size - offset)
+	if (length != WEFT_CLI_ALL && length > info->size - offset)
 		return weft_fail(err, -ERANGE,
 				 "--offset %" PRIu64 " with --length %" PRIu64
 				 " goes beyond the end of %s, which has %s",

@@ -3,7 +3,9 @@
 #include <errno.h>
 #include <inttypes.h>
 
+#include "cli/cli.h"
 #include "cli/cp/internal.h"
+#include "cli/range.h"
 #include "cli/units.h"
 
 #define JOBS_DEFAULT  4
@@ -11,38 +13,21 @@
 
 /* --- alignment -------------------------------------------------------------------------------- */
 
-int weft_cp_check_multiple(const char *option, uint64_t value, uint32_t block, struct weft_err *err)
-{
-	uint64_t below = value - value % block;
-
-	if (value == below)
-		return 0;
-	if (!below)
-		return weft_fail(err, -EINVAL,
-				 "%s %" PRIu64 " is not a multiple of the block size %" PRIu32
-				 ": use %" PRIu32,
-				 option, value, block, block);
-	return weft_fail(err, -EINVAL,
-			 "%s %" PRIu64 " is not a multiple of the block size %" PRIu32
-			 ": use %" PRIu64 " or %" PRIu64,
-			 option, value, block, below, below + block);
-}
-
 static int check_alignment(const struct cp *cp, struct weft_err *err)
 {
 	const struct cp_end *from = cp->from, *to = cp->to;
 	uint64_t length = cp->ask->length;
-	int rc = weft_cp_check_multiple(from->option, from->base, from->block, err);
+	int rc = weft_cli_check_multiple(from->option, from->base, from->block, err);
 
 	if (rc == 0)
-		rc = weft_cp_check_multiple(to->option, to->base, to->block, err);
-	if (rc == 0 && length != WEFT_CP_ALL)
-		rc = weft_cp_check_multiple("--length", length, from->block, err);
-	if (rc == 0 && length != WEFT_CP_ALL && !cp->ask->pad)
-		rc = weft_cp_check_multiple("--length", length, to->block, err);
+		rc = weft_cli_check_multiple(to->option, to->base, to->block, err);
+	if (rc == 0 && length != WEFT_CLI_ALL)
+		rc = weft_cli_check_multiple("--length", length, from->block, err);
+	if (rc == 0 && length != WEFT_CLI_ALL && !cp->ask->pad)
+		rc = weft_cli_check_multiple("--length", length, to->block, err);
 	if (rc == 0)
-		rc = weft_cp_check_multiple("--bs", cp->piece, from->block, err);
-	return rc == 0 ? weft_cp_check_multiple("--bs", cp->piece, to->block, err) : rc;
+		rc = weft_cli_check_multiple("--bs", cp->piece, from->block, err);
+	return rc == 0 ? weft_cli_check_multiple("--bs", cp->piece, to->block, err) : rc;
 }
 
 /* --- sizes ------------------------------------------------------------------------------------ */
@@ -62,7 +47,7 @@ static int too_large(const struct cp *cp, uint64_t length, struct weft_err *err)
 {
 	const struct cp_end *from = cp->from, *to = cp->to;
 
-	if (cp->ask->length != WEFT_CP_ALL)
+	if (cp->ask->length != WEFT_CLI_ALL)
 		return beyond(to, length, "written", err);
 	return weft_fail(err, -ENOSPC, "%s has %s and %s has room for %s; nothing was written",
 			 from->name, weft_exact_text(length).s, to->name,
@@ -127,7 +112,7 @@ int weft_cp_check(struct cp *cp, struct weft_err *err)
 	int rc;
 
 	cp->piece = cp->ask->piece ? cp->ask->piece : CP_PIECE;
-	cp->total = cp->ask->length != WEFT_CP_ALL ? cp->ask->length : cp->from->size;
+	cp->total = cp->ask->length != WEFT_CLI_ALL ? cp->ask->length : cp->from->size;
 	cp->sparse = cp->ask->sparse && cp->to->can_zero;
 	rc = check_alignment(cp, err);
 	if (rc == 0)

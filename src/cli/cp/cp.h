@@ -6,8 +6,6 @@
 #include <stdint.h>
 #include <weft/host.h>
 
-#define WEFT_CP_ALL UINT64_MAX
-
 struct weft_cp {
 	const char *command;             /* "weft cp", in front of what is said */
 	const char *doing, *did, *been;  /* "writing", "wrote", "written" */
@@ -15,7 +13,7 @@ struct weft_cp {
 	uint32_t nsid;                   /* of the URI, where there is one; 0: not given */
 	uint64_t from_offset, to_offset; /* where it begins in each */
 	const char *to_option;           /* what says that of @to: "--offset" */
-	uint64_t length;                 /* WEFT_CP_ALL: what there is */
+	uint64_t length;                 /* WEFT_CLI_ALL: what there is */
 	uint32_t jobs, depth, piece;     /* threads, pieces of each in flight, bytes of one */
 	bool sparse;                     /* zeroes become holes where that is possible */
 	bool verify;                     /* read back and compare */
@@ -33,13 +31,5 @@ struct weft_cp {
 void weft_cp_init(struct weft_cp *what, const char *command);
 /* Does it, shows progress, says how it ended. Returns the exit status. */
 int weft_cp(const struct weft_cp *what);
-
-/* Whether @text is meant as a URI, and not as the name of a file. */
-bool weft_cp_is_uri(const char *text);
-/* 1: @text is a size for --NAME; -1: it is none, and that is said. */
-int weft_cp_size(const char *command, const char *name, const char *text, uint64_t *bytes);
-/* "--offset 1000 is not a multiple of the block size 4096: use 4096"; @option has its dashes. */
-int weft_cp_check_multiple(const char *option, uint64_t value, uint32_t block,
-			   struct weft_err *err);
 
 #endif

@@ -8,12 +8,8 @@
 
 #include "base/cleanup.h"
 #include "cli/cp/internal.h"
+#include "cli/host_options.h"
 #include "cli/units.h"
-
-bool weft_cp_is_uri(const char *text)
-{
-	return !strncasecmp(text, "nvme+", 5) || strstr(text, "://");
-}
 
 static bool is_stored(const struct stat *st)
 {
@@ -72,7 +68,7 @@ static int open_from(struct cp *cp, struct cp_end **end, struct weft_err *err)
 
 	if (!strcmp(from, "-"))
 		return from_stdin(cp, end, err);
-	if (weft_cp_is_uri(from))
+	if (weft_cli_is_uri(from))
 		return weft_cp_ns(cp, from, end, err);
 	return from_path(cp, from, end, err);
 }
@@ -121,7 +117,7 @@ static int open_to(struct cp *cp, struct cp_end **end, struct weft_err *err)
 
 	if (!strcmp(to, "-"))
 		return to_stdout(cp, end, err);
-	if (weft_cp_is_uri(to))
+	if (weft_cli_is_uri(to))
 		return weft_cp_ns(cp, to, end, err);
 	return to_path(cp, to, end, err);
 }

@@ -11,6 +11,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "cli/cli.h"
 #include "cli/cp/internal.h"
 #include "cli/hexdump.h"
 #include "cli/units.h"
@@ -61,7 +62,7 @@ static int at_end(struct cp_end *end, struct cp_slot *slot)
 	const struct cp *cp = end->cp;
 
 	stream_of(end)->ended = true;
-	if (cp->ask->length != WEFT_CP_ALL)
+	if (cp->ask->length != WEFT_CLI_ALL)
 		return weft_fail(&slot->err, -ENODATA,
 				 "%s ended after %" PRIu64 " of %" PRIu64 " bytes", end->name,
 				 total, cp->ask->length);

@@ -14,7 +14,6 @@
 
 #include "base/cleanup.h"
 #include "base/plural.h"
-#include "base/size.h"
 #include "cli/cli.h"
 #include "cli/cp/internal.h"
 #include "cli/host_options.h"
@@ -24,25 +23,8 @@ void weft_cp_init(struct weft_cp *what, const char *command)
 {
 	*what = (struct weft_cp){ .command = command,
 				  .to_option = "--offset",
-				  .length = WEFT_CP_ALL };
+				  .length = WEFT_CLI_ALL };
 	weft_host_options_init(&what->connect);
-}
-
-int weft_cp_size(const char *command, const char *name, const char *text, uint64_t *bytes)
-{
-	struct weft_err doubt = { "" };
-	int rc = weft_size_parse(text, bytes);
-
-	/* The largest stands for "all there is". */
-	if (rc == 0 && *bytes <= INT64_MAX)
-		return 1;
-	if (weft_size_doubt(text, &doubt))
-		weft_cli_usage_error(command, "--%s: %s", name, doubt.text);
-	else
-		weft_cli_usage_error(command,
-				     "--%s: expected a size such as 4096, 64K or 1G, got \"%s\"",
-				     name, text);
-	return -1;
 }
 
 static void tell_end(const struct cp *cp, const char *role, const struct cp_end *end)
