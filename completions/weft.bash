@@ -94,10 +94,13 @@ _weft_param() {
 _weft_ctl() {
 	local word
 
-	if [ "$prev" = --control ]; then
+	case $prev in
+	--control)
 		_weft_files
 		return
-	fi
+		;;
+	--timeout) return ;;
+	esac
 	for word in "${words[@]:2:${#words[@]}-3}"; do
 		case " ${_weft_methods//[$'\n\t']/ } " in
 		*" $word "*)
@@ -106,7 +109,7 @@ _weft_ctl() {
 			;;
 		esac
 	done
-	_weft_words "--control --json -h --help $_weft_methods"
+	_weft_words "--control --json --timeout -h --help $_weft_methods"
 }
 
 _weft_mount() {

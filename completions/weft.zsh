@@ -98,6 +98,7 @@ ctl)
 	_arguments \
 		'--control[control socket]:path:_files' \
 		'--json[JSON also on a terminal]' \
+		'--timeout[for an answer]:time:' \
 		'(-h --help)'{-h,--help}'[show help]' \
 		"1:method:($methods)" \
 		'*:parameter:_weft_param'
@@ -107,7 +108,7 @@ discover)
 	(( CURRENT-- ))
 	_arguments $host \
 		'--no-referrals[do not follow referrals]' \
-		'--watch[print the log feature resv again whenever it changes]' \
+		'--watch[print the log again whenever it changes]' \
 		'--json[as JSON]' \
 		'1:URI:(nvme+tcp\:// nvme+rdma\://)'
 	;;

@@ -8,7 +8,6 @@
 #include "cli/cli.h"
 #include "cli/ctl.h"
 #include "cli/print.h"
-#include "daemon/call.h"
 #include "daemon/config.h"
 
 static const char usage[] =
@@ -33,6 +32,8 @@ static const char usage[] =
 	"  methods                                  this list, from the target itself\n"
 	"\n"
 	"      --control PATH  the target's control socket (%s)\n"
+	"      --timeout TIME  for an answer, such as 500ms or 5s (10s for status and\n"
+	"                      methods; others wait until the target has done it)\n"
 	"      --json          JSON also where a terminal would get a table\n"
 	"  -h, --help          this text\n"
 	"\n"
@@ -41,11 +42,12 @@ static const char usage[] =
 	"  weft ctl ana-set 'rules=[{\"group\": 1, \"portid\": 2, \"state\": \"inaccessible\"}]'\n"
 	"  weft ctl host-allow '{\"host\": \"nqn.2014-08.com.example:host\"}'\n";
 
-enum { OPT_CONTROL = 256, OPT_JSON };
+enum { OPT_CONTROL = 256, OPT_JSON, OPT_TIMEOUT };
 
 static const struct option options[] = {
 	{ "control", required_argument, NULL, OPT_CONTROL },
 	{ "json", no_argument, NULL, OPT_JSON },
+	{ "timeout", required_argument, NULL, OPT_TIMEOUT },
 	{ "help", no_argument, NULL, 'h' },
 	{},
 };
@@ -72,7 +74,7 @@ static void print_result(const char *method, json_t *result, bool json)
 	}
 }
 
-static int call(const char *name, const char *path, char *const *words, bool json)
+static int call(const struct ctl_ask *ask, bool json, char *const *words)
 {
 	struct weft_err err = { "" };
 	json_auto_t *result = NULL;
@@ -80,11 +82,11 @@ static int call(const char *name, const char *path, char *const *words, bool jso
 
 	params = weft_ctl_params(words + 1, &err);
 	if (!params)
-		return weft_cli_usage_error(name, "%s", err.text);
-	result = weft_ctl_call(path, words[0], params, &err);
+		return weft_cli_usage_error(ask->command, "%s", err.text);
+	result = weft_ctl_ask(ask, words[0], params, &err);
 	if (!result)
-		return weft_cli_failed(name, err.text);
-	weft_cli_warnings(name, json_object_get(result, "warnings"));
+		return weft_cli_failed(ask->command, err.text);
+	weft_cli_warnings(ask->command, json_object_get(result, "warnings"));
 	print_result(words[0], result, json);
 	return EXIT_OK;
 }
@@ -92,7 +94,7 @@ static int call(const char *name, const char *path, char *const *words, bool jso
 int weft_cmd_ctl(int argc, char **argv)
 {
 	char path_default[WEFT_CONTROL_MAX + 1];
-	const char *path = path_default;
+	struct ctl_ask ask = { .command = argv[0], .path = path_default };
 	bool json = !isatty(STDOUT_FILENO);
 	int option;
 
@@ -104,10 +106,14 @@ int weft_cmd_ctl(int argc, char **argv)
 			printf(usage, path_default);
 			return EXIT_OK;
 		case OPT_CONTROL:
-			path = optarg;
+			ask.path = optarg;
 			break;
 		case OPT_JSON:
 			json = true;
+			break;
+		case OPT_TIMEOUT:
+			if (weft_ctl_timeout(&ask, optarg) < 0)
+				return EXIT_USAGE;
 			break;
 		default:
 			return weft_cli_wrong_option(argv, option, options);
@@ -115,5 +121,5 @@ int weft_cmd_ctl(int argc, char **argv)
 	}
 	if (optind == argc)
 		return weft_cli_usage_error(argv[0], "which method? \"weft ctl status\", for one");
-	return call(argv[0], path, argv + optind, json);
+	return call(&ask, json, argv + optind);
 }

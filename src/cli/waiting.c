@@ -132,8 +132,8 @@ static void compose(const struct weft_waiting *w, const struct weft_waiting_path
 
 	if (!w->ctrl) {
 		limit_text("it is given up", w->connect_ms, "--timeout", limit, sizeof(limit));
-		snprintf(text, WEFT_WAITING_TEXT, "waiting %u s for a connection to %.400s%s",
-			 seconds, w->uri, limit);
+		snprintf(text, WEFT_WAITING_TEXT, "waiting %u s for %s %.400s%s", seconds,
+			 w->awaited ? w->awaited : "a connection to", w->uri, limit);
 		return;
 	}
 	snprintf(whom, sizeof(whom), "the subsystem");

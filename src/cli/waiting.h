@@ -16,6 +16,7 @@
 struct weft_waiting {
 	const char *command;    /* NULL: nothing is told */
 	const char *uri;        /* as the user wrote it */
+	const char *awaited;    /* of @uri, without @ctrl; NULL: "a connection to" */
 	struct weft_ctrl *ctrl; /* NULL: it is being connected to */
 	struct weft_ns *ns;     /* whose I/O waits; NULL: any live path will do */
 	uint32_t connect_ms, loss_ms, fast_io_fail_ms; /* how long for; 0: for ever */

@@ -62,7 +62,16 @@ static int check_peer(int fd, const struct weft_chased *at, const char *path, st
 			 peer.uid);
 }
 
-static int connect_to(const char *path, struct weft_err *err)
+/* Connecting, sending and receiving fail with EAGAIN then. */
+static void set_limit(int fd, uint32_t limit_ms)
+{
+	struct timeval limit = { .tv_sec = limit_ms / 1000, .tv_usec = limit_ms % 1000 * 1000 };
+
+	setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof(limit));
+	setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof(limit));
+}
+
+static int connect_to(const char *path, uint32_t limit_ms, struct weft_err *err)
 {
 	_cleanup_(weft_chased_close) struct weft_chased at = {};
 	_cleanup_(weft_closep) int fd = -1;
@@ -79,8 +88,11 @@ static int connect_to(const char *path, struct weft_err *err)
 	if (rc < 0)
 		return weft_fail(err, rc, "%s: %s", path, strerror(-rc));
 	fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-	if (fd < 0 || connect(fd, (struct sockaddr *)&addr, sizeof(addr)) < 0)
+	if (fd < 0)
 		return fail_connect(path, err);
+	set_limit(fd, limit_ms);
+	if (connect(fd, (struct sockaddr *)&addr, sizeof(addr)) < 0)
+		return errno == EAGAIN ? -EAGAIN : fail_connect(path, err);
 	rc = check_peer(fd, &at, path, err);
 	return rc < 0 ? rc : take_fd(&fd);
 }
@@ -104,22 +116,49 @@ static int send_line(int fd, json_t *request)
 	return 0;
 }
 
-/* Owns @fd. */
-static json_t *receive_line(int fd)
+/* Owns @fd. NULL, and -EAGAIN in @rc: it did not come in time; 0: there is none. */
+static json_t *receive_line(int fd, int *rc)
 {
 	_cleanup_(weft_freep) char *line = NULL;
 	FILE *stream = fdopen(fd, "r");
 	json_t *reply = NULL;
 	size_t size = 0;
 
+	*rc = 0;
 	if (!stream) {
 		close(fd);
 		return NULL;
 	}
 	if (getline(&line, &size, stream) > 0)
 		reply = json_loads(line, 0, NULL);
+	else if (ferror(stream) && errno == EAGAIN)
+		*rc = -EAGAIN;
 	fclose(stream);
 	return reply;
+}
+
+bool weft_ctl_only_looks(const char *method)
+{
+	return !strcmp(method, "status") || !strcmp(method, "methods");
+}
+
+/* What was sent may be carried out later. */
+static void fail_late(const char *path, const char *method, uint32_t limit_ms, bool sent,
+		      struct weft_err *err)
+{
+	char limit[32];
+
+	snprintf(limit, sizeof(limit), limit_ms % 1000 ? "%u ms" : "%u s",
+		 limit_ms % 1000 ? limit_ms : limit_ms / 1000);
+	if (sent && !weft_ctl_only_looks(method))
+		weft_fail(err, -ETIMEDOUT,
+			  "%s: the target has not answered for %s (--timeout); it may still carry "
+			  "%s out",
+			  path, limit, method);
+	weft_fail(err, -ETIMEDOUT,
+		  "%s: the target has not answered for %s (--timeout); is its process stopped, or "
+		  "does it hang?",
+		  path, limit);
 }
 
 /* The target's table is most likely ours. */
@@ -149,19 +188,30 @@ static json_t *result_of(json_t *reply, const char *path, const char *method, st
 	return NULL;
 }
 
-json_t *weft_ctl_call(const char *path, const char *method, json_t *params, struct weft_err *err)
+json_t *weft_ctl_call_within(const char *path, const char *method, json_t *params,
+			     uint32_t limit_ms, struct weft_err *err)
 {
 	json_auto_t *request = json_pack("{s:s, s:i, s:s, s:o}", "jsonrpc", "2.0", "id", 1,
 					 "method", method, "params", params);
 	json_auto_t *reply = NULL;
-	int fd = connect_to(path, err);
-	int rc;
+	int fd = connect_to(path, limit_ms, err), rc, late;
 
+	if (fd == -EAGAIN)
+		fail_late(path, method, limit_ms, false, err);
 	if (fd < 0)
 		return NULL;
 	rc = send_line(fd, request);
-	if (rc < 0)
+	if (rc == -EAGAIN)
+		fail_late(path, method, limit_ms, false, err);
+	else if (rc < 0)
 		weft_fail(err, rc, "%s: %s", path, strerror(-rc));
-	reply = receive_line(fd);
+	reply = receive_line(fd, &late);
+	if (late)
+		fail_late(path, method, limit_ms, true, err);
 	return result_of(reply, path, method, err);
+}
+
+json_t *weft_ctl_call(const char *path, const char *method, json_t *params, struct weft_err *err)
+{
+	return weft_ctl_call_within(path, method, params, 0, err);
 }

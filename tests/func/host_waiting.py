@@ -195,4 +195,41 @@ def _(t):
         mount.wait(30)
 
 
+# --- weft ctl -------------------------------------------------------------------------------------
+
+@with_target("weft ctl: a target that hangs is told of, and a look at it is given up")
+def _(t):
+    t.process.send_signal(signal.SIGSTOP)
+    try:
+        for method in ("status", "methods"):
+            fails("ctl", "--control", t.control, "--timeout", "1500ms", method,
+                  sentence=f"weft ctl: {t.control}: the target has not answered for 1500 ms "
+                           "(--timeout); is its process stopped, or does it hang?")
+        fails("ctl", "--control", t.control, "--timeout", "1s", "save", "path=/nonexistent/x",
+              sentence=f"weft ctl: {t.control}: the target has not answered for 1 s (--timeout); "
+                       "it may still carry save out")
+        looks = start("ctl", "--control", t.control, "status")
+        told(looks, re.compile(rf"^weft ctl: waiting \d+ s for an answer of the target at "
+                               rf"{re.escape(str(t.control))}; it is given up after 10 s "
+                               rf"\(--timeout\)$"))
+        assert looks.wait(60) == FAILED
+    finally:
+        t.process.send_signal(signal.SIGCONT)
+    fails("ctl", "--timeout", "soon", "status", code=2,
+          words=['--timeout: expected a time such as 500ms or 5s, got "soon"'])
+
+
+@with_target("weft ctl: a change has no limit of its own, and says that it waits")
+def _(t):
+    t.process.send_signal(signal.SIGSTOP)
+    changes = start("ctl", "--control", t.control, "namespace-add", "backend=mem:1M", "nsid=9")
+    try:
+        told(changes, re.compile(rf"^weft ctl: waiting \d+ s for an answer of the target at "
+                                 rf"{re.escape(str(t.control))}$"))
+    finally:
+        t.process.send_signal(signal.SIGCONT)
+    assert changes.wait(60) == OK
+    assert any(ns["nsid"] == 9 for ns in t.subsystem()["namespaces"])
+
+
 sys.exit(tap.run())

@@ -1,0 +1,46 @@
+/* ctl_call.c - asks the target, and says that it waits where no answer comes. */
+#include <stdio.h>
+
+#include "cli/cli.h"
+#include "cli/ctl.h"
+#include "cli/units.h"
+#include "cli/waiting.h"
+#include "daemon/call.h"
+
+#define LIMIT_MS 10000
+
+int weft_ctl_timeout(struct ctl_ask *ask, const char *value)
+{
+	if (!weft_ms_parse(value, &ask->limit_ms) && ask->limit_ms)
+		return 0;
+	weft_cli_usage_error(ask->command,
+			     "--timeout: expected a time such as 500ms or 5s, got \"%s\"", value);
+	return -1;
+}
+
+/* A change takes as long as it takes, and one that is given up may still be made: only who asks for
+ * a limit gets one. */
+static uint32_t limit_of(const struct ctl_ask *ask, const char *method)
+{
+	if (ask->limit_ms)
+		return ask->limit_ms;
+	return weft_ctl_only_looks(method) ? LIMIT_MS : 0;
+}
+
+json_t *weft_ctl_ask(const struct ctl_ask *ask, const char *method, json_t *params,
+		     struct weft_err *err)
+{
+	uint32_t limit_ms = limit_of(ask, method);
+	struct weft_waiting waiting = {
+		.command = ask->command,
+		.uri = ask->path,
+		.awaited = "an answer of the target at",
+		.connect_ms = limit_ms,
+	};
+	json_t *result;
+
+	weft_waiting_begin(&waiting);
+	result = weft_ctl_call_within(ask->path, method, params, limit_ms, err);
+	weft_waiting_end(&waiting);
+	return result;
+}
