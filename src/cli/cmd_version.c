@@ -3,6 +3,7 @@
 #include <isa-l.h>
 #include <jansson.h>
 #include <stdio.h>
+#include <unistd.h>
 #include <weft/weft.h>
 #include <yaml.h>
 
@@ -18,7 +19,8 @@
 static const char usage[] =
 	"usage: weft version [--json]\n"
 	"\n"
-	"The version, what is built in, and the name that this host connects with.\n"
+	"The version, what is built in, and the name that this host connects with as this\n"
+	"user.\n"
 	"\n"
 	"      --json   as JSON\n"
 	"  -h, --help   this text\n";
@@ -66,6 +68,20 @@ static void print_json(json_t *version)
 	putchar('\n');
 }
 
+/* The name ends its line, where scripts look for it. */
+static void print_host(void)
+{
+	char hostnqn[224];
+	bool made_up = weft_host_name(hostnqn, sizeof(hostnqn));
+
+	printf("  this host is %s\n", hostnqn);
+	if (made_up)
+		printf("    a name made from the machine's id and user %u; another user has another\n",
+		       geteuid());
+	else
+		printf("    the name in /etc/nvme/hostnqn\n");
+}
+
 static void print_text(json_t *version)
 {
 	json_t *features = json_object_get(version, "features");
@@ -83,7 +99,7 @@ static void print_text(json_t *version)
 	printf("  nbdkit    %s\n", *WEFT_NBDKIT ? WEFT_NBDKIT : "no");
 	printf("  TLS       no\n");
 	printf("  RDMA      %s\n", *WEFT_RDMA_VERSION ? WEFT_RDMA_VERSION : "no");
-	printf("  this host is %s\n", weft_json_text(version, "hostnqn"));
+	print_host();
 }
 
 int weft_cmd_version(int argc, char **argv)

@@ -66,8 +66,8 @@ int weft_host_one_uri(int argc, char **argv, const char *example);
  * in them. */
 int weft_host_check(const char *command, const char *uri, const struct weft_options *options,
 		    uint32_t nsid, struct weft_options *settled);
-/* The name that this host connects with when nobody says another. */
-void weft_host_name(char *nqn, size_t size);
+/* The name that this host connects with when nobody says another; true: it is one of this user. */
+bool weft_host_name(char *nqn, size_t size);
 
 /* Whether @text is meant as a URI, and not as the name of a file. */
 bool weft_cli_is_uri(const char *text);

@@ -90,13 +90,15 @@ void weft_host_wait(struct weft_waiting *waiting, const char *command, const cha
 	weft_waiting_begin(waiting);
 }
 
-void weft_host_name(char *nqn, size_t size)
+bool weft_host_name(char *nqn, size_t size)
 {
 	struct host_config config;
 
 	*nqn = '\0';
-	if (!settle("nvme+tcp://localhost", NULL, &config, NULL))
-		snprintf(nqn, size, "%s", config.hostnqn);
+	if (settle("nvme+tcp://localhost", NULL, &config, NULL) < 0)
+		return false;
+	snprintf(nqn, size, "%s", config.hostnqn);
+	return config.made_up;
 }
 
 struct weft_place weft_uri_subsystem(const char *uri)

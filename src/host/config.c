@@ -344,18 +344,20 @@ static void default_hostid(uint8_t hostid[16])
 		made_up(hostid);
 }
 
-static void default_hostnqn(char *hostnqn, size_t size)
+static void default_hostnqn(struct host_config *config)
 {
 	char line[WEFT_NQN_MAX + 2], text[37];
 	uint8_t uuid[16];
 
 	if (read_line("/etc/nvme/hostnqn", line, sizeof(line)) && !weft_nqn_check(line, NULL)) {
-		snprintf(hostnqn, size, "%.223s", line);
+		snprintf(config->hostnqn, sizeof(config->hostnqn), "%.223s", line);
 		return;
 	}
+	config->made_up = true;
 	made_up(uuid);
 	weft_uuid_format(uuid, text);
-	snprintf(hostnqn, size, "nqn.2014-08.org.nvmexpress:uuid:%s", text);
+	snprintf(config->hostnqn, sizeof(config->hostnqn), "nqn.2014-08.org.nvmexpress:uuid:%s",
+		 text);
 }
 
 static int set_identity(struct host_config *config, struct weft_err *err)
@@ -364,7 +366,7 @@ static int set_identity(struct host_config *config, struct weft_err *err)
 	int rc = 0;
 
 	default_hostid(config->hostid);
-	default_hostnqn(config->hostnqn, sizeof(config->hostnqn));
+	default_hostnqn(config);
 	if (o->hostnqn)
 		rc = set_word(config, find_word("hostnqn"), o->hostnqn, err);
 	if (rc == 0 && o->hostid)

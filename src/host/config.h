@@ -17,6 +17,7 @@ struct host_config {
 	struct sockaddr_storage addr;
 	char subnqn[WEFT_NQN_MAX + 1];
 	char hostnqn[WEFT_NQN_MAX + 1];
+	bool made_up; /* hostnqn: from the machine's id and the user */
 	uint8_t hostid[16];
 	uint32_t nsid;
 	cpu_set_t cpus; /* none: not given */

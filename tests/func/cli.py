@@ -319,7 +319,9 @@ def _():
         said(result, OK)
         assert result.stdout.strip(), f"{args} prints nothing"
     assert weft_run("-V").stdout == weft_run("--version").stdout == weft_run("version").stdout
-    for word in ("io_uring", "epoll", "FUSE", "nbdkit", "this host is nqn."):
+    for word in ("io_uring", "epoll", "FUSE", "nbdkit", "this host is nqn.",
+                 "the name in /etc/nvme/hostnqn" if os.path.exists("/etc/nvme/hostnqn") else
+                 f"made from the machine's id and user {os.geteuid()};"):
         assert word in weft_run("version").stdout, word
     facts = json.loads(weft_run("version", "--json").stdout)
     assert facts["hostnqn"].startswith("nqn.") and facts["features"]["epoll"] is True, facts
