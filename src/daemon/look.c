@@ -73,26 +73,39 @@ int weft_look_subsys(struct weft_daemon *d, char nqn[WEFT_NQN_MAX + 1], struct w
 	return 0;
 }
 
-struct any_search {
+/* Of one subsystem. */
+struct flags_search {
 	const char *nqn;
 	bool any;
+	unsigned node;
 };
 
-static void search_any(void *arg, const struct weft_subsys_info *info)
+static void search_flags(void *arg, const struct weft_subsys_info *info)
 {
-	struct any_search *search = arg;
+	struct flags_search *search = arg;
 
-	if (!strcmp(info->nqn, search->nqn))
-		search->any = info->allow_any_host;
+	if (strcmp(info->nqn, search->nqn))
+		return;
+	search->any = info->allow_any_host;
+	search->node = info->node;
 }
 
 bool weft_look_any_host(struct weft_daemon *d, const char *nqn)
 {
-	const struct weft_target_visitor visitor = { .subsys = search_any };
-	struct any_search search = { .nqn = nqn };
+	const struct weft_target_visitor visitor = { .subsys = search_flags };
+	struct flags_search search = { .nqn = nqn };
 
 	weft_target_visit(d->target, &visitor, &search);
 	return search.any;
+}
+
+unsigned weft_look_node(struct weft_daemon *d, const char *nqn)
+{
+	const struct weft_target_visitor visitor = { .subsys = search_flags };
+	struct flags_search search = { .nqn = nqn };
+
+	weft_target_visit(d->target, &visitor, &search);
+	return search.node;
 }
 
 struct about_search {

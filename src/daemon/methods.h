@@ -23,6 +23,8 @@ void weft_warn_ana(json_t *warnings, const struct weft_rules_about *about,
 /* The namespace has @size now; the configuration may say another one. */
 void weft_warn_size(json_t *warnings, struct weft_daemon *d, const char *nqn, uint32_t nsid,
 		    uint64_t size);
+/* The list of hosts changed, and is that of this member of a cluster alone. */
+void weft_warn_members(json_t *warnings, struct weft_daemon *d, const char *nqn);
 void weft_log_warnings(json_t *warnings);
 /* weft_call_result(), with them in it and in the log; owns both. */
 void weft_call_warned(struct weft_call *call, json_t *result, json_t *warnings);

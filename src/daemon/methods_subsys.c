@@ -157,6 +157,8 @@ static void change_host(struct weft_call *call, struct weft_host_params *p,
 	rc = weft_look_subsys(d, p->nqn, &s, &err);
 	if (!rc)
 		rc = change(d, s, p, warnings, &err);
+	if (!rc)
+		weft_warn_members(warnings, d, p->nqn);
 	if (rc < 0)
 		weft_call_fail(call, rc, &err);
 	else

@@ -113,6 +113,8 @@ void weft_look_exposed(struct weft_daemon *d, char uri[WEFT_URI_MAX]);
 bool weft_look_ns(struct weft_daemon *d, const char *nqn, uint32_t nsid, struct weft_ns_info *info);
 bool weft_look_any_host(struct weft_daemon *d, const char *nqn);
 unsigned weft_look_hosts(struct weft_daemon *d, const char *nqn); /* on its list */
+/* Which member of a cluster this target is for it; 0: of none. */
+unsigned weft_look_node(struct weft_daemon *d, const char *nqn);
 /* Controllers of other hosts. */
 unsigned weft_look_others(struct weft_daemon *d, const char *nqn, const char *host);
 /* Rules about ports and groups that are not there are added to @warnings. */

@@ -88,6 +88,21 @@ void weft_warn_size(json_t *warnings, struct weft_daemon *d, const char *nqn, ui
 			     file ? "" : "path=FILE ", file ? "" : ", for weft serve -c FILE"));
 }
 
+/* --- what other members of a cluster do not hear of ------------------------------------------- */
+
+void weft_warn_members(json_t *warnings, struct weft_daemon *d, const char *nqn)
+{
+	unsigned node = weft_look_node(d, nqn);
+
+	if (node)
+		json_array_append_new(
+			warnings,
+			json_sprintf(
+				"%s: this changed the list of hosts of node %u only; each member of "
+				"a cluster has its own: call the others too",
+				nqn, node));
+}
+
 /* --- a configuration, a subsystem ------------------------------------------------------------- */
 
 void weft_warn_subsys(json_t *warnings, const struct weft_subsys_config *subsys)

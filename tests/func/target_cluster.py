@@ -431,6 +431,17 @@ def _(cluster, one, two):
     two.start()
 
 
+@with_cluster("a list of hosts is one member's, and who changes it is told so")
+def _(_cluster, one, two):
+    host = "nqn.2014-08.org.nvmexpress:uuid:00000000-0000-0000-0000-00000000a11c"
+    for method, params in (("host-refuse", dict(host="any")), ("host-allow", dict(host=host)),
+                           ("host-refuse", dict(host=host))):
+        warnings = one.ctl(method, nqn=one.nqn, **params)["warnings"]
+        assert f"{one.nqn}: this changed the list of hosts of node 1 only; each member of a cluster " \
+            "has its own: call the others too" in warnings, (method, warnings)
+    assert two.subsystem()["allow_any_host"]
+
+
 @tap.case("drain and move where there is no cluster")
 def _():
     with weft.Target() as t:
