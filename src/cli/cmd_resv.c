@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/uuid.h"
 #include "cli/cli.h"
 #include "cli/host_options.h"
 #include "cli/opcodes.h"
@@ -115,20 +116,20 @@ static const char *type_text(unsigned type)
 
 /* --- commands --------------------------------------------------------------------------------- */
 
-static int run_command(const struct flags *flags, struct weft_remote *remote,
+static int run_command(const struct flags *flags, struct weft_remote *remote, uint8_t opcode,
 		       struct weft_passthru *it, union nvme_sqe *sqe, struct weft_err *err)
 {
 	int rc;
 
-	sqe->common.opcode = flags->action->opcode;
+	sqe->common.opcode = opcode;
 	sqe->common.nsid = cpu_to_le32(remote->ns_info.nsid);
 	it->sqe = sqe;
 	rc = weft_passthru_io(remote, it, err);
 	if (rc <= 0)
 		return rc;
 	return weft_fail(err, -EIO, "%s: %s: %s (NVMe status 0x%x)", flags->uri,
-			 weft_opcode_text(false, flags->action->opcode),
-			 weft_status_text((uint16_t)rc), rc & 0x7ff);
+			 weft_opcode_text(false, opcode), weft_status_text((uint16_t)rc),
+			 rc & 0x7ff);
 }
 
 /* Register, Acquire and Release have their fields in the same places, as far as they have them. */
@@ -144,7 +145,7 @@ static int change(const struct flags *flags, struct weft_remote *remote, struct 
 
 	if (action->second)
 		keys[1] = cpu_to_le64(action->second == NRKEY ? flags->nrkey : flags->prkey);
-	rc = run_command(flags, remote, &it, &sqe, err);
+	rc = run_command(flags, remote, action->opcode, &it, &sqe, err);
 	return rc < 0 ? rc : weft_passthru_check(&it, false, it.length, err);
 }
 
@@ -193,7 +194,7 @@ static int read_report(const struct flags *flags, struct weft_remote *remote, st
 	report->status = it.buf = calloc(1, size);
 	if (!it.buf)
 		return weft_fail(err, -ENOMEM, "no memory for the report");
-	rc = run_command(flags, remote, &it, &sqe, err);
+	rc = run_command(flags, remote, nvme_cmd_resv_report, &it, &sqe, err);
 	needed = told_size(report) < size ? told_size(report) : size;
 	return rc < 0 ? rc : weft_passthru_check(&it, false, needed, err);
 }
@@ -214,6 +215,11 @@ static int ask_report(const struct flags *flags, struct weft_remote *remote, str
 	if (rc == 0 && whole_size(report, remote) > report->size)
 		rc = read_report(flags, remote, report, whole_size(report, remote), err);
 	return rc;
+}
+
+static bool is_holder(const struct nvme_registered_ctrl_ext *entry)
+{
+	return entry->rcsts & 1;
 }
 
 static void hostid_text(const struct nvme_registered_ctrl_ext *entry, char text[33])
@@ -268,10 +274,51 @@ static void print_report(const struct report *report)
 
 		hostid_text(entry, hostid);
 		printf("  host %s  key 0x%016" PRIx64 "%s\n", hostid, le64_to_cpu(entry->rkey),
-		       entry->rcsts & 1 ? "  holder" : "");
+		       is_holder(entry) ? "  holder" : "");
 	}
 	if (shown(report) < told(report))
 		printf("  … %u more\n", told(report) - shown(report));
+}
+
+/* --- whether there is something to release --------------------------------------------------- */
+
+/* Release succeeds for a registrant that holds nothing, and changes nothing then (NVMe base 2.0,
+ * 8.19): what was there before says which it was. */
+struct hold {
+	bool known; /* the report could be read */
+	bool ours;
+	char why[128]; /* it is not ours */
+};
+
+static void look_at_hold(const struct flags *flags, const struct report *report, struct hold *hold)
+{
+	const struct nvme_resv_status *status = report->status;
+	uint8_t hostid[16];
+	char text[37];
+
+	weft_host_id(flags->uri, &flags->connect, hostid);
+	snprintf(hold->why, sizeof(hold->why), "no host holds a reservation");
+	for (unsigned i = 0; i < shown(report); i++) {
+		const struct nvme_registered_ctrl_ext *entry = &status->regctl_eds[i];
+
+		if (!is_holder(entry))
+			continue;
+		hold->ours |= !memcmp(entry->hostid, hostid, sizeof(hostid));
+		weft_uuid_format(entry->hostid, text);
+		snprintf(hold->why, sizeof(hold->why), "host %s holds the reservation (%s)", text,
+			 type_text(status->rtype));
+	}
+}
+
+static void read_hold(const struct flags *flags, struct weft_remote *remote, struct hold *hold)
+{
+	struct report report = { .status = NULL };
+	struct weft_err ignored = { "" };
+
+	*hold = (struct hold){ .known = !ask_report(flags, remote, &report, &ignored) };
+	if (hold->known)
+		look_at_hold(flags, &report, hold);
+	free(report.status);
 }
 
 /* --- options ---------------------------------------------------------------------------------- */
@@ -396,26 +443,39 @@ static int report(const struct flags *flags, struct weft_remote *remote, struct 
 	return rc;
 }
 
-static void print_change(const struct flags *flags, uint32_t nsid)
+static bool is_release(const struct flags *flags)
 {
+	return !strcmp(flags->action->name, "release");
+}
+
+static void print_change(const struct flags *flags, uint32_t nsid, const struct hold *hold)
+{
+	bool nothing = hold->known && !hold->ours;
 	json_auto_t *json = json_pack("{s:s, s:I}", "action", flags->action->name, "nsid",
 				      (json_int_t)nsid);
 
+	if (hold->known)
+		json_object_set_new(json, "released", json_boolean(hold->ours));
 	if (flags->json)
 		weft_print_json(json, false);
+	else if (nothing)
+		printf("nothing to release: %s, namespace %" PRIu32 "\n", hold->why, nsid);
 	else
 		printf("%s, namespace %" PRIu32 "\n", flags->action->done, nsid);
 }
 
 static int act(const struct flags *flags, struct weft_remote *remote, struct weft_err *err)
 {
+	struct hold hold = { .known = false };
 	int rc;
 
 	if (!flags->action->done)
 		return report(flags, remote, err);
+	if (is_release(flags))
+		read_hold(flags, remote, &hold);
 	rc = change(flags, remote, err);
 	if (rc == 0)
-		print_change(flags, remote->ns_info.nsid);
+		print_change(flags, remote->ns_info.nsid, &hold);
 	return rc;
 }
 

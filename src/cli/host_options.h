@@ -69,6 +69,9 @@ int weft_host_check(const char *command, const char *uri, const struct weft_opti
 /* The name that this host connects with when nobody says another; true: it is one of this user. */
 bool weft_host_name(char *nqn, size_t size);
 
+/* The host identifier that @uri and @options connect with. */
+void weft_host_id(const char *uri, const struct weft_options *options, uint8_t hostid[16]);
+
 /* Whether @text is meant as a URI, and not as the name of a file. */
 bool weft_cli_is_uri(const char *text);
 

@@ -101,6 +101,14 @@ bool weft_host_name(char *nqn, size_t size)
 	return config.made_up;
 }
 
+void weft_host_id(const char *uri, const struct weft_options *options, uint8_t hostid[16])
+{
+	struct host_config config = { .nsid = 0 };
+
+	settle(uri, options, &config, NULL);
+	memcpy(hostid, config.hostid, sizeof(config.hostid));
+}
+
 struct weft_place weft_uri_subsystem(const char *uri)
 {
 	struct weft_place place;

@@ -119,6 +119,24 @@ def _(t):
     fails(*a.args("release", "--crkey", 1, "--rtype", 1), words=["Reservation Release", "0x83"])
 
 
+@with_target("release by who does not hold the reservation releases nothing, and says so", config=CONFIG)
+def _(t):
+    a, b = Host(uri(t, 1), 1), Host(uri(t, 1), 2)
+    a.register()
+    b.register()
+    release = b.args("release", "--crkey", 2, "--rtype", 1)
+    assert text(*release) == "nothing to release: no host holds a reservation, namespace 1\n"
+    a.acquire(1)
+    assert text(*release) == (f"nothing to release: host {a.me[1]} holds the reservation "
+                              "(write-exclusive), namespace 1\n")
+    assert as_json(*release) == {"action": "release", "nsid": 1, "released": False}
+    assert a.report()["rtype"] == 1
+    assert as_json(*a.args("release", "--crkey", 1, "--rtype", 1))["released"] is True
+    a.acquire("write-exclusive-all-regs")
+    assert text(*b.args("release", "--crkey", 2, "--rtype", 5)) == "released, namespace 1\n"
+    assert a.report()["rtype"] == 0
+
+
 @with_target("more registrants than the first look has room for", limit_s=120, config=CONFIG)
 def _(t):
     hosts = [Host(uri(t, 1), n) for n in range(1, 67)]
