@@ -13,6 +13,7 @@
 #include "cli/input.h"
 #include "cli/passthru.h"
 #include "cli/print.h"
+#include "cli/reason.h"
 #include "proto/nvme.h"
 
 static const char usage[] =
@@ -78,8 +79,21 @@ struct answer {
 
 /* --- the command on the wire ------------------------------------------------------------------ */
 
-static int refused(const struct flags *flags, uint16_t status, struct weft_err *err)
+static bool is_invalid_field(uint16_t status)
 {
+	return (status & 0x7ff) == NVME_SC_INVALID_FIELD;
+}
+
+static int refused(const struct flags *flags, struct weft_remote *remote, uint32_t nsid,
+		   uint16_t status, struct weft_err *err)
+{
+	if (is_invalid_field(status) &&
+	    weft_reason_no_feature(remote->ctrl, flags->uri, (uint8_t)flags->fid, flags->name, err))
+		return -EOPNOTSUPP;
+	if (is_invalid_field(status) && flags->set && flags->value & 1 &&
+	    flags->fid == NVME_FEAT_FID_RESV_PERSIST &&
+	    weft_reason_no_persistence(remote->ctrl, flags->uri, nsid, err))
+		return -EOPNOTSUPP;
 	return weft_fail(err, -EIO, "%s: feature \"%s\": %s (NVMe status 0x%x)",
 			 weft_uri_subsystem(flags->uri).uri, flags->name, weft_status_text(status),
 			 status & 0x7ff);
@@ -145,7 +159,7 @@ static int ask(const struct flags *flags, struct weft_remote *remote, struct ans
 	rc = weft_passthru_admin(remote->ctrl, &it, err);
 	answer->result = (uint32_t)it.result;
 	if (rc > 0)
-		return refused(flags, (uint16_t)rc, err);
+		return refused(flags, remote, nsid, (uint16_t)rc, err);
 	return rc < 0 ? rc : weft_passthru_check(&it, true, it.length, err);
 }
 

@@ -15,6 +15,7 @@
 #include "cli/opcodes.h"
 #include "cli/passthru.h"
 #include "cli/print.h"
+#include "cli/reason.h"
 
 static const char usage[] =
 	"usage: weft resv ACTION [OPTION]... URI\n"
@@ -127,6 +128,10 @@ static int run_command(const struct flags *flags, struct weft_remote *remote, ui
 	rc = weft_passthru_io(remote, it, err);
 	if (rc <= 0)
 		return rc;
+	if ((rc & 0x7ff) == NVME_SC_INVALID_FIELD &&
+	    flags->cptpl == NVME_RESERVATION_CPTPL_PERSIST &&
+	    weft_reason_no_persistence(remote->ctrl, flags->uri, remote->ns_info.nsid, err))
+		return -EOPNOTSUPP;
 	return weft_fail(err, -EIO, "%s: %s: %s (NVMe status 0x%x)", flags->uri,
 			 weft_opcode_text(false, opcode), weft_status_text((uint16_t)rc),
 			 rc & 0x7ff);

@@ -103,8 +103,8 @@ def _(t):
 @with_target("what is refused, in words")
 def _(t):
     place = uri(t)
-    fails("feature", "get", "hctm", place,
-          sentence=f'weft feature: {place}: feature "hctm": invalid field (NVMe status 0x2)')
+    fails("feature", "set", "power-mgmt", 1, place,
+          sentence=f'weft feature: {place}: feature "power-mgmt": invalid field (NVMe status 0x2)')
     fails("feature", "set", "volatile-wc", 0, place, "--save", words=["0x10d"])
     fails("feature", "set", "host-id", 0, place, "-i", "-", stdin=bytes(16), words=["0x10e"])
     fails("feature", "set", "host-behavior", 0, place, "-i", "-", stdin=bytes(8), words=["0xf"])
@@ -127,6 +127,28 @@ def _():
         assert (got["name"], got["value"], got["fields"]) == ("Unknown", 0xFFFFFFFF, {}), got
     with scripted.Target(get_features=lambda conn, cmd: conn.complete(cmd, 0x7FF)) as t:
         fails("feature", "get", "kato", uri(t), words=["feature \"kato\"", "0x7ff"])
+
+
+@with_target("what the controller does not have is named, in words")
+def _(t):
+    place = f"nvme+tcp://{t.addr[0]}:{t.addr[1]}/{t.nqn}"
+    for name in ("hctm", "sw-progress", "write-protect", "0xc1"):
+        fails("feature", "get", name, uri(t), "--ns", 1,
+              sentence=f'weft feature: {place} has no feature "{name}"; "weft log features {place}" '
+                       "lists those that it has")
+    fails("feature", "set", "hctm", "1", uri(t), words=['has no feature "hctm"'])
+    fails("feature", "set", "resv-persist", "1", uri(t, 1),
+          sentence=f"weft feature: {place}: this controller does not keep the reservations of namespace "
+                   '1 through power loss (RESCAP); "weft serve" does where its subsystem has state:')
+    fails("resv", "register", uri(t, 1), "--nrkey", "1", "--cptpl", "set",
+          words=["does not keep the reservations of namespace 1 through power loss"])
+
+
+@tap.case("a target that does not tell its features: the status alone")
+def _():
+    with scripted.Target(get_features=lambda conn, cmd: conn.complete(cmd, 0x2)) as t:
+        last = fails("feature", "get", "hctm", uri(t), words=['feature "hctm"', "NVMe status"])
+        assert "has no feature" not in last, last
 
 
 sys.exit(tap.run())
