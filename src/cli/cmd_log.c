@@ -87,6 +87,17 @@ static uint32_t page_length(const struct flags *flags, const struct nvme_id_ctrl
 	return flags->length ? (uint32_t)flags->length : LENGTH_DEFAULT;
 }
 
+/* A controller may answer for a namespace with what it counted for all. */
+static void tell_whose(const struct flags *flags, const struct nvme_id_ctrl *id)
+{
+	if (flags->lid == NVME_LOG_LID_SMART && flags->nsid &&
+	    !(id->lpa & NVME_CTRL_LPA_SMART_PER_NS))
+		fprintf(stderr,
+			"%s: warning: %s does not count by namespace (LPA): these are the counters of "
+			"the whole controller\n",
+			flags->command, weft_uri_subsystem(flags->uri).uri);
+}
+
 static uint32_t piece_length(const struct weft_remote *remote)
 {
 	uint32_t most = remote->info.transfer_max;
@@ -114,6 +125,8 @@ static int read_page(const struct flags *flags, struct weft_remote *remote, void
 	if (!*page)
 		return weft_fail(err, -ENOMEM, "no memory for %" PRIu32 " bytes", *length);
 	rc = weft_log_read(remote->ctrl, &ask, piece_length(remote), *page, err);
+	if (rc == 0)
+		tell_whose(flags, (const void *)id);
 	return rc > 0 ? refused(flags, (uint16_t)rc, err) : rc;
 }
 

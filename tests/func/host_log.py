@@ -73,7 +73,11 @@ def _(t):
     smart = as_json("log", "smart", uri(t))
     assert smart["data_units_written"] == 2 and smart["host_read_commands"] >= 1, smart
     assert smart["avail_spare"] == 100 and "temperature_sensor_1" not in smart, smart
-    assert as_json("log", "smart", uri(t), "--ns", 1) == smart
+    of_ns = run("log", "smart", uri(t), "--ns", 1, "--json")
+    assert json.loads(of_ns.stdout) == smart
+    assert of_ns.stderr == (f"weft log: warning: {uri(t)} does not count by namespace (LPA): these "
+                            "are the counters of the whole controller\n"), of_ns.stderr
+    assert run("log", "smart", uri(t)).stderr == ""
     assert as_json("log", "endurance", uri(t))["data_units_written"] == 2
     assert as_json("log", "firmware", uri(t)) == {"afi": 1, "frs1": as_json("version")["version"]}
     commands = as_json("log", "effects", uri(t))
@@ -81,6 +85,20 @@ def _(t):
     assert commands["io_cmd_set"]["IOCS_1 (Write)"] == 3, commands
     group, = as_json("log", "ana", uri(t))["groups"]
     assert (group["state"], group["nsids"]) == (1, [1]), group
+
+
+@with_target("pages of a new connection say so, and where to look instead")
+def _(t):
+    for name, where in (("error", "the target's log"), ("changed-ns", '"weft ls"'),
+                        ("reservation", '"weft resv report"')):
+        shown = text("log", name, uri(t))
+        assert "none on this connection" in shown and where in shown, shown
+
+
+@tap.case("a controller that counts by namespace: no warning")
+def _():
+    with scripted.Target(identified=identified(261, 1)) as t:
+        assert run("log", "smart", uri(t), "--ns", 1).stderr == ""
 
 
 @with_target("a page by its number: bytes, from where and as many as are asked for")

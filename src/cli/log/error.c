@@ -90,5 +90,6 @@ void weft_log_error_print(const void *page, size_t size)
 		shown++;
 	}
 	if (!shown)
-		printf("  no errors\n");
+		printf("  none on this connection, whose controller is a new one; the target's log\n"
+		       "  tells of other hosts' errors, \"weft ctl status\" of those of its storage\n");
 }

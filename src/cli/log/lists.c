@@ -243,7 +243,8 @@ void weft_log_changed_print(const void *page, size_t size)
 	if (is_too_long(nsids))
 		printf("  more than the page has room for\n");
 	else if (!count)
-		printf("  none since this host connected\n");
+		printf("  none on this connection, which is new; \"weft ls\" shows what there is now,\n"
+		       "  and the target's log tells of changes\n");
 	for (size_t i = 0; i < count; i++)
 		printf("  %" PRIu32 "\n", le32_to_cpu(nsids[i]));
 }

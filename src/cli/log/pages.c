@@ -78,8 +78,14 @@ static json_t *reservation_json(const void *page, size_t size)
 
 static void reservation_print(const void *page, size_t size)
 {
+	const struct nvme_resv_notification_log *log = page;
+
 	(void)size;
-	weft_id_print_names(reservation_fields, page);
+	if (log->lpc || log->rnlpt)
+		weft_id_print_names(reservation_fields, page);
+	else
+		printf("  none on this connection, which is new; \"weft resv report\" shows what there\n"
+		       "  is now, and the target's log tells of changes\n");
 }
 
 /* --- asymmetric namespace access -------------------------------------------------------------- */
