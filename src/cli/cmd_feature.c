@@ -167,7 +167,7 @@ static int ask(const struct flags *flags, struct weft_remote *remote, struct ans
 
 static const struct feature_part supported_parts[] = {
 	{ "saveable", 0, 1, "can be saved" },
-	{ "per-namespace", 1, 1, "each namespace has its own" },
+	{ "per_namespace", 1, 1, "each namespace has its own" },
 	{ "changeable", 2, 1, "can be changed" },
 	{},
 };
@@ -207,8 +207,8 @@ static uint64_t timestamp_of(const struct answer *answer)
 static void print_json(const struct flags *flags, const struct answer *answer)
 {
 	uint32_t value = shown_value(flags, answer);
-	json_auto_t *json = json_pack("{s:I, s:s, s:I, s:o}", "feature", (json_int_t)flags->fid,
-				      "name", title_of(flags), "value", (json_int_t)value, "fields",
+	json_auto_t *json = json_pack("{s:I, s:s, s:I, s:o}", "fid", (json_int_t)flags->fid, "name",
+				      title_of(flags), "value", (json_int_t)value, "fields",
 				      weft_feature_json(shown_as(flags), value));
 
 	if (flags->set)

@@ -157,7 +157,7 @@ static json_t *nsids_json(const struct pages *pages)
 
 static void print_json(const struct pages *pages)
 {
-	json_auto_t *all = json_pack("{s:s, s:o, s:o, s:o}", "address", pages->address, "path",
+	json_auto_t *all = json_pack("{s:s, s:o, s:o, s:o}", "uri", pages->address, "path",
 				     weft_id_path_json(&pages->path), "controller",
 				     weft_id_json(weft_id_ctrl_fields, pages->ctrl), "namespaces",
 				     nsids_json(pages));

@@ -31,7 +31,7 @@ static const char usage[] =
 	"  reservation  what became of this host's registrations and reservations\n"
 	"\n"
 	"      --json          as JSON, with the names that nvme-cli has for the fields\n"
-	"      --hex           a hexdump; so is a page by its number\n"
+	"      --hex           a hexdump; so is a page by its number, without --json\n"
 	"  -b, --raw-binary    the bytes, to standard output\n"
 	"      --length N      of a page by its number: so many bytes (512)\n"
 	"      --offset N      of a page by its number: from this byte on (0)\n"
@@ -232,11 +232,13 @@ static int check(const struct flags *flags)
 					    "--json, --hex and --raw-binary do not go together");
 	if (!page && flags->json)
 		return weft_cli_usage_error(flags->command,
-					    "--json goes with a page's name, not with its number");
+					    "--json: the fields of log page %s have no names here; "
+					    "--hex and --raw-binary show it",
+					    flags->name);
 	if (page && (flags->length || flags->offset))
 		return weft_cli_usage_error(flags->command,
 					    "--length and --offset go with a page's "
-					    "number, not with its name");
+					    "number, and not with --json");
 	if (flags->group && !(page && page->of_group))
 		return weft_cli_usage_error(flags->command, "--group-id goes with endurance");
 	if (flags->nsid && page && !page->of_ns)
@@ -277,6 +279,8 @@ int weft_cmd_log(int argc, char **argv)
 					    "nvme+tcp://127.0.0.1:4420/NQN\"");
 	flags.uri = argv[optind + 1];
 	status = take_name(&flags, argv[optind]);
+	if (status == EXIT_OK && flags.json && !flags.page)
+		flags.page = weft_log_page_numbered((uint8_t)flags.lid);
 	if (status == EXIT_OK)
 		status = check(&flags);
 	return status == EXIT_OK ? run(&flags) : status;

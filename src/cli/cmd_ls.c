@@ -2,7 +2,7 @@
  *
  * What is found is put into a tree of JSON first; --json prints that, people get ls_tree.c.
  *
- *   { subsystems: [ { nqn, controllers: [ { address, state, … | error } ], namespaces: [ … ] } ] } */
+ *   { subsystems: [ { subnqn, controllers: [ { uri, state, … | error } ], namespaces: [ … ] } ] } */
 #include <errno.h>
 #include <getopt.h>
 #include <stdio.h>
@@ -127,10 +127,10 @@ static json_t *find_subsystem(struct ls *ls, const char *nqn)
 	size_t index;
 
 	json_array_foreach(ls->subsystems, index, subsys) {
-		if (!strcmp(weft_json_text(subsys, "nqn"), nqn))
+		if (!strcmp(weft_json_text(subsys, "subnqn"), nqn))
 			return subsys;
 	}
-	subsys = json_pack("{s:s, s:[], s:[]}", "nqn", nqn, "controllers", "namespaces");
+	subsys = json_pack("{s:s, s:[], s:[]}", "subnqn", nqn, "controllers", "namespaces");
 	json_array_append_new(ls->subsystems, subsys);
 	return subsys;
 }
@@ -141,9 +141,9 @@ static void add_failed(struct ls *ls, const char *nqn, const char *address, cons
 
 	ls->failed++;
 	weft_fail(&ls->first, 0, "%s", why);
-	json_array_append_new(list, json_pack("{s:s, s:s, s:s, s:I}", "address", address, "state",
-					      "failed", "error", why, "path",
-					      (json_int_t)json_array_size(list)));
+	json_array_append_new(list,
+			      json_pack("{s:s, s:s, s:s, s:I}", "uri", address, "state", "failed",
+					"error", why, "path", (json_int_t)json_array_size(list)));
 }
 
 static uint32_t wanted_ns(const struct ls *ls, const struct weft_ctrl_info *info)

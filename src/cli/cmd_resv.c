@@ -227,12 +227,6 @@ static bool is_holder(const struct nvme_registered_ctrl_ext *entry)
 	return entry->rcsts & 1;
 }
 
-static void hostid_text(const struct nvme_registered_ctrl_ext *entry, char text[33])
-{
-	for (unsigned i = 0; i < 16; i++)
-		sprintf(text + 2 * i, "%02x", entry->hostid[i]);
-}
-
 /* JSON's integers end at 2^63 here. */
 static json_t *key_json(uint64_t key)
 {
@@ -246,9 +240,12 @@ static json_t *key_json(uint64_t key)
 
 static json_t *entry_json(const struct nvme_registered_ctrl_ext *entry)
 {
-	return json_pack("{s:i, s:i, s:o, s:o}", "cntlid", le16_to_cpu(entry->cntlid), "rcsts",
+	char hostid[37];
+
+	weft_uuid_format(entry->hostid, hostid);
+	return json_pack("{s:i, s:i, s:o, s:s}", "cntlid", le16_to_cpu(entry->cntlid), "rcsts",
 			 entry->rcsts, "rkey", key_json(le64_to_cpu(entry->rkey)), "hostid",
-			 weft_json_hex(entry->hostid, sizeof(entry->hostid)));
+			 hostid);
 }
 
 static void print_report_json(const struct report *report)
@@ -268,7 +265,7 @@ static void print_report_json(const struct report *report)
 static void print_report(const struct report *report)
 {
 	const struct nvme_resv_status *status = report->status;
-	char hostid[33];
+	char hostid[37];
 
 	printf("reservation  %s\n", type_text(status->rtype));
 	printf("generation   %" PRIu32 "\n", le32_to_cpu(status->gen));
@@ -277,7 +274,7 @@ static void print_report(const struct report *report)
 	for (unsigned i = 0; i < shown(report); i++) {
 		const struct nvme_registered_ctrl_ext *entry = &status->regctl_eds[i];
 
-		hostid_text(entry, hostid);
+		weft_uuid_format(entry->hostid, hostid);
 		printf("  host %s  key 0x%016" PRIx64 "%s\n", hostid, le64_to_cpu(entry->rkey),
 		       is_holder(entry) ? "  holder" : "");
 	}

@@ -87,9 +87,10 @@ static void print_namespaces(json_t *list)
 		short_size(number_of(ns, "used"), used, sizeof(used));
 		printf("  %6lld %8s %8s %6lld %5lld  %-36s  %s%s\n",
 		       (long long)number_of(ns, "nsid"), size, used,
-		       (long long)number_of(ns, "block"), (long long)number_of(ns, "ana_group"),
-		       text_of(ns, "uuid"), text_of(ns, "backend"),
-		       json_is_true(json_object_get(ns, "readonly")) ? " (read-only)" : "");
+		       (long long)number_of(ns, "block_size"),
+		       (long long)number_of(ns, "ana_group"), text_of(ns, "uuid"),
+		       text_of(ns, "backend"),
+		       json_is_true(json_object_get(ns, "read_only")) ? " (read-only)" : "");
 		print_errors(ns);
 	}
 }
@@ -110,8 +111,8 @@ static void print_ana(json_t *groups)
 
 	json_array_foreach(groups, index, group)
 		if (strcmp(text_of(group, "state"), "optimized"))
-			printf("  %6s group %lld: %s\n", "", (long long)number_of(group, "group"),
-			       text_of(group, "state"));
+			printf("  %6s group %lld: %s\n", "",
+			       (long long)number_of(group, "ana_group"), text_of(group, "state"));
 }
 
 static void print_controllers(json_t *list)
@@ -154,7 +155,7 @@ static void print_ranges(json_t *numbers)
 
 static void print_served(json_t *member)
 {
-	json_t *groups = json_object_get(member, "groups");
+	json_t *groups = json_object_get(member, "ana_groups");
 
 	printf("serves ");
 	if (json_array_size(groups))
@@ -174,7 +175,7 @@ static json_t *groups_with(json_t *port, const char *state)
 
 	json_array_foreach(json_object_get(port, "ana"), index, group)
 		if (!strcmp(text_of(group, "state"), state))
-			json_array_append(list, json_object_get(group, "group"));
+			json_array_append(list, json_object_get(group, "ana_group"));
 	return list;
 }
 

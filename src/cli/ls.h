@@ -16,7 +16,7 @@ void weft_ls_wait(struct weft_ctrl *ctrl);
  * is not. */
 unsigned weft_ls_add_paths(struct weft_ctrl *ctrl, size_t base, json_t *list,
 			   struct weft_err *first);
-/* To @list: { path, access }, by the same numbers. @other: it is not the one that the list is
+/* To @list: { path, ana_state }, by the same numbers. @other: it is not the one that the list is
  * of. */
 void weft_ls_add_access(struct weft_ctrl *ctrl, struct weft_ns *ns, bool other, size_t base,
 			json_t *list);

@@ -41,7 +41,7 @@ static json_t *path_json(const struct weft_path_info *path, const struct weft_ct
 	json_t *json;
 
 	snprintf(version, sizeof(version), "%u.%u", info->version >> 16, info->version >> 8 & 0xff);
-	json = json_pack("{s:s, s:s, s:i, s:s, s:s, s:s, s:s, s:I, s:I, s:I, s:I, s:I}", "address",
+	json = json_pack("{s:s, s:s, s:i, s:s, s:s, s:s, s:s, s:I, s:I, s:I, s:I, s:I}", "uri",
 			 path->address, "state", weft_state_text(path->state), "cntlid",
 			 path->cntlid, "model", info->model, "serial", info->serial, "firmware",
 			 info->firmware, "version", version, "queues", (json_int_t)path->queues,
@@ -106,8 +106,9 @@ void weft_ls_add_access(struct weft_ctrl *ctrl, struct weft_ns *ns, bool other, 
 		n = weft_ns_paths(ns, paths, WEFT_PATHS_MAX);
 	}
 	for (unsigned i = 0; i < n; i++)
-		json_array_append_new(list, json_pack("{s:I, s:s}", "path",
-						      (json_int_t)(base + paths[i].path), "access",
-						      weft_access_text(other ? WEFT_ACCESS_ABSENT :
-									       paths[i].access)));
+		json_array_append_new(list,
+				      json_pack("{s:I, s:s}", "path",
+						(json_int_t)(base + paths[i].path), "ana_state",
+						weft_access_text(other ? WEFT_ACCESS_ABSENT :
+									 paths[i].access)));
 }

@@ -37,7 +37,7 @@ static void print_ctrl(json_t *ctrl, const struct lines *lines, bool last)
 	const char *more = last ? lines->nothing : lines->more;
 	const char *error = weft_json_text(ctrl, "error");
 
-	printf("%s%s  %s", last ? lines->last : lines->branch, weft_json_text(ctrl, "address"),
+	printf("%s%s  %s", last ? lines->last : lines->branch, weft_json_text(ctrl, "uri"),
 	       weft_json_text(ctrl, "state"));
 	if (*error) {
 		printf("\n%s%s\n", more, error);
@@ -65,14 +65,14 @@ static void print_used(json_t *ns)
 		printf(", %s used", weft_size_text(used).s);
 }
 
-static const char *address_of(json_t *ctrls, json_int_t path)
+static const char *uri_of(json_t *ctrls, json_int_t path)
 {
 	json_t *ctrl;
 	size_t index;
 
 	json_array_foreach(ctrls, index, ctrl) {
 		if (weft_json_number(ctrl, "path") == path)
-			return weft_json_text(ctrl, "address");
+			return weft_json_text(ctrl, "uri");
 	}
 	return "";
 }
@@ -81,7 +81,7 @@ static const char *address_of(json_t *ctrls, json_int_t path)
 static bool is_plain(json_t *paths)
 {
 	return json_array_size(paths) < 2 &&
-	       !strcmp(weft_json_text(json_array_get(paths, 0), "access"), "optimized");
+	       !strcmp(weft_json_text(json_array_get(paths, 0), "ana_state"), "optimized");
 }
 
 static void print_access(json_t *ns, json_t *ctrls, const char *more)
@@ -92,8 +92,8 @@ static void print_access(json_t *ns, json_t *ctrls, const char *more)
 	if (is_plain(paths))
 		return;
 	json_array_foreach(paths, index, path) {
-		printf("%s%s through %s\n", more, weft_json_text(path, "access"),
-		       address_of(ctrls, weft_json_number(path, "path")));
+		printf("%s%s through %s\n", more, weft_json_text(path, "ana_state"),
+		       uri_of(ctrls, weft_json_number(path, "path")));
 	}
 }
 
@@ -122,7 +122,7 @@ static void print_subsystem(json_t *subsys, const struct lines *lines)
 	json_t *namespaces = json_object_get(subsys, "namespaces"), *item;
 	size_t left = json_array_size(ctrls) + json_array_size(namespaces), index;
 
-	printf("%s\n", weft_json_text(subsys, "nqn"));
+	printf("%s\n", weft_json_text(subsys, "subnqn"));
 	json_array_foreach(ctrls, index, item)
 		print_ctrl(item, lines, --left == 0);
 	json_array_foreach(namespaces, index, item)

@@ -29,13 +29,14 @@ static void copy_keys(json_t *to, json_t *from, const char *const *keys)
 
 static json_t *namespaces_json(json_t *shown)
 {
-	static const char *const keys[] = { "nsid", "backend", "block", "uuid", "ana_group", NULL };
+	static const char *const keys[] = { "nsid", "backend", "uuid", "ana_group", NULL };
 	json_t *list = json_array(), *ns, *item;
 	size_t index;
 
 	json_array_foreach(shown, index, ns) {
 		item = json_object();
 		copy_keys(item, ns, keys);
+		json_object_set(item, "block", json_object_get(ns, "block_size"));
 		json_array_append_new(list, item);
 	}
 	return list;

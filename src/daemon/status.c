@@ -59,9 +59,10 @@ static void add_member(void *arg, const struct weft_member_info *info)
 	for (unsigned i = 0; i < WEFT_ANA_GROUP_MAX; i++)
 		if (info->serves[i])
 			json_array_append_new(groups, json_integer(i + 1));
-	json_array_append_new(w->members, json_pack("{s:I, s:b, s:b, s:o}", "node",
-						    (json_int_t)info->node, "alive", info->alive,
-						    "draining", info->draining, "groups", groups));
+	json_array_append_new(w->members,
+			      json_pack("{s:I, s:b, s:b, s:o}", "node", (json_int_t)info->node,
+					"alive", info->alive, "draining", info->draining,
+					"ana_groups", groups));
 }
 
 static void add_host(void *arg, const char *hostnqn)
@@ -71,7 +72,7 @@ static void add_host(void *arg, const char *hostnqn)
 	json_array_append_new(w->hosts, json_string(hostnqn));
 }
 
-/* As a file says it: what a rule does not name is left out. */
+/* As a file and ana-set say it, with their names; what a rule does not name is left out. */
 static void add_ana_rule(void *arg, const struct weft_ana_rule *rule)
 {
 	json_t *item = json_pack("{s:I, s:s}", "group", (json_int_t)rule->group, "state",
@@ -104,11 +105,12 @@ static void add_ns(void *arg, const struct weft_ns_info *info)
 					"s:I, s:I}",
 					"nsid", (json_int_t)info->nsid, "backend", info->backend,
 					"size", (json_int_t)info->size, "used",
-					(json_int_t)info->used, "block", (json_int_t)info->block,
-					"uuid", info->uuid, "nguid", info->nguid, "readonly",
-					info->read_only, "ana_group", (json_int_t)info->ana_group,
-					"reservation", reservations[info->reservation],
-					"registrants", (json_int_t)info->registrants, "read_errors",
+					(json_int_t)info->used, "block_size",
+					(json_int_t)info->block, "uuid", info->uuid, "nguid",
+					info->nguid, "read_only", info->read_only, "ana_group",
+					(json_int_t)info->ana_group, "reservation",
+					reservations[info->reservation], "registrants",
+					(json_int_t)info->registrants, "read_errors",
 					(json_int_t)info->read_errors, "write_errors",
 					(json_int_t)info->write_errors));
 }
@@ -144,7 +146,8 @@ static json_t *ctrl_list(const struct walk *w, const char *key)
 
 static json_t *state_json(uint32_t group, enum weft_ana_state state)
 {
-	return json_pack("{s:I, s:s}", "group", (json_int_t)group, "state", weft_ana_names[state]);
+	return json_pack("{s:I, s:s}", "ana_group", (json_int_t)group, "state",
+			 weft_ana_names[state]);
 }
 
 static void add_ana(void *arg, uint32_t group, enum weft_ana_state state)

@@ -77,8 +77,8 @@ const char *weft_access_text(enum weft_access access)
 		[WEFT_ACCESS_OPTIMIZED] = "optimized",
 		[WEFT_ACCESS_NON_OPTIMIZED] = "non-optimized",
 		[WEFT_ACCESS_INACCESSIBLE] = "inaccessible",
-		[WEFT_ACCESS_LOST] = "lost",
-		[WEFT_ACCESS_CHANGING] = "changing",
+		[WEFT_ACCESS_LOST] = "persistent-loss",
+		[WEFT_ACCESS_CHANGING] = "change",
 		[WEFT_ACCESS_ABSENT] = "absent",
 	};
 

@@ -137,7 +137,7 @@ def _(t):
         process.send_signal(signal.SIGINT)
     assert process.returncode == OK, process.stderr_text
     loss = json.loads(process.stdout_text)["losses"][0]
-    assert loss["why"] in ("inaccessible (ANA group 7)", "changing (ANA group 7)"), loss
+    assert loss["why"] in ("inaccessible (ANA group 7)", "change (ANA group 7)"), loss
     assert loss["seconds"] > 0, loss
     lost, back = messages(process.stderr_text)[:2]
     assert lost.startswith(f"weft bench: path lost: 127.0.0.1:{t.addr[1]}: "), lost

@@ -189,13 +189,45 @@ def _(t):
         assert "8 MiB, blocks of 512" in plain and "16 MiB, blocks of 4096" in plain, plain
         assert "├─" in text("ls", place, env={"LC_ALL": "C.UTF-8"})
         tree = as_json("ls", place)["subsystems"]
-        assert [s["nqn"] for s in tree] == [t.nqn], tree
+        assert [s["subnqn"] for s in tree] == [t.nqn], tree
         ctrl, = tree[0]["controllers"]
-        assert ctrl["state"] == "live" and ctrl["address"] == uri(t, nqn="")[:-1], ctrl
+        assert ctrl["state"] == "live" and ctrl["uri"] == uri(t, nqn="")[:-1], ctrl
         assert ctrl["model"] and ctrl["serial"] and ctrl["queues"] and ctrl["depth"], ctrl
-        want = [(n["nsid"], n["size"], n["block"], n["uuid"]) for n in t.subsystem()["namespaces"]]
+        want = [(n["nsid"], n["size"], n["block_size"], n["uuid"]) for n in t.subsystem()["namespaces"]]
         assert [(n["nsid"], n["size"], n["block_size"], n["uuid"])
                 for n in tree[0]["namespaces"]] == want, tree
+
+
+OTHER_NAMES = {"nqn", "block", "readonly", "read-only", "group", "groups", "access", "per-namespace"}
+
+
+def keys_of(value):
+    """Every key below a JSON value."""
+    if isinstance(value, list):
+        return set().union(*map(keys_of, value))
+    if isinstance(value, dict):
+        return set(value).union(*map(keys_of, value.values()))
+    return set()
+
+
+@with_target("JSON: the same thing has the same name in every command", **TWO)
+def _(t):
+    place = uri(t, 1)
+    (t.dir / "in").write_bytes(bytes(4096))
+    written = as_json("write", place, "-i", t.dir / "in", "--offset", "8K")
+    assert written["offset"] == 8192 and "to_offset" not in written, written
+    read = as_json("read", place, "-o", t.dir / "out", "--offset", "8K", "--length", "4K")
+    assert read["offset"] == 8192 and "to_offset" not in read, read
+    copied = as_json("cp", t.dir / "in", place, "--to-offset", "4K")
+    assert (copied["offset"], copied["to_offset"]) == (0, 4096), copied
+    bench = as_json("bench", place, "--time", "1s", "--warmup", "0s")
+    assert bench["target"]["address"] == f"{t.addr[0]}:{t.addr[1]}", bench["target"]
+    assert as_json("id", place)["uri"] == uri(t, nqn="")[:-1]
+    for got in (written, read, copied, bench, as_json("ls", place), as_json("discover", uri(t, nqn="")),
+                as_json("feature", "get", "kato", "--select", "supported", place)):
+        assert not keys_of(got) & OTHER_NAMES, keys_of(got) & OTHER_NAMES
+    ns = t.subsystem()["namespaces"][0]
+    assert {"block_size", "read_only", "ana_group"} <= ns.keys() and not ns.keys() & OTHER_NAMES, ns
 
 
 @with_target("ls: one namespace, by --ns or by nsid=; used is told where it says something", **TWO)
@@ -245,7 +277,7 @@ def _(t):
         result = run("ls", "--json", uri(peer, nqn=""))
         assert result.returncode == 1 and "1 of 2 controllers" in result.stderr, result.stderr
         good, gone = json.loads(result.stdout)["subsystems"]
-        assert good["nqn"] == t.nqn and good["namespaces"], good
+        assert good["subnqn"] == t.nqn and good["namespaces"], good
         assert gone["controllers"][0]["state"] == "failed", gone
         assert "refused" in gone["controllers"][0]["error"].lower(), gone
 
@@ -315,7 +347,7 @@ def _(t):
     assert ctrl["oncs"] & 0x20 and ns["rescap"] & 0x7E == 0x7E and ns["nmic"] & 1, (ctrl, ns)
     assert ns["anagrpid"] == 7, ns
     groups = {g["grpid"]: (g["state"], g["nsids"]) for g in ana["groups"] if g["nsids"]}
-    assert groups == {1: (1, [1]), 7: (2, [2, 3])} and ana["ngrps"] == len(ana["groups"]), ana
+    assert groups == {1: ("optimized", [1]), 7: ("non-optimized", [2, 3])} and ana["ngrps"] == len(ana["groups"]), ana
     page = text("id", uri(t), "--ns", 2)
     assert max(len(line) for line in page.splitlines()) <= 80, page
     for words in ("several controllers, reports ANA", "ANA changes, cross-controller resets",
@@ -359,7 +391,7 @@ def _(t):
     place = listener + "/" + t.nqn
     done("write", "--hdgst", "--ddgst", "--timeout", "20s", place, stdin=b"six!" * K)
     assert done("read", "--hdgst", place, "--length", "4K") == b"six!" * K
-    assert as_json("ls", place)["subsystems"][0]["controllers"][0]["address"] == listener
+    assert as_json("ls", place)["subsystems"][0]["controllers"][0]["uri"] == listener
 
 
 @with_target("write: from a file, a part of it, with FUA, verified; read: into a file", **TWO)
@@ -457,7 +489,7 @@ def _(t):
         assert f"{nqn} is not of the form" in result["warnings"][0], result
         entries = as_json("discover", uri(t, nqn=""))["entries"]
         place, = [e["uri"] for e in entries if e["subnqn"] == nqn]
-        assert [s["nqn"] for s in as_json("ls", place)["subsystems"]] == [nqn], place
+        assert [s["subnqn"] for s in as_json("ls", place)["subsystems"]] == [nqn], place
         assert len(done("read", f"{place}?nsid=1", "--length", "1M")) == M
         found = as_json("id", f"{uri(t, nqn=place.split('/', 3)[3])}?paths=discover&nsid=1")
         assert found["controller"]["subnqn"] == nqn, found["controller"]
@@ -465,7 +497,7 @@ def _(t):
         assert len(as_json("ls", uri(t, nqn=""))["subsystems"]) == 2
         t.ctl("subsystem-remove", nqn=nqn)
     t.takeover()
-    assert [s["nqn"] for s in as_json("ls", uri(t))["subsystems"]] == ["testnqn"]
+    assert [s["subnqn"] for s in as_json("ls", uri(t))["subsystems"]] == ["testnqn"]
 
 
 @with_target("which namespace: it has to be said where there are several", **TWO)

@@ -59,7 +59,7 @@ class Scene:
         result = run("ls", self.uri(), "--json")
         assert result.code == 0, result
         subsys, = json.loads(result.out)["subsystems"]
-        return {self.number(self.targets, c["address"]): self.number(self.guides, c["from"])
+        return {self.number(self.targets, c["uri"]): self.number(self.guides, c["from"])
                 for c in subsys["controllers"]}
 
     @staticmethod

@@ -52,7 +52,7 @@ def _():
 def _(t):
     for name in ("volatile-wc", "6", "0x06"):
         got = as_json("feature", "get", name, uri(t))
-        assert got == {"feature": 6, "name": "Volatile Write Cache", "value": 1, "fields": {"wce": 1},
+        assert got == {"fid": 6, "name": "Volatile Write Cache", "value": 1, "fields": {"wce": 1},
                        "select": "current"}, got
     assert text("feature", "get", "volatile-wc", uri(t)) == (
         "Volatile Write Cache (0x06), current: 0x00000001\n"
@@ -72,7 +72,7 @@ def _(t):
         got = as_json("feature", "get", "temp-thresh", uri(t), "--select", which)
         assert (got["value"], got["select"]) == (0xFFFF, which), got
     got = as_json("feature", "get", "resv-persist", uri(t), "--select", "supported")
-    assert got["fields"] == {"saveable": 0, "per-namespace": 1, "changeable": 1}, got
+    assert got["fields"] == {"saveable": 0, "per_namespace": 1, "changeable": 1}, got
     got = as_json("feature", "get", "host-id", uri(t), "--select", "supported")
     assert got["fields"]["changeable"] == 0 and "data" not in got, got
 
@@ -89,7 +89,7 @@ def _(t):
 @with_target("set: a value, a time, data; what a namespace has stays", config=CONFIG)
 def _(t):
     got = as_json("feature", "set", "volatile-wc", 0, uri(t))
-    assert got == {"feature": 6, "name": "Volatile Write Cache", "value": 0, "fields": {"wce": 0},
+    assert got == {"fid": 6, "name": "Volatile Write Cache", "value": 0, "fields": {"wce": 0},
                    "saved": False}, got
     assert as_json("feature", "set", "timestamp", 1 << 40, uri(t))["timestamp"] == 1 << 40
     assert as_json("feature", "set", "num-queues", 0x10001, uri(t))["fields"]["nsqa"] == 1

@@ -32,7 +32,8 @@ WRONG_USAGE = [
     (["0x", NOWHERE], ['no log page "0x"']),
     (["smart", "x"], ["expected nvme+tcp://"]),
     (["smart", NOWHERE, "--json", "--hex"], ["do not go together"]),
-    (["2", NOWHERE, "--json"], ["--json goes with a page's name"]),
+    (["0x81", NOWHERE, "--json"], ["--json: the fields of log page 0x81 have no names here"]),
+    (["2", NOWHERE, "--json", "--length", "64"], ["and not with --json"]),
     (["smart", NOWHERE, "--length", "64"], ["go with a page's number"]),
     (["2", NOWHERE, "--length", "6"], ["--length: expected a multiple of 4"]),
     (["2", NOWHERE, "--offset", "3"], ["--offset: expected a multiple of 4"]),
@@ -80,11 +81,12 @@ def _(t):
     assert run("log", "smart", uri(t)).stderr == ""
     assert as_json("log", "endurance", uri(t))["data_units_written"] == 2
     assert as_json("log", "firmware", uri(t)) == {"afi": 1, "frs1": as_json("version")["version"]}
-    commands = as_json("log", "effects", uri(t))
-    assert commands["admin_cmd_set"]["ACS_6 (Identify)"] == 1, commands
-    assert commands["io_cmd_set"]["IOCS_1 (Write)"] == 3, commands
+    commands = {(c["queue"], c["opcode"]): c for c in as_json("log", "effects", uri(t))["commands"]}
+    assert commands["admin", 6] == dict(opcode=6, name="Identify", queue="admin", effects=1, lbcc=False,
+                                        ncc=False, nic=False, ccc=False, cse=0), commands
+    assert commands["io", 1]["name"] == "Write" and commands["io", 1]["lbcc"], commands
     group, = as_json("log", "ana", uri(t))["groups"]
-    assert (group["state"], group["nsids"]) == (1, [1]), group
+    assert (group["state"], group["state_raw"], group["nsids"]) == ("optimized", 1, [1]), group
 
 
 @with_target("pages of a new connection say so, and where to look instead")
@@ -106,6 +108,7 @@ def _(t):
     raw = done("log", "smart", uri(t), "-b")
     assert done("log", "2", uri(t), "-b") == raw == done("log", "0x02", uri(t), "-b")
     assert done("log", "2", uri(t), "-b", "--offset", 4, "--length", 124) == raw[4:128]
+    assert as_json("log", "2", uri(t)).keys() == as_json("log", "smart", uri(t)).keys()
     assert text("log", "2", uri(t), "--length", 16).startswith("00000000  00 00 00 64 "), raw
     assert text("log", "2", uri(t), "--offset", 16, "--length", 16).startswith("00000010  ")
 

@@ -998,12 +998,12 @@ def _():
         result = ls(p, "--json")
         subsys, = json.loads(result.out)["subsystems"]
         assert [c["state"] for c in subsys["controllers"]] == ["live"] * 3, subsys
-        assert [c["address"] for c in subsys["controllers"]] == \
+        assert [c["uri"] for c in subsys["controllers"]] == \
             [f"nvme+tcp://127.0.0.1:{t.addr[1]}" for t in p.targets], subsys
-        access = {x["path"]: x["access"] for x in subsys["namespaces"][0]["paths"]}
-        assert access == {0: "optimized", 1: "non-optimized", 2: "changing"}, access
+        access = {x["path"]: x["ana_state"] for x in subsys["namespaces"][0]["paths"]}
+        assert access == {0: "optimized", 1: "non-optimized", 2: "change"}, access
         tree = ls(p).out.decode()
-        for t, word in zip(p.targets, ("optimized", "non-optimized", "changing")):
+        for t, word in zip(p.targets, ("optimized", "non-optimized", "change")):
             assert f"{word} through nvme+tcp://127.0.0.1:{t.addr[1]}\n" in tree, tree
 
 
@@ -1079,8 +1079,8 @@ def _():
         ports = [l["uri"] for l in t.ctl("status")["listeners"]]
         result = run("ls", ports[0], "--json")
         subsys, = json.loads(result.out)["subsystems"]
-        assert {c["path"]: c["address"] for c in subsys["controllers"]} == dict(enumerate(ports))
-        access = {x["path"]: x["access"] for x in subsys["namespaces"][0]["paths"]}
+        assert {c["path"]: c["uri"] for c in subsys["controllers"]} == dict(enumerate(ports))
+        access = {x["path"]: x["ana_state"] for x in subsys["namespaces"][0]["paths"]}
         assert access == {0: "inaccessible", 1: "optimized"}, access
         tree = run("ls", ports[0]).out.decode()
         for port, word in zip(ports, ("inaccessible", "optimized")):
@@ -1098,7 +1098,7 @@ def _():
             result = run("ls", service.uri(""), "--json")
             subsys, = json.loads(result.out)["subsystems"]
             assert [c["state"] for c in subsys["controllers"]] == ["failed", "live", "live"], subsys
-            access = {x["path"]: x["access"] for x in subsys["namespaces"][0]["paths"]}
+            access = {x["path"]: x["ana_state"] for x in subsys["namespaces"][0]["paths"]}
             assert access == {1: "inaccessible", 2: "absent"}, access
             tree = run("ls", service.uri("")).out.decode()
             assert f"inaccessible through nvme+tcp://127.0.0.1:{t.addr[1]}\n" in tree, tree

@@ -3,6 +3,7 @@
 import pathlib
 import struct
 import sys
+import uuid
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "lib"))
 
@@ -57,9 +58,8 @@ class Host:
 
     def __init__(self, place, number):
         self.place, self.key = place, number
-        self.id = f"{number:02x}" * 16
-        uuid = f"{self.id[:8]}-{self.id[8:12]}-{self.id[12:16]}-{self.id[16:20]}-{self.id[20:]}"
-        self.me = ["--hostid", uuid, "--hostnqn", f"nqn.2014-08.org.nvmexpress:uuid:{uuid}"]
+        self.id = str(uuid.UUID(bytes=bytes([number]) * 16))
+        self.me = ["--hostid", self.id, "--hostnqn", f"nqn.2014-08.org.nvmexpress:uuid:{self.id}"]
 
     def args(self, action, *words):
         return ["resv", action, self.place, *words, *self.me]

@@ -163,7 +163,7 @@ def _(t, ctrl):
 
 def by_port(t):
     """{portid: {group: state}}, as status has it."""
-    return {p["portid"]: {a["group"]: a["state"] for a in p["ana"]} for p in t.subsystem()["ports"]}
+    return {p["portid"]: {a["ana_group"]: a["state"] for a in p["ana"]} for p in t.subsystem()["ports"]}
 
 
 @with_target("status: what each port shows to hosts that no rule names", config=CONFIG)
@@ -251,7 +251,7 @@ def _(t):
             ana_set(t, *rules, replace=True)
             assert t.subsystem()["ana"] == rules
             assert [states(ctrl)[1] for ctrl in ctrls] == want, rules
-            shown = {c["cntlid"]: {g["group"]: g["state"] for g in c["ana"]}
+            shown = {c["cntlid"]: {g["ana_group"]: g["state"] for g in c["ana"]}
                      for c in t.controllers()}
             assert [shown[ctrl.cntlid] for ctrl in ctrls] == [states(ctrl) for ctrl in ctrls]
 

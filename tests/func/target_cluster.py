@@ -40,10 +40,10 @@ def _(cluster, one, two):
     assert cluster.cluster(2)["node"] == 2 and cluster.cluster(2)["of"] == 2
     for node, here in ((one, "optimized"), (two, "inaccessible")):
         members = node.subsystem()["cluster"]["members"]
-        assert [m["groups"] for m in members] == [[1, 2], []], members
+        assert [m["ana_groups"] for m in members] == [[1, 2], []], members
         port, = node.subsystem()["ports"]
         assert port["portid"] == node.ctl("status")["listeners"][0]["portid"], port
-        assert port["ana"] == [dict(group=g, state=here) for g in (1, 2)], port
+        assert port["ana"] == [dict(ana_group=g, state=here) for g in (1, 2)], port
         _, table = on_terminal("ctl", "--control", node.control, "status")
         assert "of 2: 1 serves groups 1-2, 2 serves none" in table, table
         assert f"port {port['portid']}: {here} 1-2" in table, table

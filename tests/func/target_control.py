@@ -126,7 +126,7 @@ def _(t):
 
 
 def identities(t, ctrl):
-    keep = ("nsid", "uuid", "nguid", "size", "block", "readonly")
+    keep = ("nsid", "uuid", "nguid", "size", "block_size", "read_only")
     subsystems = {s["nqn"]: (s["serial"], s["model"], s["allow_any_host"], sorted(s["hosts"]),
                              [[ns[k] for k in keep] for ns in s["namespaces"]])
                   for s in t.ctl("status")["subsystems"]}

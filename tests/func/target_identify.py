@@ -73,7 +73,7 @@ def _(t, ctrl):
         raw, disk = ctrl.identify(0, ns["nsid"]), ctrl.disk(ns["nsid"])
         nsze, ncap, nuse = struct.unpack_from("<3Q", raw)
         assert nsze == ncap >= nuse and nsze * disk.block == ns["size"]
-        assert disk.block == ns["block"]
+        assert disk.block == ns["block_size"]
         assert raw[30] & 1, "NMIC: may be shared by controllers"
         assert raw[33] & 7 == 1, "DLFEAT: deallocated blocks read as zeroes"
         assert raw[104:120] != bytes(16), "NGUID"

@@ -58,7 +58,7 @@ class Cluster:
 
     def groups(self, node):
         """How many groups each node serves, as this one sees it."""
-        return [len(m["groups"]) for m in self.cluster(node)["members"]]
+        return [len(m["ana_groups"]) for m in self.cluster(node)["members"]]
 
     def until(self, node, groups):
         weft.wait_until(lambda: self.groups(node) == groups, f"groups {groups}", UNTIL_S)

@@ -524,7 +524,7 @@ static const struct {
 	{ "a", false, true, "refused", 3, 0 },
 	{ "b", false, true, "silent", 4, 2 },
 	{ "a", false, false, "", 5, 1 },
-	{ "a", true, true, "changing (ANA group 1)", 6, 3 },
+	{ "a", true, true, "change (ANA group 1)", 6, 3 },
 	{ "a", true, true, "inaccessible (ANA group 1)", 7, 0 },
 	{ "a", false, true, "reset", 8, 4 },
 	{ "a", true, false, "", 9, 3 },

@@ -33,7 +33,7 @@ static struct bench_loss *begin(struct bench_losses *l, const char *path, bool a
 	return loss;
 }
 
-/* The first cause counts; but "changing" is the beginning of one. */
+/* The first cause counts; but "change" is the beginning of one. */
 struct bench_loss *bench_loss_note(struct bench_losses *l, const char *path, bool access, bool lost,
 				   const char *why, double at_s)
 {
@@ -41,7 +41,7 @@ struct bench_loss *bench_loss_note(struct bench_losses *l, const char *path, boo
 
 	if (lost && !loss)
 		return begin(l, path, access, why, at_s);
-	if (lost && !strncmp(loss->why, "changing", 8))
+	if (lost && !strncmp(loss->why, "change ", 7))
 		snprintf(loss->why, sizeof(loss->why), "%s", why);
 	if (lost || !loss)
 		return NULL;

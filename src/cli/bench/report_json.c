@@ -38,14 +38,22 @@ static json_t *config_json(const struct bench_config *c)
 		"hdgst", c->hdgst, "ddgst", c->ddgst);
 }
 
+static const char *without_scheme(const char *uri)
+{
+	const char *scheme = strstr(uri, "://");
+
+	return scheme ? scheme + 3 : uri;
+}
+
 static json_t *target_json(const struct bench_result *r)
 {
 	return json_pack("{s:s, s:s, s:s, s:s, s:s, s:s, s:i, s:i, s:I, s:b, s:i}", "uri", r->where,
-			 "transport", r->path.transport, "address", r->info.address, "subnqn",
-			 r->info.subnqn, "model", r->info.model, "firmware", r->info.firmware,
-			 "nsid", (int)r->ns_info.nsid, "block_size", (int)r->ns_info.block_size,
-			 "size", (json_int_t)r->ns_info.size, "volatile_cache",
-			 r->info.volatile_cache, "queue_depth", (int)r->info.depth);
+			 "transport", r->path.transport, "address", without_scheme(r->info.address),
+			 "subnqn", r->info.subnqn, "model", r->info.model, "firmware",
+			 r->info.firmware, "nsid", (int)r->ns_info.nsid, "block_size",
+			 (int)r->ns_info.block_size, "size", (json_int_t)r->ns_info.size,
+			 "volatile_cache", r->info.volatile_cache, "queue_depth",
+			 (int)r->info.depth);
 }
 
 static json_t *percentiles_json(const struct weft_hist *hist)

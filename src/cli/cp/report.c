@@ -46,17 +46,20 @@ static json_t *counters(const struct cp *cp)
 
 static void print_json(const struct cp *cp)
 {
-	uint64_t offset = cp->from->base ? cp->from->base : cp->to->base;
+	/* weft read and weft write have one offset, that in the namespace. */
+	bool two = !strcmp(cp->ask->to_option, "--to-offset");
+	uint64_t offset = two || cp->from->base ? cp->from->base : cp->to->base;
 	json_auto_t *json =
-		json_pack("{s:s, s:s, s:I, s:I, s:I, s:I, s:I, s:I, s:f, s:b, s:I, s:I, s:I}",
-			  "source", cp->from->name, "destination", cp->to->name, "offset",
-			  (json_int_t)offset, "to_offset", (json_int_t)cp->to->base, "bytes",
-			  (json_int_t)cp->total, "zeroes", (json_int_t)cp->zeroed, "padding",
-			  (json_int_t)padding(cp), "verified", (json_int_t)cp->verified, "seconds",
-			  rounded(cp->seconds), "flushed", cp->flushed, "jobs",
+		json_pack("{s:s, s:s, s:I, s:I, s:I, s:I, s:I, s:f, s:b, s:I, s:I, s:I}", "source",
+			  cp->from->name, "destination", cp->to->name, "offset", (json_int_t)offset,
+			  "bytes", (json_int_t)cp->total, "zeroes", (json_int_t)cp->zeroed,
+			  "padding", (json_int_t)padding(cp), "verified", (json_int_t)cp->verified,
+			  "seconds", rounded(cp->seconds), "flushed", cp->flushed, "jobs",
 			  (json_int_t)cp->jobs, "depth", (json_int_t)cp->depth, "bs",
 			  (json_int_t)cp->piece);
 
+	if (two)
+		json_object_set_new(json, "to_offset", json_integer((json_int_t)cp->to->base));
 	json_object_set_new(json, "counters", counters(cp));
 	weft_print_json(json, false);
 }

@@ -25,6 +25,24 @@ uint32_t weft_id_ana_size(const struct nvme_id_ctrl *id)
 	return (size < READ_MAX ? (uint32_t)size : READ_MAX) & ~3u;
 }
 
+static const char *state_text(unsigned state)
+{
+	switch (state) {
+	case NVME_ANA_STATE_OPTIMIZED:
+		return "optimized";
+	case NVME_ANA_STATE_NONOPTIMIZED:
+		return "non-optimized";
+	case NVME_ANA_STATE_INACCESSIBLE:
+		return "inaccessible";
+	case NVME_ANA_STATE_PERSISTENT_LOSS:
+		return "persistent-loss";
+	case NVME_ANA_STATE_CHANGE:
+		return "change";
+	default:
+		return "reserved";
+	}
+}
+
 static json_t *group_json(const struct nvme_ana_group_desc *group, const __le32 *nsid,
 			  uint32_t count)
 {
@@ -32,9 +50,11 @@ static json_t *group_json(const struct nvme_ana_group_desc *group, const __le32 
 
 	for (uint32_t i = 0; i < count; i++)
 		json_array_append_new(nsids, json_integer(le32_to_cpu(nsid[i])));
-	return json_pack("{s:I, s:I, s:i, s:o}", "grpid", (json_int_t)le32_to_cpu(group->grpid),
-			 "chgcnt", (json_int_t)le64_to_cpu(group->chgcnt), "state",
-			 group->state & 0xf, "nsids", nsids);
+	return json_pack("{s:I, s:I, s:s, s:i, s:o}", "grpid",
+			 (json_int_t)le32_to_cpu(group->grpid), "chgcnt",
+			 (json_int_t)le64_to_cpu(group->chgcnt), "state",
+			 state_text(group->state & 0xf), "state_raw", group->state & 0xf, "nsids",
+			 nsids);
 }
 
 /* Descriptors follow each other at multiples of 4. */
@@ -80,24 +100,6 @@ int weft_id_ana(struct weft_ctrl *ctrl, const struct nvme_id_ctrl *id, json_t **
 
 /* --- lines ------------------------------------------------------------------------------------ */
 
-static const char *state_text(json_int_t state)
-{
-	switch (state) {
-	case NVME_ANA_STATE_OPTIMIZED:
-		return "optimized";
-	case NVME_ANA_STATE_NONOPTIMIZED:
-		return "non-optimized";
-	case NVME_ANA_STATE_INACCESSIBLE:
-		return "inaccessible";
-	case NVME_ANA_STATE_PERSISTENT_LOSS:
-		return "persistent loss";
-	case NVME_ANA_STATE_CHANGE:
-		return "change";
-	default:
-		return "reserved";
-	}
-}
-
 static json_int_t number(const json_t *object, const char *name)
 {
 	return json_integer_value(json_object_get(object, name));
@@ -119,7 +121,7 @@ static void print_group(const json_t *group)
 			used += (size_t)snprintf(text + used, sizeof(text) - used, " %lld",
 						 (long long)json_integer_value(nsid));
 	}
-	weft_id_print_line(name, state_text(number(group, "state")),
+	weft_id_print_line(name, json_string_value(json_object_get(group, "state")),
 			   json_array_size(nsids) ? text : "no namespaces");
 }
 

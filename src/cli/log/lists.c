@@ -29,18 +29,9 @@ static const struct {
 	{ NVME_LOG_LID_SANITIZE, "Sanitize Status" },
 };
 
-static const struct log_page *page_of(uint8_t lid)
-{
-	const struct log_page *page = weft_log_pages;
-
-	while (page->name && page->lid != lid)
-		page++;
-	return page->name ? page : NULL;
-}
-
 static const char *title_of(uint8_t lid)
 {
-	const struct log_page *page = page_of(lid);
+	const struct log_page *page = weft_log_page_numbered(lid);
 
 	if (page)
 		return page->title;
@@ -53,7 +44,7 @@ static const char *title_of(uint8_t lid)
 
 static const char *name_of(uint8_t lid)
 {
-	const struct log_page *page = page_of(lid);
+	const struct log_page *page = weft_log_page_numbered(lid);
 
 	return page ? page->name : "";
 }
@@ -101,31 +92,35 @@ static const struct {
 	{ 1 << 17, "not beside another one at all" },
 };
 
-/* nvme-cli's keys: "ACS_2 (Get Log Page)". */
-static json_t *set_json(const __le32 *commands, bool admin)
+static json_t *command_json(uint8_t opcode, bool admin, uint32_t value)
 {
-	json_t *object = json_object();
+	return json_pack("{s:i, s:s, s:s, s:I, s:b, s:b, s:b, s:b, s:i}", "opcode", opcode, "name",
+			 weft_opcode_text(admin, opcode), "queue", admin ? "admin" : "io",
+			 "effects", (json_int_t)value, "lbcc", !!(value & NVME_CMD_EFFECTS_LBCC),
+			 "ncc", !!(value & NVME_CMD_EFFECTS_NCC), "nic",
+			 !!(value & NVME_CMD_EFFECTS_NIC), "ccc", !!(value & NVME_CMD_EFFECTS_CCC),
+			 "cse", (int)(value >> 16 & 7));
+}
 
+static void add_commands(json_t *list, const __le32 *commands, bool admin)
+{
 	for (unsigned i = 0; i < 256; i++) {
 		uint32_t value = le32_to_cpu(commands[i]);
-		char key[64];
 
-		if (!(value & NVME_CMD_EFFECTS_CSUPP))
-			continue;
-		snprintf(key, sizeof(key), "%s_%u (%s)", admin ? "ACS" : "IOCS", i,
-			 weft_opcode_text(admin, (uint8_t)i));
-		json_object_set_new(object, key, json_integer(value));
+		if (value & NVME_CMD_EFFECTS_CSUPP)
+			json_array_append_new(list, command_json((uint8_t)i, admin, value));
 	}
-	return object;
 }
 
 json_t *weft_log_effects_json(const void *page, size_t size)
 {
 	const struct nvme_cmd_effects_log *log = page;
+	json_t *list = json_array();
 
 	(void)size;
-	return json_pack("{s:o, s:o}", "admin_cmd_set", set_json(log->acs, true), "io_cmd_set",
-			 set_json(log->iocs, false));
+	add_commands(list, log->acs, true);
+	add_commands(list, log->iocs, false);
+	return json_pack("{s:o}", "commands", list);
 }
 
 static void print_effects(uint32_t value)

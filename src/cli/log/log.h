@@ -28,6 +28,7 @@ struct log_page {
 extern const struct log_page weft_log_pages[];
 /* By either name; NULL: there is none. */
 const struct log_page *weft_log_page_named(const char *name);
+const struct log_page *weft_log_page_numbered(uint8_t lid);
 
 /* What to ask for. */
 struct log_ask {

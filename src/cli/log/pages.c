@@ -157,3 +157,12 @@ const struct log_page *weft_log_page_named(const char *name)
 	}
 	return NULL;
 }
+
+const struct log_page *weft_log_page_numbered(uint8_t lid)
+{
+	for (const struct log_page *page = weft_log_pages; page->name; page++) {
+		if (page->lid == lid)
+			return page;
+	}
+	return NULL;
+}
