@@ -93,15 +93,19 @@ static int address_width(const struct weft_discovery *log)
 	return width;
 }
 
+static void print_nothing(const struct flags *flags)
+{
+	char nqn[224];
+
+	weft_host_nqn(flags->uri, &flags->connect, nqn);
+	printf("the log is empty: nothing is exported to this host; this host is %s\n", nqn);
+}
+
 static void print_table(const struct weft_discovery *log)
 {
 	int width = address_width(log);
 	char address[300];
 
-	if (!log->count) {
-		printf("the log is empty: nothing is exported to this host\n");
-		return;
-	}
 	printf("%-9s  %-*s  %6s  %-9s  %s\n", "TRANSPORT", width, "ADDRESS", "PORTID", "TYPE",
 	       "SUBSYSTEM");
 	for (unsigned i = 0; i < log->count; i++) {
@@ -117,6 +121,8 @@ static void print_log(const struct flags *flags, const struct weft_discovery *lo
 {
 	if (flags->json)
 		print_json(log, flags->watch);
+	else if (!log->count)
+		print_nothing(flags);
 	else
 		print_table(log);
 	weft_cli_flush();

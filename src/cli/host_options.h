@@ -71,6 +71,8 @@ bool weft_host_name(char *nqn, size_t size);
 
 /* The host identifier that @uri and @options connect with. */
 void weft_host_id(const char *uri, const struct weft_options *options, uint8_t hostid[16]);
+/* The host's name, likewise. */
+void weft_host_nqn(const char *uri, const struct weft_options *options, char nqn[224]);
 
 /* Whether @text is meant as a URI, and not as the name of a file. */
 bool weft_cli_is_uri(const char *text);

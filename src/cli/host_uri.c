@@ -109,6 +109,14 @@ void weft_host_id(const char *uri, const struct weft_options *options, uint8_t h
 	memcpy(hostid, config.hostid, sizeof(config.hostid));
 }
 
+void weft_host_nqn(const char *uri, const struct weft_options *options, char nqn[224])
+{
+	struct host_config config = { .nsid = 0 };
+
+	settle(uri, options, &config, NULL);
+	memcpy(nqn, config.hostnqn, sizeof(config.hostnqn));
+}
+
 struct weft_place weft_uri_subsystem(const char *uri)
 {
 	struct weft_place place;

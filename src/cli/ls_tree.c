@@ -135,8 +135,6 @@ void weft_ls_print_tree(json_t *subsystems)
 	json_t *subsys;
 	size_t index;
 
-	if (!json_array_size(subsystems))
-		printf("no subsystem is exported to this host\n");
 	json_array_foreach(subsystems, index, subsys) {
 		if (index)
 			printf("\n");

@@ -299,7 +299,11 @@ def _(t):
     t.ctl("namespace-remove", nqn=t.nqn, nsid=1)
     assert as_json("ls", uri(t))["subsystems"][0]["namespaces"] == []
     t.ctl("subsystem-remove", nqn=t.nqn)
-    assert text("ls", uri(t, nqn="")) == "no subsystem is exported to this host\n"
+    host = as_json("version")["hostnqn"]
+    assert text("ls", uri(t, nqn="")) == f"no subsystem is exported to this host; this host is {host}\n"
+    other = "nqn.2014-08.org.nvmexpress:uuid:01234567-89ab-cdef-0123-456789abcdef"
+    for args in ([uri(t, nqn="", hostnqn=other)], [uri(t, nqn=""), "--hostnqn", other]):
+        assert text("ls", *args).endswith(f"; this host is {other}\n"), args
 
 
 # ---- id
