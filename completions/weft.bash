@@ -195,9 +195,9 @@ _weft_resv() {
 _weft_raw() {
 	case $prev in
 	--input-file) _weft_files ;;
-	--opcode | -n | --namespace-id | --cdw* | -l) ;;
+	--opcode | -n | --namespace-id | --ns | --cdw* | -l) ;;
 	*)
-		_weft_first "admin io" "--opcode -n --namespace-id --cdw2 --cdw3 --cdw10 --cdw11 --cdw12 --cdw13 --cdw14
+		_weft_first "admin io" "--opcode -n --namespace-id --ns --cdw2 --cdw3 --cdw10 --cdw11 --cdw12 --cdw13 --cdw14
 			--cdw15 -l --data-len -r --read -w --write -i --input-file -b --raw-binary -s --show-command
 			--json"
 		;;

@@ -266,6 +266,7 @@ raw)
 	_arguments $host \
 		'--opcode[which command]:number:' \
 		'(-n --namespace-id)'{-n,--namespace-id}'[namespace]:number:' \
+		'--ns[namespace]:number:' \
 		'--cdw2[dword 2]:number:' \
 		'--cdw3[dword 3]:number:' \
 		'--cdw10[dword 10]:number:' \

@@ -51,7 +51,7 @@ enum weft_paths {
 /* What a connection asks for. Start from weft_options_init(); words behind the URI's "?" win over
  * what is set here (the word is in brackets). */
 struct weft_options {
-	const char *hostnqn; /* [hostnqn] NULL: /etc/nvme/hostnqn, or made up: weft_connect(3) */
+	const char *hostnqn; /* [hostnqn] NULL: /etc/nvme/hostnqn, or made from machine and user */
 	const char *hostid;  /* [hostid] a UUID; NULL: /etc/nvme/hostid, or as above */
 	uint32_t queues;     /* [queues] I/O queues to ask the controller for: 16 */
 	uint32_t depth;      /* [depth] commands in flight on one queue: 128 */

@@ -23,7 +23,8 @@ static const char usage[] =
 	"controller refuses it.\n"
 	"\n"
 	"      --opcode N        which command; its lowest two bits say where data goes\n"
-	"  -n, --namespace-id N  the namespace (nsid= of the URI, or 0)\n"
+	"  -n, --namespace-id N  the namespace, any number (nsid= of the URI, or 0)\n"
+	"      --ns N            the namespace, as the other commands have it\n"
 	"      --cdw2 N, --cdw3 N, --cdw10 N … --cdw15 N\n"
 	"                        dwords of the command (0)\n"
 	"  -l, --data-len N      bytes of data (of the input file)\n"
@@ -59,6 +60,7 @@ static const struct option options[] = {
 	{ "raw-binary", no_argument, NULL, 'b' },
 	{ "show-command", no_argument, NULL, 's' },
 	{ "json", no_argument, NULL, OPT_JSON },
+	WEFT_NS_OPTION,
 	WEFT_HOST_OPTIONS,
 	{ "help", no_argument, NULL, 'h' },
 	{},
@@ -69,6 +71,7 @@ struct flags {
 	struct weft_options connect;
 	bool admin;
 	uint64_t opcode, nsid, length;
+	uint32_t ns;         /* of --ns; 0: not given */
 	uint32_t dwords[16]; /* those that have options */
 	bool has_opcode, has_nsid, has_length;
 	bool read, write, binary, show, json;
@@ -261,6 +264,8 @@ static int take_flag(void *arg, int option)
 		flags->has_nsid = true;
 		return weft_cli_number(flags->command, "namespace-id", optarg, UINT32_MAX,
 				       &flags->nsid);
+	case OPT_NS:
+		return weft_host_ns_option(flags->command, optarg, &flags->ns);
 	case 'l':
 		flags->has_length = true;
 		return weft_cli_number(flags->command, "data-len", optarg, DATA_MAX,
@@ -316,10 +321,13 @@ static int check(const struct flags *flags)
 		return weft_cli_usage_error(flags->command, "which command? --opcode says it");
 	if (flags->binary && flags->json)
 		return weft_cli_usage_error(flags->command, "--raw-binary does not go with --json");
+	if (flags->ns && flags->has_nsid)
+		return weft_cli_usage_error(flags->command,
+					    "--ns and --namespace-id do not go together");
 	status = check_direction(flags);
 	if (status != EXIT_OK)
 		return status;
-	return weft_host_check(flags->command, flags->uri, &flags->connect, 0, NULL);
+	return weft_host_check(flags->command, flags->uri, &flags->connect, flags->ns, NULL);
 }
 
 static int take_words(struct flags *flags, char *const *words, int count)
@@ -375,5 +383,9 @@ int weft_cmd_raw(int argc, char **argv)
 	status = take_words(&flags, argv + optind, argc - optind);
 	if (status == EXIT_OK)
 		status = check(&flags);
+	if (flags.ns) {
+		flags.has_nsid = true;
+		flags.nsid = flags.ns;
+	}
 	return status == EXIT_OK ? run(&flags) : status;
 }

@@ -324,12 +324,15 @@ static int serve_here(const struct flags *flags, struct weft_config *config,
 static int serve_config(const struct flags *flags, struct weft_config *config, struct weft_doc *doc,
 			const char *name)
 {
-	struct weft_err err = { "" };
-	int handle = -1;
+	struct weft_err err = { "" }, why = { "" };
+	int handle = -1, rc;
 
 	make_file_absolute(doc);
-	if (flags->log_file && weft_log_to(flags->log_file, &err) < 0)
+	rc = flags->log_file ? weft_log_to(flags->log_file, &why) : 0;
+	if (rc < 0) {
+		weft_fail(&err, rc, "--log-file %s", why.text);
 		return weft_cli_failed(name, err.text);
+	}
 	if (flags->detach) {
 		handle = weft_detach();
 		if (handle < 0)

@@ -162,8 +162,8 @@ static void report(const struct weft_erase *what, double seconds)
 	if (what->json)
 		weft_print_json(json, false);
 	else if (!what->quiet)
-		printf("%s %s at %" PRIu64 " in %.1f s\n", what->did,
-		       weft_size_text(what->length).s, what->offset, seconds);
+		printf("%s %s at %" PRIu64 " in %s\n", what->did, weft_size_text(what->length).s,
+		       what->offset, weft_seconds_text(seconds).s);
 }
 
 static int run(struct weft_erase *what)

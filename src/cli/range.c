@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <string.h>
 
 #include "base/err.h"
 #include "cli/cli.h"
@@ -16,7 +17,8 @@ int weft_cli_check_multiple(const char *option, uint64_t value, uint32_t block,
 
 	if (value == below)
 		return 0;
-	if (!below)
+	/* A length of 0, or pieces of it, are nothing to advise. */
+	if (!below && !strstr(option, "offset"))
 		return weft_fail(err, -EINVAL,
 				 "%s %" PRIu64 " is not a multiple of the block size %" PRIu32
 				 ": use %" PRIu32,

@@ -3,6 +3,7 @@
 #include <ctype.h>
 #include <errno.h>
 #include <inttypes.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -52,6 +53,16 @@ struct weft_text weft_clock_text(uint64_t seconds)
 		snprintf(text.s, sizeof(text.s), "%llu:%02u:%02u", hours, minutes, rest);
 	else
 		snprintf(text.s, sizeof(text.s), "%u:%02u", minutes, rest);
+	return text;
+}
+
+struct weft_text weft_seconds_text(double seconds)
+{
+	bool brief = seconds < 0.1;
+	struct weft_text text;
+
+	snprintf(text.s, sizeof(text.s), "%.1f %s", brief ? seconds * 1e3 : seconds,
+		 brief ? "ms" : "s");
 	return text;
 }
 

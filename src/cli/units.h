@@ -15,6 +15,9 @@ struct weft_text weft_exact_text(uint64_t bytes);
 /* "0:07", "12:34", "1:02:03". */
 struct weft_text weft_clock_text(uint64_t seconds);
 
+/* "3.4 s", "12.1 ms". */
+struct weft_text weft_seconds_text(double seconds);
+
 /* 10s, 500ms, 2m; a number alone is seconds. -EINVAL: it is none, or beyond a day. */
 int weft_ms_parse(const char *text, uint32_t *ms);
 

@@ -114,13 +114,20 @@ static void limit_text(const char *what, uint32_t ms, const char *option, char *
 		snprintf(text, size, "; %s after %u s (%s)", what, ms / 1000, option);
 }
 
-/* Nobody answers: which limit holds. */
 static bool none_lives(const struct weft_waiting_paths *p)
 {
 	for (unsigned i = 0; i < p->count; i++)
 		if (p->paths[i].state == WEFT_LIVE)
 			return false;
 	return true;
+}
+
+/* Nobody answers, and what waits is not I/O, or I/O that waits longer: then loss_timeout ends it. */
+static bool ends_by_loss(const struct weft_waiting *w, const struct weft_waiting_paths *p)
+{
+	bool later = !w->fast_io_fail_ms || (w->loss_ms && w->loss_ms < w->fast_io_fail_ms);
+
+	return none_lives(p) && (!w->ns || later);
 }
 
 static void compose(const struct weft_waiting *w, const struct weft_waiting_paths *p, double now_s,
@@ -141,7 +148,7 @@ static void compose(const struct weft_waiting *w, const struct weft_waiting_path
 		weft_ns_info(w->ns, &ns);
 		snprintf(whom, sizeof(whom), "namespace %u", ns.nsid);
 	}
-	if (none_lives(p))
+	if (ends_by_loss(w, p))
 		limit_text("it is given up", w->loss_ms, "loss_timeout", limit, sizeof(limit));
 	else
 		limit_text("I/O fails", w->fast_io_fail_ms, "fast_io_fail", limit, sizeof(limit));

@@ -37,9 +37,10 @@ static struct text our_pid(void)
 
 int weft_pidfile_check(const char *path, struct weft_err *err)
 {
-	_cleanup_(weft_closep) int fd = weft_chase_or_make(path, 0, MODE, err);
+	struct weft_err why = { "" };
+	_cleanup_(weft_closep) int fd = weft_chase_or_make(path, 0, MODE, &why);
 
-	return fd < 0 ? take_fd(&fd) : 0;
+	return fd < 0 ? weft_fail(err, fd, "--pidfile %s", why.text) : 0;
 }
 
 bool weft_pidfile_identify(const char *path, struct weft_pidfile_id *id)

@@ -63,7 +63,7 @@ static int parse_port(const char *text, uint16_t *port, struct weft_err *err)
 	unsigned long value = strtoul(text, NULL, 10);
 
 	if (!*text || strlen(text) > 5 || text[strspn(text, "0123456789")] || value > 65535)
-		return weft_fail(err, -EINVAL, "expected a port from 0 to 65535, got \"%s\"", text);
+		return weft_fail(err, -EINVAL, "expected a port from 1 to 65535, got \"%s\"", text);
 	*port = (uint16_t)value;
 	return 0;
 }

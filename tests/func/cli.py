@@ -508,7 +508,7 @@ def _():
             for path, why in ((folder, "not a regular file"),
                               (f"{folder}/no/where", "No such file")):
                 said(serve("--ns", "mem:1M", "--listen", weft.ANY_PORT, option, path), FAILED,
-                     path, why)
+                     f"{option} {path}", why)
         pidfile = pathlib.Path(folder, "pid")
         for text in (None, "1\n"):                  # of a start that fails nothing is left
             if text:

@@ -451,7 +451,7 @@ def _(t):
 # arguments beyond the URI of namespace 2 (16 MiB in blocks of 4096), the sentence
 REFUSED = [
     (["read", "--offset", "1000", "--length", "4K"],
-     "weft read: --offset 1000 is not a multiple of the block size 4096: use 4096"),
+     "weft read: --offset 1000 is not a multiple of the block size 4096: use 0 or 4096"),
     (["read", "--offset", "4K", "--length", "5000"],
      "weft read: --length 5000 is not a multiple of the block size 4096: use 4096 or 8192"),
     (["read", "--offset", "16M", "--length", "4K"],

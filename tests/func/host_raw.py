@@ -33,6 +33,9 @@ WRONG_USAGE = [
     (["admin", NOWHERE, "--opcode", "6", "--raw-binary", "--json"], ["--raw-binary does not go"]),
     (["admin", NOWHERE, "--opcode", "6", "--data-len", "1G"], ["--data-len"]),
     (["admin", "x", "--opcode", "6"], ["expected nvme+tcp://"]),
+    (["admin", NOWHERE, "--opcode", "6", "--ns", "0"], ["--ns: expected a namespace id"]),
+    (["admin", NOWHERE, "--opcode", "6", "--ns", "1", "-n", "1"], ["do not go together"]),
+    (["admin", NOWHERE + "?nsid=2", "--opcode", "6", "--ns", "1"], ["two namespaces"]),
 ]
 
 
@@ -56,6 +59,7 @@ def _(t):
                    "dword0": 0, "dword1": 0}, got
     got = as_json("raw", "admin", "--opcode", 0x0A, "--cdw10", 0x0F, uri(t, kato="20s"))
     assert got["dword0"] == 20000 and "data" not in got, got
+    assert "namespace-id  0x00000003" in run("raw", "admin", *IDENTIFY, uri(t), "--ns", 3, "-s").stderr
     result = run("raw", "admin", *IDENTIFY, uri(t, nsid=1), "--show-command", "-b", "--cdw14", 7)
     for words in ("opcode        0x06 (Identify)", "namespace-id  0x00000001", "cdw10         0x00000001",
                   "cdw14         0x00000007", "data-len      4096 (to the host)"):

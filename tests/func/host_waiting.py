@@ -164,8 +164,8 @@ def _():
         copy.stdin.write(bytes(M))
         copy.stdin.close()
         said = told(copy, re.compile(r"weft cp: waiting \d+ s for a path to namespace 1: 127\.0\.0\.1:"
-                                     rf"{t.addr[1]} reconnecting: .*; it is given up after 120 s "
-                                     r"\(loss_timeout\)"))
+                                     rf"{t.addr[1]} reconnecting: .*; I/O fails after 120 s "
+                                     r"\(fast_io_fail\)"))
         assert any(line.startswith("weft cp: connection lost to ") for line in said), said
         t.start()
         rest = copy.stderr.read()
@@ -193,6 +193,18 @@ def _(t):
     finally:
         mount.send_signal(signal.SIGTERM)
         mount.wait(30)
+
+
+@with_target("nobody is there: the limit that is told is the one that ends it")
+def _(t):
+    with start("bench", uri(t, 1, loss_timeout="2s"), "--time", "60", stdout=subprocess.DEVNULL) as bench:
+        weft.wait_until(t.controllers, "bench to connect")
+        t.kill9()
+        said = told(bench, re.compile(r"waiting \d+ s for a path to namespace 1: .*; I/O fails after 2 s "
+                                      r"\(fast_io_fail\)$"))
+        said += bench.stderr.read().decode().splitlines()
+        assert bench.wait(60) == FAILED, said
+    assert not any("(loss_timeout)" in line for line in said), said
 
 
 # --- weft ctl -------------------------------------------------------------------------------------

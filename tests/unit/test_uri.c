@@ -64,7 +64,7 @@ static void uri_good(void **state)
 	}
 }
 
-#define PORT_EXPECTED   "expected a port from 0 to 65535, got "
+#define PORT_EXPECTED   "expected a port from 1 to 65535, got "
 #define PORTID_EXPECTED "expected a portid from 1 to 65535, got "
 #define QUERY_EXPECTED  "query words other than portid=N are not understood here: "
 

@@ -102,10 +102,8 @@ static void print_nothing(const struct cp *cp, FILE *out)
 
 static void print_done(const struct cp *cp, FILE *out)
 {
-	bool brief = cp->seconds < RATE_S;
-
-	fprintf(out, "%s %s in %.1f %s", cp->ask->did, weft_size_text(cp->total).s,
-		brief ? cp->seconds * 1e3 : cp->seconds, brief ? "ms" : "s");
+	fprintf(out, "%s %s in %s", cp->ask->did, weft_size_text(cp->total).s,
+		weft_seconds_text(cp->seconds).s);
 	print_rate(cp, out);
 	print_padding(cp, out);
 	if (cp->ask->verify)
