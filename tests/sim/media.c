@@ -30,6 +30,9 @@ void media_carry_out(struct media *m, const struct weft_io *io)
 		break;
 	case WEFT_IO_TRIM:
 		break;
+	case WEFT_IO_EXTENTS: /* no disk of the simulator takes it */
+		must(false);
+		break;
 	}
 }
 

@@ -7,8 +7,7 @@
 
 #include "turned.h"
 
-#define SLOW  "nqn.2026-11.io.weft:host-that-is-slow"
-#define OTHER "nqn.2026-11.io.weft:host-that-is-not"
+#define SLOW "nqn.2026-11.io.weft:host-that-is-slow"
 
 enum {
 	READS = 64,
