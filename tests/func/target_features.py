@@ -11,7 +11,7 @@ import sqe
 import tap
 import weft
 from fixture import connect, with_host, with_target
-from nvme import INVALID_FIELD, INVALID_LOG
+from nvme import INVALID_FIELD, INVALID_LOG, pattern
 
 ERROR_RECOVERY, VWC, QUEUES, AEN, TIMESTAMP, KATO, BEHAVIOR = 5, 6, 7, 0x0B, 0x0E, 0x0F, 0x16
 DEFAULT, CAPABILITIES = 1, 3
@@ -170,6 +170,35 @@ def _(t, ctrl):
         disk.write(0, disk.read(0))
     assert smart(ctrl) == [reads + 10, writes + 10]
     assert ctrl.log(2, 512)[0] == 0, "no critical warning"
+
+
+def units_read(ctrl):
+    return int.from_bytes(ctrl.log(2, 512, nsid=0xFFFFFFFF)[32:48], "little")
+
+
+@with_host("log 02: Compare and Verify count as reading", ns=["mem:16M", "file:{dir}/a.img,size=16M"])
+def _(t, ctrl):
+    queue = ctrl.open()
+    for nsid in (1, 2):
+        disk = ctrl.disk(nsid, queue)
+        count = 1 + 512000 // disk.block                 # blocks that are more than a data unit
+        reads, writes = smart(ctrl)
+        units = units_read(ctrl)
+        disk.verify(0, count)
+        assert units_read(ctrl) > units, (nsid, "Verify")
+        assert smart(ctrl) == [reads + 1, writes], (nsid, "Verify")
+        units = units_read(ctrl)
+        for at in range(0, count, 8):
+            disk.compare(at, bytes(8 * disk.block))
+        disk.compare(0, pattern(1, disk.block), want=nvme.COMPARE_FAILURE)
+        compares = len(range(0, count, 8)) + 1
+        assert units_read(ctrl) > units, (nsid, "Compare")
+        assert smart(ctrl) == [reads + 1 + compares, writes], (nsid, "Compare")
+        pair = disk.compare_and_write(0, bytes(disk.block), pattern(1, disk.block))
+        assert pair == (0, 0) and smart(ctrl) == [reads + 2 + compares, writes + 1], (nsid, pair)
+        disk.verify(1 << 40, 1, want=nvme.LBA_RANGE)
+        disk.compare(1 << 40, bytes(disk.block), want=nvme.LBA_RANGE)
+        assert smart(ctrl) == [reads + 2 + compares, writes + 1], "what was refused does not count"
 
 
 @with_host("log 03: firmware slot")

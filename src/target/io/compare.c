@@ -51,6 +51,7 @@ void tgt_io_compare_run(struct weft_req *req)
 {
 	struct tgt_req *treq = tgt_req(req);
 
+	tgt_stats_count(req, false, treq->length);
 	treq->host_data = req->data;
 	if (treq->ns->be->ops->map)
 		tgt_io_until_in(req, compare_in_place);

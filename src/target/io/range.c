@@ -104,6 +104,8 @@ void tgt_io_verify(struct weft_req *req)
 	if (!ns)
 		return;
 	sc = tgt_io_range(req, ns);
+	if (!sc)
+		tgt_stats_count(req, false, tgt_req(req)->length);
 	if (sc || ns->be->ops->map) /* memory has nothing to verify */
 		tgt_io_finish(req, sc);
 	else
