@@ -3,6 +3,7 @@
 import pathlib
 import struct
 import sys
+import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "lib"))
 
@@ -15,6 +16,7 @@ from nvme import INVALID_FIELD, INVALID_LOG, pattern
 
 ERROR_RECOVERY, VWC, QUEUES, AEN, TIMESTAMP, KATO, BEHAVIOR = 5, 6, 7, 0x0B, 0x0E, 0x0F, 0x16
 DEFAULT, CAPABILITIES = 1, 3
+CC, CSTS = 0x14, 0x1C
 SUPPORTED = (ERROR_RECOVERY, VWC, QUEUES, AEN, TIMESTAMP, KATO, BEHAVIOR)
 
 
@@ -100,6 +102,26 @@ def _(t, ctrl):
     now = int.from_bytes(raw[:6], "little")
     assert start <= now < start + 60_000 and raw[6] >> 1 & 7 == 1
     weft.wait_until(lambda: ctrl.get_feature(TIMESTAMP, 8).data[:6] != raw[:6], "it to go on")
+
+
+def since_reset(ctrl):
+    """The timestamp of a controller whose host has set none."""
+    raw = ctrl.get_feature(TIMESTAMP, 8).data
+    assert raw[6] >> 1 & 7 == 0, "origin: a controller level reset"
+    return int.from_bytes(raw[:6], "little")
+
+
+@with_target("feature: timestamp counts from the controller's reset until a host sets it")
+def _(t):
+    began = time.monotonic()
+    with connect(t) as ctrl:
+        assert since_reset(ctrl) <= (time.monotonic() - began) * 1000 + 1
+        ctrl.set_feature(TIMESTAMP, out=struct.pack("<Q", 1_700_000_000_000))
+        began = time.monotonic()
+        ctrl.set(CC, 0)
+        ctrl.until(lambda: not ctrl.get(CSTS) & 1, "the reset to end")
+        ctrl.enable()
+        assert since_reset(ctrl) <= (time.monotonic() - began) * 1000 + 1
 
 
 @with_host("feature: error recovery")

@@ -228,7 +228,8 @@ void tgt_features_reset(struct tgt_ctrl *ctrl)
 	ctrl->io_queues = ctrl->subsys->target->io_queues_max;
 	atomic_store(&ctrl->write_cache, true);
 	memset(ctrl->host_behavior, 0, sizeof(ctrl->host_behavior));
-	ctrl->timestamp_ms = ctrl->timestamp_at_ms = 0;
+	ctrl->timestamp_ms = 0;
+	ctrl->timestamp_at_ms = home_now_ms(ctrl);
 	ctrl->timestamp_by_host = false;
 }
 
