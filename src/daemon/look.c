@@ -232,10 +232,11 @@ void weft_look_exposed(struct weft_daemon *d, char uri[WEFT_URI_MAX])
 
 struct ns_search {
 	const char *nqn, *uuid; /* what is looked for … */
-	uint32_t nsid;
+	uint32_t nsid, group;
 	const char *at;            /* … the subsystem being walked … */
 	struct weft_ns_info found; /* … and what was found */
 	char found_who[WEFT_NQN_MAX + 32];
+	bool found_group;
 };
 
 static void enter_subsys(void *arg, const struct weft_subsys_info *info)
@@ -252,6 +253,8 @@ static void search_ns(void *arg, const struct weft_ns_info *info)
 	if (search->uuid && !strcasecmp(info->uuid, search->uuid))
 		snprintf(search->found_who, sizeof(search->found_who), "%s namespace %u",
 			 search->at, info->nsid);
+	if (search->nqn && info->ana_group == search->group && !strcmp(search->at, search->nqn))
+		search->found_group = true;
 }
 
 static const struct weft_target_visitor search_visitor = { .subsys = enter_subsys,
@@ -264,6 +267,14 @@ bool weft_look_ns(struct weft_daemon *d, const char *nqn, uint32_t nsid, struct 
 	weft_target_visit(d->target, &search_visitor, &search);
 	*info = search.found;
 	return info->nsid;
+}
+
+bool weft_look_group(struct weft_daemon *d, const char *nqn, uint32_t group)
+{
+	struct ns_search search = { .nqn = nqn, .group = group };
+
+	weft_target_visit(d->target, &search_visitor, &search);
+	return search.found_group;
 }
 
 bool weft_look_uuid_taken(struct weft_daemon *d, const char *uuid, char *who, size_t size)

@@ -1,4 +1,6 @@
 /* methods_cluster.c - which member of a cluster serves what. Answered when it does. */
+#include <errno.h>
+
 #include "daemon/methods.h"
 #include "daemon/state.h"
 
@@ -33,6 +35,16 @@ void weft_method_undrain(struct weft_call *call, void *params)
 	drain(call, params, false);
 }
 
+/* A slip of the keyboard would be answered as if something had moved. */
+static int check_group(struct weft_daemon *d, const struct weft_move_params *p,
+		       struct weft_err *err)
+{
+	if (!p->group || weft_look_group(d, p->nqn, p->group))
+		return 0;
+	return weft_fail(err, -ENOENT, "group %u: no namespace of %s is in it here", p->group,
+			 p->nqn);
+}
+
 void weft_method_move(struct weft_call *call, void *params)
 {
 	struct weft_move_params *p = params;
@@ -41,6 +53,8 @@ void weft_method_move(struct weft_call *call, void *params)
 	int rc;
 
 	rc = weft_look_subsys(call->rpc->daemon, p->nqn, &s, &err);
+	if (!rc)
+		rc = check_group(call->rpc->daemon, p, &err);
 	if (!rc)
 		rc = weft_cluster_move(s, p->group, p->node, on_done, call, &err);
 	if (rc < 0)

@@ -71,6 +71,8 @@ def _(cluster, one, two):
         assert disk.read(0) == pattern(8, disk.block)
     assert f"node 3: the cluster of {one.nqn} has 2 nodes" in refused(one, "move", node=3)
     refused(one, "move", group=1)
+    assert f"group 7: no namespace of {one.nqn} is in it" in refused(one, "move", group=7, node=2)
+    assert cluster.groups(1) == [2, 0]
 
 
 @with_cluster("drain: everything goes to others, and nothing comes back before undrain", of=3)
