@@ -18,13 +18,12 @@
 #include <string.h>
 
 #include "base/cleanup.h"
-#include "reactor/workers.h"
+#include "reactor/aside.h"
 #include "store/internal.h"
 
 struct weft_store_joining {
 	struct weft_store *store;
-	struct weft_workers workers;
-	struct weft_op op;
+	struct weft_aside aside;
 	int rc;
 	struct weft_err err;
 	void (*done)(void *arg, int rc, struct weft_store *store, const struct weft_err *err);
@@ -69,9 +68,9 @@ int weft_store_open(struct weft_store **out, const struct weft_store_options *op
 
 /* --- home goes on ----------------------------------------------------------------------------- */
 
-static int on_worker(struct weft_op *op)
+static int on_thread(struct weft_aside *aside)
 {
-	struct weft_store_joining *joining = container_of(op, struct weft_store_joining, op);
+	struct weft_store_joining *joining = container_of(aside, struct weft_store_joining, aside);
 
 	return join(joining->store, &joining->err);
 }
@@ -91,11 +90,10 @@ static void undo(struct weft_store_joining *joining, int rc)
 	weft_store_close(store, end, joining);
 }
 
-static void came_back(struct weft_op *op, int rc)
+static void came_back(struct weft_aside *aside, int rc)
 {
-	struct weft_store_joining *joining = container_of(op, struct weft_store_joining, op);
+	struct weft_store_joining *joining = container_of(aside, struct weft_store_joining, aside);
 
-	weft_workers_destroy(&joining->workers);
 	if (!rc && atomic_load(&joining->store->given_up))
 		rc = -ECANCELED;
 	if (!rc)
@@ -123,10 +121,8 @@ int weft_store_join(struct weft_store_joining **out, const struct weft_store_opt
 	}
 	joining->done = done;
 	joining->arg = arg;
-	joining->op.done = came_back;
-	weft_workers_init(&joining->workers, 1);
 	*out = joining;
-	weft_workers_call(&joining->workers, options->home, &joining->op, on_worker);
+	weft_aside_start(&joining->aside, options->home, on_thread, came_back);
 	return 0;
 }
 
