@@ -109,35 +109,46 @@ static char *resized_text(struct weft_spec *spec, uint64_t size)
 	return weft_spec_text(spec);
 }
 
-static int resize(struct weft_backend *be, const struct weft_spec *spec, uint64_t size,
-		  struct weft_err *err)
+int weft_backend_resize_begin(struct weft_backend_resize *resize, struct weft_backend *be,
+			      uint64_t size, struct weft_err *err)
 {
-	int rc = check_size(spec, size, be->block_min, err);
+	struct weft_spec spec;
+	int rc = weft_spec_parse(be->spec, &spec, err);
 
+	if (!rc)
+		rc = check_size(&spec, size, be->block_min, err);
 	if (rc < 0)
 		return rc;
 	if (!be->ops->resize)
-		return weft_spec_fail(spec, err, -EOPNOTSUPP, "it cannot be resized");
-	return be->ops->resize(be, size, err);
+		return weft_spec_fail(&spec, err, -EOPNOTSUPP, "it cannot be resized");
+	*resize = (struct weft_backend_resize){ be, size, resized_text(&spec, size) };
+	return resize->spec ? 0 : weft_spec_fail(&spec, err, -ENOMEM, "out of memory");
+}
+
+int weft_backend_resize_run(const struct weft_backend_resize *resize, struct weft_err *err)
+{
+	return resize->be->ops->resize(resize->be, resize->size, err);
+}
+
+void weft_backend_resize_end(struct weft_backend_resize *resize, bool done)
+{
+	_cleanup_(weft_freep) char *text = take_ptr(&resize->spec);
+
+	if (!done)
+		return;
+	free(resize->be->spec);
+	resize->be->spec = take_ptr(&text);
+	resize->be->size = resize->size;
 }
 
 int weft_backend_resize(struct weft_backend *be, uint64_t size, struct weft_err *err)
 {
-	_cleanup_(weft_freep) char *text = NULL;
-	struct weft_spec spec;
-	int rc;
+	struct weft_backend_resize resize;
+	int rc = weft_backend_resize_begin(&resize, be, size, err);
 
-	rc = weft_spec_parse(be->spec, &spec, err);
 	if (rc < 0)
 		return rc;
-	text = resized_text(&spec, size);
-	if (!text)
-		return weft_spec_fail(&spec, err, -ENOMEM, "out of memory");
-	rc = resize(be, &spec, size, err);
-	if (rc < 0)
-		return rc;
-	free(be->spec);
-	be->spec = take_ptr(&text);
-	be->size = size;
-	return 0;
+	rc = weft_backend_resize_run(&resize, err);
+	weft_backend_resize_end(&resize, !rc);
+	return rc;
 }

@@ -103,7 +103,8 @@ struct weft_backend_ops {
 	bool extents; /* it takes WEFT_IO_EXTENTS; the others: all counts as allocated */
 	/* Bytes of storage in use, for thin namespaces (optional). */
 	uint64_t (*used)(struct weft_backend *be);
-	/* Called through weft_backend_resize(). May block. */
+	/* Called through weft_backend_resize_run(), on any thread. May wait for a disk. Leaves size
+	 * and spec of @be alone. */
 	int (*resize)(struct weft_backend *be, uint64_t size, struct weft_err *err);
 	bool locks_here; /* its locks are this kernel's: other machines do not see them */
 	/* Is there, of what @node of a cluster did with this storage, anything under way? NULL: it
@@ -116,13 +117,14 @@ struct weft_backend_ops {
 	 * wherever it is opened, on this machine or another. 0: there is none. NULL where left()
 	 * is. */
 	uint64_t (*identity)(struct weft_backend *be);
-	/* No io is in flight. Removes storage that is both created and unserved; frees @be. */
+	/* No io is in flight. Removes storage that is both created and unserved; frees @be. On any
+	 * thread. May wait for a disk. */
 	void (*close)(struct weft_backend *be);
 };
 
 struct weft_backend {
 	const struct weft_backend_ops *ops;
-	uint64_t size;      /* bytes; changed by weft_backend_resize() alone */
+	uint64_t size;      /* bytes; changed by a resize alone */
 	uint32_t align;     /* of io->buf; 1: any address will do */
 	uint32_t block_min; /* smallest block it can serve, in bytes: 512 or 4096 */
 	/* ZERO and TRIM keep the reactor busy: they do not cross a multiple of so many bytes, and
@@ -180,9 +182,23 @@ static inline void weft_backend_closep(struct weft_backend **be)
 		weft_backend_close(*be);
 }
 
-/* Grows or shrinks; on -errno @be has its old size. May block. Not on the data path: @be->size and
- * @be->spec change under whoever reads them on another thread. The caller has stopped io beyond a
- * smaller end, and has checked the size against the namespace's block. */
+/* Grows or shrinks; on -errno @be has its old size. The caller has stopped io beyond a smaller end,
+ * and has checked the size against the namespace's block.
+ *
+ *   begin ─▶ run: the storage changes, which may wait for a disk ─▶ end: so do @be->size, @be->spec
+ *
+ * @be->size and @be->spec are read by one thread, which begins and ends; any thread may run it. */
+struct weft_backend_resize {
+	struct weft_backend *be;
+	uint64_t size;
+	char *spec; /* what @be->spec becomes */
+};
+/* On -errno there is nothing to end. */
+int weft_backend_resize_begin(struct weft_backend_resize *resize, struct weft_backend *be,
+			      uint64_t size, struct weft_err *err);
+int weft_backend_resize_run(const struct weft_backend_resize *resize, struct weft_err *err);
+void weft_backend_resize_end(struct weft_backend_resize *resize, bool done);
+/* All of it at once, for who serves nobody. */
 int weft_backend_resize(struct weft_backend *be, uint64_t size, struct weft_err *err);
 
 static inline bool weft_io_changes(const struct weft_io *io)

@@ -16,6 +16,7 @@
 #include <stdatomic.h>
 
 #include "backend/backend.h"
+#include "reactor/aside.h"
 #include "transport/transport.h"
 
 struct resv_view;
@@ -60,6 +61,7 @@ struct tgt_ns {
 	uint64_t removing_ns; /* since when */
 	void (*removed)(void *arg);
 	void *removed_arg;
+	struct weft_aside closing; /* of @be */
 
 	struct ns_local local[]; /* by group */
 };

@@ -14,17 +14,32 @@
 
 /* --- removing --------------------------------------------------------------------------------- */
 
-static void drained(struct tgt_round *round)
+static int close_storage(struct weft_aside *aside)
 {
-	struct tgt_ns *ns = round->ns;
-	void (*removed)(void *arg) = ns->removed;
-	struct weft_target *t = round->target;
-	void *arg = ns->removed_arg;
+	struct tgt_ns *ns = container_of(aside, struct tgt_ns, closing);
 
 	weft_backend_close(ns->be);
+	return 0;
+}
+
+static void storage_closed(struct weft_aside *aside, int rc)
+{
+	struct tgt_ns *ns = container_of(aside, struct tgt_ns, closing);
+	struct weft_target *t = ns->round->target;
+	void (*removed)(void *arg) = ns->removed;
+	void *arg = ns->removed_arg;
+
+	(void)rc;
 	tgt_ns_free(ns);
 	removed(arg);
 	tgt_target_part_ended(t);
+}
+
+/* The file system may write what it has of a file first, and large memory takes long to give back:
+ * home does not wait for that. */
+static void drained(struct tgt_round *round)
+{
+	weft_aside_start(&round->ns->closing, round->target->home, close_storage, storage_closed);
 }
 
 static void drain_visit(struct tgt_round *round, struct weft_group *group)

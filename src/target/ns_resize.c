@@ -1,45 +1,85 @@
-/* ns_resize.c - a namespace grows or shrinks: fence against all ─▶ change ─▶ let go ─▶ tell hosts. */
+/* ns_resize.c - a namespace grows or shrinks.
+ *
+ *   fence against all ─▶ change the storage, beside home ─▶ tell hosts ─▶ let go ─▶ answer
+ *
+ * A file system may take seconds over it. The namespace's commands wait that long; home does not, so
+ * every host's Keep Alive and Connect are answered.
+ *
+ * Invariant: while the storage changes the resize holds the fence, so a removal waits for it. */
 #include <errno.h>
 #include <stdlib.h>
 
+#include "reactor/aside.h"
 #include "target/admin/admin.h"
 
 struct resize {
 	struct tgt_fence fence;
 	struct weft_target *target;
 	uint64_t size;
+	struct weft_aside aside;
+	struct weft_backend_resize storage;
+	struct weft_err err;
 	void (*done)(void *arg, int rc, const struct weft_err *err);
 	void *arg;
 };
 
-static int change(struct tgt_ns *ns, uint64_t size, struct weft_err *err)
+static void answer(struct resize *resize, int rc)
 {
-	int rc = weft_backend_resize(ns->be, size, err);
+	resize->done(resize->arg, rc, &resize->err);
+	free(resize);
+}
 
-	if (rc < 0) {
+static int change_storage(struct weft_aside *aside)
+{
+	struct resize *resize = container_of(aside, struct resize, aside);
+
+	return weft_backend_resize_run(&resize->storage, &resize->err);
+}
+
+static void tell_hosts(struct tgt_ns *ns, int rc)
+{
+	if (rc < 0)
 		tgt_health_failed(ns->subsys, ns->nsid);
-		return rc;
-	}
+	else
+		tgt_ns_changed(ns->subsys, ns->nsid);
+}
+
+/* A namespace that is being removed may have outlived its subsystem. */
+static void storage_changed(struct weft_aside *aside, int rc)
+{
+	struct resize *resize = container_of(aside, struct resize, aside);
+	struct tgt_ns *ns = resize->fence.ns;
+
+	weft_backend_resize_end(&resize->storage, !rc);
 	atomic_store(&ns->blocks, ns->be->size >> ns->lba_shift);
-	tgt_ns_changed(ns->subsys, ns->nsid);
-	return 0;
+	if (!ns->removing)
+		tell_hosts(ns, rc);
+	else if (!rc)
+		rc = weft_fail(&resize->err, -ENOENT,
+			       "the namespace was removed meanwhile; its storage has the new size");
+	tgt_fence_release(ns, resize->target);
+	answer(resize, rc);
 }
 
 static void resize_alone(struct tgt_fence *fence)
 {
 	struct resize *resize = container_of(fence, struct resize, fence);
 	struct tgt_ns *ns = fence->ns;
-	struct weft_err err = { 0 };
 	int rc;
 
 	if (!ns || ns->removing)
-		rc = weft_fail(&err, -ENOENT, "the namespace is being removed");
+		rc = weft_fail(&resize->err, -ENOENT, "the namespace is being removed");
 	else
-		rc = change(ns, resize->size, &err);
+		rc = weft_backend_resize_begin(&resize->storage, ns->be, resize->size,
+					       &resize->err);
+	if (!rc) {
+		weft_aside_start(&resize->aside, resize->target->home, change_storage,
+				 storage_changed);
+		return;
+	}
 	if (ns)
 		tgt_fence_release(ns, resize->target);
-	resize->done(resize->arg, rc, &err);
-	free(resize);
+	answer(resize, rc);
 }
 
 int weft_ns_resize(struct weft_subsys *s, uint32_t nsid, uint64_t size,

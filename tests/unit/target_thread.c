@@ -137,8 +137,11 @@ static void take_away(struct call *call)
 
 static void resized(void *arg, int rc, const struct weft_err *err)
 {
-	must(rc, "resize", err);
-	end_call(arg);
+	struct call *call = arg;
+
+	call->rc = rc;
+	call->err = *err;
+	end_call(call);
 }
 
 static void resize(struct call *call)
@@ -146,6 +149,12 @@ static void resize(struct call *call)
 	struct weft_err err = { "" };
 
 	must(weft_ns_resize(subsys, call->nsid, call->size, resized, call, &err), "resize", &err);
+}
+
+static void look_for(struct call *call)
+{
+	call->rc = tgt_ns_find(subsys, call->nsid) != NULL;
+	end_call(call);
 }
 
 void target_ns_add(uint32_t nsid, const char *spec, uint32_t block, const char *uuid)
@@ -183,6 +192,23 @@ void target_ns_resize(uint32_t nsid, uint64_t size)
 	struct call call = { .run = resize, .nsid = nsid, .size = size };
 
 	call_home(&call);
+	must(call.rc, "resize", &call.err);
+}
+
+int target_ns_try_resize(uint32_t nsid, uint64_t size)
+{
+	struct call call = { .run = resize, .nsid = nsid, .size = size };
+
+	call_home(&call);
+	return call.rc;
+}
+
+bool target_ns_is_there(uint32_t nsid)
+{
+	struct call call = { .run = look_for, .nsid = nsid };
+
+	call_home(&call);
+	return call.rc;
 }
 
 /* --- standing still --------------------------------------------------------------------------- */

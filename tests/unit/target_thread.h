@@ -41,6 +41,9 @@ void target_ns_add_on(uint32_t nsid, struct weft_backend *be, uint32_t ana_group
 int target_ns_try_on(uint32_t nsid, struct weft_backend *be, uint32_t ana_group);
 void target_ns_remove(uint32_t nsid);
 void target_ns_resize(uint32_t nsid, uint64_t size);
+/* The same, or -errno. */
+int target_ns_try_resize(uint32_t nsid, uint64_t size);
+bool target_ns_is_there(uint32_t nsid); /* for hosts: one that is being removed is not */
 
 /* Stands still, or -ETIMEDOUT: it did not within @limit_ms, and goes on. */
 int target_freeze(uint32_t limit_ms);
