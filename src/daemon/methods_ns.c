@@ -7,6 +7,7 @@
 #include "base/size.h"
 #include "daemon/methods.h"
 #include "daemon/state.h"
+#include "reactor/aside.h"
 
 /* What there is to say about @backend, a SPEC. */
 static json_t *warn_backend(const char *backend)
@@ -30,45 +31,118 @@ static int check_uuid(struct weft_daemon *d, const char *uuid, struct weft_err *
 	return weft_fail(err, -EEXIST, "uuid: %s is that of %s already", uuid, who);
 }
 
-static int add(struct weft_daemon *d, struct weft_ns_add_params *p, struct weft_err *err)
+/* Before its storage is opened, and again then: others were served meanwhile. */
+static int check_add(struct weft_daemon *d, struct weft_ns_add_params *p, struct weft_subsys **s,
+		     struct weft_err *err)
 {
+	int rc = weft_look_subsys(d, p->nqn, s, err);
+
+	if (!rc)
+		rc = weft_ns_check_path(&p->ns, err);
+	return rc < 0 ? rc : check_uuid(d, p->ns.uuid, err);
+}
+
+struct adding {
+	struct weft_call *call;
+	struct weft_ns_add_params params;
+	struct weft_aside aside;
+	int rc; /* what the answer is, when its storage is closed again */
+	struct weft_err err;
+};
+
+static void fail_add(struct adding *adding)
+{
+	weft_call_fail(adding->call, adding->rc, &adding->err);
+	free(adding);
+}
+
+static int close_storage(struct weft_aside *aside)
+{
+	weft_ns_config_free(&container_of(aside, struct adding, aside)->params.ns);
+	return 0;
+}
+
+static void storage_closed(struct weft_aside *aside, int rc)
+{
+	(void)rc;
+	fail_add(container_of(aside, struct adding, aside));
+}
+
+static int show_added(struct adding *adding)
+{
+	struct weft_daemon *d = adding->call->rpc->daemon;
+	struct weft_ns_add_params *p = &adding->params;
 	struct weft_subsys *s;
 	int rc;
 
-	rc = weft_look_subsys(d, p->nqn, &s, err);
+	if (d->stopping)
+		return weft_fail(&adding->err, -ECANCELED, "the target stops");
+	rc = check_add(d, p, &s, &adding->err);
 	if (!rc)
-		rc = weft_ns_check_path(&p->ns, err);
-	if (!rc)
-		rc = check_uuid(d, p->ns.uuid, err);
-	if (!rc) {
-		p->ns.spec.node = weft_subsys_node(s);
-		rc = weft_config_ns_open(&p->ns, false, err);
-	}
-	if (!rc)
-		rc = weft_ns_apply(s, &p->ns, err);
+		rc = weft_ns_apply(s, &p->ns, &adding->err);
 	if (!rc)
 		weft_subsys_keep_storage(s);
 	return rc;
 }
 
+static void answer_add(struct adding *adding)
+{
+	_cleanup_(weft_freep) struct adding *gone = adding;
+	struct weft_daemon *d = adding->call->rpc->daemon;
+	struct weft_ns_add_params *p = &adding->params;
+	struct weft_ns_info info;
+
+	weft_tell_ns(d, p->nqn, p->ns.nsid);
+	weft_look_ns(d, p->nqn, p->ns.nsid, &info);
+	weft_call_warned(adding->call,
+			 json_pack("{s:I, s:s}", "nsid", (json_int_t)p->ns.nsid, "uuid", info.uuid),
+			 warn_backend(info.backend));
+}
+
+static int open_storage(struct weft_aside *aside)
+{
+	struct adding *adding = container_of(aside, struct adding, aside);
+
+	return weft_config_ns_open(&adding->params.ns, false, &adding->err);
+}
+
+static void storage_opened(struct weft_aside *aside, int rc)
+{
+	struct adding *adding = container_of(aside, struct adding, aside);
+	struct weft_daemon *d = adding->call->rpc->daemon;
+
+	adding->rc = rc < 0 ? rc : show_added(adding);
+	if (!adding->rc)
+		answer_add(adding);
+	else if (adding->params.ns.be)
+		weft_aside_start(&adding->aside, d->home, close_storage, storage_closed);
+	else
+		fail_add(adding);
+}
+
+/* To open a file, or make one, takes as long as the file system does: home does not wait for it. */
 void weft_method_ns_add(struct weft_call *call, void *params)
 {
 	struct weft_daemon *d = call->rpc->daemon;
 	struct weft_ns_add_params *p = params;
-	struct weft_ns_info info;
+	struct adding *adding = NULL;
 	struct weft_err err = { "" };
-	int rc;
+	struct weft_subsys *s;
+	int rc = check_add(d, p, &s, &err);
 
-	rc = add(d, p, &err);
+	if (!rc) {
+		adding = calloc(1, sizeof(*adding));
+		rc = adding ? 0 : -ENOMEM;
+	}
 	if (rc < 0) {
 		weft_call_fail(call, rc, &err);
 		return;
 	}
-	weft_tell_ns(d, p->nqn, p->ns.nsid);
-	weft_look_ns(d, p->nqn, p->ns.nsid, &info);
-	weft_call_warned(call,
-			 json_pack("{s:I, s:s}", "nsid", (json_int_t)p->ns.nsid, "uuid", info.uuid),
-			 warn_backend(info.backend));
+	p->ns.spec.node = weft_subsys_node(s);
+	adding->call = call;
+	adding->params = *p;
+	*p = (struct weft_ns_add_params){ 0 };
+	weft_aside_start(&adding->aside, d->home, open_storage, storage_opened);
 }
 
 /* --- namespace-resize ------------------------------------------------------------------------- */

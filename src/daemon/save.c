@@ -1,6 +1,6 @@
 /* save.c - the running configuration as a file: whole or not at all, on the disk when we say so.
  *
- *   status ─▶ what a configuration says of it ─▶ a draft ─▶ complete, or none
+ *   status ─▶ what a configuration says of it ─▶ beside home: a draft ─▶ complete, or none ─▶ answer
  *
  * Settings that cannot change while running are those of the start. Identities that were derived
  * (serial, UUID) are written out, so that they stay. */
@@ -15,6 +15,7 @@
 #include "base/log.h"
 #include "daemon/methods.h"
 #include "daemon/state.h"
+#include "reactor/aside.h"
 
 /* By this we know our own work again. */
 #define FIRST_LINE "# Written by `weft ctl save`; weft.yaml(5) explains the keys.\n"
@@ -102,9 +103,8 @@ static json_t *listen_json(json_t *status)
 }
 
 /* The configuration that would start what is running. */
-static json_t *all_json(struct weft_daemon *d)
+static json_t *all_json(struct weft_daemon *d, json_t *status)
 {
-	json_auto_t *status = weft_status_json(d);
 	json_t *root = json_object(), *value;
 	const char *key;
 
@@ -125,7 +125,15 @@ static int write_file(FILE *file, const void *root)
 	return weft_yaml_write(file, (json_t *)root);
 }
 
-/* --- the method ------------------------------------------------------------------------------- */
+/* Everything from here to the method runs beside home: it waits for a disk. */
+struct saving {
+	struct weft_call *call;
+	struct weft_save_params params;
+	json_t *root, *status; /* what is written, and what it was made of */
+	struct weft_aside aside;
+	struct weft_draft draft;
+	struct weft_err err;
+};
 
 /* The file that it is read from the next time, or that the call names. */
 static int choose_path(struct weft_daemon *d, const char *wanted, struct weft_draft *draft,
@@ -172,54 +180,86 @@ static int check_old(struct weft_daemon *d, const struct weft_chased *at, bool f
 			 at->path);
 }
 
-struct noting {
-	struct weft_config *config;
-	const char *nqn; /* of the subsystem being walked */
-};
-
-static void enter_subsys(void *arg, const struct weft_subsys_info *info)
+static int write_saving(struct weft_aside *aside)
 {
-	((struct noting *)arg)->nqn = info->nqn;
+	struct saving *saving = container_of(aside, struct saving, aside);
+	struct weft_daemon *d = saving->call->rpc->daemon;
+	int rc = choose_path(d, saving->params.path, &saving->draft, &saving->err);
+
+	if (!rc)
+		rc = check_old(d, &saving->draft.at, saving->params.force, &saving->err);
+	if (!rc)
+		rc = weft_draft_write(&saving->draft, write_file, saving->root, &saving->err);
+	return rc;
 }
 
-static void note_size(void *arg, const struct weft_ns_info *info)
+/* --- the method ------------------------------------------------------------------------------- */
+
+static void note_size(struct weft_config *config, const char *nqn, json_t *shown)
 {
-	struct noting *noting = arg;
-	struct weft_ns_config *ns = weft_config_ns(noting->config, noting->nqn, info->nsid);
+	uint32_t nsid = (uint32_t)json_integer_value(json_object_get(shown, "nsid"));
+	struct weft_ns_config *ns = weft_config_ns(config, nqn, nsid);
 
 	if (ns && ns->said_size)
-		ns->said_size = info->size;
+		ns->said_size = (uint64_t)json_integer_value(json_object_get(shown, "size"));
 }
 
-/* The file that the next start reads says what runs. */
-static void note_saved(struct weft_daemon *d)
+/* The file that the next start reads says what ran when it was saved. */
+static void note_saved(struct weft_daemon *d, json_t *status)
 {
-	const struct weft_target_visitor visitor = { .subsys = enter_subsys, .ns = note_size };
-	struct noting noting = { .config = d->config };
+	json_t *subsys, *ns;
+	size_t i, j;
 
-	weft_target_visit(d->target, &visitor, &noting);
+	json_array_foreach(json_object_get(status, "subsystems"), i, subsys)
+		json_array_foreach(json_object_get(subsys, "namespaces"), j, ns)
+			note_size(d->config, json_string_value(json_object_get(subsys, "nqn")), ns);
+}
+
+static void saving_free(struct saving *saving)
+{
+	json_decref(saving->root);
+	json_decref(saving->status);
+	weft_draft_free(&saving->draft);
+	free(saving);
+}
+
+static void on_saved(struct weft_aside *aside, int rc)
+{
+	struct saving *saving = container_of(aside, struct saving, aside);
+	struct weft_daemon *d = saving->call->rpc->daemon;
+	const char *wanted = saving->params.path, *path = saving->draft.at.path;
+
+	if (rc < 0) {
+		weft_call_fail(saving->call, rc, &saving->err);
+	} else {
+		weft_info("saved the configuration to %s", path);
+		if (d->doc->file && (!wanted[0] || !strcmp(wanted, d->doc->file)))
+			note_saved(d, saving->status);
+		weft_call_result(saving->call, json_pack("{s:s}", "path", path));
+	}
+	saving_free(saving);
+}
+
+/* A copy: nobody but the thread that writes it knows what is in it. */
+static json_t *copy_of_all(struct weft_daemon *d, json_t *status)
+{
+	json_auto_t *all = all_json(d, status);
+
+	return json_deep_copy(all);
 }
 
 void weft_method_save(struct weft_call *call, void *params)
 {
-	const struct weft_save_params *p = params;
 	struct weft_daemon *d = call->rpc->daemon;
-	json_auto_t *root = all_json(d);
-	_cleanup_(weft_draft_free) struct weft_draft draft = {};
-	struct weft_err err = { "" };
-	int rc;
+	struct saving *saving = calloc(1, sizeof(*saving));
 
-	rc = choose_path(d, p->path, &draft, &err);
-	if (!rc)
-		rc = check_old(d, &draft.at, p->force, &err);
-	if (!rc)
-		rc = weft_draft_write(&draft, write_file, root, &err);
-	if (rc < 0) {
-		weft_call_fail(call, rc, &err);
+	if (!saving) {
+		weft_call_fail(call, -ENOMEM, &(struct weft_err){ "out of memory" });
 		return;
 	}
-	weft_info("saved the configuration to %s", draft.at.path);
-	if (d->doc->file && (!p->path[0] || !strcmp(p->path, d->doc->file)))
-		note_saved(d);
-	weft_call_result(call, json_pack("{s:s}", "path", draft.at.path));
+	saving->call = call;
+	saving->params = *(struct weft_save_params *)params;
+	saving->status = weft_status_json(d);
+	saving->root = copy_of_all(d, saving->status);
+	weft_aside_start(&saving->aside, d->home, write_saving, on_saved);
 }

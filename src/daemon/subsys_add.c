@@ -1,11 +1,12 @@
 /* subsys_add.c - subsystem-add: a subsystem comes while others are served.
  *
- *   check ─▶ open its storage ─▶ join, beside home ─▶ check again ─▶ show ─▶ answer
- *                                   └─ refused, or we stop ─────────┴─▶ undo ─▶ answer
+ *   check ─▶ open its storage ─▶ join ─▶ check again ─▶ show ─▶ answer
+ *               └─ beside home ───┴───────────┴─ refused, or we stop ─▶ undo ─▶ answer
  *
- * A subsystem whose state is in a file may have to wait before it has joined (store/join.c). Until
- * then nobody can see it: hosts and other calls are served as if it were not there, and what they
- * change may stand in its way, so it is checked again.
+ * To open files takes as long as their file systems do, and a subsystem whose state is in a file may
+ * have to wait before it has joined (store/join.c). Until then nobody can see it: hosts and other
+ * calls are served as if it were not there, and what they change may stand in its way, so it is
+ * checked again.
  *
  * A target that stops gives it up. A takeover does not begin while any call is under way (give.c).
  *
@@ -17,11 +18,13 @@
 #include "base/log.h"
 #include "daemon/methods.h"
 #include "daemon/state.h"
+#include "reactor/aside.h"
 
-struct adding {
+struct adding_subsys {
 	struct weft_list link;
 	struct weft_call *call;
 	struct weft_subsys_config config;
+	struct weft_aside aside;            /* opens its storage; closes it when it is undone */
 	struct weft_store_joining *joining; /* NULL: it does not, or has */
 	int rc;                             /* what the answer is, when it is undone */
 	struct weft_err err;
@@ -65,22 +68,38 @@ static int check_new(struct weft_daemon *d, const struct weft_subsys_config *sub
 
 /* --- the answer ------------------------------------------------------------------------------- */
 
-static void adding_free(struct adding *adding)
+static void adding_free(struct adding_subsys *adding)
 {
 	weft_list_remove(&adding->link);
 	weft_subsys_config_free(&adding->config);
 	free(adding);
 }
 
-static void on_undone(void *arg)
+static int close_storage(struct weft_aside *aside)
 {
-	struct adding *adding = arg;
+	weft_subsys_config_free(&container_of(aside, struct adding_subsys, aside)->config);
+	return 0;
+}
 
+static void storage_closed(struct weft_aside *aside, int rc)
+{
+	struct adding_subsys *adding = container_of(aside, struct adding_subsys, aside);
+
+	(void)rc;
 	weft_call_fail(adding->call, adding->rc, &adding->err);
 	adding_free(adding);
 }
 
-static void undo(struct adding *adding, struct weft_subsys *s, struct weft_store *store)
+/* But for the storage that it has not handed on. */
+static void on_undone(void *arg)
+{
+	struct adding_subsys *adding = arg;
+	struct weft_daemon *d = adding->call->rpc->daemon;
+
+	weft_aside_start(&adding->aside, d->home, close_storage, storage_closed);
+}
+
+static void undo(struct adding_subsys *adding, struct weft_subsys *s, struct weft_store *store)
 {
 	if (s)
 		weft_subsys_remove(s, on_undone, adding);
@@ -90,7 +109,7 @@ static void undo(struct adding *adding, struct weft_subsys *s, struct weft_store
 		on_undone(adding);
 }
 
-static void show(struct adding *adding, struct weft_store *store)
+static void show(struct adding_subsys *adding, struct weft_store *store)
 {
 	struct weft_daemon *d = adding->call->rpc->daemon;
 	struct weft_subsys_config *config = &adding->config;
@@ -115,7 +134,7 @@ static void show(struct adding *adding, struct weft_store *store)
 
 static void on_joined(void *arg, int rc, struct weft_store *store, const struct weft_err *err)
 {
-	struct adding *adding = arg;
+	struct adding_subsys *adding = arg;
 
 	adding->joining = NULL;
 	adding->rc = rc;
@@ -129,25 +148,41 @@ static void on_joined(void *arg, int rc, struct weft_store *store, const struct 
 
 /* --- the call --------------------------------------------------------------------------------- */
 
-static int start(struct adding *adding)
+static int join(struct adding_subsys *adding)
 {
 	struct weft_daemon *d = adding->call->rpc->daemon;
-	struct weft_subsys_config *config = &adding->config;
-	const struct weft_store_options options = weft_subsys_store(d, config);
-	int rc = check_new(d, config, &adding->err);
+	const struct weft_store_options options = weft_subsys_store(d, &adding->config);
 
-	if (!rc)
-		rc = weft_subsys_open(config, false, &adding->err);
-	if (!rc && options.spec[0])
-		rc = weft_store_join(&adding->joining, &options, on_joined, adding, &adding->err);
-	return rc;
+	if (d->stopping)
+		return weft_fail(&adding->err, -ECANCELED, "the target stops");
+	if (!options.spec[0])
+		return 0;
+	return weft_store_join(&adding->joining, &options, on_joined, adding, &adding->err);
+}
+
+static int open_storage(struct weft_aside *aside)
+{
+	struct adding_subsys *adding = container_of(aside, struct adding_subsys, aside);
+
+	return weft_subsys_open(&adding->config, false, &adding->err);
+}
+
+static void storage_opened(struct weft_aside *aside, int rc)
+{
+	struct adding_subsys *adding = container_of(aside, struct adding_subsys, aside);
+
+	adding->rc = rc < 0 ? rc : join(adding);
+	if (adding->rc < 0)
+		on_undone(adding);
+	else if (!adding->joining)
+		show(adding, NULL);
 }
 
 void weft_method_subsys_add(struct weft_call *call, void *params)
 {
 	struct weft_daemon *d = call->rpc->daemon;
 	struct weft_subsys_config *config = params;
-	struct adding *adding = calloc(1, sizeof(*adding));
+	struct adding_subsys *adding = calloc(1, sizeof(*adding));
 
 	if (!adding) {
 		weft_call_fail(call, -ENOMEM, &(struct weft_err){ "out of memory" });
@@ -157,16 +192,16 @@ void weft_method_subsys_add(struct weft_call *call, void *params)
 	adding->config = *config;
 	*config = (struct weft_subsys_config){ 0 };
 	weft_list_push(&d->adds, &adding->link);
-	adding->rc = start(adding);
+	adding->rc = check_new(d, &adding->config, &adding->err);
 	if (adding->rc < 0)
 		on_undone(adding);
-	else if (!adding->joining)
-		show(adding, NULL);
+	else
+		weft_aside_start(&adding->aside, d->home, open_storage, storage_opened);
 }
 
 void weft_adds_cancel(struct weft_daemon *d)
 {
-	struct adding *adding;
+	struct adding_subsys *adding;
 
 	weft_list_for_each(adding, &d->adds, link)
 		if (adding->joining)
