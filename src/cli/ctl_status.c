@@ -73,6 +73,16 @@ static void print_errors(json_t *ns)
 		       weft_plural((uint64_t)writes));
 }
 
+static void print_holder(json_t *ns)
+{
+	json_int_t node = number_of(ns, "held_by_node");
+
+	if (node)
+		printf("  %6s NOT SERVED: a process that is no member has it open as node %lld; the "
+		       "target's log says more\n",
+		       "", (long long)node);
+}
+
 static void print_namespaces(json_t *list)
 {
 	char size[32], used[32];
@@ -92,6 +102,7 @@ static void print_namespaces(json_t *list)
 		       text_of(ns, "backend"),
 		       json_is_true(json_object_get(ns, "read_only")) ? " (read-only)" : "");
 		print_errors(ns);
+		print_holder(ns);
 	}
 }
 

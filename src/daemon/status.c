@@ -102,7 +102,7 @@ static void add_ns(void *arg, const struct weft_ns_info *info)
 
 	json_array_append_new(w->namespaces,
 			      json_pack("{s:I, s:s, s:I, s:I, s:I, s:s, s:s, s:b, s:I, s:s, s:I, "
-					"s:I, s:I}",
+					"s:I, s:I, s:o*}",
 					"nsid", (json_int_t)info->nsid, "backend", info->backend,
 					"size", (json_int_t)info->size, "used",
 					(json_int_t)info->used, "block_size",
@@ -112,7 +112,8 @@ static void add_ns(void *arg, const struct weft_ns_info *info)
 					reservations[info->reservation], "registrants",
 					(json_int_t)info->registrants, "read_errors",
 					(json_int_t)info->read_errors, "write_errors",
-					(json_int_t)info->write_errors));
+					(json_int_t)info->write_errors, "held_by_node",
+					info->held_by ? json_integer(info->held_by) : NULL));
 }
 
 /* The host chose its NQN. */

@@ -199,6 +199,7 @@ static void visit_ns(struct tgt_ns *ns, const struct weft_target_visitor *v, voi
 		.ana_group = ns->ana_group,
 		.backend = ns->be->spec,
 		.descriptor = weft_backend_descriptor(ns->be),
+		.held_by = tgt_cluster_held_by(ns),
 		.sync_failed = atomic_load(&ns->be->sync_failed),
 		.read_errors = errors.reads,
 		.write_errors = errors.writes,

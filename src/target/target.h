@@ -162,6 +162,7 @@ struct weft_ns_info {
 	uint32_t ana_group;
 	const char *backend; /* SPEC that opens it again */
 	int descriptor;      /* of its storage, for another process; -1: it has none */
+	unsigned held_by;    /* a process that is no member has it open as that node; 0: none */
 	bool sync_failed;    /* writes did not become durable, and flushes fail since */
 	uint64_t read_errors, write_errors; /* of its storage */
 	char uuid[37], nguid[33];

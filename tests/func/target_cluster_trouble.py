@@ -14,7 +14,8 @@ import ofd
 import sqe
 import tap
 import weft
-from cluster import INACCESSIBLE, OPTIMIZED, ana, forge, start_all, with_cluster
+from cluster import INACCESSIBLE, OPTIMIZED, UNTIL_S, ana, forge, start_all, with_cluster
+from command import on_terminal
 from fixture import connect, in_background, refused
 from nvme import ANA_INACCESSIBLE, RESERVATION_CONFLICT, pattern
 from resv import EA, Host
@@ -81,6 +82,26 @@ def _(cluster, one, two):
         assert ana(second, 1) == OPTIMIZED
         there = second.disk()
         assert there.read(0) == pattern(19, there.block)
+
+
+@with_cluster("a member that has another state file serves nothing, and says what holds its storage")
+def _(cluster, one, two):
+    two.stop()
+    two.config.write_text(two.config.read_text().replace("/state", "/other"))
+    two.start()
+    weft.wait_until(lambda: two.log.read_text().count("is not served") == 2, "a warning of each", UNTIL_S)
+    said = two.log.read_text()
+    for nsid, name in ((1, "a"), (2, "b")):
+        assert (f"namespace {nsid} is not served: another process has file:{cluster.shared}/{name},"
+                "size=16M open as node 1") in said, said
+    assert f"another file than file:{cluster.shared}/other" in said, said
+    assert [ns["held_by_node"] for ns in two.subsystem()["namespaces"]] == [1, 1]
+    assert "held_by_node" not in one.subsystem()["namespaces"][0]
+    _, table = on_terminal("ctl", "--control", two.control, "status")
+    assert table.count("NOT SERVED: a process that is no member has it open as node 1") == 2, table
+    one.kill9()
+    cluster.until(2, [0, 2])
+    assert "held_by_node" not in two.subsystem()["namespaces"][0]
 
 
 @with_cluster("a drain that cannot begin is taken back: who asked for it is told, and nothing waits on")

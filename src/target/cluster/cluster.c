@@ -16,7 +16,6 @@
 #include "target/resv/resv.h"
 
 enum {
-	LEFT_MS = 1,
 	FAILED_MS = 1000,
 	HEIR_MS = 3000, /* on another machine it learns within a second that it is one */
 };
@@ -174,8 +173,10 @@ static bool move_on(struct tgt_cluster *c, struct owners *next, unsigned *waits)
 
 static void look_again(struct tgt_cluster *c, unsigned waits)
 {
+	if (!(waits & OWNERS_LEFT))
+		tgt_cluster_await_no_storage(c);
 	if (waits & OWNERS_LEFT)
-		again_in(c, LEFT_MS);
+		again_in(c, tgt_cluster_await_storage(c));
 	else if (waits & OWNERS_HEIR && heir_has_ms(c))
 		again_in(c, heir_has_ms(c));
 }
@@ -314,6 +315,13 @@ void tgt_cluster_member(struct weft_subsys *s, unsigned node, struct weft_member
 	};
 	for (unsigned i = 0; i < WEFT_ANA_GROUP_MAX; i++)
 		info->serves[i] = used[i] && o->owner[i] == node;
+}
+
+unsigned tgt_cluster_held_by(const struct tgt_ns *ns)
+{
+	const struct tgt_cluster *c = ns->subsys->cluster;
+
+	return c ? c->held_by[ns->nsid - 1] : 0;
 }
 
 /* --- beginning and end ------------------------------------------------------------------------ */

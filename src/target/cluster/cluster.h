@@ -33,6 +33,10 @@ struct tgt_cluster {
 	struct weft_store_write write;
 	struct tgt_cluster_write next; /* what @write is of */
 
+	/* storage.c's */
+	uint64_t held_since_ns; /* storage that somebody else holds is awaited; 0: none is */
+	uint8_t held_by[WEFT_NSID_MAX]; /* by nsid - 1: as which node; 0: it is not, or not for long */
+
 	/* reset.c's */
 	struct weft_list resets; /* that were asked for here */
 	struct weft_timer reset_timer;
@@ -58,6 +62,7 @@ uint16_t tgt_cluster_first_portid(struct weft_target *t);
 /* For who looks. */
 unsigned tgt_cluster_nodes(const struct weft_subsys *s);
 void tgt_cluster_member(struct weft_subsys *s, unsigned node, struct weft_member_info *info);
+unsigned tgt_cluster_held_by(const struct tgt_ns *ns); /* see struct weft_ns_info */
 
 /* storage.c: what members that are gone have left */
 /* For those who decide about groups. Most groups have no namespaces, and are asked about all the
@@ -75,6 +80,10 @@ void tgt_cluster_look_at_storage(struct tgt_cluster_storage *storage, struct wef
 bool tgt_cluster_left_with(void *arg, uint32_t group, unsigned node);
 /* Something of @node is left with the storage of @group, or of any (0). */
 bool tgt_cluster_is_left(struct weft_subsys *s, uint32_t group, unsigned node);
+/* Groups stay nobody's, or not, because of what is left: how long until the next look, and a warning
+ * if it takes long. */
+unsigned tgt_cluster_await_storage(struct tgt_cluster *c);
+void tgt_cluster_await_no_storage(struct tgt_cluster *c);
 /* -EBUSY: a member that is gone still has something under way with a new namespace's storage;
  * -EOPNOTSUPP: members cannot share it. */
 int tgt_cluster_check_storage(struct weft_subsys *s, struct weft_backend *be, struct weft_err *err);

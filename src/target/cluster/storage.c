@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "base/log.h"
 #include "target/cluster/cluster.h"
 
 void tgt_cluster_find_used(struct weft_subsys *s, bool used[WEFT_ANA_GROUP_MAX])
@@ -62,6 +63,70 @@ bool tgt_cluster_left_with(void *arg, uint32_t group, unsigned node)
 	}
 	return false;
 }
+
+/* --- storage that stays held ------------------------------------------------------------------ */
+
+/* What a process that was killed has begun ends within milliseconds. What is held for longer is held
+ * by one that lives, or by an operation that hangs. */
+enum {
+	LEFT_MS = 1,
+	HELD_MS = 20,
+	HELD_TELL_MS = 3000,
+};
+
+static unsigned holder_of(struct weft_subsys *s, struct tgt_ns *ns)
+{
+	for (unsigned node = 1; node <= s->cluster->view.nodes; node++)
+		if (!weft_store_alive(s->store, node) && ns->be->ops->left(ns->be, node))
+			return node;
+	return 0;
+}
+
+static void warn_of_holder(struct weft_subsys *s, struct tgt_ns *ns, unsigned node)
+{
+	weft_warn("%s: namespace %u is not served: another process has %s open as node %u, and no "
+		  "such node is a member here. If it is a target that runs, its \"state\" leads to "
+		  "another file than %s: give all members the same. If it was killed, its last I/O "
+		  "has not ended",
+		  s->nqn, ns->nsid, ns->be->spec, node, weft_store_spec(s->store));
+}
+
+static void find_held(struct tgt_cluster *c)
+{
+	struct weft_subsys *s = c->subsys;
+
+	for (uint32_t nsid = 1; nsid <= WEFT_NSID_MAX; nsid++) {
+		struct tgt_ns *ns = tgt_ns_find(s, nsid);
+		bool served = ns && weft_store_alive(s->store, c->owners.owner[ns->ana_group - 1]);
+		unsigned node = ns && !served ? holder_of(s, ns) : 0;
+
+		if (node && !c->held_by[nsid - 1])
+			warn_of_holder(s, ns, node);
+		c->held_by[nsid - 1] = (uint8_t)node;
+	}
+}
+
+unsigned tgt_cluster_await_storage(struct tgt_cluster *c)
+{
+	uint64_t now_ns = weft_reactor_now_ns(c->subsys->target->home);
+
+	if (!c->held_since_ns)
+		c->held_since_ns = now_ns;
+	if (now_ns - c->held_since_ns < HELD_TELL_MS * 1000000ull)
+		return LEFT_MS;
+	find_held(c);
+	return HELD_MS;
+}
+
+void tgt_cluster_await_no_storage(struct tgt_cluster *c)
+{
+	if (!c->held_since_ns)
+		return;
+	c->held_since_ns = 0;
+	memset(c->held_by, 0, sizeof(c->held_by));
+}
+
+/* --- for who decides about groups ------------------------------------------------------------- */
 
 static bool is_any_left(struct tgt_cluster_storage *storage, const struct owners *o)
 {
