@@ -176,6 +176,11 @@ static void print_served(json_t *member)
 	print_ranges(groups);
 	if (json_is_true(json_object_get(member, "draining")))
 		printf(", drains");
+	if (json_array_size(json_object_get(member, "lacks"))) {
+		printf(", LACKS namespace%s ",
+		       weft_plural(json_array_size(json_object_get(member, "lacks"))));
+		print_ranges(json_object_get(member, "lacks"));
+	}
 }
 
 /* Of one port, the groups with this state. */

@@ -53,16 +53,19 @@ static void add_subsys(void *arg, const struct weft_subsys_info *info)
 
 static void add_member(void *arg, const struct weft_member_info *info)
 {
-	json_t *groups = json_array();
+	json_t *groups = json_array(), *lacks = json_array();
 	struct walk *w = arg;
 
 	for (unsigned i = 0; i < WEFT_ANA_GROUP_MAX; i++)
 		if (info->serves[i])
 			json_array_append_new(groups, json_integer(i + 1));
+	for (unsigned i = 0; i < WEFT_NSID_MAX; i++)
+		if (info->lacks[i])
+			json_array_append_new(lacks, json_integer(i + 1));
 	json_array_append_new(w->members,
-			      json_pack("{s:I, s:b, s:b, s:o}", "node", (json_int_t)info->node,
+			      json_pack("{s:I, s:b, s:b, s:o, s:o}", "node", (json_int_t)info->node,
 					"alive", info->alive, "draining", info->draining,
-					"ana_groups", groups));
+					"ana_groups", groups, "lacks", lacks));
 }
 
 static void add_host(void *arg, const char *hostnqn)

@@ -210,6 +210,7 @@ int weft_ns_add(struct weft_subsys *s, const struct weft_ns_options *options,
 	}
 	tgt_ana_ns_changed(s, ns->ana_group);
 	tgt_ns_changed(s, nsid);
+	tgt_cluster_ns_changed(s);
 	*nsid_out = nsid;
 	return 0;
 }

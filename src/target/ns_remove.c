@@ -90,6 +90,7 @@ int weft_ns_remove(struct weft_subsys *s, uint32_t nsid, void (*done)(void *arg)
 	tgt_ns_changed(s, nsid);
 	tgt_resv_sweep(s);
 	tgt_cluster_agree_end(ns);
+	tgt_cluster_ns_changed(s);
 	remove_begin(ns, done, arg);
 	return 0;
 }

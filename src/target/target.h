@@ -153,6 +153,7 @@ struct weft_member_info {
 	unsigned node;
 	bool alive, draining;
 	bool serves[WEFT_ANA_GROUP_MAX]; /* by group - 1, those with namespaces */
+	bool lacks[WEFT_NSID_MAX];       /* by nsid - 1: another member has it, this one does not */
 };
 
 struct weft_ns_info {

@@ -104,6 +104,34 @@ def _(cluster, one, two):
     assert "held_by_node" not in two.subsystem()["namespaces"][0]
 
 
+def lacks(cluster, node):
+    """Which namespaces each member lacks, as this one sees it."""
+    return [m["lacks"] for m in cluster.cluster(node)["members"]]
+
+
+@with_cluster("a member that lacks a namespace: both say so, until it has it")
+def _(cluster, one, two):
+    assert lacks(cluster, 1) == lacks(cluster, 2) == [[], []]
+    two.stop()
+    config = two.config.read_text()
+    two.config.write_text("".join(line for line in config.splitlines(True) if "/b," not in line))
+    cluster.start(2)
+    for node, target in ((1, one), (2, two)):
+        weft.wait_until(lambda n=node: lacks(cluster, n) == [[], [2]], "node 2 lacks it", UNTIL_S)
+        here = " (this one)" if node == 2 else ""
+        said = target.log.read_text()
+        assert f"node 2{here} has no namespace 2, which node 1 has; hosts lose it" in said, said
+        _, table = on_terminal("ctl", "--control", target.control, "status")
+        assert "2 serves none, LACKS namespace 2" in table, table
+    two.ctl("namespace-add", backend=f"file:{cluster.shared}/b,size=16M", ana_group=2)
+    for node in (1, 2):
+        weft.wait_until(lambda n=node: lacks(cluster, n) == [[], []], "node 2 has it", UNTIL_S)
+    one.ctl("namespace-remove", nsid=2)
+    weft.wait_until(lambda: lacks(cluster, 2) == [[2], []], "node 1 lacks it", UNTIL_S)
+    one.kill9()
+    weft.wait_until(lambda: lacks(cluster, 2) == [[], []], "who is gone lacks nothing", UNTIL_S)
+
+
 @with_cluster("a drain that cannot begin is taken back: who asked for it is told, and nothing waits on")
 def _(cluster, one, two):
     state, away = cluster.shared / "state", cluster.shared / "away"

@@ -193,7 +193,8 @@ static void step(struct tgt_cluster *c)
 	tgt_cluster_wish_for(c, &next);
 	if (memcmp(&next, &c->owners, sizeof(next)) || move_on(c, &next, &waits)) {
 		commit_owners(c, &next);
-	} else if (tgt_cluster_ports_differ(c, &c->next)) {
+	} else if (tgt_cluster_ports_differ(c, &c->next) ||
+		   tgt_cluster_namespaces_differ(c, &c->next)) {
 		commit(c);
 	} else {
 		look_again(c, waits);
@@ -233,8 +234,10 @@ static void act(struct tgt_cluster *c)
 	if (is_taken(c) || (c->started && !serve(c)))
 		return;
 	tgt_follows(c->subsys, TGT_FOLLOWS_CLUSTER, c->revision);
-	if (c->started)
-		step(c);
+	if (!c->started)
+		return;
+	tgt_cluster_look_at_namespaces(c);
+	step(c);
 }
 
 static void timed(struct weft_timer *timer)
@@ -315,6 +318,7 @@ void tgt_cluster_member(struct weft_subsys *s, unsigned node, struct weft_member
 	};
 	for (unsigned i = 0; i < WEFT_ANA_GROUP_MAX; i++)
 		info->serves[i] = used[i] && o->owner[i] == node;
+	memcpy(info->lacks, s->cluster->lacks[node].has, sizeof(info->lacks));
 }
 
 unsigned tgt_cluster_held_by(const struct tgt_ns *ns)

@@ -18,6 +18,10 @@ struct tgt_cluster_write {
 };
 static_assert((int)OWNERS_RECORD <= (int)PORTS_RECORD_MAX, "the table fits");
 
+struct tgt_cluster_nsids {
+	bool has[WEFT_NSID_MAX]; /* by nsid - 1 */
+};
+
 struct tgt_cluster {
 	struct weft_subsys *subsys;
 	struct owners_view view;
@@ -32,6 +36,10 @@ struct tgt_cluster {
 	struct weft_txn txn;
 	struct weft_store_write write;
 	struct tgt_cluster_write next; /* what @write is of */
+
+	/* namespaces.c's: what each member lacks that another has, as of when it was looked for */
+	struct tgt_cluster_nsids lacks[WEFT_NODES_MAX + 1];
+	uint64_t lacks_revision, lacks_alive;
 
 	/* storage.c's */
 	uint64_t held_since_ns; /* storage that somebody else holds is awaited; 0: none is */
@@ -53,7 +61,7 @@ void tgt_cluster_free(struct weft_subsys *s);   /* its store is closed */
 void tgt_cluster_moved(struct weft_subsys *s);  /* its store did */
 void tgt_cluster_lost(struct weft_subsys *s);   /* its store: we are no member any more */
 void tgt_cluster_let_go(struct weft_subsys *s); /* somebody did, of storage that is awaited */
-/* A member is gone, or a listener came or went. */
+/* A member is gone, or a listener or namespace came or went. */
 void tgt_cluster_act(struct weft_subsys *s);
 /* Nothing is on its way, and nobody wants anything. */
 bool tgt_cluster_is_idle(const struct weft_subsys *s);
@@ -100,6 +108,12 @@ void tgt_cluster_ports_known(struct tgt_cluster *c);   /* hosts were told of all
 /* Is our record another one than it should be? @w is what it should be. */
 bool tgt_cluster_ports_differ(struct tgt_cluster *c, struct tgt_cluster_write *w);
 void tgt_cluster_ports_of(const struct weft_subsys *s, unsigned node, struct ports *ports);
+
+/* namespaces.c: which of them members have */
+void tgt_cluster_ns_changed(struct weft_subsys *s);         /* one came or went */
+void tgt_cluster_look_at_namespaces(struct tgt_cluster *c); /* warns of those that one lacks */
+/* As above, of our list. */
+bool tgt_cluster_namespaces_differ(struct tgt_cluster *c, struct tgt_cluster_write *w);
 
 /* wish.c: groups that somebody wants elsewhere */
 /* Those that are fulfilled ask for nothing more: of two that contradict each other, each has its
