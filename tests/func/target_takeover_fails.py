@@ -251,7 +251,7 @@ def _(t, ctrl):
     with Heir(t) as heir:
         heir.prepare()
         heir.step("freeze")
-        time.sleep(2)
+        time.sleep(0.5)         # until it freezes, which it gives up after 2 s
         t.process.send_signal(signal.SIGTERM)
         said(t, "SIGTERM: stopping")
         queue.hold = False
