@@ -18,6 +18,7 @@
 #include "base/err.h"
 #include "base/heap.h"
 #include "base/list.h"
+#include "base/turns.h"
 
 struct weft_reactor;
 
@@ -83,13 +84,10 @@ void weft_task_cancel(struct weft_task *task);
 
 /* --- bulk: bytes that no peer sends or waits for, such as a copy inside storage --------------- */
 
-/* Tasks of one who takes turns with others, or lines that take turns with each other. While anybody
- * waits in it, it stays in place. */
+/* Tasks of one who takes turns with others, or lines that take turns with each other: base/turns.h. */
 struct weft_bulk_line {
 	struct weft_bulk_line *within; /* NULL: one of the reactor's */
-	/* Its own. */
-	struct weft_list link;
-	struct weft_list lines, tasks;
+	struct weft_turns_line turns;
 };
 
 void weft_bulk_line_init(struct weft_bulk_line *line, struct weft_bulk_line *within);

@@ -168,13 +168,13 @@ static void empty_lines_are_forgotten(void **state)
 	start_in(&gone[1], &b, 'b', 1, 0);
 	start_in(&lines[0], &c, 'c', 1, 0);
 	weft_reactor_unbulk(&gone[1], &a.task);
-	assert_false(weft_list_empty(&gone[1].link) || weft_list_empty(&gone[0].link));
+	assert_false(weft_list_empty(&gone[1].turns.link) || weft_list_empty(&gone[0].turns.link));
 	weft_reactor_unbulk(&gone[1], &b.task);
-	assert_true(weft_list_empty(&gone[1].link) && weft_list_empty(&gone[0].link));
+	assert_true(weft_list_empty(&gone[1].turns.link) && weft_list_empty(&gone[0].turns.link));
 	memset(gone, 0xff, sizeof(gone));
 	turn_once();
 	expect_ran("c");
-	assert_true(weft_list_empty(&lines[0].link));
+	assert_true(weft_list_empty(&lines[0].turns.link));
 }
 
 /* In the next turn it is its turn where the last one ended. */
