@@ -39,7 +39,8 @@ int weft_pool_init(struct weft_pool *pool, uint32_t size, uint32_t count, void (
 	pool->count = pool->nfree = count;
 	for (uint32_t i = 0; i < count; i++)
 		pool->free[i] = count - 1 - i;
-	weft_list_init(&pool->waiters);
+	weft_list_init(&pool->lines);
+	weft_turns_line_init(&pool->own, NULL);
 	return 0;
 }
 
@@ -57,12 +58,20 @@ static void *take(struct weft_pool *pool)
 
 void *weft_pool_take(struct weft_pool *pool)
 {
-	return pool->nfree && weft_list_empty(&pool->waiters) ? take(pool) : NULL;
+	return pool->nfree && !weft_pool_wanted(pool) ? take(pool) : NULL;
 }
 
-void weft_pool_wait(struct weft_pool *pool, struct weft_pool_waiter *waiter)
+void weft_pool_wait(struct weft_pool *pool, struct weft_turns_line *line,
+		    struct weft_pool_waiter *waiter)
 {
-	weft_list_push(&pool->waiters, &waiter->link);
+	waiter->line = line ? line : &pool->own;
+	weft_turns_push(&pool->lines, waiter->line, &waiter->link);
+}
+
+void weft_pool_unwait(struct weft_pool_waiter *waiter)
+{
+	if (!weft_list_empty(&waiter->link))
+		weft_turns_remove(waiter->line, &waiter->link);
 }
 
 void weft_pool_give(struct weft_pool *pool, void *buf)
@@ -72,17 +81,16 @@ void weft_pool_give(struct weft_pool *pool, void *buf)
 	assert(index < pool->count && (char *)buf == pool->base + index * pool->size);
 	assert(pool->nfree < pool->count);
 	pool->free[pool->nfree++] = (uint32_t)index;
-	if (!weft_list_empty(&pool->waiters))
+	if (weft_pool_wanted(pool))
 		pool->woken(pool->woken_arg);
 }
 
 void weft_pool_serve(struct weft_pool *pool)
 {
 	struct weft_pool_waiter *waiter;
-	struct weft_list *link;
 
-	while (pool->nfree && (link = weft_list_pop(&pool->waiters))) {
-		waiter = container_of(link, struct weft_pool_waiter, link);
+	while (pool->nfree && weft_pool_wanted(pool)) {
+		waiter = container_of(weft_turns_pop(&pool->lines), struct weft_pool_waiter, link);
 		waiter->got(waiter, take(pool));
 	}
 }

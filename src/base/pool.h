@@ -2,31 +2,36 @@
  *
  *   take ──▶ buffer, or NULL and the caller waits in line
  *   give ──▶ on top of the free stack; if somebody waits, the owner is woken
- *   serve ─▶ the line gets what is free, in order
+ *   serve ─▶ who waits gets what is free: one of each line in turn
  *
  * Memory is reserved at once and paid when touched; the stack is last in, first out, so a quiet
  * pool stays in the cache and mostly unpaid. Giving never runs a waiter: who gives a buffer back
- * may be deep inside something, and the waiter may give one back itself. Invariant: nobody
- * overtakes. */
+ * may be deep inside something, and the waiter may give one back itself.
+ *
+ * Those who count as one wait in one line, and lines take turns (base/turns.h). Invariant: within a
+ * line nobody overtakes, and nobody takes a buffer while others wait for one. */
 #ifndef WEFT_BASE_POOL_H
 #define WEFT_BASE_POOL_H
 
 #include <stdint.h>
 
 #include "base/list.h"
+#include "base/turns.h"
 
 struct weft_pool {
 	char *base;
 	uint32_t *free; /* stack of indices never or no longer in use */
 	uint32_t nfree, count;
 	uint32_t size;
-	struct weft_list waiters;
-	void (*woken)(void *arg); /* call weft_pool_serve() soon */
+	struct weft_list lines;     /* that somebody waits in */
+	struct weft_turns_line own; /* of those who have none */
+	void (*woken)(void *arg);   /* call weft_pool_serve() soon */
 	void *woken_arg;
 };
 
 struct weft_pool_waiter {
 	struct weft_list link;
+	struct weft_turns_line *line;                            /* the pool's, while it waits */
 	void (*got)(struct weft_pool_waiter *waiter, void *buf); /* owns @buf now */
 };
 
@@ -36,9 +41,20 @@ void weft_pool_destroy(struct weft_pool *pool);
 
 /* NULL when none is free, or when others wait already. */
 void *weft_pool_take(struct weft_pool *pool);
-void weft_pool_wait(struct weft_pool *pool, struct weft_pool_waiter *waiter);
+/* In @line, whose owner keeps it for this pool alone and in place while somebody waits in it; NULL: in
+ * one line with all others that have none. */
+void weft_pool_wait(struct weft_pool *pool, struct weft_turns_line *line,
+		    struct weft_pool_waiter *waiter);
+/* It does not wait any more; one that does not, and whose link says so, is left as it is. */
+void weft_pool_unwait(struct weft_pool_waiter *waiter);
 void weft_pool_give(struct weft_pool *pool, void *buf);
 void weft_pool_serve(struct weft_pool *pool);
+
+/* Somebody waits. */
+static inline bool weft_pool_wanted(const struct weft_pool *pool)
+{
+	return !weft_list_empty(&pool->lines);
+}
 
 /* Anonymous memory, page aligned, zeroed, paid when touched. NULL on failure. */
 void *weft_pages_alloc(size_t size);

@@ -85,7 +85,7 @@ void weft_bufs_serve(struct weft_bufs *bufs)
 bool weft_bufs_wanted(const struct weft_bufs *bufs)
 {
 	for (int i = 0; i < bufs->classes; i++)
-		if (!weft_list_empty(&bufs->pools[i].waiters))
+		if (weft_pool_wanted(&bufs->pools[i]))
 			return true;
 	return false;
 }

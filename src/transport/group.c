@@ -39,8 +39,7 @@ static void serve(struct weft_task *task)
 static bool wanted(const struct weft_group *group, const struct weft_bufs *in,
 		   const struct weft_bufs *out)
 {
-	return weft_bufs_wanted(in) || weft_bufs_wanted(out) ||
-	       !weft_list_empty(&group->chunks.waiters);
+	return weft_bufs_wanted(in) || weft_bufs_wanted(out) || weft_pool_wanted(&group->chunks);
 }
 
 static bool somebody_waits(const struct weft_group *group)

@@ -107,7 +107,7 @@ static void buffer_came(struct weft_pool_waiter *waiter, void *at)
 {
 	struct weft_req *req = container_of(waiter, struct weft_req, waiter);
 
-	req->awaited->at = req->data = at;
+	(req->awaits_in ? &req->in : &req->out)->at = req->data = at;
 	resume(req, req->qp->closing ? NVME_SC_ABORT_QUEUE : 0);
 }
 
@@ -126,9 +126,9 @@ static void take_buffer(struct weft_req *req, struct weft_req_buf *buf, struct w
 		return;
 	}
 	weft_req_enter(req, WEFT_REQ_NEED_BUFFER);
-	req->awaited = buf;
+	req->awaits_in = buf == &req->in;
 	req->waiter.got = buffer_came;
-	weft_pool_wait(buf->pool, &req->waiter);
+	weft_pool_wait(buf->pool, NULL, &req->waiter);
 	weft_group_watch_holders(req->qp->group);
 }
 
@@ -176,7 +176,7 @@ bool weft_req_abort(struct weft_req *req, uint16_t status)
 {
 	switch (req->state) {
 	case WEFT_REQ_NEED_BUFFER:
-		weft_list_remove(&req->waiter.link);
+		weft_pool_unwait(&req->waiter);
 		resume(req, status);
 		return true;
 	case WEFT_REQ_AWAIT_DATA:

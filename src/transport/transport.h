@@ -102,6 +102,7 @@ struct weft_req {
 	uint32_t slot; /* of qp->slots */
 	/* The user's, with a reply: others write to @data, whoever reads it shares @guard. */
 	bool shared;
+	bool awaits_in; /* the transport's: the buffer that it waits for is @in's, not @out's */
 	union {
 		weft_req_fn *then; /* the transport's, until then */
 		struct weft_guard *guard;
@@ -114,7 +115,6 @@ struct weft_req {
 
 	/* The transport's, for a request that waits. */
 	weft_req_fn *fetch_then;
-	struct weft_req_buf *awaited;
 	struct weft_pool_waiter waiter;
 };
 static_assert(offsetof(struct weft_req, in) == 128, "two cache lines before what holds buffers");

@@ -78,7 +78,7 @@ static void give_back(struct weft_link *link)
 	for (unsigned i = 0; i < WEFT_BUFS_CLASSES; i++) {
 		struct weft_pool *pool = &rdma_link_of(link)->bufs.pools[i];
 
-		must(weft_list_empty(&pool->waiters));
+		must(!weft_pool_wanted(pool));
 		pool->free -= hidden[i];
 		pool->nfree += hidden[i];
 		hidden[i] = 0;
@@ -200,7 +200,7 @@ static void feed(unsigned index)
 	hidden[index]--;
 	pool->free--;
 	pool->nfree++;
-	if (!weft_list_empty(&pool->waiters))
+	if (weft_pool_wanted(pool))
 		pool->woken(pool->woken_arg);
 }
 

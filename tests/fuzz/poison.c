@@ -64,13 +64,12 @@ void __wrap_weft_pool_give(struct weft_pool *pool, void *buf)
 void __wrap_weft_pool_serve(struct weft_pool *pool)
 {
 	struct weft_pool_waiter *waiter;
-	struct weft_list *link;
 
-	while (pool->nfree && (link = weft_list_pop(&pool->waiters))) {
+	while (pool->nfree && weft_pool_wanted(pool)) {
 		char *buf = pool->base + (size_t)pool->free[--pool->nfree] * pool->size;
 
 		ASAN_UNPOISON_MEMORY_REGION(buf, pool->size);
-		waiter = container_of(link, struct weft_pool_waiter, link);
+		waiter = container_of(weft_turns_pop(&pool->lines), struct weft_pool_waiter, link);
 		waiter->got(waiter, buf);
 	}
 }

@@ -696,7 +696,7 @@ void world_feed(unsigned index)
 	hidden[index]--;
 	pool->free--;
 	pool->nfree++;
-	if (!weft_list_empty(&pool->waiters))
+	if (weft_pool_wanted(pool))
 		pool->woken(pool->woken_arg);
 }
 
@@ -764,7 +764,7 @@ static void check_group(const struct weft_group *group)
 
 static void check_pool(const struct weft_pool *pool)
 {
-	must(!pool || (pool->nfree == pool->count && weft_list_empty(&pool->waiters)));
+	must(!pool || (pool->nfree == pool->count && !weft_pool_wanted(pool)));
 }
 
 static void check_target(void)

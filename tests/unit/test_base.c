@@ -200,8 +200,8 @@ static void pool_serves_the_line_in_order(void **state)
 	assert_int_equal(weft_pool_init(&pool, 4096, 2, woken, NULL), 0);
 	a = weft_pool_take(&pool);
 	b = weft_pool_take(&pool);
-	weft_pool_wait(&pool, &first.wait);
-	weft_pool_wait(&pool, &second.wait);
+	weft_pool_wait(&pool, NULL, &first.wait);
+	weft_pool_wait(&pool, NULL, &second.wait);
 
 	wakes = 0;
 	weft_pool_give(&pool, a);
@@ -230,13 +230,68 @@ static void pool_forgets_who_left_the_line(void **state)
 
 	assert_int_equal(weft_pool_init(&pool, 4096, 1, woken, NULL), 0);
 	a = weft_pool_take(&pool);
-	weft_pool_wait(&pool, &gone.wait);
-	weft_pool_wait(&pool, &stays.wait);
-	weft_list_remove(&gone.wait.link);
+	weft_pool_wait(&pool, NULL, &gone.wait);
+	weft_pool_wait(&pool, NULL, &stays.wait);
+	weft_pool_unwait(&gone.wait);
 	weft_pool_give(&pool, a);
 	weft_pool_serve(&pool);
 	assert_null(gone.buf);
 	assert_ptr_equal(stays.buf, a);
+	weft_pool_give(&pool, a);
+	weft_pool_destroy(&pool);
+}
+
+/* A line that many wait in has one turn of a round, as any other; and so have those without a line. */
+static void pool_lines_take_turns(void **state)
+{
+	struct waiter many[4], other = { .wait.got = got }, none = { .wait.got = got };
+	struct weft_turns_line lines[2];
+	struct weft_pool pool;
+	void *a;
+
+	served = 0;
+	assert_int_equal(weft_pool_init(&pool, 4096, 1, woken, NULL), 0);
+	weft_turns_line_init(&lines[0], NULL);
+	weft_turns_line_init(&lines[1], NULL);
+	a = weft_pool_take(&pool);
+	for (int i = 0; i < 4; i++) {
+		many[i] = (struct waiter){ .wait.got = got };
+		weft_pool_wait(&pool, &lines[0], &many[i].wait);
+	}
+	weft_pool_wait(&pool, &lines[1], &other.wait);
+	weft_pool_wait(&pool, NULL, &none.wait);
+	for (int i = 0; i < 6; i++) {
+		weft_pool_give(&pool, a);
+		weft_pool_serve(&pool);
+		assert_int_equal(served, i + 1);
+	}
+	assert_int_equal(many[0].order, 1);
+	assert_int_equal(other.order, 2);
+	assert_int_equal(none.order, 3);
+	assert_int_equal(many[1].order, 4);
+	weft_pool_give(&pool, a);
+	weft_pool_destroy(&pool);
+}
+
+/* Who owns an empty line may go, and nobody waits then. */
+static void pool_forgets_an_empty_line(void **state)
+{
+	struct waiter gone = { .wait.got = got };
+	struct weft_turns_line line;
+	struct weft_pool pool;
+	void *a;
+
+	assert_int_equal(weft_pool_init(&pool, 4096, 1, woken, NULL), 0);
+	weft_turns_line_init(&line, NULL);
+	a = weft_pool_take(&pool);
+	weft_pool_wait(&pool, &line, &gone.wait);
+	assert_true(weft_pool_wanted(&pool));
+	weft_pool_unwait(&gone.wait);
+	weft_pool_unwait(&gone.wait);
+	assert_false(weft_pool_wanted(&pool));
+	memset(&line, 0xff, sizeof(line));
+	weft_pool_give(&pool, a);
+	assert_ptr_equal(weft_pool_take(&pool), a);
 	weft_pool_give(&pool, a);
 	weft_pool_destroy(&pool);
 }
@@ -554,6 +609,8 @@ int main(void)
 		cmocka_unit_test(pool_takes_and_gives),
 		cmocka_unit_test(pool_serves_the_line_in_order),
 		cmocka_unit_test(pool_forgets_who_left_the_line),
+		cmocka_unit_test(pool_lines_take_turns),
+		cmocka_unit_test(pool_forgets_an_empty_line),
 		cmocka_unit_test(heap_sorts),
 		cmocka_unit_test(list_keeps_order),
 		cmocka_unit_test(list_splices),

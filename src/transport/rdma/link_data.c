@@ -219,7 +219,7 @@ static void place_in_buffer(struct rdma_link *rl, struct rdma_slot *rs)
 		return;
 	}
 	rs->waiter.got = buffer_came;
-	weft_pool_wait(rs->pool, &rs->waiter);
+	weft_pool_wait(rs->pool, NULL, &rs->waiter);
 }
 
 void rdma_link_place(struct rdma_link *rl, struct rdma_slot *rs)
@@ -260,7 +260,7 @@ void rdma_link_let_go(struct rdma_link *rl, struct rdma_slot *rs)
 	if (rs->bounce)
 		weft_pool_give(rs->pool, rs->bounce);
 	else if (rs->pool && rs->waiter.link.next)
-		weft_list_remove(&rs->waiter.link);
+		weft_pool_unwait(&rs->waiter);
 	rs->bounce = NULL;
 	rs->pool = NULL;
 }

@@ -106,7 +106,7 @@ static void reply_by_buffer(struct rdma_conn *conn, struct weft_req *req)
 	}
 	conn->in_line++;
 	req->waiter.got = buffer_came;
-	weft_pool_wait(req->out.pool, &req->waiter);
+	weft_pool_wait(req->out.pool, NULL, &req->waiter);
 	weft_group_watch_holders(req->qp->group);
 }
 
@@ -187,7 +187,7 @@ static void settle_one(struct rdma_conn *conn, struct rdma_req *rreq)
 	rreq->reading = false;
 	if (rreq->req.state == WEFT_REQ_REPLYING || rreq->req.state == WEFT_REQ_DRAINING) {
 		weft_list_remove(&rreq->link);
-		weft_list_remove(&rreq->req.waiter.link);
+		weft_pool_unwait(&rreq->req.waiter);
 		rdma_answer_give(conn->lane, rreq);
 		let_go(conn, rreq);
 		weft_req_release(&rreq->req);

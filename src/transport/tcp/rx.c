@@ -91,7 +91,7 @@ static bool make_room(struct tcp_conn *conn)
 	}
 	conn->rx_waits_chunk = true;
 	conn->chunk_waiter.got = chunk_came;
-	weft_pool_wait(&conn->qp.group->chunks, &conn->chunk_waiter);
+	weft_pool_wait(&conn->qp.group->chunks, NULL, &conn->chunk_waiter);
 	weft_group_watch_holders(conn->qp.group);
 	return false;
 }
@@ -327,7 +327,7 @@ void tcp_rx_stop(struct tcp_conn *conn)
 	assert(!conn->rx_busy);
 	weft_task_cancel(&conn->parse_again);
 	if (conn->rx_waits_chunk)
-		weft_list_remove(&conn->chunk_waiter.link);
+		weft_pool_unwait(&conn->chunk_waiter);
 	conn->rx_waits_chunk = false;
 	conn->payload.req = NULL;
 	free(conn->replay.bytes);
