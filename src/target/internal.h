@@ -311,6 +311,7 @@ struct tgt_share {
 /* What those who count as one have in line on a reactor, which has it. */
 struct tgt_bulk {
 	struct weft_bulk_line line;
+	struct weft_bufs_lines bufs;
 	/* Of a share, see io/lists.c. */
 	unsigned lists;
 	struct weft_list waiting; /* weft_req.link: whose list is one too many */
@@ -336,6 +337,9 @@ struct tgt_flow *tgt_flow_unknown(struct weft_target *t);
 /* A new controller, whose host and address are known. -ENOMEM: it cannot be served. */
 int tgt_flow_join(struct tgt_ctrl *ctrl);
 void tgt_flow_leave(struct tgt_ctrl *ctrl);
+/* Where commands of the controller's host wait for buffers; NULL: it is one of the discovery service,
+ * and has none of hosts. */
+struct weft_bufs_lines *tgt_flow_bufs(const struct tgt_ctrl *ctrl, const struct weft_group *group);
 
 /* admin/health.c: on home. Namespaces have changed, or a command for one has failed: hosts are told if
  * that is a warning. */

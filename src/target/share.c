@@ -10,8 +10,9 @@
  * has, and each has a flow there: among themselves they take turns by their NQNs. Who says a name
  * that is on a list has that host's share.
  *
- * On every reactor a flow has a line for its bulk work, within that of its address if it has one. It
- * is empty when the flow's last controller goes, whose commands are back by then.
+ * On every reactor a flow has a line for its bulk work, and lines in which its commands wait for
+ * buffers, within those of its address if it has one. They are empty when the flow's last controller
+ * goes, whose commands are back by then.
  *
  * Invariant: a controller has one flow, and a flow one share, as long as it is there. */
 #include <assert.h>
@@ -63,6 +64,7 @@ static struct tgt_share *address_of(const struct weft_subsys *s, const char *hos
 static void bulk_init(struct tgt_bulk *bulk, struct tgt_bulk *within)
 {
 	weft_bulk_line_init(&bulk->line, within ? &within->line : NULL);
+	weft_bufs_lines_init(&bulk->bufs, within ? &within->bufs : NULL);
 	bulk->lists = 0;
 	weft_list_init(&bulk->waiting);
 	weft_task_init(&bulk->serve, tgt_io_lists_serve);
@@ -148,6 +150,11 @@ void tgt_flow_leave(struct tgt_ctrl *ctrl)
 	assert(weft_list_empty(&flow->reqs) && !flow->own.queues);
 	weft_list_remove(&flow->link);
 	free(flow);
+}
+
+struct weft_bufs_lines *tgt_flow_bufs(const struct tgt_ctrl *ctrl, const struct weft_group *group)
+{
+	return ctrl->subsys->discovery ? NULL : &ctrl->flow->bulk[group->index].bufs;
 }
 
 /* --- beginning and end ------------------------------------------------------------------------ */

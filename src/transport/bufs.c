@@ -76,6 +76,14 @@ struct weft_pool *weft_bufs_pool(struct weft_bufs *bufs, uint32_t len)
 	return &bufs->pools[i];
 }
 
+void weft_bufs_lines_init(struct weft_bufs_lines *lines, struct weft_bufs_lines *within)
+{
+	for (int i = 0; i < WEFT_BUFS_CLASSES; i++) {
+		weft_turns_line_init(&lines->in[i], within ? &within->in[i] : NULL);
+		weft_turns_line_init(&lines->out[i], within ? &within->out[i] : NULL);
+	}
+}
+
 void weft_bufs_serve(struct weft_bufs *bufs)
 {
 	for (int i = 0; i < bufs->classes; i++)

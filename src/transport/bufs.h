@@ -17,6 +17,11 @@ struct weft_bufs {
 	struct weft_region *regions[WEFT_BUFS_CLASSES];
 };
 
+/* Where those who count as one wait for buffers, of hosts' two sets and by size: lines take turns. */
+struct weft_bufs_lines {
+	struct weft_turns_line in[WEFT_BUFS_CLASSES], out[WEFT_BUFS_CLASSES];
+};
+
 /* As many of each size up to @largest as @share of what a busy reactor needs. @sink: for what peers
  * send. */
 int weft_bufs_init(struct weft_bufs *bufs, uint32_t share, uint32_t largest, bool sink,
@@ -25,6 +30,8 @@ void weft_bufs_destroy(struct weft_bufs *bufs);
 uint32_t weft_bufs_largest(const struct weft_bufs *bufs);
 /* Whose buffers are large enough; @len is at most the largest. */
 struct weft_pool *weft_bufs_pool(struct weft_bufs *bufs, uint32_t len);
+/* @within NULL: they take turns with all others. */
+void weft_bufs_lines_init(struct weft_bufs_lines *lines, struct weft_bufs_lines *within);
 void weft_bufs_serve(struct weft_bufs *bufs);
 bool weft_bufs_wanted(const struct weft_bufs *bufs); /* somebody waits in line */
 

@@ -85,8 +85,9 @@ void weft_qpair_start(struct weft_qpair *qp, uint16_t sqid, uint32_t sqsize, boo
 	qp->transport->started(qp);
 }
 
-void weft_qpair_let_in(struct weft_qpair *qp)
+void weft_qpair_let_in(struct weft_qpair *qp, struct weft_bufs_lines *lines)
 {
+	qp->lines = lines;
 	qp->in = &qp->group->in;
 	qp->out = &qp->group->out;
 }

@@ -111,6 +111,25 @@ static void buffer_came(struct weft_pool_waiter *waiter, void *at)
 	resume(req, req->qp->closing ? NVME_SC_ABORT_QUEUE : 0);
 }
 
+static struct weft_turns_line *line_of(const struct weft_req *req)
+{
+	const struct weft_qpair *qp = req->qp;
+
+	if (!qp->lines)
+		return NULL;
+	return req->awaits_in ? &qp->lines->in[req->in.pool - qp->in->pools] :
+				&qp->lines->out[req->out.pool - qp->out->pools];
+}
+
+void weft_req_wait(struct weft_req *req, struct weft_req_buf *buf,
+		   void (*got)(struct weft_pool_waiter *waiter, void *at))
+{
+	req->awaits_in = buf == &req->in;
+	req->waiter.got = got;
+	weft_pool_wait(buf->pool, line_of(req), &req->waiter);
+	weft_group_watch_holders(req->qp->group);
+}
+
 /* @then runs now, or when a buffer is free. */
 static void take_buffer(struct weft_req *req, struct weft_req_buf *buf, struct weft_bufs *bufs,
 			uint32_t len, weft_req_fn *then)
@@ -126,10 +145,7 @@ static void take_buffer(struct weft_req *req, struct weft_req_buf *buf, struct w
 		return;
 	}
 	weft_req_enter(req, WEFT_REQ_NEED_BUFFER);
-	req->awaits_in = buf == &req->in;
-	req->waiter.got = buffer_came;
-	weft_pool_wait(buf->pool, NULL, &req->waiter);
-	weft_group_watch_holders(req->qp->group);
+	weft_req_wait(req, buf, buffer_came);
 }
 
 void weft_req_buffer(struct weft_req *req, uint32_t len, weft_req_fn *then)

@@ -245,6 +245,9 @@ struct weft_qpair {
 	bool stable_data;             /* data on its way out must not change under it (digests) */
 	struct weft_req *awaits_next; /* the user's: cannot run before the next command is here */
 	struct weft_bufs *in, *out;   /* where its buffers come from */
+	/* The user's, where its requests wait for them; NULL: those of all such queue pairs are in one
+	 * line. */
+	struct weft_bufs_lines *lines;
 	uint32_t holds; /* answers whose shared data nobody can write to until they have left */
 	char why[160];  /* the first cause of the end */
 	struct weft_qpair_stats stats;
@@ -282,8 +285,10 @@ void weft_qpair_destroy(struct weft_qpair *qp);
 
 /* Connect has succeeded: room for @sqsize commands. */
 void weft_qpair_start(struct weft_qpair *qp, uint16_t sqid, uint32_t sqsize, bool sq_flow);
-/* Its peer is a host that was let in: it gets the buffers of hosts. */
-void weft_qpair_let_in(struct weft_qpair *qp);
+/* Its peer is a host that was let in: it gets the buffers of hosts. It waits for them in @lines, which
+ * the user keeps, for all queue pairs of this group that count as one, until their requests are
+ * back. Lines take turns: who has thousands of requests in them makes others wait for one. */
+void weft_qpair_let_in(struct weft_qpair *qp, struct weft_bufs_lines *lines);
 bool weft_qpair_is_let_in(const struct weft_qpair *qp);
 /* Begins the end, once; @why is kept if it is the first. */
 void weft_qpair_close(struct weft_qpair *qp, const char *why, ...)
@@ -301,6 +306,10 @@ struct weft_req *weft_qpair_slot(struct weft_qpair *qp, uint32_t index);
 struct weft_req *weft_req_alloc(struct weft_qpair *qp);
 void weft_req_fetched(struct weft_req *req, uint16_t sc);
 void weft_req_release(struct weft_req *req);
+/* For transports: none of buf->pool is free, and the request waits in its queue pair's line for one,
+ * which @got has, unless weft_pool_unwait() ends that. */
+void weft_req_wait(struct weft_req *req, struct weft_req_buf *buf,
+		   void (*got)(struct weft_pool_waiter *waiter, void *at));
 /* For transports, on close: every request that waits for us gets its then(). */
 void weft_qpair_abort_all(struct weft_qpair *qp);
 

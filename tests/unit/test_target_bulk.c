@@ -32,6 +32,7 @@ enum {
 static const size_t turn_max = 3 * MIB + (1 << 20) / 16;
 
 static struct wire *flood_admin, *flood, *other;
+static uint16_t other_cntlid;
 static struct weft_backend *mem;
 
 /* --- what is counted -------------------------------------------------------------------------- */
@@ -412,6 +413,114 @@ static void buffers_come_late(void **state)
 		until_answered(readers[q]);
 		wire_close(readers[q]);
 	}
+	close_flooder();
+}
+
+/* --- buffers, among hosts --------------------------------------------------------------------- */
+
+enum { POOL = 128, PIECE = 128 << 10 }; /* buffers of a size that there are, of hosts */
+
+static void let_one_go(void)
+{
+	struct weft_msg msg = { .fn = slow_answer };
+
+	let_go = 1;
+	weft_reactor_post(turned_target->groups[0]->reactor, &msg);
+	bounded_turns(4);
+}
+
+static void let_all_go(struct wire *wire)
+{
+	struct weft_msg msg = { .fn = slow_answer };
+
+	for (unsigned turns = 0; wire->answered < wire->sent; turns++) {
+		assert_true(turns < TURNS_MAX);
+		let_go = nkept;
+		weft_reactor_post(turned_target->groups[0]->reactor, &msg);
+		bounded_turns(2);
+	}
+}
+
+static bool storage_has(uint64_t offset)
+{
+	struct weft_io *io;
+
+	weft_list_for_each(io, &kept, op.link)
+		if (io->offset == offset)
+			return true;
+	return false;
+}
+
+/* Hundreds of reads of one host wait for a buffer: another host's read waits for one of them, not for
+ * all that came before it. */
+static void readers_take_turns_at_buffers(void **state)
+{
+	struct wire *readers[4];
+
+	open_flooder();
+	for_each_row(q, readers) {
+		readers[q] = turned_io(FLOODER, 1, flood_cntlid, (uint16_t)(2 + q));
+		for (unsigned n = 0; n < TURNED_DEPTH - 1; n++)
+			send_read(readers[q], SLOW, 0, PIECE);
+		wire_delivered(readers[q]);
+	}
+	bounded_turns(2 * LOOKS);
+	assert_int_equal(nkept, POOL);
+	send_read(other, SLOW, 7, PIECE);
+	wire_delivered(other);
+	bounded_turns(LOOKS);
+	for (unsigned came_back = 0; !storage_has(7 * BLOCK); came_back++) {
+		assert_true(came_back < 2);
+		let_one_go();
+	}
+	let_all_go(other);
+	for_each_row(q, readers) {
+		let_all_go(readers[q]);
+		wire_close(readers[q]);
+	}
+	close_flooder();
+}
+
+static void send_write(struct wire *wire, uint64_t slba)
+{
+	union nvme_sqe sqe = { .rw = { .opcode = nvme_cmd_write,
+				       .nsid = cpu_to_le32(SLOW),
+				       .slba = cpu_to_le64(slba),
+				       .nlb = cpu_to_le16(PIECE / BLOCK - 1) } };
+
+	wire_send(wire, &sqe, NULL, PIECE);
+}
+
+/* The same for the buffers that writes are received into: a connection of a host that owes data goes,
+ * and another host is asked for its own before all that waited. */
+static void writers_take_turns_at_buffers(void **state)
+{
+	const unsigned each = MIB / PIECE, full = POOL / each;
+	struct wire *writers[24], *late;
+	unsigned asked = 0;
+
+	open_flooder();
+	late = turned_io(OTHER, 2, other_cntlid, 2);
+	for_each_row(q, writers) {
+		writers[q] = turned_io(FLOODER, 1, flood_cntlid, (uint16_t)(2 + q));
+		for (unsigned n = 0; n < each; n++)
+			send_write(writers[q], 0);
+		wire_delivered(writers[q]);
+		bounded_turns(4);
+	}
+	send_write(late, 7);
+	wire_delivered(late);
+	bounded_turns(LOOKS);
+	assert_int_equal(late->r2ts, 0);
+	wire_close(writers[0]);
+	bounded_turns(LOOKS);
+	assert_int_equal(late->r2ts, 1);
+	for (unsigned q = full; q < COUNT(writers); q++)
+		asked += writers[q]->r2ts;
+	assert_int_equal(asked, each - 1);
+	for (unsigned q = 1; q < COUNT(writers); q++)
+		wire_close(writers[q]);
+	wire_close(late);
 	close_flooder();
 }
 
@@ -978,6 +1087,8 @@ int main(void)
 		cmocka_unit_test(others_read_on),
 		cmocka_unit_test(others_find_buffers),
 		cmocka_unit_test(buffers_come_late),
+		cmocka_unit_test(readers_take_turns_at_buffers),
+		cmocka_unit_test(writers_take_turns_at_buffers),
 		cmocka_unit_test(short_ones_come_through),
 		cmocka_unit_test(long_ones_get_on),
 		cmocka_unit_test(hosts_take_turns),
@@ -992,7 +1103,6 @@ int main(void)
 		cmocka_unit_test(a_loss_ends_them),
 		cmocka_unit_test(a_reset_ends_them),
 	};
-	uint16_t cntlid;
 	int rc;
 
 	turned_start();
@@ -1001,8 +1111,8 @@ int main(void)
 	turned_ns_add(INSIDE, BLOCK, open_here(&inside));
 	turned_ns_add(SLOW, BLOCK, open_here(&slow));
 	turned_ns_add(OTHERS, BLOCK, turned_backend("mem:1M"));
-	turned_admin(TURNED_NQN, OTHER, 2, &cntlid);
-	other = turned_io(OTHER, 2, cntlid, 1);
+	turned_admin(TURNED_NQN, OTHER, 2, &other_cntlid);
+	other = turned_io(OTHER, 2, other_cntlid, 1);
 	rc = cmocka_run_group_tests(tests, NULL, NULL);
 	turned_stop();
 	return rc;

@@ -242,6 +242,9 @@ static void take_pdu(struct wire *wire, const uint8_t *pdu)
 		memcpy(&wire->last, pdu + sizeof(hdr), sizeof(wire->last));
 		wire->answered++;
 		break;
+	case NVME_TCP_R2T:
+		wire->r2ts++;
+		break;
 	case NVME_TCP_C2H_DATA:
 		take_data(wire, pdu, &hdr);
 		break;

@@ -60,6 +60,7 @@ struct wire {
 	bool stalls;  /* it takes nothing that comes */
 	uint16_t cid; /* of the next command */
 	unsigned sent, answered;
+	unsigned r2ts; /* that came; it sends no data */
 	struct nvme_cqe last;
 	uint8_t *data; /* of the last command that returned some */
 	size_t data_len;

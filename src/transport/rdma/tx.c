@@ -105,9 +105,7 @@ static void reply_by_buffer(struct rdma_conn *conn, struct weft_req *req)
 		return;
 	}
 	conn->in_line++;
-	req->waiter.got = buffer_came;
-	weft_pool_wait(req->out.pool, NULL, &req->waiter);
-	weft_group_watch_holders(req->qp->group);
+	weft_req_wait(req, &req->out, buffer_came);
 }
 
 void rdma_reply(struct weft_req *req)
