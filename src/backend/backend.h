@@ -50,7 +50,6 @@ struct weft_io {
 	void *buf;
 	uint64_t offset;
 	uint64_t length;
-	struct weft_bulk_line *line; /* of ZERO and TRIM: whose turn at bulk work it is */
 	/* EXTENTS: @buf has room for so many of struct weft_extent, one at least. When it is done:
 	 * so many were found, in order and apart from each other, and they tell of so many bytes
 	 * from @offset on, a block at least. */
@@ -65,7 +64,7 @@ struct weft_io {
 		struct weft_op op;
 		struct {
 			struct weft_retry again; /* others are at the same blocks */
-			struct weft_task turn;   /* in @line, or its owner's */
+			struct weft_task turn;   /* at bulk work: the backend's, or its owner's */
 		};
 	};
 	struct iovec iov;

@@ -163,13 +163,13 @@ static void at_its_turn(struct weft_task *task)
 	try_again(container_of(task, struct weft_io, turn));
 }
 
-/* While it waits, a clear keeps readers out of its blocks: it does not go to the end of its line. */
+/* While it waits, a clear keeps readers out of its blocks: it does not wait behind others. */
 static void come_again(struct weft_task *task)
 {
 	struct weft_io *io = container_of(task, struct weft_io, again.task);
 
 	if (clears(io))
-		weft_reactor_bulk_first(weft_reactor_self(), io->line, &io->turn);
+		weft_reactor_bulk_again(weft_reactor_self(), &io->turn);
 	else
 		try_again(io);
 }

@@ -26,13 +26,6 @@ void weft_turns_push(struct weft_list *lines, struct weft_turns_line *line,
 	line_up(lines, line);
 }
 
-void weft_turns_push_first(struct weft_list *lines, struct weft_turns_line *line,
-			   struct weft_list *waiter)
-{
-	weft_list_push_first(&line->waiting, waiter);
-	line_up(lines, line);
-}
-
 struct weft_list *weft_turns_pop(struct weft_list *lines)
 {
 	struct weft_turns_line *line = container_of(weft_list_pop(lines), struct weft_turns_line,

@@ -23,11 +23,9 @@ struct weft_turns_line {
 };
 
 void weft_turns_line_init(struct weft_turns_line *line, struct weft_turns_line *within);
-/* @waiter is the last of @line, or its first. */
+/* @waiter is the last of @line. */
 void weft_turns_push(struct weft_list *lines, struct weft_turns_line *line,
 		     struct weft_list *waiter);
-void weft_turns_push_first(struct weft_list *lines, struct weft_turns_line *line,
-			   struct weft_list *waiter);
 /* Whose turn it is, out of its line. @lines is not empty. */
 struct weft_list *weft_turns_pop(struct weft_list *lines);
 /* @waiter does not wait in @line any more. */

@@ -11,6 +11,9 @@
  * Whose work it is has a line. Lines take turns, one piece each (base/turns.h), so that who has a
  * thousand tasks in his line makes others wait for one of them.
  *
+ * A task that had its turn and could not use it, because somebody kept it out of its blocks or it had
+ * to wait for its buffer, comes before all lines.
+ *
  * Invariant: a turn serves the first in line, whatever it costs; and a turn is finite: also a piece
  * of nothing costs VISIT_BYTES. */
 #include "reactor/internal.h"
@@ -32,10 +35,9 @@ void weft_reactor_bulk(struct weft_reactor *r, struct weft_bulk_line *line, stru
 		weft_turns_push(&r->bulk, &line->turns, &task->link);
 }
 
-void weft_reactor_bulk_first(struct weft_reactor *r, struct weft_bulk_line *line,
-			     struct weft_task *task)
+void weft_reactor_bulk_again(struct weft_reactor *r, struct weft_task *task)
 {
-	weft_turns_push_first(&r->bulk, &line->turns, &task->link);
+	weft_list_push(&r->bulk_again, &task->link);
 }
 
 void weft_reactor_unbulk(struct weft_bulk_line *line, struct weft_task *task)
@@ -51,13 +53,22 @@ bool weft_reactor_spend(struct weft_reactor *r, uint32_t bytes)
 	return true;
 }
 
+/* NULL: nobody waits. */
+static struct weft_task *next_task(struct weft_reactor *r)
+{
+	struct weft_list *link = weft_list_pop(&r->bulk_again);
+
+	if (!link && !weft_list_empty(&r->bulk))
+		link = weft_turns_pop(&r->bulk);
+	return link ? container_of(link, struct weft_task, link) : NULL;
+}
+
 void weft_bulk_run(struct weft_reactor *r)
 {
 	struct weft_task *task;
 
 	r->bulk_left = TURN_BYTES;
-	while (r->bulk_left > 0 && !weft_list_empty(&r->bulk)) {
-		task = container_of(weft_turns_pop(&r->bulk), struct weft_task, link);
+	while (r->bulk_left > 0 && (task = next_task(r))) {
 		task->fn(task);
 		r->bulk_left -= VISIT_BYTES;
 	}

@@ -190,7 +190,7 @@ static void gather(struct epoll *e, int64_t timeout_ns)
 static bool must_ask(struct epoll *e)
 {
 	return !e->talk.alone || weft_op_under_way(e->talk.sock->tx) || e->alarm >= 0 ||
-	       e->engine.reactor->visited || !weft_list_empty(&e->engine.reactor->bulk) ||
+	       e->engine.reactor->visited || weft_bulk_waits(e->engine.reactor) ||
 	       ++e->unasked >= ASK_EVERY;
 }
 

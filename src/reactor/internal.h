@@ -16,7 +16,8 @@ struct weft_reactor {
 	struct weft_list queued;    /* operations that the next wait starts */
 	struct weft_list completed; /* operations whose done() the next turn calls */
 	struct weft_list tasks;
-	struct weft_list bulk;    /* lines whose tasks wait for a part of a turn */
+	struct weft_list bulk;       /* lines whose tasks wait for a part of a turn */
+	struct weft_list bulk_again; /* tasks that had theirs, and could not use it */
 	struct weft_list pollers; /* to be looked at */
 	struct weft_list found;   /* pollers whose run() the next turn calls */
 	struct weft_heap timers;
@@ -89,6 +90,10 @@ uint64_t weft_clock_ns(const struct weft_reactor *r);
 /* Returns when a turn is due, after @limit_ns at most (-1: nothing bounds it), or early. */
 void weft_wait(struct weft_reactor *r, int64_t limit_ns);
 
+static inline bool weft_bulk_waits(const struct weft_reactor *r)
+{
+	return !weft_list_empty(&r->bulk) || !weft_list_empty(&r->bulk_again);
+}
 /* Of those in line, as many as this turn has room for. */
 void weft_bulk_run(struct weft_reactor *r);
 

@@ -94,9 +94,9 @@ void weft_bulk_line_init(struct weft_bulk_line *line, struct weft_bulk_line *wit
 /* At the end of the line for a bounded part of a turn; twice counts once. When it is first, fn()
  * does one piece, and for the next it gets in line again. */
 void weft_reactor_bulk(struct weft_reactor *r, struct weft_bulk_line *line, struct weft_task *task);
-/* The same for one that had its turn, and could not use it: it is the first of its line. */
-void weft_reactor_bulk_first(struct weft_reactor *r, struct weft_bulk_line *line,
-			     struct weft_task *task);
+/* The same for one that had its turn, and could not use it: it comes before all lines.
+ * weft_task_cancel() ends that. */
+void weft_reactor_bulk_again(struct weft_reactor *r, struct weft_task *task);
 /* It does not wait in @line any more. */
 void weft_reactor_unbulk(struct weft_bulk_line *line, struct weft_task *task);
 /* A piece is of so many bytes. false: this turn has none left; fn(), called from the line, is never

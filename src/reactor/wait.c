@@ -40,7 +40,7 @@ uint64_t weft_clock_ns(const struct weft_reactor *r)
 static bool work_waits(struct weft_reactor *r)
 {
 	return !weft_list_empty(&r->completed) || !weft_list_empty(&r->tasks) ||
-	       !weft_list_empty(&r->bulk) || !weft_mailbox_empty(&r->mailbox) ||
+	       weft_bulk_waits(r) || !weft_mailbox_empty(&r->mailbox) ||
 	       !weft_list_empty(&r->found);
 }
 
@@ -59,7 +59,7 @@ static void submit_and_look(struct weft_reactor *r)
 static bool engine_is_due(struct weft_reactor *r)
 {
 	return r->engine_rest >= ENGINE_EVERY || !weft_list_empty(&r->queued) ||
-	       !weft_list_empty(&r->bulk) || !weft_mailbox_empty(&r->mailbox);
+	       weft_bulk_waits(r) || !weft_mailbox_empty(&r->mailbox);
 }
 
 static bool pollers_are_busy(const struct weft_reactor *r)

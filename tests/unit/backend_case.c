@@ -143,7 +143,6 @@ void job_submit(struct weft_msg *msg)
 static int do_piece(struct weft_backend *be, enum weft_io_kind kind, unsigned flags, void *buf,
 		    uint64_t offset, uint64_t length)
 {
-	struct weft_bulk_line line;
 	struct job job = {
 		.msg.fn = job_submit,
 		.be = be,
@@ -152,11 +151,9 @@ static int do_piece(struct weft_backend *be, enum weft_io_kind kind, unsigned fl
 			.buf = buf,
 			.offset = offset,
 			.length = length,
-			.line = &line,
 			.done = job_done },
 	};
 
-	weft_bulk_line_init(&line, NULL);
 	weft_reactor_post(reactor, &job.msg);
 	for (int turns = 0; !job.ended && turns < 10000; turns++)
 		weft_reactor_turn(reactor, 10);

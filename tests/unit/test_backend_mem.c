@@ -316,7 +316,6 @@ static void test_mem_waits_at_rest(void **state)
 	char *at;
 
 	need_reactor();
-	weft_bulk_line_init(&line, NULL);
 	be = open_spec("mem:64M");
 	at = be->ops->map(be, 16 * MIB);
 	for_each_row(i, cases) {
@@ -327,7 +326,6 @@ static void test_mem_waits_at_rest(void **state)
 				.buf = data,
 				.offset = cases[i].offset,
 				.length = cases[i].length,
-				.line = &line,
 				.done = job_done },
 		};
 		struct job reader = {
@@ -372,7 +370,7 @@ static void test_mem_keeps_its_place(void **state)
 	need_reactor();
 	weft_bulk_line_init(&line, NULL);
 	clear.be = reader.be = open_spec("mem:64M");
-	clear.io = (struct weft_io){ WEFT_IO_TRIM, .length = MIB, .line = &line, .done = job_done };
+	clear.io = (struct weft_io){ WEFT_IO_TRIM, .length = MIB, .done = job_done };
 	reader.io = (struct weft_io){ WEFT_IO_READ, .buf = got, .length = KIB, .done = job_done };
 	at = clear.be->ops->map(clear.be, 0);
 	assert_true(weft_guard_share(clear.be->guard, at, 4 * KIB));

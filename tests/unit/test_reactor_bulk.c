@@ -140,8 +140,8 @@ static void lines_within_a_line(void **state)
 	assert_false(weft_reactor_busy(r));
 }
 
-/* What could not use its turn is the first of its line, and has no more turns for that. */
-static void first_of_its_line(void **state)
+/* What could not use its turn does not wait behind others. */
+static void before_all_lines(void **state)
 {
 	struct job a, b, c;
 
@@ -150,9 +150,13 @@ static void first_of_its_line(void **state)
 	start_in(&lines[1], &c, 'c', 2, 4 * KIB);
 	b = (struct job){ .line = &lines[0], .name = 'b', .pieces = 1 };
 	weft_task_init(&b.task, do_piece);
-	weft_reactor_bulk_first(r, &lines[0], &b.task);
+	weft_reactor_bulk_again(r, &b.task);
 	turn_once();
-	expect_ran("bcac");
+	expect_ran("bacc");
+	weft_reactor_bulk_again(r, &b.task);
+	assert_true(weft_reactor_busy(r));
+	weft_task_cancel(&b.task);
+	assert_false(weft_reactor_busy(r));
 }
 
 /* A line that nobody waits in is nowhere: who has it may go. */
@@ -325,7 +329,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		on_both(pieces_come_in_turn),   on_both(in_line_once),
 		on_both(lines_take_turns),      on_both(lines_within_a_line),
-		on_both(first_of_its_line),     on_both(empty_lines_are_forgotten),
+		on_both(before_all_lines),     on_both(empty_lines_are_forgotten),
 		on_both(a_turn_has_so_much),    on_both(every_turn_gets_on),
 		on_both(what_the_line_leaves),  on_both(after_news_before_deferred),
 		on_both(all_sockets_are_heard),

@@ -13,7 +13,6 @@ static void clear_piece(struct weft_req *req, enum weft_io_kind kind, uint64_t a
 	uint64_t length = left < here ? left : here;
 	uint16_t sc = tgt_io_check_piece(req, at, length);
 
-	treq->io.line = tgt_io_line(req);
 	if (sc)
 		tgt_io_finish(req, sc);
 	else
