@@ -11,11 +11,17 @@
  * Whose work it is has a line. Lines take turns, one piece each (base/turns.h), so that who has a
  * thousand tasks in his line makes others wait for one of them.
  *
+ * What storage does with a piece may take long, and all others' commands wait behind it there. So a
+ * line has PIECES_EACH under way at most, and all lines PIECES_ALL, but for the first of each: storage
+ * that does not answer some hosts does not stop the others.
+ *
  * A task that had its turn and could not use it, because somebody kept it out of its blocks or it had
  * to wait for its buffer, comes before all lines.
  *
  * Invariant: a turn serves the first in line, whatever it costs; and a turn is finite: also a piece
  * of nothing costs VISIT_BYTES. */
+#include <assert.h>
+
 #include "reactor/internal.h"
 
 /* Copied by one CPU in a fraction of a millisecond. */
@@ -23,10 +29,15 @@
 /* The price of a system call, which a piece may be. */
 #define VISIT_BYTES (32 << 10)
 
+/* Under way in storage at once, of a line and of all: enough to keep a disk busy, and few to wait
+ * for. */
+enum { PIECES_EACH = 4, PIECES_ALL = 16 };
+
 void weft_bulk_line_init(struct weft_bulk_line *line, struct weft_bulk_line *within)
 {
 	line->within = within;
 	weft_turns_line_init(&line->turns, within ? &within->turns : NULL);
+	line->pieces = 0;
 }
 
 void weft_reactor_bulk(struct weft_reactor *r, struct weft_bulk_line *line, struct weft_task *task)
@@ -53,13 +64,59 @@ bool weft_reactor_spend(struct weft_reactor *r, uint32_t bytes)
 	return true;
 }
 
-/* NULL: nobody waits. */
+/* --- pieces under way ------------------------------------------------------------------------- */
+
+static struct weft_bulk_line *outermost(struct weft_bulk_line *line)
+{
+	while (line->within)
+		line = line->within;
+	return line;
+}
+
+static bool may_begin(const struct weft_reactor *r, const struct weft_bulk_line *line)
+{
+	return !line->pieces || (line->pieces < PIECES_EACH && r->pieces < PIECES_ALL);
+}
+
+void weft_reactor_piece_begins(struct weft_reactor *r, struct weft_bulk_line *line)
+{
+	outermost(line)->pieces++;
+	r->pieces++;
+}
+
+/* Lines that had to wait look again, before those that come after them. */
+void weft_reactor_piece_ends(struct weft_reactor *r, struct weft_bulk_line *line)
+{
+	assert(outermost(line)->pieces && r->pieces);
+	outermost(line)->pieces--;
+	r->pieces--;
+	weft_list_splice(&r->bulk_full, &r->bulk);
+	weft_list_splice(&r->bulk, &r->bulk_full);
+}
+
+/* --- a turn ----------------------------------------------------------------------------------- */
+
+/* NULL: there is none, or its line is full. */
+static struct weft_list *next_in_line(struct weft_reactor *r)
+{
+	struct weft_bulk_line *line;
+
+	while (!weft_list_empty(&r->bulk)) {
+		line = container_of(r->bulk.next, struct weft_bulk_line, turns.link);
+		if (may_begin(r, line))
+			return weft_turns_pop(&r->bulk);
+		weft_list_remove(&line->turns.link);
+		weft_list_push(&r->bulk_full, &line->turns.link);
+	}
+	return NULL;
+}
+
 static struct weft_task *next_task(struct weft_reactor *r)
 {
 	struct weft_list *link = weft_list_pop(&r->bulk_again);
 
-	if (!link && !weft_list_empty(&r->bulk))
-		link = weft_turns_pop(&r->bulk);
+	if (!link)
+		link = next_in_line(r);
 	return link ? container_of(link, struct weft_task, link) : NULL;
 }
 

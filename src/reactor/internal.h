@@ -17,9 +17,11 @@ struct weft_reactor {
 	struct weft_list completed; /* operations whose done() the next turn calls */
 	struct weft_list tasks;
 	struct weft_list bulk;       /* lines whose tasks wait for a part of a turn */
-	struct weft_list bulk_again; /* tasks that had theirs, and could not use it */
-	struct weft_list pollers; /* to be looked at */
-	struct weft_list found;   /* pollers whose run() the next turn calls */
+	struct weft_list bulk_full;  /* lines that wait until pieces under way have ended */
+	struct weft_list bulk_again; /* tasks that had their turn, and could not use it */
+	unsigned pieces;             /* of bulk work, under way in storage */
+	struct weft_list pollers;    /* to be looked at */
+	struct weft_list found;      /* pollers whose run() the next turn calls */
 	struct weft_heap timers;
 	struct weft_idle idle;
 	uint64_t now_ns;

@@ -61,6 +61,7 @@ static struct weft_reactor *alloc_reactor(const struct weft_reactor_options *opt
 	weft_list_init(&r->completed);
 	weft_list_init(&r->tasks);
 	weft_list_init(&r->bulk);
+	weft_list_init(&r->bulk_full);
 	weft_list_init(&r->bulk_again);
 	weft_list_init(&r->pollers);
 	weft_list_init(&r->found);
@@ -98,7 +99,7 @@ void weft_reactor_destroy(struct weft_reactor *r)
 {
 	assert(!r->turning);
 	assert(weft_list_empty(&r->pollers) && weft_list_empty(&r->found));
-	assert(!weft_bulk_waits(r));
+	assert(!weft_bulk_waits(r) && weft_list_empty(&r->bulk_full) && !r->pieces);
 	r->engine->ops->close(r->engine);
 	weft_mailbox_close(&r->mailbox);
 	free(r);

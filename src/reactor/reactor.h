@@ -88,6 +88,7 @@ void weft_task_cancel(struct weft_task *task);
 struct weft_bulk_line {
 	struct weft_bulk_line *within; /* NULL: one of the reactor's */
 	struct weft_turns_line turns;
+	unsigned pieces; /* under way, of it and all lines within it; of one of the reactor's */
 };
 
 void weft_bulk_line_init(struct weft_bulk_line *line, struct weft_bulk_line *within);
@@ -99,6 +100,10 @@ void weft_reactor_bulk(struct weft_reactor *r, struct weft_bulk_line *line, stru
 void weft_reactor_bulk_again(struct weft_reactor *r, struct weft_task *task);
 /* It does not wait in @line any more. */
 void weft_reactor_unbulk(struct weft_bulk_line *line, struct weft_task *task);
+/* Of who was called from @line: its piece is under way in storage, until it ends. While there are as
+ * many as may be, tasks of the line wait. It stays in place meanwhile. */
+void weft_reactor_piece_begins(struct weft_reactor *r, struct weft_bulk_line *line);
+void weft_reactor_piece_ends(struct weft_reactor *r, struct weft_bulk_line *line);
 /* A piece is of so many bytes. false: this turn has none left; fn(), called from the line, is never
  * told that before it has spent some. */
 bool weft_reactor_spend(struct weft_reactor *r, uint32_t bytes);

@@ -181,6 +181,155 @@ static void empty_lines_are_forgotten(void **state)
 	assert_true(weft_list_empty(&lines[0].turns.link));
 }
 
+/* --- pieces that storage has ------------------------------------------------------------------ */
+
+enum { PIECES_EACH = 4, PIECES_ALL = 16 };
+
+/* Storage has its piece until the test says otherwise. */
+static void hand_out_piece(struct weft_task *task)
+{
+	struct job *job = container_of(task, struct job, task);
+
+	note(job->name);
+	weft_reactor_piece_begins(r, job->line);
+}
+
+static void begin_in(struct weft_bulk_line *line, struct job *jobs, unsigned n, char name)
+{
+	for (unsigned i = 0; i < n; i++) {
+		jobs[i] = (struct job){ .line = line, .name = name };
+		weft_task_init(&jobs[i].task, hand_out_piece);
+		weft_reactor_bulk(r, line, &jobs[i].task);
+	}
+}
+
+static void until_rest(const char *expected)
+{
+	turns_until_rest();
+	expect_ran(expected);
+}
+
+static void pieces_end(struct weft_bulk_line *line, unsigned n)
+{
+	while (n--)
+		weft_reactor_piece_ends(r, line);
+}
+
+/* A line has so many pieces under way, and the next when one has ended; meanwhile the reactor sleeps. */
+static void a_line_has_so_many_pieces(void **state)
+{
+	struct job a[6], b[5];
+
+	need_reactor();
+	begin_in(&lines[0], a, 6, 'a');
+	begin_in(&lines[1], b, 5, 'b');
+	until_rest("abababab");
+	pieces_end(&lines[0], 1);
+	until_rest("a");
+	pieces_end(&lines[1], 1);
+	until_rest("b");
+	pieces_end(&lines[0], 4);
+	until_rest("a");
+	pieces_end(&lines[0], 1);
+	pieces_end(&lines[1], 4);
+	until_rest("");
+}
+
+/* Lines within a line have its pieces together. */
+static void pieces_of_lines_within(void **state)
+{
+	struct weft_bulk_line within[2];
+	struct job a[4], b[4];
+
+	need_reactor();
+	weft_bulk_line_init(&within[0], &lines[0]);
+	weft_bulk_line_init(&within[1], &lines[0]);
+	begin_in(&within[0], a, 4, 'a');
+	begin_in(&within[1], b, 4, 'b');
+	until_rest("abab");
+	pieces_end(&within[0], 1);
+	until_rest("a");
+	pieces_end(&within[1], 2);
+	until_rest("ba");
+	pieces_end(&within[0], 4);
+	until_rest("b");
+	pieces_end(&within[1], 1);
+}
+
+/* All lines together have so many; who has none may begin one all the same: storage that never answers
+ * some does not keep others waiting. */
+static void all_have_so_many_pieces(void **state)
+{
+	struct weft_bulk_line many[6];
+	struct job jobs[6][5];
+
+	need_reactor();
+	for (unsigned i = 0; i < 6; i++)
+		weft_bulk_line_init(&many[i], NULL);
+	for (unsigned i = 0; i < 4; i++)
+		begin_in(&many[i], jobs[i], 5, (char)('a' + i));
+	until_rest("abcdabcdabcdabcd");
+	begin_in(&many[4], jobs[4], 5, 'e');
+	begin_in(&many[5], jobs[5], 5, 'f');
+	until_rest("ef");
+	pieces_end(&many[4], 1);
+	until_rest("e");
+	pieces_end(&many[0], 1);
+	pieces_end(&many[1], 1);
+	until_rest("");
+	pieces_end(&many[2], 1);
+	until_rest("a");
+	for (unsigned i = 0; i < 4; i++)
+		pieces_end(&many[i], PIECES_EACH - (i == 1 || i == 2));
+	turns_until_rest();
+	assert_int_equal(strlen(ran), 3 + 3 + 3);
+	ran[0] = '\0';
+	for (unsigned i = 1; i < 4; i++)
+		pieces_end(&many[i], 1);
+	pieces_end(&many[4], 4);
+	pieces_end(&many[5], 4);
+	turns_until_rest();
+	assert_int_equal(strlen(ran), 1);
+	ran[0] = '\0';
+	pieces_end(&many[5], 1);
+}
+
+/* A piece that is under way goes on, however many there are. */
+static void begun_pieces_go_on(void **state)
+{
+	struct job a[5], again;
+
+	need_reactor();
+	begin_in(&lines[0], a, 5, 'a');
+	until_rest("aaaa");
+	again = (struct job){ .name = 'g', .pieces = 1 };
+	weft_task_init(&again.task, do_piece);
+	weft_reactor_bulk_again(r, &again.task);
+	until_rest("g");
+	pieces_end(&lines[0], 4);
+	until_rest("a");
+	pieces_end(&lines[0], 1);
+}
+
+/* Who waits for a piece to end may go, too. */
+static void who_waits_for_pieces_can_go(void **state)
+{
+	struct weft_bulk_line gone;
+	struct job a[5], b;
+
+	need_reactor();
+	weft_bulk_line_init(&gone, NULL);
+	begin_in(&gone, a, 5, 'a');
+	until_rest("aaaa");
+	weft_reactor_unbulk(&gone, &a[4].task);
+	pieces_end(&gone, 4);
+	memset(&gone, 0xff, sizeof(gone));
+	start(&b, 'b', 1, 0);
+	until_rest("b");
+}
+
+/* --- bytes of a turn -------------------------------------------------------------------------- */
+
 /* In the next turn it is its turn where the last one ended. */
 static void a_turn_has_so_much(void **state)
 {
@@ -332,7 +481,9 @@ int main(void)
 		on_both(before_all_lines),     on_both(empty_lines_are_forgotten),
 		on_both(a_turn_has_so_much),    on_both(every_turn_gets_on),
 		on_both(what_the_line_leaves),  on_both(after_news_before_deferred),
-		on_both(all_sockets_are_heard),
+		on_both(all_sockets_are_heard), on_both(a_line_has_so_many_pieces),
+		on_both(pieces_of_lines_within), on_both(all_have_so_many_pieces),
+		on_both(begun_pieces_go_on), on_both(who_waits_for_pieces_can_go),
 	};
 
 	alarm(50);
