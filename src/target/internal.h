@@ -219,9 +219,16 @@ struct weft_target {
 
 struct tgt_input;
 
-/* Where a command that is done in pieces is before the first, or between two of them: see io/lists.c,
- * io/bulk.c. */
-enum tgt_waits { TGT_WAITS_NOT, TGT_WAITS_FOR_LIST, TGT_WAITS_FOR_TURN, TGT_WAITS_FOR_HOLD };
+/* Where a command that is done in pieces is: see io/lists.c, io/bulk.c. */
+enum tgt_waits {
+	TGT_WAITS_NOT,
+	TGT_WAITS_FOR_LIST,
+	TGT_WAITS_FOR_TURN,
+	TGT_WAITS_FOR_HOLD,
+	/* From here on a piece of it is under way. */
+	TGT_WAITS_IN_PIECE,  /* it waits for its buffer, or storage has it */
+	TGT_WAITS_FOR_BYTES, /* of a turn: it has its buffer */
+};
 
 /* What the target keeps with every request. A read touches the first cache line only, which every
  * command finds zeroed; the rest is as the slot's last command left it. */

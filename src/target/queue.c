@@ -66,6 +66,7 @@ void tgt_queue_closing(struct weft_qpair *qp)
 		return;
 	tgt_io_fused_closing(queue);
 	tgt_io_lists_closing(qp);
+	tgt_io_bulk_closing(qp);
 	queue->closing_msg.fn = give_back;
 	weft_reactor_post(qp->group->home, &queue->closing_msg);
 }

@@ -476,14 +476,14 @@ static void all_sockets_are_heard(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		on_both(pieces_come_in_turn),   on_both(in_line_once),
-		on_both(lines_take_turns),      on_both(lines_within_a_line),
-		on_both(before_all_lines),     on_both(empty_lines_are_forgotten),
-		on_both(a_turn_has_so_much),    on_both(every_turn_gets_on),
-		on_both(what_the_line_leaves),  on_both(after_news_before_deferred),
-		on_both(all_sockets_are_heard), on_both(a_line_has_so_many_pieces),
+		on_both(pieces_come_in_turn),    on_both(in_line_once),
+		on_both(lines_take_turns),       on_both(lines_within_a_line),
+		on_both(before_all_lines),       on_both(empty_lines_are_forgotten),
+		on_both(a_turn_has_so_much),     on_both(every_turn_gets_on),
+		on_both(what_the_line_leaves),   on_both(after_news_before_deferred),
+		on_both(all_sockets_are_heard),  on_both(a_line_has_so_many_pieces),
 		on_both(pieces_of_lines_within), on_both(all_have_so_many_pieces),
-		on_both(begun_pieces_go_on), on_both(who_waits_for_pieces_can_go),
+		on_both(begun_pieces_go_on),     on_both(who_waits_for_pieces_can_go),
 	};
 
 	alarm(50);

@@ -19,6 +19,7 @@ enum {
 	READ_TURNS = 2, /* worth of bytes, until another host's read is answered */
 	LOOKS = 16,   /* in which a reactor that has nothing to move asks for news of all sockets */
 	OPS_MAX = 64, /* that one turn asks of storage */
+	PIECE_TURNS = 40,
 	TURNS_MAX = 100000,
 	BLOCK = 4096,
 	MEM = 2,     /* a namespace in memory … */
@@ -117,6 +118,7 @@ static const struct weft_backend_ops inside = { .type = "inside",
 						.close = close_here },
 				     slow = { .type = "slow",
 					      .submit = slow_submit,
+					      .resize = inside_resize,
 					      .close = close_here };
 
 static struct weft_backend *open_here(const struct weft_backend_ops *of)
@@ -372,16 +374,30 @@ static void others_find_buffers(void **state)
 	close_flooder();
 }
 
-/* Slow storage has them all, and gives one back: their pieces go through it, and take turns all the
- * same. Until then nobody has anything to do. */
+/* A host that its subsystem names has a share of its own. */
+static struct wire *open_named(unsigned i, struct wire **admin)
+{
+	uint16_t cntlid;
+	char nqn[64];
+
+	snprintf(nqn, sizeof(nqn), "nqn.2026-11.io.weft:named-%u", i);
+	assert_int_equal(weft_subsys_allow(turned_subsys, nqn, NULL), 0);
+	*admin = turned_admin(TURNED_NQN, nqn, 10 + i, &cntlid);
+	return turned_io(nqn, 10 + i, cntlid, 1);
+}
+
+/* Slow storage has them all, and gives one back: their pieces, of several shares, go through it, and
+ * take turns all the same. Until then nobody has anything to do. */
 static void buffers_come_late(void **state)
 {
 	struct weft_reactor *reactor = turned_target->groups[0]->reactor;
 	struct weft_msg msg = { .fn = slow_answer };
-	struct wire *readers[2];
+	struct wire *readers[2], *named[5], *admins[5];
 	size_t sum = 0;
 
 	open_flooder();
+	for_each_row(i, named)
+		named[i] = open_named((unsigned)i, &admins[i]);
 	for (unsigned q = 0; q < 2; q++) {
 		readers[q] = turned_io(FLOODER, 1, flood_cntlid, (uint16_t)(2 + q));
 		for (unsigned n = 0; n < 64; n++)
@@ -394,6 +410,11 @@ static void buffers_come_late(void **state)
 	for (unsigned n = 0; n < FLOOD; n++)
 		send_large_copy(flood, INSIDE);
 	wire_delivered(flood);
+	for_each_row(i, named) {
+		for (unsigned n = 0; n < FLOOD / 4; n++)
+			send_large_copy(named[i], INSIDE);
+		wire_delivered(named[i]);
+	}
 	for (unsigned turns = 0; turns < FLOOD; turns++) {
 		bounded_turn();
 		assert_int_equal(moved, 0);
@@ -413,7 +434,33 @@ static void buffers_come_late(void **state)
 		until_answered(readers[q]);
 		wire_close(readers[q]);
 	}
+	for_each_row(i, named) {
+		wire_close(named[i]);
+		wire_close(admins[i]);
+	}
 	close_flooder();
+}
+
+static uint16_t status_of(const struct wire *wire)
+{
+	return le16_to_cpu(wire->last.status) >> 1;
+}
+
+static void gone(void *arg)
+{
+	*(bool *)arg = true;
+}
+
+static void remove_it(void)
+{
+	struct weft_err err = { "" };
+	bool removed = false;
+
+	assert_int_equal(weft_ns_remove(turned_subsys, PASSING, gone, &removed, &err), 0);
+	for (unsigned turns = 0; !removed; turns++) {
+		assert_true(turns < PIECE_TURNS);
+		bounded_turn();
+	}
 }
 
 /* --- buffers, among hosts --------------------------------------------------------------------- */
@@ -521,6 +568,34 @@ static void writers_take_turns_at_buffers(void **state)
 	for (unsigned q = 1; q < COUNT(writers); q++)
 		wire_close(writers[q]);
 	wire_close(late);
+	close_flooder();
+}
+
+/* A command that waits for its buffer is not at work in its namespace. */
+static void a_removal_waits_for_no_buffer(void **state)
+{
+	struct wire *readers[2];
+
+	turned_ns_add(PASSING, BLOCK, open_here(&inside));
+	open_flooder();
+	for_each_row(q, readers) {
+		readers[q] = turned_io(FLOODER, 1, flood_cntlid, (uint16_t)(2 + q));
+		for (unsigned n = 0; n < POOL / 2; n++)
+			send_read(readers[q], SLOW, 0, PIECE);
+		wire_delivered(readers[q]);
+	}
+	bounded_turns(2 * LOOKS);
+	assert_int_equal(nkept, POOL);
+	send_some(flood, send_verify, PASSING);
+	bounded_turns(LOOKS);
+	remove_it();
+	assert_int_equal(nkept, POOL);
+	for_each_row(q, readers) {
+		let_all_go(readers[q]);
+		wire_close(readers[q]);
+	}
+	until_answered(flood);
+	assert_int_equal(status_of(flood), SC_GENERIC(INVALID_NS) | SC_DNR);
 	close_flooder();
 }
 
@@ -735,19 +810,7 @@ static void a_freeze_waits(void **state)
 
 /* --- those who wait for the namespace, not for the command ------------------------------------ */
 
-enum {
-	PIECE_TURNS = 40,
-	REGISTER = 0,
-	IGNORE_KEY = 1 << 3,
-	ACQUIRE = 0,
-	PREEMPT_ABORT = 2,
-	CLEAR = 1
-};
-
-static uint16_t status_of(const struct wire *wire)
-{
-	return le16_to_cpu(wire->last.status) >> 1;
-}
+enum { REGISTER = 0, IGNORE_KEY = 1 << 3, ACQUIRE = 0, PREEMPT_ABORT = 2, CLEAR = 1 };
 
 static void answered_within_pieces(struct wire *wire)
 {
@@ -784,23 +847,6 @@ static void begin_long(size_t i)
 }
 
 /* --- what ends them --------------------------------------------------------------------------- */
-
-static void gone(void *arg)
-{
-	*(bool *)arg = true;
-}
-
-static void remove_it(void)
-{
-	struct weft_err err = { "" };
-	bool removed = false;
-
-	assert_int_equal(weft_ns_remove(turned_subsys, PASSING, gone, &removed, &err), 0);
-	for (unsigned turns = 0; !removed; turns++) {
-		assert_true(turns < PIECE_TURNS);
-		bounded_turn();
-	}
-}
 
 static void wait_for(const struct turned_end *end)
 {
@@ -1004,6 +1050,177 @@ static void a_hold_is_waited_for(void **state)
 	}
 }
 
+/* --- storage that answers when the test says so ----------------------------------------------- */
+
+enum {
+	PIECES_EACH = 4,           /* that one who takes turns with others has in storage */
+	FEW_OPS = 2 * PIECES_EACH, /* of which a Copy reads, and writes */
+	PAIR_OPS = 2,              /* that a fused pair asks of it */
+};
+
+static const struct {
+	const char *name;
+	void (*send)(struct wire *wire, uint32_t nsid);
+} slows[] = {
+	{ "Copy", send_large_copy },
+	{ "Write Zeroes", send_write_zeroes },
+	{ "Deallocate", send_deallocate },
+	{ "Verify", send_verify },
+};
+
+static struct wire *more[3];
+
+/* Hundreds of them through several queues: storage has a few pieces, and keeps them. */
+static void begin_slow(size_t i)
+{
+	print_message("#   %s\n", slows[i].name);
+	turned_ns_add(PASSING, BLOCK, open_here(&slow));
+	open_flooder();
+	for_each_row(q, more)
+		more[q] = turned_io(FLOODER, 1, flood_cntlid, (uint16_t)(2 + q));
+	send_some(flood, slows[i].send, PASSING);
+	for_each_row(q, more)
+		send_some(more[q], slows[i].send, PASSING);
+	bounded_turns(FLOOD);
+	assert_int_equal(nkept, PIECES_EACH);
+	assert_false(weft_reactor_busy(turned_target->groups[0]->reactor));
+}
+
+static void end_slow(void)
+{
+	for_each_row(q, more)
+		wire_close(more[q]);
+	wire_close(flood);
+	wire_close(flood_admin);
+	for (unsigned came_back = 0; turned_ctrls() > ctrls_before; came_back++) {
+		assert_true(came_back < PIECES_EACH + LOOKS);
+		let_one_go();
+	}
+	assert_int_equal(nkept, 0);
+}
+
+/* Another host's read of another namespace: a few pieces are before it, and it finds a buffer. */
+static void a_read_waits_for_few_pieces(void **state)
+{
+	for_each_named(i, slows, name) {
+		begin_slow(i);
+		send_read(other, SLOW, 7, PIECE);
+		wire_delivered(other);
+		bounded_turns(LOOKS);
+		assert_int_equal(nkept, PIECES_EACH + 1);
+		for (unsigned came_back = 0; other->answered < other->sent; came_back++) {
+			assert_true(came_back <= PIECES_EACH);
+			let_one_go();
+		}
+		end_slow();
+		remove_it();
+	}
+}
+
+/* … and a host's bulk command waits for one of its own share, not for all of them. */
+static void a_short_one_waits_for_few_pieces(void **state)
+{
+	for_each_named(i, slows, name) {
+		begin_slow(i);
+		send_range(other, nvme_cmd_verify, SLOW, (struct span){ 7 * BLOCK, BLOCK });
+		wire_delivered(other);
+		bounded_turns(LOOKS);
+		for (unsigned came_back = 0; other->answered < other->sent; came_back++) {
+			assert_true(came_back < 2 * FEW_OPS);
+			let_one_go();
+		}
+		assert_int_equal(status_of(other), 0);
+		end_slow();
+		remove_it();
+	}
+}
+
+/* Storage has a few before each of the two operations of a fused pair, and before it begins. */
+static void a_pair_waits_for_few_pieces(void **state)
+{
+	for_each_named(i, slows, name) {
+		begin_slow(i);
+		send_half(other, nvme_cmd_compare, NVME_FUSE_FIRST);
+		send_half(other, nvme_cmd_write, NVME_FUSE_SECOND);
+		wire_delivered(other);
+		bounded_turns(LOOKS);
+		for (unsigned came_back = 0; other->answered < other->sent; came_back++) {
+			assert_true(came_back < (1 + PAIR_OPS) * FEW_OPS + PAIR_OPS);
+			let_one_go();
+		}
+		end_slow();
+		remove_it();
+	}
+}
+
+static void over_within_few_pieces(const bool *over)
+{
+	bounded_turns(LOOKS);
+	for (unsigned came_back = 0; !*over; came_back++) {
+		assert_true(came_back < FEW_OPS);
+		let_one_go();
+		bounded_turns(LOOKS);
+	}
+}
+
+static void a_removal_waits_for_few_pieces(void **state)
+{
+	struct weft_err err = { "" };
+
+	for_each_named(i, slows, name) {
+		bool removed = false;
+
+		begin_slow(i);
+		assert_int_equal(weft_ns_remove(turned_subsys, PASSING, gone, &removed, &err), 0);
+		over_within_few_pieces(&removed);
+		end_slow();
+	}
+}
+
+static void a_resize_waits_for_few_pieces(void **state)
+{
+	struct weft_err err = { "" };
+
+	for_each_named(i, slows, name) {
+		struct turned_end end = { false, 0 };
+
+		begin_slow(i);
+		assert_int_equal(weft_ns_resize(turned_subsys, PASSING, 256 * MIB, turned_ended,
+						&end, &err),
+				 0);
+		over_within_few_pieces(&end.over);
+		assert_int_equal(end.rc, 0);
+		end_slow();
+		remove_it();
+	}
+}
+
+/* Commands of a connection that is lost end, also if no piece of its host ever comes back. */
+static void a_loss_waits_for_no_piece(void **state)
+{
+	for_each_named(i, slows, name) {
+		struct wire *admin, *lost;
+		unsigned ctrls, turns = 0;
+		uint16_t cntlid;
+
+		begin_slow(i);
+		ctrls = turned_ctrls();
+		admin = turned_admin(TURNED_NQN, FLOODER, 1, &cntlid);
+		lost = turned_io(FLOODER, 1, cntlid, 1);
+		send_some(lost, slows[i].send, PASSING);
+		bounded_turns(LOOKS);
+		wire_close(lost);
+		wire_close(admin);
+		for (; turned_ctrls() > ctrls; turns++) {
+			assert_true(turns < FLOOD);
+			bounded_turn();
+		}
+		assert_int_equal(nkept, PIECES_EACH);
+		end_slow();
+		remove_it();
+	}
+}
+
 /* The number of the first range that was not copied whole. */
 static void a_copy_says_how_far_it_got(void **state)
 {
@@ -1089,6 +1306,7 @@ int main(void)
 		cmocka_unit_test(buffers_come_late),
 		cmocka_unit_test(readers_take_turns_at_buffers),
 		cmocka_unit_test(writers_take_turns_at_buffers),
+		cmocka_unit_test(a_removal_waits_for_no_buffer),
 		cmocka_unit_test(short_ones_come_through),
 		cmocka_unit_test(long_ones_get_on),
 		cmocka_unit_test(hosts_take_turns),
@@ -1098,6 +1316,12 @@ int main(void)
 		cmocka_unit_test(changes_wait_for_a_piece),
 		cmocka_unit_test(a_pair_waits_for_a_piece),
 		cmocka_unit_test(a_hold_is_waited_for),
+		cmocka_unit_test(a_read_waits_for_few_pieces),
+		cmocka_unit_test(a_short_one_waits_for_few_pieces),
+		cmocka_unit_test(a_pair_waits_for_few_pieces),
+		cmocka_unit_test(a_removal_waits_for_few_pieces),
+		cmocka_unit_test(a_resize_waits_for_few_pieces),
+		cmocka_unit_test(a_loss_waits_for_no_piece),
 		cmocka_unit_test(a_copy_says_how_far_it_got),
 		cmocka_unit_test(an_abort_while_storage_works),
 		cmocka_unit_test(a_loss_ends_them),

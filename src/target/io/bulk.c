@@ -1,20 +1,22 @@
 /* bulk.c - commands that ask storage for more than their host sends or reads: Copy, Verify, Write
  * Zeroes, Dataset Management.
  *
- *   tgt_io_bulk() ─▶ leave ─▶ its host's line ─▶ enter ─▶ a buffer ─▶ piece() ─▶ storage ─▶ finish
+ *   tgt_io_bulk() ─▶ leave ─▶ its host's line ─▶ a buffer ─▶ enter ─▶ piece() ─▶ storage ─▶ finish
  *        ▲                                                                         │
  *        └─────────────────────────────── more is left ────────────────────────────┘
  *
- * Every host has a line on the reactor, and lines take turns, so many bytes a turn: see
- * reactor/bulk.c. A command asks for a buffer when its turn comes, and gives it back after its
- * piece: hundreds of them would keep those that others read into. Only one that had to wait for its
- * buffer, and got it when the turn was spent, is in line with it.
+ * Every host has a line on the reactor, and lines take turns, so many bytes a turn and so many pieces
+ * at once: see reactor/bulk.c. A command's piece is under way from its turn on, also while it waits
+ * for a buffer. So a host has a few commands in line for buffers, not all of them, and storage has a
+ * few of its pieces, however long it takes over them. A command gives its buffer back after its piece:
+ * hundreds of them would keep those that others read into.
  *
  * Between two pieces a command is not at work: who wants the namespace for itself, or removes it,
- * waits for a piece at most. When its turn comes the command enters like one that comes anew. It
- * waits while the namespace is held; and it ends, with some of its work done, if the namespace is
- * gone, too small or out of reach by then, or reserved by another host. A Copy says how far it got.
- * So it does if it is aborted. If its connection is gone, the rest of it is for nobody.
+ * waits for the pieces that storage has. When its turn comes, and it has its buffer, the command
+ * enters like one that comes anew. It waits while the namespace is held; and it ends, with some of its
+ * work done, if the namespace is gone, too small or out of reach by then, or reserved by another host.
+ * A Copy says how far it got. So it does if it is aborted. If its connection is gone, the rest of it
+ * is for nobody.
  *
  * A command in line is under way: a freeze waits for it. */
 #include "target/io/io.h"
@@ -26,34 +28,49 @@ struct weft_bulk_line *tgt_io_line(struct weft_req *req)
 	return &tgt_queue(req)->ctrl->flow->bulk[req->qp->group->index].line;
 }
 
+/* --- pieces ----------------------------------------------------------------------------------- */
+
+static struct weft_reactor *reactor_of(const struct weft_req *req)
+{
+	return req->qp->group->reactor;
+}
+
+static void piece_begins(struct weft_req *req)
+{
+	if (tgt_req(req)->waits < TGT_WAITS_IN_PIECE)
+		weft_reactor_piece_begins(reactor_of(req), tgt_io_line(req));
+	tgt_req(req)->waits = TGT_WAITS_IN_PIECE;
+}
+
+void tgt_io_piece_ends(struct weft_req *req)
+{
+	struct tgt_req *treq = tgt_req(req);
+
+	if (treq->waits >= TGT_WAITS_IN_PIECE)
+		weft_reactor_piece_ends(reactor_of(req), tgt_io_line(req));
+	treq->waits = TGT_WAITS_NOT;
+}
+
 static void get_in_line(struct weft_req *req)
 {
 	struct tgt_req *treq = tgt_req(req);
 
 	tgt_ns_leave(req);
+	if (req->qp->closing) {
+		tgt_io_finish(req, SC_GENERIC(ABORT_QUEUE));
+		return;
+	}
 	treq->self = req;
 	treq->waits = TGT_WAITS_FOR_TURN;
 	weft_task_init(&treq->io.turn, at_its_turn);
-	weft_reactor_bulk(req->qp->group->reactor, tgt_io_line(req), &treq->io.turn);
-}
-
-/* A buffer that had to be waited for may come when the turn has no bytes left: it is kept. */
-static void run_piece(struct weft_req *req, uint16_t sc)
-{
-	struct tgt_req *treq = tgt_req(req);
-
-	if (sc)
-		tgt_io_finish(req, sc);
-	else if (weft_reactor_spend(req->qp->group->reactor, treq->piece))
-		treq->do_piece(req);
-	else
-		get_in_line(req);
+	weft_reactor_bulk(reactor_of(req), tgt_io_line(req), &treq->io.turn);
 }
 
 /* Who holds the namespace may need a buffer, too. */
 static void wait_for_hold(struct weft_req *req)
 {
 	weft_req_unbuffer(req);
+	tgt_io_piece_ends(req);
 	tgt_req(req)->waits = TGT_WAITS_FOR_HOLD;
 }
 
@@ -67,30 +84,47 @@ static void enter(struct weft_req *req)
 		sc = tgt_resv_check(req, ns);
 	if (sc)
 		tgt_io_finish(req, sc);
-	else if (!tgt_ns_try_enter(req, ns, treq->writer, get_in_line))
-		wait_for_hold(req);
-	else if (treq->piece && !req->out.at)
-		weft_req_buffer(req, treq->piece, run_piece);
+	else if (tgt_ns_try_enter(req, ns, treq->writer, get_in_line))
+		treq->do_piece(req);
 	else
-		run_piece(req, 0);
+		wait_for_hold(req);
+}
+
+/* A buffer that had to be waited for may come when the turn has no bytes left: it is kept. */
+static void with_buffer(struct weft_req *req, uint16_t sc)
+{
+	struct tgt_req *treq = tgt_req(req);
+
+	if (sc) {
+		tgt_io_finish(req, sc);
+	} else if (weft_reactor_spend(reactor_of(req), treq->piece)) {
+		enter(req);
+	} else {
+		treq->waits = TGT_WAITS_FOR_BYTES;
+		weft_reactor_bulk_again(reactor_of(req), &treq->io.turn);
+	}
 }
 
 static void at_its_turn(struct weft_task *task)
 {
 	struct weft_req *req = tgt_io_req(container_of(task, struct weft_io, turn));
+	struct tgt_req *treq = tgt_req(req);
 
-	tgt_req(req)->waits = TGT_WAITS_NOT;
-	if (req->qp->closing)
-		tgt_io_finish(req, SC_GENERIC(ABORT_QUEUE));
+	piece_begins(req);
+	if (treq->piece && !req->out.at)
+		weft_req_buffer(req, treq->piece, with_buffer);
 	else
-		enter(req);
+		with_buffer(req, 0);
 }
+
+/* --- the whole -------------------------------------------------------------------------------- */
 
 void tgt_io_bulk(struct weft_req *req, uint64_t bytes, void (*piece)(struct weft_req *req))
 {
 	struct tgt_req *treq = tgt_req(req);
 
 	weft_req_unbuffer(req);
+	tgt_io_piece_ends(req);
 	treq->piece = bytes < TGT_PIECE_BYTES ? (uint32_t)bytes : TGT_PIECE_BYTES;
 	treq->do_piece = piece;
 	if (treq->ends_as)
@@ -110,6 +144,9 @@ bool tgt_io_bulk_end(struct weft_req *req, uint8_t sc)
 	case TGT_WAITS_FOR_TURN:
 		weft_reactor_unbulk(tgt_io_line(req), &treq->io.turn);
 		break;
+	case TGT_WAITS_FOR_BYTES:
+		weft_task_cancel(&treq->io.turn);
+		break;
 	case TGT_WAITS_FOR_HOLD:
 		weft_list_remove(&req->link);
 		break;
@@ -117,7 +154,18 @@ bool tgt_io_bulk_end(struct weft_req *req, uint8_t sc)
 		treq->ends_as = sc;
 		return false;
 	}
-	treq->waits = TGT_WAITS_NOT;
 	tgt_io_finish(req, sc);
 	return true;
+}
+
+/* Pieces of its host's other queues, which its line waits for, may last. */
+void tgt_io_bulk_closing(struct weft_qpair *qp)
+{
+	for (uint32_t i = 0; i < qp->touched; i++) {
+		struct weft_req *req = weft_qpair_slot(qp, i);
+
+		if (req && (tgt_req(req)->waits == TGT_WAITS_FOR_TURN ||
+			    tgt_req(req)->waits == TGT_WAITS_FOR_BYTES))
+			tgt_io_bulk_end(req, SC_GENERIC(ABORT_QUEUE));
+	}
 }

@@ -168,6 +168,8 @@ void tgt_io_finish(struct weft_req *req, uint16_t status)
 		tgt_io_fused_next(req, status);
 		return;
 	}
+	if (treq->waits)
+		tgt_io_piece_ends(req);
 	if (treq->listed)
 		tgt_io_list_over(req);
 	if (tgt_ns_at_work(req))
