@@ -240,8 +240,6 @@ static void adopt_here(struct weft_msg *msg)
 
 	arrival->rc = weft_tcp_inherit(arrival->group, arrival->state, &tgt_qpair_ops,
 				       arrival->queue, &arrival->qp);
-	if (!arrival->rc && arrival->queue && !arrival->queue->ctrl->subsys->discovery)
-		weft_qpair_let_in(arrival->qp, NULL); /* its lines: see give_share() */
 	arrival->msg.fn = arrived;
 	weft_reactor_post(arrival->group->home, &arrival->msg);
 }
@@ -328,8 +326,17 @@ static int take_queues(struct inherit *in)
 
 /* --- the whole -------------------------------------------------------------------------------- */
 
-/* All are here, and with their admin queues where they come from. Connections stand still: nothing on
- * them looks for its line before they are thawed. */
+static void let_in(struct tgt_queue *queue)
+{
+	struct weft_qpair *qp = queue->qp;
+
+	if (!queue->ctrl->subsys->discovery)
+		weft_qpair_let_in(qp, tgt_flow_bufs(queue->ctrl, qp->group),
+				  &tgt_share_bulk(queue->ctrl, qp->group)->keeper);
+}
+
+/* All are here, and with their admin queues where they come from. Connections stand still: home may
+ * say what they have on their reactors, and nothing looks for its line before they are thawed. */
 static int give_share(struct tgt_ctrl *ctrl)
 {
 	struct tgt_queue *queue;
@@ -338,8 +345,8 @@ static int give_share(struct tgt_ctrl *ctrl)
 	if (rc < 0)
 		return rc;
 	weft_list_for_each(queue, &ctrl->queues, link) {
-		queue->qp->lines = tgt_flow_bufs(ctrl, queue->qp->group);
 		tgt_queue_count(queue);
+		let_in(queue);
 	}
 	return 0;
 }

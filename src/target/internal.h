@@ -323,6 +323,7 @@ struct tgt_bulk {
 	unsigned lists;
 	struct weft_list waiting; /* weft_req.link: whose list is one too many */
 	struct weft_task serve;   /* deferred only while there is one */
+	struct weft_keeper keeper;
 };
 /* A host, and what it has at home. */
 struct tgt_flow {
@@ -347,6 +348,8 @@ void tgt_flow_leave(struct tgt_ctrl *ctrl);
 /* Where commands of the controller's host wait for buffers; NULL: it is one of the discovery service,
  * and has none of hosts. */
 struct weft_bufs_lines *tgt_flow_bufs(const struct tgt_ctrl *ctrl, const struct weft_group *group);
+/* What the share of a host's controller has on a reactor. */
+struct tgt_bulk *tgt_share_bulk(const struct tgt_ctrl *ctrl, const struct weft_group *group);
 
 /* admin/health.c: on home. Namespaces have changed, or a command for one has failed: hosts are told if
  * that is a warning. */

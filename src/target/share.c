@@ -68,6 +68,7 @@ static void bulk_init(struct tgt_bulk *bulk, struct tgt_bulk *within)
 	bulk->lists = 0;
 	weft_list_init(&bulk->waiting);
 	weft_task_init(&bulk->serve, tgt_io_lists_serve);
+	weft_keeper_init(&bulk->keeper);
 }
 
 /* Where flows of @share take turns, by group; NULL: it has one. */
@@ -155,6 +156,13 @@ void tgt_flow_leave(struct tgt_ctrl *ctrl)
 struct weft_bufs_lines *tgt_flow_bufs(const struct tgt_ctrl *ctrl, const struct weft_group *group)
 {
 	return ctrl->subsys->discovery ? NULL : &ctrl->flow->bulk[group->index].bufs;
+}
+
+struct tgt_bulk *tgt_share_bulk(const struct tgt_ctrl *ctrl, const struct weft_group *group)
+{
+	struct weft_bulk_line *line = &ctrl->flow->bulk[group->index].line;
+
+	return container_of(line->within ? line->within : line, struct tgt_bulk, line);
 }
 
 /* --- beginning and end ------------------------------------------------------------------------ */

@@ -33,13 +33,20 @@ static void serve(struct weft_task *task)
 	weft_bufs_serve(&group->in);
 	weft_bufs_serve(&group->anon_out);
 	weft_bufs_serve(&group->anon_in);
-	weft_pool_serve(&group->chunks);
+	tcp_chunks_serve(group);
+}
+
+void weft_keeper_init(struct weft_keeper *keeper)
+{
+	keeper->spares = 0;
+	weft_list_init(&keeper->waiting);
+	weft_list_init(&keeper->link);
 }
 
 static bool wanted(const struct weft_group *group, const struct weft_bufs *in,
 		   const struct weft_bufs *out)
 {
-	return weft_bufs_wanted(in) || weft_bufs_wanted(out) || weft_pool_wanted(&group->chunks);
+	return weft_bufs_wanted(in) || weft_bufs_wanted(out) || !weft_list_empty(&group->wanting);
 }
 
 static bool somebody_waits(const struct weft_group *group)
@@ -158,6 +165,7 @@ int weft_group_create(struct weft_group **out, struct weft_reactor *r, unsigned 
 	group->reclaim.fn = reclaim;
 	weft_task_init(&group->serve, serve);
 	weft_list_init(&group->qpairs);
+	weft_list_init(&group->wanting);
 	weft_unknown_init(&group->unknown, unknown_max);
 	*out = group;
 	return 0;

@@ -85,9 +85,11 @@ void weft_qpair_start(struct weft_qpair *qp, uint16_t sqid, uint32_t sqsize, boo
 	qp->transport->started(qp);
 }
 
-void weft_qpair_let_in(struct weft_qpair *qp, struct weft_bufs_lines *lines)
+void weft_qpair_let_in(struct weft_qpair *qp, struct weft_bufs_lines *lines,
+		       struct weft_keeper *keeper)
 {
 	qp->lines = lines;
+	qp->keeper = keeper;
 	qp->in = &qp->group->in;
 	qp->out = &qp->group->out;
 }

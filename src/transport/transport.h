@@ -43,7 +43,9 @@ struct weft_group {
 	struct weft_bufs in, out;           /* of hosts */
 	struct weft_bufs anon_in, anon_out; /* of peers that nobody had to let in: fewer */
 	struct weft_unknown unknown;
-	struct weft_pool chunks;   /* what sockets receive into */
+	struct weft_pool chunks;   /* what sockets receive into: see tcp/chunks.c */
+	uint32_t spares;           /* of them: beside one for each connection */
+	struct weft_list wanting;  /* weft_keeper.link: those who may have another, in turn */
 	struct weft_task serve;    /* buffers came back, others wait for them */
 	struct weft_timer reclaim; /* runs while somebody waits for what peers may keep */
 	struct weft_list qpairs;
@@ -51,6 +53,14 @@ struct weft_group {
 	bool frozen;           /* see weft_group_freeze() */
 	atomic_uint nqpairs;   /* also those on their way here; read by who places them */
 };
+
+/* What commands of those who count as one keep, on a reactor, of what all receive into. */
+struct weft_keeper {
+	uint32_t spares;          /* chunks */
+	struct weft_list waiting; /* connections, for one more */
+	struct weft_list link;    /* group->wanting */
+};
+void weft_keeper_init(struct weft_keeper *keeper);
 
 /* @unknown_max: connections without Connect, of at most @qpairs_max. */
 int weft_group_create(struct weft_group **group, struct weft_reactor *r, unsigned index,
@@ -248,6 +258,7 @@ struct weft_qpair {
 	/* The user's, where its requests wait for them; NULL: those of all such queue pairs are in one
 	 * line. */
 	struct weft_bufs_lines *lines;
+	struct weft_keeper *keeper;   /* the user's; NULL: it was not let in */
 	uint32_t holds; /* answers whose shared data nobody can write to until they have left */
 	char why[160];  /* the first cause of the end */
 	struct weft_qpair_stats stats;
@@ -287,8 +298,10 @@ void weft_qpair_destroy(struct weft_qpair *qp);
 void weft_qpair_start(struct weft_qpair *qp, uint16_t sqid, uint32_t sqsize, bool sq_flow);
 /* Its peer is a host that was let in: it gets the buffers of hosts. It waits for them in @lines, which
  * the user keeps, for all queue pairs of this group that count as one, until their requests are
- * back. Lines take turns: who has thousands of requests in them makes others wait for one. */
-void weft_qpair_let_in(struct weft_qpair *qp, struct weft_bufs_lines *lines);
+ * back. Lines take turns: who has thousands of requests in them makes others wait for one. @keeper
+ * outlives its requests, too. */
+void weft_qpair_let_in(struct weft_qpair *qp, struct weft_bufs_lines *lines,
+		       struct weft_keeper *keeper);
 bool weft_qpair_is_let_in(const struct weft_qpair *qp);
 /* Begins the end, once; @why is kept if it is the first. */
 void weft_qpair_close(struct weft_qpair *qp, const char *why, ...)

@@ -12,6 +12,7 @@
 #include "slow.h"
 #include "takeover.h"
 #include "target/resv/resv.h"
+#include "transport/tcp/tcp.h"
 
 enum {
 	TURNS_MAX = 400, /* each of 100 ms: longer than a host may take to Connect */
@@ -665,7 +666,32 @@ static struct weft_pool *pool_at(unsigned index)
 		return &group->in.pools[index];
 	if (index < 2 * WEFT_BUFS_CLASSES)
 		return &group->out.pools[index - WEFT_BUFS_CLASSES];
-	return &group->chunks;
+	return NULL;
+}
+
+/* The group whose spare chunks are meant; NULL: buffers are. */
+static struct weft_group *chunks_at(unsigned index)
+{
+	bool is_chunks = index < POOLS_HOSTS && index % POOLS_EACH == POOLS_EACH - 1;
+
+	return is_chunks ? target->groups[index / POOLS_EACH] : NULL;
+}
+
+/* A connection has its own chunk in any case. */
+static void starve_chunks(struct weft_group *group, unsigned index, unsigned leave)
+{
+	uint32_t left = TCP_SPARES - group->spares, n = left > leave ? left - leave : 0;
+
+	group->spares += n;
+	hidden[index] += n;
+}
+
+static void feed_chunks(struct weft_group *group, unsigned index)
+{
+	hidden[index]--;
+	group->spares--;
+	if (!weft_list_empty(&group->wanting))
+		weft_reactor_defer(group->reactor, &group->serve);
 }
 
 void world_starve(unsigned index, unsigned leave)
@@ -676,6 +702,10 @@ void world_starve(unsigned index, unsigned leave)
 	index %= POOLS;
 	if (!target || stopping || taking)
 		return;
+	if (chunks_at(index)) {
+		starve_chunks(chunks_at(index), index, leave);
+		return;
+	}
 	pool = pool_at(index);
 	if (!pool)
 		return;
@@ -692,6 +722,10 @@ void world_feed(unsigned index)
 	index %= POOLS;
 	if (!hidden[index])
 		return;
+	if (chunks_at(index)) {
+		feed_chunks(chunks_at(index), index);
+		return;
+	}
 	pool = pool_at(index);
 	hidden[index]--;
 	pool->free--;

@@ -18,6 +18,7 @@ enum { REST = 3, TURNS_MAX = 100000, WIRES_MAX = 4096, IN_MAX = 4 << 20 };
 
 struct weft_target *turned_target;
 struct weft_subsys *turned_subsys;
+uint8_t turned_source;
 
 static struct weft_reactor *home, *worker;
 static struct sockaddr_in address;
@@ -297,6 +298,15 @@ static void put(struct wire *wire, const void *bytes, size_t len)
 	assert_int_equal(send(wire->fd, bytes, len, MSG_NOSIGNAL), len);
 }
 
+static void bind_source(int fd)
+{
+	const struct sockaddr_in from = { .sin_family = AF_INET,
+					  .sin_addr.s_addr = htonl(0x7f000000u | turned_source) };
+
+	if (turned_source)
+		assert_int_equal(bind(fd, (const struct sockaddr *)&from, sizeof(from)), 0);
+}
+
 struct wire *wire_open(void)
 {
 	const struct nvme_tcp_icreq icreq = {
@@ -310,6 +320,7 @@ struct wire *wire_open(void)
 	wire->in = malloc(IN_MAX);
 	wire->fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
 	assert_true(wire->in && wire->fd >= 0);
+	bind_source(wire->fd);
 	assert_int_equal(connect(wire->fd, (struct sockaddr *)&address, sizeof(address)), 0);
 	setsockopt(wire->fd, IPPROTO_TCP, TCP_NODELAY, &(int){ 1 }, sizeof(int));
 	wires[nwires++] = wire;

@@ -68,6 +68,9 @@ struct wire {
 	size_t nin;
 };
 
+/* Where wires come from: 127.0.0.x, or 0: wherever the kernel says. Hosts that nobody named count by
+ * their address. */
+extern uint8_t turned_source;
 /* Connects and sends ICReq; that counts as a command. */
 struct wire *wire_open(void);
 void wire_close(struct wire *wire);

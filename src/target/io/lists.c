@@ -7,7 +7,8 @@
  *                              └──────────────────────────────────────────┘
  *
  * Buffers for small data on its way in are of all hosts, and such a command lasts. A list that came in
- * its capsule needs no buffer, and is not counted.
+ * its capsule needs no buffer, and is not counted: it stays where it was received, of which a share
+ * has so much (transport/tcp/chunks.c).
  *
  * Invariant: while somebody waits, there is no room, or the task is deferred that gives it away. It
  * looks at the share before it runs a command, not after: the last one may end who has the share. */
@@ -15,9 +16,7 @@
 
 static struct tgt_bulk *share_of(struct weft_req *req)
 {
-	struct weft_bulk_line *line = tgt_io_line(req);
-
-	return container_of(line->within ? line->within : line, struct tgt_bulk, line);
+	return tgt_share_bulk(tgt_queue(req)->ctrl, req->qp->group);
 }
 
 static void count(struct weft_req *req)

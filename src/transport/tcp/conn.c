@@ -75,14 +75,39 @@ static void tcp_close(struct weft_qpair *qp)
 	tcp_wrap_up_soon(conn);
 }
 
+/* That storage has, or will have as soon as it can. Any other command may last because its host has
+ * sent many of them, or because half of a pair waits for the other. */
+static bool is_plain(const struct weft_req *req)
+{
+	uint8_t opcode = req->cmd.common.opcode;
+
+	return (opcode == nvme_cmd_write || opcode == nvme_cmd_compare) &&
+	       !(req->cmd.common.flags & NVME_FUSE_MASK);
+}
+
+/* What the host sends is not read, which is not its doing: storage is slow, and the chunks are full
+ * of what waits for it. */
+static bool is_kept_from_sending(struct tcp_conn *conn)
+{
+	if (!conn->rx_waits_chunk)
+		return false;
+	for (uint32_t i = 0; i < conn->qp.touched; i++) {
+		struct weft_req *req = weft_qpair_slot(&conn->qp, i);
+
+		if (req && tcp_req_of(req)->chunk && !is_plain(req))
+			return false;
+	}
+	return true;
+}
+
 /* A request that waits for data counts from its R2T, one on its way out from the send that it waits
  * for: a peer that moves a byte now and then gains nothing. */
-static uint64_t held_since(struct tcp_conn *conn, struct tcp_req *treq)
+static uint64_t held_since(struct tcp_conn *conn, struct tcp_req *treq, bool excused)
 {
 	switch (treq->req.state) {
 	case WEFT_REQ_AWAIT_DATA:
 	case WEFT_REQ_DRAINING:
-		return conn->rx_waits_chunk ? 0 : treq->asked_ns;
+		return excused ? 0 : treq->asked_ns;
 	case WEFT_REQ_REPLYING:
 		return conn->line.busy && (treq->req.in.at || treq->req.out.at) ?
 			       conn->line.begun_ns :
@@ -94,12 +119,13 @@ static uint64_t held_since(struct tcp_conn *conn, struct tcp_req *treq)
 
 static uint64_t tcp_holds_since(struct weft_qpair *qp)
 {
+	bool excused = is_kept_from_sending(tcp_conn_of(qp));
 	uint64_t first = 0, since;
 
 	for (uint32_t i = 0; i < qp->touched; i++) {
 		struct weft_req *req = weft_qpair_slot(qp, i);
 
-		since = req ? held_since(tcp_conn_of(qp), tcp_req_of(req)) : 0;
+		since = req ? held_since(tcp_conn_of(qp), tcp_req_of(req), excused) : 0;
 		if (since && (!first || since < first))
 			first = since;
 	}

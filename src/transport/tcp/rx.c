@@ -23,76 +23,28 @@ static _Thread_local char sink[4096]; /* for what nobody will read */
 static void parse(struct tcp_conn *conn);
 static void receive(struct tcp_conn *conn);
 
-/* --- chunks ----------------------------------------------------------------------------------- */
-
-void tcp_chunk_put(struct tcp_conn *conn, struct tcp_chunk **chunk)
-{
-	if (*chunk && !--(*chunk)->refs)
-		weft_pool_give(&conn->qp.group->chunks, *chunk);
-	*chunk = NULL;
-}
+/* --- room ------------------------------------------------------------------------------------- */
 
 static uint32_t chunk_avail(const struct tcp_chunk *chunk)
 {
 	return chunk->tail - chunk->head;
 }
 
-static void use_chunk(struct tcp_conn *conn, struct tcp_chunk *fresh)
-{
-	struct tcp_chunk *old = conn->chunk;
-
-	fresh->refs = 1;
-	fresh->head = fresh->tail = 0;
-	if (old) {
-		fresh->tail = chunk_avail(old);
-		memcpy(fresh->data, old->data + old->head, fresh->tail);
-		tcp_chunk_put(conn, &conn->chunk);
-	}
-	conn->chunk = fresh;
-}
-
-static void chunk_came(struct weft_pool_waiter *waiter, void *buf)
-{
-	struct tcp_conn *conn = container_of(waiter, struct tcp_conn, chunk_waiter);
-
-	conn->rx_waits_chunk = false;
-	use_chunk(conn, buf);
-	weft_reactor_defer(conn->qp.group->reactor, &conn->parse_again);
-}
-
-static void compact(struct tcp_chunk *chunk)
-{
-	if (!chunk->head)
-		return;
-	memmove(chunk->data, chunk->data + chunk->head, chunk_avail(chunk));
-	chunk->tail -= chunk->head;
-	chunk->head = 0;
-}
-
 /* Room behind the tail for the rest of the PDU at the head; false: wait for a chunk. */
 static bool make_room(struct tcp_conn *conn)
 {
 	struct tcp_chunk *chunk = conn->chunk;
-	void *fresh;
 
 	if (chunk && chunk->refs == 1 && chunk->head == chunk->tail)
 		chunk->head = chunk->tail = 0;
 	if (chunk && TCP_CHUNK_DATA - chunk->tail >= RX_ROOM_MIN &&
 	    TCP_CHUNK_DATA - chunk->head >= conn->want)
 		return true;
-	if (chunk && chunk->refs == 1) {
-		compact(chunk);
+	if (chunk && chunk->refs == 1)
+		return tcp_chunk_squeeze(conn);
+	if (tcp_chunk_take(conn) || tcp_chunk_squeeze(conn))
 		return true;
-	}
-	fresh = weft_pool_take(&conn->qp.group->chunks);
-	if (fresh) {
-		use_chunk(conn, fresh);
-		return true;
-	}
-	conn->rx_waits_chunk = true;
-	conn->chunk_waiter.got = chunk_came;
-	weft_pool_wait(&conn->qp.group->chunks, NULL, &conn->chunk_waiter);
-	weft_group_watch_holders(conn->qp.group);
+	tcp_chunk_wait(conn);
 	return false;
 }
 
@@ -299,6 +251,7 @@ void tcp_rx_init(struct tcp_conn *conn)
 {
 	conn->rx_op.done = recv_done;
 	weft_list_init(&conn->parked);
+	weft_list_init(&conn->waits_chunk);
 	weft_task_init(&conn->parse_again, parse_task);
 	conn->rules.capsule_data_max = TCP_ADMIN_CAPSULE_BYTES;
 	conn->rules.h2c_data_max = WEFT_MDTS_BYTES;
@@ -326,9 +279,7 @@ void tcp_rx_stop(struct tcp_conn *conn)
 {
 	assert(!conn->rx_busy);
 	weft_task_cancel(&conn->parse_again);
-	if (conn->rx_waits_chunk)
-		weft_pool_unwait(&conn->chunk_waiter);
-	conn->rx_waits_chunk = false;
+	tcp_chunk_unwait(conn);
 	conn->payload.req = NULL;
 	free(conn->replay.bytes);
 	tcp_chunk_put(conn, &conn->chunk);

@@ -1,6 +1,7 @@
 /* tcp.h - inside NVMe/TCP, the target's side: the connection and its halves.
  *
  *   socket ─▶ rx.c: bytes ─▶ pdus.c: requests ─▶ park.c: some wait   conn.c: beginning and end
+ *              └ into chunks.c
  *   socket ◀─ line.c: few sends ◀─ tx.c: replies, r2t.c: R2Ts        handover.c: standing still  */
 #ifndef WEFT_TRANSPORT_TCP_TCP_H
 #define WEFT_TRANSPORT_TCP_TCP_H
@@ -10,6 +11,7 @@
 
 enum {
 	TCP_CHUNK_BYTES = 64 << 10,
+	TCP_SPARES = 1024,                 /* chunks of a reactor beside those of its connections */
 	TCP_ADMIN_CAPSULE_BYTES = 8 << 10, /* fixed by the transport, for fabrics and admin */
 	TCP_CAPSULE_BYTES = 16 << 10,      /* data inside an I/O command capsule */
 	TCP_R2TS_MAX = 4,                  /* outstanding per command */
@@ -29,11 +31,10 @@ struct tcp_chunk {
 };
 #define TCP_CHUNK_DATA (TCP_CHUNK_BYTES - sizeof(struct tcp_chunk))
 
-/* One for every connection, one more that a fused command may hold, and some to keep going while
- * storage is slow. */
+/* One for every connection, and some that commands keep while they last: see chunks.c. */
 static inline uint32_t tcp_chunks_for(uint32_t qpairs_max)
 {
-	return 2 * qpairs_max + 256;
+	return qpairs_max + TCP_SPARES;
 }
 
 /* The data that an R2T asked for and that has not come yet. */
@@ -104,7 +105,8 @@ struct tcp_conn {
 	struct weft_op rx_op;
 	struct iovec rx_iov[2];
 	struct tcp_chunk *chunk;
-	struct weft_pool_waiter chunk_waiter;
+	uint32_t nchunks;             /* that it and its commands have */
+	struct weft_list waits_chunk; /* keeper->waiting */
 	struct weft_task parse_again;
 	bool rx_busy, rx_waits_chunk, rx_waits_slot;
 	struct {                     /* H2CData under way */
@@ -159,8 +161,17 @@ void tcp_rx_start(struct tcp_conn *conn);
 void tcp_rx_stop(struct tcp_conn *conn); /* nothing is being received */
 void tcp_rx_rest(struct tcp_conn *conn); /* the group is frozen: ends a receive that may end */
 void tcp_rx_go_on(struct tcp_conn *conn);
-void tcp_chunk_put(struct tcp_conn *conn, struct tcp_chunk **chunk);
 void tcp_slot_freed(struct weft_qpair *qp);
+
+/* chunks.c */
+/* conn->chunk is a fresh one, with what is not parsed; false: there is none for it. */
+bool tcp_chunk_take(struct tcp_conn *conn);
+/* Makes room in conn->chunk; false: commands keep it. */
+bool tcp_chunk_squeeze(struct tcp_conn *conn);
+void tcp_chunk_wait(struct tcp_conn *conn); /* parse_again follows, with room */
+void tcp_chunk_unwait(struct tcp_conn *conn);
+void tcp_chunk_put(struct tcp_conn *conn, struct tcp_chunk **chunk);
+void tcp_chunks_serve(struct weft_group *group); /* those who wait, while there are some */
 
 /* pdus.c */
 /* Acts on it. false: no slot is free for a command, which stays where it is. */
