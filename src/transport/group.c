@@ -165,6 +165,7 @@ int weft_group_create(struct weft_group **out, struct weft_reactor *r, unsigned 
 	group->reclaim.fn = reclaim;
 	weft_task_init(&group->serve, serve);
 	weft_list_init(&group->qpairs);
+	weft_list_init(&group->walks);
 	weft_list_init(&group->wanting);
 	weft_unknown_init(&group->unknown, unknown_max);
 	*out = group;
@@ -214,4 +215,24 @@ void weft_group_thaw(struct weft_group *group)
 	weft_list_for_each(qp, &group->qpairs, link)
 		if (!qp->closing && qp->transport->thaw)
 			qp->transport->thaw(qp);
+}
+
+/* --- walks ------------------------------------------------------------------------------------ */
+
+void weft_walk_begin(struct weft_group *group, struct weft_walk *walk)
+{
+	walk->at = group->qpairs.next;
+	weft_list_push(&group->walks, &walk->link);
+}
+
+struct weft_qpair *weft_walk_next(struct weft_group *group, struct weft_walk *walk)
+{
+	struct weft_list *at = walk->at;
+
+	if (at == &group->qpairs) {
+		weft_list_remove(&walk->link);
+		return NULL;
+	}
+	walk->at = at->next;
+	return container_of(at, struct weft_qpair, link);
 }

@@ -63,10 +63,20 @@ static void settle_group(struct weft_group *group)
 	weft_task_cancel(&group->serve);
 }
 
+static void step_over(struct weft_qpair *qp)
+{
+	struct weft_walk *walk;
+
+	weft_list_for_each(walk, &qp->group->walks, link)
+		if (walk->at == &qp->link)
+			walk->at = qp->link.next;
+}
+
 void weft_qpair_destroy(struct weft_qpair *qp)
 {
 	assert(!qp->inflight);
 	weft_unknown_remove(&qp->group->unknown, qp);
+	step_over(qp);
 	weft_list_remove(&qp->link);
 	if (weft_list_empty(&qp->group->qpairs))
 		settle_group(qp->group);

@@ -48,7 +48,7 @@ struct weft_group {
 	struct weft_list wanting;  /* weft_keeper.link: those who may have another, in turn */
 	struct weft_task serve;    /* buffers came back, others wait for them */
 	struct weft_timer reclaim; /* runs while somebody waits for what peers may keep */
-	struct weft_list qpairs;
+	struct weft_list qpairs, walks;
 	struct rdma_hub *rdma; /* NULL: no adapter has been needed yet */
 	bool frozen;           /* see weft_group_freeze() */
 	atomic_uint nqpairs;   /* also those on their way here; read by who places them */
@@ -75,6 +75,15 @@ void weft_group_thaw(struct weft_group *group);
 /* Somebody waits for a buffer, or may wait for blocks that a queue pair holds: peers that keep them
  * and have not moved for a while must go; and so must those whose answers are awaited. */
 void weft_group_watch_holders(struct weft_group *group);
+
+/* Over its queue pairs, on its reactor, some in each turn, while they come and go. */
+struct weft_walk {
+	struct weft_list link; /* group->walks */
+	struct weft_list *at;  /* weft_qpair.link of the next, or group->qpairs */
+};
+void weft_walk_begin(struct weft_group *group, struct weft_walk *walk);
+/* NULL: that was all, and the walk is over. */
+struct weft_qpair *weft_walk_next(struct weft_group *group, struct weft_walk *walk);
 
 /* --- requests --------------------------------------------------------------------------------- */
 

@@ -25,7 +25,7 @@ static uint16_t cntlids[4 * CTRLS];
 static unsigned nflooders;
 
 /* --- what is counted: runs of the rules of reservations, controllers that may have to be told,
- * addresses written, accepted ------------------------------------------------------------------ */
+ * rounds of reactors, connections looked at, addresses written, accepted ------------------------------------------------------------------ */
 
 static unsigned rules_run, looked_at, addresses_written, accepted;
 
@@ -45,6 +45,26 @@ uint16_t __wrap_resv_run(void *st, const void *rq, bool *changed)
 {
 	rules_run++;
 	return __real_resv_run(st, rq, changed);
+}
+
+static unsigned rounds, walked;
+
+void __real_tgt_round_start(void *round);
+void __wrap_tgt_round_start(void *round);
+void __wrap_tgt_round_start(void *round)
+{
+	rounds++;
+	__real_tgt_round_start(round);
+}
+
+void *__real_weft_walk_next(void *group, void *walk);
+void *__wrap_weft_walk_next(void *group, void *walk);
+void *__wrap_weft_walk_next(void *group, void *walk)
+{
+	void *qp = __real_weft_walk_next(group, walk);
+
+	walked += !!qp;
+	return qp;
 }
 
 static bool hold_commits;
@@ -877,6 +897,107 @@ static void notices_of_many_controllers(void **state)
 	close_many(VICTIMS);
 }
 
+/* --- one Preempt and Abort, while storage has a command --------------------------------------- */
+
+enum { PREEMPT_ABORT = 2, SLOW = 2, WALKED_MAX = 512, STEPS = 25, STEP_MS = 8, ROUNDS_MAX = 12 };
+
+static struct weft_io *kept;
+
+static int slow_submit(struct weft_backend *be, struct weft_io *io)
+{
+	kept = io;
+	return 0;
+}
+
+static void slow_answer(struct weft_msg *msg)
+{
+	kept->done(kept, 0);
+}
+
+static void slow_close(struct weft_backend *be)
+{
+	free(be->spec);
+	free(be);
+}
+
+static struct weft_backend *open_slow(void)
+{
+	static const struct weft_backend_ops ops = { .type = "slow",
+						     .submit = slow_submit,
+						     .close = slow_close };
+	struct weft_backend *be = calloc(1, sizeof(*be));
+
+	*be = (struct weft_backend){
+		.ops = &ops,
+		.size = 1 << 20,
+		.align = 1,
+		.block_min = 512,
+		.spec = strdup("null:1M"),
+	};
+	return be;
+}
+
+static void begin_slow_write(struct wire *wire)
+{
+	static char block[512];
+	union nvme_sqe sqe = { .rw = { .opcode = nvme_cmd_write, .nsid = cpu_to_le32(SLOW) } };
+
+	wire_send(wire, &sqe, block, sizeof(block));
+	for (unsigned turns = 0; !kept; turns++) {
+		assert_true(turns < TURNS_MAX);
+		turned_once();
+	}
+}
+
+static void register_key(struct wire *wire, uint64_t key)
+{
+	wire_send_keys(wire, SLOW, REGISTER, REPLACE | IEKEY, 0, key);
+	assert_int_equal(wire_wait(wire), 0);
+}
+
+/* A turn looks at some of the connections, and they are all looked at less and less often. */
+static void an_abort_waits_for_storage(void **state)
+{
+	struct weft_msg msg = { .fn = slow_answer };
+	struct wire *victim, *admin, *io;
+	unsigned before, all = 0;
+	uint16_t cntlid;
+
+	turned_ns_add(SLOW, 512, open_slow());
+	open_many(VICTIMS, 1, 0);
+	enable_many(VICTIMS);
+	victim = turned_io(FLOODER, 1, many_ids[0], 1);
+	admin = turned_admin(TURNED_NQN, OTHER, 3, &cntlid);
+	io = turned_io(OTHER, 3, cntlid, 1);
+	register_key(victim, VICTIM_KEY);
+	register_key(io, OTHER_KEY);
+	begin_slow_write(victim);
+	rounds = 0;
+	wire_send_keys(io, SLOW, ACQUIRE, PREEMPT_ABORT | 1 << 8, OTHER_KEY, VICTIM_KEY);
+	for (unsigned turns = 0; all < VICTIMS; turns++) {
+		assert_true(turns < TURNS_MAX);
+		before = walked;
+		turned_once();
+		assert_in_range(walked - before, 0, WALKED_MAX);
+		all += walked - before;
+	}
+	for (unsigned step = 0; step < STEPS; step++)
+		turned_later(STEP_MS);
+	assert_in_range(rounds, 4, ROUNDS_MAX);
+	assert_true(io->answered < io->sent);
+	weft_reactor_post(turned_target->groups[0]->reactor, &msg);
+	for (unsigned step = 0; io->answered < io->sent; step++) {
+		assert_true(step < STEPS);
+		turned_later(STEP_MS);
+	}
+	assert_int_equal(wire_wait(io), 0);
+	assert_int_equal(wire_wait(victim), 0);
+	wire_close(victim);
+	wire_close(io);
+	wire_close(admin);
+	close_many(VICTIMS);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -896,6 +1017,7 @@ int main(void)
 		cmocka_unit_test(names_buy_no_turns),
 		cmocka_unit_test(made_up_identifiers_reserve),
 		cmocka_unit_test(notices_of_many_controllers),
+		cmocka_unit_test(an_abort_waits_for_storage),
 	};
 	uint16_t cntlid;
 	int rc;

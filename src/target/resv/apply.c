@@ -5,7 +5,8 @@
  *               └──────── storage still has something to abort ◀┘
  *
  * Of the first part, a turn of home does a slice: many namespaces may have changed, and that may be
- * news to many hosts, through many controllers. What moves meanwhile is next.
+ * news to many hosts, through many controllers. What moves meanwhile is next. If very many hosts are
+ * to lose commands, there is a round for some of them before the next namespace is looked at.
  *
  * Invariant: a revision is acknowledged when no command that it forbids can begin here, and none
  * that it aborts goes on. */
@@ -20,8 +21,10 @@
 #include "target/resv/resv.h"
 
 enum {
-	ABORT_MS = 1,
+	ABORT_MS = 1, /* until it is looked again what storage has; then twice as long … */
+	ABORT_MS_MAX = 64,
 	RETRY_MS = 100,
+	VICTIMS = 1024, /* when there are so many, they are aborted before others are looked for */
 	SLICE = 512, /* records, registrants and notices read, controllers looked at, notices told */
 };
 
@@ -38,7 +41,9 @@ struct tgt_resv {
 	struct resv_victim *victims;
 	unsigned nvictims;
 	atomic_bool ended; /* all that is to be aborted */
+	unsigned abort_ms;
 	void (*stopped)(struct weft_subsys *s);
+	struct resv_abort aborts[]; /* by group, that group's during a round */
 };
 
 static void apply(struct tgt_resv *resv);
@@ -185,8 +190,13 @@ static void free_old(struct tgt_resv *resv)
 static void visit(struct tgt_round *round, struct weft_group *group)
 {
 	struct tgt_resv *resv = round->arg;
+	struct resv_abort *abort = &resv->aborts[group->index];
 
-	if (!tgt_resv_abort(group, resv->victims, resv->nvictims))
+	if (abort->n && !tgt_resv_abort(group, abort)) {
+		tgt_round_again(round, group);
+		return;
+	}
+	if (abort->n && !abort->ended)
 		atomic_store(&resv->ended, false);
 	tgt_round_answer(round, group);
 }
@@ -194,6 +204,9 @@ static void visit(struct tgt_round *round, struct weft_group *group)
 static void start_round(struct tgt_resv *resv)
 {
 	atomic_store(&resv->ended, true);
+	for (unsigned i = 0; i < resv->subsys->target->ngroups; i++)
+		resv->aborts[i] = (struct resv_abort){ .victims = resv->victims,
+						       .n = resv->nvictims };
 	tgt_round_start(resv->round);
 }
 
@@ -233,6 +246,10 @@ static void made_so(struct tgt_resv *resv)
 	struct weft_store *store = resv->subsys->store;
 
 	resv->nvictims = 0;
+	if (resv->nsid <= WEFT_NSID_MAX) {
+		weft_reactor_defer(resv->subsys->target->home, &resv->task);
+		return;
+	}
 	if (resv->failed) {
 		weft_timer_set(resv->subsys->target->home, &resv->timer, RETRY_MS);
 		return;
@@ -243,6 +260,15 @@ static void made_so(struct tgt_resv *resv)
 		apply(resv);
 }
 
+/* Storage may take long. */
+static void look_later(struct tgt_resv *resv)
+{
+	weft_timer_set(resv->subsys->target->home, &resv->timer, resv->abort_ms);
+	resv->abort_ms *= 2;
+	if (resv->abort_ms > ABORT_MS_MAX)
+		resv->abort_ms = ABORT_MS_MAX;
+}
+
 static void visited(struct tgt_round *round)
 {
 	struct tgt_resv *resv = round->arg;
@@ -251,7 +277,7 @@ static void visited(struct tgt_round *round)
 	if (resv->stopped)
 		finish_stop(resv);
 	else if (!atomic_load(&resv->ended))
-		weft_timer_set(round->target->home, &resv->timer, ABORT_MS);
+		look_later(resv);
 	else
 		made_so(resv);
 }
@@ -286,6 +312,19 @@ static int look_at_next(struct tgt_resv *resv)
 	return cost < 0 ? 1 : cost;
 }
 
+/* Before the next round. */
+static bool has_more(const struct tgt_resv *resv)
+{
+	return resv->telling.n || (resv->nsid <= WEFT_NSID_MAX && resv->nvictims < VICTIMS);
+}
+
+static void begin_abort(struct tgt_resv *resv)
+{
+	tgt_resv_abort_begin(resv->victims, resv->nvictims);
+	resv->abort_ms = ABORT_MS;
+	start_round(resv);
+}
+
 /* A subsystem that is being removed follows no more, and so does not acknowledge: its namespaces
  * go, and then its store. */
 static void apply_slice(struct weft_task *task)
@@ -297,12 +336,12 @@ static void apply_slice(struct weft_task *task)
 		resv->running = false;
 		return;
 	}
-	while (left > 0 && (resv->telling.n || resv->nsid <= WEFT_NSID_MAX))
+	while (left > 0 && has_more(resv))
 		left -= resv->telling.n ? tell_bucket(resv) : look_at_next(resv);
-	if (resv->telling.n || resv->nsid <= WEFT_NSID_MAX)
+	if (has_more(resv))
 		weft_reactor_defer(resv->subsys->target->home, &resv->task);
 	else
-		start_round(resv);
+		begin_abort(resv);
 }
 
 static void apply(struct tgt_resv *resv)
@@ -329,7 +368,8 @@ bool tgt_resv_is_idle(const struct weft_subsys *s)
 
 int tgt_resv_start(struct weft_subsys *s)
 {
-	struct tgt_resv *resv = calloc(1, sizeof(*resv));
+	struct tgt_resv *resv = calloc(1, sizeof(*resv) +
+						  s->target->ngroups * sizeof(resv->aborts[0]));
 
 	if (resv)
 		resv->round = tgt_round_new(s->target);

@@ -58,8 +58,17 @@ struct resv_victim {
 	uint64_t ns_serial;
 	uint8_t host[RESV_HOST_BYTES];
 };
-/* Aborts those that wait; false: storage still has others. */
-bool tgt_resv_abort(struct weft_group *group, const struct resv_victim *victims, unsigned n);
+void tgt_resv_abort_begin(struct resv_victim *victims, unsigned n); /* on home: sorts them */
+/* The connections of a reactor, zeroed but for the victims, which are sorted. */
+struct resv_abort {
+	const struct resv_victim *victims;
+	unsigned n;
+	struct weft_walk walk;
+	bool begun;
+	bool ended; /* nothing of those that were looked at is with storage */
+};
+/* Aborts those that wait; false: to be called again, in the next turn. */
+bool tgt_resv_abort(struct weft_group *group, struct resv_abort *abort);
 
 /* tell.c: on home */
 struct resv_telling {
