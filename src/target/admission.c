@@ -4,7 +4,9 @@
  *              ├── discovery: at most half, and only what hosts leave ──┤
  *
  * Nobody has more than three quarters: no host that is named, and no address of hosts that are not
- * (share.c).
+ * (share.c). A host that one subsystem names may come to another, which any host may use, by a name
+ * that it makes up. So where hosts are named, the last quarter is for them; and beyond an eighth,
+ * the queues of all that nobody named count as those of each host that is named.
  *
  * Everybody may use the discovery service: its controllers are anonymous. When a host that was let
  * in finds no queue, one of them yields, and among themselves they share by address: a newcomer takes
@@ -61,9 +63,40 @@ static uint16_t admit_anonymous(struct weft_target *t, const struct sockaddr_sto
 	return room || one_yields(t, *anonymous_of(t, peer)) ? 0 : SC_COMMAND(CONNECT_CTRL_BUSY);
 }
 
-static bool has_three_quarters(const struct weft_target *t, const struct tgt_share *share)
+static uint32_t three_quarters(const struct weft_target *t)
 {
-	return share && share->queues >= t->queues_max - t->queues_max / 4;
+	return t->queues_max - t->queues_max / 4;
+}
+
+/* With all that nobody named, which may be the same host. */
+static bool named_has_enough(const struct weft_target *t, uint32_t queues)
+{
+	return queues >= (t->queues_max + 7) / 8 && queues + t->nunnamed >= three_quarters(t);
+}
+
+static bool unnamed_have_enough(const struct weft_target *t, uint32_t queues)
+{
+	return queues >= three_quarters(t) ||
+	       (tgt_hosts_are_named(t) && t->nqueues - t->ndiscovery >= three_quarters(t));
+}
+
+static bool has_enough(const struct weft_subsys *s, const struct tgt_share *share,
+		       const char *hostnqn)
+{
+	uint32_t queues = share ? share->queues : 0;
+
+	return tgt_host_named(s, hostnqn) ? named_has_enough(s->target, queues) :
+					    unnamed_have_enough(s->target, queues);
+}
+
+static const char *counted_with(const struct weft_subsys *s, const struct tgt_share *share,
+				const char *hostnqn)
+{
+	bool alone = share && share->queues >= three_quarters(s->target);
+
+	if (tgt_host_named(s, hostnqn))
+		return alone ? "" : ", with all that no subsystem names,";
+	return alone ? ", with others at its address," : ", with all other hosts,";
 }
 
 uint16_t tgt_admit(const struct weft_subsys *s, const struct tgt_share *share, const char *hostnqn,
@@ -73,11 +106,10 @@ uint16_t tgt_admit(const struct weft_subsys *s, const struct tgt_share *share, c
 
 	if (s->discovery)
 		return admit_anonymous(t, peer);
-	if (has_three_quarters(t, share)) {
+	if (has_enough(s, share, hostnqn)) {
 		weft_peer_log(WEFT_LOG_WARN,
 			      "%s: host %s%s has three quarters of max_queues (%u) and gets no more",
-			      s->nqn, tgt_host_name(hostnqn),
-			      tgt_host_named(s, hostnqn) ? "" : ", with others at its address,",
+			      s->nqn, tgt_host_name(hostnqn), counted_with(s, share, hostnqn),
 			      t->queues_max);
 		return SC_COMMAND(CONNECT_CTRL_BUSY);
 	}
@@ -88,12 +120,19 @@ uint16_t tgt_admit(const struct weft_subsys *s, const struct tgt_share *share, c
 	return SC_COMMAND(CONNECT_CTRL_BUSY);
 }
 
+/* Its share is that of its address. */
+static bool is_unnamed(const struct tgt_queue *queue)
+{
+	return queue->ctrl->flow->share != &queue->ctrl->flow->own;
+}
+
 void tgt_queue_count(const struct tgt_queue *queue)
 {
 	const struct weft_subsys *s = queue->ctrl->subsys;
 	struct weft_target *t = s->target;
 
 	t->nqueues++;
+	t->nunnamed += is_unnamed(queue);
 	queue->ctrl->flow->share->queues++;
 	if (!s->discovery)
 		return;
@@ -107,6 +146,7 @@ void tgt_queue_uncount(const struct tgt_queue *queue)
 	struct weft_target *t = s->target;
 
 	t->nqueues--;
+	t->nunnamed -= is_unnamed(queue);
 	queue->ctrl->flow->share->queues--;
 	if (!s->discovery)
 		return;

@@ -198,7 +198,7 @@ struct weft_target {
 	uint32_t depth_max, io_queues_max, queues_max;
 	uint32_t connections_max; /* queues, and unknown ones */
 	/* See admission.c. */
-	uint32_t nqueues, ndiscovery, nyielding;
+	uint32_t nqueues, ndiscovery, nyielding, nunnamed;
 	struct weft_addr_counts anonymous; /* controllers of the discovery service */
 	struct tgt_shares *shares;
 	struct weft_list subsystems, listeners;
@@ -422,6 +422,7 @@ struct weft_subsys *tgt_subsys_new(struct weft_target *t,
 struct weft_subsys *tgt_subsys_named(struct weft_target *t, const char *nqn); /* or discovery */
 void tgt_follows(struct weft_subsys *s, enum tgt_follower who, uint64_t revision);
 bool tgt_host_named(const struct weft_subsys *s, const char *hostnqn); /* it is on the list */
+bool tgt_hosts_are_named(const struct weft_target *t);                 /* by a subsystem */
 bool tgt_host_allowed(const struct weft_subsys *s, const char *hostnqn);
 void tgt_subsys_ctrl_gone(struct weft_subsys *s);                       /* may free @s */
 void tgt_stats_count(struct weft_req *req, bool write, uint64_t bytes); /* on a reactor */

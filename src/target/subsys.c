@@ -264,6 +264,16 @@ bool tgt_host_named(const struct weft_subsys *s, const char *hostnqn)
 	return find_host(s, hostnqn);
 }
 
+bool tgt_hosts_are_named(const struct weft_target *t)
+{
+	struct weft_subsys *s;
+
+	weft_list_for_each(s, &t->subsystems, link)
+		if (!weft_list_empty(&s->hosts))
+			return true;
+	return false;
+}
+
 bool tgt_host_allowed(const struct weft_subsys *s, const char *hostnqn)
 {
 	return s->allow_any_host || tgt_host_named(s, hostnqn);

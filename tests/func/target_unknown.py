@@ -225,6 +225,38 @@ def _(t):
         ctrl.open()
 
 
+ANY = "nqn.2026-11.io.weft:any"
+MIXED = limited(64) + f"""  - nqn: {ANY}
+    allow_any_host: true
+    namespaces: [ {{ nsid: 1, backend: "mem:16M" }} ]
+"""
+
+
+def take_all(stack, t, nqn, **kw):
+    """As many controllers as it gets, each with its admin queue."""
+    for count in range(65):
+        try:
+            stack.enter_context(connect(t, nqn=nqn, **kw))
+        except nvme.Failed as e:
+            assert e.cqe.status == CONNECT_BUSY, f"status {e.cqe.status:#x}"
+            return count
+
+
+@with_target("a named host that comes as one that nobody named, too, leaves queues to others", config=MIXED)
+def _(t):
+    made_up = dict(nqn=ANY, hostnqn="nqn.2026-11.io.weft:made-up")
+    for first, then, most in (dict(nqn=weft.NQN), made_up, (48, 0)), (made_up, dict(nqn=weft.NQN), (48, 8)):
+        with contextlib.ExitStack() as stack:
+            got = take_all(stack, t, **first), take_all(stack, t, **then)
+            assert got == most, f"{got} queues"
+            other = stack.enter_context(connect(t, source="127.0.0.2", **OTHER))
+            for _ in range(7):
+                other.open()
+            assert other.disk().read(0) == bytes(4096)
+            weft.wait_until(lambda: t.ctl("status")["queues"]["taken"] == sum(most) + 8, "the queues' count")
+        weft.wait_until(lambda: not t.ctl("status")["queues"]["taken"], "the queues to go")
+
+
 @with_target("a discovery controller cannot ask for a keep-alive of days, nor for none")
 def _(t):
     with nvme.Queue(t.addr) as queue:
