@@ -998,6 +998,30 @@ static void an_abort_waits_for_storage(void **state)
 	close_many(VICTIMS);
 }
 
+/* Connections that go meanwhile are none that a walk comes to. */
+static void a_walk_steps_over(void **state)
+{
+	struct weft_group *group = turned_target->groups[0];
+	unsigned before = atomic_load(&group->nqpairs);
+	struct wire *late[3];
+	struct weft_walk walk;
+
+	for (unsigned i = 0; i < 3; i++) {
+		late[i] = wire_open();
+		wire_wait(late[i]);
+	}
+	weft_walk_begin(group, &walk);
+	for (unsigned i = 0; i < before; i++)
+		assert_non_null(weft_walk_next(group, &walk));
+	for (unsigned i = 0; i < 3; i++)
+		wire_close(late[i]);
+	for (unsigned turns = 0; atomic_load(&group->nqpairs) > before; turns++) {
+		assert_true(turns < TURNS_MAX);
+		turned_once();
+	}
+	assert_null(weft_walk_next(group, &walk));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -1018,6 +1042,7 @@ int main(void)
 		cmocka_unit_test(made_up_identifiers_reserve),
 		cmocka_unit_test(notices_of_many_controllers),
 		cmocka_unit_test(an_abort_waits_for_storage),
+		cmocka_unit_test(a_walk_steps_over),
 	};
 	uint16_t cntlid;
 	int rc;
