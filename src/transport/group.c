@@ -38,7 +38,7 @@ static void serve(struct weft_task *task)
 
 void weft_keeper_init(struct weft_keeper *keeper)
 {
-	keeper->spares = 0;
+	keeper->spares = keeper->lists = 0;
 	weft_list_init(&keeper->waiting);
 	weft_list_init(&keeper->link);
 }

@@ -56,7 +56,8 @@ struct weft_group {
 
 /* What commands of those who count as one keep, on a reactor, of what all receive into. */
 struct weft_keeper {
-	uint32_t spares;          /* chunks */
+	uint32_t spares;          /* chunks, over TCP */
+	uint32_t lists;           /* of ranges, in receives, over RDMA */
 	struct weft_list waiting; /* connections, for one more */
 	struct weft_list link;    /* group->wanting */
 };

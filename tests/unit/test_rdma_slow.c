@@ -120,6 +120,48 @@ static void some_are_never_held(void **state)
 	case_settle();
 }
 
+static void send_list_in_capsule(void)
+{
+	union nvme_sqe dsm = { .common = { .opcode = nvme_cmd_dsm,
+					   .flags = 0x40, /* SGL */
+					   .nsid = cpu_to_le32(1),
+					   .cdw11 = cpu_to_le32(1 << 2) } };
+	const struct nvme_dsm_range range = { .nlb = cpu_to_le32(1) };
+
+	memcpy(raw_extra(&io), &range, sizeof(range));
+	dsm.common.sgl = raw_sgl(NVME_SGL_IN_CAPSULE, 0, CAPSULE_DATA);
+	raw_send(&io, &dsm, CAPSULE_DATA);
+	case_turns(2);
+}
+
+/* Lists of ranges last, and a host can have very many: they hold a quarter of the receives, and none
+ * of the buffers that small data of others moves to. */
+static void lists_hold_a_quarter(void **state)
+{
+	const unsigned most = RECEIVES / 4;
+	struct weft_pool *pool;
+	uint32_t nfree;
+
+	raw_io(&io, IP, raw_admin(&admin, IP), 1, CASE_DEPTH_MAX);
+	case_turns(4);
+	pool = pool_of(&io);
+	nfree = pool->nfree;
+	for (unsigned round = 0; round < 2; round++) {
+		for (unsigned i = 0; i < WRITES; i++)
+			send_list_in_capsule();
+		count_answers(WRITES - most, NVME_SC_CMD_INTERRUPTED);
+		assert_int_equal(pool->nfree, nfree);
+		check_alive(&admin);
+		assert_int_equal(slow_end(ALL, 0), most);
+		count_answers(most, 0);
+		case_turns(4);
+		assert_int_equal(fabric_receives(target_qp(&io)), RECEIVES);
+	}
+	raw_close(&io);
+	raw_close(&admin);
+	case_settle();
+}
+
 /* --- a queue that is full --------------------------------------------------------------------- */
 
 /* Its host agreed to so many, and knows which are under way: one more is a host that has lost count. */
@@ -346,6 +388,7 @@ int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
 		CASE(some_are_never_held, set_up_shared),
+		CASE(lists_hold_a_quarter, set_up_shared),
 		CASE(one_more_than_the_queue_holds, set_up_shared),
 		CASE(lost_and_not_noticed, set_up_unshared),
 		cmocka_unit_test_setup_teardown(a_read_under_way_keeps_a_write_out, set_up,

@@ -8,7 +8,7 @@
  *
  * Buffers for small data on its way in are of all hosts, and such a command lasts. A list that came in
  * its capsule needs no buffer, and is not counted: it stays where it was received, of which a share
- * has so much (transport/tcp/chunks.c).
+ * has so much (transport/tcp/chunks.c, transport/rdma/rx.c).
  *
  * Invariant: while somebody waits, there is no room, or the task is deferred that gives it away. It
  * looks at the share before it runs a command, not after: the last one may end who has the share. */

@@ -268,6 +268,8 @@ void rdma_free(struct weft_qpair *qp);
 void rdma_received(struct rdma_lane *lane, const struct ibv_wc *wc);
 uint16_t rdma_check_sgl(struct weft_req *req, uint32_t len);
 uint32_t rdma_sgl_len(struct weft_req *req);
+/* Copy, Dataset Management, of a host: what it holds is counted by its share. */
+bool rdma_brings_list(const struct weft_req *req);
 
 /* post.c */
 /* In a work request's wr_id, beside its request. Receives have none of them. */

@@ -135,6 +135,27 @@ static void move_out(struct rdma_conn *conn, struct rdma_req *rreq)
 	rreq->recv = NULL;
 }
 
+bool rdma_brings_list(const struct weft_req *req)
+{
+	uint8_t opcode = req->cmd.common.opcode;
+
+	return req->qp->keeper && req->qp->sqid &&
+	       (opcode == nvme_cmd_dsm || opcode == nvme_cmd_copy);
+}
+
+/* Commands with lists of ranges last: none moves on to a buffer, and those of a share hold a quarter of
+ * the receives that all have in common. */
+static void hold_list(struct rdma_conn *conn, struct rdma_req *rreq)
+{
+	const struct rdma_recvs *recvs = rreq->recv->owner;
+	uint32_t most = recvs->srq ? recvs->room : UINT32_MAX;
+
+	if (conn->qp.keeper->lists >= most / 4 || recvs->held >= most / 4 * 3)
+		send_back(rreq);
+	else
+		conn->qp.keeper->lists++;
+}
+
 static void take_command(struct rdma_conn *conn, struct rdma_recv *recv, uint32_t room)
 {
 	struct weft_req *req = weft_req_alloc(&conn->qp);
@@ -154,7 +175,9 @@ static void take_command(struct rdma_conn *conn, struct rdma_recv *recv, uint32_
 	rreq->nblocks = rreq->wrs = 0;
 	rreq->invalidate = rreq->reading = rreq->held = false;
 	rreq->sgl_status = read_sgl(rreq, recv, room);
-	if (rreq->recv && recv->owner->held >= recv->owner->room / 2)
+	if (rreq->recv && rdma_brings_list(req))
+		hold_list(conn, rreq);
+	else if (rreq->recv && recv->owner->held >= recv->owner->room / 2)
 		move_out(conn, rreq);
 	if (rreq->recv)
 		recv->owner->held++;

@@ -54,6 +54,8 @@ static void let_go_of_receive(struct rdma_req *rreq)
 	if (!rreq->recv)
 		return;
 	rreq->recv->owner->held--;
+	if (rdma_brings_list(&rreq->req))
+		rreq->req.qp->keeper->lists--;
 	rdma_recv_put(rreq->recv);
 	rreq->recv = NULL;
 }
