@@ -5,7 +5,9 @@
  * took until the Keep Alive was answered. */
 #include <stdio.h>
 #include <sys/resource.h>
+#include <sys/socket.h>
 
+#include "proto/tcp.h"
 #include "target/handover.h"
 #include "target/internal.h"
 #include "turned.h"
@@ -949,6 +951,25 @@ static void begin_slow_write(struct wire *wire)
 	}
 }
 
+/* In another namespace: it waits for data that never comes. */
+static struct wire *begin_other_write(uint16_t cntlid)
+{
+	union nvme_sqe sqe = { .rw = { .opcode = nvme_cmd_write, .nsid = cpu_to_le32(1) } };
+	struct wire *wire = turned_io(FLOODER, 1, cntlid, 2);
+
+	wire->stalls = true;
+	wire_send(wire, &sqe, NULL, 512);
+	return wire;
+}
+
+static void assert_only_asked_for_data(const struct wire *wire)
+{
+	char bytes[1024];
+
+	assert_int_equal(recv(wire->fd, bytes, sizeof(bytes), MSG_PEEK | MSG_DONTWAIT),
+			 sizeof(struct nvme_tcp_data)); /* an R2T */
+}
+
 static void register_key(struct wire *wire, uint64_t key)
 {
 	wire_send_keys(wire, SLOW, REGISTER, REPLACE | IEKEY, 0, key);
@@ -959,7 +980,7 @@ static void register_key(struct wire *wire, uint64_t key)
 static void an_abort_waits_for_storage(void **state)
 {
 	struct weft_msg msg = { .fn = slow_answer };
-	struct wire *victim, *admin, *io;
+	struct wire *victim, *goes_on, *admin, *io;
 	unsigned before, all = 0;
 	uint16_t cntlid;
 
@@ -971,6 +992,7 @@ static void an_abort_waits_for_storage(void **state)
 	io = turned_io(OTHER, 3, cntlid, 1);
 	register_key(victim, VICTIM_KEY);
 	register_key(io, OTHER_KEY);
+	goes_on = begin_other_write(many_ids[0]);
 	begin_slow_write(victim);
 	rounds = 0;
 	wire_send_keys(io, SLOW, ACQUIRE, PREEMPT_ABORT | 1 << 8, OTHER_KEY, VICTIM_KEY);
@@ -992,6 +1014,8 @@ static void an_abort_waits_for_storage(void **state)
 	}
 	assert_int_equal(wire_wait(io), 0);
 	assert_int_equal(wire_wait(victim), 0);
+	assert_only_asked_for_data(goes_on);
+	wire_close(goes_on);
 	wire_close(victim);
 	wire_close(io);
 	wire_close(admin);
