@@ -268,7 +268,7 @@ struct weft_qpair {
 	/* The user's, where its requests wait for them; NULL: those of all such queue pairs are in one
 	 * line. */
 	struct weft_bufs_lines *lines;
-	struct weft_keeper *keeper;   /* the user's; NULL: it was not let in */
+	struct weft_keeper *keeper; /* the user's; NULL: it was not let in */
 	uint32_t holds; /* answers whose shared data nobody can write to until they have left */
 	char why[160];  /* the first cause of the end */
 	struct weft_qpair_stats stats;

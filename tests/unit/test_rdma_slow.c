@@ -134,6 +134,17 @@ static void send_list_in_capsule(void)
 	case_turns(2);
 }
 
+/* Storage has a few of a host's long commands at once: the next ones follow. */
+static void end_in_turn(unsigned count)
+{
+	for (unsigned ended = 0; ended < count; case_turns(2)) {
+		unsigned some = slow_end(ALL, 0);
+
+		assert_int_not_equal(some, 0);
+		ended += some;
+	}
+}
+
 /* Lists of ranges last, and a host can have very many: they hold a quarter of the receives, and none
  * of the buffers that small data of others moves to. */
 static void lists_hold_a_quarter(void **state)
@@ -152,7 +163,7 @@ static void lists_hold_a_quarter(void **state)
 		count_answers(WRITES - most, NVME_SC_CMD_INTERRUPTED);
 		assert_int_equal(pool->nfree, nfree);
 		check_alive(&admin);
-		assert_int_equal(slow_end(ALL, 0), most);
+		end_in_turn(most);
 		count_answers(most, 0);
 		case_turns(4);
 		assert_int_equal(fabric_receives(target_qp(&io)), RECEIVES);
