@@ -14,7 +14,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "lib"))
 
 import tap
 import weft
-from command import FAILED, OK, messages, run, start, text, uri
+from command import FAILED, OK, fails, messages, run, start, text, uri
 from fixture import with_target
 
 M = 1 << 20
