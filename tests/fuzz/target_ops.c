@@ -28,8 +28,9 @@ void run_dry(void)
 
 	do {
 		must(rounds++ < ROUNDS_MAX);
-		busy = world_relieve() || world_is_at_work();
-		busy |= program.settle();
+		busy = program.settle();
+		/* Behind that: a takeover that was asked for may have begun in these turns. */
+		busy |= world_relieve() || world_is_at_work();
 	} while (busy);
 }
 
