@@ -175,20 +175,6 @@ static void on_resized(void *arg, int rc, const struct weft_err *err)
 			 warnings);
 }
 
-/* What is cut off is gone, so it takes more than a slip of the keyboard. */
-static int check_shrink(struct weft_daemon *d, const struct weft_ns_params *p, struct weft_err *err)
-{
-	struct weft_ns_info info;
-	char has[32], wanted[32];
-
-	if (p->shrink || !weft_look_ns(d, p->nqn, p->nsid, &info) || p->size >= info.size)
-		return 0;
-	weft_size_format(info.size, has, sizeof(has));
-	weft_size_format(p->size, wanted, sizeof(wanted));
-	return weft_fail(err, -EINVAL, "%s namespace %u has %s; shrink=true would cut it to %s",
-			 p->nqn, p->nsid, has, wanted);
-}
-
 static int start_resize(struct weft_call *call, struct weft_ns_params *p, struct weft_err *err)
 {
 	struct resize *resize;
@@ -196,15 +182,13 @@ static int start_resize(struct weft_call *call, struct weft_ns_params *p, struct
 	int rc;
 
 	rc = weft_look_subsys(call->rpc->daemon, p->nqn, &s, err);
-	if (!rc)
-		rc = check_shrink(call->rpc->daemon, p, err);
 	if (rc < 0)
 		return rc;
 	resize = malloc(sizeof(*resize));
 	if (!resize)
 		return -ENOMEM;
 	*resize = (struct resize){ call, *p };
-	rc = weft_ns_resize(s, p->nsid, p->size, on_resized, resize, err);
+	rc = weft_ns_resize(s, p->nsid, p->size, p->shrink, on_resized, resize, err);
 	if (rc < 0)
 		free(resize);
 	return rc;

@@ -9,6 +9,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "base/size.h"
 #include "reactor/aside.h"
 #include "target/admin/admin.h"
 
@@ -16,6 +17,7 @@ struct resize {
 	struct tgt_fence fence;
 	struct weft_target *target;
 	uint64_t size;
+	bool shrink; /* it may become smaller */
 	struct weft_aside aside;
 	struct weft_backend_resize storage;
 	struct weft_err err;
@@ -61,6 +63,20 @@ static void storage_changed(struct weft_aside *aside, int rc)
 	answer(resize, rc);
 }
 
+/* What is cut off is gone, so it takes more than a slip of the keyboard. Whether it is cut is known when
+ * the resizes before it are through, not when it is asked for. */
+static int check_shrink(const struct tgt_ns *ns, uint64_t size, bool shrink, struct weft_err *err)
+{
+	char has[32], wanted[32];
+
+	if (shrink || size >= ns->be->size)
+		return 0;
+	weft_size_format(ns->be->size, has, sizeof(has));
+	weft_size_format(size, wanted, sizeof(wanted));
+	return weft_fail(err, -EINVAL, "%s namespace %u has %s; shrink=true would cut it to %s",
+			 ns->subsys->nqn, ns->nsid, has, wanted);
+}
+
 static void resize_alone(struct tgt_fence *fence)
 {
 	struct resize *resize = container_of(fence, struct resize, fence);
@@ -70,6 +86,8 @@ static void resize_alone(struct tgt_fence *fence)
 	if (!ns || ns->removing)
 		rc = weft_fail(&resize->err, -ENOENT, "the namespace is being removed");
 	else
+		rc = check_shrink(ns, resize->size, resize->shrink, &resize->err);
+	if (!rc)
 		rc = weft_backend_resize_begin(&resize->storage, ns->be, resize->size,
 					       &resize->err);
 	if (!rc) {
@@ -82,7 +100,7 @@ static void resize_alone(struct tgt_fence *fence)
 	answer(resize, rc);
 }
 
-int weft_ns_resize(struct weft_subsys *s, uint32_t nsid, uint64_t size,
+int weft_ns_resize(struct weft_subsys *s, uint32_t nsid, uint64_t size, bool shrink,
 		   void (*done)(void *arg, int rc, const struct weft_err *err), void *arg,
 		   struct weft_err *err)
 {
@@ -107,6 +125,7 @@ int weft_ns_resize(struct weft_subsys *s, uint32_t nsid, uint64_t size,
 			   .got = resize_alone },
 		.target = s->target,
 		.size = size,
+		.shrink = shrink,
 		.done = done,
 		.arg = arg,
 	};

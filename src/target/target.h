@@ -130,8 +130,9 @@ struct weft_ns_options {
 /* Owns @be on success. @nsid receives the id. Hosts are told. */
 int weft_ns_add(struct weft_subsys *s, const struct weft_ns_options *options,
 		struct weft_backend *be, uint32_t *nsid, struct weft_err *err);
-/* On 0, @done(arg, rc, err) follows, perhaps before this returns; on -errno it does not. */
-int weft_ns_resize(struct weft_subsys *s, uint32_t nsid, uint64_t size,
+/* Without @shrink, what would make it smaller fails. On 0, @done(arg, rc, err) follows, perhaps before
+ * this returns; on -errno it does not. */
+int weft_ns_resize(struct weft_subsys *s, uint32_t nsid, uint64_t size, bool shrink,
 		   void (*done)(void *arg, int rc, const struct weft_err *err), void *arg,
 		   struct weft_err *err);
 /* On 0, no new command sees the namespace; @done when the last one ended and the backend is
