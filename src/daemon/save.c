@@ -127,6 +127,7 @@ static int write_file(FILE *file, const void *root)
 
 /* Everything from here to the method runs beside home: it waits for a disk. */
 struct saving {
+	struct weft_list link; /* daemon->saves */
 	struct weft_call *call;
 	struct weft_save_params params;
 	json_t *root, *status; /* what is written, and what it was made of */
@@ -217,11 +218,14 @@ static void note_saved(struct weft_daemon *d, json_t *status)
 
 static void saving_free(struct saving *saving)
 {
+	weft_list_remove(&saving->link);
 	json_decref(saving->root);
 	json_decref(saving->status);
 	weft_draft_free(&saving->draft);
 	free(saving);
 }
+
+static void start_saving(struct saving *saving);
 
 static void on_saved(struct weft_aside *aside, int rc)
 {
@@ -238,6 +242,8 @@ static void on_saved(struct weft_aside *aside, int rc)
 		weft_call_result(saving->call, json_pack("{s:s}", "path", path));
 	}
 	saving_free(saving);
+	if (!weft_list_empty(&d->saves))
+		start_saving(container_of(d->saves.next, struct saving, link));
 }
 
 /* A copy: nobody but the thread that writes it knows what is in it. */
@@ -246,6 +252,17 @@ static json_t *copy_of_all(struct weft_daemon *d, json_t *status)
 	json_auto_t *all = all_json(d, status);
 
 	return json_deep_copy(all);
+}
+
+/* One at a time, each of what runs at its beginning: the last one that was asked for is the last to
+ * be written. */
+static void start_saving(struct saving *saving)
+{
+	struct weft_daemon *d = saving->call->rpc->daemon;
+
+	saving->status = weft_status_json(d);
+	saving->root = copy_of_all(d, saving->status);
+	weft_aside_start(&saving->aside, d->home, write_saving, on_saved);
 }
 
 void weft_method_save(struct weft_call *call, void *params)
@@ -259,7 +276,7 @@ void weft_method_save(struct weft_call *call, void *params)
 	}
 	saving->call = call;
 	saving->params = *(struct weft_save_params *)params;
-	saving->status = weft_status_json(d);
-	saving->root = copy_of_all(d, saving->status);
-	weft_aside_start(&saving->aside, d->home, write_saving, on_saved);
+	weft_list_push(&d->saves, &saving->link);
+	if (d->saves.next == &saving->link)
+		start_saving(saving);
 }

@@ -341,6 +341,7 @@ int weft_serve(struct weft_config *config, const struct weft_doc *doc,
 	int rc;
 
 	weft_list_init(&d.adds);
+	weft_list_init(&d.saves);
 	clock_gettime(CLOCK_MONOTONIC, &d.started);
 	raise_nofile();
 	weft_info("weft %s, pid %d", weft_version(), (int)getpid());

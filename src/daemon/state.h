@@ -29,6 +29,7 @@ struct weft_daemon {
 	json_t *open_by_default;
 
 	struct weft_list adds;          /* subsys_add.c's: subsystems that join */
+	struct weft_list saves;         /* save.c's: the first is under way */
 	struct weft_give *give;         /* another process takes our place; NULL: none wants to */
 	struct weft_take *take;         /* we take that of another one; NULL: we do not, or have */
 	struct weft_timer listen_again; /* for what it listened on and did not hand over */

@@ -358,6 +358,18 @@ def _(t):
         refused(t, "namespace-resize", nsid=1, size="32M")
 
 
+@with_target("namespace-resize: what grows when it is asked for, and would be cut when its turn comes",
+             ns=["file:{dir}/a,size=64M"])
+def _(t):
+    for _ in range(3):
+        grown, cut = (t.ask("namespace-resize", nsid=1, size=size) for size in ("320M", "65M"))
+        grown()
+        with contextlib.suppress(weft.CtlError):
+            cut()
+        assert (t.dir / "a").stat().st_size == 320 << 20
+        t.ctl("namespace-resize", nsid=1, size="64M", shrink=True)
+
+
 @with_target("rules about ports and groups that are not there: a warning, and they hold")
 def _(t):
     told = t.ctl("ana-set", rules=[dict(group=1, state="optimized", portid=1),
@@ -543,6 +555,20 @@ def on_terminal(*args):
             while more := out.read(65536):
                 printed += more
     return printed.replace(b"\r\n", b"\n")
+
+
+@with_target("save: the one that was asked for last is what the file has", config=CONFIG)
+def _(t):
+    t.ctl("host-refuse", nqn=t.nqn, host="any")
+    for i in range(50):
+        host = f"nqn.2026-11.com.example:h{i}"
+        before = [t.ask("save") for _ in range(3)]
+        t.ctl("host-allow", nqn=t.nqn, host=host)
+        t.ctl("save")
+        assert host in t.config.read_text()
+        for answer in before:
+            answer()
+        assert host in t.config.read_text()
 
 
 @with_target("names of hosts: what cannot be shown is refused, and the rest is shown as it is",
