@@ -55,7 +55,7 @@ bool tcp_chunk_take(struct tcp_conn *conn)
 		return true;
 	}
 	if (!keeper || !weft_list_empty(&keeper->waiting) || keeper->spares >= SHARE_MAX ||
-	    conn->qp.group->spares >= TCP_SPARES)
+	    conn->qp.group->spares >= TCP_SPARES || !weft_list_empty(&conn->qp.group->wanting))
 		return false;
 	use_spare(conn);
 	return true;
@@ -157,8 +157,9 @@ static void give(struct tcp_conn *conn, struct tcp_chunk *chunk)
 		weft_reactor_defer(group->reactor, &group->serve);
 }
 
-/* The commands that kept a connection's chunk have ended: it needs no other one. */
-static void look_again(struct tcp_conn *conn)
+/* The commands that kept a connection's chunk have ended, or the one that does is half of a pair now: it
+ * needs no other one. */
+void tcp_chunk_look_again(struct tcp_conn *conn)
 {
 	if (!conn->rx_waits_chunk || (conn->chunk->refs > 1 && !is_kept_by_half(conn)))
 		return;
@@ -176,5 +177,5 @@ void tcp_chunk_put(struct tcp_conn *conn, struct tcp_chunk **chunk)
 	if (!--old->refs)
 		give(conn, old);
 	else if (old == conn->chunk)
-		look_again(conn);
+		tcp_chunk_look_again(conn);
 }

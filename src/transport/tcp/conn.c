@@ -75,14 +75,14 @@ static void tcp_close(struct weft_qpair *qp)
 	tcp_wrap_up_soon(conn);
 }
 
-/* That storage has, or will have as soon as it can. Any other command may last because its host has
- * sent many of them, or because half of a pair waits for the other. */
+/* That storage has, or will have as soon as it can, or as its host can send. Any other command may last
+ * because its host has sent many of them, or because half of a pair waits for the other. */
 static bool is_plain(const struct weft_req *req)
 {
 	uint8_t opcode = req->cmd.common.opcode;
 
 	return (opcode == nvme_cmd_write || opcode == nvme_cmd_compare) &&
-	       !(req->cmd.common.flags & NVME_FUSE_MASK);
+	       req != req->qp->awaits_next;
 }
 
 /* What the host sends is not read, which is not its doing: storage is slow, and the chunks are full

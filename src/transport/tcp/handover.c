@@ -51,6 +51,7 @@ void tcp_thaw(struct weft_qpair *qp)
 	if (!qp->sqsize)
 		tcp_setup_begin(conn);
 	tcp_run_parked(conn);
+	tcp_chunk_look_again(conn);
 	tcp_rx_go_on(conn);
 }
 

@@ -170,6 +170,7 @@ bool tcp_chunk_take(struct tcp_conn *conn);
 bool tcp_chunk_squeeze(struct tcp_conn *conn);
 void tcp_chunk_wait(struct tcp_conn *conn); /* parse_again follows, with room */
 void tcp_chunk_unwait(struct tcp_conn *conn);
+void tcp_chunk_look_again(struct tcp_conn *conn); /* what keeps its chunk may have changed */
 void tcp_chunk_put(struct tcp_conn *conn, struct tcp_chunk **chunk);
 void tcp_chunks_serve(struct weft_group *group); /* those who wait, while there are some */
 
