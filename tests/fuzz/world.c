@@ -430,7 +430,8 @@ static void changed(void *arg, int rc, const struct weft_err *err)
 static void resize_ns(uint32_t nsid, uint64_t size)
 {
 	pending++;
-	if (!subsystems[0] || weft_ns_resize(subsystems[0], nsid, size, true, changed, NULL, NULL) < 0)
+	if (!subsystems[0] ||
+	    weft_ns_resize(subsystems[0], nsid, size, true, changed, NULL, NULL) < 0)
 		pending--;
 }
 

@@ -148,7 +148,8 @@ static void resize(struct call *call)
 {
 	struct weft_err err = { "" };
 
-	must(weft_ns_resize(subsys, call->nsid, call->size, true, resized, call, &err), "resize", &err);
+	must(weft_ns_resize(subsys, call->nsid, call->size, true, resized, call, &err), "resize",
+	     &err);
 }
 
 static void look_for(struct call *call)

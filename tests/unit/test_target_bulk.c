@@ -862,7 +862,8 @@ static void shrink(void)
 	struct turned_end end = { false, 0 };
 	struct weft_err err = { "" };
 
-	assert_int_equal(weft_ns_resize(turned_subsys, PASSING, 4 * MIB, true, turned_ended, &end, &err),
+	assert_int_equal(weft_ns_resize(turned_subsys, PASSING, 4 * MIB, true, turned_ended, &end,
+					&err),
 			 0);
 	wait_for(&end);
 }
@@ -1185,8 +1186,8 @@ static void a_resize_waits_for_few_pieces(void **state)
 		struct turned_end end = { false, 0 };
 
 		begin_slow(i);
-		assert_int_equal(weft_ns_resize(turned_subsys, PASSING, 256 * MIB, true, turned_ended,
-						&end, &err),
+		assert_int_equal(weft_ns_resize(turned_subsys, PASSING, 256 * MIB, true,
+						turned_ended, &end, &err),
 				 0);
 		over_within_few_pieces(&end.over);
 		assert_int_equal(end.rc, 0);
