@@ -28,9 +28,10 @@ void run_dry(void)
 
 	do {
 		must(rounds++ < ROUNDS_MAX);
-		busy = program.settle();
-		/* Behind that: a takeover that was asked for may have begun in these turns. */
-		busy |= world_relieve() || world_is_at_work();
+		busy = world_relieve() || world_is_at_work();
+		busy |= program.settle();
+		/* A takeover that was asked for may have begun in these turns. */
+		busy |= world_waits_for_time();
 	} while (busy);
 }
 

@@ -738,7 +738,7 @@ void world_feed(unsigned index)
 /* --- the end ---------------------------------------------------------------------------------- */
 
 /* A target that is to freeze, and a preempted host's commands, are looked at now and then. */
-static bool waits_for_time(void)
+bool world_waits_for_time(void)
 {
 	bool waits = taking;
 
@@ -757,7 +757,7 @@ bool world_relieve(void)
 	slow_refuse(0);
 	for (; slow_end(1000, 0); busy = true)
 		world_turn(1);
-	if (waits_for_time()) {
+	if (world_waits_for_time()) {
 		world_advance(ROUND_MS);
 		busy = true;
 	}

@@ -64,6 +64,8 @@ void world_feed(unsigned pool);
 /* Buffers are back, storage answers: whatever waits for anything but a host goes on. True: there
  * was something to do. */
 bool world_relieve(void);
+/* Something ends only when time has passed: a freeze, a reservation that hosts are waited for with. */
+bool world_waits_for_time(void);
 /* Commands are in a reactor's line for bulk work. */
 bool world_is_at_work(void);
 /* Every host has closed its sockets: nothing may be left of them. Restores the world. */
