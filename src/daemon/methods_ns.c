@@ -4,7 +4,6 @@
 
 #include "base/cleanup.h"
 #include "base/log.h"
-#include "base/size.h"
 #include "daemon/methods.h"
 #include "daemon/state.h"
 #include "reactor/aside.h"

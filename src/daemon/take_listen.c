@@ -117,8 +117,9 @@ static int choose_portid(const struct weft_config *config, const struct weft_tar
 				 "another one, or none",
 				 text, uri->portid, other->uri);
 	}
+	/* There are fewer listeners than ids, and 0 is none. */
 	while (by_portid(state, uri->portid) || is_configured(config, uri))
-		uri->portid++;
+		uri->portid = (uint16_t)(uri->portid % UINT16_MAX + 1);
 	return 0;
 }
 
