@@ -338,11 +338,10 @@ static void op_resp(void)
 		rdma_peer.tainted = true;
 	if (wrong & INVALIDATES)
 		adapter_lose_keys();
-	if (right) {
+	if (rdma_peer_resp(&cqe, wrong & INVALIDATES && right ? rdma_peer_key(o) : 0) && right) {
 		o->answered = true;
 		o->status = status;
 	}
-	rdma_peer_resp(&cqe, wrong & INVALIDATES && right ? rdma_peer_key(o) : 0);
 }
 
 static void op_raw(void)
@@ -376,8 +375,7 @@ static void answer(struct order *o)
 	must(o->seen);
 	rdma_peer_read(o, UINT32_MAX);
 	rdma_peer_write(o, UINT32_MAX);
-	o->answered = true;
-	rdma_peer_resp(&cqe, 0);
+	o->answered = rdma_peer_resp(&cqe, 0);
 }
 
 const struct controller controller = {

@@ -357,10 +357,12 @@ static void answer(enum ibv_wr_opcode opcode, const void *bytes, uint32_t len, u
 	post(&wr, at, len);
 }
 
-void rdma_peer_resp(const struct nvme_cqe *cqe, uint32_t key)
+bool rdma_peer_resp(const struct nvme_cqe *cqe, uint32_t key)
 {
-	if (can_post())
-		answer(key ? IBV_WR_SEND_WITH_INV : IBV_WR_SEND, cqe, sizeof(*cqe), key);
+	if (!can_post())
+		return false;
+	answer(key ? IBV_WR_SEND_WITH_INV : IBV_WR_SEND, cqe, sizeof(*cqe), key);
+	return true;
 }
 
 void rdma_peer_raw(const void *bytes, uint32_t len)

@@ -48,7 +48,8 @@ void rdma_peer_disconnect(void);
 void rdma_peer_read(struct order *o, uint32_t len);
 void rdma_peer_write(struct order *o, uint32_t len);
 /* @key: invalidated with it, unless 0. */
-void rdma_peer_resp(const struct nvme_cqe *cqe, uint32_t key);
+/* False: it has no connection yet, or none any more, and nothing was sent. */
+bool rdma_peer_resp(const struct nvme_cqe *cqe, uint32_t key);
 void rdma_peer_raw(const void *bytes, uint32_t len);
 /* The key of the order's first block; 0: it has none. */
 uint32_t rdma_peer_key(const struct order *o);
