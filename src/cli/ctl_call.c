@@ -20,27 +20,27 @@ int weft_ctl_timeout(struct ctl_ask *ask, const char *value)
 
 /* A change takes as long as it takes, and one that is given up may still be made: only who asks for
  * a limit gets one. */
-static uint32_t limit_of(const struct ctl_ask *ask, const char *method)
+static struct weft_ctl_limit limit_of(const struct ctl_ask *ask, const char *method)
 {
-	if (ask->limit_ms)
-		return ask->limit_ms;
-	return weft_ctl_only_looks(method) ? LIMIT_MS : 0;
+	uint32_t ms = ask->limit_ms ? ask->limit_ms : weft_ctl_only_looks(method) ? LIMIT_MS : 0;
+
+	return (struct weft_ctl_limit){ ms, "--timeout" };
 }
 
 json_t *weft_ctl_ask(const struct ctl_ask *ask, const char *method, json_t *params,
 		     struct weft_err *err)
 {
-	uint32_t limit_ms = limit_of(ask, method);
+	struct weft_ctl_limit limit = limit_of(ask, method);
 	struct weft_waiting waiting = {
 		.command = ask->command,
 		.uri = ask->path,
 		.awaited = "an answer of the target at",
-		.connect_ms = limit_ms,
+		.connect_ms = limit.ms,
 	};
 	json_t *result;
 
 	weft_waiting_begin(&waiting);
-	result = weft_ctl_call_within(ask->path, method, params, limit_ms, err);
+	result = weft_ctl_call(ask->path, method, params, limit, err);
 	weft_waiting_end(&waiting);
 	return result;
 }

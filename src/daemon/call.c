@@ -143,22 +143,20 @@ bool weft_ctl_only_looks(const char *method)
 }
 
 /* What was sent may be carried out later. */
-static void fail_late(const char *path, const char *method, uint32_t limit_ms, bool sent,
+static void fail_late(const char *path, const char *method, struct weft_ctl_limit limit, bool sent,
 		      struct weft_err *err)
 {
-	char limit[32];
+	bool may_come = sent && !weft_ctl_only_looks(method);
+	char time[32], option[32] = "";
 
-	snprintf(limit, sizeof(limit), limit_ms % 1000 ? "%u ms" : "%u s",
-		 limit_ms % 1000 ? limit_ms : limit_ms / 1000);
-	if (sent && !weft_ctl_only_looks(method))
-		weft_fail(err, -ETIMEDOUT,
-			  "%s: the target has not answered for %s (--timeout); it may still carry "
-			  "%s out",
-			  path, limit, method);
-	weft_fail(err, -ETIMEDOUT,
-		  "%s: the target has not answered for %s (--timeout); is its process stopped, or "
-		  "does it hang?",
-		  path, limit);
+	snprintf(time, sizeof(time), limit.ms % 1000 ? "%u ms" : "%u s",
+		 limit.ms % 1000 ? limit.ms : limit.ms / 1000);
+	if (limit.name)
+		snprintf(option, sizeof(option), " (%s)", limit.name);
+	weft_fail(err, -ETIMEDOUT, "%s: the target has not answered for %s%s; %s%s%s", path, time,
+		  option,
+		  may_come ? "it may still carry " : "is its process stopped, or does it hang?",
+		  may_come ? method : "", may_come ? " out" : "");
 }
 
 /* The target's table is most likely ours. */
@@ -188,30 +186,25 @@ static json_t *result_of(json_t *reply, const char *path, const char *method, st
 	return NULL;
 }
 
-json_t *weft_ctl_call_within(const char *path, const char *method, json_t *params,
-			     uint32_t limit_ms, struct weft_err *err)
+json_t *weft_ctl_call(const char *path, const char *method, json_t *params,
+		      struct weft_ctl_limit limit, struct weft_err *err)
 {
 	json_auto_t *request = json_pack("{s:s, s:i, s:s, s:o}", "jsonrpc", "2.0", "id", 1,
 					 "method", method, "params", params);
 	json_auto_t *reply = NULL;
-	int fd = connect_to(path, limit_ms, err), rc, late;
+	int fd = connect_to(path, limit.ms, err), rc, late;
 
 	if (fd == -EAGAIN)
-		fail_late(path, method, limit_ms, false, err);
+		fail_late(path, method, limit, false, err);
 	if (fd < 0)
 		return NULL;
 	rc = send_line(fd, request);
 	if (rc == -EAGAIN)
-		fail_late(path, method, limit_ms, false, err);
+		fail_late(path, method, limit, false, err);
 	else if (rc < 0)
 		weft_fail(err, rc, "%s: %s", path, strerror(-rc));
 	reply = receive_line(fd, &late);
 	if (late)
-		fail_late(path, method, limit_ms, true, err);
+		fail_late(path, method, limit, true, err);
 	return result_of(reply, path, method, err);
-}
-
-json_t *weft_ctl_call(const char *path, const char *method, json_t *params, struct weft_err *err)
-{
-	return weft_ctl_call_within(path, method, params, 0, err);
 }

@@ -8,13 +8,17 @@
 
 #include "base/err.h"
 
+/* How long to wait for the target. */
+struct weft_ctl_limit {
+	uint32_t ms;      /* 0: as long as it takes */
+	const char *name; /* of the option that sets it, for the sentence; NULL: none does */
+};
+
 /* Calls @method over the socket at @path and waits for its result, which the caller owns; owns
- * @params. NULL and the sentence set when it failed. */
-json_t *weft_ctl_call(const char *path, const char *method, json_t *params, struct weft_err *err);
-/* Waits @limit_ms for the target, 0: as long as it takes. A call that is given up may still be
- * carried out. */
-json_t *weft_ctl_call_within(const char *path, const char *method, json_t *params,
-			     uint32_t limit_ms, struct weft_err *err);
+ * @params. NULL and the sentence set when it failed. A call that is given up may still be carried
+ * out. */
+json_t *weft_ctl_call(const char *path, const char *method, json_t *params,
+		      struct weft_ctl_limit limit, struct weft_err *err);
 /* Whether @method changes nothing: then nothing is lost with its answer. */
 bool weft_ctl_only_looks(const char *method);
 

@@ -19,6 +19,7 @@
 #include "daemon/state.h"
 
 enum {
+	CALL_MS = 10000, /* one that is stopped, or hangs, cannot be taken over */
 	PREPARE_MS = 10000,
 	STATE_MS = 10000, /* commands under way have to end first */
 	GO_MS = 10000,
@@ -159,7 +160,8 @@ static int call(struct weft_take *take, struct weft_err *err)
 	struct weft_daemon *d = take->daemon;
 	json_t *params = json_pack("{s:i, s:b}", "format", WEFT_HANDOFF_FORMAT, "drop_rdma",
 				   d->options->drop_rdma);
-	json_auto_t *result = weft_ctl_call(d->config->control, "takeover", params, err);
+	json_auto_t *result = weft_ctl_call(d->config->control, "takeover", params,
+					    (struct weft_ctl_limit){ CALL_MS }, err);
 	const char *name = json_string_value(json_object_get(result, "socket"));
 
 	if (!result)

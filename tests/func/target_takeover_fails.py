@@ -64,6 +64,18 @@ def _(t, ctrl):
     ctrl.event(aer)
 
 
+@with_host("a target that is stopped: the new process says so and ends, and the old one goes on", 90,
+           ns=STORES)
+def _(t, ctrl):
+    t.process.send_signal(signal.SIGSTOP)
+    try:
+        assert t.spawn("--takeover").wait(60) == 1
+    finally:
+        t.process.send_signal(signal.SIGCONT)
+    assert "the target has not answered for 10 s; it may still carry takeover out" in t.log.read_text()
+    works(t, ctrl, 1)
+
+
 @with_host("kill -9 of the new process, later each time: the old one goes on until it is too late",
            120, ns=STORES)
 def _(t, ctrl):

@@ -22,6 +22,7 @@
 
 static char dir[] = "/tmp/weft-calls-XXXXXX";
 static char control[64];
+static const struct weft_ctl_limit no_limit;
 
 /* --- the daemon ------------------------------------------------------------------------------- */
 
@@ -113,7 +114,7 @@ static void *call_in_background(void *arg)
 {
 	struct call *call = arg;
 
-	call->result = weft_ctl_call(control, call->method, call->params, &call->err);
+	call->result = weft_ctl_call(control, call->method, call->params, no_limit, &call->err);
 	atomic_store(&call->over, true);
 	return NULL;
 }
@@ -134,7 +135,7 @@ static json_t *end(struct call *call)
 static bool is_answered(const char *method)
 {
 	struct weft_err err = { "" };
-	json_auto_t *result = weft_ctl_call(control, method, json_object(), &err);
+	json_auto_t *result = weft_ctl_call(control, method, json_object(), no_limit, &err);
 
 	return result;
 }
@@ -212,7 +213,7 @@ static void namespace_is_checked_again(void **state)
 	quick = weft_ctl_call(control, "namespace-add",
 			      json_pack("{s:s, s:s, s:s}", "nqn", "nqn.2026-11.io.weft:unit",
 					"backend", "mem:1M", "uuid", uuid),
-			      &err);
+			      no_limit, &err);
 	assert_non_null(quick);
 	json_decref(quick);
 	stuck_hold(STUCK_NOWHERE);
