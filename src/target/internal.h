@@ -247,7 +247,7 @@ struct tgt_req {
 	bool fused;      /* has the namespace for itself, with its partner */
 	bool listed;     /* its list of ranges is counted: see io/lists.c */
 	uint8_t waits;   /* enum tgt_waits */
-	uint8_t ends_as; /* before its next piece, a generic status; 0: it goes on */
+	uint8_t ends_as; /* before it enters again, a generic status; 0: it goes on */
 
 	struct weft_req *self;
 	const struct tgt_input *input;
@@ -260,6 +260,7 @@ struct tgt_req {
 	};
 	void (*at_home)(struct weft_msg *msg);  /* on its way home: what is to run there */
 	void (*do_piece)(struct weft_req *req); /* at its turn */
+	void (*with_buffer)(struct weft_req *req);
 
 	/* Fused pairs, see io/fused.c. */
 	bool data_ready;

@@ -65,13 +65,20 @@ void tgt_ns_enter_held(struct weft_req *req, struct tgt_ns *ns, bool writer)
 	count_in(&ns->local[req->qp->group->index], req, ns, writer);
 }
 
+uint16_t tgt_ns_check(struct weft_req *req, struct tgt_ns **ns)
+{
+	uint16_t sc = tgt_req(req)->ends_as;
+
+	if (!sc)
+		sc = tgt_ns_of(req, ns);
+	return sc ? sc : tgt_resv_check(req, *ns);
+}
+
 struct tgt_ns *tgt_ns_enter(struct weft_req *req, bool writer, void (*again)(struct weft_req *req))
 {
 	struct tgt_ns *ns;
-	uint16_t sc = tgt_ns_of(req, &ns);
+	uint16_t sc = tgt_ns_check(req, &ns);
 
-	if (!sc)
-		sc = tgt_resv_check(req, ns);
 	if (sc) {
 		tgt_io_finish(req, sc);
 		return NULL;

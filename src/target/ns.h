@@ -94,6 +94,8 @@ uint32_t tgt_nsid(const struct weft_req *req); /* as the command says */
 /* The command's namespace in @ns: from the first look on, the same one or none; 0, or the status
  * to answer with. */
 uint16_t tgt_ns_of(struct weft_req *req, struct tgt_ns **ns);
+/* The same, and whether the command was aborted meanwhile, or its reservation keeps it out. */
+uint16_t tgt_ns_check(struct weft_req *req, struct tgt_ns **ns);
 /* For who holds the namespace by a fence: counted in, and not asked to wait for itself. */
 void tgt_ns_enter_held(struct weft_req *req, struct tgt_ns *ns, bool writer);
 void tgt_ns_leave(struct weft_req *req);

@@ -130,22 +130,36 @@ void weft_req_wait(struct weft_req *req, struct weft_req_buf *buf,
 	weft_group_watch_holders(req->qp->group);
 }
 
-/* @then runs now, or when a buffer is free. */
-static void take_buffer(struct weft_req *req, struct weft_req_buf *buf, struct weft_bufs *bufs,
-			uint32_t len, weft_req_fn *then)
+static bool take_free(struct weft_req *req, struct weft_req_buf *buf, struct weft_bufs *bufs,
+		      uint32_t len)
 {
 	assert(len && len <= WEFT_MDTS_BYTES && !buf->at);
 	buf->pool = weft_bufs_pool(bufs, len);
 	buf->at = weft_pool_take(buf->pool);
+	if (!buf->at)
+		return false;
+	req->data = buf->at;
 	req->data_len = len;
+	return true;
+}
+
+/* @then runs now, or when a buffer is free. */
+static void take_buffer(struct weft_req *req, struct weft_req_buf *buf, struct weft_bufs *bufs,
+			uint32_t len, weft_req_fn *then)
+{
 	req->then = then;
-	if (buf->at) {
-		req->data = buf->at;
+	if (take_free(req, buf, bufs, len)) {
 		then(req, 0);
 		return;
 	}
+	req->data_len = len;
 	weft_req_enter(req, WEFT_REQ_NEED_BUFFER);
 	weft_req_wait(req, buf, buffer_came);
+}
+
+bool weft_req_buffer_now(struct weft_req *req, uint32_t len)
+{
+	return take_free(req, &req->out, req->qp->out, len);
 }
 
 void weft_req_buffer(struct weft_req *req, uint32_t len, weft_req_fn *then)

@@ -149,6 +149,8 @@ void weft_req_fetch(struct weft_req *req, uint32_t len, weft_req_fn *then);
 /* A buffer of @len bytes at req->data, one at a time. Fetched data stays where it was: a caller
  * that needs both keeps the old req->data. */
 void weft_req_buffer(struct weft_req *req, uint32_t len, weft_req_fn *then);
+/* The same if one is free; false: weft_req_buffer() waits for one. */
+bool weft_req_buffer_now(struct weft_req *req, uint32_t len);
 /* It is not needed any more, and goes to others before the request ends; none is harmless. */
 void weft_req_unbuffer(struct weft_req *req);
 /* The only way out. */

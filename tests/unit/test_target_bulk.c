@@ -571,33 +571,45 @@ static void writers_take_turns_at_buffers(void **state)
 	close_flooder();
 }
 
-/* A command that waits for its buffer is not at work in its namespace. */
-static void a_removal_waits_for_no_buffer(void **state)
-{
-	struct wire *readers[2];
+enum { FAR = 500 * (1 << 20) / BLOCK };
 
-	turned_ns_add(PASSING, BLOCK, open_here(&inside));
-	open_flooder();
-	for_each_row(q, readers) {
-		readers[q] = turned_io(FLOODER, 1, flood_cntlid, (uint16_t)(2 + q));
-		for (unsigned n = 0; n < POOL / 2; n++)
-			send_read(readers[q], SLOW, 0, PIECE);
-		wire_delivered(readers[q]);
-	}
-	bounded_turns(2 * LOOKS);
-	assert_int_equal(nkept, POOL);
-	send_some(flood, send_verify, PASSING);
-	bounded_turns(LOOKS);
-	remove_it();
-	assert_int_equal(nkept, POOL);
-	for_each_row(q, readers) {
-		let_all_go(readers[q]);
-		wire_close(readers[q]);
-	}
-	until_answered(flood);
-	assert_int_equal(status_of(flood), SC_GENERIC(INVALID_NS) | SC_DNR);
-	close_flooder();
+static void send_long_read(struct wire *wire, uint32_t nsid)
+{
+	send_read(wire, nsid, FAR, PIECE);
 }
+
+/* In the capsule, and more than a small buffer holds. */
+static void send_zeroes(struct wire *wire, uint8_t opcode, uint32_t nsid)
+{
+	static const char zeroes[3 * BLOCK];
+	union nvme_sqe sqe = { .rw = { .opcode = opcode,
+				       .nsid = cpu_to_le32(nsid),
+				       .slba = cpu_to_le64(FAR),
+				       .nlb = cpu_to_le16(COUNT(zeroes) / BLOCK - 1) } };
+
+	wire_send(wire, &sqe, zeroes, sizeof(zeroes));
+}
+
+static void send_long_compare(struct wire *wire, uint32_t nsid)
+{
+	send_zeroes(wire, nvme_cmd_compare, nsid);
+}
+
+static void send_unaligned_write(struct wire *wire, uint32_t nsid)
+{
+	send_zeroes(wire, nvme_cmd_write, nsid);
+}
+
+/* The pool of their buffers is empty: storage has all of them. */
+static const struct {
+	const char *name;
+	void (*send)(struct wire *wire, uint32_t nsid);
+} buffered[] = {
+	{ "Verify", send_verify },
+	{ "Read", send_long_read },
+	{ "Compare", send_long_compare },
+	{ "Write that storage wants aligned", send_unaligned_write },
+};
 
 /* --- turns among them ------------------------------------------------------------------------- */
 
@@ -946,10 +958,11 @@ static const struct {
 	void (*act)(void); /* and it is done when this returns */
 	uint16_t status;
 	void (*undo)(void);
+	uint16_t afterwards; /* of a command that meets it when it is done; 0: the same */
 } enders[] = {
 	{ "removal", remove_it, SC_GENERIC(INVALID_NS) | SC_DNR, NULL },
 	{ "shrink", shrink, SC_GENERIC(LBA_RANGE) | SC_DNR, remove_it },
-	{ "ANA", cut_off, SC_PATH(ANA_TRANSITION), let_in },
+	{ "ANA", cut_off, SC_PATH(ANA_TRANSITION), let_in, SC_PATH(ANA_INACCESSIBLE) },
 	{ "reservation", reserve, SC_GENERIC(RESERVATION_CONFLICT) | SC_DNR, unreserve },
 	{ "Preempt and Abort", preempt_and_abort, SC_GENERIC(CMD_ABORTED_PREMEPT), unreserve },
 	{ "Abort", abort_it, SC_GENERIC(ABORT_REQ), remove_it },
@@ -970,6 +983,63 @@ static void changes_wait_for_a_piece(void **state)
 				enders[e].undo();
 			close_flooder();
 		}
+	}
+}
+
+/* Storage keeps all buffers of a size, for another host. */
+static void take_buffers(struct wire *readers[2])
+{
+	for (unsigned q = 0; q < 2; q++) {
+		readers[q] = turned_io(OTHER, 2, other_cntlid, (uint16_t)(2 + q));
+		for (unsigned n = 0; n < POOL / 2; n++)
+			send_read(readers[q], SLOW, 0, PIECE);
+		wire_delivered(readers[q]);
+	}
+	bounded_turns(2 * LOOKS);
+	assert_int_equal(nkept, POOL);
+}
+
+static void give_buffers_back(struct wire *readers[2])
+{
+	for (unsigned q = 0; q < 2; q++) {
+		let_all_go(readers[q]);
+		wire_close(readers[q]);
+	}
+}
+
+static void end_without_a_buffer(size_t e, size_t i)
+{
+	struct weft_backend *be = open_here(&inside);
+	uint16_t status = enders[e].afterwards ? enders[e].afterwards : enders[e].status;
+	struct wire *readers[2];
+
+	print_message("#   %s\n", buffered[i].name);
+	be->align = BLOCK;
+	turned_ns_add(PASSING, BLOCK, be);
+	open_flooder();
+	take_buffers(readers);
+	buffered[i].send(flood, PASSING);
+	wire_delivered(flood);
+	bounded_turns(LOOKS);
+	assert_int_equal(flood->answered, flood->sent - 1);
+	enders[e].act();
+	assert_int_equal(nkept, POOL);
+	give_buffers_back(readers);
+	until_answered(flood);
+	assert_int_equal(status_of(flood), status);
+	if (enders[e].undo)
+		enders[e].undo();
+	close_flooder();
+}
+
+/* A command that waits for its buffer is not at work in its namespace: nobody waits for it, and it
+ * meets what has changed. */
+static void changes_wait_for_no_buffer(void **state)
+{
+	for_each_named(e, enders, name) {
+		print_message("# %s\n", enders[e].name);
+		for (size_t i = 0; i < COUNT(buffered); i++)
+			end_without_a_buffer(e, i);
 	}
 }
 
@@ -1049,6 +1119,58 @@ static void a_hold_is_waited_for(void **state)
 		remove_it();
 		close_flooder();
 	}
+}
+
+/* A buffer that comes while somebody has the namespace for itself is for others, and the command asks
+ * for one again afterwards. */
+static void a_hold_is_waited_for_without_a_buffer(void **state)
+{
+	struct wire *readers[2];
+	struct tgt_fence fence;
+
+	turned_ns_add(PASSING, BLOCK, open_here(&inside));
+	open_flooder();
+	take_buffers(readers);
+	send_long_read(flood, PASSING);
+	wire_delivered(flood);
+	bounded_turns(LOOKS);
+	hold_passing(&fence);
+	let_one_go();
+	send_read(other, SLOW, 7, PIECE);
+	wire_delivered(other);
+	bounded_turns(LOOKS);
+	assert_true(storage_has(7 * BLOCK));
+	assert_int_equal(flood->answered, flood->sent - 1);
+	tgt_fence_release(fence.ns, turned_target);
+	bounded_turns(LOOKS);
+	assert_int_equal(flood->answered, flood->sent - 1);
+	let_all_go(other);
+	give_buffers_back(readers);
+	until_answered(flood);
+	assert_int_equal(status_of(flood), 0);
+	remove_it();
+	close_flooder();
+}
+
+/* Preempt and Abort ends a write that waits for somebody who has the namespace for itself: when that is
+ * over it is not carried out, though nobody has reserved the namespace. */
+static void a_preempted_write_does_not_outwait_a_hold(void **state)
+{
+	struct tgt_fence fence;
+
+	turned_ns_add(PASSING, BLOCK, open_here(&inside));
+	open_flooder();
+	hold_passing(&fence);
+	send_unaligned_write(flood, PASSING);
+	wire_delivered(flood);
+	bounded_turns(LOOKS);
+	preempt_and_abort();
+	assert_int_equal(flood->answered, flood->sent - 1);
+	tgt_fence_release(fence.ns, turned_target);
+	until_answered(flood);
+	assert_int_equal(status_of(flood), SC_GENERIC(CMD_ABORTED_PREMEPT));
+	unreserve();
+	close_flooder();
 }
 
 /* --- storage that answers when the test says so ----------------------------------------------- */
@@ -1307,7 +1429,6 @@ int main(void)
 		cmocka_unit_test(buffers_come_late),
 		cmocka_unit_test(readers_take_turns_at_buffers),
 		cmocka_unit_test(writers_take_turns_at_buffers),
-		cmocka_unit_test(a_removal_waits_for_no_buffer),
 		cmocka_unit_test(short_ones_come_through),
 		cmocka_unit_test(long_ones_get_on),
 		cmocka_unit_test(hosts_take_turns),
@@ -1315,8 +1436,11 @@ int main(void)
 		cmocka_unit_test(interleaved),
 		cmocka_unit_test(a_freeze_waits),
 		cmocka_unit_test(changes_wait_for_a_piece),
+		cmocka_unit_test(changes_wait_for_no_buffer),
 		cmocka_unit_test(a_pair_waits_for_a_piece),
 		cmocka_unit_test(a_hold_is_waited_for),
+		cmocka_unit_test(a_hold_is_waited_for_without_a_buffer),
+		cmocka_unit_test(a_preempted_write_does_not_outwait_a_hold),
 		cmocka_unit_test(a_read_waits_for_few_pieces),
 		cmocka_unit_test(a_short_one_waits_for_few_pieces),
 		cmocka_unit_test(a_pair_waits_for_few_pieces),

@@ -20,15 +20,11 @@ static void compare_read(struct weft_io *io, int rc)
 		tgt_io_finish(req, same(tgt_req(req), req->data) ? 0 : MISCOMPARE);
 }
 
-static void compare_buffer(struct weft_req *req, uint16_t sc)
+static void compare_a_copy(struct weft_req *req)
 {
 	struct tgt_req *treq = tgt_req(req);
 
-	if (sc)
-		tgt_io_finish(req, sc);
-	else
-		tgt_io_submit(req, WEFT_IO_READ, req->data, treq->offset, treq->length, 0,
-			      compare_read);
+	tgt_io_submit(req, WEFT_IO_READ, req->data, treq->offset, treq->length, 0, compare_read);
 }
 
 static bool compare_in_place(struct weft_req *req)
@@ -56,7 +52,7 @@ void tgt_io_compare_run(struct weft_req *req)
 	if (treq->ns->be->ops->map)
 		tgt_io_until_in(req, compare_in_place);
 	else
-		weft_req_buffer(req, treq->length, compare_buffer);
+		tgt_io_buffer(req, compare_a_copy);
 }
 
 void tgt_io_compare(struct weft_req *req)

@@ -38,10 +38,8 @@ static void fetch(struct weft_req *req)
 void tgt_io_input(struct weft_req *req, const struct tgt_input *input)
 {
 	struct tgt_ns *ns;
-	uint16_t sc = tgt_ns_of(req, &ns);
+	uint16_t sc = tgt_ns_check(req, &ns);
 
-	if (!sc)
-		sc = tgt_resv_check(req, ns);
 	tgt_req(req)->input = input;
 	if (!sc)
 		sc = input->before(req, ns);

@@ -31,6 +31,9 @@ void tgt_io_submit(struct weft_req *req, enum weft_io_kind kind, void *buf, uint
 /* Runs @try now and, while somebody keeps it out, which is false, in later turns; the backend has no
  * io of @req meanwhile. */
 void tgt_io_until_in(struct weft_req *req, bool (*try)(struct weft_req *req));
+/* io/buffer.c: a buffer of tgt_req.length at req->data, then @run, in the namespace, now or when one is
+ * free. Fetched data is still at tgt_req.host_data. */
+void tgt_io_buffer(struct weft_req *req, void (*run)(struct weft_req *req));
 /* WEFT_IO_FUA where the command asks for it or the host turned the write cache off. */
 unsigned tgt_io_durability(struct weft_req *req, bool fua);
 

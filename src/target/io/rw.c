@@ -10,14 +10,10 @@ static bool has_fua(const struct weft_req *req)
 
 /* --- Read ------------------------------------------------------------------------------------- */
 
-static void read_into(struct weft_req *req, uint16_t sc)
+static void read_into(struct weft_req *req)
 {
 	struct tgt_req *treq = tgt_req(req);
 
-	if (sc) {
-		tgt_io_finish(req, sc);
-		return;
-	}
 	req->reply_len = treq->length;
 	tgt_io_submit(req, WEFT_IO_READ, req->data, treq->offset, treq->length,
 		      has_fua(req) ? WEFT_IO_FUA : 0, tgt_io_done);
@@ -59,12 +55,9 @@ static bool copy_now(struct weft_req *req)
 	return true;
 }
 
-static void read_a_copy(struct weft_req *req, uint16_t sc)
+static void read_a_copy(struct weft_req *req)
 {
-	if (sc)
-		tgt_io_finish(req, sc);
-	else
-		tgt_io_until_in(req, copy_now);
+	tgt_io_until_in(req, copy_now);
 }
 
 void tgt_io_read(struct weft_req *req)
@@ -81,9 +74,9 @@ void tgt_io_read(struct weft_req *req)
 	}
 	tgt_stats_count(req, false, tgt_req(req)->length);
 	if (!ns->be->ops->map)
-		weft_req_buffer(req, tgt_req(req)->length, read_into);
+		tgt_io_buffer(req, read_into);
 	else if (req->qp->stable_data)
-		weft_req_buffer(req, tgt_req(req)->length, read_a_copy);
+		tgt_io_buffer(req, read_a_copy);
 	else
 		read_in_place(req);
 }
@@ -98,14 +91,10 @@ static void write_from(struct weft_req *req, const void *data)
 		      tgt_io_durability(req, has_fua(req)), tgt_io_done);
 }
 
-static void write_aligned(struct weft_req *req, uint16_t sc)
+static void write_aligned(struct weft_req *req)
 {
 	struct tgt_req *treq = tgt_req(req);
 
-	if (sc) {
-		tgt_io_finish(req, sc);
-		return;
-	}
 	memcpy(req->data, treq->host_data, treq->length);
 	write_from(req, req->data);
 }
@@ -118,7 +107,7 @@ void tgt_io_write_run(struct weft_req *req)
 	tgt_stats_count(req, true, treq->length);
 	treq->host_data = req->data;
 	if ((uintptr_t)req->data % treq->ns->be->align)
-		weft_req_buffer(req, treq->length, write_aligned);
+		tgt_io_buffer(req, write_aligned);
 	else
 		write_from(req, req->data);
 }

@@ -1,0 +1,76 @@
+/* buffer.c - Read, Compare and Write get a buffer for their data, and wait for it outside of their
+ * namespace.
+ *
+ *   one is free ─────────────────────────────────────────────────────────▶ run
+ *   none is ─▶ leave ─▶ wait ─▶ enter, check the range again ─────────────▶ run
+ *                        ▲            └─ the namespace is held: give the buffer back
+ *                        └───────────────── the hold has ended ─┘
+ *
+ * Thousands of commands may wait for buffers that slow storage has. Who removes the namespace, or wants
+ * it for itself, waits for those that storage works for, and not for all of these. Whoever holds the
+ * namespace may need a buffer, too: nobody keeps one while waiting for a hold to end.
+ *
+ * A fused pair is the exception: it has the namespace for itself, and waits inside. */
+#include <assert.h>
+
+#include "target/io/io.h"
+
+static void run_inside(struct weft_req *req)
+{
+	struct tgt_req *treq = tgt_req(req);
+	uint16_t sc = tgt_io_check_piece(req, treq->offset, treq->length);
+
+	if (sc)
+		tgt_io_finish(req, sc);
+	else
+		treq->with_buffer(req);
+}
+
+static void hold_ended(struct weft_req *req);
+
+static void buffer_came(struct weft_req *req, uint16_t sc)
+{
+	struct tgt_req *treq = tgt_req(req);
+	struct tgt_ns *ns;
+
+	if (!sc)
+		sc = tgt_ns_check(req, &ns);
+	if (sc)
+		tgt_io_finish(req, sc);
+	else if (tgt_ns_try_enter(req, ns, treq->writer, hold_ended))
+		run_inside(req);
+	else
+		weft_req_unbuffer(req);
+}
+
+/* It is in line for a buffer again, behind others of its host. */
+static void hold_ended(struct weft_req *req)
+{
+	weft_req_buffer(req, tgt_req(req)->length, buffer_came);
+}
+
+static void buffer_of_pair_came(struct weft_req *req, uint16_t sc)
+{
+	if (sc)
+		tgt_io_finish(req, sc);
+	else
+		tgt_req(req)->with_buffer(req);
+}
+
+void tgt_io_buffer(struct weft_req *req, void (*run)(struct weft_req *req))
+{
+	struct tgt_req *treq = tgt_req(req);
+
+	assert(tgt_ns_at_work(req));
+	if (weft_req_buffer_now(req, treq->length)) {
+		run(req);
+		return;
+	}
+	treq->with_buffer = run;
+	if (treq->fused) {
+		weft_req_buffer(req, treq->length, buffer_of_pair_came);
+		return;
+	}
+	tgt_ns_leave(req);
+	weft_req_buffer(req, treq->length, buffer_came);
+}
