@@ -6,6 +6,7 @@
 #ifndef WEFT_BACKEND_BACKEND_H
 #define WEFT_BACKEND_BACKEND_H
 
+#include <assert.h>
 #include <errno.h>
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -93,8 +94,9 @@ struct weft_backend_ops {
 	int (*inherit)(struct weft_backend **be, const struct weft_spec *spec, int fd,
 		       struct weft_err *err);
 	int (*descriptor)(struct weft_backend *be);
-	/* On 0 the backend owns @io until it calls io->done() on the reactor that submitted it,
-	 * which may be before this returns. On -errno the caller still owns it. */
+	/* Called through weft_backend_submit(). On 0 the backend owns @io and what it points to until
+	 * it calls io->done() on the reactor that submitted it, which may be before this returns. On
+	 * -errno the caller still owns it. */
 	int (*submit)(struct weft_backend *be, struct weft_io *io);
 	/* The memory itself, to read from without a copy, while @guard of the backend is shared;
 	 * NULL: this backend has none (optional). */
@@ -186,7 +188,8 @@ static inline void weft_backend_closep(struct weft_backend **be)
  *
  *   begin ─▶ run: the storage changes, which may wait for a disk ─▶ end: so do @be->size, @be->spec
  *
- * @be->size and @be->spec are read by one thread, which begins and ends; any thread may run it. */
+ * @be->size and @be->spec are read by one thread, which begins and ends; any thread may run it.
+ * Who submits looks at @be->size, too, and so does not while it ends. */
 struct weft_backend_resize {
 	struct weft_backend *be;
 	uint64_t size;
@@ -205,8 +208,28 @@ static inline bool weft_io_changes(const struct weft_io *io)
 	return io->kind == WEFT_IO_WRITE || io->kind == WEFT_IO_ZERO || io->kind == WEFT_IO_TRIM;
 }
 
+static inline bool weft_io_clears(const struct weft_io *io)
+{
+	return io->kind == WEFT_IO_ZERO || io->kind == WEFT_IO_TRIM;
+}
+
+/* Our own state: the caller has checked what its peer sent. */
+static inline void weft_io_assert_fits(const struct weft_backend *be, const struct weft_io *io)
+{
+	if (io->kind == WEFT_IO_FLUSH)
+		return;
+	assert(io->length && io->length <= be->size && io->offset <= be->size - io->length);
+	assert(!((io->offset | io->length) & (be->block_min - 1)));
+	assert(io->kind > WEFT_IO_WRITE || !((uintptr_t)io->buf & (be->align - 1)));
+	assert(io->kind != WEFT_IO_EXTENTS || (io->buf && io->extents));
+	assert(!weft_io_clears(io) || !be->clear_max ||
+	       io->offset / be->clear_max == (io->offset + io->length - 1) / be->clear_max);
+}
+
+/* The way in, of every io. */
 static inline int weft_backend_submit(struct weft_backend *be, struct weft_io *io)
 {
+	weft_io_assert_fits(be, io);
 	if (be->read_only && weft_io_changes(io))
 		return -EROFS;
 	if (io->kind == WEFT_IO_EXTENTS && !be->ops->extents)

@@ -133,11 +133,6 @@ static bool clear(struct mem *mem, struct weft_io *io)
 	return true;
 }
 
-static bool clears(const struct weft_io *io)
-{
-	return io->kind == WEFT_IO_ZERO || io->kind == WEFT_IO_TRIM;
-}
-
 /* false: others are at the same blocks. There is nothing to flush: nothing here outlives the
  * process, and nobody was told otherwise. */
 static bool try_io(struct mem *mem, struct weft_io *io)
@@ -146,7 +141,7 @@ static bool try_io(struct mem *mem, struct weft_io *io)
 		return false;
 	if (io->kind == WEFT_IO_WRITE && !copy_in(mem, io))
 		return false;
-	if (clears(io) && !clear(mem, io))
+	if (weft_io_clears(io) && !clear(mem, io))
 		return false;
 	io->done(io, 0);
 	return true;
@@ -168,7 +163,7 @@ static void come_again(struct weft_task *task)
 {
 	struct weft_io *io = container_of(task, struct weft_io, again.task);
 
-	if (clears(io))
+	if (weft_io_clears(io))
 		weft_reactor_bulk_again(weft_reactor_self(), &io->turn);
 	else
 		try_again(io);
