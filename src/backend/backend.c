@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "backend/filter/filter.h"
 #include "backend/types.h"
 #include "base/cleanup.h"
 #include "base/size.h"
@@ -77,14 +78,20 @@ void weft_backend_fini(struct weft_backend *be)
 
 int weft_backend_open(struct weft_backend **be, const struct weft_spec *spec, struct weft_err *err)
 {
-	return spec->ops->open(be, spec, err);
+	int rc = spec->ops->open(be, spec, err);
+
+	return rc < 0 ? rc : weft_filter_push_all(be, spec, err);
 }
 
 int weft_backend_inherit(struct weft_backend **be, const struct weft_spec *spec, int fd,
 			 struct weft_err *err)
 {
-	if (spec->ops->inherit && fd >= 0)
-		return spec->ops->inherit(be, spec, fd, err);
+	int rc;
+
+	if (spec->ops->inherit && fd >= 0) {
+		rc = spec->ops->inherit(be, spec, fd, err);
+		return rc < 0 ? rc : weft_filter_push_all(be, spec, err);
+	}
 	weft_closep(&fd);
 	if (spec->ops->inherit)
 		return weft_spec_fail(spec, err, -EBADF, "its descriptor was not handed over");
@@ -137,8 +144,11 @@ void weft_backend_resize_end(struct weft_backend_resize *resize, bool done)
 	if (!done)
 		return;
 	free(resize->be->spec);
-	resize->be->spec = take_ptr(&text);
-	resize->be->size = resize->size;
+	for (struct weft_backend *be = resize->be; be; be = be->next) {
+		be->spec = text;
+		be->size = resize->size;
+	}
+	take_ptr(&text);
 }
 
 int weft_backend_resize(struct weft_backend *be, uint64_t size, struct weft_err *err)

@@ -2,7 +2,9 @@
  *
  * A backend is opened from a SPEC, "TYPE:ARG[,key=value…]", serves weft_io from any reactor, and
  * knows bytes, not blocks: the target has checked the range and the alignment to the namespace's
- * block before an io gets here. Sizes, offsets and lengths are multiples of the block. */
+ * block before an io gets here. Sizes, offsets and lengths are multiples of the block.
+ *
+ * A SPEC may put filters on it, backends that stand on another one: filter/filter.h. */
 #ifndef WEFT_BACKEND_BACKEND_H
 #define WEFT_BACKEND_BACKEND_H
 
@@ -19,6 +21,8 @@
 #define WEFT_NSID_MAX  1024 /* namespaces per subsystem */
 #define WEFT_NODES_MAX 64   /* of a cluster */
 #define WEFT_AS_MAX    (1ull << 61)
+
+#define WEFT_FILTER_MAX 128 /* bytes of what a SPEC says of one filter */
 
 struct weft_backend;
 struct weft_io;
@@ -63,6 +67,7 @@ struct weft_io {
 	struct weft_backend *be;
 	union {
 		struct weft_op op;
+		struct weft_timer timer; /* in filter/delay.c, before storage has it */
 		struct {
 			struct weft_retry again; /* others are at the same blocks */
 			struct weft_task turn;   /* at bulk work: the backend's, or its owner's */
@@ -96,7 +101,7 @@ struct weft_backend_ops {
 	int (*descriptor)(struct weft_backend *be);
 	/* Called through weft_backend_submit(). On 0 the backend owns @io and what it points to until
 	 * it calls io->done() on the reactor that submitted it, which may be before this returns. On
-	 * -errno the caller still owns it. */
+	 * -errno the caller still owns it. A filter hands what it owns to the backend below. */
 	int (*submit)(struct weft_backend *be, struct weft_io *io);
 	/* The memory itself, to read from without a copy, while @guard of the backend is shared;
 	 * NULL: this backend has none (optional). */
@@ -136,9 +141,20 @@ struct weft_backend {
 	bool created;             /* opening it made the storage */
 	bool unserved;            /* the caller's: no host was served from it, see close() */
 	atomic_bool sync_failed;  /* until it is opened again; see disk.c */
-	char *spec;               /* canonical text that opens it again; a resize replaces it */
+	char *spec;               /* canonical text that opens it again; a resize replaces it.
+				   * The storage's to free; filters on it point to the same */
 	struct weft_guard *guard; /* of what map() gives; NULL: it gives nothing */
+	/* A filter's: what it stands on, and closes. NULL: this is storage. See filter/filter.h. */
+	struct weft_backend *next;
 };
+
+/* What is below all filters. */
+static inline struct weft_backend *weft_backend_storage(struct weft_backend *be)
+{
+	while (be->next)
+		be = be->next;
+	return be;
+}
 
 /* What a SPEC says, taken apart. Keys that every backend shares are here; the rest is the
  * type's. */
@@ -152,7 +168,9 @@ struct weft_spec {
 	char uuid[37];  /* uuid=, lower case, "": not given */
 	bool read_only; /* ro */
 	bool direct;    /* direct */
-	unsigned node;  /* of a cluster that shares it, 1 … WEFT_NODES_MAX; 0: it is ours alone */
+	/* Filters, as they were written; "": there is none. */
+	char delay[WEFT_FILTER_MAX];
+	unsigned node; /* of a cluster that shares it, 1 … WEFT_NODES_MAX; 0: it is ours alone */
 };
 
 /* Takes @text apart and checks every key; the sentence in @err names the key and what is
@@ -171,7 +189,7 @@ int weft_backend_open(struct weft_backend **be, const struct weft_spec *spec, st
 int weft_backend_inherit(struct weft_backend **be, const struct weft_spec *spec, int fd,
 			 struct weft_err *err);
 int weft_backend_descriptor(struct weft_backend *be); /* -1: it needs none */
-/* Both name the same storage, used in the same way; their sizes may differ. */
+/* Both name the same storage, used in the same way; their sizes and filters may differ. */
 bool weft_spec_same(const struct weft_spec *a, const struct weft_spec *b);
 /* A name for the storage, which all SPECs of it have in common; false: it is of this SPEC alone. */
 #define WEFT_STORAGE_MAX 1100
@@ -226,7 +244,7 @@ static inline void weft_io_assert_fits(const struct weft_backend *be, const stru
 	       io->offset / be->clear_max == (io->offset + io->length - 1) / be->clear_max);
 }
 
-/* The way in, of every io. */
+/* The way in, of every io: to a namespace's backend, and from a filter to the one below. */
 static inline int weft_backend_submit(struct weft_backend *be, struct weft_io *io)
 {
 	weft_io_assert_fits(be, io);

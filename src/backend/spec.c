@@ -12,6 +12,7 @@
 #include <sys/stat.h>
 
 #include "backend/backend.h"
+#include "backend/filter/filter.h"
 #include "backend/types.h"
 #include "base/cleanup.h"
 #include "base/size.h"
@@ -155,6 +156,10 @@ static const struct key keys[] = {
 	{ "nsid", 0, "a number from 1 to 1024", set_nsid },
 	{ "uuid", 0, "a UUID such as 2f1c3b7e-52a4-4c0e-9d3a-6b8f0e1d2c3b", set_uuid },
 	{ "ro", 0, NULL, set_ro },
+	{ "delay", 0,
+	  "a time such as 5ms or 2s, or kinds with theirs, read:5ms+flush:2s, of read, write, flush, "
+	  "zero, trim",
+	  weft_delay_set },
 };
 
 #define NKEYS (sizeof(keys) / sizeof(keys[0]))
@@ -339,10 +344,10 @@ char *weft_spec_text(const struct weft_spec *spec)
 	int len;
 
 	weft_size_format(spec->size, size, sizeof(size));
-	len = asprintf(&text, "%s:%s%s%s%s%s%s", spec->type, prefix(spec, cwd, sizeof(cwd)),
+	len = asprintf(&text, "%s:%s%s%s%s%s%s%s%s", spec->type, prefix(spec, cwd, sizeof(cwd)),
 		       sized ? size : spec->arg, spec->size && !sized ? ",size=" : "",
 		       spec->size && !sized ? size : "", spec->direct ? ",direct" : "",
-		       spec->read_only ? ",ro" : "");
+		       spec->read_only ? ",ro" : "", spec->delay[0] ? ",delay=" : "", spec->delay);
 	return len < 0 ? NULL : text;
 }
 

@@ -63,7 +63,7 @@ static int inherit(struct weft_ns_config *ns, struct weft_err *err)
 				 "%s has another size than the running target serves; "
 				 "weft ctl namespace-resize tells it",
 				 ns->be->spec);
-	atomic_store(&ns->be->sync_failed, ns->sync_failed);
+	atomic_store(&weft_backend_storage(ns->be)->sync_failed, ns->sync_failed);
 	return 0;
 }
 

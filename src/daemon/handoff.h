@@ -18,7 +18,7 @@
 
 struct weft_running_ns {
 	uint32_t nsid, block, ana_group;
-	char uuid[37], backend[1200];
+	char uuid[37], backend[1400];
 	uint64_t size;
 	bool sync_failed, has_fd;
 	int fd;

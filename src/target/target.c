@@ -200,7 +200,7 @@ static void visit_ns(struct tgt_ns *ns, const struct weft_target_visitor *v, voi
 		.backend = ns->be->spec,
 		.descriptor = weft_backend_descriptor(ns->be),
 		.held_by = tgt_cluster_held_by(ns),
-		.sync_failed = atomic_load(&ns->be->sync_failed),
+		.sync_failed = atomic_load(&weft_backend_storage(ns->be)->sync_failed),
 		.read_errors = errors.reads,
 		.write_errors = errors.writes,
 	};

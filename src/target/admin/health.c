@@ -5,12 +5,17 @@
  * reliability is degraded. Errors of single blocks are counted, and warn of nothing. */
 #include "target/admin/admin.h"
 
+static bool sync_failed(const struct tgt_ns *ns)
+{
+	return atomic_load(&weft_backend_storage(ns->be)->sync_failed);
+}
+
 static bool is_degraded(struct weft_subsys *s)
 {
 	for (uint32_t nsid = 1; nsid <= WEFT_NSID_MAX; nsid++) {
 		const struct tgt_ns *ns = tgt_ns_find(s, nsid);
 
-		if (ns && atomic_load(&ns->be->sync_failed))
+		if (ns && sync_failed(ns))
 			return true;
 	}
 	return false;
@@ -38,6 +43,6 @@ void tgt_health_failed(struct weft_subsys *s, uint32_t nsid)
 {
 	const struct tgt_ns *ns = tgt_ns_find(s, nsid);
 
-	if (ns && !s->degraded && atomic_load(&ns->be->sync_failed))
+	if (ns && !s->degraded && sync_failed(ns))
 		tgt_health_look(s);
 }
