@@ -169,7 +169,7 @@ struct weft_spec {
 	bool read_only; /* ro */
 	bool direct;    /* direct */
 	/* Filters, as they were written; "": there is none. */
-	char delay[WEFT_FILTER_MAX];
+	char delay[WEFT_FILTER_MAX], error[WEFT_FILTER_MAX];
 	unsigned node; /* of a cluster that shares it, 1 … WEFT_NODES_MAX; 0: it is ours alone */
 };
 

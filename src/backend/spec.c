@@ -160,6 +160,10 @@ static const struct key keys[] = {
 	  "a time such as 5ms or 2s, or kinds with theirs, read:5ms+flush:2s, of read, write, flush, "
 	  "zero, trim",
 	  weft_delay_set },
+	{ "error", 0,
+	  "a rate such as 1% or 1/1000, or kinds with theirs, write:1%+flush:1/10, of read, write, "
+	  "flush, zero, trim",
+	  weft_error_set },
 };
 
 #define NKEYS (sizeof(keys) / sizeof(keys[0]))
@@ -344,10 +348,11 @@ char *weft_spec_text(const struct weft_spec *spec)
 	int len;
 
 	weft_size_format(spec->size, size, sizeof(size));
-	len = asprintf(&text, "%s:%s%s%s%s%s%s%s%s", spec->type, prefix(spec, cwd, sizeof(cwd)),
+	len = asprintf(&text, "%s:%s%s%s%s%s%s%s%s%s%s", spec->type, prefix(spec, cwd, sizeof(cwd)),
 		       sized ? size : spec->arg, spec->size && !sized ? ",size=" : "",
 		       spec->size && !sized ? size : "", spec->direct ? ",direct" : "",
-		       spec->read_only ? ",ro" : "", spec->delay[0] ? ",delay=" : "", spec->delay);
+		       spec->read_only ? ",ro" : "", spec->delay[0] ? ",delay=" : "", spec->delay,
+		       spec->error[0] ? ",error=" : "", spec->error);
 	return len < 0 ? NULL : text;
 }
 

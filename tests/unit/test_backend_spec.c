@@ -58,7 +58,7 @@ static void test_spec_good(void **state)
 #define TYPES      "mem:SIZE, null:SIZE, file:PATH[,size=SIZE][,direct], block:PATH"
 #define A_UUID     "a UUID such as " UUID
 #define A_NSID     "a number from 1 to 1024"
-#define MEM_KEYS   "block, nsid, uuid, ro, delay"
+#define MEM_KEYS   "block, nsid, uuid, ro, delay, error"
 #define FILE_KEYS  "size, direct, " MEM_KEYS
 #define DOUBT      "may count in 1000s or in 1024s"
 #define NOT_A_SIZE "is not a size; expected mem:SIZE, such as mem:1G"

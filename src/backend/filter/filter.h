@@ -1,8 +1,9 @@
 /* filter.h - backends that stand on another one, and change what becomes of an io.
  *
- *   weft_backend_submit() ─▶ delay ─▶ mem, null, file, block
+ *   weft_backend_submit() ─▶ delay ─▶ error ─▶ mem, null, file, block
  *
- * A namespace has the topmost; each owns the one below.
+ * That is the order, whatever the order in the SPEC: an io that fails has waited first, as with a disk
+ * that tries before it gives up. A namespace has the topmost; each owns the one below.
  *
  * A filter sees every io. So it has no map(): nobody reads memory in place, past the filter. What is not
  * io it passes on; its ops table has what the one below has. */
@@ -39,5 +40,7 @@ int weft_filter_values(const char *text, const char *extra,
 /* Of each filter: its key in the table of keys, and what puts it on *@be, if @spec has it. */
 int weft_delay_set(struct weft_spec *spec, const char *value);
 int weft_delay_push(struct weft_backend **be, const struct weft_spec *spec);
+int weft_error_set(struct weft_spec *spec, const char *value);
+int weft_error_push(struct weft_backend **be, const struct weft_spec *spec);
 
 #endif
