@@ -28,6 +28,7 @@ struct weft_ns_config {
 	struct weft_spec spec;
 	/* A takeover: opened with @fd, which may be -1, of the one that serves it. */
 	bool inherited, sync_failed;
+	bool refiltered; /* inherited, with other filters than it had */
 	int fd;
 	uint64_t size;
 	uint64_t said_size;      /* what the configuration says, a takeover or not; 0: nothing */

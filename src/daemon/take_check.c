@@ -52,6 +52,16 @@ static int check_backend(const struct weft_ns_config *config, const struct weft_
 	return 0;
 }
 
+/* They are of no concern to hosts, and so are those of the new process. true: they change. */
+static bool take_filters(struct weft_spec *spec, const struct weft_spec *mine)
+{
+	bool same = !strcmp(spec->delay, mine->delay) && !strcmp(spec->error, mine->error);
+
+	strcpy(spec->delay, mine->delay);
+	strcpy(spec->error, mine->error);
+	return !same;
+}
+
 static int take_ns(struct weft_ns_config *config, const struct weft_running_subsys *s,
 		   struct weft_running_ns *ns, struct weft_err *err)
 {
@@ -69,6 +79,7 @@ static int take_ns(struct weft_ns_config *config, const struct weft_running_subs
 	if (config->ana_group && config->ana_group != ns->ana_group)
 		return differs(s, ns, "ANA group", err);
 	spec.node = config->spec.node;
+	config->refiltered = take_filters(&spec, &config->spec);
 	config->spec = spec;
 	config->nsid = ns->nsid;
 	config->block = ns->block;

@@ -7,6 +7,7 @@
  * takeover was refused (take_check.c), or what is configured was applied. */
 #include <stdio.h>
 
+#include "base/log.h"
 #include "base/size.h"
 #include "daemon/handoff.h"
 #include "daemon/methods.h"
@@ -38,6 +39,20 @@ static void warn_kept_sizes(json_t *warnings, const char *source,
 
 	for (unsigned i = 0; i < subsys->namespaces.count; i++)
 		warn_kept_size(warnings, source, subsys->nqn, &ns[i]);
+}
+
+/* --- filters, which are as configured --------------------------------------------------------- */
+
+static void tell_filters(const struct weft_subsys_config *subsys)
+{
+	const struct weft_ns_config *ns = subsys->namespaces.at;
+
+	for (unsigned i = 0; i < subsys->namespaces.count; i++)
+		if (ns[i].refiltered)
+			weft_info("%s namespace %u: from now on it has delay=%s, error=%s",
+				  subsys->nqn, ns[i].nsid,
+				  ns[i].spec.delay[0] ? ns[i].spec.delay : "none",
+				  ns[i].spec.error[0] ? ns[i].spec.error : "none");
 }
 
 /* --- ANA -------------------------------------------------------------------------------------- */
@@ -92,6 +107,7 @@ void weft_take_keeps(struct weft_daemon *d, const struct weft_target_state *stat
 
 		if (!subsys) /* the discovery service */
 			continue;
+		tell_filters(subsys);
 		warn_kept_sizes(warnings, source, subsys);
 		warn_kept_rules(warnings, source, &running[i], subsys);
 	}
