@@ -620,10 +620,11 @@ static void storage_goes_on(void **state)
 					     .sync_failed = cases[i].sync_failed };
 
 		err.text[0] = '\0';
-		assert_int_equal(weft_spec_parse("null:1M", &ns.spec, &err), 0);
+		assert_int_equal(weft_spec_parse("null:1M,delay=1ms", &ns.spec, &err), 0);
 		assert_int_equal(weft_config_ns_open(&ns, false, &err), cases[i].rc);
 		if (!cases[i].rc)
-			assert_int_equal(atomic_load(&ns.be->sync_failed), cases[i].sync_failed);
+			assert_int_equal(atomic_load(&weft_backend_storage(ns.be)->sync_failed),
+					 cases[i].sync_failed);
 		weft_ns_config_free(&ns);
 	}
 }
