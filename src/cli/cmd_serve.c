@@ -49,7 +49,8 @@ static const char usage[] =
 	"addresses are accepted in --listen. A SPEC is one of:\n";
 
 static const char examples[] =
-	"\nwith any of block=512|4096, nsid=N, uuid=UUID, ro.\n"
+	"\nwith any of block=512|4096, nsid=N, uuid=UUID, ro; to test hosts with,\n"
+	"delay=[KIND:]TIME and error=[KIND:]RATE, as in delay=5ms,error=write:1%.\n"
 	"\n"
 	"  weft serve --ns mem:1G\n"
 	"  weft serve --ns file:/srv/disk.img,size=10G --listen nvme+tcp://0.0.0.0:4420 \\\n"
