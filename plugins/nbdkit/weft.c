@@ -18,7 +18,7 @@
 
 #define URI_MAX 4096 /* of all paths together */
 
-struct weft_uplink plugin_uplink;
+struct weft_volume_conn plugin_conn;
 static char uri[URI_MAX], words[URI_MAX];
 
 /* nbdkit makes EINVAL of an errno that NBD does not have. */
@@ -66,7 +66,7 @@ static int set_uri(const char *value)
 }
 
 /* Everything else is a word of the URI; connecting finds what is wrong with one. */
-static int add_word(const char *key, const char *value)
+static int add_uri_word(const char *key, const char *value)
 {
 	size_t used = strlen(words), room = sizeof(words) - used;
 	int n = snprintf(words + used, room, "&%s=%s", key, value);
@@ -76,7 +76,7 @@ static int add_word(const char *key, const char *value)
 
 static int on_config(const char *key, const char *value)
 {
-	return !strcmp(key, "uri") ? set_uri(value) : add_word(key, value);
+	return !strcmp(key, "uri") ? set_uri(value) : add_uri_word(key, value);
 }
 
 /* Of several paths; a word behind it holds for all. */
@@ -112,13 +112,13 @@ static int check_exports(struct weft_err *err)
 	uint32_t nsid;
 	int rc;
 
-	if (plugin_uplink.info.discovery)
+	if (plugin_conn.first_info.discovery)
 		return weft_fail(err, -EINVAL,
 				 "%s is a discovery service; \"weft discover\" lists the subsystems",
 				 uri);
 	rc = export_nsid("", &nsid, err);
 	if (rc == 0)
-		rc = weft_volume_open(&plugin_uplink, nsid, &volume, err);
+		rc = weft_volume_open(&plugin_conn, nsid, &volume, err);
 	if (rc == 0)
 		weft_volume_close(volume);
 	return rc;
@@ -127,11 +127,11 @@ static int check_exports(struct weft_err *err)
 static int on_get_ready(void)
 {
 	struct weft_err err = {};
-	int rc = weft_uplink_open(&plugin_uplink, uri, NULL, &err);
+	int rc = weft_volume_conn_open(&plugin_conn, uri, NULL, &err);
 
 	if (rc == 0) {
 		rc = check_exports(&err);
-		weft_uplink_close(&plugin_uplink);
+		weft_volume_conn_close(&plugin_conn);
 	}
 	return rc < 0 ? plugin_fail(rc, &err) : 0;
 }
@@ -139,13 +139,13 @@ static int on_get_ready(void)
 static int on_after_fork(void)
 {
 	struct weft_err err = {};
-	int rc = weft_uplink_open(&plugin_uplink, uri, NULL, &err);
+	int rc = weft_volume_conn_open(&plugin_conn, uri, NULL, &err);
 
 	if (rc < 0)
 		return plugin_fail(rc, &err);
-	rc = stop_watch();
+	rc = shutdown_watch_start();
 	if (rc < 0)
-		weft_uplink_close(&plugin_uplink);
+		weft_volume_conn_close(&plugin_conn);
 	return rc < 0 ? plugin_fail(rc, &err) : 0;
 }
 
@@ -153,10 +153,10 @@ static int on_after_fork(void)
  * have open, which the uplink does here. */
 static void on_cleanup(void)
 {
-	if (!plugin_uplink.line.ctrl)
+	if (!plugin_conn.vctrl.ctrl)
 		return;
-	stop_unwatch();
-	weft_uplink_close(&plugin_uplink);
+	shutdown_watch_stop();
+	weft_volume_conn_close(&plugin_conn);
 }
 
 static void on_dump(void)
@@ -167,17 +167,17 @@ static void on_dump(void)
 
 /* --- what holds for every client -------------------------------------------------------------- */
 
-static int yes(void *handle)
+static int always_true(void *handle)
 {
 	return 1;
 }
 
-static int no(void *handle)
+static int always_false(void *handle)
 {
 	return 0;
 }
 
-static int fua(void *handle)
+static int can_fua_native(void *handle)
 {
 	return NBDKIT_FUA_NATIVE;
 }
@@ -208,21 +208,21 @@ static struct nbdkit_plugin weft_plugin = {
 	.get_size = export_size,
 	.block_size = export_block_size,
 	.can_write = export_can_write,
-	.can_flush = yes,
-	.can_fua = fua,
+	.can_flush = always_true,
+	.can_fua = can_fua_native,
 	.can_trim = io_can_trim,
 	.can_zero = io_can_zero,
 	.can_fast_zero = io_can_fast_zero,
 	/* Nothing is kept here, and a flush covers what any client has written: it goes to every path
 	 * that has completed writes of the namespace, by whichever queue. */
-	.can_multi_conn = yes,
-	.is_rotational = no,
+	.can_multi_conn = always_true,
+	.is_rotational = always_false,
 	.pread = io_read,
 	.pwrite = io_write,
 	.flush = io_flush,
 	.trim = io_trim,
 	.zero = io_zero,
-	.can_extents = yes,
+	.can_extents = always_true,
 	.extents = io_extents,
 };
 

@@ -19,12 +19,12 @@ bool weft_cli_is_uri(const char *text)
 static int settle(const char *uris, const struct weft_options *options, struct host_config *config,
 		  struct weft_err *err)
 {
-	struct host_place places[HOST_PATHS_MAX];
-	int rc = host_places_parse(uris, options, places, err);
+	struct host_path_spec specs[HOST_PATHS_MAX];
+	int rc = host_path_specs_parse(uris, options, specs, err);
 
 	if (rc < 0)
 		return rc;
-	*config = places[0].config;
+	*config = specs[0].config;
 	return 0;
 }
 
@@ -98,7 +98,7 @@ bool weft_host_name(char *nqn, size_t size)
 	if (settle("nvme+tcp://localhost", NULL, &config, NULL) < 0)
 		return false;
 	snprintf(nqn, size, "%s", config.hostnqn);
-	return config.made_up;
+	return config.hostnqn_generated;
 }
 
 void weft_host_id(const char *uri, const struct weft_options *options, uint8_t hostid[16])

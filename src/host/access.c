@@ -10,7 +10,7 @@
 
 /* --- through one path ------------------------------------------------------------------------- */
 
-static enum weft_access by_state(uint8_t state)
+static enum weft_access access_of_ana_state(uint8_t state)
 {
 	switch (state) {
 	case NVME_ANA_STATE_OPTIMIZED:
@@ -26,44 +26,45 @@ static enum weft_access by_state(uint8_t state)
 	}
 }
 
-static bool is_doubted(const struct host_path *path, const struct host_ns_view *view)
+static bool ana_state_is_stale(const struct host_path *path, const struct host_ns_view *view)
 {
-	return path->ana.groups && view->doubt > path->ana.taken_in;
+	return path->ana.groups && view->ana_stale_until > path->ana.reads_applied;
 }
 
 static uint32_t group_through(const struct host_path *path, const struct weft_ns *ns)
 {
 	const struct host_ns_view *view = &ns->views[path->index];
 
-	return path->ana.groups && view->looked ? view->group : 0;
+	return path->ana.groups && view->validated ? view->group : 0;
 }
 
-static enum weft_access through(const struct host_path *path, const struct weft_ns *ns)
+static enum weft_access path_access(const struct host_path *path, const struct weft_ns *ns)
 {
 	const struct host_ns_view *view = &ns->views[path->index];
 
-	if (!path->pub.lives || !view->looked || view->refused_ns)
+	if (!path->pub.lives || !view->validated || view->refused_ns)
 		return WEFT_ACCESS_UNKNOWN;
 	if (view->rc)
 		return WEFT_ACCESS_ABSENT;
-	return is_doubted(path, view) ? WEFT_ACCESS_CHANGING :
-					by_state(host_ana_state(path, view->group));
+	return ana_state_is_stale(path, view) ?
+		       WEFT_ACCESS_CHANGING :
+		       access_of_ana_state(host_ana_state(path, view->group));
 }
 
 /* What was closed and has changed may be open. Who tries before the page is read saves that time,
  * and if it is not, a command that had nowhere else to go is sent away once more. */
-static bool may_have_opened(const struct host_path *path, const struct weft_ns *ns,
-			    enum weft_access access)
+static bool ana_change_may_allow_io(const struct host_path *path, const struct weft_ns *ns,
+				    enum weft_access access)
 {
-	return path->ana.news && !is_doubted(path, &ns->views[path->index]) &&
+	return path->ana.change_notified && !ana_state_is_stale(path, &ns->views[path->index]) &&
 	       (access == WEFT_ACCESS_INACCESSIBLE || access == WEFT_ACCESS_CHANGING);
 }
 
-static enum host_access for_io(const struct host_path *path, const struct weft_ns *ns)
+static enum host_access io_access_through(const struct host_path *path, const struct weft_ns *ns)
 {
-	enum weft_access access = through(path, ns);
+	enum weft_access access = path_access(path, ns);
 
-	if (may_have_opened(path, ns, access))
+	if (ana_change_may_allow_io(path, ns, access))
 		return HOST_ACCESS_PERHAPS;
 	return access == WEFT_ACCESS_OPTIMIZED     ? HOST_ACCESS_OPTIMIZED :
 	       access == WEFT_ACCESS_NON_OPTIMIZED ? HOST_ACCESS_NON_OPTIMIZED :
@@ -91,9 +92,9 @@ unsigned weft_ns_paths(struct weft_ns *ns, struct weft_ns_path *out, unsigned ma
 	unsigned n;
 
 	pthread_mutex_lock(&ns->ctrl->lock);
-	n = host_paths_in_order(ns->ctrl, paths);
+	n = host_paths_by_id(ns->ctrl, paths);
 	for (unsigned i = 0; i < n && i < max; i++)
-		out[i] = (struct weft_ns_path){ paths[i]->id, through(paths[i], ns),
+		out[i] = (struct weft_ns_path){ paths[i]->id, path_access(paths[i], ns),
 						group_through(paths[i], ns) };
 	pthread_mutex_unlock(&ns->ctrl->lock);
 	return n;
@@ -104,14 +105,14 @@ unsigned weft_ns_paths(struct weft_ns *ns, struct weft_ns_path *out, unsigned ma
 /* One path that leads to it is enough, also if that path is lost at the moment. If there is none, the
  * causes have a rank: a look that was refused (-EIO) says that it may be there; then comes that no
  * controller knows it (-ENODEV); last, that another one is in its place (-ESTALE). */
-static int sum_up(const struct weft_ctrl *ctrl, const struct weft_ns *ns)
+static int ns_rc_over_paths(const struct weft_ctrl *ctrl, const struct weft_ns *ns)
 {
 	int rc = 0;
 
 	for (unsigned i = 0; i < HOST_PATHS_MAX; i++) {
 		const struct host_ns_view *view = &ns->views[i];
 
-		if (!ctrl->paths[i] || !view->looked)
+		if (!ctrl->paths[i] || !view->validated)
 			continue;
 		if (!view->rc)
 			return 0;
@@ -123,7 +124,7 @@ static int sum_up(const struct weft_ctrl *ctrl, const struct weft_ns *ns)
 
 /* --- no path for too long --------------------------------------------------------------------- */
 
-static bool is_usable(const struct weft_ns *ns)
+static bool ns_is_usable(const struct weft_ns *ns)
 {
 	for (unsigned i = 0; i < HOST_PATHS_MAX; i++)
 		if (atomic_load_explicit(&ns->access[i], memory_order_relaxed) >
@@ -133,7 +134,7 @@ static bool is_usable(const struct weft_ns *ns)
 }
 
 /* When it is to fail; 0: it is not. */
-static uint64_t fails_at_ns(const struct weft_ctrl *ctrl, const struct weft_ns *ns)
+static uint64_t fast_io_fail_at_ns(const struct weft_ctrl *ctrl, const struct weft_ns *ns)
 {
 	uint64_t patience = ctrl->config.options.fast_io_fail_ms * UINT64_C(1000000);
 
@@ -143,24 +144,25 @@ static uint64_t fails_at_ns(const struct weft_ctrl *ctrl, const struct weft_ns *
 /* All of them are given the same time: who went down first fails first. NULL: nobody is down. */
 static struct weft_ns *first_down(const struct weft_ctrl *ctrl)
 {
-	return weft_list_empty(&ctrl->down) ? NULL :
-					      container_of(ctrl->down.next, struct weft_ns, down);
+	return weft_list_empty(&ctrl->ns_down) ?
+		       NULL :
+		       container_of(ctrl->ns_down.next, struct weft_ns, down);
 }
 
-static void note_usable(struct weft_ctrl *ctrl, struct weft_ns *ns, uint64_t now)
+static void update_down_since(struct weft_ctrl *ctrl, struct weft_ns *ns, uint64_t now)
 {
-	if (is_usable(ns)) {
+	if (ns_is_usable(ns)) {
 		ns->down_ns = 0;
 		weft_list_remove(&ns->down);
 	} else if (!ns->down_ns) {
 		ns->down_ns = now;
-		weft_list_push(&ctrl->down, &ns->down);
+		weft_list_push(&ctrl->ns_down, &ns->down);
 	}
 }
 
-static bool has_failed(const struct weft_ctrl *ctrl, struct weft_ns *ns, uint64_t now)
+static bool fast_io_fail_expired(const struct weft_ctrl *ctrl, struct weft_ns *ns, uint64_t now)
 {
-	uint64_t at = fails_at_ns(ctrl, ns);
+	uint64_t at = fast_io_fail_at_ns(ctrl, ns);
 
 	if (!at || at > now)
 		return false;
@@ -172,37 +174,38 @@ static bool has_failed(const struct weft_ctrl *ctrl, struct weft_ns *ns, uint64_
 
 static void update_paths(struct weft_ctrl *ctrl, struct weft_ns *ns)
 {
-	uint8_t awaited = 0, replaced = 0;
+	uint8_t scan_pending = 0, replaced = 0;
 
 	for (unsigned i = 0; i < HOST_PATHS_MAX; i++) {
 		const struct host_path *path = ctrl->paths[i];
 
 		if (!path)
 			continue;
-		atomic_store_explicit(&ns->access[i], for_io(path, ns), memory_order_relaxed);
-		if (path->pub.state == WEFT_LIVE && !ns->views[i].looked &&
+		atomic_store_explicit(&ns->access[i], io_access_through(path, ns),
+				      memory_order_relaxed);
+		if (path->pub.state == WEFT_LIVE && !ns->views[i].validated &&
 		    !ns->views[i].refused_ns)
-			awaited |= (uint8_t)(1u << i);
-		if (ns->views[i].looked && ns->views[i].rc == -ESTALE)
+			scan_pending |= (uint8_t)(1u << i);
+		if (ns->views[i].validated && ns->views[i].rc == -ESTALE)
 			replaced |= (uint8_t)(1u << i);
 	}
-	atomic_store(&ns->awaited, awaited);
+	atomic_store(&ns->scan_pending, scan_pending);
 	atomic_store(&ns->replaced, replaced);
 }
 
-static void update(struct weft_ctrl *ctrl, struct weft_ns *ns, uint64_t now)
+static void update_ns_access(struct weft_ctrl *ctrl, struct weft_ns *ns, uint64_t now)
 {
 	int rc;
 
 	if (ns->opening)
 		return;
 	update_paths(ctrl, ns);
-	note_usable(ctrl, ns, now);
-	rc = sum_up(ctrl, ns);
-	atomic_store(&ns->rc, has_failed(ctrl, ns, now) && rc == 0 ? -EIO : rc);
+	update_down_since(ctrl, ns, now);
+	rc = ns_rc_over_paths(ctrl, ns);
+	atomic_store(&ns->rc, fast_io_fail_expired(ctrl, ns, now) && rc == 0 ? -EIO : rc);
 }
 
-static void watch(struct weft_ctrl *ctrl);
+static void arm_fail_timer(struct weft_ctrl *ctrl);
 
 static void on_fail_timer(struct weft_timer *timer)
 {
@@ -211,46 +214,46 @@ static void on_fail_timer(struct weft_timer *timer)
 	struct weft_ns *ns;
 
 	pthread_mutex_lock(&ctrl->lock);
-	while ((ns = first_down(ctrl)) && fails_at_ns(ctrl, ns) <= now)
-		update(ctrl, ns, now);
-	watch(ctrl);
-	host_paths_wake(ctrl);
+	while ((ns = first_down(ctrl)) && fast_io_fail_at_ns(ctrl, ns) <= now)
+		update_ns_access(ctrl, ns, now);
+	arm_fail_timer(ctrl);
+	host_ctrl_wake_all(ctrl);
 	pthread_mutex_unlock(&ctrl->lock);
 }
 
-static void watch(struct weft_ctrl *ctrl)
+static void arm_fail_timer(struct weft_ctrl *ctrl)
 {
 	uint64_t now = weft_reactor_now_ns(ctrl->reactor), at;
 	const struct weft_ns *ns = first_down(ctrl);
 
 	weft_timer_stop(ctrl->reactor, &ctrl->fail_timer);
 	ctrl->fail_timer.fn = on_fail_timer;
-	at = ns ? fails_at_ns(ctrl, ns) : 0;
+	at = ns ? fast_io_fail_at_ns(ctrl, ns) : 0;
 	if (at)
 		weft_timer_set(ctrl->reactor, &ctrl->fail_timer,
 			       at > now ? (at - now) / 1000000 + 1 : 1);
 }
 
-static void update_all_who(struct weft_ctrl *ctrl, struct host_nsid *at, uint64_t now)
+static void update_record_access(struct weft_ctrl *ctrl, struct host_ns_record *at, uint64_t now)
 {
 	struct weft_ns *ns;
 
 	weft_list_for_each(ns, &at->open, link)
-		update(ctrl, ns, now);
+		update_ns_access(ctrl, ns, now);
 }
 
-void host_access_update_one(struct weft_ctrl *ctrl, struct host_nsid *at)
+void host_access_update_one(struct weft_ctrl *ctrl, struct host_ns_record *at)
 {
-	update_all_who(ctrl, at, weft_reactor_now_ns(ctrl->reactor));
-	watch(ctrl);
+	update_record_access(ctrl, at, weft_reactor_now_ns(ctrl->reactor));
+	arm_fail_timer(ctrl);
 }
 
 void host_access_update(struct weft_ctrl *ctrl)
 {
 	uint64_t now = weft_reactor_now_ns(ctrl->reactor);
-	struct host_nsid *at;
+	struct host_ns_record *at;
 
-	weft_list_for_each(at, &ctrl->namespaces, link)
-		update_all_who(ctrl, at, now);
-	watch(ctrl);
+	weft_list_for_each(at, &ctrl->ns_records, link)
+		update_record_access(ctrl, at, now);
+	arm_fail_timer(ctrl);
 }

@@ -19,18 +19,18 @@ enum { /* NVMe base 2.0, figure 146: types; 150: notices */
        NOTICE_DISCOVERY = 0xf0,
 };
 
-static void rearm(struct host_path *path);
+static void aer_send_requests(struct host_path *path);
 
-static __le32 *page_of(const struct host_path *path, const struct host_aer *aer)
+static __le32 *aer_log_page(const struct host_path *path, const struct host_aer *aer)
 {
 	return (__le32 *)(path->aer_page + (aer - path->aers) * HOST_PAGE);
 }
 
 /* Those that the page names, as far as that can be relied on: it has room for some, names each once,
  * and a page that is empty has been read by somebody else. */
-static void look_at_changed(struct host_path *path, const struct host_aer *aer)
+static void rescan_changed_ns(struct host_path *path, const struct host_aer *aer)
 {
-	const __le32 *nsids = page_of(path, aer);
+	const __le32 *nsids = aer_log_page(path, aer);
 	bool whole = aer->read && (aer->result >> 16 & 0xff) == NVME_LOG_LID_CHANGED_NS &&
 		     nsids[0] && le32_to_cpu(nsids[0]) != NVME_NSID_BROADCAST;
 
@@ -41,13 +41,13 @@ static void look_at_changed(struct host_path *path, const struct host_aer *aer)
 	path->changed_read = false;
 }
 
-static void tell_notice(struct host_path *path, const struct host_aer *aer)
+static void handle_notice(struct host_path *path, const struct host_aer *aer)
 {
 	uint32_t result = aer->result;
 
 	switch (result >> 8 & 0xff) {
 	case NOTICE_NAMESPACES:
-		look_at_changed(path, aer); /* tells when it is through */
+		rescan_changed_ns(path, aer); /* tells when it is through */
 		break;
 	case NOTICE_ANA:
 		host_ana_changed(path);
@@ -57,8 +57,8 @@ static void tell_notice(struct host_path *path, const struct host_aer *aer)
 	case NOTICE_DISCOVERY:
 		host_event_push(path->ctrl, WEFT_EVENT_DISCOVERY, path->state, result,
 				"the discovery log changed");
-		if (path->ctrl->guide)
-			host_guide_read(path->ctrl->guide);
+		if (path->ctrl->follower)
+			host_follower_read_log(path->ctrl->follower);
 		break;
 	default:
 		host_event_push(path->ctrl, WEFT_EVENT_OTHER, path->state, result, "notice 0x%02x",
@@ -66,7 +66,7 @@ static void tell_notice(struct host_path *path, const struct host_aer *aer)
 	}
 }
 
-static void tell(struct host_path *path, const struct host_aer *aer)
+static void handle_async_event(struct host_path *path, const struct host_aer *aer)
 {
 	uint32_t result = aer->result;
 
@@ -81,7 +81,7 @@ static void tell(struct host_path *path, const struct host_aer *aer)
 				result >> 8 & 0xff);
 		break;
 	case TYPE_NOTICE:
-		tell_notice(path, aer);
+		handle_notice(path, aer);
 		break;
 	default:
 		host_event_push(path->ctrl, WEFT_EVENT_OTHER, path->state, result,
@@ -89,14 +89,14 @@ static void tell(struct host_path *path, const struct host_aer *aer)
 	}
 }
 
-static void act(struct host_path *path, struct host_aer *aer)
+static void aer_finish_event(struct host_path *path, struct host_aer *aer)
 {
 	aer->out = false;
-	tell(path, aer);
-	rearm(path);
+	handle_async_event(path, aer);
+	aer_send_requests(path);
 }
 
-static void on_log(struct host_admin *a, int rc)
+static void aer_on_log(struct host_admin *a, int rc)
 {
 	struct host_aer *aer = container_of(a, struct host_aer, log);
 
@@ -104,31 +104,31 @@ static void on_log(struct host_admin *a, int rc)
 	if (rc < 0 && a->path->broken)
 		aer->out = false;
 	else
-		act(a->path, aer);
+		aer_finish_event(a->path, aer);
 }
 
-static void read_log(struct host_path *path, struct host_aer *aer, uint8_t lid)
+static void aer_read_log(struct host_path *path, struct host_aer *aer, uint8_t lid)
 {
 	struct host_admin *a = &aer->log;
 
 	memset(a, 0, sizeof(*a));
-	memset(page_of(path, aer), 0, HOST_PAGE);
+	memset(aer_log_page(path, aer), 0, HOST_PAGE);
 	a->name = "Get Log Page";
-	a->done = on_log;
+	a->done = aer_on_log;
 	a->inexact = true;
-	a->iov = (struct iovec){ page_of(path, aer), HOST_PAGE };
+	a->iov = (struct iovec){ aer_log_page(path, aer), HOST_PAGE };
 	host_fill_log_page(&a->cmd, lid, NVME_NSID_BROADCAST, 0, HOST_PAGE);
 	host_admin_start(path, a, path->config.options.admin_ms);
 }
 
 /* I/O may wait for this one, and ana.c reads the page anyway: once is enough. */
-static bool is_read_elsewhere(const struct host_path *path, uint32_t result)
+static bool ana_reads_log(const struct host_path *path, uint32_t result)
 {
 	return path->ana.groups && (result & 7) == TYPE_NOTICE &&
 	       (result >> 8 & 0xff) == NOTICE_ANA && (result >> 16 & 0xff) == NVME_LOG_LID_ANA;
 }
 
-static void on_event(struct host_admin *a, int rc)
+static void aer_on_event(struct host_admin *a, int rc)
 {
 	struct host_aer *aer = container_of(a, struct host_aer, cmd);
 
@@ -137,50 +137,50 @@ static void on_event(struct host_admin *a, int rc)
 		return;
 	}
 	aer->result = (uint32_t)le64_to_cpu(a->cqe.result);
-	if (is_read_elsewhere(a->path, aer->result))
-		act(a->path, aer);
+	if (ana_reads_log(a->path, aer->result))
+		aer_finish_event(a->path, aer);
 	else
-		read_log(a->path, aer, (uint8_t)(aer->result >> 16));
+		aer_read_log(a->path, aer, (uint8_t)(aer->result >> 16));
 }
 
-static void send_one(struct host_path *path, struct host_aer *aer)
+static void send_aer(struct host_path *path, struct host_aer *aer)
 {
 	struct host_admin *a = &aer->cmd;
 
 	memset(a, 0, sizeof(*a));
 	a->name = "Asynchronous Event Request";
-	a->done = on_event;
+	a->done = aer_on_event;
 	a->cmd.common.opcode = nvme_admin_async_event;
 	aer->out = true;
 	host_admin_start(path, a, 0);
 }
 
-static void rearm(struct host_path *path)
+static void aer_send_requests(struct host_path *path)
 {
 	uint64_t now = weft_reactor_now_ns(path->reactor);
 
 	for (unsigned i = 0; i < path->traits.aers && path->state == WEFT_LIVE; i++) {
 		struct host_aer *aer = &path->aers[i];
-		uint32_t wait_ms = aer->out ? 0 : host_budget_spend(&path->aer_budget, now);
+		uint32_t wait_ms = aer->out ? 0 : host_ratelimit_take(&path->aer_ratelimit, now);
 
 		if (wait_ms) {
 			weft_timer_set(path->reactor, &path->aer_timer, wait_ms);
 			return;
 		}
 		if (!aer->out)
-			send_one(path, aer);
+			send_aer(path, aer);
 	}
 }
 
-static void on_timer(struct weft_timer *timer)
+static void aer_on_timer(struct weft_timer *timer)
 {
-	rearm(container_of(timer, struct host_path, aer_timer));
+	aer_send_requests(container_of(timer, struct host_path, aer_timer));
 }
 
 void host_aer_start(struct host_path *path)
 {
-	path->aer_timer.fn = on_timer;
-	rearm(path);
+	path->aer_timer.fn = aer_on_timer;
+	aer_send_requests(path);
 }
 
 void host_aer_stop(struct host_path *path)

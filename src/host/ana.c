@@ -26,22 +26,22 @@ static_assert(sizeof(struct nvme_ana_group_desc) == 32, "ANA group descriptor");
 
 /* --- what the page says ----------------------------------------------------------------------- */
 
-static bool is_known(uint8_t state)
+static bool is_known_ana_state(uint8_t state)
 {
 	return (state >= NVME_ANA_STATE_OPTIMIZED && state <= NVME_ANA_STATE_PERSISTENT_LOSS) ||
 	       state == NVME_ANA_STATE_CHANGE;
 }
 
 /* A state that nobody knows is no permission. */
-static uint8_t state_of(const struct nvme_ana_group_desc *desc)
+static uint8_t ana_state_of_desc(const struct nvme_ana_group_desc *desc)
 {
 	uint8_t state = desc->state & 0xf;
 
-	return is_known(state) ? state : NVME_ANA_STATE_INACCESSIBLE;
+	return is_known_ana_state(state) ? state : NVME_ANA_STATE_INACCESSIBLE;
 }
 
 /* Into @groups, which has room for all that fit into the page. Returns how many, or -EPROTO. */
-static int parse(const char *page, size_t size, struct host_ana_group *groups)
+static int parse_ana_log(const char *page, size_t size, struct host_ana_group *groups)
 {
 	const struct nvme_ana_log *log = (const struct nvme_ana_log *)page;
 	size_t at = sizeof(*log);
@@ -55,7 +55,8 @@ static int parse(const char *page, size_t size, struct host_ana_group *groups)
 			return -EPROTO;
 		memcpy(&desc, page + at, sizeof(desc));
 		at += sizeof(desc);
-		groups[n] = (struct host_ana_group){ le32_to_cpu(desc.grpid), state_of(&desc) };
+		groups[n] = (struct host_ana_group){ le32_to_cpu(desc.grpid),
+						     ana_state_of_desc(&desc) };
 		nsids = (uint64_t)le32_to_cpu(desc.nnsids) * sizeof(desc.nsids[0]);
 		if (size - at < nsids)
 			return -EPROTO;
@@ -71,7 +72,7 @@ static int by_id(const void *a, const void *b)
 	return (x->id > y->id) - (x->id < y->id);
 }
 
-static const struct host_ana_group *find(const struct host_ana *ana, uint32_t id)
+static const struct host_ana_group *find_ana_group(const struct host_ana *ana, uint32_t id)
 {
 	const struct host_ana_group wanted = { .id = id };
 
@@ -84,7 +85,7 @@ uint8_t host_ana_state(const struct host_path *path, uint32_t group)
 
 	if (!path->ana.groups || !group)
 		return NVME_ANA_STATE_OPTIMIZED;
-	found = find(&path->ana, group);
+	found = find_ana_group(&path->ana, group);
 	return found ? found->state : NVME_ANA_STATE_INACCESSIBLE;
 }
 
@@ -98,7 +99,7 @@ static bool any_changes(const struct host_ana *ana)
 	return false;
 }
 
-static void watch_change(struct host_path *path)
+static void check_anatt(struct host_path *path)
 {
 	struct host_ana *ana = &path->ana;
 	uint64_t now = weft_reactor_now_ns(path->reactor);
@@ -119,7 +120,7 @@ static void watch_change(struct host_path *path)
 
 /* --- reading it ------------------------------------------------------------------------------- */
 
-static void through(struct host_path *path)
+static void ana_read_done(struct host_path *path)
 {
 	struct host_ana *ana = &path->ana;
 
@@ -128,31 +129,31 @@ static void through(struct host_path *path)
 		ana->for_setup = false;
 		host_scan_all(path, true); /* ends with host_path_up() */
 	}
-	if (ana->again)
+	if (ana->reread)
 		host_ana_read(path);
-	ana->again = false;
+	ana->reread = false;
 	if (!path->broken)
-		watch_change(path);
+		check_anatt(path);
 }
 
-static int take_in(struct host_path *path)
+static int apply_ana_log(struct host_path *path)
 {
 	struct weft_ctrl *ctrl = path->ctrl;
 	int n;
 
 	pthread_mutex_lock(&ctrl->lock);
-	n = parse(path->ana.page, path->ana.size, path->ana.groups);
+	n = parse_ana_log(path->ana.page, path->ana.size, path->ana.groups);
 	path->ana.ngroups = n < 0 ? 0 : (unsigned)n;
 	qsort(path->ana.groups, path->ana.ngroups, sizeof(*path->ana.groups), by_id);
-	path->ana.taken_in = path->ana.begun;
-	path->ana.news = false;
+	path->ana.reads_applied = path->ana.reads_begun;
+	path->ana.change_notified = false;
 	host_access_update(ctrl);
-	host_paths_wake(ctrl);
+	host_ctrl_wake_all(ctrl);
 	pthread_mutex_unlock(&ctrl->lock);
 	return n;
 }
 
-static void on_page(struct host_admin *a, int rc)
+static void ana_on_log(struct host_admin *a, int rc)
 {
 	struct host_path *path = a->path;
 	uint16_t status = host_status(&a->cqe);
@@ -164,26 +165,26 @@ static void on_page(struct host_admin *a, int rc)
 	if (status) {
 		rc = host_fail_status(&why, a->name, status);
 		host_path_broken(path, rc, "%s", why.text);
-	} else if (take_in(path) < 0) {
+	} else if (apply_ana_log(path) < 0) {
 		host_path_broken(path, -EPROTO, "%s: its groups reach beyond its end", a->name);
 	} else {
-		through(path);
+		ana_read_done(path);
 	}
 }
 
-static void read_page(struct host_path *path)
+static void read_ana_log(struct host_path *path)
 {
 	struct host_ana *ana = &path->ana;
 	struct host_admin *a = &ana->cmd;
 
 	pthread_mutex_lock(&path->ctrl->lock);
-	ana->begun++;
+	ana->reads_begun++;
 	pthread_mutex_unlock(&path->ctrl->lock);
 	ana->reading = true;
 	memset(a, 0, sizeof(*a));
 	memset(ana->page, 0, ana->size);
 	a->name = "Get Log Page: ANA";
-	a->done = on_page;
+	a->done = ana_on_log;
 	a->inexact = true;
 	a->iov = (struct iovec){ ana->page, ana->size };
 	host_fill_log_page(&a->cmd, NVME_LOG_LID_ANA, 0, 0, (uint32_t)ana->size);
@@ -193,24 +194,24 @@ static void read_page(struct host_path *path)
 
 /* --- when ------------------------------------------------------------------------------------- */
 
-static void read_soon(struct host_path *path)
+static void read_ana_log_ratelimited(struct host_path *path)
 {
 	struct host_ana *ana = &path->ana;
-	uint32_t wait_ms = host_budget_spend(&ana->budget, weft_reactor_now_ns(path->reactor));
+	uint32_t wait_ms = host_ratelimit_take(&ana->ratelimit, weft_reactor_now_ns(path->reactor));
 
 	ana->due = wait_ms;
 	if (wait_ms)
 		weft_timer_set(path->reactor, &ana->timer, wait_ms);
 	else
-		read_page(path);
+		read_ana_log(path);
 }
 
-static void on_timer(struct weft_timer *timer)
+static void ana_on_timer(struct weft_timer *timer)
 {
 	struct host_path *path = container_of(timer, struct host_path, ana.timer);
 
 	if (!path->ana.reading && !path->broken)
-		read_soon(path);
+		read_ana_log_ratelimited(path);
 }
 
 void host_ana_read(struct host_path *path)
@@ -220,9 +221,9 @@ void host_ana_read(struct host_path *path)
 	if (!ana->groups || path->state != WEFT_LIVE)
 		return;
 	if (ana->reading)
-		ana->again = true;
+		ana->reread = true;
 	else if (!ana->due)
-		read_soon(path);
+		read_ana_log_ratelimited(path);
 }
 
 void host_ana_changed(struct host_path *path)
@@ -231,14 +232,14 @@ void host_ana_changed(struct host_path *path)
 
 	host_ana_read(path);
 	pthread_mutex_lock(&ctrl->lock);
-	path->ana.news = path->ana.groups;
+	path->ana.change_notified = path->ana.groups;
 	host_access_update(ctrl);
-	host_paths_wake(ctrl);
+	host_ctrl_wake_all(ctrl);
 	pthread_mutex_unlock(&ctrl->lock);
 }
 
 /* As many groups as the controller says it may have, and as one command moves. */
-static int make_room(struct host_path *path)
+static int alloc_ana_log(struct host_path *path)
 {
 	struct host_ana *ana = &path->ana;
 	uint32_t n = path->traits.ana_groups;
@@ -247,7 +248,7 @@ static int make_room(struct host_path *path)
 
 	n = n > GROUPS_MAX ? GROUPS_MAX : n;
 	n = n > most ? (uint32_t)most : n;
-	host_ana_forget(path);
+	host_ana_free(path);
 	ana->size = sizeof(struct nvme_ana_log) + n * sizeof(struct nvme_ana_group_desc);
 	ana->page = malloc(ana->size);
 	ana->groups = calloc(n + 1, sizeof(*ana->groups));
@@ -257,27 +258,27 @@ static int make_room(struct host_path *path)
 void host_ana_setup(struct host_path *path)
 {
 	if (!path->traits.ana) {
-		host_ana_forget(path);
+		host_ana_free(path);
 		host_scan_all(path, true);
 		return;
 	}
-	if (make_room(path) < 0) {
+	if (alloc_ana_log(path) < 0) {
 		host_path_broken(path, -ENOMEM, "no memory for ANA groups");
 		return;
 	}
-	path->ana.timer.fn = on_timer;
+	path->ana.timer.fn = ana_on_timer;
 	path->ana.for_setup = true;
-	read_page(path);
+	read_ana_log(path);
 }
 
 void host_ana_stop(struct host_path *path)
 {
 	weft_timer_stop(path->reactor, &path->ana.timer);
 	path->ana.change_ns = 0;
-	path->ana.due = path->ana.again = false;
+	path->ana.due = path->ana.reread = false;
 }
 
-void host_ana_forget(struct host_path *path)
+void host_ana_free(struct host_path *path)
 {
 	struct weft_ctrl *ctrl = path->ctrl;
 

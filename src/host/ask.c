@@ -6,52 +6,52 @@
 
 #include "host/internal.h"
 
-static void answer(struct weft_msg *msg);
+static void on_control_request(struct weft_msg *msg);
 
 /* Under ctrl->lock. */
-static void post(struct host_lane *lane)
+static void post_request(struct host_path_queue *pq)
 {
-	lane->ask.generation = lane->generation;
-	if (lane->ask.posted)
+	pq->request.generation = pq->generation;
+	if (pq->request.posted)
 		return;
-	lane->ask.posted = true;
-	lane->ask.msg.fn = answer;
-	weft_reactor_post(lane->path->reactor, &lane->ask.msg);
+	pq->request.posted = true;
+	pq->request.msg.fn = on_control_request;
+	weft_reactor_post(pq->path->reactor, &pq->request.msg);
 }
 
-static void lock(struct host_lane *lane)
+static void lock_ctrl(struct host_path_queue *pq)
 {
-	pthread_mutex_lock(&lane->queue->ctrl->lock);
+	pthread_mutex_lock(&pq->queue->ctrl->lock);
 }
 
-static void post_and_unlock(struct host_lane *lane)
+static void post_request_and_unlock(struct host_path_queue *pq)
 {
-	post(lane);
-	pthread_mutex_unlock(&lane->queue->ctrl->lock);
+	post_request(pq);
+	pthread_mutex_unlock(&pq->queue->ctrl->lock);
 }
 
-void host_lane_ask_reset(struct host_lane *lane, int rc, const struct weft_err *why, bool setup,
-			 bool hung_up)
+void host_path_queue_request_reset(struct host_path_queue *pq, int rc, const struct weft_err *why,
+				   bool setup, bool hung_up)
 {
-	lock(lane);
-	lane->ask.lost = true;
-	lane->ask.rc = rc;
-	lane->ask.setup = setup;
-	lane->ask.hung_up = hung_up;
-	lane->ask.why = *why;
-	post_and_unlock(lane);
+	lock_ctrl(pq);
+	pq->request.reset = true;
+	pq->request.rc = rc;
+	pq->request.setup_failed = setup;
+	pq->request.hung_up = hung_up;
+	pq->request.why = *why;
+	post_request_and_unlock(pq);
 }
 
-void host_lane_ask_abort(struct host_lane *lane, uint16_t cid)
+void host_path_queue_request_abort(struct host_path_queue *pq, uint16_t cid)
 {
-	lock(lane);
-	lane->ask.abort = true;
-	lane->ask.cid = cid;
-	post_and_unlock(lane);
+	lock_ctrl(pq);
+	pq->request.abort = true;
+	pq->request.cid = cid;
+	post_request_and_unlock(pq);
 }
 
 /* Under ctrl->lock. */
-static bool is_open(const struct host_path *path, const struct host_ns_view *view)
+static bool ana_state_allows_io(const struct host_path *path, const struct host_ns_view *view)
 {
 	uint8_t state = host_ana_state(path, view->group);
 
@@ -61,40 +61,40 @@ static bool is_open(const struct host_path *path, const struct host_ns_view *vie
 /* What home works out meanwhile, for another reason, must not bring the old page's word back. Of
  * the commands that are sent away together the first asks: home, woken by each, would hold up the
  * rest. */
-bool host_lane_ask_ana(struct host_lane *lane, struct weft_ns *ns)
+bool host_path_queue_request_ana_read(struct host_path_queue *pq, struct weft_ns *ns)
 {
-	const struct host_path *path = lane->path;
+	const struct host_path *path = pq->path;
 	struct host_ns_view *view = &ns->views[path->index];
 	bool contradicts;
 
-	lock(lane);
-	contradicts = is_open(path, view);
-	if (view->doubt != path->ana.begun + 1) {
-		view->doubt = path->ana.begun + 1;
+	lock_ctrl(pq);
+	contradicts = ana_state_allows_io(path, view);
+	if (view->ana_stale_until != path->ana.reads_begun + 1) {
+		view->ana_stale_until = path->ana.reads_begun + 1;
 		atomic_store_explicit(&ns->access[path->index], HOST_ACCESS_NONE,
 				      memory_order_relaxed);
-		lane->ask.ana = true;
-		post(lane);
+		pq->request.ana = true;
+		post_request(pq);
 	}
-	pthread_mutex_unlock(&lane->queue->ctrl->lock);
+	pthread_mutex_unlock(&pq->queue->ctrl->lock);
 	return contradicts;
 }
 
-void host_lane_ask_probe(struct host_lane *lane, uint32_t timeout_ms)
+void host_path_queue_request_probe(struct host_path_queue *pq, uint32_t timeout_ms)
 {
-	lock(lane);
-	lane->ask.probe_ms = timeout_ms;
-	post_and_unlock(lane);
+	lock_ctrl(pq);
+	pq->request.probe_ms = timeout_ms;
+	post_request_and_unlock(pq);
 }
 
 /* What came of it shows in the command itself, or in its second timeout. */
-static void aborted(struct host_admin *admin, int rc)
+static void on_abort_done(struct host_admin *admin, int rc)
 {
 	admin->path->aborts--;
 	free(admin);
 }
 
-static void start_abort(struct host_path *path, uint16_t qid, uint16_t cid)
+static void control_send_abort(struct host_path *path, uint16_t qid, uint16_t cid)
 {
 	struct host_admin *abort;
 
@@ -105,50 +105,52 @@ static void start_abort(struct host_path *path, uint16_t qid, uint16_t cid)
 		return;
 	path->aborts++;
 	abort->name = "Abort";
-	abort->done = aborted;
+	abort->done = on_abort_done;
 	abort->cmd.common.opcode = nvme_admin_abort_cmd;
 	abort->cmd.common.cdw10 = cpu_to_le32(qid | (uint32_t)cid << 16);
 	host_admin_start(path, abort, path->config.options.admin_ms);
 }
 
 /* On home. The lane cannot go away before ask.posted is cleared. */
-static struct host_ask take(struct host_lane *lane)
+static struct host_control_request control_request_take(struct host_path_queue *pq)
 {
-	struct weft_ctrl *ctrl = lane->queue->ctrl;
-	struct host_ask ask;
+	struct weft_ctrl *ctrl = pq->queue->ctrl;
+	struct host_control_request request;
 
 	pthread_mutex_lock(&ctrl->lock);
-	ask = lane->ask;
-	ask.others = lane->path->ready;
-	lane->ask.posted = lane->ask.lost = lane->ask.abort = lane->ask.ana = false;
-	lane->ask.probe_ms = 0;
-	if (lane->path->leaving)
-		host_queue_tell(lane->queue); /* which waits for this */
+	request = pq->request;
+	request.other_pqs_ready = pq->path->ready;
+	pq->request.posted = pq->request.reset = pq->request.abort = pq->request.ana = false;
+	pq->request.probe_ms = 0;
+	if (pq->path->removing)
+		host_queue_post_update(pq->queue); /* which waits for this */
 	pthread_cond_broadcast(&ctrl->changed);
 	pthread_mutex_unlock(&ctrl->lock);
-	return ask;
+	return request;
 }
 
-static void answer(struct weft_msg *msg)
+static void on_control_request(struct weft_msg *msg)
 {
-	struct host_lane *lane = container_of(msg, struct host_lane, ask.msg);
-	struct host_path *path = lane->path;
-	uint16_t qid = lane->queue->qid;
-	struct host_ask ask = take(lane);
+	struct host_path_queue *pq = container_of(msg, struct host_path_queue, request.msg);
+	struct host_path *path = pq->path;
+	uint16_t qid = pq->queue->qid;
+	struct host_control_request request = control_request_take(pq);
 
-	if (path->state != WEFT_LIVE || ask.generation != path->generation)
+	if (path->state != WEFT_LIVE || request.generation != path->generation)
 		return;
-	if (ask.lost && (!ask.setup || !ask.others)) {
-		if (ask.hung_up)
-			host_path_queue_ended(path, ask.rc, "I/O queue %u: %s", qid, ask.why.text);
+	if (request.reset && (!request.setup_failed || !request.other_pqs_ready)) {
+		if (request.hung_up)
+			host_path_io_link_closed(path, request.rc, "I/O queue %u: %s", qid,
+						 request.why.text);
 		else
-			host_path_broken(path, ask.rc, "I/O queue %u: %s", qid, ask.why.text);
+			host_path_broken(path, request.rc, "I/O queue %u: %s", qid,
+					 request.why.text);
 		return;
 	}
-	if (ask.abort)
-		start_abort(path, qid, ask.cid);
-	if (ask.ana)
+	if (request.abort)
+		control_send_abort(path, qid, request.cid);
+	if (request.ana)
 		host_ana_read(path);
-	if (ask.probe_ms)
-		host_probe(path, ask.probe_ms);
+	if (request.probe_ms)
+		host_probe(path, request.probe_ms);
 }

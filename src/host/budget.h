@@ -9,15 +9,15 @@
 
 #include <stdint.h>
 
-enum { HOST_BUDGET = 16, HOST_BUDGET_MS = 50 };
+enum { HOST_RATELIMIT_BURST = 16, HOST_RATELIMIT_INTERVAL_MS = 50 };
 
 /* All zeros: nothing was spent. */
-struct host_budget {
+struct host_ratelimit {
 	uint64_t since_ns;
 	unsigned spent; /* since then */
 };
 
 /* How long until something may be spent, in ms; 0: it was, just now. */
-uint32_t host_budget_spend(struct host_budget *budget, uint64_t now_ns);
+uint32_t host_ratelimit_take(struct host_ratelimit *ratelimit, uint64_t now_ns);
 
 #endif

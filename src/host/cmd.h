@@ -26,23 +26,23 @@ struct cmd_priv {
 	uint64_t issued;         /* so far, in pieces */
 	const struct iovec *iov; /* where the next piece's data begins */
 	size_t skip;
-	uint32_t flying; /* pieces in flight */
+	uint32_t ninflight; /* pieces in flight */
 	unsigned generation; /* of the association that it was lost with; it is held until that is over */
 	uint16_t tries;
-	uint8_t lane;  /* they are on, or were */
-	uint8_t avoid; /* paths, a bit each, that had an error of theirs */
-	uint8_t owed; /* … that were dirty when a flush was submitted, and were not flushed since */
-	uint8_t asked;   /* … that it was sent to, since it started (over) */
-	uint8_t took;    /* … whose dirt the Flush there has taken upon itself */
-	uint8_t done_on; /* … that have carried out a piece, since it started (over) */
-	bool listed;     /* on a list */
-	bool lost;       /* a piece went with its connection */
-	bool heard;      /* … which its controller has ended */
-	bool unsure; /* it writes, was lost or broken off before, and may have been carried out */
-	bool retry;  /* a piece asks for another try */
-	bool done_some; /* a piece was carried out */
-	bool hurry;     /* … at once */
-	bool hoped;     /* … and this one was made in hope only: it does not count */
+	uint8_t pq;          /* they are on, or were */
+	uint8_t avoid_paths; /* paths, a bit each, that had an error of theirs */
+	uint8_t flush_owed; /* … that were dirty when a flush was submitted, and were not flushed since */
+	uint8_t flush_asked;  /* … that it was sent to, since it started (over) */
+	uint8_t flush_covers; /* … whose dirt the Flush there has taken upon itself */
+	uint8_t done_paths;   /* … that have carried out a piece, since it started (over) */
+	bool listed;          /* on a list */
+	bool lost;            /* a piece went with its connection */
+	bool peer_closed;     /* … which its controller has ended */
+	bool outcome_unknown; /* it writes, was lost or broken off before, and may have been carried out */
+	bool retry;           /* a piece asks for another try */
+	bool partly_done; /* a piece was carried out */
+	bool retry_now;   /* … at once */
+	bool speculative; /* … and this one was made in hope only: it does not count */
 	bool timed_out;
 	bool resent;  /* it was in flight before */
 	bool stalled; /* it is of its queue's stall */
@@ -69,10 +69,10 @@ static inline bool cmd_all_issued(const struct weft_cmd *cmd)
 }
 
 /* issue.c */
-void cmd_start_over(struct weft_cmd *cmd);
-void cmd_enlist(struct weft_list *list, struct weft_cmd *cmd);
-void cmd_enlist_first(struct weft_list *list, struct weft_cmd *cmd);
-void cmd_delist(struct weft_cmd *cmd);
+void cmd_restart(struct weft_cmd *cmd);
+void cmd_list_add_tail(struct weft_list *list, struct weft_cmd *cmd);
+void cmd_list_add(struct weft_list *list, struct weft_cmd *cmd);
+void cmd_list_del(struct weft_cmd *cmd);
 /* Nothing of it flies: it is the caller's again. */
 void cmd_finish(struct weft_queue *queue, struct weft_cmd *cmd);
 
@@ -81,22 +81,24 @@ void cmd_fill_piece(struct weft_cmd *cmd, const struct host_traits *traits, stru
 void cmd_fill_fused(struct weft_cmd *cmd, struct weft_slot *first, struct weft_slot *second);
 
 /* settle.c */
-void cmd_try_again(struct weft_timer *timer);
+void host_on_retry_timer(struct weft_timer *timer);
 
 /* choose.c: to the namespace of @cmd; NULL has none. */
-enum host_access host_lane_access(const struct host_lane *lane, const struct weft_cmd *cmd);
+enum host_access host_path_queue_access(const struct host_path_queue *pq,
+					const struct weft_cmd *cmd);
 /* NULL: none can be used now. It may be full. */
-struct host_lane *host_choose(struct weft_queue *queue, const struct weft_cmd *cmd);
+struct host_path_queue *host_select_path_queue(struct weft_queue *queue,
+					       const struct weft_cmd *cmd);
 /* Besides those that it is to avoid. */
-bool host_has_another(const struct weft_queue *queue, const struct weft_cmd *cmd);
+bool host_has_other_path_queue(const struct weft_queue *queue, const struct weft_cmd *cmd);
 
 /* stall.c */
-void host_stall_join(struct weft_queue *queue, struct weft_cmd *cmd);
+void host_stall_enter(struct weft_queue *queue, struct weft_cmd *cmd);
 void host_stall_leave(struct weft_queue *queue, struct weft_cmd *cmd); /* it ends */
 
 /* timeout.c */
-void host_timeout_watch(struct host_lane *lane);
-void host_timeouts_again(struct weft_queue *queue);
-void cmd_on_timeout(struct weft_timer *timer);
+void host_timeout_arm(struct host_path_queue *pq);
+void host_timeouts_recheck(struct weft_queue *queue);
+void host_on_io_timeout(struct weft_timer *timer);
 
 #endif

@@ -26,13 +26,13 @@ static_assert(ENTRY_SIZE == 1024, "discovery log entry");
 
 /* --- what it may cost ------------------------------------------------------------------------- */
 
-struct allowance {
+struct discovery_limits {
 	const struct weft_options *of;
 	uint32_t entries; /* that may still be read; one that is read again counts again */
 	uint64_t until_ms;
 };
 
-static uint64_t now_ms(void)
+static uint64_t monotonic_ms(void)
 {
 	struct timespec now;
 
@@ -40,21 +40,21 @@ static uint64_t now_ms(void)
 	return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
 }
 
-static void allow(struct allowance *allowed, const struct weft_options *options)
+static void init_limits(struct discovery_limits *limits, const struct weft_options *options)
 {
-	*allowed = (struct allowance){ .of = options,
-				       .entries = options->discovery_entries,
-				       .until_ms = now_ms() + options->discovery_ms };
+	*limits = (struct discovery_limits){ .of = options,
+					     .entries = options->discovery_entries,
+					     .until_ms = monotonic_ms() + options->discovery_ms };
 }
 
-static uint32_t left_ms(const struct allowance *allowed)
+static uint32_t time_left_ms(const struct discovery_limits *limits)
 {
-	uint64_t now = now_ms();
+	uint64_t now = monotonic_ms();
 
-	return now < allowed->until_ms ? (uint32_t)(allowed->until_ms - now) : 0;
+	return now < limits->until_ms ? (uint32_t)(limits->until_ms - now) : 0;
 }
 
-int host_discovery_late(const struct weft_options *options, struct weft_err *err)
+int host_discovery_fail_timeout(const struct weft_options *options, struct weft_err *err)
 {
 	return weft_fail(err, -ETIME, "discovery took longer than %u ms (discovery_timeout)",
 			 options->discovery_ms);
@@ -62,13 +62,14 @@ int host_discovery_late(const struct weft_options *options, struct weft_err *err
 
 /* --- one log ---------------------------------------------------------------------------------- */
 
-static int read_header(struct weft_ctrl *ctrl, struct host_log_header *header, struct weft_err *err)
+static int read_disc_log_header(struct weft_ctrl *ctrl, struct host_disc_log_header *header,
+				struct weft_err *err)
 {
 	return weft_log_page(ctrl, NVME_LOG_LID_DISCOVER, 0, 0, header, sizeof(*header), err);
 }
 
-int host_log_check(const struct host_log_header *header, uint32_t most,
-		   const struct weft_options *options, struct weft_err *err)
+int host_disc_log_check_header(const struct host_disc_log_header *header, uint32_t most,
+			       const struct weft_options *options, struct weft_err *err)
 {
 	uint64_t total = le64_to_cpu(header->numrec);
 
@@ -111,8 +112,8 @@ static bool is_somewhere(const struct sockaddr_storage *addr, const struct socka
 }
 
 /* An address with a "/" or "?" in it must not become another address, nor a port a subsystem. */
-static bool says(const struct weft_uri_parts *parts, const struct weft_discovered *d,
-		 const char *subnqn)
+static bool uri_matches(const struct weft_uri_parts *parts, const struct weft_discovered *d,
+			const char *subnqn)
 {
 	return !parts->query[0] && !strcmp(parts->host, d->address) &&
 	       !d->service[strspn(d->service, "0123456789")] && parts->port &&
@@ -132,13 +133,13 @@ static void make_uri(struct weft_discovered *d, const struct sockaddr_storage *f
 		       six ? "[" : "", d->address, six ? "]" : "", d->service, discovery ? "" : "/",
 		       discovery ? "" : nqn);
 	if (len >= (int)sizeof(d->uri) || weft_uri_split(d->uri, &parts, NULL) < 0 ||
-	    !says(&parts, d, discovery ? "" : d->subnqn) ||
+	    !uri_matches(&parts, d, discovery ? "" : d->subnqn) ||
 	    weft_addr_parse(parts.host, parts.port, &addr) < 0 || !is_somewhere(&addr, from))
 		d->uri[0] = '\0';
 }
 
-void host_log_decode(const struct nvmf_disc_log_entry *e, const struct sockaddr_storage *from,
-		     struct weft_discovered *d)
+void host_disc_log_decode_entry(const struct nvmf_disc_log_entry *e,
+				const struct sockaddr_storage *from, struct weft_discovered *d)
 {
 	memset(d, 0, sizeof(*d));
 	name_transport(e->trtype, d->transport, sizeof(d->transport));
@@ -153,7 +154,7 @@ void host_log_decode(const struct nvmf_disc_log_entry *e, const struct sockaddr_
 		make_uri(d, from, e->adrfam == NVMF_ADDR_FAMILY_IP6);
 }
 
-static int grow(struct weft_discovery *log, unsigned more)
+static int grow_log(struct weft_discovery *log, unsigned more)
 {
 	struct weft_discovered *entries = reallocarray(log->entries, log->count + more,
 						       sizeof(*entries));
@@ -164,60 +165,63 @@ static int grow(struct weft_discovery *log, unsigned more)
 	return 0;
 }
 
-struct reading {
+struct disc_log_reader {
 	struct weft_ctrl *ctrl;
 	struct weft_ctrl_info info;
 	struct sockaddr_storage from;
-	struct allowance *allowed;
+	struct discovery_limits *limits;
 	struct weft_discovery *log;
 };
 
-static int read_piece(struct reading *r, uint64_t first, unsigned count, struct weft_err *err)
+static int read_disc_log_entries(struct disc_log_reader *r, uint64_t first, unsigned count,
+				 struct weft_err *err)
 {
 	_cleanup_(weft_freep) struct nvmf_disc_log_entry *piece = calloc(count, ENTRY_SIZE);
 	int rc;
 
-	if (!left_ms(r->allowed))
-		return host_discovery_late(r->allowed->of, err);
-	if (!piece || grow(r->log, count) < 0)
+	if (!time_left_ms(r->limits))
+		return host_discovery_fail_timeout(r->limits->of, err);
+	if (!piece || grow_log(r->log, count) < 0)
 		return weft_fail(err, -ENOMEM, "no memory for the discovery log");
-	r->allowed->entries -= count;
+	r->limits->entries -= count;
 	rc = weft_log_page(r->ctrl, NVME_LOG_LID_DISCOVER, 0, ENTRY_SIZE * (first + 1), piece,
 			   (uint32_t)(count * ENTRY_SIZE), err);
 	for (unsigned i = 0; rc == 0 && i < count; i++) {
 		struct weft_discovered *d = &r->log->entries[r->log->count++];
 
-		host_log_decode(&piece[i], &r->from, d);
+		host_disc_log_decode_entry(&piece[i], &r->from, d);
 		snprintf(d->from, sizeof(d->from), "%s", r->info.address);
 	}
 	return rc;
 }
 
 /* One try; -EAGAIN: it changed meanwhile. */
-static int read_once(struct reading *r, struct weft_err *err)
+static int read_disc_log_once(struct disc_log_reader *r, struct weft_err *err)
 {
-	struct host_log_header before, after;
+	struct host_disc_log_header before, after;
 	uint64_t total, piece = r->info.transfer_max / ENTRY_SIZE;
-	int rc = read_header(r->ctrl, &before, err);
+	int rc = read_disc_log_header(r->ctrl, &before, err);
 
 	if (rc == 0)
-		rc = host_log_check(&before, r->allowed->entries, r->allowed->of, err);
+		rc = host_disc_log_check_header(&before, r->limits->entries, r->limits->of, err);
 	if (rc < 0)
 		return rc;
 	total = le64_to_cpu(before.numrec);
-	piece = piece < HOST_LOG_PIECE ? piece : HOST_LOG_PIECE;
+	piece = piece < HOST_DISC_LOG_ENTRIES_PER_CMD ? piece : HOST_DISC_LOG_ENTRIES_PER_CMD;
 	for (uint64_t at = 0; rc == 0 && at < total; at += piece)
-		rc = read_piece(r, at, (unsigned)(total - at < piece ? total - at : piece), err);
+		rc = read_disc_log_entries(r, at,
+					   (unsigned)(total - at < piece ? total - at : piece),
+					   err);
 	if (rc == 0)
-		rc = read_header(r->ctrl, &after, err);
+		rc = read_disc_log_header(r->ctrl, &after, err);
 	r->log->generation = le64_to_cpu(before.genctr);
 	return rc < 0 ? rc : before.genctr == after.genctr ? 0 : -EAGAIN;
 }
 
-static int read_log(struct weft_ctrl *ctrl, struct allowance *allowed, struct weft_discovery *log,
-		    struct weft_err *err)
+static int read_disc_log(struct weft_ctrl *ctrl, struct discovery_limits *limits,
+			 struct weft_discovery *log, struct weft_err *err)
 {
-	struct reading r = { .ctrl = ctrl, .allowed = allowed, .log = log };
+	struct disc_log_reader r = { .ctrl = ctrl, .limits = limits, .log = log };
 	int rc = -EAGAIN;
 
 	memset(log, 0, sizeof(*log));
@@ -228,26 +232,26 @@ static int read_log(struct weft_ctrl *ctrl, struct allowance *allowed, struct we
 				 "%s/%s is a subsystem, not a discovery service; leave out what "
 				 "follows %s",
 				 r.info.address, r.info.subnqn, r.info.address);
-	for (int i = 0; rc == -EAGAIN && i < HOST_LOG_ROUNDS_MAX; i++) {
+	for (int i = 0; rc == -EAGAIN && i < HOST_DISC_LOG_TRIES_MAX; i++) {
 		log->count = 0;
-		rc = read_once(&r, err);
+		rc = read_disc_log_once(&r, err);
 	}
 	if (rc < 0)
 		weft_discovery_free(log);
 	return rc == -EAGAIN ?
 		       weft_fail(err, rc, "the discovery log changed %d times while it was read",
-				 HOST_LOG_ROUNDS_MAX) :
+				 HOST_DISC_LOG_TRIES_MAX) :
 		       rc;
 }
 
 int weft_discovery_read(struct weft_ctrl *ctrl, struct weft_discovery *log, struct weft_err *err)
 {
-	struct allowance allowed;
+	struct discovery_limits limits;
 	int rc;
 
-	allow(&allowed, &ctrl->config.options);
-	rc = read_log(ctrl, &allowed, log, err);
-	log->left_ms = left_ms(&allowed);
+	init_limits(&limits, &ctrl->config.options);
+	rc = read_disc_log(ctrl, &limits, log, err);
+	log->left_ms = time_left_ms(&limits);
 	return rc;
 }
 
@@ -266,104 +270,109 @@ struct service {
 	unsigned depth;
 };
 
-struct walk {
-	struct host_place given[HOST_PATHS_MAX]; /* of the first */
+struct disc_walk {
+	struct host_path_spec given[HOST_PATHS_MAX]; /* of the first */
 	int ngiven;
 	struct service services[SERVICES_MAX];
 	unsigned count;
-	struct allowance allowed;
+	struct discovery_limits limits;
 	struct weft_discovery *all;
 };
 
-__attribute__((format(printf, 2, 3))) static void skip(struct walk *walk, const char *fmt, ...)
+__attribute__((format(printf, 2, 3))) static void note_skipped(struct disc_walk *disc_walk,
+							       const char *fmt, ...)
 {
-	char why[sizeof(walk->all->skipped_why.text)];
+	char why[sizeof(disc_walk->all->skipped_why.text)];
 	va_list ap;
 
 	va_start(ap, fmt);
 	vsnprintf(why, sizeof(why), fmt, ap);
 	va_end(ap);
-	weft_fail(&walk->all->skipped_why, 0, "%s", why);
-	walk->all->skipped++;
+	weft_fail(&disc_walk->all->skipped_why, 0, "%s", why);
+	disc_walk->all->skipped++;
 }
 
-static bool is_known(const struct walk *walk, const struct service *service)
+static bool service_is_known(const struct disc_walk *disc_walk, const struct service *service)
 {
-	for (unsigned i = 0; i < walk->count; i++)
-		if (walk->services[i].parts.trtype == service->parts.trtype &&
-		    weft_addr_equal(&walk->services[i].addr, &service->addr))
+	for (unsigned i = 0; i < disc_walk->count; i++)
+		if (disc_walk->services[i].parts.trtype == service->parts.trtype &&
+		    weft_addr_equal(&disc_walk->services[i].addr, &service->addr))
 			return true;
 	return false;
 }
 
 /* Why there is no URI. */
-static void skip_odd(struct walk *walk, const struct weft_discovered *d)
+static void note_skipped_address(struct disc_walk *disc_walk, const struct weft_discovered *d)
 {
 	struct sockaddr_storage addr;
 
 	if (strcmp(d->transport, "tcp") && strcmp(d->transport, "rdma"))
-		skip(walk, "%s is not built in", d->transport);
+		note_skipped(disc_walk, "%s is not built in", d->transport);
 	else if (weft_addr_parse(d->address, 0, &addr) < 0)
-		skip(walk, "%s: names in a log are not looked up", d->address);
+		note_skipped(disc_walk, "%s: names in a log are not looked up", d->address);
 	else
-		skip(walk, "%s: nobody has that address, seen from here", d->address);
+		note_skipped(disc_walk, "%s: nobody has that address, seen from here", d->address);
 }
 
-static void refer(struct walk *walk, const struct weft_discovered *d, unsigned depth)
+static void add_referral(struct disc_walk *disc_walk, const struct weft_discovered *d,
+			 unsigned depth)
 {
 	struct service *service, found = { .depth = depth };
 
 	if (!*d->uri) {
-		skip_odd(walk, d);
+		note_skipped_address(disc_walk, d);
 		return;
 	}
 	weft_uri_split(d->uri, &found.parts, NULL);
 	weft_addr_parse(found.parts.host, found.parts.port, &found.addr);
-	if (is_known(walk, &found) || !found.parts.port)
+	if (service_is_known(disc_walk, &found) || !found.parts.port)
 		return;
 	if (depth > HOST_REFERRAL_DEPTH_MAX) {
-		skip(walk, "referrals are followed %d deep", HOST_REFERRAL_DEPTH_MAX);
-	} else if (walk->count == walk->allowed.of->discovery_services) {
-		skip(walk, "discovery_services=%u", walk->allowed.of->discovery_services);
+		note_skipped(disc_walk, "referrals are followed %d deep", HOST_REFERRAL_DEPTH_MAX);
+	} else if (disc_walk->count == disc_walk->limits.of->discovery_services) {
+		note_skipped(disc_walk, "discovery_services=%u",
+			     disc_walk->limits.of->discovery_services);
 	} else {
-		service = &walk->services[walk->count++];
+		service = &disc_walk->services[disc_walk->count++];
 		*service = found;
 	}
 }
 
 /* The words of the first URI hold for all. */
-static void place_of(const struct walk *walk, const struct service *service,
-		     struct host_place *place)
+static void service_path_spec(const struct disc_walk *disc_walk, const struct service *service,
+			      struct host_path_spec *spec)
 {
-	*place = walk->given[0];
-	place->parts = service->parts;
-	place->config.transport = weft_link_transport(service->parts.trtype);
+	*spec = disc_walk->given[0];
+	spec->parts = service->parts;
+	spec->config.transport = weft_link_transport(service->parts.trtype);
 }
 
 /* A visit, not a stay: it has what is left of the time. */
-static int visit(struct walk *walk, unsigned at, struct weft_discovery *log, struct weft_err *err)
+static int read_service_log(struct disc_walk *disc_walk, unsigned at, struct weft_discovery *log,
+			    struct weft_err *err)
 {
-	struct service *service = &walk->services[at];
-	struct host_place place;
+	struct service *service = &disc_walk->services[at];
+	struct host_path_spec spec;
 	struct weft_ctrl *ctrl;
-	uint32_t life_ms = left_ms(&walk->allowed);
+	uint32_t lifetime_ms = time_left_ms(&disc_walk->limits);
 	int rc;
 
-	place_of(walk, service, &place);
-	rc = host_visit(at ? &place : walk->given, at ? 1 : walk->ngiven, life_ms, &ctrl, err);
+	service_path_spec(disc_walk, service, &spec);
+	rc = host_connect_once(at ? &spec : disc_walk->given, at ? 1 : disc_walk->ngiven,
+			       lifetime_ms, &ctrl, err);
 	if (rc < 0)
 		return rc;
 	host_ctrl_address(ctrl, &service->addr);
-	rc = read_log(ctrl, &walk->allowed, log, err);
+	rc = read_disc_log(ctrl, &disc_walk->limits, log, err);
 	weft_disconnect(ctrl);
 	return rc;
 }
 
-static int append(struct weft_discovery *all, const struct weft_discovery *log)
+static int append_entries(struct weft_discovery *all, const struct weft_discovery *log)
 {
 	if (!log->count)
 		return 0;
-	if (grow(all, log->count) < 0)
+	if (grow_log(all, log->count) < 0)
 		return -ENOMEM;
 	memcpy(all->entries + all->count, log->entries, log->count * sizeof(*log->entries));
 	all->count += log->count;
@@ -371,11 +380,11 @@ static int append(struct weft_discovery *all, const struct weft_discovery *log)
 }
 
 /* A service that cannot be reached hides only what it alone knows. */
-static int take_in(struct walk *walk, unsigned at, struct weft_err *err)
+static int walk_service(struct disc_walk *disc_walk, unsigned at, struct weft_err *err)
 {
-	struct weft_discovery log, *all = walk->all;
+	struct weft_discovery log, *all = disc_walk->all;
 	struct weft_err why = { "" };
-	int rc = visit(walk, at, &log, &why);
+	int rc = read_service_log(disc_walk, at, &log, &why);
 
 	if (rc < 0 && at) {
 		all->unreachable++;
@@ -388,25 +397,25 @@ static int take_in(struct walk *walk, unsigned at, struct weft_err *err)
 		all->generation = log.generation;
 	for (unsigned i = 0; i < log.count; i++)
 		if (log.entries[i].subtype == NVME_NQN_DISC)
-			refer(walk, &log.entries[i], walk->services[at].depth + 1);
-	rc = append(all, &log);
+			add_referral(disc_walk, &log.entries[i], disc_walk->services[at].depth + 1);
+	rc = append_entries(all, &log);
 	weft_discovery_free(&log);
 	return rc < 0 ? weft_fail(err, rc, "no memory for the discovery log") : 0;
 }
 
-static int walk_all(struct walk *walk, struct weft_err *err)
+static int walk_services(struct disc_walk *disc_walk, struct weft_err *err)
 {
 	struct weft_err late = { "" };
 	int rc = 0;
 
-	walk->services[walk->count++].parts = walk->given[0].parts;
-	for (unsigned i = 0; rc == 0 && i < walk->count; i++) {
-		if (left_ms(&walk->allowed)) {
-			rc = take_in(walk, i, err);
+	disc_walk->services[disc_walk->count++].parts = disc_walk->given[0].parts;
+	for (unsigned i = 0; rc == 0 && i < disc_walk->count; i++) {
+		if (time_left_ms(&disc_walk->limits)) {
+			rc = walk_service(disc_walk, i, err);
 			continue;
 		}
-		host_discovery_late(walk->allowed.of, &late);
-		skip(walk, "%s", late.text);
+		host_discovery_fail_timeout(disc_walk->limits.of, &late);
+		note_skipped(disc_walk, "%s", late.text);
 	}
 	return rc;
 }
@@ -414,19 +423,19 @@ static int walk_all(struct walk *walk, struct weft_err *err)
 int weft_discover(const char *uri, const struct weft_options *options, struct weft_discovery *all,
 		  struct weft_err *err)
 {
-	_cleanup_(weft_freep) struct walk *walk = calloc(1, sizeof(*walk));
+	_cleanup_(weft_freep) struct disc_walk *disc_walk = calloc(1, sizeof(*disc_walk));
 	int rc;
 
 	memset(all, 0, sizeof(*all));
-	if (!walk)
+	if (!disc_walk)
 		return weft_fail(err, -ENOMEM, "no memory for the discovery log");
-	walk->all = all;
-	walk->ngiven = rc = host_places_parse(uri, options, walk->given, err);
+	disc_walk->all = all;
+	disc_walk->ngiven = rc = host_path_specs_parse(uri, options, disc_walk->given, err);
 	if (rc < 0)
 		return rc;
-	allow(&walk->allowed, &walk->given[0].config.options);
-	rc = walk_all(walk, err);
-	all->left_ms = left_ms(&walk->allowed);
+	init_limits(&disc_walk->limits, &disc_walk->given[0].config.options);
+	rc = walk_services(disc_walk, err);
+	all->left_ms = time_left_ms(&disc_walk->limits);
 	if (rc < 0)
 		weft_discovery_free(all);
 	return rc;

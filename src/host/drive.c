@@ -3,38 +3,38 @@
 
 enum { TURNS_MAX = 64 }; /* of one poll without a wait: others want the thread as well */
 
-static void turn(struct weft_queue *queue, int wait_ms)
+static void queue_turn(struct weft_queue *queue, int wait_ms)
 {
 	queue->batch_ns = 0;
 	weft_reactor_turn(queue->reactor, wait_ms);
 	queue->batch_ns = 0;
 }
 
-static uint64_t now_ms(const struct weft_queue *queue)
+static uint64_t queue_now_ms(const struct weft_queue *queue)
 {
 	return weft_reactor_now_ns(queue->reactor) / 1000000;
 }
 
 /* Turns that wait, until something completes or time is up. */
-static void wait_for_one(struct weft_queue *queue, int timeout_ms)
+static void wait_for_completion(struct weft_queue *queue, int timeout_ms)
 {
-	uint64_t end = timeout_ms > 0 ? now_ms(queue) + (uint64_t)timeout_ms : 0, now;
+	uint64_t end = timeout_ms > 0 ? queue_now_ms(queue) + (uint64_t)timeout_ms : 0, now;
 
 	while (!queue->completed && queue->pending) {
-		now = now_ms(queue);
+		now = queue_now_ms(queue);
 		if (end && now >= end)
 			return;
-		turn(queue, end ? (int)(end - now) : -1);
+		queue_turn(queue, end ? (int)(end - now) : -1);
 	}
 }
 
 /* What is left to do would make the descriptor readable at once. */
-static void fall_asleep(struct weft_queue *queue)
+static void queue_arm_fd(struct weft_queue *queue)
 {
 	int turns = 0;
 
 	while (weft_reactor_busy(queue->reactor) && ++turns < TURNS_MAX)
-		turn(queue, 0);
+		queue_turn(queue, 0);
 	weft_reactor_doze(queue->reactor);
 }
 
@@ -44,11 +44,11 @@ int weft_queue_poll(struct weft_queue *queue, int timeout_ms)
 {
 	queue->completed = 0;
 	weft_reactor_run_deferred(queue->reactor);
-	turn(queue, 0);
+	queue_turn(queue, 0);
 	if (!queue->completed && timeout_ms)
-		wait_for_one(queue, timeout_ms);
+		wait_for_completion(queue, timeout_ms);
 	if (queue->watched)
-		fall_asleep(queue);
+		queue_arm_fd(queue);
 	else
 		weft_reactor_start(queue->reactor);
 	return (int)queue->completed;
@@ -86,6 +86,6 @@ void weft_queue_stats(const struct weft_queue *queue, struct weft_queue_stats *s
 {
 	*stats = queue->stats;
 	for (unsigned i = 0; i < HOST_PATHS_MAX; i++)
-		if (queue->lanes[i] && queue->lanes[i]->link)
-			host_stats_add(stats, &queue->lanes[i]->link->stats);
+		if (queue->path_queues[i] && queue->path_queues[i]->link)
+			host_stats_add(stats, &queue->path_queues[i]->link->stats);
 }

@@ -20,32 +20,34 @@ enum {
 	DLFEAT_ZEROES = 1,  /* … zeroes */
 	RL_MAX = UINT16_MAX,
 	LOSSES_MAX = 3,
-	A_LITTLE = 1 << 20, /* bytes */
+	DATA_GUESS_MAX = 1 << 20, /* bytes */
 };
 
 /* --- an answer -------------------------------------------------------------------------------- */
 
-struct list {
+struct extent_list {
 	struct weft_ns_extent *at;
 	unsigned count, max;
 	uint64_t next; /* the block behind its end */
 };
 
 /* Up to block @end; false: it is full. */
-static bool add(struct list *list, uint64_t end, bool data)
+static bool append_extent(struct extent_list *extent_list, uint64_t end, bool data)
 {
-	struct weft_ns_extent *last = list->count ? &list->at[list->count - 1] : NULL;
-	uint64_t blocks = end - list->next;
+	struct weft_ns_extent *last = extent_list->count ?
+					      &extent_list->at[extent_list->count - 1] :
+					      NULL;
+	uint64_t blocks = end - extent_list->next;
 
 	if (!blocks)
 		return true;
 	if (last && last->data == data)
 		last->length += blocks;
-	else if (list->count == list->max)
+	else if (extent_list->count == extent_list->max)
 		return false;
 	else
-		list->at[list->count++] = (struct weft_ns_extent){ blocks, data };
-	list->next = end;
+		extent_list->at[extent_list->count++] = (struct weft_ns_extent){ blocks, data };
+	extent_list->next = end;
 	return true;
 }
 
@@ -62,11 +64,11 @@ static uint64_t clamp(uint64_t block, uint64_t least, uint64_t most)
 	return block < least ? least : block > most ? most : block;
 }
 
-int host_extents_read(const struct nvme_lba_status *answer, uint32_t size, uint64_t slba,
-		      uint64_t blocks, struct weft_ns_extent *extents, unsigned max)
+int host_extents_parse(const struct nvme_lba_status *answer, uint32_t size, uint64_t slba,
+		       uint64_t blocks, struct weft_ns_extent *extents, unsigned max)
 {
 	uint32_t n = le32_to_cpu(answer->nlsd), room = (uint32_t)sizeof(answer->descs[0]);
-	struct list list = { .at = extents, .max = max, .next = slba };
+	struct extent_list extent_list = { .at = extents, .max = max, .next = slba };
 	uint64_t end = slba + blocks, behind = 0, first;
 
 	if (n > (size - sizeof(*answer)) / room)
@@ -78,13 +80,13 @@ int host_extents_read(const struct nvme_lba_status *answer, uint32_t size, uint6
 			return -EPROTO;
 		first = le64_to_cpu(desc->dslba);
 		behind = first + le32_to_cpu(desc->nlb);
-		if (!add(&list, clamp(first, slba, end), false) ||
-		    !add(&list, clamp(behind, slba, end), true))
-			return (int)list.count;
+		if (!append_extent(&extent_list, clamp(first, slba, end), false) ||
+		    !append_extent(&extent_list, clamp(behind, slba, end), true))
+			return (int)extent_list.count;
 	}
 	if (answer->cmpc == NVME_CMPC_COMPLETE)
-		add(&list, end, false);
-	return list.count ? (int)list.count : -EPROTO;
+		append_extent(&extent_list, end, false);
+	return extent_list.count ? (int)extent_list.count : -EPROTO;
 }
 
 /* --- the question ----------------------------------------------------------------------------- */
@@ -100,8 +102,8 @@ static bool holes_are_zeroes(struct weft_ns *ns)
 }
 
 /* A longer range than RL can say is all to the end of the namespace. */
-static int ask(struct weft_ns *ns, uint64_t slba, uint64_t blocks, struct weft_ns_extent *extents,
-	       unsigned max)
+static int get_lba_status(struct weft_ns *ns, uint64_t slba, uint64_t blocks,
+			  struct weft_ns_extent *extents, unsigned max)
 {
 	union {
 		struct nvme_lba_status status;
@@ -111,16 +113,16 @@ static int ask(struct weft_ns *ns, uint64_t slba, uint64_t blocks, struct weft_n
 	int rc = host_ns_lba_status(ns, slba, rl, &answer, sizeof(answer));
 
 	return rc < 0 ? rc :
-			host_extents_read(&answer.status, sizeof(answer), slba, blocks, extents,
-					  max);
+			host_extents_parse(&answer.status, sizeof(answer), slba, blocks, extents,
+					   max);
 }
 
-static bool is_worth_asking(struct weft_ns *ns)
+static bool lba_status_is_useful(struct weft_ns *ns)
 {
 	return holes_are_zeroes(ns) && atomic_load(&ns->extents_lost) < LOSSES_MAX;
 }
 
-static void note_loss(struct weft_ns *ns, int rc)
+static void note_lba_status_loss(struct weft_ns *ns, int rc)
 {
 	if (rc == -ECONNRESET)
 		atomic_fetch_add(&ns->extents_lost, 1);
@@ -128,13 +130,13 @@ static void note_loss(struct weft_ns *ns, int rc)
 		atomic_store(&ns->extents_lost, LOSSES_MAX);
 }
 
-static bool may_be_told_later(int rc)
+static bool lba_status_may_come_later(int rc)
 {
 	return rc == -EAGAIN || rc == -ECONNRESET;
 }
 
-static int check(struct weft_ns *ns, uint64_t offset, uint64_t length, unsigned max,
-		 struct weft_err *err)
+static int check_extent_range(struct weft_ns *ns, uint64_t offset, uint64_t length, unsigned max,
+			      struct weft_err *err)
 {
 	uint64_t mask = (1ull << ns->block_shift) - 1, size = atomic_load(&ns->size);
 	int rc = atomic_load(&ns->rc);
@@ -155,19 +157,19 @@ int weft_ns_extents(struct weft_ns *ns, uint64_t offset, uint64_t length,
 		    struct weft_ns_extent *extents, unsigned max, struct weft_err *err)
 {
 	unsigned shift = ns->block_shift;
-	int n = check(ns, offset, length, max, err);
+	int n = check_extent_range(ns, offset, length, max, err);
 
 	if (n < 0)
 		return n;
-	if (is_worth_asking(ns))
-		n = ask(ns, offset >> shift, length >> shift, extents, max);
+	if (lba_status_is_useful(ns))
+		n = get_lba_status(ns, offset >> shift, length >> shift, extents, max);
 	for (int i = 0; i < n; i++)
 		extents[i].length <<= shift;
 	if (n > 0)
 		return n;
-	note_loss(ns, n);
-	if (may_be_told_later(n) && length > A_LITTLE)
-		length = A_LITTLE;
+	note_lba_status_loss(ns, n);
+	if (lba_status_may_come_later(n) && length > DATA_GUESS_MAX)
+		length = DATA_GUESS_MAX;
 	extents[0] = (struct weft_ns_extent){ length, true };
 	return 1;
 }

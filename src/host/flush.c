@@ -18,11 +18,11 @@
 
 /* --- what is dirty ---------------------------------------------------------------------------- */
 
-void host_dirty_path_gone(struct weft_ctrl *ctrl, unsigned index)
+void host_dirty_path_removed(struct weft_ctrl *ctrl, unsigned index)
 {
-	struct host_nsid *at;
+	struct host_ns_record *at;
 
-	weft_list_for_each(at, &ctrl->namespaces, link) {
+	weft_list_for_each(at, &ctrl->ns_records, link) {
 		struct host_dirty *dirty = &at->dirty;
 
 		assert(atomic_load(&dirty->by[index]) < HOST_FLUSHING);
@@ -44,35 +44,35 @@ static unsigned dirty_paths(const struct weft_cmd *cmd)
 	return paths;
 }
 
-void host_flush_begin(struct weft_cmd *cmd)
+void host_flush_init(struct weft_cmd *cmd)
 {
-	cmd_priv(cmd)->owed = (uint8_t)dirty_paths(cmd);
+	cmd_priv(cmd)->flush_owed = (uint8_t)dirty_paths(cmd);
 }
 
 /* Paths that live, stay, and lead to the namespace, whether or not this queue has a connection there. */
-static unsigned leading(const struct weft_queue *queue, const struct weft_cmd *cmd)
+static unsigned usable_paths(const struct weft_queue *queue, const struct weft_cmd *cmd)
 {
 	unsigned paths = 0;
 
 	for (unsigned i = 0; i < HOST_PATHS_MAX; i++)
 		if (atomic_load(&cmd->ns->access[i]) &&
-		    !(queue->lanes[i] && queue->lanes[i]->leaving))
+		    !(queue->path_queues[i] && queue->path_queues[i]->removing))
 			paths |= 1u << i;
 	return paths;
 }
 
 /* It cannot go there yet, but soon: the queue or the namespace was opened a moment ago, or the path was
  * connected. */
-static unsigned coming(const struct weft_queue *queue, const struct weft_cmd *cmd)
+static unsigned paths_coming_up(const struct weft_queue *queue, const struct weft_cmd *cmd)
 {
-	unsigned paths = atomic_load(&cmd->ns->awaited);
+	unsigned paths = atomic_load(&cmd->ns->scan_pending);
 
-	if (atomic_load(&queue->look_posted))
+	if (atomic_load(&queue->update_posted))
 		return UINT8_MAX;
-	for (unsigned i = 0; i < queue->nlanes; i++) {
-		const struct host_lane *lane = queue->lanes[i];
+	for (unsigned i = 0; i < queue->npath_queues; i++) {
+		const struct host_path_queue *pq = queue->path_queues[i];
 
-		if (lane && lane->link && !lane->link->closing && !lane->ready && !lane->leaving &&
+		if (pq && pq->link && !pq->link->closing && !pq->ready && !pq->removing &&
 		    atomic_load(&cmd->ns->access[i]))
 			paths |= 1u << i;
 	}
@@ -80,33 +80,33 @@ static unsigned coming(const struct weft_queue *queue, const struct weft_cmd *cm
 }
 
 /* Paths that are to be asked, and were not yet. */
-static unsigned left(const struct weft_queue *queue, const struct weft_cmd *cmd)
+static unsigned paths_to_flush(const struct weft_queue *queue, const struct weft_cmd *cmd)
 {
 	const struct cmd_priv *p = (const struct cmd_priv *)cmd->priv;
-	unsigned paths = p->owed & ~p->asked, now;
+	unsigned paths = p->flush_owed & ~p->flush_asked, now;
 
 	if (!cmd->ns->shared)
 		return paths;
-	now = leading(queue, cmd);
-	return now ? paths & (now | coming(queue, cmd)) : paths;
+	now = usable_paths(queue, cmd);
+	return now ? paths & (now | paths_coming_up(queue, cmd)) : paths;
 }
 
 /* 0, or why it cannot succeed any more: its path is gone for good, or has no connection for this
  * queue, and another queue may have one. */
-static int fate(const struct weft_queue *queue, const struct weft_cmd *cmd)
+static int flush_failure_rc(const struct weft_queue *queue, const struct weft_cmd *cmd)
 {
-	unsigned paths = left(queue, cmd);
+	unsigned paths = paths_to_flush(queue, cmd);
 
 	if (!cmd->ns->shared && atomic_load(&cmd->ns->dirty->gone))
 		return -ENOTRECOVERABLE;
-	for (unsigned i = 0; i < queue->nlanes; i++) {
-		const struct host_lane *lane = queue->lanes[i];
+	for (unsigned i = 0; i < queue->npath_queues; i++) {
+		const struct host_path_queue *pq = queue->path_queues[i];
 
-		if (!(paths >> i & 1) || !lane)
+		if (!(paths >> i & 1) || !pq)
 			continue;
-		if (!cmd->ns->shared && lane->seen.state == WEFT_DEAD)
+		if (!cmd->ns->shared && pq->snap.state == WEFT_DEAD)
 			return -ENOTRECOVERABLE;
-		if (host_lane_is_refused(lane))
+		if (host_path_queue_is_refused(pq))
 			return -EUSERS;
 	}
 	return 0;
@@ -117,31 +117,31 @@ int host_flush_plan(const struct weft_queue *queue, struct weft_cmd *cmd)
 	struct cmd_priv *p = cmd_priv(cmd);
 
 	/* What somebody else has flushed meanwhile is none of ours any more. */
-	p->owed &= (uint8_t)(dirty_paths(cmd) | p->asked);
-	p->whole = p->issued + (unsigned)__builtin_popcount(left(queue, cmd));
-	if (!p->whole && !p->done_some)
+	p->flush_owed &= (uint8_t)(dirty_paths(cmd) | p->flush_asked);
+	p->whole = p->issued + (unsigned)__builtin_popcount(paths_to_flush(queue, cmd));
+	if (!p->whole && !p->partly_done)
 		p->whole = 1;
-	return fate(queue, cmd);
+	return flush_failure_rc(queue, cmd);
 }
 
-bool host_flush_is_over(const struct weft_cmd *cmd)
+bool host_flush_is_done(const struct weft_cmd *cmd)
 {
 	const struct cmd_priv *p = (const struct cmd_priv *)cmd->priv;
 
-	return p->done_some && (!p->owed || cmd->ns->shared);
+	return p->partly_done && (!p->flush_owed || cmd->ns->shared);
 }
 
-bool host_flush_lane(const struct weft_queue *queue, const struct weft_cmd *cmd,
-		     struct host_lane **lane)
+bool host_flush_path_queue(const struct weft_queue *queue, const struct weft_cmd *cmd,
+			   struct host_path_queue **pq)
 {
-	unsigned paths = left(queue, cmd);
+	unsigned paths = paths_to_flush(queue, cmd);
 
-	*lane = NULL;
-	for (unsigned i = 0; i < queue->nlanes; i++) {
-		if (!(paths >> i & 1) || !host_lane_access(queue->lanes[i], cmd))
+	*pq = NULL;
+	for (unsigned i = 0; i < queue->npath_queues; i++) {
+		if (!(paths >> i & 1) || !host_path_queue_access(queue->path_queues[i], cmd))
 			continue;
-		if (!*lane || !(*lane)->link->free)
-			*lane = queue->lanes[i];
+		if (!*pq || !(*pq)->link->free)
+			*pq = queue->path_queues[i];
 	}
 	return paths;
 }
@@ -149,28 +149,28 @@ bool host_flush_lane(const struct weft_queue *queue, const struct weft_cmd *cmd,
 /* --- a Flush in flight ------------------------------------------------------------------------ */
 
 /* It is counted before the path is clean: whoever looks in between finds one or the other. */
-void host_flush_sent(const struct host_lane *lane, struct weft_cmd *cmd)
+void host_flush_sent(const struct host_path_queue *pq, struct weft_cmd *cmd)
 {
-	atomic_uint *by = &cmd->ns->dirty->by[lane->path->index];
+	atomic_uint *by = &cmd->ns->dirty->by[pq->path->index];
 	struct cmd_priv *p = cmd_priv(cmd);
-	uint8_t bit = (uint8_t)(1u << lane->path->index);
+	uint8_t bit = (uint8_t)(1u << pq->path->index);
 
-	p->asked |= bit;
+	p->flush_asked |= bit;
 	atomic_fetch_add(by, HOST_FLUSHING);
 	if (atomic_fetch_and(by, ~HOST_DIRTY) & HOST_DIRTY)
-		p->took |= bit;
+		p->flush_covers |= bit;
 }
 
-void host_flush_back(const struct host_lane *lane, struct weft_cmd *cmd, bool done)
+void host_flush_complete(const struct host_path_queue *pq, struct weft_cmd *cmd, bool done)
 {
-	atomic_uint *by = &cmd->ns->dirty->by[lane->path->index];
+	atomic_uint *by = &cmd->ns->dirty->by[pq->path->index];
 	struct cmd_priv *p = cmd_priv(cmd);
-	uint8_t bit = (uint8_t)(1u << lane->path->index);
+	uint8_t bit = (uint8_t)(1u << pq->path->index);
 
 	if (done)
-		p->owed &= (uint8_t)~bit;
-	else if (p->took & bit)
+		p->flush_owed &= (uint8_t)~bit;
+	else if (p->flush_covers & bit)
 		atomic_fetch_or(by, HOST_DIRTY);
-	p->took &= (uint8_t)~bit;
+	p->flush_covers &= (uint8_t)~bit;
 	atomic_fetch_sub(by, HOST_FLUSHING);
 }

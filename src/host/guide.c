@@ -15,27 +15,27 @@ enum { KATO_MS = 30000 }; /* a service tells of changes only to those who keep a
 
 /* --- coming ----------------------------------------------------------------------------------- */
 
-void host_guides_init(struct weft_ctrl *ctrl)
+void host_followers_init(struct weft_ctrl *ctrl)
 {
-	weft_list_init(&ctrl->guides);
-	weft_task_init(&ctrl->review, host_review);
+	weft_list_init(&ctrl->followers);
+	weft_task_init(&ctrl->reconcile_task, host_paths_reconcile);
 }
 
-static void free_guide(struct host_guide *guide)
+static void free_follower(struct host_follower *follower)
 {
-	if (guide->ctrl)
-		host_ctrl_free(guide->ctrl);
-	free(guide->reading.page);
-	free(guide);
+	if (follower->ctrl)
+		host_ctrl_free(follower->ctrl);
+	free(follower->reading.page);
+	free(follower);
 }
 
-static void free_guidep(struct host_guide **guide)
+static void free_followerp(struct host_follower **follower)
 {
-	if (*guide)
-		free_guide(*guide);
+	if (*follower)
+		free_follower(*follower);
 }
 
-static struct host_config config_of(const struct host_config *wanted)
+static struct host_config discovery_config(const struct host_config *wanted)
 {
 	struct host_config config = *wanted;
 
@@ -47,198 +47,204 @@ static struct host_config config_of(const struct host_config *wanted)
 }
 
 /* With a path, whose address is not set yet. */
-static int create(struct weft_ctrl *owner, const struct host_config *wanted,
-		  struct host_guide **out, struct weft_err *err)
+static int create_follower(struct weft_ctrl *owner, const struct host_config *wanted,
+			   struct host_follower **out, struct weft_err *err)
 {
-	_cleanup_(free_guidep) struct host_guide *guide = calloc(1, sizeof(*guide));
-	struct host_config config = config_of(wanted);
+	_cleanup_(free_followerp) struct host_follower *follower = calloc(1, sizeof(*follower));
+	struct host_config config = discovery_config(wanted);
 	struct host_path *path;
 	int rc;
 
-	if (guide)
-		guide->reading.page = malloc(HOST_LOG_PIECE * sizeof(struct nvmf_disc_log_entry));
-	if (!guide || !guide->reading.page)
+	if (follower)
+		follower->reading.page = malloc(HOST_DISC_LOG_ENTRIES_PER_CMD *
+						sizeof(struct nvmf_disc_log_entry));
+	if (!follower || !follower->reading.page)
 		return weft_fail(err, -ENOMEM, "no memory for a discovery service");
-	guide->owner = owner;
-	guide->wanted = *wanted;
-	rc = host_ctrl_create(&config, guide, &guide->ctrl, err);
+	follower->owner = owner;
+	follower->wanted = *wanted;
+	rc = host_ctrl_create(&config, follower, &follower->ctrl, err);
 	if (rc == 0)
-		rc = host_path_create(guide->ctrl, &config, &path, err);
+		rc = host_path_create(follower->ctrl, &config, &path, err);
 	if (rc < 0)
 		return rc;
 	host_paths_insert(path);
-	*out = take_ptr(&guide);
+	*out = take_ptr(&follower);
 	return 0;
 }
 
-int host_guide_add(struct weft_ctrl *ctrl, const struct host_place *place, struct weft_err *err)
+int host_follower_add(struct weft_ctrl *ctrl, const struct host_path_spec *spec,
+		      struct weft_err *err)
 {
-	struct host_guide *guide;
-	int rc = create(ctrl, &place->config, &guide, err);
+	struct host_follower *follower;
+	int rc = create_follower(ctrl, &spec->config, &follower, err);
 
 	if (rc < 0)
 		return rc;
-	weft_list_push(&ctrl->guides, &guide->link);
-	return host_path_set_address(host_guide_path(guide), &place->parts, err);
+	weft_list_push(&ctrl->followers, &follower->link);
+	return host_path_resolve(host_follower_path(follower), &spec->parts, err);
 }
 
-void host_guide_refer(struct host_guide *from, const struct host_spot *spot)
+void host_follower_add_referral(struct host_follower *from,
+				const struct host_discovered_addr *daddr)
 {
 	struct weft_ctrl *owner = from->owner;
-	struct host_guide *guide;
+	struct host_follower *follower;
 	struct host_path *path;
 	unsigned count = 0;
 
-	weft_list_for_each(guide, &owner->guides, link)
+	weft_list_for_each(follower, &owner->followers, link)
 		count++;
-	if (count >= HOST_GUIDES_MAX || count >= from->wanted.options.discovery_services ||
-	    create(owner, &from->wanted, &guide, NULL) < 0)
+	if (count >= HOST_FOLLOWERS_MAX || count >= from->wanted.options.discovery_services ||
+	    create_follower(owner, &from->wanted, &follower, NULL) < 0)
 		return;
-	guide->depth = from->depth + 1;
-	path = host_guide_path(guide);
-	host_path_lead_to(path, spot->transport, &spot->addr);
+	follower->depth = from->depth + 1;
+	path = host_follower_path(follower);
+	host_path_set_addr(path, daddr->transport, &daddr->addr);
 	pthread_mutex_lock(&owner->lock);
-	guide->tried = owner->late;
-	weft_list_push(&owner->guides, &guide->link);
+	follower->tried = owner->discovery_timed_out;
+	weft_list_push(&owner->followers, &follower->link);
 	pthread_mutex_unlock(&owner->lock);
 	host_path_start(path);
 }
 
 /* Who waits for the first path does not wait for services that take longer. What they list counts
  * when it comes. */
-static void on_late(struct weft_timer *timer)
+static void on_discovery_timeout(struct weft_timer *timer)
 {
-	struct weft_ctrl *ctrl = container_of(timer, struct weft_ctrl, life);
+	struct weft_ctrl *ctrl = container_of(timer, struct weft_ctrl, lifetime);
 	struct weft_err why = { "" };
-	struct host_guide *guide;
-	int rc = host_discovery_late(&ctrl->config.options, &why);
+	struct host_follower *follower;
+	int rc = host_discovery_fail_timeout(&ctrl->config.options, &why);
 
-	ctrl->late = true;
-	weft_list_for_each(guide, &ctrl->guides, link) {
-		if (!guide->tried)
-			host_guide_failed(guide, rc, &why);
+	ctrl->discovery_timed_out = true;
+	weft_list_for_each(follower, &ctrl->followers, link) {
+		if (!follower->tried)
+			host_follower_failed(follower, rc, &why);
 	}
 }
 
-void host_guides_start(struct weft_ctrl *ctrl)
+void host_followers_start(struct weft_ctrl *ctrl)
 {
-	struct host_guide *guide;
+	struct host_follower *follower;
 
-	if (!weft_list_empty(&ctrl->guides)) {
-		ctrl->life.fn = on_late;
-		weft_timer_set(ctrl->reactor, &ctrl->life, ctrl->config.options.discovery_ms);
+	if (!weft_list_empty(&ctrl->followers)) {
+		ctrl->lifetime.fn = on_discovery_timeout;
+		weft_timer_set(ctrl->reactor, &ctrl->lifetime, ctrl->config.options.discovery_ms);
 	}
-	weft_list_for_each(guide, &ctrl->guides, link)
-		host_path_start(host_guide_path(guide));
+	weft_list_for_each(follower, &ctrl->followers, link)
+		host_path_start(host_follower_path(follower));
 }
 
 /* --- going ------------------------------------------------------------------------------------ */
 
-void host_guide_drop(struct host_guide *guide)
+void host_follower_drop(struct host_follower *follower)
 {
-	host_guide_read_stop(guide);
-	host_paths_stop(guide->ctrl);
+	host_follower_read_stop(follower);
+	host_paths_stop(follower->ctrl);
 }
 
-void host_guides_stop(struct weft_ctrl *ctrl)
+void host_followers_stop(struct weft_ctrl *ctrl)
 {
-	struct host_guide *guide;
+	struct host_follower *follower;
 
-	weft_list_for_each(guide, &ctrl->guides, link)
-		host_guide_drop(guide);
+	weft_list_for_each(follower, &ctrl->followers, link)
+		host_follower_drop(follower);
 }
 
-static void bury(struct weft_msg *msg)
+static void free_follower_msg(struct weft_msg *msg)
 {
-	struct host_guide *guide = container_of(msg, struct host_guide, msg);
-	struct weft_ctrl *owner = guide->owner;
+	struct host_follower *follower = container_of(msg, struct host_follower, msg);
+	struct weft_ctrl *owner = follower->owner;
 
 	pthread_mutex_lock(&owner->lock);
-	weft_list_remove(&guide->link);
+	weft_list_remove(&follower->link);
 	pthread_mutex_unlock(&owner->lock);
-	free_guide(guide);
+	free_follower(follower);
 	if (owner->stopping)
-		host_home_end(owner);
+		host_control_stop_if_idle(owner);
 	else
-		host_review_soon(owner);
+		host_paths_reconcile_soon(owner);
 }
 
-void host_guide_over(struct host_guide *guide)
+void host_follower_stopped(struct host_follower *follower)
 {
-	if (guide->over)
+	if (follower->stopped)
 		return;
-	guide->over = true;
-	guide->msg.fn = bury;
-	weft_reactor_post(guide->ctrl->reactor, &guide->msg);
+	follower->stopped = true;
+	follower->msg.fn = free_follower_msg;
+	weft_reactor_post(follower->ctrl->reactor, &follower->msg);
 }
 
-void host_guides_free(struct weft_ctrl *ctrl)
+void host_followers_free(struct weft_ctrl *ctrl)
 {
 	struct weft_list *link;
 
-	while ((link = weft_list_pop(&ctrl->guides)))
-		free_guide(container_of(link, struct host_guide, link));
+	while ((link = weft_list_pop(&ctrl->followers)))
+		free_follower(container_of(link, struct host_follower, link));
 }
 
 /* --- what becomes of it ----------------------------------------------------------------------- */
 
-bool host_guide_leads_to(const struct host_guide *guide, const struct host_spot *spot)
+bool host_follower_is_at(const struct host_follower *follower,
+			 const struct host_discovered_addr *daddr)
 {
-	const struct host_config *config = &host_guide_path(guide)->config;
+	const struct host_config *config = &host_follower_path(follower)->config;
 
-	return config->transport == spot->transport && weft_addr_equal(&config->addr, &spot->addr);
+	return config->transport == daddr->transport &&
+	       weft_addr_equal(&config->addr, &daddr->addr);
 }
 
-void host_guide_answered(struct host_guide *guide)
+void host_follower_log_complete(struct host_follower *follower)
 {
-	guide->answered = guide->fresh = true;
-	host_review_soon(guide->owner);
+	follower->answered = follower->fresh = true;
+	host_paths_reconcile_soon(follower->owner);
 }
 
-void host_guide_failed(struct host_guide *guide, int rc, const struct weft_err *why)
+void host_follower_failed(struct host_follower *follower, int rc, const struct weft_err *why)
 {
-	struct weft_ctrl *owner = guide->owner;
+	struct weft_ctrl *owner = follower->owner;
 
 	pthread_mutex_lock(&owner->lock);
-	guide->tried = true;
-	guide->rc = rc;
-	guide->why = *why;
-	host_path_address(host_guide_path(guide), guide->address, sizeof(guide->address));
+	follower->tried = true;
+	follower->rc = rc;
+	follower->why = *why;
+	host_path_address(host_follower_path(follower), follower->address,
+			  sizeof(follower->address));
 	pthread_cond_broadcast(&owner->changed);
 	pthread_mutex_unlock(&owner->lock);
 }
 
-bool host_guides_awaited(const struct weft_ctrl *ctrl)
+bool host_followers_pending(const struct weft_ctrl *ctrl)
 {
-	struct host_guide *guide;
+	struct host_follower *follower;
 
-	weft_list_for_each(guide, &ctrl->guides, link) {
-		if (!guide->tried)
+	weft_list_for_each(follower, &ctrl->followers, link) {
+		if (!follower->tried)
 			return true;
 	}
 	return false;
 }
 
-static void tell_program(const struct host_guide *guide, const struct host_path *path)
+static void push_follower_event(const struct host_follower *follower, const struct host_path *path)
 {
-	host_event_push(guide->owner, WEFT_EVENT_DISCOVERY, path->state, 0, "%s: %s%s%s",
+	host_event_push(follower->owner, WEFT_EVENT_DISCOVERY, path->state, 0, "%s: %s%s%s",
 			path->pub.address, weft_state_text(path->state),
 			path->why.text[0] ? ": " : "", path->why.text);
 }
 
-void host_guide_look(struct host_guide *guide)
+void host_follower_update(struct host_follower *follower)
 {
-	const struct host_path *path = host_guide_path(guide);
+	const struct host_path *path = host_follower_path(follower);
 
 	if (path->stopping)
 		return;
-	if (path->state != guide->state && path->generation && guide->generation)
-		tell_program(guide, path);
-	guide->state = path->state;
-	if (path->state == WEFT_LIVE && path->generation != guide->generation) {
-		guide->generation = path->generation;
-		host_guide_read(guide);
+	if (path->state != follower->state && path->generation && follower->generation)
+		push_follower_event(follower, path);
+	follower->state = path->state;
+	if (path->state == WEFT_LIVE && path->generation != follower->generation) {
+		follower->generation = path->generation;
+		host_follower_read_log(follower);
 	} else if (path->state == WEFT_RECONNECTING && path->tried) {
-		host_guide_failed(guide, path->why_rc, &path->why);
+		host_follower_failed(follower, path->why_rc, &path->why);
 	}
 }

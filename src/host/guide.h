@@ -14,34 +14,34 @@
 #include "host/internal.h"
 
 enum {
-	HOST_GUIDES_MAX = 16,
-	HOST_LISTED_MAX = 2 * HOST_PATHS_MAX, /* of a kind, of one log: more are of no use */
+	HOST_FOLLOWERS_MAX = 16,
+	HOST_DISCOVERED_MAX = 2 * HOST_PATHS_MAX, /* of a kind, of one log: more are of no use */
 };
 
-struct host_spot {
+struct host_discovered_addr {
 	const struct weft_link_transport *transport;
 	struct sockaddr_storage addr;
 };
 
 /* What a log says, as far as it matters. */
-struct host_listing {
-	struct host_spot places[HOST_LISTED_MAX];    /* of the subsystem */
-	struct host_spot referrals[HOST_LISTED_MAX]; /* of other discovery services */
-	unsigned nplaces, nreferrals;
+struct host_disc_log {
+	struct host_discovered_addr addrs[HOST_DISCOVERED_MAX];     /* of the subsystem */
+	struct host_discovered_addr referrals[HOST_DISCOVERED_MAX]; /* of other discovery services */
+	unsigned naddrs, nreferrals;
 };
 
 /* guide_log.c: a log that is being read. */
-struct host_reading {
+struct host_disc_log_read {
 	struct host_admin cmd;
-	struct weft_timer again;
+	struct weft_timer retry_timer;
 	bool out, stale; /* commands are out; what they bring has changed meanwhile */
-	unsigned rounds;
+	unsigned tries;
 	uint64_t generation, total, at; /* entries */
 	char *page;
-	struct host_listing listing; /* so far */
+	struct host_disc_log log; /* so far */
 };
 
-struct host_guide {
+struct host_follower {
 	struct weft_list link;     /* owner->guides */
 	struct weft_ctrl *owner;   /* whose paths it tells of */
 	struct weft_ctrl *ctrl;    /* the connection */
@@ -49,11 +49,11 @@ struct host_guide {
 	unsigned depth;            /* referrals that lead to it; 0: it was given */
 	enum weft_state state;     /* as it was told last */
 	unsigned generation;       /* of the association through which it was read last */
-	struct host_reading reading;
-	struct host_listing listing; /* the newest that is whole */
-	bool answered;               /* there is one */
-	bool fresh;                  /* it is new: paths that are dead get another chance */
-	bool over;
+	struct host_disc_log_read reading;
+	struct host_disc_log log; /* the newest that is whole */
+	bool answered;            /* there is one */
+	bool fresh;               /* it is new: paths that are dead get another chance */
+	bool stopped;
 	struct weft_msg msg;
 
 	/* Under owner->lock. */
@@ -64,34 +64,37 @@ struct host_guide {
 };
 
 /* guide.c */
-void host_guides_init(struct weft_ctrl *ctrl);
+void host_followers_init(struct weft_ctrl *ctrl);
 /* Before home has begun. @place: a URI with paths=discover. */
-int host_guide_add(struct weft_ctrl *ctrl, const struct host_place *place, struct weft_err *err);
+int host_follower_add(struct weft_ctrl *ctrl, const struct host_path_spec *spec,
+		      struct weft_err *err);
 /* A referral, on home. */
-void host_guide_refer(struct host_guide *from, const struct host_spot *spot);
-void host_guides_start(struct weft_ctrl *ctrl);
-void host_guides_stop(struct weft_ctrl *ctrl);
-void host_guides_free(struct weft_ctrl *ctrl);
-void host_guide_drop(struct host_guide *guide); /* nobody refers to it any more */
-void host_guide_over(struct host_guide *guide); /* it was told to stop, and has */
-void host_guide_look(struct host_guide *guide); /* its connection has another state */
+void host_follower_add_referral(struct host_follower *from,
+				const struct host_discovered_addr *daddr);
+void host_followers_start(struct weft_ctrl *ctrl);
+void host_followers_stop(struct weft_ctrl *ctrl);
+void host_followers_free(struct weft_ctrl *ctrl);
+void host_follower_drop(struct host_follower *follower);    /* nobody refers to it any more */
+void host_follower_stopped(struct host_follower *follower); /* it was told to stop, and has */
+void host_follower_update(struct host_follower *follower);  /* its connection has another state */
 /* Its log has been read whole, or cannot be. */
-void host_guide_answered(struct host_guide *guide);
-void host_guide_failed(struct host_guide *guide, int rc, const struct weft_err *why);
+void host_follower_log_complete(struct host_follower *follower);
+void host_follower_failed(struct host_follower *follower, int rc, const struct weft_err *why);
 /* Under ctrl->lock: one has not said yet what it lists. */
-bool host_guides_awaited(const struct weft_ctrl *ctrl);
-bool host_guide_leads_to(const struct host_guide *guide, const struct host_spot *spot);
-static inline struct host_path *host_guide_path(const struct host_guide *guide)
+bool host_followers_pending(const struct weft_ctrl *ctrl);
+bool host_follower_is_at(const struct host_follower *follower,
+			 const struct host_discovered_addr *daddr);
+static inline struct host_path *host_follower_path(const struct host_follower *follower)
 {
-	return guide->ctrl->paths[0];
+	return follower->ctrl->paths[0];
 }
 
 /* guide_log.c */
-void host_guide_read(struct host_guide *guide); /* again, if it is being read */
-void host_guide_read_stop(struct host_guide *guide);
+void host_follower_read_log(struct host_follower *follower); /* again, if it is being read */
+void host_follower_read_stop(struct host_follower *follower);
 
 /* listed.c: what is listed becomes what there is, soon. */
-void host_review_soon(struct weft_ctrl *ctrl);
-void host_review(struct weft_task *task);
+void host_paths_reconcile_soon(struct weft_ctrl *ctrl);
+void host_paths_reconcile(struct weft_task *task);
 
 #endif

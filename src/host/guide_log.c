@@ -12,215 +12,222 @@
 
 enum { AGAIN_MS = 1000 };
 
-static void read_header(struct host_guide *guide, void (*done)(struct host_admin *a, int rc));
+static void read_log_header(struct host_follower *follower,
+			    void (*done)(struct host_admin *a, int rc));
 
-static struct host_guide *guide_of(struct host_admin *a)
+static struct host_follower *follower_of(struct host_admin *a)
 {
-	return container_of(a, struct host_guide, reading.cmd);
+	return container_of(a, struct host_follower, reading.cmd);
 }
 
-static void start(struct host_guide *guide, uint64_t offset, size_t length,
-		  void (*done)(struct host_admin *a, int rc))
+static void send_get_log_page(struct host_follower *follower, uint64_t offset, size_t length,
+			      void (*done)(struct host_admin *a, int rc))
 {
-	struct host_path *path = host_guide_path(guide);
-	struct host_admin *a = &guide->reading.cmd;
+	struct host_path *path = host_follower_path(follower);
+	struct host_admin *a = &follower->reading.cmd;
 
 	memset(a, 0, sizeof(*a));
-	memset(guide->reading.page, 0, length);
+	memset(follower->reading.page, 0, length);
 	a->name = "Get Log Page";
 	a->done = done;
-	a->iov = (struct iovec){ guide->reading.page, length };
+	a->iov = (struct iovec){ follower->reading.page, length };
 	host_fill_log_page(&a->cmd, NVME_LOG_LID_DISCOVER, 0, offset, (uint32_t)length);
-	guide->reading.out = true;
+	follower->reading.out = true;
 	host_admin_start(path, a, path->config.options.admin_ms);
 }
 
 /* --- ends ------------------------------------------------------------------------------------- */
 
-static void on_again(struct weft_timer *timer)
+static void on_log_retry_timer(struct weft_timer *timer)
 {
-	host_guide_read(container_of(timer, struct host_guide, reading.again));
+	host_follower_read_log(container_of(timer, struct host_follower, reading.retry_timer));
 }
 
-static void fail(struct host_guide *guide, int rc, const struct weft_err *why)
+static void log_read_failed(struct host_follower *follower, int rc, const struct weft_err *why)
 {
-	host_guide_failed(guide, rc, why);
-	guide->reading.again.fn = on_again;
-	weft_timer_set(guide->ctrl->reactor, &guide->reading.again, AGAIN_MS);
+	host_follower_failed(follower, rc, why);
+	follower->reading.retry_timer.fn = on_log_retry_timer;
+	weft_timer_set(follower->ctrl->reactor, &follower->reading.retry_timer, AGAIN_MS);
 }
 
 /* false: it is over. A connection that is lost is made again, and the log read then. */
-static bool goes_on(struct host_guide *guide, int rc)
+static bool log_cmd_ok(struct host_follower *follower, int rc)
 {
 	struct weft_err why = { "" };
 	uint16_t status;
 
-	guide->reading.out = false;
-	if (rc < 0 || guide->ctrl->stopping)
+	follower->reading.out = false;
+	if (rc < 0 || follower->ctrl->stopping)
 		return false;
-	status = host_status(&guide->reading.cmd.cqe);
+	status = host_status(&follower->reading.cmd.cqe);
 	if (!status)
 		return true;
 	rc = host_fail_status(&why, "Get Log Page", status);
-	fail(guide, rc, &why);
+	log_read_failed(follower, rc, &why);
 	return false;
 }
 
-static void begin(struct host_guide *guide);
+static void log_read_begin(struct host_follower *follower);
 
-static void changed_meanwhile(struct host_guide *guide)
+static void log_changed_while_read(struct host_follower *follower)
 {
 	struct weft_err why = { "" };
 
-	if (++guide->reading.rounds < HOST_LOG_ROUNDS_MAX) {
-		begin(guide);
+	if (++follower->reading.tries < HOST_DISC_LOG_TRIES_MAX) {
+		log_read_begin(follower);
 		return;
 	}
 	weft_fail(&why, 0, "the discovery log changed %d times while it was read",
-		  HOST_LOG_ROUNDS_MAX);
-	fail(guide, -EAGAIN, &why);
+		  HOST_DISC_LOG_TRIES_MAX);
+	log_read_failed(follower, -EAGAIN, &why);
 }
 
-static void complete(struct host_guide *guide)
+static void log_read_complete(struct host_follower *follower)
 {
-	guide->listing = guide->reading.listing;
-	host_guide_answered(guide);
-	if (guide->reading.stale)
-		host_guide_read(guide);
+	follower->log = follower->reading.log;
+	host_follower_log_complete(follower);
+	if (follower->reading.stale)
+		host_follower_read_log(follower);
 }
 
 /* --- entries ---------------------------------------------------------------------------------- */
 
 /* Addresses only: what names stand for is not a matter of the peer's. */
-static bool find_spot(const struct weft_discovered *d, struct host_spot *spot)
+static bool parse_discovered_addr(const struct weft_discovered *d,
+				  struct host_discovered_addr *daddr)
 {
 	struct weft_uri_parts parts;
 
 	if (!d->uri[0] || weft_uri_split(d->uri, &parts, NULL) < 0 || !parts.port)
 		return false;
-	spot->transport = weft_link_transport(parts.trtype);
-	return !weft_addr_parse(parts.host, parts.port, &spot->addr);
+	daddr->transport = weft_link_transport(parts.trtype);
+	return !weft_addr_parse(parts.host, parts.port, &daddr->addr);
 }
 
-static void keep(struct host_spot *spots, unsigned *count, const struct host_spot *spot)
+static void add_discovered_addr(struct host_discovered_addr *daddrs, unsigned *count,
+				const struct host_discovered_addr *daddr)
 {
 	for (unsigned i = 0; i < *count; i++)
-		if (spots[i].transport == spot->transport &&
-		    weft_addr_equal(&spots[i].addr, &spot->addr))
+		if (daddrs[i].transport == daddr->transport &&
+		    weft_addr_equal(&daddrs[i].addr, &daddr->addr))
 			return;
-	if (*count < HOST_LISTED_MAX)
-		spots[(*count)++] = *spot;
+	if (*count < HOST_DISCOVERED_MAX)
+		daddrs[(*count)++] = *daddr;
 }
 
-static void take_entry(struct host_guide *guide, const struct nvmf_disc_log_entry *entry)
+static void handle_log_entry(struct host_follower *follower,
+			     const struct nvmf_disc_log_entry *entry)
 {
-	struct host_listing *listing = &guide->reading.listing;
+	struct host_disc_log *log = &follower->reading.log;
 	struct weft_discovered decoded;
-	struct host_spot spot;
+	struct host_discovered_addr daddr;
 
-	host_log_decode(entry, &host_guide_path(guide)->config.addr, &decoded);
-	if (decoded.subtype == NVME_NQN_DISC && find_spot(&decoded, &spot))
-		keep(listing->referrals, &listing->nreferrals, &spot);
+	host_disc_log_decode_entry(entry, &host_follower_path(follower)->config.addr, &decoded);
+	if (decoded.subtype == NVME_NQN_DISC && parse_discovered_addr(&decoded, &daddr))
+		add_discovered_addr(log->referrals, &log->nreferrals, &daddr);
 	else if (decoded.subtype == NVME_NQN_NVME &&
-		 !strcmp(decoded.subnqn, guide->wanted.subnqn) && find_spot(&decoded, &spot))
-		keep(listing->places, &listing->nplaces, &spot);
+		 !strcmp(decoded.subnqn, follower->wanted.subnqn) &&
+		 parse_discovered_addr(&decoded, &daddr))
+		add_discovered_addr(log->addrs, &log->naddrs, &daddr);
 }
 
-static unsigned piece_of(const struct host_guide *guide)
+static unsigned entries_of_next_cmd(const struct host_follower *follower)
 {
-	const struct host_reading *r = &guide->reading;
+	const struct host_disc_log_read *r = &follower->reading;
 	uint64_t left = r->total - r->at;
-	uint64_t most = host_guide_path(guide)->traits.transfer_max /
+	uint64_t most = host_follower_path(follower)->traits.transfer_max /
 			sizeof(struct nvmf_disc_log_entry);
 
-	most = most < HOST_LOG_PIECE ? most : HOST_LOG_PIECE;
+	most = most < HOST_DISC_LOG_ENTRIES_PER_CMD ? most : HOST_DISC_LOG_ENTRIES_PER_CMD;
 	return (unsigned)(left < most ? left : most);
 }
 
-static void on_last_header(struct host_admin *a, int rc)
+static void on_header_recheck(struct host_admin *a, int rc)
 {
-	struct host_guide *guide = guide_of(a);
-	const struct host_log_header *header = (const void *)guide->reading.page;
+	struct host_follower *follower = follower_of(a);
+	const struct host_disc_log_header *header = (const void *)follower->reading.page;
 
-	if (!goes_on(guide, rc))
+	if (!log_cmd_ok(follower, rc))
 		return;
-	if (le64_to_cpu(header->genctr) == guide->reading.generation)
-		complete(guide);
+	if (le64_to_cpu(header->genctr) == follower->reading.generation)
+		log_read_complete(follower);
 	else
-		changed_meanwhile(guide);
+		log_changed_while_read(follower);
 }
 
-static void read_piece(struct host_guide *guide);
+static void read_log_entries(struct host_follower *follower);
 
-static void on_piece(struct host_admin *a, int rc)
+static void on_log_entries(struct host_admin *a, int rc)
 {
-	struct host_guide *guide = guide_of(a);
-	const struct nvmf_disc_log_entry *entries = (const void *)guide->reading.page;
+	struct host_follower *follower = follower_of(a);
+	const struct nvmf_disc_log_entry *entries = (const void *)follower->reading.page;
 
-	if (!goes_on(guide, rc))
+	if (!log_cmd_ok(follower, rc))
 		return;
-	for (size_t i = 0; i < a->iov.iov_len / sizeof(*entries); i++, guide->reading.at++)
-		take_entry(guide, &entries[i]);
-	if (guide->reading.at < guide->reading.total)
-		read_piece(guide);
+	for (size_t i = 0; i < a->iov.iov_len / sizeof(*entries); i++, follower->reading.at++)
+		handle_log_entry(follower, &entries[i]);
+	if (follower->reading.at < follower->reading.total)
+		read_log_entries(follower);
 	else
-		read_header(guide, on_last_header);
+		read_log_header(follower, on_header_recheck);
 }
 
-static void read_piece(struct host_guide *guide)
+static void read_log_entries(struct host_follower *follower)
 {
-	start(guide, sizeof(struct nvmf_disc_log_entry) * (guide->reading.at + 1),
-	      sizeof(struct nvmf_disc_log_entry) * piece_of(guide), on_piece);
+	send_get_log_page(follower, sizeof(struct nvmf_disc_log_entry) * (follower->reading.at + 1),
+			  sizeof(struct nvmf_disc_log_entry) * entries_of_next_cmd(follower),
+			  on_log_entries);
 }
 
 /* --- the header ------------------------------------------------------------------------------- */
 
-static void on_first_header(struct host_admin *a, int rc)
+static void on_log_header(struct host_admin *a, int rc)
 {
-	struct host_guide *guide = guide_of(a);
-	const struct host_log_header *header = (const void *)guide->reading.page;
+	struct host_follower *follower = follower_of(a);
+	const struct host_disc_log_header *header = (const void *)follower->reading.page;
 	struct weft_err why = { "" };
 
-	if (!goes_on(guide, rc))
+	if (!log_cmd_ok(follower, rc))
 		return;
-	rc = host_log_check(header, guide->wanted.options.discovery_entries, &guide->wanted.options,
-			    &why);
+	rc = host_disc_log_check_header(header, follower->wanted.options.discovery_entries,
+					&follower->wanted.options, &why);
 	if (rc < 0) {
-		fail(guide, rc, &why);
+		log_read_failed(follower, rc, &why);
 		return;
 	}
-	guide->reading.generation = le64_to_cpu(header->genctr);
-	guide->reading.total = le64_to_cpu(header->numrec);
-	if (guide->reading.total)
-		read_piece(guide);
+	follower->reading.generation = le64_to_cpu(header->genctr);
+	follower->reading.total = le64_to_cpu(header->numrec);
+	if (follower->reading.total)
+		read_log_entries(follower);
 	else
-		complete(guide);
+		log_read_complete(follower);
 }
 
-static void read_header(struct host_guide *guide, void (*done)(struct host_admin *a, int rc))
+static void read_log_header(struct host_follower *follower,
+			    void (*done)(struct host_admin *a, int rc))
 {
-	start(guide, 0, sizeof(struct host_log_header), done);
+	send_get_log_page(follower, 0, sizeof(struct host_disc_log_header), done);
 }
 
-static void begin(struct host_guide *guide)
+static void log_read_begin(struct host_follower *follower)
 {
-	guide->reading.at = 0;
-	guide->reading.stale = false;
-	guide->reading.listing.nplaces = guide->reading.listing.nreferrals = 0;
-	read_header(guide, on_first_header);
+	follower->reading.at = 0;
+	follower->reading.stale = false;
+	follower->reading.log.naddrs = follower->reading.log.nreferrals = 0;
+	read_log_header(follower, on_log_header);
 }
 
-void host_guide_read(struct host_guide *guide)
+void host_follower_read_log(struct host_follower *follower)
 {
-	guide->reading.stale = guide->reading.out;
-	if (guide->reading.out || guide->state != WEFT_LIVE)
+	follower->reading.stale = follower->reading.out;
+	if (follower->reading.out || follower->state != WEFT_LIVE)
 		return;
-	weft_timer_stop(guide->ctrl->reactor, &guide->reading.again);
-	guide->reading.rounds = 0;
-	begin(guide);
+	weft_timer_stop(follower->ctrl->reactor, &follower->reading.retry_timer);
+	follower->reading.tries = 0;
+	log_read_begin(follower);
 }
 
-void host_guide_read_stop(struct host_guide *guide)
+void host_follower_read_stop(struct host_follower *follower)
 {
-	weft_timer_stop(guide->ctrl->reactor, &guide->reading.again);
+	weft_timer_stop(follower->ctrl->reactor, &follower->reading.retry_timer);
 }

@@ -18,28 +18,28 @@
 /* --- the thread ------------------------------------------------------------------------------- */
 
 /* Of a visit, with which it ends. */
-static void on_life_over(struct weft_timer *timer)
+static void on_lifetime_timeout(struct weft_timer *timer)
 {
-	struct weft_ctrl *ctrl = container_of(timer, struct weft_ctrl, life);
+	struct weft_ctrl *ctrl = container_of(timer, struct weft_ctrl, lifetime);
 	struct weft_err why = { "" };
-	int rc = host_discovery_late(&ctrl->config.options, &why);
+	int rc = host_discovery_fail_timeout(&ctrl->config.options, &why);
 
 	for (unsigned i = 0; i < HOST_PATHS_MAX; i++)
 		if (ctrl->paths[i])
 			host_path_broken(ctrl->paths[i], rc, "%s", why.text);
 }
 
-static void *home(void *arg)
+static void *control_thread_main(void *arg)
 {
 	struct weft_ctrl *ctrl = arg;
 
-	ctrl->life.fn = on_life_over;
-	if (ctrl->life_ms)
-		weft_timer_set(ctrl->reactor, &ctrl->life, ctrl->life_ms);
+	ctrl->lifetime.fn = on_lifetime_timeout;
+	if (ctrl->lifetime_ms)
+		weft_timer_set(ctrl->reactor, &ctrl->lifetime, ctrl->lifetime_ms);
 	for (unsigned i = 0; i < HOST_PATHS_MAX; i++)
 		if (ctrl->paths[i])
 			host_path_start(ctrl->paths[i]);
-	host_guides_start(ctrl);
+	host_followers_start(ctrl);
 	weft_reactor_run(ctrl->reactor);
 	return NULL;
 }
@@ -52,12 +52,12 @@ static int create_thread(struct weft_ctrl *ctrl, const pthread_attr_t *attr)
 
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &before);
-	rc = -pthread_create(&ctrl->thread, attr, home, ctrl);
+	rc = -pthread_create(&ctrl->thread, attr, control_thread_main, ctrl);
 	pthread_sigmask(SIG_SETMASK, &before, NULL);
 	return rc;
 }
 
-int host_home_start(struct weft_ctrl *ctrl, struct weft_err *err)
+int host_control_start(struct weft_ctrl *ctrl, struct weft_err *err)
 {
 	const cpu_set_t *cpus = &ctrl->config.cpus;
 	pthread_attr_t attr;
@@ -82,12 +82,12 @@ int host_home_start(struct weft_ctrl *ctrl, struct weft_err *err)
 
 void host_ctrl_free(struct weft_ctrl *ctrl)
 {
-	host_guides_free(ctrl);
+	host_followers_free(ctrl);
 	for (unsigned i = 0; i < HOST_PATHS_MAX; i++)
 		host_path_free(ctrl->paths[i]);
-	host_nsids_free(ctrl);
-	weft_task_cancel(&ctrl->review);
-	if (ctrl->reactor && !ctrl->guide)
+	host_ns_records_free(ctrl);
+	weft_task_cancel(&ctrl->reconcile_task);
+	if (ctrl->reactor && !ctrl->follower)
 		weft_reactor_destroy(ctrl->reactor);
 	if (ctrl->event_fd >= 0)
 		close(ctrl->event_fd);
@@ -96,7 +96,7 @@ void host_ctrl_free(struct weft_ctrl *ctrl)
 	free(ctrl);
 }
 
-int host_ctrl_create(const struct host_config *config, struct host_guide *guide,
+int host_ctrl_create(const struct host_config *config, struct host_follower *follower,
 		     struct weft_ctrl **out, struct weft_err *err)
 {
 	const struct weft_reactor_options options = { .engine = WEFT_ENGINE_EPOLL, .cpu = -1 };
@@ -106,25 +106,25 @@ int host_ctrl_create(const struct host_config *config, struct host_guide *guide,
 	if (!ctrl)
 		return weft_fail(err, -ENOMEM, "no memory for a controller");
 	ctrl->config = *config;
-	ctrl->guide = guide;
+	ctrl->follower = follower;
 	pthread_mutex_init(&ctrl->lock, NULL);
 	pthread_cond_init(&ctrl->changed, NULL);
 	weft_list_init(&ctrl->queues);
-	host_nsids_init(ctrl);
+	host_ns_records_init(ctrl);
 	weft_list_init(&ctrl->admin_waiting);
-	host_guides_init(ctrl);
+	host_followers_init(ctrl);
 	ctrl->event_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
 	if (ctrl->event_fd < 0)
 		return weft_fail(err, -errno, "eventfd: %s", strerror(errno));
-	ctrl->reactor = guide ? guide->owner->reactor : NULL;
-	rc = guide ? 0 : weft_reactor_create(&ctrl->reactor, &options, err);
+	ctrl->reactor = follower ? follower->owner->reactor : NULL;
+	rc = follower ? 0 : weft_reactor_create(&ctrl->reactor, &options, err);
 	if (rc < 0)
 		return rc;
 	*out = take_ptr(&ctrl);
 	return 0;
 }
 
-static void on_stop(struct weft_msg *msg)
+static void on_disconnect_msg(struct weft_msg *msg)
 {
 	host_paths_stop(container_of(msg, struct weft_ctrl, stop_msg));
 }
@@ -133,8 +133,8 @@ void weft_disconnect(struct weft_ctrl *ctrl)
 {
 	if (!ctrl)
 		return;
-	assert(weft_list_empty(&ctrl->queues) && host_nsids_closed(ctrl));
-	ctrl->stop_msg.fn = on_stop;
+	assert(weft_list_empty(&ctrl->queues) && host_ns_records_all_closed(ctrl));
+	ctrl->stop_msg.fn = on_disconnect_msg;
 	weft_reactor_post(ctrl->reactor, &ctrl->stop_msg);
 	pthread_join(ctrl->thread, NULL);
 	host_ctrl_free(ctrl);

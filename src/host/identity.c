@@ -71,7 +71,7 @@ uint32_t host_ns_copy_max(const struct nvme_id_ns *id, unsigned shift)
 	return (uint32_t)((blocks ? blocks : 1) << shift);
 }
 
-bool host_has_no_descriptors(uint16_t status)
+bool host_ns_desc_list_unsupported(uint16_t status)
 {
 	return (status & 0x7ff) == SC_GENERIC(INVALID_FIELD) ||
 	       (status & 0x7ff) == SC_GENERIC(INVALID_OPCODE);

@@ -37,8 +37,8 @@ int host_path_create(struct weft_ctrl *ctrl, const struct host_config *config,
 	return 0;
 }
 
-void host_path_lead_to(struct host_path *path, const struct weft_link_transport *transport,
-		       const struct sockaddr_storage *addr)
+void host_path_set_addr(struct host_path *path, const struct weft_link_transport *transport,
+			const struct sockaddr_storage *addr)
 {
 	struct weft_options *options = &path->config.options;
 
@@ -63,13 +63,13 @@ int host_paths_insert(struct host_path *path)
 		path->inserted = true;
 		ctrl->paths[i] = path;
 		host_path_address(path, path->pub.address, sizeof(path->pub.address));
-		host_ns_new_path(ctrl, i);
+		host_ns_reset_path(ctrl, i);
 	}
 	pthread_mutex_unlock(&ctrl->lock);
 	return path->inserted ? 0 : -EUSERS;
 }
 
-static void on_join(struct weft_msg *msg)
+static void on_add_msg(struct weft_msg *msg)
 {
 	struct host_path *path = container_of(msg, struct host_path, msg);
 	struct weft_ctrl *ctrl = path->ctrl;
@@ -86,10 +86,10 @@ static void on_join(struct weft_msg *msg)
 	pthread_mutex_unlock(&ctrl->lock);
 }
 
-void host_path_join(struct host_path *path)
+void host_path_add_async(struct host_path *path)
 {
 	path->adding = true;
-	path->msg.fn = on_join;
+	path->msg.fn = on_add_msg;
 	weft_reactor_post(path->reactor, &path->msg);
 }
 
@@ -100,29 +100,29 @@ void host_path_free(struct host_path *path)
 	if (!path)
 		return;
 	weft_task_cancel(&path->pump);
-	host_ana_forget(path);
+	host_ana_free(path);
 	free(path->page);
 	free(path->aer_page);
 	free(path->scan_page);
 	free(path);
 }
 
-static void on_unused(struct weft_msg *msg)
+static void on_unused_msg(struct weft_msg *msg)
 {
 	host_path_stop(container_of(msg, struct host_path, msg));
 }
 
 /* Under ctrl->lock. */
-static void leave(struct host_path *path)
+static void begin_remove(struct host_path *path)
 {
-	path->leaving = true;
-	path->msg.fn = on_unused;
-	if (!path->lanes)
+	path->removing = true;
+	path->msg.fn = on_unused_msg;
+	if (!path->path_queues)
 		weft_reactor_post(path->reactor, &path->msg);
-	host_paths_wake(path->ctrl);
+	host_ctrl_wake_all(path->ctrl);
 }
 
-void host_path_leave(struct host_path *path)
+void host_path_remove(struct host_path *path)
 {
 	struct weft_ctrl *ctrl = path->ctrl;
 
@@ -131,18 +131,18 @@ void host_path_leave(struct host_path *path)
 		return;
 	}
 	pthread_mutex_lock(&ctrl->lock);
-	leave(path);
+	begin_remove(path);
 	pthread_mutex_unlock(&ctrl->lock);
 }
 
-void host_path_let_go(struct host_path *path)
+void host_path_put(struct host_path *path)
 {
-	if (!--path->lanes && path->leaving)
+	if (!--path->path_queues && path->removing)
 		weft_reactor_post(path->reactor, &path->msg);
 }
 
 /* One that can be removed; @others gets how many there are besides. */
-static struct host_path *find(struct weft_ctrl *ctrl, unsigned id, unsigned *others)
+static struct host_path *find_removable_path(struct weft_ctrl *ctrl, unsigned id, unsigned *others)
 {
 	struct host_path *found = NULL;
 
@@ -150,7 +150,7 @@ static struct host_path *find(struct weft_ctrl *ctrl, unsigned id, unsigned *oth
 	for (unsigned i = 0; i < HOST_PATHS_MAX; i++) {
 		struct host_path *path = ctrl->paths[i];
 
-		if (!path || path->leaving || path->adding)
+		if (!path || path->removing || path->adding)
 			continue;
 		if (path->id == id)
 			found = path;
@@ -167,57 +167,57 @@ int weft_path_remove(struct weft_ctrl *ctrl, unsigned id, struct weft_err *err)
 	int rc = 0;
 
 	pthread_mutex_lock(&ctrl->lock);
-	path = find(ctrl, id, &others);
+	path = find_removable_path(ctrl, id, &others);
 	if (!path)
 		rc = weft_fail(err, -ENOENT, "there is no path %u", id);
-	else if (path->from[0])
+	else if (path->discovered_by[0])
 		rc = weft_fail(err, -EBUSY, "path %u comes and goes with the discovery log of %s",
-			       id, path->from);
+			       id, path->discovered_by);
 	else if (!others)
 		rc = weft_fail(err, -EBUSY, "path %u is the last one", id);
 	else
-		leave(path);
+		begin_remove(path);
 	pthread_mutex_unlock(&ctrl->lock);
 	return rc;
 }
 
-static void bury(struct weft_msg *msg)
+static void free_path_msg(struct weft_msg *msg)
 {
 	struct host_path *path = container_of(msg, struct host_path, msg);
 	struct weft_ctrl *ctrl = path->ctrl;
 
 	pthread_mutex_lock(&ctrl->lock);
 	ctrl->paths[path->index] = NULL;
-	host_paths_combine(ctrl);
-	host_ns_new_path(ctrl, path->index);
-	host_dirty_path_gone(ctrl, path->index);
+	host_ctrl_merge_paths(ctrl);
+	host_ns_reset_path(ctrl, path->index);
+	host_dirty_path_removed(ctrl, path->index);
 	host_access_update(ctrl);
-	host_paths_wake(ctrl);
+	host_ctrl_wake_all(ctrl);
 	pthread_mutex_unlock(&ctrl->lock);
 	host_path_free(path);
-	host_review_soon(ctrl); /* there is room for another one */
+	host_paths_reconcile_soon(ctrl); /* there is room for another one */
 }
 
 /* With the last of them home ends. */
-void host_home_end(struct weft_ctrl *ctrl)
+void host_control_stop_if_idle(struct weft_ctrl *ctrl)
 {
 	for (unsigned i = 0; i < HOST_PATHS_MAX; i++)
-		if (ctrl->paths[i] && !ctrl->paths[i]->over)
+		if (ctrl->paths[i] && !ctrl->paths[i]->stopped)
 			return;
-	if (ctrl->guide)
-		host_guide_over(ctrl->guide);
-	else if (weft_list_empty(&ctrl->guides))
+	if (ctrl->follower)
+		host_follower_stopped(ctrl->follower);
+	else if (weft_list_empty(&ctrl->followers))
 		weft_reactor_stop(ctrl->reactor);
 }
 
-void host_path_over(struct host_path *path)
+void host_path_stopped(struct host_path *path)
 {
-	path->over = true;
+	path->stopped = true;
 	if (path->ctrl->stopping) {
-		host_home_end(path->ctrl);
+		host_control_stop_if_idle(path->ctrl);
 		return;
 	}
-	path->msg.fn = bury; /* later: the callers are not through with it yet */
+	path->msg.fn = free_path_msg; /* later: the callers are not through with it yet */
 	weft_reactor_post(path->reactor, &path->msg);
 }
 
@@ -227,6 +227,6 @@ void host_paths_stop(struct weft_ctrl *ctrl)
 	for (unsigned i = 0; i < HOST_PATHS_MAX; i++)
 		if (ctrl->paths[i])
 			host_path_stop(ctrl->paths[i]);
-	host_guides_stop(ctrl);
-	host_home_end(ctrl);
+	host_followers_stop(ctrl);
+	host_control_stop_if_idle(ctrl);
 }

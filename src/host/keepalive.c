@@ -9,19 +9,19 @@
 
 #include "host/internal.h"
 
-static bool by_traffic(const struct host_path *path)
+static bool is_traffic_based(const struct host_path *path)
 {
 	return path->traits.ctratt & NVME_CTRL_CTRATT_TBKAS;
 }
 
 static uint32_t period_ms(const struct host_path *path)
 {
-	uint32_t period = path->config.options.keepalive_ms / (by_traffic(path) ? 4 : 2);
+	uint32_t period = path->config.options.keepalive_ms / (is_traffic_based(path) ? 4 : 2);
 
 	return period ? period : 1;
 }
 
-static void on_answer(struct host_admin *a, int rc)
+static void keepalive_on_answer(struct host_admin *a, int rc)
 {
 	a->path->keepalive_out = false;
 	/* Who refuses them does not wait for them. */
@@ -29,32 +29,32 @@ static void on_answer(struct host_admin *a, int rc)
 		host_keepalive_stop(a->path);
 }
 
-static void send_one(struct host_path *path)
+static void send_keepalive(struct host_path *path)
 {
 	struct host_admin *a = &path->keepalive_cmd;
 
 	memset(a, 0, sizeof(*a));
 	a->name = "Keep Alive";
-	a->done = on_answer;
+	a->done = keepalive_on_answer;
 	a->cmd.common.opcode = nvme_admin_keep_alive;
 	path->keepalive_out = true;
 	host_admin_start(path, a, path->config.options.keepalive_ms);
 }
 
-static void on_period(struct weft_timer *timer)
+static void keepalive_on_timer(struct weft_timer *timer)
 {
 	struct host_path *path = container_of(timer, struct host_path, keepalive);
 	bool traffic = atomic_exchange(&path->traffic, false);
 
 	weft_timer_set(path->reactor, timer, period_ms(path));
-	if (path->keepalive_out || (traffic && by_traffic(path)))
+	if (path->keepalive_out || (traffic && is_traffic_based(path)))
 		return;
-	send_one(path);
+	send_keepalive(path);
 }
 
 void host_keepalive_start(struct host_path *path)
 {
-	path->keepalive.fn = on_period;
+	path->keepalive.fn = keepalive_on_timer;
 	if (path->config.options.keepalive_ms)
 		weft_timer_set(path->reactor, &path->keepalive, period_ms(path));
 }

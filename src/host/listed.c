@@ -10,198 +10,201 @@
 
 #include "host/guide.h"
 
-enum { UNREACHED = HOST_REFERRAL_DEPTH_MAX + 1 };
+enum { NOT_REFERRED = HOST_REFERRAL_DEPTH_MAX + 1 };
 
-static bool counts(const struct host_guide *guide)
+static bool follower_has_log(const struct host_follower *follower)
 {
-	return guide->answered && !guide->ctrl->stopping;
+	return follower->answered && !follower->ctrl->stopping;
 }
 
 /* --- referrals -------------------------------------------------------------------------------- */
 
-static void refer(struct host_guide *from, const struct host_spot *spot)
+static void follow_referral(struct host_follower *from, const struct host_discovered_addr *daddr)
 {
-	struct host_guide *guide;
+	struct host_follower *follower;
 
-	weft_list_for_each(guide, &from->owner->guides, link) {
-		if (!host_guide_leads_to(guide, spot))
+	weft_list_for_each(follower, &from->owner->followers, link) {
+		if (!host_follower_is_at(follower, daddr))
 			continue;
-		if (guide->depth == UNREACHED)
-			guide->depth = from->depth + 1;
+		if (follower->depth == NOT_REFERRED)
+			follower->depth = from->depth + 1;
 		return;
 	}
-	host_guide_refer(from, spot);
+	host_follower_add_referral(from, daddr);
 }
 
 /* From those that were given, level by level: those that only refer to each other are not
  * reached. */
 static void follow_referrals(struct weft_ctrl *ctrl)
 {
-	struct host_guide *guide;
+	struct host_follower *follower;
 
-	weft_list_for_each(guide, &ctrl->guides, link)
-		guide->depth = guide->depth ? UNREACHED : 0;
+	weft_list_for_each(follower, &ctrl->followers, link)
+		follower->depth = follower->depth ? NOT_REFERRED : 0;
 	for (unsigned depth = 0; depth < HOST_REFERRAL_DEPTH_MAX; depth++) {
-		weft_list_for_each(guide, &ctrl->guides, link) {
-			if (guide->depth != depth || !counts(guide))
+		weft_list_for_each(follower, &ctrl->followers, link) {
+			if (follower->depth != depth || !follower_has_log(follower))
 				continue;
-			for (unsigned i = 0; i < guide->listing.nreferrals; i++)
-				refer(guide, &guide->listing.referrals[i]);
+			for (unsigned i = 0; i < follower->log.nreferrals; i++)
+				follow_referral(follower, &follower->log.referrals[i]);
 		}
 	}
-	weft_list_for_each(guide, &ctrl->guides, link) {
-		if (guide->depth == UNREACHED && !guide->ctrl->stopping)
-			host_guide_drop(guide);
+	weft_list_for_each(follower, &ctrl->followers, link) {
+		if (follower->depth == NOT_REFERRED && !follower->ctrl->stopping)
+			host_follower_drop(follower);
 	}
 }
 
 /* --- paths ------------------------------------------------------------------------------------ */
 
-static bool leads_to(const struct host_path *path, const struct host_spot *spot)
+static bool path_is_at(const struct host_path *path, const struct host_discovered_addr *daddr)
 {
-	return path->config.transport == spot->transport &&
-	       weft_addr_equal(&path->config.addr, &spot->addr);
+	return path->config.transport == daddr->transport &&
+	       weft_addr_equal(&path->config.addr, &daddr->addr);
 }
 
-static struct host_path *find_path(const struct weft_ctrl *ctrl, const struct host_spot *spot)
+static struct host_path *find_path(const struct weft_ctrl *ctrl,
+				   const struct host_discovered_addr *daddr)
 {
 	for (unsigned i = 0; i < HOST_PATHS_MAX; i++)
-		if (ctrl->paths[i] && leads_to(ctrl->paths[i], spot))
+		if (ctrl->paths[i] && path_is_at(ctrl->paths[i], daddr))
 			return ctrl->paths[i];
 	return NULL;
 }
 
-static void add_path(struct host_guide *guide, const struct host_spot *spot)
+static void add_discovered_path(struct host_follower *follower,
+				const struct host_discovered_addr *daddr)
 {
-	const struct host_path *from = host_guide_path(guide);
+	const struct host_path *from = host_follower_path(follower);
 	struct host_path *path;
 
-	if (host_path_create(guide->owner, &guide->wanted, &path, NULL) < 0)
+	if (host_path_create(follower->owner, &follower->wanted, &path, NULL) < 0)
 		return;
-	host_path_lead_to(path, spot->transport, &spot->addr);
-	host_path_address(from, path->from, sizeof(path->from));
+	host_path_set_addr(path, daddr->transport, &daddr->addr);
+	host_path_address(from, path->discovered_by, sizeof(path->discovered_by));
 	if (host_paths_insert(path) == 0) {
 		host_path_start(path);
 		return;
 	}
-	if (guide->fresh)
-		host_event_push(guide->owner, WEFT_EVENT_PATH, WEFT_DEAD, 0,
+	if (follower->fresh)
+		host_event_push(follower->owner, WEFT_EVENT_PATH, WEFT_DEAD, 0,
 				"%s: listed and not used, there are %d paths", path->pub.address,
 				HOST_PATHS_MAX);
 	host_path_free(path);
 }
 
 /* A path that is dead gets another chance when a service says anew that it is there. */
-static void add_listed(struct host_guide *guide)
+static void add_discovered_paths(struct host_follower *follower)
 {
-	for (unsigned i = 0; i < guide->listing.nplaces; i++) {
-		struct host_path *path = find_path(guide->owner, &guide->listing.places[i]);
+	for (unsigned i = 0; i < follower->log.naddrs; i++) {
+		struct host_path *path = find_path(follower->owner, &follower->log.addrs[i]);
 
 		if (!path)
-			add_path(guide, &guide->listing.places[i]);
-		else if (guide->fresh && path->from[0] && path->state == WEFT_DEAD &&
-			 !path->leaving)
-			host_path_leave(path); /* and comes back when it is gone */
+			add_discovered_path(follower, &follower->log.addrs[i]);
+		else if (follower->fresh && path->discovered_by[0] && path->state == WEFT_DEAD &&
+			 !path->removing)
+			host_path_remove(path); /* and comes back when it is gone */
 	}
-	guide->fresh = false;
+	follower->fresh = false;
 }
 
-static bool is_listed(const struct host_path *path)
+static bool path_is_discovered(const struct host_path *path)
 {
-	struct host_guide *guide;
+	struct host_follower *follower;
 
-	weft_list_for_each(guide, &path->ctrl->guides, link) {
-		if (!counts(guide))
+	weft_list_for_each(follower, &path->ctrl->followers, link) {
+		if (!follower_has_log(follower))
 			continue;
-		for (unsigned i = 0; i < guide->listing.nplaces; i++)
-			if (leads_to(path, &guide->listing.places[i]))
+		for (unsigned i = 0; i < follower->log.naddrs; i++)
+			if (path_is_at(path, &follower->log.addrs[i]))
 				return true;
 	}
 	return false;
 }
 
 /* The program may be about to remove one that was given. */
-static bool is_leaving(const struct host_path *path)
+static bool path_is_removing(const struct host_path *path)
 {
-	bool leaving;
+	bool removing;
 
 	pthread_mutex_lock(&path->ctrl->lock);
-	leaving = path->leaving;
+	removing = path->removing;
 	pthread_mutex_unlock(&path->ctrl->lock);
-	return leaving;
+	return removing;
 }
 
-static bool a_listed_one_lives(const struct weft_ctrl *ctrl)
+static bool any_discovered_path_lives(const struct weft_ctrl *ctrl)
 {
 	for (unsigned i = 0; i < HOST_PATHS_MAX; i++) {
 		const struct host_path *path = ctrl->paths[i];
 
-		if (path && path->state == WEFT_LIVE && !is_leaving(path) && is_listed(path))
+		if (path && path->state == WEFT_LIVE && !path_is_removing(path) &&
+		    path_is_discovered(path))
 			return true;
 	}
 	return false;
 }
 
-static void remove_unlisted(struct weft_ctrl *ctrl)
+static void remove_undiscovered_paths(struct weft_ctrl *ctrl)
 {
-	if (!a_listed_one_lives(ctrl))
+	if (!any_discovered_path_lives(ctrl))
 		return;
 	for (unsigned i = 0; i < HOST_PATHS_MAX; i++) {
 		struct host_path *path = ctrl->paths[i];
 
-		if (!path || !path->from[0] || path->leaving || is_listed(path))
+		if (!path || !path->discovered_by[0] || path->removing || path_is_discovered(path))
 			continue;
 		host_event_push(ctrl, WEFT_EVENT_PATH, path->state, 0,
 				"%s: is not listed any more, and removed", path->pub.address);
-		host_path_leave(path);
+		host_path_remove(path);
 	}
 }
 
 /* --- all of it -------------------------------------------------------------------------------- */
 
 /* Under ctrl->lock, for who waits in weft_connect(). */
-static void note_answer(struct host_guide *guide)
+static void report_log_result(struct host_follower *follower)
 {
-	guide->tried = true;
-	guide->why.text[0] = '\0';
-	guide->rc = guide->listing.nplaces ?
-			    0 :
-			    weft_fail(&guide->why, -ENOENT, "the discovery log does not list %s",
-				      guide->wanted.subnqn);
+	follower->tried = true;
+	follower->why.text[0] = '\0';
+	follower->rc = follower->log.naddrs ? 0 :
+					      weft_fail(&follower->why, -ENOENT,
+							"the discovery log does not list %s",
+							follower->wanted.subnqn);
 }
 
-static void note_answers(struct weft_ctrl *ctrl)
+static void report_log_results(struct weft_ctrl *ctrl)
 {
-	struct host_guide *guide;
+	struct host_follower *follower;
 
 	pthread_mutex_lock(&ctrl->lock);
-	weft_list_for_each(guide, &ctrl->guides, link) {
-		if (guide->answered)
-			note_answer(guide);
+	weft_list_for_each(follower, &ctrl->followers, link) {
+		if (follower->answered)
+			report_log_result(follower);
 	}
 	pthread_cond_broadcast(&ctrl->changed);
 	pthread_mutex_unlock(&ctrl->lock);
 }
 
 /* Dead is final: then nothing is added any more. */
-void host_review(struct weft_task *task)
+void host_paths_reconcile(struct weft_task *task)
 {
-	struct weft_ctrl *ctrl = container_of(task, struct weft_ctrl, review);
-	struct host_guide *guide;
+	struct weft_ctrl *ctrl = container_of(task, struct weft_ctrl, reconcile_task);
+	struct host_follower *follower;
 
 	if (ctrl->stopping || ctrl->pub.state == WEFT_DEAD)
 		return;
 	follow_referrals(ctrl);
-	weft_list_for_each(guide, &ctrl->guides, link) {
-		if (counts(guide))
-			add_listed(guide);
+	weft_list_for_each(follower, &ctrl->followers, link) {
+		if (follower_has_log(follower))
+			add_discovered_paths(follower);
 	}
-	remove_unlisted(ctrl);
-	note_answers(ctrl);
+	remove_undiscovered_paths(ctrl);
+	report_log_results(ctrl);
 }
 
-void host_review_soon(struct weft_ctrl *ctrl)
+void host_paths_reconcile_soon(struct weft_ctrl *ctrl)
 {
-	if (!weft_list_empty(&ctrl->guides))
-		weft_reactor_defer(ctrl->reactor, &ctrl->review);
+	if (!weft_list_empty(&ctrl->followers))
+		weft_reactor_defer(ctrl->reactor, &ctrl->reconcile_task);
 }

@@ -9,22 +9,22 @@
 #include "base/uuid.h"
 #include "host/internal.h"
 
-void host_ns_new_path(struct weft_ctrl *ctrl, unsigned index)
+void host_ns_reset_path(struct weft_ctrl *ctrl, unsigned index)
 {
-	struct host_nsid *at;
+	struct host_ns_record *at;
 	struct weft_ns *ns;
 
-	weft_list_for_each(at, &ctrl->namespaces, link) {
+	weft_list_for_each(at, &ctrl->ns_records, link) {
 		weft_list_for_each(ns, &at->open, link) {
 			ns->views[index] = (struct host_ns_view){};
 			atomic_store(&ns->access[index], HOST_ACCESS_NONE);
 		}
-		host_nsid_looked(ctrl, at, index); /* no look was refused */
-		host_nsid_due(ctrl, at, index);
+		host_ns_record_scanned(ctrl, at, index); /* no look was refused */
+		host_ns_record_mark_due(ctrl, at, index);
 	}
 }
 
-static void on_open(struct weft_msg *msg)
+static void on_ns_open_msg(struct weft_msg *msg)
 {
 	struct weft_ctrl *ctrl = container_of(msg, struct weft_ctrl, open_msg);
 
@@ -34,50 +34,50 @@ static void on_open(struct weft_msg *msg)
 			host_scan_due(ctrl->paths[i]);
 }
 
-static int enroll(struct weft_ns *ns)
+static int register_ns(struct weft_ns *ns)
 {
 	struct weft_ctrl *ctrl = ns->ctrl;
-	struct host_nsid *at;
+	struct host_ns_record *at;
 
 	pthread_mutex_lock(&ctrl->lock);
-	at = host_nsid_of(ctrl, ns->nsid);
+	at = host_ns_record_get(ctrl, ns->nsid);
 	ns->opening = true;
 	if (at)
-		host_nsid_opened(at, ns);
+		host_ns_record_add_handle(at, ns);
 	pthread_mutex_unlock(&ctrl->lock);
 	if (!at)
 		return -ENOMEM;
 	if (atomic_exchange(&ctrl->open_posted, true))
 		return 0;
-	ctrl->open_msg.fn = on_open;
+	ctrl->open_msg.fn = on_ns_open_msg;
 	weft_reactor_post(ctrl->reactor, &ctrl->open_msg);
 	return 0;
 }
 
-bool host_ns_is_awaited(const struct weft_ns *ns)
+bool host_ns_has_pending_scan(const struct weft_ns *ns)
 {
 	struct host_path *const *paths = ns->ctrl->paths;
 
 	for (unsigned i = 0; i < HOST_PATHS_MAX; i++)
-		if (paths[i] && paths[i]->pub.state == WEFT_LIVE && !ns->views[i].looked)
+		if (paths[i] && paths[i]->pub.state == WEFT_LIVE && !ns->views[i].validated)
 			return true;
 	return false;
 }
 
 /* One path has failed to show it, and there is no other to wait for; or none will ever be. */
-static bool is_hopeless(const struct weft_ns *ns)
+static bool open_is_hopeless(const struct weft_ns *ns)
 {
-	return ns->ctrl->pub.state == WEFT_DEAD || (ns->open_rc && !host_ns_is_awaited(ns));
+	return ns->ctrl->pub.state == WEFT_DEAD || (ns->open_rc && !host_ns_has_pending_scan(ns));
 }
 
-static int wait_for_look(struct weft_ns *ns, struct weft_err *err)
+static int wait_for_first_scan(struct weft_ns *ns, struct weft_err *err)
 {
 	struct weft_ctrl *ctrl = ns->ctrl;
 	struct weft_err why;
 	int rc;
 
 	pthread_mutex_lock(&ctrl->lock);
-	while (ns->opening && !is_hopeless(ns))
+	while (ns->opening && !open_is_hopeless(ns))
 		pthread_cond_wait(&ctrl->changed, &ctrl->lock);
 	rc = ns->opening && !ns->open_rc ? -ENOTCONN : ns->open_rc;
 	why = rc == -ENOTCONN ? ctrl->pub.why : ns->open_err;
@@ -96,8 +96,9 @@ int weft_ns_open(struct weft_ctrl *ctrl, uint32_t nsid, struct weft_ns **out, st
 	ns->nsid = nsid;
 	weft_list_init(&ns->link);
 	weft_list_init(&ns->down);
-	rc = enroll(ns);
-	rc = rc < 0 ? weft_fail(err, rc, "no memory for a namespace") : wait_for_look(ns, err);
+	rc = register_ns(ns);
+	rc = rc < 0 ? weft_fail(err, rc, "no memory for a namespace") :
+		      wait_for_first_scan(ns, err);
 	if (rc < 0)
 		weft_ns_close(ns);
 	else
@@ -112,8 +113,8 @@ void weft_ns_close(struct weft_ns *ns)
 	pthread_mutex_lock(&ns->ctrl->lock);
 	weft_list_remove(&ns->link);
 	weft_list_remove(&ns->down);
-	if (ns->at)
-		host_nsid_closed(ns->ctrl, ns->at);
+	if (ns->record)
+		host_ns_record_free_if_unused(ns->ctrl, ns->record);
 	pthread_mutex_unlock(&ns->ctrl->lock);
 	free(ns);
 }
@@ -128,7 +129,7 @@ void weft_ns_info(struct weft_ns *ns, struct weft_ns_info *info)
 	info->size = atomic_load(&ns->size);
 	info->read_only = atomic_load(&ns->read_only);
 	info->shared = ns->shared;
-	info->unflushed = host_is_dirty(ns->dirty);
+	info->unflushed = host_dirty_any(ns->dirty);
 	if (memcmp(ns->ids.uuid, none, sizeof(none)))
 		weft_uuid_format(ns->ids.uuid, info->uuid);
 	memcpy(info->nguid, ns->ids.nguid, sizeof(info->nguid));

@@ -8,7 +8,8 @@
 enum { NSIDS_PER_PAGE = HOST_PAGE / 4, NSIDS_MAX = 1 << 20 };
 
 /* The ids above @after; returns how many are in @page, which must ascend. */
-static int read_page(struct weft_ctrl *ctrl, uint32_t after, __le32 *page, struct weft_err *err)
+static int read_active_ns_page(struct weft_ctrl *ctrl, uint32_t after, __le32 *page,
+			       struct weft_err *err)
 {
 	int n, rc = weft_identify(ctrl, NVME_IDENTIFY_CNS_NS_ACTIVE_LIST, after, page, err);
 
@@ -33,7 +34,7 @@ int weft_ns_list(struct weft_ctrl *ctrl, uint32_t *nsids, unsigned max, struct w
 	if (!page)
 		return weft_fail(err, -ENOMEM, "no memory for a list of namespaces");
 	do {
-		n = read_page(ctrl, after, page, err);
+		n = read_active_ns_page(ctrl, after, page, err);
 		if (n < 0)
 			return n;
 		for (int i = 0; i < n; i++, total++) {

@@ -14,73 +14,73 @@
 
 #include "host/internal.h"
 
-void host_nsids_init(struct weft_ctrl *ctrl)
+void host_ns_records_init(struct weft_ctrl *ctrl)
 {
-	weft_ids_init(&ctrl->nsids);
-	weft_list_init(&ctrl->namespaces);
-	weft_list_init(&ctrl->down);
+	weft_ids_init(&ctrl->ns_records_by_id);
+	weft_list_init(&ctrl->ns_records);
+	weft_list_init(&ctrl->ns_down);
 	for (unsigned i = 0; i < HOST_PATHS_MAX; i++) {
 		weft_list_init(&ctrl->due[i]);
 		weft_list_init(&ctrl->refused[i]);
 	}
 }
 
-static void nsid_free(struct weft_ctrl *ctrl, struct host_nsid *at)
+static void ns_record_free(struct weft_ctrl *ctrl, struct host_ns_record *at)
 {
-	weft_ids_remove(&ctrl->nsids, &at->id);
+	weft_ids_remove(&ctrl->ns_records_by_id, &at->id);
 	weft_list_remove(&at->link);
 	free(at);
 }
 
-void host_nsids_free(struct weft_ctrl *ctrl)
+void host_ns_records_free(struct weft_ctrl *ctrl)
 {
-	struct host_nsid *at, *next;
+	struct host_ns_record *at, *next;
 
-	weft_list_for_each_safe(at, next, &ctrl->namespaces, link) {
+	weft_list_for_each_safe(at, next, &ctrl->ns_records, link) {
 		assert(weft_list_empty(&at->open));
-		nsid_free(ctrl, at);
+		ns_record_free(ctrl, at);
 	}
-	weft_ids_free(&ctrl->nsids);
+	weft_ids_free(&ctrl->ns_records_by_id);
 }
 
-bool host_nsids_closed(const struct weft_ctrl *ctrl)
+bool host_ns_records_all_closed(const struct weft_ctrl *ctrl)
 {
-	const struct host_nsid *at;
+	const struct host_ns_record *at;
 
-	weft_list_for_each(at, &ctrl->namespaces, link)
+	weft_list_for_each(at, &ctrl->ns_records, link)
 		if (!weft_list_empty(&at->open))
 			return false;
 	return true;
 }
 
-struct host_nsid *host_nsid_find(const struct weft_ctrl *ctrl, uint32_t nsid)
+struct host_ns_record *host_ns_record_find(const struct weft_ctrl *ctrl, uint32_t nsid)
 {
-	struct weft_id *id = weft_ids_find(&ctrl->nsids, nsid);
+	struct weft_id *id = weft_ids_find(&ctrl->ns_records_by_id, nsid);
 
-	return id ? container_of(id, struct host_nsid, id) : NULL;
+	return id ? container_of(id, struct host_ns_record, id) : NULL;
 }
 
-struct host_nsid *host_nsid_of(struct weft_ctrl *ctrl, uint32_t nsid)
+struct host_ns_record *host_ns_record_get(struct weft_ctrl *ctrl, uint32_t nsid)
 {
-	struct host_nsid *at = host_nsid_find(ctrl, nsid);
+	struct host_ns_record *at = host_ns_record_find(ctrl, nsid);
 
 	if (at)
 		return at;
 	at = calloc(1, sizeof(*at));
-	if (!at || weft_ids_add(&ctrl->nsids, &at->id, nsid) < 0) {
+	if (!at || weft_ids_add(&ctrl->ns_records_by_id, &at->id, nsid) < 0) {
 		free(at);
 		return NULL;
 	}
 	weft_list_init(&at->open);
 	for (unsigned i = 0; i < HOST_PATHS_MAX; i++) {
-		weft_list_init(&at->due[i]);
-		weft_list_init(&at->refused[i]);
+		weft_list_init(&at->scan_due[i]);
+		weft_list_init(&at->scan_refused[i]);
 	}
-	weft_list_push(&ctrl->namespaces, &at->link);
+	weft_list_push(&ctrl->ns_records, &at->link);
 	return at;
 }
 
-bool host_is_dirty(const struct host_dirty *dirty)
+bool host_dirty_any(const struct host_dirty *dirty)
 {
 	bool any = atomic_load(&dirty->gone);
 
@@ -89,78 +89,81 @@ bool host_is_dirty(const struct host_dirty *dirty)
 	return any;
 }
 
-void host_nsid_closed(struct weft_ctrl *ctrl, struct host_nsid *at)
+void host_ns_record_free_if_unused(struct weft_ctrl *ctrl, struct host_ns_record *at)
 {
 	if (!weft_list_empty(&at->open))
 		return;
 	for (unsigned i = 0; i < HOST_PATHS_MAX; i++) {
-		weft_list_remove(&at->due[i]);
-		weft_list_remove(&at->refused[i]);
+		weft_list_remove(&at->scan_due[i]);
+		weft_list_remove(&at->scan_refused[i]);
 	}
-	if (!host_is_dirty(&at->dirty))
-		nsid_free(ctrl, at);
+	if (!host_dirty_any(&at->dirty))
+		ns_record_free(ctrl, at);
 }
 
 /* --- looks ------------------------------------------------------------------------------------ */
 
-static void line_up(struct weft_ctrl *ctrl, struct host_nsid *at, unsigned index)
+static void queue_scan(struct weft_ctrl *ctrl, struct host_ns_record *at, unsigned index)
 {
-	if (weft_list_empty(&at->due[index]))
-		weft_list_push(&ctrl->due[index], &at->due[index]);
+	if (weft_list_empty(&at->scan_due[index]))
+		weft_list_push(&ctrl->due[index], &at->scan_due[index]);
 }
 
-void host_nsid_due(struct weft_ctrl *ctrl, struct host_nsid *at, unsigned index)
+void host_ns_record_mark_due(struct weft_ctrl *ctrl, struct host_ns_record *at, unsigned index)
 {
 	struct weft_ns *ns;
 
 	weft_list_for_each(ns, &at->open, link)
-		ns->views[index].due = true;
+		ns->views[index].scan_due = true;
 	if (!weft_list_empty(&at->open))
-		line_up(ctrl, at, index);
+		queue_scan(ctrl, at, index);
 }
 
 /* A look that is under way is the others'. */
-void host_nsid_opened(struct host_nsid *at, struct weft_ns *ns)
+void host_ns_record_add_handle(struct host_ns_record *at, struct weft_ns *ns)
 {
-	ns->at = at;
+	ns->record = at;
 	ns->dirty = &at->dirty;
 	weft_list_push(&at->open, &ns->link);
 	for (unsigned i = 0; i < HOST_PATHS_MAX; i++) {
-		ns->views[i].due = true;
-		line_up(ns->ctrl, at, i);
+		ns->views[i].scan_due = true;
+		queue_scan(ns->ctrl, at, i);
 	}
 }
 
-struct host_nsid *host_nsid_take_due(struct weft_ctrl *ctrl, unsigned index)
+struct host_ns_record *host_ns_record_pop_due(struct weft_ctrl *ctrl, unsigned index)
 {
 	struct weft_list *link = weft_list_pop(&ctrl->due[index]);
-	struct host_nsid *at;
+	struct host_ns_record *at;
 	struct weft_ns *ns;
 
 	if (!link)
 		return NULL;
-	at = container_of(link - index, struct host_nsid, due);
+	at = container_of(link - index, struct host_ns_record, scan_due);
 	weft_list_for_each(ns, &at->open, link)
-		ns->views[index].due = false;
+		ns->views[index].scan_due = false;
 	return at;
 }
 
-void host_nsid_looked(struct weft_ctrl *ctrl, struct host_nsid *at, unsigned index)
+void host_ns_record_scanned(struct weft_ctrl *ctrl, struct host_ns_record *at, unsigned index)
 {
 	bool refused = false;
 	struct weft_ns *ns;
 
 	weft_list_for_each(ns, &at->open, link)
 		refused |= ns->views[index].refused_ns != 0;
-	weft_list_remove(&at->refused[index]);
+	weft_list_remove(&at->scan_refused[index]);
 	if (refused)
-		weft_list_push(&ctrl->refused[index], &at->refused[index]);
+		weft_list_push(&ctrl->refused[index], &at->scan_refused[index]);
 }
 
-void host_nsids_refused_due(struct weft_ctrl *ctrl, unsigned index)
+void host_ns_records_rescan_refused(struct weft_ctrl *ctrl, unsigned index)
 {
 	struct weft_list *link;
 
 	while ((link = weft_list_pop(&ctrl->refused[index])))
-		host_nsid_due(ctrl, container_of(link - index, struct host_nsid, refused), index);
+		host_ns_record_mark_due(ctrl,
+					container_of(link - index, struct host_ns_record,
+						     scan_refused),
+					index);
 }

@@ -25,7 +25,7 @@ static int take_qid(struct weft_ctrl *ctrl)
 	return -EUSERS;
 }
 
-static int enroll(struct weft_queue *queue, struct weft_err *err)
+static int register_queue(struct weft_queue *queue, struct weft_err *err)
 {
 	struct weft_ctrl *ctrl = queue->ctrl;
 	uint32_t most;
@@ -36,7 +36,7 @@ static int enroll(struct weft_queue *queue, struct weft_err *err)
 	qid = ctrl->pub.traits.discovery ? -EOPNOTSUPP : take_qid(ctrl);
 	if (qid > 0) {
 		queue->qid = (uint16_t)qid;
-		weft_list_push(&ctrl->queues, &queue->link_in_ctrl);
+		weft_list_push(&ctrl->queues, &queue->ctrl_link);
 	}
 	pthread_mutex_unlock(&ctrl->lock);
 	if (qid == -EOPNOTSUPP)
@@ -49,12 +49,12 @@ static int enroll(struct weft_queue *queue, struct weft_err *err)
 	return 0;
 }
 
-static void go_on(struct weft_task *task)
+static void issue_task(struct weft_task *task)
 {
-	host_issue(container_of(task, struct weft_queue, go_on));
+	host_issue(container_of(task, struct weft_queue, issue_task));
 }
 
-static int create(struct weft_ctrl *ctrl, struct weft_queue **out, struct weft_err *err)
+static int create_queue(struct weft_ctrl *ctrl, struct weft_queue **out, struct weft_err *err)
 {
 	const struct weft_reactor_options options = { .engine = WEFT_ENGINE_EPOLL, .cpu = -1 };
 	struct weft_queue *queue = calloc(1, sizeof(*queue));
@@ -63,14 +63,14 @@ static int create(struct weft_ctrl *ctrl, struct weft_queue **out, struct weft_e
 	if (!queue)
 		return weft_fail(err, -ENOMEM, "no memory for a queue");
 	queue->ctrl = ctrl;
-	weft_task_init(&queue->go_on, go_on);
-	queue->again.fn = cmd_try_again;
+	weft_task_init(&queue->issue_task, issue_task);
+	queue->retry_timer.fn = host_on_retry_timer;
 	weft_list_init(&queue->waiting);
-	weft_list_init(&queue->stuck);
-	weft_list_init(&queue->later);
+	weft_list_init(&queue->requeue);
+	weft_list_init(&queue->delayed);
 	rc = weft_reactor_create(&queue->reactor, &options, err);
 	if (rc == 0) {
-		rc = enroll(queue, err);
+		rc = register_queue(queue, err);
 		if (rc < 0)
 			weft_reactor_destroy(queue->reactor);
 	}
@@ -84,75 +84,75 @@ static int create(struct weft_ctrl *ctrl, struct weft_queue **out, struct weft_e
 enum { OPEN_TRIES = 5, OPEN_PAUSE_US = 10000 };
 
 /* Of the lanes that could not be opened, the first. */
-static struct host_lane *failed_lane(const struct weft_queue *queue)
+static struct host_path_queue *first_failed_pq(const struct weft_queue *queue)
 {
-	for (unsigned i = 0; i < queue->nlanes; i++)
-		if (queue->lanes[i] && queue->lanes[i]->open_rc)
-			return queue->lanes[i];
+	for (unsigned i = 0; i < queue->npath_queues; i++)
+		if (queue->path_queues[i] && queue->path_queues[i]->open_rc)
+			return queue->path_queues[i];
 	return NULL;
 }
 
 /* A lane that is still at it may be the one. */
-static bool settled(const struct weft_queue *queue)
+static bool open_is_decided(const struct weft_queue *queue)
 {
-	return host_queue_is_ready(queue) || queue->seen.state == WEFT_DEAD ||
-	       (failed_lane(queue) && !host_queue_has_link(queue));
+	return host_queue_is_ready(queue) || queue->snap.state == WEFT_DEAD ||
+	       (first_failed_pq(queue) && !host_queue_has_link(queue));
 }
 
-static void forget_failure(struct host_lane *lane)
+static void forget_failure(struct host_path_queue *pq)
 {
-	lane->open_rc = 0;
-	lane->open_status = 0;
-	lane->open_err.text[0] = '\0';
-	lane->generation = 0;
+	pq->open_rc = 0;
+	pq->open_status = 0;
+	pq->open_err.text[0] = '\0';
+	pq->generation = 0;
 }
 
 /* The controller has not yet forgotten an older queue of this id; or it has ended, and home, which is
  * about to notice, will connect anew: this is waited for like any I/O. */
-static bool may_pass(const struct host_lane *failed)
+static bool open_failure_is_transient(const struct host_path_queue *failed)
 {
 	return (failed->open_status & 0x7ff) == SC_GENERIC(CMD_SEQ_ERROR) ||
 	       (!failed->open_status && (failed->hung_up || failed->open_rc == -ECONNREFUSED));
 }
 
 /* true: it is worth another try. */
-static bool try_to_open(struct weft_queue *queue, int tries)
+static bool open_attempt(struct weft_queue *queue, int tries)
 {
-	struct host_lane *failed;
+	struct host_path_queue *failed;
 
 	if (tries)
 		usleep(OPEN_PAUSE_US << tries);
-	while ((failed = failed_lane(queue)))
+	while ((failed = first_failed_pq(queue)))
 		forget_failure(failed);
-	host_queue_look(queue);
-	while (!settled(queue))
+	host_queue_update(queue);
+	while (!open_is_decided(queue))
 		weft_reactor_turn(queue->reactor, -1);
-	failed = failed_lane(queue);
-	return failed && may_pass(failed);
+	failed = first_failed_pq(queue);
+	return failed && open_failure_is_transient(failed);
 }
 
 /* A path that has no queue for us, while others have, is that path's trouble. */
 static void retry_failed(struct weft_queue *queue)
 {
-	struct host_lane *failed;
+	struct host_path_queue *failed;
 
-	while ((failed = failed_lane(queue))) {
+	while ((failed = first_failed_pq(queue))) {
 		failed->open_rc = 0;
-		host_lane_retry(failed);
+		host_path_queue_retry_later(failed);
 	}
 }
 
 int weft_queue_open(struct weft_ctrl *ctrl, struct weft_queue **out, struct weft_err *err)
 {
 	struct weft_queue *queue = NULL;
-	struct host_lane *failed;
-	int rc = create(ctrl, &queue, err);
+	struct host_path_queue *failed;
+	int rc = create_queue(ctrl, &queue, err);
 
 	if (rc < 0)
 		return rc;
 	queue->opening = true;
 	for (int tries = 0; !host_queue_is_ready(queue) && tries < OPEN_TRIES; tries++)
-		if (!try_to_open(queue, tries))
+		if (!open_attempt(queue, tries))
 			break;
 	queue->opening = false;
 	if (host_queue_is_ready(queue)) {
@@ -160,10 +160,10 @@ int weft_queue_open(struct weft_ctrl *ctrl, struct weft_queue **out, struct weft
 		*out = queue;
 		return 0;
 	}
-	failed = failed_lane(queue);
+	failed = first_failed_pq(queue);
 	rc = failed ? failed->open_rc : -ENOTCONN;
 	weft_fail(err, rc, "I/O queue %u: %s", queue->qid,
-		  failed ? failed->open_err.text : queue->seen.why.text);
-	host_queue_end(queue);
+		  failed ? failed->open_err.text : queue->snap.why.text);
+	host_queue_destroy(queue);
 	return rc;
 }

@@ -27,10 +27,10 @@
 #define STEADY_NS UINT64_C(1000000000)
 
 /* Where I/O has another way, it goes there first; connecting anew is not what it waits for. */
-enum { ASIDE_MS = 2 };
+enum { OTHER_PATH_DELAY_MS = 2 };
 
 /* For an answer; and then in several turns: it may be this machine that is late. */
-enum { UNHEARD_MS = 3000, LISTEN_MS = 5, LISTENS = 6 };
+enum { ADMIN_CLOSE_MAX_MS = 3000, ADMIN_CLOSE_POLL_MS = 5, ADMIN_CLOSE_POLLS = 6 };
 
 enum event {
 	EV_UP,     /* set-up is through */
@@ -40,59 +40,59 @@ enum event {
 	EVENTS,
 };
 
-static void go_live(struct host_path *path);
-static void tear_down(struct host_path *path);
-static void pause_or_die(struct host_path *path);
-static void open_link(struct host_path *path);
+static void path_go_live(struct host_path *path);
+static void path_tear_down(struct host_path *path);
+static void path_retry_or_die(struct host_path *path);
+static void path_open_admin_link(struct host_path *path);
 
 static const struct {
 	enum weft_state next;
 	void (*action)(struct host_path *path); /* NULL: the event means nothing here */
-} table[WEFT_DEAD + 1][EVENTS] = {
+} path_transitions[WEFT_DEAD + 1][EVENTS] = {
 	[WEFT_CONNECTING] = {
-		[EV_UP] = { WEFT_LIVE, go_live },
-		[EV_BROKEN] = { WEFT_RESETTING, tear_down },
+		[EV_UP] = { WEFT_LIVE, path_go_live },
+		[EV_BROKEN] = { WEFT_RESETTING, path_tear_down },
 	},
 	[WEFT_LIVE] = {
-		[EV_BROKEN] = { WEFT_RESETTING, tear_down },
+		[EV_BROKEN] = { WEFT_RESETTING, path_tear_down },
 	},
 	[WEFT_RESETTING] = {
-		[EV_CLOSED] = { WEFT_RECONNECTING, pause_or_die },
+		[EV_CLOSED] = { WEFT_RECONNECTING, path_retry_or_die },
 	},
 	[WEFT_RECONNECTING] = {
-		[EV_RETRY] = { WEFT_RECONNECTING, open_link },
-		[EV_UP] = { WEFT_LIVE, go_live },
-		[EV_BROKEN] = { WEFT_RESETTING, tear_down },
+		[EV_RETRY] = { WEFT_RECONNECTING, path_open_admin_link },
+		[EV_UP] = { WEFT_LIVE, path_go_live },
+		[EV_BROKEN] = { WEFT_RESETTING, path_tear_down },
 	},
 };
 
 /* The one function that changes the state. */
-static void enter(struct host_path *path, enum weft_state state)
+static void path_set_state(struct host_path *path, enum weft_state state)
 {
 	path->state = state;
 	host_path_publish(path);
 }
 
-static void happen(struct host_path *path, enum event event)
+static void path_event(struct host_path *path, enum event event)
 {
 	enum weft_state now = path->state;
 
-	if (!table[now][event].action)
+	if (!path_transitions[now][event].action)
 		return;
-	enter(path, table[now][event].next);
-	table[now][event].action(path);
+	path_set_state(path, path_transitions[now][event].next);
+	path_transitions[now][event].action(path);
 }
 
 /* --- actions ---------------------------------------------------------------------------------- */
 
-static void go_live(struct host_path *path)
+static void path_go_live(struct host_path *path)
 {
 	path->live_ns = weft_reactor_now_ns(path->reactor);
 	path->why.text[0] = '\0';
 	host_keepalive_start(path);
 	host_aer_start(path);
-	host_fence_up(path);
-	host_user_pump(path->ctrl);
+	host_fence_path_up(path);
+	host_user_admin_pump(path->ctrl);
 }
 
 /* A target that takes us in and throws us out at once has not really come back. */
@@ -109,30 +109,30 @@ static void note_loss(struct host_path *path)
 	path->live_ns = 0;
 }
 
-static void tear_down(struct host_path *path)
+static void path_tear_down(struct host_path *path)
 {
 	note_loss(path);
 	weft_timer_stop(path->reactor, &path->poll);
 	weft_timer_stop(path->reactor, &path->retry);
-	weft_timer_stop(path->reactor, &path->listen);
+	weft_timer_stop(path->reactor, &path->admin_close_timer);
 	host_keepalive_stop(path);
 	host_aer_stop(path);
 	host_ana_stop(path);
 	host_scan_stop(path);
-	host_fence_lost(path);
+	host_fence_path_lost(path);
 	if (path->link)
 		weft_link_close(path->link, path->why_rc, "%s", path->why.text);
 	else
-		happen(path, EV_CLOSED);
+		path_event(path, EV_CLOSED);
 }
 
 static void die(struct host_path *path)
 {
-	enter(path, WEFT_DEAD);
-	host_fence_dead(path);
+	path_set_state(path, WEFT_DEAD);
+	host_fence_path_dead(path);
 }
 
-static uint64_t pause_ms(struct host_path *path)
+static uint64_t reconnect_delay_ms(struct host_path *path)
 {
 	const struct weft_options *o = &path->config.options;
 	uint64_t pause = o->reconnect_ms;
@@ -145,24 +145,24 @@ static uint64_t pause_ms(struct host_path *path)
 }
 
 /* Of loss_timeout, which is for those who wait for I/O. */
-static uint64_t left_ms(const struct host_path *path)
+static uint64_t loss_timeout_left_ms(const struct host_path *path)
 {
 	uint64_t lost_ms = (weft_reactor_now_ns(path->reactor) - path->lost_ns) / 1000000;
-	uint64_t most = path->ctrl->guide ? UINT64_MAX : path->config.options.loss_ms;
+	uint64_t most = path->ctrl->follower ? UINT64_MAX : path->config.options.loss_ms;
 
 	return lost_ms < most ? most - lost_ms : 0;
 }
 
 /* A controller that says "do not retry" to Connect means it. Where there is only one path, the
  * first attempt is the caller's to repeat. */
-static bool is_final(const struct host_path *path)
+static bool loss_is_final(const struct host_path *path)
 {
 	const struct weft_ctrl *ctrl = path->ctrl;
 
-	if (ctrl->guide)
+	if (ctrl->follower)
 		return false;
-	return path->refused || !left_ms(path) ||
-	       (!path->generation && host_path_is_alone(path) && weft_list_empty(&ctrl->guides));
+	return path->refused || !loss_timeout_left_ms(path) ||
+	       (!path->generation && host_path_is_only(path) && weft_list_empty(&ctrl->followers));
 }
 
 /* Another address of the name may work where this one does not answer. */
@@ -178,12 +178,12 @@ static bool next_address(struct host_path *path)
 	return true;
 }
 
-static void pause_or_die(struct host_path *path)
+static void path_retry_or_die(struct host_path *path)
 {
 	uint64_t pause;
 
 	if (path->stopping) {
-		host_path_over(path);
+		host_path_stopped(path);
 		return;
 	}
 	if (next_address(path)) {
@@ -191,16 +191,19 @@ static void pause_or_die(struct host_path *path)
 		return;
 	}
 	path->tried = true;
-	if (is_final(path)) {
+	if (loss_is_final(path)) {
 		die(path);
 		return;
 	}
 	host_path_publish(path);
-	pause = path->attempt++ ? pause_ms(path) : host_paths_another_lives(path) ? ASIDE_MS : 0;
-	weft_timer_set(path->reactor, &path->retry, pause < left_ms(path) ? pause : left_ms(path));
+	pause = path->attempt++                 ? reconnect_delay_ms(path) :
+		host_path_find_other_live(path) ? OTHER_PATH_DELAY_MS :
+						  0;
+	weft_timer_set(path->reactor, &path->retry,
+		       pause < loss_timeout_left_ms(path) ? pause : loss_timeout_left_ms(path));
 }
 
-static void open_link(struct host_path *path)
+static void path_open_admin_link(struct host_path *path)
 {
 	const struct host_config *config = &path->config;
 	struct weft_link_options options;
@@ -217,9 +220,9 @@ static void open_link(struct host_path *path)
 
 /* --- what happens ----------------------------------------------------------------------------- */
 
-static void on_retry(struct weft_timer *timer)
+static void path_on_retry_timer(struct weft_timer *timer)
 {
-	happen(container_of(timer, struct host_path, retry), EV_RETRY);
+	path_event(container_of(timer, struct host_path, retry), EV_RETRY);
 }
 
 void host_path_address(const struct host_path *path, char *text, size_t size)
@@ -229,19 +232,19 @@ void host_path_address(const struct host_path *path, char *text, size_t size)
 
 void host_path_start(struct host_path *path)
 {
-	path->retry.fn = on_retry;
-	open_link(path);
+	path->retry.fn = path_on_retry_timer;
+	path_open_admin_link(path);
 }
 
 void host_path_up(struct host_path *path)
 {
 	path->generation++;
 	path->tried = true;
-	happen(path, EV_UP);
+	path_event(path, EV_UP);
 }
 
 /* false: there is a cause already. */
-static bool note_cause(struct host_path *path, int rc, const char *fmt, va_list ap)
+static bool path_set_cause(struct host_path *path, int rc, const char *fmt, va_list ap)
 {
 	if (path->broken)
 		return false;
@@ -257,57 +260,57 @@ void host_path_broken(struct host_path *path, int rc, const char *fmt, ...)
 	va_list ap;
 
 	va_start(ap, fmt);
-	first = note_cause(path, rc, fmt, ap);
+	first = path_set_cause(path, rc, fmt, ap);
 	va_end(ap);
 	if (first)
-		happen(path, EV_BROKEN);
+		path_event(path, EV_BROKEN);
 }
 
-static void on_listen(struct weft_timer *timer)
+static void on_admin_close_timer(struct weft_timer *timer)
 {
-	struct host_path *path = container_of(timer, struct host_path, listen);
+	struct host_path *path = container_of(timer, struct host_path, admin_close_timer);
 
-	if (++path->listened < LISTENS)
-		weft_timer_set(path->reactor, timer, LISTEN_MS);
+	if (++path->admin_close_polls < ADMIN_CLOSE_POLLS)
+		weft_timer_set(path->reactor, timer, ADMIN_CLOSE_POLL_MS);
 	else
-		happen(path, EV_BROKEN);
+		path_event(path, EV_BROKEN);
 }
 
 /* It lives, unless it is about to close this queue as well. */
-static void on_sign_of_life(struct host_admin *a, int rc)
+static void on_admin_close_keepalive(struct host_admin *a, int rc)
 {
 	struct host_path *path = a->path;
 
-	if (weft_heap_has(&path->listen.node))
-		weft_timer_set(path->reactor, &path->listen, LISTEN_MS);
+	if (weft_heap_has(&path->admin_close_timer.node))
+		weft_timer_set(path->reactor, &path->admin_close_timer, ADMIN_CLOSE_POLL_MS);
 }
 
-static void listen_for_end(struct host_path *path)
+static void await_admin_close(struct host_path *path)
 {
-	struct host_admin *a = &path->listen_cmd;
+	struct host_admin *a = &path->admin_close_cmd;
 
-	path->listened = 0;
-	path->listen.fn = on_listen;
-	weft_timer_set(path->reactor, &path->listen, UNHEARD_MS);
+	path->admin_close_polls = 0;
+	path->admin_close_timer.fn = on_admin_close_timer;
+	weft_timer_set(path->reactor, &path->admin_close_timer, ADMIN_CLOSE_MAX_MS);
 	memset(a, 0, sizeof(*a));
 	a->name = "Keep Alive, as an I/O queue was closed";
-	a->done = on_sign_of_life;
+	a->done = on_admin_close_keepalive;
 	a->cmd.common.opcode = nvme_admin_keep_alive;
 	host_admin_start(path, a, 0);
 }
 
-void host_path_queue_ended(struct host_path *path, int rc, const char *fmt, ...)
+void host_path_io_link_closed(struct host_path *path, int rc, const char *fmt, ...)
 {
 	bool first;
 	va_list ap;
 
 	va_start(ap, fmt);
-	first = note_cause(path, rc, fmt, ap);
+	first = path_set_cause(path, rc, fmt, ap);
 	va_end(ap);
 	if (!first)
 		return;
 	host_path_publish(path); /* it is lost, whatever is heard */
-	listen_for_end(path);
+	await_admin_close(path);
 }
 
 void host_path_link_closed(struct host_path *path)
@@ -316,17 +319,17 @@ void host_path_link_closed(struct host_path *path)
 
 	path->hung_up = link->hung_up;
 	host_path_broken(path, link->rc, "%s", link->err.text);
-	happen(path, EV_BROKEN); /* it was listened for */
+	path_event(path, EV_BROKEN); /* it was listened for */
 	path->link = NULL;
 	host_admin_lost(path);
 	weft_link_free(link);
-	host_user_pump(path->ctrl);
-	happen(path, EV_CLOSED);
+	host_user_admin_pump(path->ctrl);
+	path_event(path, EV_CLOSED);
 }
 
 /* --- told to go ------------------------------------------------------------------------------- */
 
-static void shut_down(struct host_admin *a, int rc)
+static void on_shutdown_done(struct host_admin *a, int rc)
 {
 	if (!a->path->broken)
 		host_path_broken(a->path, -ESHUTDOWN, "disconnected");
@@ -340,9 +343,9 @@ void host_path_stop(struct host_path *path)
 	host_fence_stop(path);
 	weft_timer_stop(path->reactor, &path->retry);
 	if (path->state == WEFT_LIVE)
-		host_setup_shutdown(path, shut_down);
+		host_setup_shutdown(path, on_shutdown_done);
 	else if (path->link)
 		host_path_broken(path, -ESHUTDOWN, "disconnected");
 	else
-		host_path_over(path);
+		host_path_stopped(path);
 }

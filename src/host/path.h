@@ -112,13 +112,13 @@ void host_explain_connect(const struct host_config *config, const struct nvme_cq
 /* What queues see, under ctrl->lock. */
 struct host_published {
 	enum weft_state state;
-	bool lives;          /* … and is not about to be torn down */
-	unsigned generation; /* of the association */
-	unsigned over;       /* the newest of which nothing is left */
-	unsigned heard;      /* … nothing that came by a connection which its controller ended */
-	unsigned given_up;   /* the newest of which nobody has said that it is over */
-	bool tried;          /* the first attempt is over */
-	int rc;              /* of the last loss */
+	bool lives;                /* … and is not about to be torn down */
+	unsigned generation;       /* of the association */
+	unsigned ended_generation; /* the newest of which nothing is left */
+	unsigned peer_closed_generation; /* … nothing that came by a connection which its controller ended */
+	unsigned abandoned_generation; /* the newest of which nobody has said that it is over */
+	bool tried;                    /* the first attempt is over */
+	int rc;                        /* of the last loss */
 	struct weft_err why;
 	struct host_traits traits;
 	uint64_t reconnects, losses;
@@ -132,27 +132,27 @@ struct host_ana_group {
 	uint8_t state; /* enum nvme_ana_state */
 };
 
-enum { HOST_LOST_MAX = 32 };
+enum { HOST_LOST_ASSOCS_MAX = 32 };
 
 /* An association that was lost, and may not be over. */
-struct host_lost {
+struct host_lost_assoc {
 	unsigned first, last; /* generations that it stands for */
 	bool silent;          /* its controller may not know of the loss of all its connections */
 	uint16_t cntlid;      /* its controller */
 	uint8_t ciu;          /* 0: nobody can be asked about it */
 	uint64_t cirn;
-	uint64_t limit_ms; /* what it needs at most to end by itself … */
-	uint64_t until_ns; /* … and when that is over */
+	uint64_t fence_limit_ms; /* what it needs at most to end by itself … */
+	uint64_t until_ns;       /* … and when that is over */
 };
 
 struct host_fence {
-	unsigned generation;                  /* that was lost last */
-	struct host_lost lost[HOST_LOST_MAX]; /* oldest first */
+	unsigned generation;                               /* that was lost last */
+	struct host_lost_assoc lost[HOST_LOST_ASSOCS_MAX]; /* oldest first */
 	unsigned nlost;
-	bool asked;   /* a question about the oldest is in flight */
-	uint8_t mute; /* bits by index: paths whose controllers cannot tell of it */
-	struct weft_timer again, limit;
-	struct weft_timer patience; /* with those who are asked */
+	bool ccr_pending;    /* a question about the oldest is in flight */
+	uint8_t cannot_tell; /* bits by index: paths whose controllers cannot tell of it */
+	struct weft_timer retry_timer, limit;
+	struct weft_timer give_up_timer; /* with those who are asked */
 };
 
 struct host_path {
@@ -161,23 +161,23 @@ struct host_path {
 	struct host_config config;
 	struct sockaddr_storage addrs[HOST_ADDRS_MAX]; /* to be tried, until one has worked */
 	unsigned naddrs, addr;
-	unsigned id;    /* for the program; never used again */
-	char from[128]; /* the discovery service that told of it; "": it was given */
+	unsigned id;             /* for the program; never used again */
+	char discovered_by[128]; /* the discovery service that told of it; "": it was given */
 	struct weft_msg msg;
 
 	/* Under ctrl->lock. */
-	bool inserted, leaving;
-	bool adding;    /* somebody waits for its first attempt */
-	unsigned lanes; /* that lead here */
-	unsigned ready; /* of them, connected; of this association */
-	unsigned index; /* in ctrl->paths, and in what is kept per path elsewhere */
+	bool inserted, removing;
+	bool adding;          /* somebody waits for its first attempt */
+	unsigned path_queues; /* that lead here */
+	unsigned ready;       /* of them, connected; of this association */
+	unsigned index;       /* in ctrl->paths, and in what is kept per path elsewhere */
 	struct host_published pub;
 
-	atomic_bool traffic; /* a queue sent something: as good as a keep-alive */
-	atomic_bool heard;   /* something was answered since it is suspected */
+	atomic_bool traffic;  /* a queue sent something: as good as a keep-alive */
+	atomic_bool answered; /* something was answered since it is suspected */
 
 	enum weft_state state;
-	bool stopping, over, broken, tried;
+	bool stopping, stopped, broken, tried;
 	bool refused; /* Connect, with Do Not Retry */
 	unsigned generation;
 	struct weft_link *link; /* NULL: none */
@@ -185,9 +185,9 @@ struct host_path {
 	struct weft_err why; /* first cause of the loss under way */
 	int why_rc;
 	bool hung_up; /* … the admin queue's connection: the controller's doing, so it knows */
-	struct weft_timer listen;     /* an I/O queue's was, and this one may follow */
-	unsigned listened;            /* so often */
-	struct host_admin listen_cmd; /* asks for a sign of life meanwhile */
+	struct weft_timer admin_close_timer; /* an I/O queue's was, and this one may follow */
+	unsigned admin_close_polls;          /* so often */
+	struct host_admin admin_close_cmd;   /* asks for a sign of life meanwhile */
 	unsigned attempt;
 	unsigned random;           /* for the pauses */
 	uint64_t lost_ns, live_ns; /* since when; 0: never, not now */
@@ -199,7 +199,7 @@ struct host_path {
 	struct host_admin setup;
 	char *page; /* HOST_PAGE bytes for set-up */
 
-	struct weft_list admin_flying;
+	struct weft_list admin_inflight;
 	unsigned admin_users, aborts;
 	struct weft_task pump;
 	struct weft_timer admin_timer;
@@ -208,13 +208,13 @@ struct host_path {
 	struct host_admin keepalive_cmd;
 	bool keepalive_out;
 
-	struct host_admin probe_cmd; /* as this path is suspected, or another one is */
-	bool probing;                /* it is out */
-	struct weft_timer suspicion; /* until the next part of the time is over */
-	uint32_t part_ms;
-	uint64_t part_ns; /* when it is over */
-	unsigned parts;   /* in which another one answered, and this one did not */
-	unsigned answers; /* ctrl->answers, when this part began */
+	struct host_admin probe_cmd;   /* as this path is suspected, or another one is */
+	bool probing;                  /* it is out */
+	struct weft_timer probe_timer; /* until the next part of the time is over */
+	uint32_t probe_interval_ms;
+	uint64_t probe_interval_end_ns; /* when it is over */
+	unsigned probe_misses;          /* in which another one answered, and this one did not */
+	unsigned probe_answers;         /* ctrl->answers, when this part began */
 
 	struct host_aer {
 		struct host_admin cmd, log;
@@ -223,34 +223,34 @@ struct host_path {
 		bool read; /* its log page is there */
 	} aers[HOST_AERS];
 	bool changed_read; /* the program has read what changed: the next event does not tell all */
-	struct host_budget aer_budget;
+	struct host_ratelimit aer_ratelimit;
 	struct weft_timer aer_timer; /* until there is some of it */
 	char *aer_page;              /* HOST_AERS times HOST_PAGE bytes */
 
 	struct host_ana {
 		struct host_admin cmd;
 		struct weft_timer timer; /* until it is read again */
-		struct host_budget budget;
+		struct host_ratelimit ratelimit;
 		bool reading, for_setup;
 		bool due;           /* @timer: it is to be read, not just looked at again */
-		bool again;         /* when it has been read */
+		bool reread;        /* when it has been read */
 		uint64_t change_ns; /* since a group is in change; 0: none is */
 		char *page;
 		size_t size;
 		struct host_ana_group *groups; /* under ctrl->lock; NULL: it has none */
 		unsigned ngroups;
-		unsigned begun, taken_in; /* reads of the page; under ctrl->lock */
-		bool news; /* an event says that the page changed; under ctrl->lock */
+		unsigned reads_begun, reads_applied; /* reads of the page; under ctrl->lock */
+		bool change_notified; /* an event says that the page changed; under ctrl->lock */
 	} ana;
 
 	struct host_fence fence;
 
 	struct host_admin scan;
 	uint32_t scan_nsid;
-	bool scanning, scan_for_setup, scan_tells;
+	bool scanning, scan_for_setup, scan_notify;
 	char *scan_page;
-	struct weft_timer scan_again; /* at those that could not be looked at */
-	uint32_t scan_pause_ms;       /* before that */
+	struct weft_timer scan_retry_timer; /* at those that could not be looked at */
+	uint32_t scan_retry_ms;             /* before that */
 };
 
 /* path.c */
@@ -262,10 +262,10 @@ void host_path_up(struct host_path *path); /* set-up is through */
 void host_path_broken(struct host_path *path, int rc, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4)));
 /* … because its controller has ended an I/O queue's connection. */
-void host_path_queue_ended(struct host_path *path, int rc, const char *fmt, ...)
+void host_path_io_link_closed(struct host_path *path, int rc, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4)));
 void host_path_link_closed(struct host_path *path);
-/* For good, with an orderly shutdown if there is a connection; host_path_over() follows. */
+/* For good, with an orderly shutdown if there is a connection; host_path_stopped() follows. */
 void host_path_stop(struct host_path *path);
 
 /* setup.c */
@@ -291,14 +291,14 @@ void host_ana_setup(struct host_path *path);   /* reads the page, then namespace
 void host_ana_read(struct host_path *path);    /* again */
 void host_ana_changed(struct host_path *path); /* its controller says so */
 void host_ana_stop(struct host_path *path);
-void host_ana_forget(struct host_path *path);
+void host_ana_free(struct host_path *path);
 /* Under ctrl->lock: what the page said of @group; 0: the namespace has none. */
 uint8_t host_ana_state(const struct host_path *path, uint32_t group);
 
 /* fence.c */
-void host_fence_lost(struct host_path *path);
-void host_fence_up(struct host_path *path);
-void host_fence_dead(struct host_path *path);
+void host_fence_path_lost(struct host_path *path);
+void host_fence_path_up(struct host_path *path);
+void host_fence_path_dead(struct host_path *path);
 void host_fence_stop(struct host_path *path);
 
 /* scan.c */

@@ -46,7 +46,7 @@ static bool is_better(enum weft_state a, enum weft_state b)
 }
 
 /* Under ctrl->lock. What was last known of a controller stays while none of its paths lives. */
-void host_paths_combine(struct weft_ctrl *ctrl)
+void host_ctrl_merge_paths(struct weft_ctrl *ctrl)
 {
 	struct host_published *all = &ctrl->pub;
 	unsigned live = 0;
@@ -102,26 +102,26 @@ static void publish_one(struct host_path *path)
 }
 
 /* Under ctrl->lock. Those that leave do not count. */
-static unsigned count(const struct weft_ctrl *ctrl)
+static unsigned count_paths(const struct weft_ctrl *ctrl)
 {
 	unsigned n = 0;
 
 	for (unsigned i = 0; i < HOST_PATHS_MAX; i++)
-		n += ctrl->paths[i] && !ctrl->paths[i]->leaving;
+		n += ctrl->paths[i] && !ctrl->paths[i]->removing;
 	return n;
 }
 
-bool host_path_is_alone(const struct host_path *path)
+bool host_path_is_only(const struct host_path *path)
 {
 	bool alone;
 
 	pthread_mutex_lock(&path->ctrl->lock);
-	alone = count(path->ctrl) == 1;
+	alone = count_paths(path->ctrl) == 1;
 	pthread_mutex_unlock(&path->ctrl->lock);
 	return alone;
 }
 
-struct host_path *host_paths_another_lives(const struct host_path *path)
+struct host_path *host_path_find_other_live(const struct host_path *path)
 {
 	struct host_path *const *paths = path->ctrl->paths;
 
@@ -132,8 +132,8 @@ struct host_path *host_paths_another_lives(const struct host_path *path)
 	return NULL;
 }
 
-static void tell_program(const struct host_path *path, enum weft_event_kind kind,
-			 enum weft_state state)
+static void push_path_event(const struct host_path *path, enum weft_event_kind kind,
+			    enum weft_state state)
 {
 	bool lives = state == WEFT_LIVE, one = kind == WEFT_EVENT_PATH;
 
@@ -143,12 +143,12 @@ static void tell_program(const struct host_path *path, enum weft_event_kind kind
 }
 
 /* Under ctrl->lock. */
-void host_paths_wake(struct weft_ctrl *ctrl)
+void host_ctrl_wake_all(struct weft_ctrl *ctrl)
 {
 	struct weft_queue *queue;
 
-	weft_list_for_each(queue, &ctrl->queues, link_in_ctrl)
-		host_queue_tell(queue);
+	weft_list_for_each(queue, &ctrl->queues, ctrl_link)
+		host_queue_post_update(queue);
 	pthread_cond_broadcast(&ctrl->changed);
 }
 
@@ -159,23 +159,23 @@ void host_path_publish(struct host_path *path)
 	bool alone;
 
 	pthread_mutex_lock(&ctrl->lock);
-	alone = count(ctrl) == 1;
+	alone = count_paths(ctrl) == 1;
 	before = ctrl->pub.state;
 	path_before = path->pub.state;
 	publish_one(path);
-	host_paths_combine(ctrl);
+	host_ctrl_merge_paths(ctrl);
 	host_access_update(ctrl);
 	now = ctrl->pub.state;
-	host_paths_wake(ctrl);
+	host_ctrl_wake_all(ctrl);
 	pthread_mutex_unlock(&ctrl->lock);
 	if (path_before != path->state && !alone)
-		tell_program(path, WEFT_EVENT_PATH, path->state);
+		push_path_event(path, WEFT_EVENT_PATH, path->state);
 	/* That the first connection lives, weft_connect() says. */
 	if (now != before && before != WEFT_CONNECTING)
-		tell_program(path, WEFT_EVENT_STATE, now);
+		push_path_event(path, WEFT_EVENT_STATE, now);
 	if (now == WEFT_DEAD)
-		host_user_fail_waiting(ctrl, path->why_rc);
-	host_review_soon(ctrl);
-	if (ctrl->guide)
-		host_guide_look(ctrl->guide);
+		host_user_admin_fail_waiting(ctrl, path->why_rc);
+	host_paths_reconcile_soon(ctrl);
+	if (ctrl->follower)
+		host_follower_update(ctrl->follower);
 }

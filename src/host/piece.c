@@ -94,17 +94,17 @@ static void take_data(struct weft_slot *slot, struct weft_cmd *cmd, uint64_t len
 
 void cmd_fill_piece(struct weft_cmd *cmd, const struct host_traits *traits, struct weft_slot *slot)
 {
-	const struct host_rule *rule = host_rule(cmd->op);
+	const struct host_op_desc *desc = host_op_desc(cmd->op);
 	struct cmd_priv *p = cmd_priv(cmd);
 	uint64_t at = cmd->offset + p->issued, len = 1;
 
-	slot->cmd.common.opcode = rule->opcode;
+	slot->cmd.common.opcode = desc->opcode;
 	if (cmd->ns)
 		slot->cmd.common.nsid = cpu_to_le32(cmd->ns->nsid);
-	if (rule->shape == SHAPE_RAW)
+	if (desc->shape == SHAPE_RAW)
 		fill_raw(slot, cmd);
-	if (rule->shape == SHAPE_DATA || rule->shape == SHAPE_RANGE) {
-		len = host_rule_piece_max(traits, cmd);
+	if (desc->shape == SHAPE_DATA || desc->shape == SHAPE_RANGE) {
+		len = host_cmd_piece_max(traits, cmd);
 		if (len > cmd->length - p->issued)
 			len = cmd->length - p->issued;
 		if (cmd->op == WEFT_TRIM)
@@ -113,7 +113,7 @@ void cmd_fill_piece(struct weft_cmd *cmd, const struct host_traits *traits, stru
 			fill_copy(slot, cmd, at, len);
 		else
 			fill_range(slot, cmd, at, len);
-		if (rule->shape == SHAPE_DATA)
+		if (desc->shape == SHAPE_DATA)
 			take_data(slot, cmd, len);
 	}
 	p->issued += len;

@@ -21,15 +21,15 @@
 
 enum { PARTS = 8 };
 
-static void on_answer(struct host_admin *a, int rc)
+static void probe_on_answer(struct host_admin *a, int rc)
 {
 	a->path->probing = false;
 	if (rc == 0)
-		a->path->ctrl->answers++;
-	weft_timer_stop(a->path->reactor, &a->path->suspicion);
+		a->path->ctrl->probe_answers++;
+	weft_timer_stop(a->path->reactor, &a->path->probe_timer);
 }
 
-static void send_one(struct host_path *path)
+static void send_probe(struct host_path *path)
 {
 	struct host_admin *a = &path->probe_cmd;
 
@@ -37,59 +37,61 @@ static void send_one(struct host_path *path)
 		return;
 	memset(a, 0, sizeof(*a));
 	a->name = "Keep Alive, as a command takes unusually long";
-	a->done = on_answer;
+	a->done = probe_on_answer;
 	a->cmd.common.opcode = nvme_admin_keep_alive;
 	path->probing = true;
 	host_admin_start(path, a, 0);
 }
 
 /* Of a part that was a little late the next one makes up. */
-static uint64_t next_part_ms(struct host_path *path)
+static uint64_t next_probe_interval_ms(struct host_path *path)
 {
-	uint64_t now = weft_reactor_now_ns(path->reactor), part_ns = path->part_ms * NS_PER_MS;
+	uint64_t now = weft_reactor_now_ns(path->reactor),
+		 probe_interval_end_ns = path->probe_interval_ms * NS_PER_MS;
 
-	path->part_ns += part_ns;
-	if (path->part_ns <= now)
-		path->part_ns = now + part_ns;
-	return (path->part_ns - now + NS_PER_MS - 1) / NS_PER_MS;
+	path->probe_interval_end_ns += probe_interval_end_ns;
+	if (path->probe_interval_end_ns <= now)
+		path->probe_interval_end_ns = now + probe_interval_end_ns;
+	return (path->probe_interval_end_ns - now + NS_PER_MS - 1) / NS_PER_MS;
 }
 
-static void next_part(struct host_path *path)
+static void start_probe_interval(struct host_path *path)
 {
-	path->answers = path->ctrl->answers;
+	path->probe_answers = path->ctrl->probe_answers;
 	for (unsigned i = 0; i < HOST_PATHS_MAX; i++) {
 		struct host_path *other = path->ctrl->paths[i];
 
 		if (other && other != path && other->state == WEFT_LIVE && !other->broken)
-			send_one(other);
+			send_probe(other);
 	}
-	weft_timer_set(path->reactor, &path->suspicion, next_part_ms(path));
+	weft_timer_set(path->reactor, &path->probe_timer, next_probe_interval_ms(path));
 }
 
-static void on_part(struct weft_timer *timer)
+static void on_probe_interval(struct weft_timer *timer)
 {
-	struct host_path *path = container_of(timer, struct host_path, suspicion);
+	struct host_path *path = container_of(timer, struct host_path, probe_timer);
 
-	if (atomic_load(&path->heard) || path->broken || !host_paths_another_lives(path))
+	if (atomic_load(&path->answered) || path->broken || !host_path_find_other_live(path))
 		return;
-	path->parts += path->ctrl->answers != path->answers;
-	if (path->parts < PARTS)
-		next_part(path);
+	path->probe_misses += path->ctrl->probe_answers != path->probe_answers;
+	if (path->probe_misses < PARTS)
+		start_probe_interval(path);
 	else
 		host_path_broken(path, -ETIMEDOUT, "%s: no answer in time", path->probe_cmd.name);
 }
 
 void host_probe(struct host_path *path, uint32_t timeout_ms)
 {
-	if (weft_heap_has(&path->suspicion.node) || path->broken || !host_paths_another_lives(path))
+	if (weft_heap_has(&path->probe_timer.node) || path->broken ||
+	    !host_path_find_other_live(path))
 		return;
-	send_one(path);
+	send_probe(path);
 	if (!path->probing)
 		return; /* there is no room for it */
-	atomic_store(&path->heard, false);
-	path->parts = 0;
-	path->part_ms = timeout_ms > PARTS ? timeout_ms / PARTS : 1;
-	path->part_ns = weft_reactor_now_ns(path->reactor);
-	path->suspicion.fn = on_part;
-	next_part(path);
+	atomic_store(&path->answered, false);
+	path->probe_misses = 0;
+	path->probe_interval_ms = timeout_ms > PARTS ? timeout_ms / PARTS : 1;
+	path->probe_interval_end_ns = weft_reactor_now_ns(path->reactor);
+	path->probe_timer.fn = on_probe_interval;
+	start_probe_interval(path);
 }

@@ -8,59 +8,59 @@
 
 #include "host/cmd.h"
 
-static bool is_asking(const struct weft_queue *queue)
+static bool has_pending_request(const struct weft_queue *queue)
 {
-	for (unsigned i = 0; i < queue->nlanes; i++)
-		if (queue->lanes[i] && queue->lanes[i]->ask.posted)
+	for (unsigned i = 0; i < queue->npath_queues; i++)
+		if (queue->path_queues[i] && queue->path_queues[i]->request.posted)
 			return true;
 	return false;
 }
 
-static void resign(struct weft_queue *queue)
+static void unregister_queue(struct weft_queue *queue)
 {
 	struct weft_ctrl *ctrl = queue->ctrl;
 	unsigned bit = queue->qid - 1u;
 
 	pthread_mutex_lock(&ctrl->lock);
-	weft_list_remove(&queue->link_in_ctrl);
+	weft_list_remove(&queue->ctrl_link);
 	ctrl->qids[bit / 64] &= ~(UINT64_C(1) << bit % 64);
-	while (is_asking(queue))
+	while (has_pending_request(queue))
 		pthread_cond_wait(&ctrl->changed, &ctrl->lock);
-	for (unsigned i = 0; i < queue->nlanes; i++)
-		if (queue->lanes[i])
-			host_path_let_go(queue->lanes[i]->path);
+	for (unsigned i = 0; i < queue->npath_queues; i++)
+		if (queue->path_queues[i])
+			host_path_put(queue->path_queues[i]->path);
 	pthread_mutex_unlock(&ctrl->lock);
 }
 
 static void free_queue(struct weft_queue *queue)
 {
-	weft_timer_stop(queue->reactor, &queue->again);
-	weft_task_cancel(&queue->go_on);
+	weft_timer_stop(queue->reactor, &queue->retry_timer);
+	weft_task_cancel(&queue->issue_task);
 	weft_reactor_destroy(queue->reactor);
 	weft_region_view_end(&queue->regions);
-	for (unsigned i = 0; i < queue->nlanes; i++)
-		free(queue->lanes[i]);
+	for (unsigned i = 0; i < queue->npath_queues; i++)
+		free(queue->path_queues[i]);
 	free(queue);
 }
 
 bool host_queue_has_link(const struct weft_queue *queue)
 {
-	for (unsigned i = 0; i < queue->nlanes; i++)
-		if (queue->lanes[i] && queue->lanes[i]->link)
+	for (unsigned i = 0; i < queue->npath_queues; i++)
+		if (queue->path_queues[i] && queue->path_queues[i]->link)
 			return true;
 	return false;
 }
 
-void host_queue_end(struct weft_queue *queue)
+void host_queue_destroy(struct weft_queue *queue)
 {
 	queue->closing = true;
-	for (unsigned i = 0; i < queue->nlanes; i++)
-		if (queue->lanes[i])
-			host_lane_close(queue->lanes[i]);
+	for (unsigned i = 0; i < queue->npath_queues; i++)
+		if (queue->path_queues[i])
+			host_path_queue_close(queue->path_queues[i]);
 	while (host_queue_has_link(queue))
 		weft_reactor_turn(queue->reactor, -1);
-	resign(queue);
-	while (atomic_load(&queue->look_posted))
+	unregister_queue(queue);
+	while (atomic_load(&queue->update_posted))
 		weft_reactor_turn(queue->reactor, 0);
 	free_queue(queue);
 }
@@ -70,95 +70,95 @@ void weft_queue_close(struct weft_queue *queue)
 	if (!queue)
 		return;
 	assert(!queue->pending);
-	host_queue_end(queue);
+	host_queue_destroy(queue);
 }
 
 /* --- what home says --------------------------------------------------------------------------- */
 
 /* Under ctrl->lock. A path that has never lived has nothing to lead to. */
-static void see_path(struct weft_queue *queue, unsigned i, struct host_path *path)
+static void snapshot_path(struct weft_queue *queue, unsigned i, struct host_path *path)
 {
-	if (!queue->lanes[i] && path->pub.generation && !path->leaving) {
-		queue->lanes[i] = host_lane_create(queue, path);
-		path->lanes += queue->lanes[i] != NULL;
-		queue->nlanes = queue->nlanes > i ? queue->nlanes : i + 1;
+	if (!queue->path_queues[i] && path->pub.generation && !path->removing) {
+		queue->path_queues[i] = host_path_queue_create(queue, path);
+		path->path_queues += queue->path_queues[i] != NULL;
+		queue->npath_queues = queue->npath_queues > i ? queue->npath_queues : i + 1;
 	}
-	if (queue->lanes[i]) {
-		queue->lanes[i]->seen = path->pub;
-		queue->lanes[i]->leaving = path->leaving;
+	if (queue->path_queues[i]) {
+		queue->path_queues[i]->snap = path->pub;
+		queue->path_queues[i]->removing = path->removing;
 	}
 }
 
-static void see(struct weft_queue *queue)
+static void snapshot_ctrl(struct weft_queue *queue)
 {
 	struct weft_ctrl *ctrl = queue->ctrl;
 
 	pthread_mutex_lock(&ctrl->lock);
-	queue->seen = ctrl->pub;
+	queue->snap = ctrl->pub;
 	for (unsigned i = 0; i < HOST_PATHS_MAX; i++)
 		if (ctrl->paths[i])
-			see_path(queue, i, ctrl->paths[i]);
+			snapshot_path(queue, i, ctrl->paths[i]);
 	pthread_mutex_unlock(&ctrl->lock);
 }
 
-static bool is_unused(const struct host_lane *lane)
+static bool is_unused(const struct host_path_queue *pq)
 {
-	return lane->leaving && !lane->link && weft_list_empty(&lane->held);
+	return pq->removing && !pq->link && weft_list_empty(&pq->fenced);
 }
 
 /* Of a path that leaves; not while home owes it an answer. */
-static void drop_lane(struct weft_queue *queue, unsigned i)
+static void free_pq_if_unused(struct weft_queue *queue, unsigned i)
 {
-	struct host_lane *lane = queue->lanes[i];
+	struct host_path_queue *pq = queue->path_queues[i];
 
 	pthread_mutex_lock(&queue->ctrl->lock);
-	if (!lane->ask.posted) {
-		host_path_let_go(lane->path);
-		queue->lanes[i] = NULL;
+	if (!pq->request.posted) {
+		host_path_put(pq->path);
+		queue->path_queues[i] = NULL;
 	}
 	pthread_mutex_unlock(&queue->ctrl->lock);
-	if (queue->lanes[i])
+	if (queue->path_queues[i])
 		return;
-	weft_timer_stop(queue->reactor, &lane->setup);
-	free(lane);
+	weft_timer_stop(queue->reactor, &pq->setup);
+	free(pq);
 }
 
 bool host_queue_is_ready(const struct weft_queue *queue)
 {
-	for (unsigned i = 0; i < queue->nlanes; i++)
-		if (queue->lanes[i] && queue->lanes[i]->ready)
+	for (unsigned i = 0; i < queue->npath_queues; i++)
+		if (queue->path_queues[i] && queue->path_queues[i]->ready)
 			return true;
 	return false;
 }
 
-void host_queue_look(struct weft_queue *queue)
+void host_queue_update(struct weft_queue *queue)
 {
-	see(queue);
-	for (unsigned i = 0; i < queue->nlanes; i++) {
-		if (queue->lanes[i])
-			host_lane_follow(queue->lanes[i]);
-		if (queue->lanes[i] && is_unused(queue->lanes[i]))
-			drop_lane(queue, i);
+	snapshot_ctrl(queue);
+	for (unsigned i = 0; i < queue->npath_queues; i++) {
+		if (queue->path_queues[i])
+			host_path_queue_update(queue->path_queues[i]);
+		if (queue->path_queues[i] && is_unused(queue->path_queues[i]))
+			free_pq_if_unused(queue, i);
 	}
-	if (queue->seen.state == WEFT_DEAD && !host_queue_has_link(queue))
-		host_fail_all(queue, -ENOTCONN);
+	if (queue->snap.state == WEFT_DEAD && !host_queue_has_link(queue))
+		host_queue_fail_all(queue, -ENOTCONN);
 	else
-		host_unstick(queue);
+		host_kick_requeue(queue);
 }
 
-static void on_look(struct weft_msg *msg)
+static void on_update_msg(struct weft_msg *msg)
 {
-	struct weft_queue *queue = container_of(msg, struct weft_queue, look);
+	struct weft_queue *queue = container_of(msg, struct weft_queue, update_msg);
 
-	atomic_store(&queue->look_posted, false);
+	atomic_store(&queue->update_posted, false);
 	if (!queue->closing)
-		host_queue_look(queue);
+		host_queue_update(queue);
 }
 
-void host_queue_tell(struct weft_queue *queue)
+void host_queue_post_update(struct weft_queue *queue)
 {
-	if (atomic_exchange(&queue->look_posted, true))
+	if (atomic_exchange(&queue->update_posted, true))
 		return;
-	queue->look.fn = on_look;
-	weft_reactor_post(queue->reactor, &queue->look);
+	queue->update_msg.fn = on_update_msg;
+	weft_reactor_post(queue->reactor, &queue->update_msg);
 }

@@ -6,7 +6,7 @@
 
 #include <errno.h>
 
-const struct host_rule host_rules[HOST_RULES] = {
+const struct host_op_desc host_op_descs[HOST_OP_DESCS] = {
 	[WEFT_READ] = { "Read", nvme_cmd_read, SHAPE_DATA, false, true, 0, 0 },
 	[WEFT_WRITE] = { "Write", nvme_cmd_write, SHAPE_DATA, true, true, 0, WEFT_FUA },
 	[WEFT_FLUSH] = { "Flush", nvme_cmd_flush, SHAPE_NONE, false, true, 0, 0 },
@@ -25,20 +25,20 @@ const struct host_rule host_rules[HOST_RULES] = {
 	[WEFT_RAW] = { "command", 0, SHAPE_RAW, false, false, 0, WEFT_IDEMPOTENT },
 };
 
-bool host_rule_again(const struct weft_cmd *cmd)
+bool host_cmd_is_idempotent(const struct weft_cmd *cmd)
 {
-	return host_rules[cmd->op].again || cmd->flags & WEFT_IDEMPOTENT;
+	return host_op_descs[cmd->op].idempotent || cmd->flags & WEFT_IDEMPOTENT;
 }
 
 /* What a raw command does is not known. */
-bool host_rule_may_write(const struct weft_cmd *cmd)
+bool host_cmd_may_write(const struct weft_cmd *cmd)
 {
-	return host_rules[cmd->op].writes || cmd->op == WEFT_RAW;
+	return host_op_descs[cmd->op].writes || cmd->op == WEFT_RAW;
 }
 
-bool host_rule_may_be_refused(const struct weft_cmd *cmd)
+bool host_cmd_may_retry_refused(const struct weft_cmd *cmd)
 {
-	return cmd->op != WEFT_RAW || host_rule_again(cmd);
+	return cmd->op != WEFT_RAW || host_cmd_is_idempotent(cmd);
 }
 
 static uint64_t iov_length(const struct weft_cmd *cmd)
@@ -66,8 +66,8 @@ static int check_inside(const struct weft_ns *ns, uint64_t offset, uint64_t leng
 	return offset > size || length > size - offset ? -ERANGE : 0;
 }
 
-static int check_range(const struct host_traits *traits, const struct weft_cmd *cmd,
-		       const struct host_rule *rule)
+static int check_cmd_range(const struct host_traits *traits, const struct weft_cmd *cmd,
+			   const struct host_op_desc *desc)
 {
 	int rc = check_inside(cmd->ns, cmd->offset, cmd->length);
 
@@ -75,66 +75,66 @@ static int check_range(const struct host_traits *traits, const struct weft_cmd *
 		rc = check_inside(cmd->ns, cmd->copy_from, cmd->length);
 	if (rc < 0)
 		return rc;
-	if (rule->shape == SHAPE_DATA && iov_length(cmd) < cmd->length)
+	if (desc->shape == SHAPE_DATA && iov_length(cmd) < cmd->length)
 		return -EINVAL;
-	if (rule->shape != SHAPE_FUSED)
+	if (desc->shape != SHAPE_FUSED)
 		return 0;
 	if (cmd->length > traits->transfer_max)
 		return -EMSGSIZE;
 	return iov_length(cmd) / 2 < cmd->length ? -EINVAL : 0;
 }
 
-int host_rule_check(const struct host_traits *traits, const struct weft_cmd *cmd)
+int host_cmd_check(const struct host_traits *traits, const struct weft_cmd *cmd)
 {
-	const struct host_rule *rule = host_rule(cmd->op);
+	const struct host_op_desc *desc = host_op_desc(cmd->op);
 	int rc;
 
-	if (!rule || cmd->flags & ~rule->flags || cmd->iovcnt < 0)
+	if (!desc || cmd->flags & ~desc->flags || cmd->iovcnt < 0)
 		return -EINVAL;
-	if (rule->shape == SHAPE_RAW)
+	if (desc->shape == SHAPE_RAW)
 		return check_raw(traits, cmd);
 	if (!cmd->ns)
 		return -EINVAL;
 	rc = atomic_load_explicit(&cmd->ns->rc, memory_order_relaxed);
 	if (rc < 0)
 		return rc;
-	if (rule->writes && cmd->ns->read_only)
+	if (desc->writes && cmd->ns->read_only)
 		return -EROFS;
-	if (rule->oncs && !(traits->oncs & rule->oncs))
+	if (desc->oncs && !(traits->oncs & desc->oncs))
 		return -EOPNOTSUPP;
-	if (rule->shape == SHAPE_FUSED && (!(traits->fuses & 1) || traits->depth < 2))
+	if (desc->shape == SHAPE_FUSED && (!(traits->fuses & 1) || traits->depth < 2))
 		return -EOPNOTSUPP;
-	return rule->shape == SHAPE_NONE ? 0 : check_range(traits, cmd, rule);
+	return desc->shape == SHAPE_NONE ? 0 : check_cmd_range(traits, cmd, desc);
 }
 
-static uint64_t least(uint64_t a, uint64_t b)
+static uint64_t min_bytes(uint64_t a, uint64_t b)
 {
 	return a < b ? a : b;
 }
 
-static uint64_t limit_of(const struct host_traits *traits, const struct weft_cmd *cmd)
+static uint64_t op_max_bytes(const struct host_traits *traits, const struct weft_cmd *cmd)
 {
 	unsigned shift = cmd->ns->block_shift;
 	uint64_t by_nlb = UINT64_C(65536) << shift; /* NLB has 16 bits, 0's based */
 
 	switch (cmd->op) {
 	case WEFT_ZERO:
-		return least(by_nlb, traits->zero_max);
+		return min_bytes(by_nlb, traits->zero_max);
 	case WEFT_VERIFY:
-		return least(by_nlb, traits->verify_max);
+		return min_bytes(by_nlb, traits->verify_max);
 	case WEFT_TRIM:
 		return traits->trim_blocks << shift;
 	case WEFT_COPY:
-		return least(by_nlb, cmd->ns->copy_max);
+		return min_bytes(by_nlb, cmd->ns->copy_max);
 	default:
-		return least(by_nlb, traits->transfer_max);
+		return min_bytes(by_nlb, traits->transfer_max);
 	}
 }
 
 /* Whole blocks, and at least one: a namespace whose blocks do not fit is not opened. */
-uint64_t host_rule_piece_max(const struct host_traits *traits, const struct weft_cmd *cmd)
+uint64_t host_cmd_piece_max(const struct host_traits *traits, const struct weft_cmd *cmd)
 {
-	uint64_t block = UINT64_C(1) << cmd->ns->block_shift, limit = limit_of(traits, cmd);
+	uint64_t block = UINT64_C(1) << cmd->ns->block_shift, limit = op_max_bytes(traits, cmd);
 
 	return limit < block ? block : limit & ~(block - 1);
 }

@@ -12,35 +12,35 @@ enum host_shape {
 	SHAPE_RAW,
 };
 
-struct host_rule {
+struct host_op_desc {
 	const char *name;
 	uint8_t opcode;
 	enum host_shape shape;
-	bool writes;    /* not on a read-only namespace */
-	bool again;     /* doing it twice is the same as doing it once */
-	uint16_t oncs;  /* bit that the controller must have set */
-	unsigned flags; /* that it takes */
+	bool writes;     /* not on a read-only namespace */
+	bool idempotent; /* doing it twice is the same as doing it once */
+	uint16_t oncs;   /* bit that the controller must have set */
+	unsigned flags;  /* that it takes */
 };
 
-enum { HOST_RULES = WEFT_RAW + 1 };
-extern const struct host_rule host_rules[HOST_RULES];
+enum { HOST_OP_DESCS = WEFT_RAW + 1 };
+extern const struct host_op_desc host_op_descs[HOST_OP_DESCS];
 
 /* NULL: there is no such operation. */
-static inline const struct host_rule *host_rule(enum weft_op_code op)
+static inline const struct host_op_desc *host_op_desc(enum weft_op_code op)
 {
-	return (unsigned)op < HOST_RULES ? &host_rules[op] : NULL;
+	return (unsigned)op < HOST_OP_DESCS ? &host_op_descs[op] : NULL;
 }
 
 /* Doing @cmd twice is the same as doing it once. */
-bool host_rule_again(const struct weft_cmd *cmd);
+bool host_cmd_is_idempotent(const struct weft_cmd *cmd);
 /* @cmd may change data: when its connection is lost, nobody knows whether it did. */
-bool host_rule_may_write(const struct weft_cmd *cmd);
+bool host_cmd_may_write(const struct weft_cmd *cmd);
 /* @cmd may be sent again when it was refused at the door: that is no deed, but who submits a raw
  * command gets every status, unless it says that it may be done twice. */
-bool host_rule_may_be_refused(const struct weft_cmd *cmd);
+bool host_cmd_may_retry_refused(const struct weft_cmd *cmd);
 /* 0, or why @cmd cannot be submitted. */
-int host_rule_check(const struct host_traits *traits, const struct weft_cmd *cmd);
+int host_cmd_check(const struct host_traits *traits, const struct weft_cmd *cmd);
 /* Bytes that one NVMe command of this kind may cover. */
-uint64_t host_rule_piece_max(const struct host_traits *traits, const struct weft_cmd *cmd);
+uint64_t host_cmd_piece_max(const struct host_traits *traits, const struct weft_cmd *cmd);
 
 #endif

@@ -14,21 +14,22 @@
 
 enum { POLL_MS = 20 }; /* before a step is repeated */
 
-static void run_step(struct host_path *path);
+static void setup_send_step(struct host_path *path);
 
-static void next_step(struct host_path *path)
+static void setup_next_step(struct host_path *path)
 {
 	do {
 		path->step++;
-	} while (path->step < host_nsteps && host_steps[path->step].io_only &&
+	} while (path->step < host_setup_nsteps && host_setup_steps[path->step].io_only &&
 		 path->traits.discovery);
-	if (path->step < host_nsteps)
-		run_step(path);
+	if (path->step < host_setup_nsteps)
+		setup_send_step(path);
 	else
 		host_ana_setup(path); /* ends with host_path_up() */
 }
 
-static void refused(struct host_path *path, const struct host_step *step, uint16_t status)
+static void setup_refused(struct host_path *path, const struct host_setup_step *step,
+			  uint16_t status)
 {
 	struct weft_err why = { "" };
 	int rc;
@@ -40,51 +41,51 @@ static void refused(struct host_path *path, const struct host_step *step, uint16
 	host_path_broken(path, rc, "%s", why.text);
 }
 
-static void on_answer(struct host_admin *a, int rc)
+static void setup_on_answer(struct host_admin *a, int rc)
 {
 	struct host_path *path = a->path;
-	const struct host_step *step = &host_steps[path->step];
+	const struct host_setup_step *step = &host_setup_steps[path->step];
 	uint16_t status = host_status(&a->cqe);
 
 	if (rc < 0 || path->broken)
 		return;
 	if (status && !step->tolerant) {
-		refused(path, step, status);
+		setup_refused(path, step, status);
 		return;
 	}
 	rc = step->answer(path, &a->cqe);
 	if (rc == -EAGAIN)
 		weft_timer_set(path->reactor, &path->poll, POLL_MS);
 	else if (rc == 0)
-		next_step(path);
+		setup_next_step(path);
 }
 
-static void run_step(struct host_path *path)
+static void setup_send_step(struct host_path *path)
 {
-	const struct host_step *step = &host_steps[path->step];
+	const struct host_setup_step *step = &host_setup_steps[path->step];
 	struct host_admin *a = &path->setup;
 
 	memset(a, 0, sizeof(*a));
 	memset(path->page, 0, HOST_PAGE);
 	a->name = step->name;
-	a->done = on_answer;
+	a->done = setup_on_answer;
 	a->iov = (struct iovec){ path->page, step->length };
 	step->fill(path, &a->cmd);
 	host_admin_start(path, a, path->config.options.connect_ms);
 }
 
-static void on_poll(struct weft_timer *timer)
+static void setup_on_poll_timer(struct weft_timer *timer)
 {
-	run_step(container_of(timer, struct host_path, poll));
+	setup_send_step(container_of(timer, struct host_path, poll));
 }
 
 void host_setup_start(struct host_path *path)
 {
 	memset(&path->traits, 0, sizeof(path->traits));
-	path->poll.fn = on_poll;
+	path->poll.fn = setup_on_poll_timer;
 	path->refused = false;
 	path->step = 0;
-	run_step(path);
+	setup_send_step(path);
 }
 
 void host_setup_shutdown(struct host_path *path, void (*done)(struct host_admin *a, int rc))

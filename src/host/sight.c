@@ -11,7 +11,7 @@
 
 #include "host/internal.h"
 
-#define PATIENCE_NS UINT64_C(10000000000) /* of I/O, while looks are refused */
+#define REFUSED_FAIL_NS UINT64_C(10000000000) /* of I/O, while looks are refused */
 
 /* A namespace whose blocks do not fit into a command cannot be read. */
 static int check_transfer(const struct host_path *path, unsigned shift, struct weft_err *err)
@@ -22,7 +22,7 @@ static int check_transfer(const struct host_path *path, unsigned shift, struct w
 			 "its blocks are larger than what the controller moves at once");
 }
 
-static void take_in(struct weft_ns *ns, const struct nvme_id_ns *id)
+static void update_ns_attrs(struct weft_ns *ns, const struct nvme_id_ns *id)
 {
 	ns->capacity = le64_to_cpu(id->ncap) << ns->block_shift;
 	ns->used = le64_to_cpu(id->nuse) << ns->block_shift;
@@ -33,7 +33,8 @@ static void take_in(struct weft_ns *ns, const struct nvme_id_ns *id)
 	atomic_store(&ns->size, le64_to_cpu(id->nsze) << ns->block_shift);
 }
 
-static int adopt(const struct host_path *path, struct weft_ns *ns, struct weft_err *why)
+static int init_ns_from_identify(const struct host_path *path, struct weft_ns *ns,
+				 struct weft_err *why)
 {
 	const struct nvme_id_ns *id = (const struct nvme_id_ns *)path->scan_page;
 	int rc = host_ns_geometry(id, &ns->block_shift, why);
@@ -46,23 +47,23 @@ static int adopt(const struct host_path *path, struct weft_ns *ns, struct weft_e
 	ns->copy_max = host_ns_copy_max(id, ns->block_shift);
 	ns->first_path = path->id;
 	ns->shared = id->nmic & 1;
-	take_in(ns, id);
+	update_ns_attrs(ns, id);
 	ns->opening = false;
 	ns->open_rc = 0;
 	return 0;
 }
 
-void host_sight_fail(struct weft_ns *ns, int rc, const struct weft_err *why)
+void host_ns_open_failed(struct weft_ns *ns, int rc, const struct weft_err *why)
 {
 	if (!ns->open_rc) {
 		ns->open_rc = rc;
 		ns->open_err = *why;
 	}
-	ns->opening = host_ns_is_awaited(ns);
+	ns->opening = host_ns_has_pending_scan(ns);
 }
 
 /* Without an identity there is no telling whether another path leads to the same one. */
-static int compare(const struct host_path *path, const struct weft_ns *ns)
+static int compare_ns_identity(const struct host_path *path, const struct weft_ns *ns)
 {
 	const struct nvme_id_ns *id = (const struct nvme_id_ns *)path->scan_page;
 	struct host_ns_ids ids;
@@ -80,42 +81,42 @@ static int compare(const struct host_path *path, const struct weft_ns *ns)
 }
 
 /* A namespace that is gone may come back; one that was replaced stays unusable on this path. */
-static void look_again(const struct host_path *path, struct weft_ns *ns, int rc)
+static void revalidate_ns(const struct host_path *path, struct weft_ns *ns, int rc)
 {
 	struct host_ns_view *view = &ns->views[path->index];
 
-	if (!view->looked || view->rc != -ESTALE)
+	if (!view->validated || view->rc != -ESTALE)
 		view->rc = rc;
-	view->looked = true;
+	view->validated = true;
 	view->refused_ns = 0;
-	ns->refusal.text[0] = '\0';
+	ns->scan_error.text[0] = '\0';
 	if (view->rc == 0)
-		take_in(ns, (const struct nvme_id_ns *)path->scan_page);
+		update_ns_attrs(ns, (const struct nvme_id_ns *)path->scan_page);
 }
 
-bool host_sight(struct host_path *path, struct weft_ns *ns, int rc, struct weft_err why)
+bool host_ns_validate(struct host_path *path, struct weft_ns *ns, int rc, struct weft_err why)
 {
 	struct host_ns_view *view = &ns->views[path->index];
-	bool differed = view->looked && view->rc == -ESTALE;
+	bool differed = view->validated && view->rc == -ESTALE;
 
 	view->group = le32_to_cpu(((const struct nvme_id_ns *)path->scan_page)->anagrpid);
 	if (!ns->opening) {
-		look_again(path, ns, rc ? rc : compare(path, ns));
+		revalidate_ns(path, ns, rc ? rc : compare_ns_identity(path, ns));
 		return view->rc == -ESTALE && !differed;
 	}
 	if (rc == 0)
-		rc = adopt(path, ns, &why);
-	view->looked = true;
+		rc = init_ns_from_identify(path, ns, &why);
+	view->validated = true;
 	view->rc = rc;
 	if (rc < 0)
-		host_sight_fail(ns, rc, &why);
+		host_ns_open_failed(ns, rc, &why);
 	return false;
 }
 
 /* Whether it is the one that it was is not known. While that may be a matter of a moment, what was
  * known before still says whether I/O is worth waiting with. */
-bool host_sight_refused(struct host_path *path, struct weft_ns *ns, int rc,
-			const struct weft_err *why, bool final)
+bool host_ns_validate_refused(struct host_path *path, struct weft_ns *ns, int rc,
+			      const struct weft_err *why, bool final)
 {
 	struct host_ns_view *view = &ns->views[path->index];
 	uint64_t now = weft_reactor_now_ns(path->reactor);
@@ -124,13 +125,13 @@ bool host_sight_refused(struct host_path *path, struct weft_ns *ns, int rc,
 	if (!view->refused_ns)
 		view->refused_ns = now;
 	if (ns->opening) {
-		host_sight(path, ns, rc, *why);
+		host_ns_validate(path, ns, rc, *why);
 		return false;
 	}
-	ns->refusal = *why;
-	final |= now - view->refused_ns >= PATIENCE_NS;
-	if (final && !(view->looked && view->rc == -ESTALE)) {
-		view->looked = true;
+	ns->scan_error = *why;
+	final |= now - view->refused_ns >= REFUSED_FAIL_NS;
+	if (final && !(view->validated && view->rc == -ESTALE)) {
+		view->validated = true;
 		view->rc = -EIO;
 	}
 	return news;

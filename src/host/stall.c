@@ -6,7 +6,7 @@
  * Times are those of the reactor's turns. */
 #include "host/cmd.h"
 
-void host_stall_join(struct weft_queue *queue, struct weft_cmd *cmd)
+void host_stall_enter(struct weft_queue *queue, struct weft_cmd *cmd)
 {
 	struct cmd_priv *p = cmd_priv(cmd);
 
@@ -18,7 +18,7 @@ void host_stall_join(struct weft_queue *queue, struct weft_cmd *cmd)
 }
 
 /* [n] is shorter than 2^n us. */
-static unsigned length_class(uint64_t ns)
+static unsigned stall_bucket(uint64_t ns)
 {
 	unsigned n = 0;
 
@@ -27,19 +27,20 @@ static unsigned length_class(uint64_t ns)
 	return n;
 }
 
-static void count(struct weft_stalls *stalls, uint64_t ns)
+static void count_stall(struct weft_stalls *stalls, uint64_t ns)
 {
 	stalls->stalls++;
 	stalls->total_ns += ns;
 	if (ns > stalls->longest_ns)
 		stalls->longest_ns = ns;
-	stalls->by_length[length_class(ns)]++;
+	stalls->by_length[stall_bucket(ns)]++;
 }
 
 void host_stall_leave(struct weft_queue *queue, struct weft_cmd *cmd)
 {
 	if (cmd_priv(cmd)->stalled && !--queue->stalled)
-		count(&queue->stalls, weft_reactor_now_ns(queue->reactor) - queue->stalled_ns);
+		count_stall(&queue->stalls,
+			    weft_reactor_now_ns(queue->reactor) - queue->stalled_ns);
 }
 
 void weft_queue_stalls(const struct weft_queue *queue, struct weft_stalls *stalls)

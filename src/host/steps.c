@@ -198,7 +198,7 @@ static int on_events(struct host_path *path, const struct nvme_cqe *cqe)
 
 /* --- all of them ------------------------------------------------------------------------------ */
 
-const struct host_step host_steps[] = {
+const struct host_setup_step host_setup_steps[] = {
 	{ "Connect", sizeof(struct nvmf_connect_data), false, fill_connect, on_connect, false },
 	{ "Property Get CAP", 0, false, fill_cap, on_cap, false },
 	{ "Property Get VS", 0, false, fill_vs, on_vs, false },
@@ -210,7 +210,7 @@ const struct host_step host_steps[] = {
 	{ "Set Features: events", 0, false, fill_events, on_events, true },
 };
 
-const unsigned host_nsteps = sizeof(host_steps) / sizeof(host_steps[0]);
+const unsigned host_setup_nsteps = sizeof(host_setup_steps) / sizeof(host_setup_steps[0]);
 
 /* --- the end ---------------------------------------------------------------------------------- */
 

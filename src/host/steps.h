@@ -4,7 +4,7 @@
 
 #include "host/path.h"
 
-struct host_step {
+struct host_setup_step {
 	const char *name;
 	uint32_t length; /* of the data, in path->page */
 	bool io_only;    /* a discovery controller has no use for it */
@@ -15,8 +15,8 @@ struct host_step {
 	bool tolerant;
 };
 
-extern const struct host_step host_steps[]; /* in their order */
-extern const unsigned host_nsteps;
+extern const struct host_setup_step host_setup_steps[]; /* in their order */
+extern const unsigned host_setup_nsteps;
 
 /* What says good-bye. */
 void host_fill_shutdown(const struct host_path *path, union nvme_sqe *cmd);

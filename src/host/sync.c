@@ -7,14 +7,14 @@
 
 /* --- in words --------------------------------------------------------------------------------- */
 
-static bool is_unknown(const struct weft_cmd *cmd)
+static bool outcome_is_unknown(const struct weft_cmd *cmd)
 {
-	return cmd->rc == -ECONNRESET && host_rule_may_write(cmd);
+	return cmd->rc == -ECONNRESET && host_cmd_may_write(cmd);
 }
 
-static bool is_never_resent(const struct weft_cmd *cmd)
+static bool resend_is_disabled(const struct weft_cmd *cmd)
 {
-	return is_unknown(cmd) && host_rule_again(cmd) && cmd->ns &&
+	return outcome_is_unknown(cmd) && host_cmd_is_idempotent(cmd) && cmd->ns &&
 	       cmd->ns->ctrl->config.options.resend == WEFT_RESEND_NEVER;
 }
 
@@ -25,8 +25,8 @@ static void text_of_loss(const struct weft_cmd *cmd, char *text, size_t size)
 	if (cmd->ns)
 		weft_ctrl_state(cmd->ns->ctrl, &why);
 	snprintf(text, size, "the connection was lost%s%s%s%s", why.text[0] ? ": " : "", why.text,
-		 is_never_resent(cmd) ? "; it is not sent again (resend=never)" : "",
-		 is_unknown(cmd) ? "; whether it was carried out is not known" : "");
+		 resend_is_disabled(cmd) ? "; it is not sent again (resend=never)" : "",
+		 outcome_is_unknown(cmd) ? "; whether it was carried out is not known" : "");
 }
 
 static void text_of_no_path(const struct weft_cmd *cmd, char *text, size_t size)
@@ -35,7 +35,7 @@ static void text_of_no_path(const struct weft_cmd *cmd, char *text, size_t size)
 	struct weft_err why = { "" };
 
 	pthread_mutex_lock(&cmd->ns->ctrl->lock);
-	why = cmd->ns->refusal;
+	why = cmd->ns->scan_error;
 	pthread_mutex_unlock(&cmd->ns->ctrl->lock);
 	if (why.text[0]) {
 		snprintf(text, size, "the namespace cannot be looked at: %s", why.text);
@@ -98,23 +98,23 @@ static void text_of_errno(const struct weft_cmd *cmd, char *text, size_t size)
 			snprintf(text, size, "%s", texts[i].text);
 }
 
-static void text_of_range(const struct weft_cmd *cmd, const struct host_rule *rule, char *text,
+static void text_of_range(const struct weft_cmd *cmd, const struct host_op_desc *desc, char *text,
 			  size_t size)
 {
-	if (rule->shape == SHAPE_NONE || rule->shape == SHAPE_RAW)
-		snprintf(text, size, "%s", rule->name);
+	if (desc->shape == SHAPE_NONE || desc->shape == SHAPE_RAW)
+		snprintf(text, size, "%s", desc->name);
 	else
-		snprintf(text, size, "%s of %llu bytes at %llu", rule->name,
+		snprintf(text, size, "%s of %llu bytes at %llu", desc->name,
 			 (unsigned long long)cmd->length, (unsigned long long)cmd->offset);
 }
 
 void weft_cmd_text(const struct weft_cmd *cmd, struct weft_err *text)
 {
-	const struct host_rule *rule = host_rule(cmd->op);
+	const struct host_op_desc *desc = host_op_desc(cmd->op);
 	char range[128] = "unknown operation", why[384];
 
-	if (rule)
-		text_of_range(cmd, rule, range, sizeof(range));
+	if (desc)
+		text_of_range(cmd, desc, range, sizeof(range));
 	if (!cmd->rc)
 		snprintf(why, sizeof(why), "done");
 	else if (cmd->rc == -ENODEV && cmd->status && cmd->ns)
@@ -123,7 +123,7 @@ void weft_cmd_text(const struct weft_cmd *cmd, struct weft_err *text)
 	else if (cmd->status)
 		snprintf(why, sizeof(why), "%s (NVMe status 0x%x)%s",
 			 weft_io_status_text(cmd->status), cmd->status & 0x7ff,
-			 is_unknown(cmd) ?
+			 outcome_is_unknown(cmd) ?
 				 "; it was sent before, and whether it was carried out then "
 				 "is not known" :
 				 "");
@@ -159,9 +159,9 @@ int weft_run(struct weft_queue *queue, struct weft_cmd *cmd, struct weft_err *er
 	return cmd->rc;
 }
 
-static int run_range(struct weft_queue *queue, enum weft_op_code op, struct weft_ns *ns,
-		     uint64_t length, uint64_t offset, unsigned flags, struct iovec *iov,
-		     struct weft_err *err)
+static int run_range_sync(struct weft_queue *queue, enum weft_op_code op, struct weft_ns *ns,
+			  uint64_t length, uint64_t offset, unsigned flags, struct iovec *iov,
+			  struct weft_err *err)
 {
 	struct weft_cmd cmd = {
 		.op = op,
@@ -181,7 +181,7 @@ int weft_read(struct weft_queue *queue, struct weft_ns *ns, void *buf, size_t le
 {
 	struct iovec iov = { buf, length };
 
-	return run_range(queue, WEFT_READ, ns, length, offset, 0, &iov, err);
+	return run_range_sync(queue, WEFT_READ, ns, length, offset, 0, &iov, err);
 }
 
 int weft_write(struct weft_queue *queue, struct weft_ns *ns, const void *buf, size_t length,
@@ -189,22 +189,22 @@ int weft_write(struct weft_queue *queue, struct weft_ns *ns, const void *buf, si
 {
 	struct iovec iov = { (void *)buf, length };
 
-	return run_range(queue, WEFT_WRITE, ns, length, offset, flags, &iov, err);
+	return run_range_sync(queue, WEFT_WRITE, ns, length, offset, flags, &iov, err);
 }
 
 int weft_flush(struct weft_queue *queue, struct weft_ns *ns, struct weft_err *err)
 {
-	return run_range(queue, WEFT_FLUSH, ns, 0, 0, 0, NULL, err);
+	return run_range_sync(queue, WEFT_FLUSH, ns, 0, 0, 0, NULL, err);
 }
 
 int weft_zero(struct weft_queue *queue, struct weft_ns *ns, uint64_t length, uint64_t offset,
 	      unsigned flags, struct weft_err *err)
 {
-	return run_range(queue, WEFT_ZERO, ns, length, offset, flags, NULL, err);
+	return run_range_sync(queue, WEFT_ZERO, ns, length, offset, flags, NULL, err);
 }
 
 int weft_trim(struct weft_queue *queue, struct weft_ns *ns, uint64_t length, uint64_t offset,
 	      struct weft_err *err)
 {
-	return run_range(queue, WEFT_TRIM, ns, length, offset, 0, NULL, err);
+	return run_range_sync(queue, WEFT_TRIM, ns, length, offset, 0, NULL, err);
 }

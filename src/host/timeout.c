@@ -8,87 +8,87 @@
 
 enum { USUAL_TIMES = 8 }; /* what a command usually takes: that is unusual */
 
-static struct weft_slot *oldest(const struct host_lane *lane)
+static struct weft_slot *oldest_slot(const struct host_path_queue *pq)
 {
-	return weft_list_empty(&lane->inflight) ?
+	return weft_list_empty(&pq->inflight) ?
 		       NULL :
-		       container_of(lane->inflight.next, struct weft_slot, user_link);
+		       container_of(pq->inflight.next, struct weft_slot, user_link);
 }
 
 /* 0: never; there is no other path to go on with. */
-static uint32_t suspicious_ms(const struct host_lane *lane)
+static uint32_t suspect_ms(const struct host_path_queue *pq)
 {
-	uint32_t probe = lane->path->config.options.probe_ms;
-	uint64_t usual = lane->usual_ns * USUAL_TIMES / 1000000;
+	uint32_t probe = pq->path->config.options.probe_ms;
+	uint64_t usual = pq->avg_latency_ns * USUAL_TIMES / 1000000;
 
-	if (!probe || lane->queue->nlanes < 2)
+	if (!probe || pq->queue->npath_queues < 2)
 		return 0;
 	return usual > probe ? (uint32_t)usual : probe;
 }
 
 /* @age_ms: of the oldest command. One that was suspected already is looked at again as much later. */
-static void set_timer(struct host_lane *lane, uint64_t age_ms)
+static void set_timer(struct host_path_queue *pq, uint64_t age_ms)
 {
-	uint64_t left = lane->path->config.options.io_ms - age_ms;
-	uint32_t suspicious = suspicious_ms(lane);
+	uint64_t left = pq->path->config.options.io_ms - age_ms;
+	uint32_t suspicious = suspect_ms(pq);
 	uint64_t look = age_ms < suspicious ? suspicious - age_ms : suspicious;
 
-	weft_timer_set(lane->queue->reactor, &lane->timeout, look && look < left ? look : left);
+	weft_timer_set(pq->queue->reactor, &pq->timeout, look && look < left ? look : left);
 }
 
 /* One timer for the lane: commands have the same patience, so the oldest is the first to lose
  * it. */
-void host_timeout_watch(struct host_lane *lane)
+void host_timeout_arm(struct host_path_queue *pq)
 {
-	if (!weft_heap_has(&lane->timeout.node))
-		set_timer(lane, 0);
+	if (!weft_heap_has(&pq->timeout.node))
+		set_timer(pq, 0);
 }
 
 /* There is another lane now, to go on with. */
-void host_timeouts_again(struct weft_queue *queue)
+void host_timeouts_recheck(struct weft_queue *queue)
 {
-	for (unsigned i = 0; i < queue->nlanes; i++) {
-		struct host_lane *lane = queue->lanes[i];
+	for (unsigned i = 0; i < queue->npath_queues; i++) {
+		struct host_path_queue *pq = queue->path_queues[i];
 
-		if (!lane || !weft_heap_has(&lane->timeout.node) || lane->aborting)
+		if (!pq || !weft_heap_has(&pq->timeout.node) || pq->aborting)
 			continue;
-		weft_timer_stop(queue->reactor, &lane->timeout);
-		cmd_on_timeout(&lane->timeout);
+		weft_timer_stop(queue->reactor, &pq->timeout);
+		host_on_io_timeout(&pq->timeout);
 	}
 }
 
-static uint64_t age_ms(const struct host_lane *lane, const struct weft_slot *slot)
+static uint64_t age_ms(const struct host_path_queue *pq, const struct weft_slot *slot)
 {
-	return (weft_reactor_now_ns(lane->queue->reactor) - slot->since_ns) / 1000000;
+	return (weft_reactor_now_ns(pq->queue->reactor) - slot->since_ns) / 1000000;
 }
 
-static void abort_it(struct host_lane *lane, struct weft_slot *slot)
+static void abort_slot(struct host_path_queue *pq, struct weft_slot *slot)
 {
-	lane->aborting = slot;
+	pq->aborting = slot;
 	cmd_priv(slot->user)->timed_out = true;
-	host_lane_ask_abort(lane, le16_to_cpu(slot->cmd.common.cid));
-	weft_timer_set(lane->queue->reactor, &lane->timeout, lane->path->config.options.abort_ms);
+	host_path_queue_request_abort(pq, le16_to_cpu(slot->cmd.common.cid));
+	weft_timer_set(pq->queue->reactor, &pq->timeout, pq->path->config.options.abort_ms);
 }
 
-void cmd_on_timeout(struct weft_timer *timer)
+void host_on_io_timeout(struct weft_timer *timer)
 {
-	struct host_lane *lane = container_of(timer, struct host_lane, timeout);
-	uint32_t io_ms = lane->path->config.options.io_ms, suspicious = suspicious_ms(lane);
-	struct weft_slot *slot = oldest(lane);
+	struct host_path_queue *pq = container_of(timer, struct host_path_queue, timeout);
+	uint32_t io_ms = pq->path->config.options.io_ms, suspicious = suspect_ms(pq);
+	struct weft_slot *slot = oldest_slot(pq);
 	uint64_t age;
 
-	if (!slot || !lane->ready || lane->link->closing)
+	if (!slot || !pq->ready || pq->link->closing)
 		return;
-	age = age_ms(lane, slot);
-	if (age >= io_ms && slot != lane->aborting) {
-		abort_it(lane, slot);
+	age = age_ms(pq, slot);
+	if (age >= io_ms && slot != pq->aborting) {
+		abort_slot(pq, slot);
 	} else if (age >= io_ms) {
-		weft_link_close(lane->link, -ETIMEDOUT,
+		weft_link_close(pq->link, -ETIMEDOUT,
 				"no answer to a %s within %u ms, and none to its abort",
-				host_rule(((struct weft_cmd *)slot->user)->op)->name, io_ms);
+				host_op_desc(((struct weft_cmd *)slot->user)->op)->name, io_ms);
 	} else {
 		if (suspicious && age >= suspicious)
-			host_lane_ask_probe(lane, suspicious);
-		set_timer(lane, age);
+			host_path_queue_request_probe(pq, suspicious);
+		set_timer(pq, age);
 	}
 }

@@ -37,7 +37,7 @@ static int split_one(const char *uri, size_t length, struct weft_uri_parts *part
 	return rc;
 }
 
-static int split_all(const char *uris, struct host_place *places, struct weft_err *err)
+static int split_all(const char *uris, struct host_path_spec *specs, struct weft_err *err)
 {
 	int rc, count = 0;
 	size_t length;
@@ -46,7 +46,7 @@ static int split_all(const char *uris, struct host_place *places, struct weft_er
 		length = first_length(at);
 		if (count == HOST_PATHS_MAX)
 			return weft_fail(err, -EINVAL, "more than %d paths", HOST_PATHS_MAX);
-		rc = split_one(at, length, &places[count++].parts, err);
+		rc = split_one(at, length, &specs[count++].parts, err);
 		if (rc < 0)
 			return rc;
 	}
@@ -54,17 +54,17 @@ static int split_all(const char *uris, struct host_place *places, struct weft_er
 }
 
 /* The words of all of them, "" or "hdgst=1&nsid=2". */
-static int gather_words(const struct host_place *places, int count, char *words, size_t size,
+static int gather_words(const struct host_path_spec *specs, int count, char *words, size_t size,
 			struct weft_err *err)
 {
 	size_t used = 0;
 
 	*words = '\0';
 	for (int i = 0; i < count; i++) {
-		if (!places[i].parts.query[0])
+		if (!specs[i].parts.query[0])
 			continue;
 		used += (size_t)snprintf(words + used, size - used, "%s%s", used ? "&" : "",
-					 places[i].parts.query);
+					 specs[i].parts.query);
 		if (used >= size)
 			return weft_fail(err, -EINVAL,
 					 "more than %zu characters of words behind "
@@ -74,8 +74,8 @@ static int gather_words(const struct host_place *places, int count, char *words,
 	return 0;
 }
 
-int host_places_agree(const struct host_config *a, const struct host_config *b,
-		      struct weft_err *err)
+int host_path_specs_agree(const struct host_config *a, const struct host_config *b,
+			  struct weft_err *err)
 {
 	if (strcmp(a->subnqn, b->subnqn))
 		return weft_fail(err, -EINVAL, "paths lead to one subsystem, not to %s and %s",
@@ -90,21 +90,21 @@ int host_places_agree(const struct host_config *a, const struct host_config *b,
 	return 0;
 }
 
-int host_places_parse(const char *uris, const struct weft_options *options,
-		      struct host_place *places, struct weft_err *err)
+int host_path_specs_parse(const char *uris, const struct weft_options *options,
+			  struct host_path_spec *specs, struct weft_err *err)
 {
 	char words[WEFT_URI_MAX];
-	int count = split_all(uris, places, err), rc = 0;
+	int count = split_all(uris, specs, err), rc = 0;
 
 	if (count < 0)
 		return count;
 	if (count > 1)
-		rc = gather_words(places, count, words, sizeof(words), err);
+		rc = gather_words(specs, count, words, sizeof(words), err);
 	for (int i = 0; rc == 0 && i < count; i++) {
-		rc = host_config_parse(&places[i].parts, count > 1 ? words : "", options,
-				       &places[i].config, err);
+		rc = host_config_parse(&specs[i].parts, count > 1 ? words : "", options,
+				       &specs[i].config, err);
 		if (rc == 0)
-			rc = host_places_agree(&places[0].config, &places[i].config, err);
+			rc = host_path_specs_agree(&specs[0].config, &specs[i].config, err);
 	}
 	return rc < 0 ? rc : count;
 }

@@ -19,10 +19,10 @@ struct user_admin {
 	struct weft_msg msg;
 	int rc;
 	unsigned tries;
-	bool over;
+	bool done;
 };
 
-static bool only_looks(const union nvme_sqe *cmd)
+static bool is_read_only_admin(const union nvme_sqe *cmd)
 {
 	switch (cmd->common.opcode) {
 	case nvme_admin_identify:
@@ -34,29 +34,29 @@ static bool only_looks(const union nvme_sqe *cmd)
 	}
 }
 
-static void finish(struct user_admin *u, int rc)
+static void finish_user_admin(struct user_admin *u, int rc)
 {
 	struct weft_ctrl *ctrl = u->ctrl;
 
 	pthread_mutex_lock(&ctrl->lock);
 	u->rc = rc;
-	u->over = true;
+	u->done = true;
 	pthread_cond_broadcast(&ctrl->changed);
 	pthread_mutex_unlock(&ctrl->lock);
 }
 
-static bool is_late(const struct host_admin *a)
+static bool admin_timed_out(const struct host_admin *a)
 {
 	return a->deadline_ns && a->deadline_ns <= weft_reactor_now_ns(a->path->reactor);
 }
 
 static bool may_try_again(struct user_admin *u)
 {
-	return only_looks(&u->admin.cmd) && !is_late(&u->admin) && ++u->tries < TRIES_MAX &&
-	       !u->ctrl->stopping;
+	return is_read_only_admin(&u->admin.cmd) && !admin_timed_out(&u->admin) &&
+	       ++u->tries < TRIES_MAX && !u->ctrl->stopping;
 }
 
-static void user_done(struct host_admin *a, int rc)
+static void on_user_admin_done(struct host_admin *a, int rc)
 {
 	struct user_admin *u = container_of(a, struct user_admin, admin);
 
@@ -65,32 +65,32 @@ static void user_done(struct host_admin *a, int rc)
 		weft_list_push(&u->ctrl->admin_waiting, &a->link);
 		return;
 	}
-	if (rc < 0 && is_late(a))
+	if (rc < 0 && admin_timed_out(a))
 		rc = -ETIMEDOUT;
-	finish(u, rc);
+	finish_user_admin(u, rc);
 }
 
 /* --- about a namespace ------------------------------------------------------------------------ */
 
-static enum host_access access_to(const struct host_path *path, const struct weft_ns *ns)
+static enum host_access io_access_to(const struct host_path *path, const struct weft_ns *ns)
 {
 	enum host_access access = atomic_load(&ns->access[path->index]);
 
 	return access == HOST_ACCESS_PERHAPS ? HOST_ACCESS_NONE : access;
 }
 
-static void ns_done(struct host_admin *a, int rc)
+static void on_ns_admin_done(struct host_admin *a, int rc)
 {
 	struct user_admin *u = container_of(a, struct user_admin, admin);
 
 	a->path->admin_users--;
-	if (rc == 0 && !access_to(a->path, u->ns)) /* perhaps another one was asked about */
+	if (rc == 0 && !io_access_to(a->path, u->ns)) /* perhaps another one was asked about */
 		rc = -EAGAIN;
-	finish(u, rc < 0 && is_late(a) ? -ETIMEDOUT : rc);
+	finish_user_admin(u, rc < 0 && admin_timed_out(a) ? -ETIMEDOUT : rc);
 }
 
 /* Of another path, or later. */
-static bool may_be_told(const struct weft_ctrl *ctrl)
+static bool lba_status_path_may_come(const struct weft_ctrl *ctrl)
 {
 	for (unsigned i = 0; i < HOST_PATHS_MAX; i++) {
 		const struct host_path *path = ctrl->paths[i];
@@ -101,7 +101,7 @@ static bool may_be_told(const struct weft_ctrl *ctrl)
 	return false;
 }
 
-static struct host_path *find_teller(const struct weft_ns *ns)
+static struct host_path *find_lba_status_path(const struct weft_ns *ns)
 {
 	enum host_access best = HOST_ACCESS_NONE;
 	struct host_path *found = NULL;
@@ -110,21 +110,21 @@ static struct host_path *find_teller(const struct weft_ns *ns)
 		struct host_path *path = ns->ctrl->paths[i];
 
 		if (!path || !host_admin_has_room(path) || !path->traits.tells_allocated ||
-		    access_to(path, ns) <= best)
+		    io_access_to(path, ns) <= best)
 			continue;
-		best = access_to(path, ns);
+		best = io_access_to(path, ns);
 		found = path;
 	}
 	return found;
 }
 
-static void on_ns_msg(struct weft_msg *msg)
+static void on_ns_admin_msg(struct weft_msg *msg)
 {
 	struct user_admin *u = container_of(msg, struct user_admin, msg);
-	struct host_path *path = find_teller(u->ns);
+	struct host_path *path = find_lba_status_path(u->ns);
 
 	if (!path) {
-		finish(u, may_be_told(u->ctrl) ? -EAGAIN : -EOPNOTSUPP);
+		finish_user_admin(u, lba_status_path_may_come(u->ctrl) ? -EAGAIN : -EOPNOTSUPP);
 		return;
 	}
 	path->admin_users++;
@@ -140,7 +140,7 @@ static bool reads_changed(const union nvme_sqe *cmd)
 	       (le32_to_cpu(cmd->common.cdw10) & 0xff) == NVME_LOG_LID_CHANGED_NS;
 }
 
-static struct host_path *find_room(const struct weft_ctrl *ctrl)
+static struct host_path *find_admin_path(const struct weft_ctrl *ctrl)
 {
 	for (unsigned i = 0; i < HOST_PATHS_MAX; i++)
 		if (ctrl->paths[i] && host_admin_has_room(ctrl->paths[i]))
@@ -148,13 +148,13 @@ static struct host_path *find_room(const struct weft_ctrl *ctrl)
 	return NULL;
 }
 
-void host_user_pump(struct weft_ctrl *ctrl)
+void host_user_admin_pump(struct weft_ctrl *ctrl)
 {
 	struct host_path *path;
 	struct weft_list *link;
 	struct host_admin *a;
 
-	while ((path = find_room(ctrl)) && (link = weft_list_pop(&ctrl->admin_waiting))) {
+	while ((path = find_admin_path(ctrl)) && (link = weft_list_pop(&ctrl->admin_waiting))) {
 		a = container_of(link, struct host_admin, link);
 		path->admin_users++;
 		path->changed_read |= reads_changed(&a->cmd);
@@ -162,35 +162,35 @@ void host_user_pump(struct weft_ctrl *ctrl)
 	}
 }
 
-void host_user_fail_waiting(struct weft_ctrl *ctrl, int rc)
+void host_user_admin_fail_waiting(struct weft_ctrl *ctrl, int rc)
 {
 	struct weft_list *link;
 
 	while ((link = weft_list_pop(&ctrl->admin_waiting)))
-		finish(container_of(link, struct user_admin, admin.link), rc);
+		finish_user_admin(container_of(link, struct user_admin, admin.link), rc);
 }
 
-static void on_msg(struct weft_msg *msg)
+static void on_user_admin_msg(struct weft_msg *msg)
 {
 	struct user_admin *u = container_of(msg, struct user_admin, msg);
 	struct weft_ctrl *ctrl = u->ctrl;
 
 	if (ctrl->pub.state == WEFT_DEAD) {
-		finish(u, -ENOTCONN);
+		finish_user_admin(u, -ENOTCONN);
 		return;
 	}
 	weft_list_push(&ctrl->admin_waiting, &u->admin.link);
-	host_user_pump(ctrl);
+	host_user_admin_pump(ctrl);
 }
 
-static void run(struct weft_ctrl *ctrl, struct user_admin *u)
+static void run_user_admin(struct weft_ctrl *ctrl, struct user_admin *u)
 {
 	u->ctrl = ctrl;
-	u->admin.done = u->ns ? ns_done : user_done;
-	u->msg.fn = u->ns ? on_ns_msg : on_msg;
+	u->admin.done = u->ns ? on_ns_admin_done : on_user_admin_done;
+	u->msg.fn = u->ns ? on_ns_admin_msg : on_user_admin_msg;
 	weft_reactor_post(ctrl->reactor, &u->msg);
 	pthread_mutex_lock(&ctrl->lock);
-	while (!u->over)
+	while (!u->done)
 		pthread_cond_wait(&ctrl->changed, &ctrl->lock);
 	pthread_mutex_unlock(&ctrl->lock);
 }
@@ -206,7 +206,7 @@ int host_ns_lba_status(struct weft_ns *ns, uint64_t slba, uint16_t blocks, void 
 
 	memset(buf, 0, length);
 	host_fill_lba_status(&u.admin.cmd, ns->nsid, slba, blocks, length);
-	run(ns->ctrl, &u);
+	run_user_admin(ns->ctrl, &u);
 	if (u.rc < 0)
 		return u.rc;
 	status = host_status(&u.admin.cqe) & 0x7ff;
@@ -219,7 +219,8 @@ static bool starts_with(const char *text, const char *prefix)
 }
 
 /* Runs @u->admin: its command, name and data. */
-static int run_checked(struct weft_ctrl *ctrl, struct user_admin *u, struct weft_err *err)
+static int run_user_admin_checked(struct weft_ctrl *ctrl, struct user_admin *u,
+				  struct weft_err *err)
 {
 	size_t length = u->admin.iov.iov_len;
 	const char *name = u->admin.name;
@@ -234,7 +235,7 @@ static int run_checked(struct weft_ctrl *ctrl, struct user_admin *u, struct weft
 				 name);
 	if (nvme_cmd_direction(&u->admin.cmd) == NVME_DIR_TO_HOST && u->admin.iov.iov_base)
 		memset(u->admin.iov.iov_base, 0, length);
-	run(ctrl, u);
+	run_user_admin(ctrl, u);
 	if (u->rc < 0) {
 		weft_ctrl_state(ctrl, &why);
 		return weft_fail(err, u->rc, "%s%s%s", starts_with(why.text, name) ? "" : name,
@@ -257,7 +258,7 @@ int weft_admin_moved(struct weft_ctrl *ctrl, const void *sqe, void *buf, uint32_
 	int rc;
 
 	memcpy(&u.admin.cmd, sqe, sizeof(u.admin.cmd));
-	rc = run_checked(ctrl, &u, err);
+	rc = run_user_admin_checked(ctrl, &u, err);
 	if (rc < 0)
 		return rc;
 	if (result)
@@ -274,7 +275,7 @@ int weft_admin(struct weft_ctrl *ctrl, const void *sqe, void *buf, uint32_t leng
 }
 
 /* A positive status is -errno here: the caller asked for an answer, not for a command. */
-static int negative(int rc)
+static int status_to_negative_errno(int rc)
 {
 	return rc > 0 ? weft_status_to_errno((uint16_t)rc) : rc;
 }
@@ -285,7 +286,7 @@ int weft_identify(struct weft_ctrl *ctrl, uint8_t cns, uint32_t nsid, void *buf,
 	struct user_admin u = { .admin = { .iov = { buf, HOST_PAGE }, .name = "Identify" } };
 
 	host_fill_identify(&u.admin.cmd, cns, nsid);
-	return negative(run_checked(ctrl, &u, err));
+	return status_to_negative_errno(run_user_admin_checked(ctrl, &u, err));
 }
 
 int weft_log_page(struct weft_ctrl *ctrl, uint8_t lid, uint32_t nsid, uint64_t offset, void *buf,
@@ -297,5 +298,5 @@ int weft_log_page(struct weft_ctrl *ctrl, uint8_t lid, uint32_t nsid, uint64_t o
 		return weft_fail(err, -EINVAL, "a log page is read in units of 4 bytes, not %u",
 				 length);
 	host_fill_log_page(&u.admin.cmd, lid, nsid, offset, length);
-	return negative(run_checked(ctrl, &u, err));
+	return status_to_negative_errno(run_user_admin_checked(ctrl, &u, err));
 }

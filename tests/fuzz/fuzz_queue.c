@@ -62,7 +62,7 @@ static void publish(enum weft_state state)
 	p->pub.over = p->generation - (state == WEFT_LIVE);
 	c->pub = p->pub;
 	for (; link != &c->queues; link = link->next)
-		host_queue_tell(container_of(link, struct weft_queue, link_in_ctrl));
+		host_queue_post_update(container_of(link, struct weft_queue, ctrl_link));
 }
 
 /* A lost association is announced in one turn, and there again in the next. */
@@ -375,10 +375,10 @@ static void create(void)
 static bool begin(void)
 {
 	struct weft_err err = { "" };
-	struct host_nsid *at;
+	struct host_ns_record *at;
 	int rc;
 
-	at = host_nsid_of(stand_in, ns.nsid);
+	at = host_ns_record_get(stand_in, ns.nsid);
 	must(at);
 	ns.dirty = &at->dirty;
 	agree();

@@ -21,21 +21,22 @@ static void spending(void **state)
 		uint32_t wait_ms;
 	} cases[] = {
 		{ "the first of all", 0, 0, 0 },
-		{ "the last of a bunch", HOST_BUDGET - 1, 0, 0 },
-		{ "one too many", HOST_BUDGET, 0, HOST_BUDGET_MS },
-		{ "half of the time later", HOST_BUDGET, 25000, HOST_BUDGET_MS - 25 },
-		{ "just before the end", HOST_BUDGET, 49999, 1 },
-		{ "at the end", HOST_BUDGET, 50000, 0 },
-		{ "long after it", HOST_BUDGET, 5000000, 0 },
+		{ "the last of a bunch", HOST_RATELIMIT_BURST - 1, 0, 0 },
+		{ "one too many", HOST_RATELIMIT_BURST, 0, HOST_RATELIMIT_INTERVAL_MS },
+		{ "half of the time later", HOST_RATELIMIT_BURST, 25000,
+		  HOST_RATELIMIT_INTERVAL_MS - 25 },
+		{ "just before the end", HOST_RATELIMIT_BURST, 49999, 1 },
+		{ "at the end", HOST_RATELIMIT_BURST, 50000, 0 },
+		{ "long after it", HOST_RATELIMIT_BURST, 5000000, 0 },
 	};
 
 	for_each_named(i, cases, what) {
-		struct host_budget budget = { 0 };
+		struct host_ratelimit ratelimit = { 0 };
 
 		print_message("%s\n", cases[i].what);
 		for (unsigned n = 0; n < cases[i].spent; n++)
-			assert_int_equal(host_budget_spend(&budget, BEGIN), 0);
-		assert_int_equal(host_budget_spend(&budget, BEGIN + cases[i].at_us * 1000),
+			assert_int_equal(host_ratelimit_take(&ratelimit, BEGIN), 0);
+		assert_int_equal(host_ratelimit_take(&ratelimit, BEGIN + cases[i].at_us * 1000),
 				 cases[i].wait_ms);
 	}
 }
@@ -44,17 +45,17 @@ static void spending(void **state)
  * through. */
 static void storm(void **state)
 {
-	struct host_budget budget = { 0 };
+	struct host_ratelimit ratelimit = { 0 };
 	uint64_t now = BEGIN;
 	unsigned spent = 0;
 
 	while (now < BEGIN + 1000 * MS) {
-		uint32_t wait_ms = host_budget_spend(&budget, now);
+		uint32_t wait_ms = host_ratelimit_take(&ratelimit, now);
 
 		spent += !wait_ms;
 		now += wait_ms * MS;
 	}
-	assert_int_equal(spent, HOST_BUDGET * 1000 / HOST_BUDGET_MS);
+	assert_int_equal(spent, HOST_RATELIMIT_BURST * 1000 / HOST_RATELIMIT_INTERVAL_MS);
 }
 
 int main(void)

@@ -29,7 +29,7 @@ struct weft_ns {
 	bool unflushed;
 };
 
-static struct weft_uplink uplink;
+static struct weft_volume_conn conn;
 static unsigned ctrls, spaces, opens;
 static uint64_t size = 4096;             /* of each namespace */
 static bool shared = true;               /* … by controllers */
@@ -114,12 +114,13 @@ int weft_ns_extents(struct weft_ns *ns, uint64_t offset, uint64_t length,
 	return -EOPNOTSUPP;
 }
 
-int weft_queues_open(struct weft_ctrl *ctrl, struct weft_queues **queues, struct weft_err *err)
+int weft_queue_pool_open(struct weft_ctrl *ctrl, struct weft_queue_pool **queues,
+			 struct weft_err *err)
 {
 	return 0;
 }
 
-void weft_queues_close(struct weft_queues *queues)
+void weft_queue_pool_close(struct weft_queue_pool *queues)
 {
 }
 
@@ -131,15 +132,15 @@ static struct {
 } fate;
 static unsigned runs;
 
-int weft_queues_run(struct weft_queues *queues, struct weft_cmd *cmd, struct weft_err *err)
+int weft_queue_pool_run(struct weft_queue_pool *queues, struct weft_cmd *cmd, struct weft_err *err)
 {
 	int rc = fate.rc;
 
 	runs++;
 	cmd->status = fate.status;
 	if (fate.dies) {
-		uplink.line.ctrl->state = WEFT_DEAD;
-		uplink.tried_ms = 0;
+		conn.vctrl.ctrl->state = WEFT_DEAD;
+		conn.replace_tried_ms = 0;
 	}
 	memset(&fate, 0, sizeof(fate));
 	return rc;
@@ -154,9 +155,9 @@ static struct weft_volume *volumes[VOLUMES + 1]; /* by nsid */
 static int set_up(void **state)
 {
 	meanwhile = NULL;
-	assert_int_equal(weft_uplink_open(&uplink, "", NULL, NULL), 0);
+	assert_int_equal(weft_volume_conn_open(&conn, "", NULL, NULL), 0);
 	for (uint32_t nsid = 1; nsid <= VOLUMES; nsid++)
-		assert_int_equal(weft_volume_open(&uplink, nsid, &volumes[nsid], NULL), 0);
+		assert_int_equal(weft_volume_open(&conn, nsid, &volumes[nsid], NULL), 0);
 	opens = 0;
 	return 0;
 }
@@ -172,7 +173,7 @@ static int tear_down(void **state)
 {
 	for (uint32_t nsid = 1; nsid <= VOLUMES; nsid++)
 		close_volume(nsid);
-	weft_uplink_close(&uplink);
+	weft_volume_conn_close(&conn);
 	assert_int_equal(spaces, 0);
 	assert_int_equal(ctrls, 0);
 	return 0;
@@ -180,25 +181,25 @@ static int tear_down(void **state)
 
 static void replace(void)
 {
-	uplink.line.ctrl->state = WEFT_DEAD;
-	uplink.tried_ms = 0;
-	assert_true(weft_uplink_try_again(&uplink, -ENOTCONN));
+	conn.vctrl.ctrl->state = WEFT_DEAD;
+	conn.replace_tried_ms = 0;
+	assert_true(weft_volume_conn_replace_if_dead(&conn, -ENOTCONN));
 	assert_int_equal(ctrls, 1);
-	assert_null(uplink.sought);
+	assert_null(conn.reopening);
 }
 
 static unsigned kept_waiting;
 
 static void others_go_on(uint32_t nsid)
 {
-	if (pthread_mutex_trylock(&uplink.lock))
+	if (pthread_mutex_trylock(&conn.lock))
 		kept_waiting++;
 	else
-		pthread_mutex_unlock(&uplink.lock);
-	if (pthread_rwlock_tryrdlock(&uplink.use))
+		pthread_mutex_unlock(&conn.lock);
+	if (pthread_rwlock_tryrdlock(&conn.ctrl_lock))
 		kept_waiting++;
 	else
-		pthread_rwlock_unlock(&uplink.use);
+		pthread_rwlock_unlock(&conn.ctrl_lock);
 }
 
 /* Each is looked for once, in each life. */
@@ -219,7 +220,7 @@ static uint64_t size_at_a_glance(struct weft_volume *volume)
 {
 	struct weft_ns_info info;
 
-	weft_volume_glance(volume, &info);
+	weft_volume_info_nowait(volume, &info);
 	return info.size;
 }
 
@@ -229,10 +230,10 @@ static void glances(void **state)
 	assert_int_equal(size_at_a_glance(volumes[1]), 4096);
 	size = 8192;
 	assert_int_equal(size_at_a_glance(volumes[1]), 8192);
-	pthread_rwlock_wrlock(&uplink.use);
+	pthread_rwlock_wrlock(&conn.ctrl_lock);
 	assert_int_equal(size_at_a_glance(volumes[1]), 8192);
 	assert_int_equal(size_at_a_glance(volumes[2]), 4096);
-	pthread_rwlock_unlock(&uplink.use);
+	pthread_rwlock_unlock(&conn.ctrl_lock);
 	assert_int_equal(size_at_a_glance(volumes[2]), 8192);
 	size = 4096;
 }
@@ -304,7 +305,7 @@ static void answered(void **state)
 		runs = 0;
 		assert_int_equal(weft_volume_run(volumes[1], &cmd, NULL), rows[i].said);
 		assert_int_equal(runs, rows[i].runs);
-		uplink.line.ctrl->state = WEFT_LIVE;
+		conn.vctrl.ctrl->state = WEFT_LIVE;
 	}
 }
 
@@ -320,12 +321,12 @@ static void unflushed(void **state)
 	unsigned one = 0, other = 0, late;
 
 	die_unflushed(volumes[1]);
-	late = weft_volume_told(volumes[1]);
+	late = weft_volume_flush_reported(volumes[1]);
 	assert_int_equal(weft_volume_flush(volumes[1], &one, NULL), -EIO);
 	assert_int_equal(weft_volume_flush(volumes[1], &one, NULL), 0);
 	assert_int_equal(weft_volume_flush(volumes[1], &other, NULL), -EIO);
 	assert_int_equal(weft_volume_flush(volumes[1], &late, NULL), -EIO);
-	late = weft_volume_told(volumes[1]);
+	late = weft_volume_flush_reported(volumes[1]);
 	assert_int_equal(weft_volume_flush(volumes[1], &late, NULL), 0);
 
 	replace(); /* nothing was written since */
@@ -342,19 +343,19 @@ static void unflushed_of_several(void **state)
 	struct weft_volume *early, *late;
 	unsigned told;
 
-	assert_int_equal(weft_volume_open(&uplink, 1, &early, NULL), 0);
+	assert_int_equal(weft_volume_open(&conn, 1, &early, NULL), 0);
 	early->ns->unflushed = true;
 	die_unflushed(volumes[1]);
 	for (unsigned i = 0; i < 2; i++) {
-		assert_int_equal(weft_volume_open(&uplink, 1, &late, NULL), 0);
-		told = weft_volume_told(late);
+		assert_int_equal(weft_volume_open(&conn, 1, &late, NULL), 0);
+		told = weft_volume_flush_reported(late);
 		assert_int_equal(weft_volume_flush(late, &told, NULL), i ? 0 : -EIO);
 		told = 0;
 		assert_int_equal(weft_volume_flush(early, &told, NULL), -EIO);
 		weft_volume_close(late);
 	}
-	assert_int_equal(weft_volume_open(&uplink, 2, &late, NULL), 0);
-	told = weft_volume_told(late);
+	assert_int_equal(weft_volume_open(&conn, 2, &late, NULL), 0);
+	told = weft_volume_flush_reported(late);
 	assert_int_equal(weft_volume_flush(late, &told, NULL), 0);
 	weft_volume_close(late);
 	weft_volume_close(early);
@@ -381,8 +382,8 @@ static void unflushed_and_dead_again(void **state)
 	unsigned told = 0;
 
 	die_unflushed(volumes[1]);
-	uplink.line.ctrl->state = WEFT_DEAD;
-	uplink.tried_ms = 0;
+	conn.vctrl.ctrl->state = WEFT_DEAD;
+	conn.replace_tried_ms = 0;
 	runs = 0;
 	assert_int_equal(weft_volume_flush(volumes[1], &told, NULL), -EIO);
 	assert_int_equal(runs, 0);
@@ -397,7 +398,7 @@ static void unflushed_for_good(void **state)
 	die_unflushed(volumes[1]);
 	for (unsigned life = 0; life < 3; life++) {
 		assert_int_equal(weft_volume_flush(volumes[1], &told, NULL), -ENOTRECOVERABLE);
-		told = weft_volume_told(volumes[1]);
+		told = weft_volume_flush_reported(volumes[1]);
 		assert_int_equal(weft_volume_flush(volumes[1], &told, NULL), -ENOTRECOVERABLE);
 		replace();
 	}

@@ -8,24 +8,24 @@
 #include "cli/mount/ranges.h"
 #include "cli/mount/uplink.h"
 
-struct weft_bytes {
+struct weft_byte_io {
 	struct weft_volume *volume;
 	uint32_t block_size;
 	bool can_zero;
-	struct weft_ranges busy; /* blocks that are being changed */
+	struct weft_range_locks write_locks; /* blocks that are being changed */
 };
 
 /* Bytes read or written, fewer at the end of the namespace, or -errno. A write that begins there
  * or beyond fails with -ENOSPC. */
-ssize_t weft_bytes_read(struct weft_bytes *bytes, void *buf, size_t length, uint64_t offset);
-ssize_t weft_bytes_write(struct weft_bytes *bytes, const void *buf, size_t length, uint64_t offset,
-			 unsigned flags);
+ssize_t weft_byte_io_read(struct weft_byte_io *bytes, void *buf, size_t length, uint64_t offset);
+ssize_t weft_byte_io_write(struct weft_byte_io *bytes, const void *buf, size_t length,
+			   uint64_t offset, unsigned flags);
 /* What lies beyond the end is left out. With WEFT_UNMAP space may be given back. */
-int weft_bytes_zero(struct weft_bytes *bytes, uint64_t length, uint64_t offset, unsigned flags);
+int weft_byte_io_zero(struct weft_byte_io *bytes, uint64_t length, uint64_t offset, unsigned flags);
 /* Where, from @offset on, the next data is, or the next hole: the end of the namespace is one. -ENXIO:
  * there is none, or @offset is beyond the end. */
-off_t weft_bytes_seek(struct weft_bytes *bytes, uint64_t offset, bool data);
+off_t weft_byte_io_seek(struct weft_byte_io *bytes, uint64_t offset, bool data);
 
-uint64_t weft_bytes_size(struct weft_bytes *bytes);
+uint64_t weft_byte_io_size(struct weft_byte_io *bytes);
 
 #endif

@@ -20,7 +20,7 @@
 #define PATIENCE_LIVE_MS 10000
 #define GIVEN_UP_MAX     48 /* each has a thread */
 
-static uint64_t now_ms(void)
+static uint64_t call_clock_ms(void)
 {
 	struct timespec now;
 
@@ -28,29 +28,30 @@ static uint64_t now_ms(void)
 	return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
 }
 
-int weft_calls_init(struct weft_calls *calls)
+int weft_mount_calls_init(struct weft_mount_calls *calls)
 {
 	pthread_mutex_init(&calls->lock, NULL);
 	weft_list_init(&calls->waiting);
 	calls->given_up = 0;
-	calls->interrupted = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-	return calls->interrupted < 0 ? -errno : 0;
+	calls->interrupt_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	return calls->interrupt_fd < 0 ? -errno : 0;
 }
 
 /* In one of libfuse's threads; also in the one that says that it wants to know. */
 static void on_interrupt(fuse_req_t req, void *data)
 {
 	struct weft_mount_call *call = data;
-	struct weft_calls *calls = call->calls;
+	struct weft_mount_calls *calls = call->calls;
 
 	pthread_mutex_lock(&calls->lock);
-	call->interrupted_ms = now_ms();
-	eventfd_write(calls->interrupted, 1);
+	call->interrupted_ms = call_clock_ms();
+	eventfd_write(calls->interrupt_fd, 1);
 	pthread_mutex_unlock(&calls->lock);
 }
 
 /* It gets on the list when libfuse has let go of the request's lock: answering frees that. */
-bool weft_call_begin(struct weft_calls *calls, struct weft_mount_call *call, fuse_req_t req)
+bool weft_mount_call_begin(struct weft_mount_calls *calls, struct weft_mount_call *call,
+			   fuse_req_t req)
 {
 	bool full;
 
@@ -62,7 +63,7 @@ bool weft_call_begin(struct weft_calls *calls, struct weft_mount_call *call, fus
 	if (!full)
 		weft_list_push(&calls->waiting, &call->link);
 	if (call->interrupted_ms) /* already; whoever looked then did not find it on the list */
-		eventfd_write(calls->interrupted, 1);
+		eventfd_write(calls->interrupt_fd, 1);
 	pthread_mutex_unlock(&calls->lock);
 	if (full) {
 		fuse_req_interrupt_func(req, NULL, NULL);
@@ -71,9 +72,9 @@ bool weft_call_begin(struct weft_calls *calls, struct weft_mount_call *call, fus
 	return !full;
 }
 
-bool weft_call_end(struct weft_mount_call *call)
+bool weft_mount_call_end(struct weft_mount_call *call)
 {
-	struct weft_calls *calls = call->calls;
+	struct weft_mount_calls *calls = call->calls;
 
 	pthread_mutex_lock(&calls->lock);
 	weft_list_remove(&call->link);
@@ -84,7 +85,7 @@ bool weft_call_end(struct weft_mount_call *call)
 	return !call->given_up;
 }
 
-static void give_up(struct weft_calls *calls, struct weft_mount_call *call)
+static void reply_eintr(struct weft_mount_calls *calls, struct weft_mount_call *call)
 {
 	weft_list_remove(&call->link);
 	call->given_up = true;
@@ -92,18 +93,18 @@ static void give_up(struct weft_calls *calls, struct weft_mount_call *call)
 	fuse_reply_err(call->req, EINTR);
 }
 
-int weft_calls_look(struct weft_calls *calls, bool live)
+int weft_mount_calls_expire(struct weft_mount_calls *calls, bool live)
 {
-	uint64_t now = now_ms(), patience = live ? PATIENCE_LIVE_MS : PATIENCE_MS;
+	uint64_t now = call_clock_ms(), patience = live ? PATIENCE_LIVE_MS : PATIENCE_MS;
 	struct weft_mount_call *call, *next;
 	eventfd_t count;
 	int again = -1;
 
 	pthread_mutex_lock(&calls->lock);
-	eventfd_read(calls->interrupted, &count);
+	eventfd_read(calls->interrupt_fd, &count);
 	weft_list_for_each_safe(call, next, &calls->waiting, link) {
 		if (call->interrupted_ms && now - call->interrupted_ms >= patience)
-			give_up(calls, call);
+			reply_eintr(calls, call);
 		else if (call->interrupted_ms)
 			again = PATIENCE_MS / 4;
 	}

@@ -8,31 +8,32 @@
 
 #include "base/list.h"
 
-struct weft_calls {
+struct weft_mount_calls {
 	pthread_mutex_t lock;
 	struct weft_list waiting; /* nobody has answered them */
 	unsigned given_up;        /* answered, and their I/O is still under way */
-	int interrupted;          /* eventfd: there are some to be looked after */
+	int interrupt_fd;         /* eventfd: there are some to be looked after */
 };
 
 /* Lives on the stack of the thread that does the I/O. */
 struct weft_mount_call {
 	struct weft_list link;
-	struct weft_calls *calls;
+	struct weft_mount_calls *calls;
 	fuse_req_t req;
 	uint64_t interrupted_ms; /* when; 0: was not */
 	bool given_up;
 };
 
-int weft_calls_init(struct weft_calls *calls);
+int weft_mount_calls_init(struct weft_mount_calls *calls);
 
 /* False: it has been answered with an error; there are too many whose I/O was given up. */
-bool weft_call_begin(struct weft_calls *calls, struct weft_mount_call *call, fuse_req_t req);
+bool weft_mount_call_begin(struct weft_mount_calls *calls, struct weft_mount_call *call,
+			   fuse_req_t req);
 /* Whether the caller is to answer; if not, the request is gone. */
-bool weft_call_end(struct weft_mount_call *call);
+bool weft_mount_call_end(struct weft_mount_call *call);
 
 /* Answers those with EINTR that were interrupted long enough ago. Returns after how many ms it is
  * to be called again; -1: when @interrupted is readable. */
-int weft_calls_look(struct weft_calls *calls, bool live);
+int weft_mount_calls_expire(struct weft_mount_calls *calls, bool live);
 
 #endif

@@ -11,7 +11,7 @@
 
 #include "cli/mount/session.h"
 
-static struct weft_table *table_of(fuse_req_t req)
+static struct weft_mount_table *mount_table_of(fuse_req_t req)
 {
 	struct weft_mount *mount = fuse_req_userdata(req);
 
@@ -20,53 +20,53 @@ static struct weft_table *table_of(fuse_req_t req)
 
 /* An open file. It is there while a request of it is not answered, and no longer for sure. */
 struct open_file {
-	atomic_uint told; /* of lives of the connection that ended with unflushed writes */
+	atomic_uint flush_reported; /* of lives of the connection that ended with unflushed writes */
 };
 
-static struct open_file *file_of(const struct fuse_file_info *fi)
+static struct open_file *open_file_of(const struct fuse_file_info *fi)
 {
 	return (struct open_file *)(uintptr_t)fi->fh;
 }
 
-static struct open_file *file_new(struct weft_node *node)
+static struct open_file *open_file_new(struct weft_mount_node *node)
 {
 	struct open_file *file = malloc(sizeof(*file));
 
 	if (file)
-		file->told = weft_volume_told(node->bytes.volume);
+		file->flush_reported = weft_volume_flush_reported(node->bytes.volume);
 	return file;
 }
 
 void weft_mount_open(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
 {
-	struct weft_table *table = table_of(req);
-	struct weft_node *node = weft_node_of(ino);
+	struct weft_mount_table *table = mount_table_of(req);
+	struct weft_mount_node *node = weft_mount_node_of(ino);
 	struct open_file *file;
 	struct weft_ns_info info;
 
-	weft_volume_glance(node->bytes.volume, &info);
+	weft_volume_info_nowait(node->bytes.volume, &info);
 	if (info.read_only && (fi->flags & O_ACCMODE) != O_RDONLY) {
 		fuse_reply_err(req, EROFS);
 		return;
 	}
-	file = file_new(node);
+	file = open_file_new(node);
 	if (!file) {
 		fuse_reply_err(req, ENOMEM);
 		return;
 	}
 	fi->fh = (uintptr_t)file;
 	fi->direct_io = 1;
-	weft_node_get(table, node);
+	weft_mount_node_get(table, node);
 	if (fuse_reply_open(req, fi) == 0)
 		return;
-	weft_node_put(table, node, 1);
+	weft_mount_node_put(table, node, 1);
 	free(file);
 }
 
 void weft_mount_release(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
 {
-	weft_node_put(table_of(req), weft_node_of(ino), 1);
-	free(file_of(fi));
+	weft_mount_node_put(mount_table_of(req), weft_mount_node_of(ino), 1);
+	free(open_file_of(fi));
 	fuse_reply_err(req, 0);
 }
 
@@ -74,29 +74,29 @@ void weft_mount_release(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *f
 
 struct io {
 	struct weft_mount_call call;
-	struct weft_table *table;
-	struct weft_node *node;
+	struct weft_mount_table *table;
+	struct weft_mount_node *node;
 };
 
 /* False: the request is answered. */
-static bool begin(struct io *io, fuse_req_t req, fuse_ino_t ino)
+static bool io_begin(struct io *io, fuse_req_t req, fuse_ino_t ino)
 {
 	struct weft_mount *mount = fuse_req_userdata(req);
 
 	io->table = &mount->table;
-	io->node = weft_node_of(ino);
-	if (!weft_call_begin(&mount->calls, &io->call, req))
+	io->node = weft_mount_node_of(ino);
+	if (!weft_mount_call_begin(&mount->calls, &io->call, req))
 		return false;
-	weft_node_get(io->table, io->node);
+	weft_mount_node_get(io->table, io->node);
 	return true;
 }
 
 /* False: as above. */
-static bool end(struct io *io)
+static bool io_end(struct io *io)
 {
-	bool ours = weft_call_end(&io->call);
+	bool ours = weft_mount_call_end(&io->call);
 
-	weft_node_put(io->table, io->node, 1);
+	weft_mount_node_put(io->table, io->node, 1);
 	return ours;
 }
 
@@ -116,18 +116,18 @@ void weft_mount_read(fuse_req_t req, fuse_ino_t ino, size_t size, off_t offset,
 	struct io io;
 	char *buf;
 
-	if (!begin(&io, req, ino))
+	if (!io_begin(&io, req, ino))
 		return;
-	buf = weft_buffers_take(&mount->buffers, size);
+	buf = weft_mount_buffer_get(&mount->buffers, size);
 	if (buf)
-		got = weft_bytes_read(&io.node->bytes, buf, size, (uint64_t)offset);
-	if (end(&io))
+		got = weft_byte_io_read(&io.node->bytes, buf, size, (uint64_t)offset);
+	if (io_end(&io))
 		reply_read(req, buf, got);
-	weft_buffers_give(&mount->buffers, buf);
+	weft_mount_buffer_put(&mount->buffers, buf);
 }
 
 /* O_SYNC has the bits of O_DSYNC and one more. */
-static unsigned durable(const struct fuse_file_info *fi)
+static unsigned fua_flag(const struct fuse_file_info *fi)
 {
 	return fi->flags & O_DSYNC ? WEFT_FUA : 0;
 }
@@ -138,12 +138,12 @@ void weft_mount_write(fuse_req_t req, fuse_ino_t ino, const char *buf, size_t si
 	struct io io;
 	ssize_t put;
 
-	if (!begin(&io, req, ino))
+	if (!io_begin(&io, req, ino))
 		return;
-	put = weft_bytes_write(&io.node->bytes, buf, size, (uint64_t)offset, durable(fi));
+	put = weft_byte_io_write(&io.node->bytes, buf, size, (uint64_t)offset, fua_flag(fi));
 	if (put >= 0)
 		io.node->written = time(NULL);
-	if (!end(&io))
+	if (!io_end(&io))
 		return;
 	if (put < 0)
 		fuse_reply_err(req, (int)-put);
@@ -153,31 +153,31 @@ void weft_mount_write(fuse_req_t req, fuse_ino_t ino, const char *buf, size_t si
 
 void weft_mount_fsync(fuse_req_t req, fuse_ino_t ino, int datasync, struct fuse_file_info *fi)
 {
-	struct open_file *file = file_of(fi);
-	unsigned told = file->told;
+	struct open_file *file = open_file_of(fi);
+	unsigned flush_reported = file->flush_reported;
 	struct io io;
 	int rc;
 
-	if (!begin(&io, req, ino))
+	if (!io_begin(&io, req, ino))
 		return;
-	rc = weft_volume_flush(io.node->bytes.volume, &told, NULL);
-	if (!end(&io))
+	rc = weft_volume_flush(io.node->bytes.volume, &flush_reported, NULL);
+	if (!io_end(&io))
 		return;
-	file->told = told;
+	file->flush_reported = flush_reported;
 	fuse_reply_err(req, -rc);
 }
 
 /* Space is neither reserved nor made: what lies within the namespace is there. */
-static int allocate(struct weft_bytes *bytes, int mode, uint64_t offset, uint64_t length)
+static int fallocate_range(struct weft_byte_io *bytes, int mode, uint64_t offset, uint64_t length)
 {
-	bool beyond = offset + length > weft_bytes_size(bytes);
+	bool beyond = offset + length > weft_byte_io_size(bytes);
 
 	if (beyond && !(mode & FALLOC_FL_KEEP_SIZE))
 		return -ENOSPC;
 	if (mode & FALLOC_FL_PUNCH_HOLE)
-		return weft_bytes_zero(bytes, length, offset, WEFT_UNMAP);
+		return weft_byte_io_zero(bytes, length, offset, WEFT_UNMAP);
 	if (mode & FALLOC_FL_ZERO_RANGE)
-		return weft_bytes_zero(bytes, length, offset, 0);
+		return weft_byte_io_zero(bytes, length, offset, 0);
 	return mode & ~FALLOC_FL_KEEP_SIZE ? -EOPNOTSUPP : 0;
 }
 
@@ -187,10 +187,10 @@ void weft_mount_fallocate(fuse_req_t req, fuse_ino_t ino, int mode, off_t offset
 	struct io io;
 	int rc;
 
-	if (!begin(&io, req, ino))
+	if (!io_begin(&io, req, ino))
 		return;
-	rc = allocate(&io.node->bytes, mode, (uint64_t)offset, (uint64_t)length);
-	if (end(&io))
+	rc = fallocate_range(&io.node->bytes, mode, (uint64_t)offset, (uint64_t)length);
+	if (io_end(&io))
 		fuse_reply_err(req, -rc);
 }
 
@@ -205,10 +205,10 @@ void weft_mount_lseek(fuse_req_t req, fuse_ino_t ino, off_t offset, int whence,
 		fuse_reply_err(req, offset < 0 ? ENXIO : EINVAL);
 		return;
 	}
-	if (!begin(&io, req, ino))
+	if (!io_begin(&io, req, ino))
 		return;
-	at = weft_bytes_seek(&io.node->bytes, (uint64_t)offset, whence == SEEK_DATA);
-	if (!end(&io))
+	at = weft_byte_io_seek(&io.node->bytes, (uint64_t)offset, whence == SEEK_DATA);
+	if (!io_end(&io))
 		return;
 	if (at < 0)
 		fuse_reply_err(req, (int)-at);

@@ -1,6 +1,6 @@
 /* ops.c - what the kernel asks of a directory with one file per namespace.
  *
- * Node 1 is the directory; any other node is the address of its weft_node. The kernel keeps
+ * Node 1 is the directory; any other node is the address of its weft_mount_node. The kernel keeps
  * nothing: neither data, since other hosts may write to the namespace, nor attributes. */
 #include <errno.h>
 #include <stdlib.h>
@@ -48,12 +48,12 @@ static void directory_stat(const struct weft_mount *mount, struct stat *st)
 }
 
 /* All its blocks count as allocated: programs take a file with fewer for one with holes. */
-static void node_stat(const struct weft_mount *mount, struct weft_node *node, struct stat *st)
+static void node_stat(const struct weft_mount *mount, struct weft_mount_node *node, struct stat *st)
 {
 	struct weft_ns_info info;
 	bool read_only;
 
-	weft_volume_glance(node->bytes.volume, &info);
+	weft_volume_info_nowait(node->bytes.volume, &info);
 	read_only = info.read_only || mount->options->read_only;
 	*st = (struct stat){
 		.st_ino = FUSE_ROOT_ID + (ino_t)node->nsid,
@@ -75,7 +75,7 @@ static void any_stat(struct weft_mount *mount, fuse_ino_t ino, struct stat *st)
 	if (ino == FUSE_ROOT_ID)
 		directory_stat(mount, st);
 	else
-		node_stat(mount, weft_node_of(ino), st);
+		node_stat(mount, weft_mount_node_of(ino), st);
 }
 
 static void on_getattr(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
@@ -106,15 +106,15 @@ static void on_statfs(fuse_req_t req, fuse_ino_t ino)
 	struct statvfs st = { .f_bsize = 4096, .f_frsize = 4096, .f_namemax = 15 };
 	struct weft_mount *mount = mount_of(req);
 	struct weft_ns_info info;
-	struct weft_node *node;
+	struct weft_mount_node *node;
 	uint32_t nsid = 0;
 
-	while ((node = weft_table_next(&mount->table, nsid))) {
+	while ((node = weft_mount_table_next(&mount->table, nsid))) {
 		nsid = node->nsid;
 		st.f_files++;
-		weft_volume_glance(node->bytes.volume, &info);
+		weft_volume_info_nowait(node->bytes.volume, &info);
 		st.f_blocks += info.size / st.f_frsize;
-		weft_node_put(&mount->table, node, 1);
+		weft_mount_node_put(&mount->table, node, 1);
 	}
 	fuse_reply_statfs(req, &st);
 }
@@ -125,9 +125,9 @@ static void on_lookup(fuse_req_t req, fuse_ino_t parent, const char *name)
 {
 	struct weft_mount *mount = mount_of(req);
 	struct fuse_entry_param entry = {};
-	struct weft_node *node;
+	struct weft_mount_node *node;
 
-	node = parent == FUSE_ROOT_ID ? weft_table_find(&mount->table, name) : NULL;
+	node = parent == FUSE_ROOT_ID ? weft_mount_table_find(&mount->table, name) : NULL;
 	if (!node) {
 		fuse_reply_err(req, ENOENT);
 		return;
@@ -136,20 +136,20 @@ static void on_lookup(fuse_req_t req, fuse_ino_t parent, const char *name)
 	entry.generation = node->generation;
 	node_stat(mount, node, &entry.attr);
 	if (fuse_reply_entry(req, &entry) < 0) /* the kernel did not get the reference */
-		weft_node_put(&mount->table, node, 1);
+		weft_mount_node_put(&mount->table, node, 1);
 }
 
 static void on_forget(fuse_req_t req, fuse_ino_t ino, uint64_t lookups)
 {
 	if (ino != FUSE_ROOT_ID)
-		weft_node_put(&mount_of(req)->table, weft_node_of(ino), lookups);
+		weft_mount_node_put(&mount_of(req)->table, weft_mount_node_of(ino), lookups);
 	fuse_reply_none(req);
 }
 
 /* Entry 1 is ".", 2 is "..", and 2 + nsid a namespace: where a listing goes on does not depend on
  * what came and went. Returns false when @name does not fit. */
-static bool add_entry(fuse_req_t req, char *buf, size_t size, size_t *used, const char *name,
-		      mode_t type, off_t entry)
+static bool add_dir_entry(fuse_req_t req, char *buf, size_t size, size_t *used, const char *name,
+			  mode_t type, off_t entry)
 {
 	const struct stat st = { .st_ino = entry > 2 ? (ino_t)entry - 1 : FUSE_ROOT_ID,
 				 .st_mode = type };
@@ -166,19 +166,19 @@ static void on_readdir(fuse_req_t req, fuse_ino_t ino, size_t size, off_t after,
 {
 	_cleanup_(weft_freep) char *buf = malloc(size);
 	struct weft_mount *mount = mount_of(req);
-	struct weft_node *node;
+	struct weft_mount_node *node;
 	bool fits = buf;
 	size_t used = 0;
 
 	if (after < 1)
-		fits = fits && add_entry(req, buf, size, &used, ".", S_IFDIR, 1);
+		fits = fits && add_dir_entry(req, buf, size, &used, ".", S_IFDIR, 1);
 	if (after < 2)
-		fits = fits && add_entry(req, buf, size, &used, "..", S_IFDIR, 2);
+		fits = fits && add_dir_entry(req, buf, size, &used, "..", S_IFDIR, 2);
 	after = after < 2 ? 2 : after;
-	while (fits && (node = weft_table_next(&mount->table, (uint32_t)(after - 2)))) {
+	while (fits && (node = weft_mount_table_next(&mount->table, (uint32_t)(after - 2)))) {
 		after = 2 + (off_t)node->nsid;
-		fits = add_entry(req, buf, size, &used, node->name, S_IFREG, after);
-		weft_node_put(&mount->table, node, 1);
+		fits = add_dir_entry(req, buf, size, &used, node->name, S_IFREG, after);
+		weft_mount_node_put(&mount->table, node, 1);
 	}
 	fuse_reply_buf(req, buf, used);
 }

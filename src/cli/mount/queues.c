@@ -15,14 +15,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-struct weft_queues {
+struct weft_queue_pool {
 	pthread_mutex_t lock;
 	pthread_cond_t given_back;
 	unsigned count, nfree;
 	struct weft_queue *free[]; /* a stack */
 };
 
-void weft_queues_close(struct weft_queues *queues)
+void weft_queue_pool_close(struct weft_queue_pool *queues)
 {
 	if (!queues)
 		return;
@@ -33,10 +33,11 @@ void weft_queues_close(struct weft_queues *queues)
 	free(queues);
 }
 
-int weft_queues_open(struct weft_ctrl *ctrl, struct weft_queues **queues, struct weft_err *err)
+int weft_queue_pool_open(struct weft_ctrl *ctrl, struct weft_queue_pool **queues,
+			 struct weft_err *err)
 {
 	struct weft_ctrl_info info;
-	struct weft_queues *made;
+	struct weft_queue_pool *made;
 	int rc;
 
 	weft_ctrl_info(ctrl, &info);
@@ -48,7 +49,7 @@ int weft_queues_open(struct weft_ctrl *ctrl, struct weft_queues **queues, struct
 	while (made->nfree < info.queues) {
 		rc = weft_queue_open(ctrl, &made->free[made->nfree], err);
 		if (rc < 0) {
-			weft_queues_close(made);
+			weft_queue_pool_close(made);
 			return rc;
 		}
 		made->count = ++made->nfree;
@@ -57,7 +58,7 @@ int weft_queues_open(struct weft_ctrl *ctrl, struct weft_queues **queues, struct
 	return 0;
 }
 
-static struct weft_queue *take(struct weft_queues *queues)
+static struct weft_queue *pool_take_queue(struct weft_queue_pool *queues)
 {
 	struct weft_queue *queue;
 
@@ -69,7 +70,7 @@ static struct weft_queue *take(struct weft_queues *queues)
 	return queue;
 }
 
-static void give_back(struct weft_queues *queues, struct weft_queue *queue, bool as_last)
+static void pool_put_queue(struct weft_queue_pool *queues, struct weft_queue *queue, bool as_last)
 {
 	pthread_mutex_lock(&queues->lock);
 	if (as_last)
@@ -80,15 +81,15 @@ static void give_back(struct weft_queues *queues, struct weft_queue *queue, bool
 	pthread_mutex_unlock(&queues->lock);
 }
 
-int weft_queues_run(struct weft_queues *queues, struct weft_cmd *cmd, struct weft_err *err)
+int weft_queue_pool_run(struct weft_queue_pool *queues, struct weft_cmd *cmd, struct weft_err *err)
 {
 	struct weft_queue *queue;
 	int rc = -EUSERS;
 
 	for (unsigned tries = 0; rc == -EUSERS && tries < queues->count; tries++) {
-		queue = take(queues);
+		queue = pool_take_queue(queues);
 		rc = weft_run(queue, cmd, err);
-		give_back(queues, queue, rc == -EUSERS);
+		pool_put_queue(queues, queue, rc == -EUSERS);
 	}
 	return rc;
 }

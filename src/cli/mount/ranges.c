@@ -7,22 +7,22 @@
 
 #include <stdbool.h>
 
-void weft_ranges_init(struct weft_ranges *ranges)
+void weft_range_locks_init(struct weft_range_locks *ranges)
 {
 	pthread_mutex_init(&ranges->lock, NULL);
 	pthread_cond_init(&ranges->released, NULL);
 	weft_list_init(&ranges->held);
 }
 
-void weft_ranges_destroy(struct weft_ranges *ranges)
+void weft_range_locks_destroy(struct weft_range_locks *ranges)
 {
 	pthread_cond_destroy(&ranges->released);
 	pthread_mutex_destroy(&ranges->lock);
 }
 
-static bool overlaps_held(struct weft_ranges *ranges, const struct weft_range *range)
+static bool overlaps_held(struct weft_range_locks *ranges, const struct weft_range_lock *range)
 {
-	struct weft_range *other;
+	struct weft_range_lock *other;
 
 	weft_list_for_each(other, &ranges->held, link) {
 		if (other->start < range->end && range->start < other->end)
@@ -31,8 +31,8 @@ static bool overlaps_held(struct weft_ranges *ranges, const struct weft_range *r
 	return false;
 }
 
-void weft_range_hold(struct weft_ranges *ranges, struct weft_range *range, uint64_t start,
-		     uint64_t length)
+void weft_range_lock_acquire(struct weft_range_locks *ranges, struct weft_range_lock *range,
+			     uint64_t start, uint64_t length)
 {
 	range->start = start;
 	range->end = start + length;
@@ -43,7 +43,7 @@ void weft_range_hold(struct weft_ranges *ranges, struct weft_range *range, uint6
 	pthread_mutex_unlock(&ranges->lock);
 }
 
-void weft_range_release(struct weft_ranges *ranges, struct weft_range *range)
+void weft_range_lock_release(struct weft_range_locks *ranges, struct weft_range_lock *range)
 {
 	pthread_mutex_lock(&ranges->lock);
 	weft_list_remove(&range->link);

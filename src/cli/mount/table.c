@@ -15,25 +15,25 @@
 
 #define NSIDS_FIRST 1024 /* asked for at first; more if there are more */
 
-void weft_table_init(struct weft_table *table, struct weft_uplink *uplink)
+void weft_mount_table_init(struct weft_mount_table *table, struct weft_volume_conn *conn)
 {
-	*table = (struct weft_table){ .uplink = uplink, .room = NSIDS_FIRST };
+	*table = (struct weft_mount_table){ .conn = conn, .room = NSIDS_FIRST };
 	pthread_mutex_init(&table->lock, NULL);
 	weft_list_init(&table->nodes);
 	weft_ids_init(&table->by_nsid);
 	weft_list_init(&table->gone);
 }
 
-static void node_free(struct weft_node *node)
+static void node_free(struct weft_mount_node *node)
 {
 	weft_volume_close(node->bytes.volume);
-	weft_ranges_destroy(&node->bytes.busy);
+	weft_range_locks_destroy(&node->bytes.write_locks);
 	free(node);
 }
 
-void weft_table_destroy(struct weft_table *table)
+void weft_mount_table_destroy(struct weft_mount_table *table)
 {
-	struct weft_node *node, *next;
+	struct weft_mount_node *node, *next;
 
 	weft_list_splice(&table->gone, &table->nodes);
 	weft_list_for_each_safe(node, next, &table->gone, link)
@@ -42,14 +42,15 @@ void weft_table_destroy(struct weft_table *table)
 	pthread_mutex_destroy(&table->lock);
 }
 
-void weft_node_get(struct weft_table *table, struct weft_node *node)
+void weft_mount_node_get(struct weft_mount_table *table, struct weft_mount_node *node)
 {
 	pthread_mutex_lock(&table->lock);
 	node->refs++;
 	pthread_mutex_unlock(&table->lock);
 }
 
-void weft_node_put(struct weft_table *table, struct weft_node *node, uint64_t refs)
+void weft_mount_node_put(struct weft_mount_table *table, struct weft_mount_node *node,
+			 uint64_t refs)
 {
 	bool last;
 
@@ -64,27 +65,28 @@ void weft_node_put(struct weft_table *table, struct weft_node *node, uint64_t re
 }
 
 /* Under table->lock, or by who scans. NULL: there is none. */
-static struct weft_node *node_of(const struct weft_table *table, uint32_t nsid)
+static struct weft_mount_node *find_node(const struct weft_mount_table *table, uint32_t nsid)
 {
 	struct weft_id *id = weft_ids_find(&table->by_nsid, nsid);
 
-	return id ? container_of(id, struct weft_node, id) : NULL;
+	return id ? container_of(id, struct weft_mount_node, id) : NULL;
 }
 
-static struct weft_node *node_at(const struct weft_table *table, const struct weft_list *link)
+static struct weft_mount_node *node_at(const struct weft_mount_table *table,
+				       const struct weft_list *link)
 {
-	return link == &table->nodes ? NULL : container_of(link, struct weft_node, link);
+	return link == &table->nodes ? NULL : container_of(link, struct weft_mount_node, link);
 }
 
 /* As it is written by us: "ns01" is none. */
-struct weft_node *weft_table_find(struct weft_table *table, const char *name)
+struct weft_mount_node *weft_mount_table_find(struct weft_mount_table *table, const char *name)
 {
-	struct weft_node *node;
+	struct weft_mount_node *node;
 
 	if (strncmp(name, "ns", 2))
 		return NULL;
 	pthread_mutex_lock(&table->lock);
-	node = node_of(table, (uint32_t)strtoul(name + 2, NULL, 10));
+	node = find_node(table, (uint32_t)strtoul(name + 2, NULL, 10));
 	if (node && strcmp(node->name, name))
 		node = NULL;
 	if (node)
@@ -94,9 +96,9 @@ struct weft_node *weft_table_find(struct weft_table *table, const char *name)
 }
 
 /* Who asks for one after the other has the place of the last; unless that has gone meanwhile. */
-static struct weft_node *next_of(const struct weft_table *table, uint32_t nsid)
+static struct weft_mount_node *next_node(const struct weft_mount_table *table, uint32_t nsid)
 {
-	struct weft_node *node = nsid ? node_of(table, nsid) : NULL;
+	struct weft_mount_node *node = nsid ? find_node(table, nsid) : NULL;
 
 	if (node)
 		return node_at(table, node->link.next);
@@ -107,12 +109,12 @@ static struct weft_node *next_of(const struct weft_table *table, uint32_t nsid)
 	return NULL;
 }
 
-struct weft_node *weft_table_next(struct weft_table *table, uint32_t nsid)
+struct weft_mount_node *weft_mount_table_next(struct weft_mount_table *table, uint32_t nsid)
 {
-	struct weft_node *node;
+	struct weft_mount_node *node;
 
 	pthread_mutex_lock(&table->lock);
-	node = next_of(table, nsid);
+	node = next_node(table, nsid);
 	if (node)
 		node->refs++;
 	pthread_mutex_unlock(&table->lock);
@@ -122,7 +124,8 @@ struct weft_node *weft_table_next(struct weft_table *table, uint32_t nsid)
 /* --- scanning --------------------------------------------------------------------------------- */
 
 /* Before @next, or last. */
-static int insert(struct weft_table *table, struct weft_node *node, struct weft_node *next)
+static int insert_node(struct weft_mount_table *table, struct weft_mount_node *node,
+		       struct weft_mount_node *next)
 {
 	int rc;
 
@@ -135,22 +138,24 @@ static int insert(struct weft_table *table, struct weft_node *node, struct weft_
 }
 
 /* Returns the one behind it. */
-static struct weft_node *drop(struct weft_table *table, struct weft_node *node)
+static struct weft_mount_node *drop_node(struct weft_mount_table *table,
+					 struct weft_mount_node *node)
 {
-	struct weft_node *next = node_at(table, node->link.next);
+	struct weft_mount_node *next = node_at(table, node->link.next);
 
 	pthread_mutex_lock(&table->lock);
 	weft_ids_remove(&table->by_nsid, &node->id);
 	weft_list_remove(&node->link);
 	weft_list_push(&table->gone, &node->link);
 	pthread_mutex_unlock(&table->lock);
-	weft_node_put(table, node, 1);
+	weft_mount_node_put(table, node, 1);
 	return next;
 }
 
-static int add(struct weft_table *table, struct weft_volume *volume, struct weft_node *next)
+static int add_node(struct weft_mount_table *table, struct weft_volume *volume,
+		    struct weft_mount_node *next)
 {
-	struct weft_node *node = calloc(1, sizeof(*node));
+	struct weft_mount_node *node = calloc(1, sizeof(*node));
 	int rc;
 
 	if (!node)
@@ -159,59 +164,60 @@ static int add(struct weft_table *table, struct weft_volume *volume, struct weft
 	node->generation = ++table->generation;
 	node->refs = 1;
 	node->written = time(NULL);
-	node->bytes = (struct weft_bytes){ .volume = volume,
-					   .block_size = volume->info.block_size,
-					   .can_zero = table->uplink->info.can_zero };
-	weft_ranges_init(&node->bytes.busy);
+	node->bytes = (struct weft_byte_io){ .volume = volume,
+					     .block_size = volume->info.block_size,
+					     .can_zero = table->conn->first_info.can_zero };
+	weft_range_locks_init(&node->bytes.write_locks);
 	snprintf(node->name, sizeof(node->name), "ns%u", node->nsid);
-	rc = insert(table, node, next);
+	rc = insert_node(table, node, next);
 	if (rc < 0) {
-		weft_ranges_destroy(&node->bytes.busy);
+		weft_range_locks_destroy(&node->bytes.write_locks);
 		free(node);
 	}
 	return rc;
 }
 
 /* Where a node would have to be, is none. */
-static int look_at_new(struct weft_table *table, uint32_t nsid, struct weft_node *next,
+static int open_new_ns(struct weft_mount_table *table, uint32_t nsid, struct weft_mount_node *next,
 		       struct weft_err *err)
 {
 	struct weft_volume *volume;
-	int rc = weft_volume_open(table->uplink, nsid, &volume, err);
+	int rc = weft_volume_open(table->conn, nsid, &volume, err);
 
 	if (rc < 0)
 		return rc;
-	rc = add(table, volume, next);
+	rc = add_node(table, volume, next);
 	if (rc < 0)
 		weft_volume_close(volume);
 	return rc;
 }
 
-static int look_again(struct weft_table *table, struct weft_node *node, struct weft_err *err)
+static int revalidate_node(struct weft_mount_table *table, struct weft_mount_node *node,
+			   struct weft_err *err)
 {
 	struct weft_volume *volume;
 	int rc;
 
-	if (weft_volume_is_seen(node->bytes.volume))
+	if (weft_volume_is_visible(node->bytes.volume))
 		return 0;
-	rc = weft_volume_open(table->uplink, node->nsid, &volume, err);
+	rc = weft_volume_open(table->conn, node->nsid, &volume, err);
 	if (rc < 0) {
 		if (rc == -ENODEV) /* else, who knows */
-			drop(table, node);
+			drop_node(table, node);
 		return rc;
 	}
-	if (weft_volume_is(node->bytes.volume, volume)) {
+	if (weft_volume_is_same(node->bytes.volume, volume)) {
 		weft_volume_close(volume);
 		return 0;
 	}
-	rc = add(table, volume, drop(table, node));
+	rc = add_node(table, volume, drop_node(table, node));
 	if (rc < 0)
 		weft_volume_close(volume);
 	return rc;
 }
 
 /* The ids of all active namespaces; the caller frees them. */
-static int list_all(struct weft_table *table, uint32_t **nsids, struct weft_err *err)
+static int list_active_nsids(struct weft_mount_table *table, uint32_t **nsids, struct weft_err *err)
 {
 	int n;
 
@@ -219,7 +225,7 @@ static int list_all(struct weft_table *table, uint32_t **nsids, struct weft_err 
 		*nsids = calloc(table->room, sizeof(uint32_t));
 		if (!*nsids)
 			return -ENOMEM;
-		n = weft_uplink_list(table->uplink, *nsids, table->room, err);
+		n = weft_volume_conn_list_ns(table->conn, *nsids, table->room, err);
 		if (n >= 0 && (unsigned)n <= table->room)
 			return n;
 		free(take_ptr(nsids));
@@ -230,9 +236,9 @@ static int list_all(struct weft_table *table, uint32_t **nsids, struct weft_err 
 }
 
 /* Of those that are listed, the ones that are wanted and fit, in place. */
-static unsigned choose(struct weft_table *table, uint32_t *nsids, unsigned n)
+static unsigned filter_nsids(struct weft_mount_table *table, uint32_t *nsids, unsigned n)
 {
-	uint32_t only = table->uplink->info.nsid;
+	uint32_t only = table->conn->first_info.nsid;
 
 	table->left_out = 0;
 	for (unsigned i = 0; only && i < n; i++) {
@@ -243,38 +249,39 @@ static unsigned choose(struct weft_table *table, uint32_t *nsids, unsigned n)
 	}
 	if (only)
 		return 0;
-	table->left_out = n > WEFT_NODES_MAX ? n - WEFT_NODES_MAX : 0;
+	table->left_out = n > WEFT_MOUNT_NODES_MAX ? n - WEFT_MOUNT_NODES_MAX : 0;
 	return n - table->left_out;
 }
 
 /* A namespace that cannot be looked at, as one that goes meanwhile, is left out; the first cause
  * is told. */
-static int merge(struct weft_table *table, const uint32_t *nsids, unsigned n, struct weft_err *err)
+static int merge_nsids(struct weft_mount_table *table, const uint32_t *nsids, unsigned n,
+		       struct weft_err *err)
 {
-	struct weft_node *node = node_at(table, table->nodes.next), *found;
+	struct weft_mount_node *node = node_at(table, table->nodes.next), *found;
 	int rc = 0, one;
 
 	for (unsigned i = 0; i < n; i++) {
 		while (node && node->nsid < nsids[i])
-			node = drop(table, node);
+			node = drop_node(table, node);
 		if (node && node->nsid == nsids[i]) {
 			found = node;
 			node = node_at(table, node->link.next);
-			one = look_again(table, found, err);
+			one = revalidate_node(table, found, err);
 		} else {
-			one = look_at_new(table, nsids[i], node, err);
+			one = open_new_ns(table, nsids[i], node, err);
 		}
 		rc = rc ? rc : one;
 	}
 	while (node)
-		node = drop(table, node);
+		node = drop_node(table, node);
 	return rc;
 }
 
-int weft_table_scan(struct weft_table *table, struct weft_err *err)
+int weft_mount_table_rescan(struct weft_mount_table *table, struct weft_err *err)
 {
 	_cleanup_(weft_freep) uint32_t *nsids = NULL;
-	int n = list_all(table, &nsids, err);
+	int n = list_active_nsids(table, &nsids, err);
 
-	return n < 0 ? n : merge(table, nsids, choose(table, nsids, (unsigned)n), err);
+	return n < 0 ? n : merge_nsids(table, nsids, filter_nsids(table, nsids, (unsigned)n), err);
 }

@@ -26,7 +26,7 @@
 
 #define RETRY_MS 1000
 
-static uint64_t now_ms(void)
+static uint64_t conn_clock_ms(void)
 {
 	struct timespec now;
 
@@ -36,44 +36,45 @@ static uint64_t now_ms(void)
 
 /* --- one life --------------------------------------------------------------------------------- */
 
-static void line_close(struct weft_line *line)
+static void ctrl_close(struct weft_volume_ctrl *vctrl)
 {
-	weft_queues_close(take_ptr(&line->queues));
-	weft_disconnect(take_ptr(&line->ctrl));
+	weft_queue_pool_close(take_ptr(&vctrl->queues));
+	weft_disconnect(take_ptr(&vctrl->ctrl));
 }
 
-static int also_tell(struct weft_uplink *uplink, int fd, struct weft_err *err)
+static int watch_event_fd(struct weft_volume_conn *conn, int fd, struct weft_err *err)
 {
 	struct epoll_event readable = { .events = EPOLLIN };
 
-	if (epoll_ctl(uplink->events, EPOLL_CTL_ADD, fd, &readable) < 0)
+	if (epoll_ctl(conn->epoll_fd, EPOLL_CTL_ADD, fd, &readable) < 0)
 		return weft_fail(err, -errno, "epoll: %s", strerror(errno));
 	return 0;
 }
 
-static int line_open(struct weft_uplink *uplink, struct weft_line *line, struct weft_err *err)
+static int ctrl_open(struct weft_volume_conn *conn, struct weft_volume_ctrl *vctrl,
+		     struct weft_err *err)
 {
 	struct weft_ctrl_info info;
 	int rc;
 
-	*line = (struct weft_line){};
-	rc = weft_connect(uplink->uri, uplink->options, &line->ctrl, err);
+	*vctrl = (struct weft_volume_ctrl){};
+	rc = weft_connect(conn->uri, conn->options, &vctrl->ctrl, err);
 	if (rc < 0)
 		return rc;
-	weft_ctrl_info(line->ctrl, &info);
+	weft_ctrl_info(vctrl->ctrl, &info);
 	if (!info.discovery)
-		rc = weft_queues_open(line->ctrl, &line->queues, err);
+		rc = weft_queue_pool_open(vctrl->ctrl, &vctrl->queues, err);
 	if (!rc)
-		rc = also_tell(uplink, weft_ctrl_event_fd(line->ctrl), err);
+		rc = watch_event_fd(conn, weft_ctrl_event_fd(vctrl->ctrl), err);
 	if (rc < 0)
-		line_close(line);
+		ctrl_close(vctrl);
 	return rc;
 }
 
 /* --- the next one ----------------------------------------------------------------------------- */
 
 /* NULL: it is not there, or another one, or there is no telling. */
-static struct weft_ns *find_again(struct weft_ctrl *ctrl, const struct weft_ns_info *wanted)
+static struct weft_ns *reopen_ns(struct weft_ctrl *ctrl, const struct weft_ns_info *wanted)
 {
 	struct weft_ns_info info;
 	struct weft_ns *ns;
@@ -88,35 +89,35 @@ static struct weft_ns *find_again(struct weft_ctrl *ctrl, const struct weft_ns_i
 }
 
 /* Those that were looked for are behind those that were not. False: all were. */
-static bool seek_next(struct weft_uplink *uplink, struct weft_ns_info *wanted)
+static bool next_volume_to_reopen(struct weft_volume_conn *conn, struct weft_ns_info *wanted)
 {
 	struct weft_volume *volume;
 	bool found;
 
-	pthread_mutex_lock(&uplink->lock);
-	volume = container_of(uplink->volumes.next, struct weft_volume, link);
-	found = !weft_list_empty(&uplink->volumes) && volume->search != uplink->search;
+	pthread_mutex_lock(&conn->lock);
+	volume = container_of(conn->volumes.next, struct weft_volume, link);
+	found = !weft_list_empty(&conn->volumes) && volume->reopen_pass != conn->reopen_pass;
 	if (found) {
-		volume->search = uplink->search;
+		volume->reopen_pass = conn->reopen_pass;
 		weft_list_remove(&volume->link);
-		weft_list_push(&uplink->volumes, &volume->link);
-		uplink->sought = volume;
+		weft_list_push(&conn->volumes, &volume->link);
+		conn->reopening = volume;
 		*wanted = volume->info;
 	}
-	pthread_mutex_unlock(&uplink->lock);
+	pthread_mutex_unlock(&conn->lock);
 	return found;
 }
 
 /* Who sought it may have closed it meanwhile. */
-static void take_in(struct weft_uplink *uplink, struct weft_ns *ns)
+static void set_next_ns(struct weft_volume_conn *conn, struct weft_ns *ns)
 {
 	struct weft_volume *volume;
 
-	pthread_mutex_lock(&uplink->lock);
-	volume = take_ptr(&uplink->sought);
+	pthread_mutex_lock(&conn->lock);
+	volume = take_ptr(&conn->reopening);
 	if (volume)
-		volume->next = take_ptr(&ns);
-	pthread_mutex_unlock(&uplink->lock);
+		volume->next_ns = take_ptr(&ns);
+	pthread_mutex_unlock(&conn->lock);
 	weft_ns_close(ns);
 }
 
@@ -127,221 +128,221 @@ static void note_unflushed(struct weft_volume *volume)
 	struct weft_ns_info info;
 
 	weft_ns_info(volume->ns, &info);
-	volume->lost += info.unflushed;
-	volume->gone |= info.unflushed && !info.shared;
+	volume->unflushed_losses += info.unflushed;
+	volume->unflushed_gone |= info.unflushed && !info.shared;
 }
 
 /* All I/O of a dead line fails, but for writes that its target may still carry out: these end when it
  * cannot any more, and until then there is no next line. */
-static void begin(struct weft_uplink *uplink, struct weft_line *line)
+static void switch_ctrl(struct weft_volume_conn *conn, struct weft_volume_ctrl *vctrl)
 {
-	struct weft_line old = uplink->line;
+	struct weft_volume_ctrl old = conn->vctrl;
 	struct weft_volume *volume;
 
-	pthread_rwlock_wrlock(&uplink->use);
-	pthread_mutex_lock(&uplink->lock);
-	uplink->line = *line;
-	weft_list_for_each(volume, &uplink->volumes, link) {
+	pthread_rwlock_wrlock(&conn->ctrl_lock);
+	pthread_mutex_lock(&conn->lock);
+	conn->vctrl = *vctrl;
+	weft_list_for_each(volume, &conn->volumes, link) {
 		if (volume->ns) {
 			note_unflushed(volume);
 			weft_ns_close(volume->ns);
 		}
-		volume->ns = take_ptr(&volume->next);
+		volume->ns = take_ptr(&volume->next_ns);
 	}
-	pthread_mutex_unlock(&uplink->lock);
-	pthread_rwlock_unlock(&uplink->use);
-	eventfd_write(uplink->begun, 1);
-	line_close(&old);
+	pthread_mutex_unlock(&conn->lock);
+	pthread_rwlock_unlock(&conn->ctrl_lock);
+	eventfd_write(conn->replaced_fd, 1);
+	ctrl_close(&old);
 }
 
-static void find_all_again(struct weft_uplink *uplink, struct weft_ctrl *ctrl)
+static void reopen_all_ns(struct weft_volume_conn *conn, struct weft_ctrl *ctrl)
 {
 	struct weft_ns_info wanted;
 
 	/* Whoever opened a namespace before the line died has it on the list after this. */
-	pthread_rwlock_wrlock(&uplink->use);
-	uplink->search++;
-	pthread_rwlock_unlock(&uplink->use);
-	while (seek_next(uplink, &wanted))
-		take_in(uplink, find_again(ctrl, &wanted));
+	pthread_rwlock_wrlock(&conn->ctrl_lock);
+	conn->reopen_pass++;
+	pthread_rwlock_unlock(&conn->ctrl_lock);
+	while (next_volume_to_reopen(conn, &wanted))
+		set_next_ns(conn, reopen_ns(ctrl, &wanted));
 }
 
-static void forget_all(struct weft_uplink *uplink)
+static void close_next_ns(struct weft_volume_conn *conn)
 {
 	struct weft_volume *volume;
 
-	pthread_mutex_lock(&uplink->lock);
-	weft_list_for_each(volume, &uplink->volumes, link) {
-		if (volume->next)
-			weft_ns_close(take_ptr(&volume->next));
+	pthread_mutex_lock(&conn->lock);
+	weft_list_for_each(volume, &conn->volumes, link) {
+		if (volume->next_ns)
+			weft_ns_close(take_ptr(&volume->next_ns));
 	}
-	pthread_mutex_unlock(&uplink->lock);
+	pthread_mutex_unlock(&conn->lock);
 }
 
 /* A connection that breaks meanwhile does not tell which namespaces are there: next time. */
-static bool replace(struct weft_uplink *uplink)
+static bool replace_ctrl(struct weft_volume_conn *conn)
 {
-	struct weft_line line;
+	struct weft_volume_ctrl vctrl;
 
-	if (line_open(uplink, &line, NULL) < 0)
+	if (ctrl_open(conn, &vctrl, NULL) < 0)
 		return false;
-	find_all_again(uplink, line.ctrl);
-	if (weft_ctrl_state(line.ctrl, NULL) == WEFT_LIVE) {
-		begin(uplink, &line);
+	reopen_all_ns(conn, vctrl.ctrl);
+	if (weft_ctrl_state(vctrl.ctrl, NULL) == WEFT_LIVE) {
+		switch_ctrl(conn, &vctrl);
 		return true;
 	}
-	forget_all(uplink);
-	line_close(&line);
+	close_next_ns(conn);
+	ctrl_close(&vctrl);
 	return false;
 }
 
-static enum weft_state state_of(struct weft_uplink *uplink)
+static enum weft_state ctrl_state(struct weft_volume_conn *conn)
 {
 	enum weft_state state;
 
-	pthread_rwlock_rdlock(&uplink->use);
-	state = weft_ctrl_state(uplink->line.ctrl, NULL);
-	pthread_rwlock_unlock(&uplink->use);
+	pthread_rwlock_rdlock(&conn->ctrl_lock);
+	state = weft_ctrl_state(conn->vctrl.ctrl, NULL);
+	pthread_rwlock_unlock(&conn->ctrl_lock);
 	return state;
 }
 
 /* I/O that had no path for too long (fast_io_fail) fails with -EIO also when the line is dead; it was
  * not answered. */
-static bool is_of_the_dead(struct weft_uplink *uplink, int rc)
+static bool failed_as_ctrl_dead(struct weft_volume_conn *conn, int rc)
 {
-	return rc == -ENOTCONN || (rc == -EIO && state_of(uplink) == WEFT_DEAD);
+	return rc == -ENOTCONN || (rc == -EIO && ctrl_state(conn) == WEFT_DEAD);
 }
 
-bool weft_uplink_try_again(struct weft_uplink *uplink, int rc)
+bool weft_volume_conn_replace_if_dead(struct weft_volume_conn *conn, int rc)
 {
 	bool again;
 
-	if (!is_of_the_dead(uplink, rc) || pthread_mutex_trylock(&uplink->trying))
+	if (!failed_as_ctrl_dead(conn, rc) || pthread_mutex_trylock(&conn->replace_lock))
 		return false;
-	again = state_of(uplink) != WEFT_DEAD;
-	if (!again && now_ms() - uplink->tried_ms >= RETRY_MS) {
-		again = replace(uplink);
-		uplink->tried_ms = now_ms();
+	again = ctrl_state(conn) != WEFT_DEAD;
+	if (!again && conn_clock_ms() - conn->replace_tried_ms >= RETRY_MS) {
+		again = replace_ctrl(conn);
+		conn->replace_tried_ms = conn_clock_ms();
 	}
-	pthread_mutex_unlock(&uplink->trying);
+	pthread_mutex_unlock(&conn->replace_lock);
 	return again;
 }
 
 /* --- the uplink ------------------------------------------------------------------------------- */
 
-static void init(struct weft_uplink *uplink)
+static void conn_init(struct weft_volume_conn *conn)
 {
 	pthread_rwlockattr_t attr;
 
 	/* Threads whose I/O fails would keep the one out that changes that. */
 	pthread_rwlockattr_init(&attr);
 	pthread_rwlockattr_setkind_np(&attr, PTHREAD_RWLOCK_PREFER_WRITER_NONRECURSIVE_NP);
-	pthread_rwlock_init(&uplink->use, &attr);
+	pthread_rwlock_init(&conn->ctrl_lock, &attr);
 	pthread_rwlockattr_destroy(&attr);
-	pthread_mutex_init(&uplink->lock, NULL);
-	pthread_mutex_init(&uplink->trying, NULL);
-	weft_list_init(&uplink->volumes);
+	pthread_mutex_init(&conn->lock, NULL);
+	pthread_mutex_init(&conn->replace_lock, NULL);
+	weft_list_init(&conn->volumes);
 }
 
-static int open_events(struct weft_uplink *uplink, struct weft_err *err)
+static int open_events(struct weft_volume_conn *conn, struct weft_err *err)
 {
-	uplink->events = epoll_create1(EPOLL_CLOEXEC);
-	uplink->begun = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-	if (uplink->events < 0 || uplink->begun < 0)
+	conn->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
+	conn->replaced_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	if (conn->epoll_fd < 0 || conn->replaced_fd < 0)
 		return weft_fail(err, -errno, "eventfd: %s", strerror(errno));
-	return also_tell(uplink, uplink->begun, err);
+	return watch_event_fd(conn, conn->replaced_fd, err);
 }
 
-static void close_events(struct weft_uplink *uplink)
+static void close_events(struct weft_volume_conn *conn)
 {
-	weft_closep(&uplink->events);
-	weft_closep(&uplink->begun);
+	weft_closep(&conn->epoll_fd);
+	weft_closep(&conn->replaced_fd);
 }
 
-int weft_uplink_open(struct weft_uplink *uplink, const char *uri,
-		     const struct weft_options *options, struct weft_err *err)
+int weft_volume_conn_open(struct weft_volume_conn *conn, const char *uri,
+			  const struct weft_options *options, struct weft_err *err)
 {
 	int rc;
 
-	*uplink = (struct weft_uplink){ .uri = uri, .options = options };
-	init(uplink);
-	rc = open_events(uplink, err);
+	*conn = (struct weft_volume_conn){ .uri = uri, .options = options };
+	conn_init(conn);
+	rc = open_events(conn, err);
 	if (rc == 0)
-		rc = line_open(uplink, &uplink->line, err);
+		rc = ctrl_open(conn, &conn->vctrl, err);
 	if (rc < 0)
-		close_events(uplink);
+		close_events(conn);
 	else
-		weft_ctrl_info(uplink->line.ctrl, &uplink->info);
+		weft_ctrl_info(conn->vctrl.ctrl, &conn->first_info);
 	return rc;
 }
 
-void weft_uplink_close(struct weft_uplink *uplink)
+void weft_volume_conn_close(struct weft_volume_conn *conn)
 {
 	struct weft_volume *volume;
 
-	if (!uplink->line.ctrl)
+	if (!conn->vctrl.ctrl)
 		return;
-	pthread_mutex_lock(&uplink->lock);
-	weft_list_for_each(volume, &uplink->volumes, link) {
+	pthread_mutex_lock(&conn->lock);
+	weft_list_for_each(volume, &conn->volumes, link) {
 		if (volume->ns)
 			weft_ns_close(take_ptr(&volume->ns));
 	}
-	pthread_mutex_unlock(&uplink->lock);
-	line_close(&uplink->line);
-	close_events(uplink);
+	pthread_mutex_unlock(&conn->lock);
+	ctrl_close(&conn->vctrl);
+	close_events(conn);
 }
 
-static int list_once(struct weft_uplink *uplink, uint32_t *nsids, unsigned max,
+static int list_once(struct weft_volume_conn *conn, uint32_t *nsids, unsigned max,
 		     struct weft_err *err)
 {
 	int rc;
 
-	pthread_rwlock_rdlock(&uplink->use);
-	rc = weft_ns_list(uplink->line.ctrl, nsids, max, err);
-	pthread_rwlock_unlock(&uplink->use);
+	pthread_rwlock_rdlock(&conn->ctrl_lock);
+	rc = weft_ns_list(conn->vctrl.ctrl, nsids, max, err);
+	pthread_rwlock_unlock(&conn->ctrl_lock);
 	return rc;
 }
 
-int weft_uplink_list(struct weft_uplink *uplink, uint32_t *nsids, unsigned max,
-		     struct weft_err *err)
+int weft_volume_conn_list_ns(struct weft_volume_conn *conn, uint32_t *nsids, unsigned max,
+			     struct weft_err *err)
 {
 	struct weft_err first = {};
-	int rc = list_once(uplink, nsids, max, &first);
+	int rc = list_once(conn, nsids, max, &first);
 
-	if (weft_uplink_try_again(uplink, rc))
-		return list_once(uplink, nsids, max, err);
+	if (weft_volume_conn_replace_if_dead(conn, rc))
+		return list_once(conn, nsids, max, err);
 	return rc < 0 ? weft_fail(err, rc, "%s", first.text) : rc;
 }
 
 /* A connection does not tell that it is live when it is made. */
-static bool has_begun(struct weft_uplink *uplink, struct weft_event *event)
+static bool was_replaced(struct weft_volume_conn *conn, struct weft_event *event)
 {
 	eventfd_t times;
 
 	*event = (struct weft_event){ .kind = WEFT_EVENT_STATE, .state = WEFT_LIVE };
-	return !eventfd_read(uplink->begun, &times);
+	return !eventfd_read(conn->replaced_fd, &times);
 }
 
-bool weft_uplink_next_event(struct weft_uplink *uplink, struct weft_event *event)
+bool weft_volume_conn_next_event(struct weft_volume_conn *conn, struct weft_event *event)
 {
 	bool found;
 
-	if (has_begun(uplink, event))
+	if (was_replaced(conn, event))
 		return true;
-	pthread_rwlock_rdlock(&uplink->use);
-	found = weft_ctrl_next_event(uplink->line.ctrl, event);
-	pthread_rwlock_unlock(&uplink->use);
+	pthread_rwlock_rdlock(&conn->ctrl_lock);
+	found = weft_ctrl_next_event(conn->vctrl.ctrl, event);
+	pthread_rwlock_unlock(&conn->ctrl_lock);
 	return found;
 }
 
 /* Never waits: a line that is about to be replaced is not. */
-bool weft_uplink_is_live(struct weft_uplink *uplink)
+bool weft_volume_conn_is_live(struct weft_volume_conn *conn)
 {
 	bool live;
 
-	if (pthread_rwlock_tryrdlock(&uplink->use))
+	if (pthread_rwlock_tryrdlock(&conn->ctrl_lock))
 		return false;
-	live = weft_ctrl_state(uplink->line.ctrl, NULL) == WEFT_LIVE;
-	pthread_rwlock_unlock(&uplink->use);
+	live = weft_ctrl_state(conn->vctrl.ctrl, NULL) == WEFT_LIVE;
+	pthread_rwlock_unlock(&conn->ctrl_lock);
 	return live;
 }

@@ -19,56 +19,57 @@
 #define GRACE_MS      1000
 #define GRACE_LIVE_MS 5000
 
-static void on_wake(int signal)
+static void on_sigusr1(int signal)
 {
 }
 
 static void end_at_once(struct weft_mount *mount)
 {
-	weft_mount_say(mount, "", "I/O still waits for the target; it is given up");
+	weft_mount_log(mount, "", "I/O still waits for the target; it is given up");
 	fuse_session_unmount(mount->session);
 	_exit(1);
 }
 
 /* Whether what has come counts for nothing. */
-static bool take_signal(struct weft_mount *mount)
+static bool signal_is_repeat(struct weft_mount *mount)
 {
 	static weft_echo last;
 	struct signalfd_siginfo info;
 
-	return read(mount->signals, &info, sizeof(info)) != sizeof(info) || weft_is_echo_now(&last);
+	return read(mount->signal_fd, &info, sizeof(info)) != sizeof(info) ||
+	       weft_is_echo_now(&last);
 }
 
-/* Waits for weft_watch_stop(). Threads that wait for I/O end with it, not before. */
+/* Waits for weft_mount_signals_stop(). Threads that wait for I/O end with it, not before. */
 static void wait_for_end(struct weft_mount *mount)
 {
-	struct pollfd fds[] = { { .fd = mount->stop, .events = POLLIN },
-				{ .fd = mount->signals, .events = POLLIN } };
-	bool live = weft_uplink_is_live(&mount->uplink);
+	struct pollfd fds[] = { { .fd = mount->stop_fd, .events = POLLIN },
+				{ .fd = mount->signal_fd, .events = POLLIN } };
+	bool live = weft_volume_conn_is_live(&mount->conn);
 	int grace_ms = live ? GRACE_LIVE_MS : GRACE_MS, events;
 
 	do
 		events = poll(fds, 2, grace_ms);
-	while (events > 0 && !fds[0].revents && take_signal(mount));
+	while (events > 0 && !fds[0].revents && signal_is_repeat(mount));
 	if (events < 1 || !fds[0].revents)
 		end_at_once(mount);
 }
 
-static void on_signal(struct weft_mount *mount)
+static void on_mount_signal(struct weft_mount *mount)
 {
-	if (take_signal(mount))
+	if (signal_is_repeat(mount))
 		return;
 	fuse_session_exit(mount->session);
 	pthread_kill(mount->main, SIGUSR1);
 	wait_for_end(mount);
 }
 
-static void *watch(void *arg)
+static void *signals_thread_main(void *arg)
 {
 	struct weft_mount *mount = arg;
-	struct pollfd fds[] = { { .fd = mount->stop, .events = POLLIN },
-				{ .fd = mount->signals, .events = POLLIN },
-				{ .fd = mount->calls.interrupted, .events = POLLIN },
+	struct pollfd fds[] = { { .fd = mount->stop_fd, .events = POLLIN },
+				{ .fd = mount->signal_fd, .events = POLLIN },
+				{ .fd = mount->calls.interrupt_fd, .events = POLLIN },
 				{ .fd = fuse_session_fd(mount->session) } }; /* POLLERR: unmounted */
 	int again = -1;
 
@@ -76,18 +77,20 @@ static void *watch(void *arg)
 		if (poll(fds, 4, again) < 0 && errno != EINTR)
 			break;
 		if (fds[1].revents)
-			on_signal(mount);
+			on_mount_signal(mount);
 		else if (fds[3].revents)
 			wait_for_end(mount);
 		else if (fds[2].revents || again >= 0)
-			again = weft_calls_look(&mount->calls, weft_uplink_is_live(&mount->uplink));
+			again = weft_mount_calls_expire(&mount->calls,
+							weft_volume_conn_is_live(&mount->conn));
 	}
 	return NULL;
 }
 
-int weft_watch_prepare(struct weft_mount *mount)
+int weft_mount_signals_prepare(struct weft_mount *mount)
 {
-	const struct sigaction wake = { .sa_handler = on_wake }, ignore = { .sa_handler = SIG_IGN };
+	const struct sigaction wake = { .sa_handler = on_sigusr1 },
+			       ignore = { .sa_handler = SIG_IGN };
 	sigset_t ours;
 
 	sigemptyset(&ours);
@@ -98,18 +101,18 @@ int weft_watch_prepare(struct weft_mount *mount)
 	sigaction(SIGUSR1, &wake, NULL);
 	sigaction(SIGPIPE, &ignore, NULL);
 	mount->main = pthread_self();
-	mount->stop = eventfd(0, EFD_CLOEXEC);
-	mount->signals = signalfd(-1, &ours, SFD_CLOEXEC);
-	return mount->stop < 0 || mount->signals < 0 ? -errno : 0;
+	mount->stop_fd = eventfd(0, EFD_CLOEXEC);
+	mount->signal_fd = signalfd(-1, &ours, SFD_CLOEXEC);
+	return mount->stop_fd < 0 || mount->signal_fd < 0 ? -errno : 0;
 }
 
-int weft_watch_start(struct weft_mount *mount)
+int weft_mount_signals_start(struct weft_mount *mount)
 {
-	return -pthread_create(&mount->watcher, NULL, watch, mount);
+	return -pthread_create(&mount->signals_thread, NULL, signals_thread_main, mount);
 }
 
-void weft_watch_stop(struct weft_mount *mount)
+void weft_mount_signals_stop(struct weft_mount *mount)
 {
-	eventfd_write(mount->stop, 1);
-	pthread_join(mount->watcher, NULL);
+	eventfd_write(mount->stop_fd, 1);
+	pthread_join(mount->signals_thread, NULL);
 }
