@@ -38,7 +38,7 @@ int host_config_parse(const struct weft_uri_parts *parts, const char *shared,
 /* Whether a URI had @word, such as "nsid". */
 bool host_config_has(const struct host_config *config, const char *word);
 
-/* uris.c: "URI,URI". Returns how many there are in @places, which has room for HOST_PATHS_MAX. */
+/* path_specs.c: "URI,URI". Returns how many there are in @places, which has room for HOST_PATHS_MAX. */
 int host_path_specs_parse(const char *uris, const struct weft_options *options,
 			  struct host_path_spec *specs, struct weft_err *err);
 /* Both lead to one subsystem, in the name of one host. */

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
-#include "host/guide.h"
+#include "host/discovery/follower.h"
 
 /* --- addresses -------------------------------------------------------------------------------- */
 

@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "host/guide.h"
+#include "host/discovery/follower.h"
 
 enum weft_state weft_ctrl_state(struct weft_ctrl *ctrl, struct weft_err *why)
 {

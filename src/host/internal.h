@@ -2,7 +2,7 @@
  *
  *     caller's threads                    home: the controller's thread
  *   ┌──────────────────────┐            ┌──────────────────────────────────┐
- *   │ weft_queue           │            │ weft_ctrl  paths.c, user.c       │
+ *   │ weft_queue           │            │ weft_ctrl  path_publish.c, user_admin.c       │
  *   │   reactor, commands  │── asks ───▶│   host_path  path.c, setup.c     │
  *   │   host_path_queue ─ link   │            │     admin.c  admin queue ─ link  │
  *   │   host_path_queue ─ link   │◀── look ───│     aer.c, keepalive.c, scan.c   │
@@ -18,9 +18,9 @@
 #include <pthread.h>
 
 #include "host/config.h"
-#include "host/ns.h"
-#include "host/path.h"
-#include "host/queue.h"
+#include "host/namespace/ns.h"
+#include "host/path/path.h"
+#include "host/queue/queue.h"
 
 enum {
 	HOST_EVENTS = 64,
@@ -41,9 +41,9 @@ struct weft_ctrl {
 	bool stopping;
 	atomic_bool reset_posted;
 	struct weft_msg stop_msg, reset_msg;
-	struct weft_list admin_waiting;  /* user.c */
+	struct weft_list admin_waiting;  /* user_admin.c */
 	struct weft_timer fail_timer;    /* access.c */
-	struct weft_list followers;      /* discovery services that are followed: guide.h */
+	struct weft_list followers;      /* discovery services that are followed: follower.h */
 	uint32_t lifetime_ms;            /* of a visit, whatever it is at; 0: it stays */
 	struct weft_timer lifetime;      /* of a visit; of what is waited for from guides */
 	bool discovery_timed_out;        /* that is over */
@@ -61,7 +61,7 @@ struct weft_ctrl {
 	unsigned next_path;                      /* id */
 	struct host_published pub;               /* what the paths add up to */
 	struct weft_list queues;
-	struct weft_ids ns_records_by_id;         /* host_ns_record: nsid.c */
+	struct weft_ids ns_records_by_id;         /* host_ns_record: ns_record.c */
 	struct weft_list ns_records;              /* the same, in a line */
 	struct weft_list due[HOST_PATHS_MAX];     /* host_ns_record, by the path's index: scan.c */
 	struct weft_list refused[HOST_PATHS_MAX]; /* likewise */
@@ -78,7 +78,7 @@ struct weft_ctrl {
 void host_link_options(const struct host_config *config, uint16_t qid, uint16_t cntlid,
 		       uint32_t depth, struct weft_link_options *options);
 
-/* home.c */
+/* control_reactor.c */
 /* Without paths and thread. @guide: see there; it lives on its owner's home. */
 int host_ctrl_create(const struct host_config *config, struct host_follower *follower,
 		     struct weft_ctrl **ctrl, struct weft_err *err);
@@ -98,7 +98,7 @@ int host_connect_once(const struct host_path_spec *specs, int count, uint32_t li
 int host_path_resolve(struct host_path *path, const struct weft_uri_parts *parts,
 		      struct weft_err *err);
 
-/* join.c */
+/* path_add.c */
 int host_path_create(struct weft_ctrl *ctrl, const struct host_config *config,
 		     struct host_path **path, struct weft_err *err);
 void host_path_free(struct host_path *path); /* NULL: none */
@@ -116,7 +116,7 @@ void host_path_stopped(struct host_path *path); /* on home: it was told to stop,
 void host_paths_stop(struct weft_ctrl *ctrl);
 void host_control_stop_if_idle(struct weft_ctrl *ctrl); /* if nothing of it is left to stop */
 
-/* paths.c, on home */
+/* path_publish.c, on home */
 void host_path_publish(struct host_path *path);
 bool host_path_is_only(const struct host_path *path);
 struct host_path *host_path_find_other_live(const struct host_path *path); /* NULL: none */
@@ -133,12 +133,12 @@ void host_ctrl_address(struct weft_ctrl *ctrl, struct sockaddr_storage *addr);
 /* flush.c, under ctrl->lock: a path less. */
 void host_dirty_path_removed(struct weft_ctrl *ctrl, unsigned index);
 
-/* user.c: from any thread, as weft_admin(), through a path that leads to @ns and tells what is allocated.
+/* user_admin.c: from any thread, as weft_admin(), through a path that leads to @ns and tells what is allocated.
  * 0, or -errno: -EAGAIN, another time may do; -ECONNRESET, -ETIMEDOUT, it was lost or not answered; the
  * rest is final. */
 int host_ns_lba_status(struct weft_ns *ns, uint64_t slba, uint16_t blocks, void *buf,
 		       uint32_t length);
-/* user.c, on home: what callers of weft_admin() wait for goes out, as far as there is room; or
+/* user_admin.c, on home: what callers of weft_admin() wait for goes out, as far as there is room; or
  * fails */
 void host_user_admin_pump(struct weft_ctrl *ctrl);
 void host_user_admin_fail_waiting(struct weft_ctrl *ctrl, int rc);

@@ -12,7 +12,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include "host/rule.h"
+#include "host/queue/op_desc.h"
 #include "input.h"
 #include "must.h"
 #include "stand_in.h"

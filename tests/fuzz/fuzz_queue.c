@@ -15,7 +15,7 @@
 
 #include "base/cleanup.h"
 #include "disk.h"
-#include "host/rule.h"
+#include "host/queue/op_desc.h"
 #include "input.h"
 #include "must.h"
 #include "program.h"

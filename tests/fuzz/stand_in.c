@@ -7,7 +7,7 @@
 #include <string.h>
 #include <sys/eventfd.h>
 
-#include "host/guide.h"
+#include "host/discovery/follower.h"
 #include "input.h"
 #include "must.h"
 

@@ -13,7 +13,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "host/path.h"
+#include "host/path/path.h"
 #include "reactor/internal.h"
 #include "wire.h"
 #include "world.h"

@@ -1,4 +1,4 @@
-/* test_mount.c - bytes.c: any offset and length on a disk of blocks, against a file in memory. */
+/* test_mount.c - byte_io.c: any offset and length on a disk of blocks, against a file in memory. */
 #include <errno.h>
 #include <pthread.h>
 #include <sched.h>
@@ -11,14 +11,14 @@
 
 #include <cmocka.h>
 
-#include "cli/mount/bytes.h"
-#include "cli/mount/span.h"
+#include "cli/mount/byte_io.h"
+#include "cli/mount/block_span.h"
 #include "running.h"
 
 #define SIZE    (16 * 4096)
 #define THREADS 4
 
-/* --- the disk: what bytes.c would reach through volume.c -------------------------------------- */
+/* --- the disk: what byte_io.c would reach through volume.c -------------------------------------- */
 
 static uint8_t blocks[SIZE];
 static uint32_t block_size;

@@ -11,10 +11,10 @@
 
 #include <cmocka.h>
 
-#include "cli/mount/table.h"
+#include "cli/mount/ns_table.h"
 #include "running.h"
 
-/* --- the controller: what table.c would reach through uplink.c and volume.c ------------------- */
+/* --- the controller: what table.c would reach through volume_conn.c and volume.c ------------------- */
 
 enum { MOST = 2 * WEFT_MOUNT_NODES_MAX };
 

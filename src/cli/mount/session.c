@@ -1,9 +1,9 @@
 /* session.c - connect, mount, serve, and all of it back again.
  *
- *   kernel ─▶ /dev/fuse ─▶ libfuse's threads ─▶ ops.c ─▶ bytes.c ─▶ uplink ─▶ queues ─▶ the target
+ *   kernel ─▶ /dev/fuse ─▶ libfuse's threads ─▶ dir_ops.c ─▶ byte_io.c ─▶ uplink ─▶ queues ─▶ the target
  *                                                 ▲                     │ events
- *                                                 └───── table.c ◀── follow.c
- *   signals, interrupted calls ─▶ watch.c */
+ *                                                 └───── ns_table.c ◀── ctrl_events.c
+ *   signals, interrupted calls ─▶ signals.c */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>

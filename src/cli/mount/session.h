@@ -3,9 +3,9 @@
 #define WEFT_CLI_MOUNT_SESSION_H
 
 #include "cli/mount/buffers.h"
-#include "cli/mount/calls.h"
+#include "cli/mount/interrupt.h"
 #include "cli/mount/mount.h"
-#include "cli/mount/table.h"
+#include "cli/mount/ns_table.h"
 
 enum { WEFT_MOUNT_REQUEST_MAX = 1 << 20 }; /* bytes; the kernel has no larger ones */
 
@@ -18,11 +18,11 @@ struct weft_mount {
 	struct fuse_session *session;
 	time_t since;
 
-	/* watch.c */
+	/* signals.c */
 	pthread_t signals_thread, main;
 	int signal_fd, stop_fd; /* signalfd, eventfd */
 
-	/* follow.c */
+	/* ctrl_events.c */
 	pthread_t events_thread;
 	int events_stop_fd; /* eventfd */
 	bool ctrl_lost;     /* the connection */
@@ -37,7 +37,7 @@ static inline struct weft_mount_node *weft_mount_node_of(fuse_ino_t ino)
 	return (struct weft_mount_node *)(uintptr_t)ino;
 }
 
-/* files.c */
+/* file_ops.c */
 void weft_mount_open(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi);
 void weft_mount_release(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi);
 void weft_mount_read(fuse_req_t req, fuse_ino_t ino, size_t size, off_t offset,
