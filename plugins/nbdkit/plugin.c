@@ -162,7 +162,8 @@ static void on_cleanup(void)
 static void on_dump(void)
 {
 	printf("weft_version=%s\n", weft_version());
-	printf("weft_transports=tcp%s\n", weft_link_transport(NVMF_TRTYPE_RDMA) ? " rdma" : "");
+	printf("weft_transports=tcp%s\n",
+	       weft_link_transport_find(NVMF_TRTYPE_RDMA) ? " rdma" : "");
 }
 
 /* --- what holds for every client -------------------------------------------------------------- */

@@ -44,7 +44,7 @@ static int check_add(struct weft_daemon *d, struct weft_ns_add_params *p, struct
 struct adding {
 	struct weft_call *call;
 	struct weft_ns_add_params params;
-	struct weft_aside aside;
+	struct weft_offload offload;
 	int rc; /* what the answer is, when its storage is closed again */
 	struct weft_err err;
 };
@@ -55,16 +55,16 @@ static void fail_add(struct adding *adding)
 	free(adding);
 }
 
-static int close_storage(struct weft_aside *aside)
+static int close_storage(struct weft_offload *offload)
 {
-	weft_ns_config_free(&container_of(aside, struct adding, aside)->params.ns);
+	weft_ns_config_free(&container_of(offload, struct adding, offload)->params.ns);
 	return 0;
 }
 
-static void storage_closed(struct weft_aside *aside, int rc)
+static void storage_closed(struct weft_offload *offload, int rc)
 {
 	(void)rc;
-	fail_add(container_of(aside, struct adding, aside));
+	fail_add(container_of(offload, struct adding, offload));
 }
 
 static int show_added(struct adding *adding)
@@ -98,23 +98,23 @@ static void answer_add(struct adding *adding)
 			 warn_backend(info.backend));
 }
 
-static int open_storage(struct weft_aside *aside)
+static int open_storage(struct weft_offload *offload)
 {
-	struct adding *adding = container_of(aside, struct adding, aside);
+	struct adding *adding = container_of(offload, struct adding, offload);
 
 	return weft_config_ns_open(&adding->params.ns, false, &adding->err);
 }
 
-static void storage_opened(struct weft_aside *aside, int rc)
+static void storage_opened(struct weft_offload *offload, int rc)
 {
-	struct adding *adding = container_of(aside, struct adding, aside);
+	struct adding *adding = container_of(offload, struct adding, offload);
 	struct weft_daemon *d = adding->call->rpc->daemon;
 
 	adding->rc = rc < 0 ? rc : show_added(adding);
 	if (!adding->rc)
 		answer_add(adding);
 	else if (adding->params.ns.be)
-		weft_aside_start(&adding->aside, d->home, close_storage, storage_closed);
+		weft_offload_start(&adding->offload, d->home, close_storage, storage_closed);
 	else
 		fail_add(adding);
 }
@@ -141,7 +141,7 @@ void weft_method_ns_add(struct weft_call *call, void *params)
 	adding->call = call;
 	adding->params = *p;
 	*p = (struct weft_ns_add_params){ 0 };
-	weft_aside_start(&adding->aside, d->home, open_storage, storage_opened);
+	weft_offload_start(&adding->offload, d->home, open_storage, storage_opened);
 }
 
 /* --- namespace-resize ------------------------------------------------------------------------- */

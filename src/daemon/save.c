@@ -131,7 +131,7 @@ struct saving {
 	struct weft_call *call;
 	struct weft_save_params params;
 	json_t *root, *status; /* what is written, and what it was made of */
-	struct weft_aside aside;
+	struct weft_offload offload;
 	struct weft_draft draft;
 	struct weft_err err;
 };
@@ -181,9 +181,9 @@ static int check_old(struct weft_daemon *d, const struct weft_chased *at, bool f
 			 at->path);
 }
 
-static int write_saving(struct weft_aside *aside)
+static int write_saving(struct weft_offload *offload)
 {
-	struct saving *saving = container_of(aside, struct saving, aside);
+	struct saving *saving = container_of(offload, struct saving, offload);
 	struct weft_daemon *d = saving->call->rpc->daemon;
 	int rc = choose_path(d, saving->params.path, &saving->draft, &saving->err);
 
@@ -227,9 +227,9 @@ static void saving_free(struct saving *saving)
 
 static void start_saving(struct saving *saving);
 
-static void on_saved(struct weft_aside *aside, int rc)
+static void on_saved(struct weft_offload *offload, int rc)
 {
-	struct saving *saving = container_of(aside, struct saving, aside);
+	struct saving *saving = container_of(offload, struct saving, offload);
 	struct weft_daemon *d = saving->call->rpc->daemon;
 	const char *wanted = saving->params.path, *path = saving->draft.at.path;
 
@@ -262,7 +262,7 @@ static void start_saving(struct saving *saving)
 
 	saving->status = weft_status_json(d);
 	saving->root = copy_of_all(d, saving->status);
-	weft_aside_start(&saving->aside, d->home, write_saving, on_saved);
+	weft_offload_start(&saving->offload, d->home, write_saving, on_saved);
 }
 
 void weft_method_save(struct weft_call *call, void *params)

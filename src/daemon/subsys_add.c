@@ -24,7 +24,7 @@ struct adding_subsys {
 	struct weft_list link;
 	struct weft_call *call;
 	struct weft_subsys_config config;
-	struct weft_aside aside;            /* opens its storage; closes it when it is undone */
+	struct weft_offload offload;        /* opens its storage; closes it when it is undone */
 	struct weft_store_joining *joining; /* NULL: it does not, or has */
 	int rc;                             /* what the answer is, when it is undone */
 	struct weft_err err;
@@ -75,15 +75,15 @@ static void adding_free(struct adding_subsys *adding)
 	free(adding);
 }
 
-static int close_storage(struct weft_aside *aside)
+static int close_storage(struct weft_offload *offload)
 {
-	weft_subsys_config_free(&container_of(aside, struct adding_subsys, aside)->config);
+	weft_subsys_config_free(&container_of(offload, struct adding_subsys, offload)->config);
 	return 0;
 }
 
-static void storage_closed(struct weft_aside *aside, int rc)
+static void storage_closed(struct weft_offload *offload, int rc)
 {
-	struct adding_subsys *adding = container_of(aside, struct adding_subsys, aside);
+	struct adding_subsys *adding = container_of(offload, struct adding_subsys, offload);
 
 	(void)rc;
 	weft_call_fail(adding->call, adding->rc, &adding->err);
@@ -96,7 +96,7 @@ static void on_undone(void *arg)
 	struct adding_subsys *adding = arg;
 	struct weft_daemon *d = adding->call->rpc->daemon;
 
-	weft_aside_start(&adding->aside, d->home, close_storage, storage_closed);
+	weft_offload_start(&adding->offload, d->home, close_storage, storage_closed);
 }
 
 static void undo(struct adding_subsys *adding, struct weft_subsys *s, struct weft_store *store)
@@ -160,16 +160,16 @@ static int join(struct adding_subsys *adding)
 	return weft_store_join(&adding->joining, &options, on_joined, adding, &adding->err);
 }
 
-static int open_storage(struct weft_aside *aside)
+static int open_storage(struct weft_offload *offload)
 {
-	struct adding_subsys *adding = container_of(aside, struct adding_subsys, aside);
+	struct adding_subsys *adding = container_of(offload, struct adding_subsys, offload);
 
 	return weft_subsys_open(&adding->config, false, &adding->err);
 }
 
-static void storage_opened(struct weft_aside *aside, int rc)
+static void storage_opened(struct weft_offload *offload, int rc)
 {
-	struct adding_subsys *adding = container_of(aside, struct adding_subsys, aside);
+	struct adding_subsys *adding = container_of(offload, struct adding_subsys, offload);
 
 	adding->rc = rc < 0 ? rc : join(adding);
 	if (adding->rc < 0)
@@ -196,7 +196,7 @@ void weft_method_subsys_add(struct weft_call *call, void *params)
 	if (adding->rc < 0)
 		on_undone(adding);
 	else
-		weft_aside_start(&adding->aside, d->home, open_storage, storage_opened);
+		weft_offload_start(&adding->offload, d->home, open_storage, storage_opened);
 }
 
 void weft_adds_cancel(struct weft_daemon *d)

@@ -417,7 +417,7 @@ int host_config_parse(const struct weft_uri_parts *parts, const char *shared,
 		config->options = *options;
 	else
 		weft_options_init(&config->options);
-	config->transport = weft_link_transport(parts->trtype);
+	config->transport = weft_link_transport_find(parts->trtype);
 	if (!config->transport)
 		return weft_fail(err, -EPROTONOSUPPORT,
 				 "nvme+%s:// is not built in; see weft version",

@@ -1,29 +1,29 @@
 /* aside.c - one thing that may wait for a disk, on a thread of its own, while the reactor goes on. */
 #include "reactor/aside.h"
 
-static int on_thread(struct weft_op *op)
+static int run_on_thread(struct weft_op *op)
 {
-	struct weft_aside *aside = container_of(op, struct weft_aside, op);
+	struct weft_offload *offload = container_of(op, struct weft_offload, op);
 
-	return aside->work(aside);
+	return offload->work(offload);
 }
 
 /* The thread has nothing left to do: its end is not a wait. */
-static void came_back(struct weft_op *op, int rc)
+static void offload_done(struct weft_op *op, int rc)
 {
-	struct weft_aside *aside = container_of(op, struct weft_aside, op);
+	struct weft_offload *offload = container_of(op, struct weft_offload, op);
 
-	weft_workers_destroy(&aside->thread);
-	aside->done(aside, rc);
+	weft_workers_destroy(&offload->thread);
+	offload->done(offload, rc);
 }
 
-void weft_aside_start(struct weft_aside *aside, struct weft_reactor *r,
-		      int (*work)(struct weft_aside *aside),
-		      void (*done)(struct weft_aside *aside, int rc))
+void weft_offload_start(struct weft_offload *offload, struct weft_reactor *r,
+			int (*work)(struct weft_offload *offload),
+			void (*done)(struct weft_offload *offload, int rc))
 {
-	aside->work = work;
-	aside->done = done;
-	aside->op.done = came_back;
-	weft_workers_init(&aside->thread, 1);
-	weft_workers_call(&aside->thread, r, &aside->op, on_thread);
+	offload->work = work;
+	offload->done = done;
+	offload->op.done = offload_done;
+	weft_workers_init(&offload->thread, 1);
+	weft_workers_call(&offload->thread, r, &offload->op, run_on_thread);
 }

@@ -1,6 +1,6 @@
 /* aside.h - one thing that may wait for a disk, on a thread of its own, while the reactor goes on.
  *
- *   reactor ─▶ weft_aside_start() ─▶ thread: work() ─▶ mailbox ─▶ done(), on the reactor
+ *   reactor ─▶ weft_offload_start() ─▶ thread: work() ─▶ mailbox ─▶ done(), on the reactor
  *
  * For the control thread, which Keep Alive and Connect of every host wait for. What is rare needs no
  * pool: the thread ends with its work. */
@@ -10,16 +10,16 @@
 #include "reactor/workers.h"
 
 /* Embedded in its owner, who keeps it until done(). */
-struct weft_aside {
+struct weft_offload {
 	struct weft_workers thread;
 	struct weft_op op;
-	int (*work)(struct weft_aside *aside);
-	void (*done)(struct weft_aside *aside, int rc); /* with what work() returned */
+	int (*work)(struct weft_offload *offload);
+	void (*done)(struct weft_offload *offload, int rc); /* with what work() returned */
 };
 
 /* @r is the caller's reactor. done() runs later, never from inside this. */
-void weft_aside_start(struct weft_aside *aside, struct weft_reactor *r,
-		      int (*work)(struct weft_aside *aside),
-		      void (*done)(struct weft_aside *aside, int rc));
+void weft_offload_start(struct weft_offload *offload, struct weft_reactor *r,
+			int (*work)(struct weft_offload *offload),
+			void (*done)(struct weft_offload *offload, int rc));
 
 #endif

@@ -18,14 +18,14 @@ static uint64_t min_u64(uint64_t a, uint64_t b)
 	return a < b ? a : b;
 }
 
-void weft_idle_init(struct weft_idle *idle)
+void weft_spin_init(struct weft_spin *idle)
 {
 	idle->gap_ns = WEFT_SPIN_MAX_NS;
 	idle->skip = 0;
 	idle->miss = 1;
 }
 
-uint64_t weft_idle_budget_ns(struct weft_idle *idle)
+uint64_t weft_spin_budget_ns(struct weft_spin *idle)
 {
 	if (idle->skip) {
 		idle->skip--;
@@ -34,14 +34,14 @@ uint64_t weft_idle_budget_ns(struct weft_idle *idle)
 	return min_u64(2 * idle->gap_ns, WEFT_SPIN_MAX_NS);
 }
 
-void weft_idle_hit(struct weft_idle *idle, uint64_t gap_ns)
+void weft_spin_hit(struct weft_spin *idle, uint64_t gap_ns)
 {
 	idle->gap_ns -= idle->gap_ns / 8;
 	idle->gap_ns += min_u64(gap_ns, WEFT_SPIN_MAX_NS) / 8;
 	idle->miss = 1;
 }
 
-void weft_idle_miss(struct weft_idle *idle)
+void weft_spin_miss(struct weft_spin *idle)
 {
 	idle->gap_ns = WEFT_SPIN_MAX_NS;
 	idle->skip = idle->miss;

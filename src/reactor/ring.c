@@ -22,7 +22,7 @@ static const unsigned setups[] = {
 	SETUP_ALWAYS,
 };
 
-static int set_up(struct io_uring *ring)
+static int init_ring(struct io_uring *ring)
 {
 	struct io_uring_params params;
 	int rc = -EINVAL;
@@ -58,7 +58,7 @@ static bool has_opcodes(struct io_uring *ring)
 	return all;
 }
 
-static int refuse(struct weft_err *err, int rc)
+static int fail_setup(struct weft_err *err, int rc)
 {
 	switch (rc) {
 	case -ENOSYS:
@@ -74,12 +74,12 @@ static int refuse(struct weft_err *err, int rc)
 	}
 }
 
-int weft_ring_open(struct io_uring *ring, struct weft_err *err)
+int weft_uring_setup(struct io_uring *ring, struct weft_err *err)
 {
-	int rc = set_up(ring);
+	int rc = init_ring(ring);
 
 	if (rc < 0)
-		return refuse(err, rc);
+		return fail_setup(err, rc);
 	if (has_features(ring) && has_opcodes(ring))
 		return 0;
 	io_uring_queue_exit(ring);

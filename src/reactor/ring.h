@@ -7,6 +7,6 @@
 #include "base/err.h"
 
 /* Disabled: the thread that is going to use it enables it. */
-int weft_ring_open(struct io_uring *ring, struct weft_err *err);
+int weft_uring_setup(struct io_uring *ring, struct weft_err *err);
 
 #endif

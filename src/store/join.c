@@ -23,7 +23,7 @@
 
 struct weft_store_joining {
 	struct weft_store *store;
-	struct weft_aside aside;
+	struct weft_offload offload;
 	int rc;
 	struct weft_err err;
 	void (*done)(void *arg, int rc, struct weft_store *store, const struct weft_err *err);
@@ -68,9 +68,10 @@ int weft_store_open(struct weft_store **out, const struct weft_store_options *op
 
 /* --- home goes on ----------------------------------------------------------------------------- */
 
-static int on_thread(struct weft_aside *aside)
+static int on_thread(struct weft_offload *offload)
 {
-	struct weft_store_joining *joining = container_of(aside, struct weft_store_joining, aside);
+	struct weft_store_joining *joining = container_of(offload, struct weft_store_joining,
+							  offload);
 
 	return join(joining->store, &joining->err);
 }
@@ -90,9 +91,10 @@ static void undo(struct weft_store_joining *joining, int rc)
 	weft_store_close(store, end, joining);
 }
 
-static void came_back(struct weft_aside *aside, int rc)
+static void came_back(struct weft_offload *offload, int rc)
 {
-	struct weft_store_joining *joining = container_of(aside, struct weft_store_joining, aside);
+	struct weft_store_joining *joining = container_of(offload, struct weft_store_joining,
+							  offload);
 
 	if (!rc && atomic_load(&joining->store->given_up))
 		rc = -ECANCELED;
@@ -122,7 +124,7 @@ int weft_store_join(struct weft_store_joining **out, const struct weft_store_opt
 	joining->done = done;
 	joining->arg = arg;
 	*out = joining;
-	weft_aside_start(&joining->aside, options->home, on_thread, came_back);
+	weft_offload_start(&joining->offload, options->home, on_thread, came_back);
 	return 0;
 }
 

@@ -44,8 +44,8 @@ static uint32_t mark_queue(struct weft_qpair *qp, const struct tgt_ctrl *ctrl,
 {
 	uint32_t marked = 0;
 
-	for (uint32_t i = 0; i < qp->touched; i++) {
-		struct weft_req *req = weft_qpair_slot(qp, i);
+	for (uint32_t i = 0; i < qp->high_water; i++) {
+		struct weft_req *req = weft_qpair_req(qp, i);
 		const struct tgt_ns *ns;
 
 		if (!req)
@@ -59,7 +59,7 @@ static uint32_t mark_queue(struct weft_qpair *qp, const struct tgt_ctrl *ctrl,
 	return marked;
 }
 
-static void mark(struct tgt_round *round, struct weft_group *group)
+static void mark(struct tgt_round *round, struct weft_poll_group *group)
 {
 	struct ana_change *change = round->arg;
 	uint32_t *left = &change->left[group->index];

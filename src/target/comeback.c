@@ -34,7 +34,7 @@ static bool is_of_host(const struct tgt_queue *queue, const struct nvmf_connect_
 }
 
 /* On a reactor; home hears of what is lost before the answer. */
-static void visit(struct tgt_round *round, struct weft_group *group)
+static void visit(struct tgt_round *round, struct weft_poll_group *group)
 {
 	struct comeback *cb = round->arg;
 	struct weft_qpair *qp;

@@ -84,7 +84,7 @@ static void bring_home(struct weft_req *req)
 	if (sc)
 		weft_req_reply(req, sc);
 	else if (dir == NVME_DIR_TO_HOST)
-		weft_req_buffer(req, len, go_home);
+		weft_req_get_buffer(req, len, go_home);
 	else
 		weft_req_fetch(req, len, go_home);
 }

@@ -167,8 +167,8 @@ static void connected_here(struct weft_msg *msg)
 
 	req->qp->owner = queue;
 	if (!queue->ctrl->subsys->discovery)
-		weft_qpair_let_in(req->qp, tgt_flow_bufs(queue->ctrl, req->qp->group),
-				  &tgt_share_bulk(queue->ctrl, req->qp->group)->keeper);
+		weft_qpair_admit(req->qp, tgt_flow_bufs(queue->ctrl, req->qp->group),
+				 &tgt_share_bulk(queue->ctrl, req->qp->group)->rx_quota);
 	weft_qpair_start(req->qp, le16_to_cpu(cmd->qid), le16_to_cpu(cmd->sqsize) + 1u,
 			 !(cmd->cattr & NVMF_CATTR_NO_SQ_FLOW));
 	weft_req_reply(req, 0);

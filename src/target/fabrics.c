@@ -86,7 +86,7 @@ static void disconnect_here(struct weft_msg *msg)
 	struct weft_qpair *qp = req->qp;
 
 	weft_req_reply(req, 0);
-	weft_qpair_hang_up(qp, "disconnected by the host");
+	weft_qpair_close_when_sent(qp, "disconnected by the host");
 }
 
 static void disconnect(struct weft_req *req)

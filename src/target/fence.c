@@ -17,7 +17,7 @@ bool tgt_fence_idle(const struct tgt_ns *ns)
 	return !ns->holder && weft_list_empty(&ns->fences);
 }
 
-static void hold_visit(struct tgt_round *round, struct weft_group *group)
+static void hold_visit(struct tgt_round *round, struct weft_poll_group *group)
 {
 	struct ns_local *local = &round->ns->local[group->index];
 
@@ -88,7 +88,7 @@ void tgt_fence_acquire(struct tgt_fence *fence, struct weft_target *t)
 		weft_reactor_post(t->home, &fence->msg);
 }
 
-static void release_visit(struct tgt_round *round, struct weft_group *group)
+static void release_visit(struct tgt_round *round, struct weft_poll_group *group)
 {
 	struct ns_local *local = &round->ns->local[group->index];
 	struct weft_list waiting, *link;

@@ -67,7 +67,7 @@ static void describe(struct sight *sight, struct weft_qpair *qp, const char *wha
 /* Half of a fused pair has not begun either. */
 static unsigned begun(const struct weft_qpair *qp)
 {
-	return qp->inflight - qp->parked - !!qp->awaits_next;
+	return qp->inflight - qp->parked - !!qp->fused_waiting;
 }
 
 static void look_at(struct sight *sight, struct weft_qpair *qp)
@@ -75,11 +75,12 @@ static void look_at(struct sight *sight, struct weft_qpair *qp)
 	unsigned requests = begun(qp);
 	const char *moves;
 
-	if (!qp->transport->moves) /* it came about since the group was frozen */
+	if (!qp->transport->busy_reason) /* it came about since the group was frozen */
 		weft_qpair_close(qp, "it cannot be handed over");
-	else if (!weft_qpair_is_let_in(qp) && sight->turns >= TURNS_MAX && qp->transport->moves(qp))
+	else if (!weft_qpair_is_admitted(qp) && sight->turns >= TURNS_MAX &&
+		 qp->transport->busy_reason(qp))
 		weft_qpair_close(qp, "the target does not wait for who had not to be let in");
-	moves = qp->closing ? "it is being closed" : qp->transport->moves(qp);
+	moves = qp->closing ? "it is being closed" : qp->transport->busy_reason(qp);
 	sight->requests += requests;
 	sight->working |= qp->sqid && requests;
 	if (!moves)
@@ -88,14 +89,14 @@ static void look_at(struct sight *sight, struct weft_qpair *qp)
 	describe(sight, qp, moves);
 }
 
-static void visit(struct tgt_round *round, struct weft_group *group)
+static void visit(struct tgt_round *round, struct weft_poll_group *group)
 {
 	struct freeze *freeze = round->arg;
 	struct sight *sight = &freeze->sights[group->index];
 	struct weft_qpair *qp;
 
 	if (!group->frozen)
-		weft_group_freeze(group);
+		weft_poll_group_freeze(group);
 	*sight = (struct sight){ .turns = sight->turns + 1 };
 	weft_list_for_each(qp, &group->qpairs, link)
 		look_at(sight, qp);
@@ -105,15 +106,15 @@ static void visit(struct tgt_round *round, struct weft_group *group)
 		tgt_round_answer(round, group);
 }
 
-static void thaw_visit(struct tgt_round *round, struct weft_group *group)
+static void thaw_visit(struct tgt_round *round, struct weft_poll_group *group)
 {
-	weft_group_thaw(group);
+	weft_poll_group_thaw(group);
 	tgt_round_answer(round, group);
 }
 
-static void freeze_visit(struct tgt_round *round, struct weft_group *group)
+static void freeze_visit(struct tgt_round *round, struct weft_poll_group *group)
 {
-	weft_group_freeze(group);
+	weft_poll_group_freeze(group);
 	tgt_round_answer(round, group);
 }
 
@@ -123,7 +124,7 @@ static void free_round(struct tgt_round *round)
 }
 
 static void tell_groups(struct weft_target *t,
-			void (*what)(struct tgt_round *round, struct weft_group *group))
+			void (*what)(struct tgt_round *round, struct weft_poll_group *group))
 {
 	struct tgt_round *round = tgt_round_new(t);
 

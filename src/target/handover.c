@@ -198,7 +198,7 @@ static int tell_queue(struct weft_target_state *state, struct weft_qpair *qp)
 		to->ctrl = number_of(state, queue->ctrl);
 		to->totals = totals(&queue->stats, 1);
 	}
-	return qp->transport->hand_over(qp, &to->qpair);
+	return qp->transport->export(qp, &to->qpair);
 }
 
 static int tell_queues(struct weft_target_state *state, struct weft_target *t)
@@ -221,11 +221,11 @@ static void tell_listeners(struct weft_target_state *state, struct weft_target *
 	struct tgt_listener *l;
 
 	weft_list_for_each(l, &t->listeners, link) {
-		if (!l->l->transport->descriptor)
+		if (!l->l->transport->listener_fd)
 			continue;
 		weft_uri_format(l->l->transport->trtype, &l->l->addr, to->uri, sizeof(to->uri));
 		to->portid = l->portid;
-		to->fd = l->l->transport->descriptor(l->l);
+		to->fd = l->l->transport->listener_fd(l->l);
 		to++;
 		state->listeners.count++;
 	}

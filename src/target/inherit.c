@@ -205,7 +205,7 @@ static int take_listeners(struct inherit *in)
 struct arrival {
 	struct weft_msg msg;
 	struct inherit *in;
-	struct weft_group *group;
+	struct weft_poll_group *group;
 	struct tgt_queue *queue; /* NULL: before Connect */
 	struct weft_qpair_state *state;
 	struct weft_qpair *qp;
@@ -238,8 +238,8 @@ static void adopt_here(struct weft_msg *msg)
 {
 	struct arrival *arrival = container_of(msg, struct arrival, msg);
 
-	arrival->rc = weft_tcp_inherit(arrival->group, arrival->state, &tgt_qpair_ops,
-				       arrival->queue, &arrival->qp);
+	arrival->rc = weft_tcp_import(arrival->group, arrival->state, &tgt_qpair_ops,
+				      arrival->queue, &arrival->qp);
 	arrival->msg.fn = arrived;
 	weft_reactor_post(arrival->group->home, &arrival->msg);
 }
@@ -331,8 +331,8 @@ static void let_in(struct tgt_queue *queue)
 	struct weft_qpair *qp = queue->qp;
 
 	if (!queue->ctrl->subsys->discovery)
-		weft_qpair_let_in(qp, tgt_flow_bufs(queue->ctrl, qp->group),
-				  &tgt_share_bulk(queue->ctrl, qp->group)->keeper);
+		weft_qpair_admit(qp, tgt_flow_bufs(queue->ctrl, qp->group),
+				 &tgt_share_bulk(queue->ctrl, qp->group)->rx_quota);
 }
 
 /* All are here, and with their admin queues where they come from. Connections stand still: home may

@@ -193,7 +193,7 @@ struct tgt_listener {
 
 struct weft_target {
 	struct weft_reactor *home;
-	struct weft_group **groups;
+	struct weft_poll_group **groups;
 	unsigned ngroups;
 	uint32_t depth_max, io_queues_max, queues_max;
 	uint32_t connections_max; /* queues, and unknown ones */
@@ -317,13 +317,13 @@ struct tgt_share {
 };
 /* What those who count as one have in line on a reactor, which has it. */
 struct tgt_bulk {
-	struct weft_bulk_line line;
-	struct weft_bufs_lines bufs;
+	struct weft_bulk_flow line;
+	struct weft_bufs_flows bufs;
 	/* Of a share, see io/lists.c. */
 	unsigned lists;
 	struct weft_list waiting; /* weft_req.link: whose list is one too many */
 	struct weft_task serve;   /* deferred only while there is one */
-	struct weft_keeper keeper;
+	struct weft_rx_quota rx_quota;
 };
 /* A host, and what it has at home. */
 struct tgt_flow {
@@ -347,9 +347,10 @@ int tgt_flow_join(struct tgt_ctrl *ctrl);
 void tgt_flow_leave(struct tgt_ctrl *ctrl);
 /* Where commands of the controller's host wait for buffers; NULL: it is one of the discovery service,
  * and has none of hosts. */
-struct weft_bufs_lines *tgt_flow_bufs(const struct tgt_ctrl *ctrl, const struct weft_group *group);
+struct weft_bufs_flows *tgt_flow_bufs(const struct tgt_ctrl *ctrl,
+				      const struct weft_poll_group *group);
 /* What the share of a host's controller has on a reactor. */
-struct tgt_bulk *tgt_share_bulk(const struct tgt_ctrl *ctrl, const struct weft_group *group);
+struct tgt_bulk *tgt_share_bulk(const struct tgt_ctrl *ctrl, const struct weft_poll_group *group);
 
 /* admin/health.c: on home. Namespaces have changed, or a command for one has failed: hosts are told if
  * that is a warning. */
@@ -445,7 +446,7 @@ uint16_t tgt_listener_portid(struct weft_target *t, uint8_t trtype,
 int tgt_listener_inherit(struct weft_target *t, const struct weft_uri *uri, int fd,
 			 struct weft_err *err); /* port id: as @uri has it */
 /* Where a new connection goes, counted there; NULL: it is one too many. */
-struct weft_group *tgt_place(struct weft_target *t);
+struct weft_poll_group *tgt_place(struct weft_target *t);
 
 /* identity.c: names that are the same at every start; with @common, on every machine */
 void tgt_identity_serial(const char *nqn, bool common, char serial[21]);

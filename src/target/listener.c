@@ -6,9 +6,9 @@
 
 #include "target/cluster/cluster.h"
 
-static struct weft_group *least_busy(struct weft_target *t)
+static struct weft_poll_group *least_busy(struct weft_target *t)
 {
-	struct weft_group *best = t->groups[0];
+	struct weft_poll_group *best = t->groups[0];
 
 	for (unsigned i = 1; i < t->ngroups; i++)
 		if (atomic_load(&t->groups[i]->nqpairs) < atomic_load(&best->nqpairs))
@@ -25,9 +25,9 @@ static unsigned connections(const struct weft_target *t)
 	return sum;
 }
 
-struct weft_group *tgt_place(struct weft_target *t)
+struct weft_poll_group *tgt_place(struct weft_target *t)
 {
-	struct weft_group *group;
+	struct weft_poll_group *group;
 
 	if (connections(t) >= t->connections_max)
 		return NULL;
@@ -37,7 +37,7 @@ struct weft_group *tgt_place(struct weft_target *t)
 }
 
 /* A listener that cannot pause has to say no. */
-static struct weft_group *place(struct weft_listener *l)
+static struct weft_poll_group *choose_poll_group(struct weft_listener *l)
 {
 	struct tgt_listener *listener = l->user;
 
@@ -55,7 +55,7 @@ static void closed(struct weft_listener *l)
 
 static const struct weft_listener_ops listener_ops = {
 	.qpair = &tgt_qpair_ops,
-	.place = place,
+	.choose_group = choose_poll_group,
 	.closed = closed,
 };
 
@@ -205,7 +205,7 @@ int tgt_listener_inherit(struct weft_target *t, const struct weft_uri *uri, int 
 	struct tgt_listener *l = calloc(1, sizeof(*l));
 	int rc;
 
-	if (!l || !transport || !transport->inherit) {
+	if (!l || !transport || !transport->import) {
 		free(l);
 		close(fd);
 		return weft_fail(err, -EINVAL, "a listener of this kind cannot be handed over");
@@ -215,7 +215,7 @@ int tgt_listener_inherit(struct weft_target *t, const struct weft_uri *uri, int 
 	if (rc < 0)
 		close(fd);
 	else
-		rc = transport->inherit(&l->l, t->home, fd, &listener_ops, l, err);
+		rc = transport->import(&l->l, t->home, fd, &listener_ops, l, err);
 	if (rc < 0) {
 		free(l);
 		return rc;

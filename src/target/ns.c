@@ -91,7 +91,7 @@ bool tgt_ns_busy(const struct ns_local *local, enum ns_hold hold)
 	}
 }
 
-static void answer_round(struct ns_local *local, struct weft_group *group)
+static void answer_round(struct ns_local *local, struct weft_poll_group *group)
 {
 	if (local->round && !tgt_ns_busy(local, local->round_waits))
 		tgt_round_answer(take_ptr(&local->round), group);

@@ -61,7 +61,7 @@ struct tgt_ns {
 	uint64_t removing_ns; /* since when */
 	void (*removed)(void *arg);
 	void *removed_arg;
-	struct weft_aside closing; /* of @be */
+	struct weft_offload closing; /* of @be */
 
 	struct ns_local local[]; /* by group */
 };
@@ -126,20 +126,21 @@ struct tgt_round {
 	struct weft_target *target;
 	struct tgt_ns *ns;
 	enum ns_hold hold;
-	void (*visit)(struct tgt_round *round, struct weft_group *group);
+	void (*visit)(struct tgt_round *round, struct weft_poll_group *group);
 	void (*done)(struct tgt_round *round); /* on home; the round may be started again */
 	void *arg;
 	unsigned pending; /* home's */
 	struct tgt_leg {
 		struct weft_msg msg;
 		struct tgt_round *round;
-		struct weft_group *group;
+		struct weft_poll_group *group;
 	} legs[];
 };
 struct tgt_round *tgt_round_new(struct weft_target *t);
 void tgt_round_start(struct tgt_round *round);
-void tgt_round_answer(struct tgt_round *round, struct weft_group *group); /* once per visit */
-void tgt_round_again(struct tgt_round *round, struct weft_group *group);  /* or: in the next turn */
+void tgt_round_answer(struct tgt_round *round, struct weft_poll_group *group); /* once per visit */
+void tgt_round_again(struct tgt_round *round,
+		     struct weft_poll_group *group); /* or: in the next turn */
 /* Frees @old when no reactor can be reading it any more. */
 void tgt_free_later(struct weft_target *t, struct tgt_round *round, void *old);
 

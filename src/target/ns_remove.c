@@ -14,17 +14,17 @@
 
 /* --- removing --------------------------------------------------------------------------------- */
 
-static int close_storage(struct weft_aside *aside)
+static int close_storage(struct weft_offload *offload)
 {
-	struct tgt_ns *ns = container_of(aside, struct tgt_ns, closing);
+	struct tgt_ns *ns = container_of(offload, struct tgt_ns, closing);
 
 	weft_backend_close(ns->be);
 	return 0;
 }
 
-static void storage_closed(struct weft_aside *aside, int rc)
+static void storage_closed(struct weft_offload *offload, int rc)
 {
-	struct tgt_ns *ns = container_of(aside, struct tgt_ns, closing);
+	struct tgt_ns *ns = container_of(offload, struct tgt_ns, closing);
 	struct weft_target *t = ns->round->target;
 	void (*removed)(void *arg) = ns->removed;
 	void *arg = ns->removed_arg;
@@ -39,10 +39,10 @@ static void storage_closed(struct weft_aside *aside, int rc)
  * home does not wait for that. */
 static void drained(struct tgt_round *round)
 {
-	weft_aside_start(&round->ns->closing, round->target->home, close_storage, storage_closed);
+	weft_offload_start(&round->ns->closing, round->target->home, close_storage, storage_closed);
 }
 
-static void drain_visit(struct tgt_round *round, struct weft_group *group)
+static void drain_visit(struct tgt_round *round, struct weft_poll_group *group)
 {
 	struct ns_local *local = &round->ns->local[group->index];
 
@@ -52,7 +52,7 @@ static void drain_visit(struct tgt_round *round, struct weft_group *group)
 	}
 	local->round = round;
 	local->round_waits = NS_HOLD_MEMORY;
-	weft_group_watch_holders(group);
+	weft_poll_group_start_reclaim(group);
 }
 
 void tgt_ns_end_if_removed(struct tgt_ns *ns)

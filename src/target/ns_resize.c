@@ -18,7 +18,7 @@ struct resize {
 	struct weft_target *target;
 	uint64_t size;
 	bool shrink; /* it may become smaller */
-	struct weft_aside aside;
+	struct weft_offload offload;
 	struct weft_backend_resize storage;
 	struct weft_err err;
 	void (*done)(void *arg, int rc, const struct weft_err *err);
@@ -31,9 +31,9 @@ static void answer(struct resize *resize, int rc)
 	free(resize);
 }
 
-static int change_storage(struct weft_aside *aside)
+static int change_storage(struct weft_offload *offload)
 {
-	struct resize *resize = container_of(aside, struct resize, aside);
+	struct resize *resize = container_of(offload, struct resize, offload);
 
 	return weft_backend_resize_run(&resize->storage, &resize->err);
 }
@@ -47,9 +47,9 @@ static void tell_hosts(struct tgt_ns *ns, int rc)
 }
 
 /* A namespace that is being removed may have outlived its subsystem. */
-static void storage_changed(struct weft_aside *aside, int rc)
+static void storage_changed(struct weft_offload *offload, int rc)
 {
-	struct resize *resize = container_of(aside, struct resize, aside);
+	struct resize *resize = container_of(offload, struct resize, offload);
 	struct tgt_ns *ns = resize->fence.ns;
 
 	weft_backend_resize_end(&resize->storage, !rc);
@@ -91,8 +91,8 @@ static void resize_alone(struct tgt_fence *fence)
 		rc = weft_backend_resize_begin(&resize->storage, ns->be, resize->size,
 					       &resize->err);
 	if (!rc) {
-		weft_aside_start(&resize->aside, resize->target->home, change_storage,
-				 storage_changed);
+		weft_offload_start(&resize->offload, resize->target->home, change_storage,
+				   storage_changed);
 		return;
 	}
 	if (ns)

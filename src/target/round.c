@@ -36,7 +36,7 @@ static void answered(struct weft_msg *msg)
 		round->done(round);
 }
 
-void tgt_round_again(struct tgt_round *round, struct weft_group *group)
+void tgt_round_again(struct tgt_round *round, struct weft_poll_group *group)
 {
 	weft_reactor_post(group->reactor, &round->legs[group->index].msg);
 }
@@ -51,7 +51,7 @@ void tgt_round_start(struct tgt_round *round)
 	}
 }
 
-void tgt_round_answer(struct tgt_round *round, struct weft_group *group)
+void tgt_round_answer(struct tgt_round *round, struct weft_poll_group *group)
 {
 	struct weft_msg *msg = &round->legs[group->index].msg;
 

@@ -63,12 +63,12 @@ static struct tgt_share *address_of(const struct weft_subsys *s, const char *hos
 /* @within NULL: it takes turns with all others. */
 static void bulk_init(struct tgt_bulk *bulk, struct tgt_bulk *within)
 {
-	weft_bulk_line_init(&bulk->line, within ? &within->line : NULL);
-	weft_bufs_lines_init(&bulk->bufs, within ? &within->bufs : NULL);
+	weft_bulk_flow_init(&bulk->line, within ? &within->line : NULL);
+	weft_bufs_flows_init(&bulk->bufs, within ? &within->bufs : NULL);
 	bulk->lists = 0;
 	weft_list_init(&bulk->waiting);
 	weft_task_init(&bulk->serve, tgt_io_lists_serve);
-	weft_keeper_init(&bulk->keeper);
+	weft_rx_quota_init(&bulk->rx_quota);
 }
 
 /* Where flows of @share take turns, by group; NULL: it has one. */
@@ -153,14 +153,15 @@ void tgt_flow_leave(struct tgt_ctrl *ctrl)
 	free(flow);
 }
 
-struct weft_bufs_lines *tgt_flow_bufs(const struct tgt_ctrl *ctrl, const struct weft_group *group)
+struct weft_bufs_flows *tgt_flow_bufs(const struct tgt_ctrl *ctrl,
+				      const struct weft_poll_group *group)
 {
 	return ctrl->subsys->discovery ? NULL : &ctrl->flow->bulk[group->index].bufs;
 }
 
-struct tgt_bulk *tgt_share_bulk(const struct tgt_ctrl *ctrl, const struct weft_group *group)
+struct tgt_bulk *tgt_share_bulk(const struct tgt_ctrl *ctrl, const struct weft_poll_group *group)
 {
-	struct weft_bulk_line *line = &ctrl->flow->bulk[group->index].line;
+	struct weft_bulk_flow *line = &ctrl->flow->bulk[group->index].line;
 
 	return container_of(line->within ? line->within : line, struct tgt_bulk, line);
 }

@@ -16,16 +16,16 @@ static void groups_destroy(struct weft_target *t)
 {
 	for (unsigned i = 0; i < t->ngroups; i++)
 		if (t->groups[i])
-			weft_group_destroy(t->groups[i]);
+			weft_poll_group_destroy(t->groups[i]);
 	free(t->groups);
 }
 
 /* On each of so many reactors. */
 static uint32_t unknown_max(unsigned nreactors)
 {
-	uint32_t share = WEFT_UNKNOWN_MAX / nreactors;
+	uint32_t share = WEFT_PRECONNECT_MAX / nreactors;
 
-	return share > WEFT_UNKNOWN_MAX_EACH ? share : WEFT_UNKNOWN_MAX_EACH;
+	return share > WEFT_PRECONNECT_MAX_EACH ? share : WEFT_PRECONNECT_MAX_EACH;
 }
 
 static int groups_create(struct weft_target *t, const struct weft_target_options *options)
@@ -35,8 +35,9 @@ static int groups_create(struct weft_target *t, const struct weft_target_options
 	if (!t->groups)
 		return -ENOMEM;
 	for (unsigned i = 0; i < t->ngroups; i++) {
-		int rc = weft_group_create(&t->groups[i], options->reactors[i], i, t->depth_max,
-					   t->connections_max, unknown_max(t->ngroups));
+		int rc = weft_poll_group_create(&t->groups[i], options->reactors[i], i,
+						t->depth_max, t->connections_max,
+						unknown_max(t->ngroups));
 
 		if (rc < 0)
 			return rc;
@@ -104,9 +105,9 @@ int weft_target_create(struct weft_target **out, const struct weft_target_option
 
 /* --- end: no new connections, then subsystems, then whatever is still connecting -------------- */
 
-static void drop_visit(struct tgt_round *round, struct weft_group *group)
+static void drop_visit(struct tgt_round *round, struct weft_poll_group *group)
 {
-	weft_group_close_all(group, "the target stops");
+	weft_poll_group_close_all(group, "the target stops");
 	tgt_round_answer(round, group);
 }
 
@@ -348,14 +349,15 @@ static void visit_listeners(struct weft_target *t, const struct weft_target_visi
 	}
 }
 
-static void visit_reactor(struct weft_group *group, const struct weft_target_visitor *v, void *arg)
+static void visit_reactor(struct weft_poll_group *group, const struct weft_target_visitor *v,
+			  void *arg)
 {
 	v->reactor(arg, &(struct weft_reactor_info){
 				.cpu = weft_reactor_cpu(group->reactor),
 				.queues = atomic_load(&group->nqpairs),
-				.unknown = atomic_load(&group->unknown.now),
-				.unknown_max = group->unknown.max,
-				.displaced = atomic_load(&group->unknown.displaced),
+				.unknown = atomic_load(&group->preconnect.now),
+				.unknown_max = group->preconnect.max,
+				.displaced = atomic_load(&group->preconnect.displaced),
 			});
 }
 

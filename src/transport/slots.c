@@ -25,7 +25,7 @@ struct slot_block {
 	uint64_t full, used[WORD];
 };
 
-static int add_block(struct weft_slots *slots)
+static int add_block(struct weft_req_slots *slots)
 {
 	struct slot_block *blocks = realloc(slots->blocks, (slots->nblocks + 1) * sizeof(*blocks));
 	char *base = weft_pages_alloc(slots->size * BLOCK);
@@ -40,41 +40,41 @@ static int add_block(struct weft_slots *slots)
 	return 0;
 }
 
-int weft_slots_want(struct weft_slots *slots, size_t count)
+int weft_req_slots_reserve(struct weft_req_slots *slots, size_t count)
 {
-	while (slots->nblocks * BLOCK < slots->wanted + count)
+	while (slots->nblocks * BLOCK < slots->reserved + count)
 		if (add_block(slots) < 0)
 			return -ENOMEM;
-	slots->wanted += count;
+	slots->reserved += count;
 	return 0;
 }
 
-void weft_slots_unwant(struct weft_slots *slots, size_t count)
+void weft_req_slots_unreserve(struct weft_req_slots *slots, size_t count)
 {
-	slots->wanted -= count;
+	slots->reserved -= count;
 }
 
-void weft_slots_destroy(struct weft_slots *slots)
+void weft_req_slots_destroy(struct weft_req_slots *slots)
 {
-	assert(!slots->wanted);
+	assert(!slots->reserved);
 	for (size_t i = 0; i < slots->nblocks; i++)
 		weft_pages_free(slots->blocks[i].base, slots->size * BLOCK);
 	free(slots->blocks);
 }
 
-static uint32_t lowest_0(uint64_t word)
+static uint32_t lowest_zero_bit(uint64_t word)
 {
 	return (uint32_t)__builtin_ctzll(~word);
 }
 
 /* Sets the lowest 0; true: it was the last. */
-static bool fill_one(uint64_t *word)
+static bool set_lowest_zero_bit(uint64_t *word)
 {
 	*word |= *word + 1;
 	return *word == UINT64_MAX;
 }
 
-struct weft_req *weft_slots_take(struct weft_slots *slots)
+struct weft_req *weft_req_slots_alloc(struct weft_req_slots *slots)
 {
 	struct slot_block *block = &slots->blocks[slots->first];
 	struct weft_req *req;
@@ -84,16 +84,16 @@ struct weft_req *weft_slots_take(struct weft_slots *slots)
 		block = &slots->blocks[++slots->first];
 		assert(slots->first < slots->nblocks);
 	}
-	word = lowest_0(block->full);
-	at = word * WORD + lowest_0(block->used[word]);
-	if (fill_one(&block->used[word]))
-		fill_one(&block->full);
+	word = lowest_zero_bit(block->full);
+	at = word * WORD + lowest_zero_bit(block->used[word]);
+	if (set_lowest_zero_bit(&block->used[word]))
+		set_lowest_zero_bit(&block->full);
 	req = (struct weft_req *)(block->base + at * slots->size);
 	req->slot = (uint32_t)slots->first * BLOCK + at;
 	return req;
 }
 
-void weft_slots_give(struct weft_slots *slots, struct weft_req *req)
+void weft_req_slots_free(struct weft_req_slots *slots, struct weft_req *req)
 {
 	struct slot_block *block = &slots->blocks[req->slot / BLOCK];
 	uint32_t word = req->slot % BLOCK / WORD;

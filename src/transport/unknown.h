@@ -18,11 +18,11 @@
 struct weft_qpair;
 
 enum {
-	WEFT_UNKNOWN_MAX = 1024,    /* of the whole target, shared by its reactors */
-	WEFT_UNKNOWN_MAX_EACH = 64, /* but no fewer than that on one of them */
+	WEFT_PRECONNECT_MAX = 1024,    /* of the whole target, shared by its reactors */
+	WEFT_PRECONNECT_MAX_EACH = 64, /* but no fewer than that on one of them */
 };
 
-struct weft_unknown {
+struct weft_preconnect {
 	struct weft_list qpairs; /* weft_qpair.unknown, the oldest first */
 	struct weft_addr_counts counts;
 	uint32_t max;
@@ -31,9 +31,10 @@ struct weft_unknown {
 	_Atomic uint64_t displaced; /* closed to make room for another */
 };
 
-void weft_unknown_init(struct weft_unknown *unknown, uint32_t max);
+void weft_preconnect_init(struct weft_preconnect *preconnect, uint32_t max);
 /* On the group's reactor; qp->peer is known. */
-void weft_unknown_add(struct weft_unknown *unknown, struct weft_qpair *qp);
-void weft_unknown_remove(struct weft_unknown *unknown, struct weft_qpair *qp); /* if it is one */
+void weft_preconnect_add(struct weft_preconnect *preconnect, struct weft_qpair *qp);
+void weft_preconnect_remove(struct weft_preconnect *preconnect,
+			    struct weft_qpair *qp); /* if it is one */
 
 #endif

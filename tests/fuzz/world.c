@@ -75,7 +75,7 @@ void world_advance(uint64_t ms)
 void world_doze(void)
 {
 	for (unsigned i = 0; i < WORLD_GROUPS; i++)
-		weft_reactor_doze(reactors[i]);
+		weft_reactor_prepare_wait(reactors[i]);
 }
 
 void world_turn_one(unsigned group, unsigned n)
@@ -255,7 +255,7 @@ int world_connect(unsigned group)
 		return -1;
 	must(!socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, fds));
 	atomic_fetch_add(&target->groups[group]->nqpairs, 1);
-	must(!weft_tcp_adopt(target->groups[group], fds[1], &tgt_qpair_ops));
+	must(!weft_tcp_accept(target->groups[group], fds[1], &tgt_qpair_ops));
 	takeover_connected(fds[0], fds[1]);
 	return fds[0];
 }
@@ -648,7 +648,7 @@ void world_stop(void)
 /* NULL: such buffers are too large for them. */
 static struct weft_pool *anon_pool_at(unsigned index)
 {
-	struct weft_group *group = target->groups[index / POOLS_ANON];
+	struct weft_poll_group *group = target->groups[index / POOLS_ANON];
 	struct weft_bufs *bufs = index / WEFT_BUFS_CLASSES % 2 ? &group->anon_out : &group->anon_in;
 
 	index %= WEFT_BUFS_CLASSES;
@@ -657,7 +657,7 @@ static struct weft_pool *anon_pool_at(unsigned index)
 
 static struct weft_pool *pool_at(unsigned index)
 {
-	struct weft_group *group;
+	struct weft_poll_group *group;
 
 	if (index >= POOLS_HOSTS)
 		return anon_pool_at(index - POOLS_HOSTS);
@@ -671,7 +671,7 @@ static struct weft_pool *pool_at(unsigned index)
 }
 
 /* The group whose spare chunks are meant; NULL: buffers are. */
-static struct weft_group *chunks_at(unsigned index)
+static struct weft_poll_group *chunks_at(unsigned index)
 {
 	bool is_chunks = index < POOLS_HOSTS && index % POOLS_EACH == POOLS_EACH - 1;
 
@@ -679,20 +679,20 @@ static struct weft_group *chunks_at(unsigned index)
 }
 
 /* A connection has its own chunk in any case. */
-static void starve_chunks(struct weft_group *group, unsigned index, unsigned leave)
+static void starve_chunks(struct weft_poll_group *group, unsigned index, unsigned leave)
 {
-	uint32_t left = TCP_SPARES - group->spares, n = left > leave ? left - leave : 0;
+	uint32_t left = TCP_SPARE_CHUNKS - group->spare_chunks, n = left > leave ? left - leave : 0;
 
-	group->spares += n;
+	group->spare_chunks += n;
 	hidden[index] += n;
 }
 
-static void feed_chunks(struct weft_group *group, unsigned index)
+static void feed_chunks(struct weft_poll_group *group, unsigned index)
 {
 	hidden[index]--;
-	group->spares--;
-	if (!weft_list_empty(&group->wanting))
-		weft_reactor_defer(group->reactor, &group->serve);
+	group->spare_chunks--;
+	if (!weft_list_empty(&group->quota_waiters))
+		weft_reactor_defer(group->reactor, &group->serve_waiters);
 }
 
 void world_starve(unsigned index, unsigned leave)
@@ -786,9 +786,9 @@ static void check_ns(const struct plan *plan)
 		must(weft_list_empty(&ns->local[i].waiting) && !ns->local[i].round);
 }
 
-static void check_group(const struct weft_group *group)
+static void check_group(const struct weft_poll_group *group)
 {
-	const struct weft_unknown *unknown = &group->unknown;
+	const struct weft_preconnect *unknown = &group->preconnect;
 
 	must(weft_list_empty(&group->qpairs) && !group->frozen);
 	must(weft_list_empty(&unknown->qpairs) && !atomic_load(&unknown->now) &&

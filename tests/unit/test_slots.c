@@ -13,25 +13,25 @@
 
 enum { MAX = 2 * 4096 };
 
-static struct weft_slots slots;
+static struct weft_req_slots slots;
 static struct weft_req *taken[MAX];
 
 static int set_up(void **state)
 {
-	slots = (struct weft_slots){ .size = sizeof(struct weft_req) };
-	return weft_slots_want(&slots, MAX);
+	slots = (struct weft_req_slots){ .size = sizeof(struct weft_req) };
+	return weft_req_slots_reserve(&slots, MAX);
 }
 
 static int tear_down(void **state)
 {
-	weft_slots_unwant(&slots, MAX);
-	weft_slots_destroy(&slots);
+	weft_req_slots_unreserve(&slots, MAX);
+	weft_req_slots_destroy(&slots);
 	return 0;
 }
 
 static uint32_t take(void)
 {
-	struct weft_req *req = weft_slots_take(&slots);
+	struct weft_req *req = weft_req_slots_alloc(&slots);
 
 	taken[req->slot] = req;
 	return req->slot;
@@ -39,7 +39,7 @@ static uint32_t take(void)
 
 static void give(uint32_t at)
 {
-	weft_slots_give(&slots, taken[at]);
+	weft_req_slots_free(&slots, taken[at]);
 }
 
 /* Nobody's bytes are anybody else's. */
@@ -57,9 +57,9 @@ static void more_are_wanted_than_there_were(void **state)
 {
 	for (uint32_t i = 0; i < MAX; i++)
 		take();
-	assert_int_equal(weft_slots_want(&slots, 1), 0);
-	assert_int_equal(weft_slots_take(&slots)->slot, MAX);
-	weft_slots_unwant(&slots, 1);
+	assert_int_equal(weft_req_slots_reserve(&slots, 1), 0);
+	assert_int_equal(weft_req_slots_alloc(&slots)->slot, MAX);
+	weft_req_slots_unreserve(&slots, 1);
 }
 
 static void the_lowest_that_came_back(void **state)
@@ -99,13 +99,13 @@ static void as_a_model_says(void **state)
 
 static void new_ones_are_zeroed(void **state)
 {
-	struct weft_req *req = weft_slots_take(&slots), *other;
+	struct weft_req *req = weft_req_slots_alloc(&slots), *other;
 
 	assert_true(!req->state && !req->data && !req->in.at && !req->out.at);
 	memset(&req->cmd, 0x5a, sizeof(req->cmd));
-	weft_slots_give(&slots, req);
-	assert_ptr_equal(weft_slots_take(&slots), req);
-	other = weft_slots_take(&slots);
+	weft_req_slots_free(&slots, req);
+	assert_ptr_equal(weft_req_slots_alloc(&slots), req);
+	other = weft_req_slots_alloc(&slots);
 	assert_true(!other->cmd.common.opcode && !other->state && !other->in.at);
 }
 

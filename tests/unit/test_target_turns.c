@@ -59,11 +59,11 @@ void __wrap_tgt_round_start(void *round)
 	__real_tgt_round_start(round);
 }
 
-void *__real_weft_walk_next(void *group, void *walk);
-void *__wrap_weft_walk_next(void *group, void *walk);
-void *__wrap_weft_walk_next(void *group, void *walk)
+void *__real_weft_qpair_iter_next(void *group, void *walk);
+void *__wrap_weft_qpair_iter_next(void *group, void *walk);
+void *__wrap_weft_qpair_iter_next(void *group, void *walk)
 {
-	void *qp = __real_weft_walk_next(group, walk);
+	void *qp = __real_weft_qpair_iter_next(group, walk);
 
 	walked += !!qp;
 	return qp;
@@ -1025,25 +1025,25 @@ static void an_abort_waits_for_storage(void **state)
 /* Connections that go meanwhile are none that a walk comes to. */
 static void a_walk_steps_over(void **state)
 {
-	struct weft_group *group = turned_target->groups[0];
+	struct weft_poll_group *group = turned_target->groups[0];
 	unsigned before = atomic_load(&group->nqpairs);
 	struct wire *late[3];
-	struct weft_walk walk;
+	struct weft_qpair_iter walk;
 
 	for (unsigned i = 0; i < 3; i++) {
 		late[i] = wire_open();
 		wire_wait(late[i]);
 	}
-	weft_walk_begin(group, &walk);
+	weft_qpair_iter_begin(group, &walk);
 	for (unsigned i = 0; i < before; i++)
-		assert_non_null(weft_walk_next(group, &walk));
+		assert_non_null(weft_qpair_iter_next(group, &walk));
 	for (unsigned i = 0; i < 3; i++)
 		wire_close(late[i]);
 	for (unsigned turns = 0; atomic_load(&group->nqpairs) > before; turns++) {
 		assert_true(turns < TURNS_MAX);
 		turned_once();
 	}
-	assert_null(weft_walk_next(group, &walk));
+	assert_null(weft_qpair_iter_next(group, &walk));
 }
 
 int main(void)

@@ -150,7 +150,7 @@ void host_disc_log_decode_entry(const struct nvmf_disc_log_entry *e,
 	d->cntlid = le16_to_cpu(e->cntlid);
 	d->subtype = e->subtype;
 	d->secure = (e->treq & 3) == 1;
-	if (weft_link_transport(e->trtype))
+	if (weft_link_transport_find(e->trtype))
 		make_uri(d, from, e->adrfam == NVMF_ADDR_FAMILY_IP6);
 }
 
@@ -344,7 +344,7 @@ static void service_path_spec(const struct disc_walk *disc_walk, const struct se
 {
 	*spec = disc_walk->given[0];
 	spec->parts = service->parts;
-	spec->config.transport = weft_link_transport(service->parts.trtype);
+	spec->config.transport = weft_link_transport_find(service->parts.trtype);
 }
 
 /* A visit, not a stay: it has what is left of the time. */

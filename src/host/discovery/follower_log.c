@@ -100,7 +100,7 @@ static bool parse_discovered_addr(const struct weft_discovered *d,
 
 	if (!d->uri[0] || weft_uri_split(d->uri, &parts, NULL) < 0 || !parts.port)
 		return false;
-	daddr->transport = weft_link_transport(parts.trtype);
+	daddr->transport = weft_link_transport_find(parts.trtype);
 	return !weft_addr_parse(parts.host, parts.port, &daddr->addr);
 }
 

@@ -40,8 +40,9 @@ static void admin_on_timeout(struct weft_timer *timer)
 
 void host_admin_start(struct host_path *path, struct host_admin *a, uint32_t timeout_ms)
 {
-	struct weft_slot *slot = path->link && !path->link->closing ? weft_link_take(path->link) :
-								      NULL;
+	struct weft_link_slot *slot = path->link && !path->link->closing ?
+					      weft_link_get_slot(path->link) :
+					      NULL;
 	uint16_t cid;
 
 	a->path = path;
@@ -68,7 +69,7 @@ static void admin_on_link_ready(struct weft_link *link)
 	host_setup_start(link->user);
 }
 
-static void admin_on_slot_done(struct weft_link *link, struct weft_slot *slot)
+static void admin_on_slot_done(struct weft_link *link, struct weft_link_slot *slot)
 {
 	struct host_admin *a = slot->user;
 

@@ -317,7 +317,7 @@ void host_path_link_closed(struct host_path *path)
 {
 	struct weft_link *link = path->link;
 
-	path->hung_up = link->hung_up;
+	path->hung_up = link->peer_closed;
 	host_path_broken(path, link->rc, "%s", link->err.text);
 	path_event(path, EV_BROKEN); /* it was listened for */
 	path->link = NULL;

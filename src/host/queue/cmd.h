@@ -77,8 +77,10 @@ void cmd_list_del(struct weft_cmd *cmd);
 void cmd_finish(struct weft_queue *queue, struct weft_cmd *cmd);
 
 /* cmd_split.c: each fills @slot with the next piece of @cmd, and counts it as issued */
-void cmd_fill_piece(struct weft_cmd *cmd, const struct host_traits *traits, struct weft_slot *slot);
-void cmd_fill_fused(struct weft_cmd *cmd, struct weft_slot *first, struct weft_slot *second);
+void cmd_fill_piece(struct weft_cmd *cmd, const struct host_traits *traits,
+		    struct weft_link_slot *slot);
+void cmd_fill_fused(struct weft_cmd *cmd, struct weft_link_slot *first,
+		    struct weft_link_slot *second);
 
 /* complete.c */
 void host_on_retry_timer(struct weft_timer *timer);

@@ -3,7 +3,7 @@
 
 #include "host/queue/cmd.h"
 
-static void fill_range(struct weft_slot *slot, const struct weft_cmd *cmd, uint64_t at,
+static void fill_range(struct weft_link_slot *slot, const struct weft_cmd *cmd, uint64_t at,
 		       uint64_t len)
 {
 	unsigned shift = cmd->ns->block_shift;
@@ -18,14 +18,15 @@ static void fill_range(struct weft_slot *slot, const struct weft_cmd *cmd, uint6
 	slot->cmd.rw.control = cpu_to_le16(control);
 }
 
-static void use_scratch(struct weft_slot *slot, uint32_t len)
+static void use_scratch(struct weft_link_slot *slot, uint32_t len)
 {
 	slot->scratch_iov = (struct iovec){ slot->scratch, len };
 	slot->iov = &slot->scratch_iov;
 	slot->data_len = len;
 }
 
-static void fill_trim(struct weft_slot *slot, const struct weft_cmd *cmd, uint64_t at, uint64_t len)
+static void fill_trim(struct weft_link_slot *slot, const struct weft_cmd *cmd, uint64_t at,
+		      uint64_t len)
 {
 	unsigned shift = cmd->ns->block_shift;
 	struct nvme_dsm_range range = {
@@ -38,7 +39,8 @@ static void fill_trim(struct weft_slot *slot, const struct weft_cmd *cmd, uint64
 	use_scratch(slot, sizeof(range));
 }
 
-static void fill_copy(struct weft_slot *slot, const struct weft_cmd *cmd, uint64_t at, uint64_t len)
+static void fill_copy(struct weft_link_slot *slot, const struct weft_cmd *cmd, uint64_t at,
+		      uint64_t len)
 {
 	unsigned shift = cmd->ns->block_shift;
 	struct nvme_copy_range range = {
@@ -69,7 +71,7 @@ static void clear_data(const struct weft_cmd *cmd)
 	}
 }
 
-static void fill_raw(struct weft_slot *slot, struct weft_cmd *cmd)
+static void fill_raw(struct weft_link_slot *slot, struct weft_cmd *cmd)
 {
 	uint16_t cid = le16_to_cpu(slot->cmd.common.cid);
 
@@ -81,7 +83,7 @@ static void fill_raw(struct weft_slot *slot, struct weft_cmd *cmd)
 	slot->data_len = (uint32_t)cmd->length;
 }
 
-static void take_data(struct weft_slot *slot, struct weft_cmd *cmd, uint64_t len)
+static void take_data(struct weft_link_slot *slot, struct weft_cmd *cmd, uint64_t len)
 {
 	struct cmd_priv *p = cmd_priv(cmd);
 
@@ -92,7 +94,8 @@ static void take_data(struct weft_slot *slot, struct weft_cmd *cmd, uint64_t len
 		p->skip -= p->iov->iov_len;
 }
 
-void cmd_fill_piece(struct weft_cmd *cmd, const struct host_traits *traits, struct weft_slot *slot)
+void cmd_fill_piece(struct weft_cmd *cmd, const struct host_traits *traits,
+		    struct weft_link_slot *slot)
 {
 	const struct host_op_desc *desc = host_op_desc(cmd->op);
 	struct cmd_priv *p = cmd_priv(cmd);
@@ -120,9 +123,10 @@ void cmd_fill_piece(struct weft_cmd *cmd, const struct host_traits *traits, stru
 }
 
 /* Compare and Write must follow each other on the wire (NVMe base 2.0, 3.4.2). */
-void cmd_fill_fused(struct weft_cmd *cmd, struct weft_slot *first, struct weft_slot *second)
+void cmd_fill_fused(struct weft_cmd *cmd, struct weft_link_slot *first,
+		    struct weft_link_slot *second)
 {
-	struct weft_slot *slots[] = { first, second };
+	struct weft_link_slot *slots[] = { first, second };
 	static const uint8_t opcodes[] = { nvme_cmd_compare, nvme_cmd_write };
 	static const uint8_t fuse[] = { NVME_FUSE_FIRST, NVME_FUSE_SECOND };
 

@@ -266,19 +266,19 @@ void host_fenced_release(struct host_path_queue *pq)
 }
 
 /* A success must have moved all the data. A raw command's memory may be more than it needs. */
-static bool data_is_complete(const struct weft_cmd *cmd, const struct weft_slot *slot)
+static bool data_is_complete(const struct weft_cmd *cmd, const struct weft_link_slot *slot)
 {
 	return cmd->op == WEFT_RAW || slot->moved == slot->data_len;
 }
 
-static void fail_short_data(struct host_path_queue *pq, const struct weft_slot *slot)
+static void fail_short_data(struct host_path_queue *pq, const struct weft_link_slot *slot)
 {
 	weft_link_close(pq->link, -EPROTO,
 			"CapsuleResp: success for a command that moved %u of %u bytes", slot->moved,
 			slot->data_len);
 }
 
-static void note_latency(struct host_path_queue *pq, const struct weft_slot *slot)
+static void note_latency(struct host_path_queue *pq, const struct weft_link_slot *slot)
 {
 	uint64_t took = weft_reactor_now_ns(pq->queue->reactor) - slot->since_ns;
 
@@ -287,7 +287,7 @@ static void note_latency(struct host_path_queue *pq, const struct weft_slot *slo
 		atomic_store_explicit(&pq->path->answered, true, memory_order_relaxed);
 }
 
-void host_piece_complete(struct host_path_queue *pq, struct weft_slot *slot)
+void host_piece_complete(struct host_path_queue *pq, struct weft_link_slot *slot)
 {
 	struct weft_cmd *cmd = slot->user;
 	struct cmd_priv *p = cmd_priv(cmd);
@@ -326,14 +326,14 @@ void host_piece_complete(struct host_path_queue *pq, struct weft_slot *slot)
 void host_pieces_lost(struct host_path_queue *pq, bool suspect)
 {
 	struct weft_list lost;
-	struct weft_slot *slot;
+	struct weft_link_slot *slot;
 
 	weft_list_init(&lost);
 	weft_list_splice(&lost, &pq->inflight);
 	pq->aborting = NULL;
 	pq->ninflight = 0;
 	while (!weft_list_empty(&lost)) { /* the oldest last: it will be the first in line */
-		slot = container_of(lost.prev, struct weft_slot, user_link);
+		slot = container_of(lost.prev, struct weft_link_slot, user_link);
 		weft_list_remove(&slot->user_link);
 		slot->busy = false;
 		cmd_priv(slot->user)->ninflight--;

@@ -159,7 +159,7 @@ static void count_ready_pq(struct host_path_queue *pq, bool ready)
 	pthread_mutex_unlock(&path->ctrl->lock);
 }
 
-static void pq_on_connect(struct host_path_queue *pq, struct weft_slot *slot)
+static void pq_on_connect(struct host_path_queue *pq, struct weft_link_slot *slot)
 {
 	uint16_t status = host_status(&slot->cqe);
 	struct weft_err why = { "" };
@@ -185,7 +185,7 @@ static void pq_on_connect(struct host_path_queue *pq, struct weft_slot *slot)
 static void pq_on_link_ready(struct weft_link *link)
 {
 	struct host_path_queue *pq = link->user;
-	struct weft_slot *slot = weft_link_take(link);
+	struct weft_link_slot *slot = weft_link_get_slot(link);
 
 	link->capsule_max = pq->snap.traits.capsule_max;
 	link->blocks_max = pq->snap.traits.blocks_max;
@@ -198,7 +198,7 @@ static void pq_on_link_ready(struct weft_link *link)
 	weft_link_submit(link, slot);
 }
 
-static void pq_on_slot_done(struct weft_link *link, struct weft_slot *slot)
+static void pq_on_slot_done(struct weft_link *link, struct weft_link_slot *slot)
 {
 	struct host_path_queue *pq = link->user;
 
@@ -229,7 +229,7 @@ static void pq_on_link_closed(struct weft_link *link)
 	pq->ready = false;
 	count_ready_pq(pq, false);
 	pq->link = NULL;
-	pq->hung_up = link->hung_up;
+	pq->hung_up = link->peer_closed;
 	host_pieces_lost(pq, rc != -ESHUTDOWN);
 	host_stats_add(&queue->stats, &link->stats);
 	weft_link_free(link);
@@ -309,11 +309,11 @@ void host_path_queue_update(struct host_path_queue *pq)
  * association. */
 static bool pq_send_disconnect(struct host_path_queue *pq)
 {
-	struct weft_slot *slot;
+	struct weft_link_slot *slot;
 
 	if (!pq->ready || pq->link->closing || !pq->snap.traits.disconnects)
 		return false;
-	slot = weft_link_take(pq->link);
+	slot = weft_link_get_slot(pq->link);
 	if (!slot)
 		return false;
 	slot->cmd.common.opcode = NVME_FABRICS_OPCODE;

@@ -65,7 +65,7 @@ struct host_path_queue {
 	uint64_t avg_latency_ns;   /* what a command takes, a moving average */
 	struct weft_list fenced;   /* commands that wait until their association is over */
 	struct weft_timer timeout;
-	struct weft_slot *aborting; /* timed out; home was asked to abort it */
+	struct weft_link_slot *aborting; /* timed out; home was asked to abort it */
 };
 
 struct weft_queue {
@@ -132,7 +132,7 @@ void host_path_queue_request_probe(struct host_path_queue *pq, uint32_t timeout_
 void host_issue(struct weft_queue *queue); /* as many as there are free slots */
 /* Something has changed: what is stuck may have a way now. */
 void host_kick_requeue(struct weft_queue *queue);
-void host_piece_complete(struct host_path_queue *pq, struct weft_slot *slot);
+void host_piece_complete(struct host_path_queue *pq, struct weft_link_slot *slot);
 /* The link is gone. @suspect: by itself, so a command on it may be the reason. */
 void host_pieces_lost(struct host_path_queue *pq, bool suspect);
 /* What lost associations had in hand that are over may be sent again. */

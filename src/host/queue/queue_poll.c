@@ -35,7 +35,7 @@ static void queue_arm_fd(struct weft_queue *queue)
 
 	while (weft_reactor_busy(queue->reactor) && ++turns < TURNS_MAX)
 		queue_turn(queue, 0);
-	weft_reactor_doze(queue->reactor);
+	weft_reactor_prepare_wait(queue->reactor);
 }
 
 /* One turn takes in what has come. To go on while more comes would keep the program from
@@ -50,7 +50,7 @@ int weft_queue_poll(struct weft_queue *queue, int timeout_ms)
 	if (queue->watched)
 		queue_arm_fd(queue);
 	else
-		weft_reactor_start(queue->reactor);
+		weft_reactor_submit(queue->reactor);
 	return (int)queue->completed;
 }
 
@@ -59,7 +59,7 @@ int weft_queue_fd(struct weft_queue *queue)
 	int fd = weft_reactor_fd(queue->reactor);
 
 	queue->watched = true;
-	weft_reactor_doze(queue->reactor);
+	weft_reactor_prepare_wait(queue->reactor);
 	return fd;
 }
 

@@ -91,7 +91,8 @@ static uint64_t batch_ns(struct weft_queue *queue)
 	return queue->batch_ns;
 }
 
-static void submit_slot(struct host_path_queue *pq, struct weft_slot *slot, struct weft_cmd *cmd)
+static void submit_slot(struct host_path_queue *pq, struct weft_link_slot *slot,
+			struct weft_cmd *cmd)
 {
 	slot->user = cmd;
 	slot->since_ns = batch_ns(pq->queue);
@@ -109,7 +110,7 @@ static void submit_slot(struct host_path_queue *pq, struct weft_slot *slot, stru
 /* false: there is no slot for it now. */
 static bool issue_piece(struct host_path_queue *pq, struct weft_cmd *cmd)
 {
-	struct weft_slot *slot = weft_link_take(pq->link), *second;
+	struct weft_link_slot *slot = weft_link_get_slot(pq->link), *second;
 
 	if (!slot)
 		return false;
@@ -118,9 +119,9 @@ static bool issue_piece(struct host_path_queue *pq, struct weft_cmd *cmd)
 		submit_slot(pq, slot, cmd);
 		return true;
 	}
-	second = weft_link_take(pq->link);
+	second = weft_link_get_slot(pq->link);
 	if (!second) {
-		weft_link_put(pq->link, slot);
+		weft_link_put_slot(pq->link, slot);
 		return false;
 	}
 	cmd_fill_fused(cmd, slot, second);

@@ -8,11 +8,11 @@
 
 enum { USUAL_TIMES = 8 }; /* what a command usually takes: that is unusual */
 
-static struct weft_slot *oldest_slot(const struct host_path_queue *pq)
+static struct weft_link_slot *oldest_slot(const struct host_path_queue *pq)
 {
 	return weft_list_empty(&pq->inflight) ?
 		       NULL :
-		       container_of(pq->inflight.next, struct weft_slot, user_link);
+		       container_of(pq->inflight.next, struct weft_link_slot, user_link);
 }
 
 /* 0: never; there is no other path to go on with. */
@@ -57,12 +57,12 @@ void host_timeouts_recheck(struct weft_queue *queue)
 	}
 }
 
-static uint64_t age_ms(const struct host_path_queue *pq, const struct weft_slot *slot)
+static uint64_t age_ms(const struct host_path_queue *pq, const struct weft_link_slot *slot)
 {
 	return (weft_reactor_now_ns(pq->queue->reactor) - slot->since_ns) / 1000000;
 }
 
-static void abort_slot(struct host_path_queue *pq, struct weft_slot *slot)
+static void abort_slot(struct host_path_queue *pq, struct weft_link_slot *slot)
 {
 	pq->aborting = slot;
 	cmd_priv(slot->user)->timed_out = true;
@@ -74,7 +74,7 @@ void host_on_io_timeout(struct weft_timer *timer)
 {
 	struct host_path_queue *pq = container_of(timer, struct host_path_queue, timeout);
 	uint32_t io_ms = pq->path->config.options.io_ms, suspicious = suspect_ms(pq);
-	struct weft_slot *slot = oldest_slot(pq);
+	struct weft_link_slot *slot = oldest_slot(pq);
 	uint64_t age;
 
 	if (!slot || !pq->ready || pq->link->closing)

@@ -32,8 +32,8 @@ static bool under_way(const struct weft_req *req)
 
 static bool abort_on(struct weft_qpair *qp, const struct weft_req *abort)
 {
-	for (uint32_t i = 0; i < qp->touched; i++) {
-		struct weft_req *req = weft_qpair_slot(qp, i);
+	for (uint32_t i = 0; i < qp->high_water; i++) {
+		struct weft_req *req = weft_qpair_req(qp, i);
 
 		if (req && req != abort && under_way(req) &&
 		    le16_to_cpu(req->cmd.common.cid) == abort_cid(abort))

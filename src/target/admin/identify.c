@@ -41,7 +41,7 @@ static void ctrl_common(const struct tgt_ctrl *ctrl, struct nvme_id_ctrl *id)
 	strcpy(id->subnqn, s->discovery ? NVME_NQN_DISCOVERY : s->nqn);
 	id->ioccsz = cpu_to_le32((64 + transport->capsule_data) / 16);
 	id->iorcsz = cpu_to_le32(1);
-	id->msdbd = transport->descriptors;
+	id->msdbd = transport->sgl_descriptors_max;
 }
 
 static void ctrl_discovery(struct nvme_id_ctrl *id)

@@ -23,7 +23,7 @@
 
 static void at_its_turn(struct weft_task *task);
 
-struct weft_bulk_line *tgt_io_line(struct weft_req *req)
+struct weft_bulk_flow *tgt_io_line(struct weft_req *req)
 {
 	return &tgt_queue(req)->ctrl->flow->bulk[req->qp->group->index].line;
 }
@@ -38,7 +38,7 @@ static struct weft_reactor *reactor_of(const struct weft_req *req)
 static void piece_begins(struct weft_req *req)
 {
 	if (tgt_req(req)->waits < TGT_WAITS_IN_PIECE)
-		weft_reactor_piece_begins(reactor_of(req), tgt_io_line(req));
+		weft_reactor_bulk_piece_begin(reactor_of(req), tgt_io_line(req));
 	tgt_req(req)->waits = TGT_WAITS_IN_PIECE;
 }
 
@@ -47,7 +47,7 @@ void tgt_io_piece_ends(struct weft_req *req)
 	struct tgt_req *treq = tgt_req(req);
 
 	if (treq->waits >= TGT_WAITS_IN_PIECE)
-		weft_reactor_piece_ends(reactor_of(req), tgt_io_line(req));
+		weft_reactor_bulk_piece_end(reactor_of(req), tgt_io_line(req));
 	treq->waits = TGT_WAITS_NOT;
 }
 
@@ -63,13 +63,13 @@ static void get_in_line(struct weft_req *req)
 	treq->self = req;
 	treq->waits = TGT_WAITS_FOR_TURN;
 	weft_task_init(&treq->io.turn, at_its_turn);
-	weft_reactor_bulk(reactor_of(req), tgt_io_line(req), &treq->io.turn);
+	weft_reactor_bulk_push(reactor_of(req), tgt_io_line(req), &treq->io.turn);
 }
 
 /* Who holds the namespace may need a buffer, too. */
 static void wait_for_hold(struct weft_req *req)
 {
-	weft_req_unbuffer(req);
+	weft_req_put_buffer(req);
 	tgt_io_piece_ends(req);
 	tgt_req(req)->waits = TGT_WAITS_FOR_HOLD;
 }
@@ -97,11 +97,11 @@ static void with_buffer(struct weft_req *req, uint16_t sc)
 
 	if (sc) {
 		tgt_io_finish(req, sc);
-	} else if (weft_reactor_spend(reactor_of(req), treq->piece)) {
+	} else if (weft_reactor_bulk_spend(reactor_of(req), treq->piece)) {
 		enter(req);
 	} else {
 		treq->waits = TGT_WAITS_FOR_BYTES;
-		weft_reactor_bulk_again(reactor_of(req), &treq->io.turn);
+		weft_reactor_bulk_retry(reactor_of(req), &treq->io.turn);
 	}
 }
 
@@ -112,7 +112,7 @@ static void at_its_turn(struct weft_task *task)
 
 	piece_begins(req);
 	if (treq->piece && !req->out.at)
-		weft_req_buffer(req, treq->piece, with_buffer);
+		weft_req_get_buffer(req, treq->piece, with_buffer);
 	else
 		with_buffer(req, 0);
 }
@@ -123,7 +123,7 @@ void tgt_io_bulk(struct weft_req *req, uint64_t bytes, void (*piece)(struct weft
 {
 	struct tgt_req *treq = tgt_req(req);
 
-	weft_req_unbuffer(req);
+	weft_req_put_buffer(req);
 	tgt_io_piece_ends(req);
 	treq->piece = bytes < TGT_PIECE_BYTES ? (uint32_t)bytes : TGT_PIECE_BYTES;
 	treq->do_piece = piece;
@@ -142,7 +142,7 @@ bool tgt_io_bulk_end(struct weft_req *req, uint8_t sc)
 		tgt_io_list_forget(req);
 		break;
 	case TGT_WAITS_FOR_TURN:
-		weft_reactor_unbulk(tgt_io_line(req), &treq->io.turn);
+		weft_reactor_bulk_cancel(tgt_io_line(req), &treq->io.turn);
 		break;
 	case TGT_WAITS_FOR_BYTES:
 		weft_task_cancel(&treq->io.turn);
@@ -161,8 +161,8 @@ bool tgt_io_bulk_end(struct weft_req *req, uint8_t sc)
 /* Pieces of its host's other queues, which its line waits for, may last. */
 void tgt_io_bulk_closing(struct weft_qpair *qp)
 {
-	for (uint32_t i = 0; i < qp->touched; i++) {
-		struct weft_req *req = weft_qpair_slot(qp, i);
+	for (uint32_t i = 0; i < qp->high_water; i++) {
+		struct weft_req *req = weft_qpair_req(qp, i);
 
 		if (req && (tgt_req(req)->waits == TGT_WAITS_FOR_TURN ||
 			    tgt_req(req)->waits == TGT_WAITS_FOR_BYTES))

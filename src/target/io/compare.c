@@ -56,7 +56,7 @@ void tgt_io_compare_run(struct weft_req *req)
 	if (treq->ns->be->ops->map)
 		tgt_io_until_in(req, compare_in_place);
 	else
-		weft_req_buffer(req, treq->length, compare_buffer);
+		weft_req_get_buffer(req, treq->length, compare_buffer);
 }
 
 void tgt_io_compare(struct weft_req *req)

@@ -93,7 +93,8 @@ static void copy_piece(struct weft_req *req)
 		tgt_io_finish(req, sc);
 		return;
 	}
-	weft_reactor_spend(req->qp->group->reactor, treq->piece); /* again: it is written, too */
+	weft_reactor_bulk_spend(req->qp->group->reactor,
+				treq->piece); /* again: it is written, too */
 	tgt_io_submit(req, WEFT_IO_READ, req->data, from, treq->piece, 0, piece_read);
 }
 

@@ -169,7 +169,7 @@ static void pair_up(struct weft_req *first, struct weft_req *second)
 static void wait_for_second(struct tgt_queue *queue, struct weft_req *first)
 {
 	queue->fused_first = first;
-	queue->qp->awaits_next = first;
+	queue->qp->fused_waiting = first;
 }
 
 static bool starts_pair(struct weft_req *req, struct tgt_queue *queue)

@@ -60,7 +60,7 @@ void tgt_io_lists_closing(struct weft_qpair *qp); /* nothing of it waits any mor
 enum { TGT_PIECE_BYTES = 128 << 10 };
 void tgt_io_bulk(struct weft_req *req, uint64_t bytes, void (*piece)(struct weft_req *req));
 /* The line of the command's host, on this reactor. */
-struct weft_bulk_line *tgt_io_line(struct weft_req *req);
+struct weft_bulk_flow *tgt_io_line(struct weft_req *req);
 /* Storage has no piece of it any more; one that has none is left as it is. */
 void tgt_io_piece_ends(struct weft_req *req);
 void tgt_io_bulk_closing(struct weft_qpair *qp); /* nothing of it waits for its turn any more */

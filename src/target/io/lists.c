@@ -80,8 +80,8 @@ void tgt_io_lists_serve(struct weft_task *task)
 /* What its host's other queues have under way may last. */
 void tgt_io_lists_closing(struct weft_qpair *qp)
 {
-	for (uint32_t i = 0; i < qp->touched; i++) {
-		struct weft_req *req = weft_qpair_slot(qp, i);
+	for (uint32_t i = 0; i < qp->high_water; i++) {
+		struct weft_req *req = weft_qpair_req(qp, i);
 
 		if (req && tgt_req(req)->waits == TGT_WAITS_FOR_LIST)
 			tgt_io_bulk_end(req, SC_GENERIC(ABORT_QUEUE));

@@ -81,9 +81,9 @@ void tgt_io_read(struct weft_req *req)
 	}
 	tgt_stats_count(req, false, tgt_req(req)->length);
 	if (!ns->be->ops->map)
-		weft_req_buffer(req, tgt_req(req)->length, read_into);
+		weft_req_get_buffer(req, tgt_req(req)->length, read_into);
 	else if (req->qp->stable_data)
-		weft_req_buffer(req, tgt_req(req)->length, read_a_copy);
+		weft_req_get_buffer(req, tgt_req(req)->length, read_a_copy);
 	else
 		read_in_place(req);
 }
@@ -118,7 +118,7 @@ void tgt_io_write_run(struct weft_req *req)
 	tgt_stats_count(req, true, treq->length);
 	treq->host_data = req->data;
 	if ((uintptr_t)req->data % treq->ns->be->align)
-		weft_req_buffer(req, treq->length, write_aligned);
+		weft_req_get_buffer(req, treq->length, write_aligned);
 	else
 		write_from(req, req->data);
 }

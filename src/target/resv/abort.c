@@ -72,31 +72,31 @@ static bool end_request(struct weft_req *req)
 
 static void end_requests(struct weft_qpair *qp, struct resv_abort *abort)
 {
-	for (uint32_t i = 0; i < qp->touched; i++) {
-		struct weft_req *req = weft_qpair_slot(qp, i);
+	for (uint32_t i = 0; i < qp->high_water; i++) {
+		struct weft_req *req = weft_qpair_req(qp, i);
 
 		if (req && is_to_end(req, abort))
 			abort->ended &= end_request(req);
 	}
 }
 
-bool tgt_resv_abort(struct weft_group *group, struct resv_abort *abort)
+bool tgt_resv_abort(struct weft_poll_group *group, struct resv_abort *abort)
 {
 	struct weft_qpair *qp;
 	uint32_t cost = 0;
 
 	if (!abort->begun) {
 		abort->begun = abort->ended = true;
-		weft_walk_begin(group, &abort->walk);
+		weft_qpair_iter_begin(group, &abort->walk);
 	}
 	while (cost < SLICE) {
-		qp = weft_walk_next(group, &abort->walk);
+		qp = weft_qpair_iter_next(group, &abort->walk);
 		if (!qp)
 			return true;
 		cost++;
 		if (!is_of_victim(qp->owner, abort))
 			continue;
-		cost += qp->touched;
+		cost += qp->high_water;
 		end_requests(qp, abort);
 	}
 	return false;

@@ -187,7 +187,7 @@ static void free_old(struct tgt_resv *resv)
 	}
 }
 
-static void visit(struct tgt_round *round, struct weft_group *group)
+static void visit(struct tgt_round *round, struct weft_poll_group *group)
 {
 	struct tgt_resv *resv = round->arg;
 	struct resv_abort *abort = &resv->aborts[group->index];

@@ -83,5 +83,5 @@ void tgt_resv_report(struct weft_req *req)
 	if (sc)
 		tgt_io_finish(req, sc);
 	else
-		weft_req_buffer(req, (uint32_t)length, report_buffer);
+		weft_req_get_buffer(req, (uint32_t)length, report_buffer);
 }

@@ -63,12 +63,12 @@ void tgt_resv_abort_begin(struct resv_victim *victims, unsigned n); /* on home: 
 struct resv_abort {
 	const struct resv_victim *victims;
 	unsigned n;
-	struct weft_walk walk;
+	struct weft_qpair_iter walk;
 	bool begun;
 	bool ended; /* nothing of those that were looked at is with storage */
 };
 /* Aborts those that wait; false: to be called again, in the next turn. */
-bool tgt_resv_abort(struct weft_group *group, struct resv_abort *abort);
+bool tgt_resv_abort(struct weft_poll_group *group, struct resv_abort *abort);
 
 /* tell.c: on home */
 struct resv_telling {

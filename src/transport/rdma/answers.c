@@ -13,35 +13,36 @@ static void nobody_waits(void *arg)
 {
 }
 
-int rdma_answers_init(struct rdma_answers *answers)
+int rdma_resp_bufs_init(struct rdma_resp_bufs *resp_bufs)
 {
-	size_t size = (size_t)ANSWER_BYTES * RDMA_ANSWERS;
-	int rc = weft_pool_init(&answers->pool, ANSWER_BYTES, RDMA_ANSWERS, nobody_waits, NULL);
+	size_t size = (size_t)ANSWER_BYTES * RDMA_RESP_BUFS_MAX;
+	int rc = weft_pool_init(&resp_bufs->pool, ANSWER_BYTES, RDMA_RESP_BUFS_MAX, nobody_waits,
+				NULL);
 
 	if (rc < 0)
 		return rc;
-	rc = weft_region_add(&answers->region, answers->pool.base, size, size, NULL);
+	rc = weft_region_add(&resp_bufs->region, resp_bufs->pool.base, size, size, NULL);
 	if (rc < 0)
-		weft_pool_destroy(&answers->pool);
+		weft_pool_destroy(&resp_bufs->pool);
 	return rc;
 }
 
-void rdma_answers_end(struct rdma_answers *answers)
+void rdma_resp_bufs_destroy(struct rdma_resp_bufs *resp_bufs)
 {
-	weft_region_remove(answers->region);
-	weft_pool_destroy(&answers->pool);
+	weft_region_remove(resp_bufs->region);
+	weft_pool_destroy(&resp_bufs->pool);
 }
 
-int rdma_answer_take(struct rdma_lane *lane, struct rdma_req *rreq, struct ibv_sge *sge)
+int rdma_resp_buf_get(struct rdma_poller *poller, struct rdma_req *rreq, struct ibv_sge *sge)
 {
-	struct nvme_cqe *at = weft_pool_take(&lane->answers.pool);
+	struct nvme_cqe *at = weft_pool_take(&poller->resp_bufs.pool);
 	struct ibv_mr *mr;
 
 	if (!at)
 		return -ENOMEM;
-	rreq->answer = at;
-	if (!rdma_keys_find(&lane->keys, at, sizeof(*at), &mr)) {
-		rdma_answer_give(lane, rreq);
+	rreq->resp_buf = at;
+	if (!rdma_mr_cache_find(&poller->mrs, at, sizeof(*at), &mr)) {
+		rdma_resp_buf_put(poller, rreq);
 		return -ENOMEM;
 	}
 	*at = rreq->req.cqe;
@@ -49,9 +50,9 @@ int rdma_answer_take(struct rdma_lane *lane, struct rdma_req *rreq, struct ibv_s
 	return 0;
 }
 
-void rdma_answer_give(struct rdma_lane *lane, struct rdma_req *rreq)
+void rdma_resp_buf_put(struct rdma_poller *poller, struct rdma_req *rreq)
 {
-	if (rreq->answer)
-		weft_pool_give(&lane->answers.pool, rreq->answer);
-	rreq->answer = NULL;
+	if (rreq->resp_buf)
+		weft_pool_give(&poller->resp_bufs.pool, rreq->resp_buf);
+	rreq->resp_buf = NULL;
 }

@@ -16,74 +16,74 @@
 
 #include "base/log.h"
 
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* of all ears */
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* of all subscribers */
 
 /* --- reading ---------------------------------------------------------------------------------- */
 
 /* Under the lock. */
-static void call(struct rdma_ear *ear)
+static void post_delivery(struct rdma_async_subscriber *async)
 {
-	if (ear->posted)
+	if (async->posted)
 		return;
-	ear->posted = true;
-	weft_reactor_post(ear->reactor, &ear->msg);
+	async->posted = true;
+	weft_reactor_post(async->reactor, &async->msg);
 }
 
-static struct rdma_news *among(struct weft_list *list, const void *thing)
+static struct rdma_async_events *find_in_list(struct weft_list *list, const void *object)
 {
-	struct rdma_news *news;
+	struct rdma_async_events *events;
 
-	weft_list_for_each(news, list, link)
-		if (news->thing == thing)
-			return news;
+	weft_list_for_each(events, list, link)
+		if (events->object == object)
+			return events;
 	return NULL;
 }
 
-static struct rdma_news *news_of(struct rdma_dev *dev, const void *thing)
+static struct rdma_async_events *find_events_of(struct rdma_dev *dev, const void *object)
 {
-	struct rdma_news *news = NULL;
-	struct rdma_ear *ear;
+	struct rdma_async_events *events = NULL;
+	struct rdma_async_subscriber *async;
 
-	weft_list_for_each(ear, &dev->ears, link) {
-		news = among(&ear->said, thing);
-		if (!news)
-			news = among(&ear->silent, thing);
-		if (news)
+	weft_list_for_each(async, &dev->subscribers, link) {
+		events = find_in_list(&async->pending, object);
+		if (!events)
+			events = find_in_list(&async->quiet, object);
+		if (events)
 			break;
 	}
-	return news;
+	return events;
 }
 
-static void tell_one(struct rdma_dev *dev, const void *thing, enum ibv_event_type type)
+static void queue_object_event(struct rdma_dev *dev, const void *object, enum ibv_event_type type)
 {
-	struct rdma_news *news;
+	struct rdma_async_events *events;
 
 	pthread_mutex_lock(&lock);
-	news = news_of(dev, thing);
-	if (news) {
-		news->types |= 1u << type;
-		weft_list_remove(&news->link);
-		weft_list_push(&news->ear->said, &news->link);
-		call(news->ear);
+	events = find_events_of(dev, object);
+	if (events) {
+		events->types |= 1u << type;
+		weft_list_remove(&events->link);
+		weft_list_push(&events->async->pending, &events->link);
+		post_delivery(events->async);
 	}
 	pthread_mutex_unlock(&lock);
 }
 
-static void tell_all(struct rdma_dev *dev)
+static void queue_device_fatal(struct rdma_dev *dev)
 {
-	struct rdma_ear *ear;
+	struct rdma_async_subscriber *async;
 
 	weft_error("%s: the adapter failed; connections over it end", dev->ctx->device->name);
-	rdma_devs_removed();
+	rdma_devs_note_removal();
 	pthread_mutex_lock(&lock);
-	weft_list_for_each(ear, &dev->ears, link) {
-		ear->failed = true;
-		call(ear);
+	weft_list_for_each(async, &dev->subscribers, link) {
+		async->failed = true;
+		post_delivery(async);
 	}
 	pthread_mutex_unlock(&lock);
 }
 
-static void take_in(struct rdma_dev *dev, const struct ibv_async_event *event)
+static void dispatch_event(struct rdma_dev *dev, const struct ibv_async_event *event)
 {
 	const char *name = dev->ctx->device->name;
 
@@ -92,16 +92,16 @@ static void take_in(struct rdma_dev *dev, const struct ibv_async_event *event)
 	case IBV_EVENT_QP_FATAL:
 	case IBV_EVENT_QP_REQ_ERR:
 	case IBV_EVENT_QP_ACCESS_ERR:
-		tell_one(dev, event->element.qp, event->event_type);
+		queue_object_event(dev, event->element.qp, event->event_type);
 		break;
 	case IBV_EVENT_CQ_ERR:
-		tell_one(dev, event->element.cq, event->event_type);
+		queue_object_event(dev, event->element.cq, event->event_type);
 		break;
 	case IBV_EVENT_SRQ_ERR:
-		tell_one(dev, event->element.srq, event->event_type);
+		queue_object_event(dev, event->element.srq, event->event_type);
 		break;
 	case IBV_EVENT_DEVICE_FATAL:
-		tell_all(dev);
+		queue_device_fatal(dev);
 		break;
 	case IBV_EVENT_PORT_ERR:
 		weft_warn("%s: port %d is down: is there a link?", name, event->element.port_num);
@@ -115,13 +115,13 @@ static void take_in(struct rdma_dev *dev, const struct ibv_async_event *event)
 	}
 }
 
-static void readable(struct rdma_watch *watch)
+static void async_fd_readable(struct rdma_watch *watch)
 {
-	struct rdma_dev *dev = container_of(watch, struct rdma_ear, watch)->dev;
+	struct rdma_dev *dev = container_of(watch, struct rdma_async_subscriber, watch)->dev;
 	struct ibv_async_event event;
 
 	while (!rdma_verbs->get_async_event(dev->ctx, &event)) {
-		take_in(dev, &event);
+		dispatch_event(dev, &event);
 		rdma_verbs->ack_async_event(&event);
 	}
 }
@@ -129,118 +129,121 @@ static void readable(struct rdma_watch *watch)
 /* --- hearing ---------------------------------------------------------------------------------- */
 
 /* What was said of something here, one at a time; NULL: nothing more. */
-static struct rdma_news *next(struct rdma_ear *ear, enum ibv_event_type *type)
+static struct rdma_async_events *next_event(struct rdma_async_subscriber *async,
+					    enum ibv_event_type *type)
 {
-	struct rdma_news *news = NULL;
+	struct rdma_async_events *events = NULL;
 
 	pthread_mutex_lock(&lock);
-	if (!weft_list_empty(&ear->said)) {
-		news = container_of(ear->said.next, struct rdma_news, link);
-		*type = (enum ibv_event_type)__builtin_ctz(news->types);
-		news->types &= news->types - 1;
-		if (!news->types) {
-			weft_list_remove(&news->link);
-			weft_list_push(&ear->silent, &news->link);
+	if (!weft_list_empty(&async->pending)) {
+		events = container_of(async->pending.next, struct rdma_async_events, link);
+		*type = (enum ibv_event_type)__builtin_ctz(events->types);
+		events->types &= events->types - 1;
+		if (!events->types) {
+			weft_list_remove(&events->link);
+			weft_list_push(&async->quiet, &events->link);
 		}
 	}
 	pthread_mutex_unlock(&lock);
-	return news;
+	return events;
 }
 
-static bool take_failure(struct rdma_ear *ear)
+static bool take_fatal(struct rdma_async_subscriber *async)
 {
 	bool failed;
 
 	pthread_mutex_lock(&lock);
-	failed = ear->failed;
-	ear->failed = ear->posted = false;
+	failed = async->failed;
+	async->failed = async->posted = false;
 	pthread_mutex_unlock(&lock);
 	return failed;
 }
 
-static void end_if_over(struct rdma_ear *ear)
+static void finish_unsubscribe(struct rdma_async_subscriber *async)
 {
 	bool over;
 
 	pthread_mutex_lock(&lock);
-	over = ear->ending && !ear->watching && !ear->posted;
+	over = async->ending && !async->watching && !async->posted;
 	pthread_mutex_unlock(&lock);
 	if (over)
-		ear->ended(ear);
+		async->ended(async);
 }
 
-static void called(struct weft_msg *msg)
+static void deliver_events(struct weft_msg *msg)
 {
-	struct rdma_ear *ear = container_of(msg, struct rdma_ear, msg);
-	bool failed = take_failure(ear);
+	struct rdma_async_subscriber *async = container_of(msg, struct rdma_async_subscriber, msg);
+	bool failed = take_fatal(async);
 	enum ibv_event_type type;
-	struct rdma_news *news;
+	struct rdma_async_events *events;
 
-	if (failed && !ear->ending)
-		ear->fatal(ear);
-	while ((news = next(ear, &type)))
-		news->heard(news, type);
-	end_if_over(ear);
+	if (failed && !async->ending)
+		async->fatal(async);
+	while ((events = next_event(async, &type)))
+		events->on_event(events, type);
+	finish_unsubscribe(async);
 }
 
-void rdma_news_start(struct rdma_news *news, struct rdma_ear *ear, const void *thing)
+void rdma_async_events_add(struct rdma_async_events *events, struct rdma_async_subscriber *async,
+			   const void *object)
 {
-	news->ear = ear;
-	news->thing = thing;
-	news->types = 0;
+	events->async = async;
+	events->object = object;
+	events->types = 0;
 	pthread_mutex_lock(&lock);
-	weft_list_push(&ear->silent, &news->link);
+	weft_list_push(&async->quiet, &events->link);
 	pthread_mutex_unlock(&lock);
 }
 
-void rdma_news_end(struct rdma_news *news)
+void rdma_async_events_remove(struct rdma_async_events *events)
 {
-	if (!news->ear)
+	if (!events->async)
 		return;
 	pthread_mutex_lock(&lock);
-	weft_list_remove(&news->link);
+	weft_list_remove(&events->link);
 	pthread_mutex_unlock(&lock);
-	news->ear = NULL;
+	events->async = NULL;
 }
 
 /* --- beginning and end ------------------------------------------------------------------------ */
 
-static void watch_ended(struct rdma_watch *watch)
+static void async_watch_ended(struct rdma_watch *watch)
 {
-	struct rdma_ear *ear = container_of(watch, struct rdma_ear, watch);
+	struct rdma_async_subscriber *async = container_of(watch, struct rdma_async_subscriber,
+							   watch);
 
-	ear->watching = false;
-	end_if_over(ear);
+	async->watching = false;
+	finish_unsubscribe(async);
 }
 
-int rdma_ear_start(struct rdma_ear *ear, struct rdma_dev *dev, struct weft_reactor *r,
-		   struct weft_err *err)
+int rdma_async_subscribe(struct rdma_async_subscriber *async, struct rdma_dev *dev,
+			 struct weft_reactor *r, struct weft_err *err)
 {
 	int rc;
 
-	ear->dev = dev;
-	ear->reactor = r;
-	ear->msg.fn = called;
-	ear->watch.readable = readable;
-	ear->watch.ended = watch_ended;
-	weft_list_init(&ear->silent);
-	weft_list_init(&ear->said);
-	rc = rdma_watch_start(&ear->watch, r, dev->ctx->async_fd);
+	async->dev = dev;
+	async->reactor = r;
+	async->msg.fn = deliver_events;
+	async->watch.readable = async_fd_readable;
+	async->watch.ended = async_watch_ended;
+	weft_list_init(&async->quiet);
+	weft_list_init(&async->pending);
+	rc = rdma_watch_start(&async->watch, r, dev->ctx->async_fd);
 	if (rc < 0)
 		return weft_fail(err, rc, "%s: events: %s", dev->ctx->device->name, strerror(-rc));
-	ear->watching = true;
+	async->watching = true;
 	pthread_mutex_lock(&lock);
-	weft_list_push(&dev->ears, &ear->link);
+	weft_list_push(&dev->subscribers, &async->link);
 	pthread_mutex_unlock(&lock);
 	return 0;
 }
 
-void rdma_ear_end(struct rdma_ear *ear)
+void rdma_async_unsubscribe(struct rdma_async_subscriber *async)
 {
 	pthread_mutex_lock(&lock);
-	assert(weft_list_empty(&ear->silent) && weft_list_empty(&ear->said));
-	weft_list_remove(&ear->link);
-	ear->ending = true;
+	assert(weft_list_empty(&async->quiet) && weft_list_empty(&async->pending));
+	weft_list_remove(&async->link);
+	async->ending = true;
 	pthread_mutex_unlock(&lock);
-	rdma_watch_end(&ear->watch);
+	rdma_watch_end(&async->watch);
 }

@@ -8,7 +8,7 @@
  *
  * What the adapter refuses is remembered too, or every I/O of that memory would ask again. It is
  * asked again when there is reason to hope: a region came or went, a connection did, or somebody
- * who cannot do without has waited a while (rdma_keys_try_again()). Until then the memory is as if
+ * who cannot do without has waited a while (rdma_mr_cache_retry_refused()). Until then the memory is as if
  * nobody had declared it, and its pages are free to go. */
 #include <errno.h>
 #include <stdlib.h>
@@ -18,16 +18,16 @@
 #include "base/log.h"
 #include "transport/rdma/dev.h"
 
-struct rdma_key {
+struct rdma_granule_mr {
 	_Atomic(struct ibv_mr *) mr; /* NULL: none yet, or refused */
-	_Atomic uint64_t refused;    /* when it was, see hope() */
+	_Atomic uint64_t refused;    /* when it was, see retry_epoch_now() */
 };
 
 /* A region's registrations on one side of one adapter. */
-struct rdma_tie {
+struct rdma_region_mrs {
 	struct weft_region_tie tie;
 	size_t count;
-	struct rdma_key keys[];
+	struct rdma_granule_mr mrs[];
 };
 
 /* --- granules --------------------------------------------------------------------------------- */
@@ -41,14 +41,14 @@ static struct iovec granule_at(const struct weft_region *region, size_t index)
 
 static void untie(struct weft_region_tie *tie, struct weft_region *region)
 {
-	struct rdma_tie *rt = container_of(tie, struct rdma_tie, tie);
+	struct rdma_region_mrs *rt = container_of(tie, struct rdma_region_mrs, tie);
 
 	for (size_t i = 0; i < rt->count; i++) {
 		struct iovec at = granule_at(region, i);
 
-		if (!rt->keys[i].mr)
+		if (!rt->mrs[i].mr)
 			continue;
-		rdma_verbs->dereg_mr(rt->keys[i].mr);
+		rdma_verbs->dereg_mr(rt->mrs[i].mr);
 		weft_region_lock(region);
 		weft_region_unpin(region, at.iov_base, at.iov_len);
 		weft_region_unlock(region);
@@ -56,18 +56,19 @@ static void untie(struct weft_region_tie *tie, struct weft_region *region)
 	free(rt);
 }
 
-static struct rdma_tie *tie_to(struct weft_region *region, struct rdma_side *side)
+static struct rdma_region_mrs *attach_region(struct weft_region *region,
+					     struct rdma_mr_domain *side)
 {
 	struct weft_region_tie *known;
-	struct rdma_tie *rt = NULL;
+	struct rdma_region_mrs *rt = NULL;
 	size_t count = weft_region_granules(region);
 
 	weft_region_lock(region);
 	known = weft_region_tie_of(region, side);
 	if (known) {
-		rt = container_of(known, struct rdma_tie, tie);
+		rt = container_of(known, struct rdma_region_mrs, tie);
 	} else {
-		rt = calloc(1, sizeof(*rt) + count * sizeof(rt->keys[0]));
+		rt = calloc(1, sizeof(*rt) + count * sizeof(rt->mrs[0]));
 		if (rt) {
 			rt->count = count;
 			rt->tie = (struct weft_region_tie){ .owner = side, .untie = untie };
@@ -80,119 +81,120 @@ static struct rdma_tie *tie_to(struct weft_region *region, struct rdma_side *sid
 
 /* --- looking ---------------------------------------------------------------------------------- */
 
-void rdma_keys_init(struct rdma_keys *keys, struct rdma_side *side)
+void rdma_mr_cache_init(struct rdma_mr_cache *mrs, struct rdma_mr_domain *side)
 {
-	*keys = (struct rdma_keys){ .side = side };
-	rdma_keys_try_again(keys);
+	*mrs = (struct rdma_mr_cache){ .side = side };
+	rdma_mr_cache_retry_refused(mrs);
 }
 
-void rdma_keys_end(struct rdma_keys *keys)
+void rdma_mr_cache_destroy(struct rdma_mr_cache *mrs)
 {
-	weft_region_view_end(&keys->view);
+	weft_region_view_end(&mrs->view);
 }
 
-static unsigned hot_slot(const struct weft_region *region)
+static unsigned cache_index(const struct weft_region *region)
 {
-	return (unsigned)(((uintptr_t)region >> 6) % RDMA_KEYS_HOT);
+	return (unsigned)(((uintptr_t)region >> 6) % RDMA_MR_CACHE_REGIONS);
 }
 
-static struct rdma_tie *tie_of(struct rdma_keys *keys, struct weft_region *region)
+static struct rdma_region_mrs *region_mrs_of(struct rdma_mr_cache *mrs, struct weft_region *region)
 {
-	unsigned slot = hot_slot(region);
+	unsigned slot = cache_index(region);
 
-	if (keys->generation != keys->view.generation) {
-		memset(keys->hot, 0, sizeof(keys->hot));
-		keys->generation = keys->view.generation;
+	if (mrs->generation != mrs->view.generation) {
+		memset(mrs->recent, 0, sizeof(mrs->recent));
+		mrs->generation = mrs->view.generation;
 	}
-	if (keys->hot[slot].region != region) {
-		keys->hot[slot].tie = tie_to(region, keys->side);
-		keys->hot[slot].region = keys->hot[slot].tie ? region : NULL;
+	if (mrs->recent[slot].region != region) {
+		mrs->recent[slot].tie = attach_region(region, mrs->side);
+		mrs->recent[slot].region = mrs->recent[slot].tie ? region : NULL;
 	}
-	return keys->hot[slot].tie;
+	return mrs->recent[slot].tie;
 }
 
 /* --- registering ------------------------------------------------------------------------------ */
 
 /* iWARP writes what an RDMA READ brings as if the peer had written it. */
-static int access_to(const struct rdma_side *side, const struct weft_region *region)
+static int access_flags(const struct rdma_mr_domain *side, const struct weft_region *region)
 {
 	return side->access | (side->dev->iwarp && region->sink ? IBV_ACCESS_REMOTE_WRITE : 0);
 }
 
-static struct ibv_mr *register_dmabuf(struct rdma_side *side, struct weft_region *region)
+static struct ibv_mr *register_dmabuf(struct rdma_mr_domain *side, struct weft_region *region)
 {
 	return rdma_verbs->reg_dmabuf_mr(side->dev->pd, region->fd_offset, region->size,
 					 (uint64_t)(uintptr_t)region->base, region->fd,
 					 side->access);
 }
 
-static void tell_refusal(struct rdma_keys *keys, size_t size)
+static void warn_refusal(struct rdma_mr_cache *mrs, size_t size)
 {
-	if (keys->failed == -errno)
+	if (mrs->failed == -errno)
 		return;
-	keys->failed = -errno;
+	mrs->failed = -errno;
 	weft_warn("%s does not register %zu bytes of memory: %s%s",
-		  keys->side->dev->ctx->device->name, size, strerror(errno),
+		  mrs->side->dev->ctx->device->name, size, strerror(errno),
 		  errno == ENOMEM ? "; see ulimit -l (LimitMEMLOCK)" : "");
 }
 
-static struct ibv_mr *ask_adapter(struct rdma_side *side, struct weft_region *region,
-				  const struct iovec *at)
+static struct ibv_mr *register_with_adapter(struct rdma_mr_domain *side, struct weft_region *region,
+					    const struct iovec *at)
 {
 	if (region->kind == WEFT_REGION_DMABUF)
 		return register_dmabuf(side, region);
 	return rdma_verbs->reg_mr(side->dev->pd, at->iov_base, at->iov_len,
-				  access_to(side, region));
+				  access_flags(side, region));
 }
 
 /* Moves when what was refused may be had. Both of its parts only grow. */
-static uint64_t hope(const struct rdma_keys *keys)
+static uint64_t retry_epoch_now(const struct rdma_mr_cache *mrs)
 {
-	return keys->view.generation + atomic_load(&keys->side->dev->chances);
+	return mrs->view.generation + atomic_load(&mrs->side->dev->retry_epoch);
 }
 
-void rdma_keys_try_again(struct rdma_keys *keys)
+void rdma_mr_cache_retry_refused(struct rdma_mr_cache *mrs)
 {
-	atomic_fetch_add(&keys->side->dev->chances, 1);
+	atomic_fetch_add(&mrs->side->dev->retry_epoch, 1);
 }
 
 /* Locked. */
-static void register_key(struct rdma_keys *keys, struct weft_region *region, struct rdma_key *key,
-			 const struct iovec *at)
+static void register_mr(struct rdma_mr_cache *mrs, struct weft_region *region,
+			struct rdma_granule_mr *key, const struct iovec *at)
 {
 	struct ibv_mr *mr;
 
 	weft_region_pin(region, at->iov_base, at->iov_len);
-	mr = ask_adapter(keys->side, region, at);
+	mr = register_with_adapter(mrs->side, region, at);
 	if (mr) {
-		keys->registrations++;
+		mrs->registrations++;
 		key->mr = mr;
 		return;
 	}
-	tell_refusal(keys, at->iov_len);
-	key->refused = hope(keys);
+	warn_refusal(mrs, at->iov_len);
+	key->refused = retry_epoch_now(mrs);
 	weft_region_unpin(region, at->iov_base, at->iov_len);
 }
 
-static struct ibv_mr *register_granule(struct rdma_keys *keys, struct weft_region *region,
-				       struct rdma_tie *rt, size_t index)
+static struct ibv_mr *register_granule(struct rdma_mr_cache *mrs, struct weft_region *region,
+				       struct rdma_region_mrs *rt, size_t index)
 {
 	struct iovec at = granule_at(region, index);
-	struct rdma_key *key = &rt->keys[index];
+	struct rdma_granule_mr *key = &rt->mrs[index];
 
-	if (key->refused >= hope(keys))
+	if (key->refused >= retry_epoch_now(mrs))
 		return NULL;
 	weft_region_lock(region);
-	if (!key->mr && key->refused < hope(keys))
-		register_key(keys, region, key, &at);
+	if (!key->mr && key->refused < retry_epoch_now(mrs))
+		register_mr(mrs, region, key, &at);
 	weft_region_unlock(region);
 	return key->mr;
 }
 
-size_t rdma_keys_find(struct rdma_keys *keys, const void *at, size_t len, struct ibv_mr **out)
+size_t rdma_mr_cache_find(struct rdma_mr_cache *mrs, const void *at, size_t len,
+			  struct ibv_mr **out)
 {
-	struct weft_region *region = weft_region_find(&keys->view, at, len);
-	struct rdma_tie *rt = region ? tie_of(keys, region) : NULL;
+	struct weft_region *region = weft_region_find(&mrs->view, at, len);
+	struct rdma_region_mrs *rt = region ? region_mrs_of(mrs, region) : NULL;
 	size_t offset, granule, index, left;
 	struct ibv_mr *mr;
 
@@ -201,11 +203,11 @@ size_t rdma_keys_find(struct rdma_keys *keys, const void *at, size_t len, struct
 	offset = (size_t)((const char *)at - region->base);
 	granule = region->granule;
 	index = offset / granule;
-	mr = atomic_load_explicit(&rt->keys[index].mr, memory_order_acquire);
+	mr = atomic_load_explicit(&rt->mrs[index].mr, memory_order_acquire);
 	if (mr)
-		keys->hits++;
+		mrs->hits++;
 	else
-		mr = register_granule(keys, region, rt, index);
+		mr = register_granule(mrs, region, rt, index);
 	if (!mr)
 		return 0;
 	*out = mr;

@@ -30,18 +30,19 @@ void tcp_freeze(struct weft_qpair *qp)
 	if (conn->state == TCP_TERMINATING)
 		weft_qpair_close(qp, "terminated");
 	else
-		tcp_rx_rest(conn);
+		tcp_rx_pause(conn);
 }
 
-const char *tcp_moves(struct weft_qpair *qp)
+const char *tcp_busy_reason(struct weft_qpair *qp)
 {
 	struct tcp_conn *conn = tcp_conn_of(qp);
 
 	if (conn->owed)
 		return "it owes the data of its writes";
-	if (!tcp_line_idle(&conn->line))
+	if (!tcp_send_queue_idle(&conn->sendq))
 		return "it does not read its answers";
-	return conn->rx_busy || qp->hang_up || conn->state != TCP_OPEN ? "it is busy" : NULL;
+	return conn->rx_busy || qp->close_when_sent || conn->state != TCP_OPEN ? "it is busy" :
+										 NULL;
 }
 
 void tcp_thaw(struct weft_qpair *qp)
@@ -49,10 +50,10 @@ void tcp_thaw(struct weft_qpair *qp)
 	struct tcp_conn *conn = tcp_conn_of(qp);
 
 	if (!qp->sqsize)
-		tcp_setup_begin(conn);
+		tcp_setup_timer_start(conn);
 	tcp_run_parked(conn);
-	tcp_chunk_look_again(conn);
-	tcp_rx_go_on(conn);
+	tcp_chunk_recheck(conn);
+	tcp_rx_resume(conn);
 }
 
 /* --- handing over ----------------------------------------------------------------------------- */
@@ -61,7 +62,7 @@ void tcp_thaw(struct weft_qpair *qp)
 static void write_capsule(FILE *out, const struct tcp_conn *conn, const struct tcp_req *treq)
 {
 	uint32_t len = treq->chunk ? le32_to_cpu(treq->req.cmd.common.sgl.length) : 0;
-	uint32_t header = sizeof(struct nvme_tcp_cmd) + tcp_header_digest(&conn->rules);
+	uint32_t header = sizeof(struct nvme_tcp_cmd) + tcp_header_digest_len(&conn->rules);
 	bool ddgst = len && conn->rules.ddgst;
 	struct {
 		struct nvme_tcp_cmd pdu;
@@ -78,7 +79,7 @@ static void write_capsule(FILE *out, const struct tcp_conn *conn, const struct t
 	head.pdu.sqe = treq->req.cmd;
 	if (len)
 		head.pdu.sqe.common.sgl.addr = cpu_to_le64(0);
-	tcp_seal_header(&conn->rules, &head.pdu.hdr, &head.hdgst);
+	tcp_set_header_digest(&conn->rules, &head.pdu.hdr, &head.hdgst);
 	fwrite(&head, header, 1, out);
 	if (len)
 		fwrite(treq->req.data, len, 1, out);
@@ -87,20 +88,20 @@ static void write_capsule(FILE *out, const struct tcp_conn *conn, const struct t
 		fwrite(&crc, sizeof(crc), 1, out);
 }
 
-static void write_bytes(FILE *out, struct tcp_conn *conn)
+static void write_replay(FILE *out, struct tcp_conn *conn)
 {
 	struct tcp_chunk *chunk = conn->chunk;
 	struct weft_req *req;
 
-	for (uint32_t i = 0; i < conn->qp.touched; i++) {
-		req = weft_qpair_slot(&conn->qp, i);
-		if (req && !tcp_req_of(req)->parked && req != conn->qp.awaits_next)
+	for (uint32_t i = 0; i < conn->qp.high_water; i++) {
+		req = weft_qpair_req(&conn->qp, i);
+		if (req && !tcp_req_of(req)->parked && req != conn->qp.fused_waiting)
 			write_capsule(out, conn, tcp_req_of(req));
 	}
 	weft_list_for_each(req, &conn->parked, link)
 		write_capsule(out, conn, tcp_req_of(req));
-	if (conn->qp.awaits_next)
-		write_capsule(out, conn, tcp_req_of(conn->qp.awaits_next));
+	if (conn->qp.fused_waiting)
+		write_capsule(out, conn, tcp_req_of(conn->qp.fused_waiting));
 	if (chunk)
 		fwrite(chunk->data + chunk->head, 1, chunk->tail - chunk->head, out);
 	if (conn->replay.bytes)
@@ -108,7 +109,7 @@ static void write_bytes(FILE *out, struct tcp_conn *conn)
 		       out);
 }
 
-int tcp_hand_over(struct weft_qpair *qp, struct weft_qpair_state *state)
+int tcp_export(struct weft_qpair *qp, struct weft_qpair_state *state)
 {
 	struct tcp_conn *conn = tcp_conn_of(qp);
 	size_t size = 0;
@@ -129,7 +130,7 @@ int tcp_hand_over(struct weft_qpair *qp, struct weft_qpair_state *state)
 	out = open_memstream(&state->bytes, &size);
 	if (!out)
 		return -ENOMEM;
-	write_bytes(out, conn);
+	write_replay(out, conn);
 	if (fclose(out) || size > UINT32_MAX)
 		return -ENOMEM;
 	state->nbytes = (uint32_t)size;
@@ -138,14 +139,14 @@ int tcp_hand_over(struct weft_qpair *qp, struct weft_qpair_state *state)
 
 /* --- and taking ------------------------------------------------------------------------------- */
 
-static bool makes_sense(const struct weft_qpair_state *state)
+static bool is_valid_state(const struct weft_qpair_state *state)
 {
 	if (state->hpda > NVME_TCP_HPDA_MAX || state->maxr2t > TCP_R2TS_MAX)
 		return false;
 	return state->sqsize ? state->ready && state->maxr2t && state->sqhd <= UINT16_MAX : true;
 }
 
-static void set_up(struct tcp_conn *conn, struct weft_qpair_state *state)
+static void restore_state(struct tcp_conn *conn, struct weft_qpair_state *state)
 {
 	conn->rules.ready = state->ready;
 	conn->rules.hdgst = state->hdgst;
@@ -162,14 +163,14 @@ static void set_up(struct tcp_conn *conn, struct weft_qpair_state *state)
 	conn->qp.sqhd = (uint16_t)state->sqhd;
 }
 
-int weft_tcp_inherit(struct weft_group *group, struct weft_qpair_state *state,
-		     const struct weft_qpair_ops *ops, void *owner, struct weft_qpair **qp)
+int weft_tcp_import(struct weft_poll_group *group, struct weft_qpair_state *state,
+		    const struct weft_qpair_ops *ops, void *owner, struct weft_qpair **qp)
 {
 	struct tcp_conn *conn;
 	int rc = -EINVAL;
 
 	assert(group->frozen);
-	if (makes_sense(state))
+	if (is_valid_state(state))
 		rc = tcp_conn_new(&conn, group, state->fd, ops);
 	if (rc < 0) {
 		close(state->fd);
@@ -178,7 +179,7 @@ int weft_tcp_inherit(struct weft_group *group, struct weft_qpair_state *state,
 		return rc;
 	}
 	conn->qp.owner = owner;
-	set_up(conn, state);
+	restore_state(conn, state);
 	*qp = &conn->qp;
 	return 0;
 }

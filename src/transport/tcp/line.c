@@ -10,8 +10,8 @@
  * time: a host that reads slowly keeps nobody from writing. Asking for room is one operation more
  * each time that the socket is full, and only what is gathered together with such data pays it.
  *
- * Invariant: one send at a time; everything on @sending has its bytes in line->iov, and so has the
- * first of @waiting when it says there is more of it; nothing is held while the line is not busy or
+ * Invariant: one send at a time; everything on @sending has its bytes in sendq->iov, and so has the
+ * first of @waiting when it says there is more of it; nothing is held while the sendq is not busy or
  * waits for room. */
 #include "transport/tcp/line.h"
 
@@ -22,135 +22,137 @@ const char tcp_zeroes[128];
 
 static void send_done(struct weft_op *op, int res);
 
-static void gather(struct tcp_line *line)
+static void gather_parts(struct tcp_send_queue *sendq)
 {
 	struct tcp_tx *tx;
 
-	line->at = line->count = 0;
-	line->shared = false;
-	while (line->count + TCP_TX_PARTS <= TCP_LINE_IOVS && !weft_list_empty(&line->waiting)) {
-		tx = container_of(line->waiting.next, struct tcp_tx, link);
+	sendq->at = sendq->count = 0;
+	sendq->shared = false;
+	while (sendq->count + TCP_TX_PARTS <= TCP_SEND_QUEUE_IOVS &&
+	       !weft_list_empty(&sendq->waiting)) {
+		tx = container_of(sendq->waiting.next, struct tcp_tx, link);
 		tx->more = false;
-		line->count += tx->fill(tx, line->iov + line->count, TCP_LINE_IOVS - line->count);
+		sendq->count += tx->fill(tx, sendq->iov + sendq->count,
+					 TCP_SEND_QUEUE_IOVS - sendq->count);
 		if (tx->more)
 			return;
-		tx->end = (int16_t)line->count;
-		line->shared |= tx->shared;
+		tx->end = (int16_t)sendq->count;
+		sendq->shared |= tx->shared;
 		weft_list_remove(&tx->link);
-		weft_list_push(&line->sending, &tx->link);
+		weft_list_push(&sendq->sending, &tx->link);
 	}
 }
 
 /* --- what others write to --------------------------------------------------------------------- */
 
 /* The parts that can be sent now: up to the first one that cannot be held. */
-static int hold(struct tcp_line *line)
+static int hold_shared(struct tcp_send_queue *sendq)
 {
-	int end = line->at;
+	int end = sendq->at;
 	struct tcp_tx *tx;
 
-	if (!line->shared)
-		return line->count;
-	weft_list_for_each(tx, &line->sending, link) {
-		if (tx->shared && !line->hold(tx))
+	if (!sendq->shared)
+		return sendq->count;
+	weft_list_for_each(tx, &sendq->sending, link) {
+		if (tx->shared && !sendq->hold_shared(tx))
 			return end;
 		end = tx->end;
 	}
-	return line->count;
+	return sendq->count;
 }
 
-static void let_go(struct tcp_line *line)
+static void release_shared(struct tcp_send_queue *sendq)
 {
 	struct tcp_tx *tx;
 
-	if (!line->shared)
+	if (!sendq->shared)
 		return;
-	weft_list_for_each(tx, &line->sending, link) {
-		if (tx->end > line->offered)
+	weft_list_for_each(tx, &sendq->sending, link) {
+		if (tx->end > sendq->offered)
 			return;
 		if (tx->shared)
-			line->let_go(tx);
+			sendq->release_shared(tx);
 	}
 }
 
-const struct iovec *tcp_line_next(const struct tcp_line *line)
+const struct iovec *tcp_send_queue_next_part(const struct tcp_send_queue *sendq)
 {
-	return line->at < line->count ? &line->iov[line->at] : NULL;
+	return sendq->at < sendq->count ? &sendq->iov[sendq->at] : NULL;
 }
 
-void tcp_line_replace(struct tcp_line *line, void *at, size_t len)
+void tcp_send_queue_replace_part(struct tcp_send_queue *sendq, void *at, size_t len)
 {
-	struct iovec *part = &line->iov[line->at];
+	struct iovec *part = &sendq->iov[sendq->at];
 
-	assert(line->at > 0 && len <= part->iov_len);
+	assert(sendq->at > 0 && len <= part->iov_len);
 	part->iov_base = (char *)part->iov_base + len;
 	part->iov_len -= len;
 	if (part->iov_len)
-		part = &line->iov[--line->at];
+		part = &sendq->iov[--sendq->at];
 	*part = (struct iovec){ at, len };
 }
 
 /* --- sending ---------------------------------------------------------------------------------- */
 
-static void send_gathered(struct tcp_line *line)
+static void send_gathered(struct tcp_send_queue *sendq)
 {
-	struct iovec *iov = line->iov + line->at;
+	struct iovec *iov = sendq->iov + sendq->at;
 	int count;
 
-	line->offered = hold(line);
-	count = line->offered - line->at;
+	sendq->offered = hold_shared(sendq);
+	count = sendq->offered - sendq->at;
 	if (!count) {
-		weft_retry_later(line->sock->reactor, &line->flush);
+		weft_retry_later(sendq->sock->reactor, &sendq->flush);
 		return;
 	}
-	weft_retry_over(&line->flush);
-	line->busy = true;
-	line->op.done = send_done;
-	if (line->shared)
-		weft_sock_offer(line->sock, &line->op, iov, count);
+	weft_retry_reset(&sendq->flush);
+	sendq->busy = true;
+	sendq->op.done = send_done;
+	if (sendq->shared)
+		weft_sock_send_nowait(sendq->sock, &sendq->op, iov, count);
 	else
-		weft_sock_send(line->sock, &line->op, iov, count);
+		weft_sock_send(sendq->sock, &sendq->op, iov, count);
 }
 
-static void flush(struct tcp_line *line)
+static void send_queue_flush(struct tcp_send_queue *sendq)
 {
-	if (line->busy || line->stopping)
+	if (sendq->busy || sendq->stopping)
 		return;
-	if (line->at == line->count) {
-		gather(line);
-		line->begun_ns = weft_reactor_now_ns(line->sock->reactor);
+	if (sendq->at == sendq->count) {
+		gather_parts(sendq);
+		sendq->send_start_ns = weft_reactor_now_ns(sendq->sock->reactor);
 	}
-	if (line->count)
-		send_gathered(line);
-	else if (line->drained)
-		line->drained(line);
+	if (sendq->count)
+		send_gathered(sendq);
+	else if (sendq->drained)
+		sendq->drained(sendq);
 }
 
-static void flush_task(struct weft_task *task)
+static void send_queue_flush_task(struct weft_task *task)
 {
-	flush(container_of(task, struct tcp_line, flush.task));
+	send_queue_flush(container_of(task, struct tcp_send_queue, flush.task));
 }
 
-static void room_done(struct weft_op *op, int res)
+static void socket_writable(struct weft_op *op, int res)
 {
-	struct tcp_line *line = container_of(op, struct tcp_line, op);
+	struct tcp_send_queue *sendq = container_of(op, struct tcp_send_queue, op);
 
 	(void)res; /* the next send says what is wrong */
-	line->busy = false;
-	if (line->stopping)
-		line->stilled(line);
+	sendq->busy = false;
+	if (sendq->stopping)
+		sendq->send_stopped(sendq);
 	else
-		flush(line);
+		send_queue_flush(sendq);
 }
 
-static void wait_for_room(struct tcp_line *line)
+static void wait_writable(struct tcp_send_queue *sendq)
 {
-	line->busy = true;
-	line->op.done = room_done;
-	weft_sock_room(line->sock, &line->op);
+	sendq->busy = true;
+	sendq->op.done = socket_writable;
+	weft_sock_poll_out(sendq->sock, &sendq->op);
 }
 
-static void finish(struct weft_list *list)
+static void complete_items(struct weft_list *list)
 {
 	struct weft_list *link;
 
@@ -161,24 +163,24 @@ static void finish(struct weft_list *list)
 	}
 }
 
-static void advance(struct tcp_line *line, size_t bytes)
+static void advance_parts(struct tcp_send_queue *sendq, size_t bytes)
 {
-	while (bytes && bytes >= line->iov[line->at].iov_len)
-		bytes -= line->iov[line->at++].iov_len;
+	while (bytes && bytes >= sendq->iov[sendq->at].iov_len)
+		bytes -= sendq->iov[sendq->at++].iov_len;
 	if (bytes) {
-		struct iovec *iov = &line->iov[line->at];
+		struct iovec *iov = &sendq->iov[sendq->at];
 
 		iov->iov_base = (char *)iov->iov_base + bytes;
 		iov->iov_len -= bytes;
 	}
 }
 
-static void finish_sent(struct tcp_line *line)
+static void complete_sent_items(struct tcp_send_queue *sendq)
 {
-	while (!weft_list_empty(&line->sending)) {
-		struct tcp_tx *tx = container_of(line->sending.next, struct tcp_tx, link);
+	while (!weft_list_empty(&sendq->sending)) {
+		struct tcp_tx *tx = container_of(sendq->sending.next, struct tcp_tx, link);
 
-		if (tx->end > line->at)
+		if (tx->end > sendq->at)
 			return;
 		weft_list_remove(&tx->link);
 		tx->sent(tx);
@@ -187,80 +189,81 @@ static void finish_sent(struct tcp_line *line)
 
 static void send_done(struct weft_op *op, int res)
 {
-	struct tcp_line *line = container_of(op, struct tcp_line, op);
+	struct tcp_send_queue *sendq = container_of(op, struct tcp_send_queue, op);
 
-	line->busy = false;
+	sendq->busy = false;
 	if (res > 0)
-		advance(line, (size_t)res);
-	let_go(line);
-	if (line->stopping) {
-		line->stilled(line);
+		advance_parts(sendq, (size_t)res);
+	release_shared(sendq);
+	if (sendq->stopping) {
+		sendq->send_stopped(sendq);
 		return;
 	}
 	if (res < 0 && res != -EAGAIN) {
-		line->failed(line, res);
+		sendq->failed(sendq, res);
 		return;
 	}
-	finish_sent(line);
-	if (line->shared && line->at < line->offered && !line->stopping)
-		wait_for_room(line);
+	complete_sent_items(sendq);
+	if (sendq->shared && sendq->at < sendq->offered && !sendq->stopping)
+		wait_writable(sendq);
 	else
-		flush(line);
+		send_queue_flush(sendq);
 }
 
-void tcp_line_init(struct tcp_line *line, struct weft_sock *sock)
+void tcp_send_queue_init(struct tcp_send_queue *sendq, struct weft_sock *sock)
 {
-	line->sock = sock;
-	weft_list_init(&line->waiting);
-	weft_list_init(&line->sending);
-	weft_retry_init(&line->flush, flush_task);
+	sendq->sock = sock;
+	weft_list_init(&sendq->waiting);
+	weft_list_init(&sendq->sending);
+	weft_retry_init(&sendq->flush, send_queue_flush_task);
 }
 
-void tcp_line_push(struct tcp_line *line, struct tcp_tx *tx)
+void tcp_send_queue_push(struct tcp_send_queue *sendq, struct tcp_tx *tx)
 {
-	assert(!line->stopping);
-	weft_list_push(&line->waiting, &tx->link);
-	tcp_line_flush_soon(line);
+	assert(!sendq->stopping);
+	weft_list_push(&sendq->waiting, &tx->link);
+	tcp_send_queue_flush_soon(sendq);
 }
 
-void tcp_line_flush_soon(struct tcp_line *line)
+void tcp_send_queue_flush_soon(struct tcp_send_queue *sendq)
 {
-	weft_reactor_defer(line->sock->reactor, &line->flush.task);
+	weft_reactor_defer(sendq->sock->reactor, &sendq->flush.task);
 }
 
-bool tcp_line_idle(const struct tcp_line *line)
+bool tcp_send_queue_idle(const struct tcp_send_queue *sendq)
 {
-	return !line->busy && weft_list_empty(&line->waiting) && weft_list_empty(&line->sending);
+	return !sendq->busy && weft_list_empty(&sendq->waiting) && weft_list_empty(&sendq->sending);
 }
 
-void tcp_line_drop(struct tcp_line *line)
+void tcp_send_queue_drop_unsent(struct tcp_send_queue *sendq)
 {
-	struct weft_list *first = line->waiting.next;
+	struct weft_list *first = sendq->waiting.next;
 	struct tcp_tx *tx = container_of(first, struct tcp_tx, link);
 
-	if (first != &line->waiting && tx->more) { /* half of it is out */
+	if (first != &sendq->waiting && tx->more) { /* half of it is out */
 		weft_list_remove(first);
-		finish(&line->waiting);
-		weft_list_push(&line->waiting, first);
+		complete_items(&sendq->waiting);
+		weft_list_push(&sendq->waiting, first);
 		return;
 	}
-	finish(&line->waiting);
+	complete_items(&sendq->waiting);
 }
 
-void tcp_line_stop(struct tcp_line *line)
+void tcp_send_queue_stop(struct tcp_send_queue *sendq)
 {
-	line->stopping = true;
-	weft_retry_cancel(&line->flush);
+	sendq->stopping = true;
+	weft_retry_cancel(&sendq->flush);
 }
 
-void tcp_line_clear(struct tcp_line *line)
+void tcp_send_queue_clear(struct tcp_send_queue *sendq)
 {
-	assert(line->stopping && !line->busy);
-	finish(&line->sending);
-	finish(&line->waiting);
+	assert(sendq->stopping && !sendq->busy);
+	complete_items(&sendq->sending);
+	complete_items(&sendq->waiting);
 }
 
-void tcp_seal_header(const struct nvme_tcp_rules *rules, struct nvme_tcp_hdr *hdr, uint32_t *hdgst)
+void tcp_set_header_digest(const struct nvme_tcp_rules *rules, struct nvme_tcp_hdr *hdr,
+			   uint32_t *hdgst)
 {
 	if (!rules->hdgst)
 		return;
