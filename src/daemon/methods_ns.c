@@ -6,7 +6,7 @@
 #include "base/log.h"
 #include "daemon/methods.h"
 #include "daemon/state.h"
-#include "reactor/aside.h"
+#include "reactor/offload.h"
 
 /* What there is to say about @backend, a SPEC. */
 static json_t *warn_backend(const char *backend)

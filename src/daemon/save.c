@@ -15,7 +15,7 @@
 #include "base/log.h"
 #include "daemon/methods.h"
 #include "daemon/state.h"
-#include "reactor/aside.h"
+#include "reactor/offload.h"
 
 /* By this we know our own work again. */
 #define FIRST_LINE "# Written by `weft ctl save`; weft.yaml(5) explains the keys.\n"

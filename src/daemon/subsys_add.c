@@ -18,7 +18,7 @@
 #include "base/log.h"
 #include "daemon/methods.h"
 #include "daemon/state.h"
-#include "reactor/aside.h"
+#include "reactor/offload.h"
 
 struct adding_subsys {
 	struct weft_list link;

@@ -186,7 +186,7 @@ static void wait_events(struct epoll *e, int64_t timeout_ns)
 
 /* Epoll tells when there is room to send. A loop that is not ours waits for its descriptor, which
  * is readable until epoll was asked. Who visits a reactor wants to know what all its sockets have
- * (see target/comeback.c). And turns with bulk work are long: all sockets have news by then. */
+ * (see target/stale.c). And turns with bulk work are long: all sockets have news by then. */
 static bool must_poll_all(struct epoll *e)
 {
 	return !e->lone.alone || weft_op_under_way(e->lone.sock->tx) || e->alarm >= 0 ||

@@ -6,7 +6,7 @@
 #include <stdalign.h>
 
 #include "reactor/engine.h"
-#include "reactor/idle.h"
+#include "reactor/spin.h"
 #include "reactor/mailbox.h"
 #include "reactor/reactor.h"
 

@@ -20,7 +20,7 @@
 #include <stdlib.h>
 
 #include "reactor/internal.h"
-#include "reactor/ring.h"
+#include "reactor/uring_setup.h"
 
 #define COMPLETED_MAX 256 /* per wait, so that messages and timers get their turn */
 

@@ -18,7 +18,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
-#include "reactor/aside.h"
+#include "reactor/offload.h"
 #include "store/internal.h"
 
 struct weft_store_joining {

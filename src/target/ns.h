@@ -16,7 +16,7 @@
 #include <stdatomic.h>
 
 #include "backend/backend.h"
-#include "reactor/aside.h"
+#include "reactor/offload.h"
 #include "transport/transport.h"
 
 struct resv_view;

@@ -3,7 +3,7 @@
  *   publish a table without it ─▶ tell hosts ─▶ fences end ─▶ commands end ─▶ close
  *
  * Answers that leave from its memory end when hosts have read them. Hosts that take too long over
- * that lose their connection (transport/group.c). */
+ * that lose their connection (transport/poll_group.c). */
 #include <assert.h>
 #include <errno.h>
 #include <stdlib.h>

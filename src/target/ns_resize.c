@@ -10,7 +10,7 @@
 #include <stdlib.h>
 
 #include "base/size.h"
-#include "reactor/aside.h"
+#include "reactor/offload.h"
 #include "target/admin/admin.h"
 
 struct resize {

@@ -23,8 +23,8 @@
 #include "proto/nvme.h"
 #include "reactor/reactor.h"
 #include "transport/bufs.h"
-#include "transport/slots.h"
-#include "transport/unknown.h"
+#include "transport/req_slots.h"
+#include "transport/preconnect.h"
 
 struct weft_qpair;
 struct weft_req;

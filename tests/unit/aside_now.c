@@ -1,6 +1,6 @@
 /* aside_now.c - in place of weft_offload_start(): the work is done at once, and nothing has a thread of
  * its own. For programs that turn their reactors by hand. */
-#include "reactor/aside.h"
+#include "reactor/offload.h"
 
 static void come_back(struct weft_msg *mail)
 {

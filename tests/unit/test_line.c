@@ -6,7 +6,7 @@
 #include <limits.h>
 #include <sys/socket.h>
 
-#include "transport/tcp/line.h"
+#include "transport/tcp/send_queue.h"
 
 enum { ITEMS = 300, LONG_PARTS = 500, LONG_PART = 999 };
 

@@ -1,6 +1,6 @@
 /* conn.c - a connection: its beginning, and what is heard of it.
  *
- *   request ─▶ ACCEPTING ─▶ OPEN ──lost, or closed by the user──▶ CLOSING ─ … : see end.c
+ *   request ─▶ ACCEPTING ─▶ OPEN ──lost, or closed by the user──▶ CLOSING ─ … : see close.c
  *
  * That it is lost shows in one of many ways, or in several: an event of the connection manager, a
  * work request that failed, a word of the adapter's, its state when asked for. The first one

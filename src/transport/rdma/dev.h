@@ -23,9 +23,9 @@ struct rdma_dev {
 	bool iwarp;
 	atomic_bool invalidates; /* a SEND of its can invalidate a key of the peer's */
 	unsigned refs;
-	struct weft_list subscribers; /* see ear.c */
+	struct weft_list subscribers; /* see async_event.c */
 	struct rdma_mr_domain target, host;
-	_Atomic uint64_t retry_epoch; /* for registrations that were refused; see keys.c */
+	_Atomic uint64_t retry_epoch; /* for registrations that were refused; see mr_cache.c */
 };
 
 int rdma_dev_get(struct ibv_context *ctx, struct rdma_dev **dev, struct weft_err *err);
@@ -35,7 +35,7 @@ void rdma_dev_put(struct rdma_dev *dev); /* NULL is nothing */
 void rdma_devs_note_removal(void);
 void rdma_devs_release_removed(void);
 
-/* --- keys, see keys.c ------------------------------------------------------------------------- */
+/* --- keys, see mr_cache.c ------------------------------------------------------------------------- */
 
 enum { RDMA_MR_CACHE_REGIONS = 64 };
 

@@ -10,7 +10,7 @@
 #include "transport/link.h"
 #include "transport/rdma/cq.h"
 #include "transport/rdma/dev.h"
-#include "transport/rdma/ear.h"
+#include "transport/rdma/async_event.h"
 
 enum {
 	RDMA_LINK_BLOCKS = 16, /* descriptors of one command */

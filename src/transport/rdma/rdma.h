@@ -1,8 +1,8 @@
 /* rdma.h - inside NVMe/RDMA, the target's side.
  *
- *   listen.c: home ──request──▶ hub.c: a reactor's connections, by adapter ──▶ conn.c ─ … ─▶ end.c
+ *   listen.c: home ──request──▶ poll_group.c: a reactor's connections, by adapter ──▶ conn.c ─ … ─▶ close.c
  *                               │
- *                               └▶ lane.c: completion queues, receives (recvs.c), keys (keys.c)
+ *                               └▶ poller.c: completion queues, receives (recvs.c), keys (mr_cache.c)
  *
  *   receive ─▶ rx.c ─▶ command()     fetch() ─▶ RDMA READ      reply() ─▶ RDMA WRITE, SEND
  *                                    └────── tx.c, post.c: chained, one post per turn ──┘
@@ -17,7 +17,7 @@
 #include "proto/status.h"
 #include "transport/rdma/cq.h"
 #include "transport/rdma/dev.h"
-#include "transport/rdma/ear.h"
+#include "transport/rdma/async_event.h"
 #include "transport/transport.h"
 
 enum {
@@ -30,7 +30,7 @@ enum {
 	RDMA_WRS_MAX = 4096,     /* sends under way on one queue pair */
 	RDMA_BATCH = 64,         /* work requests of one post */
 	RDMA_RESP_BUFS_MAX =
-		16384, /* completions under way that the adapter comes for; see answers.c */
+		16384, /* completions under way that the adapter comes for; see resp_bufs.c */
 	RDMA_PRECONNECT_RECVS = 2, /* that a connection has of its own before Connect */
 	RDMA_SETUP_MS = 30000,     /* from request to a successful Connect */
 	RDMA_DRAIN_MS = 2000,      /* for an adapter to hand back what it was given */
@@ -202,7 +202,7 @@ void rdma_cm_channel_put(struct rdma_cm_channel *channel); /* any thread */
 /* The librdmacm call of that name has no reason to give. */
 void rdma_target_reject(struct rdma_cm_id *id, enum nvme_rdma_status sts);
 
-/* hub.c */
+/* poll_group.c */
 /* The reactor's hub and its lane for @ctx, for one more connection. On -errno the connection is no
  * longer counted in group->nqpairs. */
 int rdma_poller_get(struct weft_poll_group *group, struct ibv_context *ctx,
@@ -215,7 +215,7 @@ void rdma_poller_put(struct rdma_poller *poller, struct rdma_cm_id *id);
 /* A lane has ended. */
 void rdma_poll_group_poller_gone(struct rdma_poll_group *poll_group);
 
-/* lane.c */
+/* poller.c */
 int rdma_poller_create(struct rdma_poll_group *poll_group, struct rdma_dev *dev,
 		       struct rdma_poller **out, struct weft_err *err);
 void rdma_poller_close(struct rdma_poller *poller); /* in turns */
@@ -238,7 +238,7 @@ void rdma_recv_put(struct rdma_recv *recv);
 /* What is idle is posted now: before the answer that lets the host send its next command. */
 void rdma_recvs_post(struct rdma_recvs *recvs);
 
-/* answers.c */
+/* resp_bufs.c */
 int rdma_resp_bufs_init(struct rdma_resp_bufs *resp_bufs);
 void rdma_resp_bufs_destroy(struct rdma_resp_bufs *resp_bufs);
 /* Where the adapter finds it, and its key; -ENOMEM: too many are under way. */
@@ -257,7 +257,7 @@ void rdma_conn_async_event(struct rdma_async_events *events,
 /* A work request ended badly. */
 void rdma_conn_wc_error(struct rdma_conn *conn, const struct ibv_wc *wc);
 
-/* end.c */
+/* close.c */
 void rdma_close_init(struct rdma_conn *conn);
 /* The queue pair goes, and what it had claimed. */
 void rdma_conn_destroy_qp(struct rdma_conn *conn);

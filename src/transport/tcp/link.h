@@ -1,12 +1,12 @@
 /* link.h - inside NVMe/TCP, the host's side.
  *
- *   submit ─▶ link_tx.c: capsules, H2CData ─▶ line.c ─▶ socket
+ *   submit ─▶ link_tx.c: capsules, H2CData ─▶ send_queue.c ─▶ socket
  *   done() ◀─ link_rx.c: completions, C2HData, R2T ◀─ socket          link.c: beginning and end */
 #ifndef WEFT_TRANSPORT_TCP_LINK_H
 #define WEFT_TRANSPORT_TCP_LINK_H
 
 #include "transport/link.h"
-#include "transport/tcp/line.h"
+#include "transport/tcp/send_queue.h"
 
 enum {
 	TCP_LINK_RX_BYTES = 64 << 10, /* received and not yet parsed, at most */

@@ -2,11 +2,11 @@
  *
  *   socket ─▶ rx.c: bytes ─▶ pdus.c: requests ─▶ park.c: some wait   conn.c: beginning and end
  *              └ into chunks.c
- *   socket ◀─ line.c: few sends ◀─ tx.c: replies, r2t.c: R2Ts        handover.c: standing still  */
+ *   socket ◀─ send_queue.c: few sends ◀─ tx.c: replies, r2t.c: R2Ts        takeover.c: standing still  */
 #ifndef WEFT_TRANSPORT_TCP_TCP_H
 #define WEFT_TRANSPORT_TCP_TCP_H
 
-#include "transport/tcp/line.h"
+#include "transport/tcp/send_queue.h"
 #include "transport/transport.h"
 
 enum {
@@ -189,7 +189,7 @@ void tcp_park(struct tcp_conn *conn, struct tcp_req *treq);
 void tcp_run_parked(struct tcp_conn *conn);    /* as far as they may */
 void tcp_refuse_parked(struct tcp_conn *conn); /* they will not be run: answers them */
 
-/* handover.c */
+/* takeover.c */
 void tcp_freeze(struct weft_qpair *qp);
 const char *tcp_busy_reason(struct weft_qpair *qp);
 int tcp_export(struct weft_qpair *qp, struct weft_qpair_state *state);

@@ -1,11 +1,11 @@
-/* aside.h - one thing that may wait for a disk, on a thread of its own, while the reactor goes on.
+/* offload.h - one thing that may wait for a disk, on a thread of its own, while the reactor goes on.
  *
  *   reactor ─▶ weft_offload_start() ─▶ thread: work() ─▶ mailbox ─▶ done(), on the reactor
  *
  * For the control thread, which Keep Alive and Connect of every host wait for. What is rare needs no
  * pool: the thread ends with its work. */
-#ifndef WEFT_REACTOR_ASIDE_H
-#define WEFT_REACTOR_ASIDE_H
+#ifndef WEFT_REACTOR_OFFLOAD_H
+#define WEFT_REACTOR_OFFLOAD_H
 
 #include "reactor/workers.h"
 

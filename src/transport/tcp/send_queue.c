@@ -1,4 +1,4 @@
-/* line.c - sending: what became ready during a turn of the reactor leaves in one system call.
+/* send_queue.c - sending: what became ready during a turn of the reactor leaves in one system call.
  *
  *   push ─▶ waiting ─▶ (end of turn) ─▶ sending ─▶ send, which waits while the socket is full ─▶ sent()
  *
@@ -13,7 +13,7 @@
  * Invariant: one send at a time; everything on @sending has its bytes in sendq->iov, and so has the
  * first of @waiting when it says there is more of it; nothing is held while the sendq is not busy or
  * waits for room. */
-#include "transport/tcp/line.h"
+#include "transport/tcp/send_queue.h"
 
 #include <assert.h>
 #include <errno.h>

@@ -1,4 +1,4 @@
-/* end.c - how a connection ends.
+/* close.c - how a connection ends.
  *
  *   CLOSING ──all is back──▶ CLOSED ──its user lets go──▶ LEAVING ──no receive is missing──▶ gone
  *

@@ -1,4 +1,4 @@
-/* unknown.h - connections on which no Connect has succeeded yet, and what they may cost.
+/* preconnect.h - connections on which no Connect has succeeded yet, and what they may cost.
  *
  *   accepted ─▶ unknown ─▶ Connect succeeds ─▶ a queue
  *                 └─ too long; or one of the busiest address, when a reactor has too many ─▶ closed
@@ -7,8 +7,8 @@
  * Connect; their buffers are not those of hosts (see weft_qpair.in); and there are at most @max on
  * a reactor: beyond that the newest comes in, and the oldest one of the address that has most of
  * them goes. A flood from one address closes its own. */
-#ifndef WEFT_TRANSPORT_UNKNOWN_H
-#define WEFT_TRANSPORT_UNKNOWN_H
+#ifndef WEFT_TRANSPORT_PRECONNECT_H
+#define WEFT_TRANSPORT_PRECONNECT_H
 
 #include <stdatomic.h>
 

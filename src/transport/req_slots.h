@@ -1,6 +1,6 @@
-/* slots.h - memory for requests, shared by the queue pairs of a reactor. */
-#ifndef WEFT_TRANSPORT_SLOTS_H
-#define WEFT_TRANSPORT_SLOTS_H
+/* req_slots.h - memory for requests, shared by the queue pairs of a reactor. */
+#ifndef WEFT_TRANSPORT_REQ_SLOTS_H
+#define WEFT_TRANSPORT_REQ_SLOTS_H
 
 #include <stddef.h>
 #include <stdint.h>

@@ -1,6 +1,6 @@
-/* ear.h - what an adapter says unasked, and who hears it. */
-#ifndef WEFT_TRANSPORT_RDMA_EAR_H
-#define WEFT_TRANSPORT_RDMA_EAR_H
+/* async_event.h - what an adapter says unasked, and who hears it. */
+#ifndef WEFT_TRANSPORT_RDMA_ASYNC_EVENT_H
+#define WEFT_TRANSPORT_RDMA_ASYNC_EVENT_H
 
 #include "transport/rdma/dev.h"
 #include "transport/rdma/watch.h"

@@ -1,4 +1,4 @@
-/* lane.c - what the connections of one reactor share on one adapter.
+/* poller.c - what the connections of one reactor share on one adapter.
  *
  *   create ─▶ connections come and go ─▶ the last one is gone ─▶ ends
  *                 └ a completion queue, the shared receives or the adapter break ─▶ all of them end,

@@ -1,4 +1,4 @@
-/* handover.c - a connection stands still, and goes on: here, or in the process it is handed to.
+/* takeover.c - a connection stands still, and goes on: here, or in the process it is handed to.
  *
  *   freeze ─▶ data that the host owes comes in, commands end, answers leave ─▶ still ─▶ hand over
  *                └ a command that comes with it is parked in its slot          └▶ thaw: it is run

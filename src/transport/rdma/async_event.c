@@ -1,4 +1,4 @@
-/* ear.c - what an adapter says unasked: that a queue pair is empty, or broken; that a port went
+/* async_event.c - what an adapter says unasked: that a queue pair is empty, or broken; that a port went
  * down.
  *
  *   async descriptor ─▶ whichever reactor looks first ─▶ the thing's own reactor ─▶ heard()
@@ -8,7 +8,7 @@
  * every user watches, one reads, and hands on. Whose a thing is, is found before the event is
  * acknowledged: until then it cannot be destroyed, nor another be made in its place. A program may
  * have queue pairs of its own on the adapter; nothing but the address is looked at. */
-#include "transport/rdma/ear.h"
+#include "transport/rdma/async_event.h"
 
 #include <assert.h>
 #include <pthread.h>

@@ -1,5 +1,5 @@
-/* aside.c - one thing that may wait for a disk, on a thread of its own, while the reactor goes on. */
-#include "reactor/aside.h"
+/* offload.c - one thing that may wait for a disk, on a thread of its own, while the reactor goes on. */
+#include "reactor/offload.h"
 
 static int run_on_thread(struct weft_op *op)
 {

@@ -1,6 +1,6 @@
-/* ring.h - an io_uring that fits this kernel. */
-#ifndef WEFT_REACTOR_RING_H
-#define WEFT_REACTOR_RING_H
+/* uring_setup.h - an io_uring that fits this kernel. */
+#ifndef WEFT_REACTOR_URING_SETUP_H
+#define WEFT_REACTOR_URING_SETUP_H
 
 #include <liburing.h>
 

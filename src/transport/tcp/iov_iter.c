@@ -1,4 +1,4 @@
-/* link_cursor.c - a place in a command's scattered memory, moving forward only. */
+/* iov_iter.c - a place in a command's scattered memory, moving forward only. */
 #include <string.h>
 
 #include "transport/tcp/link.h"

@@ -1,4 +1,4 @@
-#include "transport/unknown.h"
+#include "transport/preconnect.h"
 
 #include "base/log.h"
 #include "proto/uri.h"

@@ -1,4 +1,4 @@
-/* test_slots.c - requests' memory: the lowest free one, each once, and all that there are. */
+/* test_req_slots.c - requests' memory: the lowest free one, each once, and all that there are. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdbool.h>

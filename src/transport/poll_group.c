@@ -1,4 +1,4 @@
-/* group.c - the buffers that the queue pairs of one reactor share.
+/* poll_group.c - the buffers that the queue pairs of one reactor share.
  *
  * There are two sets of them, for hosts and for peers that nobody had to let in (unknown ones, and
  * the hosts of the discovery service): these can wait for each other, and hosts never for them.

@@ -1,4 +1,4 @@
-/* answers.c - completions that the adapter comes for.
+/* resp_bufs.c - completions that the adapter comes for.
  *
  * A completion is small, and most adapters take it along with the work request. Some do not, and
  * soft iWARP does not where the SEND invalidates a key as well: then it lies here until it has

@@ -1,11 +1,11 @@
-/* test_reactor_idle.c - when a reactor spins, and for how long. */
+/* test_reactor_spin.c - when a reactor spins, and for how long. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <cmocka.h>
 
-#include "reactor/idle.h"
+#include "reactor/spin.h"
 
 static void spins_stop_at_the_first_failure(void **state)
 {

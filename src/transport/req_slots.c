@@ -1,4 +1,4 @@
-/* slots.c - memory for requests, shared by the queue pairs of a reactor.
+/* req_slots.c - memory for requests, shared by the queue pairs of a reactor.
  *
  *   slot   0  1  2  3  …          first free ─▶ the next command of any connection
  *   used   1  1  0  1  …
@@ -8,7 +8,7 @@
  * is address space, reserved when a queue pair that may need it comes, and paid as slots are used.
  *
  * Invariant: a bit of a block's @full is set when the 64 slots of that word of its @used are. */
-#include "transport/slots.h"
+#include "transport/req_slots.h"
 
 #include <assert.h>
 #include <errno.h>

@@ -1,6 +1,6 @@
-/* idle.h - how long to spin before sleeping. */
-#ifndef WEFT_REACTOR_IDLE_H
-#define WEFT_REACTOR_IDLE_H
+/* spin.h - how long to spin before sleeping. */
+#ifndef WEFT_REACTOR_SPIN_H
+#define WEFT_REACTOR_SPIN_H
 
 #include <stdint.h>
 

@@ -1,6 +1,6 @@
-/* ring.c - an io_uring that fits this kernel: the best set-up that it knows, and nothing that it
+/* uring_setup.c - an io_uring that fits this kernel: the best set-up that it knows, and nothing that it
  * lacks. */
-#include "reactor/ring.h"
+#include "reactor/uring_setup.h"
 
 #include <errno.h>
 #include <stdbool.h>

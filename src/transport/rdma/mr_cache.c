@@ -1,4 +1,4 @@
-/* keys.c - memory as an adapter knows it.
+/* mr_cache.c - memory as an adapter knows it.
  *
  *   address ─▶ region (base/region.h) ─▶ tie of this adapter's side ─▶ granule ─▶ key
  *

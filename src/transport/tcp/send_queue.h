@@ -1,6 +1,6 @@
-/* line.h - what waits to be sent on a connection, on both sides of NVMe/TCP. */
-#ifndef WEFT_TRANSPORT_TCP_LINE_H
-#define WEFT_TRANSPORT_TCP_LINE_H
+/* send_queue.h - what waits to be sent on a connection, on both sides of NVMe/TCP. */
+#ifndef WEFT_TRANSPORT_TCP_SEND_QUEUE_H
+#define WEFT_TRANSPORT_TCP_SEND_QUEUE_H
 
 #include "proto/tcp.h"
 #include "reactor/reactor.h"

@@ -1,4 +1,4 @@
-/* hub.c - what the RDMA connections of a reactor share: connection events, and a lane per adapter.
+/* poll_group.c - what the RDMA connections of a reactor share: connection events, and a lane per adapter.
  *
  *   first connection ─▶ hub, lane ─ … ─▶ last one gone ─▶ lane ends ─▶ hub ends
  *

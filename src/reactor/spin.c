@@ -1,4 +1,4 @@
-/* idle.c - how long to spin before sleeping.
+/* spin.c - how long to spin before sleeping.
  *
  *            hit: budget = twice the mean gap
  *          ┌──────┐
@@ -11,7 +11,7 @@
  * everybody. One that fails is paid for nothing, so the first failure ends the spinning, and a
  * reactor that keeps failing tries ever more rarely.
  * Invariant: no budget exceeds WEFT_SPIN_MAX_NS. */
-#include "reactor/idle.h"
+#include "reactor/spin.h"
 
 static uint64_t min_u64(uint64_t a, uint64_t b)
 {
