@@ -135,7 +135,7 @@ static int find_ns(const struct flags *flags, struct weft_remote *remote, uint32
 		   struct weft_err *err)
 {
 	*nsid = flags->nsid;
-	if (!flags->feature || !flags->feature->of_ns || *nsid)
+	if (!flags->feature || !flags->feature->per_namespace || *nsid)
 		return 0;
 	return weft_host_nsid(remote->ctrl, flags->uri, 0, nsid, err);
 }

@@ -126,7 +126,7 @@ static int send_state(struct weft_give *give)
 				    .still_ns = now_ns(),
 				    .control = weft_control_descriptor(d->control) };
 	struct weft_frame frame = { 0 };
-	int rc = weft_target_hand_over(d->target, &state.target);
+	int rc = weft_target_export(d->target, &state.target);
 
 	if (!rc)
 		rc = weft_state_write(&state, &frame);
@@ -274,7 +274,7 @@ static void count_rdma(void *arg, const struct weft_queue_info *info)
 	*(unsigned *)arg += !strcmp(info->transport, "rdma");
 }
 
-static void see_ctrl(void *arg, const struct weft_ctrl_info *info)
+static void see_ctrl(void *arg, const struct weft_target_ctrl_info *info)
 {
 	(void)arg;
 	(void)info;

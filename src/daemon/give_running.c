@@ -60,7 +60,7 @@ static void add_host(void *arg, const char *hostnqn)
 		strcpy(host, hostnqn);
 }
 
-static void add_ns(void *arg, const struct weft_ns_info *info)
+static void add_ns(void *arg, const struct weft_target_ns_info *info)
 {
 	struct walk *w = arg;
 	struct weft_running_subsys *s = w->running.subsystems.at;

@@ -147,9 +147,9 @@ static const struct weft_map listener_map = { (const struct weft_field[]){
 static const struct weft_field listener = { .decode = weft_decode_map, .map = &listener_map };
 
 static const struct weft_map entry_map = { (const struct weft_field[]){
-	U32("id", weft_paths_entry, id),
-	U32("value", weft_paths_entry, value),
-	U64("count", weft_paths_entry, count),
+	U32("id", weft_takeover_entry, id),
+	U32("value", weft_takeover_entry, value),
+	U64("count", weft_takeover_entry, count),
 	{},
 } };
 static const struct weft_field entry = { .decode = weft_decode_map, .map = &entry_map };
@@ -191,7 +191,7 @@ static const struct weft_map subsys_map = { (const struct weft_field[]){
 	  .item = &ns_errors, .item_size = sizeof(struct weft_ns_errors_state) },
 	LIST("ana_rules", weft_subsys_state, ana_rules, &rule, sizeof(struct weft_ana_rule)),
 	LIST("ana_changed", weft_subsys_state, ana_changed, &entry,
-	     sizeof(struct weft_paths_entry)),
+	     sizeof(struct weft_takeover_entry)),
 	U64("ana_count", weft_subsys_state, ana_count),
 	BYTES("served_elsewhere", weft_subsys_state, elsewhere, WEFT_ANA_GROUP_MAX / 8),
 	FLAG("draining", weft_subsys_state, draining),
@@ -219,8 +219,8 @@ static const struct weft_map ctrl_map = { (const struct weft_field[]){
 	U32("ciu", weft_ctrl_state, ciu),
 	U32("cirn_low", weft_ctrl_state, cirn_low),
 	U32("cirn_high", weft_ctrl_state, cirn_high),
-	LIST("ana", weft_ctrl_state, ana, &entry, sizeof(struct weft_paths_entry)),
-	LIST("ccrs", weft_ctrl_state, ccrs, &entry, sizeof(struct weft_paths_entry)),
+	LIST("ana", weft_ctrl_state, ana, &entry, sizeof(struct weft_takeover_entry)),
+	LIST("ccrs", weft_ctrl_state, ccrs, &entry, sizeof(struct weft_takeover_entry)),
 	U32("cc", weft_ctrl_state, cc),
 	U32("csts", weft_ctrl_state, csts),
 	U32("io_queues", weft_ctrl_state, io_queues),

@@ -128,7 +128,7 @@ static void enter_about(void *arg, const struct weft_subsys_info *info)
 		search->about->node = info->node;
 }
 
-static void add_group(void *arg, const struct weft_ns_info *info)
+static void add_group(void *arg, const struct weft_target_ns_info *info)
 {
 	struct about_search *search = arg;
 
@@ -163,7 +163,7 @@ static void enter_counted(void *arg, const struct weft_subsys_info *info)
 	count->here = !strcmp(info->nqn, count->nqn);
 }
 
-static void count_other(void *arg, const struct weft_ctrl_info *info)
+static void count_other(void *arg, const struct weft_target_ctrl_info *info)
 {
 	struct subsys_count *count = arg;
 
@@ -233,8 +233,8 @@ void weft_look_exposed(struct weft_daemon *d, char uri[WEFT_URI_MAX])
 struct ns_search {
 	const char *nqn, *uuid; /* what is looked for … */
 	uint32_t nsid, group;
-	const char *at;            /* … the subsystem being walked … */
-	struct weft_ns_info found; /* … and what was found */
+	const char *at;                   /* … the subsystem being walked … */
+	struct weft_target_ns_info found; /* … and what was found */
 	char found_who[WEFT_NQN_MAX + 32];
 	bool found_group;
 };
@@ -244,7 +244,7 @@ static void enter_subsys(void *arg, const struct weft_subsys_info *info)
 	((struct ns_search *)arg)->at = info->nqn;
 }
 
-static void search_ns(void *arg, const struct weft_ns_info *info)
+static void search_ns(void *arg, const struct weft_target_ns_info *info)
 {
 	struct ns_search *search = arg;
 
@@ -260,7 +260,8 @@ static void search_ns(void *arg, const struct weft_ns_info *info)
 static const struct weft_target_visitor search_visitor = { .subsys = enter_subsys,
 							   .ns = search_ns };
 
-bool weft_look_ns(struct weft_daemon *d, const char *nqn, uint32_t nsid, struct weft_ns_info *info)
+bool weft_look_ns(struct weft_daemon *d, const char *nqn, uint32_t nsid,
+		  struct weft_target_ns_info *info)
 {
 	struct ns_search search = { .nqn = nqn, .nsid = nsid };
 

@@ -89,7 +89,7 @@ static void answer_add(struct adding *adding)
 	_cleanup_(weft_freep) struct adding *gone = adding;
 	struct weft_daemon *d = adding->call->rpc->daemon;
 	struct weft_ns_add_params *p = &adding->params;
-	struct weft_ns_info info;
+	struct weft_target_ns_info info;
 
 	weft_tell_ns(d, p->nqn, p->ns.nsid);
 	weft_look_ns(d, p->nqn, p->ns.nsid, &info);
@@ -156,7 +156,7 @@ static void on_resized(void *arg, int rc, const struct weft_err *err)
 	_cleanup_(weft_freep) struct resize *resize = arg;
 	const struct weft_ns_params *p = &resize->params;
 	struct weft_daemon *d = resize->call->rpc->daemon;
-	struct weft_ns_info info;
+	struct weft_target_ns_info info;
 	json_t *warnings;
 
 	if (rc < 0) {

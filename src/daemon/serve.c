@@ -50,7 +50,7 @@ void weft_daemon_stop(struct weft_daemon *d)
 	d->stopping = true;
 	weft_adds_cancel(d);
 	if (d->target)
-		weft_target_stops(d->target);
+		weft_target_prepare_stop(d->target);
 	if (d->control)
 		weft_control_close(take_ptr(&d->control), on_control_closed, d);
 	else

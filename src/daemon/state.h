@@ -111,7 +111,8 @@ int weft_look_subsys(struct weft_daemon *d, char nqn[WEFT_NQN_MAX + 1], struct w
 /* A listener that is not loopback; "": there is none. */
 void weft_look_exposed(struct weft_daemon *d, char uri[WEFT_URI_MAX]);
 /* A namespace by subsystem and id; false: there is none. @info is valid until it changes. */
-bool weft_look_ns(struct weft_daemon *d, const char *nqn, uint32_t nsid, struct weft_ns_info *info);
+bool weft_look_ns(struct weft_daemon *d, const char *nqn, uint32_t nsid,
+		  struct weft_target_ns_info *info);
 /* A namespace of that subsystem is in the ANA group. */
 bool weft_look_group(struct weft_daemon *d, const char *nqn, uint32_t group);
 bool weft_look_any_host(struct weft_daemon *d, const char *nqn);

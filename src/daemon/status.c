@@ -99,7 +99,7 @@ static const char *const reservations[] = {
 	"exclusive access, all registrants",
 };
 
-static void add_ns(void *arg, const struct weft_ns_info *info)
+static void add_ns(void *arg, const struct weft_target_ns_info *info)
 {
 	struct walk *w = arg;
 
@@ -125,7 +125,7 @@ static json_t *shown(const char *text)
 	return text ? weft_json_shown(text) : json_null();
 }
 
-static void add_ctrl(void *arg, const struct weft_ctrl_info *info)
+static void add_ctrl(void *arg, const struct weft_target_ctrl_info *info)
 {
 	struct walk *w = arg;
 	json_t *ctrl =

@@ -215,5 +215,5 @@ void weft_take_start(struct weft_daemon *d)
 	rc = prepare(take);
 	if (rc < 0)
 		fail(take, d->err->text[0] ? d->err->text : strerror(-rc));
-	weft_target_inherit(d->target, &take->state.target, on_inherited, take);
+	weft_target_import(d->target, &take->state.target, on_inherited, take);
 }

@@ -42,7 +42,7 @@ static void tell_subsys(void *arg, const struct weft_subsys_info *info)
 		snprintf(w->at, sizeof(w->at), "%s", info->nqn);
 }
 
-static void log_ns(const char *nqn, const struct weft_ns_info *info)
+static void log_ns(const char *nqn, const struct weft_target_ns_info *info)
 {
 	char size[32];
 
@@ -51,7 +51,7 @@ static void log_ns(const char *nqn, const struct weft_ns_info *info)
 		  info->block, info->read_only ? ", read-only" : "");
 }
 
-static void tell_ns(void *arg, const struct weft_ns_info *info)
+static void tell_ns(void *arg, const struct weft_target_ns_info *info)
 {
 	struct walk *w = arg;
 
@@ -92,7 +92,7 @@ void weft_tell_subsys(struct weft_daemon *d, const char *nqn)
 
 void weft_tell_ns(struct weft_daemon *d, const char *nqn, uint32_t nsid)
 {
-	struct weft_ns_info info;
+	struct weft_target_ns_info info;
 
 	if (weft_look_ns(d, nqn, nsid, &info))
 		log_ns(nqn, &info);

@@ -62,25 +62,27 @@ bool tgt_ana_knows_usage(const struct tgt_ctrl *ctrl, const struct tgt_ns *ns);
 void tgt_ana_ns_changed(struct weft_subsys *s, uint32_t group); /* one came or went */
 
 /* What a controller of @hostnqn ("": one that no rule names) would show that connects now. */
-void tgt_ana_now(const struct weft_subsys *s, uint16_t portid, const char *hostnqn,
-		 uint8_t states[WEFT_ANA_GROUP_MAX]);
+void tgt_ana_states_now(const struct weft_subsys *s, uint16_t portid, const char *hostnqn,
+			uint8_t states[WEFT_ANA_GROUP_MAX]);
 /* What a controller shows: a new one, whose host and port are known; one when a change begins, and
  * when it is over. true: something else than before. */
 void tgt_ana_ctrl_init(struct tgt_ctrl *ctrl);
-bool tgt_ana_close_doors(struct tgt_ctrl *ctrl);
-bool tgt_ana_show(struct tgt_ctrl *ctrl);
-void tgt_ana_lose(struct tgt_ctrl *ctrl); /* all groups, while it lives */
+bool tgt_ana_show_transition(struct tgt_ctrl *ctrl);
+bool tgt_ana_show_states(struct tgt_ctrl *ctrl);
+void tgt_ana_persistent_loss(struct tgt_ctrl *ctrl); /* all groups, while it lives */
 
 /* ana_change.c */
 /* The groups that are served here are others now; @elsewhere is copied. -ENOMEM: nothing
  * follows. */
-int tgt_ana_own(struct weft_subsys *s, const bool elsewhere[WEFT_ANA_GROUP_MAX],
-		void (*done)(void *arg, int rc, const struct weft_err *err), void *arg);
+int tgt_ana_set_served_groups(struct weft_subsys *s, const bool elsewhere[WEFT_ANA_GROUP_MAX],
+			      void (*done)(void *arg, int rc, const struct weft_err *err),
+			      void *arg);
 /* All groups are lost for good, at once and whatever is under way; commands at work are not waited
  * for. */
-void tgt_ana_lose_all(struct weft_subsys *s);
-void tgt_ana_left(struct weft_req *req); /* on its reactor: a command that a change waits for */
-bool tgt_ana_is_idle(const struct weft_subsys *s); /* no change is under way */
-void tgt_ana_subsys_ends(struct weft_subsys *s);   /* those in line will not be done */
+void tgt_ana_persistent_loss_all(struct weft_subsys *s);
+void tgt_ana_command_left(
+	struct weft_req *req); /* on its reactor: a command that a change waits for */
+bool tgt_ana_is_idle(const struct weft_subsys *s);  /* no change is under way */
+void tgt_ana_cancel_waiting(struct weft_subsys *s); /* those in line will not be done */
 
 #endif

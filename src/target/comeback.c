@@ -17,100 +17,102 @@
 #include "base/log.h"
 #include "target/internal.h"
 
-enum { VISITS = 3, LIMIT_MS = 8000 };
+enum { LOST_SCANS = 3, LIMIT_MS = 8000 };
 
-struct comeback {
-	struct tgt_over over;
-	struct tgt_round *round;
+struct stale_wait {
+	struct tgt_drain_wait over;
+	struct tgt_barrier *barrier;
 	struct weft_req *req;
 	void (*go_on)(struct weft_req *req);
 	struct nvmf_connect_data data; /* the request's: in a capsule it lies anywhere */
-	unsigned visits;
+	unsigned scans_left;
 };
 
-static bool is_of_host(const struct tgt_queue *queue, const struct nvmf_connect_data *data)
+static bool queue_is_of_host(const struct tgt_queue *queue, const struct nvmf_connect_data *data)
 {
-	return tgt_ctrl_is_of(queue->ctrl, data->hostnqn, data->hostid);
+	return tgt_ctrl_is_of_host(queue->ctrl, data->hostnqn, data->hostid);
 }
 
 /* On a reactor; home hears of what is lost before the answer. */
-static void visit(struct tgt_round *round, struct weft_poll_group *group)
+static void find_lost_on_reactor(struct tgt_barrier *barrier, struct weft_poll_group *group)
 {
-	struct comeback *cb = round->arg;
+	struct stale_wait *stale = barrier->arg;
 	struct weft_qpair *qp;
 
 	weft_list_for_each(qp, &group->qpairs, link) {
 		struct tgt_queue *queue = qp->owner;
 
-		if (queue && !queue->over && is_of_host(queue, &cb->data) && weft_qpair_is_lost(qp))
+		if (queue && !queue->drained && queue_is_of_host(queue, &stale->data) &&
+		    weft_qpair_is_lost(qp))
 			tgt_queue_lost(queue);
 	}
-	tgt_round_answer(round, group);
+	tgt_barrier_arrive(barrier, group);
 }
 
-static bool ends_of_host(const struct tgt_over *over, const struct tgt_queue *queue)
+static bool queue_is_stale(const struct tgt_drain_wait *over, const struct tgt_queue *queue)
 {
-	const struct comeback *cb = container_of(over, struct comeback, over);
+	const struct stale_wait *stale = container_of(over, struct stale_wait, over);
 
-	return queue->ending && is_of_host(queue, &cb->data);
+	return queue->draining && queue_is_of_host(queue, &stale->data);
 }
 
-static void free_comeback(struct comeback *cb)
+static void stale_wait_free(struct stale_wait *stale)
 {
-	free(cb->round);
-	free(cb);
+	free(stale->barrier);
+	free(stale);
 }
 
-static void waited(struct tgt_over *over, bool all)
+static void stale_drained(struct tgt_drain_wait *over, bool all)
 {
-	struct comeback *cb = container_of(over, struct comeback, over);
+	struct stale_wait *stale = container_of(over, struct stale_wait, over);
 
 	if (all) {
-		cb->go_on(cb->req);
+		stale->go_on(stale->req);
 	} else {
 		weft_peer_log(WEFT_LOG_WARN,
 			      "%s: host %s has to wait: storage still has commands of its lost "
 			      "connection",
-			      cb->data.subsysnqn, tgt_host_name(cb->data.hostnqn));
-		tgt_home_reply(cb->req, SC_COMMAND(CONNECT_CTRL_BUSY));
+			      stale->data.subsysnqn, tgt_host_name(stale->data.hostnqn));
+		tgt_control_reply(stale->req, SC_COMMAND(CONNECT_CTRL_BUSY));
 	}
-	free_comeback(cb);
+	stale_wait_free(stale);
 }
 
-static void visited(struct tgt_round *round)
+static void lost_scan_done(struct tgt_barrier *barrier)
 {
-	struct comeback *cb = round->arg;
+	struct stale_wait *stale = barrier->arg;
 
-	if (--cb->visits) {
-		tgt_round_start(round);
+	if (--stale->scans_left) {
+		tgt_barrier_start(barrier);
 		return;
 	}
-	cb->over.subsys = tgt_subsys_named(round->target, cb->data.subsysnqn);
-	if (cb->over.subsys)
-		tgt_over_wait(&cb->over, LIMIT_MS);
+	stale->over.subsys = tgt_subsys_find_any(barrier->target, stale->data.subsysnqn);
+	if (stale->over.subsys)
+		tgt_drain_wait_start(&stale->over, LIMIT_MS);
 	else
-		waited(&cb->over, true);
+		stale_drained(&stale->over, true);
 }
 
-void tgt_comeback(struct weft_target *t, struct weft_req *req, void (*go_on)(struct weft_req *req))
+void tgt_stale_wait(struct weft_target *t, struct weft_req *req,
+		    void (*go_on)(struct weft_req *req))
 {
-	struct comeback *cb = calloc(1, sizeof(*cb));
+	struct stale_wait *stale = calloc(1, sizeof(*stale));
 
-	if (cb)
-		cb->round = tgt_round_new(t);
-	if (!cb || !cb->round) {
-		free(cb);
-		tgt_home_reply(req, SC_COMMAND(CONNECT_CTRL_BUSY));
+	if (stale)
+		stale->barrier = tgt_barrier_new(t);
+	if (!stale || !stale->barrier) {
+		free(stale);
+		tgt_control_reply(req, SC_COMMAND(CONNECT_CTRL_BUSY));
 		return;
 	}
-	cb->over.awaits = ends_of_host;
-	cb->over.done = waited;
-	cb->req = req;
-	cb->go_on = go_on;
-	memcpy(&cb->data, req->data, sizeof(cb->data));
-	cb->visits = VISITS;
-	cb->round->arg = cb;
-	cb->round->visit = visit;
-	cb->round->done = visited;
-	tgt_round_start(cb->round);
+	stale->over.awaits = queue_is_stale;
+	stale->over.done = stale_drained;
+	stale->req = req;
+	stale->go_on = go_on;
+	memcpy(&stale->data, req->data, sizeof(stale->data));
+	stale->scans_left = LOST_SCANS;
+	stale->barrier->arg = stale;
+	stale->barrier->on_reactor = find_lost_on_reactor;
+	stale->barrier->done = lost_scan_done;
+	tgt_barrier_start(stale->barrier);
 }

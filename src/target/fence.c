@@ -10,117 +10,117 @@
 
 #include "target/internal.h"
 
-static void next_holder(struct tgt_ns *ns);
+static void quiesce_next(struct tgt_ns *ns);
 
-bool tgt_fence_idle(const struct tgt_ns *ns)
+bool tgt_ns_quiesce_idle(const struct tgt_ns *ns)
 {
-	return !ns->holder && weft_list_empty(&ns->fences);
+	return !ns->quiesced_by && weft_list_empty(&ns->quiesces);
 }
 
-static void hold_visit(struct tgt_round *round, struct weft_poll_group *group)
+static void quiesce_on_reactor(struct tgt_barrier *barrier, struct weft_poll_group *group)
 {
-	struct ns_local *local = &round->ns->local[group->index];
+	struct ns_local *local = &barrier->ns->local[group->index];
 
-	local->hold = round->hold;
-	if (tgt_ns_busy(local, round->hold)) {
-		local->round = round;
-		local->round_waits = round->hold;
+	local->level = barrier->level;
+	if (tgt_ns_busy(local, barrier->level)) {
+		local->barrier = barrier;
+		local->barrier_awaits = barrier->level;
 		return;
 	}
-	tgt_round_answer(round, group);
+	tgt_barrier_arrive(barrier, group);
 }
 
-static void run_got(struct weft_msg *msg)
+static void quiesce_run_callback(struct weft_msg *msg)
 {
-	struct tgt_fence *fence = container_of(msg, struct tgt_fence, msg);
+	struct tgt_ns_quiesce *quiesce = container_of(msg, struct tgt_ns_quiesce, msg);
 
-	fence->got(fence);
+	quiesce->quiesced(quiesce);
 }
 
-static void give(struct tgt_fence *fence)
+static void quiesce_notify_owner(struct tgt_ns_quiesce *quiesce)
 {
-	fence->msg.fn = run_got;
-	weft_reactor_post(fence->reactor, &fence->msg);
+	quiesce->msg.fn = quiesce_run_callback;
+	weft_reactor_post(quiesce->reactor, &quiesce->msg);
 }
 
-static void held(struct tgt_round *round)
+static void quiesce_reached(struct tgt_barrier *barrier)
 {
-	give(round->ns->holder);
+	quiesce_notify_owner(barrier->ns->quiesced_by);
 }
 
-static void next_holder(struct tgt_ns *ns)
+static void quiesce_next(struct tgt_ns *ns)
 {
-	struct weft_list *link = weft_list_pop(&ns->fences);
+	struct weft_list *link = weft_list_pop(&ns->quiesces);
 
 	if (!link) {
-		tgt_ns_end_if_removed(ns);
+		tgt_ns_drain_if_removed(ns);
 		return;
 	}
-	ns->holder = container_of(link, struct tgt_fence, link);
-	ns->round->hold = ns->holder->hold;
-	ns->round->visit = hold_visit;
-	ns->round->done = held;
-	tgt_round_start(ns->round);
+	ns->quiesced_by = container_of(link, struct tgt_ns_quiesce, link);
+	ns->barrier->level = ns->quiesced_by->level;
+	ns->barrier->on_reactor = quiesce_on_reactor;
+	ns->barrier->done = quiesce_reached;
+	tgt_barrier_start(ns->barrier);
 }
 
-static void queue_up(struct weft_msg *msg)
+static void quiesce_enqueue(struct weft_msg *msg)
 {
-	struct tgt_fence *fence = container_of(msg, struct tgt_fence, msg);
-	struct tgt_ns *ns = fence->ns;
-	bool idle = tgt_fence_idle(ns);
+	struct tgt_ns_quiesce *quiesce = container_of(msg, struct tgt_ns_quiesce, msg);
+	struct tgt_ns *ns = quiesce->ns;
+	bool idle = tgt_ns_quiesce_idle(ns);
 
 	if (ns->removing) {
-		fence->ns = NULL;
-		give(fence);
+		quiesce->ns = NULL;
+		quiesce_notify_owner(quiesce);
 		return;
 	}
-	weft_list_push(&ns->fences, &fence->link);
+	weft_list_push(&ns->quiesces, &quiesce->link);
 	if (idle)
-		next_holder(ns);
+		quiesce_next(ns);
 }
 
-void tgt_fence_acquire(struct tgt_fence *fence, struct weft_target *t)
+void tgt_ns_quiesce_begin(struct tgt_ns_quiesce *quiesce, struct weft_target *t)
 {
-	fence->msg.fn = queue_up;
+	quiesce->msg.fn = quiesce_enqueue;
 	if (weft_reactor_self() == t->home)
-		queue_up(&fence->msg);
+		quiesce_enqueue(&quiesce->msg);
 	else
-		weft_reactor_post(t->home, &fence->msg);
+		weft_reactor_post(t->home, &quiesce->msg);
 }
 
-static void release_visit(struct tgt_round *round, struct weft_poll_group *group)
+static void unquiesce_on_reactor(struct tgt_barrier *barrier, struct weft_poll_group *group)
 {
-	struct ns_local *local = &round->ns->local[group->index];
+	struct ns_local *local = &barrier->ns->local[group->index];
 	struct weft_list waiting, *link;
 
 	weft_list_init(&waiting);
 	weft_list_splice(&waiting, &local->waiting);
-	local->hold = NS_HOLD_NONE;
+	local->level = NS_QUIESCE_NONE;
 	while ((link = weft_list_pop(&waiting))) {
 		struct weft_req *req = container_of(link, struct weft_req, link);
 
-		tgt_req(req)->again(req);
+		tgt_req(req)->retry(req);
 	}
-	tgt_round_answer(round, group);
+	tgt_barrier_arrive(barrier, group);
 }
 
-static void released(struct tgt_round *round)
+static void unquiesce_reached(struct tgt_barrier *barrier)
 {
-	round->ns->holder = NULL;
-	next_holder(round->ns);
+	barrier->ns->quiesced_by = NULL;
+	quiesce_next(barrier->ns);
 }
 
-static void start_release(struct weft_msg *msg)
+static void unquiesce_start(struct weft_msg *msg)
 {
-	struct tgt_ns *ns = container_of(msg, struct tgt_ns, release_msg);
+	struct tgt_ns *ns = container_of(msg, struct tgt_ns, unquiesce_msg);
 
-	ns->round->visit = release_visit;
-	ns->round->done = released;
-	tgt_round_start(ns->round);
+	ns->barrier->on_reactor = unquiesce_on_reactor;
+	ns->barrier->done = unquiesce_reached;
+	tgt_barrier_start(ns->barrier);
 }
 
-void tgt_fence_release(struct tgt_ns *ns, struct weft_target *t)
+void tgt_ns_quiesce_end(struct tgt_ns *ns, struct weft_target *t)
 {
-	ns->release_msg.fn = start_release;
-	weft_reactor_post(t->home, &ns->release_msg);
+	ns->unquiesce_msg.fn = unquiesce_start;
+	weft_reactor_post(t->home, &ns->unquiesce_msg);
 }

@@ -27,111 +27,111 @@
 
 enum {
 	TURNS_MAX = 100, /* in which a reactor looks again before home is asked */
-	LOOKS_MIN = 10,  /* where threads wait for a CPU, time alone says nothing of commands */
-	QUICK_LOOKS = 100,
-	LOOK_AGAIN_MS = 1,
-	CLOCK_MS_MIN = 1000, /* what hosts sent while all stood still has to be taken in first */
+	CHECKS_MIN = 10, /* where threads wait for a CPU, time alone says nothing of commands */
+	QUICK_CHECKS = 100,
+	RECHECK_MS = 1,
+	KEEPALIVE_MS_MIN = 1000, /* what hosts sent while all stood still has to be taken in first */
 };
 
 /* What one reactor has found. */
-struct sight {
+struct activity {
 	unsigned requests; /* that are not parked */
-	bool moving;
-	bool working;   /* there are requests of I/O queues */
+	bool busy;
+	bool has_io;    /* there are requests of I/O queues */
 	unsigned turns; /* that it took to look again */
 	char who[WEFT_NQN_MAX + 64];
 };
 
 struct freeze {
-	struct tgt_round *round;
+	struct tgt_barrier *barrier;
 	void (*done)(void *arg, int rc, const struct weft_err *err);
 	void *arg;
 	uint64_t until_ns;
-	unsigned looks, still; /* in all; without a move, in a row */
+	unsigned checks, idle_checks; /* in all; without a move, in a row */
 	struct weft_timer timer;
-	struct sight sights[]; /* by group */
+	struct activity reactors[]; /* by group */
 };
 
 /* --- one reactor ------------------------------------------------------------------------------ */
 
-static void describe(struct sight *sight, struct weft_qpair *qp, const char *what)
+static void name_busy_peer(struct activity *activity, struct weft_qpair *qp, const char *what)
 {
 	const struct tgt_queue *queue = qp->owner;
 
-	snprintf(sight->who, sizeof(sight->who), "%s: %s",
-		 queue && !queue->over ? tgt_host_name(queue->ctrl->hostnqn) :
-					 "a connection without a host",
+	snprintf(activity->who, sizeof(activity->who), "%s: %s",
+		 queue && !queue->drained ? tgt_host_name(queue->ctrl->hostnqn) :
+					    "a connection without a host",
 		 what);
 }
 
 /* Half of a fused pair has not begun either. */
-static unsigned begun(const struct weft_qpair *qp)
+static unsigned requests_begun(const struct weft_qpair *qp)
 {
 	return qp->inflight - qp->parked - !!qp->fused_waiting;
 }
 
-static void look_at(struct sight *sight, struct weft_qpair *qp)
+static void inspect_qpair(struct activity *activity, struct weft_qpair *qp)
 {
-	unsigned requests = begun(qp);
+	unsigned requests = requests_begun(qp);
 	const char *moves;
 
 	if (!qp->transport->busy_reason) /* it came about since the group was frozen */
 		weft_qpair_close(qp, "it cannot be handed over");
-	else if (!weft_qpair_is_admitted(qp) && sight->turns >= TURNS_MAX &&
+	else if (!weft_qpair_is_admitted(qp) && activity->turns >= TURNS_MAX &&
 		 qp->transport->busy_reason(qp))
 		weft_qpair_close(qp, "the target does not wait for who had not to be let in");
 	moves = qp->closing ? "it is being closed" : qp->transport->busy_reason(qp);
-	sight->requests += requests;
-	sight->working |= qp->sqid && requests;
+	activity->requests += requests;
+	activity->has_io |= qp->sqid && requests;
 	if (!moves)
 		return;
-	sight->moving = true;
-	describe(sight, qp, moves);
+	activity->busy = true;
+	name_busy_peer(activity, qp, moves);
 }
 
-static void visit(struct tgt_round *round, struct weft_poll_group *group)
+static void inspect_on_reactor(struct tgt_barrier *barrier, struct weft_poll_group *group)
 {
-	struct freeze *freeze = round->arg;
-	struct sight *sight = &freeze->sights[group->index];
+	struct freeze *freeze = barrier->arg;
+	struct activity *activity = &freeze->reactors[group->index];
 	struct weft_qpair *qp;
 
 	if (!group->frozen)
 		weft_poll_group_freeze(group);
-	*sight = (struct sight){ .turns = sight->turns + 1 };
+	*activity = (struct activity){ .turns = activity->turns + 1 };
 	weft_list_for_each(qp, &group->qpairs, link)
-		look_at(sight, qp);
-	if ((sight->moving || sight->working) && sight->turns < TURNS_MAX)
-		tgt_round_again(round, group);
+		inspect_qpair(activity, qp);
+	if ((activity->busy || activity->has_io) && activity->turns < TURNS_MAX)
+		tgt_barrier_requeue(barrier, group);
 	else
-		tgt_round_answer(round, group);
+		tgt_barrier_arrive(barrier, group);
 }
 
-static void thaw_visit(struct tgt_round *round, struct weft_poll_group *group)
+static void thaw_on_reactor(struct tgt_barrier *barrier, struct weft_poll_group *group)
 {
 	weft_poll_group_thaw(group);
-	tgt_round_answer(round, group);
+	tgt_barrier_arrive(barrier, group);
 }
 
-static void freeze_visit(struct tgt_round *round, struct weft_poll_group *group)
+static void freeze_on_reactor(struct tgt_barrier *barrier, struct weft_poll_group *group)
 {
 	weft_poll_group_freeze(group);
-	tgt_round_answer(round, group);
+	tgt_barrier_arrive(barrier, group);
 }
 
-static void free_round(struct tgt_round *round)
+static void free_barrier(struct tgt_barrier *barrier)
 {
-	free(round);
+	free(barrier);
 }
 
-static void tell_groups(struct weft_target *t,
-			void (*what)(struct tgt_round *round, struct weft_poll_group *group))
+static void run_on_poll_groups(struct weft_target *t, void (*what)(struct tgt_barrier *barrier,
+								   struct weft_poll_group *group))
 {
-	struct tgt_round *round = tgt_round_new(t);
+	struct tgt_barrier *barrier = tgt_barrier_new(t);
 
-	assert(round);
-	round->visit = what;
-	round->done = free_round;
-	tgt_round_start(round);
+	assert(barrier);
+	barrier->on_reactor = what;
+	barrier->done = free_barrier;
+	tgt_barrier_start(barrier);
 }
 
 /* --- controllers ------------------------------------------------------------------------------ */
@@ -149,21 +149,21 @@ static void each_ctrl(struct weft_target *t, void (*fn)(struct tgt_ctrl *ctrl, v
 		fn(ctrl, arg);
 }
 
-struct home_sight {
+struct ctrl_activity {
 	unsigned held; /* requests that wait for an event */
-	bool moving;
+	bool busy;
 };
 
-static void look_at_ctrl(struct tgt_ctrl *ctrl, void *arg)
+static void inspect_ctrl(struct tgt_ctrl *ctrl, void *arg)
 {
-	struct home_sight *sight = arg;
+	struct ctrl_activity *activity = arg;
 
-	sight->held += ctrl->naers;
+	activity->held += ctrl->naers;
 	if (ctrl->dying || ctrl->resetting)
-		sight->moving = true;
+		activity->busy = true;
 }
 
-static void stop_clock(struct tgt_ctrl *ctrl, void *arg)
+static void pause_keepalive(struct tgt_ctrl *ctrl, void *arg)
 {
 	struct weft_target *t = arg;
 
@@ -171,13 +171,14 @@ static void stop_clock(struct tgt_ctrl *ctrl, void *arg)
 	weft_timer_stop(t->home, &ctrl->ka_timer);
 }
 
-static void start_clock(struct tgt_ctrl *ctrl, void *arg)
+static void resume_keepalive(struct tgt_ctrl *ctrl, void *arg)
 {
 	struct weft_target *t = arg;
 
 	if (ctrl->kato_ms && !weft_heap_has(&ctrl->ka_timer.node))
 		weft_timer_set(t->home, &ctrl->ka_timer,
-			       ctrl->ka_left_ms > CLOCK_MS_MIN ? ctrl->ka_left_ms : CLOCK_MS_MIN);
+			       ctrl->ka_left_ms > KEEPALIVE_MS_MIN ? ctrl->ka_left_ms :
+								     KEEPALIVE_MS_MIN);
 }
 
 /* --- listeners -------------------------------------------------------------------------------- */
@@ -198,123 +199,124 @@ static void pause_listeners(struct weft_target *t, bool pause)
 
 /* --- the target ------------------------------------------------------------------------------- */
 
-static void finish(struct freeze *freeze, int rc, const struct weft_err *err)
+static void freeze_finish(struct freeze *freeze, int rc, const struct weft_err *err)
 {
 	void (*done)(void *arg, int rc, const struct weft_err *err) = freeze->done;
 	void *arg = freeze->arg;
 
-	free(freeze->round);
+	free(freeze->barrier);
 	free(freeze);
 	done(arg, rc, err);
 }
 
-static void give_up(struct weft_target *t, struct freeze *freeze)
+static void freeze_fail(struct weft_target *t, struct freeze *freeze)
 {
-	const char *state = tgt_hold_moves(t);
+	const char *state = tgt_store_busy_reason(t);
 	const char *who = state ? state : "storage has commands in hand";
 	struct weft_err err = { "" };
 
-	for (unsigned i = 0; i < t->ngroups; i++)
-		if (freeze->sights[i].moving)
-			who = freeze->sights[i].who;
+	for (unsigned i = 0; i < t->npoll_groups; i++)
+		if (freeze->reactors[i].busy)
+			who = freeze->reactors[i].who;
 	weft_fail(&err, -ETIMEDOUT, "the target does not come to rest: %s", who);
 	weft_target_thaw(t);
-	finish(freeze, -ETIMEDOUT, &err);
+	freeze_finish(freeze, -ETIMEDOUT, &err);
 }
 
-static bool commands_are_still(struct weft_target *t, const struct freeze *freeze)
+static bool commands_are_idle(struct weft_target *t, const struct freeze *freeze)
 {
-	struct home_sight home = { 0 };
+	struct ctrl_activity home = { 0 };
 	unsigned requests = 0;
 
-	each_ctrl(t, look_at_ctrl, &home);
-	for (unsigned i = 0; i < t->ngroups; i++) {
-		home.moving |= freeze->sights[i].moving;
-		requests += freeze->sights[i].requests;
+	each_ctrl(t, inspect_ctrl, &home);
+	for (unsigned i = 0; i < t->npoll_groups; i++) {
+		home.busy |= freeze->reactors[i].busy;
+		requests += freeze->reactors[i].requests;
 	}
-	return !home.moving && !t->parts && weft_list_empty(&t->overs) && requests == home.held;
+	return !home.busy && !t->teardowns && weft_list_empty(&t->drain_waits) &&
+	       requests == home.held;
 }
 
-static bool is_still(struct weft_target *t, const struct freeze *freeze)
+static bool target_is_idle(struct weft_target *t, const struct freeze *freeze)
 {
-	bool still = commands_are_still(t, freeze) && !tgt_hold_moves(t);
+	bool still = commands_are_idle(t, freeze) && !tgt_store_busy_reason(t);
 
-	if (!still || t->held)
+	if (!still || t->store_frozen)
 		return still;
-	tgt_hold(t);
-	return !tgt_hold_moves(t);
+	tgt_freeze_store(t);
+	return !tgt_store_busy_reason(t);
 }
 
-static bool is_hopeless(const struct weft_target *t, const struct freeze *freeze)
+static bool freeze_timed_out(const struct weft_target *t, const struct freeze *freeze)
 {
-	return !freeze->still && freeze->looks >= LOOKS_MIN &&
+	return !freeze->idle_checks && freeze->checks >= CHECKS_MIN &&
 	       weft_reactor_now_ns(t->home) >= freeze->until_ns;
 }
 
-static void looked(struct tgt_round *round)
+static void freeze_check(struct tgt_barrier *barrier)
 {
-	struct freeze *freeze = round->arg;
-	struct weft_target *t = round->target;
+	struct freeze *freeze = barrier->arg;
+	struct weft_target *t = barrier->target;
 
-	freeze->looks++;
-	freeze->still = is_still(t, freeze) ? freeze->still + 1 : 0;
-	if (freeze->still == 2) {
-		each_ctrl(t, stop_clock, t);
-		finish(freeze, 0, NULL);
-	} else if (is_hopeless(t, freeze)) {
-		give_up(t, freeze);
-	} else if (freeze->still || freeze->looks < QUICK_LOOKS) {
-		tgt_round_start(round);
+	freeze->checks++;
+	freeze->idle_checks = target_is_idle(t, freeze) ? freeze->idle_checks + 1 : 0;
+	if (freeze->idle_checks == 2) {
+		each_ctrl(t, pause_keepalive, t);
+		freeze_finish(freeze, 0, NULL);
+	} else if (freeze_timed_out(t, freeze)) {
+		freeze_fail(t, freeze);
+	} else if (freeze->idle_checks || freeze->checks < QUICK_CHECKS) {
+		tgt_barrier_start(barrier);
 	} else {
-		weft_timer_set(t->home, &freeze->timer, LOOK_AGAIN_MS);
+		weft_timer_set(t->home, &freeze->timer, RECHECK_MS);
 	}
 }
 
-static void look_again(struct weft_timer *timer)
+static void freeze_recheck(struct weft_timer *timer)
 {
-	tgt_round_start(container_of(timer, struct freeze, timer)->round);
+	tgt_barrier_start(container_of(timer, struct freeze, timer)->barrier);
 }
 
 void weft_target_freeze(struct weft_target *t, uint32_t limit_ms,
 			void (*done)(void *arg, int rc, const struct weft_err *err), void *arg)
 {
-	size_t size = sizeof(struct freeze) + t->ngroups * sizeof(struct sight);
+	size_t size = sizeof(struct freeze) + t->npoll_groups * sizeof(struct activity);
 	struct freeze *freeze = calloc(1, size);
-	struct tgt_round *round = tgt_round_new(t);
+	struct tgt_barrier *barrier = tgt_barrier_new(t);
 
 	assert(!t->frozen);
-	if (!freeze || !round) {
+	if (!freeze || !barrier) {
 		free(freeze);
-		free(round);
+		free(barrier);
 		done(arg, -ENOMEM, &(struct weft_err){ "out of memory" });
 		return;
 	}
-	freeze->round = round;
+	freeze->barrier = barrier;
 	freeze->done = done;
 	freeze->arg = arg;
 	freeze->until_ns = weft_reactor_now_ns(t->home) + limit_ms * 1000000ull;
-	freeze->timer.fn = look_again;
-	round->arg = freeze;
-	round->visit = visit;
-	round->done = looked;
+	freeze->timer.fn = freeze_recheck;
+	barrier->arg = freeze;
+	barrier->on_reactor = inspect_on_reactor;
+	barrier->done = freeze_check;
 	t->frozen = true;
 	pause_listeners(t, true);
-	tgt_round_start(round);
+	tgt_barrier_start(barrier);
 }
 
 void weft_target_start_frozen(struct weft_target *t)
 {
-	t->frozen = t->held = true;
-	tell_groups(t, freeze_visit);
+	t->frozen = t->store_frozen = true;
+	run_on_poll_groups(t, freeze_on_reactor);
 }
 
 void weft_target_thaw(struct weft_target *t)
 {
 	assert(t->frozen);
 	t->frozen = false;
-	if (t->held)
-		tgt_unhold(t);
-	each_ctrl(t, start_clock, t);
-	tell_groups(t, thaw_visit);
+	if (t->store_frozen)
+		tgt_thaw_store(t);
+	each_ctrl(t, resume_keepalive, t);
+	run_on_poll_groups(t, thaw_on_reactor);
 	pause_listeners(t, false);
 }

@@ -15,15 +15,15 @@
 
 /* --- arrays ----------------------------------------------------------------------------------- */
 
-static int reserve(struct weft_items *items, size_t count, size_t size)
+static int alloc_items(struct weft_items *items, size_t count, size_t size)
 {
 	items->at = calloc(count ? count : 1, size);
 	return items->at ? 0 : -ENOMEM;
 }
 
-static int copy_numbers(struct weft_items *items, const uint32_t *from, unsigned count)
+static int export_numbers(struct weft_items *items, const uint32_t *from, unsigned count)
 {
-	if (reserve(items, count, sizeof(*from)) < 0)
+	if (alloc_items(items, count, sizeof(*from)) < 0)
 		return -ENOMEM;
 	memcpy(items->at, from, count * sizeof(*from));
 	items->count = count;
@@ -32,7 +32,7 @@ static int copy_numbers(struct weft_items *items, const uint32_t *from, unsigned
 
 /* --- controllers ------------------------------------------------------------------------------ */
 
-static int list_events(struct weft_items *items, uint32_t events)
+static int export_events(struct weft_items *items, uint32_t events)
 {
 	uint32_t pages[TGT_EVENTS];
 	unsigned count = 0;
@@ -40,10 +40,10 @@ static int list_events(struct weft_items *items, uint32_t events)
 	for (int i = 0; i < TGT_EVENTS; i++)
 		if (events & 1u << i)
 			pages[count++] = tgt_event_log_page((enum tgt_event)i);
-	return copy_numbers(items, pages, count);
+	return export_numbers(items, pages, count);
 }
 
-static int list_features(struct weft_items *items, const struct tgt_ctrl *ctrl)
+static int export_features(struct weft_items *items, const struct tgt_ctrl *ctrl)
 {
 	struct weft_feature_state changed[256];
 	unsigned count = 0;
@@ -51,19 +51,19 @@ static int list_features(struct weft_items *items, const struct tgt_ctrl *ctrl)
 	for (unsigned i = 0; i < 256; i++)
 		if (ctrl->features[i] != tgt_feature_initial(ctrl, (uint8_t)i))
 			changed[count++] = (struct weft_feature_state){ i, ctrl->features[i] };
-	if (reserve(items, count, sizeof(changed[0])) < 0)
+	if (alloc_items(items, count, sizeof(changed[0])) < 0)
 		return -ENOMEM;
 	memcpy(items->at, changed, count * sizeof(changed[0]));
 	items->count = count;
 	return 0;
 }
 
-static int copy_errors(struct weft_ctrl_state *state, const struct tgt_ctrl *ctrl)
+static int export_error_log(struct weft_ctrl_state *state, const struct tgt_ctrl *ctrl)
 {
 	uint64_t n = ctrl->nerrors < TGT_ERRORS_MAX ? ctrl->nerrors : TGT_ERRORS_MAX;
 	struct nvme_error_log_page *to;
 
-	if (reserve(&state->errors, n, sizeof(*to)) < 0)
+	if (alloc_items(&state->errors, n, sizeof(*to)) < 0)
 		return -ENOMEM;
 	to = state->errors.at;
 	for (uint64_t i = 0; i < n; i++)
@@ -73,16 +73,16 @@ static int copy_errors(struct weft_ctrl_state *state, const struct tgt_ctrl *ctr
 	return 0;
 }
 
-static int copy_behavior(struct weft_ctrl_state *state, const struct tgt_ctrl *ctrl)
+static int export_host_behavior(struct weft_ctrl_state *state, const struct tgt_ctrl *ctrl)
 {
-	if (reserve(&state->behavior, sizeof(ctrl->host_behavior), 1) < 0)
+	if (alloc_items(&state->behavior, sizeof(ctrl->host_behavior), 1) < 0)
 		return -ENOMEM;
 	memcpy(state->behavior.at, ctrl->host_behavior, sizeof(ctrl->host_behavior));
 	state->behavior.count = sizeof(ctrl->host_behavior);
 	return 0;
 }
 
-static void tell_time(struct weft_ctrl_state *state, const struct tgt_ctrl *ctrl)
+static void export_timestamp(struct weft_ctrl_state *state, const struct tgt_ctrl *ctrl)
 {
 	uint64_t now_ms = weft_reactor_now_ns(ctrl->subsys->target->home) / 1000000;
 
@@ -91,7 +91,7 @@ static void tell_time(struct weft_ctrl_state *state, const struct tgt_ctrl *ctrl
 	state->timestamp_by_host = ctrl->timestamp_by_host;
 }
 
-static int tell_ctrl(struct weft_ctrl_state *state, struct tgt_ctrl *ctrl)
+static int export_ctrl(struct weft_ctrl_state *state, struct tgt_ctrl *ctrl)
 {
 	assert(!ctrl->dying && !ctrl->resetting);
 	strcpy(state->nqn, ctrl->subsys->nqn);
@@ -104,20 +104,20 @@ static int tell_ctrl(struct weft_ctrl_state *state, struct tgt_ctrl *ctrl)
 	state->kato_ms = ctrl->kato_ms;
 	state->kato_left_ms = ctrl->ka_left_ms;
 	state->traffic = atomic_load(&ctrl->traffic);
-	tell_time(state, ctrl);
-	if (list_features(&state->features, ctrl) < 0 ||
-	    list_events(&state->pending, ctrl->events_pending) < 0 ||
-	    list_events(&state->masked, ctrl->events_masked) < 0 ||
-	    copy_numbers(&state->changed, ctrl->changed_ns, ctrl->nchanged) < 0 ||
-	    copy_errors(state, ctrl) < 0 || tgt_paths_tell_ctrl(state, ctrl) < 0 ||
-	    tgt_resv_tell_ctrl(state, ctrl) < 0)
+	export_timestamp(state, ctrl);
+	if (export_features(&state->features, ctrl) < 0 ||
+	    export_events(&state->pending, ctrl->events_pending) < 0 ||
+	    export_events(&state->masked, ctrl->events_masked) < 0 ||
+	    export_numbers(&state->changed, ctrl->changed_ns, ctrl->nchanged) < 0 ||
+	    export_error_log(state, ctrl) < 0 || tgt_paths_export_ctrl(state, ctrl) < 0 ||
+	    tgt_resv_export_ctrl(state, ctrl) < 0)
 		return -ENOMEM;
-	return copy_behavior(state, ctrl);
+	return export_host_behavior(state, ctrl);
 }
 
 /* --- subsystems ------------------------------------------------------------------------------- */
 
-static struct weft_totals_state totals(struct tgt_stats *stats, unsigned count)
+static struct weft_totals_state sum_totals(struct tgt_stats *stats, unsigned count)
 {
 	struct tgt_totals sum = { 0 };
 
@@ -127,11 +127,11 @@ static struct weft_totals_state totals(struct tgt_stats *stats, unsigned count)
 					   sum.media_errors };
 }
 
-static int list_ns_errors(struct weft_items *items, struct weft_subsys *s)
+static int export_ns_errors(struct weft_items *items, struct weft_subsys *s)
 {
 	struct weft_ns_errors_state *to;
 
-	if (reserve(items, WEFT_NSID_MAX, sizeof(*to)) < 0)
+	if (alloc_items(items, WEFT_NSID_MAX, sizeof(*to)) < 0)
 		return -ENOMEM;
 	to = items->at;
 	for (uint32_t nsid = 1; nsid <= WEFT_NSID_MAX; nsid++) {
@@ -147,7 +147,7 @@ static int list_ns_errors(struct weft_items *items, struct weft_subsys *s)
 	return 0;
 }
 
-static int tell_subsys(struct weft_target_state *state, struct weft_subsys *s)
+static int export_subsys(struct weft_target_state *state, struct weft_subsys *s)
 {
 	struct weft_subsys_state *to = state->subsystems.at;
 	int rc;
@@ -155,14 +155,14 @@ static int tell_subsys(struct weft_target_state *state, struct weft_subsys *s)
 	to += state->subsystems.count++;
 	strcpy(to->nqn, s->nqn);
 	to->cntlid = s->cntlid_next;
-	to->totals = totals(s->stats, s->target->ngroups);
-	rc = list_ns_errors(&to->ns_errors, s);
+	to->totals = sum_totals(s->stats, s->target->npoll_groups);
+	rc = export_ns_errors(&to->ns_errors, s);
 	if (!rc)
-		rc = tgt_paths_tell_subsys(to, s);
-	return rc < 0 ? rc : tgt_store_tell(to, s);
+		rc = tgt_paths_export_subsys(to, s);
+	return rc < 0 ? rc : tgt_store_export(to, s);
 }
 
-static int tell_ctrls(struct weft_target_state *state, struct weft_subsys *s)
+static int export_ctrls(struct weft_target_state *state, struct weft_subsys *s)
 {
 	struct weft_ctrl_state *to = state->ctrls.at;
 	struct tgt_ctrl *ctrl;
@@ -170,14 +170,14 @@ static int tell_ctrls(struct weft_target_state *state, struct weft_subsys *s)
 
 	weft_list_for_each(ctrl, &s->ctrls, link) {
 		if (!rc)
-			rc = tell_ctrl(&to[state->ctrls.count++], ctrl);
+			rc = export_ctrl(&to[state->ctrls.count++], ctrl);
 	}
 	return rc;
 }
 
 /* --- queues and listeners --------------------------------------------------------------------- */
 
-static uint32_t number_of(const struct weft_target_state *state, const struct tgt_ctrl *ctrl)
+static uint32_t ctrl_number(const struct weft_target_state *state, const struct tgt_ctrl *ctrl)
 {
 	const struct weft_ctrl_state *ctrls = state->ctrls.at;
 
@@ -188,34 +188,34 @@ static uint32_t number_of(const struct weft_target_state *state, const struct tg
 	return 0;
 }
 
-static int tell_queue(struct weft_target_state *state, struct weft_qpair *qp)
+static int export_queue(struct weft_target_state *state, struct weft_qpair *qp)
 {
 	struct weft_queue_state *to = state->queues.at;
 	struct tgt_queue *queue = qp->owner;
 
 	to += state->queues.count++;
 	if (queue) {
-		to->ctrl = number_of(state, queue->ctrl);
-		to->totals = totals(&queue->stats, 1);
+		to->ctrl = ctrl_number(state, queue->ctrl);
+		to->totals = sum_totals(&queue->stats, 1);
 	}
 	return qp->transport->export(qp, &to->qpair);
 }
 
-static int tell_queues(struct weft_target_state *state, struct weft_target *t)
+static int export_queues(struct weft_target_state *state, struct weft_target *t)
 {
 	struct weft_qpair *qp;
 	int rc = 0;
 
-	for (unsigned i = 0; i < t->ngroups; i++) {
-		weft_list_for_each(qp, &t->groups[i]->qpairs, link) {
+	for (unsigned i = 0; i < t->npoll_groups; i++) {
+		weft_list_for_each(qp, &t->poll_groups[i]->qpairs, link) {
 			if (!rc)
-				rc = tell_queue(state, qp);
+				rc = export_queue(state, qp);
 		}
 	}
 	return rc;
 }
 
-static void tell_listeners(struct weft_target_state *state, struct weft_target *t)
+static void export_listeners(struct weft_target_state *state, struct weft_target *t)
 {
 	struct weft_listener_state *to = state->listeners.at;
 	struct tgt_listener *l;
@@ -233,11 +233,11 @@ static void tell_listeners(struct weft_target_state *state, struct weft_target *
 
 /* --- the whole -------------------------------------------------------------------------------- */
 
-struct counts {
+struct object_counts {
 	size_t listeners, subsystems, ctrls, queues;
 };
 
-static size_t length(const struct weft_list *list)
+static size_t list_length(const struct weft_list *list)
 {
 	size_t n = 0;
 
@@ -246,57 +246,57 @@ static size_t length(const struct weft_list *list)
 	return n;
 }
 
-static struct counts count(struct weft_target *t)
+static struct object_counts count_objects(struct weft_target *t)
 {
-	struct counts n = {
-		.listeners = length(&t->listeners),
-		.subsystems = length(&t->subsystems) + 1,
-		.ctrls = length(&t->discovery->ctrls),
+	struct object_counts n = {
+		.listeners = list_length(&t->listeners),
+		.subsystems = list_length(&t->subsystems) + 1,
+		.ctrls = list_length(&t->discovery->ctrls),
 	};
 	struct weft_subsys *s;
 
 	weft_list_for_each(s, &t->subsystems, link)
-		n.ctrls += length(&s->ctrls);
-	for (unsigned i = 0; i < t->ngroups; i++)
-		n.queues += length(&t->groups[i]->qpairs);
+		n.ctrls += list_length(&s->ctrls);
+	for (unsigned i = 0; i < t->npoll_groups; i++)
+		n.queues += list_length(&t->poll_groups[i]->qpairs);
 	return n;
 }
 
-static int reserve_all(struct weft_target_state *state, struct weft_target *t)
+static int alloc_all_items(struct weft_target_state *state, struct weft_target *t)
 {
-	struct counts n = count(t);
+	struct object_counts n = count_objects(t);
 
-	if (reserve(&state->listeners, n.listeners, sizeof(struct weft_listener_state)) < 0 ||
-	    reserve(&state->subsystems, n.subsystems, sizeof(struct weft_subsys_state)) < 0 ||
-	    reserve(&state->ctrls, n.ctrls, sizeof(struct weft_ctrl_state)) < 0)
+	if (alloc_items(&state->listeners, n.listeners, sizeof(struct weft_listener_state)) < 0 ||
+	    alloc_items(&state->subsystems, n.subsystems, sizeof(struct weft_subsys_state)) < 0 ||
+	    alloc_items(&state->ctrls, n.ctrls, sizeof(struct weft_ctrl_state)) < 0)
 		return -ENOMEM;
-	return reserve(&state->queues, n.queues, sizeof(struct weft_queue_state));
+	return alloc_items(&state->queues, n.queues, sizeof(struct weft_queue_state));
 }
 
-int weft_target_hand_over(struct weft_target *t, struct weft_target_state *state)
+int weft_target_export(struct weft_target *t, struct weft_target_state *state)
 {
 	struct weft_subsys *s;
 	int rc;
 
 	assert(t->frozen);
 	*state = (struct weft_target_state){ .genctr = t->genctr };
-	rc = reserve_all(state, t);
+	rc = alloc_all_items(state, t);
 	if (rc < 0)
 		return rc;
-	tell_listeners(state, t);
-	rc = tell_subsys(state, t->discovery);
+	export_listeners(state, t);
+	rc = export_subsys(state, t->discovery);
 	if (!rc)
-		rc = tell_ctrls(state, t->discovery);
+		rc = export_ctrls(state, t->discovery);
 	weft_list_for_each(s, &t->subsystems, link) {
 		if (!rc)
-			rc = tell_subsys(state, s);
+			rc = export_subsys(state, s);
 		if (!rc)
-			rc = tell_ctrls(state, s);
+			rc = export_ctrls(state, s);
 	}
-	return rc < 0 ? rc : tell_queues(state, t);
+	return rc < 0 ? rc : export_queues(state, t);
 }
 
-static void free_ctrl(struct weft_ctrl_state *ctrl)
+static void free_ctrl_state(struct weft_ctrl_state *ctrl)
 {
 	free(ctrl->features.at);
 	free(ctrl->pending.at);
@@ -304,8 +304,8 @@ static void free_ctrl(struct weft_ctrl_state *ctrl)
 	free(ctrl->changed.at);
 	free(ctrl->errors.at);
 	free(ctrl->behavior.at);
-	tgt_paths_free_ctrl(ctrl);
-	tgt_resv_free_ctrl(ctrl);
+	tgt_paths_free_ctrl_state(ctrl);
+	tgt_resv_free_ctrl_state(ctrl);
 }
 
 void weft_target_state_free(struct weft_target_state *state)
@@ -316,11 +316,11 @@ void weft_target_state_free(struct weft_target_state *state)
 
 	for (unsigned i = 0; i < state->subsystems.count; i++) {
 		free(subsystems[i].ns_errors.at);
-		tgt_paths_free_subsys(&subsystems[i]);
-		tgt_store_free(&subsystems[i]);
+		tgt_paths_free_subsys_state(&subsystems[i]);
+		tgt_store_free_state(&subsystems[i]);
 	}
 	for (unsigned i = 0; i < state->ctrls.count; i++)
-		free_ctrl(&ctrls[i]);
+		free_ctrl_state(&ctrls[i]);
 	for (unsigned i = 0; i < state->queues.count; i++)
 		free(queues[i].qpair.bytes);
 	free(state->listeners.at);

@@ -29,7 +29,7 @@ struct weft_ns_errors_state {
 };
 
 /* Something that has a number: what it has come to. */
-struct weft_paths_entry {
+struct weft_takeover_entry {
 	uint32_t id, value;
 	uint64_t count;
 };
@@ -40,7 +40,7 @@ struct weft_subsys_state {
 	struct weft_totals_state totals;
 	struct weft_items ns_errors;   /* struct weft_ns_errors_state: namespaces that have some */
 	struct weft_items ana_rules;   /* struct weft_ana_rule */
-	struct weft_items ana_changed; /* struct weft_paths_entry: group and count */
+	struct weft_items ana_changed; /* struct weft_takeover_entry: group and count */
 	uint64_t ana_count;
 	struct weft_items elsewhere;   /* bytes: a bit for each group that others serve */
 	bool draining;                 /* it takes no group */
@@ -63,10 +63,10 @@ struct weft_ctrl_state {
 	struct weft_items changed;         /* uint32_t: namespaces */
 	uint64_t nerrors;
 	uint32_t portid, ciu, cirn_low, cirn_high;
-	struct weft_items ana;      /* struct weft_paths_entry: group, enum weft_ana_state if it is
+	struct weft_items ana;    /* struct weft_takeover_entry: group, enum weft_ana_state if it is
 				     * not what the rules say */
-	struct weft_items ccrs;     /* struct weft_paths_entry: controller; CIU and status << 8 */
-	struct weft_items errors;   /* bytes: entries of the error log, the oldest first */
+	struct weft_items ccrs;   /* struct weft_takeover_entry: controller; CIU and status << 8 */
+	struct weft_items errors; /* bytes: entries of the error log, the oldest first */
 	struct weft_items behavior; /* bytes: Host Behavior Support */
 	uint64_t resv_count;
 	struct weft_items
@@ -93,7 +93,7 @@ void weft_target_freeze(struct weft_target *t, uint32_t limit_ms,
 void weft_target_thaw(struct weft_target *t);
 
 /* What is frozen; descriptors in it stay the target's. */
-int weft_target_hand_over(struct weft_target *t, struct weft_target_state *state);
+int weft_target_export(struct weft_target *t, struct weft_target_state *state);
 /* Frees what it points to; closes nothing. */
 void weft_target_state_free(struct weft_target_state *state);
 
@@ -101,7 +101,7 @@ void weft_target_state_free(struct weft_target_state *state);
 void weft_target_start_frozen(struct weft_target *t);
 /* Into a target that was started so and has the same subsystems. Descriptors and bytes of @state
  * are the target's from now on. -EINVAL: it makes no sense, @err says what. */
-void weft_target_inherit(struct weft_target *t, struct weft_target_state *state,
-			 void (*done)(void *arg, int rc, const struct weft_err *err), void *arg);
+void weft_target_import(struct weft_target *t, struct weft_target_state *state,
+			void (*done)(void *arg, int rc, const struct weft_err *err), void *arg);
 
 #endif

@@ -10,7 +10,7 @@
 /* --- out of one process ----------------------------------------------------------------------- */
 
 /* The oldest first. */
-static int copy_pages(struct weft_items *items, const struct tgt_resv_log *log)
+static int export_notification_log(struct weft_items *items, const struct tgt_resv_log *log)
 {
 	struct nvme_resv_notification_log *to = calloc(log->n + 1, sizeof(*to));
 
@@ -23,7 +23,7 @@ static int copy_pages(struct weft_items *items, const struct tgt_resv_log *log)
 }
 
 /* By nsid, up to the last that has one. */
-static int copy_masks(struct weft_items *items, const uint8_t masks[WEFT_NSID_MAX])
+static int export_notification_masks(struct weft_items *items, const uint8_t masks[WEFT_NSID_MAX])
 {
 	unsigned count = WEFT_NSID_MAX;
 
@@ -37,15 +37,15 @@ static int copy_masks(struct weft_items *items, const uint8_t masks[WEFT_NSID_MA
 	return 0;
 }
 
-int tgt_resv_tell_ctrl(struct weft_ctrl_state *state, const struct tgt_ctrl *ctrl)
+int tgt_resv_export_ctrl(struct weft_ctrl_state *state, const struct tgt_ctrl *ctrl)
 {
-	int rc = copy_pages(&state->resv_pages, &ctrl->resv_log);
+	int rc = export_notification_log(&state->resv_pages, &ctrl->resv_log);
 
 	state->resv_count = ctrl->resv_log.count;
-	return rc < 0 ? rc : copy_masks(&state->resv_masks, ctrl->resv_mask);
+	return rc < 0 ? rc : export_notification_masks(&state->resv_masks, ctrl->resv_mask);
 }
 
-void tgt_resv_free_ctrl(struct weft_ctrl_state *state)
+void tgt_resv_free_ctrl_state(struct weft_ctrl_state *state)
 {
 	free(state->resv_pages.at);
 	free(state->resv_masks.at);
@@ -53,7 +53,7 @@ void tgt_resv_free_ctrl(struct weft_ctrl_state *state)
 
 /* --- into the next ---------------------------------------------------------------------------- */
 
-int tgt_resv_take_ctrl(const struct weft_ctrl_state *state, struct tgt_ctrl *ctrl)
+int tgt_resv_import_ctrl(const struct weft_ctrl_state *state, struct tgt_ctrl *ctrl)
 {
 	struct tgt_resv_log *log = &ctrl->resv_log;
 	unsigned n = state->resv_pages.count / (unsigned)sizeof(log->pages[0]);

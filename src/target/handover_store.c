@@ -16,7 +16,7 @@ enum { GROUP_BYTES = WEFT_ANA_GROUP_MAX / 8 };
 
 /* --- out of one process ----------------------------------------------------------------------- */
 
-static int tell_cluster(struct weft_subsys_state *state, const struct weft_subsys *s)
+static int export_cluster(struct weft_subsys_state *state, const struct weft_subsys *s)
 {
 	const bool *elsewhere = s->ana.rules->elsewhere;
 	uint8_t *bits = calloc(1, GROUP_BYTES);
@@ -30,15 +30,15 @@ static int tell_cluster(struct weft_subsys_state *state, const struct weft_subsy
 	return 0;
 }
 
-int tgt_store_tell(struct weft_subsys_state *state, const struct weft_subsys *s)
+int tgt_store_export(struct weft_subsys_state *state, const struct weft_subsys *s)
 {
-	int rc = tell_cluster(state, s);
+	int rc = export_cluster(state, s);
 
 	state->store.fd = -1;
 	return rc < 0 || !s->store ? rc : weft_store_hand_over(s->store, &state->store);
 }
 
-void tgt_store_free(struct weft_subsys_state *state)
+void tgt_store_free_state(struct weft_subsys_state *state)
 {
 	free(state->elsewhere.at);
 	weft_store_state_free(&state->store);
@@ -46,8 +46,8 @@ void tgt_store_free(struct weft_subsys_state *state)
 
 /* --- into the next ---------------------------------------------------------------------------- */
 
-static int take_cluster(const struct weft_subsys_state *state, struct weft_subsys *s,
-			struct weft_err *err)
+static int import_cluster(const struct weft_subsys_state *state, struct weft_subsys *s,
+			  struct weft_err *err)
 {
 	const uint8_t *bits = state->elsewhere.at;
 
@@ -62,7 +62,7 @@ static int take_cluster(const struct weft_subsys_state *state, struct weft_subsy
 }
 
 /* Hosts were told of all that is in the store, so there is nothing to tell. */
-static int load_reservations(struct weft_subsys *s, struct weft_err *err)
+static int import_reservations(struct weft_subsys *s, struct weft_err *err)
 {
 	int rc = 0;
 
@@ -77,14 +77,14 @@ static int load_reservations(struct weft_subsys *s, struct weft_err *err)
 	return rc;
 }
 
-int tgt_store_take(struct weft_subsys_state *state, struct weft_subsys *s, struct weft_err *err)
+int tgt_store_import(struct weft_subsys_state *state, struct weft_subsys *s, struct weft_err *err)
 {
-	int rc = take_cluster(state, s, err);
+	int rc = import_cluster(state, s, err);
 
 	if (rc < 0 || !s->store)
 		return rc;
 	rc = weft_store_inherit(s->store, &state->store, err);
 	if (rc == 0 && s->cluster)
-		tgt_cluster_ports_known(s->cluster);
-	return rc < 0 ? rc : load_reservations(s, err);
+		tgt_cluster_ports_mark_seen(s->cluster);
+	return rc < 0 ? rc : import_reservations(s, err);
 }

@@ -13,12 +13,12 @@
 #include "target/cluster/cluster.h"
 #include "target/resv/resv.h"
 
-static const char *moves(const struct weft_subsys *s)
+static const char *subsys_busy_reason(const struct weft_subsys *s)
 {
 	if (weft_store_is_lost(s->store))
 		return "it is not a member of its cluster any more, and serves nothing of a "
 		       "subsystem: stop it, and start it again";
-	if (s->changes)
+	if (s->resv_changes)
 		return "a reservation is being changed, and not all members of the cluster have "
 		       "taken that in";
 	if (!tgt_cluster_is_idle(s))
@@ -26,40 +26,40 @@ static const char *moves(const struct weft_subsys *s)
 		       "controller of another member is being reset";
 	if (!tgt_ana_is_idle(s))
 		return "the state of a group of namespaces is being changed";
-	if (!s->target->held)
+	if (!s->target->store_frozen)
 		return NULL;
 	if (!tgt_resv_is_idle(s))
 		return "a reservation cannot be read, or ends commands that storage has";
 	return weft_store_is_still(s->store) ? NULL : "its state file does not answer";
 }
 
-const char *tgt_hold_moves(struct weft_target *t)
+const char *tgt_store_busy_reason(struct weft_target *t)
 {
 	struct weft_subsys *s;
 	const char *what = NULL;
 
 	weft_list_for_each(s, &t->subsystems, link)
 		if (!what)
-			what = moves(s);
+			what = subsys_busy_reason(s);
 	return what;
 }
 
-void tgt_hold(struct weft_target *t)
+void tgt_freeze_store(struct weft_target *t)
 {
 	struct weft_subsys *s;
 
-	t->held = true;
+	t->store_frozen = true;
 	weft_list_for_each(s, &t->subsystems, link)
 		weft_store_freeze(s->store);
 }
 
-void tgt_unhold(struct weft_target *t)
+void tgt_thaw_store(struct weft_target *t)
 {
 	struct weft_subsys *s;
 
-	t->held = false;
+	t->store_frozen = false;
 	weft_list_for_each(s, &t->subsystems, link) {
 		weft_store_thaw(s->store);
-		tgt_cluster_moved(s);
+		tgt_cluster_store_moved(s);
 	}
 }

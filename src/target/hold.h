@@ -7,8 +7,8 @@
 
 /* What keeps the target's state from being held or, once it is, from standing still; NULL:
  * nothing. */
-const char *tgt_hold_moves(struct weft_target *t);
-void tgt_hold(struct weft_target *t); /* nothing moves it */
-void tgt_unhold(struct weft_target *t);
+const char *tgt_store_busy_reason(struct weft_target *t);
+void tgt_freeze_store(struct weft_target *t); /* nothing moves it */
+void tgt_thaw_store(struct weft_target *t);
 
 #endif

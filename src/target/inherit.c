@@ -15,7 +15,7 @@
 #include "target/admin/admin.h"
 #include "target/handover_parts.h"
 
-struct inherit {
+struct import {
 	struct weft_target *target;
 	struct weft_target_state *state;
 	struct tgt_ctrl **ctrls; /* by their numbers in @state */
@@ -37,7 +37,7 @@ static void set_totals(struct tgt_stats *stats, const struct weft_totals_state *
 	atomic_store(&stats->media_errors, totals->media_errors);
 }
 
-static void take_ns_errors(struct weft_subsys *s, const struct weft_items *items)
+static void import_ns_errors(struct weft_subsys *s, const struct weft_items *items)
 {
 	const struct weft_ns_errors_state *from = items->at;
 
@@ -45,28 +45,28 @@ static void take_ns_errors(struct weft_subsys *s, const struct weft_items *items
 		struct tgt_ns *ns = tgt_ns_find(s, from[i].nsid);
 
 		if (ns)
-			tgt_ns_inherit_errors(ns,
-					      &(struct ns_errors){ from[i].reads, from[i].writes });
+			tgt_ns_import_errors(ns,
+					     &(struct ns_errors){ from[i].reads, from[i].writes });
 	}
 }
 
-static int take_subsystems(struct inherit *in)
+static int import_subsystems(struct import *in)
 {
 	struct weft_subsys_state *from = in->state->subsystems.at;
 	struct weft_subsys *s;
 	int rc = 0;
 
 	for (unsigned i = 0; i < in->state->subsystems.count && !rc; i++) {
-		s = tgt_subsys_named(in->target, from[i].nqn);
+		s = tgt_subsys_find_any(in->target, from[i].nqn);
 		if (!s)
 			return weft_fail(&in->err, -EINVAL, "there is no subsystem %s here",
 					 from[i].nqn);
 		s->cntlid_next = (uint16_t)from[i].cntlid;
 		set_totals(&s->stats[0], &from[i].totals);
-		take_ns_errors(s, &from[i].ns_errors);
-		rc = tgt_paths_take_subsys(&from[i], s, &in->err);
+		import_ns_errors(s, &from[i].ns_errors);
+		rc = tgt_paths_import_subsys(&from[i], s, &in->err);
 		if (!rc)
-			rc = tgt_store_take(&from[i], s, &in->err);
+			rc = tgt_store_import(&from[i], s, &in->err);
 	}
 	return rc;
 }
@@ -86,7 +86,7 @@ static uint32_t events_of(const struct weft_items *items)
 	return events;
 }
 
-static void take_features(struct tgt_ctrl *ctrl, const struct weft_ctrl_state *from)
+static void import_features(struct tgt_ctrl *ctrl, const struct weft_ctrl_state *from)
 {
 	const struct weft_feature_state *features = from->features.at;
 
@@ -101,7 +101,7 @@ static void take_features(struct tgt_ctrl *ctrl, const struct weft_ctrl_state *f
 	ctrl->timestamp_by_host = from->timestamp_by_host;
 }
 
-static void take_events(struct tgt_ctrl *ctrl, const struct weft_ctrl_state *from)
+static void import_events(struct tgt_ctrl *ctrl, const struct weft_ctrl_state *from)
 {
 	ctrl->events_pending = events_of(&from->pending);
 	ctrl->events_masked = events_of(&from->masked);
@@ -109,7 +109,7 @@ static void take_events(struct tgt_ctrl *ctrl, const struct weft_ctrl_state *fro
 	memcpy(ctrl->changed_ns, from->changed.at, ctrl->nchanged * sizeof(ctrl->changed_ns[0]));
 }
 
-static void take_errors(struct tgt_ctrl *ctrl, const struct weft_ctrl_state *from)
+static void import_error_log(struct tgt_ctrl *ctrl, const struct weft_ctrl_state *from)
 {
 	uint64_t n = from->errors.count / sizeof(ctrl->errors[0]);
 
@@ -120,15 +120,15 @@ static void take_errors(struct tgt_ctrl *ctrl, const struct weft_ctrl_state *fro
 	ctrl->nerrors = from->nerrors;
 }
 
-static void take_clock(struct tgt_ctrl *ctrl, const struct weft_ctrl_state *from)
+static void import_keepalive(struct tgt_ctrl *ctrl, const struct weft_ctrl_state *from)
 {
-	tgt_ctrl_keepalive(ctrl, from->kato_ms);
+	tgt_ctrl_set_kato(ctrl, from->kato_ms);
 	weft_timer_stop(ctrl->subsys->target->home, &ctrl->ka_timer); /* thawing starts it */
 	ctrl->ka_left_ms = from->kato_left_ms;
 	atomic_store(&ctrl->traffic, from->traffic);
 }
 
-static bool ctrl_makes_sense(const struct weft_target *t, const struct weft_ctrl_state *from)
+static bool ctrl_state_is_valid(const struct weft_target *t, const struct weft_ctrl_state *from)
 {
 	return from->cntlid && from->cntlid <= NVME_CNTLID_MAX && from->io_queues &&
 	       from->io_queues <= t->io_queues_max && from->changed.count <= TGT_CHANGED_NS_MAX &&
@@ -136,17 +136,17 @@ static bool ctrl_makes_sense(const struct weft_target *t, const struct weft_ctrl
 	       from->errors.count / sizeof(struct nvme_error_log_page) <= from->nerrors;
 }
 
-static int take_ctrl(struct inherit *in, unsigned i)
+static int import_ctrl(struct import *in, unsigned i)
 {
 	const struct weft_ctrl_state *from = (struct weft_ctrl_state *)in->state->ctrls.at + i;
-	struct weft_subsys *s = tgt_subsys_named(in->target, from->nqn);
+	struct weft_subsys *s = tgt_subsys_find_any(in->target, from->nqn);
 	struct tgt_ctrl *ctrl;
 
-	if (!s || !ctrl_makes_sense(in->target, from))
+	if (!s || !ctrl_state_is_valid(in->target, from))
 		return weft_fail(&in->err, -EINVAL,
 				 "%s: controller %u cannot be one of this target", from->nqn,
 				 from->cntlid);
-	ctrl = tgt_ctrl_inherit(s, (uint16_t)from->cntlid);
+	ctrl = tgt_ctrl_adopt(s, (uint16_t)from->cntlid);
 	if (!ctrl)
 		return weft_fail(&in->err, -EINVAL, "%s: controller %u is there twice", from->nqn,
 				 from->cntlid);
@@ -157,21 +157,21 @@ static int take_ctrl(struct inherit *in, unsigned i)
 	ctrl->cc = from->cc;
 	ctrl->csts = from->csts;
 	ctrl->io_queues = from->io_queues;
-	take_features(ctrl, from);
-	take_events(ctrl, from);
-	take_errors(ctrl, from);
-	take_clock(ctrl, from);
+	import_features(ctrl, from);
+	import_events(ctrl, from);
+	import_error_log(ctrl, from);
+	import_keepalive(ctrl, from);
 	in->ctrls[i] = ctrl;
-	if (tgt_paths_take_ctrl(from, ctrl) < 0)
+	if (tgt_paths_import_ctrl(from, ctrl) < 0)
 		return weft_fail(&in->err, -EINVAL, "%s: controller %u: its paths", from->nqn,
 				 from->cntlid);
-	if (tgt_resv_take_ctrl(from, ctrl) < 0)
+	if (tgt_resv_import_ctrl(from, ctrl) < 0)
 		return weft_fail(&in->err, -EINVAL, "%s: controller %u: its notifications",
 				 from->nqn, from->cntlid);
 	return 0;
 }
 
-static int take_ctrls(struct inherit *in)
+static int import_ctrls(struct import *in)
 {
 	int rc = 0;
 
@@ -179,13 +179,13 @@ static int take_ctrls(struct inherit *in)
 	if (!in->ctrls)
 		return -ENOMEM;
 	for (unsigned i = 0; i < in->state->ctrls.count && !rc; i++)
-		rc = take_ctrl(in, i);
+		rc = import_ctrl(in, i);
 	return rc;
 }
 
 /* --- listeners -------------------------------------------------------------------------------- */
 
-static int take_listeners(struct inherit *in)
+static int import_listeners(struct import *in)
 {
 	struct weft_listener_state *from = in->state->listeners.at;
 	struct weft_uri uri;
@@ -195,16 +195,16 @@ static int take_listeners(struct inherit *in)
 		rc = weft_uri_parse(from[i].uri, &uri, &in->err);
 		uri.portid = (uint16_t)from[i].portid;
 		if (!rc)
-			rc = tgt_listener_inherit(in->target, &uri, take_fd(&from[i].fd), &in->err);
+			rc = tgt_listener_adopt(in->target, &uri, take_fd(&from[i].fd), &in->err);
 	}
 	return rc;
 }
 
 /* --- queues ----------------------------------------------------------------------------------- */
 
-struct arrival {
+struct adoption {
 	struct weft_msg msg;
-	struct inherit *in;
+	struct import *in;
 	struct weft_poll_group *group;
 	struct tgt_queue *queue; /* NULL: before Connect */
 	struct weft_qpair_state *state;
@@ -212,39 +212,39 @@ struct arrival {
 	int rc;
 };
 
-static void one_is_here(struct inherit *in, int rc);
+static void import_part_done(struct import *in, int rc);
 
 /* The controller is where its admin queue leads. */
-static void arrived(struct weft_msg *msg)
+static void adopt_done_on_control(struct weft_msg *msg)
 {
-	struct arrival *arrival = container_of(msg, struct arrival, msg);
-	struct tgt_queue *queue = arrival->queue;
-	struct inherit *in = arrival->in;
-	int rc = arrival->rc;
+	struct adoption *adoption = container_of(msg, struct adoption, msg);
+	struct tgt_queue *queue = adoption->queue;
+	struct import *in = adoption->in;
+	int rc = adoption->rc;
 
 	if (!rc && queue) {
-		queue->qp = arrival->qp;
+		queue->qp = adoption->qp;
 		if (!queue->qid) {
 			queue->ctrl->trtype = queue->qp->transport->trtype;
 			queue->ctrl->peer = queue->qp->peer;
 			queue->ctrl->local = queue->qp->local;
 		}
 	}
-	free(arrival);
-	one_is_here(in, rc);
+	free(adoption);
+	import_part_done(in, rc);
 }
 
-static void adopt_here(struct weft_msg *msg)
+static void adopt_on_reactor(struct weft_msg *msg)
 {
-	struct arrival *arrival = container_of(msg, struct arrival, msg);
+	struct adoption *adoption = container_of(msg, struct adoption, msg);
 
-	arrival->rc = weft_tcp_import(arrival->group, arrival->state, &tgt_qpair_ops,
-				      arrival->queue, &arrival->qp);
-	arrival->msg.fn = arrived;
-	weft_reactor_post(arrival->group->home, &arrival->msg);
+	adoption->rc = weft_tcp_import(adoption->group, adoption->state, &tgt_qpair_ops,
+				       adoption->queue, &adoption->qp);
+	adoption->msg.fn = adopt_done_on_control;
+	weft_reactor_post(adoption->group->home, &adoption->msg);
 }
 
-static bool qid_taken(const struct tgt_ctrl *ctrl, uint32_t qid)
+static bool qid_is_imported(const struct tgt_ctrl *ctrl, uint32_t qid)
 {
 	struct tgt_queue *queue;
 
@@ -255,7 +255,7 @@ static bool qid_taken(const struct tgt_ctrl *ctrl, uint32_t qid)
 }
 
 /* A connection before Connect has no queue, and no controller. */
-static bool queue_makes_sense(const struct inherit *in, const struct weft_queue_state *from)
+static bool queue_state_is_valid(const struct import *in, const struct weft_queue_state *from)
 {
 	const struct weft_qpair_state *qp = &from->qpair;
 	const struct tgt_ctrl *ctrl;
@@ -266,10 +266,10 @@ static bool queue_makes_sense(const struct inherit *in, const struct weft_queue_
 		return !qp->sqsize;
 	ctrl = in->ctrls[from->ctrl - 1];
 	return qp->sqsize >= 2 && qp->sqsize <= in->target->depth_max &&
-	       qp->sqid <= ctrl->io_queues && !qid_taken(ctrl, qp->sqid);
+	       qp->sqid <= ctrl->io_queues && !qid_is_imported(ctrl, qp->sqid);
 }
 
-static struct tgt_queue *queue_new(struct inherit *in, const struct weft_queue_state *from)
+static struct tgt_queue *import_queue_new(struct import *in, const struct weft_queue_state *from)
 {
 	struct tgt_queue *queue = calloc(1, sizeof(*queue));
 
@@ -279,44 +279,44 @@ static struct tgt_queue *queue_new(struct inherit *in, const struct weft_queue_s
 	queue->qid = (uint16_t)from->qpair.sqid;
 	queue->depth = from->qpair.sqsize;
 	set_totals(&queue->stats, &from->totals);
-	weft_list_init(&queue->changes);
-	weft_list_init(&queue->overs);
+	weft_list_init(&queue->resv_changes);
+	weft_list_init(&queue->drain_waits);
 	weft_list_push(&queue->ctrl->queues, &queue->link);
 	if (!queue->qid)
 		queue->ctrl->admin = queue;
 	return queue;
 }
 
-static int take_queue(struct inherit *in, struct weft_queue_state *from)
+static int import_queue(struct import *in, struct weft_queue_state *from)
 {
-	struct arrival *arrival;
+	struct adoption *adoption;
 
-	if (!queue_makes_sense(in, from))
+	if (!queue_state_is_valid(in, from))
 		return weft_fail(&in->err, -EINVAL, "a connection cannot be one of this target");
-	arrival = calloc(1, sizeof(*arrival));
-	if (!arrival)
+	adoption = calloc(1, sizeof(*adoption));
+	if (!adoption)
 		return -ENOMEM;
-	arrival->in = in;
-	arrival->state = &from->qpair;
-	arrival->group = tgt_place(in->target);
-	arrival->queue = from->ctrl ? queue_new(in, from) : NULL;
-	if (!arrival->group || (from->ctrl && !arrival->queue)) {
-		free(arrival);
+	adoption->in = in;
+	adoption->state = &from->qpair;
+	adoption->group = tgt_assign_poll_group(in->target);
+	adoption->queue = from->ctrl ? import_queue_new(in, from) : NULL;
+	if (!adoption->group || (from->ctrl && !adoption->queue)) {
+		free(adoption);
 		return weft_fail(&in->err, -ENOSPC, "more connections than max_queues allows");
 	}
 	in->pending++;
-	arrival->msg.fn = adopt_here;
-	weft_reactor_post(arrival->group->reactor, &arrival->msg);
+	adoption->msg.fn = adopt_on_reactor;
+	weft_reactor_post(adoption->group->reactor, &adoption->msg);
 	return 0;
 }
 
-static int take_queues(struct inherit *in)
+static int import_queues(struct import *in)
 {
 	struct weft_queue_state *from = in->state->queues.at;
 	int rc = 0;
 
 	for (unsigned i = 0; i < in->state->queues.count && !rc; i++)
-		rc = take_queue(in, &from[i]);
+		rc = import_queue(in, &from[i]);
 	for (unsigned i = 0; i < in->state->ctrls.count && !rc; i++)
 		if (!in->ctrls[i]->admin)
 			rc = weft_fail(&in->err, -EINVAL, "%s: controller %u has no admin queue",
@@ -326,18 +326,18 @@ static int take_queues(struct inherit *in)
 
 /* --- the whole -------------------------------------------------------------------------------- */
 
-static void let_in(struct tgt_queue *queue)
+static void admit_queue(struct tgt_queue *queue)
 {
 	struct weft_qpair *qp = queue->qp;
 
 	if (!queue->ctrl->subsys->discovery)
-		weft_qpair_admit(qp, tgt_flow_bufs(queue->ctrl, qp->group),
-				 &tgt_share_bulk(queue->ctrl, qp->group)->rx_quota);
+		weft_qpair_admit(qp, tgt_flow_buf_queues(queue->ctrl, qp->group),
+				 &tgt_tenant_local(queue->ctrl, qp->group)->rx_quota);
 }
 
 /* All are here, and with their admin queues where they come from. Connections stand still: home may
  * say what they have on their reactors, and nothing looks for its line before they are thawed. */
-static int give_share(struct tgt_ctrl *ctrl)
+static int ctrl_join_tenant(struct tgt_ctrl *ctrl)
 {
 	struct tgt_queue *queue;
 	int rc = tgt_flow_join(ctrl);
@@ -345,22 +345,22 @@ static int give_share(struct tgt_ctrl *ctrl)
 	if (rc < 0)
 		return rc;
 	weft_list_for_each(queue, &ctrl->queues, link) {
-		tgt_queue_count(queue);
-		let_in(queue);
+		tgt_admission_add_queue(queue);
+		admit_queue(queue);
 	}
 	return 0;
 }
 
-static int give_shares(struct inherit *in)
+static int ctrls_join_tenants(struct import *in)
 {
 	int rc = 0;
 
 	for (unsigned i = 0; i < in->state->ctrls.count && !rc; i++)
-		rc = give_share(in->ctrls[i]);
+		rc = ctrl_join_tenant(in->ctrls[i]);
 	return rc < 0 ? weft_fail(&in->err, rc, "out of memory") : 0;
 }
 
-static void one_is_here(struct inherit *in, int rc)
+static void import_part_done(struct import *in, int rc)
 {
 	if (rc < 0 && !in->rc)
 		in->rc = weft_fail(&in->err, rc, "a connection could not be taken: %s",
@@ -368,36 +368,34 @@ static void one_is_here(struct inherit *in, int rc)
 	if (--in->pending)
 		return;
 	if (!in->rc)
-		in->rc = give_shares(in);
+		in->rc = ctrls_join_tenants(in);
 	in->done(in->arg, in->rc, &in->err);
 	free(in->ctrls);
 	free(in);
 }
 
-static int take_all(struct inherit *in)
+static int import_all(struct import *in)
 {
-	int rc = take_subsystems(in);
+	int rc = import_subsystems(in);
 
 	if (!rc)
-		rc = take_ctrls(in);
+		rc = import_ctrls(in);
 	if (!rc)
-		rc = take_listeners(in);
-	return rc < 0 ? rc : take_queues(in);
+		rc = import_listeners(in);
+	return rc < 0 ? rc : import_queues(in);
 }
 
-void weft_target_inherit(struct weft_target *t, struct weft_target_state *state,
-			 void (*done)(void *arg, int rc, const struct weft_err *err), void *arg)
+void weft_target_import(struct weft_target *t, struct weft_target_state *state,
+			void (*done)(void *arg, int rc, const struct weft_err *err), void *arg)
 {
-	struct inherit *in = calloc(1, sizeof(*in));
+	struct import *in = calloc(1, sizeof(*in));
 
 	assert(t->frozen);
 	if (!in) {
 		done(arg, -ENOMEM, &(struct weft_err){ "out of memory" });
 		return;
 	}
-	*in = (struct inherit){
-		.target = t, .state = state, .done = done, .arg = arg, .pending = 1
-	};
+	*in = (struct import){ .target = t, .state = state, .done = done, .arg = arg, .pending = 1 };
 	t->genctr = state->genctr;
-	one_is_here(in, take_all(in));
+	import_part_done(in, import_all(in));
 }

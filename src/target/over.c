@@ -14,7 +14,7 @@
 #include "target/internal.h"
 
 /* With the first queue that it waits for. False: there is none. */
-static bool wait_with_some(struct tgt_over *over)
+static bool attach_to_draining_queue(struct tgt_drain_wait *over)
 {
 	struct tgt_ctrl *ctrl;
 	struct tgt_queue *queue;
@@ -22,53 +22,53 @@ static bool wait_with_some(struct tgt_over *over)
 	weft_list_for_each(ctrl, &over->subsys->ctrls, link)
 		weft_list_for_each(queue, &ctrl->queues, link)
 			if (over->awaits(over, queue)) {
-				weft_list_push(&queue->overs, &over->of_queue);
+				weft_list_push(&queue->drain_waits, &over->queue_link);
 				return true;
 			}
 	return false;
 }
 
-static void end(struct tgt_over *over, bool all)
+static void drain_wait_finish(struct tgt_drain_wait *over, bool all)
 {
-	tgt_over_cancel(over);
+	tgt_drain_wait_cancel(over);
 	over->done(over, all);
 }
 
-static void expired(struct weft_timer *timer)
+static void drain_wait_expired(struct weft_timer *timer)
 {
-	end(container_of(timer, struct tgt_over, timer), false);
+	drain_wait_finish(container_of(timer, struct tgt_drain_wait, timer), false);
 }
 
-void tgt_over_wait(struct tgt_over *over, unsigned limit_ms)
+void tgt_drain_wait_start(struct tgt_drain_wait *over, unsigned limit_ms)
 {
 	struct weft_target *t = over->subsys->target;
 
-	if (!wait_with_some(over)) {
+	if (!attach_to_draining_queue(over)) {
 		over->done(over, true);
 		return;
 	}
-	weft_list_push(&t->overs, &over->link);
-	over->timer.fn = expired;
+	weft_list_push(&t->drain_waits, &over->link);
+	over->timer.fn = drain_wait_expired;
 	if (limit_ms)
 		weft_timer_set(t->home, &over->timer, limit_ms);
 }
 
 /* One at a time: done() may begin another wait, or end one. */
-void tgt_over_look(struct tgt_queue *gone)
+void tgt_drain_wait_queue_gone(struct tgt_queue *gone)
 {
 	struct weft_list *link;
 
-	while ((link = weft_list_pop(&gone->overs))) {
-		struct tgt_over *over = container_of(link, struct tgt_over, of_queue);
+	while ((link = weft_list_pop(&gone->drain_waits))) {
+		struct tgt_drain_wait *over = container_of(link, struct tgt_drain_wait, queue_link);
 
-		if (!wait_with_some(over))
-			end(over, true);
+		if (!attach_to_draining_queue(over))
+			drain_wait_finish(over, true);
 	}
 }
 
-void tgt_over_cancel(struct tgt_over *over)
+void tgt_drain_wait_cancel(struct tgt_drain_wait *over)
 {
 	weft_list_remove(&over->link);
-	weft_list_remove(&over->of_queue);
+	weft_list_remove(&over->queue_link);
 	weft_timer_stop(over->subsys->target->home, &over->timer);
 }

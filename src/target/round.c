@@ -7,69 +7,71 @@
 
 #include "target/internal.h"
 
-struct tgt_round *tgt_round_new(struct weft_target *t)
+struct tgt_barrier *tgt_barrier_new(struct weft_target *t)
 {
-	struct tgt_round *round = calloc(1, sizeof(*round) + t->ngroups * sizeof(round->legs[0]));
+	struct tgt_barrier *barrier =
+		calloc(1, sizeof(*barrier) + t->npoll_groups * sizeof(barrier->reactor_msgs[0]));
 
-	if (!round)
+	if (!barrier)
 		return NULL;
-	round->target = t;
-	for (unsigned i = 0; i < t->ngroups; i++) {
-		round->legs[i].round = round;
-		round->legs[i].group = t->groups[i];
+	barrier->target = t;
+	for (unsigned i = 0; i < t->npoll_groups; i++) {
+		barrier->reactor_msgs[i].barrier = barrier;
+		barrier->reactor_msgs[i].group = t->poll_groups[i];
 	}
-	return round;
+	return barrier;
 }
 
-static void visit(struct weft_msg *msg)
+static void barrier_run_on_reactor(struct weft_msg *msg)
 {
-	struct tgt_leg *leg = container_of(msg, struct tgt_leg, msg);
+	struct tgt_barrier_msg *bmsg = container_of(msg, struct tgt_barrier_msg, msg);
 
-	leg->round->visit(leg->round, leg->group);
+	bmsg->barrier->on_reactor(bmsg->barrier, bmsg->group);
 }
 
-static void answered(struct weft_msg *msg)
+static void barrier_arrived(struct weft_msg *msg)
 {
-	struct tgt_round *round = container_of(msg, struct tgt_leg, msg)->round;
+	struct tgt_barrier *barrier = container_of(msg, struct tgt_barrier_msg, msg)->barrier;
 
-	if (!--round->pending)
-		round->done(round);
+	if (!--barrier->pending)
+		barrier->done(barrier);
 }
 
-void tgt_round_again(struct tgt_round *round, struct weft_poll_group *group)
+void tgt_barrier_requeue(struct tgt_barrier *barrier, struct weft_poll_group *group)
 {
-	weft_reactor_post(group->reactor, &round->legs[group->index].msg);
+	weft_reactor_post(group->reactor, &barrier->reactor_msgs[group->index].msg);
 }
 
-void tgt_round_start(struct tgt_round *round)
+void tgt_barrier_start(struct tgt_barrier *barrier)
 {
-	assert(!round->pending);
-	round->pending = round->target->ngroups;
-	for (unsigned i = 0; i < round->target->ngroups; i++) {
-		round->legs[i].msg.fn = visit;
-		weft_reactor_post(round->target->groups[i]->reactor, &round->legs[i].msg);
+	assert(!barrier->pending);
+	barrier->pending = barrier->target->npoll_groups;
+	for (unsigned i = 0; i < barrier->target->npoll_groups; i++) {
+		barrier->reactor_msgs[i].msg.fn = barrier_run_on_reactor;
+		weft_reactor_post(barrier->target->poll_groups[i]->reactor,
+				  &barrier->reactor_msgs[i].msg);
 	}
 }
 
-void tgt_round_answer(struct tgt_round *round, struct weft_poll_group *group)
+void tgt_barrier_arrive(struct tgt_barrier *barrier, struct weft_poll_group *group)
 {
-	struct weft_msg *msg = &round->legs[group->index].msg;
+	struct weft_msg *msg = &barrier->reactor_msgs[group->index].msg;
 
-	msg->fn = answered;
-	weft_reactor_post(round->target->home, msg);
+	msg->fn = barrier_arrived;
+	weft_reactor_post(barrier->target->home, msg);
 }
 
-static void free_old(struct tgt_round *round)
+static void free_after_barrier_done(struct tgt_barrier *barrier)
 {
-	free(round->arg);
-	free(round);
+	free(barrier->arg);
+	free(barrier);
 }
 
-void tgt_free_later(struct weft_target *t, struct tgt_round *round, void *old)
+void tgt_free_after_barrier(struct weft_target *t, struct tgt_barrier *barrier, void *old)
 {
-	assert(round->target == t);
-	round->arg = old;
-	round->visit = tgt_round_answer;
-	round->done = free_old;
-	tgt_round_start(round);
+	assert(barrier->target == t);
+	barrier->arg = old;
+	barrier->on_reactor = tgt_barrier_arrive;
+	barrier->done = free_after_barrier_done;
+	tgt_barrier_start(barrier);
 }

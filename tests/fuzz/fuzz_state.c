@@ -95,7 +95,7 @@ static void run_all(const struct resv_state *st)
 	if (view)
 		tgt_resv_view_allows(view, st->regs[0].host, nvme_cmd_write);
 	free(view);
-	if (!st->nregs || !resv_has_room(st))
+	if (!st->nregs || !resv_has_notice_room(st))
 		return;
 	for (unsigned i = 0; i < 3 * 3 * 2; i++) {
 		struct resv_request rq = { .kind = i % 3,
@@ -106,7 +106,7 @@ static void run_all(const struct resv_state *st)
 
 		now = *st;
 		memcpy(rq.host, st->regs[0].host, sizeof(rq.host));
-		resv_run(&now, &rq, &changed);
+		resv_execute(&now, &rq, &changed);
 		must(now.nregs <= RESV_REGS_MAX && now.nnotices <= RESV_NOTICES_MAX);
 	}
 }
@@ -141,7 +141,7 @@ static void try_owners(const uint8_t *data, size_t size)
 	if (owners_decode(&o, data, size) < 0)
 		return;
 	before = o;
-	owners_step(&o, &view, nothing_left, NULL, &waits);
+	owners_advance(&o, &view, nothing_left, NULL, &waits);
 	for (unsigned i = 0; i < WEFT_ANA_GROUP_MAX; i++)
 		must(before.owner[i] != 3 || o.owner[i] == 3); /* it lives */
 	owners_elsewhere(&o, view.self, elsewhere);
@@ -162,13 +162,13 @@ static void try_ports(const uint8_t *data, size_t size)
 
 static void try_reset(const uint8_t *data, size_t size)
 {
-	uint8_t bytes[RESET_RECORD];
-	struct reset reset, back;
+	uint8_t bytes[REMOTE_CCR_RECORD];
+	struct remote_ccr_record reset, back;
 
-	if (reset_decode(&reset, data, size) < 0)
+	if (remote_ccr_decode(&reset, data, size) < 0)
 		return;
-	reset_encode(&reset, bytes);
-	must(reset_decode(&back, bytes, sizeof(bytes)) == 0 && back.cirn == reset.cirn);
+	remote_ccr_encode(&reset, bytes);
+	must(remote_ccr_decode(&back, bytes, sizeof(bytes)) == 0 && back.cirn == reset.cirn);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

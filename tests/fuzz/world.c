@@ -312,13 +312,13 @@ static void look_admission(void *arg, const struct weft_admission_info *info)
 	must(info->discovery <= info->taken && info->taken <= info->max);
 }
 
-static void look_ns(void *arg, const struct weft_ns_info *info)
+static void look_ns(void *arg, const struct weft_target_ns_info *info)
 {
 	must(info->nsid && info->size % info->block == 0 && info->used <= info->size);
 	must(strlen(info->uuid) == 36 && strlen(info->nguid) == 32);
 }
 
-static void look_ctrl(void *arg, const struct weft_ctrl_info *info)
+static void look_ctrl(void *arg, const struct weft_target_ctrl_info *info)
 {
 	unsigned *count = arg;
 
@@ -538,13 +538,13 @@ static void take_over(void)
 {
 	taking = INHERITING;
 	feed_all(); /* they are the old target's */
-	must(!weft_target_hand_over(target, &state));
+	must(!weft_target_export(target, &state));
 	old = target;
 	build_heir();
 	takeover_move(&state);
 	free(state.listeners.at);
 	state.listeners = (struct weft_items){ 0 }; /* the heir has one */
-	weft_target_inherit(target, &state, inherited, NULL);
+	weft_target_import(target, &state, inherited, NULL);
 }
 
 static void frozen(void *arg, int rc, const struct weft_err *err)
@@ -781,7 +781,7 @@ static void check_ns(const struct plan *plan)
 
 	if (!ns)
 		return;
-	must(tgt_fence_idle(ns));
+	must(tgt_ns_quiesce_idle(ns));
 	for (unsigned i = 0; i < WORLD_GROUPS; i++)
 		must(weft_list_empty(&ns->local[i].waiting) && !ns->local[i].round);
 }
@@ -805,9 +805,10 @@ static void check_pool(const struct weft_pool *pool)
 static void check_target(void)
 {
 	must(!target->nqueues && !count_ctrls());
-	must(!target->ndiscovery && !target->nyielding &&
+	must(!target->ndiscovery && !target->nevicting &&
 	     !weft_addr_counts_most(&target->anonymous));
-	must(weft_list_empty(&target->overs) && !target->parts && !target->frozen && !target->held);
+	must(weft_list_empty(&target->drain_waits) && !target->parts && !target->frozen &&
+	     !target->held);
 	for (unsigned i = 0; i < WORLD_GROUPS; i++)
 		check_group(target->groups[i]);
 	for (unsigned i = 0; i < POOLS; i++)

@@ -205,7 +205,7 @@ static void stop(struct process *p)
 	const struct sim_node *before = world_node;
 
 	world_node = &p->sim;
-	weft_target_stops(p->target);
+	weft_target_prepare_stop(p->target);
 	weft_target_stop(p->target, stopped, p);
 	world_node = before;
 }

@@ -124,8 +124,8 @@ static struct weft_ctrl_state sample_ctrl(void)
 	};
 
 	ctrl.features = ITEMS((struct weft_feature_state[]){ { 0, 1 }, { 255, UINT32_MAX } });
-	ctrl.ana = ITEMS((struct weft_paths_entry[]){ { 1, WEFT_ANA_CHANGE, 0 } });
-	ctrl.ccrs = ITEMS((struct weft_paths_entry[]){ { 3, 0x101, 0 } });
+	ctrl.ana = ITEMS((struct weft_takeover_entry[]){ { 1, WEFT_ANA_CHANGE, 0 } });
+	ctrl.ccrs = ITEMS((struct weft_takeover_entry[]){ { 3, 0x101, 0 } });
 	ctrl.pending = ITEMS((uint32_t[]){ 4, 0x70 });
 	ctrl.masked = items_of("", 0, sizeof(uint32_t));
 	ctrl.changed = ITEMS((uint32_t[]){ 1, 2, 1024 });
@@ -188,7 +188,8 @@ static struct weft_state sample_state(int fd)
 		(struct weft_ana_rule[]){ { 1024, WEFT_ANA_INACCESSIBLE, 3, "nqn.h" } });
 	subsystems[0].ns_errors = ITEMS(
 		(struct weft_ns_errors_state[]){ { 1, 2, 3 }, { 1024, 1ull << 60, 0 } });
-	subsystems[0].ana_changed = ITEMS((struct weft_paths_entry[]){ { 1024, 0, 1ull << 60 } });
+	subsystems[0].ana_changed = ITEMS(
+		(struct weft_takeover_entry[]){ { 1024, 0, 1ull << 60 } });
 	for (size_t i = 0; i < COUNT(subsystems); i++)
 		subsystems[i].store = sample_store(fd, i);
 	state.target.subsystems = ITEMS(subsystems);

@@ -88,7 +88,7 @@ static void ended_where_that_is_wanted(void **state)
 		case_turn();
 	assert_true(frozen.over);
 	assert_int_equal(frozen.rc, 0);
-	assert_int_equal(weft_target_hand_over(case_target(), &told), 0);
+	assert_int_equal(weft_target_export(case_target(), &told), 0);
 	assert_int_equal(told.queues.count, 0);
 	assert_int_equal(told.ctrls.count, 0);
 	assert_int_equal(told.listeners.count, 0);

@@ -390,7 +390,7 @@ static struct wire *open_named(unsigned i, struct wire **admin)
  * take turns all the same. Until then nobody has anything to do. */
 static void buffers_come_late(void **state)
 {
-	struct weft_reactor *reactor = turned_target->groups[0]->reactor;
+	struct weft_reactor *reactor = turned_target->poll_groups[0]->reactor;
 	struct weft_msg msg = { .fn = slow_answer };
 	struct wire *readers[2], *named[5], *admins[5];
 	size_t sum = 0;
@@ -472,7 +472,7 @@ static void let_one_go(void)
 	struct weft_msg msg = { .fn = slow_answer };
 
 	let_go = 1;
-	weft_reactor_post(turned_target->groups[0]->reactor, &msg);
+	weft_reactor_post(turned_target->poll_groups[0]->reactor, &msg);
 	bounded_turns(4);
 }
 
@@ -483,7 +483,7 @@ static void let_all_go(struct wire *wire)
 	for (unsigned turns = 0; wire->answered < wire->sent; turns++) {
 		assert_true(turns < TURNS_MAX);
 		let_go = nkept;
-		weft_reactor_post(turned_target->groups[0]->reactor, &msg);
+		weft_reactor_post(turned_target->poll_groups[0]->reactor, &msg);
 		bounded_turns(2);
 	}
 }
@@ -1006,19 +1006,19 @@ static void a_pair_waits_for_a_piece(void **state)
 
 static bool held;
 
-static void note_held(struct tgt_fence *fence)
+static void note_held(struct tgt_ns_quiesce *fence)
 {
 	held = true;
 }
 
-static void hold_passing(struct tgt_fence *fence)
+static void hold_passing(struct tgt_ns_quiesce *fence)
 {
 	held = false;
-	*fence = (struct tgt_fence){ .ns = tgt_ns_find(turned_subsys, PASSING),
-				     .hold = NS_HOLD_ALL,
-				     .reactor = turned_target->home,
-				     .got = note_held };
-	tgt_fence_acquire(fence, turned_target);
+	*fence = (struct tgt_ns_quiesce){ .ns = tgt_ns_find(turned_subsys, PASSING),
+					  .level = NS_QUIESCE_ALL,
+					  .reactor = turned_target->home,
+					  .quiesced = note_held };
+	tgt_ns_quiesce_begin(fence, turned_target);
 	for (unsigned turns = 0; !held; turns++) {
 		assert_true(turns < PIECE_TURNS);
 		bounded_turn();
@@ -1032,19 +1032,19 @@ static void hold_passing(struct tgt_fence *fence)
 /* While somebody has the namespace for itself, the command waits, and can be aborted. */
 static void a_hold_is_waited_for(void **state)
 {
-	struct tgt_fence fence;
+	struct tgt_ns_quiesce fence;
 
 	for_each_named(i, longs, name) {
 		begin_long(i);
 		hold_passing(&fence);
-		tgt_fence_release(fence.ns, turned_target);
+		tgt_ns_quiesce_end(fence.ns, turned_target);
 		bounded_turns(LOOKS);
 		assert_true(flood->answered < flood->sent);
 		hold_passing(&fence);
 		abort_it();
 		answered_within_pieces(flood);
 		assert_int_equal(status_of(flood), SC_GENERIC(ABORT_REQ));
-		tgt_fence_release(fence.ns, turned_target);
+		tgt_ns_quiesce_end(fence.ns, turned_target);
 		bounded_turns(LOOKS);
 		remove_it();
 		close_flooder();
@@ -1084,7 +1084,7 @@ static void begin_slow(size_t i)
 		send_some(more[q], slows[i].send, PASSING);
 	bounded_turns(FLOOD);
 	assert_int_equal(nkept, PIECES_EACH);
-	assert_false(weft_reactor_busy(turned_target->groups[0]->reactor));
+	assert_false(weft_reactor_busy(turned_target->poll_groups[0]->reactor));
 }
 
 static void end_slow(void)
@@ -1258,7 +1258,7 @@ static void an_abort_while_storage_works(void **state)
 	bounded_turns(10);
 	assert_true(flood->answered < flood->sent);
 	let_go = 1;
-	weft_reactor_post(turned_target->groups[0]->reactor, &msg);
+	weft_reactor_post(turned_target->poll_groups[0]->reactor, &msg);
 	answered_within_pieces(flood);
 	assert_int_equal(status_of(flood), SC_GENERIC(ABORT_REQ));
 	assert_int_equal(nkept, 0);

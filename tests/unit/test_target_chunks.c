@@ -26,7 +26,7 @@ enum {
 
 static struct weft_poll_group *group(void)
 {
-	return turned_target->groups[0];
+	return turned_target->poll_groups[0];
 }
 
 static unsigned chunks_in_use(void)

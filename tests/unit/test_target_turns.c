@@ -41,22 +41,22 @@ int __wrap_accept4(int fd, void *addr, void *len, int flags)
 	return got;
 }
 
-uint16_t __real_resv_run(void *st, const void *rq, bool *changed);
-uint16_t __wrap_resv_run(void *st, const void *rq, bool *changed);
-uint16_t __wrap_resv_run(void *st, const void *rq, bool *changed)
+uint16_t __real_resv_execute(void *st, const void *rq, bool *changed);
+uint16_t __wrap_resv_execute(void *st, const void *rq, bool *changed);
+uint16_t __wrap_resv_execute(void *st, const void *rq, bool *changed)
 {
 	rules_run++;
-	return __real_resv_run(st, rq, changed);
+	return __real_resv_execute(st, rq, changed);
 }
 
 static unsigned rounds, walked;
 
-void __real_tgt_round_start(void *round);
-void __wrap_tgt_round_start(void *round);
-void __wrap_tgt_round_start(void *round)
+void __real_tgt_barrier_start(void *round);
+void __wrap_tgt_barrier_start(void *round);
+void __wrap_tgt_barrier_start(void *round)
 {
 	rounds++;
-	__real_tgt_round_start(round);
+	__real_tgt_barrier_start(round);
 }
 
 void *__real_weft_qpair_iter_next(void *group, void *walk);
@@ -82,12 +82,12 @@ void __wrap_weft_store_commit(void *store, void *txn)
 		__real_weft_store_commit(store, txn);
 }
 
-unsigned __real_tgt_resv_tell(const void *telling, void *ctrl);
-unsigned __wrap_tgt_resv_tell(const void *telling, void *ctrl);
-unsigned __wrap_tgt_resv_tell(const void *telling, void *ctrl)
+unsigned __real_tgt_resv_dispatch_to_ctrl(const void *telling, void *ctrl);
+unsigned __wrap_tgt_resv_dispatch_to_ctrl(const void *telling, void *ctrl);
+unsigned __wrap_tgt_resv_dispatch_to_ctrl(const void *telling, void *ctrl)
 {
 	looked_at++;
-	return __real_tgt_resv_tell(telling, ctrl);
+	return __real_tgt_resv_dispatch_to_ctrl(telling, ctrl);
 }
 
 void __real_weft_addr_format(const void *addr, char *text, size_t size);
@@ -1007,7 +1007,7 @@ static void an_abort_waits_for_storage(void **state)
 		turned_later(STEP_MS);
 	assert_in_range(rounds, 4, ROUNDS_MAX);
 	assert_true(io->answered < io->sent);
-	weft_reactor_post(turned_target->groups[0]->reactor, &msg);
+	weft_reactor_post(turned_target->poll_groups[0]->reactor, &msg);
 	for (unsigned step = 0; io->answered < io->sent; step++) {
 		assert_true(step < STEPS);
 		turned_later(STEP_MS);
@@ -1025,7 +1025,7 @@ static void an_abort_waits_for_storage(void **state)
 /* Connections that go meanwhile are none that a walk comes to. */
 static void a_walk_steps_over(void **state)
 {
-	struct weft_poll_group *group = turned_target->groups[0];
+	struct weft_poll_group *group = turned_target->poll_groups[0];
 	unsigned before = atomic_load(&group->nqpairs);
 	struct wire *late[3];
 	struct weft_qpair_iter walk;

@@ -176,7 +176,7 @@ void turned_start(void)
 		turned_home();
 }
 
-static void count_ctrl(void *arg, const struct weft_ctrl_info *info)
+static void count_ctrl(void *arg, const struct weft_target_ctrl_info *info)
 {
 	++*(unsigned *)arg;
 }

@@ -8,8 +8,8 @@ struct ccr {
 	struct weft_list link; /* asked->ccrs */
 	struct tgt_ctrl *asked;
 	const struct tgt_ctrl *impacted; /* NULL: it is another member's */
-	struct tgt_over over;            /* of ours … */
-	struct tgt_reset elsewhere;      /* … or of another member's */
+	struct tgt_drain_wait drain;     /* of ours … */
+	struct tgt_remote_ccr remote;    /* … or of another member's */
 	struct weft_req *req;            /* NULL: it is answered, and this is an entry of the log */
 	uint16_t icid;
 	uint8_t ciu, status; /* enum nvme_ccr_status */

@@ -26,7 +26,7 @@ static struct tgt_totals subsys_totals(struct weft_subsys *s)
 {
 	struct tgt_totals sum = { 0 };
 
-	for (unsigned i = 0; i < s->target->ngroups; i++)
+	for (unsigned i = 0; i < s->target->npoll_groups; i++)
 		tgt_stats_add(&s->stats[i], &sum);
 	return sum;
 }
@@ -122,9 +122,9 @@ static void *log_command_effects(struct tgt_ctrl *ctrl, size_t *size)
 	*size = sizeof(*page);
 	if (!page)
 		return NULL;
-	for (info = tgt_admin_commands; info->run; info++)
+	for (info = tgt_admin_commands; info->execute; info++)
 		page->acs[info->opcode] = cpu_to_le32(info->effects);
-	for (info = tgt_io_commands; info->run; info++)
+	for (info = tgt_io_commands; info->execute; info++)
 		page->iocs[info->opcode] = cpu_to_le32(info->effects);
 	return page;
 }
@@ -158,15 +158,15 @@ static const struct log_info {
 	{ NVME_LOG_LID_CHANGED_NS, true, false, log_changed_ns },
 	{ NVME_LOG_LID_CMD_EFFECTS, true, false, log_command_effects },
 	{ NVME_LOG_LID_ENDURANCE_GROUP, true, false, log_endurance_group },
-	{ NVME_LOG_LID_ANA, true, false, tgt_ana_page, tgt_ana_page_groups },
-	{ NVME_LOG_LID_CCR, true, false, tgt_ccr_page },
+	{ NVME_LOG_LID_ANA, true, false, tgt_ana_log_page, tgt_ana_log_page_rgo },
+	{ NVME_LOG_LID_CCR, true, false, tgt_ccr_log_page },
 	{ NVME_LOG_LID_FID_SUPPORTED_EFFECTS, true, false, log_feature_effects },
-	{ NVME_LOG_LID_RESERVATION, true, false, tgt_resv_log },
+	{ NVME_LOG_LID_RESERVATION, true, false, tgt_resv_log_page },
 	{ NVME_LOG_LID_DISCOVER, false, true, .read = tgt_discovery_read },
 };
 #define LOGS (sizeof(logs) / sizeof(logs[0]))
 
-static bool offered(const struct log_info *info, const struct tgt_ctrl *ctrl)
+static bool log_is_supported(const struct log_info *info, const struct tgt_ctrl *ctrl)
 {
 	return ctrl->subsys->discovery ? info->on_discovery : info->on_io;
 }
@@ -177,15 +177,15 @@ static void *log_supported(struct tgt_ctrl *ctrl, size_t *size)
 
 	*size = sizeof(*page);
 	for (size_t i = 0; page && i < LOGS; i++)
-		if (offered(&logs[i], ctrl))
+		if (log_is_supported(&logs[i], ctrl))
 			page->lid_support[logs[i].lid] = cpu_to_le32(1);
 	return page;
 }
 
-static const struct log_info *find(const struct tgt_ctrl *ctrl, uint8_t lid)
+static const struct log_info *find_log(const struct tgt_ctrl *ctrl, uint8_t lid)
 {
 	for (size_t i = 0; i < LOGS; i++)
-		if (logs[i].lid == lid && offered(&logs[i], ctrl))
+		if (logs[i].lid == lid && log_is_supported(&logs[i], ctrl))
 			return &logs[i];
 	return NULL;
 }
@@ -209,8 +209,8 @@ static unsigned lsp(const struct nvme_cmd *cmd)
 	return le32_to_cpu(cmd->cdw10) >> 8 & 0x7f;
 }
 
-static void *build(const struct log_info *info, struct tgt_ctrl *ctrl, const struct nvme_cmd *cmd,
-		   size_t *size)
+static void *build_log_page(const struct log_info *info, struct tgt_ctrl *ctrl,
+			    const struct nvme_cmd *cmd, size_t *size)
 {
 	bool brief = info->brief && lsp(cmd) & 1;
 
@@ -218,29 +218,29 @@ static void *build(const struct log_info *info, struct tgt_ctrl *ctrl, const str
 }
 
 /* Reading a page is what ends its event, unless the host asks to retain it. */
-static void was_read(struct tgt_ctrl *ctrl, const struct nvme_cmd *cmd, uint8_t lid)
+static void log_page_was_read(struct tgt_ctrl *ctrl, const struct nvme_cmd *cmd, uint8_t lid)
 {
 	if (lid == NVME_LOG_LID_CCR && lsp(cmd) & NVME_LOG_CCR_RMC)
-		tgt_ccr_forget(ctrl);
+		tgt_ccr_remove_completed(ctrl);
 	if (le32_to_cpu(cmd->cdw10) & 1u << 15)
 		return;
 	if (lid == NVME_LOG_LID_SMART) {
-		tgt_event_read(ctrl, TGT_EVENT_HEALTH);
+		tgt_event_log_was_read(ctrl, TGT_EVENT_HEALTH);
 	} else if (lid == NVME_LOG_LID_CHANGED_NS) {
 		ctrl->nchanged = 0;
-		tgt_event_read(ctrl, TGT_EVENT_NS_CHANGED);
+		tgt_event_log_was_read(ctrl, TGT_EVENT_NS_CHANGED);
 	} else if (lid == NVME_LOG_LID_ANA) {
-		tgt_event_read(ctrl, TGT_EVENT_ANA);
+		tgt_event_log_was_read(ctrl, TGT_EVENT_ANA);
 	} else if (lid == NVME_LOG_LID_CCR) {
-		tgt_event_read(ctrl, TGT_EVENT_CCR);
+		tgt_event_log_was_read(ctrl, TGT_EVENT_CCR);
 	} else if (lid == NVME_LOG_LID_DISCOVER) {
-		tgt_event_read(ctrl, TGT_EVENT_DISCOVERY);
+		tgt_event_log_was_read(ctrl, TGT_EVENT_DISCOVERY);
 	} else if (lid == NVME_LOG_LID_RESERVATION) {
 		tgt_resv_log_read(ctrl);
 	}
 }
 
-static uint16_t check_part(const struct weft_req *req)
+static uint16_t check_log_part(const struct weft_req *req)
 {
 	if (wanted_offset(&req->cmd.common) % 4)
 		return SC_GENERIC(INVALID_FIELD) | SC_DNR;
@@ -250,7 +250,8 @@ static uint16_t check_part(const struct weft_req *req)
 }
 
 /* The buffer came zeroed: what is asked for beyond the page's end reads as zeroes. */
-static uint16_t put_part(struct weft_req *req, struct tgt_ctrl *ctrl, const struct log_info *info)
+static uint16_t copy_log_part(struct weft_req *req, struct tgt_ctrl *ctrl,
+			      const struct log_info *info)
 {
 	uint64_t offset = wanted_offset(&req->cmd.common), len = wanted_bytes(&req->cmd.common);
 	_cleanup_(weft_freep) char *page = NULL;
@@ -259,7 +260,7 @@ static uint16_t put_part(struct weft_req *req, struct tgt_ctrl *ctrl, const stru
 	if (info->read) {
 		size = info->read(ctrl, offset, req->data, len);
 	} else {
-		page = build(info, ctrl, &req->cmd.common, &size);
+		page = build_log_page(info, ctrl, &req->cmd.common, &size);
 		if (!page)
 			return SC_GENERIC(INTERNAL);
 	}
@@ -271,27 +272,27 @@ static uint16_t put_part(struct weft_req *req, struct tgt_ctrl *ctrl, const stru
 	return 0;
 }
 
-static uint16_t run(struct weft_req *req, struct tgt_ctrl *ctrl)
+static uint16_t log_page_get(struct weft_req *req, struct tgt_ctrl *ctrl)
 {
 	uint8_t lid = le32_to_cpu(req->cmd.common.cdw10) & 0xff;
-	const struct log_info *info = find(ctrl, lid);
+	const struct log_info *info = find_log(ctrl, lid);
 	uint16_t sc;
 
 	if (!info)
 		return SC_COMMAND(INVALID_LOG_PAGE) | SC_DNR;
 	if (lid == NVME_LOG_LID_ENDURANCE_GROUP && !names_group(&req->cmd.common))
 		return SC_GENERIC(INVALID_FIELD) | SC_DNR;
-	sc = check_part(req);
+	sc = check_log_part(req);
 	if (!sc)
-		sc = put_part(req, ctrl, info);
+		sc = copy_log_part(req, ctrl, info);
 	if (!sc)
-		was_read(ctrl, &req->cmd.common, lid);
+		log_page_was_read(ctrl, &req->cmd.common, lid);
 	return sc;
 }
 
-void tgt_get_log(struct weft_req *req)
+void tgt_get_log_page(struct weft_req *req)
 {
-	uint16_t sc = run(req, tgt_queue(req)->ctrl);
+	uint16_t sc = log_page_get(req, tgt_queue(req)->ctrl);
 
-	tgt_home_reply(req, sc);
+	tgt_control_reply(req, sc);
 }

@@ -20,7 +20,7 @@
 enum { GROUP_BITS = 11 };
 static_assert(WEFT_ANA_GROUP_MAX < 1 << GROUP_BITS, "a group fits");
 
-static uint64_t number_of(const struct tgt_ns *ns)
+static uint64_t storage_identity(const struct tgt_ns *ns)
 {
 	char uuid[37], text[WEFT_NQN_MAX + 64];
 	uint8_t hash[32];
@@ -34,9 +34,9 @@ static uint64_t number_of(const struct tgt_ns *ns)
 	return (le64_to_cpu(which) << GROUP_BITS | ns->ana_group) % WEFT_AS_MAX;
 }
 
-static int agree_on_storage(const struct tgt_ns *ns, struct weft_err *err)
+static int lock_storage_identity(const struct tgt_ns *ns, struct weft_err *err)
 {
-	const uint64_t as = number_of(ns);
+	const uint64_t as = storage_identity(ns);
 	uint64_t other;
 	int rc = ns->be->ops->agree(ns->be, as, &other);
 
@@ -55,7 +55,7 @@ static int agree_on_storage(const struct tgt_ns *ns, struct weft_err *err)
 			0;
 }
 
-static int agree_on_identity(const struct tgt_ns *ns, struct weft_err *err)
+static int lock_nsid_identity(const struct tgt_ns *ns, struct weft_err *err)
 {
 	struct weft_store *store = ns->subsys->store;
 	uint64_t identity = ns->be->ops->identity(ns->be);
@@ -73,18 +73,18 @@ static int agree_on_identity(const struct tgt_ns *ns, struct weft_err *err)
 
 /* Who takes over has descriptors on which all of this is said: to say it anew would be in vain, to
  * take it back would take it from the other process, too. */
-int tgt_cluster_agree(const struct tgt_ns *ns, struct weft_err *err)
+int tgt_cluster_lock_identity(const struct tgt_ns *ns, struct weft_err *err)
 {
 	int rc;
 
-	if (!ns->subsys->cluster || ns->subsys->target->held)
+	if (!ns->subsys->cluster || ns->subsys->target->store_frozen)
 		return 0;
-	rc = agree_on_storage(ns, err);
-	return rc < 0 ? rc : agree_on_identity(ns, err);
+	rc = lock_storage_identity(ns, err);
+	return rc < 0 ? rc : lock_nsid_identity(ns, err);
 }
 
-void tgt_cluster_agree_end(const struct tgt_ns *ns)
+void tgt_cluster_unlock_identity(const struct tgt_ns *ns)
 {
-	if (ns->subsys->cluster && !ns->subsys->target->held)
+	if (ns->subsys->cluster && !ns->subsys->target->store_frozen)
 		weft_store_agree_end(ns->subsys->store, ns->nsid);
 }

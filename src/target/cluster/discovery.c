@@ -11,7 +11,7 @@
 #include "base/log.h"
 #include "target/cluster/cluster.h"
 
-static const struct weft_record *record_of(const struct weft_subsys *s, unsigned node)
+static const struct weft_record *ports_record(const struct weft_subsys *s, unsigned node)
 {
 	char key[TGT_CLUSTER_KEY];
 
@@ -19,7 +19,7 @@ static const struct weft_record *record_of(const struct weft_subsys *s, unsigned
 	return weft_store_get(s->store, key);
 }
 
-static void list_own(struct weft_subsys *s, struct ports *ports)
+static void list_own_ports(struct weft_subsys *s, struct ports *ports)
 {
 	struct tgt_listener *l;
 
@@ -29,12 +29,12 @@ static void list_own(struct weft_subsys *s, struct ports *ports)
 			ports->at[ports->count++] = tgt_listener_port(l);
 }
 
-bool tgt_cluster_ports_differ(struct tgt_cluster *c, struct tgt_cluster_write *w)
+bool tgt_cluster_ports_record_is_stale(struct tgt_cluster *c, struct tgt_cluster_write *w)
 {
-	const struct weft_record *record = record_of(c->subsys, c->view.self);
+	const struct weft_record *record = ports_record(c->subsys, c->view.self);
 	struct ports ports;
 
-	list_own(c->subsys, &ports);
+	list_own_ports(c->subsys, &ports);
 	snprintf(w->key, sizeof(w->key), "listeners/%u", c->view.self);
 	w->version = record ? record->version : 0;
 	w->len = (uint32_t)ports_encode(&ports, weft_store_session(c->subsys->store), w->bytes);
@@ -43,7 +43,7 @@ bool tgt_cluster_ports_differ(struct tgt_cluster *c, struct tgt_cluster_write *w
 
 void tgt_cluster_ports_of(const struct weft_subsys *s, unsigned node, struct ports *ports)
 {
-	const struct weft_record *record = record_of(s, node);
+	const struct weft_record *record = ports_record(s, node);
 
 	ports->count = 0;
 	if (record)
@@ -76,9 +76,9 @@ uint16_t tgt_cluster_first_portid(struct weft_target *t)
 }
 
 /* True: this member's record is another one than the last time. */
-static bool is_news(struct tgt_cluster *c, unsigned node)
+static bool ports_record_is_new(struct tgt_cluster *c, unsigned node)
 {
-	const struct weft_record *record = record_of(c->subsys, node);
+	const struct weft_record *record = ports_record(c->subsys, node);
 
 	if (node == c->view.self || !record || record->version == c->ports_seen[node])
 		return false;
@@ -86,18 +86,18 @@ static bool is_news(struct tgt_cluster *c, unsigned node)
 	return true;
 }
 
-void tgt_cluster_ports_known(struct tgt_cluster *c)
+void tgt_cluster_ports_mark_seen(struct tgt_cluster *c)
 {
 	for (unsigned node = 1; node <= c->view.nodes; node++)
-		is_news(c, node);
+		ports_record_is_new(c, node);
 }
 
-void tgt_cluster_look_at_ports(struct tgt_cluster *c)
+void tgt_cluster_check_ports(struct tgt_cluster *c)
 {
 	bool changed = false;
 
 	for (unsigned node = 1; node <= c->view.nodes; node++) {
-		if (!is_news(c, node))
+		if (!ports_record_is_new(c, node))
 			continue;
 		changed = true;
 		warn_of_same_portids(c, node);

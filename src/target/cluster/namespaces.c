@@ -23,7 +23,7 @@
 enum { RECORD_MAX = 32 + WEFT_NSID_MAX * sizeof("1024") };
 static_assert((int)RECORD_MAX <= (int)PORTS_RECORD_MAX, "the list fits");
 
-static void name_record(unsigned node, char key[TGT_CLUSTER_KEY])
+static void nsids_key(unsigned node, char key[TGT_CLUSTER_KEY])
 {
 	snprintf(key, TGT_CLUSTER_KEY, "namespaces/%u", node);
 }
@@ -36,7 +36,7 @@ static size_t write_head(const struct weft_subsys *s, char *bytes, size_t size)
 
 /* --- our own ---------------------------------------------------------------------------------- */
 
-static uint32_t encode(struct weft_subsys *s, char bytes[RECORD_MAX])
+static uint32_t encode_nsids(struct weft_subsys *s, char bytes[RECORD_MAX])
 {
 	size_t len = write_head(s, bytes, RECORD_MAX);
 
@@ -46,27 +46,27 @@ static uint32_t encode(struct weft_subsys *s, char bytes[RECORD_MAX])
 	return (uint32_t)len;
 }
 
-bool tgt_cluster_namespaces_differ(struct tgt_cluster *c, struct tgt_cluster_write *w)
+bool tgt_cluster_namespaces_record_is_stale(struct tgt_cluster *c, struct tgt_cluster_write *w)
 {
 	const struct weft_record *record;
 
-	name_record(c->view.self, w->key);
+	nsids_key(c->view.self, w->key);
 	record = weft_store_get(c->subsys->store, w->key);
 	w->version = record ? record->version : 0;
-	w->len = encode(c->subsys, w->bytes);
+	w->len = encode_nsids(c->subsys, w->bytes);
 	return !record || record->len != w->len || memcmp(record->value, w->bytes, w->len);
 }
 
 void tgt_cluster_ns_changed(struct weft_subsys *s)
 {
 	if (s->cluster && s->cluster->started)
-		tgt_cluster_act(s);
+		tgt_cluster_reconcile(s);
 }
 
 /* --- those of others -------------------------------------------------------------------------- */
 
 /* Behind the head; false: these are not its bytes. */
-static bool take_lines(char *text, struct tgt_cluster_nsids *nsids)
+static bool parse_nsids(char *text, struct tgt_cluster_nsids *nsids)
 {
 	char *line, *rest, *end;
 
@@ -81,13 +81,13 @@ static bool take_lines(char *text, struct tgt_cluster_nsids *nsids)
 }
 
 /* False: it has not said. */
-static bool decode(struct weft_subsys *s, unsigned node, struct tgt_cluster_nsids *nsids)
+static bool decode_nsids(struct weft_subsys *s, unsigned node, struct tgt_cluster_nsids *nsids)
 {
 	char key[TGT_CLUSTER_KEY], head[32], text[RECORD_MAX + 1];
 	const struct weft_record *record;
 	size_t len = write_head(s, head, sizeof(head));
 
-	name_record(node, key);
+	nsids_key(node, key);
 	record = weft_store_get(s->store, key);
 	memset(nsids, 0, sizeof(*nsids));
 	if (!record || record->len > RECORD_MAX || record->len < len ||
@@ -95,21 +95,21 @@ static bool decode(struct weft_subsys *s, unsigned node, struct tgt_cluster_nsid
 		return false;
 	memcpy(text, record->value, record->len);
 	text[record->len] = '\0';
-	return take_lines(text + len, nsids);
+	return parse_nsids(text + len, nsids);
 }
 
 /* What we have ourselves is known without a record. */
 static bool namespaces_of(struct weft_subsys *s, unsigned node, struct tgt_cluster_nsids *nsids)
 {
 	if (node != s->cluster->view.self)
-		return weft_store_alive(s->store, node) && decode(s, node, nsids);
+		return weft_store_alive(s->store, node) && decode_nsids(s, node, nsids);
 	for (uint32_t nsid = 1; nsid <= WEFT_NSID_MAX; nsid++)
 		nsids->has[nsid - 1] = tgt_ns_find(s, nsid);
 	return true;
 }
 
 /* By nsid - 1: a member that has it; 0: none does. */
-static void find_who_has(struct weft_subsys *s, uint8_t who[WEFT_NSID_MAX])
+static void find_owners_of_nsids(struct weft_subsys *s, uint8_t who[WEFT_NSID_MAX])
 {
 	struct tgt_cluster_nsids nsids;
 
@@ -123,7 +123,7 @@ static void find_who_has(struct weft_subsys *s, uint8_t who[WEFT_NSID_MAX])
 	}
 }
 
-static void warn(struct tgt_cluster *c, unsigned node, unsigned i, unsigned who)
+static void warn_namespace_missing(struct tgt_cluster *c, unsigned node, unsigned i, unsigned who)
 {
 	bool here = node == c->view.self;
 
@@ -133,7 +133,7 @@ static void warn(struct tgt_cluster *c, unsigned node, unsigned i, unsigned who)
 		  c->subsys->nqn, node, here ? " (this one)" : "", i + 1, who, node);
 }
 
-static void look_at_member(struct tgt_cluster *c, unsigned node, const uint8_t who[WEFT_NSID_MAX])
+static void check_member(struct tgt_cluster *c, unsigned node, const uint8_t who[WEFT_NSID_MAX])
 {
 	struct tgt_cluster_nsids nsids, *told = &c->lacks[node];
 	bool known = namespaces_of(c->subsys, node, &nsids);
@@ -142,12 +142,12 @@ static void look_at_member(struct tgt_cluster *c, unsigned node, const uint8_t w
 		bool lacks = known && who[i] && !nsids.has[i];
 
 		if (lacks && !told->has[i])
-			warn(c, node, i, who[i]);
+			warn_namespace_missing(c, node, i, who[i]);
 		told->has[i] = lacks;
 	}
 }
 
-void tgt_cluster_look_at_namespaces(struct tgt_cluster *c)
+void tgt_cluster_check_namespaces(struct tgt_cluster *c)
 {
 	uint8_t who[WEFT_NSID_MAX];
 
@@ -155,7 +155,7 @@ void tgt_cluster_look_at_namespaces(struct tgt_cluster *c)
 		return;
 	c->lacks_revision = c->revision;
 	c->lacks_alive = c->view.alive;
-	find_who_has(c->subsys, who);
+	find_owners_of_nsids(c->subsys, who);
 	for (unsigned node = 1; node <= c->view.nodes; node++)
-		look_at_member(c, node, who);
+		check_member(c, node, who);
 }

@@ -14,9 +14,9 @@ struct record {
 	__u8 hostid[16];
 	char hostnqn[WEFT_NQN_MAX + 1];
 };
-static_assert(sizeof(struct record) == RESET_RECORD, "a reset");
+static_assert(sizeof(struct record) == REMOTE_CCR_RECORD, "a reset");
 
-void reset_encode(const struct reset *reset, uint8_t bytes[RESET_RECORD])
+void remote_ccr_encode(const struct remote_ccr_record *reset, uint8_t bytes[REMOTE_CCR_RECORD])
 {
 	struct record record = {
 		.format = FORMAT,
@@ -33,18 +33,18 @@ void reset_encode(const struct reset *reset, uint8_t bytes[RESET_RECORD])
 	memcpy(bytes, &record, sizeof(record));
 }
 
-int reset_decode(struct reset *reset, const void *bytes, size_t len)
+int remote_ccr_decode(struct remote_ccr_record *reset, const void *bytes, size_t len)
 {
 	struct record record;
 
 	if (len != sizeof(record))
 		return -EINVAL;
 	memcpy(&record, bytes, sizeof(record));
-	if (record.format != FORMAT || record.state < RESET_ASKED || record.state > RESET_DENIED ||
-	    !record.asker || record.asker > WEFT_NODES_MAX ||
+	if (record.format != FORMAT || record.state < REMOTE_CCR_REQUESTED ||
+	    record.state > REMOTE_CCR_DENIED || !record.asker || record.asker > WEFT_NODES_MAX ||
 	    !memchr(record.hostnqn, '\0', sizeof(record.hostnqn)))
 		return -EINVAL;
-	*reset = (struct reset){
+	*reset = (struct remote_ccr_record){
 		.state = record.state,
 		.asker = record.asker,
 		.cntlid = le16_to_cpu(record.cntlid),

@@ -9,70 +9,71 @@
 #include "target/cluster/cluster.h"
 
 /* Who asked for groups to be elsewhere, and waits. */
-struct wish {
+struct migration {
 	struct weft_list link;
 	struct tgt_cluster *cluster;
 	struct weft_store_wait wait; /* granted; until all act by it */
-	bool granted, drain;
+	bool complete, drain;
 	uint8_t node; /* where they are to go; a drain: from */
 	bool groups[WEFT_ANA_GROUP_MAX];
 	void (*done)(void *arg, int rc, const struct weft_err *err);
 	void *arg;
 };
 
-static bool is_as_wished(const struct tgt_cluster *c, const struct wish *wish)
+static bool migration_is_complete(const struct tgt_cluster *c, const struct migration *migration)
 {
 	for (unsigned i = 0; i < WEFT_ANA_GROUP_MAX; i++) {
-		bool there = c->owners.owner[i] == wish->node &&
-			     !(wish->drain && c->owners.next[i]);
+		bool there = c->owners.owner[i] == migration->node &&
+			     !(migration->drain && c->owners.next[i]);
 
-		if (wish->groups[i] && there == wish->drain)
+		if (migration->groups[i] && there == migration->drain)
 			return false;
 	}
 	return true;
 }
 
-static bool takes_none(const struct tgt_cluster *c, unsigned node)
+static bool node_takes_none(const struct tgt_cluster *c, unsigned node)
 {
 	return !weft_store_alive(c->subsys->store, node) || c->owners.draining >> (node - 1) & 1;
 }
 
 /* Nobody is there to take them, or to bring them to. */
-static bool is_hopeless(const struct tgt_cluster *c, const struct wish *wish)
+static bool migration_is_impossible(const struct tgt_cluster *c, const struct migration *migration)
 {
-	if (!wish->drain)
-		return takes_none(c, wish->node);
+	if (!migration->drain)
+		return node_takes_none(c, migration->node);
 	for (unsigned i = 0; i < WEFT_ANA_GROUP_MAX; i++)
-		if (wish->groups[i] && c->owners.owner[i] == wish->node && !c->owners.next[i] &&
-		    !owners_heir(&c->owners, &c->view, i + 1))
+		if (migration->groups[i] && c->owners.owner[i] == migration->node &&
+		    !c->owners.next[i] && !owners_successor(&c->owners, &c->view, i + 1))
 			return true;
 	return false;
 }
 
-static void end_wish(struct wish *wish, int rc, const char *why)
+static void migration_end(struct migration *migration, int rc, const char *why)
 {
 	struct weft_err err = { "" };
 
-	weft_list_remove(&wish->link);
-	if (wish->granted)
-		weft_store_forget(&wish->wait);
+	weft_list_remove(&migration->link);
+	if (migration->complete)
+		weft_store_forget(&migration->wait);
 	if (rc < 0)
 		weft_fail(&err, rc, "%s", why);
-	wish->done(wish->arg, rc, &err);
-	free(wish);
+	migration->done(migration->arg, rc, &err);
+	free(migration);
 }
 
-static void settled(struct weft_store_wait *wait, int rc)
+static void migration_settled(struct weft_store_wait *wait, int rc)
 {
-	end_wish(container_of(wait, struct wish, wait), rc, "the subsystem is being removed");
+	migration_end(container_of(wait, struct migration, wait), rc,
+		      "the subsystem is being removed");
 }
 
-static void grant_wish(struct wish *wish)
+static void migration_wait_settled(struct migration *migration)
 {
-	wish->granted = true;
-	wish->wait = (struct weft_store_wait){ .revision = wish->cluster->version,
-					       .done = settled };
-	weft_store_settle(wish->cluster->subsys->store, &wish->wait);
+	migration->complete = true;
+	migration->wait = (struct weft_store_wait){ .revision = migration->cluster->version,
+						    .done = migration_settled };
+	weft_store_settle(migration->cluster->subsys->store, &migration->wait);
 }
 
 static bool others_live(const struct tgt_cluster *c)
@@ -83,99 +84,103 @@ static bool others_live(const struct tgt_cluster *c)
 	return false;
 }
 
-static void end_move(struct tgt_cluster *c, struct wish *wish)
+static void migration_fail_move(struct tgt_cluster *c, struct migration *migration)
 {
 	char why[128];
 
-	if (weft_store_alive(c->subsys->store, wish->node))
+	if (weft_store_alive(c->subsys->store, migration->node))
 		snprintf(why, sizeof(why),
 			 "node %u is drained, and takes none; undrain, called there, ends that",
-			 wish->node);
+			 migration->node);
 	else
 		snprintf(why, sizeof(why), "node %u is not there: no target runs as that member",
-			 wish->node);
-	end_wish(wish, -EHOSTDOWN, why);
+			 migration->node);
+	migration_end(migration, -EHOSTDOWN, why);
 }
 
 /* What could not be done is not left half done. */
-static void give_up(struct tgt_cluster *c, struct wish *wish)
+static void migration_give_up(struct tgt_cluster *c, struct migration *migration)
 {
-	if (wish->drain) {
+	if (migration->drain) {
 		c->draining = false;
 		weft_timer_set(c->subsys->target->home, &c->timer, 0);
-		end_wish(wish, -EHOSTDOWN,
-			 others_live(c) ? "all other members that are there are drained, and take "
-					  "none; undrain one of them first" :
-					  "no other member is there to take over");
+		migration_end(migration, -EHOSTDOWN,
+			      others_live(c) ?
+				      "all other members that are there are drained, and take "
+				      "none; undrain one of them first" :
+				      "no other member is there to take over");
 	} else {
-		end_move(c, wish);
+		migration_fail_move(c, migration);
 	}
 }
 
-void tgt_cluster_grant_moves(struct tgt_cluster *c)
+void tgt_cluster_complete_moves(struct tgt_cluster *c)
 {
-	struct wish *wish;
+	struct migration *migration;
 
-	weft_list_for_each(wish, &c->wishes, link)
-		if (!wish->drain && !wish->granted && is_as_wished(c, wish))
-			grant_wish(wish);
+	weft_list_for_each(migration, &c->migrations, link)
+		if (!migration->drain && !migration->complete &&
+		    migration_is_complete(c, migration))
+			migration_wait_settled(migration);
 }
 
-void tgt_cluster_look_at_wishes(struct tgt_cluster *c)
+void tgt_cluster_check_migrations(struct tgt_cluster *c)
 {
-	struct wish *wish, *tmp;
+	struct migration *migration, *tmp;
 
-	weft_list_for_each_safe(wish, tmp, &c->wishes, link) {
-		if (wish->granted)
+	weft_list_for_each_safe(migration, tmp, &c->migrations, link) {
+		if (migration->complete)
 			continue;
-		if (is_as_wished(c, wish))
-			grant_wish(wish);
-		else if (is_hopeless(c, wish))
-			give_up(c, wish);
+		if (migration_is_complete(c, migration))
+			migration_wait_settled(migration);
+		else if (migration_is_impossible(c, migration))
+			migration_give_up(c, migration);
 	}
 }
 
 /* A group that nobody has goes to its heir, which "next" chooses. */
-void tgt_cluster_wish_for(struct tgt_cluster *c, struct owners *o)
+void tgt_cluster_apply_migrations(struct tgt_cluster *c, struct owners *o)
 {
-	struct wish *wish;
+	struct migration *migration;
 
-	weft_list_for_each(wish, &c->wishes, link) {
-		if (wish->drain || wish->granted || is_hopeless(c, wish))
+	weft_list_for_each(migration, &c->migrations, link) {
+		if (migration->drain || migration->complete ||
+		    migration_is_impossible(c, migration))
 			continue;
 		for (unsigned i = 0; i < WEFT_ANA_GROUP_MAX; i++)
-			if (wish->groups[i] && o->owner[i] != wish->node)
-				o->next[i] = wish->node;
+			if (migration->groups[i] && o->owner[i] != migration->node)
+				o->next[i] = migration->node;
 	}
 }
 
-static struct wish *wish_new(struct tgt_cluster *c, uint32_t group,
-			     void (*done)(void *arg, int rc, const struct weft_err *err), void *arg)
+static struct migration *migration_new(struct tgt_cluster *c, uint32_t group,
+				       void (*done)(void *arg, int rc, const struct weft_err *err),
+				       void *arg)
 {
-	struct wish *wish = calloc(1, sizeof(*wish));
+	struct migration *migration = calloc(1, sizeof(*migration));
 
-	if (!wish)
+	if (!migration)
 		return NULL;
 	for (unsigned i = 0; i < WEFT_ANA_GROUP_MAX; i++)
-		wish->groups[i] = !group || i + 1 == group;
-	wish->cluster = c;
-	wish->done = done;
-	wish->arg = arg;
-	weft_list_push(&c->wishes, &wish->link);
-	return wish;
+		migration->groups[i] = !group || i + 1 == group;
+	migration->cluster = c;
+	migration->done = done;
+	migration->arg = arg;
+	weft_list_push(&c->migrations, &migration->link);
+	return migration;
 }
 
 /* What has not begun to go never will. */
-static void drop_drains(struct tgt_cluster *c)
+static void cancel_drains(struct tgt_cluster *c)
 {
-	struct wish *wish, *tmp;
+	struct migration *migration, *tmp;
 
-	weft_list_for_each_safe(wish, tmp, &c->wishes, link)
-		if (wish->drain && !wish->granted)
-			end_wish(wish, -ECANCELED, "an undrain came before it was over");
+	weft_list_for_each_safe(migration, tmp, &c->migrations, link)
+		if (migration->drain && !migration->complete)
+			migration_end(migration, -ECANCELED, "an undrain came before it was over");
 }
 
-static int need_cluster(struct weft_subsys *s, struct weft_err *err)
+static int require_cluster(struct weft_subsys *s, struct weft_err *err)
 {
 	if (s->cluster && weft_store_is_lost(s->store))
 		return weft_fail(err, -EOWNERDEAD,
@@ -194,22 +199,22 @@ int weft_cluster_drain(struct weft_subsys *s, bool drain,
 		       void (*done)(void *arg, int rc, const struct weft_err *err), void *arg,
 		       struct weft_err *err)
 {
-	struct wish *wish;
-	int rc = need_cluster(s, err);
+	struct migration *migration;
+	int rc = require_cluster(s, err);
 
 	if (rc < 0)
 		return rc;
 	if (!drain)
-		drop_drains(s->cluster);
-	wish = wish_new(s->cluster, 0, done, arg);
-	if (!wish)
+		cancel_drains(s->cluster);
+	migration = migration_new(s->cluster, 0, done, arg);
+	if (!migration)
 		return weft_fail(err, -ENOMEM, "out of memory");
-	wish->drain = true;
-	wish->node = (uint8_t)s->cluster->view.self;
+	migration->drain = true;
+	migration->node = (uint8_t)s->cluster->view.self;
 	if (!drain) /* nothing is asked of any group */
-		memset(wish->groups, 0, sizeof(wish->groups));
+		memset(migration->groups, 0, sizeof(migration->groups));
 	s->cluster->draining = drain;
-	tgt_cluster_act(s);
+	tgt_cluster_reconcile(s);
 	return 0;
 }
 
@@ -217,24 +222,25 @@ int weft_cluster_move(struct weft_subsys *s, uint32_t group, unsigned node,
 		      void (*done)(void *arg, int rc, const struct weft_err *err), void *arg,
 		      struct weft_err *err)
 {
-	struct wish *wish;
-	int rc = need_cluster(s, err);
+	struct migration *migration;
+	int rc = require_cluster(s, err);
 
 	if (rc < 0)
 		return rc;
 	if (!node || node > s->cluster->view.nodes)
 		return weft_fail(err, -EINVAL, "node %u: the cluster of %s has %u nodes", node,
 				 s->nqn, s->cluster->view.nodes);
-	wish = wish_new(s->cluster, group, done, arg);
-	if (!wish)
+	migration = migration_new(s->cluster, group, done, arg);
+	if (!migration)
 		return weft_fail(err, -ENOMEM, "out of memory");
-	wish->node = (uint8_t)node;
-	tgt_cluster_act(s);
+	migration->node = (uint8_t)node;
+	tgt_cluster_reconcile(s);
 	return 0;
 }
 
-void tgt_cluster_drop_wishes(struct tgt_cluster *c, const char *why)
+void tgt_cluster_cancel_migrations(struct tgt_cluster *c, const char *why)
 {
-	while (!weft_list_empty(&c->wishes))
-		end_wish(container_of(c->wishes.next, struct wish, link), -ECANCELED, why);
+	while (!weft_list_empty(&c->migrations))
+		migration_end(container_of(c->migrations.next, struct migration, link), -ECANCELED,
+			      why);
 }

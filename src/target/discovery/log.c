@@ -21,7 +21,7 @@ void tgt_discovery_changed(struct weft_target *t)
 	if (!t->discovery) /* the target is stopping */
 		return;
 	weft_list_for_each(ctrl, &t->discovery->ctrls, link)
-		tgt_event(ctrl, TGT_EVENT_DISCOVERY);
+		tgt_event_raise(ctrl, TGT_EVENT_DISCOVERY);
 }
 
 /* --- entries ---------------------------------------------------------------------------------- */
@@ -57,7 +57,7 @@ static void fill_entry(struct nvmf_disc_log_entry *entry, const struct tgt_port 
 /* --- the page --------------------------------------------------------------------------------- */
 
 /* What a host reads of it: @len bytes from @offset on. Of all else the page is only counted. */
-struct page {
+struct log_window {
 	char *to;
 	uint64_t offset, len;
 	unsigned entries;
@@ -65,38 +65,40 @@ struct page {
 
 static_assert(sizeof(struct nvmf_disc_log_entry) == sizeof(struct nvmf_discovery_log),
 	      "header and entries are of one size");
-enum { PART = sizeof(struct nvmf_disc_log_entry) };
+enum { ENTRY_BYTES = sizeof(struct nvmf_disc_log_entry) };
 
-static bool is_read(const struct page *page, uint64_t at)
+static bool overlaps_window(const struct log_window *page, uint64_t at)
 {
-	return at < page->offset + page->len && at + PART > page->offset;
+	return at < page->offset + page->len && at + ENTRY_BYTES > page->offset;
 }
 
 /* Of PART bytes that lie at @at of the page, those that are read. */
-static void copy(struct page *page, uint64_t at, const void *part)
+static void copy_overlap(struct log_window *page, uint64_t at, const void *part)
 {
 	uint64_t from = at > page->offset ? at : page->offset;
-	uint64_t end = page->offset + page->len, to = at + PART < end ? at + PART : end;
+	uint64_t end = page->offset + page->len,
+		 to = at + ENTRY_BYTES < end ? at + ENTRY_BYTES : end;
 
 	if (from < to)
 		memcpy(page->to + (from - page->offset), (const char *)part + (from - at),
 		       to - from);
 }
 
-static void add_entry(struct page *page, const struct tgt_port *port, const struct weft_subsys *s)
+static void add_entry(struct log_window *page, const struct tgt_port *port,
+		      const struct weft_subsys *s)
 {
-	uint64_t at = ++page->entries * (uint64_t)PART;
+	uint64_t at = ++page->entries * (uint64_t)ENTRY_BYTES;
 	struct nvmf_disc_log_entry entry = { 0 };
 
-	if (!is_read(page, at))
+	if (!overlaps_window(page, at))
 		return;
 	fill_entry(&entry, port, s);
-	copy(page, at, &entry);
+	copy_overlap(page, at, &entry);
 }
 
 /* A wildcard listener of the other family has no address that this host could be told; and no
  * adapter leads to loopback, by which the host may have come over TCP. */
-static bool reachable(const struct tgt_ctrl *ctrl, const struct tgt_listener *l)
+static bool listener_is_reachable(const struct tgt_ctrl *ctrl, const struct tgt_listener *l)
 {
 	if (!weft_addr_is_wildcard(&l->l->addr))
 		return true;
@@ -107,7 +109,7 @@ static bool reachable(const struct tgt_ctrl *ctrl, const struct tgt_listener *l)
 }
 
 /* The address, without its port; both are of one family. */
-static void take_host(struct sockaddr_storage *addr, const struct sockaddr_storage *from)
+static void set_address(struct sockaddr_storage *addr, const struct sockaddr_storage *from)
 {
 	struct sockaddr_in *in = (struct sockaddr_in *)addr; /* IPv6 has its port there too */
 	in_port_t port = in->sin_port;
@@ -116,21 +118,21 @@ static void take_host(struct sockaddr_storage *addr, const struct sockaddr_stora
 	in->sin_port = port;
 }
 
-static void add_listener(struct page *page, const struct tgt_ctrl *ctrl,
+static void add_listener(struct log_window *page, const struct tgt_ctrl *ctrl,
 			 const struct tgt_listener *l, const struct weft_subsys *s)
 {
 	struct tgt_port port = tgt_listener_port(l);
 
-	if (!reachable(ctrl, l))
+	if (!listener_is_reachable(ctrl, l))
 		return;
 	if (weft_addr_is_wildcard(&port.addr))
-		take_host(&port.addr, &ctrl->local);
+		set_address(&port.addr, &ctrl->local);
 	add_entry(page, &port, s);
 }
 
 /* Another member's loopback is this host's only if it came by loopback itself. */
-static void add_member(struct page *page, const struct tgt_ctrl *ctrl, const struct weft_subsys *s,
-		       unsigned node)
+static void add_member(struct log_window *page, const struct tgt_ctrl *ctrl,
+		       const struct weft_subsys *s, unsigned node)
 {
 	struct ports ports;
 
@@ -141,7 +143,7 @@ static void add_member(struct page *page, const struct tgt_ctrl *ctrl, const str
 			add_entry(page, &ports.at[i], s);
 }
 
-static void add_subsys(struct page *page, struct tgt_ctrl *ctrl, struct weft_subsys *s)
+static void add_subsys(struct log_window *page, struct tgt_ctrl *ctrl, struct weft_subsys *s)
 {
 	struct tgt_listener *l;
 
@@ -154,7 +156,7 @@ static void add_subsys(struct page *page, struct tgt_ctrl *ctrl, struct weft_sub
 			add_member(page, ctrl, s, node);
 }
 
-static void add_all(struct page *page, struct tgt_ctrl *ctrl)
+static void add_all(struct log_window *page, struct tgt_ctrl *ctrl)
 {
 	struct weft_target *t = ctrl->subsys->target;
 	struct weft_subsys *s;
@@ -168,12 +170,12 @@ static void add_all(struct page *page, struct tgt_ctrl *ctrl)
 uint64_t tgt_discovery_read(struct tgt_ctrl *ctrl, uint64_t offset, void *to, uint64_t len)
 {
 	struct weft_target *t = ctrl->subsys->target;
-	struct page page = { to, offset, offset + len > offset ? len : 0 };
+	struct log_window page = { to, offset, offset + len > offset ? len : 0 };
 	struct nvmf_discovery_log head = { .genctr = cpu_to_le64(t->genctr) };
 
 	add_all(&page, ctrl);
 	head.numrec = cpu_to_le64(page.entries);
-	copy(&page, 0, &head);
-	tgt_home_spend(t, page.entries / ENTRIES_PER_COMMAND);
-	return (page.entries + 1) * (uint64_t)PART;
+	copy_overlap(&page, 0, &head);
+	tgt_control_charge(t, page.entries / ENTRIES_PER_COMMAND);
+	return (page.entries + 1) * (uint64_t)ENTRY_BYTES;
 }

@@ -20,7 +20,7 @@ static const char *const verbs[] = {
 	[WEFT_IO_TRIM] = "deallocation", [WEFT_IO_EXTENTS] = "search for extents",
 };
 
-static void tell(const struct tgt_ns *ns, const struct weft_io *io, int rc)
+static void log_storage_error(const struct tgt_ns *ns, const struct weft_io *io, int rc)
 {
 	char range[64] = "";
 
@@ -39,6 +39,6 @@ uint16_t tgt_io_failed(struct weft_req *req, int rc)
 	uint16_t sc = weft_status_from_errno(rc, reading);
 
 	tgt_stats_error(req, reading, (sc & 0x7ff) >> 8 == NVME_SCT_MEDIA);
-	tell(tgt_ns_at_work(req), io, rc);
+	log_storage_error(tgt_ns_at_work(req), io, rc);
 	return sc;
 }

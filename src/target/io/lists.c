@@ -1,7 +1,7 @@
 /* lists.c - Copy and Dataset Management bring a list of ranges, and keep it until they end: a share has
  * so many of them in buffers of a reactor.
  *
- *   its list? ── fewer than TGT_LISTS ──▶ fetch ─▶ pieces ─▶ finish ─▶ one fewer
+ *   its list? ── fewer than TGT_RANGE_LISTS_MAX ──▶ fetch ─▶ pieces ─▶ finish ─▶ one fewer
  *       └─ as many ─▶ wait ─▶ the first, in a later turn ─▶ fetch         │
  *                              ▲                                          │
  *                              └──────────────────────────────────────────┘
@@ -14,67 +14,67 @@
  * looks at the share before it runs a command, not after: the last one may end who has the share. */
 #include "target/io/io.h"
 
-static struct tgt_bulk *share_of(struct weft_req *req)
+static struct tgt_flow_local *tenant_of(struct weft_req *req)
 {
-	return tgt_share_bulk(tgt_queue(req)->ctrl, req->qp->group);
+	return tgt_tenant_local(tgt_queue(req)->ctrl, req->qp->group);
 }
 
-static void count(struct weft_req *req)
+static void count_list(struct weft_req *req)
 {
-	tgt_req(req)->listed = true;
-	share_of(req)->lists++;
+	tgt_req(req)->list_counted = true;
+	tenant_of(req)->lists++;
 }
 
-void tgt_io_list(struct weft_req *req, void (*fetch)(struct weft_req *req))
+void tgt_io_list_admit(struct weft_req *req, void (*fetch)(struct weft_req *req))
 {
-	struct tgt_bulk *share = share_of(req);
+	struct tgt_flow_local *share = tenant_of(req);
 
 	if (req->data) {
 		fetch(req);
-	} else if (share->lists < TGT_LISTS && weft_list_empty(&share->waiting)) {
-		count(req);
+	} else if (share->lists < TGT_RANGE_LISTS_MAX && weft_list_empty(&share->waiting)) {
+		count_list(req);
 		fetch(req);
 	} else {
-		tgt_req(req)->again = fetch;
+		tgt_req(req)->retry = fetch;
 		tgt_req(req)->waits = TGT_WAITS_FOR_LIST;
 		weft_list_push(&share->waiting, &req->link);
 	}
 }
 
-static void serve_later(struct tgt_bulk *share, struct weft_req *req)
+static void wake_next_later(struct tgt_flow_local *share, struct weft_req *req)
 {
-	if (share->lists < TGT_LISTS && !weft_list_empty(&share->waiting))
-		weft_reactor_defer(req->qp->group->reactor, &share->serve);
+	if (share->lists < TGT_RANGE_LISTS_MAX && !weft_list_empty(&share->waiting))
+		weft_reactor_defer(req->qp->group->reactor, &share->wake_task);
 }
 
-void tgt_io_list_over(struct weft_req *req)
+void tgt_io_list_release(struct weft_req *req)
 {
-	struct tgt_bulk *share = share_of(req);
+	struct tgt_flow_local *share = tenant_of(req);
 
-	tgt_req(req)->listed = false;
+	tgt_req(req)->list_counted = false;
 	share->lists--;
-	serve_later(share, req);
+	wake_next_later(share, req);
 }
 
-void tgt_io_list_forget(struct weft_req *req)
+void tgt_io_list_unwait(struct weft_req *req)
 {
-	struct tgt_bulk *share = share_of(req);
+	struct tgt_flow_local *share = tenant_of(req);
 
 	weft_list_remove(&req->link);
 	if (weft_list_empty(&share->waiting))
-		weft_task_cancel(&share->serve);
+		weft_task_cancel(&share->wake_task);
 }
 
 /* One in a turn. */
-void tgt_io_lists_serve(struct weft_task *task)
+void tgt_io_lists_wake_next(struct weft_task *task)
 {
-	struct tgt_bulk *share = container_of(task, struct tgt_bulk, serve);
+	struct tgt_flow_local *share = container_of(task, struct tgt_flow_local, wake_task);
 	struct weft_req *req = container_of(weft_list_pop(&share->waiting), struct weft_req, link);
 
 	tgt_req(req)->waits = TGT_WAITS_NOT;
-	count(req);
-	serve_later(share, req);
-	tgt_req(req)->again(req);
+	count_list(req);
+	wake_next_later(share, req);
+	tgt_req(req)->retry(req);
 }
 
 /* What its host's other queues have under way may last. */
@@ -84,6 +84,6 @@ void tgt_io_lists_closing(struct weft_qpair *qp)
 		struct weft_req *req = weft_qpair_req(qp, i);
 
 		if (req && tgt_req(req)->waits == TGT_WAITS_FOR_LIST)
-			tgt_io_bulk_end(req, SC_GENERIC(ABORT_QUEUE));
+			tgt_io_bulk_abort(req, SC_GENERIC(ABORT_QUEUE));
 	}
 }

@@ -10,7 +10,7 @@ static bool has_fua(const struct weft_req *req)
 
 /* --- Read ------------------------------------------------------------------------------------- */
 
-static void read_into(struct weft_req *req, uint16_t sc)
+static void read_buffer_ready(struct weft_req *req, uint16_t sc)
 {
 	struct tgt_req *treq = tgt_req(req);
 
@@ -23,7 +23,7 @@ static void read_into(struct weft_req *req, uint16_t sc)
 		      has_fua(req) ? WEFT_IO_FUA : 0, tgt_io_done);
 }
 
-static void *where_it_lies(struct weft_req *req)
+static void *mapped_address(struct weft_req *req)
 {
 	struct tgt_req *treq = tgt_req(req);
 
@@ -36,7 +36,7 @@ static void read_in_place(struct weft_req *req)
 {
 	struct tgt_req *treq = tgt_req(req);
 
-	req->data = where_it_lies(req);
+	req->data = mapped_address(req);
 	req->reply_len = treq->length;
 	req->shared = true;
 	req->guard = treq->ns->be->guard;
@@ -45,10 +45,10 @@ static void read_in_place(struct weft_req *req)
 }
 
 /* As it lies there now. */
-static bool copy_now(struct weft_req *req)
+static bool copy_guarded(struct weft_req *req)
 {
 	struct weft_guard *guard = tgt_req(req)->ns->be->guard;
-	const void *at = where_it_lies(req);
+	const void *at = mapped_address(req);
 
 	req->reply_len = tgt_req(req)->length;
 	if (!weft_guard_share(guard, at, req->reply_len))
@@ -59,12 +59,12 @@ static bool copy_now(struct weft_req *req)
 	return true;
 }
 
-static void read_a_copy(struct weft_req *req, uint16_t sc)
+static void read_copy_buffer_ready(struct weft_req *req, uint16_t sc)
 {
 	if (sc)
 		tgt_io_finish(req, sc);
 	else
-		tgt_io_until_in(req, copy_now);
+		tgt_io_retry_until(req, copy_guarded);
 }
 
 void tgt_io_read(struct weft_req *req)
@@ -74,23 +74,23 @@ void tgt_io_read(struct weft_req *req)
 
 	if (!ns)
 		return;
-	sc = tgt_io_data_range(req, ns);
+	sc = tgt_io_set_data_range(req, ns);
 	if (sc) {
 		tgt_io_finish(req, sc);
 		return;
 	}
 	tgt_stats_count(req, false, tgt_req(req)->length);
 	if (!ns->be->ops->map)
-		weft_req_get_buffer(req, tgt_req(req)->length, read_into);
+		weft_req_get_buffer(req, tgt_req(req)->length, read_buffer_ready);
 	else if (req->qp->stable_data)
-		weft_req_get_buffer(req, tgt_req(req)->length, read_a_copy);
+		weft_req_get_buffer(req, tgt_req(req)->length, read_copy_buffer_ready);
 	else
 		read_in_place(req);
 }
 
 /* --- Write ------------------------------------------------------------------------------------ */
 
-static void write_from(struct weft_req *req, const void *data)
+static void submit_write(struct weft_req *req, const void *data)
 {
 	struct tgt_req *treq = tgt_req(req);
 
@@ -98,7 +98,7 @@ static void write_from(struct weft_req *req, const void *data)
 		      tgt_io_durability(req, has_fua(req)), tgt_io_done);
 }
 
-static void write_aligned(struct weft_req *req, uint16_t sc)
+static void write_bounce_buffer_ready(struct weft_req *req, uint16_t sc)
 {
 	struct tgt_req *treq = tgt_req(req);
 
@@ -107,7 +107,7 @@ static void write_aligned(struct weft_req *req, uint16_t sc)
 		return;
 	}
 	memcpy(req->data, treq->host_data, treq->length);
-	write_from(req, req->data);
+	submit_write(req, req->data);
 }
 
 /* The data is here, the namespace is entered and checked. */
@@ -118,24 +118,24 @@ void tgt_io_write_run(struct weft_req *req)
 	tgt_stats_count(req, true, treq->length);
 	treq->host_data = req->data;
 	if ((uintptr_t)req->data % treq->ns->be->align)
-		weft_req_get_buffer(req, treq->length, write_aligned);
+		weft_req_get_buffer(req, treq->length, write_bounce_buffer_ready);
 	else
-		write_from(req, req->data);
+		submit_write(req, req->data);
 }
 
 static uint16_t write_check(struct weft_req *req, const struct tgt_ns *ns)
 {
 	if (ns->be->read_only)
 		return SC_GENERIC(NS_WRITE_PROTECTED) | SC_DNR;
-	return tgt_io_data_range(req, ns);
+	return tgt_io_set_data_range(req, ns);
 }
 
 void tgt_io_write(struct weft_req *req)
 {
-	static const struct tgt_input input = { true, false, write_check, write_check,
-						tgt_io_write_run };
+	static const struct tgt_write_data_ops input = { true, false, write_check, write_check,
+							 tgt_io_write_run };
 
-	tgt_io_input(req, &input);
+	tgt_io_write_data(req, &input);
 }
 
 /* --- Flush ------------------------------------------------------------------------------------ */
@@ -148,28 +148,28 @@ void tgt_io_flush(struct weft_req *req)
 
 /* --- shutdown: every namespace in turn -------------------------------------------------------- */
 
-static void flush_next(struct weft_req *req);
+static void shutdown_flush_next(struct weft_req *req);
 
-static void shutdown_at_home(struct weft_msg *msg)
+static void shutdown_done_on_control(struct weft_msg *msg)
 {
 	struct weft_req *req = container_of(msg, struct weft_req, msg);
 
 	tgt_ctrl_shutdown_done(tgt_queue(req)->ctrl);
-	tgt_home_reply(req, 0);
+	tgt_control_reply(req, 0);
 }
 
 /* A shutdown does not stop at a flush that failed, which is told in the log. */
-static void flushed_one(struct weft_io *io, int rc)
+static void shutdown_flush_done(struct weft_io *io, int rc)
 {
 	struct weft_req *req = tgt_io_req(io);
 
 	tgt_io_status(req, rc);
 	tgt_ns_leave(req);
 	tgt_req(req)->range++;
-	flush_next(req);
+	shutdown_flush_next(req);
 }
 
-static void flush_next(struct weft_req *req)
+static void shutdown_flush_next(struct weft_req *req)
 {
 	struct weft_subsys *s = tgt_queue(req)->ctrl->subsys;
 	struct tgt_req *treq = tgt_req(req);
@@ -178,12 +178,12 @@ static void flush_next(struct weft_req *req)
 	while (treq->range < WEFT_NSID_MAX && !(ns = tgt_ns_find(s, treq->range + 1u)))
 		treq->range++;
 	if (!ns)
-		tgt_post_home(req, shutdown_at_home);
-	else if (tgt_ns_try_enter(req, ns, false, flush_next))
-		tgt_io_submit(req, WEFT_IO_FLUSH, NULL, 0, 0, 0, flushed_one);
+		tgt_post_control(req, shutdown_done_on_control);
+	else if (tgt_ns_try_enter(req, ns, false, shutdown_flush_next))
+		tgt_io_submit(req, WEFT_IO_FLUSH, NULL, 0, 0, 0, shutdown_flush_done);
 }
 
 void tgt_io_shutdown(struct weft_msg *msg)
 {
-	flush_next(container_of(msg, struct weft_req, msg));
+	shutdown_flush_next(container_of(msg, struct weft_req, msg));
 }

@@ -46,17 +46,17 @@ static struct resv_victim victim_of(const struct tgt_ctrl *ctrl, uint64_t ns_ser
 	return victim;
 }
 
-static bool is_of_victim(const struct tgt_queue *queue, const struct resv_abort *abort)
+static bool is_victims_queue(const struct tgt_queue *queue, const struct resv_abort *abort)
 {
 	struct resv_victim key;
 
-	if (!queue || queue->over || !queue->qid)
+	if (!queue || queue->drained || !queue->qid)
 		return false;
 	key = victim_of(queue->ctrl, 0);
 	return bsearch(&key, abort->victims, abort->n, sizeof(key), compare_hosts);
 }
 
-static bool is_to_end(struct weft_req *req, const struct resv_abort *abort)
+static bool is_victims_request(struct weft_req *req, const struct resv_abort *abort)
 {
 	struct resv_victim key = victim_of(tgt_queue(req)->ctrl, tgt_req(req)->ns_serial);
 
@@ -64,19 +64,19 @@ static bool is_to_end(struct weft_req *req, const struct resv_abort *abort)
 }
 
 /* False: storage has it. */
-static bool end_request(struct weft_req *req)
+static bool abort_request(struct weft_req *req)
 {
 	return weft_req_abort(req, SC_GENERIC(CMD_ABORTED_PREMEPT)) ||
-	       tgt_io_bulk_end(req, SC_GENERIC(CMD_ABORTED_PREMEPT)) || !tgt_ns_at_work(req);
+	       tgt_io_bulk_abort(req, SC_GENERIC(CMD_ABORTED_PREMEPT)) || !tgt_ns_at_work(req);
 }
 
-static void end_requests(struct weft_qpair *qp, struct resv_abort *abort)
+static void abort_requests(struct weft_qpair *qp, struct resv_abort *abort)
 {
 	for (uint32_t i = 0; i < qp->high_water; i++) {
 		struct weft_req *req = weft_qpair_req(qp, i);
 
-		if (req && is_to_end(req, abort))
-			abort->ended &= end_request(req);
+		if (req && is_victims_request(req, abort))
+			abort->ended &= abort_request(req);
 	}
 }
 
@@ -94,10 +94,10 @@ bool tgt_resv_abort(struct weft_poll_group *group, struct resv_abort *abort)
 		if (!qp)
 			return true;
 		cost++;
-		if (!is_of_victim(qp->owner, abort))
+		if (!is_victims_queue(qp->owner, abort))
 			continue;
 		cost += qp->high_water;
-		end_requests(qp, abort);
+		abort_requests(qp, abort);
 	}
 	return false;
 }

@@ -7,10 +7,10 @@
 
 /* Runs @rq on the reservation of the command's namespace and answers @req; its host is filled in
  * here. */
-void tgt_resv_begin(struct weft_req *req, const struct resv_request *rq);
+void tgt_resv_submit_change(struct weft_req *req, const struct resv_request *rq);
 /* Nothing that waits here is for this queue any more. */
-void tgt_resv_give_back(struct tgt_queue *queue);
+void tgt_resv_queue_closing(struct tgt_queue *queue);
 /* The target's task. */
-void tgt_resv_run_lines(struct weft_task *task);
+void tgt_resv_run_change_queues(struct weft_task *task);
 
 #endif

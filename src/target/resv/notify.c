@@ -14,7 +14,7 @@ static bool is_masked(const struct tgt_ctrl *ctrl, uint32_t nsid, uint8_t type)
 }
 
 /* A host that does not read loses the newest; their numbers tell that they were. */
-static void append(struct tgt_ctrl *ctrl, uint32_t nsid, uint8_t type)
+static void append_notification(struct tgt_ctrl *ctrl, uint32_t nsid, uint8_t type)
 {
 	struct tgt_resv_log *log = &ctrl->resv_log;
 	unsigned at = (log->first + log->n) % TGT_RESV_PAGES;
@@ -28,17 +28,17 @@ static void append(struct tgt_ctrl *ctrl, uint32_t nsid, uint8_t type)
 		.rnlpt = type,
 		.nsid = cpu_to_le32(nsid),
 	};
-	tgt_event(ctrl, TGT_EVENT_RESERVATION);
+	tgt_event_raise(ctrl, TGT_EVENT_RESERVATION);
 }
 
 void tgt_resv_notify(struct tgt_ctrl *ctrl, uint32_t nsid, uint8_t type)
 {
 	if (!is_masked(ctrl, nsid, type))
-		append(ctrl, nsid, type);
+		append_notification(ctrl, nsid, type);
 }
 
 /* Empty, it is a page of zeroes. */
-void *tgt_resv_log(struct tgt_ctrl *ctrl, size_t *size)
+void *tgt_resv_log_page(struct tgt_ctrl *ctrl, size_t *size)
 {
 	const struct tgt_resv_log *log = &ctrl->resv_log;
 	struct nvme_resv_notification_log *page = calloc(1, sizeof(*page));
@@ -56,13 +56,13 @@ void tgt_resv_log_read(struct tgt_ctrl *ctrl)
 {
 	struct tgt_resv_log *log = &ctrl->resv_log;
 
-	tgt_event_read(ctrl, TGT_EVENT_RESERVATION);
+	tgt_event_log_was_read(ctrl, TGT_EVENT_RESERVATION);
 	if (!log->n)
 		return;
 	log->first = (log->first + 1) % TGT_RESV_PAGES;
 	log->n--;
 	if (log->n)
-		tgt_event(ctrl, TGT_EVENT_RESERVATION);
+		tgt_event_raise(ctrl, TGT_EVENT_RESERVATION);
 }
 
 void tgt_resv_log_reset(struct tgt_ctrl *ctrl)

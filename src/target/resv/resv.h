@@ -43,7 +43,7 @@ int tgt_resv_state(const struct tgt_ns *ns, struct resv_state *st,
 		   const struct weft_record **record);
 int tgt_resv_load(struct tgt_ns *ns); /* a new one, which nobody sees yet */
 int tgt_resv_start(struct weft_subsys *s);
-void tgt_resv_moved(struct weft_subsys *s); /* its store did */
+void tgt_resv_store_moved(struct weft_subsys *s); /* its store did */
 /* All that the store says of reservations is made so. */
 bool tgt_resv_is_idle(const struct weft_subsys *s);
 /* @stopped, once nothing here is under way; the store may move and is not followed any more. */
@@ -71,22 +71,23 @@ struct resv_abort {
 bool tgt_resv_abort(struct weft_poll_group *group, struct resv_abort *abort);
 
 /* tell.c: on home */
-struct resv_telling {
+struct resv_dispatch {
 	uint32_t nsid;
 	uint64_t ns_serial;
-	struct resv_news *news; /* by host */
-	unsigned n;             /* 0: there is nothing to tell */
-	unsigned bucket;        /* of controllers by their id: the next */
+	struct resv_dispatch_item *items; /* by host */
+	unsigned n;                       /* 0: there is nothing to tell */
+	unsigned bucket;                  /* of controllers by their id: the next */
 };
 /* -ENOMEM: @telling is as before. */
-int tgt_resv_tell_begin(struct resv_telling *telling, const struct tgt_ns *ns,
-			const struct resv_notice *notices, unsigned n);
-unsigned tgt_resv_tell(const struct resv_telling *telling, struct tgt_ctrl *ctrl); /* how much */
-void tgt_resv_tell_end(struct resv_telling *telling); /* twice is harmless */
+int tgt_resv_dispatch_begin(struct resv_dispatch *dispatch, const struct tgt_ns *ns,
+			    const struct resv_notice *notices, unsigned n);
+unsigned tgt_resv_dispatch_to_ctrl(const struct resv_dispatch *dispatch,
+				   struct tgt_ctrl *ctrl);  /* how much */
+void tgt_resv_dispatch_end(struct resv_dispatch *dispatch); /* twice is harmless */
 
 /* notify.c: on home */
 void tgt_resv_notify(struct tgt_ctrl *ctrl, uint32_t nsid, uint8_t type);
-void *tgt_resv_log(struct tgt_ctrl *ctrl, size_t *size);
+void *tgt_resv_log_page(struct tgt_ctrl *ctrl, size_t *size);
 void tgt_resv_log_read(struct tgt_ctrl *ctrl); /* the page above was, and the next one follows */
 void tgt_resv_log_reset(struct tgt_ctrl *ctrl);
 

@@ -14,48 +14,48 @@
 #include "base/cleanup.h"
 #include "target/resv/resv.h"
 
-struct resv_news {
+struct resv_dispatch_item {
 	struct resv_notice notice;
 	unsigned order;
 };
 
-static int compare_news(const void *a, const void *b)
+static int compare_items(const void *a, const void *b)
 {
-	const struct resv_news *one = a, *other = b;
+	const struct resv_dispatch_item *one = a, *other = b;
 	int diff = memcmp(one->notice.host, other->notice.host, RESV_HOST_BYTES);
 
 	return diff ? diff : (one->order > other->order) - (one->order < other->order);
 }
 
-int tgt_resv_tell_begin(struct resv_telling *telling, const struct tgt_ns *ns,
-			const struct resv_notice *notices, unsigned n)
+int tgt_resv_dispatch_begin(struct resv_dispatch *dispatch, const struct tgt_ns *ns,
+			    const struct resv_notice *notices, unsigned n)
 {
-	struct resv_news *news = n ? calloc(n, sizeof(*news)) : NULL;
+	struct resv_dispatch_item *news = n ? calloc(n, sizeof(*news)) : NULL;
 
 	if (n && !news)
 		return -ENOMEM;
 	for (unsigned i = 0; i < n; i++)
-		news[i] = (struct resv_news){ notices[i], i };
+		news[i] = (struct resv_dispatch_item){ notices[i], i };
 	if (n)
-		qsort(news, n, sizeof(*news), compare_news);
-	*telling = (struct resv_telling){ ns->nsid, ns->serial, news, n, 0 };
+		qsort(news, n, sizeof(*news), compare_items);
+	*dispatch = (struct resv_dispatch){ ns->nsid, ns->serial, news, n, 0 };
 	return 0;
 }
 
-void tgt_resv_tell_end(struct resv_telling *telling)
+void tgt_resv_dispatch_end(struct resv_dispatch *dispatch)
 {
-	free(take_ptr(&telling->news));
-	telling->n = 0;
+	free(take_ptr(&dispatch->items));
+	dispatch->n = 0;
 }
 
-static unsigned first_of(const struct resv_telling *telling, const uint8_t *host)
+static unsigned first_for_host(const struct resv_dispatch *dispatch, const uint8_t *host)
 {
-	unsigned first = 0, end = telling->n;
+	unsigned first = 0, end = dispatch->n;
 
 	while (first < end) {
 		unsigned middle = first + (end - first) / 2;
 
-		if (memcmp(telling->news[middle].notice.host, host, RESV_HOST_BYTES) < 0)
+		if (memcmp(dispatch->items[middle].notice.host, host, RESV_HOST_BYTES) < 0)
 			first = middle + 1;
 		else
 			end = middle;
@@ -63,16 +63,16 @@ static unsigned first_of(const struct resv_telling *telling, const uint8_t *host
 	return first;
 }
 
-unsigned tgt_resv_tell(const struct resv_telling *telling, struct tgt_ctrl *ctrl)
+unsigned tgt_resv_dispatch_to_ctrl(const struct resv_dispatch *dispatch, struct tgt_ctrl *ctrl)
 {
-	unsigned first = first_of(telling, ctrl->hostid), i;
+	unsigned first = first_for_host(dispatch, ctrl->hostid), i;
 
-	for (i = first; i < telling->n; i++) {
-		const struct resv_notice *notice = &telling->news[i].notice;
+	for (i = first; i < dispatch->n; i++) {
+		const struct resv_notice *notice = &dispatch->items[i].notice;
 
 		if (!resv_same_host(notice->host, ctrl->hostid))
 			break;
-		tgt_resv_notify(ctrl, telling->nsid, notice->type);
+		tgt_resv_notify(ctrl, dispatch->nsid, notice->type);
 	}
 	return i - first;
 }
