@@ -11,7 +11,7 @@
 
 #include "daemon/channel.h"
 #include "daemon/config.h"
-#include "target/handover.h"
+#include "target/takeover/takeover.h"
 
 #define WEFT_HANDOFF_FORMAT        2
 #define WEFT_HANDOFF_FORMAT_ACCESS 2 /* from this one on, "prepare" tells who may connect */

@@ -4,7 +4,7 @@
  *              ├── discovery: at most half, and only what hosts leave ──┤
  *
  * Nobody has more than three quarters: no host that is named, and no address of hosts that are not
- * (share.c). A host that one subsystem names may come to another, which any host may use, by a name
+ * (tenant.c). A host that one subsystem names may come to another, which any host may use, by a name
  * that it makes up. So where hosts are named, the last quarter is for them; and beyond an eighth,
  * the queues of all that nobody named count as those of each host that is named.
  *

@@ -1,7 +1,7 @@
 /* command.c - which side answers a command, and the way to home and back.
  *
  *   I/O command ─────────────────────────▶ io/, on the queue's reactor
- *   admin, fabrics ─▶ its data or a buffer ─▶ home (home_queue.c): admin/, fabrics.c ─▶ back ─▶ reply */
+ *   admin, fabrics ─▶ its data or a buffer ─▶ home (control_queue.c): admin/, fabrics.c ─▶ back ─▶ reply */
 #include <string.h>
 
 #include "target/admin/admin.h"

@@ -141,7 +141,7 @@ struct tgt_ctrl {
 	struct sockaddr_storage peer, local;
 	struct weft_list queues;
 	struct tgt_queue *admin;
-	struct tgt_flow *flow; /* of its host: see share.c */
+	struct tgt_flow *flow; /* of its host: see tenant.c */
 	bool dying, resetting;
 	bool evicted; /* it ends because another host needs its queue: see admission.c */
 	uint8_t ciu;  /* its instance, anew with each time that it becomes ready */
@@ -206,14 +206,14 @@ struct weft_target {
 	struct tgt_control_queue *control_queue;
 	struct weft_list drain_waits; /* tgt_drain_wait.link */
 	struct weft_list
-		resv_change_queues; /* changes of reservations that can run: see resv/line.c */
+		resv_change_queues; /* changes of reservations that can run: see resv/change_queue.c */
 	struct weft_task resv_queue_task;
 	struct weft_subsys *discovery;
 	uint64_t genctr; /* of the discovery log */
 	uint64_t ns_serial;
 	unsigned teardowns; /* listeners and subsystems that are ending */
 	bool frozen;        /* see freeze.c */
-	bool store_frozen;  /* its state, too: see hold.c */
+	bool store_frozen;  /* its state, too: see freeze_store.c */
 	void (*stopped)(void *arg);
 	void *stopped_arg;
 	struct weft_timer stop_timer;
@@ -221,7 +221,7 @@ struct weft_target {
 
 struct tgt_write_data_ops;
 
-/* Where a command that is done in pieces is: see io/lists.c, io/bulk.c. */
+/* Where a command that is done in pieces is: see io/range_lists.c, io/bulk.c. */
 enum tgt_waits {
 	TGT_WAITS_NOT,
 	TGT_WAITS_FOR_LIST,
@@ -247,7 +247,7 @@ struct tgt_req {
 	bool writer;          /* counted as one that changes data */
 	bool pinned;          /* data is the namespace's own: counted until it has left */
 	bool fused;           /* has the namespace for itself, with its partner */
-	bool list_counted;    /* its list of ranges is counted: see io/lists.c */
+	bool list_counted;    /* its list of ranges is counted: see io/range_lists.c */
 	uint8_t waits;        /* enum tgt_waits */
 	uint8_t abort_status; /* before its next piece, a generic status; 0: it goes on */
 
@@ -305,7 +305,7 @@ void tgt_post_reactor(struct weft_req *req, void (*fn)(struct weft_msg *msg));
 void tgt_control_reply(struct weft_req *req,
 		       uint16_t status); /* on home: answered on its reactor */
 
-/* home_queue.c */
+/* control_queue.c */
 int tgt_control_queue_create(struct weft_target *t);
 void tgt_control_queue_destroy(struct weft_target *t);
 /* @fn on home, in its turn; or, if the command's queue has ended by then, it is answered. */
@@ -313,7 +313,7 @@ void tgt_post_control(struct weft_req *req, void (*fn)(struct weft_msg *msg));
 /* On home: what runs is worth so many commands more than one. */
 void tgt_control_charge(struct weft_target *t, unsigned commands);
 
-/* share.c: who counts as one. On home, but for tgt_flow_local */
+/* tenant.c: who counts as one. On home, but for tgt_flow_local */
 struct tgt_tenant {
 	uint32_t queues;        /* of all its hosts */
 	struct weft_list flows; /* tgt_flow.ready: those in which commands wait, in turn */
@@ -323,7 +323,7 @@ struct tgt_tenant {
 struct tgt_flow_local {
 	struct weft_bulk_flow line;
 	struct weft_bufs_flows bufs;
-	/* Of a share, see io/lists.c. */
+	/* Of a share, see io/range_lists.c. */
 	unsigned lists;
 	struct weft_list waiting;   /* weft_req.link: whose list is one too many */
 	struct weft_task wake_task; /* deferred only while there is one */
@@ -362,7 +362,7 @@ struct tgt_flow_local *tgt_tenant_local(const struct tgt_ctrl *ctrl,
 void tgt_health_update(struct weft_subsys *s);
 void tgt_health_command_failed(struct weft_subsys *s, uint32_t nsid);
 
-/* over.c: on home */
+/* drain_wait.c: on home */
 struct tgt_drain_wait {
 	struct weft_list link;       /* target->drain_waits */
 	struct weft_list queue_link; /* queue->drain_waits */
@@ -377,7 +377,7 @@ void tgt_drain_wait_start(struct tgt_drain_wait *over, unsigned limit_ms);
 void tgt_drain_wait_cancel(struct tgt_drain_wait *over); /* done() does not follow */
 void tgt_drain_wait_queue_gone(struct tgt_queue *gone);  /* off its controller */
 
-/* comeback.c: @go_on when no command of a lost connection of this host is left */
+/* stale.c: @go_on when no command of a lost connection of this host is left */
 void tgt_stale_wait(struct weft_target *t, struct weft_req *req,
 		    void (*go_on)(struct weft_req *req));
 

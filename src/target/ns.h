@@ -121,7 +121,7 @@ void tgt_ns_close_all(struct weft_subsys *s, void (*closed)(void *arg), void *ar
 /* Nobody is in line for the namespace: the last step of its removal, if it has one, can begin. */
 void tgt_ns_drain_if_removed(struct tgt_ns *ns);
 
-/* round.c: a visit to every reactor, each answered in its own time, and back to home */
+/* barrier.c: a visit to every reactor, each answered in its own time, and back to home */
 struct tgt_barrier {
 	struct weft_target *target;
 	struct tgt_ns *ns;
@@ -145,7 +145,7 @@ void tgt_barrier_requeue(struct tgt_barrier *barrier,
 /* Frees @old when no reactor can be reading it any more. */
 void tgt_free_after_barrier(struct weft_target *t, struct tgt_barrier *barrier, void *old);
 
-/* fence.c */
+/* ns_quiesce.c */
 void tgt_ns_quiesce_begin(struct tgt_ns_quiesce *fence,
 			  struct weft_target *t);                  /* from any reactor */
 void tgt_ns_quiesce_end(struct tgt_ns *ns, struct weft_target *t); /* by the holder */

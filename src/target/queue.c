@@ -10,7 +10,7 @@
 #include "base/log.h"
 #include "target/admin/admin.h"
 #include "target/io/io.h"
-#include "target/resv/line.h"
+#include "target/resv/change_queue.h"
 
 static void queue_free_on_reactor(struct weft_msg *msg)
 {

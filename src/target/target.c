@@ -7,7 +7,7 @@
 
 #include "base/uuid.h"
 #include "target/cluster/cluster.h"
-#include "target/resv/line.h"
+#include "target/resv/change_queue.h"
 #include "target/resv/resv.h"
 
 /* --- beginning -------------------------------------------------------------------------------- */

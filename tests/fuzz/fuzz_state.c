@@ -15,7 +15,7 @@
 #include "store/slots.h"
 #include "target/cluster/owners.h"
 #include "target/cluster/ports.h"
-#include "target/cluster/reset.h"
+#include "target/cluster/remote_ccr.h"
 #include "target/resv/resv.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

@@ -14,7 +14,7 @@
 #include "base/list.h"
 #include "base/log.h"
 #include "target/cluster/owners.h"
-#include "target/handover.h"
+#include "target/takeover/takeover.h"
 #include "target/internal.h"
 #include "target/target.h"
 #ifdef TARGET_ON_FABRIC

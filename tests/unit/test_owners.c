@@ -12,7 +12,7 @@
 
 #include "target/cluster/owners.h"
 #include "target/cluster/ports.h"
-#include "target/cluster/reset.h"
+#include "target/cluster/remote_ccr.h"
 #include "running.h"
 
 /* A table in short: "1 2>3 0", the owners of groups 1, 2, 3, and where the second goes. Groups

@@ -13,7 +13,7 @@
 #include "daemon/methods.h"
 #include "daemon/state.h"
 #include "rdma_both.h"
-#include "target/handover.h"
+#include "target/takeover/takeover.h"
 
 static char *answer;
 

@@ -6,7 +6,7 @@
  * answered. */
 #include <stdio.h>
 
-#include "target/handover.h"
+#include "target/takeover/takeover.h"
 #include "target/internal.h"
 #include "turned.h"
 #include "running.h"

@@ -8,7 +8,7 @@
 #include <sys/socket.h>
 
 #include "proto/tcp.h"
-#include "target/handover.h"
+#include "target/takeover/takeover.h"
 #include "target/internal.h"
 #include "turned.h"
 #include "running.h"

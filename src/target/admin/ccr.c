@@ -7,7 +7,7 @@
  * A controller is named by its number and its instance, CIU and CIRN. What is named and not there
  * is over already: a number is not given to another one, nor is it ready again after a reset,
  * before storage has nothing of the time before. A host may end its own controllers only. One of
- * another member of a cluster is ended by that member (cluster/reset.c).
+ * another member of a cluster is ended by that member (cluster/remote_ccr.c).
  *
  * Invariant: ctrl->ccrs has what @ctrl was asked for and has not answered, and what the log
  * tells. */

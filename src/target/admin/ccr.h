@@ -2,7 +2,7 @@
 #ifndef WEFT_TARGET_ADMIN_CCR_H
 #define WEFT_TARGET_ADMIN_CCR_H
 
-#include "target/cluster/reset.h"
+#include "target/cluster/remote_ccr.h"
 
 struct ccr {
 	struct weft_list link; /* asked->ccrs */

@@ -4,7 +4,7 @@
 
 #include "target/admin/admin.h"
 #include "target/admin/ccr.h"
-#include "target/handover_parts.h"
+#include "target/takeover/parts.h"
 
 enum { NO_CNTLID = 0xffff, VALIDATED_AND_BEGUN = 3 };
 

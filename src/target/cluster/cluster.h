@@ -4,7 +4,7 @@
 
 #include "target/cluster/owners.h"
 #include "target/cluster/ports.h"
-#include "target/cluster/reset.h"
+#include "target/cluster/remote_ccr.h"
 #include "target/internal.h"
 
 enum { TGT_CLUSTER_KEY = 32 };
@@ -73,7 +73,7 @@ unsigned tgt_cluster_nodes(const struct weft_subsys *s);
 void tgt_cluster_member_info(struct weft_subsys *s, unsigned node, struct weft_member_info *info);
 unsigned tgt_cluster_held_by(const struct tgt_ns *ns); /* see struct weft_ns_info */
 
-/* storage.c: what members that are gone have left */
+/* residual_io.c: what members that are gone have left */
 /* For those who decide about groups. Most groups have no namespaces, and are asked about all the
  * same. */
 struct tgt_cluster_storage {
@@ -97,26 +97,26 @@ void tgt_cluster_residual_wait_end(struct tgt_cluster *c);
  * -EOPNOTSUPP: members cannot share it. */
 int tgt_cluster_check_storage(struct weft_subsys *s, struct weft_backend *be, struct weft_err *err);
 
-/* agree.c */
+/* storage_identity.c */
 /* -ENOTUNIQ: another member has @ns's storage as another namespace, or in another group, or other
  * storage as this namespace. */
 int tgt_cluster_lock_identity(const struct tgt_ns *ns, struct weft_err *err);
 void tgt_cluster_unlock_identity(const struct tgt_ns *ns);
 
-/* discovery.c: where members listen */
+/* member_ports.c: where members listen */
 void tgt_cluster_check_ports(struct tgt_cluster *c);     /* the store moved */
 void tgt_cluster_ports_mark_seen(struct tgt_cluster *c); /* hosts were told of all that it has */
 /* Is our record another one than it should be? @w is what it should be. */
 bool tgt_cluster_ports_record_is_stale(struct tgt_cluster *c, struct tgt_cluster_write *w);
 void tgt_cluster_ports_of(const struct weft_subsys *s, unsigned node, struct ports *ports);
 
-/* namespaces.c: which of them members have */
+/* member_namespaces.c: which of them members have */
 void tgt_cluster_ns_changed(struct weft_subsys *s);       /* one came or went */
 void tgt_cluster_check_namespaces(struct tgt_cluster *c); /* warns of those that one lacks */
 /* As above, of our list. */
 bool tgt_cluster_namespaces_record_is_stale(struct tgt_cluster *c, struct tgt_cluster_write *w);
 
-/* wish.c: groups that somebody wants elsewhere */
+/* migration.c: groups that somebody wants elsewhere */
 /* Those that are fulfilled ask for nothing more: of two that contradict each other, each has its
  * turn. */
 void tgt_cluster_complete_moves(struct tgt_cluster *c);

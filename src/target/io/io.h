@@ -10,7 +10,7 @@ void tgt_io_command(struct weft_req *req);
 /* Answers; a fused command goes on with its pair. */
 void tgt_io_finish(struct weft_req *req, uint16_t status);
 void tgt_io_done(struct weft_io *io, int rc); /* finishes with what became of the io */
-/* io/failed.c: storage did not do the request's io; the status to answer with. */
+/* io/storage_error.c: storage did not do the request's io; the status to answer with. */
 uint16_t tgt_io_failed(struct weft_req *req, int rc);
 /* What storage made of the request's io; once for each io. */
 static inline uint16_t tgt_io_status(struct weft_req *req, int rc)
@@ -34,10 +34,10 @@ void tgt_io_retry_until(struct weft_req *req, bool (*attempt)(struct weft_req *r
 /* WEFT_IO_FUA where the command asks for it or the host turned the write cache off. */
 unsigned tgt_io_durability(struct weft_req *req, bool fua);
 
-/* io/input.c: commands that bring data */
+/* io/write_data.c: commands that bring data */
 struct tgt_write_data_ops {
 	bool writer;
-	bool list; /* of ranges: see io/lists.c */
+	bool list; /* of ranges: see io/range_lists.c */
 	/* Before the data is asked for: 0 and how many bytes in tgt_req.length, or a status. */
 	uint16_t (*check_command)(struct weft_req *req, const struct tgt_ns *ns);
 	/* With the data at tgt_req.host_data and the namespace entered: 0 or a status. */
@@ -46,7 +46,7 @@ struct tgt_write_data_ops {
 };
 void tgt_io_write_data(struct weft_req *req, const struct tgt_write_data_ops *input);
 
-/* io/lists.c: commands that bring a list of ranges, and keep it until they end: @fetch, now or when
+/* io/range_lists.c: commands that bring a list of ranges, and keep it until they end: @fetch, now or when
  * their share has fewer of them. */
 void tgt_io_list_admit(struct weft_req *req, void (*fetch)(struct weft_req *req));
 void tgt_io_list_release(struct weft_req *req);

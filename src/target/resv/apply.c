@@ -1,6 +1,6 @@
 /* apply.c - the store moved: make it so, here, and say when it is.
  *
- *   moved ─▶ for every namespace whose record is newer: publish its view, tell hosts (tell.c)
+ *   moved ─▶ for every namespace whose record is newer: publish its view, tell hosts (notice_dispatch.c)
  *         ─▶ a round: every reactor goes by the new views, and aborts ─▶ ack
  *               └──────── storage still has something to abort ◀┘
  *

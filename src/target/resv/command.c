@@ -1,10 +1,10 @@
 /* command.c - the commands that change a reservation: Register, Acquire, Release.
  *
- *   reactor: its data ─▶ home: taken apart ─▶ in line (line.c) ─▶ reply */
+ *   reactor: its data ─▶ home: taken apart ─▶ in line (change_queue.c) ─▶ reply */
 #include <string.h>
 
 #include "target/io/io.h"
-#include "target/resv/line.h"
+#include "target/resv/change_queue.h"
 #include "target/resv/resv.h"
 
 void tgt_resv_set_persist(struct weft_req *req, bool ptpl)

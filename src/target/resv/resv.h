@@ -52,7 +52,7 @@ void tgt_resv_stop(struct weft_subsys *s, void (*stopped)(struct weft_subsys *s)
 /* sweep.c: on home; namespaces have come or one has gone */
 void tgt_resv_sweep(struct weft_subsys *s);
 
-/* abort.c: on a reactor */
+/* preempt_abort.c: on a reactor */
 /* A host whose commands in a namespace are to end. */
 struct resv_victim {
 	uint64_t ns_serial;
@@ -70,7 +70,7 @@ struct resv_abort {
 /* Aborts those that wait; false: to be called again, in the next turn. */
 bool tgt_resv_abort(struct weft_poll_group *group, struct resv_abort *abort);
 
-/* tell.c: on home */
+/* notice_dispatch.c: on home */
 struct resv_dispatch {
 	uint32_t nsid;
 	uint64_t ns_serial;
@@ -85,7 +85,7 @@ unsigned tgt_resv_dispatch_to_ctrl(const struct resv_dispatch *dispatch,
 				   struct tgt_ctrl *ctrl);  /* how much */
 void tgt_resv_dispatch_end(struct resv_dispatch *dispatch); /* twice is harmless */
 
-/* notify.c: on home */
+/* notification_log.c: on home */
 void tgt_resv_notify(struct tgt_ctrl *ctrl, uint32_t nsid, uint8_t type);
 void *tgt_resv_log_page(struct tgt_ctrl *ctrl, size_t *size);
 void tgt_resv_log_read(struct tgt_ctrl *ctrl); /* the page above was, and the next one follows */
