@@ -7,8 +7,8 @@
 #include "cli/host_options.h"
 #include "proto/nvme.h"
 
-bool weft_reason_no_persistence(struct weft_ctrl *ctrl, const char *uri, uint32_t nsid,
-				struct weft_err *err)
+bool weft_invalid_field_ptpl(struct weft_ctrl *ctrl, const char *uri, uint32_t nsid,
+			     struct weft_err *err)
 {
 	_Alignas(8) char page[NVME_IDENTIFY_DATA_SIZE];
 	const struct nvme_id_ns *id = (const void *)page;
@@ -24,12 +24,12 @@ bool weft_reason_no_persistence(struct weft_ctrl *ctrl, const char *uri, uint32_
 	return true;
 }
 
-bool weft_reason_no_feature(struct weft_ctrl *ctrl, const char *uri, uint8_t fid, const char *name,
-			    struct weft_err *err)
+bool weft_invalid_field_feature(struct weft_ctrl *ctrl, const char *uri, uint8_t fid,
+				const char *name, struct weft_err *err)
 {
 	struct nvme_fid_supported_effects_log log;
 	struct weft_err ignored = { "" };
-	struct weft_place place = weft_uri_subsystem(uri);
+	struct weft_uri_buf place = weft_uri_subsystem(uri);
 
 	if (weft_log_page(ctrl, NVME_LOG_LID_FID_SUPPORTED_EFFECTS, NVME_NSID_BROADCAST, 0, &log,
 			  sizeof(log), &ignored) ||

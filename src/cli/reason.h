@@ -8,10 +8,10 @@
 /* Each returns whether that is the reason, and then the sentence is set. @uri: as the user wrote it. */
 
 /* Reservations of the namespace do not persist through power loss. */
-bool weft_reason_no_persistence(struct weft_ctrl *ctrl, const char *uri, uint32_t nsid,
-				struct weft_err *err);
+bool weft_invalid_field_ptpl(struct weft_ctrl *ctrl, const char *uri, uint32_t nsid,
+			     struct weft_err *err);
 /* The controller does not have the feature, and says so in its log page of features. */
-bool weft_reason_no_feature(struct weft_ctrl *ctrl, const char *uri, uint8_t fid, const char *name,
-			    struct weft_err *err);
+bool weft_invalid_field_feature(struct weft_ctrl *ctrl, const char *uri, uint8_t fid,
+				const char *name, struct weft_err *err);
 
 #endif

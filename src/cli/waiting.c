@@ -9,9 +9,9 @@
 
 #include "cli/progress.h"
 
-#define FIRST_S 1.0 /* what is over sooner is no news */
-#define AGAIN_S 10.0
-#define LOOK_MS 250
+#define FIRST_S  1.0 /* what is over sooner is no news */
+#define REPEAT_S 10.0
+#define POLL_MS  250
 
 /* --- what there is ---------------------------------------------------------------------------- */
 
@@ -20,7 +20,7 @@ static bool is_open(enum weft_access access)
 	return access == WEFT_ACCESS_OPTIMIZED || access == WEFT_ACCESS_NON_OPTIMIZED;
 }
 
-bool weft_waiting_usable(const struct weft_waiting_paths *p)
+bool weft_path_wait_usable(const struct weft_path_wait_paths *p)
 {
 	for (unsigned i = 0; i < p->count; i++)
 		if (p->through ? is_open(p->through[i].access) : p->paths[i].state == WEFT_LIVE)
@@ -41,8 +41,8 @@ bool weft_has_path(struct weft_ns *ns)
 
 /* Both lists are in the order of the paths' numbers; one that came in between is in the second
  * alone, and seen at the next look. */
-static void look_at_paths(const struct weft_waiting *w, struct weft_waiting_paths *p,
-			  struct weft_ns_path through[WEFT_PATHS_MAX])
+static void read_paths(const struct weft_path_wait *w, struct weft_path_wait_paths *p,
+		       struct weft_ns_path through[WEFT_PATHS_MAX])
 {
 	unsigned n = WEFT_PATHS_MAX;
 
@@ -56,7 +56,7 @@ static void look_at_paths(const struct weft_waiting *w, struct weft_waiting_path
 
 /* --- when to speak ---------------------------------------------------------------------------- */
 
-bool weft_waiting_due(struct weft_waiting *w, bool usable, double now_s)
+bool weft_path_wait_due(struct weft_path_wait *w, bool usable, double now_s)
 {
 	if (usable && !w->told)
 		w->since_s = 0;
@@ -68,15 +68,15 @@ bool weft_waiting_due(struct weft_waiting *w, bool usable, double now_s)
 	}
 	if (now_s < w->next_s)
 		return false;
-	w->next_s = now_s + AGAIN_S;
+	w->next_s = now_s + REPEAT_S;
 	w->told = true;
 	return true;
 }
 
 /* --- in words --------------------------------------------------------------------------------- */
 
-static void why_path(const struct weft_path_info *path, const struct weft_ns_path *through,
-		     char *text, size_t size)
+static void append_path_reason(const struct weft_path_info *path,
+			       const struct weft_ns_path *through, char *text, size_t size)
 {
 	const char *scheme = strstr(path->address, "://");
 	const char *address = scheme ? scheme + 3 : path->address;
@@ -92,14 +92,15 @@ static void why_path(const struct weft_path_info *path, const struct weft_ns_pat
 		snprintf(text, size, "%s %s", address, weft_access_text(through->access));
 }
 
-void weft_waiting_why(const struct weft_waiting_paths *p, char *text, size_t size)
+void weft_path_wait_why(const struct weft_path_wait_paths *p, char *text, size_t size)
 {
 	size_t at = 0;
 
 	*text = '\0';
 	for (unsigned i = 0; i < p->count && at + 2 < size; i++) {
 		at += (size_t)snprintf(text + at, size - at, "%s", i ? ", " : "");
-		why_path(&p->paths[i], p->through ? &p->through[i] : NULL, text + at, size - at);
+		append_path_reason(&p->paths[i], p->through ? &p->through[i] : NULL, text + at,
+				   size - at);
 		at += strlen(text + at);
 	}
 }
@@ -114,7 +115,7 @@ static void limit_text(const char *what, uint32_t ms, const char *option, char *
 		snprintf(text, size, "; %s after %u s (%s)", what, ms / 1000, option);
 }
 
-static bool none_lives(const struct weft_waiting_paths *p)
+static bool none_lives(const struct weft_path_wait_paths *p)
 {
 	for (unsigned i = 0; i < p->count; i++)
 		if (p->paths[i].state == WEFT_LIVE)
@@ -123,15 +124,15 @@ static bool none_lives(const struct weft_waiting_paths *p)
 }
 
 /* Nobody answers, and what waits is not I/O, or I/O that waits longer: then loss_timeout ends it. */
-static bool ends_by_loss(const struct weft_waiting *w, const struct weft_waiting_paths *p)
+static bool ends_by_loss(const struct weft_path_wait *w, const struct weft_path_wait_paths *p)
 {
 	bool later = !w->fast_io_fail_ms || (w->loss_ms && w->loss_ms < w->fast_io_fail_ms);
 
 	return none_lives(p) && (!w->ns || later);
 }
 
-static void compose(const struct weft_waiting *w, const struct weft_waiting_paths *p, double now_s,
-		    char text[WEFT_WAITING_TEXT])
+static void compose_message(const struct weft_path_wait *w, const struct weft_path_wait_paths *p,
+			    double now_s, char text[WEFT_PATH_WAIT_TEXT])
 {
 	unsigned seconds = (unsigned)(now_s - w->since_s);
 	char why[640], limit[96], whom[64];
@@ -139,7 +140,7 @@ static void compose(const struct weft_waiting *w, const struct weft_waiting_path
 
 	if (!w->ctrl) {
 		limit_text("it is given up", w->connect_ms, "--timeout", limit, sizeof(limit));
-		snprintf(text, WEFT_WAITING_TEXT, "waiting %u s for %s %.400s%s", seconds,
+		snprintf(text, WEFT_PATH_WAIT_TEXT, "waiting %u s for %s %.400s%s", seconds,
 			 w->awaited ? w->awaited : "a connection to", w->uri, limit);
 		return;
 	}
@@ -152,33 +153,33 @@ static void compose(const struct weft_waiting *w, const struct weft_waiting_path
 		limit_text("it is given up", w->loss_ms, "loss_timeout", limit, sizeof(limit));
 	else
 		limit_text("I/O fails", w->fast_io_fail_ms, "fast_io_fail", limit, sizeof(limit));
-	weft_waiting_why(p, why, sizeof(why));
-	snprintf(text, WEFT_WAITING_TEXT, "waiting %u s for a path to %s: %s%s", seconds, whom, why,
-		 limit);
+	weft_path_wait_why(p, why, sizeof(why));
+	snprintf(text, WEFT_PATH_WAIT_TEXT, "waiting %u s for a path to %s: %s%s", seconds, whom,
+		 why, limit);
 }
 
 /* --- a look ----------------------------------------------------------------------------------- */
 
 /* What is dead waits no more: an error follows. */
-bool weft_waiting_look(struct weft_waiting *w, double now_s, char text[WEFT_WAITING_TEXT])
+bool weft_path_wait_poll(struct weft_path_wait *w, double now_s, char text[WEFT_PATH_WAIT_TEXT])
 {
 	struct weft_ns_path through[WEFT_PATHS_MAX];
-	struct weft_waiting_paths p = { 0 };
+	struct weft_path_wait_paths p = { 0 };
 	bool usable = false;
 
 	if (w->ctrl && weft_ctrl_state(w->ctrl, NULL) == WEFT_DEAD)
 		return false;
 	if (w->ctrl) {
-		look_at_paths(w, &p, through);
-		usable = weft_waiting_usable(&p);
+		read_paths(w, &p, through);
+		usable = weft_path_wait_usable(&p);
 	}
-	if (!weft_waiting_due(w, usable, now_s))
+	if (!weft_path_wait_due(w, usable, now_s))
 		return false;
 	if (!usable) {
-		compose(w, &p, now_s, text);
+		compose_message(w, &p, now_s, text);
 		return true;
 	}
-	snprintf(text, WEFT_WAITING_TEXT, "there is a path again, after %.1f s",
+	snprintf(text, WEFT_PATH_WAIT_TEXT, "there is a path again, after %.1f s",
 		 now_s - w->since_s);
 	w->told = false;
 	w->since_s = 0;
@@ -193,73 +194,73 @@ static struct {
 	pthread_cond_t more;
 	struct weft_list list;
 	bool started;
-} waitings = { .lock = PTHREAD_MUTEX_INITIALIZER, .more = PTHREAD_COND_INITIALIZER };
+} waits = { .lock = PTHREAD_MUTEX_INITIALIZER, .more = PTHREAD_COND_INITIALIZER };
 
-static void tell(const char *command, const char *text)
+static void print_message(const char *command, const char *text)
 {
 	/* In one piece, over a line that is drawn again. */
 	fprintf(stderr, "%s%s: %s\n", isatty(STDERR_FILENO) ? "\r\033[K" : "", command, text);
 }
 
-static void look_at_all(void)
+static void poll_waits(void)
 {
-	char text[WEFT_WAITING_TEXT];
-	struct weft_waiting *w;
+	char text[WEFT_PATH_WAIT_TEXT];
+	struct weft_path_wait *w;
 
-	weft_list_for_each(w, &waitings.list, link)
-		if (weft_waiting_look(w, weft_now_s(), text))
-			tell(w->command, text);
+	weft_list_for_each(w, &waits.list, link)
+		if (weft_path_wait_poll(w, weft_now_s(), text))
+			print_message(w->command, text);
 }
 
-static void *look_on(void *arg)
+static void *wait_thread_main(void *arg)
 {
 	(void)arg;
 	pthread_setname_np(pthread_self(), "weft-waiting");
-	pthread_mutex_lock(&waitings.lock);
+	pthread_mutex_lock(&waits.lock);
 	for (;;) {
-		while (weft_list_empty(&waitings.list))
-			pthread_cond_wait(&waitings.more, &waitings.lock);
-		look_at_all();
-		pthread_mutex_unlock(&waitings.lock);
-		poll(NULL, 0, LOOK_MS);
-		pthread_mutex_lock(&waitings.lock);
+		while (weft_list_empty(&waits.list))
+			pthread_cond_wait(&waits.more, &waits.lock);
+		poll_waits();
+		pthread_mutex_unlock(&waits.lock);
+		poll(NULL, 0, POLL_MS);
+		pthread_mutex_lock(&waits.lock);
 	}
 	return NULL;
 }
 
 /* Signals are for the others. Without a thread nothing is told. */
-static void start(void)
+static void start_wait_thread(void)
 {
 	sigset_t all, before;
 	pthread_t thread;
 
-	weft_list_init(&waitings.list);
-	waitings.started = true;
+	weft_list_init(&waits.list);
+	waits.started = true;
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &before);
-	if (!pthread_create(&thread, NULL, look_on, NULL))
+	if (!pthread_create(&thread, NULL, wait_thread_main, NULL))
 		pthread_detach(thread);
 	pthread_sigmask(SIG_SETMASK, &before, NULL);
 }
 
-void weft_waiting_begin(struct weft_waiting *w)
+void weft_path_wait_begin(struct weft_path_wait *w)
 {
 	if (!w->command)
 		return;
-	pthread_mutex_lock(&waitings.lock);
-	if (!waitings.started)
-		start();
-	weft_list_push(&waitings.list, &w->link);
-	pthread_cond_signal(&waitings.more);
-	pthread_mutex_unlock(&waitings.lock);
+	pthread_mutex_lock(&waits.lock);
+	if (!waits.started)
+		start_wait_thread();
+	weft_list_push(&waits.list, &w->link);
+	pthread_cond_signal(&waits.more);
+	pthread_mutex_unlock(&waits.lock);
 }
 
-void weft_waiting_end(struct weft_waiting *w)
+void weft_path_wait_end(struct weft_path_wait *w)
 {
 	if (!w->link.next)
 		return;
-	pthread_mutex_lock(&waitings.lock);
+	pthread_mutex_lock(&waits.lock);
 	weft_list_remove(&w->link);
-	pthread_mutex_unlock(&waitings.lock);
-	*w = (struct weft_waiting){ NULL };
+	pthread_mutex_unlock(&waits.lock);
+	*w = (struct weft_path_wait){ NULL };
 }

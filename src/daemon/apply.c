@@ -20,14 +20,14 @@ static int check_path(const char *key, const char *type, const char *path, struc
 			 key, type, path);
 }
 
-int weft_ns_check_path(const struct weft_ns_config *ns, struct weft_err *err)
+int weft_config_ns_check_path(const struct weft_ns_config *ns, struct weft_err *err)
 {
 	if (ns->spec.ops->arg_is_size)
 		return 0;
 	return check_path("backend", ns->spec.type, ns->spec.arg, err);
 }
 
-int weft_subsys_check_path(const struct weft_subsys_config *subsys, struct weft_err *err)
+int weft_config_subsys_check_path(const struct weft_subsys_config *subsys, struct weft_err *err)
 {
 	const char *path = strchr(subsys->state, ':');
 
@@ -36,7 +36,7 @@ int weft_subsys_check_path(const struct weft_subsys_config *subsys, struct weft_
 
 /* A target that was killed may hold its locks for a moment longer, until the kernel has ended its
  * last io. */
-static int open_in_time(struct weft_ns_config *ns, struct weft_err *err)
+static int open_with_retries(struct weft_ns_config *ns, struct weft_err *err)
 {
 	const struct timespec pause = { .tv_nsec = BUSY_WAIT_MS * 1000000L };
 	struct weft_err busy = { "" };
@@ -52,7 +52,7 @@ static int open_in_time(struct weft_ns_config *ns, struct weft_err *err)
 	return rc < 0 && busy.text[0] ? weft_fail(err, rc, "%s", busy.text) : rc;
 }
 
-static int inherit(struct weft_ns_config *ns, struct weft_err *err)
+static int adopt_backend(struct weft_ns_config *ns, struct weft_err *err)
 {
 	int rc = weft_backend_inherit(&ns->be, &ns->spec, take_fd(&ns->fd), err);
 
@@ -67,24 +67,24 @@ static int inherit(struct weft_ns_config *ns, struct weft_err *err)
 	return 0;
 }
 
-static int open_ns(struct weft_ns_config *ns, bool wait, struct weft_err *err)
+static int open_backend(struct weft_ns_config *ns, bool wait, struct weft_err *err)
 {
-	if (ns->inherited)
-		return inherit(ns, err);
-	return wait ? open_in_time(ns, err) : weft_backend_open(&ns->be, &ns->spec, err);
+	if (ns->adopted)
+		return adopt_backend(ns, err);
+	return wait ? open_with_retries(ns, err) : weft_backend_open(&ns->be, &ns->spec, err);
 }
 
 int weft_config_ns_open(struct weft_ns_config *ns, bool wait, struct weft_err *err)
 {
-	int rc = open_ns(ns, wait, err);
+	int rc = open_backend(ns, wait, err);
 
 	if (rc < 0)
 		return weft_fail(err, rc, "%s:%s: %s", ns->spec.type, ns->spec.arg, strerror(-rc));
-	ns->be->unserved = !ns->inherited;
+	ns->be->unserved = !ns->adopted;
 	return 0;
 }
 
-int weft_subsys_open(struct weft_subsys_config *subsys, bool wait, struct weft_err *err)
+int weft_config_subsys_open(struct weft_subsys_config *subsys, bool wait, struct weft_err *err)
 {
 	struct weft_ns_config *ns = subsys->namespaces.at;
 	int rc = 0;
@@ -94,7 +94,7 @@ int weft_subsys_open(struct weft_subsys_config *subsys, bool wait, struct weft_e
 	return rc;
 }
 
-int weft_ns_apply(struct weft_subsys *s, struct weft_ns_config *ns, struct weft_err *err)
+int weft_config_ns_apply(struct weft_subsys *s, struct weft_ns_config *ns, struct weft_err *err)
 {
 	struct weft_ns_options options = { .nsid = ns->nsid,
 					   .block = ns->block,
@@ -107,8 +107,8 @@ int weft_ns_apply(struct weft_subsys *s, struct weft_ns_config *ns, struct weft_
 	return rc;
 }
 
-static int add_contents(struct weft_subsys *s, struct weft_subsys_config *subsys,
-			struct weft_err *err)
+static int add_hosts_and_namespaces(struct weft_subsys *s, struct weft_subsys_config *subsys,
+				    struct weft_err *err)
 {
 	char(*host)[WEFT_NQN_MAX + 1] = subsys->hosts.at;
 	struct weft_ns_config *ns = subsys->namespaces.at;
@@ -117,30 +117,30 @@ static int add_contents(struct weft_subsys *s, struct weft_subsys_config *subsys
 	for (unsigned i = 0; i < subsys->hosts.count && !rc; i++)
 		rc = weft_subsys_allow(s, host[i], err);
 	for (unsigned i = 0; i < subsys->namespaces.count && !rc; i++)
-		rc = weft_ns_apply(s, &ns[i], err);
+		rc = weft_config_ns_apply(s, &ns[i], err);
 	return rc;
 }
 
-struct weft_store_options weft_subsys_store(struct weft_daemon *d,
-					    const struct weft_subsys_config *subsys)
+struct weft_store_options weft_config_store_options(struct weft_daemon *d,
+						    const struct weft_subsys_config *subsys)
 {
 	return (struct weft_store_options){
 		.home = d->home,
 		.spec = subsys->state,
 		.node = subsys->cluster.node ? subsys->cluster.node : 1,
 		.nodes = subsys->cluster.nodes ? subsys->cluster.nodes : 1,
-		.heir = d->take,
+		.successor = d->import,
 	};
 }
 
-int weft_subsys_apply(struct weft_daemon *d, struct weft_subsys_config *subsys,
-		      struct weft_store *store, struct weft_subsys **s, struct weft_err *err)
+int weft_config_subsys_apply(struct weft_daemon *d, struct weft_subsys_config *subsys,
+			     struct weft_store *store, struct weft_subsys **s, struct weft_err *err)
 {
 	struct weft_subsys_options options = {
 		.nqn = subsys->nqn,
 		.serial = subsys->serial[0] ? subsys->serial : NULL,
 		.model = subsys->model[0] ? subsys->model : NULL,
-		.allow_any_host = subsys->access != WEFT_ACCESS_LISTED,
+		.allow_any_host = subsys->access != WEFT_ALLOWED_LISTED,
 		.ana = subsys->ana.at,
 		.nana = subsys->ana.count,
 		.node = subsys->cluster.node,
@@ -152,11 +152,11 @@ int weft_subsys_apply(struct weft_daemon *d, struct weft_subsys_config *subsys,
 	*s = NULL;
 	rc = weft_subsys_add(d->target, &options, s, err);
 	if (!rc)
-		rc = add_contents(*s, subsys, err);
+		rc = add_hosts_and_namespaces(*s, subsys, err);
 	if (rc < 0)
 		return weft_fail(err, rc, "%s: %s", subsys->nqn, strerror(-rc));
 	weft_subsys_start(*s);
-	if (subsys->access == WEFT_ACCESS_DEFAULT)
+	if (subsys->access == WEFT_ALLOWED_DEFAULT)
 		json_object_set_new(d->open_by_default, subsys->nqn, json_true());
 	return 0;
 }

@@ -18,7 +18,7 @@
 
 #define METHODS_MAX 32
 
-#define ELSEWHERE                                                             \
+#define OTHER_SOCKETS                                                         \
 	"A target of root is at /run/weft/control.sock, one of another user " \
 	"at $XDG_RUNTIME_DIR/weft/control.sock or "                           \
 	"/tmp/weft-UID/control.sock: choose it with --control PATH"
@@ -30,12 +30,12 @@ static int fail_connect(const char *path, struct weft_err *err)
 	if (rc == -ENOENT || rc == -ECONNREFUSED)
 		return weft_fail(
 			err, rc,
-			"no target answers at %s (%s); is \"weft serve\" running? " ELSEWHERE, path,
-			strerror(-rc));
-	return weft_fail(err, rc, "cannot connect to %s: %s. " ELSEWHERE, path, strerror(-rc));
+			"no target answers at %s (%s); is \"weft serve\" running? " OTHER_SOCKETS,
+			path, strerror(-rc));
+	return weft_fail(err, rc, "cannot connect to %s: %s. " OTHER_SOCKETS, path, strerror(-rc));
 }
 
-static int find_socket(struct weft_chased *at, const char *path, struct weft_err *err)
+static int check_socket_path(struct weft_chased *at, const char *path, struct weft_err *err)
 {
 	int rc = weft_chase(at, path, NULL);
 
@@ -81,7 +81,7 @@ static int connect_to(const char *path, uint32_t limit_ms, struct weft_err *err)
 	if (strlen(path) >= sizeof(addr.sun_path))
 		return weft_fail(err, -ENAMETOOLONG, "%s: longer than a socket's path can be",
 				 path);
-	rc = find_socket(&at, path, err);
+	rc = check_socket_path(&at, path, err);
 	if (rc < 0)
 		return rc;
 	rc = weft_chased_addr(&at, &addr);
@@ -137,20 +137,20 @@ static json_t *receive_line(int fd, int *rc)
 	return reply;
 }
 
-bool weft_ctl_only_looks(const char *method)
+bool weft_ctl_is_read_only(const char *method)
 {
 	return !strcmp(method, "status") || !strcmp(method, "methods");
 }
 
 /* What was sent may be carried out later. */
-static void fail_late(const char *path, const char *method, uint32_t limit_ms, bool sent,
-		      struct weft_err *err)
+static void fail_timeout(const char *path, const char *method, uint32_t limit_ms, bool sent,
+			 struct weft_err *err)
 {
 	char limit[32];
 
 	snprintf(limit, sizeof(limit), limit_ms % 1000 ? "%u ms" : "%u s",
 		 limit_ms % 1000 ? limit_ms : limit_ms / 1000);
-	if (sent && !weft_ctl_only_looks(method))
+	if (sent && !weft_ctl_is_read_only(method))
 		weft_fail(err, -ETIMEDOUT,
 			  "%s: the target has not answered for %s (--timeout); it may still carry "
 			  "%s out",
@@ -166,15 +166,16 @@ static int fail_method(const char *method, struct weft_err *err)
 {
 	const char *names[METHODS_MAX + 1] = { NULL }, *meant;
 
-	for (size_t i = 0; weft_methods[i].name && i < METHODS_MAX; i++)
-		names[i] = weft_methods[i].name;
+	for (size_t i = 0; weft_rpc_methods[i].name && i < METHODS_MAX; i++)
+		names[i] = weft_rpc_methods[i].name;
 	meant = weft_nearest(method, names);
 	return weft_fail(err, -ENOENT, "no method \"%s\"; %s%s%s\"weft ctl methods\" lists them",
 			 method, meant ? "did you mean " : "", meant ? meant : "",
 			 meant ? "? " : "");
 }
 
-static json_t *result_of(json_t *reply, const char *path, const char *method, struct weft_err *err)
+static json_t *reply_result(json_t *reply, const char *path, const char *method,
+			    struct weft_err *err)
 {
 	json_t *error = json_object_get(reply, "error"), *result = json_object_get(reply, "result");
 	const char *message = json_string_value(json_object_get(error, "message"));
@@ -197,18 +198,18 @@ json_t *weft_ctl_call_within(const char *path, const char *method, json_t *param
 	int fd = connect_to(path, limit_ms, err), rc, late;
 
 	if (fd == -EAGAIN)
-		fail_late(path, method, limit_ms, false, err);
+		fail_timeout(path, method, limit_ms, false, err);
 	if (fd < 0)
 		return NULL;
 	rc = send_line(fd, request);
 	if (rc == -EAGAIN)
-		fail_late(path, method, limit_ms, false, err);
+		fail_timeout(path, method, limit_ms, false, err);
 	else if (rc < 0)
 		weft_fail(err, rc, "%s: %s", path, strerror(-rc));
 	reply = receive_line(fd, &late);
 	if (late)
-		fail_late(path, method, limit_ms, true, err);
-	return result_of(reply, path, method, err);
+		fail_timeout(path, method, limit_ms, true, err);
+	return reply_result(reply, path, method, err);
 }
 
 json_t *weft_ctl_call(const char *path, const char *method, json_t *params, struct weft_err *err)

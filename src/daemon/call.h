@@ -16,6 +16,6 @@ json_t *weft_ctl_call(const char *path, const char *method, json_t *params, stru
 json_t *weft_ctl_call_within(const char *path, const char *method, json_t *params,
 			     uint32_t limit_ms, struct weft_err *err);
 /* Whether @method changes nothing: then nothing is lost with its answer. */
-bool weft_ctl_only_looks(const char *method);
+bool weft_ctl_is_read_only(const char *method);
 
 #endif

@@ -26,7 +26,7 @@ enum {
 	FAILED_MS = 100, /* … to one that may have stopped to read, and is as good as gone */
 };
 
-struct header {
+struct frame_header {
 	uint32_t magic, doc, bytes, fds;
 };
 
@@ -110,11 +110,11 @@ int weft_channel_connect(const char *name, pid_t *pid, struct weft_err *err)
 /* --- sending ---------------------------------------------------------------------------------- */
 
 /* The header and the document. */
-static char *frame_head(const struct weft_frame *frame, size_t *size)
+static char *encode_head(const struct weft_frame *frame, size_t *size)
 {
 	_cleanup_(weft_freep) char *text = json_dumps(frame->doc, JSON_COMPACT);
 	size_t len = text ? strlen(text) : 0;
-	struct header header = { MAGIC, (uint32_t)len, frame->bytes.count, frame->fds.count };
+	struct frame_header header = { MAGIC, (uint32_t)len, frame->bytes.count, frame->fds.count };
 	char *head;
 
 	if (!text || len > DOC_MAX)
@@ -126,24 +126,24 @@ static char *frame_head(const struct weft_frame *frame, size_t *size)
 	return head;
 }
 
-static int send_within(int fd, const struct weft_frame *frame, unsigned limit_ms)
+static int send_frame(int fd, const struct weft_frame *frame, unsigned limit_ms)
 {
-	uint64_t until_ns = channel_until(limit_ms);
+	uint64_t deadline_ns = channel_deadline(limit_ms);
 	size_t size;
-	_cleanup_(weft_freep) char *head = frame_head(frame, &size);
+	_cleanup_(weft_freep) char *head = encode_head(frame, &size);
 	int rc;
 
 	if (!head)
 		return -EINVAL;
-	rc = channel_send(fd, head, size, until_ns);
+	rc = channel_send(fd, head, size, deadline_ns);
 	if (!rc)
-		rc = channel_send(fd, frame->bytes.at, frame->bytes.count, until_ns);
-	return rc < 0 ? rc : channel_send_fds(fd, frame->fds.at, frame->fds.count, until_ns);
+		rc = channel_send(fd, frame->bytes.at, frame->bytes.count, deadline_ns);
+	return rc < 0 ? rc : channel_send_fds(fd, frame->fds.at, frame->fds.count, deadline_ns);
 }
 
 int weft_channel_send(int fd, const struct weft_frame *frame)
 {
-	return send_within(fd, frame, SEND_MS);
+	return send_frame(fd, frame, SEND_MS);
 }
 
 int weft_channel_send_step(int fd, const char *step)
@@ -161,31 +161,31 @@ void weft_channel_send_failed(int fd, const char *why)
 	struct weft_frame frame = { .doc = json_pack("{s:s, s:s}", "step", "failed", "why", why) };
 
 	if (frame.doc)
-		send_within(fd, &frame, FAILED_MS);
+		send_frame(fd, &frame, FAILED_MS);
 	weft_frame_free(&frame);
 }
 
 /* --- receiving -------------------------------------------------------------------------------- */
 
-static int recv_fds(int fd, struct weft_items *items, unsigned count, uint64_t until_ns)
+static int recv_fds(int fd, struct weft_items *items, unsigned count, uint64_t deadline_ns)
 {
 	items->at = calloc(count ? count : 1, sizeof(int));
-	return items->at ? channel_recv_fds(fd, items, count, until_ns) : -ENOMEM;
+	return items->at ? channel_recv_fds(fd, items, count, deadline_ns) : -ENOMEM;
 }
 
-static int recv_bytes(int fd, struct weft_items *items, unsigned count, uint64_t until_ns)
+static int recv_bytes(int fd, struct weft_items *items, unsigned count, uint64_t deadline_ns)
 {
 	items->at = malloc(count ? count : 1);
 	if (!items->at)
 		return -ENOMEM;
 	items->count = count;
-	return channel_recv(fd, items->at, count, until_ns);
+	return channel_recv(fd, items->at, count, deadline_ns);
 }
 
-static int recv_doc(int fd, json_t **doc, size_t len, uint64_t until_ns)
+static int recv_doc(int fd, json_t **doc, size_t len, uint64_t deadline_ns)
 {
 	_cleanup_(weft_freep) char *text = malloc(len ? len : 1);
-	int rc = text ? channel_recv(fd, text, len, until_ns) : -ENOMEM;
+	int rc = text ? channel_recv(fd, text, len, deadline_ns) : -ENOMEM;
 
 	if (rc < 0)
 		return rc;
@@ -193,20 +193,20 @@ static int recv_doc(int fd, json_t **doc, size_t len, uint64_t until_ns)
 	return *doc ? 0 : -EPROTO;
 }
 
-static int recv_frame(int fd, struct weft_frame *frame, uint64_t until_ns)
+static int recv_frame(int fd, struct weft_frame *frame, uint64_t deadline_ns)
 {
-	struct header header;
-	int rc = channel_recv(fd, &header, sizeof(header), until_ns);
+	struct frame_header header;
+	int rc = channel_recv(fd, &header, sizeof(header), deadline_ns);
 
 	if (rc < 0)
 		return rc;
 	if (header.magic != MAGIC || header.doc > DOC_MAX || header.bytes > BYTES_MAX ||
 	    header.fds > FDS_MAX)
 		return -EPROTO;
-	rc = recv_doc(fd, &frame->doc, header.doc, until_ns);
+	rc = recv_doc(fd, &frame->doc, header.doc, deadline_ns);
 	if (!rc)
-		rc = recv_bytes(fd, &frame->bytes, header.bytes, until_ns);
-	return rc < 0 ? rc : recv_fds(fd, &frame->fds, header.fds, until_ns);
+		rc = recv_bytes(fd, &frame->bytes, header.bytes, deadline_ns);
+	return rc < 0 ? rc : recv_fds(fd, &frame->fds, header.fds, deadline_ns);
 }
 
 static int check_step(json_t *doc, const char *step, struct weft_err *err)
@@ -228,7 +228,7 @@ int weft_channel_recv(int fd, const char *step, unsigned limit_ms, struct weft_f
 	int rc;
 
 	*frame = (struct weft_frame){ 0 };
-	rc = recv_frame(fd, frame, channel_until(limit_ms));
+	rc = recv_frame(fd, frame, channel_deadline(limit_ms));
 	if (rc < 0)
 		weft_fail(err, rc, "takeover: waiting for \"%s\" of the other side: %s", step,
 			  rc == -ECONNRESET ? "it went away" : strerror(-rc));

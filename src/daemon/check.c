@@ -42,7 +42,7 @@ static int check_size(struct weft_decoder *d, const struct weft_ns_config *ns)
 	return 0;
 }
 
-int weft_check_ns(struct weft_decoder *d, void *out)
+int weft_config_check_ns(struct weft_decoder *d, void *out)
 {
 	struct weft_ns_config *ns = out;
 	int rc;
@@ -54,7 +54,7 @@ int weft_check_ns(struct weft_decoder *d, void *out)
 		rc = merge_uuid(d, ns);
 	if (!rc)
 		rc = check_size(d, ns);
-	ns->said_size = ns->spec.size;
+	ns->config_size = ns->spec.size;
 	ns->spec.block = ns->block;
 	ns->spec.read_only |= ns->read_only;
 	return rc;
@@ -62,13 +62,14 @@ int weft_check_ns(struct weft_decoder *d, void *out)
 
 /* --- things given twice ----------------------------------------------------------------------- */
 
-static bool are_flags(const struct weft_doc *doc)
+static bool is_command_line(const struct weft_doc *doc)
 {
 	return !doc->file && json_object_size(doc->places);
 }
 
 /* Notes that @d is where @name was given as its @member; says so if it was given before. */
-static int refuse_taken(struct weft_decoder *d, json_t *seen, const char *member, const char *name)
+static int refuse_duplicate(struct weft_decoder *d, json_t *seen, const char *member,
+			    const char *name)
 {
 	const char *before = json_string_value(json_object_get(seen, name));
 	char where[128];
@@ -76,17 +77,17 @@ static int refuse_taken(struct weft_decoder *d, json_t *seen, const char *member
 	if (!before)
 		return json_object_set_new(seen, name, json_string(d->path.text)) < 0 ? -ENOMEM : 0;
 	weft_doc_where(d->doc, before, where, sizeof(where));
-	if (are_flags(d->doc))
+	if (is_command_line(d->doc))
 		return weft_fail(d->err, -EINVAL, "two %s have %s %s", where, member, name);
 	return weft_decode_fail_at(d, member, "%s %s is given twice, first in %s", member, name,
 				   where);
 }
 
-static size_t push_item(struct weft_decoder *d, const char *list, unsigned index)
+static size_t push_list_item(struct weft_decoder *d, const char *list, unsigned index)
 {
-	size_t old = weft_path_push_key(&d->path, list);
+	size_t old = weft_doc_path_push_key(&d->path, list);
 
-	weft_path_push_index(&d->path, index);
+	weft_doc_path_push_index(&d->path, index);
 	return old;
 }
 
@@ -95,7 +96,7 @@ static int check_nsid(struct weft_decoder *d, json_t *seen, const struct weft_ns
 	char name[16];
 
 	snprintf(name, sizeof(name), "%u", ns->nsid);
-	return ns->nsid ? refuse_taken(d, seen, "nsid", name) : 0;
+	return ns->nsid ? refuse_duplicate(d, seen, "nsid", name) : 0;
 }
 
 static int check_nsids(struct weft_decoder *d, struct weft_subsys_config *subsys, json_t *seen)
@@ -105,9 +106,9 @@ static int check_nsids(struct weft_decoder *d, struct weft_subsys_config *subsys
 	int rc = 0;
 
 	for (unsigned i = 0; i < subsys->namespaces.count && !rc; i++) {
-		old = push_item(d, "namespaces", i);
+		old = push_list_item(d, "namespaces", i);
 		rc = check_nsid(d, seen, &ns[i]);
-		weft_path_pop(&d->path, old);
+		weft_doc_path_pop(&d->path, old);
 	}
 	return rc;
 }
@@ -137,21 +138,21 @@ static int check_uuids(struct weft_decoder *d, const struct weft_subsys_config *
 	int rc = 0;
 
 	for (unsigned i = 0; i < subsys->namespaces.count && !rc; i++) {
-		old = push_item(d, "namespaces", i);
+		old = push_list_item(d, "namespaces", i);
 		if (ns[i].uuid[0])
-			rc = refuse_taken(d, seen, "uuid", ns[i].uuid);
-		weft_path_pop(&d->path, old);
+			rc = refuse_duplicate(d, seen, "uuid", ns[i].uuid);
+		weft_doc_path_pop(&d->path, old);
 	}
 	return rc;
 }
 
-static int refuse_shared(struct weft_decoder *d, json_t *before, const struct weft_spec *spec)
+static int refuse_same_storage(struct weft_decoder *d, json_t *before, const struct weft_spec *spec)
 {
 	const char *path = json_string_value(json_object_get(before, "path"));
 	const char *backend = json_string_value(json_object_get(before, "backend"));
 	char where[128];
 
-	if (are_flags(d->doc))
+	if (is_command_line(d->doc))
 		return weft_fail(d->err, -EINVAL, "two --ns have the same storage, %s and %s:%s",
 				 backend, spec->type, spec->arg);
 	weft_doc_where(d->doc, path, where, sizeof(where));
@@ -170,7 +171,7 @@ static int check_storage(struct weft_decoder *d, json_t *seen, const struct weft
 		return 0;
 	before = json_object_get(seen, name);
 	if (before && !(shared && json_is_true(json_object_get(before, "shared"))))
-		return refuse_shared(d, before, spec);
+		return refuse_same_storage(d, before, spec);
 	if (before)
 		return 0;
 	before = json_pack("{s:s, s:o, s:b}", "path", d->path.text, "backend",
@@ -186,9 +187,9 @@ static int check_storages(struct weft_decoder *d, const struct weft_subsys_confi
 	int rc = 0;
 
 	for (unsigned i = 0; i < subsys->namespaces.count && !rc; i++) {
-		old = push_item(d, "namespaces", i);
+		old = push_list_item(d, "namespaces", i);
 		rc = check_storage(d, seen, &ns[i].spec);
-		weft_path_pop(&d->path, old);
+		weft_doc_path_pop(&d->path, old);
 	}
 	return rc;
 }
@@ -214,7 +215,7 @@ static int check_ana(struct weft_decoder *d, const struct weft_subsys_config *su
 
 /* --- clusters --------------------------------------------------------------------------------- */
 
-int weft_check_cluster(struct weft_decoder *d, void *out)
+int weft_config_check_cluster(struct weft_decoder *d, void *out)
 {
 	const struct weft_cluster_config *cluster = out;
 
@@ -225,7 +226,7 @@ int weft_check_cluster(struct weft_decoder *d, void *out)
 }
 
 /* Storage is opened as the node that we are. */
-static int check_shared(struct weft_decoder *d, struct weft_subsys_config *subsys)
+static int check_cluster_storage(struct weft_decoder *d, struct weft_subsys_config *subsys)
 {
 	struct weft_ns_config *ns = subsys->namespaces.at;
 	int rc = 0;
@@ -236,7 +237,7 @@ static int check_shared(struct weft_decoder *d, struct weft_subsys_config *subsy
 		return weft_decode_fail_at(
 			d, "cluster", "its members need a state in common; add state: file:PATH");
 	for (unsigned i = 0; i < subsys->namespaces.count && !rc; i++) {
-		size_t old = push_item(d, "namespaces", i);
+		size_t old = push_list_item(d, "namespaces", i);
 
 		ns[i].spec.node = subsys->cluster.node;
 		if (!ns[i].spec.ops->left)
@@ -244,23 +245,23 @@ static int check_shared(struct weft_decoder *d, struct weft_subsys_config *subsy
 				d, "backend",
 				"%s: is not storage that the members of a cluster share",
 				ns[i].spec.type);
-		weft_path_pop(&d->path, old);
+		weft_doc_path_pop(&d->path, old);
 	}
 	return rc;
 }
 
-int weft_check_subsys(struct weft_decoder *d, void *out)
+int weft_config_check_subsys(struct weft_decoder *d, void *out)
 {
 	struct weft_subsys_config *subsys = out;
 	json_auto_t *nsids = json_object(), *uuids = json_object(), *storages = json_object();
 	int rc;
 
-	if (subsys->access == WEFT_ACCESS_ANY && subsys->hosts.at)
+	if (subsys->access == WEFT_ALLOWED_ANY && subsys->hosts.at)
 		return weft_decode_fail_at(d, "allow_any_host",
 					   "true does not go with hosts; leave one of them out");
 	/* A list that is there and empty is a list: nobody. */
-	if (subsys->access == WEFT_ACCESS_DEFAULT && subsys->hosts.at)
-		subsys->access = WEFT_ACCESS_LISTED;
+	if (subsys->access == WEFT_ALLOWED_DEFAULT && subsys->hosts.at)
+		subsys->access = WEFT_ALLOWED_LISTED;
 	rc = check_nsids(d, subsys, nsids);
 	if (!rc)
 		rc = check_uuids(d, subsys, uuids);
@@ -269,7 +270,7 @@ int weft_check_subsys(struct weft_decoder *d, void *out)
 	if (!rc)
 		rc = check_ana(d, subsys);
 	if (!rc)
-		rc = check_shared(d, subsys);
+		rc = check_cluster_storage(d, subsys);
 	if (!rc)
 		assign_nsids(subsys, nsids);
 	return rc;
@@ -285,8 +286,8 @@ static bool same_listener(const struct weft_uri *a, const struct weft_uri *b)
 }
 
 /* What two listeners may not both have. */
-static int check_two(struct weft_decoder *d, const char *path, const struct weft_uri *a,
-		     const struct weft_uri *b)
+static int check_listener_pair(struct weft_decoder *d, const char *path, const struct weft_uri *a,
+			       const struct weft_uri *b)
 {
 	char text[WEFT_URI_MAX];
 
@@ -307,7 +308,7 @@ static int check_listen(struct weft_decoder *d, const struct weft_config *config
 	for (unsigned i = 1; i < config->listen.count; i++) {
 		snprintf(path, sizeof(path), "listen[%u]", i);
 		for (unsigned j = 0; j < i && !rc; j++)
-			rc = check_two(d, path, &uri[i], &uri[j]);
+			rc = check_listener_pair(d, path, &uri[i], &uri[j]);
 	}
 	return rc;
 }
@@ -333,7 +334,7 @@ static unsigned first_portid(const struct weft_config *config)
 	return 1;
 }
 
-void weft_assign_portids(struct weft_config *config)
+void weft_config_assign_portids(struct weft_config *config)
 {
 	struct weft_uri *uri = config->listen.at;
 	unsigned next = first_portid(config);
@@ -360,15 +361,15 @@ static void find_exposed(const struct weft_config *config, char *text, size_t si
 	}
 }
 
-int weft_access_check(const struct weft_subsys_config *subsys, const char *exposed,
-		      const struct weft_doc *doc, const char *path, struct weft_err *err)
+int weft_config_check_allowed(const struct weft_subsys_config *subsys, const char *exposed,
+			      const struct weft_doc *doc, const char *path, struct weft_err *err)
 {
-	if (!exposed || subsys->access != WEFT_ACCESS_DEFAULT)
+	if (!exposed || subsys->access != WEFT_ALLOWED_DEFAULT)
 		return 0;
 	weft_doc_fail(doc, err, path, "%s is not loopback, so %s must say who may connect: %s",
 		      exposed, subsys->nqn,
-		      are_flags(doc) ? "add --allow HOSTNQN, or --allow-any-host" :
-				       "add hosts, or allow_any_host: true");
+		      is_command_line(doc) ? "add --allow HOSTNQN, or --allow-any-host" :
+					     "add hosts, or allow_any_host: true");
 	return -EPERM;
 }
 
@@ -381,20 +382,21 @@ static int check_subsystems(struct weft_decoder *d, const struct weft_config *co
 	int rc = 0;
 
 	for (unsigned i = 0; i < config->subsystems.count && !rc; i++) {
-		old = push_item(d, "subsystems", i);
-		rc = refuse_taken(d, nqns, "nqn", subsys[i].nqn);
+		old = push_list_item(d, "subsystems", i);
+		rc = refuse_duplicate(d, nqns, "nqn", subsys[i].nqn);
 		if (!rc)
 			rc = check_uuids(d, &subsys[i], uuids);
 		if (!rc)
 			rc = check_storages(d, &subsys[i], storages);
 		if (!rc)
-			rc = weft_access_check(&subsys[i], exposed, d->doc, d->path.text, d->err);
-		weft_path_pop(&d->path, old);
+			rc = weft_config_check_allowed(&subsys[i], exposed, d->doc, d->path.text,
+						       d->err);
+		weft_doc_path_pop(&d->path, old);
 	}
 	return rc;
 }
 
-int weft_check_config(struct weft_decoder *d, void *out)
+int weft_config_check(struct weft_decoder *d, void *out)
 {
 	struct weft_config *config = out;
 	char exposed[WEFT_URI_MAX];

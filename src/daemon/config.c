@@ -29,8 +29,8 @@ static int decode_nqn(struct weft_decoder *d, json_t *value, void *out,
 	return 0;
 }
 
-int weft_decode_hostnqn(struct weft_decoder *d, const struct weft_field *field, json_t *value,
-			void *out)
+int weft_decode_hostnqn(struct weft_decoder *d, const struct weft_schema_field *field,
+			json_t *value, void *out)
 {
 	const char *text = json_string_value(value);
 
@@ -41,14 +41,14 @@ int weft_decode_hostnqn(struct weft_decoder *d, const struct weft_field *field, 
 	return decode_nqn(d, value, out, weft_nqn_check);
 }
 
-int weft_decode_subnqn(struct weft_decoder *d, const struct weft_field *field, json_t *value,
+int weft_decode_subnqn(struct weft_decoder *d, const struct weft_schema_field *field, json_t *value,
 		       void *out)
 {
 	return decode_nqn(d, value, out, weft_subnqn_check);
 }
 
-static int decode_subsys_nqn(struct weft_decoder *d, const struct weft_field *field, json_t *value,
-			     void *out)
+static int decode_subsys_nqn(struct weft_decoder *d, const struct weft_schema_field *field,
+			     json_t *value, void *out)
 {
 	int rc = weft_decode_subnqn(d, field, value, out);
 
@@ -58,7 +58,7 @@ static int decode_subsys_nqn(struct weft_decoder *d, const struct weft_field *fi
 	return rc;
 }
 
-int weft_decode_listen(struct weft_decoder *d, const struct weft_field *field, json_t *value,
+int weft_decode_listen(struct weft_decoder *d, const struct weft_schema_field *field, json_t *value,
 		       void *out)
 {
 	const char *text = json_string_value(value);
@@ -76,7 +76,7 @@ int weft_decode_listen(struct weft_decoder *d, const struct weft_field *field, j
 	return 0;
 }
 
-static int decode_spec(struct weft_decoder *d, const struct weft_field *field, json_t *value,
+static int decode_spec(struct weft_decoder *d, const struct weft_schema_field *field, json_t *value,
 		       void *out)
 {
 	const char *text = json_string_value(value);
@@ -90,8 +90,8 @@ static int decode_spec(struct weft_decoder *d, const struct weft_field *field, j
 }
 
 /* Identify Controller holds serial and model as printable ASCII. */
-static int decode_ascii(struct weft_decoder *d, const struct weft_field *field, json_t *value,
-			void *out)
+static int decode_ascii(struct weft_decoder *d, const struct weft_schema_field *field,
+			json_t *value, void *out)
 {
 	int rc = weft_decode_text(d, field, value, out);
 
@@ -102,8 +102,8 @@ static int decode_ascii(struct weft_decoder *d, const struct weft_field *field, 
 	return rc;
 }
 
-static int decode_state(struct weft_decoder *d, const struct weft_field *field, json_t *value,
-			void *out)
+static int decode_state(struct weft_decoder *d, const struct weft_schema_field *field,
+			json_t *value, void *out)
 {
 	const char *text = json_string_value(value);
 
@@ -124,7 +124,7 @@ static bool is_uuid(const char *text)
 	return !*text;
 }
 
-static int decode_uuid(struct weft_decoder *d, const struct weft_field *field, json_t *value,
+static int decode_uuid(struct weft_decoder *d, const struct weft_schema_field *field, json_t *value,
 		       void *out)
 {
 	const char *text = json_string_value(value), *nil = "-0";
@@ -135,8 +135,8 @@ static int decode_uuid(struct weft_decoder *d, const struct weft_field *field, j
 	return 0;
 }
 
-static int decode_block(struct weft_decoder *d, const struct weft_field *field, json_t *value,
-			void *out)
+static int decode_block(struct weft_decoder *d, const struct weft_schema_field *field,
+			json_t *value, void *out)
 {
 	json_int_t block = json_integer_value(value);
 
@@ -146,22 +146,22 @@ static int decode_block(struct weft_decoder *d, const struct weft_field *field, 
 	return 0;
 }
 
-static int decode_access(struct weft_decoder *d, const struct weft_field *field, json_t *value,
-			 void *out)
+static int decode_access(struct weft_decoder *d, const struct weft_schema_field *field,
+			 json_t *value, void *out)
 {
 	bool any;
 	int rc = weft_decode_bool(d, field, value, &any);
 
 	if (!rc)
-		*(enum weft_access *)out = any ? WEFT_ACCESS_ANY : WEFT_ACCESS_LISTED;
+		*(enum weft_allowed_hosts *)out = any ? WEFT_ALLOWED_ANY : WEFT_ALLOWED_LISTED;
 	return rc;
 }
 
-static int decode_cpus(struct weft_decoder *d, const struct weft_field *field, json_t *value,
+static int decode_cpus(struct weft_decoder *d, const struct weft_schema_field *field, json_t *value,
 		       void *out)
 {
 	struct weft_err why = { "" };
-	struct weft_text number;
+	struct weft_number_text number;
 	const char *text = weft_decode_as_text(d, value, "CPUs such as 0-3,5", &number);
 
 	if (!text)
@@ -174,7 +174,7 @@ static int decode_cpus(struct weft_decoder *d, const struct weft_field *field, j
 /* --- tables ----------------------------------------------------------------------------------- */
 
 #define AT(member) .offset = offsetof(struct weft_ns_config, member)
-static const struct weft_field ns_fields[] = {
+static const struct weft_schema_field ns_fields[] = {
 	{ "nsid", weft_decode_number, AT(nsid), .min = 1, .max = WEFT_NSID_MAX },
 	{ "backend", decode_spec, AT(spec), .required = true, .expected = "a SPEC such as mem:1G" },
 	{ "block", decode_block, AT(block) },
@@ -185,13 +185,14 @@ static const struct weft_field ns_fields[] = {
 };
 #undef AT
 
-const struct weft_map weft_ns_map = { ns_fields, weft_check_ns };
+const struct weft_schema weft_ns_schema = { ns_fields, weft_config_check_ns };
 
-static const struct weft_field ns_item = { .decode = weft_decode_map, .map = &weft_ns_map };
-static const struct weft_field host_item = { .decode = weft_decode_hostnqn };
+static const struct weft_schema_field ns_item = { .decode = weft_decode_map,
+						  .map = &weft_ns_schema };
+static const struct weft_schema_field host_item = { .decode = weft_decode_hostnqn };
 
 #define AT(member) .offset = offsetof(struct weft_ana_rule, member)
-static const struct weft_map ana_map = { (const struct weft_field[]){
+static const struct weft_schema ana_map = { (const struct weft_schema_field[]){
 	{ "group", weft_decode_number, AT(group), .required = true, .min = 1,
 	  .max = WEFT_ANA_GROUP_MAX },
 	{ "state", weft_decode_word, AT(state), .required = true, .words = weft_ana_names },
@@ -201,20 +202,20 @@ static const struct weft_map ana_map = { (const struct weft_field[]){
 } };
 #undef AT
 
-const struct weft_field weft_ana_item = { .decode = weft_decode_map, .map = &ana_map };
+const struct weft_schema_field weft_ana_item = { .decode = weft_decode_map, .map = &ana_map };
 
 #define AT(member) .offset = offsetof(struct weft_cluster_config, member)
-static const struct weft_field cluster_fields[] = {
+static const struct weft_schema_field cluster_fields[] = {
 	{ "node", weft_decode_number, AT(node), .required = true, .min = 1, .max = WEFT_NODES_MAX },
 	{ "of", weft_decode_number, AT(nodes), .required = true, .min = 2, .max = WEFT_NODES_MAX },
 	{},
 };
 #undef AT
 
-static const struct weft_map cluster_map = { cluster_fields, weft_check_cluster };
+static const struct weft_schema cluster_map = { cluster_fields, weft_config_check_cluster };
 
 #define AT(member) .offset = offsetof(struct weft_subsys_config, member)
-static const struct weft_field subsys_fields[] = {
+static const struct weft_schema_field subsys_fields[] = {
 	{ "nqn", decode_subsys_nqn, AT(nqn), .required = true },
 	{ "serial", decode_ascii, AT(serial), .min = 1, .max = 20 },
 	{ "model", decode_ascii, AT(model), .min = 1, .max = 40 },
@@ -230,10 +231,11 @@ static const struct weft_field subsys_fields[] = {
 };
 #undef AT
 
-const struct weft_map weft_subsys_map = { subsys_fields, weft_check_subsys };
+const struct weft_schema weft_subsys_schema = { subsys_fields, weft_config_check_subsys };
 
-static const struct weft_field listen_item = { .decode = weft_decode_listen };
-static const struct weft_field subsys_item = { .decode = weft_decode_map, .map = &weft_subsys_map };
+static const struct weft_schema_field listen_item = { .decode = weft_decode_listen };
+static const struct weft_schema_field subsys_item = { .decode = weft_decode_map,
+						      .map = &weft_subsys_schema };
 
 static const char *const engines[] = {
 	[WEFT_ENGINE_AUTO] = "auto",
@@ -243,7 +245,7 @@ static const char *const engines[] = {
 };
 
 #define AT(member) .offset = offsetof(struct weft_config, member)
-static const struct weft_field config_fields[] = {
+static const struct weft_schema_field config_fields[] = {
 	{ "listen", weft_decode_list, AT(listen), .item = &listen_item,
 	  .item_size = sizeof(struct weft_uri) },
 	{ "control", weft_decode_text, AT(control), .min = 1, .max = WEFT_CONTROL_MAX },
@@ -259,7 +261,7 @@ static const struct weft_field config_fields[] = {
 };
 #undef AT
 
-static const struct weft_map config_map = { config_fields, weft_check_config };
+static const struct weft_schema config_map = { config_fields, weft_config_check };
 
 /* --- the whole -------------------------------------------------------------------------------- */
 
@@ -293,10 +295,10 @@ int weft_config_read(struct weft_config *config, const struct weft_doc *doc, str
 	if (!rc && !config->listen.at)
 		rc = listen_by_default(config, err);
 	if (!rc)
-		weft_assign_portids(config);
+		weft_config_assign_portids(config);
 	if (!rc && !config->control[0]) {
 		config->control_default = true;
-		weft_control_default_path(config->control);
+		weft_control_socket_default_path(config->control);
 	}
 	if (rc < 0)
 		weft_config_free(config);
@@ -354,7 +356,7 @@ void weft_config_free(struct weft_config *config)
 	memset(config, 0, sizeof(*config));
 }
 
-void weft_control_default_path(char path[WEFT_CONTROL_MAX + 1])
+void weft_control_socket_default_path(char path[WEFT_CONTROL_MAX + 1])
 {
 	const char *run = getenv("XDG_RUNTIME_DIR");
 	const size_t size = WEFT_CONTROL_MAX + 1;

@@ -27,17 +27,17 @@ struct weft_ns_config {
 	uint32_t ana_group; /* 0: 1 */
 	struct weft_spec spec;
 	/* A takeover: opened with @fd, which may be -1, of the one that serves it. */
-	bool inherited, sync_failed;
+	bool adopted, sync_failed;
 	int fd;
 	uint64_t size;
-	uint64_t said_size;      /* what the configuration says, a takeover or not; 0: nothing */
+	uint64_t config_size;    /* what the configuration says, a takeover or not; 0: nothing */
 	struct weft_backend *be; /* opened from @spec; NULL: not yet, or handed on */
 };
 
-enum weft_access {
-	WEFT_ACCESS_DEFAULT, /* nothing said: any host, while only loopback is listened on */
-	WEFT_ACCESS_ANY,
-	WEFT_ACCESS_LISTED,
+enum weft_allowed_hosts {
+	WEFT_ALLOWED_DEFAULT, /* nothing said: any host, while only loopback is listened on */
+	WEFT_ALLOWED_ANY,
+	WEFT_ALLOWED_LISTED,
 };
 
 /* Several targets that serve one subsystem. */
@@ -50,7 +50,7 @@ struct weft_subsys_config {
 	char serial[21], model[41];     /* "": the default */
 	char state[WEFT_STATE_MAX + 1]; /* SPEC of its store; "": in memory */
 	struct weft_cluster_config cluster;
-	enum weft_access access;
+	enum weft_allowed_hosts access;
 	struct weft_items hosts;      /* char[WEFT_NQN_MAX + 1] */
 	struct weft_items namespaces; /* struct weft_ns_config */
 	struct weft_items ana;        /* struct weft_ana_rule */
@@ -67,8 +67,8 @@ struct weft_config {
 	struct weft_items subsystems; /* struct weft_subsys_config */
 };
 
-extern const struct weft_map weft_ns_map, weft_subsys_map;
-extern const struct weft_field weft_ana_item; /* of a list of ANA rules */
+extern const struct weft_schema weft_ns_schema, weft_subsys_schema;
+extern const struct weft_schema_field weft_ana_item; /* of a list of ANA rules */
 
 /* Decodes and checks everything; opens nothing. */
 int weft_config_read(struct weft_config *config, const struct weft_doc *doc, struct weft_err *err);
@@ -87,10 +87,10 @@ weft_decode_fn weft_decode_listen;                      /* struct weft_uri */
 
 /* -EPERM where a subsystem says nothing about its hosts and @exposed, an address that is not
  * loopback, is listened on. NULL: there is none. */
-int weft_access_check(const struct weft_subsys_config *subsys, const char *exposed,
-		      const struct weft_doc *doc, const char *path, struct weft_err *err);
+int weft_config_check_allowed(const struct weft_subsys_config *subsys, const char *exposed,
+			      const struct weft_doc *doc, const char *path, struct weft_err *err);
 
 /* Where the control socket is unless told otherwise. */
-void weft_control_default_path(char path[WEFT_CONTROL_MAX + 1]);
+void weft_control_socket_default_path(char path[WEFT_CONTROL_MAX + 1]);
 
 #endif

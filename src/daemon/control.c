@@ -25,7 +25,7 @@
 #define CLIENTS_MAX     64
 #define ACCEPT_RETRY_MS 200
 
-struct weft_control {
+struct weft_control_socket {
 	char *path;
 	int fd; /* until served, then @sock has it */
 	struct weft_reactor *reactor;
@@ -34,7 +34,7 @@ struct weft_control {
 	struct weft_op accept;
 	struct weft_timer retry;
 	bool listening;        /* the accept operation or its timer is under way, or … */
-	bool paused, held_off; /* … would be, were it not paused */
+	bool paused, deferred; /* … would be, were it not paused */
 	struct weft_list clients;
 	unsigned nclients;
 
@@ -45,24 +45,24 @@ struct weft_control {
 
 struct client {
 	struct weft_list link;
-	struct weft_control *control;
+	struct weft_control_socket *control;
 	struct weft_sock sock;
 	struct weft_op rx, tx;
 	struct iovec rx_iov, tx_iov;
-	struct weft_lines in;
-	struct weft_call call;
+	struct weft_line_buffer in;
+	struct weft_rpc_call call;
 	struct weft_task next; /* continues after an answer */
 	char *out;
-	bool ended;    /* no more bytes will come, or should */
+	bool eof;      /* no more bytes will come, or should */
 	bool calling;  /* a method has our call */
-	bool held_off; /* while paused, there is something to do */
+	bool deferred; /* while paused, there is something to do */
 };
 
-static void client_next(struct client *client);
+static void client_advance(struct client *client);
 
 /* --- closing ---------------------------------------------------------------------------------- */
 
-static void control_maybe_free(struct weft_control *c)
+static void control_socket_maybe_free(struct weft_control_socket *c)
 {
 	void (*done)(void *arg) = c->done;
 	void *arg = c->arg;
@@ -76,16 +76,16 @@ static void control_maybe_free(struct weft_control *c)
 
 static void client_free(struct client *client)
 {
-	struct weft_control *c = client->control;
+	struct weft_control_socket *c = client->control;
 
 	assert(!client->calling);
 	weft_sock_close(&client->sock);
 	weft_list_remove(&client->link);
-	weft_lines_free(&client->in);
+	weft_line_buffer_free(&client->in);
 	free(client->out);
 	free(client);
 	c->nclients--;
-	control_maybe_free(c);
+	control_socket_maybe_free(c);
 }
 
 /* --- one client ------------------------------------------------------------------------------- */
@@ -95,10 +95,10 @@ static void on_received(struct weft_op *op, int res)
 	struct client *client = container_of(op, struct client, rx);
 
 	if (res > 0)
-		weft_lines_filled(&client->in, (size_t)res);
+		weft_line_buffer_filled(&client->in, (size_t)res);
 	else
-		client->ended = true;
-	client_next(client);
+		client->eof = true;
+	client_advance(client);
 }
 
 static void client_receive(struct client *client, char *at, size_t room)
@@ -122,7 +122,7 @@ static void on_sent(struct weft_op *op, int res)
 		free(client->out);
 		client->out = NULL;
 	}
-	client_next(client);
+	client_advance(client);
 }
 
 static void client_send(struct client *client)
@@ -137,13 +137,13 @@ static void client_set_answer(struct client *client, char *line)
 	client->tx_iov = (struct iovec){ line, line ? strlen(line) : 0 };
 }
 
-static void on_next(struct weft_task *task)
+static void on_client_task(struct weft_task *task)
 {
-	client_next(container_of(task, struct client, next));
+	client_advance(container_of(task, struct client, next));
 }
 
 /* Runs inside client_next() when the method is quick, and later when it is not. */
-static void on_answer(struct weft_call *call, char *line)
+static void on_answer(struct weft_rpc_call *call, char *line)
 {
 	struct client *client = container_of(call, struct client, call);
 
@@ -163,13 +163,13 @@ static void client_call(struct client *client, const char *line, size_t len)
 /* Says why, and reads no further: where the next line would begin cannot be known. */
 static void client_refuse_line(struct client *client)
 {
-	client->ended = true;
+	client->eof = true;
 	client_set_answer(client, weft_rpc_error_line(WEFT_RPC_PARSE_ERROR,
 						      "a line has at most 1048576 bytes"));
 	weft_reactor_defer(client->control->reactor, &client->next);
 }
 
-static void client_next(struct client *client)
+static void client_advance(struct client *client)
 {
 	const char *line;
 	size_t len, room;
@@ -180,18 +180,18 @@ static void client_next(struct client *client)
 	else if (client->out)
 		client_send(client);
 	else if (client->control->paused)
-		client->held_off = true;
-	else if (weft_lines_take(&client->in, &line, &len))
+		client->deferred = true;
+	else if (weft_line_buffer_take(&client->in, &line, &len))
 		client_call(client, line, len);
-	else if (client->ended)
+	else if (client->eof)
 		client_free(client);
-	else if ((at = weft_lines_room(&client->in, &room)))
+	else if ((at = weft_line_buffer_room(&client->in, &room)))
 		client_receive(client, at, room);
 	else
 		client_refuse_line(client);
 }
 
-static int client_create(struct weft_control *c, int fd)
+static int client_create(struct weft_control_socket *c, int fd)
 {
 	struct client *client = calloc(1, sizeof(*client));
 	int rc;
@@ -204,11 +204,11 @@ static int client_create(struct weft_control *c, int fd)
 		return rc;
 	}
 	client->control = c;
-	weft_lines_init(&client->in, WEFT_RPC_LINE_MAX);
-	weft_task_init(&client->next, on_next);
+	weft_line_buffer_init(&client->in, WEFT_RPC_LINE_MAX);
+	weft_task_init(&client->next, on_client_task);
 	weft_list_push(&c->clients, &client->link);
 	c->nclients++;
-	client_next(client);
+	client_advance(client);
 	return 0;
 }
 
@@ -224,32 +224,32 @@ static void refuse_client(int fd)
 	close(fd);
 }
 
-static void admit(struct weft_control *c, int fd)
+static void accept_client(struct weft_control_socket *c, int fd)
 {
 	if (c->nclients >= CLIENTS_MAX || client_create(c, fd) < 0)
 		refuse_client(fd);
 }
 
-static void listen_again(struct weft_control *c)
+static void poll_listener(struct weft_control_socket *c)
 {
 	weft_sock_poll(&c->sock, &c->accept);
 }
 
 static void on_retry(struct weft_timer *timer)
 {
-	listen_again(container_of(timer, struct weft_control, retry));
+	poll_listener(container_of(timer, struct weft_control_socket, retry));
 }
 
-static void stop_listening(struct weft_control *c)
+static void stop_listening(struct weft_control_socket *c)
 {
 	c->listening = false;
 	weft_sock_close(&c->sock);
-	control_maybe_free(c);
+	control_socket_maybe_free(c);
 }
 
 static void on_acceptable(struct weft_op *op, int res)
 {
-	struct weft_control *c = container_of(op, struct weft_control, accept);
+	struct weft_control_socket *c = container_of(op, struct weft_control_socket, accept);
 	int fd;
 
 	if (c->closing) {
@@ -257,22 +257,22 @@ static void on_acceptable(struct weft_op *op, int res)
 		return;
 	}
 	if (c->paused) {
-		c->held_off = true;
+		c->deferred = true;
 		return;
 	}
 	while ((fd = accept4(c->sock.fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC)) >= 0)
-		admit(c, fd);
+		accept_client(c, fd);
 	if (errno == EAGAIN || errno == EINTR || errno == ECONNABORTED) {
-		listen_again(c);
+		poll_listener(c);
 		return;
 	}
 	weft_warn("control socket: accept: %s", strerror(errno));
 	weft_timer_set(c->reactor, &c->retry, ACCEPT_RETRY_MS);
 }
 
-int weft_control_inherit(struct weft_control **out, const char *path, int fd)
+int weft_control_socket_adopt(struct weft_control_socket **out, const char *path, int fd)
 {
-	struct weft_control *c = calloc(1, sizeof(*c));
+	struct weft_control_socket *c = calloc(1, sizeof(*c));
 
 	if (c)
 		c->path = strdup(path);
@@ -287,16 +287,16 @@ int weft_control_inherit(struct weft_control **out, const char *path, int fd)
 	return 0;
 }
 
-int weft_control_open(struct weft_control **out, const char *path, bool make_dir,
-		      struct weft_err *err)
+int weft_control_socket_open(struct weft_control_socket **out, const char *path, bool make_dir,
+			     struct weft_err *err)
 {
 	int fd = weft_unix_listen(path, make_dir, err);
 
-	return fd < 0 ? fd : weft_control_inherit(out, path, fd);
+	return fd < 0 ? fd : weft_control_socket_adopt(out, path, fd);
 }
 
-int weft_control_serve(struct weft_control *c, struct weft_reactor *r, const struct weft_rpc *rpc,
-		       struct weft_err *err)
+int weft_control_socket_serve(struct weft_control_socket *c, struct weft_reactor *r,
+			      const struct weft_rpc *rpc, struct weft_err *err)
 {
 	int rc = weft_sock_open(r, &c->sock, c->fd);
 
@@ -308,34 +308,34 @@ int weft_control_serve(struct weft_control *c, struct weft_reactor *r, const str
 	c->accept.done = on_acceptable;
 	c->retry.fn = on_retry;
 	c->listening = true;
-	listen_again(c);
+	poll_listener(c);
 	return 0;
 }
 
 /* --- standing still --------------------------------------------------------------------------- */
 
-void weft_control_pause(struct weft_control *c)
+void weft_control_socket_pause(struct weft_control_socket *c)
 {
 	c->paused = true;
 }
 
-void weft_control_resume(struct weft_control *c)
+void weft_control_socket_resume(struct weft_control_socket *c)
 {
 	struct client *client, *next;
 
 	c->paused = false;
-	if (c->held_off)
-		listen_again(c);
-	c->held_off = false;
+	if (c->deferred)
+		poll_listener(c);
+	c->deferred = false;
 	weft_list_for_each_safe(client, next, &c->clients, link) {
-		if (!client->held_off)
+		if (!client->deferred)
 			continue;
-		client->held_off = false;
-		client_next(client);
+		client->deferred = false;
+		client_advance(client);
 	}
 }
 
-unsigned weft_control_calls(const struct weft_control *c)
+unsigned weft_control_socket_calls(const struct weft_control_socket *c)
 {
 	struct client *client;
 	unsigned calls = 0;
@@ -345,7 +345,7 @@ unsigned weft_control_calls(const struct weft_control *c)
 	return calls;
 }
 
-int weft_control_descriptor(const struct weft_control *c)
+int weft_control_socket_fd(const struct weft_control_socket *c)
 {
 	return c->sock.fd;
 }
@@ -353,7 +353,7 @@ int weft_control_descriptor(const struct weft_control *c)
 /* --- the end ---------------------------------------------------------------------------------- */
 
 /* Ends the wait for clients; on_acceptable() comes, unless the timer was to bring it. */
-static void end_listening(struct weft_control *c)
+static void end_listening(struct weft_control_socket *c)
 {
 	if (weft_heap_has(&c->retry.node)) {
 		weft_timer_stop(c->reactor, &c->retry);
@@ -364,7 +364,7 @@ static void end_listening(struct weft_control *c)
 	}
 }
 
-void weft_control_close(struct weft_control *c, void (*done)(void *arg), void *arg)
+void weft_control_socket_close(struct weft_control_socket *c, void (*done)(void *arg), void *arg)
 {
 	struct client *client;
 
@@ -379,5 +379,5 @@ void weft_control_close(struct weft_control *c, void (*done)(void *arg), void *a
 		end_listening(c);
 	weft_list_for_each(client, &c->clients, link)
 		shutdown(client->sock.fd, SHUT_RDWR);
-	control_maybe_free(c);
+	control_socket_maybe_free(c);
 }

@@ -29,20 +29,20 @@ int weft_decode_fail(struct weft_decoder *d, const char *fmt, ...)
 
 int weft_decode_fail_at(struct weft_decoder *d, const char *key, const char *fmt, ...)
 {
-	size_t old = weft_path_push_key(&d->path, key);
+	size_t old = weft_doc_path_push_key(&d->path, key);
 	va_list ap;
 	int rc;
 
 	va_start(ap, fmt);
 	rc = fail_va(d, fmt, ap);
 	va_end(ap);
-	weft_path_pop(&d->path, old);
+	weft_doc_path_pop(&d->path, old);
 	return rc;
 }
 
 /* --- what was found, in words ----------------------------------------------------------------- */
 
-static void describe(json_t *value, char *text, size_t size)
+static void describe_value(json_t *value, char *text, size_t size)
 {
 	static const char *const names[] = {
 		[JSON_OBJECT] = "a map", [JSON_ARRAY] = "a list", [JSON_NULL] = "nothing"
@@ -63,14 +63,14 @@ int weft_decode_expected(struct weft_decoder *d, json_t *value, const char *what
 {
 	char got[80];
 
-	describe(value, got, sizeof(got));
+	describe_value(value, got, sizeof(got));
 	return weft_decode_fail(d, "expected %s, got %s", what, got);
 }
 
 /* --- leaves ----------------------------------------------------------------------------------- */
 
 const char *weft_decode_as_text(struct weft_decoder *d, json_t *value, const char *what,
-				struct weft_text *text)
+				struct weft_number_text *text)
 {
 	if (json_is_string(value))
 		return json_string_value(value);
@@ -83,10 +83,10 @@ const char *weft_decode_as_text(struct weft_decoder *d, json_t *value, const cha
 	return text->number;
 }
 
-int weft_decode_text(struct weft_decoder *d, const struct weft_field *field, json_t *value,
+int weft_decode_text(struct weft_decoder *d, const struct weft_schema_field *field, json_t *value,
 		     void *out)
 {
-	struct weft_text number;
+	struct weft_number_text number;
 	const char *text;
 	char what[64];
 
@@ -100,7 +100,7 @@ int weft_decode_text(struct weft_decoder *d, const struct weft_field *field, jso
 	return 0;
 }
 
-int weft_decode_number(struct weft_decoder *d, const struct weft_field *field, json_t *value,
+int weft_decode_number(struct weft_decoder *d, const struct weft_schema_field *field, json_t *value,
 		       void *out)
 {
 	json_int_t number = json_integer_value(value);
@@ -114,7 +114,7 @@ int weft_decode_number(struct weft_decoder *d, const struct weft_field *field, j
 	return weft_decode_expected(d, value, what);
 }
 
-int weft_decode_count(struct weft_decoder *d, const struct weft_field *field, json_t *value,
+int weft_decode_count(struct weft_decoder *d, const struct weft_schema_field *field, json_t *value,
 		      void *out)
 {
 	if (!json_is_integer(value) || json_integer_value(value) < 0)
@@ -123,7 +123,7 @@ int weft_decode_count(struct weft_decoder *d, const struct weft_field *field, js
 	return 0;
 }
 
-int weft_decode_bool(struct weft_decoder *d, const struct weft_field *field, json_t *value,
+int weft_decode_bool(struct weft_decoder *d, const struct weft_schema_field *field, json_t *value,
 		     void *out)
 {
 	if (!json_is_boolean(value))
@@ -145,7 +145,7 @@ static void list_words(const char *const *words, char *text, size_t size)
 					words[i]);
 }
 
-int weft_decode_word(struct weft_decoder *d, const struct weft_field *field, json_t *value,
+int weft_decode_word(struct weft_decoder *d, const struct weft_schema_field *field, json_t *value,
 		     void *out)
 {
 	const char *text = json_string_value(value);
@@ -161,12 +161,12 @@ int weft_decode_word(struct weft_decoder *d, const struct weft_field *field, jso
 	return weft_decode_expected(d, value, what);
 }
 
-int weft_decode_size(struct weft_decoder *d, const struct weft_field *field, json_t *value,
+int weft_decode_size(struct weft_decoder *d, const struct weft_schema_field *field, json_t *value,
 		     void *out)
 {
 	const char *what = "a size such as 1048576, \"128M\" or \"10G\"";
 	struct weft_err doubt = { "" };
-	struct weft_text number;
+	struct weft_number_text number;
 	const char *text = weft_decode_as_text(d, value, what, &number);
 
 	if (!text)
@@ -180,7 +180,7 @@ int weft_decode_size(struct weft_decoder *d, const struct weft_field *field, jso
 
 /* --- lists ------------------------------------------------------------------------------------ */
 
-int weft_decode_list(struct weft_decoder *d, const struct weft_field *field, json_t *value,
+int weft_decode_list(struct weft_decoder *d, const struct weft_schema_field *field, json_t *value,
 		     void *out)
 {
 	struct weft_items *items = out;
@@ -193,27 +193,27 @@ int weft_decode_list(struct weft_decoder *d, const struct weft_field *field, jso
 	if (!items->at)
 		return -ENOMEM;
 	for (size_t i = 0; i < count && !rc; i++) {
-		old = weft_path_push_index(&d->path, i);
+		old = weft_doc_path_push_index(&d->path, i);
 		items->count++;
 		rc = field->item->decode(d, field->item, json_array_get(value, i),
 					 (char *)items->at + i * field->item_size);
-		weft_path_pop(&d->path, old);
+		weft_doc_path_pop(&d->path, old);
 	}
 	return rc;
 }
 
 /* --- maps ------------------------------------------------------------------------------------- */
 
-static bool is_last(const struct weft_field *field)
+static bool is_end_of_fields(const struct weft_schema_field *field)
 {
 	return !field->name && !field->map;
 }
 
-static const struct weft_field *find_field(const struct weft_map *map, const char *name)
+static const struct weft_schema_field *find_field(const struct weft_schema *map, const char *name)
 {
-	const struct weft_field *inner;
+	const struct weft_schema_field *inner;
 
-	for (const struct weft_field *f = map->fields; !is_last(f); f++) {
+	for (const struct weft_schema_field *f = map->fields; !is_end_of_fields(f); f++) {
 		if (f->name && !strcmp(f->name, name))
 			return f;
 		inner = f->name ? NULL : find_field(f->map, name);
@@ -223,11 +223,11 @@ static const struct weft_field *find_field(const struct weft_map *map, const cha
 	return NULL;
 }
 
-static void list_keys(const struct weft_map *map, char *text, size_t size)
+static void list_keys(const struct weft_schema *map, char *text, size_t size)
 {
 	size_t len;
 
-	for (const struct weft_field *f = map->fields; !is_last(f); f++) {
+	for (const struct weft_schema_field *f = map->fields; !is_end_of_fields(f); f++) {
 		len = strlen(text);
 		if (f->name)
 			snprintf(text + len, size - len, "%s%s", len ? ", " : "", f->name);
@@ -236,7 +236,7 @@ static void list_keys(const struct weft_map *map, char *text, size_t size)
 	}
 }
 
-static int refuse_unknown(struct weft_decoder *d, const struct weft_map *map, json_t *object)
+static int refuse_unknown(struct weft_decoder *d, const struct weft_schema *map, json_t *object)
 {
 	char known[256] = "";
 	const char *key;
@@ -253,11 +253,11 @@ static int refuse_unknown(struct weft_decoder *d, const struct weft_map *map, js
 	return 0;
 }
 
-static int decode_fields(struct weft_decoder *d, const struct weft_map *map, json_t *object,
+static int decode_fields(struct weft_decoder *d, const struct weft_schema *map, json_t *object,
 			 void *out);
 
-static int decode_field(struct weft_decoder *d, const struct weft_field *field, json_t *object,
-			void *out)
+static int decode_field(struct weft_decoder *d, const struct weft_schema_field *field,
+			json_t *object, void *out)
 {
 	json_t *value;
 	size_t old;
@@ -272,18 +272,18 @@ static int decode_field(struct weft_decoder *d, const struct weft_field *field, 
 		return weft_decode_fail_at(d, field->name, "missing%s%s",
 					   field->expected ? "; expected " : "",
 					   field->expected ? field->expected : "");
-	old = weft_path_push_key(&d->path, field->name);
+	old = weft_doc_path_push_key(&d->path, field->name);
 	rc = field->decode(d, field, value, out);
-	weft_path_pop(&d->path, old);
+	weft_doc_path_pop(&d->path, old);
 	return rc;
 }
 
-static int decode_fields(struct weft_decoder *d, const struct weft_map *map, json_t *object,
+static int decode_fields(struct weft_decoder *d, const struct weft_schema *map, json_t *object,
 			 void *out)
 {
 	int rc;
 
-	for (const struct weft_field *f = map->fields; !is_last(f); f++) {
+	for (const struct weft_schema_field *f = map->fields; !is_end_of_fields(f); f++) {
 		rc = decode_field(d, f, object, (char *)out + f->offset);
 		if (rc < 0)
 			return rc;
@@ -291,7 +291,7 @@ static int decode_fields(struct weft_decoder *d, const struct weft_map *map, jso
 	return map->finish ? map->finish(d, out) : 0;
 }
 
-static int decode_object(struct weft_decoder *d, const struct weft_map *map, json_t *value,
+static int decode_object(struct weft_decoder *d, const struct weft_schema *map, json_t *value,
 			 void *out)
 {
 	int rc;
@@ -302,13 +302,13 @@ static int decode_object(struct weft_decoder *d, const struct weft_map *map, jso
 	return rc < 0 ? rc : decode_fields(d, map, value, out);
 }
 
-int weft_decode_map(struct weft_decoder *d, const struct weft_field *field, json_t *value,
+int weft_decode_map(struct weft_decoder *d, const struct weft_schema_field *field, json_t *value,
 		    void *out)
 {
 	return decode_object(d, field->map, value, out);
 }
 
-int weft_decode(const struct weft_doc *doc, const struct weft_map *map, void *out,
+int weft_decode(const struct weft_doc *doc, const struct weft_schema *map, void *out,
 		struct weft_err *err)
 {
 	struct weft_decoder d = { .doc = doc, .err = err };

@@ -41,7 +41,7 @@ void weft_doc_place_line(struct weft_doc *doc, const char *path, size_t line)
 }
 
 /* Cuts the last step off a path: "a[0].b" ─▶ "a[0]" ─▶ "a" ─▶ "". */
-static void cut_last(char *path)
+static void cut_last_component(char *path)
 {
 	char *dot = strrchr(path, '.'), *bracket = strrchr(path, '[');
 	char *last = dot > bracket ? dot : bracket;
@@ -49,9 +49,9 @@ static void cut_last(char *path)
 	*(last ? last : path) = '\0';
 }
 
-static json_t *find_place(const struct weft_doc *doc, const char *path)
+static json_t *find_origin(const struct weft_doc *doc, const char *path)
 {
-	struct weft_path at;
+	struct weft_doc_path at;
 	json_t *place;
 
 	snprintf(at.text, sizeof(at.text), "%s", path);
@@ -59,14 +59,14 @@ static json_t *find_place(const struct weft_doc *doc, const char *path)
 		place = json_object_get(doc->places, at.text);
 		if (place || !at.text[0])
 			return place;
-		cut_last(at.text);
+		cut_last_component(at.text);
 	}
 }
 
 int weft_doc_fail(const struct weft_doc *doc, struct weft_err *err, const char *path,
 		  const char *fmt, ...)
 {
-	json_t *place = find_place(doc, path);
+	json_t *place = find_origin(doc, path);
 	char sentence[sizeof(err->text)];
 	va_list ap;
 
@@ -83,7 +83,7 @@ int weft_doc_fail(const struct weft_doc *doc, struct weft_err *err, const char *
 
 void weft_doc_where(const struct weft_doc *doc, const char *path, char *text, size_t size)
 {
-	json_t *place = find_place(doc, path);
+	json_t *place = find_origin(doc, path);
 
 	if (json_is_integer(place))
 		snprintf(text, size, "line %" JSON_INTEGER_FORMAT, json_integer_value(place));
@@ -91,11 +91,11 @@ void weft_doc_where(const struct weft_doc *doc, const char *path, char *text, si
 		snprintf(text, size, "%s", json_is_string(place) ? json_string_value(place) : path);
 }
 
-static size_t push(struct weft_path *path, const char *fmt, ...)
+static size_t path_append(struct weft_doc_path *path, const char *fmt, ...)
 	__attribute__((format(printf, 2, 3)));
 
 /* What does not fit is cut; the path is for people. */
-static size_t push(struct weft_path *path, const char *fmt, ...)
+static size_t path_append(struct weft_doc_path *path, const char *fmt, ...)
 {
 	size_t room = sizeof(path->text) - path->len, old = path->len;
 	va_list ap;
@@ -108,17 +108,17 @@ static size_t push(struct weft_path *path, const char *fmt, ...)
 	return old;
 }
 
-size_t weft_path_push_key(struct weft_path *path, const char *key)
+size_t weft_doc_path_push_key(struct weft_doc_path *path, const char *key)
 {
-	return push(path, "%s%s", path->len ? "." : "", key);
+	return path_append(path, "%s%s", path->len ? "." : "", key);
 }
 
-size_t weft_path_push_index(struct weft_path *path, size_t index)
+size_t weft_doc_path_push_index(struct weft_doc_path *path, size_t index)
 {
-	return push(path, "[%zu]", index);
+	return path_append(path, "[%zu]", index);
 }
 
-void weft_path_pop(struct weft_path *path, size_t len)
+void weft_doc_path_pop(struct weft_doc_path *path, size_t len)
 {
 	path->len = len;
 	path->text[len] = '\0';

@@ -45,13 +45,14 @@ json_t *weft_yaml_scalar(const char *text, size_t len);
 int weft_yaml_write(FILE *file, json_t *root);
 
 /* A path under construction; pop by setting @len back. */
-struct weft_path {
+struct weft_doc_path {
 	char text[512];
 	size_t len;
 };
 
-size_t weft_path_push_key(struct weft_path *path, const char *key); /* returns the old @len */
-size_t weft_path_push_index(struct weft_path *path, size_t index);
-void weft_path_pop(struct weft_path *path, size_t len);
+size_t weft_doc_path_push_key(struct weft_doc_path *path,
+			      const char *key); /* returns the old @len */
+size_t weft_doc_path_push_index(struct weft_doc_path *path, size_t index);
+void weft_doc_path_pop(struct weft_doc_path *path, size_t len);
 
 #endif

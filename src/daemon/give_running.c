@@ -9,13 +9,13 @@
 #include "daemon/state.h"
 #include "proto/nvme.h"
 
-struct walk {
-	struct weft_running running;
+struct config_walk {
+	struct weft_running_config running;
 	bool failed;
 };
 
 /* One more, zeroed; NULL: out of memory. */
-static void *append(struct walk *w, struct weft_items *items, size_t size)
+static void *append_item(struct config_walk *w, struct weft_items *items, size_t size)
 {
 	char *at = realloc(items->at, (items->count + 1) * size);
 
@@ -29,12 +29,12 @@ static void *append(struct walk *w, struct weft_items *items, size_t size)
 
 static void add_subsys(void *arg, const struct weft_subsys_info *info)
 {
-	struct walk *w = arg;
+	struct config_walk *w = arg;
 	struct weft_running_subsys *s;
 
 	if (!strcmp(info->nqn, NVME_NQN_DISCOVERY))
 		return;
-	s = append(w, &w->running.subsystems, sizeof(*s));
+	s = append_item(w, &w->running.subsystems, sizeof(*s));
 	if (!s)
 		return;
 	strcpy(s->nqn, info->nqn);
@@ -43,30 +43,30 @@ static void add_subsys(void *arg, const struct weft_subsys_info *info)
 	snprintf(s->state, sizeof(s->state), "%s", info->state ? info->state : "");
 	s->node = info->node;
 	s->nodes = info->nodes;
-	if (w->running.format >= WEFT_HANDOFF_FORMAT_ACCESS)
-		s->access = info->allow_any_host ? WEFT_ACCESS_ANY : WEFT_ACCESS_LISTED;
+	if (w->running.format >= WEFT_TAKEOVER_FORMAT_ACCESS)
+		s->access = info->allow_any_host ? WEFT_ALLOWED_ANY : WEFT_ALLOWED_LISTED;
 }
 
 static void add_host(void *arg, const char *hostnqn)
 {
-	struct walk *w = arg;
+	struct config_walk *w = arg;
 	struct weft_running_subsys *s = w->running.subsystems.at;
 	char *host;
 
-	if (w->running.format < WEFT_HANDOFF_FORMAT_ACCESS)
+	if (w->running.format < WEFT_TAKEOVER_FORMAT_ACCESS)
 		return;
-	host = append(w, &s[w->running.subsystems.count - 1].hosts, WEFT_NQN_MAX + 1);
+	host = append_item(w, &s[w->running.subsystems.count - 1].hosts, WEFT_NQN_MAX + 1);
 	if (host)
 		strcpy(host, hostnqn);
 }
 
 static void add_ns(void *arg, const struct weft_target_ns_info *info)
 {
-	struct walk *w = arg;
+	struct config_walk *w = arg;
 	struct weft_running_subsys *s = w->running.subsystems.at;
 	struct weft_running_ns *ns;
 
-	ns = append(w, &s[w->running.subsystems.count - 1].namespaces, sizeof(*ns));
+	ns = append_item(w, &s[w->running.subsystems.count - 1].namespaces, sizeof(*ns));
 	if (!ns)
 		return;
 	ns->nsid = info->nsid;
@@ -80,22 +80,22 @@ static void add_ns(void *arg, const struct weft_target_ns_info *info)
 	ns->has_fd = ns->fd >= 0;
 }
 
-int weft_give_running(struct weft_daemon *d, uint32_t format, int channel)
+int weft_takeover_export_config(struct weft_daemon *d, uint32_t format, int channel)
 {
 	const struct weft_target_visitor visitor = { .subsys = add_subsys,
 						     .host = add_host,
 						     .ns = add_ns };
-	struct walk w = { .running = { .format = format,
-				       .depth = d->config->depth,
-				       .queues = d->config->queues } };
+	struct config_walk w = { .running = { .format = format,
+					      .depth = d->config->depth,
+					      .queues = d->config->queues } };
 	struct weft_frame frame = { 0 };
 	int rc;
 
 	weft_target_visit(d->target, &visitor, &w);
-	rc = w.failed ? -ENOMEM : weft_running_write(&w.running, &frame);
+	rc = w.failed ? -ENOMEM : weft_running_config_encode(&w.running, &frame);
 	if (!rc)
 		rc = weft_channel_send(channel, &frame);
-	weft_frame_sent_free(&frame);
-	weft_running_free(&w.running);
+	weft_frame_free_borrowed(&frame);
+	weft_running_config_free(&w.running);
 	return rc;
 }

@@ -8,17 +8,17 @@
 #include "base/cleanup.h"
 #include "daemon/handoff_tables.h"
 
-static int decode_frame(struct weft_frame *frame, const struct weft_map *map, void *out,
+static int decode_frame(struct weft_frame *frame, const struct weft_schema *map, void *out,
 			uint32_t *number, struct weft_err *err)
 {
 	struct weft_doc doc = { .root = frame->doc };
 	json_int_t format = json_integer_value(json_object_get(frame->doc, "format"));
 
-	if (format < 1 || format > WEFT_HANDOFF_FORMAT)
+	if (format < 1 || format > WEFT_TAKEOVER_FORMAT)
 		return weft_fail(err, -EPROTONOSUPPORT,
 				 "the running target hands over in format %lld, and this one knows "
 				 "formats 1 to %d; stop it and start this one",
-				 (long long)format, WEFT_HANDOFF_FORMAT);
+				 (long long)format, WEFT_TAKEOVER_FORMAT);
 	*number = (uint32_t)format;
 	json_object_del(frame->doc, "format");
 	json_object_del(frame->doc, "step");
@@ -26,26 +26,26 @@ static int decode_frame(struct weft_frame *frame, const struct weft_map *map, vo
 }
 
 /* Descriptors and bytes come in the order of what they belong to. */
-struct rest {
+struct cursor {
 	struct weft_frame *frame;
 	unsigned fds;
 	size_t bytes;
 };
 
-static int take_next_fd(struct rest *rest, int *fd, struct weft_err *err)
+static int next_fd(struct cursor *cursor, int *fd, struct weft_err *err)
 {
-	if (rest->fds == rest->frame->fds.count)
+	if (cursor->fds == cursor->frame->fds.count)
 		return weft_fail(err, -EPROTO, "takeover: a descriptor is missing");
-	*fd = take_fd((int *)rest->frame->fds.at + rest->fds++);
+	*fd = take_fd((int *)cursor->frame->fds.at + cursor->fds++);
 	return 0;
 }
 
 /* NULL and the sentence set: there are fewer. */
-static void *take_next_bytes(struct rest *rest, size_t count, struct weft_err *err)
+static void *next_bytes(struct cursor *cursor, size_t count, struct weft_err *err)
 {
 	void *bytes = NULL;
 
-	if (count > rest->frame->bytes.count - rest->bytes) {
+	if (count > cursor->frame->bytes.count - cursor->bytes) {
 		weft_fail(err, -EPROTO, "takeover: bytes are missing");
 		return NULL;
 	}
@@ -54,19 +54,20 @@ static void *take_next_bytes(struct rest *rest, size_t count, struct weft_err *e
 		weft_fail(err, -ENOMEM, "out of memory");
 		return NULL;
 	}
-	memcpy(bytes, (char *)rest->frame->bytes.at + rest->bytes, count);
-	rest->bytes += count;
+	memcpy(bytes, (char *)cursor->frame->bytes.at + cursor->bytes, count);
+	cursor->bytes += count;
 	return bytes;
 }
 
-static int check_end(const struct rest *rest, struct weft_err *err)
+static int check_end(const struct cursor *cursor, struct weft_err *err)
 {
-	if (rest->fds == rest->frame->fds.count && rest->bytes == rest->frame->bytes.count)
+	if (cursor->fds == cursor->frame->fds.count && cursor->bytes == cursor->frame->bytes.count)
 		return 0;
 	return weft_fail(err, -EPROTO, "takeover: more descriptors or bytes than it speaks of");
 }
 
-static int take_storage(struct rest *rest, struct weft_running *running, struct weft_err *err)
+static int decode_storage(struct cursor *cursor, struct weft_running_config *running,
+			  struct weft_err *err)
 {
 	struct weft_running_subsys *s = running->subsystems.at;
 	int rc = 0;
@@ -77,72 +78,75 @@ static int take_storage(struct rest *rest, struct weft_running *running, struct 
 		for (unsigned j = 0; j < s[i].namespaces.count && !rc; j++) {
 			ns[j].fd = -1;
 			if (ns[j].has_fd)
-				rc = take_next_fd(rest, &ns[j].fd, err);
+				rc = next_fd(cursor, &ns[j].fd, err);
 		}
 	}
-	return rc < 0 ? rc : check_end(rest, err);
+	return rc < 0 ? rc : check_end(cursor, err);
 }
 
-int weft_running_read(struct weft_frame *frame, struct weft_running *running, struct weft_err *err)
+int weft_running_config_decode(struct weft_frame *frame, struct weft_running_config *running,
+			       struct weft_err *err)
 {
-	struct rest rest = { .frame = frame };
+	struct cursor cursor = { .frame = frame };
 	int rc;
 
-	*running = (struct weft_running){ 0 };
-	rc = decode_frame(frame, &weft_running_map, running, &running->format, err);
+	*running = (struct weft_running_config){ 0 };
+	rc = decode_frame(frame, &weft_running_config_schema, running, &running->format, err);
 	if (!rc)
-		rc = take_storage(&rest, running, err);
+		rc = decode_storage(&cursor, running, err);
 	if (rc < 0)
-		weft_running_free(running);
+		weft_running_config_free(running);
 	return rc;
 }
 
-static int take_store(struct rest *rest, struct weft_store_state *store, struct weft_err *err)
+static int decode_store(struct cursor *cursor, struct weft_store_state *store, struct weft_err *err)
 {
 	store->fd = -1;
-	store->records.at = take_next_bytes(rest, store->records.count, err);
+	store->records.at = next_bytes(cursor, store->records.count, err);
 	if (!store->records.at)
 		return -EPROTO;
-	return store->has_fd ? take_next_fd(rest, &store->fd, err) : 0;
+	return store->has_fd ? next_fd(cursor, &store->fd, err) : 0;
 }
 
-static int take_queue(struct rest *rest, struct weft_qpair_state *qpair, struct weft_err *err)
+static int decode_queue(struct cursor *cursor, struct weft_qpair_state *qpair, struct weft_err *err)
 {
-	qpair->bytes = take_next_bytes(rest, qpair->nbytes, err);
-	return qpair->bytes ? take_next_fd(rest, &qpair->fd, err) : -EPROTO;
+	qpair->bytes = next_bytes(cursor, qpair->nbytes, err);
+	return qpair->bytes ? next_fd(cursor, &qpair->fd, err) : -EPROTO;
 }
 
-static int take_rest(struct rest *rest, struct weft_state *state, struct weft_err *err)
+static int decode_state_payload(struct cursor *cursor, struct weft_takeover_state *state,
+				struct weft_err *err)
 {
 	struct weft_subsys_state *subsystems = state->target.subsystems.at;
 	struct weft_listener_state *listeners = state->target.listeners.at;
 	struct weft_queue_state *queues = state->target.queues.at;
-	int rc = take_next_fd(rest, &state->control, err);
+	int rc = next_fd(cursor, &state->control, err);
 
 	for (unsigned i = 0; i < state->target.subsystems.count && !rc; i++)
-		rc = take_store(rest, &subsystems[i].store, err);
+		rc = decode_store(cursor, &subsystems[i].store, err);
 	for (unsigned i = 0; i < state->target.listeners.count && !rc; i++)
-		rc = take_next_fd(rest, &listeners[i].fd, err);
+		rc = next_fd(cursor, &listeners[i].fd, err);
 	for (unsigned i = 0; i < state->target.queues.count && !rc; i++)
-		rc = take_queue(rest, &queues[i].qpair, err);
-	return rc < 0 ? rc : check_end(rest, err);
+		rc = decode_queue(cursor, &queues[i].qpair, err);
+	return rc < 0 ? rc : check_end(cursor, err);
 }
 
-int weft_state_read(struct weft_frame *frame, struct weft_state *state, struct weft_err *err)
+int weft_takeover_state_decode(struct weft_frame *frame, struct weft_takeover_state *state,
+			       struct weft_err *err)
 {
-	struct rest rest = { .frame = frame };
+	struct cursor cursor = { .frame = frame };
 	int rc;
 
-	*state = (struct weft_state){ .control = -1 };
-	rc = decode_frame(frame, &weft_state_map, state, &state->format, err);
+	*state = (struct weft_takeover_state){ .control = -1 };
+	rc = decode_frame(frame, &weft_takeover_state_schema, state, &state->format, err);
 	if (!rc)
-		rc = take_rest(&rest, state, err);
+		rc = decode_state_payload(&cursor, state, err);
 	if (rc < 0)
 		weft_target_state_free(&state->target);
 	return rc;
 }
 
-void weft_running_free(struct weft_running *running)
+void weft_running_config_free(struct weft_running_config *running)
 {
 	struct weft_running_subsys *s = running->subsystems.at;
 
@@ -151,5 +155,5 @@ void weft_running_free(struct weft_running *running)
 		free(s[i].namespaces.at);
 	}
 	free(s);
-	*running = (struct weft_running){ 0 };
+	*running = (struct weft_running_config){ 0 };
 }

@@ -9,11 +9,11 @@
 
 /* --- values ----------------------------------------------------------------------------------- */
 
-int weft_decode_hex_name(struct weft_decoder *d, const struct weft_field *field, json_t *value,
-			 void *out)
+int weft_decode_hex_name(struct weft_decoder *d, const struct weft_schema_field *field,
+			 json_t *value, void *out)
 {
 	const char *text = json_string_value(value);
-	long len = text ? weft_unhex(text, out, field->max) : -EINVAL;
+	long len = text ? weft_hex_decode(text, out, field->max) : -EINVAL;
 
 	if (len < 0 || memchr(out, '\0', (size_t)len))
 		return weft_decode_expected(d, value, "a name in hexadecimal");
@@ -21,8 +21,8 @@ int weft_decode_hex_name(struct weft_decoder *d, const struct weft_field *field,
 	return 0;
 }
 
-int weft_decode_hex_bytes(struct weft_decoder *d, const struct weft_field *field, json_t *value,
-			  void *out)
+int weft_decode_hex_bytes(struct weft_decoder *d, const struct weft_schema_field *field,
+			  json_t *value, void *out)
 {
 	static const char what[] = "bytes in hexadecimal";
 	const char *text = json_string_value(value);
@@ -35,7 +35,7 @@ int weft_decode_hex_bytes(struct weft_decoder *d, const struct weft_field *field
 	bytes->at = malloc(room + 1);
 	if (!bytes->at)
 		return -ENOMEM;
-	len = weft_unhex(text, bytes->at, room);
+	len = weft_hex_decode(text, bytes->at, room);
 	if (len < 0)
 		return weft_decode_expected(d, value, what);
 	bytes->count = (unsigned)len;
@@ -79,7 +79,7 @@ int weft_decode_hex_bytes(struct weft_decoder *d, const struct weft_field *field
 			.required = true, .item = of, .item_size = size \
 	}
 
-static const struct weft_map running_ns_map = { (const struct weft_field[]){
+static const struct weft_schema running_ns_map = { (const struct weft_schema_field[]){
 	U32("nsid", weft_running_ns, nsid),
 	U32("block", weft_running_ns, block),
 	U32("ana_group", weft_running_ns, ana_group),
@@ -90,13 +90,14 @@ static const struct weft_map running_ns_map = { (const struct weft_field[]){
 	FLAG("descriptor", weft_running_ns, has_fd),
 	{},
 } };
-static const struct weft_field running_ns = { .decode = weft_decode_map, .map = &running_ns_map };
+static const struct weft_schema_field running_ns = { .decode = weft_decode_map,
+						     .map = &running_ns_map };
 
-static const struct weft_field running_host = { .decode = weft_decode_text,
-						.min = 1,
-						.max = WEFT_NQN_MAX };
+static const struct weft_schema_field running_host = { .decode = weft_decode_text,
+						       .min = 1,
+						       .max = WEFT_NQN_MAX };
 
-static const struct weft_map running_subsys_map = { (const struct weft_field[]){
+static const struct weft_schema running_subsys_map = { (const struct weft_schema_field[]){
 	TEXT("nqn", weft_running_subsys, nqn, 1),
 	TEXT("serial", weft_running_subsys, serial, 1),
 	TEXT("model", weft_running_subsys, model, 1),
@@ -104,25 +105,25 @@ static const struct weft_map running_subsys_map = { (const struct weft_field[]){
 	U32("node", weft_running_subsys, node),
 	U32("of", weft_running_subsys, nodes),
 	{ "access", weft_decode_number, offsetof(struct weft_running_subsys, access),
-	  .max = WEFT_ACCESS_LISTED },
+	  .max = WEFT_ALLOWED_LISTED },
 	{ "hosts", weft_decode_list, offsetof(struct weft_running_subsys, hosts),
 	  .item = &running_host, .item_size = WEFT_NQN_MAX + 1 },
 	LIST("namespaces", weft_running_subsys, namespaces, &running_ns,
 	     sizeof(struct weft_running_ns)),
 	{},
 } };
-static const struct weft_field running_subsys = { .decode = weft_decode_map,
-						  .map = &running_subsys_map };
+static const struct weft_schema_field running_subsys = { .decode = weft_decode_map,
+							 .map = &running_subsys_map };
 
-const struct weft_map weft_running_map = { (const struct weft_field[]){
-	U32("depth", weft_running, depth),
-	U32("queues", weft_running, queues),
-	LIST("subsystems", weft_running, subsystems, &running_subsys,
+const struct weft_schema weft_running_config_schema = { (const struct weft_schema_field[]){
+	U32("depth", weft_running_config, depth),
+	U32("queues", weft_running_config, queues),
+	LIST("subsystems", weft_running_config, subsystems, &running_subsys,
 	     sizeof(struct weft_running_subsys)),
 	{},
 } };
 
-static const struct weft_map totals_map = { (const struct weft_field[]){
+static const struct weft_schema totals_map = { (const struct weft_schema_field[]){
 	U64("reads", weft_totals_state, reads),
 	U64("writes", weft_totals_state, writes),
 	U64("read_bytes", weft_totals_state, read_bytes),
@@ -131,47 +132,49 @@ static const struct weft_map totals_map = { (const struct weft_field[]){
 	{},
 } };
 
-static const struct weft_map ns_errors_map = { (const struct weft_field[]){
+static const struct weft_schema ns_errors_map = { (const struct weft_schema_field[]){
 	U32("nsid", weft_ns_errors_state, nsid),
 	U64("reads", weft_ns_errors_state, reads),
 	U64("writes", weft_ns_errors_state, writes),
 	{},
 } };
-static const struct weft_field ns_errors = { .decode = weft_decode_map, .map = &ns_errors_map };
+static const struct weft_schema_field ns_errors = { .decode = weft_decode_map,
+						    .map = &ns_errors_map };
 
-static const struct weft_map listener_map = { (const struct weft_field[]){
+static const struct weft_schema listener_map = { (const struct weft_schema_field[]){
 	TEXT("uri", weft_listener_state, uri, 1),
 	U32("portid", weft_listener_state, portid),
 	{},
 } };
-static const struct weft_field listener = { .decode = weft_decode_map, .map = &listener_map };
+static const struct weft_schema_field listener = { .decode = weft_decode_map,
+						   .map = &listener_map };
 
-static const struct weft_map entry_map = { (const struct weft_field[]){
+static const struct weft_schema entry_map = { (const struct weft_schema_field[]){
 	U32("id", weft_takeover_entry, id),
 	U32("value", weft_takeover_entry, value),
 	U64("count", weft_takeover_entry, count),
 	{},
 } };
-static const struct weft_field entry = { .decode = weft_decode_map, .map = &entry_map };
+static const struct weft_schema_field entry = { .decode = weft_decode_map, .map = &entry_map };
 
-static const struct weft_map rule_map = { (const struct weft_field[]){
+static const struct weft_schema rule_map = { (const struct weft_schema_field[]){
 	U32("group", weft_ana_rule, group),
 	U32("state", weft_ana_rule, state),
 	U32("portid", weft_ana_rule, portid),
 	TEXT("hostnqn", weft_ana_rule, hostnqn, 0),
 	{},
 } };
-static const struct weft_field rule = { .decode = weft_decode_map, .map = &rule_map };
+static const struct weft_schema_field rule = { .decode = weft_decode_map, .map = &rule_map };
 
-static const struct weft_map member_map = { (const struct weft_field[]){
+static const struct weft_schema member_map = { (const struct weft_schema_field[]){
 	U32("node", weft_store_member_state, node),
 	U64("incarnation", weft_store_member_state, incarnation),
 	U64("acknowledged", weft_store_member_state, acked),
 	{},
 } };
-static const struct weft_field member = { .decode = weft_decode_map, .map = &member_map };
+static const struct weft_schema_field member = { .decode = weft_decode_map, .map = &member_map };
 
-static const struct weft_map store_map = { (const struct weft_field[]){
+static const struct weft_schema store_map = { (const struct weft_schema_field[]){
 	U64("revision", weft_store_state, revision),
 	U64("session", weft_store_state, session),
 	U64("acknowledged", weft_store_state, acked),
@@ -183,7 +186,7 @@ static const struct weft_map store_map = { (const struct weft_field[]){
 	{},
 } };
 
-static const struct weft_map subsys_map = { (const struct weft_field[]){
+static const struct weft_schema subsys_map = { (const struct weft_schema_field[]){
 	TEXT("nqn", weft_subsys_state, nqn, 1),
 	U32("cntlid", weft_subsys_state, cntlid),
 	{ .map = &totals_map, .offset = offsetof(struct weft_subsys_state, totals) },
@@ -199,18 +202,18 @@ static const struct weft_map subsys_map = { (const struct weft_field[]){
 	  .map = &store_map },
 	{},
 } };
-static const struct weft_field subsys = { .decode = weft_decode_map, .map = &subsys_map };
+static const struct weft_schema_field subsys = { .decode = weft_decode_map, .map = &subsys_map };
 
-static const struct weft_map feature_map = { (const struct weft_field[]){
+static const struct weft_schema feature_map = { (const struct weft_schema_field[]){
 	{ "fid", weft_decode_number, offsetof(struct weft_feature_state, fid), .required = true,
 	  .max = 255 },
 	U32("value", weft_feature_state, value),
 	{},
 } };
-static const struct weft_field feature = { .decode = weft_decode_map, .map = &feature_map };
-static const struct weft_field number = { .decode = weft_decode_number, .max = UINT32_MAX };
+static const struct weft_schema_field feature = { .decode = weft_decode_map, .map = &feature_map };
+static const struct weft_schema_field number = { .decode = weft_decode_number, .max = UINT32_MAX };
 
-static const struct weft_map ctrl_map = { (const struct weft_field[]){
+static const struct weft_schema ctrl_map = { (const struct weft_schema_field[]){
 	TEXT("nqn", weft_ctrl_state, nqn, 1),
 	U32("cntlid", weft_ctrl_state, cntlid),
 	NAME("hostnqn", weft_ctrl_state, hostnqn),
@@ -242,9 +245,9 @@ static const struct weft_map ctrl_map = { (const struct weft_field[]){
 	BYTES("reservation_masks", weft_ctrl_state, resv_masks, WEFT_NSID_MAX),
 	{},
 } };
-static const struct weft_field ctrl = { .decode = weft_decode_map, .map = &ctrl_map };
+static const struct weft_schema_field ctrl = { .decode = weft_decode_map, .map = &ctrl_map };
 
-static const struct weft_map queue_map = { (const struct weft_field[]){
+static const struct weft_schema queue_map = { (const struct weft_schema_field[]){
 	U32("controller", weft_queue_state, ctrl),
 	FLAG("ready", weft_queue_state, qpair.ready),
 	FLAG("hdgst", weft_queue_state, qpair.hdgst),
@@ -259,17 +262,18 @@ static const struct weft_map queue_map = { (const struct weft_field[]){
 	{ .map = &totals_map, .offset = offsetof(struct weft_queue_state, totals) },
 	{},
 } };
-static const struct weft_field queue = { .decode = weft_decode_map, .map = &queue_map };
+static const struct weft_schema_field queue = { .decode = weft_decode_map, .map = &queue_map };
 
-const struct weft_map weft_state_map = { (const struct weft_field[]){
-	U64("since_ns", weft_state, since_ns),
-	U64("still_ns", weft_state, still_ns),
-	U64("genctr", weft_state, target.genctr),
-	LIST("listeners", weft_state, target.listeners, &listener,
+const struct weft_schema weft_takeover_state_schema = { (const struct weft_schema_field[]){
+	U64("since_ns", weft_takeover_state, since_ns),
+	U64("still_ns", weft_takeover_state, still_ns),
+	U64("genctr", weft_takeover_state, target.genctr),
+	LIST("listeners", weft_takeover_state, target.listeners, &listener,
 	     sizeof(struct weft_listener_state)),
-	LIST("subsystems", weft_state, target.subsystems, &subsys,
+	LIST("subsystems", weft_takeover_state, target.subsystems, &subsys,
 	     sizeof(struct weft_subsys_state)),
-	LIST("controllers", weft_state, target.ctrls, &ctrl, sizeof(struct weft_ctrl_state)),
-	LIST("queues", weft_state, target.queues, &queue, sizeof(struct weft_queue_state)),
+	LIST("controllers", weft_takeover_state, target.ctrls, &ctrl,
+	     sizeof(struct weft_ctrl_state)),
+	LIST("queues", weft_takeover_state, target.queues, &queue, sizeof(struct weft_queue_state)),
 	{},
 } };

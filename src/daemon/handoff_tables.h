@@ -5,7 +5,7 @@
 
 #include "daemon/decode.h"
 
-extern const struct weft_map weft_running_map, weft_state_map;
+extern const struct weft_schema weft_running_config_schema, weft_takeover_state_schema;
 
 /* What hosts chose is bytes, and so in hexadecimal: a name, char[max + 1], and any bytes, up to max
  * of them, as struct weft_items. */

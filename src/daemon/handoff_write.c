@@ -10,28 +10,29 @@
 
 /* --- the document ----------------------------------------------------------------------------- */
 
-static json_t *encode_map(const struct weft_map *map, const void *at);
+static json_t *encode_map(const struct weft_schema *map, const void *at);
 
 static json_t *encode_hex(const void *bytes, size_t len)
 {
-	_cleanup_(weft_freep) char *text = weft_hex(bytes, len);
+	_cleanup_(weft_freep) char *text = weft_hex_encode(bytes, len);
 
 	return text ? json_string(text) : NULL;
 }
 
-static json_t *encode(const struct weft_field *field, const void *at);
+static json_t *encode_value(const struct weft_schema_field *field, const void *at);
 
-static json_t *encode_list(const struct weft_field *field, const struct weft_items *items)
+static json_t *encode_list(const struct weft_schema_field *field, const struct weft_items *items)
 {
 	json_t *list = json_array();
 
 	for (unsigned i = 0; i < items->count; i++)
-		json_array_append_new(list, encode(field->item,
+		json_array_append_new(list,
+				      encode_value(field->item,
 						   (const char *)items->at + i * field->item_size));
 	return list;
 }
 
-static json_t *encode(const struct weft_field *field, const void *at)
+static json_t *encode_value(const struct weft_schema_field *field, const void *at)
 {
 	const struct weft_items *items = at;
 
@@ -53,7 +54,7 @@ static json_t *encode(const struct weft_field *field, const void *at)
 }
 
 /* A field that an older version does not know, where it says nothing: that version reads the rest. */
-static bool left_out(const struct weft_field *field, const void *at)
+static bool is_left_out(const struct weft_schema_field *field, const void *at)
 {
 	const struct weft_items *items = at;
 
@@ -66,16 +67,16 @@ static bool left_out(const struct weft_field *field, const void *at)
 	return !*(const uint64_t *)at;
 }
 
-static json_t *encode_map(const struct weft_map *map, const void *at)
+static json_t *encode_map(const struct weft_schema *map, const void *at)
 {
 	json_t *object = json_object();
 
-	for (const struct weft_field *f = map->fields; f->name || f->map; f++) {
-		if (f->name && left_out(f, (const char *)at + f->offset))
+	for (const struct weft_schema_field *f = map->fields; f->name || f->map; f++) {
+		if (f->name && is_left_out(f, (const char *)at + f->offset))
 			continue;
 		if (f->name) {
 			json_object_set_new(object, f->name,
-					    encode(f, (const char *)at + f->offset));
+					    encode_value(f, (const char *)at + f->offset));
 		} else {
 			json_auto_t *inner = encode_map(f->map, (const char *)at + f->offset);
 
@@ -85,8 +86,8 @@ static json_t *encode_map(const struct weft_map *map, const void *at)
 	return object;
 }
 
-static int start_frame(struct weft_frame *frame, const char *step, uint32_t format,
-		       const struct weft_map *map, const void *at, size_t fds)
+static int begin_frame(struct weft_frame *frame, const char *step, uint32_t format,
+		       const struct weft_schema *map, const void *at, size_t fds)
 {
 	*frame = (struct weft_frame){ .doc = encode_map(map, at) };
 	frame->fds.at = calloc(fds ? fds : 1, sizeof(int));
@@ -102,7 +103,7 @@ static void add_fd(struct weft_frame *frame, int fd)
 	((int *)frame->fds.at)[frame->fds.count++] = fd;
 }
 
-void weft_frame_sent_free(struct weft_frame *frame)
+void weft_frame_free_borrowed(struct weft_frame *frame)
 {
 	frame->fds.count = 0;
 	weft_frame_free(frame);
@@ -110,7 +111,7 @@ void weft_frame_sent_free(struct weft_frame *frame)
 
 /* --- frames ----------------------------------------------------------------------------------- */
 
-int weft_running_write(const struct weft_running *running, struct weft_frame *frame)
+int weft_running_config_encode(const struct weft_running_config *running, struct weft_frame *frame)
 {
 	const struct weft_running_subsys *s = running->subsystems.at;
 	size_t fds = 0;
@@ -118,7 +119,8 @@ int weft_running_write(const struct weft_running *running, struct weft_frame *fr
 
 	for (unsigned i = 0; i < running->subsystems.count; i++)
 		fds += s[i].namespaces.count;
-	rc = start_frame(frame, "prepare", running->format, &weft_running_map, running, fds);
+	rc = begin_frame(frame, "prepare", running->format, &weft_running_config_schema, running,
+			 fds);
 	for (unsigned i = 0; i < running->subsystems.count && !rc; i++) {
 		const struct weft_running_ns *ns = s[i].namespaces.at;
 
@@ -170,11 +172,11 @@ static void add_target(struct weft_frame *frame, const struct weft_target_state 
 	}
 }
 
-int weft_state_write(const struct weft_state *state, struct weft_frame *frame)
+int weft_takeover_state_encode(const struct weft_takeover_state *state, struct weft_frame *frame)
 {
 	const struct weft_target_state *target = &state->target;
 	size_t size = count_bytes(target);
-	int rc = start_frame(frame, "state", state->format, &weft_state_map, state,
+	int rc = begin_frame(frame, "state", state->format, &weft_takeover_state_schema, state,
 			     1 + target->subsystems.count + target->listeners.count +
 				     target->queues.count);
 

@@ -12,31 +12,31 @@
 
 #include "base/log.h"
 
-enum { PART_MS = 1000 };
+enum { RELEASE_MS = 1000 };
 
-void weft_heir_meet(struct weft_heir *heir, pid_t pid)
+void weft_successor_open(struct weft_successor *successor, pid_t pid)
 {
-	heir->pid = pid;
-	heir->fd = pidfd_open(pid, 0);
+	successor->pid = pid;
+	successor->fd = pidfd_open(pid, 0);
 }
 
-static bool hangs_up(int channel)
+static bool wait_for_hangup(int channel)
 {
 	struct pollfd poll_fd = { .fd = channel }; /* POLLHUP comes unasked */
 
-	return poll(&poll_fd, 1, PART_MS) == 1;
+	return poll(&poll_fd, 1, RELEASE_MS) == 1;
 }
 
-void weft_heir_part(struct weft_heir *heir, int channel)
+void weft_successor_release(struct weft_successor *successor, int channel)
 {
-	if (heir->fd < 0)
+	if (successor->fd < 0)
 		return;
-	if (!hangs_up(channel)) {
+	if (!wait_for_hangup(channel)) {
 		weft_warn("pid %d is killed: it was told that it does not take over, and keeps "
 			  "what it was given",
-			  (int)heir->pid);
-		if (pidfd_send_signal(heir->fd, SIGKILL, NULL, 0) < 0)
-			weft_error("cannot kill pid %d: %m", (int)heir->pid);
+			  (int)successor->pid);
+		if (pidfd_send_signal(successor->fd, SIGKILL, NULL, 0) < 0)
+			weft_error("cannot kill pid %d: %m", (int)successor->pid);
 	}
-	close(heir->fd);
+	close(successor->fd);
 }

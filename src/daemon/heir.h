@@ -4,13 +4,13 @@
 
 #include <sys/types.h>
 
-struct weft_heir {
+struct weft_successor {
 	pid_t pid;
 	int fd; /* that means this process and no later one; -1: it is gone */
 };
 
-void weft_heir_meet(struct weft_heir *heir, pid_t pid);
+void weft_successor_open(struct weft_successor *successor, pid_t pid);
 /* It was told through @channel that it is not wanted. Blocks, until it has hung up or is killed. */
-void weft_heir_part(struct weft_heir *heir, int channel);
+void weft_successor_release(struct weft_successor *successor, int channel);
 
 #endif

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-char *weft_hex(const void *bytes, size_t len)
+char *weft_hex_encode(const void *bytes, size_t len)
 {
 	static const char digits[] = "0123456789abcdef";
 	const unsigned char *from = bytes;
@@ -27,7 +27,7 @@ static int digit(char c)
 	return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
 }
 
-long weft_unhex(const char *text, void *bytes, size_t room)
+long weft_hex_decode(const char *text, void *bytes, size_t room)
 {
 	size_t len = strlen(text);
 	unsigned char *to = bytes;

@@ -4,8 +4,8 @@
 
 #include <stddef.h>
 
-char *weft_hex(const void *bytes, size_t len); /* malloc'ed; NULL: out of memory */
+char *weft_hex_encode(const void *bytes, size_t len); /* malloc'ed; NULL: out of memory */
 /* How many bytes @text is; -EINVAL: it is not hexadecimal, or more than @room. */
-long weft_unhex(const char *text, void *bytes, size_t room);
+long weft_hex_decode(const char *text, void *bytes, size_t room);
 
 #endif

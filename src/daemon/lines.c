@@ -6,19 +6,19 @@
 
 #define SIZE_FIRST 4096
 
-void weft_lines_init(struct weft_lines *lines, size_t line_max)
+void weft_line_buffer_init(struct weft_line_buffer *lines, size_t line_max)
 {
 	memset(lines, 0, sizeof(*lines));
 	lines->line_max = line_max;
 }
 
-void weft_lines_free(struct weft_lines *lines)
+void weft_line_buffer_free(struct weft_line_buffer *lines)
 {
 	free(lines->bytes);
 	memset(lines, 0, sizeof(*lines));
 }
 
-static void move_to_front(struct weft_lines *lines)
+static void move_to_front(struct weft_line_buffer *lines)
 {
 	if (!lines->start)
 		return;
@@ -29,7 +29,7 @@ static void move_to_front(struct weft_lines *lines)
 }
 
 /* One byte over the limit, for the newline. */
-static bool grow(struct weft_lines *lines)
+static bool grow(struct weft_line_buffer *lines)
 {
 	size_t size = lines->size ? lines->size * 2 : SIZE_FIRST;
 	char *bytes;
@@ -44,7 +44,7 @@ static bool grow(struct weft_lines *lines)
 	return true;
 }
 
-char *weft_lines_room(struct weft_lines *lines, size_t *room)
+char *weft_line_buffer_room(struct weft_line_buffer *lines, size_t *room)
 {
 	move_to_front(lines);
 	if (lines->end == lines->size && !grow(lines))
@@ -53,13 +53,13 @@ char *weft_lines_room(struct weft_lines *lines, size_t *room)
 	return lines->bytes + lines->end;
 }
 
-void weft_lines_filled(struct weft_lines *lines, size_t count)
+void weft_line_buffer_filled(struct weft_line_buffer *lines, size_t count)
 {
 	assert(count <= lines->size - lines->end);
 	lines->end += count;
 }
 
-bool weft_lines_take(struct weft_lines *lines, const char **line, size_t *len)
+bool weft_line_buffer_take(struct weft_line_buffer *lines, const char **line, size_t *len)
 {
 	char *newline = NULL;
 

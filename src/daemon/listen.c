@@ -75,8 +75,8 @@ static bool is_answered(const struct sockaddr_un *addr)
 	return !is_hung_up(fd);
 }
 
-static int remove_dead(const struct weft_chased *at, const struct sockaddr_un *addr,
-		       struct weft_err *err)
+static int remove_stale(const struct weft_chased *at, const struct sockaddr_un *addr,
+			struct weft_err *err)
 {
 	struct stat st;
 
@@ -100,7 +100,7 @@ static int bind_or_replace(int fd, const struct weft_chased *at, const struct so
 		return 0;
 	if (errno != EADDRINUSE)
 		return -errno;
-	rc = remove_dead(at, addr, err);
+	rc = remove_stale(at, addr, err);
 	if (rc < 0)
 		return rc;
 	return bind(fd, (const struct sockaddr *)addr, sizeof(*addr)) < 0 ? -errno : 0;
@@ -108,8 +108,8 @@ static int bind_or_replace(int fd, const struct weft_chased *at, const struct so
 
 /* bind() may have been given a path, and root or this user may have changed it since it was chased.
  * A socket that is elsewhere is not removed: it is not known what else is there. */
-static int check_made(const struct weft_chased *at, const struct sockaddr_un *addr,
-		      struct weft_err *err)
+static int check_bound(const struct weft_chased *at, const struct sockaddr_un *addr,
+		       struct weft_err *err)
 {
 	struct stat here, there;
 
@@ -130,10 +130,10 @@ static int bind_at(int fd, const struct weft_chased *at, struct weft_err *err)
 
 	if (rc == 0)
 		rc = bind_or_replace(fd, at, &addr, err);
-	return rc < 0 ? rc : check_made(at, &addr, err);
+	return rc < 0 ? rc : check_bound(at, &addr, err);
 }
 
-static int find_place(struct weft_chased *at, const char *path, bool make_dir, struct weft_err *err)
+static int chase_path(struct weft_chased *at, const char *path, bool make_dir, struct weft_err *err)
 {
 	int rc = make_dir ? make_folder_of(path, err) : 0;
 
@@ -146,7 +146,7 @@ int weft_unix_listen(const char *path, bool make_dir, struct weft_err *err)
 {
 	_cleanup_(weft_chased_close) struct weft_chased at = {};
 	_cleanup_(weft_closep) int fd = -1;
-	int rc = find_place(&at, path, make_dir, err);
+	int rc = chase_path(&at, path, make_dir, err);
 
 	if (rc < 0)
 		return weft_fail(err, rc, "control socket %s: %s", path, strerror(-rc));

@@ -21,7 +21,7 @@ struct subsys_search {
 };
 
 /* A few are enough to choose from. */
-static void add_name(struct subsys_search *search, const char *nqn)
+static void add_candidate(struct subsys_search *search, const char *nqn)
 {
 	size_t len = strlen(search->names);
 
@@ -32,7 +32,7 @@ static void add_name(struct subsys_search *search, const char *nqn)
 		search->more = true;
 }
 
-static void search_subsys(void *arg, const struct weft_subsys_info *info)
+static void match_subsys(void *arg, const struct weft_subsys_info *info)
 {
 	struct subsys_search *search = arg;
 
@@ -41,7 +41,7 @@ static void search_subsys(void *arg, const struct weft_subsys_info *info)
 	if (search->wanted[0] && strcmp(info->nqn, search->wanted))
 		return;
 	snprintf(search->found, sizeof(search->found), "%s", info->nqn);
-	add_name(search, info->nqn);
+	add_candidate(search, info->nqn);
 	search->count++;
 }
 
@@ -59,10 +59,10 @@ static int fail_search(const struct subsys_search *search, struct weft_err *err)
 }
 
 /* What a walk does not show (the discovery service, one that is being removed) is not there. */
-int weft_look_subsys(struct weft_daemon *d, char nqn[WEFT_NQN_MAX + 1], struct weft_subsys **s,
-		     struct weft_err *err)
+int weft_daemon_find_subsys(struct weft_daemon *d, char nqn[WEFT_NQN_MAX + 1],
+			    struct weft_subsys **s, struct weft_err *err)
 {
-	const struct weft_target_visitor visitor = { .subsys = search_subsys };
+	const struct weft_target_visitor visitor = { .subsys = match_subsys };
 	struct subsys_search search = { .wanted = nqn };
 
 	weft_target_visit(d->target, &visitor, &search);
@@ -80,7 +80,7 @@ struct flags_search {
 	unsigned node;
 };
 
-static void search_flags(void *arg, const struct weft_subsys_info *info)
+static void match_flags(void *arg, const struct weft_subsys_info *info)
 {
 	struct flags_search *search = arg;
 
@@ -90,64 +90,64 @@ static void search_flags(void *arg, const struct weft_subsys_info *info)
 	search->node = info->node;
 }
 
-bool weft_look_any_host(struct weft_daemon *d, const char *nqn)
+bool weft_daemon_allows_any_host(struct weft_daemon *d, const char *nqn)
 {
-	const struct weft_target_visitor visitor = { .subsys = search_flags };
+	const struct weft_target_visitor visitor = { .subsys = match_flags };
 	struct flags_search search = { .nqn = nqn };
 
 	weft_target_visit(d->target, &visitor, &search);
 	return search.any;
 }
 
-unsigned weft_look_node(struct weft_daemon *d, const char *nqn)
+unsigned weft_daemon_cluster_node(struct weft_daemon *d, const char *nqn)
 {
-	const struct weft_target_visitor visitor = { .subsys = search_flags };
+	const struct weft_target_visitor visitor = { .subsys = match_flags };
 	struct flags_search search = { .nqn = nqn };
 
 	weft_target_visit(d->target, &visitor, &search);
 	return search.node;
 }
 
-struct about_search {
+struct ana_search {
 	bool here; /* the subsystem being walked is the one */
-	struct weft_rules_about *about;
+	struct weft_ana_known *known;
 };
 
 static void add_port(void *arg, const char *uri, uint16_t portid)
 {
-	json_array_append_new(((struct about_search *)arg)->about->ports, json_integer(portid));
+	json_array_append_new(((struct ana_search *)arg)->known->ports, json_integer(portid));
 	(void)uri;
 }
 
-static void enter_about(void *arg, const struct weft_subsys_info *info)
+static void enter_ana_subsys(void *arg, const struct weft_subsys_info *info)
 {
-	struct about_search *search = arg;
+	struct ana_search *search = arg;
 
-	search->here = !strcmp(info->nqn, search->about->nqn);
+	search->here = !strcmp(info->nqn, search->known->nqn);
 	if (search->here)
-		search->about->node = info->node;
+		search->known->node = info->node;
 }
 
 static void add_group(void *arg, const struct weft_target_ns_info *info)
 {
-	struct about_search *search = arg;
+	struct ana_search *search = arg;
 
 	if (search->here)
-		json_array_append_new(search->about->groups, json_integer(info->ana_group));
+		json_array_append_new(search->known->groups, json_integer(info->ana_group));
 }
 
-void weft_look_ana(struct weft_daemon *d, const char *nqn, const struct weft_items *rules,
-		   json_t *warnings)
+void weft_daemon_warn_ana(struct weft_daemon *d, const char *nqn, const struct weft_items *rules,
+			  json_t *warnings)
 {
 	const struct weft_target_visitor visitor = { .listener = add_port,
-						     .subsys = enter_about,
+						     .subsys = enter_ana_subsys,
 						     .ns = add_group };
 	json_auto_t *ports = json_array(), *groups = json_array();
-	struct weft_rules_about about = { nqn, 0, ports, groups };
-	struct about_search search = { .about = &about };
+	struct weft_ana_known known = { nqn, 0, ports, groups };
+	struct ana_search search = { .known = &known };
 
 	weft_target_visit(d->target, &visitor, &search);
-	weft_warn_ana(warnings, &about, rules);
+	weft_warn_ana(warnings, &known, rules);
 }
 
 struct subsys_count {
@@ -170,7 +170,7 @@ static void count_other(void *arg, const struct weft_target_ctrl_info *info)
 	count->count += count->here && strcmp(info->hostnqn, count->host);
 }
 
-unsigned weft_look_others(struct weft_daemon *d, const char *nqn, const char *host)
+unsigned weft_daemon_count_other_ctrls(struct weft_daemon *d, const char *nqn, const char *host)
 {
 	const struct weft_target_visitor visitor = { .subsys = enter_counted, .ctrl = count_other };
 	struct subsys_count count = { .nqn = nqn, .host = host };
@@ -187,7 +187,7 @@ static void count_host(void *arg, const char *hostnqn)
 	count->count += count->here;
 }
 
-unsigned weft_look_hosts(struct weft_daemon *d, const char *nqn)
+unsigned weft_daemon_count_hosts(struct weft_daemon *d, const char *nqn)
 {
 	const struct weft_target_visitor visitor = { .subsys = enter_counted, .host = count_host };
 	struct subsys_count count = { .nqn = nqn };
@@ -204,7 +204,7 @@ static void add_listener(void *arg, const char *uri, uint16_t portid)
 	json_array_append_new(arg, json_string(uri));
 }
 
-json_t *weft_look_listeners(struct weft_daemon *d)
+json_t *weft_daemon_list_listeners(struct weft_daemon *d)
 {
 	const struct weft_target_visitor visitor = { .listener = add_listener };
 	json_t *list = json_array();
@@ -213,9 +213,9 @@ json_t *weft_look_listeners(struct weft_daemon *d)
 	return list;
 }
 
-void weft_look_exposed(struct weft_daemon *d, char uri[WEFT_URI_MAX])
+void weft_daemon_exposed_listener(struct weft_daemon *d, char uri[WEFT_URI_MAX])
 {
-	json_auto_t *list = weft_look_listeners(d);
+	json_auto_t *list = weft_daemon_list_listeners(d);
 	struct weft_uri parsed;
 	json_t *item;
 	size_t index;
@@ -244,7 +244,7 @@ static void enter_subsys(void *arg, const struct weft_subsys_info *info)
 	((struct ns_search *)arg)->at = info->nqn;
 }
 
-static void search_ns(void *arg, const struct weft_target_ns_info *info)
+static void match_ns(void *arg, const struct weft_target_ns_info *info)
 {
 	struct ns_search *search = arg;
 
@@ -257,11 +257,10 @@ static void search_ns(void *arg, const struct weft_target_ns_info *info)
 		search->found_group = true;
 }
 
-static const struct weft_target_visitor search_visitor = { .subsys = enter_subsys,
-							   .ns = search_ns };
+static const struct weft_target_visitor search_visitor = { .subsys = enter_subsys, .ns = match_ns };
 
-bool weft_look_ns(struct weft_daemon *d, const char *nqn, uint32_t nsid,
-		  struct weft_target_ns_info *info)
+bool weft_daemon_find_ns(struct weft_daemon *d, const char *nqn, uint32_t nsid,
+			 struct weft_target_ns_info *info)
 {
 	struct ns_search search = { .nqn = nqn, .nsid = nsid };
 
@@ -270,7 +269,7 @@ bool weft_look_ns(struct weft_daemon *d, const char *nqn, uint32_t nsid,
 	return info->nsid;
 }
 
-bool weft_look_group(struct weft_daemon *d, const char *nqn, uint32_t group)
+bool weft_daemon_has_ana_group(struct weft_daemon *d, const char *nqn, uint32_t group)
 {
 	struct ns_search search = { .nqn = nqn, .group = group };
 
@@ -278,7 +277,7 @@ bool weft_look_group(struct weft_daemon *d, const char *nqn, uint32_t group)
 	return search.found_group;
 }
 
-bool weft_look_uuid_taken(struct weft_daemon *d, const char *uuid, char *who, size_t size)
+bool weft_daemon_uuid_is_taken(struct weft_daemon *d, const char *uuid, char *who, size_t size)
 {
 	struct ns_search search = { .uuid = uuid };
 

@@ -5,17 +5,17 @@
 
 /* --- parameters ------------------------------------------------------------------------------- */
 
-static const struct weft_map no_params = { (const struct weft_field[]){ {} } };
+static const struct weft_schema no_params = { (const struct weft_schema_field[]){ {} } };
 
 #define AT(type, member) .offset = offsetof(struct type, member)
 #define NSID_RANGE       .min = 1, .max = WEFT_NSID_MAX
 
-static const struct weft_map subsys_params = { (const struct weft_field[]){
+static const struct weft_schema subsys_params = { (const struct weft_schema_field[]){
 	{ "nqn", weft_decode_subnqn, AT(weft_subsys_params, nqn), .required = true },
 	{},
 } };
 
-static int decode_host(struct weft_decoder *d, const struct weft_field *field, json_t *value,
+static int decode_host(struct weft_decoder *d, const struct weft_schema_field *field, json_t *value,
 		       void *out)
 {
 	const char *text = json_string_value(value);
@@ -26,19 +26,19 @@ static int decode_host(struct weft_decoder *d, const struct weft_field *field, j
 	return 0;
 }
 
-static const struct weft_map host_params = { (const struct weft_field[]){
+static const struct weft_schema host_params = { (const struct weft_schema_field[]){
 	{ "nqn", weft_decode_subnqn, AT(weft_host_params, nqn) },
 	{ "host", decode_host, AT(weft_host_params, host), .required = true },
 	{},
 } };
 
-static const struct weft_map ns_params = { (const struct weft_field[]){
+static const struct weft_schema ns_params = { (const struct weft_schema_field[]){
 	{ "nqn", weft_decode_subnqn, AT(weft_ns_params, nqn) },
 	{ "nsid", weft_decode_number, AT(weft_ns_params, nsid), .required = true, NSID_RANGE },
 	{},
 } };
 
-static const struct weft_map ns_resize_params = { (const struct weft_field[]){
+static const struct weft_schema ns_resize_params = { (const struct weft_schema_field[]){
 	{ "nqn", weft_decode_subnqn, AT(weft_ns_params, nqn) },
 	{ "nsid", weft_decode_number, AT(weft_ns_params, nsid), .required = true, NSID_RANGE },
 	{ "size", weft_decode_size, AT(weft_ns_params, size), .required = true },
@@ -46,13 +46,13 @@ static const struct weft_map ns_resize_params = { (const struct weft_field[]){
 	{},
 } };
 
-static const struct weft_map ns_add_params = { (const struct weft_field[]){
+static const struct weft_schema ns_add_params = { (const struct weft_schema_field[]){
 	{ "nqn", weft_decode_subnqn, AT(weft_ns_add_params, nqn) },
-	{ .map = &weft_ns_map, AT(weft_ns_add_params, ns) },
+	{ .map = &weft_ns_schema, AT(weft_ns_add_params, ns) },
 	{},
 } };
 
-static const struct weft_map ana_params = { (const struct weft_field[]){
+static const struct weft_schema ana_params = { (const struct weft_schema_field[]){
 	{ "nqn", weft_decode_subnqn, AT(weft_ana_params, nqn) },
 	{ "rules", weft_decode_list, AT(weft_ana_params, rules), .required = true,
 	  .item = &weft_ana_item, .item_size = sizeof(struct weft_ana_rule) },
@@ -60,12 +60,12 @@ static const struct weft_map ana_params = { (const struct weft_field[]){
 	{},
 } };
 
-static const struct weft_map node_params = { (const struct weft_field[]){
+static const struct weft_schema node_params = { (const struct weft_schema_field[]){
 	{ "nqn", weft_decode_subnqn, AT(weft_subsys_params, nqn) },
 	{},
 } };
 
-static const struct weft_map move_params = { (const struct weft_field[]){
+static const struct weft_schema move_params = { (const struct weft_schema_field[]){
 	{ "nqn", weft_decode_subnqn, AT(weft_move_params, nqn) },
 	{ "group", weft_decode_number, AT(weft_move_params, group), .min = 1,
 	  .max = WEFT_ANA_GROUP_MAX },
@@ -74,19 +74,19 @@ static const struct weft_map move_params = { (const struct weft_field[]){
 	{},
 } };
 
-static const struct weft_map listener_params = { (const struct weft_field[]){
+static const struct weft_schema listener_params = { (const struct weft_schema_field[]){
 	{ "listen", weft_decode_listen, AT(weft_listener_params, uri), .required = true },
 	{},
 } };
 
-static const struct weft_map save_params = { (const struct weft_field[]){
+static const struct weft_schema save_params = { (const struct weft_schema_field[]){
 	{ "path", weft_decode_text, AT(weft_save_params, path), .min = 1,
 	  .max = sizeof(((struct weft_save_params *)0)->path) - 1 },
 	{ "force", weft_decode_bool, AT(weft_save_params, force) },
 	{},
 } };
 
-static const struct weft_map takeover_params = { (const struct weft_field[]){
+static const struct weft_schema takeover_params = { (const struct weft_schema_field[]){
 	{ "format", weft_decode_number, AT(weft_takeover_params, format), .required = true,
 	  .max = UINT32_MAX },
 	{ "drop_rdma", weft_decode_bool, AT(weft_takeover_params, drop_rdma) },
@@ -110,13 +110,13 @@ static void free_ana(void *params)
 
 /* --- the table -------------------------------------------------------------------------------- */
 
-static void list_methods(struct weft_call *call, void *params);
+static void list_methods(struct weft_rpc_call *call, void *params);
 
-const struct weft_method weft_methods[] = {
+const struct weft_rpc_method weft_rpc_methods[] = {
 	{ "status", "what is running: listeners, subsystems, namespaces, controllers", &no_params,
 	  0, NULL, weft_method_status },
 	{ "subsystem-add", "create a subsystem, as an item of subsystems: in the file",
-	  &weft_subsys_map, sizeof(struct weft_subsys_config), free_subsys,
+	  &weft_subsys_schema, sizeof(struct weft_subsys_config), free_subsys,
 	  weft_method_subsys_add },
 	{ "subsystem-remove", "disconnect its hosts and delete a subsystem", &subsys_params,
 	  sizeof(struct weft_subsys_params), NULL, weft_method_subsys_remove },
@@ -150,9 +150,9 @@ const struct weft_method weft_methods[] = {
 	{},
 };
 
-static void list_keys(json_t *keys, const struct weft_map *map)
+static void list_keys(json_t *keys, const struct weft_schema *map)
 {
-	for (const struct weft_field *f = map->fields; f->name || f->map; f++) {
+	for (const struct weft_schema_field *f = map->fields; f->name || f->map; f++) {
 		if (f->name)
 			json_array_append_new(keys, json_string(f->name));
 		else
@@ -160,15 +160,15 @@ static void list_keys(json_t *keys, const struct weft_map *map)
 	}
 }
 
-static void list_methods(struct weft_call *call, void *params)
+static void list_methods(struct weft_rpc_call *call, void *params)
 {
 	json_t *list = json_array(), *keys;
 
-	for (const struct weft_method *m = call->rpc->methods; m->name; m++) {
+	for (const struct weft_rpc_method *m = call->rpc->methods; m->name; m++) {
 		keys = json_array();
 		list_keys(keys, m->params);
 		json_array_append_new(list, json_pack("{s:s, s:s, s:o}", "name", m->name, "help",
 						      m->help, "params", keys));
 	}
-	weft_call_result(call, list);
+	weft_rpc_result(call, list);
 }

@@ -7,27 +7,27 @@
 
 struct weft_daemon;
 
-extern const struct weft_method weft_methods[];
+extern const struct weft_rpc_method weft_rpc_methods[];
 
 /* warn.c: sentences about what is accepted, for @warnings, a list. */
 void weft_warn_spec(json_t *warnings, const struct weft_spec *spec);
 void weft_warn_subsys(json_t *warnings, const struct weft_subsys_config *subsys);
 /* What the rules of a subsystem can be about: lists of numbers. */
-struct weft_rules_about {
+struct weft_ana_known {
 	const char *nqn;
 	unsigned node; /* of a cluster; 0: we are alone */
 	json_t *ports, *groups;
 };
-void weft_warn_ana(json_t *warnings, const struct weft_rules_about *about,
+void weft_warn_ana(json_t *warnings, const struct weft_ana_known *known,
 		   const struct weft_items *rules);
 /* The namespace has @size now; the configuration may say another one. */
 void weft_warn_size(json_t *warnings, struct weft_daemon *d, const char *nqn, uint32_t nsid,
 		    uint64_t size);
 /* The list of hosts changed, and is that of this member of a cluster alone. */
 void weft_warn_members(json_t *warnings, struct weft_daemon *d, const char *nqn);
-void weft_log_warnings(json_t *warnings);
-/* weft_call_result(), with them in it and in the log; owns both. */
-void weft_call_warned(struct weft_call *call, json_t *result, json_t *warnings);
+void weft_daemon_log_warnings(json_t *warnings);
+/* weft_rpc_result(), with them in it and in the log; owns both. */
+void weft_rpc_result_warned(struct weft_rpc_call *call, json_t *result, json_t *warnings);
 
 /* nqn "", where it may be left out, stands for the only subsystem there is. */
 
@@ -76,21 +76,22 @@ struct weft_move_params {
 	uint32_t group, node; /* group 0: all */
 };
 
-void weft_method_drain(struct weft_call *call, void *params);   /* struct weft_subsys_params */
-void weft_method_undrain(struct weft_call *call, void *params); /* struct weft_subsys_params */
-void weft_method_move(struct weft_call *call, void *params);    /* struct weft_move_params */
-void weft_method_status(struct weft_call *call, void *params);
-void weft_method_subsys_add(struct weft_call *call, void *params); /* struct weft_subsys_config */
-void weft_method_subsys_remove(struct weft_call *call, void *params);
-void weft_method_host_allow(struct weft_call *call, void *params);
-void weft_method_host_refuse(struct weft_call *call, void *params);
-void weft_method_ns_add(struct weft_call *call, void *params);
-void weft_method_ns_resize(struct weft_call *call, void *params);
-void weft_method_ns_remove(struct weft_call *call, void *params);
-void weft_method_ana_set(struct weft_call *call, void *params);
-void weft_method_listener_add(struct weft_call *call, void *params);
-void weft_method_listener_remove(struct weft_call *call, void *params);
-void weft_method_save(struct weft_call *call, void *params);
-void weft_method_takeover(struct weft_call *call, void *params);
+void weft_method_drain(struct weft_rpc_call *call, void *params);   /* struct weft_subsys_params */
+void weft_method_undrain(struct weft_rpc_call *call, void *params); /* struct weft_subsys_params */
+void weft_method_move(struct weft_rpc_call *call, void *params);    /* struct weft_move_params */
+void weft_method_status(struct weft_rpc_call *call, void *params);
+void weft_method_subsys_add(struct weft_rpc_call *call,
+			    void *params); /* struct weft_subsys_config */
+void weft_method_subsys_remove(struct weft_rpc_call *call, void *params);
+void weft_method_host_allow(struct weft_rpc_call *call, void *params);
+void weft_method_host_refuse(struct weft_rpc_call *call, void *params);
+void weft_method_ns_add(struct weft_rpc_call *call, void *params);
+void weft_method_ns_resize(struct weft_rpc_call *call, void *params);
+void weft_method_ns_remove(struct weft_rpc_call *call, void *params);
+void weft_method_ana_set(struct weft_rpc_call *call, void *params);
+void weft_method_listener_add(struct weft_rpc_call *call, void *params);
+void weft_method_listener_remove(struct weft_rpc_call *call, void *params);
+void weft_method_save(struct weft_rpc_call *call, void *params);
+void weft_method_takeover(struct weft_rpc_call *call, void *params);
 
 #endif

@@ -8,56 +8,57 @@
 #include "daemon/methods.h"
 #include "daemon/state.h"
 
-struct setting {
-	struct weft_call *call;
+struct ana_set {
+	struct weft_rpc_call *call;
 	char nqn[WEFT_NQN_MAX + 1];
 	unsigned count;
 	json_t *warnings;
 };
 
-static void on_set(void *arg, int rc, const struct weft_err *err)
+static void on_ana_set(void *arg, int rc, const struct weft_err *err)
 {
-	_cleanup_(weft_freep) struct setting *setting = arg;
+	_cleanup_(weft_freep) struct ana_set *ana_set = arg;
 
 	if (rc < 0) {
-		json_decref(setting->warnings);
-		weft_call_fail(setting->call, rc, err);
+		json_decref(ana_set->warnings);
+		weft_rpc_fail(ana_set->call, rc, err);
 		return;
 	}
-	weft_info("%s: %u ANA rule%s set", setting->nqn, setting->count,
-		  weft_plural(setting->count));
-	weft_call_warned(setting->call, json_object(), setting->warnings);
+	weft_info("%s: %u ANA rule%s set", ana_set->nqn, ana_set->count,
+		  weft_plural(ana_set->count));
+	weft_rpc_result_warned(ana_set->call, json_object(), ana_set->warnings);
 }
 
-static int start(struct weft_call *call, struct weft_ana_params *p, struct weft_err *err)
+static int start_ana_set(struct weft_rpc_call *call, struct weft_ana_params *p,
+			 struct weft_err *err)
 {
-	struct setting *setting;
+	struct ana_set *ana_set;
 	struct weft_subsys *s;
 	int rc;
 
-	rc = weft_look_subsys(call->rpc->daemon, p->nqn, &s, err);
+	rc = weft_daemon_find_subsys(call->rpc->daemon, p->nqn, &s, err);
 	if (rc < 0)
 		return rc;
-	setting = calloc(1, sizeof(*setting));
-	if (!setting)
+	ana_set = calloc(1, sizeof(*ana_set));
+	if (!ana_set)
 		return -ENOMEM;
-	*setting = (struct setting){ .call = call, .count = p->rules.count };
-	snprintf(setting->nqn, sizeof(setting->nqn), "%s", p->nqn);
-	setting->warnings = json_array();
-	weft_look_ana(call->rpc->daemon, p->nqn, &p->rules, setting->warnings);
-	rc = weft_ana_set(s, p->rules.at, p->rules.count, p->replace, on_set, setting, err);
+	*ana_set = (struct ana_set){ .call = call, .count = p->rules.count };
+	snprintf(ana_set->nqn, sizeof(ana_set->nqn), "%s", p->nqn);
+	ana_set->warnings = json_array();
+	weft_daemon_warn_ana(call->rpc->daemon, p->nqn, &p->rules, ana_set->warnings);
+	rc = weft_ana_set(s, p->rules.at, p->rules.count, p->replace, on_ana_set, ana_set, err);
 	if (rc < 0) {
-		json_decref(setting->warnings);
-		free(setting);
+		json_decref(ana_set->warnings);
+		free(ana_set);
 	}
 	return rc;
 }
 
-void weft_method_ana_set(struct weft_call *call, void *params)
+void weft_method_ana_set(struct weft_rpc_call *call, void *params)
 {
 	struct weft_err err = { "" };
-	int rc = start(call, params, &err);
+	int rc = start_ana_set(call, params, &err);
 
 	if (rc < 0)
-		weft_call_fail(call, rc, &err);
+		weft_rpc_fail(call, rc, &err);
 }

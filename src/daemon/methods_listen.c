@@ -48,7 +48,7 @@ struct new_listener {
 	json_t *found;
 };
 
-static void search_new(void *arg, const char *uri, uint16_t portid)
+static void match_new_listener(void *arg, const char *uri, uint16_t portid)
 {
 	struct new_listener *search = arg;
 
@@ -57,20 +57,20 @@ static void search_new(void *arg, const char *uri, uint16_t portid)
 }
 
 /* The listener that was not there before: port 0 has become a real one, and it has a port id. */
-static json_t *find_new(struct weft_daemon *d, json_t *before)
+static json_t *find_new_listener(struct weft_daemon *d, json_t *before)
 {
-	const struct weft_target_visitor visitor = { .listener = search_new };
+	const struct weft_target_visitor visitor = { .listener = match_new_listener };
 	struct new_listener search = { .before = before };
 
 	weft_target_visit(d->target, &visitor, &search);
 	return search.found ? search.found : json_object();
 }
 
-void weft_method_listener_add(struct weft_call *call, void *params)
+void weft_method_listener_add(struct weft_rpc_call *call, void *params)
 {
 	const struct weft_listener_params *p = params;
 	struct weft_daemon *d = call->rpc->daemon;
-	json_auto_t *before = weft_look_listeners(d);
+	json_auto_t *before = weft_daemon_list_listeners(d);
 	struct weft_err err = { "" };
 	json_t *added;
 	int rc;
@@ -81,17 +81,17 @@ void weft_method_listener_add(struct weft_call *call, void *params)
 	if (!rc)
 		rc = weft_listener_add(d->target, &p->uri, &err);
 	if (rc < 0) {
-		weft_call_fail(call, rc, &err);
+		weft_rpc_fail(call, rc, &err);
 		return;
 	}
-	added = find_new(d, before);
+	added = find_new_listener(d, before);
 	weft_info("listening on %s", json_string_value(json_object_get(added, "listen")));
-	weft_call_result(call, added);
+	weft_rpc_result(call, added);
 }
 
 static json_t *warn_no_listener(struct weft_daemon *d)
 {
-	json_auto_t *listeners = weft_look_listeners(d);
+	json_auto_t *listeners = weft_daemon_list_listeners(d);
 	json_t *warnings = json_array();
 
 	if (!json_array_size(listeners))
@@ -101,7 +101,7 @@ static json_t *warn_no_listener(struct weft_daemon *d)
 	return warnings;
 }
 
-void weft_method_listener_remove(struct weft_call *call, void *params)
+void weft_method_listener_remove(struct weft_rpc_call *call, void *params)
 {
 	const struct weft_listener_params *p = params;
 	struct weft_daemon *d = call->rpc->daemon;
@@ -110,10 +110,10 @@ void weft_method_listener_remove(struct weft_call *call, void *params)
 	int rc = weft_listener_remove(d->target, &p->uri, &err);
 
 	if (rc < 0) {
-		weft_call_fail(call, rc, &err);
+		weft_rpc_fail(call, rc, &err);
 		return;
 	}
 	weft_uri_format(p->uri.trtype, &p->uri.addr, text, sizeof(text));
 	weft_info("no longer listening on %s", text);
-	weft_call_warned(call, json_object(), warn_no_listener(d));
+	weft_rpc_result_warned(call, json_object(), warn_no_listener(d));
 }

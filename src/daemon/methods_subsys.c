@@ -8,14 +8,14 @@
 #include "daemon/methods.h"
 #include "daemon/state.h"
 
-static void on_done(void *arg)
+static void on_subsys_removed(void *arg)
 {
-	weft_call_result(arg, json_object());
+	weft_rpc_result(arg, json_object());
 }
 
 /* --- subsystem-remove ------------------------------------------------------------------------- */
 
-void weft_method_subsys_remove(struct weft_call *call, void *params)
+void weft_method_subsys_remove(struct weft_rpc_call *call, void *params)
 {
 	struct weft_subsys_params *p = params;
 	struct weft_daemon *d = call->rpc->daemon;
@@ -23,14 +23,14 @@ void weft_method_subsys_remove(struct weft_call *call, void *params)
 	struct weft_subsys *s;
 	int rc;
 
-	rc = weft_look_subsys(d, p->nqn, &s, &err);
+	rc = weft_daemon_find_subsys(d, p->nqn, &s, &err);
 	if (rc < 0) {
-		weft_call_fail(call, rc, &err);
+		weft_rpc_fail(call, rc, &err);
 		return;
 	}
 	json_object_del(d->open_by_default, p->nqn);
 	weft_info("%s: removed", p->nqn);
-	weft_subsys_remove(s, on_done, call);
+	weft_subsys_remove(s, on_subsys_removed, call);
 }
 
 /* --- hosts: a list, any, or any while only loopback is listened on ---------------------------- */
@@ -41,9 +41,9 @@ static bool is_any(const struct weft_host_params *p)
 }
 
 /* Somebody said so; it is not the default. */
-static bool any_was_said(struct weft_daemon *d, const char *nqn)
+static bool any_host_configured(struct weft_daemon *d, const char *nqn)
 {
-	return weft_look_any_host(d, nqn) && !json_object_get(d->open_by_default, nqn);
+	return weft_daemon_allows_any_host(d, nqn) && !json_object_get(d->open_by_default, nqn);
 }
 
 static int fail_any(const char *nqn, struct weft_err *err)
@@ -55,7 +55,7 @@ static int fail_any(const char *nqn, struct weft_err *err)
 
 static void warn_closed(json_t *warnings, struct weft_daemon *d, const struct weft_host_params *p)
 {
-	unsigned others = weft_look_others(d, p->nqn, p->host);
+	unsigned others = weft_daemon_count_other_ctrls(d, p->nqn, p->host);
 
 	json_array_append_new(
 		warnings,
@@ -66,7 +66,7 @@ static void warn_closed(json_t *warnings, struct weft_daemon *d, const struct we
 
 static void warn_open(json_t *warnings, struct weft_daemon *d, const struct weft_host_params *p)
 {
-	bool was_open = weft_look_any_host(d, p->nqn);
+	bool was_open = weft_daemon_allows_any_host(d, p->nqn);
 
 	json_array_append_new(
 		warnings,
@@ -78,7 +78,7 @@ static void warn_open(json_t *warnings, struct weft_daemon *d, const struct weft
 
 static void warn_nobody(json_t *warnings, struct weft_daemon *d, const struct weft_host_params *p)
 {
-	if (!weft_look_hosts(d, p->nqn))
+	if (!weft_daemon_count_hosts(d, p->nqn))
 		json_array_append_new(
 			warnings,
 			json_sprintf("%s: no host may connect: its list is empty; host-allow "
@@ -92,14 +92,14 @@ static int allow_host(struct weft_daemon *d, struct weft_subsys *s, struct weft_
 {
 	int rc;
 
-	if (any_was_said(d, p->nqn))
+	if (any_host_configured(d, p->nqn))
 		return fail_any(p->nqn, err);
 	rc = is_any(p) ? 0 : weft_subsys_allow(s, p->host, err);
 	if (rc < 0)
 		return rc;
 	if (is_any(p))
 		warn_open(warnings, d, p);
-	else if (weft_look_any_host(d, p->nqn))
+	else if (weft_daemon_allows_any_host(d, p->nqn))
 		warn_closed(warnings, d, p);
 	if (!json_object_del(d->open_by_default, p->nqn) || is_any(p))
 		weft_subsys_set_any_host(s, is_any(p));
@@ -111,7 +111,7 @@ static int allow_host(struct weft_daemon *d, struct weft_subsys *s, struct weft_
 static int refuse_any(struct weft_daemon *d, struct weft_subsys *s, struct weft_host_params *p,
 		      json_t *warnings, struct weft_err *err)
 {
-	if (!weft_look_any_host(d, p->nqn))
+	if (!weft_daemon_allows_any_host(d, p->nqn))
 		return weft_fail(err, -ENOENT, "only the hosts on its list may use %s already",
 				 p->nqn);
 	json_object_del(d->open_by_default, p->nqn);
@@ -128,7 +128,7 @@ static int refuse_host(struct weft_daemon *d, struct weft_subsys *s, struct weft
 
 	if (is_any(p))
 		return refuse_any(d, s, p, warnings, err);
-	if (any_was_said(d, p->nqn))
+	if (any_host_configured(d, p->nqn))
 		return fail_any(p->nqn, err);
 	if (json_object_get(d->open_by_default, p->nqn))
 		return weft_fail(err, -EPERM,
@@ -143,10 +143,10 @@ static int refuse_host(struct weft_daemon *d, struct weft_subsys *s, struct weft
 	return 0;
 }
 
-static void change_host(struct weft_call *call, struct weft_host_params *p,
-			int (*change)(struct weft_daemon *d, struct weft_subsys *s,
-				      struct weft_host_params *p, json_t *warnings,
-				      struct weft_err *err))
+static void change_allowed_hosts(struct weft_rpc_call *call, struct weft_host_params *p,
+				 int (*change)(struct weft_daemon *d, struct weft_subsys *s,
+					       struct weft_host_params *p, json_t *warnings,
+					       struct weft_err *err))
 {
 	struct weft_daemon *d = call->rpc->daemon;
 	json_auto_t *warnings = json_array();
@@ -154,23 +154,23 @@ static void change_host(struct weft_call *call, struct weft_host_params *p,
 	struct weft_subsys *s;
 	int rc;
 
-	rc = weft_look_subsys(d, p->nqn, &s, &err);
+	rc = weft_daemon_find_subsys(d, p->nqn, &s, &err);
 	if (!rc)
 		rc = change(d, s, p, warnings, &err);
 	if (!rc)
 		weft_warn_members(warnings, d, p->nqn);
 	if (rc < 0)
-		weft_call_fail(call, rc, &err);
+		weft_rpc_fail(call, rc, &err);
 	else
-		weft_call_warned(call, json_object(), take_ptr(&warnings));
+		weft_rpc_result_warned(call, json_object(), take_ptr(&warnings));
 }
 
-void weft_method_host_allow(struct weft_call *call, void *params)
+void weft_method_host_allow(struct weft_rpc_call *call, void *params)
 {
-	change_host(call, params, allow_host);
+	change_allowed_hosts(call, params, allow_host);
 }
 
-void weft_method_host_refuse(struct weft_call *call, void *params)
+void weft_method_host_refuse(struct weft_rpc_call *call, void *params)
 {
-	change_host(call, params, refuse_host);
+	change_allowed_hosts(call, params, refuse_host);
 }

@@ -8,7 +8,7 @@
 
 #include "base/cleanup.h"
 
-void weft_notify(const char *state)
+void weft_sd_notify(const char *state)
 {
 	const char *path = getenv("NOTIFY_SOCKET");
 	struct sockaddr_un addr = { .sun_family = AF_UNIX };

@@ -3,6 +3,6 @@
 #define WEFT_DAEMON_NOTIFY_H
 
 /* "READY=1", "STOPPING=1". Does nothing where nobody asked to be told. */
-void weft_notify(const char *state);
+void weft_sd_notify(const char *state);
 
 #endif

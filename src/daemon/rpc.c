@@ -9,7 +9,7 @@
 
 /* --- answers ---------------------------------------------------------------------------------- */
 
-json_t *weft_json_shown(const char *text)
+json_t *weft_json_printable(const char *text)
 {
 	size_t size = WEFT_UTF8_ESCAPE * strlen(text) + 1;
 	_cleanup_(weft_freep) char *seen = malloc(size);
@@ -46,7 +46,8 @@ static char *answer_line(json_t *id, const char *kind, json_t *body)
 static json_t *error_body(int code, const char *sentence, int rc)
 {
 	const char *name = rc ? strerrorname_np(-rc) : NULL;
-	json_t *body = json_pack("{s:i, s:o}", "code", code, "message", weft_json_shown(sentence));
+	json_t *body = json_pack("{s:i, s:o}", "code", code, "message",
+				 weft_json_printable(sentence));
 
 	if (name)
 		json_object_set_new(body, "data", json_pack("{s:s}", "errno", name));
@@ -58,7 +59,7 @@ char *weft_rpc_error_line(int code, const char *sentence)
 	return answer_line(NULL, "error", error_body(code, sentence, 0));
 }
 
-static void answer(struct weft_call *call, const char *kind, json_t *body)
+static void answer(struct weft_rpc_call *call, const char *kind, json_t *body)
 {
 	json_t *id = take_ptr(&call->id);
 	char *line = NULL;
@@ -71,17 +72,17 @@ static void answer(struct weft_call *call, const char *kind, json_t *body)
 	call->answer(call, line);
 }
 
-void weft_call_result(struct weft_call *call, json_t *result)
+void weft_rpc_result(struct weft_rpc_call *call, json_t *result)
 {
 	answer(call, "result", result);
 }
 
-static void call_error(struct weft_call *call, int code, const char *sentence, int rc)
+static void call_error(struct weft_rpc_call *call, int code, const char *sentence, int rc)
 {
 	answer(call, "error", error_body(code, sentence, rc));
 }
 
-void weft_call_fail(struct weft_call *call, int rc, const struct weft_err *err)
+void weft_rpc_fail(struct weft_rpc_call *call, int rc, const struct weft_err *err)
 {
 	int code = rc == -EINVAL ? WEFT_RPC_INVALID_PARAMS : WEFT_RPC_FAILED;
 
@@ -90,9 +91,9 @@ void weft_call_fail(struct weft_call *call, int rc, const struct weft_err *err)
 
 /* --- requests --------------------------------------------------------------------------------- */
 
-static const struct weft_method *find_method(const struct weft_rpc *rpc, const char *name)
+static const struct weft_rpc_method *find_method(const struct weft_rpc *rpc, const char *name)
 {
-	for (const struct weft_method *m = rpc->methods; m->name; m++) {
+	for (const struct weft_rpc_method *m = rpc->methods; m->name; m++) {
 		if (!strcmp(m->name, name))
 			return m;
 	}
@@ -100,25 +101,25 @@ static const struct weft_method *find_method(const struct weft_rpc *rpc, const c
 }
 
 /* Parameters go by name; none at all is an empty map. */
-static void run_method(struct weft_call *call, json_t *params)
+static void run_method(struct weft_rpc_call *call, json_t *params)
 {
 	json_auto_t *none = json_object();
 	struct weft_doc doc = { .root = params ? params : none };
 	_cleanup_(weft_freep) void *decoded = calloc(1, call->method->params_size + 1);
-	const struct weft_method *method = call->method;
+	const struct weft_rpc_method *method = call->method;
 	struct weft_err err = { "" };
 	int rc;
 
 	rc = weft_decode(&doc, method->params, decoded, &err);
 	if (rc < 0)
-		weft_call_fail(call, -EINVAL, &err);
+		weft_rpc_fail(call, -EINVAL, &err);
 	else
 		method->run(call, decoded);
 	if (method->params_free)
 		method->params_free(decoded);
 }
 
-static void run_request(struct weft_call *call, json_t *request)
+static void run_request(struct weft_rpc_call *call, json_t *request)
 {
 	json_t *method = json_object_get(request, "method");
 	char sentence[128];
@@ -158,7 +159,8 @@ static const char *check_request(json_t *request)
 }
 
 /* An error of the envelope is answered always: it cannot be known to be a notification. */
-static void refuse_request(struct weft_call *call, int code, json_t *request, const char *sentence)
+static void refuse_request(struct weft_rpc_call *call, int code, json_t *request,
+			   const char *sentence)
 {
 	json_t *id = json_object_get(request, "id");
 
@@ -166,7 +168,7 @@ static void refuse_request(struct weft_call *call, int code, json_t *request, co
 		     answer_line(is_id(id) ? id : NULL, "error", error_body(code, sentence, 0)));
 }
 
-void weft_rpc_handle(const struct weft_rpc *rpc, struct weft_call *call, const char *line,
+void weft_rpc_handle(const struct weft_rpc *rpc, struct weft_rpc_call *call, const char *line,
 		     size_t len)
 {
 	char sentence[JSON_ERROR_TEXT_LENGTH + 64];

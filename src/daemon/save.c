@@ -103,7 +103,7 @@ static json_t *listen_json(json_t *status)
 }
 
 /* The configuration that would start what is running. */
-static json_t *all_json(struct weft_daemon *d, json_t *status)
+static json_t *running_config_json(struct weft_daemon *d, json_t *status)
 {
 	json_t *root = json_object(), *value;
 	const char *key;
@@ -128,7 +128,7 @@ static int write_file(FILE *file, const void *root)
 /* Everything from here to the method runs beside home: it waits for a disk. */
 struct saving {
 	struct weft_list link; /* daemon->saves */
-	struct weft_call *call;
+	struct weft_rpc_call *call;
 	struct weft_save_params params;
 	json_t *root, *status; /* what is written, and what it was made of */
 	struct weft_offload offload;
@@ -159,7 +159,7 @@ static bool same_file(const struct stat *a, const char *path)
 	return !stat(path, &b) && a->st_dev == b.st_dev && a->st_ino == b.st_ino;
 }
 
-static bool is_our_work(const struct weft_chased *at)
+static bool was_written_by_save(const struct weft_chased *at)
 {
 	_cleanup_(weft_closep) int fd = weft_chased_open(at, O_RDONLY | O_NONBLOCK);
 	char line[sizeof(FIRST_LINE) - 1];
@@ -169,26 +169,26 @@ static bool is_our_work(const struct weft_chased *at)
 }
 
 /* What somebody else wrote is not replaced because of a slip of the keyboard. */
-static int check_old(struct weft_daemon *d, const struct weft_chased *at, bool force,
-		     struct weft_err *err)
+static int check_overwrite(struct weft_daemon *d, const struct weft_chased *at, bool force,
+			   struct weft_err *err)
 {
 	if (!at->there || force || !at->st.st_size)
 		return 0;
-	if ((d->doc->file && same_file(&at->st, d->doc->file)) || is_our_work(at))
+	if ((d->doc->file && same_file(&at->st, d->doc->file)) || was_written_by_save(at))
 		return 0;
 	return weft_fail(err, -EEXIST,
 			 "%s is there, and was not written by save; force=true replaces it",
 			 at->path);
 }
 
-static int write_saving(struct weft_offload *offload)
+static int write_saved_config(struct weft_offload *offload)
 {
 	struct saving *saving = container_of(offload, struct saving, offload);
 	struct weft_daemon *d = saving->call->rpc->daemon;
 	int rc = choose_path(d, saving->params.path, &saving->draft, &saving->err);
 
 	if (!rc)
-		rc = check_old(d, &saving->draft.at, saving->params.force, &saving->err);
+		rc = check_overwrite(d, &saving->draft.at, saving->params.force, &saving->err);
 	if (!rc)
 		rc = weft_draft_write(&saving->draft, write_file, saving->root, &saving->err);
 	return rc;
@@ -196,24 +196,25 @@ static int write_saving(struct weft_offload *offload)
 
 /* --- the method ------------------------------------------------------------------------------- */
 
-static void note_size(struct weft_config *config, const char *nqn, json_t *shown)
+static void note_saved_size(struct weft_config *config, const char *nqn, json_t *shown)
 {
 	uint32_t nsid = (uint32_t)json_integer_value(json_object_get(shown, "nsid"));
 	struct weft_ns_config *ns = weft_config_ns(config, nqn, nsid);
 
-	if (ns && ns->said_size)
-		ns->said_size = (uint64_t)json_integer_value(json_object_get(shown, "size"));
+	if (ns && ns->config_size)
+		ns->config_size = (uint64_t)json_integer_value(json_object_get(shown, "size"));
 }
 
 /* The file that the next start reads says what ran when it was saved. */
-static void note_saved(struct weft_daemon *d, json_t *status)
+static void note_saved_sizes(struct weft_daemon *d, json_t *status)
 {
 	json_t *subsys, *ns;
 	size_t i, j;
 
 	json_array_foreach(json_object_get(status, "subsystems"), i, subsys)
 		json_array_foreach(json_object_get(subsys, "namespaces"), j, ns)
-			note_size(d->config, json_string_value(json_object_get(subsys, "nqn")), ns);
+			note_saved_size(d->config,
+					json_string_value(json_object_get(subsys, "nqn")), ns);
 }
 
 static void saving_free(struct saving *saving)
@@ -234,12 +235,12 @@ static void on_saved(struct weft_offload *offload, int rc)
 	const char *wanted = saving->params.path, *path = saving->draft.at.path;
 
 	if (rc < 0) {
-		weft_call_fail(saving->call, rc, &saving->err);
+		weft_rpc_fail(saving->call, rc, &saving->err);
 	} else {
 		weft_info("saved the configuration to %s", path);
 		if (d->doc->file && (!wanted[0] || !strcmp(wanted, d->doc->file)))
-			note_saved(d, saving->status);
-		weft_call_result(saving->call, json_pack("{s:s}", "path", path));
+			note_saved_sizes(d, saving->status);
+		weft_rpc_result(saving->call, json_pack("{s:s}", "path", path));
 	}
 	saving_free(saving);
 	if (!weft_list_empty(&d->saves))
@@ -247,9 +248,9 @@ static void on_saved(struct weft_offload *offload, int rc)
 }
 
 /* A copy: nobody but the thread that writes it knows what is in it. */
-static json_t *copy_of_all(struct weft_daemon *d, json_t *status)
+static json_t *copy_config_json(struct weft_daemon *d, json_t *status)
 {
-	json_auto_t *all = all_json(d, status);
+	json_auto_t *all = running_config_json(d, status);
 
 	return json_deep_copy(all);
 }
@@ -261,17 +262,17 @@ static void start_saving(struct saving *saving)
 	struct weft_daemon *d = saving->call->rpc->daemon;
 
 	saving->status = weft_status_json(d);
-	saving->root = copy_of_all(d, saving->status);
-	weft_offload_start(&saving->offload, d->home, write_saving, on_saved);
+	saving->root = copy_config_json(d, saving->status);
+	weft_offload_start(&saving->offload, d->home, write_saved_config, on_saved);
 }
 
-void weft_method_save(struct weft_call *call, void *params)
+void weft_method_save(struct weft_rpc_call *call, void *params)
 {
 	struct weft_daemon *d = call->rpc->daemon;
 	struct saving *saving = calloc(1, sizeof(*saving));
 
 	if (!saving) {
-		weft_call_fail(call, -ENOMEM, &(struct weft_err){ "out of memory" });
+		weft_rpc_fail(call, -ENOMEM, &(struct weft_err){ "out of memory" });
 		return;
 	}
 	saving->call = call;

@@ -44,15 +44,15 @@ static void on_control_closed(void *arg)
 
 void weft_daemon_stop(struct weft_daemon *d)
 {
-	while (d->give) /* when one ends, a call that waited may begin the next */
-		if (!weft_give_cancel(d))
+	while (d->export) /* when one ends, a call that waited may begin the next */
+		if (!weft_takeover_export_cancel(d))
 			return;
 	d->stopping = true;
-	weft_adds_cancel(d);
+	weft_daemon_cancel_adds(d);
 	if (d->target)
 		weft_target_prepare_stop(d->target);
 	if (d->control)
-		weft_control_close(take_ptr(&d->control), on_control_closed, d);
+		weft_control_socket_close(take_ptr(&d->control), on_control_closed, d);
 	else
 		on_control_closed(d);
 }
@@ -88,7 +88,7 @@ static void on_signal(struct weft_daemon *d, const struct signalfd_siginfo *info
 	}
 	d->signalled = true;
 	weft_info("SIG%s: stopping", name);
-	weft_notify("STOPPING=1");
+	weft_sd_notify("STOPPING=1");
 	if (!d->stopping)
 		weft_daemon_stop(d);
 }
@@ -107,7 +107,7 @@ static void on_signals(struct weft_op *op, int res)
  * stays ignored. */
 static const int stop_signals[] = { SIGTERM, SIGINT, SIGHUP };
 
-bool weft_daemon_shall_stop(const struct weft_daemon *d)
+bool weft_daemon_stop_requested(const struct weft_daemon *d)
 {
 	sigset_t pending;
 	bool shall = d->signalled;
@@ -164,11 +164,11 @@ int weft_daemon_open_backends(struct weft_daemon *d)
 	int rc = 0;
 
 	for (unsigned i = 0; i < d->config->subsystems.count && !rc; i++)
-		rc = weft_subsys_open(&subsys[i], true, d->err);
+		rc = weft_config_subsys_open(&subsys[i], true, d->err);
 	return rc;
 }
 
-static void ignore(void *arg)
+static void on_store_closed(void *arg)
 {
 	(void)arg;
 }
@@ -176,16 +176,16 @@ static void ignore(void *arg)
 /* Nobody is served yet, and nobody waits if the store does. */
 static int add_subsystem(struct weft_daemon *d, struct weft_subsys_config *subsys)
 {
-	const struct weft_store_options options = weft_subsys_store(d, subsys);
+	const struct weft_store_options options = weft_config_store_options(d, subsys);
 	struct weft_store *store = NULL;
 	struct weft_subsys *s;
 	int rc = options.spec[0] ? weft_store_open(&store, &options, d->err) : 0;
 
 	if (rc < 0)
 		return weft_fail(d->err, rc, "%s: %s", subsys->nqn, strerror(-rc));
-	rc = weft_subsys_apply(d, subsys, store, &s, d->err);
+	rc = weft_config_subsys_apply(d, subsys, store, &s, d->err);
 	if (rc < 0 && !s && store)
-		weft_store_close(store, ignore, NULL);
+		weft_store_close(store, on_store_closed, NULL);
 	return rc;
 }
 
@@ -211,8 +211,8 @@ static int add_listeners(struct weft_daemon *d)
 
 int weft_daemon_start_control(struct weft_daemon *d)
 {
-	d->rpc = (struct weft_rpc){ .methods = weft_methods, .daemon = d };
-	return weft_control_serve(d->control, d->home, &d->rpc, d->err);
+	d->rpc = (struct weft_rpc){ .methods = weft_rpc_methods, .daemon = d };
+	return weft_control_socket_serve(d->control, d->home, &d->rpc, d->err);
 }
 
 /* Of a start that is refused before this, images that it made are removed when they are closed. */
@@ -225,11 +225,12 @@ static void keep_storage(struct weft_daemon *d)
 }
 
 /* The control socket first: it tells whether another of us is running. */
-static int start(struct weft_daemon *d)
+static int start_target(struct weft_daemon *d)
 {
 	int rc;
 
-	rc = weft_control_open(&d->control, d->config->control, d->config->control_default, d->err);
+	rc = weft_control_socket_open(&d->control, d->config->control, d->config->control_default,
+				      d->err);
 	if (!rc)
 		rc = weft_daemon_create_target(d);
 	if (!rc)
@@ -245,14 +246,14 @@ static int start(struct weft_daemon *d)
 	return rc;
 }
 
-void weft_daemon_started(struct weft_daemon *d)
+void weft_daemon_announce_ready(struct weft_daemon *d)
 {
 	struct weft_err err = { "" };
 
 	if (d->options->pidfile && weft_pidfile_write(d->options->pidfile, &err) < 0)
 		weft_error("%s", err.text);
-	weft_tell_started(d);
-	weft_notify("READY=1");
+	weft_daemon_log_started(d);
+	weft_sd_notify("READY=1");
 	if (d->options->ready)
 		d->options->ready(d->options->user);
 }
@@ -262,16 +263,16 @@ static void on_start(struct weft_task *task)
 	struct weft_daemon *d = container_of(task, struct weft_daemon, start);
 
 	if (d->options->takeover) {
-		weft_take_start(d);
+		weft_takeover_import_start(d);
 		return;
 	}
-	d->rc = start(d);
+	d->rc = start_target(d);
 	if (d->rc < 0) {
 		weft_fail(d->err, d->rc, "cannot start: %s", strerror(-d->rc));
 		weft_daemon_stop(d);
 		return;
 	}
-	weft_daemon_started(d);
+	weft_daemon_announce_ready(d);
 }
 
 /* --- the whole -------------------------------------------------------------------------------- */
@@ -291,7 +292,7 @@ static void raise_nofile(void)
 /* Home waits for admin commands and the control socket: it never polls and is on no CPU. Its engine
  * is epoll, which lets go of a port at once when the process is killed; a ring is taken apart by
  * the kernel later, and the next start would find the port taken. */
-static int create_home(struct weft_daemon *d)
+static int create_control_reactor(struct weft_daemon *d)
 {
 	const struct weft_reactor_options options = { .engine = WEFT_ENGINE_EPOLL, .cpu = -1 };
 
@@ -305,17 +306,17 @@ static int start_threads(struct weft_daemon *d)
 		.poll = d->config->poll,
 	};
 
-	return weft_threads_start(&d->threads, &d->config->cpus, &options, d->err);
+	return weft_reactor_threads_start(&d->threads, &d->config->cpus, &options, d->err);
 }
 
-static void run_home(struct weft_daemon *d)
+static void run_control_reactor(struct weft_daemon *d)
 {
 	weft_task_init(&d->start, on_start);
 	weft_reactor_defer(d->home, &d->start);
 	weft_reactor_run(d->home);
 }
 
-static int run(struct weft_daemon *d)
+static int run_daemon(struct weft_daemon *d)
 {
 	int rc;
 
@@ -323,8 +324,8 @@ static int run(struct weft_daemon *d)
 	if (!rc)
 		rc = start_threads(d);
 	if (!rc)
-		run_home(d);
-	weft_threads_stop(&d->threads);
+		run_control_reactor(d);
+	weft_reactor_threads_stop(&d->threads);
 	/* The wait for signals ends with its reactor. */
 	weft_reactor_destroy(d->home);
 	if (d->signals.fd > 0)
@@ -345,12 +346,12 @@ int weft_serve(struct weft_config *config, const struct weft_doc *doc,
 	clock_gettime(CLOCK_MONOTONIC, &d.started);
 	raise_nofile();
 	weft_info("weft %s, pid %d", weft_version(), (int)getpid());
-	weft_log_warnings(warnings);
+	weft_daemon_log_warnings(warnings);
 	rc = options->pidfile ? weft_pidfile_check(options->pidfile, err) : 0;
 	if (!rc)
-		rc = create_home(&d);
+		rc = create_control_reactor(&d);
 	if (!rc)
-		rc = run(&d);
+		rc = run_daemon(&d);
 	if (options->pidfile)
 		weft_pidfile_remove(options->pidfile);
 	if (rc < 0)

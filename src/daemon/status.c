@@ -8,7 +8,7 @@
 #include "daemon/methods.h"
 #include "proto/nvme.h"
 
-struct walk {
+struct status_walk {
 	json_t *listeners, *subsystems, *reactors, *queues;
 	json_t *discovery; /* its controllers */
 	/* Of the subsystem being walked. */
@@ -17,7 +17,7 @@ struct walk {
 
 static void add_listener(void *arg, const char *uri, uint16_t portid)
 {
-	struct walk *w = arg;
+	struct status_walk *w = arg;
 
 	json_array_append_new(w->listeners, json_pack("{s:s, s:i}", "uri", uri, "portid", portid));
 }
@@ -25,7 +25,7 @@ static void add_listener(void *arg, const char *uri, uint16_t portid)
 /* The discovery subsystem is not one that a user made; only its controllers are shown. */
 static void add_subsys(void *arg, const struct weft_subsys_info *info)
 {
-	struct walk *w = arg;
+	struct status_walk *w = arg;
 	json_t *subsys;
 
 	w->hosts = w->ana = w->namespaces = w->ports = NULL;
@@ -54,7 +54,7 @@ static void add_subsys(void *arg, const struct weft_subsys_info *info)
 static void add_member(void *arg, const struct weft_member_info *info)
 {
 	json_t *groups = json_array(), *lacks = json_array();
-	struct walk *w = arg;
+	struct status_walk *w = arg;
 
 	for (unsigned i = 0; i < WEFT_ANA_GROUP_MAX; i++)
 		if (info->serves[i])
@@ -70,7 +70,7 @@ static void add_member(void *arg, const struct weft_member_info *info)
 
 static void add_host(void *arg, const char *hostnqn)
 {
-	struct walk *w = arg;
+	struct status_walk *w = arg;
 
 	json_array_append_new(w->hosts, json_string(hostnqn));
 }
@@ -80,7 +80,7 @@ static void add_ana_rule(void *arg, const struct weft_ana_rule *rule)
 {
 	json_t *item = json_pack("{s:I, s:s}", "group", (json_int_t)rule->group, "state",
 				 weft_ana_names[rule->state]);
-	struct walk *w = arg;
+	struct status_walk *w = arg;
 
 	if (rule->portid)
 		json_object_set_new(item, "portid", json_integer(rule->portid));
@@ -101,7 +101,7 @@ static const char *const reservations[] = {
 
 static void add_ns(void *arg, const struct weft_target_ns_info *info)
 {
-	struct walk *w = arg;
+	struct status_walk *w = arg;
 
 	json_array_append_new(w->namespaces,
 			      json_pack("{s:I, s:s, s:I, s:I, s:I, s:s, s:s, s:b, s:I, s:s, s:I, "
@@ -120,28 +120,29 @@ static void add_ns(void *arg, const struct weft_target_ns_info *info)
 }
 
 /* The host chose its NQN. */
-static json_t *shown(const char *text)
+static json_t *printable_or_null(const char *text)
 {
-	return text ? weft_json_shown(text) : json_null();
+	return text ? weft_json_printable(text) : json_null();
 }
 
 static void add_ctrl(void *arg, const struct weft_target_ctrl_info *info)
 {
-	struct walk *w = arg;
+	struct status_walk *w = arg;
 	json_t *ctrl =
 		json_pack("{s:i, s:i, s:o, s:o, s:o, s:i, s:I, s:I, s:I, s:I, s:I, s:[], s:[]}",
 			  "cntlid", info->cntlid, "portid", info->portid, "hostnqn",
-			  shown(info->hostnqn), "hostid", shown(info->hostid), "peer",
-			  shown(info->peer), "queues", (int)info->io_queues, "kato_ms",
-			  (json_int_t)info->kato_ms, "reads", (json_int_t)info->reads, "writes",
-			  (json_int_t)info->writes, "read_bytes", (json_int_t)info->read_bytes,
-			  "write_bytes", (json_int_t)info->write_bytes, "queue_counters", "ana");
+			  printable_or_null(info->hostnqn), "hostid",
+			  printable_or_null(info->hostid), "peer", printable_or_null(info->peer),
+			  "queues", (int)info->io_queues, "kato_ms", (json_int_t)info->kato_ms,
+			  "reads", (json_int_t)info->reads, "writes", (json_int_t)info->writes,
+			  "read_bytes", (json_int_t)info->read_bytes, "write_bytes",
+			  (json_int_t)info->write_bytes, "queue_counters", "ana");
 
 	json_array_append_new(info->discovery ? w->discovery : w->controllers, ctrl);
 }
 
 /* A list of the controller that came last. */
-static json_t *ctrl_list(const struct walk *w, const char *key)
+static json_t *ctrl_list(const struct status_walk *w, const char *key)
 {
 	json_t *ctrl = json_array_get(w->controllers, json_array_size(w->controllers) - 1);
 
@@ -162,7 +163,7 @@ static void add_ana(void *arg, uint32_t group, enum weft_ana_state state)
 /* The groups of one port come one after the other. */
 static void add_port_ana(void *arg, uint16_t portid, uint32_t group, enum weft_ana_state state)
 {
-	struct walk *w = arg;
+	struct status_walk *w = arg;
 	json_t *port = json_array_get(w->ports, json_array_size(w->ports) - 1);
 
 	if (json_integer_value(json_object_get(port, "portid")) != portid) {
@@ -199,7 +200,7 @@ static void add_queue(void *arg, const struct weft_queue_info *info)
 
 static void add_reactor(void *arg, const struct weft_reactor_info *info)
 {
-	struct walk *w = arg;
+	struct status_walk *w = arg;
 
 	json_array_append_new(w->reactors,
 			      json_pack("{s:i, s:i, s:i, s:i, s:I}", "cpu", info->cpu, "queues",
@@ -210,7 +211,7 @@ static void add_reactor(void *arg, const struct weft_reactor_info *info)
 
 static void add_admission(void *arg, const struct weft_admission_info *info)
 {
-	struct walk *w = arg;
+	struct status_walk *w = arg;
 
 	w->queues = json_pack("{s:I, s:I, s:I}", "max", (json_int_t)info->max, "taken",
 			      (json_int_t)info->taken, "discovery", (json_int_t)info->discovery);
@@ -241,7 +242,7 @@ json_t *weft_status_json(struct weft_daemon *d)
 		.reactor = add_reactor,
 		.admission = add_admission,
 	};
-	struct walk w = {
+	struct status_walk w = {
 		.listeners = json_array(),
 		.subsystems = json_array(),
 		.reactors = json_array(),
@@ -252,12 +253,12 @@ json_t *weft_status_json(struct weft_daemon *d)
 	return json_pack("{s:s, s:i, s:s, s:I, s:o, s:o, s:o, s:{s:o}, s:o, s:o}", "version",
 			 weft_version(), "pid", (int)getpid(), "engine",
 			 weft_reactor_engine_name(d->threads.reactors[0]), "uptime_s",
-			 (json_int_t)uptime_s(d), "config", shown(d->doc->file), "listeners",
-			 w.listeners, "subsystems", w.subsystems, "discovery", "controllers",
-			 w.discovery, "reactors", w.reactors, "queues", w.queues);
+			 (json_int_t)uptime_s(d), "config", printable_or_null(d->doc->file),
+			 "listeners", w.listeners, "subsystems", w.subsystems, "discovery",
+			 "controllers", w.discovery, "reactors", w.reactors, "queues", w.queues);
 }
 
-void weft_method_status(struct weft_call *call, void *params)
+void weft_method_status(struct weft_rpc_call *call, void *params)
 {
-	weft_call_result(call, weft_status_json(call->rpc->daemon));
+	weft_rpc_result(call, weft_status_json(call->rpc->daemon));
 }

@@ -20,9 +20,9 @@
 #include "daemon/state.h"
 #include "reactor/offload.h"
 
-struct adding_subsys {
+struct subsys_add {
 	struct weft_list link;
-	struct weft_call *call;
+	struct weft_rpc_call *call;
 	struct weft_subsys_config config;
 	struct weft_offload offload;        /* opens its storage; closes it when it is undone */
 	struct weft_store_joining *joining; /* NULL: it does not, or has */
@@ -39,9 +39,9 @@ static int check_namespaces(struct weft_daemon *d, const struct weft_subsys_conf
 	char who[WEFT_NQN_MAX + 32];
 
 	for (unsigned i = 0; i < subsys->namespaces.count; i++) {
-		if (weft_ns_check_path(&ns[i], err) < 0)
+		if (weft_config_ns_check_path(&ns[i], err) < 0)
 			return -EINVAL;
-		if (ns[i].uuid[0] && weft_look_uuid_taken(d, ns[i].uuid, who, sizeof(who)))
+		if (ns[i].uuid[0] && weft_daemon_uuid_is_taken(d, ns[i].uuid, who, sizeof(who)))
 			return weft_fail(err, -EEXIST,
 					 "namespaces[%u].uuid: %s is that of %s already", i,
 					 ns[i].uuid, who);
@@ -58,17 +58,17 @@ static int check_new(struct weft_daemon *d, const struct weft_subsys_config *sub
 
 	if (weft_subsys_find(d->target, subsys->nqn))
 		return weft_fail(err, -EEXIST, "nqn: there is a subsystem %s already", subsys->nqn);
-	rc = weft_subsys_check_path(subsys, err);
+	rc = weft_config_subsys_check_path(subsys, err);
 	if (rc < 0)
 		return rc;
-	weft_look_exposed(d, exposed);
-	rc = weft_access_check(subsys, exposed[0] ? exposed : NULL, &no_places, "", err);
+	weft_daemon_exposed_listener(d, exposed);
+	rc = weft_config_check_allowed(subsys, exposed[0] ? exposed : NULL, &no_places, "", err);
 	return rc < 0 ? rc : check_namespaces(d, subsys, err);
 }
 
 /* --- the answer ------------------------------------------------------------------------------- */
 
-static void adding_free(struct adding_subsys *adding)
+static void subsys_add_free(struct subsys_add *adding)
 {
 	weft_list_remove(&adding->link);
 	weft_subsys_config_free(&adding->config);
@@ -77,39 +77,39 @@ static void adding_free(struct adding_subsys *adding)
 
 static int close_storage(struct weft_offload *offload)
 {
-	weft_subsys_config_free(&container_of(offload, struct adding_subsys, offload)->config);
+	weft_subsys_config_free(&container_of(offload, struct subsys_add, offload)->config);
 	return 0;
 }
 
 static void storage_closed(struct weft_offload *offload, int rc)
 {
-	struct adding_subsys *adding = container_of(offload, struct adding_subsys, offload);
+	struct subsys_add *adding = container_of(offload, struct subsys_add, offload);
 
 	(void)rc;
-	weft_call_fail(adding->call, adding->rc, &adding->err);
-	adding_free(adding);
+	weft_rpc_fail(adding->call, adding->rc, &adding->err);
+	subsys_add_free(adding);
 }
 
 /* But for the storage that it has not handed on. */
-static void on_undone(void *arg)
+static void on_add_undone(void *arg)
 {
-	struct adding_subsys *adding = arg;
+	struct subsys_add *adding = arg;
 	struct weft_daemon *d = adding->call->rpc->daemon;
 
 	weft_offload_start(&adding->offload, d->home, close_storage, storage_closed);
 }
 
-static void undo(struct adding_subsys *adding, struct weft_subsys *s, struct weft_store *store)
+static void undo_add(struct subsys_add *adding, struct weft_subsys *s, struct weft_store *store)
 {
 	if (s)
-		weft_subsys_remove(s, on_undone, adding);
+		weft_subsys_remove(s, on_add_undone, adding);
 	else if (store)
-		weft_store_close(store, on_undone, adding);
+		weft_store_close(store, on_add_undone, adding);
 	else
-		on_undone(adding);
+		on_add_undone(adding);
 }
 
-static void show(struct adding_subsys *adding, struct weft_store *store)
+static void publish_subsys(struct subsys_add *adding, struct weft_store *store)
 {
 	struct weft_daemon *d = adding->call->rpc->daemon;
 	struct weft_subsys_config *config = &adding->config;
@@ -118,40 +118,41 @@ static void show(struct adding_subsys *adding, struct weft_store *store)
 
 	adding->rc = check_new(d, config, &adding->err);
 	if (!adding->rc)
-		adding->rc = weft_subsys_apply(d, config, store, &s, &adding->err);
+		adding->rc = weft_config_subsys_apply(d, config, store, &s, &adding->err);
 	if (adding->rc < 0) {
-		undo(adding, s, store);
+		undo_add(adding, s, store);
 		return;
 	}
 	weft_subsys_keep_storage(s);
 	weft_info("%s: added", config->nqn);
-	weft_tell_subsys(d, config->nqn);
+	weft_daemon_log_subsys(d, config->nqn);
 	weft_warn_subsys(warnings, config);
-	weft_look_ana(d, config->nqn, &config->ana, warnings);
-	weft_call_warned(adding->call, json_pack("{s:s}", "nqn", config->nqn), take_ptr(&warnings));
-	adding_free(adding);
+	weft_daemon_warn_ana(d, config->nqn, &config->ana, warnings);
+	weft_rpc_result_warned(adding->call, json_pack("{s:s}", "nqn", config->nqn),
+			       take_ptr(&warnings));
+	subsys_add_free(adding);
 }
 
 static void on_joined(void *arg, int rc, struct weft_store *store, const struct weft_err *err)
 {
-	struct adding_subsys *adding = arg;
+	struct subsys_add *adding = arg;
 
 	adding->joining = NULL;
 	adding->rc = rc;
 	if (!rc) {
-		show(adding, store);
+		publish_subsys(adding, store);
 		return;
 	}
 	weft_fail(&adding->err, rc, "%s", err->text);
-	on_undone(adding);
+	on_add_undone(adding);
 }
 
 /* --- the call --------------------------------------------------------------------------------- */
 
-static int join(struct adding_subsys *adding)
+static int join_store(struct subsys_add *adding)
 {
 	struct weft_daemon *d = adding->call->rpc->daemon;
-	const struct weft_store_options options = weft_subsys_store(d, &adding->config);
+	const struct weft_store_options options = weft_config_store_options(d, &adding->config);
 
 	if (d->stopping)
 		return weft_fail(&adding->err, -ECANCELED, "the target stops");
@@ -162,30 +163,30 @@ static int join(struct adding_subsys *adding)
 
 static int open_storage(struct weft_offload *offload)
 {
-	struct adding_subsys *adding = container_of(offload, struct adding_subsys, offload);
+	struct subsys_add *adding = container_of(offload, struct subsys_add, offload);
 
-	return weft_subsys_open(&adding->config, false, &adding->err);
+	return weft_config_subsys_open(&adding->config, false, &adding->err);
 }
 
 static void storage_opened(struct weft_offload *offload, int rc)
 {
-	struct adding_subsys *adding = container_of(offload, struct adding_subsys, offload);
+	struct subsys_add *adding = container_of(offload, struct subsys_add, offload);
 
-	adding->rc = rc < 0 ? rc : join(adding);
+	adding->rc = rc < 0 ? rc : join_store(adding);
 	if (adding->rc < 0)
-		on_undone(adding);
+		on_add_undone(adding);
 	else if (!adding->joining)
-		show(adding, NULL);
+		publish_subsys(adding, NULL);
 }
 
-void weft_method_subsys_add(struct weft_call *call, void *params)
+void weft_method_subsys_add(struct weft_rpc_call *call, void *params)
 {
 	struct weft_daemon *d = call->rpc->daemon;
 	struct weft_subsys_config *config = params;
-	struct adding_subsys *adding = calloc(1, sizeof(*adding));
+	struct subsys_add *adding = calloc(1, sizeof(*adding));
 
 	if (!adding) {
-		weft_call_fail(call, -ENOMEM, &(struct weft_err){ "out of memory" });
+		weft_rpc_fail(call, -ENOMEM, &(struct weft_err){ "out of memory" });
 		return;
 	}
 	adding->call = call;
@@ -194,14 +195,14 @@ void weft_method_subsys_add(struct weft_call *call, void *params)
 	weft_list_push(&d->adds, &adding->link);
 	adding->rc = check_new(d, &adding->config, &adding->err);
 	if (adding->rc < 0)
-		on_undone(adding);
+		on_add_undone(adding);
 	else
 		weft_offload_start(&adding->offload, d->home, open_storage, storage_opened);
 }
 
-void weft_adds_cancel(struct weft_daemon *d)
+void weft_daemon_cancel_adds(struct weft_daemon *d)
 {
-	struct adding_subsys *adding;
+	struct subsys_add *adding;
 
 	weft_list_for_each(adding, &d->adds, link)
 		if (adding->joining)

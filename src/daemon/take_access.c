@@ -28,7 +28,7 @@ static bool has_host(const struct weft_items *list, const char *nqn)
 	return false;
 }
 
-static void append(struct hosts *hosts, const char *text)
+static void append_name(struct hosts *hosts, const char *text)
 {
 	size_t len = strlen(hosts->names);
 
@@ -44,19 +44,20 @@ static struct hosts hosts_missing(const struct weft_items *list, const struct we
 	for (unsigned i = 0; i < list->count; i++) {
 		if (has_host(from, host[i]) || ++missing.count > NAMES_MAX)
 			continue;
-		append(&missing, missing.count > 1 ? ", " : "");
-		append(&missing, host[i]);
+		append_name(&missing, missing.count > 1 ? ", " : "");
+		append_name(&missing, host[i]);
 	}
 	if (missing.count > NAMES_MAX) {
 		snprintf(more, sizeof(more), " and %u more", missing.count - NAMES_MAX);
-		append(&missing, more);
+		append_name(&missing, more);
 	}
 	return missing;
 }
 
 /* --- sentences; true: somebody may connect who could not, or the other way round --------------- */
 
-static bool tell_lists(const struct weft_running_subsys *was, const struct weft_subsys_config *is)
+static bool log_list_change(const struct weft_running_subsys *was,
+			    const struct weft_subsys_config *is)
 {
 	const struct hosts come = hosts_missing(&is->hosts, &was->hosts);
 	const struct hosts go = hosts_missing(&was->hosts, &is->hosts);
@@ -69,19 +70,19 @@ static bool tell_lists(const struct weft_running_subsys *was, const struct weft_
 	return true;
 }
 
-static bool tell_opened(const struct weft_running_subsys *was, const struct weft_subsys_config *is)
+static bool log_opened(const struct weft_running_subsys *was, const struct weft_subsys_config *is)
 {
 	weft_warn("%s: any host may connect from now on%s; only the %u host%s on its list could "
 		  "before",
 		  is->nqn,
-		  is->access == WEFT_ACCESS_ANY ? "" :
-						  ", since only loopback is listened on and no "
-						  "hosts are configured",
+		  is->access == WEFT_ALLOWED_ANY ? "" :
+						   ", since only loopback is listened on and no "
+						   "hosts are configured",
 		  was->hosts.count, weft_plural(was->hosts.count));
 	return true;
 }
 
-static bool tell_closed(const struct weft_subsys_config *is)
+static bool log_closed(const struct weft_subsys_config *is)
 {
 	weft_info(
 		"%s: only the %u host%s on its list may connect from now on; any host could before",
@@ -89,7 +90,7 @@ static bool tell_closed(const struct weft_subsys_config *is)
 	return true;
 }
 
-static bool tell_unknown(const struct weft_subsys_config *is)
+static bool log_unknown(const struct weft_subsys_config *is)
 {
 	weft_info("%s: who may connect is as configured; the version that ran does not say who "
 		  "could before",
@@ -97,28 +98,29 @@ static bool tell_unknown(const struct weft_subsys_config *is)
 	return true;
 }
 
-static bool tell_access(const struct weft_running_subsys *was, const struct weft_subsys_config *is)
+static bool log_access_change(const struct weft_running_subsys *was,
+			      const struct weft_subsys_config *is)
 {
-	bool was_open = was->access == WEFT_ACCESS_ANY;
-	bool is_open = is->access != WEFT_ACCESS_LISTED;
+	bool was_open = was->access == WEFT_ALLOWED_ANY;
+	bool is_open = is->access != WEFT_ALLOWED_LISTED;
 
-	if (was->access == WEFT_ACCESS_DEFAULT)
-		return tell_unknown(is);
+	if (was->access == WEFT_ALLOWED_DEFAULT)
+		return log_unknown(is);
 	if (was_open && is_open)
 		return false;
 	if (is_open)
-		return tell_opened(was, is);
-	return was_open ? tell_closed(is) : tell_lists(was, is);
+		return log_opened(was, is);
+	return was_open ? log_closed(is) : log_list_change(was, is);
 }
 
-void weft_take_access(struct weft_daemon *d, const struct weft_running *running)
+void weft_takeover_apply_access(struct weft_daemon *d, const struct weft_running_config *running)
 {
 	const struct weft_running_subsys *was = running->subsystems.at;
 
 	for (unsigned i = 0; i < running->subsystems.count; i++) {
 		const struct weft_subsys_config *is = weft_config_subsys(d->config, was[i].nqn);
 
-		if (tell_access(&was[i], is))
+		if (log_access_change(&was[i], is))
 			weft_subsys_access_changed(weft_subsys_find(d->target, was[i].nqn));
 	}
 }

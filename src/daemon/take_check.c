@@ -17,15 +17,16 @@
 
 /* --- one namespace ---------------------------------------------------------------------------- */
 
-static int differs(const struct weft_running_subsys *s, const struct weft_running_ns *ns,
-		   const char *what, struct weft_err *err)
+static int fail_differs(const struct weft_running_subsys *s, const struct weft_running_ns *ns,
+			const char *what, struct weft_err *err)
 {
 	return weft_fail(err, -EINVAL, "%s namespace %u: the running one has another %s" SAVE,
 			 s->nqn, ns->nsid, what);
 }
 
-static int differs_in_use(const struct weft_running_subsys *s, const struct weft_running_ns *ns,
-			  bool runs_so, const char *so, struct weft_err *err)
+static int fail_differs_in_use(const struct weft_running_subsys *s,
+			       const struct weft_running_ns *ns, bool runs_so, const char *so,
+			       struct weft_err *err)
 {
 	return weft_fail(err, -EINVAL,
 			 "%s namespace %u: the %s one is %s, the %s one is not; set that back, or "
@@ -44,16 +45,16 @@ static int check_backend(const struct weft_ns_config *config, const struct weft_
 	mine.read_only = spec->read_only;
 	mine.direct = spec->direct;
 	if (!weft_spec_same(&mine, spec))
-		return differs(s, ns, "backend", err);
+		return fail_differs(s, ns, "backend", err);
 	if (config->spec.read_only != spec->read_only)
-		return differs_in_use(s, ns, spec->read_only, "read-only", err);
+		return fail_differs_in_use(s, ns, spec->read_only, "read-only", err);
 	if (config->spec.direct != spec->direct)
-		return differs_in_use(s, ns, spec->direct, "opened with direct", err);
+		return fail_differs_in_use(s, ns, spec->direct, "opened with direct", err);
 	return 0;
 }
 
-static int take_ns(struct weft_ns_config *config, const struct weft_running_subsys *s,
-		   struct weft_running_ns *ns, struct weft_err *err)
+static int adopt_ns(struct weft_ns_config *config, const struct weft_running_subsys *s,
+		    struct weft_running_ns *ns, struct weft_err *err)
 {
 	struct weft_spec spec;
 	int rc = weft_spec_parse(ns->backend, &spec, err);
@@ -63,18 +64,18 @@ static int take_ns(struct weft_ns_config *config, const struct weft_running_subs
 	if (rc < 0)
 		return rc;
 	if (config->block && config->block != ns->block)
-		return differs(s, ns, "block size", err);
+		return fail_differs(s, ns, "block size", err);
 	if (config->uuid[0] && strcasecmp(config->uuid, ns->uuid))
-		return differs(s, ns, "uuid", err);
+		return fail_differs(s, ns, "uuid", err);
 	if (config->ana_group && config->ana_group != ns->ana_group)
-		return differs(s, ns, "ANA group", err);
+		return fail_differs(s, ns, "ANA group", err);
 	spec.node = config->spec.node;
 	config->spec = spec;
 	config->nsid = ns->nsid;
 	config->block = ns->block;
 	config->ana_group = ns->ana_group;
 	strcpy(config->uuid, ns->uuid);
-	config->inherited = true;
+	config->adopted = true;
 	config->sync_failed = ns->sync_failed;
 	config->fd = take_fd(&ns->fd);
 	config->size = ns->size;
@@ -99,7 +100,7 @@ static void number_namespaces(struct weft_subsys_config *config)
 	}
 }
 
-static struct weft_ns_config *find_ns(struct weft_subsys_config *config, uint32_t nsid)
+static struct weft_ns_config *find_config_ns(struct weft_subsys_config *config, uint32_t nsid)
 {
 	struct weft_ns_config *ns = config->namespaces.at;
 
@@ -109,8 +110,8 @@ static struct weft_ns_config *find_ns(struct weft_subsys_config *config, uint32_
 	return NULL;
 }
 
-static int take_namespaces(struct weft_subsys_config *config, struct weft_running_subsys *s,
-			   struct weft_err *err)
+static int adopt_namespaces(struct weft_subsys_config *config, struct weft_running_subsys *s,
+			    struct weft_err *err)
 {
 	struct weft_running_ns *ns = s->namespaces.at;
 	struct weft_ns_config *mine;
@@ -118,8 +119,8 @@ static int take_namespaces(struct weft_subsys_config *config, struct weft_runnin
 
 	number_namespaces(config);
 	for (unsigned i = 0; i < s->namespaces.count && !rc; i++) {
-		mine = find_ns(config, ns[i].nsid);
-		rc = mine ? take_ns(mine, s, &ns[i], err) :
+		mine = find_config_ns(config, ns[i].nsid);
+		rc = mine ? adopt_ns(mine, s, &ns[i], err) :
 			    weft_fail(err, -EINVAL,
 				      "%s namespace %u is running and not configured; remove it "
 				      "first with weft ctl namespace-remove nqn=%s nsid=%u, or put "
@@ -152,8 +153,8 @@ static int check_state(const struct weft_subsys_config *config, const struct wef
 			 s->nodes);
 }
 
-static int take_subsys(struct weft_subsys_config *config, struct weft_running_subsys *s,
-		       struct weft_err *err)
+static int adopt_subsys(struct weft_subsys_config *config, struct weft_running_subsys *s,
+			struct weft_err *err)
 {
 	int rc;
 
@@ -168,13 +169,13 @@ static int take_subsys(struct weft_subsys_config *config, struct weft_running_su
 		return rc;
 	strcpy(config->serial, s->serial);
 	strcpy(config->model, s->model);
-	return take_namespaces(config, s, err);
+	return adopt_namespaces(config, s, err);
 }
 
 /* --- all of them ------------------------------------------------------------------------------ */
 
 /* Hosts were told these; a queue may be as deep, and there may be as many. */
-static int check_limits(const struct weft_config *config, const struct weft_running *running,
+static int check_limits(const struct weft_config *config, const struct weft_running_config *running,
 			struct weft_err *err)
 {
 	if (config->depth >= running->depth && config->queues >= running->queues)
@@ -184,7 +185,8 @@ static int check_limits(const struct weft_config *config, const struct weft_runn
 			 running->depth, running->queues);
 }
 
-int weft_take_check(struct weft_config *config, struct weft_running *running, struct weft_err *err)
+int weft_takeover_check_config(struct weft_config *config, struct weft_running_config *running,
+			       struct weft_err *err)
 {
 	struct weft_running_subsys *s = running->subsystems.at;
 	struct weft_subsys_config *mine;
@@ -192,7 +194,7 @@ int weft_take_check(struct weft_config *config, struct weft_running *running, st
 
 	for (unsigned i = 0; i < running->subsystems.count && !rc; i++) {
 		mine = weft_config_subsys(config, s[i].nqn);
-		rc = mine ? take_subsys(mine, &s[i], err) :
+		rc = mine ? adopt_subsys(mine, &s[i], err) :
 			    weft_fail(err, -EINVAL,
 				      "%s is running and not configured; remove it first with "
 				      "weft ctl subsystem-remove nqn=%s, or put it back",

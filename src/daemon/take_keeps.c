@@ -19,16 +19,16 @@ static void warn_kept_size(json_t *warnings, const char *source, const char *nqn
 {
 	char runs[32], said[32];
 
-	if (!ns->said_size || ns->said_size == ns->size)
+	if (!ns->config_size || ns->config_size == ns->size)
 		return;
 	weft_size_format(ns->size, runs, sizeof(runs));
-	weft_size_format(ns->said_size, said, sizeof(said));
+	weft_size_format(ns->config_size, said, sizeof(said));
 	json_array_append_new(
 		warnings,
 		json_sprintf("%s namespace %u: its size stays %s, and %s says %s; weft ctl "
 			     "namespace-resize nqn=%s nsid=%u size=%s%s changes it",
 			     nqn, ns->nsid, runs, source, said, nqn, ns->nsid, said,
-			     ns->said_size < ns->size ? " shrink=true" : ""));
+			     ns->config_size < ns->size ? " shrink=true" : ""));
 }
 
 static void warn_kept_sizes(json_t *warnings, const char *source,
@@ -79,13 +79,13 @@ static void warn_kept_rules(json_t *warnings, const char *source,
 
 /* --- all of it -------------------------------------------------------------------------------- */
 
-void weft_take_keeps(struct weft_daemon *d, const struct weft_target_state *state)
+void weft_takeover_warn_kept(struct weft_daemon *d, const struct weft_target_state *state)
 {
 	const char *source = d->doc->file ? d->doc->file : "the command line";
 	const struct weft_subsys_state *running = state->subsystems.at;
 	json_auto_t *warnings = json_array();
 
-	weft_take_warn_listeners(warnings, source, d->config, state);
+	weft_takeover_warn_listeners(warnings, source, d->config, state);
 	for (unsigned i = 0; i < state->subsystems.count; i++) {
 		const struct weft_subsys_config *subsys = weft_config_subsys(d->config,
 									     running[i].nqn);
@@ -95,5 +95,5 @@ void weft_take_keeps(struct weft_daemon *d, const struct weft_target_state *stat
 		warn_kept_sizes(warnings, source, subsys);
 		warn_kept_rules(warnings, source, &running[i], subsys);
 	}
-	weft_log_warnings(warnings);
+	weft_daemon_log_warnings(warnings);
 }

@@ -16,7 +16,7 @@
 #include "daemon/state.h"
 #include "proto/nvme.h"
 
-enum { AGAIN_MS = 50, TRIES = 100 };
+enum { RETRY_MS = 50, TRIES = 100 };
 
 /* --- which is which --------------------------------------------------------------------------- */
 
@@ -27,7 +27,7 @@ static in_port_t *port_of(struct sockaddr_storage *addr)
 }
 
 /* Port 0 is some port, and has become one. */
-static bool is_same(struct weft_uri there, const struct weft_uri *uri)
+static bool is_same_listener(struct weft_uri there, const struct weft_uri *uri)
 {
 	struct sockaddr_storage addr = uri->addr;
 
@@ -39,15 +39,16 @@ static bool is_same(struct weft_uri there, const struct weft_uri *uri)
 enum { NOT_CONFIGURED = -1 };
 
 /* The first that runs at the address of @uri, number @index of the configuration, and is no other's. */
-static void find_running(int *configured, const struct weft_target_state *state,
-			 const struct weft_uri *uri, int index)
+static void match_running(int *configured, const struct weft_target_state *state,
+			  const struct weft_uri *uri, int index)
 {
 	const struct weft_listener_state *running = state->listeners.at;
 	struct weft_uri there;
 
 	for (unsigned i = 0; i < state->listeners.count; i++) {
 		if (configured[i] != NOT_CONFIGURED ||
-		    weft_uri_parse(running[i].uri, &there, NULL) < 0 || !is_same(there, uri))
+		    weft_uri_parse(running[i].uri, &there, NULL) < 0 ||
+		    !is_same_listener(there, uri))
 			continue;
 		configured[i] = index;
 		return;
@@ -65,14 +66,14 @@ static int *match_listeners(const struct weft_config *config, const struct weft_
 		configured[i] = NOT_CONFIGURED;
 	for (unsigned i = 0; configured && i < config->listen.count; i++)
 		if (weft_addr_port(&uri[i].addr))
-			find_running(configured, state, &uri[i], (int)i);
+			match_running(configured, state, &uri[i], (int)i);
 	for (unsigned i = 0; configured && i < config->listen.count; i++)
 		if (!weft_addr_port(&uri[i].addr))
-			find_running(configured, state, &uri[i], (int)i);
+			match_running(configured, state, &uri[i], (int)i);
 	return configured;
 }
 
-static bool runs(const int *configured, const struct weft_target_state *state, unsigned index)
+static bool is_running(const int *configured, const struct weft_target_state *state, unsigned index)
 {
 	for (unsigned i = 0; i < state->listeners.count; i++)
 		if (configured[i] == (int)index)
@@ -82,8 +83,8 @@ static bool runs(const int *configured, const struct weft_target_state *state, u
 
 /* --- port ids --------------------------------------------------------------------------------- */
 
-static const struct weft_listener_state *by_portid(const struct weft_target_state *state,
-						   uint16_t portid)
+static const struct weft_listener_state *find_by_portid(const struct weft_target_state *state,
+							uint16_t portid)
 {
 	const struct weft_listener_state *running = state->listeners.at;
 
@@ -93,7 +94,7 @@ static const struct weft_listener_state *by_portid(const struct weft_target_stat
 	return NULL;
 }
 
-static bool is_configured(const struct weft_config *config, const struct weft_uri *but)
+static bool portid_is_configured(const struct weft_config *config, const struct weft_uri *but)
 {
 	const struct weft_uri *uri = config->listen.at;
 
@@ -107,7 +108,7 @@ static bool is_configured(const struct weft_config *config, const struct weft_ur
 static int choose_portid(const struct weft_config *config, const struct weft_target_state *state,
 			 struct weft_uri *uri, struct weft_err *err)
 {
-	const struct weft_listener_state *other = by_portid(state, uri->portid);
+	const struct weft_listener_state *other = find_by_portid(state, uri->portid);
 	char text[WEFT_URI_MAX];
 
 	if (other && !uri->portid_chosen) {
@@ -118,7 +119,7 @@ static int choose_portid(const struct weft_config *config, const struct weft_tar
 				 text, uri->portid, other->uri);
 	}
 	/* There are fewer listeners than ids, and 0 is none. */
-	while (by_portid(state, uri->portid) || is_configured(config, uri))
+	while (find_by_portid(state, uri->portid) || portid_is_configured(config, uri))
 		uri->portid = (uint16_t)(uri->portid % UINT16_MAX + 1);
 	return 0;
 }
@@ -134,14 +135,15 @@ static int choose_portids(struct weft_config *config, const struct weft_target_s
 		if (configured[i] != NOT_CONFIGURED && uri[configured[i]].portid_chosen)
 			uri[configured[i]].portid = (uint16_t)running[i].portid;
 	for (unsigned i = 0; i < config->listen.count && !rc; i++)
-		if (!runs(configured, state, i))
+		if (!is_running(configured, state, i))
 			rc = choose_portid(config, state, &uri[i], err);
 	return rc;
 }
 
 /* --- before "go" ------------------------------------------------------------------------------ */
 
-static int listen_or_leave(struct weft_daemon *d, const struct weft_uri *uri, struct weft_err *err)
+static int listen_unless_in_use(struct weft_daemon *d, const struct weft_uri *uri,
+				struct weft_err *err)
 {
 	struct weft_err why = { "" };
 	int rc = weft_listener_add(d->target, uri, &why);
@@ -151,8 +153,8 @@ static int listen_or_leave(struct weft_daemon *d, const struct weft_uri *uri, st
 	return rc < 0 ? weft_fail(err, rc, "%s", why.text) : 0;
 }
 
-int weft_take_listen(struct weft_daemon *d, const struct weft_target_state *state,
-		     struct weft_err *err)
+int weft_takeover_open_listeners(struct weft_daemon *d, const struct weft_target_state *state,
+				 struct weft_err *err)
 {
 	_cleanup_(weft_freep) int *configured = match_listeners(d->config, state);
 	const struct weft_uri *uri = d->config->listen.at;
@@ -162,8 +164,8 @@ int weft_take_listen(struct weft_daemon *d, const struct weft_target_state *stat
 		return weft_fail(err, -ENOMEM, "out of memory");
 	rc = choose_portids(d->config, state, configured, err);
 	for (unsigned i = 0; i < d->config->listen.count && !rc; i++)
-		if (!runs(configured, state, i))
-			rc = listen_or_leave(d, &uri[i], err);
+		if (!is_running(configured, state, i))
+			rc = listen_unless_in_use(d, &uri[i], err);
 	return rc;
 }
 
@@ -190,9 +192,9 @@ static void warn_kept_listener(json_t *warnings, const char *source,
 				       running->uri, source, running->uri));
 }
 
-void weft_take_warn_listeners(json_t *warnings, const char *source,
-			      const struct weft_config *config,
-			      const struct weft_target_state *state)
+void weft_takeover_warn_listeners(json_t *warnings, const char *source,
+				  const struct weft_config *config,
+				  const struct weft_target_state *state)
 {
 	_cleanup_(weft_freep) int *configured = match_listeners(config, state);
 	const struct weft_listener_state *running = state->listeners.at;
@@ -210,14 +212,14 @@ void weft_take_warn_listeners(json_t *warnings, const char *source,
 
 static bool is_listening(struct weft_daemon *d, const struct weft_uri *uri)
 {
-	json_auto_t *list = weft_look_listeners(d);
+	json_auto_t *list = weft_daemon_list_listeners(d);
 	struct weft_uri there;
 	json_t *item;
 	size_t index;
 
 	json_array_foreach(list, index, item) {
 		if (weft_uri_parse(json_string_value(item), &there, NULL) == 0 &&
-		    is_same(there, uri))
+		    is_same_listener(there, uri))
 			return true;
 	}
 	return false;
@@ -234,7 +236,7 @@ static int listen_on(struct weft_daemon *d, const struct weft_uri *uri, struct w
 	return rc;
 }
 
-static int listen_once(struct weft_daemon *d, struct weft_err *err)
+static int listen_missing(struct weft_daemon *d, struct weft_err *err)
 {
 	const struct weft_uri *uri = d->config->listen.at;
 	int rc = 0;
@@ -245,22 +247,22 @@ static int listen_once(struct weft_daemon *d, struct weft_err *err)
 	return rc;
 }
 
-static void listen_again(struct weft_timer *timer)
+static void listen_retry(struct weft_timer *timer)
 {
-	struct weft_daemon *d = container_of(timer, struct weft_daemon, listen_again);
+	struct weft_daemon *d = container_of(timer, struct weft_daemon, listen_retry);
 
 	if (!d->stopping)
-		weft_take_listen_rest(d);
+		weft_takeover_retry_listeners(d);
 }
 
-void weft_take_listen_rest(struct weft_daemon *d)
+void weft_takeover_retry_listeners(struct weft_daemon *d)
 {
 	struct weft_err err = { "" };
-	int rc = listen_once(d, &err);
+	int rc = listen_missing(d, &err);
 
 	if (rc == -EADDRINUSE && d->listen_tries++ < TRIES) {
-		d->listen_again.fn = listen_again;
-		weft_timer_set(d->home, &d->listen_again, AGAIN_MS);
+		d->listen_retry.fn = listen_retry;
+		weft_timer_set(d->home, &d->listen_retry, RETRY_MS);
 	} else if (rc < 0) {
 		weft_error("%s", err.text);
 	}

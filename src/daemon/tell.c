@@ -8,15 +8,15 @@
 #include "base/size.h"
 #include "proto/nvme.h"
 
-struct walk {
+struct log_walk {
 	const char *only; /* this subsystem; NULL: everything */
 	char at[WEFT_NQN_MAX + 1];
 	unsigned namespaces, listeners;
 };
 
-static void tell_listener(void *arg, const char *uri, uint16_t portid)
+static void log_listener(void *arg, const char *uri, uint16_t portid)
 {
-	struct walk *w = arg;
+	struct log_walk *w = arg;
 
 	(void)portid;
 	w->listeners++;
@@ -25,7 +25,7 @@ static void tell_listener(void *arg, const char *uri, uint16_t portid)
 }
 
 /* Its namespaces have named it, if there are any. */
-static void leave_subsys(struct walk *w)
+static void leave_subsys(struct log_walk *w)
 {
 	if (w->at[0] && !w->namespaces)
 		weft_info("%s: no namespaces", w->at);
@@ -33,16 +33,16 @@ static void leave_subsys(struct walk *w)
 	w->namespaces = 0;
 }
 
-static void tell_subsys(void *arg, const struct weft_subsys_info *info)
+static void log_enter_subsys(void *arg, const struct weft_subsys_info *info)
 {
-	struct walk *w = arg;
+	struct log_walk *w = arg;
 
 	leave_subsys(w);
 	if (w->only ? !strcmp(info->nqn, w->only) : strcmp(info->nqn, NVME_NQN_DISCOVERY))
 		snprintf(w->at, sizeof(w->at), "%s", info->nqn);
 }
 
-static void log_ns(const char *nqn, const struct weft_target_ns_info *info)
+static void log_one_ns(const char *nqn, const struct weft_target_ns_info *info)
 {
 	char size[32];
 
@@ -51,24 +51,24 @@ static void log_ns(const char *nqn, const struct weft_target_ns_info *info)
 		  info->block, info->read_only ? ", read-only" : "");
 }
 
-static void tell_ns(void *arg, const struct weft_target_ns_info *info)
+static void log_visited_ns(void *arg, const struct weft_target_ns_info *info)
 {
-	struct walk *w = arg;
+	struct log_walk *w = arg;
 
 	w->namespaces++;
 	if (w->at[0])
-		log_ns(w->at, info);
+		log_one_ns(w->at, info);
 }
 
 static const struct weft_target_visitor visitor = {
-	.listener = tell_listener,
-	.subsys = tell_subsys,
-	.ns = tell_ns,
+	.listener = log_listener,
+	.subsys = log_enter_subsys,
+	.ns = log_visited_ns,
 };
 
-void weft_tell_started(struct weft_daemon *d)
+void weft_daemon_log_started(struct weft_daemon *d)
 {
-	struct walk w = { NULL };
+	struct log_walk w = { NULL };
 	char cpus[128];
 
 	weft_cpus_format(&d->config->cpus, cpus, sizeof(cpus));
@@ -82,18 +82,18 @@ void weft_tell_started(struct weft_daemon *d)
 	weft_info("ready");
 }
 
-void weft_tell_subsys(struct weft_daemon *d, const char *nqn)
+void weft_daemon_log_subsys(struct weft_daemon *d, const char *nqn)
 {
-	struct walk w = { .only = nqn };
+	struct log_walk w = { .only = nqn };
 
 	weft_target_visit(d->target, &visitor, &w);
 	leave_subsys(&w);
 }
 
-void weft_tell_ns(struct weft_daemon *d, const char *nqn, uint32_t nsid)
+void weft_daemon_log_ns(struct weft_daemon *d, const char *nqn, uint32_t nsid)
 {
 	struct weft_target_ns_info info;
 
-	if (weft_look_ns(d, nqn, nsid, &info))
-		log_ns(nqn, &info);
+	if (weft_daemon_find_ns(d, nqn, nsid, &info))
+		log_one_ns(nqn, &info);
 }

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-struct thread {
+struct reactor_thread {
 	pthread_t id;
 	bool running;
 	struct weft_reactor_options options;
@@ -22,7 +22,7 @@ struct thread {
 
 static void *thread_main(void *arg)
 {
-	struct thread *thread = arg;
+	struct reactor_thread *thread = arg;
 	char name[16];
 
 	snprintf(name, sizeof(name), "weft-%d", thread->options.cpu);
@@ -36,7 +36,7 @@ static void *thread_main(void *arg)
 	return NULL;
 }
 
-static int thread_start(struct thread *thread, struct weft_err *err)
+static int thread_start(struct reactor_thread *thread, struct weft_err *err)
 {
 	int rc;
 
@@ -48,7 +48,7 @@ static int thread_start(struct thread *thread, struct weft_err *err)
 	return 0;
 }
 
-static int thread_wait_ready(struct thread *thread, struct weft_err *err)
+static int thread_wait_ready(struct reactor_thread *thread, struct weft_err *err)
 {
 	while (sem_wait(&thread->ready) < 0 && errno == EINTR)
 		;
@@ -58,7 +58,7 @@ static int thread_wait_ready(struct thread *thread, struct weft_err *err)
 	return 0;
 }
 
-static int start_all(struct weft_threads *threads, struct weft_err *err)
+static int start_all(struct weft_reactor_threads *threads, struct weft_err *err)
 {
 	int rc = 0;
 
@@ -71,8 +71,8 @@ static int start_all(struct weft_threads *threads, struct weft_err *err)
 	return rc;
 }
 
-int weft_threads_start(struct weft_threads *threads, const cpu_set_t *cpus,
-		       const struct weft_reactor_options *options, struct weft_err *err)
+int weft_reactor_threads_start(struct weft_reactor_threads *threads, const cpu_set_t *cpus,
+			       const struct weft_reactor_options *options, struct weft_err *err)
 {
 	unsigned count = (unsigned)CPU_COUNT(cpus), i = 0;
 
@@ -95,7 +95,7 @@ static void on_stop(struct weft_msg *msg)
 	weft_reactor_stop(weft_reactor_self());
 }
 
-static void thread_stop(struct thread *thread)
+static void thread_stop(struct reactor_thread *thread)
 {
 	if (!thread->running)
 		return;
@@ -106,7 +106,7 @@ static void thread_stop(struct thread *thread)
 	sem_destroy(&thread->ready);
 }
 
-void weft_threads_stop(struct weft_threads *threads)
+void weft_reactor_threads_stop(struct weft_reactor_threads *threads)
 {
 	for (unsigned i = 0; i < threads->count; i++)
 		thread_stop(&threads->at[i]);

@@ -17,9 +17,9 @@ void weft_warn_spec(json_t *warnings, const struct weft_spec *spec)
 /* --- rules of ANA about what is not there ----------------------------------------------------- */
 
 /* Of a cluster, the ports of other members are not ours to know. */
-static bool is_our_port(const struct weft_rules_about *about, uint32_t portid)
+static bool is_our_port(const struct weft_ana_known *known, uint32_t portid)
 {
-	return !about->node || (portid - 1) / WEFT_NODE_PORTS == about->node - 1;
+	return !known->node || (portid - 1) / WEFT_NODE_PORTS == known->node - 1;
 }
 
 static bool has_number(json_t *list, uint32_t number)
@@ -33,23 +33,23 @@ static bool has_number(json_t *list, uint32_t number)
 	return false;
 }
 
-void weft_warn_ana(json_t *warnings, const struct weft_rules_about *about,
+void weft_warn_ana(json_t *warnings, const struct weft_ana_known *known,
 		   const struct weft_items *rules)
 {
 	const struct weft_ana_rule *rule = rules->at;
 
 	for (unsigned i = 0; i < rules->count; i++) {
-		if (rule[i].portid && is_our_port(about, rule[i].portid) &&
-		    !has_number(about->ports, rule[i].portid))
+		if (rule[i].portid && is_our_port(known, rule[i].portid) &&
+		    !has_number(known->ports, rule[i].portid))
 			json_array_append_new(
 				warnings,
 				json_sprintf("%s: a rule is for port id %u, which no listener has",
-					     about->nqn, rule[i].portid));
-		if (!has_number(about->groups, rule[i].group))
+					     known->nqn, rule[i].portid));
+		if (!has_number(known->groups, rule[i].group))
 			json_array_append_new(
 				warnings,
 				json_sprintf("%s: a rule is for group %u, which no namespace is in",
-					     about->nqn, rule[i].group));
+					     known->nqn, rule[i].group));
 	}
 }
 
@@ -57,7 +57,7 @@ static void warn_config_ana(json_t *warnings, const struct weft_config *config,
 			    const struct weft_subsys_config *subsys)
 {
 	json_auto_t *ports = json_array(), *groups = json_array();
-	const struct weft_rules_about about = { subsys->nqn, subsys->cluster.node, ports, groups };
+	const struct weft_ana_known known = { subsys->nqn, subsys->cluster.node, ports, groups };
 	const struct weft_ns_config *ns = subsys->namespaces.at;
 	const struct weft_uri *uri = config->listen.at;
 
@@ -65,7 +65,7 @@ static void warn_config_ana(json_t *warnings, const struct weft_config *config,
 		json_array_append_new(ports, json_integer(uri[i].portid));
 	for (unsigned i = 0; i < subsys->namespaces.count; i++)
 		json_array_append_new(groups, json_integer(ns[i].ana_group ? ns[i].ana_group : 1));
-	weft_warn_ana(warnings, &about, &subsys->ana);
+	weft_warn_ana(warnings, &known, &subsys->ana);
 }
 
 /* --- sizes that were changed and not saved ---------------------------------------------------- */
@@ -77,9 +77,9 @@ void weft_warn_size(json_t *warnings, struct weft_daemon *d, const char *nqn, ui
 	const char *file = d->doc->file;
 	char said[32];
 
-	if (!ns || !ns->said_size || ns->said_size == size)
+	if (!ns || !ns->config_size || ns->config_size == size)
 		return;
-	weft_size_format(ns->said_size, said, sizeof(said));
+	weft_size_format(ns->config_size, said, sizeof(said));
 	json_array_append_new(
 		warnings,
 		json_sprintf("%s namespace %u: %s still says %s, and the next start goes by that; "
@@ -92,7 +92,7 @@ void weft_warn_size(json_t *warnings, struct weft_daemon *d, const char *nqn, ui
 
 void weft_warn_members(json_t *warnings, struct weft_daemon *d, const char *nqn)
 {
-	unsigned node = weft_look_node(d, nqn);
+	unsigned node = weft_daemon_cluster_node(d, nqn);
 
 	if (node)
 		json_array_append_new(
@@ -130,7 +130,7 @@ json_t *weft_config_warnings(const struct weft_config *config)
 	return warnings;
 }
 
-void weft_log_warnings(json_t *warnings)
+void weft_daemon_log_warnings(json_t *warnings)
 {
 	json_t *warning;
 	size_t index;
@@ -139,11 +139,11 @@ void weft_log_warnings(json_t *warnings)
 		weft_warn("%s", json_string_value(warning));
 }
 
-void weft_call_warned(struct weft_call *call, json_t *result, json_t *warnings)
+void weft_rpc_result_warned(struct weft_rpc_call *call, json_t *result, json_t *warnings)
 {
-	weft_log_warnings(warnings);
+	weft_daemon_log_warnings(warnings);
 	if (json_array_size(warnings))
 		json_object_set(result, "warnings", warnings);
 	json_decref(warnings);
-	weft_call_result(call, result);
+	weft_rpc_result(call, result);
 }

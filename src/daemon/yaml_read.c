@@ -16,20 +16,20 @@ struct reader {
 	struct weft_doc *doc;
 	struct weft_err *err;
 	yaml_document_t *yaml;
-	struct weft_path path;
+	struct weft_doc_path path;
 	unsigned depth, nodes;
 };
 
-static json_t *convert(struct reader *r, yaml_node_t *node);
+static json_t *convert_node(struct reader *r, yaml_node_t *node);
 
-static json_t *refuse(struct reader *r, yaml_node_t *node, const char *why)
+static json_t *refuse_node(struct reader *r, yaml_node_t *node, const char *why)
 {
 	weft_fail(r->err, -EINVAL, "%s:%zu: %s%s%s", r->doc->file, node->start_mark.line + 1,
 		  r->path.text, r->path.len ? ": " : "", why);
 	return NULL;
 }
 
-static void place(struct reader *r, yaml_node_t *node)
+static void record_line(struct reader *r, yaml_node_t *node)
 {
 	weft_doc_place_line(r->doc, r->path.text, node->start_mark.line + 1);
 }
@@ -40,7 +40,7 @@ static json_t *convert_scalar(struct reader *r, yaml_node_t *node)
 	size_t len = node->data.scalar.length;
 
 	if (strlen(text) != len)
-		return refuse(r, node, "a NUL byte is not text");
+		return refuse_node(r, node, "a NUL byte is not text");
 	if (node->data.scalar.style == YAML_PLAIN_SCALAR_STYLE)
 		return weft_yaml_scalar(text, len);
 	return json_stringn(text, len);
@@ -55,10 +55,10 @@ static json_t *convert_list(struct reader *r, yaml_node_t *node)
 	for (; at < node->data.sequence.items.top; at++) {
 		yaml_node_t *child = yaml_document_get_node(r->yaml, *at);
 
-		old = weft_path_push_index(&r->path, index++);
-		place(r, child);
-		item = convert(r, child);
-		weft_path_pop(&r->path, old);
+		old = weft_doc_path_push_index(&r->path, index++);
+		record_line(r, child);
+		item = convert_node(r, child);
+		weft_doc_path_pop(&r->path, old);
 		if (json_array_append_new(list, item) < 0) {
 			json_decref(list);
 			return NULL;
@@ -75,15 +75,15 @@ static int convert_pair(struct reader *r, json_t *map, yaml_node_pair_t *pair)
 	size_t old;
 
 	if (key->type != YAML_SCALAR_NODE || strlen(name) != key->data.scalar.length)
-		return refuse(r, key, "a key is a word") ? 0 : -1;
-	old = weft_path_push_key(&r->path, name);
+		return refuse_node(r, key, "a key is a word") ? 0 : -1;
+	old = weft_doc_path_push_key(&r->path, name);
 	if (json_object_get(map, name)) {
-		refuse(r, key, "given twice");
+		refuse_node(r, key, "given twice");
 	} else {
-		place(r, key);
-		value = convert(r, yaml_document_get_node(r->yaml, pair->value));
+		record_line(r, key);
+		value = convert_node(r, yaml_document_get_node(r->yaml, pair->value));
 	}
-	weft_path_pop(&r->path, old);
+	weft_doc_path_pop(&r->path, old);
 	return json_object_set_new(map, name, value);
 }
 
@@ -123,19 +123,19 @@ static json_t *convert_kind(struct reader *r, yaml_node_t *node)
 	case YAML_MAPPING_NODE:
 		return convert_map(r, node);
 	default:
-		return refuse(r, node, "not a scalar, a list or a map");
+		return refuse_node(r, node, "not a scalar, a list or a map");
 	}
 }
 
 /* An alias may stand for much, or for itself; depth and count bound both. */
-static json_t *convert(struct reader *r, yaml_node_t *node)
+static json_t *convert_node(struct reader *r, yaml_node_t *node)
 {
 	json_t *value;
 
 	if (is_tagged(node))
-		return refuse(r, node, "tags are not understood here");
+		return refuse_node(r, node, "tags are not understood here");
 	if (r->depth == DEPTH_MAX || r->nodes == NODES_MAX)
-		return refuse(r, node, "nested too deeply, or too much of it");
+		return refuse_node(r, node, "nested too deeply, or too much of it");
 	r->depth++;
 	r->nodes++;
 	value = convert_kind(r, node);
@@ -167,9 +167,9 @@ static int read_root(struct reader *r)
 	if (!root)
 		return weft_fail(r->err, -EINVAL, "%s: there is nothing in this file",
 				 r->doc->file);
-	place(r, root);
+	record_line(r, root);
 	json_decref(r->doc->root);
-	r->doc->root = convert(r, root);
+	r->doc->root = convert_node(r, root);
 	return r->doc->root ? 0 : weft_fail(r->err, -EINVAL, "%s: cannot be read", r->doc->file);
 }
 

@@ -6,7 +6,7 @@
 #include <string.h>
 #include <yaml.h>
 
-static int emit(yaml_emitter_t *emitter, json_t *value);
+static int emit_value(yaml_emitter_t *emitter, json_t *value);
 
 /* The emitter owns the event, also when it fails. */
 static int emit_event(yaml_emitter_t *emitter, yaml_event_t *event, int made)
@@ -54,7 +54,7 @@ static int emit_list(yaml_emitter_t *emitter, json_t *list)
 
 	json_array_foreach(list, index, item) {
 		if (!rc)
-			rc = emit(emitter, item);
+			rc = emit_value(emitter, item);
 	}
 	if (rc)
 		return rc;
@@ -74,14 +74,14 @@ static int emit_map(yaml_emitter_t *emitter, json_t *map)
 		if (!rc)
 			rc = emit_text(emitter, key, YAML_ANY_SCALAR_STYLE);
 		if (!rc)
-			rc = emit(emitter, value);
+			rc = emit_value(emitter, value);
 	}
 	if (rc)
 		return rc;
 	return emit_event(emitter, &event, yaml_mapping_end_event_initialize(&event));
 }
 
-static int emit(yaml_emitter_t *emitter, json_t *value)
+static int emit_value(yaml_emitter_t *emitter, json_t *value)
 {
 	switch (json_typeof(value)) {
 	case JSON_OBJECT:
@@ -112,7 +112,7 @@ static int emit_document(yaml_emitter_t *emitter, json_t *root)
 		rc = emit_event(emitter, &event,
 				yaml_document_start_event_initialize(&event, NULL, NULL, NULL, 1));
 	if (!rc)
-		rc = emit(emitter, root);
+		rc = emit_value(emitter, root);
 	if (!rc)
 		rc = emit_event(emitter, &event, yaml_document_end_event_initialize(&event, 1));
 	if (!rc)

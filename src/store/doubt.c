@@ -24,173 +24,174 @@
 #include "store/members.h"
 
 enum {
-	LOOKS = 500, /* five times as long as a member takes to look at the file by itself */
+	PROBE_POLLS = 500, /* five times as long as a member takes to look at the file by itself */
 };
 
-static bool is_same(const struct store_line *a, const struct store_line *b)
+static bool is_same_record(const struct store_member_record *a, const struct store_member_record *b)
 {
 	return !memcmp(a, b, sizeof(*a));
 }
 
 /* Its writer says that it is there, and where its locks show. */
-static bool tells(const struct store_line *line)
+static bool claims_alive(const struct store_member_record *line)
 {
-	return (line->stage == STORE_MEMBER || line->stage == STORE_JOINING) && line->locks;
+	return (line->stage == STORE_MEMBER || line->stage == STORE_JOINING) && line->lock_domain;
 }
 
 /* --- joining ---------------------------------------------------------------------------------- */
 
 /* The first time: whose number we take may live, too. */
-static int say_joining(struct store_doubts *doubts, struct store_cycle *cycle)
+static int announce_joining(struct store_suspects *suspects, struct store_cycle *cycle)
 {
-	struct store_lines lines;
-	const struct store_line *before = &lines.at[cycle->node];
+	struct store_member_records lines;
+	const struct store_member_record *before = &lines.at[cycle->node];
 	int rc;
 
 	if (cycle->own.incarnation)
 		return 0;
-	store_forget_cached(cycle->fd);
-	rc = store_lines_read(cycle->fd, &lines);
+	store_drop_page_cache(cycle->fd);
+	rc = store_member_records_read(cycle->fd, &lines);
 	if (rc < 0)
 		return rc;
-	doubts->own = tells(before) && before->locks != cycle->here;
-	cycle->own = (struct store_line){
+	suspects->own = claims_alive(before) && before->lock_domain != cycle->lock_domain;
+	cycle->own = (struct store_member_record){
 		.stage = STORE_JOINING,
-		.incarnation = store_line_next(before),
+		.incarnation = store_next_incarnation(before),
 		.acked = UINT64_MAX, /* nobody waits for us */
-		.locks = cycle->nodes > 1 ? cycle->here : 0,
-		.heard = store_lines_asked(&lines, cycle->node),
+		.lock_domain = cycle->nodes > 1 ? cycle->lock_domain : 0,
+		.joiners_seen = store_joiners_sum(&lines, cycle->node),
 	};
-	rc = store_line_write(cycle->fd, cycle->node, &cycle->own);
+	rc = store_member_record_write(cycle->fd, cycle->node, &cycle->own);
 	return !rc && fdatasync(cycle->fd) < 0 ? -errno : rc;
 }
 
 /* Its lock is free. 1: it is in doubt. */
-static int raise_one(struct store_doubts *doubts, unsigned node, const struct store_line *line,
-		     uint64_t here)
+static int suspect_one(struct store_suspects *suspects, unsigned node,
+		       const struct store_member_record *line, uint64_t here)
 {
-	if (!tells(line) || is_same(line, &doubts->dead[node]))
+	if (!claims_alive(line) || is_same_record(line, &suspects->dead[node]))
 		return 0;
-	if (line->locks == here) {
-		doubts->dead[node] = *line;
+	if (line->lock_domain == here) {
+		suspects->dead[node] = *line;
 		return 0;
 	}
-	doubts->of[node] = *line;
+	suspects->of[node] = *line;
 	return 1;
 }
 
-int store_doubts_raise(struct store_doubts *doubts, struct store_cycle *cycle)
+int store_suspects_find(struct store_suspects *suspects, struct store_cycle *cycle)
 {
 	int held[WEFT_STORE_NODES_MAX + 1];
-	struct store_lines lines;
-	int rc = say_joining(doubts, cycle), any;
+	struct store_member_records lines;
+	int rc = announce_joining(suspects, cycle), any;
 
 	for (unsigned node = 1; node <= WEFT_STORE_NODES_MAX && !rc; node++) {
-		held[node] = node == cycle->node ? 1 : store_member_is_held(cycle->fd, node);
+		held[node] = node == cycle->node ? 1 : store_member_is_locked(cycle->fd, node);
 		rc = held[node] < 0 ? held[node] : 0;
 	}
-	store_forget_cached(cycle->fd);
+	store_drop_page_cache(cycle->fd);
 	if (!rc)
-		rc = store_lines_read(cycle->fd, &lines);
+		rc = store_member_records_read(cycle->fd, &lines);
 	if (rc < 0)
 		return rc;
-	memset(doubts->of, 0, sizeof(doubts->of));
-	any = doubts->own;
+	memset(suspects->of, 0, sizeof(suspects->of));
+	any = suspects->own;
 	for (unsigned node = 1; node <= WEFT_STORE_NODES_MAX; node++)
 		if (!held[node])
-			any |= raise_one(doubts, node, &lines.at[node], cycle->here);
+			any |= suspect_one(suspects, node, &lines.at[node], cycle->lock_domain);
 	return any;
 }
 
 /* --- watching --------------------------------------------------------------------------------- */
 
-static int prove(struct store_doubts *doubts, unsigned node)
+static int found_alive(struct store_suspects *suspects, unsigned node)
 {
-	doubts->proof = node;
+	suspects->alive_node = node;
 	return -EXDEV;
 }
 
 /* Two that join at once answer each other. -EXDEV: somebody else writes to our line. */
-static int answer(struct store_doubts *doubts, struct store_cycle *cycle,
-		  const struct store_lines *lines)
+static int answer_joiners(struct store_suspects *suspects, struct store_cycle *cycle,
+			  const struct store_member_records *lines)
 {
-	const struct store_line *there = &lines->at[cycle->node];
-	uint64_t asked = store_lines_asked(lines, cycle->node);
+	const struct store_member_record *there = &lines->at[cycle->node];
+	uint64_t asked = store_joiners_sum(lines, cycle->node);
 
 	if (there->incarnation && there->incarnation != cycle->own.incarnation)
-		return prove(doubts, cycle->node);
-	if (asked == cycle->own.heard)
+		return found_alive(suspects, cycle->node);
+	if (asked == cycle->own.joiners_seen)
 		return 0;
-	cycle->own.heard = asked;
-	return store_line_write(cycle->fd, cycle->node, &cycle->own);
+	cycle->own.joiners_seen = asked;
+	return store_member_record_write(cycle->fd, cycle->node, &cycle->own);
 }
 
 /* One that came anew is for the next time that doubts are raised. */
-static int look_at(struct store_doubts *doubts, unsigned node, const struct store_line *line)
+static int check_suspect(struct store_suspects *suspects, unsigned node,
+			 const struct store_member_record *line)
 {
-	const struct store_line *was = &doubts->of[node];
+	const struct store_member_record *was = &suspects->of[node];
 
-	if (!was->incarnation || line->incarnation != was->incarnation || is_same(line, was) ||
-	    line->stage == STORE_LEFT)
+	if (!was->incarnation || line->incarnation != was->incarnation ||
+	    is_same_record(line, was) || line->stage == STORE_LEFT)
 		return 0;
-	return prove(doubts, node);
+	return found_alive(suspects, node);
 }
 
-static int look(struct store_doubts *doubts, struct store_cycle *cycle)
+static int poll_suspects(struct store_suspects *suspects, struct store_cycle *cycle)
 {
-	struct store_lines lines;
+	struct store_member_records lines;
 	int rc;
 
-	store_forget_cached(cycle->fd);
-	rc = store_lines_read(cycle->fd, &lines);
+	store_drop_page_cache(cycle->fd);
+	rc = store_member_records_read(cycle->fd, &lines);
 	if (!rc)
-		rc = answer(doubts, cycle, &lines);
+		rc = answer_joiners(suspects, cycle, &lines);
 	for (unsigned node = 1; node <= WEFT_STORE_NODES_MAX && !rc; node++)
-		rc = look_at(doubts, node, &lines.at[node]);
+		rc = check_suspect(suspects, node, &lines.at[node]);
 	return rc;
 }
 
 /* Again, and as somebody else: who has answered before its line was looked at has nothing to add. */
-static int ask_again(struct store_cycle *cycle)
+static int announce_again(struct store_cycle *cycle)
 {
 	int rc;
 
 	cycle->own.incarnation++;
-	rc = store_line_write(cycle->fd, cycle->node, &cycle->own);
+	rc = store_member_record_write(cycle->fd, cycle->node, &cycle->own);
 	return !rc && fdatasync(cycle->fd) < 0 ? -errno : rc;
 }
 
-int store_doubts_watch(struct store_doubts *doubts, struct store_cycle *cycle)
+int store_suspects_probe(struct store_suspects *suspects, struct store_cycle *cycle)
 {
-	int rc = ask_again(cycle);
+	int rc = announce_again(cycle);
 
-	for (unsigned i = 0; i < LOOKS && !rc; i++) {
-		rc = store_cycle_pause(cycle);
+	for (unsigned i = 0; i < PROBE_POLLS && !rc; i++) {
+		rc = store_cycle_sleep(cycle);
 		if (!rc)
-			rc = look(doubts, cycle);
+			rc = poll_suspects(suspects, cycle);
 	}
 	if (rc < 0)
 		return rc;
 	for (unsigned node = 1; node <= WEFT_STORE_NODES_MAX; node++)
-		if (doubts->of[node].incarnation)
-			doubts->dead[node] = doubts->of[node];
-	doubts->own = false;
+		if (suspects->of[node].incarnation)
+			suspects->dead[node] = suspects->of[node];
+	suspects->own = false;
 	return 0;
 }
 
 /* One that is back has another line. */
-int store_doubts_settle(const struct store_doubts *doubts, const struct store_cycle *cycle)
+int store_suspects_mark_left(const struct store_suspects *suspects, const struct store_cycle *cycle)
 {
-	struct store_lines lines;
-	int rc = store_lines_read(cycle->fd, &lines);
+	struct store_member_records lines;
+	int rc = store_member_records_read(cycle->fd, &lines);
 
 	for (unsigned node = 1; node <= WEFT_STORE_NODES_MAX && !rc; node++) {
-		struct store_line *line = &lines.at[node];
+		struct store_member_record *line = &lines.at[node];
 
-		if (!line->incarnation || !is_same(line, &doubts->dead[node]))
+		if (!line->incarnation || !is_same_record(line, &suspects->dead[node]))
 			continue;
 		line->stage = STORE_LEFT;
-		rc = store_line_write(cycle->fd, node, line);
+		rc = store_member_record_write(cycle->fd, node, line);
 	}
 	return rc;
 }

@@ -19,9 +19,9 @@ void weft_store_freeze(struct weft_store *store)
 	store->frozen = true;
 }
 
-bool weft_store_is_still(const struct weft_store *store)
+bool weft_store_is_quiesced(const struct weft_store *store)
 {
-	return store->frozen && weft_list_empty(&store->waits) && store->ops->is_still(store);
+	return store->frozen && weft_list_empty(&store->waits) && store->ops->is_quiesced(store);
 }
 
 void weft_store_thaw(struct weft_store *store)
@@ -32,7 +32,7 @@ void weft_store_thaw(struct weft_store *store)
 
 /* --- out of one process ----------------------------------------------------------------------- */
 
-static int list_members(const struct weft_store *store, struct weft_items *items)
+static int export_members(const struct weft_store *store, struct weft_items *items)
 {
 	struct weft_store_member_state *to = calloc(store->nodes, sizeof(*to));
 
@@ -50,7 +50,7 @@ static int list_members(const struct weft_store *store, struct weft_items *items
 	return 0;
 }
 
-static int copy_records(const struct weft_store *store, struct weft_items *items)
+static int export_records(const struct weft_store *store, struct weft_items *items)
 {
 	size_t size = store_records_size(store->records);
 
@@ -62,11 +62,11 @@ static int copy_records(const struct weft_store *store, struct weft_items *items
 	return 0;
 }
 
-int weft_store_hand_over(const struct weft_store *store, struct weft_store_state *state)
+int weft_store_export(const struct weft_store *store, struct weft_store_state *state)
 {
 	int rc;
 
-	assert(weft_store_is_still(store));
+	assert(weft_store_is_quiesced(store));
 	*state = (struct weft_store_state){
 		.revision = store->records->revision,
 		.session = store->records->session,
@@ -74,10 +74,10 @@ int weft_store_hand_over(const struct weft_store *store, struct weft_store_state
 		.acked = store->acked,
 		.fd = -1,
 	};
-	if (store->ops->hand_over)
-		store->ops->hand_over(store, state);
-	rc = list_members(store, &state->members);
-	return rc < 0 ? rc : copy_records(store, &state->records);
+	if (store->ops->export)
+		store->ops->export(store, state);
+	rc = export_members(store, &state->members);
+	return rc < 0 ? rc : export_records(store, &state->records);
 }
 
 void weft_store_state_free(struct weft_store_state *state)
@@ -88,7 +88,7 @@ void weft_store_state_free(struct weft_store_state *state)
 
 /* --- and into the next ------------------------------------------------------------------------ */
 
-static bool are_members(const struct weft_store *store, const struct weft_items *items)
+static bool are_valid_members(const struct weft_store *store, const struct weft_items *items)
 {
 	const struct weft_store_member_state *from = items->at;
 
@@ -98,13 +98,13 @@ static bool are_members(const struct weft_store *store, const struct weft_items 
 	return true;
 }
 
-static bool makes_sense(const struct weft_store *store, const struct weft_store_state *state)
+static bool is_valid_state(const struct weft_store *store, const struct weft_store_state *state)
 {
 	return state->revision && state->acked <= state->revision && state->nodes == store->nodes &&
-	       state->has_fd == !!store->ops->inherit && are_members(store, &state->members);
+	       state->has_fd == !!store->ops->import && are_valid_members(store, &state->members);
 }
 
-static int take_records(struct weft_store *store, const struct weft_store_state *state)
+static int import_records(struct weft_store *store, const struct weft_store_state *state)
 {
 	struct store_records *records = store_records_new(state->revision, state->session,
 							  state->nodes);
@@ -122,7 +122,7 @@ static int take_records(struct weft_store *store, const struct weft_store_state 
 	return 0;
 }
 
-static void take_members(struct weft_store *store, const struct weft_store_state *state)
+static void import_members(struct weft_store *store, const struct weft_store_state *state)
 {
 	const struct weft_store_member_state *from = state->members.at;
 
@@ -132,24 +132,25 @@ static void take_members(struct weft_store *store, const struct weft_store_state
 	store->acked = state->acked;
 }
 
-static int take_all(struct weft_store *store, struct weft_store_state *state, struct weft_err *err)
+static int import_state(struct weft_store *store, struct weft_store_state *state,
+			struct weft_err *err)
 {
-	int rc = makes_sense(store, state) ? take_records(store, state) : -EINVAL;
+	int rc = is_valid_state(store, state) ? import_records(store, state) : -EINVAL;
 
-	if (!rc && store->ops->inherit)
-		rc = store->ops->inherit(store, state, err);
+	if (!rc && store->ops->import)
+		rc = store->ops->import(store, state, err);
 	if (!rc)
-		take_members(store, state);
+		import_members(store, state);
 	return rc;
 }
 
-int weft_store_inherit(struct weft_store *store, struct weft_store_state *state,
-		       struct weft_err *err)
+int weft_store_import(struct weft_store *store, struct weft_store_state *state,
+		      struct weft_err *err)
 {
 	int rc;
 
 	assert(store->frozen);
-	rc = take_all(store, state, err);
+	rc = import_state(store, state, err);
 	weft_closep(&state->fd);
 	state->fd = -1;
 	if (rc == -EBUSY)

@@ -42,7 +42,7 @@ static int joined(struct weft_store *store, struct weft_err *err)
 
 /* --- home waits ------------------------------------------------------------------------------- */
 
-static void ignore(void *arg)
+static void on_failed_open_closed(void *arg)
 {
 	(void)arg;
 }
@@ -59,7 +59,7 @@ int weft_store_open(struct weft_store **out, const struct weft_store_options *op
 	if (!rc)
 		rc = joined(store, err);
 	if (rc < 0) {
-		weft_store_close(store, ignore, NULL);
+		weft_store_close(store, on_failed_open_closed, NULL);
 		return weft_fail(err, rc, "%s: %s", options->spec, strerror(-rc));
 	}
 	*out = store;
@@ -68,7 +68,7 @@ int weft_store_open(struct weft_store **out, const struct weft_store_options *op
 
 /* --- home goes on ----------------------------------------------------------------------------- */
 
-static int on_thread(struct weft_offload *offload)
+static int join_on_thread(struct weft_offload *offload)
 {
 	struct weft_store_joining *joining = container_of(offload, struct weft_store_joining,
 							  offload);
@@ -76,34 +76,34 @@ static int on_thread(struct weft_offload *offload)
 	return join(joining->store, &joining->err);
 }
 
-static void end(void *arg)
+static void finish_join(void *arg)
 {
 	_cleanup_(weft_freep) struct weft_store_joining *joining = arg;
 
 	joining->done(joining->arg, joining->rc, joining->store, &joining->err);
 }
 
-static void undo(struct weft_store_joining *joining, int rc)
+static void undo_join(struct weft_store_joining *joining, int rc)
 {
 	struct weft_store *store = take_ptr(&joining->store);
 
 	joining->rc = weft_fail(&joining->err, rc, "%s: %s", store->spec, strerror(-rc));
-	weft_store_close(store, end, joining);
+	weft_store_close(store, finish_join, joining);
 }
 
-static void came_back(struct weft_offload *offload, int rc)
+static void on_join_thread_done(struct weft_offload *offload, int rc)
 {
 	struct weft_store_joining *joining = container_of(offload, struct weft_store_joining,
 							  offload);
 
-	if (!rc && atomic_load(&joining->store->given_up))
+	if (!rc && atomic_load(&joining->store->cancelled))
 		rc = -ECANCELED;
 	if (!rc)
 		rc = joined(joining->store, &joining->err);
 	if (rc < 0)
-		undo(joining, rc);
+		undo_join(joining, rc);
 	else
-		end(joining);
+		finish_join(joining);
 }
 
 int weft_store_join(struct weft_store_joining **out, const struct weft_store_options *options,
@@ -124,11 +124,11 @@ int weft_store_join(struct weft_store_joining **out, const struct weft_store_opt
 	joining->done = done;
 	joining->arg = arg;
 	*out = joining;
-	weft_offload_start(&joining->offload, options->home, on_thread, came_back);
+	weft_offload_start(&joining->offload, options->home, join_on_thread, on_join_thread_done);
 	return 0;
 }
 
 void weft_store_join_cancel(struct weft_store_joining *joining)
 {
-	atomic_store(&joining->store->given_up, true);
+	atomic_store(&joining->store->cancelled, true);
 }

@@ -21,65 +21,65 @@
 #include "proto/nvme.h"
 #include "store/slots.h"
 
-struct line {
+struct raw_member_record {
 	__le32 crc; /* of all that follows: a line read while it is written is not believed */
 	__le32 stage;
-	__le64 incarnation, acked, locks, heard;
+	__le64 incarnation, acked, locks, joiners_seen;
 	__u8 unused[24];
 };
-static_assert(sizeof(struct line) == 64, "a member's line");
-static_assert(STORE_MEMBERS_AT + WEFT_STORE_NODES_MAX * 64 <= STORE_SLOT_AT, "they fit");
+static_assert(sizeof(struct raw_member_record) == 64, "a member's line");
+static_assert(STORE_MEMBERS_AT + WEFT_STORE_NODES_MAX * 64 <= STORE_COPIES_AT, "they fit");
 
-enum { CRC_FROM = offsetof(struct line, stage), COUNT_MAX = INT32_MAX };
+enum { CRC_FROM = offsetof(struct raw_member_record, stage), INCARNATION_COUNT_MAX = INT32_MAX };
 
-static uint32_t line_crc(const struct line *line)
+static uint32_t record_crc(const struct raw_member_record *line)
 {
 	return crc32_iscsi((unsigned char *)line + CRC_FROM, sizeof(*line) - CRC_FROM, ~0u);
 }
 
-static struct store_line decode(const struct line *line)
+static struct store_member_record decode_record(const struct raw_member_record *line)
 {
-	if (le32_to_cpu(line->crc) != line_crc(line) || le32_to_cpu(line->stage) > STORE_LEFT)
-		return (struct store_line){ 0 };
-	return (struct store_line){
+	if (le32_to_cpu(line->crc) != record_crc(line) || le32_to_cpu(line->stage) > STORE_LEFT)
+		return (struct store_member_record){ 0 };
+	return (struct store_member_record){
 		.stage = le32_to_cpu(line->stage),
 		.incarnation = le64_to_cpu(line->incarnation),
 		.acked = le64_to_cpu(line->acked),
-		.locks = le64_to_cpu(line->locks),
-		.heard = le64_to_cpu(line->heard),
+		.lock_domain = le64_to_cpu(line->locks),
+		.joiners_seen = le64_to_cpu(line->joiners_seen),
 	};
 }
 
-int store_lines_read(int fd, struct store_lines *lines)
+int store_member_records_read(int fd, struct store_member_records *lines)
 {
-	struct line raw[WEFT_STORE_NODES_MAX];
+	struct raw_member_record raw[WEFT_STORE_NODES_MAX];
 	ssize_t n = pread(fd, raw, sizeof(raw), STORE_MEMBERS_AT);
 
 	if (n < 0)
 		return -errno;
 	memset((char *)raw + n, 0xff, sizeof(raw) - (size_t)n); /* no line's checksum */
 	for (unsigned i = 0; i < WEFT_STORE_NODES_MAX; i++)
-		lines->at[i + 1] = decode(&raw[i]);
+		lines->at[i + 1] = decode_record(&raw[i]);
 	return 0;
 }
 
-int store_line_write(int fd, unsigned node, const struct store_line *line)
+int store_member_record_write(int fd, unsigned node, const struct store_member_record *line)
 {
-	struct line raw = {
+	struct raw_member_record raw = {
 		.stage = cpu_to_le32((uint32_t)line->stage),
 		.incarnation = cpu_to_le64(line->incarnation),
 		.acked = cpu_to_le64(line->acked),
-		.locks = cpu_to_le64(line->locks),
-		.heard = cpu_to_le64(line->heard),
+		.locks = cpu_to_le64(line->lock_domain),
+		.joiners_seen = cpu_to_le64(line->joiners_seen),
 	};
 	off_t at = STORE_MEMBERS_AT + (off_t)(node - 1) * (off_t)sizeof(raw);
 
-	raw.crc = cpu_to_le32(line_crc(&raw));
+	raw.crc = cpu_to_le32(record_crc(&raw));
 	errno = EIO;
 	return pwrite(fd, &raw, sizeof(raw), at) == sizeof(raw) ? 0 : -errno;
 }
 
-uint64_t store_lines_asked(const struct store_lines *lines, unsigned self)
+uint64_t store_joiners_sum(const struct store_member_records *lines, unsigned self)
 {
 	uint64_t asked = 0;
 
@@ -89,14 +89,14 @@ uint64_t store_lines_asked(const struct store_lines *lines, unsigned self)
 	return asked;
 }
 
-uint64_t store_line_next(const struct store_line *line)
+uint64_t store_next_incarnation(const struct store_member_record *line)
 {
 	uint64_t count = (line->incarnation >> 32) + 1;
 	uint32_t random;
 
 	if (getrandom(&random, sizeof(random), GRND_NONBLOCK) != sizeof(random))
 		random = (uint32_t)getpid();
-	return (count <= COUNT_MAX ? count : 1) << 32 | random;
+	return (count <= INCARNATION_COUNT_MAX ? count : 1) << 32 | random;
 }
 
 /* --- where locks show ------------------------------------------------------------------------- */
@@ -112,7 +112,7 @@ static void read_boot_id(char *id, size_t size)
 		fclose(file);
 }
 
-uint64_t store_locks_here(int fd)
+uint64_t store_lock_domain(int fd)
 {
 	char boot[64], text[128];
 	struct stat st = { 0 };
@@ -128,7 +128,7 @@ uint64_t store_locks_here(int fd)
 }
 
 /* The size comes first: behind what is taken for the end nothing is read. */
-void store_forget_cached(int fd)
+void store_drop_page_cache(int fd)
 {
 	struct statx now;
 

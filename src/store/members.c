@@ -20,23 +20,23 @@
 
 static const off_t locks_at = (off_t)1 << 62;
 
-int store_lock(int fd, bool exclusive)
+int store_file_lock(int fd, bool exclusive)
 {
 	return weft_ofd_lock(fd, exclusive ? F_WRLCK : F_RDLCK, locks_at, 1);
 }
 
-void store_unlock(int fd)
+void store_file_unlock(int fd)
 {
 	weft_ofd_lock(fd, F_UNLCK, locks_at, 1);
 }
 
-int store_member_is_held(int fd, unsigned node)
+int store_member_is_locked(int fd, unsigned node)
 {
 	return weft_ofd_held(fd, F_WRLCK, locks_at + node, 1, NULL);
 }
 
 /* One that is alone looks for no others: there must be none, whatever they take this file for. */
-int store_member_hold(int fd, unsigned node, unsigned nodes)
+int store_member_lock(int fd, unsigned node, unsigned nodes)
 {
 	int rc = nodes > 1 ? weft_ofd_lock(fd, F_WRLCK, locks_at + node, 1) :
 			     weft_ofd_lock(fd, F_WRLCK, locks_at + 1, WEFT_STORE_NODES_MAX);
@@ -45,69 +45,69 @@ int store_member_hold(int fd, unsigned node, unsigned nodes)
 }
 
 /* This kernel may answer for a server that has forgotten: only a lock asks the server. */
-int store_member_check(int fd, int witness, unsigned node, unsigned nodes)
+int store_member_check_lock(int fd, int lock_probe_fd, unsigned node, unsigned nodes)
 {
-	int held = witness < 0 ? 1 : store_member_is_held(witness, node);
+	int held = lock_probe_fd < 0 ? 1 : store_member_is_locked(lock_probe_fd, node);
 	int rc;
 
 	if (held <= 0)
 		return held < 0 ? held : -ENOLCK;
-	rc = store_member_hold(fd, node, nodes);
+	rc = store_member_lock(fd, node, nodes);
 	return rc == -EBUSY ? -ENOLCK : rc;
 }
 
-void store_member_let_go(int fd)
+void store_member_unlock(int fd)
 {
 	weft_ofd_lock(fd, F_UNLCK, locks_at + 1, WEFT_STORE_NODES_MAX);
 }
 
 /* Who joins is no member before it has joined. */
-static struct store_member seen_as(bool locked, const struct store_line *line)
+static struct store_member member_from_record(bool locked, const struct store_member_record *line)
 {
 	if (!locked || line->stage == STORE_JOINING)
 		return (struct store_member){ .alive = false };
 	return (struct store_member){ true, line->incarnation, line->acked };
 }
 
-int store_members_look(int fd, unsigned self, unsigned nodes, struct store_member *members)
+int store_members_scan(int fd, unsigned self, unsigned nodes, struct store_member *members)
 {
 	int locked[WEFT_STORE_NODES_MAX + 1];
-	struct store_lines lines;
+	struct store_member_records lines;
 	int rc;
 
 	for (unsigned node = 1; node <= nodes; node++) {
-		locked[node] = node == self ? 0 : store_member_is_held(fd, node);
+		locked[node] = node == self ? 0 : store_member_is_locked(fd, node);
 		if (locked[node] < 0)
 			return locked[node];
 	}
-	rc = store_lines_read(fd, &lines);
+	rc = store_member_records_read(fd, &lines);
 	for (unsigned node = 1; node <= nodes && !rc; node++)
-		members[node] = seen_as(locked[node], &lines.at[node]);
+		members[node] = member_from_record(locked[node], &lines.at[node]);
 	return rc;
 }
 
 /* --- what they say ---------------------------------------------------------------------------- */
 
-enum { SAY_BITS = 40 };
+enum { TOPIC_BITS = 40 };
 
-static struct weft_agree slot_at(unsigned slot)
+static struct weft_agree topic_range(unsigned topic)
 {
-	return (struct weft_agree){ locks_at + locks_at / 2 + ((off_t)slot << SAY_BITS),
-				    1ull << SAY_BITS };
+	return (struct weft_agree){ locks_at + locks_at / 2 + ((off_t)topic << TOPIC_BITS),
+				    1ull << TOPIC_BITS };
 }
-static_assert((uint64_t)WEFT_STORE_SLOTS_MAX << SAY_BITS <= 1ull << 61, "slots do not meet");
+static_assert((uint64_t)WEFT_STORE_TOPICS_MAX << TOPIC_BITS <= 1ull << 61, "slots do not meet");
 
-int store_member_agree(int fd, unsigned slot, uint64_t as)
+int store_member_agree(int fd, unsigned topic, uint64_t as)
 {
-	const struct weft_agree at = slot_at(slot);
+	const struct weft_agree at = topic_range(topic);
 	uint64_t other;
 
 	return weft_agree(fd, &at, as % at.count, &other);
 }
 
-void store_member_agree_end(int fd, unsigned slot)
+void store_member_agree_end(int fd, unsigned topic)
 {
-	const struct weft_agree at = slot_at(slot);
+	const struct weft_agree at = topic_range(topic);
 
 	weft_agree_end(fd, &at);
 }

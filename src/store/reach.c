@@ -7,7 +7,7 @@
 /* Not in <linux/magic.h>. */
 enum { GFS2 = 0x01161970, LUSTRE = 0x0bd00bd0, GPFS = 0x47504653, BEEGFS = 0x19830326 };
 
-bool store_file_reaches_others(const struct weft_store *store)
+bool store_file_on_shared_fs(const struct weft_store *store)
 {
 	const struct file_store *f = container_of(store, struct file_store, store);
 	struct statfs fs;

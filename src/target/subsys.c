@@ -127,9 +127,9 @@ static int subsys_open_store(struct weft_subsys *s, struct weft_store *store, st
 {
 	const struct weft_store_options options = { s->target->home, "mem", 1, 1,
 						    s->target->store_frozen };
-	const struct weft_store_watcher watcher = { .moved = on_store_moved,
+	const struct weft_store_watcher watcher = { .changed = on_store_moved,
 						    .gone = on_store_node_gone,
-						    .let_go = on_storage_released,
+						    .file_closed = on_storage_released,
 						    .lost = on_membership_lost,
 						    .arg = s };
 	int rc = 0;

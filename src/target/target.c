@@ -205,7 +205,7 @@ static void visit_ns(struct tgt_ns *ns, const struct weft_target_visitor *v, voi
 		.read_errors = errors.reads,
 		.write_errors = errors.writes,
 	};
-	const struct weft_record *record;
+	const struct weft_store_record *record;
 	struct resv_state st;
 
 	info.used = ns->be->ops->used ? ns->be->ops->used(ns->be) : info.size;

@@ -65,19 +65,19 @@ static void try_slots(const uint8_t *data, size_t size)
 	if (size < 29 || size > sizeof(slot) - 12)
 		return;
 	fd = memfd_create("state", MFD_CLOEXEC);
-	must(fd >= 0 && store_slots_init(fd) == 0);
+	must(fd >= 0 && store_copies_init(fd) == 0);
 	memcpy(slot + 12, data + 1, size - 1);
 	memcpy(&length, slot + 32, sizeof(length));
 	if (length <= sizeof(slot) - 40) {
 		crc = crc32_iscsi(slot + 12, (int)(28 + length), ~0u);
 		memcpy(slot + 8, &crc, sizeof(crc));
 	}
-	must(pwrite(fd, slot, sizeof(slot), STORE_SLOT_AT + (data[0] & 1 ? STORE_SLOT_BYTES : 0)) ==
-	     sizeof(slot));
-	if (store_slots_load(fd, 0, &records) == 0 && records) {
-		must(store_slots_have(fd, records->revision, &have) == 0 && have);
+	must(pwrite(fd, slot, sizeof(slot),
+		    STORE_COPIES_AT + (data[0] & 1 ? STORE_COPY_BYTES : 0)) == sizeof(slot));
+	if (store_copies_load(fd, 0, &records) == 0 && records) {
+		must(store_copies_have(fd, records->revision, &have) == 0 && have);
 		check_records(records);
-		must(store_slots_rewrite(fd, records) == 0);
+		must(store_copies_rewrite(fd, records) == 0);
 		store_records_free(records);
 	}
 	close(fd);

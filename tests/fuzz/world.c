@@ -188,11 +188,11 @@ static void add_target(uint32_t depth_max)
 /* --- reservations: an input finds none, or it could not be run again by itself ---------------- */
 
 struct forget {
-	struct weft_txn txn;
+	struct weft_store_txn txn;
 	bool done;
 };
 
-static void forgotten(struct weft_txn *txn, int rc)
+static void forgotten(struct weft_store_txn *txn, int rc)
 {
 	must(!rc);
 	container_of(txn, struct forget, txn)->done = true;

@@ -266,7 +266,7 @@ static void move(struct call *call)
 
 static void look_at_state(struct call *call)
 {
-	call->rc = weft_store_is_still(subsys->store);
+	call->rc = weft_store_is_quiesced(subsys->store);
 	end_call(call);
 }
 
@@ -293,7 +293,7 @@ bool target_state_is_still(void)
 
 struct taking {
 	struct call call;
-	struct weft_txn txn;
+	struct weft_store_txn txn;
 	struct weft_store_write write;
 	uint8_t bytes[OWNERS_RECORD];
 };
@@ -301,7 +301,7 @@ struct taking {
 static void try_taking(struct call *call);
 
 /* Somebody may have been faster. */
-static void taken(struct weft_txn *txn, int rc)
+static void taken(struct weft_store_txn *txn, int rc)
 {
 	struct taking *taking = container_of(txn, struct taking, txn);
 
@@ -316,7 +316,7 @@ static void taken(struct weft_txn *txn, int rc)
 static void try_taking(struct call *call)
 {
 	struct taking *taking = container_of(call, struct taking, call);
-	const struct weft_record *record = weft_store_get(other_subsys->store, "owners");
+	const struct weft_store_record *record = weft_store_get(other_subsys->store, "owners");
 	struct owners owners;
 
 	must(record ? owners_decode(&owners, record->value, record->len) : -ENOENT, "take", NULL);
@@ -324,7 +324,7 @@ static void try_taking(struct call *call)
 	owners_encode(&owners, taking->bytes);
 	taking->write = (struct weft_store_write){ "owners", record->version, taking->bytes,
 						   sizeof(taking->bytes) };
-	taking->txn = (struct weft_txn){ &taking->write, 1, taken };
+	taking->txn = (struct weft_store_txn){ &taking->write, 1, taken };
 	weft_store_commit(other_subsys->store, &taking->txn);
 }
 

@@ -17,7 +17,7 @@
 
 static char *answer;
 
-static void on_answer(struct weft_call *call, char *line)
+static void on_answer(struct weft_rpc_call *call, char *line)
 {
 	answer = line;
 }
@@ -25,8 +25,8 @@ static void on_answer(struct weft_call *call, char *line)
 /* `weft serve --takeover` has called; what it is told. */
 static const char *takeover(struct weft_daemon *d, bool drop_rdma)
 {
-	const struct weft_rpc rpc = { .methods = weft_methods, .daemon = d };
-	struct weft_call call = { .answer = on_answer };
+	const struct weft_rpc rpc = { .methods = weft_rpc_methods, .daemon = d };
+	struct weft_rpc_call call = { .answer = on_answer };
 	char line[200];
 
 	snprintf(line, sizeof(line),
@@ -48,14 +48,14 @@ static void refused_while_there_are_any(void **state)
 	assert_non_null(strstr(takeover(&d, false),
 			       "2 RDMA connections cannot be handed over; --drop-rdma ends them, "
 			       "and their hosts connect again"));
-	assert_null(d.give);
+	assert_null(d.export);
 	check_alive(&admin);
 	assert_non_null(strstr(takeover(&d, true), "socket"));
-	assert_true(weft_give_cancel(&d)); /* nothing was ended yet */
+	assert_true(weft_takeover_export_cancel(&d)); /* nothing was ended yet */
 	check_alive(&admin);
 	close_both();
 	assert_non_null(strstr(takeover(&d, false), "socket"));
-	assert_true(weft_give_cancel(&d));
+	assert_true(weft_takeover_export_cancel(&d));
 	case_turns(4);
 }
 

@@ -6,8 +6,8 @@
 
 #include "cli/bench/job.h"
 
-#define MS         UINT64_C(1000000)
-#define LOOK_UP_NS (100 * MS) /* to see that the user wants to stop */
+#define MS          UINT64_C(1000000)
+#define POLL_MAX_NS (100 * MS) /* to see that the user wants to stop */
 
 uint64_t bench_now(void)
 {
@@ -17,7 +17,7 @@ uint64_t bench_now(void)
 	return (uint64_t)ts.tv_sec * 1000 * MS + (uint64_t)ts.tv_nsec;
 }
 
-struct bench_io *bench_job_take_idle(struct bench_job *job)
+struct bench_io *bench_job_pop_idle(struct bench_job *job)
 {
 	struct bench_io *io = job->idle;
 
@@ -29,18 +29,18 @@ struct bench_io *bench_job_take_idle(struct bench_job *job)
 	return io;
 }
 
-void bench_job_give_idle(struct bench_job *job, struct bench_io *io)
+void bench_job_push_idle(struct bench_job *job, struct bench_io *io)
 {
 	io->next_idle = NULL;
 	*job->idle_last = io;
 	job->idle_last = &io->next_idle;
 }
 
-static uint64_t patience_ns(uint64_t until_ns)
+static uint64_t poll_timeout_ns(uint64_t until_ns)
 {
 	uint64_t now = bench_now(), left = until_ns > now ? until_ns - now : 0;
 
-	return left < LOOK_UP_NS ? left : LOOK_UP_NS;
+	return left < POLL_MAX_NS ? left : POLL_MAX_NS;
 }
 
 static int poll_all(struct bench_job *job)
@@ -54,7 +54,7 @@ static int poll_all(struct bench_job *job)
 
 static void sleep_on_all(struct bench_job *job, uint64_t until_ns)
 {
-	uint64_t ns = patience_ns(until_ns);
+	uint64_t ns = poll_timeout_ns(until_ns);
 	struct timespec ts = { .tv_sec = (time_t)(ns / (1000 * MS)),
 			       .tv_nsec = (long)(ns % (1000 * MS)) };
 
@@ -63,16 +63,16 @@ static void sleep_on_all(struct bench_job *job, uint64_t until_ns)
 }
 
 /* The controller's last word is looked for only when there is a reason to. */
-static void look_if_dead(struct bench_job *job)
+static void check_ctrl_dead(struct bench_job *job)
 {
-	if (!job->looked_bad)
+	if (!job->check_dead)
 		return;
-	job->looked_bad = false;
+	job->check_dead = false;
 	if (weft_ctrl_state(job->load->ctrl, NULL) == WEFT_DEAD)
 		job->over = true;
 }
 
-static void look_at_epoch(struct bench_job *job)
+static void update_epoch(struct bench_job *job)
 {
 	struct weft_ctrl_info info;
 
@@ -85,20 +85,20 @@ static void look_at_epoch(struct bench_job *job)
 void bench_job_reap(struct bench_job *job, uint64_t until_ns)
 {
 	if (!job->fds)
-		weft_queue_poll(job->queues[0], (int)((patience_ns(until_ns) + MS - 1) / MS));
+		weft_queue_poll(job->queues[0], (int)((poll_timeout_ns(until_ns) + MS - 1) / MS));
 	else if (!poll_all(job))
 		sleep_on_all(job, until_ns);
-	look_if_dead(job);
-	look_at_epoch(job);
+	check_ctrl_dead(job);
+	update_epoch(job);
 }
 
-bool bench_job_hurries(const struct bench_job *job)
+bool bench_job_must_abort(const struct bench_job *job)
 {
 	return *job->load->stop > 1;
 }
 
 void bench_job_drain(struct bench_job *job)
 {
-	while (job->in_flight && !bench_job_hurries(job))
+	while (job->in_flight && !bench_job_must_abort(job))
 		bench_job_reap(job, UINT64_MAX);
 }

@@ -22,7 +22,7 @@ const char *bench_finding_text(enum bench_finding what)
 }
 
 __attribute__((format(printf, 4, 5))) static void
-find(struct bench_verdict *v, enum bench_finding what, uint64_t offset, const char *fmt, ...)
+find(struct bench_verify_result *v, enum bench_finding what, uint64_t offset, const char *fmt, ...)
 {
 	va_list ap;
 
@@ -65,8 +65,8 @@ static void count_generation(struct parts *p, uint32_t generation, uint32_t word
 }
 
 /* @hint is what the header says; the others are the last that were written. */
-static struct parts take_apart(const struct bench_case *c, const void *block, uint64_t offset,
-			       uint32_t hint)
+static struct parts split_by_generation(const struct bench_verify_case *c, const void *block,
+					uint64_t offset, uint32_t hint)
 {
 	struct parts p = { .words = bench_stamp_words(c->block_size),
 			   .zero = zero_words(block, c->block_size) };
@@ -83,10 +83,10 @@ static struct parts take_apart(const struct bench_case *c, const void *block, ui
 }
 
 /* false: nothing of this run's is in it. */
-static bool judge_damaged(const struct bench_case *c, const void *block, uint64_t offset,
-			  uint32_t hint, struct bench_verdict *v)
+static bool judge_damaged(const struct bench_verify_case *c, const void *block, uint64_t offset,
+			  uint32_t hint, struct bench_verify_result *v)
 {
-	struct parts p = take_apart(c, block, offset, hint);
+	struct parts p = split_by_generation(c, block, offset, hint);
 
 	if (!p.most)
 		return false;
@@ -106,8 +106,8 @@ static bool judge_damaged(const struct bench_case *c, const void *block, uint64_
 
 /* --- one block -------------------------------------------------------------------------------- */
 
-static void judge_good(const struct bench_case *c, const struct bench_stamp_view *view,
-		       uint64_t offset, struct bench_verdict *v)
+static void judge_good(const struct bench_verify_case *c, const struct bench_stamp_view *view,
+		       uint64_t offset, struct bench_verify_result *v)
 {
 	if (view->offset != offset)
 		find(v, BENCH_MISPLACED, offset,
@@ -123,8 +123,8 @@ static void judge_good(const struct bench_case *c, const struct bench_stamp_view
 }
 
 /* No stamp of this run, or none that can be read. */
-static void judge_other(const struct bench_case *c, const void *block, uint64_t offset,
-			const struct bench_stamp_view *view, struct bench_verdict *v)
+static void judge_other(const struct bench_verify_case *c, const void *block, uint64_t offset,
+			const struct bench_stamp_view *view, struct bench_verify_result *v)
 {
 	if (!c->low) {
 		v->unstamped++;
@@ -143,8 +143,8 @@ static void judge_other(const struct bench_case *c, const void *block, uint64_t 
 }
 
 /* Returns the generation that is there, 0 where there is none. */
-static uint32_t judge_block(const struct bench_case *c, const void *block, uint64_t offset,
-			    struct bench_verdict *v)
+static uint32_t judge_block(const struct bench_verify_case *c, const void *block, uint64_t offset,
+			    struct bench_verify_result *v)
 {
 	struct bench_stamp_view view;
 
@@ -166,8 +166,8 @@ static uint32_t judge_block(const struct bench_case *c, const void *block, uint6
 }
 
 /* An acknowledged write of which one block arrived and another did not is torn, not lost. */
-static void mixed(const struct bench_case *c, uint32_t whole, uint32_t blocks,
-		  struct bench_verdict *v)
+static void is_torn(const struct bench_verify_case *c, uint32_t whole, uint32_t blocks,
+		    struct bench_verify_result *v)
 {
 	char text[sizeof(v->text)];
 
@@ -179,7 +179,7 @@ static void mixed(const struct bench_case *c, uint32_t whole, uint32_t blocks,
 	v->what = BENCH_TORN;
 }
 
-void bench_judge(const struct bench_case *c, struct bench_verdict *v)
+void bench_verify(const struct bench_verify_case *c, struct bench_verify_result *v)
 {
 	uint32_t blocks = (uint32_t)(c->length / c->block_size), whole = 0;
 
@@ -188,7 +188,7 @@ void bench_judge(const struct bench_case *c, struct bench_verdict *v)
 	v->text[0] = '\0';
 	for (uint32_t i = 0; i < blocks; i++) {
 		uint64_t at = (uint64_t)i * c->block_size;
-		struct bench_verdict one = { .what = BENCH_FINE };
+		struct bench_verify_result one = { .what = BENCH_FINE };
 		uint32_t found = judge_block(c, (const char *)c->data + at, c->offset + at, &one);
 
 		v->unstamped += one.unstamped;
@@ -198,5 +198,5 @@ void bench_judge(const struct bench_case *c, struct bench_verdict *v)
 			*v = one;
 		}
 	}
-	mixed(c, whole, blocks, v);
+	is_torn(c, whole, blocks, v);
 }

@@ -17,21 +17,21 @@ enum bench_finding {
 
 /* One read: @length bytes of @block_size blocks that belong to @offset, in which @run may have left
  * the generations @low to @high; @low 0: or what was there before. */
-struct bench_case {
+struct bench_verify_case {
 	const void *data;
 	uint64_t length, offset, run;
 	uint32_t block_size, low, high;
 };
 
 /* The worst that was found, with a sentence about it. */
-struct bench_verdict {
+struct bench_verify_result {
 	enum bench_finding what;
 	uint64_t offset;    /* of the block */
 	uint32_t unstamped; /* blocks with nothing of this run in them, where that is all right */
 	char text[200];
 };
 
-void bench_judge(const struct bench_case *c, struct bench_verdict *verdict);
+void bench_verify(const struct bench_verify_case *c, struct bench_verify_result *verdict);
 
 /* "lost write" … */
 const char *bench_finding_text(enum bench_finding what);

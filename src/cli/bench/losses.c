@@ -8,7 +8,7 @@
 /* --- the list --------------------------------------------------------------------------------- */
 
 /* The one of @path that lasts. */
-static struct bench_loss *find(struct bench_losses *l, const char *path, bool access)
+static struct bench_loss *find_open_loss(struct bench_losses *l, const char *path, bool access)
 {
 	for (unsigned i = l->count; i--;)
 		if (l->at[i].seconds < 0 && l->at[i].access == access &&
@@ -17,8 +17,8 @@ static struct bench_loss *find(struct bench_losses *l, const char *path, bool ac
 	return NULL;
 }
 
-static struct bench_loss *begin(struct bench_losses *l, const char *path, bool access,
-				const char *why, double at_s)
+static struct bench_loss *begin_loss(struct bench_losses *l, const char *path, bool access,
+				     const char *why, double at_s)
 {
 	struct bench_loss *loss;
 
@@ -37,10 +37,10 @@ static struct bench_loss *begin(struct bench_losses *l, const char *path, bool a
 struct bench_loss *bench_loss_note(struct bench_losses *l, const char *path, bool access, bool lost,
 				   const char *why, double at_s)
 {
-	struct bench_loss *loss = find(l, path, access);
+	struct bench_loss *loss = find_open_loss(l, path, access);
 
 	if (lost && !loss)
-		return begin(l, path, access, why, at_s);
+		return begin_loss(l, path, access, why, at_s);
 	if (lost && !strncmp(loss->why, "change ", 7))
 		snprintf(loss->why, sizeof(loss->why), "%s", why);
 	if (lost || !loss)
@@ -49,7 +49,7 @@ struct bench_loss *bench_loss_note(struct bench_losses *l, const char *path, boo
 	return loss;
 }
 
-const char *bench_loss_place(const struct bench_loss *loss)
+const char *bench_loss_address(const struct bench_loss *loss)
 {
 	const char *scheme = strstr(loss->path, "://");
 
@@ -76,8 +76,8 @@ static struct bench_loss *note_state(struct bench_loss_watch *w, const char *pat
 }
 
 /* One of several: "ADDRESS: resetting: why" */
-static struct bench_loss *on_path(struct bench_loss_watch *w, const struct weft_event *event,
-				  uint64_t now_ns)
+static struct bench_loss *on_path_event(struct bench_loss_watch *w, const struct weft_event *event,
+					uint64_t now_ns)
 {
 	const char *rest = strstr(event->text, ": ");
 	char address[sizeof(event->text)];
@@ -89,8 +89,8 @@ static struct bench_loss *on_path(struct bench_loss_watch *w, const struct weft_
 }
 
 /* Of several, each has told of itself. */
-static struct bench_loss *on_state(struct bench_loss_watch *w, const struct weft_event *event,
-				   uint64_t now_ns)
+static struct bench_loss *on_state_event(struct bench_loss_watch *w, const struct weft_event *event,
+					 uint64_t now_ns)
 {
 	struct weft_path_info path;
 	struct bench_loss *loss;
@@ -108,9 +108,9 @@ struct bench_loss *bench_loss_event(struct bench_loss_watch *w, const struct wef
 {
 	switch (event->kind) {
 	case WEFT_EVENT_STATE:
-		return on_state(w, event, now_ns);
+		return on_state_event(w, event, now_ns);
 	case WEFT_EVENT_PATH:
-		return on_path(w, event, now_ns);
+		return on_path_event(w, event, now_ns);
 	case WEFT_EVENT_ANA:
 		w->ana_ns = now_ns;
 		return NULL;
@@ -122,7 +122,8 @@ struct bench_loss *bench_loss_event(struct bench_loss_watch *w, const struct wef
 /* --- access ----------------------------------------------------------------------------------- */
 
 /* It shows a moment after the controller has said that it changed. */
-void bench_access_look(const struct bench_loss_watch *w, uint64_t now_ns, struct bench_access *seen)
+void bench_access_sample(const struct bench_loss_watch *w, uint64_t now_ns,
+			 struct bench_access *seen)
 {
 	unsigned n = weft_ns_paths(w->ns, seen->through, WEFT_PATHS_MAX);
 
@@ -165,7 +166,7 @@ void bench_access_begin(struct bench_loss_watch *w, uint64_t now_ns)
 {
 	struct bench_access seen;
 
-	bench_access_look(w, now_ns, &seen);
+	bench_access_sample(w, now_ns, &seen);
 	for (unsigned i = 0; i < seen.count; i++)
 		bench_access_note(w, &seen, i);
 }

@@ -30,7 +30,7 @@ struct bench_losses {
  * is no news, else the loss that it begins or ends. */
 struct bench_loss *bench_loss_note(struct bench_losses *losses, const char *path, bool access,
 				   bool lost, const char *why, double at_s);
-const char *bench_loss_place(const struct bench_loss *loss); /* HOST:PORT */
+const char *bench_loss_address(const struct bench_loss *loss); /* HOST:PORT */
 
 /* Who looks at a run's paths. */
 struct bench_loss_watch {
@@ -56,8 +56,8 @@ struct bench_access {
 
 /* What is open before the load begins can be lost from its first I/O on. */
 void bench_access_begin(struct bench_loss_watch *watch, uint64_t now_ns);
-void bench_access_look(const struct bench_loss_watch *watch, uint64_t now_ns,
-		       struct bench_access *seen);
+void bench_access_sample(const struct bench_loss_watch *watch, uint64_t now_ns,
+			 struct bench_access *seen);
 struct bench_loss *bench_access_note(struct bench_loss_watch *watch,
 				     const struct bench_access *seen, unsigned i);
 

@@ -175,7 +175,7 @@ static void print_throughput(const struct bench_result *r, bool utf8)
 	putchar('\n');
 }
 
-void bench_picture(const struct bench_result *r)
+void bench_chart_text(const struct bench_result *r)
 {
 	bool utf8 = weft_utf8_locale();
 

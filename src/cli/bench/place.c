@@ -9,7 +9,7 @@ static int nth_cpu(const cpu_set_t *cpus, unsigned n)
 	return cpu;
 }
 
-void bench_place_enter(const struct bench_config *config, unsigned index)
+void bench_affinity_set(const struct bench_config *config, unsigned index)
 {
 	unsigned count = (unsigned)CPU_COUNT(&config->cpus);
 	cpu_set_t one;
@@ -21,7 +21,7 @@ void bench_place_enter(const struct bench_config *config, unsigned index)
 	sched_setaffinity(0, sizeof(one), &one);
 }
 
-void bench_place_leave(const struct bench_config *config)
+void bench_affinity_restore(const struct bench_config *config)
 {
 	if (CPU_COUNT(&config->cpus))
 		sched_setaffinity(0, sizeof(config->home_cpus), &config->home_cpus);

@@ -8,8 +8,8 @@
 #include "cli/bench/config.h"
 
 /* The calling thread goes to where job @index belongs; without --cpus it stays. */
-void bench_place_enter(const struct bench_config *config, unsigned index);
+void bench_affinity_set(const struct bench_config *config, unsigned index);
 /* … and from there to wherever it may be, as @config has kept it. */
-void bench_place_leave(const struct bench_config *config);
+void bench_affinity_restore(const struct bench_config *config);
 
 #endif

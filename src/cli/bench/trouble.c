@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-static struct bench_failure *find_kind(struct bench_trouble *t, enum weft_op_code op, int rc,
+static struct bench_failure *find_kind(struct bench_errors *t, enum weft_op_code op, int rc,
 				       uint16_t status)
 {
 	for (unsigned i = 0; i < t->nkinds; i++) {
@@ -17,12 +17,12 @@ static struct bench_failure *find_kind(struct bench_trouble *t, enum weft_op_cod
 	return &t->kinds[t->nkinds++];
 }
 
-static void count_failed(struct bench_trouble *t, uint64_t more)
+static void count_failed(struct bench_errors *t, uint64_t more)
 {
 	__atomic_store_n(&t->failed, t->failed + more, __ATOMIC_RELAXED);
 }
 
-void bench_trouble_failed(struct bench_trouble *t, const struct weft_cmd *cmd)
+void bench_errors_add_failed(struct bench_errors *t, const struct weft_cmd *cmd)
 {
 	struct bench_failure *kind = find_kind(t, cmd->op, cmd->rc, cmd->status);
 
@@ -31,13 +31,13 @@ void bench_trouble_failed(struct bench_trouble *t, const struct weft_cmd *cmd)
 	count_failed(t, 1);
 }
 
-static void keep_problem(struct bench_trouble *t, const struct bench_problem *problem)
+static void keep_problem(struct bench_errors *t, const struct bench_problem *problem)
 {
 	if (t->nproblems < BENCH_PROBLEMS_MAX)
 		t->problems[t->nproblems++] = *problem;
 }
 
-void bench_trouble_found(struct bench_trouble *t, const struct bench_verdict *verdict)
+void bench_errors_add_bad_block(struct bench_errors *t, const struct bench_verify_result *verdict)
 {
 	struct bench_problem problem = { .what = verdict->what, .offset = verdict->offset };
 
@@ -46,7 +46,7 @@ void bench_trouble_found(struct bench_trouble *t, const struct bench_verdict *ve
 	keep_problem(t, &problem);
 }
 
-void bench_trouble_merge(struct bench_trouble *into, const struct bench_trouble *from)
+void bench_errors_merge(struct bench_errors *into, const struct bench_errors *from)
 {
 	for (unsigned i = 0; i < from->nkinds; i++) {
 		const struct bench_failure *kind = &from->kinds[i];
@@ -64,7 +64,7 @@ void bench_trouble_merge(struct bench_trouble *into, const struct bench_trouble 
 	count_failed(into, from->failed);
 }
 
-uint64_t bench_trouble_bad(const struct bench_trouble *t)
+uint64_t bench_errors_bad_blocks(const struct bench_errors *t)
 {
 	uint64_t bad = 0;
 

@@ -26,7 +26,7 @@ struct bench_problem {
 	char text[200];
 };
 
-struct bench_trouble {
+struct bench_errors {
 	uint64_t failed; /* read by other threads too */
 	struct bench_failure kinds[BENCH_KINDS_MAX];
 	unsigned nkinds;    /* what comes when they are full counts in the last */
@@ -37,10 +37,11 @@ struct bench_trouble {
 	unsigned nproblems;
 };
 
-void bench_trouble_failed(struct bench_trouble *trouble, const struct weft_cmd *cmd);
-void bench_trouble_found(struct bench_trouble *trouble, const struct bench_verdict *verdict);
-void bench_trouble_merge(struct bench_trouble *into, const struct bench_trouble *from);
+void bench_errors_add_failed(struct bench_errors *trouble, const struct weft_cmd *cmd);
+void bench_errors_add_bad_block(struct bench_errors *trouble,
+				const struct bench_verify_result *verdict);
+void bench_errors_merge(struct bench_errors *into, const struct bench_errors *from);
 /* Blocks that were wrong. */
-uint64_t bench_trouble_bad(const struct bench_trouble *trouble);
+uint64_t bench_errors_bad_blocks(const struct bench_errors *trouble);
 
 #endif

@@ -18,7 +18,7 @@
 #define LIVE_NS (SECOND / 5)
 #define LATE_NS (3 * SECOND) /* after the end, until the user is told what is waited for */
 
-struct watch {
+struct monitor {
 	const struct bench_load *load;
 	struct bench_job *jobs;
 	struct bench_result *result;
@@ -47,7 +47,7 @@ void bench_catch_signals(void)
 	sigaction(SIGTERM, &action, NULL);
 }
 
-static bool all_reached(const struct watch *w, enum bench_phase phase)
+static bool all_reached(const struct monitor *w, enum bench_phase phase)
 {
 	for (unsigned i = 0; i < w->load->config->jobs; i++) {
 		if (__atomic_load_n(&w->jobs[i].phase, __ATOMIC_ACQUIRE) < phase)
@@ -58,7 +58,7 @@ static bool all_reached(const struct watch *w, enum bench_phase phase)
 
 /* --- the live line ---------------------------------------------------------------------------- */
 
-static void show_sweep(const struct watch *w, FILE *line)
+static void compose_read_back(const struct monitor *w, FILE *line)
 {
 	uint64_t done = 0, all = 0;
 
@@ -70,7 +70,7 @@ static void show_sweep(const struct watch *w, FILE *line)
 		bench_text_grouped(all).text, weft_plural(all));
 }
 
-static void show_point(const struct watch *w, const struct bench_point *p, FILE *line)
+static void compose_point(const struct monitor *w, const struct bench_point *p, FILE *line)
 {
 	double iops = bench_point_iops(p), mib = iops * (double)w->load->config->bs / (1 << 20);
 
@@ -84,7 +84,7 @@ static void show_point(const struct watch *w, const struct bench_point *p, FILE 
 		fprintf(line, "  reconnects %s", bench_text_count((double)p->reconnects).text);
 }
 
-static void compose(const struct watch *w, uint64_t now, FILE *line)
+static void compose_live_line(const struct monitor *w, uint64_t now, FILE *line)
 {
 	const struct bench_series *series = &w->result->series;
 
@@ -92,14 +92,14 @@ static void compose(const struct watch *w, uint64_t now, FILE *line)
 		fprintf(line, "%5.1f s  reconnecting",
 			now > w->load->measure_ns ? (double)(now - w->load->measure_ns) / 1e9 : 0);
 	else if (w->loaded && w->load->config->verify)
-		show_sweep(w, line);
+		compose_read_back(w, line);
 	else if (!w->measuring)
 		fputs("warming up", line);
 	else if (series->count)
-		show_point(w, &series->points[series->count - 1], line);
+		compose_point(w, &series->points[series->count - 1], line);
 }
 
-static void show(struct watch *w, uint64_t now)
+static void draw_live_line(struct monitor *w, uint64_t now)
 {
 	char text[256] = "";
 	FILE *line;
@@ -110,12 +110,12 @@ static void show(struct watch *w, uint64_t now)
 	line = fmemopen(text, sizeof(text), "w");
 	if (!line)
 		return;
-	compose(w, now, line);
+	compose_live_line(w, now, line);
 	fclose(line);
 	weft_status_line(text);
 }
 
-static void unshow(const struct watch *w)
+static void clear_live_line(const struct monitor *w)
 {
 	if (w->tty)
 		weft_status_line("");
@@ -123,42 +123,43 @@ static void unshow(const struct watch *w)
 
 /* --- the connection --------------------------------------------------------------------------- */
 
-static void tell_loss(const struct watch *w, const struct bench_loss *loss)
+static void print_loss(const struct monitor *w, const struct bench_loss *loss)
 {
 	if (!loss || loss->alone)
 		return;
-	unshow(w);
+	clear_live_line(w);
 	if (loss->seconds < 0)
-		fprintf(stderr, COMMAND ": path lost: %s: %s\n", bench_loss_place(loss), loss->why);
+		fprintf(stderr, COMMAND ": path lost: %s: %s\n", bench_loss_address(loss),
+			loss->why);
 	else
-		fprintf(stderr, COMMAND ": path back: %s, after %.1f s\n", bench_loss_place(loss),
+		fprintf(stderr, COMMAND ": path back: %s, after %.1f s\n", bench_loss_address(loss),
 			loss->seconds);
 }
 
-static void tell_events(struct watch *w)
+static void print_events(struct monitor *w)
 {
 	struct weft_event event;
 
 	while (weft_ctrl_next_event(w->load->ctrl, &event)) {
-		tell_loss(w, bench_loss_event(w->losses, &event, bench_now()));
+		print_loss(w, bench_loss_event(w->losses, &event, bench_now()));
 		if (event.kind != WEFT_EVENT_STATE)
 			continue;
-		unshow(w);
-		weft_host_tell_state(COMMAND, w->load->config->uri, &event, &w->lost);
+		clear_live_line(w);
+		weft_host_print_state(COMMAND, w->load->config->uri, &event, &w->lost);
 	}
 }
 
-static void tell_access(struct watch *w, uint64_t now)
+static void print_access(struct monitor *w, uint64_t now)
 {
 	struct bench_access seen;
 
-	bench_access_look(w->losses, now, &seen);
+	bench_access_sample(w->losses, now, &seen);
 	for (unsigned i = 0; i < seen.count; i++)
-		tell_loss(w, bench_access_note(w->losses, &seen, i));
+		print_loss(w, bench_access_note(w->losses, &seen, i));
 }
 
 /* The last I/Os do not end: say why, once, before the user thinks that it hangs. */
-static void tell_late(struct watch *w, uint64_t now)
+static void print_late(struct monitor *w, uint64_t now)
 {
 	struct weft_err why = {};
 	enum weft_state state;
@@ -168,7 +169,7 @@ static void tell_late(struct watch *w, uint64_t now)
 	state = weft_ctrl_state(w->load->ctrl, &why);
 	if (state == WEFT_LIVE)
 		return;
-	unshow(w);
+	clear_live_line(w);
 	fprintf(stderr,
 		COMMAND ": waits for the last I/Os; the controller is %s%s%s; Ctrl-C reports "
 			"without them\n",
@@ -177,7 +178,7 @@ static void tell_late(struct watch *w, uint64_t now)
 }
 
 /* Ctrl-C when the load has ended anyway can only mean the waiting. */
-static void look_at_stop(struct watch *w, uint64_t now)
+static void handle_stop(struct monitor *w, uint64_t now)
 {
 	if (!bench_stop || w->saw_stop)
 		return;
@@ -188,7 +189,7 @@ static void look_at_stop(struct watch *w, uint64_t now)
 
 /* --- steps ------------------------------------------------------------------------------------ */
 
-static uint64_t reconnects(const struct watch *w)
+static uint64_t reconnects(const struct monitor *w)
 {
 	struct weft_ctrl_info info;
 
@@ -202,14 +203,14 @@ static double seconds(const struct timeval *after, const struct timeval *before)
 	       (double)(after->tv_usec - before->tv_usec) / 1e6;
 }
 
-static void begin_measuring(struct watch *w, uint64_t now)
+static void begin_measuring(struct monitor *w, uint64_t now)
 {
 	w->measuring = true;
 	w->result->series.from_ns = w->result->series.last_ns = now;
 	getrusage(RUSAGE_SELF, &w->before);
 }
 
-static void end_measuring(struct watch *w, uint64_t now)
+static void end_measuring(struct monitor *w, uint64_t now)
 {
 	struct bench_series *series = &w->result->series;
 	struct rusage after;
@@ -223,7 +224,7 @@ static void end_measuring(struct watch *w, uint64_t now)
 		bench_series_step(series, w->jobs, w->load->config->jobs, reconnects(w));
 }
 
-static void step(struct watch *w)
+static void monitor_step(struct monitor *w)
 {
 	uint64_t now = bench_now();
 
@@ -236,15 +237,15 @@ static void step(struct watch *w)
 				  reconnects(w));
 	while (w->next_ns + w->load->config->interval_ns <= now)
 		w->next_ns += w->load->config->interval_ns;
-	tell_events(w);
-	tell_access(w, now);
-	look_at_stop(w, now);
-	show(w, now);
-	tell_late(w, now);
+	print_events(w);
+	print_access(w, now);
+	handle_stop(w, now);
+	draw_live_line(w, now);
+	print_late(w, now);
 }
 
 /* Until the next step, or until a job has something to say. */
-static void wait_for_step(const struct watch *w)
+static void wait_for_step(const struct monitor *w)
 {
 	struct pollfd fds[] = { { .fd = w->load->wake_fd, .events = POLLIN },
 				{ .fd = weft_ctrl_event_fd(w->load->ctrl), .events = POLLIN } };
@@ -262,21 +263,21 @@ static void wait_for_step(const struct watch *w)
 		return; /* somebody took it: nobody else does */
 }
 
-void bench_watch(const struct bench_load *load, struct bench_job *jobs,
-		 struct bench_loss_watch *losses, struct bench_result *result)
+void bench_monitor(const struct bench_load *load, struct bench_job *jobs,
+		   struct bench_loss_watch *losses, struct bench_result *result)
 {
-	struct watch w = { .load = load,
-			   .jobs = jobs,
-			   .result = result,
-			   .next_ns = load->measure_ns,
-			   .losses = losses,
-			   .tty = isatty(STDERR_FILENO),
-			   .utf8 = weft_utf8_locale() };
+	struct monitor w = { .load = load,
+			     .jobs = jobs,
+			     .result = result,
+			     .next_ns = load->measure_ns,
+			     .losses = losses,
+			     .tty = isatty(STDERR_FILENO),
+			     .utf8 = weft_utf8_locale() };
 
 	while (!all_reached(&w, BENCH_ENDED)) {
 		wait_for_step(&w);
-		step(&w);
+		monitor_step(&w);
 	}
-	step(&w);
-	unshow(&w);
+	monitor_step(&w);
+	clear_live_line(&w);
 }

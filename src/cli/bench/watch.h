@@ -14,7 +14,7 @@ void bench_catch_signals(void);
 
 /* Returns when all jobs have ended. Fills the result's series and CPU time. @losses has seen the paths
  * before the jobs began. */
-void bench_watch(const struct bench_load *load, struct bench_job *jobs,
-		 struct bench_loss_watch *losses, struct bench_result *result);
+void bench_monitor(const struct bench_load *load, struct bench_job *jobs,
+		   struct bench_loss_watch *losses, struct bench_result *result);
 
 #endif

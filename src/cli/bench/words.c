@@ -17,7 +17,7 @@ static const struct unit times[] = {
 };
 
 /* Only digits and one point: strtod() alone would take "inf", "0x1p3" and "-1". */
-static int parse(const char *text, const struct unit *units, uint64_t *result)
+static int parse_with_unit(const char *text, const struct unit *units, uint64_t *result)
 {
 	size_t digits = strspn(text, "0123456789.");
 	double value;
@@ -39,10 +39,10 @@ static int parse(const char *text, const struct unit *units, uint64_t *result)
 
 int bench_parse_count(const char *text, uint64_t *count)
 {
-	return parse(text, counts, count);
+	return parse_with_unit(text, counts, count);
 }
 
 int bench_parse_time(const char *text, uint64_t *ns)
 {
-	return parse(text, times, ns);
+	return parse_with_unit(text, times, ns);
 }

@@ -17,7 +17,8 @@ static bool is_stored(const struct stat *st)
 }
 
 /* What has an end begins where it is told to; a pipe, and a file that is yet to be made, at 0. */
-static int begin_at(struct cp_end *end, const char *option, uint64_t base, struct weft_err *err)
+static int begin_at(struct cp_endpoint *end, const char *option, uint64_t base,
+		    struct weft_err *err)
 {
 	end->option = option;
 	if (!base)
@@ -37,7 +38,7 @@ static int begin_at(struct cp_end *end, const char *option, uint64_t base, struc
 
 /* --- from ------------------------------------------------------------------------------------- */
 
-static int from_stdin(struct cp *cp, struct cp_end **end, struct weft_err *err)
+static int from_stdin(struct cp *cp, struct cp_endpoint **end, struct weft_err *err)
 {
 	if (isatty(STDIN_FILENO))
 		return weft_fail(err, -EINVAL,
@@ -45,7 +46,8 @@ static int from_stdin(struct cp *cp, struct cp_end **end, struct weft_err *err)
 	return weft_cp_stream(cp, STDIN_FILENO, "standard input", end, err);
 }
 
-static int from_path(struct cp *cp, const char *path, struct cp_end **end, struct weft_err *err)
+static int from_path(struct cp *cp, const char *path, struct cp_endpoint **end,
+		     struct weft_err *err)
 {
 	_cleanup_(weft_closep) int fd = -1;
 	struct stat st;
@@ -62,7 +64,7 @@ static int from_path(struct cp *cp, const char *path, struct cp_end **end, struc
 	return weft_cp_stream(cp, take_fd(&fd), path, end, err);
 }
 
-static int open_from(struct cp *cp, struct cp_end **end, struct weft_err *err)
+static int open_from(struct cp *cp, struct cp_endpoint **end, struct weft_err *err)
 {
 	const char *from = cp->ask->from;
 
@@ -73,7 +75,7 @@ static int open_from(struct cp *cp, struct cp_end **end, struct weft_err *err)
 	return from_path(cp, from, end, err);
 }
 
-int weft_cp_open_from(struct cp *cp, struct cp_end **end, struct weft_err *err)
+int weft_cp_open_from(struct cp *cp, struct cp_endpoint **end, struct weft_err *err)
 {
 	int rc;
 
@@ -84,7 +86,7 @@ int weft_cp_open_from(struct cp *cp, struct cp_end **end, struct weft_err *err)
 
 /* --- to --------------------------------------------------------------------------------------- */
 
-static int to_stdout(struct cp *cp, struct cp_end **end, struct weft_err *err)
+static int to_stdout(struct cp *cp, struct cp_endpoint **end, struct weft_err *err)
 {
 	if (cp->ask->hex)
 		return weft_cp_hex(cp, end, err);
@@ -94,7 +96,7 @@ static int to_stdout(struct cp *cp, struct cp_end **end, struct weft_err *err)
 	return weft_cp_stream(cp, STDOUT_FILENO, "standard output", end, err);
 }
 
-static int to_path(struct cp *cp, const char *path, struct cp_end **end, struct weft_err *err)
+static int to_path(struct cp *cp, const char *path, struct cp_endpoint **end, struct weft_err *err)
 {
 	_cleanup_(weft_chased_close) struct weft_chased at = {};
 	int rc = weft_chase(&at, path, err), fd;
@@ -111,7 +113,7 @@ static int to_path(struct cp *cp, const char *path, struct cp_end **end, struct 
 	return weft_cp_stream(cp, fd, path, end, err);
 }
 
-static int open_to(struct cp *cp, struct cp_end **end, struct weft_err *err)
+static int open_to(struct cp *cp, struct cp_endpoint **end, struct weft_err *err)
 {
 	const char *to = cp->ask->to;
 
@@ -122,7 +124,7 @@ static int open_to(struct cp *cp, struct cp_end **end, struct weft_err *err)
 	return to_path(cp, to, end, err);
 }
 
-int weft_cp_open_to(struct cp *cp, struct cp_end **end, struct weft_err *err)
+int weft_cp_open_to(struct cp *cp, struct cp_endpoint **end, struct weft_err *err)
 {
 	int rc;
 

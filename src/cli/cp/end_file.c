@@ -15,48 +15,48 @@
 #include "cli/cp/internal.h"
 
 struct cp_file {
-	struct cp_end end;
+	struct cp_endpoint end;
 	int fd;
 	bool is_block;
 	struct weft_draft draft; /* of a file that is made */
 };
 
-static struct cp_file *file_of(struct cp_end *end)
+static struct cp_file *file_of(struct cp_endpoint *end)
 {
 	return (struct cp_file *)end;
 }
 
-static int slot_fail(struct cp_slot *slot, const struct cp_end *end, const char *doing,
+static int xfer_fail(struct cp_xfer *xfer, const struct cp_endpoint *end, const char *doing,
 		     uint64_t offset, int rc)
 {
-	return weft_fail(&slot->err, rc, "%s: %s at %" PRIu64 ": %s", end->name, doing, offset,
+	return weft_fail(&xfer->err, rc, "%s: %s at %" PRIu64 ": %s", end->name, doing, offset,
 			 strerror(-rc));
 }
 
 /* --- steps ------------------------------------------------------------------------------------ */
 
-static int file_get(struct cp_end *end, struct cp_slot *slot)
+static int file_get(struct cp_endpoint *end, struct cp_xfer *xfer)
 {
-	uint64_t offset = end->base + slot->offset, got = 0;
+	uint64_t offset = end->base + xfer->offset, got = 0;
 
-	while (got < slot->length) {
-		ssize_t n = pread(file_of(end)->fd, slot->buf + got, slot->length - got,
+	while (got < xfer->length) {
+		ssize_t n = pread(file_of(end)->fd, xfer->buf + got, xfer->length - got,
 				  (off_t)(offset + got));
 
 		if (n == 0)
-			return weft_fail(&slot->err, -EIO,
+			return weft_fail(&xfer->err, -EIO,
 					 "%s ended at %" PRIu64 ": it became shorter meanwhile",
 					 end->name, offset + got);
 		if (n < 0 && errno != EINTR)
-			return slot_fail(slot, end, "read", offset + got, -errno);
+			return xfer_fail(xfer, end, "read", offset + got, -errno);
 		if (n > 0)
 			got += (uint64_t)n;
 	}
 	return CP_DONE;
 }
 
-static int write_all(struct cp_end *end, struct cp_slot *slot, const char *buf, uint64_t length,
-		     uint64_t offset)
+static int write_all(struct cp_endpoint *end, struct cp_xfer *xfer, const char *buf,
+		     uint64_t length, uint64_t offset)
 {
 	uint64_t put = 0;
 
@@ -65,47 +65,47 @@ static int write_all(struct cp_end *end, struct cp_slot *slot, const char *buf, 
 				   (off_t)(offset + put));
 
 		if (n < 0 && errno != EINTR)
-			return slot_fail(slot, end, "write", offset + put, -errno);
+			return xfer_fail(xfer, end, "write", offset + put, -errno);
 		if (n > 0)
 			put += (uint64_t)n;
 	}
 	return CP_DONE;
 }
 
-static int file_put(struct cp_end *end, struct cp_slot *slot)
+static int file_put(struct cp_endpoint *end, struct cp_xfer *xfer)
 {
-	return write_all(end, slot, slot->buf + slot->at, slot->run,
-			 end->base + slot->offset + slot->at);
+	return write_all(end, xfer, xfer->buf + xfer->at, xfer->run,
+			 end->base + xfer->offset + xfer->at);
 }
 
 /* A piece of zeroes at a time, where the device cannot do it by itself. */
-static int write_zeroes(struct cp_end *end, struct cp_slot *slot, uint64_t offset)
+static int write_zeroes(struct cp_endpoint *end, struct cp_xfer *xfer, uint64_t offset)
 {
-	uint64_t left = slot->run, step;
+	uint64_t left = xfer->run, step;
 	_cleanup_(weft_freep) char *zeroes = calloc(1, end->cp->piece);
 	int rc = CP_DONE;
 
 	if (!zeroes)
-		return slot_fail(slot, end, "write", offset, -ENOMEM);
+		return xfer_fail(xfer, end, "write", offset, -ENOMEM);
 	for (; left && rc == CP_DONE; left -= step, offset += step) {
 		step = left < end->cp->piece ? left : end->cp->piece;
-		rc = write_all(end, slot, zeroes, step, offset);
+		rc = write_all(end, xfer, zeroes, step, offset);
 	}
 	return rc;
 }
 
 /* A new file has nothing but holes. */
-static int file_zero(struct cp_end *end, struct cp_slot *slot)
+static int file_zero(struct cp_endpoint *end, struct cp_xfer *xfer)
 {
-	uint64_t offset = end->base + slot->offset + slot->at;
+	uint64_t offset = end->base + xfer->offset + xfer->at;
 	struct cp_file *file = file_of(end);
 
 	if (!file->is_block)
 		return CP_DONE;
 	if (!fallocate(file->fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (off_t)offset,
-		       (off_t)slot->run))
+		       (off_t)xfer->run))
 		return CP_DONE;
-	return write_zeroes(end, slot, offset);
+	return write_zeroes(end, xfer, offset);
 }
 
 /* From @offset on there is no data. A file that became shorter ends there, and file_get() tells of
@@ -119,7 +119,7 @@ static uint64_t last_hole(const struct cp_file *file, uint64_t offset)
 	return (uint64_t)now.st_size - offset;
 }
 
-static uint64_t file_hole(struct cp_end *end, uint64_t offset)
+static uint64_t file_hole(struct cp_endpoint *end, uint64_t offset)
 {
 	off_t data = lseek(file_of(end)->fd, (off_t)offset, SEEK_DATA);
 
@@ -138,7 +138,7 @@ static int file_resize(struct cp_file *file, uint64_t size, struct weft_err *err
 }
 
 /* One hole, until something is put. */
-static int file_prepare(struct cp_end *end, uint64_t total, struct weft_err *err)
+static int file_prepare(struct cp_endpoint *end, uint64_t total, struct weft_err *err)
 {
 	struct cp_file *file = file_of(end);
 
@@ -150,7 +150,7 @@ static int file_prepare(struct cp_end *end, uint64_t total, struct weft_err *err
 	return file_resize(file, total == CP_UNKNOWN ? 0 : total, err);
 }
 
-static int file_flush(struct cp_end *end, struct weft_err *err)
+static int file_flush(struct cp_endpoint *end, struct weft_err *err)
 {
 	struct cp_file *file = file_of(end);
 	int rc = 0;
@@ -167,7 +167,7 @@ static int file_flush(struct cp_end *end, struct weft_err *err)
 	return 0;
 }
 
-static int file_finish(struct cp_end *end, uint64_t total, struct weft_err *err)
+static int file_finish(struct cp_endpoint *end, uint64_t total, struct weft_err *err)
 {
 	struct cp_file *file = file_of(end);
 	int rc;
@@ -178,7 +178,7 @@ static int file_finish(struct cp_end *end, uint64_t total, struct weft_err *err)
 	return rc < 0 ? rc : weft_draft_complete(&file->draft, file->fd, err);
 }
 
-static void file_abandon(struct cp_end *end, char *text, size_t size)
+static void file_abandon(struct cp_endpoint *end, char *text, size_t size)
 {
 	struct cp_file *file = file_of(end);
 
@@ -190,7 +190,7 @@ static void file_abandon(struct cp_end *end, char *text, size_t size)
 		 end->name);
 }
 
-static void file_close(struct cp_end *end)
+static void file_close(struct cp_endpoint *end)
 {
 	struct cp_file *file = file_of(end);
 
@@ -200,7 +200,7 @@ static void file_close(struct cp_end *end)
 	free(file);
 }
 
-static const struct cp_end_ops file_ops = {
+static const struct cp_endpoint_ops file_ops = {
 	.prepare = file_prepare,
 	.get = file_get,
 	.put = file_put,
@@ -221,14 +221,14 @@ static struct cp_file *file_new(struct cp *cp, const char *name)
 	if (!file)
 		return NULL;
 	file->fd = -1;
-	file->end = (struct cp_end){
+	file->end = (struct cp_endpoint){
 		.ops = &file_ops,
 		.cp = cp,
 		.name = name,
 		.size = CP_UNKNOWN,
 		.block = 1,
 		.can_zero = true,
-		.lanes_max = CP_LANES,
+		.workers_max = CP_WORKERS,
 	};
 	return file;
 }
@@ -243,7 +243,8 @@ static int file_size(struct cp_file *file, struct weft_err *err)
 	return 0;
 }
 
-int weft_cp_file_from(struct cp *cp, const char *path, struct cp_end **end, struct weft_err *err)
+int weft_cp_file_from(struct cp *cp, const char *path, struct cp_endpoint **end,
+		      struct weft_err *err)
 {
 	struct cp_file *file = file_new(cp, path);
 
@@ -277,7 +278,7 @@ static int place(struct cp_file *file, const char *path, struct weft_err *err)
 }
 
 int weft_cp_file_to(struct cp *cp, const char *path, const struct weft_chased *at,
-		    struct cp_end **end, struct weft_err *err)
+		    struct cp_endpoint **end, struct weft_err *err)
 {
 	struct cp_file *file = file_new(cp, path);
 
@@ -288,7 +289,7 @@ int weft_cp_file_to(struct cp *cp, const char *path, const struct weft_chased *a
 						      place(file, path, err);
 }
 
-bool weft_cp_same_file(const struct cp_end *a, const struct cp_end *b)
+bool weft_cp_same_file(const struct cp_endpoint *a, const struct cp_endpoint *b)
 {
 	const struct cp_file *from = (const struct cp_file *)a, *to = (const struct cp_file *)b;
 	struct stat one, other;

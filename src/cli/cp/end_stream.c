@@ -17,7 +17,7 @@
 #include "cli/units.h"
 
 struct cp_stream {
-	struct cp_end end;
+	struct cp_endpoint end;
 	int fd;
 	bool opened;  /* the descriptor is ours to close */
 	bool blocked; /* wait until the descriptor is ready */
@@ -27,14 +27,14 @@ struct cp_stream {
 	struct weft_hexdump dump;
 };
 
-static struct cp_stream *stream_of(struct cp_end *end)
+static struct cp_stream *stream_of(struct cp_endpoint *end)
 {
 	return (struct cp_stream *)end;
 }
 
-static int slot_fail(struct cp_slot *slot, const struct cp_end *end, int rc)
+static int xfer_fail(struct cp_xfer *xfer, const struct cp_endpoint *end, int rc)
 {
-	return weft_fail(&slot->err, rc, "%s: %s", end->name, strerror(-rc));
+	return weft_fail(&xfer->err, rc, "%s: %s", end->name, strerror(-rc));
 }
 
 static bool is_ready(struct cp_stream *s, short events)
@@ -48,59 +48,59 @@ static bool is_ready(struct cp_stream *s, short events)
 
 /* --- get -------------------------------------------------------------------------------------- */
 
-static int partial_block(struct cp_end *end, struct cp_slot *slot, uint64_t total)
+static int partial_block(struct cp_endpoint *end, struct cp_xfer *xfer, uint64_t total)
 {
-	return weft_fail(&slot->err, -EINVAL,
+	return weft_fail(&xfer->err, -EINVAL,
 			 "%s ended after %s, inside a block of %" PRIu32
 			 "; --pad fills it up with zeroes",
 			 end->name, weft_exact_text(total).s, end->cp->to->block);
 }
 
-static int at_end(struct cp_end *end, struct cp_slot *slot)
+static int at_end(struct cp_endpoint *end, struct cp_xfer *xfer)
 {
-	uint64_t total = slot->offset + slot->at;
+	uint64_t total = xfer->offset + xfer->at;
 	const struct cp *cp = end->cp;
 
 	stream_of(end)->ended = true;
 	if (cp->ask->length != WEFT_CLI_ALL)
-		return weft_fail(&slot->err, -ENODATA,
+		return weft_fail(&xfer->err, -ENODATA,
 				 "%s ended after %" PRIu64 " of %" PRIu64 " bytes", end->name,
 				 total, cp->ask->length);
 	if (total % cp->to->block && !cp->ask->pad)
-		return partial_block(end, slot, total);
-	slot->length = slot->at;
-	weft_cp_ends_at(end->cp, total);
+		return partial_block(end, xfer, total);
+	xfer->length = xfer->at;
+	weft_cp_set_total(end->cp, total);
 	return CP_DONE;
 }
 
-static int stream_get(struct cp_end *end, struct cp_slot *slot)
+static int stream_get(struct cp_endpoint *end, struct cp_xfer *xfer)
 {
 	struct cp_stream *s = stream_of(end);
 	ssize_t n;
 
 	if (s->ended) {
-		slot->length = 0;
+		xfer->length = 0;
 		return CP_DONE;
 	}
-	if (slot->offset != s->next)
+	if (xfer->offset != s->next)
 		return CP_LATER;
-	while (slot->at < slot->length) {
+	while (xfer->at < xfer->length) {
 		if (!is_ready(s, POLLIN))
 			return CP_LATER;
-		n = read(s->fd, slot->buf + slot->at, slot->length - slot->at);
+		n = read(s->fd, xfer->buf + xfer->at, xfer->length - xfer->at);
 		if (n == 0)
-			return at_end(end, slot);
+			return at_end(end, xfer);
 		if (n < 0 && (errno == EINTR || errno == EAGAIN))
 			return CP_LATER;
 		if (n < 0)
-			return slot_fail(slot, end, -errno);
-		slot->at += (uint64_t)n;
+			return xfer_fail(xfer, end, -errno);
+		xfer->at += (uint64_t)n;
 	}
-	s->next += slot->length;
+	s->next += xfer->length;
 	return CP_DONE;
 }
 
-int weft_cp_stream_ended(struct cp_end *from, struct weft_err *err)
+int weft_cp_stream_ended(struct cp_endpoint *from, struct weft_err *err)
 {
 	struct cp_stream *s = stream_of(from);
 	struct pollfd pfd = { .fd = s->fd, .events = POLLIN };
@@ -128,14 +128,14 @@ int weft_cp_stream_ended(struct cp_end *from, struct weft_err *err)
 /* --- put -------------------------------------------------------------------------------------- */
 
 /* What was written of a run is taken off it: slot->at moves, and the next try goes on there. */
-static int stream_put(struct cp_end *end, struct cp_slot *slot)
+static int stream_put(struct cp_endpoint *end, struct cp_xfer *xfer)
 {
 	struct cp_stream *s = stream_of(end);
 	ssize_t n;
 
-	if (slot->offset + slot->at != s->next)
+	if (xfer->offset + xfer->at != s->next)
 		return CP_LATER;
-	n = write(s->fd, slot->buf + slot->at, slot->run);
+	n = write(s->fd, xfer->buf + xfer->at, xfer->run);
 	if (n < 0 && errno == EAGAIN) {
 		s->blocked = true;
 		s->ready = POLLOUT;
@@ -143,26 +143,26 @@ static int stream_put(struct cp_end *end, struct cp_slot *slot)
 	if (n < 0 && (errno == EAGAIN || errno == EINTR))
 		return CP_LATER;
 	if (n < 0)
-		return slot_fail(slot, end, -errno);
+		return xfer_fail(xfer, end, -errno);
 	s->blocked = false;
 	s->next += (uint64_t)n;
-	slot->run = (uint64_t)n;
+	xfer->run = (uint64_t)n;
 	return CP_DONE;
 }
 
-static int hex_put(struct cp_end *end, struct cp_slot *slot)
+static int hex_put(struct cp_endpoint *end, struct cp_xfer *xfer)
 {
 	struct cp_stream *s = stream_of(end);
 	int rc;
 
-	if (slot->offset + slot->at != s->next)
+	if (xfer->offset + xfer->at != s->next)
 		return CP_LATER;
-	rc = weft_hexdump(&s->dump, slot->buf + slot->at, slot->run);
-	s->next += slot->run;
-	return rc < 0 ? slot_fail(slot, end, rc) : CP_DONE;
+	rc = weft_hexdump(&s->dump, xfer->buf + xfer->at, xfer->run);
+	s->next += xfer->run;
+	return rc < 0 ? xfer_fail(xfer, end, rc) : CP_DONE;
 }
 
-static int hex_finish(struct cp_end *end, uint64_t total, struct weft_err *err)
+static int hex_finish(struct cp_endpoint *end, uint64_t total, struct weft_err *err)
 {
 	int rc = weft_hexdump_end(&stream_of(end)->dump);
 
@@ -172,16 +172,16 @@ static int hex_finish(struct cp_end *end, uint64_t total, struct weft_err *err)
 
 /* --- the rest --------------------------------------------------------------------------------- */
 
-static int stream_fd(struct cp_end *end, unsigned lane, short *events)
+static int stream_fd(struct cp_endpoint *end, unsigned worker, short *events)
 {
 	struct cp_stream *s = stream_of(end);
 
-	(void)lane;
+	(void)worker;
 	*events = s->ready;
 	return s->blocked ? s->fd : -1;
 }
 
-static void stream_abandon(struct cp_end *end, char *text, size_t size)
+static void stream_abandon(struct cp_endpoint *end, char *text, size_t size)
 {
 	uint64_t put = stream_of(end)->next;
 
@@ -192,12 +192,12 @@ static void stream_abandon(struct cp_end *end, char *text, size_t size)
 }
 
 /* Nobody knows how much of it is still in the buffer. */
-static void hex_abandon(struct cp_end *end, char *text, size_t size)
+static void hex_abandon(struct cp_endpoint *end, char *text, size_t size)
 {
 	snprintf(text, size, "the dump is incomplete");
 }
 
-static void stream_close(struct cp_end *end)
+static void stream_close(struct cp_endpoint *end)
 {
 	struct cp_stream *s = stream_of(end);
 
@@ -206,7 +206,7 @@ static void stream_close(struct cp_end *end)
 	free(s);
 }
 
-static const struct cp_end_ops stream_ops = {
+static const struct cp_endpoint_ops stream_ops = {
 	.get = stream_get,
 	.put = stream_put,
 	.fd = stream_fd,
@@ -214,7 +214,7 @@ static const struct cp_end_ops stream_ops = {
 	.close = stream_close,
 };
 
-static const struct cp_end_ops hex_ops = {
+static const struct cp_endpoint_ops hex_ops = {
 	.put = hex_put,
 	.finish = hex_finish,
 	.abandon = hex_abandon,
@@ -240,7 +240,7 @@ static void avoid_blocking(struct cp_stream *s)
 }
 
 static struct cp_stream *stream_new(struct cp *cp, int fd, const char *name,
-				    const struct cp_end_ops *ops)
+				    const struct cp_endpoint_ops *ops)
 {
 	struct cp_stream *s = calloc(1, sizeof(*s));
 
@@ -248,19 +248,19 @@ static struct cp_stream *stream_new(struct cp *cp, int fd, const char *name,
 		return NULL;
 	s->fd = fd;
 	s->opened = fd > STDERR_FILENO;
-	s->end = (struct cp_end){
+	s->end = (struct cp_endpoint){
 		.ops = ops,
 		.cp = cp,
 		.name = name,
 		.size = CP_UNKNOWN,
 		.block = 1,
 		.is_stream = true,
-		.lanes_max = 1,
+		.workers_max = 1,
 	};
 	return s;
 }
 
-int weft_cp_stream(struct cp *cp, int fd, const char *name, struct cp_end **end,
+int weft_cp_stream(struct cp *cp, int fd, const char *name, struct cp_endpoint **end,
 		   struct weft_err *err)
 {
 	struct cp_stream *s = stream_new(cp, fd, name, &stream_ops);
@@ -272,7 +272,7 @@ int weft_cp_stream(struct cp *cp, int fd, const char *name, struct cp_end **end,
 	return 0;
 }
 
-int weft_cp_hex(struct cp *cp, struct cp_end **end, struct weft_err *err)
+int weft_cp_hex(struct cp *cp, struct cp_endpoint **end, struct weft_err *err)
 {
 	struct cp_stream *s = stream_new(cp, STDOUT_FILENO, "standard output", &hex_ops);
 

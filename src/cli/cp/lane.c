@@ -12,70 +12,70 @@
 
 #define TICK_MS 200
 
-static void poll_ends(struct cp_lane *lane, int timeout_ms)
+static void poll_ends(struct cp_worker *worker, int timeout_ms)
 {
-	struct cp_end *ends[] = { lane->cp->from, lane->cp->to };
+	struct cp_endpoint *ends[] = { worker->cp->from, worker->cp->to };
 
 	for (unsigned i = 0; i < 2; i++) {
 		if (ends[i]->ops->poll)
-			ends[i]->ops->poll(ends[i], lane->index, timeout_ms);
+			ends[i]->ops->poll(ends[i], worker->index, timeout_ms);
 	}
 }
 
 /* Where there is one thing to wait for and it is a queue, the library knows best how to. */
-static void lane_wait(struct cp_lane *lane)
+static void worker_wait(struct cp_worker *worker)
 {
-	struct cp_end *ends[] = { lane->cp->from, lane->cp->to }, *queue = NULL;
+	struct cp_endpoint *ends[] = { worker->cp->from, worker->cp->to }, *queue = NULL;
 	struct pollfd fds[2];
 	nfds_t count = 0;
 
 	for (unsigned i = 0; i < 2; i++) {
 		if (!ends[i]->ops->fd)
 			continue;
-		fds[count].fd = ends[i]->ops->fd(ends[i], lane->index, &fds[count].events);
+		fds[count].fd = ends[i]->ops->fd(ends[i], worker->index, &fds[count].events);
 		if (fds[count].fd < 0)
 			continue;
 		queue = ends[i]->ops->poll ? ends[i] : NULL;
 		count++;
 	}
 	if (count == 1 && queue) {
-		queue->ops->poll(queue, lane->index, TICK_MS);
+		queue->ops->poll(queue, worker->index, TICK_MS);
 		return;
 	}
 	poll(fds, count, TICK_MS);
-	poll_ends(lane, 0);
+	poll_ends(worker, 0);
 }
 
-static bool lane_busy(const struct cp_lane *lane)
+static bool worker_busy(const struct cp_worker *worker)
 {
-	for (unsigned i = 0; i < lane->cp->depth; i++) {
-		if (lane->slots[i].state != SLOT_IDLE)
+	for (unsigned i = 0; i < worker->cp->depth; i++) {
+		if (worker->xfers[i].state != XFER_IDLE)
 			return true;
 	}
 	return false;
 }
 
-static bool run_slots(struct cp_lane *lane)
+static bool run_xfers(struct cp_worker *worker)
 {
 	bool moved = false;
 
-	for (unsigned i = 0; i < lane->cp->depth; i++) {
-		if (!lane->slots[i].started)
-			moved |= weft_cp_slot_run(&lane->slots[i]);
+	for (unsigned i = 0; i < worker->cp->depth; i++) {
+		if (!worker->xfers[i].started)
+			moved |= weft_cp_xfer_run(&worker->xfers[i]);
 	}
 	return moved;
 }
 
-static void *lane_main(void *arg)
+static void *worker_main(void *arg)
 {
-	struct cp_lane *lane = arg;
-	struct cp *cp = lane->cp;
+	struct cp_worker *worker = arg;
+	struct cp *cp = worker->cp;
 
 	for (;;) {
-		if (run_slots(lane))
-			poll_ends(lane, 0);
-		else if (lane_busy(lane))
-			lane_wait(lane);
+		if (run_xfers(worker))
+			poll_ends(worker, 0);
+		else if (worker_busy(worker))
+			worker_wait(worker);
 		else
 			break;
 	}
@@ -86,57 +86,57 @@ static void *lane_main(void *arg)
 
 /* --- all of them ------------------------------------------------------------------------------ */
 
-static int lane_open(struct cp *cp, unsigned index, struct weft_err *err)
+static int worker_open(struct cp *cp, unsigned index, struct weft_err *err)
 {
-	struct cp_lane *lane = &cp->lanes[index];
-	struct cp_end *ends[] = { cp->from, cp->to };
+	struct cp_worker *worker = &cp->workers[index];
+	struct cp_endpoint *ends[] = { cp->from, cp->to };
 	int rc = 0;
 
-	lane->cp = cp;
-	lane->index = index;
-	lane->slots = calloc(cp->depth, sizeof(*lane->slots));
-	lane->memory = weft_memory_alloc((size_t)cp->piece * cp->depth);
-	if (!lane->slots || !lane->memory)
+	worker->cp = cp;
+	worker->index = index;
+	worker->xfers = calloc(cp->depth, sizeof(*worker->xfers));
+	worker->memory = weft_memory_alloc((size_t)cp->piece * cp->depth);
+	if (!worker->xfers || !worker->memory)
 		return weft_fail(err, -ENOMEM,
 				 "no memory for %u pieces of %s; take fewer or smaller "
 				 "ones",
 				 cp->depth * cp->jobs, weft_size_text(cp->piece).s);
 	for (unsigned i = 0; i < cp->depth; i++) {
-		lane->slots[i].lane = lane;
-		lane->slots[i].buf = lane->memory + (size_t)cp->piece * i;
+		worker->xfers[i].worker = worker;
+		worker->xfers[i].buf = worker->memory + (size_t)cp->piece * i;
 	}
 	for (unsigned i = 0; i < 2 && rc == 0; i++) {
-		if (ends[i]->ops->lane_open)
-			rc = ends[i]->ops->lane_open(ends[i], index, err);
+		if (ends[i]->ops->worker_open)
+			rc = ends[i]->ops->worker_open(ends[i], index, err);
 	}
 	return rc;
 }
 
-int weft_cp_lanes_open(struct cp *cp, struct weft_err *err)
+int weft_cp_workers_open(struct cp *cp, struct weft_err *err)
 {
 	int rc = 0;
 
-	cp->lanes = calloc(cp->jobs, sizeof(*cp->lanes));
-	if (!cp->lanes)
+	cp->workers = calloc(cp->jobs, sizeof(*cp->workers));
+	if (!cp->workers)
 		return weft_fail(err, -ENOMEM, "no memory");
 	for (unsigned i = 0; i < cp->jobs && rc == 0; i++)
-		rc = lane_open(cp, i, err);
+		rc = worker_open(cp, i, err);
 	return rc;
 }
 
-void weft_cp_lanes_free(struct cp *cp)
+void weft_cp_workers_free(struct cp *cp)
 {
-	for (unsigned i = 0; cp->lanes && i < cp->jobs; i++) {
-		free(cp->lanes[i].slots);
-		weft_memory_free(cp->lanes[i].memory);
+	for (unsigned i = 0; cp->workers && i < cp->jobs; i++) {
+		free(cp->workers[i].xfers);
+		weft_memory_free(cp->workers[i].memory);
 	}
-	free(cp->lanes);
+	free(cp->workers);
 }
 
 /* -errno of the first failure; -EINTR: told to stop, and something is left to do. */
 static int pass_result(struct cp *cp, struct weft_err *err)
 {
-	bool all = !cp->abandoned && weft_cp_complete(cp) == cp->end;
+	bool all = !cp->abandoned && weft_cp_completed_upto(cp) == cp->end;
 	int rc;
 
 	pthread_mutex_lock(&cp->lock);
@@ -145,12 +145,12 @@ static int pass_result(struct cp *cp, struct weft_err *err)
 	return rc == 0 && !all ? -EINTR : rc;
 }
 
-static int start_lanes(struct cp *cp, unsigned *started, struct weft_err *err)
+static int start_workers(struct cp *cp, unsigned *started, struct weft_err *err)
 {
 	atomic_store(&cp->running, cp->jobs);
 	for (*started = 0; *started < cp->jobs; (*started)++) {
-		struct cp_lane *lane = &cp->lanes[*started];
-		int rc = pthread_create(&lane->thread, NULL, lane_main, lane);
+		struct cp_worker *worker = &cp->workers[*started];
+		int rc = pthread_create(&worker->thread, NULL, worker_main, worker);
 
 		if (!rc)
 			continue;
@@ -162,17 +162,17 @@ static int start_lanes(struct cp *cp, unsigned *started, struct weft_err *err)
 	return 0;
 }
 
-int weft_cp_pass(struct cp *cp, const char *doing, struct weft_err *err)
+int weft_cp_run_pass(struct cp *cp, const char *doing, struct weft_err *err)
 {
 	uint64_t shown = cp->total == CP_UNKNOWN ? 0 : cp->total;
 	unsigned started;
 	int rc;
 
 	weft_progress_start(&cp->progress, doing, shown, cp->ask->quiet);
-	rc = start_lanes(cp, &started, err);
-	weft_cp_watch(cp);
+	rc = start_workers(cp, &started, err);
+	weft_cp_supervise(cp);
 	weft_progress_clear(&cp->progress);
 	for (unsigned i = 0; i < started && !cp->abandoned; i++)
-		pthread_join(cp->lanes[i].thread, NULL);
+		pthread_join(cp->workers[i].thread, NULL);
 	return rc < 0 ? rc : pass_result(cp, err);
 }

@@ -27,7 +27,7 @@ void weft_cp_init(struct weft_cp *what, const char *command)
 	weft_host_options_init(&what->connect);
 }
 
-static void tell_end(const struct cp *cp, const char *role, const struct cp_end *end)
+static void print_endpoint(const struct cp *cp, const char *role, const struct cp_endpoint *end)
 {
 	fprintf(stderr, "%s: %s %s", cp->ask->command, role, end->name);
 	if (end->size != CP_UNKNOWN)
@@ -37,12 +37,12 @@ static void tell_end(const struct cp *cp, const char *role, const struct cp_end 
 	fprintf(stderr, "\n");
 }
 
-static void tell_plan(const struct cp *cp)
+static void print_plan(const struct cp *cp)
 {
 	if (!cp->ask->verbose)
 		return;
-	tell_end(cp, "from", cp->from);
-	tell_end(cp, "to", cp->to);
+	print_endpoint(cp, "from", cp->from);
+	print_endpoint(cp, "to", cp->to);
 	fprintf(stderr, "%s: %u thread%s, each with %u piece%s of %s; zeroes %s\n",
 		cp->ask->command, cp->jobs, weft_plural(cp->jobs), cp->depth,
 		weft_plural(cp->depth), weft_size_text(cp->piece).s,
@@ -54,7 +54,7 @@ static void tell_plan(const struct cp *cp)
 
 /* --- the steps -------------------------------------------------------------------------------- */
 
-static int begin(struct cp *cp, struct weft_err *err)
+static int open_copy(struct cp *cp, struct weft_err *err)
 {
 	int rc = weft_cp_open_from(cp, &cp->from, err);
 
@@ -63,22 +63,22 @@ static int begin(struct cp *cp, struct weft_err *err)
 	if (rc == 0)
 		rc = weft_cp_check(cp, err);
 	if (rc == 0)
-		rc = weft_cp_lanes_open(cp, err);
+		rc = weft_cp_workers_open(cp, err);
 	if (rc < 0)
 		return rc;
-	tell_plan(cp);
+	print_plan(cp);
 	rc = weft_cp_signals_init(cp->wake);
 	if (rc == 0 && cp->to->ops->prepare)
 		rc = cp->to->ops->prepare(cp->to, cp->total, err);
 	return rc;
 }
 
-static int copy(struct cp *cp, struct weft_err *err)
+static int copy_data(struct cp *cp, struct weft_err *err)
 {
 	int rc;
 
-	weft_cp_plan(cp, cp->total != CP_UNKNOWN ? cp->total : cp->to->size);
-	rc = weft_cp_pass(cp, cp->ask->doing, err);
+	weft_cp_plan_range(cp, cp->total != CP_UNKNOWN ? cp->total : cp->to->size);
+	rc = weft_cp_run_pass(cp, cp->ask->doing, err);
 	if (rc == 0 && cp->total == CP_UNKNOWN) {
 		/* The stream filled the destination to the last byte. */
 		cp->total = cp->end;
@@ -87,7 +87,7 @@ static int copy(struct cp *cp, struct weft_err *err)
 	return rc;
 }
 
-static int flush(struct cp *cp, struct weft_err *err)
+static int flush_destination(struct cp *cp, struct weft_err *err)
 {
 	int rc = cp->to->ops->flush ? cp->to->ops->flush(cp->to, err) : 0;
 
@@ -95,14 +95,14 @@ static int flush(struct cp *cp, struct weft_err *err)
 	return rc;
 }
 
-static int verify(struct cp *cp, struct weft_err *err)
+static int verify_copy(struct cp *cp, struct weft_err *err)
 {
 	uint64_t copied = cp->next, complete = weft_cp_padded(cp, cp->total);
 	int rc;
 
 	cp->verifying = true;
-	weft_cp_plan(cp, complete);
-	rc = weft_cp_pass(cp, "verifying", err);
+	weft_cp_plan_range(cp, complete);
+	rc = weft_cp_run_pass(cp, "verifying", err);
 	cp->verified = atomic_load(&cp->done);
 	cp->next = cp->end = copied; /* the report tells of the copy */
 	cp->broken = CP_UNKNOWN;
@@ -128,22 +128,22 @@ static bool must_verify(const struct cp *cp)
 	return true;
 }
 
-static int run(struct cp *cp, struct weft_err *err)
+static int run_copy(struct cp *cp, struct weft_err *err)
 {
 	struct weft_err ignored = { "" };
-	int rc = begin(cp, err);
+	int rc = open_copy(cp, err);
 
 	if (rc < 0)
 		return rc;
 	cp->start_s = weft_now_s();
-	rc = copy(cp, err);
+	rc = copy_data(cp, err);
 	if (rc < 0 && !cp->abandoned)
-		flush(cp, &ignored);
+		flush_destination(cp, &ignored);
 	if (rc == 0)
-		rc = flush(cp, err);
+		rc = flush_destination(cp, err);
 	cp->seconds = weft_now_s() - cp->start_s;
 	if (rc == 0 && must_verify(cp))
-		rc = verify(cp, err);
+		rc = verify_copy(cp, err);
 	if (rc == 0 && cp->to->ops->finish)
 		rc = cp->to->ops->finish(cp->to, cp->total, err);
 	return rc;
@@ -158,15 +158,15 @@ static uint64_t sum_of_zeroes(uint32_t piece)
 	return zeroes ? crc64_ecma_refl(0, zeroes, piece) : 0;
 }
 
-static void release(struct cp *cp)
+static void free_copy(struct cp *cp)
 {
-	struct cp_end *ends[] = { cp->from, cp->to };
+	struct cp_endpoint *ends[] = { cp->from, cp->to };
 
 	for (unsigned i = 0; i < 2; i++) {
 		if (ends[i])
 			ends[i]->ops->close(ends[i]);
 	}
-	weft_cp_lanes_free(cp);
+	weft_cp_workers_free(cp);
 	free(cp->sums);
 	close(cp->wake);
 }
@@ -184,12 +184,12 @@ int weft_cp(const struct weft_cp *what)
 	if (cp.wake < 0)
 		return weft_cli_failed(what->command, strerror(errno));
 	cp.zero_sum = sum_of_zeroes(what->piece ? what->piece : CP_PIECE);
-	rc = run(&cp, &err);
+	rc = run_copy(&cp, &err);
 	status = rc < 0 ? weft_cp_failed(&cp, rc, &err) : weft_cp_succeeded(&cp);
 	if (cp.abandoned || cp.stuck) {
 		/* Threads are still at work on what would be freed. */
 		_exit(weft_cli_end(what->command, status));
 	}
-	release(&cp);
+	free_copy(&cp);
 	return status;
 }

@@ -15,146 +15,146 @@
 
 /* --- the end of a piece ----------------------------------------------------------------------- */
 
-static void piece_done(struct cp_slot *slot)
+static void piece_done(struct cp_xfer *xfer)
 {
-	slot->state = SLOT_IDLE;
-	atomic_fetch_add(&slot->lane->cp->done, slot->length);
+	xfer->state = XFER_IDLE;
+	atomic_fetch_add(&xfer->worker->cp->done, xfer->length);
 }
 
-static void piece_fail(struct cp_slot *slot, int rc)
+static void piece_fail(struct cp_xfer *xfer, int rc)
 {
-	slot->state = SLOT_IDLE;
-	weft_cp_piece_failed(slot->lane->cp, slot, rc);
+	xfer->state = XFER_IDLE;
+	weft_cp_piece_failed(xfer->worker->cp, xfer, rc);
 }
 
 /* --- idle: take a piece ----------------------------------------------------------------------- */
 
-static int start_idle(struct cp_slot *slot)
+static int start_idle(struct cp_xfer *xfer)
 {
-	return weft_cp_take(slot->lane->cp, slot) ? CP_DONE : CP_LATER;
+	return weft_cp_take_piece(xfer->worker->cp, xfer) ? CP_DONE : CP_LATER;
 }
 
-static void begin_put(struct cp_slot *slot)
+static void begin_put(struct cp_xfer *xfer)
 {
-	struct cp *cp = slot->lane->cp;
+	struct cp *cp = xfer->worker->cp;
 
-	slot->state = SLOT_PUT;
-	slot->at = 0;
-	slot->put_length = weft_cp_padded(cp, slot->length);
-	if (!slot->hole)
-		memset(slot->buf + slot->length, 0, slot->put_length - slot->length);
+	xfer->state = XFER_PUT;
+	xfer->at = 0;
+	xfer->put_length = weft_cp_padded(cp, xfer->length);
+	if (!xfer->hole)
+		memset(xfer->buf + xfer->length, 0, xfer->put_length - xfer->length);
 	if (cp->ask->verify || cp->to->ops->lost)
-		weft_cp_keep_sum(cp, slot);
+		weft_cp_keep_sum(cp, xfer);
 }
 
-static void finish_idle(struct cp_slot *slot)
+static void finish_idle(struct cp_xfer *xfer)
 {
-	slot->at = 0;
-	slot->err.text[0] = '\0';
-	if (slot->hole)
-		begin_put(slot);
+	xfer->at = 0;
+	xfer->err.text[0] = '\0';
+	if (xfer->hole)
+		begin_put(xfer);
 	else
-		slot->state = SLOT_GET;
+		xfer->state = XFER_GET;
 }
 
 /* --- get -------------------------------------------------------------------------------------- */
 
-static int start_get(struct cp_slot *slot)
+static int start_get(struct cp_xfer *xfer)
 {
-	struct cp *cp = slot->lane->cp;
-	struct cp_end *from = cp->verifying ? cp->to : cp->from;
+	struct cp *cp = xfer->worker->cp;
+	struct cp_endpoint *from = cp->verifying ? cp->to : cp->from;
 
-	return atomic_load(&cp->stop) ? -ECANCELED : from->ops->get(from, slot);
+	return atomic_load(&cp->stop) ? -ECANCELED : from->ops->get(from, xfer);
 }
 
-static void finish_get(struct cp_slot *slot)
+static void finish_get(struct cp_xfer *xfer)
 {
-	struct cp *cp = slot->lane->cp;
+	struct cp *cp = xfer->worker->cp;
 
 	if (cp->verifying) {
-		weft_cp_check_sum(cp, slot);
-		piece_done(slot);
-	} else if (!slot->length) {
-		piece_done(slot); /* the stream had ended */
+		weft_cp_check_sum(cp, xfer);
+		piece_done(xfer);
+	} else if (!xfer->length) {
+		piece_done(xfer); /* the stream had ended */
 	} else {
-		begin_put(slot);
+		begin_put(xfer);
 	}
 }
 
 /* --- put -------------------------------------------------------------------------------------- */
 
-static void choose_run(struct cp_slot *slot)
+static void choose_run(struct cp_xfer *xfer)
 {
-	const struct cp *cp = slot->lane->cp;
+	const struct cp *cp = xfer->worker->cp;
 	size_t grain = cp->to->block > GRAIN ? cp->to->block : GRAIN;
 
-	slot->run = slot->put_length - slot->at;
-	slot->run_zero = slot->hole;
-	if (!slot->hole && cp->sparse)
-		slot->run = weft_zero_run(slot->buf + slot->at, slot->run, grain, &slot->run_zero);
+	xfer->run = xfer->put_length - xfer->at;
+	xfer->run_zero = xfer->hole;
+	if (!xfer->hole && cp->sparse)
+		xfer->run = weft_zero_run(xfer->buf + xfer->at, xfer->run, grain, &xfer->run_zero);
 }
 
-static int start_put(struct cp_slot *slot)
+static int start_put(struct cp_xfer *xfer)
 {
-	struct cp_end *to = slot->lane->cp->to;
+	struct cp_endpoint *to = xfer->worker->cp->to;
 
-	choose_run(slot);
-	return slot->run_zero ? to->ops->zero(to, slot) : to->ops->put(to, slot);
+	choose_run(xfer);
+	return xfer->run_zero ? to->ops->zero(to, xfer) : to->ops->put(to, xfer);
 }
 
-static void finish_put(struct cp_slot *slot)
+static void finish_put(struct cp_xfer *xfer)
 {
-	if (slot->run_zero)
-		atomic_fetch_add(&slot->lane->cp->zeroed, slot->run);
-	slot->at += slot->run;
-	if (slot->at == slot->put_length)
-		piece_done(slot);
+	if (xfer->run_zero)
+		atomic_fetch_add(&xfer->worker->cp->zeroed, xfer->run);
+	xfer->at += xfer->run;
+	if (xfer->at == xfer->put_length)
+		piece_done(xfer);
 }
 
 /* --- the table -------------------------------------------------------------------------------- */
 
 static const struct {
-	int (*start)(struct cp_slot *slot);
-	void (*finish)(struct cp_slot *slot);
+	int (*start)(struct cp_xfer *xfer);
+	void (*finish)(struct cp_xfer *xfer);
 } states[] = {
-	[SLOT_IDLE] = { start_idle, finish_idle },
-	[SLOT_GET] = { start_get, finish_get },
-	[SLOT_PUT] = { start_put, finish_put },
+	[XFER_IDLE] = { start_idle, finish_idle },
+	[XFER_GET] = { start_get, finish_get },
+	[XFER_PUT] = { start_put, finish_put },
 };
 
-static void finish_step(struct cp_slot *slot, int rc)
+static void finish_step(struct cp_xfer *xfer, int rc)
 {
 	if (rc < 0)
-		piece_fail(slot, rc);
+		piece_fail(xfer, rc);
 	else
-		states[slot->state].finish(slot);
+		states[xfer->state].finish(xfer);
 }
 
-void weft_cp_step_done(struct cp_slot *slot, int rc)
+void weft_cp_xfer_step_done(struct cp_xfer *xfer, int rc)
 {
-	slot->started = false;
-	finish_step(slot, rc);
+	xfer->started = false;
+	finish_step(xfer, rc);
 }
 
 /* Until it has to wait. Whether it got anywhere. */
-bool weft_cp_slot_run(struct cp_slot *slot)
+bool weft_cp_xfer_run(struct cp_xfer *xfer)
 {
 	bool moved = false;
 
 	for (;;) {
-		int rc = states[slot->state].start(slot);
+		int rc = states[xfer->state].start(xfer);
 
 		if (rc == CP_STARTED) {
-			slot->started = true;
+			xfer->started = true;
 			return true;
 		}
 		if (rc == CP_LATER) {
 			/* Who is told to stop does not wait for what may never come. */
-			if (slot->state == SLOT_IDLE || !atomic_load(&slot->lane->cp->stop))
+			if (xfer->state == XFER_IDLE || !atomic_load(&xfer->worker->cp->stop))
 				return moved;
 			rc = -ECANCELED;
 		}
 		moved = true;
-		finish_step(slot, rc);
+		finish_step(xfer, rc);
 	}
 }

@@ -12,9 +12,9 @@
 
 #define TICK_MS 200
 
-void weft_cp_tell_events(struct cp *cp)
+void weft_cp_print_events(struct cp *cp)
 {
-	struct cp_end *ends[] = { cp->from, cp->to };
+	struct cp_endpoint *ends[] = { cp->from, cp->to };
 	struct weft_event event;
 
 	for (unsigned i = 0; i < 2; i++) {
@@ -22,15 +22,15 @@ void weft_cp_tell_events(struct cp *cp)
 			if (event.kind != WEFT_EVENT_STATE || cp->ask->quiet)
 				continue;
 			weft_progress_clear(&cp->progress);
-			weft_host_tell_state(cp->ask->command, ends[i]->name, &event,
-					     &ends[i]->lost);
+			weft_host_print_state(cp->ask->command, ends[i]->name, &event,
+					      &ends[i]->lost);
 		}
 	}
 }
 
 static void wait_a_tick(struct cp *cp)
 {
-	struct cp_end *ends[] = { cp->from, cp->to };
+	struct cp_endpoint *ends[] = { cp->from, cp->to };
 	struct pollfd fds[3] = { { .fd = cp->wake, .events = POLLIN } };
 	eventfd_t ignored;
 	nfds_t count = 1;
@@ -43,19 +43,19 @@ static void wait_a_tick(struct cp *cp)
 	poll(fds, count, TICK_MS);
 	if (fds[0].revents & POLLIN)
 		eventfd_read(cp->wake, &ignored);
-	weft_cp_tell_events(cp);
+	weft_cp_print_events(cp);
 }
 
 /* A pipe that nobody empties would hold a lane for ever. */
-static void nudge_streams(struct cp *cp)
+static void wake_streams(struct cp *cp)
 {
 	if (!cp->from->is_stream && !cp->to->is_stream)
 		return;
 	for (unsigned i = 0; i < cp->jobs; i++)
-		pthread_kill(cp->lanes[i].thread, SIGUSR1);
+		pthread_kill(cp->workers[i].thread, SIGUSR1);
 }
 
-void weft_cp_watch(struct cp *cp)
+void weft_cp_supervise(struct cp *cp)
 {
 	while (atomic_load(&cp->running)) {
 		wait_a_tick(cp);
@@ -63,8 +63,8 @@ void weft_cp_watch(struct cp *cp)
 		if (!weft_cp_signal())
 			continue;
 		atomic_store(&cp->stop, true);
-		nudge_streams(cp);
-		if (weft_cp_out_of_patience()) {
+		wake_streams(cp);
+		if (weft_cp_must_exit()) {
 			cp->abandoned = atomic_load(&cp->running);
 			return;
 		}

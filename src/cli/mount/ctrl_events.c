@@ -105,8 +105,8 @@ static void read_ctrl_events(struct weft_mount *mount)
 static void check_volume_path(struct weft_mount *mount, struct weft_volume *volume)
 {
 	const struct weft_options *options = &mount->options->connect;
-	struct weft_waiting *w = &volume->waiting;
-	char text[WEFT_WAITING_TEXT];
+	struct weft_path_wait *w = &volume->waiting;
+	char text[WEFT_PATH_WAIT_TEXT];
 
 	w->ctrl = mount->conn.vctrl.ctrl;
 	w->ns = volume->ns;
@@ -114,7 +114,7 @@ static void check_volume_path(struct weft_mount *mount, struct weft_volume *volu
 	w->fast_io_fail_ms = options->fast_io_fail_ms;
 	if (!w->ns || (!volume->nr_running && !w->told))
 		w->since_s = 0;
-	else if (weft_waiting_look(w, weft_now_s(), text))
+	else if (weft_path_wait_poll(w, weft_now_s(), text))
 		weft_mount_log(mount, "", text);
 }
 

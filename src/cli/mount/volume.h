@@ -47,7 +47,7 @@ struct weft_volume {
 	struct weft_ns_info info;      /* as it was at first */
 	struct weft_ns_info last_info; /* as it was when last somebody looked; under uplink->lock */
 	atomic_uint nr_running;        /* I/Os that are not over */
-	struct weft_waiting waiting;
+	struct weft_path_wait waiting;
 
 	/* What flushes have to tell of former lives; changed by who replaces the line. */
 	unsigned unflushed_losses; /* lives that ended with writes that no flush had followed */

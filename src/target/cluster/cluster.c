@@ -36,7 +36,7 @@ static void set_draining_bit(struct tgt_cluster *c, struct owners *o)
 static int load_owners(struct tgt_cluster *c)
 {
 	struct weft_store *store = c->subsys->store;
-	const struct weft_record *record = weft_store_get(store, key);
+	const struct weft_store_record *record = weft_store_get(store, key);
 
 	c->revision = weft_store_revision(store);
 	c->version = record ? record->version : 0;
@@ -57,7 +57,7 @@ static void reconcile_next(struct tgt_cluster *c)
 	reconcile(c);
 }
 
-static void record_committed(struct weft_txn *txn, int rc)
+static void record_committed(struct weft_store_txn *txn, int rc)
 {
 	struct tgt_cluster *c = container_of(txn, struct tgt_cluster, txn);
 
@@ -89,7 +89,7 @@ static void commit_record(struct tgt_cluster *c)
 	struct tgt_cluster_write *next = &c->next;
 
 	c->write = (struct weft_store_write){ next->key, next->version, next->bytes, next->len };
-	c->txn = (struct weft_txn){ &c->write, 1, record_committed, gone_nodes(c) };
+	c->txn = (struct weft_store_txn){ &c->write, 1, record_committed, gone_nodes(c) };
 	c->busy = true;
 	weft_store_commit(c->subsys->store, &c->txn);
 }
@@ -213,7 +213,7 @@ static bool check_group_lost(struct tgt_cluster *c)
 		return false;
 	snprintf(why, sizeof(why), "node %u has taken group %u, which was served here",
 		 c->owners.owner[group - 1], group);
-	weft_store_lose(c->subsys->store, why);
+	weft_store_set_lost(c->subsys->store, why);
 	return true;
 }
 

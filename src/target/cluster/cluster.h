@@ -33,7 +33,7 @@ struct tgt_cluster {
 	uint64_t successor_since_ns; /* another member is to take a group; 0: none is */
 	struct weft_list migrations;
 	uint64_t ports_seen[WEFT_NODES_MAX + 1]; /* by node: versions of their records */
-	struct weft_txn txn;
+	struct weft_store_txn txn;
 	struct weft_store_write write;
 	struct tgt_cluster_write next; /* what @write is of */
 
@@ -49,7 +49,7 @@ struct tgt_cluster {
 	struct weft_list resets; /* that were asked for here */
 	struct weft_timer reset_timer;
 	bool reset_writing;
-	struct weft_txn reset_txn;
+	struct weft_store_txn reset_txn;
 	struct weft_store_write reset_write;
 	char reset_key[TGT_CLUSTER_KEY];
 	uint8_t reset_bytes[REMOTE_CCR_RECORD];

@@ -48,7 +48,7 @@ static uint32_t encode_nsids(struct weft_subsys *s, char bytes[RECORD_MAX])
 
 bool tgt_cluster_namespaces_record_is_stale(struct tgt_cluster *c, struct tgt_cluster_write *w)
 {
-	const struct weft_record *record;
+	const struct weft_store_record *record;
 
 	nsids_key(c->view.self, w->key);
 	record = weft_store_get(c->subsys->store, w->key);
@@ -84,7 +84,7 @@ static bool parse_nsids(char *text, struct tgt_cluster_nsids *nsids)
 static bool decode_nsids(struct weft_subsys *s, unsigned node, struct tgt_cluster_nsids *nsids)
 {
 	char key[TGT_CLUSTER_KEY], head[32], text[RECORD_MAX + 1];
-	const struct weft_record *record;
+	const struct weft_store_record *record;
 	size_t len = write_head(s, head, sizeof(head));
 
 	nsids_key(node, key);

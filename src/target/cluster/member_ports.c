@@ -11,7 +11,7 @@
 #include "base/log.h"
 #include "target/cluster/cluster.h"
 
-static const struct weft_record *ports_record(const struct weft_subsys *s, unsigned node)
+static const struct weft_store_record *ports_record(const struct weft_subsys *s, unsigned node)
 {
 	char key[TGT_CLUSTER_KEY];
 
@@ -31,7 +31,7 @@ static void list_own_ports(struct weft_subsys *s, struct ports *ports)
 
 bool tgt_cluster_ports_record_is_stale(struct tgt_cluster *c, struct tgt_cluster_write *w)
 {
-	const struct weft_record *record = ports_record(c->subsys, c->view.self);
+	const struct weft_store_record *record = ports_record(c->subsys, c->view.self);
 	struct ports ports;
 
 	list_own_ports(c->subsys, &ports);
@@ -43,7 +43,7 @@ bool tgt_cluster_ports_record_is_stale(struct tgt_cluster *c, struct tgt_cluster
 
 void tgt_cluster_ports_of(const struct weft_subsys *s, unsigned node, struct ports *ports)
 {
-	const struct weft_record *record = ports_record(s, node);
+	const struct weft_store_record *record = ports_record(s, node);
 
 	ports->count = 0;
 	if (record)
@@ -78,7 +78,7 @@ uint16_t tgt_cluster_first_portid(struct weft_target *t)
 /* True: this member's record is another one than the last time. */
 static bool ports_record_is_new(struct tgt_cluster *c, unsigned node)
 {
-	const struct weft_record *record = ports_record(c->subsys, node);
+	const struct weft_store_record *record = ports_record(c->subsys, node);
 
 	if (node == c->view.self || !record || record->version == c->ports_seen[node])
 		return false;

@@ -55,7 +55,7 @@ static void migration_end(struct migration *migration, int rc, const char *why)
 
 	weft_list_remove(&migration->link);
 	if (migration->complete)
-		weft_store_forget(&migration->wait);
+		weft_store_wait_cancel(&migration->wait);
 	if (rc < 0)
 		weft_fail(&err, rc, "%s", why);
 	migration->done(migration->arg, rc, &err);
@@ -73,7 +73,7 @@ static void migration_wait_settled(struct migration *migration)
 	migration->complete = true;
 	migration->wait = (struct weft_store_wait){ .revision = migration->cluster->version,
 						    .done = migration_settled };
-	weft_store_settle(migration->cluster->subsys->store, &migration->wait);
+	weft_store_wait_settled(migration->cluster->subsys->store, &migration->wait);
 }
 
 static bool others_live(const struct tgt_cluster *c)

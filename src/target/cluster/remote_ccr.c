@@ -53,7 +53,7 @@ static bool node_is_alive(const struct tgt_cluster *c, unsigned node)
 
 /* --- writing, one record at a time ------------------------------------------------------------ */
 
-static void record_written(struct weft_txn *txn, int rc)
+static void record_written(struct weft_store_txn *txn, int rc)
 {
 	struct tgt_cluster *c = container_of(txn, struct tgt_cluster, reset_txn);
 
@@ -82,7 +82,7 @@ static void write_record(struct tgt_cluster *c, uint16_t cntlid,
 		.value = reset ? c->reset_bytes : NULL,
 		.len = reset ? REMOTE_CCR_RECORD : 0,
 	};
-	c->reset_txn = (struct weft_txn){ &c->reset_write, 1, record_written };
+	c->reset_txn = (struct weft_store_txn){ &c->reset_write, 1, record_written };
 	c->reset_writing = true;
 	weft_store_commit(c->subsys->store, &c->reset_txn);
 }
@@ -105,7 +105,7 @@ static void request_finish(struct tgt_remote_ccr *reset, int rc)
 /* True: a record is being written, and there is more to be seen when it is. */
 static bool request_reset(struct tgt_cluster *c, struct tgt_remote_ccr *reset)
 {
-	const struct weft_record *record;
+	const struct weft_store_record *record;
 	struct remote_ccr_record there;
 	char key[TGT_CLUSTER_KEY];
 
@@ -185,7 +185,7 @@ static bool execute_reset(struct tgt_cluster *c, struct remote_ccr_record *there
 }
 
 /* A record that lies under another's key would never be the one that is written. */
-static bool process_record(struct tgt_cluster *c, const struct weft_record *record)
+static bool process_record(struct tgt_cluster *c, const struct weft_store_record *record)
 {
 	char key[TGT_CLUSTER_KEY];
 	struct remote_ccr_record there;
@@ -206,7 +206,7 @@ static bool process_record(struct tgt_cluster *c, const struct weft_record *reco
 
 static void process_records(struct tgt_cluster *c)
 {
-	const struct weft_record *record = weft_store_next(c->subsys->store, prefix);
+	const struct weft_store_record *record = weft_store_next(c->subsys->store, prefix);
 
 	while (record && !strncmp(record->key, prefix, strlen(prefix)) &&
 	       !process_record(c, record))

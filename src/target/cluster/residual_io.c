@@ -153,7 +153,7 @@ int tgt_cluster_check_storage(struct weft_subsys *s, struct weft_backend *be, st
 	if (!be->ops->left)
 		return weft_fail(err, -EOPNOTSUPP,
 				 "%s: it is not storage that several targets share", be->spec);
-	if (be->ops->locks_here && weft_store_reaches_others(s->store))
+	if (be->ops->locks_here && weft_store_on_shared_fs(s->store))
 		return weft_fail(err, -EOPNOTSUPP,
 				 "%s: its locks are this machine's, and members may be on others "
 				 "(%s); put a file on the file system that they share",

@@ -58,7 +58,7 @@ void tgt_resv_key(const struct tgt_ns *ns, char key[TGT_RESV_KEY])
 	snprintf(key, 48, "resv/%s", uuid);
 }
 
-static const struct weft_record *find_resv_record(const struct tgt_ns *ns)
+static const struct weft_store_record *find_resv_record(const struct tgt_ns *ns)
 {
 	char key[TGT_RESV_KEY];
 
@@ -67,7 +67,7 @@ static const struct weft_record *find_resv_record(const struct tgt_ns *ns)
 }
 
 int tgt_resv_state(const struct tgt_ns *ns, struct resv_state *st,
-		   const struct weft_record **record)
+		   const struct weft_store_record **record)
 {
 	struct weft_store *store = ns->subsys->store;
 
@@ -78,7 +78,7 @@ int tgt_resv_state(const struct tgt_ns *ns, struct resv_state *st,
 
 int tgt_resv_load(struct tgt_ns *ns)
 {
-	const struct weft_record *record;
+	const struct weft_store_record *record;
 	struct resv_state st;
 	struct resv_view *view;
 	int rc = tgt_resv_state(ns, &st, &record);
@@ -159,7 +159,7 @@ static int apply_record(struct tgt_resv *resv, struct tgt_ns *ns, const struct r
  * nothing is known, and nothing is acknowledged. */
 static int apply_ns(struct tgt_resv *resv, struct tgt_ns *ns)
 {
-	const struct weft_record *record = find_resv_record(ns);
+	const struct weft_store_record *record = find_resv_record(ns);
 	uint64_t version = record ? record->version : 0;
 	struct resv_state st;
 	int rc;

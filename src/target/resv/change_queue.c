@@ -63,7 +63,7 @@ struct resv_batch {
 	char key[TGT_RESV_KEY];
 	void *value;
 	struct weft_store_write write;
-	struct weft_txn txn;
+	struct weft_store_txn txn;
 	struct weft_store_wait wait;
 };
 
@@ -207,7 +207,7 @@ static void batch_wait_settled(struct resv_batch *batch, uint64_t revision)
 	batch->chq = NULL;
 	changes_finish_refused(batch);
 	batch->wait = (struct weft_store_wait){ .revision = revision, .done = batch_settled };
-	weft_store_settle(batch->subsys->store, &batch->wait);
+	weft_store_wait_settled(batch->subsys->store, &batch->wait);
 }
 
 /* --- committed -------------------------------------------------------------------------------- */
@@ -227,7 +227,7 @@ static void batch_requeue(struct resv_change_queue *chq, struct resv_batch *batc
 	free_batch(batch);
 }
 
-static void batch_committed(struct weft_txn *txn, int rc)
+static void batch_committed(struct weft_store_txn *txn, int rc)
 {
 	struct resv_batch *batch = container_of(txn, struct resv_batch, txn);
 	struct resv_change_queue *chq = batch->chq;
@@ -268,7 +268,7 @@ static void batch_commit(struct resv_batch *batch, const struct resv_state *st, 
 		.value = batch->value,
 		.len = (uint32_t)size,
 	};
-	batch->txn = (struct weft_txn){ &batch->write, 1, batch_committed };
+	batch->txn = (struct weft_store_txn){ &batch->write, 1, batch_committed };
 	batch->chq->committing = batch;
 	weft_store_commit(store, &batch->txn);
 }
@@ -281,11 +281,11 @@ static void batch_commit(struct resv_batch *batch, const struct resv_state *st, 
 static int load_resv_state(const struct tgt_ns *ns, struct resv_state *st, uint64_t *version)
 {
 	const struct weft_store *store = ns->subsys->store;
-	const struct weft_record *record;
+	const struct weft_store_record *record;
 	int rc = tgt_resv_state(ns, st, &record);
 
 	*version = record ? record->version : 0;
-	if (record && record->version <= weft_store_settled(store))
+	if (record && record->version <= weft_store_settled_revision(store))
 		st->nnotices = 0;
 	if (!record)
 		st->noticed = weft_store_revision(store) * RESV_NOTICES_MAX;
@@ -359,7 +359,7 @@ static void wait_for_notice_room(struct resv_change_queue *chq, uint64_t version
 {
 	chq->full = true;
 	chq->room = (struct weft_store_wait){ .revision = version, .done = notice_room_freed };
-	weft_store_settle(chq->subsys->store, &chq->room);
+	weft_store_wait_settled(chq->subsys->store, &chq->room);
 }
 
 static void fail_first_change(struct resv_change_queue *chq)

@@ -46,7 +46,7 @@ static_assert(sizeof(struct nvme_registered_ctrl_ext) == 64, "Registered Control
 static void resv_report_on_control(struct weft_msg *msg)
 {
 	struct weft_req *req = container_of(msg, struct weft_req, msg);
-	const struct weft_record *record;
+	const struct weft_store_record *record;
 	struct resv_state st;
 	struct tgt_ns *ns;
 	uint16_t sc = tgt_ns_lookup(req, &ns);

@@ -40,7 +40,7 @@ enum { TGT_RESV_KEY = 48 };
 void tgt_resv_key(const struct tgt_ns *ns, char key[TGT_RESV_KEY]);
 /* The namespace's state as the copy has it; its record may be NULL. */
 int tgt_resv_state(const struct tgt_ns *ns, struct resv_state *st,
-		   const struct weft_record **record);
+		   const struct weft_store_record **record);
 int tgt_resv_load(struct tgt_ns *ns); /* a new one, which nobody sees yet */
 int tgt_resv_start(struct weft_subsys *s);
 void tgt_resv_store_moved(struct weft_subsys *s); /* its store did */

@@ -17,7 +17,7 @@
 static const char prefix[] = "resv/";
 
 struct sweep {
-	struct weft_txn txn;
+	struct weft_store_txn txn;
 	struct weft_subsys *subsys;
 	unsigned n, room;
 	struct weft_store_write *writes;
@@ -31,7 +31,7 @@ static void sweep_free(struct sweep *sweep)
 	free(sweep);
 }
 
-static void sweep_committed(struct weft_txn *txn, int rc)
+static void sweep_committed(struct weft_store_txn *txn, int rc)
 {
 	struct sweep *sweep = container_of(txn, struct sweep, txn);
 
@@ -43,9 +43,9 @@ static void sweep_committed(struct weft_txn *txn, int rc)
 
 /* --- which ------------------------------------------------------------------------------------ */
 
-static const struct weft_record *next_resv_record(struct weft_store *store, const char *key)
+static const struct weft_store_record *next_resv_record(struct weft_store *store, const char *key)
 {
-	const struct weft_record *record = weft_store_next(store, key);
+	const struct weft_store_record *record = weft_store_next(store, key);
 
 	return record && !strncmp(record->key, prefix, strlen(prefix)) ? record : NULL;
 }
@@ -66,7 +66,7 @@ static bool ns_is_present(struct weft_subsys *s, const char *key)
 	return false;
 }
 
-static bool record_is_empty(struct weft_store *store, const struct weft_record *record)
+static bool record_is_empty(struct weft_store *store, const struct weft_store_record *record)
 {
 	struct resv_state st;
 	int rc = resv_record_decode(&st, weft_store_session(store), record->value, record->len);
@@ -74,7 +74,7 @@ static bool record_is_empty(struct weft_store *store, const struct weft_record *
 	return !rc && !st.nregs && !st.ptpl;
 }
 
-static int sweep_add(struct sweep *sweep, const struct weft_record *record)
+static int sweep_add(struct sweep *sweep, const struct weft_store_record *record)
 {
 	unsigned room = sweep->n == sweep->room ? 2 * sweep->room + 8 : sweep->room;
 	void *writes = reallocarray(sweep->writes, room, sizeof(*sweep->writes));
@@ -96,7 +96,7 @@ static int sweep_add(struct sweep *sweep, const struct weft_record *record)
 static int sweep_collect(struct sweep *sweep)
 {
 	struct weft_subsys *s = sweep->subsys;
-	const struct weft_record *record;
+	const struct weft_store_record *record;
 	int rc = 0;
 
 	for (record = next_resv_record(s->store, prefix); record && !rc;
@@ -127,6 +127,7 @@ void tgt_resv_sweep(struct weft_subsys *s)
 		sweep_free(sweep);
 		return;
 	}
-	sweep->txn = (struct weft_txn){ sweep->writes, sweep->n, sweep_committed, other_nodes(s) };
+	sweep->txn = (struct weft_store_txn){ sweep->writes, sweep->n, sweep_committed,
+					      other_nodes(s) };
 	weft_store_commit(s->store, &sweep->txn);
 }

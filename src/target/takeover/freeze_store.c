@@ -30,7 +30,7 @@ static const char *subsys_busy_reason(const struct weft_subsys *s)
 		return NULL;
 	if (!tgt_resv_is_idle(s))
 		return "a reservation cannot be read, or ends commands that storage has";
-	return weft_store_is_still(s->store) ? NULL : "its state file does not answer";
+	return weft_store_is_quiesced(s->store) ? NULL : "its state file does not answer";
 }
 
 const char *tgt_store_busy_reason(struct weft_target *t)

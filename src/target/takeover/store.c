@@ -35,7 +35,7 @@ int tgt_store_export(struct weft_subsys_state *state, const struct weft_subsys *
 	int rc = export_cluster(state, s);
 
 	state->store.fd = -1;
-	return rc < 0 || !s->store ? rc : weft_store_hand_over(s->store, &state->store);
+	return rc < 0 || !s->store ? rc : weft_store_export(s->store, &state->store);
 }
 
 void tgt_store_free_state(struct weft_subsys_state *state)
@@ -83,7 +83,7 @@ int tgt_store_import(struct weft_subsys_state *state, struct weft_subsys *s, str
 
 	if (rc < 0 || !s->store)
 		return rc;
-	rc = weft_store_inherit(s->store, &state->store, err);
+	rc = weft_store_import(s->store, &state->store, err);
 	if (rc == 0 && s->cluster)
 		tgt_cluster_ports_mark_seen(s->cluster);
 	return rc < 0 ? rc : import_reservations(s, err);
