@@ -8,7 +8,7 @@
 #include "cli/cli.h"
 #include "cli/ctl.h"
 #include "cli/print.h"
-#include "daemon/config.h"
+#include "daemon/config/config.h"
 
 static const char usage[] =
 	"usage: weft ctl [OPTION]... METHOD [JSON | KEY=VALUE...]\n"

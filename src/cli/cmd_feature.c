@@ -13,7 +13,7 @@
 #include "cli/input.h"
 #include "cli/passthru.h"
 #include "cli/print.h"
-#include "cli/reason.h"
+#include "cli/invalid_field.h"
 #include "proto/nvme.h"
 
 static const char usage[] =

@@ -15,7 +15,7 @@
 #include "cli/opcodes.h"
 #include "cli/passthru.h"
 #include "cli/print.h"
-#include "cli/reason.h"
+#include "cli/invalid_field.h"
 
 static const char usage[] =
 	"usage: weft resv ACTION [OPTION]... URI\n"

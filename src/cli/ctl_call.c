@@ -4,8 +4,8 @@
 #include "cli/cli.h"
 #include "cli/ctl.h"
 #include "cli/units.h"
-#include "cli/waiting.h"
-#include "daemon/call.h"
+#include "cli/path_wait.h"
+#include "daemon/control/client.h"
 
 #define LIMIT_MS 10000
 

@@ -7,7 +7,7 @@
 #include <weft/host.h>
 
 #include "base/err.h"
-#include "cli/waiting.h"
+#include "cli/path_wait.h"
 
 /* Far from the letters and numbers of a command's own options. */
 enum {

@@ -3,7 +3,7 @@
  *   start: make it, empty ─▶ hosts are served: our pid ─▶ end: remove it
  *
  * The file is not locked: two processes have it at once only in a takeover, and there the old one
- * does not touch it from "go" on (give.c). A process that does not know that rule, an older weft or
+ * does not touch it from "go" on (export.c). A process that does not know that rule, an older weft or
  * an administrator, may still remove the file just before the new pid is in it.
  *
  * Invariant: when weft_pidfile_write() returns 0, the file that it wrote was the one at the path. */

@@ -13,7 +13,7 @@
  *
  * That locks work is not taken on trust. While we live nobody else takes our lock or our line,
  * counts us as gone, or begins a session; who finds that somebody did has proof that locks are not
- * shared, or that ours was lost, and is no member from then on. Who joins asks first (doubt.c).
+ * shared, or that ours was lost, and is no member from then on. Who joins asks first (suspects.c).
  *
  * News of the file that came before the lock was let go of is of what this visit has seen: of the
  * records, as who writes them has the lock, or of members, who are looked at behind. So what we
@@ -27,9 +27,9 @@
 #include <time.h>
 
 #include "base/cleanup.h"
-#include "store/doubt.h"
-#include "store/members.h"
-#include "store/slots.h"
+#include "store/suspects.h"
+#include "store/member_locks.h"
+#include "store/copies.h"
 
 enum {
 	JOIN_PAUSE_NS = 10000000,

@@ -3,7 +3,7 @@
 #define WEFT_STORE_CYCLE_H
 
 #include "store/internal.h"
-#include "store/lines.h"
+#include "store/member_record.h"
 #include "store/watch.h"
 
 /* The first half is filled in by who asks, the second by the visit. */

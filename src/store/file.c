@@ -21,7 +21,7 @@
 
 #include "base/cleanup.h"
 #include "base/log.h"
-#include "store/members.h"
+#include "store/member_locks.h"
 
 enum {
 	BUSY_MS = 2,           /* somebody else is at the file */

@@ -27,7 +27,7 @@ struct file_store {
 int store_file_join(struct file_store *f, struct weft_err *err);
 /* What a visit needs to know, of the file that f->fd has open. */
 void store_file_init_cycle(struct file_store *f);
-/* reach.c */
+/* shared_fs.c */
 bool store_file_on_shared_fs(const struct weft_store *store);
 
 #endif

@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 #include "must.h"
-#include "store/slots.h"
+#include "store/copies.h"
 #include "target/cluster/owners.h"
 #include "target/cluster/ports.h"
 #include "target/cluster/remote_ccr.h"

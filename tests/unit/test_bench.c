@@ -10,16 +10,16 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cli/bench/judge.h"
+#include "cli/bench/verify.h"
 #include "cli/bench/ledger.h"
-#include "cli/bench/losses.h"
+#include "cli/bench/path_loss.h"
 #include "cli/bench/pace.h"
 #include "cli/bench/plan.h"
 #include "cli/bench/plot.h"
 #include "cli/bench/result.h"
 #include "cli/bench/stamp.h"
 #include "cli/bench/units.h"
-#include "cli/bench/words.h"
+#include "cli/bench/parse.h"
 #include "running.h"
 
 /* --- blocks ----------------------------------------------------------------------------------- */

@@ -16,7 +16,7 @@
 #include "cli/id/id.h"
 #include "cli/progress.h"
 #include "cli/units.h"
-#include "cli/waiting.h"
+#include "cli/path_wait.h"
 #include "running.h"
 
 /* --- sizes and times -------------------------------------------------------------------------- */

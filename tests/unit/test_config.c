@@ -13,8 +13,8 @@
 #include <unistd.h>
 
 #include "base/cpus.h"
-#include "daemon/config.h"
-#include "daemon/methods.h"
+#include "daemon/config/config.h"
+#include "daemon/control/methods.h"
 #include "running.h"
 
 #define FILE_NAME     "weft.yaml"

@@ -15,9 +15,9 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
-#include "daemon/handoff.h"
-#include "daemon/hex.h"
-#include "daemon/state.h"
+#include "daemon/takeover/frames.h"
+#include "daemon/takeover/hex.h"
+#include "daemon/internal.h"
 #include "running.h"
 
 #define LIMIT_MS 2000

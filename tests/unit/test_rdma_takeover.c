@@ -10,8 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon/methods.h"
-#include "daemon/state.h"
+#include "daemon/control/methods.h"
+#include "daemon/internal.h"
 #include "rdma_both.h"
 #include "target/takeover/takeover.h"
 

@@ -15,9 +15,9 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#include "daemon/lines.h"
-#include "daemon/listen.h"
-#include "daemon/rpc.h"
+#include "daemon/control/line_buffer.h"
+#include "daemon/control/unix_listen.h"
+#include "daemon/control/rpc.h"
 #include "running.h"
 
 /* --- lines ------------------------------------------------------------------------------------ */

@@ -10,8 +10,8 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "store/lines.h"
-#include "store/slots.h"
+#include "store/member_record.h"
+#include "store/copies.h"
 #include "store/store.h"
 #include "running.h"
 

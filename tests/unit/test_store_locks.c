@@ -16,8 +16,8 @@
 
 #include "base/ofd.h"
 #include "store/file.h"
-#include "store/members.h"
-#include "store/slots.h"
+#include "store/member_locks.h"
+#include "store/copies.h"
 #include "store/store.h"
 #include "running.h"
 

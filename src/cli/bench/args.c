@@ -9,7 +9,7 @@
 #include "base/cpus.h"
 #include "base/size.h"
 #include "cli/bench/config.h"
-#include "cli/bench/words.h"
+#include "cli/bench/parse.h"
 #include "cli/cli.h"
 #include "cli/host_options.h"
 

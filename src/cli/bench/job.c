@@ -5,7 +5,7 @@
 #include <unistd.h>
 #include <weft/memory.h>
 
-#include "cli/bench/place.h"
+#include "cli/bench/affinity.h"
 #include "cli/bench/random.h"
 #include "cli/counters.h"
 

@@ -17,8 +17,8 @@
 #include "cli/bench/ledger.h"
 #include "cli/bench/pace.h"
 #include "cli/bench/plan.h"
-#include "cli/bench/trouble.h"
-#include "cli/waiting.h"
+#include "cli/bench/errors.h"
+#include "cli/path_wait.h"
 
 enum bench_op { BENCH_READ, BENCH_WRITE, BENCH_FLUSH, BENCH_OPS };
 
@@ -110,7 +110,7 @@ void bench_io_init(struct bench_io *io, struct bench_job *job, struct weft_queue
 /* sweep.c: reads back everything that was written. */
 void bench_job_read_back(struct bench_job *job);
 
-/* drive.c: lets the queues work, until something has completed or @until_ns. */
+/* poll.c: lets the queues work, until something has completed or @until_ns. */
 void bench_job_reap(struct bench_job *job, uint64_t until_ns);
 /* Until nothing is in flight, or the user does not want to wait for it. */
 void bench_job_drain(struct bench_job *job);

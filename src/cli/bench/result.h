@@ -4,7 +4,7 @@
 
 #include <jansson.h>
 
-#include "cli/bench/losses.h"
+#include "cli/bench/path_loss.h"
 #include "cli/bench/series.h"
 
 struct bench_result {

@@ -9,10 +9,10 @@
 #include <time.h>
 
 #include "base/cleanup.h"
-#include "cli/bench/place.h"
+#include "cli/bench/affinity.h"
 #include "cli/bench/random.h"
 #include "cli/bench/result.h"
-#include "cli/bench/watch.h"
+#include "cli/bench/monitor.h"
 #include "cli/counters.h"
 
 #define HEAD_START UINT64_C(10000000) /* ns, for the threads to come up */

@@ -150,7 +150,7 @@ struct cp {
 	struct weft_progress progress;
 };
 
-/* end.c, end_file.c, end_stream.c, end_ns.c. @end is NULL when they fail. */
+/* endpoint.c, endpoint_file.c, endpoint_stream.c, endpoint_ns.c. @end is NULL when they fail. */
 int weft_cp_open_from(struct cp *cp, struct cp_endpoint **end, struct weft_err *err);
 int weft_cp_open_to(struct cp *cp, struct cp_endpoint **end, struct weft_err *err);
 int weft_cp_file_from(struct cp *cp, const char *path, struct cp_endpoint **end,
@@ -185,17 +185,17 @@ uint64_t weft_cp_padded(const struct cp *cp, uint64_t length);
 /* zero.c: how many bytes from @buf on are all zero, or have something in every @grain. */
 size_t weft_zero_run(const char *buf, size_t length, size_t grain, bool *zero);
 
-/* slot.c */
+/* xfer.c */
 bool weft_cp_xfer_run(struct cp_xfer *xfer);
 void weft_cp_xfer_step_done(struct cp_xfer *xfer, int rc);
 
-/* lane.c */
+/* worker.c */
 int weft_cp_workers_open(struct cp *cp, struct weft_err *err);
 void weft_cp_workers_free(struct cp *cp);
 /* Runs the plan on all lanes, and watches over them. */
 int weft_cp_run_pass(struct cp *cp, const char *doing, struct weft_err *err);
 
-/* watch.c: the main thread while lanes work: progress, connections, signals. */
+/* supervise.c: the main thread while lanes work: progress, connections, signals. */
 void weft_cp_supervise(struct cp *cp);
 void weft_cp_print_events(struct cp *cp);
 

@@ -9,7 +9,7 @@
 
 #include "base/list.h"
 #include "cli/mount/queue_pool.h"
-#include "cli/waiting.h"
+#include "cli/path_wait.h"
 
 /* One life of the connection. */
 struct weft_volume_ctrl {
