@@ -28,7 +28,7 @@ static void on_target_stopped(void *arg)
 {
 	struct weft_daemon *d = arg;
 
-	weft_reactor_stop(d->home);
+	weft_reactor_stop(d->control_reactor);
 }
 
 /* No method is at work any more, so nothing but the target holds what is the target's. */
@@ -76,7 +76,7 @@ static void on_signal(struct weft_daemon *d, const struct signalfd_siginfo *info
 		reopen_log();
 		return;
 	}
-	if (weft_is_echo(&d->signal_ns, weft_reactor_now_ns(d->home)))
+	if (weft_is_echo(&d->signal_ns, weft_reactor_now_ns(d->control_reactor)))
 		return;
 	if (d->signalled) {
 		weft_warn("SIG%s again: leaving at once", name);
@@ -132,7 +132,7 @@ static int watch_signals(struct weft_daemon *d, struct weft_err *err)
 	fd = signalfd(-1, &set, SFD_NONBLOCK | SFD_CLOEXEC);
 	if (fd < 0)
 		return weft_fail(err, -errno, "signalfd: %s", strerror(errno));
-	rc = weft_sock_open(d->home, &d->signals, fd);
+	rc = weft_sock_open(d->control_reactor, &d->signals, fd);
 	if (rc < 0) {
 		close(fd);
 		return weft_fail(err, rc, "cannot watch signals: %s", strerror(-rc));
@@ -147,7 +147,7 @@ static int watch_signals(struct weft_daemon *d, struct weft_err *err)
 int weft_daemon_create_target(struct weft_daemon *d)
 {
 	const struct weft_target_options options = {
-		.home = d->home,
+		.control = d->control_reactor,
 		.reactors = d->threads.reactors,
 		.nreactors = d->threads.count,
 		.depth_max = d->config->depth,
@@ -212,7 +212,7 @@ static int add_listeners(struct weft_daemon *d)
 int weft_daemon_start_control(struct weft_daemon *d)
 {
 	d->rpc = (struct weft_rpc){ .methods = weft_rpc_methods, .daemon = d };
-	return weft_control_socket_serve(d->control, d->home, &d->rpc, d->err);
+	return weft_control_socket_serve(d->control, d->control_reactor, &d->rpc, d->err);
 }
 
 /* Of a start that is refused before this, images that it made are removed when they are closed. */
@@ -296,7 +296,7 @@ static int create_control_reactor(struct weft_daemon *d)
 {
 	const struct weft_reactor_options options = { .engine = WEFT_ENGINE_EPOLL, .cpu = -1 };
 
-	return weft_reactor_create(&d->home, &options, d->err);
+	return weft_reactor_create(&d->control_reactor, &options, d->err);
 }
 
 static int start_threads(struct weft_daemon *d)
@@ -312,8 +312,8 @@ static int start_threads(struct weft_daemon *d)
 static void run_control_reactor(struct weft_daemon *d)
 {
 	weft_task_init(&d->start, on_start);
-	weft_reactor_defer(d->home, &d->start);
-	weft_reactor_run(d->home);
+	weft_reactor_defer(d->control_reactor, &d->start);
+	weft_reactor_run(d->control_reactor);
 }
 
 static int run_daemon(struct weft_daemon *d)
@@ -327,7 +327,7 @@ static int run_daemon(struct weft_daemon *d)
 		run_control_reactor(d);
 	weft_reactor_threads_stop(&d->threads);
 	/* The wait for signals ends with its reactor. */
-	weft_reactor_destroy(d->home);
+	weft_reactor_destroy(d->control_reactor);
 	if (d->signals.fd > 0)
 		close(d->signals.fd);
 	return rc < 0 ? rc : d->rc;

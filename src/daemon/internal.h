@@ -19,7 +19,7 @@ struct weft_daemon {
 	struct weft_config *config;
 	const struct weft_serve_options *options;
 	const struct weft_doc *doc;
-	struct weft_reactor *home;
+	struct weft_reactor *control_reactor;
 	struct weft_reactor_threads threads;
 	struct weft_target *target;
 	struct weft_control_socket *control;

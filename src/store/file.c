@@ -129,13 +129,13 @@ static void arm_timer(struct file_store *f, int rc)
 	if (f->store.lost)
 		return;
 	if (rc == -EAGAIN)
-		weft_timer_set(f->store.home, &f->timer, BUSY_MS);
+		weft_timer_set(f->store.control_reactor, &f->timer, BUSY_MS);
 	else if (rc < 0)
-		weft_timer_set(f->store.home, &f->timer, FAILED_MS);
+		weft_timer_set(f->store.control_reactor, &f->timer, FAILED_MS);
 	else if (f->fast_polls)
-		weft_timer_set(f->store.home, &f->timer, CLOSED_MS);
+		weft_timer_set(f->store.control_reactor, &f->timer, CLOSED_MS);
 	else if (f->watch.open)
-		weft_timer_set(f->store.home, &f->timer, POLL_MS);
+		weft_timer_set(f->store.control_reactor, &f->timer, POLL_MS);
 }
 
 static void count_lock_waits(struct file_store *f, int rc)
@@ -201,13 +201,13 @@ static void start_cycle(struct weft_task *task)
 		store_watch_pause(cycle->watch);
 	cycle->file_events = (struct store_file_events){ false };
 	f->op.done = cycle_done;
-	weft_workers_call(&f->workers, f->store.home, &f->op, run_cycle);
+	weft_workers_call(&f->workers, f->store.control_reactor, &f->op, run_cycle);
 }
 
 static void schedule_cycle(struct file_store *f)
 {
 	if (may_start_cycle(f) || f->store.lost)
-		weft_reactor_defer(f->store.home, &f->start_cycle);
+		weft_reactor_defer(f->store.control_reactor, &f->start_cycle);
 	else
 		f->rerun = true;
 }
@@ -238,7 +238,7 @@ static void file_leave(struct weft_store *store)
 {
 	struct file_store *f = file_of(store);
 
-	weft_timer_stop(store->home, &f->timer);
+	weft_timer_stop(store->control_reactor, &f->timer);
 	store_member_unlock(f->fd);
 	schedule_cycle(f);
 }
@@ -293,10 +293,10 @@ static int watch_changes(struct file_store *f, struct weft_err *err)
 
 	f->watch.on_file_events = on_file_events;
 	f->watch.ended = on_watch_closed;
-	rc = store_watch_open(&f->watch, f->store.home, f->fd);
+	rc = store_watch_open(&f->watch, f->store.control_reactor, f->fd);
 	if (rc < 0)
 		return fail_watch(f->path, rc, err);
-	weft_timer_set(f->store.home, &f->timer, POLL_MS);
+	weft_timer_set(f->store.control_reactor, &f->timer, POLL_MS);
 	return 0;
 }
 
@@ -377,7 +377,7 @@ static void file_close(struct weft_store *store)
 	struct file_store *f = file_of(store);
 
 	f->closing = true;
-	weft_timer_stop(store->home, &f->timer);
+	weft_timer_stop(store->control_reactor, &f->timer);
 	weft_task_cancel(&f->start_cycle);
 	finish_close(f);
 }

@@ -50,7 +50,7 @@ struct store_member {
 
 struct weft_store {
 	const struct weft_store_ops *ops;
-	struct weft_reactor *home;
+	struct weft_reactor *control_reactor;
 	unsigned node, nodes;
 	bool frozen;
 	atomic_bool cancelled; /* nobody wants it to join any more */

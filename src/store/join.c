@@ -124,7 +124,8 @@ int weft_store_join(struct weft_store_joining **out, const struct weft_store_opt
 	joining->done = done;
 	joining->arg = arg;
 	*out = joining;
-	weft_offload_start(&joining->offload, options->home, join_on_thread, on_join_thread_done);
+	weft_offload_start(&joining->offload, options->control_reactor, join_on_thread,
+			   on_join_thread_done);
 	return 0;
 }
 

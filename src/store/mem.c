@@ -57,7 +57,7 @@ static void mem_commit_txns(struct weft_task *task)
 static void mem_commit(struct weft_store *store, struct weft_store_txn *txn)
 {
 	weft_list_push(&mem_of(store)->txns, &txn->link);
-	weft_reactor_defer(store->home, &mem_of(store)->commit);
+	weft_reactor_defer(store->control_reactor, &mem_of(store)->commit);
 }
 
 static void mem_acked(struct weft_store *store)
@@ -72,7 +72,7 @@ static bool mem_is_still(const struct weft_store *store)
 
 static void mem_thawed(struct weft_store *store)
 {
-	weft_reactor_defer(store->home, &mem_of(store)->commit);
+	weft_reactor_defer(store->control_reactor, &mem_of(store)->commit);
 }
 
 static void mem_close(struct weft_store *store)

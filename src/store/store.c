@@ -43,7 +43,7 @@ int store_create(struct weft_store **out, const struct weft_store_options *optio
 	if (!spec || ops->create(&store, arg) < 0)
 		return weft_fail(err, -ENOMEM, "out of memory");
 	store->spec = take_ptr(&spec);
-	store->home = options->home;
+	store->control_reactor = options->control_reactor;
 	store->node = options->node;
 	store->nodes = options->nodes;
 	store->frozen = options->successor;
@@ -188,13 +188,13 @@ void weft_store_ack(struct weft_store *store, uint64_t revision)
 		return;
 	store->acked = revision;
 	store->ops->acked(store);
-	weft_reactor_defer(store->home, &store->settle_task);
+	weft_reactor_defer(store->control_reactor, &store->settle_task);
 }
 
 void weft_store_wait_settled(struct weft_store *store, struct weft_store_wait *wait)
 {
 	weft_list_push(&store->waits, &wait->link);
-	weft_reactor_defer(store->home, &store->settle_task);
+	weft_reactor_defer(store->control_reactor, &store->settle_task);
 }
 
 void weft_store_wait_cancel(struct weft_store_wait *wait)
@@ -230,7 +230,7 @@ void store_members_update(struct weft_store *store, const struct store_member *m
 	for (unsigned node = 1; node <= store->nodes; node++)
 		if (has_gone(&was[node], &store->members[node]) && store->watcher.gone)
 			store->watcher.gone(store->watcher.arg, node);
-	weft_reactor_defer(store->home, &store->settle_task);
+	weft_reactor_defer(store->control_reactor, &store->settle_task);
 }
 
 void weft_store_set_lost(struct weft_store *store, const char *why)
@@ -239,7 +239,7 @@ void weft_store_set_lost(struct weft_store *store, const char *why)
 		return;
 	store->lost = true;
 	store->ops->leave(store);
-	weft_reactor_defer(store->home, &store->settle_task);
+	weft_reactor_defer(store->control_reactor, &store->settle_task);
 	if (store->watcher.lost)
 		store->watcher.lost(store->watcher.arg, why);
 }

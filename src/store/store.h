@@ -35,7 +35,7 @@ struct weft_store;
 struct weft_store_ops;
 
 struct weft_store_options {
-	struct weft_reactor *home;
+	struct weft_reactor *control_reactor;
 	const char *spec;     /* "file:PATH", or "mem": this process's own, gone with it */
 	unsigned node, nodes; /* who we are, 1 … nodes; with one node nobody else may open it */
 	bool successor;       /* frozen and empty: weft_store_import() brings what it is */

@@ -103,14 +103,14 @@ int store_watch_create(struct store_watch *watch)
 	return watch->fd < 0 ? -errno : 0;
 }
 
-int store_watch_open(struct store_watch *watch, struct weft_reactor *home, int file)
+int store_watch_open(struct store_watch *watch, struct weft_reactor *control_reactor, int file)
 {
 	int rc;
 
 	watch->file = add_inotify_watch(watch->fd, file, IN_MODIFY | IN_CLOSE_WRITE);
 	if (watch->file < 0)
 		return watch->file;
-	rc = weft_sock_open(home, &watch->sock, watch->fd);
+	rc = weft_sock_open(control_reactor, &watch->sock, watch->fd);
 	if (rc < 0)
 		return rc;
 	take_fd(&watch->fd);

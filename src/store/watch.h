@@ -29,7 +29,7 @@ struct store_watch {
 int store_watch_create(struct store_watch *watch); /* before the file is opened: see watch.c */
 void store_watch_free(struct store_watch *watch);  /* that is not open */
 /* The file that @file has open, whatever became of its name. */
-int store_watch_open(struct store_watch *watch, struct weft_reactor *home, int file);
+int store_watch_open(struct store_watch *watch, struct weft_reactor *control_reactor, int file);
 /* Another one, of which only the next closing counts. */
 void store_watch_next_close(struct store_watch *watch, int file);
 /* In between news is for store_watch_drain(), and told() has what that left. */

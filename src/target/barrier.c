@@ -58,7 +58,7 @@ void tgt_barrier_arrive(struct tgt_barrier *barrier, struct weft_poll_group *gro
 	struct weft_msg *msg = &barrier->reactor_msgs[group->index].msg;
 
 	msg->fn = barrier_arrived;
-	weft_reactor_post(barrier->target->home, msg);
+	weft_reactor_post(barrier->target->control, msg);
 }
 
 static void free_after_barrier_done(struct tgt_barrier *barrier)

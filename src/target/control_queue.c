@@ -21,7 +21,7 @@
 enum { COMMANDS_PER_TURN = 64 };
 
 struct tgt_control_queue {
-	struct weft_reactor *home;
+	struct weft_reactor *control;
 	struct weft_list ready; /* shares in which commands wait */
 	int budget;             /* of this turn's slice */
 	struct weft_task turn_task;
@@ -87,7 +87,7 @@ static void control_queue_turn(struct weft_task *task)
 		control_queue_run_command(queue, req);
 	queue->budget = COMMANDS_PER_TURN;
 	if (!weft_list_empty(&queue->ready))
-		weft_reactor_defer(queue->home, &queue->turn_task);
+		weft_reactor_defer(queue->control, &queue->turn_task);
 }
 
 static void control_queue_arrive(struct weft_msg *msg)
@@ -96,7 +96,7 @@ static void control_queue_arrive(struct weft_msg *msg)
 	struct weft_target *t = req->qp->group->user;
 	struct tgt_control_queue *queue = t->control_queue;
 
-	weft_reactor_defer(queue->home, &queue->turn_task);
+	weft_reactor_defer(queue->control, &queue->turn_task);
 	if (queue->budget > 0 && weft_list_empty(&queue->ready))
 		control_queue_run_command(queue, req);
 	else
@@ -107,7 +107,7 @@ void tgt_post_control(struct weft_req *req, void (*fn)(struct weft_msg *msg))
 {
 	tgt_req(req)->on_control = fn;
 	req->msg.fn = control_queue_arrive;
-	weft_reactor_post(req->qp->group->home, &req->msg);
+	weft_reactor_post(req->qp->group->control, &req->msg);
 }
 
 void tgt_control_charge(struct weft_target *t, unsigned commands)
@@ -125,7 +125,7 @@ int tgt_control_queue_create(struct weft_target *t)
 	if (!queue)
 		return -ENOMEM;
 	weft_list_init(&queue->ready);
-	queue->home = t->home;
+	queue->control = t->control;
 	queue->budget = COMMANDS_PER_TURN;
 	weft_task_init(&queue->turn_task, control_queue_turn);
 	t->control_queue = queue;

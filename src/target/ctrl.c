@@ -87,7 +87,7 @@ struct tgt_ctrl *tgt_ctrl_adopt(struct weft_subsys *s, uint16_t cntlid)
 
 void tgt_ctrl_free(struct tgt_ctrl *ctrl)
 {
-	weft_timer_stop(ctrl->subsys->target->home, &ctrl->ka_timer);
+	weft_timer_stop(ctrl->subsys->target->control, &ctrl->ka_timer);
 	tgt_flow_leave(ctrl);
 	weft_list_remove(&ctrl->link);
 	weft_list_remove(&ctrl->by_cntlid);
@@ -146,7 +146,7 @@ static void ka_expired(struct weft_timer *timer)
 		tgt_ctrl_restart_keepalive(ctrl);
 	} else if (!ctrl->ka_grace) {
 		ctrl->ka_grace = true;
-		weft_timer_set(ctrl->subsys->target->home, &ctrl->ka_timer, TGT_KA_GRACE_MS);
+		weft_timer_set(ctrl->subsys->target->control, &ctrl->ka_timer, TGT_KA_GRACE_MS);
 	} else {
 		tgt_ctrl_kill(ctrl, "keep-alive timeout");
 	}
@@ -156,7 +156,7 @@ void tgt_ctrl_restart_keepalive(struct tgt_ctrl *ctrl)
 {
 	ctrl->ka_grace = false;
 	if (ctrl->kato_ms)
-		weft_timer_set(ctrl->subsys->target->home, &ctrl->ka_timer, ctrl->kato_ms);
+		weft_timer_set(ctrl->subsys->target->control, &ctrl->ka_timer, ctrl->kato_ms);
 }
 
 void tgt_ctrl_set_kato(struct tgt_ctrl *ctrl, uint32_t kato_ms)
@@ -170,7 +170,7 @@ void tgt_ctrl_set_kato(struct tgt_ctrl *ctrl, uint32_t kato_ms)
 	if (ctrl->kato_ms)
 		tgt_ctrl_restart_keepalive(ctrl);
 	else
-		weft_timer_stop(ctrl->subsys->target->home, &ctrl->ka_timer);
+		weft_timer_stop(ctrl->subsys->target->control, &ctrl->ka_timer);
 }
 
 /* --- CC and CSTS ------------------------------------------------------------------------------ */

@@ -50,7 +50,7 @@ void tgt_drain_wait_start(struct tgt_drain_wait *over, unsigned limit_ms)
 	weft_list_push(&t->drain_waits, &over->link);
 	over->timer.fn = drain_wait_expired;
 	if (limit_ms)
-		weft_timer_set(t->home, &over->timer, limit_ms);
+		weft_timer_set(t->control, &over->timer, limit_ms);
 }
 
 /* One at a time: done() may begin another wait, or end one. */
@@ -70,5 +70,5 @@ void tgt_drain_wait_cancel(struct tgt_drain_wait *over)
 {
 	weft_list_remove(&over->link);
 	weft_list_remove(&over->queue_link);
-	weft_timer_stop(over->subsys->target->home, &over->timer);
+	weft_timer_stop(over->subsys->target->control, &over->timer);
 }

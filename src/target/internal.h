@@ -193,7 +193,7 @@ struct tgt_listener {
 };
 
 struct weft_target {
-	struct weft_reactor *home;
+	struct weft_reactor *control;
 	struct weft_poll_group **poll_groups;
 	unsigned npoll_groups;
 	uint32_t depth_max, io_queues_max, queues_max;

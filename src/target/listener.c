@@ -167,7 +167,8 @@ static int listener_start(struct tgt_listener *l, const struct weft_uri *uri, st
 	int rc;
 
 	if (transport)
-		rc = transport->listen(&l->l, l->target->home, &uri->addr, &listener_ops, l, &why);
+		rc = transport->listen(&l->l, l->target->control, &uri->addr, &listener_ops, l,
+				       &why);
 	else
 		rc = weft_fail(&why, -EPROTONOSUPPORT, "it is not built in; see weft version");
 	if (rc < 0)
@@ -215,7 +216,7 @@ int tgt_listener_adopt(struct weft_target *t, const struct weft_uri *uri, int fd
 	if (rc < 0)
 		close(fd);
 	else
-		rc = transport->import(&l->l, t->home, fd, &listener_ops, l, err);
+		rc = transport->import(&l->l, t->control, fd, &listener_ops, l, err);
 	if (rc < 0) {
 		free(l);
 		return rc;

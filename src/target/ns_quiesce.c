@@ -82,10 +82,10 @@ static void quiesce_enqueue(struct weft_msg *msg)
 void tgt_ns_quiesce_begin(struct tgt_ns_quiesce *quiesce, struct weft_target *t)
 {
 	quiesce->msg.fn = quiesce_enqueue;
-	if (weft_reactor_self() == t->home)
+	if (weft_reactor_self() == t->control)
 		quiesce_enqueue(&quiesce->msg);
 	else
-		weft_reactor_post(t->home, &quiesce->msg);
+		weft_reactor_post(t->control, &quiesce->msg);
 }
 
 static void unquiesce_on_reactor(struct tgt_barrier *barrier, struct weft_poll_group *group)
@@ -122,5 +122,5 @@ static void unquiesce_start(struct weft_msg *msg)
 void tgt_ns_quiesce_end(struct tgt_ns *ns, struct weft_target *t)
 {
 	ns->unquiesce_msg.fn = unquiesce_start;
-	weft_reactor_post(t->home, &ns->unquiesce_msg);
+	weft_reactor_post(t->control, &ns->unquiesce_msg);
 }

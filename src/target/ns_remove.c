@@ -39,7 +39,7 @@ static void storage_closed(struct weft_offload *offload, int rc)
  * home does not wait for that. */
 static void ns_drained(struct tgt_barrier *barrier)
 {
-	weft_offload_start(&barrier->ns->closing, barrier->target->home, close_storage,
+	weft_offload_start(&barrier->ns->closing, barrier->target->control, close_storage,
 			   storage_closed);
 }
 
@@ -71,7 +71,7 @@ static void ns_removal_begin(struct tgt_ns *ns, void (*done)(void *arg), void *a
 
 	ns->barrier->target
 		->teardowns++; /* a target does not end before what was removed from it has */
-	ns->removing_since_ns = weft_reactor_now_ns(ns->barrier->target->home);
+	ns->removing_since_ns = weft_reactor_now_ns(ns->barrier->target->control);
 	ns->removing = true;
 	ns->removed = done;
 	ns->removed_arg = arg;

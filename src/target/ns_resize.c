@@ -91,7 +91,7 @@ static void resize_quiesced(struct tgt_ns_quiesce *quiesce)
 		rc = weft_backend_resize_begin(&resize->storage, ns->be, resize->size,
 					       &resize->err);
 	if (!rc) {
-		weft_offload_start(&resize->offload, resize->target->home, resize_storage,
+		weft_offload_start(&resize->offload, resize->target->control, resize_storage,
 				   resize_storage_done);
 		return;
 	}
@@ -121,7 +121,7 @@ int weft_ns_resize(struct weft_subsys *s, uint32_t nsid, uint64_t size, bool shr
 	*resize = (struct resize){
 		.quiesce = { .ns = ns,
 			     .level = NS_QUIESCE_ALL,
-			     .reactor = s->target->home,
+			     .reactor = s->target->control,
 			     .quiesced = resize_quiesced },
 		.target = s->target,
 		.size = size,

@@ -43,7 +43,7 @@ void tgt_queue_lost(struct tgt_queue *queue)
 		return;
 	queue->loss_reported = true;
 	queue->lost_msg.fn = queue_lost_on_control;
-	weft_reactor_post(queue->qp->group->home, &queue->lost_msg);
+	weft_reactor_post(queue->qp->group->control, &queue->lost_msg);
 }
 
 static void queue_closing_on_control(struct weft_msg *msg)
@@ -68,7 +68,7 @@ void tgt_queue_closing(struct weft_qpair *qp)
 	tgt_io_lists_closing(qp);
 	tgt_io_bulk_closing(qp);
 	queue->closing_msg.fn = queue_closing_on_control;
-	weft_reactor_post(qp->group->home, &queue->closing_msg);
+	weft_reactor_post(qp->group->control, &queue->closing_msg);
 }
 
 void tgt_queue_closed(struct weft_qpair *qp)
@@ -83,7 +83,7 @@ void tgt_queue_closed(struct weft_qpair *qp)
 	weft_debug("%s: queue %u ended: %s", queue->ctrl->hostnqn, queue->qid, qp->why);
 	queue->drained = true;
 	queue->msg.fn = queue_gone_on_control;
-	weft_reactor_post(qp->group->home, &queue->msg);
+	weft_reactor_post(qp->group->control, &queue->msg);
 }
 
 static void queue_close_on_reactor(struct weft_msg *msg)

@@ -125,7 +125,7 @@ void tgt_store_consumed(struct weft_subsys *s, enum tgt_store_consumer who, uint
 /* One that has no store keeps its state in memory, in the same way. */
 static int subsys_open_store(struct weft_subsys *s, struct weft_store *store, struct weft_err *err)
 {
-	const struct weft_store_options options = { s->target->home, "mem", 1, 1,
+	const struct weft_store_options options = { s->target->control, "mem", 1, 1,
 						    s->target->store_frozen };
 	const struct weft_store_watcher watcher = { .changed = on_store_moved,
 						    .gone = on_store_node_gone,

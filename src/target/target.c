@@ -41,7 +41,7 @@ static int poll_groups_create(struct weft_target *t, const struct weft_target_op
 
 		if (rc < 0)
 			return rc;
-		t->poll_groups[i]->home = t->home;
+		t->poll_groups[i]->control = t->control;
 		t->poll_groups[i]->user = t;
 	}
 	return 0;
@@ -71,7 +71,7 @@ int weft_target_create(struct weft_target **out, const struct weft_target_option
 
 	assert(options->nreactors && options->depth_max >= 2 && options->depth_max <= 65535);
 	if (t) {
-		t->home = options->home;
+		t->control = options->control;
 		t->depth_max = options->depth_max;
 		t->io_queues_max = options->io_queues_max;
 		t->queues_max = options->queues_max;
@@ -120,7 +120,7 @@ static void stop_when_empty(struct weft_timer *timer)
 	for (unsigned i = 0; i < t->npoll_groups; i++) {
 		if (!atomic_load(&t->poll_groups[i]->nqpairs))
 			continue;
-		weft_timer_set(t->home, &t->stop_timer, 1);
+		weft_timer_set(t->control, &t->stop_timer, 1);
 		return;
 	}
 	poll_groups_destroy(t);
@@ -137,7 +137,7 @@ static void remaining_closed(struct tgt_barrier *barrier)
 
 	free(barrier);
 	t->stop_timer.fn = stop_when_empty;
-	weft_timer_set(t->home, &t->stop_timer, 0);
+	weft_timer_set(t->control, &t->stop_timer, 0);
 }
 
 static void close_remaining_connections(struct weft_target *t)

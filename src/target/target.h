@@ -24,7 +24,7 @@ struct weft_subsys;
 #define WEFT_MODEL_DEFAULT "Weft NVMe-oF Target"
 
 struct weft_target_options {
-	struct weft_reactor *home;
+	struct weft_reactor *control;
 	struct weft_reactor **reactors; /* queue pairs go here; may be just @home */
 	unsigned nreactors;
 	uint32_t depth_max;     /* entries per queue, 2 … 65535 */

@@ -35,7 +35,7 @@ struct weft_req;
  * on its way out for storage: two sets, so that one can never wait for the other in a circle. */
 struct weft_poll_group {
 	struct weft_reactor *reactor;
-	struct weft_reactor *home; /* where its user keeps what groups share */
+	struct weft_reactor *control; /* where its user keeps what groups share */
 	void *user;
 	unsigned index;                     /* among the target's groups */
 	uint32_t depth_max;                 /* entries of its deepest queue */
@@ -197,7 +197,7 @@ struct weft_transport {
 	uint8_t sgl_descriptors_max; /* data blocks of one SGL */
 
 	/* On home. Port 0 becomes a free one, see listener->addr. */
-	int (*listen)(struct weft_listener **l, struct weft_reactor *home,
+	int (*listen)(struct weft_listener **l, struct weft_reactor *control,
 		      const struct sockaddr_storage *addr, const struct weft_listener_ops *ops,
 		      void *user, struct weft_err *err);
 	void (*unlisten)(struct weft_listener *l); /* ops->closed() follows; frees it */
@@ -207,7 +207,7 @@ struct weft_transport {
 	void (*resume)(struct weft_listener *l);
 	int (*listener_fd)(const struct weft_listener *l);
 	/* Paused. Owns @fd, also when it fails. */
-	int (*import)(struct weft_listener **l, struct weft_reactor *home, int fd,
+	int (*import)(struct weft_listener **l, struct weft_reactor *control, int fd,
 		      const struct weft_listener_ops *ops, void *user, struct weft_err *err);
 
 	size_t req_size; /* of the transport's request, which starts with a weft_req */
@@ -351,7 +351,7 @@ struct weft_listener_ops {
 struct weft_listener {
 	const struct weft_transport *transport;
 	const struct weft_listener_ops *ops;
-	struct weft_reactor *home;
+	struct weft_reactor *control;
 	struct sockaddr_storage addr; /* with the port that it got */
 	void *user;
 };

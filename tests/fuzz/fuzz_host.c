@@ -198,7 +198,7 @@ static void close_namespaces(struct weft_ns *ns[NAMESPACES])
 {
 	for (unsigned i = 0; i < NAMESPACES; i++)
 		weft_ns_close(ns[i]);
-	must(weft_list_empty(&stand_in->namespaces));
+	must(weft_list_empty(&stand_in->ns_records));
 }
 
 static void list_namespaces(void)

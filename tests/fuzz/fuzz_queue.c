@@ -59,14 +59,14 @@ static void publish(enum weft_state state)
 	p->state = p->pub.state = state;
 	p->generation += state == WEFT_LIVE;
 	p->pub.generation = p->generation;
-	p->pub.over = p->generation - (state == WEFT_LIVE);
+	p->pub.ended_generation = p->generation - (state == WEFT_LIVE);
 	c->pub = p->pub;
 	for (; link != &c->queues; link = link->next)
 		host_queue_post_update(container_of(link, struct weft_queue, ctrl_link));
 }
 
 /* A lost association is announced in one turn, and there again in the next. */
-static void home(void)
+static void control(void)
 {
 	stand_in_turn(0);
 	while (stand_in_answer())
@@ -87,7 +87,7 @@ static void others(void)
 		disk_accept(fd, stand_in_path->config.options.hdgst,
 			    stand_in_path->config.options.ddgst);
 	disk_serve();
-	home();
+	control();
 }
 
 int __wrap_weft_reactor_create(struct weft_reactor **r, const struct weft_reactor_options *options,
@@ -113,7 +113,7 @@ void __wrap_weft_reactor_turn(struct weft_reactor *r, int wait_ms)
 int __wrap_pthread_cond_wait(pthread_cond_t *cond, pthread_mutex_t *lock)
 {
 	pthread_mutex_unlock(lock);
-	home();
+	control();
 	return pthread_mutex_lock(lock);
 }
 

@@ -173,7 +173,7 @@ static void add_listener(void)
 static void add_target(uint32_t depth_max)
 {
 	struct weft_target_options options = {
-		.home = reactors[0],
+		.control = reactors[0],
 		.reactors = reactors,
 		.nreactors = WORLD_GROUPS,
 		.depth_max = depth_max,
@@ -254,8 +254,8 @@ int world_connect(unsigned group)
 	if (stopping || !target || taking)
 		return -1;
 	must(!socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, fds));
-	atomic_fetch_add(&target->groups[group]->nqpairs, 1);
-	must(!weft_tcp_accept(target->groups[group], fds[1], &tgt_qpair_ops));
+	atomic_fetch_add(&target->poll_groups[group]->nqpairs, 1);
+	must(!weft_tcp_accept(target->poll_groups[group], fds[1], &tgt_qpair_ops));
 	takeover_connected(fds[0], fds[1]);
 	return fds[0];
 }
@@ -648,7 +648,7 @@ void world_stop(void)
 /* NULL: such buffers are too large for them. */
 static struct weft_pool *anon_pool_at(unsigned index)
 {
-	struct weft_poll_group *group = target->groups[index / POOLS_ANON];
+	struct weft_poll_group *group = target->poll_groups[index / POOLS_ANON];
 	struct weft_bufs *bufs = index / WEFT_BUFS_CLASSES % 2 ? &group->anon_out : &group->anon_in;
 
 	index %= WEFT_BUFS_CLASSES;
@@ -661,7 +661,7 @@ static struct weft_pool *pool_at(unsigned index)
 
 	if (index >= POOLS_HOSTS)
 		return anon_pool_at(index - POOLS_HOSTS);
-	group = target->groups[index / POOLS_EACH];
+	group = target->poll_groups[index / POOLS_EACH];
 	index %= POOLS_EACH;
 	if (index < WEFT_BUFS_CLASSES)
 		return &group->in.pools[index];
@@ -675,7 +675,7 @@ static struct weft_poll_group *chunks_at(unsigned index)
 {
 	bool is_chunks = index < POOLS_HOSTS && index % POOLS_EACH == POOLS_EACH - 1;
 
-	return is_chunks ? target->groups[index / POOLS_EACH] : NULL;
+	return is_chunks ? target->poll_groups[index / POOLS_EACH] : NULL;
 }
 
 /* A connection has its own chunk in any case. */
@@ -769,7 +769,7 @@ bool world_relieve(void)
 static bool is_empty(void)
 {
 	for (unsigned i = 0; target && i < WORLD_GROUPS; i++)
-		if (atomic_load(&target->groups[i]->nqpairs))
+		if (atomic_load(&target->poll_groups[i]->nqpairs))
 			return false;
 	return true;
 }
@@ -783,7 +783,7 @@ static void check_ns(const struct plan *plan)
 		return;
 	must(tgt_ns_quiesce_idle(ns));
 	for (unsigned i = 0; i < WORLD_GROUPS; i++)
-		must(weft_list_empty(&ns->local[i].waiting) && !ns->local[i].round);
+		must(weft_list_empty(&ns->local[i].waiting) && !ns->local[i].barrier);
 }
 
 static void check_group(const struct weft_poll_group *group)
@@ -794,7 +794,7 @@ static void check_group(const struct weft_poll_group *group)
 	must(weft_list_empty(&unknown->qpairs) && !atomic_load(&unknown->now) &&
 	     !weft_addr_counts_most(&unknown->counts));
 	for (unsigned i = 0; i < 2; i++)
-		must(!group->slots[i].wanted);
+		must(!group->slots[i].reserved);
 }
 
 static void check_pool(const struct weft_pool *pool)
@@ -807,10 +807,10 @@ static void check_target(void)
 	must(!target->nqueues && !count_ctrls());
 	must(!target->ndiscovery && !target->nevicting &&
 	     !weft_addr_counts_most(&target->anonymous));
-	must(weft_list_empty(&target->drain_waits) && !target->parts && !target->frozen &&
-	     !target->held);
+	must(weft_list_empty(&target->drain_waits) && !target->teardowns && !target->frozen &&
+	     !target->store_frozen);
 	for (unsigned i = 0; i < WORLD_GROUPS; i++)
-		check_group(target->groups[i]);
+		check_group(target->poll_groups[i]);
 	for (unsigned i = 0; i < POOLS; i++)
 		check_pool(pool_at(i));
 	for (unsigned i = 0; i < PLANS; i++)

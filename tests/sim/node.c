@@ -139,7 +139,7 @@ static void create_target(struct process *p)
 		must(!weft_reactor_create(&p->reactors[i], &options, NULL));
 		world_add_reactor(p->reactors[i], &p->sim, NULL, NULL);
 	}
-	target.home = p->reactors[0];
+	target.control = p->reactors[0];
 	must(!weft_target_create(&p->target, &target, NULL));
 }
 

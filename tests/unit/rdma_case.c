@@ -110,7 +110,7 @@ static void listen_on(const char *uri)
 
 static void create(const char *ip)
 {
-	struct weft_target_options options = { .home = r,
+	struct weft_target_options options = { .control = r,
 					       .reactors = &queues_r,
 					       .nreactors = 1,
 					       .depth_max = CASE_DEPTH_MAX,

@@ -445,7 +445,7 @@ static struct weft_target *make(unsigned node, struct weft_subsys **s, char *whe
 {
 	static const struct weft_target_visitor visitor = { .listener = note_address };
 	struct weft_target_options options = {
-		.home = reactors[0],
+		.control = reactors[0],
 		.reactors = reactors,
 		.nreactors = REACTORS,
 		.depth_max = DEPTH,

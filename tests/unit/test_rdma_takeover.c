@@ -42,7 +42,7 @@ static const char *takeover(struct weft_daemon *d, bool drop_rdma)
 
 static void refused_while_there_are_any(void **state)
 {
-	struct weft_daemon d = { .home = case_home(), .target = case_target() };
+	struct weft_daemon d = { .control_reactor = case_home(), .target = case_target() };
 
 	open_both();
 	assert_non_null(strstr(takeover(&d, false),

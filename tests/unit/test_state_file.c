@@ -55,7 +55,9 @@ static void write_slot(uint64_t revision)
 
 static int open_store(struct weft_store **store)
 {
-	const struct weft_store_options options = { .home = r, .spec = spec, .node = 1, .nodes = 1 };
+	const struct weft_store_options options = {
+		.control_reactor = r, .spec = spec, .node = 1, .nodes = 1
+	};
 
 	return weft_store_open(store, &options, NULL);
 }

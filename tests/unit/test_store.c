@@ -94,7 +94,7 @@ int __wrap_store_cycle_run(struct store_cycle *cycle)
 static int open_node(struct weft_store **store, const char *what, unsigned node, unsigned nodes)
 {
 	struct weft_store_options options = {
-		.home = r, .spec = what, .node = node, .nodes = nodes
+		.control_reactor = r, .spec = what, .node = node, .nodes = nodes
 	};
 
 	return weft_store_open(store, &options, NULL);
@@ -911,7 +911,7 @@ static void what_is_wrong_is_said(void **state)
 	};
 
 	for_each_named(i, cases, spec) {
-		struct weft_store_options options = { .home = r,
+		struct weft_store_options options = { .control_reactor = r,
 						      .spec = cases[i].spec ? cases[i].spec : spec,
 						      .node = 1,
 						      .nodes = cases[i].nodes };
@@ -1150,7 +1150,7 @@ static void hand_over(struct member *member, struct weft_store_state *state)
 static struct weft_store *heir_of(const char *what, unsigned nodes)
 {
 	const struct weft_store_options options = {
-		.home = r, .spec = what, .node = 1, .nodes = nodes, .successor = true
+		.control_reactor = r, .spec = what, .node = 1, .nodes = nodes, .successor = true
 	};
 	struct weft_store *store;
 

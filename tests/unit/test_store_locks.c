@@ -168,7 +168,7 @@ static int try_join(struct member *m, unsigned node, unsigned nodes, unsigned on
 						    .lost = on_lost,
 						    .arg = m };
 	const struct weft_store_options options = {
-		.home = r, .spec = spec, .node = node, .nodes = nodes
+		.control_reactor = r, .spec = spec, .node = node, .nodes = nodes
 	};
 	int rc;
 
@@ -399,7 +399,7 @@ static void join_over(void *arg, int rc, struct weft_store *store, const struct 
 static void begin_join(struct join *join, unsigned node, unsigned on)
 {
 	const struct weft_store_options options = {
-		.home = r, .spec = spec, .node = node, .nodes = 2
+		.control_reactor = r, .spec = spec, .node = node, .nodes = 2
 	};
 
 	*join = (struct join){ 0 };
@@ -438,7 +438,9 @@ static uint64_t stage_of(unsigned node)
 /* In doubt: who joins looks again and again, and no further than to the gate. */
 static void home_goes_on_while_another_thread_joins(void **state)
 {
-	const struct weft_store_options mem = { .home = r, .spec = "mem", .node = 1, .nodes = 1 };
+	const struct weft_store_options mem = {
+		.control_reactor = r, .spec = "mem", .node = 1, .nodes = 1
+	};
 	struct member a, other = { 0 };
 	struct join join_;
 

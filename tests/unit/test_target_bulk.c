@@ -1016,7 +1016,7 @@ static void hold_passing(struct tgt_ns_quiesce *fence)
 	held = false;
 	*fence = (struct tgt_ns_quiesce){ .ns = tgt_ns_find(turned_subsys, PASSING),
 					  .level = NS_QUIESCE_ALL,
-					  .reactor = turned_target->home,
+					  .reactor = turned_target->control,
 					  .quiesced = note_held };
 	tgt_ns_quiesce_begin(fence, turned_target);
 	for (unsigned turns = 0; !held; turns++) {

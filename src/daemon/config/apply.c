@@ -125,7 +125,7 @@ struct weft_store_options weft_config_store_options(struct weft_daemon *d,
 						    const struct weft_subsys_config *subsys)
 {
 	return (struct weft_store_options){
-		.home = d->home,
+		.control_reactor = d->control_reactor,
 		.spec = subsys->state,
 		.node = subsys->cluster.node ? subsys->cluster.node : 1,
 		.nodes = subsys->cluster.nodes ? subsys->cluster.nodes : 1,

@@ -115,7 +115,8 @@ static void storage_opened(struct weft_offload *offload, int rc)
 	if (!ns_add->rc)
 		answer_add(ns_add);
 	else if (ns_add->params.ns.be)
-		weft_offload_start(&ns_add->offload, d->home, close_storage, storage_closed);
+		weft_offload_start(&ns_add->offload, d->control_reactor, close_storage,
+				   storage_closed);
 	else
 		fail_add(ns_add);
 }
@@ -142,7 +143,7 @@ void weft_method_ns_add(struct weft_rpc_call *call, void *params)
 	ns_add->call = call;
 	ns_add->params = *p;
 	*p = (struct weft_ns_add_params){ 0 };
-	weft_offload_start(&ns_add->offload, d->home, open_storage, storage_opened);
+	weft_offload_start(&ns_add->offload, d->control_reactor, open_storage, storage_opened);
 }
 
 /* --- namespace-resize ------------------------------------------------------------------------- */

@@ -263,7 +263,7 @@ static void start_saving(struct saving *saving)
 
 	saving->status = weft_status_json(d);
 	saving->root = copy_config_json(d, saving->status);
-	weft_offload_start(&saving->offload, d->home, write_saved_config, on_saved);
+	weft_offload_start(&saving->offload, d->control_reactor, write_saved_config, on_saved);
 }
 
 void weft_method_save(struct weft_rpc_call *call, void *params)

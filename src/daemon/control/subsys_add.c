@@ -96,7 +96,7 @@ static void on_add_undone(void *arg)
 	struct subsys_add *adding = arg;
 	struct weft_daemon *d = adding->call->rpc->daemon;
 
-	weft_offload_start(&adding->offload, d->home, close_storage, storage_closed);
+	weft_offload_start(&adding->offload, d->control_reactor, close_storage, storage_closed);
 }
 
 static void undo_add(struct subsys_add *adding, struct weft_subsys *s, struct weft_store *store)
@@ -197,7 +197,8 @@ void weft_method_subsys_add(struct weft_rpc_call *call, void *params)
 	if (adding->rc < 0)
 		on_add_undone(adding);
 	else
-		weft_offload_start(&adding->offload, d->home, open_storage, storage_opened);
+		weft_offload_start(&adding->offload, d->control_reactor, open_storage,
+				   storage_opened);
 }
 
 void weft_daemon_cancel_adds(struct weft_daemon *d)

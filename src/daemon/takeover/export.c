@@ -57,7 +57,7 @@ static void abort_export(struct weft_takeover_export *export, const char *why)
 	bool stop = export->stop;
 
 	weft_warn("takeover given up: %s", why);
-	weft_timer_stop(d->home, &export->timeout);
+	weft_timer_stop(d->control_reactor, &export->timeout);
 	d->export = NULL;
 	if (export->accepted) {
 		weft_channel_send_failed(export->sock.fd, why);
@@ -212,7 +212,7 @@ static void on_freeze_frame(struct weft_op *op, int res)
 		return;
 	}
 	weft_frame_free(&frame);
-	weft_timer_stop(export->daemon->home, &export->timeout);
+	weft_timer_stop(export->daemon->control_reactor, &export->timeout);
 	export->freezing = true;
 	export->since_ns = now_ns();
 	weft_target_freeze(export->daemon->target, FREEZE_MS, on_frozen, export);
@@ -228,7 +228,7 @@ static int accept_channel(struct weft_takeover_export *export, struct weft_err *
 	weft_successor_open(&export->successor, pid);
 	weft_sock_close(&export->sock);
 	/* It blocks, and so is only polled by the reactor. */
-	rc = weft_sock_open(export->daemon->home, &export->sock, fd);
+	rc = weft_sock_open(export->daemon->control_reactor, &export->sock, fd);
 	assert(!rc); /* epoll watches any socket */
 	export->accepted = true;
 	return rc;
@@ -266,7 +266,7 @@ static void on_connected(struct weft_op *op, int res)
 		abort_export(export, strerror(-rc));
 		return;
 	}
-	weft_timer_set(d->home, &export->timeout, PREPARE_MS);
+	weft_timer_set(d->control_reactor, &export->timeout, PREPARE_MS);
 	poll_channel(export, on_freeze_frame);
 }
 
@@ -316,7 +316,7 @@ static int offer_channel(struct weft_daemon *d, uint32_t format, char name[WEFT_
 	int rc = export ? 0 : -ENOMEM;
 
 	if (!rc)
-		rc = fd < 0 ? fd : weft_sock_open(d->home, &export->sock, fd);
+		rc = fd < 0 ? fd : weft_sock_open(d->control_reactor, &export->sock, fd);
 	if (rc < 0) {
 		weft_closep(&fd);
 		free(export);
@@ -328,7 +328,7 @@ static int offer_channel(struct weft_daemon *d, uint32_t format, char name[WEFT_
 	export->format = format < WEFT_TAKEOVER_FORMAT ? format : WEFT_TAKEOVER_FORMAT;
 	export->timeout.fn = on_timeout;
 	poll_channel(export, on_connected);
-	weft_timer_set(d->home, &export->timeout, CONNECT_MS);
+	weft_timer_set(d->control_reactor, &export->timeout, CONNECT_MS);
 	d->export = export;
 	return 0;
 }

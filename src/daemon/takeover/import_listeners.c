@@ -262,7 +262,7 @@ void weft_takeover_retry_listeners(struct weft_daemon *d)
 
 	if (rc == -EADDRINUSE && d->listen_tries++ < TRIES) {
 		d->listen_retry.fn = listen_retry;
-		weft_timer_set(d->home, &d->listen_retry, RETRY_MS);
+		weft_timer_set(d->control_reactor, &d->listen_retry, RETRY_MS);
 	} else if (rc < 0) {
 		weft_error("%s", err.text);
 	}

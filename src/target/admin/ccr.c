@@ -24,7 +24,7 @@ enum { LIMIT_MS = 8000 };
 void tgt_ccr_new_instance(struct tgt_ctrl *ctrl)
 {
 	if (getrandom(&ctrl->cirn, sizeof(ctrl->cirn), GRND_NONBLOCK) < 0)
-		ctrl->cirn = weft_reactor_now_ns(ctrl->subsys->target->home);
+		ctrl->cirn = weft_reactor_now_ns(ctrl->subsys->target->control);
 	if (!ctrl->ciu)
 		ctrl->ciu = (uint8_t)ctrl->cirn;
 	if (!++ctrl->ciu)

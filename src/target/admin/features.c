@@ -91,7 +91,7 @@ static uint16_t get_host_behavior(struct weft_req *req, struct tgt_ctrl *ctrl)
 
 static uint64_t control_now_ms(const struct tgt_ctrl *ctrl)
 {
-	return weft_reactor_now_ns(ctrl->subsys->target->home) / 1000000;
+	return weft_reactor_now_ns(ctrl->subsys->target->control) / 1000000;
 }
 
 static uint16_t set_timestamp(struct weft_req *req, struct tgt_ctrl *ctrl, uint32_t value)

@@ -48,7 +48,7 @@ static int load_owners(struct tgt_cluster *c)
 
 static void reconcile_in(struct tgt_cluster *c, uint64_t ms)
 {
-	weft_timer_set(c->subsys->target->home, &c->timer, ms);
+	weft_timer_set(c->subsys->target->control, &c->timer, ms);
 }
 
 static void reconcile_next(struct tgt_cluster *c)
@@ -149,7 +149,7 @@ static bool apply_ownership(struct tgt_cluster *c)
 
 static uint64_t successor_left_ms(const struct tgt_cluster *c)
 {
-	uint64_t now = weft_reactor_now_ns(c->subsys->target->home);
+	uint64_t now = weft_reactor_now_ns(c->subsys->target->control);
 	uint64_t had = c->successor_since_ns ? (now - c->successor_since_ns) / 1000000 : 0;
 
 	return had < SUCCESSOR_MS ? SUCCESSOR_MS - had : 0;
@@ -167,7 +167,7 @@ static bool advance_owners(struct tgt_cluster *c, struct owners *next, unsigned 
 	if (!(*waits & OWNERS_WAIT_SUCCESSOR))
 		c->successor_since_ns = 0;
 	else if (!c->successor_since_ns)
-		c->successor_since_ns = weft_reactor_now_ns(c->subsys->target->home);
+		c->successor_since_ns = weft_reactor_now_ns(c->subsys->target->control);
 	return false;
 }
 
@@ -256,7 +256,7 @@ void tgt_cluster_membership_lost(struct weft_subsys *s)
 {
 	if (!s->cluster)
 		return;
-	weft_timer_stop(s->target->home, &s->cluster->timer);
+	weft_timer_stop(s->target->control, &s->cluster->timer);
 	tgt_cluster_cancel_migrations(s->cluster, "it is not a member of the cluster any more");
 }
 
@@ -360,8 +360,8 @@ void tgt_cluster_free(struct weft_subsys *s)
 
 	if (!c)
 		return;
-	weft_timer_stop(s->target->home, &c->timer);
-	weft_timer_stop(s->target->home, &c->reset_timer);
+	weft_timer_stop(s->target->control, &c->timer);
+	weft_timer_stop(s->target->control, &c->reset_timer);
 	tgt_cluster_cancel_migrations(c, "the subsystem is being removed");
 	free(c);
 	s->cluster = NULL;

@@ -103,7 +103,7 @@ static void migration_give_up(struct tgt_cluster *c, struct migration *migration
 {
 	if (migration->drain) {
 		c->draining = false;
-		weft_timer_set(c->subsys->target->home, &c->timer, 0);
+		weft_timer_set(c->subsys->target->control, &c->timer, 0);
 		migration_end(migration, -EHOSTDOWN,
 			      others_live(c) ?
 				      "all other members that are there are drained, and take "

@@ -66,7 +66,7 @@ static void record_written(struct weft_store_txn *txn, int rc)
 	}
 	weft_error("%s: a reset of a controller cannot be told: %s; trying again", c->subsys->nqn,
 		   strerror(-rc));
-	weft_timer_set(c->subsys->target->home, &c->reset_timer, FAILED_MS);
+	weft_timer_set(c->subsys->target->control, &c->reset_timer, FAILED_MS);
 }
 
 /* @reset NULL: the record goes. */
@@ -138,7 +138,7 @@ static bool process_own_requests(struct tgt_cluster *c)
 		}
 	}
 	if (wait)
-		weft_timer_set(c->subsys->target->home, &c->reset_timer, LEFT_MS);
+		weft_timer_set(c->subsys->target->control, &c->reset_timer, LEFT_MS);
 	return false;
 }
 
@@ -272,7 +272,7 @@ int tgt_cluster_ccr_start(struct tgt_remote_ccr *reset, struct tgt_ctrl *asked,
 	strcpy(reset->what.hostnqn, asked->hostnqn);
 	weft_list_push(&c->resets, &reset->link);
 	reset->limit.fn = request_expired;
-	weft_timer_set(c->subsys->target->home, &reset->limit, limit_ms);
+	weft_timer_set(c->subsys->target->control, &reset->limit, limit_ms);
 	remote_ccr_reconcile(c);
 	return 0;
 }
@@ -280,5 +280,5 @@ int tgt_cluster_ccr_start(struct tgt_remote_ccr *reset, struct tgt_ctrl *asked,
 void tgt_cluster_ccr_cancel(struct tgt_remote_ccr *reset)
 {
 	weft_list_remove(&reset->link);
-	weft_timer_stop(reset->cluster->subsys->target->home, &reset->limit);
+	weft_timer_stop(reset->cluster->subsys->target->control, &reset->limit);
 }

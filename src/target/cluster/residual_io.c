@@ -109,7 +109,7 @@ static void find_held_namespaces(struct tgt_cluster *c)
 
 unsigned tgt_cluster_residual_wait_ms(struct tgt_cluster *c)
 {
-	uint64_t now_ns = weft_reactor_now_ns(c->subsys->target->home);
+	uint64_t now_ns = weft_reactor_now_ns(c->subsys->target->control);
 
 	if (!c->held_since_ns)
 		c->held_since_ns = now_ns;

@@ -235,7 +235,7 @@ static void finish_stop(struct tgt_resv *resv)
 	struct weft_subsys *s = resv->subsys;
 	void (*stopped)(struct weft_subsys * s) = resv->stopped;
 
-	weft_timer_stop(s->target->home, &resv->timer);
+	weft_timer_stop(s->target->control, &resv->timer);
 	weft_task_cancel(&resv->task);
 	s->resv = NULL;
 	resv_free(resv);
@@ -248,11 +248,11 @@ static void revision_applied(struct tgt_resv *resv)
 
 	resv->nvictims = 0;
 	if (resv->nsid <= WEFT_NSID_MAX) {
-		weft_reactor_defer(resv->subsys->target->home, &resv->task);
+		weft_reactor_defer(resv->subsys->target->control, &resv->task);
 		return;
 	}
 	if (resv->failed) {
-		weft_timer_set(resv->subsys->target->home, &resv->timer, RETRY_MS);
+		weft_timer_set(resv->subsys->target->control, &resv->timer, RETRY_MS);
 		return;
 	}
 	resv->running = false;
@@ -264,7 +264,7 @@ static void revision_applied(struct tgt_resv *resv)
 /* Storage may take long. */
 static void recheck_aborts_later(struct tgt_resv *resv)
 {
-	weft_timer_set(resv->subsys->target->home, &resv->timer, resv->abort_ms);
+	weft_timer_set(resv->subsys->target->control, &resv->timer, resv->abort_ms);
 	resv->abort_ms *= 2;
 	if (resv->abort_ms > ABORT_MS_MAX)
 		resv->abort_ms = ABORT_MS_MAX;
@@ -340,7 +340,7 @@ static void apply_slice(struct weft_task *task)
 	while (left > 0 && slice_has_more(resv))
 		left -= resv->dispatch.n ? dispatch_bucket(resv) : apply_next_ns(resv);
 	if (slice_has_more(resv))
-		weft_reactor_defer(resv->subsys->target->home, &resv->task);
+		weft_reactor_defer(resv->subsys->target->control, &resv->task);
 	else
 		begin_aborts(resv);
 }
@@ -351,7 +351,7 @@ static void apply_revision(struct tgt_resv *resv)
 	resv->failed = false;
 	resv->revision = weft_store_revision(resv->subsys->store);
 	resv->nsid = 1;
-	weft_reactor_defer(resv->subsys->target->home, &resv->task);
+	weft_reactor_defer(resv->subsys->target->control, &resv->task);
 }
 
 void tgt_resv_store_moved(struct weft_subsys *s)

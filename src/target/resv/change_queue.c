@@ -141,7 +141,7 @@ static void change_queue_schedule(struct resv_change_queue *chq)
 	weft_list_remove(&chq->link);
 	if (change_queue_next(chq)) {
 		weft_list_push(&t->resv_change_queues, &chq->link);
-		weft_reactor_defer(t->home, &t->resv_queue_task);
+		weft_reactor_defer(t->control, &t->resv_queue_task);
 	} else {
 		chq->subsys->resv_change_queues[chq->nsid - 1] = NULL;
 		free(chq);
@@ -408,7 +408,7 @@ void tgt_resv_run_change_queues(struct weft_task *task)
 	     n++)
 		change_queue_run(container_of(link, struct resv_change_queue, link));
 	if (!weft_list_empty(&t->resv_change_queues))
-		weft_reactor_defer(t->home, &t->resv_queue_task);
+		weft_reactor_defer(t->control, &t->resv_queue_task);
 }
 
 /* --- beginning, and a queue's end ------------------------------------------------------------- */

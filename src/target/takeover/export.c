@@ -84,7 +84,7 @@ static int export_host_behavior(struct weft_ctrl_state *state, const struct tgt_
 
 static void export_timestamp(struct weft_ctrl_state *state, const struct tgt_ctrl *ctrl)
 {
-	uint64_t now_ms = weft_reactor_now_ns(ctrl->subsys->target->home) / 1000000;
+	uint64_t now_ms = weft_reactor_now_ns(ctrl->subsys->target->control) / 1000000;
 
 	state->timestamp_ms = ctrl->timestamp_ms;
 	state->timestamp_age_ms = now_ms - ctrl->timestamp_at_ms;

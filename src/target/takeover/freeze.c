@@ -167,8 +167,8 @@ static void pause_keepalive(struct tgt_ctrl *ctrl, void *arg)
 {
 	struct weft_target *t = arg;
 
-	ctrl->ka_left_ms = (uint32_t)weft_timer_left_ms(t->home, &ctrl->ka_timer);
-	weft_timer_stop(t->home, &ctrl->ka_timer);
+	ctrl->ka_left_ms = (uint32_t)weft_timer_left_ms(t->control, &ctrl->ka_timer);
+	weft_timer_stop(t->control, &ctrl->ka_timer);
 }
 
 static void resume_keepalive(struct tgt_ctrl *ctrl, void *arg)
@@ -176,7 +176,7 @@ static void resume_keepalive(struct tgt_ctrl *ctrl, void *arg)
 	struct weft_target *t = arg;
 
 	if (ctrl->kato_ms && !weft_heap_has(&ctrl->ka_timer.node))
-		weft_timer_set(t->home, &ctrl->ka_timer,
+		weft_timer_set(t->control, &ctrl->ka_timer,
 			       ctrl->ka_left_ms > KEEPALIVE_MS_MIN ? ctrl->ka_left_ms :
 								     KEEPALIVE_MS_MIN);
 }
@@ -225,16 +225,16 @@ static void freeze_fail(struct weft_target *t, struct freeze *freeze)
 
 static bool commands_are_idle(struct weft_target *t, const struct freeze *freeze)
 {
-	struct ctrl_activity home = { 0 };
+	struct ctrl_activity control = { 0 };
 	unsigned requests = 0;
 
-	each_ctrl(t, inspect_ctrl, &home);
+	each_ctrl(t, inspect_ctrl, &control);
 	for (unsigned i = 0; i < t->npoll_groups; i++) {
-		home.busy |= freeze->reactors[i].busy;
+		control.busy |= freeze->reactors[i].busy;
 		requests += freeze->reactors[i].requests;
 	}
-	return !home.busy && !t->teardowns && weft_list_empty(&t->drain_waits) &&
-	       requests == home.held;
+	return !control.busy && !t->teardowns && weft_list_empty(&t->drain_waits) &&
+	       requests == control.held;
 }
 
 static bool target_is_idle(struct weft_target *t, const struct freeze *freeze)
@@ -250,7 +250,7 @@ static bool target_is_idle(struct weft_target *t, const struct freeze *freeze)
 static bool freeze_timed_out(const struct weft_target *t, const struct freeze *freeze)
 {
 	return !freeze->idle_checks && freeze->checks >= CHECKS_MIN &&
-	       weft_reactor_now_ns(t->home) >= freeze->until_ns;
+	       weft_reactor_now_ns(t->control) >= freeze->until_ns;
 }
 
 static void freeze_check(struct tgt_barrier *barrier)
@@ -268,7 +268,7 @@ static void freeze_check(struct tgt_barrier *barrier)
 	} else if (freeze->idle_checks || freeze->checks < QUICK_CHECKS) {
 		tgt_barrier_start(barrier);
 	} else {
-		weft_timer_set(t->home, &freeze->timer, RECHECK_MS);
+		weft_timer_set(t->control, &freeze->timer, RECHECK_MS);
 	}
 }
 
@@ -294,7 +294,7 @@ void weft_target_freeze(struct weft_target *t, uint32_t limit_ms,
 	freeze->barrier = barrier;
 	freeze->done = done;
 	freeze->arg = arg;
-	freeze->until_ns = weft_reactor_now_ns(t->home) + limit_ms * 1000000ull;
+	freeze->until_ns = weft_reactor_now_ns(t->control) + limit_ms * 1000000ull;
 	freeze->timer.fn = freeze_recheck;
 	barrier->arg = freeze;
 	barrier->on_reactor = inspect_on_reactor;

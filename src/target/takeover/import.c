@@ -96,7 +96,7 @@ static void import_features(struct tgt_ctrl *ctrl, const struct weft_ctrl_state 
 	if (from->behavior.count == sizeof(ctrl->host_behavior))
 		memcpy(ctrl->host_behavior, from->behavior.at, sizeof(ctrl->host_behavior));
 	ctrl->timestamp_ms = from->timestamp_ms;
-	ctrl->timestamp_at_ms = weft_reactor_now_ns(ctrl->subsys->target->home) / 1000000 -
+	ctrl->timestamp_at_ms = weft_reactor_now_ns(ctrl->subsys->target->control) / 1000000 -
 				from->timestamp_age_ms;
 	ctrl->timestamp_by_host = from->timestamp_by_host;
 }
@@ -123,7 +123,7 @@ static void import_error_log(struct tgt_ctrl *ctrl, const struct weft_ctrl_state
 static void import_keepalive(struct tgt_ctrl *ctrl, const struct weft_ctrl_state *from)
 {
 	tgt_ctrl_set_kato(ctrl, from->kato_ms);
-	weft_timer_stop(ctrl->subsys->target->home, &ctrl->ka_timer); /* thawing starts it */
+	weft_timer_stop(ctrl->subsys->target->control, &ctrl->ka_timer); /* thawing starts it */
 	ctrl->ka_left_ms = from->kato_left_ms;
 	atomic_store(&ctrl->traffic, from->traffic);
 }
@@ -241,7 +241,7 @@ static void adopt_on_reactor(struct weft_msg *msg)
 	adoption->rc = weft_tcp_import(adoption->group, adoption->state, &tgt_qpair_ops,
 				       adoption->queue, &adoption->qp);
 	adoption->msg.fn = adopt_done_on_control;
-	weft_reactor_post(adoption->group->home, &adoption->msg);
+	weft_reactor_post(adoption->group->control, &adoption->msg);
 }
 
 static bool qid_is_imported(const struct tgt_ctrl *ctrl, uint32_t qid)

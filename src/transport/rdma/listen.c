@@ -141,7 +141,7 @@ static void lose_adapter(struct rdma_listener *rl, const char *why)
 	rdma_devs_release_removed();
 	weft_uri_format(NVMF_TRTYPE_RDMA, &rl->l.addr, text, sizeof(text));
 	weft_error("%s: %s; nobody can connect there until it is back", text, why);
-	weft_timer_set(rl->l.home, &rl->retry_timer, RETRY_MS);
+	weft_timer_set(rl->l.control, &rl->retry_timer, RETRY_MS);
 }
 
 static void retry_listen(struct weft_timer *timer)
@@ -150,7 +150,7 @@ static void retry_listen(struct weft_timer *timer)
 	char text[WEFT_URI_MAX];
 
 	if (listen_at(rl, &rl->l.addr) < 0) {
-		weft_timer_set(rl->l.home, &rl->retry_timer, RETRY_MS);
+		weft_timer_set(rl->l.control, &rl->retry_timer, RETRY_MS);
 		return;
 	}
 	weft_uri_format(NVMF_TRTYPE_RDMA, &rl->l.addr, text, sizeof(text));
@@ -184,7 +184,7 @@ static void cm_channel_readable(struct rdma_watch *watch)
 
 static void listener_free(struct rdma_listener *rl)
 {
-	weft_timer_stop(rl->l.home, &rl->retry_timer);
+	weft_timer_stop(rl->l.control, &rl->retry_timer);
 	if (rl->id)
 		rdma_verbs->destroy_id(rl->id);
 	if (rl->channel)
@@ -212,7 +212,7 @@ static int listener_open(struct rdma_listener *rl, const struct sockaddr_storage
 	rl->l.addr = rl->id->route.addr.src_storage;
 	rl->watch.readable = cm_channel_readable;
 	rl->watch.ended = listener_watch_ended;
-	return rdma_watch_start(&rl->watch, rl->l.home, rl->channel->channel->fd);
+	return rdma_watch_start(&rl->watch, rl->l.control, rl->channel->channel->fd);
 }
 
 static const char *listen_text(int rc)
@@ -230,7 +230,7 @@ static const char *listen_text(int rc)
 	}
 }
 
-int rdma_target_listen(struct weft_listener **l, struct weft_reactor *home,
+int rdma_target_listen(struct weft_listener **l, struct weft_reactor *control,
 		       const struct sockaddr_storage *addr, const struct weft_listener_ops *ops,
 		       void *user, struct weft_err *err)
 {
@@ -240,7 +240,7 @@ int rdma_target_listen(struct weft_listener **l, struct weft_reactor *home,
 	if (!rl)
 		return weft_fail(err, -ENOMEM, "out of memory");
 	rl->l = (struct weft_listener){
-		.transport = &weft_rdma, .ops = ops, .home = home, .user = user
+		.transport = &weft_rdma, .ops = ops, .control = control, .user = user
 	};
 	rc = listener_open(rl, addr);
 	if (rc < 0) {

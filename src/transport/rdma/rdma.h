@@ -194,7 +194,7 @@ struct rdma_conn_request {
 };
 
 /* listen.c */
-int rdma_target_listen(struct weft_listener **l, struct weft_reactor *home,
+int rdma_target_listen(struct weft_listener **l, struct weft_reactor *control,
 		       const struct sockaddr_storage *addr, const struct weft_listener_ops *ops,
 		       void *user, struct weft_err *err);
 void rdma_target_unlisten(struct weft_listener *l);

@@ -61,7 +61,7 @@ static void send_to_reactor(struct tcp_listener *tl, int fd)
 
 static void listener_free(struct tcp_listener *tl)
 {
-	weft_timer_stop(tl->l.home, &tl->retry);
+	weft_timer_stop(tl->l.control, &tl->retry);
 	weft_sock_close(&tl->sock);
 	tl->l.ops->closed(&tl->l);
 	free(tl);
@@ -98,7 +98,7 @@ static void accept_connections(struct tcp_listener *tl)
 	if (rc != -EAGAIN)
 		weft_peer_log(WEFT_LOG_ERROR, "accept: %s; trying again in %d ms", strerror(-rc),
 			      RETRY_MS);
-	weft_timer_set(tl->l.home, &tl->retry, rc == -EAGAIN ? 0 : RETRY_MS);
+	weft_timer_set(tl->l.control, &tl->retry, rc == -EAGAIN ? 0 : RETRY_MS);
 }
 
 /* A listener that was paused meanwhile begins anew when it is resumed. */
@@ -135,10 +135,10 @@ static int open_socket(struct tcp_listener *tl, int fd)
 
 	if (getsockname(fd, (struct sockaddr *)&tl->l.addr, &len) < 0)
 		return -errno;
-	return weft_sock_open(tl->l.home, &tl->sock, fd);
+	return weft_sock_open(tl->l.control, &tl->sock, fd);
 }
 
-int tcp_listener_import(struct weft_listener **l, struct weft_reactor *home, int fd,
+int tcp_listener_import(struct weft_listener **l, struct weft_reactor *control, int fd,
 			const struct weft_listener_ops *ops, void *user, struct weft_err *err)
 {
 	struct tcp_listener *tl = calloc(1, sizeof(*tl));
@@ -146,7 +146,7 @@ int tcp_listener_import(struct weft_listener **l, struct weft_reactor *home, int
 
 	if (tl) {
 		tl->l = (struct weft_listener){
-			.transport = &weft_tcp, .ops = ops, .home = home, .user = user
+			.transport = &weft_tcp, .ops = ops, .control = control, .user = user
 		};
 		rc = open_socket(tl, fd);
 	}
@@ -162,7 +162,7 @@ int tcp_listener_import(struct weft_listener **l, struct weft_reactor *home, int
 	return 0;
 }
 
-int tcp_listen(struct weft_listener **l, struct weft_reactor *home,
+int tcp_listen(struct weft_listener **l, struct weft_reactor *control,
 	       const struct sockaddr_storage *addr, const struct weft_listener_ops *ops, void *user,
 	       struct weft_err *err)
 {
@@ -170,7 +170,7 @@ int tcp_listen(struct weft_listener **l, struct weft_reactor *home,
 
 	if (fd < 0)
 		return weft_fail(err, fd, "%s", strerror(-fd));
-	rc = tcp_listener_import(l, home, fd, ops, user, err);
+	rc = tcp_listener_import(l, control, fd, ops, user, err);
 	if (rc == 0)
 		tcp_listener_resume(*l);
 	return rc;
@@ -187,7 +187,7 @@ void tcp_listener_resume(struct weft_listener *l)
 
 	tl->paused = false;
 	if (!tl->polling && !weft_heap_has(&tl->retry.node))
-		weft_timer_set(l->home, &tl->retry, 0);
+		weft_timer_set(l->control, &tl->retry, 0);
 }
 
 int tcp_listener_fd(const struct weft_listener *l)

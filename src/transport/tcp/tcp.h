@@ -196,14 +196,14 @@ int tcp_export(struct weft_qpair *qp, struct weft_qpair_state *state);
 void tcp_thaw(struct weft_qpair *qp);
 
 /* listen.c */
-int tcp_listen(struct weft_listener **l, struct weft_reactor *home,
+int tcp_listen(struct weft_listener **l, struct weft_reactor *control,
 	       const struct sockaddr_storage *addr, const struct weft_listener_ops *ops, void *user,
 	       struct weft_err *err);
 void tcp_unlisten(struct weft_listener *l);
 void tcp_listener_pause(struct weft_listener *l);
 void tcp_listener_resume(struct weft_listener *l);
 int tcp_listener_fd(const struct weft_listener *l);
-int tcp_listener_import(struct weft_listener **l, struct weft_reactor *home, int fd,
+int tcp_listener_import(struct weft_listener **l, struct weft_reactor *control, int fd,
 			const struct weft_listener_ops *ops, void *user, struct weft_err *err);
 
 /* r2t.c */
