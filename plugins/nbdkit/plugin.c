@@ -1,6 +1,6 @@
 /* plugin.c - nbdkit weft uri=…: any NVMe-oF namespace for whatever speaks NBD.
  *
- *   NBD clients ─▶ nbdkit's threads ─▶ io.c ─▶ uplink ─▶ a queue each, while there are some
+ *   NBD clients ─▶ nbdkit's threads ─▶ io.c ─▶ connection ─▶ a queue each, while there are some
  *                                            │
  *                              one controller, for all clients ─▶ target
  *
@@ -150,7 +150,7 @@ static int on_after_fork(void)
 }
 
 /* nbdkit has waited for I/O under way. When it is told to end it does not close what its clients
- * have open, which the uplink does here. */
+ * have open, which the connection does here. */
 static void on_cleanup(void)
 {
 	if (!plugin_conn.vctrl.ctrl)
@@ -214,8 +214,8 @@ static struct nbdkit_plugin weft_plugin = {
 	.can_trim = io_can_trim,
 	.can_zero = io_can_zero,
 	.can_fast_zero = io_can_fast_zero,
-	/* Nothing is kept here, and a flush covers what any client has written: it goes to every path
-	 * that has completed writes of the namespace, by whichever queue. */
+	/* Nothing is kept here, and a flush covers what any client has written: it goes to every
+	 * path that has completed writes of the namespace, by whichever queue. */
 	.can_multi_conn = always_true,
 	.is_rotational = always_false,
 	.pread = io_read,

@@ -1,4 +1,5 @@
-/* shutdown_watch.c - nbdkit is told to end while I/O waits for a lost target.
+/* shutdown_watch.c - ends the process when nbdkit is told to end but waits for I/O, and the
+ * target is away. nbdkit does not tell a plugin, so the plugin chains its signal handlers.
  *
  *   SIGTERM … ─▶ ours ─▶ nbdkit's: it waits for I/O under way ─▶ cleanup ─▶ shutdown_watch_stop()
  *                  └─▶ a thread: no cleanup, and the target is away for GRACE_MS: the process ends

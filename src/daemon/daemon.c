@@ -1,10 +1,11 @@
-/* daemon.c - the life of the daemon.
+/* daemon.c - starts and stops the target.
  *
- *   threads ─▶ home runs ─▶ start ─▶ ready ┄┄ signal ┄┄▶ stop control ─▶ stop target ─▶ join
- *                             └─ failed ────────────────▶
+ *   threads ─▶ control reactor runs ─▶ start ─▶ ready ┄┄ signal ┄┄▶ close control socket
+ *       ─▶ stop target ─▶ join threads
+ *                                        └─ failed ───────────────▶
  *
- * Everything from start to stop happens inside home's loop: what failed half way is undone by the
- * same stop that a signal brings. */
+ * Start and stop both run on the control reactor. A start that fails half way is undone by the
+ * stop that a signal begins. */
 #include "daemon/daemon.h"
 
 #include <errno.h>
@@ -289,9 +290,9 @@ static void raise_nofile(void)
 		weft_warn("cannot raise the limit of open files: %s", strerror(errno));
 }
 
-/* Home waits for admin commands and the control socket: it never polls and is on no CPU. Its engine
- * is epoll, which lets go of a port at once when the process is killed; a ring is taken apart by
- * the kernel later, and the next start would find the port taken. */
+/* The control reactor waits for admin commands and the control socket: it never polls and is on no
+ * CPU. Its engine is epoll, which lets go of a port at once when the process is killed; a ring is
+ * taken apart by the kernel later, and the next start would find the port taken. */
 static int create_control_reactor(struct weft_daemon *d)
 {
 	const struct weft_reactor_options options = { .engine = WEFT_ENGINE_EPOLL, .cpu = -1 };

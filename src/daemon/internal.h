@@ -1,4 +1,4 @@
-/* internal.h - the running daemon: one of it, on the home reactor's thread. */
+/* internal.h - the running daemon: one of it, on the control reactor's thread. */
 #ifndef WEFT_DAEMON_INTERNAL_H
 #define WEFT_DAEMON_INTERNAL_H
 

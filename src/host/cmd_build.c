@@ -1,4 +1,5 @@
-/* cmd_build.c - the commands that the host makes itself, and what a refusal means in words. */
+/* cmd_build.c - fills in the admin and fabrics commands that the host sends, and puts a refusal
+ * into words. */
 #include <stdio.h>
 #include <string.h>
 

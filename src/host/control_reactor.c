@@ -1,7 +1,9 @@
-/* control_reactor.c - a controller comes and goes, and with it home: the thread that turns its reactor.
+/* control_reactor.c - creates and frees a controller, and runs its control reactor on a thread.
+ * A controller that follows a discovery service for another one has no thread: it runs on its
+ * owner's control reactor.
  *
  * A discovery service that is followed is a controller as well, without a thread: it lives on the
- * home of the controller whose paths it tells of (follower.c). */
+ * the control reactor of the controller whose paths it tells of (follower.c). */
 #include <assert.h>
 #include <errno.h>
 #include <signal.h>

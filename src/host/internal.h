@@ -1,6 +1,6 @@
 /* internal.h - the host's own structures.
  *
- *     caller's threads                    home: the controller's thread
+ *     caller's threads                    the control reactor: the controller's thread
  *   ┌──────────────────────┐            ┌──────────────────────────────────┐
  *   │ weft_queue           │            │ weft_ctrl  path_publish.c, user_admin.c       │
  *   │   reactor, commands  │── asks ───▶│   host_path  path.c, setup.c     │
@@ -9,9 +9,10 @@
  *   └──────────────────────┘            │   host_path …                    │
  *                                       └──────────────────────────────────┘
  *
- * A queue's reactor runs on whichever thread drives the queue; home's on a thread of its own. They
- * share what stands under ctrl->lock, which no I/O takes: home publishes states and tells the
- * queues to look; a lane asks home to abort a command, or to note that its connection broke. */
+ * A queue's reactor runs on whichever thread drives the queue; the control reactor's on a thread of
+ * its own. They share what stands under ctrl->lock, which no I/O takes: the control reactor
+ * publishes states and tells the queues to look; a path queue asks the control reactor to abort a
+ * command, or to note that its connection broke. */
 #ifndef WEFT_HOST_INTERNAL_H
 #define WEFT_HOST_INTERNAL_H
 
@@ -37,7 +38,7 @@ struct weft_ctrl {
 	struct host_follower
 		*follower; /* not NULL: it is a discovery service that another one follows */
 
-	/* Home's. */
+	/* The control reactor's. */
 	bool stopping;
 	atomic_bool reset_posted;
 	struct weft_msg stop_msg, reset_msg;
@@ -45,12 +46,12 @@ struct weft_ctrl {
 	struct weft_timer fail_timer;    /* access.c */
 	struct weft_list followers;      /* discovery services that are followed: follower.h */
 	uint32_t lifetime_ms;            /* of a visit, whatever it is at; 0: it stays */
-	struct weft_timer lifetime;      /* of a visit; of what is waited for from guides */
+	struct weft_timer lifetime;      /* of a visit; of what is waited for from followers */
 	bool discovery_timed_out;        /* that is over */
 	struct weft_task reconcile_task; /* of what they list */
 	unsigned probe_answers;          /* to Keep Alives of probe.c, so far */
 
-	/* To home: a namespace is to be looked at. */
+	/* To the control reactor: a namespace is to be looked at. */
 	struct weft_msg open_msg;
 	atomic_bool open_posted;
 
@@ -79,7 +80,7 @@ void host_link_options(const struct host_config *config, uint16_t qid, uint16_t 
 		       uint32_t depth, struct weft_link_options *options);
 
 /* control_reactor.c */
-/* Without paths and thread. @guide: see there; it lives on its owner's home. */
+/* Without paths and thread. @follower: see there; it lives on its owner's control reactor. */
 int host_ctrl_create(const struct host_config *config, struct host_follower *follower,
 		     struct weft_ctrl **ctrl, struct weft_err *err);
 void host_ctrl_free(struct weft_ctrl *ctrl);
@@ -105,18 +106,19 @@ void host_path_free(struct host_path *path); /* NULL: none */
 /* To this address, as another end told of it. */
 void host_path_set_addr(struct host_path *path, const struct weft_link_transport *transport,
 			const struct sockaddr_storage *addr);
-/* -EUSERS: there are too many. Before home has begun, or on home. */
+/* -EUSERS: there are too many. Before the control reactor has begun, or on the control reactor. */
 int host_paths_insert(struct host_path *path);
 /* From any thread: it is inserted and started; its first attempt shows in pub.tried. */
 void host_path_add_async(struct host_path *path);
-/* The caller's pointer is void; it is gone when no lane leads there any more. */
+/* The caller's pointer is void; it is gone when no path queue leads there any more. */
 void host_path_remove(struct host_path *path);
-void host_path_put(struct host_path *path);     /* under ctrl->lock: of a lane */
-void host_path_stopped(struct host_path *path); /* on home: it was told to stop, and has */
+void host_path_put(struct host_path *path); /* under ctrl->lock: of a path queue */
+void host_path_stopped(
+	struct host_path *path); /* on the control reactor: it was told to stop, and has */
 void host_paths_stop(struct weft_ctrl *ctrl);
 void host_control_stop_if_idle(struct weft_ctrl *ctrl); /* if nothing of it is left to stop */
 
-/* path_publish.c, on home */
+/* path_publish.c, on the control reactor */
 void host_path_publish(struct host_path *path);
 bool host_path_is_only(const struct host_path *path);
 struct host_path *host_path_find_other_live(const struct host_path *path); /* NULL: none */
@@ -133,13 +135,13 @@ void host_ctrl_address(struct weft_ctrl *ctrl, struct sockaddr_storage *addr);
 /* flush.c, under ctrl->lock: a path less. */
 void host_dirty_path_removed(struct weft_ctrl *ctrl, unsigned index);
 
-/* user_admin.c: from any thread, as weft_admin(), through a path that leads to @ns and tells what is allocated.
- * 0, or -errno: -EAGAIN, another time may do; -ECONNRESET, -ETIMEDOUT, it was lost or not answered; the
- * rest is final. */
+/* user_admin.c: from any thread, as weft_admin(), through a path that leads to @ns and tells what
+ * is allocated. 0, or -errno: -EAGAIN, another time may do; -ECONNRESET, -ETIMEDOUT, it was lost or
+ * not answered; the rest is final. */
 int host_ns_lba_status(struct weft_ns *ns, uint64_t slba, uint16_t blocks, void *buf,
 		       uint32_t length);
-/* user_admin.c, on home: what callers of weft_admin() wait for goes out, as far as there is room; or
- * fails */
+/* user_admin.c, on the control reactor: what callers of weft_admin() wait for goes out, as far as
+ * there is room; or fails */
 void host_user_admin_pump(struct weft_ctrl *ctrl);
 void host_user_admin_fail_waiting(struct weft_ctrl *ctrl, int rc);
 

@@ -1,4 +1,4 @@
-/* ratelimit.h - how often a peer can make us do something: a few times at once, but not for ever.
+/* ratelimit.h - limits how often a peer's events make us act: 16 at once, then 16 per 50 ms.
  *
  *   ├──── 50 ms ────┤           16 in each
  *   ||||  || |      ||||||||

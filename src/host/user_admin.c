@@ -1,4 +1,6 @@
-/* user_admin.c - admin commands of the program: they wait until a path is live, a few at a time.
+/* user_admin.c - weft_admin() and the like: the program's admin commands, 16 per path at most.
+ * After a loss those that only read are sent again, the others fail: whether they were executed
+ * is not known.
  *
  * What is asked about a namespace goes to a path that leads there, now or not at all.
  *

@@ -1,23 +1,23 @@
-/* cycle.c - one visit to the file, on a thread that may block.
+/* cycle.c - one cycle on the state file, on a thread that may block.
  *
- *   are we a member still? ─▶ write what we have acknowledged ─▶ lock ─▶ read what is newer ─▶ mend what was lost
- *     ─▶ commit all that is to be committed, as one revision ─▶ take the news of our own writes away
- *     ─▶ unlock ─▶ see who lives and what they have
+ *   check our lock and our member record ─▶ write our acknowledged revision ─▶ lock
+ *       ─▶ read newer records ─▶ repair a damaged file
+ *     ─▶ commit all transactions as one revision ─▶ drain inotify events of our own writes
+ *         ─▶ unlock ─▶ scan members
  *
- * Somebody may cut the file, write over it or put another in its place. While one member lives,
- * what it knows is written again; but nothing is committed to a file that nobody will find.
+ * A user may truncate the file, overwrite it, or put another in its place. A member writes back
+ * the records that it knows, but commits nothing to a file that is not at its path any more.
  *
- * Members are looked at after the commit: one that read the file before it held its lock by then.
- * Who joins does so under the lock, too: that one is absent stays true until the commit is there to
- * be read.
+ * Members are scanned after the commit: a member that has read the file before the commit holds
+ * its lock by then. Joining takes the exclusive lock, so "this node is absent" stays true until
+ * the commit is readable.
  *
- * That locks work is not taken on trust. While we live nobody else takes our lock or our line,
- * counts us as gone, or begins a session; who finds that somebody did has proof that locks are not
- * shared, or that ours was lost, and is no member from then on. Who joins asks first (suspects.c).
+ * Locks are verified, not trusted. While we live, no other process may take our lock, write our
+ * record, mark us as left or begin a session. If one did, locks are not shared, or ours was
+ * lost, and we stop being a member. A joining process probes first (suspects.c).
  *
- * News of the file that came before the lock was let go of is of what this visit has seen: of the
- * records, as who writes them has the lock, or of members, who are looked at behind. So what we
- * write ourselves does not make us come again. */
+ * inotify events that came before the unlock describe changes which this cycle has read; they do
+ * not start another cycle. */
 #include "store/cycle.h"
 
 #include <errno.h>

@@ -14,11 +14,11 @@ struct weft_store_ops {
 	/* Makes a store of @arg, what follows "TYPE:", and leaves alone what that names. Sets ops
 	 * and records of what it made, the rest is store.c's. From here on close() undoes it. */
 	int (*create)(struct weft_store **store, const char *arg);
-	/* Opens what is named, and joins: the copy is whole then. An heir does not join. Blocks, on
-	 * any thread, while nobody else knows @store; store->given_up ends it soon, with
+	/* Opens what is named, and joins: the copy is whole then. A successor does not join.
+	 * Blocks, on any thread, while nobody else knows @store; store->given_up ends it soon, with
 	 * -ECANCELED. NULL: there is nothing to join. */
 	int (*join)(struct weft_store *store, struct weft_err *err);
-	/* It has joined; on home. NULL: nothing is left to do. */
+	/* It has joined; on the control reactor. NULL: nothing is left to do. */
 	int (*joined)(struct weft_store *store, struct weft_err *err);
 	void (*commit)(struct weft_store *store, struct weft_store_txn *txn);
 	void (*acked)(struct weft_store *store);              /* store->acked grew */

@@ -1,12 +1,13 @@
 /* join.c - a store is opened, and with it this process is a member.
  *
- *   weft_store_open()   create ─▶ join, which blocks ──────────────▶ joined                  on home
- *   weft_store_join()   create ─▶ thread: join ─▶ home's mailbox ──▶ joined ─▶ done()
+ *   weft_store_open()   create
+ *       ─▶ join, which blocks ──────────────▶ joined                  on control
+ *   weft_store_join()   create ─▶ thread: join ─▶ control's mailbox ──▶ joined ─▶ done()
  *                                   └─ cancelled ─────────────────▶ close ──▶ done()
  *
- * Joining takes as long as it takes to be sure that nobody lives unseen, or that somebody has let go
- * of the file: seconds. Who serves nobody yet may as well wait. A target that serves hosts may not:
- * its join has a thread of its own, which ends with it.
+ * Joining takes as long as it takes to be sure that nobody lives unseen, or that somebody has let
+ * go of the file: seconds. Who serves nobody yet may as well wait. A target that serves hosts may
+ * not: its join has a thread of its own, which ends with it.
  *
  * Who cancels a join waits for its thread all the same, but no longer than for one look at the
  * file. Whatever that look has found, we have left when done() runs.
@@ -40,7 +41,7 @@ static int joined(struct weft_store *store, struct weft_err *err)
 	return store->ops->joined ? store->ops->joined(store, err) : 0;
 }
 
-/* --- home waits ------------------------------------------------------------------------------- */
+/* --- the control reactor waits ------------------------------------------------------------------------------- */
 
 static void on_failed_open_closed(void *arg)
 {
@@ -66,7 +67,7 @@ int weft_store_open(struct weft_store **out, const struct weft_store_options *op
 	return 0;
 }
 
-/* --- home goes on ----------------------------------------------------------------------------- */
+/* --- the control reactor goes on ----------------------------------------------------------------------------- */
 
 static int join_on_thread(struct weft_offload *offload)
 {

@@ -1,17 +1,15 @@
-/* store.h - state that several processes hold in common: small records, and who is there to obey
- * them.
+/* store.h - small records that several processes share, or that outlive this one.
  *
- *   home ── commit ──▶ store ── moved ──▶ every member's home ── ack ──▶ store ── settled ──▶ home
+ *   control reactor ── commit ──▶ store ── changed ──▶ every member ── ack ──▶ store ── settled ──▶ control reactor
  *
- * A store has one revision, which grows with every commit. A record is a key, a value, and
- * the revision that wrote it, its version. Every member keeps a copy of all records, so looking is
- * a function call and never waits; that a copy was old shows at the commit, which compares
- * versions.
+ * A store has one revision, which each commit increments. A record has a key, a value and a
+ * version: the revision that wrote it. Each member keeps a copy of all records, so a read is a
+ * function call. A commit compares versions, and fails if the copy was old.
  *
- * A change binds when it is settled: every member that lives has said with weft_store_ack() that it
- * acts by that revision. A member that is gone need not: it acts no more.
+ * A change is settled when every member that lives has called weft_store_ack() for its revision.
+ * Members that are gone do not count.
  *
- * All calls are made on home's thread, and all callbacks run there, never from inside
+ * All calls and callbacks are on the control reactor's thread. No callback runs inside
  * weft_store_commit(), weft_store_ack() or weft_store_wait_settled(). */
 #ifndef WEFT_STORE_STORE_H
 #define WEFT_STORE_STORE_H
@@ -48,9 +46,9 @@ int weft_store_open(struct weft_store **store, const struct weft_store_options *
 
 struct weft_store_joining; /* gone when its done() runs */
 
-/* The same on a thread of its own, while home goes on. done() runs on home, later: with 0 @store is
- * open and its owner's; with -errno @err says why, and nothing is left of it. @options are read
- * before this returns; on -errno done() does not run. */
+/* The same on a thread of its own, while the control reactor goes on. done() runs on the control
+ * reactor, later: with 0 @store is open and its owner's; with -errno @err says why, and nothing is
+ * left of it. @options are read before this returns; on -errno done() does not run. */
 int weft_store_join(struct weft_store_joining **joining, const struct weft_store_options *options,
 		    void (*done)(void *arg, int rc, struct weft_store *store,
 				 const struct weft_err *err),
@@ -91,7 +89,7 @@ uint64_t weft_store_revision(const struct weft_store *store);
 uint64_t weft_store_session(const struct weft_store *store);
 bool weft_store_persistent(const struct weft_store *store);
 const char *weft_store_spec(const struct weft_store *store);
-/* It is where members on other machines can be. An heir's is not asked for. */
+/* It is where members on other machines can be. A successor's is not asked for. */
 bool weft_store_on_shared_fs(const struct weft_store *store);
 /* NULL: there is none. Good until the next moved(). */
 const struct weft_store_record *weft_store_get(const struct weft_store *store, const char *key);
@@ -146,7 +144,7 @@ void weft_store_set_lost(struct weft_store *store, const char *why);
 bool weft_store_is_lost(const struct weft_store *store);
 
 /* Says to all members that live what @slot is for us: @as, counted modulo 2^40. May block.
- * -ENOTUNIQ: it is another thing for one of them. What an heir says was said before. */
+ * -ENOTUNIQ: it is another thing for one of them. What a successor says was said before. */
 int weft_store_agree(struct weft_store *store, unsigned topic, uint64_t as);
 void weft_store_agree_end(struct weft_store *store, unsigned topic);
 
@@ -178,7 +176,7 @@ void weft_store_thaw(struct weft_store *store);
 /* Of one that is still; the descriptor stays the store's. */
 int weft_store_export(const struct weft_store *store, struct weft_store_state *state);
 void weft_store_state_free(struct weft_store_state *state); /* closes nothing */
-/* Into one that was opened as heir and has told nobody of anything; it stays frozen. Owns the
+/* Into one that was opened as successor and has told nobody of anything; it stays frozen. Owns the
  * descriptor, also when it fails. -EINVAL: that cannot be this store; -EBUSY: it is not that
  * member;
  * -EIDRM: its file is not where this one is. */

@@ -1,20 +1,21 @@
-/* suspects.c - one whose lock does not show here: is it gone, or are locks not shared?
+/* suspects.c - before joining: is a member whose lock is not visible here dead, or are locks not
+ * shared?
  *
- *   we: "joining" into our line ─▶ a line says "member", and its lock is free
- *     ─▶ "joining" again, and watch that line
- *   it, if it lives: sees who joins within a second ─▶ its line says what it heard
- *     ─▶ the line has changed: locks are not shared, and we do not join
- *     ─▶ it has not: its writer is gone, and the line shall say so
+ *   we: write "joining" into our record
+ *       ─▶ find a record that says "member" while its lock is free: a suspect
+ *     ─▶ write "joining" again, and poll the suspect's record
+ *   the suspect, if it lives, notices a joining process within a second and updates its record
+ *     ─▶ record changed: locks are not shared, the join fails (-EXDEV)
+ *     ─▶ unchanged for 5 s: the suspect is dead, and its record is marked "left"
  *
- * A lock that one kernel keeps for both of us, on one mounted file system, is free when its holder
- * is gone: then nobody is watched, and nothing is waited for. Nor is anybody later: who has joined
- * has seen the lock of each member that lives.
+ * A suspect with our lock domain (same kernel, same mounted file system) is dead if its lock is
+ * free: no poll is needed.
  *
- * Who is stopped cannot answer, and is taken for gone. When it goes on it finds that its line says
- * so (cycle.c).
+ * A stopped process (SIGSTOP) does not answer and is marked "left". When it continues it finds
+ * that in its record, and stops being a member (cycle.c).
  *
- * Invariant: a lock is looked at before the line that it belongs to, so a line that changes under
- * its own incarnation was written by one that lived while its lock was free. */
+ * Invariant: a lock is tested before its record is read. So a record that changes without a new
+ * incarnation was written by a process that lived while its lock looked free. */
 #include "store/suspects.h"
 
 #include <errno.h>
@@ -151,7 +152,8 @@ static int poll_suspects(struct store_suspects *suspects, struct store_cycle *cy
 	return rc;
 }
 
-/* Again, and as somebody else: who has answered before its line was looked at has nothing to add. */
+/* Again, and as somebody else: who has answered before its line was looked at has nothing to
+ * add. */
 static int announce_again(struct store_cycle *cycle)
 {
 	int rc;

@@ -1,12 +1,11 @@
-/* takeover.c - a store stands still, and goes on: here, or in the process it is handed to.
+/* takeover.c - freeze a store, export it, and import it in the successor.
  *
- * What moves is the copy, what we have acknowledged, who else was there, and the descriptor whose
- * lock makes us a member. The lock is never let go of: for the others nobody went and nobody came.
- * What they change meanwhile waits for our acknowledgement, which comes when one of both processes
- * has thawed.
+ * Exported are the records, our acknowledged revision, the members we know, and the descriptor
+ * that holds our lock. The lock is never released: other members see no change. Their commits
+ * wait for our acknowledgement until one of the two processes thaws.
  *
- * Invariant: two processes have the descriptor for a while, and with it its locks in common; the
- * one that is frozen does not touch the file. */
+ * Invariant: both processes hold the descriptor and its locks for a while; a frozen one does not
+ * touch the file. */
 #include <assert.h>
 #include <errno.h>
 #include <stdlib.h>

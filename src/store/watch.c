@@ -1,4 +1,4 @@
-/* watch.c - told when others write to a file, or close it: inotify, on the home reactor.
+/* watch.c - told when others write to a file, or close it: inotify, on the control reactor.
  *
  * All processes of this kernel are seen, in whatever namespaces they are; those of other machines
  * that share the file system are not. Nor is ourselves told from others: who has just written, and

@@ -4,15 +4,16 @@
  *              ├── discovery: at most half, and only what hosts leave ──┤
  *
  * Nobody has more than three quarters: no host that is named, and no address of hosts that are not
- * (tenant.c). A host that one subsystem names may come to another, which any host may use, by a name
- * that it makes up. So where hosts are named, the last quarter is for them; and beyond an eighth,
- * the queues of all that nobody named count as those of each host that is named.
+ * (tenant.c). A host that one subsystem names may come to another, which any host may use, by a
+ * name that it makes up. So where hosts are named, the last quarter is for them; and beyond an
+ * eighth, the queues of all that nobody named count as those of each host that is named.
  *
  * Everybody may use the discovery service: its controllers are anonymous. When a host that was let
- * in finds no queue, one of them yields, and among themselves they share by address: a newcomer takes
- * the place of a controller of the address that has most, if that is more than its own. The newest
- * one goes: who floods loses what it has just got. Home answers a command of a discovery controller in
- * one piece: of one that yields, commands may wait for their turn, and none is half done.
+ * in finds no queue, one of them yields, and among themselves they share by address: a newcomer
+ * takes the place of a controller of the address that has most, if that is more than its own. The
+ * newest one goes: who floods loses what it has just got. The control reactor answers a command of
+ * a discovery controller in one piece: of one that yields, commands may wait for their turn, and
+ * none is half done.
  *
  * Invariant: nevicting counts the queues that are closed to make room and not gone yet. */
 #include "base/log.h"

@@ -1,6 +1,7 @@
 /* ana.h - Asymmetric Namespace Access: through which controller a group of namespaces is reached.
  *
- *   rules of the subsystem ─▶ (home) what each controller shows, by group ─▶ (reactors) every command
+ *   rules of the subsystem ─▶ (control) what each controller shows, by group
+ *       ─▶ (reactors) every command
  *
  * A rule is for all controllers, for those that came through one port, for those of one host, or
  * both; the most specific one decides, and where there is none a group is optimized.
@@ -29,7 +30,7 @@ struct ana_rules {
 	struct weft_ana_rule at[];
 };
 
-/* A subsystem's; home's. */
+/* A subsystem's; the control reactor's. */
 struct tgt_ana {
 	struct ana_rules *rules;
 	struct ana_rules *next;   /* of the change under way; NULL: there is none */
@@ -55,7 +56,8 @@ void tgt_ana_free(struct weft_subsys *s);
 uint8_t tgt_ana_wire(uint8_t state); /* as the log page has it */
 /* On any reactor: 0, or what a command of @ctrl for @ns is to be answered with. */
 uint16_t tgt_ana_check(const struct tgt_ctrl *ctrl, const struct tgt_ns *ns);
-/* The same for the namespace that an admin command names; 0 where it names none. On home. */
+/* The same for the namespace that an admin command names; 0 where it names none. On the control
+ * reactor. */
 uint16_t tgt_ana_check_nsid(struct tgt_ctrl *ctrl, uint32_t nsid);
 /* NUSE is not known where the namespace cannot be reached. */
 bool tgt_ana_knows_usage(const struct tgt_ctrl *ctrl, const struct tgt_ns *ns);

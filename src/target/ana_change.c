@@ -4,10 +4,10 @@
  *     ─▶ every reactor: commands at work there are marked, and waited for
  *     ─▶ all new states are shown in one go ─▶ one event for each controller that has news
  *
- * Log pages are built on home, where all of this happens: a reader sees the time before, the
- * transition as a whole, or the time after. Nobody begins to let a group in before all who stop
- * have stopped. A command that waits for data of its host is not at work: it meets the new state
- * when the data is here.
+ * Log pages are built on the control reactor, where all of this happens: a reader sees the time
+ * before, the transition as a whole, or the time after. Nobody begins to let a group in before all
+ * who stop have stopped. A command that waits for data of its host is not at work: it meets the new
+ * state when the data is here.
  *
  * Invariant: a subsystem has one change under way at most. A request is marked while treq->awaited
  * points at it, and counted in left[] of its reactor. */
@@ -83,7 +83,7 @@ void tgt_ana_command_left(struct weft_req *req)
 		tgt_barrier_arrive(change->barrier, req->qp->group);
 }
 
-/* --- on home: one change after the other ------------------------------------------------------ */
+/* --- on the control reactor: one change after the other ------------------------------------------------------ */
 
 static void start_next_change(struct weft_subsys *s);
 

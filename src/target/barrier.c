@@ -1,7 +1,9 @@
-/* barrier.c - a visit to every reactor, and back to home when all have answered.
+/* barrier.c - reactor barrier: run a function on every reactor, and then one on the control
+ * reactor.
  *
- * This is how home knows that something is over everywhere: that no reactor still reads an old
- * namespace table (each has returned to its loop), that no command holds a namespace. */
+ * A reactor may answer at once, in a later turn, or when its last command is back. When all have
+ * answered, no reactor reads an old namespace table any more (each has returned to its loop), or
+ * no command uses the namespace: whatever the function waited for. */
 #include <assert.h>
 #include <stdlib.h>
 

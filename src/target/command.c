@@ -1,7 +1,8 @@
-/* command.c - which side answers a command, and the way to home and back.
+/* command.c - which side answers a command, and the way to the control reactor and back.
  *
  *   I/O command ─────────────────────────▶ io/, on the queue's reactor
- *   admin, fabrics ─▶ its data or a buffer ─▶ home (control_queue.c): admin/, fabrics.c ─▶ back ─▶ reply */
+ *   admin, fabrics ─▶ its data or a buffer ─▶ control (control_queue.c): admin/, fabrics.c
+ *       ─▶ back ─▶ reply */
 #include <string.h>
 
 #include "target/admin/admin.h"
@@ -53,8 +54,8 @@ static void send_to_control(struct weft_req *req, uint16_t sc)
 	tgt_post_control(req, run_on_control);
 }
 
-/* Bytes of data that the command has at most. An SGL may speak of more (SGLS, oversize): that gets no
- * buffer, and is not asked for. */
+/* Bytes of data that the command has at most. An SGL may speak of more (SGLS, oversize): that gets
+ * no buffer, and is not asked for. */
 static uint32_t admin_data_max(const struct weft_req *req)
 {
 	const struct tgt_command_info *info;

@@ -1,18 +1,16 @@
-/* control_queue.c - commands on their way to home wait there in a flow per host, served round robin.
+/* control_queue.c - commands for the control reactor wait in a flow per host, and tenants take
+ * turns.
  *
  *   reactors ─▶ mailbox ─▶ is anybody waiting? ─ no ─▶ run
- *                                └─ yes ─▶ flow of the host ─▶ one of each share in turn ─▶ run
+ *                                └─ yes ─▶ the host's flow
+ *                                    ─▶ one command of each tenant in turn ─▶ run
  *
- * A turn of home runs SLICE commands at most, and what is left waits for the next turn, in which
- * home sees to everything else first: timers, the store, the control socket, new connections. So
- * a host's commands wait for the rest of a slice and for one command of each other share, however
- * many of them the others send. Who has a share is told in tenant.c: a host that is named, an address
- * of hosts that are not, whose flows take turns with each other, and all who were not let in.
+ * A turn runs COMMANDS_PER_TURN commands; the rest waits for the next turn, after timers, the
+ * store, the control socket and new connections. So a host waits for the rest of a turn and for
+ * one command of each other tenant, however many the others send.
  *
- * What runs at home is bounded in itself, or says what it is worth more than one command
- * (tgt_control_charge()).
- *
- * Invariant: a command waits only while others wait, or the slice is spent. */
+ * A command that is more work than one says so: tgt_control_charge(). Invariant: a command waits
+ * only while others wait, or the turn's budget is spent. */
 #include <errno.h>
 #include <stdlib.h>
 
@@ -68,7 +66,8 @@ static struct weft_req *control_queue_pop(struct tgt_control_queue *queue)
 
 /* --- turns ------------------------------------------------------------------------------------ */
 
-/* Of a queue whose end home has seen to, nothing may come to wait at home any more. */
+/* Of a queue whose end the control reactor has seen to, nothing may come to wait on the control
+ * reactor any more. */
 static void control_queue_run_command(struct tgt_control_queue *queue, struct weft_req *req)
 {
 	queue->budget--;

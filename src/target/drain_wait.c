@@ -1,16 +1,17 @@
-/* drain_wait.c - wait until queues that are ending have ended, and with them all that storage has of
- * theirs.
+/* drain_wait.c - wait until closing queues have drained: storage has no command of theirs any
+ * more.
  *
- *   a queue is lost, or closed ─▶ its last command comes back from storage ─▶ it is gone ─▶ look again
+ *   queue lost or closed ─▶ its last command comes back from storage ─▶ queue gone
+ *       ─▶ next awaited queue, or done
  *
- * A late write of a dead connection must not land on what was written since. So whoever may write
- * because that connection is dead waits here first: the host that connects anew (stale.c), and
- * the host that asks for a Cross-Controller Reset over another path (admin/ccr.c).
+ * A late write of a dead connection must not overwrite newer data. Two commands let a host write
+ * again because a connection is dead, and both wait here first: Connect (stale.c) and
+ * Cross-Controller Reset (admin/ccr.c).
  *
- * Who waits is with one of the queues that it waits for, and looks for another one when that is
- * gone: the end of a queue costs those nothing who wait for others.
+ * A waiter is on the list of one queue that it awaits. When that queue is gone it moves to the
+ * next one, so the end of a queue costs nothing to those who wait for others.
  *
- * Invariant: what is on a list waits for a queue that is there, and so is its subsystem. */
+ * Invariant: a waiter on a list awaits a queue that exists, and so does its subsystem. */
 #include "target/internal.h"
 
 /* With the first queue that it waits for. False: there is none. */

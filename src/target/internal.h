@@ -1,13 +1,14 @@
 /* internal.h - the target's objects and who may touch them.
  *
- *   weft_target ─┬─ weft_subsys ─┬─ weft_ns          home writes, reactors read through the table
+ *   weft_target ─┬─ weft_subsys ─┬─ weft_ns          control writes, reactors read through the table
  *                │               └─ weft_ctrl ── weft_queue ── qpair
- *                └─ listeners                        home alone        a reactor's, for its life
+ *                └─ listeners                        control alone        a reactor's, for its life
  *
- * Home owns everything but queue pairs and I/O. A reactor hands admin and fabrics commands to home
- * and gets them back answered; home hands closes, holds and drains to reactors. Both by messages:
- * there is no lock. A pointer that a reactor reads from a namespace table is good until its
- * callback returns, or as long as it is counted in ns->local[]. */
+ * The control reactor owns everything but queue pairs and I/O. A reactor hands admin and fabrics
+ * commands to the control reactor and gets them back answered; the control reactor hands closes,
+ * holds and drains to reactors. Both by messages: there is no lock. A pointer that a reactor reads
+ * from a namespace table is good until its callback returns, or as long as it is counted in
+ * ns->local[]. */
 #ifndef WEFT_TARGET_INTERNAL_H
 #define WEFT_TARGET_INTERNAL_H
 
@@ -54,7 +55,7 @@ struct tgt_host {
 	char nqn[];
 };
 
-/* What one reactor did for a subsystem; only it writes, home adds up. */
+/* What one reactor did for a subsystem; only it writes, the control reactor adds up. */
 struct tgt_stats {
 	_Atomic uint64_t reads, writes, read_bytes, write_bytes;
 	_Atomic uint64_t media_errors;
@@ -108,23 +109,24 @@ struct tgt_resv_log {
 };
 
 struct tgt_queue {
-	struct weft_list link; /* ctrl->queues; home's */
+	struct weft_list link; /* ctrl->queues; the control reactor's */
 	struct tgt_ctrl *ctrl;
 	struct weft_qpair *qp;
 	uint16_t qid;
 	uint32_t depth;
-	struct weft_list resv_changes; /* of reservations, that it waits for; home's */
-	struct weft_list drain_waits; /* tgt_drain_wait.queue_link: who waits for its end; home's */
-	struct weft_msg lost_msg;     /* to home: it ends */
-	struct weft_msg closing_msg;  /* to home: it ends; give back what you hold */
-	struct weft_msg msg;          /* to home: gone; and back: free */
-	struct weft_msg close_msg;    /* from home: close */
+	struct weft_list resv_changes; /* of reservations, that it waits for; the control reactor's */
+	struct weft_list
+		drain_waits; /* tgt_drain_wait.queue_link: who waits for its end; the control reactor's */
+	struct weft_msg lost_msg;    /* to the control reactor: it ends */
+	struct weft_msg closing_msg; /* to the control reactor: it ends; give back what you hold */
+	struct weft_msg msg;         /* to the control reactor: gone; and back: free */
+	struct weft_msg close_msg;   /* from the control reactor: close */
 	bool disconnecting; /* closed from here, or disconnected: its id may be taken again */
 	bool draining;      /* its connection is gone, its commands may not be */
 	const char *close_why;
 	/* The reactor's: */
 	struct weft_req *fused_first; /* waits for its second */
-	bool loss_reported;           /* home was told */
+	bool loss_reported;           /* the control reactor was told */
 	bool drained; /* all its requests are back: @ctrl is not to be looked at any more */
 	struct tgt_stats stats;
 };
@@ -254,15 +256,16 @@ struct tgt_req {
 	struct weft_req *self;
 	const struct tgt_write_data_ops *input;
 	struct weft_io io;
-	uint16_t status;         /* home's answer, on its way back */
+	uint16_t status;         /* the control reactor's answer, on its way back */
 	struct tgt_queue *queue; /* Connect: the new one; Abort: the one to look through */
 	union {
 		void (*retry)(struct weft_req *req); /* while it waits for a hold to end */
 		bool (*attempt)(
 			struct weft_req *req); /* while somebody keeps it out of its blocks */
 	};
-	void (*on_control)(struct weft_msg *msg); /* on its way home: what is to run there */
-	void (*do_piece)(struct weft_req *req);   /* at its turn */
+	void (*on_control)(
+		struct weft_msg *msg); /* on its way to the control reactor: what is to run there */
+	void (*do_piece)(struct weft_req *req); /* at its turn */
 
 	/* Fused pairs, see io/fused.c. */
 	bool data_ready;
@@ -303,17 +306,18 @@ const struct tgt_command_info *tgt_command_find(const struct tgt_command_info *t
 extern const struct weft_qpair_ops tgt_qpair_ops;
 void tgt_post_reactor(struct weft_req *req, void (*fn)(struct weft_msg *msg));
 void tgt_control_reply(struct weft_req *req,
-		       uint16_t status); /* on home: answered on its reactor */
+		       uint16_t status); /* on the control reactor: answered on its reactor */
 
 /* control_queue.c */
 int tgt_control_queue_create(struct weft_target *t);
 void tgt_control_queue_destroy(struct weft_target *t);
-/* @fn on home, in its turn; or, if the command's queue has ended by then, it is answered. */
+/* @fn on the control reactor, in its turn; or, if the command's queue has ended by then, it is
+ * answered. */
 void tgt_post_control(struct weft_req *req, void (*fn)(struct weft_msg *msg));
-/* On home: what runs is worth so many commands more than one. */
+/* On the control reactor: what runs is worth so many commands more than one. */
 void tgt_control_charge(struct weft_target *t, unsigned commands);
 
-/* tenant.c: who counts as one. On home, but for tgt_flow_local */
+/* tenant.c: who counts as one. On the control reactor, but for tgt_flow_local */
 struct tgt_tenant {
 	uint32_t queues;        /* of all its hosts */
 	struct weft_list flows; /* tgt_flow.ready: those in which commands wait, in turn */
@@ -329,7 +333,7 @@ struct tgt_flow_local {
 	struct weft_task wake_task; /* deferred only while there is one */
 	struct weft_rx_quota rx_quota;
 };
-/* A host, and what it has at home. */
+/* A host, and what it has on the control reactor. */
 struct tgt_flow {
 	struct weft_list link;
 	struct tgt_tenant *tenant, own; /* @own, or that of its address */
@@ -349,20 +353,20 @@ struct tgt_flow *tgt_flow_unknown(struct weft_target *t);
 /* A new controller, whose host and address are known. -ENOMEM: it cannot be served. */
 int tgt_flow_join(struct tgt_ctrl *ctrl);
 void tgt_flow_leave(struct tgt_ctrl *ctrl);
-/* Where commands of the controller's host wait for buffers; NULL: it is one of the discovery service,
- * and has none of hosts. */
+/* Where commands of the controller's host wait for buffers; NULL: it is one of the discovery
+ * service, and has none of hosts. */
 struct weft_bufs_flows *tgt_flow_buf_queues(const struct tgt_ctrl *ctrl,
 					    const struct weft_poll_group *group);
 /* What the share of a host's controller has on a reactor. */
 struct tgt_flow_local *tgt_tenant_local(const struct tgt_ctrl *ctrl,
 					const struct weft_poll_group *group);
 
-/* admin/health.c: on home. Namespaces have changed, or a command for one has failed: hosts are told if
- * that is a warning. */
+/* admin/health.c: on the control reactor. Namespaces have changed, or a command for one has failed:
+ * hosts are told if that is a warning. */
 void tgt_health_update(struct weft_subsys *s);
 void tgt_health_command_failed(struct weft_subsys *s, uint32_t nsid);
 
-/* drain_wait.c: on home */
+/* drain_wait.c: on the control reactor */
 struct tgt_drain_wait {
 	struct weft_list link;       /* target->drain_waits */
 	struct weft_list queue_link; /* queue->drain_waits */
@@ -388,7 +392,7 @@ uint16_t tgt_admit(const struct weft_subsys *s, const struct tgt_tenant *share, 
 void tgt_admission_add_queue(const struct tgt_queue *queue); /* there is one more */
 void tgt_admission_remove_queue(const struct tgt_queue *queue);
 
-/* connect.c, queue.c: on home unless said otherwise */
+/* connect.c, queue.c: on the control reactor unless said otherwise */
 void tgt_connect(struct weft_req *req);
 void tgt_queue_closing(struct weft_qpair *qp); /* on the reactor */
 void tgt_queue_closed(struct weft_qpair *qp);  /* on the reactor */

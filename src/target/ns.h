@@ -1,14 +1,16 @@
-/* ns.h - namespaces: who holds one, who has one for itself, and how home hears of it.
+/* ns.h - namespaces: who holds one, who has one for itself, and how the control reactor hears of
+ * it.
  *
- * A reactor counts its commands in ns->local[]; home waits for them with a round, a visit to every
- * reactor that each answers in its own time.
+ * A reactor counts its commands in ns->local[]; the control reactor waits for them with a barrier,
+ * a visit to every reactor that each answers in its own time.
  *
- * Invariant: storage works for a command only between tgt_ns_try_enter(), or tgt_ns_enter_quiesced() for
- * a fused pair, and tgt_ns_leave() or tgt_ns_pin(). In between, and only then, tgt_ns_at_work() names
- * the namespace, and ns->local[].users counts the command. Whoever must know that nothing goes on in
- * a namespace asks one of the two: for certain commands (a preempted host's, those of a controller
- * that stops letting a group in) the first, for all (a fence, a removal) the second. Nobody decides
- * it another way (tests/static/at_work). A freeze waits for every request, at work or not. */
+ * Invariant: storage works for a command only between tgt_ns_try_enter(), or
+ * tgt_ns_enter_quiesced() for a fused pair, and tgt_ns_leave() or tgt_ns_pin(). In between, and
+ * only then, tgt_ns_at_work() names the namespace, and ns->local[].users counts the command.
+ * Whoever must know that nothing goes on in a namespace asks one of the two: for certain commands
+ * (a preempted host's, those of a controller that stops letting a group in) the first, for all (a
+ * fence, a removal) the second. Nobody decides it another way (tests/static/at_work). A freeze
+ * waits for every request, at work or not. */
 #ifndef WEFT_TARGET_NS_H
 #define WEFT_TARGET_NS_H
 
@@ -23,11 +25,11 @@ struct resv_view;
 struct weft_subsys;
 struct weft_target;
 
-/* Who has to wait for the namespace, and whom a round waits for. */
+/* Who has to wait for the namespace, and whom a barrier waits for. */
 enum ns_quiesce_level { NS_QUIESCE_NONE, NS_QUIESCE_WRITERS, NS_QUIESCE_ALL, NS_QUIESCE_MEMORY };
 
 /* What one reactor knows of a namespace. Touched by that reactor alone, but for the errors, which
- * home adds up. */
+ * the control reactor adds up. */
 struct ns_local {
 	uint32_t writers; /* commands at work that change data */
 	uint32_t users;   /* commands at work, those included */
@@ -50,7 +52,8 @@ struct tgt_ns {
 	uint8_t uuid[16], nguid[16];
 	struct resv_view *_Atomic resv; /* NULL: nobody has reserved it */
 
-	/* Home's: those in line to have the namespace for themselves; the first has it. */
+	/* The control reactor's: those in line to have the namespace for themselves; the first has
+	 * it. */
 	struct weft_list quiesces;
 	struct tgt_ns_quiesce *quiesced_by;
 	struct weft_msg unquiesce_msg;
@@ -68,7 +71,7 @@ struct tgt_ns {
 
 /* Has the namespace for itself, against writers or against all, between got() and release. */
 struct tgt_ns_quiesce {
-	struct weft_list link; /* ns->fences; home's */
+	struct weft_list link; /* ns->quiesces; the control reactor's */
 	struct weft_msg msg;
 	struct tgt_ns *ns; /* in got(), NULL: it is gone, there is nothing to release */
 	enum ns_quiesce_level level;
@@ -104,32 +107,35 @@ uint64_t tgt_ns_awaited_since(struct weft_req *req);
 /* Is somebody there whom @hold would wait for? */
 bool tgt_ns_busy(const struct ns_local *local, enum ns_quiesce_level hold);
 
-/* ns_add.c, on home: the table with @ns, or without any for NULL, is what reactors see from now
- * on. */
+/* ns_add.c, on the control reactor: the table with @ns, or without any for NULL, is what reactors
+ * see from now on. */
 int tgt_ns_publish(struct weft_subsys *s, uint32_t nsid, struct tgt_ns *ns);
 void tgt_ns_free(struct tgt_ns *ns);
 
-/* ns.c, on home: how often storage failed it, and what that was before this process. */
+/* ns.c, on the control reactor: how often storage failed it, and what that was before this
+ * process. */
 struct ns_errors {
 	uint64_t reads, writes;
 };
 struct ns_errors tgt_ns_errors(const struct tgt_ns *ns);
 void tgt_ns_import_errors(struct tgt_ns *ns, const struct ns_errors *errors);
 
-/* ns_remove.c, on home. */
+/* ns_remove.c, on the control reactor. */
 void tgt_ns_close_all(struct weft_subsys *s, void (*closed)(void *arg), void *arg);
 /* Nobody is in line for the namespace: the last step of its removal, if it has one, can begin. */
 void tgt_ns_drain_if_removed(struct tgt_ns *ns);
 
-/* barrier.c: a visit to every reactor, each answered in its own time, and back to home */
+/* barrier.c: a visit to every reactor, each answered in its own time, and back to the control
+ * reactor */
 struct tgt_barrier {
 	struct weft_target *target;
 	struct tgt_ns *ns;
 	enum ns_quiesce_level level;
 	void (*on_reactor)(struct tgt_barrier *barrier, struct weft_poll_group *group);
-	void (*done)(struct tgt_barrier *barrier); /* on home; the round may be started again */
+	void (*done)(struct tgt_barrier *
+			     barrier); /* on the control reactor; the barrier may be started again */
 	void *arg;
-	unsigned pending; /* home's */
+	unsigned pending; /* the control reactor's */
 	struct tgt_barrier_msg {
 		struct weft_msg msg;
 		struct tgt_barrier *barrier;

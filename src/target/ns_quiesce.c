@@ -1,12 +1,14 @@
-/* ns_quiesce.c - a namespace for one user alone: a fused pair against writers, a resize against all.
+/* ns_quiesce.c - one user has a namespace for itself: a fused pair against writers, a resize
+ * against everybody.
  *
- *   acquire ─▶ (home) in line ─▶ hold on every reactor ─▶ those under way end ─▶ got()
- *   release ─▶ (home) let go on every reactor, the waiting go on ─▶ next in line
+ *   begin ─▶ (control reactor) queued ─▶ barrier: new commands wait, those at work end
+ *       ─▶ quiesced()
+ *   end   ─▶ (control reactor) barrier: waiting commands go on ─▶ the next in the queue
  *
- * A namespace outlives the message that asks for it: the drain that ends it waits for an answer
- * that the asking reactor gives later.
+ * The namespace outlives the message that asks for it: its removal drains with a barrier, which
+ * the asking reactor answers later.
  *
- * Invariant: ns->round is in use exactly while somebody holds the namespace or it is drained. */
+ * Invariant: ns->barrier is in use exactly while the namespace is quiesced or drained. */
 
 #include "target/internal.h"
 

@@ -36,7 +36,7 @@ static void storage_closed(struct weft_offload *offload, int rc)
 }
 
 /* The file system may write what it has of a file first, and large memory takes long to give back:
- * home does not wait for that. */
+ * the control reactor does not wait for that. */
 static void ns_drained(struct tgt_barrier *barrier)
 {
 	weft_offload_start(&barrier->ns->closing, barrier->target->control, close_storage,

@@ -1,9 +1,9 @@
 /* ns_resize.c - a namespace grows or shrinks.
  *
- *   fence against all ─▶ change the storage, beside home ─▶ tell hosts ─▶ let go ─▶ answer
+ *   fence against all ─▶ change the storage, offloaded ─▶ tell hosts ─▶ let go ─▶ answer
  *
- * A file system may take seconds over it. The namespace's commands wait that long; home does not, so
- * every host's Keep Alive and Connect are answered.
+ * A file system may take seconds over it. The namespace's commands wait that long; the control
+ * reactor does not, so every host's Keep Alive and Connect are answered.
  *
  * Invariant: while the storage changes the resize holds the fence, so a removal waits for it. */
 #include <errno.h>
@@ -63,8 +63,8 @@ static void resize_storage_done(struct weft_offload *offload, int rc)
 	resize_finish(resize, rc);
 }
 
-/* What is cut off is gone, so it takes more than a slip of the keyboard. Whether it is cut is known when
- * the resizes before it are through, not when it is asked for. */
+/* What is cut off is gone, so it takes more than a slip of the keyboard. Whether it is cut is known
+ * when the resizes before it are through, not when it is asked for. */
 static int check_shrink(const struct tgt_ns *ns, uint64_t size, bool shrink, struct weft_err *err)
 {
 	char has[32], wanted[32];

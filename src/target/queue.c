@@ -1,10 +1,13 @@
-/* queue.c - a connected queue pair, as its controller sees it: how it ends.
+/* queue.c - how a connected queue pair ends.
  *
- *   reactor: connection lost ─▶ closing: home notes it, and gives back what it holds of it
- *            all requests back ─▶ gone ─▶ home: off the controller ─▶ free, on the reactor
- *   home:    close ─▶ the reactor closes it, and the above follows
+ *   reactor: connection lost ─▶ closing
+ *       ─▶ (control reactor) marked draining; AERs, resets and reservation changes are given back
+ *            last request back ─▶ gone ─▶ (control reactor) off its controller
+ *                ─▶ freed, on the reactor
+ *   control reactor: close ─▶ the reactor closes the connection, and the above follows
  *
- * Messages of one sender arrive in order: what home posted before "free" was handled before it. */
+ * Messages of one sender arrive in order: whatever the control reactor posted before "free" is
+ * handled before it. */
 #include <stdlib.h>
 
 #include "base/log.h"

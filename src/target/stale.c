@@ -1,16 +1,16 @@
-/* stale.c - a host that connects anew waits for what its lost connections left behind.
+/* stale.c - a Connect waits for the commands of the host's stale association.
  *
- *   Connect ─▶ every reactor looks at its connections ─▶ is a queue of this host ending?
- *      ├─ no ─▶ it goes on
- *      └─ yes ─▶ when it is gone, or refused as busy if that takes too long
+ *   Connect ─▶ every reactor checks its sockets, three times ─▶ is a queue of this host draining?
+ *      ├─ no ─▶ Connect goes on
+ *      └─ yes ─▶ drain wait (drain_wait.c); after 8 s Connect fails with "controller busy"
  *
- * The host sends its writes again, and perhaps newer ones after them. A first copy that storage
- * still has in hand must not be the last to arrive.
+ * The host will send its lost writes again, and newer ones after them. The first copy, which
+ * storage still has, must not land last.
  *
- * That a connection was lost shows when its reactor looks at the socket. The loss came before this
- * Connect; a reactor that was visited three times has looked at least once in between. An adapter
- * may take longer to tell, and is asked. What neither knows of, a host that vanished from the
- * network and comes back by another way, is Keep Alive's to find. */
+ * A reactor learns of a lost connection when it reads the socket. The loss came before this
+ * Connect, and a reactor that has answered three barriers has read its sockets at least once in
+ * between. An RDMA adapter may tell later, so it is asked. A host that vanished from the network
+ * without closing anything is left to Keep Alive. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -33,7 +33,7 @@ static bool queue_is_of_host(const struct tgt_queue *queue, const struct nvmf_co
 	return tgt_ctrl_is_of_host(queue->ctrl, data->hostnqn, data->hostid);
 }
 
-/* On a reactor; home hears of what is lost before the answer. */
+/* On a reactor; the control reactor hears of what is lost before the answer. */
 static void find_lost_on_reactor(struct tgt_barrier *barrier, struct weft_poll_group *group)
 {
 	struct stale_wait *stale = barrier->arg;

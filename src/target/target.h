@@ -1,10 +1,10 @@
 /* target.h - subsystems, their namespaces, the hosts that may use them, and where they listen.
  *
- *   home reactor:   subsystems, hosts, listeners, controllers, every admin and fabrics command
+ *   control reactor:   subsystems, hosts, listeners, controllers, every admin and fabrics command
  *   other reactors: queue pairs and their I/O; they read namespaces through a published table
  *
- * Every call here is made on the home reactor's thread. What must wait for the other reactors
- * (I/O to drain, queues to close) takes a callback, which runs on home, once. */
+ * Every call here is made on the control reactor's thread. What must wait for the other reactors
+ * (I/O to drain, queues to close) takes a callback, which runs on the control reactor, once. */
 #ifndef WEFT_TARGET_TARGET_H
 #define WEFT_TARGET_TARGET_H
 
@@ -25,7 +25,7 @@ struct weft_subsys;
 
 struct weft_target_options {
 	struct weft_reactor *control;
-	struct weft_reactor **reactors; /* queue pairs go here; may be just @home */
+	struct weft_reactor **reactors; /* queue pairs go here; may be just @the control reactor */
 	unsigned nreactors;
 	uint32_t depth_max;     /* entries per queue, 2 … 65535 */
 	uint32_t io_queues_max; /* per controller */
@@ -130,8 +130,8 @@ struct weft_ns_options {
 /* Owns @be on success. @nsid receives the id. Hosts are told. */
 int weft_ns_add(struct weft_subsys *s, const struct weft_ns_options *options,
 		struct weft_backend *be, uint32_t *nsid, struct weft_err *err);
-/* Without @shrink, what would make it smaller fails. On 0, @done(arg, rc, err) follows, perhaps before
- * this returns; on -errno it does not. */
+/* Without @shrink, what would make it smaller fails. On 0, @done(arg, rc, err) follows, perhaps
+ * before this returns; on -errno it does not. */
 int weft_ns_resize(struct weft_subsys *s, uint32_t nsid, uint64_t size, bool shrink,
 		   void (*done)(void *arg, int rc, const struct weft_err *err), void *arg,
 		   struct weft_err *err);

@@ -1,20 +1,19 @@
-/* tenant.c - who counts as one: whose queues are counted together, and whose commands take turns with
- * those of others.
+/* tenant.c - whose queues are counted together, and whose commands take turns with those of
+ * others.
  *
- *   a share ─┬─ of a host that its subsystem names: its NQN, through all its controllers
- *            ├─ of an address: the hosts there that nobody named, where any may connect
- *            └─ of all who were not let in: before Connect, and hosts of the discovery service
+ *   a tenant is ─┬─ a listed host: its NQN, through all its controllers
+ *                ├─ an address: all unlisted hosts that connect from there
+ *                └─ everybody who is not connected, and all hosts of the discovery service
  *
- * A host chooses its identifier, and where any may connect its NQN, too: neither buys it a second
- * share. An address it does not choose (base/addr_counts.h). Hosts behind one address share what it
- * has, and each has a flow there: among themselves they take turns by their NQNs. Who says a name
- * that is on a list has that host's share.
+ * A host chooses its identifier, and where any host may connect its NQN as well: neither gets it
+ * a second tenant. It does not choose its address (base/addr_counts.h). Hosts of one address are
+ * flows of one tenant and take turns by their NQNs.
  *
- * On every reactor a flow has a line for its bulk work, and lines in which its commands wait for
- * buffers, within those of its address if it has one. They are empty when the flow's last controller
- * goes, whose commands are back by then.
+ * On every reactor a flow has a bulk queue and buffer queues, inside those of its address if it
+ * has one. They are empty when the flow's last controller is freed, because its commands are
+ * back by then.
  *
- * Invariant: a controller has one flow, and a flow one share, as long as it is there. */
+ * Invariant: a controller has one flow, and a flow one tenant, for life. */
 #include <assert.h>
 #include <errno.h>
 #include <stdlib.h>

@@ -166,7 +166,8 @@ struct weft_qpair_ops {
 	void (*command)(struct weft_req *req);
 	void (*released)(struct weft_req *req);
 	/* Since when, in ns, the user has waited for the memory that the reply leaves from; 0: it
-	 * does not. The connection is closed if that takes long, see weft_poll_group_start_reclaim(). */
+	 * does not. The connection is closed if that takes long, see
+	 * weft_poll_group_start_reclaim(). */
 	uint64_t (*awaited_since)(struct weft_req *req);
 	/* The connection is lost or being closed: reply to what you hold. */
 	void (*closing)(struct weft_qpair *qp);
@@ -196,7 +197,7 @@ struct weft_transport {
 	uint32_t sgls;               /* descriptors that it takes, as SGLS has them */
 	uint8_t sgl_descriptors_max; /* data blocks of one SGL */
 
-	/* On home. Port 0 becomes a free one, see listener->addr. */
+	/* On the control reactor. Port 0 becomes a free one, see listener->addr. */
 	int (*listen)(struct weft_listener **l, struct weft_reactor *control,
 		      const struct sockaddr_storage *addr, const struct weft_listener_ops *ops,
 		      void *user, struct weft_err *err);
@@ -231,7 +232,8 @@ struct weft_transport {
 	void (*freeze)(struct weft_qpair *qp);
 	/* What it waits for, in words; NULL: nothing but what the user holds. */
 	const char *(*busy_reason)(struct weft_qpair *qp);
-	int (*export)(struct weft_qpair *qp, struct weft_qpair_state *state); /* still, on home */
+	int (*export)(struct weft_qpair *qp,
+		      struct weft_qpair_state *state); /* still, on the control reactor */
 	void (*thaw)(struct weft_qpair *qp);
 	void (*close_when_sent)(struct weft_qpair *qp);
 	void (*close)(struct weft_qpair *qp);
@@ -265,8 +267,8 @@ struct weft_qpair {
 	bool stable_data;               /* data on its way out must not change under it (digests) */
 	struct weft_req *fused_waiting; /* the user's: cannot run before the next command is here */
 	struct weft_bufs *in, *out;     /* where its buffers come from */
-	/* The user's, where its requests wait for them; NULL: those of all such queue pairs are in one
-	 * line. */
+	/* The user's, where its requests wait for them; NULL: those of all such queue pairs are in
+	 * one line. */
 	struct weft_bufs_flows *flows;
 	struct weft_rx_quota *rx_quota; /* the user's; NULL: it was not let in */
 	uint32_t guarded_replies; /* answers whose shared data nobody can write to until they have left */
@@ -278,9 +280,9 @@ struct weft_qpair {
 	uint32_t sqsize; /* entries; 0: before Connect */
 	bool sq_flow;
 
-	/* Requests by their index, NULL: free; those below @high_water have been used, and @free_indices has
-	 * those of them that are free. Draining ones do not count against the depth: the host has
-	 * its answer. */
+	/* Requests by their index, NULL: free; those below @high_water have been used, and
+	 * @free_indices has those of them that are free. Draining ones do not count against the
+	 * depth: the host has its answer. */
 	struct weft_req_slots *slots;
 	struct weft_req **reqs;
 	uint16_t *free_indices;
@@ -306,10 +308,10 @@ void weft_qpair_destroy(struct weft_qpair *qp);
 
 /* Connect has succeeded: room for @sqsize commands. */
 void weft_qpair_start(struct weft_qpair *qp, uint16_t sqid, uint32_t sqsize, bool sq_flow);
-/* Its peer is a host that was let in: it gets the buffers of hosts. It waits for them in @flows, which
- * the user keeps, for all queue pairs of this group that count as one, until their requests are
- * back. Lines take turns: who has thousands of requests in them makes others wait for one. @keeper
- * outlives its requests, too. */
+/* Its peer is a host that was let in: it gets the buffers of hosts. It waits for them in @flows,
+ * which the user keeps, for all queue pairs of this group that count as one, until their requests
+ * are back. Lines take turns: who has thousands of requests in them makes others wait for one.
+ * @keeper outlives its requests, too. */
 void weft_qpair_admit(struct weft_qpair *qp, struct weft_bufs_flows *flows,
 		      struct weft_rx_quota *rx_quota);
 bool weft_qpair_is_admitted(const struct weft_qpair *qp);
@@ -329,8 +331,8 @@ struct weft_req *weft_qpair_req(struct weft_qpair *qp, uint32_t index);
 struct weft_req *weft_req_alloc(struct weft_qpair *qp);
 void weft_req_fetched(struct weft_req *req, uint16_t sc);
 void weft_req_release(struct weft_req *req);
-/* For transports: none of buf->pool is free, and the request waits in its queue pair's line for one,
- * which @got has, unless weft_pool_unwait() ends that. */
+/* For transports: none of buf->pool is free, and the request waits in its queue pair's line for
+ * one, which @got has, unless weft_pool_unwait() ends that. */
 void weft_req_wait_buffer(struct weft_req *req, struct weft_req_buf *buf,
 			  void (*got)(struct weft_pool_waiter *waiter, void *at));
 /* For transports, on close: every request that waits for us gets its then(). */

@@ -160,8 +160,8 @@ static void check_command(const struct host_traits *traits, struct weft_ns *ns)
 	must(piece / block <= (cmd.op == WEFT_TRIM ? UINT32_MAX : 65536));
 }
 
-/* Whoever waits for home: for a look at a namespace. A path that breaks of it does not come
- * back. */
+/* Whoever waits for the control reactor: for a look at a namespace. A path that breaks of it does
+ * not come back. */
 int __wrap_pthread_cond_wait(pthread_cond_t *cond, pthread_mutex_t *lock)
 {
 	pthread_mutex_unlock(lock);

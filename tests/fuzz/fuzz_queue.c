@@ -1,14 +1,13 @@
-/* fuzz_queue.c - a program's I/O over a queue whose target has moods, and whose home comes and
- * goes.
+/* fuzz_queue.c - a program's I/O over a queue whose target has moods, and whose the control reactor
+ * comes and goes.
  *
  *   input: what is agreed (3 bytes), then a program (program.h)
  *
  *   lanes: a range of the disk each, one command at a time ─▶ weft_submit ─▶ queue ─▶ disk.c
  *
  * Every command ends once. One that ends well has done what it says: the disk holds what was
- * written, and what was read is what the disk holds. Copy and Compare and Write were done once then,
- * and never more often. After the program, with a target in a good
- * mood, all end. */
+ * written, and what was read is what the disk holds. Copy and Compare and Write were done once
+ * then, and never more often. After the program, with a target in a good mood, all end. */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <string.h>
@@ -109,7 +108,7 @@ void __wrap_weft_reactor_turn(struct weft_reactor *r, int wait_ms)
 	stand_in_turn(WAIT_MS);
 }
 
-/* Whoever waits for home. */
+/* Whoever waits for the control reactor. */
 int __wrap_pthread_cond_wait(pthread_cond_t *cond, pthread_mutex_t *lock)
 {
 	pthread_mutex_unlock(lock);

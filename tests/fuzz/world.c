@@ -44,7 +44,7 @@ static const struct plan {
 static const char *const nqns[] = { WORLD_NQN, WORLD_NQN_GUARDED };
 #define SUBSYSTEMS (sizeof(nqns) / sizeof(nqns[0]))
 
-static struct weft_reactor *reactors[WORLD_GROUPS]; /* the first is home */
+static struct weft_reactor *reactors[WORLD_GROUPS]; /* the first is the control reactor */
 static struct weft_target *target;                  /* NULL: has stopped */
 static struct weft_subsys *subsystems[SUBSYSTEMS];  /* NULL: removed, or being removed */
 static bool stopping;

@@ -17,7 +17,7 @@ struct process {
 	struct weft_list link; /* the dead */
 	struct sim_node sim;
 	struct stranger *stranger;               /* then it has none of these */
-	struct weft_reactor *reactors[REACTORS]; /* the first is home */
+	struct weft_reactor *reactors[REACTORS]; /* the first is the control reactor */
 	struct weft_target *target;
 	struct weft_subsys *subsys;
 	uint16_t sockets[NODE_PORTS];

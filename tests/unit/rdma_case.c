@@ -17,7 +17,7 @@
 
 enum { TURNS_MAX = 20000 };
 
-static struct weft_reactor *r, *queues_r; /* home; where queue pairs are */
+static struct weft_reactor *r, *queues_r; /* the control reactor; where queue pairs are */
 static struct weft_target *target;
 static uint64_t now_ns;
 static struct weft_uri listens_on;

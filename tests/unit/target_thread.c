@@ -26,7 +26,7 @@
 
 enum { REACTORS = 2, QUEUES = 16, DEPTH = 128 };
 
-static struct weft_reactor *reactors[REACTORS]; /* the first is home */
+static struct weft_reactor *reactors[REACTORS]; /* the first is the control reactor */
 static pthread_t threads[REACTORS];
 static struct weft_target *target, *other; /* @other: of a pair */
 static struct weft_subsys *subsys, *other_subsys;
@@ -41,7 +41,7 @@ static void must(int rc, const char *what, const struct weft_err *err)
 	abort();
 }
 
-/* --- calls into home -------------------------------------------------------------------------- */
+/* --- calls into the control reactor -------------------------------------------------------------------------- */
 
 struct call {
 	struct weft_msg msg;
@@ -347,7 +347,7 @@ static uint64_t target_clock(void *arg)
 	return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec + atomic_load(&ahead_ns);
 }
 
-/* A turn of home's, which finds its timers due. */
+/* A turn of the control reactor's, which finds its timers due. */
 static void look_at_the_clock(struct call *call)
 {
 	end_call(call);

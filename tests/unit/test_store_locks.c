@@ -1,4 +1,5 @@
-/* test_store_locks.c - a store whose file system does not share locks, loses them, or fails to lock.
+/* test_store_locks.c - a store whose file system does not share locks, loses them, or fails to
+ * lock.
  *
  * A machine is a number. Locks on members' bytes, and on the store's own, are put at bytes of each
  * machine's own, so that no machine sees another's; the file itself is everybody's. */
@@ -374,7 +375,7 @@ static void who_watches_is_no_member_yet(void **state)
 	leave(&a);
 }
 
-/* --- joining beside home ---------------------------------------------------------------------- */
+/* --- joining off the control reactor ---------------------------------------------------------------------- */
 
 struct join {
 	struct weft_store_joining *joining;
@@ -511,7 +512,7 @@ static void a_join_that_is_cancelled_leaves_nothing(void **state)
 	assert_int_equal(stage_of(1), STORE_MEMBER); /* which nobody has watched to the end */
 }
 
-/* It has joined, and home has not heard of it. */
+/* It has joined, and the control reactor has not heard of it. */
 static void a_join_that_is_cancelled_too_late_is_undone(void **state)
 {
 	struct join join_;

@@ -305,7 +305,7 @@ static void open_flooder(void)
 	flood = turned_io(FLOODER, 1, flood_cntlid, 1);
 }
 
-/* In so many turns of home and the reactor. */
+/* In so many turns of the control reactor and the reactor. */
 static void close_flooder_within(unsigned turns_max)
 {
 	unsigned turns = 0;
@@ -386,8 +386,8 @@ static struct wire *open_named(unsigned i, struct wire **admin)
 	return turned_io(nqn, 10 + i, cntlid, 1);
 }
 
-/* Slow storage has them all, and gives one back: their pieces, of several shares, go through it, and
- * take turns all the same. Until then nobody has anything to do. */
+/* Slow storage has them all, and gives one back: their pieces, of several shares, go through it,
+ * and take turns all the same. Until then nobody has anything to do. */
 static void buffers_come_late(void **state)
 {
 	struct weft_reactor *reactor = turned_target->poll_groups[0]->reactor;
@@ -498,8 +498,8 @@ static bool storage_has(uint64_t offset)
 	return false;
 }
 
-/* Hundreds of reads of one host wait for a buffer: another host's read waits for one of them, not for
- * all that came before it. */
+/* Hundreds of reads of one host wait for a buffer: another host's read waits for one of them, not
+ * for all that came before it. */
 static void readers_take_turns_at_buffers(void **state)
 {
 	struct wire *readers[4];
@@ -538,8 +538,8 @@ static void send_write(struct wire *wire, uint64_t slba)
 	wire_send(wire, &sqe, NULL, PIECE);
 }
 
-/* The same for the buffers that writes are received into: a connection of a host that owes data goes,
- * and another host is asked for its own before all that waited. */
+/* The same for the buffers that writes are received into: a connection of a host that owes data
+ * goes, and another host is asked for its own before all that waited. */
 static void writers_take_turns_at_buffers(void **state)
 {
 	const unsigned each = MIB / PIECE, full = POOL / each;
@@ -645,8 +645,8 @@ static void long_ones_get_on(void **state)
 	close_flooder();
 }
 
-/* Hosts take turns, however many queues one of them has in line: what another one asks for waits for
- * a piece of the flood before each of its own. */
+/* Hosts take turns, however many queues one of them has in line: what another one asks for waits
+ * for a piece of the flood before each of its own. */
 static void hosts_take_turns(void **state)
 {
 	const struct span from = { 0, 16 * MIB };
@@ -1242,8 +1242,8 @@ static void a_copy_says_how_far_it_got(void **state)
 	close_flooder();
 }
 
-/* The piece that storage has ends by itself: the Abort says that it did not abort the command, which
- * ends after that. */
+/* The piece that storage has ends by itself: the Abort says that it did not abort the command,
+ * which ends after that. */
 static void an_abort_while_storage_works(void **state)
 {
 	struct weft_msg msg = { .fn = slow_answer };

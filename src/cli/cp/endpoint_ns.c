@@ -1,4 +1,4 @@
-/* endpoint_ns.c - a namespace. Every lane has a queue of its own; steps are commands on it. */
+/* endpoint_ns.c - a namespace. Every worker has a queue of its own; steps are commands on it. */
 #include <errno.h>
 #include <inttypes.h>
 #include <poll.h>
@@ -143,7 +143,7 @@ static uint64_t ns_hole(struct cp_endpoint *end, uint64_t offset)
 	return ns->map[ns->first].data ? 0 : ns->map_at + ns->map[ns->first].length - offset;
 }
 
-/* --- the lane's queue ------------------------------------------------------------------------- */
+/* --- the worker's queue ------------------------------------------------------------------------- */
 
 static int ns_worker_open(struct cp_endpoint *end, unsigned worker, struct weft_err *err)
 {

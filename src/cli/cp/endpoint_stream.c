@@ -1,7 +1,7 @@
 /* endpoint_stream.c - a pipe, a terminal, a character device: bytes in order, of unknown number.
  *
- * One lane drives it. Pieces are got and put in the order of their offsets; the others wait. A pipe
- * never blocks the lane, which may have commands under way that it must look after. */
+ * One worker drives it. Pieces are got and put in the order of their offsets; the others wait. A
+ * pipe never blocks the worker, which may have commands under way that it must look after. */
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>

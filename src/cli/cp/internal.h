@@ -2,7 +2,7 @@
  *
  *             plan: the next piece            (one, behind a lock)
  *                     │ take
- *   lane ── slot ─────┴─▶ get ─▶ put, put … ─▶ done        (a thread each, with its own queues)
+ *   worker ── slot ─────┴─▶ get ─▶ put, put … ─▶ done        (a thread each, with its own queues)
  *        ── slot
  *        ── slot          get and put are an end's: a file, a stream or a namespace
  *
@@ -33,7 +33,7 @@ struct cp_worker;
 
 enum cp_step {
 	CP_DONE,
-	CP_STARTED, /* weft_cp_xfer_step_done() comes later, from poll() of the same lane */
+	CP_STARTED, /* weft_cp_xfer_step_done() comes later, from poll() of the same worker */
 	CP_LATER,   /* it cannot go on now: ask again */
 };
 
@@ -77,17 +77,17 @@ struct cp_endpoint_ops {
 	int (*get)(struct cp_endpoint *end, struct cp_xfer *xfer);
 	int (*put)(struct cp_endpoint *end, struct cp_xfer *xfer);
 	int (*zero)(struct cp_endpoint *end, struct cp_xfer *xfer);
-	/* How many bytes from @offset on are known to be zeroes. Of one thread at a time, with offsets
-	 * that grow; may take as long as an answer of the target. */
+	/* How many bytes from @offset on are known to be zeroes. Of one thread at a time, with
+	 * offsets that grow; may take as long as an answer of the target. */
 	uint64_t (*hole)(struct cp_endpoint *end, uint64_t offset);
 
-	/* What the lane waits for, -1: nothing now; and the taking in of what has come. */
+	/* What the worker waits for, -1: nothing now; and the taking in of what has come. */
 	int (*fd)(struct cp_endpoint *end, unsigned worker, short *events);
 	void (*poll)(struct cp_endpoint *end, unsigned worker, int timeout_ms);
 
 	/* What was put is durable on 0. */
 	int (*flush)(struct cp_endpoint *end, struct weft_err *err);
-	/* Adds what its queues have counted; no lane runs. */
+	/* Adds what its queues have counted; no worker runs. */
 	bool (*counters)(struct cp_endpoint *end,
 			 struct weft_queue_stats *sum); /* true: RDMA's, too */
 	/* What was written before the flush may be gone although the flush succeeded. */
@@ -108,7 +108,7 @@ struct cp_endpoint {
 	uint64_t size;    /* bytes from there on, or CP_UNKNOWN */
 	uint32_t block;   /* what offsets and lengths are multiples of */
 	bool can_zero;
-	bool is_stream; /* one lane, in order */
+	bool is_stream; /* one worker, in order */
 	unsigned workers_max;
 	/* What says where it begins, "--offset". */
 	const char *option;
@@ -139,11 +139,11 @@ struct cp {
 
 	bool verifying;
 	atomic_bool stop;
-	atomic_uint running; /* lanes */
+	atomic_uint running; /* workers */
 	atomic_ullong done, zeroed;
-	bool abandoned; /* some lane did not end */
+	bool abandoned; /* some worker did not end */
 	bool stuck;     /* nor did the flush */
-	int wake;       /* eventfd: a lane ended, or a signal came */
+	int wake;       /* eventfd: a worker ended, or a signal came */
 	bool flushed;
 	uint64_t verified;
 	double start_s, seconds; /* it began; it took, flush included, to verify not */
@@ -192,10 +192,10 @@ void weft_cp_xfer_step_done(struct cp_xfer *xfer, int rc);
 /* worker.c */
 int weft_cp_workers_open(struct cp *cp, struct weft_err *err);
 void weft_cp_workers_free(struct cp *cp);
-/* Runs the plan on all lanes, and watches over them. */
+/* Runs the plan on all workers, and watches over them. */
 int weft_cp_run_pass(struct cp *cp, const char *doing, struct weft_err *err);
 
-/* supervise.c: the main thread while lanes work: progress, connections, signals. */
+/* supervise.c: the main thread while workers work: progress, connections, signals. */
 void weft_cp_supervise(struct cp *cp);
 void weft_cp_print_events(struct cp *cp);
 

@@ -1,5 +1,5 @@
-/* supervise.c - the main thread while lanes work: draws the bar, tells of lost connections, and stops
- * the lanes when a signal says so.
+/* supervise.c - the main thread while workers work: draws the bar, tells of lost connections, and
+ * stops the workers when a signal says so.
  *
  * Lanes finish what they have under way, unless that hangs on a connection that is gone: then they
  * are left behind after a while, or at the second signal, and the process ends without them. */
@@ -46,7 +46,7 @@ static void wait_a_tick(struct cp *cp)
 	weft_cp_print_events(cp);
 }
 
-/* A pipe that nobody empties would hold a lane for ever. */
+/* A pipe that nobody empties would hold a worker for ever. */
 static void wake_streams(struct cp *cp)
 {
 	if (!cp->from->is_stream && !cp->to->is_stream)

@@ -1,4 +1,5 @@
-/* ctrl_events.c - a thread that follows the controller's events.
+/* ctrl_events.c - a thread that reads the controller's events: rescans the namespaces, and tells
+ * the user when I/O waits for a path. It may block on the target.
  *
  *   namespaces changed, live again ─▶ scan the table
  *   I/O waits for a path           ─▶ say so

@@ -1,4 +1,6 @@
-/* interrupt.c - I/O that somebody waits for, who may be interrupted.
+/* interrupt.c - FUSE requests whose caller was interrupted. A command cannot be taken back, so
+ * only the reply is early (EINTR, after a second or ten); the thread, its memory and its range
+ * lock stay until the I/O is done.
  *
  *   begin ─▶ waiting ─────────────────────────▶ end: the thread answers
  *               └─ interrupted ─▶ looked after ─▶ given up: EINTR ─▶ end: nothing is left to say

@@ -1,4 +1,5 @@
-/* queue_pool.c - many threads share a few queues.
+/* queue_pool.c - many threads share a few I/O queues: a thread takes a free one, drives it until
+ * its command is done, and puts it back.
  *
  *   thread ─▶ takes a free queue ─▶ drives it until its command is done ─▶ gives it back
  *

@@ -1,6 +1,7 @@
 /* session.c - connect, mount, serve, and all of it back again.
  *
- *   kernel ─▶ /dev/fuse ─▶ libfuse's threads ─▶ dir_ops.c ─▶ byte_io.c ─▶ uplink ─▶ queues ─▶ the target
+ *   kernel ─▶ /dev/fuse ─▶ libfuse's threads ─▶ dir_ops.c ─▶ byte_io.c ─▶ connection
+ *       ─▶ queues ─▶ the target
  *                                                 ▲                     │ events
  *                                                 └───── ns_table.c ◀── ctrl_events.c
  *   signals, interrupted calls ─▶ signals.c */

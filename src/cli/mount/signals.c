@@ -1,4 +1,5 @@
-/* signals.c - a thread that never waits for the target, but for those who do not want to wait either.
+/* signals.c - a thread that never blocks on the target: it handles signals, unmounting and
+ * interrupted requests, and ends the process when I/O keeps it from ending.
  *
  *   a call is interrupted   ─▶ interrupt.c
  *   unmounted               ─▶ I/O that waits for a lost target for the grace ends the process

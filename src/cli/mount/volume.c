@@ -27,8 +27,8 @@ static unsigned max_uint(unsigned a, unsigned b)
 	return a > b ? a : b;
 }
 
-/* Under uplink->lock. Others who have the namespace open may have written what was lost: until one of
- * them was told, who comes new is told, too. */
+/* Under connection->lock. Others who have the namespace open may have written what was lost: until
+ * one of them was told, who comes new is told, too. */
 static void copy_flush_state(struct weft_volume *volume)
 {
 	struct weft_volume *other;
@@ -166,8 +166,8 @@ bool weft_volume_is_same(struct weft_volume *volume, const struct weft_volume *o
 	return there && weft_ns_info_same(&volume->info, &other->info);
 }
 
-/* @told of who flushes. 0: former lives have left nothing that is news to it; -ECONNRESET: it is not
- * known what became of what was written. */
+/* @told of who flushes. 0: former lives have left nothing that is news to it; -ECONNRESET: it is
+ * not known what became of what was written. */
 static int check_unflushed(struct weft_volume *volume, unsigned *flush_reported,
 			   struct weft_err *err)
 {

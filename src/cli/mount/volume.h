@@ -41,12 +41,13 @@ struct weft_volume_conn {
 struct weft_volume {
 	struct weft_list link;
 	struct weft_volume_conn *conn;
-	struct weft_ns *ns;            /* NULL: it is not there in this life */
-	struct weft_ns *next_ns;       /* in the life that is about to begin */
-	unsigned reopen_pass;          /* the last that has looked for it */
-	struct weft_ns_info info;      /* as it was at first */
-	struct weft_ns_info last_info; /* as it was when last somebody looked; under uplink->lock */
-	atomic_uint nr_running;        /* I/Os that are not over */
+	struct weft_ns *ns;       /* NULL: it is not there in this life */
+	struct weft_ns *next_ns;  /* in the life that is about to begin */
+	unsigned reopen_pass;     /* the last that has looked for it */
+	struct weft_ns_info info; /* as it was at first */
+	/* As it was when last somebody looked; under conn->lock. */
+	struct weft_ns_info last_info;
+	atomic_uint nr_running; /* I/Os that are not over */
 	struct weft_path_wait waiting;
 
 	/* What flushes have to tell of former lives; changed by who replaces the line. */
@@ -59,7 +60,7 @@ struct weft_volume {
 int weft_volume_conn_open(struct weft_volume_conn *conn, const char *uri,
 			  const struct weft_options *options, struct weft_err *err);
 /* Nobody does I/O any more. Volumes that are still open stay so, without a namespace. Also of an
- * uplink that is all zeroes. */
+ * connection that is all zeroes. */
 void weft_volume_conn_close(struct weft_volume_conn *conn);
 
 /* As weft_ns_list(), weft_ctrl_next_event(). */
@@ -83,8 +84,8 @@ void weft_volume_close(struct weft_volume *volume);
 void weft_volume_info(struct weft_volume *volume, struct weft_ns_info *info);
 /* For who only looks: as of now, or as it was seen last. Never waits. */
 void weft_volume_info_nowait(struct weft_volume *volume, struct weft_ns_info *info);
-/* By identity (UUID, NGUID, EUI64) and block size. Two without identity are the same only in one life
- * of the connection, which looks after them. */
+/* By identity (UUID, NGUID, EUI64) and block size. Two without identity are the same only in one
+ * life of the connection, which looks after them. */
 bool weft_ns_info_has_identity(const struct weft_ns_info *info);
 bool weft_ns_info_same(const struct weft_ns_info *x, const struct weft_ns_info *y);
 /* Whether a path shows it in this life, as the library knows without a look. */
@@ -98,9 +99,10 @@ bool weft_volume_is_same(struct weft_volume *volume, const struct weft_volume *o
 int weft_volume_run(struct weft_volume *volume, struct weft_cmd *cmd, struct weft_err *err);
 
 /* A flush covers what was written in former lives, too. -EIO: one of them ended before that was
- * flushed, by a controller with a volatile cache. That is told once, and *@told is how far the one who
- * flushes has been told; it begins with what weft_volume_flush_reported() returns. -ENOTRECOVERABLE: likewise,
- * and it is told every time, because controllers do not share the namespace. */
+ * flushed, by a controller with a volatile cache. That is told once, and *@told is how far the one
+ * who flushes has been told; it begins with what weft_volume_flush_reported() returns.
+ * -ENOTRECOVERABLE: likewise, and it is told every time, because controllers do not share the
+ * namespace. */
 int weft_volume_flush(struct weft_volume *volume, unsigned *flush_reported, struct weft_err *err);
 /* What nobody was told so far is told to who comes new, too. */
 unsigned weft_volume_flush_reported(struct weft_volume *volume);

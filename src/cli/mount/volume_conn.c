@@ -1,4 +1,6 @@
-/* volume_conn.c - a controller that is replaced when it is dead.
+/* volume_conn.c - a connection that replaces its controller when that is dead. The library gives
+ * up after loss_timeout, for good; a mount or a server has to be there when the target is back.
+ * Writes that a dead controller had completed and not flushed are reported by the next flush.
  *
  *   I/O ─▶ line ─▶ -ENOTCONN: dead ─▶ connect, open every volume's namespace ─▶ a new line ─▶ I/O
  *            ▲                                    │ fails: -EIO; not again for RETRY_MS
@@ -7,8 +9,8 @@
  * The library reconnects by itself, and gives up after loss_timeout, for good. A program would be
  * told once and go on to its next file; a mount or a server has to be there when the target is.
  *
- * What a controller has completed, and not flushed, when it dies is not forgotten with it: the volume
- * keeps that for who flushes next.
+ * What a controller has completed, and not flushed, when it dies is not forgotten with it: the
+ * volume keeps that for who flushes next.
  *
  * Invariant: a volume's namespace belongs to the line in use and is what it was at first, or there
  * is none. */
@@ -132,8 +134,8 @@ static void note_unflushed(struct weft_volume *volume)
 	volume->unflushed_gone |= info.unflushed && !info.shared;
 }
 
-/* All I/O of a dead line fails, but for writes that its target may still carry out: these end when it
- * cannot any more, and until then there is no next line. */
+/* All I/O of a dead line fails, but for writes that its target may still carry out: these end when
+ * it cannot any more, and until then there is no next line. */
 static void switch_ctrl(struct weft_volume_conn *conn, struct weft_volume_ctrl *vctrl)
 {
 	struct weft_volume_ctrl old = conn->vctrl;
@@ -206,8 +208,8 @@ static enum weft_state ctrl_state(struct weft_volume_conn *conn)
 	return state;
 }
 
-/* I/O that had no path for too long (fast_io_fail) fails with -EIO also when the line is dead; it was
- * not answered. */
+/* I/O that had no path for too long (fast_io_fail) fails with -EIO also when the line is dead; it
+ * was not answered. */
 static bool failed_as_ctrl_dead(struct weft_volume_conn *conn, int rc)
 {
 	return rc == -ENOTCONN || (rc == -EIO && ctrl_state(conn) == WEFT_DEAD);
@@ -228,7 +230,7 @@ bool weft_volume_conn_replace_if_dead(struct weft_volume_conn *conn, int rc)
 	return again;
 }
 
-/* --- the uplink ------------------------------------------------------------------------------- */
+/* --- the connection ------------------------------------------------------------------------------- */
 
 static void conn_init(struct weft_volume_conn *conn)
 {

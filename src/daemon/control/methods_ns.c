@@ -121,7 +121,8 @@ static void storage_opened(struct weft_offload *offload, int rc)
 		fail_add(ns_add);
 }
 
-/* To open a file, or make one, takes as long as the file system does: home does not wait for it. */
+/* To open a file, or make one, takes as long as the file system does: the control reactor does not
+ * wait for it. */
 void weft_method_ns_add(struct weft_rpc_call *call, void *params)
 {
 	struct weft_daemon *d = call->rpc->daemon;

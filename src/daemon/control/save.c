@@ -1,6 +1,6 @@
 /* save.c - the running configuration as a file: whole or not at all, on the disk when we say so.
  *
- *   status ─▶ what a configuration says of it ─▶ beside home: a draft ─▶ complete, or none ─▶ answer
+ *   status ─▶ what a configuration says of it ─▶ offloaded: a draft ─▶ complete, or none ─▶ answer
  *
  * Settings that cannot change while running are those of the start. Identities that were derived
  * (serial, UUID) are written out, so that they stay. */
@@ -125,7 +125,7 @@ static int write_file(FILE *file, const void *root)
 	return weft_yaml_write(file, (json_t *)root);
 }
 
-/* Everything from here to the method runs beside home: it waits for a disk. */
+/* Everything from here to the method runs off the control reactor: it waits for a disk. */
 struct saving {
 	struct weft_list link; /* daemon->saves */
 	struct weft_rpc_call *call;

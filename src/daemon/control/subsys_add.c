@@ -1,14 +1,15 @@
 /* subsys_add.c - subsystem-add: a subsystem comes while others are served.
  *
  *   check ─▶ open its storage ─▶ join ─▶ check again ─▶ show ─▶ answer
- *               └─ beside home ───┴───────────┴─ refused, or we stop ─▶ undo ─▶ answer
+ *               └─ offloaded ───┴───────────┴─ refused, or we stop ─▶ undo ─▶ answer
  *
- * To open files takes as long as their file systems do, and a subsystem whose state is in a file may
- * have to wait before it has joined (store/join.c). Until then nobody can see it: hosts and other
- * calls are served as if it were not there, and what they change may stand in its way, so it is
- * checked again.
+ * To open files takes as long as their file systems do, and a subsystem whose state is in a file
+ * may have to wait before it has joined (store/join.c). Until then nobody can see it: hosts and
+ * other calls are served as if it were not there, and what they change may stand in its way, so it
+ * is checked again.
  *
- * A target that stops gives it up. A takeover does not begin while any call is under way (export.c).
+ * A target that stops gives it up. A takeover does not begin while any call is under way
+ * (export.c).
  *
  * Invariant: the call is answered when all of the subsystem is there, or nothing of it. */
 #include <errno.h>

@@ -1,8 +1,8 @@
-/* channel.c - two processes of one user hand things over: frames over a private socket.
+/* channel.c - the private socket of a takeover.
  *
- * Invariant: a frame without bytes and descriptors is one message, and who has waited for it too
- * long takes no more: either its sender is told that it went and its receiver gets it, or
- * neither. */
+ * Invariant: after a timeout the receiver shuts its side down before it reads a last time. So a
+ * frame without bytes and descriptors is either sent and received, or neither: "go" cannot be
+ * lost. */
 #include "daemon/takeover/channel.h"
 
 #include <errno.h>

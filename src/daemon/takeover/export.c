@@ -1,13 +1,15 @@
-/* export.c - this target hands everything over to the process that takes its place.
+/* export.c - the old process of a takeover.
  *
- *   takeover ─▶ offered ─▶ preparing ──"freeze"──▶ freezing ─▶ "state", "ready", "go" ─▶ gone
- *                 └───────────┴──── went away ─────────┴──────────┴──▶ on as before
+ *   "takeover" call ─▶ offer a socket ─▶ send "prepare" ─▶ receive "freeze": freeze the target
+ *     ─▶ send "state" ─▶ receive "ready" ─▶ send "go" ─▶ exit
+ *   any failure before "go" ─▶ thaw, serve as before
  *
- * Until "go" is sent nothing is lost: the other process has built all that it was given and has not
- * touched it. From then on it serves, and this process ends without a word to any host. Who is told
- * to stop before that gives nothing away.
+ * Until "go" is sent this process owns every connection: the successor has built its objects and
+ * used none of them. After "go" the successor serves, and this process exits without closing a
+ * connection towards a host. A stop signal before "go" ends the takeover.
  *
- * The last exchange blocks home. It stands still anyway, and what is waited for is bounded. */
+ * From "state" to "go" the control reactor blocks. The target is frozen then, and every wait has
+ * a time limit. */
 #include <assert.h>
 #include <errno.h>
 #include <stdio.h>

@@ -1,11 +1,11 @@
-/* frames.h - what one target tells the next, as frames: what it serves, and where it stands.
+/* frames.h - what the old process sends to its successor.
  *
- * "prepare" names the namespaces and brings their storage: with it the next target makes itself
- * ready while this one serves. "state" brings everything else, when this one stands still. Both
- * have the number of their format: one that this version does not know is refused.
+ * "prepare": subsystems, namespaces and the descriptors of their storage; the old process serves
+ * meanwhile. "state": listeners, controllers, queues, stores; the old process is frozen. Each
+ * frame has a format number; a reader refuses a number that it does not know.
  *
  *   format 1   the first
- *          2   "prepare" tells who may connect; a target that reads format 1 is not told */
+ *          2   "prepare" says which hosts may connect; it is left out for a reader of format 1 */
 #ifndef WEFT_DAEMON_TAKEOVER_FRAMES_H
 #define WEFT_DAEMON_TAKEOVER_FRAMES_H
 

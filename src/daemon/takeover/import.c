@@ -1,9 +1,11 @@
-/* import.c - this process takes the place of a running target.
+/* import.c - the new process (successor) of a takeover.
  *
- *   call takeover ─▶ "prepare": check, open ─▶ "freeze" ─▶ "state": build ─▶ "ready" ─▶ "go": serve
+ *   call "takeover" ─▶ receive "prepare": check the configuration, open storage ─▶ send "freeze"
+ *     ─▶ receive "state": build listeners, controllers, queues ─▶ send "ready"
+ *         ─▶ receive "go" ─▶ serve
  *
- * Hosts wait from "freeze" to "go". Before "go" everything that was given is still the other one's:
- * when something fails here, this process must end without touching a socket, and does. */
+ * Hosts wait from "freeze" to "go". Before "go" the old process owns all descriptors: after an
+ * error this process exits at once and sends nothing on them. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>

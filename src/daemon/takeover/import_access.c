@@ -1,8 +1,8 @@
-/* import_access.c - after a takeover: who may connect, where that is not who could before.
+/* import_access.c - apply the new list of allowed hosts after a takeover.
  *
- * The configuration of this process decides. Hosts that it does not let in are disconnected, as
- * host-refuse does, and each subsystem whose access changed has a line in the log: a warning where
- * somebody may connect who could not. */
+ * The successor's configuration decides. Hosts that it does not allow are disconnected, as by
+ * host-refuse. The log has a line for each subsystem whose list changed, a warning where a host
+ * is allowed that was not. */
 #include <string.h>
 
 #include "base/log.h"

@@ -1,8 +1,7 @@
-/* import_check.c - what this process is told to serve is what the other one serves.
+/* import_check.c - a takeover needs the configuration that runs.
  *
- * Subsystems and namespaces must be the same ones. What was derived when the other one started
- * (identities) or changed while it ran (sizes) is taken from it, so that hosts find what they
- * know. */
+ * Subsystems and namespaces must be the same. Values that the old process chose (serial, UUID)
+ * or that changed while it ran (size) are copied from it, because hosts know them. */
 #include <errno.h>
 #include <string.h>
 #include <strings.h>

@@ -1,10 +1,11 @@
-/* import_kept.c - after a takeover: what runs as before although another thing is configured.
+/* import_kept.c - warn of settings that a takeover does not apply: sizes, ANA rules and
+ * listeners stay as they run.
  *
- * Sizes, ANA rules and listeners may have been changed with weft ctl, and hosts rely on them: a
- * takeover does not undo that, nor does it cut a namespace. Who wants what the file says is told how.
+ * `weft ctl` may have changed them, and hosts rely on them. Each warning names the command that
+ * applies the configured value.
  *
- * Invariant: what differs between what is configured and what runs has a warning here, or the
- * takeover was refused (import_check.c), or what is configured was applied. */
+ * Invariant: a difference between the configuration and what runs is refused (import_check.c),
+ * applied, or warned of here. */
 #include <stdio.h>
 
 #include "base/size.h"

@@ -1,11 +1,10 @@
-/* import_listeners.c - the listeners of a takeover: those that run stay, those that are configured and do
- * not run are opened.
+/* import_listeners.c - listeners of a takeover. Running ones are adopted; configured ones that
+ * do not run are opened.
  *
- *   before "go"   where one cannot be opened, the takeover fails and nothing has happened
- *   after it      RDMA listeners are not handed over: where the other process has the address, it
- *                 is free when the kernel has ended that process
+ *   before "go"   a listener that cannot be opened fails the takeover
+ *   after "go"    RDMA listeners cannot be adopted: opening is retried until the old process has exited
  *
- * A listener that runs keeps its port id, by which hosts and ANA rules know it. */
+ * An adopted listener keeps its port id: hosts and ANA rules use it. */
 #include <errno.h>
 #include <netinet/in.h>
 #include <stdlib.h>
@@ -38,7 +37,8 @@ static bool is_same_listener(struct weft_uri there, const struct weft_uri *uri)
 
 enum { NOT_CONFIGURED = -1 };
 
-/* The first that runs at the address of @uri, number @index of the configuration, and is no other's. */
+/* The first that runs at the address of @uri, number @index of the configuration, and is no
+ * other's. */
 static void match_running(int *configured, const struct weft_target_state *state,
 			  const struct weft_uri *uri, int index)
 {
@@ -55,8 +55,8 @@ static void match_running(int *configured, const struct weft_target_state *state
 	}
 }
 
-/* By running listener: its number in the configuration, or NOT_CONFIGURED. Those whose port is given
- * come first: what they leave may be a port 0. NULL: out of memory. */
+/* By running listener: its number in the configuration, or NOT_CONFIGURED. Those whose port is
+ * given come first: what they leave may be a port 0. NULL: out of memory. */
 static int *match_listeners(const struct weft_config *config, const struct weft_target_state *state)
 {
 	int *configured = malloc((state->listeners.count + 1) * sizeof(*configured));

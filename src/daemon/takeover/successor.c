@@ -1,7 +1,8 @@
-/* successor.c - the process that was to take our place lets go of what it was given, or is ended.
+/* successor.c - make a successor that does not take over give up our descriptors.
  *
- * It has our descriptors, and with them our locks: while it hangs with them, nobody could serve
- * this storage after us, not even we ourselves after a restart. */
+ * It holds copies of our descriptors, and so our locks. If it hung with them, no process could
+ * open this storage again. So the old process waits a second for it to close the channel, and
+ * then kills it. */
 #include "daemon/takeover/successor.h"
 
 #include <poll.h>

@@ -1,13 +1,15 @@
-/* follower.h - discovery services that a controller's paths come from (paths=discover).
+/* follower.h - follows discovery services (paths=discover): a connection per service, its log,
+ * and the referrals in it. Invariant: only a log that was read whole, in one generation, counts.
  *
- *   URI?paths=discover ─▶ guide ─▶ log ─┬─▶ places of the subsystem ─▶ paths come and go
- *        follower.c           │ ▲          └─▶ referrals ─▶ guides          reconcile.c
+ *   URI?paths=discover ─▶ follower ─▶ log ─┬─▶ places of the subsystem ─▶ paths come and go
+ *        follower.c           │ ▲          └─▶ referrals ─▶ followers          reconcile.c
  *                          │ └ follower_log.c: again, when an event says that it changed
- *                          └ a controller of its own, on its owner's home, for as long as that is
+ *                          └ a controller of its own, on its owner's control, for as long as that is
  *
- * Everything here is home's, but for what stands under the owner's lock.
+ * Everything here is the control reactor's, but for what stands under the owner's lock.
  *
- * Invariant: what a guide lists is one whole log. What could not be read whole changes nothing. */
+ * Invariant: what a follower lists is one whole log. What could not be read whole changes
+ * nothing. */
 #ifndef WEFT_HOST_DISCOVERY_FOLLOWER_H
 #define WEFT_HOST_DISCOVERY_FOLLOWER_H
 
@@ -42,7 +44,7 @@ struct host_disc_log_read {
 };
 
 struct host_follower {
-	struct weft_list link;     /* owner->guides */
+	struct weft_list link;     /* owner->followers */
 	struct weft_ctrl *owner;   /* whose paths it tells of */
 	struct weft_ctrl *ctrl;    /* the connection */
 	struct host_config wanted; /* of the paths that it tells of */
@@ -65,10 +67,10 @@ struct host_follower {
 
 /* follower.c */
 void host_followers_init(struct weft_ctrl *ctrl);
-/* Before home has begun. @place: a URI with paths=discover. */
+/* Before the control reactor has begun. @place: a URI with paths=discover. */
 int host_follower_add(struct weft_ctrl *ctrl, const struct host_path_spec *spec,
 		      struct weft_err *err);
-/* A referral, on home. */
+/* A referral, on the control reactor. */
 void host_follower_add_referral(struct host_follower *from,
 				const struct host_discovered_addr *daddr);
 void host_followers_start(struct weft_ctrl *ctrl);

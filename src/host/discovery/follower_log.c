@@ -1,4 +1,5 @@
-/* follower_log.c - a discovery log is read on home, in pieces, and only what matters of it is kept.
+/* follower_log.c - a discovery log is read on the control reactor, in pieces, and only what matters
+ * of it is kept.
  *
  *   header ─▶ entries, 16 at a time ─▶ header: the same generation? ─▶ it counts
  *     ▲                                   └ another: again, 8 times, then after a pause

@@ -1,4 +1,7 @@
-/* reconcile.c - what discovery services list becomes the paths that there are.
+/* reconcile.c - makes the paths there are those that the discovery logs list. A listed address
+ * without a path gets one; a discovered path that no log lists is removed once a listed path is
+ * live. Paths that the program gave are not touched, and a service that is lost keeps its last
+ * log.
  *
  *   listed, no such path ──────────────────────────────────▶ it is added, as if it had been given
  *   a path came by a list, is in none ─ a listed one lives ─▶ it is drained and removed

@@ -1,6 +1,9 @@
-/* access.c - through which paths a namespace's I/O may go, and for how long it waits for one.
+/* access.c - computes, for each open namespace, through which paths I/O may go, and fails its
+ * I/O when none could be used for fast_io_fail. The control reactor computes; issuing a command
+ * is one load.
  *
- * Home works it out when something has changed; who issues a command loads a byte, and ns->rc.
+ * The control reactor works it out when something has changed; who issues a command loads a byte,
+ * and ns->rc.
  *
  *   no path can be used ─▶ fast_io_fail ─▶ rc: I/O fails, what waits and what comes
  *   one can be used again ─▶ rc 0: it goes on */
@@ -102,9 +105,9 @@ unsigned weft_ns_paths(struct weft_ns *ns, struct weft_ns_path *out, unsigned ma
 
 /* --- through any ------------------------------------------------------------------------------ */
 
-/* One path that leads to it is enough, also if that path is lost at the moment. If there is none, the
- * causes have a rank: a look that was refused (-EIO) says that it may be there; then comes that no
- * controller knows it (-ENODEV); last, that another one is in its place (-ESTALE). */
+/* One path that leads to it is enough, also if that path is lost at the moment. If there is none,
+ * the causes have a rank: a look that was refused (-EIO) says that it may be there; then comes that
+ * no controller knows it (-ENODEV); last, that another one is in its place (-ESTALE). */
 static int ns_rc_over_paths(const struct weft_ctrl *ctrl, const struct weft_ns *ns)
 {
 	int rc = 0;

@@ -1,6 +1,6 @@
 /* ns.c - a namespace that the program holds open.
  *
- *   open ─▶ its nsid's record ─▶ due on every path ─▶ home looks (scan.c)
+ *   open ─▶ its nsid's record ─▶ due on every path ─▶ control looks (scan.c)
  *                                                       └─▶ the first path that shows it says who it is */
 #include <errno.h>
 #include <stdlib.h>

@@ -1,4 +1,5 @@
-/* ns_record.c - what is known of an nsid: one record for all who have opened it.
+/* ns_record.c - one record per nsid, shared by all handles that are open: what is unflushed
+ * there, and on which paths a scan is due or was refused.
  *
  *   ctrl->nsids ─▶ record ─▶ open: weft_ns, weft_ns, …
  *                    ├─ dirty: what was written there and not flushed (flush.c)
@@ -7,8 +8,8 @@
  * What a controller says of a namespace concerns one record, however many there are. All of it is
  * under ctrl->lock.
  *
- * Invariant: a record is there while somebody has it open, or something of it is dirty. Nobody is to
- * look at one that nobody has open. */
+ * Invariant: a record is there while somebody has it open, or something of it is dirty. Nobody is
+ * to look at one that nobody has open. */
 #include <assert.h>
 #include <stdlib.h>
 

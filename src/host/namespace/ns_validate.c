@@ -1,4 +1,6 @@
-/* ns_validate.c - what a look through a path says of a namespace.
+/* ns_validate.c - compares what a scan found with the namespace that was opened. The first path
+ * that shows a namespace defines its identity; a path that shows another one, none, or refuses
+ * to tell, is not used for it.
  *
  *   being opened ─▶ the first path that shows it: that is who it is ─▶ open
  *   open ─▶ the same? ─▶ its size and attributes are taken in

@@ -1,11 +1,12 @@
-/* scan.c - looking at open namespaces through a path: at each new connection, when the controller
- * says that something changed, when the program opens one.
+/* scan.c - identifies the open namespaces through a path: after each connect, after a namespace
+ * event, and when the program opens one. A path carries no I/O before its scan is done.
  *
- *   due ─▶ Identify ─▶ descriptors ─▶ ns_validate.c: is it the one? ─▶ the next that is due ─▶ … ─▶ through
+ *   due ─▶ Identify ─▶ descriptors ─▶ ns_validate.c: is it the one? ─▶ the next that is due
+ *       ─▶ … ─▶ through
  *
  * No I/O flows on a new connection before its scan is through: a namespace that another one has
- * replaced must not get its data. One that the controller refuses to tell of is left behind, without
- * I/O, and looked at again later: a scan never ends an association.
+ * replaced must not get its data. One that the controller refuses to tell of is left behind,
+ * without I/O, and looked at again later: a scan never ends an association.
  *
  * Invariant: what becomes due while it is looked at is looked at again. */
 #include <errno.h>
@@ -137,7 +138,8 @@ static bool validate_handles_refused(struct host_path *path, struct host_ns_reco
 	return news;
 }
 
-/* What is behind the nsid now is not known: no I/O may go there. That is no trouble of the others. */
+/* What is behind the nsid now is not known: no I/O may go there. That is no trouble of the
+ * others. */
 static void scan_refused(struct host_path *path, uint16_t status)
 {
 	struct weft_ctrl *ctrl = path->ctrl;

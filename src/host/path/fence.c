@@ -1,16 +1,17 @@
-/* fence.c - when is a lost association over? What it was writing may be written anew only then: a
- * late write of it would overwrite what came after.
+/* fence.c - when can nothing of a lost association be executed any more? Only then its writes
+ * may be sent again: a late one would overwrite newer data.
  *
  *   lost ─┬─ a controller says so: Cross-Controller Reset, answered with IRS ───────────┐
- *         ├─ the path's new controller is the lost one, and another instance of it      ├─▶ over: lanes look
+ *         ├─ the path's new controller is the lost one, and another instance of it      ├─▶ over: path queues look
  *         ├─ audibly lost, and nobody can be asked: at once, as every host does         │
  *         ├─ silently, and nobody can: its controller has had the time to end by itself ┘
  *         └─ who is asked says "not yet" for ever, or nothing: given up, its writes end as unknown
  *
  * A loss is audible if the controller knows of it, because the controller has closed or reset the
- * connection. Every other loss is silent, also one that we caused: nobody knows what the controller has
- * noticed. A lost admin queue ends the association as a whole. A lost I/O queue ends what was sent over
- * that queue (lane->hung_up), and nothing else: a write on another queue may still be carried out.
+ * connection. Every other loss is silent, also one that we caused: nobody knows what the controller
+ * has noticed. A lost admin queue ends the association as a whole. A lost I/O queue ends what was
+ * sent over that queue (path queue->hung_up), and nothing else: a write on another queue may still
+ * be carried out.
  *
  * A path that is connected anew, or dead, proves nothing: the controller that was lost is another
  * one, and may know of neither. But the new one may be asked about it, like those of other paths. A
@@ -222,7 +223,8 @@ static bool lost_ended_by_itself(struct host_path *path, const struct host_lost_
 	return !lost->silent && nobody_can_confirm(path, lost);
 }
 
-/* What was sent over connections that their controllers ended is over, whatever becomes of the rest. */
+/* What was sent over connections that their controllers ended is over, whatever becomes of the
+ * rest. */
 static void release_peer_closed(struct host_path *path)
 {
 	struct host_fence *fence = &path->fence;

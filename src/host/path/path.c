@@ -9,13 +9,13 @@
  * Attempts after a loss are ours to repeat, each after a pause that doubles and is drawn at random
  * between half and all of it: a thousand hosts that lost the same target do not come back in step.
  *
- * A target that ends closes its connections one after the other. That of an I/O queue says nothing of
- * the others; the admin queue's, which may be about to follow, says that the controller is no more. So
- * before the association is torn down, home sends a Keep Alive, and listens until that is answered and
- * for a few turns more, or until the admin queue is closed. A controller that does neither within
- * three seconds is silent. Meanwhile no I/O of a namespace goes there.
+ * A target that ends closes its connections one after the other. That of an I/O queue says nothing
+ * of the others; the admin queue's, which may be about to follow, says that the controller is no
+ * more. So before the association is torn down, the control reactor sends a Keep Alive, and listens
+ * until that is answered and for a few turns more, or until the admin queue is closed. A controller
+ * that does neither within three seconds is silent. Meanwhile no I/O of a namespace goes there.
  *
- * Everything here runs on home. */
+ * Everything here runs on the control reactor. */
 #include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>

@@ -3,7 +3,8 @@
  *   path.c   states, reconnecting         setup.c      Connect … live
  *   admin.c  the admin queue's link       keepalive.c, aer.c, scan.c   from live on
  *
- * Everything here is home's, but for what is published: that stands under ctrl->lock. */
+ * Everything here is the control reactor's, but for what is published: that stands under
+ * ctrl->lock. */
 #ifndef WEFT_HOST_PATH_PATH_H
 #define WEFT_HOST_PATH_PATH_H
 
@@ -157,7 +158,7 @@ struct host_fence {
 
 struct host_path {
 	struct weft_ctrl *ctrl;
-	struct weft_reactor *reactor; /* home's */
+	struct weft_reactor *reactor; /* the control reactor's */
 	struct host_config config;
 	struct sockaddr_storage addrs[HOST_ADDRS_MAX]; /* to be tried, until one has worked */
 	unsigned naddrs, addr;

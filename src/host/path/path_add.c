@@ -1,9 +1,11 @@
-/* path_add.c - how paths come and go while others carry the I/O.
+/* path_add.c - adds and removes paths while others carry I/O. A removed path takes no new
+ * commands, is stopped when its last path queue is gone, and is then freed.
  *
- *   join ─▶ in ctrl->paths ─▶ leave: no new commands ─▶ the last lane is gone ─▶ stop ─▶ freed
+ *   join ─▶ in ctrl->paths ─▶ leave: no new commands ─▶ the last path queue is gone ─▶ stop
+ *       ─▶ freed
  *
- * Invariant: ctrl->paths changes on home, under ctrl->lock; a path that a lane leads to is
- * there. */
+ * Invariant: ctrl->paths changes on the control reactor, under ctrl->lock; a path that a path queue
+ * leads to is there. */
 #include <errno.h>
 #include <stdlib.h>
 #include <sys/random.h>
@@ -198,7 +200,7 @@ static void free_path_msg(struct weft_msg *msg)
 	host_paths_reconcile_soon(ctrl); /* there is room for another one */
 }
 
-/* With the last of them home ends. */
+/* With the last of them the control reactor ends. */
 void host_control_stop_if_idle(struct weft_ctrl *ctrl)
 {
 	for (unsigned i = 0; i < HOST_PATHS_MAX; i++)

@@ -1,6 +1,8 @@
-/* path_publish.c - what the paths of a controller add up to.
+/* path_publish.c - publishes a path's state: to its path queues, merged with the other paths' to
+ * the controller, to waiting threads, and as an event to the program. A controller is live while
+ * one of its paths is.
  *
- *   path.c ─▶ publish ─┬─▶ path->pub    for the lanes to this path
+ *   path.c ─▶ publish ─┬─▶ path->pub    for the path queues to this path
  *                      ├─▶ ctrl->pub    what all paths add up to, for everybody else
  *                      └─▶ queues look, waiters wake, the program gets an event
  *

@@ -4,11 +4,11 @@
  *     ├─ it answers, that or anything else ─▶ it lives
  *     └─ another one answers, time and again, and this one does not ─▶ it is silent, and is ended
  *
- * On a busy machine the command is late, and so are its path's answer, the thread that waits for it,
- * and its timers. That time has passed is no evidence then. What counts is that in each part of the
- * time another path was asked, has answered, and home has come to hear it, while nothing came from
- * this one. A suspicion costs no more than these Keep Alives. On a machine that is not busy the parts
- * take as long as they are meant to.
+ * On a busy machine the command is late, and so are its path's answer, the thread that waits for
+ * it, and its timers. That time has passed is no evidence then. What counts is that in each part of
+ * the time another path was asked, has answered, and the control reactor has come to hear it, while
+ * nothing came from this one. A suspicion costs no more than these Keep Alives. On a machine that
+ * is not busy the parts take as long as they are meant to.
  *
  * Where no other path lives there is nothing to go on with, and nobody to compare with: keepalive.c
  * finds it. */

@@ -1,17 +1,19 @@
-/* cmd.h - a command while it is ours: on a list, cut into pieces, in flight.
+/* cmd.h - a command from weft_submit() to done(): queued, split into pieces, in flight,
+ * completed or retried.
  *
- *   submit ─▶ waiting ─▶ piece ─▶ slot ─▶ link      link lost: the whole command starts over, or ends
+ *   submit ─▶ waiting ─▶ piece ─▶ slot
+ *       ─▶ link      link lost: the whole command starts over, or ends
  *              ▲ ▲ │       └ done ─▶ all pieces back? ─▶ done()
  *              │ │ └▶ stuck ─▶ something changed ─▶ waiting
  *              │ └─── later ◀─ a status that asks for another try
- *              └ first: what a lost lane leaves behind
+ *              └ first: what a lost path queue leaves behind
  *
  *   submit.c   lines up what is submitted and issues it        cmd_split.c    what a piece becomes
- *   path_select.c  on which lane                                   flush.c    on which lanes
+ *   path_select.c  on which path queue                                   flush.c    on which path queues
  *   complete.c  takes back what comes, or is lost               timeout.c  what does not come
  *
- * Invariant: a command is on one list, or has pieces in flight, or both; these are on one lane, but
- * for a flush (flush.h). */
+ * Invariant: a command is on one list, or has pieces in flight, or both; these are on one path
+ * queue, but for a flush (flush.h). */
 #ifndef WEFT_HOST_QUEUE_CMD_H
 #define WEFT_HOST_QUEUE_CMD_H
 

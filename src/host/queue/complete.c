@@ -1,4 +1,6 @@
-/* complete.c - what becomes of a command when its pieces come back, or are lost.
+/* complete.c - a piece was completed or lost: the command ends, or starts over. A lost piece may
+ * have been executed, so only idempotent commands start over, a bounded number of times, and
+ * writes only after the fence has released them.
  *
  * With its connection, a piece may have been carried out, or not, or may yet be. The command starts
  * over from its beginning if that makes no difference (op_desc.c), a bounded number of times. */
@@ -60,8 +62,8 @@ static bool is_ana_status(uint16_t status)
 }
 
 /* An error of the path, not of the command: it goes elsewhere at once. A state of asymmetric access
- * that the log page does not show makes home read it again, and until then nothing goes there; who
- * still is told otherwise after that, waits before it asks again. */
+ * that the log page does not show makes the control reactor read it again, and until then nothing
+ * goes there; who still is told otherwise after that, waits before it asks again. */
 static void note_path_error(struct host_path_queue *pq, struct weft_cmd *cmd, uint16_t status)
 {
 	struct cmd_priv *p = cmd_priv(cmd);
@@ -93,8 +95,8 @@ static void note_corruption(const struct weft_queue *queue, struct weft_cmd *cmd
 }
 
 /* What answers there now need not be what was asked: neither what it read nor that it has written
- * counts, also if that was a piece of before. Where it is the same with all paths, cmd_finish() says
- * so. */
+ * counts, also if that was a piece of before. Where it is the same with all paths, cmd_finish()
+ * says so. */
 static bool ns_was_replaced(const struct host_path_queue *pq, const struct weft_cmd *cmd)
 {
 	const struct cmd_priv *p = (const struct cmd_priv *)cmd->priv;

@@ -1,7 +1,8 @@
-/* control_request.c - what a lane asks of home: to end its path's association, to abort a command, to read the
- * ANA log page again, to see whether the controller is still there.
+/* control_request.c - what a path queue asks of the control reactor: reset the association,
+ * abort a command, read the ANA log page, probe the controller. The request is stored in the
+ * path queue under ctrl->lock; a message tells the control reactor that there is one.
  *
- * The question stands in the lane, under ctrl->lock; a message says that there is one. */
+ * The question stands in the path queue, under ctrl->lock; a message says that there is one. */
 #include <stdlib.h>
 
 #include "host/internal.h"
@@ -58,9 +59,9 @@ static bool ana_state_allows_io(const struct host_path *path, const struct host_
 	return state == NVME_ANA_STATE_OPTIMIZED || state == NVME_ANA_STATE_NONOPTIMIZED;
 }
 
-/* What home works out meanwhile, for another reason, must not bring the old page's word back. Of
- * the commands that are sent away together the first asks: home, woken by each, would hold up the
- * rest. */
+/* What the control reactor works out meanwhile, for another reason, must not bring the old page's
+ * word back. Of the commands that are sent away together the first asks: the control reactor, woken
+ * by each, would hold up the rest. */
 bool host_path_queue_request_ana_read(struct host_path_queue *pq, struct weft_ns *ns)
 {
 	const struct host_path *path = pq->path;
@@ -111,7 +112,7 @@ static void control_send_abort(struct host_path *path, uint16_t qid, uint16_t ci
 	host_admin_start(path, abort, path->config.options.admin_ms);
 }
 
-/* On home. The lane cannot go away before ask.posted is cleared. */
+/* On the control reactor. The path queue cannot go away before ask.posted is cleared. */
 static struct host_control_request control_request_take(struct host_path_queue *pq)
 {
 	struct weft_ctrl *ctrl = pq->queue->ctrl;

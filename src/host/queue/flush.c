@@ -1,17 +1,18 @@
-/* flush.c - a flush reaches every controller that holds what it is to make durable.
+/* flush.c - a flush is sent to every path whose controller has completed writes that are not
+ * flushed, because a Flush need not cover another controller's cache.
  *
  *   a write is completed ─▶ its path is dirty, for that namespace
  *   flush ─▶ Flush to every path that is dirty when it is submitted; to any, if none is ─▶ done()
  *
- * A Flush covers what its own controller has completed, by whichever queue (NVMe base 2.0, 7.1), and
- * need not cover what another one has. A path that is lost, or does not lead to the namespace any
- * more, cannot be asked. A namespace that controllers share (NMIC) is flushed through those that
- * are left. Of one that they do not share nobody else knows: the flush waits for its path, and fails
- * when that is gone for good. A path that lives is asked, until it has answered; where it has no
- * connection for this queue, the flush fails, and another queue's may succeed.
+ * A Flush covers what its own controller has completed, by whichever queue (NVMe base 2.0, 7.1),
+ * and need not cover what another one has. A path that is lost, or does not lead to the namespace
+ * any more, cannot be asked. A namespace that controllers share (NMIC) is flushed through those
+ * that are left. Of one that they do not share nobody else knows: the flush waits for its path, and
+ * fails when that is gone for good. A path that lives is asked, until it has answered; where it has
+ * no connection for this queue, the flush fails, and another queue's may succeed.
  *
- * Invariant: a write that was completed and not flushed has its path dirty, or a Flush that was sent
- * after it is in flight there. What such a Flush does not achieve is dirty again. */
+ * Invariant: a write that was completed and not flushed has its path dirty, or a Flush that was
+ * sent after it is in flight there. What such a Flush does not achieve is dirty again. */
 #include "host/queue/flush.h"
 
 #include <errno.h>
@@ -49,7 +50,8 @@ void host_flush_init(struct weft_cmd *cmd)
 	cmd_priv(cmd)->flush_owed = (uint8_t)dirty_paths(cmd);
 }
 
-/* Paths that live, stay, and lead to the namespace, whether or not this queue has a connection there. */
+/* Paths that live, stay, and lead to the namespace, whether or not this queue has a connection
+ * there. */
 static unsigned usable_paths(const struct weft_queue *queue, const struct weft_cmd *cmd)
 {
 	unsigned paths = 0;
@@ -61,8 +63,8 @@ static unsigned usable_paths(const struct weft_queue *queue, const struct weft_c
 	return paths;
 }
 
-/* It cannot go there yet, but soon: the queue or the namespace was opened a moment ago, or the path was
- * connected. */
+/* It cannot go there yet, but soon: the queue or the namespace was opened a moment ago, or the path
+ * was connected. */
 static unsigned paths_coming_up(const struct weft_queue *queue, const struct weft_cmd *cmd)
 {
 	unsigned paths = atomic_load(&cmd->ns->scan_pending);

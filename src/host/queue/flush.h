@@ -25,7 +25,8 @@ static inline void host_dirty_mark(const struct host_path_queue *pq, const struc
 void host_flush_init(struct weft_cmd *cmd);
 /* How much of it is to be issued, as paths are now; 0, or why it fails. */
 int host_flush_plan(const struct weft_queue *queue, struct weft_cmd *cmd);
-/* false: any lane will do; else @lane is where it has to go next, NULL: that cannot be used now. */
+/* false: any path queue will do; else @path queue is where it has to go next, NULL: that cannot be
+ * used now. */
 bool host_flush_path_queue(const struct weft_queue *queue, const struct weft_cmd *cmd,
 			   struct host_path_queue **pq);
 /* It may succeed. */

@@ -1,4 +1,5 @@
-/* op_desc.h - what each kind of command is, in one table. */
+/* op_desc.h - a table of the operations: opcode, kind of data, which controller capability they
+ * need, whether they are idempotent. */
 #ifndef WEFT_HOST_QUEUE_OP_DESC_H
 #define WEFT_HOST_QUEUE_OP_DESC_H
 

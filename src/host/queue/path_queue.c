@@ -1,11 +1,14 @@
-/* path_queue.c - a queue's connection to one path, as the path's state demands it.
+/* path_queue.c - the connection of one I/O queue through one path. It follows the path's
+ * published state: opened and Connected when the path is live, closed when the association is
+ * lost. If the connection breaks, the control reactor is asked to reset the association. If only
+ * Connect fails, this path queue retries by itself and other queues go on.
  *
- *   home publishes LIVE ──look──▶ link ─▶ Connect ─▶ ready, commands flow
- *   home publishes a loss ─look─▶ the link is closed, its commands wait
- *   the link breaks ─────────────▶ home is asked to end the association, and all of this repeats
- *   Connect fails ───────────────▶ the lane tries again by itself; other queues are not concerned
+ *   control publishes LIVE ──look──▶ link ─▶ Connect ─▶ ready, commands flow
+ *   control publishes a loss ─look─▶ the link is closed, its commands wait
+ *   the link breaks ─────────────▶ control is asked to end the association, and all of this repeats
+ *   Connect fails ───────────────▶ the path queue tries again by itself; other queues are not concerned
  *
- * Invariant: a link belongs to the association whose generation is in lane->generation. */
+ * Invariant: a link belongs to the association whose generation is in path queue->generation. */
 #include <errno.h>
 #include <stdlib.h>
 
@@ -107,12 +110,12 @@ static void report_setup_failure(struct host_path_queue *pq, const struct weft_e
 }
 
 /* That is this queue's trouble: others go on with what the association has. If none of them has a
- * connection either, home ends it, after a few tries. */
+ * connection either, the control reactor ends it, after a few tries. */
 static void pq_setup_retry(struct host_path_queue *pq, int rc, const struct weft_err *why)
 {
 	report_setup_failure(pq, why);
 	host_path_queue_retry_later(pq);
-	host_kick_requeue(pq->queue); /* a flush that waits for this lane may fail now */
+	host_kick_requeue(pq->queue); /* a flush that waits for this path queue may fail now */
 	if (host_queue_is_ready(pq->queue))
 		return;
 	fail_io_if_no_queue(pq->queue);
@@ -272,7 +275,7 @@ static void pq_open_link(struct host_path_queue *pq)
 		weft_timer_set(queue->reactor, &pq->setup, config->options.connect_ms);
 }
 
-/* --- what home says --------------------------------------------------------------------------- */
+/* --- what the control reactor says --------------------------------------------------------------------------- */
 
 struct host_path_queue *host_path_queue_create(struct weft_queue *queue, struct host_path *path)
 {

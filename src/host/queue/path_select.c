@@ -1,11 +1,13 @@
-/* path_select.c - the lane that a command goes out on.
+/* path_select.c - chooses the path queue of a command: optimized before non-optimized access,
+ * then the lowest cost by the policy (queue depth, round robin, latency). A command with pieces
+ * in flight stays on its path queue; a flush goes where there is unflushed data (flush.c).
  *
- *   lanes that are ready ─▶ those with the best access to its namespace ─▶ the cheapest
+ *   path queues that are ready ─▶ those with the best access to its namespace ─▶ the cheapest
  *
- * With one lane there is nothing to compare. Optimized access comes first, however busy it is; then
- * non-optimized. What a lane costs is the policy's to say. A command whose pieces are in flight
- * stays on its lane while that leads to its namespace, and waits for them if it does not any more; a
- * flush has places to go to (flush.c). */
+ * With one path queue there is nothing to compare. Optimized access comes first, however busy it
+ * is; then non-optimized. What a path queue costs is the policy's to say. A command whose pieces
+ * are in flight stays on its path queue while that leads to its namespace, and waits for them if it
+ * does not any more; a flush has places to go to (flush.c). */
 #include "host/queue/flush.h"
 
 /* In hope goes only what comes back to be sent again. */

@@ -1,7 +1,8 @@
-/* queue.c - an I/O queue that follows what home says, and its end.
+/* queue.c - an I/O queue that follows what the control reactor says, and its end.
  *
- *   look ─▶ a lane for each path that lives, none for those that left ─▶ what is stuck tries again
- *   close ─▶ each lane says good-bye ─▶ resign, when home owes it nothing any more */
+ *   look ─▶ a path queue for each path that lives, none for those that left
+ *       ─▶ what is stuck tries again
+ *   close ─▶ each path queue says good-bye ─▶ resign, when control owes it nothing any more */
 #include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
@@ -73,7 +74,7 @@ void weft_queue_close(struct weft_queue *queue)
 	host_queue_destroy(queue);
 }
 
-/* --- what home says --------------------------------------------------------------------------- */
+/* --- what the control reactor says --------------------------------------------------------------------------- */
 
 /* Under ctrl->lock. A path that has never lived has nothing to lead to. */
 static void snapshot_path(struct weft_queue *queue, unsigned i, struct host_path *path)
@@ -106,7 +107,7 @@ static bool is_unused(const struct host_path_queue *pq)
 	return pq->removing && !pq->link && weft_list_empty(&pq->fenced);
 }
 
-/* Of a path that leaves; not while home owes it an answer. */
+/* Of a path that leaves; not while the control reactor owes it an answer. */
 static void free_pq_if_unused(struct weft_queue *queue, unsigned i)
 {
 	struct host_path_queue *pq = queue->path_queues[i];

@@ -1,16 +1,16 @@
-/* queue.h - an I/O queue: what its program submits, and a lane to each path.
+/* queue.h - an I/O queue: the commands that the program submitted, and one path queue per path.
  *
- *   weft_submit() ─▶ waiting ─▶ lane ─▶ link ═══▶ the path's controller
+ *   weft_submit() ─▶ waiting ─▶ path queue ─▶ link ═══▶ the path's controller
  *                     ▲  ▲ │       └ lost: its commands wait again, first, or end
  *                     │  │ └▶ stuck: no path to its namespace can be used now
  *                     │  └── later ◀─ a status that asks for another try
  *                     └ something has changed
  *
- * Everything here belongs to the thread that drives the queue, but for what lanes ask of home: that
- * stands under ctrl->lock.
+ * Everything here belongs to the thread that drives the queue, but for what path queues ask of the
+ * control reactor: that stands under ctrl->lock.
  *
- * Invariant: a command is on a list of its queue, or has pieces in flight on one lane; a flush, on
- * several. */
+ * Invariant: a command is on a list of its queue, or has pieces in flight on one path queue; a
+ * flush, on several. */
 #ifndef WEFT_HOST_QUEUE_QUEUE_H
 #define WEFT_HOST_QUEUE_QUEUE_H
 
@@ -23,7 +23,7 @@
 
 struct weft_queue;
 
-/* What a lane wants of home, under ctrl->lock. */
+/* What a path queue wants of the control reactor, under ctrl->lock. */
 struct host_control_request {
 	struct weft_msg msg;
 	bool posted, reset, abort;
@@ -65,7 +65,7 @@ struct host_path_queue {
 	uint64_t avg_latency_ns;   /* what a command takes, a moving average */
 	struct weft_list fenced;   /* commands that wait until their association is over */
 	struct weft_timer timeout;
-	struct weft_link_slot *aborting; /* timed out; home was asked to abort it */
+	struct weft_link_slot *aborting; /* timed out; the control reactor was asked to abort it */
 };
 
 struct weft_queue {
@@ -77,20 +77,20 @@ struct weft_queue {
 	bool opening, closing;
 	struct weft_task issue_task;
 
-	/* From home. */
+	/* From the control reactor. */
 	struct weft_msg update_msg;
 	atomic_bool update_posted;
 
 	struct host_published snap; /* of the controller, as of the last look */
 	struct host_path_queue *path_queues[HOST_PATHS_MAX]; /* by their path's index; NULL: none */
 	unsigned npath_queues;                               /* from here on all are NULL */
-	unsigned rr_last;         /* index of the lane that was chosen last */
+	unsigned rr_last;         /* index of the path queue that was chosen last */
 	unsigned choices;         /* so far */
 	struct weft_list waiting; /* commands with pieces not yet issued */
-	struct weft_list requeue; /* commands that no lane can be used for */
+	struct weft_list requeue; /* commands that no path queue can be used for */
 	struct weft_list delayed; /* commands that are tried again after a while */
 	struct weft_timer retry_timer;
-	uint64_t no_queue_since_ns; /* since when no lane can be connected; 0: one is, or none was tried */
+	uint64_t no_queue_since_ns; /* since when no path queue can be connected; 0: one is, or none was tried */
 	int rc;                     /* not 0: that was too long, and I/O fails with this */
 	uint64_t batch_ns; /* when commands were issued first since the last turn; 0: none was */
 	unsigned pending, completed;
@@ -103,8 +103,9 @@ struct weft_queue {
 
 /* queue.c */
 void host_queue_update(struct weft_queue *queue);
-bool host_queue_is_ready(const struct weft_queue *queue); /* a lane of it is */
-void host_queue_post_update(struct weft_queue *queue);    /* on home, under ctrl->lock: look */
+bool host_queue_is_ready(const struct weft_queue *queue); /* a path queue of it is */
+void host_queue_post_update(
+	struct weft_queue *queue); /* on the control reactor, under ctrl->lock: look */
 bool host_queue_has_link(const struct weft_queue *queue);
 void host_queue_destroy(struct weft_queue *queue); /* nothing is in flight; frees it */
 

@@ -1,6 +1,7 @@
 /* queue_open.c - opening an I/O queue.
  *
- *   enroll: a queue id, the same on all paths ─▶ look: a lane for each path ─▶ the first that is ready */
+ *   enroll: a queue id, the same on all paths ─▶ look: a path queue for each path
+ *       ─▶ the first that is ready */
 #include <errno.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -83,7 +84,7 @@ static int create_queue(struct weft_ctrl *ctrl, struct weft_queue **out, struct 
 
 enum { OPEN_TRIES = 5, OPEN_PAUSE_US = 10000 };
 
-/* Of the lanes that could not be opened, the first. */
+/* Of the path queues that could not be opened, the first. */
 static struct host_path_queue *first_failed_pq(const struct weft_queue *queue)
 {
 	for (unsigned i = 0; i < queue->npath_queues; i++)
@@ -92,7 +93,7 @@ static struct host_path_queue *first_failed_pq(const struct weft_queue *queue)
 	return NULL;
 }
 
-/* A lane that is still at it may be the one. */
+/* A path queue that is still at it may be the one. */
 static bool open_is_decided(const struct weft_queue *queue)
 {
 	return host_queue_is_ready(queue) || queue->snap.state == WEFT_DEAD ||
@@ -107,8 +108,8 @@ static void forget_failure(struct host_path_queue *pq)
 	pq->generation = 0;
 }
 
-/* The controller has not yet forgotten an older queue of this id; or it has ended, and home, which is
- * about to notice, will connect anew: this is waited for like any I/O. */
+/* The controller has not yet forgotten an older queue of this id; or it has ended, and the control
+ * reactor, which is about to notice, will connect anew: this is waited for like any I/O. */
 static bool open_failure_is_transient(const struct host_path_queue *failed)
 {
 	return (failed->open_status & 0x7ff) == SC_GENERIC(CMD_SEQ_ERROR) ||

@@ -1,4 +1,4 @@
-/* queue_poll.c - a queue at work: its reactor turns inside the program's calls. */
+/* queue_poll.c - weft_queue_poll(): the queue's reactor turns inside the program's call. */
 #include "host/internal.h"
 
 enum { TURNS_MAX = 64 }; /* of one poll without a wait: others want the thread as well */

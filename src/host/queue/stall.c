@@ -1,6 +1,8 @@
-/* stall.c - how long commands had nowhere to go.
+/* stall.c - measures how long a queue's commands had no usable path: from the first one that was
+ * lost, refused by its path, requeued or delayed to the end of the last one.
  *
- *   lost with a connection, sent away by a path, without one, to be tried later ─▶ it is of the stall
+ *   lost with a connection, sent away by a path, without one, to be tried later
+ *       ─▶ it is of the stall
  *   … the last such command ends ─▶ counted
  *
  * Times are those of the reactor's turns. */

@@ -1,4 +1,5 @@
-/* submit.c - commands in line, and on their way out as slots become free.
+/* submit.c - weft_submit(): queues a command and issues its pieces as slots become free. Nothing
+ * is allocated: progress is kept in the command.
  *
  * A command longer than the controller takes at once is cut as it goes; nothing is allocated for
  * that, its own memory holds how far it has come. */
@@ -137,7 +138,8 @@ static int namespace_rc(const struct weft_cmd *cmd)
 }
 
 /* 0, or why it fails now: paths may have changed as well. A queue that has given up fails commands
- * here, and not when they are submitted: it is when it is polled that it finds a connection again. */
+ * here, and not when they are submitted: it is when it is polled that it finds a connection
+ * again. */
 static int recheck_cmd(const struct weft_queue *queue, struct weft_cmd *cmd)
 {
 	int rc = queue->rc ? queue->rc : namespace_rc(cmd);

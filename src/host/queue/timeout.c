@@ -26,7 +26,8 @@ static uint32_t suspect_ms(const struct host_path_queue *pq)
 	return usual > probe ? (uint32_t)usual : probe;
 }
 
-/* @age_ms: of the oldest command. One that was suspected already is looked at again as much later. */
+/* @age_ms: of the oldest command. One that was suspected already is looked at again as much
+ * later. */
 static void set_timer(struct host_path_queue *pq, uint64_t age_ms)
 {
 	uint64_t left = pq->path->config.options.io_ms - age_ms;
@@ -36,7 +37,7 @@ static void set_timer(struct host_path_queue *pq, uint64_t age_ms)
 	weft_timer_set(pq->queue->reactor, &pq->timeout, look && look < left ? look : left);
 }
 
-/* One timer for the lane: commands have the same patience, so the oldest is the first to lose
+/* One timer for the path queue: commands have the same patience, so the oldest is the first to lose
  * it. */
 void host_timeout_arm(struct host_path_queue *pq)
 {
@@ -44,7 +45,7 @@ void host_timeout_arm(struct host_path_queue *pq)
 		set_timer(pq, 0);
 }
 
-/* There is another lane now, to go on with. */
+/* There is another path queue now, to go on with. */
 void host_timeouts_recheck(struct weft_queue *queue)
 {
 	for (unsigned i = 0; i < queue->npath_queues; i++) {

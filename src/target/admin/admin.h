@@ -1,4 +1,4 @@
-/* admin.h - admin commands, all on home. */
+/* admin.h - admin commands, all on the control reactor. */
 #ifndef WEFT_TARGET_ADMIN_ADMIN_H
 #define WEFT_TARGET_ADMIN_ADMIN_H
 

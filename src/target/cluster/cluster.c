@@ -1,10 +1,13 @@
-/* cluster.c - one member's part: serve the groups that are ours, hand over, take what is nobody's.
+/* cluster.c - one member of a cluster: serve the ANA groups that it owns, release what others
+ * should own, claim what nobody owns.
  *
- *   moved, gone, asked ─▶ act ─▶ not served as the table says? ─▶ ANA change, which waits for I/O ─┐
- *                          ▲  └▶ the table is to move on? ─▶ commit ──────────────────────────────┤
- *                          └──────────────────────────────────────────────────────────────────────┘
+ *   store moved, node gone, request ─▶ reconcile ─┬─ served groups differ from the table
+ *       ─▶ ANA change, which drains I/O ─▶ reconcile
+ *                                                 ├─ the table can advance ─▶ commit ─▶ reconcile
+ *                                                 └─ nothing to do ─▶ complete migration requests
  *
- * Invariant: what is served here is, by the newest copy of the table, ours; one thing at a time. */
+ * Invariant: every group that is served here is ours in the newest copy of the table. One ANA
+ * change or commit is under way at a time. */
 #include "target/cluster/cluster.h"
 
 #include <errno.h>

@@ -1,4 +1,4 @@
-/* cluster.h - a subsystem that several processes serve, as one of them. On home. */
+/* cluster.h - a subsystem that several processes serve, as one of them. On the control reactor. */
 #ifndef WEFT_TARGET_CLUSTER_CLUSTER_H
 #define WEFT_TARGET_CLUSTER_CLUSTER_H
 
@@ -89,8 +89,8 @@ void tgt_cluster_scan_storage(struct tgt_cluster_storage *storage, struct weft_s
 bool tgt_cluster_group_has_residual_io(void *arg, uint32_t group, unsigned node);
 /* Something of @node is left with the storage of @group, or of any (0). */
 bool tgt_cluster_has_residual_io(struct weft_subsys *s, uint32_t group, unsigned node);
-/* Groups stay nobody's, or not, because of what is left: how long until the next look, and a warning
- * if it takes long. */
+/* Groups stay nobody's, or not, because of what is left: how long until the next look, and a
+ * warning if it takes long. */
 unsigned tgt_cluster_residual_wait_ms(struct tgt_cluster *c);
 void tgt_cluster_residual_wait_end(struct tgt_cluster *c);
 /* -EBUSY: a member that is gone still has something under way with a new namespace's storage;

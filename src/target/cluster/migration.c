@@ -1,6 +1,7 @@
 /* migration.c - groups that somebody wants elsewhere: a drain, a move.
  *
- *   wish ─▶ into the table, as "next" ─▶ the owner lets go ─▶ as wished ─▶ all act by it ─▶ answered */
+ *   request ─▶ into the table, as "next" ─▶ the owner lets go ─▶ as wished ─▶ all act by it
+ *       ─▶ answered */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -138,7 +139,7 @@ void tgt_cluster_check_migrations(struct tgt_cluster *c)
 	}
 }
 
-/* A group that nobody has goes to its heir, which "next" chooses. */
+/* A group that nobody has goes to its successor, which "next" chooses. */
 void tgt_cluster_apply_migrations(struct tgt_cluster *c, struct owners *o)
 {
 	struct migration *migration;

@@ -1,14 +1,14 @@
 /* owners.c - which member of a cluster serves which group of namespaces.
  *
  *   owner 1 ── next 2 ──▶ (1 has let go of it) ──▶ owner 2        handed over, by 1 itself
- *   owner 1, gone ──▶ (nothing of 1 is left with the storage) ──▶ owner 2        taken, by its heir
+ *   owner 1, gone ──▶ (nothing of 1 is left with the storage) ──▶ owner 2        taken, by its successor
  *
  * Nobody takes a group from a member that lives: the owner alone changes its entry, after it has
  * stopped to serve it. So two members never serve one group, and what one did is done before the
  * next begins. Of two who both take a group that is nobody's, the store lets one; of the owner that
  * comes back and one who takes what it had, too. So who is to take it is a question of manners
- * only, and an heir that lives and does not come is not waited for. A group may be nobody's because
- * the state was lost: then whoever is gone may have had it. */
+ * only, and a successor that lives and does not come is not waited for. A group may be nobody's
+ * because the state was lost: then whoever is gone may have had it. */
 #include "target/cluster/owners.h"
 
 #include <errno.h>

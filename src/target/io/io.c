@@ -151,7 +151,7 @@ void tgt_io_done(struct weft_io *io, int rc)
 
 /* --- the answer ------------------------------------------------------------------------------- */
 
-/* By way of home, which keeps the error log, and knows about health. */
+/* By way of the control reactor, which keeps the error log, and knows about health. */
 static void io_fail_on_control(struct weft_msg *msg)
 {
 	struct weft_req *req = container_of(msg, struct weft_req, msg);

@@ -28,8 +28,8 @@ uint16_t tgt_io_check_piece(struct weft_req *req, uint64_t offset, uint64_t leng
 /* To the namespace that the request works on. */
 void tgt_io_submit(struct weft_req *req, enum weft_io_kind kind, void *buf, uint64_t offset,
 		   uint64_t length, unsigned flags, void (*done)(struct weft_io *io, int rc));
-/* Runs @try now and, while somebody keeps it out, which is false, in later turns; the backend has no
- * io of @req meanwhile. */
+/* Runs @try now and, while somebody keeps it out, which is false, in later turns; the backend has
+ * no io of @req meanwhile. */
 void tgt_io_retry_until(struct weft_req *req, bool (*attempt)(struct weft_req *req));
 /* WEFT_IO_FUA where the command asks for it or the host turned the write cache off. */
 unsigned tgt_io_durability(struct weft_req *req, bool fua);
@@ -46,8 +46,8 @@ struct tgt_write_data_ops {
 };
 void tgt_io_write_data(struct weft_req *req, const struct tgt_write_data_ops *input);
 
-/* io/range_lists.c: commands that bring a list of ranges, and keep it until they end: @fetch, now or when
- * their share has fewer of them. */
+/* io/range_lists.c: commands that bring a list of ranges, and keep it until they end: @fetch, now
+ * or when their share has fewer of them. */
 void tgt_io_list_admit(struct weft_req *req, void (*fetch)(struct weft_req *req));
 void tgt_io_list_release(struct weft_req *req);
 void tgt_io_list_unwait(struct weft_req *req); /* that waits: it does not any more */
@@ -64,8 +64,8 @@ struct weft_bulk_flow *tgt_io_bulk_queue(struct weft_req *req);
 /* Storage has no piece of it any more; one that has none is left as it is. */
 void tgt_io_piece_ends(struct weft_req *req);
 void tgt_io_bulk_closing(struct weft_qpair *qp); /* nothing of it waits for its turn any more */
-/* A command between two pieces ends with the generic status @sc, which is true; one of which storage
- * has a piece ends after that. */
+/* A command between two pieces ends with the generic status @sc, which is true; one of which
+ * storage has a piece ends after that. */
 bool tgt_io_bulk_abort(struct weft_req *req, uint8_t sc);
 
 /* io/…: one file per command or kind */
@@ -79,8 +79,10 @@ void tgt_io_write_zeroes(struct weft_req *req);
 void tgt_io_verify(struct weft_req *req);
 void tgt_io_dsm(struct weft_req *req);
 void tgt_io_copy(struct weft_req *req);
-void tgt_lba_status(struct weft_req *req);  /* on home: an admin command that storage answers */
-void tgt_io_shutdown(struct weft_msg *msg); /* flushes every namespace, then on to home */
+void tgt_lba_status(
+	struct weft_req *req); /* on the control reactor: an admin command that storage answers */
+void tgt_io_shutdown(
+	struct weft_msg *msg); /* flushes every namespace, then on to the control reactor */
 
 /* io/fused.c */
 bool tgt_io_fused(struct weft_req *req); /* true: it took care of @req */

@@ -1,11 +1,12 @@
-/* lba_status.c - Get LBA Status: which blocks of a range are allocated. It comes by the admin queue,
- * and storage answers it.
+/* lba_status.c - Get LBA Status: which blocks of a range are allocated. It comes by the admin
+ * queue, and storage answers it.
  *
- *   home ─▶ back to the queue's reactor ─▶ enter the namespace ─▶ its turn, a buffer ─▶ storage ─▶ reply
+ *   control ─▶ back to the queue's reactor ─▶ enter the namespace ─▶ its turn, a buffer
+ *       ─▶ storage ─▶ reply
  *
- * Home has nothing to do but to let it pass in its host's turn. Looking for extents is bounded work,
- * and bulk work: so much of it in a turn, and one command after the other. How much one command tells
- * is up to us; its host asks again behind the last descriptor.
+ * The control reactor has nothing to do but to let it pass in its host's turn. Looking for extents
+ * is bounded work, and bulk work: so much of it in a turn, and one command after the other. How
+ * much one command tells is up to us; its host asks again behind the last descriptor.
  *
  * Storage that does not know counts as allocated. Reservations have no say: no data is told. */
 #include <assert.h>

@@ -1,12 +1,13 @@
 /* apply.c - the store moved: make it so, here, and say when it is.
  *
  *   moved ─▶ for every namespace whose record is newer: publish its view, tell hosts (notice_dispatch.c)
- *         ─▶ a round: every reactor goes by the new views, and aborts ─▶ ack
+ *         ─▶ a barrier: every reactor goes by the new views, and aborts ─▶ ack
  *               └──────── storage still has something to abort ◀┘
  *
- * Of the first part, a turn of home does a slice: many namespaces may have changed, and that may be
- * news to many hosts, through many controllers. What moves meanwhile is next. If very many hosts are
- * to lose commands, there is a round for some of them before the next namespace is looked at.
+ * Of the first part, a turn of the control reactor does a slice: many namespaces may have changed,
+ * and that may be news to many hosts, through many controllers. What moves meanwhile is next. If
+ * very many hosts are to lose commands, there is a barrier for some of them before the next
+ * namespace is looked at.
  *
  * Invariant: a revision is acknowledged when no command that it forbids can begin here, and none
  * that it aborts goes on. */
@@ -43,7 +44,7 @@ struct tgt_resv {
 	atomic_bool ended; /* all that is to be aborted */
 	unsigned abort_ms;
 	void (*stopped)(struct weft_subsys *s);
-	struct resv_abort aborts[]; /* by group, that group's during a round */
+	struct resv_abort aborts[]; /* by group, that group's during a barrier */
 };
 
 static void apply_revision(struct tgt_resv *resv);

@@ -1,4 +1,5 @@
-/* change_queue.c - changes of a namespace's reservation wait in line, and are committed by the batch.
+/* change_queue.c - changes of a namespace's reservation wait in line, and are committed by the
+ * batch.
  *
  *   change ─▶ the line of its namespace ─▶ batch: the rules, one change after the other ─▶ commit
  *                 ▲                                                                         │
@@ -7,7 +8,7 @@
  *
  * The next batch runs on what the one before it has committed, so no change of ours is run again
  * because of another one of ours: n changes cost n runs of the rules, whoever sends them at once.
- * Hosts take turns in a line, by their names, and lines in a turn of home.
+ * Hosts take turns in a line, by their names, and lines in a turn of the control reactor.
  *
  * A change is answered when it binds everywhere, and so is a command that found nothing to change:
  * what it relies on may be on its way to others. One that the rules refuse is answered when what
@@ -28,7 +29,7 @@
 
 enum {
 	BATCH_MAX = 64,       /* changes */
-	QUEUES_PER_TURN = 16, /* that run in one turn of home */
+	QUEUES_PER_TURN = 16, /* that run in one turn of the control reactor */
 	BATCH_COST = 7, /* to read, run and commit one is as much work as so many commands more */
 };
 

@@ -1,4 +1,4 @@
-/* change_queue.h - changes of reservations on their way to the store; on home. */
+/* change_queue.h - changes of reservations on their way to the store; on the control reactor. */
 #ifndef WEFT_TARGET_RESV_CHANGE_QUEUE_H
 #define WEFT_TARGET_RESV_CHANGE_QUEUE_H
 

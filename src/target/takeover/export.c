@@ -1,7 +1,7 @@
 /* export.c - what a target that stands still tells the process that goes on with it.
  *
- * All is read on home: a reactor whose connections are still touches nothing of them, and its
- * answer to the last look came after what it did before. */
+ * All is read on the control reactor: a reactor whose connections are still touches nothing of
+ * them, and its answer to the last look came after what it did before. */
 #include "target/takeover/takeover.h"
 
 #include <assert.h>

@@ -1,22 +1,21 @@
-/* freeze.c - the whole target stands still, or goes on.
+/* freeze.c - the target takes no new command, waits for those under way, and stands still until
+ * it is thawed.
  *
- *   listeners pause ─▶ groups freeze ─▶ look: does anything move? ─no, twice─▶ clocks stop ─▶ done
- *                                        └─ yes ─▶ look again ┄┄ too long ┄┄▶ thaw, and say who
- *                                        └─ no command does ─▶ hold state, look again
+ *   pause listeners ─▶ freeze poll groups ─▶ check: is everything idle? ── twice in a row
+ *       ─▶ stop keep-alive ─▶ done
+ *                                              ├─ commands are ─▶ freeze the store, check again
+ *                                              └─ no
+ *                                                  ─▶ check again ┄ past the limit ┄▶ thaw, and say who is busy
  *
- * Home asks every reactor how many requests it has and whether a connection moves. A request may
- * stay if home holds it for an event. Nothing new begins, so requests only become fewer: when those
- * that reactors counted are as many as home holds, there are no others. A second look makes sure
- * that what the first turn had deferred is done. A reactor that sees something move looks again by
- * itself for a while: where CPUs are busy, each way to home and back is a wait for two of them.
+ * A check is a barrier: every reactor counts its requests and busy connections. AERs may stay.
+ * Nothing new begins, so the count only falls: when it equals the number of AERs that the
+ * control reactor has, nothing else is left. The second check covers what the first one's turn
+ * had deferred. A busy reactor checks again by itself for up to 100 turns before it answers.
  *
- * A connection of nobody's, or of a host of the discovery service, has as long as a reactor looks by
- * itself: who had not to be let in holds up nobody. Half of a fused pair moves on as the capsule that it came in.
- *
- * What a subsystem has in common with others is held when commands have ended, not before: a change
- * of a reservation ends when all members, we too, act by it.
- *
- * Keep-alive runs on until all is still, and goes on with the time that was left. */
+ * Connections of peers that needed no permission (before Connect, discovery) are closed if they
+ * are busy for that long. The store is frozen after the commands: a reservation change ends only
+ * when all members, this one too, act by it. Keep Alive runs until everything is idle, and
+ * resumes with the time that was left. */
 #include <assert.h>
 #include <errno.h>
 #include <stdio.h>
@@ -26,7 +25,7 @@
 #include "target/takeover/freeze_store.h"
 
 enum {
-	TURNS_MAX = 100, /* in which a reactor looks again before home is asked */
+	TURNS_MAX = 100, /* in which a reactor looks again before the control reactor is asked */
 	CHECKS_MIN = 10, /* where threads wait for a CPU, time alone says nothing of commands */
 	QUICK_CHECKS = 100,
 	RECHECK_MS = 1,

@@ -1,13 +1,14 @@
-/* freeze_store.c - what subsystems have in common with other processes stands still, or goes on.
+/* freeze_store.c - the state that a subsystem shares with other processes stands still during a
+ * takeover.
  *
- *   nothing is being changed ─▶ held: the store is left alone, the cluster does not act
- *     ─▶ what the last look at the store has brought is made so ─▶ still
+ *   no change is under way ─▶ freeze: the store is neither read nor written, the cluster does not reconcile
+ *     ─▶ what was read last is applied ─▶ idle
  *
- * Other members go on. What they commit is neither seen nor acknowledged meanwhile, and so does not
- * bind anybody: they wait, for these milliseconds, for us or for the process that goes on as us.
+ * Other members go on; what they commit is not acknowledged here, so it does not bind yet: they
+ * wait some milliseconds for us or our successor.
  *
- * Invariant: while it is still, every reservation that the copy knows of binds here, and hosts were
- * told all that it says. Who owns which group may be newer in the copy than what is served. */
+ * Invariant: once idle, every reservation in our copy of the store binds here and hosts were
+ * notified. The owner table may be newer than what is served. */
 #include "target/takeover/freeze_store.h"
 
 #include "target/cluster/cluster.h"

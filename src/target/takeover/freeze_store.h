@@ -1,5 +1,5 @@
 /* freeze_store.h - what subsystems have in common with other processes stands still, or goes on. On
- * home. */
+ * the control reactor. */
 #ifndef WEFT_TARGET_TAKEOVER_FREEZE_STORE_H
 #define WEFT_TARGET_TAKEOVER_FREEZE_STORE_H
 

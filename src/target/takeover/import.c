@@ -335,8 +335,9 @@ static void admit_queue(struct tgt_queue *queue)
 				 &tgt_tenant_local(queue->ctrl, qp->group)->rx_quota);
 }
 
-/* All are here, and with their admin queues where they come from. Connections stand still: home may
- * say what they have on their reactors, and nothing looks for its line before they are thawed. */
+/* All are here, and with their admin queues where they come from. Connections stand still: the
+ * control reactor may say what they have on their reactors, and nothing looks for its line before
+ * they are thawed. */
 static int ctrl_join_tenant(struct tgt_ctrl *ctrl)
 {
 	struct tgt_queue *queue;

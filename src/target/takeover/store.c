@@ -3,7 +3,7 @@
  * Its store moves with the descriptor that makes us a member, so no other member sees one go or
  * come. Reservations are in it, also where it is this process's own. Of the groups that a cluster
  * shares out, what is served here moves, not what the table says: that may be newer, and is for the
- * heir to act by when it goes on. */
+ * successor to act by when it goes on. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>

@@ -3,8 +3,9 @@
  *   freeze ─▶ hand over ──▶ (another process) inherit ─▶ thaw
  *      └────── thaw: as if nothing had happened
  *
- * Every call is made on home. A frozen target executes nothing, so that whoever thaws it, here or
- * there, is the only one who does. Namespaces are not part of it: the heir has them already. */
+ * Every call is made on the control reactor. A frozen target executes nothing, so that whoever
+ * thaws it, here or there, is the only one who does. Namespaces are not part of it: the successor
+ * has them already. */
 #ifndef WEFT_TARGET_TAKEOVER_TAKEOVER_H
 #define WEFT_TARGET_TAKEOVER_TAKEOVER_H
 

@@ -1,6 +1,6 @@
 /* accept.c - a connection request becomes a connection, or is refused with a reason.
  *
- *   lane ─▶ migrate ─▶ room for completions ─▶ queue pair ─▶ receives ─▶ accept
+ *   poller ─▶ migrate ─▶ room for completions ─▶ queue pair ─▶ receives ─▶ accept
  *
  * What was made on the way is undone in the same order. */
 #include <errno.h>
@@ -75,7 +75,7 @@ static int create_queue_pair(struct rdma_conn *conn, struct weft_err *err)
 	return 0;
 }
 
-/* A lane's receives are for all its connections: as many as there are commands to come, or what
+/* A poller's receives are for all its connections: as many as there are commands to come, or what
  * there is room for. Those of its own come with Connect (rdma_started()): each is memory that an
  * adapter holds, and who asks for a connection may be anybody. */
 static int post_receives(struct rdma_conn *conn, struct weft_err *err)

@@ -1,4 +1,5 @@
-/* listen.c - home hears of connection requests, refuses the wrong ones, hands over the others.
+/* listen.c - the control reactor hears of connection requests, refuses the wrong ones, hands over
+ * the others.
  *
  *   listening ──the adapter of its address goes──▶ away ──every second──▶ listening again
  *

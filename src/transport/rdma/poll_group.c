@@ -1,9 +1,10 @@
-/* poll_group.c - what the RDMA connections of a reactor share: connection events, and a lane per adapter.
+/* poll_group.c - what the RDMA connections of a reactor share: connection events, and a poller per
+ * adapter.
  *
- *   first connection ─▶ hub, lane ─ … ─▶ last one gone ─▶ lane ends ─▶ hub ends
+ *   first connection ─▶ poll group, poller ─ … ─▶ last one gone ─▶ poller ends ─▶ poll group ends
  *
  * An end takes turns: a descriptor is forgotten by the reactor before its library closes it. A new
- * connection does not wait for that; it gets a hub of its own. */
+ * connection does not wait for that; it gets a poll group of its own. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>

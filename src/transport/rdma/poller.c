@@ -1,8 +1,9 @@
 /* poller.c - what the connections of one reactor share on one adapter.
  *
  *   create ─▶ connections come and go ─▶ the last one is gone ─▶ ends
- *                 └ a completion queue, the shared receives or the adapter break ─▶ all of them end,
- *                   and new ones get a lane of their own */
+ *                 └ a completion queue, the shared receives or the adapter break
+ *                     ─▶ all of them end,
+ *                   and new ones get a poller of their own */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -109,7 +110,7 @@ static int poller_add_cq(struct rdma_poller *poller, uint32_t size, struct rdma_
 	}
 	cq->events.on_event = cq_error;
 	rdma_async_events_add(&cq->events, &poller->async, cq->cq.cq);
-	/* All the receives of the lane may end in this one. */
+	/* All the receives of the poller may end in this one. */
 	cq->room = size - RDMA_RECVS_MAX;
 	weft_list_push(&poller->cqs, &cq->link);
 	*out = cq;

@@ -1,13 +1,13 @@
 /* rdma.h - inside NVMe/RDMA, the target's side.
  *
- *   listen.c: home ──request──▶ poll_group.c: a reactor's connections, by adapter ──▶ conn.c ─ … ─▶ close.c
+ *   listen.c: control ──request──▶ poll_group.c: a reactor's connections, by adapter ──▶ conn.c ─ … ─▶ close.c
  *                               │
  *                               └▶ poller.c: completion queues, receives (recvs.c), keys (mr_cache.c)
  *
  *   receive ─▶ rx.c ─▶ command()     fetch() ─▶ RDMA READ      reply() ─▶ RDMA WRITE, SEND
  *                                    └────── tx.c, post.c: chained, one post per turn ──┘
  *
- * A lane is what the connections of one reactor share on one adapter. It comes with the first and
+ * A poller is what the connections of one reactor share on one adapter. It comes with the first and
  * goes with the last of them: a target without RDMA hosts holds nothing of the adapter but its
  * listeners. */
 #ifndef WEFT_TRANSPORT_RDMA_RDMA_H
@@ -24,7 +24,7 @@ enum {
 	RDMA_CAPSULE_DATA = 4096, /* inside an I/O command capsule */
 	RDMA_COMMAND = 64,
 	RDMA_DESCRIPTORS = 16,   /* of one command's SGL */
-	RDMA_RECVS_MAX = 4096,   /* capsules that a lane can hold; shared, so that memory does not
+	RDMA_RECVS_MAX = 4096,   /* capsules that a poller can hold; shared, so that memory does not
 				    grow with connections */
 	RDMA_CQ_ENTRIES = 32768, /* of one completion queue; another follows when it is spoken for */
 	RDMA_WRS_MAX = 4096,     /* sends under way on one queue pair */
@@ -49,7 +49,7 @@ struct rdma_recv {
 	struct rdma_recv *next;
 };
 
-/* Shared by the queue pairs of a lane (SRQ), or of one queue pair where the adapter cannot
+/* Shared by the queue pairs of a poller (SRQ), or of one queue pair where the adapter cannot
  * share. */
 struct rdma_recvs {
 	struct rdma_mr_cache *mrs;
@@ -82,7 +82,7 @@ struct rdma_poller_cq {
 };
 
 struct rdma_poller {
-	struct weft_list link; /* hub->lanes */
+	struct weft_list link; /* poll group->pollers */
 	struct rdma_poll_group *poll_group;
 	struct rdma_dev *dev;
 	struct rdma_async_subscriber async;
@@ -126,7 +126,7 @@ struct rdma_req {
 	bool reading;    /* RDMA READs are under way */
 	bool held;       /* nobody writes to its data until the adapter has sent it */
 	uint8_t wrs;     /* of the chain under way */
-	void *resp_buf;  /* its completion, in lane->answers; NULL: it went with the work request */
+	void *resp_buf; /* its completion, in poller->answers; NULL: it went with the work request */
 	struct rdma_block blocks[RDMA_DESCRIPTORS];
 };
 
@@ -143,7 +143,7 @@ struct rdma_conn {
 	struct rdma_poller *poller;
 	struct rdma_poller_cq *cq;
 	struct rdma_cm_id *id;
-	struct rdma_conn *next; /* lane->conns_by_qp_num */
+	struct rdma_conn *next; /* poller->conns_by_qp_num */
 	uint32_t qp_num;        /* of the adapter's queue pair */
 	enum rdma_state state;
 	struct weft_timer timer; /* set-up, then draining */
@@ -151,7 +151,7 @@ struct rdma_conn {
 	struct weft_retry flush;
 	uint16_t depth;            /* commands that the host may send */
 	bool can_inline;           /* the adapter takes completions with their work requests */
-	struct rdma_recvs recvs;   /* where the lane has none to share */
+	struct rdma_recvs recvs;   /* where the poller has none to share */
 	struct weft_list fetches;  /* wait for work requests or for READs to end */
 	struct weft_list replies;  /* wait for work requests */
 	uint32_t replies_waiting;  /* replies that wait for a buffer first */
@@ -182,7 +182,7 @@ struct rdma_cm_channel {
 	atomic_uint refs;
 };
 
-/* A connection request on its way from home to a reactor. */
+/* A connection request on its way from the control reactor to a reactor. */
 struct rdma_conn_request {
 	struct weft_msg msg;
 	struct rdma_cm_channel *channel;
@@ -203,8 +203,8 @@ void rdma_cm_channel_put(struct rdma_cm_channel *channel); /* any thread */
 void rdma_target_reject(struct rdma_cm_id *id, enum nvme_rdma_status sts);
 
 /* poll_group.c */
-/* The reactor's hub and its lane for @ctx, for one more connection. On -errno the connection is no
- * longer counted in group->nqpairs. */
+/* The reactor's poll group and its poller for @ctx, for one more connection. On -errno the
+ * connection is no longer counted in group->nqpairs. */
 int rdma_poller_get(struct weft_poll_group *group, struct ibv_context *ctx,
 		    struct rdma_poller **poller, struct weft_err *err);
 /* The connection is gone but for its id. What was the last one's goes too, then the id, and its
@@ -212,7 +212,7 @@ int rdma_poller_get(struct weft_poll_group *group, struct ibv_context *ctx,
  * left.
  * @id may be NULL. */
 void rdma_poller_put(struct rdma_poller *poller, struct rdma_cm_id *id);
-/* A lane has ended. */
+/* A poller has ended. */
 void rdma_poll_group_poller_gone(struct rdma_poll_group *poll_group);
 
 /* poller.c */

@@ -1,4 +1,4 @@
-/* listen.c - listening sockets: home accepts, the reactor that was chosen adopts.
+/* listen.c - listening sockets: the control reactor accepts, the reactor that was chosen adopts.
  *
  * Who connects to a paused one waits in the kernel's line, and is there for the process that the
  * socket is handed to. */
@@ -13,7 +13,7 @@
 
 enum {
 	RETRY_MS = 100,
-	ACCEPTS_MAX = 64, /* in one turn of home, which has other things to do */
+	ACCEPTS_MAX = 64, /* in one turn of the control reactor, which has other things to do */
 };
 
 struct tcp_listener {

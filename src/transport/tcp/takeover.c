@@ -6,7 +6,7 @@
  * Once nothing under way needs the stream, it is not read any further: what the host sends waits in
  * the socket, which moves. What was read goes along as bytes that read like a host's: the capsules
  * of the commands that are held (for events) or parked, of one whose second half is still to come,
- * then what was not parsed. The heir parses
+ * then what was not parsed. The successor parses
  * them as if they had just come, and trusts them no more than a host's.
  *
  * Invariant: a still connection owes its host nothing but answers to what is in those bytes. */
