@@ -15,7 +15,7 @@
 #define MAXIMUM       (32 << 20)
 
 /* The first namespace is chosen once: when it goes, the export "" does not become another disk. */
-static int first(uint32_t *nsid, struct weft_err *err)
+static int first_nsid(uint32_t *nsid, struct weft_err *err)
 {
 	static atomic_uint chosen;
 	unsigned none = 0;
@@ -24,7 +24,7 @@ static int first(uint32_t *nsid, struct weft_err *err)
 	*nsid = atomic_load(&chosen);
 	if (*nsid)
 		return 0;
-	n = weft_uplink_list(&plugin_uplink, nsid, 1, err);
+	n = weft_volume_conn_list_ns(&plugin_conn, nsid, 1, err);
 	if (n == 0)
 		return weft_fail(err, -ENOENT, "the subsystem has no namespace");
 	if (n > 0 && !atomic_compare_exchange_strong(&chosen, &none, *nsid))
@@ -33,7 +33,7 @@ static int first(uint32_t *nsid, struct weft_err *err)
 }
 
 /* "ns7"; 0: it is none. */
-static uint32_t parse(const char *name)
+static uint32_t parse_export_name(const char *name)
 {
 	char again[EXPORT_NAME_MAX];
 	unsigned nsid;
@@ -46,17 +46,17 @@ static uint32_t parse(const char *name)
 
 int export_nsid(const char *name, uint32_t *nsid, struct weft_err *err)
 {
-	uint32_t only = plugin_uplink.info.nsid;
+	uint32_t only = plugin_conn.first_info.nsid;
 
-	*nsid = name[0] ? parse(name) : only;
+	*nsid = name[0] ? parse_export_name(name) : only;
 	if (!name[0] && !only)
-		return first(nsid, err);
+		return first_nsid(nsid, err);
 	if (*nsid && (!only || *nsid == only))
 		return 0;
 	return weft_fail(err, -ENOENT, "no export \"%.64s\"; they are called ns1, ns2, …", name);
 }
 
-static int add(struct nbdkit_exports *exports, uint32_t nsid)
+static int add_ns_export(struct nbdkit_exports *exports, uint32_t nsid)
 {
 	char name[EXPORT_NAME_MAX];
 
@@ -66,17 +66,17 @@ static int add(struct nbdkit_exports *exports, uint32_t nsid)
 
 int export_list(int readonly, int is_tls, struct nbdkit_exports *exports)
 {
-	uint32_t nsids[LISTED_MAX], nsid = plugin_uplink.info.nsid;
+	uint32_t nsids[LISTED_MAX], nsid = plugin_conn.first_info.nsid;
 	struct weft_err err = {};
 	int n, rc = 0;
 
 	if (nsid)
-		return add(exports, nsid);
-	n = weft_uplink_list(&plugin_uplink, nsids, LISTED_MAX, &err);
+		return add_ns_export(exports, nsid);
+	n = weft_volume_conn_list_ns(&plugin_conn, nsids, LISTED_MAX, &err);
 	if (n < 0)
 		return plugin_fail(n, &err);
 	for (int i = 0; rc == 0 && i < n && i < LISTED_MAX; i++)
-		rc = add(exports, nsids[i]);
+		rc = add_ns_export(exports, nsids[i]);
 	return rc;
 }
 
@@ -101,11 +101,11 @@ static int open_volume(struct export *export, struct weft_err *err)
 	int rc = export_nsid(nbdkit_export_name(), &nsid, err);
 
 	if (rc == 0)
-		rc = weft_volume_open(&plugin_uplink, nsid, &export->volume, err);
+		rc = weft_volume_open(&plugin_conn, nsid, &export->volume, err);
 	if (rc < 0)
 		return rc;
 	weft_volume_info(export->volume, &export->info);
-	export->told = weft_volume_told(export->volume);
+	export->flush_reported = weft_volume_flush_reported(export->volume);
 	return 0;
 }
 

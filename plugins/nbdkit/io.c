@@ -24,7 +24,7 @@ static int check_aligned(const struct export *export, uint32_t count, uint64_t o
 	return -1;
 }
 
-static int run(struct export *export, struct weft_cmd *cmd)
+static int run_cmd(struct export *export, struct weft_cmd *cmd)
 {
 	struct weft_err err = {};
 	int rc = weft_volume_run(export->volume, cmd, &err);
@@ -32,16 +32,17 @@ static int run(struct export *export, struct weft_cmd *cmd)
 	return rc < 0 ? plugin_fail(rc, &err) : 0;
 }
 
-static int run_range(struct export *export, struct weft_cmd *cmd, uint32_t count, uint64_t offset)
+static int run_cmd_range(struct export *export, struct weft_cmd *cmd, uint32_t count,
+			 uint64_t offset)
 {
 	if (check_aligned(export, count, offset) < 0)
 		return -1;
 	cmd->length = count;
 	cmd->offset = offset;
-	return run(export, cmd);
+	return run_cmd(export, cmd);
 }
 
-static unsigned durable(uint32_t flags)
+static unsigned nbd_fua_flag(uint32_t flags)
 {
 	return flags & NBDKIT_FLAG_FUA ? WEFT_FUA : 0;
 }
@@ -51,48 +52,48 @@ int io_read(void *handle, void *buf, uint32_t count, uint64_t offset, uint32_t f
 	const struct iovec iov = { buf, count };
 	struct weft_cmd cmd = { .op = WEFT_READ, .iov = &iov, .iovcnt = 1 };
 
-	return run_range(handle, &cmd, count, offset);
+	return run_cmd_range(handle, &cmd, count, offset);
 }
 
 int io_write(void *handle, const void *buf, uint32_t count, uint64_t offset, uint32_t flags)
 {
 	const struct iovec iov = { (void *)buf, count };
 	struct weft_cmd cmd = {
-		.op = WEFT_WRITE, .flags = durable(flags), .iov = &iov, .iovcnt = 1
+		.op = WEFT_WRITE, .flags = nbd_fua_flag(flags), .iov = &iov, .iovcnt = 1
 	};
 
-	return run_range(handle, &cmd, count, offset);
+	return run_cmd_range(handle, &cmd, count, offset);
 }
 
 int io_flush(void *handle, uint32_t flags)
 {
 	struct export *export = handle;
-	unsigned told = export->told;
+	unsigned flush_reported = export->flush_reported;
 	struct weft_err err = {};
-	int rc = weft_volume_flush(export->volume, &told, &err);
+	int rc = weft_volume_flush(export->volume, &flush_reported, &err);
 
-	export->told = told;
+	export->flush_reported = flush_reported;
 	return rc < 0 ? plugin_fail(rc, &err) : 0;
 }
 
 int io_can_trim(void *handle)
 {
-	return plugin_uplink.info.can_trim;
+	return plugin_conn.first_info.can_trim;
 }
 
 int io_trim(void *handle, uint32_t count, uint64_t offset, uint32_t flags)
 {
 	struct weft_cmd cmd = { .op = WEFT_TRIM };
 
-	if (run_range(handle, &cmd, count, offset) < 0)
+	if (run_cmd_range(handle, &cmd, count, offset) < 0)
 		return -1;
-	return durable(flags) ? io_flush(handle, 0) : 0;
+	return nbd_fua_flag(flags) ? io_flush(handle, 0) : 0;
 }
 
 /* Without it nbdkit writes the zeroes. */
 int io_can_zero(void *handle)
 {
-	return plugin_uplink.info.can_zero;
+	return plugin_conn.first_info.can_zero;
 }
 
 /* One small command for any length is faster than the zeroes would be. Where there is none,
@@ -104,11 +105,11 @@ int io_can_fast_zero(void *handle)
 
 int io_zero(void *handle, uint32_t count, uint64_t offset, uint32_t flags)
 {
-	struct weft_cmd cmd = { .op = WEFT_ZERO, .flags = durable(flags) };
+	struct weft_cmd cmd = { .op = WEFT_ZERO, .flags = nbd_fua_flag(flags) };
 
 	if (flags & NBDKIT_FLAG_MAY_TRIM)
 		cmd.flags |= WEFT_UNMAP;
-	return run_range(handle, &cmd, count, offset);
+	return run_cmd_range(handle, &cmd, count, offset);
 }
 
 /* A client may ask about any bytes; it is told of the blocks that they are in, as far as one answer

@@ -5,27 +5,27 @@
 #define NBDKIT_API_VERSION 2
 #include <nbdkit-plugin.h>
 
-#include "cli/mount/uplink.h"
+#include "cli/mount/volume.h"
 
 #define EXPORT_NAME_MAX 16
 
 /* One for all connections of all clients. */
-extern struct weft_uplink plugin_uplink;
+extern struct weft_volume_conn plugin_conn;
 
 /* A client's connection. */
 struct export
 {
 	struct weft_volume *volume;
-	struct weft_ns_info info; /* as it was when the client came: NBD cannot tell it more */
-	atomic_uint told;         /* that flushes fail for: weft_volume_flush() */
+	struct weft_ns_info info;   /* as it was when the client came: NBD cannot tell it more */
+	atomic_uint flush_reported; /* that flushes fail for: weft_volume_flush() */
 };
 
 /* Says what went wrong, with an errno that NBD has; returns -1. */
 int plugin_fail(int rc, const struct weft_err *err);
 
 /* Ends the process when nbdkit is to end and cannot, because the target is away. */
-int stop_watch(void);
-void stop_unwatch(void);
+int shutdown_watch_start(void);
+void shutdown_watch_stop(void);
 
 /* The nsid that a client means by @name, if there is such an export. */
 int export_nsid(const char *name, uint32_t *nsid, struct weft_err *err);

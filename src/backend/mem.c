@@ -127,7 +127,7 @@ static bool clear(struct mem *mem, struct weft_io *io)
 	assert(from / WEFT_HUGE_BYTES == (to - 1) / WEFT_HUGE_BYTES);
 	if (!weft_guard_take(mem->be.guard, mem->base + from, io->length))
 		return false;
-	weft_reactor_spend(weft_reactor_self(), (uint32_t)io->length);
+	weft_reactor_bulk_spend(weft_reactor_self(), (uint32_t)io->length);
 	zero(mem, from, to);
 	weft_guard_give(mem->be.guard, mem->base + from, io->length);
 	return true;
@@ -164,7 +164,7 @@ static void come_again(struct weft_task *task)
 	struct weft_io *io = container_of(task, struct weft_io, again.task);
 
 	if (weft_io_clears(io))
-		weft_reactor_bulk_again(weft_reactor_self(), &io->turn);
+		weft_reactor_bulk_retry(weft_reactor_self(), &io->turn);
 	else
 		try_again(io);
 }
@@ -198,7 +198,7 @@ static int resident_end(struct weft_backend *be, uint64_t at, uint64_t *end)
 
 static void find_extents(struct weft_io *io)
 {
-	weft_reactor_spend(weft_reactor_self(), LOOKS * LOOK_PRICE);
+	weft_reactor_bulk_spend(weft_reactor_self(), LOOKS * LOOK_PRICE);
 	io->done(io, weft_extents_find(io, LOOKS, resident_end));
 }
 

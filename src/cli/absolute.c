@@ -6,7 +6,7 @@
 
 #include "cli/cli.h"
 
-char *weft_cli_absolute(const char *path)
+char *weft_cli_absolute_path(const char *path)
 {
 	char cwd[PATH_MAX], *text;
 

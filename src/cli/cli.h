@@ -77,6 +77,6 @@ int weft_cli_size(const char *command, const char *name, const char *text, uint6
 int weft_cli_set(bool *flag);
 
 /* @path behind the working directory where it is relative; NULL: no memory. The caller frees. */
-char *weft_cli_absolute(const char *path);
+char *weft_cli_absolute_path(const char *path);
 
 #endif

@@ -189,7 +189,7 @@ static int compare(struct compare *c, struct weft_err *err)
 
 /* --- the command ------------------------------------------------------------------------------ */
 
-static int report(const struct compare *c)
+static int report_result(const struct compare *c)
 {
 	const struct flags *flags = c->flags;
 	json_auto_t *json = json_pack("{s:s, s:s, s:I, s:I, s:b}", "source", c->input.name,
@@ -234,7 +234,7 @@ static int take_flag(void *arg, int option)
 	}
 }
 
-static int run(const struct flags *flags)
+static int run_compare(const struct flags *flags)
 {
 	struct weft_remote remote = { .ctrl = NULL };
 	struct compare c = { .flags = flags, .remote = &remote };
@@ -248,7 +248,7 @@ static int run(const struct flags *flags)
 		rc = compare(&c, &err);
 	weft_remote_close(&remote);
 	weft_input_close(&c.input);
-	return rc < 0 ? weft_cli_failed(flags->command, err.text) : report(&c);
+	return rc < 0 ? weft_cli_failed(flags->command, err.text) : report_result(&c);
 }
 
 int weft_cmd_compare(int argc, char **argv)
@@ -267,5 +267,5 @@ int weft_cmd_compare(int argc, char **argv)
 		return weft_cli_usage_error(argv[0], "-i takes a file; \"weft cp URI -\" reads a "
 						     "namespace into a pipe");
 	status = weft_host_check(argv[0], flags.uri, &flags.connect, flags.nsid, NULL);
-	return status == EXIT_OK ? run(&flags) : status;
+	return status == EXIT_OK ? run_compare(&flags) : status;
 }

@@ -8,7 +8,7 @@
 #include "cli/cli.h"
 #include "cli/ctl.h"
 #include "cli/print.h"
-#include "daemon/config.h"
+#include "daemon/config/config.h"
 
 static const char usage[] =
 	"usage: weft ctl [OPTION]... METHOD [JSON | KEY=VALUE...]\n"
@@ -74,7 +74,7 @@ static void print_result(const char *method, json_t *result, bool json)
 	}
 }
 
-static int call(const struct ctl_ask *ask, bool json, char *const *words)
+static int call_method(const struct ctl_target *ask, bool json, char *const *words)
 {
 	struct weft_err err = { "" };
 	json_auto_t *result = NULL;
@@ -94,11 +94,11 @@ static int call(const struct ctl_ask *ask, bool json, char *const *words)
 int weft_cmd_ctl(int argc, char **argv)
 {
 	char path_default[WEFT_CONTROL_MAX + 1];
-	struct ctl_ask ask = { .command = argv[0], .path = path_default };
+	struct ctl_target ask = { .command = argv[0], .path = path_default };
 	bool json = !isatty(STDOUT_FILENO);
 	int option;
 
-	weft_control_default_path(path_default);
+	weft_control_socket_default_path(path_default);
 	opterr = 0;
 	while ((option = getopt_long(argc, argv, ":h", options, NULL)) != -1) {
 		switch (option) {
@@ -121,5 +121,5 @@ int weft_cmd_ctl(int argc, char **argv)
 	}
 	if (optind == argc)
 		return weft_cli_usage_error(argv[0], "which method? \"weft ctl status\", for one");
-	return call(&ask, json, argv + optind);
+	return call_method(&ask, json, argv + optind);
 }

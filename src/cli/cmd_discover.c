@@ -126,12 +126,12 @@ static void print_log(const struct flags *flags, const struct weft_discovery *lo
 	else
 		print_table(log);
 	weft_cli_flush();
-	weft_host_tell_left_out(flags->command, log);
+	weft_host_print_unfollowed(flags->command, log);
 }
 
 /* --- asking ----------------------------------------------------------------------------------- */
 
-static int print_now(const struct flags *flags, struct weft_ctrl *ctrl, struct weft_err *err)
+static int read_and_print(const struct flags *flags, struct weft_ctrl *ctrl, struct weft_err *err)
 {
 	struct weft_discovery log = { 0 };
 	int rc = weft_discovery_read(ctrl, &log, err);
@@ -144,14 +144,14 @@ static int print_now(const struct flags *flags, struct weft_ctrl *ctrl, struct w
 }
 
 /* When the connection is lost meanwhile, it is read again when there is a new one. */
-static int print_again(const struct flags *flags, struct weft_ctrl *ctrl, struct weft_err *err)
+static int reprint_log(const struct flags *flags, struct weft_ctrl *ctrl, struct weft_err *err)
 {
 	struct weft_err why = { "" };
 	int rc;
 
 	if (!flags->json)
 		printf("\n");
-	rc = print_now(flags, ctrl, &why);
+	rc = read_and_print(flags, ctrl, &why);
 	if (rc < 0 && weft_ctrl_state(ctrl, NULL) == WEFT_LIVE)
 		return weft_fail(err, rc, "%s", why.text);
 	return 0;
@@ -164,20 +164,20 @@ static int on_event(const struct flags *flags, struct weft_ctrl *ctrl,
 
 	switch (event->kind) {
 	case WEFT_EVENT_STATE:
-		weft_host_tell_state(flags->command, flags->uri, event, lost);
+		weft_host_print_state(flags->command, flags->uri, event, lost);
 		if (event->state == WEFT_DEAD)
 			return weft_fail(err, -EINVAL, "%s", event->text);
 		/* What changed while nobody told us. */
-		return event->state == WEFT_LIVE && was_lost ? print_again(flags, ctrl, err) : 0;
+		return event->state == WEFT_LIVE && was_lost ? reprint_log(flags, ctrl, err) : 0;
 	case WEFT_EVENT_DISCOVERY:
 	case WEFT_EVENT_OVERFLOW:
-		return print_again(flags, ctrl, err);
+		return reprint_log(flags, ctrl, err);
 	default:
 		return 0;
 	}
 }
 
-static int watch(const struct flags *flags, struct weft_ctrl *ctrl, struct weft_err *err)
+static int watch_log(const struct flags *flags, struct weft_ctrl *ctrl, struct weft_err *err)
 {
 	struct pollfd pfd = { .fd = weft_ctrl_event_fd(ctrl), .events = POLLIN };
 	struct weft_event event;
@@ -193,32 +193,32 @@ static int watch(const struct flags *flags, struct weft_ctrl *ctrl, struct weft_
 	return rc;
 }
 
-static int ask_one(const struct flags *flags, struct weft_err *err)
+static int discover_one(const struct flags *flags, struct weft_err *err)
 {
-	struct weft_waiting waiting;
+	struct weft_path_wait waiting;
 	struct weft_ctrl *ctrl;
 	int rc = weft_host_connect(flags->command, flags->uri, &flags->connect, &ctrl, err);
 
 	if (rc < 0)
 		return rc;
-	weft_host_wait(&waiting, flags->command, flags->uri, &flags->connect, ctrl, NULL);
-	rc = print_now(flags, ctrl, err);
+	weft_host_path_wait(&waiting, flags->command, flags->uri, &flags->connect, ctrl, NULL);
+	rc = read_and_print(flags, ctrl, err);
 	if (rc == 0 && flags->watch)
-		rc = watch(flags, ctrl, err);
-	weft_waiting_end(&waiting);
+		rc = watch_log(flags, ctrl, err);
+	weft_path_wait_end(&waiting);
 	weft_disconnect(ctrl);
 	return rc;
 }
 
-static int ask_all(const struct flags *flags, struct weft_err *err)
+static int discover_all(const struct flags *flags, struct weft_err *err)
 {
 	struct weft_discovery log = { 0 };
-	struct weft_waiting waiting;
+	struct weft_path_wait waiting;
 	int rc;
 
-	weft_host_wait(&waiting, flags->command, flags->uri, &flags->connect, NULL, NULL);
+	weft_host_path_wait(&waiting, flags->command, flags->uri, &flags->connect, NULL, NULL);
 	rc = weft_discover(flags->uri, &flags->connect, &log, err);
-	weft_waiting_end(&waiting);
+	weft_path_wait_end(&waiting);
 	if (rc < 0)
 		return rc;
 	print_log(flags, &log);
@@ -259,6 +259,7 @@ int weft_cmd_discover(int argc, char **argv)
 	flags.uri = argv[optind];
 	if (weft_host_check(argv[0], flags.uri, &flags.connect, 0, NULL) != EXIT_OK)
 		return EXIT_USAGE;
-	rc = flags.watch || flags.no_referrals ? ask_one(&flags, &err) : ask_all(&flags, &err);
+	rc = flags.watch || flags.no_referrals ? discover_one(&flags, &err) :
+						 discover_all(&flags, &err);
 	return rc < 0 ? weft_cli_failed(argv[0], err.text) : EXIT_OK;
 }

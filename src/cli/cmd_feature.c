@@ -13,7 +13,7 @@
 #include "cli/input.h"
 #include "cli/passthru.h"
 #include "cli/print.h"
-#include "cli/reason.h"
+#include "cli/invalid_field.h"
 #include "proto/nvme.h"
 
 static const char usage[] =
@@ -84,22 +84,23 @@ static bool is_invalid_field(uint16_t status)
 	return (status & 0x7ff) == NVME_SC_INVALID_FIELD;
 }
 
-static int refused(const struct flags *flags, struct weft_remote *remote, uint32_t nsid,
-		   uint16_t status, struct weft_err *err)
+static int describe_refusal(const struct flags *flags, struct weft_remote *remote, uint32_t nsid,
+			    uint16_t status, struct weft_err *err)
 {
 	if (is_invalid_field(status) &&
-	    weft_reason_no_feature(remote->ctrl, flags->uri, (uint8_t)flags->fid, flags->name, err))
+	    weft_invalid_field_feature(remote->ctrl, flags->uri, (uint8_t)flags->fid, flags->name,
+				       err))
 		return -EOPNOTSUPP;
 	if (is_invalid_field(status) && flags->set && flags->value & 1 &&
 	    flags->fid == NVME_FEAT_FID_RESV_PERSIST &&
-	    weft_reason_no_persistence(remote->ctrl, flags->uri, nsid, err))
+	    weft_invalid_field_ptpl(remote->ctrl, flags->uri, nsid, err))
 		return -EOPNOTSUPP;
 	return weft_fail(err, -EIO, "%s: feature \"%s\": %s (NVMe status 0x%x)",
 			 weft_uri_subsystem(flags->uri).uri, flags->name, weft_status_text(status),
 			 status & 0x7ff);
 }
 
-static void fill(const struct flags *flags, uint32_t nsid, union nvme_sqe *sqe)
+static void build_sqe(const struct flags *flags, uint32_t nsid, union nvme_sqe *sqe)
 {
 	uint32_t cdw10 = (uint32_t)flags->fid;
 
@@ -135,13 +136,13 @@ static int find_ns(const struct flags *flags, struct weft_remote *remote, uint32
 		   struct weft_err *err)
 {
 	*nsid = flags->nsid;
-	if (!flags->feature || !flags->feature->of_ns || *nsid)
+	if (!flags->feature || !flags->feature->per_namespace || *nsid)
 		return 0;
 	return weft_host_nsid(remote->ctrl, flags->uri, 0, nsid, err);
 }
 
-static int ask(const struct flags *flags, struct weft_remote *remote, struct answer *answer,
-	       struct weft_err *err)
+static int exchange_feature(const struct flags *flags, struct weft_remote *remote,
+			    struct answer *answer, struct weft_err *err)
 {
 	union nvme_sqe sqe;
 	struct weft_passthru it = { .sqe = &sqe, .buf = answer->data };
@@ -150,7 +151,7 @@ static int ask(const struct flags *flags, struct weft_remote *remote, struct ans
 
 	if (rc < 0)
 		return rc;
-	fill(flags, nsid, &sqe);
+	build_sqe(flags, nsid, &sqe);
 	if (!flags->set)
 		answer->length = get_length(flags);
 	else if (flags->feature && flags->feature->by_value)
@@ -159,7 +160,7 @@ static int ask(const struct flags *flags, struct weft_remote *remote, struct ans
 	rc = weft_passthru_admin(remote->ctrl, &it, err);
 	answer->result = (uint32_t)it.result;
 	if (rc > 0)
-		return refused(flags, remote, nsid, (uint16_t)rc, err);
+		return describe_refusal(flags, remote, nsid, (uint16_t)rc, err);
 	return rc < 0 ? rc : weft_passthru_check(&it, true, it.length, err);
 }
 
@@ -323,7 +324,7 @@ static int take_name(struct flags *flags, const char *name)
 }
 
 /* A time is milliseconds, in 6 bytes; the others are a dword. */
-static uint64_t most(const struct flags *flags)
+static uint64_t data_length_max(const struct flags *flags)
 {
 	return flags->feature && flags->feature->by_value ? (UINT64_C(1) << 48) - 1 : UINT32_MAX;
 }
@@ -339,11 +340,11 @@ static int take_words(struct flags *flags, char *const *words, int count)
 	flags->uri = words[count - 1];
 	if (take_name(flags, words[1]) != EXIT_OK)
 		return EXIT_USAGE;
-	if (flags->set && !weft_cli_is_number(words[2], most(flags), &flags->value))
+	if (flags->set && !weft_cli_is_number(words[2], data_length_max(flags), &flags->value))
 		return weft_cli_usage_error(flags->command,
 					    "VALUE: expected a number up to %" PRIu64
 					    ", got \"%s\"",
-					    most(flags), words[2]);
+					    data_length_max(flags), words[2]);
 	return EXIT_OK;
 }
 
@@ -378,7 +379,7 @@ static int check_get(const struct flags *flags)
 	return EXIT_OK;
 }
 
-static int check(const struct flags *flags)
+static int check_flags(const struct flags *flags)
 {
 	int status = flags->set ? check_set(flags) : check_get(flags);
 
@@ -401,7 +402,7 @@ static int read_input(const struct flags *flags, struct answer *answer, struct w
 	return rc;
 }
 
-static int run(const struct flags *flags)
+static int run_feature(const struct flags *flags)
 {
 	struct answer answer = { .result = 0 };
 	struct weft_remote remote = { .ctrl = NULL };
@@ -412,7 +413,7 @@ static int run(const struct flags *flags)
 		rc = weft_remote_connect(&remote, flags->command, flags->uri, &flags->connect,
 					 &err);
 	if (rc == 0)
-		rc = ask(flags, &remote, &answer, &err);
+		rc = exchange_feature(flags, &remote, &answer, &err);
 	weft_remote_close(&remote);
 	if (rc < 0)
 		return weft_cli_failed(flags->command, err.text);
@@ -434,6 +435,6 @@ int weft_cmd_feature(int argc, char **argv)
 		return status;
 	if (flags.feature && !flags.has_cdw11)
 		flags.cdw11 = flags.feature->cdw11;
-	status = check(&flags);
-	return status == EXIT_OK ? run(&flags) : status;
+	status = check_flags(&flags);
+	return status == EXIT_OK ? run_feature(&flags) : status;
 }

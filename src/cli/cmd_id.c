@@ -72,8 +72,8 @@ static int identify(struct weft_ctrl *ctrl, uint8_t cns, uint32_t nsid, void *pa
 }
 
 /* An inactive namespace reads as zeroes. */
-static int ask_ns(struct weft_ctrl *ctrl, const struct flags *flags, struct pages *pages,
-		  struct weft_err *err)
+static int read_ns_pages(struct weft_ctrl *ctrl, const struct flags *flags, struct pages *pages,
+			 struct weft_err *err)
 {
 	struct weft_err ignored = { "" };
 	char what[64];
@@ -91,7 +91,7 @@ static int ask_ns(struct weft_ctrl *ctrl, const struct flags *flags, struct page
 	return 0;
 }
 
-static int ask_ana(struct weft_ctrl *ctrl, struct pages *pages, struct weft_err *err)
+static int read_ana_page(struct weft_ctrl *ctrl, struct pages *pages, struct weft_err *err)
 {
 	const struct nvme_id_ctrl *id = (const void *)pages->ctrl;
 
@@ -121,25 +121,25 @@ static int choose_ns(struct weft_ctrl *ctrl, const struct flags *flags, struct p
 	return 0;
 }
 
-static int ask(const struct flags *flags, struct pages *pages, struct weft_err *err)
+static int read_pages(const struct flags *flags, struct pages *pages, struct weft_err *err)
 {
-	struct weft_waiting waiting;
+	struct weft_path_wait waiting;
 	struct weft_ctrl *ctrl;
 	int rc = weft_host_connect(flags->command, flags->uri, &flags->connect, &ctrl, err);
 
 	if (rc < 0)
 		return rc;
-	weft_host_wait(&waiting, flags->command, flags->uri, &flags->connect, ctrl, NULL);
+	weft_host_path_wait(&waiting, flags->command, flags->uri, &flags->connect, ctrl, NULL);
 	weft_ctrl_path(ctrl, &pages->path);
 	rc = identify(ctrl, NVME_IDENTIFY_CNS_CTRL, 0, pages->ctrl, "Identify of the controller",
 		      err);
 	if (rc == 0)
-		rc = ask_ana(ctrl, pages, err);
+		rc = read_ana_page(ctrl, pages, err);
 	if (rc == 0)
 		rc = choose_ns(ctrl, flags, pages, err);
 	if (rc == 0 && pages->nsid)
-		rc = ask_ns(ctrl, flags, pages, err);
-	weft_waiting_end(&waiting);
+		rc = read_ns_pages(ctrl, flags, pages, err);
+	weft_path_wait_end(&waiting);
 	weft_disconnect(ctrl);
 	return rc;
 }
@@ -248,12 +248,12 @@ static int take_flag(void *arg, int option)
 	}
 }
 
-static int run(const struct flags *flags)
+static int run_id(const struct flags *flags)
 {
 	struct pages pages = { .nsid = 0 };
 	struct weft_err err = { "" };
 
-	if (ask(flags, &pages, &err) < 0) {
+	if (read_pages(flags, &pages, &err) < 0) {
 		json_decref(pages.ana);
 		return weft_cli_failed(flags->command, err.text);
 	}
@@ -282,5 +282,5 @@ int weft_cmd_id(int argc, char **argv)
 		return weft_cli_usage_error(argv[0], "--hex does not go with --json");
 	flags.uri = argv[optind];
 	status = weft_host_check(argv[0], flags.uri, &flags.connect, flags.nsid, NULL);
-	return status == EXIT_OK ? run(&flags) : status;
+	return status == EXIT_OK ? run_id(&flags) : status;
 }

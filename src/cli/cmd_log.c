@@ -67,9 +67,9 @@ struct flags {
 
 /* --- asking ----------------------------------------------------------------------------------- */
 
-static int refused(const struct flags *flags, uint16_t status, struct weft_err *err)
+static int describe_refusal(const struct flags *flags, uint16_t status, struct weft_err *err)
 {
-	struct weft_place place = weft_uri_subsystem(flags->uri);
+	struct weft_uri_buf place = weft_uri_subsystem(flags->uri);
 
 	if ((status & 0x7ff) == (NVME_SCT_CMD_SPECIFIC << 8 | NVME_SC_INVALID_LOG_PAGE))
 		return weft_fail(err, -EOPNOTSUPP,
@@ -88,7 +88,7 @@ static uint32_t page_length(const struct flags *flags, const struct nvme_id_ctrl
 }
 
 /* A controller may answer for a namespace with what it counted for all. */
-static void tell_whose(const struct flags *flags, const struct nvme_id_ctrl *id)
+static void warn_not_per_ns(const struct flags *flags, const struct nvme_id_ctrl *id)
 {
 	if (flags->lid == NVME_LOG_LID_SMART && flags->nsid &&
 	    !(id->lpa & NVME_CTRL_LPA_SMART_PER_NS))
@@ -126,8 +126,8 @@ static int read_page(const struct flags *flags, struct weft_remote *remote, void
 		return weft_fail(err, -ENOMEM, "no memory for %" PRIu32 " bytes", *length);
 	rc = weft_log_read(remote->ctrl, &ask, piece_length(remote), *page, err);
 	if (rc == 0)
-		tell_whose(flags, (const void *)id);
-	return rc > 0 ? refused(flags, (uint16_t)rc, err) : rc;
+		warn_not_per_ns(flags, (const void *)id);
+	return rc > 0 ? describe_refusal(flags, (uint16_t)rc, err) : rc;
 }
 
 /* --- printing --------------------------------------------------------------------------------- */
@@ -223,7 +223,7 @@ static int take_name(struct flags *flags, const char *name)
 	return weft_cli_unknown(flags->command, "log page", name, names);
 }
 
-static int check(const struct flags *flags)
+static int check_flags(const struct flags *flags)
 {
 	const struct log_page *page = flags->page;
 
@@ -247,7 +247,7 @@ static int check(const struct flags *flags)
 	return weft_host_check(flags->command, flags->uri, &flags->connect, flags->nsid, NULL);
 }
 
-static int run(const struct flags *flags)
+static int run_log(const struct flags *flags)
 {
 	_cleanup_(weft_freep) void *page = NULL;
 	struct weft_remote remote;
@@ -282,6 +282,6 @@ int weft_cmd_log(int argc, char **argv)
 	if (status == EXIT_OK && flags.json && !flags.page)
 		flags.page = weft_log_page_numbered((uint8_t)flags.lid);
 	if (status == EXIT_OK)
-		status = check(&flags);
-	return status == EXIT_OK ? run(&flags) : status;
+		status = check_flags(&flags);
+	return status == EXIT_OK ? run_log(&flags) : status;
 }

@@ -74,7 +74,7 @@ static json_t *find_ns(json_t *list, uint32_t nsid, size_t *at)
 	return weft_json_number(ns, "nsid") == nsid ? ns : NULL;
 }
 
-static void look_at_ns(struct weft_ctrl *ctrl, uint32_t nsid, size_t base, json_t *list, size_t *at)
+static void list_ns(struct weft_ctrl *ctrl, uint32_t nsid, size_t base, json_t *list, size_t *at)
 {
 	json_t *json = find_ns(list, nsid, at);
 	struct weft_err err = { "" };
@@ -99,8 +99,8 @@ static void look_at_ns(struct weft_ctrl *ctrl, uint32_t nsid, size_t base, json_
 }
 
 /* @only: 0, or the one that is wanted. */
-static int look_at_namespaces(struct weft_ctrl *ctrl, uint32_t only, size_t base, json_t *list,
-			      struct weft_err *err)
+static int list_namespaces(struct weft_ctrl *ctrl, uint32_t only, size_t base, json_t *list,
+			   struct weft_err *err)
 {
 	int count = weft_ns_list(ctrl, NULL, 0, err), got;
 	_cleanup_(weft_freep) uint32_t *nsids = NULL;
@@ -114,7 +114,7 @@ static int look_at_namespaces(struct weft_ctrl *ctrl, uint32_t only, size_t base
 	got = weft_ns_list(ctrl, nsids, (unsigned)count, err);
 	for (int i = 0; i < got && i < count; i++) {
 		if (!only || only == nsids[i])
-			look_at_ns(ctrl, nsids[i], base, list, &at);
+			list_ns(ctrl, nsids[i], base, list, &at);
 	}
 	return got < 0 ? got : 0;
 }
@@ -164,8 +164,8 @@ static void add_live(struct ls *ls, struct weft_ctrl *ctrl)
 	base = json_array_size(list);
 	weft_ls_wait(ctrl);
 	ls->failed += weft_ls_add_paths(ctrl, base, list, &ls->first);
-	if (look_at_namespaces(ctrl, wanted_ns(ls, &info), base,
-			       json_object_get(subsys, "namespaces"), &err) < 0)
+	if (list_namespaces(ctrl, wanted_ns(ls, &info), base, json_object_get(subsys, "namespaces"),
+			    &err) < 0)
 		add_failed(ls, info.subnqn, info.address, err.text);
 }
 
@@ -177,10 +177,10 @@ static void entry_uri(const struct ls *ls, const struct weft_discovered *e, char
 	snprintf(uri, size, "%s%s", e->uri, query ? query : "");
 }
 
-static void look_at_entry(struct ls *ls, const struct weft_discovered *e)
+static void list_entry(struct ls *ls, const struct weft_discovered *e)
 {
 	struct weft_err err = { "" };
-	struct weft_waiting waiting;
+	struct weft_path_wait waiting;
 	struct weft_ctrl *ctrl;
 	char uri[1100];
 
@@ -200,14 +200,14 @@ static void look_at_entry(struct ls *ls, const struct weft_discovered *e)
 		add_failed(ls, e->subnqn, uri, err.text);
 		return;
 	}
-	weft_host_wait(&waiting, ls->command, uri, &ls->connect, ctrl, NULL);
+	weft_host_path_wait(&waiting, ls->command, uri, &ls->connect, ctrl, NULL);
 	add_live(ls, ctrl);
-	weft_waiting_end(&waiting);
+	weft_path_wait_end(&waiting);
 	weft_disconnect(ctrl);
 }
 
 /* Places that a service lists are looked at as long as a discovery may take. */
-static void look_at_entries(struct ls *ls, const struct weft_discovery *log, const char *command)
+static void list_entries(struct ls *ls, const struct weft_discovery *log, const char *command)
 {
 	double until_s = weft_now_s() + log->left_ms / 1e3;
 	unsigned late = 0;
@@ -216,7 +216,7 @@ static void look_at_entries(struct ls *ls, const struct weft_discovery *log, con
 		if (log->entries[i].subtype != 2)
 			continue;
 		if (weft_now_s() < until_s)
-			look_at_entry(ls, &log->entries[i]);
+			list_entry(ls, &log->entries[i]);
 		else
 			late++;
 	}
@@ -231,26 +231,26 @@ static void look_at_entries(struct ls *ls, const struct weft_discovery *log, con
 	ls->failed += late;
 }
 
-static int look_at_all(struct ls *ls, const char *command, struct weft_err *err)
+static int list_discovered(struct ls *ls, const char *command, struct weft_err *err)
 {
 	struct weft_discovery log = { 0 };
-	struct weft_waiting waiting;
+	struct weft_path_wait waiting;
 	int rc;
 
-	weft_host_wait(&waiting, command, ls->uri, &ls->connect, NULL, NULL);
+	weft_host_path_wait(&waiting, command, ls->uri, &ls->connect, NULL, NULL);
 	rc = weft_discover(ls->uri, &ls->connect, &log, err);
-	weft_waiting_end(&waiting);
+	weft_path_wait_end(&waiting);
 	if (rc < 0)
 		return rc;
-	look_at_entries(ls, &log, command);
-	weft_host_tell_left_out(command, &log);
+	list_entries(ls, &log, command);
+	weft_host_print_unfollowed(command, &log);
 	weft_discovery_free(&log);
 	return 0;
 }
 
 /* Of several subsystems, some may not have it; where one was named, it has to. */
-static int look_at_one(struct ls *ls, struct weft_ctrl *ctrl, const struct weft_ctrl_info *info,
-		       struct weft_err *err)
+static int list_subsystem(struct ls *ls, struct weft_ctrl *ctrl, const struct weft_ctrl_info *info,
+			  struct weft_err *err)
 {
 	json_t *subsys;
 
@@ -263,22 +263,22 @@ static int look_at_one(struct ls *ls, struct weft_ctrl *ctrl, const struct weft_
 	return weft_host_no_ns(ls->uri, wanted_ns(ls, info), err);
 }
 
-static int look(struct ls *ls, const char *command, struct weft_err *err)
+static int list_target(struct ls *ls, const char *command, struct weft_err *err)
 {
 	struct weft_ctrl_info info;
-	struct weft_waiting waiting;
+	struct weft_path_wait waiting;
 	struct weft_ctrl *ctrl;
 	int rc = weft_host_connect(command, ls->uri, &ls->connect, &ctrl, err);
 
 	if (rc < 0)
 		return rc;
 	weft_ctrl_info(ctrl, &info);
-	weft_host_wait(&waiting, command, ls->uri, &ls->connect, ctrl, NULL);
+	weft_host_path_wait(&waiting, command, ls->uri, &ls->connect, ctrl, NULL);
 	if (!info.discovery)
-		rc = look_at_one(ls, ctrl, &info, err);
-	weft_waiting_end(&waiting);
+		rc = list_subsystem(ls, ctrl, &info, err);
+	weft_path_wait_end(&waiting);
 	weft_disconnect(ctrl);
-	return info.discovery ? look_at_all(ls, command, err) : rc;
+	return info.discovery ? list_discovered(ls, command, err) : rc;
 }
 
 /* --- the command ------------------------------------------------------------------------------ */
@@ -292,7 +292,7 @@ static void print_nothing(const struct ls *ls)
 	printf("no subsystem is exported to this host; this host is %s\n", nqn);
 }
 
-static int show(struct ls *ls, const char *command)
+static int print_result(struct ls *ls, const char *command)
 {
 	json_auto_t *all = json_pack("{s:O}", "subsystems", ls->subsystems);
 
@@ -309,14 +309,14 @@ static int show(struct ls *ls, const char *command)
 	return EXIT_FAILED;
 }
 
-static int run(const char *command, struct ls *ls)
+static int run_ls(const char *command, struct ls *ls)
 {
 	struct weft_err err = { "" };
 	int status;
 
 	ls->subsystems = json_array();
-	status = look(ls, command, &err) < 0 ? weft_cli_failed(command, err.text) :
-					       show(ls, command);
+	status = list_target(ls, command, &err) < 0 ? weft_cli_failed(command, err.text) :
+						      print_result(ls, command);
 	json_decref(ls->subsystems);
 	return status;
 }
@@ -348,5 +348,5 @@ int weft_cmd_ls(int argc, char **argv)
 		return EXIT_USAGE;
 	ls.uri = argv[optind];
 	status = weft_host_check(argv[0], ls.uri, &ls.connect, ls.nsid, NULL);
-	return status == EXIT_OK ? run(argv[0], &ls) : status;
+	return status == EXIT_OK ? run_ls(argv[0], &ls) : status;
 }

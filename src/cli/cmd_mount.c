@@ -131,7 +131,7 @@ static int check_directory(const char *name, const char *dir)
 
 static int mount_it(const char *name, struct weft_mount_options *mount, bool foreground)
 {
-	_cleanup_(weft_freep) char *dir = weft_cli_absolute(mount->dir);
+	_cleanup_(weft_freep) char *dir = weft_cli_absolute_path(mount->dir);
 	struct weft_err err = { "" };
 	int handle = -1;
 
@@ -210,7 +210,7 @@ int weft_cmd_mount(int argc, char **argv)
 	if (argc - optind != 2)
 		return weft_cli_usage_error(argv[0], "it takes a URI and a directory");
 	mount.uri = argv[optind];
-	weft_host_limit(mount.uri, &mount.connect);
+	weft_host_apply_limits(mount.uri, &mount.connect);
 	mount.dir = argv[optind + 1];
 	return mount_it(argv[0], &mount, foreground);
 }

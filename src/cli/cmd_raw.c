@@ -88,7 +88,8 @@ struct exchange {
 
 /* --- the command on the wire ------------------------------------------------------------------ */
 
-static void fill(const struct flags *flags, const struct weft_ctrl_info *info, union nvme_sqe *sqe)
+static void build_sqe(const struct flags *flags, const struct weft_ctrl_info *info,
+		      union nvme_sqe *sqe)
 {
 	uint32_t words[16] = { 0 };
 
@@ -145,7 +146,7 @@ static int read_input(const struct flags *flags, struct exchange *x, struct weft
 	return 0;
 }
 
-static int prepare(const struct flags *flags, struct exchange *x, struct weft_err *err)
+static int prepare_data(const struct flags *flags, struct exchange *x, struct weft_err *err)
 {
 	enum nvme_direction way = direction(flags);
 
@@ -160,7 +161,7 @@ static int prepare(const struct flags *flags, struct exchange *x, struct weft_er
 
 /* --- printing --------------------------------------------------------------------------------- */
 
-static const char *name_of(const struct flags *flags)
+static const char *opcode_name(const struct flags *flags)
 {
 	return weft_opcode_text(flags->admin, (uint8_t)flags->opcode);
 }
@@ -171,7 +172,7 @@ static void show_command(const struct flags *flags, const struct exchange *x)
 					    "both ways" };
 	const __le32 *words = (const __le32 *)&x->sqe;
 
-	fprintf(stderr, "opcode        0x%02x (%s)\n", (unsigned)flags->opcode, name_of(flags));
+	fprintf(stderr, "opcode        0x%02x (%s)\n", (unsigned)flags->opcode, opcode_name(flags));
 	fprintf(stderr, "namespace-id  0x%08" PRIx32 "\n", le32_to_cpu(words[1]));
 	for (unsigned i = 2; i < 16; i++) {
 		if (i < 4 || i >= 10)
@@ -188,7 +189,7 @@ static bool has_answer(const struct flags *flags, const struct exchange *x)
 static void print_json(const struct flags *flags, const struct exchange *x)
 {
 	json_auto_t *json = json_pack("{s:i, s:s, s:i, s:s, s:b, s:I, s:I}", "opcode",
-				      (int)flags->opcode, "name", name_of(flags), "status",
+				      (int)flags->opcode, "name", opcode_name(flags), "status",
 				      x->status & 0x7ff, "status_text", weft_status_text(x->status),
 				      "dnr", !!(x->status & NVME_SC_DNR), "dword0",
 				      (json_int_t)(uint32_t)x->result, "dword1",
@@ -209,7 +210,7 @@ static void print_data(const struct exchange *x)
 
 static void print_text(const struct flags *flags, const struct exchange *x)
 {
-	printf("%s (0x%02x): success, dword 0 is 0x%08" PRIx32 "\n", name_of(flags),
+	printf("%s (0x%02x): success, dword 0 is 0x%08" PRIx32 "\n", opcode_name(flags),
 	       (unsigned)flags->opcode, (uint32_t)x->result);
 	if (has_answer(flags, x))
 		print_data(x);
@@ -219,13 +220,13 @@ static int tell_refusal(const struct flags *flags, const struct exchange *x)
 {
 	fprintf(stderr,
 		"%s: %s: %s (0x%02x): %s (NVMe status 0x%x%s), dword 0 is 0x%08" PRIx32 "\n",
-		flags->command, weft_uri_subsystem(flags->uri).uri, name_of(flags),
+		flags->command, weft_uri_subsystem(flags->uri).uri, opcode_name(flags),
 		(unsigned)flags->opcode, weft_status_text(x->status), x->status & 0x7ff,
 		x->status & NVME_SC_DNR ? ", do not retry" : "", (uint32_t)x->result);
 	return EXIT_FAILED;
 }
 
-static int report(const struct flags *flags, const struct exchange *x)
+static int report_result(const struct flags *flags, const struct exchange *x)
 {
 	if (flags->json)
 		print_json(flags, x);
@@ -313,7 +314,7 @@ static int check_direction(const struct flags *flags)
 	return EXIT_OK;
 }
 
-static int check(const struct flags *flags)
+static int check_flags(const struct flags *flags)
 {
 	int status;
 
@@ -346,12 +347,12 @@ static int take_words(struct flags *flags, char *const *words, int count)
 static int exchange(const struct flags *flags, struct exchange *x, struct weft_err *err)
 {
 	struct weft_remote remote = { .ctrl = NULL };
-	int rc = prepare(flags, x, err);
+	int rc = prepare_data(flags, x, err);
 
 	if (rc == 0)
 		rc = weft_remote_connect(&remote, flags->command, flags->uri, &flags->connect, err);
 	if (rc == 0) {
-		fill(flags, &remote.info, &x->sqe);
+		build_sqe(flags, &remote.info, &x->sqe);
 		if (flags->show)
 			show_command(flags, x);
 		rc = send_command(flags, &remote, x, err);
@@ -360,12 +361,12 @@ static int exchange(const struct flags *flags, struct exchange *x, struct weft_e
 	return rc;
 }
 
-static int run(const struct flags *flags)
+static int run_raw(const struct flags *flags)
 {
 	struct exchange x = { .data = NULL };
 	struct weft_err err = { "" };
 	int rc = exchange(flags, &x, &err);
-	int status = rc < 0 ? weft_cli_failed(flags->command, err.text) : report(flags, &x);
+	int status = rc < 0 ? weft_cli_failed(flags->command, err.text) : report_result(flags, &x);
 
 	free(x.data);
 	return status;
@@ -382,10 +383,10 @@ int weft_cmd_raw(int argc, char **argv)
 		return status;
 	status = take_words(&flags, argv + optind, argc - optind);
 	if (status == EXIT_OK)
-		status = check(&flags);
+		status = check_flags(&flags);
 	if (flags.ns) {
 		flags.has_nsid = true;
 		flags.nsid = flags.ns;
 	}
-	return status == EXIT_OK ? run(&flags) : status;
+	return status == EXIT_OK ? run_raw(&flags) : status;
 }

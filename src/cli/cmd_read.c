@@ -71,7 +71,7 @@ static int take_flag(void *arg, int option)
 	}
 }
 
-static int check(const struct weft_cp *what)
+static int check_flags(const struct weft_cp *what)
 {
 	bool to_stdout = !strcmp(what->to, "-");
 
@@ -104,7 +104,7 @@ int weft_cmd_read(int argc, char **argv)
 	if (weft_host_one_uri(argc, argv, "nvme+tcp://127.0.0.1:4420/NQN --length 4K") != EXIT_OK)
 		return EXIT_USAGE;
 	what.from = argv[optind];
-	status = check(&what);
+	status = check_flags(&what);
 	if (status != EXIT_OK)
 		return status;
 	if (!strcmp(what.to, "-")) {

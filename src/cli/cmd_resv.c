@@ -15,7 +15,7 @@
 #include "cli/opcodes.h"
 #include "cli/passthru.h"
 #include "cli/print.h"
-#include "cli/reason.h"
+#include "cli/invalid_field.h"
 
 static const char usage[] =
 	"usage: weft resv ACTION [OPTION]... URI\n"
@@ -130,7 +130,7 @@ static int run_command(const struct flags *flags, struct weft_remote *remote, ui
 		return rc;
 	if ((rc & 0x7ff) == NVME_SC_INVALID_FIELD &&
 	    flags->cptpl == NVME_RESERVATION_CPTPL_PERSIST &&
-	    weft_reason_no_persistence(remote->ctrl, flags->uri, remote->ns_info.nsid, err))
+	    weft_invalid_field_ptpl(remote->ctrl, flags->uri, remote->ns_info.nsid, err))
 		return -EOPNOTSUPP;
 	return weft_fail(err, -EIO, "%s: %s: %s (NVMe status 0x%x)", flags->uri,
 			 weft_opcode_text(false, opcode), weft_status_text((uint16_t)rc),
@@ -138,7 +138,8 @@ static int run_command(const struct flags *flags, struct weft_remote *remote, ui
 }
 
 /* Register, Acquire and Release have their fields in the same places, as far as they have them. */
-static int change(const struct flags *flags, struct weft_remote *remote, struct weft_err *err)
+static int change_reservation(const struct flags *flags, struct weft_remote *remote,
+			      struct weft_err *err)
 {
 	const struct action *action = flags->action;
 	__le64 keys[2] = { cpu_to_le64(flags->crkey) };
@@ -164,15 +165,15 @@ struct report {
 	uint32_t size;
 };
 
-static unsigned told(const struct report *report)
+static unsigned registrants_reported(const struct report *report)
 {
 	return report->status->regctl[0] | report->status->regctl[1] << 8;
 }
 
-static uint32_t told_size(const struct report *report)
+static uint32_t reported_size(const struct report *report)
 {
 	return (uint32_t)(sizeof(*report->status) +
-			  told(report) * sizeof(struct nvme_registered_ctrl_ext));
+			  registrants_reported(report) * sizeof(struct nvme_registered_ctrl_ext));
 }
 
 static unsigned shown(const struct report *report)
@@ -180,7 +181,7 @@ static unsigned shown(const struct report *report)
 	unsigned room = (report->size - sizeof(*report->status)) /
 			sizeof(struct nvme_registered_ctrl_ext);
 
-	return told(report) < room ? told(report) : room;
+	return registrants_reported(report) < room ? registrants_reported(report) : room;
 }
 
 /* EDS: host identifiers have 128 bits on fabrics. What is behind the last registrant need not come. */
@@ -200,13 +201,13 @@ static int read_report(const struct flags *flags, struct weft_remote *remote, st
 	if (!it.buf)
 		return weft_fail(err, -ENOMEM, "no memory for the report");
 	rc = run_command(flags, remote, nvme_cmd_resv_report, &it, &sqe, err);
-	needed = told_size(report) < size ? told_size(report) : size;
+	needed = reported_size(report) < size ? reported_size(report) : size;
 	return rc < 0 ? rc : weft_passthru_check(&it, false, needed, err);
 }
 
 static uint32_t whole_size(const struct report *report, const struct weft_remote *remote)
 {
-	uint32_t size = told_size(report), most = remote->info.transfer_max & ~63u;
+	uint32_t size = reported_size(report), most = remote->info.transfer_max & ~63u;
 
 	return size < most ? size : most;
 }
@@ -254,8 +255,8 @@ static void print_report_json(const struct report *report)
 	json_t *list = json_array();
 	json_auto_t *json = json_pack("{s:I, s:i, s:i, s:i, s:o}", "gen",
 				      (json_int_t)le32_to_cpu(status->gen), "rtype", status->rtype,
-				      "regctl", told(report), "ptpls", status->ptpls, "regctlext",
-				      list);
+				      "regctl", registrants_reported(report), "ptpls",
+				      status->ptpls, "regctlext", list);
 
 	for (unsigned i = 0; i < shown(report); i++)
 		json_array_append_new(list, entry_json(&status->regctl_eds[i]));
@@ -270,7 +271,7 @@ static void print_report(const struct report *report)
 	printf("reservation  %s\n", type_text(status->rtype));
 	printf("generation   %" PRIu32 "\n", le32_to_cpu(status->gen));
 	printf("persists     %s\n", status->ptpls ? "through power loss" : "no");
-	printf("registrants  %u\n", told(report));
+	printf("registrants  %u\n", registrants_reported(report));
 	for (unsigned i = 0; i < shown(report); i++) {
 		const struct nvme_registered_ctrl_ext *entry = &status->regctl_eds[i];
 
@@ -278,8 +279,8 @@ static void print_report(const struct report *report)
 		printf("  host %s  key 0x%016" PRIx64 "%s\n", hostid, le64_to_cpu(entry->rkey),
 		       is_holder(entry) ? "  holder" : "");
 	}
-	if (shown(report) < told(report))
-		printf("  … %u more\n", told(report) - shown(report));
+	if (shown(report) < registrants_reported(report))
+		printf("  … %u more\n", registrants_reported(report) - shown(report));
 }
 
 /* --- whether there is something to release --------------------------------------------------- */
@@ -292,7 +293,7 @@ struct hold {
 	char why[128]; /* it is not ours */
 };
 
-static void look_at_hold(const struct flags *flags, const struct report *report, struct hold *hold)
+static void find_own_hold(const struct flags *flags, const struct report *report, struct hold *hold)
 {
 	const struct nvme_resv_status *status = report->status;
 	uint8_t hostid[16];
@@ -319,7 +320,7 @@ static void read_hold(const struct flags *flags, struct weft_remote *remote, str
 
 	*hold = (struct hold){ .known = !ask_report(flags, remote, &report, &ignored) };
 	if (hold->known)
-		look_at_hold(flags, &report, hold);
+		find_own_hold(flags, &report, hold);
 	free(report.status);
 }
 
@@ -405,7 +406,7 @@ static int take_action(struct flags *flags, const char *name)
 }
 
 /* Who ignores the key that there is need not know it. */
-static unsigned missing(const struct flags *flags)
+static unsigned missing_options(const struct flags *flags)
 {
 	unsigned needs = flags->action->needs;
 
@@ -414,10 +415,11 @@ static unsigned missing(const struct flags *flags)
 	return needs & ~flags->given;
 }
 
-static int check(const struct flags *flags)
+static int check_flags(const struct flags *flags)
 {
 	const struct action *action = flags->action;
-	unsigned lacks = missing(flags), extra = flags->given & ~(action->needs | action->takes);
+	unsigned lacks = missing_options(flags),
+		 extra = flags->given & ~(action->needs | action->takes);
 
 	for (unsigned i = 0; i < OPTION_NAMES; i++) {
 		if (lacks >> i & 1)
@@ -466,7 +468,7 @@ static void print_change(const struct flags *flags, uint32_t nsid, const struct 
 		printf("%s, namespace %" PRIu32 "\n", flags->action->done, nsid);
 }
 
-static int act(const struct flags *flags, struct weft_remote *remote, struct weft_err *err)
+static int run_action(const struct flags *flags, struct weft_remote *remote, struct weft_err *err)
 {
 	struct hold hold = { .known = false };
 	int rc;
@@ -475,13 +477,13 @@ static int act(const struct flags *flags, struct weft_remote *remote, struct wef
 		return report(flags, remote, err);
 	if (is_release(flags))
 		read_hold(flags, remote, &hold);
-	rc = change(flags, remote, err);
+	rc = change_reservation(flags, remote, err);
 	if (rc == 0)
 		print_change(flags, remote->ns_info.nsid, &hold);
 	return rc;
 }
 
-static int run(const struct flags *flags)
+static int run_resv(const struct flags *flags)
 {
 	struct weft_remote remote;
 	struct weft_err err = { "" };
@@ -489,7 +491,7 @@ static int run(const struct flags *flags)
 				  &err);
 
 	if (rc == 0)
-		rc = act(flags, &remote, &err);
+		rc = run_action(flags, &remote, &err);
 	weft_remote_close(&remote);
 	return rc < 0 ? weft_cli_failed(flags->command, err.text) : EXIT_OK;
 }
@@ -510,6 +512,6 @@ int weft_cmd_resv(int argc, char **argv)
 	flags.uri = argv[optind + 1];
 	status = take_action(&flags, argv[optind]);
 	if (status == EXIT_OK)
-		status = check(&flags);
-	return status == EXIT_OK ? run(&flags) : status;
+		status = check_flags(&flags);
+	return status == EXIT_OK ? run_resv(&flags) : status;
 }

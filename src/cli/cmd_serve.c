@@ -107,7 +107,7 @@ static void print_help(void)
 	char control[WEFT_CONTROL_MAX + 1];
 	const char *spec;
 
-	weft_control_default_path(control);
+	weft_control_socket_default_path(control);
 	printf(usage, control);
 	for (unsigned i = 0; (spec = weft_backend_usage(i)); i++)
 		printf("  %s\n", spec);
@@ -176,17 +176,17 @@ static bool take_flag(struct flags *flags, int option)
 
 /* --- from flags to the tree ------------------------------------------------------------------- */
 
-static void place_items(struct weft_doc *doc, const char *path, json_t *list, const char *flag)
+static void place_list(struct weft_doc *doc, const char *path, json_t *list, const char *flag)
 {
-	struct weft_path at = { "" };
+	struct weft_doc_path at = { "" };
 
-	weft_path_push_key(&at, path);
+	weft_doc_path_push_key(&at, path);
 	weft_doc_place_flag(doc, at.text, flag);
 	for (size_t i = 0; i < json_array_size(list); i++) {
-		size_t old = weft_path_push_index(&at, i);
+		size_t old = weft_doc_path_push_index(&at, i);
 
 		weft_doc_place_flag(doc, at.text, flag);
-		weft_path_pop(&at, old);
+		weft_doc_path_pop(&at, old);
 	}
 }
 
@@ -203,10 +203,10 @@ static void set_common(struct weft_doc *doc, const struct flags *flags)
 
 	if (json_array_size(flags->listen)) {
 		json_object_set(doc->root, "listen", flags->listen);
-		place_items(doc, "listen", flags->listen, "--listen");
+		place_list(doc, "listen", flags->listen, "--listen");
 	}
 	if (flags->control)
-		control = weft_cli_absolute(flags->control);
+		control = weft_cli_absolute_path(flags->control);
 	set_text(doc, "control", control, "--control");
 	set_text(doc, "engine", flags->engine, "--engine");
 	set_text(doc, "cpus", flags->cpus, "--cpus");
@@ -237,8 +237,8 @@ static void set_subsystem(struct weft_doc *doc, const struct flags *flags)
 	/* Of the subsystem as a whole, only where it can be reached may be wrong. */
 	weft_doc_place_flag(doc, "subsystems[0]", "--listen");
 	weft_doc_place_flag(doc, "subsystems[0].nqn", "--nqn");
-	place_items(doc, "subsystems[0].namespaces", flags->ns, "--ns");
-	place_items(doc, "subsystems[0].hosts", flags->allow, "--allow");
+	place_list(doc, "subsystems[0].namespaces", flags->ns, "--ns");
+	place_list(doc, "subsystems[0].hosts", flags->allow, "--allow");
 }
 
 /* --- the command ------------------------------------------------------------------------------ */
@@ -285,7 +285,7 @@ static int read_settings(struct weft_doc *doc, const struct flags *flags, struct
 /* For status and save: what is typed is relative, and so are the mistakes in it. */
 static void make_file_absolute(struct weft_doc *doc)
 {
-	char *file = doc->file ? weft_cli_absolute(doc->file) : NULL;
+	char *file = doc->file ? weft_cli_absolute_path(doc->file) : NULL;
 
 	if (!file)
 		return;
@@ -353,7 +353,7 @@ static void tell_checked(const struct flags *flags, const struct weft_config *co
 }
 
 /* Values first: who mistyped one had something in mind. */
-static int run(const struct flags *flags, struct weft_doc *doc, const char *name)
+static int check_and_serve(const struct flags *flags, struct weft_doc *doc, const char *name)
 {
 	struct weft_err err = { "" };
 	struct weft_config config;
@@ -385,7 +385,7 @@ static int serve(const struct flags *flags, const char *name)
 	if (read_settings(&doc, flags, &err) < 0)
 		status = weft_cli_failed(name, err.text);
 	else
-		status = run(flags, &doc, name);
+		status = check_and_serve(flags, &doc, name);
 	weft_doc_free(&doc);
 	return status;
 }

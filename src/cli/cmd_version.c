@@ -72,10 +72,10 @@ static void print_json(json_t *version)
 static void print_host(void)
 {
 	char hostnqn[224];
-	bool made_up = weft_host_name(hostnqn, sizeof(hostnqn));
+	bool hostnqn_generated = weft_host_name(hostnqn, sizeof(hostnqn));
 
 	printf("  this host is %s\n", hostnqn);
-	if (made_up)
+	if (hostnqn_generated)
 		printf("    a name made from the machine's id and user %u; another user has another\n",
 		       geteuid());
 	else

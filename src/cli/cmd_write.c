@@ -73,7 +73,7 @@ static int take_flag(void *arg, int option)
 	}
 }
 
-static int check(const struct weft_cp *what)
+static int check_flags(const struct weft_cp *what)
 {
 	if (weft_cli_is_uri(what->from))
 		return weft_cli_usage_error(what->command, "-i takes a file; \"weft cp FROM TO\" "
@@ -97,6 +97,6 @@ int weft_cmd_write(int argc, char **argv)
 	if (weft_host_one_uri(argc, argv, "nvme+tcp://127.0.0.1:4420/NQN -i FILE") != EXIT_OK)
 		return EXIT_USAGE;
 	what.to = argv[optind];
-	status = check(&what);
+	status = check_flags(&what);
 	return status == EXIT_OK ? weft_cp(&what) : status;
 }

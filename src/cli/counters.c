@@ -36,7 +36,7 @@ void weft_counters_add(struct weft_queue_stats *sum, const struct weft_queue_sta
 		*(uint64_t *)((char *)sum + counters[i].offset) += value_of(more, i);
 }
 
-void weft_counters_of(const struct weft_queue *queue, struct weft_queue_stats *sum)
+void weft_counters_add_queue(const struct weft_queue *queue, struct weft_queue_stats *sum)
 {
 	struct weft_queue_stats stats;
 

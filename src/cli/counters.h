@@ -7,7 +7,7 @@
 
 void weft_counters_add(struct weft_queue_stats *sum, const struct weft_queue_stats *more);
 /* What @queue has counted, on top of @sum. */
-void weft_counters_of(const struct weft_queue *queue, struct weft_queue_stats *sum);
+void weft_counters_add_queue(const struct weft_queue *queue, struct weft_queue_stats *sum);
 /* Whether one of its paths is RDMA's: others leave most counters at 0. */
 bool weft_counters_rdma(struct weft_ctrl *ctrl);
 /* Without @rdma, only what also TCP counts. */

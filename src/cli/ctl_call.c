@@ -4,12 +4,12 @@
 #include "cli/cli.h"
 #include "cli/ctl.h"
 #include "cli/units.h"
-#include "cli/waiting.h"
-#include "daemon/call.h"
+#include "cli/path_wait.h"
+#include "daemon/control/client.h"
 
 #define LIMIT_MS 10000
 
-int weft_ctl_timeout(struct ctl_ask *ask, const char *value)
+int weft_ctl_timeout(struct ctl_target *ask, const char *value)
 {
 	if (!weft_ms_parse(value, &ask->limit_ms) && ask->limit_ms)
 		return 0;
@@ -20,18 +20,18 @@ int weft_ctl_timeout(struct ctl_ask *ask, const char *value)
 
 /* A change takes as long as it takes, and one that is given up may still be made: only who asks for
  * a limit gets one. */
-static struct weft_ctl_limit limit_of(const struct ctl_ask *ask, const char *method)
+static struct weft_ctl_limit limit_of(const struct ctl_target *ask, const char *method)
 {
-	uint32_t ms = ask->limit_ms ? ask->limit_ms : weft_ctl_only_looks(method) ? LIMIT_MS : 0;
+	uint32_t ms = ask->limit_ms ? ask->limit_ms : weft_ctl_is_read_only(method) ? LIMIT_MS : 0;
 
 	return (struct weft_ctl_limit){ ms, "--timeout" };
 }
 
-json_t *weft_ctl_ask(const struct ctl_ask *ask, const char *method, json_t *params,
+json_t *weft_ctl_ask(const struct ctl_target *ask, const char *method, json_t *params,
 		     struct weft_err *err)
 {
 	struct weft_ctl_limit limit = limit_of(ask, method);
-	struct weft_waiting waiting = {
+	struct weft_path_wait waiting = {
 		.command = ask->command,
 		.uri = ask->path,
 		.awaited = "an answer of the target at",
@@ -39,8 +39,8 @@ json_t *weft_ctl_ask(const struct ctl_ask *ask, const char *method, json_t *para
 	};
 	json_t *result;
 
-	weft_waiting_begin(&waiting);
+	weft_path_wait_begin(&waiting);
 	result = weft_ctl_call(ask->path, method, params, limit, err);
-	weft_waiting_end(&waiting);
+	weft_path_wait_end(&waiting);
 	return result;
 }

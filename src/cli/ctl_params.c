@@ -41,7 +41,7 @@ static json_t *make_absolute(const char *key, json_t *value)
 
 	if (offset < 0 || !text[offset] || text[offset] == ',')
 		return value;
-	path = weft_cli_absolute(text + offset);
+	path = weft_cli_absolute_path(text + offset);
 	if (!path || asprintf(&whole, "%.*s%s", offset, text, path) < 0)
 		return value;
 	json_string_set(value, whole);

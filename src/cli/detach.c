@@ -13,7 +13,7 @@
 
 #include "cli/cli.h"
 
-static _Noreturn void wait_for(pid_t child, int said)
+static _Noreturn void wait_for_child(pid_t child, int said)
 {
 	int status;
 	char byte;
@@ -40,7 +40,7 @@ int weft_detach(void)
 	}
 	if (child > 0) {
 		close(ends[1]);
-		wait_for(child, ends[0]);
+		wait_for_child(child, ends[0]);
 	}
 	close(ends[0]);
 	return ends[1];
@@ -53,7 +53,7 @@ bool weft_detach_may_keep(void)
 	return !fstat(STDERR_FILENO, &st) && (S_ISREG(st.st_mode) || S_ISSOCK(st.st_mode));
 }
 
-static void let_go(int log)
+static void detach_stdio(int log)
 {
 	int null = open("/dev/null", O_RDWR | O_CLOEXEC);
 
@@ -69,7 +69,7 @@ static void let_go(int log)
 
 void weft_detach_done(int handle, int log)
 {
-	let_go(log);
+	detach_stdio(log);
 	if (write(handle, "", 1) != 1) {
 		/* The parent is gone; so is whoever would want to know. */
 	}

@@ -105,7 +105,7 @@ static int erase_pass(const struct weft_erase *what, const struct weft_remote *r
 	rc = erase_pieces(what, queue, remote->ns, err);
 	if (rc == 0)
 		rc = weft_flush(queue, remote->ns, err);
-	*lost = rc == 0 && weft_remote_may_have_lost(remote, &before);
+	*lost = rc == 0 && weft_remote_cache_may_be_lost(remote, &before);
 	return rc;
 }
 
@@ -152,7 +152,7 @@ static int erase(struct weft_erase *what, struct weft_remote *remote, struct wef
 
 /* --- the command ------------------------------------------------------------------------------ */
 
-static void report(const struct weft_erase *what, double seconds)
+static void report_erase(const struct weft_erase *what, double seconds)
 {
 	json_auto_t *json = json_pack("{s:s, s:I, s:I, s:f, s:b}", "destination", what->uri,
 				      "offset", (json_int_t)what->offset, "bytes",
@@ -166,7 +166,7 @@ static void report(const struct weft_erase *what, double seconds)
 		       what->offset, weft_seconds_text(seconds).s);
 }
 
-static int run(struct weft_erase *what)
+static int run_erase(struct weft_erase *what)
 {
 	double start_s = weft_now_s();
 	struct weft_remote remote;
@@ -179,7 +179,7 @@ static int run(struct weft_erase *what)
 	weft_remote_close(&remote);
 	if (rc < 0)
 		return weft_cli_failed(what->command, err.text);
-	report(what, weft_now_s() - start_s);
+	report_erase(what, weft_now_s() - start_s);
 	return EXIT_OK;
 }
 
@@ -191,5 +191,5 @@ int weft_erase(struct weft_erase *what, int argc, char **argv)
 		return status;
 	what->uri = argv[optind];
 	status = check_options(what);
-	return status == EXIT_OK ? run(what) : status;
+	return status == EXIT_OK ? run_erase(what) : status;
 }

@@ -78,14 +78,14 @@ int weft_host_connect(const char *command, const char *uri, const struct weft_op
 		      struct weft_ctrl **ctrl, struct weft_err *err)
 {
 	struct weft_options limited = *options;
-	struct weft_waiting waiting;
+	struct weft_path_wait waiting;
 	struct weft_err why = { "" };
 	int rc;
 
-	weft_host_limit(uri, &limited);
-	weft_host_wait(&waiting, command, uri, options, NULL, NULL);
+	weft_host_apply_limits(uri, &limited);
+	weft_host_path_wait(&waiting, command, uri, options, NULL, NULL);
 	rc = weft_connect(uri, &limited, ctrl, &why);
-	weft_waiting_end(&waiting);
+	weft_path_wait_end(&waiting);
 	if (rc == -EINVAL && strstr(why.text, "no subsystem"))
 		return weft_fail(err, rc, "%s; \"weft discover %s\" shows them", why.text,
 				 weft_uri_service(uri).uri);
@@ -94,7 +94,7 @@ int weft_host_connect(const char *command, const char *uri, const struct weft_op
 
 int weft_host_no_ns(const char *uri, uint32_t nsid, struct weft_err *err)
 {
-	struct weft_place place = weft_uri_subsystem(uri);
+	struct weft_uri_buf place = weft_uri_subsystem(uri);
 
 	return weft_fail(err, -ENODEV, "%s has no namespace %" PRIu32 "; \"weft ls %s\" shows them",
 			 place.uri, nsid, place.uri);
@@ -171,8 +171,8 @@ static const char *event_cause(const struct weft_event *event)
 	return event->text + len + 2;
 }
 
-void weft_host_tell_state(const char *command, const char *uri, const struct weft_event *event,
-			  bool *lost)
+void weft_host_print_state(const char *command, const char *uri, const struct weft_event *event,
+			   bool *lost)
 {
 	bool live = event->state == WEFT_LIVE;
 
@@ -185,7 +185,7 @@ void weft_host_tell_state(const char *command, const char *uri, const struct wef
 	*lost = !live;
 }
 
-void weft_host_tell_left_out(const char *command, const struct weft_discovery *log)
+void weft_host_print_unfollowed(const char *command, const struct weft_discovery *log)
 {
 	if (log->unreachable)
 		fprintf(stderr, "%s: warning: %u referral%s could not be followed: %s\n", command,
@@ -218,7 +218,7 @@ int weft_remote_connect(struct weft_remote *remote, const char *command, const c
 	if (rc < 0)
 		return rc;
 	weft_ctrl_info(remote->ctrl, &remote->info);
-	weft_host_wait(&remote->waiting, command, uri, options, remote->ctrl, NULL);
+	weft_host_path_wait(&remote->waiting, command, uri, options, remote->ctrl, NULL);
 	return 0;
 }
 
@@ -230,13 +230,15 @@ int weft_remote_open(struct weft_remote *remote, const char *command, const char
 	if (rc < 0)
 		return rc;
 	rc = open_ns(remote, uri, nsid, err);
-	weft_waiting_end(&remote->waiting);
+	weft_path_wait_end(&remote->waiting);
 	if (rc == 0)
-		weft_host_wait(&remote->waiting, command, uri, options, remote->ctrl, remote->ns);
+		weft_host_path_wait(&remote->waiting, command, uri, options, remote->ctrl,
+				    remote->ns);
 	return rc;
 }
 
-bool weft_remote_may_have_lost(const struct weft_remote *remote, const struct weft_ctrl_info *since)
+bool weft_remote_cache_may_be_lost(const struct weft_remote *remote,
+				   const struct weft_ctrl_info *since)
 {
 	struct weft_ctrl_info now;
 
@@ -246,7 +248,7 @@ bool weft_remote_may_have_lost(const struct weft_remote *remote, const struct we
 
 void weft_remote_close(struct weft_remote *remote)
 {
-	weft_waiting_end(&remote->waiting);
+	weft_path_wait_end(&remote->waiting);
 	if (remote->ns)
 		weft_ns_close(remote->ns);
 	if (remote->ctrl)

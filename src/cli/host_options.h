@@ -7,7 +7,7 @@
 #include <weft/host.h>
 
 #include "base/err.h"
-#include "cli/waiting.h"
+#include "cli/path_wait.h"
 
 /* Far from the letters and numbers of a command's own options. */
 enum {
@@ -65,7 +65,7 @@ int weft_host_one_uri(int argc, char **argv, const char *example);
  * EXIT_OK, or EXIT_USAGE with that told. @settled (or NULL) gets the options with the URI's words
  * in them. */
 int weft_host_check(const char *command, const char *uri, const struct weft_options *options,
-		    uint32_t nsid, struct weft_options *settled);
+		    uint32_t nsid, struct weft_options *resolved);
 /* The name that this host connects with when nobody says another; true: it is one of this user. */
 bool weft_host_name(char *nqn, size_t size);
 
@@ -78,25 +78,26 @@ void weft_host_nqn(const char *uri, const struct weft_options *options, char nqn
 bool weft_cli_is_uri(const char *text);
 
 /* Other URIs made from one: without its words, and without the subsystem too. */
-struct weft_place {
+struct weft_uri_buf {
 	char uri[512];
 };
 
-struct weft_place weft_uri_subsystem(const char *uri);
-struct weft_place weft_uri_service(const char *uri);
+struct weft_uri_buf weft_uri_subsystem(const char *uri);
+struct weft_uri_buf weft_uri_service(const char *uri);
 
 /* What @options and the URI's words say about how long to wait, in @options; for a path as long as
  * for a connection that was lost, unless fast_io_fail= is there. */
-void weft_host_limit(const char *uri, struct weft_options *options);
+void weft_host_apply_limits(const char *uri, struct weft_options *options);
 
-/* weft_connect() within weft_host_limit(), with the next step where there is no such subsystem.
+/* weft_connect() within weft_host_apply_limits(), with the next step where there is no such subsystem.
  * @command: what is waited for is told in its name; NULL: it is not. */
 int weft_host_connect(const char *command, const char *uri, const struct weft_options *options,
 		      struct weft_ctrl **ctrl, struct weft_err *err);
 /* From now on it is told if @ctrl has no live path, or I/O to @ns, if that is not NULL, none to go.
- * weft_waiting_end() comes before either goes. */
-void weft_host_wait(struct weft_waiting *waiting, const char *command, const char *uri,
-		    const struct weft_options *options, struct weft_ctrl *ctrl, struct weft_ns *ns);
+ * weft_path_wait_end() comes before either goes. */
+void weft_host_path_wait(struct weft_path_wait *waiting, const char *command, const char *uri,
+			 const struct weft_options *options, struct weft_ctrl *ctrl,
+			 struct weft_ns *ns);
 /* "… has no namespace 7; "weft ls …" shows them"; returns -ENODEV. */
 int weft_host_no_ns(const char *uri, uint32_t nsid, struct weft_err *err);
 /* weft_ns_open(), with that sentence. */
@@ -109,11 +110,11 @@ int weft_host_nsid(struct weft_ctrl *ctrl, const char *uri, uint32_t wanted, uin
 
 /* Tells of a WEFT_EVENT_STATE on standard error: a loss once, and when it is over. @lost starts
  * as false. */
-void weft_host_tell_state(const char *command, const char *uri, const struct weft_event *event,
-			  bool *lost);
+void weft_host_print_state(const char *command, const char *uri, const struct weft_event *event,
+			   bool *lost);
 
 /* Warns on standard error of referrals that were not followed. */
-void weft_host_tell_left_out(const char *command, const struct weft_discovery *log);
+void weft_host_print_unfollowed(const char *command, const struct weft_discovery *log);
 
 /* A controller that a command works on, or a namespace of it. */
 struct weft_remote {
@@ -121,7 +122,7 @@ struct weft_remote {
 	struct weft_ns *ns; /* NULL, and ns_info empty, after weft_remote_connect() */
 	struct weft_ctrl_info info;
 	struct weft_ns_info ns_info;
-	struct weft_waiting waiting;
+	struct weft_path_wait waiting;
 };
 
 /* The controller alone; weft_remote_close() ends this, too. @command: as of weft_host_connect(). */
@@ -133,8 +134,8 @@ int weft_remote_open(struct weft_remote *remote, const char *command, const char
 /* Whether what was completed since @since, of the same controller, may be gone: a connection was lost,
  * and a target that lost its power, and with it a volatile cache, comes back like one that did not. A
  * flush after that would succeed. */
-bool weft_remote_may_have_lost(const struct weft_remote *remote,
-			       const struct weft_ctrl_info *since);
+bool weft_remote_cache_may_be_lost(const struct weft_remote *remote,
+				   const struct weft_ctrl_info *since);
 /* Also of what the first two have left behind half way; no I/O is in flight. */
 void weft_remote_close(struct weft_remote *remote);
 

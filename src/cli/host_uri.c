@@ -16,15 +16,15 @@ bool weft_cli_is_uri(const char *text)
 }
 
 /* What the first of the paths asks for; all of them are looked at. */
-static int settle(const char *uris, const struct weft_options *options, struct host_config *config,
-		  struct weft_err *err)
+static int resolve_config(const char *uris, const struct weft_options *options,
+			  struct host_config *config, struct weft_err *err)
 {
-	struct host_place places[HOST_PATHS_MAX];
-	int rc = host_places_parse(uris, options, places, err);
+	struct host_path_spec specs[HOST_PATHS_MAX];
+	int rc = host_path_specs_parse(uris, options, specs, err);
 
 	if (rc < 0)
 		return rc;
-	*config = places[0].config;
+	*config = specs[0].config;
 	return 0;
 }
 
@@ -39,11 +39,11 @@ static int check_nsid(uint32_t option, uint32_t word, struct weft_err *err)
 }
 
 int weft_host_check(const char *command, const char *uri, const struct weft_options *options,
-		    uint32_t nsid, struct weft_options *settled)
+		    uint32_t nsid, struct weft_options *resolved)
 {
 	struct weft_err err = { "" };
 	struct host_config config;
-	int rc = settle(uri, options, &config, &err);
+	int rc = resolve_config(uri, options, &config, &err);
 
 	if (rc == 0)
 		rc = check_nsid(nsid, config.nsid, &err);
@@ -51,18 +51,18 @@ int weft_host_check(const char *command, const char *uri, const struct weft_opti
 		fprintf(stderr, "%s: %s\n", command, err.text);
 		return EXIT_USAGE;
 	}
-	if (settled)
-		*settled = config.options;
+	if (resolved)
+		*resolved = config.options;
 	return EXIT_OK;
 }
 
 /* Without a limit, I/O that finds no path open to it would wait for ever. */
-void weft_host_limit(const char *uri, struct weft_options *options)
+void weft_host_apply_limits(const char *uri, struct weft_options *options)
 {
 	uint32_t most_ms = options->loss_ms;
 	struct host_config config;
 
-	if (settle(uri, options, &config, NULL) < 0)
+	if (resolve_config(uri, options, &config, NULL) < 0)
 		return;
 	options->connect_ms = config.options.connect_ms;
 	options->loss_ms = config.options.loss_ms;
@@ -72,13 +72,14 @@ void weft_host_limit(const char *uri, struct weft_options *options)
 		options->fast_io_fail_ms = options->loss_ms ? options->loss_ms : most_ms;
 }
 
-void weft_host_wait(struct weft_waiting *waiting, const char *command, const char *uri,
-		    const struct weft_options *options, struct weft_ctrl *ctrl, struct weft_ns *ns)
+void weft_host_path_wait(struct weft_path_wait *waiting, const char *command, const char *uri,
+			 const struct weft_options *options, struct weft_ctrl *ctrl,
+			 struct weft_ns *ns)
 {
 	struct weft_options limited = *options;
 
-	weft_host_limit(uri, &limited);
-	*waiting = (struct weft_waiting){
+	weft_host_apply_limits(uri, &limited);
+	*waiting = (struct weft_path_wait){
 		.command = command,
 		.uri = uri,
 		.ctrl = ctrl,
@@ -87,7 +88,7 @@ void weft_host_wait(struct weft_waiting *waiting, const char *command, const cha
 		.loss_ms = limited.loss_ms,
 		.fast_io_fail_ms = limited.fast_io_fail_ms,
 	};
-	weft_waiting_begin(waiting);
+	weft_path_wait_begin(waiting);
 }
 
 bool weft_host_name(char *nqn, size_t size)
@@ -95,17 +96,17 @@ bool weft_host_name(char *nqn, size_t size)
 	struct host_config config;
 
 	*nqn = '\0';
-	if (settle("nvme+tcp://localhost", NULL, &config, NULL) < 0)
+	if (resolve_config("nvme+tcp://localhost", NULL, &config, NULL) < 0)
 		return false;
 	snprintf(nqn, size, "%s", config.hostnqn);
-	return config.made_up;
+	return config.hostnqn_generated;
 }
 
 void weft_host_id(const char *uri, const struct weft_options *options, uint8_t hostid[16])
 {
 	struct host_config config = { .nsid = 0 };
 
-	settle(uri, options, &config, NULL);
+	resolve_config(uri, options, &config, NULL);
 	memcpy(hostid, config.hostid, sizeof(config.hostid));
 }
 
@@ -113,21 +114,21 @@ void weft_host_nqn(const char *uri, const struct weft_options *options, char nqn
 {
 	struct host_config config = { .nsid = 0 };
 
-	settle(uri, options, &config, NULL);
+	resolve_config(uri, options, &config, NULL);
 	memcpy(nqn, config.hostnqn, sizeof(config.hostnqn));
 }
 
-struct weft_place weft_uri_subsystem(const char *uri)
+struct weft_uri_buf weft_uri_subsystem(const char *uri)
 {
-	struct weft_place place;
+	struct weft_uri_buf place;
 
 	snprintf(place.uri, sizeof(place.uri), "%.*s", (int)strcspn(uri, "?"), uri);
 	return place;
 }
 
-struct weft_place weft_uri_service(const char *uri)
+struct weft_uri_buf weft_uri_service(const char *uri)
 {
-	struct weft_place place = weft_uri_subsystem(uri);
+	struct weft_uri_buf place = weft_uri_subsystem(uri);
 	char *host = strstr(place.uri, "://");
 
 	if (host)

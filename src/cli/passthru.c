@@ -22,7 +22,7 @@ int weft_passthru_admin(struct weft_ctrl *ctrl, struct weft_passthru *it, struct
 	return rc;
 }
 
-static int run(struct weft_queue *queue, struct weft_cmd *cmd, struct weft_err *err)
+static int run_passthru(struct weft_queue *queue, struct weft_cmd *cmd, struct weft_err *err)
 {
 	struct weft_err why = { "" };
 	int rc = weft_run(queue, cmd, &why);
@@ -50,7 +50,7 @@ int weft_passthru_io(struct weft_remote *remote, struct weft_passthru *it, struc
 
 	if (rc < 0)
 		return rc;
-	rc = run(queue, &cmd, err);
+	rc = run_passthru(queue, &cmd, err);
 	it->result = cmd.result;
 	it->moved = cmd.moved;
 	weft_queue_close(queue);

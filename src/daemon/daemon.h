@@ -3,8 +3,8 @@
 #define WEFT_DAEMON_DAEMON_H
 
 #include "base/err.h"
-#include "daemon/config.h"
-#include "daemon/doc.h"
+#include "daemon/config/config.h"
+#include "daemon/config/doc.h"
 
 struct weft_serve_options {
 	bool takeover;  /* take the place of the target that answers at the control socket … */

@@ -3,7 +3,7 @@
  *   start: make it, empty ─▶ hosts are served: our pid ─▶ end: remove it
  *
  * The file is not locked: two processes have it at once only in a takeover, and there the old one
- * does not touch it from "go" on (give.c). A process that does not know that rule, an older weft or
+ * does not touch it from "go" on (export.c). A process that does not know that rule, an older weft or
  * an administrator, may still remove the file just before the new pid is in it.
  *
  * Invariant: when weft_pidfile_write() returns 0, the file that it wrote was the one at the path. */
@@ -23,16 +23,16 @@
 
 enum { WRITES_MAX = 5 };
 
-struct text {
+struct pid_text {
 	char s[24];
 };
 
-static struct text our_pid(void)
+static struct pid_text our_pid(void)
 {
-	struct text text;
+	struct pid_text pid_text;
 
-	snprintf(text.s, sizeof(text.s), "%d\n", (int)getpid());
-	return text;
+	snprintf(pid_text.s, sizeof(pid_text.s), "%d\n", (int)getpid());
+	return pid_text;
 }
 
 int weft_pidfile_check(const char *path, struct weft_err *err)
@@ -57,9 +57,9 @@ bool weft_pidfile_identify(const char *path, struct weft_pidfile_id *id)
 /* --- writing ---------------------------------------------------------------------------------- */
 
 /* A reader finds the old pid or the new one. */
-static int put_pid(int fd)
+static int write_pid(int fd)
 {
-	struct text pid = our_pid();
+	struct pid_text pid = our_pid();
 	size_t length = strlen(pid.s), done = 0;
 
 	while (done < length) {
@@ -72,7 +72,7 @@ static int put_pid(int fd)
 	return ftruncate(fd, (off_t)length) < 0 ? -errno : 0;
 }
 
-static bool is_at(int fd, const char *path)
+static bool is_still_at(int fd, const char *path)
 {
 	_cleanup_(weft_chased_close) struct weft_chased at = {};
 	struct stat st;
@@ -82,14 +82,14 @@ static bool is_at(int fd, const char *path)
 }
 
 /* -ESTALE: another process has removed or replaced the file meanwhile. */
-static int write_once(const char *path, struct weft_err *err)
+static int write_pidfile_once(const char *path, struct weft_err *err)
 {
 	_cleanup_(weft_closep) int fd = weft_chase_or_make(path, 0, MODE, err);
-	int rc = fd < 0 ? fd : put_pid(fd);
+	int rc = fd < 0 ? fd : write_pid(fd);
 
 	if (rc < 0)
 		return weft_fail(err, rc, "%s: %s", path, strerror(-rc));
-	return is_at(fd, path) ? 0 : -ESTALE;
+	return is_still_at(fd, path) ? 0 : -ESTALE;
 }
 
 int weft_pidfile_write(const char *path, struct weft_err *err)
@@ -97,7 +97,7 @@ int weft_pidfile_write(const char *path, struct weft_err *err)
 	int rc = -ESTALE;
 
 	for (unsigned i = 0; i < WRITES_MAX && rc == -ESTALE; i++)
-		rc = write_once(path, err);
+		rc = write_pidfile_once(path, err);
 	return rc < 0 ? weft_fail(err, rc, "%s: another process keeps removing it", path) : 0;
 }
 
@@ -107,7 +107,7 @@ void weft_pidfile_remove(const char *path)
 {
 	_cleanup_(weft_chased_close) struct weft_chased at = {};
 	_cleanup_(weft_closep) int fd = -1;
-	struct text found = { "" };
+	struct pid_text found = { "" };
 
 	if (weft_chase(&at, path, NULL) < 0 || !at.there || !S_ISREG(at.st.st_mode))
 		return;

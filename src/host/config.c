@@ -328,7 +328,7 @@ static bool read_line(const char *path, char *line, int size)
 
 /* Made from the machine's id and the user: stable, and two users of a machine do not look like one
  * host that connects twice. */
-static void made_up(uint8_t uuid[16])
+static void generate_host_uuid(uint8_t uuid[16])
 {
 	char user[32];
 
@@ -341,7 +341,7 @@ static void default_hostid(uint8_t hostid[16])
 	char line[64];
 
 	if (!read_line("/etc/nvme/hostid", line, sizeof(line)) || weft_uuid_parse(line, hostid) < 0)
-		made_up(hostid);
+		generate_host_uuid(hostid);
 }
 
 static void default_hostnqn(struct host_config *config)
@@ -353,8 +353,8 @@ static void default_hostnqn(struct host_config *config)
 		snprintf(config->hostnqn, sizeof(config->hostnqn), "%.223s", line);
 		return;
 	}
-	config->made_up = true;
-	made_up(uuid);
+	config->hostnqn_generated = true;
+	generate_host_uuid(uuid);
 	weft_uuid_format(uuid, text);
 	snprintf(config->hostnqn, sizeof(config->hostnqn), "nqn.2014-08.org.nvmexpress:uuid:%s",
 		 text);
@@ -374,7 +374,7 @@ static int set_identity(struct host_config *config, struct weft_err *err)
 	return rc;
 }
 
-static int set_place(struct host_config *config, struct weft_err *err)
+static int set_cpus_option(struct host_config *config, struct weft_err *err)
 {
 	const char *cpus = config->options.cpus;
 
@@ -384,7 +384,7 @@ static int set_place(struct host_config *config, struct weft_err *err)
 /* --- all together ----------------------------------------------------------------------------- */
 
 /* The words have been checked; what the program set has not. */
-static int check_options(const struct host_config *config, struct weft_err *err)
+static int check_connect_options(const struct host_config *config, struct weft_err *err)
 {
 	for (size_t i = 0; i < NWORDS; i++) {
 		const char *at = (const char *)config + words[i].offset;
@@ -417,7 +417,7 @@ int host_config_parse(const struct weft_uri_parts *parts, const char *shared,
 		config->options = *options;
 	else
 		weft_options_init(&config->options);
-	config->transport = weft_link_transport(parts->trtype);
+	config->transport = weft_link_transport_find(parts->trtype);
 	if (!config->transport)
 		return weft_fail(err, -EPROTONOSUPPORT,
 				 "nvme+%s:// is not built in; see weft version",
@@ -425,13 +425,13 @@ int host_config_parse(const struct weft_uri_parts *parts, const char *shared,
 	strcpy(config->subnqn, parts->nqn[0] ? parts->nqn : NVME_NQN_DISCOVERY);
 	rc = set_identity(config, err);
 	if (rc == 0)
-		rc = set_place(config, err);
+		rc = set_cpus_option(config, err);
 	if (rc == 0 && *shared)
 		rc = parse_query(config, shared, true, err);
 	if (rc == 0 && parts->query[0])
 		rc = parse_query(config, parts->query, false, err);
 	if (rc == 0)
-		rc = check_options(config, err);
+		rc = check_connect_options(config, err);
 	if (rc == 0 && config->options.paths == WEFT_PATHS_DISCOVER && !parts->nqn[0])
 		return weft_fail(err, -EINVAL,
 				 "paths=discover: of which subsystem? its NQN belongs behind the "

@@ -17,7 +17,7 @@ struct host_config {
 	struct sockaddr_storage addr;
 	char subnqn[WEFT_NQN_MAX + 1];
 	char hostnqn[WEFT_NQN_MAX + 1];
-	bool made_up; /* hostnqn: from the machine's id and the user */
+	bool hostnqn_generated; /* hostnqn: from the machine's id and the user */
 	uint8_t hostid[16];
 	uint32_t nsid;
 	cpu_set_t cpus; /* none: not given */
@@ -25,7 +25,7 @@ struct host_config {
 };
 
 /* Where a path leads, as it was written. */
-struct host_place {
+struct host_path_spec {
 	struct weft_uri_parts parts;
 	struct host_config config; /* everything but the address, which has to be looked up */
 };
@@ -38,11 +38,11 @@ int host_config_parse(const struct weft_uri_parts *parts, const char *shared,
 /* Whether a URI had @word, such as "nsid". */
 bool host_config_has(const struct host_config *config, const char *word);
 
-/* uris.c: "URI,URI". Returns how many there are in @places, which has room for HOST_PATHS_MAX. */
-int host_places_parse(const char *uris, const struct weft_options *options,
-		      struct host_place *places, struct weft_err *err);
+/* path_specs.c: "URI,URI". Returns how many there are in @places, which has room for HOST_PATHS_MAX. */
+int host_path_specs_parse(const char *uris, const struct weft_options *options,
+			  struct host_path_spec *specs, struct weft_err *err);
 /* Both lead to one subsystem, in the name of one host. */
-int host_places_agree(const struct host_config *a, const struct host_config *b,
-		      struct weft_err *err);
+int host_path_specs_agree(const struct host_config *a, const struct host_config *b,
+			  struct weft_err *err);
 
 #endif

@@ -5,12 +5,13 @@
 #include <string.h>
 
 #include "base/cleanup.h"
-#include "host/guide.h"
+#include "host/discovery/follower.h"
 
 /* --- addresses -------------------------------------------------------------------------------- */
 
 /* Of a name, in the resolver's order. */
-static int look_up(const struct weft_uri_parts *parts, struct host_path *path, struct weft_err *err)
+static int resolve_name(const struct weft_uri_parts *parts, struct host_path *path,
+			struct weft_err *err)
 {
 	const struct addrinfo hints = {
 		.ai_socktype = SOCK_STREAM,
@@ -32,27 +33,27 @@ static int look_up(const struct weft_uri_parts *parts, struct host_path *path, s
 	return 0;
 }
 
-int host_path_set_address(struct host_path *path, const struct weft_uri_parts *parts,
-			  struct weft_err *err)
+int host_path_resolve(struct host_path *path, const struct weft_uri_parts *parts,
+		      struct weft_err *err)
 {
 	int rc = 0;
 
 	if (!weft_addr_parse(parts->host, parts->port, &path->addrs[0]))
 		path->naddrs = 1;
 	else
-		rc = look_up(parts, path, err);
+		rc = resolve_name(parts, path, err);
 	path->config.addr = path->addrs[0];
 	return rc;
 }
 
-static int create_path(struct weft_ctrl *ctrl, const struct host_place *place,
+static int create_path(struct weft_ctrl *ctrl, const struct host_path_spec *spec,
 		       struct host_path **out, struct weft_err *err)
 {
 	struct host_path *path = NULL;
-	int rc = host_path_create(ctrl, &place->config, &path, err);
+	int rc = host_path_create(ctrl, &spec->config, &path, err);
 
 	if (rc == 0)
-		rc = host_path_set_address(path, &place->parts, err);
+		rc = host_path_resolve(path, &spec->parts, err);
 	if (rc < 0)
 		host_path_free(path);
 	else
@@ -63,9 +64,9 @@ static int create_path(struct weft_ctrl *ctrl, const struct host_place *place,
 /* --- connecting ------------------------------------------------------------------------------- */
 
 /* Under ctrl->lock. 1: one lives; -1: each was tried in vain; 0: neither. */
-static int outcome(const struct weft_ctrl *ctrl)
+static int connect_outcome(const struct weft_ctrl *ctrl)
 {
-	bool waiting = host_guides_awaited(ctrl);
+	bool waiting = host_followers_pending(ctrl);
 
 	for (unsigned i = 0; i < HOST_PATHS_MAX; i++) {
 		const struct host_path *path = ctrl->paths[i];
@@ -77,12 +78,12 @@ static int outcome(const struct weft_ctrl *ctrl)
 	return waiting ? 0 : -1;
 }
 
-static bool wait_for_one(struct weft_ctrl *ctrl)
+static bool wait_for_first_path(struct weft_ctrl *ctrl)
 {
 	int rc;
 
 	pthread_mutex_lock(&ctrl->lock);
-	while (!(rc = outcome(ctrl)))
+	while (!(rc = connect_outcome(ctrl)))
 		pthread_cond_wait(&ctrl->changed, &ctrl->lock);
 	pthread_mutex_unlock(&ctrl->lock);
 	return rc > 0;
@@ -105,56 +106,57 @@ static void add_failure(struct failures *all, const char *address, int rc, const
 }
 
 /* "ADDRESS: why", of every path, and of every service that could have told of more. */
-static int tell_failures(struct weft_ctrl *ctrl, struct weft_err *err)
+static int report_failures(struct weft_ctrl *ctrl, struct weft_err *err)
 {
 	struct failures all = { .rc = 0 };
-	struct host_guide *guide;
+	struct host_follower *follower;
 
 	pthread_mutex_lock(&ctrl->lock);
 	for (unsigned i = 0; i < HOST_PATHS_MAX; i++)
 		if (ctrl->paths[i])
 			add_failure(&all, ctrl->paths[i]->pub.address, ctrl->paths[i]->pub.rc,
 				    ctrl->paths[i]->pub.why.text);
-	weft_list_for_each(guide, &ctrl->guides, link) {
-		if (guide->rc)
-			add_failure(&all, guide->address, guide->rc, guide->why.text);
+	weft_list_for_each(follower, &ctrl->followers, link) {
+		if (follower->rc)
+			add_failure(&all, follower->address, follower->rc, follower->why.text);
 	}
 	pthread_mutex_unlock(&ctrl->lock);
 	return weft_fail(err, all.rc, "%s", all.text.text);
 }
 
-static int add_place(struct weft_ctrl *ctrl, const struct host_place *place, struct weft_err *err)
+static int add_path_spec(struct weft_ctrl *ctrl, const struct host_path_spec *spec,
+			 struct weft_err *err)
 {
 	struct host_path *path;
 	int rc;
 
-	if (place->config.options.paths == WEFT_PATHS_DISCOVER)
-		return host_guide_add(ctrl, place, err);
-	rc = create_path(ctrl, place, &path, err);
+	if (spec->config.options.paths == WEFT_PATHS_DISCOVER)
+		return host_follower_add(ctrl, spec, err);
+	rc = create_path(ctrl, spec, &path, err);
 	if (rc == 0)
 		host_paths_insert(path);
 	return rc;
 }
 
-static int connect_places(const struct host_place *places, int count, uint32_t life_ms,
-			  struct weft_ctrl **out, struct weft_err *err)
+static int connect_path_specs(const struct host_path_spec *specs, int count, uint32_t lifetime_ms,
+			      struct weft_ctrl **out, struct weft_err *err)
 {
 	_cleanup_(host_ctrl_freep) struct weft_ctrl *ctrl = NULL;
-	int rc = host_ctrl_create(&places[0].config, NULL, &ctrl, err);
+	int rc = host_ctrl_create(&specs[0].config, NULL, &ctrl, err);
 
 	if (rc == 0)
-		ctrl->life_ms = life_ms;
+		ctrl->lifetime_ms = lifetime_ms;
 	for (int i = 0; rc == 0 && i < count; i++)
-		rc = add_place(ctrl, &places[i], err);
+		rc = add_path_spec(ctrl, &specs[i], err);
 	if (rc == 0)
-		rc = host_home_start(ctrl, err);
+		rc = host_control_start(ctrl, err);
 	if (rc < 0)
 		return rc;
-	if (wait_for_one(ctrl)) {
+	if (wait_for_first_path(ctrl)) {
 		*out = take_ptr(&ctrl);
 		return 0;
 	}
-	rc = tell_failures(ctrl, err);
+	rc = report_failures(ctrl, err);
 	weft_disconnect(take_ptr(&ctrl));
 	return rc;
 }
@@ -162,23 +164,23 @@ static int connect_places(const struct host_place *places, int count, uint32_t l
 int weft_connect(const char *uris, const struct weft_options *options, struct weft_ctrl **ctrl,
 		 struct weft_err *err)
 {
-	struct host_place places[HOST_PATHS_MAX];
-	int count = host_places_parse(uris, options, places, err);
+	struct host_path_spec specs[HOST_PATHS_MAX];
+	int count = host_path_specs_parse(uris, options, specs, err);
 
-	return count < 0 ? count : connect_places(places, count, 0, ctrl, err);
+	return count < 0 ? count : connect_path_specs(specs, count, 0, ctrl, err);
 }
 
-int host_visit(const struct host_place *places, int count, uint32_t life_ms,
-	       struct weft_ctrl **ctrl, struct weft_err *err)
+int host_connect_once(const struct host_path_spec *specs, int count, uint32_t lifetime_ms,
+		      struct weft_ctrl **ctrl, struct weft_err *err)
 {
-	struct host_place brief[HOST_PATHS_MAX];
+	struct host_path_spec brief[HOST_PATHS_MAX];
 
-	memcpy(brief, places, (size_t)count * sizeof(*places));
+	memcpy(brief, specs, (size_t)count * sizeof(*specs));
 	for (int i = 0; i < count; i++) {
 		brief[i].config.options.keepalive_ms = 0;
 		brief[i].config.options.loss_ms = 0;
 	}
-	return connect_places(brief, count, life_ms, ctrl, err);
+	return connect_path_specs(brief, count, lifetime_ms, ctrl, err);
 }
 
 /* --- later ------------------------------------------------------------------------------------ */
@@ -203,25 +205,25 @@ static int wait_for_path(struct host_path *path, struct weft_err *err)
 int weft_path_add(struct weft_ctrl *ctrl, const char *uri, struct weft_err *err)
 {
 	struct weft_options options = ctrl->config.options;
-	struct host_place places[HOST_PATHS_MAX];
+	struct host_path_spec specs[HOST_PATHS_MAX];
 	struct host_path *path;
 	int rc;
 
 	options.paths = WEFT_PATHS_GIVEN;
-	rc = host_places_parse(uri, &options, places, err);
+	rc = host_path_specs_parse(uri, &options, specs, err);
 	if (rc > 1)
 		return weft_fail(err, -EINVAL, "one path at a time");
-	if (rc > 0 && places[0].config.options.paths != WEFT_PATHS_GIVEN)
+	if (rc > 0 && specs[0].config.options.paths != WEFT_PATHS_GIVEN)
 		return weft_fail(err, -EINVAL, "paths=discover is for weft_connect()");
 	if (rc > 0)
-		rc = host_places_agree(&ctrl->config, &places[0].config, err);
+		rc = host_path_specs_agree(&ctrl->config, &specs[0].config, err);
 	if (rc == 0)
-		rc = create_path(ctrl, &places[0], &path, err);
+		rc = create_path(ctrl, &specs[0], &path, err);
 	if (rc < 0)
 		return rc;
-	host_path_join(path);
+	host_path_add_async(path);
 	rc = wait_for_path(path, err);
 	if (rc < 0)
-		host_path_leave(path);
+		host_path_remove(path);
 	return rc;
 }

@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "host/guide.h"
+#include "host/discovery/follower.h"
 
 enum weft_state weft_ctrl_state(struct weft_ctrl *ctrl, struct weft_err *why)
 {
@@ -17,7 +17,7 @@ enum weft_state weft_ctrl_state(struct weft_ctrl *ctrl, struct weft_err *why)
 	return state;
 }
 
-static void describe(const struct host_traits *t, struct weft_ctrl_info *info)
+static void fill_ctrl_info(const struct host_traits *t, struct weft_ctrl_info *info)
 {
 	memcpy(info->model, t->model, sizeof(info->model));
 	memcpy(info->serial, t->serial, sizeof(info->serial));
@@ -48,8 +48,8 @@ void weft_ctrl_info(struct weft_ctrl *ctrl, struct weft_ctrl_info *info)
 	info->keepalive_ms = config->options.keepalive_ms;
 	pthread_mutex_lock(&ctrl->lock);
 	memcpy(info->address, ctrl->pub.address, sizeof(info->address));
-	describe(&ctrl->pub.traits, info);
-	info->discovering = host_guides_awaited(ctrl);
+	fill_ctrl_info(&ctrl->pub.traits, info);
+	info->discovering = host_followers_pending(ctrl);
 	info->reconnects = ctrl->pub.reconnects;
 	info->losses = ctrl->pub.losses;
 	pthread_mutex_unlock(&ctrl->lock);
@@ -62,7 +62,7 @@ void weft_ctrl_path(struct weft_ctrl *ctrl, struct weft_path *path)
 	pthread_mutex_unlock(&ctrl->lock);
 }
 
-static void describe_path(const struct host_path *path, struct weft_path_info *info)
+static void fill_path_info(const struct host_path *path, struct weft_path_info *info)
 {
 	const struct host_published *pub = &path->pub;
 
@@ -74,17 +74,17 @@ static void describe_path(const struct host_path *path, struct weft_path_info *i
 					 .depth = pub->traits.depth,
 					 .reconnects = pub->reconnects };
 	memcpy(info->address, pub->address, sizeof(info->address));
-	memcpy(info->from, path->from, sizeof(info->from));
+	memcpy(info->from, path->discovered_by, sizeof(info->from));
 }
 
-unsigned host_paths_in_order(struct weft_ctrl *ctrl, struct host_path *paths[HOST_PATHS_MAX])
+unsigned host_paths_by_id(struct weft_ctrl *ctrl, struct host_path *paths[HOST_PATHS_MAX])
 {
 	unsigned n = 0, at;
 
 	for (unsigned i = 0; i < HOST_PATHS_MAX; i++) {
 		struct host_path *path = ctrl->paths[i];
 
-		if (!path || path->leaving)
+		if (!path || path->removing)
 			continue;
 		for (at = n++; at && paths[at - 1]->id > path->id; at--)
 			paths[at] = paths[at - 1];
@@ -99,9 +99,9 @@ unsigned weft_ctrl_paths(struct weft_ctrl *ctrl, struct weft_path_info *infos, u
 	unsigned n;
 
 	pthread_mutex_lock(&ctrl->lock);
-	n = host_paths_in_order(ctrl, paths);
+	n = host_paths_by_id(ctrl, paths);
 	for (unsigned i = 0; i < n && i < max; i++)
-		describe_path(paths[i], &infos[i]);
+		fill_path_info(paths[i], &infos[i]);
 	pthread_mutex_unlock(&ctrl->lock);
 	return n;
 }
@@ -112,7 +112,7 @@ void host_ctrl_address(struct weft_ctrl *ctrl, struct sockaddr_storage *addr)
 
 	memset(addr, 0, sizeof(*addr));
 	pthread_mutex_lock(&ctrl->lock);
-	if (host_paths_in_order(ctrl, paths))
+	if (host_paths_by_id(ctrl, paths))
 		*addr = paths[0]->config.addr;
 	pthread_mutex_unlock(&ctrl->lock);
 }

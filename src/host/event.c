@@ -5,7 +5,7 @@
 
 #include "host/internal.h"
 
-static struct weft_event *add(struct weft_ctrl *ctrl)
+static struct weft_event *reserve_event(struct weft_ctrl *ctrl)
 {
 	unsigned last = (ctrl->first_event + ctrl->nevents) % HOST_EVENTS;
 
@@ -27,7 +27,7 @@ void host_event_push(struct weft_ctrl *ctrl, enum weft_event_kind kind, enum wef
 	va_list ap;
 
 	pthread_mutex_lock(&ctrl->lock);
-	event = add(ctrl);
+	event = reserve_event(ctrl);
 	if (event) {
 		event->kind = kind;
 		event->state = state;

@@ -1,26 +1,27 @@
 /* internal.h - the host's own structures.
  *
- *     caller's threads                    home: the controller's thread
+ *     caller's threads                    the control reactor: the controller's thread
  *   ┌──────────────────────┐            ┌──────────────────────────────────┐
- *   │ weft_queue           │            │ weft_ctrl  paths.c, user.c       │
+ *   │ weft_queue           │            │ weft_ctrl  path_publish.c, user_admin.c       │
  *   │   reactor, commands  │── asks ───▶│   host_path  path.c, setup.c     │
- *   │   host_lane ─ link   │            │     admin.c  admin queue ─ link  │
- *   │   host_lane ─ link   │◀── look ───│     aer.c, keepalive.c, scan.c   │
+ *   │   host_path_queue ─ link   │            │     admin.c  admin queue ─ link  │
+ *   │   host_path_queue ─ link   │◀── look ───│     aer.c, keepalive.c, scan.c   │
  *   └──────────────────────┘            │   host_path …                    │
  *                                       └──────────────────────────────────┘
  *
- * A queue's reactor runs on whichever thread drives the queue; home's on a thread of its own. They
- * share what stands under ctrl->lock, which no I/O takes: home publishes states and tells the
- * queues to look; a lane asks home to abort a command, or to note that its connection broke. */
+ * A queue's reactor runs on whichever thread drives the queue; the control reactor's on a thread of
+ * its own. They share what stands under ctrl->lock, which no I/O takes: the control reactor
+ * publishes states and tells the queues to look; a path queue asks the control reactor to abort a
+ * command, or to note that its connection broke. */
 #ifndef WEFT_HOST_INTERNAL_H
 #define WEFT_HOST_INTERNAL_H
 
 #include <pthread.h>
 
 #include "host/config.h"
-#include "host/ns.h"
-#include "host/path.h"
-#include "host/queue.h"
+#include "host/namespace/ns.h"
+#include "host/path/path.h"
+#include "host/queue/queue.h"
 
 enum {
 	HOST_EVENTS = 64,
@@ -28,28 +29,29 @@ enum {
 	HOST_QUEUES_MAX = 1024,
 };
 
-struct host_guide;
+struct host_follower;
 
 struct weft_ctrl {
 	struct host_config config; /* of its first path */
 	struct weft_reactor *reactor;
 	pthread_t thread;
-	struct host_guide *guide; /* not NULL: it is a discovery service that another one follows */
+	struct host_follower
+		*follower; /* not NULL: it is a discovery service that another one follows */
 
-	/* Home's. */
+	/* The control reactor's. */
 	bool stopping;
 	atomic_bool reset_posted;
 	struct weft_msg stop_msg, reset_msg;
-	struct weft_list admin_waiting; /* user.c */
-	struct weft_timer fail_timer;   /* access.c */
-	struct weft_list guides;        /* discovery services that are followed: guide.h */
-	uint32_t life_ms;               /* of a visit, whatever it is at; 0: it stays */
-	struct weft_timer life;         /* of a visit; of what is waited for from guides */
-	bool late;                      /* that is over */
-	struct weft_task review;        /* of what they list */
-	unsigned answers;               /* to Keep Alives of probe.c, so far */
+	struct weft_list admin_waiting;  /* user_admin.c */
+	struct weft_timer fail_timer;    /* access.c */
+	struct weft_list followers;      /* discovery services that are followed: follower.h */
+	uint32_t lifetime_ms;            /* of a visit, whatever it is at; 0: it stays */
+	struct weft_timer lifetime;      /* of a visit; of what is waited for from followers */
+	bool discovery_timed_out;        /* that is over */
+	struct weft_task reconcile_task; /* of what they list */
+	unsigned probe_answers;          /* to Keep Alives of probe.c, so far */
 
-	/* To home: a namespace is to be looked at. */
+	/* To the control reactor: a namespace is to be looked at. */
 	struct weft_msg open_msg;
 	atomic_bool open_posted;
 
@@ -60,11 +62,11 @@ struct weft_ctrl {
 	unsigned next_path;                      /* id */
 	struct host_published pub;               /* what the paths add up to */
 	struct weft_list queues;
-	struct weft_ids nsids;                    /* host_nsid: nsid.c */
-	struct weft_list namespaces;              /* the same, in a line */
-	struct weft_list due[HOST_PATHS_MAX];     /* host_nsid, by the path's index: scan.c */
+	struct weft_ids ns_records_by_id;         /* host_ns_record: ns_record.c */
+	struct weft_list ns_records;              /* the same, in a line */
+	struct weft_list due[HOST_PATHS_MAX];     /* host_ns_record, by the path's index: scan.c */
 	struct weft_list refused[HOST_PATHS_MAX]; /* likewise */
-	struct weft_list down;                    /* weft_ns, by down_ns: access.c */
+	struct weft_list ns_down;                 /* weft_ns, by down_ns: access.c */
 	uint64_t qids[HOST_QUEUES_MAX / 64];
 	uint32_t last_qid;
 	struct weft_err no_queue; /* why one of them could not be connected again, last */
@@ -77,12 +79,12 @@ struct weft_ctrl {
 void host_link_options(const struct host_config *config, uint16_t qid, uint16_t cntlid,
 		       uint32_t depth, struct weft_link_options *options);
 
-/* home.c */
-/* Without paths and thread. @guide: see there; it lives on its owner's home. */
-int host_ctrl_create(const struct host_config *config, struct host_guide *guide,
+/* control_reactor.c */
+/* Without paths and thread. @follower: see there; it lives on its owner's control reactor. */
+int host_ctrl_create(const struct host_config *config, struct host_follower *follower,
 		     struct weft_ctrl **ctrl, struct weft_err *err);
 void host_ctrl_free(struct weft_ctrl *ctrl);
-int host_home_start(struct weft_ctrl *ctrl, struct weft_err *err);
+int host_control_start(struct weft_ctrl *ctrl, struct weft_err *err);
 
 static inline void host_ctrl_freep(struct weft_ctrl **ctrl)
 {
@@ -91,77 +93,79 @@ static inline void host_ctrl_freep(struct weft_ctrl **ctrl)
 }
 
 /* connect.c: weft_connect(), for so long at most; never again when it is lost. */
-int host_visit(const struct host_place *places, int count, uint32_t life_ms,
-	       struct weft_ctrl **ctrl, struct weft_err *err);
+int host_connect_once(const struct host_path_spec *specs, int count, uint32_t lifetime_ms,
+		      struct weft_ctrl **ctrl, struct weft_err *err);
 /* The address of its place is looked up, which may take a while. */
-int host_path_set_address(struct host_path *path, const struct weft_uri_parts *parts,
-			  struct weft_err *err);
+int host_path_resolve(struct host_path *path, const struct weft_uri_parts *parts,
+		      struct weft_err *err);
 
-/* join.c */
+/* path_add.c */
 int host_path_create(struct weft_ctrl *ctrl, const struct host_config *config,
 		     struct host_path **path, struct weft_err *err);
 void host_path_free(struct host_path *path); /* NULL: none */
 /* To this address, as another end told of it. */
-void host_path_lead_to(struct host_path *path, const struct weft_link_transport *transport,
-		       const struct sockaddr_storage *addr);
-/* -EUSERS: there are too many. Before home has begun, or on home. */
+void host_path_set_addr(struct host_path *path, const struct weft_link_transport *transport,
+			const struct sockaddr_storage *addr);
+/* -EUSERS: there are too many. Before the control reactor has begun, or on the control reactor. */
 int host_paths_insert(struct host_path *path);
 /* From any thread: it is inserted and started; its first attempt shows in pub.tried. */
-void host_path_join(struct host_path *path);
-/* The caller's pointer is void; it is gone when no lane leads there any more. */
-void host_path_leave(struct host_path *path);
-void host_path_let_go(struct host_path *path); /* under ctrl->lock: of a lane */
-void host_path_over(struct host_path *path);   /* on home: it was told to stop, and has */
+void host_path_add_async(struct host_path *path);
+/* The caller's pointer is void; it is gone when no path queue leads there any more. */
+void host_path_remove(struct host_path *path);
+void host_path_put(struct host_path *path); /* under ctrl->lock: of a path queue */
+void host_path_stopped(
+	struct host_path *path); /* on the control reactor: it was told to stop, and has */
 void host_paths_stop(struct weft_ctrl *ctrl);
-void host_home_end(struct weft_ctrl *ctrl); /* if nothing of it is left to stop */
+void host_control_stop_if_idle(struct weft_ctrl *ctrl); /* if nothing of it is left to stop */
 
-/* paths.c, on home */
+/* path_publish.c, on the control reactor */
 void host_path_publish(struct host_path *path);
-bool host_path_is_alone(const struct host_path *path);
-struct host_path *host_paths_another_lives(const struct host_path *path); /* NULL: none */
+bool host_path_is_only(const struct host_path *path);
+struct host_path *host_path_find_other_live(const struct host_path *path); /* NULL: none */
 /* Under ctrl->lock. */
-void host_paths_combine(struct weft_ctrl *ctrl);
-void host_paths_wake(struct weft_ctrl *ctrl); /* whoever waits, and every queue */
+void host_ctrl_merge_paths(struct weft_ctrl *ctrl);
+void host_ctrl_wake_all(struct weft_ctrl *ctrl); /* whoever waits, and every queue */
 
 /* ctrl.c, under ctrl->lock: those that do not leave, by their numbers; returns how many. */
-unsigned host_paths_in_order(struct weft_ctrl *ctrl, struct host_path *paths[HOST_PATHS_MAX]);
+unsigned host_paths_by_id(struct weft_ctrl *ctrl, struct host_path *paths[HOST_PATHS_MAX]);
 
 /* ctrl.c: where its first path leads. */
 void host_ctrl_address(struct weft_ctrl *ctrl, struct sockaddr_storage *addr);
 
 /* flush.c, under ctrl->lock: a path less. */
-void host_dirty_path_gone(struct weft_ctrl *ctrl, unsigned index);
+void host_dirty_path_removed(struct weft_ctrl *ctrl, unsigned index);
 
-/* user.c: from any thread, as weft_admin(), through a path that leads to @ns and tells what is allocated.
- * 0, or -errno: -EAGAIN, another time may do; -ECONNRESET, -ETIMEDOUT, it was lost or not answered; the
- * rest is final. */
+/* user_admin.c: from any thread, as weft_admin(), through a path that leads to @ns and tells what
+ * is allocated. 0, or -errno: -EAGAIN, another time may do; -ECONNRESET, -ETIMEDOUT, it was lost or
+ * not answered; the rest is final. */
 int host_ns_lba_status(struct weft_ns *ns, uint64_t slba, uint16_t blocks, void *buf,
 		       uint32_t length);
-/* user.c, on home: what callers of weft_admin() wait for goes out, as far as there is room; or
- * fails */
-void host_user_pump(struct weft_ctrl *ctrl);
-void host_user_fail_waiting(struct weft_ctrl *ctrl, int rc);
+/* user_admin.c, on the control reactor: what callers of weft_admin() wait for goes out, as far as
+ * there is room; or fails */
+void host_user_admin_pump(struct weft_ctrl *ctrl);
+void host_user_admin_fail_waiting(struct weft_ctrl *ctrl, int rc);
 
 /* discovery.c */
 enum {
-	HOST_LOG_PIECE = 16,     /* entries of one command */
-	HOST_LOG_ROUNDS_MAX = 8, /* while the log changes under us */
+	HOST_DISC_LOG_ENTRIES_PER_CMD = 16, /* entries of one command */
+	HOST_DISC_LOG_TRIES_MAX = 8,        /* while the log changes under us */
 	HOST_REFERRAL_DEPTH_MAX = 8,
 };
 /* The log's header, before its entries. */
-struct host_log_header {
+struct host_disc_log_header {
 	__le64 genctr, numrec;
 	__le16 recfmt;
 	__u8 rsvd[14];
 };
 /* 0, or why it cannot be the header of a log that has at most so many entries. */
-int host_log_check(const struct host_log_header *header, uint32_t most,
-		   const struct weft_options *options, struct weft_err *err);
+int host_disc_log_check_header(const struct host_disc_log_header *header, uint32_t most,
+			       const struct weft_options *options, struct weft_err *err);
 /* @from: the service that says so. There is no URI where it is none that this one can know of. */
-void host_log_decode(const struct nvmf_disc_log_entry *entry, const struct sockaddr_storage *from,
-		     struct weft_discovered *decoded);
+void host_disc_log_decode_entry(const struct nvmf_disc_log_entry *entry,
+				const struct sockaddr_storage *from,
+				struct weft_discovered *decoded);
 /* -ETIME */
-int host_discovery_late(const struct weft_options *options, struct weft_err *err);
+int host_discovery_fail_timeout(const struct weft_options *options, struct weft_err *err);
 
 /* event.c: any thread */
 void host_event_push(struct weft_ctrl *ctrl, enum weft_event_kind kind, enum weft_state state,

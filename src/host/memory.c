@@ -17,14 +17,14 @@ static const char allocated[] = "allocated", declared[] = "declared";
 
 /* --- coming and going ------------------------------------------------------------------------- */
 
-static size_t page_up(size_t size)
+static size_t round_up_to_page(size_t size)
 {
 	size_t page = (size_t)sysconf(_SC_PAGESIZE);
 
 	return size > SIZE_MAX - page ? 0 : (size + page - 1) & ~(page - 1);
 }
 
-static int allocate(size_t size, struct weft_region **region)
+static int alloc_region(size_t size, struct weft_region **region)
 {
 	void *memory = weft_pages_alloc(size);
 	int rc;
@@ -40,8 +40,8 @@ static int allocate(size_t size, struct weft_region **region)
 void *weft_memory_alloc(size_t size)
 {
 	struct weft_region *region = NULL;
-	size_t whole = page_up(size);
-	int rc = whole ? allocate(whole, &region) : size ? -ENOMEM : -EINVAL;
+	size_t whole = round_up_to_page(size);
+	int rc = whole ? alloc_region(whole, &region) : size ? -ENOMEM : -EINVAL;
 
 	if (rc < 0) {
 		errno = -rc;
@@ -97,7 +97,7 @@ int weft_memory_unregister(void *at, struct weft_err *err)
 
 /* --- what a connection takes ------------------------------------------------------------------ */
 
-static bool is_plain(struct weft_region_view *view, const struct iovec *iov, int iovcnt)
+static bool iov_is_plain(struct weft_region_view *view, const struct iovec *iov, int iovcnt)
 {
 	for (int i = 0; i < iovcnt; i++) {
 		if (weft_region_meets_dmabuf(view, iov[i].iov_base, iov[i].iov_len))
@@ -108,13 +108,13 @@ static bool is_plain(struct weft_region_view *view, const struct iovec *iov, int
 
 bool host_memory_ok(struct weft_queue *queue, const struct iovec *iov, int iovcnt)
 {
-	return queue->seen.takes_dmabuf || is_plain(&queue->regions, iov, iovcnt);
+	return queue->snap.takes_dmabuf || iov_is_plain(&queue->regions, iov, iovcnt);
 }
 
 bool host_memory_is_plain(const struct iovec *iov, int iovcnt)
 {
 	struct weft_region_view view = { 0 };
-	bool plain = !weft_region_any_dmabuf() || is_plain(&view, iov, iovcnt);
+	bool plain = !weft_region_any_dmabuf() || iov_is_plain(&view, iov, iovcnt);
 
 	weft_region_view_end(&view);
 	return plain;

@@ -21,8 +21,8 @@ const char *nvme_rdma_status_text(uint16_t sts)
 }
 
 /* InfiniBand pads the private data with zeroes: more than we need is no fault. */
-enum nvme_rdma_status nvme_rdma_check(const void *data, size_t len, uint32_t depth_max,
-				      struct nvme_rdma_request *request)
+enum nvme_rdma_status nvme_rdma_check_request(const void *data, size_t len, uint32_t depth_max,
+					      struct nvme_rdma_request *request)
 {
 	uint32_t entries;
 

@@ -48,7 +48,7 @@ const char *nvme_rdma_status_text(uint16_t sts);
 
 /* May @data, of @len bytes, become a queue of at most @depth_max entries? On 0 @request holds
  * it. */
-enum nvme_rdma_status nvme_rdma_check(const void *data, size_t len, uint32_t depth_max,
-				      struct nvme_rdma_request *request);
+enum nvme_rdma_status nvme_rdma_check_request(const void *data, size_t len, uint32_t depth_max,
+					      struct nvme_rdma_request *request);
 
 #endif

@@ -23,14 +23,14 @@ static const struct {
 	[NVME_TCP_R2T] = { "R2T", sizeof(struct nvme_tcp_data), true, false },
 };
 
-static bool is_known(uint8_t type)
+static bool is_known_type(uint8_t type)
 {
 	return type < sizeof(types) / sizeof(types[0]) && types[type].hlen;
 }
 
 const char *nvme_tcp_type_text(uint8_t type)
 {
-	return is_known(type) ? types[type].name : "unknown PDU";
+	return is_known_type(type) ? types[type].name : "unknown PDU";
 }
 
 const char *nvme_tcp_fes_text(uint16_t fes)
@@ -57,8 +57,8 @@ int nvme_tcp_refuse(struct nvme_tcp_fault *fault, uint16_t fes, uint32_t fei, co
 	nvme_tcp_refuse(fault, NVME_TCP_FES_FIELD, offsetof(struct nvme_tcp_hdr, field), why)
 
 /* PLEN of a PDU without data. */
-static int check_plain(const struct nvme_tcp_hdr *hdr, uint32_t most, struct nvme_tcp_shape *shape,
-		       struct nvme_tcp_fault *fault)
+static int check_no_data(const struct nvme_tcp_hdr *hdr, uint32_t most,
+			 struct nvme_tcp_shape *shape, struct nvme_tcp_fault *fault)
 {
 	uint32_t plen = le32_to_cpu(hdr->plen);
 
@@ -99,8 +99,8 @@ static int check_digest_flags(const struct nvme_tcp_hdr *hdr, const struct nvme_
 }
 
 /* Set-up comes first, once; a termination request may come at any time. */
-static int check_order(const struct nvme_tcp_hdr *hdr, const struct nvme_tcp_rules *rules,
-		       struct nvme_tcp_fault *fault)
+static int check_sequence(const struct nvme_tcp_hdr *hdr, const struct nvme_tcp_rules *rules,
+			  struct nvme_tcp_fault *fault)
 {
 	if (hdr->type == NVME_TCP_H2C_TERM || hdr->type == NVME_TCP_C2H_TERM)
 		return 0;
@@ -137,9 +137,9 @@ int nvme_tcp_check_hdr(const struct nvme_tcp_hdr *hdr, const struct nvme_tcp_rul
 	bool data;
 	int rc;
 
-	if (!is_known(hdr->type) || types[hdr->type].from_host == rules->host)
+	if (!is_known_type(hdr->type) || types[hdr->type].from_host == rules->host)
 		return BAD_FIELD(type, "this side does not send such a PDU");
-	rc = check_order(hdr, rules, fault);
+	rc = check_sequence(hdr, rules, fault);
 	if (rc < 0)
 		return rc;
 	header = types[hdr->type].hlen;
@@ -158,8 +158,8 @@ int nvme_tcp_check_hdr(const struct nvme_tcp_hdr *hdr, const struct nvme_tcp_rul
 	if (data)
 		return check_data(hdr, data_max(hdr->type, rules), shape, fault);
 	if (hdr->type == NVME_TCP_H2C_TERM || hdr->type == NVME_TCP_C2H_TERM)
-		return check_plain(hdr, header + NVME_TCP_TERM_DATA_MAX, shape, fault);
-	return check_plain(hdr, header, shape, fault);
+		return check_no_data(hdr, header + NVME_TCP_TERM_DATA_MAX, shape, fault);
+	return check_no_data(hdr, header, shape, fault);
 }
 
 int nvme_tcp_check_icreq(const struct nvme_tcp_icreq *icreq, struct nvme_tcp_fault *fault)

@@ -97,7 +97,7 @@ static int split_host(char *host, struct weft_uri_parts *parts, struct weft_err 
 }
 
 /* @shape: '0' stands for a digit, 'x' for a hexadecimal one, the rest for itself. */
-static bool has_shape(const char *text, const char *shape)
+static bool matches_pattern(const char *text, const char *shape)
 {
 	for (; *shape; text++, shape++) {
 		if (*shape == '0' ? !isdigit((unsigned char)*text) :
@@ -119,7 +119,7 @@ static int decode_percent(char *text, struct weft_err *err)
 			*to++ = *at;
 			continue;
 		}
-		if (!has_shape(at + 1, "xx"))
+		if (!matches_pattern(at + 1, "xx"))
 			return weft_fail(err, -EINVAL,
 					 "expected two hexadecimal digits behind \"%%\", got "
 					 "\"%.2s\"",
@@ -324,7 +324,7 @@ static bool is_date(const char *text)
 {
 	int month;
 
-	if (!has_shape(text, "0000-00."))
+	if (!matches_pattern(text, "0000-00."))
 		return false;
 	month = (text[5] - '0') * 10 + text[6] - '0';
 	return month >= 1 && month <= 12;
@@ -343,10 +343,10 @@ static const char *skip_domain(const char *text)
 
 static bool is_uuid(const char *text)
 {
-	return has_shape(text, "xxxxxxxx-xxxx-xxxx-xxxx-xxxxxxxxxxxx") && strlen(text) == 36;
+	return matches_pattern(text, "xxxxxxxx-xxxx-xxxx-xxxx-xxxxxxxxxxxx") && strlen(text) == 36;
 }
 
-static int fail_form(const char *nqn, struct weft_err *err)
+static int fail_nqn_form(const char *nqn, struct weft_err *err)
 {
 	return weft_fail(err, -EINVAL,
 			 "expected an NQN such as nqn.2026-11.com.example:disks, got \"%s\"", nqn);
@@ -355,7 +355,7 @@ static int fail_form(const char *nqn, struct weft_err *err)
 int weft_subnqn_check(const char *nqn, struct weft_err *err)
 {
 	if (!*nqn)
-		return fail_form(nqn, err);
+		return fail_nqn_form(nqn, err);
 	if (strlen(nqn) > WEFT_NQN_MAX)
 		return weft_fail(err, -EINVAL, "an NQN has at most %d bytes, this one has %zu",
 				 WEFT_NQN_MAX, strlen(nqn));
@@ -376,7 +376,7 @@ int weft_nqn_check(const char *nqn, struct weft_err *err)
 				 nqn + strlen(NQN_UUID));
 	end = strncmp(nqn, "nqn.", 4) || !is_date(nqn + 4) ? NULL : skip_domain(domain);
 	if (!end || (*end && (*end != ':' || !end[1])))
-		return fail_form(nqn, err);
+		return fail_nqn_form(nqn, err);
 	return 0;
 }
 

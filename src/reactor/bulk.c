@@ -27,36 +27,37 @@
 /* Copied by one CPU in a fraction of a millisecond. */
 #define TURN_BYTES (1 << 20)
 /* The price of a system call, which a piece may be. */
-#define VISIT_BYTES (32 << 10)
+#define PIECE_MIN_BYTES (32 << 10)
 
 /* Under way in storage at once, of a line and of all: enough to keep a disk busy, and few to wait
  * for. */
 enum { PIECES_EACH = 4, PIECES_ALL = 16 };
 
-void weft_bulk_line_init(struct weft_bulk_line *line, struct weft_bulk_line *within)
+void weft_bulk_flow_init(struct weft_bulk_flow *flow, struct weft_bulk_flow *within)
 {
-	line->within = within;
-	weft_turns_line_init(&line->turns, within ? &within->turns : NULL);
-	line->pieces = 0;
+	flow->within = within;
+	weft_turns_line_init(&flow->turns, within ? &within->turns : NULL);
+	flow->pieces = 0;
 }
 
-void weft_reactor_bulk(struct weft_reactor *r, struct weft_bulk_line *line, struct weft_task *task)
+void weft_reactor_bulk_push(struct weft_reactor *r, struct weft_bulk_flow *flow,
+			    struct weft_task *task)
 {
 	if (weft_list_empty(&task->link))
-		weft_turns_push(&r->bulk, &line->turns, &task->link);
+		weft_turns_push(&r->bulk, &flow->turns, &task->link);
 }
 
-void weft_reactor_bulk_again(struct weft_reactor *r, struct weft_task *task)
+void weft_reactor_bulk_retry(struct weft_reactor *r, struct weft_task *task)
 {
-	weft_list_push(&r->bulk_again, &task->link);
+	weft_list_push(&r->bulk_retries, &task->link);
 }
 
-void weft_reactor_unbulk(struct weft_bulk_line *line, struct weft_task *task)
+void weft_reactor_bulk_cancel(struct weft_bulk_flow *flow, struct weft_task *task)
 {
-	weft_turns_remove(&line->turns, &task->link);
+	weft_turns_remove(&flow->turns, &task->link);
 }
 
-bool weft_reactor_spend(struct weft_reactor *r, uint32_t bytes)
+bool weft_reactor_bulk_spend(struct weft_reactor *r, uint32_t bytes)
 {
 	if (r->bulk_left <= 0)
 		return false;
@@ -66,29 +67,29 @@ bool weft_reactor_spend(struct weft_reactor *r, uint32_t bytes)
 
 /* --- pieces under way ------------------------------------------------------------------------- */
 
-static struct weft_bulk_line *outermost(struct weft_bulk_line *line)
+static struct weft_bulk_flow *outermost_flow(struct weft_bulk_flow *flow)
 {
-	while (line->within)
-		line = line->within;
-	return line;
+	while (flow->within)
+		flow = flow->within;
+	return flow;
 }
 
-static bool may_begin(const struct weft_reactor *r, const struct weft_bulk_line *line)
+static bool may_begin_piece(const struct weft_reactor *r, const struct weft_bulk_flow *flow)
 {
-	return !line->pieces || (line->pieces < PIECES_EACH && r->pieces < PIECES_ALL);
+	return !flow->pieces || (flow->pieces < PIECES_EACH && r->pieces < PIECES_ALL);
 }
 
-void weft_reactor_piece_begins(struct weft_reactor *r, struct weft_bulk_line *line)
+void weft_reactor_bulk_piece_begin(struct weft_reactor *r, struct weft_bulk_flow *flow)
 {
-	outermost(line)->pieces++;
+	outermost_flow(flow)->pieces++;
 	r->pieces++;
 }
 
 /* Lines that had to wait look again, before those that come after them. */
-void weft_reactor_piece_ends(struct weft_reactor *r, struct weft_bulk_line *line)
+void weft_reactor_bulk_piece_end(struct weft_reactor *r, struct weft_bulk_flow *flow)
 {
-	assert(outermost(line)->pieces && r->pieces);
-	outermost(line)->pieces--;
+	assert(outermost_flow(flow)->pieces && r->pieces);
+	outermost_flow(flow)->pieces--;
 	r->pieces--;
 	weft_list_splice(&r->bulk_full, &r->bulk);
 	weft_list_splice(&r->bulk, &r->bulk_full);
@@ -97,26 +98,26 @@ void weft_reactor_piece_ends(struct weft_reactor *r, struct weft_bulk_line *line
 /* --- a turn ----------------------------------------------------------------------------------- */
 
 /* NULL: there is none, or its line is full. */
-static struct weft_list *next_in_line(struct weft_reactor *r)
+static struct weft_list *next_in_flows(struct weft_reactor *r)
 {
-	struct weft_bulk_line *line;
+	struct weft_bulk_flow *flow;
 
 	while (!weft_list_empty(&r->bulk)) {
-		line = container_of(r->bulk.next, struct weft_bulk_line, turns.link);
-		if (may_begin(r, line))
+		flow = container_of(r->bulk.next, struct weft_bulk_flow, turns.link);
+		if (may_begin_piece(r, flow))
 			return weft_turns_pop(&r->bulk);
-		weft_list_remove(&line->turns.link);
-		weft_list_push(&r->bulk_full, &line->turns.link);
+		weft_list_remove(&flow->turns.link);
+		weft_list_push(&r->bulk_full, &flow->turns.link);
 	}
 	return NULL;
 }
 
 static struct weft_task *next_task(struct weft_reactor *r)
 {
-	struct weft_list *link = weft_list_pop(&r->bulk_again);
+	struct weft_list *link = weft_list_pop(&r->bulk_retries);
 
 	if (!link)
-		link = next_in_line(r);
+		link = next_in_flows(r);
 	return link ? container_of(link, struct weft_task, link) : NULL;
 }
 
@@ -127,6 +128,6 @@ void weft_bulk_run(struct weft_reactor *r)
 	r->bulk_left = TURN_BYTES;
 	while (r->bulk_left > 0 && (task = next_task(r))) {
 		task->fn(task);
-		r->bulk_left -= VISIT_BYTES;
+		r->bulk_left -= PIECE_MIN_BYTES;
 	}
 }

@@ -39,7 +39,7 @@ struct engine_ops {
 	void (*wait)(struct engine *engine, int64_t timeout_ns);
 
 	/* Starts what is queued, and looks for nothing; NULL: that is no cheaper than wait(). */
-	void (*start)(struct engine *engine);
+	void (*submit)(struct engine *engine);
 
 	/* A descriptor that is readable when wait() has news; NULL: there is none. */
 	int (*fd)(struct engine *engine);

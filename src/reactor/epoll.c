@@ -29,8 +29,8 @@
 #include "reactor/internal.h"
 #include "reactor/workers.h"
 
-#define EVENTS_MAX 256
-#define ASK_EVERY  8 /* looks, while one socket talks */
+#define EVENTS_MAX     256
+#define POLL_ALL_EVERY 8 /* looks, while one socket talks */
 
 #define ENDED    (EPOLLRDHUP | EPOLLHUP | EPOLLERR)
 #define READABLE (EPOLLIN | ENDED)
@@ -41,8 +41,8 @@ struct epoll {
 	int fd;
 	int alarm; /* timerfd, -1: nobody asked for one; never read, every expiry is an edge */
 	struct weft_workers workers;
-	struct weft_talk talk;
-	unsigned unasked; /* looks since epoll was asked */
+	struct weft_lone_sock lone;
+	unsigned polls_skipped; /* looks since epoll was asked */
 	struct epoll_event events[EVENTS_MAX];
 };
 
@@ -55,7 +55,7 @@ static struct epoll *to_epoll(struct engine *engine)
 
 static bool *flag_of(struct weft_op *op)
 {
-	return weft_op_sends(op) ? &op->sock->writable : &op->sock->readable;
+	return weft_op_is_send(op) ? &op->sock->writable : &op->sock->readable;
 }
 
 /* Less than there was room for: the next byte makes an edge, so there is no need to ask for EAGAIN.
@@ -81,7 +81,7 @@ static int try_now(struct weft_op *op)
 	return res;
 }
 
-static void attempt(struct epoll *e, struct weft_op *op)
+static void try_sock_op(struct epoll *e, struct weft_op *op)
 {
 	bool *flag = flag_of(op);
 	int res;
@@ -89,10 +89,10 @@ static void attempt(struct epoll *e, struct weft_op *op)
 	res = *flag ? try_now(op) : -EAGAIN;
 	if (res == -EAGAIN || is_drained(op, res))
 		*flag = false;
-	if (weft_op_waits(op, res))
+	if (weft_op_would_block(op, res))
 		return;
 	if (op->kind == WEFT_OP_RECV)
-		weft_talk_note(&e->talk, op->sock);
+		weft_lone_sock_note(&e->lone, op->sock);
 	weft_op_complete(e->engine.reactor, op, res);
 }
 
@@ -121,7 +121,7 @@ static int try_file(const struct weft_op *op)
 	return n < 0 ? -errno : (int)n;
 }
 
-static void start_file(struct epoll *e, struct weft_op *op)
+static void start_file_op(struct epoll *e, struct weft_op *op)
 {
 	int res = try_file(op);
 
@@ -141,13 +141,13 @@ static void start_queued(struct epoll *e)
 	while ((link = weft_list_pop(&e->engine.reactor->queued))) {
 		op = container_of(link, struct weft_op, link);
 		if (op->sock)
-			attempt(e, op);
+			try_sock_op(e, op);
 		else
-			start_file(e, op);
+			start_file_op(e, op);
 	}
 }
 
-static void on_event(struct epoll *e, const struct epoll_event *event)
+static void on_epoll_event(struct epoll *e, const struct epoll_event *event)
 {
 	struct weft_sock *sock = event->data.ptr;
 
@@ -160,9 +160,9 @@ static void on_event(struct epoll *e, const struct epoll_event *event)
 	if (event->events & WRITABLE)
 		sock->writable = true;
 	if (weft_op_under_way(sock->rx))
-		attempt(e, sock->rx);
+		try_sock_op(e, sock->rx);
 	if (weft_op_under_way(sock->tx))
-		attempt(e, sock->tx);
+		try_sock_op(e, sock->tx);
 }
 
 static int round_up_ms(int64_t timeout_ns)
@@ -174,53 +174,53 @@ static int round_up_ms(int64_t timeout_ns)
 	return ms > INT_MAX ? INT_MAX : (int)ms;
 }
 
-static void gather(struct epoll *e, int64_t timeout_ns)
+static void wait_events(struct epoll *e, int64_t timeout_ns)
 {
 	int n = epoll_wait(e->fd, e->events, EVENTS_MAX, round_up_ms(timeout_ns));
 
-	e->unasked = 0;
-	e->engine.reactor->visited = false;
+	e->polls_skipped = 0;
+	e->engine.reactor->got_message = false;
 	for (int i = 0; i < n; i++)
-		on_event(e, &e->events[i]);
+		on_epoll_event(e, &e->events[i]);
 }
 
 /* Epoll tells when there is room to send. A loop that is not ours waits for its descriptor, which
  * is readable until epoll was asked. Who visits a reactor wants to know what all its sockets have
- * (see target/comeback.c). And turns with bulk work are long: all sockets have news by then. */
-static bool must_ask(struct epoll *e)
+ * (see target/stale.c). And turns with bulk work are long: all sockets have news by then. */
+static bool must_poll_all(struct epoll *e)
 {
-	return !e->talk.alone || weft_op_under_way(e->talk.sock->tx) || e->alarm >= 0 ||
-	       e->engine.reactor->visited || weft_bulk_waits(e->engine.reactor) ||
-	       ++e->unasked >= ASK_EVERY;
+	return !e->lone.alone || weft_op_under_way(e->lone.sock->tx) || e->alarm >= 0 ||
+	       e->engine.reactor->got_message || weft_bulk_waits(e->engine.reactor) ||
+	       ++e->polls_skipped >= POLL_ALL_EVERY;
 }
 
-static void look(struct epoll *e)
+static void poll_now(struct epoll *e)
 {
-	if (must_ask(e)) {
-		gather(e, 0);
-	} else if (weft_op_under_way(e->talk.sock->rx)) {
-		e->talk.sock->readable = true; /* for all we know */
-		attempt(e, e->talk.sock->rx);
+	if (must_poll_all(e)) {
+		wait_events(e, 0);
+	} else if (weft_op_under_way(e->lone.sock->rx)) {
+		e->lone.sock->readable = true; /* for all we know */
+		try_sock_op(e, e->lone.sock->rx);
 	}
 }
 
-static void engine_wait(struct engine *engine, int64_t timeout_ns)
+static void epoll_engine_wait(struct engine *engine, int64_t timeout_ns)
 {
 	struct epoll *e = to_epoll(engine);
 
 	start_queued(e);
 	if (timeout_ns && weft_list_empty(&engine->reactor->completed))
-		gather(e, timeout_ns);
+		wait_events(e, timeout_ns);
 	else
-		look(e);
+		poll_now(e);
 }
 
-static void engine_start(struct engine *engine)
+static void epoll_engine_submit(struct engine *engine)
 {
 	start_queued(to_epoll(engine));
 }
 
-static int watch(struct epoll *e, int fd, uint32_t events, void *ptr)
+static int epoll_add(struct epoll *e, int fd, uint32_t events, void *ptr)
 {
 	struct epoll_event event = { .events = events | EPOLLET, .data.ptr = ptr };
 
@@ -228,12 +228,12 @@ static int watch(struct epoll *e, int fd, uint32_t events, void *ptr)
 }
 
 /* What is readable or writable now is reported as the first edge. */
-static int engine_sock_open(struct engine *engine, struct weft_sock *sock)
+static int epoll_engine_sock_open(struct engine *engine, struct weft_sock *sock)
 {
-	return watch(to_epoll(engine), sock->fd, EPOLLIN | EPOLLOUT | EPOLLRDHUP, sock);
+	return epoll_add(to_epoll(engine), sock->fd, EPOLLIN | EPOLLOUT | EPOLLRDHUP, sock);
 }
 
-static void engine_sock_cancel(struct engine *engine, struct weft_sock *sock)
+static void epoll_engine_sock_cancel(struct engine *engine, struct weft_sock *sock)
 {
 	if (!weft_op_under_way(sock->rx))
 		return;
@@ -242,15 +242,15 @@ static void engine_sock_cancel(struct engine *engine, struct weft_sock *sock)
 }
 
 /* A duplicate of the descriptor would keep it registered after close(). */
-static void engine_sock_close(struct engine *engine, struct weft_sock *sock)
+static void epoll_engine_sock_close(struct engine *engine, struct weft_sock *sock)
 {
 	struct epoll *e = to_epoll(engine);
 
 	epoll_ctl(e->fd, EPOLL_CTL_DEL, sock->fd, NULL);
-	weft_talk_forget(&e->talk, sock);
+	weft_lone_sock_forget(&e->lone, sock);
 }
 
-static int engine_fd(struct engine *engine)
+static int epoll_engine_fd(struct engine *engine)
 {
 	struct epoll *e = to_epoll(engine);
 	int rc;
@@ -260,11 +260,11 @@ static int engine_fd(struct engine *engine)
 	e->alarm = timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC);
 	if (e->alarm < 0)
 		return -errno;
-	rc = watch(e, e->alarm, EPOLLIN, NULL);
+	rc = epoll_add(e, e->alarm, EPOLLIN, NULL);
 	return rc < 0 ? rc : e->fd;
 }
 
-static void engine_alarm(struct engine *engine, int64_t timeout_ns)
+static void epoll_engine_alarm(struct engine *engine, int64_t timeout_ns)
 {
 	int64_t ns = timeout_ns > 0 ? timeout_ns : 1; /* 0 would disarm it */
 	struct itimerspec when = { .it_value = { ns / 1000000000, ns % 1000000000 } };
@@ -273,7 +273,7 @@ static void engine_alarm(struct engine *engine, int64_t timeout_ns)
 		timerfd_settime(to_epoll(engine)->alarm, 0, &when, NULL);
 }
 
-static void engine_close(struct engine *engine)
+static void epoll_engine_close(struct engine *engine)
 {
 	struct epoll *e = to_epoll(engine);
 
@@ -286,24 +286,24 @@ static void engine_close(struct engine *engine)
 
 static const struct engine_ops epoll_ops = {
 	.name = "epoll",
-	.close = engine_close,
-	.sock_open = engine_sock_open,
-	.sock_cancel = engine_sock_cancel,
-	.sock_close = engine_sock_close,
-	.wait = engine_wait,
-	.start = engine_start,
-	.fd = engine_fd,
-	.alarm = engine_alarm,
+	.close = epoll_engine_close,
+	.sock_open = epoll_engine_sock_open,
+	.sock_cancel = epoll_engine_sock_cancel,
+	.sock_close = epoll_engine_sock_close,
+	.wait = epoll_engine_wait,
+	.submit = epoll_engine_submit,
+	.fd = epoll_engine_fd,
+	.alarm = epoll_engine_alarm,
 };
 
-static int set_up(struct epoll *e, int bell)
+static int epoll_set_up(struct epoll *e, int wake_fd)
 {
 	int rc;
 
 	e->fd = epoll_create1(EPOLL_CLOEXEC);
 	if (e->fd < 0)
 		return -errno;
-	rc = watch(e, bell, EPOLLIN, NULL);
+	rc = epoll_add(e, wake_fd, EPOLLIN, NULL);
 	if (rc < 0)
 		close(e->fd);
 	return rc;
@@ -312,7 +312,7 @@ static int set_up(struct epoll *e, int bell)
 int weft_epoll_open(struct weft_reactor *r, struct engine **engine, struct weft_err *err)
 {
 	struct epoll *e = calloc(1, sizeof(*e));
-	int rc = e ? set_up(e, r->mailbox.bell) : -ENOMEM;
+	int rc = e ? epoll_set_up(e, r->mailbox.wake_fd) : -ENOMEM;
 
 	if (rc < 0) {
 		free(e);

@@ -6,7 +6,7 @@
 #include <stdalign.h>
 
 #include "reactor/engine.h"
-#include "reactor/idle.h"
+#include "reactor/spin.h"
 #include "reactor/mailbox.h"
 #include "reactor/reactor.h"
 
@@ -16,23 +16,23 @@ struct weft_reactor {
 	struct weft_list queued;    /* operations that the next wait starts */
 	struct weft_list completed; /* operations whose done() the next turn calls */
 	struct weft_list tasks;
-	struct weft_list bulk;       /* lines whose tasks wait for a part of a turn */
-	struct weft_list bulk_full;  /* lines that wait until pieces under way have ended */
-	struct weft_list bulk_again; /* tasks that had their turn, and could not use it */
-	unsigned pieces;             /* of bulk work, under way in storage */
-	struct weft_list pollers;    /* to be looked at */
-	struct weft_list found;      /* pollers whose run() the next turn calls */
+	struct weft_list bulk;          /* lines whose tasks wait for a part of a turn */
+	struct weft_list bulk_full;     /* lines that wait until pieces under way have ended */
+	struct weft_list bulk_retries;  /* tasks that had their turn, and could not use it */
+	unsigned pieces;                /* of bulk work, under way in storage */
+	struct weft_list pollers;       /* to be looked at */
+	struct weft_list ready_pollers; /* pollers whose run() the next turn calls */
 	struct weft_heap timers;
-	struct weft_idle idle;
+	struct weft_spin spin;
 	uint64_t now_ns;
 	int64_t bulk_left; /* bytes, of this turn */
 	bool turning;      /* now_ns holds */
 	bool firing;       /* timers */
 	bool stopping;
-	bool pollers_ran;     /* in the last turn */
-	bool visited;         /* by a message, since an engine last looked at all sockets */
-	unsigned engine_rest; /* turns since the engine was last called */
-	uint64_t alarm_ns;    /* when the engine's alarm is set for; 0: it is not */
+	bool pollers_ran;            /* in the last turn */
+	bool got_message;            /* by a message, since an engine last looked at all sockets */
+	unsigned turns_since_engine; /* turns since the engine was last called */
+	uint64_t alarm_ns;           /* when the engine's alarm is set for; 0: it is not */
 
 	/* The only part that other threads touch. */
 	alignas(64) struct weft_mailbox mailbox;
@@ -40,21 +40,21 @@ struct weft_reactor {
 
 /* While only one socket talks, an engine makes its system calls itself, without asking or arming
  * anything first: what that costs pays when there are several to choose from. */
-struct weft_talk {
+struct weft_lone_sock {
 	struct weft_sock *sock; /* received last; NULL: none, or it is closed */
 	bool alone;             /* … and before */
 };
 
-static inline void weft_talk_note(struct weft_talk *talk, struct weft_sock *sock)
+static inline void weft_lone_sock_note(struct weft_lone_sock *lone, struct weft_sock *sock)
 {
-	talk->alone = talk->sock == sock;
-	talk->sock = sock;
+	lone->alone = lone->sock == sock;
+	lone->sock = sock;
 }
 
-static inline void weft_talk_forget(struct weft_talk *talk, const struct weft_sock *sock)
+static inline void weft_lone_sock_forget(struct weft_lone_sock *lone, const struct weft_sock *sock)
 {
-	if (talk->sock == sock)
-		*talk = (struct weft_talk){ 0 };
+	if (lone->sock == sock)
+		*lone = (struct weft_lone_sock){ 0 };
 }
 
 /* Marks an operation that is queued or with the engine. */
@@ -66,15 +66,16 @@ static inline bool weft_op_under_way(const struct weft_op *op)
 }
 
 /* It has sock->tx, not sock->rx. */
-static inline bool weft_op_sends(const struct weft_op *op)
+static inline bool weft_op_is_send(const struct weft_op *op)
 {
-	return op->kind == WEFT_OP_SEND || op->kind == WEFT_OP_OFFER || op->kind == WEFT_OP_ROOM;
+	return op->kind == WEFT_OP_SEND || op->kind == WEFT_OP_SEND_NOWAIT ||
+	       op->kind == WEFT_OP_POLL_OUT;
 }
 
 /* The socket is not ready, and the operation waits until it is. */
-static inline bool weft_op_waits(const struct weft_op *op, int res)
+static inline bool weft_op_would_block(const struct weft_op *op, int res)
 {
-	return res == -EAGAIN && op->kind != WEFT_OP_OFFER;
+	return res == -EAGAIN && op->kind != WEFT_OP_SEND_NOWAIT;
 }
 
 static inline void weft_op_complete(struct weft_reactor *r, struct weft_op *op, int res)
@@ -90,19 +91,19 @@ void weft_op_finish_all(struct weft_reactor *r);
 
 uint64_t weft_clock_ns(const struct weft_reactor *r);
 /* Returns when a turn is due, after @limit_ns at most (-1: nothing bounds it), or early. */
-void weft_wait(struct weft_reactor *r, int64_t limit_ns);
+void weft_reactor_wait(struct weft_reactor *r, int64_t limit_ns);
 
 static inline bool weft_bulk_waits(const struct weft_reactor *r)
 {
-	return !weft_list_empty(&r->bulk) || !weft_list_empty(&r->bulk_again);
+	return !weft_list_empty(&r->bulk) || !weft_list_empty(&r->bulk_retries);
 }
 /* Of those in line, as many as this turn has room for. */
 void weft_bulk_run(struct weft_reactor *r);
 
 /* True: a poller has something to run. */
-bool weft_pollers_look(struct weft_reactor *r);
+bool weft_pollers_poll(struct weft_reactor *r);
 /* Looks, then calls run() of those that found something. True: there were some. */
-bool weft_pollers_run(struct weft_reactor *r);
+bool weft_pollers_process(struct weft_reactor *r);
 /* False: do not sleep. */
 bool weft_pollers_arm(struct weft_reactor *r);
 

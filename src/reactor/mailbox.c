@@ -21,8 +21,8 @@ int weft_mailbox_open(struct weft_mailbox *box)
 	atomic_init(&box->newest, NULL);
 	atomic_init(&box->asleep, false);
 	atomic_init(&box->senders, 0);
-	box->bell = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
-	return box->bell < 0 ? -errno : 0;
+	box->wake_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+	return box->wake_fd < 0 ? -errno : 0;
 }
 
 /* The message that ends a reactor may have run before its sender left put(). */
@@ -30,7 +30,7 @@ void weft_mailbox_close(struct weft_mailbox *box)
 {
 	while (atomic_load(&box->senders))
 		sched_yield();
-	close(box->bell);
+	close(box->wake_fd);
 }
 
 void weft_mailbox_put(struct weft_mailbox *box, struct weft_msg *msg)
@@ -44,7 +44,7 @@ void weft_mailbox_put(struct weft_mailbox *box, struct weft_msg *msg)
 
 	/* Of several senders only the one that clears the flag pays for the system call. */
 	if (atomic_load(&box->asleep) && atomic_exchange(&box->asleep, false))
-		eventfd_write(box->bell, 1);
+		eventfd_write(box->wake_fd, 1);
 	atomic_fetch_sub(&box->senders, 1); /* the box may be gone from here on */
 }
 

@@ -11,7 +11,7 @@ struct weft_mailbox {
 	struct weft_msg *_Atomic newest;
 	atomic_bool asleep;  /* the owner may block: whoever clears this rings */
 	atomic_uint senders; /* inside put() */
-	int bell;            /* eventfd; an engine waits for each write and never reads */
+	int wake_fd;         /* eventfd; an engine waits for each write and never reads */
 };
 
 int weft_mailbox_open(struct weft_mailbox *box);

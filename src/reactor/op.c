@@ -9,7 +9,7 @@
 
 #include "reactor/internal.h"
 
-static void start(struct weft_reactor *r, struct weft_op *op, enum weft_op_kind kind, int fd)
+static void queue_op(struct weft_reactor *r, struct weft_op *op, enum weft_op_kind kind, int fd)
 {
 	op->reactor = r;
 	op->kind = kind;
@@ -18,20 +18,21 @@ static void start(struct weft_reactor *r, struct weft_op *op, enum weft_op_kind 
 	weft_list_push(&r->queued, &op->link);
 }
 
-static void start_sock(struct weft_sock *sock, struct weft_op **slot, struct weft_op *op,
-		       enum weft_op_kind kind)
+static void queue_sock_op(struct weft_sock *sock, struct weft_op **current_op, struct weft_op *op,
+			  enum weft_op_kind kind)
 {
-	assert(!*slot);
-	*slot = op;
+	assert(!*current_op);
+	*current_op = op;
 	op->sock = sock;
 	op->flags = 0;
-	start(sock->reactor, op, kind, sock->fd);
+	queue_op(sock->reactor, op, kind, sock->fd);
 }
 
-static void start_file(struct weft_reactor *r, struct weft_op *op, enum weft_op_kind kind, int fd)
+static void queue_file_op(struct weft_reactor *r, struct weft_op *op, enum weft_op_kind kind,
+			  int fd)
 {
 	op->sock = NULL;
-	start(r, op, kind, fd);
+	queue_op(r, op, kind, fd);
 }
 
 static void set_iov(struct weft_op *op, struct iovec *iov, int iovcnt)
@@ -70,30 +71,31 @@ void weft_sock_cancel(struct weft_sock *sock)
 
 void weft_sock_poll(struct weft_sock *sock, struct weft_op *op)
 {
-	start_sock(sock, &sock->rx, op, WEFT_OP_POLL);
+	queue_sock_op(sock, &sock->rx, op, WEFT_OP_POLL);
 }
 
 void weft_sock_recv(struct weft_sock *sock, struct weft_op *op, struct iovec *iov, int iovcnt)
 {
 	set_iov(op, iov, iovcnt);
-	start_sock(sock, &sock->rx, op, WEFT_OP_RECV);
+	queue_sock_op(sock, &sock->rx, op, WEFT_OP_RECV);
 }
 
 void weft_sock_send(struct weft_sock *sock, struct weft_op *op, struct iovec *iov, int iovcnt)
 {
 	set_iov(op, iov, iovcnt);
-	start_sock(sock, &sock->tx, op, WEFT_OP_SEND);
+	queue_sock_op(sock, &sock->tx, op, WEFT_OP_SEND);
 }
 
-void weft_sock_offer(struct weft_sock *sock, struct weft_op *op, struct iovec *iov, int iovcnt)
+void weft_sock_send_nowait(struct weft_sock *sock, struct weft_op *op, struct iovec *iov,
+			   int iovcnt)
 {
 	set_iov(op, iov, iovcnt);
-	start_sock(sock, &sock->tx, op, WEFT_OP_OFFER);
+	queue_sock_op(sock, &sock->tx, op, WEFT_OP_SEND_NOWAIT);
 }
 
-void weft_sock_room(struct weft_sock *sock, struct weft_op *op)
+void weft_sock_poll_out(struct weft_sock *sock, struct weft_op *op)
 {
-	start_sock(sock, &sock->tx, op, WEFT_OP_ROOM);
+	queue_sock_op(sock, &sock->tx, op, WEFT_OP_POLL_OUT);
 }
 
 static int try_poll(const struct weft_op *op)
@@ -130,7 +132,7 @@ int weft_op_try(struct weft_op *op)
 {
 	ssize_t n;
 
-	if (op->kind == WEFT_OP_POLL || op->kind == WEFT_OP_ROOM)
+	if (op->kind == WEFT_OP_POLL || op->kind == WEFT_OP_POLL_OUT)
 		return try_poll(op);
 	n = op->kind == WEFT_OP_RECV ? try_recv(op) : try_send(op);
 	return n < 0 ? -errno : (int)n;
@@ -144,7 +146,7 @@ void weft_file_read(struct weft_reactor *r, struct weft_op *op, int fd, struct i
 	set_iov(op, iov, iovcnt);
 	op->offset = offset;
 	op->flags = 0;
-	start_file(r, op, WEFT_OP_READ, fd);
+	queue_file_op(r, op, WEFT_OP_READ, fd);
 }
 
 void weft_file_write(struct weft_reactor *r, struct weft_op *op, int fd, struct iovec *iov,
@@ -153,12 +155,12 @@ void weft_file_write(struct weft_reactor *r, struct weft_op *op, int fd, struct 
 	set_iov(op, iov, iovcnt);
 	op->offset = offset;
 	op->flags = rwf_flags;
-	start_file(r, op, WEFT_OP_WRITE, fd);
+	queue_file_op(r, op, WEFT_OP_WRITE, fd);
 }
 
 void weft_file_sync(struct weft_reactor *r, struct weft_op *op, int fd)
 {
-	start_file(r, op, WEFT_OP_SYNC, fd);
+	queue_file_op(r, op, WEFT_OP_SYNC, fd);
 }
 
 void weft_file_allocate(struct weft_reactor *r, struct weft_op *op, int fd, int mode, off_t offset,
@@ -167,18 +169,18 @@ void weft_file_allocate(struct weft_reactor *r, struct weft_op *op, int fd, int 
 	op->flags = mode;
 	op->offset = offset;
 	op->length = length;
-	start_file(r, op, WEFT_OP_ALLOCATE, fd);
+	queue_file_op(r, op, WEFT_OP_ALLOCATE, fd);
 }
 
 /* --- the end ---------------------------------------------------------------------------------- */
 
-static void leave_sock(struct weft_op *op)
+static void detach_from_sock(struct weft_op *op)
 {
 	struct weft_sock *sock = op->sock;
 
 	if (!sock)
 		return;
-	if (weft_op_sends(op))
+	if (weft_op_is_send(op))
 		sock->tx = NULL;
 	else
 		sock->rx = NULL;
@@ -192,7 +194,7 @@ void weft_op_finish_all(struct weft_reactor *r)
 	/* Only the engine adds to the list, and nothing a callback starts gets that far. */
 	while ((link = weft_list_pop(&r->completed))) {
 		op = container_of(link, struct weft_op, link);
-		leave_sock(op);
+		detach_from_sock(op);
 		op->done(op, op->res);
 	}
 }

@@ -1,9 +1,9 @@
 /* poller.c - what has no descriptor while it is busy.
  *
- *          look() found something
+ *          poll() found something
  *   pollers ───────────────────▶ found
  *      ▲                          │
- *      └───── the turn: run() ◀───┘
+ *      └───── the turn: process() ◀───┘
  *
  * A completion queue in memory is read for nothing; asking the kernel about it would cost a system
  * call per I/O. So the reactor looks for itself as long as it is awake, and has a descriptor tell
@@ -30,37 +30,37 @@ void weft_poller_remove(struct weft_poller *poller)
 		weft_list_remove(&poller->link);
 }
 
-bool weft_pollers_look(struct weft_reactor *r)
+bool weft_pollers_poll(struct weft_reactor *r)
 {
 	struct weft_poller *poller, *next;
 
 	weft_list_for_each_safe(poller, next, &r->pollers, link)
-		if (poller->look(poller))
-			move(poller, &r->found);
-	return !weft_list_empty(&r->found);
+		if (poller->poll(poller))
+			move(poller, &r->ready_pollers);
+	return !weft_list_empty(&r->ready_pollers);
 }
 
-/* What run() makes others find is for the next turn. The poller is back in its place first: run()
+/* What process() makes others find is for the next turn. The poller is back in its place first: process()
  * may remove and free it. */
-static void run_found(struct weft_reactor *r)
+static void process_ready(struct weft_reactor *r)
 {
 	struct weft_list now, *link;
 	struct weft_poller *poller;
 
 	weft_list_init(&now);
-	weft_list_splice(&now, &r->found);
+	weft_list_splice(&now, &r->ready_pollers);
 	while ((link = weft_list_pop(&now))) {
 		poller = container_of(link, struct weft_poller, link);
 		weft_list_push(&r->pollers, &poller->link);
-		poller->run(poller);
+		poller->process(poller);
 	}
 }
 
-bool weft_pollers_run(struct weft_reactor *r)
+bool weft_pollers_process(struct weft_reactor *r)
 {
-	if (!weft_pollers_look(r))
+	if (!weft_pollers_poll(r))
 		return false;
-	run_found(r);
+	process_ready(r);
 	return true;
 }
 
@@ -68,7 +68,7 @@ bool weft_pollers_arm(struct weft_reactor *r)
 {
 	struct weft_poller *poller;
 
-	assert(weft_list_empty(&r->found));
+	assert(weft_list_empty(&r->ready_pollers));
 	weft_list_for_each(poller, &r->pollers, link)
 		if (!poller->arm(poller))
 			return false;

@@ -24,7 +24,7 @@ static _Thread_local struct weft_reactor *self;
 /* --- birth and death -------------------------------------------------------------------------- */
 
 /* Every reactor of a process meets the same refusal; one line tells it. */
-static void tell_fallback(const struct weft_err *why)
+static void log_fallback(const struct weft_err *why)
 {
 	static atomic_flag told = ATOMIC_FLAG_INIT;
 
@@ -44,7 +44,7 @@ static int open_engine(struct weft_reactor *r, struct weft_err *err)
 	default:
 		if (!weft_uring_open(r, &r->engine, &why))
 			return 0;
-		tell_fallback(&why);
+		log_fallback(&why);
 		return weft_epoll_open(r, &r->engine, err);
 	}
 }
@@ -62,10 +62,10 @@ static struct weft_reactor *alloc_reactor(const struct weft_reactor_options *opt
 	weft_list_init(&r->tasks);
 	weft_list_init(&r->bulk);
 	weft_list_init(&r->bulk_full);
-	weft_list_init(&r->bulk_again);
+	weft_list_init(&r->bulk_retries);
 	weft_list_init(&r->pollers);
-	weft_list_init(&r->found);
-	weft_idle_init(&r->idle);
+	weft_list_init(&r->ready_pollers);
+	weft_spin_init(&r->spin);
 	return r;
 }
 
@@ -98,7 +98,7 @@ fail_free:
 void weft_reactor_destroy(struct weft_reactor *r)
 {
 	assert(!r->turning);
-	assert(weft_list_empty(&r->pollers) && weft_list_empty(&r->found));
+	assert(weft_list_empty(&r->pollers) && weft_list_empty(&r->ready_pollers));
 	assert(!weft_bulk_waits(r) && weft_list_empty(&r->bulk_full) && !r->pieces);
 	r->engine->ops->close(r->engine);
 	weft_mailbox_close(&r->mailbox);
@@ -134,16 +134,16 @@ static void run_tasks(struct weft_reactor *r)
 	}
 }
 
-static void turn(struct weft_reactor *r, int64_t limit_ns)
+static void run_turn(struct weft_reactor *r, int64_t limit_ns)
 {
 	assert(!r->turning);
-	weft_wait(r, limit_ns);
+	weft_reactor_wait(r, limit_ns);
 	r->now_ns = weft_clock_ns(r);
 	r->turning = true;
-	r->visited |= weft_mailbox_deliver(&r->mailbox);
+	r->got_message |= weft_mailbox_deliver(&r->mailbox);
 	fire_timers(r);
 	weft_op_finish_all(r);
-	r->pollers_ran = weft_pollers_run(r);
+	r->pollers_ran = weft_pollers_process(r);
 	weft_bulk_run(r);
 	run_tasks(r);
 	r->turning = false;
@@ -155,7 +155,7 @@ void weft_reactor_turn(struct weft_reactor *r, int wait_ms)
 
 	self = r;
 	weft_mailbox_wake(&r->mailbox);
-	turn(r, wait_ms < 0 ? -1 : wait_ms * (int64_t)NS_PER_MS);
+	run_turn(r, wait_ms < 0 ? -1 : wait_ms * (int64_t)NS_PER_MS);
 	self = before;
 }
 
@@ -189,7 +189,7 @@ void weft_reactor_run(struct weft_reactor *r)
 		pin(r->options.cpu);
 	self = r;
 	while (!r->stopping)
-		turn(r, -1);
+		run_turn(r, -1);
 	r->stopping = false;
 	self = before;
 }

@@ -48,14 +48,14 @@ void weft_reactor_turn(struct weft_reactor *r, int wait_ms);
 /* Deferred work that was left between turns, now: what it sends goes out with the next turn. */
 void weft_reactor_run_deferred(struct weft_reactor *r);
 /* Operations that were left between turns, too: they are under way when this returns. */
-void weft_reactor_start(struct weft_reactor *r);
+void weft_reactor_submit(struct weft_reactor *r);
 /* The next turn has something to do, without waiting. */
 bool weft_reactor_busy(struct weft_reactor *r);
 
 /* For a loop that is not ours: a descriptor that is readable when a turn is due. Engine epoll only.
- * -errno: it cannot be made. After the last turn, before waiting for it: weft_reactor_doze(). */
+ * -errno: it cannot be made. After the last turn, before waiting for it: weft_reactor_prepare_wait(). */
 int weft_reactor_fd(struct weft_reactor *r);
-void weft_reactor_doze(struct weft_reactor *r);
+void weft_reactor_prepare_wait(struct weft_reactor *r);
 
 struct weft_reactor *weft_reactor_self(void); /* the one running on this thread */
 const char *weft_reactor_engine_name(const struct weft_reactor *r);
@@ -85,46 +85,47 @@ void weft_task_cancel(struct weft_task *task);
 /* --- bulk: bytes that no peer sends or waits for, such as a copy inside storage --------------- */
 
 /* Tasks of one who takes turns with others, or lines that take turns with each other: base/turns.h. */
-struct weft_bulk_line {
-	struct weft_bulk_line *within; /* NULL: one of the reactor's */
+struct weft_bulk_flow {
+	struct weft_bulk_flow *within; /* NULL: one of the reactor's */
 	struct weft_turns_line turns;
 	unsigned pieces; /* under way, of it and all lines within it; of one of the reactor's */
 };
 
-void weft_bulk_line_init(struct weft_bulk_line *line, struct weft_bulk_line *within);
+void weft_bulk_flow_init(struct weft_bulk_flow *flow, struct weft_bulk_flow *within);
 /* At the end of the line for a bounded part of a turn; twice counts once. When it is first, fn()
  * does one piece, and for the next it gets in line again. */
-void weft_reactor_bulk(struct weft_reactor *r, struct weft_bulk_line *line, struct weft_task *task);
+void weft_reactor_bulk_push(struct weft_reactor *r, struct weft_bulk_flow *flow,
+			    struct weft_task *task);
 /* The same for one that had its turn, and could not use it: it comes before all lines.
  * weft_task_cancel() ends that. */
-void weft_reactor_bulk_again(struct weft_reactor *r, struct weft_task *task);
-/* It does not wait in @line any more. */
-void weft_reactor_unbulk(struct weft_bulk_line *line, struct weft_task *task);
-/* Of who was called from @line: its piece is under way in storage, until it ends. While there are as
+void weft_reactor_bulk_retry(struct weft_reactor *r, struct weft_task *task);
+/* It does not wait in @flow any more. */
+void weft_reactor_bulk_cancel(struct weft_bulk_flow *flow, struct weft_task *task);
+/* Of who was called from @flow: its piece is under way in storage, until it ends. While there are as
  * many as may be, tasks of the line wait. It stays in place meanwhile. */
-void weft_reactor_piece_begins(struct weft_reactor *r, struct weft_bulk_line *line);
-void weft_reactor_piece_ends(struct weft_reactor *r, struct weft_bulk_line *line);
+void weft_reactor_bulk_piece_begin(struct weft_reactor *r, struct weft_bulk_flow *flow);
+void weft_reactor_bulk_piece_end(struct weft_reactor *r, struct weft_bulk_flow *flow);
 /* A piece is of so many bytes. false: this turn has none left; fn(), called from the line, is never
  * told that before it has spent some. */
-bool weft_reactor_spend(struct weft_reactor *r, uint32_t bytes);
+bool weft_reactor_bulk_spend(struct weft_reactor *r, uint32_t bytes);
 
 /* --- pollers: what has no descriptor while it is busy, such as an adapter's completion queue -- */
 
 struct weft_poller {
 	struct weft_list link;
-	/* Takes in what has come and runs nothing; true: there is something for run(), and until
+	/* Takes in what has come and runs nothing; true: there is something for process(), and until
 	 * that has run it is not called again. Called over and over while the reactor spins: cheap,
 	 * no system call. */
-	bool (*look)(struct weft_poller *poller);
-	/* Acts on what look() took in; inside a turn. */
-	void (*run)(struct weft_poller *poller);
+	bool (*poll)(struct weft_poller *poller);
+	/* Acts on what poll() took in; inside a turn. */
+	void (*process)(struct weft_poller *poller);
 	/* Before the reactor sleeps: from now on a descriptor of this reactor becomes readable when
 	 * there is news. false: something is there already, do not sleep. */
 	bool (*arm)(struct weft_poller *poller);
 };
 
 void weft_poller_add(struct weft_reactor *r, struct weft_poller *poller);
-/* Also from inside run(), of itself or of another one. Twice is harmless, and so is one that is all
+/* Also from inside process(), of itself or of another one. Twice is harmless, and so is one that is all
  * zeros and was never added. */
 void weft_poller_remove(struct weft_poller *poller);
 
@@ -156,7 +157,7 @@ void weft_retry_init(struct weft_retry *retry, void (*fn)(struct weft_task *task
  * millisecond. */
 void weft_retry_later(struct weft_reactor *r, struct weft_retry *retry);
 /* It was not: when it is again, that is the first time. */
-void weft_retry_over(struct weft_retry *retry);
+void weft_retry_reset(struct weft_retry *retry);
 void weft_retry_cancel(struct weft_retry *retry);
 
 /* --- operations ------------------------------------------------------------------------------- */
@@ -165,8 +166,8 @@ enum weft_op_kind {
 	WEFT_OP_POLL, /* readable (a socket, an eventfd, a signalfd); drain before polling again */
 	WEFT_OP_RECV,
 	WEFT_OP_SEND,
-	WEFT_OP_OFFER, /* send what fits now */
-	WEFT_OP_ROOM,  /* more would fit */
+	WEFT_OP_SEND_NOWAIT, /* send what fits now */
+	WEFT_OP_POLL_OUT,    /* more would fit */
 	WEFT_OP_READ,
 	WEFT_OP_WRITE,
 	WEFT_OP_SYNC,     /* fdatasync */
@@ -221,9 +222,10 @@ void weft_sock_poll(struct weft_sock *sock, struct weft_op *op);
 void weft_sock_recv(struct weft_sock *sock, struct weft_op *op, struct iovec *iov, int iovcnt);
 void weft_sock_send(struct weft_sock *sock, struct weft_op *op, struct iovec *iov, int iovcnt);
 /* As a send, but it does not wait for the peer: -EAGAIN when the socket is full. */
-void weft_sock_offer(struct weft_sock *sock, struct weft_op *op, struct iovec *iov, int iovcnt);
+void weft_sock_send_nowait(struct weft_sock *sock, struct weft_op *op, struct iovec *iov,
+			   int iovcnt);
 /* Done when the socket may take more, or has ended. */
-void weft_sock_room(struct weft_sock *sock, struct weft_op *op);
+void weft_sock_poll_out(struct weft_sock *sock, struct weft_op *op);
 
 /* Files and disks; any reactor may use any descriptor. May be short, as the system call. */
 void weft_file_read(struct weft_reactor *r, struct weft_op *op, int fd, struct iovec *iov,

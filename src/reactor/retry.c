@@ -15,7 +15,7 @@ enum {
 	PAUSE_MS = 1,
 };
 
-static void pause_over(struct weft_timer *timer)
+static void pause_expired(struct weft_timer *timer)
 {
 	struct weft_retry *retry = container_of(timer, struct weft_retry, timer);
 
@@ -24,7 +24,7 @@ static void pause_over(struct weft_timer *timer)
 
 void weft_retry_init(struct weft_retry *retry, void (*fn)(struct weft_task *task))
 {
-	*retry = (struct weft_retry){ .timer.fn = pause_over };
+	*retry = (struct weft_retry){ .timer.fn = pause_expired };
 	weft_task_init(&retry->task, fn);
 }
 
@@ -39,7 +39,7 @@ void weft_retry_later(struct weft_reactor *r, struct weft_retry *retry)
 	weft_timer_set(r, &retry->timer, PAUSE_MS);
 }
 
-void weft_retry_over(struct weft_retry *retry)
+void weft_retry_reset(struct weft_retry *retry)
 {
 	retry->turns = 0;
 }

@@ -20,7 +20,7 @@
 #include <stdlib.h>
 
 #include "reactor/internal.h"
-#include "reactor/ring.h"
+#include "reactor/uring_setup.h"
 
 #define COMPLETED_MAX 256 /* per wait, so that messages and timers get their turn */
 
@@ -31,10 +31,10 @@ struct uring {
 	struct engine engine;
 	struct io_uring ring;
 	struct weft_list cancels; /* receives and polls to end */
-	struct weft_talk talk;
+	struct weft_lone_sock lone;
 	struct weft_list held; /* the talker's receive, which the kernel does not know of yet */
 	bool enabled;
-	bool bell_armed;
+	bool wake_fd_armed;
 };
 
 static struct uring *to_uring(struct engine *engine)
@@ -45,11 +45,11 @@ static struct uring *to_uring(struct engine *engine)
 /* The kernel gave up waiting for the socket; that is no answer. */
 static bool must_retry(const struct weft_op *op, int res)
 {
-	return op->sock && (weft_op_waits(op, res) || res == -EINTR);
+	return op->sock && (weft_op_would_block(op, res) || res == -EINTR);
 }
 
 /* It is on no list, or among the cancels or the held. */
-static void take_op(struct uring *u, struct weft_op *op, int res)
+static void finish_op(struct uring *u, struct weft_op *op, int res)
 {
 	weft_list_remove(&op->link);
 	if (must_retry(op, res)) {
@@ -57,16 +57,16 @@ static void take_op(struct uring *u, struct weft_op *op, int res)
 		return;
 	}
 	if (op->kind == WEFT_OP_RECV)
-		weft_talk_note(&u->talk, op->sock);
+		weft_lone_sock_note(&u->lone, op->sock);
 	weft_op_complete(u->engine.reactor, op, res);
 }
 
 /* --- the only talker -------------------------------------------------------------------------- */
 
-static bool talks_alone(const struct uring *u, const struct weft_op *op)
+static bool is_lone_sock_op(const struct uring *u, const struct weft_op *op)
 {
-	return u->talk.alone && op->sock == u->talk.sock && op->kind != WEFT_OP_POLL &&
-	       op->kind != WEFT_OP_ROOM;
+	return u->lone.alone && op->sock == u->lone.sock && op->kind != WEFT_OP_POLL &&
+	       op->kind != WEFT_OP_POLL_OUT;
 }
 
 /* False: it has to wait, and that is the ring's. */
@@ -82,13 +82,13 @@ static bool send_directly(struct uring *u, struct weft_op *op)
 
 static bool call_directly(struct uring *u, struct weft_op *op)
 {
-	if (weft_op_sends(op))
+	if (weft_op_is_send(op))
 		return send_directly(u, op);
 	weft_list_push(&u->held, &op->link);
 	return true;
 }
 
-static void receive_held(struct uring *u)
+static void try_held_receive(struct uring *u)
 {
 	struct weft_op *op = container_of(u->held.next, struct weft_op, link);
 	int res;
@@ -97,7 +97,7 @@ static void receive_held(struct uring *u)
 		return;
 	res = weft_op_try(op);
 	if (!must_retry(op, res))
-		take_op(u, op, res);
+		finish_op(u, op, res);
 }
 
 /* --- submission ------------------------------------------------------------------------------- */
@@ -115,7 +115,7 @@ static void prep_recv(struct io_uring_sqe *sqe, struct weft_op *op)
 static void prep_send(struct io_uring_sqe *sqe, struct weft_op *op)
 {
 	const struct iovec *iov = op->msg.msg_iov;
-	int flags = MSG_NOSIGNAL | (op->kind == WEFT_OP_OFFER ? MSG_DONTWAIT : 0);
+	int flags = MSG_NOSIGNAL | (op->kind == WEFT_OP_SEND_NOWAIT ? MSG_DONTWAIT : 0);
 
 	if (op->msg.msg_iovlen == 1)
 		io_uring_prep_send(sqe, op->fd, iov->iov_base, iov->iov_len, flags);
@@ -123,7 +123,7 @@ static void prep_send(struct io_uring_sqe *sqe, struct weft_op *op)
 		io_uring_prep_sendmsg(sqe, op->fd, &op->msg, (unsigned)flags);
 }
 
-static void prep(struct io_uring_sqe *sqe, struct weft_op *op)
+static void prep_sqe(struct io_uring_sqe *sqe, struct weft_op *op)
 {
 	const struct iovec *iov = op->msg.msg_iov;
 	unsigned iovcnt = (unsigned)op->msg.msg_iovlen;
@@ -136,10 +136,10 @@ static void prep(struct io_uring_sqe *sqe, struct weft_op *op)
 		prep_recv(sqe, op);
 		break;
 	case WEFT_OP_SEND:
-	case WEFT_OP_OFFER:
+	case WEFT_OP_SEND_NOWAIT:
 		prep_send(sqe, op);
 		break;
-	case WEFT_OP_ROOM:
+	case WEFT_OP_POLL_OUT:
 		io_uring_prep_poll_add(sqe, op->fd, POLLOUT);
 		break;
 	case WEFT_OP_READ:
@@ -171,13 +171,13 @@ static struct io_uring_sqe *next_sqe(struct uring *u)
 	return io_uring_get_sqe(&u->ring);
 }
 
-static bool arm_bell(struct uring *u)
+static bool arm_wake_fd(struct uring *u)
 {
 	struct io_uring_sqe *sqe = next_sqe(u);
 
 	if (!sqe)
 		return false;
-	io_uring_prep_poll_multishot(sqe, u->engine.reactor->mailbox.bell, POLLIN);
+	io_uring_prep_poll_multishot(sqe, u->engine.reactor->mailbox.wake_fd, POLLIN);
 	sqe->user_data = FOR_MAILBOX;
 	return true;
 }
@@ -203,7 +203,7 @@ static bool submit_op(struct uring *u, struct weft_op *op)
 	struct io_uring_sqe *sqe = next_sqe(u);
 
 	if (sqe)
-		prep(sqe, op);
+		prep_sqe(sqe, op);
 	else
 		weft_list_push_first(&u->engine.reactor->queued, &op->link);
 	return sqe;
@@ -216,7 +216,7 @@ static bool submit_queued(struct uring *u, bool look)
 
 	while (!weft_list_empty(queued)) {
 		op = container_of(weft_list_pop(queued), struct weft_op, link);
-		if (look && talks_alone(u, op) && call_directly(u, op))
+		if (look && is_lone_sock_op(u, op) && call_directly(u, op))
 			continue;
 		if (!submit_op(u, op))
 			return false;
@@ -225,13 +225,13 @@ static bool submit_queued(struct uring *u, bool look)
 }
 
 /* False: the kernel takes no more for now, the rest goes with the next turn. */
-static bool fill(struct uring *u, bool look)
+static bool fill_sq(struct uring *u, bool look)
 {
-	if (!look || !u->talk.alone)
+	if (!look || !u->lone.alone)
 		weft_list_splice(&u->engine.reactor->queued, &u->held);
-	if (!u->bell_armed)
-		u->bell_armed = arm_bell(u);
-	return u->bell_armed && submit_cancels(u) && submit_queued(u, look);
+	if (!u->wake_fd_armed)
+		u->wake_fd_armed = arm_wake_fd(u);
+	return u->wake_fd_armed && submit_cancels(u) && submit_queued(u, look);
 }
 
 /* --- completion ------------------------------------------------------------------------------- */
@@ -242,7 +242,7 @@ static bool must_enter(const struct uring *u)
 	return IO_URING_READ_ONCE(*u->ring.sq.kflags) & (IORING_SQ_TASKRUN | IORING_SQ_CQ_OVERFLOW);
 }
 
-static int enter(struct uring *u, int64_t timeout_ns)
+static int enter_kernel(struct uring *u, int64_t timeout_ns)
 {
 	struct __kernel_timespec ts = { timeout_ns / 1000000000, timeout_ns % 1000000000 };
 	struct io_uring_cqe *cqe;
@@ -261,33 +261,33 @@ static bool transient(int rc)
 	return rc == -ETIME || rc == -EINTR || rc == -EAGAIN || rc == -EBUSY;
 }
 
-static void take(struct uring *u, const struct io_uring_cqe *cqe)
+static void take_cqe(struct uring *u, const struct io_uring_cqe *cqe)
 {
 	switch (cqe->user_data) {
 	case FOR_NOBODY:
 		break;
 	case FOR_MAILBOX:
-		u->bell_armed = cqe->flags & IORING_CQE_F_MORE;
+		u->wake_fd_armed = cqe->flags & IORING_CQE_F_MORE;
 		break;
 	default:
-		take_op(u, io_uring_cqe_get_data(cqe), cqe->res);
+		finish_op(u, io_uring_cqe_get_data(cqe), cqe->res);
 	}
 }
 
-static void collect(struct uring *u)
+static void reap_cqes(struct uring *u)
 {
 	struct io_uring_cqe *cqes[COMPLETED_MAX];
 	unsigned n = io_uring_peek_batch_cqe(&u->ring, cqes, COMPLETED_MAX);
 
 	for (unsigned i = 0; i < n; i++)
-		take(u, cqes[i]);
+		take_cqe(u, cqes[i]);
 	io_uring_cq_advance(&u->ring, n);
 }
 
 /* --- the engine ------------------------------------------------------------------------------- */
 
 /* io_uring_enable_rings() is in liburing 2.3's header, but not in its library. */
-static void enable(struct uring *u)
+static void enable_ring(struct uring *u)
 {
 	int rc = io_uring_register(u->ring.ring_fd, IORING_REGISTER_ENABLE_RINGS, NULL, 0);
 
@@ -295,27 +295,27 @@ static void enable(struct uring *u)
 	u->enabled = true;
 }
 
-static void engine_wait(struct engine *engine, int64_t timeout_ns)
+static void uring_engine_wait(struct engine *engine, int64_t timeout_ns)
 {
 	struct uring *u = to_uring(engine);
 	bool look = !timeout_ns;
 	int rc;
 
 	if (!u->enabled)
-		enable(u);
-	rc = enter(u, fill(u, look) ? timeout_ns : 0);
+		enable_ring(u);
+	rc = enter_kernel(u, fill_sq(u, look) ? timeout_ns : 0);
 	assert(rc >= 0 || transient(rc));
-	collect(u);
+	reap_cqes(u);
 	if (look)
-		receive_held(u);
+		try_held_receive(u);
 }
 
-static int engine_sock_open(struct engine *engine, struct weft_sock *sock)
+static int uring_engine_sock_open(struct engine *engine, struct weft_sock *sock)
 {
 	return 0; /* the ring takes any descriptor */
 }
 
-static void engine_sock_cancel(struct engine *engine, struct weft_sock *sock)
+static void uring_engine_sock_cancel(struct engine *engine, struct weft_sock *sock)
 {
 	struct weft_op *op = sock->rx;
 
@@ -329,12 +329,12 @@ static void engine_sock_cancel(struct engine *engine, struct weft_sock *sock)
 	weft_op_complete(engine->reactor, op, -ECANCELED);
 }
 
-static void engine_sock_close(struct engine *engine, struct weft_sock *sock)
+static void uring_engine_sock_close(struct engine *engine, struct weft_sock *sock)
 {
-	weft_talk_forget(&to_uring(engine)->talk, sock);
+	weft_lone_sock_forget(&to_uring(engine)->lone, sock);
 }
 
-static void engine_close(struct engine *engine)
+static void uring_engine_close(struct engine *engine)
 {
 	struct uring *u = to_uring(engine);
 
@@ -344,11 +344,11 @@ static void engine_close(struct engine *engine)
 
 static const struct engine_ops uring_ops = {
 	.name = "uring",
-	.close = engine_close,
-	.sock_open = engine_sock_open,
-	.sock_cancel = engine_sock_cancel,
-	.sock_close = engine_sock_close,
-	.wait = engine_wait,
+	.close = uring_engine_close,
+	.sock_open = uring_engine_sock_open,
+	.sock_cancel = uring_engine_sock_cancel,
+	.sock_close = uring_engine_sock_close,
+	.wait = uring_engine_wait,
 };
 
 int weft_uring_open(struct weft_reactor *r, struct engine **engine, struct weft_err *err)
@@ -358,7 +358,7 @@ int weft_uring_open(struct weft_reactor *r, struct engine **engine, struct weft_
 
 	if (!u)
 		return weft_fail(err, -ENOMEM, "no memory for an engine");
-	rc = weft_ring_open(&u->ring, err);
+	rc = weft_uring_setup(&u->ring, err);
 	if (rc < 0) {
 		free(u);
 		return rc;

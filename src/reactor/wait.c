@@ -22,7 +22,7 @@
 #define ENGINE_EVERY 16
 
 /* While nobody has: looks at the pollers per look at the engine. */
-#define LOOKS_EVERY 8
+#define POLLS_PER_ENGINE_CALL 8
 
 static uint64_t monotonic_ns(void)
 {
@@ -37,20 +37,20 @@ uint64_t weft_clock_ns(const struct weft_reactor *r)
 	return r->options.clock ? r->options.clock(r->options.clock_arg) : monotonic_ns();
 }
 
-static bool work_waits(struct weft_reactor *r)
+static bool has_work(struct weft_reactor *r)
 {
 	return !weft_list_empty(&r->completed) || !weft_list_empty(&r->tasks) ||
 	       weft_bulk_waits(r) || !weft_mailbox_empty(&r->mailbox) ||
-	       !weft_list_empty(&r->found);
+	       !weft_list_empty(&r->ready_pollers);
 }
 
 static void call_engine(struct weft_reactor *r, int64_t limit_ns)
 {
-	r->engine_rest = 0;
+	r->turns_since_engine = 0;
 	r->engine->ops->wait(r->engine, limit_ns);
 }
 
-static void submit_and_look(struct weft_reactor *r)
+static void submit_and_reap(struct weft_reactor *r)
 {
 	call_engine(r, 0);
 }
@@ -58,26 +58,26 @@ static void submit_and_look(struct weft_reactor *r)
 /* Something waits for it, or sockets have waited for long enough: with bulk work, for a turn. */
 static bool engine_is_due(struct weft_reactor *r)
 {
-	return r->engine_rest >= ENGINE_EVERY || !weft_list_empty(&r->queued) ||
+	return r->turns_since_engine >= ENGINE_EVERY || !weft_list_empty(&r->queued) ||
 	       weft_bulk_waits(r) || !weft_mailbox_empty(&r->mailbox);
 }
 
 static bool pollers_are_busy(const struct weft_reactor *r)
 {
-	return r->pollers_ran || !weft_list_empty(&r->found);
+	return r->pollers_ran || !weft_list_empty(&r->ready_pollers);
 }
 
 /* Looking at pollers costs less than looking at the engine, and so it comes first and more
  * often. */
-static bool look_around(struct weft_reactor *r)
+static bool poll_everything(struct weft_reactor *r)
 {
 	bool any = !weft_list_empty(&r->pollers);
 
-	for (int i = 0; any && i < LOOKS_EVERY && !engine_is_due(r); i++)
-		if (weft_pollers_look(r))
+	for (int i = 0; any && i < POLLS_PER_ENGINE_CALL && !engine_is_due(r); i++)
+		if (weft_pollers_poll(r))
 			return true;
-	submit_and_look(r);
-	return work_waits(r);
+	submit_and_reap(r);
+	return has_work(r);
 }
 
 /* How long until the next timer, and at most @limit_ns; -1: nothing bounds it. */
@@ -95,7 +95,7 @@ static int64_t until_timer(const struct weft_reactor *r, int64_t limit_ns)
 }
 
 /* True: somebody needed the CPU more than we did. */
-static bool yield(uint64_t *now)
+static bool yield_cpu(uint64_t *now)
 {
 	uint64_t before = *now;
 
@@ -113,31 +113,31 @@ static bool spin_for(struct weft_reactor *r, uint64_t budget_ns)
 
 	do {
 		if (now - yielded >= YIELD_EVERY_NS) {
-			late = yield(&now);
+			late = yield_cpu(&now);
 			yielded = now;
 		}
-		found = look_around(r);
+		found = poll_everything(r);
 		now = monotonic_ns();
 	} while (!found && !late && now - start < budget_ns);
 
 	if (found && !late)
-		weft_idle_hit(&r->idle, now - start);
+		weft_spin_hit(&r->spin, now - start);
 	else
-		weft_idle_miss(&r->idle);
+		weft_spin_miss(&r->spin);
 	return found;
 }
 
 /* True: there is something to do, and sleeping would have been dearer than finding it. */
 static bool spin(struct weft_reactor *r, int64_t limit_ns)
 {
-	uint64_t budget_ns = weft_idle_budget_ns(&r->idle);
+	uint64_t budget_ns = weft_spin_budget_ns(&r->spin);
 
 	if (!budget_ns || (limit_ns > 0 && (uint64_t)limit_ns < budget_ns))
 		return false;
-	return look_around(r) || spin_for(r, budget_ns);
+	return poll_everything(r) || spin_for(r, budget_ns);
 }
 
-static void block(struct weft_reactor *r, int64_t limit_ns)
+static void sleep_in_engine(struct weft_reactor *r, int64_t limit_ns)
 {
 	bool idle = weft_mailbox_sleep(&r->mailbox) && weft_pollers_arm(r);
 
@@ -145,36 +145,36 @@ static void block(struct weft_reactor *r, int64_t limit_ns)
 	weft_mailbox_wake(&r->mailbox);
 }
 
-void weft_wait(struct weft_reactor *r, int64_t limit_ns)
+void weft_reactor_wait(struct weft_reactor *r, int64_t limit_ns)
 {
-	r->engine_rest++;
+	r->turns_since_engine++;
 	if (pollers_are_busy(r)) {
 		if (engine_is_due(r))
-			submit_and_look(r);
+			submit_and_reap(r);
 		return;
 	}
 	limit_ns = until_timer(r, limit_ns);
-	if (!limit_ns || work_waits(r))
-		submit_and_look(r);
+	if (!limit_ns || has_work(r))
+		submit_and_reap(r);
 	else if (r->options.poll)
-		look_around(r);
+		poll_everything(r);
 	else if (!spin(r, limit_ns))
-		block(r, limit_ns);
+		sleep_in_engine(r, limit_ns);
 }
 
 /* --- for a loop that is not ours -------------------------------------------------------------- */
 
 bool weft_reactor_busy(struct weft_reactor *r)
 {
-	return work_waits(r) || !weft_list_empty(&r->queued) || weft_pollers_look(r);
+	return has_work(r) || !weft_list_empty(&r->queued) || weft_pollers_poll(r);
 }
 
-void weft_reactor_start(struct weft_reactor *r)
+void weft_reactor_submit(struct weft_reactor *r)
 {
 	if (weft_list_empty(&r->queued))
 		return;
-	if (r->engine->ops->start)
-		r->engine->ops->start(r->engine);
+	if (r->engine->ops->submit)
+		r->engine->ops->submit(r->engine);
 	else
 		call_engine(r, 0);
 }
@@ -187,7 +187,7 @@ int weft_reactor_fd(struct weft_reactor *r)
 /* From here on messages and pollers' news make the descriptor readable; the turn that follows calls
  * the engine, which takes that in. An alarm that comes too early does no harm, and setting it for
  * every timer that moves away would cost a system call each. */
-void weft_reactor_doze(struct weft_reactor *r)
+void weft_reactor_prepare_wait(struct weft_reactor *r)
 {
 	uint64_t due = r->timers.top ? r->timers.top->key : 0;
 
@@ -195,7 +195,7 @@ void weft_reactor_doze(struct weft_reactor *r)
 		r->alarm_ns = due;
 		r->engine->ops->alarm(r->engine, until_timer(r, -1));
 	}
-	r->engine_rest = ENGINE_EVERY;
+	r->turns_since_engine = ENGINE_EVERY;
 	if (!weft_mailbox_sleep(&r->mailbox) || weft_reactor_busy(r) || !weft_pollers_arm(r)) {
 		r->alarm_ns = 0;
 		r->engine->ops->alarm(r->engine, 0);

@@ -16,7 +16,7 @@
 
 #include "reactor/internal.h"
 
-static ssize_t call(const struct weft_op *op)
+static ssize_t do_syscall(const struct weft_op *op)
 {
 	switch (op->kind) {
 	case WEFT_OP_READ:
@@ -34,34 +34,34 @@ static ssize_t call(const struct weft_op *op)
 	}
 }
 
-static int perform(struct weft_op *op)
+static int perform_op(struct weft_op *op)
 {
 	ssize_t res;
 
 	if (op->kind == WEFT_OP_CALL)
 		return op->call(op);
 	do {
-		res = call(op);
+		res = do_syscall(op);
 	} while (res < 0 && errno == EINTR);
 	return res < 0 ? -errno : (int)res;
 }
 
-static void come_back(struct weft_msg *mail)
+static void deliver_result(struct weft_msg *mail)
 {
 	struct weft_op *op = container_of(mail, struct weft_op, mail);
 
 	op->done(op, op->res);
 }
 
-static void work(struct weft_op *op)
+static void run_op(struct weft_op *op)
 {
-	op->res = perform(op);
-	op->mail.fn = come_back;
+	op->res = perform_op(op);
+	op->mail.fn = deliver_result;
 	weft_reactor_post(op->reactor, &op->mail);
 }
 
 /* Sleeps until there is something to do; NULL: the pool ends. Called and returns locked. */
-static struct weft_op *next(struct weft_workers *pool)
+static struct weft_op *next_op(struct weft_workers *pool)
 {
 	struct weft_list *link;
 
@@ -82,9 +82,9 @@ static void *worker(void *arg)
 	struct weft_op *op;
 
 	pthread_mutex_lock(&pool->lock);
-	while ((op = next(pool))) {
+	while ((op = next_op(pool))) {
 		pthread_mutex_unlock(&pool->lock);
-		work(op);
+		run_op(op);
 		pthread_mutex_lock(&pool->lock);
 	}
 	pthread_mutex_unlock(&pool->lock);
@@ -92,7 +92,7 @@ static void *worker(void *arg)
 }
 
 /* Signals belong to the program's own threads. When none can be started the others do the work. */
-static void start_one(struct weft_workers *pool)
+static void start_worker(struct weft_workers *pool)
 {
 	pthread_t *thread = &pool->threads[pool->count];
 	sigset_t all, before;
@@ -109,7 +109,7 @@ static void start_one(struct weft_workers *pool)
 static bool enqueue(struct weft_workers *pool, struct weft_op *op)
 {
 	if (pool->queued >= pool->idle && pool->count < pool->most)
-		start_one(pool);
+		start_worker(pool);
 	if (!pool->count)
 		return false;
 	weft_list_push(&pool->queue, &op->link);
@@ -126,7 +126,7 @@ void weft_workers_submit(struct weft_workers *pool, struct weft_op *op)
 	taken = enqueue(pool, op);
 	pthread_mutex_unlock(&pool->lock);
 	if (!taken)
-		work(op); /* slow beats not at all */
+		run_op(op); /* slow beats not at all */
 }
 
 void weft_workers_call(struct weft_workers *pool, struct weft_reactor *r, struct weft_op *op,

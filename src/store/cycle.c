@@ -1,23 +1,23 @@
-/* cycle.c - one visit to the file, on a thread that may block.
+/* cycle.c - one cycle on the state file, on a thread that may block.
  *
- *   are we a member still? ─▶ write what we have acknowledged ─▶ lock ─▶ read what is newer ─▶ mend what was lost
- *     ─▶ commit all that is to be committed, as one revision ─▶ take the news of our own writes away
- *     ─▶ unlock ─▶ see who lives and what they have
+ *   check our lock and our member record ─▶ write our acknowledged revision ─▶ lock
+ *       ─▶ read newer records ─▶ repair a damaged file
+ *     ─▶ commit all transactions as one revision ─▶ drain inotify events of our own writes
+ *         ─▶ unlock ─▶ scan members
  *
- * Somebody may cut the file, write over it or put another in its place. While one member lives,
- * what it knows is written again; but nothing is committed to a file that nobody will find.
+ * A user may truncate the file, overwrite it, or put another in its place. A member writes back
+ * the records that it knows, but commits nothing to a file that is not at its path any more.
  *
- * Members are looked at after the commit: one that read the file before it held its lock by then.
- * Who joins does so under the lock, too: that one is absent stays true until the commit is there to
- * be read.
+ * Members are scanned after the commit: a member that has read the file before the commit holds
+ * its lock by then. Joining takes the exclusive lock, so "this node is absent" stays true until
+ * the commit is readable.
  *
- * That locks work is not taken on trust. While we live nobody else takes our lock or our line,
- * counts us as gone, or begins a session; who finds that somebody did has proof that locks are not
- * shared, or that ours was lost, and is no member from then on. Who joins asks first (doubt.c).
+ * Locks are verified, not trusted. While we live, no other process may take our lock, write our
+ * record, mark us as left or begin a session. If one did, locks are not shared, or ours was
+ * lost, and we stop being a member. A joining process probes first (suspects.c).
  *
- * News of the file that came before the lock was let go of is of what this visit has seen: of the
- * records, as who writes them has the lock, or of members, who are looked at behind. So what we
- * write ourselves does not make us come again. */
+ * inotify events that came before the unlock describe changes which this cycle has read; they do
+ * not start another cycle. */
 #include "store/cycle.h"
 
 #include <errno.h>
@@ -27,9 +27,9 @@
 #include <time.h>
 
 #include "base/cleanup.h"
-#include "store/doubt.h"
-#include "store/members.h"
-#include "store/slots.h"
+#include "store/suspects.h"
+#include "store/member_locks.h"
+#include "store/copies.h"
 
 enum {
 	JOIN_PAUSE_NS = 10000000,
@@ -38,10 +38,10 @@ enum {
 	LOCK_YIELDS = 50,         /* the first tries: who is there may need this CPU */
 	LOCK_TRIES = 70,
 	LOCK_PAUSE_NS = 50000,
-	DOUBT_ROUNDS = 4, /* of members that come and go while we watch others */
+	PROBE_ROUNDS = 4, /* of members that come and go while we watch others */
 };
 
-static const struct store_records *newest(const struct store_cycle *cycle)
+static const struct store_records *newest_records(const struct store_cycle *cycle)
 {
 	return cycle->fresh ? cycle->fresh : cycle->records;
 }
@@ -51,9 +51,9 @@ int store_cycle_error(int rc)
 	return rc == -ESTALE || rc == -EOWNERDEAD || rc == -EIDRM || rc == -ECANCELED ? -EIO : rc;
 }
 
-static int save(struct store_cycle *cycle, struct store_records *next)
+static int save_records(struct store_cycle *cycle, struct store_records *next)
 {
-	int rc = store_cycle_error(store_slots_save(cycle->fd, next));
+	int rc = store_cycle_error(store_copies_save(cycle->fd, next));
 
 	if (rc < 0) {
 		store_records_free(next);
@@ -66,13 +66,13 @@ static int save(struct store_cycle *cycle, struct store_records *next)
 }
 
 /* -ESTALE: somebody is there who must not be. */
-static int check_absent(const struct store_cycle *cycle, const struct weft_txn *txn)
+static int check_absent(const struct store_cycle *cycle, const struct weft_store_txn *txn)
 {
 	struct store_member members[WEFT_STORE_NODES_MAX + 1];
 	int rc = 0;
 
 	if (txn->absent)
-		rc = store_members_look(cycle->fd, cycle->node, cycle->nodes, members);
+		rc = store_members_scan(cycle->fd, cycle->node, cycle->nodes, members);
 	for (unsigned node = 1; node <= cycle->nodes && !rc; node++)
 		if (txn->absent >> (node - 1) & 1 && members[node].alive)
 			rc = -ESTALE;
@@ -80,17 +80,17 @@ static int check_absent(const struct store_cycle *cycle, const struct weft_txn *
 }
 
 /* Into *@next, which those before it may have made. */
-static int add_to(struct store_records **next, const struct store_cycle *cycle,
-		  const struct weft_txn *txn)
+static int apply_txn(struct store_records **next, const struct store_cycle *cycle,
+		     const struct weft_store_txn *txn)
 {
-	const struct store_records *from = *next ? *next : newest(cycle);
+	const struct store_records *from = *next ? *next : newest_records(cycle);
 	struct store_records *made;
 	int rc = check_absent(cycle, txn);
 
 	if (rc < 0)
 		return rc;
-	made = store_records_with(from, newest(cycle)->revision + 1, txn, &rc);
-	if (made && !store_slots_fit(made)) {
+	made = store_records_apply(from, newest_records(cycle)->revision + 1, txn, &rc);
+	if (made && !store_copies_fit(made)) {
 		store_records_free(made);
 		return -ENOSPC;
 	}
@@ -104,13 +104,13 @@ static int add_to(struct store_records **next, const struct store_cycle *cycle,
 static void commit_all(struct store_cycle *cycle)
 {
 	struct store_records *next = NULL;
-	uint64_t revision = newest(cycle)->revision + 1;
-	struct weft_txn *txn;
+	uint64_t revision = newest_records(cycle)->revision + 1;
+	struct weft_store_txn *txn;
 	int rc;
 
 	weft_list_for_each(txn, &cycle->txns, link)
-		txn->rc = add_to(&next, cycle, txn);
-	rc = next ? save(cycle, next) : 0;
+		txn->rc = apply_txn(&next, cycle, txn);
+	rc = next ? save_records(cycle, next) : 0;
 	weft_list_for_each(txn, &cycle->txns, link) {
 		if (txn->rc)
 			continue;
@@ -119,9 +119,9 @@ static void commit_all(struct store_cycle *cycle)
 	}
 }
 
-static void commit_none(struct store_cycle *cycle, int why)
+static void fail_all_txns(struct store_cycle *cycle, int why)
 {
-	struct weft_txn *txn;
+	struct weft_store_txn *txn;
 
 	weft_list_for_each(txn, &cycle->txns, link)
 		txn->rc = why;
@@ -138,24 +138,24 @@ bool store_cycle_is_in_place(const struct store_cycle *cycle)
 	return ours.st_dev == there.st_dev && ours.st_ino == there.st_ino;
 }
 
-static int mend(struct store_cycle *cycle, bool exclusive)
+static int repair_file(struct store_cycle *cycle, bool exclusive)
 {
-	const struct store_records *records = newest(cycle);
+	const struct store_records *records = newest_records(cycle);
 	bool have;
-	int rc = store_slots_have(cycle->fd, records->revision, &have);
+	int rc = store_copies_have(cycle->fd, records->revision, &have);
 
 	cycle->damaged = !rc && !have;
 	if (!cycle->damaged || !exclusive)
 		return rc;
-	rc = store_slots_rewrite(cycle->fd, records);
+	rc = store_copies_rewrite(cycle->fd, records);
 	cycle->damaged = rc < 0;
-	cycle->mended = !rc;
+	cycle->repaired = !rc;
 	return rc;
 }
 
 /* --- are we a member still? ------------------------------------------------------------------- */
 
-static int lose(struct store_cycle *cycle, const char *how)
+static int lose_membership(struct store_cycle *cycle, const char *how)
 {
 	cycle->lost = how;
 	return -EOWNERDEAD;
@@ -163,74 +163,77 @@ static int lose(struct store_cycle *cycle, const char *how)
 
 static int check_lock(struct store_cycle *cycle)
 {
-	int rc = store_member_check(cycle->fd, cycle->witness, cycle->node, cycle->nodes);
+	int rc = store_member_check_lock(cycle->fd, cycle->lock_probe_fd, cycle->node,
+					 cycle->nodes);
 
 	return rc == -ENOLCK ?
-		       lose(cycle, "the file system has lost the lock that makes it a member") :
+		       lose_membership(cycle,
+				       "the file system has lost the lock that makes it a member") :
 		       rc;
 }
 
 /* A line of the past is somebody's who has put an old file back. Who joins as our node finds our
  * line in place of its own, and does not. */
-static int check_line(struct store_cycle *cycle, const struct store_line *there)
+static int check_own_record(struct store_cycle *cycle, const struct store_member_record *there)
 {
 	if (there->stage == STORE_LEFT && there->incarnation == cycle->own.incarnation)
-		return lose(cycle, "another member has taken it for gone");
+		return lose_membership(cycle, "another member has taken it for gone");
 	if (there->stage == STORE_MEMBER && there->incarnation > cycle->own.incarnation)
-		return lose(cycle, "another process has joined as the same node");
+		return lose_membership(cycle, "another process has joined as the same node");
 	return 0;
 }
 
-static int show_up(struct store_cycle *cycle)
+static int renew_member_record(struct store_cycle *cycle)
 {
-	struct store_lines lines;
-	const struct store_line *there = &lines.at[cycle->node];
+	struct store_member_records lines;
+	const struct store_member_record *there = &lines.at[cycle->node];
 	int rc = check_lock(cycle);
 
 	if (cycle->remote)
-		store_forget_cached(cycle->fd);
+		store_drop_page_cache(cycle->fd);
 	if (!rc)
-		rc = store_lines_read(cycle->fd, &lines);
+		rc = store_member_records_read(cycle->fd, &lines);
 	if (!rc)
-		rc = check_line(cycle, there);
+		rc = check_own_record(cycle, there);
 	if (rc < 0)
 		return rc;
-	cycle->own.heard = store_lines_asked(&lines, cycle->node);
+	cycle->own.joiners_seen = store_joiners_sum(&lines, cycle->node);
 	return memcmp(there, &cycle->own, sizeof(*there)) ?
-		       store_line_write(cycle->fd, cycle->node, &cycle->own) :
+		       store_member_record_write(cycle->fd, cycle->node, &cycle->own) :
 		       0;
 }
 
 static int check_session(struct store_cycle *cycle)
 {
 	return cycle->fresh && cycle->fresh->session != cycle->records->session ?
-		       lose(cycle,
-			    "another process has joined and taken itself for the only member") :
+		       lose_membership(
+			       cycle,
+			       "another process has joined and taken itself for the only member") :
 		       0;
 }
 
 /* --- a visit ---------------------------------------------------------------------------------- */
 
-static int visit(struct store_cycle *cycle, bool exclusive)
+static int load_and_commit(struct store_cycle *cycle, bool exclusive)
 {
 	int rc;
 
 	if (cycle->remote)
-		store_forget_cached(cycle->fd);
-	rc = store_slots_load(cycle->fd, cycle->records->revision, &cycle->fresh);
+		store_drop_page_cache(cycle->fd);
+	rc = store_copies_load(cycle->fd, cycle->records->revision, &cycle->fresh);
 	if (!rc)
 		rc = check_session(cycle);
 	if (!rc)
-		rc = mend(cycle, exclusive);
+		rc = repair_file(cycle, exclusive);
 	if (rc < 0)
 		return rc;
 	cycle->displaced = !weft_list_empty(&cycle->txns) && !store_cycle_is_in_place(cycle);
 	if (cycle->displaced)
-		commit_none(cycle, -EIDRM);
+		fail_all_txns(cycle, -EIDRM);
 	else
 		commit_all(cycle);
 	if (cycle->watch)
-		store_watch_take(cycle->watch, &cycle->news);
+		store_watch_drain(cycle->watch, &cycle->file_events);
 	return 0;
 }
 
@@ -239,14 +242,14 @@ static int visit(struct store_cycle *cycle, bool exclusive)
 static int wait_for_lock(const struct store_cycle *cycle, bool exclusive)
 {
 	const struct timespec pause = { .tv_nsec = LOCK_PAUSE_NS };
-	int rc = store_lock(cycle->fd, exclusive);
+	int rc = store_file_lock(cycle->fd, exclusive);
 
 	for (unsigned i = 0; rc == -EAGAIN && i < LOCK_TRIES; i++) {
 		if (i < LOCK_YIELDS)
 			sched_yield();
 		else
 			nanosleep(&pause, NULL);
-		rc = store_lock(cycle->fd, exclusive);
+		rc = store_file_lock(cycle->fd, exclusive);
 	}
 	return rc;
 }
@@ -254,17 +257,17 @@ static int wait_for_lock(const struct store_cycle *cycle, bool exclusive)
 int store_cycle_run(struct store_cycle *cycle)
 {
 	bool exclusive = !weft_list_empty(&cycle->txns) || cycle->damaged;
-	int rc = show_up(cycle);
+	int rc = renew_member_record(cycle);
 
 	if (!rc)
 		rc = wait_for_lock(cycle, exclusive);
 	if (rc < 0)
 		return rc;
-	cycle->mended = false;
-	rc = visit(cycle, exclusive);
-	store_unlock(cycle->fd);
+	cycle->repaired = false;
+	rc = load_and_commit(cycle, exclusive);
+	store_file_unlock(cycle->fd);
 	return rc < 0 ? rc :
-			store_members_look(cycle->fd, cycle->node, cycle->nodes, cycle->members);
+			store_members_scan(cycle->fd, cycle->node, cycle->nodes, cycle->members);
 }
 
 /* --- the first -------------------------------------------------------------------------------- */
@@ -279,16 +282,17 @@ static bool is_alone(const struct store_cycle *cycle)
 
 static int begin_session(struct store_cycle *cycle)
 {
-	const struct weft_txn nothing = { 0 };
+	const struct weft_store_txn nothing = { 0 };
 	struct store_records *next;
 	int rc;
 
-	next = store_records_with(newest(cycle), newest(cycle)->revision + 1, &nothing, &rc);
+	next = store_records_apply(newest_records(cycle), newest_records(cycle)->revision + 1,
+				   &nothing, &rc);
 	if (!next)
 		return rc;
 	next->session++;
 	next->nodes = cycle->nodes;
-	return save(cycle, next);
+	return save_records(cycle, next);
 }
 
 static int become_member(struct store_cycle *cycle)
@@ -297,49 +301,49 @@ static int become_member(struct store_cycle *cycle)
 
 	cycle->own.stage = STORE_MEMBER;
 	cycle->own.acked = 0;
-	rc = store_line_write(cycle->fd, cycle->node, &cycle->own);
+	rc = store_member_record_write(cycle->fd, cycle->node, &cycle->own);
 	if (!rc)
-		rc = store_slots_load(cycle->fd, cycle->records->revision, &cycle->fresh);
+		rc = store_copies_load(cycle->fd, cycle->records->revision, &cycle->fresh);
 	if (!rc)
-		rc = store_members_look(cycle->fd, cycle->node, WEFT_STORE_NODES_MAX,
+		rc = store_members_scan(cycle->fd, cycle->node, WEFT_STORE_NODES_MAX,
 					cycle->members);
 	if (rc < 0)
 		return rc;
 	if (is_alone(cycle))
 		return begin_session(cycle);
 	/* Who counts on fewer would not wait for all. */
-	return newest(cycle)->nodes == cycle->nodes ? 0 : -EPROTO;
+	return newest_records(cycle)->nodes == cycle->nodes ? 0 : -EPROTO;
 }
 
 /* -EINPROGRESS: there are doubts. */
-static int join(struct store_cycle *cycle, struct store_doubts *doubts)
+static int join_locked(struct store_cycle *cycle, struct store_suspects *suspects)
 {
-	int rc = store_slots_init(cycle->fd);
+	int rc = store_copies_init(cycle->fd);
 
 	if (!rc)
-		rc = store_member_hold(cycle->fd, cycle->node, cycle->nodes);
+		rc = store_member_lock(cycle->fd, cycle->node, cycle->nodes);
 	if (!rc)
-		rc = store_doubts_raise(doubts, cycle);
+		rc = store_suspects_find(suspects, cycle);
 	if (rc)
 		return rc < 0 ? rc : -EINPROGRESS;
-	rc = store_doubts_settle(doubts, cycle);
+	rc = store_suspects_mark_left(suspects, cycle);
 	return rc < 0 ? rc : become_member(cycle);
 }
 
-static int try_join(struct store_cycle *cycle, struct store_doubts *doubts)
+static int try_join(struct store_cycle *cycle, struct store_suspects *suspects)
 {
-	int rc = store_lock(cycle->fd, true);
+	int rc = store_file_lock(cycle->fd, true);
 
 	if (rc < 0)
 		return rc;
-	rc = join(cycle, doubts);
-	store_unlock(cycle->fd);
+	rc = join_locked(cycle, suspects);
+	store_file_unlock(cycle->fd);
 	if (rc < 0 && cycle->fresh)
 		store_records_free(take_ptr(&cycle->fresh));
 	return rc;
 }
 
-static unsigned tries_after(int rc)
+static unsigned retries_after(int rc)
 {
 	switch (rc) {
 	case -EBUSY:
@@ -351,39 +355,39 @@ static unsigned tries_after(int rc)
 	}
 }
 
-int store_cycle_pause(const struct store_cycle *cycle)
+int store_cycle_sleep(const struct store_cycle *cycle)
 {
 	const struct timespec pause = { .tv_nsec = JOIN_PAUSE_NS };
 
-	if (atomic_load(cycle->given_up))
+	if (atomic_load(cycle->cancelled))
 		return -ECANCELED;
 	nanosleep(&pause, NULL);
 	return 0;
 }
 
-static int join_in_turn(struct store_cycle *cycle, struct store_doubts *doubts)
+static int join_with_retries(struct store_cycle *cycle, struct store_suspects *suspects)
 {
-	int rc = try_join(cycle, doubts);
+	int rc = try_join(cycle, suspects);
 
-	for (unsigned i = 0; i < tries_after(rc); i++) {
-		rc = store_cycle_pause(cycle);
+	for (unsigned i = 0; i < retries_after(rc); i++) {
+		rc = store_cycle_sleep(cycle);
 		if (!rc)
-			rc = try_join(cycle, doubts);
+			rc = try_join(cycle, suspects);
 	}
 	return rc;
 }
 
 int store_cycle_join(struct store_cycle *cycle, unsigned *hidden)
 {
-	struct store_doubts doubts = { 0 };
-	int rc = join_in_turn(cycle, &doubts);
+	struct store_suspects suspects = { 0 };
+	int rc = join_with_retries(cycle, &suspects);
 
-	for (unsigned i = 0; i < DOUBT_ROUNDS && rc == -EINPROGRESS; i++) {
-		rc = store_doubts_watch(&doubts, cycle);
+	for (unsigned i = 0; i < PROBE_ROUNDS && rc == -EINPROGRESS; i++) {
+		rc = store_suspects_probe(&suspects, cycle);
 		if (!rc)
-			rc = join_in_turn(cycle, &doubts);
+			rc = join_with_retries(cycle, &suspects);
 	}
-	*hidden = doubts.proof;
+	*hidden = suspects.alive_node;
 	if (rc < 0)
 		store_cycle_leave(cycle);
 	return rc == -EINPROGRESS ? -EAGAIN : rc;
@@ -392,12 +396,12 @@ int store_cycle_join(struct store_cycle *cycle, unsigned *hidden)
 /* A line that is not ours any more is left to its owner. */
 void store_cycle_leave(struct store_cycle *cycle)
 {
-	struct store_lines lines;
+	struct store_member_records lines;
 
 	if (!cycle->own.incarnation || cycle->own.stage == STORE_LEFT ||
-	    store_lines_read(cycle->fd, &lines) < 0 ||
+	    store_member_records_read(cycle->fd, &lines) < 0 ||
 	    lines.at[cycle->node].incarnation != cycle->own.incarnation)
 		return;
 	cycle->own.stage = STORE_LEFT;
-	store_line_write(cycle->fd, cycle->node, &cycle->own);
+	store_member_record_write(cycle->fd, cycle->node, &cycle->own);
 }

@@ -3,28 +3,29 @@
 #define WEFT_STORE_CYCLE_H
 
 #include "store/internal.h"
-#include "store/lines.h"
+#include "store/member_record.h"
 #include "store/watch.h"
 
 /* The first half is filled in by who asks, the second by the visit. */
 struct store_cycle {
 	int fd;
-	int witness; /* another description of the file; -1: there is none */
+	int lock_probe_fd; /* another description of the file; -1: there is none */
 	const char *path;
 	unsigned node, nodes;
-	uint64_t here;                       /* store_locks_here() */
+	uint64_t lock_domain;                /* store_lock_domain() */
 	bool remote;                         /* other machines may write to it */
-	struct store_line own;               /* what we say in the file */
+	struct store_member_record own;      /* what we say in the file */
 	const struct store_records *records; /* what is known; not freed meanwhile */
 	struct weft_list txns;               /* to commit; what became of each is in it */
 	struct store_watch *watch;           /* of the file; NULL: nobody else writes to it */
-	const atomic_bool *given_up;         /* nobody wants us to join any more */
+	const atomic_bool *cancelled;        /* nobody wants us to join any more */
 
 	struct store_records *fresh; /* newer than @records; NULL: they are the newest */
-	struct store_news news;      /* that was taken: the visit has seen what it is about */
-	bool displaced;              /* it is not where it is looked for: nothing was committed */
-	bool damaged;                /* the file has lost what we know; the next visit mends it */
-	bool mended;
+	struct store_file_events
+		file_events; /* that was taken: the visit has seen what it is about */
+	bool displaced;      /* it is not where it is looked for: nothing was committed */
+	bool damaged;        /* the file has lost what we know; the next visit mends it */
+	bool repaired;
 	const char *lost; /* with -EOWNERDEAD: how we know */
 	struct store_member members[WEFT_STORE_NODES_MAX + 1];
 };
@@ -42,7 +43,7 @@ bool store_cycle_is_in_place(const struct store_cycle *cycle);
  * given up. */
 int store_cycle_join(struct store_cycle *cycle, unsigned *hidden);
 /* Who joins waits for a moment. -ECANCELED: it was given up. */
-int store_cycle_pause(const struct store_cycle *cycle);
+int store_cycle_sleep(const struct store_cycle *cycle);
 /* We go, once; the lock does when the file is closed. */
 void store_cycle_leave(struct store_cycle *cycle);
 

@@ -21,19 +21,19 @@
 
 #include "base/cleanup.h"
 #include "base/log.h"
-#include "store/members.h"
+#include "store/member_locks.h"
 
 enum {
-	BUSY_MS = 2,      /* somebody else is at the file */
-	BUSY_TELL = 1000, /* so many times that it is no visit of a member's */
-	LOOK_MS = 1000,
-	CLOSED_LOOKS = 50, /* after a close was seen … */
+	BUSY_MS = 2,           /* somebody else is at the file */
+	BUSY_LOG_AFTER = 1000, /* so many times that it is no visit of a member's */
+	POLL_MS = 1000,
+	CLOSED_POLLS = 50, /* after a close was seen … */
 	CLOSED_MS = 1,     /* … this far apart: hosts wait for what the dead one served */
 	FAILED_MS = 1000,  /* the file could not be used */
 };
 
-static void kick(struct file_store *f);
-static void end(struct file_store *f);
+static void schedule_cycle(struct file_store *f);
+static void finish_close(struct file_store *f);
 
 static struct file_store *file_of(struct weft_store *store)
 {
@@ -42,21 +42,21 @@ static struct file_store *file_of(struct weft_store *store)
 
 /* --- a cycle ---------------------------------------------------------------------------------- */
 
-static int on_worker(struct weft_op *op)
+static int run_cycle(struct weft_op *op)
 {
 	return store_cycle_run(&container_of(op, struct file_store, op)->cycle);
 }
 
-static struct weft_txn *pop_txn(struct weft_list *txns)
+static struct weft_store_txn *pop_txn(struct weft_list *txns)
 {
 	struct weft_list *link = weft_list_pop(txns);
 
-	return link ? container_of(link, struct weft_txn, link) : NULL;
+	return link ? container_of(link, struct weft_store_txn, link) : NULL;
 }
 
-static void end_txns(struct weft_list *txns)
+static void complete_txns(struct weft_list *txns)
 {
-	struct weft_txn *txn;
+	struct weft_store_txn *txn;
 
 	while ((txn = pop_txn(txns)))
 		txn->done(txn, txn->rc);
@@ -64,33 +64,33 @@ static void end_txns(struct weft_list *txns)
 
 static void fail_txns(struct weft_list *txns, int rc)
 {
-	struct weft_txn *txn;
+	struct weft_store_txn *txn;
 
 	while ((txn = pop_txn(txns)))
 		txn->done(txn, rc);
 }
 
-static void take_news(struct file_store *f, const struct store_news *news)
+static void handle_events(struct file_store *f, const struct store_file_events *file_events)
 {
-	if (news->closed)
-		f->looks = CLOSED_LOOKS;
-	if (news->let_go)
-		store_let_go(&f->store);
+	if (file_events->closed)
+		f->fast_polls = CLOSED_POLLS;
+	if (file_events->let_go)
+		store_file_closed(&f->store);
 }
 
-static void take_result(struct file_store *f)
+static void apply_cycle_result(struct file_store *f)
 {
-	if (f->cycle.mended)
+	if (f->cycle.repaired)
 		weft_warn("%s: it was damaged, and is written anew", f->path);
 	if (f->cycle.displaced)
 		weft_error("%s: it was removed, or another file is in its place: nothing can be "
 			   "changed until it is back",
 			   f->path);
 	if (f->cycle.fresh)
-		store_moved(&f->store, take_ptr(&f->cycle.fresh));
-	store_members_seen(&f->store, f->cycle.members);
-	take_news(f, &f->cycle.news);
-	end_txns(&f->cycle.txns);
+		store_records_changed(&f->store, take_ptr(&f->cycle.fresh));
+	store_members_update(&f->store, f->cycle.members);
+	handle_events(f, &f->cycle.file_events);
+	complete_txns(&f->cycle.txns);
 }
 
 /* In front of those that came meanwhile. */
@@ -107,7 +107,7 @@ static void drop_fresh(struct file_store *f)
 }
 
 /* What cannot be done is tried again when its owner comes again; what must be seen, in a while. */
-static void fail(struct file_store *f, int rc)
+static void fail_cycle(struct file_store *f, int rc)
 {
 	if (!f->failing)
 		weft_error("%s: cannot use it: %s; trying again", f->path, strerror(-rc));
@@ -117,31 +117,31 @@ static void fail(struct file_store *f, int rc)
 }
 
 /* Others go on without us, and what they wrote is none of ours. */
-static void lose(struct file_store *f)
+static void fail_lost_member(struct file_store *f)
 {
 	drop_fresh(f);
 	fail_txns(&f->cycle.txns, -EOWNERDEAD);
-	weft_store_lose(&f->store, f->cycle.lost);
+	weft_store_set_lost(&f->store, f->cycle.lost);
 }
 
-static void rest(struct file_store *f, int rc)
+static void arm_timer(struct file_store *f, int rc)
 {
 	if (f->store.lost)
 		return;
 	if (rc == -EAGAIN)
-		weft_timer_set(f->store.home, &f->timer, BUSY_MS);
+		weft_timer_set(f->store.control_reactor, &f->timer, BUSY_MS);
 	else if (rc < 0)
-		weft_timer_set(f->store.home, &f->timer, FAILED_MS);
-	else if (f->looks)
-		weft_timer_set(f->store.home, &f->timer, CLOSED_MS);
+		weft_timer_set(f->store.control_reactor, &f->timer, FAILED_MS);
+	else if (f->fast_polls)
+		weft_timer_set(f->store.control_reactor, &f->timer, CLOSED_MS);
 	else if (f->watch.open)
-		weft_timer_set(f->store.home, &f->timer, LOOK_MS);
+		weft_timer_set(f->store.control_reactor, &f->timer, POLL_MS);
 }
 
-static void count_waits(struct file_store *f, int rc)
+static void count_lock_waits(struct file_store *f, int rc)
 {
-	f->waits = rc == -EAGAIN ? f->waits + 1 : 0;
-	if (f->waits == BUSY_TELL)
+	f->lock_waits = rc == -EAGAIN ? f->lock_waits + 1 : 0;
+	if (f->lock_waits == BUSY_LOG_AFTER)
 		weft_error("%s: another process has locked it and does not go on: nothing can be "
 			   "changed until it does; see whether a member is stopped, or who else "
 			   "has the file open",
@@ -152,45 +152,45 @@ static void cycle_done(struct weft_op *op, int rc)
 {
 	struct file_store *f = container_of(op, struct file_store, op);
 
-	count_waits(f, rc);
+	count_lock_waits(f, rc);
 	if (!rc) {
 		f->failing = false;
-		take_result(f);
+		apply_cycle_result(f);
 	} else if (rc == -EAGAIN) {
 		put_back_txns(f);
 	} else if (rc == -EOWNERDEAD) {
-		lose(f);
+		fail_lost_member(f);
 	} else {
-		fail(f, rc);
+		fail_cycle(f, rc);
 	}
 	f->busy = false;
 	if (f->cycle.watch)
-		store_watch_go_on(f->cycle.watch);
+		store_watch_resume(f->cycle.watch);
 	if (f->closing)
-		end(f);
+		finish_close(f);
 	else if ((!rc && f->cycle.damaged) ||
-		 (rc != -EAGAIN && (f->again || !weft_list_empty(&f->txns))))
-		kick(f);
+		 (rc != -EAGAIN && (f->rerun || !weft_list_empty(&f->txns))))
+		schedule_cycle(f);
 	else
-		rest(f, rc);
+		arm_timer(f, rc);
 }
 
-static bool may_start(const struct file_store *f)
+static bool may_start_cycle(const struct file_store *f)
 {
 	return !f->busy && !f->closing && !f->store.frozen;
 }
 
-static void start(struct weft_task *task)
+static void start_cycle(struct weft_task *task)
 {
-	struct file_store *f = container_of(task, struct file_store, start);
+	struct file_store *f = container_of(task, struct file_store, start_cycle);
 	struct store_cycle *cycle = &f->cycle;
 
 	if (f->store.lost) {
 		fail_txns(&f->txns, -EOWNERDEAD);
 		return;
 	}
-	f->again = !may_start(f);
-	if (f->again)
+	f->rerun = !may_start_cycle(f);
+	if (f->rerun)
 		return;
 	f->busy = true;
 	cycle->records = f->store.records;
@@ -198,72 +198,72 @@ static void start(struct weft_task *task)
 	cycle->own.acked = f->store.acked;
 	cycle->watch = f->watch.open ? &f->watch : NULL;
 	if (cycle->watch)
-		store_watch_hold(cycle->watch);
-	cycle->news = (struct store_news){ false };
+		store_watch_pause(cycle->watch);
+	cycle->file_events = (struct store_file_events){ false };
 	f->op.done = cycle_done;
-	weft_workers_call(&f->workers, f->store.home, &f->op, on_worker);
+	weft_workers_call(&f->workers, f->store.control_reactor, &f->op, run_cycle);
 }
 
-static void kick(struct file_store *f)
+static void schedule_cycle(struct file_store *f)
 {
-	if (may_start(f) || f->store.lost)
-		weft_reactor_defer(f->store.home, &f->start);
+	if (may_start_cycle(f) || f->store.lost)
+		weft_reactor_defer(f->store.control_reactor, &f->start_cycle);
 	else
-		f->again = true;
+		f->rerun = true;
 }
 
-static void timed(struct weft_timer *timer)
+static void on_timer(struct weft_timer *timer)
 {
 	struct file_store *f = container_of(timer, struct file_store, timer);
 
-	if (f->looks)
-		f->looks--;
-	kick(f);
+	if (f->fast_polls)
+		f->fast_polls--;
+	schedule_cycle(f);
 }
 
-static void file_commit(struct weft_store *store, struct weft_txn *txn)
+static void file_commit(struct weft_store *store, struct weft_store_txn *txn)
 {
 	weft_list_push(&file_of(store)->txns, &txn->link);
-	kick(file_of(store));
+	schedule_cycle(file_of(store));
 }
 
 /* Nobody reads it where there is nobody else. */
 static void file_acked(struct weft_store *store)
 {
 	if (store->nodes > 1)
-		kick(file_of(store));
+		schedule_cycle(file_of(store));
 }
 
 static void file_leave(struct weft_store *store)
 {
 	struct file_store *f = file_of(store);
 
-	weft_timer_stop(store->home, &f->timer);
-	store_member_let_go(f->fd);
-	kick(f);
+	weft_timer_stop(store->control_reactor, &f->timer);
+	store_member_unlock(f->fd);
+	schedule_cycle(f);
 }
 
 /* --- what members say ------------------------------------------------------------------------- */
 
-static int file_agree(struct weft_store *store, unsigned slot, uint64_t as)
+static int file_agree(struct weft_store *store, unsigned topic, uint64_t as)
 {
-	return store_member_agree(file_of(store)->fd, slot, as);
+	return store_member_agree(file_of(store)->fd, topic, as);
 }
 
-static void file_agree_end(struct weft_store *store, unsigned slot)
+static void file_agree_end(struct weft_store *store, unsigned topic)
 {
-	store_member_agree_end(file_of(store)->fd, slot);
+	store_member_agree_end(file_of(store)->fd, topic);
 }
 
 /* --- others' changes -------------------------------------------------------------------------- */
 
-static void told(struct store_watch *watch, const struct store_news *news)
+static void on_file_events(struct store_watch *watch, const struct store_file_events *file_events)
 {
 	struct file_store *f = container_of(watch, struct file_store, watch);
 
-	take_news(f, news);
-	if (news->written || news->closed)
-		kick(f);
+	handle_events(f, file_events);
+	if (file_events->written || file_events->closed)
+		schedule_cycle(f);
 }
 
 static void file_watch_file(struct weft_store *store, int fd)
@@ -271,15 +271,15 @@ static void file_watch_file(struct weft_store *store, int fd)
 	struct file_store *f = file_of(store);
 
 	if (f->watch.open && !f->closing)
-		store_watch_closing(&f->watch, fd);
+		store_watch_next_close(&f->watch, fd);
 }
 
-static void watch_ended(struct store_watch *watch)
+static void on_watch_closed(struct store_watch *watch)
 {
-	end(container_of(watch, struct file_store, watch));
+	finish_close(container_of(watch, struct file_store, watch));
 }
 
-static int cannot_watch(const char *path, int rc, struct weft_err *err)
+static int fail_watch(const char *path, int rc, struct weft_err *err)
 {
 	return weft_fail(err, rc,
 			 "%s: cannot watch it: %s; see sysctl fs.inotify for how many may be "
@@ -291,12 +291,12 @@ static int watch_changes(struct file_store *f, struct weft_err *err)
 {
 	int rc;
 
-	f->watch.told = told;
-	f->watch.ended = watch_ended;
-	rc = store_watch_open(&f->watch, f->store.home, f->fd);
+	f->watch.on_file_events = on_file_events;
+	f->watch.ended = on_watch_closed;
+	rc = store_watch_open(&f->watch, f->store.control_reactor, f->fd);
 	if (rc < 0)
-		return cannot_watch(f->path, rc, err);
-	weft_timer_set(f->store.home, &f->timer, LOOK_MS);
+		return fail_watch(f->path, rc, err);
+	weft_timer_set(f->store.control_reactor, &f->timer, POLL_MS);
 	return 0;
 }
 
@@ -312,10 +312,10 @@ static bool file_is_still(const struct weft_store *store)
 /* What others did meanwhile is looked at, and they are told what we did. */
 static void file_thawed(struct weft_store *store)
 {
-	kick(file_of(store));
+	schedule_cycle(file_of(store));
 }
 
-static void file_hand_over(const struct weft_store *store, struct weft_store_state *state)
+static void file_export(const struct weft_store *store, struct weft_store_state *state)
 {
 	const struct file_store *f = container_of(store, struct file_store, store);
 
@@ -325,22 +325,22 @@ static void file_hand_over(const struct weft_store *store, struct weft_store_sta
 }
 
 /* The lock is the open file description's, and so came along; taking it again makes sure. */
-static int file_inherit(struct weft_store *store, struct weft_store_state *state,
-			struct weft_err *err)
+static int file_import(struct weft_store *store, struct weft_store_state *state,
+		       struct weft_err *err)
 {
 	struct file_store *f = file_of(store);
 	int rc;
 
 	f->fd = take_fd(&state->fd);
-	store_file_prepare(f);
-	f->cycle.own = (struct store_line){
+	store_file_init_cycle(f);
+	f->cycle.own = (struct store_member_record){
 		.stage = STORE_MEMBER,
 		.incarnation = state->incarnation,
-		.locks = store->nodes > 1 ? f->cycle.here : 0,
+		.lock_domain = store->nodes > 1 ? f->cycle.lock_domain : 0,
 	};
 	if (!store_cycle_is_in_place(&f->cycle))
 		return -EIDRM;
-	rc = store_member_hold(f->fd, store->node, store->nodes);
+	rc = store_member_lock(f->fd, store->node, store->nodes);
 	return rc < 0 || store->nodes == 1 ? rc : watch_changes(f, err);
 }
 
@@ -350,13 +350,13 @@ static void file_free(struct file_store *f)
 {
 	weft_workers_destroy(&f->workers);
 	store_watch_free(&f->watch);
-	weft_closep(&f->cycle.witness);
+	weft_closep(&f->cycle.lock_probe_fd);
 	weft_closep(&f->fd);
 	free(f->path);
 }
 
 /* A cycle under way may be looking at the watch. */
-static void end(struct file_store *f)
+static void finish_close(struct file_store *f)
 {
 	if (f->busy)
 		return;
@@ -377,9 +377,9 @@ static void file_close(struct weft_store *store)
 	struct file_store *f = file_of(store);
 
 	f->closing = true;
-	weft_timer_stop(store->home, &f->timer);
-	weft_task_cancel(&f->start);
-	end(f);
+	weft_timer_stop(store->control_reactor, &f->timer);
+	weft_task_cancel(&f->start_cycle);
+	finish_close(f);
 }
 
 /* --- opening ---------------------------------------------------------------------------------- */
@@ -399,10 +399,10 @@ static int file_create(struct weft_store **store, const char *path)
 		return -ENOMEM;
 	}
 	f->store.ops = &store_file_ops;
-	f->fd = f->cycle.witness = -1;
-	f->timer.fn = timed;
+	f->fd = f->cycle.lock_probe_fd = -1;
+	f->timer.fn = on_timer;
 	weft_list_init(&f->txns);
-	weft_task_init(&f->start, start);
+	weft_task_init(&f->start_cycle, start_cycle);
 	weft_workers_init(&f->workers, 1);
 	f->watch.fd = -1;
 	*store = &f->store;
@@ -415,7 +415,7 @@ static int file_join(struct weft_store *store, struct weft_err *err)
 	int rc = store->nodes > 1 ? store_watch_create(&f->watch) : 0;
 
 	if (rc < 0)
-		return cannot_watch(f->path, rc, err);
+		return fail_watch(f->path, rc, err);
 	return store->frozen ? 0 : store_file_join(f, err);
 }
 
@@ -434,14 +434,14 @@ const struct weft_store_ops store_file_ops = {
 	.joined = file_joined,
 	.commit = file_commit,
 	.acked = file_acked,
-	.reaches_others = store_file_reaches_others,
+	.on_shared_fs = store_file_on_shared_fs,
 	.agree = file_agree,
 	.agree_end = file_agree_end,
 	.watch_file = file_watch_file,
 	.leave = file_leave,
-	.is_still = file_is_still,
+	.is_quiesced = file_is_still,
 	.thawed = file_thawed,
-	.hand_over = file_hand_over,
-	.inherit = file_inherit,
+	.export = file_export,
+	.import = file_import,
 	.close = file_close,
 };

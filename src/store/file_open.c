@@ -24,7 +24,7 @@ static int open_or_make(struct weft_chased *at, const char *path, struct weft_er
 }
 
 /* Made here or a moment ago by another: either way its name must survive before it is relied on. */
-static int open_file(struct file_store *f, struct weft_err *err)
+static int open_state_file(struct file_store *f, struct weft_err *err)
 {
 	_cleanup_(weft_chased_close) struct weft_chased at = {};
 	const char *path = f->path;
@@ -47,7 +47,7 @@ static int open_file(struct file_store *f, struct weft_err *err)
 			0;
 }
 
-static int join_busy(const struct file_store *f, struct weft_err *err)
+static int fail_join_busy(const struct file_store *f, struct weft_err *err)
 {
 	if (f->store.nodes == 1)
 		return weft_fail(err, -EBUSY,
@@ -59,7 +59,7 @@ static int join_busy(const struct file_store *f, struct weft_err *err)
 			 f->path, f->store.node);
 }
 
-static int locks_apart(const struct file_store *f, unsigned hidden, struct weft_err *err)
+static int fail_locks_not_shared(const struct file_store *f, unsigned hidden, struct weft_err *err)
 {
 	if (hidden == f->store.node)
 		return weft_fail(err, -EXDEV,
@@ -74,15 +74,15 @@ static int locks_apart(const struct file_store *f, unsigned hidden, struct weft_
 			 f->path, hidden);
 }
 
-static int join_failed(const struct file_store *f, int rc, unsigned hidden, struct weft_err *err)
+static int fail_join(const struct file_store *f, int rc, unsigned hidden, struct weft_err *err)
 {
 	const char *path = f->path;
 
 	switch (rc) {
 	case -EXDEV:
-		return locks_apart(f, hidden, err);
+		return fail_locks_not_shared(f, hidden, err);
 	case -EBUSY:
-		return join_busy(f, err);
+		return fail_join_busy(f, err);
 	case -EAGAIN:
 		return weft_fail(err, -EBUSY,
 				 "%s: another process has locked it and does not go on; see "
@@ -114,7 +114,7 @@ static int join_failed(const struct file_store *f, int rc, unsigned hidden, stru
 }
 
 /* It sees our lock as another process would. Where that is not to be had, less is seen. */
-static int open_witness(int fd)
+static int open_lock_probe(int fd)
 {
 	char path[32];
 
@@ -122,17 +122,17 @@ static int open_witness(int fd)
 	return open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
 }
 
-void store_file_prepare(struct file_store *f)
+void store_file_init_cycle(struct file_store *f)
 {
 	f->cycle = (struct store_cycle){
 		.fd = f->fd,
-		.witness = open_witness(f->fd),
+		.lock_probe_fd = open_lock_probe(f->fd),
 		.path = f->path,
 		.node = f->store.node,
 		.nodes = f->store.nodes,
-		.here = store_locks_here(f->fd),
-		.remote = store_file_reaches_others(&f->store),
-		.given_up = &f->store.given_up,
+		.lock_domain = store_lock_domain(f->fd),
+		.remote = store_file_on_shared_fs(&f->store),
+		.cancelled = &f->store.cancelled,
 	};
 	weft_list_init(&f->cycle.txns);
 }
@@ -140,15 +140,15 @@ void store_file_prepare(struct file_store *f)
 int store_file_join(struct file_store *f, struct weft_err *err)
 {
 	unsigned hidden;
-	int rc = open_file(f, err);
+	int rc = open_state_file(f, err);
 
 	if (rc < 0)
 		return rc;
-	store_file_prepare(f);
+	store_file_init_cycle(f);
 	f->cycle.records = f->store.records;
 	rc = store_cycle_join(&f->cycle, &hidden);
 	if (rc < 0)
-		return join_failed(f, rc, hidden, err);
+		return fail_join(f, rc, hidden, err);
 	store_records_free(f->store.records);
 	f->store.records = take_ptr(&f->cycle.fresh);
 	memcpy(f->store.members, f->cycle.members, sizeof(f->store.members));

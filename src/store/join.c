@@ -1,12 +1,13 @@
 /* join.c - a store is opened, and with it this process is a member.
  *
- *   weft_store_open()   create ─▶ join, which blocks ──────────────▶ joined                  on home
- *   weft_store_join()   create ─▶ thread: join ─▶ home's mailbox ──▶ joined ─▶ done()
+ *   weft_store_open()   create
+ *       ─▶ join, which blocks ──────────────▶ joined                  on control
+ *   weft_store_join()   create ─▶ thread: join ─▶ control's mailbox ──▶ joined ─▶ done()
  *                                   └─ cancelled ─────────────────▶ close ──▶ done()
  *
- * Joining takes as long as it takes to be sure that nobody lives unseen, or that somebody has let go
- * of the file: seconds. Who serves nobody yet may as well wait. A target that serves hosts may not:
- * its join has a thread of its own, which ends with it.
+ * Joining takes as long as it takes to be sure that nobody lives unseen, or that somebody has let
+ * go of the file: seconds. Who serves nobody yet may as well wait. A target that serves hosts may
+ * not: its join has a thread of its own, which ends with it.
  *
  * Who cancels a join waits for its thread all the same, but no longer than for one look at the
  * file. Whatever that look has found, we have left when done() runs.
@@ -18,12 +19,12 @@
 #include <string.h>
 
 #include "base/cleanup.h"
-#include "reactor/aside.h"
+#include "reactor/offload.h"
 #include "store/internal.h"
 
 struct weft_store_joining {
 	struct weft_store *store;
-	struct weft_aside aside;
+	struct weft_offload offload;
 	int rc;
 	struct weft_err err;
 	void (*done)(void *arg, int rc, struct weft_store *store, const struct weft_err *err);
@@ -40,9 +41,9 @@ static int joined(struct weft_store *store, struct weft_err *err)
 	return store->ops->joined ? store->ops->joined(store, err) : 0;
 }
 
-/* --- home waits ------------------------------------------------------------------------------- */
+/* --- the control reactor waits ------------------------------------------------------------------------------- */
 
-static void ignore(void *arg)
+static void on_failed_open_closed(void *arg)
 {
 	(void)arg;
 }
@@ -59,49 +60,51 @@ int weft_store_open(struct weft_store **out, const struct weft_store_options *op
 	if (!rc)
 		rc = joined(store, err);
 	if (rc < 0) {
-		weft_store_close(store, ignore, NULL);
+		weft_store_close(store, on_failed_open_closed, NULL);
 		return weft_fail(err, rc, "%s: %s", options->spec, strerror(-rc));
 	}
 	*out = store;
 	return 0;
 }
 
-/* --- home goes on ----------------------------------------------------------------------------- */
+/* --- the control reactor goes on ----------------------------------------------------------------------------- */
 
-static int on_thread(struct weft_aside *aside)
+static int join_on_thread(struct weft_offload *offload)
 {
-	struct weft_store_joining *joining = container_of(aside, struct weft_store_joining, aside);
+	struct weft_store_joining *joining = container_of(offload, struct weft_store_joining,
+							  offload);
 
 	return join(joining->store, &joining->err);
 }
 
-static void end(void *arg)
+static void finish_join(void *arg)
 {
 	_cleanup_(weft_freep) struct weft_store_joining *joining = arg;
 
 	joining->done(joining->arg, joining->rc, joining->store, &joining->err);
 }
 
-static void undo(struct weft_store_joining *joining, int rc)
+static void undo_join(struct weft_store_joining *joining, int rc)
 {
 	struct weft_store *store = take_ptr(&joining->store);
 
 	joining->rc = weft_fail(&joining->err, rc, "%s: %s", store->spec, strerror(-rc));
-	weft_store_close(store, end, joining);
+	weft_store_close(store, finish_join, joining);
 }
 
-static void came_back(struct weft_aside *aside, int rc)
+static void on_join_thread_done(struct weft_offload *offload, int rc)
 {
-	struct weft_store_joining *joining = container_of(aside, struct weft_store_joining, aside);
+	struct weft_store_joining *joining = container_of(offload, struct weft_store_joining,
+							  offload);
 
-	if (!rc && atomic_load(&joining->store->given_up))
+	if (!rc && atomic_load(&joining->store->cancelled))
 		rc = -ECANCELED;
 	if (!rc)
 		rc = joined(joining->store, &joining->err);
 	if (rc < 0)
-		undo(joining, rc);
+		undo_join(joining, rc);
 	else
-		end(joining);
+		finish_join(joining);
 }
 
 int weft_store_join(struct weft_store_joining **out, const struct weft_store_options *options,
@@ -122,11 +125,12 @@ int weft_store_join(struct weft_store_joining **out, const struct weft_store_opt
 	joining->done = done;
 	joining->arg = arg;
 	*out = joining;
-	weft_aside_start(&joining->aside, options->home, on_thread, came_back);
+	weft_offload_start(&joining->offload, options->control_reactor, join_on_thread,
+			   on_join_thread_done);
 	return 0;
 }
 
 void weft_store_join_cancel(struct weft_store_joining *joining)
 {
-	atomic_store(&joining->store->given_up, true);
+	atomic_store(&joining->store->cancelled, true);
 }

@@ -19,10 +19,11 @@ static struct mem_store *mem_of(struct weft_store *store)
 }
 
 /* Into *@next, which those before it may have made. */
-static void add_to(struct store_records **next, const struct mem_store *mem, struct weft_txn *txn)
+static void mem_apply_txn(struct store_records **next, const struct mem_store *mem,
+			  struct weft_store_txn *txn)
 {
 	const struct store_records *now = mem->store.records, *from = *next ? *next : now;
-	struct store_records *made = store_records_with(from, now->revision + 1, txn, &txn->rc);
+	struct store_records *made = store_records_apply(from, now->revision + 1, txn, &txn->rc);
 
 	if (made && *next)
 		store_records_free(*next);
@@ -32,31 +33,31 @@ static void add_to(struct store_records **next, const struct mem_store *mem, str
 
 /* One revision for all that this turn has brought; what their owners commit next is the next
  * turn's. */
-static void commit_all(struct weft_task *task)
+static void mem_commit_txns(struct weft_task *task)
 {
 	struct mem_store *mem = container_of(task, struct mem_store, commit);
 	struct store_records *next = NULL;
 	struct weft_list txns, *link;
-	struct weft_txn *txn;
+	struct weft_store_txn *txn;
 
 	if (mem->store.frozen)
 		return;
 	weft_list_init(&txns);
 	weft_list_splice(&txns, &mem->txns);
 	weft_list_for_each(txn, &txns, link)
-		add_to(&next, mem, txn);
+		mem_apply_txn(&next, mem, txn);
 	if (next)
-		store_moved(&mem->store, next);
+		store_records_changed(&mem->store, next);
 	while ((link = weft_list_pop(&txns))) {
-		txn = container_of(link, struct weft_txn, link);
+		txn = container_of(link, struct weft_store_txn, link);
 		txn->done(txn, txn->rc);
 	}
 }
 
-static void mem_commit(struct weft_store *store, struct weft_txn *txn)
+static void mem_commit(struct weft_store *store, struct weft_store_txn *txn)
 {
 	weft_list_push(&mem_of(store)->txns, &txn->link);
-	weft_reactor_defer(store->home, &mem_of(store)->commit);
+	weft_reactor_defer(store->control_reactor, &mem_of(store)->commit);
 }
 
 static void mem_acked(struct weft_store *store)
@@ -71,7 +72,7 @@ static bool mem_is_still(const struct weft_store *store)
 
 static void mem_thawed(struct weft_store *store)
 {
-	weft_reactor_defer(store->home, &mem_of(store)->commit);
+	weft_reactor_defer(store->control_reactor, &mem_of(store)->commit);
 }
 
 static void mem_close(struct weft_store *store)
@@ -80,7 +81,7 @@ static void mem_close(struct weft_store *store)
 
 	weft_task_cancel(&mem_of(store)->commit);
 	while ((link = weft_list_pop(&mem_of(store)->txns))) {
-		struct weft_txn *txn = container_of(link, struct weft_txn, link);
+		struct weft_store_txn *txn = container_of(link, struct weft_store_txn, link);
 
 		txn->done(txn, -ECANCELED);
 	}
@@ -100,7 +101,7 @@ static int mem_create(struct weft_store **store, const char *arg)
 	}
 	mem->store.ops = &store_mem_ops;
 	weft_list_init(&mem->txns);
-	weft_task_init(&mem->commit, commit_all);
+	weft_task_init(&mem->commit, mem_commit_txns);
 	*store = &mem->store;
 	return 0;
 }
@@ -110,7 +111,7 @@ const struct weft_store_ops store_mem_ops = {
 	.create = mem_create,
 	.commit = mem_commit,
 	.acked = mem_acked,
-	.is_still = mem_is_still,
+	.is_quiesced = mem_is_still,
 	.thawed = mem_thawed,
 	.close = mem_close,
 };

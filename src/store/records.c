@@ -12,19 +12,19 @@
 #include "base/cleanup.h"
 #include "proto/nvme.h"
 
-struct record {
-	struct weft_record body;
-	unsigned owners; /* revisions that have it */
+struct store_record {
+	struct weft_store_record body;
+	unsigned refs; /* revisions that have it */
 };
 
-struct entry_head {
+struct record_header {
 	__le16 key_len, zero;
 	__le32 len;
 	__le64 version;
 };
-static_assert(sizeof(struct entry_head) == 16, "head of a record");
+static_assert(sizeof(struct record_header) == 16, "head of a record");
 
-static void freep(struct store_records **records)
+static void store_records_freep(struct store_records **records)
 {
 	if (*records)
 		store_records_free(*records);
@@ -42,22 +42,22 @@ struct store_records *store_records_new(uint64_t revision, uint64_t session, uin
 	return records;
 }
 
-static void let_go(struct record *record)
+static void record_put(struct store_record *record)
 {
-	if (!--record->owners)
+	if (!--record->refs)
 		free(record);
 }
 
 void store_records_free(struct store_records *records)
 {
 	for (unsigned i = 0; i < records->count; i++)
-		let_go(records->at[i]);
+		record_put(records->at[i]);
 	free(records->at);
 	free(records);
 }
 
 /* Where the first is that is not before @key. */
-static unsigned place_of(const struct store_records *records, const char *key)
+static unsigned lower_bound(const struct store_records *records, const char *key)
 {
 	unsigned from = 0, to = records->count;
 
@@ -72,33 +72,35 @@ static unsigned place_of(const struct store_records *records, const char *key)
 	return from;
 }
 
-static bool is_at(const struct store_records *records, unsigned place, const char *key)
+static bool has_key_at(const struct store_records *records, unsigned place, const char *key)
 {
 	return place < records->count && !strcmp(records->at[place]->body.key, key);
 }
 
-const struct weft_record *store_records_find(const struct store_records *records, const char *key)
+const struct weft_store_record *store_records_find(const struct store_records *records,
+						   const char *key)
 {
-	unsigned place = place_of(records, key);
+	unsigned place = lower_bound(records, key);
 
-	return is_at(records, place, key) ? &records->at[place]->body : NULL;
+	return has_key_at(records, place, key) ? &records->at[place]->body : NULL;
 }
 
-const struct weft_record *store_records_behind(const struct store_records *records, const char *key)
+const struct weft_store_record *store_records_next(const struct store_records *records,
+						   const char *key)
 {
-	unsigned place = place_of(records, key);
+	unsigned place = lower_bound(records, key);
 
-	place += is_at(records, place, key);
+	place += has_key_at(records, place, key);
 	return place < records->count ? &records->at[place]->body : NULL;
 }
 
 /* --- making ----------------------------------------------------------------------------------- */
 
 /* Value and key lie behind the record itself. */
-static struct record *record_new(const char *key, size_t key_len, const void *value, uint32_t len,
-				 uint64_t version)
+static struct store_record *record_new(const char *key, size_t key_len, const void *value,
+				       uint32_t len, uint64_t version)
 {
-	struct record *record = malloc(sizeof(*record) + len + key_len + 1);
+	struct store_record *record = malloc(sizeof(*record) + len + key_len + 1);
 	char *behind = (char *)(record + 1);
 
 	if (!record)
@@ -106,8 +108,8 @@ static struct record *record_new(const char *key, size_t key_len, const void *va
 	memcpy(behind, value, len);
 	memcpy(behind + len, key, key_len);
 	behind[len + key_len] = '\0';
-	record->owners = 1;
-	record->body = (struct weft_record){
+	record->refs = 1;
+	record->body = (struct weft_store_record){
 		.version = version, .len = len, .value = behind, .key = behind + len
 	};
 	return record;
@@ -116,7 +118,7 @@ static struct record *record_new(const char *key, size_t key_len, const void *va
 static int make_room(struct store_records *records, unsigned needed)
 {
 	unsigned room = needed + needed / 2;
-	struct record **at;
+	struct store_record **at;
 
 	if (needed <= records->room)
 		return 0;
@@ -128,17 +130,17 @@ static int make_room(struct store_records *records, unsigned needed)
 	return 0;
 }
 
-static int add(struct store_records *records, const char *key, size_t key_len, const void *value,
-	       uint32_t len, uint64_t version)
+static int insert_record(struct store_records *records, const char *key, size_t key_len,
+			 const void *value, uint32_t len, uint64_t version)
 {
-	struct record *record = record_new(key, key_len, value, len, version);
+	struct store_record *record = record_new(key, key_len, value, len, version);
 	unsigned place;
 
 	if (!record || make_room(records, records->count + 1) < 0) {
 		free(record);
 		return -ENOMEM;
 	}
-	place = place_of(records, record->body.key);
+	place = lower_bound(records, record->body.key);
 	memmove(&records->at[place + 1], &records->at[place],
 		(records->count - place) * sizeof(records->at[0]));
 	records->at[place] = record;
@@ -146,22 +148,23 @@ static int add(struct store_records *records, const char *key, size_t key_len, c
 	return 0;
 }
 
-static void drop(struct store_records *records, const char *key)
+static void remove_record(struct store_records *records, const char *key)
 {
-	unsigned place = place_of(records, key);
+	unsigned place = lower_bound(records, key);
 
-	if (!is_at(records, place, key))
+	if (!has_key_at(records, place, key))
 		return;
-	let_go(records->at[place]);
+	record_put(records->at[place]);
 	records->count--;
 	memmove(&records->at[place], &records->at[place + 1],
 		(records->count - place) * sizeof(records->at[0]));
 }
 
-static int check_versions(const struct store_records *from, const struct weft_txn *txn)
+static int check_versions(const struct store_records *from, const struct weft_store_txn *txn)
 {
 	for (unsigned i = 0; i < txn->nwrites; i++) {
-		const struct weft_record *record = store_records_find(from, txn->writes[i].key);
+		const struct weft_store_record *record = store_records_find(from,
+									    txn->writes[i].key);
 
 		if ((record ? record->version : 0) != txn->writes[i].version)
 			return -ESTALE;
@@ -169,42 +172,43 @@ static int check_versions(const struct store_records *from, const struct weft_tx
 	return 0;
 }
 
-static int copy_all(struct store_records *next, const struct store_records *from)
+static int share_records(struct store_records *next, const struct store_records *from)
 {
 	if (make_room(next, from->count) < 0)
 		return -ENOMEM;
 	for (; next->count < from->count; next->count++) {
 		next->at[next->count] = from->at[next->count];
-		next->at[next->count]->owners++;
+		next->at[next->count]->refs++;
 	}
 	return 0;
 }
 
-static int fill_next(struct store_records *next, const struct store_records *from,
-		     const struct weft_txn *txn)
+static int apply_writes(struct store_records *next, const struct store_records *from,
+			const struct weft_store_txn *txn)
 {
-	int rc = copy_all(next, from);
+	int rc = share_records(next, from);
 
 	for (unsigned i = 0; i < txn->nwrites && !rc; i++) {
 		const struct weft_store_write *w = &txn->writes[i];
 
-		drop(next, w->key);
+		remove_record(next, w->key);
 		if (w->value)
-			rc = add(next, w->key, strlen(w->key), w->value, w->len, next->revision);
+			rc = insert_record(next, w->key, strlen(w->key), w->value, w->len,
+					   next->revision);
 	}
 	return rc;
 }
 
-struct store_records *store_records_with(const struct store_records *from, uint64_t revision,
-					 const struct weft_txn *txn, int *rc)
+struct store_records *store_records_apply(const struct store_records *from, uint64_t revision,
+					  const struct weft_store_txn *txn, int *rc)
 {
-	_cleanup_(freep) struct store_records *next = NULL;
+	_cleanup_(store_records_freep) struct store_records *next = NULL;
 
 	*rc = check_versions(from, txn);
 	if (*rc < 0)
 		return NULL;
 	next = store_records_new(revision, from->session, from->nodes);
-	*rc = next ? fill_next(next, from, txn) : -ENOMEM;
+	*rc = next ? apply_writes(next, from, txn) : -ENOMEM;
 	return *rc < 0 ? NULL : take_ptr(&next);
 }
 
@@ -215,9 +219,9 @@ size_t store_records_size(const struct store_records *records)
 	size_t size = 0;
 
 	for (unsigned i = 0; i < records->count; i++) {
-		const struct weft_record *record = &records->at[i]->body;
+		const struct weft_store_record *record = &records->at[i]->body;
 
-		size += sizeof(struct entry_head) + strlen(record->key) + record->len;
+		size += sizeof(struct record_header) + strlen(record->key) + record->len;
 	}
 	return size;
 }
@@ -227,9 +231,9 @@ void store_records_encode(const struct store_records *records, void *bytes)
 	char *at = bytes;
 
 	for (unsigned i = 0; i < records->count; i++) {
-		const struct weft_record *record = &records->at[i]->body;
+		const struct weft_store_record *record = &records->at[i]->body;
 		size_t key_len = strlen(record->key);
-		struct entry_head head = {
+		struct record_header head = {
 			.key_len = cpu_to_le16((uint16_t)key_len),
 			.len = cpu_to_le32(record->len),
 			.version = cpu_to_le64(record->version),
@@ -242,7 +246,7 @@ void store_records_encode(const struct store_records *records, void *bytes)
 }
 
 /* Behind the last one: so no key is there twice, and reading takes no longer than there are bytes. */
-static bool ascends(const struct store_records *records, const char *key, size_t key_len)
+static bool is_after_last(const struct store_records *records, const char *key, size_t key_len)
 {
 	if (!records->count)
 		return true;
@@ -252,7 +256,7 @@ static bool ascends(const struct store_records *records, const char *key, size_t
 /* The bytes that it takes, or -errno. */
 static ssize_t decode_one(struct store_records *records, const char *at, size_t left)
 {
-	struct entry_head head;
+	struct record_header head;
 	size_t key_len, len;
 	uint64_t version;
 	int rc;
@@ -267,9 +271,9 @@ static ssize_t decode_one(struct store_records *records, const char *at, size_t 
 	    key_len + len > left - sizeof(head) || memchr(at + sizeof(head), '\0', key_len))
 		return -EINVAL;
 	at += sizeof(head);
-	if (!version || version > records->revision || !ascends(records, at, key_len))
+	if (!version || version > records->revision || !is_after_last(records, at, key_len))
 		return -EINVAL;
-	rc = add(records, at, key_len, at + key_len, (uint32_t)len, version);
+	rc = insert_record(records, at, key_len, at + key_len, (uint32_t)len, version);
 	return rc < 0 ? rc : (ssize_t)(sizeof(head) + key_len + len);
 }
 

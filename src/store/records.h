@@ -9,7 +9,7 @@
 /* Never changed once it is shown: a new revision is a new one, and has those records in common with
  * the one before that did not change. So they belong to one thread at a time, together. */
 struct store_records {
-	struct record **at; /* @count of them, by key */
+	struct store_record **at; /* @count of them, by key */
 	unsigned count, room;
 	uint64_t revision, session;
 	uint32_t nodes; /* of this session: how many may be members */
@@ -18,13 +18,14 @@ struct store_records {
 /* NULL: no memory. */
 struct store_records *store_records_new(uint64_t revision, uint64_t session, uint32_t nodes);
 void store_records_free(struct store_records *records);
-const struct weft_record *store_records_find(const struct store_records *records, const char *key);
-const struct weft_record *store_records_behind(const struct store_records *records,
-					       const char *key);
+const struct weft_store_record *store_records_find(const struct store_records *records,
+						   const char *key);
+const struct weft_store_record *store_records_next(const struct store_records *records,
+						   const char *key);
 /* What @txn makes of @from, as @revision. NULL and @rc: a version was another one (-ESTALE), or
  * there is no memory. */
-struct store_records *store_records_with(const struct store_records *from, uint64_t revision,
-					 const struct weft_txn *txn, int *rc);
+struct store_records *store_records_apply(const struct store_records *from, uint64_t revision,
+					  const struct weft_store_txn *txn, int *rc);
 
 size_t store_records_size(const struct store_records *records); /* as bytes */
 void store_records_encode(const struct store_records *records, void *bytes);

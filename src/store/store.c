@@ -9,19 +9,19 @@
 #include "base/cleanup.h"
 #include "store/internal.h"
 
-static const struct weft_store_ops *const kinds[] = { &store_file_ops, &store_mem_ops };
+static const struct weft_store_ops *const store_kinds[] = { &store_file_ops, &store_mem_ops };
 
-static void look_through_waits(struct weft_task *task);
+static void complete_settled_waits(struct weft_task *task);
 
 static const struct weft_store_ops *find_kind(const char *spec, const char **arg)
 {
-	for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++) {
-		size_t len = strlen(kinds[i]->type);
+	for (size_t i = 0; i < sizeof(store_kinds) / sizeof(store_kinds[0]); i++) {
+		size_t len = strlen(store_kinds[i]->type);
 
-		if (strncmp(spec, kinds[i]->type, len) || (spec[len] && spec[len] != ':'))
+		if (strncmp(spec, store_kinds[i]->type, len) || (spec[len] && spec[len] != ':'))
 			continue;
 		*arg = spec[len] ? spec + len + 1 : "";
-		return kinds[i];
+		return store_kinds[i];
 	}
 	return NULL;
 }
@@ -43,12 +43,12 @@ int store_create(struct weft_store **out, const struct weft_store_options *optio
 	if (!spec || ops->create(&store, arg) < 0)
 		return weft_fail(err, -ENOMEM, "out of memory");
 	store->spec = take_ptr(&spec);
-	store->home = options->home;
+	store->control_reactor = options->control_reactor;
 	store->node = options->node;
 	store->nodes = options->nodes;
-	store->frozen = options->heir;
+	store->frozen = options->successor;
 	weft_list_init(&store->waits);
-	weft_task_init(&store->settle, look_through_waits);
+	weft_task_init(&store->settle_task, complete_settled_waits);
 	*out = store;
 	return 0;
 }
@@ -64,10 +64,10 @@ void weft_store_watch_file(struct weft_store *store, int fd)
 		store->ops->watch_file(store, fd);
 }
 
-void store_let_go(struct weft_store *store)
+void store_file_closed(struct weft_store *store)
 {
-	if (store->watcher.let_go)
-		store->watcher.let_go(store->watcher.arg);
+	if (store->watcher.file_closed)
+		store->watcher.file_closed(store->watcher.arg);
 }
 
 /* --- the copy --------------------------------------------------------------------------------- */
@@ -92,31 +92,31 @@ const char *weft_store_spec(const struct weft_store *store)
 	return store->spec;
 }
 
-bool weft_store_reaches_others(const struct weft_store *store)
+bool weft_store_on_shared_fs(const struct weft_store *store)
 {
-	return store->ops->reaches_others && store->ops->reaches_others(store);
+	return store->ops->on_shared_fs && store->ops->on_shared_fs(store);
 }
 
-const struct weft_record *weft_store_get(const struct weft_store *store, const char *key)
+const struct weft_store_record *weft_store_get(const struct weft_store *store, const char *key)
 {
 	return store_records_find(store->records, key);
 }
 
-const struct weft_record *weft_store_next(const struct weft_store *store, const char *key)
+const struct weft_store_record *weft_store_next(const struct weft_store *store, const char *key)
 {
-	return store_records_behind(store->records, key);
+	return store_records_next(store->records, key);
 }
 
-void store_moved(struct weft_store *store, struct store_records *records)
+void store_records_changed(struct weft_store *store, struct store_records *records)
 {
 	assert(records->revision > store->records->revision);
 	store_records_free(store->records);
 	store->records = records;
-	if (store->watcher.moved)
-		store->watcher.moved(store->watcher.arg);
+	if (store->watcher.changed)
+		store->watcher.changed(store->watcher.arg);
 }
 
-void weft_store_commit(struct weft_store *store, struct weft_txn *txn)
+void weft_store_commit(struct weft_store *store, struct weft_store_txn *txn)
 {
 	for (unsigned i = 0; i < txn->nwrites; i++)
 		assert(txn->writes[i].len <= WEFT_STORE_VALUE_MAX &&
@@ -136,7 +136,7 @@ bool weft_store_is_lost(const struct weft_store *store)
 	return store->lost;
 }
 
-uint64_t weft_store_settled(const struct weft_store *store)
+uint64_t weft_store_settled_revision(const struct weft_store *store)
 {
 	uint64_t least = store->acked;
 
@@ -149,34 +149,34 @@ uint64_t weft_store_settled(const struct weft_store *store)
 	return least;
 }
 
-int weft_store_agree(struct weft_store *store, unsigned slot, uint64_t as)
+int weft_store_agree(struct weft_store *store, unsigned topic, uint64_t as)
 {
-	assert(slot < WEFT_STORE_SLOTS_MAX);
-	return store->ops->agree ? store->ops->agree(store, slot, as) : 0;
+	assert(topic < WEFT_STORE_TOPICS_MAX);
+	return store->ops->agree ? store->ops->agree(store, topic, as) : 0;
 }
 
-void weft_store_agree_end(struct weft_store *store, unsigned slot)
+void weft_store_agree_end(struct weft_store *store, unsigned topic)
 {
 	if (store->ops->agree_end)
-		store->ops->agree_end(store, slot);
+		store->ops->agree_end(store, topic);
 }
 
-static void look_through_waits(struct weft_task *task)
+static void complete_settled_waits(struct weft_task *task)
 {
-	struct weft_store *store = container_of(task, struct weft_store, settle);
-	uint64_t settled = store->lost ? UINT64_MAX : weft_store_settled(store);
+	struct weft_store *store = container_of(task, struct weft_store, settle_task);
+	uint64_t settled = store->lost ? UINT64_MAX : weft_store_settled_revision(store);
 	struct weft_store_wait *wait, *tmp;
-	struct weft_list over;
+	struct weft_list settled_waits;
 
-	weft_list_init(&over);
+	weft_list_init(&settled_waits);
 	weft_list_for_each_safe(wait, tmp, &store->waits, link) {
 		if (wait->revision > settled)
 			continue;
 		weft_list_remove(&wait->link);
-		weft_list_push(&over, &wait->link);
+		weft_list_push(&settled_waits, &wait->link);
 	}
-	while (!weft_list_empty(&over)) {
-		wait = container_of(weft_list_pop(&over), struct weft_store_wait, link);
+	while (!weft_list_empty(&settled_waits)) {
+		wait = container_of(weft_list_pop(&settled_waits), struct weft_store_wait, link);
 		wait->done(wait, store->lost ? -EOWNERDEAD : 0);
 	}
 }
@@ -188,22 +188,22 @@ void weft_store_ack(struct weft_store *store, uint64_t revision)
 		return;
 	store->acked = revision;
 	store->ops->acked(store);
-	weft_reactor_defer(store->home, &store->settle);
+	weft_reactor_defer(store->control_reactor, &store->settle_task);
 }
 
-void weft_store_settle(struct weft_store *store, struct weft_store_wait *wait)
+void weft_store_wait_settled(struct weft_store *store, struct weft_store_wait *wait)
 {
 	weft_list_push(&store->waits, &wait->link);
-	weft_reactor_defer(store->home, &store->settle);
+	weft_reactor_defer(store->control_reactor, &store->settle_task);
 }
 
-void weft_store_forget(struct weft_store_wait *wait)
+void weft_store_wait_cancel(struct weft_store_wait *wait)
 {
 	weft_list_remove(&wait->link);
 }
 
 /* A line that cannot be read tells nothing of who wrote it. */
-static struct store_member seen_now(const struct store_member *was, const struct store_member *is)
+static struct store_member merge_seen(const struct store_member *was, const struct store_member *is)
 {
 	struct store_member now = *is;
 
@@ -213,12 +213,12 @@ static struct store_member seen_now(const struct store_member *was, const struct
 }
 
 /* One that came back between two looks was gone in between. */
-static bool went(const struct store_member *was, const struct store_member *is)
+static bool has_gone(const struct store_member *was, const struct store_member *is)
 {
 	return was->alive && (!is->alive || is->incarnation != was->incarnation);
 }
 
-void store_members_seen(struct weft_store *store, const struct store_member *members)
+void store_members_update(struct weft_store *store, const struct store_member *members)
 {
 	struct store_member was[WEFT_STORE_NODES_MAX + 1];
 
@@ -226,20 +226,20 @@ void store_members_seen(struct weft_store *store, const struct store_member *mem
 		return;
 	memcpy(was, store->members, sizeof(was));
 	for (unsigned node = 1; node <= store->nodes; node++)
-		store->members[node] = seen_now(&was[node], &members[node]);
+		store->members[node] = merge_seen(&was[node], &members[node]);
 	for (unsigned node = 1; node <= store->nodes; node++)
-		if (went(&was[node], &store->members[node]) && store->watcher.gone)
+		if (has_gone(&was[node], &store->members[node]) && store->watcher.gone)
 			store->watcher.gone(store->watcher.arg, node);
-	weft_reactor_defer(store->home, &store->settle);
+	weft_reactor_defer(store->control_reactor, &store->settle_task);
 }
 
-void weft_store_lose(struct weft_store *store, const char *why)
+void weft_store_set_lost(struct weft_store *store, const char *why)
 {
 	if (store->lost || !store->ops->leave)
 		return;
 	store->lost = true;
 	store->ops->leave(store);
-	weft_reactor_defer(store->home, &store->settle);
+	weft_reactor_defer(store->control_reactor, &store->settle_task);
 	if (store->watcher.lost)
 		store->watcher.lost(store->watcher.arg, why);
 }
@@ -271,7 +271,7 @@ void store_closed(struct weft_store *store)
 	void *arg = store->closed_arg;
 
 	cancel_waits(store);
-	weft_task_cancel(&store->settle);
+	weft_task_cancel(&store->settle_task);
 	store_records_free(store->records);
 	free(store->spec);
 	free(store);

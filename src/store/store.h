@@ -1,18 +1,16 @@
-/* store.h - state that several processes hold in common: small records, and who is there to obey
- * them.
+/* store.h - small records that several processes share, or that outlive this one.
  *
- *   home ── commit ──▶ store ── moved ──▶ every member's home ── ack ──▶ store ── settled ──▶ home
+ *   control reactor ── commit ──▶ store ── changed ──▶ every member ── ack ──▶ store ── settled ──▶ control reactor
  *
- * A store has one revision, which grows with every commit. A record is a key, a value, and
- * the revision that wrote it, its version. Every member keeps a copy of all records, so looking is
- * a function call and never waits; that a copy was old shows at the commit, which compares
- * versions.
+ * A store has one revision, which each commit increments. A record has a key, a value and a
+ * version: the revision that wrote it. Each member keeps a copy of all records, so a read is a
+ * function call. A commit compares versions, and fails if the copy was old.
  *
- * A change binds when it is settled: every member that lives has said with weft_store_ack() that it
- * acts by that revision. A member that is gone need not: it acts no more.
+ * A change is settled when every member that lives has called weft_store_ack() for its revision.
+ * Members that are gone do not count.
  *
- * All calls are made on home's thread, and all callbacks run there, never from inside
- * weft_store_commit(), weft_store_ack() or weft_store_settle(). */
+ * All calls and callbacks are on the control reactor's thread. No callback runs inside
+ * weft_store_commit(), weft_store_ack() or weft_store_wait_settled(). */
 #ifndef WEFT_STORE_STORE_H
 #define WEFT_STORE_STORE_H
 
@@ -28,17 +26,17 @@ enum {
 	WEFT_STORE_KEY_MAX = 255,     /* bytes */
 	WEFT_STORE_VALUE_MAX = 65536, /* bytes */
 	WEFT_STORE_NODES_MAX = 64,
-	WEFT_STORE_SLOTS_MAX = 1 << 16,
+	WEFT_STORE_TOPICS_MAX = 1 << 16,
 };
 
 struct weft_store;
 struct weft_store_ops;
 
 struct weft_store_options {
-	struct weft_reactor *home;
+	struct weft_reactor *control_reactor;
 	const char *spec;     /* "file:PATH", or "mem": this process's own, gone with it */
 	unsigned node, nodes; /* who we are, 1 … nodes; with one node nobody else may open it */
-	bool heir;            /* frozen and empty: weft_store_inherit() brings what it is */
+	bool successor;       /* frozen and empty: weft_store_import() brings what it is */
 };
 
 /* Blocks, for seconds where locks may not be shared: for who serves nobody yet. -EBUSY: somebody
@@ -48,9 +46,9 @@ int weft_store_open(struct weft_store **store, const struct weft_store_options *
 
 struct weft_store_joining; /* gone when its done() runs */
 
-/* The same on a thread of its own, while home goes on. done() runs on home, later: with 0 @store is
- * open and its owner's; with -errno @err says why, and nothing is left of it. @options are read
- * before this returns; on -errno done() does not run. */
+/* The same on a thread of its own, while the control reactor goes on. done() runs on the control
+ * reactor, later: with 0 @store is open and its owner's; with -errno @err says why, and nothing is
+ * left of it. @options are read before this returns; on -errno done() does not run. */
 int weft_store_join(struct weft_store_joining **joining, const struct weft_store_options *options,
 		    void (*done)(void *arg, int rc, struct weft_store *store,
 				 const struct weft_err *err),
@@ -62,9 +60,9 @@ void weft_store_join_cancel(struct weft_store_joining *joining);
 void weft_store_close(struct weft_store *store, void (*done)(void *arg), void *arg);
 
 struct weft_store_watcher {
-	void (*moved)(void *arg); /* the copy is of a newer revision, by us or by others */
+	void (*changed)(void *arg); /* the copy is of a newer revision, by us or by others */
 	void (*gone)(void *arg, unsigned node); /* it will do nothing any more (optional) */
-	void (*let_go)(void *arg); /* of a file of weft_store_watch_file()'s (optional) */
+	void (*file_closed)(void *arg); /* of a file of weft_store_watch_file()'s (optional) */
 	/* Others do not count us as a member any more, though we live: @why. Commits and waits end
 	 * with -EOWNERDEAD from now on, and nobody else is told of. (optional) */
 	void (*lost)(void *arg, const char *why);
@@ -79,7 +77,7 @@ void weft_store_watch_file(struct weft_store *store, int fd);
 
 /* --- the copy --------------------------------------------------------------------------------- */
 
-struct weft_record {
+struct weft_store_record {
 	uint64_t version;
 	uint32_t len;
 	const void *value;
@@ -91,12 +89,12 @@ uint64_t weft_store_revision(const struct weft_store *store);
 uint64_t weft_store_session(const struct weft_store *store);
 bool weft_store_persistent(const struct weft_store *store);
 const char *weft_store_spec(const struct weft_store *store);
-/* It is where members on other machines can be. An heir's is not asked for. */
-bool weft_store_reaches_others(const struct weft_store *store);
+/* It is where members on other machines can be. A successor's is not asked for. */
+bool weft_store_on_shared_fs(const struct weft_store *store);
 /* NULL: there is none. Good until the next moved(). */
-const struct weft_record *weft_store_get(const struct weft_store *store, const char *key);
+const struct weft_store_record *weft_store_get(const struct weft_store *store, const char *key);
 /* The first behind @key, in their order; the same. */
-const struct weft_record *weft_store_next(const struct weft_store *store, const char *key);
+const struct weft_store_record *weft_store_next(const struct weft_store *store, const char *key);
 
 /* --- changing it ------------------------------------------------------------------------------ */
 
@@ -108,14 +106,14 @@ struct weft_store_write {
 };
 
 /* Embedded in its owner. */
-struct weft_txn {
+struct weft_store_txn {
 	const struct weft_store_write *writes; /* all of them, or none */
 	unsigned nwrites;
 	/* 0; -ESTALE: a version was another one, the copy is newer now, or one of @absent was
 	 * there;
 	 * -errno: it was not done, and if the storage fails may still be found done later. After
 	 * moved(). */
-	void (*done)(struct weft_txn *txn, int rc);
+	void (*done)(struct weft_store_txn *txn, int rc);
 	uint64_t absent;       /* bits by node - 1: it holds only while none of these is a member */
 	uint64_t revision;     /* on 0: what it made, perhaps together with others */
 	struct weft_list link; /* the store's */
@@ -123,7 +121,7 @@ struct weft_txn {
 };
 
 /* The store owns @txn, and reads what it points to, until done(). */
-void weft_store_commit(struct weft_store *store, struct weft_txn *txn);
+void weft_store_commit(struct weft_store *store, struct weft_store_txn *txn);
 
 /* --- members ---------------------------------------------------------------------------------- */
 
@@ -136,19 +134,19 @@ struct weft_store_wait {
 	struct weft_list link;                              /* the store's */
 };
 
-void weft_store_settle(struct weft_store *store, struct weft_store_wait *wait);
-void weft_store_forget(struct weft_store_wait *wait); /* done() will not run */
+void weft_store_wait_settled(struct weft_store *store, struct weft_store_wait *wait);
+void weft_store_wait_cancel(struct weft_store_wait *wait); /* done() will not run */
 /* What every member that lives has acknowledged. */
-uint64_t weft_store_settled(const struct weft_store *store);
+uint64_t weft_store_settled_revision(const struct weft_store *store);
 bool weft_store_alive(const struct weft_store *store, unsigned node);
 /* There is proof that others do not count us as a member: lost() tells @why, from inside this. */
-void weft_store_lose(struct weft_store *store, const char *why);
+void weft_store_set_lost(struct weft_store *store, const char *why);
 bool weft_store_is_lost(const struct weft_store *store);
 
 /* Says to all members that live what @slot is for us: @as, counted modulo 2^40. May block.
- * -ENOTUNIQ: it is another thing for one of them. What an heir says was said before. */
-int weft_store_agree(struct weft_store *store, unsigned slot, uint64_t as);
-void weft_store_agree_end(struct weft_store *store, unsigned slot);
+ * -ENOTUNIQ: it is another thing for one of them. What a successor says was said before. */
+int weft_store_agree(struct weft_store *store, unsigned topic, uint64_t as);
+void weft_store_agree_end(struct weft_store *store, unsigned topic);
 
 /* --- going on with it in another process ------------------------------------------------------ */
 
@@ -172,17 +170,17 @@ struct weft_store_state {
  * committed. */
 void weft_store_freeze(struct weft_store *store);
 /* Frozen, and of what had begun nothing is under way. */
-bool weft_store_is_still(const struct weft_store *store);
+bool weft_store_is_quiesced(const struct weft_store *store);
 void weft_store_thaw(struct weft_store *store);
 
 /* Of one that is still; the descriptor stays the store's. */
-int weft_store_hand_over(const struct weft_store *store, struct weft_store_state *state);
+int weft_store_export(const struct weft_store *store, struct weft_store_state *state);
 void weft_store_state_free(struct weft_store_state *state); /* closes nothing */
-/* Into one that was opened as heir and has told nobody of anything; it stays frozen. Owns the
+/* Into one that was opened as successor and has told nobody of anything; it stays frozen. Owns the
  * descriptor, also when it fails. -EINVAL: that cannot be this store; -EBUSY: it is not that
  * member;
  * -EIDRM: its file is not where this one is. */
-int weft_store_inherit(struct weft_store *store, struct weft_store_state *state,
-		       struct weft_err *err);
+int weft_store_import(struct weft_store *store, struct weft_store_state *state,
+		      struct weft_err *err);
 
 #endif

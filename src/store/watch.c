@@ -1,4 +1,4 @@
-/* watch.c - told when others write to a file, or close it: inotify, on the home reactor.
+/* watch.c - told when others write to a file, or close it: inotify, on the control reactor.
  *
  * All processes of this kernel are seen, in whatever namespaces they are; those of other machines
  * that share the file system are not. Nor is ourselves told from others: who has just written, and
@@ -16,22 +16,22 @@
 
 #include "base/cleanup.h"
 
-static void note(const struct store_watch *watch, const struct inotify_event *event,
-		 struct store_news *news)
+static void note_event(const struct store_watch *watch, const struct inotify_event *event,
+		       struct store_file_events *file_events)
 {
 	if (event->mask & IN_Q_OVERFLOW) { /* whatever it was */
-		*news = (struct store_news){ true, true, true };
+		*file_events = (struct store_file_events){ true, true, true };
 		return;
 	}
 	if (event->wd != watch->file) {
-		news->let_go |= !!(event->mask & IN_CLOSE);
+		file_events->let_go |= !!(event->mask & IN_CLOSE);
 		return;
 	}
-	news->written |= !!(event->mask & IN_MODIFY);
-	news->closed |= !!(event->mask & IN_CLOSE_WRITE);
+	file_events->written |= !!(event->mask & IN_MODIFY);
+	file_events->closed |= !!(event->mask & IN_CLOSE_WRITE);
 }
 
-bool store_watch_take(struct store_watch *watch, struct store_news *news)
+bool store_watch_drain(struct store_watch *watch, struct store_file_events *file_events)
 {
 	char events[4096] __attribute__((aligned(__alignof__(struct inotify_event))));
 	const struct inotify_event *event;
@@ -41,24 +41,24 @@ bool store_watch_take(struct store_watch *watch, struct store_news *news)
 	while ((n = read(watch->sock.fd, events, sizeof(events))) > 0) {
 		for (char *at = events; at < events + n; at += sizeof(*event) + event->len) {
 			event = (const struct inotify_event *)at;
-			note(watch, event, news);
+			note_event(watch, event, file_events);
 		}
 		any = true;
 	}
 	return any;
 }
 
-static void look(struct store_watch *watch)
+static void report_events(struct store_watch *watch)
 {
-	struct store_news news = { false };
-	bool any = store_watch_take(watch, &news);
+	struct store_file_events file_events = { false };
+	bool any = store_watch_drain(watch, &file_events);
 
 	weft_sock_poll(&watch->sock, &watch->op);
 	if (any)
-		watch->told(watch, &news);
+		watch->on_file_events(watch, &file_events);
 }
 
-static void readable(struct weft_op *op, int res)
+static void on_inotify_readable(struct weft_op *op, int res)
 {
 	struct store_watch *watch = container_of(op, struct store_watch, op);
 
@@ -66,28 +66,28 @@ static void readable(struct weft_op *op, int res)
 	if (watch->closing) {
 		watch->open = false;
 		watch->ended(watch);
-	} else if (watch->held) {
-		watch->due = true;
+	} else if (watch->paused) {
+		watch->pending = true;
 	} else {
-		look(watch);
+		report_events(watch);
 	}
 }
 
-void store_watch_hold(struct store_watch *watch)
+void store_watch_pause(struct store_watch *watch)
 {
-	watch->held = true;
+	watch->paused = true;
 }
 
-void store_watch_go_on(struct store_watch *watch)
+void store_watch_resume(struct store_watch *watch)
 {
-	bool due = watch->due;
+	bool pending = watch->pending;
 
-	watch->held = watch->due = false;
-	if (due)
-		look(watch);
+	watch->paused = watch->pending = false;
+	if (pending)
+		report_events(watch);
 }
 
-static int add(int fd, int file, uint32_t what)
+static int add_inotify_watch(int fd, int file, uint32_t what)
 {
 	char path[32];
 	int watched;
@@ -103,19 +103,19 @@ int store_watch_create(struct store_watch *watch)
 	return watch->fd < 0 ? -errno : 0;
 }
 
-int store_watch_open(struct store_watch *watch, struct weft_reactor *home, int file)
+int store_watch_open(struct store_watch *watch, struct weft_reactor *control_reactor, int file)
 {
 	int rc;
 
-	watch->file = add(watch->fd, file, IN_MODIFY | IN_CLOSE_WRITE);
+	watch->file = add_inotify_watch(watch->fd, file, IN_MODIFY | IN_CLOSE_WRITE);
 	if (watch->file < 0)
 		return watch->file;
-	rc = weft_sock_open(home, &watch->sock, watch->fd);
+	rc = weft_sock_open(control_reactor, &watch->sock, watch->fd);
 	if (rc < 0)
 		return rc;
 	take_fd(&watch->fd);
 	watch->open = true;
-	watch->op.done = readable;
+	watch->op.done = on_inotify_readable;
 	weft_sock_poll(&watch->sock, &watch->op);
 	return 0;
 }
@@ -126,9 +126,9 @@ void store_watch_free(struct store_watch *watch)
 }
 
 /* Once: a process that is killed while it has many of them takes longer to die. */
-void store_watch_closing(struct store_watch *watch, int file)
+void store_watch_next_close(struct store_watch *watch, int file)
 {
-	add(watch->sock.fd, file, IN_CLOSE | IN_ONESHOT);
+	add_inotify_watch(watch->sock.fd, file, IN_CLOSE | IN_ONESHOT);
 }
 
 void store_watch_close(struct store_watch *watch)

@@ -56,18 +56,18 @@ uint8_t tgt_ana_wire(uint8_t state)
 
 /* --- what commands meet ----------------------------------------------------------------------- */
 
-static uint8_t state_of(const struct tgt_ctrl *ctrl, const struct tgt_ns *ns)
+static uint8_t ctrl_ana_state(const struct tgt_ctrl *ctrl, const struct tgt_ns *ns)
 {
 	return atomic_load_explicit(&ctrl->ana[ns->ana_group - 1], memory_order_relaxed);
 }
 
 uint16_t tgt_ana_check(const struct tgt_ctrl *ctrl, const struct tgt_ns *ns)
 {
-	return states[state_of(ctrl, ns)].status;
+	return states[ctrl_ana_state(ctrl, ns)].status;
 }
 
 /* All of them: the first that cannot be reached decides. */
-static uint16_t check_every(struct tgt_ctrl *ctrl)
+static uint16_t check_all_namespaces(struct tgt_ctrl *ctrl)
 {
 	uint16_t sc = 0;
 
@@ -82,14 +82,14 @@ uint16_t tgt_ana_check_nsid(struct tgt_ctrl *ctrl, uint32_t nsid)
 	struct tgt_ns *ns = tgt_ns_find(ctrl->subsys, nsid);
 
 	if (nsid == NVME_NSID_BROADCAST)
-		return check_every(ctrl);
+		return check_all_namespaces(ctrl);
 	return ns ? tgt_ana_check(ctrl, ns) : 0;
 }
 
 bool tgt_ana_knows_usage(const struct tgt_ctrl *ctrl, const struct tgt_ns *ns)
 {
-	return state_of(ctrl, ns) != WEFT_ANA_INACCESSIBLE &&
-	       state_of(ctrl, ns) != WEFT_ANA_PERSISTENT_LOSS;
+	return ctrl_ana_state(ctrl, ns) != WEFT_ANA_INACCESSIBLE &&
+	       ctrl_ana_state(ctrl, ns) != WEFT_ANA_PERSISTENT_LOSS;
 }
 
 void tgt_ana_ns_changed(struct weft_subsys *s, uint32_t group)
@@ -99,7 +99,7 @@ void tgt_ana_ns_changed(struct weft_subsys *s, uint32_t group)
 
 /* --- what a controller shows ------------------------------------------------------------------ */
 
-static bool show(struct tgt_ctrl *ctrl, unsigned at, uint8_t state)
+static bool set_shown_state(struct tgt_ctrl *ctrl, unsigned at, uint8_t state)
 {
 	struct tgt_ana *ana = &ctrl->subsys->ana;
 
@@ -107,12 +107,12 @@ static bool show(struct tgt_ctrl *ctrl, unsigned at, uint8_t state)
 		return false;
 	atomic_store_explicit(&ctrl->ana[at], state, memory_order_relaxed);
 	ana->changed[at] = ana->count + 1; /* as it is when this step is over */
-	ctrl->ana_news = true;
+	ctrl->ana_event_due = true;
 	return true;
 }
 
-static void evaluate(const struct ana_rules *rules, struct tgt_ctrl *ctrl,
-		     uint8_t to_show[WEFT_ANA_GROUP_MAX])
+static void evaluate_for_ctrl(const struct ana_rules *rules, struct tgt_ctrl *ctrl,
+			      uint8_t to_show[WEFT_ANA_GROUP_MAX])
 {
 	tgt_ana_evaluate(rules, ctrl->portid, ctrl->hostnqn, to_show);
 	for (unsigned i = 0; i < WEFT_ANA_GROUP_MAX; i++)
@@ -121,38 +121,38 @@ static void evaluate(const struct ana_rules *rules, struct tgt_ctrl *ctrl,
 }
 
 /* Of groups that it lets in now and will not. */
-bool tgt_ana_close_doors(struct tgt_ctrl *ctrl)
+bool tgt_ana_show_transition(struct tgt_ctrl *ctrl)
 {
 	uint8_t then[WEFT_ANA_GROUP_MAX];
 	bool closed = false;
 
-	evaluate(ctrl->subsys->ana.next, ctrl, then);
+	evaluate_for_ctrl(ctrl->subsys->ana.next, ctrl, then);
 	for (unsigned i = 0; i < WEFT_ANA_GROUP_MAX; i++)
 		if (!states[ctrl->ana[i]].status && states[then[i]].status)
-			closed |= show(ctrl, i, WEFT_ANA_CHANGE);
+			closed |= set_shown_state(ctrl, i, WEFT_ANA_CHANGE);
 	return closed;
 }
 
-bool tgt_ana_show(struct tgt_ctrl *ctrl)
+bool tgt_ana_show_states(struct tgt_ctrl *ctrl)
 {
 	uint8_t now[WEFT_ANA_GROUP_MAX];
 	bool shown = false;
 
-	evaluate(ctrl->subsys->ana.rules, ctrl, now);
+	evaluate_for_ctrl(ctrl->subsys->ana.rules, ctrl, now);
 	for (unsigned i = 0; i < WEFT_ANA_GROUP_MAX; i++)
-		shown |= show(ctrl, i, now[i]);
+		shown |= set_shown_state(ctrl, i, now[i]);
 	return shown;
 }
 
-void tgt_ana_lose(struct tgt_ctrl *ctrl)
+void tgt_ana_persistent_loss(struct tgt_ctrl *ctrl)
 {
 	for (unsigned i = 0; i < WEFT_ANA_GROUP_MAX; i++)
-		show(ctrl, i, WEFT_ANA_PERSISTENT_LOSS);
+		set_shown_state(ctrl, i, WEFT_ANA_PERSISTENT_LOSS);
 }
 
 /* One that comes during a change lets in what the old rules and the new agree upon. */
-void tgt_ana_now(const struct weft_subsys *s, uint16_t portid, const char *hostnqn,
-		 uint8_t now[WEFT_ANA_GROUP_MAX])
+void tgt_ana_states_now(const struct weft_subsys *s, uint16_t portid, const char *hostnqn,
+			uint8_t now[WEFT_ANA_GROUP_MAX])
 {
 	const struct tgt_ana *ana = &s->ana;
 	uint8_t then[WEFT_ANA_GROUP_MAX];
@@ -170,7 +170,7 @@ void tgt_ana_ctrl_init(struct tgt_ctrl *ctrl)
 {
 	uint8_t now[WEFT_ANA_GROUP_MAX];
 
-	tgt_ana_now(ctrl->subsys, ctrl->portid, ctrl->hostnqn, now);
+	tgt_ana_states_now(ctrl->subsys, ctrl->portid, ctrl->hostnqn, now);
 	for (unsigned i = 0; i < WEFT_ANA_GROUP_MAX; i++)
 		atomic_init(&ctrl->ana[i], now[i]);
 }

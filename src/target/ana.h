@@ -1,6 +1,7 @@
 /* ana.h - Asymmetric Namespace Access: through which controller a group of namespaces is reached.
  *
- *   rules of the subsystem ─▶ (home) what each controller shows, by group ─▶ (reactors) every command
+ *   rules of the subsystem ─▶ (control) what each controller shows, by group
+ *       ─▶ (reactors) every command
  *
  * A rule is for all controllers, for those that came through one port, for those of one host, or
  * both; the most specific one decides, and where there is none a group is optimized.
@@ -29,7 +30,7 @@ struct ana_rules {
 	struct weft_ana_rule at[];
 };
 
-/* A subsystem's; home's. */
+/* A subsystem's; the control reactor's. */
 struct tgt_ana {
 	struct ana_rules *rules;
 	struct ana_rules *next;   /* of the change under way; NULL: there is none */
@@ -55,32 +56,35 @@ void tgt_ana_free(struct weft_subsys *s);
 uint8_t tgt_ana_wire(uint8_t state); /* as the log page has it */
 /* On any reactor: 0, or what a command of @ctrl for @ns is to be answered with. */
 uint16_t tgt_ana_check(const struct tgt_ctrl *ctrl, const struct tgt_ns *ns);
-/* The same for the namespace that an admin command names; 0 where it names none. On home. */
+/* The same for the namespace that an admin command names; 0 where it names none. On the control
+ * reactor. */
 uint16_t tgt_ana_check_nsid(struct tgt_ctrl *ctrl, uint32_t nsid);
 /* NUSE is not known where the namespace cannot be reached. */
 bool tgt_ana_knows_usage(const struct tgt_ctrl *ctrl, const struct tgt_ns *ns);
 void tgt_ana_ns_changed(struct weft_subsys *s, uint32_t group); /* one came or went */
 
 /* What a controller of @hostnqn ("": one that no rule names) would show that connects now. */
-void tgt_ana_now(const struct weft_subsys *s, uint16_t portid, const char *hostnqn,
-		 uint8_t states[WEFT_ANA_GROUP_MAX]);
+void tgt_ana_states_now(const struct weft_subsys *s, uint16_t portid, const char *hostnqn,
+			uint8_t states[WEFT_ANA_GROUP_MAX]);
 /* What a controller shows: a new one, whose host and port are known; one when a change begins, and
  * when it is over. true: something else than before. */
 void tgt_ana_ctrl_init(struct tgt_ctrl *ctrl);
-bool tgt_ana_close_doors(struct tgt_ctrl *ctrl);
-bool tgt_ana_show(struct tgt_ctrl *ctrl);
-void tgt_ana_lose(struct tgt_ctrl *ctrl); /* all groups, while it lives */
+bool tgt_ana_show_transition(struct tgt_ctrl *ctrl);
+bool tgt_ana_show_states(struct tgt_ctrl *ctrl);
+void tgt_ana_persistent_loss(struct tgt_ctrl *ctrl); /* all groups, while it lives */
 
 /* ana_change.c */
 /* The groups that are served here are others now; @elsewhere is copied. -ENOMEM: nothing
  * follows. */
-int tgt_ana_own(struct weft_subsys *s, const bool elsewhere[WEFT_ANA_GROUP_MAX],
-		void (*done)(void *arg, int rc, const struct weft_err *err), void *arg);
+int tgt_ana_set_served_groups(struct weft_subsys *s, const bool elsewhere[WEFT_ANA_GROUP_MAX],
+			      void (*done)(void *arg, int rc, const struct weft_err *err),
+			      void *arg);
 /* All groups are lost for good, at once and whatever is under way; commands at work are not waited
  * for. */
-void tgt_ana_lose_all(struct weft_subsys *s);
-void tgt_ana_left(struct weft_req *req); /* on its reactor: a command that a change waits for */
-bool tgt_ana_is_idle(const struct weft_subsys *s); /* no change is under way */
-void tgt_ana_subsys_ends(struct weft_subsys *s);   /* those in line will not be done */
+void tgt_ana_persistent_loss_all(struct weft_subsys *s);
+void tgt_ana_command_left(
+	struct weft_req *req); /* on its reactor: a command that a change waits for */
+bool tgt_ana_is_idle(const struct weft_subsys *s);  /* no change is under way */
+void tgt_ana_cancel_waiting(struct weft_subsys *s); /* those in line will not be done */
 
 #endif

@@ -4,10 +4,10 @@
  *     ─▶ every reactor: commands at work there are marked, and waited for
  *     ─▶ all new states are shown in one go ─▶ one event for each controller that has news
  *
- * Log pages are built on home, where all of this happens: a reader sees the time before, the
- * transition as a whole, or the time after. Nobody begins to let a group in before all who stop
- * have stopped. A command that waits for data of its host is not at work: it meets the new state
- * when the data is here.
+ * Log pages are built on the control reactor, where all of this happens: a reader sees the time
+ * before, the transition as a whole, or the time after. Nobody begins to let a group in before all
+ * who stop have stopped. A command that waits for data of its host is not at work: it meets the new
+ * state when the data is here.
  *
  * Invariant: a subsystem has one change under way at most. A request is marked while treq->awaited
  * points at it, and counted in left[] of its reactor. */
@@ -24,16 +24,16 @@ struct ana_change {
 	struct ana_rules *given;
 	bool replace; /* the rules: those of before do not count */
 	bool own;     /* the groups that are served here: given->elsewhere counts, and no rule */
-	struct tgt_round *round;
+	struct tgt_barrier *barrier;
 	void (*done)(void *arg, int rc, const struct weft_err *err);
 	void *arg;
-	uint32_t left[]; /* by reactor: marked commands */
+	uint32_t nmarked[]; /* by reactor: marked commands */
 };
 
 static void free_change(struct ana_change *change)
 {
 	free(change->given);
-	free(change->round);
+	free(change->barrier);
 	free(change);
 }
 
@@ -44,8 +44,8 @@ static uint32_t mark_queue(struct weft_qpair *qp, const struct tgt_ctrl *ctrl,
 {
 	uint32_t marked = 0;
 
-	for (uint32_t i = 0; i < qp->touched; i++) {
-		struct weft_req *req = weft_qpair_slot(qp, i);
+	for (uint32_t i = 0; i < qp->high_water; i++) {
+		struct weft_req *req = weft_qpair_req(qp, i);
 		const struct tgt_ns *ns;
 
 		if (!req)
@@ -59,57 +59,57 @@ static uint32_t mark_queue(struct weft_qpair *qp, const struct tgt_ctrl *ctrl,
 	return marked;
 }
 
-static void mark(struct tgt_round *round, struct weft_group *group)
+static void mark_commands_on_reactor(struct tgt_barrier *barrier, struct weft_poll_group *group)
 {
-	struct ana_change *change = round->arg;
-	uint32_t *left = &change->left[group->index];
+	struct ana_change *change = barrier->arg;
+	uint32_t *left = &change->nmarked[group->index];
 	struct weft_qpair *qp;
 
 	weft_list_for_each(qp, &group->qpairs, link) {
 		const struct tgt_queue *queue = qp->owner;
 
-		if (queue && !queue->over && queue->ctrl->subsys == change->s)
+		if (queue && !queue->drained && queue->ctrl->subsys == change->s)
 			*left += mark_queue(qp, queue->ctrl, change);
 	}
 	if (!*left)
-		tgt_round_answer(round, group);
+		tgt_barrier_arrive(barrier, group);
 }
 
-void tgt_ana_left(struct weft_req *req)
+void tgt_ana_command_left(struct weft_req *req)
 {
 	struct ana_change *change = take_ptr(&tgt_req(req)->awaited);
 
-	if (!--change->left[req->qp->group->index])
-		tgt_round_answer(change->round, req->qp->group);
+	if (!--change->nmarked[req->qp->group->index])
+		tgt_barrier_arrive(change->barrier, req->qp->group);
 }
 
-/* --- on home: one change after the other ------------------------------------------------------ */
+/* --- on the control reactor: one change after the other ------------------------------------------------------ */
 
-static void run_line(struct weft_subsys *s);
+static void start_next_change(struct weft_subsys *s);
 
-static void tell_hosts(struct weft_subsys *s)
+static void send_ana_events(struct weft_subsys *s)
 {
 	struct tgt_ctrl *ctrl;
 
 	weft_list_for_each(ctrl, &s->ctrls, link) {
-		if (ctrl->ana_news)
-			tgt_event(ctrl, TGT_EVENT_ANA);
-		ctrl->ana_news = false;
+		if (ctrl->ana_event_due)
+			tgt_event_raise(ctrl, TGT_EVENT_ANA);
+		ctrl->ana_event_due = false;
 	}
 }
 
-void tgt_ana_lose_all(struct weft_subsys *s)
+void tgt_ana_persistent_loss_all(struct weft_subsys *s)
 {
 	struct tgt_ctrl *ctrl;
 
 	s->ana.lost = true;
 	weft_list_for_each(ctrl, &s->ctrls, link)
-		tgt_ana_lose(ctrl);
+		tgt_ana_persistent_loss(ctrl);
 	s->ana.count++;
-	tell_hosts(s);
+	send_ana_events(s);
 }
 
-static void finish(struct ana_change *change)
+static void ana_change_finish(struct ana_change *change)
 {
 	struct weft_subsys *s = change->s;
 	struct tgt_ctrl *ctrl;
@@ -118,45 +118,45 @@ static void finish(struct ana_change *change)
 	free(s->ana.rules);
 	s->ana.rules = take_ptr(&s->ana.next);
 	weft_list_for_each(ctrl, &s->ctrls, link)
-		shown |= tgt_ana_show(ctrl);
+		shown |= tgt_ana_show_states(ctrl);
 	s->ana.count += shown;
-	tell_hosts(s);
+	send_ana_events(s);
 	change->done(change->arg, 0, NULL);
 	free_change(change);
 }
 
-static void fail(struct ana_change *change, int rc, const struct weft_err *err)
+static void ana_change_fail(struct ana_change *change, int rc, const struct weft_err *err)
 {
 	change->done(change->arg, rc, err);
 	free_change(change);
 }
 
-static void all_left(struct tgt_round *round)
+static void transition_drained(struct tgt_barrier *barrier)
 {
-	struct ana_change *change = round->arg;
+	struct ana_change *change = barrier->arg;
 	struct weft_subsys *s = change->s;
 
-	finish(change);
-	run_line(s);
+	ana_change_finish(change);
+	start_next_change(s);
 	tgt_subsys_ctrl_gone(s); /* which may have waited for us to end */
 }
 
 /* false: nobody has to be waited for. */
-static bool begin(struct ana_change *change)
+static bool start_transition(struct ana_change *change)
 {
 	struct weft_subsys *s = change->s;
 	struct tgt_ctrl *ctrl;
 	bool closed = false;
 
 	weft_list_for_each(ctrl, &s->ctrls, link)
-		closed |= tgt_ana_close_doors(ctrl);
+		closed |= tgt_ana_show_transition(ctrl);
 	s->ana.count += closed;
 	if (!closed)
 		return false;
-	change->round->arg = change;
-	change->round->visit = mark;
-	change->round->done = all_left;
-	tgt_round_start(change->round);
+	change->barrier->arg = change;
+	change->barrier->on_reactor = mark_commands_on_reactor;
+	change->barrier->done = transition_drained;
+	tgt_barrier_start(change->barrier);
 	return true;
 }
 
@@ -173,7 +173,7 @@ static struct ana_rules *next_rules(const struct ana_change *change)
 }
 
 /* On what the rules are by now. */
-static int set_next(const struct ana_change *change, struct weft_err *err)
+static int set_next_rules(const struct ana_change *change, struct weft_err *err)
 {
 	struct tgt_ana *ana = &change->s->ana;
 
@@ -188,19 +188,19 @@ static int set_next(const struct ana_change *change, struct weft_err *err)
 			 TGT_ANA_RULES_MAX);
 }
 
-static void run_line(struct weft_subsys *s)
+static void start_next_change(struct weft_subsys *s)
 {
 	struct weft_list *link;
 
 	while (!s->ana.next && (link = weft_list_pop(&s->ana.waiting))) {
 		struct ana_change *change = container_of(link, struct ana_change, link);
 		struct weft_err err = { "" };
-		int rc = set_next(change, &err);
+		int rc = set_next_rules(change, &err);
 
 		if (rc < 0)
-			fail(change, rc, &err);
-		else if (!begin(change))
-			finish(change);
+			ana_change_fail(change, rc, &err);
+		else if (!start_transition(change))
+			ana_change_finish(change);
 	}
 }
 
@@ -209,13 +209,13 @@ bool tgt_ana_is_idle(const struct weft_subsys *s)
 	return !s->ana.next && weft_list_empty(&s->ana.waiting);
 }
 
-void tgt_ana_subsys_ends(struct weft_subsys *s)
+void tgt_ana_cancel_waiting(struct weft_subsys *s)
 {
 	const struct weft_err err = { "the subsystem is being removed" };
 	struct weft_list *link;
 
 	while ((link = weft_list_pop(&s->ana.waiting)))
-		fail(container_of(link, struct ana_change, link), -ENOENT, &err);
+		ana_change_fail(container_of(link, struct ana_change, link), -ENOENT, &err);
 }
 
 static struct ana_change *change_new(struct weft_subsys *s, const struct weft_ana_rule *rules,
@@ -225,25 +225,25 @@ static struct ana_change *change_new(struct weft_subsys *s, const struct weft_an
 {
 	struct ana_change *change;
 
-	change = calloc(1, sizeof(*change) + s->target->ngroups * sizeof(change->left[0]));
+	change = calloc(1, sizeof(*change) + s->target->npoll_groups * sizeof(change->nmarked[0]));
 	if (!change)
 		return NULL;
 	change->s = s;
 	change->done = done;
 	change->arg = arg;
 	change->given = tgt_ana_rules_with(NULL, rules, count);
-	change->round = tgt_round_new(s->target);
-	if (!change->given || !change->round) {
+	change->barrier = tgt_barrier_new(s->target);
+	if (!change->given || !change->barrier) {
 		free_change(change);
 		return NULL;
 	}
 	return change;
 }
 
-static void line_up(struct ana_change *change)
+static void enqueue_change(struct ana_change *change)
 {
 	weft_list_push(&change->s->ana.waiting, &change->link);
-	run_line(change->s);
+	start_next_change(change->s);
 }
 
 int weft_ana_set(struct weft_subsys *s, const struct weft_ana_rule *rules, unsigned count,
@@ -259,12 +259,13 @@ int weft_ana_set(struct weft_subsys *s, const struct weft_ana_rule *rules, unsig
 	if (!change)
 		return weft_fail(err, -ENOMEM, "out of memory");
 	change->replace = replace;
-	line_up(change);
+	enqueue_change(change);
 	return 0;
 }
 
-int tgt_ana_own(struct weft_subsys *s, const bool elsewhere[WEFT_ANA_GROUP_MAX],
-		void (*done)(void *arg, int rc, const struct weft_err *err), void *arg)
+int tgt_ana_set_served_groups(struct weft_subsys *s, const bool elsewhere[WEFT_ANA_GROUP_MAX],
+			      void (*done)(void *arg, int rc, const struct weft_err *err),
+			      void *arg)
 {
 	struct ana_change *change = change_new(s, NULL, 0, done, arg);
 
@@ -272,6 +273,6 @@ int tgt_ana_own(struct weft_subsys *s, const bool elsewhere[WEFT_ANA_GROUP_MAX],
 		return -ENOMEM;
 	change->own = true;
 	memcpy(change->given->elsewhere, elsewhere, sizeof(change->given->elsewhere));
-	line_up(change);
+	enqueue_change(change);
 	return 0;
 }

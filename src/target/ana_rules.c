@@ -16,8 +16,8 @@ bool weft_ana_rule_same(const struct weft_ana_rule *a, const struct weft_ana_rul
 	return a->group == b->group && a->portid == b->portid && !strcmp(a->hostnqn, b->hostnqn);
 }
 
-static const struct weft_ana_rule *find(const struct weft_ana_rule *rules, unsigned count,
-					const struct weft_ana_rule *like)
+static const struct weft_ana_rule *ana_rule_find(const struct weft_ana_rule *rules, unsigned count,
+						 const struct weft_ana_rule *like)
 {
 	for (unsigned i = 0; i < count; i++)
 		if (weft_ana_rule_same(&rules[i], like))
@@ -25,7 +25,7 @@ static const struct weft_ana_rule *find(const struct weft_ana_rule *rules, unsig
 	return NULL;
 }
 
-static int check(const struct weft_ana_rule *rule, struct weft_err *err)
+static int check_rule(const struct weft_ana_rule *rule, struct weft_err *err)
 {
 	if (!rule->group || rule->group > WEFT_ANA_GROUP_MAX)
 		return weft_fail(err, -EINVAL, "ANA group %u: expected 1 to %d", rule->group,
@@ -43,8 +43,8 @@ int tgt_ana_rules_check(const struct weft_ana_rule *rules, unsigned count, struc
 		return weft_fail(err, -EINVAL, "%u ANA rules: expected at most %d", count,
 				 TGT_ANA_RULES_MAX);
 	for (unsigned i = 0; i < count && !rc; i++) {
-		rc = check(&rules[i], err);
-		if (!rc && find(rules, i, &rules[i]))
+		rc = check_rule(&rules[i], err);
+		if (!rc && ana_rule_find(rules, i, &rules[i]))
 			rc = weft_fail(err, -EINVAL,
 				       "ANA group %u: two rules for the same port and host",
 				       rules[i].group);
@@ -63,7 +63,7 @@ struct ana_rules *tgt_ana_rules_with(const struct ana_rules *old, const struct w
 	all->count = 0;
 	memset(all->elsewhere, 0, sizeof(all->elsewhere));
 	for (unsigned i = 0; i < nold; i++)
-		if (!find(rules, count, &old->at[i]))
+		if (!ana_rule_find(rules, count, &old->at[i]))
 			all->at[all->count++] = old->at[i];
 	for (unsigned i = 0; i < count; i++)
 		all->at[all->count++] = rules[i];
@@ -72,14 +72,14 @@ struct ana_rules *tgt_ana_rules_with(const struct ana_rules *old, const struct w
 
 /* --- what they say ---------------------------------------------------------------------------- */
 
-static bool concerns(const struct weft_ana_rule *rule, uint16_t portid, const char *hostnqn)
+static bool rule_applies(const struct weft_ana_rule *rule, uint16_t portid, const char *hostnqn)
 {
 	return (!rule->portid || rule->portid == portid) &&
 	       (!rule->hostnqn[0] || !strcmp(rule->hostnqn, hostnqn));
 }
 
 /* Unlike for two rules that concern one controller and the same group. */
-static uint8_t weight(const struct weft_ana_rule *rule)
+static uint8_t rule_specificity(const struct weft_ana_rule *rule)
 {
 	return (uint8_t)(1 + (rule->portid ? 1 : 0) + (rule->hostnqn[0] ? 2 : 0));
 }
@@ -93,9 +93,10 @@ void tgt_ana_evaluate(const struct ana_rules *rules, uint16_t portid, const char
 	for (unsigned i = 0; i < rules->count; i++) {
 		const struct weft_ana_rule *rule = &rules->at[i];
 
-		if (!concerns(rule, portid, hostnqn) || weight(rule) < weights[rule->group - 1])
+		if (!rule_applies(rule, portid, hostnqn) ||
+		    rule_specificity(rule) < weights[rule->group - 1])
 			continue;
-		weights[rule->group - 1] = weight(rule);
+		weights[rule->group - 1] = rule_specificity(rule);
 		states[rule->group - 1] = (uint8_t)rule->state;
 	}
 	for (unsigned i = 0; i < WEFT_ANA_GROUP_MAX; i++)

@@ -1,36 +1,37 @@
-/* command.c - which side answers a command, and the way to home and back.
+/* command.c - which side answers a command, and the way to the control reactor and back.
  *
  *   I/O command ─────────────────────────▶ io/, on the queue's reactor
- *   admin, fabrics ─▶ its data or a buffer ─▶ home (home_queue.c): admin/, fabrics.c ─▶ back ─▶ reply */
+ *   admin, fabrics ─▶ its data or a buffer ─▶ control (control_queue.c): admin/, fabrics.c
+ *       ─▶ back ─▶ reply */
 #include <string.h>
 
 #include "target/admin/admin.h"
 #include "target/io/io.h"
 
-void tgt_post_back(struct weft_req *req, void (*fn)(struct weft_msg *msg))
+void tgt_post_reactor(struct weft_req *req, void (*fn)(struct weft_msg *msg))
 {
 	req->msg.fn = fn;
 	weft_reactor_post(req->qp->group->reactor, &req->msg);
 }
 
-static void reply_here(struct weft_msg *msg)
+static void reply_on_reactor(struct weft_msg *msg)
 {
 	struct weft_req *req = container_of(msg, struct weft_req, msg);
 
 	weft_req_reply(req, tgt_req(req)->status);
 }
 
-void tgt_home_reply(struct weft_req *req, uint16_t status)
+void tgt_control_reply(struct weft_req *req, uint16_t status)
 {
 	struct tgt_queue *queue = tgt_queue(req);
 
 	if (status && queue)
-		tgt_ctrl_error(queue->ctrl, req, status);
+		tgt_ctrl_log_error(queue->ctrl, req, status);
 	tgt_req(req)->status = status;
-	tgt_post_back(req, reply_here);
+	tgt_post_reactor(req, reply_on_reactor);
 }
 
-static void run_on_home(struct weft_msg *msg)
+static void run_on_control(struct weft_msg *msg)
 {
 	struct weft_req *req = container_of(msg, struct weft_req, msg);
 
@@ -42,7 +43,7 @@ static void run_on_home(struct weft_msg *msg)
 		tgt_admin(req);
 }
 
-static void go_home(struct weft_req *req, uint16_t sc)
+static void send_to_control(struct weft_req *req, uint16_t sc)
 {
 	if (sc) {
 		weft_req_reply(req, sc);
@@ -50,12 +51,12 @@ static void go_home(struct weft_req *req, uint16_t sc)
 	}
 	if (nvme_cmd_direction(&req->cmd) == NVME_DIR_TO_HOST && req->data)
 		memset(req->data, 0, req->data_len);
-	tgt_post_home(req, run_on_home);
+	tgt_post_control(req, run_on_control);
 }
 
-/* Bytes of data that the command has at most. An SGL may speak of more (SGLS, oversize): that gets no
- * buffer, and is not asked for. */
-static uint32_t data_max(const struct weft_req *req)
+/* Bytes of data that the command has at most. An SGL may speak of more (SGLS, oversize): that gets
+ * no buffer, and is not asked for. */
+static uint32_t admin_data_max(const struct weft_req *req)
 {
 	const struct tgt_command_info *info;
 
@@ -66,15 +67,15 @@ static uint32_t data_max(const struct weft_req *req)
 	return info ? info->data_max : 0;
 }
 
-static void bring_home(struct weft_req *req)
+static void fetch_and_send_to_control(struct weft_req *req)
 {
 	enum nvme_direction dir = nvme_cmd_direction(&req->cmd);
-	uint32_t len = weft_req_sgl_len(req), most = data_max(req);
+	uint32_t len = weft_req_sgl_len(req), most = admin_data_max(req);
 	uint16_t sc;
 
 	if (dir == NVME_DIR_NONE || !len || !most) {
 		req->data = NULL;
-		go_home(req, 0);
+		send_to_control(req, 0);
 		return;
 	}
 	sc = len > weft_bufs_largest(req->qp->in) ? SC_GENERIC(INVALID_FIELD) | SC_DNR :
@@ -84,9 +85,9 @@ static void bring_home(struct weft_req *req)
 	if (sc)
 		weft_req_reply(req, sc);
 	else if (dir == NVME_DIR_TO_HOST)
-		weft_req_buffer(req, len, go_home);
+		weft_req_get_buffer(req, len, send_to_control);
 	else
-		weft_req_fetch(req, len, go_home);
+		weft_req_fetch(req, len, send_to_control);
 }
 
 /* On a fabric there are no PRPs (NVMe base 2.0, 3.3.2.1.1). */
@@ -101,7 +102,7 @@ static bool is_connect(const struct weft_req *req)
 	       req->cmd.connect.fctype == NVMF_CONNECT;
 }
 
-static void command(struct weft_req *req)
+static void dispatch_command(struct weft_req *req)
 {
 	struct tgt_queue *queue = tgt_queue(req);
 
@@ -114,7 +115,7 @@ static void command(struct weft_req *req)
 		return;
 	}
 	if (!queue || !queue->qid || req->cmd.common.opcode == NVME_FABRICS_OPCODE) {
-		bring_home(req);
+		fetch_and_send_to_control(req);
 		return;
 	}
 	if (!atomic_load_explicit(&queue->ctrl->traffic, memory_order_relaxed))
@@ -125,7 +126,7 @@ static void command(struct weft_req *req)
 const struct tgt_command_info *tgt_command_find(const struct tgt_command_info *table,
 						uint8_t opcode)
 {
-	for (; table->run; table++)
+	for (; table->execute; table++)
 		if (table->opcode == opcode)
 			return table;
 	return NULL;
@@ -134,7 +135,7 @@ const struct tgt_command_info *tgt_command_find(const struct tgt_command_info *t
 const struct weft_qpair_ops tgt_qpair_ops = {
 	.req_priv = sizeof(struct tgt_req),
 	.req_zeroed = offsetof(struct tgt_req, self),
-	.command = command,
+	.command = dispatch_command,
 	.released = tgt_ns_leave,
 	.awaited_since = tgt_ns_awaited_since,
 	.closing = tgt_queue_closing,

@@ -26,7 +26,7 @@ static uint16_t bad_data(struct weft_req *req, size_t offset)
 /* An NQN is UTF-8 (NVMe base 2.0, 4.5), and one that cannot be shown is none that an administrator
  * could allow. It may be empty: spdk_nvme_perf, unless told its name, is a host without one, and
  * goes wherever any host may. */
-static bool is_name(const char *text, size_t size)
+static bool nqn_is_valid(const char *text, size_t size)
 {
 	return memchr(text, '\0', size) && strlen(text) <= WEFT_NQN_MAX &&
 	       weft_utf8_printable(text);
@@ -50,9 +50,9 @@ static uint16_t check_common(struct weft_req *req, struct weft_target *t,
 		return SC_COMMAND(CONNECT_FORMAT) | SC_DNR;
 	if (entries < 2 || entries > t->depth_max)
 		return BAD_SQE(req, sqsize);
-	if (!is_name(data->subsysnqn, sizeof(data->subsysnqn)))
+	if (!nqn_is_valid(data->subsysnqn, sizeof(data->subsysnqn)))
 		return BAD_DATA(req, subsysnqn);
-	if (!is_name(data->hostnqn, sizeof(data->hostnqn)))
+	if (!nqn_is_valid(data->hostnqn, sizeof(data->hostnqn)))
 		return BAD_DATA(req, hostnqn);
 	if (all_zero(data->hostid, sizeof(data->hostid)))
 		return BAD_DATA(req, hostid);
@@ -61,8 +61,8 @@ static uint16_t check_common(struct weft_req *req, struct weft_target *t,
 	return 0;
 }
 
-static uint16_t not_allowed(struct weft_req *req, const struct weft_subsys *s,
-			    const struct nvmf_connect_data *data)
+static uint16_t reject_unlisted_host(struct weft_req *req, const struct weft_subsys *s,
+				     const struct nvmf_connect_data *data)
 {
 	char peer[WEFT_URI_MAX];
 
@@ -73,18 +73,18 @@ static uint16_t not_allowed(struct weft_req *req, const struct weft_subsys *s,
 }
 
 /* All that can be said without a look at controllers. */
-static uint16_t check(struct weft_req *req, struct weft_target *t,
-		      const struct nvmf_connect_data *data, struct weft_subsys **out)
+static uint16_t check_connect(struct weft_req *req, struct weft_target *t,
+			      const struct nvmf_connect_data *data, struct weft_subsys **out)
 {
 	uint16_t sc = check_common(req, t, data);
-	struct weft_subsys *s = sc ? NULL : tgt_subsys_named(t, data->subsysnqn);
+	struct weft_subsys *s = sc ? NULL : tgt_subsys_find_any(t, data->subsysnqn);
 
 	if (sc)
 		return sc;
 	if (!s || s->removing)
 		return BAD_DATA(req, subsysnqn);
 	if (!le16_to_cpu(req->cmd.connect.qid) && !tgt_host_allowed(s, data->hostnqn))
-		return not_allowed(req, s, data);
+		return reject_unlisted_host(req, s, data);
 	*out = s;
 	return 0;
 }
@@ -102,7 +102,7 @@ static uint16_t connect_admin(struct weft_req *req, struct weft_subsys *s,
 		return BAD_SQE(req, kato);
 	if (le16_to_cpu(data->cntlid) != NVME_CNTLID_DYNAMIC)
 		return BAD_DATA(req, cntlid);
-	sc = tgt_admit(s, tgt_share_find(s, data->hostnqn, &req->qp->peer), data->hostnqn,
+	sc = tgt_admit(s, tgt_tenant_find(s, data->hostnqn, &req->qp->peer), data->hostnqn,
 		       &req->qp->peer);
 	if (sc)
 		return sc;
@@ -120,7 +120,7 @@ static uint16_t connect_admin(struct weft_req *req, struct weft_subsys *s,
 	}
 	ctrl->portid = tgt_listener_portid(s->target, ctrl->trtype, &ctrl->local);
 	tgt_ana_ctrl_init(ctrl);
-	tgt_ctrl_keepalive(ctrl, kato_ms);
+	tgt_ctrl_set_kato(ctrl, kato_ms);
 	*out = ctrl;
 	return 0;
 }
@@ -132,7 +132,7 @@ static bool qid_taken(const struct tgt_ctrl *ctrl, uint16_t qid)
 	struct tgt_queue *queue;
 
 	weft_list_for_each(queue, &ctrl->queues, link)
-		if (queue->qid == qid && !queue->leaving)
+		if (queue->qid == qid && !queue->disconnecting)
 			return true;
 	return false;
 }
@@ -154,12 +154,12 @@ static uint16_t connect_io(struct weft_req *req, struct weft_subsys *s,
 	if (!(ctrl->csts & TGT_CSTS_RDY) || ctrl->resetting || qid_taken(ctrl, qid))
 		return SC_GENERIC(CMD_SEQ_ERROR) | SC_DNR;
 	*out = ctrl;
-	return tgt_admit(s, ctrl->flow->share, ctrl->hostnqn, &req->qp->peer);
+	return tgt_admit(s, ctrl->flow->tenant, ctrl->hostnqn, &req->qp->peer);
 }
 
 /* --- both ------------------------------------------------------------------------------------- */
 
-static void connected_here(struct weft_msg *msg)
+static void connect_done_on_reactor(struct weft_msg *msg)
 {
 	struct weft_req *req = container_of(msg, struct weft_req, msg);
 	const struct nvmf_connect_cmd *cmd = &req->cmd.connect;
@@ -167,14 +167,14 @@ static void connected_here(struct weft_msg *msg)
 
 	req->qp->owner = queue;
 	if (!queue->ctrl->subsys->discovery)
-		weft_qpair_let_in(req->qp, tgt_flow_bufs(queue->ctrl, req->qp->group),
-				  &tgt_share_bulk(queue->ctrl, req->qp->group)->keeper);
+		weft_qpair_admit(req->qp, tgt_flow_buf_queues(queue->ctrl, req->qp->group),
+				 &tgt_tenant_local(queue->ctrl, req->qp->group)->rx_quota);
 	weft_qpair_start(req->qp, le16_to_cpu(cmd->qid), le16_to_cpu(cmd->sqsize) + 1u,
 			 !(cmd->cattr & NVMF_CATTR_NO_SQ_FLOW));
 	weft_req_reply(req, 0);
 }
 
-static void attach(struct weft_req *req, struct tgt_queue *queue, struct tgt_ctrl *ctrl)
+static void attach_queue(struct weft_req *req, struct tgt_queue *queue, struct tgt_ctrl *ctrl)
 {
 	char peer[WEFT_URI_MAX];
 
@@ -182,10 +182,10 @@ static void attach(struct weft_req *req, struct tgt_queue *queue, struct tgt_ctr
 	queue->qp = req->qp;
 	queue->qid = le16_to_cpu(req->cmd.connect.qid);
 	queue->depth = le16_to_cpu(req->cmd.connect.sqsize) + 1u;
-	weft_list_init(&queue->changes);
-	weft_list_init(&queue->overs);
+	weft_list_init(&queue->resv_changes);
+	weft_list_init(&queue->drain_waits);
 	weft_list_push(&ctrl->queues, &queue->link);
-	tgt_queue_count(queue);
+	tgt_admission_add_queue(queue);
 	if (!queue->qid) {
 		ctrl->admin = queue;
 		weft_uri_format(ctrl->trtype, &ctrl->peer, peer, sizeof(peer));
@@ -194,7 +194,7 @@ static void attach(struct weft_req *req, struct tgt_queue *queue, struct tgt_ctr
 	}
 	req->cqe.result = cpu_to_le64(ctrl->cntlid);
 	tgt_req(req)->queue = queue;
-	tgt_post_back(req, connected_here);
+	tgt_post_reactor(req, connect_done_on_reactor);
 }
 
 static uint16_t try_connect(struct weft_req *req, struct weft_target *t)
@@ -206,7 +206,7 @@ static uint16_t try_connect(struct weft_req *req, struct weft_target *t)
 	uint16_t sc;
 
 	memcpy(&data, req->data, sizeof(data));
-	sc = check(req, t, &data, &s);
+	sc = check_connect(req, t, &data, &s);
 	if (sc)
 		return sc;
 	queue = calloc(1, sizeof(*queue));
@@ -217,18 +217,18 @@ static uint16_t try_connect(struct weft_req *req, struct weft_target *t)
 	if (sc)
 		free(queue);
 	else
-		attach(req, queue, ctrl);
+		attach_queue(req, queue, ctrl);
 	return sc;
 }
 
-static void refuse(struct weft_req *req, uint16_t sc)
+static void refuse_connect(struct weft_req *req, uint16_t sc)
 {
 	char peer[WEFT_URI_MAX];
 
 	weft_uri_format(req->qp->transport->trtype, &req->qp->peer, peer, sizeof(peer));
 	weft_peer_log(WEFT_LOG_DEBUG, "%s: refused: %s (NVMe status %#x)", peer,
 		      weft_status_text(sc), sc & 0x7ff);
-	tgt_home_reply(req, sc);
+	tgt_control_reply(req, sc);
 }
 
 static void connect_now(struct weft_req *req)
@@ -236,7 +236,7 @@ static void connect_now(struct weft_req *req)
 	uint16_t sc = try_connect(req, req->qp->group->user);
 
 	if (sc)
-		refuse(req, sc);
+		refuse_connect(req, sc);
 }
 
 void tgt_connect(struct weft_req *req)
@@ -248,12 +248,12 @@ void tgt_connect(struct weft_req *req)
 
 	if (req->data_len >= sizeof(data)) {
 		memcpy(&data, req->data, sizeof(data)); /* in a capsule it lies anywhere */
-		sc = check(req, t, &data, &s);
+		sc = check_connect(req, t, &data, &s);
 	}
 	if (sc)
-		refuse(req, sc);
+		refuse_connect(req, sc);
 	else if (le16_to_cpu(req->cmd.connect.qid) || s->discovery) /* nothing was left to write */
 		connect_now(req);
 	else
-		tgt_comeback(t, req, connect_now);
+		tgt_stale_wait(t, req, connect_now);
 }

@@ -11,11 +11,11 @@
 #include "target/resv/resv.h"
 
 static bool has_io_queues(const struct tgt_ctrl *ctrl);
-static void reset_done(struct tgt_ctrl *ctrl);
+static void ctrl_reset_done(struct tgt_ctrl *ctrl);
 
 /* --- life ------------------------------------------------------------------------------------- */
 
-static struct weft_list *bucket_of(struct weft_subsys *s, uint16_t cntlid)
+static struct weft_list *cntlid_bucket(struct weft_subsys *s, uint16_t cntlid)
 {
 	return &s->by_cntlid[cntlid % TGT_CNTLID_BUCKETS];
 }
@@ -24,7 +24,7 @@ struct tgt_ctrl *tgt_ctrl_by_id(struct weft_subsys *s, uint16_t cntlid)
 {
 	struct tgt_ctrl *ctrl;
 
-	weft_list_for_each(ctrl, bucket_of(s, cntlid), by_cntlid)
+	weft_list_for_each(ctrl, cntlid_bucket(s, cntlid), by_cntlid)
 		if (ctrl->cntlid == cntlid)
 			return ctrl;
 	return NULL;
@@ -37,7 +37,7 @@ struct tgt_ctrl *tgt_ctrl_find(struct weft_subsys *s, uint16_t cntlid)
 	return ctrl && !ctrl->dying ? ctrl : NULL;
 }
 
-bool tgt_ctrl_is_of(const struct tgt_ctrl *ctrl, const char *hostnqn, const uint8_t hostid[16])
+bool tgt_ctrl_is_of_host(const struct tgt_ctrl *ctrl, const char *hostnqn, const uint8_t hostid[16])
 {
 	return !strcmp(ctrl->hostnqn, hostnqn) &&
 	       !memcmp(ctrl->hostid, hostid, sizeof(ctrl->hostid));
@@ -68,7 +68,7 @@ static struct tgt_ctrl *ctrl_new(struct weft_subsys *s, uint16_t cntlid)
 	weft_list_init(&ctrl->aers);
 	weft_list_init(&ctrl->ccrs);
 	weft_list_push(&s->ctrls, &ctrl->link);
-	weft_list_push(bucket_of(s, cntlid), &ctrl->by_cntlid);
+	weft_list_push(cntlid_bucket(s, cntlid), &ctrl->by_cntlid);
 	tgt_features_reset(ctrl);
 	return ctrl;
 }
@@ -80,14 +80,14 @@ struct tgt_ctrl *tgt_ctrl_create(struct weft_subsys *s)
 	return cntlid < 0 ? NULL : ctrl_new(s, (uint16_t)cntlid);
 }
 
-struct tgt_ctrl *tgt_ctrl_inherit(struct weft_subsys *s, uint16_t cntlid)
+struct tgt_ctrl *tgt_ctrl_adopt(struct weft_subsys *s, uint16_t cntlid)
 {
 	return tgt_ctrl_by_id(s, cntlid) ? NULL : ctrl_new(s, cntlid);
 }
 
 void tgt_ctrl_free(struct tgt_ctrl *ctrl)
 {
-	weft_timer_stop(ctrl->subsys->target->home, &ctrl->ka_timer);
+	weft_timer_stop(ctrl->subsys->target->control, &ctrl->ka_timer);
 	tgt_flow_leave(ctrl);
 	weft_list_remove(&ctrl->link);
 	weft_list_remove(&ctrl->by_cntlid);
@@ -118,17 +118,17 @@ void tgt_ctrl_queue_gone(struct tgt_ctrl *ctrl, struct tgt_queue *queue)
 	struct weft_subsys *s = ctrl->subsys;
 
 	weft_list_remove(&queue->link);
-	tgt_queue_uncount(queue);
+	tgt_admission_remove_queue(queue);
 	if (queue == ctrl->admin) {
 		ctrl->admin = NULL;
 		tgt_ctrl_kill(ctrl, queue->qp->why);
 	}
 	if (ctrl->resetting && !has_io_queues(ctrl))
-		reset_done(ctrl);
-	tgt_over_look(queue);
+		ctrl_reset_done(ctrl);
+	tgt_drain_wait_queue_gone(queue);
 	if (!weft_list_empty(&ctrl->queues))
 		return;
-	tgt_ccr_end(ctrl);
+	tgt_ccr_ctrl_gone(ctrl);
 	tgt_ctrl_free(ctrl);
 	tgt_subsys_ctrl_gone(s);
 }
@@ -143,23 +143,23 @@ static void ka_expired(struct weft_timer *timer)
 	struct tgt_ctrl *ctrl = container_of(timer, struct tgt_ctrl, ka_timer);
 
 	if (atomic_exchange(&ctrl->traffic, false)) {
-		tgt_ctrl_alive(ctrl);
-	} else if (!ctrl->ka_doubted) {
-		ctrl->ka_doubted = true;
-		weft_timer_set(ctrl->subsys->target->home, &ctrl->ka_timer, TGT_HEAR_MS);
+		tgt_ctrl_restart_keepalive(ctrl);
+	} else if (!ctrl->ka_grace) {
+		ctrl->ka_grace = true;
+		weft_timer_set(ctrl->subsys->target->control, &ctrl->ka_timer, TGT_KA_GRACE_MS);
 	} else {
 		tgt_ctrl_kill(ctrl, "keep-alive timeout");
 	}
 }
 
-void tgt_ctrl_alive(struct tgt_ctrl *ctrl)
+void tgt_ctrl_restart_keepalive(struct tgt_ctrl *ctrl)
 {
-	ctrl->ka_doubted = false;
+	ctrl->ka_grace = false;
 	if (ctrl->kato_ms)
-		weft_timer_set(ctrl->subsys->target->home, &ctrl->ka_timer, ctrl->kato_ms);
+		weft_timer_set(ctrl->subsys->target->control, &ctrl->ka_timer, ctrl->kato_ms);
 }
 
-void tgt_ctrl_keepalive(struct tgt_ctrl *ctrl, uint32_t kato_ms)
+void tgt_ctrl_set_kato(struct tgt_ctrl *ctrl, uint32_t kato_ms)
 {
 	uint64_t rounded = ((uint64_t)kato_ms + TGT_KAS_MS - 1) / TGT_KAS_MS * TGT_KAS_MS;
 
@@ -168,9 +168,9 @@ void tgt_ctrl_keepalive(struct tgt_ctrl *ctrl, uint32_t kato_ms)
 	ctrl->ka_timer.fn = ka_expired;
 	ctrl->kato_ms = rounded < UINT32_MAX ? (uint32_t)rounded : UINT32_MAX;
 	if (ctrl->kato_ms)
-		tgt_ctrl_alive(ctrl);
+		tgt_ctrl_restart_keepalive(ctrl);
 	else
-		weft_timer_stop(ctrl->subsys->target->home, &ctrl->ka_timer);
+		weft_timer_stop(ctrl->subsys->target->control, &ctrl->ka_timer);
 }
 
 /* --- CC and CSTS ------------------------------------------------------------------------------ */
@@ -181,7 +181,7 @@ static bool cc_valid(uint32_t cc)
 	       !NVME_CC_MPS(cc) && !NVME_CC_AMS(cc);
 }
 
-static void enable(struct tgt_ctrl *ctrl)
+static void ctrl_enable(struct tgt_ctrl *ctrl)
 {
 	ctrl->csts |= cc_valid(ctrl->cc) ? TGT_CSTS_RDY : TGT_CSTS_CFS;
 	tgt_ccr_new_instance(ctrl);
@@ -198,22 +198,22 @@ static bool has_io_queues(const struct tgt_ctrl *ctrl)
 }
 
 /* Not before the last I/O queue is gone, and with it the last write of the time before. */
-static void reset_done(struct tgt_ctrl *ctrl)
+static void ctrl_reset_done(struct tgt_ctrl *ctrl)
 {
 	ctrl->resetting = false;
 	ctrl->csts = 0;
 	tgt_features_reset(ctrl);
 	if (NVME_CC_EN(ctrl->cc))
-		enable(ctrl);
+		ctrl_enable(ctrl);
 }
 
-static void reset(struct tgt_ctrl *ctrl)
+static void ctrl_reset(struct tgt_ctrl *ctrl)
 {
 	struct tgt_queue *queue;
 
 	ctrl->resetting = true;
 	tgt_aer_cancel_all(ctrl, SC_GENERIC(ABORT_QUEUE));
-	tgt_ccr_forget(ctrl);
+	tgt_ccr_remove_completed(ctrl);
 	ctrl->events_pending = ctrl->events_masked = 0;
 	ctrl->nchanged = 0;
 	tgt_resv_log_reset(ctrl);
@@ -221,7 +221,7 @@ static void reset(struct tgt_ctrl *ctrl)
 		if (queue->qid)
 			tgt_queue_close(queue, "controller reset");
 	if (!has_io_queues(ctrl))
-		reset_done(ctrl);
+		ctrl_reset_done(ctrl);
 }
 
 void tgt_ctrl_set_cc(struct tgt_ctrl *ctrl, uint32_t cc)
@@ -232,9 +232,9 @@ void tgt_ctrl_set_cc(struct tgt_ctrl *ctrl, uint32_t cc)
 	if (!NVME_CC_EN(changed))
 		return;
 	if (!NVME_CC_EN(cc))
-		reset(ctrl);
+		ctrl_reset(ctrl);
 	else if (!ctrl->resetting)
-		enable(ctrl);
+		ctrl_enable(ctrl);
 }
 
 /* A reset may have taken it back meanwhile. */
@@ -263,7 +263,7 @@ static bool has_slba(const struct weft_req *req)
 	}
 }
 
-void tgt_ctrl_error(struct tgt_ctrl *ctrl, struct weft_req *req, uint16_t status)
+void tgt_ctrl_log_error(struct tgt_ctrl *ctrl, struct weft_req *req, uint16_t status)
 {
 	struct nvme_error_log_page *entry = &ctrl->errors[ctrl->nerrors++ % TGT_ERRORS_MAX];
 

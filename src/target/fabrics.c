@@ -1,7 +1,7 @@
 /* fabrics.c - Property Get and Set, Disconnect; Connect on a connected queue is out of order. */
 #include "target/io/io.h"
 
-static uint64_t cap(const struct tgt_ctrl *ctrl)
+static uint64_t cap_value(const struct tgt_ctrl *ctrl)
 {
 	uint64_t mqes = ctrl->subsys->target->depth_max - 1;
 
@@ -11,11 +11,11 @@ static uint64_t cap(const struct tgt_ctrl *ctrl)
 }
 
 /* Returns the property's size in bytes, 0 if there is none at @offset. */
-static unsigned get(const struct tgt_ctrl *ctrl, uint32_t offset, uint64_t *value)
+static unsigned property_read(const struct tgt_ctrl *ctrl, uint32_t offset, uint64_t *value)
 {
 	switch (offset) {
 	case NVME_REG_CAP:
-		*value = cap(ctrl);
+		*value = cap_value(ctrl);
 		return 8;
 	case NVME_REG_VS:
 		*value = 0x20000;
@@ -43,14 +43,14 @@ static void property_get(struct weft_req *req, struct tgt_ctrl *ctrl)
 {
 	const struct nvmf_property_cmd *cmd = &req->cmd.property;
 	uint64_t value = 0;
-	unsigned size = get(ctrl, le32_to_cpu(cmd->offset), &value);
+	unsigned size = property_read(ctrl, le32_to_cpu(cmd->offset), &value);
 
 	if (!size || size != attrib_size(cmd->attrib)) {
-		tgt_home_reply(req, SC_GENERIC(INVALID_FIELD) | SC_DNR);
+		tgt_control_reply(req, SC_GENERIC(INVALID_FIELD) | SC_DNR);
 		return;
 	}
 	req->cqe.result = cpu_to_le64(value);
-	tgt_home_reply(req, 0);
+	tgt_control_reply(req, 0);
 }
 
 /* Also for a host that asks again before it was answered: nothing is complete yet. */
@@ -67,38 +67,38 @@ static void property_set(struct weft_req *req, struct tgt_ctrl *ctrl)
 	uint32_t old = ctrl->cc, cc = (uint32_t)le64_to_cpu(cmd->value);
 
 	if (le32_to_cpu(cmd->offset) != NVME_REG_CC || attrib_size(cmd->attrib) != 4) {
-		tgt_home_reply(req, SC_GENERIC(INVALID_FIELD) | SC_DNR);
+		tgt_control_reply(req, SC_GENERIC(INVALID_FIELD) | SC_DNR);
 		return;
 	}
 	tgt_ctrl_set_cc(ctrl, cc);
 	if (NVME_CC_SHN(cc) && has_to_flush(ctrl, old))
-		tgt_post_back(req, tgt_io_shutdown);
+		tgt_post_reactor(req, tgt_io_shutdown);
 	else {
 		if (NVME_CC_SHN(cc))
 			tgt_ctrl_shutdown_done(ctrl);
-		tgt_home_reply(req, 0);
+		tgt_control_reply(req, 0);
 	}
 }
 
-static void disconnect_here(struct weft_msg *msg)
+static void disconnect_on_reactor(struct weft_msg *msg)
 {
 	struct weft_req *req = container_of(msg, struct weft_req, msg);
 	struct weft_qpair *qp = req->qp;
 
 	weft_req_reply(req, 0);
-	weft_qpair_hang_up(qp, "disconnected by the host");
+	weft_qpair_close_when_sent(qp, "disconnected by the host");
 }
 
 static void disconnect(struct weft_req *req)
 {
 	/* Deletes an I/O queue; an admin queue ends with its controller (NVMe base 2.0, 6.4). */
 	if (!tgt_queue(req)->qid)
-		tgt_home_reply(req, SC_COMMAND(DISCONNECT_INVALID_QTYPE) | SC_DNR);
+		tgt_control_reply(req, SC_COMMAND(DISCONNECT_INVALID_QTYPE) | SC_DNR);
 	else if (le16_to_cpu(req->cmd.connect.recfmt))
-		tgt_home_reply(req, SC_COMMAND(CONNECT_FORMAT) | SC_DNR);
+		tgt_control_reply(req, SC_COMMAND(CONNECT_FORMAT) | SC_DNR);
 	else {
-		tgt_queue(req)->leaving = true;
-		tgt_post_back(req, disconnect_here);
+		tgt_queue(req)->disconnecting = true;
+		tgt_post_reactor(req, disconnect_on_reactor);
 	}
 }
 
@@ -107,9 +107,9 @@ void tgt_fabrics(struct weft_req *req)
 	struct tgt_queue *queue = tgt_queue(req);
 	uint8_t fctype = req->cmd.connect.fctype;
 
-	tgt_ctrl_alive(queue->ctrl);
+	tgt_ctrl_restart_keepalive(queue->ctrl);
 	if (fctype == NVMF_CONNECT)
-		tgt_home_reply(req, SC_GENERIC(CMD_SEQ_ERROR) | SC_DNR);
+		tgt_control_reply(req, SC_GENERIC(CMD_SEQ_ERROR) | SC_DNR);
 	else if (fctype == NVMF_DISCONNECT)
 		disconnect(req);
 	else if (fctype == NVMF_PROPERTY_GET && !queue->qid)
@@ -117,8 +117,8 @@ void tgt_fabrics(struct weft_req *req)
 	else if (fctype == NVMF_PROPERTY_SET && !queue->qid)
 		property_set(req, queue->ctrl);
 	else
-		tgt_home_reply(req, (fctype == NVMF_PROPERTY_GET || fctype == NVMF_PROPERTY_SET ?
-					     SC_GENERIC(INVALID_FIELD) :
-					     SC_GENERIC(INVALID_OPCODE)) |
-					    SC_DNR);
+		tgt_control_reply(req, (fctype == NVMF_PROPERTY_GET || fctype == NVMF_PROPERTY_SET ?
+						SC_GENERIC(INVALID_FIELD) :
+						SC_GENERIC(INVALID_OPCODE)) |
+					       SC_DNR);
 }

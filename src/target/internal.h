@@ -1,13 +1,14 @@
 /* internal.h - the target's objects and who may touch them.
  *
- *   weft_target ─┬─ weft_subsys ─┬─ weft_ns          home writes, reactors read through the table
+ *   weft_target ─┬─ weft_subsys ─┬─ weft_ns          control writes, reactors read through the table
  *                │               └─ weft_ctrl ── weft_queue ── qpair
- *                └─ listeners                        home alone        a reactor's, for its life
+ *                └─ listeners                        control alone        a reactor's, for its life
  *
- * Home owns everything but queue pairs and I/O. A reactor hands admin and fabrics commands to home
- * and gets them back answered; home hands closes, holds and drains to reactors. Both by messages:
- * there is no lock. A pointer that a reactor reads from a namespace table is good until its
- * callback returns, or as long as it is counted in ns->local[]. */
+ * The control reactor owns everything but queue pairs and I/O. A reactor hands admin and fabrics
+ * commands to the control reactor and gets them back answered; the control reactor hands closes,
+ * holds and drains to reactors. Both by messages: there is no lock. A pointer that a reactor reads
+ * from a namespace table is good until its callback returns, or as long as it is counted in
+ * ns->local[]. */
 #ifndef WEFT_TARGET_INTERNAL_H
 #define WEFT_TARGET_INTERNAL_H
 
@@ -25,7 +26,7 @@ enum {
 	TGT_AERS_MAX = 4, /* asynchronous event requests per controller */
 	TGT_CHANGED_NS_MAX = 1024,
 	TGT_KAS_MS = 100,               /* keep-alive granularity */
-	TGT_HEAR_MS = 500,              /* for reactors to hear a host that seems silent */
+	TGT_KA_GRACE_MS = 500,          /* for reactors to hear a host that seems silent */
 	TGT_DISCOVERY_KATO_MS = 120000, /* for discovery hosts that set none */
 	TGT_DISCOVERY_KATO_MAX_MS = 600000,
 	TGT_ERRORS_MAX = 64,      /* error log entries */
@@ -35,7 +36,7 @@ enum {
 	TGT_RESV_PAGES = 64,      /* reservation notifications that wait to be read */
 	TGT_CNTLID_BUCKETS = 256, /* ids are given in turn, and so fill them evenly */
 	TGT_DSM_RANGES = 256,
-	TGT_LISTS = 64,           /* of ranges, that a share has in buffers of a reactor */
+	TGT_RANGE_LISTS_MAX = 64, /* of ranges, that a share has in buffers of a reactor */
 	TGT_DSM_BLOCKS = 1 << 18, /* that one command deallocates */
 	TGT_ACWU = 7,             /* blocks of Compare and Write, 0's based */
 	TGT_COPY_RANGES = 128,
@@ -54,7 +55,7 @@ struct tgt_host {
 	char nqn[];
 };
 
-/* What one reactor did for a subsystem; only it writes, home adds up. */
+/* What one reactor did for a subsystem; only it writes, the control reactor adds up. */
 struct tgt_stats {
 	_Atomic uint64_t reads, writes, read_bytes, write_bytes;
 	_Atomic uint64_t media_errors;
@@ -62,7 +63,7 @@ struct tgt_stats {
 };
 
 /* Parts that act by what the store says; the store is told what all of them do. */
-enum tgt_follower { TGT_FOLLOWS_RESV, TGT_FOLLOWS_CLUSTER, TGT_FOLLOWERS };
+enum tgt_store_consumer { TGT_CONSUMER_RESV, TGT_CONSUMER_CLUSTER, TGT_CONSUMERS };
 
 struct weft_subsys {
 	struct weft_list link;
@@ -71,14 +72,15 @@ struct weft_subsys {
 	bool discovery, allow_any_host, removing;
 	bool degraded; /* hosts were told: see admin/health.c */
 	struct weft_list hosts, ctrls;
-	unsigned changes;                            /* of reservations, under way */
-	struct resv_line *resv_lines[WEFT_NSID_MAX]; /* where they wait, by nsid - 1 */
+	unsigned resv_changes; /* of reservations, under way */
+	struct resv_change_queue
+		*resv_change_queues[WEFT_NSID_MAX]; /* where they wait, by nsid - 1 */
 	struct ns_table *_Atomic table;
 	struct tgt_ana ana;
 	struct weft_store *store; /* of the discovery subsystem: NULL */
 	struct tgt_resv *resv;
 	struct tgt_cluster *cluster;        /* NULL: we serve it alone */
-	uint64_t follows[TGT_FOLLOWERS];    /* the revision of the store that each acts by */
+	uint64_t consumed[TGT_CONSUMERS];   /* the revision of the store that each acts by */
 	uint16_t cntlid_first, cntlid_last; /* ours */
 	uint16_t cntlid_next;
 	struct weft_list by_cntlid[TGT_CNTLID_BUCKETS]; /* the controllers, again */
@@ -107,24 +109,25 @@ struct tgt_resv_log {
 };
 
 struct tgt_queue {
-	struct weft_list link; /* ctrl->queues; home's */
+	struct weft_list link; /* ctrl->queues; the control reactor's */
 	struct tgt_ctrl *ctrl;
 	struct weft_qpair *qp;
 	uint16_t qid;
 	uint32_t depth;
-	struct weft_list changes;    /* of reservations, that it waits for; home's */
-	struct weft_list overs;      /* tgt_over.of_queue: who waits for its end; home's */
-	struct weft_msg lost_msg;    /* to home: it ends */
-	struct weft_msg closing_msg; /* to home: it ends; give back what you hold */
-	struct weft_msg msg;         /* to home: gone; and back: free */
-	struct weft_msg close_msg;   /* from home: close */
-	bool leaving; /* closed from here, or disconnected: its id may be taken again */
-	bool ending;  /* its connection is gone, its commands may not be */
+	struct weft_list resv_changes; /* of reservations, that it waits for; the control reactor's */
+	struct weft_list
+		drain_waits; /* tgt_drain_wait.queue_link: who waits for its end; the control reactor's */
+	struct weft_msg lost_msg;    /* to the control reactor: it ends */
+	struct weft_msg closing_msg; /* to the control reactor: it ends; give back what you hold */
+	struct weft_msg msg;         /* to the control reactor: gone; and back: free */
+	struct weft_msg close_msg;   /* from the control reactor: close */
+	bool disconnecting; /* closed from here, or disconnected: its id may be taken again */
+	bool draining;      /* its connection is gone, its commands may not be */
 	const char *close_why;
 	/* The reactor's: */
 	struct weft_req *fused_first; /* waits for its second */
-	bool lost;                    /* home was told */
-	bool over; /* all its requests are back: @ctrl is not to be looked at any more */
+	bool loss_reported;           /* the control reactor was told */
+	bool drained; /* all its requests are back: @ctrl is not to be looked at any more */
 	struct tgt_stats stats;
 };
 
@@ -140,10 +143,10 @@ struct tgt_ctrl {
 	struct sockaddr_storage peer, local;
 	struct weft_list queues;
 	struct tgt_queue *admin;
-	struct tgt_flow *flow; /* of its host: see share.c */
+	struct tgt_flow *flow; /* of its host: see tenant.c */
 	bool dying, resetting;
-	bool yields; /* it ends because another host needs its queue: see admission.c */
-	uint8_t ciu; /* its instance, anew with each time that it becomes ready */
+	bool evicted; /* it ends because another host needs its queue: see admission.c */
+	uint8_t ciu;  /* its instance, anew with each time that it becomes ready */
 	uint64_t cirn;
 	struct weft_list ccrs; /* resets of others that it was asked for, see admin/ccr.c */
 	char why[160];         /* it ends */
@@ -151,7 +154,7 @@ struct tgt_ctrl {
 	uint32_t cc, csts;
 	uint32_t kato_ms;
 	struct weft_timer ka_timer;
-	bool ka_doubted;        /* the timeout has passed once without a command */
+	bool ka_grace;          /* the timeout has passed once without a command */
 	uint32_t ka_left_ms;    /* while the target stands still */
 	unsigned io_queues;     /* granted by Set Features */
 	uint32_t features[256]; /* dword 11 of the simple ones */
@@ -168,7 +171,7 @@ struct tgt_ctrl {
 	uint8_t resv_mask[WEFT_NSID_MAX]; /* by nsid - 1; bits of notification types */
 	struct nvme_error_log_page errors[TGT_ERRORS_MAX];
 	uint64_t nerrors;
-	bool ana_news; /* of which the host is to be told when the change is over */
+	bool ana_event_due; /* of which the host is to be told when the change is over */
 
 	/* Read, and traffic set, by reactors. */
 	atomic_bool write_cache, traffic;
@@ -192,39 +195,40 @@ struct tgt_listener {
 };
 
 struct weft_target {
-	struct weft_reactor *home;
-	struct weft_group **groups;
-	unsigned ngroups;
+	struct weft_reactor *control;
+	struct weft_poll_group **poll_groups;
+	unsigned npoll_groups;
 	uint32_t depth_max, io_queues_max, queues_max;
 	uint32_t connections_max; /* queues, and unknown ones */
 	/* See admission.c. */
-	uint32_t nqueues, ndiscovery, nyielding, nunnamed;
+	uint32_t nqueues, ndiscovery, nevicting, nunlisted;
 	struct weft_addr_counts anonymous; /* controllers of the discovery service */
-	struct tgt_shares *shares;
+	struct tgt_tenants *tenants;
 	struct weft_list subsystems, listeners;
-	struct tgt_home_queue *home_queue;
-	struct weft_list overs;      /* tgt_over.link */
-	struct weft_list resv_lines; /* changes of reservations that can run: see resv/line.c */
-	struct weft_task resv_task;
+	struct tgt_control_queue *control_queue;
+	struct weft_list drain_waits; /* tgt_drain_wait.link */
+	struct weft_list
+		resv_change_queues; /* changes of reservations that can run: see resv/change_queue.c */
+	struct weft_task resv_queue_task;
 	struct weft_subsys *discovery;
 	uint64_t genctr; /* of the discovery log */
 	uint64_t ns_serial;
-	unsigned parts; /* listeners and subsystems that are ending */
-	bool frozen;    /* see freeze.c */
-	bool held;      /* its state, too: see hold.c */
+	unsigned teardowns; /* listeners and subsystems that are ending */
+	bool frozen;        /* see freeze.c */
+	bool store_frozen;  /* its state, too: see freeze_store.c */
 	void (*stopped)(void *arg);
 	void *stopped_arg;
 	struct weft_timer stop_timer;
 };
 
-struct tgt_input;
+struct tgt_write_data_ops;
 
-/* Where a command that is done in pieces is: see io/lists.c, io/bulk.c. */
+/* Where a command that is done in pieces is: see io/range_lists.c, io/bulk.c. */
 enum tgt_waits {
 	TGT_WAITS_NOT,
 	TGT_WAITS_FOR_LIST,
 	TGT_WAITS_FOR_TURN,
-	TGT_WAITS_FOR_HOLD,
+	TGT_WAITS_FOR_UNQUIESCE,
 	/* From here on a piece of it is under way. */
 	TGT_WAITS_IN_PIECE,  /* it waits for its buffer, or storage has it */
 	TGT_WAITS_FOR_BYTES, /* of a turn: it has its buffer */
@@ -237,35 +241,37 @@ struct tgt_req {
 	struct tgt_ns *ns;          /* counted in ns->local; see tgt_ns_at_work() */
 	struct ana_change *awaited; /* by this one; NULL: by none */
 	uint64_t offset;            /* bytes into the namespace */
-	uint64_t moved;             /* bytes done of the range under way */
+	uint64_t bytes_done;        /* bytes done of the range under way */
 	void *host_data;            /* what the host sent */
 	uint32_t length;
-	uint32_t piece;  /* bytes, of the piece under way: see io/bulk.c */
-	uint16_t range;  /* copy, dsm: its index */
-	bool writer;     /* counted as one that changes data */
-	bool pinned;     /* data is the namespace's own: counted until it has left */
-	bool fused;      /* has the namespace for itself, with its partner */
-	bool listed;     /* its list of ranges is counted: see io/lists.c */
-	uint8_t waits;   /* enum tgt_waits */
-	uint8_t ends_as; /* before it enters again, a generic status; 0: it goes on */
+	uint32_t piece;       /* bytes, of the piece under way: see io/bulk.c */
+	uint16_t range;       /* copy, dsm: its index */
+	bool writer;          /* counted as one that changes data */
+	bool pinned;          /* data is the namespace's own: counted until it has left */
+	bool fused;           /* has the namespace for itself, with its partner */
+	bool list_counted;    /* its list of ranges is counted: see io/range_lists.c */
+	uint8_t waits;        /* enum tgt_waits */
+	uint8_t abort_status; /* before it enters again, a generic status; 0: it goes on */
 
 	struct weft_req *self;
-	const struct tgt_input *input;
+	const struct tgt_write_data_ops *input;
 	struct weft_io io;
-	uint16_t status;         /* home's answer, on its way back */
+	uint16_t status;         /* the control reactor's answer, on its way back */
 	struct tgt_queue *queue; /* Connect: the new one; Abort: the one to look through */
 	union {
-		void (*again)(struct weft_req *req); /* while it waits for a hold to end */
-		bool (*try)(struct weft_req *req);   /* while somebody keeps it out of its blocks */
+		void (*retry)(struct weft_req *req); /* while it waits for a hold to end */
+		bool (*attempt)(
+			struct weft_req *req); /* while somebody keeps it out of its blocks */
 	};
-	void (*at_home)(struct weft_msg *msg);  /* on its way home: what is to run there */
+	void (*on_control)(
+		struct weft_msg *msg); /* on its way to the control reactor: what is to run there */
 	void (*do_piece)(struct weft_req *req); /* at its turn */
 	void (*with_buffer)(struct weft_req *req);
 
 	/* Fused pairs, see io/fused.c. */
 	bool data_ready;
 	struct weft_req *partner;
-	struct tgt_fence fence;
+	struct tgt_ns_quiesce quiesce;
 };
 static_assert(offsetof(struct tgt_req, self) == 64, "a cache line");
 
@@ -292,97 +298,102 @@ static inline struct tgt_queue *tgt_queue(struct weft_req *req)
 struct tgt_command_info {
 	uint8_t opcode;
 	bool on_discovery;
-	void (*run)(struct weft_req *req);
+	void (*execute)(struct weft_req *req);
 	uint32_t effects;  /* Commands Supported and Effects */
 	uint32_t data_max; /* admin: bytes of data that it can have */
 };
 const struct tgt_command_info *tgt_command_find(const struct tgt_command_info *table,
 						uint8_t opcode); /* NULL: not in it */
 extern const struct weft_qpair_ops tgt_qpair_ops;
-void tgt_post_back(struct weft_req *req, void (*fn)(struct weft_msg *msg));
-void tgt_home_reply(struct weft_req *req, uint16_t status); /* on home: answered on its reactor */
+void tgt_post_reactor(struct weft_req *req, void (*fn)(struct weft_msg *msg));
+void tgt_control_reply(struct weft_req *req,
+		       uint16_t status); /* on the control reactor: answered on its reactor */
 
-/* home_queue.c */
-int tgt_home_queue_create(struct weft_target *t);
-void tgt_home_queue_destroy(struct weft_target *t);
-/* @fn on home, in its turn; or, if the command's queue has ended by then, it is answered. */
-void tgt_post_home(struct weft_req *req, void (*fn)(struct weft_msg *msg));
-/* On home: what runs is worth so many commands more than one. */
-void tgt_home_spend(struct weft_target *t, unsigned commands);
+/* control_queue.c */
+int tgt_control_queue_create(struct weft_target *t);
+void tgt_control_queue_destroy(struct weft_target *t);
+/* @fn on the control reactor, in its turn; or, if the command's queue has ended by then, it is
+ * answered. */
+void tgt_post_control(struct weft_req *req, void (*fn)(struct weft_msg *msg));
+/* On the control reactor: what runs is worth so many commands more than one. */
+void tgt_control_charge(struct weft_target *t, unsigned commands);
 
-/* share.c: who counts as one. On home, but for tgt_bulk */
-struct tgt_share {
+/* tenant.c: who counts as one. On the control reactor, but for tgt_flow_local */
+struct tgt_tenant {
 	uint32_t queues;        /* of all its hosts */
 	struct weft_list flows; /* tgt_flow.ready: those in which commands wait, in turn */
 	struct weft_list ready; /* home_queue.c's, while there are any */
 };
 /* What those who count as one have in line on a reactor, which has it. */
-struct tgt_bulk {
-	struct weft_bulk_line line;
-	struct weft_bufs_lines bufs;
-	/* Of a share, see io/lists.c. */
+struct tgt_flow_local {
+	struct weft_bulk_flow line;
+	struct weft_bufs_flows bufs;
+	/* Of a share, see io/range_lists.c. */
 	unsigned lists;
-	struct weft_list waiting; /* weft_req.link: whose list is one too many */
-	struct weft_task serve;   /* deferred only while there is one */
-	struct weft_keeper keeper;
+	struct weft_list waiting;   /* weft_req.link: whose list is one too many */
+	struct weft_task wake_task; /* deferred only while there is one */
+	struct weft_rx_quota rx_quota;
 };
-/* A host, and what it has at home. */
+/* A host, and what it has on the control reactor. */
 struct tgt_flow {
 	struct weft_list link;
-	struct tgt_share *share, own; /* @own, or that of its address */
-	struct weft_list ready;       /* share->flows, while commands wait */
+	struct tgt_tenant *tenant, own; /* @own, or that of its address */
+	struct weft_list ready;         /* share->flows, while commands wait */
 	struct weft_list reqs;
-	unsigned ctrls;        /* of this host */
-	struct tgt_bulk *bulk; /* by group, that group's */
+	unsigned ctrls;                     /* of this host */
+	struct tgt_flow_local *per_reactor; /* by group, that group's */
 	char hostnqn[WEFT_NQN_MAX + 1];
 };
-int tgt_shares_create(struct weft_target *t);
-void tgt_shares_destroy(struct weft_target *t);
+int tgt_tenants_create(struct weft_target *t);
+void tgt_tenants_destroy(struct weft_target *t);
 /* Of a host that comes to @s; NULL: it has none yet. */
-const struct tgt_share *tgt_share_find(const struct weft_subsys *s, const char *hostnqn,
-				       const struct sockaddr_storage *peer);
+const struct tgt_tenant *tgt_tenant_find(const struct weft_subsys *s, const char *hostnqn,
+					 const struct sockaddr_storage *peer);
 /* Of those who were not let in. */
 struct tgt_flow *tgt_flow_unknown(struct weft_target *t);
 /* A new controller, whose host and address are known. -ENOMEM: it cannot be served. */
 int tgt_flow_join(struct tgt_ctrl *ctrl);
 void tgt_flow_leave(struct tgt_ctrl *ctrl);
-/* Where commands of the controller's host wait for buffers; NULL: it is one of the discovery service,
- * and has none of hosts. */
-struct weft_bufs_lines *tgt_flow_bufs(const struct tgt_ctrl *ctrl, const struct weft_group *group);
+/* Where commands of the controller's host wait for buffers; NULL: it is one of the discovery
+ * service, and has none of hosts. */
+struct weft_bufs_flows *tgt_flow_buf_queues(const struct tgt_ctrl *ctrl,
+					    const struct weft_poll_group *group);
 /* What the share of a host's controller has on a reactor. */
-struct tgt_bulk *tgt_share_bulk(const struct tgt_ctrl *ctrl, const struct weft_group *group);
+struct tgt_flow_local *tgt_tenant_local(const struct tgt_ctrl *ctrl,
+					const struct weft_poll_group *group);
 
-/* admin/health.c: on home. Namespaces have changed, or a command for one has failed: hosts are told if
- * that is a warning. */
-void tgt_health_look(struct weft_subsys *s);
-void tgt_health_failed(struct weft_subsys *s, uint32_t nsid);
+/* admin/health.c: on the control reactor. Namespaces have changed, or a command for one has failed:
+ * hosts are told if that is a warning. */
+void tgt_health_update(struct weft_subsys *s);
+void tgt_health_command_failed(struct weft_subsys *s, uint32_t nsid);
 
-/* over.c: on home */
-struct tgt_over {
-	struct weft_list link;     /* target->overs */
-	struct weft_list of_queue; /* queue->overs */
+/* drain_wait.c: on the control reactor */
+struct tgt_drain_wait {
+	struct weft_list link;       /* target->drain_waits */
+	struct weft_list queue_link; /* queue->drain_waits */
 	struct weft_subsys *subsys;
 	struct weft_timer timer;
-	bool (*awaits)(const struct tgt_over *over, const struct tgt_queue *queue);
-	void (*done)(struct tgt_over *over, bool all); /* @all are gone, or time is up */
+	bool (*awaits)(const struct tgt_drain_wait *over, const struct tgt_queue *queue);
+	void (*done)(struct tgt_drain_wait *over, bool all); /* @all are gone, or time is up */
 };
 /* done() when no queue of the subsystem is awaited any more, perhaps before this returns.
  * @limit_ms 0: however long that takes. */
-void tgt_over_wait(struct tgt_over *over, unsigned limit_ms);
-void tgt_over_cancel(struct tgt_over *over); /* done() does not follow */
-void tgt_over_look(struct tgt_queue *gone);  /* off its controller */
+void tgt_drain_wait_start(struct tgt_drain_wait *over, unsigned limit_ms);
+void tgt_drain_wait_cancel(struct tgt_drain_wait *over); /* done() does not follow */
+void tgt_drain_wait_queue_gone(struct tgt_queue *gone);  /* off its controller */
 
-/* comeback.c: @go_on when no command of a lost connection of this host is left */
-void tgt_comeback(struct weft_target *t, struct weft_req *req, void (*go_on)(struct weft_req *req));
+/* stale.c: @go_on when no command of a lost connection of this host is left */
+void tgt_stale_wait(struct weft_target *t, struct weft_req *req,
+		    void (*go_on)(struct weft_req *req));
 
 /* admission.c: whether a Connect to @s finds a queue: 0, or a status. One of the discovery service
  * may have to go for that. */
-uint16_t tgt_admit(const struct weft_subsys *s, const struct tgt_share *share, const char *hostnqn,
+uint16_t tgt_admit(const struct weft_subsys *s, const struct tgt_tenant *share, const char *hostnqn,
 		   const struct sockaddr_storage *peer);
-void tgt_queue_count(const struct tgt_queue *queue); /* there is one more */
-void tgt_queue_uncount(const struct tgt_queue *queue);
+void tgt_admission_add_queue(const struct tgt_queue *queue); /* there is one more */
+void tgt_admission_remove_queue(const struct tgt_queue *queue);
 
-/* connect.c, queue.c: on home unless said otherwise */
+/* connect.c, queue.c: on the control reactor unless said otherwise */
 void tgt_connect(struct weft_req *req);
 void tgt_queue_closing(struct weft_qpair *qp); /* on the reactor */
 void tgt_queue_closed(struct weft_qpair *qp);  /* on the reactor */
@@ -391,19 +402,20 @@ void tgt_queue_close(struct tgt_queue *queue, const char *why);
 
 /* ctrl.c */
 struct tgt_ctrl *tgt_ctrl_create(struct weft_subsys *s);
-struct tgt_ctrl *tgt_ctrl_inherit(struct weft_subsys *s, uint16_t cntlid); /* NULL: it is taken */
-void tgt_ctrl_free(struct tgt_ctrl *ctrl);                                 /* that has no queues */
+struct tgt_ctrl *tgt_ctrl_adopt(struct weft_subsys *s, uint16_t cntlid); /* NULL: it is taken */
+void tgt_ctrl_free(struct tgt_ctrl *ctrl);                               /* that has no queues */
 struct tgt_ctrl *tgt_ctrl_find(struct weft_subsys *s, uint16_t cntlid);
 struct tgt_ctrl *tgt_ctrl_by_id(struct weft_subsys *s, uint16_t cntlid); /* also one that ends */
-bool tgt_ctrl_is_of(const struct tgt_ctrl *ctrl, const char *hostnqn, const uint8_t hostid[16]);
+bool tgt_ctrl_is_of_host(const struct tgt_ctrl *ctrl, const char *hostnqn,
+			 const uint8_t hostid[16]);
 void tgt_ctrl_queue_gone(struct tgt_ctrl *ctrl, struct tgt_queue *queue); /* may free @ctrl */
 const char *tgt_host_name(const char *hostnqn); /* for people: a host may have none */
 void tgt_ctrl_kill(struct tgt_ctrl *ctrl, const char *why);
-void tgt_ctrl_keepalive(struct tgt_ctrl *ctrl, uint32_t kato_ms);
-void tgt_ctrl_alive(struct tgt_ctrl *ctrl);
+void tgt_ctrl_set_kato(struct tgt_ctrl *ctrl, uint32_t kato_ms);
+void tgt_ctrl_restart_keepalive(struct tgt_ctrl *ctrl);
 void tgt_ctrl_set_cc(struct tgt_ctrl *ctrl, uint32_t cc);
 void tgt_ctrl_shutdown_done(struct tgt_ctrl *ctrl);
-void tgt_ctrl_error(struct tgt_ctrl *ctrl, struct weft_req *req, uint16_t status);
+void tgt_ctrl_log_error(struct tgt_ctrl *ctrl, struct weft_req *req, uint16_t status);
 
 /* fabrics.c */
 void tgt_fabrics(struct weft_req *req);
@@ -420,10 +432,10 @@ uint16_t tgt_resv_check(struct weft_req *req, const struct tgt_ns *ns);
 /* subsys.c */
 struct weft_subsys *tgt_subsys_new(struct weft_target *t,
 				   const struct weft_subsys_options *options);
-struct weft_subsys *tgt_subsys_named(struct weft_target *t, const char *nqn); /* or discovery */
-void tgt_follows(struct weft_subsys *s, enum tgt_follower who, uint64_t revision);
-bool tgt_host_named(const struct weft_subsys *s, const char *hostnqn); /* it is on the list */
-bool tgt_hosts_are_named(const struct weft_target *t);                 /* by a subsystem */
+struct weft_subsys *tgt_subsys_find_any(struct weft_target *t, const char *nqn); /* or discovery */
+void tgt_store_consumed(struct weft_subsys *s, enum tgt_store_consumer who, uint64_t revision);
+bool tgt_host_listed(const struct weft_subsys *s, const char *hostnqn); /* it is on the list */
+bool tgt_any_host_listed(const struct weft_target *t);                  /* by a subsystem */
 bool tgt_host_allowed(const struct weft_subsys *s, const char *hostnqn);
 void tgt_subsys_ctrl_gone(struct weft_subsys *s);                       /* may free @s */
 void tgt_stats_count(struct weft_req *req, bool write, uint64_t bytes); /* on a reactor */
@@ -434,7 +446,7 @@ struct tgt_totals {
 void tgt_stats_add(struct tgt_stats *stats, struct tgt_totals *sum);
 
 /* target.c */
-void tgt_target_part_ended(struct weft_target *t);
+void tgt_target_teardown_done(struct weft_target *t);
 
 /* listener.c */
 void tgt_listener_close(struct tgt_listener *l);
@@ -443,10 +455,10 @@ struct tgt_port tgt_listener_port(const struct tgt_listener *l);
 uint16_t tgt_listener_portid(struct weft_target *t, uint8_t trtype,
 			     const struct sockaddr_storage *local);
 /* Owns @fd; the listener is paused. */
-int tgt_listener_inherit(struct weft_target *t, const struct weft_uri *uri, int fd,
-			 struct weft_err *err); /* port id: as @uri has it */
+int tgt_listener_adopt(struct weft_target *t, const struct weft_uri *uri, int fd,
+		       struct weft_err *err); /* port id: as @uri has it */
 /* Where a new connection goes, counted there; NULL: it is one too many. */
-struct weft_group *tgt_place(struct weft_target *t);
+struct weft_poll_group *tgt_assign_poll_group(struct weft_target *t);
 
 /* identity.c: names that are the same at every start; with @common, on every machine */
 void tgt_identity_serial(const char *nqn, bool common, char serial[21]);

@@ -6,60 +6,60 @@
 
 #include "target/cluster/cluster.h"
 
-static struct weft_group *least_busy(struct weft_target *t)
+static struct weft_poll_group *least_loaded_poll_group(struct weft_target *t)
 {
-	struct weft_group *best = t->groups[0];
+	struct weft_poll_group *best = t->poll_groups[0];
 
-	for (unsigned i = 1; i < t->ngroups; i++)
-		if (atomic_load(&t->groups[i]->nqpairs) < atomic_load(&best->nqpairs))
-			best = t->groups[i];
+	for (unsigned i = 1; i < t->npoll_groups; i++)
+		if (atomic_load(&t->poll_groups[i]->nqpairs) < atomic_load(&best->nqpairs))
+			best = t->poll_groups[i];
 	return best;
 }
 
-static unsigned connections(const struct weft_target *t)
+static unsigned count_connections(const struct weft_target *t)
 {
 	unsigned sum = 0;
 
-	for (unsigned i = 0; i < t->ngroups; i++)
-		sum += atomic_load(&t->groups[i]->nqpairs);
+	for (unsigned i = 0; i < t->npoll_groups; i++)
+		sum += atomic_load(&t->poll_groups[i]->nqpairs);
 	return sum;
 }
 
-struct weft_group *tgt_place(struct weft_target *t)
+struct weft_poll_group *tgt_assign_poll_group(struct weft_target *t)
 {
-	struct weft_group *group;
+	struct weft_poll_group *group;
 
-	if (connections(t) >= t->connections_max)
+	if (count_connections(t) >= t->connections_max)
 		return NULL;
-	group = least_busy(t);
+	group = least_loaded_poll_group(t);
 	atomic_fetch_add(&group->nqpairs, 1);
 	return group;
 }
 
 /* A listener that cannot pause has to say no. */
-static struct weft_group *place(struct weft_listener *l)
+static struct weft_poll_group *choose_poll_group(struct weft_listener *l)
 {
 	struct tgt_listener *listener = l->user;
 
-	return listener->target->frozen ? NULL : tgt_place(listener->target);
+	return listener->target->frozen ? NULL : tgt_assign_poll_group(listener->target);
 }
 
-static void closed(struct weft_listener *l)
+static void listener_closed(struct weft_listener *l)
 {
 	struct tgt_listener *listener = l->user;
 	struct weft_target *t = listener->target;
 
 	free(listener);
-	tgt_target_part_ended(t);
+	tgt_target_teardown_done(t);
 }
 
 static const struct weft_listener_ops listener_ops = {
 	.qpair = &tgt_qpair_ops,
-	.place = place,
-	.closed = closed,
+	.choose_group = choose_poll_group,
+	.closed = listener_closed,
 };
 
-static struct tgt_listener *find(struct weft_target *t, const struct weft_uri *uri)
+static struct tgt_listener *listener_find(struct weft_target *t, const struct weft_uri *uri)
 {
 	struct tgt_listener *l;
 
@@ -72,7 +72,7 @@ static struct tgt_listener *find(struct weft_target *t, const struct weft_uri *u
 
 /* --- port ids --------------------------------------------------------------------------------- */
 
-static struct tgt_listener *by_portid(struct weft_target *t, uint16_t portid)
+static struct tgt_listener *listener_by_portid(struct weft_target *t, uint16_t portid)
 {
 	struct tgt_listener *l;
 
@@ -82,21 +82,21 @@ static struct tgt_listener *by_portid(struct weft_target *t, uint16_t portid)
 	return NULL;
 }
 
-static uint16_t lowest_free(struct weft_target *t)
+static uint16_t lowest_free_portid(struct weft_target *t)
 {
 	uint16_t portid = tgt_cluster_first_portid(t);
 
-	while (by_portid(t, portid))
+	while (listener_by_portid(t, portid))
 		portid++;
 	return portid;
 }
 
 static int choose_portid(struct tgt_listener *l, uint16_t portid, struct weft_err *err)
 {
-	const struct tgt_listener *other = portid ? by_portid(l->target, portid) : NULL;
+	const struct tgt_listener *other = portid ? listener_by_portid(l->target, portid) : NULL;
 	char text[WEFT_URI_MAX];
 
-	l->portid = portid ? portid : lowest_free(l->target);
+	l->portid = portid ? portid : lowest_free_portid(l->target);
 	if (!other)
 		return 0;
 	weft_uri_format(other->l->transport->trtype, &other->l->addr, text, sizeof(text));
@@ -109,8 +109,8 @@ struct tgt_port tgt_listener_port(const struct tgt_listener *l)
 }
 
 /* It may listen on any address, and tell of a connection by the one that it was made to. */
-static bool accepts(const struct tgt_listener *l, uint8_t trtype,
-		    const struct sockaddr_storage *local)
+static bool listener_accepts(const struct tgt_listener *l, uint8_t trtype,
+			     const struct sockaddr_storage *local)
 {
 	const struct sockaddr_storage *addr = &l->l->addr;
 
@@ -127,7 +127,7 @@ uint16_t tgt_listener_portid(struct weft_target *t, uint8_t trtype,
 	struct tgt_listener *l;
 
 	weft_list_for_each(l, &t->listeners, link)
-		if (accepts(l, trtype, local))
+		if (listener_accepts(l, trtype, local))
 			return l->portid;
 	return 0;
 }
@@ -135,13 +135,13 @@ uint16_t tgt_listener_portid(struct weft_target *t, uint8_t trtype,
 /* --- coming and going ------------------------------------------------------------------------- */
 
 /* Hosts are told, and other members, which tell theirs. */
-static void tell_of_change(struct weft_target *t)
+static void notify_listeners_changed(struct weft_target *t)
 {
 	struct weft_subsys *s;
 
 	tgt_discovery_changed(t);
 	weft_list_for_each(s, &t->subsystems, link)
-		tgt_cluster_act(s);
+		tgt_cluster_reconcile(s);
 }
 
 static int listen_fail(int rc, const struct weft_uri *uri, const struct weft_err *why,
@@ -160,14 +160,15 @@ static int listen_fail(int rc, const struct weft_uri *uri, const struct weft_err
 	return weft_fail(err, rc, "cannot listen on %s: %s", text, why->text);
 }
 
-static int start(struct tgt_listener *l, const struct weft_uri *uri, struct weft_err *err)
+static int listener_start(struct tgt_listener *l, const struct weft_uri *uri, struct weft_err *err)
 {
 	const struct weft_transport *transport = weft_transport_find(uri->trtype);
 	struct weft_err why = { "" };
 	int rc;
 
 	if (transport)
-		rc = transport->listen(&l->l, l->target->home, &uri->addr, &listener_ops, l, &why);
+		rc = transport->listen(&l->l, l->target->control, &uri->addr, &listener_ops, l,
+				       &why);
 	else
 		rc = weft_fail(&why, -EPROTONOSUPPORT, "it is not built in; see weft version");
 	if (rc < 0)
@@ -185,27 +186,27 @@ int weft_listener_add(struct weft_target *t, const struct weft_uri *uri, struct 
 	if (!l)
 		return weft_fail(err, -ENOMEM, "out of memory");
 	l->target = t;
-	rc = find(t, uri) ? listen_fail(-EADDRINUSE, uri, NULL, err) :
-			    choose_portid(l, uri->portid, err);
+	rc = listener_find(t, uri) ? listen_fail(-EADDRINUSE, uri, NULL, err) :
+				     choose_portid(l, uri->portid, err);
 	if (rc == 0)
-		rc = start(l, uri, err);
+		rc = listener_start(l, uri, err);
 	if (rc < 0) {
 		free(l);
 		return rc;
 	}
 	weft_list_push(&t->listeners, &l->link);
-	tell_of_change(t);
+	notify_listeners_changed(t);
 	return 0;
 }
 
-int tgt_listener_inherit(struct weft_target *t, const struct weft_uri *uri, int fd,
-			 struct weft_err *err)
+int tgt_listener_adopt(struct weft_target *t, const struct weft_uri *uri, int fd,
+		       struct weft_err *err)
 {
 	const struct weft_transport *transport = weft_transport_find(uri->trtype);
 	struct tgt_listener *l = calloc(1, sizeof(*l));
 	int rc;
 
-	if (!l || !transport || !transport->inherit) {
+	if (!l || !transport || !transport->import) {
 		free(l);
 		close(fd);
 		return weft_fail(err, -EINVAL, "a listener of this kind cannot be handed over");
@@ -215,7 +216,7 @@ int tgt_listener_inherit(struct weft_target *t, const struct weft_uri *uri, int 
 	if (rc < 0)
 		close(fd);
 	else
-		rc = transport->inherit(&l->l, t->home, fd, &listener_ops, l, err);
+		rc = transport->import(&l->l, t->control, fd, &listener_ops, l, err);
 	if (rc < 0) {
 		free(l);
 		return rc;
@@ -227,19 +228,19 @@ int tgt_listener_inherit(struct weft_target *t, const struct weft_uri *uri, int 
 void tgt_listener_close(struct tgt_listener *l)
 {
 	weft_list_remove(&l->link);
-	l->target->parts++;
+	l->target->teardowns++;
 	l->l->transport->unlisten(l->l);
 }
 
 int weft_listener_remove(struct weft_target *t, const struct weft_uri *uri, struct weft_err *err)
 {
-	struct tgt_listener *l = find(t, uri);
+	struct tgt_listener *l = listener_find(t, uri);
 	char text[WEFT_URI_MAX];
 
 	weft_uri_format(uri->trtype, &uri->addr, text, sizeof(text));
 	if (!l)
 		return weft_fail(err, -ENOENT, "no listener on %s", text);
 	tgt_listener_close(l);
-	tell_of_change(t);
+	notify_listeners_changed(t);
 	return 0;
 }

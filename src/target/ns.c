@@ -21,7 +21,7 @@ uint32_t tgt_nsid(const struct weft_req *req)
 	return le32_to_cpu(req->cmd.common.nsid);
 }
 
-uint16_t tgt_ns_of(struct weft_req *req, struct tgt_ns **out)
+uint16_t tgt_ns_lookup(struct weft_req *req, struct tgt_ns **out)
 {
 	struct tgt_ctrl *ctrl = tgt_queue(req)->ctrl;
 	struct tgt_ns *ns = tgt_ns_find(ctrl->subsys, tgt_nsid(req));
@@ -34,8 +34,8 @@ uint16_t tgt_ns_of(struct weft_req *req, struct tgt_ns **out)
 	return tgt_ana_check(ctrl, ns);
 }
 
-static inline void count_in(struct ns_local *local, struct weft_req *req, struct tgt_ns *ns,
-			    bool writer)
+static inline void ns_count_command(struct ns_local *local, struct weft_req *req, struct tgt_ns *ns,
+				    bool writer)
 {
 	struct tgt_req *treq = tgt_req(req);
 
@@ -47,34 +47,34 @@ static inline void count_in(struct ns_local *local, struct weft_req *req, struct
 }
 
 bool tgt_ns_try_enter(struct weft_req *req, struct tgt_ns *ns, bool writer,
-		      void (*again)(struct weft_req *req))
+		      void (*retry)(struct weft_req *req))
 {
 	struct ns_local *local = &ns->local[req->qp->group->index];
 
-	if (local->hold == NS_HOLD_ALL || (writer && local->hold == NS_HOLD_WRITERS)) {
-		tgt_req(req)->again = again;
+	if (local->level == NS_QUIESCE_ALL || (writer && local->level == NS_QUIESCE_WRITERS)) {
+		tgt_req(req)->retry = retry;
 		weft_list_push(&local->waiting, &req->link);
 		return false;
 	}
-	count_in(local, req, ns, writer);
+	ns_count_command(local, req, ns, writer);
 	return true;
 }
 
-void tgt_ns_enter_held(struct weft_req *req, struct tgt_ns *ns, bool writer)
+void tgt_ns_enter_quiesced(struct weft_req *req, struct tgt_ns *ns, bool writer)
 {
-	count_in(&ns->local[req->qp->group->index], req, ns, writer);
+	ns_count_command(&ns->local[req->qp->group->index], req, ns, writer);
 }
 
 uint16_t tgt_ns_check(struct weft_req *req, struct tgt_ns **ns)
 {
-	uint16_t sc = tgt_req(req)->ends_as;
+	uint16_t sc = tgt_req(req)->abort_status;
 
 	if (!sc)
-		sc = tgt_ns_of(req, ns);
+		sc = tgt_ns_lookup(req, ns);
 	return sc ? sc : tgt_resv_check(req, *ns);
 }
 
-struct tgt_ns *tgt_ns_enter(struct weft_req *req, bool writer, void (*again)(struct weft_req *req))
+struct tgt_ns *tgt_ns_enter(struct weft_req *req, bool writer, void (*retry)(struct weft_req *req))
 {
 	struct tgt_ns *ns;
 	uint16_t sc = tgt_ns_check(req, &ns);
@@ -83,25 +83,25 @@ struct tgt_ns *tgt_ns_enter(struct weft_req *req, bool writer, void (*again)(str
 		tgt_io_finish(req, sc);
 		return NULL;
 	}
-	return tgt_ns_try_enter(req, ns, writer, again) ? ns : NULL;
+	return tgt_ns_try_enter(req, ns, writer, retry) ? ns : NULL;
 }
 
-bool tgt_ns_busy(const struct ns_local *local, enum ns_hold hold)
+bool tgt_ns_busy(const struct ns_local *local, enum ns_quiesce_level hold)
 {
 	switch (hold) {
-	case NS_HOLD_WRITERS:
+	case NS_QUIESCE_WRITERS:
 		return local->writers;
-	case NS_HOLD_ALL:
+	case NS_QUIESCE_ALL:
 		return local->users;
 	default:
 		return local->users || local->pins;
 	}
 }
 
-static void answer_round(struct ns_local *local, struct weft_group *group)
+static void barrier_arrive_if_idle(struct ns_local *local, struct weft_poll_group *group)
 {
-	if (local->round && !tgt_ns_busy(local, local->round_waits))
-		tgt_round_answer(take_ptr(&local->round), group);
+	if (local->barrier && !tgt_ns_busy(local, local->barrier_awaits))
+		tgt_barrier_arrive(take_ptr(&local->barrier), group);
 }
 
 void tgt_ns_pin(struct weft_req *req)
@@ -112,7 +112,7 @@ void tgt_ns_pin(struct weft_req *req)
 	local->users--;
 	local->pins++;
 	treq->pinned = true;
-	answer_round(local, req->qp->group);
+	barrier_arrive_if_idle(local, req->qp->group);
 }
 
 void tgt_ns_leave(struct weft_req *req)
@@ -121,7 +121,7 @@ void tgt_ns_leave(struct weft_req *req)
 	struct ns_local *local;
 
 	if (treq->awaited)
-		tgt_ana_left(req);
+		tgt_ana_command_left(req);
 	if (!treq->ns)
 		return;
 	local = &treq->ns->local[req->qp->group->index];
@@ -133,14 +133,14 @@ void tgt_ns_leave(struct weft_req *req)
 	}
 	treq->ns = NULL;
 	treq->pinned = false;
-	answer_round(local, req->qp->group);
+	barrier_arrive_if_idle(local, req->qp->group);
 }
 
 uint64_t tgt_ns_awaited_since(struct weft_req *req)
 {
 	const struct tgt_req *treq = tgt_req(req);
 
-	return treq->pinned && treq->ns->removing ? treq->ns->removing_ns : 0;
+	return treq->pinned && treq->ns->removing ? treq->ns->removing_since_ns : 0;
 }
 
 /* --- what storage did to it ------------------------------------------------------------------- */
@@ -149,7 +149,7 @@ struct ns_errors tgt_ns_errors(const struct tgt_ns *ns)
 {
 	struct ns_errors sum = { 0 };
 
-	for (unsigned i = 0; i < ns->subsys->target->ngroups; i++) {
+	for (unsigned i = 0; i < ns->subsys->target->npoll_groups; i++) {
 		sum.reads += atomic_load_explicit(&ns->local[i].read_errors, memory_order_relaxed);
 		sum.writes += atomic_load_explicit(&ns->local[i].write_errors,
 						   memory_order_relaxed);
@@ -157,7 +157,7 @@ struct ns_errors tgt_ns_errors(const struct tgt_ns *ns)
 	return sum;
 }
 
-void tgt_ns_inherit_errors(struct tgt_ns *ns, const struct ns_errors *errors)
+void tgt_ns_import_errors(struct tgt_ns *ns, const struct ns_errors *errors)
 {
 	atomic_store(&ns->local[0].read_errors, errors->reads);
 	atomic_store(&ns->local[0].write_errors, errors->writes);

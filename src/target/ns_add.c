@@ -44,15 +44,15 @@ static struct ns_table *table_with(struct weft_subsys *s, uint32_t nsid, struct 
 int tgt_ns_publish(struct weft_subsys *s, uint32_t nsid, struct tgt_ns *ns)
 {
 	struct ns_table *table = table_with(s, nsid, ns), *old = table_of(s);
-	struct tgt_round *round = tgt_round_new(s->target);
+	struct tgt_barrier *barrier = tgt_barrier_new(s->target);
 
-	if (!table || !round) {
+	if (!table || !barrier) {
 		free(table);
-		free(round);
+		free(barrier);
 		return -ENOMEM;
 	}
 	atomic_store_explicit(&s->table, table, memory_order_release);
-	tgt_free_later(s->target, round, old);
+	tgt_free_after_barrier(s->target, barrier, old);
 	return 0;
 }
 
@@ -116,7 +116,7 @@ static int choose_uuid(struct tgt_ns *ns, const struct weft_ns_options *options,
 static struct tgt_ns *ns_new(struct weft_subsys *s, uint32_t nsid, struct weft_backend *be,
 			     uint32_t block)
 {
-	size_t size = sizeof(struct tgt_ns) + s->target->ngroups * sizeof(struct ns_local);
+	size_t size = sizeof(struct tgt_ns) + s->target->npoll_groups * sizeof(struct ns_local);
 	struct tgt_ns *ns = aligned_alloc(64, (size + 63) & ~(size_t)63);
 
 	if (!ns)
@@ -128,22 +128,22 @@ static struct tgt_ns *ns_new(struct weft_subsys *s, uint32_t nsid, struct weft_b
 	ns->serial = ++s->target->ns_serial;
 	ns->lba_shift = block == 4096 ? 12 : 9;
 	atomic_init(&ns->blocks, be->size >> ns->lba_shift);
-	weft_list_init(&ns->fences);
-	for (unsigned i = 0; i < s->target->ngroups; i++)
+	weft_list_init(&ns->quiesces);
+	for (unsigned i = 0; i < s->target->npoll_groups; i++)
 		weft_list_init(&ns->local[i].waiting);
-	ns->round = tgt_round_new(s->target);
-	if (!ns->round) {
+	ns->barrier = tgt_barrier_new(s->target);
+	if (!ns->barrier) {
 		free(ns);
 		return NULL;
 	}
-	ns->round->ns = ns;
+	ns->barrier->ns = ns;
 	return ns;
 }
 
 void tgt_ns_free(struct tgt_ns *ns)
 {
 	free(atomic_load(&ns->resv));
-	free(ns->round);
+	free(ns->barrier);
 	free(ns);
 }
 
@@ -165,15 +165,15 @@ static int load_reservation(struct tgt_ns *ns, struct weft_err *err)
 			0;
 }
 
-static int agree_and_publish(struct tgt_ns *ns, struct weft_err *err)
+static int lock_identity_and_publish(struct tgt_ns *ns, struct weft_err *err)
 {
-	int rc = tgt_cluster_agree(ns, err);
+	int rc = tgt_cluster_lock_identity(ns, err);
 
 	if (rc < 0)
 		return rc;
 	rc = tgt_ns_publish(ns->subsys, ns->nsid, ns);
 	if (rc < 0)
-		tgt_cluster_agree_end(ns);
+		tgt_cluster_unlock_identity(ns);
 	return rc;
 }
 
@@ -203,13 +203,13 @@ int weft_ns_add(struct weft_subsys *s, const struct weft_ns_options *options,
 	if (rc == 0)
 		rc = load_reservation(ns, err);
 	if (rc == 0)
-		rc = agree_and_publish(ns, err);
+		rc = lock_identity_and_publish(ns, err);
 	if (rc < 0) {
 		tgt_ns_free(ns);
 		return rc;
 	}
 	tgt_ana_ns_changed(s, ns->ana_group);
-	tgt_ns_changed(s, nsid);
+	tgt_ns_notify_changed(s, nsid);
 	tgt_cluster_ns_changed(s);
 	*nsid_out = nsid;
 	return 0;

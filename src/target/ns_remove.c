@@ -3,7 +3,7 @@
  *   publish a table without it ─▶ tell hosts ─▶ fences end ─▶ commands end ─▶ close
  *
  * Answers that leave from its memory end when hosts have read them. Hosts that take too long over
- * that lose their connection (transport/group.c). */
+ * that lose their connection (transport/poll_group.c). */
 #include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
@@ -14,67 +14,69 @@
 
 /* --- removing --------------------------------------------------------------------------------- */
 
-static int close_storage(struct weft_aside *aside)
+static int close_storage(struct weft_offload *offload)
 {
-	struct tgt_ns *ns = container_of(aside, struct tgt_ns, closing);
+	struct tgt_ns *ns = container_of(offload, struct tgt_ns, closing);
 
 	weft_backend_close(ns->be);
 	return 0;
 }
 
-static void storage_closed(struct weft_aside *aside, int rc)
+static void storage_closed(struct weft_offload *offload, int rc)
 {
-	struct tgt_ns *ns = container_of(aside, struct tgt_ns, closing);
-	struct weft_target *t = ns->round->target;
+	struct tgt_ns *ns = container_of(offload, struct tgt_ns, closing);
+	struct weft_target *t = ns->barrier->target;
 	void (*removed)(void *arg) = ns->removed;
 	void *arg = ns->removed_arg;
 
 	(void)rc;
 	tgt_ns_free(ns);
 	removed(arg);
-	tgt_target_part_ended(t);
+	tgt_target_teardown_done(t);
 }
 
 /* The file system may write what it has of a file first, and large memory takes long to give back:
- * home does not wait for that. */
-static void drained(struct tgt_round *round)
+ * the control reactor does not wait for that. */
+static void ns_drained(struct tgt_barrier *barrier)
 {
-	weft_aside_start(&round->ns->closing, round->target->home, close_storage, storage_closed);
+	weft_offload_start(&barrier->ns->closing, barrier->target->control, close_storage,
+			   storage_closed);
 }
 
-static void drain_visit(struct tgt_round *round, struct weft_group *group)
+static void ns_drain_on_reactor(struct tgt_barrier *barrier, struct weft_poll_group *group)
 {
-	struct ns_local *local = &round->ns->local[group->index];
+	struct ns_local *local = &barrier->ns->local[group->index];
 
-	if (!tgt_ns_busy(local, NS_HOLD_MEMORY)) {
-		tgt_round_answer(round, group);
+	if (!tgt_ns_busy(local, NS_QUIESCE_MEMORY)) {
+		tgt_barrier_arrive(barrier, group);
 		return;
 	}
-	local->round = round;
-	local->round_waits = NS_HOLD_MEMORY;
-	weft_group_watch_holders(group);
+	local->barrier = barrier;
+	local->barrier_awaits = NS_QUIESCE_MEMORY;
+	weft_poll_group_start_reclaim(group);
 }
 
-void tgt_ns_end_if_removed(struct tgt_ns *ns)
+void tgt_ns_drain_if_removed(struct tgt_ns *ns)
 {
 	if (!ns->removing)
 		return;
-	ns->round->visit = drain_visit;
-	ns->round->done = drained;
-	tgt_round_start(ns->round);
+	ns->barrier->on_reactor = ns_drain_on_reactor;
+	ns->barrier->done = ns_drained;
+	tgt_barrier_start(ns->barrier);
 }
 
-static void remove_begin(struct tgt_ns *ns, void (*done)(void *arg), void *arg)
+static void ns_removal_begin(struct tgt_ns *ns, void (*done)(void *arg), void *arg)
 {
-	bool idle = tgt_fence_idle(ns);
+	bool idle = tgt_ns_quiesce_idle(ns);
 
-	ns->round->target->parts++; /* a target does not end before what was removed from it has */
-	ns->removing_ns = weft_reactor_now_ns(ns->round->target->home);
+	ns->barrier->target
+		->teardowns++; /* a target does not end before what was removed from it has */
+	ns->removing_since_ns = weft_reactor_now_ns(ns->barrier->target->control);
 	ns->removing = true;
 	ns->removed = done;
 	ns->removed_arg = arg;
 	if (idle)
-		tgt_ns_end_if_removed(ns);
+		tgt_ns_drain_if_removed(ns);
 }
 
 int weft_ns_remove(struct weft_subsys *s, uint32_t nsid, void (*done)(void *arg), void *arg,
@@ -87,11 +89,11 @@ int weft_ns_remove(struct weft_subsys *s, uint32_t nsid, void (*done)(void *arg)
 	if (tgt_ns_publish(s, nsid, NULL) < 0)
 		return weft_fail(err, -ENOMEM, "out of memory");
 	tgt_ana_ns_changed(s, ns->ana_group);
-	tgt_ns_changed(s, nsid);
+	tgt_ns_notify_changed(s, nsid);
 	tgt_resv_sweep(s);
-	tgt_cluster_agree_end(ns);
+	tgt_cluster_unlock_identity(ns);
 	tgt_cluster_ns_changed(s);
-	remove_begin(ns, done, arg);
+	ns_removal_begin(ns, done, arg);
 	return 0;
 }
 
@@ -103,7 +105,7 @@ struct close_all {
 	void *arg;
 };
 
-static void one_closed(void *arg)
+static void ns_closed(void *arg)
 {
 	struct close_all *all = arg;
 
@@ -124,7 +126,7 @@ void tgt_ns_close_all(struct weft_subsys *s, void (*closed)(void *arg), void *ar
 		if (!table->ns[i])
 			continue;
 		all->pending++;
-		remove_begin(table->ns[i], one_closed, all);
+		ns_removal_begin(table->ns[i], ns_closed, all);
 	}
-	one_closed(all);
+	ns_closed(all);
 }

@@ -1,70 +1,70 @@
 /* ns_resize.c - a namespace grows or shrinks.
  *
- *   fence against all ─▶ change the storage, beside home ─▶ tell hosts ─▶ let go ─▶ answer
+ *   fence against all ─▶ change the storage, offloaded ─▶ tell hosts ─▶ let go ─▶ answer
  *
- * A file system may take seconds over it. The namespace's commands wait that long; home does not, so
- * every host's Keep Alive and Connect are answered.
+ * A file system may take seconds over it. The namespace's commands wait that long; the control
+ * reactor does not, so every host's Keep Alive and Connect are answered.
  *
  * Invariant: while the storage changes the resize holds the fence, so a removal waits for it. */
 #include <errno.h>
 #include <stdlib.h>
 
 #include "base/size.h"
-#include "reactor/aside.h"
+#include "reactor/offload.h"
 #include "target/admin/admin.h"
 
 struct resize {
-	struct tgt_fence fence;
+	struct tgt_ns_quiesce quiesce;
 	struct weft_target *target;
 	uint64_t size;
 	bool shrink; /* it may become smaller */
-	struct weft_aside aside;
+	struct weft_offload offload;
 	struct weft_backend_resize storage;
 	struct weft_err err;
 	void (*done)(void *arg, int rc, const struct weft_err *err);
 	void *arg;
 };
 
-static void answer(struct resize *resize, int rc)
+static void resize_finish(struct resize *resize, int rc)
 {
 	resize->done(resize->arg, rc, &resize->err);
 	free(resize);
 }
 
-static int change_storage(struct weft_aside *aside)
+static int resize_storage(struct weft_offload *offload)
 {
-	struct resize *resize = container_of(aside, struct resize, aside);
+	struct resize *resize = container_of(offload, struct resize, offload);
 
 	return weft_backend_resize_run(&resize->storage, &resize->err);
 }
 
-static void tell_hosts(struct tgt_ns *ns, int rc)
+static void notify_resized(struct tgt_ns *ns, int rc)
 {
 	if (rc < 0)
-		tgt_health_failed(ns->subsys, ns->nsid);
+		tgt_health_command_failed(ns->subsys, ns->nsid);
 	else
-		tgt_ns_changed(ns->subsys, ns->nsid);
+		tgt_ns_notify_changed(ns->subsys, ns->nsid);
 }
 
 /* A namespace that is being removed may have outlived its subsystem. */
-static void storage_changed(struct weft_aside *aside, int rc)
+static void resize_storage_done(struct weft_offload *offload, int rc)
 {
-	struct resize *resize = container_of(aside, struct resize, aside);
-	struct tgt_ns *ns = resize->fence.ns;
+	struct resize *resize = container_of(offload, struct resize, offload);
+	struct tgt_ns *ns = resize->quiesce.ns;
 
 	weft_backend_resize_end(&resize->storage, !rc);
 	atomic_store(&ns->blocks, ns->be->size >> ns->lba_shift);
 	if (!ns->removing)
-		tell_hosts(ns, rc);
+		notify_resized(ns, rc);
 	else if (!rc)
 		rc = weft_fail(&resize->err, -ENOENT,
 			       "the namespace was removed meanwhile; its storage has the new size");
-	tgt_fence_release(ns, resize->target);
-	answer(resize, rc);
+	tgt_ns_quiesce_end(ns, resize->target);
+	resize_finish(resize, rc);
 }
 
-/* What is cut off is gone, so it takes more than a slip of the keyboard. Whether it is cut is known when
- * the resizes before it are through, not when it is asked for. */
+/* What is cut off is gone, so it takes more than a slip of the keyboard. Whether it is cut is known
+ * when the resizes before it are through, not when it is asked for. */
 static int check_shrink(const struct tgt_ns *ns, uint64_t size, bool shrink, struct weft_err *err)
 {
 	char has[32], wanted[32];
@@ -77,10 +77,10 @@ static int check_shrink(const struct tgt_ns *ns, uint64_t size, bool shrink, str
 			 ns->subsys->nqn, ns->nsid, has, wanted);
 }
 
-static void resize_alone(struct tgt_fence *fence)
+static void resize_quiesced(struct tgt_ns_quiesce *quiesce)
 {
-	struct resize *resize = container_of(fence, struct resize, fence);
-	struct tgt_ns *ns = fence->ns;
+	struct resize *resize = container_of(quiesce, struct resize, quiesce);
+	struct tgt_ns *ns = quiesce->ns;
 	int rc;
 
 	if (!ns || ns->removing)
@@ -91,13 +91,13 @@ static void resize_alone(struct tgt_fence *fence)
 		rc = weft_backend_resize_begin(&resize->storage, ns->be, resize->size,
 					       &resize->err);
 	if (!rc) {
-		weft_aside_start(&resize->aside, resize->target->home, change_storage,
-				 storage_changed);
+		weft_offload_start(&resize->offload, resize->target->control, resize_storage,
+				   resize_storage_done);
 		return;
 	}
 	if (ns)
-		tgt_fence_release(ns, resize->target);
-	answer(resize, rc);
+		tgt_ns_quiesce_end(ns, resize->target);
+	resize_finish(resize, rc);
 }
 
 int weft_ns_resize(struct weft_subsys *s, uint32_t nsid, uint64_t size, bool shrink,
@@ -119,16 +119,16 @@ int weft_ns_resize(struct weft_subsys *s, uint32_t nsid, uint64_t size, bool shr
 	if (!resize)
 		return weft_fail(err, -ENOMEM, "out of memory");
 	*resize = (struct resize){
-		.fence = { .ns = ns,
-			   .hold = NS_HOLD_ALL,
-			   .reactor = s->target->home,
-			   .got = resize_alone },
+		.quiesce = { .ns = ns,
+			     .level = NS_QUIESCE_ALL,
+			     .reactor = s->target->control,
+			     .quiesced = resize_quiesced },
 		.target = s->target,
 		.size = size,
 		.shrink = shrink,
 		.done = done,
 		.arg = arg,
 	};
-	tgt_fence_acquire(&resize->fence, s->target);
+	tgt_ns_quiesce_begin(&resize->quiesce, s->target);
 	return 0;
 }

@@ -18,13 +18,13 @@ struct weft_subsys *weft_subsys_find(struct weft_target *t, const char *nqn)
 	return NULL;
 }
 
-struct weft_subsys *tgt_subsys_named(struct weft_target *t, const char *nqn)
+struct weft_subsys *tgt_subsys_find_any(struct weft_target *t, const char *nqn)
 {
 	return strcmp(nqn, NVME_NQN_DISCOVERY) ? weft_subsys_find(t, nqn) : t->discovery;
 }
 
 /* Members of a cluster have a share each. */
-static void choose_cntlids(struct weft_subsys *s, const struct weft_subsys_options *options)
+static void set_cntlid_range(struct weft_subsys *s, const struct weft_subsys_options *options)
 {
 	unsigned nodes = options->nodes ? options->nodes : 1,
 		 node = options->node ? options->node : 1;
@@ -36,7 +36,7 @@ static void choose_cntlids(struct weft_subsys *s, const struct weft_subsys_optio
 
 struct weft_subsys *tgt_subsys_new(struct weft_target *t, const struct weft_subsys_options *options)
 {
-	size_t size = sizeof(struct weft_subsys) + t->ngroups * sizeof(struct tgt_stats);
+	size_t size = sizeof(struct weft_subsys) + t->npoll_groups * sizeof(struct tgt_stats);
 	struct weft_subsys *s = calloc(1, size);
 
 	if (!s)
@@ -48,7 +48,7 @@ struct weft_subsys *tgt_subsys_new(struct weft_target *t, const struct weft_subs
 		strcpy(s->serial, options->serial);
 	else
 		tgt_identity_serial(s->nqn, options->nodes > 1, s->serial);
-	choose_cntlids(s, options);
+	set_cntlid_range(s, options);
 	strcpy(s->model, options->model ? options->model : WEFT_MODEL_DEFAULT);
 	weft_list_init(&s->hosts);
 	weft_list_init(&s->ctrls);
@@ -73,62 +73,65 @@ static void subsys_free(struct weft_subsys *s)
 	free(s);
 }
 
-static void closed_early(void *arg)
+static void ignore_store_closed(void *arg)
 {
 	(void)arg;
 }
 
-static void moved(void *arg)
+static void on_store_moved(void *arg)
 {
-	tgt_resv_moved(arg);
-	tgt_cluster_moved(arg);
+	tgt_resv_store_moved(arg);
+	tgt_cluster_store_moved(arg);
 }
 
-static void gone(void *arg, unsigned node)
+static void on_store_node_gone(void *arg, unsigned node)
 {
 	struct weft_subsys *s = arg;
 
 	weft_warn("%s: node %u is gone", s->nqn, node);
 	/* First who serves its groups, for which I/O waits; then records that have to go. */
-	tgt_cluster_act(s);
-	tgt_cluster_look_at_resets(s);
+	tgt_cluster_reconcile(s);
+	tgt_cluster_ccr_reconcile(s);
 }
 
-static void let_go(void *arg)
+static void on_storage_released(void *arg)
 {
-	tgt_cluster_let_go(arg);
+	tgt_cluster_storage_released(arg);
 }
 
 /* Somebody else may serve what we did. Who starts anew asks who lives; who lives cannot. */
-static void lost(void *arg, const char *why)
+static void on_membership_lost(void *arg, const char *why)
 {
 	struct weft_subsys *s = arg;
 
 	weft_error("%s: %s: %s. It serves nothing of %s any more; start it again when locks are "
 		   "shared by all members",
 		   s->nqn, weft_store_spec(s->store), why, s->nqn);
-	tgt_ana_lose_all(s);
-	tgt_cluster_lost(s);
+	tgt_ana_persistent_loss_all(s);
+	tgt_cluster_membership_lost(s);
 }
 
-void tgt_follows(struct weft_subsys *s, enum tgt_follower who, uint64_t revision)
+void tgt_store_consumed(struct weft_subsys *s, enum tgt_store_consumer who, uint64_t revision)
 {
 	uint64_t least = revision;
 
-	s->follows[who] = revision;
-	for (int i = 0; i < TGT_FOLLOWERS; i++)
-		if (s->follows[i] < least)
-			least = s->follows[i];
+	s->consumed[who] = revision;
+	for (int i = 0; i < TGT_CONSUMERS; i++)
+		if (s->consumed[i] < least)
+			least = s->consumed[i];
 	weft_store_ack(s->store, least);
 }
 
 /* One that has no store keeps its state in memory, in the same way. */
-static int start_state(struct weft_subsys *s, struct weft_store *store, struct weft_err *err)
+static int subsys_open_store(struct weft_subsys *s, struct weft_store *store, struct weft_err *err)
 {
-	const struct weft_store_options options = { s->target->home, "mem", 1, 1, s->target->held };
-	const struct weft_store_watcher watcher = {
-		.moved = moved, .gone = gone, .let_go = let_go, .lost = lost, .arg = s
-	};
+	const struct weft_store_options options = { s->target->control, "mem", 1, 1,
+						    s->target->store_frozen };
+	const struct weft_store_watcher watcher = { .changed = on_store_moved,
+						    .gone = on_store_node_gone,
+						    .file_closed = on_storage_released,
+						    .lost = on_membership_lost,
+						    .arg = s };
 	int rc = 0;
 
 	s->store = store;
@@ -140,7 +143,7 @@ static int start_state(struct weft_subsys *s, struct weft_store *store, struct w
 	if (rc == 0)
 		weft_store_watch(s->store, &watcher);
 	if (rc < 0 && !store)
-		weft_store_close(s->store, closed_early, NULL);
+		weft_store_close(s->store, ignore_store_closed, NULL);
 	return rc;
 }
 
@@ -180,7 +183,7 @@ int weft_subsys_add(struct weft_target *t, const struct weft_subsys_options *opt
 		return weft_fail(err, -ENOMEM, "out of memory");
 	rc = tgt_cluster_new(s, options);
 	if (rc == 0)
-		rc = start_state(s, options->store, err);
+		rc = subsys_open_store(s, options->store, err);
 	if (rc < 0) {
 		subsys_free(s);
 		return weft_fail(err, rc, "out of memory");
@@ -193,7 +196,7 @@ int weft_subsys_add(struct weft_target *t, const struct weft_subsys_options *opt
 
 /* --- removing: controllers first, then namespaces, then its state, then itself ---------------- */
 
-static void over(void *arg)
+static void subsys_store_closed(void *arg)
 {
 	struct weft_subsys *s = arg;
 	struct weft_target *t = s->target;
@@ -205,12 +208,12 @@ static void over(void *arg)
 		t->discovery = NULL;
 	subsys_free(s);
 	removed(removed_arg);
-	tgt_target_part_ended(t);
+	tgt_target_teardown_done(t);
 }
 
 static void close_store(struct weft_subsys *s)
 {
-	weft_store_close(s->store, over, s);
+	weft_store_close(s->store, subsys_store_closed, s);
 }
 
 static void namespaces_closed(void *arg)
@@ -220,7 +223,7 @@ static void namespaces_closed(void *arg)
 	if (s->store)
 		tgt_resv_stop(s, close_store);
 	else
-		over(s);
+		subsys_store_closed(s);
 }
 
 void tgt_subsys_ctrl_gone(struct weft_subsys *s)
@@ -228,7 +231,7 @@ void tgt_subsys_ctrl_gone(struct weft_subsys *s)
 	if (s->removing && weft_list_empty(&s->ctrls) && !s->ana.next)
 		tgt_ns_close_all(s, namespaces_closed, s);
 	else
-		tgt_cluster_look_at_resets(s);
+		tgt_cluster_ccr_reconcile(s);
 }
 
 void weft_subsys_remove(struct weft_subsys *s, void (*done)(void *arg), void *arg)
@@ -239,9 +242,9 @@ void weft_subsys_remove(struct weft_subsys *s, void (*done)(void *arg), void *ar
 	s->removing = true;
 	s->removed = done;
 	s->removed_arg = arg;
-	s->target->parts++;
+	s->target->teardowns++;
 	tgt_discovery_changed(s->target);
-	tgt_ana_subsys_ends(s);
+	tgt_ana_cancel_waiting(s);
 	weft_list_for_each(ctrl, &s->ctrls, link)
 		tgt_ctrl_kill(ctrl, "subsystem removed");
 	tgt_subsys_ctrl_gone(s);
@@ -259,12 +262,12 @@ static struct tgt_host *find_host(const struct weft_subsys *s, const char *hostn
 	return NULL;
 }
 
-bool tgt_host_named(const struct weft_subsys *s, const char *hostnqn)
+bool tgt_host_listed(const struct weft_subsys *s, const char *hostnqn)
 {
 	return find_host(s, hostnqn);
 }
 
-bool tgt_hosts_are_named(const struct weft_target *t)
+bool tgt_any_host_listed(const struct weft_target *t)
 {
 	struct weft_subsys *s;
 
@@ -276,7 +279,7 @@ bool tgt_hosts_are_named(const struct weft_target *t)
 
 bool tgt_host_allowed(const struct weft_subsys *s, const char *hostnqn)
 {
-	return s->allow_any_host || tgt_host_named(s, hostnqn);
+	return s->allow_any_host || tgt_host_listed(s, hostnqn);
 }
 
 void weft_subsys_access_changed(struct weft_subsys *s)
@@ -327,7 +330,7 @@ int weft_subsys_refuse(struct weft_subsys *s, const char *hostnqn, struct weft_e
 
 /* --- counting --------------------------------------------------------------------------------- */
 
-static void bump(_Atomic uint64_t *counter, uint64_t by)
+static void counter_add(_Atomic uint64_t *counter, uint64_t by)
 {
 	/* One writer each: a plain add, made visible. */
 	atomic_store_explicit(counter, atomic_load_explicit(counter, memory_order_relaxed) + by,
@@ -341,8 +344,8 @@ void tgt_stats_count(struct weft_req *req, bool write, uint64_t bytes)
 				     &queue->ctrl->subsys->stats[req->qp->group->index] };
 
 	for (int i = 0; i < 2; i++) {
-		bump(write ? &both[i]->writes : &both[i]->reads, 1);
-		bump(write ? &both[i]->write_bytes : &both[i]->read_bytes, bytes);
+		counter_add(write ? &both[i]->writes : &both[i]->reads, 1);
+		counter_add(write ? &both[i]->write_bytes : &both[i]->read_bytes, bytes);
 	}
 }
 
@@ -351,8 +354,8 @@ void tgt_stats_error(struct weft_req *req, bool reading, bool media)
 	unsigned group = req->qp->group->index;
 	struct tgt_ns *ns = tgt_ns_at_work(req);
 
-	bump(reading ? &ns->local[group].read_errors : &ns->local[group].write_errors, 1);
-	bump(&ns->subsys->stats[group].media_errors, media);
+	counter_add(reading ? &ns->local[group].read_errors : &ns->local[group].write_errors, 1);
+	counter_add(&ns->subsys->stats[group].media_errors, media);
 }
 
 void tgt_stats_add(struct tgt_stats *stats, struct tgt_totals *sum)

@@ -7,41 +7,42 @@
 
 #include "base/uuid.h"
 #include "target/cluster/cluster.h"
-#include "target/resv/line.h"
+#include "target/resv/change_queue.h"
 #include "target/resv/resv.h"
 
 /* --- beginning -------------------------------------------------------------------------------- */
 
-static void groups_destroy(struct weft_target *t)
+static void poll_groups_destroy(struct weft_target *t)
 {
-	for (unsigned i = 0; i < t->ngroups; i++)
-		if (t->groups[i])
-			weft_group_destroy(t->groups[i]);
-	free(t->groups);
+	for (unsigned i = 0; i < t->npoll_groups; i++)
+		if (t->poll_groups[i])
+			weft_poll_group_destroy(t->poll_groups[i]);
+	free(t->poll_groups);
 }
 
 /* On each of so many reactors. */
 static uint32_t unknown_max(unsigned nreactors)
 {
-	uint32_t share = WEFT_UNKNOWN_MAX / nreactors;
+	uint32_t share = WEFT_PRECONNECT_MAX / nreactors;
 
-	return share > WEFT_UNKNOWN_MAX_EACH ? share : WEFT_UNKNOWN_MAX_EACH;
+	return share > WEFT_PRECONNECT_MAX_EACH ? share : WEFT_PRECONNECT_MAX_EACH;
 }
 
-static int groups_create(struct weft_target *t, const struct weft_target_options *options)
+static int poll_groups_create(struct weft_target *t, const struct weft_target_options *options)
 {
-	t->ngroups = options->nreactors;
-	t->groups = calloc(t->ngroups, sizeof(t->groups[0]));
-	if (!t->groups)
+	t->npoll_groups = options->nreactors;
+	t->poll_groups = calloc(t->npoll_groups, sizeof(t->poll_groups[0]));
+	if (!t->poll_groups)
 		return -ENOMEM;
-	for (unsigned i = 0; i < t->ngroups; i++) {
-		int rc = weft_group_create(&t->groups[i], options->reactors[i], i, t->depth_max,
-					   t->connections_max, unknown_max(t->ngroups));
+	for (unsigned i = 0; i < t->npoll_groups; i++) {
+		int rc = weft_poll_group_create(&t->poll_groups[i], options->reactors[i], i,
+						t->depth_max, t->connections_max,
+						unknown_max(t->npoll_groups));
 
 		if (rc < 0)
 			return rc;
-		t->groups[i]->home = t->home;
-		t->groups[i]->user = t;
+		t->poll_groups[i]->control = t->control;
+		t->poll_groups[i]->user = t;
 	}
 	return 0;
 }
@@ -70,7 +71,7 @@ int weft_target_create(struct weft_target **out, const struct weft_target_option
 
 	assert(options->nreactors && options->depth_max >= 2 && options->depth_max <= 65535);
 	if (t) {
-		t->home = options->home;
+		t->control = options->control;
 		t->depth_max = options->depth_max;
 		t->io_queues_max = options->io_queues_max;
 		t->queues_max = options->queues_max;
@@ -79,20 +80,20 @@ int weft_target_create(struct weft_target **out, const struct weft_target_option
 		weft_addr_counts_init(&t->anonymous);
 		weft_list_init(&t->subsystems);
 		weft_list_init(&t->listeners);
-		weft_list_init(&t->overs);
-		weft_list_init(&t->resv_lines);
-		weft_task_init(&t->resv_task, tgt_resv_run_lines);
-		rc = groups_create(t, options);
+		weft_list_init(&t->drain_waits);
+		weft_list_init(&t->resv_change_queues);
+		weft_task_init(&t->resv_queue_task, tgt_resv_run_change_queues);
+		rc = poll_groups_create(t, options);
 		if (rc == 0)
-			rc = tgt_shares_create(t);
+			rc = tgt_tenants_create(t);
 		if (rc == 0)
-			rc = tgt_home_queue_create(t);
+			rc = tgt_control_queue_create(t);
 		if (rc == 0)
 			rc = discovery_create(t);
 		if (rc < 0) {
-			groups_destroy(t);
-			tgt_home_queue_destroy(t);
-			tgt_shares_destroy(t);
+			poll_groups_destroy(t);
+			tgt_control_queue_destroy(t);
+			tgt_tenants_destroy(t);
 			free(t);
 		}
 	}
@@ -104,10 +105,10 @@ int weft_target_create(struct weft_target **out, const struct weft_target_option
 
 /* --- end: no new connections, then subsystems, then whatever is still connecting -------------- */
 
-static void drop_visit(struct tgt_round *round, struct weft_group *group)
+static void close_all_on_reactor(struct tgt_barrier *barrier, struct weft_poll_group *group)
 {
-	weft_group_close_all(group, "the target stops");
-	tgt_round_answer(round, group);
+	weft_poll_group_close_all(group, "the target stops");
+	tgt_barrier_arrive(barrier, group);
 }
 
 static void stop_when_empty(struct weft_timer *timer)
@@ -116,57 +117,57 @@ static void stop_when_empty(struct weft_timer *timer)
 	void (*stopped)(void *arg) = t->stopped;
 	void *arg = t->stopped_arg;
 
-	for (unsigned i = 0; i < t->ngroups; i++) {
-		if (!atomic_load(&t->groups[i]->nqpairs))
+	for (unsigned i = 0; i < t->npoll_groups; i++) {
+		if (!atomic_load(&t->poll_groups[i]->nqpairs))
 			continue;
-		weft_timer_set(t->home, &t->stop_timer, 1);
+		weft_timer_set(t->control, &t->stop_timer, 1);
 		return;
 	}
-	groups_destroy(t);
-	weft_task_cancel(&t->resv_task);
-	tgt_home_queue_destroy(t);
-	tgt_shares_destroy(t);
+	poll_groups_destroy(t);
+	weft_task_cancel(&t->resv_queue_task);
+	tgt_control_queue_destroy(t);
+	tgt_tenants_destroy(t);
 	free(t);
 	stopped(arg);
 }
 
-static void dropped(struct tgt_round *round)
+static void remaining_closed(struct tgt_barrier *barrier)
 {
-	struct weft_target *t = round->target;
+	struct weft_target *t = barrier->target;
 
-	free(round);
+	free(barrier);
 	t->stop_timer.fn = stop_when_empty;
-	weft_timer_set(t->home, &t->stop_timer, 0);
+	weft_timer_set(t->control, &t->stop_timer, 0);
 }
 
-static void drop_the_rest(struct weft_target *t)
+static void close_remaining_connections(struct weft_target *t)
 {
-	struct tgt_round *round = tgt_round_new(t);
+	struct tgt_barrier *barrier = tgt_barrier_new(t);
 
-	assert(round);
-	round->visit = drop_visit;
-	round->done = dropped;
-	tgt_round_start(round);
+	assert(barrier);
+	barrier->on_reactor = close_all_on_reactor;
+	barrier->done = remaining_closed;
+	tgt_barrier_start(barrier);
 }
 
-void tgt_target_part_ended(struct weft_target *t)
+void tgt_target_teardown_done(struct weft_target *t)
 {
-	if (!--t->parts && t->stopped)
-		drop_the_rest(t);
+	if (!--t->teardowns && t->stopped)
+		close_remaining_connections(t);
 }
 
-static void subsys_removed(void *arg)
+static void ignore_subsys_removed(void *arg)
 {
 	(void)arg;
 }
 
-void weft_target_stops(struct weft_target *t)
+void weft_target_prepare_stop(struct weft_target *t)
 {
 	struct weft_subsys *s;
 
 	weft_list_for_each(s, &t->subsystems, link)
 		if (s->cluster)
-			tgt_cluster_drop_wishes(s->cluster, "the target stops");
+			tgt_cluster_cancel_migrations(s->cluster, "the target stops");
 }
 
 void weft_target_stop(struct weft_target *t, void (*done)(void *arg), void *arg)
@@ -176,14 +177,14 @@ void weft_target_stop(struct weft_target *t, void (*done)(void *arg), void *arg)
 
 	t->stopped = done;
 	t->stopped_arg = arg;
-	t->parts++; /* ours, until all have been told */
+	t->teardowns++; /* ours, until all have been told */
 	weft_list_for_each_safe(l, next, &t->listeners, link)
 		tgt_listener_close(l);
 	weft_list_for_each_safe(s, tmp, &t->subsystems, link)
 		if (!s->removing)
-			weft_subsys_remove(s, subsys_removed, NULL);
-	weft_subsys_remove(t->discovery, subsys_removed, NULL);
-	tgt_target_part_ended(t);
+			weft_subsys_remove(s, ignore_subsys_removed, NULL);
+	weft_subsys_remove(t->discovery, ignore_subsys_removed, NULL);
+	tgt_target_teardown_done(t);
 }
 
 /* --- looking ---------------------------------------------------------------------------------- */
@@ -191,7 +192,7 @@ void weft_target_stop(struct weft_target *t, void (*done)(void *arg), void *arg)
 static void visit_ns(struct tgt_ns *ns, const struct weft_target_visitor *v, void *arg)
 {
 	const struct ns_errors errors = tgt_ns_errors(ns);
-	struct weft_ns_info info = {
+	struct weft_target_ns_info info = {
 		.nsid = ns->nsid,
 		.block = 1u << ns->lba_shift,
 		.size = atomic_load(&ns->blocks) << ns->lba_shift,
@@ -204,7 +205,7 @@ static void visit_ns(struct tgt_ns *ns, const struct weft_target_visitor *v, voi
 		.read_errors = errors.reads,
 		.write_errors = errors.writes,
 	};
-	const struct weft_record *record;
+	const struct weft_store_record *record;
 	struct resv_state st;
 
 	info.used = ns->be->ops->used ? ns->be->ops->used(ns->be) : info.size;
@@ -242,7 +243,7 @@ static void visit_ana(const struct tgt_ctrl *ctrl, const struct weft_target_visi
 {
 	bool used[WEFT_ANA_GROUP_MAX];
 
-	tgt_cluster_find_used(ctrl->subsys, used);
+	tgt_cluster_used_groups(ctrl->subsys, used);
 	for (uint32_t group = 1; group <= WEFT_ANA_GROUP_MAX; group++)
 		if (used[group - 1])
 			v->ana(arg, group, ctrl->ana[group - 1]);
@@ -251,7 +252,7 @@ static void visit_ana(const struct tgt_ctrl *ctrl, const struct weft_target_visi
 static void visit_ctrl(struct tgt_ctrl *ctrl, const struct weft_target_visitor *v, void *arg)
 {
 	struct tgt_totals sum = { 0 };
-	struct weft_ctrl_info info = {
+	struct weft_target_ctrl_info info = {
 		.cntlid = ctrl->cntlid,
 		.portid = ctrl->portid,
 		.hostnqn = ctrl->hostnqn,
@@ -283,7 +284,7 @@ static void visit_member(struct weft_subsys *s, unsigned node, const struct weft
 {
 	struct weft_member_info info;
 
-	tgt_cluster_member(s, node, &info);
+	tgt_cluster_member_info(s, node, &info);
 	v->member(arg, &info);
 }
 
@@ -293,8 +294,8 @@ static void visit_port(struct weft_subsys *s, uint16_t portid, const struct weft
 	uint8_t states[WEFT_ANA_GROUP_MAX];
 	bool used[WEFT_ANA_GROUP_MAX];
 
-	tgt_ana_now(s, portid, "", states);
-	tgt_cluster_find_used(s, used);
+	tgt_ana_states_now(s, portid, "", states);
+	tgt_cluster_used_groups(s, used);
 	for (uint32_t group = 1; group <= WEFT_ANA_GROUP_MAX; group++)
 		if (used[group - 1])
 			v->port_ana(arg, portid, group, states[group - 1]);
@@ -348,14 +349,15 @@ static void visit_listeners(struct weft_target *t, const struct weft_target_visi
 	}
 }
 
-static void visit_reactor(struct weft_group *group, const struct weft_target_visitor *v, void *arg)
+static void visit_reactor(struct weft_poll_group *group, const struct weft_target_visitor *v,
+			  void *arg)
 {
 	v->reactor(arg, &(struct weft_reactor_info){
 				.cpu = weft_reactor_cpu(group->reactor),
 				.queues = atomic_load(&group->nqpairs),
-				.unknown = atomic_load(&group->unknown.now),
-				.unknown_max = group->unknown.max,
-				.displaced = atomic_load(&group->unknown.displaced),
+				.unknown = atomic_load(&group->preconnect.now),
+				.unknown_max = group->preconnect.max,
+				.displaced = atomic_load(&group->preconnect.displaced),
 			});
 }
 
@@ -370,8 +372,8 @@ void weft_target_visit(struct weft_target *t, const struct weft_target_visitor *
 			visit_subsys(s, v, arg);
 	if (t->discovery)
 		visit_subsys(t->discovery, v, arg);
-	for (unsigned i = 0; v->reactor && i < t->ngroups; i++)
-		visit_reactor(t->groups[i], v, arg);
+	for (unsigned i = 0; v->reactor && i < t->npoll_groups; i++)
+		visit_reactor(t->poll_groups[i], v, arg);
 	if (v->admission)
 		v->admission(arg, &(struct weft_admission_info){ t->queues_max, t->nqueues,
 								 t->ndiscovery });

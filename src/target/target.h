@@ -1,10 +1,10 @@
 /* target.h - subsystems, their namespaces, the hosts that may use them, and where they listen.
  *
- *   home reactor:   subsystems, hosts, listeners, controllers, every admin and fabrics command
+ *   control reactor:   subsystems, hosts, listeners, controllers, every admin and fabrics command
  *   other reactors: queue pairs and their I/O; they read namespaces through a published table
  *
- * Every call here is made on the home reactor's thread. What must wait for the other reactors
- * (I/O to drain, queues to close) takes a callback, which runs on home, once. */
+ * Every call here is made on the control reactor's thread. What must wait for the other reactors
+ * (I/O to drain, queues to close) takes a callback, which runs on the control reactor, once. */
 #ifndef WEFT_TARGET_TARGET_H
 #define WEFT_TARGET_TARGET_H
 
@@ -24,8 +24,8 @@ struct weft_subsys;
 #define WEFT_MODEL_DEFAULT "Weft NVMe-oF Target"
 
 struct weft_target_options {
-	struct weft_reactor *home;
-	struct weft_reactor **reactors; /* queue pairs go here; may be just @home */
+	struct weft_reactor *control;
+	struct weft_reactor **reactors; /* queue pairs go here; may be just @the control reactor */
 	unsigned nreactors;
 	uint32_t depth_max;     /* entries per queue, 2 … 65535 */
 	uint32_t io_queues_max; /* per controller */
@@ -35,7 +35,7 @@ struct weft_target_options {
 int weft_target_create(struct weft_target **t, const struct weft_target_options *options,
 		       struct weft_err *err);
 /* It is about to be stopped: what waits for other members of a cluster ends now. */
-void weft_target_stops(struct weft_target *t);
+void weft_target_prepare_stop(struct weft_target *t);
 /* Closes listeners and connections, waits for I/O, closes backends; then @done. Frees @t. */
 void weft_target_stop(struct weft_target *t, void (*done)(void *arg), void *arg);
 
@@ -130,8 +130,8 @@ struct weft_ns_options {
 /* Owns @be on success. @nsid receives the id. Hosts are told. */
 int weft_ns_add(struct weft_subsys *s, const struct weft_ns_options *options,
 		struct weft_backend *be, uint32_t *nsid, struct weft_err *err);
-/* Without @shrink, what would make it smaller fails. On 0, @done(arg, rc, err) follows, perhaps before
- * this returns; on -errno it does not. */
+/* Without @shrink, what would make it smaller fails. On 0, @done(arg, rc, err) follows, perhaps
+ * before this returns; on -errno it does not. */
 int weft_ns_resize(struct weft_subsys *s, uint32_t nsid, uint64_t size, bool shrink,
 		   void (*done)(void *arg, int rc, const struct weft_err *err), void *arg,
 		   struct weft_err *err);
@@ -157,7 +157,7 @@ struct weft_member_info {
 	bool lacks[WEFT_NSID_MAX];       /* by nsid - 1: another member has it, this one does not */
 };
 
-struct weft_ns_info {
+struct weft_target_ns_info {
 	uint32_t nsid, block;
 	uint64_t size, used;
 	bool read_only;
@@ -172,7 +172,7 @@ struct weft_ns_info {
 	unsigned registrants; /* hosts */
 };
 
-struct weft_ctrl_info {
+struct weft_target_ctrl_info {
 	uint16_t cntlid, portid;
 	const char *hostnqn;
 	char hostid[37], peer[64];
@@ -208,11 +208,11 @@ struct weft_target_visitor {
 	void (*member)(void *arg, const struct weft_member_info *info); /* of a cluster */
 	void (*host)(void *arg, const char *hostnqn);
 	void (*ana_rule)(void *arg, const struct weft_ana_rule *rule);
-	void (*ns)(void *arg, const struct weft_ns_info *info);
+	void (*ns)(void *arg, const struct weft_target_ns_info *info);
 	/* For each port that is listened on, and each group that has namespaces: what hosts see
 	 * there that no rule names. */
 	void (*port_ana)(void *arg, uint16_t portid, uint32_t group, enum weft_ana_state state);
-	void (*ctrl)(void *arg, const struct weft_ctrl_info *info);
+	void (*ctrl)(void *arg, const struct weft_target_ctrl_info *info);
 	void (*queue)(void *arg, const struct weft_queue_info *info); /* behind its ctrl() */
 	/* Behind its ctrl(), for each group that has namespaces. */
 	void (*ana)(void *arg, uint32_t group, enum weft_ana_state state);

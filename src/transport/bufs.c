@@ -17,11 +17,11 @@ static const struct {
 	{ WEFT_MDTS_BYTES, 32 },
 };
 
-static int init_class(struct weft_bufs *bufs, int i, uint32_t share, void (*woken)(void *arg),
+static int init_class(struct weft_bufs *bufs, int i, uint32_t divisor, void (*woken)(void *arg),
 		      void *arg)
 {
 	struct weft_pool *pool = &bufs->pools[i];
-	int rc = weft_pool_init(pool, classes[i].size, classes[i].count / share, woken, arg);
+	int rc = weft_pool_init(pool, classes[i].size, classes[i].count / divisor, woken, arg);
 
 	if (rc < 0)
 		return rc;
@@ -38,11 +38,11 @@ static void destroy_class(struct weft_bufs *bufs, int i)
 	weft_pool_destroy(&bufs->pools[i]);
 }
 
-int weft_bufs_init(struct weft_bufs *bufs, uint32_t share, uint32_t largest, bool sink,
+int weft_bufs_init(struct weft_bufs *bufs, uint32_t divisor, uint32_t largest, bool sink,
 		   void (*woken)(void *arg), void *arg)
 {
 	for (int i = 0; i < WEFT_BUFS_CLASSES && classes[i].size <= largest; i++) {
-		int rc = init_class(bufs, i, share, woken, arg);
+		int rc = init_class(bufs, i, divisor, woken, arg);
 
 		if (rc < 0) {
 			while (i--)
@@ -76,21 +76,21 @@ struct weft_pool *weft_bufs_pool(struct weft_bufs *bufs, uint32_t len)
 	return &bufs->pools[i];
 }
 
-void weft_bufs_lines_init(struct weft_bufs_lines *lines, struct weft_bufs_lines *within)
+void weft_bufs_flows_init(struct weft_bufs_flows *flows, struct weft_bufs_flows *within)
 {
 	for (int i = 0; i < WEFT_BUFS_CLASSES; i++) {
-		weft_turns_line_init(&lines->in[i], within ? &within->in[i] : NULL);
-		weft_turns_line_init(&lines->out[i], within ? &within->out[i] : NULL);
+		weft_turns_line_init(&flows->in[i], within ? &within->in[i] : NULL);
+		weft_turns_line_init(&flows->out[i], within ? &within->out[i] : NULL);
 	}
 }
 
-void weft_bufs_serve(struct weft_bufs *bufs)
+void weft_bufs_serve_waiters(struct weft_bufs *bufs)
 {
 	for (int i = 0; i < bufs->classes; i++)
 		weft_pool_serve(&bufs->pools[i]);
 }
 
-bool weft_bufs_wanted(const struct weft_bufs *bufs)
+bool weft_bufs_has_waiters(const struct weft_bufs *bufs)
 {
 	for (int i = 0; i < bufs->classes; i++)
 		if (weft_pool_wanted(&bufs->pools[i]))

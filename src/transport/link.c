@@ -13,9 +13,9 @@
 
 enum { CID_NONE = 0xffff }; /* in the error log: of no command */
 
-static struct weft_slot *slot_at(struct weft_link *link, uint32_t index)
+static struct weft_link_slot *slot_by_index(struct weft_link *link, uint32_t index)
 {
-	return (struct weft_slot *)(link->slots + index * link->transport->slot_size);
+	return (struct weft_link_slot *)(link->slots + index * link->transport->slot_size);
 }
 
 static uint32_t power_of_two(uint32_t least)
@@ -37,17 +37,17 @@ int weft_link_init(struct weft_link *link, const struct weft_link_transport *tra
 	link->ops = ops;
 	link->user = user;
 	link->blocks_max = 1;
-	link->cid_step = power_of_two(options->depth);
+	link->cid_stride = power_of_two(options->depth);
 	link->slots = calloc(options->depth, transport->slot_size);
 	if (!link->slots)
 		return -ENOMEM;
 	for (uint32_t i = options->depth; i--;) {
-		struct weft_slot *slot = slot_at(link, i);
+		struct weft_link_slot *slot = slot_by_index(link, i);
 
 		slot->link = link;
 		slot->cmd.common.cid = cpu_to_le16((uint16_t)i);
 		weft_list_init(&slot->user_link);
-		weft_link_put(link, slot);
+		weft_link_put_slot(link, slot);
 	}
 	return 0;
 }
@@ -57,17 +57,17 @@ void weft_link_destroy(struct weft_link *link)
 	free(link->slots);
 }
 
-struct weft_slot *weft_link_take(struct weft_link *link)
+struct weft_link_slot *weft_link_get_slot(struct weft_link *link)
 {
-	struct weft_slot *slot = link->free;
+	struct weft_link_slot *slot = link->free;
 	uint16_t cid;
 
 	if (!slot)
 		return NULL;
 	link->free = slot->next_free;
-	cid = (uint16_t)(le16_to_cpu(slot->cmd.common.cid) + link->cid_step);
+	cid = (uint16_t)(le16_to_cpu(slot->cmd.common.cid) + link->cid_stride);
 	if (cid == CID_NONE)
-		cid = (uint16_t)(cid + link->cid_step);
+		cid = (uint16_t)(cid + link->cid_stride);
 	memset(&slot->cmd, 0, sizeof(slot->cmd));
 	slot->cmd.common.cid = cpu_to_le16(cid);
 	slot->iov = NULL;
@@ -77,40 +77,40 @@ struct weft_slot *weft_link_take(struct weft_link *link)
 	return slot;
 }
 
-void weft_link_put(struct weft_link *link, struct weft_slot *slot)
+void weft_link_put_slot(struct weft_link *link, struct weft_link_slot *slot)
 {
 	assert(!slot->busy);
 	slot->next_free = link->free;
 	link->free = slot;
 }
 
-void weft_link_submit(struct weft_link *link, struct weft_slot *slot)
+void weft_link_submit(struct weft_link *link, struct weft_link_slot *slot)
 {
 	assert(!link->closing && !slot->busy);
 	slot->busy = true;
 	link->transport->submit(link, slot);
 }
 
-struct weft_slot *weft_link_find(struct weft_link *link, uint16_t cid)
+struct weft_link_slot *weft_link_find_slot(struct weft_link *link, uint16_t cid)
 {
-	uint32_t index = cid % link->cid_step;
-	struct weft_slot *slot;
+	uint32_t index = cid % link->cid_stride;
+	struct weft_link_slot *slot;
 
 	if (index >= link->options.depth)
 		return NULL;
-	slot = slot_at(link, index);
+	slot = slot_by_index(link, index);
 	return slot->busy && le16_to_cpu(slot->cmd.common.cid) == cid ? slot : NULL;
 }
 
-void weft_link_complete(struct weft_link *link, struct weft_slot *slot)
+void weft_link_complete(struct weft_link *link, struct weft_link_slot *slot)
 {
 	slot->busy = false;
 	link->stats.completed++;
 	link->ops->done(link, slot);
-	weft_link_put(link, slot);
+	weft_link_put_slot(link, slot);
 }
 
-static void note_end(struct weft_link *link, int rc, const char *why, va_list ap)
+static void record_end(struct weft_link *link, int rc, const char *why, va_list ap)
 {
 	if (link->closing)
 		return;
@@ -119,12 +119,12 @@ static void note_end(struct weft_link *link, int rc, const char *why, va_list ap
 	vsnprintf(link->err.text, sizeof(link->err.text), why, ap);
 }
 
-void weft_link_fault(struct weft_link *link, int rc, const char *why, ...)
+void weft_link_record_fault(struct weft_link *link, int rc, const char *why, ...)
 {
 	va_list ap;
 
 	va_start(ap, why);
-	note_end(link, rc, why, ap);
+	record_end(link, rc, why, ap);
 	va_end(ap);
 }
 
@@ -133,7 +133,7 @@ void weft_link_close(struct weft_link *link, int rc, const char *why, ...)
 	va_list ap;
 
 	va_start(ap, why);
-	note_end(link, rc, why, ap);
+	record_end(link, rc, why, ap);
 	va_end(ap);
 	link->transport->close(link);
 }

@@ -23,7 +23,7 @@
 struct weft_link;
 
 /* One command in flight. */
-struct weft_slot {
+struct weft_link_slot {
 	struct weft_link *link;
 	union nvme_sqe cmd;      /* the user's; CID and SGL are the link's */
 	struct nvme_cqe cqe;     /* what came */
@@ -41,13 +41,13 @@ struct weft_slot {
 	char scratch[64];
 	uint64_t since_ns;
 
-	struct weft_slot *next_free;
+	struct weft_link_slot *next_free;
 };
 
 struct weft_link_ops {
 	void (*ready)(struct weft_link *link);
 	/* @slot is free again when this returns. */
-	void (*done)(struct weft_link *link, struct weft_slot *slot);
+	void (*done)(struct weft_link *link, struct weft_link_slot *slot);
 	/* The end: link->rc and link->err say why. It may be freed from here. */
 	void (*closed)(struct weft_link *link);
 };
@@ -73,8 +73,8 @@ struct weft_link_transport {
 		    const struct weft_link_options *options, const struct weft_link_ops *ops,
 		    void *user, struct weft_err *err);
 	bool takes_dmabuf;
-	size_t slot_size; /* of the transport's slot, which starts with a weft_slot */
-	void (*submit)(struct weft_link *link, struct weft_slot *slot);
+	size_t slot_size; /* of the transport's slot, which starts with a weft_link_slot */
+	void (*submit)(struct weft_link *link, struct weft_link_slot *slot);
 	void (*close)(struct weft_link *link); /* at once; again is harmless */
 	void (*free)(struct weft_link *link);
 };
@@ -90,25 +90,25 @@ struct weft_link {
 	struct weft_path path;
 	struct weft_queue_stats stats;
 	bool closing;
-	bool hung_up;        /* the other end has closed it, and so knows; else: who can say? */
+	bool peer_closed;    /* the other end has closed it, and so knows; else: who can say? */
 	int rc;              /* -errno of the end */
 	struct weft_err err; /* its first cause */
 
 	char *slots;
-	uint32_t cid_step; /* CIDs of one slot differ by this: a late answer is not taken for a new one */
-	struct weft_slot *free;
+	uint32_t cid_stride; /* CIDs of one slot differ by this: a late answer is not taken for a new one */
+	struct weft_link_slot *free;
 };
 
 extern const struct weft_link_transport weft_tcp_link, weft_rdma_link;
 
 /* NULL: it is not built in. */
-const struct weft_link_transport *weft_link_transport(uint8_t trtype);
+const struct weft_link_transport *weft_link_transport_find(uint8_t trtype);
 
 /* A free slot, its command zeroed; NULL: all are in flight. */
-struct weft_slot *weft_link_take(struct weft_link *link);
-void weft_link_submit(struct weft_link *link, struct weft_slot *slot);
+struct weft_link_slot *weft_link_get_slot(struct weft_link *link);
+void weft_link_submit(struct weft_link *link, struct weft_link_slot *slot);
 /* Puts back a slot that was not submitted. */
-void weft_link_put(struct weft_link *link, struct weft_slot *slot);
+void weft_link_put_slot(struct weft_link *link, struct weft_link_slot *slot);
 /* Begins the end; the first cause is kept. closed() follows, never from inside. */
 void weft_link_close(struct weft_link *link, int rc, const char *why, ...)
 	__attribute__((format(printf, 3, 4)));
@@ -122,11 +122,11 @@ int weft_link_init(struct weft_link *link, const struct weft_link_transport *tra
 		   const struct weft_link_ops *ops, void *user);
 void weft_link_destroy(struct weft_link *link);
 /* The slot in flight under @cid; NULL: there is none. */
-struct weft_slot *weft_link_find(struct weft_link *link, uint16_t cid);
+struct weft_link_slot *weft_link_find_slot(struct weft_link *link, uint16_t cid);
 /* The end has begun, and the transport sees to it: the first cause is kept. */
-void weft_link_fault(struct weft_link *link, int rc, const char *why, ...)
+void weft_link_record_fault(struct weft_link *link, int rc, const char *why, ...)
 	__attribute__((format(printf, 3, 4)));
 /* Calls done(). */
-void weft_link_complete(struct weft_link *link, struct weft_slot *slot);
+void weft_link_complete(struct weft_link *link, struct weft_link_slot *slot);
 
 #endif

@@ -14,16 +14,16 @@ enum { SLOTS_MAX = 65535 }; /* as many as a 16-bit tag can name */
 
 static size_t table_bytes(const struct weft_qpair *qp)
 {
-	return qp->slots_max * (sizeof(*qp->reqs) + sizeof(*qp->spare));
+	return qp->slots_max * (sizeof(*qp->reqs) + sizeof(*qp->free_indices));
 }
 
 /* Those of its transport. An odd number of cache lines each: what all commands touch is spread over
  * all sets of a cache. */
-static struct weft_slots *slots_of(const struct weft_qpair *qp)
+static struct weft_req_slots *req_slots_of(const struct weft_qpair *qp)
 {
 	size_t bytes = weft_req_priv_at(qp->transport) + qp->ops->req_priv;
 	size_t size = ((bytes + 63) & ~(size_t)63) | 64;
-	struct weft_slots *slots = qp->group->slots;
+	struct weft_req_slots *slots = qp->group->slots;
 
 	if (slots->size && slots->size != size)
 		slots++;
@@ -33,54 +33,54 @@ static struct weft_slots *slots_of(const struct weft_qpair *qp)
 }
 
 int weft_qpair_init(struct weft_qpair *qp, const struct weft_transport *transport,
-		    const struct weft_qpair_ops *ops, struct weft_group *group)
+		    const struct weft_qpair_ops *ops, struct weft_poll_group *group)
 {
 	qp->transport = transport;
 	qp->ops = ops;
 	qp->group = group;
 	qp->slots_max = 2 * group->depth_max < SLOTS_MAX ? 2 * group->depth_max : SLOTS_MAX;
-	qp->slots = slots_of(qp);
+	qp->slots = req_slots_of(qp);
 	qp->depth = 1;
 	qp->in = &group->anon_in;
 	qp->out = &group->anon_out;
-	weft_list_init(&qp->unknown);
-	if (weft_slots_want(qp->slots, qp->slots_max) < 0)
+	weft_list_init(&qp->preconnect);
+	if (weft_req_slots_reserve(qp->slots, qp->slots_max) < 0)
 		return -ENOMEM;
 	qp->reqs = weft_pages_alloc(table_bytes(qp));
 	if (!qp->reqs) {
-		weft_slots_unwant(qp->slots, qp->slots_max);
+		weft_req_slots_unreserve(qp->slots, qp->slots_max);
 		return -ENOMEM;
 	}
-	qp->spare = (uint16_t *)(qp->reqs + qp->slots_max);
+	qp->free_indices = (uint16_t *)(qp->reqs + qp->slots_max);
 	weft_list_push(&group->qpairs, &qp->link);
-	weft_unknown_add(&group->unknown, qp);
+	weft_preconnect_add(&group->preconnect, qp);
 	return 0;
 }
 
-static void settle_group(struct weft_group *group)
+static void stop_group_work(struct weft_poll_group *group)
 {
 	weft_timer_stop(group->reactor, &group->reclaim);
-	weft_task_cancel(&group->serve);
+	weft_task_cancel(&group->serve_waiters);
 }
 
-static void step_over(struct weft_qpair *qp)
+static void iters_skip(struct weft_qpair *qp)
 {
-	struct weft_walk *walk;
+	struct weft_qpair_iter *iter;
 
-	weft_list_for_each(walk, &qp->group->walks, link)
-		if (walk->at == &qp->link)
-			walk->at = qp->link.next;
+	weft_list_for_each(iter, &qp->group->iters, link)
+		if (iter->at == &qp->link)
+			iter->at = qp->link.next;
 }
 
 void weft_qpair_destroy(struct weft_qpair *qp)
 {
 	assert(!qp->inflight);
-	weft_unknown_remove(&qp->group->unknown, qp);
-	step_over(qp);
+	weft_preconnect_remove(&qp->group->preconnect, qp);
+	iters_skip(qp);
 	weft_list_remove(&qp->link);
 	if (weft_list_empty(&qp->group->qpairs))
-		settle_group(qp->group);
-	weft_slots_unwant(qp->slots, qp->slots_max);
+		stop_group_work(qp->group);
+	weft_req_slots_unreserve(qp->slots, qp->slots_max);
 	weft_pages_free(qp->reqs, table_bytes(qp));
 }
 
@@ -91,27 +91,27 @@ void weft_qpair_start(struct weft_qpair *qp, uint16_t sqid, uint32_t sqsize, boo
 	qp->sqsize = qp->depth = sqsize;
 	qp->sq_flow = sq_flow;
 	qp->sqhd = sq_flow ? 0 : 0xffff;
-	weft_unknown_remove(&qp->group->unknown, qp);
+	weft_preconnect_remove(&qp->group->preconnect, qp);
 	qp->transport->started(qp);
 }
 
-void weft_qpair_let_in(struct weft_qpair *qp, struct weft_bufs_lines *lines,
-		       struct weft_keeper *keeper)
+void weft_qpair_admit(struct weft_qpair *qp, struct weft_bufs_flows *flows,
+		      struct weft_rx_quota *rx_quota)
 {
-	qp->lines = lines;
-	qp->keeper = keeper;
+	qp->flows = flows;
+	qp->rx_quota = rx_quota;
 	qp->in = &qp->group->in;
 	qp->out = &qp->group->out;
 }
 
-bool weft_qpair_is_let_in(const struct weft_qpair *qp)
+bool weft_qpair_is_admitted(const struct weft_qpair *qp)
 {
 	return qp->in == &qp->group->in;
 }
 
-struct weft_req *weft_qpair_slot(struct weft_qpair *qp, uint32_t index)
+struct weft_req *weft_qpair_req(struct weft_qpair *qp, uint32_t index)
 {
-	assert(index < qp->touched);
+	assert(index < qp->high_water);
 	return qp->reqs[index];
 }
 
@@ -122,7 +122,7 @@ void weft_qpair_close(struct weft_qpair *qp, const char *why, ...)
 	if (qp->closing)
 		return;
 	qp->closing = true;
-	weft_unknown_remove(&qp->group->unknown, qp);
+	weft_preconnect_remove(&qp->group->preconnect, qp);
 	va_start(ap, why);
 	vsnprintf(qp->why, sizeof(qp->why), why, ap);
 	va_end(ap);
@@ -131,22 +131,22 @@ void weft_qpair_close(struct weft_qpair *qp, const char *why, ...)
 
 bool weft_qpair_is_lost(struct weft_qpair *qp)
 {
-	if (!qp->closing && qp->transport->check)
-		qp->transport->check(qp);
+	if (!qp->closing && qp->transport->check_lost)
+		qp->transport->check_lost(qp);
 	return qp->closing;
 }
 
-void weft_qpair_hang_up(struct weft_qpair *qp, const char *why)
+void weft_qpair_close_when_sent(struct weft_qpair *qp, const char *why)
 {
 	if (qp->closing)
 		return;
-	qp->hang_up = why;
-	qp->transport->hang_up(qp);
+	qp->close_when_sent = why;
+	qp->transport->close_when_sent(qp);
 }
 
 void weft_qpair_abort_all(struct weft_qpair *qp)
 {
-	for (uint32_t i = 0; i < qp->touched; i++)
+	for (uint32_t i = 0; i < qp->high_water; i++)
 		if (qp->reqs[i])
 			weft_req_abort(qp->reqs[i], NVME_SC_ABORT_QUEUE);
 }

@@ -5,7 +5,7 @@
  *                                         └ aborted ─▶ … ─▶ REPLYING ─▶ DRAINING ─▶ FREE
  *
  * Invariant: inflight counts the queue's requests, which are in its table; the other indices that
- * were used are in qp->spare. */
+ * were used are in qp->free_indices. */
 #include <assert.h>
 #include <string.h>
 
@@ -41,20 +41,20 @@ uint32_t weft_req_sgl_len(struct weft_req *req)
 	return req->qp->transport->sgl_len(req);
 }
 
-static void enlist(struct weft_qpair *qp, struct weft_req *req)
+static void table_insert(struct weft_qpair *qp, struct weft_req *req)
 {
-	uint32_t spare = qp->touched - qp->inflight++;
+	uint32_t spare = qp->high_water - qp->inflight++;
 
-	req->index = spare ? qp->spare[spare - 1] : qp->touched++;
+	req->index = spare ? qp->free_indices[spare - 1] : qp->high_water++;
 	qp->reqs[req->index] = req;
 }
 
-static void strike_off(struct weft_qpair *qp, const struct weft_req *req)
+static void table_remove(struct weft_qpair *qp, const struct weft_req *req)
 {
-	uint32_t spare = qp->touched - qp->inflight--;
+	uint32_t spare = qp->high_water - qp->inflight--;
 
 	qp->reqs[req->index] = NULL;
-	qp->spare[spare] = (uint16_t)req->index;
+	qp->free_indices[spare] = (uint16_t)req->index;
 }
 
 struct weft_req *weft_req_alloc(struct weft_qpair *qp)
@@ -63,8 +63,8 @@ struct weft_req *weft_req_alloc(struct weft_qpair *qp)
 
 	if (qp->inflight - qp->draining >= qp->depth || qp->inflight == qp->slots_max)
 		return NULL;
-	req = weft_slots_take(qp->slots);
-	enlist(qp, req);
+	req = weft_req_slots_alloc(qp->slots);
+	table_insert(qp, req);
 	req->qp = qp;
 	req->data = NULL;
 	req->shared = false;
@@ -75,7 +75,7 @@ struct weft_req *weft_req_alloc(struct weft_qpair *qp)
 	return req;
 }
 
-static void give_buffer(struct weft_req_buf *buf)
+static void put_buffer(struct weft_req_buf *buf)
 {
 	if (buf->at)
 		weft_pool_give(buf->pool, buf->at);
@@ -87,11 +87,11 @@ void weft_req_release(struct weft_req *req)
 	struct weft_qpair *qp = req->qp;
 
 	qp->ops->released(req);
-	give_buffer(&req->in);
-	give_buffer(&req->out);
+	put_buffer(&req->in);
+	put_buffer(&req->out);
 	weft_req_enter(req, WEFT_REQ_FREE);
-	strike_off(qp, req);
-	weft_slots_give(qp->slots, req);
+	table_remove(qp, req);
+	weft_req_slots_free(qp->slots, req);
 	qp->transport->slot_freed(qp);
 }
 
@@ -103,7 +103,7 @@ static void resume(struct weft_req *req, uint16_t sc)
 	req->then(req, sc);
 }
 
-static void buffer_came(struct weft_pool_waiter *waiter, void *at)
+static void buffer_available(struct weft_pool_waiter *waiter, void *at)
 {
 	struct weft_req *req = container_of(waiter, struct weft_req, waiter);
 
@@ -111,23 +111,23 @@ static void buffer_came(struct weft_pool_waiter *waiter, void *at)
 	resume(req, req->qp->closing ? NVME_SC_ABORT_QUEUE : 0);
 }
 
-static struct weft_turns_line *line_of(const struct weft_req *req)
+static struct weft_turns_line *flow_of(const struct weft_req *req)
 {
 	const struct weft_qpair *qp = req->qp;
 
-	if (!qp->lines)
+	if (!qp->flows)
 		return NULL;
-	return req->awaits_in ? &qp->lines->in[req->in.pool - qp->in->pools] :
-				&qp->lines->out[req->out.pool - qp->out->pools];
+	return req->awaits_in ? &qp->flows->in[req->in.pool - qp->in->pools] :
+				&qp->flows->out[req->out.pool - qp->out->pools];
 }
 
-void weft_req_wait(struct weft_req *req, struct weft_req_buf *buf,
-		   void (*got)(struct weft_pool_waiter *waiter, void *at))
+void weft_req_wait_buffer(struct weft_req *req, struct weft_req_buf *buf,
+			  void (*got)(struct weft_pool_waiter *waiter, void *at))
 {
 	req->awaits_in = buf == &req->in;
 	req->waiter.got = got;
-	weft_pool_wait(buf->pool, line_of(req), &req->waiter);
-	weft_group_watch_holders(req->qp->group);
+	weft_pool_wait(buf->pool, flow_of(req), &req->waiter);
+	weft_poll_group_start_reclaim(req->qp->group);
 }
 
 static bool take_free(struct weft_req *req, struct weft_req_buf *buf, struct weft_bufs *bufs,
@@ -144,8 +144,8 @@ static bool take_free(struct weft_req *req, struct weft_req_buf *buf, struct wef
 }
 
 /* @then runs now, or when a buffer is free. */
-static void take_buffer(struct weft_req *req, struct weft_req_buf *buf, struct weft_bufs *bufs,
-			uint32_t len, weft_req_fn *then)
+static void get_buffer(struct weft_req *req, struct weft_req_buf *buf, struct weft_bufs *bufs,
+		       uint32_t len, weft_req_fn *then)
 {
 	req->then = then;
 	if (take_free(req, buf, bufs, len)) {
@@ -154,22 +154,22 @@ static void take_buffer(struct weft_req *req, struct weft_req_buf *buf, struct w
 	}
 	req->data_len = len;
 	weft_req_enter(req, WEFT_REQ_NEED_BUFFER);
-	weft_req_wait(req, buf, buffer_came);
+	weft_req_wait_buffer(req, buf, buffer_available);
 }
 
-bool weft_req_buffer_now(struct weft_req *req, uint32_t len)
+bool weft_req_get_free_buffer(struct weft_req *req, uint32_t len)
 {
 	return take_free(req, &req->out, req->qp->out, len);
 }
 
-void weft_req_buffer(struct weft_req *req, uint32_t len, weft_req_fn *then)
+void weft_req_get_buffer(struct weft_req *req, uint32_t len, weft_req_fn *then)
 {
-	take_buffer(req, &req->out, req->qp->out, len, then);
+	get_buffer(req, &req->out, req->qp->out, len, then);
 }
 
-void weft_req_unbuffer(struct weft_req *req)
+void weft_req_put_buffer(struct weft_req *req)
 {
-	give_buffer(&req->out);
+	put_buffer(&req->out);
 }
 
 /* --- data from the host ----------------------------------------------------------------------- */
@@ -193,7 +193,7 @@ void weft_req_fetch(struct weft_req *req, uint32_t len, weft_req_fn *then)
 		return;
 	}
 	req->fetch_then = then;
-	take_buffer(req, &req->in, req->qp->in, len, fetch_into_buffer);
+	get_buffer(req, &req->in, req->qp->in, len, fetch_into_buffer);
 }
 
 void weft_req_fetched(struct weft_req *req, uint16_t sc)

@@ -25,7 +25,7 @@ const struct weft_transport *weft_transport_find(uint8_t trtype)
 	return NULL;
 }
 
-const struct weft_link_transport *weft_link_transport(uint8_t trtype)
+const struct weft_link_transport *weft_link_transport_find(uint8_t trtype)
 {
 	for (size_t i = 0; i < sizeof(link_transports) / sizeof(link_transports[0]); i++)
 		if (link_transports[i]->trtype == trtype)

@@ -23,8 +23,8 @@
 #include "proto/nvme.h"
 #include "reactor/reactor.h"
 #include "transport/bufs.h"
-#include "transport/slots.h"
-#include "transport/unknown.h"
+#include "transport/req_slots.h"
+#include "transport/preconnect.h"
 
 struct weft_qpair;
 struct weft_req;
@@ -33,58 +33,59 @@ struct weft_req;
 
 /* Sized by the deepest queue and the number of queues. Data on its way in waits for its peer, data
  * on its way out for storage: two sets, so that one can never wait for the other in a circle. */
-struct weft_group {
+struct weft_poll_group {
 	struct weft_reactor *reactor;
-	struct weft_reactor *home; /* where its user keeps what groups share */
+	struct weft_reactor *control; /* where its user keeps what groups share */
 	void *user;
 	unsigned index;                     /* among the target's groups */
 	uint32_t depth_max;                 /* entries of its deepest queue */
-	struct weft_slots slots[2];         /* of each transport, in the order in which they came */
+	struct weft_req_slots slots[2];     /* of each transport, in the order in which they came */
 	struct weft_bufs in, out;           /* of hosts */
 	struct weft_bufs anon_in, anon_out; /* of peers that nobody had to let in: fewer */
-	struct weft_unknown unknown;
-	struct weft_pool chunks;   /* what sockets receive into: see tcp/chunks.c */
-	uint32_t spares;           /* of them: beside one for each connection */
-	struct weft_list wanting;  /* weft_keeper.link: those who may have another, in turn */
-	struct weft_task serve;    /* buffers came back, others wait for them */
-	struct weft_timer reclaim; /* runs while somebody waits for what peers may keep */
-	struct weft_list qpairs, walks;
-	struct rdma_hub *rdma; /* NULL: no adapter has been needed yet */
-	bool frozen;           /* see weft_group_freeze() */
-	atomic_uint nqpairs;   /* also those on their way here; read by who places them */
+	struct weft_preconnect preconnect;
+	struct weft_pool chunks;        /* what sockets receive into: see tcp/chunks.c */
+	uint32_t spare_chunks;          /* of them: beside one for each connection */
+	struct weft_list quota_waiters; /* weft_rx_quota.link: those who may have another, in turn */
+	struct weft_task serve_waiters; /* buffers came back, others wait for them */
+	struct weft_timer reclaim;      /* runs while somebody waits for what peers may keep */
+	struct weft_list qpairs, iters;
+	struct rdma_poll_group *rdma; /* NULL: no adapter has been needed yet */
+	bool frozen;                  /* see weft_poll_group_freeze() */
+	atomic_uint nqpairs;          /* also those on their way here; read by who places them */
 };
 
 /* What commands of those who count as one keep, on a reactor, of what all receive into. */
-struct weft_keeper {
-	uint32_t spares;          /* chunks, over TCP */
-	uint32_t lists;           /* of ranges, in receives, over RDMA */
+struct weft_rx_quota {
+	uint32_t spare_chunks;    /* chunks, over TCP */
+	uint32_t range_lists;     /* of ranges, in receives, over RDMA */
 	struct weft_list waiting; /* connections, for one more */
 	struct weft_list link;    /* group->wanting */
 };
-void weft_keeper_init(struct weft_keeper *keeper);
+void weft_rx_quota_init(struct weft_rx_quota *rx_quota);
 
 /* @unknown_max: connections without Connect, of at most @qpairs_max. */
-int weft_group_create(struct weft_group **group, struct weft_reactor *r, unsigned index,
-		      uint32_t depth_max, uint32_t qpairs_max, uint32_t unknown_max);
-void weft_group_destroy(struct weft_group *group);                    /* no queue pair is left */
-void weft_group_close_all(struct weft_group *group, const char *why); /* on its reactor */
+int weft_poll_group_create(struct weft_poll_group **group, struct weft_reactor *r, unsigned index,
+			   uint32_t depth_max, uint32_t qpairs_max, uint32_t unknown_max);
+void weft_poll_group_destroy(struct weft_poll_group *group); /* no queue pair is left */
+void weft_poll_group_close_all(struct weft_poll_group *group, const char *why); /* on its reactor */
 /* On its reactor. Frozen, its connections take no new command, and what is under way ends: when all
  * of them are still, another process can go on with them. Those that cannot stand still are closed.
  * A connection that comes to a frozen group waits. */
-void weft_group_freeze(struct weft_group *group);
-void weft_group_thaw(struct weft_group *group);
+void weft_poll_group_freeze(struct weft_poll_group *group);
+void weft_poll_group_thaw(struct weft_poll_group *group);
 /* Somebody waits for a buffer, or may wait for blocks that a queue pair holds: peers that keep them
  * and have not moved for a while must go; and so must those whose answers are awaited. */
-void weft_group_watch_holders(struct weft_group *group);
+void weft_poll_group_start_reclaim(struct weft_poll_group *group);
 
 /* Over its queue pairs, on its reactor, some in each turn, while they come and go. */
-struct weft_walk {
+struct weft_qpair_iter {
 	struct weft_list link; /* group->walks */
 	struct weft_list *at;  /* weft_qpair.link of the next, or group->qpairs */
 };
-void weft_walk_begin(struct weft_group *group, struct weft_walk *walk);
+void weft_qpair_iter_begin(struct weft_poll_group *group, struct weft_qpair_iter *iter);
 /* NULL: that was all, and the walk is over. */
-struct weft_qpair *weft_walk_next(struct weft_group *group, struct weft_walk *walk);
+struct weft_qpair *weft_qpair_iter_next(struct weft_poll_group *group,
+					struct weft_qpair_iter *iter);
 
 /* --- requests --------------------------------------------------------------------------------- */
 
@@ -116,7 +117,7 @@ struct weft_req {
 	uint32_t data_len;  /* bytes at @data */
 	uint32_t reply_len; /* bytes at @data that go to the host with a successful reply */
 	enum weft_req_state state;
-	uint32_t index; /* in its queue: see weft_qpair_slot() */
+	uint32_t index; /* in its queue: see weft_qpair_req() */
 
 	/* The transport's. */
 	uint32_t slot; /* of qp->slots */
@@ -148,11 +149,11 @@ uint32_t weft_req_sgl_len(struct weft_req *req);
 void weft_req_fetch(struct weft_req *req, uint32_t len, weft_req_fn *then);
 /* A buffer of @len bytes at req->data, one at a time. Fetched data stays where it was: a caller
  * that needs both keeps the old req->data. */
-void weft_req_buffer(struct weft_req *req, uint32_t len, weft_req_fn *then);
-/* The same if one is free; false: weft_req_buffer() waits for one. */
-bool weft_req_buffer_now(struct weft_req *req, uint32_t len);
+void weft_req_get_buffer(struct weft_req *req, uint32_t len, weft_req_fn *then);
+/* The same if one is free; false: weft_req_get_buffer() waits for one. */
+bool weft_req_get_free_buffer(struct weft_req *req, uint32_t len);
 /* It is not needed any more, and goes to others before the request ends; none is harmless. */
-void weft_req_unbuffer(struct weft_req *req);
+void weft_req_put_buffer(struct weft_req *req);
 /* The only way out. */
 void weft_req_reply(struct weft_req *req, uint16_t status);
 /* Ends a request that waits for a buffer or for the host: its then() gets @status.
@@ -167,7 +168,8 @@ struct weft_qpair_ops {
 	void (*command)(struct weft_req *req);
 	void (*released)(struct weft_req *req);
 	/* Since when, in ns, the user has waited for the memory that the reply leaves from; 0: it
-	 * does not. The connection is closed if that takes long, see weft_group_watch_holders(). */
+	 * does not. The connection is closed if that takes long, see
+	 * weft_poll_group_start_reclaim(). */
 	uint64_t (*awaited_since)(struct weft_req *req);
 	/* The connection is lost or being closed: reply to what you hold. */
 	void (*closing)(struct weft_qpair *qp);
@@ -193,12 +195,12 @@ struct weft_qpair_state {
 struct weft_transport {
 	uint8_t trtype;
 	/* What Identify and the discovery log say of it. */
-	uint32_t capsule_data; /* bytes inside an I/O command capsule */
-	uint32_t sgls;         /* descriptors that it takes, as SGLS has them */
-	uint8_t descriptors;   /* data blocks of one SGL */
+	uint32_t capsule_data;       /* bytes inside an I/O command capsule */
+	uint32_t sgls;               /* descriptors that it takes, as SGLS has them */
+	uint8_t sgl_descriptors_max; /* data blocks of one SGL */
 
-	/* On home. Port 0 becomes a free one, see listener->addr. */
-	int (*listen)(struct weft_listener **l, struct weft_reactor *home,
+	/* On the control reactor. Port 0 becomes a free one, see listener->addr. */
+	int (*listen)(struct weft_listener **l, struct weft_reactor *control,
 		      const struct sockaddr_storage *addr, const struct weft_listener_ops *ops,
 		      void *user, struct weft_err *err);
 	void (*unlisten)(struct weft_listener *l); /* ops->closed() follows; frees it */
@@ -206,10 +208,10 @@ struct weft_transport {
 	 * over. */
 	void (*pause)(struct weft_listener *l);
 	void (*resume)(struct weft_listener *l);
-	int (*descriptor)(const struct weft_listener *l);
+	int (*listener_fd)(const struct weft_listener *l);
 	/* Paused. Owns @fd, also when it fails. */
-	int (*inherit)(struct weft_listener **l, struct weft_reactor *home, int fd,
-		       const struct weft_listener_ops *ops, void *user, struct weft_err *err);
+	int (*import)(struct weft_listener **l, struct weft_reactor *control, int fd,
+		      const struct weft_listener_ops *ops, void *user, struct weft_err *err);
 
 	size_t req_size; /* of the transport's request, which starts with a weft_req */
 	uint16_t (*check_sgl)(struct weft_req *req, uint32_t len);
@@ -224,18 +226,18 @@ struct weft_transport {
 	void (*started)(struct weft_qpair *qp);
 	void (*slot_freed)(struct weft_qpair *qp); /* a full queue has room again */
 	/* Since when, in ns, its peer has kept us from a buffer of ours; 0: it does not. */
-	uint64_t (*holds_since)(struct weft_qpair *qp);
+	uint64_t (*stalled_since)(struct weft_qpair *qp);
 	/* Closes it if it is lost and nothing has told us so yet (optional: a socket tells at
 	 * once). */
-	void (*check)(struct weft_qpair *qp);
-	/* For weft_group_freeze(). NULL, all four: its connections are closed instead. */
+	void (*check_lost)(struct weft_qpair *qp);
+	/* For weft_poll_group_freeze(). NULL, all four: its connections are closed instead. */
 	void (*freeze)(struct weft_qpair *qp);
 	/* What it waits for, in words; NULL: nothing but what the user holds. */
-	const char *(*moves)(struct weft_qpair *qp);
-	int (*hand_over)(struct weft_qpair *qp,
-			 struct weft_qpair_state *state); /* still, on home */
+	const char *(*busy_reason)(struct weft_qpair *qp);
+	int (*export)(struct weft_qpair *qp,
+		      struct weft_qpair_state *state); /* still, on the control reactor */
 	void (*thaw)(struct weft_qpair *qp);
-	void (*hang_up)(struct weft_qpair *qp);
+	void (*close_when_sent)(struct weft_qpair *qp);
 	void (*close)(struct weft_qpair *qp);
 	void (*free)(struct weft_qpair *qp);
 };
@@ -248,31 +250,31 @@ struct weft_qpair_stats {
 };
 
 /* Only the queue pair's reactor writes. */
-static inline void weft_count(_Atomic uint64_t *counter, uint64_t more)
+static inline void weft_counter_add(_Atomic uint64_t *counter, uint64_t more)
 {
 	atomic_store_explicit(counter, atomic_load_explicit(counter, memory_order_relaxed) + more,
 			      memory_order_relaxed);
 }
 
 struct weft_qpair {
-	struct weft_list link;    /* group->qpairs */
-	struct weft_list unknown; /* group->unknown.qpairs */
+	struct weft_list link;       /* group->qpairs */
+	struct weft_list preconnect; /* group->preconnect.qpairs */
 	const struct weft_transport *transport;
 	const struct weft_qpair_ops *ops;
-	struct weft_group *group;
+	struct weft_poll_group *group;
 	void *owner; /* the user's; NULL until it sets it */
 	struct sockaddr_storage peer, local;
 	bool closing;
-	const char *hang_up;          /* why it closes when all is sent; NULL: it does not */
-	bool stable_data;             /* data on its way out must not change under it (digests) */
-	struct weft_req *awaits_next; /* the user's: cannot run before the next command is here */
-	struct weft_bufs *in, *out;   /* where its buffers come from */
-	/* The user's, where its requests wait for them; NULL: those of all such queue pairs are in one
-	 * line. */
-	struct weft_bufs_lines *lines;
-	struct weft_keeper *keeper; /* the user's; NULL: it was not let in */
-	uint32_t holds; /* answers whose shared data nobody can write to until they have left */
-	char why[160];  /* the first cause of the end */
+	const char *close_when_sent;    /* why it closes when all is sent; NULL: it does not */
+	bool stable_data;               /* data on its way out must not change under it (digests) */
+	struct weft_req *fused_waiting; /* the user's: cannot run before the next command is here */
+	struct weft_bufs *in, *out;     /* where its buffers come from */
+	/* The user's, where its requests wait for them; NULL: those of all such queue pairs are in
+	 * one line. */
+	struct weft_bufs_flows *flows;
+	struct weft_rx_quota *rx_quota; /* the user's; NULL: it was not let in */
+	uint32_t guarded_replies; /* answers whose shared data nobody can write to until they have left */
+	char why[160];            /* the first cause of the end */
 	struct weft_qpair_stats stats;
 
 	/* SQ flow control, as Connect settled it. */
@@ -280,13 +282,13 @@ struct weft_qpair {
 	uint32_t sqsize; /* entries; 0: before Connect */
 	bool sq_flow;
 
-	/* Requests by their index, NULL: free; those below @touched have been used, and @spare has
-	 * those of them that are free. Draining ones do not count against the depth: the host has
-	 * its answer. */
-	struct weft_slots *slots;
+	/* Requests by their index, NULL: free; those below @high_water have been used, and
+	 * @free_indices has those of them that are free. Draining ones do not count against the
+	 * depth: the host has its answer. */
+	struct weft_req_slots *slots;
 	struct weft_req **reqs;
-	uint16_t *spare;
-	uint32_t slots_max, depth, touched, inflight, draining;
+	uint16_t *free_indices;
+	uint32_t slots_max, depth, high_water, inflight, draining;
 	uint32_t parked; /* of those inflight: the user has not seen them yet */
 };
 
@@ -303,38 +305,38 @@ static inline void *weft_req_priv(struct weft_req *req)
 
 /* For transports, whose own queue pair starts with a weft_qpair, zeroed. */
 int weft_qpair_init(struct weft_qpair *qp, const struct weft_transport *transport,
-		    const struct weft_qpair_ops *ops, struct weft_group *group);
+		    const struct weft_qpair_ops *ops, struct weft_poll_group *group);
 void weft_qpair_destroy(struct weft_qpair *qp);
 
 /* Connect has succeeded: room for @sqsize commands. */
 void weft_qpair_start(struct weft_qpair *qp, uint16_t sqid, uint32_t sqsize, bool sq_flow);
-/* Its peer is a host that was let in: it gets the buffers of hosts. It waits for them in @lines, which
- * the user keeps, for all queue pairs of this group that count as one, until their requests are
- * back. Lines take turns: who has thousands of requests in them makes others wait for one. @keeper
- * outlives its requests, too. */
-void weft_qpair_let_in(struct weft_qpair *qp, struct weft_bufs_lines *lines,
-		       struct weft_keeper *keeper);
-bool weft_qpair_is_let_in(const struct weft_qpair *qp);
+/* Its peer is a host that was let in: it gets the buffers of hosts. It waits for them in @flows,
+ * which the user keeps, for all queue pairs of this group that count as one, until their requests
+ * are back. Lines take turns: who has thousands of requests in them makes others wait for one.
+ * @keeper outlives its requests, too. */
+void weft_qpair_admit(struct weft_qpair *qp, struct weft_bufs_flows *flows,
+		      struct weft_rx_quota *rx_quota);
+bool weft_qpair_is_admitted(const struct weft_qpair *qp);
 /* Begins the end, once; @why is kept if it is the first. */
 void weft_qpair_close(struct weft_qpair *qp, const char *why, ...)
 	__attribute__((format(printf, 2, 3)));
 /* Whether it is over, as far as can be known now. */
 bool weft_qpair_is_lost(struct weft_qpair *qp);
 /* Closes once everything replied so far has been sent. */
-void weft_qpair_hang_up(struct weft_qpair *qp, const char *why);
+void weft_qpair_close_when_sent(struct weft_qpair *qp, const char *why);
 void weft_qpair_free(struct weft_qpair *qp);
 
-/* The request at @index, below qp->touched; NULL: there is none now. */
-struct weft_req *weft_qpair_slot(struct weft_qpair *qp, uint32_t index);
+/* The request at @index, below qp->high_water; NULL: there is none now. */
+struct weft_req *weft_qpair_req(struct weft_qpair *qp, uint32_t index);
 
 /* For transports: a free slot as EXECUTING, or NULL; data has come (or will not); slot is done. */
 struct weft_req *weft_req_alloc(struct weft_qpair *qp);
 void weft_req_fetched(struct weft_req *req, uint16_t sc);
 void weft_req_release(struct weft_req *req);
-/* For transports: none of buf->pool is free, and the request waits in its queue pair's line for one,
- * which @got has, unless weft_pool_unwait() ends that. */
-void weft_req_wait(struct weft_req *req, struct weft_req_buf *buf,
-		   void (*got)(struct weft_pool_waiter *waiter, void *at));
+/* For transports: none of buf->pool is free, and the request waits in its queue pair's line for
+ * one, which @got has, unless weft_pool_unwait() ends that. */
+void weft_req_wait_buffer(struct weft_req *req, struct weft_req_buf *buf,
+			  void (*got)(struct weft_pool_waiter *waiter, void *at));
 /* For transports, on close: every request that waits for us gets its then(). */
 void weft_qpair_abort_all(struct weft_qpair *qp);
 
@@ -346,14 +348,14 @@ void weft_req_enter(struct weft_req *req, enum weft_req_state state);
 struct weft_listener_ops {
 	const struct weft_qpair_ops *qpair;
 	/* Where a new connection goes, counted in group->nqpairs; NULL: it is one too many. */
-	struct weft_group *(*place)(struct weft_listener *l);
+	struct weft_poll_group *(*choose_group)(struct weft_listener *l);
 	void (*closed)(struct weft_listener *l);
 };
 
 struct weft_listener {
 	const struct weft_transport *transport;
 	const struct weft_listener_ops *ops;
-	struct weft_reactor *home;
+	struct weft_reactor *control;
 	struct sockaddr_storage addr; /* with the port that it got */
 	void *user;
 };
@@ -366,10 +368,10 @@ extern const struct weft_transport weft_tcp, weft_rdma;
 const struct weft_transport *weft_transport_find(uint8_t trtype);
 
 /* Takes over the accepted socket @fd on the group's reactor; closes it on failure. */
-int weft_tcp_adopt(struct weft_group *group, int fd, const struct weft_qpair_ops *ops);
+int weft_tcp_accept(struct weft_poll_group *group, int fd, const struct weft_qpair_ops *ops);
 /* The same for a connection that another process has handed over: @owner is its qpair's. Owns fd
  * and bytes of @state, also when it fails. The group is frozen. */
-int weft_tcp_inherit(struct weft_group *group, struct weft_qpair_state *state,
-		     const struct weft_qpair_ops *ops, void *owner, struct weft_qpair **qp);
+int weft_tcp_import(struct weft_poll_group *group, struct weft_qpair_state *state,
+		    const struct weft_qpair_ops *ops, void *owner, struct weft_qpair **qp);
 
 #endif

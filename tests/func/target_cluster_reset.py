@@ -19,7 +19,7 @@ CCR_IN_PROGRESS, CCR_LIMIT = 0x13F, 0x141
 
 
 def unanswered(ctrl, cid):
-    """The controller had its chances."""
+    """The controller had its retry_epoch."""
     for _ in range(20):
         ctrl.identify(1)
     assert ctrl.admin.requests[cid].cqe is None

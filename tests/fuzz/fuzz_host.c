@@ -12,7 +12,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include "host/rule.h"
+#include "host/queue/op_desc.h"
 #include "input.h"
 #include "must.h"
 #include "stand_in.h"
@@ -147,7 +147,7 @@ static void check_command(const struct host_traits *traits, struct weft_ns *ns)
 	cmd.copy_from = u8() * block;
 	cmd.iov = &iov;
 	cmd.iovcnt = 1;
-	if (host_rule_check(traits, &cmd) < 0 || !is_range(cmd.op))
+	if (host_cmd_check(traits, &cmd) < 0 || !is_range(cmd.op))
 		return;
 	must(cmd.length && (cmd.offset | cmd.length) % block == 0);
 	must(cmd.offset < ns->size && cmd.length <= ns->size - cmd.offset);
@@ -155,13 +155,13 @@ static void check_command(const struct host_traits *traits, struct weft_ns *ns)
 		must(cmd.length <= traits->transfer_max && traits->depth >= 2);
 		return;
 	}
-	piece = host_rule_piece_max(traits, &cmd);
+	piece = host_cmd_piece_max(traits, &cmd);
 	must(piece && piece % block == 0);
 	must(piece / block <= (cmd.op == WEFT_TRIM ? UINT32_MAX : 65536));
 }
 
-/* Whoever waits for home: for a look at a namespace. A path that breaks of it does not come
- * back. */
+/* Whoever waits for the control reactor: for a look at a namespace. A path that breaks of it does
+ * not come back. */
 int __wrap_pthread_cond_wait(pthread_cond_t *cond, pthread_mutex_t *lock)
 {
 	pthread_mutex_unlock(lock);
@@ -198,7 +198,7 @@ static void close_namespaces(struct weft_ns *ns[NAMESPACES])
 {
 	for (unsigned i = 0; i < NAMESPACES; i++)
 		weft_ns_close(ns[i]);
-	must(weft_list_empty(&stand_in->namespaces));
+	must(weft_list_empty(&stand_in->ns_records));
 }
 
 static void list_namespaces(void)
@@ -304,7 +304,7 @@ static void one_controller(void)
 	stand_in_lose();
 	host_aer_stop(stand_in_path);
 	host_ana_stop(stand_in_path);
-	host_ana_forget(stand_in_path);
+	host_ana_free(stand_in_path);
 	close_namespaces(ns);
 }
 
@@ -321,8 +321,8 @@ static void one_lba_status(void)
 	int n;
 
 	input_bytes(answer, sizeof(answer), sizeof(answer));
-	n = host_extents_read((const struct nvme_lba_status *)answer, sizeof(answer), slba, blocks,
-			      found, max);
+	n = host_extents_parse((const struct nvme_lba_status *)answer, sizeof(answer), slba, blocks,
+			       found, max);
 	must(n == -EPROTO || (n > 0 && n <= (int)max));
 	for (int i = 0; i < n; i++) {
 		must(found[i].length && (!i || found[i].data != found[i - 1].data));

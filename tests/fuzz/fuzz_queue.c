@@ -1,21 +1,20 @@
-/* fuzz_queue.c - a program's I/O over a queue whose target has moods, and whose home comes and
- * goes.
+/* fuzz_queue.c - a program's I/O over a queue whose target has moods, and whose the control reactor
+ * comes and goes.
  *
  *   input: what is agreed (3 bytes), then a program (program.h)
  *
  *   lanes: a range of the disk each, one command at a time ─▶ weft_submit ─▶ queue ─▶ disk.c
  *
  * Every command ends once. One that ends well has done what it says: the disk holds what was
- * written, and what was read is what the disk holds. Copy and Compare and Write were done once then,
- * and never more often. After the program, with a target in a good
- * mood, all end. */
+ * written, and what was read is what the disk holds. Copy and Compare and Write were done once
+ * then, and never more often. After the program, with a target in a good mood, all end. */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <string.h>
 
 #include "base/cleanup.h"
 #include "disk.h"
-#include "host/rule.h"
+#include "host/queue/op_desc.h"
 #include "input.h"
 #include "must.h"
 #include "program.h"
@@ -59,14 +58,14 @@ static void publish(enum weft_state state)
 	p->state = p->pub.state = state;
 	p->generation += state == WEFT_LIVE;
 	p->pub.generation = p->generation;
-	p->pub.over = p->generation - (state == WEFT_LIVE);
+	p->pub.ended_generation = p->generation - (state == WEFT_LIVE);
 	c->pub = p->pub;
 	for (; link != &c->queues; link = link->next)
-		host_queue_tell(container_of(link, struct weft_queue, link_in_ctrl));
+		host_queue_post_update(container_of(link, struct weft_queue, ctrl_link));
 }
 
 /* A lost association is announced in one turn, and there again in the next. */
-static void home(void)
+static void control(void)
 {
 	stand_in_turn(0);
 	while (stand_in_answer())
@@ -87,7 +86,7 @@ static void others(void)
 		disk_accept(fd, stand_in_path->config.options.hdgst,
 			    stand_in_path->config.options.ddgst);
 	disk_serve();
-	home();
+	control();
 }
 
 int __wrap_weft_reactor_create(struct weft_reactor **r, const struct weft_reactor_options *options,
@@ -109,11 +108,11 @@ void __wrap_weft_reactor_turn(struct weft_reactor *r, int wait_ms)
 	stand_in_turn(WAIT_MS);
 }
 
-/* Whoever waits for home. */
+/* Whoever waits for the control reactor. */
 int __wrap_pthread_cond_wait(pthread_cond_t *cond, pthread_mutex_t *lock)
 {
 	pthread_mutex_unlock(lock);
-	home();
+	control();
 	return pthread_mutex_lock(lock);
 }
 
@@ -375,10 +374,10 @@ static void create(void)
 static bool begin(void)
 {
 	struct weft_err err = { "" };
-	struct host_nsid *at;
+	struct host_ns_record *at;
 	int rc;
 
-	at = host_nsid_of(stand_in, ns.nsid);
+	at = host_ns_record_get(stand_in, ns.nsid);
 	must(at);
 	ns.dirty = &at->dirty;
 	agree();

@@ -170,7 +170,7 @@ static void op_turn(void)
 	uint8_t how = u8();
 
 	if (how & 32) { /* it was about to sleep */
-		weft_reactor_doze(user.reactor);
+		weft_reactor_prepare_wait(user.reactor);
 		adapter_run();
 	}
 	user_turns(how % 8 + 1u);

@@ -12,10 +12,10 @@
 #include <unistd.h>
 
 #include "must.h"
-#include "store/slots.h"
+#include "store/copies.h"
 #include "target/cluster/owners.h"
 #include "target/cluster/ports.h"
-#include "target/cluster/reset.h"
+#include "target/cluster/remote_ccr.h"
 #include "target/resv/resv.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
@@ -65,19 +65,19 @@ static void try_slots(const uint8_t *data, size_t size)
 	if (size < 29 || size > sizeof(slot) - 12)
 		return;
 	fd = memfd_create("state", MFD_CLOEXEC);
-	must(fd >= 0 && store_slots_init(fd) == 0);
+	must(fd >= 0 && store_copies_init(fd) == 0);
 	memcpy(slot + 12, data + 1, size - 1);
 	memcpy(&length, slot + 32, sizeof(length));
 	if (length <= sizeof(slot) - 40) {
 		crc = crc32_iscsi(slot + 12, (int)(28 + length), ~0u);
 		memcpy(slot + 8, &crc, sizeof(crc));
 	}
-	must(pwrite(fd, slot, sizeof(slot), STORE_SLOT_AT + (data[0] & 1 ? STORE_SLOT_BYTES : 0)) ==
-	     sizeof(slot));
-	if (store_slots_load(fd, 0, &records) == 0 && records) {
-		must(store_slots_have(fd, records->revision, &have) == 0 && have);
+	must(pwrite(fd, slot, sizeof(slot),
+		    STORE_COPIES_AT + (data[0] & 1 ? STORE_COPY_BYTES : 0)) == sizeof(slot));
+	if (store_copies_load(fd, 0, &records) == 0 && records) {
+		must(store_copies_have(fd, records->revision, &have) == 0 && have);
 		check_records(records);
-		must(store_slots_rewrite(fd, records) == 0);
+		must(store_copies_rewrite(fd, records) == 0);
 		store_records_free(records);
 	}
 	close(fd);
@@ -95,7 +95,7 @@ static void run_all(const struct resv_state *st)
 	if (view)
 		tgt_resv_view_allows(view, st->regs[0].host, nvme_cmd_write);
 	free(view);
-	if (!st->nregs || !resv_has_room(st))
+	if (!st->nregs || !resv_has_notice_room(st))
 		return;
 	for (unsigned i = 0; i < 3 * 3 * 2; i++) {
 		struct resv_request rq = { .kind = i % 3,
@@ -106,7 +106,7 @@ static void run_all(const struct resv_state *st)
 
 		now = *st;
 		memcpy(rq.host, st->regs[0].host, sizeof(rq.host));
-		resv_run(&now, &rq, &changed);
+		resv_execute(&now, &rq, &changed);
 		must(now.nregs <= RESV_REGS_MAX && now.nnotices <= RESV_NOTICES_MAX);
 	}
 }
@@ -141,7 +141,7 @@ static void try_owners(const uint8_t *data, size_t size)
 	if (owners_decode(&o, data, size) < 0)
 		return;
 	before = o;
-	owners_step(&o, &view, nothing_left, NULL, &waits);
+	owners_advance(&o, &view, nothing_left, NULL, &waits);
 	for (unsigned i = 0; i < WEFT_ANA_GROUP_MAX; i++)
 		must(before.owner[i] != 3 || o.owner[i] == 3); /* it lives */
 	owners_elsewhere(&o, view.self, elsewhere);
@@ -162,13 +162,13 @@ static void try_ports(const uint8_t *data, size_t size)
 
 static void try_reset(const uint8_t *data, size_t size)
 {
-	uint8_t bytes[RESET_RECORD];
-	struct reset reset, back;
+	uint8_t bytes[REMOTE_CCR_RECORD];
+	struct remote_ccr_record reset, back;
 
-	if (reset_decode(&reset, data, size) < 0)
+	if (remote_ccr_decode(&reset, data, size) < 0)
 		return;
-	reset_encode(&reset, bytes);
-	must(reset_decode(&back, bytes, sizeof(bytes)) == 0 && back.cirn == reset.cirn);
+	remote_ccr_encode(&reset, bytes);
+	must(remote_ccr_decode(&back, bytes, sizeof(bytes)) == 0 && back.cirn == reset.cirn);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

@@ -65,7 +65,7 @@ static void on_ready(struct weft_link *link)
 	controller.ready(link);
 }
 
-static void on_done(struct weft_link *link, struct weft_slot *slot)
+static void on_done(struct weft_link *link, struct weft_link_slot *slot)
 {
 	struct order *o = slot->user;
 	struct order_form form = { .kind = (uint8_t)(o - orders), .len = o->len, .shape = 9 };

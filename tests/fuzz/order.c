@@ -151,7 +151,7 @@ static void free_memory(struct order *o)
 bool order_place(struct weft_link *link, const struct order_form *form)
 {
 	struct order *o = &orders[norders];
-	struct weft_slot *slot = norders < ORDERS_MAX ? weft_link_take(link) : NULL;
+	struct weft_link_slot *slot = norders < ORDERS_MAX ? weft_link_get_slot(link) : NULL;
 
 	if (!slot)
 		return false;
@@ -175,7 +175,7 @@ bool order_place(struct weft_link *link, const struct order_form *form)
 	return true;
 }
 
-static void check_strictly(const struct order *o, const struct weft_slot *slot)
+static void check_strictly(const struct order *o, const struct weft_link_slot *slot)
 {
 	must(o->answered);
 	must(slot->corrupt == o->corrupt);
@@ -187,7 +187,7 @@ static void check_strictly(const struct order *o, const struct weft_slot *slot)
 						       0);
 }
 
-void order_check_done(struct order *o, const struct weft_slot *slot, bool strict)
+void order_check_done(struct order *o, const struct weft_link_slot *slot, bool strict)
 {
 	must(o->slot == slot && !slot->busy && slot->user == o);
 	must(slot->moved <= o->len && slot->data_len == o->len);

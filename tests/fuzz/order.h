@@ -15,7 +15,7 @@
 enum { ORDERS_MAX = 64, ORDER_PARTS = 200, ORDER_LEN_MAX = 4 * 65535, ORDER_R2TS = 8 };
 
 struct order {
-	struct weft_slot *slot; /* NULL: done, or void */
+	struct weft_link_slot *slot; /* NULL: done, or void */
 	union nvme_sqe sqe;
 	uint16_t cid;
 	uint32_t len, skip;
@@ -61,7 +61,7 @@ struct order *order_find(uint16_t cid);
 /* Takes a slot and submits it; false: there is none, or there were enough. */
 bool order_place(struct weft_link *link, const struct order_form *form);
 /* Inside done(): @strict when the controller kept the rules. Frees the memory. */
-void order_check_done(struct order *o, const struct weft_slot *slot, bool strict);
+void order_check_done(struct order *o, const struct weft_link_slot *slot, bool strict);
 /* Inside closed(). */
 void orders_void(void);
 void orders_forget(void);

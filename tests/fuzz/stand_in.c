@@ -7,7 +7,7 @@
 #include <string.h>
 #include <sys/eventfd.h>
 
-#include "host/guide.h"
+#include "host/discovery/follower.h"
 #include "input.h"
 #include "must.h"
 
@@ -15,7 +15,7 @@ void __wrap_host_admin_start(struct host_path *path, struct host_admin *a, uint3
 void __wrap_host_path_up(struct host_path *path);
 void __wrap_host_path_broken(struct host_path *path, int rc, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4)));
-void __wrap_host_path_queue_ended(struct host_path *path, int rc, const char *fmt, ...)
+void __wrap_host_path_io_link_closed(struct host_path *path, int rc, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4)));
 int __wrap_weft_admin(struct weft_ctrl *ctrl, const void *sqe, void *buf, uint32_t length,
 		      uint64_t *result, struct weft_err *err);
@@ -23,8 +23,8 @@ int __wrap_weft_identify(struct weft_ctrl *ctrl, uint8_t cns, uint32_t nsid, voi
 			 struct weft_err *err);
 int __wrap_weft_log_page(struct weft_ctrl *ctrl, uint8_t lid, uint32_t nsid, uint64_t offset,
 			 void *buf, uint32_t length, struct weft_err *err);
-int __wrap_host_visit(const struct host_place *places, int count, uint32_t life_ms,
-		      struct weft_ctrl **ctrl, struct weft_err *err);
+int __wrap_host_connect_once(const struct host_path_spec *specs, int count, uint32_t lifetime_ms,
+			     struct weft_ctrl **ctrl, struct weft_err *err);
 void __wrap_weft_disconnect(struct weft_ctrl *ctrl);
 
 struct weft_ctrl *stand_in;
@@ -61,7 +61,7 @@ void stand_in_create(void)
 	must(stand_in->event_fd >= 0);
 	pthread_mutex_init(&stand_in->lock, NULL);
 	pthread_cond_init(&stand_in->changed, NULL);
-	host_nsids_init(stand_in);
+	host_ns_records_init(stand_in);
 	stand_in_reset();
 }
 
@@ -82,16 +82,16 @@ void stand_in_reset(void)
 				   .lock = c->lock,
 				   .changed = c->changed };
 
-	host_nsids_free(c);
+	host_ns_records_free(c);
 	if (p->reactor)
 		host_scan_stop(p);
 	*p = fresh_path;
 	*c = fresh;
 	c->pub.traits.transfer_max = 1 << 20; /* as the last connection said */
 	weft_list_init(&c->queues);
-	host_nsids_init(c);
+	host_ns_records_init(c);
 	weft_options_init(&c->config.options);
-	host_guides_init(c);
+	host_followers_init(c);
 	weft_list_init(&wanted);
 	stand_in_up = stand_in_broken = false;
 	stand_in_connects = stand_in_open = 0;
@@ -186,7 +186,7 @@ void __wrap_host_path_broken(struct host_path *path, int rc, const char *fmt, ..
 }
 
 /* Nothing is listened for. */
-void __wrap_host_path_queue_ended(struct host_path *path, int rc, const char *fmt, ...)
+void __wrap_host_path_io_link_closed(struct host_path *path, int rc, const char *fmt, ...)
 {
 	va_list ap;
 
@@ -272,13 +272,13 @@ int __wrap_weft_log_page(struct weft_ctrl *ctrl, uint8_t lid, uint32_t nsid, uin
 	return 0;
 }
 
-int __wrap_host_visit(const struct host_place *places, int count, uint32_t life_ms,
-		      struct weft_ctrl **ctrl, struct weft_err *err)
+int __wrap_host_connect_once(const struct host_path_spec *specs, int count, uint32_t lifetime_ms,
+			     struct weft_ctrl **ctrl, struct weft_err *err)
 {
 	struct sockaddr_storage addr;
 
-	must(count == 1 && life_ms && places->config.transport);
-	must(!weft_addr_parse(places->parts.host, places->parts.port, &addr)); /* no resolver */
+	must(count == 1 && lifetime_ms && specs->config.transport);
+	must(!weft_addr_parse(specs->parts.host, specs->parts.port, &addr)); /* no resolver */
 	must(++stand_in_connects <= 64);
 	if (u8() & 1)
 		return weft_fail(err, -ECONNREFUSED, "connect: refused");

@@ -8,7 +8,7 @@
 #ifndef WEFT_FUZZ_TAKEOVER_H
 #define WEFT_FUZZ_TAKEOVER_H
 
-#include "target/handover.h"
+#include "target/takeover/takeover.h"
 
 /* The two ends of a connection; until the host closes its own. */
 void takeover_connected(int host, int target);

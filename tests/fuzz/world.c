@@ -44,7 +44,7 @@ static const struct plan {
 static const char *const nqns[] = { WORLD_NQN, WORLD_NQN_GUARDED };
 #define SUBSYSTEMS (sizeof(nqns) / sizeof(nqns[0]))
 
-static struct weft_reactor *reactors[WORLD_GROUPS]; /* the first is home */
+static struct weft_reactor *reactors[WORLD_GROUPS]; /* the first is the control reactor */
 static struct weft_target *target;                  /* NULL: has stopped */
 static struct weft_subsys *subsystems[SUBSYSTEMS];  /* NULL: removed, or being removed */
 static bool stopping;
@@ -75,7 +75,7 @@ void world_advance(uint64_t ms)
 void world_doze(void)
 {
 	for (unsigned i = 0; i < WORLD_GROUPS; i++)
-		weft_reactor_doze(reactors[i]);
+		weft_reactor_prepare_wait(reactors[i]);
 }
 
 void world_turn_one(unsigned group, unsigned n)
@@ -173,7 +173,7 @@ static void add_listener(void)
 static void add_target(uint32_t depth_max)
 {
 	struct weft_target_options options = {
-		.home = reactors[0],
+		.control = reactors[0],
 		.reactors = reactors,
 		.nreactors = WORLD_GROUPS,
 		.depth_max = depth_max,
@@ -188,11 +188,11 @@ static void add_target(uint32_t depth_max)
 /* --- reservations: an input finds none, or it could not be run again by itself ---------------- */
 
 struct forget {
-	struct weft_txn txn;
+	struct weft_store_txn txn;
 	bool done;
 };
 
-static void forgotten(struct weft_txn *txn, int rc)
+static void forgotten(struct weft_store_txn *txn, int rc)
 {
 	must(!rc);
 	container_of(txn, struct forget, txn)->done = true;
@@ -254,8 +254,8 @@ int world_connect(unsigned group)
 	if (stopping || !target || taking)
 		return -1;
 	must(!socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, fds));
-	atomic_fetch_add(&target->groups[group]->nqpairs, 1);
-	must(!weft_tcp_adopt(target->groups[group], fds[1], &tgt_qpair_ops));
+	atomic_fetch_add(&target->poll_groups[group]->nqpairs, 1);
+	must(!weft_tcp_accept(target->poll_groups[group], fds[1], &tgt_qpair_ops));
 	takeover_connected(fds[0], fds[1]);
 	return fds[0];
 }
@@ -312,13 +312,13 @@ static void look_admission(void *arg, const struct weft_admission_info *info)
 	must(info->discovery <= info->taken && info->taken <= info->max);
 }
 
-static void look_ns(void *arg, const struct weft_ns_info *info)
+static void look_ns(void *arg, const struct weft_target_ns_info *info)
 {
 	must(info->nsid && info->size % info->block == 0 && info->used <= info->size);
 	must(strlen(info->uuid) == 36 && strlen(info->nguid) == 32);
 }
 
-static void look_ctrl(void *arg, const struct weft_ctrl_info *info)
+static void look_ctrl(void *arg, const struct weft_target_ctrl_info *info)
 {
 	unsigned *count = arg;
 
@@ -538,13 +538,13 @@ static void take_over(void)
 {
 	taking = INHERITING;
 	feed_all(); /* they are the old target's */
-	must(!weft_target_hand_over(target, &state));
+	must(!weft_target_export(target, &state));
 	old = target;
 	build_heir();
 	takeover_move(&state);
 	free(state.listeners.at);
 	state.listeners = (struct weft_items){ 0 }; /* the heir has one */
-	weft_target_inherit(target, &state, inherited, NULL);
+	weft_target_import(target, &state, inherited, NULL);
 }
 
 static void frozen(void *arg, int rc, const struct weft_err *err)
@@ -648,7 +648,7 @@ void world_stop(void)
 /* NULL: such buffers are too large for them. */
 static struct weft_pool *anon_pool_at(unsigned index)
 {
-	struct weft_group *group = target->groups[index / POOLS_ANON];
+	struct weft_poll_group *group = target->poll_groups[index / POOLS_ANON];
 	struct weft_bufs *bufs = index / WEFT_BUFS_CLASSES % 2 ? &group->anon_out : &group->anon_in;
 
 	index %= WEFT_BUFS_CLASSES;
@@ -657,11 +657,11 @@ static struct weft_pool *anon_pool_at(unsigned index)
 
 static struct weft_pool *pool_at(unsigned index)
 {
-	struct weft_group *group;
+	struct weft_poll_group *group;
 
 	if (index >= POOLS_HOSTS)
 		return anon_pool_at(index - POOLS_HOSTS);
-	group = target->groups[index / POOLS_EACH];
+	group = target->poll_groups[index / POOLS_EACH];
 	index %= POOLS_EACH;
 	if (index < WEFT_BUFS_CLASSES)
 		return &group->in.pools[index];
@@ -671,28 +671,28 @@ static struct weft_pool *pool_at(unsigned index)
 }
 
 /* The group whose spare chunks are meant; NULL: buffers are. */
-static struct weft_group *chunks_at(unsigned index)
+static struct weft_poll_group *chunks_at(unsigned index)
 {
 	bool is_chunks = index < POOLS_HOSTS && index % POOLS_EACH == POOLS_EACH - 1;
 
-	return is_chunks ? target->groups[index / POOLS_EACH] : NULL;
+	return is_chunks ? target->poll_groups[index / POOLS_EACH] : NULL;
 }
 
 /* A connection has its own chunk in any case. */
-static void starve_chunks(struct weft_group *group, unsigned index, unsigned leave)
+static void starve_chunks(struct weft_poll_group *group, unsigned index, unsigned leave)
 {
-	uint32_t left = TCP_SPARES - group->spares, n = left > leave ? left - leave : 0;
+	uint32_t left = TCP_SPARE_CHUNKS - group->spare_chunks, n = left > leave ? left - leave : 0;
 
-	group->spares += n;
+	group->spare_chunks += n;
 	hidden[index] += n;
 }
 
-static void feed_chunks(struct weft_group *group, unsigned index)
+static void feed_chunks(struct weft_poll_group *group, unsigned index)
 {
 	hidden[index]--;
-	group->spares--;
-	if (!weft_list_empty(&group->wanting))
-		weft_reactor_defer(group->reactor, &group->serve);
+	group->spare_chunks--;
+	if (!weft_list_empty(&group->quota_waiters))
+		weft_reactor_defer(group->reactor, &group->serve_waiters);
 }
 
 void world_starve(unsigned index, unsigned leave)
@@ -769,7 +769,7 @@ bool world_relieve(void)
 static bool is_empty(void)
 {
 	for (unsigned i = 0; target && i < WORLD_GROUPS; i++)
-		if (atomic_load(&target->groups[i]->nqpairs))
+		if (atomic_load(&target->poll_groups[i]->nqpairs))
 			return false;
 	return true;
 }
@@ -781,20 +781,20 @@ static void check_ns(const struct plan *plan)
 
 	if (!ns)
 		return;
-	must(tgt_fence_idle(ns));
+	must(tgt_ns_quiesce_idle(ns));
 	for (unsigned i = 0; i < WORLD_GROUPS; i++)
-		must(weft_list_empty(&ns->local[i].waiting) && !ns->local[i].round);
+		must(weft_list_empty(&ns->local[i].waiting) && !ns->local[i].barrier);
 }
 
-static void check_group(const struct weft_group *group)
+static void check_group(const struct weft_poll_group *group)
 {
-	const struct weft_unknown *unknown = &group->unknown;
+	const struct weft_preconnect *unknown = &group->preconnect;
 
 	must(weft_list_empty(&group->qpairs) && !group->frozen);
 	must(weft_list_empty(&unknown->qpairs) && !atomic_load(&unknown->now) &&
 	     !weft_addr_counts_most(&unknown->counts));
 	for (unsigned i = 0; i < 2; i++)
-		must(!group->slots[i].wanted);
+		must(!group->slots[i].reserved);
 }
 
 static void check_pool(const struct weft_pool *pool)
@@ -805,11 +805,12 @@ static void check_pool(const struct weft_pool *pool)
 static void check_target(void)
 {
 	must(!target->nqueues && !count_ctrls());
-	must(!target->ndiscovery && !target->nyielding &&
+	must(!target->ndiscovery && !target->nevicting &&
 	     !weft_addr_counts_most(&target->anonymous));
-	must(weft_list_empty(&target->overs) && !target->parts && !target->frozen && !target->held);
+	must(weft_list_empty(&target->drain_waits) && !target->teardowns && !target->frozen &&
+	     !target->store_frozen);
 	for (unsigned i = 0; i < WORLD_GROUPS; i++)
-		check_group(target->groups[i]);
+		check_group(target->poll_groups[i]);
 	for (unsigned i = 0; i < POOLS; i++)
 		check_pool(pool_at(i));
 	for (unsigned i = 0; i < PLANS; i++)

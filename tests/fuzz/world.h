@@ -1,6 +1,6 @@
 /* world.h - the target under test, and everything but its hosts: storage, memory, time, its user.
  *
- *   home: group 0, the user's calls ◀─ messages ─▶ the other reactor: group 1
+ *   control: group 0, the user's calls ◀─ messages ─▶ the other reactor: group 1
  *
  * Both turn on this thread, when the program says so: what races between threads is an order of
  * turns here. Time passes only in world_advance(). Between runs the world is as it was at first. */
@@ -41,7 +41,7 @@ struct world_instance {
 	uint64_t cirn;
 } world_instance(unsigned which);
 
-/* What a user of the target may do at any time; done in home's next turn. */
+/* What a user of the target may do at any time; done in the control reactor's next turn. */
 void world_ns_remove(uint32_t nsid);
 void world_ns_add(uint32_t nsid);
 void world_ns_resize(uint32_t nsid, uint64_t size);
@@ -64,7 +64,8 @@ void world_feed(unsigned pool);
 /* Buffers are back, storage answers: whatever waits for anything but a host goes on. True: there
  * was something to do. */
 bool world_relieve(void);
-/* Something ends only when time has passed: a freeze, a reservation that hosts are waited for with. */
+/* Something ends only when time has passed: a freeze, a reservation that hosts are waited for
+ * with. */
 bool world_waits_for_time(void);
 /* Commands are in a reactor's line for bulk work. */
 bool world_is_at_work(void);

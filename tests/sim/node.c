@@ -17,7 +17,7 @@ struct process {
 	struct weft_list link; /* the dead */
 	struct sim_node sim;
 	struct stranger *stranger;               /* then it has none of these */
-	struct weft_reactor *reactors[REACTORS]; /* the first is home */
+	struct weft_reactor *reactors[REACTORS]; /* the first is the control reactor */
 	struct weft_target *target;
 	struct weft_subsys *subsys;
 	uint16_t sockets[NODE_PORTS];
@@ -139,7 +139,7 @@ static void create_target(struct process *p)
 		must(!weft_reactor_create(&p->reactors[i], &options, NULL));
 		world_add_reactor(p->reactors[i], &p->sim, NULL, NULL);
 	}
-	target.home = p->reactors[0];
+	target.control = p->reactors[0];
 	must(!weft_target_create(&p->target, &target, NULL));
 }
 
@@ -205,7 +205,7 @@ static void stop(struct process *p)
 	const struct sim_node *before = world_node;
 
 	world_node = &p->sim;
-	weft_target_stops(p->target);
+	weft_target_prepare_stop(p->target);
 	weft_target_stop(p->target, stopped, p);
 	world_node = before;
 }

@@ -13,7 +13,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "host/path.h"
+#include "host/path/path.h"
 #include "reactor/internal.h"
 #include "wire.h"
 #include "world.h"
@@ -30,10 +30,10 @@ unsigned world_suspicions;
 
 WRAP(void, host_probe, struct host_path *path, uint32_t timeout_ms)
 {
-	bool before = weft_heap_has(&path->suspicion.node);
+	bool before = weft_heap_has(&path->probe_timer.node);
 
 	__real_host_probe(path, timeout_ms);
-	world_suspicions += !before && weft_heap_has(&path->suspicion.node);
+	world_suspicions += !before && weft_heap_has(&path->probe_timer.node);
 }
 
 /* --- threads ---------------------------------------------------------------------------------- */

@@ -1,23 +1,23 @@
-/* aside_now.c - in place of weft_aside_start(): the work is done at once, and nothing has a thread of
+/* aside_now.c - in place of weft_offload_start(): the work is done at once, and nothing has a thread of
  * its own. For programs that turn their reactors by hand. */
-#include "reactor/aside.h"
+#include "reactor/offload.h"
 
 static void come_back(struct weft_msg *mail)
 {
-	struct weft_aside *aside = container_of(mail, struct weft_aside, op.mail);
+	struct weft_offload *offload = container_of(mail, struct weft_offload, op.mail);
 
-	aside->done(aside, aside->op.res);
+	offload->done(offload, offload->op.res);
 }
 
-void __wrap_weft_aside_start(struct weft_aside *aside, struct weft_reactor *r,
-			     int (*work)(struct weft_aside *aside),
-			     void (*done)(struct weft_aside *aside, int rc));
-void __wrap_weft_aside_start(struct weft_aside *aside, struct weft_reactor *r,
-			     int (*work)(struct weft_aside *aside),
-			     void (*done)(struct weft_aside *aside, int rc))
+void __wrap_weft_offload_start(struct weft_offload *offload, struct weft_reactor *r,
+			       int (*work)(struct weft_offload *offload),
+			       void (*done)(struct weft_offload *offload, int rc));
+void __wrap_weft_offload_start(struct weft_offload *offload, struct weft_reactor *r,
+			       int (*work)(struct weft_offload *offload),
+			       void (*done)(struct weft_offload *offload, int rc))
 {
-	aside->done = done;
-	aside->op.res = work(aside);
-	aside->op.mail.fn = come_back;
-	weft_reactor_post(r, &aside->op.mail);
+	offload->done = done;
+	offload->op.res = work(offload);
+	offload->op.mail.fn = come_back;
+	weft_reactor_post(r, &offload->op.mail);
 }

@@ -15,7 +15,7 @@ struct sockaddr_storage addr;
 
 struct weft_link *link_;
 unsigned readies, dones, closes;
-struct weft_slot last;
+struct weft_link_slot last;
 struct weft_err why;
 int end_rc;
 bool end_hung_up;
@@ -35,7 +35,7 @@ static void on_ready(struct weft_link *link)
 	readies++;
 }
 
-static void on_done(struct weft_link *link, struct weft_slot *slot)
+static void on_done(struct weft_link *link, struct weft_link_slot *slot)
 {
 	dones++;
 	last = *slot;
@@ -45,7 +45,7 @@ static void on_closed(struct weft_link *link)
 {
 	closes++;
 	end_rc = link->rc;
-	end_hung_up = link->hung_up;
+	end_hung_up = link->peer_closed;
 	why = link->err;
 	weft_link_free(link);
 	link_ = NULL;
@@ -185,7 +185,7 @@ static const struct {
 
 uint16_t submit(enum kind kind)
 {
-	struct weft_slot *slot = weft_link_take(link_);
+	struct weft_link_slot *slot = weft_link_get_slot(link_);
 
 	assert_non_null(slot);
 	slot->cmd.common.opcode = kinds[kind].opcode;

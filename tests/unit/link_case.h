@@ -25,8 +25,8 @@ extern struct sockaddr_storage addr;
 extern struct weft_link *link_;
 extern const struct weft_link_ops ops;
 extern unsigned readies, dones, closes;
-extern struct weft_slot last; /* as done() saw it */
-extern struct weft_err why;   /* as closed() saw it */
+extern struct weft_link_slot last; /* as done() saw it */
+extern struct weft_err why;        /* as closed() saw it */
 extern int end_rc;
 extern bool end_hung_up;
 

@@ -17,7 +17,7 @@
 
 enum { TURNS_MAX = 20000 };
 
-static struct weft_reactor *r, *queues_r; /* home; where queue pairs are */
+static struct weft_reactor *r, *queues_r; /* the control reactor; where queue pairs are */
 static struct weft_target *target;
 static uint64_t now_ns;
 static struct weft_uri listens_on;
@@ -110,7 +110,7 @@ static void listen_on(const char *uri)
 
 static void create(const char *ip)
 {
-	struct weft_target_options options = { .home = r,
+	struct weft_target_options options = { .control = r,
 					       .reactors = &queues_r,
 					       .nreactors = 1,
 					       .depth_max = CASE_DEPTH_MAX,

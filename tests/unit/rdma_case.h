@@ -23,7 +23,7 @@ enum {
 /* --- the target ------------------------------------------------------------------------------- */
 
 void case_start(const char *ip);
-void case_start_apart(const char *ip); /* home and queue pairs on two reactors */
+void case_start_apart(const char *ip); /* the control reactor and queue pairs on two reactors */
 void case_start_slow(const char *ip);  /* on storage that answers when told to: fuzz/slow.h */
 /* Stops it and looks that nothing is left of it. */
 void case_stop(void);

@@ -14,7 +14,7 @@
 #include "base/list.h"
 #include "base/log.h"
 #include "target/cluster/owners.h"
-#include "target/handover.h"
+#include "target/takeover/takeover.h"
 #include "target/internal.h"
 #include "target/target.h"
 #ifdef TARGET_ON_FABRIC
@@ -26,7 +26,7 @@
 
 enum { REACTORS = 2, QUEUES = 16, DEPTH = 128 };
 
-static struct weft_reactor *reactors[REACTORS]; /* the first is home */
+static struct weft_reactor *reactors[REACTORS]; /* the first is the control reactor */
 static pthread_t threads[REACTORS];
 static struct weft_target *target, *other; /* @other: of a pair */
 static struct weft_subsys *subsys, *other_subsys;
@@ -41,7 +41,7 @@ static void must(int rc, const char *what, const struct weft_err *err)
 	abort();
 }
 
-/* --- calls into home -------------------------------------------------------------------------- */
+/* --- calls into the control reactor -------------------------------------------------------------------------- */
 
 struct call {
 	struct weft_msg msg;
@@ -266,7 +266,7 @@ static void move(struct call *call)
 
 static void look_at_state(struct call *call)
 {
-	call->rc = weft_store_is_still(subsys->store);
+	call->rc = weft_store_is_quiesced(subsys->store);
 	end_call(call);
 }
 
@@ -293,7 +293,7 @@ bool target_state_is_still(void)
 
 struct taking {
 	struct call call;
-	struct weft_txn txn;
+	struct weft_store_txn txn;
 	struct weft_store_write write;
 	uint8_t bytes[OWNERS_RECORD];
 };
@@ -301,7 +301,7 @@ struct taking {
 static void try_taking(struct call *call);
 
 /* Somebody may have been faster. */
-static void taken(struct weft_txn *txn, int rc)
+static void taken(struct weft_store_txn *txn, int rc)
 {
 	struct taking *taking = container_of(txn, struct taking, txn);
 
@@ -316,7 +316,7 @@ static void taken(struct weft_txn *txn, int rc)
 static void try_taking(struct call *call)
 {
 	struct taking *taking = container_of(call, struct taking, call);
-	const struct weft_record *record = weft_store_get(other_subsys->store, "owners");
+	const struct weft_store_record *record = weft_store_get(other_subsys->store, "owners");
 	struct owners owners;
 
 	must(record ? owners_decode(&owners, record->value, record->len) : -ENOENT, "take", NULL);
@@ -324,7 +324,7 @@ static void try_taking(struct call *call)
 	owners_encode(&owners, taking->bytes);
 	taking->write = (struct weft_store_write){ "owners", record->version, taking->bytes,
 						   sizeof(taking->bytes) };
-	taking->txn = (struct weft_txn){ &taking->write, 1, taken };
+	taking->txn = (struct weft_store_txn){ &taking->write, 1, taken };
 	weft_store_commit(other_subsys->store, &taking->txn);
 }
 
@@ -347,7 +347,7 @@ static uint64_t target_clock(void *arg)
 	return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec + atomic_load(&ahead_ns);
 }
 
-/* A turn of home's, which finds its timers due. */
+/* A turn of the control reactor's, which finds its timers due. */
 static void look_at_the_clock(struct call *call)
 {
 	end_call(call);
@@ -445,7 +445,7 @@ static struct weft_target *make(unsigned node, struct weft_subsys **s, char *whe
 {
 	static const struct weft_target_visitor visitor = { .listener = note_address };
 	struct weft_target_options options = {
-		.home = reactors[0],
+		.control = reactors[0],
 		.reactors = reactors,
 		.nreactors = REACTORS,
 		.depth_max = DEPTH,

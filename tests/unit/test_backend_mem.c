@@ -299,7 +299,7 @@ static void come_to_rest(void)
 	} while (weft_reactor_busy(reactor));
 }
 
-static struct weft_bulk_line line;
+static struct weft_bulk_flow line;
 
 /* Somebody reads there for as long as it likes, as an adapter may for a slow host. */
 static void test_mem_waits_at_rest(void **state)
@@ -355,8 +355,8 @@ static void test_mem_waits_at_rest(void **state)
 /* Bulk work of the same host, without end. */
 static void spend_a_turn(struct weft_task *task)
 {
-	weft_reactor_spend(reactor, MIB);
-	weft_reactor_bulk(reactor, &line, task);
+	weft_reactor_bulk_spend(reactor, MIB);
+	weft_reactor_bulk_push(reactor, &line, task);
 }
 
 /* A clear that is kept out keeps readers out: it does not wait behind what came after it. */
@@ -368,7 +368,7 @@ static void test_mem_keeps_its_place(void **state)
 	char *at;
 
 	need_reactor();
-	weft_bulk_line_init(&line, NULL);
+	weft_bulk_flow_init(&line, NULL);
 	clear.be = reader.be = open_spec("mem:64M");
 	clear.io = (struct weft_io){ WEFT_IO_TRIM, .length = MIB, .done = job_done };
 	reader.io = (struct weft_io){ WEFT_IO_READ, .buf = got, .length = KIB, .done = job_done };
@@ -377,7 +377,7 @@ static void test_mem_keeps_its_place(void **state)
 	weft_reactor_post(reactor, &clear.msg);
 	for (unsigned i = 0; i < COUNT(others); i++) {
 		weft_task_init(&others[i], spend_a_turn);
-		weft_reactor_bulk(reactor, &line, &others[i]);
+		weft_reactor_bulk_push(reactor, &line, &others[i]);
 	}
 	for (unsigned i = 0; i < 10; i++)
 		weft_reactor_turn(reactor, 0);
@@ -389,7 +389,7 @@ static void test_mem_keeps_its_place(void **state)
 	}
 	assert_int_equal(clear.rc | reader.rc, 0);
 	for (unsigned i = 0; i < COUNT(others); i++)
-		weft_reactor_unbulk(&line, &others[i]);
+		weft_reactor_bulk_cancel(&line, &others[i]);
 	weft_backend_close(clear.be);
 }
 

@@ -10,16 +10,16 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cli/bench/judge.h"
+#include "cli/bench/verify.h"
 #include "cli/bench/ledger.h"
-#include "cli/bench/losses.h"
+#include "cli/bench/path_loss.h"
 #include "cli/bench/pace.h"
 #include "cli/bench/plan.h"
 #include "cli/bench/plot.h"
 #include "cli/bench/result.h"
 #include "cli/bench/stamp.h"
 #include "cli/bench/units.h"
-#include "cli/bench/words.h"
+#include "cli/bench/parse.h"
 #include "running.h"
 
 /* --- blocks ----------------------------------------------------------------------------------- */
@@ -166,7 +166,7 @@ static const struct {
 static void judge_table(void **state)
 {
 	for_each_named(i, judge_cases, name) {
-		const struct bench_case c = {
+		const struct bench_verify_case c = {
 			.data = data,
 			.length = sizeof(data),
 			.offset = OFFSET,
@@ -175,11 +175,11 @@ static void judge_table(void **state)
 			.low = judge_cases[i].low,
 			.high = judge_cases[i].high,
 		};
-		struct bench_verdict v;
+		struct bench_verify_result v;
 
 		write_all(5);
 		judge_cases[i].happens();
-		bench_judge(&c, &v);
+		bench_verify(&c, &v);
 		if (v.what != judge_cases[i].found)
 			fail_msg("%s: %s: %s", judge_cases[i].name, bench_finding_text(v.what),
 				 v.text);
@@ -205,12 +205,12 @@ static void every_bit_counts(void **state)
 
 static void unstamped_blocks_are_counted(void **state)
 {
-	const struct bench_case c = { data, sizeof(data), OFFSET, RUN, BLOCK, 0, 5 };
-	struct bench_verdict v;
+	const struct bench_verify_case c = { data, sizeof(data), OFFSET, RUN, BLOCK, 0, 5 };
+	struct bench_verify_result v;
 
 	write_all(5);
 	one_zero();
-	bench_judge(&c, &v);
+	bench_verify(&c, &v);
 	assert_int_equal(v.what, BENCH_FINE);
 	assert_int_equal(v.unstamped, 1);
 }
@@ -307,7 +307,7 @@ static void shares_cover_the_region(void **state)
 static void in_order_wraps(void **state)
 {
 	struct bench_plan plan = { .read_pct = 100, .chunks = 3 };
-	struct bench_step step;
+	struct bench_next_io step;
 
 	for (uint64_t i = 0; i < 10; i++) {
 		assert_true(bench_plan_next(&plan, &step));
@@ -320,7 +320,7 @@ static void the_mix_is_kept(void **state)
 {
 	struct bench_plan plan = { .random = true, .read_pct = 70, .chunks = 1000, .rng = 1 };
 	unsigned writes = 0, low = 0;
-	struct bench_step step;
+	struct bench_next_io step;
 
 	for (int i = 0; i < 100000; i++) {
 		assert_true(bench_plan_next(&plan, &step));
@@ -335,7 +335,7 @@ static void the_mix_is_kept(void **state)
 static void a_seed_repeats(void **state)
 {
 	struct bench_plan a = { .random = true, .read_pct = 50, .chunks = 99, .rng = 5 }, b = a;
-	struct bench_step x, y;
+	struct bench_next_io x, y;
 
 	for (int i = 0; i < 1000; i++) {
 		bench_plan_next(&a, &x);
@@ -349,7 +349,7 @@ static void two_never_meet(void **state)
 {
 	struct bench_ledger ledger;
 	struct bench_plan plan = { .random = true, .read_pct = 50, .chunks = 8, .rng = 3 };
-	struct bench_step step;
+	struct bench_next_io step;
 
 	assert_int_equal(bench_ledger_init(&ledger, 8, false), 0);
 	plan.ledger = &ledger;
@@ -372,7 +372,7 @@ static void in_order_waits_for_its_turn(void **state)
 {
 	struct bench_ledger ledger;
 	struct bench_plan plan = { .read_pct = 100, .chunks = 2 };
-	struct bench_step step;
+	struct bench_next_io step;
 
 	assert_int_equal(bench_ledger_init(&ledger, 2, false), 0);
 	plan.ledger = &ledger;

@@ -16,7 +16,7 @@
 #include "cli/id/id.h"
 #include "cli/progress.h"
 #include "cli/units.h"
-#include "cli/waiting.h"
+#include "cli/path_wait.h"
 #include "running.h"
 
 /* --- sizes and times -------------------------------------------------------------------------- */
@@ -218,12 +218,12 @@ static const struct {
 
 static void waiting_due(void **state)
 {
-	struct weft_waiting w = { .command = "weft test" };
+	struct weft_path_wait w = { .command = "weft test" };
 
 	for_each_row(i, looks) {
-		assert_int_equal(weft_waiting_due(&w, looks[i].usable, looks[i].at_s),
+		assert_int_equal(weft_path_wait_due(&w, looks[i].usable, looks[i].at_s),
 				 looks[i].due);
-		if (looks[i].usable && looks[i].due) /* as weft_waiting_look() does */
+		if (looks[i].usable && looks[i].due) /* as weft_path_wait_poll() does */
 			w.told = false, w.since_s = 0;
 	}
 }
@@ -252,17 +252,17 @@ static const struct {
 static void waiting_why(void **state)
 {
 	for_each_named(i, paths_seen, text) {
-		struct weft_waiting_paths p = { .count = 1, .through = &paths_seen[i].through };
+		struct weft_path_wait_paths p = { .count = 1, .through = &paths_seen[i].through };
 		char text[256], want[256];
 
 		p.paths[0] = (struct weft_path_info){ .address = AT, .state = paths_seen[i].state };
 		strcpy(p.paths[0].why.text, paths_seen[i].why);
-		weft_waiting_why(&p, text, sizeof(text));
+		weft_path_wait_why(&p, text, sizeof(text));
 		snprintf(want, sizeof(want), "127.0.0.1:4420 %s", paths_seen[i].text);
 		assert_string_equal(text, want);
-		assert_int_equal(weft_waiting_usable(&p), paths_seen[i].usable);
+		assert_int_equal(weft_path_wait_usable(&p), paths_seen[i].usable);
 		p.through = NULL;
-		assert_int_equal(weft_waiting_usable(&p), paths_seen[i].state == WEFT_LIVE);
+		assert_int_equal(weft_path_wait_usable(&p), paths_seen[i].state == WEFT_LIVE);
 	}
 }
 

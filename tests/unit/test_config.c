@@ -13,8 +13,8 @@
 #include <unistd.h>
 
 #include "base/cpus.h"
-#include "daemon/config.h"
-#include "daemon/methods.h"
+#include "daemon/config/config.h"
+#include "daemon/control/methods.h"
 #include "running.h"
 
 #define FILE_NAME     "weft.yaml"
@@ -384,10 +384,10 @@ static void check_subsystems(const struct weft_subsys_config *subsys)
 	assert_string_equal(subsys[0].state, "file:/srv/a.state");
 	assert_string_equal(subsys[1].state, "");
 	assert_string_equal(subsys[0].hosts.at, HOST);
-	assert_int_equal(subsys[0].access, WEFT_ACCESS_LISTED);
-	assert_int_equal(subsys[1].access, WEFT_ACCESS_ANY);
-	assert_int_equal(subsys[2].access, WEFT_ACCESS_LISTED);
-	assert_int_equal(subsys[3].access, WEFT_ACCESS_LISTED);
+	assert_int_equal(subsys[0].access, WEFT_ALLOWED_LISTED);
+	assert_int_equal(subsys[1].access, WEFT_ALLOWED_ANY);
+	assert_int_equal(subsys[2].access, WEFT_ALLOWED_LISTED);
+	assert_int_equal(subsys[3].access, WEFT_ALLOWED_LISTED);
 	check_namespaces(&subsys[0]);
 	check_ana(&subsys[0]);
 }
@@ -494,9 +494,9 @@ static const struct {
 	{ "save", "{\"path\": true}", "path: expected a text of 1 to 4095 bytes, got true" },
 };
 
-static const struct weft_method *find_method(const char *name)
+static const struct weft_rpc_method *find_method(const char *name)
 {
-	const struct weft_method *method = weft_methods;
+	const struct weft_rpc_method *method = weft_rpc_methods;
 
 	while (method->name && strcmp(method->name, name))
 		method++;
@@ -507,7 +507,7 @@ static const struct weft_method *find_method(const char *name)
 static void params_bad(void **state)
 {
 	for_each_named(i, bad_params, method) {
-		const struct weft_method *method = find_method(bad_params[i].method);
+		const struct weft_rpc_method *method = find_method(bad_params[i].method);
 		json_auto_t *params = json_loads(bad_params[i].params, 0, NULL);
 		struct weft_doc doc = { .root = params };
 		void *out = calloc(1, method->params_size + 1);

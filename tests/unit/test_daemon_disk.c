@@ -15,7 +15,7 @@
 #include <unistd.h>
 
 #include "base/log.h"
-#include "daemon/call.h"
+#include "daemon/control/client.h"
 #include "daemon/daemon.h"
 #include "running.h"
 #include "stuck.h"

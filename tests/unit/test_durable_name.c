@@ -76,7 +76,9 @@ static void was_closed(void *arg)
 static int open_state(const char *path, struct weft_err *err)
 {
 	char spec[200];
-	struct weft_store_options options = { .home = r, .spec = spec, .node = 1, .nodes = 2 };
+	struct weft_store_options options = {
+		.control_reactor = r, .spec = spec, .node = 1, .nodes = 2
+	};
 	struct weft_store *store;
 	bool over = false;
 	int rc;

@@ -15,9 +15,9 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
-#include "daemon/handoff.h"
-#include "daemon/hex.h"
-#include "daemon/state.h"
+#include "daemon/takeover/frames.h"
+#include "daemon/takeover/hex.h"
+#include "daemon/internal.h"
 #include "running.h"
 
 #define LIMIT_MS 2000
@@ -32,9 +32,9 @@ static void hex_there_and_back(void **state)
 	for (int i = 0; i < 256; i++)
 		bytes[i] = (unsigned char)i;
 	for (size_t len = 0; len <= sizeof(bytes); len++) {
-		text = weft_hex(bytes, len);
+		text = weft_hex_encode(bytes, len);
 		assert_int_equal(strlen(text), 2 * len);
-		assert_int_equal(weft_unhex(text, back, len), len);
+		assert_int_equal(weft_hex_decode(text, back, len), len);
 		assert_memory_equal(bytes, back, len);
 		free(text);
 	}
@@ -46,7 +46,7 @@ static void hex_refused(void **state)
 	char room[3];
 
 	for_each_row(i, texts)
-		assert_int_equal(weft_unhex(texts[i], room, sizeof(room)), -EINVAL);
+		assert_int_equal(weft_hex_decode(texts[i], room, sizeof(room)), -EINVAL);
 }
 
 /* --- samples ---------------------------------------------------------------------------------- */
@@ -63,7 +63,7 @@ static struct weft_items items_of(const void *from, unsigned count, size_t size)
 	items_of((__VA_ARGS__), sizeof((__VA_ARGS__)) / sizeof(*(__VA_ARGS__)), \
 		 sizeof(*(__VA_ARGS__)))
 
-static struct weft_running sample_running(int fd)
+static struct weft_running_config sample_running(int fd)
 {
 	struct weft_running_ns namespaces[] = {
 		{ .nsid = 1,
@@ -82,7 +82,7 @@ static struct weft_running sample_running(int fd)
 		  .state = "file:/srv/a b",
 		  .node = 64,
 		  .nodes = 64,
-		  .access = WEFT_ACCESS_LISTED },
+		  .access = WEFT_ALLOWED_LISTED },
 	};
 	char hosts[][WEFT_NQN_MAX + 1] = { "nqn.h", "nqn.i" };
 
@@ -93,10 +93,10 @@ static struct weft_running sample_running(int fd)
 	subsystems[0].namespaces = ITEMS(namespaces);
 	subsystems[1].namespaces = items_of(namespaces, 0, sizeof(namespaces[0]));
 	subsystems[1].hosts = ITEMS(hosts);
-	return (struct weft_running){ .format = WEFT_HANDOFF_FORMAT,
-				      .depth = 65535,
-				      .queues = 1,
-				      .subsystems = ITEMS(subsystems) };
+	return (struct weft_running_config){ .format = WEFT_TAKEOVER_FORMAT,
+					     .depth = 65535,
+					     .queues = 1,
+					     .subsystems = ITEMS(subsystems) };
 }
 
 static struct weft_ctrl_state sample_ctrl(void)
@@ -124,8 +124,8 @@ static struct weft_ctrl_state sample_ctrl(void)
 	};
 
 	ctrl.features = ITEMS((struct weft_feature_state[]){ { 0, 1 }, { 255, UINT32_MAX } });
-	ctrl.ana = ITEMS((struct weft_paths_entry[]){ { 1, WEFT_ANA_CHANGE, 0 } });
-	ctrl.ccrs = ITEMS((struct weft_paths_entry[]){ { 3, 0x101, 0 } });
+	ctrl.ana = ITEMS((struct weft_takeover_entry[]){ { 1, WEFT_ANA_CHANGE, 0 } });
+	ctrl.ccrs = ITEMS((struct weft_takeover_entry[]){ { 3, 0x101, 0 } });
 	ctrl.pending = ITEMS((uint32_t[]){ 4, 0x70 });
 	ctrl.masked = items_of("", 0, sizeof(uint32_t));
 	ctrl.changed = ITEMS((uint32_t[]){ 1, 2, 1024 });
@@ -154,7 +154,7 @@ static struct weft_store_state sample_store(int fd, bool alone)
 	return store;
 }
 
-static struct weft_state sample_state(int fd)
+static struct weft_takeover_state sample_state(int fd)
 {
 	struct weft_ctrl_state ctrls[] = { sample_ctrl() };
 	struct weft_queue_state queues[] = {
@@ -178,17 +178,18 @@ static struct weft_state sample_state(int fd)
 		{ .nqn = "nqn.a", .cntlid = 7, .totals = { 9, .media_errors = 3 }, .ana_count = 5 },
 		{ .nqn = "nqn.b", .draining = true },
 	};
-	struct weft_state state = { .format = WEFT_HANDOFF_FORMAT,
-				    .since_ns = 123456789012345,
-				    .still_ns = 123456789012346,
-				    .control = fd };
+	struct weft_takeover_state state = { .format = WEFT_TAKEOVER_FORMAT,
+					     .since_ns = 123456789012345,
+					     .still_ns = 123456789012346,
+					     .control = fd };
 
 	state.target.genctr = 99;
 	subsystems[0].ana_rules = ITEMS(
 		(struct weft_ana_rule[]){ { 1024, WEFT_ANA_INACCESSIBLE, 3, "nqn.h" } });
 	subsystems[0].ns_errors = ITEMS(
 		(struct weft_ns_errors_state[]){ { 1, 2, 3 }, { 1024, 1ull << 60, 0 } });
-	subsystems[0].ana_changed = ITEMS((struct weft_paths_entry[]){ { 1024, 0, 1ull << 60 } });
+	subsystems[0].ana_changed = ITEMS(
+		(struct weft_takeover_entry[]){ { 1024, 0, 1ull << 60 } });
 	for (size_t i = 0; i < COUNT(subsystems); i++)
 		subsystems[i].store = sample_store(fd, i);
 	state.target.subsystems = ITEMS(subsystems);
@@ -214,7 +215,7 @@ static void pass(struct weft_frame *frame, const char *step, struct weft_frame *
 
 	open_pair(ends);
 	assert_int_equal(weft_channel_send(ends[0], frame), 0);
-	weft_frame_sent_free(frame);
+	weft_frame_free_borrowed(frame);
 	assert_int_equal(weft_channel_recv(ends[1], step, LIMIT_MS, got, &err), 0);
 	close(ends[0]);
 	close(ends[1]);
@@ -241,29 +242,29 @@ static void assert_equal_docs(struct weft_frame *a, struct weft_frame *b)
 static void running_there_and_back(void **state)
 {
 	int fd = open("/dev/null", O_RDONLY);
-	struct weft_running running = sample_running(fd), got;
+	struct weft_running_config running = sample_running(fd), got;
 	struct weft_frame frame, passed, again, sent;
 	struct weft_running_ns *ns;
 
-	assert_int_equal(weft_running_write(&running, &frame), 0);
-	assert_int_equal(weft_running_write(&running, &sent), 0);
+	assert_int_equal(weft_running_config_encode(&running, &frame), 0);
+	assert_int_equal(weft_running_config_encode(&running, &sent), 0);
 	pass(&frame, "prepare", &passed);
-	assert_int_equal(weft_running_read(&passed, &got, NULL), 0);
+	assert_int_equal(weft_running_config_decode(&passed, &got, NULL), 0);
 	weft_frame_free(&passed);
-	assert_int_equal(weft_running_write(&got, &again), 0);
+	assert_int_equal(weft_running_config_encode(&got, &again), 0);
 	assert_equal_docs(&sent, &again);
 	ns = ((struct weft_running_subsys *)got.subsystems.at)[0].namespaces.at;
 	assert_same_file(fd, ns[0].fd);
 	assert_int_equal(ns[1].fd, -1);
 	close(ns[0].fd);
-	weft_frame_sent_free(&sent);
-	weft_frame_sent_free(&again);
-	weft_running_free(&running);
-	weft_running_free(&got);
+	weft_frame_free_borrowed(&sent);
+	weft_frame_free_borrowed(&again);
+	weft_running_config_free(&running);
+	weft_running_config_free(&got);
 	close(fd);
 }
 
-static void close_state(struct weft_state *state)
+static void close_state(struct weft_takeover_state *state)
 {
 	struct weft_subsys_state *subsystems = state->target.subsystems.at;
 	struct weft_listener_state *listeners = state->target.listeners.at;
@@ -281,17 +282,17 @@ static void close_state(struct weft_state *state)
 static void state_there_and_back(void **unused)
 {
 	int fd = open("/dev/null", O_RDONLY);
-	struct weft_state state = sample_state(fd), got;
+	struct weft_takeover_state state = sample_state(fd), got;
 	struct weft_frame frame, passed, again, sent;
 	struct weft_subsys_state *subsystems;
 	struct weft_queue_state *queues;
 
-	assert_int_equal(weft_state_write(&state, &frame), 0);
-	assert_int_equal(weft_state_write(&state, &sent), 0);
+	assert_int_equal(weft_takeover_state_encode(&state, &frame), 0);
+	assert_int_equal(weft_takeover_state_encode(&state, &sent), 0);
 	pass(&frame, "state", &passed);
-	assert_int_equal(weft_state_read(&passed, &got, NULL), 0);
+	assert_int_equal(weft_takeover_state_decode(&passed, &got, NULL), 0);
 	weft_frame_free(&passed);
-	assert_int_equal(weft_state_write(&got, &again), 0);
+	assert_int_equal(weft_takeover_state_encode(&got, &again), 0);
 	assert_equal_docs(&sent, &again);
 	subsystems = got.target.subsystems.at;
 	assert_memory_equal(subsystems[0].store.records.at, "record", 6);
@@ -301,8 +302,8 @@ static void state_there_and_back(void **unused)
 	assert_memory_equal(queues[0].qpair.bytes, "abc", 3);
 	assert_memory_equal(queues[2].qpair.bytes, "defg", 4);
 	assert_same_file(fd, queues[2].qpair.fd);
-	weft_frame_sent_free(&sent);
-	weft_frame_sent_free(&again);
+	weft_frame_free_borrowed(&sent);
+	weft_frame_free_borrowed(&again);
 	weft_target_state_free(&state.target);
 	close_state(&got);
 	close(fd);
@@ -328,10 +329,10 @@ static void many_descriptors(void **state)
 
 static struct weft_frame state_frame(void)
 {
-	struct weft_state state = sample_state(0);
+	struct weft_takeover_state state = sample_state(0);
 	struct weft_frame frame;
 
-	assert_int_equal(weft_state_write(&state, &frame), 0);
+	assert_int_equal(weft_takeover_state_encode(&state, &frame), 0);
 	weft_target_state_free(&state.target);
 	return frame;
 }
@@ -340,8 +341,8 @@ static struct weft_frame state_frame(void)
 static int try_read(struct weft_frame *frame)
 {
 	struct weft_err err = { "" };
-	struct weft_state got;
-	int rc = weft_state_read(frame, &got, &err);
+	struct weft_takeover_state got;
+	int rc = weft_takeover_state_decode(frame, &got, &err);
 
 	if (rc == 0)
 		weft_target_state_free(&got.target);
@@ -358,7 +359,7 @@ static int try_doc(json_t *doc)
 	json_decref(frame.doc);
 	frame.doc = json_deep_copy(doc);
 	rc = try_read(&frame);
-	weft_frame_sent_free(&frame);
+	weft_frame_free_borrowed(&frame);
 	return rc;
 }
 
@@ -369,13 +370,13 @@ static void other_formats_refused(void **state)
 	assert_int_equal(try_doc(frame.doc), 0);
 	for (int format = -1; format < 4; format++) {
 		json_object_set_new(frame.doc, "format", json_integer(format));
-		assert_int_equal(try_doc(frame.doc), format >= 1 && format <= WEFT_HANDOFF_FORMAT ?
+		assert_int_equal(try_doc(frame.doc), format >= 1 && format <= WEFT_TAKEOVER_FORMAT ?
 							     0 :
 							     -EPROTONOSUPPORT);
 	}
 	json_object_set_new(frame.doc, "format", json_string("1"));
 	assert_int_equal(try_doc(frame.doc), -EPROTONOSUPPORT);
-	weft_frame_sent_free(&frame);
+	weft_frame_free_borrowed(&frame);
 }
 
 /* Versions that write the same format do not know it, or leave it out where it says nothing. */
@@ -418,7 +419,7 @@ static void wrong_documents_refused(void **state)
 	spoil_all(frame.doc, frame.doc, &spoiled);
 	assert_true(spoiled > 50);
 	assert_int_equal(try_doc(frame.doc), 0);
-	weft_frame_sent_free(&frame);
+	weft_frame_free_borrowed(&frame);
 }
 
 /* As many bytes and descriptors as the document speaks of. */
@@ -430,12 +431,12 @@ static void wrong_counts_refused(void **state)
 		frame = state_frame();
 		frame.bytes.count += (unsigned)more;
 		assert_int_equal(try_read(&frame), -EPROTO);
-		weft_frame_sent_free(&frame);
+		weft_frame_free_borrowed(&frame);
 		frame = state_frame();
 		frame.fds.at = realloc(frame.fds.at, (frame.fds.count + 1) * sizeof(int));
 		frame.fds.count += (unsigned)more;
 		assert_int_equal(try_read(&frame), -EPROTO);
-		weft_frame_sent_free(&frame);
+		weft_frame_free_borrowed(&frame);
 	}
 }
 
@@ -451,7 +452,7 @@ static size_t raw_frame(char *raw, size_t room)
 	assert_int_equal(weft_channel_send(ends[0], &frame), 0);
 	n = recv(ends[1], raw, room, 0);
 	assert_in_range(n, 17, room - 1);
-	weft_frame_sent_free(&frame);
+	weft_frame_free_borrowed(&frame);
 	close(ends[0]);
 	close(ends[1]);
 	return (size_t)n;
@@ -614,7 +615,7 @@ static void storage_goes_on(void **state)
 	struct weft_err err;
 
 	for_each_row(i, cases) {
-		struct weft_ns_config ns = { .inherited = true,
+		struct weft_ns_config ns = { .adopted = true,
 					     .fd = -1,
 					     .size = cases[i].size,
 					     .sync_failed = cases[i].sync_failed };

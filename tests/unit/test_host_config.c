@@ -447,7 +447,7 @@ static void told_by_a_service(void **state)
 		memcpy(entry.traddr, places[i].address, strlen(places[i].address));
 		memcpy(entry.trsvcid, "4420", 4);
 		memcpy(entry.subnqn, "nqn.2026-11.io.weft:a", 21);
-		host_log_decode(&entry, &from, &got);
+		host_disc_log_decode_entry(&entry, &from, &got);
 		assert_string_equal(got.address, places[i].address);
 		assert_int_equal(got.uri[0] != '\0', places[i].told);
 	}
@@ -481,7 +481,7 @@ static void services_are_ports(void **state)
 		struct weft_discovered got;
 
 		memcpy(entry.trsvcid, services[i].service, strlen(services[i].service));
-		host_log_decode(&entry, &from, &got);
+		host_disc_log_decode_entry(&entry, &from, &got);
 		assert_int_equal(got.uri[0] != '\0', services[i].told);
 	}
 }

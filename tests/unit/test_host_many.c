@@ -121,11 +121,11 @@ static void records_go(void **state)
 	static char data[4096];
 
 	weft_ctrl_info(ctrl, &info);
-	assert_int_equal(ctrl->nsids.count, 100);
+	assert_int_equal(ctrl->ns_records_by_id.count, 100);
 	assert_int_equal(weft_write(queue, spaces[7], data, sizeof(data), 0, 0, NULL), 0);
 	for (unsigned i = 0; i < 100; i++)
 		weft_ns_close(spaces[i]);
-	assert_int_equal(ctrl->nsids.count, info.volatile_cache);
+	assert_int_equal(ctrl->ns_records_by_id.count, info.volatile_cache);
 	weft_queue_close(queue);
 	weft_disconnect(ctrl);
 }

@@ -6,7 +6,7 @@
 #include <limits.h>
 #include <sys/socket.h>
 
-#include "transport/tcp/line.h"
+#include "transport/tcp/send_queue.h"
 
 enum { ITEMS = 300, LONG_PARTS = 500, LONG_PART = 999 };
 
@@ -23,37 +23,37 @@ struct item {
 
 static unsigned rooms; /* each is a system call with epoll, and one more operation with io_uring */
 
-void __real_weft_sock_room(struct weft_sock *sock, struct weft_op *op);
-void __wrap_weft_sock_room(struct weft_sock *sock, struct weft_op *op);
-void __wrap_weft_sock_room(struct weft_sock *sock, struct weft_op *op)
+void __real_weft_sock_poll_out(struct weft_sock *sock, struct weft_op *op);
+void __wrap_weft_sock_poll_out(struct weft_sock *sock, struct weft_op *op);
+void __wrap_weft_sock_poll_out(struct weft_sock *sock, struct weft_op *op)
 {
 	rooms++;
-	__real_weft_sock_room(sock, op);
+	__real_weft_sock_poll_out(sock, op);
 }
 
-/* --- the line --------------------------------------------------------------------------------- */
+/* --- the sendq --------------------------------------------------------------------------------- */
 
-static struct tcp_line line;
+static struct tcp_send_queue sendq;
 static struct weft_sock sock;
 static int other;
-static unsigned drained, stilled;
+static unsigned drained, send_stopped;
 static int failure;
 static char bytes[LONG_PARTS][LONG_PART];
 static struct item items[ITEMS];
 
-static void on_failed(struct tcp_line *l, int rc)
+static void on_failed(struct tcp_send_queue *l, int rc)
 {
 	failure = rc;
 }
 
-static void on_drained(struct tcp_line *l)
+static void on_drained(struct tcp_send_queue *l)
 {
 	drained++;
 }
 
-static void on_stilled(struct tcp_line *l)
+static void on_stilled(struct tcp_send_queue *l)
 {
-	stilled++;
+	send_stopped++;
 }
 
 static unsigned refusals; /* of holds to come */
@@ -73,7 +73,7 @@ static bool on_hold(struct tcp_tx *tx)
 static void on_let_go(struct tcp_tx *tx)
 {
 	struct item *item = container_of(tx, struct item, tx);
-	const struct iovec *next = tcp_line_next(&line);
+	const struct iovec *next = tcp_send_queue_next_part(&sendq);
 
 	assert_int_equal(item->holds, ++item->let_gos);
 	item->begun = next ? next->iov_base : NULL;
@@ -87,26 +87,26 @@ static void open_line(int size)
 	assert_return_code(setsockopt(fds[0], SOL_SOCKET, SO_SNDBUF, &size, sizeof(size)), errno);
 	assert_int_equal(weft_sock_open(r, &sock, fds[0]), 0);
 	other = fds[1];
-	drained = stilled = 0;
+	drained = send_stopped = 0;
 	failure = 0;
-	memset(&line, 0, sizeof(line));
-	tcp_line_init(&line, &sock);
-	line.failed = on_failed;
-	line.drained = on_drained;
-	line.stilled = on_stilled;
-	line.hold = on_hold;
-	line.let_go = on_let_go;
+	memset(&sendq, 0, sizeof(sendq));
+	tcp_send_queue_init(&sendq, &sock);
+	sendq.failed = on_failed;
+	sendq.drained = on_drained;
+	sendq.send_stopped = on_stilled;
+	sendq.hold_shared = on_hold;
+	sendq.release_shared = on_let_go;
 	refusals = 0;
 }
 
 static void close_line(void)
 {
-	tcp_line_stop(&line);
+	tcp_send_queue_stop(&sendq);
 	shutdown(sock.fd, SHUT_RDWR);
-	while (line.busy)
+	while (sendq.busy)
 		weft_reactor_turn(r, -1);
 	weft_sock_close(&sock);
-	tcp_line_clear(&line);
+	tcp_send_queue_clear(&sendq);
 	close(other);
 }
 
@@ -143,7 +143,7 @@ static void push(unsigned i, bool many)
 	items[i] = (struct item){ .number = i, .left = many ? LONG_PARTS : 0 };
 	items[i].tx.fill = many ? fill_many : fill_one;
 	items[i].tx.sent = on_sent;
-	tcp_line_push(&line, &items[i].tx);
+	tcp_send_queue_push(&sendq, &items[i].tx);
 }
 
 static void hear(void *to, size_t len)
@@ -249,7 +249,7 @@ static void dropped(void **state)
 	push(1, false);
 	settle();
 	push(2, false);
-	tcp_line_drop(&line);
+	tcp_send_queue_drop_unsent(&sendq);
 	assert_int_equal(items[0].sent, 0);
 	assert_int_equal(items[1].sent, 1);
 	assert_int_equal(items[2].sent, 1);
@@ -266,11 +266,11 @@ static void dropped_idle(void **state)
 {
 	need_reactor();
 	open_line(4096);
-	tcp_line_drop(&line);
+	tcp_send_queue_drop_unsent(&sendq);
 	push(0, false);
 	hear_number(0);
 	settle();
-	tcp_line_drop(&line);
+	tcp_send_queue_drop_unsent(&sendq);
 	assert_int_equal(items[0].sent, 1);
 	close_line();
 }
@@ -285,7 +285,7 @@ static void stopped(void **state)
 	settle();
 	items[0].left = 0; /* nobody asks for the rest any more */
 	close_line();
-	assert_int_equal(stilled, 1);
+	assert_int_equal(send_stopped, 1);
 	assert_int_equal(items[0].sent, 1);
 	assert_int_equal(items[1].sent, 1);
 }
@@ -321,7 +321,7 @@ static void push_shared(unsigned i, int (*fill)(struct tcp_tx *tx, struct iovec 
 {
 	items[i] = (struct item){ .number = i, .tx = { .fill = fill, .sent = on_sent } };
 	items[i].tx.shared = true;
-	tcp_line_push(&line, &items[i].tx);
+	tcp_send_queue_push(&sendq, &items[i].tx);
 }
 
 /* What cannot be held now goes in a later turn; what is before it does not wait for that. */
@@ -366,7 +366,7 @@ static void held_much_later(void **state)
 	settle();
 	assert_int_equal(refusals, 0);
 	hear_number(2);
-	refusals = UINT_MAX; /* and one that waits ends with its line */
+	refusals = UINT_MAX; /* and one that waits ends with its sendq */
 	push_shared(3, fill_one);
 	settle();
 	close_line();
@@ -391,7 +391,7 @@ static void not_held_while_full(void **state)
 	assert_true(items[0].begun > block && items[0].begun < block + sizeof(block));
 	assert_true(rooms > 0);
 	begun = (size_t)(items[0].begun - block);
-	tcp_line_replace(&line, other_bytes, sizeof(other_bytes));
+	tcp_send_queue_replace_part(&sendq, other_bytes, sizeof(other_bytes));
 	memset(block, 'c', sizeof(block));
 	hear_number(0);
 	hear(got, sizeof(got));

@@ -136,16 +136,16 @@ static void target_leaves_when_told(void **state)
 /* Slots are limited; those not submitted can be put back. */
 static void slots(void **state)
 {
-	struct weft_slot *taken[DEPTH];
+	struct weft_link_slot *taken[DEPTH];
 
 	open_ready(0, 0);
 	for (int i = 0; i < DEPTH; i++) {
-		taken[i] = weft_link_take(link_);
+		taken[i] = weft_link_get_slot(link_);
 		assert_non_null(taken[i]);
 	}
-	assert_null(weft_link_take(link_));
-	weft_link_put(link_, taken[1]);
-	assert_ptr_equal(weft_link_take(link_), taken[1]);
+	assert_null(weft_link_get_slot(link_));
+	weft_link_put_slot(link_, taken[1]);
+	assert_ptr_equal(weft_link_get_slot(link_), taken[1]);
 	close_link();
 	assert_int_equal(end_rc, -ESHUTDOWN);
 	assert_string_equal(why.text, "over");
@@ -157,15 +157,15 @@ static void slots(void **state)
 static void no_cid_ffff(void **state)
 {
 	struct weft_link_options options = { .addr = addr, .depth = 1, .setup_ms = SETUP_MS };
-	struct weft_slot *slot;
+	struct weft_link_slot *slot;
 
 	closes = 0;
 	assert_int_equal(weft_tcp_link.open(&link_, r, &options, &ops, NULL, NULL), 0);
 	peer = accept(listener, NULL, NULL);
 	for (uint32_t i = 0; i <= 2 * UINT16_MAX; i++) {
-		slot = weft_link_take(link_);
+		slot = weft_link_get_slot(link_);
 		assert_int_not_equal(le16_to_cpu(slot->cmd.common.cid), 0xffff);
-		weft_link_put(link_, slot);
+		weft_link_put_slot(link_, slot);
 	}
 	close_link();
 }

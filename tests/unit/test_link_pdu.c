@@ -311,13 +311,13 @@ static void answered_while_data_leaves(void **state)
 	struct script r2t = R2T(0, 24, 0, 24, 0, 0, LARGE), resp = RESP(0, 24, 0, 24, 0);
 	struct iovec iov = { large, sizeof(large) };
 	struct nvme_tcp_data h2c;
-	struct weft_slot *slot;
+	struct weft_link_slot *slot;
 	uint16_t cid;
 
 	open_link(0);
 	say_icresp(0, 0, 0, LARGE);
 	await(&readies);
-	slot = weft_link_take(link_);
+	slot = weft_link_get_slot(link_);
 	slot->cmd.common.opcode = nvme_cmd_write;
 	slot->iov = &iov;
 	slot->data_len = LARGE;

@@ -1,4 +1,4 @@
-/* test_mount.c - bytes.c: any offset and length on a disk of blocks, against a file in memory. */
+/* test_mount.c - byte_io.c: any offset and length on a disk of blocks, against a file in memory. */
 #include <errno.h>
 #include <pthread.h>
 #include <sched.h>
@@ -11,14 +11,14 @@
 
 #include <cmocka.h>
 
-#include "cli/mount/bytes.h"
-#include "cli/mount/span.h"
+#include "cli/mount/byte_io.h"
+#include "cli/mount/block_span.h"
 #include "running.h"
 
 #define SIZE    (16 * 4096)
 #define THREADS 4
 
-/* --- the disk: what bytes.c would reach through volume.c -------------------------------------- */
+/* --- the disk: what byte_io.c would reach through volume.c -------------------------------------- */
 
 static uint8_t blocks[SIZE];
 static uint32_t block_size;
@@ -99,10 +99,10 @@ unsigned weft_volume_extents(struct weft_volume *volume, uint64_t offset, uint64
 	return n;
 }
 
-static void bytes_init(struct weft_bytes *bytes, uint32_t block, bool can_zero)
+static void bytes_init(struct weft_byte_io *bytes, uint32_t block, bool can_zero)
 {
-	*bytes = (struct weft_bytes){ .block_size = block, .can_zero = can_zero };
-	weft_ranges_init(&bytes->busy);
+	*bytes = (struct weft_byte_io){ .block_size = block, .can_zero = can_zero };
+	weft_range_locks_init(&bytes->write_locks);
 	block_size = block;
 	zeroes_seen = 0;
 	memset(blocks, 0x11, sizeof(blocks));
@@ -115,7 +115,7 @@ static void test_span(void **state)
 	static const struct {
 		uint64_t offset, length;
 		uint32_t block;
-		struct weft_span want;
+		struct weft_block_span want;
 	} cases[] = {
 		{ 0, 512, 512, { 0, 512, 0, 0 } },
 		{ 1, 1, 512, { 0, 512, 1, 510 } },
@@ -126,8 +126,8 @@ static void test_span(void **state)
 	};
 
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-		struct weft_span got = weft_span_of(cases[i].offset, cases[i].length,
-						    cases[i].block);
+		struct weft_block_span got = weft_block_span_of(cases[i].offset, cases[i].length,
+								cases[i].block);
 
 		assert_memory_equal(&got, &cases[i].want, sizeof(got));
 	}
@@ -137,7 +137,7 @@ static void test_span(void **state)
 static void random_mix(uint32_t block, bool can_zero)
 {
 	static uint8_t model[SIZE], data[SIZE];
-	struct weft_bytes bytes;
+	struct weft_byte_io bytes;
 	unsigned seed = block + can_zero;
 
 	bytes_init(&bytes, block, can_zero);
@@ -149,22 +149,22 @@ static void random_mix(uint32_t block, bool can_zero)
 
 		switch (rand_r(&seed) % 3) {
 		case 0:
-			assert_int_equal(weft_bytes_read(&bytes, data, length, offset), fits);
+			assert_int_equal(weft_byte_io_read(&bytes, data, length, offset), fits);
 			assert_memory_equal(data, model + offset, fits);
 			break;
 		case 1:
 			memset(data, rand_r(&seed), length);
-			assert_int_equal(weft_bytes_write(&bytes, data, length, offset, 0), fits);
+			assert_int_equal(weft_byte_io_write(&bytes, data, length, offset, 0), fits);
 			memcpy(model + offset, data, fits);
 			break;
 		default:
-			assert_int_equal(weft_bytes_zero(&bytes, length, offset, WEFT_UNMAP), 0);
+			assert_int_equal(weft_byte_io_zero(&bytes, length, offset, WEFT_UNMAP), 0);
 			memset(model + offset, 0, fits);
 		}
 		assert_memory_equal(blocks, model, SIZE);
 	}
 	assert_int_equal(zeroes_seen > 0, can_zero);
-	weft_ranges_destroy(&bytes.busy);
+	weft_range_locks_destroy(&bytes.write_locks);
 }
 
 static void test_mix(void **state)
@@ -177,33 +177,33 @@ static void test_mix(void **state)
 
 static void test_end(void **state)
 {
-	struct weft_bytes bytes;
+	struct weft_byte_io bytes;
 	uint8_t data[1024] = {};
 
 	bytes_init(&bytes, 512, true);
-	assert_int_equal(weft_bytes_read(&bytes, data, 100, SIZE), 0);
-	assert_int_equal(weft_bytes_read(&bytes, data, 100, UINT64_MAX - 200), 0);
-	assert_int_equal(weft_bytes_read(&bytes, data, 1024, SIZE - 7), 7);
-	assert_int_equal(weft_bytes_write(&bytes, data, 1, SIZE, 0), -ENOSPC);
-	assert_int_equal(weft_bytes_write(&bytes, data, 0, SIZE, 0), 0);
-	assert_int_equal(weft_bytes_write(&bytes, data, 1024, SIZE - 513, 0), 513);
-	assert_int_equal(weft_bytes_zero(&bytes, SIZE, SIZE - 600, 0), 0);
-	assert_int_equal(weft_bytes_zero(&bytes, 512, SIZE + 512, 0), 0);
+	assert_int_equal(weft_byte_io_read(&bytes, data, 100, SIZE), 0);
+	assert_int_equal(weft_byte_io_read(&bytes, data, 100, UINT64_MAX - 200), 0);
+	assert_int_equal(weft_byte_io_read(&bytes, data, 1024, SIZE - 7), 7);
+	assert_int_equal(weft_byte_io_write(&bytes, data, 1, SIZE, 0), -ENOSPC);
+	assert_int_equal(weft_byte_io_write(&bytes, data, 0, SIZE, 0), 0);
+	assert_int_equal(weft_byte_io_write(&bytes, data, 1024, SIZE - 513, 0), 513);
+	assert_int_equal(weft_byte_io_zero(&bytes, SIZE, SIZE - 600, 0), 0);
+	assert_int_equal(weft_byte_io_zero(&bytes, 512, SIZE + 512, 0), 0);
 	assert_int_equal(blocks[SIZE - 601], 0x11);
 	assert_int_equal(blocks[SIZE - 600], 0);
 }
 
 static void test_flags(void **state)
 {
-	struct weft_bytes bytes;
+	struct weft_byte_io bytes;
 	uint8_t data[512] = {};
 
 	bytes_init(&bytes, 512, true);
-	weft_bytes_write(&bytes, data, 100, 3, WEFT_FUA);
+	weft_byte_io_write(&bytes, data, 100, 3, WEFT_FUA);
 	assert_int_equal(seen_flags, WEFT_FUA);
-	weft_bytes_write(&bytes, data, 512, 0, 0);
+	weft_byte_io_write(&bytes, data, 512, 0, 0);
 	assert_int_equal(seen_flags, 0);
-	weft_bytes_zero(&bytes, 1024, 512, WEFT_UNMAP);
+	weft_byte_io_zero(&bytes, 1024, 512, WEFT_UNMAP);
 	assert_int_equal(seen_flags, WEFT_UNMAP);
 }
 
@@ -211,7 +211,7 @@ static void test_flags(void **state)
  * again when it comes back to them. */
 struct lane {
 	pthread_t thread;
-	struct weft_bytes *bytes;
+	struct weft_byte_io *bytes;
 	unsigned index, lost;
 };
 
@@ -223,10 +223,10 @@ static void *write_lane(void *arg)
 	for (uint64_t i = 0; i < 4000; i++) {
 		uint64_t offset = (i % 8 * THREADS + lane->index) * sizeof(data);
 
-		weft_bytes_read(lane->bytes, old, sizeof(old), offset);
+		weft_byte_io_read(lane->bytes, old, sizeof(old), offset);
 		lane->lost += i >= 8 && old[50] != (uint8_t)(i - 8);
 		memset(data, (int)i, sizeof(data));
-		weft_bytes_write(lane->bytes, data, sizeof(data), offset, 0);
+		weft_byte_io_write(lane->bytes, data, sizeof(data), offset, 0);
 	}
 	return NULL;
 }
@@ -234,7 +234,7 @@ static void *write_lane(void *arg)
 static void test_neighbours(void **state)
 {
 	struct lane lanes[THREADS];
-	struct weft_bytes bytes;
+	struct weft_byte_io bytes;
 
 	bytes_init(&bytes, 512, true);
 	for (unsigned i = 0; i < THREADS; i++) {
@@ -265,39 +265,39 @@ static void test_seek(void **state)
 		{ "at the end", END, -ENXIO, -ENXIO },
 		{ "beyond", INT64_MAX, -ENXIO, -ENXIO },
 	};
-	struct weft_bytes bytes;
+	struct weft_byte_io bytes;
 
 	bytes_init(&bytes, BLOCK, true);
 	memset(blocks, 0, SIZE);
 	blocks[1024] = blocks[2047] = blocks[END - 1] = 1;
 	for_each_named(i, rows, name) {
 		for (answer_blocks = 1; answer_blocks < 4; answer_blocks++) {
-			assert_int_equal(weft_bytes_seek(&bytes, rows[i].offset, true),
+			assert_int_equal(weft_byte_io_seek(&bytes, rows[i].offset, true),
 					 rows[i].data);
-			assert_int_equal(weft_bytes_seek(&bytes, rows[i].offset, false),
+			assert_int_equal(weft_byte_io_seek(&bytes, rows[i].offset, false),
 					 rows[i].hole);
 		}
 	}
 	answer_blocks = UINT64_MAX;
 	blocks[END - 1] = 0;
-	assert_int_equal(weft_bytes_seek(&bytes, 2048, true), -ENXIO);
+	assert_int_equal(weft_byte_io_seek(&bytes, 2048, true), -ENXIO);
 }
 
 /* However little a target tells at a time, there is an end, and it is not wrong. */
 static void test_seek_ends(void **state)
 {
-	struct weft_bytes bytes;
+	struct weft_byte_io bytes;
 	off_t at;
 
 	bytes_init(&bytes, 1, true);
 	answer_blocks = 1;
 	memset(blocks, 0, SIZE);
 	asked = 0;
-	at = weft_bytes_seek(&bytes, 0, true);
+	at = weft_byte_io_seek(&bytes, 0, true);
 	assert_in_range(asked, 1, 4096);
 	assert_in_range(at, 1, SIZE - 1);
 	memset(blocks, 1, SIZE);
-	assert_int_equal(weft_bytes_seek(&bytes, 0, false), SIZE);
+	assert_int_equal(weft_byte_io_seek(&bytes, 0, false), SIZE);
 	assert_in_range(asked, 2, 2 * 4096);
 	answer_blocks = UINT64_MAX;
 }

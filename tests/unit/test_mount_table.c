@@ -11,12 +11,12 @@
 
 #include <cmocka.h>
 
-#include "cli/mount/table.h"
+#include "cli/mount/ns_table.h"
 #include "running.h"
 
-/* --- the controller: what table.c would reach through uplink.c and volume.c ------------------- */
+/* --- the controller: what table.c would reach through volume_conn.c and volume.c ------------------- */
 
-enum { MOST = 2 * WEFT_NODES_MAX };
+enum { MOST = 2 * WEFT_MOUNT_NODES_MAX };
 
 static uint32_t listed[MOST];
 static unsigned count;      /* of them */
@@ -28,8 +28,8 @@ struct volume {
 	uint8_t kind;
 };
 
-int weft_uplink_list(struct weft_uplink *uplink, uint32_t *nsids, unsigned max,
-		     struct weft_err *err)
+int weft_volume_conn_list_ns(struct weft_volume_conn *conn, uint32_t *nsids, unsigned max,
+			     struct weft_err *err)
 {
 	lists++;
 	memcpy(nsids, listed, (count < max ? count : max) * sizeof(*nsids));
@@ -41,7 +41,7 @@ static uint8_t kind_of(const struct weft_volume *volume)
 	return container_of(volume, struct volume, volume)->kind;
 }
 
-int weft_volume_open(struct weft_uplink *uplink, uint32_t nsid, struct weft_volume **out,
+int weft_volume_open(struct weft_volume_conn *conn, uint32_t nsid, struct weft_volume **out,
 		     struct weft_err *err)
 {
 	struct volume *volume;
@@ -64,12 +64,12 @@ void weft_volume_close(struct weft_volume *volume)
 	free(container_of(volume, struct volume, volume));
 }
 
-bool weft_volume_is_seen(struct weft_volume *volume)
+bool weft_volume_is_visible(struct weft_volume *volume)
 {
 	return kinds[volume->info.nsid] == kind_of(volume);
 }
 
-bool weft_volume_is(struct weft_volume *volume, const struct weft_volume *other)
+bool weft_volume_is_same(struct weft_volume *volume, const struct weft_volume *other)
 {
 	return kind_of(volume) == kind_of(other);
 }
@@ -108,18 +108,18 @@ static void list_many(unsigned n)
 }
 
 /* In their order, with what is not of the first kind. */
-static void show(struct weft_table *table, char *text)
+static void show(struct weft_mount_table *table, char *text)
 {
-	struct weft_node *node;
+	struct weft_mount_node *node;
 	uint32_t nsid = 0;
 
 	*text = '\0';
-	while ((node = weft_table_next(table, nsid))) {
+	while ((node = weft_mount_table_next(table, nsid))) {
 		text += sprintf(text, "%s%u", nsid ? " " : "", node->nsid);
 		if (kind_of(node->bytes.volume) != 1)
 			text += sprintf(text, ":%u", kind_of(node->bytes.volume));
 		nsid = node->nsid;
-		weft_node_put(table, node, 1);
+		weft_mount_node_put(table, node, 1);
 	}
 }
 
@@ -143,21 +143,21 @@ static const struct {
 
 static void test_scan(void **state)
 {
-	struct weft_uplink uplink = {};
-	struct weft_table table;
+	struct weft_volume_conn conn = {};
+	struct weft_mount_table table;
 	char text[64];
 
 	for_each_named(i, scans, now) {
-		weft_table_init(&table, &uplink);
+		weft_mount_table_init(&table, &conn);
 		list_these(scans[i].before);
-		assert_int_equal(weft_table_scan(&table, NULL), 0);
+		assert_int_equal(weft_mount_table_rescan(&table, NULL), 0);
 		list_these(scans[i].now);
 		opens = 0;
-		assert_int_equal(weft_table_scan(&table, NULL), scans[i].rc);
+		assert_int_equal(weft_mount_table_rescan(&table, NULL), scans[i].rc);
 		show(&table, text);
 		assert_string_equal(text, scans[i].after);
 		assert_int_equal(opens, scans[i].opens);
-		weft_table_destroy(&table);
+		weft_mount_table_destroy(&table);
 		assert_int_equal(volumes, 0);
 	}
 }
@@ -165,47 +165,47 @@ static void test_scan(void **state)
 /* One that is open outlives its name, and another has that at once. */
 static void test_held(void **state)
 {
-	struct weft_uplink uplink = {};
-	struct weft_table table;
-	struct weft_node *old, *new;
+	struct weft_volume_conn conn = {};
+	struct weft_mount_table table;
+	struct weft_mount_node *old, *new;
 
-	weft_table_init(&table, &uplink);
+	weft_mount_table_init(&table, &conn);
 	list_these("4 5");
-	weft_table_scan(&table, NULL);
-	old = weft_table_find(&table, "ns5");
+	weft_mount_table_rescan(&table, NULL);
+	old = weft_mount_table_find(&table, "ns5");
 	list_these("4 5:2");
-	weft_table_scan(&table, NULL);
-	new = weft_table_find(&table, "ns5");
+	weft_mount_table_rescan(&table, NULL);
+	new = weft_mount_table_find(&table, "ns5");
 	assert_ptr_not_equal(old, new);
 	assert_int_equal(kind_of(old->bytes.volume), 1);
 	assert_int_equal(kind_of(new->bytes.volume), 2);
 	assert_int_equal(volumes, 3);
-	weft_node_put(&table, old, 1);
+	weft_mount_node_put(&table, old, 1);
 	assert_int_equal(volumes, 2);
-	weft_node_put(&table, new, 1);
-	weft_table_destroy(&table);
+	weft_mount_node_put(&table, new, 1);
+	weft_mount_table_destroy(&table);
 }
 
 static void test_names(void **state)
 {
 	static const char *const none[] = { "",     "ns",   "ns0", "ns6",  "ns01", "ns 1",
 					    "ns+1", "ns1 ", "NS1", "ns-1", "1",    "ns4294967297" };
-	struct weft_uplink uplink = {};
-	struct weft_node *node;
-	struct weft_table table;
+	struct weft_volume_conn conn = {};
+	struct weft_mount_node *node;
+	struct weft_mount_table table;
 
-	weft_table_init(&table, &uplink);
+	weft_mount_table_init(&table, &conn);
 	list_these("1 5");
-	weft_table_scan(&table, NULL);
+	weft_mount_table_rescan(&table, NULL);
 	for_each_row(i, none)
-		assert_null(weft_table_find(&table, none[i]));
-	node = weft_table_find(&table, "ns5");
+		assert_null(weft_mount_table_find(&table, none[i]));
+	node = weft_mount_table_find(&table, "ns5");
 	assert_int_equal(node->nsid, 5);
-	weft_node_put(&table, node, 1);
-	node = weft_table_next(&table, 2); /* where somebody is who saw 2 before it went */
+	weft_mount_node_put(&table, node, 1);
+	node = weft_mount_table_next(&table, 2); /* where somebody is who saw 2 before it went */
 	assert_int_equal(node->nsid, 5);
-	weft_node_put(&table, node, 1);
-	weft_table_destroy(&table);
+	weft_mount_node_put(&table, node, 1);
+	weft_mount_table_destroy(&table);
 }
 
 static const unsigned sizes[] = { 10, 1000, 10000 };
@@ -213,67 +213,67 @@ static const unsigned sizes[] = { 10, 1000, 10000 };
 /* What a change costs does not depend on how many there are; a listing costs each of them once. */
 static void test_many(void **state)
 {
-	struct weft_uplink uplink = {};
-	struct weft_table table;
-	struct weft_node *node;
+	struct weft_volume_conn conn = {};
+	struct weft_mount_table table;
+	struct weft_mount_node *node;
 	uint32_t nsid = 0;
 
 	for_each_row(i, sizes) {
-		weft_table_init(&table, &uplink);
+		weft_mount_table_init(&table, &conn);
 		list_many(sizes[i]);
-		weft_table_scan(&table, NULL);
+		weft_mount_table_rescan(&table, NULL);
 		lists = opens = finds = 0;
 		kinds[3] = 2;
-		weft_table_scan(&table, NULL);
+		weft_mount_table_rescan(&table, NULL);
 		assert_int_equal(lists, 1);
 		assert_int_equal(opens, 1);
 		assert_int_equal(finds, 0);
-		for (nsid = 0; (node = weft_table_next(&table, nsid)); nsid = node->nsid)
-			weft_node_put(&table, node, 1);
+		for (nsid = 0; (node = weft_mount_table_next(&table, nsid)); nsid = node->nsid)
+			weft_mount_node_put(&table, node, 1);
 		assert_int_equal(nsid, sizes[i]);
 		assert_int_equal(finds, sizes[i]);
-		weft_table_destroy(&table);
+		weft_mount_table_destroy(&table);
 	}
 }
 
 /* There is room for so many; who comes when one has gone gets its place. */
 static void test_full(void **state)
 {
-	struct weft_uplink uplink = {};
-	struct weft_table table;
+	struct weft_volume_conn conn = {};
+	struct weft_mount_table table;
 
-	weft_table_init(&table, &uplink);
-	list_many(WEFT_NODES_MAX + 3);
-	assert_int_equal(weft_table_scan(&table, NULL), 0);
-	assert_int_equal(volumes, WEFT_NODES_MAX);
+	weft_mount_table_init(&table, &conn);
+	list_many(WEFT_MOUNT_NODES_MAX + 3);
+	assert_int_equal(weft_mount_table_rescan(&table, NULL), 0);
+	assert_int_equal(volumes, WEFT_MOUNT_NODES_MAX);
 	assert_int_equal(table.left_out, 3);
-	list_many(WEFT_NODES_MAX + 1);
+	list_many(WEFT_MOUNT_NODES_MAX + 1);
 	memmove(listed, listed + 1, --count * sizeof(*listed));
-	assert_int_equal(weft_table_scan(&table, NULL), 0);
-	assert_int_equal(volumes, WEFT_NODES_MAX);
+	assert_int_equal(weft_mount_table_rescan(&table, NULL), 0);
+	assert_int_equal(volumes, WEFT_MOUNT_NODES_MAX);
 	assert_int_equal(table.left_out, 0);
-	weft_table_destroy(&table);
+	weft_mount_table_destroy(&table);
 }
 
 /* Also if it is beyond those that a directory has room for. */
 static void test_only(void **state)
 {
-	struct weft_uplink uplink = { .info.nsid = WEFT_NODES_MAX + 2 };
-	struct weft_table table;
+	struct weft_volume_conn conn = { .first_info.nsid = WEFT_MOUNT_NODES_MAX + 2 };
+	struct weft_mount_table table;
 	char text[64];
 
-	weft_table_init(&table, &uplink);
-	list_many(WEFT_NODES_MAX + 3);
+	weft_mount_table_init(&table, &conn);
+	list_many(WEFT_MOUNT_NODES_MAX + 3);
 	opens = 0;
-	assert_int_equal(weft_table_scan(&table, NULL), 0);
+	assert_int_equal(weft_mount_table_rescan(&table, NULL), 0);
 	show(&table, text);
 	assert_string_equal(text, "16386");
 	assert_int_equal(opens, 1);
 	assert_int_equal(table.left_out, 0);
 	list_many(2);
-	assert_int_equal(weft_table_scan(&table, NULL), 0);
+	assert_int_equal(weft_mount_table_rescan(&table, NULL), 0);
 	assert_int_equal(volumes, 0);
-	weft_table_destroy(&table);
+	weft_mount_table_destroy(&table);
 }
 
 int main(void)

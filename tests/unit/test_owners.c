@@ -12,7 +12,7 @@
 
 #include "target/cluster/owners.h"
 #include "target/cluster/ports.h"
-#include "target/cluster/reset.h"
+#include "target/cluster/remote_ccr.h"
 #include "running.h"
 
 /* A table in short: "1 2>3 0", the owners of groups 1, 2, 3, and where the second goes. Groups
@@ -73,10 +73,11 @@ static void one_step(void **state)
 	} cases[] = {
 		/* What is nobody's goes to where it belongs, if that is there */
 		{ "0 0 0", 1, "1", "", "", "1 1 1", 0 },
-		{ "0 0 0", 1, "12", "", "", "1 0 1", OWNERS_HEIR },
-		{ "0 0 0", 2, "12", "", "", "0 2 0", OWNERS_HEIR },
-		{ "0 0 0", 2, "123", "", "", "0 2 0", OWNERS_HEIR },
-		{ "0 0 0", 1, "1", "", "2", "0 0 0", OWNERS_LEFT }, /* it may have been theirs */
+		{ "0 0 0", 1, "12", "", "", "1 0 1", OWNERS_WAIT_SUCCESSOR },
+		{ "0 0 0", 2, "12", "", "", "0 2 0", OWNERS_WAIT_SUCCESSOR },
+		{ "0 0 0", 2, "123", "", "", "0 2 0", OWNERS_WAIT_SUCCESSOR },
+		{ "0 0 0", 1, "1", "", "2", "0 0 0",
+		  OWNERS_WAIT_STORAGE }, /* it may have been theirs */
 		/* Nobody takes from who lives */
 		{ "1 1 1", 2, "12", "", "", "1 1 1", 0 },
 		{ "1>2", 2, "12", "", "", "1>2", 0 },
@@ -86,24 +87,24 @@ static void one_step(void **state)
 		{ "1>2", 1, "12", "2", "", "1", 0 },
 		/* It is gone: its heir takes it, when nothing of it is left */
 		{ "1 1", 2, "2", "", "", "2 2", 0 },
-		{ "1 1", 2, "2", "", "1", "1 1", OWNERS_LEFT },
-		{ "1 3", 2, "2", "", "3", "2 3", OWNERS_LEFT },
-		{ "1 1 1", 2, "23", "", "", "2 2 1", OWNERS_HEIR },
-		{ "1 1 1", 3, "23", "", "", "1 1 3", OWNERS_HEIR },
-		{ "1>3 1", 3, "23", "", "", "3 1", OWNERS_HEIR },
-		{ "1>3 1", 2, "23", "", "", "1>3 2", OWNERS_HEIR },
+		{ "1 1", 2, "2", "", "1", "1 1", OWNERS_WAIT_STORAGE },
+		{ "1 3", 2, "2", "", "3", "2 3", OWNERS_WAIT_STORAGE },
+		{ "1 1 1", 2, "23", "", "", "2 2 1", OWNERS_WAIT_SUCCESSOR },
+		{ "1 1 1", 3, "23", "", "", "1 1 3", OWNERS_WAIT_SUCCESSOR },
+		{ "1>3 1", 3, "23", "", "", "3 1", OWNERS_WAIT_SUCCESSOR },
+		{ "1>3 1", 2, "23", "", "", "1>3 2", OWNERS_WAIT_SUCCESSOR },
 		/* Its heir does not come: whoever is there takes it, but for who drains */
 		{ "1 1 1", 3, "23", "", "", "3 3 3", 0, true },
 		{ "1>2 2", 3, "23", "", "", "3 2", 0, true },
-		{ "1 1", 3, "23", "3", "", "1 1", OWNERS_HEIR, true },
-		{ "1 1", 3, "23", "", "1", "1 1", OWNERS_LEFT, true },
+		{ "1 1", 3, "23", "3", "", "1 1", OWNERS_WAIT_SUCCESSOR, true },
+		{ "1 1", 3, "23", "", "1", "1 1", OWNERS_WAIT_STORAGE, true },
 		{ "0 0", 3, "3", "", "", "3 3", 0, true },
 		/* Draining */
 		{ "1 1 1", 1, "123", "1", "", "1>2 1>2 1>3", 0 },
 		{ "1>2 1>2 1>3", 1, "123", "1", "", "2 2 3", 0 },
 		{ "1", 1, "1", "1", "", "1", 0 },
 		{ "1", 1, "12", "12", "", "1", 0 },
-		{ "0 0", 1, "12", "1", "", "0 0", OWNERS_HEIR },
+		{ "0 0", 1, "12", "1", "", "0 0", OWNERS_WAIT_SUCCESSOR },
 		{ "0 0", 2, "12", "1", "", "2 2", 0 },
 		{ "2 2", 1, "1", "1", "", "1 1", 0 }, /* there is nobody else */
 	};
@@ -113,7 +114,7 @@ static void one_step(void **state)
 			.self = cases[i].self,
 			.nodes = 3,
 			.alive = nodes(cases[i].alive) | 1ull << (OTHERS - 1),
-			.late = cases[i].late,
+			.successor_late = cases[i].late,
 		};
 		char is[64];
 		struct owners o;
@@ -121,7 +122,7 @@ static void one_step(void **state)
 		bool changed;
 
 		make(&o, cases[i].before, nodes(cases[i].draining));
-		changed = owners_step(&o, &view, left, (void *)(uintptr_t)cases[i].left, &waits);
+		changed = owners_advance(&o, &view, left, (void *)(uintptr_t)cases[i].left, &waits);
 		show(&o, is);
 		if (strcmp(is, cases[i].after) || waits != cases[i].waits)
 			fail_msg("case %zu: \"%s\" became \"%s\", not \"%s\", and waits for %u", i,
@@ -163,7 +164,7 @@ static void taken_from_one_that_serves_it(void **state)
 		make(&o, cases[i].served, 0);
 		owners_elsewhere(&o, 1, elsewhere);
 		make(&o, cases[i].found, 0);
-		assert_int_equal(owners_taken(&o, 1, elsewhere), cases[i].group);
+		assert_int_equal(owners_lost_group(&o, 1, elsewhere), cases[i].group);
 	}
 }
 
@@ -182,7 +183,7 @@ static void never_two(void **state)
 		unsigned waits;
 
 		random = random * 1664525 + 1013904223;
-		view = (struct owners_view){ .nodes = 3, .late = random >> 14 & 1 };
+		view = (struct owners_view){ .nodes = 3, .successor_late = random >> 14 & 1 };
 		view.self = random >> 8 & 1 ? 1 : random >> 9 & 1 ? 2 : 3;
 		if (random >> 24 < 40)
 			alive ^= 1ull << (random >> 10) % 3;
@@ -191,7 +192,7 @@ static void never_two(void **state)
 		view.alive = alive | 1ull << (OTHERS - 1);
 		if (!(alive >> (view.self - 1) & 1))
 			continue;
-		owners_step(&o, &view, left, nothing, &waits);
+		owners_advance(&o, &view, left, nothing, &waits);
 		for (unsigned g = 0; g < 4; g++) {
 			uint8_t was = before.owner[g];
 			bool lives = was && alive >> (was - 1) & 1;
@@ -285,23 +286,25 @@ static void resets_come_back(void **state)
 		size_t at;
 		uint8_t byte;
 	} damage[] = { { 0, 2 }, { 1, 0 }, { 1, 4 }, { 2, 0 }, { 2, WEFT_NODES_MAX + 1 } };
-	struct reset reset = { RESET_ASKED, 3, 0x1234, 5, 0x6789abcdef, 7, { 8, 9 }, "" }, back;
-	uint8_t bytes[RESET_RECORD];
+	struct remote_ccr_record reset = { REMOTE_CCR_REQUESTED, 3, 0x1234,   5,
+					   0x6789abcdef,         7, { 8, 9 }, "" },
+				 back;
+	uint8_t bytes[REMOTE_CCR_RECORD];
 
 	memset(reset.hostnqn, 'n', WEFT_NQN_MAX);
-	reset_encode(&reset, bytes);
-	assert_int_equal(reset_decode(&back, bytes, sizeof(bytes)), 0);
+	remote_ccr_encode(&reset, bytes);
+	assert_int_equal(remote_ccr_decode(&back, bytes, sizeof(bytes)), 0);
 	assert_memory_equal(&reset, &back, sizeof(reset));
-	assert_int_equal(reset_decode(&back, bytes, sizeof(bytes) - 1), -EINVAL);
-	assert_int_equal(reset_decode(&back, NULL, 0), -EINVAL);
+	assert_int_equal(remote_ccr_decode(&back, bytes, sizeof(bytes) - 1), -EINVAL);
+	assert_int_equal(remote_ccr_decode(&back, NULL, 0), -EINVAL);
 	for_each_row(i, damage) {
-		reset_encode(&reset, bytes);
+		remote_ccr_encode(&reset, bytes);
 		bytes[damage[i].at] = damage[i].byte;
-		assert_int_equal(reset_decode(&back, bytes, sizeof(bytes)), -EINVAL);
+		assert_int_equal(remote_ccr_decode(&back, bytes, sizeof(bytes)), -EINVAL);
 	}
-	reset_encode(&reset, bytes);
+	remote_ccr_encode(&reset, bytes);
 	bytes[sizeof(bytes) - 1] = 'x'; /* a name without an end */
-	assert_int_equal(reset_decode(&back, bytes, sizeof(bytes)), -EINVAL);
+	assert_int_equal(remote_ccr_decode(&back, bytes, sizeof(bytes)), -EINVAL);
 }
 
 int main(void)

@@ -112,7 +112,7 @@ static void receives_come_with_connect(void **state)
 	raw_ask(&q, &request, sizeof(request));
 	fabric_end_expect(&q.end, RDMA_CM_EVENT_ESTABLISHED);
 	conn = fabric_id_of(target_qp(&q))->context;
-	assert_int_equal(conn->recvs.made, RDMA_UNKNOWN_RECVS);
+	assert_int_equal(conn->recvs.made, RDMA_PRECONNECT_RECVS);
 	raw_close(&q);
 	raw_admin(&admin, IP);
 	conn = fabric_id_of(target_qp(&admin))->context;

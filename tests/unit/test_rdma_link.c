@@ -37,7 +37,7 @@ static struct fabric_end peer; /* the controller's */
 
 static struct weft_link *link_;
 static unsigned readies, dones, closes;
-static struct weft_slot last; /* as done() saw it */
+static struct weft_link_slot last; /* as done() saw it */
 static struct weft_queue_stats stats;
 static struct weft_err why;
 static int end_rc;
@@ -65,7 +65,7 @@ static void on_ready(struct weft_link *link)
 	readies++;
 }
 
-static void on_done(struct weft_link *link, struct weft_slot *slot)
+static void on_done(struct weft_link *link, struct weft_link_slot *slot)
 {
 	dones++;
 	last = *slot;
@@ -76,7 +76,7 @@ static void on_closed(struct weft_link *link)
 {
 	closes++;
 	end_rc = link->rc;
-	end_hung_up = link->hung_up;
+	end_hung_up = link->peer_closed;
 	why = link->err;
 	stats = link->stats;
 	weft_link_free(link);
@@ -237,9 +237,10 @@ static void answer(const union nvme_sqe *sqe)
 	answer_of(le16_to_cpu(sqe->common.cid), 0, sizeof(struct nvme_cqe));
 }
 
-static struct weft_slot *submit(uint8_t opcode, const struct iovec *iov, size_t skip, uint32_t len)
+static struct weft_link_slot *submit(uint8_t opcode, const struct iovec *iov, size_t skip,
+				     uint32_t len)
 {
-	struct weft_slot *slot = weft_link_take(link_);
+	struct weft_link_slot *slot = weft_link_get_slot(link_);
 
 	assert_non_null(slot);
 	slot->cmd.common.opcode = opcode;
@@ -478,7 +479,7 @@ static void in_any_order(void **state)
 	connect_both();
 	for (unsigned i = 0; i < DEPTH; i++)
 		submit(nvme_cmd_flush, NULL, 0, 0);
-	assert_null(weft_link_take(link_));
+	assert_null(weft_link_get_slot(link_));
 	for (unsigned i = 0; i < DEPTH; i++)
 		hear(&sqe[i]);
 	for (unsigned i = 0; i < DEPTH; i++)
@@ -551,7 +552,7 @@ static void invalidates(void **state)
 /* The controller has the command, and answers, before the adapter says that it was sent. */
 static void answered_before_sent(void **state)
 {
-	struct weft_slot *slot;
+	struct weft_link_slot *slot;
 
 	connect_both();
 	fabric_hold(link_qp(), 1u << IBV_WR_SEND);
@@ -897,7 +898,7 @@ static void closed_in_line(void **state)
 static void answered_in_line(void **state)
 {
 	struct iovec iov = { memory, MDTS };
-	struct weft_slot *slot = NULL;
+	struct weft_link_slot *slot = NULL;
 
 	connect_both();
 	for (unsigned i = 0; i < DEPTH; i++)

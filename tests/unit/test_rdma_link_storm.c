@@ -56,7 +56,7 @@ static void on_ready(struct weft_link *link)
 
 static void submit(void);
 
-static void on_done(struct weft_link *link, struct weft_slot *slot)
+static void on_done(struct weft_link *link, struct weft_link_slot *slot)
 {
 	assert_ptr_equal(link, link_);
 	assert_true(ready && out > 0);
@@ -103,7 +103,9 @@ static void open_link(uint16_t port)
 static void submit(void)
 {
 	uint32_t len = dice(2) ? dice(8192) : dice(MDTS + 1), left = len;
-	struct weft_slot *slot = link_ && ready && !link_->closing ? weft_link_take(link_) : NULL;
+	struct weft_link_slot *slot = link_ && ready && !link_->closing ?
+					      weft_link_get_slot(link_) :
+					      NULL;
 	struct iovec *iov;
 
 	if (!slot)

@@ -10,14 +10,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon/methods.h"
-#include "daemon/state.h"
+#include "daemon/control/methods.h"
+#include "daemon/internal.h"
 #include "rdma_both.h"
-#include "target/handover.h"
+#include "target/takeover/takeover.h"
 
 static char *answer;
 
-static void on_answer(struct weft_call *call, char *line)
+static void on_answer(struct weft_rpc_call *call, char *line)
 {
 	answer = line;
 }
@@ -25,8 +25,8 @@ static void on_answer(struct weft_call *call, char *line)
 /* `weft serve --takeover` has called; what it is told. */
 static const char *takeover(struct weft_daemon *d, bool drop_rdma)
 {
-	const struct weft_rpc rpc = { .methods = weft_methods, .daemon = d };
-	struct weft_call call = { .answer = on_answer };
+	const struct weft_rpc rpc = { .methods = weft_rpc_methods, .daemon = d };
+	struct weft_rpc_call call = { .answer = on_answer };
 	char line[200];
 
 	snprintf(line, sizeof(line),
@@ -42,20 +42,20 @@ static const char *takeover(struct weft_daemon *d, bool drop_rdma)
 
 static void refused_while_there_are_any(void **state)
 {
-	struct weft_daemon d = { .home = case_home(), .target = case_target() };
+	struct weft_daemon d = { .control_reactor = case_home(), .target = case_target() };
 
 	open_both();
 	assert_non_null(strstr(takeover(&d, false),
 			       "2 RDMA connections cannot be handed over; --drop-rdma ends them, "
 			       "and their hosts connect again"));
-	assert_null(d.give);
+	assert_null(d.export);
 	check_alive(&admin);
 	assert_non_null(strstr(takeover(&d, true), "socket"));
-	assert_true(weft_give_cancel(&d)); /* nothing was ended yet */
+	assert_true(weft_takeover_export_cancel(&d)); /* nothing was ended yet */
 	check_alive(&admin);
 	close_both();
 	assert_non_null(strstr(takeover(&d, false), "socket"));
-	assert_true(weft_give_cancel(&d));
+	assert_true(weft_takeover_export_cancel(&d));
 	case_turns(4);
 }
 
@@ -88,7 +88,7 @@ static void ended_where_that_is_wanted(void **state)
 		case_turn();
 	assert_true(frozen.over);
 	assert_int_equal(frozen.rc, 0);
-	assert_int_equal(weft_target_hand_over(case_target(), &told), 0);
+	assert_int_equal(weft_target_export(case_target(), &told), 0);
 	assert_int_equal(told.queues.count, 0);
 	assert_int_equal(told.ctrls.count, 0);
 	assert_int_equal(told.listeners.count, 0);

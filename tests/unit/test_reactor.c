@@ -105,7 +105,7 @@ static bool rang(struct weft_mailbox *box)
 {
 	eventfd_t value;
 
-	return !eventfd_read(box->bell, &value);
+	return !eventfd_read(box->wake_fd, &value);
 }
 
 static void mailbox_rings_only_for_a_sleeper(void **state)

@@ -11,11 +11,11 @@ enum { TURN_BYTES = 1 << 20, KIB = 1 << 10, VISITS_MAX = 64, TURNS_MAX = 10000 }
 
 static uint64_t bytes_of_turn;
 
-static struct weft_bulk_line lines[2];
+static struct weft_bulk_flow lines[2];
 
 struct job {
 	struct weft_task task;
-	struct weft_bulk_line *line;
+	struct weft_bulk_flow *line;
 	char name;
 	unsigned pieces;
 	uint32_t bytes; /* of each */
@@ -29,20 +29,20 @@ static void do_piece(struct weft_task *task)
 	assert_ptr_equal(weft_reactor_self(), r);
 	note(job->name);
 	if (job->bytes)
-		assert_true(weft_reactor_spend(r, job->bytes));
+		assert_true(weft_reactor_bulk_spend(r, job->bytes));
 	bytes_of_turn += job->bytes;
 	if (job->to_defer)
 		weft_reactor_defer(r, job->to_defer);
 	if (--job->pieces)
-		weft_reactor_bulk(r, job->line, task);
+		weft_reactor_bulk_push(r, job->line, task);
 }
 
-static struct job *start_in(struct weft_bulk_line *line, struct job *job, char name,
+static struct job *start_in(struct weft_bulk_flow *line, struct job *job, char name,
 			    unsigned pieces, uint32_t bytes)
 {
 	*job = (struct job){ .line = line, .name = name, .pieces = pieces, .bytes = bytes };
 	weft_task_init(&job->task, do_piece);
-	weft_reactor_bulk(r, line, &job->task);
+	weft_reactor_bulk_push(r, line, &job->task);
 	return job;
 }
 
@@ -54,7 +54,7 @@ static struct job *start(struct job *job, char name, unsigned pieces, uint32_t b
 static int init_lines(void **state)
 {
 	for (size_t i = 0; i < COUNT(lines); i++)
-		weft_bulk_line_init(&lines[i], NULL);
+		weft_bulk_flow_init(&lines[i], NULL);
 	return 0;
 }
 
@@ -98,12 +98,12 @@ static void in_line_once(void **state)
 	need_reactor();
 	start(&a, 'a', 1, 0);
 	start(&b, 'b', 1, 0);
-	weft_reactor_bulk(r, &lines[0], &a.task);
+	weft_reactor_bulk_push(r, &lines[0], &a.task);
 	turn_once();
 	expect_ran("ab");
 	start(&a, 'a', 1, 0);
 	start(&b, 'b', 1, 0);
-	weft_reactor_unbulk(&lines[0], &a.task);
+	weft_reactor_bulk_cancel(&lines[0], &a.task);
 	turn_once();
 	expect_ran("b");
 }
@@ -126,12 +126,12 @@ static void lines_take_turns(void **state)
 /* … and lines in one line have its turns. */
 static void lines_within_a_line(void **state)
 {
-	struct weft_bulk_line within[2];
+	struct weft_bulk_flow within[2];
 	struct job a, b, c;
 
 	need_reactor();
-	weft_bulk_line_init(&within[0], &lines[0]);
-	weft_bulk_line_init(&within[1], &lines[0]);
+	weft_bulk_flow_init(&within[0], &lines[0]);
+	weft_bulk_flow_init(&within[1], &lines[0]);
 	start_in(&within[0], &a, 'a', 3, 4 * KIB);
 	start_in(&within[1], &b, 'b', 2, 4 * KIB);
 	start_in(&lines[1], &c, 'c', 5, 4 * KIB);
@@ -150,10 +150,10 @@ static void before_all_lines(void **state)
 	start_in(&lines[1], &c, 'c', 2, 4 * KIB);
 	b = (struct job){ .line = &lines[0], .name = 'b', .pieces = 1 };
 	weft_task_init(&b.task, do_piece);
-	weft_reactor_bulk_again(r, &b.task);
+	weft_reactor_bulk_retry(r, &b.task);
 	turn_once();
 	expect_ran("bacc");
-	weft_reactor_bulk_again(r, &b.task);
+	weft_reactor_bulk_retry(r, &b.task);
 	assert_true(weft_reactor_busy(r));
 	weft_task_cancel(&b.task);
 	assert_false(weft_reactor_busy(r));
@@ -162,18 +162,18 @@ static void before_all_lines(void **state)
 /* A line that nobody waits in is nowhere: who has it may go. */
 static void empty_lines_are_forgotten(void **state)
 {
-	struct weft_bulk_line gone[2];
+	struct weft_bulk_flow gone[2];
 	struct job a, b, c;
 
 	need_reactor();
-	weft_bulk_line_init(&gone[0], NULL);
-	weft_bulk_line_init(&gone[1], &gone[0]);
+	weft_bulk_flow_init(&gone[0], NULL);
+	weft_bulk_flow_init(&gone[1], &gone[0]);
 	start_in(&gone[1], &a, 'a', 1, 0);
 	start_in(&gone[1], &b, 'b', 1, 0);
 	start_in(&lines[0], &c, 'c', 1, 0);
-	weft_reactor_unbulk(&gone[1], &a.task);
+	weft_reactor_bulk_cancel(&gone[1], &a.task);
 	assert_false(weft_list_empty(&gone[1].turns.link) || weft_list_empty(&gone[0].turns.link));
-	weft_reactor_unbulk(&gone[1], &b.task);
+	weft_reactor_bulk_cancel(&gone[1], &b.task);
 	assert_true(weft_list_empty(&gone[1].turns.link) && weft_list_empty(&gone[0].turns.link));
 	memset(gone, 0xff, sizeof(gone));
 	turn_once();
@@ -191,15 +191,15 @@ static void hand_out_piece(struct weft_task *task)
 	struct job *job = container_of(task, struct job, task);
 
 	note(job->name);
-	weft_reactor_piece_begins(r, job->line);
+	weft_reactor_bulk_piece_begin(r, job->line);
 }
 
-static void begin_in(struct weft_bulk_line *line, struct job *jobs, unsigned n, char name)
+static void begin_in(struct weft_bulk_flow *line, struct job *jobs, unsigned n, char name)
 {
 	for (unsigned i = 0; i < n; i++) {
 		jobs[i] = (struct job){ .line = line, .name = name };
 		weft_task_init(&jobs[i].task, hand_out_piece);
-		weft_reactor_bulk(r, line, &jobs[i].task);
+		weft_reactor_bulk_push(r, line, &jobs[i].task);
 	}
 }
 
@@ -209,10 +209,10 @@ static void until_rest(const char *expected)
 	expect_ran(expected);
 }
 
-static void pieces_end(struct weft_bulk_line *line, unsigned n)
+static void pieces_end(struct weft_bulk_flow *line, unsigned n)
 {
 	while (n--)
-		weft_reactor_piece_ends(r, line);
+		weft_reactor_bulk_piece_end(r, line);
 }
 
 /* A line has so many pieces under way, and the next when one has ended; meanwhile the reactor sleeps. */
@@ -238,12 +238,12 @@ static void a_line_has_so_many_pieces(void **state)
 /* Lines within a line have its pieces together. */
 static void pieces_of_lines_within(void **state)
 {
-	struct weft_bulk_line within[2];
+	struct weft_bulk_flow within[2];
 	struct job a[4], b[4];
 
 	need_reactor();
-	weft_bulk_line_init(&within[0], &lines[0]);
-	weft_bulk_line_init(&within[1], &lines[0]);
+	weft_bulk_flow_init(&within[0], &lines[0]);
+	weft_bulk_flow_init(&within[1], &lines[0]);
 	begin_in(&within[0], a, 4, 'a');
 	begin_in(&within[1], b, 4, 'b');
 	until_rest("abab");
@@ -260,12 +260,12 @@ static void pieces_of_lines_within(void **state)
  * some does not keep others waiting. */
 static void all_have_so_many_pieces(void **state)
 {
-	struct weft_bulk_line many[6];
+	struct weft_bulk_flow many[6];
 	struct job jobs[6][5];
 
 	need_reactor();
 	for (unsigned i = 0; i < 6; i++)
-		weft_bulk_line_init(&many[i], NULL);
+		weft_bulk_flow_init(&many[i], NULL);
 	for (unsigned i = 0; i < 4; i++)
 		begin_in(&many[i], jobs[i], 5, (char)('a' + i));
 	until_rest("abcdabcdabcdabcd");
@@ -304,7 +304,7 @@ static void begun_pieces_go_on(void **state)
 	until_rest("aaaa");
 	again = (struct job){ .name = 'g', .pieces = 1 };
 	weft_task_init(&again.task, do_piece);
-	weft_reactor_bulk_again(r, &again.task);
+	weft_reactor_bulk_retry(r, &again.task);
 	until_rest("g");
 	pieces_end(&lines[0], 4);
 	until_rest("a");
@@ -314,14 +314,14 @@ static void begun_pieces_go_on(void **state)
 /* Who waits for a piece to end may go, too. */
 static void who_waits_for_pieces_can_go(void **state)
 {
-	struct weft_bulk_line gone;
+	struct weft_bulk_flow gone;
 	struct job a[5], b;
 
 	need_reactor();
-	weft_bulk_line_init(&gone, NULL);
+	weft_bulk_flow_init(&gone, NULL);
 	begin_in(&gone, a, 5, 'a');
 	until_rest("aaaa");
-	weft_reactor_unbulk(&gone, &a[4].task);
+	weft_reactor_bulk_cancel(&gone, &a[4].task);
 	pieces_end(&gone, 4);
 	memset(&gone, 0xff, sizeof(gone));
 	start(&b, 'b', 1, 0);
@@ -380,7 +380,7 @@ static bool was_left;
 
 static void spend_the_rest(struct weft_task *task)
 {
-	was_left = weft_reactor_spend(r, 4 * KIB);
+	was_left = weft_reactor_bulk_spend(r, 4 * KIB);
 }
 
 static void what_the_line_leaves(void **state)

@@ -23,15 +23,15 @@ struct adapter {
 	struct weft_op ring;
 	atomic_uint reported;
 	atomic_bool armed;
-	atomic_uint ran; /* reports that run() has seen */
-	unsigned taken;  /* by look(), for run() */
+	atomic_uint ran; /* reports that process() has seen */
+	unsigned taken;  /* by poll(), for process() */
 	unsigned looks, runs, arms, rings;
 	unsigned report_on_look;    /* the how manieth; 0: none */
 	bool always;                /* there is something at every look */
 	bool early_report;          /* just before arm() looks for the last time */
 	bool late_report;           /* just after that */
-	struct weft_poller *victim; /* run() removes it */
-	struct weft_task *to_defer; /* by run() */
+	struct weft_poller *victim; /* process() removes it */
+	struct weft_task *to_defer; /* by process() */
 };
 
 static struct adapter adapter;
@@ -106,7 +106,7 @@ static void adapter_rang(struct weft_op *op, int res)
 static void adapter_plug(struct adapter *a)
 {
 	*a = (struct adapter){
-		.poller = { .look = adapter_look, .run = adapter_run, .arm = adapter_arm },
+		.poller = { .poll = adapter_look, .process = adapter_run, .arm = adapter_arm },
 		.ring.done = adapter_rang,
 	};
 	assert_int_equal(weft_sock_open(r, &a->channel, eventfd(0, EFD_NONBLOCK)), 0);
@@ -227,7 +227,7 @@ static void spinning_does_not_forget_the_engine(void **state)
 {
 	need_reactor();
 	adapter_plug(&adapter);
-	adapter.poller.look = look_now_and_then;
+	adapter.poller.poll = look_now_and_then;
 	count_engine_calls();
 	assert_true(engine_calls_of(320, 1) >= 320 / 16);
 	assert_true(adapter.runs > 0);
@@ -262,11 +262,11 @@ static void work_for_the_engine_goes_at_once(void **state)
 	adapter_unplug(&adapter);
 }
 
-static struct weft_bulk_line line;
+static struct weft_bulk_flow line;
 
 static void line_up(struct weft_task *task)
 {
-	weft_reactor_bulk(r, &line, task);
+	weft_reactor_bulk_push(r, &line, task);
 }
 
 /* Turns with bulk work are long: sockets do not wait for several of them. */
@@ -279,11 +279,11 @@ static void bulk_work_calls_the_engine(void **state)
 	count_engine_calls();
 	adapter.always = true;
 	weft_reactor_turn(r, 0);
-	weft_bulk_line_init(&line, NULL);
+	weft_bulk_flow_init(&line, NULL);
 	weft_task_init(&task, line_up);
-	weft_reactor_bulk(r, &line, &task);
+	weft_reactor_bulk_push(r, &line, &task);
 	assert_int_equal(engine_calls_of(20, 0), 20);
-	weft_reactor_unbulk(&line, &task);
+	weft_reactor_bulk_cancel(&line, &task);
 	assert_int_equal(engine_calls_of(1, 0), 0);
 	adapter_unplug(&adapter);
 }
@@ -441,7 +441,7 @@ static void freed_by_itself(void **state)
 	poller = calloc(1, sizeof(*poller));
 	assert_non_null(poller);
 	weft_poller_remove(poller); /* never added */
-	*poller = (struct weft_poller){ .look = look_true, .run = run_and_free };
+	*poller = (struct weft_poller){ .poll = look_true, .process = run_and_free };
 	weft_poller_add(r, poller);
 	weft_reactor_turn(r, -1);
 	assert_false(weft_reactor_busy(r));
@@ -519,7 +519,7 @@ static void fall_asleep(void)
 {
 	assert_true(weft_reactor_fd(r) >= 0);
 	settle();
-	weft_reactor_doze(r);
+	weft_reactor_prepare_wait(r);
 	assert_false(readable(0));
 }
 
@@ -544,7 +544,7 @@ static void turn_after_doze_calls_the_engine(void **state)
 	atomic_store(&adapter.armed, false);
 	report(&adapter);
 	weft_reactor_turn(r, 0); /* the last one before the sleep had work */
-	weft_reactor_doze(r);
+	weft_reactor_prepare_wait(r);
 	assert_false(readable(0));
 	report(&adapter);
 	assert_true(readable(STALL_MS));
@@ -561,14 +561,14 @@ static void doze_knows_what_is_there(void **state)
 	weft_reactor_turn(r, 0);
 	adapter.early_report = true; /* or it would be looking that finds it */
 	atomic_store(&adapter.armed, false);
-	weft_reactor_doze(r);
+	weft_reactor_prepare_wait(r);
 	assert_true(readable(STALL_MS));
 	weft_reactor_turn(r, 0);
 	assert_int_equal(adapter.runs, 1);
 
 	atomic_store(&adapter.armed, false);
 	report(&adapter);
-	weft_reactor_doze(r);
+	weft_reactor_prepare_wait(r);
 	assert_true(readable(STALL_MS));
 	weft_reactor_turn(r, 0);
 	assert_int_equal(adapter.runs, 2);

@@ -204,17 +204,17 @@ static void offer_does_not_wait(void **state)
 	settle(); /* it is known to be writable */
 	for (res = 1; res > 0; sent += res > 0 ? (size_t)res : 0) {
 		iov = (struct iovec){ data + sent, size - sent };
-		weft_sock_offer(&sock, &tx.op, &iov, 1);
+		weft_sock_send_nowait(&sock, &tx.op, &iov, 1);
 		res = await(&tx);
 	}
 	assert_int_equal(res, -EAGAIN);
 	assert_true(sent && sent < size);
-	weft_sock_room(&sock, &tx.op);
+	weft_sock_poll_out(&sock, &tx.op);
 	settle();
 	assert_int_equal(tx.calls, 0);
 	assert_int_equal(read_all(peer), sent);
 	assert_true(await(&tx) >= 0);
-	weft_sock_offer(&sock, &tx.op, &iov, 1);
+	weft_sock_send_nowait(&sock, &tx.op, &iov, 1);
 	assert_true(await(&tx) > 0);
 	close_pair(&sock, peer);
 	free(data);
@@ -232,14 +232,14 @@ static void room_ends_with_the_stream(void **state)
 	peer = open_pair(&sock);
 	settle();
 	do {
-		weft_sock_offer(&sock, &tx.op, &iov, 1);
+		weft_sock_send_nowait(&sock, &tx.op, &iov, 1);
 		res = await(&tx);
 	} while (res > 0);
-	weft_sock_room(&sock, &tx.op);
+	weft_sock_poll_out(&sock, &tx.op);
 	settle();
 	shutdown(sock.fd, SHUT_RDWR);
 	await(&tx);
-	weft_sock_offer(&sock, &tx.op, &iov, 1);
+	weft_sock_send_nowait(&sock, &tx.op, &iov, 1);
 	assert_int_equal(await(&tx), -EPIPE);
 	close_pair(&sock, peer);
 }
@@ -273,10 +273,10 @@ static void a_send_can_be_started_between_turns(void **state)
 	need_reactor();
 	peer = open_pair(&sock);
 	settle(); /* it is known to be writable */
-	weft_reactor_start(r);
+	weft_reactor_submit(r);
 	weft_sock_send(&sock, &tx.op, &iov, 1);
 	assert_int_equal(read(peer, buf, sizeof(buf)), -1);
-	weft_reactor_start(r);
+	weft_reactor_submit(r);
 	assert_int_equal(read(peer, buf, sizeof(buf)), 3);
 	assert_int_equal(tx.calls, 0);
 	assert_int_equal(await(&tx), 3);

@@ -256,7 +256,7 @@ static void try_to_get_in(struct weft_task *task)
 {
 	assert_ptr_equal(task, &retry.task);
 	if (++tries == let_in_at)
-		weft_retry_over(&retry);
+		weft_retry_reset(&retry);
 	else
 		weft_retry_later(r, &retry);
 }
@@ -349,7 +349,7 @@ static void turn_when_readable(void)
 
 	assert_int_equal(poll(&pollfd, 1, STALL_MS), 1);
 	weft_reactor_turn(r, 0);
-	weft_reactor_doze(r);
+	weft_reactor_prepare_wait(r);
 }
 
 static void says_m(struct weft_msg *msg)
@@ -368,7 +368,7 @@ static void doze_keeps_the_alarm(void **state)
 	weft_timer_set(r, &timer.timer, 50);
 	weft_reactor_turn(r, 0);
 	weft_reactor_post(r, &msg); /* between the last turn and the sleep */
-	weft_reactor_doze(r);
+	weft_reactor_prepare_wait(r);
 	turn_when_readable();
 	expect_ran("m");
 	turn_when_readable();
@@ -384,7 +384,7 @@ static void doze_knows_of_deferred_work(void **state)
 	weft_task_init(&task.task, task_notes);
 	weft_reactor_turn(r, 0);
 	weft_reactor_defer(r, &task.task);
-	weft_reactor_doze(r);
+	weft_reactor_prepare_wait(r);
 	turn_when_readable();
 	expect_ran("a");
 }

@@ -162,7 +162,7 @@ static void run_rule(enum resv_kind kind, const struct rule *rule, uint8_t type,
 	put_host(rq.host, rule->who);
 	make(&before, type, type ? "A* B C" : "A B C");
 	st = before;
-	sc = resv_run(&st, &rq, &changed);
+	sc = resv_execute(&st, &rq, &changed);
 	describe(got, &before, &st, asked, *want == '=' || want[1] == '=');
 	if (sc || !changed)
 		assert_memory_equal(&st, &before, sizeof(st));
@@ -400,7 +400,7 @@ static void last_registrants_and_shared_keys(void **state)
 		put_host(rq.host, 'A');
 		make(&before, cases[i].type, cases[i].before);
 		st = before;
-		sc = resv_run(&st, &rq, &changed);
+		sc = resv_execute(&st, &rq, &changed);
 		describe(got, &before, &st, cases[i].asked,
 			 cases[i].after[cases[i].after[0] == '+'] == '=');
 		if ((sc & 0x7ff) != cases[i].sc || strcmp(got, cases[i].after))
@@ -418,7 +418,7 @@ static uint16_t enter(struct resv_state *st, unsigned number, uint8_t name, uint
 
 	memcpy(rq.host, &number, sizeof(number));
 	rq.name[RESV_NAME_BYTES - 1] = name;
-	return resv_run(st, &rq, &changed);
+	return resv_execute(st, &rq, &changed);
 }
 
 static void registrants_have_a_limit(void **state)
@@ -500,7 +500,7 @@ static void persistence(void **state)
 
 		make(&st, 0, "");
 		st.ptpl = cases[i].before;
-		assert_int_equal(resv_run(&st, &rq, &changed) & 0x7ff, cases[i].status);
+		assert_int_equal(resv_execute(&st, &rq, &changed) & 0x7ff, cases[i].status);
 		assert_int_equal(st.ptpl, cases[i].after);
 	}
 }
@@ -594,19 +594,19 @@ static void hosts_are_told_in_order(void **state)
 	for_each_row(i, cases) {
 		struct tgt_ctrl *ctrl = calloc(1, sizeof(*ctrl));
 		struct resv_notice notices[8] = { 0 };
-		struct resv_telling telling;
+		struct resv_dispatch telling;
 		unsigned n = read_notices(notices, cases[i].notices);
 
 		weft_list_init(&ctrl->aers);
 		put_host(ctrl->hostid, cases[i].host);
-		assert_int_equal(tgt_resv_tell_begin(&telling, &ns, notices, n), 0);
-		assert_int_equal(tgt_resv_tell(&telling, ctrl), strlen(cases[i].told));
+		assert_int_equal(tgt_resv_dispatch_begin(&telling, &ns, notices, n), 0);
+		assert_int_equal(tgt_resv_dispatch_to_ctrl(&telling, ctrl), strlen(cases[i].told));
 		assert_int_equal(ctrl->resv_log.n, strlen(cases[i].told));
 		for (unsigned k = 0; k < ctrl->resv_log.n; k++) {
 			assert_int_equal(ctrl->resv_log.pages[k].rnlpt, cases[i].told[k] - '0');
 			assert_int_equal(le32_to_cpu(ctrl->resv_log.pages[k].nsid), 7);
 		}
-		tgt_resv_tell_end(&telling);
+		tgt_resv_dispatch_end(&telling);
 		free(ctrl);
 	}
 }

@@ -15,9 +15,9 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#include "daemon/lines.h"
-#include "daemon/listen.h"
-#include "daemon/rpc.h"
+#include "daemon/control/line_buffer.h"
+#include "daemon/control/unix_listen.h"
+#include "daemon/control/rpc.h"
 #include "running.h"
 
 /* --- lines ------------------------------------------------------------------------------------ */
@@ -38,25 +38,25 @@ static const struct {
 	{ "a\n12345678\nb\n", 8, "a|12345678|b|" },
 };
 
-static void take_all(struct weft_lines *lines, char *got)
+static void take_all(struct weft_line_buffer *lines, char *got)
 {
 	const char *line;
 	size_t len;
 
-	while (weft_lines_take(lines, &line, &len)) {
+	while (weft_line_buffer_take(lines, &line, &len)) {
 		strncat(got, line, len);
 		strcat(got, "|");
 	}
 }
 
 /* Feeds @bytes in steps of @step at most. */
-static void feed(struct weft_lines *lines, const char *bytes, size_t step, char *got)
+static void feed(struct weft_line_buffer *lines, const char *bytes, size_t step, char *got)
 {
 	size_t left = strlen(bytes), room;
 	char *at;
 
 	while (left) {
-		at = weft_lines_room(lines, &room);
+		at = weft_line_buffer_room(lines, &room);
 		if (!at) {
 			strcat(got, "!");
 			return;
@@ -64,7 +64,7 @@ static void feed(struct weft_lines *lines, const char *bytes, size_t step, char 
 		room = room < step ? room : step;
 		room = room < left ? room : left;
 		memcpy(at, bytes, room);
-		weft_lines_filled(lines, room);
+		weft_line_buffer_filled(lines, room);
 		bytes += room;
 		left -= room;
 		take_all(lines, got);
@@ -75,13 +75,13 @@ static void lines_frame(void **state)
 {
 	for_each_named(i, framings, bytes) {
 		for (size_t step = 1; step <= 16; step++) {
-			struct weft_lines lines;
+			struct weft_line_buffer lines;
 			char got[128] = "";
 
-			weft_lines_init(&lines, framings[i].line_max);
+			weft_line_buffer_init(&lines, framings[i].line_max);
 			feed(&lines, framings[i].bytes, step, got);
 			assert_string_equal(got, framings[i].lines);
-			weft_lines_free(&lines);
+			weft_line_buffer_free(&lines);
 		}
 	}
 }
@@ -91,15 +91,15 @@ static void lines_grow(void **state)
 {
 	const size_t size = WEFT_RPC_LINE_MAX;
 	char *bytes = malloc(size + 2), *got = malloc(size + 3);
-	struct weft_lines lines;
+	struct weft_line_buffer lines;
 
 	memset(bytes, 'x', size);
 	strcpy(bytes + size, "\n");
 	got[0] = '\0';
-	weft_lines_init(&lines, size);
+	weft_line_buffer_init(&lines, size);
 	feed(&lines, bytes, 65536, got);
 	assert_int_equal(strlen(got), size + 1);
-	weft_lines_free(&lines);
+	weft_line_buffer_free(&lines);
 	free(bytes);
 	free(got);
 }
@@ -110,49 +110,49 @@ struct add_params {
 	uint32_t a, b;
 };
 
-static void run_add(struct weft_call *call, void *params)
+static void run_add(struct weft_rpc_call *call, void *params)
 {
 	struct add_params *p = params;
 
-	weft_call_result(call, json_integer(p->a + p->b));
+	weft_rpc_result(call, json_integer(p->a + p->b));
 }
 
-static void run_fail(struct weft_call *call, void *params)
+static void run_fail(struct weft_rpc_call *call, void *params)
 {
 	struct weft_err err = { "" };
 
 	weft_fail(&err, -ENOSPC, "no room");
-	weft_call_fail(call, -ENOSPC, &err);
+	weft_rpc_fail(call, -ENOSPC, &err);
 }
 
 /* A sentence that was cut in the middle of a character. */
-static void run_fail_cut(struct weft_call *call, void *params)
+static void run_fail_cut(struct weft_rpc_call *call, void *params)
 {
 	struct weft_err err = { "caf\xc3" };
 
-	weft_call_fail(call, -EINVAL, &err);
+	weft_rpc_fail(call, -EINVAL, &err);
 }
 
-static void run_fail_silent(struct weft_call *call, void *params)
+static void run_fail_silent(struct weft_rpc_call *call, void *params)
 {
-	weft_call_fail(call, -EIO, NULL);
+	weft_rpc_fail(call, -EIO, NULL);
 }
 
-static struct weft_call *later;
+static struct weft_rpc_call *later;
 
-static void run_later(struct weft_call *call, void *params)
+static void run_later(struct weft_rpc_call *call, void *params)
 {
 	later = call;
 }
 
-static const struct weft_map nothing = { (const struct weft_field[]){ {} } };
-static const struct weft_map add_map = { (const struct weft_field[]){
+static const struct weft_schema nothing = { (const struct weft_schema_field[]){ {} } };
+static const struct weft_schema add_map = { (const struct weft_schema_field[]){
 	{ "a", weft_decode_number, offsetof(struct add_params, a), .required = true, .max = 9 },
 	{ "b", weft_decode_number, offsetof(struct add_params, b), .max = 9 },
 	{},
 } };
 
-static const struct weft_method methods[] = {
+static const struct weft_rpc_method methods[] = {
 	{ "add", "", &add_map, sizeof(struct add_params), NULL, run_add },
 	{ "fail", "", &nothing, 0, NULL, run_fail },
 	{ "fail-cut", "", &nothing, 0, NULL, run_fail_cut },
@@ -166,7 +166,7 @@ static const struct weft_rpc rpc = { .methods = methods };
 static char *answer;
 static unsigned answers;
 
-static void on_answer(struct weft_call *call, char *line)
+static void on_answer(struct weft_rpc_call *call, char *line)
 {
 	answer = line;
 	answers++;
@@ -235,7 +235,7 @@ static void check_answer(const char *line, const char *expected)
 static void calls_are_answered(void **state)
 {
 	for_each_named(i, calls, line) {
-		struct weft_call call = { .answer = on_answer };
+		struct weft_rpc_call call = { .answer = on_answer };
 
 		answers = 0;
 		weft_rpc_handle(&rpc, &call, calls[i].line, strlen(calls[i].line));
@@ -246,12 +246,12 @@ static void calls_are_answered(void **state)
 static void a_call_may_take_its_time(void **state)
 {
 	const char *line = REQUEST("\"id\":1,\"method\":\"later\"");
-	struct weft_call call = { .answer = on_answer };
+	struct weft_rpc_call call = { .answer = on_answer };
 
 	answers = 0;
 	weft_rpc_handle(&rpc, &call, line, strlen(line));
 	assert_int_equal(answers, 0);
-	weft_call_result(later, json_true());
+	weft_rpc_result(later, json_true());
 	check_answer(line, RESULT("1", "true"));
 }
 

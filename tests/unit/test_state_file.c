@@ -10,8 +10,8 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "store/lines.h"
-#include "store/slots.h"
+#include "store/member_record.h"
+#include "store/copies.h"
 #include "store/store.h"
 #include "running.h"
 
@@ -42,7 +42,7 @@ static void add(const char *key, uint64_t version)
 
 static void write_slot(uint64_t revision)
 {
-	off_t at = STORE_SLOT_AT + (revision % 2 ? 0 : STORE_SLOT_BYTES);
+	off_t at = STORE_COPIES_AT + (revision % 2 ? 0 : STORE_COPY_BYTES);
 	size_t size = 40 + slot.length;
 
 	memcpy(slot.magic, "weftslot", 8);
@@ -55,7 +55,9 @@ static void write_slot(uint64_t revision)
 
 static int open_store(struct weft_store **store)
 {
-	const struct weft_store_options options = { .home = r, .spec = spec, .node = 1, .nodes = 1 };
+	const struct weft_store_options options = {
+		.control_reactor = r, .spec = spec, .node = 1, .nodes = 1
+	};
 
 	return weft_store_open(store, &options, NULL);
 }
@@ -81,7 +83,7 @@ static int open_case(void **state)
 	snprintf(path, sizeof(path), "%s/weft-state-XXXXXX", dir ? dir : "/tmp");
 	fd = mkstemp(path);
 	snprintf(spec, sizeof(spec), "file:%s", path);
-	return fd < 0 || store_slots_init(fd) < 0 ? -1 : open_engine(WEFT_ENGINE_EPOLL);
+	return fd < 0 || store_copies_init(fd) < 0 ? -1 : open_engine(WEFT_ENGINE_EPOLL);
 }
 
 static int close_case(void **state)
@@ -110,7 +112,7 @@ static void what_nobody_writes_is_refused(void **state)
 	for_each_row(i, cases) {
 		struct weft_store *store;
 
-		assert_int_equal(ftruncate(fd, STORE_SLOT_AT), 0);
+		assert_int_equal(ftruncate(fd, STORE_COPIES_AT), 0);
 		slot.length = 0;
 		add(cases[i].keys[0], cases[i].version);
 		add(cases[i].keys[1], cases[i].version);
@@ -121,7 +123,7 @@ static void what_nobody_writes_is_refused(void **state)
 	}
 }
 
-static void done(struct weft_txn *txn, int rc)
+static void done(struct weft_store_txn *txn, int rc)
 {
 	assert_int_equal(rc, 0);
 	txn->done = NULL;
@@ -131,7 +133,7 @@ static void done(struct weft_txn *txn, int rc)
 static void a_file_full_of_records_is_read(void **state)
 {
 	const struct weft_store_write write = { "zz", 0, "1", 1 };
-	struct weft_txn txn = { .writes = &write, .nwrites = 1, .done = done };
+	struct weft_store_txn txn = { .writes = &write, .nwrites = 1, .done = done };
 	struct weft_store *store;
 
 	slot.length = 0;
@@ -156,13 +158,14 @@ static void an_incarnation_begins_anew(void **state)
 	static const uint64_t last[] = { UINT64_MAX, INT64_MAX, 1, 0 };
 
 	for_each_row(i, last) {
-		const struct store_line line = { .stage = STORE_LEFT, .incarnation = last[i] };
-		struct store_lines lines;
+		const struct store_member_record line = { .stage = STORE_LEFT,
+							  .incarnation = last[i] };
+		struct store_member_records lines;
 		struct weft_store *store;
 
-		assert_int_equal(store_line_write(fd, 1, &line), 0);
+		assert_int_equal(store_member_record_write(fd, 1, &line), 0);
 		assert_int_equal(open_store(&store), 0);
-		assert_int_equal(store_lines_read(fd, &lines), 0);
+		assert_int_equal(store_member_records_read(fd, &lines), 0);
 		assert_true(lines.at[1].incarnation >> 32 == 1);
 		close_store(store);
 	}

@@ -94,7 +94,7 @@ int __wrap_store_cycle_run(struct store_cycle *cycle)
 static int open_node(struct weft_store **store, const char *what, unsigned node, unsigned nodes)
 {
 	struct weft_store_options options = {
-		.home = r, .spec = what, .node = node, .nodes = nodes
+		.control_reactor = r, .spec = what, .node = node, .nodes = nodes
 	};
 
 	return weft_store_open(store, &options, NULL);
@@ -123,13 +123,13 @@ static void closed(struct weft_store *store)
 }
 
 struct result {
-	struct weft_txn txn;
+	struct weft_store_txn txn;
 	struct weft_store_wait wait;
 	bool over;
 	int rc;
 };
 
-static void txn_over(struct weft_txn *txn, int rc)
+static void txn_over(struct weft_store_txn *txn, int rc)
 {
 	struct result *result = container_of(txn, struct result, txn);
 
@@ -158,7 +158,7 @@ static int commit(struct weft_store *store, const struct weft_store_write *write
 
 static uint64_t version_of(struct weft_store *store, const char *key)
 {
-	const struct weft_record *record = weft_store_get(store, key);
+	const struct weft_store_record *record = weft_store_get(store, key);
 
 	return record ? record->version : 0;
 }
@@ -173,7 +173,7 @@ static int put(struct weft_store *store, const char *key, const char *value)
 
 static void expect(struct weft_store *store, const char *key, const char *value)
 {
-	const struct weft_record *record = weft_store_get(store, key);
+	const struct weft_store_record *record = weft_store_get(store, key);
 
 	if (!value) {
 		assert_null(record);
@@ -481,7 +481,7 @@ static bool tell(int out, uint32_t n)
 static void child_counts(int out)
 {
 	struct weft_store *store = opened(spec, 1, 1);
-	const struct weft_record *record = weft_store_get(store, "n");
+	const struct weft_store_record *record = weft_store_get(store, "n");
 	uint32_t n = 0;
 
 	if (record)
@@ -509,7 +509,7 @@ static void a_killed_process_loses_nothing_it_told(void **state)
 	uint32_t last = 0;
 
 	for (int round = 0; round < 10; round++) {
-		const struct weft_record *record;
+		const struct weft_store_record *record;
 		struct weft_store *store;
 		uint32_t n, told;
 		int ends[2];
@@ -659,7 +659,7 @@ static void settle_begin(struct member *member, struct result *result)
 {
 	*result = (struct result){ .wait = { .revision = weft_store_revision(member->store),
 					     .done = wait_over } };
-	weft_store_settle(member->store, &result->wait);
+	weft_store_wait_settled(member->store, &result->wait);
 	assert_false(result->over);
 }
 
@@ -911,7 +911,7 @@ static void what_is_wrong_is_said(void **state)
 	};
 
 	for_each_named(i, cases, spec) {
-		struct weft_store_options options = { .home = r,
+		struct weft_store_options options = { .control_reactor = r,
 						      .spec = cases[i].spec ? cases[i].spec : spec,
 						      .node = 1,
 						      .nodes = cases[i].nodes };
@@ -947,8 +947,8 @@ static void other_machines_are_told_by_the_file_system(void **state)
 
 	for_each_row(i, cases) {
 		fs_type = cases[i].type;
-		assert_int_equal(weft_store_reaches_others(store), cases[i].reaches);
-		assert_false(weft_store_reaches_others(memory));
+		assert_int_equal(weft_store_on_shared_fs(store), cases[i].reaches);
+		assert_false(weft_store_on_shared_fs(memory));
 	}
 	fs_type = 0;
 	closed(store);
@@ -1140,9 +1140,9 @@ static void a_killed_member_is_gone(void **state)
 static void hand_over(struct member *member, struct weft_store_state *state)
 {
 	weft_store_freeze(member->store);
-	while (!weft_store_is_still(member->store))
+	while (!weft_store_is_quiesced(member->store))
 		weft_reactor_turn(r, -1);
-	assert_int_equal(weft_store_hand_over(member->store, state), 0);
+	assert_int_equal(weft_store_export(member->store, state), 0);
 	if (state->has_fd)
 		state->fd = dup(state->fd);
 }
@@ -1150,7 +1150,7 @@ static void hand_over(struct member *member, struct weft_store_state *state)
 static struct weft_store *heir_of(const char *what, unsigned nodes)
 {
 	const struct weft_store_options options = {
-		.home = r, .spec = what, .node = 1, .nodes = nodes, .heir = true
+		.control_reactor = r, .spec = what, .node = 1, .nodes = nodes, .successor = true
 	};
 	struct weft_store *store;
 
@@ -1158,17 +1158,17 @@ static struct weft_store *heir_of(const char *what, unsigned nodes)
 	return store;
 }
 
-static void inherit(struct member *heir, const char *what, struct weft_store_state *state)
+static void inherit(struct member *successor, const char *what, struct weft_store_state *state)
 {
-	heir->store = heir_of(what, state->nodes);
-	watch(heir);
-	assert_int_equal(weft_store_inherit(heir->store, state, NULL), 0);
+	successor->store = heir_of(what, state->nodes);
+	watch(successor);
+	assert_int_equal(weft_store_import(successor->store, state, NULL), 0);
 	weft_store_state_free(state);
 }
 
 static void the_heir_is_the_same_member(void **state)
 {
-	struct member a = { 0 }, b = { 0 }, heir = { 0 };
+	struct member a = { 0 }, b = { 0 }, successor = { 0 };
 	struct weft_store_state given;
 	struct result result;
 
@@ -1179,23 +1179,23 @@ static void the_heir_is_the_same_member(void **state)
 	while (!result.over)
 		weft_reactor_turn(r, -1);
 	hand_over(&a, &given);
-	inherit(&heir, spec, &given);
-	expect(heir.store, "key", "1");
-	assert_int_equal(version_of(heir.store, "key"), version_of(a.store, "key"));
-	assert_int_equal(weft_store_session(heir.store), weft_store_session(b.store));
-	assert_true(weft_store_alive(heir.store, 2));
+	inherit(&successor, spec, &given);
+	expect(successor.store, "key", "1");
+	assert_int_equal(version_of(successor.store, "key"), version_of(a.store, "key"));
+	assert_int_equal(weft_store_session(successor.store), weft_store_session(b.store));
+	assert_true(weft_store_alive(successor.store, 2));
 	closed(a.store);
 	assert_int_equal(put(b.store, "key", "2"), 0);
 	settle_begin(&b, &result);
 	settle();
-	assert_false(result.over || heir.moved); /* it stands still, and is waited for */
-	weft_store_thaw(heir.store);
+	assert_false(result.over || successor.moved); /* it stands still, and is waited for */
+	weft_store_thaw(successor.store);
 	while (!result.over)
 		weft_reactor_turn(r, -1);
-	expect(heir.store, "key", "2");
-	assert_int_equal(put(heir.store, "key", "3"), 0);
+	expect(successor.store, "key", "2");
+	assert_int_equal(put(successor.store, "key", "3"), 0);
 	assert_int_equal(b.gone, 0);
-	closed(heir.store);
+	closed(successor.store);
 	while (!b.gone)
 		weft_reactor_turn(r, -1);
 	closed(b.store);
@@ -1231,13 +1231,13 @@ static void one_that_thaws_looks(void **state)
 	join(&a, 1);
 	settle();
 	weft_store_freeze(a.store);
-	while (!weft_store_is_still(a.store))
+	while (!weft_store_is_quiesced(a.store))
 		weft_reactor_turn(r, -1);
 	weft_store_thaw(a.store);
 	weft_reactor_turn(r, 0);
 	weft_store_freeze(a.store);
-	assert_false(weft_store_is_still(a.store));
-	while (!weft_store_is_still(a.store))
+	assert_false(weft_store_is_quiesced(a.store));
+	while (!weft_store_is_quiesced(a.store))
 		weft_reactor_turn(r, -1);
 	weft_store_thaw(a.store);
 	closed(a.store);
@@ -1253,7 +1253,7 @@ static void who_came_back_meanwhile_was_gone(void **state)
 	while (!weft_store_alive(a.store, 2))
 		weft_reactor_turn(r, -1);
 	weft_store_freeze(a.store);
-	while (!weft_store_is_still(a.store))
+	while (!weft_store_is_quiesced(a.store))
 		weft_reactor_turn(r, -1);
 	closed(b.store);
 	join(&b, 2);
@@ -1268,7 +1268,7 @@ static void who_came_back_meanwhile_was_gone(void **state)
 
 static void the_heir_misses_who_went_meanwhile(void **state)
 {
-	struct member a = { 0 }, b = { 0 }, heir = { 0 };
+	struct member a = { 0 }, b = { 0 }, successor = { 0 };
 	struct weft_store_state given;
 
 	join(&a, 1);
@@ -1277,14 +1277,14 @@ static void the_heir_misses_who_went_meanwhile(void **state)
 		weft_reactor_turn(r, -1);
 	hand_over(&a, &given);
 	closed(b.store);
-	inherit(&heir, spec, &given);
+	inherit(&successor, spec, &given);
 	closed(a.store);
-	assert_int_equal(heir.gone, 0);
-	weft_store_thaw(heir.store);
-	while (!heir.gone)
+	assert_int_equal(successor.gone, 0);
+	weft_store_thaw(successor.store);
+	while (!successor.gone)
 		weft_reactor_turn(r, -1);
-	assert_int_equal(heir.gone, 1u << 2);
-	closed(heir.store);
+	assert_int_equal(successor.gone, 1u << 2);
+	closed(successor.store);
 }
 
 /* As where a power loss would not be survived: what is in memory goes along, the session goes
@@ -1294,21 +1294,21 @@ static void one_alone_is_handed_over(void **state)
 	const char *const specs[] = { "mem", spec };
 
 	for_each_row(i, specs) {
-		struct member a = { .store = opened(specs[i], 1, 1) }, heir = { 0 };
+		struct member a = { .store = opened(specs[i], 1, 1) }, successor = { 0 };
 		struct weft_store_state given;
 		uint64_t session = weft_store_session(a.store), revision;
 
 		assert_int_equal(put(a.store, "key", "1"), 0);
 		revision = weft_store_revision(a.store);
 		hand_over(&a, &given);
-		inherit(&heir, specs[i], &given);
+		inherit(&successor, specs[i], &given);
 		closed(a.store);
-		weft_store_thaw(heir.store);
-		expect(heir.store, "key", "1");
-		assert_int_equal(weft_store_session(heir.store), session);
-		assert_int_equal(weft_store_revision(heir.store), revision);
-		assert_int_equal(put(heir.store, "key", "2"), 0);
-		closed(heir.store);
+		weft_store_thaw(successor.store);
+		expect(successor.store, "key", "1");
+		assert_int_equal(weft_store_session(successor.store), session);
+		assert_int_equal(weft_store_revision(successor.store), revision);
+		assert_int_equal(put(successor.store, "key", "2"), 0);
+		closed(successor.store);
 	}
 }
 
@@ -1385,15 +1385,15 @@ static void wrong_states_refused(void **state)
 	join(&a, 1);
 	assert_int_equal(put(a.store, "key", "1"), 0);
 	for_each_row(i, cases) {
-		struct weft_store *heir = heir_of(spec, 2);
+		struct weft_store *successor = heir_of(spec, 2);
 		struct weft_store_state given;
 
 		hand_over(&a, &given);
 		cases[i].spoil(&given);
-		assert_int_equal(weft_store_inherit(heir, &given, NULL), cases[i].rc);
+		assert_int_equal(weft_store_import(successor, &given, NULL), cases[i].rc);
 		assert_int_equal(given.fd, -1);
 		weft_store_state_free(&given);
-		closed(heir);
+		closed(successor);
 		weft_store_thaw(a.store);
 	}
 	assert_int_equal(put(a.store, "key", "2"), 0);
@@ -1404,7 +1404,7 @@ static void wrong_states_refused(void **state)
  * find. */
 static void an_heir_must_find_the_file(void **state)
 {
-	struct member a = { 0 }, heir = { 0 };
+	struct member a = { 0 }, successor = { 0 };
 	struct weft_store_state given;
 	struct weft_store *lost;
 	char away[4200];
@@ -1417,18 +1417,18 @@ static void an_heir_must_find_the_file(void **state)
 			close(open(path, O_WRONLY | O_CREAT, 0600));
 		hand_over(&a, &given);
 		lost = heir_of(spec, 2);
-		assert_int_equal(weft_store_inherit(lost, &given, NULL), -EIDRM);
+		assert_int_equal(weft_store_import(lost, &given, NULL), -EIDRM);
 		weft_store_state_free(&given);
 		closed(lost);
 		assert_int_equal(rename(away, path), 0);
 		weft_store_thaw(a.store);
 	}
 	hand_over(&a, &given);
-	inherit(&heir, spec, &given);
+	inherit(&successor, spec, &given);
 	closed(a.store);
-	weft_store_thaw(heir.store);
-	assert_int_equal(put(heir.store, "key", "1"), 0);
-	closed(heir.store);
+	weft_store_thaw(successor.store);
+	assert_int_equal(put(successor.store, "key", "1"), 0);
+	closed(successor.store);
 }
 
 /* --- many at once ----------------------------------------------------------------------------- */
@@ -1437,14 +1437,14 @@ enum { ADDS = 100 };
 
 struct adder {
 	struct member member;
-	struct weft_txn txn;
+	struct weft_store_txn txn;
 	struct weft_store_write write;
 	uint32_t n, done;
 };
 
 static void add_next(struct adder *adder)
 {
-	const struct weft_record *record = weft_store_get(adder->member.store, "n");
+	const struct weft_store_record *record = weft_store_get(adder->member.store, "n");
 
 	adder->n = 0;
 	if (record)
@@ -1455,7 +1455,7 @@ static void add_next(struct adder *adder)
 	weft_store_commit(adder->member.store, &adder->txn);
 }
 
-static void added(struct weft_txn *txn, int rc)
+static void added(struct weft_store_txn *txn, int rc)
 {
 	struct adder *adder = container_of(txn, struct adder, txn);
 
@@ -1472,9 +1472,9 @@ static void two_who_count_miss_nothing(void **state)
 
 	for (unsigned i = 0; i < 2; i++) {
 		join(&adders[i].member, i + 1);
-		adders[i].txn = (struct weft_txn){ .writes = &adders[i].write,
-						   .nwrites = 1,
-						   .done = added };
+		adders[i].txn = (struct weft_store_txn){ .writes = &adders[i].write,
+							 .nwrites = 1,
+							 .done = added };
 		add_next(&adders[i]);
 	}
 	while (adders[0].done < ADDS || adders[1].done < ADDS)

@@ -1,4 +1,5 @@
-/* test_store_locks.c - a store whose file system does not share locks, loses them, or fails to lock.
+/* test_store_locks.c - a store whose file system does not share locks, loses them, or fails to
+ * lock.
  *
  * A machine is a number. Locks on members' bytes, and on the store's own, are put at bytes of each
  * machine's own, so that no machine sees another's; the file itself is everybody's. */
@@ -16,8 +17,8 @@
 
 #include "base/ofd.h"
 #include "store/file.h"
-#include "store/members.h"
-#include "store/slots.h"
+#include "store/member_locks.h"
+#include "store/copies.h"
 #include "store/store.h"
 #include "running.h"
 
@@ -49,10 +50,10 @@ static struct file_store *file_of(struct member *m)
 
 /* --- file systems ----------------------------------------------------------------------------- */
 
-uint64_t __real_store_locks_here(int fd);
-uint64_t __wrap_store_locks_here(int fd);
-int __real_store_member_check(int fd, int witness, unsigned node, unsigned nodes);
-int __wrap_store_member_check(int fd, int witness, unsigned node, unsigned nodes);
+uint64_t __real_store_lock_domain(int fd);
+uint64_t __wrap_store_lock_domain(int fd);
+int __real_store_member_check_lock(int fd, int witness, unsigned node, unsigned nodes);
+int __wrap_store_member_check_lock(int fd, int witness, unsigned node, unsigned nodes);
 int __real_weft_ofd_lock(int fd, short type, off_t start, off_t len);
 int __wrap_weft_ofd_lock(int fd, short type, off_t start, off_t len);
 int __real_weft_ofd_held(int fd, short type, off_t start, off_t len, off_t *at);
@@ -62,17 +63,17 @@ int __wrap_nanosleep(const struct timespec *pause, struct timespec *left);
 int __real_fdatasync(int fd);
 int __wrap_fdatasync(int fd);
 
-uint64_t __wrap_store_locks_here(int fd)
+uint64_t __wrap_store_lock_domain(int fd)
 {
 	assert_true(fd < FDS);
 	machine_of[fd] = machine;
-	return __real_store_locks_here(fd) + machine;
+	return __real_store_lock_domain(fd) + machine;
 }
 
-int __wrap_store_member_check(int fd, int witness, unsigned node, unsigned nodes)
+int __wrap_store_member_check_lock(int fd, int witness, unsigned node, unsigned nodes)
 {
 	machine_of[witness] = machine_of[fd];
-	return __real_store_member_check(fd, witness, node, nodes);
+	return __real_store_member_check_lock(fd, witness, node, nodes);
 }
 
 int __wrap_weft_ofd_lock(int fd, short type, off_t start, off_t len)
@@ -164,9 +165,11 @@ static void on_lost(void *arg, const char *why)
 static int try_join(struct member *m, unsigned node, unsigned nodes, unsigned on,
 		    struct weft_err *err)
 {
-	const struct weft_store_watcher watcher = { .moved = on_moved, .lost = on_lost, .arg = m };
+	const struct weft_store_watcher watcher = { .changed = on_moved,
+						    .lost = on_lost,
+						    .arg = m };
 	const struct weft_store_options options = {
-		.home = r, .spec = spec, .node = node, .nodes = nodes
+		.control_reactor = r, .spec = spec, .node = node, .nodes = nodes
 	};
 	int rc;
 
@@ -210,13 +213,13 @@ static void die(struct member *m)
 }
 
 struct result {
-	struct weft_txn txn;
+	struct weft_store_txn txn;
 	struct weft_store_wait wait;
 	bool over;
 	int rc;
 };
 
-static void txn_over(struct weft_txn *txn, int rc)
+static void txn_over(struct weft_store_txn *txn, int rc)
 {
 	struct result *result = container_of(txn, struct result, txn);
 
@@ -234,7 +237,7 @@ static void wait_over(struct weft_store_wait *wait, int rc)
 
 static int put(struct member *m, const char *value)
 {
-	const struct weft_record *record = weft_store_get(m->store, "key");
+	const struct weft_store_record *record = weft_store_get(m->store, "key");
 	const struct weft_store_write write = { "key", record ? record->version : 0, value,
 						(uint32_t)strlen(value) };
 	struct result result = { .txn = { .writes = &write, .nwrites = 1, .done = txn_over } };
@@ -249,11 +252,11 @@ static int put(struct member *m, const char *value)
 /* It has no more to say by itself. */
 static void rest(struct member *m)
 {
-	struct store_lines lines;
+	struct store_member_records lines;
 
 	do {
 		weft_reactor_turn(r, 1);
-		assert_int_equal(store_lines_read(file_of(m)->fd, &lines), 0);
+		assert_int_equal(store_member_records_read(file_of(m)->fd, &lines), 0);
 	} while (lines.at[1].acked != weft_store_revision(m->store) || file_of(m)->busy);
 }
 
@@ -352,7 +355,9 @@ static void who_is_gone_is_watched_only_where_its_lock_would_not_show(void **sta
 static void who_watches_is_no_member_yet(void **state)
 {
 	struct member a, b, c;
-	struct store_line line = { .stage = STORE_JOINING, .incarnation = 1, .locks = 1 };
+	struct store_member_record line = { .stage = STORE_JOINING,
+					    .incarnation = 1,
+					    .lock_domain = 1 };
 	int fd;
 
 	join(&a, 1, 0);
@@ -362,7 +367,7 @@ static void who_watches_is_no_member_yet(void **state)
 	fd = file_of(&c)->fd;
 	line.incarnation = file_of(&c)->cycle.own.incarnation;
 	weft_store_freeze(c.store);
-	assert_int_equal(store_line_write(fd, 2, &line), 0);
+	assert_int_equal(store_member_record_write(fd, 2, &line), 0);
 	assert_int_equal(put(&a, "1"), 0);
 	while (weft_store_alive(a.store, 2))
 		weft_reactor_turn(r, -1);
@@ -370,7 +375,7 @@ static void who_watches_is_no_member_yet(void **state)
 	leave(&a);
 }
 
-/* --- joining beside home ---------------------------------------------------------------------- */
+/* --- joining off the control reactor ---------------------------------------------------------------------- */
 
 struct join {
 	struct weft_store_joining *joining;
@@ -395,7 +400,7 @@ static void join_over(void *arg, int rc, struct weft_store *store, const struct 
 static void begin_join(struct join *join, unsigned node, unsigned on)
 {
 	const struct weft_store_options options = {
-		.home = r, .spec = spec, .node = node, .nodes = 2
+		.control_reactor = r, .spec = spec, .node = node, .nodes = 2
 	};
 
 	*join = (struct join){ 0 };
@@ -416,12 +421,12 @@ static void end_join(struct join *join)
 		weft_reactor_turn(r, -1);
 }
 
-static struct store_line line_of(unsigned node)
+static struct store_member_record line_of(unsigned node)
 {
-	struct store_lines lines;
+	struct store_member_records lines;
 	int fd = open(path, O_RDONLY | O_CLOEXEC);
 
-	assert_int_equal(store_lines_read(fd, &lines), 0);
+	assert_int_equal(store_member_records_read(fd, &lines), 0);
 	close(fd);
 	return lines.at[node];
 }
@@ -434,7 +439,9 @@ static uint64_t stage_of(unsigned node)
 /* In doubt: who joins looks again and again, and no further than to the gate. */
 static void home_goes_on_while_another_thread_joins(void **state)
 {
-	const struct weft_store_options mem = { .home = r, .spec = "mem", .node = 1, .nodes = 1 };
+	const struct weft_store_options mem = {
+		.control_reactor = r, .spec = "mem", .node = 1, .nodes = 1
+	};
 	struct member a, other = { 0 };
 	struct join join_;
 
@@ -467,7 +474,8 @@ static void what_a_join_finds_is_told_when_it_ends(void **state)
 	rest(&a);
 	gated = true;
 	begin_join(&join_, 2, 1);
-	while (!at_gate || line_of(1).heard != line_of(2).incarnation) /* the member answers */
+	while (!at_gate ||
+	       line_of(1).joiners_seen != line_of(2).incarnation) /* the member answers */
 		weft_reactor_turn(r, 1);
 	open_gate();
 	end_join(&join_);
@@ -504,7 +512,7 @@ static void a_join_that_is_cancelled_leaves_nothing(void **state)
 	assert_int_equal(stage_of(1), STORE_MEMBER); /* which nobody has watched to the end */
 }
 
-/* It has joined, and home has not heard of it. */
+/* It has joined, and the control reactor has not heard of it. */
 static void a_join_that_is_cancelled_too_late_is_undone(void **state)
 {
 	struct join join_;
@@ -525,26 +533,26 @@ static void a_join_that_is_cancelled_too_late_is_undone(void **state)
 
 static void lock_lost(struct member *m)
 {
-	store_member_let_go(file_of(m)->fd);
+	store_member_unlock(file_of(m)->fd);
 }
 
 static int taker = -1; /* of a lock */
 
 static void lock_taken(struct member *m)
 {
-	store_member_let_go(file_of(m)->fd);
+	store_member_unlock(file_of(m)->fd);
 	taker = open(path, O_RDWR | O_CLOEXEC);
 	machine_of[taker] = 0;
-	assert_int_equal(store_member_hold(taker, 1, 2), 0);
+	assert_int_equal(store_member_lock(taker, 1, 2), 0);
 }
 
 static void own_line(struct member *m, uint64_t stage, int64_t later)
 {
-	struct store_line line = file_of(m)->cycle.own;
+	struct store_member_record line = file_of(m)->cycle.own;
 
 	line.stage = stage;
 	line.incarnation += (uint64_t)later << 32;
-	assert_int_equal(store_line_write(file_of(m)->fd, 1, &line), 0);
+	assert_int_equal(store_member_record_write(file_of(m)->fd, 1, &line), 0);
 }
 
 static void taken_for_gone(struct member *m)
@@ -579,13 +587,13 @@ static void no_line(struct member *m)
 static void next_session(struct member *m)
 {
 	struct store_records *next;
-	const struct weft_txn nothing = { 0 };
+	const struct weft_store_txn nothing = { 0 };
 	int rc;
 
-	next = store_records_with(m->store->records, m->store->records->revision + 1, &nothing,
-				  &rc);
+	next = store_records_apply(m->store->records, m->store->records->revision + 1, &nothing,
+				   &rc);
 	next->session++;
-	assert_int_equal(store_slots_save(file_of(m)->fd, next), 0);
+	assert_int_equal(store_copies_save(file_of(m)->fd, next), 0);
 	store_records_free(next);
 }
 
@@ -622,7 +630,7 @@ static void a_member_finds_out_that_it_is_none(void **state)
 			assert_non_null(strstr(a.lost, cases[i].why));
 			assert_int_equal(put(&a, "3"), -EOWNERDEAD);
 			assert_int_equal(weft_store_revision(a.store), revision);
-			weft_store_settle(a.store, &result.wait);
+			weft_store_wait_settled(a.store, &result.wait);
 			while (!result.over)
 				weft_reactor_turn(r, -1);
 			assert_int_equal(result.rc, -EOWNERDEAD);

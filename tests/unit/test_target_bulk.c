@@ -6,7 +6,7 @@
  * answered. */
 #include <stdio.h>
 
-#include "target/handover.h"
+#include "target/takeover/takeover.h"
 #include "target/internal.h"
 #include "turned.h"
 #include "running.h"
@@ -305,7 +305,7 @@ static void open_flooder(void)
 	flood = turned_io(FLOODER, 1, flood_cntlid, 1);
 }
 
-/* In so many turns of home and the reactor. */
+/* In so many turns of the control reactor and the reactor. */
 static void close_flooder_within(unsigned turns_max)
 {
 	unsigned turns = 0;
@@ -386,11 +386,11 @@ static struct wire *open_named(unsigned i, struct wire **admin)
 	return turned_io(nqn, 10 + i, cntlid, 1);
 }
 
-/* Slow storage has them all, and gives one back: their pieces, of several shares, go through it, and
- * take turns all the same. Until then nobody has anything to do. */
+/* Slow storage has them all, and gives one back: their pieces, of several shares, go through it,
+ * and take turns all the same. Until then nobody has anything to do. */
 static void buffers_come_late(void **state)
 {
-	struct weft_reactor *reactor = turned_target->groups[0]->reactor;
+	struct weft_reactor *reactor = turned_target->poll_groups[0]->reactor;
 	struct weft_msg msg = { .fn = slow_answer };
 	struct wire *readers[2], *named[5], *admins[5];
 	size_t sum = 0;
@@ -472,7 +472,7 @@ static void let_one_go(void)
 	struct weft_msg msg = { .fn = slow_answer };
 
 	let_go = 1;
-	weft_reactor_post(turned_target->groups[0]->reactor, &msg);
+	weft_reactor_post(turned_target->poll_groups[0]->reactor, &msg);
 	bounded_turns(4);
 }
 
@@ -483,7 +483,7 @@ static void let_all_go(struct wire *wire)
 	for (unsigned turns = 0; wire->answered < wire->sent; turns++) {
 		assert_true(turns < TURNS_MAX);
 		let_go = nkept;
-		weft_reactor_post(turned_target->groups[0]->reactor, &msg);
+		weft_reactor_post(turned_target->poll_groups[0]->reactor, &msg);
 		bounded_turns(2);
 	}
 }
@@ -498,8 +498,8 @@ static bool storage_has(uint64_t offset)
 	return false;
 }
 
-/* Hundreds of reads of one host wait for a buffer: another host's read waits for one of them, not for
- * all that came before it. */
+/* Hundreds of reads of one host wait for a buffer: another host's read waits for one of them, not
+ * for all that came before it. */
 static void readers_take_turns_at_buffers(void **state)
 {
 	struct wire *readers[4];
@@ -538,8 +538,8 @@ static void send_write(struct wire *wire, uint64_t slba)
 	wire_send(wire, &sqe, NULL, PIECE);
 }
 
-/* The same for the buffers that writes are received into: a connection of a host that owes data goes,
- * and another host is asked for its own before all that waited. */
+/* The same for the buffers that writes are received into: a connection of a host that owes data
+ * goes, and another host is asked for its own before all that waited. */
 static void writers_take_turns_at_buffers(void **state)
 {
 	const unsigned each = MIB / PIECE, full = POOL / each;
@@ -657,8 +657,8 @@ static void long_ones_get_on(void **state)
 	close_flooder();
 }
 
-/* Hosts take turns, however many queues one of them has in line: what another one asks for waits for
- * a piece of the flood before each of its own. */
+/* Hosts take turns, however many queues one of them has in line: what another one asks for waits
+ * for a piece of the flood before each of its own. */
 static void hosts_take_turns(void **state)
 {
 	const struct span from = { 0, 16 * MIB };
@@ -1076,19 +1076,19 @@ static void a_pair_waits_for_a_piece(void **state)
 
 static bool held;
 
-static void note_held(struct tgt_fence *fence)
+static void note_held(struct tgt_ns_quiesce *fence)
 {
 	held = true;
 }
 
-static void hold_passing(struct tgt_fence *fence)
+static void hold_passing(struct tgt_ns_quiesce *fence)
 {
 	held = false;
-	*fence = (struct tgt_fence){ .ns = tgt_ns_find(turned_subsys, PASSING),
-				     .hold = NS_HOLD_ALL,
-				     .reactor = turned_target->home,
-				     .got = note_held };
-	tgt_fence_acquire(fence, turned_target);
+	*fence = (struct tgt_ns_quiesce){ .ns = tgt_ns_find(turned_subsys, PASSING),
+					  .level = NS_QUIESCE_ALL,
+					  .reactor = turned_target->control,
+					  .quiesced = note_held };
+	tgt_ns_quiesce_begin(fence, turned_target);
 	for (unsigned turns = 0; !held; turns++) {
 		assert_true(turns < PIECE_TURNS);
 		bounded_turn();
@@ -1102,19 +1102,19 @@ static void hold_passing(struct tgt_fence *fence)
 /* While somebody has the namespace for itself, the command waits, and can be aborted. */
 static void a_hold_is_waited_for(void **state)
 {
-	struct tgt_fence fence;
+	struct tgt_ns_quiesce fence;
 
 	for_each_named(i, longs, name) {
 		begin_long(i);
 		hold_passing(&fence);
-		tgt_fence_release(fence.ns, turned_target);
+		tgt_ns_quiesce_end(fence.ns, turned_target);
 		bounded_turns(LOOKS);
 		assert_true(flood->answered < flood->sent);
 		hold_passing(&fence);
 		abort_it();
 		answered_within_pieces(flood);
 		assert_int_equal(status_of(flood), SC_GENERIC(ABORT_REQ));
-		tgt_fence_release(fence.ns, turned_target);
+		tgt_ns_quiesce_end(fence.ns, turned_target);
 		bounded_turns(LOOKS);
 		remove_it();
 		close_flooder();
@@ -1126,7 +1126,7 @@ static void a_hold_is_waited_for(void **state)
 static void a_hold_is_waited_for_without_a_buffer(void **state)
 {
 	struct wire *readers[2];
-	struct tgt_fence fence;
+	struct tgt_ns_quiesce fence;
 
 	turned_ns_add(PASSING, BLOCK, open_here(&inside));
 	open_flooder();
@@ -1141,7 +1141,7 @@ static void a_hold_is_waited_for_without_a_buffer(void **state)
 	bounded_turns(LOOKS);
 	assert_true(storage_has(7 * BLOCK));
 	assert_int_equal(flood->answered, flood->sent - 1);
-	tgt_fence_release(fence.ns, turned_target);
+	tgt_ns_quiesce_end(fence.ns, turned_target);
 	bounded_turns(LOOKS);
 	assert_int_equal(flood->answered, flood->sent - 1);
 	let_all_go(other);
@@ -1156,7 +1156,7 @@ static void a_hold_is_waited_for_without_a_buffer(void **state)
  * over it is not carried out, though nobody has reserved the namespace. */
 static void a_preempted_write_does_not_outwait_a_hold(void **state)
 {
-	struct tgt_fence fence;
+	struct tgt_ns_quiesce fence;
 
 	turned_ns_add(PASSING, BLOCK, open_here(&inside));
 	open_flooder();
@@ -1166,7 +1166,7 @@ static void a_preempted_write_does_not_outwait_a_hold(void **state)
 	bounded_turns(LOOKS);
 	preempt_and_abort();
 	assert_int_equal(flood->answered, flood->sent - 1);
-	tgt_fence_release(fence.ns, turned_target);
+	tgt_ns_quiesce_end(fence.ns, turned_target);
 	until_answered(flood);
 	assert_int_equal(status_of(flood), SC_GENERIC(CMD_ABORTED_PREMEPT));
 	unreserve();
@@ -1206,7 +1206,7 @@ static void begin_slow(size_t i)
 		send_some(more[q], slows[i].send, PASSING);
 	bounded_turns(FLOOD);
 	assert_int_equal(nkept, PIECES_EACH);
-	assert_false(weft_reactor_busy(turned_target->groups[0]->reactor));
+	assert_false(weft_reactor_busy(turned_target->poll_groups[0]->reactor));
 }
 
 static void end_slow(void)
@@ -1364,8 +1364,8 @@ static void a_copy_says_how_far_it_got(void **state)
 	close_flooder();
 }
 
-/* The piece that storage has ends by itself: the Abort says that it did not abort the command, which
- * ends after that. */
+/* The piece that storage has ends by itself: the Abort says that it did not abort the command,
+ * which ends after that. */
 static void an_abort_while_storage_works(void **state)
 {
 	struct weft_msg msg = { .fn = slow_answer };
@@ -1380,7 +1380,7 @@ static void an_abort_while_storage_works(void **state)
 	bounded_turns(10);
 	assert_true(flood->answered < flood->sent);
 	let_go = 1;
-	weft_reactor_post(turned_target->groups[0]->reactor, &msg);
+	weft_reactor_post(turned_target->poll_groups[0]->reactor, &msg);
 	answered_within_pieces(flood);
 	assert_int_equal(status_of(flood), SC_GENERIC(ABORT_REQ));
 	assert_int_equal(nkept, 0);

@@ -24,9 +24,9 @@ enum {
 
 #define MIB ((size_t)1 << 20)
 
-static struct weft_group *group(void)
+static struct weft_poll_group *group(void)
 {
-	return turned_target->groups[0];
+	return turned_target->poll_groups[0];
 }
 
 static unsigned chunks_in_use(void)
@@ -248,7 +248,7 @@ static void floods_begin(void)
 		floods[i] = flood_open(source = next_source(source));
 	for (unsigned i = 0; i < 2; i++)
 		pour_all(floods[i]);
-	assert_int_equal(group()->spares, TCP_SPARES);
+	assert_int_equal(group()->spare_chunks, TCP_SPARE_CHUNKS);
 }
 
 static void floods_end(void)
@@ -264,7 +264,7 @@ static void until_alone(void)
 		turn(1);
 	}
 	assert_int_equal(chunks_in_use(), 0);
-	assert_int_equal(group()->spares, 0);
+	assert_int_equal(group()->spare_chunks, 0);
 }
 
 /* --- another host ----------------------------------------------------------------------------- */
@@ -356,8 +356,8 @@ static void a_share_has_a_limit(void **state)
 	struct flooder *from = flood_open(next_source(1));
 
 	pour_all(from);
-	assert_in_range(chunks_in_use(), connections(), connections() + TCP_SPARES / 4 * 3);
-	assert_int_equal(group()->spares, TCP_SPARES / 4 * 3);
+	assert_in_range(chunks_in_use(), connections(), connections() + TCP_SPARE_CHUNKS / 4 * 3);
+	assert_int_equal(group()->spare_chunks, TCP_SPARE_CHUNKS / 4 * 3);
 	flood_close(from);
 	until_alone();
 }
@@ -371,7 +371,7 @@ static void others_receive_on(void **state)
 	close_other();
 	open_other();
 	others_write();
-	assert_int_equal(group()->spares, TCP_SPARES);
+	assert_int_equal(group()->spare_chunks, TCP_SPARE_CHUNKS);
 	floods_end();
 	others_write();
 	close_other();
@@ -452,7 +452,7 @@ static uint64_t owes_data_since(void (*send_more)(void))
 		assert_true(turns < TURNS_MAX);
 		turn(1);
 	}
-	since = conn->qp.transport->holds_since(&conn->qp);
+	since = conn->qp.transport->stalled_since(&conn->qp);
 	close_other();
 	return since;
 }

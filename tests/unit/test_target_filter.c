@@ -129,7 +129,7 @@ static void every_command_fails(void **state)
 
 /* --- what the storage below remembers --------------------------------------------------------- */
 
-static void note_sync_failed(void *arg, const struct weft_ns_info *info)
+static void note_sync_failed(void *arg, const struct weft_target_ns_info *info)
 {
 	if (info->nsid == NSID)
 		*(bool *)arg = info->sync_failed;

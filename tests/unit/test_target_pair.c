@@ -67,8 +67,8 @@ static void frozen_member_writes_nothing(void **state)
 
 static bool reaches_others; /* of the store: members may be on other machines */
 
-bool __wrap_weft_store_reaches_others(const void *store);
-bool __wrap_weft_store_reaches_others(const void *store)
+bool __wrap_weft_store_on_shared_fs(const void *store);
+bool __wrap_weft_store_on_shared_fs(const void *store)
 {
 	return reaches_others;
 }

@@ -1,14 +1,15 @@
-/* test_target_turns.c - one host must not starve another: home works in bounded turns.
+/* test_target_turns.c - one host must not starve another: the control reactor works in bounded
+ * turns.
  *
- * One host floods home with a command, through many controllers with full queues; another sends one
- * Keep Alive behind all of that. What a turn of home has answered is counted, and how many turns it
- * took until the Keep Alive was answered. */
+ * One host floods the control reactor with a command, through many controllers with full queues;
+ * another sends one Keep Alive behind all of that. What a turn of the control reactor has answered
+ * is counted, and how many turns it took until the Keep Alive was answered. */
 #include <stdio.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 
 #include "proto/tcp.h"
-#include "target/handover.h"
+#include "target/takeover/takeover.h"
 #include "target/internal.h"
 #include "turned.h"
 #include "running.h"
@@ -16,7 +17,7 @@
 enum {
 	CTRLS = 8,
 	FLOOD = TURNED_DEPTH - 1, /* of one queue */
-	TURN_MAX = 64,            /* answers that one turn of home may cause */
+	TURN_MAX = 64,            /* answers that one turn of the control reactor may cause */
 	KEEP_ALIVE_TURNS = 2,
 	TURNS_MAX = 10000,
 };
@@ -41,29 +42,29 @@ int __wrap_accept4(int fd, void *addr, void *len, int flags)
 	return got;
 }
 
-uint16_t __real_resv_run(void *st, const void *rq, bool *changed);
-uint16_t __wrap_resv_run(void *st, const void *rq, bool *changed);
-uint16_t __wrap_resv_run(void *st, const void *rq, bool *changed)
+uint16_t __real_resv_execute(void *st, const void *rq, bool *changed);
+uint16_t __wrap_resv_execute(void *st, const void *rq, bool *changed);
+uint16_t __wrap_resv_execute(void *st, const void *rq, bool *changed)
 {
 	rules_run++;
-	return __real_resv_run(st, rq, changed);
+	return __real_resv_execute(st, rq, changed);
 }
 
 static unsigned rounds, walked;
 
-void __real_tgt_round_start(void *round);
-void __wrap_tgt_round_start(void *round);
-void __wrap_tgt_round_start(void *round)
+void __real_tgt_barrier_start(void *round);
+void __wrap_tgt_barrier_start(void *round);
+void __wrap_tgt_barrier_start(void *round)
 {
 	rounds++;
-	__real_tgt_round_start(round);
+	__real_tgt_barrier_start(round);
 }
 
-void *__real_weft_walk_next(void *group, void *walk);
-void *__wrap_weft_walk_next(void *group, void *walk);
-void *__wrap_weft_walk_next(void *group, void *walk)
+void *__real_weft_qpair_iter_next(void *group, void *walk);
+void *__wrap_weft_qpair_iter_next(void *group, void *walk);
+void *__wrap_weft_qpair_iter_next(void *group, void *walk)
 {
-	void *qp = __real_weft_walk_next(group, walk);
+	void *qp = __real_weft_qpair_iter_next(group, walk);
 
 	walked += !!qp;
 	return qp;
@@ -82,12 +83,12 @@ void __wrap_weft_store_commit(void *store, void *txn)
 		__real_weft_store_commit(store, txn);
 }
 
-unsigned __real_tgt_resv_tell(const void *telling, void *ctrl);
-unsigned __wrap_tgt_resv_tell(const void *telling, void *ctrl);
-unsigned __wrap_tgt_resv_tell(const void *telling, void *ctrl)
+unsigned __real_tgt_resv_dispatch_to_ctrl(const void *telling, void *ctrl);
+unsigned __wrap_tgt_resv_dispatch_to_ctrl(const void *telling, void *ctrl);
+unsigned __wrap_tgt_resv_dispatch_to_ctrl(const void *telling, void *ctrl)
 {
 	looked_at++;
-	return __real_tgt_resv_tell(telling, ctrl);
+	return __real_tgt_resv_dispatch_to_ctrl(telling, ctrl);
 }
 
 void __real_weft_addr_format(const void *addr, char *text, size_t size);
@@ -125,7 +126,8 @@ static void send_keep_alive(void)
 	wire_send(other, &sqe, NULL, 0);
 }
 
-/* Everything is on its way to home, the Keep Alive last. @held are answered never. */
+/* Everything is on its way to the control reactor, the Keep Alive last. @held are answered
+ * never. */
 static void flow_off(unsigned turn_max, unsigned held)
 {
 	unsigned before, turns = 0;
@@ -319,7 +321,7 @@ static void report_flood(void **state)
 	close_flooders();
 }
 
-/* I/O that fails is answered by way of home, which keeps the error log. */
+/* I/O that fails is answered by way of the control reactor, which keeps the error log. */
 static void failing_io_flood(void **state)
 {
 	open_queues();
@@ -399,7 +401,7 @@ static void close_crowd(void)
 		turned_home();
 }
 
-/* As many as there are come at once: each turn of home accepts its share of them. */
+/* As many as there are come at once: each turn of the control reactor accepts its share of them. */
 static void open_crowd(void)
 {
 	unsigned turns = 0, before;
@@ -468,8 +470,8 @@ static void identifiers_buy_no_turns(void **state)
 	close_crowd();
 }
 
-/* Where any host may connect, names cost nothing: those of one address have one turn together, beside
- * a host that its subsystem names. */
+/* Where any host may connect, names cost nothing: those of one address have one turn together,
+ * beside a host that its subsystem names. */
 static void names_buy_no_turns(void **state)
 {
 	const struct weft_subsys_options options = { .nqn = "nqn.2026-11.io.weft:listed" };
@@ -527,8 +529,8 @@ static void disconnect_flood(void **state)
 
 /* --- the end, in the middle of it ------------------------------------------------------------- */
 
-/* Commands that wait at home for their turn come back when their connection is gone, also those
- * that home would have kept for an event. */
+/* Commands that wait on the control reactor for their turn come back when their connection is gone,
+ * also those that the control reactor would have kept for an event. */
 static void flooders_leave(void **state)
 {
 	static const struct flood events = { .opcode = nvme_admin_async_event },
@@ -553,7 +555,7 @@ static void flooders_leave(void **state)
 	assert_int_equal(turned_ctrls(), 1);
 }
 
-/* A target that is to stand still answers what waits at home first. */
+/* A target that is to stand still answers what waits on the control reactor first. */
 static void freeze_in_a_flood(void **state)
 {
 	static const struct flood identify = { .opcode = nvme_admin_identify,
@@ -823,7 +825,7 @@ static void made_up_identifiers_reserve(void **state)
 /* --- one Preempt, of a host with very many controllers ---------------------------------------- */
 
 enum { VICTIMS = 1000, VICTIM_KEY = 101, OTHER_KEY = 102, PREEMPT = 1, CLEAR = 1 };
-enum { TOLD_MAX = 300, LOOKS_MAX = 600 }; /* in one turn of home */
+enum { TOLD_MAX = 300, LOOKS_MAX = 600 }; /* in one turn of the control reactor */
 
 static unsigned many_answers(void)
 {
@@ -1007,7 +1009,7 @@ static void an_abort_waits_for_storage(void **state)
 		turned_later(STEP_MS);
 	assert_in_range(rounds, 4, ROUNDS_MAX);
 	assert_true(io->answered < io->sent);
-	weft_reactor_post(turned_target->groups[0]->reactor, &msg);
+	weft_reactor_post(turned_target->poll_groups[0]->reactor, &msg);
 	for (unsigned step = 0; io->answered < io->sent; step++) {
 		assert_true(step < STEPS);
 		turned_later(STEP_MS);
@@ -1025,25 +1027,25 @@ static void an_abort_waits_for_storage(void **state)
 /* Connections that go meanwhile are none that a walk comes to. */
 static void a_walk_steps_over(void **state)
 {
-	struct weft_group *group = turned_target->groups[0];
+	struct weft_poll_group *group = turned_target->poll_groups[0];
 	unsigned before = atomic_load(&group->nqpairs);
 	struct wire *late[3];
-	struct weft_walk walk;
+	struct weft_qpair_iter walk;
 
 	for (unsigned i = 0; i < 3; i++) {
 		late[i] = wire_open();
 		wire_wait(late[i]);
 	}
-	weft_walk_begin(group, &walk);
+	weft_qpair_iter_begin(group, &walk);
 	for (unsigned i = 0; i < before; i++)
-		assert_non_null(weft_walk_next(group, &walk));
+		assert_non_null(weft_qpair_iter_next(group, &walk));
 	for (unsigned i = 0; i < 3; i++)
 		wire_close(late[i]);
 	for (unsigned turns = 0; atomic_load(&group->nqpairs) > before; turns++) {
 		assert_true(turns < TURNS_MAX);
 		turned_once();
 	}
-	assert_null(weft_walk_next(group, &walk));
+	assert_null(weft_qpair_iter_next(group, &walk));
 }
 
 int main(void)

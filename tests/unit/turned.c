@@ -20,7 +20,7 @@ struct weft_target *turned_target;
 struct weft_subsys *turned_subsys;
 uint8_t turned_source;
 
-static struct weft_reactor *home, *worker;
+static struct weft_reactor *control, *worker;
 static struct sockaddr_in address;
 static struct wire *wires[WIRES_MAX];
 static unsigned nwires;
@@ -79,21 +79,21 @@ void turned_others(void)
 void turned_home(void)
 {
 	now_ns += TURN_NS;
-	weft_reactor_turn(home, 0);
+	weft_reactor_turn(control, 0);
 	turned_others();
 }
 
 void turned_later(unsigned ms)
 {
 	now_ns += ms * 1000000ull;
-	for (int i = 0; i < 4; i++) /* there, back to home, and what that brings about */
+	for (int i = 0; i < 4; i++) /* there, back to control, and what that brings about */
 		turned_home();
 }
 
 void turned_once(void)
 {
 	now_ns += TURN_NS;
-	weft_reactor_turn(home, 0);
+	weft_reactor_turn(control, 0);
 	weft_reactor_turn(worker, 0);
 	for (unsigned i = 0; i < nwires; i++)
 		wire_take(wires[i]);
@@ -164,9 +164,9 @@ void turned_start(void)
 	struct weft_err err = { "" };
 
 	weft_log_set_level(WEFT_LOG_ERROR);
-	must(weft_reactor_create(&home, &options, &err), &err);
+	must(weft_reactor_create(&control, &options, &err), &err);
 	must(weft_reactor_create(&worker, &options, &err), &err);
-	target.home = home;
+	target.control = control;
 	must(weft_target_create(&turned_target, &target, &err), &err);
 	turned_listen();
 	weft_target_visit(turned_target, &visitor, NULL);
@@ -176,7 +176,7 @@ void turned_start(void)
 		turned_home();
 }
 
-static void count_ctrl(void *arg, const struct weft_ctrl_info *info)
+static void count_ctrl(void *arg, const struct weft_target_ctrl_info *info)
 {
 	++*(unsigned *)arg;
 }
@@ -211,7 +211,7 @@ void turned_stop(void)
 		turned_home();
 	assert_true(over);
 	weft_reactor_destroy(worker);
-	weft_reactor_destroy(home);
+	weft_reactor_destroy(control);
 }
 
 /* --- a connection ----------------------------------------------------------------------------- */

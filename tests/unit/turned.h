@@ -1,7 +1,8 @@
 /* turned.h - a target whose reactors the test turns by hand, and hosts that are mere sockets.
  *
- * Nothing runs unless the test says so: between two turns of home everything else has come to rest.
- * So what one turn of home does can be counted, and the time has no say: the clock counts turns. */
+ * Nothing runs unless the test says so: between two turns of the control reactor everything else
+ * has come to rest. So what one turn of the control reactor does can be counted, and the time has
+ * no say: the clock counts turns. */
 #ifndef WEFT_TESTS_TURNED_H
 #define WEFT_TESTS_TURNED_H
 
@@ -44,13 +45,14 @@ struct turned_end {
 };
 void turned_ended(void *arg, int rc, const struct weft_err *err);
 
-/* One turn of home, then everything else until it rests. */
+/* One turn of the control reactor, then everything else until it rests. */
 void turned_home(void);
-/* Everything but home. */
+/* Everything but the control reactor. */
 void turned_others(void);
 /* The clock goes forward, and then as above. */
 void turned_later(unsigned ms);
-/* One turn of home and one of the reactor that has the connections, whatever is left then. */
+/* One turn of the control reactor and one of the reactor that has the connections, whatever is left
+ * then. */
 void turned_once(void);
 
 /* --- a connection ----------------------------------------------------------------------------- */
@@ -68,8 +70,8 @@ struct wire {
 	size_t nin;
 };
 
-/* Where wires come from: 127.0.0.x, or 0: wherever the kernel says. Hosts that nobody named count by
- * their address. */
+/* Where wires come from: 127.0.0.x, or 0: wherever the kernel says. Hosts that nobody named count
+ * by their address. */
 extern uint8_t turned_source;
 /* Connects and sends ICReq; that counts as a command. */
 struct wire *wire_open(void);

@@ -52,7 +52,7 @@ static void delay_over(struct weft_timer *timer)
 		return;
 	}
 	weft_task_init(&io->turn, pass_on_at_turn);
-	weft_reactor_bulk_again(weft_reactor_self(), &io->turn);
+	weft_reactor_bulk_retry(weft_reactor_self(), &io->turn);
 }
 
 static int delay_submit(struct weft_backend *be, struct weft_io *io)

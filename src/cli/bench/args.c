@@ -9,7 +9,7 @@
 #include "base/cpus.h"
 #include "base/size.h"
 #include "cli/bench/config.h"
-#include "cli/bench/words.h"
+#include "cli/bench/parse.h"
 #include "cli/cli.h"
 #include "cli/host_options.h"
 
@@ -144,7 +144,8 @@ struct parsing {
 	struct weft_err err;
 };
 
-static int count(struct parsing *p, const char *name, uint64_t min, uint64_t max, uint64_t *value)
+static int parse_count_option(struct parsing *p, const char *name, uint64_t min, uint64_t max,
+			      uint64_t *value)
 {
 	if (!bench_parse_count(optarg, value) && *value >= min && *value <= max)
 		return 0;
@@ -153,17 +154,19 @@ static int count(struct parsing *p, const char *name, uint64_t min, uint64_t max
 			 name, min, max, optarg);
 }
 
-static int number(struct parsing *p, const char *name, unsigned min, unsigned max, unsigned *value)
+static int parse_number_option(struct parsing *p, const char *name, unsigned min, unsigned max,
+			       unsigned *value)
 {
 	uint64_t wide;
-	int rc = count(p, name, min, max, &wide);
+	int rc = parse_count_option(p, name, min, max, &wide);
 
 	if (!rc)
 		*value = (unsigned)wide;
 	return rc;
 }
 
-static int size(struct parsing *p, const char *name, uint64_t min, uint64_t max, uint64_t *value)
+static int parse_size_option(struct parsing *p, const char *name, uint64_t min, uint64_t max,
+			     uint64_t *value)
 {
 	struct weft_err doubt = { "" };
 	char least[32], most[32];
@@ -180,7 +183,7 @@ static int size(struct parsing *p, const char *name, uint64_t min, uint64_t max,
 			 optarg);
 }
 
-static int duration(struct parsing *p, const char *name, uint64_t min, uint64_t *ns)
+static int parse_time_option(struct parsing *p, const char *name, uint64_t min, uint64_t *ns)
 {
 	if (!bench_parse_time(optarg, ns) && *ns >= min && *ns <= 1000 * 3600 * SECOND)
 		return 0;
@@ -245,45 +248,45 @@ static int take_load(struct parsing *p, int option)
 	case OPT_RW:
 		return take_mode(p);
 	case OPT_MIX:
-		return count(p, "mix", 0, 100, &p->mix);
+		return parse_count_option(p, "mix", 0, 100, &p->mix);
 	case OPT_BS:
-		return size(p, "bs", 512, BS_MAX, &c->bs);
+		return parse_size_option(p, "bs", 512, BS_MAX, &c->bs);
 	case OPT_DEPTH:
-		return number(p, "depth", 1, DEPTH_MAX, &c->depth);
+		return parse_number_option(p, "depth", 1, DEPTH_MAX, &c->depth);
 	case OPT_JOBS:
-		return number(p, "jobs", 1, JOBS_MAX, &c->jobs);
+		return parse_number_option(p, "jobs", 1, JOBS_MAX, &c->jobs);
 	case OPT_QUEUES:
-		return number(p, "queues", 1, QUEUES_MAX, &c->queues);
+		return parse_number_option(p, "queues", 1, QUEUES_MAX, &c->queues);
 	case OPT_CPUS:
 		return take_cpus(p);
 	case OPT_RATE:
-		return count(p, "rate", 1, UINT64_C(1000000000), &c->rate);
+		return parse_count_option(p, "rate", 1, UINT64_C(1000000000), &c->rate);
 	case OPT_OFFSET:
-		return size(p, "offset", 0, INT64_MAX, &c->offset);
+		return parse_size_option(p, "offset", 0, INT64_MAX, &c->offset);
 	case OPT_SIZE:
-		return size(p, "size", 512, INT64_MAX, &c->size);
+		return parse_size_option(p, "size", 512, INT64_MAX, &c->size);
 	case OPT_FLUSH:
 		c->flush_given = true;
-		return number(p, "flush-every", 0, 1000000000, &c->flush_every);
+		return parse_number_option(p, "flush-every", 0, 1000000000, &c->flush_every);
 	default:
 		return take_host(p, option);
 	}
 }
 
-static int take(struct parsing *p, int option)
+static int take_option(struct parsing *p, int option)
 {
 	struct bench_config *c = p->config;
 
 	switch (option) {
 	case OPT_TIME:
-		return duration(p, "time", SECOND / 1000, &c->time_ns);
+		return parse_time_option(p, "time", SECOND / 1000, &c->time_ns);
 	case OPT_WARMUP:
-		return duration(p, "warmup", 0, &c->warmup_ns);
+		return parse_time_option(p, "warmup", 0, &c->warmup_ns);
 	case OPT_INTERVAL:
-		return duration(p, "interval", SECOND / 1000, &c->interval_ns);
+		return parse_time_option(p, "interval", SECOND / 1000, &c->interval_ns);
 	case OPT_SEED:
 		c->seed_given = true;
-		return count(p, "seed", 0, UINT64_C(1000000000000000), &c->seed);
+		return parse_count_option(p, "seed", 0, UINT64_C(1000000000000000), &c->seed);
 	case OPT_WRITE_OK:
 		c->write_ok = true;
 		return 0;
@@ -327,7 +330,7 @@ static void choose_seed(struct bench_config *c)
 	c->seed %= UINT64_C(1000000000000);
 }
 
-static void settle(struct bench_config *c, const struct parsing *p)
+static void resolve_defaults(struct bench_config *c, const struct parsing *p)
 {
 	const struct mode *mode = find_mode(c->rw);
 
@@ -340,7 +343,8 @@ static void settle(struct bench_config *c, const struct parsing *p)
 	choose_seed(c);
 }
 
-static int refuse(const struct bench_config *c, const struct parsing *p, struct weft_err *err)
+static int refuse_combination(const struct bench_config *c, const struct parsing *p,
+			      struct weft_err *err)
 {
 	const struct mode *mode = find_mode(c->rw);
 
@@ -397,7 +401,7 @@ int bench_args(int argc, char **argv, struct bench_config *config)
 	set_defaults(config);
 	opterr = 0;
 	while ((option = getopt_long(argc, argv, ":h", options, NULL)) != -1) {
-		rc = take(&p, option);
+		rc = take_option(&p, option);
 		if (rc == -EALREADY)
 			return EXIT_USAGE;
 		if (rc == -ENOENT)
@@ -410,8 +414,8 @@ int bench_args(int argc, char **argv, struct bench_config *config)
 	rc = take_uri(argc, argv, config);
 	if (rc != EXIT_OK)
 		return rc;
-	settle(config, &p);
-	if (refuse(config, &p, &p.err) < 0)
+	resolve_defaults(config, &p);
+	if (refuse_combination(config, &p, &p.err) < 0)
 		return weft_cli_usage_error(argv[0], "%s", p.err.text);
 	return check_uri(argv[0], config);
 }

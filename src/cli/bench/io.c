@@ -16,7 +16,7 @@ static uint64_t chunk_offset(const struct bench_io *io)
 	return job->load->config->offset + (job->plan.first + io->chunk) * io->iov.iov_len;
 }
 
-static uint32_t look_epoch(struct bench_job *job)
+static uint32_t refresh_epoch(struct bench_job *job)
 {
 	struct weft_ctrl_info info;
 
@@ -26,7 +26,7 @@ static uint32_t look_epoch(struct bench_job *job)
 
 /* --- counting --------------------------------------------------------------------------------- */
 
-static void count(struct bench_job *job, enum bench_op op, uint64_t from_ns)
+static void count_completed(struct bench_job *job, enum bench_op op, uint64_t from_ns)
 {
 	uint64_t now = bench_now();
 
@@ -38,13 +38,13 @@ static void count(struct bench_job *job, enum bench_op op, uint64_t from_ns)
 
 static void count_failed(struct bench_job *job, const struct weft_cmd *cmd)
 {
-	bench_trouble_failed(&job->trouble, cmd);
-	job->looked_bad = true;
+	bench_errors_add_failed(&job->trouble, cmd);
+	job->check_dead = true;
 }
 
 /* --- verifying -------------------------------------------------------------------------------- */
 
-static void stamp(struct bench_io *io)
+static void stamp_blocks(struct bench_io *io)
 {
 	const struct bench_load *load = io->job->load;
 	uint32_t block_size = load->ns_info.block_size;
@@ -56,10 +56,11 @@ static void stamp(struct bench_io *io)
 				 io->generation);
 }
 
-static void judge(const struct bench_io *io, uint32_t epoch, struct bench_verdict *verdict)
+static void judge_read(const struct bench_io *io, uint32_t epoch,
+		       struct bench_verify_result *verdict)
 {
 	const struct bench_job *job = io->job;
-	const struct bench_case c = {
+	const struct bench_verify_case c = {
 		.data = io->iov.iov_base,
 		.length = io->iov.iov_len,
 		.offset = chunk_offset(io),
@@ -69,30 +70,30 @@ static void judge(const struct bench_io *io, uint32_t epoch, struct bench_verdic
 		.high = job->ledger.chunks[io->chunk].high,
 	};
 
-	bench_judge(&c, verdict);
+	bench_verify(&c, verdict);
 }
 
 /* The connection may have been lost while the read was under way: look again before accusing. */
-static void check(struct bench_io *io)
+static void verify_read(struct bench_io *io)
 {
 	struct bench_job *job = io->job;
 	struct bench_chunk *chunk = &job->ledger.chunks[io->chunk];
-	struct bench_verdict verdict;
+	struct bench_verify_result verdict;
 
 	if (chunk->bad)
 		return;
-	judge(io, job->epoch, &verdict);
+	judge_read(io, job->epoch, &verdict);
 	if (verdict.what != BENCH_FINE)
-		judge(io, look_epoch(job), &verdict);
+		judge_read(io, refresh_epoch(job), &verdict);
 	job->checked += io->iov.iov_len / job->load->ns_info.block_size;
 	job->unstamped += verdict.unstamped;
 	if (verdict.what == BENCH_FINE)
 		return;
 	chunk->bad = 1;
-	bench_trouble_found(&job->trouble, &verdict);
+	bench_errors_add_bad_block(&job->trouble, &verdict);
 }
 
-static void learn(struct bench_io *io)
+static void update_ledger(struct bench_io *io)
 {
 	struct bench_job *job = io->job;
 
@@ -102,12 +103,12 @@ static void learn(struct bench_io *io)
 	else if (io->cmd.op == WEFT_WRITE)
 		bench_ledger_ack(&job->ledger, io->chunk, io->generation, io->epoch);
 	else
-		check(io);
+		verify_read(io);
 }
 
 /* --- starting and ending ---------------------------------------------------------------------- */
 
-static void done(struct weft_cmd *cmd)
+static void io_done(struct weft_cmd *cmd)
 {
 	struct bench_io *io = cmd->user;
 	struct bench_job *job = io->job;
@@ -115,11 +116,11 @@ static void done(struct weft_cmd *cmd)
 	if (cmd->rc < 0)
 		count_failed(job, cmd);
 	else
-		count(job, cmd->op == WEFT_WRITE ? BENCH_WRITE : BENCH_READ, io->from_ns);
+		count_completed(job, cmd->op == WEFT_WRITE ? BENCH_WRITE : BENCH_READ, io->from_ns);
 	if (job->plan.ledger)
-		learn(io);
+		update_ledger(io);
 	job->in_flight--;
-	bench_job_give_idle(job, io);
+	bench_job_push_idle(job, io);
 }
 
 static void flush_done(struct weft_cmd *cmd)
@@ -133,13 +134,13 @@ static void flush_done(struct weft_cmd *cmd)
 		count_failed(job, cmd);
 		return;
 	}
-	count(job, BENCH_FLUSH, io->from_ns);
-	if (job->plan.ledger && look_epoch(job) == io->epoch)
+	count_completed(job, BENCH_FLUSH, io->from_ns);
+	if (job->plan.ledger && refresh_epoch(job) == io->epoch)
 		bench_ledger_flushed(&job->ledger, io->flush_seq, io->epoch);
 }
 
 /* Refused before it was sent: so would be all the others. */
-static void submit(struct bench_io *io)
+static void submit_io(struct bench_io *io)
 {
 	struct bench_job *job = io->job;
 	int rc = weft_submit(io->queue, &io->cmd);
@@ -154,7 +155,7 @@ static void submit(struct bench_io *io)
 	job->in_flight++;
 }
 
-void bench_io_start(struct bench_io *io, const struct bench_step *step, uint64_t from_ns)
+void bench_io_start(struct bench_io *io, const struct bench_next_io *step, uint64_t from_ns)
 {
 	struct bench_job *job = io->job;
 
@@ -166,12 +167,12 @@ void bench_io_start(struct bench_io *io, const struct bench_step *step, uint64_t
 		io->epoch = job->epoch;
 		job->ledger.chunks[io->chunk].busy = 1;
 		if (step->write)
-			stamp(io);
+			stamp_blocks(io);
 		else
 			memset(io->iov.iov_base, POISON, io->iov.iov_len);
 	}
 	job->unflushed += step->write;
-	submit(io);
+	submit_io(io);
 }
 
 void bench_io_flush(struct bench_job *job)
@@ -183,7 +184,7 @@ void bench_io_flush(struct bench_job *job)
 	io->flush_seq = job->ledger.seq;
 	io->epoch = job->epoch;
 	job->unflushed = 0;
-	submit(io);
+	submit_io(io);
 }
 
 void bench_io_init(struct bench_io *io, struct bench_job *job, struct weft_queue *queue, void *buf,
@@ -197,6 +198,6 @@ void bench_io_init(struct bench_io *io, struct bench_job *job, struct weft_queue
 				     .length = size,
 				     .iov = buf ? &io->iov : NULL,
 				     .iovcnt = buf ? 1 : 0,
-				     .done = buf ? done : flush_done,
+				     .done = buf ? io_done : flush_done,
 				     .user = io };
 }

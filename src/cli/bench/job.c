@@ -5,13 +5,13 @@
 #include <unistd.h>
 #include <weft/memory.h>
 
-#include "cli/bench/place.h"
+#include "cli/bench/affinity.h"
 #include "cli/bench/random.h"
 #include "cli/counters.h"
 
 enum { GROUPS_MAX = 1000000 }; /* of I/Os that never began: a rate may demand billions */
 
-static bool going(const struct bench_job *job, uint64_t now)
+static bool may_continue(const struct bench_job *job, uint64_t now)
 {
 	return now < job->load->until_ns && !*job->load->stop && !job->over;
 }
@@ -24,9 +24,9 @@ static bool wants_flush(const struct bench_job *job)
 }
 
 /* Everything that is due and has room. Returns when the next one is due. */
-static uint64_t issue(struct bench_job *job, uint64_t now)
+static uint64_t issue_due(struct bench_job *job, uint64_t now)
 {
-	struct bench_step step;
+	struct bench_next_io step;
 
 	while (job->idle && !job->over) {
 		uint64_t due = bench_pace_due(&job->pace, now);
@@ -36,7 +36,7 @@ static uint64_t issue(struct bench_job *job, uint64_t now)
 		if (!bench_plan_next(&job->plan, &step))
 			break;
 		bench_pace_take(&job->pace);
-		bench_io_start(bench_job_take_idle(job), &step, due);
+		bench_io_start(bench_job_pop_idle(job), &step, due);
 		if (wants_flush(job))
 			bench_io_flush(job);
 	}
@@ -64,7 +64,7 @@ static uint64_t count_due(const struct bench_job *job, uint64_t now, uint64_t en
  * very many, neighbours count as one that waited as long as the first of them. */
 static void count_unstarted(struct bench_job *job, uint64_t now)
 {
-	struct bench_step step = {};
+	struct bench_next_io step = {};
 	uint64_t end = now < job->load->until_ns ? now : job->load->until_ns, left, group;
 
 	if (!job->load->config->rate)
@@ -89,7 +89,7 @@ void bench_job_counters(const struct bench_job *job, struct weft_queue_stats *st
 {
 	*stats = (struct weft_queue_stats){ 0 };
 	for (unsigned i = 0; i < job->load->config->queues; i++)
-		weft_counters_of(job->queues[i], stats);
+		weft_counters_add_queue(job->queues[i], stats);
 }
 
 void bench_job_stalls(const struct bench_job *job, struct weft_stalls *sum)
@@ -116,12 +116,12 @@ static void begin_to_measure(struct bench_job *job, uint64_t now)
 	bench_job_counters(job, &job->began);
 }
 
-static void load(struct bench_job *job)
+static void run_load_phase(struct bench_job *job)
 {
 	uint64_t now;
 
-	while (going(job, now = bench_now())) {
-		uint64_t next = issue(job, now);
+	while (may_continue(job, now = bench_now())) {
+		uint64_t next = issue_due(job, now);
 
 		begin_to_measure(job, now);
 		bench_job_reap(job, next < job->load->until_ns ? next : job->load->until_ns);
@@ -131,13 +131,13 @@ static void load(struct bench_job *job)
 	bench_job_counters(job, &job->loaded);
 	count_unstarted(job, now);
 	if (job->unflushed && job->load->config->flush_every && !job->over &&
-	    !bench_job_hurries(job)) {
+	    !bench_job_must_abort(job)) {
 		bench_io_flush(job);
 		bench_job_drain(job);
 	}
 }
 
-static void enter(struct bench_job *job, enum bench_phase phase)
+static void set_phase(struct bench_job *job, enum bench_phase phase)
 {
 	uint64_t one = 1;
 
@@ -150,13 +150,13 @@ static void *job_main(void *arg)
 {
 	struct bench_job *job = arg;
 
-	bench_place_enter(job->load->config, job->index);
-	load(job);
+	bench_affinity_set(job->load->config, job->index);
+	run_load_phase(job);
 	if (job->plan.ledger) {
-		enter(job, BENCH_SWEEPING);
-		bench_job_sweep(job);
+		set_phase(job, BENCH_SWEEPING);
+		bench_job_read_back(job);
 	}
-	enter(job, BENCH_ENDED);
+	set_phase(job, BENCH_ENDED);
 	return NULL;
 }
 
@@ -206,7 +206,7 @@ static int open_queues(struct bench_job *job, struct weft_err *err)
 }
 
 /* Data that neither compresses nor repeats. */
-static void fill(struct bench_job *job)
+static void fill_buffers(struct bench_job *job)
 {
 	uint64_t *word = (uint64_t *)job->memory, state = job->plan.rng;
 
@@ -226,12 +226,12 @@ static int make_ios(struct bench_job *job, struct weft_err *err)
 	if (!job->memory || !job->ios)
 		return weft_fail(err, -ENOMEM, "no memory for %u I/Os of %llu bytes", config->depth,
 				 (unsigned long long)config->bs);
-	fill(job);
+	fill_buffers(job);
 	job->idle_last = &job->idle;
 	for (unsigned i = 0; i < config->depth; i++) {
 		bench_io_init(&job->ios[i], job, job->queues[i % config->queues],
 			      job->memory + i * config->bs, config->bs);
-		bench_job_give_idle(job, &job->ios[i]);
+		bench_job_push_idle(job, &job->ios[i]);
 	}
 	bench_io_init(&job->flush, job, job->queues[0], NULL, 0);
 	return 0;

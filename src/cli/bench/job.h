@@ -17,8 +17,8 @@
 #include "cli/bench/ledger.h"
 #include "cli/bench/pace.h"
 #include "cli/bench/plan.h"
-#include "cli/bench/trouble.h"
-#include "cli/waiting.h"
+#include "cli/bench/errors.h"
+#include "cli/path_wait.h"
 
 enum bench_op { BENCH_READ, BENCH_WRITE, BENCH_FLUSH, BENCH_OPS };
 
@@ -31,7 +31,7 @@ struct bench_load {
 	struct weft_ns *ns;
 	struct weft_ctrl_info info;
 	struct weft_ns_info ns_info;
-	struct weft_waiting waiting;
+	struct weft_path_wait waiting;
 	uint64_t run;                            /* in the stamps */
 	uint64_t start_ns, measure_ns, until_ns; /* begin, warmed up, end */
 	int wake_fd;            /* an eventfd that a job writes to when its phase changes */
@@ -72,7 +72,7 @@ struct bench_job {
 	unsigned unflushed;     /* writes since the last flush */
 	uint64_t swept;         /* chunks of the ledger, in the end; read by others */
 	bool over;              /* it cannot go on */
-	bool looked_bad;        /* something failed: is the controller dead? */
+	bool check_dead;        /* something failed: is the controller dead? */
 	enum bench_phase phase; /* read by others */
 
 	struct weft_hist hist[BENCH_OPS];
@@ -83,7 +83,7 @@ struct bench_job {
 	bool measuring;
 	struct weft_queue_stats began;  /* of its queues, when it began to measure */
 	struct weft_queue_stats loaded; /* … when its load had ended */
-	struct bench_trouble trouble;
+	struct bench_errors trouble;
 } __attribute__((aligned(64))); /* no cache line with a neighbour */
 
 /* setup.c: connects, opens the namespace and settles the region, whose size @config may leave open.
@@ -102,20 +102,20 @@ void bench_job_stalls(const struct bench_job *job, struct weft_stalls *sum); /* 
 uint64_t bench_now(void);
 
 /* io.c: one I/O. */
-void bench_io_start(struct bench_io *io, const struct bench_step *step, uint64_t from_ns);
+void bench_io_start(struct bench_io *io, const struct bench_next_io *step, uint64_t from_ns);
 void bench_io_flush(struct bench_job *job);
 void bench_io_init(struct bench_io *io, struct bench_job *job, struct weft_queue *queue, void *buf,
 		   uint64_t size);
 
 /* sweep.c: reads back everything that was written. */
-void bench_job_sweep(struct bench_job *job);
+void bench_job_read_back(struct bench_job *job);
 
-/* drive.c: lets the queues work, until something has completed or @until_ns. */
+/* poll.c: lets the queues work, until something has completed or @until_ns. */
 void bench_job_reap(struct bench_job *job, uint64_t until_ns);
 /* Until nothing is in flight, or the user does not want to wait for it. */
 void bench_job_drain(struct bench_job *job);
-bool bench_job_hurries(const struct bench_job *job);
-struct bench_io *bench_job_take_idle(struct bench_job *job);
-void bench_job_give_idle(struct bench_job *job, struct bench_io *io);
+bool bench_job_must_abort(const struct bench_job *job);
+struct bench_io *bench_job_pop_idle(struct bench_job *job);
+void bench_job_push_idle(struct bench_job *job, struct bench_io *io);
 
 #endif

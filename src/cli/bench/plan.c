@@ -40,7 +40,7 @@ static bool find_idle(struct bench_plan *plan, const uint32_t *list, uint64_t co
 	return false;
 }
 
-static bool next_random(struct bench_plan *plan, struct bench_step *step)
+static bool next_random(struct bench_plan *plan, struct bench_next_io *step)
 {
 	struct bench_ledger *ledger = plan->ledger;
 
@@ -51,7 +51,7 @@ static bool next_random(struct bench_plan *plan, struct bench_step *step)
 	return find_idle(plan, ledger->written, ledger->nwritten, &step->chunk);
 }
 
-static bool next_in_order(struct bench_plan *plan, struct bench_step *step)
+static bool next_in_order(struct bench_plan *plan, struct bench_next_io *step)
 {
 	const struct bench_chunk *chunk;
 
@@ -64,7 +64,7 @@ static bool next_in_order(struct bench_plan *plan, struct bench_step *step)
 	return true;
 }
 
-bool bench_plan_next(struct bench_plan *plan, struct bench_step *step)
+bool bench_plan_next(struct bench_plan *plan, struct bench_next_io *step)
 {
 	step->write = draw_write(plan);
 	if (plan->ledger)

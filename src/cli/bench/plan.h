@@ -17,7 +17,7 @@ struct bench_plan {
 	struct bench_ledger *ledger;
 };
 
-struct bench_step {
+struct bench_next_io {
 	bool write;
 	uint64_t chunk; /* of the share */
 };
@@ -25,6 +25,6 @@ struct bench_step {
 /* Share @index of @shares of a region of @chunks. */
 void bench_plan_share(struct bench_plan *plan, uint64_t chunks, unsigned index, unsigned shares);
 /* false: not now, everything in reach is in flight. */
-bool bench_plan_next(struct bench_plan *plan, struct bench_step *step);
+bool bench_plan_next(struct bench_plan *plan, struct bench_next_io *step);
 
 #endif

@@ -126,7 +126,7 @@ static const char *op_name(enum weft_op_code op)
 	return op == WEFT_READ ? "read" : op == WEFT_WRITE ? "write" : "flush";
 }
 
-static json_t *failures_json(const struct bench_trouble *t)
+static json_t *failures_json(const struct bench_errors *t)
 {
 	json_t *list = json_array();
 
@@ -143,7 +143,7 @@ static json_t *failures_json(const struct bench_trouble *t)
 	return list;
 }
 
-static json_t *problems_json(const struct bench_trouble *t)
+static json_t *problems_json(const struct bench_errors *t)
 {
 	json_t *list = json_array();
 
@@ -155,7 +155,7 @@ static json_t *problems_json(const struct bench_trouble *t)
 	return list;
 }
 
-static json_t *found_json(const struct bench_trouble *t)
+static json_t *found_json(const struct bench_errors *t)
 {
 	json_t *object = json_object();
 
@@ -169,9 +169,10 @@ static json_t *verify_json(const struct bench_result *r)
 	if (!r->config->verify)
 		return json_null();
 	return json_pack("{s:I, s:I, s:I, s:I, s:o, s:o}", "checked", (json_int_t)r->checked,
-			 "wrong", (json_int_t)bench_trouble_bad(&r->trouble), "not_of_this_run",
-			 (json_int_t)r->unstamped, "unreadable", (json_int_t)r->trouble.unchecked,
-			 "found", found_json(&r->trouble), "problems", problems_json(&r->trouble));
+			 "wrong", (json_int_t)bench_errors_bad_blocks(&r->trouble),
+			 "not_of_this_run", (json_int_t)r->unstamped, "unreadable",
+			 (json_int_t)r->trouble.unchecked, "found", found_json(&r->trouble),
+			 "problems", problems_json(&r->trouble));
 }
 
 static json_t *cpu_json(const struct bench_result *r)

@@ -149,7 +149,7 @@ static void print_verify(const struct bench_result *r)
 		return;
 	printf("  verified %s block%s", bench_text_grouped(r->checked).text,
 	       weft_plural(r->checked));
-	printf(": %s wrong", bench_text_grouped(bench_trouble_bad(&r->trouble)).text);
+	printf(": %s wrong", bench_text_grouped(bench_errors_bad_blocks(&r->trouble)).text);
 	if (r->unstamped)
 		printf(", %s not of this run", bench_text_grouped(r->unstamped).text);
 	if (r->trouble.unchecked)
@@ -185,7 +185,7 @@ void bench_report_text(const struct bench_result *r)
 	snprintf(seconds, sizeof(seconds), "%.1f s", r->seconds);
 	printf("%s\n  %s, %s\n", r->where, conditions, seconds);
 	print_tables(r, utf8);
-	bench_picture(r);
+	bench_chart_text(r);
 	print_cpu(r, utf8);
 	print_rdma(r);
 	print_stalls(r, utf8);
@@ -195,8 +195,8 @@ void bench_report_text(const struct bench_result *r)
 
 void bench_report_problems(const struct bench_result *r, const char *command)
 {
-	const struct bench_trouble *t = &r->trouble;
-	uint64_t bad = bench_trouble_bad(t);
+	const struct bench_errors *t = &r->trouble;
+	uint64_t bad = bench_errors_bad_blocks(t);
 
 	for (unsigned i = 0; i < t->nproblems; i++)
 		fprintf(stderr, "%s: %s at %" PRIu64 ": %s\n", command,

@@ -16,7 +16,7 @@ void bench_result_free(struct bench_result *result)
 
 static void sum_up_blocks(const struct bench_result *r, struct weft_err *err)
 {
-	uint64_t bad = bench_trouble_bad(&r->trouble), empty = r->trouble.found[BENCH_EMPTY];
+	uint64_t bad = bench_errors_bad_blocks(&r->trouble), empty = r->trouble.found[BENCH_EMPTY];
 
 	if (empty && empty * 2 >= bad && r->reconnects)
 		weft_fail(err, 0,
@@ -34,9 +34,9 @@ static bool found_nothing(const struct bench_result *r)
 
 bool bench_result_fine(const struct bench_result *r, struct weft_err *err)
 {
-	const struct bench_trouble *t = &r->trouble;
+	const struct bench_errors *t = &r->trouble;
 
-	if (bench_trouble_bad(t))
+	if (bench_errors_bad_blocks(t))
 		sum_up_blocks(r, err);
 	else if (r->end.text[0])
 		weft_fail(err, 0, "%s", r->end.text);

@@ -4,7 +4,7 @@
 
 #include <jansson.h>
 
-#include "cli/bench/losses.h"
+#include "cli/bench/path_loss.h"
 #include "cli/bench/series.h"
 
 struct bench_result {
@@ -32,7 +32,7 @@ struct bench_result {
 	struct bench_series series;
 
 	uint64_t checked, unstamped;
-	struct bench_trouble trouble;
+	struct bench_errors trouble;
 };
 
 /* -errno: it did not begin, and @err says why. */
@@ -49,7 +49,7 @@ double bench_result_cpu_us(const struct bench_result *result); /* per I/O */
 
 void bench_report_text(const struct bench_result *result);
 void bench_report_problems(const struct bench_result *result, const char *command);
-void bench_picture(const struct bench_result *result);
+void bench_chart_text(const struct bench_result *result);
 json_t *bench_report_json(const struct bench_result *result);
 int bench_plot(const struct bench_result *result, const char *path, struct weft_err *err);
 

@@ -9,10 +9,10 @@
 #include <time.h>
 
 #include "base/cleanup.h"
-#include "cli/bench/place.h"
+#include "cli/bench/affinity.h"
 #include "cli/bench/random.h"
 #include "cli/bench/result.h"
-#include "cli/bench/watch.h"
+#include "cli/bench/monitor.h"
 #include "cli/counters.h"
 
 #define HEAD_START UINT64_C(10000000) /* ns, for the threads to come up */
@@ -36,10 +36,10 @@ static int make_jobs(struct run *run, struct weft_err *err)
 		return weft_fail(err, -ENOMEM, "no memory for %u jobs", run->config->jobs);
 	memset(run->jobs, 0, size);
 	for (unsigned i = 0; !rc && i < run->config->jobs; i++) {
-		bench_place_enter(run->config, i);
+		bench_affinity_set(run->config, i);
 		rc = bench_job_init(&run->jobs[i], &run->load, i, err);
 	}
-	bench_place_leave(run->config);
+	bench_affinity_restore(run->config);
 	return rc;
 }
 
@@ -52,7 +52,7 @@ static void set_times(struct run *run)
 	load->until_ns = load->measure_ns + run->config->time_ns;
 }
 
-static void join(struct run *run)
+static void join_jobs(struct run *run)
 {
 	for (unsigned i = 0; i < run->config->jobs; i++) {
 		if (run->jobs[i].started)
@@ -67,7 +67,7 @@ static int start_jobs(struct run *run, struct weft_err *err)
 
 		if (rc < 0) {
 			bench_stop = 1;
-			join(run);
+			join_jobs(run);
 			return weft_fail(err, rc, "thread %u of %u: %s", i + 1, run->config->jobs,
 					 strerror(-rc));
 		}
@@ -106,7 +106,7 @@ static void collect_job(struct run *run, const struct bench_job *job)
 	r->left += job->in_flight;
 	r->checked += job->checked;
 	r->unstamped += job->unstamped;
-	bench_trouble_merge(&r->trouble, &job->trouble);
+	bench_errors_merge(&r->trouble, &job->trouble);
 	collect_counters(r, job);
 }
 
@@ -125,7 +125,7 @@ static void note_end(struct run *run)
 }
 
 /* "A?words,B" is "A,B": what the words say is told elsewhere. */
-static void name_place(struct bench_result *r, const char *uris)
+static void name_target(struct bench_result *r, const char *uris)
 {
 	size_t used = 0, length;
 	const char *next;
@@ -153,11 +153,11 @@ static void note_start(struct run *run)
 	r->ns_info = run->load.ns_info;
 	weft_ctrl_path(run->load.ctrl, &r->path);
 	r->rdma = weft_counters_rdma(run->load.ctrl);
-	name_place(r, run->config->uri);
+	name_target(r, run->config->uri);
 	strftime(r->when, sizeof(r->when), "%Y-%m-%d %H:%M UTC", gmtime_r(&now, &utc));
 }
 
-static int work(struct run *run, struct weft_err *err)
+static int run_load(struct run *run, struct weft_err *err)
 {
 	struct bench_loss_watch losses = { .losses = &run->result->losses,
 					   .ctrl = run->load.ctrl,
@@ -170,8 +170,8 @@ static int work(struct run *run, struct weft_err *err)
 	rc = start_jobs(run, err);
 	if (rc < 0)
 		return rc;
-	bench_watch(&run->load, run->jobs, &losses, run->result);
-	join(run);
+	bench_monitor(&run->load, run->jobs, &losses, run->result);
+	join_jobs(run);
 	for (unsigned i = 0; i < run->config->jobs; i++)
 		collect_job(run, &run->jobs[i]);
 	note_end(run);
@@ -180,21 +180,21 @@ static int work(struct run *run, struct weft_err *err)
 
 /* --- all of it -------------------------------------------------------------------------------- */
 
-static int prepare(struct run *run, struct weft_err *err)
+static int prepare_run(struct run *run, struct weft_err *err)
 {
 	int rc = bench_setup(&run->load, run->config, err);
 
 	return rc ? rc : make_jobs(run, err);
 }
 
-static void clean(struct run *run)
+static void free_run(struct run *run)
 {
 	for (unsigned i = 0; run->jobs && i < run->config->jobs; i++) {
 		if (run->jobs[i].load)
 			bench_job_free(&run->jobs[i]);
 	}
 	free(run->jobs);
-	weft_waiting_end(&run->load.waiting);
+	weft_path_wait_end(&run->load.waiting);
 	if (run->load.ns)
 		weft_ns_close(run->load.ns);
 	if (run->load.ctrl)
@@ -213,14 +213,14 @@ int bench_run(struct bench_config *config, struct bench_result *result, struct w
 	run.load.run = bench_mix(config->seed + BENCH_GOLDEN);
 	run.load.wake_fd = wake_fd;
 	run.load.stop = &bench_stop;
-	rc = prepare(&run, err);
+	rc = prepare_run(&run, err);
 	if (!rc) {
 		bench_catch_signals();
 		note_start(&run);
-		rc = work(&run, err);
+		rc = run_load(&run, err);
 	}
 	/* What is still in flight is the library's: the process ends with it. */
 	if (!result->left)
-		clean(&run);
+		free_run(&run);
 	return rc;
 }

@@ -133,7 +133,7 @@ int bench_setup(struct bench_load *load, struct bench_config *config, struct wef
 	if (!rc)
 		rc = set_region(load, config, err);
 	if (!rc)
-		weft_host_wait(&load->waiting, COMMAND, config->uri, &config->connect, load->ctrl,
-			       load->ns);
+		weft_host_path_wait(&load->waiting, COMMAND, config->uri, &config->connect,
+				    load->ctrl, load->ns);
 	return rc;
 }

@@ -9,7 +9,7 @@
 
 #define MAGIC UINT64_C(0x6b636f6c42746657) /* "WftBlock" */
 
-struct header {
+struct stamp_header {
 	uint64_t magic, run, offset, generation; /* little endian, all of them */
 	uint32_t size, crc;
 	uint64_t body[];
@@ -17,7 +17,7 @@ struct header {
 
 uint32_t bench_stamp_words(uint32_t size)
 {
-	return (uint32_t)((size - sizeof(struct header)) / sizeof(uint64_t));
+	return (uint32_t)((size - sizeof(struct stamp_header)) / sizeof(uint64_t));
 }
 
 /* What the words of the body are counted from. */
@@ -34,7 +34,7 @@ static uint64_t body_word(uint64_t key, uint32_t i)
 /* As if the field of the sum were 0. */
 static uint32_t sum(const void *block, uint32_t size)
 {
-	const size_t at = offsetof(struct header, crc), body = sizeof(struct header);
+	const size_t at = offsetof(struct stamp_header, crc), body = sizeof(struct stamp_header);
 	uint32_t zero = 0, crc;
 
 	crc = nvme_tcp_crc(0, block, at);
@@ -47,13 +47,13 @@ void bench_stamp_fill(void *block, uint32_t size, uint64_t run, uint64_t offset,
 {
 	uint64_t key = body_key(run, offset, generation);
 	uint32_t words = bench_stamp_words(size);
-	struct header *h = block;
+	struct stamp_header *h = block;
 
-	*h = (struct header){ .magic = htole64(MAGIC),
-			      .run = htole64(run),
-			      .offset = htole64(offset),
-			      .generation = htole64(generation),
-			      .size = htole32(size) };
+	*h = (struct stamp_header){ .magic = htole64(MAGIC),
+				    .run = htole64(run),
+				    .offset = htole64(offset),
+				    .generation = htole64(generation),
+				    .size = htole32(size) };
 	for (uint32_t i = 0; i < words; i++)
 		h->body[i] = body_word(key, i);
 	h->crc = htole32(sum(block, size));
@@ -64,14 +64,14 @@ static bool all_zero(const unsigned char *block, uint32_t size)
 	return !block[0] && !memcmp(block, block + 1, size - 1);
 }
 
-static bool intact(const struct header *h, uint32_t size)
+static bool intact(const struct stamp_header *h, uint32_t size)
 {
 	return le32toh(h->size) == size && le32toh(h->crc) == sum(h, size);
 }
 
 void bench_stamp_look(const void *block, uint32_t size, uint64_t run, struct bench_stamp_view *view)
 {
-	const struct header *h = block;
+	const struct stamp_header *h = block;
 
 	view->run = le64toh(h->run);
 	view->offset = le64toh(h->offset);
@@ -89,7 +89,7 @@ uint32_t bench_stamp_alike(const void *block, uint32_t size, uint64_t run, uint6
 {
 	uint64_t key = body_key(run, offset, generation);
 	uint32_t words = bench_stamp_words(size), alike = 0;
-	const struct header *h = block;
+	const struct stamp_header *h = block;
 
 	for (uint32_t i = 0; i < words; i++)
 		alike += h->body[i] == body_word(key, i);

@@ -3,15 +3,15 @@
 
 static void sweep_next(struct bench_job *job)
 {
-	struct bench_step step = { .write = false, .chunk = job->ledger.written[job->swept] };
+	struct bench_next_io step = { .write = false, .chunk = job->ledger.written[job->swept] };
 
-	bench_io_start(bench_job_take_idle(job), &step, bench_now());
+	bench_io_start(bench_job_pop_idle(job), &step, bench_now());
 	__atomic_store_n(&job->swept, job->swept + 1, __ATOMIC_RELAXED);
 }
 
-void bench_job_sweep(struct bench_job *job)
+void bench_job_read_back(struct bench_job *job)
 {
-	while (job->swept < job->ledger.nwritten && !job->over && !bench_job_hurries(job)) {
+	while (job->swept < job->ledger.nwritten && !job->over && !bench_job_must_abort(job)) {
 		while (job->idle && job->swept < job->ledger.nwritten && !job->over)
 			sweep_next(job);
 		bench_job_reap(job, UINT64_MAX);

@@ -15,7 +15,7 @@
 
 static int check_alignment(const struct cp *cp, struct weft_err *err)
 {
-	const struct cp_end *from = cp->from, *to = cp->to;
+	const struct cp_endpoint *from = cp->from, *to = cp->to;
 	uint64_t length = cp->ask->length;
 	int rc = weft_cli_check_multiple(from->option, from->base, from->block, err);
 
@@ -33,7 +33,8 @@ static int check_alignment(const struct cp *cp, struct weft_err *err)
 /* --- sizes ------------------------------------------------------------------------------------ */
 
 /* @what: "read", "written" */
-static int beyond(const struct cp_end *end, uint64_t length, const char *what, struct weft_err *err)
+static int beyond(const struct cp_endpoint *end, uint64_t length, const char *what,
+		  struct weft_err *err)
 {
 	return weft_fail(err, -ERANGE,
 			 "%s %" PRIu64 " with --length %" PRIu64
@@ -45,7 +46,7 @@ static int beyond(const struct cp_end *end, uint64_t length, const char *what, s
 
 static int too_large(const struct cp *cp, uint64_t length, struct weft_err *err)
 {
-	const struct cp_end *from = cp->from, *to = cp->to;
+	const struct cp_endpoint *from = cp->from, *to = cp->to;
 
 	if (cp->ask->length != WEFT_CLI_ALL)
 		return beyond(to, length, "written", err);
@@ -56,7 +57,7 @@ static int too_large(const struct cp *cp, uint64_t length, struct weft_err *err)
 
 static int check_sizes(const struct cp *cp, struct weft_err *err)
 {
-	const struct cp_end *from = cp->from, *to = cp->to;
+	const struct cp_endpoint *from = cp->from, *to = cp->to;
 
 	if (cp->total == CP_UNKNOWN)
 		return 0;
@@ -102,7 +103,7 @@ static void divide(struct cp *cp)
 	unsigned jobs = cp->ask->jobs ? cp->ask->jobs : JOBS_DEFAULT;
 	uint64_t pieces = cp->total == CP_UNKNOWN ? UINT64_MAX : cp->total / cp->piece + 1;
 
-	jobs = least(jobs, least(cp->from->lanes_max, cp->to->lanes_max));
+	jobs = least(jobs, least(cp->from->workers_max, cp->to->workers_max));
 	cp->jobs = pieces < jobs ? (unsigned)pieces : jobs;
 	cp->depth = cp->ask->depth ? cp->ask->depth : DEPTH_DEFAULT;
 }

@@ -2,7 +2,7 @@
  *
  *             plan: the next piece            (one, behind a lock)
  *                     │ take
- *   lane ── slot ─────┴─▶ get ─▶ put, put … ─▶ done        (a thread each, with its own queues)
+ *   worker ── slot ─────┴─▶ get ─▶ put, put … ─▶ done        (a thread each, with its own queues)
  *        ── slot
  *        ── slot          get and put are an end's: a file, a stream or a namespace
  *
@@ -24,25 +24,25 @@
 #include "cli/progress.h"
 
 #define CP_UNKNOWN  UINT64_MAX
-#define CP_LANES    64
+#define CP_WORKERS  64
 #define CP_HOLE_MAX (UINT64_C(1) << 30)
 #define CP_PIECE    (1u << 20)
 
 struct cp;
-struct cp_lane;
+struct cp_worker;
 
 enum cp_step {
 	CP_DONE,
-	CP_STARTED, /* weft_cp_step_done() comes later, from poll() of the same lane */
+	CP_STARTED, /* weft_cp_xfer_step_done() comes later, from poll() of the same worker */
 	CP_LATER,   /* it cannot go on now: ask again */
 };
 
-enum cp_slot_state { SLOT_IDLE, SLOT_GET, SLOT_PUT };
+enum cp_xfer_state { XFER_IDLE, XFER_GET, XFER_PUT };
 
 /* One piece on its way. */
-struct cp_slot {
-	struct cp_lane *lane;
-	enum cp_slot_state state;
+struct cp_xfer {
+	struct cp_worker *worker;
+	enum cp_xfer_state state;
 	bool started, hole;
 	uint64_t offset, length; /* of the piece */
 	uint64_t put_length;     /* the same, with what pads the last block */
@@ -55,60 +55,61 @@ struct cp_slot {
 	struct iovec iov;
 };
 
-struct cp_lane {
+struct cp_worker {
 	struct cp *cp;
 	unsigned index;
 	pthread_t thread;
-	struct cp_slot *slots;
+	struct cp_xfer *xfers;
 	char *memory;
 };
 
-struct cp_end;
+struct cp_endpoint;
 
-struct cp_end_ops {
+struct cp_endpoint_ops {
 	/* What one thread needs for itself. */
-	int (*lane_open)(struct cp_end *end, unsigned lane, struct weft_err *err);
+	int (*worker_open)(struct cp_endpoint *end, unsigned worker, struct weft_err *err);
 	/* Called once before anything is put; @total may be CP_UNKNOWN. */
-	int (*prepare)(struct cp_end *end, uint64_t total, struct weft_err *err);
+	int (*prepare)(struct cp_endpoint *end, uint64_t total, struct weft_err *err);
 
 	/* Steps of @slot: an enum cp_step, or -errno with the sentence in slot->err. get() fills
 	 * slot->buf; it may shorten slot->length of the last piece where the size is unknown.
 	 * put() and zero() do slot->run bytes at slot->at. */
-	int (*get)(struct cp_end *end, struct cp_slot *slot);
-	int (*put)(struct cp_end *end, struct cp_slot *slot);
-	int (*zero)(struct cp_end *end, struct cp_slot *slot);
-	/* How many bytes from @offset on are known to be zeroes. Of one thread at a time, with offsets
-	 * that grow; may take as long as an answer of the target. */
-	uint64_t (*hole)(struct cp_end *end, uint64_t offset);
+	int (*get)(struct cp_endpoint *end, struct cp_xfer *xfer);
+	int (*put)(struct cp_endpoint *end, struct cp_xfer *xfer);
+	int (*zero)(struct cp_endpoint *end, struct cp_xfer *xfer);
+	/* How many bytes from @offset on are known to be zeroes. Of one thread at a time, with
+	 * offsets that grow; may take as long as an answer of the target. */
+	uint64_t (*hole)(struct cp_endpoint *end, uint64_t offset);
 
-	/* What the lane waits for, -1: nothing now; and the taking in of what has come. */
-	int (*fd)(struct cp_end *end, unsigned lane, short *events);
-	void (*poll)(struct cp_end *end, unsigned lane, int timeout_ms);
+	/* What the worker waits for, -1: nothing now; and the taking in of what has come. */
+	int (*fd)(struct cp_endpoint *end, unsigned worker, short *events);
+	void (*poll)(struct cp_endpoint *end, unsigned worker, int timeout_ms);
 
 	/* What was put is durable on 0. */
-	int (*flush)(struct cp_end *end, struct weft_err *err);
-	/* Adds what its queues have counted; no lane runs. */
-	bool (*counters)(struct cp_end *end, struct weft_queue_stats *sum); /* true: RDMA's, too */
+	int (*flush)(struct cp_endpoint *end, struct weft_err *err);
+	/* Adds what its queues have counted; no worker runs. */
+	bool (*counters)(struct cp_endpoint *end,
+			 struct weft_queue_stats *sum); /* true: RDMA's, too */
 	/* What was written before the flush may be gone although the flush succeeded. */
-	bool (*lost)(struct cp_end *end);
+	bool (*lost)(struct cp_endpoint *end);
 	/* The copy is complete, with @total bytes. */
-	int (*finish)(struct cp_end *end, uint64_t total, struct weft_err *err);
+	int (*finish)(struct cp_endpoint *end, uint64_t total, struct weft_err *err);
 	/* Takes back what it can. Says in @text what is left, or leaves that to the caller. */
-	void (*abandon)(struct cp_end *end, char *text, size_t size);
-	void (*close)(struct cp_end *end);
+	void (*abandon)(struct cp_endpoint *end, char *text, size_t size);
+	void (*close)(struct cp_endpoint *end);
 };
 
 /* One end of the copy. The body is larger: see end_*.c. */
-struct cp_end {
-	const struct cp_end_ops *ops;
+struct cp_endpoint {
+	const struct cp_endpoint_ops *ops;
 	struct cp *cp;
 	const char *name; /* for people */
 	uint64_t base;    /* where the copy begins in it */
 	uint64_t size;    /* bytes from there on, or CP_UNKNOWN */
 	uint32_t block;   /* what offsets and lengths are multiples of */
 	bool can_zero;
-	bool is_stream; /* one lane, in order */
-	unsigned lanes_max;
+	bool is_stream; /* one worker, in order */
+	unsigned workers_max;
 	/* What says where it begins, "--offset". */
 	const char *option;
 	struct weft_ctrl *ctrl; /* of a namespace */
@@ -117,12 +118,12 @@ struct cp_end {
 
 struct cp {
 	const struct weft_cp *ask;
-	struct cp_end *from, *to;
+	struct cp_endpoint *from, *to;
 	uint64_t total; /* or CP_UNKNOWN until a stream has ended */
 	uint32_t piece;
 	unsigned jobs, depth;
 	bool sparse; /* asked for, and the destination can */
-	struct cp_lane *lanes;
+	struct cp_worker *workers;
 
 	pthread_mutex_t taking; /* of pieces, one after the other; before @lock */
 	pthread_mutex_t lock;   /* from here … */
@@ -138,69 +139,70 @@ struct cp {
 
 	bool verifying;
 	atomic_bool stop;
-	atomic_uint running; /* lanes */
+	atomic_uint running; /* workers */
 	atomic_ullong done, zeroed;
-	bool abandoned; /* some lane did not end */
+	bool abandoned; /* some worker did not end */
 	bool stuck;     /* nor did the flush */
-	int wake;       /* eventfd: a lane ended, or a signal came */
+	int wake;       /* eventfd: a worker ended, or a signal came */
 	bool flushed;
 	uint64_t verified;
 	double start_s, seconds; /* it began; it took, flush included, to verify not */
 	struct weft_progress progress;
 };
 
-/* end.c, end_file.c, end_stream.c, end_ns.c. @end is NULL when they fail. */
-int weft_cp_open_from(struct cp *cp, struct cp_end **end, struct weft_err *err);
-int weft_cp_open_to(struct cp *cp, struct cp_end **end, struct weft_err *err);
-int weft_cp_file_from(struct cp *cp, const char *path, struct cp_end **end, struct weft_err *err);
+/* endpoint.c, endpoint_file.c, endpoint_stream.c, endpoint_ns.c. @end is NULL when they fail. */
+int weft_cp_open_from(struct cp *cp, struct cp_endpoint **end, struct weft_err *err);
+int weft_cp_open_to(struct cp *cp, struct cp_endpoint **end, struct weft_err *err);
+int weft_cp_file_from(struct cp *cp, const char *path, struct cp_endpoint **end,
+		      struct weft_err *err);
 int weft_cp_file_to(struct cp *cp, const char *path, const struct weft_chased *at,
-		    struct cp_end **end, struct weft_err *err);
-int weft_cp_stream(struct cp *cp, int fd, const char *name, struct cp_end **end,
+		    struct cp_endpoint **end, struct weft_err *err);
+int weft_cp_stream(struct cp *cp, int fd, const char *name, struct cp_endpoint **end,
 		   struct weft_err *err);
-int weft_cp_hex(struct cp *cp, struct cp_end **end, struct weft_err *err);
-int weft_cp_ns(struct cp *cp, const char *uri, struct cp_end **end, struct weft_err *err);
+int weft_cp_hex(struct cp *cp, struct cp_endpoint **end, struct weft_err *err);
+int weft_cp_ns(struct cp *cp, const char *uri, struct cp_endpoint **end, struct weft_err *err);
 /* -E2BIG when the stream @from has more than was taken from it. */
-int weft_cp_stream_ended(struct cp_end *from, struct weft_err *err);
+int weft_cp_stream_ended(struct cp_endpoint *from, struct weft_err *err);
 /* Whether both are the same namespace, or the same file. */
-bool weft_cp_same_ns(const struct cp_end *a, const struct cp_end *b);
-bool weft_cp_same_file(const struct cp_end *a, const struct cp_end *b);
+bool weft_cp_same_ns(const struct cp_endpoint *a, const struct cp_endpoint *b);
+bool weft_cp_same_file(const struct cp_endpoint *a, const struct cp_endpoint *b);
 
 /* check.c: whether sizes fit; sets cp->total, cp->piece, cp->jobs, cp->depth. */
 int weft_cp_check(struct cp *cp, struct weft_err *err);
 
 /* plan.c */
-void weft_cp_plan(struct cp *cp, uint64_t end);
-bool weft_cp_take(struct cp *cp, struct cp_slot *slot);
-void weft_cp_ends_at(struct cp *cp, uint64_t total);
-void weft_cp_piece_failed(struct cp *cp, const struct cp_slot *slot, int rc);
+void weft_cp_plan_range(struct cp *cp, uint64_t end);
+bool weft_cp_take_piece(struct cp *cp, struct cp_xfer *xfer);
+void weft_cp_set_total(struct cp *cp, uint64_t total);
+void weft_cp_piece_failed(struct cp *cp, const struct cp_xfer *xfer, int rc);
 /* Everything before this is done. */
-uint64_t weft_cp_complete(struct cp *cp);
+uint64_t weft_cp_completed_upto(struct cp *cp);
 /* Keeps the checksum of a piece, and compares with it. */
-void weft_cp_keep_sum(struct cp *cp, const struct cp_slot *slot);
-void weft_cp_check_sum(struct cp *cp, const struct cp_slot *slot);
+void weft_cp_keep_sum(struct cp *cp, const struct cp_xfer *xfer);
+void weft_cp_check_sum(struct cp *cp, const struct cp_xfer *xfer);
 uint64_t weft_cp_padded(const struct cp *cp, uint64_t length);
 
 /* zero.c: how many bytes from @buf on are all zero, or have something in every @grain. */
 size_t weft_zero_run(const char *buf, size_t length, size_t grain, bool *zero);
 
-/* slot.c */
-bool weft_cp_slot_run(struct cp_slot *slot);
-void weft_cp_step_done(struct cp_slot *slot, int rc);
+/* xfer.c */
+bool weft_cp_xfer_run(struct cp_xfer *xfer);
+void weft_cp_xfer_step_done(struct cp_xfer *xfer, int rc);
 
-/* lane.c */
-int weft_cp_lanes_open(struct cp *cp, struct weft_err *err);
-void weft_cp_lanes_free(struct cp *cp);
-/* Runs the plan on all lanes, and watches over them. */
-int weft_cp_pass(struct cp *cp, const char *doing, struct weft_err *err);
+/* worker.c */
+int weft_cp_workers_open(struct cp *cp, struct weft_err *err);
+void weft_cp_workers_free(struct cp *cp);
+/* Runs the plan on all workers, and watches over them. */
+int weft_cp_run_pass(struct cp *cp, const char *doing, struct weft_err *err);
 
-/* watch.c: the main thread while lanes work: progress, connections, signals. */
-void weft_cp_watch(struct cp *cp);
-void weft_cp_tell_events(struct cp *cp);
+/* supervise.c: the main thread while workers work: progress, connections, signals. */
+void weft_cp_supervise(struct cp *cp);
+void weft_cp_print_events(struct cp *cp);
 
 /* signals.c: 0, or the signal that told us to stop; whether that was twice, or seconds ago. */
 int weft_cp_signals_init(int wake);
 int weft_cp_signal(void);
-bool weft_cp_out_of_patience(void);
+bool weft_cp_must_exit(void);
 
 /* report.c: the exit status. */
 int weft_cp_succeeded(struct cp *cp);

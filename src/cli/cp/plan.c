@@ -5,7 +5,7 @@
 
 #include "cli/cp/internal.h"
 
-void weft_cp_plan(struct cp *cp, uint64_t end)
+void weft_cp_plan_range(struct cp *cp, uint64_t end)
 {
 	cp->next = 0;
 	cp->end = end;
@@ -49,7 +49,7 @@ static uint64_t left_to_take(struct cp *cp)
 }
 
 /* A source may have to ask where its holes are. Who looks at the plan does not wait for that. */
-bool weft_cp_take(struct cp *cp, struct cp_slot *slot)
+bool weft_cp_take_piece(struct cp *cp, struct cp_xfer *xfer)
 {
 	uint64_t hole, left;
 
@@ -57,39 +57,39 @@ bool weft_cp_take(struct cp *cp, struct cp_slot *slot)
 	left = left_to_take(cp);
 	if (left) {
 		hole = hole_length(cp, cp->next, left);
-		slot->offset = cp->next;
-		slot->length = hole ? hole : left < cp->piece ? left : cp->piece;
-		slot->hole = hole;
+		xfer->offset = cp->next;
+		xfer->length = hole ? hole : left < cp->piece ? left : cp->piece;
+		xfer->hole = hole;
 		pthread_mutex_lock(&cp->lock);
-		cp->next += slot->length;
+		cp->next += xfer->length;
 		pthread_mutex_unlock(&cp->lock);
 	}
 	pthread_mutex_unlock(&cp->taking);
 	return left;
 }
 
-void weft_cp_ends_at(struct cp *cp, uint64_t total)
+void weft_cp_set_total(struct cp *cp, uint64_t total)
 {
 	pthread_mutex_lock(&cp->lock);
 	cp->total = cp->end = total;
 	pthread_mutex_unlock(&cp->lock);
 }
 
-void weft_cp_piece_failed(struct cp *cp, const struct cp_slot *slot, int rc)
+void weft_cp_piece_failed(struct cp *cp, const struct cp_xfer *xfer, int rc)
 {
 	pthread_mutex_lock(&cp->lock);
-	if (slot->offset < cp->broken)
-		cp->broken = slot->offset;
+	if (xfer->offset < cp->broken)
+		cp->broken = xfer->offset;
 	cp->unknown |= rc == -ECONNRESET;
 	if (rc != -ECANCELED && !cp->rc) {
 		cp->rc = rc;
-		cp->err = slot->err;
+		cp->err = xfer->err;
 	}
 	pthread_mutex_unlock(&cp->lock);
 	atomic_store(&cp->stop, true);
 }
 
-uint64_t weft_cp_complete(struct cp *cp)
+uint64_t weft_cp_completed_upto(struct cp *cp)
 {
 	uint64_t complete;
 
@@ -127,44 +127,44 @@ static bool sums_fit(struct cp *cp, size_t count)
 }
 
 /* A hole counts as the pieces it spans; its last may be shorter than a piece. */
-static void keep_hole(struct cp *cp, const struct cp_slot *slot, size_t first)
+static void keep_hole(struct cp *cp, const struct cp_xfer *xfer, size_t first)
 {
-	uint64_t whole = slot->put_length / cp->piece, rest = slot->put_length % cp->piece;
+	uint64_t whole = xfer->put_length / cp->piece, rest = xfer->put_length % cp->piece;
 
 	for (uint64_t i = 0; i < whole; i++)
 		cp->sums[first + i] = cp->zero_sum;
 	if (rest) {
-		__builtin_memset(slot->buf, 0, rest);
-		cp->sums[first + whole] = sum_of(slot->buf, rest);
+		__builtin_memset(xfer->buf, 0, rest);
+		cp->sums[first + whole] = sum_of(xfer->buf, rest);
 	}
 }
 
-void weft_cp_keep_sum(struct cp *cp, const struct cp_slot *slot)
+void weft_cp_keep_sum(struct cp *cp, const struct cp_xfer *xfer)
 {
-	uint64_t sum = slot->hole ? 0 : sum_of(slot->buf, slot->put_length);
-	size_t first = slot->offset / cp->piece;
-	size_t count = first + slot->put_length / cp->piece + 1;
+	uint64_t sum = xfer->hole ? 0 : sum_of(xfer->buf, xfer->put_length);
+	size_t first = xfer->offset / cp->piece;
+	size_t count = first + xfer->put_length / cp->piece + 1;
 
 	pthread_mutex_lock(&cp->lock);
 	if (!sums_fit(cp, count)) {
 		cp->rc = weft_fail(&cp->err, -ENOMEM, "no memory for the checksums of --verify");
 		atomic_store(&cp->stop, true);
-	} else if (slot->hole) {
-		keep_hole(cp, slot, first);
+	} else if (xfer->hole) {
+		keep_hole(cp, xfer, first);
 	} else {
 		cp->sums[first] = sum;
 	}
 	pthread_mutex_unlock(&cp->lock);
 }
 
-void weft_cp_check_sum(struct cp *cp, const struct cp_slot *slot)
+void weft_cp_check_sum(struct cp *cp, const struct cp_xfer *xfer)
 {
-	uint64_t sum = sum_of(slot->buf, slot->length);
+	uint64_t sum = sum_of(xfer->buf, xfer->length);
 
 	pthread_mutex_lock(&cp->lock);
-	if (sum != cp->sums[slot->offset / cp->piece]) {
-		if (!cp->differ++ || slot->offset < cp->differ_at)
-			cp->differ_at = slot->offset;
+	if (sum != cp->sums[xfer->offset / cp->piece]) {
+		if (!cp->differ++ || xfer->offset < cp->differ_at)
+			cp->differ_at = xfer->offset;
 	}
 	pthread_mutex_unlock(&cp->lock);
 }

@@ -33,7 +33,7 @@ static uint64_t padding(const struct cp *cp)
 
 static json_t *counters(const struct cp *cp)
 {
-	struct cp_end *ends[] = { cp->from, cp->to };
+	struct cp_endpoint *ends[] = { cp->from, cp->to };
 	struct weft_queue_stats sum = { 0 };
 	bool rdma = false;
 
@@ -148,7 +148,7 @@ static void part_text(const struct cp *cp, uint64_t complete, const char *durabl
 static void left_text(struct cp *cp, char *text, size_t size)
 {
 	const char *durable = cp->flushed ? "and flushed" : "but not flushed";
-	uint64_t complete = weft_cp_complete(cp);
+	uint64_t complete = weft_cp_completed_upto(cp);
 
 	if (cp->differ)
 		*text = '\0'; /* the sentence says it all */
@@ -178,7 +178,7 @@ static void cause_text(const struct weft_err *err, char *text, size_t size)
  * gone. */
 static bool is_worth_again(const struct cp *cp)
 {
-	const struct cp_end *ends[] = { cp->from, cp->to };
+	const struct cp_endpoint *ends[] = { cp->from, cp->to };
 	bool passing = weft_cp_signal();
 
 	for (unsigned i = 0; i < 2; i++) {

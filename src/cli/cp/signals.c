@@ -27,7 +27,7 @@ static void on_signal(int number)
 }
 
 /* Only ends a system call that blocks. */
-static void on_nudge(int number)
+static void on_wake(int number)
 {
 	(void)number;
 }
@@ -35,7 +35,7 @@ static void on_nudge(int number)
 int weft_cp_signals_init(int wake)
 {
 	struct sigaction stop = { .sa_handler = on_signal };
-	struct sigaction nudge = { .sa_handler = on_nudge };
+	struct sigaction nudge = { .sa_handler = on_wake };
 
 	wake_fd = wake;
 	signal(SIGPIPE, SIG_IGN);
@@ -50,7 +50,7 @@ int weft_cp_signal(void)
 	return first;
 }
 
-bool weft_cp_out_of_patience(void)
+bool weft_cp_must_exit(void)
 {
 	static double since_s;
 

@@ -16,10 +16,10 @@ struct feature_part {
 struct feature {
 	const char *name, *title; /* nvme-cli's, the specification's; NULL: the end */
 	uint8_t fid;
-	bool of_ns;        /* a namespace's, and not the controller's */
-	uint16_t data_len; /* of what is in memory, and not in dword 0 */
-	bool by_value;     /* whose data can be made from a number */
-	uint32_t cdw11;    /* of Get Features */
+	bool per_namespace; /* a namespace's, and not the controller's */
+	uint16_t data_len;  /* of what is in memory, and not in dword 0 */
+	bool by_value;      /* whose data can be made from a number */
+	uint32_t cdw11;     /* of Get Features */
 	const struct feature_part *parts;
 };
 

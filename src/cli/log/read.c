@@ -3,7 +3,8 @@
 
 #include "cli/passthru.h"
 
-static void fill(union nvme_sqe *sqe, const struct log_ask *ask, uint64_t offset, uint32_t length)
+static void build_log_sqe(union nvme_sqe *sqe, const struct log_ask *ask, uint64_t offset,
+			  uint32_t length)
 {
 	uint32_t numd = length / 4 - 1;
 
@@ -33,7 +34,7 @@ int weft_log_read(struct weft_ctrl *ctrl, const struct log_ask *ask, uint32_t pi
 			.length = left < piece ? left : piece,
 		};
 
-		fill(&sqe, ask, ask->offset + at, it.length);
+		build_log_sqe(&sqe, ask, ask->offset + at, it.length);
 		rc = weft_passthru_admin(ctrl, &it, err);
 		if (rc == 0)
 			rc = weft_passthru_check(&it, true, it.length, err);

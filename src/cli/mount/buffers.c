@@ -2,20 +2,20 @@
 
 #include <weft/memory.h>
 
-void weft_buffers_init(struct weft_buffers *buffers, size_t size)
+void weft_mount_buffers_init(struct weft_mount_buffers *buffers, size_t size)
 {
-	*buffers = (struct weft_buffers){ .size = size };
+	*buffers = (struct weft_mount_buffers){ .size = size };
 	pthread_mutex_init(&buffers->lock, NULL);
 }
 
-void weft_buffers_destroy(struct weft_buffers *buffers)
+void weft_mount_buffers_destroy(struct weft_mount_buffers *buffers)
 {
 	while (buffers->idle)
 		weft_memory_free(buffers->stack[--buffers->idle]);
 	pthread_mutex_destroy(&buffers->lock);
 }
 
-void *weft_buffers_take(struct weft_buffers *buffers, size_t size)
+void *weft_mount_buffer_get(struct weft_mount_buffers *buffers, size_t size)
 {
 	void *buf = NULL;
 
@@ -28,10 +28,10 @@ void *weft_buffers_take(struct weft_buffers *buffers, size_t size)
 	return buf ? buf : weft_memory_alloc(buffers->size);
 }
 
-void weft_buffers_give(struct weft_buffers *buffers, void *buf)
+void weft_mount_buffer_put(struct weft_mount_buffers *buffers, void *buf)
 {
 	pthread_mutex_lock(&buffers->lock);
-	if (buf && buffers->idle < WEFT_BUFFERS_IDLE) {
+	if (buf && buffers->idle < WEFT_MOUNT_BUFFERS_IDLE) {
 		buffers->stack[buffers->idle++] = buf;
 		buf = NULL;
 	}

@@ -1,9 +1,10 @@
 /* session.c - connect, mount, serve, and all of it back again.
  *
- *   kernel ─▶ /dev/fuse ─▶ libfuse's threads ─▶ ops.c ─▶ bytes.c ─▶ uplink ─▶ queues ─▶ the target
+ *   kernel ─▶ /dev/fuse ─▶ libfuse's threads ─▶ dir_ops.c ─▶ byte_io.c ─▶ connection
+ *       ─▶ queues ─▶ the target
  *                                                 ▲                     │ events
- *                                                 └───── table.c ◀── follow.c
- *   signals, interrupted calls ─▶ watch.c */
+ *                                                 └───── ns_table.c ◀── ctrl_events.c
+ *   signals, interrupted calls ─▶ signals.c */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -17,12 +18,12 @@
 #define THREADS_IDLE 16
 #define THREADS_MAX  80 /* more than the kernel has requests in the background: stat() never waits */
 
-static int connect_to(struct weft_mount *mount, struct weft_err *err)
+static int connect_subsystem(struct weft_mount *mount, struct weft_err *err)
 {
 	const char *uri = mount->options->uri;
-	int rc = weft_uplink_open(&mount->uplink, uri, &mount->options->connect, err);
+	int rc = weft_volume_conn_open(&mount->conn, uri, &mount->options->connect, err);
 
-	if (rc < 0 || !mount->uplink.info.discovery)
+	if (rc < 0 || !mount->conn.first_info.discovery)
 		return rc;
 	return weft_fail(err, -EINVAL,
 			 "%s is a discovery service; \"weft discover %s\" lists what can be mounted",
@@ -31,7 +32,7 @@ static int connect_to(struct weft_mount *mount, struct weft_err *err)
 
 static int find_namespaces(struct weft_mount *mount, struct weft_err *err)
 {
-	uint32_t only = mount->uplink.info.nsid;
+	uint32_t only = mount->conn.first_info.nsid;
 	int rc = weft_mount_scan(mount, err);
 
 	if (rc < 0 || !only || !weft_list_empty(&mount->table.nodes))
@@ -39,7 +40,7 @@ static int find_namespaces(struct weft_mount *mount, struct weft_err *err)
 	return weft_host_no_ns(mount->options->uri, only, err);
 }
 
-static int add_words(struct fuse_args *args, const struct weft_mount_options *options)
+static int add_fuse_options(struct fuse_args *args, const struct weft_mount_options *options)
 {
 	_cleanup_(weft_freep) char *words = NULL, *name = NULL;
 	int rc;
@@ -62,7 +63,7 @@ static int add_words(struct fuse_args *args, const struct weft_mount_options *op
 static int open_session(struct weft_mount *mount, struct weft_err *err)
 {
 	struct fuse_args args = FUSE_ARGS_INIT(0, NULL);
-	int rc = add_words(&args, mount->options);
+	int rc = add_fuse_options(&args, mount->options);
 
 	if (!rc)
 		mount->session = fuse_session_new(&args, &weft_mount_ops, sizeof(weft_mount_ops),
@@ -87,7 +88,7 @@ static void close_session(struct weft_mount *mount)
 	fuse_session_destroy(mount->session);
 }
 
-static int loop(struct weft_mount *mount, struct weft_err *err)
+static int fuse_loop(struct weft_mount *mount, struct weft_err *err)
 {
 	struct fuse_loop_config *config = fuse_loop_cfg_create();
 	int rc;
@@ -101,19 +102,19 @@ static int loop(struct weft_mount *mount, struct weft_err *err)
 	return rc < 0 ? weft_fail(err, rc, "the mount ended: %s", strerror(-rc)) : 0;
 }
 
-static int serve(struct weft_mount *mount, struct weft_err *err)
+static int run_mount_threads(struct weft_mount *mount, struct weft_err *err)
 {
-	int rc = weft_watch_start(mount);
+	int rc = weft_mount_signals_start(mount);
 
 	if (rc < 0)
 		return rc;
-	rc = weft_follow_start(mount);
+	rc = weft_mount_events_start(mount);
 	if (rc == 0) {
 		mount->options->ready(mount->options->user);
-		rc = loop(mount, err);
-		weft_follow_stop(mount);
+		rc = fuse_loop(mount, err);
+		weft_mount_events_stop(mount);
 	}
-	weft_watch_stop(mount);
+	weft_mount_signals_stop(mount);
 	return rc;
 }
 
@@ -121,15 +122,15 @@ static int mount_and_serve(struct weft_mount *mount, struct weft_err *err)
 {
 	int rc;
 
-	weft_table_init(&mount->table, &mount->uplink);
+	weft_mount_table_init(&mount->table, &mount->conn);
 	rc = find_namespaces(mount, err);
 	if (rc == 0)
 		rc = open_session(mount, err);
 	if (rc == 0) {
-		rc = serve(mount, err);
+		rc = run_mount_threads(mount, err);
 		close_session(mount);
 	}
-	weft_table_destroy(&mount->table);
+	weft_mount_table_destroy(&mount->table);
 	return rc;
 }
 
@@ -139,15 +140,15 @@ int weft_mount_run(const struct weft_mount_options *options, struct weft_err *er
 	int rc;
 
 	openlog("weft-mount", LOG_PID, LOG_DAEMON);
-	weft_buffers_init(&mount.buffers, WEFT_MOUNT_REQUEST_MAX);
-	rc = weft_watch_prepare(&mount);
+	weft_mount_buffers_init(&mount.buffers, WEFT_MOUNT_REQUEST_MAX);
+	rc = weft_mount_signals_prepare(&mount);
 	if (rc == 0)
-		rc = weft_calls_init(&mount.calls);
+		rc = weft_mount_calls_init(&mount.calls);
 	if (rc == 0)
-		rc = connect_to(&mount, err);
+		rc = connect_subsystem(&mount, err);
 	if (rc == 0)
 		rc = mount_and_serve(&mount, err);
-	weft_uplink_close(&mount.uplink);
-	weft_buffers_destroy(&mount.buffers);
+	weft_volume_conn_close(&mount.conn);
+	weft_mount_buffers_destroy(&mount.buffers);
 	return rc < 0 ? weft_fail(err, rc, "%s", strerror(-rc)) : 0;
 }

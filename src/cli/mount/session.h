@@ -3,41 +3,41 @@
 #define WEFT_CLI_MOUNT_SESSION_H
 
 #include "cli/mount/buffers.h"
-#include "cli/mount/calls.h"
+#include "cli/mount/interrupt.h"
 #include "cli/mount/mount.h"
-#include "cli/mount/table.h"
+#include "cli/mount/ns_table.h"
 
 enum { WEFT_MOUNT_REQUEST_MAX = 1 << 20 }; /* bytes; the kernel has no larger ones */
 
 struct weft_mount {
 	const struct weft_mount_options *options;
-	struct weft_uplink uplink;
-	struct weft_table table;
-	struct weft_calls calls;
-	struct weft_buffers buffers;
+	struct weft_volume_conn conn;
+	struct weft_mount_table table;
+	struct weft_mount_calls calls;
+	struct weft_mount_buffers buffers;
 	struct fuse_session *session;
 	time_t since;
 
-	/* watch.c */
-	pthread_t watcher, main;
-	int signals, stop; /* signalfd, eventfd */
+	/* signals.c */
+	pthread_t signals_thread, main;
+	int signal_fd, stop_fd; /* signalfd, eventfd */
 
-	/* follow.c */
-	pthread_t follower;
-	int unfollow;      /* eventfd */
-	bool lost;         /* the connection */
-	unsigned left_out; /* namespaces, as was told */
+	/* ctrl_events.c */
+	pthread_t events_thread;
+	int events_stop_fd; /* eventfd */
+	bool ctrl_lost;     /* the connection */
+	unsigned left_out;  /* namespaces, as was told */
 };
 
 extern const struct fuse_lowlevel_ops weft_mount_ops; /* user data: a struct weft_mount */
 
 /* Any node but the directory. */
-static inline struct weft_node *weft_node_of(fuse_ino_t ino)
+static inline struct weft_mount_node *weft_mount_node_of(fuse_ino_t ino)
 {
-	return (struct weft_node *)(uintptr_t)ino;
+	return (struct weft_mount_node *)(uintptr_t)ino;
 }
 
-/* files.c */
+/* file_ops.c */
 void weft_mount_open(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi);
 void weft_mount_release(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi);
 void weft_mount_read(fuse_req_t req, fuse_ino_t ino, size_t size, off_t offset,
@@ -51,17 +51,17 @@ void weft_mount_lseek(fuse_req_t req, fuse_ino_t ino, off_t offset, int whence,
 		      struct fuse_file_info *fi);
 
 /* Follows the controller's events. */
-int weft_follow_start(struct weft_mount *mount);
-void weft_follow_stop(struct weft_mount *mount);
+int weft_mount_events_start(struct weft_mount *mount);
+void weft_mount_events_stop(struct weft_mount *mount);
 /* Makes the directory what the controller has now, and tells what it has no room for. */
 int weft_mount_scan(struct weft_mount *mount, struct weft_err *err);
 /* To whoever reads standard error, or the system's log. */
-void weft_mount_say(const struct weft_mount *mount, const char *what, const char *text);
+void weft_mount_log(const struct weft_mount *mount, const char *what, const char *text);
 
 /* Looks after the process's signals, and after interrupted calls. The signals are blocked from
- * weft_watch_prepare() on, in every thread that is made after it. */
-int weft_watch_prepare(struct weft_mount *mount);
-int weft_watch_start(struct weft_mount *mount);
-void weft_watch_stop(struct weft_mount *mount);
+ * weft_mount_signals_prepare() on, in every thread that is made after it. */
+int weft_mount_signals_prepare(struct weft_mount *mount);
+int weft_mount_signals_start(struct weft_mount *mount);
+void weft_mount_signals_stop(struct weft_mount *mount);
 
 #endif

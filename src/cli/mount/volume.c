@@ -6,7 +6,7 @@
 
 #include "base/cleanup.h"
 #include "base/err.h"
-#include "cli/mount/uplink.h"
+#include "cli/mount/volume.h"
 
 bool weft_ns_info_has_identity(const struct weft_ns_info *info)
 {
@@ -22,48 +22,49 @@ bool weft_ns_info_same(const struct weft_ns_info *x, const struct weft_ns_info *
 	       !memcmp(x->eui64, y->eui64, sizeof(x->eui64)) && x->block_size == y->block_size;
 }
 
-static unsigned most(unsigned a, unsigned b)
+static unsigned max_uint(unsigned a, unsigned b)
 {
 	return a > b ? a : b;
 }
 
-/* Under uplink->lock. Others who have the namespace open may have written what was lost: until one of
- * them was told, who comes new is told, too. */
-static void learn_from_others(struct weft_volume *volume)
+/* Under connection->lock. Others who have the namespace open may have written what was lost: until
+ * one of them was told, who comes new is told, too. */
+static void copy_flush_state(struct weft_volume *volume)
 {
 	struct weft_volume *other;
 
-	weft_list_for_each(other, &volume->uplink->volumes, link) {
+	weft_list_for_each(other, &volume->conn->volumes, link) {
 		if (other->info.nsid != volume->info.nsid ||
 		    !weft_ns_info_has_identity(&volume->info) ||
 		    !weft_ns_info_same(&other->info, &volume->info))
 			continue;
-		volume->lost = most(volume->lost, other->lost);
-		volume->told = most(volume->told, other->told);
-		volume->gone |= other->gone;
+		volume->unflushed_losses = max_uint(volume->unflushed_losses,
+						    other->unflushed_losses);
+		volume->flush_reported = max_uint(volume->flush_reported, other->flush_reported);
+		volume->unflushed_gone |= other->unflushed_gone;
 	}
 }
 
-static int open_once(struct weft_uplink *uplink, uint32_t nsid, struct weft_volume *volume,
+static int open_once(struct weft_volume_conn *conn, uint32_t nsid, struct weft_volume *volume,
 		     struct weft_err *err)
 {
 	int rc;
 
-	pthread_rwlock_rdlock(&uplink->use);
-	rc = weft_ns_open(uplink->line.ctrl, nsid, &volume->ns, err);
+	pthread_rwlock_rdlock(&conn->ctrl_lock);
+	rc = weft_ns_open(conn->vctrl.ctrl, nsid, &volume->ns, err);
 	if (!rc) {
 		weft_ns_info(volume->ns, &volume->info);
-		volume->last = volume->info;
-		pthread_mutex_lock(&uplink->lock);
-		learn_from_others(volume);
-		weft_list_push(&uplink->volumes, &volume->link);
-		pthread_mutex_unlock(&uplink->lock);
+		volume->last_info = volume->info;
+		pthread_mutex_lock(&conn->lock);
+		copy_flush_state(volume);
+		weft_list_push(&conn->volumes, &volume->link);
+		pthread_mutex_unlock(&conn->lock);
 	}
-	pthread_rwlock_unlock(&uplink->use);
+	pthread_rwlock_unlock(&conn->ctrl_lock);
 	return rc;
 }
 
-int weft_volume_open(struct weft_uplink *uplink, uint32_t nsid, struct weft_volume **volume,
+int weft_volume_open(struct weft_volume_conn *conn, uint32_t nsid, struct weft_volume **volume,
 		     struct weft_err *err)
 {
 	_cleanup_(weft_freep) struct weft_volume *made = calloc(1, sizeof(*made));
@@ -72,10 +73,10 @@ int weft_volume_open(struct weft_uplink *uplink, uint32_t nsid, struct weft_volu
 
 	if (!made)
 		return -ENOMEM;
-	made->uplink = uplink;
-	rc = open_once(uplink, nsid, made, &first);
-	if (weft_uplink_try_again(uplink, rc))
-		rc = open_once(uplink, nsid, made, err);
+	made->conn = conn;
+	rc = open_once(conn, nsid, made, &first);
+	if (weft_volume_conn_replace_if_dead(conn, rc))
+		rc = open_once(conn, nsid, made, err);
 	if (rc < 0)
 		return weft_fail(err, rc, "%s", first.text);
 	*volume = take_ptr(&made);
@@ -84,57 +85,57 @@ int weft_volume_open(struct weft_uplink *uplink, uint32_t nsid, struct weft_volu
 
 void weft_volume_close(struct weft_volume *volume)
 {
-	struct weft_uplink *uplink = volume->uplink;
+	struct weft_volume_conn *conn = volume->conn;
 
-	pthread_mutex_lock(&uplink->lock);
+	pthread_mutex_lock(&conn->lock);
 	weft_list_remove(&volume->link);
-	if (uplink->sought == volume)
-		uplink->sought = NULL;
+	if (conn->reopening == volume)
+		conn->reopening = NULL;
 	if (volume->ns)
 		weft_ns_close(volume->ns);
-	if (volume->next)
-		weft_ns_close(volume->next);
-	pthread_mutex_unlock(&uplink->lock);
+	if (volume->next_ns)
+		weft_ns_close(volume->next_ns);
+	pthread_mutex_unlock(&conn->lock);
 	free(volume);
 }
 
 void weft_volume_info(struct weft_volume *volume, struct weft_ns_info *info)
 {
-	pthread_rwlock_rdlock(&volume->uplink->use);
+	pthread_rwlock_rdlock(&volume->conn->ctrl_lock);
 	if (volume->ns)
 		weft_ns_info(volume->ns, info);
 	else
 		*info = volume->info;
-	pthread_rwlock_unlock(&volume->uplink->use);
+	pthread_rwlock_unlock(&volume->conn->ctrl_lock);
 }
 
-static bool is_there_now(struct weft_volume *volume, struct weft_ns_info *info)
+static bool info_if_present(struct weft_volume *volume, struct weft_ns_info *info)
 {
 	bool there;
 
-	if (pthread_rwlock_tryrdlock(&volume->uplink->use))
+	if (pthread_rwlock_tryrdlock(&volume->conn->ctrl_lock))
 		return false;
 	there = volume->ns;
 	if (there)
 		weft_ns_info(volume->ns, info);
-	pthread_rwlock_unlock(&volume->uplink->use);
+	pthread_rwlock_unlock(&volume->conn->ctrl_lock);
 	return there;
 }
 
-void weft_volume_glance(struct weft_volume *volume, struct weft_ns_info *info)
+void weft_volume_info_nowait(struct weft_volume *volume, struct weft_ns_info *info)
 {
-	bool now = is_there_now(volume, info);
+	bool now = info_if_present(volume, info);
 
-	pthread_mutex_lock(&volume->uplink->lock);
+	pthread_mutex_lock(&volume->conn->lock);
 	if (now)
-		volume->last = *info;
+		volume->last_info = *info;
 	else
-		*info = volume->last;
-	pthread_mutex_unlock(&volume->uplink->lock);
+		*info = volume->last_info;
+	pthread_mutex_unlock(&volume->conn->lock);
 }
 
 /* The library follows what becomes of a namespace that is open. */
-static bool is_seen(struct weft_ns *ns)
+static bool ns_is_visible(struct weft_ns *ns)
 {
 	struct weft_ns_path paths[WEFT_PATHS_MAX];
 	unsigned n = weft_ns_paths(ns, paths, WEFT_PATHS_MAX);
@@ -145,77 +146,78 @@ static bool is_seen(struct weft_ns *ns)
 	return false;
 }
 
-bool weft_volume_is_seen(struct weft_volume *volume)
+bool weft_volume_is_visible(struct weft_volume *volume)
 {
 	bool seen;
 
-	pthread_rwlock_rdlock(&volume->uplink->use);
-	seen = volume->ns && is_seen(volume->ns);
-	pthread_rwlock_unlock(&volume->uplink->use);
+	pthread_rwlock_rdlock(&volume->conn->ctrl_lock);
+	seen = volume->ns && ns_is_visible(volume->ns);
+	pthread_rwlock_unlock(&volume->conn->ctrl_lock);
 	return seen;
 }
 
-bool weft_volume_is(struct weft_volume *volume, const struct weft_volume *other)
+bool weft_volume_is_same(struct weft_volume *volume, const struct weft_volume *other)
 {
 	bool there;
 
-	pthread_rwlock_rdlock(&volume->uplink->use);
+	pthread_rwlock_rdlock(&volume->conn->ctrl_lock);
 	there = volume->ns;
-	pthread_rwlock_unlock(&volume->uplink->use);
+	pthread_rwlock_unlock(&volume->conn->ctrl_lock);
 	return there && weft_ns_info_same(&volume->info, &other->info);
 }
 
-/* @told of who flushes. 0: former lives have left nothing that is news to it; -ECONNRESET: it is not
- * known what became of what was written. */
-static int check_unflushed(struct weft_volume *volume, unsigned *told, struct weft_err *err)
+/* @told of who flushes. 0: former lives have left nothing that is news to it; -ECONNRESET: it is
+ * not known what became of what was written. */
+static int check_unflushed(struct weft_volume *volume, unsigned *flush_reported,
+			   struct weft_err *err)
 {
-	if (volume->gone)
+	if (volume->unflushed_gone)
 		return weft_fail(err, -ENOTRECOVERABLE,
 				 "Flush: the controller died before what it was given was flushed, "
 				 "and others do not share the namespace");
-	if (*told == volume->lost)
+	if (*flush_reported == volume->unflushed_losses)
 		return 0;
-	*told = volume->lost;
-	volume->told = volume->lost;
+	*flush_reported = volume->unflushed_losses;
+	volume->flush_reported = volume->unflushed_losses;
 	return weft_fail(err, -ECONNRESET,
 			 "Flush: the controller died before what it was given was flushed; whether "
 			 "that is durable is not known");
 }
 
 /* @told: of a flush; else NULL. */
-static int run_once(struct weft_volume *volume, struct weft_cmd *cmd, unsigned *told,
+static int run_once(struct weft_volume *volume, struct weft_cmd *cmd, unsigned *flush_reported,
 		    struct weft_err *err)
 {
-	struct weft_uplink *uplink = volume->uplink;
+	struct weft_volume_conn *conn = volume->conn;
 	int rc = 0;
 
-	pthread_rwlock_rdlock(&uplink->use);
+	pthread_rwlock_rdlock(&conn->ctrl_lock);
 	cmd->ns = volume->ns;
 	if (!cmd->ns)
 		rc = weft_fail(err, -ESTALE, "namespace %u is not what it was", volume->info.nsid);
-	else if (told)
-		rc = check_unflushed(volume, told, err);
+	else if (flush_reported)
+		rc = check_unflushed(volume, flush_reported, err);
 	if (!rc)
-		rc = weft_queues_run(uplink->line.queues, cmd, err);
-	pthread_rwlock_unlock(&uplink->use);
+		rc = weft_queue_pool_run(conn->vctrl.queues, cmd, err);
+	pthread_rwlock_unlock(&conn->ctrl_lock);
 	return rc;
 }
 
 /* -ENOTCONN: it was not carried out, and is by the next line. What may have been is not sent again,
  * and neither is what a controller has answered (it has a status): who asked for it has to know. */
-static int run_through_lives(struct weft_volume *volume, struct weft_cmd *cmd, unsigned *told,
-			     struct weft_err *err)
+static int run_with_reconnect(struct weft_volume *volume, struct weft_cmd *cmd,
+			      unsigned *flush_reported, struct weft_err *err)
 {
 	struct weft_err first = {};
 	int rc;
 
-	volume->running++;
-	rc = run_once(volume, cmd, told, &first);
-	if (!cmd->status && weft_uplink_try_again(volume->uplink, rc)) {
+	volume->nr_running++;
+	rc = run_once(volume, cmd, flush_reported, &first);
+	if (!cmd->status && weft_volume_conn_replace_if_dead(volume->conn, rc)) {
 		first = (struct weft_err){};
-		rc = run_once(volume, cmd, told, &first);
+		rc = run_once(volume, cmd, flush_reported, &first);
 	}
-	volume->running--;
+	volume->nr_running--;
 	if (rc < 0)
 		weft_fail(err, rc, "%s", first.text);
 	return rc == -ENOTCONN || rc == -ECONNRESET ? -EIO : rc;
@@ -224,19 +226,19 @@ static int run_through_lives(struct weft_volume *volume, struct weft_cmd *cmd, u
 int weft_volume_run(struct weft_volume *volume, struct weft_cmd *cmd, struct weft_err *err)
 {
 	assert(cmd->op != WEFT_FLUSH);
-	return run_through_lives(volume, cmd, NULL, err);
+	return run_with_reconnect(volume, cmd, NULL, err);
 }
 
-int weft_volume_flush(struct weft_volume *volume, unsigned *told, struct weft_err *err)
+int weft_volume_flush(struct weft_volume *volume, unsigned *flush_reported, struct weft_err *err)
 {
 	struct weft_cmd cmd = { .op = WEFT_FLUSH };
 
-	return run_through_lives(volume, &cmd, told, err);
+	return run_with_reconnect(volume, &cmd, flush_reported, err);
 }
 
-unsigned weft_volume_told(struct weft_volume *volume)
+unsigned weft_volume_flush_reported(struct weft_volume *volume)
 {
-	return volume->told;
+	return volume->flush_reported;
 }
 
 unsigned weft_volume_extents(struct weft_volume *volume, uint64_t offset, uint64_t length,
@@ -244,10 +246,10 @@ unsigned weft_volume_extents(struct weft_volume *volume, uint64_t offset, uint64
 {
 	int n = -ESTALE;
 
-	pthread_rwlock_rdlock(&volume->uplink->use);
+	pthread_rwlock_rdlock(&volume->conn->ctrl_lock);
 	if (volume->ns)
 		n = weft_ns_extents(volume->ns, offset, length, extents, max, NULL);
-	pthread_rwlock_unlock(&volume->uplink->use);
+	pthread_rwlock_unlock(&volume->conn->ctrl_lock);
 	if (n > 0)
 		return (unsigned)n;
 	extents[0] = (struct weft_ns_extent){ length, true };

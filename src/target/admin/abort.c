@@ -1,8 +1,9 @@
-/* abort.c - Abort: what waits for the host, for a buffer, for an event or for its turn can be aborted;
- * what storage has begun ends by itself, and what is done in pieces ends after the one that storage
- * has. The Abort does not wait for that.
+/* abort.c - Abort: what waits for the host, for a buffer, for an event or for its turn can be
+ * aborted; what storage has begun ends by itself, and what is done in pieces ends after the one
+ * that storage has. The Abort does not wait for that.
  *
- *   home: which queue? ─▶ that queue's reactor: which request? ─▶ the Abort's own reactor: reply */
+ *   control: which queue? ─▶ that queue's reactor: which request?
+ *       ─▶ the Abort's own reactor: reply */
 #include "target/admin/admin.h"
 #include "target/io/io.h"
 
@@ -18,45 +19,45 @@ static uint16_t abort_cid(const struct weft_req *req)
 	return (uint16_t)(le32_to_cpu(req->cmd.common.cdw10) >> 16);
 }
 
-static void answer(struct weft_req *req, bool aborted)
+static void abort_reply(struct weft_req *req, bool aborted)
 {
 	req->cqe.result = cpu_to_le64(aborted ? 0 : NOT_ABORTED);
-	tgt_home_reply(req, 0);
+	tgt_control_reply(req, 0);
 }
 
-static bool under_way(const struct weft_req *req)
+static bool is_outstanding(const struct weft_req *req)
 {
 	return req->state == WEFT_REQ_EXECUTING || req->state == WEFT_REQ_NEED_BUFFER ||
 	       req->state == WEFT_REQ_AWAIT_DATA;
 }
 
-static bool abort_on(struct weft_qpair *qp, const struct weft_req *abort)
+static bool abort_in_queue(struct weft_qpair *qp, const struct weft_req *abort)
 {
-	for (uint32_t i = 0; i < qp->touched; i++) {
-		struct weft_req *req = weft_qpair_slot(qp, i);
+	for (uint32_t i = 0; i < qp->high_water; i++) {
+		struct weft_req *req = weft_qpair_req(qp, i);
 
-		if (req && req != abort && under_way(req) &&
+		if (req && req != abort && is_outstanding(req) &&
 		    le16_to_cpu(req->cmd.common.cid) == abort_cid(abort))
 			return weft_req_abort(req, SC_GENERIC(ABORT_REQ)) ||
-			       tgt_io_bulk_end(req, SC_GENERIC(ABORT_REQ));
+			       tgt_io_bulk_abort(req, SC_GENERIC(ABORT_REQ));
 	}
 	return false;
 }
 
-static void answer_at_home(struct weft_msg *msg)
+static void abort_reply_on_control(struct weft_msg *msg)
 {
 	struct weft_req *req = container_of(msg, struct weft_req, msg);
 
-	answer(req, !tgt_req(req)->status);
+	abort_reply(req, !tgt_req(req)->status);
 }
 
-static void abort_here(struct weft_msg *msg)
+static void abort_on_reactor(struct weft_msg *msg)
 {
 	struct weft_req *req = container_of(msg, struct weft_req, msg);
 	struct tgt_queue *queue = tgt_req(req)->queue;
 
-	tgt_req(req)->status = abort_on(queue->qp, req) ? 0 : NOT_ABORTED;
-	tgt_post_home(req, answer_at_home);
+	tgt_req(req)->status = abort_in_queue(queue->qp, req) ? 0 : NOT_ABORTED;
+	tgt_post_control(req, abort_reply_on_control);
 }
 
 static struct tgt_queue *find_queue(struct tgt_ctrl *ctrl, uint16_t qid)
@@ -64,7 +65,7 @@ static struct tgt_queue *find_queue(struct tgt_ctrl *ctrl, uint16_t qid)
 	struct tgt_queue *queue;
 
 	weft_list_for_each(queue, &ctrl->queues, link)
-		if (queue->qid == qid && !queue->leaving)
+		if (queue->qid == qid && !queue->disconnecting)
 			return queue;
 	return NULL;
 }
@@ -75,14 +76,14 @@ void tgt_abort(struct weft_req *req)
 	struct tgt_queue *queue = find_queue(ctrl, abort_sqid(req));
 
 	if (!queue) {
-		tgt_home_reply(req, SC_GENERIC(INVALID_FIELD) | SC_DNR);
+		tgt_control_reply(req, SC_GENERIC(INVALID_FIELD) | SC_DNR);
 		return;
 	}
 	if (!queue->qid && tgt_aer_cancel(ctrl, abort_cid(req))) {
-		answer(req, true);
+		abort_reply(req, true);
 		return;
 	}
 	tgt_req(req)->queue = queue;
-	req->msg.fn = abort_here;
+	req->msg.fn = abort_on_reactor;
 	weft_reactor_post(queue->qp->group->reactor, &req->msg);
 }

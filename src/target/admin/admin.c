@@ -1,4 +1,4 @@
-/* admin.c - admin commands: the table, the small ones. All on home. */
+/* admin.c - admin commands: the table, the small ones. All on the control reactor. */
 #include <string.h>
 
 #include "target/admin/admin.h"
@@ -11,12 +11,12 @@ enum {
 
 static void keep_alive(struct weft_req *req)
 {
-	tgt_ctrl_alive(tgt_queue(req)->ctrl);
-	tgt_home_reply(req, 0);
+	tgt_ctrl_restart_keepalive(tgt_queue(req)->ctrl);
+	tgt_control_reply(req, 0);
 }
 
 const struct tgt_command_info tgt_admin_commands[] = {
-	{ nvme_admin_get_log_page, true, tgt_get_log, EFFECT_SUPPORTED, WEFT_MDTS_BYTES },
+	{ nvme_admin_get_log_page, true, tgt_get_log_page, EFFECT_SUPPORTED, WEFT_MDTS_BYTES },
 	{ nvme_admin_identify, true, tgt_identify, EFFECT_SUPPORTED, NVME_IDENTIFY_DATA_SIZE },
 	{ nvme_admin_abort_cmd, true, tgt_abort, EFFECT_SUPPORTED },
 	{ nvme_admin_set_features, true, tgt_set_features, EFFECT_SUPPORTED, FEATURE_BYTES },
@@ -31,12 +31,12 @@ const struct tgt_command_info tgt_admin_commands[] = {
 void tgt_reply_data(struct weft_req *req, const void *data, size_t size)
 {
 	if (req->data_len < size) {
-		tgt_home_reply(req, SC_GENERIC(SGL_INVALID_DATA) | SC_DNR);
+		tgt_control_reply(req, SC_GENERIC(SGL_INVALID_DATA) | SC_DNR);
 		return;
 	}
 	memcpy(req->data, data, size);
 	req->reply_len = (uint32_t)size;
-	tgt_home_reply(req, 0);
+	tgt_control_reply(req, 0);
 }
 
 void tgt_admin(struct weft_req *req)
@@ -47,11 +47,11 @@ void tgt_admin(struct weft_req *req)
 
 	atomic_store_explicit(&ctrl->traffic, true, memory_order_relaxed);
 	if (!info || (ctrl->subsys->discovery && !info->on_discovery))
-		tgt_home_reply(req, SC_GENERIC(INVALID_OPCODE) | SC_DNR);
+		tgt_control_reply(req, SC_GENERIC(INVALID_OPCODE) | SC_DNR);
 	else if (req->cmd.common.flags & NVME_FUSE_MASK)
-		tgt_home_reply(req, SC_GENERIC(INVALID_FIELD) | SC_DNR);
+		tgt_control_reply(req, SC_GENERIC(INVALID_FIELD) | SC_DNR);
 	else if (!(ctrl->csts & TGT_CSTS_RDY) && info->opcode != nvme_admin_keep_alive)
-		tgt_home_reply(req, SC_GENERIC(CMD_SEQ_ERROR) | SC_DNR);
+		tgt_control_reply(req, SC_GENERIC(CMD_SEQ_ERROR) | SC_DNR);
 	else
-		info->run(req);
+		info->execute(req);
 }

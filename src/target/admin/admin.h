@@ -1,4 +1,4 @@
-/* admin.h - admin commands, all on home. */
+/* admin.h - admin commands, all on the control reactor. */
 #ifndef WEFT_TARGET_ADMIN_ADMIN_H
 #define WEFT_TARGET_ADMIN_ADMIN_H
 
@@ -10,25 +10,26 @@ void tgt_get_features(struct weft_req *req);
 void tgt_set_features(struct weft_req *req);
 enum { TGT_FEATURE_ANSWERED = 0xffff }; /* what a feature's set() returns when it replies itself */
 void tgt_features_reset(struct tgt_ctrl *ctrl);
-void tgt_get_log(struct weft_req *req);
+void tgt_get_log_page(struct weft_req *req);
 /* Log page 0Ch, whole and without namespaces; malloc'ed. NULL: out of memory. */
-void *tgt_ana_page(struct tgt_ctrl *ctrl, size_t *size);
-void *tgt_ana_page_groups(struct tgt_ctrl *ctrl, size_t *size);
+void *tgt_ana_log_page(struct tgt_ctrl *ctrl, size_t *size);
+void *tgt_ana_log_page_rgo(struct tgt_ctrl *ctrl, size_t *size);
 void tgt_ccr(struct weft_req *req);
 /* NULL: there is no such instance of that controller. */
 struct tgt_ctrl *tgt_ccr_find(struct weft_subsys *s, uint16_t cntlid, uint8_t ciu, uint64_t cirn);
-void *tgt_ccr_page(struct tgt_ctrl *ctrl, size_t *size);
-void tgt_ccr_new_instance(struct tgt_ctrl *ctrl); /* it becomes ready */
-void tgt_ccr_forget(struct tgt_ctrl *ctrl);       /* resets that are completed */
-void tgt_ccr_cancel(struct tgt_ctrl *ctrl);       /* its admin queue ends: gives requests back */
-void tgt_ccr_end(struct tgt_ctrl *ctrl);
+void *tgt_ccr_log_page(struct tgt_ctrl *ctrl, size_t *size);
+void tgt_ccr_new_instance(struct tgt_ctrl *ctrl);     /* it becomes ready */
+void tgt_ccr_remove_completed(struct tgt_ctrl *ctrl); /* resets that are completed */
+void tgt_ccr_abort_requests(struct tgt_ctrl *ctrl); /* its admin queue ends: gives requests back */
+void tgt_ccr_ctrl_gone(struct tgt_ctrl *ctrl);
 void tgt_abort(struct weft_req *req);
 void tgt_aer(struct weft_req *req);
 void tgt_aer_cancel_all(struct tgt_ctrl *ctrl, uint16_t status);
 bool tgt_aer_cancel(struct tgt_ctrl *ctrl, uint16_t cid);
-void tgt_event(struct tgt_ctrl *ctrl, enum tgt_event event);
-void tgt_event_read(struct tgt_ctrl *ctrl, enum tgt_event event); /* its log page was read */
-void tgt_ns_changed(struct weft_subsys *s, uint32_t nsid);
+void tgt_event_raise(struct tgt_ctrl *ctrl, enum tgt_event event);
+void tgt_event_log_was_read(struct tgt_ctrl *ctrl,
+			    enum tgt_event event); /* its log page was read */
+void tgt_ns_notify_changed(struct weft_subsys *s, uint32_t nsid);
 uint8_t tgt_health_warnings(struct weft_subsys *s); /* Critical Warning */
 /* Answers with @size bytes of @data. */
 void tgt_reply_data(struct weft_req *req, const void *data, size_t size);

@@ -14,14 +14,14 @@
 static_assert(sizeof(struct nvme_ana_log) == 16, "header");
 static_assert(sizeof(struct nvme_ana_group_desc) == 32, "group");
 
-struct census {
+struct group_counts {
 	unsigned groups, namespaces;
 	uint32_t members[WEFT_ANA_GROUP_MAX]; /* by group - 1 */
 };
 
-static struct census count(struct weft_subsys *s)
+static struct group_counts count_groups(struct weft_subsys *s)
 {
-	struct census all = { 0 };
+	struct group_counts all = { 0 };
 
 	for (uint32_t nsid = 1; nsid <= WEFT_NSID_MAX; nsid++) {
 		struct tgt_ns *ns = tgt_ns_find(s, nsid);
@@ -35,7 +35,7 @@ static struct census count(struct weft_subsys *s)
 }
 
 /* Each behind those of its group that came before it; @lists by group - 1. */
-static void list_members(struct weft_subsys *s, char *lists[WEFT_ANA_GROUP_MAX])
+static void put_nsids(struct weft_subsys *s, char *lists[WEFT_ANA_GROUP_MAX])
 {
 	for (uint32_t nsid = 1; nsid <= WEFT_NSID_MAX; nsid++) {
 		struct tgt_ns *ns = tgt_ns_find(s, nsid);
@@ -60,9 +60,9 @@ static char *put_group(char *at, const struct tgt_ctrl *ctrl, uint32_t group, ui
 	return mempcpy(at, &desc, sizeof(desc));
 }
 
-static void *build(struct tgt_ctrl *ctrl, bool groups_only, size_t *size)
+static void *build_ana_log(struct tgt_ctrl *ctrl, bool groups_only, size_t *size)
 {
-	struct census all = count(ctrl->subsys);
+	struct group_counts all = count_groups(ctrl->subsys);
 	char *lists[WEFT_ANA_GROUP_MAX], *at;
 	struct nvme_ana_log *log;
 
@@ -83,16 +83,16 @@ static void *build(struct tgt_ctrl *ctrl, bool groups_only, size_t *size)
 		at = lists[i] + members * sizeof(__le32);
 	}
 	if (!groups_only)
-		list_members(ctrl->subsys, lists);
+		put_nsids(ctrl->subsys, lists);
 	return log;
 }
 
-void *tgt_ana_page(struct tgt_ctrl *ctrl, size_t *size)
+void *tgt_ana_log_page(struct tgt_ctrl *ctrl, size_t *size)
 {
-	return build(ctrl, false, size);
+	return build_ana_log(ctrl, false, size);
 }
 
-void *tgt_ana_page_groups(struct tgt_ctrl *ctrl, size_t *size)
+void *tgt_ana_log_page_rgo(struct tgt_ctrl *ctrl, size_t *size)
 {
-	return build(ctrl, true, size);
+	return build_ana_log(ctrl, true, size);
 }

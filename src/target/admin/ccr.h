@@ -2,14 +2,14 @@
 #ifndef WEFT_TARGET_ADMIN_CCR_H
 #define WEFT_TARGET_ADMIN_CCR_H
 
-#include "target/cluster/reset.h"
+#include "target/cluster/remote_ccr.h"
 
 struct ccr {
 	struct weft_list link; /* asked->ccrs */
 	struct tgt_ctrl *asked;
 	const struct tgt_ctrl *impacted; /* NULL: it is another member's */
-	struct tgt_over over;            /* of ours … */
-	struct tgt_reset elsewhere;      /* … or of another member's */
+	struct tgt_drain_wait drain;     /* of ours … */
+	struct tgt_remote_ccr remote;    /* … or of another member's */
 	struct weft_req *req;            /* NULL: it is answered, and this is an entry of the log */
 	uint16_t icid;
 	uint8_t ciu, status; /* enum nvme_ccr_status */

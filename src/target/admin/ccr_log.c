@@ -4,11 +4,11 @@
 
 #include "target/admin/admin.h"
 #include "target/admin/ccr.h"
-#include "target/handover_parts.h"
+#include "target/takeover/parts.h"
 
 enum { NO_CNTLID = 0xffff, VALIDATED_AND_BEGUN = 3 };
 
-void *tgt_ccr_page(struct tgt_ctrl *ctrl, size_t *size)
+void *tgt_ccr_log_page(struct tgt_ctrl *ctrl, size_t *size)
 {
 	struct nvme_ccr_log *page;
 	unsigned n = 0;
@@ -33,19 +33,19 @@ void *tgt_ccr_page(struct tgt_ctrl *ctrl, size_t *size)
 	return page;
 }
 
-unsigned tgt_ccr_list(struct tgt_ctrl *ctrl, struct weft_paths_entry *entries)
+unsigned tgt_ccr_export(struct tgt_ctrl *ctrl, struct weft_takeover_entry *entries)
 {
 	unsigned n = 0;
 	struct ccr *ccr;
 
 	weft_list_for_each(ccr, &ctrl->ccrs, link)
-		entries[n++] = (struct weft_paths_entry){ .id = ccr->icid,
-							  .value = ccr->ciu | (uint32_t)ccr->status
-										      << 8 };
+		entries[n++] = (struct weft_takeover_entry){
+			.id = ccr->icid, .value = ccr->ciu | (uint32_t)ccr->status << 8
+		};
 	return n;
 }
 
-int tgt_ccr_inherit(struct tgt_ctrl *ctrl, const struct weft_paths_entry *entry)
+int tgt_ccr_import(struct tgt_ctrl *ctrl, const struct weft_takeover_entry *entry)
 {
 	uint8_t status = (uint8_t)(entry->value >> 8);
 	struct ccr *ccr;
@@ -63,7 +63,7 @@ int tgt_ccr_inherit(struct tgt_ctrl *ctrl, const struct weft_paths_entry *entry)
 	return 0;
 }
 
-void tgt_ccr_forget(struct tgt_ctrl *ctrl)
+void tgt_ccr_remove_completed(struct tgt_ctrl *ctrl)
 {
 	struct ccr *ccr, *tmp;
 

@@ -30,7 +30,7 @@ uint8_t tgt_event_log_page(enum tgt_event event)
 	return events[event].log_page;
 }
 
-static struct weft_req *take_aer(struct tgt_ctrl *ctrl)
+static struct weft_req *pop_aer(struct tgt_ctrl *ctrl)
 {
 	struct weft_list *link = weft_list_pop(&ctrl->aers);
 
@@ -40,7 +40,7 @@ static struct weft_req *take_aer(struct tgt_ctrl *ctrl)
 	return container_of(link, struct weft_req, link);
 }
 
-static void report(struct tgt_ctrl *ctrl)
+static void report_events(struct tgt_ctrl *ctrl)
 {
 	for (int i = 0; i < TGT_EVENTS; i++) {
 		uint32_t ready = ctrl->events_pending & ~ctrl->events_masked;
@@ -48,31 +48,31 @@ static void report(struct tgt_ctrl *ctrl)
 
 		if (!(ready & 1u << i))
 			continue;
-		req = take_aer(ctrl);
+		req = pop_aer(ctrl);
 		if (!req)
 			return;
 		ctrl->events_pending &= ~(1u << i);
 		ctrl->events_masked |= 1u << i;
 		req->cqe.result = cpu_to_le64(events[i].type | (uint32_t)events[i].info << 8 |
 					      (uint32_t)events[i].log_page << 16);
-		tgt_home_reply(req, 0);
+		tgt_control_reply(req, 0);
 	}
 }
 
-void tgt_event(struct tgt_ctrl *ctrl, enum tgt_event event)
+void tgt_event_raise(struct tgt_ctrl *ctrl, enum tgt_event event)
 {
 	uint32_t enabled_by = events[event].enabled_by;
 
 	if (enabled_by && !(ctrl->features[NVME_FEAT_FID_ASYNC_EVENT] & enabled_by))
 		return;
 	ctrl->events_pending |= 1u << event;
-	report(ctrl);
+	report_events(ctrl);
 }
 
-void tgt_event_read(struct tgt_ctrl *ctrl, enum tgt_event event)
+void tgt_event_log_was_read(struct tgt_ctrl *ctrl, enum tgt_event event)
 {
 	ctrl->events_masked &= ~(1u << event);
-	report(ctrl);
+	report_events(ctrl);
 }
 
 void tgt_aer(struct weft_req *req)
@@ -80,20 +80,20 @@ void tgt_aer(struct weft_req *req)
 	struct tgt_ctrl *ctrl = tgt_queue(req)->ctrl;
 
 	if (ctrl->naers >= TGT_AERS_MAX) {
-		tgt_home_reply(req, SC_COMMAND(ASYNC_LIMIT) | SC_DNR);
+		tgt_control_reply(req, SC_COMMAND(ASYNC_LIMIT) | SC_DNR);
 		return;
 	}
 	weft_list_push(&ctrl->aers, &req->link);
 	ctrl->naers++;
-	report(ctrl);
+	report_events(ctrl);
 }
 
 void tgt_aer_cancel_all(struct tgt_ctrl *ctrl, uint16_t status)
 {
 	struct weft_req *req;
 
-	while ((req = take_aer(ctrl)))
-		tgt_home_reply(req, status);
+	while ((req = pop_aer(ctrl)))
+		tgt_control_reply(req, status);
 }
 
 bool tgt_aer_cancel(struct tgt_ctrl *ctrl, uint16_t cid)
@@ -105,14 +105,14 @@ bool tgt_aer_cancel(struct tgt_ctrl *ctrl, uint16_t cid)
 			continue;
 		weft_list_remove(&req->link);
 		ctrl->naers--;
-		tgt_home_reply(req, SC_GENERIC(ABORT_REQ));
+		tgt_control_reply(req, SC_GENERIC(ABORT_REQ));
 		return true;
 	}
 	return false;
 }
 
 /* A list of namespaces ascends. */
-static void remember_changed(struct tgt_ctrl *ctrl, uint32_t nsid)
+static void add_changed_ns(struct tgt_ctrl *ctrl, uint32_t nsid)
 {
 	unsigned at = 0;
 
@@ -127,13 +127,13 @@ static void remember_changed(struct tgt_ctrl *ctrl, uint32_t nsid)
 }
 static_assert(TGT_CHANGED_NS_MAX >= WEFT_NSID_MAX, "every namespace fits");
 
-void tgt_ns_changed(struct weft_subsys *s, uint32_t nsid)
+void tgt_ns_notify_changed(struct weft_subsys *s, uint32_t nsid)
 {
 	struct tgt_ctrl *ctrl;
 
 	weft_list_for_each(ctrl, &s->ctrls, link) {
-		remember_changed(ctrl, nsid);
-		tgt_event(ctrl, TGT_EVENT_NS_CHANGED);
+		add_changed_ns(ctrl, nsid);
+		tgt_event_raise(ctrl, TGT_EVENT_NS_CHANGED);
 	}
-	tgt_health_look(s);
+	tgt_health_update(s);
 }

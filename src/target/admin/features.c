@@ -9,7 +9,7 @@
 
 struct feature {
 	bool supported, on_discovery;
-	bool of_ns; /* kept with a namespace, which may be out of reach */
+	bool per_namespace; /* kept with a namespace, which may be out of reach */
 	uint32_t initial;
 	uint32_t changeable; /* bits of dword 11; 0: the feature cannot be changed */
 	uint16_t (*set)(struct weft_req *req, struct tgt_ctrl *ctrl, uint32_t value);
@@ -29,7 +29,7 @@ static uint16_t set_queues(struct weft_req *req, struct tgt_ctrl *ctrl, uint32_t
 	if ((value & 0xffff) == 0xffff || value >> 16 == 0xffff)
 		return SC_GENERIC(INVALID_FIELD) | SC_DNR;
 	weft_list_for_each(queue, &ctrl->queues, link)
-		if (queue->qid && !queue->leaving)
+		if (queue->qid && !queue->disconnecting)
 			return SC_GENERIC(CMD_SEQ_ERROR) | SC_DNR;
 	ctrl->io_queues = want + 1 < most ? want + 1 : most;
 	ctrl->features[NVME_FEAT_FID_NUM_QUEUES] = (ctrl->io_queues - 1) * 0x10001u;
@@ -42,7 +42,7 @@ static uint16_t set_kato(struct weft_req *req, struct tgt_ctrl *ctrl, uint32_t v
 	(void)req;
 	if (ctrl->subsys->discovery && value > TGT_DISCOVERY_KATO_MAX_MS)
 		return SC_GENERIC(KAT_INVALID) | SC_DNR;
-	tgt_ctrl_keepalive(ctrl, value);
+	tgt_ctrl_set_kato(ctrl, value);
 	ctrl->features[NVME_FEAT_FID_KATO] = ctrl->kato_ms;
 	return 0;
 }
@@ -61,7 +61,7 @@ static uint16_t set_write_cache(struct weft_req *req, struct tgt_ctrl *ctrl, uin
 	return 0;
 }
 
-static uint16_t data_in(struct weft_req *req, void *to, size_t size)
+static uint16_t copy_data_in(struct weft_req *req, void *to, size_t size)
 {
 	if (req->data_len < size || !req->data)
 		return SC_GENERIC(SGL_INVALID_DATA) | SC_DNR;
@@ -69,7 +69,7 @@ static uint16_t data_in(struct weft_req *req, void *to, size_t size)
 	return 0;
 }
 
-static uint16_t data_out(struct weft_req *req, const void *from, size_t size)
+static uint16_t copy_data_out(struct weft_req *req, const void *from, size_t size)
 {
 	if (req->data_len < size || !req->data)
 		return SC_GENERIC(SGL_INVALID_DATA) | SC_DNR;
@@ -81,23 +81,23 @@ static uint16_t data_out(struct weft_req *req, const void *from, size_t size)
 static uint16_t set_host_behavior(struct weft_req *req, struct tgt_ctrl *ctrl, uint32_t value)
 {
 	(void)value;
-	return data_in(req, ctrl->host_behavior, sizeof(ctrl->host_behavior));
+	return copy_data_in(req, ctrl->host_behavior, sizeof(ctrl->host_behavior));
 }
 
 static uint16_t get_host_behavior(struct weft_req *req, struct tgt_ctrl *ctrl)
 {
-	return data_out(req, ctrl->host_behavior, sizeof(ctrl->host_behavior));
+	return copy_data_out(req, ctrl->host_behavior, sizeof(ctrl->host_behavior));
 }
 
-static uint64_t home_now_ms(const struct tgt_ctrl *ctrl)
+static uint64_t control_now_ms(const struct tgt_ctrl *ctrl)
 {
-	return weft_reactor_now_ns(ctrl->subsys->target->home) / 1000000;
+	return weft_reactor_now_ns(ctrl->subsys->target->control) / 1000000;
 }
 
 static uint16_t set_timestamp(struct weft_req *req, struct tgt_ctrl *ctrl, uint32_t value)
 {
 	struct nvme_timestamp ts;
-	uint16_t sc = data_in(req, &ts, sizeof(ts));
+	uint16_t sc = copy_data_in(req, &ts, sizeof(ts));
 
 	(void)value;
 	if (sc)
@@ -105,19 +105,19 @@ static uint16_t set_timestamp(struct weft_req *req, struct tgt_ctrl *ctrl, uint3
 	ctrl->timestamp_ms = 0;
 	for (int i = 5; i >= 0; i--)
 		ctrl->timestamp_ms = ctrl->timestamp_ms << 8 | ts.timestamp[i];
-	ctrl->timestamp_at_ms = home_now_ms(ctrl);
+	ctrl->timestamp_at_ms = control_now_ms(ctrl);
 	ctrl->timestamp_by_host = true;
 	return 0;
 }
 
 static uint16_t get_timestamp(struct weft_req *req, struct tgt_ctrl *ctrl)
 {
-	uint64_t ms = ctrl->timestamp_ms + home_now_ms(ctrl) - ctrl->timestamp_at_ms;
+	uint64_t ms = ctrl->timestamp_ms + control_now_ms(ctrl) - ctrl->timestamp_at_ms;
 	struct nvme_timestamp ts = { .attr = ctrl->timestamp_by_host ? 1 << 1 : 0 };
 
 	for (int i = 0; i < 6; i++)
 		ts.timestamp[i] = (uint8_t)(ms >> 8 * i);
-	return data_out(req, &ts, sizeof(ts));
+	return copy_data_out(req, &ts, sizeof(ts));
 }
 
 /* EXHID: the only form on fabrics is the 128-bit one. */
@@ -125,7 +125,7 @@ static uint16_t get_host_id(struct weft_req *req, struct tgt_ctrl *ctrl)
 {
 	if (!(le32_to_cpu(req->cmd.common.cdw11) & 1))
 		return SC_GENERIC(INVALID_FIELD) | SC_DNR;
-	return data_out(req, ctrl->hostid, sizeof(ctrl->hostid));
+	return copy_data_out(req, ctrl->hostid, sizeof(ctrl->hostid));
 }
 
 static uint16_t set_power_state(struct weft_req *req, struct tgt_ctrl *ctrl, uint32_t value)
@@ -156,7 +156,7 @@ static const struct feature table[256] = {
 				       .set = set_power_state },
 	[NVME_FEAT_FID_TEMP_THRESH] = { .supported = true, .initial = 0xffff, .changeable = ~0u },
 	[NVME_FEAT_FID_ERR_RECOVERY] = { .supported = true,
-					 .of_ns = true,
+					 .per_namespace = true,
 					 .changeable = ~0u,
 					 .set = set_error_recovery },
 	[NVME_FEAT_FID_VOLATILE_WC] = { .supported = true,
@@ -164,7 +164,7 @@ static const struct feature table[256] = {
 					.changeable = 1,
 					.set = set_write_cache },
 	[NVME_FEAT_FID_NUM_QUEUES] = { .supported = true, .changeable = ~0u, .set = set_queues },
-	[NVME_FEAT_FID_WRITE_ATOMIC] = { .supported = true, .of_ns = true, .changeable = 1 },
+	[NVME_FEAT_FID_WRITE_ATOMIC] = { .supported = true, .per_namespace = true, .changeable = 1 },
 	[NVME_FEAT_FID_ASYNC_EVENT] = { .supported = true,
 					.on_discovery = true,
 					.changeable = EVENTS_IO | EVENTS_DISCOVERY | 0xff },
@@ -186,16 +186,16 @@ static const struct feature table[256] = {
 				      .changeable = TGT_RESV_MASKS,
 				      .set = tgt_set_resv_mask,
 				      .get = tgt_get_resv_mask,
-				      .of_ns = true },
+				      .per_namespace = true },
 	[NVME_FEAT_FID_RESV_PERSIST] = { .supported = true,
 					 .changeable = 1,
 					 .set = tgt_set_resv_persist,
 					 .get = tgt_get_resv_persist,
-					 .of_ns = true },
+					 .per_namespace = true },
 	[NVME_FEAT_FID_HOST_ID] = { .supported = true, .on_discovery = true, .get = get_host_id },
 };
 
-static const struct feature *find(struct weft_req *req)
+static const struct feature *find_feature(struct weft_req *req)
 {
 	const struct feature *f = &table[le32_to_cpu(req->cmd.common.cdw10) & 0xff];
 
@@ -206,8 +206,8 @@ static const struct feature *find(struct weft_req *req)
 
 uint32_t tgt_feature_effects(uint8_t fid)
 {
-	uint32_t scope = table[fid].of_ns ? NVME_FID_SUPPORTED_EFFECTS_SCOPE_NS :
-					    NVME_FID_SUPPORTED_EFFECTS_SCOPE_CTRL;
+	uint32_t scope = table[fid].per_namespace ? NVME_FID_SUPPORTED_EFFECTS_SCOPE_NS :
+						    NVME_FID_SUPPORTED_EFFECTS_SCOPE_CTRL;
 
 	return table[fid].supported ? NVME_FID_SUPPORTED_EFFECTS_FSUPP |
 					      scope << NVME_FID_SUPPORTED_EFFECTS_SCOPE_SHIFT :
@@ -229,56 +229,57 @@ void tgt_features_reset(struct tgt_ctrl *ctrl)
 	atomic_store(&ctrl->write_cache, true);
 	memset(ctrl->host_behavior, 0, sizeof(ctrl->host_behavior));
 	ctrl->timestamp_ms = 0;
-	ctrl->timestamp_at_ms = home_now_ms(ctrl);
+	ctrl->timestamp_at_ms = control_now_ms(ctrl);
 	ctrl->timestamp_by_host = false;
 }
 
 /* NVMe base 2.2, figure 589: through a controller with persistent loss of a namespace nothing of it
  * can be set, and nothing of all where one is out of reach. */
-static uint16_t set_in_reach(struct weft_req *req, const struct feature *f)
+static uint16_t set_feature_ana_status(struct weft_req *req, const struct feature *f)
 {
 	uint16_t sc = tgt_ana_check_nsid(tgt_queue(req)->ctrl, tgt_nsid(req));
 
-	if (f->of_ns || sc == SC_PATH(ANA_PERSISTENT_LOSS) || tgt_nsid(req) == NVME_NSID_BROADCAST)
+	if (f->per_namespace || sc == SC_PATH(ANA_PERSISTENT_LOSS) ||
+	    tgt_nsid(req) == NVME_NSID_BROADCAST)
 		return sc;
 	return 0;
 }
 
-static uint16_t get_in_reach(struct weft_req *req, const struct feature *f)
+static uint16_t get_feature_ana_status(struct weft_req *req, const struct feature *f)
 {
-	if (!f->of_ns || tgt_nsid(req) == NVME_NSID_BROADCAST)
+	if (!f->per_namespace || tgt_nsid(req) == NVME_NSID_BROADCAST)
 		return 0;
 	return tgt_ana_check_nsid(tgt_queue(req)->ctrl, tgt_nsid(req));
 }
 
-static void reply(struct weft_req *req, uint16_t sc)
+static void reply_feature(struct weft_req *req, uint16_t sc)
 {
 	if (sc != TGT_FEATURE_ANSWERED)
-		tgt_home_reply(req, sc);
+		tgt_control_reply(req, sc);
 }
 
 void tgt_set_features(struct weft_req *req)
 {
-	const struct feature *f = find(req);
+	const struct feature *f = find_feature(req);
 	struct tgt_ctrl *ctrl = tgt_queue(req)->ctrl;
 	uint32_t cdw10 = le32_to_cpu(req->cmd.common.cdw10);
 	uint32_t value = le32_to_cpu(req->cmd.common.cdw11);
 
 	if (!f)
-		tgt_home_reply(req, SC_GENERIC(INVALID_FIELD) | SC_DNR);
+		tgt_control_reply(req, SC_GENERIC(INVALID_FIELD) | SC_DNR);
 	else if (cdw10 & 1u << 31)
-		tgt_home_reply(req, SC_COMMAND(FEATURE_NOT_SAVEABLE) | SC_DNR);
+		tgt_control_reply(req, SC_COMMAND(FEATURE_NOT_SAVEABLE) | SC_DNR);
 	else if (!f->changeable)
-		tgt_home_reply(req, SC_COMMAND(FEATURE_NOT_CHANGEABLE) | SC_DNR);
-	else if (set_in_reach(req, f))
-		tgt_home_reply(req, set_in_reach(req, f));
+		tgt_control_reply(req, SC_COMMAND(FEATURE_NOT_CHANGEABLE) | SC_DNR);
+	else if (set_feature_ana_status(req, f))
+		tgt_control_reply(req, set_feature_ana_status(req, f));
 	else if (f->set)
-		reply(req, f->set(req, ctrl, value));
+		reply_feature(req, f->set(req, ctrl, value));
 	else if (value & ~f->changeable)
-		tgt_home_reply(req, SC_GENERIC(INVALID_FIELD) | SC_DNR);
+		tgt_control_reply(req, SC_GENERIC(INVALID_FIELD) | SC_DNR);
 	else {
 		ctrl->features[cdw10 & 0xff] = value;
-		tgt_home_reply(req, 0);
+		tgt_control_reply(req, 0);
 	}
 }
 
@@ -286,28 +287,28 @@ void tgt_set_features(struct weft_req *req)
 void tgt_get_features(struct weft_req *req)
 {
 	enum { OF_NS = 1 << 1, CHANGEABLE = 1 << 2 };
-	const struct feature *f = find(req);
+	const struct feature *f = find_feature(req);
 	struct tgt_ctrl *ctrl = tgt_queue(req)->ctrl;
 	uint32_t cdw10 = le32_to_cpu(req->cmd.common.cdw10);
 	unsigned select = cdw10 >> 8 & 7;
 
 	if (!f || select > NVME_GET_FEATURES_SEL_SUPPORTED) {
-		tgt_home_reply(req, SC_GENERIC(INVALID_FIELD) | SC_DNR);
+		tgt_control_reply(req, SC_GENERIC(INVALID_FIELD) | SC_DNR);
 		return;
 	}
-	if (get_in_reach(req, f)) {
-		tgt_home_reply(req, get_in_reach(req, f));
+	if (get_feature_ana_status(req, f)) {
+		tgt_control_reply(req, get_feature_ana_status(req, f));
 		return;
 	}
 	if (select == NVME_GET_FEATURES_SEL_SUPPORTED)
 		req->cqe.result = cpu_to_le64((f->changeable ? CHANGEABLE : 0) |
-					      (f->of_ns ? OF_NS : 0));
+					      (f->per_namespace ? OF_NS : 0));
 	else if (select != NVME_GET_FEATURES_SEL_CURRENT)
 		req->cqe.result = cpu_to_le64(tgt_feature_initial(ctrl, (uint8_t)cdw10));
 	else if (f->get) {
-		tgt_home_reply(req, f->get(req, ctrl));
+		tgt_control_reply(req, f->get(req, ctrl));
 		return;
 	} else
 		req->cqe.result = cpu_to_le64(ctrl->features[cdw10 & 0xff]);
-	tgt_home_reply(req, 0);
+	tgt_control_reply(req, 0);
 }

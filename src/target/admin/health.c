@@ -26,7 +26,7 @@ uint8_t tgt_health_warnings(struct weft_subsys *s)
 	return is_degraded(s) ? NVME_SMART_CRIT_DEGRADED : 0;
 }
 
-void tgt_health_look(struct weft_subsys *s)
+void tgt_health_update(struct weft_subsys *s)
 {
 	bool was = s->degraded;
 	struct tgt_ctrl *ctrl;
@@ -35,14 +35,14 @@ void tgt_health_look(struct weft_subsys *s)
 	if (was || !s->degraded)
 		return;
 	weft_list_for_each(ctrl, &s->ctrls, link)
-		tgt_event(ctrl, TGT_EVENT_HEALTH);
+		tgt_event_raise(ctrl, TGT_EVENT_HEALTH);
 }
 
 /* However many commands fail after the first: one namespace is looked at for each. */
-void tgt_health_failed(struct weft_subsys *s, uint32_t nsid)
+void tgt_health_command_failed(struct weft_subsys *s, uint32_t nsid)
 {
 	const struct tgt_ns *ns = tgt_ns_find(s, nsid);
 
 	if (ns && !s->degraded && sync_failed(ns))
-		tgt_health_look(s);
+		tgt_health_update(s);
 }

@@ -41,7 +41,7 @@ static void ctrl_common(const struct tgt_ctrl *ctrl, struct nvme_id_ctrl *id)
 	strcpy(id->subnqn, s->discovery ? NVME_NQN_DISCOVERY : s->nqn);
 	id->ioccsz = cpu_to_le32((64 + transport->capsule_data) / 16);
 	id->iorcsz = cpu_to_le32(1);
-	id->msdbd = transport->descriptors;
+	id->msdbd = transport->sgl_descriptors_max;
 }
 
 static void ctrl_discovery(struct nvme_id_ctrl *id)
@@ -168,7 +168,7 @@ static void identify_ns(struct weft_req *req, struct tgt_ctrl *ctrl)
 	struct nvme_id_ns id = { 0 };
 
 	if (!ns && (!nsid || nsid > WEFT_NSID_MAX)) {
-		tgt_home_reply(req, SC_GENERIC(INVALID_NS) | SC_DNR);
+		tgt_control_reply(req, SC_GENERIC(INVALID_NS) | SC_DNR);
 		return;
 	}
 	if (ns)
@@ -182,7 +182,7 @@ static void identify_ns_independent(struct weft_req *req, struct tgt_ctrl *ctrl)
 	struct nvme_id_independent_id_ns id = { 0 };
 
 	if (!ns) {
-		tgt_home_reply(req, SC_GENERIC(INVALID_NS) | SC_DNR);
+		tgt_control_reply(req, SC_GENERIC(INVALID_NS) | SC_DNR);
 		return;
 	}
 	id.nmic = 1;
@@ -194,13 +194,13 @@ static void identify_ns_independent(struct weft_req *req, struct tgt_ctrl *ctrl)
 	tgt_reply_data(req, &id, sizeof(id));
 }
 
-static void list_from(struct weft_req *req, struct tgt_ctrl *ctrl, uint32_t above)
+static void reply_ns_list(struct weft_req *req, struct tgt_ctrl *ctrl, uint32_t above)
 {
 	__le32 list[1024] = { 0 };
 	unsigned n = 0;
 
 	if (above >= NVME_NSID_BROADCAST - 1) {
-		tgt_home_reply(req, SC_GENERIC(INVALID_NS) | SC_DNR);
+		tgt_control_reply(req, SC_GENERIC(INVALID_NS) | SC_DNR);
 		return;
 	}
 	for (uint32_t nsid = above + 1; nsid <= WEFT_NSID_MAX && n < 1024; nsid++)
@@ -211,7 +211,7 @@ static void list_from(struct weft_req *req, struct tgt_ctrl *ctrl, uint32_t abov
 
 static void identify_ns_list(struct weft_req *req, struct tgt_ctrl *ctrl)
 {
-	list_from(req, ctrl, tgt_nsid(req));
+	reply_ns_list(req, ctrl, tgt_nsid(req));
 }
 
 static size_t add_desc(char *page, size_t at, uint8_t type, uint8_t len, const void *value)
@@ -232,7 +232,7 @@ static void identify_ns_descs(struct weft_req *req, struct tgt_ctrl *ctrl)
 	size_t at = 0;
 
 	if (!ns) {
-		tgt_home_reply(req, SC_GENERIC(INVALID_NS) | SC_DNR);
+		tgt_control_reply(req, SC_GENERIC(INVALID_NS) | SC_DNR);
 		return;
 	}
 	at = add_desc(page, at, NVME_NIDT_NGUID, NVME_NIDT_NGUID_LEN, ns->nguid);
@@ -249,7 +249,7 @@ static bool asks_for_nvm(struct weft_req *req)
 
 	if (csi == NVME_CSI_NVM)
 		return true;
-	tgt_home_reply(req, SC_GENERIC(INVALID_FIELD) | SC_DNR);
+	tgt_control_reply(req, SC_GENERIC(INVALID_FIELD) | SC_DNR);
 	return false;
 }
 
@@ -260,7 +260,7 @@ static void identify_csi_ns(struct weft_req *req, struct tgt_ctrl *ctrl)
 	if (!asks_for_nvm(req))
 		return;
 	if (!tgt_ns_find(ctrl->subsys, tgt_nsid(req)))
-		tgt_home_reply(req, SC_GENERIC(INVALID_NS) | SC_DNR);
+		tgt_control_reply(req, SC_GENERIC(INVALID_NS) | SC_DNR);
 	else
 		tgt_reply_data(req, &id, sizeof(id));
 }
@@ -281,7 +281,7 @@ static void identify_csi_ctrl(struct weft_req *req, struct tgt_ctrl *ctrl)
 static void identify_csi_ns_list(struct weft_req *req, struct tgt_ctrl *ctrl)
 {
 	if (asks_for_nvm(req))
-		list_from(req, ctrl, tgt_nsid(req));
+		reply_ns_list(req, ctrl, tgt_nsid(req));
 }
 
 static void identify_command_sets(struct weft_req *req, struct tgt_ctrl *ctrl)
@@ -326,7 +326,7 @@ static void identify_ctrl_list(struct weft_req *req, struct tgt_ctrl *ctrl)
 static void identify_ns_ctrl_list(struct weft_req *req, struct tgt_ctrl *ctrl)
 {
 	if (!tgt_ns_find(ctrl->subsys, tgt_nsid(req)))
-		tgt_home_reply(req, SC_GENERIC(INVALID_NS) | SC_DNR);
+		tgt_control_reply(req, SC_GENERIC(INVALID_NS) | SC_DNR);
 	else
 		identify_ctrl_list(req, ctrl);
 }
@@ -334,7 +334,7 @@ static void identify_ns_ctrl_list(struct weft_req *req, struct tgt_ctrl *ctrl)
 /* --- dispatch --------------------------------------------------------------------------------- */
 
 static const struct {
-	void (*run)(struct weft_req *req, struct tgt_ctrl *ctrl);
+	void (*execute)(struct weft_req *req, struct tgt_ctrl *ctrl);
 	bool on_discovery;
 } by_cns[256] = {
 	[NVME_IDENTIFY_CNS_NS] = { identify_ns, false },
@@ -358,8 +358,8 @@ void tgt_identify(struct weft_req *req)
 	struct tgt_ctrl *ctrl = tgt_queue(req)->ctrl;
 	uint8_t cns = le32_to_cpu(req->cmd.common.cdw10) & 0xff;
 
-	if (!by_cns[cns].run || (ctrl->subsys->discovery && !by_cns[cns].on_discovery))
-		tgt_home_reply(req, SC_GENERIC(INVALID_FIELD) | SC_DNR);
+	if (!by_cns[cns].execute || (ctrl->subsys->discovery && !by_cns[cns].on_discovery))
+		tgt_control_reply(req, SC_GENERIC(INVALID_FIELD) | SC_DNR);
 	else
-		by_cns[cns].run(req, ctrl);
+		by_cns[cns].execute(req, ctrl);
 }

@@ -1,10 +1,13 @@
-/* cluster.c - one member's part: serve the groups that are ours, hand over, take what is nobody's.
+/* cluster.c - one member of a cluster: serve the ANA groups that it owns, release what others
+ * should own, claim what nobody owns.
  *
- *   moved, gone, asked ─▶ act ─▶ not served as the table says? ─▶ ANA change, which waits for I/O ─┐
- *                          ▲  └▶ the table is to move on? ─▶ commit ──────────────────────────────┤
- *                          └──────────────────────────────────────────────────────────────────────┘
+ *   store moved, node gone, request ─▶ reconcile ─┬─ served groups differ from the table
+ *       ─▶ ANA change, which drains I/O ─▶ reconcile
+ *                                                 ├─ the table can advance ─▶ commit ─▶ reconcile
+ *                                                 └─ nothing to do ─▶ complete migration requests
  *
- * Invariant: what is served here is, by the newest copy of the table, ours; one thing at a time. */
+ * Invariant: every group that is served here is ours in the newest copy of the table. One ANA
+ * change or commit is under way at a time. */
 #include "target/cluster/cluster.h"
 
 #include <errno.h>
@@ -16,27 +19,27 @@
 #include "target/resv/resv.h"
 
 enum {
-	FAILED_MS = 1000,
-	HEIR_MS = 3000, /* on another machine it learns within a second that it is one */
+	COMMIT_RETRY_MS = 1000,
+	SUCCESSOR_MS = 3000, /* on another machine it learns within a second that it is one */
 };
 
 static const char key[] = "owners";
 
-static void act(struct tgt_cluster *c);
+static void reconcile(struct tgt_cluster *c);
 
 /* --- the table -------------------------------------------------------------------------------- */
 
-static void tell_draining(struct tgt_cluster *c, struct owners *o)
+static void set_draining_bit(struct tgt_cluster *c, struct owners *o)
 {
 	uint64_t bit = 1ull << (c->view.self - 1);
 
 	o->draining = c->draining ? o->draining | bit : o->draining & ~bit;
 }
 
-static int load(struct tgt_cluster *c)
+static int load_owners(struct tgt_cluster *c)
 {
 	struct weft_store *store = c->subsys->store;
-	const struct weft_record *record = weft_store_get(store, key);
+	const struct weft_store_record *record = weft_store_get(store, key);
 
 	c->revision = weft_store_revision(store);
 	c->version = record ? record->version : 0;
@@ -46,18 +49,18 @@ static int load(struct tgt_cluster *c)
 	return owners_decode(&c->owners, record ? record->value : NULL, record ? record->len : 0);
 }
 
-static void again_in(struct tgt_cluster *c, uint64_t ms)
+static void reconcile_in(struct tgt_cluster *c, uint64_t ms)
 {
-	weft_timer_set(c->subsys->target->home, &c->timer, ms);
+	weft_timer_set(c->subsys->target->control, &c->timer, ms);
 }
 
-static void go_on(struct tgt_cluster *c)
+static void reconcile_next(struct tgt_cluster *c)
 {
 	c->busy = false;
-	act(c);
+	reconcile(c);
 }
 
-static void committed(struct weft_txn *txn, int rc)
+static void record_committed(struct weft_store_txn *txn, int rc)
 {
 	struct tgt_cluster *c = container_of(txn, struct tgt_cluster, txn);
 
@@ -66,13 +69,13 @@ static void committed(struct weft_txn *txn, int rc)
 		return;
 	}
 	if (rc == 0 || rc == -ESTALE) {
-		go_on(c);
+		reconcile_next(c);
 		return;
 	}
 	weft_error("%s: %s cannot be changed in its state: %s; trying again", c->subsys->nqn,
 		   c->next.key, strerror(-rc));
 	c->busy = false;
-	again_in(c, FAILED_MS);
+	reconcile_in(c, COMMIT_RETRY_MS);
 }
 
 /* By whose absence the table was worked out: what they had may be taken, unless one is back. */
@@ -84,12 +87,12 @@ static uint64_t gone_nodes(const struct tgt_cluster *c)
 }
 
 /* Writes c->next. */
-static void commit(struct tgt_cluster *c)
+static void commit_record(struct tgt_cluster *c)
 {
 	struct tgt_cluster_write *next = &c->next;
 
 	c->write = (struct weft_store_write){ next->key, next->version, next->bytes, next->len };
-	c->txn = (struct weft_txn){ &c->write, 1, committed, gone_nodes(c) };
+	c->txn = (struct weft_store_txn){ &c->write, 1, record_committed, gone_nodes(c) };
 	c->busy = true;
 	weft_store_commit(c->subsys->store, &c->txn);
 }
@@ -100,37 +103,37 @@ static void commit_owners(struct tgt_cluster *c, const struct owners *o)
 	c->next.version = c->version;
 	c->next.len = OWNERS_RECORD;
 	owners_encode(o, (uint8_t *)c->next.bytes);
-	commit(c);
+	commit_record(c);
 }
 
 /* --- serving ---------------------------------------------------------------------------------- */
 
-static void tell_change(struct tgt_cluster *c, const bool *was, const bool *is)
+static void log_served_change(struct tgt_cluster *c, const bool *was, const bool *is)
 {
 	bool used[WEFT_ANA_GROUP_MAX];
 
-	tgt_cluster_find_used(c->subsys, used);
+	tgt_cluster_used_groups(c->subsys, used);
 	for (unsigned i = 0; i < WEFT_ANA_GROUP_MAX; i++)
 		if (used[i] && was[i] != is[i])
 			weft_info("%s: group %u is %s", c->subsys->nqn, i + 1,
 				  is[i] ? "served elsewhere" : "served here");
 }
 
-static void own_done(void *arg, int rc, const struct weft_err *err)
+static void served_groups_set(void *arg, int rc, const struct weft_err *err)
 {
 	struct tgt_cluster *c = arg;
 
 	(void)err;
 	if (rc < 0) {
 		c->busy = false;
-		again_in(c, FAILED_MS);
+		reconcile_in(c, COMMIT_RETRY_MS);
 	} else {
-		go_on(c);
+		reconcile_next(c);
 	}
 }
 
 /* True: it is served as the table says. */
-static bool serve(struct tgt_cluster *c)
+static bool apply_ownership(struct tgt_cluster *c)
 {
 	const bool *was = c->subsys->ana.rules->elsewhere;
 	bool elsewhere[WEFT_ANA_GROUP_MAX];
@@ -138,142 +141,143 @@ static bool serve(struct tgt_cluster *c)
 	owners_elsewhere(&c->owners, c->view.self, elsewhere);
 	if (!memcmp(was, elsewhere, sizeof(elsewhere)))
 		return true;
-	tell_change(c, was, elsewhere);
+	log_served_change(c, was, elsewhere);
 	c->busy = true;
-	if (tgt_ana_own(c->subsys, elsewhere, own_done, c) < 0)
-		own_done(c, -ENOMEM, NULL);
+	if (tgt_ana_set_served_groups(c->subsys, elsewhere, served_groups_set, c) < 0)
+		served_groups_set(c, -ENOMEM, NULL);
 	return false;
 }
 
 /* --- acting ----------------------------------------------------------------------------------- */
 
-static uint64_t heir_has_ms(const struct tgt_cluster *c)
+static uint64_t successor_left_ms(const struct tgt_cluster *c)
 {
-	uint64_t now = weft_reactor_now_ns(c->subsys->target->home);
-	uint64_t had = c->heir_since_ns ? (now - c->heir_since_ns) / 1000000 : 0;
+	uint64_t now = weft_reactor_now_ns(c->subsys->target->control);
+	uint64_t had = c->successor_since_ns ? (now - c->successor_since_ns) / 1000000 : 0;
 
-	return had < HEIR_MS ? HEIR_MS - had : 0;
+	return had < SUCCESSOR_MS ? SUCCESSOR_MS - had : 0;
 }
 
 /* True: the table moves on. */
-static bool move_on(struct tgt_cluster *c, struct owners *next, unsigned *waits)
+static bool advance_owners(struct tgt_cluster *c, struct owners *next, unsigned *waits)
 {
 	struct tgt_cluster_storage storage;
 
-	tgt_cluster_look_at_storage(&storage, c->subsys, next);
-	c->view.late = !heir_has_ms(c);
-	if (owners_step(next, &c->view, tgt_cluster_left_with, &storage, waits))
+	tgt_cluster_scan_storage(&storage, c->subsys, next);
+	c->view.successor_late = !successor_left_ms(c);
+	if (owners_advance(next, &c->view, tgt_cluster_group_has_residual_io, &storage, waits))
 		return true;
-	if (!(*waits & OWNERS_HEIR))
-		c->heir_since_ns = 0;
-	else if (!c->heir_since_ns)
-		c->heir_since_ns = weft_reactor_now_ns(c->subsys->target->home);
+	if (!(*waits & OWNERS_WAIT_SUCCESSOR))
+		c->successor_since_ns = 0;
+	else if (!c->successor_since_ns)
+		c->successor_since_ns = weft_reactor_now_ns(c->subsys->target->control);
 	return false;
 }
 
-static void look_again(struct tgt_cluster *c, unsigned waits)
+static void schedule_recheck(struct tgt_cluster *c, unsigned waits)
 {
-	if (!(waits & OWNERS_LEFT))
-		tgt_cluster_await_no_storage(c);
-	if (waits & OWNERS_LEFT)
-		again_in(c, tgt_cluster_await_storage(c));
-	else if (waits & OWNERS_HEIR && heir_has_ms(c))
-		again_in(c, heir_has_ms(c));
+	if (!(waits & OWNERS_WAIT_STORAGE))
+		tgt_cluster_residual_wait_end(c);
+	if (waits & OWNERS_WAIT_STORAGE)
+		reconcile_in(c, tgt_cluster_residual_wait_ms(c));
+	else if (waits & OWNERS_WAIT_SUCCESSOR && successor_left_ms(c))
+		reconcile_in(c, successor_left_ms(c));
 }
 
 /* What is to be let go of shows in the table before it is handed over: it is served here until
  * then. */
-static void step(struct tgt_cluster *c)
+static void advance_table(struct tgt_cluster *c)
 {
 	struct owners next = c->owners;
 	unsigned waits = 0;
 
-	tgt_cluster_grant_moves(c);
-	tell_draining(c, &next);
-	tgt_cluster_wish_for(c, &next);
-	if (memcmp(&next, &c->owners, sizeof(next)) || move_on(c, &next, &waits)) {
+	tgt_cluster_complete_moves(c);
+	set_draining_bit(c, &next);
+	tgt_cluster_apply_migrations(c, &next);
+	if (memcmp(&next, &c->owners, sizeof(next)) || advance_owners(c, &next, &waits)) {
 		commit_owners(c, &next);
-	} else if (tgt_cluster_ports_differ(c, &c->next) ||
-		   tgt_cluster_namespaces_differ(c, &c->next)) {
-		commit(c);
+	} else if (tgt_cluster_ports_record_is_stale(c, &c->next) ||
+		   tgt_cluster_namespaces_record_is_stale(c, &c->next)) {
+		commit_record(c);
 	} else {
-		look_again(c, waits);
-		tgt_cluster_look_at_wishes(c);
+		schedule_recheck(c, waits);
+		tgt_cluster_check_migrations(c);
 	}
 }
 
 /* Somebody took us for gone. */
-static bool is_taken(struct tgt_cluster *c)
+static bool check_group_lost(struct tgt_cluster *c)
 {
-	uint32_t group = owners_taken(&c->owners, c->view.self, c->subsys->ana.rules->elsewhere);
+	uint32_t group = owners_lost_group(&c->owners, c->view.self,
+					   c->subsys->ana.rules->elsewhere);
 	char why[96];
 
 	if (!group)
 		return false;
 	snprintf(why, sizeof(why), "node %u has taken group %u, which was served here",
 		 c->owners.owner[group - 1], group);
-	weft_store_lose(c->subsys->store, why);
+	weft_store_set_lost(c->subsys->store, why);
 	return true;
 }
 
-static bool may_act(const struct tgt_cluster *c)
+static bool may_reconcile(const struct tgt_cluster *c)
 {
-	return !c->busy && !c->subsys->removing && !c->subsys->target->held &&
+	return !c->busy && !c->subsys->removing && !c->subsys->target->store_frozen &&
 	       !weft_store_is_lost(c->subsys->store);
 }
 
-static void act(struct tgt_cluster *c)
+static void reconcile(struct tgt_cluster *c)
 {
-	if (!may_act(c))
+	if (!may_reconcile(c))
 		return;
-	if (load(c) < 0) {
+	if (load_owners(c) < 0) {
 		weft_error("%s: the table of who serves which group cannot be read",
 			   c->subsys->nqn);
 		return;
 	}
-	if (is_taken(c) || (c->started && !serve(c)))
+	if (check_group_lost(c) || (c->started && !apply_ownership(c)))
 		return;
-	tgt_follows(c->subsys, TGT_FOLLOWS_CLUSTER, c->revision);
+	tgt_store_consumed(c->subsys, TGT_CONSUMER_CLUSTER, c->revision);
 	if (!c->started)
 		return;
-	tgt_cluster_look_at_namespaces(c);
-	step(c);
+	tgt_cluster_check_namespaces(c);
+	advance_table(c);
 }
 
-static void timed(struct weft_timer *timer)
+static void reconcile_timer(struct weft_timer *timer)
 {
-	act(container_of(timer, struct tgt_cluster, timer));
+	reconcile(container_of(timer, struct tgt_cluster, timer));
 }
 
-void tgt_cluster_act(struct weft_subsys *s)
+void tgt_cluster_reconcile(struct weft_subsys *s)
 {
 	if (s->cluster)
-		act(s->cluster);
+		reconcile(s->cluster);
 }
 
-void tgt_cluster_lost(struct weft_subsys *s)
+void tgt_cluster_membership_lost(struct weft_subsys *s)
 {
 	if (!s->cluster)
 		return;
-	weft_timer_stop(s->target->home, &s->cluster->timer);
-	tgt_cluster_drop_wishes(s->cluster, "it is not a member of the cluster any more");
+	weft_timer_stop(s->target->control, &s->cluster->timer);
+	tgt_cluster_cancel_migrations(s->cluster, "it is not a member of the cluster any more");
 }
 
-void tgt_cluster_let_go(struct weft_subsys *s)
+void tgt_cluster_storage_released(struct weft_subsys *s)
 {
 	if (!s->cluster)
 		return;
-	act(s->cluster);
-	tgt_cluster_look_at_resets(s);
+	reconcile(s->cluster);
+	tgt_cluster_ccr_reconcile(s);
 }
 
-void tgt_cluster_moved(struct weft_subsys *s)
+void tgt_cluster_store_moved(struct weft_subsys *s)
 {
 	if (!s->cluster)
 		return;
-	tgt_cluster_look_at_ports(s->cluster);
-	tgt_cluster_look_at_resets(s);
-	act(s->cluster);
+	tgt_cluster_check_ports(s->cluster);
+	tgt_cluster_ccr_reconcile(s);
+	reconcile(s->cluster);
 }
 
 void weft_subsys_start(struct weft_subsys *s)
@@ -282,14 +286,14 @@ void weft_subsys_start(struct weft_subsys *s)
 	if (!s->cluster)
 		return;
 	s->cluster->started = true;
-	act(s->cluster);
+	reconcile(s->cluster);
 }
 
 bool tgt_cluster_is_idle(const struct weft_subsys *s)
 {
 	const struct tgt_cluster *c = s->cluster;
 
-	return !c || (!c->busy && weft_list_empty(&c->wishes) && !c->reset_writing &&
+	return !c || (!c->busy && weft_list_empty(&c->migrations) && !c->reset_writing &&
 		      weft_list_empty(&c->resets));
 }
 
@@ -305,12 +309,12 @@ unsigned tgt_cluster_nodes(const struct weft_subsys *s)
 	return s->cluster->view.nodes;
 }
 
-void tgt_cluster_member(struct weft_subsys *s, unsigned node, struct weft_member_info *info)
+void tgt_cluster_member_info(struct weft_subsys *s, unsigned node, struct weft_member_info *info)
 {
 	const struct owners *o = &s->cluster->owners;
 	bool used[WEFT_ANA_GROUP_MAX];
 
-	tgt_cluster_find_used(s, used);
+	tgt_cluster_used_groups(s, used);
 	*info = (struct weft_member_info){
 		.node = node,
 		.alive = weft_store_alive(s->store, node),
@@ -335,7 +339,7 @@ int tgt_cluster_new(struct weft_subsys *s, const struct weft_subsys_options *opt
 	struct tgt_cluster *c;
 
 	if (options->nodes <= 1) {
-		s->follows[TGT_FOLLOWS_CLUSTER] = UINT64_MAX;
+		s->consumed[TGT_CONSUMER_CLUSTER] = UINT64_MAX;
 		return 0;
 	}
 	c = calloc(1, sizeof(*c));
@@ -344,9 +348,9 @@ int tgt_cluster_new(struct weft_subsys *s, const struct weft_subsys_options *opt
 	c->subsys = s;
 	c->view.self = options->node;
 	c->view.nodes = options->nodes;
-	c->timer.fn = timed;
-	weft_list_init(&c->wishes);
-	tgt_cluster_resets_init(c);
+	c->timer.fn = reconcile_timer;
+	weft_list_init(&c->migrations);
+	tgt_cluster_ccr_init(c);
 	memset(s->ana.rules->elsewhere, true, sizeof(s->ana.rules->elsewhere));
 	s->cluster = c;
 	return 0;
@@ -359,9 +363,9 @@ void tgt_cluster_free(struct weft_subsys *s)
 
 	if (!c)
 		return;
-	weft_timer_stop(s->target->home, &c->timer);
-	weft_timer_stop(s->target->home, &c->reset_timer);
-	tgt_cluster_drop_wishes(c, "the subsystem is being removed");
+	weft_timer_stop(s->target->control, &c->timer);
+	weft_timer_stop(s->target->control, &c->reset_timer);
+	tgt_cluster_cancel_migrations(c, "the subsystem is being removed");
 	free(c);
 	s->cluster = NULL;
 }

@@ -1,14 +1,14 @@
 /* owners.c - which member of a cluster serves which group of namespaces.
  *
  *   owner 1 ── next 2 ──▶ (1 has let go of it) ──▶ owner 2        handed over, by 1 itself
- *   owner 1, gone ──▶ (nothing of 1 is left with the storage) ──▶ owner 2        taken, by its heir
+ *   owner 1, gone ──▶ (nothing of 1 is left with the storage) ──▶ owner 2        taken, by its successor
  *
  * Nobody takes a group from a member that lives: the owner alone changes its entry, after it has
  * stopped to serve it. So two members never serve one group, and what one did is done before the
  * next begins. Of two who both take a group that is nobody's, the store lets one; of the owner that
  * comes back and one who takes what it had, too. So who is to take it is a question of manners
- * only, and an heir that lives and does not come is not waited for. A group may be nobody's because
- * the state was lost: then whoever is gone may have had it. */
+ * only, and a successor that lives and does not come is not waited for. A group may be nobody's
+ * because the state was lost: then whoever is gone may have had it. */
 #include "target/cluster/owners.h"
 
 #include <errno.h>
@@ -25,7 +25,7 @@ void owners_encode(const struct owners *o, uint8_t bytes[OWNERS_RECORD])
 	memcpy(bytes + 8 + sizeof(o->owner), o->next, sizeof(o->next));
 }
 
-static bool are_nodes(const uint8_t *nodes)
+static bool nodes_are_valid(const uint8_t *nodes)
 {
 	for (unsigned i = 0; i < WEFT_ANA_GROUP_MAX; i++)
 		if (nodes[i] > WEFT_NODES_MAX)
@@ -47,7 +47,7 @@ int owners_decode(struct owners *o, const void *bytes, size_t len)
 	o->draining = le64_to_cpu(draining);
 	memcpy(o->owner, at + 8, sizeof(o->owner));
 	memcpy(o->next, at + 8 + sizeof(o->owner), sizeof(o->next));
-	return are_nodes(o->owner) && are_nodes(o->next) ? 0 : -EINVAL;
+	return nodes_are_valid(o->owner) && nodes_are_valid(o->next) ? 0 : -EINVAL;
 }
 
 void owners_elsewhere(const struct owners *o, unsigned self, bool elsewhere[WEFT_ANA_GROUP_MAX])
@@ -56,8 +56,8 @@ void owners_elsewhere(const struct owners *o, unsigned self, bool elsewhere[WEFT
 		elsewhere[i] = o->owner[i] != self || o->next[i];
 }
 
-uint32_t owners_taken(const struct owners *o, unsigned self,
-		      const bool elsewhere[WEFT_ANA_GROUP_MAX])
+uint32_t owners_lost_group(const struct owners *o, unsigned self,
+			   const bool elsewhere[WEFT_ANA_GROUP_MAX])
 {
 	for (unsigned i = 0; i < WEFT_ANA_GROUP_MAX; i++)
 		if (!elsewhere[i] && o->owner[i] && o->owner[i] != self)
@@ -67,63 +67,64 @@ uint32_t owners_taken(const struct owners *o, unsigned self,
 
 /* --- who -------------------------------------------------------------------------------------- */
 
-static bool has(uint64_t nodes, unsigned node)
+static bool node_set_has(uint64_t nodes, unsigned node)
 {
 	return node && nodes >> (node - 1) & 1;
 }
 
-static bool may_take(const struct owners *o, const struct owners_view *view, unsigned node)
+static bool may_own(const struct owners *o, const struct owners_view *view, unsigned node)
 {
-	return has(view->alive, node) && !has(o->draining, node);
+	return node_set_has(view->alive, node) && !node_set_has(o->draining, node);
 }
 
 /* In turn from where the group belongs if all are there, so that groups spread. */
-unsigned owners_heir(const struct owners *o, const struct owners_view *view, uint32_t group)
+unsigned owners_successor(const struct owners *o, const struct owners_view *view, uint32_t group)
 {
 	uint8_t owner = o->owner[group - 1], next = o->next[group - 1];
 
-	if (next != owner && may_take(o, view, next))
+	if (next != owner && may_own(o, view, next))
 		return next;
 	for (unsigned i = 0; i < view->nodes; i++) {
 		unsigned node = (group - 1 + i) % view->nodes + 1;
 
-		if (node != owner && may_take(o, view, node))
+		if (node != owner && may_own(o, view, node))
 			return node;
 	}
-	return has(view->alive, owner) ? 0 : view->self;
+	return node_set_has(view->alive, owner) ? 0 : view->self;
 }
 
 /* --- what is to be done ----------------------------------------------------------------------- */
 
 /* Ours, and not for long. */
-static bool hand_over(struct owners *o, const struct owners_view *view, unsigned i)
+static bool release_group(struct owners *o, const struct owners_view *view, unsigned i)
 {
-	unsigned heir = owners_heir(o, view, i + 1);
+	unsigned successor = owners_successor(o, view, i + 1);
 
 	if (o->next[i]) { /* let go of */
-		o->owner[i] = may_take(o, view, o->next[i]) ? o->next[i] : o->owner[i];
+		o->owner[i] = may_own(o, view, o->next[i]) ? o->next[i] : o->owner[i];
 		o->next[i] = 0;
 		return true;
 	}
-	if (!has(o->draining, view->self) || !heir)
+	if (!node_set_has(o->draining, view->self) || !successor)
 		return false;
-	o->next[i] = (uint8_t)heir;
+	o->next[i] = (uint8_t)successor;
 	return true;
 }
 
-static bool take(struct owners *o, const struct owners_view *view, unsigned i)
+static bool claim_group(struct owners *o, const struct owners_view *view, unsigned i)
 {
-	bool instead = view->late && may_take(o, view, view->self);
+	bool instead = view->successor_late && may_own(o, view, view->self);
 
-	if (!instead && owners_heir(o, view, i + 1) != view->self)
+	if (!instead && owners_successor(o, view, i + 1) != view->self)
 		return false;
 	o->owner[i] = (uint8_t)view->self;
 	o->next[i] = 0;
 	return true;
 }
 
-bool owners_step(struct owners *o, const struct owners_view *view,
-		 bool (*left)(void *arg, uint32_t group, unsigned node), void *arg, unsigned *waits)
+bool owners_advance(struct owners *o, const struct owners_view *view,
+		    bool (*left)(void *arg, uint32_t group, unsigned node), void *arg,
+		    unsigned *waits)
 {
 	bool changed = false;
 
@@ -132,15 +133,15 @@ bool owners_step(struct owners *o, const struct owners_view *view,
 		uint8_t owner = o->owner[i];
 
 		if (owner == view->self)
-			changed |= hand_over(o, view, i);
-		else if (has(view->alive, owner))
+			changed |= release_group(o, view, i);
+		else if (node_set_has(view->alive, owner))
 			continue;
 		else if (left(arg, i + 1, owner))
-			*waits |= OWNERS_LEFT;
-		else if (take(o, view, i))
+			*waits |= OWNERS_WAIT_STORAGE;
+		else if (claim_group(o, view, i))
 			changed = true;
 		else
-			*waits |= OWNERS_HEIR;
+			*waits |= OWNERS_WAIT_SUCCESSOR;
 	}
 	return changed;
 }

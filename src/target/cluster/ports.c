@@ -29,7 +29,7 @@ size_t ports_encode(const struct ports *ports, uint64_t session, char bytes[PORT
 	return len;
 }
 
-static int take_line(struct ports *ports, const char *line)
+static int parse_port_line(struct ports *ports, const char *line)
 {
 	struct tgt_port *port = &ports->at[ports->count];
 	struct weft_uri uri;
@@ -41,13 +41,13 @@ static int take_line(struct ports *ports, const char *line)
 	return 0;
 }
 
-static int take_lines(struct ports *ports, char *text)
+static int parse_port_lines(struct ports *ports, char *text)
 {
 	char *line, *rest;
 	int rc = 0;
 
 	for (line = strtok_r(text, "\n", &rest); line && !rc; line = strtok_r(NULL, "\n", &rest))
-		rc = take_line(ports, line);
+		rc = parse_port_line(ports, line);
 	return rc;
 }
 
@@ -68,7 +68,7 @@ int ports_decode(struct ports *ports, uint64_t session, const void *bytes, size_
 		return -EINVAL;
 	mine_len = (size_t)snprintf(mine, sizeof(mine), head, (unsigned long long)session);
 	if (!strncmp(text, mine, mine_len))
-		rc = take_lines(ports, text + mine_len);
+		rc = parse_port_lines(ports, text + mine_len);
 	if (rc < 0)
 		ports->count = 0;
 	return rc;

@@ -40,13 +40,13 @@ static void buffer_came(struct weft_req *req, uint16_t sc)
 	else if (tgt_ns_try_enter(req, ns, treq->writer, hold_ended))
 		run_inside(req);
 	else
-		weft_req_unbuffer(req);
+		weft_req_put_buffer(req);
 }
 
 /* It is in line for a buffer again, behind others of its host. */
 static void hold_ended(struct weft_req *req)
 {
-	weft_req_buffer(req, tgt_req(req)->length, buffer_came);
+	weft_req_get_buffer(req, tgt_req(req)->length, buffer_came);
 }
 
 static void buffer_of_pair_came(struct weft_req *req, uint16_t sc)
@@ -62,15 +62,15 @@ void tgt_io_buffer(struct weft_req *req, void (*run)(struct weft_req *req))
 	struct tgt_req *treq = tgt_req(req);
 
 	assert(tgt_ns_at_work(req));
-	if (weft_req_buffer_now(req, treq->length)) {
+	if (weft_req_get_free_buffer(req, treq->length)) {
 		run(req);
 		return;
 	}
 	treq->with_buffer = run;
 	if (treq->fused) {
-		weft_req_buffer(req, treq->length, buffer_of_pair_came);
+		weft_req_get_buffer(req, treq->length, buffer_of_pair_came);
 		return;
 	}
 	tgt_ns_leave(req);
-	weft_req_buffer(req, treq->length, buffer_came);
+	weft_req_get_buffer(req, treq->length, buffer_came);
 }

@@ -21,11 +21,11 @@
  * A command in line is under way: a freeze waits for it. */
 #include "target/io/io.h"
 
-static void at_its_turn(struct weft_task *task);
+static void bulk_turn(struct weft_task *task);
 
-struct weft_bulk_line *tgt_io_line(struct weft_req *req)
+struct weft_bulk_flow *tgt_io_bulk_queue(struct weft_req *req)
 {
-	return &tgt_queue(req)->ctrl->flow->bulk[req->qp->group->index].line;
+	return &tgt_queue(req)->ctrl->flow->per_reactor[req->qp->group->index].line;
 }
 
 /* --- pieces ----------------------------------------------------------------------------------- */
@@ -38,7 +38,7 @@ static struct weft_reactor *reactor_of(const struct weft_req *req)
 static void piece_begins(struct weft_req *req)
 {
 	if (tgt_req(req)->waits < TGT_WAITS_IN_PIECE)
-		weft_reactor_piece_begins(reactor_of(req), tgt_io_line(req));
+		weft_reactor_bulk_piece_begin(reactor_of(req), tgt_io_bulk_queue(req));
 	tgt_req(req)->waits = TGT_WAITS_IN_PIECE;
 }
 
@@ -47,11 +47,11 @@ void tgt_io_piece_ends(struct weft_req *req)
 	struct tgt_req *treq = tgt_req(req);
 
 	if (treq->waits >= TGT_WAITS_IN_PIECE)
-		weft_reactor_piece_ends(reactor_of(req), tgt_io_line(req));
+		weft_reactor_bulk_piece_end(reactor_of(req), tgt_io_bulk_queue(req));
 	treq->waits = TGT_WAITS_NOT;
 }
 
-static void get_in_line(struct weft_req *req)
+static void bulk_enqueue(struct weft_req *req)
 {
 	struct tgt_req *treq = tgt_req(req);
 
@@ -62,59 +62,59 @@ static void get_in_line(struct weft_req *req)
 	}
 	treq->self = req;
 	treq->waits = TGT_WAITS_FOR_TURN;
-	weft_task_init(&treq->io.turn, at_its_turn);
-	weft_reactor_bulk(reactor_of(req), tgt_io_line(req), &treq->io.turn);
+	weft_task_init(&treq->io.turn, bulk_turn);
+	weft_reactor_bulk_push(reactor_of(req), tgt_io_bulk_queue(req), &treq->io.turn);
 }
 
 /* Who holds the namespace may need a buffer, too. */
-static void wait_for_hold(struct weft_req *req)
+static void bulk_wait_for_unquiesce(struct weft_req *req)
 {
-	weft_req_unbuffer(req);
+	weft_req_put_buffer(req);
 	tgt_io_piece_ends(req);
-	tgt_req(req)->waits = TGT_WAITS_FOR_HOLD;
+	tgt_req(req)->waits = TGT_WAITS_FOR_UNQUIESCE;
 }
 
-static void enter(struct weft_req *req)
+static void bulk_enter_ns(struct weft_req *req)
 {
 	struct tgt_req *treq = tgt_req(req);
 	struct tgt_ns *ns;
-	uint16_t sc = tgt_ns_of(req, &ns);
+	uint16_t sc = tgt_ns_lookup(req, &ns);
 
 	if (!sc && tgt_queue(req)->qid) /* an admin command tells no data */
 		sc = tgt_resv_check(req, ns);
 	if (sc)
 		tgt_io_finish(req, sc);
-	else if (tgt_ns_try_enter(req, ns, treq->writer, get_in_line))
+	else if (tgt_ns_try_enter(req, ns, treq->writer, bulk_enqueue))
 		treq->do_piece(req);
 	else
-		wait_for_hold(req);
+		bulk_wait_for_unquiesce(req);
 }
 
 /* A buffer that had to be waited for may come when the turn has no bytes left: it is kept. */
-static void with_buffer(struct weft_req *req, uint16_t sc)
+static void bulk_buffer_ready(struct weft_req *req, uint16_t sc)
 {
 	struct tgt_req *treq = tgt_req(req);
 
 	if (sc) {
 		tgt_io_finish(req, sc);
-	} else if (weft_reactor_spend(reactor_of(req), treq->piece)) {
-		enter(req);
+	} else if (weft_reactor_bulk_spend(reactor_of(req), treq->piece)) {
+		bulk_enter_ns(req);
 	} else {
 		treq->waits = TGT_WAITS_FOR_BYTES;
-		weft_reactor_bulk_again(reactor_of(req), &treq->io.turn);
+		weft_reactor_bulk_retry(reactor_of(req), &treq->io.turn);
 	}
 }
 
-static void at_its_turn(struct weft_task *task)
+static void bulk_turn(struct weft_task *task)
 {
 	struct weft_req *req = tgt_io_req(container_of(task, struct weft_io, turn));
 	struct tgt_req *treq = tgt_req(req);
 
 	piece_begins(req);
 	if (treq->piece && !req->out.at)
-		weft_req_buffer(req, treq->piece, with_buffer);
+		weft_req_get_buffer(req, treq->piece, bulk_buffer_ready);
 	else
-		with_buffer(req, 0);
+		bulk_buffer_ready(req, 0);
 }
 
 /* --- the whole -------------------------------------------------------------------------------- */
@@ -123,35 +123,35 @@ void tgt_io_bulk(struct weft_req *req, uint64_t bytes, void (*piece)(struct weft
 {
 	struct tgt_req *treq = tgt_req(req);
 
-	weft_req_unbuffer(req);
+	weft_req_put_buffer(req);
 	tgt_io_piece_ends(req);
 	treq->piece = bytes < TGT_PIECE_BYTES ? (uint32_t)bytes : TGT_PIECE_BYTES;
 	treq->do_piece = piece;
-	if (treq->ends_as)
-		tgt_io_finish(req, treq->ends_as);
+	if (treq->abort_status)
+		tgt_io_finish(req, treq->abort_status);
 	else
-		get_in_line(req);
+		bulk_enqueue(req);
 }
 
-bool tgt_io_bulk_end(struct weft_req *req, uint8_t sc)
+bool tgt_io_bulk_abort(struct weft_req *req, uint8_t sc)
 {
 	struct tgt_req *treq = tgt_req(req);
 
 	switch (treq->waits) {
 	case TGT_WAITS_FOR_LIST:
-		tgt_io_list_forget(req);
+		tgt_io_list_unwait(req);
 		break;
 	case TGT_WAITS_FOR_TURN:
-		weft_reactor_unbulk(tgt_io_line(req), &treq->io.turn);
+		weft_reactor_bulk_cancel(tgt_io_bulk_queue(req), &treq->io.turn);
 		break;
 	case TGT_WAITS_FOR_BYTES:
 		weft_task_cancel(&treq->io.turn);
 		break;
-	case TGT_WAITS_FOR_HOLD:
+	case TGT_WAITS_FOR_UNQUIESCE:
 		weft_list_remove(&req->link);
 		break;
 	default:
-		treq->ends_as = sc;
+		treq->abort_status = sc;
 		return false;
 	}
 	tgt_io_finish(req, sc);
@@ -161,11 +161,11 @@ bool tgt_io_bulk_end(struct weft_req *req, uint8_t sc)
 /* Pieces of its host's other queues, which its line waits for, may last. */
 void tgt_io_bulk_closing(struct weft_qpair *qp)
 {
-	for (uint32_t i = 0; i < qp->touched; i++) {
-		struct weft_req *req = weft_qpair_slot(qp, i);
+	for (uint32_t i = 0; i < qp->high_water; i++) {
+		struct weft_req *req = weft_qpair_req(qp, i);
 
 		if (req && (tgt_req(req)->waits == TGT_WAITS_FOR_TURN ||
 			    tgt_req(req)->waits == TGT_WAITS_FOR_BYTES))
-			tgt_io_bulk_end(req, SC_GENERIC(ABORT_QUEUE));
+			tgt_io_bulk_abort(req, SC_GENERIC(ABORT_QUEUE));
 	}
 }

@@ -5,26 +5,27 @@
 
 #define MISCOMPARE (SC_MEDIA(COMPARE_FAILED) | SC_DNR)
 
-static bool same(const struct tgt_req *treq, const void *ours)
+static bool data_is_equal(const struct tgt_req *treq, const void *ours)
 {
 	return !memcmp(treq->host_data, ours, treq->length);
 }
 
-static void compare_read(struct weft_io *io, int rc)
+static void compare_read_done(struct weft_io *io, int rc)
 {
 	struct weft_req *req = tgt_io_req(io);
 
 	if (rc < 0)
 		tgt_io_finish(req, tgt_io_status(req, rc));
 	else
-		tgt_io_finish(req, same(tgt_req(req), req->data) ? 0 : MISCOMPARE);
+		tgt_io_finish(req, data_is_equal(tgt_req(req), req->data) ? 0 : MISCOMPARE);
 }
 
 static void compare_a_copy(struct weft_req *req)
 {
 	struct tgt_req *treq = tgt_req(req);
 
-	tgt_io_submit(req, WEFT_IO_READ, req->data, treq->offset, treq->length, 0, compare_read);
+	tgt_io_submit(req, WEFT_IO_READ, req->data, treq->offset, treq->length, 0,
+		      compare_read_done);
 }
 
 static bool compare_in_place(struct weft_req *req)
@@ -36,7 +37,7 @@ static bool compare_in_place(struct weft_req *req)
 
 	if (!weft_guard_share(be->guard, at, treq->length))
 		return false;
-	equal = same(treq, at);
+	equal = data_is_equal(treq, at);
 	weft_guard_unshare(be->guard, at, treq->length);
 	tgt_io_finish(req, equal ? 0 : MISCOMPARE);
 	return true;
@@ -50,15 +51,16 @@ void tgt_io_compare_run(struct weft_req *req)
 	tgt_stats_count(req, false, treq->length);
 	treq->host_data = req->data;
 	if (treq->ns->be->ops->map)
-		tgt_io_until_in(req, compare_in_place);
+		tgt_io_retry_until(req, compare_in_place);
 	else
 		tgt_io_buffer(req, compare_a_copy);
 }
 
 void tgt_io_compare(struct weft_req *req)
 {
-	static const struct tgt_input input = { false, false, tgt_io_data_range, tgt_io_data_range,
-						tgt_io_compare_run };
+	static const struct tgt_write_data_ops input = { false, false, tgt_io_set_data_range,
+							 tgt_io_set_data_range,
+							 tgt_io_compare_run };
 
-	tgt_io_input(req, &input);
+	tgt_io_write_data(req, &input);
 }

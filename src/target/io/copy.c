@@ -37,15 +37,15 @@ static uint64_t range_bytes(struct weft_req *req)
 
 static void copy_piece(struct weft_req *req);
 
-static void next_piece(struct weft_req *req)
+static void copy_next_piece(struct weft_req *req)
 {
 	struct tgt_req *treq = tgt_req(req);
 
 	req->cqe.result = cpu_to_le64(treq->range); /* the first that is not copied whole */
-	tgt_io_bulk(req, range_bytes(req) - treq->moved, copy_piece);
+	tgt_io_bulk(req, range_bytes(req) - treq->bytes_done, copy_piece);
 }
 
-static void piece_written(struct weft_io *io, int rc)
+static void copy_piece_written(struct weft_io *io, int rc)
 {
 	struct weft_req *req = tgt_io_req(io);
 	struct tgt_req *treq = tgt_req(req);
@@ -55,20 +55,20 @@ static void piece_written(struct weft_io *io, int rc)
 		return;
 	}
 	treq->offset += treq->piece;
-	treq->moved += treq->piece;
-	if (treq->moved == range_bytes(req)) {
-		treq->moved = 0;
+	treq->bytes_done += treq->piece;
+	if (treq->bytes_done == range_bytes(req)) {
+		treq->bytes_done = 0;
 		treq->range++;
 	}
 	if (treq->range < copy_ranges(req)) {
-		next_piece(req);
+		copy_next_piece(req);
 		return;
 	}
 	req->cqe.result = cpu_to_le64(0);
 	tgt_io_finish(req, 0);
 }
 
-static void piece_read(struct weft_io *io, int rc)
+static void copy_piece_read(struct weft_io *io, int rc)
 {
 	struct weft_req *req = tgt_io_req(io);
 	struct tgt_req *treq = tgt_req(req);
@@ -78,13 +78,13 @@ static void piece_read(struct weft_io *io, int rc)
 		return;
 	}
 	tgt_io_submit(req, WEFT_IO_WRITE, req->data, treq->offset, treq->piece,
-		      tgt_io_durability(req, copy_fua(req)), piece_written);
+		      tgt_io_durability(req, copy_fua(req)), copy_piece_written);
 }
 
 static void copy_piece(struct weft_req *req)
 {
 	struct tgt_req *treq = tgt_req(req);
-	uint64_t from = (range_at(req, treq->range).slba << treq->ns->lba_shift) + treq->moved;
+	uint64_t from = (range_at(req, treq->range).slba << treq->ns->lba_shift) + treq->bytes_done;
 	uint16_t sc = tgt_io_check_piece(req, from, treq->piece);
 
 	if (!sc)
@@ -93,14 +93,15 @@ static void copy_piece(struct weft_req *req)
 		tgt_io_finish(req, sc);
 		return;
 	}
-	weft_reactor_spend(req->qp->group->reactor, treq->piece); /* again: it is written, too */
-	tgt_io_submit(req, WEFT_IO_READ, req->data, from, treq->piece, 0, piece_read);
+	weft_reactor_bulk_spend(req->qp->group->reactor,
+				treq->piece); /* again: it is written, too */
+	tgt_io_submit(req, WEFT_IO_READ, req->data, from, treq->piece, 0, copy_piece_read);
 }
 
 static void copy_run(struct weft_req *req)
 {
 	tgt_stats_count(req, true, tgt_req(req)->length);
-	next_piece(req);
+	copy_next_piece(req);
 }
 
 /* --- checks ----------------------------------------------------------------------------------- */
@@ -142,7 +143,8 @@ static uint16_t copy_after(struct weft_req *req, const struct tgt_ns *ns)
 
 void tgt_io_copy(struct weft_req *req)
 {
-	static const struct tgt_input input = { true, true, copy_before, copy_after, copy_run };
+	static const struct tgt_write_data_ops input = { true, true, copy_before, copy_after,
+							 copy_run };
 
-	tgt_io_input(req, &input);
+	tgt_io_write_data(req, &input);
 }

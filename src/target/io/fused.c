@@ -24,14 +24,14 @@ static void fail_pair(struct weft_req *req, uint16_t sc)
 
 /* --- alone ------------------------------------------------------------------------------------ */
 
-static void let_go(struct weft_req *req)
+static void fused_unquiesce(struct weft_req *req)
 {
 	struct tgt_ns *ns = tgt_ns_at_work(req);
 
-	tgt_fence_release(ns, ns->subsys->target);
+	tgt_ns_quiesce_end(ns, ns->subsys->target);
 }
 
-void tgt_io_fused_next(struct weft_req *req, uint16_t status)
+void tgt_io_fused_step(struct weft_req *req, uint16_t status)
 {
 	bool is_first = req->cmd.common.opcode == nvme_cmd_compare;
 	struct weft_req *partner = tgt_req(req)->partner;
@@ -40,7 +40,7 @@ void tgt_io_fused_next(struct weft_req *req, uint16_t status)
 		tgt_io_write_run(partner);
 		return;
 	}
-	let_go(req);
+	fused_unquiesce(req);
 	if (is_first)
 		fail_pair(req, status);
 	else
@@ -57,12 +57,12 @@ static uint16_t check_pair(struct weft_req *first, struct weft_req *second, stru
 		return SC_GENERIC(NS_WRITE_PROTECTED) | SC_DNR;
 	if (le16_to_cpu(first->cmd.rw.nlb) > TGT_ACWU)
 		return SC_GENERIC(AWU_EXCEEDED) | SC_DNR;
-	sc = tgt_io_data_range(first, ns);
-	return sc ? sc : tgt_io_data_range(second, ns);
+	sc = tgt_io_set_data_range(first, ns);
+	return sc ? sc : tgt_io_set_data_range(second, ns);
 }
 
 /* Answered, because the namespace is none for them, or they are none for it. */
-static bool refused(struct weft_req *first, struct weft_req *second, struct tgt_ns *ns)
+static bool refuse_pair(struct weft_req *first, struct weft_req *second, struct tgt_ns *ns)
 {
 	uint16_t reach = ns->removing ? SC_GENERIC(INVALID_NS) | SC_DNR :
 					tgt_ana_check(tgt_queue(first)->ctrl, ns);
@@ -75,33 +75,33 @@ static bool refused(struct weft_req *first, struct weft_req *second, struct tgt_
 	return reach || sc;
 }
 
-static void alone(struct tgt_fence *fence)
+static void fused_quiesced(struct tgt_ns_quiesce *quiesce)
 {
-	struct tgt_req *treq = container_of(fence, struct tgt_req, fence);
+	struct tgt_req *treq = container_of(quiesce, struct tgt_req, quiesce);
 	struct weft_req *first = treq->self, *second = treq->partner;
-	struct tgt_ns *ns = fence->ns;
+	struct tgt_ns *ns = quiesce->ns;
 
 	if (!ns) {
 		fail_pair(first, SC_GENERIC(INVALID_NS) | SC_DNR);
 		return;
 	}
-	if (refused(first, second, ns)) {
-		tgt_fence_release(ns, ns->subsys->target);
+	if (refuse_pair(first, second, ns)) {
+		tgt_ns_quiesce_end(ns, ns->subsys->target);
 		return;
 	}
 	treq->fused = tgt_req(second)->fused = true;
-	tgt_ns_enter_held(first, ns, false);
-	tgt_ns_enter_held(second, ns, true);
+	tgt_ns_enter_quiesced(first, ns, false);
+	tgt_ns_enter_quiesced(second, ns, true);
 	tgt_io_compare_run(first);
 }
 
 /* --- both are here ---------------------------------------------------------------------------- */
 
-static void both_ready(struct weft_req *first, struct weft_req *second)
+static void pair_data_ready(struct weft_req *first, struct weft_req *second)
 {
 	struct tgt_req *treq = tgt_req(first);
 	struct tgt_ns *ns;
-	uint16_t sc = tgt_ns_of(first, &ns);
+	uint16_t sc = tgt_ns_lookup(first, &ns);
 
 	if (treq->status)
 		fail_pair(first, treq->status);
@@ -111,17 +111,17 @@ static void both_ready(struct weft_req *first, struct weft_req *second)
 		fail_pair(first, sc);
 	else {
 		treq->self = first;
-		treq->fence = (struct tgt_fence){
+		treq->quiesce = (struct tgt_ns_quiesce){
 			.ns = ns,
-			.hold = NS_HOLD_WRITERS,
+			.level = NS_QUIESCE_WRITERS,
 			.reactor = first->qp->group->reactor,
-			.got = alone,
+			.quiesced = fused_quiesced,
 		};
-		tgt_fence_acquire(&treq->fence, ns->subsys->target);
+		tgt_ns_quiesce_begin(&treq->quiesce, ns->subsys->target);
 	}
 }
 
-static void fetched(struct weft_req *req, uint16_t sc)
+static void pair_fetched(struct weft_req *req, uint16_t sc)
 {
 	struct tgt_req *treq = tgt_req(req), *other = tgt_req(treq->partner);
 	bool is_first = req->cmd.common.opcode == nvme_cmd_compare;
@@ -129,10 +129,10 @@ static void fetched(struct weft_req *req, uint16_t sc)
 	treq->status = sc;
 	treq->data_ready = true;
 	if (other->data_ready)
-		both_ready(is_first ? req : treq->partner, is_first ? treq->partner : req);
+		pair_data_ready(is_first ? req : treq->partner, is_first ? treq->partner : req);
 }
 
-static bool match(const struct weft_req *first, const struct weft_req *second)
+static bool pair_matches(const struct weft_req *first, const struct weft_req *second)
 {
 	const struct nvme_rw_cmd *a = &first->cmd.rw, *b = &second->cmd.rw;
 
@@ -140,7 +140,7 @@ static bool match(const struct weft_req *first, const struct weft_req *second)
 	       a->nlb == b->nlb;
 }
 
-static void pair_up(struct weft_req *first, struct weft_req *second)
+static void pair_begin(struct weft_req *first, struct weft_req *second)
 {
 	struct tgt_ns *ns;
 	uint16_t sc;
@@ -148,20 +148,20 @@ static void pair_up(struct weft_req *first, struct weft_req *second)
 	tgt_req(first)->partner = second;
 	tgt_req(second)->partner = first;
 	tgt_req(first)->data_ready = tgt_req(second)->data_ready = false;
-	if (!match(first, second)) {
+	if (!pair_matches(first, second)) {
 		fail_pair(second, SC_GENERIC(INVALID_FIELD) | SC_DNR);
 		return;
 	}
-	sc = tgt_ns_of(first, &ns);
+	sc = tgt_ns_lookup(first, &ns);
 	if (sc) {
 		fail_pair(first, sc);
 		return;
 	}
 	tgt_req(second)->ns_serial = tgt_req(first)->ns_serial;
-	if (refused(first, second, ns))
+	if (refuse_pair(first, second, ns))
 		return;
-	weft_req_fetch(first, tgt_req(first)->length, fetched);
-	weft_req_fetch(second, tgt_req(second)->length, fetched);
+	weft_req_fetch(first, tgt_req(first)->length, pair_fetched);
+	weft_req_fetch(second, tgt_req(second)->length, pair_fetched);
 }
 
 /* --- as they arrive --------------------------------------------------------------------------- */
@@ -169,10 +169,10 @@ static void pair_up(struct weft_req *first, struct weft_req *second)
 static void wait_for_second(struct tgt_queue *queue, struct weft_req *first)
 {
 	queue->fused_first = first;
-	queue->qp->awaits_next = first;
+	queue->qp->fused_waiting = first;
 }
 
-static bool starts_pair(struct weft_req *req, struct tgt_queue *queue)
+static bool pair_first(struct weft_req *req, struct tgt_queue *queue)
 {
 	if (req->cmd.common.opcode == nvme_cmd_compare)
 		wait_for_second(queue, req);
@@ -191,7 +191,7 @@ bool tgt_io_fused(struct weft_req *req)
 		return false;
 	wait_for_second(queue, NULL);
 	if (first && fuse == NVME_FUSE_SECOND) {
-		pair_up(first, req);
+		pair_begin(first, req);
 		return true;
 	}
 	if (first)
@@ -200,7 +200,7 @@ bool tgt_io_fused(struct weft_req *req)
 	case 0:
 		return false;
 	case NVME_FUSE_FIRST:
-		return starts_pair(req, queue);
+		return pair_first(req, queue);
 	case NVME_FUSE_SECOND:
 		tgt_io_finish(req, SC_GENERIC(FUSED_MISSING) | SC_DNR);
 		return true;

@@ -37,7 +37,7 @@ void tgt_io_command(struct weft_req *req)
 	if (!info)
 		tgt_io_finish(req, SC_GENERIC(INVALID_OPCODE) | SC_DNR);
 	else
-		info->run(req);
+		info->execute(req);
 }
 
 /* --- checks ----------------------------------------------------------------------------------- */
@@ -58,7 +58,7 @@ uint16_t tgt_io_check_piece(struct weft_req *req, uint64_t offset, uint64_t leng
 	return tgt_io_check_lbas(ns, offset >> ns->lba_shift, length >> ns->lba_shift);
 }
 
-uint16_t tgt_io_range(struct weft_req *req, const struct tgt_ns *ns)
+uint16_t tgt_io_set_range(struct weft_req *req, const struct tgt_ns *ns)
 {
 	struct tgt_req *treq = tgt_req(req);
 	uint64_t slba = le64_to_cpu(req->cmd.rw.slba);
@@ -72,7 +72,7 @@ uint16_t tgt_io_range(struct weft_req *req, const struct tgt_ns *ns)
 	return 0;
 }
 
-uint16_t tgt_io_data_range(struct weft_req *req, const struct tgt_ns *ns)
+uint16_t tgt_io_set_data_range(struct weft_req *req, const struct tgt_ns *ns)
 {
 	struct tgt_req *treq = tgt_req(req);
 	uint32_t nlb = le16_to_cpu(req->cmd.rw.nlb) + 1u;
@@ -80,7 +80,7 @@ uint16_t tgt_io_data_range(struct weft_req *req, const struct tgt_ns *ns)
 
 	if (nlb > WEFT_MDTS_BYTES >> ns->lba_shift)
 		return SC_GENERIC(INVALID_FIELD) | SC_DNR;
-	sc = tgt_io_range(req, ns);
+	sc = tgt_io_set_range(req, ns);
 	if (sc)
 		return sc;
 	return weft_req_check_sgl(req, treq->length);
@@ -122,23 +122,23 @@ void tgt_io_submit(struct weft_req *req, enum weft_io_kind kind, void *buf, uint
 		done(&treq->io, rc);
 }
 
-static void try_again(struct weft_task *task)
+static void retry_request(struct weft_task *task)
 {
 	struct weft_req *req = tgt_io_req(container_of(task, struct weft_io, again.task));
 
-	if (!tgt_req(req)->try(req))
+	if (!tgt_req(req)->attempt(req))
 		weft_retry_later(req->qp->group->reactor, &tgt_req(req)->io.again);
 }
 
-void tgt_io_until_in(struct weft_req *req, bool (*try)(struct weft_req *req))
+void tgt_io_retry_until(struct weft_req *req, bool (*attempt)(struct weft_req *req))
 {
 	struct tgt_req *treq = tgt_req(req);
 
-	if (try(req))
+	if (attempt(req))
 		return;
 	treq->self = req;
-	treq->try = try;
-	weft_retry_init(&treq->io.again, try_again);
+	treq->attempt = attempt;
+	weft_retry_init(&treq->io.again, retry_request);
 	weft_retry_later(req->qp->group->reactor, &treq->io.again);
 }
 
@@ -151,13 +151,13 @@ void tgt_io_done(struct weft_io *io, int rc)
 
 /* --- the answer ------------------------------------------------------------------------------- */
 
-/* By way of home, which keeps the error log, and knows about health. */
-static void fail_at_home(struct weft_msg *msg)
+/* By way of the control reactor, which keeps the error log, and knows about health. */
+static void io_fail_on_control(struct weft_msg *msg)
 {
 	struct weft_req *req = container_of(msg, struct weft_req, msg);
 
-	tgt_health_failed(tgt_queue(req)->ctrl->subsys, tgt_nsid(req));
-	tgt_home_reply(req, tgt_req(req)->status);
+	tgt_health_command_failed(tgt_queue(req)->ctrl->subsys, tgt_nsid(req));
+	tgt_control_reply(req, tgt_req(req)->status);
 }
 
 void tgt_io_finish(struct weft_req *req, uint16_t status)
@@ -165,13 +165,13 @@ void tgt_io_finish(struct weft_req *req, uint16_t status)
 	struct tgt_req *treq = tgt_req(req);
 
 	if (treq->fused) {
-		tgt_io_fused_next(req, status);
+		tgt_io_fused_step(req, status);
 		return;
 	}
 	if (treq->waits)
 		tgt_io_piece_ends(req);
-	if (treq->listed)
-		tgt_io_list_over(req);
+	if (treq->list_counted)
+		tgt_io_list_release(req);
 	if (tgt_ns_at_work(req))
 		tgt_ns_leave(req);
 	if (!status || req->qp->closing) {
@@ -179,5 +179,5 @@ void tgt_io_finish(struct weft_req *req, uint16_t status)
 		return;
 	}
 	treq->status = status;
-	tgt_post_home(req, fail_at_home);
+	tgt_post_control(req, io_fail_on_control);
 }

@@ -1,11 +1,12 @@
-/* lba_status.c - Get LBA Status: which blocks of a range are allocated. It comes by the admin queue,
- * and storage answers it.
+/* lba_status.c - Get LBA Status: which blocks of a range are allocated. It comes by the admin
+ * queue, and storage answers it.
  *
- *   home ─▶ back to the queue's reactor ─▶ enter the namespace ─▶ its turn, a buffer ─▶ storage ─▶ reply
+ *   control ─▶ back to the queue's reactor ─▶ enter the namespace ─▶ its turn, a buffer
+ *       ─▶ storage ─▶ reply
  *
- * Home has nothing to do but to let it pass in its host's turn. Looking for extents is bounded work,
- * and bulk work: so much of it in a turn, and one command after the other. How much one command tells
- * is up to us; its host asks again behind the last descriptor.
+ * The control reactor has nothing to do but to let it pass in its host's turn. Looking for extents
+ * is bounded work, and bulk work: so much of it in a turn, and one command after the other. How
+ * much one command tells is up to us; its host asks again behind the last descriptor.
  *
  * Storage that does not know counts as allocated. Reservations have no say: no data is told. */
 #include <assert.h>
@@ -23,7 +24,7 @@ static const struct nvme_lba_status_cmd *cmd_of(const struct weft_req *req)
 	return &req->cmd.lba_status;
 }
 
-static uint32_t room_of(const struct weft_req *req)
+static uint32_t answer_bytes(const struct weft_req *req)
 {
 	uint64_t bytes = (le32_to_cpu(cmd_of(req)->mndw) + 1ull) * 4;
 
@@ -45,21 +46,21 @@ static uint16_t check_range(struct weft_req *req, const struct tgt_ns *ns, uint6
 	return tgt_io_check_lbas(ns, slba, nlb);
 }
 
-static uint16_t check(struct weft_req *req, const struct tgt_ns *ns, uint64_t *length)
+static uint16_t check_lba_status(struct weft_req *req, const struct tgt_ns *ns, uint64_t *length)
 {
 	uint32_t least = sizeof(struct nvme_lba_status) + sizeof(struct nvme_lba_status_desc);
 	uint16_t sc;
 
-	if (cmd_of(req)->atype != NVME_LBA_STATUS_ALLOCATED || room_of(req) < least)
+	if (cmd_of(req)->atype != NVME_LBA_STATUS_ALLOCATED || answer_bytes(req) < least)
 		return SC_GENERIC(INVALID_FIELD) | SC_DNR;
-	sc = weft_req_check_sgl(req, room_of(req));
+	sc = weft_req_check_sgl(req, answer_bytes(req));
 	return sc ? sc : check_range(req, ns, length);
 }
 
 /* --- the answer ------------------------------------------------------------------------------- */
 
 /* A descriptor has 32 bits for its blocks; false: the rest of the extent is the next answer's. */
-static bool describe(struct nvme_lba_status_desc *desc, uint8_t shift)
+static bool fill_lba_desc(struct nvme_lba_status_desc *desc, uint8_t shift)
 {
 	struct weft_extent extent;
 	uint64_t blocks;
@@ -83,16 +84,16 @@ static void answer_extents(struct weft_req *req, const struct weft_io *io)
 	unsigned n = 0;
 
 	while (n < io->extents && fits)
-		fits = describe(&answer->descs[n++], tgt_ns_at_work(req)->lba_shift);
+		fits = fill_lba_desc(&answer->descs[n++], tgt_ns_at_work(req)->lba_shift);
 	answer->nlsd = cpu_to_le32(n);
 	answer->cmpc = fits && io->told == io->length ? NVME_CMPC_COMPLETE : NVME_CMPC_INCOMPLETE;
-	req->reply_len = room_of(req);
+	req->reply_len = answer_bytes(req);
 	tgt_io_finish(req, 0);
 }
 
 /* --- to the storage and back ------------------------------------------------------------------ */
 
-static void all_of_it(struct weft_io *io)
+static void report_all_allocated(struct weft_io *io)
 {
 	*(struct weft_extent *)io->buf = (struct weft_extent){ io->offset, io->length };
 	io->extents = 1;
@@ -104,7 +105,7 @@ static void on_extents(struct weft_io *io, int rc)
 	struct weft_req *req = tgt_io_req(io);
 
 	if (rc == -EOPNOTSUPP)
-		all_of_it(io);
+		report_all_allocated(io);
 	if (rc < 0 && rc != -EOPNOTSUPP)
 		tgt_io_finish(req, tgt_io_status(req, rc));
 	else
@@ -112,7 +113,7 @@ static void on_extents(struct weft_io *io, int rc)
 }
 
 /* It may have become smaller since. */
-static void search(struct weft_req *req)
+static void lba_status_find_extents(struct weft_req *req)
 {
 	struct nvme_lba_status *answer = req->data;
 	struct tgt_req *treq = tgt_req(req);
@@ -123,36 +124,37 @@ static void search(struct weft_req *req)
 		tgt_io_finish(req, sc);
 		return;
 	}
-	memset(answer, 0, room_of(req));
-	treq->io.extents = (unsigned)((room_of(req) - sizeof(*answer)) / sizeof(answer->descs[0]));
+	memset(answer, 0, answer_bytes(req));
+	treq->io.extents = (unsigned)((answer_bytes(req) - sizeof(*answer)) /
+				      sizeof(answer->descs[0]));
 	tgt_io_submit(req, WEFT_IO_EXTENTS, answer->descs, treq->offset, length, 0, on_extents);
 }
 
-static void enter(struct weft_req *req)
+static void lba_status_enter_ns(struct weft_req *req)
 {
 	struct tgt_ns *ns;
-	uint16_t sc = tgt_ns_of(req, &ns);
+	uint16_t sc = tgt_ns_lookup(req, &ns);
 	uint64_t length;
 
 	if (sc) {
 		tgt_io_finish(req, sc);
 		return;
 	}
-	if (!tgt_ns_try_enter(req, ns, false, enter))
+	if (!tgt_ns_try_enter(req, ns, false, lba_status_enter_ns))
 		return;
-	sc = check(req, ns, &length);
+	sc = check_lba_status(req, ns, &length);
 	if (sc)
 		tgt_io_finish(req, sc);
 	else
-		tgt_io_bulk(req, room_of(req), search);
+		tgt_io_bulk(req, answer_bytes(req), lba_status_find_extents);
 }
 
-static void enter_here(struct weft_msg *msg)
+static void lba_status_on_reactor(struct weft_msg *msg)
 {
-	enter(container_of(msg, struct weft_req, msg));
+	lba_status_enter_ns(container_of(msg, struct weft_req, msg));
 }
 
 void tgt_lba_status(struct weft_req *req)
 {
-	tgt_post_back(req, enter_here);
+	tgt_post_reactor(req, lba_status_on_reactor);
 }

@@ -23,13 +23,13 @@ static void clear_piece(struct weft_req *req, enum weft_io_kind kind, uint64_t a
 
 static void zero_piece(struct weft_req *req);
 
-static void piece_zeroed(struct weft_io *io, int rc)
+static void zero_piece_done(struct weft_io *io, int rc)
 {
 	struct weft_req *req = tgt_io_req(io);
 	struct tgt_req *treq = tgt_req(req);
 
-	treq->moved += io->length;
-	if (rc < 0 || treq->moved == treq->length)
+	treq->bytes_done += io->length;
+	if (rc < 0 || treq->bytes_done == treq->length)
 		tgt_io_finish(req, tgt_io_status(req, rc));
 	else
 		tgt_io_bulk(req, 0, zero_piece);
@@ -40,10 +40,11 @@ static void zero_piece(struct weft_req *req)
 	uint16_t control = le16_to_cpu(req->cmd.rw.control);
 	struct tgt_req *treq = tgt_req(req);
 
-	clear_piece(req, WEFT_IO_ZERO, treq->offset + treq->moved, treq->length - treq->moved,
+	clear_piece(req, WEFT_IO_ZERO, treq->offset + treq->bytes_done,
+		    treq->length - treq->bytes_done,
 		    tgt_io_durability(req, control & NVME_RW_FUA) |
 			    (control & NVME_WZ_DEAC ? WEFT_IO_UNMAP : 0),
-		    piece_zeroed);
+		    zero_piece_done);
 }
 
 void tgt_io_write_zeroes(struct weft_req *req)
@@ -53,7 +54,8 @@ void tgt_io_write_zeroes(struct weft_req *req)
 
 	if (!ns)
 		return;
-	sc = ns->be->read_only ? SC_GENERIC(NS_WRITE_PROTECTED) | SC_DNR : tgt_io_range(req, ns);
+	sc = ns->be->read_only ? SC_GENERIC(NS_WRITE_PROTECTED) | SC_DNR :
+				 tgt_io_set_range(req, ns);
 	if (sc)
 		tgt_io_finish(req, sc);
 	else
@@ -64,35 +66,35 @@ void tgt_io_write_zeroes(struct weft_req *req)
 
 static void verify_piece(struct weft_req *req);
 
-static void next_piece(struct weft_req *req)
+static void verify_next_piece(struct weft_req *req)
 {
 	struct tgt_req *treq = tgt_req(req);
 
-	tgt_io_bulk(req, treq->length - treq->moved, verify_piece);
+	tgt_io_bulk(req, treq->length - treq->bytes_done, verify_piece);
 }
 
-static void piece_read(struct weft_io *io, int rc)
+static void verify_piece_read(struct weft_io *io, int rc)
 {
 	struct weft_req *req = tgt_io_req(io);
 	struct tgt_req *treq = tgt_req(req);
 
-	treq->moved += treq->piece;
-	if (rc < 0 || treq->moved == treq->length)
+	treq->bytes_done += treq->piece;
+	if (rc < 0 || treq->bytes_done == treq->length)
 		tgt_io_finish(req, tgt_io_status(req, rc));
 	else
-		next_piece(req);
+		verify_next_piece(req);
 }
 
 static void verify_piece(struct weft_req *req)
 {
 	struct tgt_req *treq = tgt_req(req);
-	uint64_t at = treq->offset + treq->moved;
+	uint64_t at = treq->offset + treq->bytes_done;
 	uint16_t sc = tgt_io_check_piece(req, at, treq->piece);
 
 	if (sc)
 		tgt_io_finish(req, sc);
 	else
-		tgt_io_submit(req, WEFT_IO_READ, req->data, at, treq->piece, 0, piece_read);
+		tgt_io_submit(req, WEFT_IO_READ, req->data, at, treq->piece, 0, verify_piece_read);
 }
 
 void tgt_io_verify(struct weft_req *req)
@@ -102,13 +104,13 @@ void tgt_io_verify(struct weft_req *req)
 
 	if (!ns)
 		return;
-	sc = tgt_io_range(req, ns);
+	sc = tgt_io_set_range(req, ns);
 	if (!sc)
 		tgt_stats_count(req, false, tgt_req(req)->length);
 	if (sc || ns->be->ops->map) /* memory has nothing to verify */
 		tgt_io_finish(req, sc);
 	else
-		next_piece(req);
+		verify_next_piece(req);
 }
 
 /* --- Dataset Management ----------------------------------------------------------------------- */
@@ -129,7 +131,7 @@ static struct nvme_dsm_range dsm_range(struct weft_req *req, unsigned index)
 static void trim_piece(struct weft_req *req);
 
 /* tgt_req.length: blocks that the command may deallocate yet. */
-static void piece_trimmed(struct weft_io *io, int rc)
+static void trim_piece_done(struct weft_io *io, int rc)
 {
 	struct weft_req *req = tgt_io_req(io);
 	struct tgt_req *treq = tgt_req(req);
@@ -138,7 +140,7 @@ static void piece_trimmed(struct weft_io *io, int rc)
 		tgt_io_finish(req, tgt_io_status(req, rc));
 		return;
 	}
-	treq->moved += io->length >> treq->ns->lba_shift;
+	treq->bytes_done += io->length >> treq->ns->lba_shift;
 	treq->length -= (uint32_t)(io->length >> treq->ns->lba_shift);
 	tgt_io_bulk(req, 0, trim_piece);
 }
@@ -151,13 +153,15 @@ static void trim_piece(struct weft_req *req)
 	struct nvme_dsm_range range;
 	uint64_t left;
 
-	for (; treq->length && treq->range < dsm_ranges(req); treq->range++, treq->moved = 0) {
+	for (; treq->length && treq->range < dsm_ranges(req); treq->range++, treq->bytes_done = 0) {
 		range = dsm_range(req, treq->range);
-		left = le32_to_cpu(range.nlb) - treq->moved;
+		left = le32_to_cpu(range.nlb) - treq->bytes_done;
 		if (!left)
 			continue;
-		clear_piece(req, WEFT_IO_TRIM, (le64_to_cpu(range.slba) + treq->moved) << shift,
-			    (left < treq->length ? left : treq->length) << shift, 0, piece_trimmed);
+		clear_piece(req, WEFT_IO_TRIM,
+			    (le64_to_cpu(range.slba) + treq->bytes_done) << shift,
+			    (left < treq->length ? left : treq->length) << shift, 0,
+			    trim_piece_done);
 		return;
 	}
 	tgt_io_finish(req, 0);
@@ -198,7 +202,8 @@ static void dsm_run(struct weft_req *req)
 
 void tgt_io_dsm(struct weft_req *req)
 {
-	static const struct tgt_input input = { true, true, dsm_before, dsm_after, dsm_run };
+	static const struct tgt_write_data_ops input = { true, true, dsm_before, dsm_after,
+							 dsm_run };
 
-	tgt_io_input(req, &input);
+	tgt_io_write_data(req, &input);
 }

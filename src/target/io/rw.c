@@ -19,7 +19,7 @@ static void read_into(struct weft_req *req)
 		      has_fua(req) ? WEFT_IO_FUA : 0, tgt_io_done);
 }
 
-static void *where_it_lies(struct weft_req *req)
+static void *mapped_address(struct weft_req *req)
 {
 	struct tgt_req *treq = tgt_req(req);
 
@@ -32,7 +32,7 @@ static void read_in_place(struct weft_req *req)
 {
 	struct tgt_req *treq = tgt_req(req);
 
-	req->data = where_it_lies(req);
+	req->data = mapped_address(req);
 	req->reply_len = treq->length;
 	req->shared = true;
 	req->guard = treq->ns->be->guard;
@@ -41,10 +41,10 @@ static void read_in_place(struct weft_req *req)
 }
 
 /* As it lies there now. */
-static bool copy_now(struct weft_req *req)
+static bool copy_guarded(struct weft_req *req)
 {
 	struct weft_guard *guard = tgt_req(req)->ns->be->guard;
-	const void *at = where_it_lies(req);
+	const void *at = mapped_address(req);
 
 	req->reply_len = tgt_req(req)->length;
 	if (!weft_guard_share(guard, at, req->reply_len))
@@ -57,7 +57,7 @@ static bool copy_now(struct weft_req *req)
 
 static void read_a_copy(struct weft_req *req)
 {
-	tgt_io_until_in(req, copy_now);
+	tgt_io_retry_until(req, copy_guarded);
 }
 
 void tgt_io_read(struct weft_req *req)
@@ -67,7 +67,7 @@ void tgt_io_read(struct weft_req *req)
 
 	if (!ns)
 		return;
-	sc = tgt_io_data_range(req, ns);
+	sc = tgt_io_set_data_range(req, ns);
 	if (sc) {
 		tgt_io_finish(req, sc);
 		return;
@@ -83,7 +83,7 @@ void tgt_io_read(struct weft_req *req)
 
 /* --- Write ------------------------------------------------------------------------------------ */
 
-static void write_from(struct weft_req *req, const void *data)
+static void submit_write(struct weft_req *req, const void *data)
 {
 	struct tgt_req *treq = tgt_req(req);
 
@@ -96,7 +96,7 @@ static void write_aligned(struct weft_req *req)
 	struct tgt_req *treq = tgt_req(req);
 
 	memcpy(req->data, treq->host_data, treq->length);
-	write_from(req, req->data);
+	submit_write(req, req->data);
 }
 
 /* The data is here, the namespace is entered and checked. */
@@ -109,22 +109,22 @@ void tgt_io_write_run(struct weft_req *req)
 	if ((uintptr_t)req->data % treq->ns->be->align)
 		tgt_io_buffer(req, write_aligned);
 	else
-		write_from(req, req->data);
+		submit_write(req, req->data);
 }
 
 static uint16_t write_check(struct weft_req *req, const struct tgt_ns *ns)
 {
 	if (ns->be->read_only)
 		return SC_GENERIC(NS_WRITE_PROTECTED) | SC_DNR;
-	return tgt_io_data_range(req, ns);
+	return tgt_io_set_data_range(req, ns);
 }
 
 void tgt_io_write(struct weft_req *req)
 {
-	static const struct tgt_input input = { true, false, write_check, write_check,
-						tgt_io_write_run };
+	static const struct tgt_write_data_ops input = { true, false, write_check, write_check,
+							 tgt_io_write_run };
 
-	tgt_io_input(req, &input);
+	tgt_io_write_data(req, &input);
 }
 
 /* --- Flush ------------------------------------------------------------------------------------ */
@@ -137,28 +137,28 @@ void tgt_io_flush(struct weft_req *req)
 
 /* --- shutdown: every namespace in turn -------------------------------------------------------- */
 
-static void flush_next(struct weft_req *req);
+static void shutdown_flush_next(struct weft_req *req);
 
-static void shutdown_at_home(struct weft_msg *msg)
+static void shutdown_done_on_control(struct weft_msg *msg)
 {
 	struct weft_req *req = container_of(msg, struct weft_req, msg);
 
 	tgt_ctrl_shutdown_done(tgt_queue(req)->ctrl);
-	tgt_home_reply(req, 0);
+	tgt_control_reply(req, 0);
 }
 
 /* A shutdown does not stop at a flush that failed, which is told in the log. */
-static void flushed_one(struct weft_io *io, int rc)
+static void shutdown_flush_done(struct weft_io *io, int rc)
 {
 	struct weft_req *req = tgt_io_req(io);
 
 	tgt_io_status(req, rc);
 	tgt_ns_leave(req);
 	tgt_req(req)->range++;
-	flush_next(req);
+	shutdown_flush_next(req);
 }
 
-static void flush_next(struct weft_req *req)
+static void shutdown_flush_next(struct weft_req *req)
 {
 	struct weft_subsys *s = tgt_queue(req)->ctrl->subsys;
 	struct tgt_req *treq = tgt_req(req);
@@ -167,12 +167,12 @@ static void flush_next(struct weft_req *req)
 	while (treq->range < WEFT_NSID_MAX && !(ns = tgt_ns_find(s, treq->range + 1u)))
 		treq->range++;
 	if (!ns)
-		tgt_post_home(req, shutdown_at_home);
-	else if (tgt_ns_try_enter(req, ns, false, flush_next))
-		tgt_io_submit(req, WEFT_IO_FLUSH, NULL, 0, 0, 0, flushed_one);
+		tgt_post_control(req, shutdown_done_on_control);
+	else if (tgt_ns_try_enter(req, ns, false, shutdown_flush_next))
+		tgt_io_submit(req, WEFT_IO_FLUSH, NULL, 0, 0, 0, shutdown_flush_done);
 }
 
 void tgt_io_shutdown(struct weft_msg *msg)
 {
-	flush_next(container_of(msg, struct weft_req, msg));
+	shutdown_flush_next(container_of(msg, struct weft_req, msg));
 }

@@ -1,12 +1,13 @@
 /* apply.c - the store moved: make it so, here, and say when it is.
  *
- *   moved ─▶ for every namespace whose record is newer: publish its view, tell hosts (tell.c)
- *         ─▶ a round: every reactor goes by the new views, and aborts ─▶ ack
+ *   moved ─▶ for every namespace whose record is newer: publish its view, tell hosts (notice_dispatch.c)
+ *         ─▶ a barrier: every reactor goes by the new views, and aborts ─▶ ack
  *               └──────── storage still has something to abort ◀┘
  *
- * Of the first part, a turn of home does a slice: many namespaces may have changed, and that may be
- * news to many hosts, through many controllers. What moves meanwhile is next. If very many hosts are
- * to lose commands, there is a round for some of them before the next namespace is looked at.
+ * Of the first part, a turn of the control reactor does a slice: many namespaces may have changed,
+ * and that may be news to many hosts, through many controllers. What moves meanwhile is next. If
+ * very many hosts are to lose commands, there is a barrier for some of them before the next
+ * namespace is looked at.
  *
  * Invariant: a revision is acknowledged when no command that it forbids can begin here, and none
  * that it aborts goes on. */
@@ -30,23 +31,23 @@ enum {
 
 struct tgt_resv {
 	struct weft_subsys *subsys;
-	struct tgt_round *round;
+	struct tgt_barrier *barrier;
 	struct weft_timer timer;
 	struct weft_task task; /* the next slice */
 	bool running, failed;
 	uint64_t revision; /* that is made so */
 	uint32_t nsid;     /* the next to look at */
-	struct resv_telling telling;
+	struct resv_dispatch dispatch;
 	struct resv_view *old;
 	struct resv_victim *victims;
 	unsigned nvictims;
 	atomic_bool ended; /* all that is to be aborted */
 	unsigned abort_ms;
 	void (*stopped)(struct weft_subsys *s);
-	struct resv_abort aborts[]; /* by group, that group's during a round */
+	struct resv_abort aborts[]; /* by group, that group's during a barrier */
 };
 
-static void apply(struct tgt_resv *resv);
+static void apply_revision(struct tgt_resv *resv);
 
 /* --- records ---------------------------------------------------------------------------------- */
 
@@ -58,7 +59,7 @@ void tgt_resv_key(const struct tgt_ns *ns, char key[TGT_RESV_KEY])
 	snprintf(key, 48, "resv/%s", uuid);
 }
 
-static const struct weft_record *find_record(const struct tgt_ns *ns)
+static const struct weft_store_record *find_resv_record(const struct tgt_ns *ns)
 {
 	char key[TGT_RESV_KEY];
 
@@ -67,18 +68,18 @@ static const struct weft_record *find_record(const struct tgt_ns *ns)
 }
 
 int tgt_resv_state(const struct tgt_ns *ns, struct resv_state *st,
-		   const struct weft_record **record)
+		   const struct weft_store_record **record)
 {
 	struct weft_store *store = ns->subsys->store;
 
-	*record = find_record(ns);
+	*record = find_resv_record(ns);
 	return resv_record_decode(st, weft_store_session(store), *record ? (*record)->value : NULL,
 				  *record ? (*record)->len : 0);
 }
 
 int tgt_resv_load(struct tgt_ns *ns)
 {
-	const struct weft_record *record;
+	const struct weft_store_record *record;
 	struct resv_state st;
 	struct resv_view *view;
 	int rc = tgt_resv_state(ns, &st, &record);
@@ -96,7 +97,7 @@ int tgt_resv_load(struct tgt_ns *ns)
 /* --- one namespace ---------------------------------------------------------------------------- */
 
 /* Those of its notices that came since the last time. */
-static unsigned first_new(const struct tgt_ns *ns, const struct resv_state *st)
+static unsigned first_new_notice(const struct tgt_ns *ns, const struct resv_state *st)
 {
 	uint64_t fresh = st->noticed - ns->resv_noticed;
 
@@ -111,7 +112,7 @@ static int add_victims(struct tgt_resv *resv, struct tgt_ns *ns, const struct re
 	if (!victims)
 		return -ENOMEM;
 	resv->victims = victims;
-	for (unsigned i = first_new(ns, st); i < st->nnotices; i++) {
+	for (unsigned i = first_new_notice(ns, st); i < st->nnotices; i++) {
 		if (!st->notices[i].abort)
 			continue;
 		victims[resv->nvictims].ns_serial = ns->serial;
@@ -120,7 +121,7 @@ static int add_victims(struct tgt_resv *resv, struct tgt_ns *ns, const struct re
 	return 0;
 }
 
-static void publish(struct tgt_resv *resv, struct tgt_ns *ns, struct resv_view *view)
+static void publish_view(struct tgt_resv *resv, struct tgt_ns *ns, struct resv_view *view)
 {
 	struct resv_view *old = atomic_load_explicit(&ns->resv, memory_order_relaxed);
 
@@ -134,21 +135,22 @@ static void publish(struct tgt_resv *resv, struct tgt_ns *ns, struct resv_view *
 static int apply_record(struct tgt_resv *resv, struct tgt_ns *ns, const struct resv_state *st,
 			uint64_t version)
 {
-	unsigned first = first_new(ns, st);
+	unsigned first = first_new_notice(ns, st);
 	struct resv_view *view;
 	int rc = tgt_resv_view_new(st, &view);
 
 	if (rc < 0)
 		return rc;
-	rc = tgt_resv_tell_begin(&resv->telling, ns, st->notices + first, st->nnotices - first);
+	rc = tgt_resv_dispatch_begin(&resv->dispatch, ns, st->notices + first,
+				     st->nnotices - first);
 	if (!rc)
 		rc = add_victims(resv, ns, st);
 	if (rc < 0) { /* for what is not published nobody is told, or loses commands */
-		tgt_resv_tell_end(&resv->telling);
+		tgt_resv_dispatch_end(&resv->dispatch);
 		free(view);
 		return rc;
 	}
-	publish(resv, ns, view);
+	publish_view(resv, ns, view);
 	ns->resv_version = version;
 	ns->resv_noticed = st->noticed;
 	return 0;
@@ -158,7 +160,7 @@ static int apply_record(struct tgt_resv *resv, struct tgt_ns *ns, const struct r
  * nothing is known, and nothing is acknowledged. */
 static int apply_ns(struct tgt_resv *resv, struct tgt_ns *ns)
 {
-	const struct weft_record *record = find_record(ns);
+	const struct weft_store_record *record = find_resv_record(ns);
 	uint64_t version = record ? record->version : 0;
 	struct resv_state st;
 	int rc;
@@ -177,7 +179,7 @@ static int apply_ns(struct tgt_resv *resv, struct tgt_ns *ns)
 
 /* --- all of them ------------------------------------------------------------------------------ */
 
-static void free_old(struct tgt_resv *resv)
+static void free_old_views(struct tgt_resv *resv)
 {
 	while (resv->old) {
 		struct resv_view *view = resv->old;
@@ -187,45 +189,45 @@ static void free_old(struct tgt_resv *resv)
 	}
 }
 
-static void visit(struct tgt_round *round, struct weft_group *group)
+static void resv_abort_on_reactor(struct tgt_barrier *barrier, struct weft_poll_group *group)
 {
-	struct tgt_resv *resv = round->arg;
+	struct tgt_resv *resv = barrier->arg;
 	struct resv_abort *abort = &resv->aborts[group->index];
 
 	if (abort->n && !tgt_resv_abort(group, abort)) {
-		tgt_round_again(round, group);
+		tgt_barrier_requeue(barrier, group);
 		return;
 	}
 	if (abort->n && !abort->ended)
 		atomic_store(&resv->ended, false);
-	tgt_round_answer(round, group);
+	tgt_barrier_arrive(barrier, group);
 }
 
-static void start_round(struct tgt_resv *resv)
+static void start_abort_barrier(struct tgt_resv *resv)
 {
 	atomic_store(&resv->ended, true);
-	for (unsigned i = 0; i < resv->subsys->target->ngroups; i++)
+	for (unsigned i = 0; i < resv->subsys->target->npoll_groups; i++)
 		resv->aborts[i] = (struct resv_abort){ .victims = resv->victims,
 						       .n = resv->nvictims };
-	tgt_round_start(resv->round);
+	tgt_barrier_start(resv->barrier);
 }
 
-static void timed(struct weft_timer *timer)
+static void resv_timer_fired(struct weft_timer *timer)
 {
 	struct tgt_resv *resv = container_of(timer, struct tgt_resv, timer);
 
 	if (resv->nvictims)
-		start_round(resv);
+		start_abort_barrier(resv);
 	else
-		apply(resv);
+		apply_revision(resv);
 }
 
 static void resv_free(struct tgt_resv *resv)
 {
-	free_old(resv);
-	tgt_resv_tell_end(&resv->telling);
+	free_old_views(resv);
+	tgt_resv_dispatch_end(&resv->dispatch);
 	free(resv->victims);
-	free(resv->round);
+	free(resv->barrier);
 	free(resv);
 }
 
@@ -234,76 +236,76 @@ static void finish_stop(struct tgt_resv *resv)
 	struct weft_subsys *s = resv->subsys;
 	void (*stopped)(struct weft_subsys * s) = resv->stopped;
 
-	weft_timer_stop(s->target->home, &resv->timer);
+	weft_timer_stop(s->target->control, &resv->timer);
 	weft_task_cancel(&resv->task);
 	s->resv = NULL;
 	resv_free(resv);
 	stopped(s);
 }
 
-static void made_so(struct tgt_resv *resv)
+static void revision_applied(struct tgt_resv *resv)
 {
 	struct weft_store *store = resv->subsys->store;
 
 	resv->nvictims = 0;
 	if (resv->nsid <= WEFT_NSID_MAX) {
-		weft_reactor_defer(resv->subsys->target->home, &resv->task);
+		weft_reactor_defer(resv->subsys->target->control, &resv->task);
 		return;
 	}
 	if (resv->failed) {
-		weft_timer_set(resv->subsys->target->home, &resv->timer, RETRY_MS);
+		weft_timer_set(resv->subsys->target->control, &resv->timer, RETRY_MS);
 		return;
 	}
 	resv->running = false;
-	tgt_follows(resv->subsys, TGT_FOLLOWS_RESV, resv->revision);
+	tgt_store_consumed(resv->subsys, TGT_CONSUMER_RESV, resv->revision);
 	if (weft_store_revision(store) > resv->revision)
-		apply(resv);
+		apply_revision(resv);
 }
 
 /* Storage may take long. */
-static void look_later(struct tgt_resv *resv)
+static void recheck_aborts_later(struct tgt_resv *resv)
 {
-	weft_timer_set(resv->subsys->target->home, &resv->timer, resv->abort_ms);
+	weft_timer_set(resv->subsys->target->control, &resv->timer, resv->abort_ms);
 	resv->abort_ms *= 2;
 	if (resv->abort_ms > ABORT_MS_MAX)
 		resv->abort_ms = ABORT_MS_MAX;
 }
 
-static void visited(struct tgt_round *round)
+static void resv_barrier_done(struct tgt_barrier *barrier)
 {
-	struct tgt_resv *resv = round->arg;
+	struct tgt_resv *resv = barrier->arg;
 
-	free_old(resv);
+	free_old_views(resv);
 	if (resv->stopped)
 		finish_stop(resv);
 	else if (!atomic_load(&resv->ended))
-		look_later(resv);
+		recheck_aborts_later(resv);
 	else
-		made_so(resv);
+		revision_applied(resv);
 }
 
 /* --- slices ----------------------------------------------------------------------------------- */
 
 /* Both say what they cost. Of a namespace that is gone there is nothing to tell. */
-static int tell_bucket(struct tgt_resv *resv)
+static int dispatch_bucket(struct tgt_resv *resv)
 {
-	struct resv_telling *telling = &resv->telling;
-	const struct tgt_ns *ns = tgt_ns_find(resv->subsys, telling->nsid);
+	struct resv_dispatch *dispatch = &resv->dispatch;
+	const struct tgt_ns *ns = tgt_ns_find(resv->subsys, dispatch->nsid);
 	struct tgt_ctrl *ctrl;
 	int cost = 0;
 
-	if (!ns || ns->serial != telling->ns_serial) {
-		tgt_resv_tell_end(telling);
+	if (!ns || ns->serial != dispatch->ns_serial) {
+		tgt_resv_dispatch_end(dispatch);
 		return 0;
 	}
-	weft_list_for_each(ctrl, &resv->subsys->by_cntlid[telling->bucket], by_cntlid)
-		cost += 1 + (int)tgt_resv_tell(telling, ctrl);
-	if (++telling->bucket == TGT_CNTLID_BUCKETS)
-		tgt_resv_tell_end(telling);
+	weft_list_for_each(ctrl, &resv->subsys->by_cntlid[dispatch->bucket], by_cntlid)
+		cost += 1 + (int)tgt_resv_dispatch_to_ctrl(dispatch, ctrl);
+	if (++dispatch->bucket == TGT_CNTLID_BUCKETS)
+		tgt_resv_dispatch_end(dispatch);
 	return cost;
 }
 
-static int look_at_next(struct tgt_resv *resv)
+static int apply_next_ns(struct tgt_resv *resv)
 {
 	struct tgt_ns *ns = tgt_ns_find(resv->subsys, resv->nsid++);
 	int cost = ns ? apply_ns(resv, ns) : 0;
@@ -313,16 +315,16 @@ static int look_at_next(struct tgt_resv *resv)
 }
 
 /* Before the next round. */
-static bool has_more(const struct tgt_resv *resv)
+static bool slice_has_more(const struct tgt_resv *resv)
 {
-	return resv->telling.n || (resv->nsid <= WEFT_NSID_MAX && resv->nvictims < VICTIMS);
+	return resv->dispatch.n || (resv->nsid <= WEFT_NSID_MAX && resv->nvictims < VICTIMS);
 }
 
-static void begin_abort(struct tgt_resv *resv)
+static void begin_aborts(struct tgt_resv *resv)
 {
 	tgt_resv_abort_begin(resv->victims, resv->nvictims);
 	resv->abort_ms = ABORT_MS;
-	start_round(resv);
+	start_abort_barrier(resv);
 }
 
 /* A subsystem that is being removed follows no more, and so does not acknowledge: its namespaces
@@ -336,27 +338,27 @@ static void apply_slice(struct weft_task *task)
 		resv->running = false;
 		return;
 	}
-	while (left > 0 && has_more(resv))
-		left -= resv->telling.n ? tell_bucket(resv) : look_at_next(resv);
-	if (has_more(resv))
-		weft_reactor_defer(resv->subsys->target->home, &resv->task);
+	while (left > 0 && slice_has_more(resv))
+		left -= resv->dispatch.n ? dispatch_bucket(resv) : apply_next_ns(resv);
+	if (slice_has_more(resv))
+		weft_reactor_defer(resv->subsys->target->control, &resv->task);
 	else
-		begin_abort(resv);
+		begin_aborts(resv);
 }
 
-static void apply(struct tgt_resv *resv)
+static void apply_revision(struct tgt_resv *resv)
 {
 	resv->running = true;
 	resv->failed = false;
 	resv->revision = weft_store_revision(resv->subsys->store);
 	resv->nsid = 1;
-	weft_reactor_defer(resv->subsys->target->home, &resv->task);
+	weft_reactor_defer(resv->subsys->target->control, &resv->task);
 }
 
-void tgt_resv_moved(struct weft_subsys *s)
+void tgt_resv_store_moved(struct weft_subsys *s)
 {
 	if (!s->resv->running)
-		apply(s->resv);
+		apply_revision(s->resv);
 }
 
 bool tgt_resv_is_idle(const struct weft_subsys *s)
@@ -368,23 +370,23 @@ bool tgt_resv_is_idle(const struct weft_subsys *s)
 
 int tgt_resv_start(struct weft_subsys *s)
 {
-	struct tgt_resv *resv = calloc(1, sizeof(*resv) +
-						  s->target->ngroups * sizeof(resv->aborts[0]));
+	struct tgt_resv *resv = calloc(1, sizeof(*resv) + s->target->npoll_groups *
+								  sizeof(resv->aborts[0]));
 
 	if (resv)
-		resv->round = tgt_round_new(s->target);
-	if (!resv || !resv->round) {
+		resv->barrier = tgt_barrier_new(s->target);
+	if (!resv || !resv->barrier) {
 		free(resv);
 		return -ENOMEM;
 	}
 	resv->subsys = s;
-	resv->round->arg = resv;
-	resv->round->visit = visit;
-	resv->round->done = visited;
-	resv->timer.fn = timed;
+	resv->barrier->arg = resv;
+	resv->barrier->on_reactor = resv_abort_on_reactor;
+	resv->barrier->done = resv_barrier_done;
+	resv->timer.fn = resv_timer_fired;
 	weft_task_init(&resv->task, apply_slice);
 	s->resv = resv;
-	apply(resv);
+	apply_revision(resv);
 	return 0;
 }
 
@@ -393,6 +395,6 @@ void tgt_resv_stop(struct weft_subsys *s, void (*stopped)(struct weft_subsys *s)
 	struct tgt_resv *resv = s->resv;
 
 	resv->stopped = stopped;
-	if (!resv->round->pending)
+	if (!resv->barrier->pending)
 		finish_stop(resv);
 }

@@ -1,17 +1,17 @@
 /* command.c - the commands that change a reservation: Register, Acquire, Release.
  *
- *   reactor: its data ─▶ home: taken apart ─▶ in line (line.c) ─▶ reply */
+ *   reactor: its data ─▶ control: taken apart ─▶ in line (change_queue.c) ─▶ reply */
 #include <string.h>
 
 #include "target/io/io.h"
-#include "target/resv/line.h"
+#include "target/resv/change_queue.h"
 #include "target/resv/resv.h"
 
 void tgt_resv_set_persist(struct weft_req *req, bool ptpl)
 {
 	const struct resv_request rq = { .kind = RESV_PERSIST, .ptpl = ptpl };
 
-	tgt_resv_begin(req, &rq);
+	tgt_resv_submit_change(req, &rq);
 }
 
 static const struct command {
@@ -33,7 +33,7 @@ static const struct command *command_of(const struct weft_req *req)
 	return command;
 }
 
-static void change_at_home(struct weft_msg *msg)
+static void resv_change_on_control(struct weft_msg *msg)
 {
 	struct weft_req *req = container_of(msg, struct weft_req, msg);
 	const struct command *command = command_of(req);
@@ -50,27 +50,27 @@ static void change_at_home(struct weft_msg *msg)
 	memcpy(keys, req->data, command->length);
 	rq.crkey = le64_to_cpu(keys[0]);
 	rq.key = le64_to_cpu(keys[1]);
-	tgt_resv_begin(req, &rq);
+	tgt_resv_submit_change(req, &rq);
 }
 
-static void fetched(struct weft_req *req, uint16_t sc)
+static void resv_fetched(struct weft_req *req, uint16_t sc)
 {
 	if (sc)
 		tgt_io_finish(req, sc);
 	else
-		tgt_post_home(req, change_at_home);
+		tgt_post_control(req, resv_change_on_control);
 }
 
 void tgt_resv_change(struct weft_req *req)
 {
 	uint32_t length = command_of(req)->length;
 	struct tgt_ns *ns;
-	uint16_t sc = tgt_ns_of(req, &ns);
+	uint16_t sc = tgt_ns_lookup(req, &ns);
 
 	if (!sc)
 		sc = weft_req_check_sgl(req, length);
 	if (sc)
 		tgt_io_finish(req, sc);
 	else
-		weft_req_fetch(req, length, fetched);
+		weft_req_fetch(req, length, resv_fetched);
 }

@@ -44,7 +44,7 @@ uint16_t tgt_set_resv_persist(struct weft_req *req, struct tgt_ctrl *ctrl, uint3
 uint16_t tgt_get_resv_persist(struct weft_req *req, struct tgt_ctrl *ctrl)
 {
 	struct tgt_ns *ns = tgt_ns_find(ctrl->subsys, tgt_nsid(req));
-	const struct weft_record *record;
+	const struct weft_store_record *record;
 	struct resv_state st;
 
 	if (!ns)

@@ -94,7 +94,7 @@ static void decode_lists(struct resv_state *st, const char *at)
 }
 
 /* Only the number of notices goes on. */
-static void forget(struct resv_state *st)
+static void drop_nonpersistent(struct resv_state *st)
 {
 	*st = (struct resv_state){ .noticed = st->noticed };
 }
@@ -121,6 +121,6 @@ int resv_record_decode(struct resv_state *st, uint64_t session, const void *byte
 		return -EINVAL;
 	decode_lists(st, (const char *)bytes + sizeof(head));
 	if (!st->ptpl && le64_to_cpu(head.session) != session)
-		forget(st);
+		drop_nonpersistent(st);
 	return 0;
 }

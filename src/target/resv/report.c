@@ -13,7 +13,7 @@ static void put_registrant(struct nvme_registered_ctrl_ext *to, const struct res
 	memcpy(to->hostid, reg->host, sizeof(to->hostid));
 }
 
-static void put(struct weft_req *req, size_t at, const void *from, size_t size)
+static void report_put_bytes(struct weft_req *req, size_t at, const void *from, size_t size)
 {
 	size_t room = at < req->data_len ? req->data_len - at : 0;
 
@@ -31,39 +31,39 @@ static void put_report(struct weft_req *req, const struct resv_state *st)
 	};
 
 	memset(req->data, 0, req->data_len);
-	put(req, 0, &head, sizeof(head));
+	report_put_bytes(req, 0, &head, sizeof(head));
 	for (unsigned i = 0; i < st->nregs; i++) {
 		struct nvme_registered_ctrl_ext reg = { 0 };
 
 		put_registrant(&reg, st, &st->regs[i]);
-		put(req, sizeof(head) + i * sizeof(reg), &reg, sizeof(reg));
+		report_put_bytes(req, sizeof(head) + i * sizeof(reg), &reg, sizeof(reg));
 	}
 	req->reply_len = req->data_len;
 }
 static_assert(sizeof(struct nvme_resv_status) == 64, "head of a Reservation Status, extended");
 static_assert(sizeof(struct nvme_registered_ctrl_ext) == 64, "Registered Controller Extended");
 
-static void report_at_home(struct weft_msg *msg)
+static void resv_report_on_control(struct weft_msg *msg)
 {
 	struct weft_req *req = container_of(msg, struct weft_req, msg);
-	const struct weft_record *record;
+	const struct weft_store_record *record;
 	struct resv_state st;
 	struct tgt_ns *ns;
-	uint16_t sc = tgt_ns_of(req, &ns);
+	uint16_t sc = tgt_ns_lookup(req, &ns);
 
 	if (!sc && tgt_resv_state(ns, &st, &record) < 0)
 		sc = SC_GENERIC(INTERNAL);
 	if (!sc)
 		put_report(req, &st);
-	tgt_home_reply(req, sc);
+	tgt_control_reply(req, sc);
 }
 
-static void report_buffer(struct weft_req *req, uint16_t sc)
+static void resv_report_buffer_ready(struct weft_req *req, uint16_t sc)
 {
 	if (sc)
 		tgt_io_finish(req, sc);
 	else
-		tgt_post_home(req, report_at_home);
+		tgt_post_control(req, resv_report_on_control);
 }
 
 /* Host identifiers are of 128 bits on a fabric: only the extended form has room for them. */
@@ -72,7 +72,7 @@ void tgt_resv_report(struct weft_req *req)
 	uint64_t length = ((uint64_t)le32_to_cpu(req->cmd.common.cdw10) + 1) * 4;
 	bool extended = le32_to_cpu(req->cmd.common.cdw11) & 1;
 	struct tgt_ns *ns;
-	uint16_t sc = tgt_ns_of(req, &ns);
+	uint16_t sc = tgt_ns_lookup(req, &ns);
 
 	if (!sc && !extended)
 		sc = SC_GENERIC(HOSTID_FORMAT) | SC_DNR;
@@ -83,5 +83,5 @@ void tgt_resv_report(struct weft_req *req)
 	if (sc)
 		tgt_io_finish(req, sc);
 	else
-		weft_req_buffer(req, (uint32_t)length, report_buffer);
+		weft_req_get_buffer(req, (uint32_t)length, resv_report_buffer_ready);
 }

@@ -1,6 +1,7 @@
 /* resv.h - reservations: who may use a namespace while somebody has reserved it.
  *
- *   command ─▶ home: rules ─▶ store ─▶ moved, in every member ─▶ view published, round, aborts ─▶ ack
+ *   command ─▶ control: rules ─▶ store ─▶ moved, in every member
+ *       ─▶ view published, round, aborts ─▶ ack
  *                                                         settled: all have ─▶ the command's answer
  *
  * The store has the truth; a reactor sees a view of it, published with the namespace. */
@@ -13,7 +14,7 @@
 
 /* What a reactor needs to know. Published, replaced, never changed. */
 struct resv_view {
-	struct resv_view *next_old; /* home's, once it is replaced */
+	struct resv_view *next_old; /* the control reactor's, once it is replaced */
 	uint8_t rtype;
 	uint8_t holder[RESV_HOST_BYTES]; /* unless all registrants are */
 	unsigned nhosts;
@@ -29,68 +30,70 @@ bool tgt_resv_view_allows(const struct resv_view *view, const uint8_t host[RESV_
 
 /* command.c: on the reactor of their queue */
 void tgt_resv_change(struct weft_req *req); /* Register, Acquire, Release */
-/* On home. */
+/* On the control reactor. */
 void tgt_resv_set_persist(struct weft_req *req, bool ptpl);
 
 /* report.c: on the reactor of its queue */
 void tgt_resv_report(struct weft_req *req);
 
-/* apply.c: on home */
+/* apply.c: on the control reactor */
 enum { TGT_RESV_KEY = 48 };
 void tgt_resv_key(const struct tgt_ns *ns, char key[TGT_RESV_KEY]);
 /* The namespace's state as the copy has it; its record may be NULL. */
 int tgt_resv_state(const struct tgt_ns *ns, struct resv_state *st,
-		   const struct weft_record **record);
+		   const struct weft_store_record **record);
 int tgt_resv_load(struct tgt_ns *ns); /* a new one, which nobody sees yet */
 int tgt_resv_start(struct weft_subsys *s);
-void tgt_resv_moved(struct weft_subsys *s); /* its store did */
+void tgt_resv_store_moved(struct weft_subsys *s); /* its store did */
 /* All that the store says of reservations is made so. */
 bool tgt_resv_is_idle(const struct weft_subsys *s);
 /* @stopped, once nothing here is under way; the store may move and is not followed any more. */
 void tgt_resv_stop(struct weft_subsys *s, void (*stopped)(struct weft_subsys *s));
 
-/* sweep.c: on home; namespaces have come or one has gone */
+/* sweep.c: on the control reactor; namespaces have come or one has gone */
 void tgt_resv_sweep(struct weft_subsys *s);
 
-/* abort.c: on a reactor */
+/* preempt_abort.c: on a reactor */
 /* A host whose commands in a namespace are to end. */
 struct resv_victim {
 	uint64_t ns_serial;
 	uint8_t host[RESV_HOST_BYTES];
 };
-void tgt_resv_abort_begin(struct resv_victim *victims, unsigned n); /* on home: sorts them */
+void tgt_resv_abort_begin(struct resv_victim *victims,
+			  unsigned n); /* on the control reactor: sorts them */
 /* The connections of a reactor, zeroed but for the victims, which are sorted. */
 struct resv_abort {
 	const struct resv_victim *victims;
 	unsigned n;
-	struct weft_walk walk;
+	struct weft_qpair_iter walk;
 	bool begun;
 	bool ended; /* nothing of those that were looked at is with storage */
 };
 /* Aborts those that wait; false: to be called again, in the next turn. */
-bool tgt_resv_abort(struct weft_group *group, struct resv_abort *abort);
+bool tgt_resv_abort(struct weft_poll_group *group, struct resv_abort *abort);
 
-/* tell.c: on home */
-struct resv_telling {
+/* notice_dispatch.c: on the control reactor */
+struct resv_dispatch {
 	uint32_t nsid;
 	uint64_t ns_serial;
-	struct resv_news *news; /* by host */
-	unsigned n;             /* 0: there is nothing to tell */
-	unsigned bucket;        /* of controllers by their id: the next */
+	struct resv_dispatch_item *items; /* by host */
+	unsigned n;                       /* 0: there is nothing to tell */
+	unsigned bucket;                  /* of controllers by their id: the next */
 };
 /* -ENOMEM: @telling is as before. */
-int tgt_resv_tell_begin(struct resv_telling *telling, const struct tgt_ns *ns,
-			const struct resv_notice *notices, unsigned n);
-unsigned tgt_resv_tell(const struct resv_telling *telling, struct tgt_ctrl *ctrl); /* how much */
-void tgt_resv_tell_end(struct resv_telling *telling); /* twice is harmless */
+int tgt_resv_dispatch_begin(struct resv_dispatch *dispatch, const struct tgt_ns *ns,
+			    const struct resv_notice *notices, unsigned n);
+unsigned tgt_resv_dispatch_to_ctrl(const struct resv_dispatch *dispatch,
+				   struct tgt_ctrl *ctrl);  /* how much */
+void tgt_resv_dispatch_end(struct resv_dispatch *dispatch); /* twice is harmless */
 
-/* notify.c: on home */
+/* notification_log.c: on the control reactor */
 void tgt_resv_notify(struct tgt_ctrl *ctrl, uint32_t nsid, uint8_t type);
-void *tgt_resv_log(struct tgt_ctrl *ctrl, size_t *size);
+void *tgt_resv_log_page(struct tgt_ctrl *ctrl, size_t *size);
 void tgt_resv_log_read(struct tgt_ctrl *ctrl); /* the page above was, and the next one follows */
 void tgt_resv_log_reset(struct tgt_ctrl *ctrl);
 
-/* features.c: on home, as the table of features wants them */
+/* features.c: on the control reactor, as the table of features wants them */
 enum {
 	TGT_RESV_MASKS = 1 << NVME_RESV_NOTIFY_RNLPT_REGISTRATION_PREEMPTED |
 			 1 << NVME_RESV_NOTIFY_RNLPT_RESERVATION_RELEASED |

@@ -22,7 +22,7 @@ static bool has_room_for(const struct resv_state *st, const uint8_t *name)
 }
 
 /* There is no status for too many. */
-static uint16_t enter(struct resv_state *st, const struct resv_request *rq)
+static uint16_t add_registrant(struct resv_state *st, const struct resv_request *rq)
 {
 	struct resv_reg *me = &st->regs[st->nregs];
 
@@ -39,28 +39,28 @@ static uint16_t enter(struct resv_state *st, const struct resv_request *rq)
 
 static uint16_t register_key(struct resv_state *st, const struct resv_request *rq)
 {
-	struct resv_reg *me = resv_find(st, rq->host);
+	struct resv_reg *me = resv_find_registrant(st, rq->host);
 
 	if (!me)
-		return enter(st, rq);
+		return add_registrant(st, rq);
 	return me->key == rq->key ? 0 : CONFLICT;
 }
 
 static uint16_t unregister_key(struct resv_state *st, const struct resv_request *rq)
 {
-	struct resv_reg *me = resv_find(st, rq->host);
+	struct resv_reg *me = resv_find_registrant(st, rq->host);
 	uint8_t rtype = st->rtype;
 	bool ends;
 
 	if (!me || (!rq->iekey && me->key != rq->crkey))
 		return CONFLICT;
 	ends = rtype && (me->holder && !resv_all_registrants(rtype));
-	resv_drop(st, (unsigned)(me - st->regs));
+	resv_remove_registrant(st, (unsigned)(me - st->regs));
 	if (!ends && st->nregs)
 		return 0;
 	resv_end(st);
 	if (resv_registrants_only(rtype))
-		resv_tell_released(st, rq->host);
+		resv_notify_released(st, rq->host);
 	return 0;
 }
 
@@ -68,10 +68,10 @@ static uint16_t unregister_key(struct resv_state *st, const struct resv_request 
  * which nobody can have. */
 static uint16_t replace_key(struct resv_state *st, const struct resv_request *rq)
 {
-	struct resv_reg *me = resv_find(st, rq->host);
+	struct resv_reg *me = resv_find_registrant(st, rq->host);
 
 	if (!me && rq->iekey)
-		return enter(st, rq);
+		return add_registrant(st, rq);
 	if (!me || (!rq->iekey && me->key != rq->crkey))
 		return CONFLICT;
 	if (!rq->key)
@@ -120,12 +120,13 @@ static bool valid_rtype(uint8_t rtype)
 	return rtype >= NVME_RESERVATION_RTYPE_WE && rtype <= NVME_RESERVATION_RTYPE_EAAR;
 }
 
-static uint16_t acquire(struct resv_state *st, struct resv_reg *me, uint8_t rtype, bool *changed)
+static uint16_t acquire_reservation(struct resv_state *st, struct resv_reg *me, uint8_t rtype,
+				    bool *changed)
 {
 	*changed = !st->rtype;
 	if (st->rtype)
 		return st->rtype == rtype && resv_is_holder(st, me) ? 0 : CONFLICT;
-	resv_begin(st, me, rtype);
+	resv_establish(st, me, rtype);
 	return 0;
 }
 
@@ -143,7 +144,7 @@ static unsigned unregister_by_key(struct resv_state *st, const struct resv_reque
 		if ((!any && reg.key != rq->key) || (mine && !me_too))
 			continue;
 		n++;
-		resv_drop(st, i);
+		resv_remove_registrant(st, i);
 		if (!mine)
 			resv_notify(st, reg.host, NVME_RESV_NOTIFY_RNLPT_REGISTRATION_PREEMPTED,
 				    abort);
@@ -162,14 +163,14 @@ static bool is_holders_key(const struct resv_state *st, uint64_t key)
 	return false;
 }
 
-static void take_over(struct resv_state *st, const struct resv_request *rq)
+static void preempt_holder(struct resv_state *st, const struct resv_request *rq)
 {
 	uint8_t before = st->rtype;
 
 	unregister_by_key(st, rq, resv_all_registrants(before), false);
-	resv_begin(st, resv_find(st, rq->host), rq->rtype);
+	resv_establish(st, resv_find_registrant(st, rq->host), rq->rtype);
 	if (before != rq->rtype)
-		resv_tell_released(st, rq->host);
+		resv_notify_released(st, rq->host);
 }
 
 static uint16_t preempt(struct resv_state *st, const struct resv_request *rq)
@@ -177,7 +178,7 @@ static uint16_t preempt(struct resv_state *st, const struct resv_request *rq)
 	if (st->rtype && !resv_all_registrants(st->rtype) && !rq->key)
 		return INVALID;
 	if (st->rtype && is_holders_key(st, rq->key))
-		take_over(st, rq);
+		preempt_holder(st, rq);
 	else if (!unregister_by_key(st, rq, false, true))
 		return CONFLICT;
 	if (!st->nregs)
@@ -188,7 +189,7 @@ static uint16_t preempt(struct resv_state *st, const struct resv_request *rq)
 
 static uint16_t run_acquire(struct resv_state *st, const struct resv_request *rq, bool *changed)
 {
-	struct resv_reg *me = resv_find(st, rq->host);
+	struct resv_reg *me = resv_find_registrant(st, rq->host);
 
 	if (rq->iekey || !valid_rtype(rq->rtype) ||
 	    rq->action > NVME_RESERVATION_RACQA_PREEMPT_AND_ABORT)
@@ -196,15 +197,15 @@ static uint16_t run_acquire(struct resv_state *st, const struct resv_request *rq
 	if (!me || me->key != rq->crkey)
 		return CONFLICT;
 	if (rq->action == NVME_RESERVATION_RACQA_ACQUIRE)
-		return acquire(st, me, rq->rtype, changed);
+		return acquire_reservation(st, me, rq->rtype, changed);
 	return preempt(st, rq);
 }
 
 /* --- Release ---------------------------------------------------------------------------------- */
 
 /* Who does not hold it has nothing to release, and that is no error. */
-static uint16_t release(struct resv_state *st, struct resv_reg *me, const struct resv_request *rq,
-			bool *changed)
+static uint16_t release_reservation(struct resv_state *st, struct resv_reg *me,
+				    const struct resv_request *rq, bool *changed)
 {
 	uint8_t rtype = st->rtype;
 
@@ -215,11 +216,11 @@ static uint16_t release(struct resv_state *st, struct resv_reg *me, const struct
 		return INVALID;
 	resv_end(st);
 	if (resv_registrants_only(rtype) || resv_all_registrants(rtype))
-		resv_tell_released(st, rq->host);
+		resv_notify_released(st, rq->host);
 	return 0;
 }
 
-static uint16_t clear(struct resv_state *st, const struct resv_request *rq)
+static uint16_t clear_reservation(struct resv_state *st, const struct resv_request *rq)
 {
 	resv_notify_others(st, rq->host, NVME_RESV_NOTIFY_RNLPT_RESERVATION_PREEMPTED);
 	st->nregs = 0;
@@ -230,15 +231,15 @@ static uint16_t clear(struct resv_state *st, const struct resv_request *rq)
 
 static uint16_t run_release(struct resv_state *st, const struct resv_request *rq, bool *changed)
 {
-	struct resv_reg *me = resv_find(st, rq->host);
+	struct resv_reg *me = resv_find_registrant(st, rq->host);
 
 	if (rq->iekey || rq->action > NVME_RESERVATION_RRELA_CLEAR)
 		return INVALID;
 	if (!me || me->key != rq->crkey)
 		return CONFLICT;
 	if (rq->action == NVME_RESERVATION_RRELA_CLEAR)
-		return clear(st, rq);
-	return release(st, me, rq, changed);
+		return clear_reservation(st, rq);
+	return release_reservation(st, me, rq, changed);
 }
 
 /* --- all -------------------------------------------------------------------------------------- */
@@ -252,7 +253,7 @@ static uint16_t run_persist(struct resv_state *st, const struct resv_request *rq
 	return 0;
 }
 
-uint16_t resv_run(struct resv_state *st, const struct resv_request *rq, bool *changed)
+uint16_t resv_execute(struct resv_state *st, const struct resv_request *rq, bool *changed)
 {
 	*changed = true;
 	switch (rq->kind) {

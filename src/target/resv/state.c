@@ -10,7 +10,7 @@ bool resv_same_host(const uint8_t *a, const uint8_t *b)
 	return !memcmp(a, b, RESV_HOST_BYTES);
 }
 
-struct resv_reg *resv_find(struct resv_state *st, const uint8_t *host)
+struct resv_reg *resv_find_registrant(struct resv_state *st, const uint8_t *host)
 {
 	for (unsigned i = 0; i < st->nregs; i++)
 		if (resv_same_host(st->regs[i].host, host))
@@ -40,14 +40,14 @@ void resv_end(struct resv_state *st)
 		st->regs[i].holder = false;
 }
 
-void resv_begin(struct resv_state *st, struct resv_reg *holder, uint8_t rtype)
+void resv_establish(struct resv_state *st, struct resv_reg *holder, uint8_t rtype)
 {
 	resv_end(st);
 	st->rtype = rtype;
 	holder->holder = true;
 }
 
-void resv_drop(struct resv_state *st, unsigned index)
+void resv_remove_registrant(struct resv_state *st, unsigned index)
 {
 	st->nregs--;
 	memmove(&st->regs[index], &st->regs[index + 1], (st->nregs - index) * sizeof(st->regs[0]));
@@ -55,7 +55,7 @@ void resv_drop(struct resv_state *st, unsigned index)
 
 /* --- telling ---------------------------------------------------------------------------------- */
 
-bool resv_has_room(const struct resv_state *st)
+bool resv_has_notice_room(const struct resv_state *st)
 {
 	return st->nnotices + 2 * st->nregs <= RESV_NOTICES_MAX;
 }
@@ -77,7 +77,7 @@ void resv_notify_others(struct resv_state *st, const uint8_t *host, uint8_t type
 			resv_notify(st, st->regs[i].host, type, false);
 }
 
-void resv_tell_released(struct resv_state *st, const uint8_t *by)
+void resv_notify_released(struct resv_state *st, const uint8_t *by)
 {
 	resv_notify_others(st, by, NVME_RESV_NOTIFY_RNLPT_RESERVATION_RELEASED);
 }

@@ -59,23 +59,24 @@ struct resv_request {
 };
 
 /* rules.c: 0 or an NVMe status; @changed: the state is another one now. On a status it is as
- * before. resv_has_room() said yes. */
-uint16_t resv_run(struct resv_state *st, const struct resv_request *rq, bool *changed);
+ * before. resv_has_notice_room() said yes. */
+uint16_t resv_execute(struct resv_state *st, const struct resv_request *rq, bool *changed);
 
 /* state.c */
 bool resv_same_host(const uint8_t *a, const uint8_t *b);
-struct resv_reg *resv_find(struct resv_state *st, const uint8_t *host); /* NULL: no registrant */
+struct resv_reg *resv_find_registrant(struct resv_state *st,
+				      const uint8_t *host); /* NULL: no registrant */
 bool resv_is_holder(const struct resv_state *st, const struct resv_reg *reg);
 bool resv_all_registrants(uint8_t rtype); /* types … */
 bool resv_registrants_only(uint8_t rtype);
-void resv_begin(struct resv_state *st, struct resv_reg *holder, uint8_t rtype);
+void resv_establish(struct resv_state *st, struct resv_reg *holder, uint8_t rtype);
 void resv_end(struct resv_state *st);
-void resv_drop(struct resv_state *st, unsigned index); /* a registrant */
+void resv_remove_registrant(struct resv_state *st, unsigned index); /* a registrant */
 /* For the notices of any one command. */
-bool resv_has_room(const struct resv_state *st);
+bool resv_has_notice_room(const struct resv_state *st);
 void resv_notify(struct resv_state *st, const uint8_t *host, uint8_t type, bool abort);
 void resv_notify_others(struct resv_state *st, const uint8_t *host, uint8_t type);
-void resv_tell_released(struct resv_state *st, const uint8_t *by);
+void resv_notify_released(struct resv_state *st, const uint8_t *by);
 
 /* record.c: as the store has it */
 size_t resv_record_size(const struct resv_state *st);

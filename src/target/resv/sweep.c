@@ -17,7 +17,7 @@
 static const char prefix[] = "resv/";
 
 struct sweep {
-	struct weft_txn txn;
+	struct weft_store_txn txn;
 	struct weft_subsys *subsys;
 	unsigned n, room;
 	struct weft_store_write *writes;
@@ -31,7 +31,7 @@ static void sweep_free(struct sweep *sweep)
 	free(sweep);
 }
 
-static void swept(struct weft_txn *txn, int rc)
+static void sweep_committed(struct weft_store_txn *txn, int rc)
 {
 	struct sweep *sweep = container_of(txn, struct sweep, txn);
 
@@ -43,14 +43,14 @@ static void swept(struct weft_txn *txn, int rc)
 
 /* --- which ------------------------------------------------------------------------------------ */
 
-static const struct weft_record *next_of(struct weft_store *store, const char *key)
+static const struct weft_store_record *next_resv_record(struct weft_store *store, const char *key)
 {
-	const struct weft_record *record = weft_store_next(store, key);
+	const struct weft_store_record *record = weft_store_next(store, key);
 
 	return record && !strncmp(record->key, prefix, strlen(prefix)) ? record : NULL;
 }
 
-static bool is_here(struct weft_subsys *s, const char *key)
+static bool ns_is_present(struct weft_subsys *s, const char *key)
 {
 	char its[TGT_RESV_KEY];
 
@@ -66,7 +66,7 @@ static bool is_here(struct weft_subsys *s, const char *key)
 	return false;
 }
 
-static bool says_nothing(struct weft_store *store, const struct weft_record *record)
+static bool record_is_empty(struct weft_store *store, const struct weft_store_record *record)
 {
 	struct resv_state st;
 	int rc = resv_record_decode(&st, weft_store_session(store), record->value, record->len);
@@ -74,7 +74,7 @@ static bool says_nothing(struct weft_store *store, const struct weft_record *rec
 	return !rc && !st.nregs && !st.ptpl;
 }
 
-static int add(struct sweep *sweep, const struct weft_record *record)
+static int sweep_add(struct sweep *sweep, const struct weft_store_record *record)
 {
 	unsigned room = sweep->n == sweep->room ? 2 * sweep->room + 8 : sweep->room;
 	void *writes = reallocarray(sweep->writes, room, sizeof(*sweep->writes));
@@ -93,23 +93,23 @@ static int add(struct sweep *sweep, const struct weft_record *record)
 	return 0;
 }
 
-static int collect(struct sweep *sweep)
+static int sweep_collect(struct sweep *sweep)
 {
 	struct weft_subsys *s = sweep->subsys;
-	const struct weft_record *record;
+	const struct weft_store_record *record;
 	int rc = 0;
 
-	for (record = next_of(s->store, prefix); record && !rc;
-	     record = next_of(s->store, record->key))
-		if (strlen(record->key) < TGT_RESV_KEY && !is_here(s, record->key) &&
-		    says_nothing(s->store, record))
-			rc = add(sweep, record);
+	for (record = next_resv_record(s->store, prefix); record && !rc;
+	     record = next_resv_record(s->store, record->key))
+		if (strlen(record->key) < TGT_RESV_KEY && !ns_is_present(s, record->key) &&
+		    record_is_empty(s->store, record))
+			rc = sweep_add(sweep, record);
 	for (unsigned i = 0; i < sweep->n; i++)
 		sweep->writes[i].key = sweep->keys[i]; /* where they stay */
 	return rc;
 }
 
-static uint64_t all_but_us(const struct weft_subsys *s)
+static uint64_t other_nodes(const struct weft_subsys *s)
 {
 	unsigned node = weft_subsys_node(s);
 
@@ -118,15 +118,16 @@ static uint64_t all_but_us(const struct weft_subsys *s)
 
 void tgt_resv_sweep(struct weft_subsys *s)
 {
-	struct sweep *sweep = s->target->held ? NULL : calloc(1, sizeof(*sweep));
+	struct sweep *sweep = s->target->store_frozen ? NULL : calloc(1, sizeof(*sweep));
 
 	if (!sweep)
 		return;
 	sweep->subsys = s;
-	if (collect(sweep) < 0 || !sweep->n) {
+	if (sweep_collect(sweep) < 0 || !sweep->n) {
 		sweep_free(sweep);
 		return;
 	}
-	sweep->txn = (struct weft_txn){ sweep->writes, sweep->n, swept, all_but_us(s) };
+	sweep->txn = (struct weft_store_txn){ sweep->writes, sweep->n, sweep_committed,
+					      other_nodes(s) };
 	weft_store_commit(s->store, &sweep->txn);
 }

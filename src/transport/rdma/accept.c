@@ -1,6 +1,6 @@
 /* accept.c - a connection request becomes a connection, or is refused with a reason.
  *
- *   lane ─▶ migrate ─▶ room for completions ─▶ queue pair ─▶ receives ─▶ accept
+ *   poller ─▶ migrate ─▶ room for completions ─▶ queue pair ─▶ receives ─▶ accept
  *
  * What was made on the way is undone in the same order. */
 #include <errno.h>
@@ -10,15 +10,16 @@
 #include "base/log.h"
 #include "transport/rdma/rdma.h"
 
-static uint32_t least(uint32_t a, uint32_t b)
+static uint32_t min_u32(uint32_t a, uint32_t b)
 {
 	return a < b ? a : b;
 }
 
-static uint32_t reads_of(const struct rdma_lane *lane, const struct rdma_arrival *arrival)
+static uint32_t reads_max_of(const struct rdma_poller *poller,
+			     const struct rdma_conn_request *conn_req)
 {
-	uint32_t reads = least(arrival->initiator_depth,
-			       (uint32_t)lane->dev->attr.max_qp_init_rd_atom);
+	uint32_t reads = min_u32(conn_req->initiator_depth,
+				 (uint32_t)poller->dev->attr.max_qp_init_rd_atom);
 
 	return reads ? reads : 1;
 }
@@ -28,82 +29,83 @@ static uint32_t send_queue_size(const struct rdma_conn *conn)
 {
 	uint32_t wanted = 2u * conn->depth + RDMA_DESCRIPTORS + 1;
 
-	return least(least(wanted, RDMA_WRS_MAX), (uint32_t)conn->lane->dev->attr.max_qp_wr);
+	return min_u32(min_u32(wanted, RDMA_WRS_MAX), (uint32_t)conn->poller->dev->attr.max_qp_wr);
 }
 
-static int own_receives(struct rdma_conn *conn, struct weft_err *err)
+static int init_own_receives(struct rdma_conn *conn, struct weft_err *err)
 {
-	struct rdma_lane *lane = conn->lane;
-	uint32_t room = least(conn->depth, (uint32_t)lane->dev->attr.max_qp_wr);
+	struct rdma_poller *poller = conn->poller;
+	uint32_t room = min_u32(conn->depth, (uint32_t)poller->dev->attr.max_qp_wr);
 
-	if (lane->shares)
+	if (poller->uses_srq)
 		return 0;
-	return rdma_recvs_init(&conn->recvs, &lane->keys, conn->qp.group->reactor, room, NULL, err);
+	return rdma_recvs_init(&conn->recvs, &poller->mrs, conn->qp.group->reactor, room, NULL,
+			       err);
 }
 
 static int create_queue_pair(struct rdma_conn *conn, struct weft_err *err)
 {
-	struct rdma_lane *lane = conn->lane;
+	struct rdma_poller *poller = conn->poller;
 	struct ibv_qp_init_attr attr = {
 		.send_cq = conn->cq->cq.cq,
 		.recv_cq = conn->cq->cq.cq,
-		.srq = lane->recvs.srq,
+		.srq = poller->recvs.srq,
 		.qp_type = IBV_QPT_RC,
 		.cap = {
 			.max_send_wr = conn->wrs_max,
 			.max_send_sge = 2,
-			.max_recv_wr = lane->shares ? 0 : conn->recvs.room,
-			.max_recv_sge = lane->shares ? 0 : 2,
+			.max_recv_wr = poller->uses_srq ? 0 : conn->recvs.room,
+			.max_recv_sge = poller->uses_srq ? 0 : 2,
 			.max_inline_data = sizeof(struct nvme_cqe),
 		},
 	};
 
-	conn->inlines = true;
-	if (rdma_verbs->create_qp(conn->id, lane->dev->pd, &attr) < 0 && errno == EINVAL) {
-		conn->inlines = false;
+	conn->can_inline = true;
+	if (rdma_verbs->create_qp(conn->id, poller->dev->pd, &attr) < 0 && errno == EINVAL) {
+		conn->can_inline = false;
 		attr.cap.max_inline_data = 0;
-		rdma_verbs->create_qp(conn->id, lane->dev->pd, &attr);
+		rdma_verbs->create_qp(conn->id, poller->dev->pd, &attr);
 	}
 	if (!conn->id->qp)
 		return weft_fail(err, -errno, "queue pair: %s", strerror(errno));
-	conn->number = conn->id->qp->qp_num;
-	conn->news.heard = rdma_conn_heard;
-	rdma_news_start(&conn->news, &lane->ear, conn->id->qp);
-	rdma_lane_add(conn);
+	conn->qp_num = conn->id->qp->qp_num;
+	conn->events.on_event = rdma_conn_async_event;
+	rdma_async_events_add(&conn->events, &poller->async, conn->id->qp);
+	rdma_poller_add_conn(conn);
 	return 0;
 }
 
-/* A lane's receives are for all its connections: as many as there are commands to come, or what
+/* A poller's receives are for all its connections: as many as there are commands to come, or what
  * there is room for. Those of its own come with Connect (rdma_started()): each is memory that an
  * adapter holds, and who asks for a connection may be anybody. */
 static int post_receives(struct rdma_conn *conn, struct weft_err *err)
 {
-	struct rdma_recvs *recvs = conn->lane->shares ? &conn->lane->recvs : &conn->recvs;
+	struct rdma_recvs *recvs = conn->poller->uses_srq ? &conn->poller->recvs : &conn->recvs;
 	int rc;
 
-	if (!conn->lane->shares)
+	if (!conn->poller->uses_srq)
 		recvs->qp = conn->id->qp;
-	rc = rdma_recvs_grow(recvs,
-			     conn->lane->shares ? recvs->made + conn->depth : RDMA_UNKNOWN_RECVS);
+	rc = rdma_recvs_grow(recvs, conn->poller->uses_srq ? recvs->made + conn->depth :
+							     RDMA_PRECONNECT_RECVS);
 	return rc < 0 ? weft_fail(err, rc, "receives: %s", strerror(-rc)) : 0;
 }
 
 static int claim_completions(struct rdma_conn *conn, struct weft_err *err)
 {
-	uint32_t entries = conn->wrs_max + (conn->lane->shares ? 0 : conn->recvs.room);
+	uint32_t entries = conn->wrs_max + (conn->poller->uses_srq ? 0 : conn->recvs.room);
 
-	return rdma_lane_cq(conn->lane, entries, &conn->cq, err);
+	return rdma_poller_claim_cq(conn->poller, entries, &conn->cq, err);
 }
 
 /* Commands that it finds a receive for. */
-static uint16_t holds(const struct rdma_conn *conn)
+static uint16_t crqsize_of(const struct rdma_conn *conn)
 {
-	return (uint16_t)(conn->lane->shares ? conn->depth : conn->recvs.room);
+	return (uint16_t)(conn->poller->uses_srq ? conn->depth : conn->recvs.room);
 }
 
-static int accept_it(struct rdma_conn *conn, struct weft_err *err)
+static int send_accept(struct rdma_conn *conn, struct weft_err *err)
 {
-	const struct nvme_rdma_accept answer = { .crqsize = cpu_to_le16(holds(conn)) };
+	const struct nvme_rdma_accept answer = { .crqsize = cpu_to_le16(crqsize_of(conn)) };
 	struct rdma_conn_param param = {
 		.private_data = &answer,
 		.private_data_len = sizeof(answer),
@@ -119,26 +121,28 @@ static int accept_it(struct rdma_conn *conn, struct weft_err *err)
 
 /* On iWARP a command that finds no receive is the end of its connection: there must be one for
  * each. */
-static bool overcommits(const struct rdma_conn *conn)
+static bool exceeds_srq(const struct rdma_conn *conn)
 {
-	const struct rdma_lane *lane = conn->lane;
+	const struct rdma_poller *poller = conn->poller;
 
-	return lane->dev->iwarp && lane->shares && lane->claimed + conn->depth > lane->recvs.room;
+	return poller->dev->iwarp && poller->uses_srq &&
+	       poller->claimed + conn->depth > poller->recvs.room;
 }
 
 /* Everything that may be refused with a reason, before the connection is anybody's. */
-static int build(struct rdma_conn *conn, const struct rdma_arrival *arrival, struct weft_err *err)
+static int create_conn_resources(struct rdma_conn *conn, const struct rdma_conn_request *conn_req,
+				 struct weft_err *err)
 {
-	int rc = own_receives(conn, err);
+	int rc = init_own_receives(conn, err);
 
 	if (rc < 0)
 		return rc;
-	if (overcommits(conn)) {
+	if (exceeds_srq(conn)) {
 		rc = weft_fail(err, -ENOBUFS, "all receives are spoken for");
 		goto end_receives;
 	}
 	conn->wrs = conn->wrs_max = send_queue_size(conn);
-	conn->reads_max = reads_of(conn->lane, arrival);
+	conn->reads_max = reads_max_of(conn->poller, conn_req);
 	rc = claim_completions(conn, err);
 	if (rc < 0)
 		goto end_receives;
@@ -147,96 +151,96 @@ static int build(struct rdma_conn *conn, const struct rdma_arrival *arrival, str
 		goto release_completions;
 	rc = post_receives(conn, err);
 	if (rc == 0)
-		rc = accept_it(conn, err);
+		rc = send_accept(conn, err);
 	if (rc == 0)
 		return 0;
-	rdma_lane_remove(conn); /* what comes back of its receives is nobody's */
-	rdma_conn_drop(conn);
+	rdma_poller_remove_conn(conn); /* what comes back of its receives is nobody's */
+	rdma_conn_destroy_qp(conn);
 	goto end_receives;
 
 release_completions:
-	conn->cq->room += conn->wrs_max + (conn->lane->shares ? 0 : conn->recvs.room);
+	conn->cq->room += conn->wrs_max + (conn->poller->uses_srq ? 0 : conn->recvs.room);
 end_receives:
-	if (!conn->lane->shares)
+	if (!conn->poller->uses_srq)
 		rdma_recvs_end(&conn->recvs);
 	return rc;
 }
 
-static int open_conn(const struct rdma_arrival *arrival, struct rdma_lane *lane,
+static int open_conn(const struct rdma_conn_request *conn_req, struct rdma_poller *poller,
 		     struct weft_err *err)
 {
-	struct rdma_conn *conn = rdma_conn_create(arrival, lane);
+	struct rdma_conn *conn = rdma_conn_create(conn_req, poller);
 	int rc;
 
 	if (!conn)
 		return weft_fail(err, -ENOMEM, "out of memory");
-	rc = build(conn, arrival, err);
+	rc = create_conn_resources(conn, conn_req, err);
 	if (rc < 0) {
 		conn->id->context = NULL;
 		weft_qpair_destroy(&conn->qp);
 		free(conn);
 		return rc;
 	}
-	weft_timer_set(arrival->group->reactor, &conn->timer, RDMA_SETUP_MS);
+	weft_timer_set(conn_req->group->reactor, &conn->timer, RDMA_SETUP_MS);
 	return 0;
 }
 
-static void refuse(const struct rdma_arrival *arrival, enum nvme_rdma_status sts,
-		   const struct weft_err *why)
+static void reject_request(const struct rdma_conn_request *conn_req, enum nvme_rdma_status sts,
+			   const struct weft_err *why)
 {
 	weft_peer_log(WEFT_LOG_WARN, "RDMA connection refused: %s", why->text);
-	rdma_target_reject(arrival->id, sts);
+	rdma_target_reject(conn_req->id, sts);
 }
 
 /* From here on the connection's events are the reactor's. */
-static void adopt_into(const struct rdma_arrival *arrival, struct rdma_lane *lane)
+static void accept_on_poller(const struct rdma_conn_request *conn_req, struct rdma_poller *poller)
 {
 	struct weft_err err = { "" };
 	int rc;
 
-	arrival->id->context = NULL;
-	if (rdma_verbs->migrate_id(arrival->id, lane->hub->channel) < 0) {
+	conn_req->id->context = NULL;
+	if (rdma_verbs->migrate_id(conn_req->id, poller->poll_group->channel) < 0) {
 		weft_fail(&err, -errno, "migrate: %s", strerror(errno));
-		refuse(arrival, NVME_RDMA_NO_RESOURCES, &err);
-		rdma_verbs->destroy_id(arrival->id);
-		rdma_lane_put(lane, NULL);
+		reject_request(conn_req, NVME_RDMA_NO_RESOURCES, &err);
+		rdma_verbs->destroy_id(conn_req->id);
+		rdma_poller_put(poller, NULL);
 		return;
 	}
-	rc = open_conn(arrival, lane, &err);
+	rc = open_conn(conn_req, poller, &err);
 	if (rc < 0) {
-		refuse(arrival, NVME_RDMA_NO_RESOURCES, &err);
-		rdma_lane_put(lane, arrival->id);
+		reject_request(conn_req, NVME_RDMA_NO_RESOURCES, &err);
+		rdma_poller_put(poller, conn_req->id);
 	}
 }
 
-static void adopt(const struct rdma_arrival *arrival)
+static void accept_request(const struct rdma_conn_request *conn_req)
 {
-	uint32_t entries = le16_to_cpu(arrival->request.hsqsize) + 1u;
+	uint32_t entries = le16_to_cpu(conn_req->request.hsqsize) + 1u;
 	enum nvme_rdma_status sts = NVME_RDMA_NO_RESOURCES;
-	struct rdma_lane *lane = NULL;
+	struct rdma_poller *poller = NULL;
 	struct weft_err err = { "" };
 	int rc;
 
-	if (entries > arrival->group->depth_max) {
+	if (entries > conn_req->group->depth_max) {
 		sts = NVME_RDMA_BAD_HSQSIZE;
-		atomic_fetch_sub(&arrival->group->nqpairs, 1);
+		atomic_fetch_sub(&conn_req->group->nqpairs, 1);
 		rc = weft_fail(&err, -EINVAL, "%s", nvme_rdma_status_text((uint16_t)sts));
 	} else {
-		rc = rdma_lane_get(arrival->group, arrival->id->verbs, &lane, &err);
+		rc = rdma_poller_get(conn_req->group, conn_req->id->verbs, &poller, &err);
 	}
 	if (rc == 0) {
-		adopt_into(arrival, lane);
+		accept_on_poller(conn_req, poller);
 		return;
 	}
-	refuse(arrival, sts, &err);
-	rdma_verbs->destroy_id(arrival->id);
+	reject_request(conn_req, sts, &err);
+	rdma_verbs->destroy_id(conn_req->id);
 }
 
-void rdma_conn_adopt(struct weft_msg *msg)
+void rdma_conn_accept(struct weft_msg *msg)
 {
-	struct rdma_arrival *arrival = container_of(msg, struct rdma_arrival, msg);
+	struct rdma_conn_request *conn_req = container_of(msg, struct rdma_conn_request, msg);
 
-	adopt(arrival);
-	rdma_channel_put(arrival->channel);
-	free(arrival);
+	accept_request(conn_req);
+	rdma_cm_channel_put(conn_req->channel);
+	free(conn_req);
 }

@@ -1,6 +1,6 @@
 /* conn.c - a connection: its beginning, and what is heard of it.
  *
- *   request ─▶ ACCEPTING ─▶ OPEN ──lost, or closed by the user──▶ CLOSING ─ … : see end.c
+ *   request ─▶ ACCEPTING ─▶ OPEN ──lost, or closed by the user──▶ CLOSING ─ … : see close.c
  *
  * That it is lost shows in one of many ways, or in several: an event of the connection manager, a
  * work request that failed, a word of the adapter's, its state when asked for. The first one
@@ -15,19 +15,19 @@
 
 /* --- how it is lost --------------------------------------------------------------------------- */
 
-void rdma_conn_failed(struct rdma_conn *conn, const struct ibv_wc *wc)
+void rdma_conn_wc_error(struct rdma_conn *conn, const struct ibv_wc *wc)
 {
 	struct weft_qpair_stats *stats = &conn->qp.stats;
 
 	switch (wc->status) {
 	case IBV_WC_WR_FLUSH_ERR:
-		weft_count(&stats->flushed, 1);
+		weft_counter_add(&stats->flushed, 1);
 		break;
 	case IBV_WC_RETRY_EXC_ERR:
-		weft_count(&stats->retried, 1);
+		weft_counter_add(&stats->retried, 1);
 		break;
 	case IBV_WC_RNR_RETRY_EXC_ERR:
-		weft_count(&stats->rnr, 1);
+		weft_counter_add(&stats->rnr, 1);
 		break;
 	default:
 		break;
@@ -35,18 +35,18 @@ void rdma_conn_failed(struct rdma_conn *conn, const struct ibv_wc *wc)
 	weft_qpair_close(&conn->qp, "%s", ibv_wc_status_str(wc->status));
 }
 
-void rdma_conn_heard(struct rdma_news *news, enum ibv_event_type type)
+void rdma_conn_async_event(struct rdma_async_events *events, enum ibv_event_type type)
 {
-	struct rdma_conn *conn = container_of(news, struct rdma_conn, news);
+	struct rdma_conn *conn = container_of(events, struct rdma_conn, events);
 
 	if (type == IBV_EVENT_QP_LAST_WQE_REACHED)
-		rdma_conn_emptied(conn);
+		rdma_conn_last_wqe_reached(conn);
 	else
 		weft_qpair_close(&conn->qp, "%s", ibv_event_type_str(type));
 }
 
 /* Completions and events of its end may be on their way still. */
-static void rdma_check(struct weft_qpair *qp)
+static void rdma_check_lost(struct weft_qpair *qp)
 {
 	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_UNKNOWN };
 	struct ibv_qp_init_attr init;
@@ -58,12 +58,12 @@ static void rdma_check(struct weft_qpair *qp)
 
 /* --- events ----------------------------------------------------------------------------------- */
 
-static void tell_path(struct rdma_conn *conn)
+static void log_path(struct rdma_conn *conn)
 {
 	char peer[WEFT_URI_MAX];
 	struct weft_path path;
 
-	rdma_path_of(conn->id, &path);
+	rdma_query_path(conn->id, &path);
 	weft_uri_format(NVMF_TRTYPE_RDMA, &conn->qp.peer, peer, sizeof(peer));
 	if (path.mtu && path.port_mtu && path.mtu != path.port_mtu)
 		weft_peer_log(
@@ -81,30 +81,30 @@ static void set_rnr_timer(struct rdma_conn *conn)
 {
 	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_RTS, .min_rnr_timer = RDMA_RNR_TIMER };
 
-	if (!conn->lane->dev->iwarp)
+	if (!conn->poller->dev->iwarp)
 		rdma_verbs->modify_qp(conn->id->qp, &attr, IBV_QP_STATE | IBV_QP_MIN_RNR_TIMER);
 }
 
-static void established(struct rdma_conn *conn)
+static void conn_established(struct rdma_conn *conn)
 {
 	if (conn->state != RDMA_ACCEPTING)
 		return;
 	conn->state = RDMA_OPEN;
 	set_rnr_timer(conn);
-	tell_path(conn);
+	log_path(conn);
 }
 
-void rdma_conn_event(struct rdma_conn *conn, const struct rdma_cm_event *event)
+void rdma_conn_cm_event(struct rdma_conn *conn, const struct rdma_cm_event *event)
 {
 	switch (event->event) {
 	case RDMA_CM_EVENT_ESTABLISHED:
-		established(conn);
+		conn_established(conn);
 		break;
 	case RDMA_CM_EVENT_DISCONNECTED:
 		weft_qpair_close(&conn->qp, "the host disconnected");
 		break;
 	case RDMA_CM_EVENT_DEVICE_REMOVAL:
-		rdma_devs_removed();
+		rdma_devs_note_removal();
 		weft_qpair_close(&conn->qp, "the adapter was removed");
 		break;
 	case RDMA_CM_EVENT_ADDR_CHANGE:
@@ -123,21 +123,21 @@ void rdma_conn_event(struct rdma_conn *conn, const struct rdma_cm_event *event)
 
 /* --- the beginning: accept.c goes on with it -------------------------------------------------- */
 
-static void setup_over(struct weft_timer *timer)
+static void setup_expired(struct weft_timer *timer)
 {
 	struct rdma_conn *conn = container_of(timer, struct rdma_conn, timer);
 
 	weft_qpair_close(&conn->qp, "no Connect within %d s", RDMA_SETUP_MS / 1000);
 }
 
-static void recvs_failed(struct rdma_recvs *recvs, int rc)
+static void post_recv_failed(struct rdma_recvs *recvs, int rc)
 {
 	struct rdma_conn *conn = container_of(recvs, struct rdma_conn, recvs);
 
 	weft_qpair_close(&conn->qp, "receives: %s", strerror(-rc));
 }
 
-static void rdma_started(struct weft_qpair *qp)
+static void rdma_qpair_started(struct weft_qpair *qp)
 {
 	struct rdma_conn *conn = rdma_conn_of(qp);
 	int rc;
@@ -145,27 +145,28 @@ static void rdma_started(struct weft_qpair *qp)
 	if (conn->state >= RDMA_CLOSING)
 		return;
 	weft_timer_stop(qp->group->reactor, &conn->timer);
-	rc = conn->lane->shares ? 0 : rdma_recvs_grow(&conn->recvs, conn->recvs.room);
+	rc = conn->poller->uses_srq ? 0 : rdma_recvs_grow(&conn->recvs, conn->recvs.room);
 	if (rc < 0)
-		recvs_failed(&conn->recvs, rc);
+		post_recv_failed(&conn->recvs, rc);
 }
 
-struct rdma_conn *rdma_conn_create(const struct rdma_arrival *arrival, struct rdma_lane *lane)
+struct rdma_conn *rdma_conn_create(const struct rdma_conn_request *conn_req,
+				   struct rdma_poller *poller)
 {
 	struct rdma_conn *conn = calloc(1, sizeof(*conn));
 
 	if (!conn)
 		return NULL;
-	conn->id = arrival->id;
-	conn->lane = lane;
-	conn->depth = (uint16_t)(le16_to_cpu(arrival->request.hsqsize) + 1u);
-	conn->recvs.failed = recvs_failed;
-	conn->timer.fn = setup_over;
-	rdma_end_init(conn);
+	conn->id = conn_req->id;
+	conn->poller = poller;
+	conn->depth = (uint16_t)(le16_to_cpu(conn_req->request.hsqsize) + 1u);
+	conn->recvs.failed = post_recv_failed;
+	conn->timer.fn = setup_expired;
+	rdma_close_init(conn);
 	rdma_tx_init(conn);
 	conn->qp.peer = conn->id->route.addr.dst_storage;
 	conn->qp.local = conn->id->route.addr.src_storage;
-	if (weft_qpair_init(&conn->qp, &weft_rdma, arrival->ops, arrival->group) < 0) {
+	if (weft_qpair_init(&conn->qp, &weft_rdma, conn_req->ops, conn_req->group) < 0) {
 		free(conn);
 		return NULL;
 	}
@@ -174,7 +175,7 @@ struct rdma_conn *rdma_conn_create(const struct rdma_arrival *arrival, struct rd
 }
 
 /* An adapter gives up on a peer that is gone, but not on one that has no receives. */
-static uint64_t holds_since(struct weft_qpair *qp)
+static uint64_t stalled_since(struct weft_qpair *qp)
 {
 	const struct rdma_conn *conn = rdma_conn_of(qp);
 
@@ -185,7 +186,7 @@ const struct weft_transport weft_rdma = {
 	.trtype = NVMF_TRTYPE_RDMA,
 	.capsule_data = RDMA_CAPSULE_DATA,
 	.sgls = NVME_CTRL_SGLS_KEYED,
-	.descriptors = RDMA_DESCRIPTORS,
+	.sgl_descriptors_max = RDMA_DESCRIPTORS,
 	.listen = rdma_target_listen,
 	.unlisten = rdma_target_unlisten,
 	.req_size = sizeof(struct rdma_req),
@@ -194,11 +195,11 @@ const struct weft_transport weft_rdma = {
 	.fetch = rdma_fetch,
 	.abort_fetch = rdma_abort_fetch,
 	.reply = rdma_reply,
-	.started = rdma_started,
+	.started = rdma_qpair_started,
 	.slot_freed = rdma_slot_freed,
-	.holds_since = holds_since,
-	.check = rdma_check,
-	.hang_up = rdma_hang_up,
+	.stalled_since = stalled_since,
+	.check_lost = rdma_check_lost,
+	.close_when_sent = rdma_close_when_sent,
 	.close = rdma_close,
 	.free = rdma_free,
 };

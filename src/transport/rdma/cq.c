@@ -3,7 +3,7 @@
  *   busy:   look ─▶ wc[] ─▶ run: done() for each            no system call
  *   idle:   arm ─▶ look once more ─▶ sleep ─▶ the channel's descriptor ─▶ busy
  *
- * Invariant: what look() took in is done() before it looks again. */
+ * Invariant: what poll() took in is done() before it looks again. */
 #include "transport/rdma/cq.h"
 
 #include <errno.h>
@@ -14,7 +14,7 @@ static struct rdma_cq *cq_of(struct weft_poller *poller)
 	return container_of(poller, struct rdma_cq, poller);
 }
 
-static bool look(struct weft_poller *poller)
+static bool cq_poll(struct weft_poller *poller)
 {
 	struct rdma_cq *cq = cq_of(poller);
 
@@ -25,7 +25,7 @@ static bool look(struct weft_poller *poller)
 	return cq->count;
 }
 
-static void run(struct weft_poller *poller)
+static void cq_process(struct weft_poller *poller)
 {
 	struct rdma_cq *cq = cq_of(poller);
 	int count = cq->count;
@@ -36,16 +36,16 @@ static void run(struct weft_poller *poller)
 }
 
 /* Once armed it stays so until its event comes. */
-static bool arm(struct weft_poller *poller)
+static bool cq_arm(struct weft_poller *poller)
 {
 	struct rdma_cq *cq = cq_of(poller);
 
 	if (!cq->armed)
 		cq->armed = !rdma_verbs->req_notify_cq(cq->cq, 0);
-	return cq->armed && !look(poller);
+	return cq->armed && !cq_poll(poller);
 }
 
-static void notified(struct rdma_watch *watch)
+static void cq_event_readable(struct rdma_watch *watch)
 {
 	struct rdma_cq *cq = container_of(watch, struct rdma_cq, watch);
 	struct ibv_cq *which;
@@ -57,17 +57,17 @@ static void notified(struct rdma_watch *watch)
 	}
 }
 
-static void watch_ended(struct rdma_watch *watch)
+static void cq_watch_ended(struct rdma_watch *watch)
 {
 	struct rdma_cq *cq = container_of(watch, struct rdma_cq, watch);
 
-	notified(watch); /* an event that is not acknowledged would hold up what follows */
+	cq_event_readable(watch); /* an event that is not acknowledged would hold up what follows */
 	rdma_verbs->destroy_cq(cq->cq);
 	rdma_verbs->destroy_comp_channel(cq->channel);
 	cq->closed(cq);
 }
 
-static int create(struct rdma_cq *cq, struct ibv_context *ctx, int entries, unsigned spread)
+static int cq_create(struct rdma_cq *cq, struct ibv_context *ctx, int entries, unsigned spread)
 {
 	int vectors = ctx->num_comp_vectors > 0 ? ctx->num_comp_vectors : 1, rc;
 
@@ -95,13 +95,13 @@ int rdma_cq_open(struct rdma_cq *cq, struct weft_reactor *r, struct ibv_context 
 	int rc;
 
 	cq->reactor = r;
-	cq->watch.readable = notified;
-	cq->watch.ended = watch_ended;
-	rc = create(cq, ctx, entries, spread);
+	cq->watch.readable = cq_event_readable;
+	cq->watch.ended = cq_watch_ended;
+	rc = cq_create(cq, ctx, entries, spread);
 	if (rc < 0)
 		return weft_fail(err, rc, "%s: completion queue: %s", ctx->device->name,
 				 strerror(-rc));
-	cq->poller = (struct weft_poller){ .look = look, .run = run, .arm = arm };
+	cq->poller = (struct weft_poller){ .poll = cq_poll, .process = cq_process, .arm = cq_arm };
 	weft_poller_add(r, &cq->poller);
 	return 0;
 }
@@ -116,7 +116,7 @@ void rdma_cq_drain(struct rdma_cq *cq)
 {
 	struct ibv_wc wc;
 
-	run(&cq->poller);
+	cq_process(&cq->poller);
 	while (rdma_verbs->poll_cq(cq->cq, 1, &wc) > 0)
 		cq->done(cq, &wc);
 }

@@ -11,7 +11,7 @@
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct weft_list devs = { &devs, &devs };
 
-static struct rdma_dev *find(const struct ibv_context *ctx)
+static struct rdma_dev *find_dev(const struct ibv_context *ctx)
 {
 	struct rdma_dev *dev;
 
@@ -21,19 +21,19 @@ static struct rdma_dev *find(const struct ibv_context *ctx)
 	return NULL;
 }
 
-static void set_sides(struct rdma_dev *dev)
+static void set_mr_domains(struct rdma_dev *dev)
 {
-	dev->target = (struct rdma_side){
+	dev->target = (struct rdma_mr_domain){
 		.dev = dev,
 		.access = IBV_ACCESS_LOCAL_WRITE,
 	};
-	dev->host = (struct rdma_side){
+	dev->host = (struct rdma_mr_domain){
 		.dev = dev,
 		.access = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_WRITE,
 	};
 }
 
-static int create(struct ibv_context *ctx, struct rdma_dev **out)
+static int create_dev(struct ibv_context *ctx, struct rdma_dev **out)
 {
 	struct rdma_dev *dev = calloc(1, sizeof(*dev));
 	int rc;
@@ -52,8 +52,8 @@ static int create(struct ibv_context *ctx, struct rdma_dev **out)
 		return rc;
 	}
 	dev->invalidates = dev->attr.device_cap_flags & IBV_DEVICE_MEM_MGT_EXTENSIONS;
-	set_sides(dev);
-	weft_list_init(&dev->ears);
+	set_mr_domains(dev);
+	weft_list_init(&dev->subscribers);
 	weft_list_push(&devs, &dev->link);
 	*out = dev;
 	return 0;
@@ -65,9 +65,9 @@ int rdma_dev_get(struct ibv_context *ctx, struct rdma_dev **out, struct weft_err
 	int rc = 0;
 
 	pthread_mutex_lock(&lock);
-	dev = find(ctx);
+	dev = find_dev(ctx);
 	if (!dev)
-		rc = create(ctx, &dev);
+		rc = create_dev(ctx, &dev);
 	if (rc == 0)
 		dev->refs++;
 	pthread_mutex_unlock(&lock);
@@ -77,7 +77,7 @@ int rdma_dev_get(struct ibv_context *ctx, struct rdma_dev **out, struct weft_err
 	return 0;
 }
 
-static bool let_go(struct rdma_dev *dev)
+static bool drop_ref(struct rdma_dev *dev)
 {
 	bool last;
 
@@ -89,7 +89,7 @@ static bool let_go(struct rdma_dev *dev)
 
 /* To forget memory takes long, and others get and put adapters meanwhile. Who wants this one gets
  * another, with a domain of its own. */
-static void destroy(struct rdma_dev *dev)
+static void destroy_dev(struct rdma_dev *dev)
 {
 	weft_regions_untie_owner(&dev->target);
 	weft_regions_untie_owner(&dev->host);
@@ -102,8 +102,8 @@ static void destroy(struct rdma_dev *dev)
 
 void rdma_dev_put(struct rdma_dev *dev)
 {
-	if (dev && let_go(dev))
-		destroy(dev);
+	if (dev && drop_ref(dev))
+		destroy_dev(dev);
 }
 
 /* --- removal ---------------------------------------------------------------------------------- */
@@ -112,12 +112,12 @@ void rdma_dev_put(struct rdma_dev *dev)
  * asked what there is. */
 static atomic_bool removed;
 
-void rdma_devs_removed(void)
+void rdma_devs_note_removal(void)
 {
 	atomic_store(&removed, true);
 }
 
-void rdma_devs_sweep(void)
+void rdma_devs_release_removed(void)
 {
 	bool none;
 

@@ -10,7 +10,7 @@
 struct rdma_dev;
 
 /* What the memory of one side may be used for: each side has registrations of its own. */
-struct rdma_side {
+struct rdma_mr_domain {
 	struct rdma_dev *dev;
 	int access;
 };
@@ -23,41 +23,42 @@ struct rdma_dev {
 	bool iwarp;
 	atomic_bool invalidates; /* a SEND of its can invalidate a key of the peer's */
 	unsigned refs;
-	struct weft_list ears; /* see ear.c */
-	struct rdma_side target, host;
-	_Atomic uint64_t chances; /* for registrations that were refused; see keys.c */
+	struct weft_list subscribers; /* see async_event.c */
+	struct rdma_mr_domain target, host;
+	_Atomic uint64_t retry_epoch; /* for registrations that were refused; see mr_cache.c */
 };
 
 int rdma_dev_get(struct ibv_context *ctx, struct rdma_dev **dev, struct weft_err *err);
 void rdma_dev_put(struct rdma_dev *dev); /* NULL is nothing */
 /* An adapter is being removed: what uses it goes; then, and after every id destroyed from there on,
- * rdma_devs_sweep(). A driver may wait for that. */
-void rdma_devs_removed(void);
-void rdma_devs_sweep(void);
+ * rdma_devs_release_removed(). A driver may wait for that. */
+void rdma_devs_note_removal(void);
+void rdma_devs_release_removed(void);
 
-/* --- keys, see keys.c ------------------------------------------------------------------------- */
+/* --- keys, see mr_cache.c ------------------------------------------------------------------------- */
 
-enum { RDMA_KEYS_HOT = 64 };
+enum { RDMA_MR_CACHE_REGIONS = 64 };
 
 /* One thread's way to the keys of an adapter. */
-struct rdma_keys {
-	struct rdma_side *side;
+struct rdma_mr_cache {
+	struct rdma_mr_domain *side;
 	struct weft_region_view view;
 	uint64_t generation; /* of the view, for @hot */
 	struct {
 		struct weft_region *region;
-		struct rdma_tie *tie;
-	} hot[RDMA_KEYS_HOT];
+		struct rdma_region_mrs *tie;
+	} recent[RDMA_MR_CACHE_REGIONS];
 	uint64_t hits, registrations;
 	int failed; /* the last registration that was refused: -errno */
 };
 
-void rdma_keys_init(struct rdma_keys *keys, struct rdma_side *side);
-void rdma_keys_end(struct rdma_keys *keys);
+void rdma_mr_cache_init(struct rdma_mr_cache *mrs, struct rdma_mr_domain *side);
+void rdma_mr_cache_destroy(struct rdma_mr_cache *mrs);
 /* The adapter may have room by now for what it refused. */
-void rdma_keys_try_again(struct rdma_keys *keys);
+void rdma_mr_cache_retry_refused(struct rdma_mr_cache *mrs);
 /* How many bytes of [@at, @at + @len), from @at on, *@mr covers. 0: this memory has no key: nobody
  * declared it, or the adapter refuses it. */
-size_t rdma_keys_find(struct rdma_keys *keys, const void *at, size_t len, struct ibv_mr **mr);
+size_t rdma_mr_cache_find(struct rdma_mr_cache *mrs, const void *at, size_t len,
+			  struct ibv_mr **mr);
 
 #endif

@@ -14,89 +14,90 @@
 
 /* --- the end ---------------------------------------------------------------------------------- */
 
-static void let_go_of_all(struct rdma_link *rl)
+static void put_all_buffers(struct rdma_link *rl)
 {
 	for (uint32_t i = 0; i < rl->link.options.depth; i++)
-		rdma_link_let_go(rl, (struct rdma_slot *)(rl->link.slots +
-							  i * sizeof(struct rdma_slot)));
+		rdma_link_put_buffer(rl,
+				     (struct rdma_link_slot *)(rl->link.slots +
+							       i * sizeof(struct rdma_link_slot)));
 }
 
-static void finish(struct rdma_link *rl)
+static void finish_close_if_idle(struct rdma_link *rl)
 {
-	if (rl->has_cq || rl->watching || rl->hears)
+	if (rl->has_cq || rl->watching || rl->async_open)
 		return;
 	if (rl->mr)
 		rdma_verbs->dereg_mr(rl->mr);
-	rdma_keys_end(&rl->keys);
+	rdma_mr_cache_destroy(&rl->mrs);
 	rdma_dev_put(rl->dev);
 	rdma_verbs->destroy_id(
 		rl->id); /* after all that: a removed adapter goes with its last id */
 	rdma_verbs->destroy_event_channel(rl->channel);
 	if (!rl->opened) /* perhaps for want of an adapter, whose removal nobody told us of */
-		rdma_devs_removed();
-	rdma_devs_sweep();
-	rl->state = RLINK_CLOSED;
+		rdma_devs_note_removal();
+	rdma_devs_release_removed();
+	rl->state = RDMA_LINK_CLOSED;
 	rl->link.ops->closed(&rl->link);
 }
 
-static void watch_ended(struct rdma_watch *watch)
+static void cm_watch_ended(struct rdma_watch *watch)
 {
 	struct rdma_link *rl = container_of(watch, struct rdma_link, watch);
 
 	rl->watching = false;
-	finish(rl);
+	finish_close_if_idle(rl);
 }
 
-static void cq_closed(struct rdma_cq *cq)
+static void link_cq_closed(struct rdma_cq *cq)
 {
 	struct rdma_link *rl = container_of(cq, struct rdma_link, cq);
 
 	rl->has_cq = false;
-	finish(rl);
+	finish_close_if_idle(rl);
 }
 
-static void ear_ended(struct rdma_ear *ear)
+static void async_unsubscribed(struct rdma_async_subscriber *async)
 {
-	struct rdma_link *rl = container_of(ear, struct rdma_link, ear);
+	struct rdma_link *rl = container_of(async, struct rdma_link, async);
 
-	rl->hears = false;
-	finish(rl);
+	rl->async_open = false;
+	finish_close_if_idle(rl);
 }
 
-static void drop_queue_pair(struct rdma_link *rl)
+static void destroy_queue_pair(struct rdma_link *rl)
 {
 	if (!rl->id->qp)
 		return;
-	rdma_news_end(&rl->qp_news);
+	rdma_async_events_remove(&rl->qp_events);
 	rdma_verbs->disconnect(rl->id);
 	rdma_verbs->destroy_qp(rl->id);
 }
 
-static void link_close(struct weft_link *link)
+static void rdma_link_close(struct weft_link *link)
 {
 	struct rdma_link *rl = rdma_link_of(link);
 
-	if (rl->state >= RLINK_CLOSING)
+	if (rl->state >= RDMA_LINK_CLOSING)
 		return;
-	rl->state = RLINK_CLOSING;
+	rl->state = RDMA_LINK_CLOSING;
 	weft_timer_stop(link->reactor, &rl->timer);
 	weft_task_cancel(&rl->flush);
-	drop_queue_pair(rl);
-	let_go_of_all(rl);
-	weft_task_cancel(&rl->serve); /* buffers that came back have woken it */
-	rdma_news_end(&rl->cq_news);
+	destroy_queue_pair(rl);
+	put_all_buffers(rl);
+	weft_task_cancel(&rl->serve_buffer_waiters); /* buffers that came back have woken it */
+	rdma_async_events_remove(&rl->cq_events);
 	if (rl->has_cq)
 		rdma_cq_close(&rl->cq);
-	if (rl->hears)
-		rdma_ear_end(&rl->ear);
+	if (rl->async_open)
+		rdma_async_unsubscribe(&rl->async);
 	rdma_watch_end(&rl->watch);
 }
 
-static void link_free(struct weft_link *link)
+static void rdma_link_free(struct weft_link *link)
 {
 	struct rdma_link *rl = rdma_link_of(link);
 
-	assert(rl->state == RLINK_CLOSED);
+	assert(rl->state == RDMA_LINK_CLOSED);
 	weft_bufs_destroy(&rl->bufs);
 	weft_pages_free(rl->pages, rl->pages_size);
 	weft_link_destroy(link);
@@ -105,7 +106,7 @@ static void link_free(struct weft_link *link)
 
 /* --- the beginning ---------------------------------------------------------------------------- */
 
-static void readable(struct rdma_watch *watch)
+static void cm_channel_readable(struct rdma_watch *watch)
 {
 	struct rdma_link *rl = container_of(watch, struct rdma_link, watch);
 	struct rdma_cm_event *event;
@@ -121,52 +122,53 @@ static void readable(struct rdma_watch *watch)
 			       len < sizeof(private) ? len : sizeof(private));
 		copy.param.conn.private_data = private;
 		rdma_verbs->ack_cm_event(event);
-		rdma_link_event(rl, &copy);
+		rdma_link_cm_event(rl, &copy);
 	}
 }
 
-static void setup_over(struct weft_timer *timer)
+static void setup_expired(struct weft_timer *timer)
 {
 	struct rdma_link *rl = container_of(timer, struct rdma_link, timer);
 	static const char *const waits_for[] = {
-		[RLINK_ADDRESS] = "no adapter found for the address",
-		[RLINK_ROUTE] = "no route found",
-		[RLINK_CONNECTING] = "no answer to the connection request",
+		[RDMA_LINK_ADDRESS] = "no adapter found for the address",
+		[RDMA_LINK_ROUTE] = "no route found",
+		[RDMA_LINK_CONNECTING] = "no answer to the connection request",
 	};
 
 	weft_link_close(&rl->link, -ETIMEDOUT, "%s within %u ms", waits_for[rl->state],
 			rl->link.options.setup_ms);
 }
 
-static void wake_serve(void *arg)
+static void schedule_serve(void *arg)
 {
 	struct rdma_link *rl = arg;
 
-	weft_reactor_defer(rl->link.reactor, &rl->serve);
+	weft_reactor_defer(rl->link.reactor, &rl->serve_buffer_waiters);
 }
 
-static void serve(struct weft_task *task)
+static void serve_buffer_waiters(struct weft_task *task)
 {
-	weft_bufs_serve(&container_of(task, struct rdma_link, serve)->bufs);
+	weft_bufs_serve_waiters(&container_of(task, struct rdma_link, serve_buffer_waiters)->bufs);
 }
 
 /* Commands first, then completions; each command's place is its slot's for ever. */
-static int make_pages(struct rdma_link *rl)
+static int alloc_capsules(struct rdma_link *rl)
 {
 	uint32_t depth = rl->link.options.depth;
-	size_t capsules = depth * sizeof(struct link_capsule);
+	size_t capsules = depth * sizeof(struct rdma_link_capsule);
 
-	rl->receives = depth + 1 > LINK_RECEIVES_MIN ? depth + 1 : LINK_RECEIVES_MIN;
+	rl->receives = depth + 1 > RDMA_LINK_RECEIVES_MIN ? depth + 1 : RDMA_LINK_RECEIVES_MIN;
 	rl->pages_size = capsules + rl->receives * sizeof(struct nvme_cqe);
 	rl->pages = weft_pages_alloc(rl->pages_size);
 	if (!rl->pages)
 		return -ENOMEM;
 	rl->cqes = (struct nvme_cqe *)(rl->pages + capsules);
 	for (uint32_t i = 0; i < depth; i++) {
-		struct rdma_slot *rs = (struct rdma_slot *)(rl->link.slots +
-							    i * sizeof(struct rdma_slot));
+		struct rdma_link_slot *rs =
+			(struct rdma_link_slot *)(rl->link.slots +
+						  i * sizeof(struct rdma_link_slot));
 
-		rs->capsule = (struct link_capsule *)rl->pages + i;
+		rs->capsule = (struct rdma_link_capsule *)rl->pages + i;
 		weft_list_init(&rs->link);
 	}
 	return 0;
@@ -183,8 +185,8 @@ static int open_channel(struct rdma_link *rl)
 		rc = -errno;
 		goto destroy_channel;
 	}
-	rl->watch.readable = readable;
-	rl->watch.ended = watch_ended;
+	rl->watch.readable = cm_channel_readable;
+	rl->watch.ended = cm_watch_ended;
 	rc = rdma_watch_start(&rl->watch, rl->link.reactor, rl->channel->fd);
 	if (rc < 0)
 		goto destroy_id;
@@ -198,18 +200,19 @@ destroy_channel:
 	return rc;
 }
 
-static int prepare(struct rdma_link *rl, struct weft_reactor *r,
-		   const struct weft_link_options *options, const struct weft_link_ops *ops,
-		   void *user)
+static int rdma_link_init(struct rdma_link *rl, struct weft_reactor *r,
+			  const struct weft_link_options *options, const struct weft_link_ops *ops,
+			  void *user)
 {
 	int rc = weft_link_init(&rl->link, &weft_rdma_link, r, options, ops, user);
 
 	if (rc < 0)
 		return rc;
-	rc = weft_bufs_init(&rl->bufs, LINK_BUFS_SHARE, WEFT_MDTS_BYTES, false, wake_serve, rl);
+	rc = weft_bufs_init(&rl->bufs, RDMA_LINK_BUFS_DIVISOR, WEFT_MDTS_BYTES, false,
+			    schedule_serve, rl);
 	if (rc < 0)
 		goto destroy_link;
-	rc = make_pages(rl);
+	rc = alloc_capsules(rl);
 	if (rc == 0)
 		rc = open_channel(rl);
 	if (rc == 0)
@@ -229,34 +232,34 @@ static const char *open_text(int rc)
 	return strerror(-rc);
 }
 
-static int link_open(struct weft_link **link, struct weft_reactor *r,
-		     const struct weft_link_options *options, const struct weft_link_ops *ops,
-		     void *user, struct weft_err *err)
+static int rdma_link_open(struct weft_link **link, struct weft_reactor *r,
+			  const struct weft_link_options *options, const struct weft_link_ops *ops,
+			  void *user, struct weft_err *err)
 {
 	struct rdma_link *rl = calloc(1, sizeof(*rl));
-	int rc = rl ? prepare(rl, r, options, ops, user) : -ENOMEM;
+	int rc = rl ? rdma_link_init(rl, r, options, ops, user) : -ENOMEM;
 
 	if (rc < 0) {
 		free(rl);
 		return weft_fail(err, rc, "connect: %s", open_text(rc));
 	}
-	weft_task_init(&rl->serve, serve);
-	rl->cq.closed = cq_closed;
-	rl->ear.ended = ear_ended;
-	rl->timer.fn = setup_over;
+	weft_task_init(&rl->serve_buffer_waiters, serve_buffer_waiters);
+	rl->cq.closed = link_cq_closed;
+	rl->async.ended = async_unsubscribed;
+	rl->timer.fn = setup_expired;
 	rdma_link_io_init(rl);
 	weft_timer_set(r, &rl->timer, options->setup_ms);
 	*link = &rl->link;
-	rdma_link_start(rl);
+	rdma_link_resolve_addr(rl);
 	return 0;
 }
 
 const struct weft_link_transport weft_rdma_link = {
 	.trtype = NVMF_TRTYPE_RDMA,
-	.open = link_open,
+	.open = rdma_link_open,
 	.takes_dmabuf = true,
-	.slot_size = sizeof(struct rdma_slot),
+	.slot_size = sizeof(struct rdma_link_slot),
 	.submit = rdma_link_submit,
-	.close = link_close,
-	.free = link_free,
+	.close = rdma_link_close,
+	.free = rdma_link_free,
 };

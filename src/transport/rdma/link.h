@@ -10,27 +10,27 @@
 #include "transport/link.h"
 #include "transport/rdma/cq.h"
 #include "transport/rdma/dev.h"
-#include "transport/rdma/ear.h"
+#include "transport/rdma/async_event.h"
 
 enum {
-	LINK_BLOCKS = 16, /* descriptors of one command */
-	LINK_SGES = 4,    /* of one capsule: the command, and data in up to three pieces */
-	LINK_BUFS_SHARE = 2,
-	LINK_RECEIVES_MIN = 32, /* a controller may size its own queue by them: Linux's does */
+	RDMA_LINK_BLOCKS = 16, /* descriptors of one command */
+	RDMA_LINK_SGES = 4,    /* of one capsule: the command, and data in up to three pieces */
+	RDMA_LINK_BUFS_DIVISOR = 2,
+	RDMA_LINK_RECEIVES_MIN = 32, /* a controller may size its own queue by them: Linux's does */
 };
 
 /* A command as it travels, with room for its descriptors. */
-struct link_capsule {
+struct rdma_link_capsule {
 	union nvme_sqe sqe;
-	struct nvme_keyed_sgl blocks[LINK_BLOCKS];
+	struct nvme_keyed_sgl blocks[RDMA_LINK_BLOCKS];
 };
 
-struct rdma_slot {
-	struct weft_slot slot; /* first */
-	struct weft_list link; /* rl->ready */
-	struct link_capsule *capsule;
+struct rdma_link_slot {
+	struct weft_link_slot slot; /* first */
+	struct weft_list link;      /* rl->ready */
+	struct rdma_link_capsule *capsule;
 	uint32_t capsule_len;
-	struct ibv_sge sge[LINK_SGES]; /* what is sent */
+	struct ibv_sge sge[RDMA_LINK_SGES]; /* what is sent */
 	int nsge;
 	bool posted, sending, answered;
 
@@ -41,12 +41,12 @@ struct rdma_slot {
 };
 
 enum rdma_link_state {
-	RLINK_ADDRESS, /* looking for the adapter */
-	RLINK_ROUTE,
-	RLINK_CONNECTING,
-	RLINK_OPEN,
-	RLINK_CLOSING, /* the queue pair is gone; descriptors are being forgotten */
-	RLINK_CLOSED,
+	RDMA_LINK_ADDRESS, /* looking for the adapter */
+	RDMA_LINK_ROUTE,
+	RDMA_LINK_CONNECTING,
+	RDMA_LINK_OPEN,
+	RDMA_LINK_CLOSING, /* the queue pair is gone; descriptors are being forgotten */
+	RDMA_LINK_CLOSED,
 };
 
 struct rdma_link {
@@ -59,12 +59,12 @@ struct rdma_link {
 	bool watching;
 	bool opened;
 	struct rdma_dev *dev;
-	struct rdma_ear ear;
-	bool hears;
-	struct rdma_keys keys;
+	struct rdma_async_subscriber async;
+	bool async_open;
+	struct rdma_mr_cache mrs;
 	struct rdma_cq cq;
 	bool has_cq;
-	struct rdma_news qp_news, cq_news;
+	struct rdma_async_events qp_events, cq_events;
 
 	/* What the adapter reads commands from and writes completions to. */
 	char *pages;
@@ -77,7 +77,7 @@ struct rdma_link {
 	struct weft_list refused; /* slots whose data the adapter cannot reach */
 	struct weft_task flush;
 	struct weft_bufs bufs;
-	struct weft_task serve;
+	struct weft_task serve_buffer_waiters;
 	uint32_t sges;       /* that a send may have */
 	uint32_t inline_max; /* bytes that the adapter takes along with the work request */
 };
@@ -87,33 +87,33 @@ static inline struct rdma_link *rdma_link_of(struct weft_link *link)
 	return container_of(link, struct rdma_link, link);
 }
 
-static inline struct rdma_slot *rdma_slot_of(struct weft_slot *slot)
+static inline struct rdma_link_slot *rdma_link_slot_of(struct weft_link_slot *slot)
 {
-	return container_of(slot, struct rdma_slot, slot);
+	return container_of(slot, struct rdma_link_slot, slot);
 }
 
 /* link_setup.c */
 /* Also where it fails at once: the end comes as closed(). */
-void rdma_link_start(struct rdma_link *rl);
-void rdma_link_event(struct rdma_link *rl, const struct rdma_cm_event *event);
+void rdma_link_resolve_addr(struct rdma_link *rl);
+void rdma_link_cm_event(struct rdma_link *rl, const struct rdma_cm_event *event);
 
 /* link_io.c */
 void rdma_link_io_init(struct rdma_link *rl);
 int rdma_link_post_receives(struct rdma_link *rl);
-void rdma_link_submit(struct weft_link *link, struct weft_slot *slot);
-void rdma_link_completed(struct rdma_cq *cq, const struct ibv_wc *wc);
+void rdma_link_submit(struct weft_link *link, struct weft_link_slot *slot);
+void rdma_link_wc_done(struct rdma_cq *cq, const struct ibv_wc *wc);
 /* The slot ends with a data transfer error, soon. */
-void rdma_link_refuse(struct rdma_link *rl, struct rdma_slot *rs);
+void rdma_link_refuse(struct rdma_link *rl, struct rdma_link_slot *rs);
 /* The slot's command and data are in place: it goes out. */
-void rdma_link_send(struct rdma_link *rl, struct rdma_slot *rs);
+void rdma_link_send(struct rdma_link *rl, struct rdma_link_slot *rs);
 
 /* link_data.c */
 /* Finds the data, or a place for it, then rdma_link_send(). */
-void rdma_link_place(struct rdma_link *rl, struct rdma_slot *rs);
+void rdma_link_map_data(struct rdma_link *rl, struct rdma_link_slot *rs);
 /* The answer is here: data that came through a buffer gets where it belongs, if the command
  * succeeded. */
-void rdma_link_collect(struct rdma_link *rl, struct rdma_slot *rs);
+void rdma_link_unmap_data(struct rdma_link *rl, struct rdma_link_slot *rs);
 /* The buffer, and the place in line for one. */
-void rdma_link_let_go(struct rdma_link *rl, struct rdma_slot *rs);
+void rdma_link_put_buffer(struct rdma_link *rl, struct rdma_link_slot *rs);
 
 #endif

@@ -5,7 +5,7 @@
  *                                    controller takes that
  *   anything else ─────────────────▶ copied through one of our buffers, and counted
  *
- * Nothing is registered here but what rdma_keys_find() meets for the first time. */
+ * Nothing is registered here but what rdma_mr_cache_find() meets for the first time. */
 #include <string.h>
 
 #include "transport/rdma/link.h"
@@ -18,7 +18,7 @@ struct piece {
 
 /* --- the data in pieces ----------------------------------------------------------------------- */
 
-static bool extends(const struct piece *last, const char *at, const struct ibv_mr *mr)
+static bool is_contiguous(const struct piece *last, const char *at, const struct ibv_mr *mr)
 {
 	return last->mr == mr && last->at + last->len == at;
 }
@@ -31,10 +31,10 @@ static int add_pieces(struct rdma_link *rl, struct piece *pieces, int n, int max
 	size_t covered;
 
 	while (len) {
-		covered = rdma_keys_find(&rl->keys, at, len, &mr);
+		covered = rdma_mr_cache_find(&rl->mrs, at, len, &mr);
 		if (!covered)
 			return -1;
-		if (n && extends(&pieces[n - 1], at, mr))
+		if (n && is_contiguous(&pieces[n - 1], at, mr))
 			pieces[n - 1].len += covered;
 		else if (n == max)
 			return -1;
@@ -47,7 +47,7 @@ static int add_pieces(struct rdma_link *rl, struct piece *pieces, int n, int max
 }
 
 /* What the iovec has of the slot's data, one stretch at a time. */
-static size_t next_stretch(const struct iovec **iov, size_t *skip, size_t left, char **at)
+static size_t next_iovec_part(const struct iovec **iov, size_t *skip, size_t left, char **at)
 {
 	size_t len;
 
@@ -63,8 +63,8 @@ static size_t next_stretch(const struct iovec **iov, size_t *skip, size_t left, 
 	return len;
 }
 
-static int find_pieces(struct rdma_link *rl, const struct weft_slot *slot, struct piece *pieces,
-		       int max)
+static int find_pieces(struct rdma_link *rl, const struct weft_link_slot *slot,
+		       struct piece *pieces, int max)
 {
 	const struct iovec *iov = slot->iov;
 	size_t skip = slot->iov_skip, left = slot->data_len, len;
@@ -72,22 +72,22 @@ static int find_pieces(struct rdma_link *rl, const struct weft_slot *slot, struc
 	char *at;
 
 	while (left && n >= 0) {
-		len = next_stretch(&iov, &skip, left, &at);
+		len = next_iovec_part(&iov, &skip, left, &at);
 		n = add_pieces(rl, pieces, n, max, at, len);
 		left -= len;
 	}
 	return n;
 }
 
-static void copy(struct rdma_link *rl, struct rdma_slot *rs, bool out)
+static void copy_bounce(struct rdma_link *rl, struct rdma_link_slot *rs, bool out)
 {
-	const struct weft_slot *slot = &rs->slot;
+	const struct weft_link_slot *slot = &rs->slot;
 	const struct iovec *iov = slot->iov;
 	size_t skip = slot->iov_skip, left = slot->data_len, len;
 	char *buf = rs->bounce, *at;
 
 	for (; left; left -= len, buf += len) {
-		len = next_stretch(&iov, &skip, left, &at);
+		len = next_iovec_part(&iov, &skip, left, &at);
 		if (out)
 			memcpy(buf, at, len);
 		else
@@ -98,12 +98,12 @@ static void copy(struct rdma_link *rl, struct rdma_slot *rs, bool out)
 
 /* --- how the controller is told --------------------------------------------------------------- */
 
-static void set_sgl(struct rdma_slot *rs, uint8_t type, uint32_t length)
+static void set_sgl(struct rdma_link_slot *rs, uint8_t type, uint32_t length)
 {
 	rs->slot.cmd.common.sgl = (struct nvme_sgl){ .length = cpu_to_le32(length), .type = type };
 }
 
-static void put_in_capsule(struct rdma_slot *rs, const struct piece *pieces, int n)
+static void put_in_capsule(struct rdma_link_slot *rs, const struct piece *pieces, int n)
 {
 	set_sgl(rs, NVME_SGL_IN_CAPSULE, rs->slot.data_len);
 	for (int i = 0; i < n; i++)
@@ -112,7 +112,7 @@ static void put_in_capsule(struct rdma_slot *rs, const struct piece *pieces, int
 	rs->nsge = 1 + n;
 }
 
-static void describe(struct rdma_slot *rs, const struct piece *pieces, int n)
+static void set_keyed_sgl(struct rdma_link_slot *rs, const struct piece *pieces, int n)
 {
 	struct nvme_keyed_sgl *blocks = rs->capsule->blocks;
 
@@ -127,12 +127,12 @@ static void describe(struct rdma_slot *rs, const struct piece *pieces, int n)
 	rs->capsule_len += (uint32_t)n * (uint32_t)sizeof(*blocks);
 }
 
-static bool goes_out(const struct weft_slot *slot)
+static bool goes_out(const struct weft_link_slot *slot)
 {
 	return nvme_cmd_direction(&slot->cmd) == NVME_DIR_TO_CTRL;
 }
 
-static bool fits_capsule(const struct rdma_link *rl, const struct weft_slot *slot)
+static bool fits_capsule(const struct rdma_link *rl, const struct weft_link_slot *slot)
 {
 	return goes_out(slot) && slot->data_len <= rl->link.capsule_max;
 }
@@ -141,17 +141,17 @@ static int blocks_max(const struct rdma_link *rl)
 {
 	uint32_t most = rl->link.blocks_max, room = rl->link.capsule_max / 16;
 
-	if (most > LINK_BLOCKS)
-		most = LINK_BLOCKS;
+	if (most > RDMA_LINK_BLOCKS)
+		most = RDMA_LINK_BLOCKS;
 	if (most > 1 && most > room)
 		most = room;
 	return most ? (int)most : 1;
 }
 
-static bool place_pieces(struct rdma_link *rl, struct rdma_slot *rs)
+static bool map_pieces(struct rdma_link *rl, struct rdma_link_slot *rs)
 {
 	bool inside = fits_capsule(rl, &rs->slot);
-	struct piece pieces[LINK_BLOCKS];
+	struct piece pieces[RDMA_LINK_BLOCKS];
 	int n = find_pieces(rl, &rs->slot, pieces, inside ? (int)rl->sges - 1 : blocks_max(rl));
 
 	if (n < 0)
@@ -159,42 +159,42 @@ static bool place_pieces(struct rdma_link *rl, struct rdma_slot *rs)
 	if (inside)
 		put_in_capsule(rs, pieces, n);
 	else
-		describe(rs, pieces, n);
+		set_keyed_sgl(rs, pieces, n);
 	return true;
 }
 
 /* --- through a buffer ------------------------------------------------------------------------- */
 
-static void use_buffer(struct rdma_link *rl, struct rdma_slot *rs)
+static void use_bounce_buffer(struct rdma_link *rl, struct rdma_link_slot *rs)
 {
 	struct piece piece = { rs->bounce, rs->slot.data_len, NULL };
 
-	if (!rdma_keys_find(&rl->keys, rs->bounce, rs->slot.data_len, &piece.mr)) {
-		weft_link_close(&rl->link, rl->keys.failed ? rl->keys.failed : -ENOMEM,
+	if (!rdma_mr_cache_find(&rl->mrs, rs->bounce, rs->slot.data_len, &piece.mr)) {
+		weft_link_close(&rl->link, rl->mrs.failed ? rl->mrs.failed : -ENOMEM,
 				"the adapter does not register memory for data; see ulimit -l");
 		return;
 	}
 	if (goes_out(&rs->slot))
-		copy(rl, rs, true);
+		copy_bounce(rl, rs, true);
 	else
 		memset(rs->bounce, 0, rs->slot.data_len); /* the controller may write less */
 	if (fits_capsule(rl, &rs->slot))
 		put_in_capsule(rs, &piece, 1);
 	else
-		describe(rs, &piece, 1);
+		set_keyed_sgl(rs, &piece, 1);
 	rdma_link_send(rl, rs);
 }
 
-static void buffer_came(struct weft_pool_waiter *waiter, void *at)
+static void bounce_buffer_available(struct weft_pool_waiter *waiter, void *at)
 {
-	struct rdma_slot *rs = container_of(waiter, struct rdma_slot, waiter);
+	struct rdma_link_slot *rs = container_of(waiter, struct rdma_link_slot, waiter);
 
 	rs->bounce = at;
-	use_buffer(rdma_link_of(rs->slot.link), rs);
+	use_bounce_buffer(rdma_link_of(rs->slot.link), rs);
 }
 
 /* The CPU cannot copy a device's memory. */
-static bool meets_dmabuf(struct rdma_link *rl, const struct weft_slot *slot)
+static bool meets_dmabuf(struct rdma_link *rl, const struct weft_link_slot *slot)
 {
 	const struct iovec *iov = slot->iov;
 	size_t skip = slot->iov_skip, left = slot->data_len, len;
@@ -204,25 +204,25 @@ static bool meets_dmabuf(struct rdma_link *rl, const struct weft_slot *slot)
 	if (!weft_region_any_dmabuf())
 		return false;
 	for (; left && !meets; left -= len) {
-		len = next_stretch(&iov, &skip, left, &at);
-		meets = weft_region_meets_dmabuf(&rl->keys.view, at, len);
+		len = next_iovec_part(&iov, &skip, left, &at);
+		meets = weft_region_meets_dmabuf(&rl->mrs.view, at, len);
 	}
 	return meets;
 }
 
-static void place_in_buffer(struct rdma_link *rl, struct rdma_slot *rs)
+static void map_bounce_buffer(struct rdma_link *rl, struct rdma_link_slot *rs)
 {
 	rs->pool = weft_bufs_pool(&rl->bufs, rs->slot.data_len);
 	rs->bounce = weft_pool_take(rs->pool);
 	if (rs->bounce) {
-		use_buffer(rl, rs);
+		use_bounce_buffer(rl, rs);
 		return;
 	}
-	rs->waiter.got = buffer_came;
+	rs->waiter.got = bounce_buffer_available;
 	weft_pool_wait(rs->pool, NULL, &rs->waiter);
 }
 
-void rdma_link_place(struct rdma_link *rl, struct rdma_slot *rs)
+void rdma_link_map_data(struct rdma_link *rl, struct rdma_link_slot *rs)
 {
 	struct nvme_keyed_sgl *sgl = (struct nvme_keyed_sgl *)&rs->slot.cmd.common.sgl;
 
@@ -231,31 +231,31 @@ void rdma_link_place(struct rdma_link *rl, struct rdma_slot *rs)
 	if (!rs->slot.data_len) {
 		nvme_keyed_sgl_set(sgl, 0, 0, 0);
 		rdma_link_send(rl, rs);
-	} else if (place_pieces(rl, rs)) {
+	} else if (map_pieces(rl, rs)) {
 		rdma_link_send(rl, rs);
 	} else if (meets_dmabuf(rl, &rs->slot)) {
 		rdma_link_refuse(rl, rs);
 	} else {
-		place_in_buffer(rl, rs);
+		map_bounce_buffer(rl, rs);
 	}
-	rl->link.stats.key_hits = rl->keys.hits;
-	rl->link.stats.registrations = rl->keys.registrations;
+	rl->link.stats.key_hits = rl->mrs.hits;
+	rl->link.stats.registrations = rl->mrs.registrations;
 }
 
-static bool brought_data(const struct weft_slot *slot)
+static bool brought_data(const struct weft_link_slot *slot)
 {
 	return nvme_cmd_direction(&slot->cmd) == NVME_DIR_TO_HOST &&
 	       !(le16_to_cpu(slot->cqe.status) >> 1);
 }
 
-void rdma_link_collect(struct rdma_link *rl, struct rdma_slot *rs)
+void rdma_link_unmap_data(struct rdma_link *rl, struct rdma_link_slot *rs)
 {
 	if (rs->bounce && brought_data(&rs->slot))
-		copy(rl, rs, false);
-	rdma_link_let_go(rl, rs);
+		copy_bounce(rl, rs, false);
+	rdma_link_put_buffer(rl, rs);
 }
 
-void rdma_link_let_go(struct rdma_link *rl, struct rdma_slot *rs)
+void rdma_link_put_buffer(struct rdma_link *rl, struct rdma_link_slot *rs)
 {
 	if (rs->bounce)
 		weft_pool_give(rs->pool, rs->bounce);

@@ -14,14 +14,14 @@
 #include "transport/rdma/link.h"
 
 /* wr_id: a slot's address for a SEND, 1 + 2 * index for a receive. */
-enum { RECEIVE = 1, SEND_BATCH = 32 };
+enum { WR_RECV = 1, SEND_BATCH = 32 };
 
 /* --- receives --------------------------------------------------------------------------------- */
 
 static int post_receive(struct rdma_link *rl, uint32_t index)
 {
 	struct ibv_sge sge = { (uintptr_t)&rl->cqes[index], sizeof(struct nvme_cqe), rl->mr->lkey };
-	struct ibv_recv_wr wr = { .wr_id = 2 * index | RECEIVE, .sg_list = &sge, .num_sge = 1 },
+	struct ibv_recv_wr wr = { .wr_id = 2 * index | WR_RECV, .sg_list = &sge, .num_sge = 1 },
 			   *bad;
 
 	return -abs(rdma_verbs->post_recv(rl->id->qp, &wr, &bad));
@@ -39,18 +39,18 @@ int rdma_link_post_receives(struct rdma_link *rl)
 /* --- sends ------------------------------------------------------------------------------------ */
 
 /* A command alone is small: the adapter need not come for it. */
-static unsigned inline_flag(const struct rdma_link *rl, const struct rdma_slot *rs)
+static unsigned inline_flag(const struct rdma_link *rl, const struct rdma_link_slot *rs)
 {
 	return rs->nsge == 1 && rs->capsule_len <= rl->inline_max ? IBV_SEND_INLINE : 0;
 }
 
 static int fill_batch(struct rdma_link *rl, struct ibv_send_wr *wr)
 {
-	struct rdma_slot *rs;
+	struct rdma_link_slot *rs;
 	int n = 0;
 
 	while (n < SEND_BATCH && !weft_list_empty(&rl->ready)) {
-		rs = container_of(weft_list_pop(&rl->ready), struct rdma_slot, link);
+		rs = container_of(weft_list_pop(&rl->ready), struct rdma_link_slot, link);
 		wr[n] = (struct ibv_send_wr){
 			.wr_id = (uintptr_t)rs,
 			.opcode = IBV_WR_SEND,
@@ -66,32 +66,32 @@ static int fill_batch(struct rdma_link *rl, struct ibv_send_wr *wr)
 	return n;
 }
 
-static void finish(struct rdma_link *rl, struct rdma_slot *rs);
+static void complete_if_done(struct rdma_link *rl, struct rdma_link_slot *rs);
 
-static void end_refused(struct rdma_link *rl)
+static void complete_refused(struct rdma_link *rl)
 {
-	struct rdma_slot *rs;
+	struct rdma_link_slot *rs;
 
-	while (rl->state == RLINK_OPEN && !weft_list_empty(&rl->refused)) {
-		rs = container_of(weft_list_pop(&rl->refused), struct rdma_slot, link);
+	while (rl->state == RDMA_LINK_OPEN && !weft_list_empty(&rl->refused)) {
+		rs = container_of(weft_list_pop(&rl->refused), struct rdma_link_slot, link);
 		rs->slot.cqe = (struct nvme_cqe){
 			.cid = rs->slot.cmd.common.cid,
 			.status = cpu_to_le16((SC_GENERIC(DATA_XFER_ERROR) | SC_DNR) << 1),
 		};
 		rs->answered = true;
-		finish(rl, rs);
+		complete_if_done(rl, rs);
 	}
 }
 
-static void flush(struct weft_task *task)
+static void post_sends(struct weft_task *task)
 {
 	struct rdma_link *rl = container_of(task, struct rdma_link, flush);
 	struct ibv_send_wr wr[SEND_BATCH], *bad;
 	int n, rc = 0;
 
-	end_refused(rl);
+	complete_refused(rl);
 
-	while (rc == 0 && rl->state == RLINK_OPEN && (n = fill_batch(rl, wr)) > 0) {
+	while (rc == 0 && rl->state == RDMA_LINK_OPEN && (n = fill_batch(rl, wr)) > 0) {
 		rc = rdma_verbs->post_send(rl->id->qp, wr, &bad);
 		rl->link.stats.posted += (uint64_t)n;
 	}
@@ -103,25 +103,25 @@ void rdma_link_io_init(struct rdma_link *rl)
 {
 	weft_list_init(&rl->ready);
 	weft_list_init(&rl->refused);
-	weft_task_init(&rl->flush, flush);
+	weft_task_init(&rl->flush, post_sends);
 }
 
-void rdma_link_submit(struct weft_link *link, struct weft_slot *slot)
+void rdma_link_submit(struct weft_link *link, struct weft_link_slot *slot)
 {
-	struct rdma_slot *rs = rdma_slot_of(slot);
+	struct rdma_link_slot *rs = rdma_link_slot_of(slot);
 
 	slot->cmd.common.flags = (__u8)((slot->cmd.common.flags & 0x3f) | NVME_PSDT_SGL);
 	rs->posted = rs->sending = rs->answered = false;
-	rdma_link_place(rdma_link_of(link), rs);
+	rdma_link_map_data(rdma_link_of(link), rs);
 }
 
-void rdma_link_refuse(struct rdma_link *rl, struct rdma_slot *rs)
+void rdma_link_refuse(struct rdma_link *rl, struct rdma_link_slot *rs)
 {
 	weft_list_push(&rl->refused, &rs->link);
 	weft_reactor_defer(rl->link.reactor, &rl->flush);
 }
 
-void rdma_link_send(struct rdma_link *rl, struct rdma_slot *rs)
+void rdma_link_send(struct rdma_link *rl, struct rdma_link_slot *rs)
 {
 	rs->capsule->sqe = rs->slot.cmd;
 	rs->sge[0] = (struct ibv_sge){ (uintptr_t)rs->capsule, rs->capsule_len, rl->mr->lkey };
@@ -131,16 +131,16 @@ void rdma_link_send(struct rdma_link *rl, struct rdma_slot *rs)
 
 /* --- completions ------------------------------------------------------------------------------ */
 
-static void finish(struct rdma_link *rl, struct rdma_slot *rs)
+static void complete_if_done(struct rdma_link *rl, struct rdma_link_slot *rs)
 {
 	if (rs->sending || !rs->answered)
 		return;
 	rs->answered = false;
-	rdma_link_collect(rl, rs);
+	rdma_link_unmap_data(rl, rs);
 	weft_link_complete(&rl->link, &rs->slot);
 }
 
-static void failed(struct rdma_link *rl, const struct ibv_wc *wc)
+static void wc_failed(struct rdma_link *rl, const struct ibv_wc *wc)
 {
 	struct weft_queue_stats *stats = &rl->link.stats;
 
@@ -151,11 +151,11 @@ static void failed(struct rdma_link *rl, const struct ibv_wc *wc)
 			"connection lost: %s", ibv_wc_status_str(wc->status));
 }
 
-static void answered(struct rdma_link *rl, const struct nvme_cqe *cqe)
+static void response_received(struct rdma_link *rl, const struct nvme_cqe *cqe)
 {
 	uint16_t cid = le16_to_cpu(cqe->cid);
-	struct weft_slot *slot = weft_link_find(&rl->link, cid);
-	struct rdma_slot *rs = slot ? rdma_slot_of(slot) : NULL;
+	struct weft_link_slot *slot = weft_link_find_slot(&rl->link, cid);
+	struct rdma_link_slot *rs = slot ? rdma_link_slot_of(slot) : NULL;
 
 	if (!rs || !rs->posted || rs->answered) {
 		weft_link_close(&rl->link, -EPROTO,
@@ -165,10 +165,10 @@ static void answered(struct rdma_link *rl, const struct nvme_cqe *cqe)
 	slot->cqe = *cqe;
 	slot->moved = slot->data_len;
 	rs->answered = true;
-	finish(rl, rs);
+	complete_if_done(rl, rs);
 }
 
-static void received(struct rdma_link *rl, const struct ibv_wc *wc)
+static void recv_completed(struct rdma_link *rl, const struct ibv_wc *wc)
 {
 	uint32_t index = (uint32_t)(wc->wr_id >> 1);
 	struct nvme_cqe cqe = rl->cqes[index];
@@ -186,23 +186,23 @@ static void received(struct rdma_link *rl, const struct ibv_wc *wc)
 	if (rc < 0)
 		weft_link_close(&rl->link, rc, "receive: %s", strerror(-rc));
 	else
-		answered(rl, &cqe);
+		response_received(rl, &cqe);
 }
 
-void rdma_link_completed(struct rdma_cq *cq, const struct ibv_wc *wc)
+void rdma_link_wc_done(struct rdma_cq *cq, const struct ibv_wc *wc)
 {
 	struct rdma_link *rl = container_of(cq, struct rdma_link, cq);
-	struct rdma_slot *rs;
+	struct rdma_link_slot *rs;
 
-	if (rl->state >= RLINK_CLOSING)
+	if (rl->state >= RDMA_LINK_CLOSING)
 		return;
 	if (wc->status != IBV_WC_SUCCESS) {
-		failed(rl, wc);
-	} else if (wc->wr_id & RECEIVE) {
-		received(rl, wc);
+		wc_failed(rl, wc);
+	} else if (wc->wr_id & WR_RECV) {
+		recv_completed(rl, wc);
 	} else {
-		rs = (struct rdma_slot *)(uintptr_t)wc->wr_id;
+		rs = (struct rdma_link_slot *)(uintptr_t)wc->wr_id;
 		rs->sending = false;
-		finish(rl, rs);
+		complete_if_done(rl, rs);
 	}
 }

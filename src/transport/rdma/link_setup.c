@@ -6,7 +6,7 @@
 #include "transport/rdma/link.h"
 #include "transport/rdma/path.h"
 
-static void give_up(struct rdma_link *rl, int rc, const char *what)
+static void fail_setup(struct rdma_link *rl, int rc, const char *what)
 {
 	weft_link_close(&rl->link, rc, "%s: %s", what, strerror(-rc));
 }
@@ -33,7 +33,7 @@ static const char *address_text(int rc)
 		       strerror(-rc);
 }
 
-void rdma_link_start(struct rdma_link *rl)
+void rdma_link_resolve_addr(struct rdma_link *rl)
 {
 	struct sockaddr_storage to = rl->link.options.addr;
 
@@ -43,9 +43,9 @@ void rdma_link_start(struct rdma_link *rl)
 		weft_link_close(&rl->link, -errno, "address: %s", address_text(-errno));
 }
 
-static void adapter_failed(struct rdma_ear *ear)
+static void link_device_fatal(struct rdma_async_subscriber *async)
 {
-	struct rdma_link *rl = container_of(ear, struct rdma_link, ear);
+	struct rdma_link *rl = container_of(async, struct rdma_link, async);
 
 	weft_link_close(&rl->link, -ENODEV, "the adapter failed");
 }
@@ -56,10 +56,10 @@ static int use_adapter(struct rdma_link *rl, struct weft_err *err)
 
 	if (rc < 0)
 		return rc;
-	rdma_keys_init(&rl->keys, &rl->dev->host);
-	rl->ear.fatal = adapter_failed;
-	rc = rdma_ear_start(&rl->ear, rl->dev, rl->link.reactor, err);
-	rl->hears = rc == 0;
+	rdma_mr_cache_init(&rl->mrs, &rl->dev->host);
+	rl->async.fatal = link_device_fatal;
+	rc = rdma_async_subscribe(&rl->async, rl->dev, rl->link.reactor, err);
+	rl->async_open = rc == 0;
 	return rc;
 }
 
@@ -72,9 +72,9 @@ static void address_found(struct rdma_link *rl)
 		weft_link_close(&rl->link, rc, "%s", err.text);
 		return;
 	}
-	rl->state = RLINK_ROUTE;
+	rl->state = RDMA_LINK_ROUTE;
 	if (rdma_verbs->resolve_route(rl->id, (int)rl->link.options.setup_ms) < 0)
-		give_up(rl, -errno, "route");
+		fail_setup(rl, -errno, "route");
 }
 
 /* --- the queue pair --------------------------------------------------------------------------- */
@@ -90,7 +90,7 @@ static int create_queue_pair(struct rdma_link *rl)
 		.cap = {
 			.max_send_wr = depth + 1,
 			.max_recv_wr = rl->receives,
-			.max_send_sge = sges < LINK_SGES ? sges : LINK_SGES,
+			.max_send_sge = sges < RDMA_LINK_SGES ? sges : RDMA_LINK_SGES,
 			.max_recv_sge = 1,
 			.max_inline_data = rl->link.options.inline_bytes,
 		},
@@ -107,21 +107,21 @@ static int create_queue_pair(struct rdma_link *rl)
 	return rc < 0 ? -errno : 0;
 }
 
-static void qp_broke(struct rdma_news *news, enum ibv_event_type type)
+static void qp_error(struct rdma_async_events *events, enum ibv_event_type type)
 {
-	struct rdma_link *rl = container_of(news, struct rdma_link, qp_news);
+	struct rdma_link *rl = container_of(events, struct rdma_link, qp_events);
 
 	weft_link_close(&rl->link, -ECONNRESET, "connection lost: %s", ibv_event_type_str(type));
 }
 
-static void cq_broke(struct rdma_news *news, enum ibv_event_type type)
+static void cq_error(struct rdma_async_events *events, enum ibv_event_type type)
 {
-	struct rdma_link *rl = container_of(news, struct rdma_link, cq_news);
+	struct rdma_link *rl = container_of(events, struct rdma_link, cq_events);
 
 	weft_link_close(&rl->link, -EIO, "connection lost: %s", ibv_event_type_str(type));
 }
 
-static int build(struct rdma_link *rl, struct weft_err *err)
+static int create_queue_resources(struct rdma_link *rl, struct weft_err *err)
 {
 	uint32_t entries = rl->link.options.depth + 1 + rl->receives;
 	int rc;
@@ -130,14 +130,14 @@ static int build(struct rdma_link *rl, struct weft_err *err)
 	    rl->receives > (uint32_t)rl->dev->attr.max_qp_wr)
 		return weft_fail(err, -EINVAL, "%s takes at most %d commands at a time: use depth=",
 				 rl->dev->ctx->device->name, rl->dev->attr.max_qp_wr - 1);
-	rl->cq.done = rdma_link_completed;
+	rl->cq.done = rdma_link_wc_done;
 	rc = rdma_cq_open(&rl->cq, rl->link.reactor, rl->dev->ctx, (int)entries,
 			  rl->link.options.qid, err);
 	if (rc < 0)
 		return rc;
 	rl->has_cq = true;
-	rl->cq_news.heard = cq_broke;
-	rdma_news_start(&rl->cq_news, &rl->ear, rl->cq.cq);
+	rl->cq_events.on_event = cq_error;
+	rdma_async_events_add(&rl->cq_events, &rl->async, rl->cq.cq);
 	rl->mr = rdma_verbs->reg_mr(rl->dev->pd, rl->pages, rl->pages_size, IBV_ACCESS_LOCAL_WRITE);
 	if (!rl->mr)
 		return weft_fail(err, -errno, "%s does not register memory: %s%s",
@@ -145,8 +145,8 @@ static int build(struct rdma_link *rl, struct weft_err *err)
 				 errno == ENOMEM ? "; see ulimit -l (LimitMEMLOCK)" : "");
 	rc = create_queue_pair(rl);
 	if (rc == 0) {
-		rl->qp_news.heard = qp_broke;
-		rdma_news_start(&rl->qp_news, &rl->ear, rl->id->qp);
+		rl->qp_events.on_event = qp_error;
+		rdma_async_events_add(&rl->qp_events, &rl->async, rl->id->qp);
 		rc = rdma_link_post_receives(rl);
 	}
 	return rc < 0 ? weft_fail(err, rc, "queue pair: %s", strerror(-rc)) : 0;
@@ -181,21 +181,21 @@ static int request_connection(struct rdma_link *rl)
 static void route_found(struct rdma_link *rl)
 {
 	struct weft_err err = { "" };
-	int rc = build(rl, &err);
+	int rc = create_queue_resources(rl, &err);
 
 	if (rc < 0) {
 		weft_link_close(&rl->link, rc, "%s", err.text);
 		return;
 	}
-	rl->state = RLINK_CONNECTING;
+	rl->state = RDMA_LINK_CONNECTING;
 	rc = request_connection(rl);
 	if (rc < 0)
-		give_up(rl, rc, "connect");
+		fail_setup(rl, rc, "connect");
 }
 
 /* --- the answer ------------------------------------------------------------------------------- */
 
-static void established(struct rdma_link *rl, const struct rdma_conn_param *param)
+static void link_established(struct rdma_link *rl, const struct rdma_conn_param *param)
 {
 	const struct nvme_rdma_accept *answer = param->private_data;
 
@@ -205,14 +205,14 @@ static void established(struct rdma_link *rl, const struct rdma_conn_param *para
 		return;
 	}
 	weft_timer_stop(rl->link.reactor, &rl->timer);
-	rl->state = RLINK_OPEN;
+	rl->state = RDMA_LINK_OPEN;
 	rl->opened = true;
-	rdma_path_of(rl->id, &rl->link.path);
+	rdma_query_path(rl->id, &rl->link.path);
 	rl->link.ops->ready(&rl->link);
 }
 
 /* 28: InfiniBand's "consumer reject", by who listens; iWARP says ECONNREFUSED for both. */
-static void rejected(struct rdma_link *rl, const struct rdma_cm_event *event)
+static void link_rejected(struct rdma_link *rl, const struct rdma_cm_event *event)
 {
 	const struct nvme_rdma_reject *reject = event->param.conn.private_data;
 	uint16_t sts = le16_to_cpu(reject->sts);
@@ -226,33 +226,33 @@ static void rejected(struct rdma_link *rl, const struct rdma_cm_event *event)
 				event->status);
 }
 
-static int negative(int status)
+static int negative_errno(int status)
 {
 	return status < 0 ? status : status > 0 ? -status : -EIO;
 }
 
-void rdma_link_event(struct rdma_link *rl, const struct rdma_cm_event *event)
+void rdma_link_cm_event(struct rdma_link *rl, const struct rdma_cm_event *event)
 {
-	int rc = negative(event->status);
+	int rc = negative_errno(event->status);
 
 	switch (event->event) {
 	case RDMA_CM_EVENT_ADDR_RESOLVED:
-		if (rl->state == RLINK_ADDRESS)
+		if (rl->state == RDMA_LINK_ADDRESS)
 			address_found(rl);
 		break;
 	case RDMA_CM_EVENT_ROUTE_RESOLVED:
-		if (rl->state == RLINK_ROUTE)
+		if (rl->state == RDMA_LINK_ROUTE)
 			route_found(rl);
 		break;
 	case RDMA_CM_EVENT_ESTABLISHED:
-		if (rl->state == RLINK_CONNECTING)
-			established(rl, &event->param.conn);
+		if (rl->state == RDMA_LINK_CONNECTING)
+			link_established(rl, &event->param.conn);
 		break;
 	case RDMA_CM_EVENT_ADDR_ERROR:
 		weft_link_close(&rl->link, rc, "address: %s", address_text(rc));
 		break;
 	case RDMA_CM_EVENT_ROUTE_ERROR:
-		give_up(rl, rc, "no route");
+		fail_setup(rl, rc, "no route");
 		break;
 	case RDMA_CM_EVENT_UNREACHABLE:
 		weft_link_close(&rl->link, -EHOSTUNREACH,
@@ -260,18 +260,18 @@ void rdma_link_event(struct rdma_link *rl, const struct rdma_cm_event *event)
 		break;
 	case RDMA_CM_EVENT_CONNECT_ERROR:
 	case RDMA_CM_EVENT_CONNECT_RESPONSE:
-		give_up(rl, rc, "connect");
+		fail_setup(rl, rc, "connect");
 		break;
 	case RDMA_CM_EVENT_REJECTED:
-		rejected(rl, event);
+		link_rejected(rl, event);
 		break;
 	case RDMA_CM_EVENT_DISCONNECTED:
 		/* On iWARP it may just have vanished: the adapter's TCP has given up. */
-		rl->link.hung_up = rl->dev && !rl->dev->iwarp;
+		rl->link.peer_closed = rl->dev && !rl->dev->iwarp;
 		weft_link_close(&rl->link, -ECONNRESET, "the controller closed the connection");
 		break;
 	case RDMA_CM_EVENT_DEVICE_REMOVAL:
-		rdma_devs_removed();
+		rdma_devs_note_removal();
 		weft_link_close(&rl->link, -ENODEV, "the adapter was removed");
 		break;
 	case RDMA_CM_EVENT_ADDR_CHANGE:

@@ -1,4 +1,5 @@
-/* listen.c - home hears of connection requests, refuses the wrong ones, hands over the others.
+/* listen.c - the control reactor hears of connection requests, refuses the wrong ones, hands over
+ * the others.
  *
  *   listening ──the adapter of its address goes──▶ away ──every second──▶ listening again
  *
@@ -11,17 +12,17 @@
 #include "proto/uri.h"
 #include "transport/rdma/rdma.h"
 
-enum { BACKLOG = 1024, AGAIN_MS = 1000 };
+enum { BACKLOG = 1024, RETRY_MS = 1000 };
 
 struct rdma_listener {
 	struct weft_listener l; /* first */
-	struct rdma_channel *channel;
+	struct rdma_cm_channel *channel;
 	struct rdma_cm_id *id; /* NULL: away */
 	struct rdma_watch watch;
-	struct weft_timer again;
+	struct weft_timer retry_timer;
 };
 
-void rdma_channel_put(struct rdma_channel *channel)
+void rdma_cm_channel_put(struct rdma_cm_channel *channel)
 {
 	if (atomic_fetch_sub(&channel->refs, 1) > 1)
 		return;
@@ -29,9 +30,9 @@ void rdma_channel_put(struct rdma_channel *channel)
 	free(channel);
 }
 
-static int channel_create(struct rdma_channel **out)
+static int channel_create(struct rdma_cm_channel **out)
 {
-	struct rdma_channel *channel = calloc(1, sizeof(*channel));
+	struct rdma_cm_channel *channel = calloc(1, sizeof(*channel));
 	int rc;
 
 	if (!channel)
@@ -54,7 +55,7 @@ void rdma_target_reject(struct rdma_cm_id *id, enum nvme_rdma_status sts)
 	rdma_verbs->reject(id, &reject, sizeof(reject));
 }
 
-static void tell_refusal(const struct rdma_cm_id *id, enum nvme_rdma_status sts)
+static void log_refusal(const struct rdma_cm_id *id, enum nvme_rdma_status sts)
 {
 	char peer[WEFT_URI_MAX];
 
@@ -65,47 +66,47 @@ static void tell_refusal(const struct rdma_cm_id *id, enum nvme_rdma_status sts)
 
 /* --- requests --------------------------------------------------------------------------------- */
 
-static struct rdma_arrival *take_request(struct rdma_listener *rl,
-					 const struct rdma_cm_event *event,
-					 enum nvme_rdma_status *sts)
+static struct rdma_conn_request *parse_request(struct rdma_listener *rl,
+					       const struct rdma_cm_event *event,
+					       enum nvme_rdma_status *sts)
 {
 	const struct rdma_conn_param *param = &event->param.conn;
-	struct rdma_arrival *arrival = calloc(1, sizeof(*arrival));
+	struct rdma_conn_request *conn_req = calloc(1, sizeof(*conn_req));
 
-	if (!arrival) {
+	if (!conn_req) {
 		*sts = NVME_RDMA_NO_RESOURCES;
 		return NULL;
 	}
-	*sts = nvme_rdma_check(param->private_data, param->private_data_len, 65535,
-			       &arrival->request);
-	arrival->id = event->id;
-	arrival->ops = rl->l.ops->qpair;
-	arrival->initiator_depth = param->initiator_depth;
-	return arrival;
+	*sts = nvme_rdma_check_request(param->private_data, param->private_data_len, 65535,
+				       &conn_req->request);
+	conn_req->id = event->id;
+	conn_req->ops = rl->l.ops->qpair;
+	conn_req->initiator_depth = param->initiator_depth;
+	return conn_req;
 }
 
 static void on_request(struct rdma_listener *rl, struct rdma_cm_event *event)
 {
 	struct rdma_cm_id *id = event->id;
 	enum nvme_rdma_status sts;
-	struct rdma_arrival *arrival = take_request(rl, event, &sts);
+	struct rdma_conn_request *conn_req = parse_request(rl, event, &sts);
 
 	rdma_verbs->ack_cm_event(event);
 	if (!sts) {
-		arrival->group = rl->l.ops->place(&rl->l);
-		sts = arrival->group ? NVME_RDMA_OK : NVME_RDMA_NO_RESOURCES;
+		conn_req->group = rl->l.ops->choose_group(&rl->l);
+		sts = conn_req->group ? NVME_RDMA_OK : NVME_RDMA_NO_RESOURCES;
 	}
 	if (sts) {
-		tell_refusal(id, sts);
+		log_refusal(id, sts);
 		rdma_target_reject(id, sts);
 		rdma_verbs->destroy_id(id);
-		free(arrival);
+		free(conn_req);
 		return;
 	}
-	arrival->channel = rl->channel;
+	conn_req->channel = rl->channel;
 	atomic_fetch_add(&rl->channel->refs, 1);
-	arrival->msg.fn = rdma_conn_adopt;
-	weft_reactor_post(arrival->group->reactor, &arrival->msg);
+	conn_req->msg.fn = rdma_conn_accept;
+	weft_reactor_post(conn_req->group->reactor, &conn_req->msg);
 }
 
 /* --- listening -------------------------------------------------------------------------------- */
@@ -130,7 +131,7 @@ static int listen_at(struct rdma_listener *rl, const struct sockaddr_storage *ad
 	return rc;
 }
 
-static void go_away(struct rdma_listener *rl, const char *why)
+static void lose_adapter(struct rdma_listener *rl, const char *why)
 {
 	char text[WEFT_URI_MAX];
 
@@ -138,26 +139,26 @@ static void go_away(struct rdma_listener *rl, const char *why)
 		return;
 	rdma_verbs->destroy_id(rl->id);
 	rl->id = NULL;
-	rdma_devs_sweep();
+	rdma_devs_release_removed();
 	weft_uri_format(NVMF_TRTYPE_RDMA, &rl->l.addr, text, sizeof(text));
 	weft_error("%s: %s; nobody can connect there until it is back", text, why);
-	weft_timer_set(rl->l.home, &rl->again, AGAIN_MS);
+	weft_timer_set(rl->l.control, &rl->retry_timer, RETRY_MS);
 }
 
-static void try_again(struct weft_timer *timer)
+static void retry_listen(struct weft_timer *timer)
 {
-	struct rdma_listener *rl = container_of(timer, struct rdma_listener, again);
+	struct rdma_listener *rl = container_of(timer, struct rdma_listener, retry_timer);
 	char text[WEFT_URI_MAX];
 
 	if (listen_at(rl, &rl->l.addr) < 0) {
-		weft_timer_set(rl->l.home, &rl->again, AGAIN_MS);
+		weft_timer_set(rl->l.control, &rl->retry_timer, RETRY_MS);
 		return;
 	}
 	weft_uri_format(NVMF_TRTYPE_RDMA, &rl->l.addr, text, sizeof(text));
 	weft_info("listening on %s again", text);
 }
 
-static void readable(struct rdma_watch *watch)
+static void cm_channel_readable(struct rdma_watch *watch)
 {
 	struct rdma_listener *rl = container_of(watch, struct rdma_listener, watch);
 	struct rdma_cm_event *event;
@@ -172,35 +173,35 @@ static void readable(struct rdma_watch *watch)
 		}
 		rdma_verbs->ack_cm_event(event);
 		if (type == RDMA_CM_EVENT_DEVICE_REMOVAL)
-			rdma_devs_removed();
+			rdma_devs_note_removal();
 		if (ours && type == RDMA_CM_EVENT_DEVICE_REMOVAL)
-			go_away(rl, "the adapter was removed");
+			lose_adapter(rl, "the adapter was removed");
 		if (ours && type == RDMA_CM_EVENT_ADDR_CHANGE)
-			go_away(rl, "its address moved to another adapter");
+			lose_adapter(rl, "its address moved to another adapter");
 	}
 }
 
 /* --- beginning and end ------------------------------------------------------------------------ */
 
-static void destroy(struct rdma_listener *rl)
+static void listener_free(struct rdma_listener *rl)
 {
-	weft_timer_stop(rl->l.home, &rl->again);
+	weft_timer_stop(rl->l.control, &rl->retry_timer);
 	if (rl->id)
 		rdma_verbs->destroy_id(rl->id);
 	if (rl->channel)
-		rdma_channel_put(rl->channel);
+		rdma_cm_channel_put(rl->channel);
 	free(rl);
 }
 
-static void ended(struct rdma_watch *watch)
+static void listener_watch_ended(struct rdma_watch *watch)
 {
 	struct rdma_listener *rl = container_of(watch, struct rdma_listener, watch);
 
 	rl->l.ops->closed(&rl->l);
-	destroy(rl);
+	listener_free(rl);
 }
 
-static int start(struct rdma_listener *rl, const struct sockaddr_storage *addr)
+static int listener_open(struct rdma_listener *rl, const struct sockaddr_storage *addr)
 {
 	int rc = channel_create(&rl->channel);
 
@@ -208,11 +209,11 @@ static int start(struct rdma_listener *rl, const struct sockaddr_storage *addr)
 		rc = listen_at(rl, addr);
 	if (rc < 0)
 		return rc;
-	rl->again.fn = try_again;
+	rl->retry_timer.fn = retry_listen;
 	rl->l.addr = rl->id->route.addr.src_storage;
-	rl->watch.readable = readable;
-	rl->watch.ended = ended;
-	return rdma_watch_start(&rl->watch, rl->l.home, rl->channel->channel->fd);
+	rl->watch.readable = cm_channel_readable;
+	rl->watch.ended = listener_watch_ended;
+	return rdma_watch_start(&rl->watch, rl->l.control, rl->channel->channel->fd);
 }
 
 static const char *listen_text(int rc)
@@ -230,7 +231,7 @@ static const char *listen_text(int rc)
 	}
 }
 
-int rdma_target_listen(struct weft_listener **l, struct weft_reactor *home,
+int rdma_target_listen(struct weft_listener **l, struct weft_reactor *control,
 		       const struct sockaddr_storage *addr, const struct weft_listener_ops *ops,
 		       void *user, struct weft_err *err)
 {
@@ -240,11 +241,11 @@ int rdma_target_listen(struct weft_listener **l, struct weft_reactor *home,
 	if (!rl)
 		return weft_fail(err, -ENOMEM, "out of memory");
 	rl->l = (struct weft_listener){
-		.transport = &weft_rdma, .ops = ops, .home = home, .user = user
+		.transport = &weft_rdma, .ops = ops, .control = control, .user = user
 	};
-	rc = start(rl, addr);
+	rc = listener_open(rl, addr);
 	if (rc < 0) {
-		destroy(rl);
+		listener_free(rl);
 		weft_fail(err, rc, "%s", listen_text(rc));
 		return rc == -EADDRNOTAVAIL ? -ENODEV : rc;
 	}

@@ -7,6 +7,6 @@
 #include "transport/rdma/verbs.h"
 
 /* @id is connected; what cannot be found out stays empty. */
-void rdma_path_of(const struct rdma_cm_id *id, struct weft_path *path);
+void rdma_query_path(const struct rdma_cm_id *id, struct weft_path *path);
 
 #endif

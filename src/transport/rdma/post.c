@@ -28,7 +28,7 @@ struct batch {
  * be sent with what is in them by then. */
 static bool is_signaled(const struct rdma_conn *conn, enum ibv_wr_opcode opcode, unsigned kind)
 {
-	return kind != RDMA_PART || (conn->lane->dev->iwarp && opcode == IBV_WR_RDMA_WRITE);
+	return kind != RDMA_WR_PART || (conn->poller->dev->iwarp && opcode == IBV_WR_RDMA_WRITE);
 }
 
 static struct ibv_send_wr *add_wr(struct batch *b, struct rdma_req *rreq, enum ibv_wr_opcode opcode,
@@ -55,7 +55,7 @@ static int add_sges(struct batch *b, struct ibv_send_wr *wr, const char *at, uin
 	struct ibv_mr *mr;
 
 	while (len) {
-		size_t n = rdma_keys_find(&b->conn->lane->keys, at, len, &mr);
+		size_t n = rdma_mr_cache_find(&b->conn->poller->mrs, at, len, &mr);
 
 		if (!n || wr->num_sge == 2)
 			return -EFAULT;
@@ -82,7 +82,7 @@ static int add_blocks(struct batch *b, struct rdma_req *rreq, enum ibv_wr_opcode
 		assert(block < rreq->blocks + rreq->nblocks);
 		if (!n)
 			continue;
-		wr = add_wr(b, rreq, opcode, RDMA_PART);
+		wr = add_wr(b, rreq, opcode, RDMA_WR_PART);
 		wr->wr.rdma.remote_addr = block->addr;
 		wr->wr.rdma.rkey = block->key;
 		rc = add_sges(b, wr, at, n);
@@ -94,7 +94,7 @@ static int add_blocks(struct batch *b, struct rdma_req *rreq, enum ibv_wr_opcode
 
 /* --- requests --------------------------------------------------------------------------------- */
 
-static void take_back(struct batch *b, struct rdma_req *rreq, unsigned n, unsigned nsge)
+static void undo_wrs(struct batch *b, struct rdma_req *rreq, unsigned n, unsigned nsge)
 {
 	b->n = n;
 	b->nsge = nsge;
@@ -103,7 +103,7 @@ static void take_back(struct batch *b, struct rdma_req *rreq, unsigned n, unsign
 		b->wr[n - 1].next = NULL;
 }
 
-static void began(struct rdma_conn *conn)
+static void chain_started(struct rdma_conn *conn)
 {
 	if (!conn->chains++)
 		conn->moved_ns = weft_reactor_now_ns(conn->qp.group->reactor);
@@ -116,37 +116,38 @@ static void add_fetch(struct batch *b, struct rdma_req *rreq)
 	struct ibv_send_wr *last;
 
 	if (add_blocks(b, rreq, IBV_WR_RDMA_READ, rreq->req.data_len) < 0) {
-		take_back(b, rreq, n, nsge);
+		undo_wrs(b, rreq, n, nsge);
 		weft_req_fetched(&rreq->req, SC_GENERIC(DATA_XFER_ERROR));
 		return;
 	}
 	last = &b->wr[b->n - 1];
-	last->wr_id = (uintptr_t)rreq | RDMA_LAST_READ;
+	last->wr_id = (uintptr_t)rreq | RDMA_WR_LAST_READ;
 	last->send_flags = IBV_SEND_SIGNALED;
 	rreq->reading = true;
 	conn->reads += rreq->wrs;
 	conn->wrs -= rreq->wrs;
-	began(conn);
+	chain_started(conn);
 }
 
-static bool goes_inline(const struct rdma_conn *conn, bool invalidates)
+static bool completion_fits_inline(const struct rdma_conn *conn, bool invalidates)
 {
-	return conn->inlines && !(invalidates && conn->lane->dev->iwarp);
+	return conn->can_inline && !(invalidates && conn->poller->dev->iwarp);
 }
 
 /* To invalidate the host's key is a courtesy: where there is no room for it, the host does it
  * itself. */
-static void add_answer(struct batch *b, struct rdma_req *rreq)
+static void add_response(struct batch *b, struct rdma_req *rreq)
 {
-	bool invalidates = rreq->invalidate && b->conn->lane->dev->invalidates;
-	struct ibv_send_wr *wr = add_wr(b, rreq, IBV_WR_SEND, RDMA_ANSWER);
+	bool invalidates = rreq->invalidate && b->conn->poller->dev->invalidates;
+	struct ibv_send_wr *wr = add_wr(b, rreq, IBV_WR_SEND, RDMA_WR_RESPONSE);
 	struct ibv_sge *sge = &b->sge[b->nsge++];
 
 	wr->num_sge = 1;
-	if (goes_inline(b->conn, invalidates) || rdma_answer_take(b->conn->lane, rreq, sge) < 0) {
+	if (completion_fits_inline(b->conn, invalidates) ||
+	    rdma_resp_buf_get(b->conn->poller, rreq, sge) < 0) {
 		*sge = (struct ibv_sge){ (uintptr_t)&rreq->req.cqe, sizeof(rreq->req.cqe), 0 };
 		wr->send_flags |= IBV_SEND_INLINE;
-		invalidates = invalidates && goes_inline(b->conn, true);
+		invalidates = invalidates && completion_fits_inline(b->conn, true);
 	}
 	if (!invalidates)
 		return;
@@ -160,12 +161,12 @@ static void add_reply(struct batch *b, struct rdma_req *rreq)
 	unsigned n = b->n, nsge = b->nsge;
 
 	if (add_blocks(b, rreq, IBV_WR_RDMA_WRITE, rreq->req.reply_len) < 0) {
-		take_back(b, rreq, n, nsge);
+		undo_wrs(b, rreq, n, nsge);
 		rreq->req.cqe.status = cpu_to_le16(SC_GENERIC(DATA_XFER_ERROR) << 1);
 	}
-	add_answer(b, rreq);
+	add_response(b, rreq);
 	b->conn->wrs -= rreq->wrs;
-	began(b->conn);
+	chain_started(b->conn);
 	/* The host may have the answer, and the next command here, before we hear that it has
 	 * left. */
 	weft_req_enter(&rreq->req, WEFT_REQ_DRAINING);
@@ -193,17 +194,17 @@ static struct rdma_req *first_of(struct weft_list *list)
 }
 
 /* A namespace's own memory that the adapter refuses goes by way of a buffer. */
-static void copy_out(struct rdma_conn *conn, struct weft_req *req)
+static void copy_to_buffer(struct rdma_conn *conn, struct weft_req *req)
 {
 	memcpy(req->out.at, req->data, req->reply_len);
 	weft_guard_unshare(req->guard, req->data, req->reply_len);
-	weft_count(&conn->qp.stats.copied_bytes, req->reply_len);
+	weft_counter_add(&conn->qp.stats.copied_bytes, req->reply_len);
 	req->data = req->out.at;
 	req->shared = false;
 }
 
 /* False: somebody writes there now; it goes in a later turn. */
-static bool hold(struct rdma_conn *conn, struct rdma_req *rreq)
+static bool hold_reply_data(struct rdma_conn *conn, struct rdma_req *rreq)
 {
 	struct weft_req *req = &rreq->req;
 
@@ -213,20 +214,21 @@ static bool hold(struct rdma_conn *conn, struct rdma_req *rreq)
 		weft_retry_later(conn->qp.group->reactor, &conn->flush);
 		return false;
 	}
-	weft_retry_over(&conn->flush);
+	weft_retry_reset(&conn->flush);
 	if (req->out.at)
-		copy_out(conn, req);
+		copy_to_buffer(conn, req);
 	else
-		rdma_hold(conn, rreq);
+		rdma_hold_shared(conn, rreq);
 	return true;
 }
 
-static void gather(struct batch *b)
+static void gather_batch(struct batch *b)
 {
 	struct rdma_conn *conn = b->conn;
 	struct rdma_req *rreq;
 
-	while ((rreq = first_of(&conn->replies)) && has_room(b, rreq) && hold(conn, rreq)) {
+	while ((rreq = first_of(&conn->replies)) && has_room(b, rreq) &&
+	       hold_reply_data(conn, rreq)) {
 		weft_list_remove(&rreq->link);
 		add_reply(b, rreq);
 	}
@@ -239,10 +241,10 @@ static void gather(struct batch *b)
 /* Work requests from @bad on were refused: their chains are nobody's. What was accepted of a chain
  * comes back flushed, and says nothing. NULL: all were accepted, and only the adapter was not
  * told. */
-static void unpost(struct batch *b, const struct ibv_send_wr *bad)
+static void uncount_refused(struct batch *b, const struct ibv_send_wr *bad)
 {
 	for (; bad; bad = bad->next)
-		if ((bad->wr_id & RDMA_KIND) != RDMA_PART)
+		if ((bad->wr_id & RDMA_WR_KIND_MASK) != RDMA_WR_PART)
 			b->conn->chains--;
 }
 
@@ -253,49 +255,50 @@ static bool cannot_invalidate(const struct rdma_dev *dev, const struct ibv_send_
 	       (abs(rc) == EINVAL || abs(rc) == EOPNOTSUPP);
 }
 
-static int post_plain(struct rdma_conn *conn, struct ibv_send_wr **bad)
+static int post_without_invalidate(struct rdma_conn *conn, struct ibv_send_wr **bad)
 {
-	conn->lane->dev->invalidates = false;
+	conn->poller->dev->invalidates = false;
 	for (struct ibv_send_wr *wr = *bad; wr; wr = wr->next)
 		if (wr->opcode == IBV_WR_SEND_WITH_INV)
 			wr->opcode = IBV_WR_SEND;
 	return rdma_verbs->post_send(conn->id->qp, *bad, bad);
 }
 
-static void post(struct batch *b)
+static void post_batch(struct batch *b)
 {
 	struct rdma_conn *conn = b->conn;
 	struct ibv_send_wr *bad = b->wr;
 	int rc = rdma_verbs->post_send(conn->id->qp, b->wr, &bad);
 
-	if (rc && cannot_invalidate(conn->lane->dev, bad, rc))
-		rc = post_plain(conn, &bad);
-	weft_count(&conn->qp.stats.posted, b->n);
+	if (rc && cannot_invalidate(conn->poller->dev, bad, rc))
+		rc = post_without_invalidate(conn, &bad);
+	weft_counter_add(&conn->qp.stats.posted, b->n);
 	if (!rc)
 		return;
-	unpost(b, bad);
+	uncount_refused(b, bad);
 	weft_qpair_close(&conn->qp, "post: %s", strerror(abs(rc)));
 }
 
 void rdma_flush(struct weft_task *task)
 {
 	struct rdma_conn *conn = container_of(task, struct rdma_conn, flush.task);
-	struct rdma_keys *keys = &conn->lane->keys;
-	uint64_t hits = keys->hits, registrations = keys->registrations;
+	struct rdma_mr_cache *mrs = &conn->poller->mrs;
+	uint64_t hits = mrs->hits, registrations = mrs->registrations;
 	struct batch b;
 
 	if (conn->state < RDMA_CLOSING)
-		rdma_recvs_post(conn->lane->shares ? &conn->lane->recvs : &conn->recvs);
+		rdma_recvs_post(conn->poller->uses_srq ? &conn->poller->recvs : &conn->recvs);
 	while (conn->state < RDMA_CLOSING) {
 		b.conn = conn;
 		b.n = b.nsge = 0;
-		gather(&b);
+		gather_batch(&b);
 		if (!b.n)
 			break;
-		post(&b);
+		post_batch(&b);
 	}
-	weft_count(&conn->qp.stats.key_hits, keys->hits - hits);
-	weft_count(&conn->qp.stats.registrations, keys->registrations - registrations);
-	if (conn->qp.hang_up && !conn->chains && !conn->in_line && weft_list_empty(&conn->replies))
-		weft_qpair_close(&conn->qp, "%s", conn->qp.hang_up);
+	weft_counter_add(&conn->qp.stats.key_hits, mrs->hits - hits);
+	weft_counter_add(&conn->qp.stats.registrations, mrs->registrations - registrations);
+	if (conn->qp.close_when_sent && !conn->chains && !conn->replies_waiting &&
+	    weft_list_empty(&conn->replies))
+		weft_qpair_close(&conn->qp, "%s", conn->qp.close_when_sent);
 }

@@ -1,13 +1,13 @@
 /* rdma.h - inside NVMe/RDMA, the target's side.
  *
- *   listen.c: home ──request──▶ hub.c: a reactor's connections, by adapter ──▶ conn.c ─ … ─▶ end.c
+ *   listen.c: control ──request──▶ poll_group.c: a reactor's connections, by adapter ──▶ conn.c ─ … ─▶ close.c
  *                               │
- *                               └▶ lane.c: completion queues, receives (recvs.c), keys (keys.c)
+ *                               └▶ poller.c: completion queues, receives (recvs.c), keys (mr_cache.c)
  *
  *   receive ─▶ rx.c ─▶ command()     fetch() ─▶ RDMA READ      reply() ─▶ RDMA WRITE, SEND
  *                                    └────── tx.c, post.c: chained, one post per turn ──┘
  *
- * A lane is what the connections of one reactor share on one adapter. It comes with the first and
+ * A poller is what the connections of one reactor share on one adapter. It comes with the first and
  * goes with the last of them: a target without RDMA hosts holds nothing of the adapter but its
  * listeners. */
 #ifndef WEFT_TRANSPORT_RDMA_RDMA_H
@@ -17,23 +17,25 @@
 #include "proto/status.h"
 #include "transport/rdma/cq.h"
 #include "transport/rdma/dev.h"
-#include "transport/rdma/ear.h"
+#include "transport/rdma/async_event.h"
 #include "transport/transport.h"
 
 enum {
 	RDMA_CAPSULE_DATA = 4096, /* inside an I/O command capsule */
 	RDMA_COMMAND = 64,
 	RDMA_DESCRIPTORS = 16,   /* of one command's SGL */
-	RDMA_RECVS_MAX = 4096,   /* capsules that a lane can hold; shared, so that memory does not
+	RDMA_RECVS_MAX = 4096,   /* capsules that a poller can hold; shared, so that memory does not
 				    grow with connections */
 	RDMA_CQ_ENTRIES = 32768, /* of one completion queue; another follows when it is spoken for */
 	RDMA_WRS_MAX = 4096,     /* sends under way on one queue pair */
 	RDMA_BATCH = 64,         /* work requests of one post */
-	RDMA_ANSWERS = 16384, /* completions under way that the adapter comes for; see answers.c */
-	RDMA_UNKNOWN_RECVS = 2, /* that a connection has of its own before Connect */
-	RDMA_SETUP_MS = 30000,  /* from request to a successful Connect */
-	RDMA_DRAIN_MS = 2000,   /* for an adapter to hand back what it was given */
-	RDMA_LAST_MS = 200, /* for it to say that it has no shared receive of a queue pair any more:
+	RDMA_RESP_BUFS_MAX =
+		16384, /* completions under way that the adapter comes for; see resp_bufs.c */
+	RDMA_PRECONNECT_RECVS = 2, /* that a connection has of its own before Connect */
+	RDMA_SETUP_MS = 30000,     /* from request to a successful Connect */
+	RDMA_DRAIN_MS = 2000,      /* for an adapter to hand back what it was given */
+	RDMA_LAST_WQE_MS =
+		200, /* for it to say that it has no shared receive of a queue pair any more:
 			       not all adapters do */
 	RDMA_RNR_TIMER = 12, /* 0.64 ms: when a host should try again that found no receive */
 	RDMA_CONN_BUCKETS = 1024,
@@ -47,10 +49,10 @@ struct rdma_recv {
 	struct rdma_recv *next;
 };
 
-/* Shared by the queue pairs of a lane (SRQ), or of one queue pair where the adapter cannot
+/* Shared by the queue pairs of a poller (SRQ), or of one queue pair where the adapter cannot
  * share. */
 struct rdma_recvs {
-	struct rdma_keys *keys;
+	struct rdma_mr_cache *mrs;
 	struct weft_reactor *reactor;
 	struct ibv_srq *srq;
 	struct ibv_qp *qp; /* where there is no SRQ */
@@ -60,50 +62,50 @@ struct rdma_recvs {
 	struct rdma_recv *recvs;
 	struct rdma_recv *idle; /* to be posted at the end of the turn */
 	struct weft_task post;
-	struct weft_timer again; /* the adapter refused some */
-	bool failing;            /* and did so the last time; failed() has been called */
+	struct weft_timer retry_timer; /* the adapter refused some */
+	bool failing;                  /* and did so the last time; failed() has been called */
 	void (*failed)(struct rdma_recvs *recvs, int rc);
 };
 
 /* Completions that do not travel with their work request. */
-struct rdma_answers {
+struct rdma_resp_bufs {
 	struct weft_pool pool;
 	struct weft_region *region;
 };
 
-struct rdma_lane_cq {
+struct rdma_poller_cq {
 	struct weft_list link;
-	struct rdma_lane *lane;
+	struct rdma_poller *poller;
 	struct rdma_cq cq;
-	struct rdma_news news;
+	struct rdma_async_events events;
 	uint32_t room; /* entries that no queue pair has claimed */
 };
 
-struct rdma_lane {
-	struct weft_list link; /* hub->lanes */
-	struct rdma_hub *hub;
+struct rdma_poller {
+	struct weft_list link; /* poll group->pollers */
+	struct rdma_poll_group *poll_group;
 	struct rdma_dev *dev;
-	struct rdma_ear ear;
-	bool hears;
+	struct rdma_async_subscriber async;
+	bool async_open;
 	bool broken; /* its connections end, and new ones get another */
-	struct rdma_keys keys;
+	struct rdma_mr_cache mrs;
 	struct rdma_recvs recvs; /* not used where the adapter cannot share */
-	struct rdma_news srq_news;
-	bool shares;
+	struct rdma_async_events srq_events;
+	bool uses_srq;
 	uint32_t claimed; /* commands that its connections may send */
-	struct rdma_answers answers;
+	struct rdma_resp_bufs resp_bufs;
 	struct weft_list cqs;
 	unsigned conns;
-	struct rdma_cm_id *last; /* of the connection that went last */
-	struct rdma_conn *by_number[RDMA_CONN_BUCKETS];
+	struct rdma_cm_id *last_id; /* of the connection that went last */
+	struct rdma_conn *conns_by_qp_num[RDMA_CONN_BUCKETS];
 };
 
 /* A reactor's RDMA: from its first connection to its last. */
-struct rdma_hub {
-	struct weft_group *group;
+struct rdma_poll_group {
+	struct weft_poll_group *group;
 	struct rdma_event_channel *channel;
 	struct rdma_watch watch;
-	struct weft_list lanes;
+	struct weft_list pollers;
 	unsigned conns;
 };
 
@@ -124,7 +126,7 @@ struct rdma_req {
 	bool reading;    /* RDMA READs are under way */
 	bool held;       /* nobody writes to its data until the adapter has sent it */
 	uint8_t wrs;     /* of the chain under way */
-	void *answer;    /* its completion, in lane->answers; NULL: it went with the work request */
+	void *resp_buf; /* its completion, in poller->answers; NULL: it went with the work request */
 	struct rdma_block blocks[RDMA_DESCRIPTORS];
 };
 
@@ -133,35 +135,35 @@ enum rdma_state {
 	RDMA_OPEN,
 	RDMA_CLOSING, /* disconnected; the adapter hands back what it has */
 	RDMA_CLOSED,
-	RDMA_LEAVING, /* its user has let go; the adapter hands back receives that are everybody's */
+	RDMA_AWAIT_LAST_WQE, /* its user has let go; the adapter hands back receives that are everybody's */
 };
 
 struct rdma_conn {
 	struct weft_qpair qp; /* first */
-	struct rdma_lane *lane;
-	struct rdma_lane_cq *cq;
+	struct rdma_poller *poller;
+	struct rdma_poller_cq *cq;
 	struct rdma_cm_id *id;
-	struct rdma_conn *next; /* lane->by_number */
-	uint32_t number;        /* of the adapter's queue pair */
+	struct rdma_conn *next; /* poller->conns_by_qp_num */
+	uint32_t qp_num;        /* of the adapter's queue pair */
 	enum rdma_state state;
 	struct weft_timer timer; /* set-up, then draining */
-	struct weft_task wrap_up;
+	struct weft_task finish_close;
 	struct weft_retry flush;
 	uint16_t depth;            /* commands that the host may send */
-	bool inlines;              /* the adapter takes completions with their work requests */
-	struct rdma_recvs recvs;   /* where the lane has none to share */
+	bool can_inline;           /* the adapter takes completions with their work requests */
+	struct rdma_recvs recvs;   /* where the poller has none to share */
 	struct weft_list fetches;  /* wait for work requests or for READs to end */
 	struct weft_list replies;  /* wait for work requests */
-	uint32_t in_line;          /* replies that wait for a buffer first */
+	uint32_t replies_waiting;  /* replies that wait for a buffer first */
 	uint32_t wrs_max, wrs;     /* of its send queue: all, free */
 	uint32_t reads_max, reads; /* RDMA READs that may be under way, that are */
 	uint32_t chains;           /* posted, their last completion not seen */
 	uint64_t moved_ns;         /* when one of them was last begun or ended */
-	bool drained;              /* the adapter has had its time to hand them back */
-	bool settled;              /* nothing of it moves any more */
-	bool dropped;              /* the queue pair is gone */
-	bool emptied;              /* it is in error and has no receive any more */
-	struct rdma_news news;
+	bool drain_timed_out;      /* the adapter has had its time to hand them back */
+	bool aborted_all;          /* nothing of it moves any more */
+	bool qp_destroyed;         /* the queue pair is gone */
+	bool last_wqe_reached;     /* it is in error and has no receive any more */
+	struct rdma_async_events events;
 };
 
 static inline struct rdma_conn *rdma_conn_of(struct weft_qpair *qp)
@@ -175,16 +177,16 @@ static inline struct rdma_req *rdma_req_of(struct weft_req *req)
 }
 
 /* A listener's events. Connection requests on their way to a reactor are on it still. */
-struct rdma_channel {
+struct rdma_cm_channel {
 	struct rdma_event_channel *channel;
 	atomic_uint refs;
 };
 
-/* A connection request on its way from home to a reactor. */
-struct rdma_arrival {
+/* A connection request on its way from the control reactor to a reactor. */
+struct rdma_conn_request {
 	struct weft_msg msg;
-	struct rdma_channel *channel;
-	struct weft_group *group;
+	struct rdma_cm_channel *channel;
+	struct weft_poll_group *group;
 	const struct weft_qpair_ops *ops;
 	struct rdma_cm_id *id;
 	struct nvme_rdma_request request;
@@ -192,40 +194,40 @@ struct rdma_arrival {
 };
 
 /* listen.c */
-int rdma_target_listen(struct weft_listener **l, struct weft_reactor *home,
+int rdma_target_listen(struct weft_listener **l, struct weft_reactor *control,
 		       const struct sockaddr_storage *addr, const struct weft_listener_ops *ops,
 		       void *user, struct weft_err *err);
 void rdma_target_unlisten(struct weft_listener *l);
-void rdma_channel_put(struct rdma_channel *channel); /* any thread */
+void rdma_cm_channel_put(struct rdma_cm_channel *channel); /* any thread */
 /* The librdmacm call of that name has no reason to give. */
 void rdma_target_reject(struct rdma_cm_id *id, enum nvme_rdma_status sts);
 
-/* hub.c */
-/* The reactor's hub and its lane for @ctx, for one more connection. On -errno the connection is no
- * longer counted in group->nqpairs. */
-int rdma_lane_get(struct weft_group *group, struct ibv_context *ctx, struct rdma_lane **lane,
-		  struct weft_err *err);
+/* poll_group.c */
+/* The reactor's poll group and its poller for @ctx, for one more connection. On -errno the
+ * connection is no longer counted in group->nqpairs. */
+int rdma_poller_get(struct weft_poll_group *group, struct ibv_context *ctx,
+		    struct rdma_poller **poller, struct weft_err *err);
 /* The connection is gone but for its id. What was the last one's goes too, then the id, and its
  * count in group->nqpairs: an adapter that was removed goes with its last id, and must have nothing
  * left.
  * @id may be NULL. */
-void rdma_lane_put(struct rdma_lane *lane, struct rdma_cm_id *id);
-/* A lane has ended. */
-void rdma_hub_lane_gone(struct rdma_hub *hub);
+void rdma_poller_put(struct rdma_poller *poller, struct rdma_cm_id *id);
+/* A poller has ended. */
+void rdma_poll_group_poller_gone(struct rdma_poll_group *poll_group);
 
-/* lane.c */
-int rdma_lane_create(struct rdma_hub *hub, struct rdma_dev *dev, struct rdma_lane **out,
-		     struct weft_err *err);
-void rdma_lane_end(struct rdma_lane *lane); /* in turns */
+/* poller.c */
+int rdma_poller_create(struct rdma_poll_group *poll_group, struct rdma_dev *dev,
+		       struct rdma_poller **out, struct weft_err *err);
+void rdma_poller_close(struct rdma_poller *poller); /* in turns */
 /* A completion queue with @entries to spare, which are the caller's then. */
-int rdma_lane_cq(struct rdma_lane *lane, uint32_t entries, struct rdma_lane_cq **cq,
-		 struct weft_err *err);
-void rdma_lane_add(struct rdma_conn *conn);
-void rdma_lane_remove(struct rdma_conn *conn);
+int rdma_poller_claim_cq(struct rdma_poller *poller, uint32_t entries, struct rdma_poller_cq **cq,
+			 struct weft_err *err);
+void rdma_poller_add_conn(struct rdma_conn *conn);
+void rdma_poller_remove_conn(struct rdma_conn *conn);
 
 /* recvs.c */
 /* Shared when @pd is given. */
-int rdma_recvs_init(struct rdma_recvs *recvs, struct rdma_keys *keys, struct weft_reactor *r,
+int rdma_recvs_init(struct rdma_recvs *recvs, struct rdma_mr_cache *mrs, struct weft_reactor *r,
 		    uint32_t room, struct ibv_pd *pd, struct weft_err *err);
 void rdma_recvs_end(struct rdma_recvs *recvs);
 /* Its queue pair takes no more: what comes back stays idle. */
@@ -236,55 +238,57 @@ void rdma_recv_put(struct rdma_recv *recv);
 /* What is idle is posted now: before the answer that lets the host send its next command. */
 void rdma_recvs_post(struct rdma_recvs *recvs);
 
-/* answers.c */
-int rdma_answers_init(struct rdma_answers *answers);
-void rdma_answers_end(struct rdma_answers *answers);
+/* resp_bufs.c */
+int rdma_resp_bufs_init(struct rdma_resp_bufs *resp_bufs);
+void rdma_resp_bufs_destroy(struct rdma_resp_bufs *resp_bufs);
 /* Where the adapter finds it, and its key; -ENOMEM: too many are under way. */
-int rdma_answer_take(struct rdma_lane *lane, struct rdma_req *rreq, struct ibv_sge *sge);
-void rdma_answer_give(struct rdma_lane *lane, struct rdma_req *rreq);
+int rdma_resp_buf_get(struct rdma_poller *poller, struct rdma_req *rreq, struct ibv_sge *sge);
+void rdma_resp_buf_put(struct rdma_poller *poller, struct rdma_req *rreq);
 
 /* accept.c */
-void rdma_conn_adopt(struct weft_msg *msg); /* struct rdma_arrival */
+void rdma_conn_accept(struct weft_msg *msg); /* struct rdma_conn_request */
 
 /* conn.c */
-struct rdma_conn *rdma_conn_create(const struct rdma_arrival *arrival, struct rdma_lane *lane);
-void rdma_conn_event(struct rdma_conn *conn, const struct rdma_cm_event *event);
-void rdma_conn_heard(struct rdma_news *news, enum ibv_event_type type); /* conn->news */
+struct rdma_conn *rdma_conn_create(const struct rdma_conn_request *conn_req,
+				   struct rdma_poller *poller);
+void rdma_conn_cm_event(struct rdma_conn *conn, const struct rdma_cm_event *event);
+void rdma_conn_async_event(struct rdma_async_events *events,
+			   enum ibv_event_type type); /* conn->news */
 /* A work request ended badly. */
-void rdma_conn_failed(struct rdma_conn *conn, const struct ibv_wc *wc);
+void rdma_conn_wc_error(struct rdma_conn *conn, const struct ibv_wc *wc);
 
-/* end.c */
-void rdma_end_init(struct rdma_conn *conn);
+/* close.c */
+void rdma_close_init(struct rdma_conn *conn);
 /* The queue pair goes, and what it had claimed. */
-void rdma_conn_drop(struct rdma_conn *conn);
+void rdma_conn_destroy_qp(struct rdma_conn *conn);
 /* It is in error, and the adapter has no receive of it any more. */
-void rdma_conn_emptied(struct rdma_conn *conn);
-void rdma_wrap_up_soon(struct rdma_conn *conn);
+void rdma_conn_last_wqe_reached(struct rdma_conn *conn);
+void rdma_finish_close_soon(struct rdma_conn *conn);
 void rdma_close(struct weft_qpair *qp);
 void rdma_slot_freed(struct weft_qpair *qp);
 void rdma_free(struct weft_qpair *qp);
 
 /* rx.c */
-void rdma_received(struct rdma_lane *lane, const struct ibv_wc *wc);
+void rdma_recv_completed(struct rdma_poller *poller, const struct ibv_wc *wc);
 uint16_t rdma_check_sgl(struct weft_req *req, uint32_t len);
 uint32_t rdma_sgl_len(struct weft_req *req);
 /* Copy, Dataset Management, of a host: what it holds is counted by its share. */
-bool rdma_brings_list(const struct weft_req *req);
+bool rdma_carries_ranges(const struct weft_req *req);
 
 /* post.c */
 /* In a work request's wr_id, beside its request. Receives have none of them. */
-enum { RDMA_PART = 1, RDMA_LAST_READ = 3, RDMA_ANSWER = 5, RDMA_KIND = 7 };
+enum { RDMA_WR_PART = 1, RDMA_WR_LAST_READ = 3, RDMA_WR_RESPONSE = 5, RDMA_WR_KIND_MASK = 7 };
 void rdma_flush(struct weft_task *task); /* conn->flush.task */
 
 /* tx.c */
 void rdma_tx_init(struct rdma_conn *conn);
 void rdma_fetch(struct weft_req *req, uint32_t len);
-void rdma_hold(struct rdma_conn *conn, struct rdma_req *rreq); /* until it has been sent */
+void rdma_hold_shared(struct rdma_conn *conn, struct rdma_req *rreq); /* until it has been sent */
 bool rdma_abort_fetch(struct weft_req *req);
 void rdma_reply(struct weft_req *req);
-void rdma_hang_up(struct weft_qpair *qp);
-void rdma_sent(const struct ibv_wc *wc);
+void rdma_close_when_sent(struct weft_qpair *qp);
+void rdma_send_completed(const struct ibv_wc *wc);
 /* The queue pair is gone: what was posted and has not come back never will. */
-void rdma_tx_settle(struct rdma_conn *conn);
+void rdma_tx_abort_all(struct rdma_conn *conn);
 
 #endif

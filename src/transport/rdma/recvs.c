@@ -10,7 +10,7 @@
 
 #include "transport/rdma/rdma.h"
 
-enum { POST_BATCH = 32, GRANULE = 1 << 20, AGAIN_MS = 100 };
+enum { POST_BATCH = 32, GRANULE = 1 << 20, RETRY_MS = 100 };
 
 static size_t commands_size(const struct rdma_recvs *recvs)
 {
@@ -24,13 +24,13 @@ static size_t pages_size(const struct rdma_recvs *recvs)
 
 /* --- posting ---------------------------------------------------------------------------------- */
 
-static int fill(struct rdma_recvs *recvs, struct rdma_recv *recv, struct ibv_recv_wr *wr,
-		struct ibv_sge *sge)
+static int fill_recv_wr(struct rdma_recvs *recvs, struct rdma_recv *recv, struct ibv_recv_wr *wr,
+			struct ibv_sge *sge)
 {
 	struct ibv_mr *command, *data;
 
-	if (!rdma_keys_find(recvs->keys, recv->sqe, RDMA_COMMAND, &command) ||
-	    !rdma_keys_find(recvs->keys, recv->data, RDMA_CAPSULE_DATA, &data))
+	if (!rdma_mr_cache_find(recvs->mrs, recv->sqe, RDMA_COMMAND, &command) ||
+	    !rdma_mr_cache_find(recvs->mrs, recv->data, RDMA_CAPSULE_DATA, &data))
 		return -ENOMEM;
 	sge[0] = (struct ibv_sge){ (uintptr_t)recv->sqe, RDMA_COMMAND, command->lkey };
 	sge[1] = (struct ibv_sge){ (uintptr_t)recv->data, RDMA_CAPSULE_DATA, data->lkey };
@@ -63,7 +63,7 @@ static int post_some(struct rdma_recvs *recvs)
 	int n = 0, rc = 0;
 
 	while (recvs->idle && n < POST_BATCH && rc == 0) {
-		rc = fill(recvs, recvs->idle, &wr[n], sge[n]);
+		rc = fill_recv_wr(recvs, recvs->idle, &wr[n], sge[n]);
 		if (rc < 0)
 			break;
 		recvs->idle = recvs->idle->next;
@@ -88,27 +88,27 @@ void rdma_recvs_post(struct rdma_recvs *recvs)
 	bool told = recvs->failing;
 	int rc;
 
-	if (weft_heap_has(&recvs->again.node))
+	if (weft_heap_has(&recvs->retry_timer.node))
 		return;
 	rc = post_all(recvs);
 	recvs->failing = rc < 0;
 	if (rc == 0)
 		return;
-	weft_timer_set(recvs->reactor, &recvs->again, AGAIN_MS);
+	weft_timer_set(recvs->reactor, &recvs->retry_timer, RETRY_MS);
 	if (!told)
 		recvs->failed(recvs, rc);
 }
 
-static void post(struct weft_task *task)
+static void post_task(struct weft_task *task)
 {
 	rdma_recvs_post(container_of(task, struct rdma_recvs, post));
 }
 
-static void post_again(struct weft_timer *timer)
+static void post_retry(struct weft_timer *timer)
 {
-	struct rdma_recvs *recvs = container_of(timer, struct rdma_recvs, again);
+	struct rdma_recvs *recvs = container_of(timer, struct rdma_recvs, retry_timer);
 
-	rdma_keys_try_again(recvs->keys);
+	rdma_mr_cache_retry_refused(recvs->mrs);
 	rdma_recvs_post(recvs);
 }
 
@@ -139,7 +139,7 @@ int rdma_recvs_grow(struct rdma_recvs *recvs, uint32_t count)
 
 /* --- beginning and end ------------------------------------------------------------------------ */
 
-static int share(struct rdma_recvs *recvs, struct ibv_pd *pd)
+static int init_srq(struct rdma_recvs *recvs, struct ibv_pd *pd)
 {
 	struct ibv_srq_init_attr attr = { .attr = { .max_wr = recvs->room, .max_sge = 2 } };
 
@@ -147,7 +147,7 @@ static int share(struct rdma_recvs *recvs, struct ibv_pd *pd)
 	return recvs->srq ? 0 : -errno;
 }
 
-static int make_room(struct rdma_recvs *recvs)
+static int alloc_receives(struct rdma_recvs *recvs)
 {
 	recvs->recvs = calloc(recvs->room, sizeof(recvs->recvs[0]));
 	recvs->pages = weft_pages_alloc(pages_size(recvs));
@@ -156,19 +156,19 @@ static int make_room(struct rdma_recvs *recvs)
 	return weft_region_add(&recvs->region, recvs->pages, pages_size(recvs), GRANULE, NULL);
 }
 
-int rdma_recvs_init(struct rdma_recvs *recvs, struct rdma_keys *keys, struct weft_reactor *r,
+int rdma_recvs_init(struct rdma_recvs *recvs, struct rdma_mr_cache *mrs, struct weft_reactor *r,
 		    uint32_t room, struct ibv_pd *pd, struct weft_err *err)
 {
 	int rc;
 
-	recvs->keys = keys;
+	recvs->mrs = mrs;
 	recvs->reactor = r;
 	recvs->room = room;
-	recvs->again.fn = post_again;
-	weft_task_init(&recvs->post, post);
-	rc = make_room(recvs);
+	recvs->retry_timer.fn = post_retry;
+	weft_task_init(&recvs->post, post_task);
+	rc = alloc_receives(recvs);
 	if (rc == 0 && pd)
-		rc = share(recvs, pd);
+		rc = init_srq(recvs, pd);
 	if (rc == 0)
 		return 0;
 	rdma_recvs_end(recvs);
@@ -179,7 +179,7 @@ void rdma_recvs_stop(struct rdma_recvs *recvs)
 {
 	recvs->qp = NULL;
 	weft_task_cancel(&recvs->post);
-	weft_timer_stop(recvs->reactor, &recvs->again);
+	weft_timer_stop(recvs->reactor, &recvs->retry_timer);
 }
 
 /* The adapter has none of them any more. */

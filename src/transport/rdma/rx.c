@@ -6,11 +6,11 @@
 
 #include "transport/rdma/rdma.h"
 
-static struct rdma_conn *find(struct rdma_lane *lane, uint32_t number)
+static struct rdma_conn *conn_by_qp_num(struct rdma_poller *poller, uint32_t number)
 {
-	struct rdma_conn *conn = lane->by_number[number % RDMA_CONN_BUCKETS];
+	struct rdma_conn *conn = poller->conns_by_qp_num[number % RDMA_CONN_BUCKETS];
 
-	while (conn && conn->number != number)
+	while (conn && conn->qp_num != number)
 		conn = conn->next;
 	return conn;
 }
@@ -42,8 +42,8 @@ static bool is_inside(const struct nvme_sgl *sgl, uint32_t room)
 	return offset <= room && le32_to_cpu(sgl->length) <= room - offset;
 }
 
-static uint16_t add_list(struct rdma_req *rreq, const struct nvme_sgl *sgl,
-			 const struct rdma_recv *recv, uint32_t room)
+static uint16_t add_sgl_segment(struct rdma_req *rreq, const struct nvme_sgl *sgl,
+				const struct rdma_recv *recv, uint32_t room)
 {
 	uint32_t length = le32_to_cpu(sgl->length), n = length / sizeof(struct nvme_keyed_sgl);
 	struct nvme_keyed_sgl block;
@@ -78,7 +78,7 @@ static uint16_t take_capsule_data(struct rdma_req *rreq, const struct nvme_sgl *
 	return 0;
 }
 
-static uint16_t read_sgl(struct rdma_req *rreq, struct rdma_recv *recv, uint32_t room)
+static uint16_t parse_sgl(struct rdma_req *rreq, struct rdma_recv *recv, uint32_t room)
 {
 	const struct nvme_sgl *sgl = &rreq->req.cmd.common.sgl;
 
@@ -86,7 +86,7 @@ static uint16_t read_sgl(struct rdma_req *rreq, struct rdma_recv *recv, uint32_t
 	case NVME_SGL_IN_CAPSULE:
 		return take_capsule_data(rreq, sgl, recv, room);
 	case NVME_SGL_LAST_IN_CAPSULE:
-		return add_list(rreq, sgl, recv, room);
+		return add_sgl_segment(rreq, sgl, recv, room);
 	default:
 		return add_block(rreq, (const struct nvme_keyed_sgl *)sgl);
 	}
@@ -109,7 +109,7 @@ uint32_t rdma_sgl_len(struct weft_req *req)
 /* --- commands --------------------------------------------------------------------------------- */
 
 /* Some are never held: hosts whose storage is not the slow one must be heard. */
-static void send_back(struct rdma_req *rreq)
+static void interrupt_command(struct rdma_req *rreq)
 {
 	rreq->sgl_status = SC_GENERIC(CMD_INTERRUPTED);
 	rreq->req.data = NULL;
@@ -118,45 +118,45 @@ static void send_back(struct rdma_req *rreq)
 
 /* Held receives are missing to everybody else: when many are, small data makes room by moving
  * on. */
-static void move_out(struct rdma_conn *conn, struct rdma_req *rreq)
+static void copy_out_of_receive(struct rdma_conn *conn, struct rdma_req *rreq)
 {
 	struct weft_pool *pool = weft_bufs_pool(conn->qp.in, rreq->sgl_len);
 	void *at = weft_pool_take(pool);
 
 	if (!at) {
 		if (rreq->recv->owner->held >= rreq->recv->owner->room / 4 * 3)
-			send_back(rreq);
+			interrupt_command(rreq);
 		return;
 	}
 	memcpy(at, rreq->req.data, rreq->sgl_len);
-	weft_count(&conn->qp.stats.copied_bytes, rreq->sgl_len);
+	weft_counter_add(&conn->qp.stats.copied_bytes, rreq->sgl_len);
 	rreq->req.in = (struct weft_req_buf){ .pool = pool, .at = at };
 	rreq->req.data = at;
 	rreq->recv = NULL;
 }
 
-bool rdma_brings_list(const struct weft_req *req)
+bool rdma_carries_ranges(const struct weft_req *req)
 {
 	uint8_t opcode = req->cmd.common.opcode;
 
-	return req->qp->keeper && req->qp->sqid &&
+	return req->qp->rx_quota && req->qp->sqid &&
 	       (opcode == nvme_cmd_dsm || opcode == nvme_cmd_copy);
 }
 
 /* Commands with lists of ranges last: none moves on to a buffer, and those of a share hold a quarter of
  * the receives that all have in common. */
-static void hold_list(struct rdma_conn *conn, struct rdma_req *rreq)
+static void charge_range_list(struct rdma_conn *conn, struct rdma_req *rreq)
 {
 	const struct rdma_recvs *recvs = rreq->recv->owner;
 	uint32_t most = recvs->srq ? recvs->room : UINT32_MAX;
 
-	if (conn->qp.keeper->lists >= most / 4 || recvs->held >= most / 4 * 3)
-		send_back(rreq);
+	if (conn->qp.rx_quota->range_lists >= most / 4 || recvs->held >= most / 4 * 3)
+		interrupt_command(rreq);
 	else
-		conn->qp.keeper->lists++;
+		conn->qp.rx_quota->range_lists++;
 }
 
-static void take_command(struct rdma_conn *conn, struct rdma_recv *recv, uint32_t room)
+static void start_command(struct rdma_conn *conn, struct rdma_recv *recv, uint32_t room)
 {
 	struct weft_req *req = weft_req_alloc(&conn->qp);
 	struct rdma_req *rreq = req ? rdma_req_of(req) : NULL;
@@ -170,15 +170,15 @@ static void take_command(struct rdma_conn *conn, struct rdma_recv *recv, uint32_
 	weft_list_init(&rreq->link);
 	weft_list_init(&req->waiter.link);
 	rreq->recv = NULL;
-	rreq->answer = NULL;
+	rreq->resp_buf = NULL;
 	rreq->sgl_len = 0;
 	rreq->nblocks = rreq->wrs = 0;
 	rreq->invalidate = rreq->reading = rreq->held = false;
-	rreq->sgl_status = read_sgl(rreq, recv, room);
-	if (rreq->recv && rdma_brings_list(req))
-		hold_list(conn, rreq);
+	rreq->sgl_status = parse_sgl(rreq, recv, room);
+	if (rreq->recv && rdma_carries_ranges(req))
+		charge_range_list(conn, rreq);
 	else if (rreq->recv && recv->owner->held >= recv->owner->room / 2)
-		move_out(conn, rreq);
+		copy_out_of_receive(conn, rreq);
 	if (rreq->recv)
 		recv->owner->held++;
 	else
@@ -186,19 +186,19 @@ static void take_command(struct rdma_conn *conn, struct rdma_recv *recv, uint32_
 	conn->qp.ops->command(req);
 }
 
-void rdma_received(struct rdma_lane *lane, const struct ibv_wc *wc)
+void rdma_recv_completed(struct rdma_poller *poller, const struct ibv_wc *wc)
 {
 	struct rdma_recv *recv = (struct rdma_recv *)(uintptr_t)wc->wr_id;
-	struct rdma_conn *conn = find(lane, wc->qp_num);
+	struct rdma_conn *conn = conn_by_qp_num(poller, wc->qp_num);
 
 	if (!conn || conn->state >= RDMA_CLOSING || wc->status != IBV_WC_SUCCESS) {
 		rdma_recv_put(recv);
 		if (conn && wc->status != IBV_WC_SUCCESS)
-			rdma_conn_failed(conn, wc);
+			rdma_conn_wc_error(conn, wc);
 	} else if (wc->byte_len < RDMA_COMMAND) {
 		rdma_recv_put(recv);
 		weft_qpair_close(&conn->qp, "a capsule of %u bytes", wc->byte_len);
 	} else {
-		take_command(conn, recv, wc->byte_len - RDMA_COMMAND);
+		start_command(conn, recv, wc->byte_len - RDMA_COMMAND);
 	}
 }

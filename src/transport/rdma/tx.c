@@ -19,7 +19,7 @@ void rdma_tx_init(struct rdma_conn *conn)
 	weft_retry_init(&conn->flush, rdma_flush);
 }
 
-void rdma_hang_up(struct weft_qpair *qp)
+void rdma_close_when_sent(struct weft_qpair *qp)
 {
 	flush_soon(rdma_conn_of(qp));
 }
@@ -49,29 +49,29 @@ bool rdma_abort_fetch(struct weft_req *req)
 	return true;
 }
 
-static void let_go_of_receive(struct rdma_req *rreq)
+static void release_receive(struct rdma_req *rreq)
 {
 	if (!rreq->recv)
 		return;
 	rreq->recv->owner->held--;
-	if (rdma_brings_list(&rreq->req))
-		rreq->req.qp->keeper->lists--;
+	if (rdma_carries_ranges(&rreq->req))
+		rreq->req.qp->rx_quota->range_lists--;
 	rdma_recv_put(rreq->recv);
 	rreq->recv = NULL;
 }
 
 /* The adapter has keys for every byte. */
-static bool is_known(struct rdma_keys *keys, const char *at, size_t len)
+static bool is_registered(struct rdma_mr_cache *mrs, const char *at, size_t len)
 {
 	struct ibv_mr *mr;
 	size_t n = 1;
 
 	for (; len && n; at += n, len -= n)
-		n = rdma_keys_find(keys, at, len, &mr);
+		n = rdma_mr_cache_find(mrs, at, len, &mr);
 	return n;
 }
 
-static void line_up(struct rdma_conn *conn, struct rdma_req *rreq)
+static void queue_reply(struct rdma_conn *conn, struct rdma_req *rreq)
 {
 	rreq->wrs = 0;
 	weft_list_push(&conn->replies, &rreq->link);
@@ -81,33 +81,33 @@ static void line_up(struct rdma_conn *conn, struct rdma_req *rreq)
 static void drop_reply(struct rdma_conn *conn, struct rdma_req *rreq)
 {
 	weft_req_release(&rreq->req);
-	rdma_wrap_up_soon(conn);
+	rdma_finish_close_soon(conn);
 }
 
-static void buffer_came(struct weft_pool_waiter *waiter, void *at)
+static void reply_buffer_available(struct weft_pool_waiter *waiter, void *at)
 {
 	struct weft_req *req = container_of(waiter, struct weft_req, waiter);
 	struct rdma_conn *conn = rdma_conn_of(req->qp);
 
-	conn->in_line--;
+	conn->replies_waiting--;
 	req->out.at = at;
 	if (conn->state < RDMA_CLOSING)
-		line_up(conn, rdma_req_of(req));
+		queue_reply(conn, rdma_req_of(req));
 	else
 		drop_reply(conn, rdma_req_of(req));
 }
 
 /* It is copied when it is posted. */
-static void reply_by_buffer(struct rdma_conn *conn, struct weft_req *req)
+static void reply_through_buffer(struct rdma_conn *conn, struct weft_req *req)
 {
 	req->out.pool = weft_bufs_pool(req->qp->out, req->reply_len);
 	req->out.at = weft_pool_take(req->out.pool);
 	if (req->out.at) {
-		line_up(conn, rdma_req_of(req));
+		queue_reply(conn, rdma_req_of(req));
 		return;
 	}
-	conn->in_line++;
-	weft_req_wait(req, &req->out, buffer_came);
+	conn->replies_waiting++;
+	weft_req_wait_buffer(req, &req->out, reply_buffer_available);
 }
 
 void rdma_reply(struct weft_req *req)
@@ -115,36 +115,36 @@ void rdma_reply(struct weft_req *req)
 	struct rdma_conn *conn = rdma_conn_of(req->qp);
 	struct rdma_req *rreq = rdma_req_of(req);
 
-	let_go_of_receive(rreq);
+	release_receive(rreq);
 	if (conn->state >= RDMA_CLOSING)
 		drop_reply(conn, rreq);
-	else if (req->out.at || is_known(&conn->lane->keys, req->data, req->reply_len))
-		line_up(conn, rreq);
+	else if (req->out.at || is_registered(&conn->poller->mrs, req->data, req->reply_len))
+		queue_reply(conn, rreq);
 	else
-		reply_by_buffer(conn, req);
+		reply_through_buffer(conn, req);
 }
 
 /* --- memory that others write to -------------------------------------------------------------- */
 
-void rdma_hold(struct rdma_conn *conn, struct rdma_req *rreq)
+void rdma_hold_shared(struct rdma_conn *conn, struct rdma_req *rreq)
 {
 	rreq->held = true;
-	if (!conn->qp.holds++)
-		weft_group_watch_holders(conn->qp.group);
+	if (!conn->qp.guarded_replies++)
+		weft_poll_group_start_reclaim(conn->qp.group);
 }
 
-static void let_go(struct rdma_conn *conn, struct rdma_req *rreq)
+static void release_shared(struct rdma_conn *conn, struct rdma_req *rreq)
 {
 	if (!rreq->held)
 		return;
 	rreq->held = false;
-	conn->qp.holds--;
+	conn->qp.guarded_replies--;
 	weft_guard_unshare(rreq->req.guard, rreq->req.data, rreq->req.reply_len);
 }
 
 /* --- the adapter answers ---------------------------------------------------------------------- */
 
-static void read_ended(struct rdma_conn *conn, struct rdma_req *rreq, bool well)
+static void read_completed(struct rdma_conn *conn, struct rdma_req *rreq, bool well)
 {
 	conn->reads -= rreq->wrs;
 	conn->wrs += rreq->wrs;
@@ -155,53 +155,54 @@ static void read_ended(struct rdma_conn *conn, struct rdma_req *rreq, bool well)
 		weft_req_fetched(&rreq->req, 0);
 }
 
-static void answer_ended(struct rdma_conn *conn, struct rdma_req *rreq)
+static void response_completed(struct rdma_conn *conn, struct rdma_req *rreq)
 {
 	conn->wrs += rreq->wrs;
 	conn->chains--;
-	rdma_answer_give(conn->lane, rreq);
-	let_go(conn, rreq);
+	rdma_resp_buf_put(conn->poller, rreq);
+	release_shared(conn, rreq);
 	weft_req_release(&rreq->req);
 }
 
-void rdma_sent(const struct ibv_wc *wc)
+void rdma_send_completed(const struct ibv_wc *wc)
 {
-	struct rdma_req *rreq = (struct rdma_req *)(uintptr_t)(wc->wr_id & ~(uint64_t)RDMA_KIND);
+	struct rdma_req *rreq = (struct rdma_req *)(uintptr_t)(wc->wr_id &
+							       ~(uint64_t)RDMA_WR_KIND_MASK);
 	struct rdma_conn *conn = rdma_conn_of(rreq->req.qp);
 	bool well = wc->status == IBV_WC_SUCCESS;
 
 	conn->moved_ns = weft_reactor_now_ns(conn->qp.group->reactor);
-	weft_count(&conn->qp.stats.completed, 1);
+	weft_counter_add(&conn->qp.stats.completed, 1);
 	if (!well)
-		rdma_conn_failed(conn, wc);
-	if ((wc->wr_id & RDMA_KIND) == RDMA_LAST_READ)
-		read_ended(conn, rreq, well);
-	else if ((wc->wr_id & RDMA_KIND) == RDMA_ANSWER)
-		answer_ended(conn, rreq);
+		rdma_conn_wc_error(conn, wc);
+	if ((wc->wr_id & RDMA_WR_KIND_MASK) == RDMA_WR_LAST_READ)
+		read_completed(conn, rreq, well);
+	else if ((wc->wr_id & RDMA_WR_KIND_MASK) == RDMA_WR_RESPONSE)
+		response_completed(conn, rreq);
 	flush_soon(conn);
-	rdma_wrap_up_soon(conn);
+	rdma_finish_close_soon(conn);
 }
 
-static void settle_one(struct rdma_conn *conn, struct rdma_req *rreq)
+static void abort_one(struct rdma_conn *conn, struct rdma_req *rreq)
 {
 	rreq->reading = false;
 	if (rreq->req.state == WEFT_REQ_REPLYING || rreq->req.state == WEFT_REQ_DRAINING) {
 		weft_list_remove(&rreq->link);
 		weft_pool_unwait(&rreq->req.waiter);
-		rdma_answer_give(conn->lane, rreq);
-		let_go(conn, rreq);
+		rdma_resp_buf_put(conn->poller, rreq);
+		release_shared(conn, rreq);
 		weft_req_release(&rreq->req);
 	}
 }
 
-void rdma_tx_settle(struct rdma_conn *conn)
+void rdma_tx_abort_all(struct rdma_conn *conn)
 {
 	weft_retry_cancel(&conn->flush);
-	conn->chains = conn->in_line = 0;
-	for (uint32_t i = 0; i < conn->qp.touched; i++) {
-		struct weft_req *req = weft_qpair_slot(&conn->qp, i);
+	conn->chains = conn->replies_waiting = 0;
+	for (uint32_t i = 0; i < conn->qp.high_water; i++) {
+		struct weft_req *req = weft_qpair_req(&conn->qp, i);
 
 		if (req)
-			settle_one(conn, rdma_req_of(req));
+			abort_one(conn, rdma_req_of(req));
 	}
 }

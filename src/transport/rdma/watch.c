@@ -6,7 +6,7 @@
 #include <fcntl.h>
 #include <unistd.h>
 
-static void done(struct weft_op *op, int res)
+static void watch_poll_done(struct weft_op *op, int res)
 {
 	struct rdma_watch *watch = container_of(op, struct rdma_watch, op);
 
@@ -38,7 +38,7 @@ int rdma_watch_start(struct rdma_watch *watch, struct weft_reactor *r, int fd)
 		return rc;
 	}
 	watch->ending = false;
-	watch->op.done = done;
+	watch->op.done = watch_poll_done;
 	weft_sock_poll(&watch->sock, &watch->op);
 	return 0;
 }

@@ -19,11 +19,11 @@
 
 #include "transport/tcp/tcp.h"
 
-enum { SHARE_MAX = TCP_SPARES / 4 * 3 };
+enum { TENANT_SPARES_MAX = TCP_SPARE_CHUNKS / 4 * 3 };
 
 /* --- taking ----------------------------------------------------------------------------------- */
 
-static void use_chunk(struct tcp_conn *conn)
+static void switch_to_new_chunk(struct tcp_conn *conn)
 {
 	struct tcp_chunk *old = conn->chunk, *fresh = weft_pool_take(&conn->qp.group->chunks);
 
@@ -39,75 +39,79 @@ static void use_chunk(struct tcp_conn *conn)
 	conn->chunk = fresh;
 }
 
-static void use_spare(struct tcp_conn *conn)
+static void switch_to_spare_chunk(struct tcp_conn *conn)
 {
-	conn->qp.group->spares++;
-	conn->qp.keeper->spares++;
-	use_chunk(conn);
+	conn->qp.group->spare_chunks++;
+	conn->qp.rx_quota->spare_chunks++;
+	switch_to_new_chunk(conn);
 }
 
 bool tcp_chunk_take(struct tcp_conn *conn)
 {
-	struct weft_keeper *keeper = conn->qp.keeper;
+	struct weft_rx_quota *rx_quota = conn->qp.rx_quota;
 
 	if (!conn->nchunks) {
-		use_chunk(conn);
+		switch_to_new_chunk(conn);
 		return true;
 	}
-	if (!keeper || !weft_list_empty(&keeper->waiting) || keeper->spares >= SHARE_MAX ||
-	    conn->qp.group->spares >= TCP_SPARES || !weft_list_empty(&conn->qp.group->wanting))
+	if (!rx_quota || !weft_list_empty(&rx_quota->waiting) ||
+	    rx_quota->spare_chunks >= TENANT_SPARES_MAX ||
+	    conn->qp.group->spare_chunks >= TCP_SPARE_CHUNKS ||
+	    !weft_list_empty(&conn->qp.group->quota_waiters))
 		return false;
-	use_spare(conn);
+	switch_to_spare_chunk(conn);
 	return true;
 }
 
 /* --- waiting ---------------------------------------------------------------------------------- */
 
-static void update_wanting(struct weft_group *group, struct weft_keeper *keeper)
+static void update_quota_waiters(struct weft_poll_group *group, struct weft_rx_quota *rx_quota)
 {
-	bool wants = !weft_list_empty(&keeper->waiting) && keeper->spares < SHARE_MAX;
+	bool wants = !weft_list_empty(&rx_quota->waiting) &&
+		     rx_quota->spare_chunks < TENANT_SPARES_MAX;
 
 	if (!wants)
-		weft_list_remove(&keeper->link);
-	else if (weft_list_empty(&keeper->link))
-		weft_list_push(&group->wanting, &keeper->link);
+		weft_list_remove(&rx_quota->link);
+	else if (weft_list_empty(&rx_quota->link))
+		weft_list_push(&group->quota_waiters, &rx_quota->link);
 }
 
 /* Who was not let in has no spare chunk: it waits for its own commands. */
 void tcp_chunk_wait(struct tcp_conn *conn)
 {
-	struct weft_group *group = conn->qp.group;
-	struct weft_keeper *keeper = conn->qp.keeper;
+	struct weft_poll_group *group = conn->qp.group;
+	struct weft_rx_quota *rx_quota = conn->qp.rx_quota;
 
 	conn->rx_waits_chunk = true;
-	if (!keeper)
+	if (!rx_quota)
 		return;
-	weft_list_push(&keeper->waiting, &conn->waits_chunk);
-	update_wanting(group, keeper);
-	weft_group_watch_holders(group);
+	weft_list_push(&rx_quota->waiting, &conn->chunk_wait);
+	update_quota_waiters(group, rx_quota);
+	weft_poll_group_start_reclaim(group);
 }
 
-void tcp_chunk_unwait(struct tcp_conn *conn)
+void tcp_chunk_cancel_wait(struct tcp_conn *conn)
 {
 	if (!conn->rx_waits_chunk)
 		return;
 	conn->rx_waits_chunk = false;
-	weft_list_remove(&conn->waits_chunk);
-	if (conn->qp.keeper)
-		update_wanting(conn->qp.group, conn->qp.keeper);
+	weft_list_remove(&conn->chunk_wait);
+	if (conn->qp.rx_quota)
+		update_quota_waiters(conn->qp.group, conn->qp.rx_quota);
 }
 
-void tcp_chunks_serve(struct weft_group *group)
+void tcp_chunks_serve_waiters(struct weft_poll_group *group)
 {
 	struct weft_list *link;
 
-	while (group->spares < TCP_SPARES && (link = weft_list_pop(&group->wanting))) {
-		struct weft_keeper *keeper = container_of(link, struct weft_keeper, link);
-		struct tcp_conn *conn = container_of(keeper->waiting.next, struct tcp_conn,
-						     waits_chunk);
+	while (group->spare_chunks < TCP_SPARE_CHUNKS &&
+	       (link = weft_list_pop(&group->quota_waiters))) {
+		struct weft_rx_quota *rx_quota = container_of(link, struct weft_rx_quota, link);
+		struct tcp_conn *conn = container_of(rx_quota->waiting.next, struct tcp_conn,
+						     chunk_wait);
 
-		use_spare(conn);
-		tcp_chunk_unwait(conn);
+		switch_to_spare_chunk(conn);
+		tcp_chunk_cancel_wait(conn);
 		weft_reactor_defer(group->reactor, &conn->parse_again);
 	}
 }
@@ -115,21 +119,21 @@ void tcp_chunks_serve(struct weft_group *group)
 /* --- and giving back -------------------------------------------------------------------------- */
 
 /* Half of a fused pair waits for the next command, which needs room. */
-static bool is_kept_by_half(const struct tcp_conn *conn)
+static bool is_pinned_by_fused_first(const struct tcp_conn *conn)
 {
-	struct weft_req *half = conn->qp.awaits_next;
+	struct weft_req *half = conn->qp.fused_waiting;
 
 	return conn->chunk->refs == 2 && half && tcp_req_of(half)->chunk == conn->chunk;
 }
 
 /* The data of that half lies before what is not parsed, and nobody looks at it yet. */
-bool tcp_chunk_squeeze(struct tcp_conn *conn)
+bool tcp_chunk_compact(struct tcp_conn *conn)
 {
 	struct tcp_chunk *chunk = conn->chunk;
 	uint32_t kept = 0, left = chunk->tail - chunk->head;
 
-	if (is_kept_by_half(conn)) {
-		struct weft_req *half = conn->qp.awaits_next;
+	if (is_pinned_by_fused_first(conn)) {
+		struct weft_req *half = conn->qp.fused_waiting;
 
 		kept = tcp_sgl_len(half);
 		memmove(chunk->data, half->data, kept);
@@ -143,27 +147,27 @@ bool tcp_chunk_squeeze(struct tcp_conn *conn)
 	return true;
 }
 
-static void give(struct tcp_conn *conn, struct tcp_chunk *chunk)
+static void free_chunk(struct tcp_conn *conn, struct tcp_chunk *chunk)
 {
-	struct weft_group *group = conn->qp.group;
+	struct weft_poll_group *group = conn->qp.group;
 
 	weft_pool_give(&group->chunks, chunk);
 	if (!--conn->nchunks) /* its own */
 		return;
-	group->spares--;
-	conn->qp.keeper->spares--;
-	update_wanting(group, conn->qp.keeper);
-	if (!weft_list_empty(&group->wanting))
-		weft_reactor_defer(group->reactor, &group->serve);
+	group->spare_chunks--;
+	conn->qp.rx_quota->spare_chunks--;
+	update_quota_waiters(group, conn->qp.rx_quota);
+	if (!weft_list_empty(&group->quota_waiters))
+		weft_reactor_defer(group->reactor, &group->serve_waiters);
 }
 
 /* The commands that kept a connection's chunk have ended, or the one that does is half of a pair now: it
  * needs no other one. */
-void tcp_chunk_look_again(struct tcp_conn *conn)
+void tcp_chunk_recheck(struct tcp_conn *conn)
 {
-	if (!conn->rx_waits_chunk || (conn->chunk->refs > 1 && !is_kept_by_half(conn)))
+	if (!conn->rx_waits_chunk || (conn->chunk->refs > 1 && !is_pinned_by_fused_first(conn)))
 		return;
-	tcp_chunk_unwait(conn);
+	tcp_chunk_cancel_wait(conn);
 	weft_reactor_defer(conn->qp.group->reactor, &conn->parse_again);
 }
 
@@ -175,7 +179,7 @@ void tcp_chunk_put(struct tcp_conn *conn, struct tcp_chunk **chunk)
 	if (!old)
 		return;
 	if (!--old->refs)
-		give(conn, old);
+		free_chunk(conn, old);
 	else if (old == conn->chunk)
-		tcp_chunk_look_again(conn);
+		tcp_chunk_recheck(conn);
 }

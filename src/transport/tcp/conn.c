@@ -15,10 +15,10 @@
 #include "proto/uri.h"
 #include "transport/tcp/tcp.h"
 
-static void drain_answered(struct tcp_conn *conn)
+static void release_draining(struct tcp_conn *conn)
 {
-	for (uint32_t i = 0; i < conn->qp.touched; i++) {
-		struct weft_req *req = weft_qpair_slot(&conn->qp, i);
+	for (uint32_t i = 0; i < conn->qp.high_water; i++) {
+		struct weft_req *req = weft_qpair_req(&conn->qp, i);
 
 		if (!req || req->state != WEFT_REQ_DRAINING)
 			continue;
@@ -28,39 +28,39 @@ static void drain_answered(struct tcp_conn *conn)
 }
 
 /* Nothing moves any more: every request that waits for the host or for a buffer is told. */
-static void settle(struct tcp_conn *conn)
+static void abort_outstanding(struct tcp_conn *conn)
 {
 	tcp_rx_stop(conn);
-	tcp_line_clear(&conn->line);
+	tcp_send_queue_clear(&conn->sendq);
 	tcp_refuse_parked(conn);
 	weft_qpair_abort_all(&conn->qp);
-	drain_answered(conn);
+	release_draining(conn);
 	conn->qp.ops->closing(&conn->qp);
 }
 
-static void wrap_up(struct weft_task *task)
+static void finish_close(struct weft_task *task)
 {
-	struct tcp_conn *conn = container_of(task, struct tcp_conn, wrap_up);
+	struct tcp_conn *conn = container_of(task, struct tcp_conn, finish_close);
 
 	assert(conn->state == TCP_CLOSING);
-	if (conn->rx_busy || conn->line.busy)
+	if (conn->rx_busy || conn->sendq.busy)
 		return;
 	if (conn->sock.fd >= 0) {
 		weft_sock_close(&conn->sock);
 		conn->sock.fd = -1;
-		settle(conn);
+		abort_outstanding(conn);
 	}
 	if (conn->qp.inflight)
 		return;
-	weft_task_cancel(&conn->wrap_up);
+	weft_task_cancel(&conn->finish_close);
 	conn->state = TCP_CLOSED;
 	conn->qp.ops->closed(&conn->qp);
 }
 
-void tcp_wrap_up_soon(struct tcp_conn *conn)
+void tcp_finish_close_soon(struct tcp_conn *conn)
 {
 	if (conn->state == TCP_CLOSING)
-		weft_reactor_defer(conn->qp.group->reactor, &conn->wrap_up);
+		weft_reactor_defer(conn->qp.group->reactor, &conn->finish_close);
 }
 
 static void tcp_close(struct weft_qpair *qp)
@@ -70,31 +70,31 @@ static void tcp_close(struct weft_qpair *qp)
 	assert(conn->state < TCP_CLOSING);
 	conn->state = TCP_CLOSING;
 	weft_timer_stop(qp->group->reactor, &conn->timer);
-	tcp_line_stop(&conn->line);
+	tcp_send_queue_stop(&conn->sendq);
 	shutdown(conn->sock.fd, SHUT_RDWR);
-	tcp_wrap_up_soon(conn);
+	tcp_finish_close_soon(conn);
 }
 
 /* That storage has, or will have as soon as it can, or as its host can send. Any other command may last
  * because its host has sent many of them, or because half of a pair waits for the other. */
-static bool is_plain(const struct weft_req *req)
+static bool is_write_or_compare(const struct weft_req *req)
 {
 	uint8_t opcode = req->cmd.common.opcode;
 
 	return (opcode == nvme_cmd_write || opcode == nvme_cmd_compare) &&
-	       req != req->qp->awaits_next;
+	       req != req->qp->fused_waiting;
 }
 
 /* What the host sends is not read, which is not its doing: storage is slow, and the chunks are full
  * of what waits for it. */
-static bool is_kept_from_sending(struct tcp_conn *conn)
+static bool rx_blocked_by_storage(struct tcp_conn *conn)
 {
 	if (!conn->rx_waits_chunk)
 		return false;
-	for (uint32_t i = 0; i < conn->qp.touched; i++) {
-		struct weft_req *req = weft_qpair_slot(&conn->qp, i);
+	for (uint32_t i = 0; i < conn->qp.high_water; i++) {
+		struct weft_req *req = weft_qpair_req(&conn->qp, i);
 
-		if (req && tcp_req_of(req)->chunk && !is_plain(req))
+		if (req && tcp_req_of(req)->chunk && !is_write_or_compare(req))
 			return false;
 	}
 	return true;
@@ -102,30 +102,30 @@ static bool is_kept_from_sending(struct tcp_conn *conn)
 
 /* A request that waits for data counts from its R2T, one on its way out from the send that it waits
  * for: a peer that moves a byte now and then gains nothing. */
-static uint64_t held_since(struct tcp_conn *conn, struct tcp_req *treq, bool excused)
+static uint64_t req_stalled_since(struct tcp_conn *conn, struct tcp_req *treq, bool excused)
 {
 	switch (treq->req.state) {
 	case WEFT_REQ_AWAIT_DATA:
 	case WEFT_REQ_DRAINING:
 		return excused ? 0 : treq->asked_ns;
 	case WEFT_REQ_REPLYING:
-		return conn->line.busy && (treq->req.in.at || treq->req.out.at) ?
-			       conn->line.begun_ns :
+		return conn->sendq.busy && (treq->req.in.at || treq->req.out.at) ?
+			       conn->sendq.send_start_ns :
 			       0;
 	default:
 		return 0;
 	}
 }
 
-static uint64_t tcp_holds_since(struct weft_qpair *qp)
+static uint64_t tcp_stalled_since(struct weft_qpair *qp)
 {
-	bool excused = is_kept_from_sending(tcp_conn_of(qp));
+	bool excused = rx_blocked_by_storage(tcp_conn_of(qp));
 	uint64_t first = 0, since;
 
-	for (uint32_t i = 0; i < qp->touched; i++) {
-		struct weft_req *req = weft_qpair_slot(qp, i);
+	for (uint32_t i = 0; i < qp->high_water; i++) {
+		struct weft_req *req = weft_qpair_req(qp, i);
 
-		since = req ? held_since(tcp_conn_of(qp), tcp_req_of(req), excused) : 0;
+		since = req ? req_stalled_since(tcp_conn_of(qp), tcp_req_of(req), excused) : 0;
 		if (since && (!first || since < first))
 			first = since;
 	}
@@ -135,7 +135,7 @@ static uint64_t tcp_holds_since(struct weft_qpair *qp)
 static void tcp_free(struct weft_qpair *qp)
 {
 	struct tcp_conn *conn = tcp_conn_of(qp);
-	struct weft_group *group = qp->group;
+	struct weft_poll_group *group = qp->group;
 
 	assert(conn->state == TCP_CLOSED);
 	weft_qpair_destroy(qp);
@@ -153,7 +153,7 @@ static int fill_term(struct tcp_tx *tx, struct iovec *iov, int room)
 	return 1;
 }
 
-static void linger_over(struct weft_timer *timer)
+static void linger_expired(struct weft_timer *timer)
 {
 	struct tcp_conn *conn = container_of(timer, struct tcp_conn, timer);
 
@@ -190,16 +190,16 @@ void tcp_terminate(struct tcp_conn *conn, const void *pdu, uint32_t len,
 	};
 	memcpy(conn->term.header, pdu, len);
 	conn->state = TCP_TERMINATING;
-	conn->timer.fn = linger_over;
+	conn->timer.fn = linger_expired;
 	weft_timer_set(conn->qp.group->reactor, &conn->timer, TCP_LINGER_MS);
 	conn->term_tx.fill = fill_term;
 	conn->term_tx.sent = term_sent;
-	tcp_line_push(&conn->line, &conn->term_tx);
+	tcp_send_queue_push(&conn->sendq, &conn->term_tx);
 }
 
 /* --- the beginning ---------------------------------------------------------------------------- */
 
-static void setup_over(struct weft_timer *timer)
+static void setup_expired(struct weft_timer *timer)
 {
 	struct tcp_conn *conn = container_of(timer, struct tcp_conn, timer);
 
@@ -217,7 +217,7 @@ static void tcp_started(struct weft_qpair *qp)
 		conn->rules.capsule_data_max = TCP_CAPSULE_BYTES;
 }
 
-static int conn_open(struct tcp_conn *conn, struct weft_group *group, int fd,
+static int conn_open(struct tcp_conn *conn, struct weft_poll_group *group, int fd,
 		     const struct weft_qpair_ops *ops)
 {
 	socklen_t len = sizeof(conn->qp.peer);
@@ -239,7 +239,7 @@ static int conn_open(struct tcp_conn *conn, struct weft_group *group, int fd,
 	return rc;
 }
 
-int tcp_conn_new(struct tcp_conn **out, struct weft_group *group, int fd,
+int tcp_conn_new(struct tcp_conn **out, struct weft_poll_group *group, int fd,
 		 const struct weft_qpair_ops *ops)
 {
 	struct tcp_conn *conn = calloc(1, sizeof(*conn));
@@ -249,20 +249,20 @@ int tcp_conn_new(struct tcp_conn **out, struct weft_group *group, int fd,
 		free(conn);
 		return rc;
 	}
-	weft_task_init(&conn->wrap_up, wrap_up);
+	weft_task_init(&conn->finish_close, finish_close);
 	tcp_tx_init(conn);
 	tcp_rx_init(conn);
 	*out = conn;
 	return 0;
 }
 
-void tcp_setup_begin(struct tcp_conn *conn)
+void tcp_setup_timer_start(struct tcp_conn *conn)
 {
-	conn->timer.fn = setup_over;
+	conn->timer.fn = setup_expired;
 	weft_timer_set(conn->qp.group->reactor, &conn->timer, TCP_SETUP_MS);
 }
 
-int weft_tcp_adopt(struct weft_group *group, int fd, const struct weft_qpair_ops *ops)
+int weft_tcp_accept(struct weft_poll_group *group, int fd, const struct weft_qpair_ops *ops)
 {
 	struct tcp_conn *conn;
 	int rc = tcp_conn_new(&conn, group, fd, ops);
@@ -272,7 +272,7 @@ int weft_tcp_adopt(struct weft_group *group, int fd, const struct weft_qpair_ops
 		atomic_fetch_sub(&group->nqpairs, 1);
 		return rc;
 	}
-	tcp_setup_begin(conn);
+	tcp_setup_timer_start(conn);
 	tcp_rx_start(conn);
 	return 0;
 }
@@ -281,13 +281,13 @@ const struct weft_transport weft_tcp = {
 	.trtype = NVMF_TRTYPE_TCP,
 	.capsule_data = TCP_CAPSULE_BYTES,
 	.sgls = NVME_CTRL_SGLS_TPORT,
-	.descriptors = 1,
+	.sgl_descriptors_max = 1,
 	.listen = tcp_listen,
 	.unlisten = tcp_unlisten,
-	.pause = tcp_pause,
-	.resume = tcp_resume,
-	.descriptor = tcp_descriptor,
-	.inherit = tcp_inherit_listener,
+	.pause = tcp_listener_pause,
+	.resume = tcp_listener_resume,
+	.listener_fd = tcp_listener_fd,
+	.import = tcp_listener_import,
 	.req_size = sizeof(struct tcp_req),
 	.check_sgl = tcp_check_sgl,
 	.sgl_len = tcp_sgl_len,
@@ -297,12 +297,12 @@ const struct weft_transport weft_tcp = {
 	.reply = tcp_reply,
 	.started = tcp_started,
 	.slot_freed = tcp_slot_freed,
-	.holds_since = tcp_holds_since,
+	.stalled_since = tcp_stalled_since,
 	.freeze = tcp_freeze,
-	.moves = tcp_moves,
-	.hand_over = tcp_hand_over,
+	.busy_reason = tcp_busy_reason,
+	.export = tcp_export,
 	.thaw = tcp_thaw,
-	.hang_up = tcp_hang_up,
+	.close_when_sent = tcp_close_when_sent,
 	.close = tcp_close,
 	.free = tcp_free,
 };

@@ -21,48 +21,48 @@
 
 /* --- the end ---------------------------------------------------------------------------------- */
 
-static void wrap_up(struct weft_task *task)
+static void finish_close(struct weft_task *task)
 {
-	struct tcp_link *tl = container_of(task, struct tcp_link, wrap_up);
+	struct tcp_link *tl = container_of(task, struct tcp_link, finish_close);
 
-	if (tl->rx_busy || tl->line.busy)
+	if (tl->rx_busy || tl->sendq.busy)
 		return;
 	weft_sock_close(&tl->sock);
-	tcp_line_clear(&tl->line);
-	tl->state = LINK_CLOSED;
+	tcp_send_queue_clear(&tl->sendq);
+	tl->state = TCP_LINK_CLOSED;
 	tl->link.ops->closed(&tl->link);
 }
 
-void link_wrap_up_soon(struct tcp_link *tl)
+void tcp_link_finish_close_soon(struct tcp_link *tl)
 {
-	if (tl->state == LINK_CLOSING)
-		weft_reactor_defer(tl->link.reactor, &tl->wrap_up);
+	if (tl->state == TCP_LINK_CLOSING)
+		weft_reactor_defer(tl->link.reactor, &tl->finish_close);
 }
 
-static void shut_down(struct tcp_link *tl)
+static void begin_close(struct tcp_link *tl)
 {
-	tl->state = LINK_CLOSING;
+	tl->state = TCP_LINK_CLOSING;
 	weft_timer_stop(tl->link.reactor, &tl->timer);
-	tcp_line_stop(&tl->line);
+	tcp_send_queue_stop(&tl->sendq);
 	shutdown(tl->sock.fd, SHUT_RDWR);
-	link_wrap_up_soon(tl);
+	tcp_link_finish_close_soon(tl);
 }
 
 /* Also while an H2CTermReq lingers: whoever closes then does not want to wait for it. */
-static void link_close(struct weft_link *link)
+static void tcp_link_close(struct weft_link *link)
 {
 	struct tcp_link *tl = tcp_link_of(link);
 
-	if (tl->state < LINK_CLOSING)
-		shut_down(tl);
+	if (tl->state < TCP_LINK_CLOSING)
+		begin_close(tl);
 }
 
-static void link_free(struct weft_link *link)
+static void tcp_link_free(struct weft_link *link)
 {
 	struct tcp_link *tl = tcp_link_of(link);
 
-	assert(tl->state == LINK_CLOSED);
-	weft_pages_free(tl->buf, LINK_RX_BYTES);
+	assert(tl->state == TCP_LINK_CLOSED);
+	weft_pages_free(tl->buf, TCP_LINK_RX_BYTES);
 	weft_link_destroy(link);
 	free(tl);
 }
@@ -81,17 +81,17 @@ static void term_sent(struct tcp_tx *tx)
 {
 	struct tcp_link *tl = container_of(tx, struct tcp_link, term_tx);
 
-	if (tl->state == LINK_TERMINATING)
+	if (tl->state == TCP_LINK_TERMINATING)
 		shutdown(tl->sock.fd, SHUT_WR);
 }
 
-static void linger_over(struct weft_timer *timer)
+static void linger_expired(struct weft_timer *timer)
 {
-	shut_down(container_of(timer, struct tcp_link, timer));
+	begin_close(container_of(timer, struct tcp_link, timer));
 }
 
-void link_terminate(struct tcp_link *tl, const void *pdu, uint32_t len,
-		    const struct nvme_tcp_fault *fault)
+void tcp_link_terminate(struct tcp_link *tl, const void *pdu, uint32_t len,
+			const struct nvme_tcp_fault *fault)
 {
 	uint8_t type = *(const uint8_t *)pdu;
 
@@ -108,20 +108,20 @@ void link_terminate(struct tcp_link *tl, const void *pdu, uint32_t len,
 		.feiu = cpu_to_le16((uint16_t)(fault->fei >> 16)),
 	};
 	memcpy(tl->term.header, pdu, len);
-	tl->state = LINK_TERMINATING;
+	tl->state = TCP_LINK_TERMINATING;
 	tl->payload.slot = NULL;
-	weft_link_fault(&tl->link, -EPROTO, "%s: %s", nvme_tcp_type_text(type), fault->why);
-	tl->timer.fn = linger_over;
-	weft_timer_set(tl->link.reactor, &tl->timer, LINK_LINGER_MS);
-	tcp_line_drop(&tl->line);
+	weft_link_record_fault(&tl->link, -EPROTO, "%s: %s", nvme_tcp_type_text(type), fault->why);
+	tl->timer.fn = linger_expired;
+	weft_timer_set(tl->link.reactor, &tl->timer, TCP_LINK_LINGER_MS);
+	tcp_send_queue_drop_unsent(&tl->sendq);
 	tl->term_tx.fill = fill_term;
 	tl->term_tx.sent = term_sent;
-	tcp_line_push(&tl->line, &tl->term_tx);
+	tcp_send_queue_push(&tl->sendq, &tl->term_tx);
 }
 
 /* --- the beginning ---------------------------------------------------------------------------- */
 
-static void setup_over(struct weft_timer *timer)
+static void setup_expired(struct weft_timer *timer)
 {
 	struct tcp_link *tl = container_of(timer, struct tcp_link, timer);
 
@@ -135,7 +135,7 @@ static void setup_over(struct weft_timer *timer)
 				tl->link.options.setup_ms);
 }
 
-static void note_path(struct tcp_link *tl)
+static void fill_path_info(struct tcp_link *tl)
 {
 	struct sockaddr_storage local;
 	socklen_t len = sizeof(local);
@@ -145,11 +145,11 @@ static void note_path(struct tcp_link *tl)
 		weft_addr_format(&local, tl->link.path.local, sizeof(tl->link.path.local));
 }
 
-void link_ready(struct tcp_link *tl)
+void tcp_link_ready(struct tcp_link *tl)
 {
 	weft_timer_stop(tl->link.reactor, &tl->timer);
-	tl->state = LINK_OPEN;
-	note_path(tl);
+	tl->state = TCP_LINK_OPEN;
+	fill_path_info(tl);
 	tl->link.ops->ready(&tl->link);
 }
 
@@ -166,8 +166,8 @@ static void icreq_sent(struct tcp_tx *tx)
 {
 	struct tcp_link *tl = container_of(tx, struct tcp_link, icreq_tx);
 
-	if (tl->state == LINK_SETUP)
-		link_rx_start(tl);
+	if (tl->state == TCP_LINK_SETUP)
+		tcp_link_rx_start(tl);
 }
 
 static void send_icreq(struct tcp_link *tl)
@@ -183,24 +183,24 @@ static void send_icreq(struct tcp_link *tl)
 	};
 	tl->icreq_tx.fill = fill_icreq;
 	tl->icreq_tx.sent = icreq_sent;
-	tcp_line_push(&tl->line, &tl->icreq_tx);
+	tcp_send_queue_push(&tl->sendq, &tl->icreq_tx);
 }
 
-static void send_failed(struct tcp_line *line, int rc)
+static void sendq_failed(struct tcp_send_queue *sendq, int rc)
 {
-	struct tcp_link *tl = container_of(line, struct tcp_link, line);
+	struct tcp_link *tl = container_of(sendq, struct tcp_link, sendq);
 
-	tl->link.hung_up |= rc == -EPIPE || rc == -ECONNRESET;
-	if (tl->state == LINK_TERMINATING)
-		shut_down(tl);
+	tl->link.peer_closed |= rc == -EPIPE || rc == -ECONNRESET;
+	if (tl->state == TCP_LINK_TERMINATING)
+		begin_close(tl);
 	else
 		weft_link_close(&tl->link, rc, "%s: %s", tl->rules.ready ? "send" : "connect",
 				strerror(-rc));
 }
 
-static void last_send_ended(struct tcp_line *line)
+static void sendq_stopped(struct tcp_send_queue *sendq)
 {
-	link_wrap_up_soon(container_of(line, struct tcp_link, line));
+	tcp_link_finish_close_soon(container_of(sendq, struct tcp_link, sendq));
 }
 
 static int connect_socket(const struct sockaddr_storage *addr)
@@ -234,58 +234,58 @@ static int open_socket(struct tcp_link *tl)
 	return rc;
 }
 
-static void start(struct tcp_link *tl)
+static void begin_setup(struct tcp_link *tl)
 {
 	tl->rules.host = true;
-	tl->link.capsule_max = LINK_ADMIN_CAPSULE;
-	weft_task_init(&tl->wrap_up, wrap_up);
-	tcp_line_init(&tl->line, &tl->sock);
-	tl->line.failed = send_failed;
-	tl->line.stilled = last_send_ended;
-	link_rx_init(tl);
-	tl->timer.fn = setup_over;
+	tl->link.capsule_max = TCP_LINK_ADMIN_CAPSULE;
+	weft_task_init(&tl->finish_close, finish_close);
+	tcp_send_queue_init(&tl->sendq, &tl->sock);
+	tl->sendq.failed = sendq_failed;
+	tl->sendq.send_stopped = sendq_stopped;
+	tcp_link_rx_init(tl);
+	tl->timer.fn = setup_expired;
 	weft_timer_set(tl->link.reactor, &tl->timer, tl->link.options.setup_ms);
 	send_icreq(tl);
 }
 
-static int prepare(struct tcp_link *tl, struct weft_reactor *r,
-		   const struct weft_link_options *options, const struct weft_link_ops *ops,
-		   void *user)
+static int tcp_link_init(struct tcp_link *tl, struct weft_reactor *r,
+			 const struct weft_link_options *options, const struct weft_link_ops *ops,
+			 void *user)
 {
 	int rc = weft_link_init(&tl->link, &weft_tcp_link, r, options, ops, user);
 
 	if (rc < 0)
 		return rc;
-	tl->buf = weft_pages_alloc(LINK_RX_BYTES);
+	tl->buf = weft_pages_alloc(TCP_LINK_RX_BYTES);
 	rc = tl->buf ? open_socket(tl) : -ENOMEM;
 	if (rc < 0) {
-		weft_pages_free(tl->buf, LINK_RX_BYTES);
+		weft_pages_free(tl->buf, TCP_LINK_RX_BYTES);
 		weft_link_destroy(&tl->link);
 	}
 	return rc;
 }
 
-static int link_open(struct weft_link **link, struct weft_reactor *r,
-		     const struct weft_link_options *options, const struct weft_link_ops *ops,
-		     void *user, struct weft_err *err)
+static int tcp_link_open(struct weft_link **link, struct weft_reactor *r,
+			 const struct weft_link_options *options, const struct weft_link_ops *ops,
+			 void *user, struct weft_err *err)
 {
 	struct tcp_link *tl = calloc(1, sizeof(*tl));
-	int rc = tl ? prepare(tl, r, options, ops, user) : -ENOMEM;
+	int rc = tl ? tcp_link_init(tl, r, options, ops, user) : -ENOMEM;
 
 	if (rc < 0) {
 		free(tl);
 		return weft_fail(err, rc, "connect: %s", strerror(-rc));
 	}
-	start(tl);
+	begin_setup(tl);
 	*link = &tl->link;
 	return 0;
 }
 
 const struct weft_link_transport weft_tcp_link = {
 	.trtype = NVMF_TRTYPE_TCP,
-	.open = link_open,
-	.slot_size = sizeof(struct link_slot),
-	.submit = link_submit,
-	.close = link_close,
-	.free = link_free,
+	.open = tcp_link_open,
+	.slot_size = sizeof(struct tcp_link_slot),
+	.submit = tcp_link_submit,
+	.close = tcp_link_close,
+	.free = tcp_link_free,
 };

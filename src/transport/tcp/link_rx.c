@@ -17,15 +17,15 @@
 
 #include "transport/tcp/link.h"
 
-static void receive(struct tcp_link *tl);
+static void start_receive(struct tcp_link *tl);
 
 /* --- receiving -------------------------------------------------------------------------------- */
 
-static void compact(struct tcp_link *tl)
+static void compact_rx_buffer(struct tcp_link *tl)
 {
 	if (tl->head == tl->tail) {
 		tl->head = tl->tail = 0;
-	} else if (tl->head > LINK_RX_BYTES / 2) {
+	} else if (tl->head > TCP_LINK_RX_BYTES / 2) {
 		memmove(tl->buf, tl->buf + tl->head, tl->tail - tl->head);
 		tl->tail -= tl->head;
 		tl->head = 0;
@@ -33,34 +33,34 @@ static void compact(struct tcp_link *tl)
 }
 
 /* What may be received into the buffer. Behind a large payload the next is likely to be large. */
-static uint32_t room(const struct tcp_link *tl)
+static uint32_t receive_room(const struct tcp_link *tl)
 {
-	uint32_t all = LINK_RX_BYTES - tl->tail;
+	uint32_t all = TCP_LINK_RX_BYTES - tl->tail;
 
-	return tl->bulky && all > LINK_RX_AHEAD ? LINK_RX_AHEAD : all;
+	return tl->large_payloads && all > TCP_LINK_RX_AHEAD ? TCP_LINK_RX_AHEAD : all;
 }
 
 /* Into the command's memory first, then what follows into the buffer. */
-static int plan(struct tcp_link *tl)
+static int plan_receive(struct tcp_link *tl)
 {
-	struct link_cursor at = tl->payload.at;
+	struct tcp_iov_iter at = tl->payload.at;
 	uint32_t left = tl->payload.left;
 	int n = 0;
 
 	if (tl->payload.slot)
-		n = link_cursor_map(&at, tl->rx_iov, LINK_RX_IOVS, &left);
+		n = tcp_iov_iter_map(&at, tl->rx_iov, TCP_LINK_RX_IOVS, &left);
 	if (!tl->payload.slot || !left)
-		tl->rx_iov[n++] = (struct iovec){ tl->buf + tl->tail, room(tl) };
+		tl->rx_iov[n++] = (struct iovec){ tl->buf + tl->tail, receive_room(tl) };
 	return n;
 }
 
-static void receive(struct tcp_link *tl)
+static void start_receive(struct tcp_link *tl)
 {
-	if (tl->state >= LINK_CLOSING || tl->rx_busy)
+	if (tl->state >= TCP_LINK_CLOSING || tl->rx_busy)
 		return;
-	compact(tl);
+	compact_rx_buffer(tl);
 	tl->rx_busy = true;
-	weft_sock_recv(&tl->sock, &tl->rx_op, tl->rx_iov, plan(tl));
+	weft_sock_recv(&tl->sock, &tl->rx_op, tl->rx_iov, plan_receive(tl));
 }
 
 static void skip_payload(struct tcp_link *tl, uint32_t bytes)
@@ -69,10 +69,10 @@ static void skip_payload(struct tcp_link *tl, uint32_t bytes)
 
 	tl->payload.left -= bytes;
 	while (bytes)
-		link_cursor_map(&tl->payload.at, &part, 1, &bytes);
+		tcp_iov_iter_map(&tl->payload.at, &part, 1, &bytes);
 }
 
-static void place(struct tcp_link *tl, uint32_t bytes)
+static void account_received(struct tcp_link *tl, uint32_t bytes)
 {
 	uint32_t direct = 0;
 
@@ -81,14 +81,14 @@ static void place(struct tcp_link *tl, uint32_t bytes)
 		skip_payload(tl, direct);
 	}
 	tl->tail += bytes - direct;
-	assert(tl->tail <= LINK_RX_BYTES);
+	assert(tl->tail <= TCP_LINK_RX_BYTES);
 }
 
 /* --- PDUs ------------------------------------------------------------------------------------- */
 
 /* What the target must have agreed to: no more and no less than was asked. */
-static int check_agreement(const struct tcp_link *tl, const struct nvme_tcp_icresp *icresp,
-			   struct nvme_tcp_fault *fault)
+static int check_digests(const struct tcp_link *tl, const struct nvme_tcp_icresp *icresp,
+			 struct nvme_tcp_fault *fault)
 {
 	uint8_t asked = tl->icreq.dgst,
 		got = icresp->dgst & (NVME_TCP_DGST_HDR | NVME_TCP_DGST_DATA);
@@ -113,14 +113,14 @@ static int on_icresp(struct tcp_link *tl, const char *pdu, struct nvme_tcp_fault
 			fault->why = tl->why;
 		return -EPROTO;
 	}
-	if (check_agreement(tl, &icresp, fault) < 0)
+	if (check_digests(tl, &icresp, fault) < 0)
 		return -EPROTO;
 	tl->rules.ready = true;
 	tl->rules.hdgst = icresp.dgst & NVME_TCP_DGST_HDR;
 	tl->rules.ddgst = icresp.dgst & NVME_TCP_DGST_DATA;
 	tl->cpda = icresp.cpda;
 	tl->h2c_max = le32_to_cpu(icresp.maxh2cdata) & ~3u;
-	link_ready(tl);
+	tcp_link_ready(tl);
 	return 0;
 }
 
@@ -129,7 +129,7 @@ static void on_term(struct tcp_link *tl, const char *pdu)
 	struct nvme_tcp_term term;
 
 	memcpy(&term, pdu, sizeof(term));
-	tl->link.hung_up = true;
+	tl->link.peer_closed = true;
 	weft_link_close(&tl->link, -EPROTO,
 			"the target ended the connection: %s (C2HTermReq, FES %u, FEI %u)",
 			nvme_tcp_fes_text(le16_to_cpu(term.fes)), le16_to_cpu(term.fes),
@@ -139,19 +139,19 @@ static void on_term(struct tcp_link *tl, const char *pdu)
 static int on_resp(struct tcp_link *tl, const char *pdu, struct nvme_tcp_fault *fault)
 {
 	struct nvme_tcp_resp resp;
-	struct weft_slot *slot;
+	struct weft_link_slot *slot;
 
 	memcpy(&resp, pdu, sizeof(resp));
-	slot = weft_link_find(&tl->link, le16_to_cpu(resp.cqe.cid));
-	if (!slot || link_slot_of(slot)->answered)
+	slot = weft_link_find_slot(&tl->link, le16_to_cpu(resp.cqe.cid));
+	if (!slot || tcp_link_slot_of(slot)->answered)
 		return nvme_tcp_refuse(fault, NVME_TCP_FES_FIELD,
 				       offsetof(struct nvme_tcp_resp, cqe) +
 					       offsetof(struct nvme_cqe, cid),
 				       "completes a command that is not in flight");
 	if (nvme_cmd_direction(&slot->cmd) != NVME_DIR_TO_HOST)
-		tl->bulky = false;
+		tl->large_payloads = false;
 	slot->cqe = resp.cqe;
-	link_answered(tl, link_slot_of(slot));
+	tcp_link_answered(tl, tcp_link_slot_of(slot));
 	return 0;
 }
 
@@ -160,15 +160,15 @@ static int on_r2t(struct tcp_link *tl, const char *pdu, struct nvme_tcp_fault *f
 	struct nvme_tcp_data r2t;
 
 	memcpy(&r2t, pdu, sizeof(r2t));
-	return link_r2t(tl, &r2t, fault);
+	return tcp_link_on_r2t(tl, &r2t, fault);
 }
 
 /* The command that C2HData is for; it must go on where the last one ended. */
 static int match_data(struct tcp_link *tl, const struct nvme_tcp_data *data,
-		      struct weft_slot **slot, struct nvme_tcp_fault *fault)
+		      struct weft_link_slot **slot, struct nvme_tcp_fault *fault)
 {
-	*slot = weft_link_find(&tl->link, le16_to_cpu(data->cccid));
-	if (!*slot || link_slot_of(*slot)->answered)
+	*slot = weft_link_find_slot(&tl->link, le16_to_cpu(data->cccid));
+	if (!*slot || tcp_link_slot_of(*slot)->answered)
 		return nvme_tcp_refuse(fault, NVME_TCP_FES_FIELD,
 				       offsetof(struct nvme_tcp_data, cccid),
 				       "for a command that is not in flight");
@@ -186,11 +186,11 @@ static int match_data(struct tcp_link *tl, const struct nvme_tcp_data *data,
 	return 0;
 }
 
-static int on_data(struct tcp_link *tl, const char *pdu, const struct nvme_tcp_shape *shape,
-		   struct nvme_tcp_fault *fault)
+static int on_c2h_data(struct tcp_link *tl, const char *pdu, const struct nvme_tcp_shape *shape,
+		       struct nvme_tcp_fault *fault)
 {
 	struct nvme_tcp_data data;
-	struct weft_slot *slot;
+	struct weft_link_slot *slot;
 
 	memcpy(&data, pdu, sizeof(data));
 	if (le32_to_cpu(data.datal) != shape->data_len)
@@ -199,24 +199,24 @@ static int on_data(struct tcp_link *tl, const char *pdu, const struct nvme_tcp_s
 				       "DATAL and PLEN disagree");
 	if (match_data(tl, &data, &slot, fault) < 0)
 		return -EPROTO;
-	tl->payload.slot = link_slot_of(slot);
+	tl->payload.slot = tcp_link_slot_of(slot);
 	/* The slot's place in its memory moves on with the data. */
-	tl->payload.start = (struct link_cursor){ slot->iov, slot->iov_skip };
+	tl->payload.start = (struct tcp_iov_iter){ slot->iov, slot->iov_skip };
 	tl->payload.at = tl->payload.start;
 	tl->payload.len = tl->payload.left = shape->data_len;
 	tl->payload.ddgst = shape->ddgst;
 	tl->payload.success = data.hdr.flags & NVME_TCP_F_SUCCESS;
-	tl->bulky = shape->data_len >= LINK_RX_BULKY;
+	tl->large_payloads = shape->data_len >= TCP_LINK_RX_LARGE;
 	return 0;
 }
 
-static void on_payload(struct tcp_link *tl, const char *digest)
+static void payload_received(struct tcp_link *tl, const char *digest)
 {
-	struct link_slot *slot = tl->payload.slot;
+	struct tcp_link_slot *slot = tl->payload.slot;
 	uint32_t crc;
 
 	if (tl->payload.ddgst) {
-		crc = htole32(link_cursor_crc(tl->payload.start, tl->payload.len));
+		crc = htole32(tcp_iov_iter_crc(tl->payload.start, tl->payload.len));
 		if (memcmp(&crc, digest, sizeof(crc)))
 			slot->slot.corrupt = true;
 	}
@@ -227,7 +227,7 @@ static void on_payload(struct tcp_link *tl, const char *digest)
 	if (!tl->payload.success)
 		return;
 	slot->slot.cqe = (struct nvme_cqe){ .cid = slot->slot.cmd.common.cid };
-	link_answered(tl, slot);
+	tcp_link_answered(tl, slot);
 }
 
 /* --- parsing ---------------------------------------------------------------------------------- */
@@ -240,14 +240,14 @@ static bool parse_payload(struct tcp_link *tl)
 	uint32_t n = have < tl->payload.left ? have : tl->payload.left;
 	uint32_t digest = tl->payload.ddgst ? NVME_TCP_DIGEST : 0;
 
-	link_cursor_copy_in(&tl->payload.at, tl->buf + tl->head, n);
+	tcp_iov_iter_copy_in(&tl->payload.at, tl->buf + tl->head, n);
 	tl->link.stats.copied_bytes += n;
 	tl->payload.left -= n;
 	tl->head += n;
 	if (tl->payload.left || tl->tail - tl->head < digest)
 		return false;
 	tl->head += digest;
-	on_payload(tl, tl->buf + tl->head - digest);
+	payload_received(tl, tl->buf + tl->head - digest);
 	return true;
 }
 
@@ -265,14 +265,14 @@ static bool header_digest_ok(const struct tcp_link *tl, const struct nvme_tcp_hd
 	return false;
 }
 
-static int dispatch(struct tcp_link *tl, uint8_t type, const char *pdu,
-		    const struct nvme_tcp_shape *shape, struct nvme_tcp_fault *fault)
+static int handle_pdu(struct tcp_link *tl, uint8_t type, const char *pdu,
+		      const struct nvme_tcp_shape *shape, struct nvme_tcp_fault *fault)
 {
 	switch (type) {
 	case NVME_TCP_RESP:
 		return on_resp(tl, pdu, fault);
 	case NVME_TCP_C2H_DATA:
-		return on_data(tl, pdu, shape, fault);
+		return on_c2h_data(tl, pdu, shape, fault);
 	case NVME_TCP_R2T:
 		return on_r2t(tl, pdu, fault);
 	case NVME_TCP_ICRESP:
@@ -295,7 +295,7 @@ static bool parse_pdu(struct tcp_link *tl)
 		return false;
 	memcpy(&hdr, pdu, sizeof(hdr));
 	if (nvme_tcp_check_hdr(&hdr, &tl->rules, &shape, &fault) < 0) {
-		link_terminate(tl, pdu, have, &fault);
+		tcp_link_terminate(tl, pdu, have, &fault);
 		return false;
 	}
 	want = hdr.type == NVME_TCP_C2H_DATA ? shape.data_at : le32_to_cpu(hdr.plen);
@@ -303,21 +303,21 @@ static bool parse_pdu(struct tcp_link *tl)
 		return false;
 	tl->head += want;
 	if (!header_digest_ok(tl, &hdr, pdu, &fault) ||
-	    dispatch(tl, hdr.type, pdu, &shape, &fault) < 0) {
-		link_terminate(tl, pdu, hdr.hlen, &fault);
+	    handle_pdu(tl, hdr.type, pdu, &shape, &fault) < 0) {
+		tcp_link_terminate(tl, pdu, hdr.hlen, &fault);
 		return false;
 	}
 	return true;
 }
 
-static void parse(struct tcp_link *tl)
+static void parse_received(struct tcp_link *tl)
 {
-	while (tl->state <= LINK_OPEN)
+	while (tl->state <= TCP_LINK_OPEN)
 		if (!(tl->payload.slot ? parse_payload(tl) : parse_pdu(tl)))
 			break;
-	if (tl->state == LINK_TERMINATING)
+	if (tl->state == TCP_LINK_TERMINATING)
 		tl->head = tl->tail = 0;
-	receive(tl);
+	start_receive(tl);
 }
 
 static void recv_done(struct weft_op *op, int res)
@@ -325,29 +325,29 @@ static void recv_done(struct weft_op *op, int res)
 	struct tcp_link *tl = container_of(op, struct tcp_link, rx_op);
 
 	tl->rx_busy = false;
-	if (tl->state >= LINK_CLOSING) {
-		link_wrap_up_soon(tl);
+	if (tl->state >= TCP_LINK_CLOSING) {
+		tcp_link_finish_close_soon(tl);
 		return;
 	}
 	if (res <= 0) {
-		tl->link.hung_up |= !res || res == -ECONNRESET;
+		tl->link.peer_closed |= !res || res == -ECONNRESET;
 		if (res)
 			weft_link_close(&tl->link, res, "receive: %s", strerror(-res));
 		else
 			weft_link_close(&tl->link, -ECONNRESET, "the target closed the connection");
 		return;
 	}
-	if (tl->state <= LINK_OPEN)
-		place(tl, (uint32_t)res);
-	parse(tl);
+	if (tl->state <= TCP_LINK_OPEN)
+		account_received(tl, (uint32_t)res);
+	parse_received(tl);
 }
 
-void link_rx_init(struct tcp_link *tl)
+void tcp_link_rx_init(struct tcp_link *tl)
 {
 	tl->rx_op.done = recv_done;
 }
 
-void link_rx_start(struct tcp_link *tl)
+void tcp_link_rx_start(struct tcp_link *tl)
 {
-	receive(tl);
+	start_receive(tl);
 }

@@ -3,17 +3,17 @@
  *   submit ─▶ capsule, with its data if that is small enough
  *   R2T ────▶ H2CData, H2CData … as large as the controller takes, one after the other
  *
- * A slot is done when its completion has come and nothing of it is in the line any more: until then
+ * A slot is done when its completion has come and nothing of it is in the sendq any more: until then
  * the kernel may still read its memory. */
 
 #include "transport/tcp/link.h"
 
 /* --- one PDU ---------------------------------------------------------------------------------- */
 
-static int fill_out(struct tcp_link *tl, struct link_out *out, struct nvme_tcp_hdr *hdr,
+static int fill_pdu(struct tcp_link *tl, struct tcp_link_pdu *out, struct nvme_tcp_hdr *hdr,
 		    struct iovec *iov, int room)
 {
-	uint32_t header = hdr->hlen + tcp_header_digest(&tl->rules);
+	uint32_t header = hdr->hlen + tcp_header_digest_len(&tl->rules);
 	int n = 0;
 
 	if (!out->header_out) {
@@ -22,7 +22,7 @@ static int fill_out(struct tcp_link *tl, struct link_out *out, struct nvme_tcp_h
 			iov[n++] = (struct iovec){ (void *)tcp_zeroes, hdr->pdo - header };
 		out->header_out = true;
 	}
-	n += link_cursor_map(&out->at, iov + n, room - n - 1, &out->left);
+	n += tcp_iov_iter_map(&out->at, iov + n, room - n - 1, &out->left);
 	if (out->left)
 		out->tx.more = true;
 	else if (hdr->flags & NVME_TCP_F_DDGST)
@@ -31,10 +31,10 @@ static int fill_out(struct tcp_link *tl, struct link_out *out, struct nvme_tcp_h
 }
 
 /* PDO, PLEN and flags of a PDU with @len bytes of data from @at on. */
-static void set_data(struct tcp_link *tl, struct link_out *out, struct nvme_tcp_hdr *hdr,
-		     struct link_cursor at, uint32_t len)
+static void set_pdu_data(struct tcp_link *tl, struct tcp_link_pdu *out, struct nvme_tcp_hdr *hdr,
+			 struct tcp_iov_iter at, uint32_t len)
 {
-	uint32_t header = hdr->hlen + tcp_header_digest(&tl->rules), end = header;
+	uint32_t header = hdr->hlen + tcp_header_digest_len(&tl->rules), end = header;
 
 	out->header_out = false;
 	out->at = at;
@@ -46,59 +46,59 @@ static void set_data(struct tcp_link *tl, struct link_out *out, struct nvme_tcp_
 	}
 	if (len && tl->rules.ddgst) {
 		hdr->flags |= NVME_TCP_F_DDGST;
-		out->ddgst = htole32(link_cursor_crc(at, len));
+		out->ddgst = htole32(tcp_iov_iter_crc(at, len));
 		end += NVME_TCP_DIGEST;
 	}
 	hdr->plen = cpu_to_le32(end);
 }
 
-static void push(struct tcp_link *tl, struct link_slot *slot, struct link_out *out)
+static void queue_pdu(struct tcp_link *tl, struct tcp_link_slot *slot, struct tcp_link_pdu *out)
 {
 	slot->sending++;
 	tl->link.stats.posted++;
-	tcp_line_push(&tl->line, &out->tx);
+	tcp_send_queue_push(&tl->sendq, &out->tx);
 }
 
-static void complete_if_over(struct tcp_link *tl, struct link_slot *slot)
+static void complete_if_done(struct tcp_link *tl, struct tcp_link_slot *slot)
 {
 	if (slot->answered && !slot->sending)
 		weft_link_complete(&tl->link, &slot->slot);
 }
 
-void link_answered(struct tcp_link *tl, struct link_slot *slot)
+void tcp_link_answered(struct tcp_link *tl, struct tcp_link_slot *slot)
 {
 	slot->answered = true;
-	complete_if_over(tl, slot);
+	complete_if_done(tl, slot);
 }
 
 /* --- capsules --------------------------------------------------------------------------------- */
 
 static int fill_capsule(struct tcp_tx *tx, struct iovec *iov, int room)
 {
-	struct link_slot *slot = container_of(tx, struct link_slot, capsule.tx);
+	struct tcp_link_slot *slot = container_of(tx, struct tcp_link_slot, capsule.tx);
 
-	return fill_out(tcp_link_of(slot->slot.link), &slot->capsule, &slot->capsule_pdu.pdu.hdr,
+	return fill_pdu(tcp_link_of(slot->slot.link), &slot->capsule, &slot->capsule_pdu.pdu.hdr,
 			iov, room);
 }
 
 static void capsule_sent(struct tcp_tx *tx)
 {
-	struct link_slot *slot = container_of(tx, struct link_slot, capsule.tx);
+	struct tcp_link_slot *slot = container_of(tx, struct tcp_link_slot, capsule.tx);
 
 	slot->sending--;
-	complete_if_over(tcp_link_of(slot->slot.link), slot);
+	complete_if_done(tcp_link_of(slot->slot.link), slot);
 }
 
-static bool fits_capsule(const struct tcp_link *tl, const struct weft_slot *slot)
+static bool fits_capsule(const struct tcp_link *tl, const struct weft_link_slot *slot)
 {
-	uint32_t most = slot->cmd.common.opcode == NVME_FABRICS_OPCODE ? LINK_ADMIN_CAPSULE :
+	uint32_t most = slot->cmd.common.opcode == NVME_FABRICS_OPCODE ? TCP_LINK_ADMIN_CAPSULE :
 									 tl->link.capsule_max;
 
 	return nvme_cmd_direction(&slot->cmd) == NVME_DIR_TO_CTRL && slot->data_len &&
 	       slot->data_len <= most;
 }
 
-static void set_sgl(struct weft_slot *slot, bool in_capsule)
+static void set_sgl(struct weft_link_slot *slot, bool in_capsule)
 {
 	slot->cmd.common.flags |= NVME_PSDT_SGL;
 	slot->cmd.common.sgl = (struct nvme_sgl){
@@ -107,11 +107,11 @@ static void set_sgl(struct weft_slot *slot, bool in_capsule)
 	};
 }
 
-void link_submit(struct weft_link *link, struct weft_slot *base)
+void tcp_link_submit(struct weft_link *link, struct weft_link_slot *base)
 {
 	struct tcp_link *tl = tcp_link_of(link);
-	struct link_slot *slot = link_slot_of(base);
-	struct link_cursor data = { base->iov, base->iov_skip };
+	struct tcp_link_slot *slot = tcp_link_slot_of(base);
+	struct tcp_iov_iter data = { base->iov, base->iov_skip };
 	bool in_capsule = fits_capsule(tl, base);
 
 	set_sgl(base, in_capsule);
@@ -124,29 +124,29 @@ void link_submit(struct weft_link *link, struct weft_slot *base)
 		.hdr.hlen = sizeof(slot->capsule_pdu.pdu),
 		.sqe = base->cmd,
 	};
-	set_data(tl, &slot->capsule, &slot->capsule_pdu.pdu.hdr, data,
-		 in_capsule ? base->data_len : 0);
-	tcp_seal_header(&tl->rules, &slot->capsule_pdu.pdu.hdr, &slot->capsule_pdu.hdgst);
+	set_pdu_data(tl, &slot->capsule, &slot->capsule_pdu.pdu.hdr, data,
+		     in_capsule ? base->data_len : 0);
+	tcp_set_header_digest(&tl->rules, &slot->capsule_pdu.pdu.hdr, &slot->capsule_pdu.hdgst);
 	slot->capsule.tx.fill = fill_capsule;
 	slot->capsule.tx.sent = capsule_sent;
-	push(tl, slot, &slot->capsule);
+	queue_pdu(tl, slot, &slot->capsule);
 }
 
 /* --- H2CData ---------------------------------------------------------------------------------- */
 
-static void send_h2c(struct tcp_link *tl, struct link_slot *slot);
+static void send_h2c(struct tcp_link *tl, struct tcp_link_slot *slot);
 
 static int fill_h2c(struct tcp_tx *tx, struct iovec *iov, int room)
 {
-	struct link_slot *slot = container_of(tx, struct link_slot, h2c.tx);
+	struct tcp_link_slot *slot = container_of(tx, struct tcp_link_slot, h2c.tx);
 
-	return fill_out(tcp_link_of(slot->slot.link), &slot->h2c, &slot->h2c_pdu.pdu.hdr, iov,
+	return fill_pdu(tcp_link_of(slot->slot.link), &slot->h2c, &slot->h2c_pdu.pdu.hdr, iov,
 			room);
 }
 
 static void h2c_sent(struct tcp_tx *tx)
 {
-	struct link_slot *slot = container_of(tx, struct link_slot, h2c.tx);
+	struct tcp_link_slot *slot = container_of(tx, struct tcp_link_slot, h2c.tx);
 	struct tcp_link *tl = tcp_link_of(slot->slot.link);
 
 	slot->sending--;
@@ -155,14 +155,14 @@ static void h2c_sent(struct tcp_tx *tx)
 		slot->r2ts[0] = slot->r2ts[1];
 		slot->nr2ts--;
 	}
-	if (slot->nr2ts && tl->state == LINK_OPEN)
+	if (slot->nr2ts && tl->state == TCP_LINK_OPEN)
 		send_h2c(tl, slot);
-	complete_if_over(tl, slot);
+	complete_if_done(tl, slot);
 }
 
-static void send_h2c(struct tcp_link *tl, struct link_slot *slot)
+static void send_h2c(struct tcp_link *tl, struct tcp_link_slot *slot)
 {
-	struct link_r2t *r2t = &slot->r2ts[0];
+	struct tcp_link_r2t *r2t = &slot->r2ts[0];
 	uint32_t len = r2t->left < tl->h2c_max ? r2t->left : tl->h2c_max;
 	struct nvme_tcp_data *pdu = &slot->h2c_pdu.pdu;
 
@@ -177,24 +177,25 @@ static void send_h2c(struct tcp_link *tl, struct link_slot *slot)
 		.datal = cpu_to_le32(len),
 	};
 	slot->slot.moved += len;
-	set_data(tl, &slot->h2c, &pdu->hdr, slot->unsent, len);
-	tcp_seal_header(&tl->rules, &pdu->hdr, &slot->h2c_pdu.hdgst);
+	set_pdu_data(tl, &slot->h2c, &pdu->hdr, slot->unsent, len);
+	tcp_set_header_digest(&tl->rules, &pdu->hdr, &slot->h2c_pdu.hdgst);
 	slot->h2c.tx.fill = fill_h2c;
 	slot->h2c.tx.sent = h2c_sent;
-	push(tl, slot, &slot->h2c);
+	queue_pdu(tl, slot, &slot->h2c);
 }
 
-int link_r2t(struct tcp_link *tl, const struct nvme_tcp_data *r2t, struct nvme_tcp_fault *fault)
+int tcp_link_on_r2t(struct tcp_link *tl, const struct nvme_tcp_data *r2t,
+		    struct nvme_tcp_fault *fault)
 {
-	struct weft_slot *base = weft_link_find(&tl->link, le16_to_cpu(r2t->cccid));
+	struct weft_link_slot *base = weft_link_find_slot(&tl->link, le16_to_cpu(r2t->cccid));
 	uint32_t at = le32_to_cpu(r2t->datao), len = le32_to_cpu(r2t->datal);
-	struct link_slot *slot;
+	struct tcp_link_slot *slot;
 
-	if (!base || link_slot_of(base)->answered)
+	if (!base || tcp_link_slot_of(base)->answered)
 		return nvme_tcp_refuse(fault, NVME_TCP_FES_FIELD,
 				       offsetof(struct nvme_tcp_data, cccid),
 				       "for a command that is not in flight");
-	slot = link_slot_of(base);
+	slot = tcp_link_slot_of(base);
 	if (nvme_cmd_direction(&base->cmd) != NVME_DIR_TO_CTRL || at != slot->asked)
 		return nvme_tcp_refuse(fault, NVME_TCP_FES_FIELD,
 				       offsetof(struct nvme_tcp_data, datao),
@@ -207,7 +208,7 @@ int link_r2t(struct tcp_link *tl, const struct nvme_tcp_data *r2t, struct nvme_t
 		return nvme_tcp_refuse(fault, NVME_TCP_FES_LIMIT, 0,
 				       "more R2Ts at once than allowed");
 	slot->asked += len;
-	slot->r2ts[slot->nr2ts++] = (struct link_r2t){ le16_to_cpu(r2t->ttag), len };
+	slot->r2ts[slot->nr2ts++] = (struct tcp_link_r2t){ le16_to_cpu(r2t->ttag), len };
 	if (slot->nr2ts == 1)
 		send_h2c(tl, slot);
 	return 0;

@@ -1,4 +1,4 @@
-/* listen.c - listening sockets: home accepts, the reactor that was chosen adopts.
+/* listen.c - listening sockets: the control reactor accepts, the reactor that was chosen adopts.
  *
  * Who connects to a paused one waits in the kernel's line, and is there for the process that the
  * socket is handed to. */
@@ -13,7 +13,7 @@
 
 enum {
 	RETRY_MS = 100,
-	ACCEPTS_MAX = 64, /* in one turn of home, which has other things to do */
+	ACCEPTS_MAX = 64, /* in one turn of the control reactor, which has other things to do */
 };
 
 struct tcp_listener {
@@ -24,50 +24,50 @@ struct tcp_listener {
 	bool polling, paused, closing;
 };
 
-struct arrival {
+struct accepted_socket {
 	struct weft_msg msg;
-	struct weft_group *group;
+	struct weft_poll_group *group;
 	const struct weft_qpair_ops *ops;
 	int fd;
 };
 
-static void adopt_here(struct weft_msg *msg)
+static void accept_on_reactor(struct weft_msg *msg)
 {
-	struct arrival *arrival = container_of(msg, struct arrival, msg);
-	int rc = weft_tcp_adopt(arrival->group, arrival->fd, arrival->ops);
+	struct accepted_socket *accepted_socket = container_of(msg, struct accepted_socket, msg);
+	int rc = weft_tcp_accept(accepted_socket->group, accepted_socket->fd, accepted_socket->ops);
 
 	if (rc < 0)
 		weft_warn("cannot take a connection: %s", strerror(-rc));
-	free(arrival);
+	free(accepted_socket);
 }
 
 /* A connection that is one too many is told so by its end. */
-static void hand_over(struct tcp_listener *tl, int fd)
+static void send_to_reactor(struct tcp_listener *tl, int fd)
 {
-	struct arrival *arrival = calloc(1, sizeof(*arrival));
-	struct weft_group *group = arrival ? tl->l.ops->place(&tl->l) : NULL;
+	struct accepted_socket *accepted_socket = calloc(1, sizeof(*accepted_socket));
+	struct weft_poll_group *group = accepted_socket ? tl->l.ops->choose_group(&tl->l) : NULL;
 
 	if (!group) {
-		free(arrival);
+		free(accepted_socket);
 		close(fd);
 		return;
 	}
-	arrival->group = group;
-	arrival->ops = tl->l.ops->qpair;
-	arrival->fd = fd;
-	arrival->msg.fn = adopt_here;
-	weft_reactor_post(group->reactor, &arrival->msg);
+	accepted_socket->group = group;
+	accepted_socket->ops = tl->l.ops->qpair;
+	accepted_socket->fd = fd;
+	accepted_socket->msg.fn = accept_on_reactor;
+	weft_reactor_post(group->reactor, &accepted_socket->msg);
 }
 
-static void finish(struct tcp_listener *tl)
+static void listener_free(struct tcp_listener *tl)
 {
-	weft_timer_stop(tl->l.home, &tl->retry);
+	weft_timer_stop(tl->l.control, &tl->retry);
 	weft_sock_close(&tl->sock);
 	tl->l.ops->closed(&tl->l);
 	free(tl);
 }
 
-static void wait_for_hosts(struct tcp_listener *tl)
+static void poll_listener(struct tcp_listener *tl)
 {
 	tl->polling = true;
 	weft_sock_poll(&tl->sock, &tl->op);
@@ -82,49 +82,49 @@ static int accept_some(struct tcp_listener *tl)
 		if (fd < 0)
 			return errno == EAGAIN || errno == ECONNABORTED || errno == EINTR ? 0 :
 											    -errno;
-		hand_over(tl, fd);
+		send_to_reactor(tl, fd);
 	}
 	return -EAGAIN;
 }
 
-static void take_hosts(struct tcp_listener *tl)
+static void accept_connections(struct tcp_listener *tl)
 {
 	int rc = accept_some(tl);
 
 	if (!rc) {
-		wait_for_hosts(tl);
+		poll_listener(tl);
 		return;
 	}
 	if (rc != -EAGAIN)
 		weft_peer_log(WEFT_LOG_ERROR, "accept: %s; trying again in %d ms", strerror(-rc),
 			      RETRY_MS);
-	weft_timer_set(tl->l.home, &tl->retry, rc == -EAGAIN ? 0 : RETRY_MS);
+	weft_timer_set(tl->l.control, &tl->retry, rc == -EAGAIN ? 0 : RETRY_MS);
 }
 
 /* A listener that was paused meanwhile begins anew when it is resumed. */
-static void take_again(struct weft_timer *timer)
+static void accept_retry(struct weft_timer *timer)
 {
 	struct tcp_listener *tl = container_of(timer, struct tcp_listener, retry);
 
 	if (!tl->paused)
-		take_hosts(tl);
+		accept_connections(tl);
 }
 
-static void ready(struct weft_op *op, int res)
+static void listener_readable(struct weft_op *op, int res)
 {
 	struct tcp_listener *tl = container_of(op, struct tcp_listener, op);
 
 	(void)res;
 	tl->polling = false;
 	if (tl->closing) {
-		finish(tl);
+		listener_free(tl);
 		return;
 	}
 	if (!tl->paused)
-		take_hosts(tl);
+		accept_connections(tl);
 }
 
-static struct tcp_listener *of(const struct weft_listener *l)
+static struct tcp_listener *tcp_listener_of(const struct weft_listener *l)
 {
 	return container_of(l, struct tcp_listener, l);
 }
@@ -135,18 +135,18 @@ static int open_socket(struct tcp_listener *tl, int fd)
 
 	if (getsockname(fd, (struct sockaddr *)&tl->l.addr, &len) < 0)
 		return -errno;
-	return weft_sock_open(tl->l.home, &tl->sock, fd);
+	return weft_sock_open(tl->l.control, &tl->sock, fd);
 }
 
-int tcp_inherit_listener(struct weft_listener **l, struct weft_reactor *home, int fd,
-			 const struct weft_listener_ops *ops, void *user, struct weft_err *err)
+int tcp_listener_import(struct weft_listener **l, struct weft_reactor *control, int fd,
+			const struct weft_listener_ops *ops, void *user, struct weft_err *err)
 {
 	struct tcp_listener *tl = calloc(1, sizeof(*tl));
 	int rc = -ENOMEM;
 
 	if (tl) {
 		tl->l = (struct weft_listener){
-			.transport = &weft_tcp, .ops = ops, .home = home, .user = user
+			.transport = &weft_tcp, .ops = ops, .control = control, .user = user
 		};
 		rc = open_socket(tl, fd);
 	}
@@ -155,14 +155,14 @@ int tcp_inherit_listener(struct weft_listener **l, struct weft_reactor *home, in
 		free(tl);
 		return weft_fail(err, rc, "%s", strerror(-rc));
 	}
-	tl->op.done = ready;
-	tl->retry.fn = take_again;
+	tl->op.done = listener_readable;
+	tl->retry.fn = accept_retry;
 	tl->paused = true;
 	*l = &tl->l;
 	return 0;
 }
 
-int tcp_listen(struct weft_listener **l, struct weft_reactor *home,
+int tcp_listen(struct weft_listener **l, struct weft_reactor *control,
 	       const struct sockaddr_storage *addr, const struct weft_listener_ops *ops, void *user,
 	       struct weft_err *err)
 {
@@ -170,39 +170,39 @@ int tcp_listen(struct weft_listener **l, struct weft_reactor *home,
 
 	if (fd < 0)
 		return weft_fail(err, fd, "%s", strerror(-fd));
-	rc = tcp_inherit_listener(l, home, fd, ops, user, err);
+	rc = tcp_listener_import(l, control, fd, ops, user, err);
 	if (rc == 0)
-		tcp_resume(*l);
+		tcp_listener_resume(*l);
 	return rc;
 }
 
-void tcp_pause(struct weft_listener *l)
+void tcp_listener_pause(struct weft_listener *l)
 {
-	of(l)->paused = true;
+	tcp_listener_of(l)->paused = true;
 }
 
-void tcp_resume(struct weft_listener *l)
+void tcp_listener_resume(struct weft_listener *l)
 {
-	struct tcp_listener *tl = of(l);
+	struct tcp_listener *tl = tcp_listener_of(l);
 
 	tl->paused = false;
 	if (!tl->polling && !weft_heap_has(&tl->retry.node))
-		weft_timer_set(l->home, &tl->retry, 0);
+		weft_timer_set(l->control, &tl->retry, 0);
 }
 
-int tcp_descriptor(const struct weft_listener *l)
+int tcp_listener_fd(const struct weft_listener *l)
 {
-	return of(l)->sock.fd;
+	return tcp_listener_of(l)->sock.fd;
 }
 
 /* Ends in ready(), or at once where nothing is polled. */
 void tcp_unlisten(struct weft_listener *l)
 {
-	struct tcp_listener *tl = of(l);
+	struct tcp_listener *tl = tcp_listener_of(l);
 
 	tl->closing = true;
 	if (tl->polling)
 		shutdown(tl->sock.fd, SHUT_RDWR);
 	else
-		finish(tl);
+		listener_free(tl);
 }

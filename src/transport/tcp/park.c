@@ -35,14 +35,14 @@ static bool may_be_copied(const struct tcp_conn *conn, const union nvme_sqe *cmd
 /* Half of a pair has run that was parked, and so was what came behind it. */
 static bool next_is_parked(const struct tcp_conn *conn)
 {
-	return tcp_req_of(conn->qp.awaits_next)->unparked && !weft_list_empty(&conn->parked);
+	return tcp_req_of(conn->qp.fused_waiting)->unparked && !weft_list_empty(&conn->parked);
 }
 
 bool tcp_must_park(const struct tcp_conn *conn, const struct tcp_req *treq)
 {
 	const union nvme_sqe *cmd = &treq->req.cmd;
 
-	if (conn->qp.awaits_next)
+	if (conn->qp.fused_waiting)
 		return next_is_parked(conn);
 	if (conn->qp.group->frozen)
 		return true;
@@ -77,7 +77,7 @@ static bool may_run(const struct tcp_conn *conn)
 {
 	if (conn->state != TCP_OPEN || conn->qp.group->frozen)
 		return false;
-	if (conn->qp.awaits_next)
+	if (conn->qp.fused_waiting)
 		return next_is_parked(conn);
 	return conn->owed < TCP_OWED_MAX && conn->copies < TCP_COPIES_MAX;
 }

@@ -35,7 +35,7 @@ static void send_icresp(struct tcp_conn *conn, uint8_t dgst)
 	};
 	conn->icresp_tx.fill = fill_icresp;
 	conn->icresp_tx.sent = icresp_sent;
-	tcp_line_push(&conn->line, &conn->icresp_tx);
+	tcp_send_queue_push(&conn->sendq, &conn->icresp_tx);
 }
 
 static void on_icreq(struct tcp_conn *conn, const char *pdu)
@@ -119,7 +119,7 @@ static void tcp_req_init(struct tcp_req *treq, const char *pdu)
 	treq->r2t_sending = treq->reply_sent = treq->parked = treq->unparked = false;
 }
 
-static void slot_wait_over(struct weft_timer *timer)
+static void slot_wait_expired(struct weft_timer *timer)
 {
 	struct tcp_conn *conn = container_of(timer, struct tcp_conn, timer);
 
@@ -132,7 +132,7 @@ static void wait_for_slot(struct tcp_conn *conn)
 	conn->rx_waits_slot = true;
 	if (!conn->qp.sqsize) /* the timer runs already, for Connect */
 		return;
-	conn->timer.fn = slot_wait_over;
+	conn->timer.fn = slot_wait_expired;
 	weft_timer_set(conn->qp.group->reactor, &conn->timer, TCP_SLOT_WAIT_MS);
 }
 
@@ -190,8 +190,8 @@ static void on_term(struct tcp_conn *conn, const char *pdu)
 			 le16_to_cpu(term.feil) | (unsigned)le16_to_cpu(term.feiu) << 16);
 }
 
-bool tcp_pdu(struct tcp_conn *conn, uint8_t type, const char *pdu,
-	     const struct nvme_tcp_shape *shape)
+bool tcp_handle_pdu(struct tcp_conn *conn, uint8_t type, const char *pdu,
+		    const struct nvme_tcp_shape *shape)
 {
 	switch (type) {
 	case NVME_TCP_ICREQ:

@@ -25,7 +25,8 @@ static int fill_r2ts(struct tcp_tx *tx, struct iovec *iov, int room)
 
 	for (int i = 0; i < treq->nr2ts; i++) {
 		iov[i].iov_base = &treq->r2t_pdus[i];
-		iov[i].iov_len = sizeof(treq->r2t_pdus[i].pdu) + tcp_header_digest(&conn->rules);
+		iov[i].iov_len = sizeof(treq->r2t_pdus[i].pdu) +
+				 tcp_header_digest_len(&conn->rules);
 	}
 	return treq->nr2ts;
 }
@@ -43,7 +44,7 @@ static void r2t_build(struct tcp_conn *conn, struct tcp_req *treq, uint32_t numb
 {
 	struct nvme_tcp_data *pdu = &treq->r2t_pdus[number].pdu;
 	uint32_t tag = treq->req.index * r2ts_per_command(conn) + number;
-	uint32_t header = sizeof(*pdu) + tcp_header_digest(&conn->rules);
+	uint32_t header = sizeof(*pdu) + tcp_header_digest_len(&conn->rules);
 
 	*pdu = (struct nvme_tcp_data){
 		.hdr.type = NVME_TCP_R2T,
@@ -54,7 +55,7 @@ static void r2t_build(struct tcp_conn *conn, struct tcp_req *treq, uint32_t numb
 		.datao = cpu_to_le32(treq->r2ts[number].offset),
 		.datal = cpu_to_le32(treq->r2ts[number].left),
 	};
-	tcp_seal_header(&conn->rules, &pdu->hdr, &treq->r2t_pdus[number].hdgst);
+	tcp_set_header_digest(&conn->rules, &pdu->hdr, &treq->r2t_pdus[number].hdgst);
 }
 
 /* Even parts, whole pages, none but the last below TCP_R2T_MIN. The last that fits into @r2ts takes
@@ -94,7 +95,7 @@ void tcp_fetch(struct weft_req *req, uint32_t len)
 	treq->r2t_sending = true;
 	treq->r2t_tx.fill = fill_r2ts;
 	treq->r2t_tx.sent = r2ts_sent;
-	tcp_line_push(&conn->line, &treq->r2t_tx);
+	tcp_send_queue_push(&conn->sendq, &treq->r2t_tx);
 }
 
 /* A host that is still there sends what it was asked for, and it must go somewhere: the request
@@ -111,16 +112,16 @@ bool tcp_abort_fetch(struct weft_req *req)
 	return true;
 }
 
-static int refuse(struct nvme_tcp_fault *fault, uint16_t fes, size_t fei, const char *why)
+static int reject_data(struct nvme_tcp_fault *fault, uint16_t fes, size_t fei, const char *why)
 {
 	*fault = (struct nvme_tcp_fault){ .fes = fes, .fei = (uint32_t)fei, .why = why };
 	return -EPROTO;
 }
 
-static struct tcp_req *request_of_tag(struct tcp_conn *conn, uint32_t tag, uint32_t *number)
+static struct tcp_req *req_by_ttag(struct tcp_conn *conn, uint32_t tag, uint32_t *number)
 {
 	uint32_t slot = tag / r2ts_per_command(conn);
-	struct weft_req *req = slot < conn->qp.touched ? weft_qpair_slot(&conn->qp, slot) : NULL;
+	struct weft_req *req = slot < conn->qp.high_water ? weft_qpair_req(&conn->qp, slot) : NULL;
 	struct tcp_req *treq;
 
 	if (!req)
@@ -136,26 +137,27 @@ int tcp_r2t_match(struct tcp_conn *conn, const struct nvme_tcp_data *pdu,
 		  struct nvme_tcp_fault *fault)
 {
 	uint32_t offset = le32_to_cpu(pdu->datao), len = le32_to_cpu(pdu->datal), number;
-	struct tcp_req *treq = request_of_tag(conn, le16_to_cpu(pdu->ttag), &number);
+	struct tcp_req *treq = req_by_ttag(conn, le16_to_cpu(pdu->ttag), &number);
 	struct tcp_r2t *r2t;
 
 	if (!treq)
-		return refuse(fault, NVME_TCP_FES_FIELD, offsetof(struct nvme_tcp_data, ttag),
-			      "no R2T has this TTAG");
+		return reject_data(fault, NVME_TCP_FES_FIELD, offsetof(struct nvme_tcp_data, ttag),
+				   "no R2T has this TTAG");
 	if (pdu->cccid != treq->req.cmd.common.cid)
-		return refuse(fault, NVME_TCP_FES_FIELD, offsetof(struct nvme_tcp_data, cccid),
-			      "CCCID is not the R2T's");
+		return reject_data(fault, NVME_TCP_FES_FIELD, offsetof(struct nvme_tcp_data, cccid),
+				   "CCCID is not the R2T's");
 	r2t = &treq->r2ts[number];
 	if (offset != r2t->offset)
-		return refuse(fault, NVME_TCP_FES_RANGE, 0, "DATAO is not where the R2T goes on");
+		return reject_data(fault, NVME_TCP_FES_RANGE, 0,
+				   "DATAO is not where the R2T goes on");
 	if (len % 4)
-		return refuse(fault, NVME_TCP_FES_FIELD, offsetof(struct nvme_tcp_data, datal),
-			      "DATAL is not a multiple of 4");
+		return reject_data(fault, NVME_TCP_FES_FIELD, offsetof(struct nvme_tcp_data, datal),
+				   "DATAL is not a multiple of 4");
 	if (len > r2t->left)
-		return refuse(fault, NVME_TCP_FES_RANGE, 0, "data beyond the R2T");
+		return reject_data(fault, NVME_TCP_FES_RANGE, 0, "data beyond the R2T");
 	if (!!(pdu->hdr.flags & NVME_TCP_F_LAST) != (len == r2t->left))
-		return refuse(fault, NVME_TCP_FES_FIELD, offsetof(struct nvme_tcp_hdr, flags),
-			      "LAST_PDU is not on the R2T's last PDU");
+		return reject_data(fault, NVME_TCP_FES_FIELD, offsetof(struct nvme_tcp_hdr, flags),
+				   "LAST_PDU is not on the R2T's last PDU");
 	conn->payload.req = treq;
 	conn->payload.r2t = r2t;
 	conn->payload.start = conn->payload.at = (char *)treq->req.in.at + offset;

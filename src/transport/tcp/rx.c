@@ -20,8 +20,8 @@ enum {
 
 static _Thread_local char sink[4096]; /* for what nobody will read */
 
-static void parse(struct tcp_conn *conn);
-static void receive(struct tcp_conn *conn);
+static void parse_received(struct tcp_conn *conn);
+static void start_receive(struct tcp_conn *conn);
 
 /* --- room ------------------------------------------------------------------------------------- */
 
@@ -31,7 +31,7 @@ static uint32_t chunk_avail(const struct tcp_chunk *chunk)
 }
 
 /* Room behind the tail for the rest of the PDU at the head; false: wait for a chunk. */
-static bool make_room(struct tcp_conn *conn)
+static bool make_chunk_room(struct tcp_conn *conn)
 {
 	struct tcp_chunk *chunk = conn->chunk;
 
@@ -41,8 +41,8 @@ static bool make_room(struct tcp_conn *conn)
 	    TCP_CHUNK_DATA - chunk->head >= conn->want)
 		return true;
 	if (chunk && chunk->refs == 1)
-		return tcp_chunk_squeeze(conn);
-	if (tcp_chunk_take(conn) || tcp_chunk_squeeze(conn))
+		return tcp_chunk_compact(conn);
+	if (tcp_chunk_take(conn) || tcp_chunk_compact(conn))
 		return true;
 	tcp_chunk_wait(conn);
 	return false;
@@ -52,7 +52,7 @@ static bool make_room(struct tcp_conn *conn)
 
 /* While the host owes payload, receive headers in small steps: the less payload lands in the chunk,
  * the less has to be copied out of it. */
-static uint32_t chunk_step(const struct tcp_conn *conn)
+static uint32_t receive_size(const struct tcp_conn *conn)
 {
 	uint32_t room = TCP_CHUNK_DATA - conn->chunk->tail;
 	uint32_t want = conn->want > chunk_avail(conn->chunk) ?
@@ -65,7 +65,7 @@ static uint32_t chunk_step(const struct tcp_conn *conn)
 }
 
 /* What is in the socket may stay there. */
-static bool may_rest(const struct tcp_conn *conn)
+static bool may_stop_reading(const struct tcp_conn *conn)
 {
 	return conn->qp.group->frozen && !conn->owed;
 }
@@ -86,7 +86,7 @@ static void replay(struct tcp_conn *conn)
 	weft_reactor_defer(conn->qp.group->reactor, &conn->parse_again);
 }
 
-static int plan(struct tcp_conn *conn)
+static int plan_receive(struct tcp_conn *conn)
 {
 	int n = 0;
 
@@ -97,25 +97,26 @@ static int plan(struct tcp_conn *conn)
 	if (conn->payload.req && conn->payload.left)
 		conn->rx_iov[n++] = (struct iovec){ conn->payload.at, conn->payload.left };
 	conn->rx_iov[n++] = (struct iovec){ conn->chunk->data + conn->chunk->tail,
-					    chunk_step(conn) };
+					    receive_size(conn) };
 	return n;
 }
 
-static void receive(struct tcp_conn *conn)
+static void start_receive(struct tcp_conn *conn)
 {
-	if (conn->rx_busy || conn->rx_waits_chunk || conn->state >= TCP_CLOSING || may_rest(conn))
+	if (conn->rx_busy || conn->rx_waits_chunk || conn->state >= TCP_CLOSING ||
+	    may_stop_reading(conn))
 		return;
-	if (conn->state == TCP_OPEN && !make_room(conn))
+	if (conn->state == TCP_OPEN && !make_chunk_room(conn))
 		return;
 	if (conn->replay.at < conn->replay.end) {
 		replay(conn);
 		return;
 	}
 	conn->rx_busy = true;
-	weft_sock_recv(&conn->sock, &conn->rx_op, conn->rx_iov, plan(conn));
+	weft_sock_recv(&conn->sock, &conn->rx_op, conn->rx_iov, plan_receive(conn));
 }
 
-static void place(struct tcp_conn *conn, uint32_t bytes)
+static void account_received(struct tcp_conn *conn, uint32_t bytes)
 {
 	uint32_t direct = 0;
 
@@ -134,7 +135,7 @@ static void recv_done(struct weft_op *op, int res)
 
 	conn->rx_busy = false;
 	if (conn->state >= TCP_CLOSING) {
-		tcp_wrap_up_soon(conn);
+		tcp_finish_close_soon(conn);
 		return;
 	}
 	if (res <= 0 && res != -ECANCELED) {
@@ -143,8 +144,8 @@ static void recv_done(struct weft_op *op, int res)
 		return;
 	}
 	if (conn->state == TCP_OPEN && res > 0)
-		place(conn, (uint32_t)res);
-	parse(conn);
+		account_received(conn, (uint32_t)res);
+	parse_received(conn);
 }
 
 /* --- parsing ---------------------------------------------------------------------------------- */
@@ -159,7 +160,7 @@ static bool parse_payload(struct tcp_conn *conn)
 	uint32_t len;
 
 	memcpy(conn->payload.at, chunk->data + chunk->head, n);
-	weft_count(&conn->qp.stats.copied_bytes, n);
+	weft_counter_add(&conn->qp.stats.copied_bytes, n);
 	conn->payload.at += n;
 	conn->payload.left -= n;
 	chunk->head += n;
@@ -211,22 +212,22 @@ static bool parse_pdu(struct tcp_conn *conn)
 	conn->want = hdr.type == NVME_TCP_H2C_DATA ? shape.data_at : le32_to_cpu(hdr.plen);
 	if (chunk_avail(chunk) < conn->want)
 		return false;
-	if (!header_digest_ok(conn, &hdr, pdu) || !tcp_pdu(conn, hdr.type, pdu, &shape))
+	if (!header_digest_ok(conn, &hdr, pdu) || !tcp_handle_pdu(conn, hdr.type, pdu, &shape))
 		return false;
 	chunk->head += conn->want;
 	return true;
 }
 
-static void parse(struct tcp_conn *conn)
+static void parse_received(struct tcp_conn *conn)
 {
 	if (conn->rx_waits_slot && conn->qp.sqsize)
 		weft_timer_stop(conn->qp.group->reactor, &conn->timer);
 	conn->rx_waits_slot = false;
-	while (conn->state == TCP_OPEN && conn->chunk && !may_rest(conn))
+	while (conn->state == TCP_OPEN && conn->chunk && !may_stop_reading(conn))
 		if (!(conn->payload.req ? parse_payload(conn) : parse_pdu(conn)))
 			break;
 	if (!conn->rx_waits_slot)
-		receive(conn);
+		start_receive(conn);
 }
 
 static void parse_task(struct weft_task *task)
@@ -234,7 +235,7 @@ static void parse_task(struct weft_task *task)
 	struct tcp_conn *conn = container_of(task, struct tcp_conn, parse_again);
 
 	if (conn->state == TCP_OPEN)
-		tcp_rx_go_on(conn);
+		tcp_rx_resume(conn);
 }
 
 void tcp_slot_freed(struct weft_qpair *qp)
@@ -242,7 +243,7 @@ void tcp_slot_freed(struct weft_qpair *qp)
 	struct tcp_conn *conn = tcp_conn_of(qp);
 
 	if (conn->state >= TCP_CLOSING)
-		tcp_wrap_up_soon(conn);
+		tcp_finish_close_soon(conn);
 	else if (conn->rx_waits_slot)
 		weft_reactor_defer(qp->group->reactor, &conn->parse_again);
 }
@@ -251,7 +252,7 @@ void tcp_rx_init(struct tcp_conn *conn)
 {
 	conn->rx_op.done = recv_done;
 	weft_list_init(&conn->parked);
-	weft_list_init(&conn->waits_chunk);
+	weft_list_init(&conn->chunk_wait);
 	weft_task_init(&conn->parse_again, parse_task);
 	conn->rules.capsule_data_max = TCP_ADMIN_CAPSULE_BYTES;
 	conn->rules.h2c_data_max = WEFT_MDTS_BYTES;
@@ -260,26 +261,26 @@ void tcp_rx_init(struct tcp_conn *conn)
 void tcp_rx_start(struct tcp_conn *conn)
 {
 	conn->want = sizeof(struct nvme_tcp_icreq);
-	receive(conn);
+	start_receive(conn);
 }
 
-void tcp_rx_rest(struct tcp_conn *conn)
+void tcp_rx_pause(struct tcp_conn *conn)
 {
-	if (conn->rx_busy && may_rest(conn))
+	if (conn->rx_busy && may_stop_reading(conn))
 		weft_sock_cancel(&conn->sock);
 }
 
-void tcp_rx_go_on(struct tcp_conn *conn)
+void tcp_rx_resume(struct tcp_conn *conn)
 {
 	if (!conn->rx_busy && !conn->rx_waits_chunk)
-		parse(conn);
+		parse_received(conn);
 }
 
 void tcp_rx_stop(struct tcp_conn *conn)
 {
 	assert(!conn->rx_busy);
 	weft_task_cancel(&conn->parse_again);
-	tcp_chunk_unwait(conn);
+	tcp_chunk_cancel_wait(conn);
 	conn->payload.req = NULL;
 	free(conn->replay.bytes);
 	tcp_chunk_put(conn, &conn->chunk);

@@ -16,7 +16,7 @@ enum {
 	USER_TIMEOUT_MS = 30000,
 };
 
-static int set(int fd, int level, int name, int value)
+static int set_int_option(int fd, int level, int name, int value)
 {
 	return setsockopt(fd, level, name, &value, sizeof(value)) < 0 ? -errno : 0;
 }
@@ -36,7 +36,7 @@ int tcp_set_connection_options(int fd)
 	};
 
 	for (size_t i = 0; i < sizeof(options) / sizeof(options[0]); i++) {
-		int rc = set(fd, options[i].level, options[i].name, options[i].value);
+		int rc = set_int_option(fd, options[i].level, options[i].name, options[i].value);
 
 		if (rc < 0)
 			return rc;
@@ -59,9 +59,9 @@ int tcp_listen_socket(const struct sockaddr_storage *addr)
 	fd = socket(addr->ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, IPPROTO_TCP);
 	if (fd < 0)
 		return -errno;
-	rc = set(fd, SOL_SOCKET, SO_REUSEADDR, 1);
+	rc = set_int_option(fd, SOL_SOCKET, SO_REUSEADDR, 1);
 	if (rc == 0 && addr->ss_family == AF_INET6)
-		rc = set(fd, IPPROTO_IPV6, IPV6_V6ONLY, 1);
+		rc = set_int_option(fd, IPPROTO_IPV6, IPV6_V6ONLY, 1);
 	if (rc == 0)
 		rc = tcp_set_connection_options(fd);
 	if (rc < 0)

@@ -2,16 +2,16 @@
  *
  *   socket ─▶ rx.c: bytes ─▶ pdus.c: requests ─▶ park.c: some wait   conn.c: beginning and end
  *              └ into chunks.c
- *   socket ◀─ line.c: few sends ◀─ tx.c: replies, r2t.c: R2Ts        handover.c: standing still  */
+ *   socket ◀─ send_queue.c: few sends ◀─ tx.c: replies, r2t.c: R2Ts        takeover.c: standing still  */
 #ifndef WEFT_TRANSPORT_TCP_TCP_H
 #define WEFT_TRANSPORT_TCP_TCP_H
 
-#include "transport/tcp/line.h"
+#include "transport/tcp/send_queue.h"
 #include "transport/transport.h"
 
 enum {
 	TCP_CHUNK_BYTES = 64 << 10,
-	TCP_SPARES = 1024,                 /* chunks of a reactor beside those of its connections */
+	TCP_SPARE_CHUNKS = 1024,           /* chunks of a reactor beside those of its connections */
 	TCP_ADMIN_CAPSULE_BYTES = 8 << 10, /* fixed by the transport, for fabrics and admin */
 	TCP_CAPSULE_BYTES = 16 << 10,      /* data inside an I/O command capsule */
 	TCP_R2TS_MAX = 4,                  /* outstanding per command */
@@ -34,7 +34,7 @@ struct tcp_chunk {
 /* One for every connection, and some that commands keep while they last: see chunks.c. */
 static inline uint32_t tcp_chunks_for(uint32_t qpairs_max)
 {
-	return qpairs_max + TCP_SPARES;
+	return qpairs_max + TCP_SPARE_CHUNKS;
 }
 
 /* The data that an R2T asked for and that has not come yet. */
@@ -94,8 +94,8 @@ struct tcp_conn {
 	struct weft_qpair qp; /* first */
 	struct weft_sock sock;
 	enum tcp_state state;
-	struct weft_timer timer;  /* set-up, then lingering */
-	struct weft_task wrap_up; /* the end, once nothing of the connection is on the stack */
+	struct weft_timer timer;       /* set-up, then lingering */
+	struct weft_task finish_close; /* the end, once nothing of the connection is on the stack */
 
 	struct nvme_tcp_rules rules;
 	uint8_t hpda;
@@ -105,8 +105,8 @@ struct tcp_conn {
 	struct weft_op rx_op;
 	struct iovec rx_iov[2];
 	struct tcp_chunk *chunk;
-	uint32_t nchunks;             /* that it and its commands have */
-	struct weft_list waits_chunk; /* keeper->waiting */
+	uint32_t nchunks;            /* that it and its commands have */
+	struct weft_list chunk_wait; /* keeper->waiting */
 	struct weft_task parse_again;
 	bool rx_busy, rx_waits_chunk, rx_waits_slot;
 	struct {                     /* H2CData under way */
@@ -126,8 +126,8 @@ struct tcp_conn {
 	uint32_t copies; /* bytes of answers on their way that are copies */
 
 	/* Sending. */
-	struct tcp_line line;
-	char begun[WEFT_BLOCK_MAX]; /* the end of a block whose beginning is sent */
+	struct tcp_send_queue sendq;
+	char partial_block[WEFT_BLOCK_MAX]; /* the end of a block whose beginning is sent */
 	struct tcp_tx icresp_tx, term_tx;
 	struct nvme_tcp_icresp icresp;
 	struct {
@@ -147,37 +147,38 @@ static inline struct tcp_req *tcp_req_of(struct weft_req *req)
 }
 
 /* conn.c: @conn is receiving nothing yet; @fd is its own on 0. */
-int tcp_conn_new(struct tcp_conn **conn, struct weft_group *group, int fd,
+int tcp_conn_new(struct tcp_conn **conn, struct weft_poll_group *group, int fd,
 		 const struct weft_qpair_ops *ops);
-void tcp_setup_begin(struct tcp_conn *conn); /* Connect is due in time */
+void tcp_setup_timer_start(struct tcp_conn *conn); /* Connect is due in time */
 void tcp_terminate(struct tcp_conn *conn, const void *pdu, uint32_t len,
 		   const struct nvme_tcp_fault *fault);
 /* Something of a closing connection ended; looks, at the end of the turn, whether all has. */
-void tcp_wrap_up_soon(struct tcp_conn *conn);
+void tcp_finish_close_soon(struct tcp_conn *conn);
 
 /* rx.c */
 void tcp_rx_init(struct tcp_conn *conn);
 void tcp_rx_start(struct tcp_conn *conn);
-void tcp_rx_stop(struct tcp_conn *conn); /* nothing is being received */
-void tcp_rx_rest(struct tcp_conn *conn); /* the group is frozen: ends a receive that may end */
-void tcp_rx_go_on(struct tcp_conn *conn);
+void tcp_rx_stop(struct tcp_conn *conn);  /* nothing is being received */
+void tcp_rx_pause(struct tcp_conn *conn); /* the group is frozen: ends a receive that may end */
+void tcp_rx_resume(struct tcp_conn *conn);
 void tcp_slot_freed(struct weft_qpair *qp);
 
 /* chunks.c */
 /* conn->chunk is a fresh one, with what is not parsed; false: there is none for it. */
 bool tcp_chunk_take(struct tcp_conn *conn);
 /* Makes room in conn->chunk; false: commands keep it. */
-bool tcp_chunk_squeeze(struct tcp_conn *conn);
+bool tcp_chunk_compact(struct tcp_conn *conn);
 void tcp_chunk_wait(struct tcp_conn *conn); /* parse_again follows, with room */
-void tcp_chunk_unwait(struct tcp_conn *conn);
-void tcp_chunk_look_again(struct tcp_conn *conn); /* what keeps its chunk may have changed */
+void tcp_chunk_cancel_wait(struct tcp_conn *conn);
+void tcp_chunk_recheck(struct tcp_conn *conn); /* what keeps its chunk may have changed */
 void tcp_chunk_put(struct tcp_conn *conn, struct tcp_chunk **chunk);
-void tcp_chunks_serve(struct weft_group *group); /* those who wait, while there are some */
+void tcp_chunks_serve_waiters(
+	struct weft_poll_group *group); /* those who wait, while there are some */
 
 /* pdus.c */
 /* Acts on it. false: no slot is free for a command, which stays where it is. */
-bool tcp_pdu(struct tcp_conn *conn, uint8_t type, const char *pdu,
-	     const struct nvme_tcp_shape *shape);
+bool tcp_handle_pdu(struct tcp_conn *conn, uint8_t type, const char *pdu,
+		    const struct nvme_tcp_shape *shape);
 bool tcp_data_digest_ok(const char *data, uint32_t len, const char *digest);
 uint16_t tcp_check_sgl(struct weft_req *req, uint32_t len);
 uint32_t tcp_sgl_len(struct weft_req *req);
@@ -188,22 +189,22 @@ void tcp_park(struct tcp_conn *conn, struct tcp_req *treq);
 void tcp_run_parked(struct tcp_conn *conn);    /* as far as they may */
 void tcp_refuse_parked(struct tcp_conn *conn); /* they will not be run: answers them */
 
-/* handover.c */
+/* takeover.c */
 void tcp_freeze(struct weft_qpair *qp);
-const char *tcp_moves(struct weft_qpair *qp);
-int tcp_hand_over(struct weft_qpair *qp, struct weft_qpair_state *state);
+const char *tcp_busy_reason(struct weft_qpair *qp);
+int tcp_export(struct weft_qpair *qp, struct weft_qpair_state *state);
 void tcp_thaw(struct weft_qpair *qp);
 
 /* listen.c */
-int tcp_listen(struct weft_listener **l, struct weft_reactor *home,
+int tcp_listen(struct weft_listener **l, struct weft_reactor *control,
 	       const struct sockaddr_storage *addr, const struct weft_listener_ops *ops, void *user,
 	       struct weft_err *err);
 void tcp_unlisten(struct weft_listener *l);
-void tcp_pause(struct weft_listener *l);
-void tcp_resume(struct weft_listener *l);
-int tcp_descriptor(const struct weft_listener *l);
-int tcp_inherit_listener(struct weft_listener **l, struct weft_reactor *home, int fd,
-			 const struct weft_listener_ops *ops, void *user, struct weft_err *err);
+void tcp_listener_pause(struct weft_listener *l);
+void tcp_listener_resume(struct weft_listener *l);
+int tcp_listener_fd(const struct weft_listener *l);
+int tcp_listener_import(struct weft_listener **l, struct weft_reactor *control, int fd,
+			const struct weft_listener_ops *ops, void *user, struct weft_err *err);
 
 /* r2t.c */
 /* Parts that together are @len bytes, at most @most; returns how many. */
@@ -218,7 +219,7 @@ void tcp_r2t_received(struct tcp_conn *conn);    /* conn->payload is complete */
 void tcp_tx_init(struct tcp_conn *conn);
 void tcp_copy(struct weft_req *req, const void *from);
 void tcp_reply(struct weft_req *req);
-void tcp_hang_up(struct weft_qpair *qp);
+void tcp_close_when_sent(struct weft_qpair *qp);
 void tcp_req_done(struct tcp_req *treq); /* releases the slot unless something still holds it */
 
 #endif

@@ -3,32 +3,32 @@
 
 #include "transport/tcp/tcp.h"
 
-static struct tcp_conn *conn_of_line(struct tcp_line *line)
+static struct tcp_conn *conn_of_sendq(struct tcp_send_queue *sendq)
 {
-	return container_of(line, struct tcp_conn, line);
+	return container_of(sendq, struct tcp_conn, sendq);
 }
 
-static void send_failed(struct tcp_line *line, int rc)
+static void sendq_failed(struct tcp_send_queue *sendq, int rc)
 {
-	weft_qpair_close(&conn_of_line(line)->qp, "send: %s", strerror(-rc));
+	weft_qpair_close(&conn_of_sendq(sendq)->qp, "send: %s", strerror(-rc));
 }
 
-static void all_sent(struct tcp_line *line)
+static void sendq_drained(struct tcp_send_queue *sendq)
 {
-	struct tcp_conn *conn = conn_of_line(line);
+	struct tcp_conn *conn = conn_of_sendq(sendq);
 
-	if (conn->qp.hang_up)
-		weft_qpair_close(&conn->qp, "%s", conn->qp.hang_up);
+	if (conn->qp.close_when_sent)
+		weft_qpair_close(&conn->qp, "%s", conn->qp.close_when_sent);
 }
 
-static void last_send_ended(struct tcp_line *line)
+static void sendq_stopped(struct tcp_send_queue *sendq)
 {
-	tcp_wrap_up_soon(conn_of_line(line));
+	tcp_finish_close_soon(conn_of_sendq(sendq));
 }
 
 /* --- memory that others write to -------------------------------------------------------------- */
 
-static bool hold(struct tcp_tx *tx)
+static bool hold_shared(struct tcp_tx *tx)
 {
 	struct weft_req *req = &container_of(tx, struct tcp_req, reply_tx)->req;
 
@@ -36,9 +36,9 @@ static bool hold(struct tcp_tx *tx)
 }
 
 /* The rest of a block whose beginning is sent goes with it, whatever is written there. */
-static void keep_begun(struct tcp_conn *conn, const struct weft_req *req)
+static void save_partial_block(struct tcp_conn *conn, const struct weft_req *req)
 {
-	const struct iovec *next = tcp_line_next(&conn->line);
+	const struct iovec *next = tcp_send_queue_next_part(&conn->sendq);
 	const char *data = req->data, *at = next ? next->iov_base : data;
 	size_t left = -(uintptr_t)at % WEFT_BLOCK_MAX;
 
@@ -46,15 +46,15 @@ static void keep_begun(struct tcp_conn *conn, const struct weft_req *req)
 		return;
 	if (left > next->iov_len)
 		left = next->iov_len;
-	memcpy(conn->begun, at, left);
-	tcp_line_replace(&conn->line, conn->begun, left);
+	memcpy(conn->partial_block, at, left);
+	tcp_send_queue_replace_part(&conn->sendq, conn->partial_block, left);
 }
 
-static void let_go(struct tcp_tx *tx)
+static void release_shared(struct tcp_tx *tx)
 {
 	struct weft_req *req = &container_of(tx, struct tcp_req, reply_tx)->req;
 
-	keep_begun(tcp_conn_of(req->qp), req);
+	save_partial_block(tcp_conn_of(req->qp), req);
 	weft_guard_unshare(req->guard, req->data, req->reply_len);
 }
 
@@ -62,17 +62,17 @@ static void let_go(struct tcp_tx *tx)
 
 void tcp_tx_init(struct tcp_conn *conn)
 {
-	tcp_line_init(&conn->line, &conn->sock);
-	conn->line.hold = hold;
-	conn->line.let_go = let_go;
-	conn->line.failed = send_failed;
-	conn->line.drained = all_sent;
-	conn->line.stilled = last_send_ended;
+	tcp_send_queue_init(&conn->sendq, &conn->sock);
+	conn->sendq.hold_shared = hold_shared;
+	conn->sendq.release_shared = release_shared;
+	conn->sendq.failed = sendq_failed;
+	conn->sendq.drained = sendq_drained;
+	conn->sendq.send_stopped = sendq_stopped;
 }
 
-void tcp_hang_up(struct weft_qpair *qp)
+void tcp_close_when_sent(struct weft_qpair *qp)
 {
-	tcp_line_flush_soon(&tcp_conn_of(qp)->line);
+	tcp_send_queue_flush_soon(&tcp_conn_of(qp)->sendq);
 }
 
 /* C2HData may stand for the completion too, where SQHD does not matter. */
@@ -83,7 +83,7 @@ static bool completes_with_data(const struct weft_req *req)
 
 static void build_c2h_data(struct tcp_conn *conn, struct tcp_req *treq)
 {
-	uint32_t header = sizeof(treq->c2h.pdu) + tcp_header_digest(&conn->rules);
+	uint32_t header = sizeof(treq->c2h.pdu) + tcp_header_digest_len(&conn->rules);
 	uint32_t pdo = tcp_data_offset(header, conn->hpda), len = treq->req.reply_len;
 
 	treq->c2h.pdu = (struct nvme_tcp_data){
@@ -96,7 +96,7 @@ static void build_c2h_data(struct tcp_conn *conn, struct tcp_req *treq)
 		.cccid = treq->req.cmd.common.cid,
 		.datal = cpu_to_le32(len),
 	};
-	tcp_seal_header(&conn->rules, &treq->c2h.pdu.hdr, &treq->c2h.hdgst);
+	tcp_set_header_digest(&conn->rules, &treq->c2h.pdu.hdr, &treq->c2h.hdgst);
 	if (conn->rules.ddgst && !treq->copied)
 		treq->resp.ddgst = htole32(nvme_tcp_crc(0, treq->req.data, len));
 }
@@ -106,15 +106,16 @@ static void build_resp(struct tcp_conn *conn, struct tcp_req *treq)
 	treq->resp.pdu = (struct nvme_tcp_resp){
 		.hdr.type = NVME_TCP_RESP,
 		.hdr.hlen = sizeof(treq->resp.pdu),
-		.hdr.plen = cpu_to_le32(sizeof(treq->resp.pdu) + tcp_header_digest(&conn->rules)),
+		.hdr.plen = cpu_to_le32(sizeof(treq->resp.pdu) +
+					tcp_header_digest_len(&conn->rules)),
 		.cqe = treq->req.cqe,
 	};
-	tcp_seal_header(&conn->rules, &treq->resp.pdu.hdr, &treq->resp.hdgst);
+	tcp_set_header_digest(&conn->rules, &treq->resp.pdu.hdr, &treq->resp.hdgst);
 }
 
 static int fill_data(struct tcp_conn *conn, struct tcp_req *treq, struct iovec *iov)
 {
-	uint32_t header = sizeof(treq->c2h.pdu) + tcp_header_digest(&conn->rules);
+	uint32_t header = sizeof(treq->c2h.pdu) + tcp_header_digest_len(&conn->rules);
 	uint32_t pad = treq->c2h.pdu.hdr.pdo - header;
 	int n = 0;
 
@@ -133,7 +134,7 @@ static int fill_tail(struct tcp_conn *conn, struct tcp_req *treq, struct iovec *
 	char *end = (char *)&treq->resp.pdu;
 
 	if (!completes_with_data(&treq->req))
-		end += sizeof(treq->resp.pdu) + tcp_header_digest(&conn->rules);
+		end += sizeof(treq->resp.pdu) + tcp_header_digest_len(&conn->rules);
 	if (start == end)
 		return 0;
 	*iov = (struct iovec){ start, (size_t)(end - start) };
@@ -198,5 +199,5 @@ void tcp_reply(struct weft_req *req)
 	treq->reply_tx.fill = fill_reply;
 	treq->reply_tx.sent = reply_sent;
 	treq->reply_tx.shared = req->shared;
-	tcp_line_push(&conn->line, &treq->reply_tx);
+	tcp_send_queue_push(&conn->sendq, &treq->reply_tx);
 }

@@ -1,0 +1,15 @@
+/* affinity.h - the CPU that a job is on.
+ *
+ * Pages are near the CPU that touched them first. So a job's queues and buffers are made by a
+ * thread that is where the job will be. */
+#ifndef WEFT_CLI_BENCH_AFFINITY_H
+#define WEFT_CLI_BENCH_AFFINITY_H
+
+#include "cli/bench/config.h"
+
+/* The calling thread goes to where job @index belongs; without --cpus it stays. */
+void bench_affinity_set(const struct bench_config *config, unsigned index);
+/* … and from there to wherever it may be, as @config has kept it. */
+void bench_affinity_restore(const struct bench_config *config);
+
+#endif

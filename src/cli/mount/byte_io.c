@@ -1,0 +1,228 @@
+/* byte_io.c - a namespace as a file has it: any offset, any length, an end.
+ *
+ *   read:   [ dropped │ the caller's memory │ dropped ]   one command, the edges into scratch memory
+ *   write:  [ old     │ the caller's memory │ old     ]   edges read first, then one command
+ *
+ * Invariant: blocks are held in bytes->busy from before their edges are read until they are
+ * written. */
+#include "cli/mount/byte_io.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "base/cleanup.h"
+#include "cli/mount/block_span.h"
+
+#define ZEROES_MAX (128 << 10) /* written at once where there is no Write Zeroes */
+#define ASKS_MAX   4096        /* for data or a hole, of a target that tells a little at a time */
+#define EXTENTS    64
+
+uint64_t weft_byte_io_size(struct weft_byte_io *bytes)
+{
+	struct weft_ns_info info;
+
+	weft_volume_info(bytes->volume, &info);
+	return info.size;
+}
+
+/* How much of @length at @offset the namespace has. */
+static uint64_t clamp_to_size(struct weft_byte_io *bytes, uint64_t length, uint64_t offset)
+{
+	uint64_t size = weft_byte_io_size(bytes);
+
+	if (offset >= size)
+		return 0;
+	return length < size - offset ? length : size - offset;
+}
+
+static int run_blocks(struct weft_byte_io *bytes, enum weft_op_code op, unsigned flags,
+		      const struct weft_block_span *span, const struct iovec *iov, int iovcnt)
+{
+	struct weft_cmd cmd = {
+		.op = op,
+		.flags = flags,
+		.offset = span->start,
+		.length = span->length,
+		.iov = iov,
+		.iovcnt = iovcnt,
+	};
+
+	return weft_volume_run(bytes->volume, &cmd, NULL);
+}
+
+/* @buf with what surrounds it in its blocks. Returns the number of pieces. */
+static int iov_with_edges(struct iovec iov[3], void *head, void *buf, size_t length, void *tail,
+			  const struct weft_block_span *span)
+{
+	int n = 0;
+
+	if (span->head)
+		iov[n++] = (struct iovec){ head, span->head };
+	iov[n++] = (struct iovec){ buf, length };
+	if (span->tail)
+		iov[n++] = (struct iovec){ tail, span->tail };
+	return n;
+}
+
+ssize_t weft_byte_io_read(struct weft_byte_io *bytes, void *buf, size_t length, uint64_t offset)
+{
+	_cleanup_(weft_freep) uint8_t *dropped = NULL;
+	struct weft_block_span span;
+	struct iovec iov[3];
+	int rc;
+
+	length = clamp_to_size(bytes, length, offset);
+	if (!length)
+		return 0;
+	span = weft_block_span_of(offset, length, bytes->block_size);
+	if (!weft_block_span_is_aligned(&span)) {
+		dropped = malloc(bytes->block_size);
+		if (!dropped)
+			return -ENOMEM;
+	}
+	rc = iov_with_edges(iov, dropped, buf, length, dropped, &span);
+	rc = run_blocks(bytes, WEFT_READ, 0, &span, iov, rc);
+	return rc < 0 ? rc : (ssize_t)length;
+}
+
+static int read_block(struct weft_byte_io *bytes, uint8_t *buf, uint64_t offset)
+{
+	const struct weft_block_span span = { .start = offset, .length = bytes->block_size };
+	const struct iovec iov = { buf, bytes->block_size };
+
+	return run_blocks(bytes, WEFT_READ, 0, &span, &iov, 1);
+}
+
+/* The first block into @edges, the last one behind it, where they are not overwritten whole. */
+static int read_edges(struct weft_byte_io *bytes, const struct weft_block_span *span,
+		      uint8_t *edges)
+{
+	uint64_t last = span->start + span->length - bytes->block_size;
+	int rc = 0;
+
+	if (span->head)
+		rc = read_block(bytes, edges, span->start);
+	if (!rc && span->tail)
+		rc = read_block(bytes, edges + bytes->block_size, last);
+	return rc;
+}
+
+static int write_unaligned(struct weft_byte_io *bytes, const struct weft_block_span *span,
+			   const void *buf, size_t length, unsigned flags)
+{
+	_cleanup_(weft_freep) uint8_t *edges = malloc(2 * (size_t)bytes->block_size);
+	struct iovec iov[3];
+	int rc, n;
+
+	if (!edges)
+		return -ENOMEM;
+	rc = read_edges(bytes, span, edges);
+	if (rc < 0)
+		return rc;
+	n = iov_with_edges(iov, edges, (void *)buf, length,
+			   edges + 2 * (size_t)bytes->block_size - span->tail, span);
+	return run_blocks(bytes, WEFT_WRITE, flags, span, iov, n);
+}
+
+ssize_t weft_byte_io_write(struct weft_byte_io *bytes, const void *buf, size_t length,
+			   uint64_t offset, unsigned flags)
+{
+	size_t fits = clamp_to_size(bytes, length, offset);
+	struct iovec iov = { (void *)buf, fits };
+	struct weft_range_lock range;
+	struct weft_block_span span;
+	int rc;
+
+	if (!fits)
+		return length ? -ENOSPC : 0;
+	span = weft_block_span_of(offset, fits, bytes->block_size);
+	weft_range_lock_acquire(&bytes->write_locks, &range, span.start, span.length);
+	if (weft_block_span_is_aligned(&span))
+		rc = run_blocks(bytes, WEFT_WRITE, flags, &span, &iov, 1);
+	else
+		rc = write_unaligned(bytes, &span, buf, fits, flags);
+	weft_range_lock_release(&bytes->write_locks, &range);
+	return rc < 0 ? rc : (ssize_t)fits;
+}
+
+/* Zeroes as data. */
+static int write_zero_data(struct weft_byte_io *bytes, uint64_t length, uint64_t offset,
+			   unsigned flags)
+{
+	_cleanup_(weft_freep) void *zeroes = NULL;
+	uint64_t end = offset + length;
+	ssize_t done = 0;
+
+	if (!length)
+		return 0;
+	zeroes = calloc(1, length < ZEROES_MAX ? length : ZEROES_MAX);
+	if (!zeroes)
+		return -ENOMEM;
+	for (; done >= 0 && offset<end; offset += done> 0 ? (uint64_t)done : 0) {
+		length = end - offset < ZEROES_MAX ? end - offset : ZEROES_MAX;
+		done = weft_byte_io_write(bytes, zeroes, length, offset, flags);
+	}
+	return done < 0 ? (int)done : 0;
+}
+
+static int zero_blocks(struct weft_byte_io *bytes, const struct weft_block_span *span,
+		       unsigned flags)
+{
+	struct weft_range_lock range;
+	int rc;
+
+	if (!bytes->can_zero)
+		return write_zero_data(bytes, span->length, span->start, flags & WEFT_FUA);
+	weft_range_lock_acquire(&bytes->write_locks, &range, span->start, span->length);
+	rc = run_blocks(bytes, WEFT_ZERO, flags, span, NULL, 0);
+	weft_range_lock_release(&bytes->write_locks, &range);
+	return rc;
+}
+
+int weft_byte_io_zero(struct weft_byte_io *bytes, uint64_t length, uint64_t offset, unsigned flags)
+{
+	uint64_t mask = bytes->block_size - 1, first = (offset + mask) & ~mask, end, last;
+	struct weft_block_span whole;
+	int rc;
+
+	end = offset + clamp_to_size(bytes, length, offset);
+	last = end & ~mask;
+	if (last <= first) /* no block is covered whole */
+		return write_zero_data(bytes, end - offset, offset, flags & WEFT_FUA);
+	whole = weft_block_span_of(first, last - first, bytes->block_size);
+	rc = zero_blocks(bytes, &whole, flags);
+	if (!rc)
+		rc = write_zero_data(bytes, first - offset, offset, flags & WEFT_FUA);
+	if (!rc)
+		rc = write_zero_data(bytes, end - last, last, flags & WEFT_FUA);
+	return rc;
+}
+
+/* How far all is, from @at on, as it is not looked for, as far as one answer tells; false: it ends
+ * there. */
+static bool skip_extents(struct weft_byte_io *bytes, uint64_t *at, uint64_t end, bool data)
+{
+	struct weft_ns_extent extents[EXTENTS];
+	unsigned n = weft_volume_extents(bytes->volume, *at, end - *at, extents, EXTENTS), i = 0;
+
+	for (; i < n && extents[i].data != data; i++)
+		*at += extents[i].length;
+	return i == n && *at < end;
+}
+
+/* Who has asked too often takes what is left for data, which is never wrong. */
+off_t weft_byte_io_seek(struct weft_byte_io *bytes, uint64_t offset, bool data)
+{
+	uint64_t size = weft_byte_io_size(bytes), at = offset - offset % bytes->block_size;
+	unsigned asks = 0;
+
+	if (offset >= size)
+		return -ENXIO;
+	while (asks < ASKS_MAX && skip_extents(bytes, &at, size, data))
+		asks++;
+	if (data && at >= size)
+		return -ENXIO;
+	if (!data && asks == ASKS_MAX)
+		at = size;
+	return (off_t)(at < offset ? offset : at);
+}

@@ -1,0 +1,31 @@
+/* byte_io.h - a namespace as a file has it: any offset, any length, an end. */
+#ifndef WEFT_CLI_MOUNT_BYTE_IO_H
+#define WEFT_CLI_MOUNT_BYTE_IO_H
+
+#include <stdbool.h>
+#include <sys/types.h>
+
+#include "cli/mount/range_lock.h"
+#include "cli/mount/volume.h"
+
+struct weft_byte_io {
+	struct weft_volume *volume;
+	uint32_t block_size;
+	bool can_zero;
+	struct weft_range_locks write_locks; /* blocks that are being changed */
+};
+
+/* Bytes read or written, fewer at the end of the namespace, or -errno. A write that begins there
+ * or beyond fails with -ENOSPC. */
+ssize_t weft_byte_io_read(struct weft_byte_io *bytes, void *buf, size_t length, uint64_t offset);
+ssize_t weft_byte_io_write(struct weft_byte_io *bytes, const void *buf, size_t length,
+			   uint64_t offset, unsigned flags);
+/* What lies beyond the end is left out. With WEFT_UNMAP space may be given back. */
+int weft_byte_io_zero(struct weft_byte_io *bytes, uint64_t length, uint64_t offset, unsigned flags);
+/* Where, from @offset on, the next data is, or the next hole: the end of the namespace is one. -ENXIO:
+ * there is none, or @offset is beyond the end. */
+off_t weft_byte_io_seek(struct weft_byte_io *bytes, uint64_t offset, bool data);
+
+uint64_t weft_byte_io_size(struct weft_byte_io *bytes);
+
+#endif

@@ -1,0 +1,211 @@
+/* client.c - one JSON-RPC call over a Unix socket: a line there, a line back.
+ *
+ * Who answers is root, this user, or whom the socket belongs to; and the socket is where no other
+ * user could have put it (base/chase.h). So root can call a service that runs as another user, at
+ * /run/weft, but nobody whom he finds in /tmp. */
+#include "daemon/control/client.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+
+#include "base/chase.h"
+#include "base/cleanup.h"
+#include "base/nearest.h"
+#include "daemon/control/methods.h"
+
+#define METHODS_MAX 32
+
+#define OTHER_SOCKETS                                                         \
+	"A target of root is at /run/weft/control.sock, one of another user " \
+	"at $XDG_RUNTIME_DIR/weft/control.sock or "                           \
+	"/tmp/weft-UID/control.sock: choose it with --control PATH"
+
+static int fail_connect(const char *path, struct weft_err *err)
+{
+	int rc = -errno;
+
+	if (rc == -ENOENT || rc == -ECONNREFUSED)
+		return weft_fail(
+			err, rc,
+			"no target answers at %s (%s); is \"weft serve\" running? " OTHER_SOCKETS,
+			path, strerror(-rc));
+	return weft_fail(err, rc, "cannot connect to %s: %s. " OTHER_SOCKETS, path, strerror(-rc));
+}
+
+static int check_socket_path(struct weft_chased *at, const char *path, struct weft_err *err)
+{
+	int rc = weft_chase(at, path, NULL);
+
+	if (rc == -EPERM)
+		return weft_fail(
+			err, rc,
+			"%s: another user could have put it there: everybody can write to a "
+			"folder on the way. A target of another user is called as that user",
+			path);
+	errno = -rc;
+	return rc < 0 ? fail_connect(path, err) : 0;
+}
+
+static int check_peer(int fd, const struct weft_chased *at, const char *path, struct weft_err *err)
+{
+	socklen_t size = sizeof(struct ucred);
+	struct ucred peer;
+
+	if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &size) < 0)
+		return fail_connect(path, err);
+	if (!peer.uid || peer.uid == geteuid() || (at->there && peer.uid == at->st.st_uid))
+		return 0;
+	return weft_fail(err, -EPERM, "%s: user %u answers there, to whom it does not belong", path,
+			 peer.uid);
+}
+
+/* Connecting, sending and receiving fail with EAGAIN then. */
+static void set_limit(int fd, uint32_t limit_ms)
+{
+	struct timeval limit = { .tv_sec = limit_ms / 1000, .tv_usec = limit_ms % 1000 * 1000 };
+
+	setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof(limit));
+	setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof(limit));
+}
+
+static int connect_to(const char *path, uint32_t limit_ms, struct weft_err *err)
+{
+	_cleanup_(weft_chased_close) struct weft_chased at = {};
+	_cleanup_(weft_closep) int fd = -1;
+	struct sockaddr_un addr;
+	int rc;
+
+	if (strlen(path) >= sizeof(addr.sun_path))
+		return weft_fail(err, -ENAMETOOLONG, "%s: longer than a socket's path can be",
+				 path);
+	rc = check_socket_path(&at, path, err);
+	if (rc < 0)
+		return rc;
+	rc = weft_chased_addr(&at, &addr);
+	if (rc < 0)
+		return weft_fail(err, rc, "%s: %s", path, strerror(-rc));
+	fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	if (fd < 0)
+		return fail_connect(path, err);
+	set_limit(fd, limit_ms);
+	if (connect(fd, (struct sockaddr *)&addr, sizeof(addr)) < 0)
+		return errno == EAGAIN ? -EAGAIN : fail_connect(path, err);
+	rc = check_peer(fd, &at, path, err);
+	return rc < 0 ? rc : take_fd(&fd);
+}
+
+static int send_line(int fd, json_t *request)
+{
+	_cleanup_(weft_freep) char *text = json_dumps(request, JSON_COMPACT);
+	size_t len, sent = 0;
+	ssize_t n;
+
+	if (!text)
+		return -EINVAL;
+	len = strlen(text) + 1;
+	text[len - 1] = '\n';
+	for (; sent < len; sent += (size_t)n) {
+		n = send(fd, text + sent, len - sent, MSG_NOSIGNAL);
+		if (n < 0 && errno != EINTR)
+			return -errno;
+		n = n < 0 ? 0 : n;
+	}
+	return 0;
+}
+
+/* Owns @fd. NULL, and -EAGAIN in @rc: it did not come in time; 0: there is none. */
+static json_t *receive_line(int fd, int *rc)
+{
+	_cleanup_(weft_freep) char *line = NULL;
+	FILE *stream = fdopen(fd, "r");
+	json_t *reply = NULL;
+	size_t size = 0;
+
+	*rc = 0;
+	if (!stream) {
+		close(fd);
+		return NULL;
+	}
+	if (getline(&line, &size, stream) > 0)
+		reply = json_loads(line, 0, NULL);
+	else if (ferror(stream) && errno == EAGAIN)
+		*rc = -EAGAIN;
+	fclose(stream);
+	return reply;
+}
+
+bool weft_ctl_is_read_only(const char *method)
+{
+	return !strcmp(method, "status") || !strcmp(method, "methods");
+}
+
+/* What was sent may be carried out later. */
+static void fail_timeout(const char *path, const char *method, struct weft_ctl_limit limit,
+			 bool sent, struct weft_err *err)
+{
+	bool may_come = sent && !weft_ctl_is_read_only(method);
+	char time[32], option[32] = "";
+
+	snprintf(time, sizeof(time), limit.ms % 1000 ? "%u ms" : "%u s",
+		 limit.ms % 1000 ? limit.ms : limit.ms / 1000);
+	if (limit.name)
+		snprintf(option, sizeof(option), " (%s)", limit.name);
+	weft_fail(err, -ETIMEDOUT, "%s: the target has not answered for %s%s; %s%s%s", path, time,
+		  option,
+		  may_come ? "it may still carry " : "is its process stopped, or does it hang?",
+		  may_come ? method : "", may_come ? " out" : "");
+}
+
+/* The target's table is most likely ours. */
+static int fail_method(const char *method, struct weft_err *err)
+{
+	const char *names[METHODS_MAX + 1] = { NULL }, *meant;
+
+	for (size_t i = 0; weft_rpc_methods[i].name && i < METHODS_MAX; i++)
+		names[i] = weft_rpc_methods[i].name;
+	meant = weft_nearest(method, names);
+	return weft_fail(err, -ENOENT, "no method \"%s\"; %s%s%s\"weft ctl methods\" lists them",
+			 method, meant ? "did you mean " : "", meant ? meant : "",
+			 meant ? "? " : "");
+}
+
+static json_t *reply_result(json_t *reply, const char *path, const char *method,
+			    struct weft_err *err)
+{
+	json_t *error = json_object_get(reply, "error"), *result = json_object_get(reply, "result");
+	const char *message = json_string_value(json_object_get(error, "message"));
+
+	if (result)
+		return json_incref(result);
+	if (json_integer_value(json_object_get(error, "code")) == WEFT_RPC_NO_METHOD)
+		fail_method(method, err);
+	weft_fail(err, -EIO, "%s", message ? message : "");
+	weft_fail(err, -EIO, "%s: the target went away before it answered", path);
+	return NULL;
+}
+
+json_t *weft_ctl_call(const char *path, const char *method, json_t *params,
+		      struct weft_ctl_limit limit, struct weft_err *err)
+{
+	json_auto_t *request = json_pack("{s:s, s:i, s:s, s:o}", "jsonrpc", "2.0", "id", 1,
+					 "method", method, "params", params);
+	json_auto_t *reply = NULL;
+	int fd = connect_to(path, limit.ms, err), rc, late;
+
+	if (fd == -EAGAIN)
+		fail_timeout(path, method, limit, false, err);
+	if (fd < 0)
+		return NULL;
+	rc = send_line(fd, request);
+	if (rc == -EAGAIN)
+		fail_timeout(path, method, limit, false, err);
+	else if (rc < 0)
+		weft_fail(err, rc, "%s: %s", path, strerror(-rc));
+	reply = receive_line(fd, &late);
+	if (late)
+		fail_timeout(path, method, limit, true, err);
+	return reply_result(reply, path, method, err);
+}

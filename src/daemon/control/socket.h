@@ -1,0 +1,31 @@
+/* socket.h - the control socket: who may open it may drive the target. */
+#ifndef WEFT_DAEMON_CONTROL_SOCKET_H
+#define WEFT_DAEMON_CONTROL_SOCKET_H
+
+#include <stdbool.h>
+
+#include "base/err.h"
+#include "daemon/control/rpc.h"
+#include "reactor/reactor.h"
+
+struct weft_control_socket;
+
+/* Binds the socket, mode 0600; one that a dead process left is replaced. @make_dir: creates the
+ * folder, mode 0700, and insists that it is ours. */
+int weft_control_socket_open(struct weft_control_socket **c, const char *path, bool make_dir,
+			     struct weft_err *err);
+/* The same with the socket, bound at @path, that another process has handed over. Owns @fd. */
+int weft_control_socket_adopt(struct weft_control_socket **c, const char *path, int fd);
+/* Starts to answer. Everything from here on runs on @r. */
+int weft_control_socket_serve(struct weft_control_socket *c, struct weft_reactor *r,
+			      const struct weft_rpc *rpc, struct weft_err *err);
+/* Paused, it takes no new call and no new client. */
+void weft_control_socket_pause(struct weft_control_socket *c);
+void weft_control_socket_resume(struct weft_control_socket *c);
+unsigned weft_control_socket_calls(const struct weft_control_socket *c); /* methods at work */
+int weft_control_socket_fd(const struct weft_control_socket *c);         /* once it is served */
+/* Not while paused. Removes the socket, drops the clients, waits for the calls under way; then
+ * @done. Frees @c. */
+void weft_control_socket_close(struct weft_control_socket *c, void (*done)(void *arg), void *arg);
+
+#endif

@@ -1,8 +1,0 @@
-/* notify.h - tell the service manager how far we are: sd_notify(3), the part that we need. */
-#ifndef WEFT_DAEMON_NOTIFY_H
-#define WEFT_DAEMON_NOTIFY_H
-
-/* "READY=1", "STOPPING=1". Does nothing where nobody asked to be told. */
-void weft_notify(const char *state);
-
-#endif

@@ -1,0 +1,194 @@
+/* channel_io.c - bytes and descriptors through a socket, all of them or none in time.
+ *
+ * The other side may send a byte at a time, or read one: what counts is when the last one went. So
+ * no call on the socket blocks; what is waited for is that it can do something, until the end of
+ * the time for the whole. */
+#include "daemon/takeover/channel_io.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <time.h>
+
+enum { FDS_AT_ONCE = 250 /* the kernel takes 253 */ };
+
+static uint64_t now_ns(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
+}
+
+uint64_t channel_deadline(unsigned ms)
+{
+	return now_ns() + ms * 1000000ull;
+}
+
+static int poll_until(int fd, short events, uint64_t deadline_ns)
+{
+	struct pollfd poll_fd = { .fd = fd, .events = events };
+	uint64_t now = now_ns();
+	int n = 0;
+
+	while (now < deadline_ns && n <= 0) {
+		n = poll(&poll_fd, 1, (int)((deadline_ns - now + 999999) / 1000000));
+		if (n < 0 && errno != EINTR)
+			return -errno;
+		now = now_ns();
+	}
+	return n > 0 ? 0 : -ETIMEDOUT;
+}
+
+/* Whether what the other side sent was in time is for the kernel to say, not for two clocks: from
+ * here on it can send nothing, and what it has sent is here to be read. */
+static int shut_receive(int fd)
+{
+	return shutdown(fd, SHUT_RD) < 0 ? -errno : 0;
+}
+
+static int wait_ready(bool send, int fd, uint64_t deadline_ns, bool *late)
+{
+	int rc = poll_until(fd, send ? POLLOUT : POLLIN, deadline_ns);
+
+	*late = rc == -ETIMEDOUT;
+	return *late && !send ? shut_receive(fd) : rc;
+}
+
+/* What sendmsg() or recvmsg() has to say, as soon as it does not say "later". */
+static ssize_t transfer(bool send, int fd, struct msghdr *msg, uint64_t deadline_ns)
+{
+	bool late;
+	ssize_t n;
+	int rc;
+
+	do {
+		rc = wait_ready(send, fd, deadline_ns, &late);
+		if (rc < 0)
+			return rc;
+		n = send ? sendmsg(fd, msg, MSG_NOSIGNAL | MSG_DONTWAIT) :
+			   recvmsg(fd, msg, MSG_CMSG_CLOEXEC | MSG_DONTWAIT);
+	} while (n < 0 && (errno == EAGAIN || errno == EINTR));
+	if (n > 0)
+		return n;
+	if (n < 0 && errno != EPIPE)
+		return -errno;
+	return late ? -ETIMEDOUT : -ECONNRESET;
+}
+
+/* --- bytes ------------------------------------------------------------------------------------ */
+
+static int transfer_all(bool send, int fd, char *bytes, size_t len, uint64_t deadline_ns)
+{
+	size_t done = 0;
+
+	while (done < len) {
+		struct iovec iov = { bytes + done, len - done };
+		struct msghdr msg = { .msg_iov = &iov, .msg_iovlen = 1 };
+		ssize_t n = transfer(send, fd, &msg, deadline_ns);
+
+		if (n < 0)
+			return (int)n;
+		done += (size_t)n;
+	}
+	return 0;
+}
+
+int channel_send(int fd, const void *from, size_t len, uint64_t deadline_ns)
+{
+	return transfer_all(true, fd, (char *)from, len, deadline_ns);
+}
+
+int channel_recv(int fd, void *to, size_t len, uint64_t deadline_ns)
+{
+	return transfer_all(false, fd, to, len, deadline_ns);
+}
+
+/* --- descriptors ------------------------------------------------------------------------------ */
+
+union fds_control {
+	struct cmsghdr align;
+	char buf[CMSG_SPACE(FDS_AT_ONCE * sizeof(int))];
+};
+
+static unsigned fds_per_message(unsigned left)
+{
+	return left < FDS_AT_ONCE ? left : FDS_AT_ONCE;
+}
+
+/* Descriptors do not travel alone: a byte goes with them. */
+static ssize_t transfer_fds(bool send, int fd, union fds_control *control, unsigned count,
+			    struct msghdr *msg, uint64_t deadline_ns)
+{
+	char byte = 0;
+	struct iovec iov = { &byte, 1 };
+
+	msg->msg_iov = &iov;
+	msg->msg_iovlen = 1;
+	msg->msg_control = control->buf;
+	msg->msg_controllen = CMSG_SPACE(count * sizeof(int));
+	return transfer(send, fd, msg, deadline_ns);
+}
+
+static int send_some_fds(int fd, const int *fds, unsigned count, uint64_t deadline_ns)
+{
+	union fds_control control = { 0 };
+	struct msghdr msg = { 0 };
+	ssize_t n;
+
+	control.align.cmsg_level = SOL_SOCKET;
+	control.align.cmsg_type = SCM_RIGHTS;
+	control.align.cmsg_len = CMSG_LEN(count * sizeof(int));
+	memcpy(CMSG_DATA(&control.align), fds, count * sizeof(int));
+	n = transfer_fds(true, fd, &control, count, &msg, deadline_ns);
+	return n < 0 ? (int)n : 0;
+}
+
+int channel_send_fds(int fd, const int *fds, unsigned count, uint64_t deadline_ns)
+{
+	int rc = 0;
+
+	for (unsigned i = 0; i < count && !rc; i += FDS_AT_ONCE)
+		rc = send_some_fds(fd, &fds[i], fds_per_message(count - i), deadline_ns);
+	return rc;
+}
+
+/* Takes what came of them, @most at most, also when it is not what was promised. */
+static unsigned copy_fds(struct msghdr *msg, int *fds, unsigned most)
+{
+	struct cmsghdr *cmsg = CMSG_FIRSTHDR(msg);
+	unsigned count;
+
+	if (!cmsg || cmsg->cmsg_level != SOL_SOCKET || cmsg->cmsg_type != SCM_RIGHTS)
+		return 0;
+	count = (unsigned)((cmsg->cmsg_len - CMSG_LEN(0)) / sizeof(int));
+	if (count > most)
+		count = most;
+	memcpy(fds, CMSG_DATA(cmsg), count * sizeof(int));
+	return count;
+}
+
+static int recv_some_fds(int fd, struct weft_items *items, unsigned want, uint64_t deadline_ns)
+{
+	union fds_control control;
+	struct msghdr msg = { 0 };
+	ssize_t n = transfer_fds(false, fd, &control, want, &msg, deadline_ns);
+	unsigned got;
+
+	if (n < 0)
+		return (int)n;
+	got = copy_fds(&msg, (int *)items->at + items->count, want);
+	items->count += got;
+	/* Too few: this process may not have more open, or something is wrong with the sender. */
+	return got == want ? 0 : -EMFILE;
+}
+
+int channel_recv_fds(int fd, struct weft_items *items, unsigned count, uint64_t deadline_ns)
+{
+	int rc = 0;
+
+	while (items->count < count && !rc)
+		rc = recv_some_fds(fd, items, fds_per_message(count - items->count), deadline_ns);
+	return rc;
+}

@@ -1,0 +1,352 @@
+/* export.c - the old process of a takeover.
+ *
+ *   "takeover" call ─▶ offer a socket ─▶ send "prepare" ─▶ receive "freeze": freeze the target
+ *     ─▶ send "state" ─▶ receive "ready" ─▶ send "go" ─▶ exit
+ *   any failure before "go" ─▶ thaw, serve as before
+ *
+ * Until "go" is sent this process owns every connection: the successor has built its objects and
+ * used none of them. After "go" the successor serves, and this process exits without closing a
+ * connection towards a host. A stop signal before "go" ends the takeover.
+ *
+ * From "state" to "go" the control reactor blocks. The target is frozen then, and every wait has
+ * a time limit. */
+#include <assert.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "base/log.h"
+#include "base/plural.h"
+#include "daemon/takeover/frames.h"
+#include "daemon/takeover/successor.h"
+#include "daemon/control/methods.h"
+#include "daemon/sd_notify.h"
+#include "daemon/pidfile.h"
+#include "daemon/internal.h"
+
+enum {
+	CONNECT_MS = 10000, /* from the call to the connection */
+	PREPARE_MS = 60000, /* opening namespaces may take long; hosts are served meanwhile */
+	FREEZE_MS = 2000, /* somebody who does not come to rest stops the takeover, not its peers */
+	FRAME_MS = 1000,  /* for a frame that has begun */
+	READY_MS = 5000,
+};
+
+struct weft_takeover_export {
+	struct weft_daemon *daemon;
+	struct weft_sock sock; /* the listener, then the channel */
+	struct weft_op op;
+	struct weft_timer timeout;
+	struct weft_successor successor;
+	uint32_t format; /* the newest that both know */
+	bool waiting;    /* @op is under way */
+	bool accepted, freezing, stop, ended;
+	bool pidfile_is_theirs; /* our pid file is the other process's, too */
+	uint64_t since_ns;
+};
+
+static const char stop_reason[] = "this target is told to stop";
+
+/* --- the end of a takeover that was none ------------------------------------------------------ */
+
+static void abort_export(struct weft_takeover_export *export, const char *why)
+{
+	struct weft_daemon *d = export->daemon;
+	bool stop = export->stop;
+
+	weft_warn("takeover given up: %s", why);
+	weft_timer_stop(d->control_reactor, &export->timeout);
+	d->export = NULL;
+	if (export->accepted) {
+		weft_channel_send_failed(export->sock.fd, why);
+		weft_successor_release(&export->successor, export->sock.fd);
+		weft_control_socket_resume(d->control);
+	}
+	weft_sock_close(&export->sock);
+	export->ended = true;
+	if (!export->waiting)
+		free(export);
+	if (stop)
+		weft_daemon_stop(d);
+}
+
+static void poll_channel(struct weft_takeover_export *export,
+			 void (*then)(struct weft_op *op, int res))
+{
+	export->op.done = then;
+	export->waiting = true;
+	weft_sock_poll(&export->sock, &export->op);
+}
+
+/* NULL: it has ended meanwhile, and is gone now. */
+static struct weft_takeover_export *poll_done(struct weft_op *op)
+{
+	struct weft_takeover_export *export = container_of(op, struct weft_takeover_export, op);
+
+	export->waiting = false;
+	if (!export->ended)
+		return export;
+	free(export);
+	return NULL;
+}
+
+bool weft_takeover_export_cancel(struct weft_daemon *d)
+{
+	struct weft_takeover_export *export = d->export;
+
+	if (export->freezing) {
+		export->stop = true;
+		return false;
+	}
+	abort_export(export, stop_reason);
+	return true;
+}
+
+static void on_timeout(struct weft_timer *timer)
+{
+	abort_export(container_of(timer, struct weft_takeover_export, timeout),
+		     "the other process takes too long");
+}
+
+/* --- standing still --------------------------------------------------------------------------- */
+
+static uint64_t now_ns(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
+}
+
+static int send_state(struct weft_takeover_export *export)
+{
+	struct weft_daemon *d = export->daemon;
+	struct weft_takeover_state state = { .format = export->format,
+					     .since_ns = export->since_ns,
+					     .still_ns = now_ns(),
+					     .control = weft_control_socket_fd(d->control) };
+	struct weft_frame frame = { 0 };
+	int rc = weft_target_export(d->target, &state.target);
+
+	if (!rc)
+		rc = weft_takeover_state_encode(&state, &frame);
+	if (!rc)
+		rc = weft_channel_send(export->sock.fd, &frame);
+	weft_frame_free_borrowed(&frame);
+	weft_target_state_free(&state.target);
+	return rc;
+}
+
+/* Before "go": from then on the other process writes its pid into that file. An older weft does not
+ * say which file it has; then our file is removed, and it makes a new one. */
+static bool is_our_pidfile(const struct weft_takeover_export *export, const json_t *ready)
+{
+	const char *theirs = json_string_value(json_object_get(ready, "pidfile"));
+	const char *path = export->daemon->options->pidfile;
+	struct weft_pidfile_id ours;
+
+	return theirs && path && weft_pidfile_identify(path, &ours) && !strcmp(theirs, ours.text);
+}
+
+static int export_state(struct weft_takeover_export *export, struct weft_err *err)
+{
+	struct weft_frame frame;
+	int rc = send_state(export);
+
+	if (rc < 0)
+		return weft_fail(err, rc, "telling the other process: %s", strerror(-rc));
+	rc = weft_channel_recv(export->sock.fd, "ready", READY_MS, &frame, err);
+	if (rc < 0)
+		return rc;
+	export->pidfile_is_theirs = is_our_pidfile(export, frame.doc);
+	weft_frame_free(&frame);
+	if (weft_daemon_stop_requested(export->daemon))
+		return weft_fail(err, -ECANCELED, "%s", stop_reason);
+	rc = weft_channel_send_step(export->sock.fd, "go");
+	return rc < 0 ? weft_fail(err, rc, "the other process went away") : 0;
+}
+
+/* The service manager hears of it while we are still the one it listens to. */
+static void exit_after_export(struct weft_takeover_export *export)
+{
+	char state[32];
+
+	snprintf(state, sizeof(state), "MAINPID=%d", (int)export->successor.pid);
+	weft_sd_notify(state);
+	weft_info("pid %d has taken over; leaving", (int)export->successor.pid);
+	if (export->daemon->options->pidfile && !export->pidfile_is_theirs)
+		weft_pidfile_remove(export->daemon->options->pidfile);
+	_exit(0);
+}
+
+static void on_frozen(void *arg, int rc, const struct weft_err *why)
+{
+	struct weft_takeover_export *export = arg;
+	struct weft_err err = { "" };
+
+	export->freezing = false;
+	if (rc < 0) {
+		abort_export(export, why->text);
+		return;
+	}
+	if (export_state(export, &err) == 0)
+		exit_after_export(export);
+	weft_target_thaw(export->daemon->target);
+	abort_export(export, err.text);
+}
+
+/* --- the other process says that it is prepared, or that it is not ---------------------------- */
+
+static void on_freeze_frame(struct weft_op *op, int res)
+{
+	struct weft_takeover_export *export = poll_done(op);
+	struct weft_frame frame;
+	struct weft_err err = { "" };
+
+	if (!export)
+		return;
+	if (weft_channel_recv(export->sock.fd, "freeze", FRAME_MS, &frame, &err) < 0) {
+		abort_export(export, err.text);
+		return;
+	}
+	weft_frame_free(&frame);
+	weft_timer_stop(export->daemon->control_reactor, &export->timeout);
+	export->freezing = true;
+	export->since_ns = now_ns();
+	weft_target_freeze(export->daemon->target, FREEZE_MS, on_frozen, export);
+}
+
+static int accept_channel(struct weft_takeover_export *export, struct weft_err *err)
+{
+	pid_t pid;
+	int fd = weft_channel_accept(export->sock.fd, &pid, err), rc;
+
+	if (fd < 0)
+		return fd;
+	weft_successor_open(&export->successor, pid);
+	weft_sock_close(&export->sock);
+	/* It blocks, and so is only polled by the reactor. */
+	rc = weft_sock_open(export->daemon->control_reactor, &export->sock, fd);
+	assert(!rc); /* epoll watches any socket */
+	export->accepted = true;
+	return rc;
+}
+
+static void on_connected(struct weft_op *op, int res)
+{
+	struct weft_takeover_export *export = poll_done(op);
+	struct weft_err err = { "" };
+	struct weft_daemon *d;
+	int rc;
+
+	if (!export)
+		return;
+	d = export->daemon;
+	rc = accept_channel(export, &err);
+	if (rc == -EPERM) { /* of another user: the one that called may still come */
+		weft_warn("%s", err.text);
+		poll_channel(export, on_connected);
+		return;
+	}
+	if (rc < 0) {
+		abort_export(export, err.text);
+		return;
+	}
+	weft_info("pid %d prepares to take over", (int)export->successor.pid);
+	weft_control_socket_pause(d->control);
+	if (weft_control_socket_calls(
+		    d->control)) { /* what it changes, the other one would not know */
+		abort_export(export, "a call over the control socket is still under way");
+		return;
+	}
+	rc = weft_takeover_export_config(d, export->format, export->sock.fd);
+	if (rc < 0) {
+		abort_export(export, strerror(-rc));
+		return;
+	}
+	weft_timer_set(d->control_reactor, &export->timeout, PREPARE_MS);
+	poll_channel(export, on_freeze_frame);
+}
+
+/* --- the call --------------------------------------------------------------------------------- */
+
+static void count_rdma(void *arg, const struct weft_queue_info *info)
+{
+	*(unsigned *)arg += !strcmp(info->transport, "rdma");
+}
+
+static void ignore_ctrl(void *arg, const struct weft_target_ctrl_info *info)
+{
+	(void)arg;
+	(void)info;
+}
+
+static int check_rdma(struct weft_daemon *d, bool drop, struct weft_err *err)
+{
+	const struct weft_target_visitor visitor = { .ctrl = ignore_ctrl, .queue = count_rdma };
+	unsigned queues = 0;
+
+	weft_target_visit(d->target, &visitor, &queues);
+	if (!queues || drop)
+		return 0;
+	return weft_fail(err, -EBUSY,
+			 "%u RDMA connection%s cannot be handed over; --drop-rdma ends them, and "
+			 "their hosts connect again",
+			 queues, weft_plural(queues));
+}
+
+static int check_export(struct weft_daemon *d, const struct weft_takeover_params *p,
+			struct weft_err *err)
+{
+	if (!p->format)
+		return weft_fail(err, -EPROTONOSUPPORT,
+				 "this target hands over in formats 1 to %d, and the other one "
+				 "reads none of them; stop this one and start the other one",
+				 WEFT_TAKEOVER_FORMAT);
+	return check_rdma(d, p->drop_rdma, err);
+}
+
+static int offer_channel(struct weft_daemon *d, uint32_t format, char name[WEFT_CHANNEL_NAME_MAX],
+			 struct weft_err *err)
+{
+	struct weft_takeover_export *export = calloc(1, sizeof(*export));
+	int fd = weft_channel_listen(name);
+	int rc = export ? 0 : -ENOMEM;
+
+	if (!rc)
+		rc = fd < 0 ? fd : weft_sock_open(d->control_reactor, &export->sock, fd);
+	if (rc < 0) {
+		weft_closep(&fd);
+		free(export);
+		return weft_fail(err, rc, "a socket for the takeover: %s", strerror(-rc));
+	}
+	if (d->export) /* nobody came; who does makes calls wait */
+		abort_export(d->export, "another process calls");
+	export->daemon = d;
+	export->format = format < WEFT_TAKEOVER_FORMAT ? format : WEFT_TAKEOVER_FORMAT;
+	export->timeout.fn = on_timeout;
+	poll_channel(export, on_connected);
+	weft_timer_set(d->control_reactor, &export->timeout, CONNECT_MS);
+	d->export = export;
+	return 0;
+}
+
+void weft_method_takeover(struct weft_rpc_call *call, void *params)
+{
+	struct weft_daemon *d = call->rpc->daemon;
+	const struct weft_takeover_params *p = params;
+	char name[WEFT_CHANNEL_NAME_MAX];
+	struct weft_err err = { "" };
+	int rc = check_export(d, p, &err);
+
+	if (!rc)
+		rc = offer_channel(d, p->format, name, &err);
+	if (rc < 0)
+		weft_rpc_fail(call, rc, &err);
+	else
+		weft_rpc_result(call, json_pack("{s:s}", "socket", name));
+}

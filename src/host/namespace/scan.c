@@ -1,0 +1,322 @@
+/* scan.c - identifies the open namespaces through a path: after each connect, after a namespace
+ * event, and when the program opens one. A path carries no I/O before its scan is done.
+ *
+ *   due ─▶ Identify ─▶ descriptors ─▶ ns_validate.c: is it the one? ─▶ the next that is due
+ *       ─▶ … ─▶ through
+ *
+ * No I/O flows on a new connection before its scan is through: a namespace that another one has
+ * replaced must not get its data. One that the controller refuses to tell of is left behind,
+ * without I/O, and looked at again later: a scan never ends an association.
+ *
+ * Invariant: what becomes due while it is looked at is looked at again. */
+#include <errno.h>
+#include <string.h>
+
+#include "host/internal.h"
+
+static void scan_next(struct host_path *path);
+
+static void scan_identify(struct host_path *path, uint8_t cns, char *page,
+			  void (*done)(struct host_admin *a, int rc))
+{
+	struct host_admin *a = &path->scan;
+
+	memset(a, 0, sizeof(*a));
+	memset(page, 0, HOST_PAGE);
+	a->name = "Identify Namespace";
+	a->done = done;
+	a->iov = (struct iovec){ page, HOST_PAGE };
+	host_fill_identify(&a->cmd, cns, path->scan_nsid);
+	host_admin_start(path, a, path->config.options.admin_ms);
+}
+
+static struct host_ns_view *view_of(const struct host_path *path, struct weft_ns *ns)
+{
+	return &ns->views[path->index];
+}
+
+enum {
+	LOSSES_MAX = 3, /* of a connection, while it is looked at first */
+	PAUSE_MS = 100,
+	PAUSE_MAX_MS = 5000, /* before one that was refused is looked at again */
+};
+
+/* --- what a look has brought ------------------------------------------------------------------ */
+
+static void validate_handles(struct host_path *path, struct host_ns_record *at, int rc,
+			     const struct weft_err *why, bool *differs, bool *back)
+{
+	struct weft_ns *ns;
+
+	weft_list_for_each(ns, &at->open, link) {
+		if (view_of(path, ns)->scan_due)
+			continue;
+		*back |= view_of(path, ns)->refused_ns && !rc;
+		*differs |= host_ns_validate(path, ns, rc, *why);
+	}
+}
+
+static void scan_record_done(struct host_path *path, struct host_ns_record *at)
+{
+	struct weft_ctrl *ctrl = path->ctrl;
+
+	host_ns_record_scanned(ctrl, at, path->index);
+	host_access_update_one(ctrl, at);
+	host_ctrl_wake_all(ctrl);
+}
+
+/* Nobody may have it open any more. */
+static void scan_finish_ns(struct host_path *path, int rc, const struct weft_err *why)
+{
+	struct weft_ctrl *ctrl = path->ctrl;
+	bool differs = false, back = false, alone = host_path_is_only(path);
+	struct host_ns_record *at;
+
+	pthread_mutex_lock(&ctrl->lock);
+	at = host_ns_record_find(ctrl, path->scan_nsid);
+	if (at) {
+		validate_handles(path, at, rc, why, &differs, &back);
+		scan_record_done(path, at);
+	}
+	pthread_mutex_unlock(&ctrl->lock);
+	if (differs && !alone)
+		host_event_push(ctrl, WEFT_EVENT_PATH, path->state, 0,
+				"%s: not used for namespace %u: it is another one there",
+				path->pub.address, path->scan_nsid);
+	else if (back)
+		host_event_push(ctrl, WEFT_EVENT_NAMESPACES, path->state, 0,
+				"%s: namespace %u can be used again", path->pub.address,
+				path->scan_nsid);
+	scan_next(path);
+}
+
+static void scan_ns_absent(struct host_path *path)
+{
+	struct weft_err why = { "there is no such namespace" };
+
+	scan_finish_ns(path, -ENODEV, &why);
+}
+
+static void note_open_loss(const struct host_path *path, struct host_ns_record *at)
+{
+	struct weft_ns *ns;
+
+	weft_list_for_each(ns, &at->open, link) {
+		if (!ns->opening)
+			continue;
+		if (path->why_rc != -ETIMEDOUT && ++ns->losses < LOSSES_MAX)
+			continue;
+		host_ns_open_failed(ns, path->why_rc == -ETIMEDOUT ? -ETIMEDOUT : -ECONNRESET,
+				    &path->why);
+	}
+}
+
+/* The connection is lost. Who opens one is not kept waiting by a controller that breaks of it. */
+static void scan_lost(struct host_path *path)
+{
+	struct weft_ctrl *ctrl = path->ctrl;
+	struct host_ns_record *at;
+
+	path->scanning = false;
+	pthread_mutex_lock(&ctrl->lock);
+	at = host_ns_record_find(ctrl, path->scan_nsid);
+	if (at)
+		note_open_loss(path, at);
+	pthread_cond_broadcast(&ctrl->changed);
+	pthread_mutex_unlock(&ctrl->lock);
+}
+
+static bool validate_handles_refused(struct host_path *path, struct host_ns_record *at, int rc,
+				     const struct weft_err *why, bool final)
+{
+	struct weft_ns *ns;
+	bool news = false;
+
+	weft_list_for_each(ns, &at->open, link)
+		if (!view_of(path, ns)->scan_due)
+			news |= host_ns_validate_refused(path, ns, rc, why, final);
+	return news;
+}
+
+/* What is behind the nsid now is not known: no I/O may go there. That is no trouble of the
+ * others. */
+static void scan_refused(struct host_path *path, uint16_t status)
+{
+	struct weft_ctrl *ctrl = path->ctrl;
+	struct weft_err why = { "" };
+	int rc = host_fail_status(&why, "Identify Namespace", status);
+	struct host_ns_record *at;
+	bool news = false;
+
+	pthread_mutex_lock(&ctrl->lock);
+	at = host_ns_record_find(ctrl, path->scan_nsid);
+	if (at) {
+		news = validate_handles_refused(path, at, rc, &why, status & SC_DNR);
+		scan_record_done(path, at);
+	}
+	pthread_mutex_unlock(&ctrl->lock);
+	if (news)
+		host_event_push(ctrl, WEFT_EVENT_NAMESPACES, path->state, 0,
+				"%s: namespace %u cannot be used: %s", path->pub.address,
+				path->scan_nsid, why.text);
+	scan_next(path);
+}
+
+/* --- one look --------------------------------------------------------------------------------- */
+
+static void scan_on_desc_list(struct host_admin *a, int rc)
+{
+	struct host_path *path = a->path;
+	uint16_t status = host_status(&a->cqe);
+	const struct weft_err none = { "" };
+
+	if (rc < 0) {
+		scan_lost(path);
+		return;
+	}
+	if ((status & 0x7ff) == SC_GENERIC(INVALID_NS)) { /* it left a moment ago */
+		scan_ns_absent(path);
+		return;
+	}
+	if (status && !host_ns_desc_list_unsupported(status)) {
+		scan_refused(path, status);
+		return;
+	}
+	if (status)
+		memset(path->scan_page + HOST_PAGE, 0, HOST_PAGE);
+	scan_finish_ns(path, 0, &none);
+}
+
+static bool ns_is_unknown(uint16_t status)
+{
+	return (status & 0x7ff) == SC_GENERIC(INVALID_NS) ||
+	       (status & 0x7ff) == SC_GENERIC(INVALID_FIELD);
+}
+
+static void scan_on_identify(struct host_admin *a, int rc)
+{
+	struct host_path *path = a->path;
+	uint16_t status = host_status(&a->cqe);
+
+	if (rc < 0)
+		scan_lost(path);
+	else if (ns_is_unknown(status))
+		scan_ns_absent(path);
+	else if (status)
+		scan_refused(path, status);
+	else
+		scan_identify(path, NVME_IDENTIFY_CNS_NS_DESC_LIST, path->scan_page + HOST_PAGE,
+			      scan_on_desc_list);
+}
+
+/* --- all that are due ------------------------------------------------------------------------- */
+
+static uint32_t pop_due_nsid(struct host_path *path)
+{
+	struct host_ns_record *at;
+	uint32_t nsid;
+
+	pthread_mutex_lock(&path->ctrl->lock);
+	at = host_ns_record_pop_due(path->ctrl, path->index);
+	nsid = at ? at->id.id : 0;
+	pthread_mutex_unlock(&path->ctrl->lock);
+	return nsid;
+}
+
+/* Those whose last look was refused, once more. */
+static void scan_on_retry_timer(struct weft_timer *timer)
+{
+	struct host_path *path = container_of(timer, struct host_path, scan_retry_timer);
+
+	pthread_mutex_lock(&path->ctrl->lock);
+	host_ns_records_rescan_refused(path->ctrl, path->index);
+	pthread_mutex_unlock(&path->ctrl->lock);
+	host_scan_due(path);
+}
+
+static bool any_ns_refused(struct host_path *path)
+{
+	bool is;
+
+	pthread_mutex_lock(&path->ctrl->lock);
+	is = !weft_list_empty(&path->ctrl->refused[path->index]);
+	pthread_mutex_unlock(&path->ctrl->lock);
+	return is;
+}
+
+static void scan_arm_retry(struct host_path *path)
+{
+	uint32_t pause = path->scan_retry_ms ? path->scan_retry_ms * 2 : PAUSE_MS;
+
+	path->scan_retry_ms = !any_ns_refused(path) ? 0 :
+			      pause < PAUSE_MAX_MS  ? pause :
+						      PAUSE_MAX_MS;
+	path->scan_retry_timer.fn = scan_on_retry_timer;
+	if (path->scan_retry_ms)
+		weft_timer_set(path->reactor, &path->scan_retry_timer, path->scan_retry_ms);
+}
+
+static void scan_done(struct host_path *path)
+{
+	bool tells = path->scan_notify;
+
+	path->scanning = path->scan_notify = false;
+	scan_arm_retry(path);
+	if (path->scan_for_setup) {
+		path->scan_for_setup = false;
+		host_path_up(path);
+	} else if (tells) {
+		host_event_push(path->ctrl, WEFT_EVENT_NAMESPACES, path->state, 0,
+				"namespaces changed");
+	}
+}
+
+static void scan_next(struct host_path *path)
+{
+	path->scan_nsid = pop_due_nsid(path);
+	if (path->scan_nsid)
+		scan_identify(path, NVME_IDENTIFY_CNS_NS, path->scan_page, scan_on_identify);
+	else
+		scan_done(path);
+}
+
+void host_scan_due(struct host_path *path)
+{
+	if (path->scanning)
+		return;
+	path->scanning = true;
+	scan_next(path);
+}
+
+void host_scan_all(struct host_path *path, bool for_setup)
+{
+	struct host_ns_record *at;
+
+	path->scan_for_setup |= for_setup;
+	path->scan_notify |= !for_setup;
+	pthread_mutex_lock(&path->ctrl->lock);
+	weft_list_for_each(at, &path->ctrl->ns_records, link)
+		host_ns_record_mark_due(path->ctrl, at, path->index);
+	pthread_mutex_unlock(&path->ctrl->lock);
+	host_scan_due(path);
+}
+
+void host_scan_changed(struct host_path *path, const __le32 *nsids, unsigned max)
+{
+	struct host_ns_record *at;
+
+	path->scan_notify = true;
+	pthread_mutex_lock(&path->ctrl->lock);
+	for (unsigned i = 0; i < max && nsids[i]; i++) {
+		at = host_ns_record_find(path->ctrl, le32_to_cpu(nsids[i]));
+		if (at)
+			host_ns_record_mark_due(path->ctrl, at, path->index);
+	}
+	pthread_mutex_unlock(&path->ctrl->lock);
+	host_scan_due(path);
+}
+
+void host_scan_stop(struct host_path *path)
+{
+	weft_timer_stop(path->reactor, &path->scan_retry_timer);
+}

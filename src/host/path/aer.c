@@ -1,0 +1,189 @@
+/* aer.c - asynchronous events: a few requests are always out, and each answer is acted upon.
+ *
+ *   request ─▶ answer: type, info, log page ─▶ read that log page (it re-arms the event)
+ *      ▲                                            └▶ rescan or tell ─▶ the program's events
+ *      └────── at once, while there is budget ◀─────────┘
+ *
+ * I/O may wait for the next event, so a request is out again as soon as it can be. The budget
+ * bounds what a controller that never stops reporting can cost us. */
+#include <string.h>
+
+#include "host/discovery/follower.h"
+
+enum { /* NVMe base 2.0, figure 146: types; 150: notices */
+       TYPE_ERROR = 0,
+       TYPE_HEALTH = 1,
+       TYPE_NOTICE = 2,
+       NOTICE_NAMESPACES = 0x00,
+       NOTICE_ANA = 0x03,
+       NOTICE_DISCOVERY = 0xf0,
+};
+
+static void aer_send_requests(struct host_path *path);
+
+static __le32 *aer_log_page(const struct host_path *path, const struct host_aer *aer)
+{
+	return (__le32 *)(path->aer_page + (aer - path->aers) * HOST_PAGE);
+}
+
+/* Those that the page names, as far as that can be relied on: it has room for some, names each once,
+ * and a page that is empty has been read by somebody else. */
+static void rescan_changed_ns(struct host_path *path, const struct host_aer *aer)
+{
+	const __le32 *nsids = aer_log_page(path, aer);
+	bool whole = aer->read && (aer->result >> 16 & 0xff) == NVME_LOG_LID_CHANGED_NS &&
+		     nsids[0] && le32_to_cpu(nsids[0]) != NVME_NSID_BROADCAST;
+
+	if (whole && !path->changed_read)
+		host_scan_changed(path, nsids, HOST_PAGE / sizeof(*nsids));
+	else
+		host_scan_all(path, false);
+	path->changed_read = false;
+}
+
+static void handle_notice(struct host_path *path, const struct host_aer *aer)
+{
+	uint32_t result = aer->result;
+
+	switch (result >> 8 & 0xff) {
+	case NOTICE_NAMESPACES:
+		rescan_changed_ns(path, aer); /* tells when it is through */
+		break;
+	case NOTICE_ANA:
+		host_ana_changed(path);
+		host_event_push(path->ctrl, WEFT_EVENT_ANA, path->state, result,
+				"asymmetric namespace access changed");
+		break;
+	case NOTICE_DISCOVERY:
+		host_event_push(path->ctrl, WEFT_EVENT_DISCOVERY, path->state, result,
+				"the discovery log changed");
+		if (path->ctrl->follower)
+			host_follower_read_log(path->ctrl->follower);
+		break;
+	default:
+		host_event_push(path->ctrl, WEFT_EVENT_OTHER, path->state, result, "notice 0x%02x",
+				result >> 8 & 0xff);
+	}
+}
+
+static void handle_async_event(struct host_path *path, const struct host_aer *aer)
+{
+	uint32_t result = aer->result;
+
+	switch (result & 7) {
+	case TYPE_ERROR:
+		host_event_push(path->ctrl, WEFT_EVENT_ERROR, path->state, result,
+				"the controller reports error 0x%02x", result >> 8 & 0xff);
+		break;
+	case TYPE_HEALTH:
+		host_event_push(path->ctrl, WEFT_EVENT_ERROR, path->state, result,
+				"the controller reports a health warning 0x%02x",
+				result >> 8 & 0xff);
+		break;
+	case TYPE_NOTICE:
+		handle_notice(path, aer);
+		break;
+	default:
+		host_event_push(path->ctrl, WEFT_EVENT_OTHER, path->state, result,
+				"event of type %u: 0x%02x", result & 7, result >> 8 & 0xff);
+	}
+}
+
+static void aer_finish_event(struct host_path *path, struct host_aer *aer)
+{
+	aer->out = false;
+	handle_async_event(path, aer);
+	aer_send_requests(path);
+}
+
+static void aer_on_log(struct host_admin *a, int rc)
+{
+	struct host_aer *aer = container_of(a, struct host_aer, log);
+
+	aer->read = rc == 0 && !host_status(&a->cqe);
+	if (rc < 0 && a->path->broken)
+		aer->out = false;
+	else
+		aer_finish_event(a->path, aer);
+}
+
+static void aer_read_log(struct host_path *path, struct host_aer *aer, uint8_t lid)
+{
+	struct host_admin *a = &aer->log;
+
+	memset(a, 0, sizeof(*a));
+	memset(aer_log_page(path, aer), 0, HOST_PAGE);
+	a->name = "Get Log Page";
+	a->done = aer_on_log;
+	a->inexact = true;
+	a->iov = (struct iovec){ aer_log_page(path, aer), HOST_PAGE };
+	host_fill_log_page(&a->cmd, lid, NVME_NSID_BROADCAST, 0, HOST_PAGE);
+	host_admin_start(path, a, path->config.options.admin_ms);
+}
+
+/* I/O may wait for this one, and ana.c reads the page anyway: once is enough. */
+static bool ana_reads_log(const struct host_path *path, uint32_t result)
+{
+	return path->ana.groups && (result & 7) == TYPE_NOTICE &&
+	       (result >> 8 & 0xff) == NOTICE_ANA && (result >> 16 & 0xff) == NVME_LOG_LID_ANA;
+}
+
+static void aer_on_event(struct host_admin *a, int rc)
+{
+	struct host_aer *aer = container_of(a, struct host_aer, cmd);
+
+	if (rc < 0 || host_status(&a->cqe)) { /* lost, or more of them than it wants */
+		aer->out = false;
+		return;
+	}
+	aer->result = (uint32_t)le64_to_cpu(a->cqe.result);
+	if (ana_reads_log(a->path, aer->result))
+		aer_finish_event(a->path, aer);
+	else
+		aer_read_log(a->path, aer, (uint8_t)(aer->result >> 16));
+}
+
+static void send_aer(struct host_path *path, struct host_aer *aer)
+{
+	struct host_admin *a = &aer->cmd;
+
+	memset(a, 0, sizeof(*a));
+	a->name = "Asynchronous Event Request";
+	a->done = aer_on_event;
+	a->cmd.common.opcode = nvme_admin_async_event;
+	aer->out = true;
+	host_admin_start(path, a, 0);
+}
+
+static void aer_send_requests(struct host_path *path)
+{
+	uint64_t now = weft_reactor_now_ns(path->reactor);
+
+	for (unsigned i = 0; i < path->traits.aers && path->state == WEFT_LIVE; i++) {
+		struct host_aer *aer = &path->aers[i];
+		uint32_t wait_ms = aer->out ? 0 : host_ratelimit_take(&path->aer_ratelimit, now);
+
+		if (wait_ms) {
+			weft_timer_set(path->reactor, &path->aer_timer, wait_ms);
+			return;
+		}
+		if (!aer->out)
+			send_aer(path, aer);
+	}
+}
+
+static void aer_on_timer(struct weft_timer *timer)
+{
+	aer_send_requests(container_of(timer, struct host_path, aer_timer));
+}
+
+void host_aer_start(struct host_path *path)
+{
+	path->aer_timer.fn = aer_on_timer;
+	aer_send_requests(path);
+}
+
+void host_aer_stop(struct host_path *path)
+{
+	weft_timer_stop(path->reactor, &path->aer_timer);
+}

@@ -1,0 +1,292 @@
+/* ana.c - asymmetric namespace access: which state a path's controller shows each group in.
+ *
+ *   set-up ─▶ read the log page ─▶ groups ─▶ access.c
+ *               ▲ ▲ ▲
+ *               │ │ └ an event says that it changed; until then I/O without another way tries
+ *               │ └ a command came back with the status of a state that the page did not show
+ *               └ a group is in change: once a second, for as long as a change may take (ANATT)
+ *
+ * I/O may wait for it: it is read at once, while there is budget. So commands that are refused for
+ * as long as a change lasts do not cost a read each. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "host/internal.h"
+
+enum {
+	LSP_SHIFT = 8, /* in CDW10 */
+	GROUPS_MAX = 4096,
+	CHANGE_MS = 1000, /* between two looks while a group is in change */
+	SECOND_MS = 1000,
+};
+
+static_assert(sizeof(struct nvme_ana_log) == 16, "header of the ANA log");
+static_assert(sizeof(struct nvme_ana_group_desc) == 32, "ANA group descriptor");
+
+/* --- what the page says ----------------------------------------------------------------------- */
+
+static bool is_known_ana_state(uint8_t state)
+{
+	return (state >= NVME_ANA_STATE_OPTIMIZED && state <= NVME_ANA_STATE_PERSISTENT_LOSS) ||
+	       state == NVME_ANA_STATE_CHANGE;
+}
+
+/* A state that nobody knows is no permission. */
+static uint8_t ana_state_of_desc(const struct nvme_ana_group_desc *desc)
+{
+	uint8_t state = desc->state & 0xf;
+
+	return is_known_ana_state(state) ? state : NVME_ANA_STATE_INACCESSIBLE;
+}
+
+/* Into @groups, which has room for all that fit into the page. Returns how many, or -EPROTO. */
+static int parse_ana_log(const char *page, size_t size, struct host_ana_group *groups)
+{
+	const struct nvme_ana_log *log = (const struct nvme_ana_log *)page;
+	size_t at = sizeof(*log);
+	int n = 0;
+
+	for (unsigned left = le16_to_cpu(log->ngrps); left; left--, n++) {
+		struct nvme_ana_group_desc desc; /* in the page it need not be aligned */
+		uint64_t nsids;
+
+		if (size - at < sizeof(desc))
+			return -EPROTO;
+		memcpy(&desc, page + at, sizeof(desc));
+		at += sizeof(desc);
+		groups[n] = (struct host_ana_group){ le32_to_cpu(desc.grpid),
+						     ana_state_of_desc(&desc) };
+		nsids = (uint64_t)le32_to_cpu(desc.nnsids) * sizeof(desc.nsids[0]);
+		if (size - at < nsids)
+			return -EPROTO;
+		at += nsids;
+	}
+	return n;
+}
+
+static int by_id(const void *a, const void *b)
+{
+	const struct host_ana_group *x = a, *y = b;
+
+	return (x->id > y->id) - (x->id < y->id);
+}
+
+static const struct host_ana_group *find_ana_group(const struct host_ana *ana, uint32_t id)
+{
+	const struct host_ana_group wanted = { .id = id };
+
+	return bsearch(&wanted, ana->groups, ana->ngroups, sizeof(wanted), by_id);
+}
+
+uint8_t host_ana_state(const struct host_path *path, uint32_t group)
+{
+	const struct host_ana_group *found;
+
+	if (!path->ana.groups || !group)
+		return NVME_ANA_STATE_OPTIMIZED;
+	found = find_ana_group(&path->ana, group);
+	return found ? found->state : NVME_ANA_STATE_INACCESSIBLE;
+}
+
+/* --- a change that does not end --------------------------------------------------------------- */
+
+static bool any_changes(const struct host_ana *ana)
+{
+	for (unsigned i = 0; i < ana->ngroups; i++)
+		if (ana->groups[i].state == NVME_ANA_STATE_CHANGE)
+			return true;
+	return false;
+}
+
+static void check_anatt(struct host_path *path)
+{
+	struct host_ana *ana = &path->ana;
+	uint64_t now = weft_reactor_now_ns(path->reactor);
+
+	if (!any_changes(ana)) {
+		ana->change_ns = 0;
+		return;
+	}
+	if (!ana->change_ns)
+		ana->change_ns = now;
+	if ((now - ana->change_ns) / 1000000 > (uint64_t)path->traits.anatt_s * SECOND_MS)
+		host_path_broken(path, -ETIMEDOUT,
+				 "a change of asymmetric access took longer than %u s (ANATT)",
+				 path->traits.anatt_s);
+	else if (!weft_heap_has(&ana->timer.node))
+		weft_timer_set(path->reactor, &ana->timer, CHANGE_MS);
+}
+
+/* --- reading it ------------------------------------------------------------------------------- */
+
+static void ana_read_done(struct host_path *path)
+{
+	struct host_ana *ana = &path->ana;
+
+	ana->reading = false;
+	if (ana->for_setup) {
+		ana->for_setup = false;
+		host_scan_all(path, true); /* ends with host_path_up() */
+	}
+	if (ana->reread)
+		host_ana_read(path);
+	ana->reread = false;
+	if (!path->broken)
+		check_anatt(path);
+}
+
+static int apply_ana_log(struct host_path *path)
+{
+	struct weft_ctrl *ctrl = path->ctrl;
+	int n;
+
+	pthread_mutex_lock(&ctrl->lock);
+	n = parse_ana_log(path->ana.page, path->ana.size, path->ana.groups);
+	path->ana.ngroups = n < 0 ? 0 : (unsigned)n;
+	qsort(path->ana.groups, path->ana.ngroups, sizeof(*path->ana.groups), by_id);
+	path->ana.reads_applied = path->ana.reads_begun;
+	path->ana.change_notified = false;
+	host_access_update(ctrl);
+	host_ctrl_wake_all(ctrl);
+	pthread_mutex_unlock(&ctrl->lock);
+	return n;
+}
+
+static void ana_on_log(struct host_admin *a, int rc)
+{
+	struct host_path *path = a->path;
+	uint16_t status = host_status(&a->cqe);
+	struct weft_err why = { "" };
+
+	path->ana.reading = false;
+	if (rc < 0 || path->broken)
+		return;
+	if (status) {
+		rc = host_fail_status(&why, a->name, status);
+		host_path_broken(path, rc, "%s", why.text);
+	} else if (apply_ana_log(path) < 0) {
+		host_path_broken(path, -EPROTO, "%s: its groups reach beyond its end", a->name);
+	} else {
+		ana_read_done(path);
+	}
+}
+
+static void read_ana_log(struct host_path *path)
+{
+	struct host_ana *ana = &path->ana;
+	struct host_admin *a = &ana->cmd;
+
+	pthread_mutex_lock(&path->ctrl->lock);
+	ana->reads_begun++;
+	pthread_mutex_unlock(&path->ctrl->lock);
+	ana->reading = true;
+	memset(a, 0, sizeof(*a));
+	memset(ana->page, 0, ana->size);
+	a->name = "Get Log Page: ANA";
+	a->done = ana_on_log;
+	a->inexact = true;
+	a->iov = (struct iovec){ ana->page, ana->size };
+	host_fill_log_page(&a->cmd, NVME_LOG_LID_ANA, 0, 0, (uint32_t)ana->size);
+	a->cmd.common.cdw10 |= cpu_to_le32(NVME_LOG_ANA_LSP_RGO_GROUPS_ONLY << LSP_SHIFT);
+	host_admin_start(path, a, path->config.options.admin_ms);
+}
+
+/* --- when ------------------------------------------------------------------------------------- */
+
+static void read_ana_log_ratelimited(struct host_path *path)
+{
+	struct host_ana *ana = &path->ana;
+	uint32_t wait_ms = host_ratelimit_take(&ana->ratelimit, weft_reactor_now_ns(path->reactor));
+
+	ana->due = wait_ms;
+	if (wait_ms)
+		weft_timer_set(path->reactor, &ana->timer, wait_ms);
+	else
+		read_ana_log(path);
+}
+
+static void ana_on_timer(struct weft_timer *timer)
+{
+	struct host_path *path = container_of(timer, struct host_path, ana.timer);
+
+	if (!path->ana.reading && !path->broken)
+		read_ana_log_ratelimited(path);
+}
+
+void host_ana_read(struct host_path *path)
+{
+	struct host_ana *ana = &path->ana;
+
+	if (!ana->groups || path->state != WEFT_LIVE)
+		return;
+	if (ana->reading)
+		ana->reread = true;
+	else if (!ana->due)
+		read_ana_log_ratelimited(path);
+}
+
+void host_ana_changed(struct host_path *path)
+{
+	struct weft_ctrl *ctrl = path->ctrl;
+
+	host_ana_read(path);
+	pthread_mutex_lock(&ctrl->lock);
+	path->ana.change_notified = path->ana.groups;
+	host_access_update(ctrl);
+	host_ctrl_wake_all(ctrl);
+	pthread_mutex_unlock(&ctrl->lock);
+}
+
+/* As many groups as the controller says it may have, and as one command moves. */
+static int alloc_ana_log(struct host_path *path)
+{
+	struct host_ana *ana = &path->ana;
+	uint32_t n = path->traits.ana_groups;
+	size_t most = (path->traits.transfer_max - sizeof(struct nvme_ana_log)) /
+		      sizeof(struct nvme_ana_group_desc);
+
+	n = n > GROUPS_MAX ? GROUPS_MAX : n;
+	n = n > most ? (uint32_t)most : n;
+	host_ana_free(path);
+	ana->size = sizeof(struct nvme_ana_log) + n * sizeof(struct nvme_ana_group_desc);
+	ana->page = malloc(ana->size);
+	ana->groups = calloc(n + 1, sizeof(*ana->groups));
+	return ana->page && ana->groups ? 0 : -ENOMEM;
+}
+
+void host_ana_setup(struct host_path *path)
+{
+	if (!path->traits.ana) {
+		host_ana_free(path);
+		host_scan_all(path, true);
+		return;
+	}
+	if (alloc_ana_log(path) < 0) {
+		host_path_broken(path, -ENOMEM, "no memory for ANA groups");
+		return;
+	}
+	path->ana.timer.fn = ana_on_timer;
+	path->ana.for_setup = true;
+	read_ana_log(path);
+}
+
+void host_ana_stop(struct host_path *path)
+{
+	weft_timer_stop(path->reactor, &path->ana.timer);
+	path->ana.change_ns = 0;
+	path->ana.due = path->ana.reread = false;
+}
+
+void host_ana_free(struct host_path *path)
+{
+	struct weft_ctrl *ctrl = path->ctrl;
+
+	pthread_mutex_lock(&ctrl->lock);
+	free(path->ana.groups);
+	free(path->ana.page);
+	path->ana.groups = NULL;
+	path->ana.page = NULL;
+	path->ana.ngroups = 0;
+	pthread_mutex_unlock(&ctrl->lock);
+}

@@ -1,0 +1,65 @@
+/* keepalive.c - telling the controller that we are there, and noticing when it is not.
+ *
+ * Every half of the time-out a Keep Alive. A controller that counts any command as a sign of life
+ * (TBKAS) gets one only if nothing was sent since the last look, which comes twice as often then: a
+ * command sent right after a look must not be the last for the whole of the time-out. One that is
+ * not answered within the time-out ends the association. Where there is another path to go on with,
+ * probe.c finds out sooner. */
+#include <string.h>
+
+#include "host/internal.h"
+
+static bool is_traffic_based(const struct host_path *path)
+{
+	return path->traits.ctratt & NVME_CTRL_CTRATT_TBKAS;
+}
+
+static uint32_t period_ms(const struct host_path *path)
+{
+	uint32_t period = path->config.options.keepalive_ms / (is_traffic_based(path) ? 4 : 2);
+
+	return period ? period : 1;
+}
+
+static void keepalive_on_answer(struct host_admin *a, int rc)
+{
+	a->path->keepalive_out = false;
+	/* Who refuses them does not wait for them. */
+	if (rc == 0 && host_status(&a->cqe))
+		host_keepalive_stop(a->path);
+}
+
+static void send_keepalive(struct host_path *path)
+{
+	struct host_admin *a = &path->keepalive_cmd;
+
+	memset(a, 0, sizeof(*a));
+	a->name = "Keep Alive";
+	a->done = keepalive_on_answer;
+	a->cmd.common.opcode = nvme_admin_keep_alive;
+	path->keepalive_out = true;
+	host_admin_start(path, a, path->config.options.keepalive_ms);
+}
+
+static void keepalive_on_timer(struct weft_timer *timer)
+{
+	struct host_path *path = container_of(timer, struct host_path, keepalive);
+	bool traffic = atomic_exchange(&path->traffic, false);
+
+	weft_timer_set(path->reactor, timer, period_ms(path));
+	if (path->keepalive_out || (traffic && is_traffic_based(path)))
+		return;
+	send_keepalive(path);
+}
+
+void host_keepalive_start(struct host_path *path)
+{
+	path->keepalive.fn = keepalive_on_timer;
+	if (path->config.options.keepalive_ms)
+		weft_timer_set(path->reactor, &path->keepalive, period_ms(path));
+}
+
+void host_keepalive_stop(struct host_path *path)
+{
+	weft_timer_stop(path->reactor, &path->keepalive);
+}

@@ -1,0 +1,351 @@
+/* path.c - the life of a path, as a table.
+ *
+ *                 UP                 BROKEN                CLOSED
+ *   CONNECTING ───────▶ LIVE ───────────────▶ RESETTING ─────────▶ RECONNECTING ──▶ DEAD
+ *        │               ▲                      ▲    │                  │   │    too long, or
+ *        │               └──────────────────────┼────┼─────── UP ───────┘   │    not wanted
+ *        └──────────── BROKEN ──────────────────┘    └────◀──── BROKEN ─────┘
+ *
+ * Attempts after a loss are ours to repeat, each after a pause that doubles and is drawn at random
+ * between half and all of it: a thousand hosts that lost the same target do not come back in step.
+ *
+ * A target that ends closes its connections one after the other. That of an I/O queue says nothing
+ * of the others; the admin queue's, which may be about to follow, says that the controller is no
+ * more. So before the association is torn down, the control reactor sends a Keep Alive, and listens
+ * until that is answered and for a few turns more, or until the admin queue is closed. A controller
+ * that does neither within three seconds is silent. Meanwhile no I/O of a namespace goes there.
+ *
+ * Everything here runs on the control reactor. */
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "host/internal.h"
+
+#define STEADY_NS UINT64_C(1000000000)
+
+/* Where I/O has another way, it goes there first; connecting anew is not what it waits for. */
+enum { OTHER_PATH_DELAY_MS = 2 };
+
+/* For an answer; and then in several turns: it may be this machine that is late. */
+enum { ADMIN_CLOSE_MAX_MS = 3000, ADMIN_CLOSE_POLL_MS = 5, ADMIN_CLOSE_POLLS = 6 };
+
+enum event {
+	EV_UP,     /* set-up is through */
+	EV_BROKEN, /* the association has to be ended */
+	EV_CLOSED, /* nothing of the old one is left */
+	EV_RETRY,  /* the pause is over */
+	EVENTS,
+};
+
+static void path_go_live(struct host_path *path);
+static void path_tear_down(struct host_path *path);
+static void path_retry_or_die(struct host_path *path);
+static void path_open_admin_link(struct host_path *path);
+
+static const struct {
+	enum weft_state next;
+	void (*action)(struct host_path *path); /* NULL: the event means nothing here */
+} path_transitions[WEFT_DEAD + 1][EVENTS] = {
+	[WEFT_CONNECTING] = {
+		[EV_UP] = { WEFT_LIVE, path_go_live },
+		[EV_BROKEN] = { WEFT_RESETTING, path_tear_down },
+	},
+	[WEFT_LIVE] = {
+		[EV_BROKEN] = { WEFT_RESETTING, path_tear_down },
+	},
+	[WEFT_RESETTING] = {
+		[EV_CLOSED] = { WEFT_RECONNECTING, path_retry_or_die },
+	},
+	[WEFT_RECONNECTING] = {
+		[EV_RETRY] = { WEFT_RECONNECTING, path_open_admin_link },
+		[EV_UP] = { WEFT_LIVE, path_go_live },
+		[EV_BROKEN] = { WEFT_RESETTING, path_tear_down },
+	},
+};
+
+/* The one function that changes the state. */
+static void path_set_state(struct host_path *path, enum weft_state state)
+{
+	path->state = state;
+	host_path_publish(path);
+}
+
+static void path_event(struct host_path *path, enum event event)
+{
+	enum weft_state now = path->state;
+
+	if (!path_transitions[now][event].action)
+		return;
+	path_set_state(path, path_transitions[now][event].next);
+	path_transitions[now][event].action(path);
+}
+
+/* --- actions ---------------------------------------------------------------------------------- */
+
+static void path_go_live(struct host_path *path)
+{
+	path->live_ns = weft_reactor_now_ns(path->reactor);
+	path->why.text[0] = '\0';
+	host_keepalive_start(path);
+	host_aer_start(path);
+	host_fence_path_up(path);
+	host_user_admin_pump(path->ctrl);
+}
+
+/* A target that takes us in and throws us out at once has not really come back. */
+static void note_loss(struct host_path *path)
+{
+	uint64_t now = weft_reactor_now_ns(path->reactor);
+
+	if (path->live_ns && now - path->live_ns >= STEADY_NS) {
+		path->attempt = 0;
+		path->lost_ns = now;
+	} else if (!path->lost_ns) {
+		path->lost_ns = now;
+	}
+	path->live_ns = 0;
+}
+
+static void path_tear_down(struct host_path *path)
+{
+	note_loss(path);
+	weft_timer_stop(path->reactor, &path->poll);
+	weft_timer_stop(path->reactor, &path->retry);
+	weft_timer_stop(path->reactor, &path->admin_close_timer);
+	host_keepalive_stop(path);
+	host_aer_stop(path);
+	host_ana_stop(path);
+	host_scan_stop(path);
+	host_fence_path_lost(path);
+	if (path->link)
+		weft_link_close(path->link, path->why_rc, "%s", path->why.text);
+	else
+		path_event(path, EV_CLOSED);
+}
+
+static void die(struct host_path *path)
+{
+	path_set_state(path, WEFT_DEAD);
+	host_fence_path_dead(path);
+}
+
+static uint64_t reconnect_delay_ms(struct host_path *path)
+{
+	const struct weft_options *o = &path->config.options;
+	uint64_t pause = o->reconnect_ms;
+
+	for (unsigned i = 2; i < path->attempt && pause < o->reconnect_max_ms; i++)
+		pause *= 2;
+	if (pause > o->reconnect_max_ms)
+		pause = o->reconnect_max_ms;
+	return pause / 2 + (uint64_t)rand_r(&path->random) % (pause / 2 + 1);
+}
+
+/* Of loss_timeout, which is for those who wait for I/O. */
+static uint64_t loss_timeout_left_ms(const struct host_path *path)
+{
+	uint64_t lost_ms = (weft_reactor_now_ns(path->reactor) - path->lost_ns) / 1000000;
+	uint64_t most = path->ctrl->follower ? UINT64_MAX : path->config.options.loss_ms;
+
+	return lost_ms < most ? most - lost_ms : 0;
+}
+
+/* A controller that says "do not retry" to Connect means it. Where there is only one path, the
+ * first attempt is the caller's to repeat. */
+static bool loss_is_final(const struct host_path *path)
+{
+	const struct weft_ctrl *ctrl = path->ctrl;
+
+	if (ctrl->follower)
+		return false;
+	return path->refused || !loss_timeout_left_ms(path) ||
+	       (!path->generation && host_path_is_only(path) && weft_list_empty(&ctrl->followers));
+}
+
+/* Another address of the name may work where this one does not answer. */
+static bool next_address(struct host_path *path)
+{
+	int rc = path->why_rc;
+	bool unreachable = rc == -ECONNREFUSED || rc == -EHOSTUNREACH || rc == -ENETUNREACH ||
+			   rc == -ETIMEDOUT || rc == -EADDRNOTAVAIL;
+
+	if (path->tried || !unreachable || path->addr + 1 == path->naddrs)
+		return false;
+	path->config.addr = path->addrs[++path->addr];
+	return true;
+}
+
+static void path_retry_or_die(struct host_path *path)
+{
+	uint64_t pause;
+
+	if (path->stopping) {
+		host_path_stopped(path);
+		return;
+	}
+	if (next_address(path)) {
+		weft_timer_set(path->reactor, &path->retry, 0);
+		return;
+	}
+	path->tried = true;
+	if (loss_is_final(path)) {
+		die(path);
+		return;
+	}
+	host_path_publish(path);
+	pause = path->attempt++                 ? reconnect_delay_ms(path) :
+		host_path_find_other_live(path) ? OTHER_PATH_DELAY_MS :
+						  0;
+	weft_timer_set(path->reactor, &path->retry,
+		       pause < loss_timeout_left_ms(path) ? pause : loss_timeout_left_ms(path));
+}
+
+static void path_open_admin_link(struct host_path *path)
+{
+	const struct host_config *config = &path->config;
+	struct weft_link_options options;
+	struct weft_err why = { "" };
+	int rc;
+
+	path->broken = path->hung_up = false;
+	host_link_options(config, 0, 0, HOST_ADMIN_DEPTH, &options);
+	rc = config->transport->open(&path->link, path->reactor, &options, &host_admin_link_ops,
+				     path, &why);
+	if (rc < 0)
+		host_path_broken(path, rc, "%s", why.text);
+}
+
+/* --- what happens ----------------------------------------------------------------------------- */
+
+static void path_on_retry_timer(struct weft_timer *timer)
+{
+	path_event(container_of(timer, struct host_path, retry), EV_RETRY);
+}
+
+void host_path_address(const struct host_path *path, char *text, size_t size)
+{
+	weft_uri_format(path->config.transport->trtype, &path->config.addr, text, size);
+}
+
+void host_path_start(struct host_path *path)
+{
+	path->retry.fn = path_on_retry_timer;
+	path_open_admin_link(path);
+}
+
+void host_path_up(struct host_path *path)
+{
+	path->generation++;
+	path->tried = true;
+	path_event(path, EV_UP);
+}
+
+/* false: there is a cause already. */
+static bool path_set_cause(struct host_path *path, int rc, const char *fmt, va_list ap)
+{
+	if (path->broken)
+		return false;
+	path->broken = true;
+	path->why_rc = rc;
+	vsnprintf(path->why.text, sizeof(path->why.text), fmt, ap);
+	return true;
+}
+
+void host_path_broken(struct host_path *path, int rc, const char *fmt, ...)
+{
+	bool first;
+	va_list ap;
+
+	va_start(ap, fmt);
+	first = path_set_cause(path, rc, fmt, ap);
+	va_end(ap);
+	if (first)
+		path_event(path, EV_BROKEN);
+}
+
+static void on_admin_close_timer(struct weft_timer *timer)
+{
+	struct host_path *path = container_of(timer, struct host_path, admin_close_timer);
+
+	if (++path->admin_close_polls < ADMIN_CLOSE_POLLS)
+		weft_timer_set(path->reactor, timer, ADMIN_CLOSE_POLL_MS);
+	else
+		path_event(path, EV_BROKEN);
+}
+
+/* It lives, unless it is about to close this queue as well. */
+static void on_admin_close_keepalive(struct host_admin *a, int rc)
+{
+	struct host_path *path = a->path;
+
+	if (weft_heap_has(&path->admin_close_timer.node))
+		weft_timer_set(path->reactor, &path->admin_close_timer, ADMIN_CLOSE_POLL_MS);
+}
+
+static void await_admin_close(struct host_path *path)
+{
+	struct host_admin *a = &path->admin_close_cmd;
+
+	path->admin_close_polls = 0;
+	path->admin_close_timer.fn = on_admin_close_timer;
+	weft_timer_set(path->reactor, &path->admin_close_timer, ADMIN_CLOSE_MAX_MS);
+	memset(a, 0, sizeof(*a));
+	a->name = "Keep Alive, as an I/O queue was closed";
+	a->done = on_admin_close_keepalive;
+	a->cmd.common.opcode = nvme_admin_keep_alive;
+	host_admin_start(path, a, 0);
+}
+
+void host_path_io_link_closed(struct host_path *path, int rc, const char *fmt, ...)
+{
+	bool first;
+	va_list ap;
+
+	va_start(ap, fmt);
+	first = path_set_cause(path, rc, fmt, ap);
+	va_end(ap);
+	if (!first)
+		return;
+	host_path_publish(path); /* it is lost, whatever is heard */
+	await_admin_close(path);
+}
+
+void host_path_link_closed(struct host_path *path)
+{
+	struct weft_link *link = path->link;
+
+	path->hung_up = link->peer_closed;
+	host_path_broken(path, link->rc, "%s", link->err.text);
+	path_event(path, EV_BROKEN); /* it was listened for */
+	path->link = NULL;
+	host_admin_lost(path);
+	weft_link_free(link);
+	host_user_admin_pump(path->ctrl);
+	path_event(path, EV_CLOSED);
+}
+
+/* --- told to go ------------------------------------------------------------------------------- */
+
+static void on_shutdown_done(struct host_admin *a, int rc)
+{
+	if (!a->path->broken)
+		host_path_broken(a->path, -ESHUTDOWN, "disconnected");
+}
+
+void host_path_stop(struct host_path *path)
+{
+	if (path->stopping)
+		return;
+	path->stopping = true;
+	host_fence_stop(path);
+	weft_timer_stop(path->reactor, &path->retry);
+	if (path->state == WEFT_LIVE)
+		host_setup_shutdown(path, on_shutdown_done);
+	else if (path->link)
+		host_path_broken(path, -ESHUTDOWN, "disconnected");
+	else
+		host_path_stopped(path);
+}

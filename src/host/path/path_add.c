@@ -1,0 +1,234 @@
+/* path_add.c - adds and removes paths while others carry I/O. A removed path takes no new
+ * commands, is stopped when its last path queue is gone, and is then freed.
+ *
+ *   join ─▶ in ctrl->paths ─▶ leave: no new commands ─▶ the last path queue is gone ─▶ stop
+ *       ─▶ freed
+ *
+ * Invariant: ctrl->paths changes on the control reactor, under ctrl->lock; a path that a path queue
+ * leads to is there. */
+#include <errno.h>
+#include <stdlib.h>
+#include <sys/random.h>
+#include <unistd.h>
+
+#include "host/discovery/follower.h"
+
+/* --- coming ----------------------------------------------------------------------------------- */
+
+int host_path_create(struct weft_ctrl *ctrl, const struct host_config *config,
+		     struct host_path **out, struct weft_err *err)
+{
+	struct host_path *path = calloc(1, sizeof(*path));
+
+	if (path) {
+		path->ctrl = ctrl;
+		host_admin_init(path);
+		path->page = malloc(HOST_PAGE);
+		path->aer_page = malloc(HOST_AERS * HOST_PAGE);
+		path->scan_page = malloc(2 * HOST_PAGE);
+	}
+	if (!path || !path->page || !path->aer_page || !path->scan_page) {
+		host_path_free(path);
+		return weft_fail(err, -ENOMEM, "no memory for a controller");
+	}
+	path->reactor = ctrl->reactor;
+	path->config = *config;
+	if (getrandom(&path->random, sizeof(path->random), GRND_NONBLOCK) < 0)
+		path->random = (unsigned)getpid();
+	*out = path;
+	return 0;
+}
+
+void host_path_set_addr(struct host_path *path, const struct weft_link_transport *transport,
+			const struct sockaddr_storage *addr)
+{
+	struct weft_options *options = &path->config.options;
+
+	path->config.transport = transport;
+	path->config.addr = path->addrs[0] = *addr;
+	path->naddrs = 1;
+	if (transport->trtype == NVMF_TRTYPE_RDMA)
+		options->hdgst = options->ddgst = false;
+}
+
+int host_paths_insert(struct host_path *path)
+{
+	struct weft_ctrl *ctrl = path->ctrl;
+	unsigned i = 0;
+
+	pthread_mutex_lock(&ctrl->lock);
+	while (i < HOST_PATHS_MAX && ctrl->paths[i])
+		i++;
+	if (i < HOST_PATHS_MAX) {
+		path->index = i;
+		path->id = ctrl->next_path++;
+		path->inserted = true;
+		ctrl->paths[i] = path;
+		host_path_address(path, path->pub.address, sizeof(path->pub.address));
+		host_ns_reset_path(ctrl, i);
+	}
+	pthread_mutex_unlock(&ctrl->lock);
+	return path->inserted ? 0 : -EUSERS;
+}
+
+static void on_add_msg(struct weft_msg *msg)
+{
+	struct host_path *path = container_of(msg, struct host_path, msg);
+	struct weft_ctrl *ctrl = path->ctrl;
+
+	if (host_paths_insert(path) == 0) {
+		host_path_start(path);
+		return;
+	}
+	pthread_mutex_lock(&ctrl->lock);
+	path->pub.tried = true;
+	path->pub.rc = weft_fail(&path->pub.why, -EUSERS, "there are %d paths already",
+				 HOST_PATHS_MAX);
+	pthread_cond_broadcast(&ctrl->changed);
+	pthread_mutex_unlock(&ctrl->lock);
+}
+
+void host_path_add_async(struct host_path *path)
+{
+	path->adding = true;
+	path->msg.fn = on_add_msg;
+	weft_reactor_post(path->reactor, &path->msg);
+}
+
+/* --- going ------------------------------------------------------------------------------------ */
+
+void host_path_free(struct host_path *path)
+{
+	if (!path)
+		return;
+	weft_task_cancel(&path->pump);
+	host_ana_free(path);
+	free(path->page);
+	free(path->aer_page);
+	free(path->scan_page);
+	free(path);
+}
+
+static void on_unused_msg(struct weft_msg *msg)
+{
+	host_path_stop(container_of(msg, struct host_path, msg));
+}
+
+/* Under ctrl->lock. */
+static void begin_remove(struct host_path *path)
+{
+	path->removing = true;
+	path->msg.fn = on_unused_msg;
+	if (!path->path_queues)
+		weft_reactor_post(path->reactor, &path->msg);
+	host_ctrl_wake_all(path->ctrl);
+}
+
+void host_path_remove(struct host_path *path)
+{
+	struct weft_ctrl *ctrl = path->ctrl;
+
+	if (!path->inserted) {
+		host_path_free(path);
+		return;
+	}
+	pthread_mutex_lock(&ctrl->lock);
+	begin_remove(path);
+	pthread_mutex_unlock(&ctrl->lock);
+}
+
+void host_path_put(struct host_path *path)
+{
+	if (!--path->path_queues && path->removing)
+		weft_reactor_post(path->reactor, &path->msg);
+}
+
+/* One that can be removed; @others gets how many there are besides. */
+static struct host_path *find_removable_path(struct weft_ctrl *ctrl, unsigned id, unsigned *others)
+{
+	struct host_path *found = NULL;
+
+	*others = 0;
+	for (unsigned i = 0; i < HOST_PATHS_MAX; i++) {
+		struct host_path *path = ctrl->paths[i];
+
+		if (!path || path->removing || path->adding)
+			continue;
+		if (path->id == id)
+			found = path;
+		else
+			++*others;
+	}
+	return found;
+}
+
+int weft_path_remove(struct weft_ctrl *ctrl, unsigned id, struct weft_err *err)
+{
+	struct host_path *path;
+	unsigned others;
+	int rc = 0;
+
+	pthread_mutex_lock(&ctrl->lock);
+	path = find_removable_path(ctrl, id, &others);
+	if (!path)
+		rc = weft_fail(err, -ENOENT, "there is no path %u", id);
+	else if (path->discovered_by[0])
+		rc = weft_fail(err, -EBUSY, "path %u comes and goes with the discovery log of %s",
+			       id, path->discovered_by);
+	else if (!others)
+		rc = weft_fail(err, -EBUSY, "path %u is the last one", id);
+	else
+		begin_remove(path);
+	pthread_mutex_unlock(&ctrl->lock);
+	return rc;
+}
+
+static void free_path_msg(struct weft_msg *msg)
+{
+	struct host_path *path = container_of(msg, struct host_path, msg);
+	struct weft_ctrl *ctrl = path->ctrl;
+
+	pthread_mutex_lock(&ctrl->lock);
+	ctrl->paths[path->index] = NULL;
+	host_ctrl_merge_paths(ctrl);
+	host_ns_reset_path(ctrl, path->index);
+	host_dirty_path_removed(ctrl, path->index);
+	host_access_update(ctrl);
+	host_ctrl_wake_all(ctrl);
+	pthread_mutex_unlock(&ctrl->lock);
+	host_path_free(path);
+	host_paths_reconcile_soon(ctrl); /* there is room for another one */
+}
+
+/* With the last of them the control reactor ends. */
+void host_control_stop_if_idle(struct weft_ctrl *ctrl)
+{
+	for (unsigned i = 0; i < HOST_PATHS_MAX; i++)
+		if (ctrl->paths[i] && !ctrl->paths[i]->stopped)
+			return;
+	if (ctrl->follower)
+		host_follower_stopped(ctrl->follower);
+	else if (weft_list_empty(&ctrl->followers))
+		weft_reactor_stop(ctrl->reactor);
+}
+
+void host_path_stopped(struct host_path *path)
+{
+	path->stopped = true;
+	if (path->ctrl->stopping) {
+		host_control_stop_if_idle(path->ctrl);
+		return;
+	}
+	path->msg.fn = free_path_msg; /* later: the callers are not through with it yet */
+	weft_reactor_post(path->reactor, &path->msg);
+}
+
+void host_paths_stop(struct weft_ctrl *ctrl)
+{
+	ctrl->stopping = true;
+	for (unsigned i = 0; i < HOST_PATHS_MAX; i++)
+		if (ctrl->paths[i])
+			host_path_stop(ctrl->paths[i]);
+	host_followers_stop(ctrl);
+	host_control_stop_if_idle(ctrl);
+}

@@ -1,0 +1,97 @@
+/* probe.c - is a path silent, or is everything late?
+ *
+ *   a command takes unusually long ─▶ its path is suspected: a Keep Alive there, and on the others
+ *     ├─ it answers, that or anything else ─▶ it lives
+ *     └─ another one answers, time and again, and this one does not ─▶ it is silent, and is ended
+ *
+ * On a busy machine the command is late, and so are its path's answer, the thread that waits for
+ * it, and its timers. That time has passed is no evidence then. What counts is that in each part of
+ * the time another path was asked, has answered, and the control reactor has come to hear it, while
+ * nothing came from this one. A suspicion costs no more than these Keep Alives. On a machine that
+ * is not busy the parts take as long as they are meant to.
+ *
+ * Where no other path lives there is nothing to go on with, and nobody to compare with: keepalive.c
+ * finds it. */
+#include <errno.h>
+#include <string.h>
+
+#include "host/internal.h"
+
+#define NS_PER_MS UINT64_C(1000000)
+
+enum { PARTS = 8 };
+
+static void probe_on_answer(struct host_admin *a, int rc)
+{
+	a->path->probing = false;
+	if (rc == 0)
+		a->path->ctrl->probe_answers++;
+	weft_timer_stop(a->path->reactor, &a->path->probe_timer);
+}
+
+static void send_probe(struct host_path *path)
+{
+	struct host_admin *a = &path->probe_cmd;
+
+	if (path->probing)
+		return;
+	memset(a, 0, sizeof(*a));
+	a->name = "Keep Alive, as a command takes unusually long";
+	a->done = probe_on_answer;
+	a->cmd.common.opcode = nvme_admin_keep_alive;
+	path->probing = true;
+	host_admin_start(path, a, 0);
+}
+
+/* Of a part that was a little late the next one makes up. */
+static uint64_t next_probe_interval_ms(struct host_path *path)
+{
+	uint64_t now = weft_reactor_now_ns(path->reactor),
+		 probe_interval_end_ns = path->probe_interval_ms * NS_PER_MS;
+
+	path->probe_interval_end_ns += probe_interval_end_ns;
+	if (path->probe_interval_end_ns <= now)
+		path->probe_interval_end_ns = now + probe_interval_end_ns;
+	return (path->probe_interval_end_ns - now + NS_PER_MS - 1) / NS_PER_MS;
+}
+
+static void start_probe_interval(struct host_path *path)
+{
+	path->probe_answers = path->ctrl->probe_answers;
+	for (unsigned i = 0; i < HOST_PATHS_MAX; i++) {
+		struct host_path *other = path->ctrl->paths[i];
+
+		if (other && other != path && other->state == WEFT_LIVE && !other->broken)
+			send_probe(other);
+	}
+	weft_timer_set(path->reactor, &path->probe_timer, next_probe_interval_ms(path));
+}
+
+static void on_probe_interval(struct weft_timer *timer)
+{
+	struct host_path *path = container_of(timer, struct host_path, probe_timer);
+
+	if (atomic_load(&path->answered) || path->broken || !host_path_find_other_live(path))
+		return;
+	path->probe_misses += path->ctrl->probe_answers != path->probe_answers;
+	if (path->probe_misses < PARTS)
+		start_probe_interval(path);
+	else
+		host_path_broken(path, -ETIMEDOUT, "%s: no answer in time", path->probe_cmd.name);
+}
+
+void host_probe(struct host_path *path, uint32_t timeout_ms)
+{
+	if (weft_heap_has(&path->probe_timer.node) || path->broken ||
+	    !host_path_find_other_live(path))
+		return;
+	send_probe(path);
+	if (!path->probing)
+		return; /* there is no room for it */
+	atomic_store(&path->answered, false);
+	path->probe_misses = 0;
+	path->probe_interval_ms = timeout_ms > PARTS ? timeout_ms / PARTS : 1;
+	path->probe_interval_end_ns = weft_reactor_now_ns(path->reactor);
+	path->probe_timer.fn = on_probe_interval;
+	start_probe_interval(path);
+}

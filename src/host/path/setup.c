@@ -1,0 +1,100 @@
+/* setup.c - from a connection to a live controller: one step after the other (NVMe base 2.0,
+ * 3.5.2).
+ *
+ *   connected ─▶ fill ─▶ answer ─▶ the next step … ─▶ ana.c, scan.c ─▶ live
+ *                 ▲        ├ refused, or it will not do ─▶ broken
+ *                 └────────┘ not yet: once more, after a moment
+ *
+ * What the steps are is in setup_steps.c. */
+#include <errno.h>
+#include <string.h>
+
+#include "host/internal.h"
+#include "host/path/setup_steps.h"
+
+enum { POLL_MS = 20 }; /* before a step is repeated */
+
+static void setup_send_step(struct host_path *path);
+
+static void setup_next_step(struct host_path *path)
+{
+	do {
+		path->step++;
+	} while (path->step < host_setup_nsteps && host_setup_steps[path->step].io_only &&
+		 path->traits.discovery);
+	if (path->step < host_setup_nsteps)
+		setup_send_step(path);
+	else
+		host_ana_setup(path); /* ends with host_path_up() */
+}
+
+static void setup_refused(struct host_path *path, const struct host_setup_step *step,
+			  uint16_t status)
+{
+	struct weft_err why = { "" };
+	int rc;
+
+	if (!path->step)
+		host_explain_connect(&path->config, &path->setup.cqe, &why);
+	rc = host_fail_status(&why, step->name, status);
+	path->refused = !path->step && status & SC_DNR;
+	host_path_broken(path, rc, "%s", why.text);
+}
+
+static void setup_on_answer(struct host_admin *a, int rc)
+{
+	struct host_path *path = a->path;
+	const struct host_setup_step *step = &host_setup_steps[path->step];
+	uint16_t status = host_status(&a->cqe);
+
+	if (rc < 0 || path->broken)
+		return;
+	if (status && !step->tolerant) {
+		setup_refused(path, step, status);
+		return;
+	}
+	rc = step->answer(path, &a->cqe);
+	if (rc == -EAGAIN)
+		weft_timer_set(path->reactor, &path->poll, POLL_MS);
+	else if (rc == 0)
+		setup_next_step(path);
+}
+
+static void setup_send_step(struct host_path *path)
+{
+	const struct host_setup_step *step = &host_setup_steps[path->step];
+	struct host_admin *a = &path->setup;
+
+	memset(a, 0, sizeof(*a));
+	memset(path->page, 0, HOST_PAGE);
+	a->name = step->name;
+	a->done = setup_on_answer;
+	a->iov = (struct iovec){ path->page, step->length };
+	step->fill(path, &a->cmd);
+	host_admin_start(path, a, path->config.options.connect_ms);
+}
+
+static void setup_on_poll_timer(struct weft_timer *timer)
+{
+	setup_send_step(container_of(timer, struct host_path, poll));
+}
+
+void host_setup_start(struct host_path *path)
+{
+	memset(&path->traits, 0, sizeof(path->traits));
+	path->poll.fn = setup_on_poll_timer;
+	path->refused = false;
+	path->step = 0;
+	setup_send_step(path);
+}
+
+void host_setup_shutdown(struct host_path *path, void (*done)(struct host_admin *a, int rc))
+{
+	struct host_admin *a = &path->setup;
+
+	memset(a, 0, sizeof(*a));
+	a->name = "Property Set CC";
+	a->done = done;
+	host_fill_shutdown(path, &a->cmd);
+	host_admin_start(path, a, path->config.options.connect_ms);
+}

@@ -1,0 +1,24 @@
+/* setup_steps.h - the steps from a connection to a live controller. */
+#ifndef WEFT_HOST_PATH_SETUP_STEPS_H
+#define WEFT_HOST_PATH_SETUP_STEPS_H
+
+#include "host/path/path.h"
+
+struct host_setup_step {
+	const char *name;
+	uint32_t length; /* of the data, in path->page */
+	bool io_only;    /* a discovery controller has no use for it */
+	void (*fill)(struct host_path *path, union nvme_sqe *cmd);
+	/* 0: on to the next; -EAGAIN: once more, in a moment; else the association was ended.
+	 * Refusals are judged before, unless @tolerant. */
+	int (*answer)(struct host_path *path, const struct nvme_cqe *cqe);
+	bool tolerant;
+};
+
+extern const struct host_setup_step host_setup_steps[]; /* in their order */
+extern const unsigned host_setup_nsteps;
+
+/* What says good-bye. */
+void host_fill_shutdown(const struct host_path *path, union nvme_sqe *cmd);
+
+#endif

@@ -1,0 +1,380 @@
+/* complete.c - a piece was completed or lost: the command ends, or starts over. A lost piece may
+ * have been executed, so only idempotent commands start over, a bounded number of times, and
+ * writes only after the fence has released them.
+ *
+ * With its connection, a piece may have been carried out, or not, or may yet be. The command starts
+ * over from its beginning if that makes no difference (op_desc.c), a bounded number of times. */
+#include <errno.h>
+
+#include "host/queue/flush.h"
+
+/* Of a command that loses its connection, or whose status asks for another try. The pauses before
+ * those double: together about 10 s, what a change of asymmetric access may take. */
+enum { TRIES_MAX = 8, AGAIN_MS = 100, AGAIN_MAX_MS = 2000, ANA_TRIES = 2 };
+
+/* It may be done twice, as far as this host can say: another one may have written since. */
+static bool may_be_resent(const struct weft_queue *queue, const struct weft_cmd *cmd)
+{
+	return host_cmd_is_idempotent(cmd) &&
+	       (queue->ctrl->config.options.resend != WEFT_RESEND_NEVER ||
+		!host_cmd_may_write(cmd));
+}
+
+/* What was refused at the door was not begun. */
+static bool was_not_started(uint16_t status)
+{
+	switch (status & 0x7ff) {
+	case SC_GENERIC(NS_NOT_READY):
+	case SC_PATH(ANA_PERSISTENT_LOSS):
+	case SC_PATH(ANA_INACCESSIBLE):
+	case SC_PATH(ANA_TRANSITION):
+		return true;
+	default:
+		return false;
+	}
+}
+
+/* Another try may help, and does no harm (NVMe base 2.0, 4.2.3: DNR). What broke off may have been
+ * begun, and is for those that may be done twice. */
+static bool status_is_retryable(const struct weft_queue *queue, const struct weft_cmd *cmd,
+				uint16_t status)
+{
+	if (status & SC_DNR)
+		return false;
+	if (was_not_started(status))
+		return host_cmd_may_retry_refused(cmd);
+	switch (status & 0x7ff) {
+	case SC_GENERIC(TRAN_TPORT_ERROR):
+	case SC_GENERIC(CMD_INTERRUPTED):
+	case SC_PATH(ANA_INTERNAL_PATH_ERROR):
+	case SC_PATH(CTRL_PATH_ERROR):
+	case SC_PATH(HOST_PATH_ERROR):
+		return may_be_resent(queue, cmd);
+	default:
+		return false;
+	}
+}
+
+static bool is_ana_status(uint16_t status)
+{
+	return (status & 0x7ff) >= SC_PATH(ANA_PERSISTENT_LOSS) &&
+	       (status & 0x7ff) <= SC_PATH(ANA_TRANSITION);
+}
+
+/* An error of the path, not of the command: it goes elsewhere at once. A state of asymmetric access
+ * that the log page does not show makes the control reactor read it again, and until then nothing
+ * goes there; who still is told otherwise after that, waits before it asks again. */
+static void note_path_error(struct host_path_queue *pq, struct weft_cmd *cmd, uint16_t status)
+{
+	struct cmd_priv *p = cmd_priv(cmd);
+
+	if ((status & 0x7ff) >> 8 != NVME_SCT_PATH)
+		return;
+	host_stall_enter(pq->queue, cmd);
+	if (is_ana_status(status) && pq->snap.traits.ana && cmd->ns) {
+		p->speculative = !host_path_queue_request_ana_read(pq, cmd->ns);
+		p->retry_now = p->speculative || p->tries < ANA_TRIES;
+		return;
+	}
+	/* Nobody else can flush what this path has completed: it is asked again, after a pause. */
+	if (cmd->op == WEFT_FLUSH && p->flush_owed)
+		return;
+	p->avoid_paths |= (uint8_t)(1u << pq->path->index);
+	p->retry_now = host_has_other_path_queue(pq->queue, cmd);
+}
+
+/* What came is not what was sent: its digest says so. */
+static void note_corruption(const struct weft_queue *queue, struct weft_cmd *cmd)
+{
+	struct cmd_priv *p = cmd_priv(cmd);
+
+	if (may_be_resent(queue, cmd) && p->tries < TRIES_MAX)
+		p->retry = true;
+	else
+		cmd->rc = -EBADMSG;
+}
+
+/* What answers there now need not be what was asked: neither what it read nor that it has written
+ * counts, also if that was a piece of before. Where it is the same with all paths, cmd_finish()
+ * says so. */
+static bool ns_was_replaced(const struct host_path_queue *pq, const struct weft_cmd *cmd)
+{
+	const struct cmd_priv *p = (const struct cmd_priv *)cmd->priv;
+	unsigned paths = cmd->ns ? atomic_load_explicit(&cmd->ns->replaced, memory_order_relaxed) :
+				   0;
+
+	return paths & (p->done_paths | 1u << pq->path->index);
+}
+
+static void note_replaced_ns(struct host_path_queue *pq, struct weft_cmd *cmd)
+{
+	struct cmd_priv *p = cmd_priv(cmd);
+
+	if (atomic_load_explicit(&cmd->ns->rc, memory_order_relaxed) == -ESTALE ||
+	    !may_be_resent(pq->queue, cmd) || p->tries >= TRIES_MAX) {
+		cmd->rc = -ESTALE;
+		return;
+	}
+	host_stall_enter(pq->queue, cmd);
+	p->outcome_unknown |= host_cmd_may_write(cmd);
+	p->retry = p->retry_now = true;
+}
+
+static bool is_fused_fail(uint16_t status)
+{
+	return (status & 0x7ff) == SC_GENERIC(FUSED_FAIL);
+}
+
+static void note_retry(struct host_path_queue *pq, struct weft_cmd *cmd, uint16_t status)
+{
+	cmd_priv(cmd)->retry = true;
+	cmd_priv(cmd)->outcome_unknown |= !was_not_started(status) && host_cmd_may_write(cmd);
+	if (is_fused_fail(cmd->status))
+		cmd->rc = 0;
+	if (!cmd->rc)
+		cmd->status = status & 0x7ff;
+	note_path_error(pq, cmd, status);
+}
+
+static void note_failure(struct host_path_queue *pq, struct weft_cmd *cmd, uint16_t status)
+{
+	struct cmd_priv *p = cmd_priv(cmd);
+
+	if (status_is_retryable(pq->queue, cmd, status) && p->tries < TRIES_MAX) {
+		note_retry(pq, cmd, status);
+		return;
+	}
+	/* One of a fused pair fails because the other did: that is not news. */
+	if ((cmd->rc || p->retry) && is_fused_fail(status))
+		return;
+	cmd->status = status & (0x7ff | SC_DNR);
+	cmd->rc = p->timed_out && (status & 0x7ff) == SC_GENERIC(ABORT_REQ) ?
+			  -ETIMEDOUT :
+			  weft_io_status_to_errno(status);
+}
+
+/* @suspect: it may be this very command that the connection broke of. */
+static void note_piece_lost(struct weft_cmd *cmd, bool suspect)
+{
+	struct cmd_priv *p = cmd_priv(cmd);
+
+	if (!p->lost && suspect)
+		p->tries++;
+	p->lost = true;
+}
+
+static void retry_later(struct weft_queue *queue, struct weft_cmd *cmd)
+{
+	uint64_t pause = AGAIN_MS << cmd_priv(cmd)->tries++;
+
+	host_stall_enter(queue, cmd);
+	cmd_priv(cmd)->avoid_paths = 0;
+	cmd_restart(cmd);
+	cmd_list_add_tail(&queue->delayed, cmd);
+	if (!weft_heap_has(&queue->retry_timer.node))
+		weft_timer_set(queue->reactor, &queue->retry_timer,
+			       pause < AGAIN_MAX_MS ? pause : AGAIN_MAX_MS);
+}
+
+static void retry_at_once(struct weft_queue *queue, struct weft_cmd *cmd)
+{
+	struct cmd_priv *p = cmd_priv(cmd);
+
+	p->tries += !p->lost && !p->speculative;
+	p->resent = true;
+	cmd_restart(cmd);
+	cmd_list_add(&queue->waiting, cmd);
+}
+
+/* 0, or why a command that was lost, or asks for another try, must not have it. */
+static int retry_forbidden_rc(const struct weft_queue *queue, const struct weft_cmd *cmd)
+{
+	const struct cmd_priv *p = (const struct cmd_priv *)cmd->priv;
+
+	if (p->timed_out && p->lost)
+		return -ETIMEDOUT;
+	if (p->lost && (!may_be_resent(queue, cmd) || p->tries > TRIES_MAX))
+		return -ECONNRESET;
+	if (p->retry && p->partly_done && !may_be_resent(queue, cmd))
+		return weft_io_status_to_errno(cmd->status);
+	return 0;
+}
+
+/* Nothing of it flies, and nothing more will be heard of it. */
+static void finish_or_retry(struct weft_queue *queue, struct weft_cmd *cmd)
+{
+	const struct cmd_priv *p = cmd_priv(cmd);
+	bool again = p->lost || p->retry;
+
+	if (again && !cmd->rc)
+		cmd->rc = retry_forbidden_rc(queue, cmd);
+	if (!cmd->rc)
+		cmd->status = 0;
+	if (!again || cmd->rc)
+		cmd_finish(queue, cmd);
+	else if (p->lost || p->retry_now)
+		retry_at_once(queue, cmd);
+	else
+		retry_later(queue, cmd);
+}
+
+/* The last of its pieces that were in flight is back, or lost. What was writing when its connection
+ * went may still be carried out: it is neither sent again nor over before that association is. What
+ * is left of one whose path does not lead to its namespace any more may go another way now. */
+static void pieces_back(struct host_path_queue *pq, struct weft_cmd *cmd)
+{
+	struct cmd_priv *p = cmd_priv(cmd);
+
+	if (p->ninflight)
+		return;
+	if (!cmd_all_issued(cmd)) {
+		if (!weft_list_empty(&pq->queue->requeue))
+			host_kick_requeue(pq->queue);
+		return;
+	}
+	cmd_list_del(cmd);
+	if (p->lost && host_cmd_may_write(cmd)) {
+		p->generation = pq->generation;
+		p->peer_closed = pq->hung_up;
+		p->outcome_unknown = true;
+		cmd_list_add(&pq->fenced, cmd);
+	} else {
+		finish_or_retry(pq->queue, cmd);
+	}
+}
+
+static bool association_is_over(const struct host_path_queue *pq, const struct cmd_priv *p)
+{
+	return p->generation <= pq->snap.ended_generation ||
+	       (p->peer_closed && p->generation <= pq->snap.peer_closed_generation);
+}
+
+void host_fenced_release(struct host_path_queue *pq)
+{
+	struct weft_list *link, *before;
+
+	/* The oldest last: it will be the first in line. */
+	for (link = pq->fenced.prev; link != &pq->fenced; link = before) {
+		struct weft_cmd *cmd = cmd_of(link);
+
+		before = link->prev;
+		if (!association_is_over(pq, cmd_priv(cmd)))
+			continue;
+		if (cmd_priv(cmd)->generation <= pq->snap.abandoned_generation && !cmd->rc)
+			cmd->rc = -ECONNRESET;
+		cmd_list_del(cmd);
+		finish_or_retry(pq->queue, cmd);
+	}
+}
+
+/* A success must have moved all the data. A raw command's memory may be more than it needs. */
+static bool data_is_complete(const struct weft_cmd *cmd, const struct weft_link_slot *slot)
+{
+	return cmd->op == WEFT_RAW || slot->moved == slot->data_len;
+}
+
+static void fail_short_data(struct host_path_queue *pq, const struct weft_link_slot *slot)
+{
+	weft_link_close(pq->link, -EPROTO,
+			"CapsuleResp: success for a command that moved %u of %u bytes", slot->moved,
+			slot->data_len);
+}
+
+static void note_latency(struct host_path_queue *pq, const struct weft_link_slot *slot)
+{
+	uint64_t took = weft_reactor_now_ns(pq->queue->reactor) - slot->since_ns;
+
+	pq->avg_latency_ns += (took >> 3) - (pq->avg_latency_ns >> 3);
+	if (!atomic_load_explicit(&pq->path->answered, memory_order_relaxed))
+		atomic_store_explicit(&pq->path->answered, true, memory_order_relaxed);
+}
+
+void host_piece_complete(struct host_path_queue *pq, struct weft_link_slot *slot)
+{
+	struct weft_cmd *cmd = slot->user;
+	struct cmd_priv *p = cmd_priv(cmd);
+	uint16_t status = host_status(&slot->cqe);
+	bool replaced_ns = ns_was_replaced(pq, cmd);
+
+	weft_list_remove(&slot->user_link);
+	if (pq->aborting == slot) {
+		pq->aborting = NULL;
+		p->timed_out = status; /* late, but answered */
+	}
+	p->ninflight--;
+	pq->ninflight--;
+	note_latency(pq, slot);
+	if (!status && !data_is_complete(cmd, slot)) {
+		note_piece_lost(cmd, true);
+		fail_short_data(pq, slot);
+	} else if (replaced_ns) {
+		note_replaced_ns(pq, cmd);
+	} else if (!status && slot->corrupt) {
+		note_corruption(pq->queue, cmd);
+	} else if (status) {
+		note_failure(pq, cmd, status);
+	} else {
+		p->partly_done |= slot->cmd.common.opcode != nvme_cmd_compare;
+		p->done_paths |= (uint8_t)(1u << pq->path->index);
+		host_dirty_mark(pq, cmd);
+	}
+	if (cmd->op == WEFT_FLUSH)
+		host_flush_complete(pq, cmd, !status && !replaced_ns);
+	cmd->result = le64_to_cpu(slot->cqe.result);
+	cmd->moved = slot->moved;
+	pieces_back(pq, cmd);
+}
+
+void host_pieces_lost(struct host_path_queue *pq, bool suspect)
+{
+	struct weft_list lost;
+	struct weft_link_slot *slot;
+
+	weft_list_init(&lost);
+	weft_list_splice(&lost, &pq->inflight);
+	pq->aborting = NULL;
+	pq->ninflight = 0;
+	while (!weft_list_empty(&lost)) { /* the oldest last: it will be the first in line */
+		slot = container_of(lost.prev, struct weft_link_slot, user_link);
+		weft_list_remove(&slot->user_link);
+		slot->busy = false;
+		cmd_priv(slot->user)->ninflight--;
+		if (((struct weft_cmd *)slot->user)->op == WEFT_FLUSH)
+			host_flush_complete(pq, slot->user, false);
+		note_piece_lost(slot->user, suspect);
+		host_stall_enter(pq->queue, slot->user);
+		pieces_back(pq, slot->user);
+	}
+}
+
+static void fail_list(struct weft_queue *queue, struct weft_list *list, int rc)
+{
+	struct weft_list failed, *link;
+	struct weft_cmd *cmd;
+
+	weft_list_init(&failed);
+	weft_list_splice(&failed, list);
+	while ((link = weft_list_pop(&failed))) {
+		cmd = cmd_of(link);
+		cmd_priv(cmd)->listed = false;
+		if (!cmd->rc)
+			cmd->rc = rc;
+		if (!cmd_priv(cmd)->ninflight)
+			cmd_finish(queue, cmd);
+	}
+}
+
+void host_queue_fail_all(struct weft_queue *queue, int rc)
+{
+	fail_list(queue, &queue->waiting, rc);
+	fail_list(queue, &queue->requeue, rc);
+	fail_list(queue, &queue->delayed, rc);
+}
+
+void host_on_retry_timer(struct weft_timer *timer)
+{
+	struct weft_queue *queue = container_of(timer, struct weft_queue, retry_timer);
+
+	weft_list_splice(&queue->waiting, &queue->delayed);
+	host_issue(queue);
+}

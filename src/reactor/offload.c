@@ -1,0 +1,29 @@
+/* offload.c - one thing that may wait for a disk, on a thread of its own, while the reactor goes on. */
+#include "reactor/offload.h"
+
+static int run_on_thread(struct weft_op *op)
+{
+	struct weft_offload *offload = container_of(op, struct weft_offload, op);
+
+	return offload->work(offload);
+}
+
+/* The thread has nothing left to do: its end is not a wait. */
+static void offload_done(struct weft_op *op, int rc)
+{
+	struct weft_offload *offload = container_of(op, struct weft_offload, op);
+
+	weft_workers_destroy(&offload->thread);
+	offload->done(offload, rc);
+}
+
+void weft_offload_start(struct weft_offload *offload, struct weft_reactor *r,
+			int (*work)(struct weft_offload *offload),
+			void (*done)(struct weft_offload *offload, int rc))
+{
+	offload->work = work;
+	offload->done = done;
+	offload->op.done = offload_done;
+	weft_workers_init(&offload->thread, 1);
+	weft_workers_call(&offload->thread, r, &offload->op, run_on_thread);
+}

@@ -1,0 +1,113 @@
+/* member_locks.c - who has the file open as which node.
+ *
+ * A member holds a lock on a byte far behind the data, of its open file description: the kernel
+ * lets go of it when the process ends, however that comes. What it has to say is in its line
+ * (member_record.h).
+ *
+ *   2^62: the store, shared to look, exclusive to change   2^62 + node: a member, exclusive
+ *   2^62 + 2^61 + slot × 2^40: what all say of a slot (base/agree.h)
+ *
+ * A file system that other machines have, too, may lose a lock whose holder lives: when a lease
+ * ran out, or a server forgot. So a member asks again and again whether it still holds its own. */
+#include "store/member_locks.h"
+
+#include <assert.h>
+#include <errno.h>
+
+#include "base/agree.h"
+#include "base/ofd.h"
+#include "store/member_record.h"
+
+static const off_t locks_at = (off_t)1 << 62;
+
+int store_file_lock(int fd, bool exclusive)
+{
+	return weft_ofd_lock(fd, exclusive ? F_WRLCK : F_RDLCK, locks_at, 1);
+}
+
+void store_file_unlock(int fd)
+{
+	weft_ofd_lock(fd, F_UNLCK, locks_at, 1);
+}
+
+int store_member_is_locked(int fd, unsigned node)
+{
+	return weft_ofd_held(fd, F_WRLCK, locks_at + node, 1, NULL);
+}
+
+/* One that is alone looks for no others: there must be none, whatever they take this file for. */
+int store_member_lock(int fd, unsigned node, unsigned nodes)
+{
+	int rc = nodes > 1 ? weft_ofd_lock(fd, F_WRLCK, locks_at + node, 1) :
+			     weft_ofd_lock(fd, F_WRLCK, locks_at + 1, WEFT_STORE_NODES_MAX);
+
+	return rc == -EAGAIN ? -EBUSY : rc;
+}
+
+/* This kernel may answer for a server that has forgotten: only a lock asks the server. */
+int store_member_check_lock(int fd, int lock_probe_fd, unsigned node, unsigned nodes)
+{
+	int held = lock_probe_fd < 0 ? 1 : store_member_is_locked(lock_probe_fd, node);
+	int rc;
+
+	if (held <= 0)
+		return held < 0 ? held : -ENOLCK;
+	rc = store_member_lock(fd, node, nodes);
+	return rc == -EBUSY ? -ENOLCK : rc;
+}
+
+void store_member_unlock(int fd)
+{
+	weft_ofd_lock(fd, F_UNLCK, locks_at + 1, WEFT_STORE_NODES_MAX);
+}
+
+/* Who joins is no member before it has joined. */
+static struct store_member member_from_record(bool locked, const struct store_member_record *line)
+{
+	if (!locked || line->stage == STORE_JOINING)
+		return (struct store_member){ .alive = false };
+	return (struct store_member){ true, line->incarnation, line->acked };
+}
+
+int store_members_scan(int fd, unsigned self, unsigned nodes, struct store_member *members)
+{
+	int locked[WEFT_STORE_NODES_MAX + 1];
+	struct store_member_records lines;
+	int rc;
+
+	for (unsigned node = 1; node <= nodes; node++) {
+		locked[node] = node == self ? 0 : store_member_is_locked(fd, node);
+		if (locked[node] < 0)
+			return locked[node];
+	}
+	rc = store_member_records_read(fd, &lines);
+	for (unsigned node = 1; node <= nodes && !rc; node++)
+		members[node] = member_from_record(locked[node], &lines.at[node]);
+	return rc;
+}
+
+/* --- what they say ---------------------------------------------------------------------------- */
+
+enum { TOPIC_BITS = 40 };
+
+static struct weft_agree topic_range(unsigned topic)
+{
+	return (struct weft_agree){ locks_at + locks_at / 2 + ((off_t)topic << TOPIC_BITS),
+				    1ull << TOPIC_BITS };
+}
+static_assert((uint64_t)WEFT_STORE_TOPICS_MAX << TOPIC_BITS <= 1ull << 61, "slots do not meet");
+
+int store_member_agree(int fd, unsigned topic, uint64_t as)
+{
+	const struct weft_agree at = topic_range(topic);
+	uint64_t other;
+
+	return weft_agree(fd, &at, as % at.count, &other);
+}
+
+void store_member_agree_end(int fd, unsigned topic)
+{
+	const struct weft_agree at = topic_range(topic);
+
+	weft_agree_end(fd, &at);
+}

@@ -1,0 +1,199 @@
+/* suspects.c - before joining: is a member whose lock is not visible here dead, or are locks not
+ * shared?
+ *
+ *   we: write "joining" into our record
+ *       ─▶ find a record that says "member" while its lock is free: a suspect
+ *     ─▶ write "joining" again, and poll the suspect's record
+ *   the suspect, if it lives, notices a joining process within a second and updates its record
+ *     ─▶ record changed: locks are not shared, the join fails (-EXDEV)
+ *     ─▶ unchanged for 5 s: the suspect is dead, and its record is marked "left"
+ *
+ * A suspect with our lock domain (same kernel, same mounted file system) is dead if its lock is
+ * free: no poll is needed.
+ *
+ * A stopped process (SIGSTOP) does not answer and is marked "left". When it continues it finds
+ * that in its record, and stops being a member (cycle.c).
+ *
+ * Invariant: a lock is tested before its record is read. So a record that changes without a new
+ * incarnation was written by a process that lived while its lock looked free. */
+#include "store/suspects.h"
+
+#include <errno.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "store/member_locks.h"
+
+enum {
+	PROBE_POLLS = 500, /* five times as long as a member takes to look at the file by itself */
+};
+
+static bool is_same_record(const struct store_member_record *a, const struct store_member_record *b)
+{
+	return !memcmp(a, b, sizeof(*a));
+}
+
+/* Its writer says that it is there, and where its locks show. */
+static bool claims_alive(const struct store_member_record *line)
+{
+	return (line->stage == STORE_MEMBER || line->stage == STORE_JOINING) && line->lock_domain;
+}
+
+/* --- joining ---------------------------------------------------------------------------------- */
+
+/* The first time: whose number we take may live, too. */
+static int announce_joining(struct store_suspects *suspects, struct store_cycle *cycle)
+{
+	struct store_member_records lines;
+	const struct store_member_record *before = &lines.at[cycle->node];
+	int rc;
+
+	if (cycle->own.incarnation)
+		return 0;
+	store_drop_page_cache(cycle->fd);
+	rc = store_member_records_read(cycle->fd, &lines);
+	if (rc < 0)
+		return rc;
+	suspects->own = claims_alive(before) && before->lock_domain != cycle->lock_domain;
+	cycle->own = (struct store_member_record){
+		.stage = STORE_JOINING,
+		.incarnation = store_next_incarnation(before),
+		.acked = UINT64_MAX, /* nobody waits for us */
+		.lock_domain = cycle->nodes > 1 ? cycle->lock_domain : 0,
+		.joiners_seen = store_joiners_sum(&lines, cycle->node),
+	};
+	rc = store_member_record_write(cycle->fd, cycle->node, &cycle->own);
+	return !rc && fdatasync(cycle->fd) < 0 ? -errno : rc;
+}
+
+/* Its lock is free. 1: it is in doubt. */
+static int suspect_one(struct store_suspects *suspects, unsigned node,
+		       const struct store_member_record *line, uint64_t here)
+{
+	if (!claims_alive(line) || is_same_record(line, &suspects->dead[node]))
+		return 0;
+	if (line->lock_domain == here) {
+		suspects->dead[node] = *line;
+		return 0;
+	}
+	suspects->of[node] = *line;
+	return 1;
+}
+
+int store_suspects_find(struct store_suspects *suspects, struct store_cycle *cycle)
+{
+	int held[WEFT_STORE_NODES_MAX + 1];
+	struct store_member_records lines;
+	int rc = announce_joining(suspects, cycle), any;
+
+	for (unsigned node = 1; node <= WEFT_STORE_NODES_MAX && !rc; node++) {
+		held[node] = node == cycle->node ? 1 : store_member_is_locked(cycle->fd, node);
+		rc = held[node] < 0 ? held[node] : 0;
+	}
+	store_drop_page_cache(cycle->fd);
+	if (!rc)
+		rc = store_member_records_read(cycle->fd, &lines);
+	if (rc < 0)
+		return rc;
+	memset(suspects->of, 0, sizeof(suspects->of));
+	any = suspects->own;
+	for (unsigned node = 1; node <= WEFT_STORE_NODES_MAX; node++)
+		if (!held[node])
+			any |= suspect_one(suspects, node, &lines.at[node], cycle->lock_domain);
+	return any;
+}
+
+/* --- watching --------------------------------------------------------------------------------- */
+
+static int found_alive(struct store_suspects *suspects, unsigned node)
+{
+	suspects->alive_node = node;
+	return -EXDEV;
+}
+
+/* Two that join at once answer each other. -EXDEV: somebody else writes to our line. */
+static int answer_joiners(struct store_suspects *suspects, struct store_cycle *cycle,
+			  const struct store_member_records *lines)
+{
+	const struct store_member_record *there = &lines->at[cycle->node];
+	uint64_t asked = store_joiners_sum(lines, cycle->node);
+
+	if (there->incarnation && there->incarnation != cycle->own.incarnation)
+		return found_alive(suspects, cycle->node);
+	if (asked == cycle->own.joiners_seen)
+		return 0;
+	cycle->own.joiners_seen = asked;
+	return store_member_record_write(cycle->fd, cycle->node, &cycle->own);
+}
+
+/* One that came anew is for the next time that doubts are raised. */
+static int check_suspect(struct store_suspects *suspects, unsigned node,
+			 const struct store_member_record *line)
+{
+	const struct store_member_record *was = &suspects->of[node];
+
+	if (!was->incarnation || line->incarnation != was->incarnation ||
+	    is_same_record(line, was) || line->stage == STORE_LEFT)
+		return 0;
+	return found_alive(suspects, node);
+}
+
+static int poll_suspects(struct store_suspects *suspects, struct store_cycle *cycle)
+{
+	struct store_member_records lines;
+	int rc;
+
+	store_drop_page_cache(cycle->fd);
+	rc = store_member_records_read(cycle->fd, &lines);
+	if (!rc)
+		rc = answer_joiners(suspects, cycle, &lines);
+	for (unsigned node = 1; node <= WEFT_STORE_NODES_MAX && !rc; node++)
+		rc = check_suspect(suspects, node, &lines.at[node]);
+	return rc;
+}
+
+/* Again, and as somebody else: who has answered before its line was looked at has nothing to
+ * add. */
+static int announce_again(struct store_cycle *cycle)
+{
+	int rc;
+
+	cycle->own.incarnation++;
+	rc = store_member_record_write(cycle->fd, cycle->node, &cycle->own);
+	return !rc && fdatasync(cycle->fd) < 0 ? -errno : rc;
+}
+
+int store_suspects_probe(struct store_suspects *suspects, struct store_cycle *cycle)
+{
+	int rc = announce_again(cycle);
+
+	for (unsigned i = 0; i < PROBE_POLLS && !rc; i++) {
+		rc = store_cycle_sleep(cycle);
+		if (!rc)
+			rc = poll_suspects(suspects, cycle);
+	}
+	if (rc < 0)
+		return rc;
+	for (unsigned node = 1; node <= WEFT_STORE_NODES_MAX; node++)
+		if (suspects->of[node].incarnation)
+			suspects->dead[node] = suspects->of[node];
+	suspects->own = false;
+	return 0;
+}
+
+/* One that is back has another line. */
+int store_suspects_mark_left(const struct store_suspects *suspects, const struct store_cycle *cycle)
+{
+	struct store_member_records lines;
+	int rc = store_member_records_read(cycle->fd, &lines);
+
+	for (unsigned node = 1; node <= WEFT_STORE_NODES_MAX && !rc; node++) {
+		struct store_member_record *line = &lines.at[node];
+
+		if (!line->incarnation || !is_same_record(line, &suspects->dead[node]))
+			continue;
+		line->stage = STORE_LEFT;
+		rc = store_member_record_write(cycle->fd, node, line);
+	}
+	return rc;
+}

@@ -1,0 +1,140 @@
+/* control_queue.c - commands for the control reactor wait in a flow per host, and tenants take
+ * turns.
+ *
+ *   reactors ─▶ mailbox ─▶ is anybody waiting? ─ no ─▶ run
+ *                                └─ yes ─▶ the host's flow
+ *                                    ─▶ one command of each tenant in turn ─▶ run
+ *
+ * A turn runs COMMANDS_PER_TURN commands; the rest waits for the next turn, after timers, the
+ * store, the control socket and new connections. So a host waits for the rest of a turn and for
+ * one command of each other tenant, however many the others send.
+ *
+ * A command that is more work than one says so: tgt_control_charge(). Invariant: a command waits
+ * only while others wait, or the turn's budget is spent. */
+#include <errno.h>
+#include <stdlib.h>
+
+#include "target/internal.h"
+
+enum { COMMANDS_PER_TURN = 64 };
+
+struct tgt_control_queue {
+	struct weft_reactor *control;
+	struct weft_list ready; /* shares in which commands wait */
+	int budget;             /* of this turn's slice */
+	struct weft_task turn_task;
+};
+
+/* --- in line ---------------------------------------------------------------------------------- */
+
+static struct tgt_flow *req_flow(struct weft_target *t, struct weft_req *req)
+{
+	return tgt_queue(req) ? tgt_queue(req)->ctrl->flow : tgt_flow_unknown(t);
+}
+
+static void flow_enqueue(struct tgt_control_queue *queue, struct tgt_flow *flow,
+			 struct weft_req *req)
+{
+	struct tgt_tenant *share = flow->tenant;
+
+	weft_list_push(&flow->reqs, &req->link);
+	if (weft_list_empty(&flow->ready))
+		weft_list_push(&share->flows, &flow->ready);
+	if (weft_list_empty(&share->ready))
+		weft_list_push(&queue->ready, &share->ready);
+}
+
+/* Of the share whose turn it is, the flow whose turn it is there. */
+static struct weft_req *control_queue_pop(struct tgt_control_queue *queue)
+{
+	struct weft_list *link = weft_list_pop(&queue->ready);
+	struct tgt_tenant *share;
+	struct tgt_flow *flow;
+	struct weft_req *req;
+
+	if (!link)
+		return NULL;
+	share = container_of(link, struct tgt_tenant, ready);
+	flow = container_of(weft_list_pop(&share->flows), struct tgt_flow, ready);
+	req = container_of(weft_list_pop(&flow->reqs), struct weft_req, link);
+	if (!weft_list_empty(&flow->reqs))
+		weft_list_push(&share->flows, &flow->ready);
+	if (!weft_list_empty(&share->flows))
+		weft_list_push(&queue->ready, &share->ready);
+	return req;
+}
+
+/* --- turns ------------------------------------------------------------------------------------ */
+
+/* Of a queue whose end the control reactor has seen to, nothing may come to wait on the control
+ * reactor any more. */
+static void control_queue_run_command(struct tgt_control_queue *queue, struct weft_req *req)
+{
+	queue->budget--;
+	if (tgt_queue(req) && tgt_queue(req)->draining)
+		tgt_control_reply(req, SC_GENERIC(ABORT_QUEUE));
+	else
+		tgt_req(req)->on_control(&req->msg);
+}
+
+static void control_queue_turn(struct weft_task *task)
+{
+	struct tgt_control_queue *queue = container_of(task, struct tgt_control_queue, turn_task);
+	struct weft_req *req;
+
+	while (queue->budget > 0 && (req = control_queue_pop(queue)))
+		control_queue_run_command(queue, req);
+	queue->budget = COMMANDS_PER_TURN;
+	if (!weft_list_empty(&queue->ready))
+		weft_reactor_defer(queue->control, &queue->turn_task);
+}
+
+static void control_queue_arrive(struct weft_msg *msg)
+{
+	struct weft_req *req = container_of(msg, struct weft_req, msg);
+	struct weft_target *t = req->qp->group->user;
+	struct tgt_control_queue *queue = t->control_queue;
+
+	weft_reactor_defer(queue->control, &queue->turn_task);
+	if (queue->budget > 0 && weft_list_empty(&queue->ready))
+		control_queue_run_command(queue, req);
+	else
+		flow_enqueue(queue, req_flow(t, req), req);
+}
+
+void tgt_post_control(struct weft_req *req, void (*fn)(struct weft_msg *msg))
+{
+	tgt_req(req)->on_control = fn;
+	req->msg.fn = control_queue_arrive;
+	weft_reactor_post(req->qp->group->control, &req->msg);
+}
+
+void tgt_control_charge(struct weft_target *t, unsigned commands)
+{
+	t->control_queue->budget -= commands < COMMANDS_PER_TURN ? (int)commands :
+								   COMMANDS_PER_TURN;
+}
+
+/* --- beginning and end ------------------------------------------------------------------------ */
+
+int tgt_control_queue_create(struct weft_target *t)
+{
+	struct tgt_control_queue *queue = calloc(1, sizeof(*queue));
+
+	if (!queue)
+		return -ENOMEM;
+	weft_list_init(&queue->ready);
+	queue->control = t->control;
+	queue->budget = COMMANDS_PER_TURN;
+	weft_task_init(&queue->turn_task, control_queue_turn);
+	t->control_queue = queue;
+	return 0;
+}
+
+void tgt_control_queue_destroy(struct weft_target *t)
+{
+	if (!t->control_queue)
+		return;
+	weft_task_cancel(&t->control_queue->turn_task);
+	free(t->control_queue);
+}

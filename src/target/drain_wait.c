@@ -1,0 +1,75 @@
+/* drain_wait.c - wait until closing queues have drained: storage has no command of theirs any
+ * more.
+ *
+ *   queue lost or closed ─▶ its last command comes back from storage ─▶ queue gone
+ *       ─▶ next awaited queue, or done
+ *
+ * A late write of a dead connection must not overwrite newer data. Two commands let a host write
+ * again because a connection is dead, and both wait here first: Connect (stale.c) and
+ * Cross-Controller Reset (admin/ccr.c).
+ *
+ * A waiter is on the list of one queue that it awaits. When that queue is gone it moves to the
+ * next one, so the end of a queue costs nothing to those who wait for others.
+ *
+ * Invariant: a waiter on a list awaits a queue that exists, and so does its subsystem. */
+#include "target/internal.h"
+
+/* With the first queue that it waits for. False: there is none. */
+static bool attach_to_draining_queue(struct tgt_drain_wait *over)
+{
+	struct tgt_ctrl *ctrl;
+	struct tgt_queue *queue;
+
+	weft_list_for_each(ctrl, &over->subsys->ctrls, link)
+		weft_list_for_each(queue, &ctrl->queues, link)
+			if (over->awaits(over, queue)) {
+				weft_list_push(&queue->drain_waits, &over->queue_link);
+				return true;
+			}
+	return false;
+}
+
+static void drain_wait_finish(struct tgt_drain_wait *over, bool all)
+{
+	tgt_drain_wait_cancel(over);
+	over->done(over, all);
+}
+
+static void drain_wait_expired(struct weft_timer *timer)
+{
+	drain_wait_finish(container_of(timer, struct tgt_drain_wait, timer), false);
+}
+
+void tgt_drain_wait_start(struct tgt_drain_wait *over, unsigned limit_ms)
+{
+	struct weft_target *t = over->subsys->target;
+
+	if (!attach_to_draining_queue(over)) {
+		over->done(over, true);
+		return;
+	}
+	weft_list_push(&t->drain_waits, &over->link);
+	over->timer.fn = drain_wait_expired;
+	if (limit_ms)
+		weft_timer_set(t->control, &over->timer, limit_ms);
+}
+
+/* One at a time: done() may begin another wait, or end one. */
+void tgt_drain_wait_queue_gone(struct tgt_queue *gone)
+{
+	struct weft_list *link;
+
+	while ((link = weft_list_pop(&gone->drain_waits))) {
+		struct tgt_drain_wait *over = container_of(link, struct tgt_drain_wait, queue_link);
+
+		if (!attach_to_draining_queue(over))
+			drain_wait_finish(over, true);
+	}
+}
+
+void tgt_drain_wait_cancel(struct tgt_drain_wait *over)
+{
+	weft_list_remove(&over->link);
+	weft_list_remove(&over->queue_link);
+	weft_timer_stop(over->subsys->target->control, &over->timer);
+}

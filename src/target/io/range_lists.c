@@ -1,0 +1,89 @@
+/* range_lists.c - Copy and Dataset Management bring a list of ranges, and keep it until they end: a share has
+ * so many of them in buffers of a reactor.
+ *
+ *   its list? ── fewer than TGT_RANGE_LISTS_MAX ──▶ fetch ─▶ pieces ─▶ finish ─▶ one fewer
+ *       └─ as many ─▶ wait ─▶ the first, in a later turn ─▶ fetch         │
+ *                              ▲                                          │
+ *                              └──────────────────────────────────────────┘
+ *
+ * Buffers for small data on its way in are of all hosts, and such a command lasts. A list that came in
+ * its capsule needs no buffer, and is not counted: it stays where it was received, of which a share
+ * has so much (transport/tcp/chunks.c, transport/rdma/rx.c).
+ *
+ * Invariant: while somebody waits, there is no room, or the task is deferred that gives it away. It
+ * looks at the share before it runs a command, not after: the last one may end who has the share. */
+#include "target/io/io.h"
+
+static struct tgt_flow_local *tenant_of(struct weft_req *req)
+{
+	return tgt_tenant_local(tgt_queue(req)->ctrl, req->qp->group);
+}
+
+static void count_list(struct weft_req *req)
+{
+	tgt_req(req)->list_counted = true;
+	tenant_of(req)->lists++;
+}
+
+void tgt_io_list_admit(struct weft_req *req, void (*fetch)(struct weft_req *req))
+{
+	struct tgt_flow_local *share = tenant_of(req);
+
+	if (req->data) {
+		fetch(req);
+	} else if (share->lists < TGT_RANGE_LISTS_MAX && weft_list_empty(&share->waiting)) {
+		count_list(req);
+		fetch(req);
+	} else {
+		tgt_req(req)->retry = fetch;
+		tgt_req(req)->waits = TGT_WAITS_FOR_LIST;
+		weft_list_push(&share->waiting, &req->link);
+	}
+}
+
+static void wake_next_later(struct tgt_flow_local *share, struct weft_req *req)
+{
+	if (share->lists < TGT_RANGE_LISTS_MAX && !weft_list_empty(&share->waiting))
+		weft_reactor_defer(req->qp->group->reactor, &share->wake_task);
+}
+
+void tgt_io_list_release(struct weft_req *req)
+{
+	struct tgt_flow_local *share = tenant_of(req);
+
+	tgt_req(req)->list_counted = false;
+	share->lists--;
+	wake_next_later(share, req);
+}
+
+void tgt_io_list_unwait(struct weft_req *req)
+{
+	struct tgt_flow_local *share = tenant_of(req);
+
+	weft_list_remove(&req->link);
+	if (weft_list_empty(&share->waiting))
+		weft_task_cancel(&share->wake_task);
+}
+
+/* One in a turn. */
+void tgt_io_lists_wake_next(struct weft_task *task)
+{
+	struct tgt_flow_local *share = container_of(task, struct tgt_flow_local, wake_task);
+	struct weft_req *req = container_of(weft_list_pop(&share->waiting), struct weft_req, link);
+
+	tgt_req(req)->waits = TGT_WAITS_NOT;
+	count_list(req);
+	wake_next_later(share, req);
+	tgt_req(req)->retry(req);
+}
+
+/* What its host's other queues have under way may last. */
+void tgt_io_lists_closing(struct weft_qpair *qp)
+{
+	for (uint32_t i = 0; i < qp->high_water; i++) {
+		struct weft_req *req = weft_qpair_req(qp, i);
+
+		if (req && tgt_req(req)->waits == TGT_WAITS_FOR_LIST)
+			tgt_io_bulk_abort(req, SC_GENERIC(ABORT_QUEUE));
+	}
+}

@@ -1,0 +1,128 @@
+/* ns_quiesce.c - one user has a namespace for itself: a fused pair against writers, a resize
+ * against everybody.
+ *
+ *   begin ─▶ (control reactor) queued ─▶ barrier: new commands wait, those at work end
+ *       ─▶ quiesced()
+ *   end   ─▶ (control reactor) barrier: waiting commands go on ─▶ the next in the queue
+ *
+ * The namespace outlives the message that asks for it: its removal drains with a barrier, which
+ * the asking reactor answers later.
+ *
+ * Invariant: ns->barrier is in use exactly while the namespace is quiesced or drained. */
+
+#include "target/internal.h"
+
+static void quiesce_next(struct tgt_ns *ns);
+
+bool tgt_ns_quiesce_idle(const struct tgt_ns *ns)
+{
+	return !ns->quiesced_by && weft_list_empty(&ns->quiesces);
+}
+
+static void quiesce_on_reactor(struct tgt_barrier *barrier, struct weft_poll_group *group)
+{
+	struct ns_local *local = &barrier->ns->local[group->index];
+
+	local->level = barrier->level;
+	if (tgt_ns_busy(local, barrier->level)) {
+		local->barrier = barrier;
+		local->barrier_awaits = barrier->level;
+		return;
+	}
+	tgt_barrier_arrive(barrier, group);
+}
+
+static void quiesce_run_callback(struct weft_msg *msg)
+{
+	struct tgt_ns_quiesce *quiesce = container_of(msg, struct tgt_ns_quiesce, msg);
+
+	quiesce->quiesced(quiesce);
+}
+
+static void quiesce_notify_owner(struct tgt_ns_quiesce *quiesce)
+{
+	quiesce->msg.fn = quiesce_run_callback;
+	weft_reactor_post(quiesce->reactor, &quiesce->msg);
+}
+
+static void quiesce_reached(struct tgt_barrier *barrier)
+{
+	quiesce_notify_owner(barrier->ns->quiesced_by);
+}
+
+static void quiesce_next(struct tgt_ns *ns)
+{
+	struct weft_list *link = weft_list_pop(&ns->quiesces);
+
+	if (!link) {
+		tgt_ns_drain_if_removed(ns);
+		return;
+	}
+	ns->quiesced_by = container_of(link, struct tgt_ns_quiesce, link);
+	ns->barrier->level = ns->quiesced_by->level;
+	ns->barrier->on_reactor = quiesce_on_reactor;
+	ns->barrier->done = quiesce_reached;
+	tgt_barrier_start(ns->barrier);
+}
+
+static void quiesce_enqueue(struct weft_msg *msg)
+{
+	struct tgt_ns_quiesce *quiesce = container_of(msg, struct tgt_ns_quiesce, msg);
+	struct tgt_ns *ns = quiesce->ns;
+	bool idle = tgt_ns_quiesce_idle(ns);
+
+	if (ns->removing) {
+		quiesce->ns = NULL;
+		quiesce_notify_owner(quiesce);
+		return;
+	}
+	weft_list_push(&ns->quiesces, &quiesce->link);
+	if (idle)
+		quiesce_next(ns);
+}
+
+void tgt_ns_quiesce_begin(struct tgt_ns_quiesce *quiesce, struct weft_target *t)
+{
+	quiesce->msg.fn = quiesce_enqueue;
+	if (weft_reactor_self() == t->control)
+		quiesce_enqueue(&quiesce->msg);
+	else
+		weft_reactor_post(t->control, &quiesce->msg);
+}
+
+static void unquiesce_on_reactor(struct tgt_barrier *barrier, struct weft_poll_group *group)
+{
+	struct ns_local *local = &barrier->ns->local[group->index];
+	struct weft_list waiting, *link;
+
+	weft_list_init(&waiting);
+	weft_list_splice(&waiting, &local->waiting);
+	local->level = NS_QUIESCE_NONE;
+	while ((link = weft_list_pop(&waiting))) {
+		struct weft_req *req = container_of(link, struct weft_req, link);
+
+		tgt_req(req)->retry(req);
+	}
+	tgt_barrier_arrive(barrier, group);
+}
+
+static void unquiesce_reached(struct tgt_barrier *barrier)
+{
+	barrier->ns->quiesced_by = NULL;
+	quiesce_next(barrier->ns);
+}
+
+static void unquiesce_start(struct weft_msg *msg)
+{
+	struct tgt_ns *ns = container_of(msg, struct tgt_ns, unquiesce_msg);
+
+	ns->barrier->on_reactor = unquiesce_on_reactor;
+	ns->barrier->done = unquiesce_reached;
+	tgt_barrier_start(ns->barrier);
+}
+
+void tgt_ns_quiesce_end(struct tgt_ns *ns, struct weft_target *t)
+{
+	ns->unquiesce_msg.fn = unquiesce_start;
+	weft_reactor_post(t->control, &ns->unquiesce_msg);
+}

@@ -1,0 +1,72 @@
+/* notification_log.c - the Reservation Notification log of a controller: a queue, read one page at a time.
+ *
+ * Invariant: while pages are in it that the host was not told of, the event is pending or
+ * masked. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "target/admin/admin.h"
+#include "target/resv/resv.h"
+
+static bool is_masked(const struct tgt_ctrl *ctrl, uint32_t nsid, uint8_t type)
+{
+	return ctrl->resv_mask[nsid - 1] & 1u << type;
+}
+
+/* A host that does not read loses the newest; their numbers tell that they were. */
+static void append_notification(struct tgt_ctrl *ctrl, uint32_t nsid, uint8_t type)
+{
+	struct tgt_resv_log *log = &ctrl->resv_log;
+	unsigned at = (log->first + log->n) % TGT_RESV_PAGES;
+
+	log->count++;
+	if (log->n == TGT_RESV_PAGES)
+		return;
+	log->n++;
+	log->pages[at] = (struct nvme_resv_notification_log){
+		.lpc = cpu_to_le64(log->count),
+		.rnlpt = type,
+		.nsid = cpu_to_le32(nsid),
+	};
+	tgt_event_raise(ctrl, TGT_EVENT_RESERVATION);
+}
+
+void tgt_resv_notify(struct tgt_ctrl *ctrl, uint32_t nsid, uint8_t type)
+{
+	if (!is_masked(ctrl, nsid, type))
+		append_notification(ctrl, nsid, type);
+}
+
+/* Empty, it is a page of zeroes. */
+void *tgt_resv_log_page(struct tgt_ctrl *ctrl, size_t *size)
+{
+	const struct tgt_resv_log *log = &ctrl->resv_log;
+	struct nvme_resv_notification_log *page = calloc(1, sizeof(*page));
+
+	*size = sizeof(*page);
+	if (!page || !log->n)
+		return page;
+	*page = log->pages[log->first];
+	page->nalp = (uint8_t)(log->n - 1);
+	return page;
+}
+static_assert(sizeof(struct nvme_resv_notification_log) == 64, "Reservation Notification log page");
+
+void tgt_resv_log_read(struct tgt_ctrl *ctrl)
+{
+	struct tgt_resv_log *log = &ctrl->resv_log;
+
+	tgt_event_log_was_read(ctrl, TGT_EVENT_RESERVATION);
+	if (!log->n)
+		return;
+	log->first = (log->first + 1) % TGT_RESV_PAGES;
+	log->n--;
+	if (log->n)
+		tgt_event_raise(ctrl, TGT_EVENT_RESERVATION);
+}
+
+void tgt_resv_log_reset(struct tgt_ctrl *ctrl)
+{
+	memset(&ctrl->resv_log, 0, sizeof(ctrl->resv_log));
+	memset(ctrl->resv_mask, 0, sizeof(ctrl->resv_mask));
+}

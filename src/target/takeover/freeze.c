@@ -1,0 +1,321 @@
+/* freeze.c - the target takes no new command, waits for those under way, and stands still until
+ * it is thawed.
+ *
+ *   pause listeners ─▶ freeze poll groups ─▶ check: is everything idle? ── twice in a row
+ *       ─▶ stop keep-alive ─▶ done
+ *                                              ├─ commands are ─▶ freeze the store, check again
+ *                                              └─ no
+ *                                                  ─▶ check again ┄ past the limit ┄▶ thaw, and say who is busy
+ *
+ * A check is a barrier: every reactor counts its requests and busy connections. AERs may stay.
+ * Nothing new begins, so the count only falls: when it equals the number of AERs that the
+ * control reactor has, nothing else is left. The second check covers what the first one's turn
+ * had deferred. A busy reactor checks again by itself for up to 100 turns before it answers.
+ *
+ * Connections of peers that needed no permission (before Connect, discovery) are closed if they
+ * are busy for that long. The store is frozen after the commands: a reservation change ends only
+ * when all members, this one too, act by it. Keep Alive runs until everything is idle, and
+ * resumes with the time that was left. */
+#include <assert.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "target/takeover/takeover.h"
+#include "target/takeover/freeze_store.h"
+
+enum {
+	TURNS_MAX = 100, /* in which a reactor looks again before the control reactor is asked */
+	CHECKS_MIN = 10, /* where threads wait for a CPU, time alone says nothing of commands */
+	QUICK_CHECKS = 100,
+	RECHECK_MS = 1,
+	KEEPALIVE_MS_MIN = 1000, /* what hosts sent while all stood still has to be taken in first */
+};
+
+/* What one reactor has found. */
+struct activity {
+	unsigned requests; /* that are not parked */
+	bool busy;
+	bool has_io;    /* there are requests of I/O queues */
+	unsigned turns; /* that it took to look again */
+	char who[WEFT_NQN_MAX + 64];
+};
+
+struct freeze {
+	struct tgt_barrier *barrier;
+	void (*done)(void *arg, int rc, const struct weft_err *err);
+	void *arg;
+	uint64_t until_ns;
+	unsigned checks, idle_checks; /* in all; without a move, in a row */
+	struct weft_timer timer;
+	struct activity reactors[]; /* by group */
+};
+
+/* --- one reactor ------------------------------------------------------------------------------ */
+
+static void name_busy_peer(struct activity *activity, struct weft_qpair *qp, const char *what)
+{
+	const struct tgt_queue *queue = qp->owner;
+
+	snprintf(activity->who, sizeof(activity->who), "%s: %s",
+		 queue && !queue->drained ? tgt_host_name(queue->ctrl->hostnqn) :
+					    "a connection without a host",
+		 what);
+}
+
+/* Half of a fused pair has not begun either. */
+static unsigned requests_begun(const struct weft_qpair *qp)
+{
+	return qp->inflight - qp->parked - !!qp->fused_waiting;
+}
+
+static void inspect_qpair(struct activity *activity, struct weft_qpair *qp)
+{
+	unsigned requests = requests_begun(qp);
+	const char *moves;
+
+	if (!qp->transport->busy_reason) /* it came about since the group was frozen */
+		weft_qpair_close(qp, "it cannot be handed over");
+	else if (!weft_qpair_is_admitted(qp) && activity->turns >= TURNS_MAX &&
+		 qp->transport->busy_reason(qp))
+		weft_qpair_close(qp, "the target does not wait for who had not to be let in");
+	moves = qp->closing ? "it is being closed" : qp->transport->busy_reason(qp);
+	activity->requests += requests;
+	activity->has_io |= qp->sqid && requests;
+	if (!moves)
+		return;
+	activity->busy = true;
+	name_busy_peer(activity, qp, moves);
+}
+
+static void inspect_on_reactor(struct tgt_barrier *barrier, struct weft_poll_group *group)
+{
+	struct freeze *freeze = barrier->arg;
+	struct activity *activity = &freeze->reactors[group->index];
+	struct weft_qpair *qp;
+
+	if (!group->frozen)
+		weft_poll_group_freeze(group);
+	*activity = (struct activity){ .turns = activity->turns + 1 };
+	weft_list_for_each(qp, &group->qpairs, link)
+		inspect_qpair(activity, qp);
+	if ((activity->busy || activity->has_io) && activity->turns < TURNS_MAX)
+		tgt_barrier_requeue(barrier, group);
+	else
+		tgt_barrier_arrive(barrier, group);
+}
+
+static void thaw_on_reactor(struct tgt_barrier *barrier, struct weft_poll_group *group)
+{
+	weft_poll_group_thaw(group);
+	tgt_barrier_arrive(barrier, group);
+}
+
+static void freeze_on_reactor(struct tgt_barrier *barrier, struct weft_poll_group *group)
+{
+	weft_poll_group_freeze(group);
+	tgt_barrier_arrive(barrier, group);
+}
+
+static void free_barrier(struct tgt_barrier *barrier)
+{
+	free(barrier);
+}
+
+static void run_on_poll_groups(struct weft_target *t, void (*what)(struct tgt_barrier *barrier,
+								   struct weft_poll_group *group))
+{
+	struct tgt_barrier *barrier = tgt_barrier_new(t);
+
+	assert(barrier);
+	barrier->on_reactor = what;
+	barrier->done = free_barrier;
+	tgt_barrier_start(barrier);
+}
+
+/* --- controllers ------------------------------------------------------------------------------ */
+
+static void each_ctrl(struct weft_target *t, void (*fn)(struct tgt_ctrl *ctrl, void *arg),
+		      void *arg)
+{
+	struct weft_subsys *s;
+	struct tgt_ctrl *ctrl;
+
+	weft_list_for_each(s, &t->subsystems, link)
+		weft_list_for_each(ctrl, &s->ctrls, link)
+			fn(ctrl, arg);
+	weft_list_for_each(ctrl, &t->discovery->ctrls, link)
+		fn(ctrl, arg);
+}
+
+struct ctrl_activity {
+	unsigned held; /* requests that wait for an event */
+	bool busy;
+};
+
+static void inspect_ctrl(struct tgt_ctrl *ctrl, void *arg)
+{
+	struct ctrl_activity *activity = arg;
+
+	activity->held += ctrl->naers;
+	if (ctrl->dying || ctrl->resetting)
+		activity->busy = true;
+}
+
+static void pause_keepalive(struct tgt_ctrl *ctrl, void *arg)
+{
+	struct weft_target *t = arg;
+
+	ctrl->ka_left_ms = (uint32_t)weft_timer_left_ms(t->control, &ctrl->ka_timer);
+	weft_timer_stop(t->control, &ctrl->ka_timer);
+}
+
+static void resume_keepalive(struct tgt_ctrl *ctrl, void *arg)
+{
+	struct weft_target *t = arg;
+
+	if (ctrl->kato_ms && !weft_heap_has(&ctrl->ka_timer.node))
+		weft_timer_set(t->control, &ctrl->ka_timer,
+			       ctrl->ka_left_ms > KEEPALIVE_MS_MIN ? ctrl->ka_left_ms :
+								     KEEPALIVE_MS_MIN);
+}
+
+/* --- listeners -------------------------------------------------------------------------------- */
+
+static void pause_listeners(struct weft_target *t, bool pause)
+{
+	struct tgt_listener *l;
+
+	weft_list_for_each(l, &t->listeners, link) {
+		const struct weft_transport *transport = l->l->transport;
+
+		if (pause && transport->pause)
+			transport->pause(l->l);
+		else if (!pause && transport->resume)
+			transport->resume(l->l);
+	}
+}
+
+/* --- the target ------------------------------------------------------------------------------- */
+
+static void freeze_finish(struct freeze *freeze, int rc, const struct weft_err *err)
+{
+	void (*done)(void *arg, int rc, const struct weft_err *err) = freeze->done;
+	void *arg = freeze->arg;
+
+	free(freeze->barrier);
+	free(freeze);
+	done(arg, rc, err);
+}
+
+static void freeze_fail(struct weft_target *t, struct freeze *freeze)
+{
+	const char *state = tgt_store_busy_reason(t);
+	const char *who = state ? state : "storage has commands in hand";
+	struct weft_err err = { "" };
+
+	for (unsigned i = 0; i < t->npoll_groups; i++)
+		if (freeze->reactors[i].busy)
+			who = freeze->reactors[i].who;
+	weft_fail(&err, -ETIMEDOUT, "the target does not come to rest: %s", who);
+	weft_target_thaw(t);
+	freeze_finish(freeze, -ETIMEDOUT, &err);
+}
+
+static bool commands_are_idle(struct weft_target *t, const struct freeze *freeze)
+{
+	struct ctrl_activity control = { 0 };
+	unsigned requests = 0;
+
+	each_ctrl(t, inspect_ctrl, &control);
+	for (unsigned i = 0; i < t->npoll_groups; i++) {
+		control.busy |= freeze->reactors[i].busy;
+		requests += freeze->reactors[i].requests;
+	}
+	return !control.busy && !t->teardowns && weft_list_empty(&t->drain_waits) &&
+	       requests == control.held;
+}
+
+static bool target_is_idle(struct weft_target *t, const struct freeze *freeze)
+{
+	bool still = commands_are_idle(t, freeze) && !tgt_store_busy_reason(t);
+
+	if (!still || t->store_frozen)
+		return still;
+	tgt_freeze_store(t);
+	return !tgt_store_busy_reason(t);
+}
+
+static bool freeze_timed_out(const struct weft_target *t, const struct freeze *freeze)
+{
+	return !freeze->idle_checks && freeze->checks >= CHECKS_MIN &&
+	       weft_reactor_now_ns(t->control) >= freeze->until_ns;
+}
+
+static void freeze_check(struct tgt_barrier *barrier)
+{
+	struct freeze *freeze = barrier->arg;
+	struct weft_target *t = barrier->target;
+
+	freeze->checks++;
+	freeze->idle_checks = target_is_idle(t, freeze) ? freeze->idle_checks + 1 : 0;
+	if (freeze->idle_checks == 2) {
+		each_ctrl(t, pause_keepalive, t);
+		freeze_finish(freeze, 0, NULL);
+	} else if (freeze_timed_out(t, freeze)) {
+		freeze_fail(t, freeze);
+	} else if (freeze->idle_checks || freeze->checks < QUICK_CHECKS) {
+		tgt_barrier_start(barrier);
+	} else {
+		weft_timer_set(t->control, &freeze->timer, RECHECK_MS);
+	}
+}
+
+static void freeze_recheck(struct weft_timer *timer)
+{
+	tgt_barrier_start(container_of(timer, struct freeze, timer)->barrier);
+}
+
+void weft_target_freeze(struct weft_target *t, uint32_t limit_ms,
+			void (*done)(void *arg, int rc, const struct weft_err *err), void *arg)
+{
+	size_t size = sizeof(struct freeze) + t->npoll_groups * sizeof(struct activity);
+	struct freeze *freeze = calloc(1, size);
+	struct tgt_barrier *barrier = tgt_barrier_new(t);
+
+	assert(!t->frozen);
+	if (!freeze || !barrier) {
+		free(freeze);
+		free(barrier);
+		done(arg, -ENOMEM, &(struct weft_err){ "out of memory" });
+		return;
+	}
+	freeze->barrier = barrier;
+	freeze->done = done;
+	freeze->arg = arg;
+	freeze->until_ns = weft_reactor_now_ns(t->control) + limit_ms * 1000000ull;
+	freeze->timer.fn = freeze_recheck;
+	barrier->arg = freeze;
+	barrier->on_reactor = inspect_on_reactor;
+	barrier->done = freeze_check;
+	t->frozen = true;
+	pause_listeners(t, true);
+	tgt_barrier_start(barrier);
+}
+
+void weft_target_start_frozen(struct weft_target *t)
+{
+	t->frozen = t->store_frozen = true;
+	run_on_poll_groups(t, freeze_on_reactor);
+}
+
+void weft_target_thaw(struct weft_target *t)
+{
+	assert(t->frozen);
+	t->frozen = false;
+	if (t->store_frozen)
+		tgt_thaw_store(t);
+	each_ctrl(t, resume_keepalive, t);
+	run_on_poll_groups(t, thaw_on_reactor);
+	pause_listeners(t, false);
+}

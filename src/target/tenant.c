@@ -1,0 +1,193 @@
+/* tenant.c - whose queues are counted together, and whose commands take turns with those of
+ * others.
+ *
+ *   a tenant is ─┬─ a listed host: its NQN, through all its controllers
+ *                ├─ an address: all unlisted hosts that connect from there
+ *                └─ everybody who is not connected, and all hosts of the discovery service
+ *
+ * A host chooses its identifier, and where any host may connect its NQN as well: neither gets it
+ * a second tenant. It does not choose its address (base/addr_counts.h). Hosts of one address are
+ * flows of one tenant and take turns by their NQNs.
+ *
+ * On every reactor a flow has a bulk queue and buffer queues, inside those of its address if it
+ * has one. They are empty when the flow's last controller is freed, because its commands are
+ * back by then.
+ *
+ * Invariant: a controller has one flow, and a flow one tenant, for life. */
+#include <assert.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "target/io/io.h"
+
+struct tgt_tenants {
+	struct weft_list flows; /* of hosts */
+	struct tgt_flow unknown;
+	struct tgt_tenant addresses[WEFT_ADDR_COUNTERS];
+	struct tgt_flow_local bulk[]; /* of the addresses, by group */
+};
+
+static void tenant_init(struct tgt_tenant *share)
+{
+	share->queues = 0;
+	weft_list_init(&share->flows);
+	weft_list_init(&share->ready);
+}
+
+/* @share NULL: it has one of its own. */
+static void flow_init(struct tgt_flow *flow, struct tgt_tenant *share, const char *hostnqn)
+{
+	tenant_init(&flow->own);
+	flow->tenant = share ? share : &flow->own;
+	flow->ctrls = 0;
+	flow->per_reactor = NULL;
+	strcpy(flow->hostnqn, hostnqn);
+	weft_list_init(&flow->link);
+	weft_list_init(&flow->ready);
+	weft_list_init(&flow->reqs);
+}
+
+/* NULL: its subsystem names it. */
+static struct tgt_tenant *tenant_of_address(const struct weft_subsys *s, const char *hostnqn,
+					    const struct sockaddr_storage *peer)
+{
+	struct weft_target *t = s->target;
+
+	if (tgt_host_listed(s, hostnqn))
+		return NULL;
+	return &t->tenants->addresses[weft_addr_index(&t->anonymous, peer)];
+}
+
+/* @within NULL: it takes turns with all others. */
+static void flow_local_init(struct tgt_flow_local *bulk, struct tgt_flow_local *within)
+{
+	weft_bulk_flow_init(&bulk->line, within ? &within->line : NULL);
+	weft_bufs_flows_init(&bulk->bufs, within ? &within->bufs : NULL);
+	bulk->lists = 0;
+	weft_list_init(&bulk->waiting);
+	weft_task_init(&bulk->wake_task, tgt_io_lists_wake_next);
+	weft_rx_quota_init(&bulk->rx_quota);
+}
+
+/* Where flows of @share take turns, by group; NULL: it has one. */
+static struct tgt_flow_local *address_local(const struct weft_target *t,
+					    const struct tgt_tenant *share)
+{
+	return share ? &t->tenants->bulk[(share - t->tenants->addresses) * t->npoll_groups] : NULL;
+}
+
+static struct tgt_flow *flow_new(const struct weft_target *t, struct tgt_tenant *share,
+				 const char *hostnqn)
+{
+	struct tgt_flow *flow = malloc(sizeof(*flow) +
+				       t->npoll_groups * sizeof(flow->per_reactor[0]));
+	struct tgt_flow_local *within = address_local(t, share);
+
+	if (!flow)
+		return NULL;
+	flow_init(flow, share, hostnqn);
+	flow->per_reactor = (void *)(flow + 1);
+	for (unsigned i = 0; i < t->npoll_groups; i++)
+		flow_local_init(&flow->per_reactor[i], within ? &within[i] : NULL);
+	return flow;
+}
+
+static struct tgt_flow *flow_find(const struct weft_target *t, const struct tgt_tenant *share,
+				  const char *hostnqn)
+{
+	struct tgt_flow *flow;
+
+	weft_list_for_each(flow, &t->tenants->flows, link)
+		if (flow->tenant == (share ? share : &flow->own) && !strcmp(flow->hostnqn, hostnqn))
+			return flow;
+	return NULL;
+}
+
+const struct tgt_tenant *tgt_tenant_find(const struct weft_subsys *s, const char *hostnqn,
+					 const struct sockaddr_storage *peer)
+{
+	const struct tgt_tenant *share = tenant_of_address(s, hostnqn, peer);
+	const struct tgt_flow *flow = share ? NULL : flow_find(s->target, NULL, hostnqn);
+
+	return flow ? flow->tenant : share;
+}
+
+/* --- controllers come and go ------------------------------------------------------------------ */
+
+struct tgt_flow *tgt_flow_unknown(struct weft_target *t)
+{
+	return &t->tenants->unknown;
+}
+
+int tgt_flow_join(struct tgt_ctrl *ctrl)
+{
+	struct weft_target *t = ctrl->subsys->target;
+	struct tgt_tenant *share = tenant_of_address(ctrl->subsys, ctrl->hostnqn, &ctrl->peer);
+	struct tgt_flow *flow = flow_find(t, share, ctrl->hostnqn);
+
+	if (ctrl->subsys->discovery) {
+		ctrl->flow = &t->tenants->unknown;
+		return 0;
+	}
+	if (!flow) {
+		flow = flow_new(t, share, ctrl->hostnqn);
+		if (!flow)
+			return -ENOMEM;
+		weft_list_push(&t->tenants->flows, &flow->link);
+	}
+	flow->ctrls++;
+	ctrl->flow = flow;
+	return 0;
+}
+
+/* Its commands are back: nothing of it waits. */
+void tgt_flow_leave(struct tgt_ctrl *ctrl)
+{
+	struct tgt_flow *flow = ctrl->flow;
+
+	ctrl->flow = NULL;
+	if (!flow || ctrl->subsys->discovery || --flow->ctrls)
+		return;
+	assert(weft_list_empty(&flow->reqs) && !flow->own.queues);
+	weft_list_remove(&flow->link);
+	free(flow);
+}
+
+struct weft_bufs_flows *tgt_flow_buf_queues(const struct tgt_ctrl *ctrl,
+					    const struct weft_poll_group *group)
+{
+	return ctrl->subsys->discovery ? NULL : &ctrl->flow->per_reactor[group->index].bufs;
+}
+
+struct tgt_flow_local *tgt_tenant_local(const struct tgt_ctrl *ctrl,
+					const struct weft_poll_group *group)
+{
+	struct weft_bulk_flow *line = &ctrl->flow->per_reactor[group->index].line;
+
+	return container_of(line->within ? line->within : line, struct tgt_flow_local, line);
+}
+
+/* --- beginning and end ------------------------------------------------------------------------ */
+
+int tgt_tenants_create(struct weft_target *t)
+{
+	size_t nbulk = (size_t)WEFT_ADDR_COUNTERS * t->npoll_groups;
+	struct tgt_tenants *shares = calloc(1, sizeof(*shares) + nbulk * sizeof(shares->bulk[0]));
+
+	if (!shares)
+		return -ENOMEM;
+	weft_list_init(&shares->flows);
+	flow_init(&shares->unknown, NULL, "");
+	for (unsigned i = 0; i < WEFT_ADDR_COUNTERS; i++)
+		tenant_init(&shares->addresses[i]);
+	for (size_t i = 0; i < nbulk; i++)
+		flow_local_init(&shares->bulk[i], NULL);
+	t->tenants = shares;
+	return 0;
+}
+
+void tgt_tenants_destroy(struct weft_target *t)
+{
+	free(t->tenants);
+}

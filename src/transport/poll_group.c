@@ -1,0 +1,239 @@
+/* poll_group.c - the buffers that the queue pairs of one reactor share.
+ *
+ * There are two sets of them, for hosts and for peers that nobody had to let in (unknown ones, and
+ * the hosts of the discovery service): these can wait for each other, and hosts never for them.
+ *
+ * A peer that does not read its answers, or does not send the data it was asked for, keeps buffers,
+ * and through an adapter blocks of a namespace's own memory that others write to. That is its right
+ * until others wait for them; then none may be kept for longer than RECLAIM_MS. A namespace that is
+ * being removed waits for all answers that leave from its memory, and no longer than that. */
+#include <errno.h>
+#include <stdlib.h>
+
+#include "transport/transport.h"
+#include "transport/tcp/tcp.h"
+
+enum {
+	RECLAIM_MS = 10000,
+	ANON_DIVISOR = 8, /* anonymous peers have one buffer where hosts have so many */
+};
+
+static void schedule_serve(void *arg)
+{
+	struct weft_poll_group *group = arg;
+
+	weft_reactor_defer(group->reactor, &group->serve_waiters);
+}
+
+static void serve_waiters(struct weft_task *task)
+{
+	struct weft_poll_group *group = container_of(task, struct weft_poll_group, serve_waiters);
+
+	weft_bufs_serve_waiters(&group->out);
+	weft_bufs_serve_waiters(&group->in);
+	weft_bufs_serve_waiters(&group->anon_out);
+	weft_bufs_serve_waiters(&group->anon_in);
+	tcp_chunks_serve_waiters(group);
+}
+
+void weft_rx_quota_init(struct weft_rx_quota *rx_quota)
+{
+	rx_quota->spare_chunks = rx_quota->range_lists = 0;
+	weft_list_init(&rx_quota->waiting);
+	weft_list_init(&rx_quota->link);
+}
+
+static bool has_waiters(const struct weft_poll_group *group, const struct weft_bufs *in,
+			const struct weft_bufs *out)
+{
+	return weft_bufs_has_waiters(in) || weft_bufs_has_waiters(out) ||
+	       !weft_list_empty(&group->quota_waiters);
+}
+
+static bool has_any_waiter(const struct weft_poll_group *group)
+{
+	return has_waiters(group, &group->in, &group->out) ||
+	       has_waiters(group, &group->anon_in, &group->anon_out);
+}
+
+/* A writer is kept out of something that the queue pair holds. */
+static bool blocks_writer(struct weft_qpair *qp)
+{
+	for (uint32_t i = 0; qp->guarded_replies && i < qp->high_water; i++) {
+		struct weft_req *req = weft_qpair_req(qp, i);
+
+		if (req && req->shared && weft_guard_wanted(req->guard, req->data, req->reply_len))
+			return true;
+	}
+	return false;
+}
+
+/* Since when the user has waited for memory that answers of the queue pair leave from; 0: it does
+ * not. A peer that takes one now and then gains nothing. */
+static uint64_t awaited_since(struct weft_qpair *qp)
+{
+	uint64_t first = 0, since;
+
+	for (uint32_t i = 0; i < qp->high_water; i++) {
+		struct weft_req *req = weft_qpair_req(qp, i);
+
+		since = req ? qp->ops->awaited_since(req) : 0;
+		if (since && (!first || since < first))
+			first = since;
+	}
+	return first;
+}
+
+/* Another reactor, whose turn began later than ours, may have said @since. */
+static bool is_overdue(const struct weft_qpair *qp, uint64_t since)
+{
+	return since && weft_reactor_now_ns(qp->group->reactor) >= since + RECLAIM_MS * 1000000ull;
+}
+
+/* True: it is to be looked at again. */
+static bool reclaim_from(struct weft_qpair *qp)
+{
+	uint64_t awaited = awaited_since(qp);
+	bool overdue = !qp->closing && is_overdue(qp, qp->transport->stalled_since(qp));
+
+	if (overdue && has_waiters(qp->group, qp->in, qp->out))
+		weft_qpair_close(qp, "keeps buffers that others wait for");
+	else if (overdue && blocks_writer(qp))
+		weft_qpair_close(qp, "keeps blocks that others write to");
+	else if (is_overdue(qp, awaited))
+		weft_qpair_close(qp, "keeps a namespace from being removed");
+	return qp->guarded_replies || awaited;
+}
+
+static void reclaim(struct weft_timer *timer)
+{
+	struct weft_poll_group *group = container_of(timer, struct weft_poll_group, reclaim);
+	bool again = false;
+	struct weft_qpair *qp;
+
+	weft_list_for_each(qp, &group->qpairs, link)
+		again |= reclaim_from(qp);
+	if (again || has_any_waiter(group))
+		weft_poll_group_start_reclaim(group);
+}
+
+void weft_poll_group_start_reclaim(struct weft_poll_group *group)
+{
+	if (!weft_heap_has(&group->reclaim.node))
+		weft_timer_set(group->reactor, &group->reclaim, RECLAIM_MS / 5);
+}
+
+static int create_buffers(struct weft_poll_group *group, uint32_t qpairs_max)
+{
+	const struct {
+		struct weft_bufs *bufs;
+		uint32_t share, largest;
+		bool sink;
+	} sets[] = {
+		{ &group->in, 1, WEFT_MDTS_BYTES, true },
+		{ &group->out, 1, WEFT_MDTS_BYTES, false },
+		{ &group->anon_in, ANON_DIVISOR, WEFT_ANON_BYTES, true },
+		{ &group->anon_out, ANON_DIVISOR, WEFT_ANON_BYTES, false },
+	};
+	int n, rc = 0;
+
+	for (n = 0; n < 4 && !rc; n++)
+		rc = weft_bufs_init(sets[n].bufs, sets[n].share, sets[n].largest, sets[n].sink,
+				    schedule_serve, group);
+	if (!rc)
+		rc = weft_pool_init(&group->chunks, TCP_CHUNK_BYTES, tcp_chunks_for(qpairs_max),
+				    schedule_serve, group);
+	else
+		n--;
+	while (rc && n--)
+		weft_bufs_destroy(sets[n].bufs);
+	return rc;
+}
+
+int weft_poll_group_create(struct weft_poll_group **out, struct weft_reactor *r, unsigned index,
+			   uint32_t depth_max, uint32_t qpairs_max, uint32_t unknown_max)
+{
+	struct weft_poll_group *group = calloc(1, sizeof(*group));
+	int rc = group ? create_buffers(group, qpairs_max) : -ENOMEM;
+
+	if (rc < 0) {
+		free(group);
+		return rc;
+	}
+	group->reactor = r;
+	group->index = index;
+	group->depth_max = depth_max;
+	group->reclaim.fn = reclaim;
+	weft_task_init(&group->serve_waiters, serve_waiters);
+	weft_list_init(&group->qpairs);
+	weft_list_init(&group->iters);
+	weft_list_init(&group->quota_waiters);
+	weft_preconnect_init(&group->preconnect, unknown_max);
+	*out = group;
+	return 0;
+}
+
+void weft_poll_group_destroy(struct weft_poll_group *group)
+{
+	weft_pool_destroy(&group->chunks);
+	weft_bufs_destroy(&group->anon_out);
+	weft_bufs_destroy(&group->anon_in);
+	weft_bufs_destroy(&group->out);
+	weft_bufs_destroy(&group->in);
+	weft_req_slots_destroy(&group->slots[0]);
+	weft_req_slots_destroy(&group->slots[1]);
+	free(group);
+}
+
+void weft_poll_group_close_all(struct weft_poll_group *group, const char *why)
+{
+	struct weft_qpair *qp;
+
+	weft_list_for_each(qp, &group->qpairs, link)
+		weft_qpair_close(qp, "%s", why);
+}
+
+void weft_poll_group_freeze(struct weft_poll_group *group)
+{
+	struct weft_qpair *qp;
+
+	group->frozen = true;
+	weft_list_for_each(qp, &group->qpairs, link) {
+		if (qp->closing)
+			continue;
+		if (qp->transport->freeze)
+			qp->transport->freeze(qp);
+		else
+			weft_qpair_close(qp, "it cannot be handed over");
+	}
+}
+
+void weft_poll_group_thaw(struct weft_poll_group *group)
+{
+	struct weft_qpair *qp;
+
+	group->frozen = false;
+	weft_list_for_each(qp, &group->qpairs, link)
+		if (!qp->closing && qp->transport->thaw)
+			qp->transport->thaw(qp);
+}
+
+/* --- walks ------------------------------------------------------------------------------------ */
+
+void weft_qpair_iter_begin(struct weft_poll_group *group, struct weft_qpair_iter *iter)
+{
+	iter->at = group->qpairs.next;
+	weft_list_push(&group->iters, &iter->link);
+}
+
+struct weft_qpair *weft_qpair_iter_next(struct weft_poll_group *group, struct weft_qpair_iter *iter)
+{
+	struct weft_list *at = iter->at;
+
+	if (at == &group->qpairs) {
+		weft_list_remove(&iter->link);
+		return NULL;
+	}
+	iter->at = at->next;
+	return container_of(at, struct weft_qpair, link);
+}

@@ -1,0 +1,249 @@
+/* async_event.c - what an adapter says unasked: that a queue pair is empty, or broken; that a port went
+ * down.
+ *
+ *   async descriptor ─▶ whichever reactor looks first ─▶ the thing's own reactor ─▶ heard()
+ *                                     └ of the adapter itself ─▶ every reactor that uses it ─▶ fatal()
+ *
+ * An adapter has one descriptor for a process, and what is read from it is gone for the others. So
+ * every user watches, one reads, and hands on. Whose a thing is, is found before the event is
+ * acknowledged: until then it cannot be destroyed, nor another be made in its place. A program may
+ * have queue pairs of its own on the adapter; nothing but the address is looked at. */
+#include "transport/rdma/async_event.h"
+
+#include <assert.h>
+#include <pthread.h>
+#include <string.h>
+
+#include "base/log.h"
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* of all subscribers */
+
+/* --- reading ---------------------------------------------------------------------------------- */
+
+/* Under the lock. */
+static void post_delivery(struct rdma_async_subscriber *async)
+{
+	if (async->posted)
+		return;
+	async->posted = true;
+	weft_reactor_post(async->reactor, &async->msg);
+}
+
+static struct rdma_async_events *find_in_list(struct weft_list *list, const void *object)
+{
+	struct rdma_async_events *events;
+
+	weft_list_for_each(events, list, link)
+		if (events->object == object)
+			return events;
+	return NULL;
+}
+
+static struct rdma_async_events *find_events_of(struct rdma_dev *dev, const void *object)
+{
+	struct rdma_async_events *events = NULL;
+	struct rdma_async_subscriber *async;
+
+	weft_list_for_each(async, &dev->subscribers, link) {
+		events = find_in_list(&async->pending, object);
+		if (!events)
+			events = find_in_list(&async->quiet, object);
+		if (events)
+			break;
+	}
+	return events;
+}
+
+static void queue_object_event(struct rdma_dev *dev, const void *object, enum ibv_event_type type)
+{
+	struct rdma_async_events *events;
+
+	pthread_mutex_lock(&lock);
+	events = find_events_of(dev, object);
+	if (events) {
+		events->types |= 1u << type;
+		weft_list_remove(&events->link);
+		weft_list_push(&events->async->pending, &events->link);
+		post_delivery(events->async);
+	}
+	pthread_mutex_unlock(&lock);
+}
+
+static void queue_device_fatal(struct rdma_dev *dev)
+{
+	struct rdma_async_subscriber *async;
+
+	weft_error("%s: the adapter failed; connections over it end", dev->ctx->device->name);
+	rdma_devs_note_removal();
+	pthread_mutex_lock(&lock);
+	weft_list_for_each(async, &dev->subscribers, link) {
+		async->failed = true;
+		post_delivery(async);
+	}
+	pthread_mutex_unlock(&lock);
+}
+
+static void dispatch_event(struct rdma_dev *dev, const struct ibv_async_event *event)
+{
+	const char *name = dev->ctx->device->name;
+
+	switch (event->event_type) {
+	case IBV_EVENT_QP_LAST_WQE_REACHED:
+	case IBV_EVENT_QP_FATAL:
+	case IBV_EVENT_QP_REQ_ERR:
+	case IBV_EVENT_QP_ACCESS_ERR:
+		queue_object_event(dev, event->element.qp, event->event_type);
+		break;
+	case IBV_EVENT_CQ_ERR:
+		queue_object_event(dev, event->element.cq, event->event_type);
+		break;
+	case IBV_EVENT_SRQ_ERR:
+		queue_object_event(dev, event->element.srq, event->event_type);
+		break;
+	case IBV_EVENT_DEVICE_FATAL:
+		queue_device_fatal(dev);
+		break;
+	case IBV_EVENT_PORT_ERR:
+		weft_warn("%s: port %d is down: is there a link?", name, event->element.port_num);
+		break;
+	case IBV_EVENT_PORT_ACTIVE:
+		weft_info("%s: port %d is up", name, event->element.port_num);
+		break;
+	default:
+		weft_debug("%s: %s", name, ibv_event_type_str(event->event_type));
+		break;
+	}
+}
+
+static void async_fd_readable(struct rdma_watch *watch)
+{
+	struct rdma_dev *dev = container_of(watch, struct rdma_async_subscriber, watch)->dev;
+	struct ibv_async_event event;
+
+	while (!rdma_verbs->get_async_event(dev->ctx, &event)) {
+		dispatch_event(dev, &event);
+		rdma_verbs->ack_async_event(&event);
+	}
+}
+
+/* --- hearing ---------------------------------------------------------------------------------- */
+
+/* What was said of something here, one at a time; NULL: nothing more. */
+static struct rdma_async_events *next_event(struct rdma_async_subscriber *async,
+					    enum ibv_event_type *type)
+{
+	struct rdma_async_events *events = NULL;
+
+	pthread_mutex_lock(&lock);
+	if (!weft_list_empty(&async->pending)) {
+		events = container_of(async->pending.next, struct rdma_async_events, link);
+		*type = (enum ibv_event_type)__builtin_ctz(events->types);
+		events->types &= events->types - 1;
+		if (!events->types) {
+			weft_list_remove(&events->link);
+			weft_list_push(&async->quiet, &events->link);
+		}
+	}
+	pthread_mutex_unlock(&lock);
+	return events;
+}
+
+static bool take_fatal(struct rdma_async_subscriber *async)
+{
+	bool failed;
+
+	pthread_mutex_lock(&lock);
+	failed = async->failed;
+	async->failed = async->posted = false;
+	pthread_mutex_unlock(&lock);
+	return failed;
+}
+
+static void finish_unsubscribe(struct rdma_async_subscriber *async)
+{
+	bool over;
+
+	pthread_mutex_lock(&lock);
+	over = async->ending && !async->watching && !async->posted;
+	pthread_mutex_unlock(&lock);
+	if (over)
+		async->ended(async);
+}
+
+static void deliver_events(struct weft_msg *msg)
+{
+	struct rdma_async_subscriber *async = container_of(msg, struct rdma_async_subscriber, msg);
+	bool failed = take_fatal(async);
+	enum ibv_event_type type;
+	struct rdma_async_events *events;
+
+	if (failed && !async->ending)
+		async->fatal(async);
+	while ((events = next_event(async, &type)))
+		events->on_event(events, type);
+	finish_unsubscribe(async);
+}
+
+void rdma_async_events_add(struct rdma_async_events *events, struct rdma_async_subscriber *async,
+			   const void *object)
+{
+	events->async = async;
+	events->object = object;
+	events->types = 0;
+	pthread_mutex_lock(&lock);
+	weft_list_push(&async->quiet, &events->link);
+	pthread_mutex_unlock(&lock);
+}
+
+void rdma_async_events_remove(struct rdma_async_events *events)
+{
+	if (!events->async)
+		return;
+	pthread_mutex_lock(&lock);
+	weft_list_remove(&events->link);
+	pthread_mutex_unlock(&lock);
+	events->async = NULL;
+}
+
+/* --- beginning and end ------------------------------------------------------------------------ */
+
+static void async_watch_ended(struct rdma_watch *watch)
+{
+	struct rdma_async_subscriber *async = container_of(watch, struct rdma_async_subscriber,
+							   watch);
+
+	async->watching = false;
+	finish_unsubscribe(async);
+}
+
+int rdma_async_subscribe(struct rdma_async_subscriber *async, struct rdma_dev *dev,
+			 struct weft_reactor *r, struct weft_err *err)
+{
+	int rc;
+
+	async->dev = dev;
+	async->reactor = r;
+	async->msg.fn = deliver_events;
+	async->watch.readable = async_fd_readable;
+	async->watch.ended = async_watch_ended;
+	weft_list_init(&async->quiet);
+	weft_list_init(&async->pending);
+	rc = rdma_watch_start(&async->watch, r, dev->ctx->async_fd);
+	if (rc < 0)
+		return weft_fail(err, rc, "%s: events: %s", dev->ctx->device->name, strerror(-rc));
+	async->watching = true;
+	pthread_mutex_lock(&lock);
+	weft_list_push(&dev->subscribers, &async->link);
+	pthread_mutex_unlock(&lock);
+	return 0;
+}
+
+void rdma_async_unsubscribe(struct rdma_async_subscriber *async)
+{
+	pthread_mutex_lock(&lock);
+	assert(weft_list_empty(&async->quiet) && weft_list_empty(&async->pending));
+	weft_list_remove(&async->link);
+	async->ending = true;
+	pthread_mutex_unlock(&lock);
+	rdma_watch_end(&async->watch);
+}

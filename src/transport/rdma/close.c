@@ -1,0 +1,150 @@
+/* close.c - how a connection ends.
+ *
+ *   CLOSING ──all is back──▶ CLOSED ──its user lets go──▶ LEAVING ──no receive is missing──▶ gone
+ *
+ * It has an order: the queue pair goes into error, and the adapter hands back what it has of it, so
+ * that no buffer is in its hands; every request comes back; then the user may free the connection.
+ * The queue pair is destroyed when the adapter has said that it holds none of the shared receives
+ * for it. An adapter that hands nothing back is not waited for long: the queue pair is destroyed
+ * first then, and what it was given dies with it. */
+#include <assert.h>
+#include <stdlib.h>
+
+#include "transport/rdma/rdma.h"
+
+void rdma_conn_destroy_qp(struct rdma_conn *conn)
+{
+	rdma_cq_drain(&conn->cq->cq);
+	rdma_async_events_remove(&conn->events);
+	rdma_verbs->destroy_qp(conn->id);
+	rdma_cq_drain(&conn->cq->cq);
+	rdma_poller_remove_conn(conn);
+	conn->cq->room += conn->wrs_max;
+	if (conn->poller->uses_srq)
+		return;
+	conn->cq->room += conn->recvs.room;
+	rdma_recvs_stop(&conn->recvs);
+}
+
+/* No work request of it is under way: the adapter holds none of our buffers. */
+static bool all_wrs_returned(const struct rdma_conn *conn)
+{
+	return conn->wrs == conn->wrs_max;
+}
+
+static void destroy_qp_early(struct rdma_conn *conn)
+{
+	conn->qp_destroyed = true;
+	rdma_conn_destroy_qp(conn);
+}
+
+static void abort_outstanding(struct rdma_conn *conn)
+{
+	conn->aborted_all = true;
+	weft_timer_stop(conn->qp.group->reactor, &conn->timer);
+	if (!conn->poller->uses_srq || !all_wrs_returned(conn))
+		destroy_qp_early(conn);
+	conn->id->context = NULL;
+	rdma_tx_abort_all(conn);
+	weft_qpair_abort_all(&conn->qp);
+	conn->qp.ops->closing(&conn->qp);
+}
+
+static void finish_close(struct weft_task *task)
+{
+	struct rdma_conn *conn = container_of(task, struct rdma_conn, finish_close);
+
+	assert(conn->state == RDMA_CLOSING);
+	if (!conn->aborted_all && conn->chains && !conn->drain_timed_out)
+		return;
+	if (!conn->aborted_all)
+		abort_outstanding(conn);
+	if (conn->qp.inflight)
+		return;
+	weft_task_cancel(&conn->finish_close);
+	conn->state = RDMA_CLOSED;
+	conn->qp.ops->closed(&conn->qp);
+}
+
+void rdma_close_init(struct rdma_conn *conn)
+{
+	weft_task_init(&conn->finish_close, finish_close);
+}
+
+void rdma_finish_close_soon(struct rdma_conn *conn)
+{
+	if (conn->state == RDMA_CLOSING)
+		weft_reactor_defer(conn->qp.group->reactor, &conn->finish_close);
+}
+
+static void drain_expired(struct weft_timer *timer)
+{
+	struct rdma_conn *conn = container_of(timer, struct rdma_conn, timer);
+
+	conn->drain_timed_out = true;
+	rdma_finish_close_soon(conn);
+}
+
+void rdma_close(struct weft_qpair *qp)
+{
+	struct rdma_conn *conn = rdma_conn_of(qp);
+
+	conn->state = RDMA_CLOSING;
+	conn->timer.fn = drain_expired;
+	weft_timer_set(qp->group->reactor, &conn->timer, RDMA_DRAIN_MS);
+	if (!conn->poller->uses_srq)
+		rdma_recvs_stop(&conn->recvs);
+	rdma_verbs->disconnect(conn->id);
+	rdma_finish_close_soon(conn);
+}
+
+void rdma_slot_freed(struct weft_qpair *qp)
+{
+	rdma_finish_close_soon(rdma_conn_of(qp));
+}
+
+static void conn_free(struct rdma_conn *conn)
+{
+	struct rdma_poller *poller = conn->poller;
+	struct rdma_cm_id *id = conn->id;
+
+	if (!conn->qp_destroyed)
+		rdma_conn_destroy_qp(conn);
+	if (!poller->uses_srq)
+		rdma_recvs_end(&conn->recvs);
+	free(conn);
+	rdma_poller_put(poller, id);
+}
+
+static void last_wqe_expired(struct weft_timer *timer)
+{
+	conn_free(container_of(timer, struct rdma_conn, timer));
+}
+
+/* A receive that the adapter has taken for this queue pair from those of all would be lost with it:
+ * the adapter says when it has none. */
+void rdma_free(struct weft_qpair *qp)
+{
+	struct rdma_conn *conn = rdma_conn_of(qp);
+
+	assert(conn->state == RDMA_CLOSED);
+	conn->state = RDMA_AWAIT_LAST_WQE;
+	weft_qpair_destroy(qp);
+	if (conn->qp_destroyed || conn->last_wqe_reached) {
+		conn_free(conn);
+		return;
+	}
+	conn->timer.fn = last_wqe_expired;
+	weft_timer_set(qp->group->reactor, &conn->timer, RDMA_LAST_WQE_MS);
+}
+
+void rdma_conn_last_wqe_reached(struct rdma_conn *conn)
+{
+	conn->last_wqe_reached = true;
+	if (conn->state < RDMA_AWAIT_LAST_WQE) {
+		weft_qpair_close(&conn->qp, "its queue pair is in error");
+		return;
+	}
+	weft_timer_stop(conn->qp.group->reactor, &conn->timer);
+	conn_free(conn);
+}

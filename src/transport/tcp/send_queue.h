@@ -1,0 +1,75 @@
+/* send_queue.h - what waits to be sent on a connection, on both sides of NVMe/TCP. */
+#ifndef WEFT_TRANSPORT_TCP_SEND_QUEUE_H
+#define WEFT_TRANSPORT_TCP_SEND_QUEUE_H
+
+#include "proto/tcp.h"
+#include "reactor/reactor.h"
+
+enum {
+	TCP_SEND_QUEUE_IOVS = 128,
+	TCP_TX_PARTS = 4, /* room that fill() always finds */
+};
+
+/* Something in the sendq. */
+struct tcp_tx {
+	struct weft_list link;
+	/* Parts of it into @iov, at most @room; returns how many. */
+	int (*fill)(struct tcp_tx *tx, struct iovec *iov, int room);
+	void (*sent)(struct tcp_tx *tx); /* it, or the end of the connection came */
+	bool more;                       /* fill() had more than @room: it is asked again */
+	bool shared;                     /* others write to its data: see hold() */
+	int16_t end;                     /* the sendq's: where its parts end in sendq->iov */
+};
+
+struct tcp_send_queue {
+	struct weft_sock *sock;
+	/* The owner's. The socket refused: -errno. */
+	void (*failed)(struct tcp_send_queue *sendq, int rc);
+	void (*drained)(struct tcp_send_queue *sendq); /* nothing is left to send; may be NULL */
+	void (*send_stopped)(
+		struct tcp_send_queue *sendq); /* stopped, and the last send has ended */
+	/* Around every send of something @shared: from hold() to let_go() nobody writes to its
+	 * data. false: somebody does, ask again later. May be NULL if nothing is. */
+	bool (*hold_shared)(struct tcp_tx *tx);
+	void (*release_shared)(struct tcp_tx *tx);
+
+	struct weft_op op;
+	struct weft_retry flush;
+	struct weft_list waiting, sending;
+	struct iovec iov[TCP_SEND_QUEUE_IOVS];
+	int at, count; /* parts sent, parts in all */
+	int offered;   /* to here; those on @sending that end before it are held meanwhile */
+	bool shared;   /* others write to some of them */
+	bool busy, stopping;
+	uint64_t send_start_ns; /* when what is being sent was first offered */
+};
+
+void tcp_send_queue_init(struct tcp_send_queue *sendq, struct weft_sock *sock);
+void tcp_send_queue_push(struct tcp_send_queue *sendq, struct tcp_tx *tx);
+/* Looks at the end of this turn whether there is something to send. */
+void tcp_send_queue_flush_soon(struct tcp_send_queue *sendq);
+/* For let_go(): the part that is sent next; NULL: all is sent. */
+const struct iovec *tcp_send_queue_next_part(const struct tcp_send_queue *sendq);
+/* The first @len bytes of that part come from @at instead. It is not the first part of its tcp_tx. */
+void tcp_send_queue_replace_part(struct tcp_send_queue *sendq, void *at, size_t len);
+/* Everything has been sent. */
+bool tcp_send_queue_idle(const struct tcp_send_queue *sendq);
+/* What is not being sent yet is dropped, as if it were sent. */
+void tcp_send_queue_drop_unsent(struct tcp_send_queue *sendq);
+/* Nothing more is sent; the socket has been shut down. */
+void tcp_send_queue_stop(struct tcp_send_queue *sendq);
+/* After stilled(): everything that was left counts as sent. */
+void tcp_send_queue_clear(struct tcp_send_queue *sendq);
+
+/* Flags, and the header's digest behind it, where they were agreed upon. */
+void tcp_set_header_digest(const struct nvme_tcp_rules *rules, struct nvme_tcp_hdr *hdr,
+			   uint32_t *hdgst);
+static inline uint32_t tcp_header_digest_len(const struct nvme_tcp_rules *rules)
+{
+	return rules->hdgst ? NVME_TCP_DIGEST : 0;
+}
+/* Where data starts in a PDU with @header bytes, padded as the peer asked (CPDA, HPDA). */
+uint32_t tcp_data_offset(uint32_t header, uint8_t pda);
+extern const char tcp_zeroes[128]; /* PAD, up to the largest alignment */
+
+#endif

@@ -1,0 +1,185 @@
+/* takeover.c - a connection stands still, and goes on: here, or in the process it is handed to.
+ *
+ *   freeze ─▶ data that the host owes comes in, commands end, answers leave ─▶ still ─▶ hand over
+ *                └ a command that comes with it is parked in its slot          └▶ thaw: it is run
+ *
+ * Once nothing under way needs the stream, it is not read any further: what the host sends waits in
+ * the socket, which moves. What was read goes along as bytes that read like a host's: the capsules
+ * of the commands that are held (for events) or parked, of one whose second half is still to come,
+ * then what was not parsed. The successor parses
+ * them as if they had just come, and trusts them no more than a host's.
+ *
+ * Invariant: a still connection owes its host nothing but answers to what is in those bytes. */
+#include <assert.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "proto/status.h"
+#include "transport/tcp/tcp.h"
+
+/* --- standing still --------------------------------------------------------------------------- */
+
+/* A connection that ends because of a fault is not worth the wait. */
+void tcp_freeze(struct weft_qpair *qp)
+{
+	struct tcp_conn *conn = tcp_conn_of(qp);
+
+	weft_timer_stop(qp->group->reactor, &conn->timer);
+	if (conn->state == TCP_TERMINATING)
+		weft_qpair_close(qp, "terminated");
+	else
+		tcp_rx_pause(conn);
+}
+
+const char *tcp_busy_reason(struct weft_qpair *qp)
+{
+	struct tcp_conn *conn = tcp_conn_of(qp);
+
+	if (conn->owed)
+		return "it owes the data of its writes";
+	if (!tcp_send_queue_idle(&conn->sendq))
+		return "it does not read its answers";
+	return conn->rx_busy || qp->close_when_sent || conn->state != TCP_OPEN ? "it is busy" :
+										 NULL;
+}
+
+void tcp_thaw(struct weft_qpair *qp)
+{
+	struct tcp_conn *conn = tcp_conn_of(qp);
+
+	if (!qp->sqsize)
+		tcp_setup_timer_start(conn);
+	tcp_run_parked(conn);
+	tcp_chunk_recheck(conn);
+	tcp_rx_resume(conn);
+}
+
+/* --- handing over ----------------------------------------------------------------------------- */
+
+/* As the host sent it, but for where in the capsule the data lies. */
+static void write_capsule(FILE *out, const struct tcp_conn *conn, const struct tcp_req *treq)
+{
+	uint32_t len = treq->chunk ? le32_to_cpu(treq->req.cmd.common.sgl.length) : 0;
+	uint32_t header = sizeof(struct nvme_tcp_cmd) + tcp_header_digest_len(&conn->rules);
+	bool ddgst = len && conn->rules.ddgst;
+	struct {
+		struct nvme_tcp_cmd pdu;
+		uint32_t hdgst;
+	} head = { .pdu.hdr = {
+			   .type = NVME_TCP_CMD,
+			   .flags = ddgst ? NVME_TCP_F_DDGST : 0,
+			   .hlen = sizeof(head.pdu),
+			   .pdo = len ? (uint8_t)header : 0,
+			   .plen = cpu_to_le32(header + len + (ddgst ? NVME_TCP_DIGEST : 0)),
+		   } };
+	uint32_t crc;
+
+	head.pdu.sqe = treq->req.cmd;
+	if (len)
+		head.pdu.sqe.common.sgl.addr = cpu_to_le64(0);
+	tcp_set_header_digest(&conn->rules, &head.pdu.hdr, &head.hdgst);
+	fwrite(&head, header, 1, out);
+	if (len)
+		fwrite(treq->req.data, len, 1, out);
+	crc = ddgst ? htole32(nvme_tcp_crc(0, treq->req.data, len)) : 0;
+	if (ddgst)
+		fwrite(&crc, sizeof(crc), 1, out);
+}
+
+static void write_replay(FILE *out, struct tcp_conn *conn)
+{
+	struct tcp_chunk *chunk = conn->chunk;
+	struct weft_req *req;
+
+	for (uint32_t i = 0; i < conn->qp.high_water; i++) {
+		req = weft_qpair_req(&conn->qp, i);
+		if (req && !tcp_req_of(req)->parked && req != conn->qp.fused_waiting)
+			write_capsule(out, conn, tcp_req_of(req));
+	}
+	weft_list_for_each(req, &conn->parked, link)
+		write_capsule(out, conn, tcp_req_of(req));
+	if (conn->qp.fused_waiting)
+		write_capsule(out, conn, tcp_req_of(conn->qp.fused_waiting));
+	if (chunk)
+		fwrite(chunk->data + chunk->head, 1, chunk->tail - chunk->head, out);
+	if (conn->replay.bytes)
+		fwrite(conn->replay.bytes + conn->replay.at, 1, conn->replay.end - conn->replay.at,
+		       out);
+}
+
+int tcp_export(struct weft_qpair *qp, struct weft_qpair_state *state)
+{
+	struct tcp_conn *conn = tcp_conn_of(qp);
+	size_t size = 0;
+	FILE *out;
+
+	*state = (struct weft_qpair_state){
+		.fd = conn->sock.fd,
+		.ready = conn->rules.ready,
+		.hdgst = conn->rules.hdgst,
+		.ddgst = conn->rules.ddgst,
+		.hpda = conn->hpda,
+		.maxr2t = conn->maxr2t,
+		.sqid = qp->sqid,
+		.sqhd = qp->sqhd,
+		.sqsize = qp->sqsize,
+		.sq_flow = qp->sq_flow,
+	};
+	out = open_memstream(&state->bytes, &size);
+	if (!out)
+		return -ENOMEM;
+	write_replay(out, conn);
+	if (fclose(out) || size > UINT32_MAX)
+		return -ENOMEM;
+	state->nbytes = (uint32_t)size;
+	return 0;
+}
+
+/* --- and taking ------------------------------------------------------------------------------- */
+
+static bool is_valid_state(const struct weft_qpair_state *state)
+{
+	if (state->hpda > NVME_TCP_HPDA_MAX || state->maxr2t > TCP_R2TS_MAX)
+		return false;
+	return state->sqsize ? state->ready && state->maxr2t && state->sqhd <= UINT16_MAX : true;
+}
+
+static void restore_state(struct tcp_conn *conn, struct weft_qpair_state *state)
+{
+	conn->rules.ready = state->ready;
+	conn->rules.hdgst = state->hdgst;
+	conn->rules.ddgst = state->ddgst;
+	conn->qp.stable_data = state->ddgst;
+	conn->hpda = (uint8_t)state->hpda;
+	conn->maxr2t = state->maxr2t;
+	conn->replay.bytes = state->bytes;
+	conn->replay.end = state->nbytes;
+	state->bytes = NULL;
+	if (!state->sqsize)
+		return;
+	weft_qpair_start(&conn->qp, (uint16_t)state->sqid, state->sqsize, state->sq_flow);
+	conn->qp.sqhd = (uint16_t)state->sqhd;
+}
+
+int weft_tcp_import(struct weft_poll_group *group, struct weft_qpair_state *state,
+		    const struct weft_qpair_ops *ops, void *owner, struct weft_qpair **qp)
+{
+	struct tcp_conn *conn;
+	int rc = -EINVAL;
+
+	assert(group->frozen);
+	if (is_valid_state(state))
+		rc = tcp_conn_new(&conn, group, state->fd, ops);
+	if (rc < 0) {
+		close(state->fd);
+		free(state->bytes);
+		atomic_fetch_sub(&group->nqpairs, 1);
+		return rc;
+	}
+	conn->qp.owner = owner;
+	restore_state(conn, state);
+	*qp = &conn->qp;
+	return 0;
+}
