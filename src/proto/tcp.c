@@ -7,7 +7,7 @@
 enum { CRC_COPY_BYTES = 8 << 10 }; /* a piece that is summed while it is in the first cache */
 
 /* What each side may send. */
-static const struct {
+static const struct pdu_type {
 	const char *name;
 	uint8_t hlen;
 	bool digests, from_host;
@@ -23,14 +23,17 @@ static const struct {
 	[NVME_TCP_R2T] = { "R2T", sizeof(struct nvme_tcp_data), true, false },
 };
 
-static bool is_known_type(uint8_t type)
+/* NULL: there is no such type. */
+static const struct pdu_type *known_type(uint8_t type)
 {
-	return type < sizeof(types) / sizeof(types[0]) && types[type].hlen;
+	return type < sizeof(types) / sizeof(types[0]) && types[type].hlen ? &types[type] : NULL;
 }
 
 const char *nvme_tcp_type_text(uint8_t type)
 {
-	return is_known_type(type) ? types[type].name : "unknown PDU";
+	const struct pdu_type *known = known_type(type);
+
+	return known ? known->name : "unknown PDU";
 }
 
 const char *nvme_tcp_fes_text(uint16_t fes)
@@ -133,25 +136,26 @@ static uint32_t data_max(uint8_t type, const struct nvme_tcp_rules *rules)
 int nvme_tcp_check_hdr(const struct nvme_tcp_hdr *hdr, const struct nvme_tcp_rules *rules,
 		       struct nvme_tcp_shape *shape, struct nvme_tcp_fault *fault)
 {
+	const struct pdu_type *type = known_type(hdr->type);
 	uint32_t header;
 	bool data;
 	int rc;
 
-	if (!is_known_type(hdr->type) || types[hdr->type].from_host == rules->host)
+	if (!type || type->from_host == rules->host)
 		return BAD_FIELD(type, "this side does not send such a PDU");
 	rc = check_sequence(hdr, rules, fault);
 	if (rc < 0)
 		return rc;
-	header = types[hdr->type].hlen;
-	if (types[hdr->type].digests && rules->hdgst)
+	header = type->hlen;
+	if (type->digests && rules->hdgst)
 		header += NVME_TCP_DIGEST;
 	data = has_data(hdr, header);
-	if (types[hdr->type].digests) {
+	if (type->digests) {
 		rc = check_digest_flags(hdr, rules, data, fault);
 		if (rc < 0)
 			return rc;
 	}
-	if (hdr->hlen != types[hdr->type].hlen)
+	if (hdr->hlen != type->hlen)
 		return BAD_FIELD(hlen, "HLEN does not fit this type");
 
 	*shape = (struct nvme_tcp_shape){ .header = header, .ddgst = data && rules->ddgst };

@@ -73,10 +73,10 @@ static bool on_hold(struct tcp_tx *tx)
 static void on_let_go(struct tcp_tx *tx)
 {
 	struct item *item = container_of(tx, struct item, tx);
-	const struct iovec *next = tcp_send_queue_next_part(&sendq);
+	bool sent = tcp_send_queue_is_sent(&sendq, tx);
 
 	assert_int_equal(item->holds, ++item->let_gos);
-	item->begun = next ? next->iov_base : NULL;
+	item->begun = sent ? NULL : tcp_send_queue_next_part(&sendq)->iov_base;
 }
 
 static void open_line(int size)

@@ -2,17 +2,17 @@
  *
  *   push ─▶ waiting ─▶ (end of turn) ─▶ sending ─▶ send, which waits while the socket is full ─▶ sent()
  *
- *       others write to it:                sending ─▶ hold ─▶ offer ─▶ let go ─▶ sent()
- *                                             ▲                           │
- *                                             └──── wait until there is room: the socket is full
+ *       others write to it:     sending ─▶ hold_shared() ─▶ send without waiting ─▶ release_shared() ─▶ sent()
+ *                                  ▲                                                      │
+ *                                  └───────── wait until the socket is writable: it was full ┘
  *
  * Data that others write to is held while the kernel copies it, and not while the peer takes its
- * time: a host that reads slowly keeps nobody from writing. Asking for room is one operation more
- * each time that the socket is full, and only what is gathered together with such data pays it.
+ * time: a host that reads slowly keeps nobody from writing. Waiting until the socket is writable is one
+ * operation more each time that it is full, and only what is gathered together with such data pays it.
  *
  * Invariant: one send at a time; everything on @sending has its bytes in sendq->iov, and so has the
- * first of @waiting when it says there is more of it; nothing is held while the sendq is not busy or
- * waits for room. */
+ * first of @waiting when it says there is more of it; nothing is held while the queue is not busy or
+ * waits until the socket is writable. */
 #include "transport/tcp/send_queue.h"
 
 #include <assert.h>
@@ -77,7 +77,8 @@ static void release_shared(struct tcp_send_queue *sendq)
 
 const struct iovec *tcp_send_queue_next_part(const struct tcp_send_queue *sendq)
 {
-	return sendq->at < sendq->count ? &sendq->iov[sendq->at] : NULL;
+	assert(sendq->at < sendq->count);
+	return &sendq->iov[sendq->at];
 }
 
 void tcp_send_queue_replace_part(struct tcp_send_queue *sendq, void *at, size_t len)
@@ -180,7 +181,7 @@ static void complete_sent_items(struct tcp_send_queue *sendq)
 	while (!weft_list_empty(&sendq->sending)) {
 		struct tcp_tx *tx = container_of(sendq->sending.next, struct tcp_tx, link);
 
-		if (tx->end > sendq->at)
+		if (!tcp_send_queue_is_sent(sendq, tx))
 			return;
 		weft_list_remove(&tx->link);
 		tx->sent(tx);

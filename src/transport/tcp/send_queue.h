@@ -10,15 +10,15 @@ enum {
 	TCP_TX_PARTS = 4, /* room that fill() always finds */
 };
 
-/* Something in the sendq. */
+/* Something to send, in the memory of who sends it. */
 struct tcp_tx {
 	struct weft_list link;
 	/* Parts of it into @iov, at most @room; returns how many. */
 	int (*fill)(struct tcp_tx *tx, struct iovec *iov, int room);
 	void (*sent)(struct tcp_tx *tx); /* it, or the end of the connection came */
 	bool more;                       /* fill() had more than @room: it is asked again */
-	bool shared;                     /* others write to its data: see hold() */
-	int16_t end;                     /* the sendq's: where its parts end in sendq->iov */
+	bool shared;                     /* others write to its data: see hold_shared() */
+	int16_t end;                     /* the queue's: where its parts end in sendq->iov */
 };
 
 struct tcp_send_queue {
@@ -28,8 +28,8 @@ struct tcp_send_queue {
 	void (*drained)(struct tcp_send_queue *sendq); /* nothing is left to send; may be NULL */
 	void (*send_stopped)(
 		struct tcp_send_queue *sendq); /* stopped, and the last send has ended */
-	/* Around every send of something @shared: from hold() to let_go() nobody writes to its
-	 * data. false: somebody does, ask again later. May be NULL if nothing is. */
+	/* Around every send of something @shared: from hold_shared() to release_shared() nobody
+	 * writes to its data. false: somebody does, ask again later. May be NULL if nothing is. */
 	bool (*hold_shared)(struct tcp_tx *tx);
 	void (*release_shared)(struct tcp_tx *tx);
 
@@ -48,7 +48,13 @@ void tcp_send_queue_init(struct tcp_send_queue *sendq, struct weft_sock *sock);
 void tcp_send_queue_push(struct tcp_send_queue *sendq, struct tcp_tx *tx);
 /* Looks at the end of this turn whether there is something to send. */
 void tcp_send_queue_flush_soon(struct tcp_send_queue *sendq);
-/* For let_go(): the part that is sent next; NULL: all is sent. */
+/* All parts of @tx, which is being sent, have left. */
+static inline bool tcp_send_queue_is_sent(const struct tcp_send_queue *sendq,
+					  const struct tcp_tx *tx)
+{
+	return tx->end <= sendq->at;
+}
+/* For release_shared(), while not all is sent: the part that is sent next. */
 const struct iovec *tcp_send_queue_next_part(const struct tcp_send_queue *sendq);
 /* The first @len bytes of that part come from @at instead. It is not the first part of its tcp_tx. */
 void tcp_send_queue_replace_part(struct tcp_send_queue *sendq, void *at, size_t len);
@@ -58,7 +64,7 @@ bool tcp_send_queue_idle(const struct tcp_send_queue *sendq);
 void tcp_send_queue_drop_unsent(struct tcp_send_queue *sendq);
 /* Nothing more is sent; the socket has been shut down. */
 void tcp_send_queue_stop(struct tcp_send_queue *sendq);
-/* After stilled(): everything that was left counts as sent. */
+/* After send_stopped(): everything that was left counts as sent. */
 void tcp_send_queue_clear(struct tcp_send_queue *sendq);
 
 /* Flags, and the header's digest behind it, where they were agreed upon. */

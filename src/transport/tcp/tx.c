@@ -39,7 +39,7 @@ static bool hold_shared(struct tcp_tx *tx)
 static void save_partial_block(struct tcp_conn *conn, const struct weft_req *req)
 {
 	const struct iovec *next = tcp_send_queue_next_part(&conn->sendq);
-	const char *data = req->data, *at = next ? next->iov_base : data;
+	const char *data = req->data, *at = next->iov_base;
 	size_t left = -(uintptr_t)at % WEFT_BLOCK_MAX;
 
 	if (at <= data || at >= data + req->reply_len || !left)
@@ -53,8 +53,10 @@ static void save_partial_block(struct tcp_conn *conn, const struct weft_req *req
 static void release_shared(struct tcp_tx *tx)
 {
 	struct weft_req *req = &container_of(tx, struct tcp_req, reply_tx)->req;
+	struct tcp_conn *conn = tcp_conn_of(req->qp);
 
-	save_partial_block(tcp_conn_of(req->qp), req);
+	if (!tcp_send_queue_is_sent(&conn->sendq, tx))
+		save_partial_block(conn, req);
 	weft_guard_unshare(req->guard, req->data, req->reply_len);
 }
 
