@@ -68,7 +68,7 @@ static void mark_commands_on_reactor(struct tgt_barrier *barrier, struct weft_po
 	weft_list_for_each(qp, &group->qpairs, link) {
 		const struct tgt_queue *queue = qp->owner;
 
-		if (queue && !queue->drained && queue->ctrl->subsys == change->s)
+		if (queue && !tgt_queue_is_drained(queue) && queue->ctrl->subsys == change->s)
 			*left += mark_queue(qp, queue->ctrl, change);
 	}
 	if (!*left)

@@ -132,7 +132,7 @@ static bool qid_taken(const struct tgt_ctrl *ctrl, uint16_t qid)
 	struct tgt_queue *queue;
 
 	weft_list_for_each(queue, &ctrl->queues, link)
-		if (queue->qid == qid && !queue->disconnecting)
+		if (queue->qid == qid && tgt_queue_has_id(queue))
 			return true;
 	return false;
 }

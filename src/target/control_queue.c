@@ -71,7 +71,7 @@ static struct weft_req *control_queue_pop(struct tgt_control_queue *queue)
 static void control_queue_run_command(struct tgt_control_queue *queue, struct weft_req *req)
 {
 	queue->budget--;
-	if (tgt_queue(req) && tgt_queue(req)->draining)
+	if (tgt_queue(req) && tgt_queue_drains(tgt_queue(req)))
 		tgt_control_reply(req, SC_GENERIC(ABORT_QUEUE));
 	else
 		tgt_req(req)->on_control(&req->msg);

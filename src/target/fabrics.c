@@ -97,7 +97,7 @@ static void disconnect(struct weft_req *req)
 	else if (le16_to_cpu(req->cmd.connect.recfmt))
 		tgt_control_reply(req, SC_COMMAND(CONNECT_FORMAT) | SC_DNR);
 	else {
-		tgt_queue(req)->disconnecting = true;
+		tgt_queue_disconnect(tgt_queue(req));
 		tgt_post_reactor(req, disconnect_on_reactor);
 	}
 }

@@ -108,6 +108,21 @@ struct tgt_resv_log {
 	struct nvme_resv_notification_log pages[TGT_RESV_PAGES];
 };
 
+/* Of a queue, on the control reactor: see queue.c. */
+enum tgt_queue_state {
+	TGT_QUEUE_LIVE,
+	TGT_QUEUE_CLOSING,  /* closed from here, or disconnected; the connection is still there */
+	TGT_QUEUE_LOST,     /* its connection is gone, its commands may not be */
+	TGT_QUEUE_DRAINING, /* both: closed, and its connection is gone */
+};
+
+/* … and on its own reactor. */
+enum tgt_queue_io_state {
+	TGT_QUEUE_IO_OPEN,
+	TGT_QUEUE_IO_LOSS_REPORTED, /* to the control reactor, before the connection is closed */
+	TGT_QUEUE_IO_DRAINED, /* all its requests are back: @ctrl is not to be looked at any more */
+};
+
 struct tgt_queue {
 	struct weft_list link; /* ctrl->queues; the control reactor's */
 	struct tgt_ctrl *ctrl;
@@ -121,15 +136,31 @@ struct tgt_queue {
 	struct weft_msg closing_msg; /* to the control reactor: it ends; give back what you hold */
 	struct weft_msg msg;         /* to the control reactor: gone; and back: free */
 	struct weft_msg close_msg;   /* from the control reactor: close */
-	bool disconnecting; /* closed from here, or disconnected: its id may be taken again */
-	bool draining;      /* its connection is gone, its commands may not be */
+	enum tgt_queue_state state;  /* the control reactor's */
 	const char *close_why;
 	/* The reactor's: */
 	struct weft_req *fused_first; /* waits for its second */
-	bool loss_reported;           /* the control reactor was told */
-	bool drained; /* all its requests are back: @ctrl is not to be looked at any more */
+	enum tgt_queue_io_state io_state;
 	struct tgt_stats stats;
 };
+
+/* No other queue of its controller can have its id. */
+static inline bool tgt_queue_has_id(const struct tgt_queue *queue)
+{
+	return queue->state == TGT_QUEUE_LIVE || queue->state == TGT_QUEUE_LOST;
+}
+
+/* Its connection is gone, and storage may still work for it. */
+static inline bool tgt_queue_drains(const struct tgt_queue *queue)
+{
+	return queue->state == TGT_QUEUE_LOST || queue->state == TGT_QUEUE_DRAINING;
+}
+
+/* On its reactor: none of its requests is left. */
+static inline bool tgt_queue_is_drained(const struct tgt_queue *queue)
+{
+	return queue->io_state == TGT_QUEUE_IO_DRAINED;
+}
 
 struct tgt_ctrl {
 	struct weft_list link; /* subsys->ctrls */
@@ -399,6 +430,9 @@ void tgt_queue_closing(struct weft_qpair *qp); /* on the reactor */
 void tgt_queue_closed(struct weft_qpair *qp);  /* on the reactor */
 void tgt_queue_lost(struct tgt_queue *queue); /* on the reactor: it closes, which may take a while */
 void tgt_queue_close(struct tgt_queue *queue, const char *why);
+/* The host does not want it any more, and will close it: another one can have its id. */
+void tgt_queue_disconnect(struct tgt_queue *queue);
+const char *tgt_queue_state_text(const struct tgt_queue *queue);
 
 /* ctrl.c */
 struct tgt_ctrl *tgt_ctrl_create(struct weft_subsys *s);

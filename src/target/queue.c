@@ -1,19 +1,66 @@
-/* queue.c - how a connected queue pair ends.
+/* queue.c - the life of a connected queue pair.
  *
- *   reactor: connection lost ─▶ closing
- *       ─▶ (control reactor) marked draining; AERs, resets and reservation changes are given back
- *            last request back ─▶ gone ─▶ (control reactor) off its controller
- *                ─▶ freed, on the reactor
- *   control reactor: close ─▶ the reactor closes the connection, and the above follows
+ *   on the control reactor                                    on the queue's reactor
  *
- * Messages of one sender arrive in order: whatever the control reactor posted before "free" is
- * handled before it. */
+ *           ┌─ closed, Disconnect ─▶ CLOSING ─┐               OPEN
+ *   LIVE ───┤                                 ├─▶ DRAINING     │ the connection is found lost
+ *           └─ connection lost ────▶ LOST ────┘      │        LOSS_REPORTED
+ *                                        closed      │         │ its last request is back
+ *                                                    │        DRAINED
+ *                 off its controller ◀───────────────┴─ gone ──┘
+ *                         └────────── free ─────────────────▶ freed
+ *
+ * A queue that is closed from here gives its id to a new one at once; one that was lost keeps it until it
+ * is gone. While the connection is gone and commands are not (LOST, DRAINING), storage may still carry
+ * out what the host sent: drain_wait.c.
+ *
+ * When the connection closes, the control reactor gives back what it has of the queue: AERs, resets,
+ * changes of reservations. Messages of one sender arrive in order: whatever the control reactor posted
+ * before "free" is handled before it. */
+#include <assert.h>
 #include <stdlib.h>
 
 #include "base/log.h"
 #include "target/admin/admin.h"
 #include "target/io/io.h"
 #include "target/resv/change_queue.h"
+
+#define FROM(state) (1u << TGT_QUEUE_##state)
+
+static const struct {
+	const char *name;
+	unsigned from; /* states that may come before */
+} states[] = {
+	[TGT_QUEUE_LIVE] = { "live", 0 },
+	[TGT_QUEUE_CLOSING] = { "closing", FROM(LIVE) },
+	[TGT_QUEUE_LOST] = { "lost", FROM(LIVE) },
+	[TGT_QUEUE_DRAINING] = { "draining", FROM(CLOSING) | FROM(LOST) },
+};
+
+static void queue_enter(struct tgt_queue *queue, enum tgt_queue_state state)
+{
+	assert(states[state].from & 1u << queue->state);
+	queue->state = state;
+}
+
+const char *tgt_queue_state_text(const struct tgt_queue *queue)
+{
+	return states[queue->state].name;
+}
+
+static void queue_connection_gone(struct tgt_queue *queue)
+{
+	if (!tgt_queue_drains(queue))
+		queue_enter(queue,
+			    queue->state == TGT_QUEUE_LIVE ? TGT_QUEUE_LOST : TGT_QUEUE_DRAINING);
+}
+
+void tgt_queue_disconnect(struct tgt_queue *queue)
+{
+	if (tgt_queue_has_id(queue))
+		queue_enter(queue, queue->state == TGT_QUEUE_LIVE ? TGT_QUEUE_CLOSING :
+								    TGT_QUEUE_DRAINING);
+}
 
 static void queue_free_on_reactor(struct weft_msg *msg)
 {
@@ -35,16 +82,14 @@ static void queue_gone_on_control(struct weft_msg *msg)
 
 static void queue_lost_on_control(struct weft_msg *msg)
 {
-	struct tgt_queue *queue = container_of(msg, struct tgt_queue, lost_msg);
-
-	queue->draining = true;
+	queue_connection_gone(container_of(msg, struct tgt_queue, lost_msg));
 }
 
 void tgt_queue_lost(struct tgt_queue *queue)
 {
-	if (queue->loss_reported)
+	if (queue->io_state != TGT_QUEUE_IO_OPEN)
 		return;
-	queue->loss_reported = true;
+	queue->io_state = TGT_QUEUE_IO_LOSS_REPORTED;
 	queue->lost_msg.fn = queue_lost_on_control;
 	weft_reactor_post(queue->qp->group->control, &queue->lost_msg);
 }
@@ -53,7 +98,7 @@ static void queue_closing_on_control(struct weft_msg *msg)
 {
 	struct tgt_queue *queue = container_of(msg, struct tgt_queue, closing_msg);
 
-	queue->draining = true;
+	queue_connection_gone(queue);
 	tgt_resv_queue_closing(queue);
 	if (queue->qid)
 		return;
@@ -84,7 +129,8 @@ void tgt_queue_closed(struct weft_qpair *qp)
 		return;
 	}
 	weft_debug("%s: queue %u ended: %s", queue->ctrl->hostnqn, queue->qid, qp->why);
-	queue->drained = true;
+	assert(queue->io_state != TGT_QUEUE_IO_DRAINED);
+	queue->io_state = TGT_QUEUE_IO_DRAINED;
 	queue->msg.fn = queue_gone_on_control;
 	weft_reactor_post(qp->group->control, &queue->msg);
 }
@@ -98,9 +144,9 @@ static void queue_close_on_reactor(struct weft_msg *msg)
 
 void tgt_queue_close(struct tgt_queue *queue, const char *why)
 {
-	if (queue->disconnecting)
+	if (!tgt_queue_has_id(queue))
 		return;
-	queue->disconnecting = true;
+	tgt_queue_disconnect(queue);
 	queue->close_why = why;
 	queue->close_msg.fn = queue_close_on_reactor;
 	weft_reactor_post(queue->qp->group->reactor, &queue->close_msg);

@@ -42,8 +42,8 @@ static void find_lost_on_reactor(struct tgt_barrier *barrier, struct weft_poll_g
 	weft_list_for_each(qp, &group->qpairs, link) {
 		struct tgt_queue *queue = qp->owner;
 
-		if (queue && !queue->drained && queue_is_of_host(queue, &stale->data) &&
-		    weft_qpair_is_lost(qp))
+		if (queue && !tgt_queue_is_drained(queue) &&
+		    queue_is_of_host(queue, &stale->data) && weft_qpair_is_lost(qp))
 			tgt_queue_lost(queue);
 	}
 	tgt_barrier_arrive(barrier, group);
@@ -53,7 +53,7 @@ static bool queue_is_stale(const struct tgt_drain_wait *over, const struct tgt_q
 {
 	const struct stale_wait *stale = container_of(over, struct stale_wait, over);
 
-	return queue->draining && queue_is_of_host(queue, &stale->data);
+	return tgt_queue_drains(queue) && queue_is_of_host(queue, &stale->data);
 }
 
 static void stale_wait_free(struct stale_wait *stale)

@@ -227,6 +227,7 @@ static void visit_queue(const struct tgt_queue *queue, const struct weft_target_
 	v->queue(arg, &(struct weft_queue_info){
 			      .qid = queue->qid,
 			      .depth = queue->depth,
+			      .state = tgt_queue_state_text(queue),
 			      .transport = weft_uri_transport(queue->qp->transport->trtype),
 			      .posted = stats->posted,
 			      .completed = stats->completed,

@@ -186,6 +186,7 @@ struct weft_target_ctrl_info {
 struct weft_queue_info {
 	uint16_t qid;
 	uint32_t depth;
+	const char *state; /* "live", or how far its end has come */
 	const char *transport;
 	uint64_t posted, completed, flushed, retried, rnr, key_hits, registrations, copied_bytes;
 };

@@ -236,8 +236,9 @@ def _(t, ctrl):
 def _(t, ctrl):
     ctrl.disk().read(0)
     queues = t.controllers()[0]["queue_counters"]
-    assert queues and all(q.keys() == {"qid", "depth", "transport", "copied_bytes"}
+    assert queues and all(q.keys() == {"qid", "depth", "state", "transport", "copied_bytes"}
                           for q in queues), queues
+    assert all(q["state"] == "live" for q in queues), queues
 
 
 @with_target("weft ctl: a relative path is one of where it runs")

@@ -189,9 +189,9 @@ static void add_work_requests(json_t *queue, const struct weft_queue_info *info)
 
 static void add_queue(void *arg, const struct weft_queue_info *info)
 {
-	json_t *queue = json_pack("{s:i, s:I, s:s, s:I}", "qid", info->qid, "depth",
-				  (json_int_t)info->depth, "transport", info->transport,
-				  "copied_bytes", (json_int_t)info->copied_bytes);
+	json_t *queue = json_pack("{s:i, s:I, s:s, s:s, s:I}", "qid", info->qid, "depth",
+				  (json_int_t)info->depth, "state", info->state, "transport",
+				  info->transport, "copied_bytes", (json_int_t)info->copied_bytes);
 
 	if (!strcmp(info->transport, "rdma"))
 		add_work_requests(queue, info);

@@ -29,7 +29,7 @@ static uint16_t set_queues(struct weft_req *req, struct tgt_ctrl *ctrl, uint32_t
 	if ((value & 0xffff) == 0xffff || value >> 16 == 0xffff)
 		return SC_GENERIC(INVALID_FIELD) | SC_DNR;
 	weft_list_for_each(queue, &ctrl->queues, link)
-		if (queue->qid && !queue->disconnecting)
+		if (queue->qid && tgt_queue_has_id(queue))
 			return SC_GENERIC(CMD_SEQ_ERROR) | SC_DNR;
 	ctrl->io_queues = want + 1 < most ? want + 1 : most;
 	ctrl->features[NVME_FEAT_FID_NUM_QUEUES] = (ctrl->io_queues - 1) * 0x10001u;

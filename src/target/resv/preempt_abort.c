@@ -50,7 +50,7 @@ static bool is_victims_queue(const struct tgt_queue *queue, const struct resv_ab
 {
 	struct resv_victim key;
 
-	if (!queue || queue->drained || !queue->qid)
+	if (!queue || tgt_queue_is_drained(queue) || !queue->qid)
 		return false;
 	key = victim_of(queue->ctrl, 0);
 	return bsearch(&key, abort->victims, abort->n, sizeof(key), compare_hosts);

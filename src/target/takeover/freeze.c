@@ -58,8 +58,8 @@ static void name_busy_peer(struct activity *activity, struct weft_qpair *qp, con
 	const struct tgt_queue *queue = qp->owner;
 
 	snprintf(activity->who, sizeof(activity->who), "%s: %s",
-		 queue && !queue->drained ? tgt_host_name(queue->ctrl->hostnqn) :
-					    "a connection without a host",
+		 queue && !tgt_queue_is_drained(queue) ? tgt_host_name(queue->ctrl->hostnqn) :
+							 "a connection without a host",
 		 what);
 }
 
