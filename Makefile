@@ -26,8 +26,8 @@ test: build-tests ## every test; ends with "N passed, N failed, N skipped"
 build-tests:
 	@scripts/deps test
 	@$(MAKE) --no-print-directory build
-	@# Configured before the test packages were there: without the unit tests.
-	@test -d $(BUILD)/tests/unit || { $(MESON) setup --reconfigure $(BUILD) && $(NINJA) -C $(BUILD); }
+	@# Configured before the test packages were there: without the unit tests, or what is counted.
+	@test -d $(BUILD)/tests/unit -a -x $(BUILD)/bench/budget_load || { $(MESON) setup --reconfigure $(BUILD) && $(NINJA) -C $(BUILD); }
 
 install: build ## install below DESTDIR/PREFIX (default /usr/local)
 	@$(MESON) configure $(BUILD) -Dprefix=$(PREFIX)
