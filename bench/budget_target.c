@@ -9,7 +9,7 @@
 
 enum { DEPTH = 128, IO_QUEUES = 64, QUEUES = 4096 };
 
-static struct weft_reactor *home, *worker;
+static struct weft_reactor *control, *worker;
 static struct weft_target *target;
 static struct weft_subsys *subsys;
 static char address[64];
@@ -42,9 +42,9 @@ void budget_target_create(void)
 	struct weft_uri uri;
 
 	weft_log_set_level(WEFT_LOG_ERROR);
-	must(weft_reactor_create(&home, &reactor, &err), &err);
+	must(weft_reactor_create(&control, &reactor, &err), &err);
 	must(weft_reactor_create(&worker, &reactor, &err), &err);
-	options.home = home;
+	options.control = control;
 	must(weft_target_create(&target, &options, &err), &err);
 	must(weft_uri_parse("nvme+tcp://127.0.0.1:0", &uri, &err), &err);
 	must(weft_listener_add(target, &uri, &err), &err);
@@ -81,5 +81,5 @@ void budget_target_turn(void)
 void budget_target_step(void)
 {
 	weft_reactor_turn(worker, 0);
-	weft_reactor_turn(home, 0);
+	weft_reactor_turn(control, 0);
 }

@@ -17,7 +17,7 @@ void budget_target_ns_add(uint32_t nsid, const char *spec);
 
 /* What it has to do, until it rests. Only the reactor that has the queues turns. */
 void budget_target_turn(void);
-/* One turn of each reactor, home as well: while hosts connect and leave. */
+/* One turn of each reactor, the control reactor as well: while hosts connect and leave. */
 void budget_target_step(void);
 
 #endif

@@ -3,7 +3,7 @@
  *   connect(), accept4()    both ends of a socket pair: what one has sent the other can receive at
  *                           once, with no network in between that has a say in how much of it
  *   clock_gettime()         while something is counted, a clock that goes on by the step
- *   pthread_create()        of a controller's home: up to weft_reactor_run(); then whoever waits
+ *   pthread_create()        of a controller's control reactor: up to weft_reactor_run(); then whoever waits
  *   pthread_cond_wait(),    turns it, and the target, too
  *   weft_reactor_turn(), …
  *
@@ -31,7 +31,7 @@
 	type __wrap_##name(__VA_ARGS__); \
 	type __wrap_##name(__VA_ARGS__)
 
-enum { PAIRS_MAX = 1200, SEND_BYTES = 212992, HOMES_MAX = 64 };
+enum { PAIRS_MAX = 1200, SEND_BYTES = 212992, CONTROLS_MAX = 64 };
 
 pthread_t budget_world_thread;
 void (*budget_world_target)(void) = budget_target_step;
@@ -155,17 +155,17 @@ WRAP(int, getpeername, int fd, struct sockaddr *addr, socklen_t *len)
 
 /* --- threads ---------------------------------------------------------------------------------- */
 
-static struct weft_reactor *homes[HOMES_MAX]; /* NULL: it has ended, or never was */
-static pthread_t starting;                    /* 1 + the one whose function runs */
+static struct weft_reactor *controls[CONTROLS_MAX]; /* NULL: it has ended, or never was */
+static pthread_t starting;                          /* 1 + the one whose function runs */
 
 REAL(void, weft_reactor_turn, struct weft_reactor *r, int wait_ms);
 
 /* Everybody else has a turn. */
 static void step(void)
 {
-	for (unsigned i = 0; i < HOMES_MAX; i++)
-		if (homes[i] && !homes[i]->turning)
-			__real_weft_reactor_turn(homes[i], 0);
+	for (unsigned i = 0; i < CONTROLS_MAX; i++)
+		if (controls[i] && !controls[i]->turning)
+			__real_weft_reactor_turn(controls[i], 0);
 	budget_world_target();
 }
 
@@ -176,23 +176,23 @@ WRAP(void, weft_reactor_turn, struct weft_reactor *r, int wait_ms)
 	__real_weft_reactor_turn(r, 0);
 }
 
-static unsigned find_home(const struct weft_reactor *r)
+static unsigned find_control(const struct weft_reactor *r)
 {
 	unsigned i = 0;
 
-	while (i < HOMES_MAX && homes[i] != r)
+	while (i < CONTROLS_MAX && controls[i] != r)
 		i++;
 	return i;
 }
 
-REAL(int, host_home_start, struct weft_ctrl *ctrl, struct weft_err *err);
-WRAP(int, host_home_start, struct weft_ctrl *ctrl, struct weft_err *err)
+REAL(int, host_control_start, struct weft_ctrl *ctrl, struct weft_err *err);
+WRAP(int, host_control_start, struct weft_ctrl *ctrl, struct weft_err *err)
 {
 	int rc;
 
-	starting = 1 + find_home(NULL);
-	must(starting <= HOMES_MAX, "too many controllers");
-	rc = __real_host_home_start(ctrl, err);
+	starting = 1 + find_control(NULL);
+	must(starting <= CONTROLS_MAX, "too many controllers");
+	rc = __real_host_control_start(ctrl, err);
 	starting = 0;
 	return rc;
 }
@@ -212,7 +212,7 @@ WRAP(int, pthread_create, pthread_t *thread, const pthread_attr_t *attr, void *(
 REAL(int, pthread_setname_np, pthread_t thread, const char *text);
 WRAP(int, pthread_setname_np, pthread_t thread, const char *text)
 {
-	return thread <= HOMES_MAX ? 0 : __real_pthread_setname_np(thread, text);
+	return thread <= CONTROLS_MAX ? 0 : __real_pthread_setname_np(thread, text);
 }
 
 REAL(void, weft_reactor_run, struct weft_reactor *r);
@@ -221,16 +221,16 @@ WRAP(void, weft_reactor_run, struct weft_reactor *r)
 	if (!starting)
 		__real_weft_reactor_run(r);
 	else
-		homes[starting - 1] = r;
+		controls[starting - 1] = r;
 }
 
 REAL(void, weft_reactor_stop, struct weft_reactor *r);
 WRAP(void, weft_reactor_stop, struct weft_reactor *r)
 {
-	unsigned i = find_home(r);
+	unsigned i = find_control(r);
 
-	if (i < HOMES_MAX)
-		homes[i] = NULL;
+	if (i < CONTROLS_MAX)
+		controls[i] = NULL;
 	else
 		__real_weft_reactor_stop(r);
 }
@@ -238,9 +238,9 @@ WRAP(void, weft_reactor_stop, struct weft_reactor *r)
 REAL(int, pthread_join, pthread_t thread, void **result);
 WRAP(int, pthread_join, pthread_t thread, void **result)
 {
-	if (thread > HOMES_MAX)
+	if (thread > CONTROLS_MAX)
 		return __real_pthread_join(thread, result);
-	while (homes[thread - 1])
+	while (controls[thread - 1])
 		step();
 	return 0;
 }
