@@ -65,7 +65,7 @@ void tgt_ns_enter_quiesced(struct weft_req *req, struct tgt_ns *ns, bool writer)
 	ns_count_command(&ns->local[req->qp->group->index], req, ns, writer);
 }
 
-uint16_t tgt_ns_check(struct weft_req *req, struct tgt_ns **ns)
+static inline uint16_t ns_check(struct weft_req *req, struct tgt_ns **ns)
 {
 	uint16_t sc = tgt_req(req)->abort_status;
 
@@ -74,10 +74,15 @@ uint16_t tgt_ns_check(struct weft_req *req, struct tgt_ns **ns)
 	return sc ? sc : tgt_resv_check(req, *ns);
 }
 
+uint16_t tgt_ns_check(struct weft_req *req, struct tgt_ns **ns)
+{
+	return ns_check(req, ns);
+}
+
 struct tgt_ns *tgt_ns_enter(struct weft_req *req, bool writer, void (*retry)(struct weft_req *req))
 {
 	struct tgt_ns *ns;
-	uint16_t sc = tgt_ns_check(req, &ns);
+	uint16_t sc = ns_check(req, &ns);
 
 	if (sc) {
 		tgt_io_finish(req, sc);
