@@ -742,8 +742,17 @@ def talks_nonsense(conn, _cmd):
     raise Silence
 
 
+def numbered_as_the_lost_one(conn, cmd):
+    """The number is free when the lost one's admin queue has gone."""
+    if cmd.dw(10) >> 16 == 0:
+        weft.wait_until(lambda: not conn.target.controllers, "the lost controller's number")
+    normally(conn, "connect", cmd)
+
+
 not_undone("… nor when it was the host that hung up", how=talks_nonsense)
-not_undone("… nor when its new controller has the number and the instance of the lost one", **HURT)
+# The host hangs up: it is back long before the write is carried out.
+not_undone("… nor when its new controller has the number and the instance of the lost one",
+           how=talks_nonsense, connect=numbered_as_the_lost_one, **HURT)
 not_undone("… nor when its new controller refuses to tell", numbered_anew=True, **HURT | REFUSES)
 not_undone("… nor when it hangs up on the next connection, which is over at once", later=[reset])
 not_undone("… nor when it falls silent again and again", later=[silent] * 5, counts_s=6, kas=60)
