@@ -22,7 +22,7 @@ import tap
 import weft
 from bench import running
 from host_bad import PATIENT, Namespace, Result, Silence, Target, judge, normally, read, run, write
-from stranger import EndsSlowly, OfTwoQueues, Stranger, after, silent
+from stranger import EndsSlowly, LostOften, OfTwoQueues, Stranger, after, silent
 
 OPTIMIZED, NON_OPTIMIZED, INACCESSIBLE, LOSS, CHANGE = 1, 2, 3, 4, 15
 ANA_NOTICE = (2, 3, 0xC)
@@ -726,11 +726,11 @@ def _():
         assert s.order[0] == "late", s.order
 
 
-def not_undone(name, **script):
+def not_undone(name, make=Stranger, **script):
     """… by what its new controller is."""
     @tap.case(name)
     def _():
-        with Stranger(**script) as s:
+        with make(**script) as s:
             assert write(s.target, PATIENT | s.WORDS).code == 0
             assert s.order == ["late", "again"], s.order
 
@@ -742,12 +742,23 @@ def talks_nonsense(conn, _cmd):
     raise Silence
 
 
+def numbered_as_the_lost_one(conn, cmd):
+    """The number is free when the lost one's admin queue has gone."""
+    if cmd.dw(10) >> 16 == 0:
+        weft.wait_until(lambda: not conn.target.controllers, "the lost controller's number")
+    normally(conn, "connect", cmd)
+
+
 not_undone("… nor when it was the host that hung up", how=talks_nonsense)
-not_undone("… nor when its new controller has the number and the instance of the lost one", **HURT)
+# The host hangs up: it is back long before the write is carried out.
+not_undone("… nor when its new controller has the number and the instance of the lost one",
+           how=talks_nonsense, connect=numbered_as_the_lost_one, **HURT)
 not_undone("… nor when its new controller refuses to tell", numbered_anew=True, **HURT | REFUSES)
 not_undone("… nor when it hangs up on the next connection, which is over at once", later=[reset])
 not_undone("… nor when it falls silent again and again", later=[silent] * 5, counts_s=6, kas=60)
 not_undone("… nor when it counts keep-alive in steps of five seconds (KAS)", kas=50, counts_s=5)
+not_undone("… nor when it is lost more often than a host keeps losses apart, and those before are over",
+           make=LostOften, how=talks_nonsense, **HURT)
 
 
 @tap.case("a write of a target that is given up is not told as failed while it may still be carried out")

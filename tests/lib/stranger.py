@@ -108,6 +108,33 @@ class EndsSlowly(OfTwoQueues):
         normally(conn, "keep_alive", cmd)
 
 
+class LostOften(Stranger):
+    """… and is lost more often than a host keeps losses apart: {BEFORE} times, with the write, and {AFTER}
+    times more. Only after the last loss it says of those before that they are over."""
+    BEFORE, AFTER = 32, 4           # a host keeps 32 apart; of more the newest two are one
+    INACCESSIBLE, OPTIMIZED, UNDER_WAY = 3, 1, 0x13F
+
+    def __init__(self, **script):
+        super().__init__(connect=self.connect, cross_ctrl_reset=self.cross_ctrl_reset,
+                         numbered_anew=True, ana={7: self.INACCESSIBLE}, **script)
+
+    def is_last(self, ctrl):
+        return ctrl.cntlid > self.BEFORE + 1 + self.AFTER
+
+    def connect(self, conn, cmd):
+        normally(conn, "connect", cmd)
+        if conn.ctrl and conn.ctrl.cntlid > self.BEFORE:
+            self.target.ana = {7: self.OPTIMIZED}       # now the host may write
+        if conn.qid and conn.ctrl.cntlid != self.BEFORE + 1 and not self.is_last(conn.ctrl):
+            conn.ctrl.admin.completion(0xFFFE)          # nonsense: the host hangs up
+
+    def cross_ctrl_reset(self, conn, cmd):
+        has_write = cmd.dw(10) & 0xFFFF == self.BEFORE + 1 and not self.late.is_set()
+        if has_write or not self.is_last(conn.ctrl):
+            return conn.complete(cmd, self.UNDER_WAY)
+        return normally(conn, "cross_ctrl_reset", cmd)
+
+
 class GivenUp(Stranger):
     """… and lets the host in again when that has given it up for dead."""
     WORDS = Stranger.WORDS | dict(loss_timeout="100ms", reconnect_delay="1m", reconnect_delay_max="1m")
