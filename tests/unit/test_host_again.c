@@ -34,9 +34,9 @@ static void *turn(void *arg)
 }
 
 /* Runs @body, on a namespace of a group that comes and goes. */
-static void while_it_turns(void (*body)(struct host *h))
+static void while_it_turns(const char *words, void (*body)(struct host *h))
 {
-	struct host h = host_open("", NS_512);
+	struct host h = host_open(words, NS_512);
 	pthread_t thread;
 
 	atomic_store(&more, true);
@@ -55,6 +55,33 @@ static void run(struct host *h, struct weft_cmd *cmd)
 
 	if (weft_run(h->queue, cmd, &err) < 0)
 		fail_msg("%s", err.text);
+}
+
+/* --- in many pieces --------------------------------------------------------------------------- */
+
+enum { PIECES_BYTES = 3 << 20 };
+
+/* More pieces than the queue takes at once: when it starts over, some were never sent. */
+static void write_and_read_back(struct host *h)
+{
+	static char out[PIECES_BYTES], in[PIECES_BYTES];
+	static uint64_t number;
+	struct weft_err err = { "" };
+
+	for (size_t i = 0; i < sizeof(out); i += sizeof(number)) {
+		number++;
+		memcpy(out + i, &number, sizeof(number));
+	}
+	memset(in, 0, sizeof(in));
+	if (weft_write(h->queue, h->ns, out, sizeof(out), PIECES_BYTES, 0, &err) < 0 ||
+	    weft_read(h->queue, h->ns, in, sizeof(in), PIECES_BYTES, &err) < 0)
+		fail_msg("%s", err.text);
+	assert_memory_equal(in, out, sizeof(in));
+}
+
+static void many_pieces(void **state)
+{
+	while_it_turns("?depth=2", write_and_read_back);
 }
 
 /* --- compare and write ------------------------------------------------------------------------ */
@@ -78,7 +105,7 @@ static void count_once(struct host *h)
 
 static void compare_and_write(void **state)
 {
-	while_it_turns(count_once);
+	while_it_turns("", count_once);
 }
 
 /* --- copy ------------------------------------------------------------------------------------- */
@@ -96,7 +123,7 @@ static void copy_once(struct host *h)
 
 static void copy(void **state)
 {
-	while_it_turns(copy_once);
+	while_it_turns("", copy_once);
 }
 
 /* --- raw -------------------------------------------------------------------------------------- */
@@ -134,7 +161,7 @@ static void read_once(struct host *h)
 
 static void raw_that_may(void **state)
 {
-	while_it_turns(read_once);
+	while_it_turns("", read_once);
 }
 
 static unsigned refusals;
@@ -154,7 +181,7 @@ static void read_as_it_is(struct host *h)
 static void raw_as_it_is(void **state)
 {
 	while (!refusals)
-		while_it_turns(read_as_it_is);
+		while_it_turns("", read_as_it_is);
 }
 
 static void note_end(struct weft_cmd *cmd)
@@ -438,6 +465,7 @@ static int target_end(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(many_pieces),
 		cmocka_unit_test(compare_and_write),
 		cmocka_unit_test(copy),
 		cmocka_unit_test(raw_that_may),
