@@ -51,6 +51,7 @@ enum weft_paths {
 /* What a connection asks for. Start from weft_options_init(); words behind the URI's "?" win over
  * what is set here (the word is in brackets). */
 struct weft_options {
+	size_t size;         /* of this struct as the program knows it: weft_options_init() */
 	const char *hostnqn; /* [hostnqn] NULL: /etc/nvme/hostnqn, or made from machine and user */
 	const char *hostid;  /* [hostid] a UUID; NULL: /etc/nvme/hostid, or as above */
 	uint32_t queues;     /* [queues] I/O queues to ask the controller for: 16 */
@@ -87,7 +88,13 @@ struct weft_options {
 	uint32_t inline_bytes; /* [inline] commands up to this size go with their work request: 64 */
 };
 
-void weft_options_init(struct weft_options *options);
+/* What the program's struct does not have, since it was compiled with an older libweft, is as by
+ * default. */
+void weft_options_init_size(struct weft_options *options, size_t size);
+static inline void weft_options_init(struct weft_options *options)
+{
+	weft_options_init_size(options, sizeof(*options));
+}
 
 /* nvme+tcp://HOST:PORT/SUBNQN?words; without SUBNQN, the discovery service. The word nsid=N is for
  * the caller: see weft_ctrl_info. @options may be NULL. Returns when the controller is live, or

@@ -14,9 +14,9 @@
 #include "base/uuid.h"
 #include "host/internal.h"
 
-void weft_options_init(struct weft_options *options)
+void weft_options_init_size(struct weft_options *options, size_t size)
 {
-	*options = (struct weft_options){
+	static const struct weft_options defaults = {
 		.queues = 16,
 		.depth = 128,
 		.keepalive_ms = 10000,
@@ -35,6 +35,28 @@ void weft_options_init(struct weft_options *options)
 		.rnr_retries = 7,
 		.inline_bytes = 64,
 	};
+
+	memset(options, 0, size);
+	memcpy(options, &defaults, size < sizeof(defaults) ? size : sizeof(defaults));
+	options->size = size;
+}
+
+/* A program that was compiled with an older libweft has fewer of them. */
+static int copy_options(struct weft_options *to, const struct weft_options *from,
+			struct weft_err *err)
+{
+	if (from && from->size < sizeof(from->size))
+		return weft_fail(err, -EINVAL, "the options were not made by weft_options_init()");
+	if (from && from->size > sizeof(*to))
+		return weft_fail(err, -EINVAL,
+				 "the program was compiled with a newer libweft than %s, which it "
+				 "runs with: %zu bytes of options, not %zu",
+				 weft_version(), from->size, sizeof(*to));
+	weft_options_init(to);
+	if (from)
+		memcpy(to, from, from->size);
+	to->size = sizeof(*to);
+	return 0;
 }
 
 /* --- words ------------------------------------------------------------------------------------ */
@@ -413,10 +435,9 @@ int host_config_parse(const struct weft_uri_parts *parts, const char *shared,
 	int rc;
 
 	memset(config, 0, sizeof(*config));
-	if (options)
-		config->options = *options;
-	else
-		weft_options_init(&config->options);
+	rc = copy_options(&config->options, options, err);
+	if (rc < 0)
+		return rc;
 	config->transport = weft_link_transport_find(parts->trtype);
 	if (!config->transport)
 		return weft_fail(err, -EPROTONOSUPPORT,

@@ -309,6 +309,36 @@ static void wrong_options(void **state)
 	}
 }
 
+/* A program that was compiled with another libweft. */
+static void options_of_another_version(void **state)
+{
+	struct {
+		struct weft_options options;
+		uint64_t more; /* than we know */
+	} newer;
+	struct weft_err err = { "" };
+	struct host_config config;
+
+	weft_options_init_size(&newer.options, offsetof(struct weft_options, discovery_ms));
+	newer.options.depth = 5;
+	newer.options.discovery_ms = 1; /* behind its end */
+	assert_int_equal(parse("", &newer.options, &config, NULL), 0);
+	assert_int_equal(config.options.depth, 5);
+	assert_int_equal(config.options.discovery_ms, 60000);
+	assert_int_equal(config.options.size, sizeof(config.options));
+
+	newer.more = 7;
+	weft_options_init_size(&newer.options, sizeof(newer));
+	assert_int_equal(newer.more, 0);
+	assert_int_equal(parse("", &newer.options, &config, &err), -EINVAL);
+	assert_non_null(strstr(err.text, "compiled with a newer libweft"));
+
+	err.text[0] = '\0';
+	newer.options.size = 0;
+	assert_int_equal(parse("", &newer.options, &config, &err), -EINVAL);
+	assert_string_equal(err.text, "the options were not made by weft_options_init()");
+}
+
 static void wrong_identity(void **state)
 {
 	struct weft_err err = { "" };
@@ -489,13 +519,21 @@ static void services_are_ports(void **state)
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
-		cmocka_unit_test(defaults),       cmocka_unit_test(discovery_service),
-		cmocka_unit_test(words_given),    cmocka_unit_test(told_by_a_service),
-		cmocka_unit_test(good_numbers),   cmocka_unit_test(good_switches),
-		cmocka_unit_test(identity),       cmocka_unit_test(bad_words),
-		cmocka_unit_test(words_win),      cmocka_unit_test(wrong_options),
-		cmocka_unit_test(wrong_identity), cmocka_unit_test(geometry),
-		cmocka_unit_test(identifiers),    cmocka_unit_test(services_are_ports),
+		cmocka_unit_test(defaults),
+		cmocka_unit_test(discovery_service),
+		cmocka_unit_test(words_given),
+		cmocka_unit_test(told_by_a_service),
+		cmocka_unit_test(good_numbers),
+		cmocka_unit_test(good_switches),
+		cmocka_unit_test(identity),
+		cmocka_unit_test(bad_words),
+		cmocka_unit_test(words_win),
+		cmocka_unit_test(wrong_options),
+		cmocka_unit_test(options_of_another_version),
+		cmocka_unit_test(wrong_identity),
+		cmocka_unit_test(geometry),
+		cmocka_unit_test(identifiers),
+		cmocka_unit_test(services_are_ports),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
