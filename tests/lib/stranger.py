@@ -136,8 +136,11 @@ class LostOften(Stranger):
 
 
 class GivenUp(Stranger):
-    """… and lets the host in again when that has given it up for dead."""
-    WORDS = Stranger.WORDS | dict(loss_timeout="100ms", reconnect_delay="1m", reconnect_delay_max="1m")
+    """… and lets the host in again when that has given it up for dead.
+
+    That is after two attempts, or one where the machine is slow; then whoever connects anew is sent away
+    once, and comes again a second later."""
+    WORDS = Stranger.WORDS | dict(loss_timeout="100ms", reconnect_delay="1s", reconnect_delay_max="1s")
 
     def __init__(self, **script):
         self.attempts = 2               # at once, and when loss_timeout is over
