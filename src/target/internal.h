@@ -111,9 +111,10 @@ struct tgt_resv_log {
 /* Of a queue, on the control reactor: see queue.c. */
 enum tgt_queue_state {
 	TGT_QUEUE_LIVE,
-	TGT_QUEUE_CLOSING,  /* closed from here, or disconnected; the connection is still there */
-	TGT_QUEUE_LOST,     /* its connection is gone, its commands may not be */
-	TGT_QUEUE_DRAINING, /* both: closed, and its connection is gone */
+	TGT_QUEUE_DISCONNECTED, /* by the host; its connection closes when all answers are sent */
+	TGT_QUEUE_CLOSING,      /* from here; its reactor closes the connection */
+	TGT_QUEUE_LOST,         /* its connection is gone, its commands may not be */
+	TGT_QUEUE_DRAINING,     /* its connection is gone, and another queue can have its id */
 };
 
 /* … and on its own reactor. */

@@ -2,17 +2,18 @@
  *
  *   on the control reactor                                    on the queue's reactor
  *
- *           ┌─ closed, Disconnect ─▶ CLOSING ─┐               OPEN
- *   LIVE ───┤                                 ├─▶ DRAINING     │ the connection is found lost
- *           └─ connection lost ────▶ LOST ────┘      │        LOSS_REPORTED
- *                                        closed      │         │ its last request is back
- *                                                    │        DRAINED
- *                 off its controller ◀───────────────┴─ gone ──┘
- *                         └────────── free ─────────────────▶ freed
+ *           ┌─ Disconnect ─▶ DISCONNECTED ─┐                  OPEN
+ *           │                      │ closed ├─▶ DRAINING        │ the connection is found lost
+ *   LIVE ───┼─ closed ──────▶ CLOSING ─────┤      │            LOSS_REPORTED
+ *           └─ connection lost ─▶ LOST ────┘      │             │ its last request is back
+ *                                  closed         │            DRAINED
+ *                 off its controller ◀────────────┴─── gone ────┘
+ *                         └────────── free ──────────────────▶ freed
  *
- * A queue that is closed from here gives its id to a new one at once; one that was lost keeps it until it
- * is gone. While the connection is gone and commands are not (LOST, DRAINING), storage may still carry
- * out what the host sent: drain_wait.c.
+ * A queue that is disconnected, or closed from here, gives its id to a new one at once; one that was lost
+ * keeps it until it is gone. A host may leave its answers unread behind a Disconnect for as long as it
+ * likes: whoever closes the queue does not wait for that. While the connection is gone and commands are
+ * not (LOST, DRAINING), storage may still carry out what the host sent: drain_wait.c.
  *
  * When the connection closes, the control reactor gives back what it has of the queue: AERs, resets,
  * changes of reservations. Messages of one sender arrive in order: whatever the control reactor posted
@@ -32,9 +33,10 @@ static const struct {
 	unsigned from; /* states that may come before */
 } states[] = {
 	[TGT_QUEUE_LIVE] = { "live", 0 },
-	[TGT_QUEUE_CLOSING] = { "closing", FROM(LIVE) },
+	[TGT_QUEUE_DISCONNECTED] = { "disconnected", FROM(LIVE) },
+	[TGT_QUEUE_CLOSING] = { "closing", FROM(LIVE) | FROM(DISCONNECTED) },
 	[TGT_QUEUE_LOST] = { "lost", FROM(LIVE) },
-	[TGT_QUEUE_DRAINING] = { "draining", FROM(CLOSING) | FROM(LOST) },
+	[TGT_QUEUE_DRAINING] = { "draining", FROM(DISCONNECTED) | FROM(CLOSING) | FROM(LOST) },
 };
 
 static void queue_enter(struct tgt_queue *queue, enum tgt_queue_state state)
@@ -58,7 +60,7 @@ static void queue_connection_gone(struct tgt_queue *queue)
 void tgt_queue_disconnect(struct tgt_queue *queue)
 {
 	if (tgt_queue_has_id(queue))
-		queue_enter(queue, queue->state == TGT_QUEUE_LIVE ? TGT_QUEUE_CLOSING :
+		queue_enter(queue, queue->state == TGT_QUEUE_LIVE ? TGT_QUEUE_DISCONNECTED :
 								    TGT_QUEUE_DRAINING);
 }
 
@@ -144,9 +146,9 @@ static void queue_close_on_reactor(struct weft_msg *msg)
 
 void tgt_queue_close(struct tgt_queue *queue, const char *why)
 {
-	if (!tgt_queue_has_id(queue))
+	if (queue->state == TGT_QUEUE_CLOSING || queue->state == TGT_QUEUE_DRAINING)
 		return;
-	tgt_queue_disconnect(queue);
+	queue_enter(queue, queue->state == TGT_QUEUE_LOST ? TGT_QUEUE_DRAINING : TGT_QUEUE_CLOSING);
 	queue->close_why = why;
 	queue->close_msg.fn = queue_close_on_reactor;
 	weft_reactor_post(queue->qp->group->reactor, &queue->close_msg);

@@ -349,6 +349,28 @@ def _(t):
     assert "forged" not in t.log.read_text()
 
 
+@with_target("a host whose access is taken away does not write any more, though it disconnects behind "
+             "answers that it does not read", extra=[*ONE_CPU, "--allow", nvme.HOSTNQN, "--allow",
+                                                    OTHER["hostnqn"]])
+def _(t):
+    ctrl = connect(t)
+    queue = ctrl.open(depth=128, rcvbuf=1 << 18)
+    disk = ctrl.disk(queue=queue)
+    for _ in range(60):
+        queue.submit(disk.command(sqe.READ, 0, 64), length=64 * disk.block)
+    queue.submit(sqe.disconnect())
+    weft.wait_until(lambda: all(q["state"] != "live" for c in t.controllers()
+                                for q in c["queue_counters"] if q["qid"]), "it to be disconnected")
+    t.ctl("host-refuse", nqn=t.nqn, host=nvme.HOSTNQN)
+    with connect(t, **OTHER) as other:
+        other.disk().read(100)          # through the same reactor: it has dealt with the refusal
+        with contextlib.suppress(nvme.Closed, OSError):
+            queue.submit(disk.command(sqe.WRITE, 100, 1), b"A" * disk.block)
+        for _ in range(8):
+            assert not any(other.disk().read(100)), "it has written"
+    gone(t)
+
+
 @with_target("hosts that connect while the target stops")
 def _(t):
     stop = []
