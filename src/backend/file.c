@@ -167,6 +167,8 @@ static struct alignment direct_alignment(int fd)
 	return any;
 }
 
+enum { BUFFER_ALIGN = 4096 }; /* of the target's buffers: base/pool.h */
+
 static int choose_alignment(int fd, const struct weft_spec *spec, struct alignment *align,
 			    struct weft_err *err)
 {
@@ -178,6 +180,11 @@ static int choose_alignment(int fd, const struct weft_spec *spec, struct alignme
 			spec, err, -EINVAL,
 			"direct I/O needs blocks of %u bytes there; leave \"direct\" out",
 			align->offset);
+	if (align->memory > BUFFER_ALIGN)
+		return weft_spec_fail(
+			spec, err, -EINVAL,
+			"direct I/O needs memory aligned to %u bytes there; leave \"direct\" out",
+			align->memory);
 	return 0;
 }
 

@@ -92,6 +92,7 @@ static void wrong_filters_are_refused(void **state)
 		{ "error", "write:1/-1", -EINVAL },
 		{ "error", "write:1%+write:2%", -EINVAL },
 		{ "error", "1%+seed:", -EINVAL },
+		{ "error", "seed:7", -EINVAL },
 		{ "error", "1%+seed:x", -EINVAL },
 		{ "error", "1%+seed:1+seed:2", -EINVAL },
 	};

@@ -117,6 +117,8 @@ int weft_error_set(struct weft_spec *spec, const char *value)
 	uint64_t rates[WEFT_FILTER_KINDS + 1];
 	int rc = weft_filter_values(value, "seed", parse_rate, rates);
 
+	if (!rc && !strncmp(value, "seed:", 5) && !strchr(value, '+')) /* and no rate */
+		return -EINVAL;
 	if (!rc)
 		strcpy(spec->error, value);
 	return rc;

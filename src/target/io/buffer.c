@@ -43,9 +43,13 @@ static void buffer_came(struct weft_req *req, uint16_t sc)
 		weft_req_put_buffer(req);
 }
 
-/* It is in line for a buffer again, behind others of its host. */
+/* It waits for a buffer again, behind others of its host. */
 static void hold_ended(struct weft_req *req)
 {
+	if (req->qp->closing) {
+		tgt_io_finish(req, SC_GENERIC(ABORT_QUEUE));
+		return;
+	}
 	weft_req_get_buffer(req, tgt_req(req)->length, buffer_came);
 }
 
