@@ -2,7 +2,7 @@
  * without a path gets one; a discovered path that no log lists is removed once a listed path is
  * live. Paths that the program gave are not touched, and a service that is lost keeps its last log.
  *
- *   an address is listed and has no path ──────────────────▶ a path is added
+ *   an address is listed and has no path ───────────────────▶ a path is added
  *   a discovered path is not listed ─ a listed one is live ─▶ it is drained and removed
  *
  * So a service that is lost, or whose log is empty, takes no path away: its last log still counts,
