@@ -1,7 +1,7 @@
 /* conn.c - the target's TCP connection: how it starts and ends.
  *
  *   OPEN ──fault──▶ TERMINATING ──read or timed out──▶ CLOSING ──all is back──▶ CLOSED
- *     └──────────────── lost, or closed by the user ──────▲
+ *     └──────────────── lost, or closed by the user ─────▲
  *
  * The end has an order: the socket is shut down; the receive and the send under way finish, so that
  * the kernel uses no buffer; every request comes back; then the user may free the connection. */

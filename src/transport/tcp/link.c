@@ -1,7 +1,7 @@
 /* link.c - the host's TCP connection: how it starts and ends.
  *
  *   SETUP ─ICResp─▶ OPEN ─fault─▶ TERMINATING ─read or timed out─▶ CLOSING ─all is back─▶ CLOSED
- *     └───────────────┴──── lost, or closed by its user ──────────────▲
+ *     └───────────────┴──── lost, or closed by its user ─────────────▲
  *
  * Connecting needs no step of its own: the socket is non-blocking, and the first send waits for it
  * or brings its error. */
