@@ -67,11 +67,11 @@ struct weft_options {
 	 * controller has had the time to end by itself: two or three times keepalive_ms, and its
 	 * quiesce time (see weft_submit). Neither of these two shortens that. */
 	uint32_t loss_ms;         /* [loss_timeout] without connection until it is dead: 600 s */
-	uint32_t fast_io_fail_ms; /* [fast_io_fail] I/O fails after so long without a path: 0, never */
+	uint32_t fast_io_fail_ms; /* [fast_io_fail] without a path, then I/O fails: 0, never */
 	uint32_t probe_ms;        /* [probe] for a command, then its path is probed: 200 ms */
-	enum weft_policy policy; /* [policy] of the first path: WEFT_QUEUE_DEPTH */
-	enum weft_resend resend; /* [resend] of the first path: WEFT_RESEND_IDEMPOTENT */
-	enum weft_paths paths;   /* [paths] WEFT_PATHS_GIVEN */
+	enum weft_policy policy;  /* [policy] of the first path: WEFT_QUEUE_DEPTH */
+	enum weft_resend resend;  /* [resend] of the first path: WEFT_RESEND_IDEMPOTENT */
+	enum weft_paths paths;    /* [paths] WEFT_PATHS_GIVEN */
 	/* A discovery, with all services that take part in it. */
 	uint32_t discovery_ms;       /* [discovery_timeout] 60 s */
 	uint32_t discovery_entries;  /* [discovery_entries] of their logs, 1 KiB each: 16384 */
