@@ -36,16 +36,16 @@ enum weft_policy {
 	WEFT_LATENCY, /* "latency": the one that will answer first, from what it has taken lately */
 };
 
-/* Which commands are sent again that may have been carried out when their connection was lost. */
+/* Which commands are sent again after a loss, although they may have been carried out already. */
 enum weft_resend {
-	WEFT_RESEND_IDEMPOTENT, /* "idempotent": those that are the same done twice */
+	WEFT_RESEND_IDEMPOTENT, /* "idempotent": those for which twice is the same as once */
 	WEFT_RESEND_NEVER, /* "never": none that writes; where several hosts write a namespace */
 };
 
-/* What the address of a URI is. */
+/* What the address in a URI belongs to. */
 enum weft_paths {
-	WEFT_PATHS_GIVEN,    /* "given": a path's */
-	WEFT_PATHS_DISCOVER, /* "discover": a discovery service's; paths are what it lists */
+	WEFT_PATHS_GIVEN,    /* "given": a path */
+	WEFT_PATHS_DISCOVER, /* "discover": a discovery service, which lists the paths */
 };
 
 /* What a connection asks for. Start from weft_options_init(); words behind the URI's "?" win over
@@ -64,15 +64,15 @@ struct weft_options {
 	uint32_t abort_ms; /* [abort_timeout] for the abort, then the controller is reset: 5 s */
 	uint32_t reconnect_ms; /* [reconnect_delay] before the second attempt; doubles: 100 ms */
 	uint32_t reconnect_max_ms; /* [reconnect_delay_max] at most: 10 s */
-	/* A write that was sent, and lost with its connection, ends no sooner than the lost controller
-	 * has had the time to end by itself: two or three times keepalive_ms, and its quiesce time
-	 * (see weft_submit). Neither of these two shortens that. */
+	/* A write that was sent, and lost with its connection, ends no sooner than the lost
+	 * controller has had the time to end by itself: two or three times keepalive_ms, and its
+	 * quiesce time (see weft_submit). Neither of these two shortens that. */
 	uint32_t loss_ms;         /* [loss_timeout] without connection until it is dead: 600 s */
-	uint32_t fast_io_fail_ms; /* [fast_io_fail] without a usable path until I/O fails; 0: never: 0 */
-	uint32_t probe_ms; /* [probe] for a command, then a sign of life is asked for: 200 ms */
-	enum weft_policy policy; /* [policy] of the first path: WEFT_QUEUE_DEPTH */
-	enum weft_resend resend; /* [resend] of the first path: WEFT_RESEND_IDEMPOTENT */
-	enum weft_paths paths;   /* [paths] WEFT_PATHS_GIVEN */
+	uint32_t fast_io_fail_ms; /* [fast_io_fail] without a path, then I/O fails: 0, never */
+	uint32_t probe_ms;        /* [probe] for a command, then its path is probed: 200 ms */
+	enum weft_policy policy;  /* [policy] of the first path: WEFT_QUEUE_DEPTH */
+	enum weft_resend resend;  /* [resend] of the first path: WEFT_RESEND_IDEMPOTENT */
+	enum weft_paths paths;    /* [paths] WEFT_PATHS_GIVEN */
 	/* A discovery, with all services that take part in it. */
 	uint32_t discovery_ms;       /* [discovery_timeout] 60 s */
 	uint32_t discovery_entries;  /* [discovery_entries] of their logs, 1 KiB each: 16384 */
@@ -82,10 +82,10 @@ struct weft_options {
 
 	/* RDMA. */
 	uint32_t tos; /* [tos] type of service, DSCP << 2 | ECN: 0, as the system has it set up */
-	uint32_t retries;     /* [retry] of a packet that nobody acknowledged, 0 to 7: 7 */
-	uint32_t rnr_retries; /* [rnr_retry] of a message that found no receive; 7, for ever: 7 */
-	uint32_t ack_timeout; /* [ack_timeout] 4.096 us * 2^n for an acknowledgement; 0, the system's: 0 */
-	uint32_t inline_bytes; /* [inline] commands up to this size go with their work request: 64 */
+	uint32_t retries;      /* [retry] of a packet that nobody acknowledged, 0 to 7: 7 */
+	uint32_t rnr_retries;  /* [rnr_retry] of a message that found no receive; 7, for ever: 7 */
+	uint32_t ack_timeout;  /* [ack_timeout] 4.096 us * 2^n; the system's: 0 */
+	uint32_t inline_bytes; /* [inline] commands up to this size go inline: 64 */
 };
 
 /* What the program's struct does not have, since it was compiled with an older libweft, is as by
@@ -100,13 +100,13 @@ static inline void weft_options_init(struct weft_options *options)
  * the caller: see weft_ctrl_info. @options may be NULL. Returns when the controller is live, or
  * fails at the first attempt.
  *
- * "URI,URI": several paths to one subsystem, at most 8. I/O goes through any of them that leads to
- * its namespace, and through the others when that is lost. One of them that is live is enough;
- * those that are not are tried again. A word behind one holds for all that do not say otherwise.
+ * "URI,URI": several paths to one subsystem (multipath), at most 8. I/O goes through any path that
+ * leads to its namespace, and fails over to the others when that is lost. One live path is enough;
+ * the others are tried again. A word behind one URI applies to all that do not say otherwise.
  *
- * paths=discover: HOST:PORT is a discovery service. The paths are what it, and those that it
- * refers to, list of SUBNQN, and they follow what it lists: see weft_ctrl_paths(). It fails when
- * nothing that is listed can be reached, or nothing is. */
+ * paths=discover: HOST:PORT is a discovery service. The paths are the addresses of SUBNQN in its
+ * log and in the logs of its referrals, and they follow these logs: see weft_ctrl_paths(). It fails
+ * when no listed address can be reached, or none is listed. */
 int weft_connect(const char *uri, const struct weft_options *options, struct weft_ctrl **ctrl,
 		 struct weft_err *err);
 /* Shuts the controller down and frees it. Its queues and namespaces have been closed. */
@@ -115,9 +115,9 @@ void weft_disconnect(struct weft_ctrl *ctrl);
 enum weft_state {
 	WEFT_CONNECTING,
 	WEFT_LIVE,
-	WEFT_RESETTING,    /* lost, or given up: everything of the old connection is ended */
-	WEFT_RECONNECTING, /* waits before the next attempt, or is at it */
-	WEFT_DEAD,         /* for longer than loss_ms, or the controller does not want us: final */
+	WEFT_RESETTING,    /* lost, or reset: the old connection is being closed */
+	WEFT_RECONNECTING, /* waits before the next attempt, or is connecting */
+	WEFT_DEAD,         /* lost for longer than loss_ms, or refused by the controller: final */
 };
 
 /* @why gets the first cause of the last loss, if there was one. */
@@ -139,14 +139,14 @@ struct weft_ctrl_info {
 	uint32_t keepalive_ms;
 	bool volatile_cache; /* written data needs a flush to be durable */
 	bool can_compare, can_zero, can_trim, can_verify, can_copy, can_fuse;
-	bool discovering;    /* a discovery service has not said yet which paths it lists */
+	bool discovering;    /* the first log of a discovery service has not been read yet */
 	uint64_t reconnects; /* since weft_connect() */
-	uint64_t losses;     /* of a connection, likewise; not all need be made again */
+	uint64_t losses;     /* of a connection, likewise; not each was followed by a reconnect */
 };
 
 void weft_ctrl_info(struct weft_ctrl *ctrl, struct weft_ctrl_info *info);
 
-/* What the admin queue's connection goes through, as of the last time it was made. */
+/* The network path of the admin queue's connection, when it was last made. */
 struct weft_path {
 	char transport[8]; /* "tcp", "rdma" */
 	char local[128];   /* the address at our end */
@@ -154,10 +154,10 @@ struct weft_path {
 	/* RDMA; "" and 0 otherwise. */
 	char device[64]; /* "mlx5_0" */
 	uint32_t port;
-	char kind[16]; /* "InfiniBand", "RoCE v1", "RoCE v2", "iWARP" */
-	char gid[46];  /* of the port, as an IPv6 address */
-	uint32_t mtu;  /* bytes of data in one packet on this path */
-	uint32_t port_mtu; /* the same, that our port would do; not @mtu: the ends are set up differently */
+	char kind[16];     /* "InfiniBand", "RoCE v1", "RoCE v2", "iWARP" */
+	char gid[46];      /* of the port, as an IPv6 address */
+	uint32_t mtu;      /* bytes of data in one packet on this path */
+	uint32_t port_mtu; /* of our port; not @mtu: the ends are set up differently */
 };
 
 void weft_ctrl_path(struct weft_ctrl *ctrl, struct weft_path *path);
@@ -167,7 +167,7 @@ enum { WEFT_PATHS_MAX = 8 }; /* of one controller */
 struct weft_path_info {
 	unsigned path;     /* its number, for weft_path_remove() */
 	char address[128]; /* nvme+tcp://HOST:PORT, numeric */
-	char from[128];    /* the discovery service that told of it; "": it was given */
+	char from[128];    /* the discovery service that lists it; "": it was given */
 	enum weft_state state;
 	struct weft_err why; /* of its last loss; "": there was none */
 	uint16_t cntlid;
@@ -177,21 +177,21 @@ struct weft_path_info {
 
 /* The paths, in the order of their numbers, at most @max. Returns how many there are.
  *
- * Those that were discovered come with an entry in the log, 8 at most. One whose entry has gone is
- * removed as by weft_path_remove() as soon as a path that is listed is live: while a service is
+ * A discovered path comes with its entry in the log, 8 paths at most. When its entry has gone, it
+ * is removed as by weft_path_remove() as soon as another listed path is live: while a service is
  * lost, or lists none, the paths stay. */
 unsigned weft_ctrl_paths(struct weft_ctrl *ctrl, struct weft_path_info *paths, unsigned max);
 
-/* A path more, while the others carry the I/O: to the same subsystem, in the name of the same host.
+/* Adds a path while the others carry I/O: to the same subsystem, in the name of the same host.
  * Returns when it is live: the number that weft_path_remove() takes; or fails at the first attempt.
- * Words that are not behind @uri are as for the first path. */
+ * Words that @uri does not have are those of the first path. */
 int weft_path_add(struct weft_ctrl *ctrl, const char *uri, struct weft_err *err);
-/* A path less, one that was given, and not the last one. What is in flight there is awaited, by
- * queues as they are polled; nothing new goes there. */
+/* Removes a path that was given; not the last one. It takes no new commands; those in flight
+ * complete as their queues are polled. */
 int weft_path_remove(struct weft_ctrl *ctrl, unsigned path, struct weft_err *err);
 
-/* Gives the connection up, of every path, and makes a new one. What is in flight is retried or
- * fails as after a loss (see weft_submit). Returns at once. */
+/* Resets every path: closes its connection and makes a new one. Commands in flight are retried or
+ * fail as after a loss (see weft_submit). Returns at once. */
 void weft_ctrl_reset(struct weft_ctrl *ctrl);
 
 /* --- events ----------------------------------------------------------------------------------- */
@@ -241,8 +241,8 @@ struct weft_ns_info {
 	bool read_only;
 	uint32_t optimal_write; /* bytes; 0: not told */
 	bool shared;            /* several controllers may have it (NMIC) */
-	/* A controller with a volatile cache has completed writes that no flush has followed, of
-	 * whoever has it open through this weft_ctrl. */
+	/* A controller with a volatile cache has completed writes that no flush has followed, by
+	 * any handle of this namespace and weft_ctrl. */
 	bool unflushed;
 };
 
@@ -253,32 +253,32 @@ struct weft_ns_extent {
 	bool data;       /* false: it is not allocated, and reads as zeroes */
 };
 
-/* What @length bytes from @offset on hold, multiples of the block size: extents that follow each
+/* The extents of @length bytes from @offset on, both multiples of the block size: one follows the
  * other, at most @max. Returns how many, 1 at least; they may end before @length does, and the next
- * call goes on there. All counts as data where the controller does not tell (Get LBA Status), cannot
- * be asked now, or has deallocated blocks that need not read as zeroes.
+ * call goes on there. All counts as data where the controller does not support Get LBA Status,
+ * cannot be asked now, or has deallocated blocks that need not read as zeroes.
  *
- * A block is told as not allocated only if it was not at some time during the call: what had been
- * written before, and not deallocated since, is data. -EINVAL, -ERANGE (beyond the end), -ESTALE,
- * -ENODEV. */
+ * A block is reported as not allocated only if it was not at some time during the call: blocks that
+ * were written before, and not deallocated since, are data. -EINVAL, -ERANGE (beyond the end),
+ * -ESTALE, -ENODEV. */
 int weft_ns_extents(struct weft_ns *ns, uint64_t offset, uint64_t length,
 		    struct weft_ns_extent *extents, unsigned max, struct weft_err *err);
 
-/* Of a namespace through a path. */
+/* Access to a namespace through a path (ANA). */
 enum weft_access {
 	WEFT_ACCESS_UNKNOWN, /* the path is not live, or was not asked yet */
 	WEFT_ACCESS_OPTIMIZED,
 	WEFT_ACCESS_NON_OPTIMIZED, /* used where there is no optimized one */
 	WEFT_ACCESS_INACCESSIBLE,
-	WEFT_ACCESS_LOST,     /* for good */
+	WEFT_ACCESS_LOST,     /* ANA persistent loss */
 	WEFT_ACCESS_CHANGING, /* from one state to another */
-	WEFT_ACCESS_ABSENT,   /* there is none of its id there, or another one */
+	WEFT_ACCESS_ABSENT,   /* the path has no namespace with its nsid, or another one */
 };
 
 struct weft_ns_path {
 	unsigned path;
 	enum weft_access access;
-	uint32_t ana_group; /* that it is in there; 0: not known, or access is not asymmetric */
+	uint32_t ana_group; /* of the namespace there; 0: not known, or no ANA */
 };
 
 /* In the order of the paths' numbers, at most @max. Returns how many there are. */
@@ -287,7 +287,7 @@ const char *weft_access_text(enum weft_access access); /* "non-optimized" */
 
 /* --- I/O -------------------------------------------------------------------------------------- */
 
-/* Its memory is near the CPU of the thread that opens it: let it be the one that will drive it. */
+/* Its memory is near the CPU of the calling thread: open it on the thread that will drive it. */
 int weft_queue_open(struct weft_ctrl *ctrl, struct weft_queue **queue, struct weft_err *err);
 /* Nothing is in flight on it. */
 void weft_queue_close(struct weft_queue *queue);
@@ -301,7 +301,7 @@ enum weft_op_code {
 	WEFT_TRIM,    /* deallocate */
 	WEFT_VERIFY,
 	WEFT_COPY,              /* from @copy_from to @offset, inside the namespace */
-	WEFT_COMPARE_AND_WRITE, /* fused: @iov holds what is expected, then what is written; @length of each */
+	WEFT_COMPARE_AND_WRITE, /* fused; @iov: @length bytes to compare, as many to write */
 	WEFT_RAW,               /* @sqe as it is: opcode, nsid, CDW2-3, CDW10-15 */
 };
 
@@ -319,8 +319,8 @@ struct weft_cmd {
 	struct weft_ns *ns;      /* RAW: may be NULL */
 	uint64_t offset, length; /* bytes, multiples of the block size */
 	uint64_t copy_from;
-	/* @length bytes; RAW: what the opcode moves, at most. What a controller leaves of it is
-	 * zeroes, but in a device's memory (a dma-buf), which keeps what it had. */
+	/* @length bytes; RAW: what the opcode moves, at most. Bytes that the controller does not
+	 * send become zeroes; a device's memory (a dma-buf) keeps the old ones. */
 	const struct iovec *iov;
 	int iovcnt;
 	const void *sqe; /* RAW: 64 bytes */
@@ -328,40 +328,42 @@ struct weft_cmd {
 	void (*done)(struct weft_cmd *cmd);
 	void *user;
 
-	/* What came of it. */
+	/* The result. */
 	int rc; /* 0 or -errno */
-	uint16_t status; /* the NVMe status, when the controller answered: 0x0184 … (SCT << 8 | SC, DNR 0x4000) */
+	/* The NVMe status, when the controller answered: 0x0184 … (SCT << 8 | SC, DNR 0x4000) */
+	uint16_t status;
 	uint64_t result; /* RAW: the completion's first 8 bytes */
 	uint32_t moved;  /* RAW that succeeded: bytes of data. RDMA adapters do not tell: @length */
 
 	uint64_t priv[10]; /* the library's */
 };
 
-/* Hands @cmd over; it leaves with the next weft_queue_poll(), together with what else was submitted
- * until then. Any number may be submitted: what exceeds the queue's depth waits in line. What
- * exceeds the controller's transfer size is split (COMPARE_AND_WRITE and RAW are not).
+/* Submits @cmd; it leaves with the next weft_queue_poll(), together with all that was submitted
+ * until then. Any number of commands may be submitted: those beyond the queue's depth wait. A
+ * command that exceeds the controller's transfer size is split (COMPARE_AND_WRITE and RAW are not).
  * -EINVAL, -ERANGE (beyond the end), -EOPNOTSUPP, -EROFS, -ESTALE: refused, done() will not run.
  *
- * When the connection is lost, commands wait for the new one. Those that the controller may have
- * seen already are sent again if doing them twice is the same as doing them once: READ, WRITE,
- * FLUSH, COMPARE, ZERO, TRIM, VERIFY, and RAW with WEFT_IDEMPOTENT. What writes is neither sent
- * again nor ended before the lost controller cannot carry it out any more. COPY, COMPARE_AND_WRITE
- * and other RAW are not sent again; with WEFT_RESEND_NEVER nothing is that writes. A command that
- * was refused because of the path it took, or because its namespace was not ready, was not carried
- * out: all but RAW without that flag are sent again. A program must not have two writes to the same
- * blocks in flight at once; NVMe orders nothing between them either way.
+ * When the connection is lost, commands fail over to another path or wait for the reconnect. Those
+ * that the controller may have seen already are sent again if they are idempotent (twice is the
+ * same as once): READ, WRITE, FLUSH, COMPARE, ZERO, TRIM, VERIFY, and RAW with WEFT_IDEMPOTENT. A
+ * command that writes is neither sent again nor completed before the lost controller cannot carry
+ * it out any more. COPY, COMPARE_AND_WRITE and other RAW are not sent again; with WEFT_RESEND_NEVER
+ * no command that writes is. A command that was refused because of its path, or because its
+ * namespace was not ready, was not carried out: all are sent again but RAW without that flag. A
+ * program must not have two writes to the same blocks in flight at once; NVMe does not order them
+ * either.
  *
- * Of a command that ends because of a lost connection, rc tells what is known:
+ * When a command ends because of a lost connection, rc tells what is known:
  *   -ENOTCONN    it was not carried out, and will not be
- *   -ECONNRESET  it was sent, and whether it was carried out is not known. It will not be any more,
- *                unless a controller that was asked to end the lost one never said that it is
- *                over. What writes, and was sent before, ends with this whatever its next try has
- *                failed of */
+ *   -ECONNRESET  it was sent, and whether it was carried out is not known. It will not be carried
+ *                out later, unless the controllers that were asked to end the lost one never
+ *                confirmed it. A command that writes and was sent before ends with this, whatever
+ *                its next try failed with */
 int weft_submit(struct weft_queue *queue, struct weft_cmd *cmd);
 
-/* Sends what was submitted, takes in what has come, runs done(). Waits at most @timeout_ms for the
- * first completion (0: not at all, -1: as long as it takes). Returns how many commands completed.
- * Not from inside done(). */
+/* Sends what was submitted, reaps completions, runs done(). Waits at most @timeout_ms for the first
+ * completion (0: not at all, -1: as long as it takes). Returns how many commands completed. Not
+ * from inside done(). */
 int weft_queue_poll(struct weft_queue *queue, int timeout_ms);
 /* Readable when weft_queue_poll() has something to do; call it with 0 after submitting, and then
  * whenever this is readable. */
@@ -373,22 +375,22 @@ unsigned weft_queue_pending(const struct weft_queue *queue);
 struct weft_queue_stats {
 	uint64_t posted;       /* messages given to the adapter, or PDUs to the socket */
 	uint64_t completed;    /* commands answered */
-	uint64_t copied_bytes; /* of data, by this library, between the wire and the caller's memory */
+	uint64_t copied_bytes; /* of data, copied between the wire and the caller's memory */
 
 	/* RDMA. */
 	uint64_t flushed;       /* work requests that a broken connection gave back */
 	uint64_t retried;       /* connections that broke because nothing was acknowledged */
 	uint64_t rnr;           /* … because the other end had no receive */
-	uint64_t key_hits;      /* data in memory that the adapter knew */
-	uint64_t registrations; /* memory that it had to be told of */
+	uint64_t key_hits;      /* data in memory that was registered already */
+	uint64_t registrations; /* of memory with the adapter */
 };
 
 void weft_queue_stats(const struct weft_queue *queue, struct weft_queue_stats *stats);
 
 enum { WEFT_STALL_LENGTHS = 32 };
 
-/* A stall begins when commands are lost with their connection, are refused because of their path,
- * find none that can be used, or wait before another try; it ends when the last of them is
+/* A stall (failover time) begins when commands are lost with their connection, are refused because
+ * of their path, find no usable path, or wait before a retry; it ends when the last of them is
  * completed. */
 struct weft_stalls {
 	uint64_t switches; /* commands that were sent again, on another path */
@@ -397,7 +399,7 @@ struct weft_stalls {
 	uint64_t by_length[WEFT_STALL_LENGTHS]; /* [n]: shorter than 2^n us, and not in [n - 1] */
 };
 
-/* Since the queue was opened; one that lasts is not in it. */
+/* Since the queue was opened; without a stall that has not ended. */
 void weft_queue_stalls(const struct weft_queue *queue, struct weft_stalls *stalls);
 
 /* A sentence about @cmd->rc: "Write of 4096 bytes at 0: LBA Out of Range (NVMe status 0x80)". */
@@ -425,11 +427,11 @@ int weft_trim(struct weft_queue *queue, struct weft_ns *ns, uint64_t length, uin
  * -errno, or the positive NVMe status with which the controller refused it. */
 int weft_admin(struct weft_ctrl *ctrl, const void *sqe, void *buf, uint32_t length,
 	       uint64_t *result, struct weft_err *err);
-/* The same for who has to know how much data came or went when it succeeds: *@moved bytes, of @length.
- * What did not come is zeroes. RDMA adapters do not tell: there it is @length. */
+/* The same, and *@moved gets how many bytes of @length were moved when it succeeds. Bytes that did
+ * not come are zeroes. RDMA adapters do not tell: there it is @length. */
 int weft_admin_moved(struct weft_ctrl *ctrl, const void *sqe, void *buf, uint32_t length,
 		     uint64_t *result, uint32_t *moved, struct weft_err *err);
-/* The usual two, of which all data has come. @buf of weft_identify() has 4096 bytes. */
+/* Identify and Get Log Page; all data has come. @buf of weft_identify() has 4096 bytes. */
 int weft_identify(struct weft_ctrl *ctrl, uint8_t cns, uint32_t nsid, void *buf,
 		  struct weft_err *err);
 int weft_log_page(struct weft_ctrl *ctrl, uint8_t lid, uint32_t nsid, uint64_t offset, void *buf,
@@ -449,7 +451,7 @@ struct weft_discovered {
 	uint16_t portid, cntlid;
 	uint8_t subtype; /* 1: referral, 2: NVM subsystem, 3: this discovery service */
 	bool secure;     /* it requires a secure channel */
-	char from[512];  /* the discovery service that told of it */
+	char from[512];  /* the discovery service that lists it */
 };
 
 struct weft_discovery {
@@ -463,7 +465,7 @@ struct weft_discovery {
 	uint32_t left_ms; /* of discovery_timeout */
 };
 
-/* The log of a connected discovery controller, read in pieces, again while it changes under us. */
+/* Reads the log of a connected discovery controller, in parts; again if it changes meanwhile. */
 int weft_discovery_read(struct weft_ctrl *ctrl, struct weft_discovery *log, struct weft_err *err);
 /* Connects to @uri, reads the log, follows referrals (8 deep; see discovery_ms) and disconnects. */
 int weft_discover(const char *uri, const struct weft_options *options, struct weft_discovery *log,

@@ -1,13 +1,13 @@
-/* memory.h - memory that adapters know beforehand.
+/* memory.h - memory that is registered with RDMA adapters beforehand.
  *
  * Data may lie anywhere, and over TCP that is all there is to say. Over RDMA the adapter moves the
- * data by itself and must be told of memory first, which takes far longer than an I/O. So a program
- * that cares either gets its buffers from weft_memory_alloc(), or declares its own ones, once. A
- * buffer that is neither works as well: its data is copied, once, through memory that the adapter
- * knows.
+ * data by itself and memory must be registered first, which takes far longer than an I/O. So a
+ * program that cares either gets its buffers from weft_memory_alloc(), or declares its own ones,
+ * once. A buffer that is neither works as well: its data is copied, once, through memory that is
+ * registered.
  *
- * A declaration is for the whole process and for every connection; an adapter is told at the first
- * I/O. Functions may be called from any thread. */
+ * A declaration is for the whole process and for every connection; memory is registered at the
+ * first I/O. Functions may be called from any thread. */
 #ifndef WEFT_MEMORY_H
 #define WEFT_MEMORY_H
 
@@ -19,8 +19,8 @@
 extern "C" {
 #endif
 
-/* Zeroed, page-aligned memory, declared. NULL and errno: there is none. For buffers that are kept:
- * it costs far more than malloc(). */
+/* Zeroed, page-aligned memory, declared. NULL and errno: there is none. For buffers that are used
+ * many times: it costs far more than malloc(). */
 void *weft_memory_alloc(size_t size);
 /* No I/O is in flight on it. NULL is nothing. */
 void weft_memory_free(void *memory);

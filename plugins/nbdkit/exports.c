@@ -1,4 +1,4 @@
-/* exports.c - what a client may ask for by name: ns1, ns2, … as in `weft mount`. */
+/* exports.c - the NBD exports: each namespace by name, ns1, ns2, … as in `weft mount`. */
 #include <errno.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -32,7 +32,7 @@ static int first_nsid(uint32_t *nsid, struct weft_err *err)
 	return n < 0 ? n : 0;
 }
 
-/* "ns7"; 0: it is none. */
+/* The nsid of "ns7"; 0: @name is not of that form. */
 static uint32_t parse_export_name(const char *name)
 {
 	char again[EXPORT_NAME_MAX];

@@ -1,10 +1,10 @@
-/* io.c - NBD's commands as NVMe's.
+/* io.c - NBD commands as NVMe commands.
  *
  *   read, write   Read, Write; FUA as it is
  *   flush         Flush
  *   trim          Dataset Management, deallocate; with FUA, a Flush after it
  *   write zeroes  Write Zeroes, with DEAC unless the client forbids holes
- *   block status  Get LBA Status; where there is none, all is allocated */
+ *   block status  Get LBA Status; where it is not supported, all is allocated */
 #include <errno.h>
 
 #include "plugin.h"
@@ -90,14 +90,14 @@ int io_trim(void *handle, uint32_t count, uint64_t offset, uint32_t flags)
 	return nbd_fua_flag(flags) ? io_flush(handle, 0) : 0;
 }
 
-/* Without it nbdkit writes the zeroes. */
+/* If this is false, nbdkit writes the zeroes itself. */
 int io_can_zero(void *handle)
 {
 	return plugin_conn.first_info.can_zero;
 }
 
-/* One small command for any length is faster than the zeroes would be. Where there is none,
- * nbdkit refuses to be fast for us. */
+/* Write Zeroes is one small command for any length, faster than writing the zeroes. If the
+ * controller has no such command, nbdkit refuses the client's fast zero. */
 int io_can_fast_zero(void *handle)
 {
 	return 1;
@@ -112,8 +112,8 @@ int io_zero(void *handle, uint32_t count, uint64_t offset, uint32_t flags)
 	return run_cmd_range(handle, &cmd, count, offset);
 }
 
-/* A client may ask about any bytes; it is told of the blocks that they are in, as far as one answer
- * goes. */
+/* A client may ask about any bytes; the answer is about the blocks that contain them, as far as one
+ * Get LBA Status goes. */
 int io_extents(void *handle, uint32_t count, uint64_t offset, uint32_t flags,
 	       struct nbdkit_extents *extents)
 {

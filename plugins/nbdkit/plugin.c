@@ -1,12 +1,12 @@
-/* plugin.c - nbdkit weft uri=…: any NVMe-oF namespace for whatever speaks NBD.
+/* plugin.c - nbdkit weft uri=…: serves any NVMe-oF namespace over NBD.
  *
- *   NBD clients ─▶ nbdkit's threads ─▶ io.c ─▶ connection ─▶ a queue each, while there are some
+ *   NBD clients ─▶ nbdkit's threads ─▶ io.c ─▶ volume connection ─▶ each a queue of a pool
  *                                            │
  *                              one controller, for all clients ─▶ target
  *
- * nbdkit goes into the background between get_ready and after_fork, and threads would not follow.
- * So get_ready connects and disconnects again, to tell a mistake to whoever looks; after_fork
- * connects for good. */
+ * nbdkit goes into the background between get_ready and after_fork, and threads would not survive
+ * that. So get_ready connects and disconnects again, to report a mistake while somebody sees it;
+ * after_fork connects for good. */
 #include <errno.h>
 #include <nvme/types.h>
 #include <stdio.h>
@@ -21,7 +21,7 @@
 struct weft_volume_conn plugin_conn;
 static char uri[URI_MAX], words[URI_MAX];
 
-/* nbdkit makes EINVAL of an errno that NBD does not have. */
+/* nbdkit turns an errno that NBD does not have into EINVAL. */
 static int nbd_errno(int error)
 {
 	switch (error) {
@@ -79,7 +79,7 @@ static int on_config(const char *key, const char *value)
 	return !strcmp(key, "uri") ? set_uri(value) : add_uri_word(key, value);
 }
 
-/* Of several paths; a word behind it holds for all. */
+/* The last of several paths' URIs; a word behind it applies to all. */
 static const char *last_uri(void)
 {
 	const char *last = uri, *next;
@@ -149,8 +149,8 @@ static int on_after_fork(void)
 	return rc < 0 ? plugin_fail(rc, &err) : 0;
 }
 
-/* nbdkit has waited for I/O under way. When it is told to end it does not close what its clients
- * have open, which the connection does here. */
+/* nbdkit has waited for I/O under way. When nbdkit is told to end, it does not close its clients'
+ * exports; the volume connection does so here. */
 static void on_cleanup(void)
 {
 	if (!plugin_conn.vctrl.ctrl)
@@ -166,7 +166,7 @@ static void on_dump(void)
 	       weft_link_transport_find(NVMF_TRTYPE_RDMA) ? " rdma" : "");
 }
 
-/* --- what holds for every client -------------------------------------------------------------- */
+/* --- for every client ------------------------------------------------------------------------- */
 
 static int always_true(void *handle)
 {

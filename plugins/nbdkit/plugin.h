@@ -9,21 +9,21 @@
 
 #define EXPORT_NAME_MAX 16
 
-/* One for all connections of all clients. */
+/* The volume connection, one for all clients. */
 extern struct weft_volume_conn plugin_conn;
 
 /* A client's connection. */
 struct export
 {
 	struct weft_volume *volume;
-	struct weft_ns_info info;   /* as it was when the client came: NBD cannot tell it more */
-	atomic_uint flush_reported; /* that flushes fail for: weft_volume_flush() */
+	struct weft_ns_info info;   /* when the client connected: NBD cannot tell it of changes */
+	atomic_uint flush_reported; /* losses that a flush has reported: weft_volume_flush() */
 };
 
-/* Says what went wrong, with an errno that NBD has; returns -1. */
+/* Reports the error to nbdkit, with an errno that NBD has; returns -1. */
 int plugin_fail(int rc, const struct weft_err *err);
 
-/* Ends the process when nbdkit is to end and cannot, because the target is away. */
+/* Ends the process when nbdkit is to end and cannot, because the target cannot be reached. */
 int shutdown_watch_start(void);
 void shutdown_watch_stop(void);
 

@@ -1,10 +1,10 @@
-/* shutdown_watch.c - ends the process when nbdkit is told to end but waits for I/O, and the
- * target is away. nbdkit does not tell a plugin, so the plugin chains its signal handlers.
+/* shutdown_watch.c - ends the process when nbdkit is told to end but waits for I/O, and the target
+ * cannot be reached. nbdkit does not tell a plugin, so the plugin chains its signal handlers.
  *
  *   SIGTERM … ─▶ ours ─▶ nbdkit's: it waits for I/O under way ─▶ cleanup ─▶ shutdown_watch_stop()
- *                  └─▶ a thread: no cleanup, and the target is away for GRACE_MS: the process ends
+ *                  └─▶ a thread: no cleanup, and no path for GRACE_MS: the process ends
  *
- * I/O that waits would keep it for loss_timeout, and nbdkit tells a plugin nothing of that. */
+ * Without this, the process would wait for loss_timeout. */
 #include <errno.h>
 #include <poll.h>
 #include <pthread.h>
@@ -32,7 +32,7 @@ static void on_term_signal(int signal)
 	nbdkit_actions[signal].sa_handler(signal);
 }
 
-/* One that nbdkit ignores, or that would end it at once, stays as it is. */
+/* A signal that nbdkit ignores, or that would end it at once, stays as it is. */
 static void chain_handler(int signal)
 {
 	struct sigaction ours;

@@ -1,6 +1,6 @@
 /* config.c - what a connection asks for: defaults, the caller's options, the URI's words.
  *
- *   weft_options_init ─▶ the program's choice ─▶ ?hdgst=1&kato=5s ─▶ checked, identities filled in */
+ *   weft_options_init ─▶ the program's options ─▶ ?hdgst=1&kato=5s ─▶ checked, identity set */
 #include <ctype.h>
 #include <errno.h>
 #include <limits.h>
@@ -284,7 +284,7 @@ static int set_once(struct host_config *config, const struct word *word, const c
 	return rc;
 }
 
-/* @several: words of several URIs, where one may say other than the next. */
+/* @several: @query has the words of several URIs, and two of them may differ. */
 static int parse_query(struct host_config *config, const char *query, bool several,
 		       struct weft_err *err)
 {
@@ -348,8 +348,8 @@ static bool read_line(const char *path, char *line, int size)
 	return found && *line;
 }
 
-/* Made from the machine's id and the user: stable, and two users of a machine do not look like one
- * host that connects twice. */
+/* The UUID is made from the machine's id and the user: it is stable, and two users of a machine do
+ * not look like one host that connects twice. */
 static void generate_host_uuid(uint8_t uuid[16])
 {
 	char user[32];

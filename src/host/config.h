@@ -1,4 +1,5 @@
-/* config.h - what URIs, their words and a program's options add up to. */
+/* config.h - the options of a connection: what the URIs, their words and the program's options add
+ * up to. */
 #ifndef WEFT_HOST_CONFIG_H
 #define WEFT_HOST_CONFIG_H
 
@@ -24,13 +25,13 @@ struct host_config {
 	uint64_t words; /* of URIs: a bit for each that was given */
 };
 
-/* Where a path leads, as it was written. */
+/* A path spec: a URI, taken apart, with its options and defaults. */
 struct host_path_spec {
 	struct weft_uri_parts parts;
-	struct host_config config; /* everything but the address, which has to be looked up */
+	struct host_config config; /* everything but the address, which must be resolved */
 };
 
-/* @shared: words of other URIs, which hold as well, and before its own; "": none. */
+/* @shared: words of other URIs, which also apply, unless this URI says otherwise; "": none. */
 int host_config_parse(const struct weft_uri_parts *parts, const char *shared,
 		      const struct weft_options *options, struct host_config *config,
 		      struct weft_err *err);
@@ -38,7 +39,8 @@ int host_config_parse(const struct weft_uri_parts *parts, const char *shared,
 /* Whether a URI had @word, such as "nsid". */
 bool host_config_has(const struct host_config *config, const char *word);
 
-/* path_specs.c: "URI,URI". Returns how many there are in @places, which has room for HOST_PATHS_MAX. */
+/* path_specs.c: parses "URI,URI" into @specs, which has room for HOST_PATHS_MAX. Returns how many
+ * there are. */
 int host_path_specs_parse(const char *uris, const struct weft_options *options,
 			  struct host_path_spec *specs, struct weft_err *err);
 /* Both lead to one subsystem, in the name of one host. */

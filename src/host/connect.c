@@ -1,4 +1,4 @@
-/* connect.c - weft_connect(), and a path more: names become addresses, addresses paths. */
+/* connect.c - weft_connect() and weft_path_add(): names become addresses, and addresses paths. */
 #include <errno.h>
 #include <netdb.h>
 #include <stdio.h>
@@ -9,7 +9,7 @@
 
 /* --- addresses -------------------------------------------------------------------------------- */
 
-/* Of a name, in the resolver's order. */
+/* Fills in the addresses of a name, in the resolver's order. */
 static int resolve_name(const struct weft_uri_parts *parts, struct host_path *path,
 			struct weft_err *err)
 {
@@ -63,7 +63,7 @@ static int create_path(struct weft_ctrl *ctrl, const struct host_path_spec *spec
 
 /* --- connecting ------------------------------------------------------------------------------- */
 
-/* Under ctrl->lock. 1: one lives; -1: each was tried in vain; 0: neither. */
+/* Under ctrl->lock. 1: a path is live; -1: every path was tried and failed; 0: neither yet. */
 static int connect_outcome(const struct weft_ctrl *ctrl)
 {
 	bool waiting = host_followers_pending(ctrl);
@@ -105,7 +105,7 @@ static void add_failure(struct failures *all, const char *address, int rc, const
 					      "%s%s: %s", all->used ? "; " : "", address, why);
 }
 
-/* "ADDRESS: why", of every path, and of every service that could have told of more. */
+/* "ADDRESS: why" for every path, and for every discovery service that could have listed more. */
 static int report_failures(struct weft_ctrl *ctrl, struct weft_err *err)
 {
 	struct failures all = { .rc = 0 };
@@ -185,7 +185,7 @@ int host_connect_once(const struct host_path_spec *specs, int count, uint32_t li
 
 /* --- later ------------------------------------------------------------------------------------ */
 
-/* Until the first attempt is over. */
+/* Waits until the path's first attempt is over. */
 static int wait_for_path(struct host_path *path, struct weft_err *err)
 {
 	struct weft_ctrl *ctrl = path->ctrl;

@@ -1,9 +1,6 @@
 /* control_reactor.c - creates and frees a controller, and runs its control reactor on a thread.
- * A controller that follows a discovery service for another one has no thread: it runs on its
- * owner's control reactor.
- *
- * A discovery service that is followed is a controller as well, without a thread: it lives on the
- * the control reactor of the controller whose paths it tells of (follower.c). */
+ * A discovery service that is followed is a controller as well, but has no thread: it runs on the
+ * control reactor of the controller whose paths it lists (follower.c). */
 #include <assert.h>
 #include <errno.h>
 #include <signal.h>
@@ -19,7 +16,7 @@
 
 /* --- the thread ------------------------------------------------------------------------------- */
 
-/* Of a visit, with which it ends. */
+/* A connection with a limited lifetime (host_connect_once()) ends now. */
 static void on_lifetime_timeout(struct weft_timer *timer)
 {
 	struct weft_ctrl *ctrl = container_of(timer, struct weft_ctrl, lifetime);

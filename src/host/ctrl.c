@@ -1,4 +1,4 @@
-/* ctrl.c - a controller as its program sees it: its state, what it is, how it is reached. */
+/* ctrl.c - a controller as its program sees it: state, properties, paths. */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>

@@ -1,4 +1,5 @@
-/* event.c - what a program is told: a bounded line of events, and a descriptor that says when. */
+/* event.c - the program's events: a bounded queue, and a descriptor that is readable while it is
+ * not empty. */
 #include <stdarg.h>
 #include <stdio.h>
 #include <sys/eventfd.h>
@@ -13,7 +14,7 @@ static struct weft_event *reserve_event(struct weft_ctrl *ctrl)
 		ctrl->nevents++;
 		return &ctrl->events[last];
 	}
-	/* Full: the newest place says so from now on. */
+	/* The queue is full: its newest event becomes WEFT_EVENT_OVERFLOW. */
 	last = (ctrl->first_event + HOST_EVENTS - 1) % HOST_EVENTS;
 	ctrl->events[last].kind = WEFT_EVENT_OVERFLOW;
 	snprintf(ctrl->events[last].text, sizeof(ctrl->events[last].text), "events were dropped");

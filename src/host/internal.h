@@ -1,18 +1,18 @@
 /* internal.h - the host's own structures.
  *
- *     caller's threads                    the control reactor: the controller's thread
- *   ┌──────────────────────┐            ┌──────────────────────────────────┐
- *   │ weft_queue           │            │ weft_ctrl  path_publish.c, user_admin.c       │
- *   │   reactor, commands  │── asks ───▶│   host_path  path.c, setup.c     │
- *   │   host_path_queue ─ link   │            │     admin.c  admin queue ─ link  │
- *   │   host_path_queue ─ link   │◀── look ───│     aer.c, keepalive.c, scan.c   │
- *   └──────────────────────┘            │   host_path …                    │
- *                                       └──────────────────────────────────┘
+ *     the program's threads                   the control reactor, a thread per controller
+ *   ┌──────────────────────────┐            ┌─────────────────────────────────────────────┐
+ *   │ weft_queue               │            │ weft_ctrl      path_publish.c, user_admin.c │
+ *   │   reactor, commands      │─ requests ▶│   host_path    path.c, setup.c              │
+ *   │   host_path_queue ─ link │            │     admin.c    admin queue ─ link           │
+ *   │   host_path_queue ─ link │◀─ update ──│     aer.c, keepalive.c, scan.c              │
+ *   └──────────────────────────┘            │   host_path …                               │
+ *                                           └─────────────────────────────────────────────┘
  *
- * A queue's reactor runs on whichever thread drives the queue; the control reactor's on a thread of
- * its own. They share what stands under ctrl->lock, which no I/O takes: the control reactor
- * publishes states and tells the queues to look; a path queue asks the control reactor to abort a
- * command, or to note that its connection broke. */
+ * The program's threads drive the I/O queues; one thread per controller, the control reactor, does
+ * everything else. They share what is under ctrl->lock, which no I/O takes. The control reactor
+ * publishes path states and posts each queue an update. A path queue posts requests: reset the
+ * association, abort a command, read the ANA log page, probe the path. */
 #ifndef WEFT_HOST_INTERNAL_H
 #define WEFT_HOST_INTERNAL_H
 
@@ -36,22 +36,22 @@ struct weft_ctrl {
 	struct weft_reactor *reactor;
 	pthread_t thread;
 	struct host_follower
-		*follower; /* not NULL: it is a discovery service that another one follows */
+		*follower; /* not NULL: this is a discovery service, and another controller's */
 
-	/* The control reactor's. */
+	/* Only the control reactor uses these. */
 	bool stopping;
 	atomic_bool reset_posted;
 	struct weft_msg stop_msg, reset_msg;
 	struct weft_list admin_waiting;  /* user_admin.c */
 	struct weft_timer fail_timer;    /* access.c */
 	struct weft_list followers;      /* discovery services that are followed: follower.h */
-	uint32_t lifetime_ms;            /* of a visit, whatever it is at; 0: it stays */
-	struct weft_timer lifetime;      /* of a visit; of what is waited for from followers */
-	bool discovery_timed_out;        /* that is over */
-	struct weft_task reconcile_task; /* of what they list */
-	unsigned probe_answers;          /* to Keep Alives of probe.c, so far */
+	uint32_t lifetime_ms;            /* of host_connect_once(); 0: no limit */
+	struct weft_timer lifetime;      /* for that; or for the followers' first logs */
+	bool discovery_timed_out;        /* nobody waits for the followers any more */
+	struct weft_task reconcile_task; /* the followers' logs and the paths: reconcile.c */
+	unsigned probe_answers;          /* answers to probe.c's Keep Alives so far */
 
-	/* To the control reactor: a namespace is to be looked at. */
+	/* To the control reactor: a namespace is due for a scan. */
 	struct weft_msg open_msg;
 	atomic_bool open_posted;
 
@@ -60,16 +60,16 @@ struct weft_ctrl {
 	pthread_cond_t changed;
 	struct host_path *paths[HOST_PATHS_MAX]; /* NULL: none */
 	unsigned next_path;                      /* id */
-	struct host_published pub;               /* what the paths add up to */
+	struct host_published pub;               /* of all paths, merged */
 	struct weft_list queues;
 	struct weft_ids ns_records_by_id;         /* host_ns_record: ns_record.c */
-	struct weft_list ns_records;              /* the same, in a line */
-	struct weft_list due[HOST_PATHS_MAX];     /* host_ns_record, by the path's index: scan.c */
-	struct weft_list refused[HOST_PATHS_MAX]; /* likewise */
+	struct weft_list ns_records;              /* the same, as a list */
+	struct weft_list due[HOST_PATHS_MAX];     /* by path index, records to scan: scan.c */
+	struct weft_list refused[HOST_PATHS_MAX]; /* likewise, whose last scan was refused */
 	struct weft_list ns_down;                 /* weft_ns, by down_ns: access.c */
 	uint64_t qids[HOST_QUEUES_MAX / 64];
 	uint32_t last_qid;
-	struct weft_err no_queue; /* why one of them could not be connected again, last */
+	struct weft_err no_queue; /* why a path queue could not reconnect, the latest */
 	struct weft_event events[HOST_EVENTS];
 	unsigned first_event, nevents;
 	int event_fd;
@@ -80,7 +80,7 @@ void host_link_options(const struct host_config *config, uint16_t qid, uint16_t 
 		       uint32_t depth, struct weft_link_options *options);
 
 /* control_reactor.c */
-/* Without paths and thread. @follower: see there; it lives on its owner's control reactor. */
+/* Creates it without paths and thread. @follower: it runs on its owner's control reactor. */
 int host_ctrl_create(const struct host_config *config, struct host_follower *follower,
 		     struct weft_ctrl **ctrl, struct weft_err *err);
 void host_ctrl_free(struct weft_ctrl *ctrl);
@@ -92,10 +92,10 @@ static inline void host_ctrl_freep(struct weft_ctrl **ctrl)
 		host_ctrl_free(*ctrl);
 }
 
-/* connect.c: weft_connect(), for so long at most; never again when it is lost. */
+/* connect.c: weft_connect() for @lifetime_ms at most, and without reconnecting. */
 int host_connect_once(const struct host_path_spec *specs, int count, uint32_t lifetime_ms,
 		      struct weft_ctrl **ctrl, struct weft_err *err);
-/* The address of its place is looked up, which may take a while. */
+/* Resolves the path's host name, which may block. */
 int host_path_resolve(struct host_path *path, const struct weft_uri_parts *parts,
 		      struct weft_err *err);
 
@@ -103,20 +103,20 @@ int host_path_resolve(struct host_path *path, const struct weft_uri_parts *parts
 int host_path_create(struct weft_ctrl *ctrl, const struct host_config *config,
 		     struct host_path **path, struct weft_err *err);
 void host_path_free(struct host_path *path); /* NULL: none */
-/* To this address, as another end told of it. */
+/* The path leads to this address, from a discovery log. */
 void host_path_set_addr(struct host_path *path, const struct weft_link_transport *transport,
 			const struct sockaddr_storage *addr);
-/* -EUSERS: there are too many. Before the control reactor has begun, or on the control reactor. */
+/* -EUSERS: there are too many. Before the control reactor runs, or on it. */
 int host_paths_insert(struct host_path *path);
-/* From any thread: it is inserted and started; its first attempt shows in pub.tried. */
+/* From any thread: inserts and starts the path. pub.tried is set when its first attempt is over. */
 void host_path_add_async(struct host_path *path);
-/* The caller's pointer is void; it is gone when no path queue leads there any more. */
+/* The caller's pointer is invalid from here on: the path is freed with its last path queue. */
 void host_path_remove(struct host_path *path);
-void host_path_put(struct host_path *path); /* under ctrl->lock: of a path queue */
+void host_path_put(struct host_path *path); /* a path queue of it ends; under ctrl->lock */
 void host_path_stopped(
-	struct host_path *path); /* on the control reactor: it was told to stop, and has */
+	struct host_path *path); /* on the control reactor: host_path_stop() is complete */
 void host_paths_stop(struct weft_ctrl *ctrl);
-void host_control_stop_if_idle(struct weft_ctrl *ctrl); /* if nothing of it is left to stop */
+void host_control_stop_if_idle(struct weft_ctrl *ctrl); /* if every path and follower stopped */
 
 /* path_publish.c, on the control reactor */
 void host_path_publish(struct host_path *path);
@@ -124,24 +124,24 @@ bool host_path_is_only(const struct host_path *path);
 struct host_path *host_path_find_other_live(const struct host_path *path); /* NULL: none */
 /* Under ctrl->lock. */
 void host_ctrl_merge_paths(struct weft_ctrl *ctrl);
-void host_ctrl_wake_all(struct weft_ctrl *ctrl); /* whoever waits, and every queue */
+void host_ctrl_wake_all(struct weft_ctrl *ctrl); /* waiting threads, and every queue */
 
-/* ctrl.c, under ctrl->lock: those that do not leave, by their numbers; returns how many. */
+/* ctrl.c, under ctrl->lock: the paths that are not being removed, by id; returns how many. */
 unsigned host_paths_by_id(struct weft_ctrl *ctrl, struct host_path *paths[HOST_PATHS_MAX]);
 
-/* ctrl.c: where its first path leads. */
+/* ctrl.c: the address of its first path. */
 void host_ctrl_address(struct weft_ctrl *ctrl, struct sockaddr_storage *addr);
 
-/* flush.c, under ctrl->lock: a path less. */
+/* flush.c, under ctrl->lock: the path with this index was removed. */
 void host_dirty_path_removed(struct weft_ctrl *ctrl, unsigned index);
 
-/* user_admin.c: from any thread, as weft_admin(), through a path that leads to @ns and tells what
- * is allocated. 0, or -errno: -EAGAIN, another time may do; -ECONNRESET, -ETIMEDOUT, it was lost or
- * not answered; the rest is final. */
+/* user_admin.c: Get LBA Status, from any thread, as weft_admin(), through a path that leads to @ns
+ * and supports it. 0, or -errno: -EAGAIN, try later; -ECONNRESET, -ETIMEDOUT, the command was lost
+ * or not answered; the rest is final. */
 int host_ns_lba_status(struct weft_ns *ns, uint64_t slba, uint16_t blocks, void *buf,
 		       uint32_t length);
-/* user_admin.c, on the control reactor: what callers of weft_admin() wait for goes out, as far as
- * there is room; or fails */
+/* user_admin.c, on the control reactor: sends the commands that callers of weft_admin() wait for,
+ * as far as there is room, or fails them. */
 void host_user_admin_pump(struct weft_ctrl *ctrl);
 void host_user_admin_fail_waiting(struct weft_ctrl *ctrl, int rc);
 
@@ -160,7 +160,8 @@ struct host_disc_log_header {
 /* 0, or why it cannot be the header of a log that has at most so many entries. */
 int host_disc_log_check_header(const struct host_disc_log_header *header, uint32_t most,
 			       const struct weft_options *options, struct weft_err *err);
-/* @from: the service that says so. There is no URI where it is none that this one can know of. */
+/* @from: the service that has the entry. The URI stays empty where the entry's address cannot be
+ * one that @from may tell of. */
 void host_disc_log_decode_entry(const struct nvmf_disc_log_entry *entry,
 				const struct sockaddr_storage *from,
 				struct weft_discovered *decoded);
@@ -171,9 +172,9 @@ int host_discovery_fail_timeout(const struct weft_options *options, struct weft_
 void host_event_push(struct weft_ctrl *ctrl, enum weft_event_kind kind, enum weft_state state,
 		     uint32_t result, const char *fmt, ...) __attribute__((format(printf, 5, 6)));
 
-/* memory.c. Whether the connection takes data there; asked only while there are dma-bufs. */
+/* memory.c. Can the connection move data there? Called only while there are dma-bufs. */
 bool host_memory_ok(struct weft_queue *queue, const struct iovec *iov, int iovcnt);
-/* Whether the CPU may touch it. */
+/* Can the CPU access it? */
 bool host_memory_is_plain(const struct iovec *iov, int iovcnt);
 
 #endif

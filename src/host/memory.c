@@ -1,8 +1,8 @@
-/* memory.c - the program's side of the registry of memory (base/region.h), and what a connection
- * does not take.
+/* memory.c - weft_memory_*(): the program's side of the registry of memory (base/region.h), and a
+ * check whether a connection can use a dma-buf.
  *
  * A region's mark says which call made it, so that each is undone by the call that goes with it,
- * and what others in the process declared cannot be. */
+ * and regions of other parts of the process cannot be removed. */
 #include <weft/memory.h>
 
 #include <assert.h>

@@ -1,9 +1,10 @@
-/* path_specs.c - several URIs of one subsystem, with commas between them: its paths.
+/* path_specs.c - parses several URIs of one subsystem, with commas between them: its paths
+ * (multipath).
  *
- *   nvme+tcp://a/NQN?hdgst=1,nvme+tcp://b/NQN?nsid=2      a comma counts where "nvme+" follows
+ *   nvme+tcp://a/NQN?hdgst=1,nvme+tcp://b/NQN?nsid=2      a comma separates where "nvme+" follows
  *
- * A word behind one of them holds for all that do not say otherwise. They lead to one subsystem, in
- * the name of one host. */
+ * A word of one URI applies to all that do not say otherwise. All lead to one subsystem, in the
+ * name of one host. */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>

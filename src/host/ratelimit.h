@@ -3,7 +3,7 @@
  *   ├──── 50 ms ────┤           16 in each
  *   ||||  || |      ||||||||
  *
- * News that come in a bunch are acted on without delay; of a storm so many per second are. */
+ * A few events that come together are handled without delay; a storm of events is slowed down. */
 #ifndef WEFT_HOST_RATELIMIT_H
 #define WEFT_HOST_RATELIMIT_H
 
@@ -11,13 +11,13 @@
 
 enum { HOST_RATELIMIT_BURST = 16, HOST_RATELIMIT_INTERVAL_MS = 50 };
 
-/* All zeros: nothing was spent. */
+/* All zeros: no event has been counted. */
 struct host_ratelimit {
 	uint64_t since_ns;
 	unsigned spent; /* since then */
 };
 
-/* How long until something may be spent, in ms; 0: it was, just now. */
+/* 0: the event may be handled now, and is counted; else ms until the next one may be. */
 uint32_t host_ratelimit_take(struct host_ratelimit *ratelimit, uint64_t now_ns);
 
 #endif

@@ -1,23 +1,20 @@
 /* user_admin.c - weft_admin() and the like: the program's admin commands, 16 per path at most.
- * After a loss those that only read are sent again, the others fail: whether they were executed
- * is not known.
+ * After a loss, commands that only read are sent again, on this path or another. The others fail:
+ * whether they were executed is not known.
  *
- * What is asked about a namespace goes to a path that leads there, now or not at all.
- *
- * When the connection is lost those that only look are asked again, on this path or another; the
- * others fail, because nobody knows whether they were carried out. */
+ * A command about a namespace goes to a path that leads there now, or fails. */
 #include <errno.h>
 #include <string.h>
 
 #include "host/internal.h"
 #include "transport/bufs.h"
 
-enum { TRIES_MAX = 3 }; /* of a command that only looks and lost its connection */
+enum { TRIES_MAX = 3 }; /* of a command that only reads and lost its connection */
 
 struct user_admin {
 	struct host_admin admin;
 	struct weft_ctrl *ctrl;
-	const struct weft_ns *ns; /* that is asked about; NULL: another command */
+	const struct weft_ns *ns; /* the command is about; NULL: none */
 	struct weft_msg msg;
 	int rc;
 	unsigned tries;
@@ -86,12 +83,12 @@ static void on_ns_admin_done(struct host_admin *a, int rc)
 	struct user_admin *u = container_of(a, struct user_admin, admin);
 
 	a->path->admin_users--;
-	if (rc == 0 && !io_access_to(a->path, u->ns)) /* perhaps another one was asked about */
+	if (rc == 0 && !io_access_to(a->path, u->ns)) /* the nsid may be another namespace's now */
 		rc = -EAGAIN;
 	finish_user_admin(u, rc < 0 && admin_timed_out(a) ? -ETIMEDOUT : rc);
 }
 
-/* Of another path, or later. */
+/* A path that supports Get LBA Status may come. */
 static bool lba_status_path_may_come(const struct weft_ctrl *ctrl)
 {
 	for (unsigned i = 0; i < HOST_PATHS_MAX; i++) {
@@ -135,7 +132,7 @@ static void on_ns_admin_msg(struct weft_msg *msg)
 
 /* --- any other -------------------------------------------------------------------------------- */
 
-/* The controller forgets what changed when somebody has read it. */
+/* The controller clears the Changed Namespace List log page when it is read. */
 static bool reads_changed(const union nvme_sqe *cmd)
 {
 	return cmd->common.opcode == nvme_admin_get_log_page &&
@@ -250,7 +247,7 @@ static int run_user_admin_checked(struct weft_ctrl *ctrl, struct user_admin *u,
 	return status;
 }
 
-/* Somebody else's command, of which we know nothing. */
+/* The program's command may be anything. */
 int weft_admin_moved(struct weft_ctrl *ctrl, const void *sqe, void *buf, uint32_t length,
 		     uint64_t *result, uint32_t *moved, struct weft_err *err)
 {

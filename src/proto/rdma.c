@@ -1,3 +1,4 @@
+/* rdma.c - checks the private data of an NVMe/RDMA connection request. */
 #include "proto/rdma.h"
 
 #include <string.h>
@@ -20,7 +21,7 @@ const char *nvme_rdma_status_text(uint16_t sts)
 	return sts < sizeof(texts) / sizeof(texts[0]) ? texts[sts] : "an unknown reason";
 }
 
-/* InfiniBand pads the private data with zeroes: more than we need is no fault. */
+/* InfiniBand pads the private data with zeroes, so it may be longer than the request. */
 enum nvme_rdma_status nvme_rdma_check_request(const void *data, size_t len, uint32_t depth_max,
 					      struct nvme_rdma_request *request)
 {

@@ -1,5 +1,5 @@
-/* rdma.h - NVMe/RDMA: what travels with a connection request and its answer (RDMA transport 1.0,
- * 3.2). */
+/* rdma.h - NVMe/RDMA: the private data of a connection request and of its answer (RDMA transport
+ * 1.0, 3.2). */
 #ifndef WEFT_PROTO_RDMA_H
 #define WEFT_PROTO_RDMA_H
 

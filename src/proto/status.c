@@ -1,15 +1,17 @@
+/* status.c - NVMe status from errno, errno from NVMe status, and statuses in words. */
 #include "proto/status.h"
 
 #include <errno.h>
 #include <stddef.h>
 
-/* DNR says that the same command will fail again, whatever controller of the subsystem is asked. Of
- * EIO nobody knows that: the kernel's driver has given up for now. Nor of a device or a file that is
- * gone from this machine: another member of a cluster may have it. The second kind names the block as
- * lost for good. A full disk may have room later, but not for a host that asks again at once.
+/* DNR (Do Not Retry) means that the same command will fail again on every controller of the
+ * subsystem. EIO has no DNR: the kernel's driver has given up for now. A device or file that is
+ * gone from this machine has none either: another member of a cluster may have it. A medium error
+ * has it: the block is lost for good. So has a full disk: it may have room later, but not for a
+ * host that retries at once.
  *
- * None is a status of the path: as long as this controller shows its group as accessible, Linux
- * would choose it again, and so for ever. */
+ * No status is a path error: as long as this controller shows its ANA group as accessible, Linux
+ * would choose the same path again, and so for ever. */
 uint16_t weft_status_from_errno(int rc, bool reading)
 {
 	uint16_t media = reading ? SC_MEDIA(READ_ERROR) : SC_MEDIA(WRITE_FAULT);
@@ -24,12 +26,12 @@ uint16_t weft_status_from_errno(int rc, bool reading)
 	case ENXIO:
 	case ESTALE:
 		return media;
-	case ENODATA:   /* as the block layer says that the medium failed … */
-	case EILSEQ:    /* … that a checksum did … */
-	case EREMOTEIO: /* … that the device refuses */
+	case ENODATA:   /* the block layer's errno for a medium error … */
+	case EILSEQ:    /* … for a wrong checksum … */
+	case EREMOTEIO: /* … for a device that refuses */
 	case EBADMSG:
 	case EUCLEAN:
-	case ENOTRECOVERABLE: /* what was to become durable is lost, see backend/disk.c */
+	case ENOTRECOVERABLE: /* unflushed writes are lost, see backend/disk.c */
 		return media | SC_DNR;
 	case ENOSPC:
 	case EDQUOT:

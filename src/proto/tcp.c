@@ -1,10 +1,11 @@
+/* tcp.c - checks the header of an NVMe/TCP PDU, and computes digests (CRC32C). */
 #include "proto/tcp.h"
 
 #include <errno.h>
 #include <isa-l/crc.h>
 #include <string.h>
 
-enum { CRC_COPY_BYTES = 8 << 10 }; /* a piece that is summed while it is in the first cache */
+enum { CRC_COPY_BYTES = 8 << 10 }; /* a part whose CRC is computed while it is in the L1 cache */
 
 /* What each side may send. */
 static const struct pdu_type {
@@ -197,7 +198,7 @@ uint32_t nvme_tcp_crc(uint32_t crc, const void *data, size_t len)
 	return ~crc32_iscsi((unsigned char *)data, (int)len, ~crc);
 }
 
-/* memmove is the library's; of a memcpy this small the compiler makes its own, which is slower. */
+/* memmove() is the library's; for a memcpy() this small the compiler emits code that is slower. */
 uint32_t nvme_tcp_crc_copy(void *to, const void *from, size_t len)
 {
 	uint32_t crc = 0;

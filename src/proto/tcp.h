@@ -111,7 +111,7 @@ struct nvme_tcp_rules {
 	bool hdgst, ddgst;
 	uint32_t capsule_data_max; /* in-capsule bytes */
 	uint32_t h2c_data_max;     /* MAXH2CDATA */
-	bool host;                 /* we are it: what comes is a controller's */
+	bool host;                 /* we are the host: PDUs come from a controller */
 };
 
 /* Why a PDU is refused, in the words of a termination request and in ours. */
@@ -144,7 +144,7 @@ const char *nvme_tcp_fes_text(uint16_t fes);
 
 /* CRC32C as digests use it; start with 0, feed the result back in to go on. */
 uint32_t nvme_tcp_crc(uint32_t crc, const void *data, size_t len);
-/* The same of what it copies. Others may write at @from meanwhile: it sums what came to @to. */
+/* Copies, and returns the CRC of the copy: others may write to @from meanwhile. */
 uint32_t nvme_tcp_crc_copy(void *to, const void *from, size_t len);
 
 #endif

@@ -1,9 +1,9 @@
-/* uri.c - take an address apart, in the order it is written.
+/* uri.c - parses URIs, addresses and NQNs.
  *
  *   nvme+tcp://   [::1]   :4420   /nqn.2026-11.io.weft:default   ?nsid=1&hdgst=1
  *   scheme        host    port    path                           query
  *
- * A target resolves nothing but "localhost": where it listens must not depend on DNS. Its query is
+ * A target resolves no name but "localhost": where it listens must not depend on DNS. Its query is
  * portid=N. */
 #include "proto/uri.h"
 
@@ -125,7 +125,7 @@ static int decode_percent(char *text, struct weft_err *err)
 					 "\"%.2s\"",
 					 at + 1);
 		sscanf(at + 1, "%2x", &byte);
-		if (!byte) /* a name that ends early would be another one */
+		if (!byte) /* it would end the name early, and make another name of it */
 			return weft_fail(err, -EINVAL, "\"%%00\" cannot be part of a name");
 		*to++ = (char)byte;
 		at += 2;

@@ -1,36 +1,36 @@
-/* bulk.c - work on bytes that no peer sends or waits for: a bounded part of every turn.
+/* bulk.c - bulk work (Copy, Verify, Write Zeroes), which no peer's data bounds: a limited part of
+ * every turn, in fair queueing.
  *
- *   lines ─▶ whose turn it is ─▶ a piece ─▶ more of it? ─▶ to the end of its line
+ *   flows ─▶ whose turn it is ─▶ a piece ─▶ more of it? ─▶ to the end of its flow
  *
- *   TURN_BYTES a turn, of all of them together; the rest waits for the next turn
+ *   TURN_BYTES a turn, of all flows together; the rest waits for the next turn
  *
- * What peers send or read is bounded by the wire. A command of a few bytes that has storage copy or
- * clear megabytes is not: a hundred of them would hold up all others on the reactor. So their work
- * is done in pieces, and between two turns' worth of it sockets, timers and messages have theirs.
+ * The data of reads and writes is bounded by the wire. A Copy or Write Zeroes of a few bytes can
+ * cost storage megabytes, and a hundred of them would block everybody on the reactor. So such work
+ * is done in pieces, TURN_BYTES of them per turn, and sockets, timers and messages come in between.
  *
- * Whose work it is has a line. Lines take turns, one piece each (base/turns.h), so that who has a
- * thousand tasks in his line makes others wait for one of them.
+ * Each tenant has a flow, and flows take turns, one piece each (base/turns.h): a tenant with a
+ * thousand tasks makes others wait for one of them.
  *
- * What storage does with a piece may take long, and all others' commands wait behind it there. So a
- * line has PIECES_EACH under way at most, and all lines PIECES_ALL, but for the first of each: storage
- * that does not answer some hosts does not stop the others.
+ * Storage has at most PIECES_EACH pieces of a flow and PIECES_ALL of all flows at a time, but
+ * always one of each flow: storage that hangs for one tenant does not stop the others.
  *
- * A task that had its turn and could not use it, because somebody kept it out of its blocks or it had
- * to wait for its buffer, comes before all lines.
+ * A task that could not use its turn (its blocks were locked, or it waited for a buffer) goes
+ * before all flows.
  *
- * Invariant: a turn serves the first in line, whatever it costs; and a turn is finite: also a piece
- * of nothing costs VISIT_BYTES. */
+ * Invariant: a turn serves the first task, whatever it costs; and a turn is finite: each piece
+ * costs PIECE_MIN_BYTES besides its bytes. */
 #include <assert.h>
 
 #include "reactor/internal.h"
 
-/* Copied by one CPU in a fraction of a millisecond. */
+/* One CPU copies this in a fraction of a millisecond. */
 #define TURN_BYTES (1 << 20)
 /* The price of a system call, which a piece may be. */
 #define PIECE_MIN_BYTES (32 << 10)
 
-/* Under way in storage at once, of a line and of all: enough to keep a disk busy, and few to wait
- * for. */
+/* Pieces in storage at once, of a flow and of all flows: enough to keep a disk busy, and few enough
+ * to wait for. */
 enum { PIECES_EACH = 4, PIECES_ALL = 16 };
 
 void weft_bulk_flow_init(struct weft_bulk_flow *flow, struct weft_bulk_flow *within)
@@ -85,7 +85,7 @@ void weft_reactor_bulk_piece_begin(struct weft_reactor *r, struct weft_bulk_flow
 	r->pieces++;
 }
 
-/* Lines that had to wait look again, before those that come after them. */
+/* Flows that had to wait may continue, before those that come after them. */
 void weft_reactor_bulk_piece_end(struct weft_reactor *r, struct weft_bulk_flow *flow)
 {
 	assert(outermost_flow(flow)->pieces && r->pieces);
@@ -97,7 +97,7 @@ void weft_reactor_bulk_piece_end(struct weft_reactor *r, struct weft_bulk_flow *
 
 /* --- a turn ----------------------------------------------------------------------------------- */
 
-/* NULL: there is none, or its line is full. */
+/* NULL: there is no task, or its flow has too many pieces under way. */
 static struct weft_list *next_in_flows(struct weft_reactor *r)
 {
 	struct weft_bulk_flow *flow;

@@ -1,10 +1,10 @@
-/* engine.h - what an engine owes the reactor.
+/* engine.h - what a reactor's engine (io_uring or epoll) must do.
  *
  *   queued ──wait()──▶ under way ──wait()──▶ completed ──the turn──▶ done()
  *
- * An engine moves operations along this line and never calls done() itself. So no callback runs
- * while it takes in what the kernel reported, and a report cannot name something that a callback
- * of the same batch has just closed or freed.
+ * An engine moves operations from left to right and never calls done() itself. So no callback runs
+ * while the engine reads the kernel's reports, and a report cannot name an operation that a
+ * callback of the same batch has just closed or freed.
  *
  * Invariant: an operation is on reactor->queued, or with the engine, or on reactor->completed. */
 #ifndef WEFT_REACTOR_ENGINE_H
@@ -34,14 +34,14 @@ struct engine_ops {
 
 	/* Starts what is queued, sleeps at most @timeout_ns for the first completion (0: not at
 	 * all, -1: as long as it takes) and moves what has completed, a bounded number. Returns
-	 * early when the mailbox rings or a signal comes. With 0 it is cheap when nothing is new:
-	 * a reactor that spins calls it over and over. */
+	 * early when a message or a signal comes. With 0 it is cheap when nothing is new: a
+	 * reactor that spins calls it over and over. */
 	void (*wait)(struct engine *engine, int64_t timeout_ns);
 
-	/* Starts what is queued, and looks for nothing; NULL: that is no cheaper than wait(). */
+	/* Starts what is queued, without reaping; NULL: that is no cheaper than wait(). */
 	void (*submit)(struct engine *engine);
 
-	/* A descriptor that is readable when wait() has news; NULL: there is none. */
+	/* A descriptor that is readable when wait() has something to do; NULL: there is none. */
 	int (*fd)(struct engine *engine);
 	/* Makes it readable after @timeout_ns as well. */
 	void (*alarm)(struct engine *engine, int64_t timeout_ns);

@@ -10,8 +10,8 @@
  * A socket is registered once, edge triggered, for everything; the flags remember the edges, so
  * an operation costs no epoll_ctl.
  *
- * While only one socket talks, asking where there is news is a system call for nothing: a look
- * tries that socket's receive itself, and asks every ASK_EVERY looks for the sake of the others.
+ * While only one socket talks (the lone socket), epoll_wait() is a wasted system call: the engine
+ * tries that socket's receive itself, and calls epoll every POLL_ALL_EVERY polls for the others.
  *
  * Invariant: a parked operation's flag is clear, and the next edge will come. */
 #include <errno.h>
@@ -30,7 +30,7 @@
 #include "reactor/workers.h"
 
 #define EVENTS_MAX     256
-#define POLL_ALL_EVERY 8 /* looks, while one socket talks */
+#define POLL_ALL_EVERY 8 /* polls, while one socket talks */
 
 #define ENDED    (EPOLLRDHUP | EPOLLHUP | EPOLLERR)
 #define READABLE (EPOLLIN | ENDED)
@@ -42,7 +42,7 @@ struct epoll {
 	int alarm; /* timerfd, -1: nobody asked for one; never read, every expiry is an edge */
 	struct weft_workers workers;
 	struct weft_lone_sock lone;
-	unsigned polls_skipped; /* looks since epoll was asked */
+	unsigned polls_skipped; /* polls since epoll was called */
 	struct epoll_event events[EVENTS_MAX];
 };
 
@@ -152,7 +152,7 @@ static void on_epoll_event(struct epoll *e, const struct epoll_event *event)
 	struct weft_sock *sock = event->data.ptr;
 
 	if (!sock)
-		return; /* the mailbox rang, and waking was all it wanted */
+		return; /* the wake fd: waking was its whole purpose */
 	if (event->events & READABLE)
 		sock->readable = true;
 	if (event->events & ENDED)
@@ -184,9 +184,9 @@ static void wait_events(struct epoll *e, int64_t timeout_ns)
 		on_epoll_event(e, &e->events[i]);
 }
 
-/* Epoll tells when there is room to send. A loop that is not ours waits for its descriptor, which
- * is readable until epoll was asked. Who visits a reactor wants to know what all its sockets have
- * (see target/stale.c). And turns with bulk work are long: all sockets have news by then. */
+/* Only epoll reports that a socket is writable. A foreign event loop waits for epoll's descriptor,
+ * which stays readable until epoll is called. A message may want the state of all sockets (see
+ * target/stale.c). And turns with bulk work are long: other sockets have something by then. */
 static bool must_poll_all(struct epoll *e)
 {
 	return !e->lone.alone || weft_op_under_way(e->lone.sock->tx) || e->alarm >= 0 ||
@@ -199,7 +199,7 @@ static void poll_now(struct epoll *e)
 	if (must_poll_all(e)) {
 		wait_events(e, 0);
 	} else if (weft_op_under_way(e->lone.sock->rx)) {
-		e->lone.sock->readable = true; /* for all we know */
+		e->lone.sock->readable = true; /* perhaps: the call finds out */
 		try_sock_op(e, e->lone.sock->rx);
 	}
 }

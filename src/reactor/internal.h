@@ -16,21 +16,21 @@ struct weft_reactor {
 	struct weft_list queued;    /* operations that the next wait starts */
 	struct weft_list completed; /* operations whose done() the next turn calls */
 	struct weft_list tasks;
-	struct weft_list bulk;          /* lines whose tasks wait for a part of a turn */
-	struct weft_list bulk_full;     /* lines that wait until pieces under way have ended */
+	struct weft_list bulk;          /* flows whose tasks wait for a part of a turn */
+	struct weft_list bulk_full;     /* flows that wait until pieces under way have ended */
 	struct weft_list bulk_retries;  /* tasks that had their turn, and could not use it */
 	unsigned pieces;                /* of bulk work, under way in storage */
-	struct weft_list pollers;       /* to be looked at */
-	struct weft_list ready_pollers; /* pollers whose run() the next turn calls */
+	struct weft_list pollers;       /* to be polled */
+	struct weft_list ready_pollers; /* pollers whose process() the next turn calls */
 	struct weft_heap timers;
 	struct weft_spin spin;
 	uint64_t now_ns;
-	int64_t bulk_left; /* bytes, of this turn */
-	bool turning;      /* now_ns holds */
-	bool firing;       /* timers */
+	int64_t bulk_left; /* bytes of bulk work that this turn may still do */
+	bool turning;      /* in a turn: now_ns is valid */
+	bool firing;       /* in a timer's callback */
 	bool stopping;
 	bool pollers_ran;            /* in the last turn */
-	bool got_message;            /* by a message, since an engine last looked at all sockets */
+	bool got_message;            /* since an engine last polled all sockets */
 	unsigned turns_since_engine; /* turns since the engine was last called */
 	uint64_t alarm_ns;           /* when the engine's alarm is set for; 0: it is not */
 
@@ -38,11 +38,11 @@ struct weft_reactor {
 	alignas(64) struct weft_mailbox mailbox;
 };
 
-/* While only one socket talks, an engine makes its system calls itself, without asking or arming
- * anything first: what that costs pays when there are several to choose from. */
+/* The lone socket: while only one socket talks, an engine makes its system calls directly. Polling
+ * or arming first would pay only with several sockets. */
 struct weft_lone_sock {
 	struct weft_sock *sock; /* received last; NULL: none, or it is closed */
-	bool alone;             /* … and before */
+	bool alone;             /* … and before that, too */
 };
 
 static inline void weft_lone_sock_note(struct weft_lone_sock *lone, struct weft_sock *sock)
@@ -65,7 +65,7 @@ static inline bool weft_op_under_way(const struct weft_op *op)
 	return op && op->res == WEFT_OP_UNDER_WAY;
 }
 
-/* It has sock->tx, not sock->rx. */
+/* Is it in sock->tx, not in sock->rx? */
 static inline bool weft_op_is_send(const struct weft_op *op)
 {
 	return op->kind == WEFT_OP_SEND || op->kind == WEFT_OP_SEND_NOWAIT ||
@@ -97,14 +97,14 @@ static inline bool weft_bulk_waits(const struct weft_reactor *r)
 {
 	return !weft_list_empty(&r->bulk) || !weft_list_empty(&r->bulk_retries);
 }
-/* Of those in line, as many as this turn has room for. */
+/* Runs as many bulk tasks as this turn has room for. */
 void weft_bulk_run(struct weft_reactor *r);
 
-/* True: a poller has something to run. */
+/* true: a poller is ready. */
 bool weft_pollers_poll(struct weft_reactor *r);
-/* Looks, then calls run() of those that found something. True: there were some. */
+/* Polls, then calls process() of the ready ones. true: there were some. */
 bool weft_pollers_process(struct weft_reactor *r);
-/* False: do not sleep. */
+/* false: do not sleep. */
 bool weft_pollers_arm(struct weft_reactor *r);
 
 #endif

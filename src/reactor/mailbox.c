@@ -1,11 +1,13 @@
 /* mailbox.c - messages from any thread to one reactor.
  *
- *   put:    push on a stack ─▶ asleep? ─▶ ring               deliver: take the stack, reverse, run
+ *   put:    push on a stack ─▶ asleep? ─▶ write wake fd     deliver: take the stack, reverse, run
  *   sleep:  asleep = true   ─▶ stack empty? ─▶ block
  *
- * A sender pushes, then looks at asleep; the owner sets asleep, then looks at the stack. With all
- * four sequentially consistent at least one of them sees the other, so no wake-up is lost.
- * Invariant: a message on the stack of a blocked owner has rung, or its sender is about to. */
+ * A sender pushes, then reads asleep; the owner sets asleep, then reads the stack. With all four
+ * sequentially consistent at least one of them sees the other, so no wake-up is lost.
+ *
+ * Invariant: if the owner is blocked and a message is on the stack, the wake fd has been written,
+ * or its sender is about to write it. */
 #include "reactor/mailbox.h"
 
 #include <errno.h>

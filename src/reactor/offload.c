@@ -1,4 +1,4 @@
-/* offload.c - one thing that may wait for a disk, on a thread of its own, while the reactor goes on. */
+/* offload.c - see offload.h. */
 #include "reactor/offload.h"
 
 static int run_on_thread(struct weft_op *op)
@@ -8,7 +8,7 @@ static int run_on_thread(struct weft_op *op)
 	return offload->work(offload);
 }
 
-/* The thread has nothing left to do: its end is not a wait. */
+/* The thread has nothing left to do: joining it does not block. */
 static void offload_done(struct weft_op *op, int rc)
 {
 	struct weft_offload *offload = container_of(op, struct weft_offload, op);

@@ -1,9 +1,9 @@
-/* offload.h - one thing that may wait for a disk, on a thread of its own, while the reactor goes on.
+/* offload.h - one blocking call on a thread of its own, while the reactor goes on.
  *
  *   reactor ─▶ weft_offload_start() ─▶ thread: work() ─▶ mailbox ─▶ done(), on the reactor
  *
- * For the control thread, which Keep Alive and Connect of every host wait for. What is rare needs no
- * pool: the thread ends with its work. */
+ * For the control reactor, which every host's Keep Alive and Connect depends on. Such calls are
+ * rare, so there is no pool: the thread ends with the call. */
 #ifndef WEFT_REACTOR_OFFLOAD_H
 #define WEFT_REACTOR_OFFLOAD_H
 

@@ -109,7 +109,7 @@ static int try_poll(const struct weft_op *op)
 	return n ? -errno : -EAGAIN;
 }
 
-/* One part needs no message around it, which the kernel would have to read first. */
+/* One part needs no struct msghdr, which the kernel would have to copy first. */
 static ssize_t try_recv(struct weft_op *op)
 {
 	const struct iovec *iov = op->msg.msg_iov;

@@ -1,14 +1,16 @@
-/* poller.c - what has no descriptor while it is busy.
+/* poller.c - pollers: what has no descriptor while it is busy, such as a completion queue.
  *
- *          poll() found something
- *   pollers ───────────────────▶ found
- *      ▲                          │
- *      └───── the turn: process() ◀───┘
+ *            poll() found something
+ *   pollers ───────────────────▶ ready_pollers
+ *      ▲                               │
+ *      └───── the turn: process() ◀────┘
  *
- * A completion queue in memory is read for nothing; asking the kernel about it would cost a system
- * call per I/O. So the reactor looks for itself as long as it is awake, and has a descriptor tell
- * only when it is about to sleep: arm() is the last look, and what comes after it wakes.
- * Invariant: a poller is on one of the two lists, and on found only until the turn has run it. */
+ * Reading a completion queue in memory is free; asking the kernel about it is a system call per
+ * I/O. So the reactor polls while it is awake, and arms a descriptor only before it sleeps. arm()
+ * polls once more: what comes later wakes the reactor.
+ *
+ * Invariant: a poller is on one of the two lists, and on ready_pollers only until the turn has run
+ * it. */
 #include <assert.h>
 
 #include "reactor/internal.h"
@@ -40,8 +42,8 @@ bool weft_pollers_poll(struct weft_reactor *r)
 	return !weft_list_empty(&r->ready_pollers);
 }
 
-/* What process() makes others find is for the next turn. The poller is back in its place first: process()
- * may remove and free it. */
+/* If process() makes another poller ready, that one runs in the next turn. The poller goes back to
+ * its list first: process() may remove and free it. */
 static void process_ready(struct weft_reactor *r)
 {
 	struct weft_list now, *link;

@@ -199,7 +199,7 @@ void weft_reactor_stop(struct weft_reactor *r)
 	r->stopping = true;
 }
 
-/* --- what callbacks ask and leave ------------------------------------------------------------- */
+/* --- for callbacks: clock, deferred work, timers ---------------------------------------------- */
 
 struct weft_reactor *weft_reactor_self(void)
 {
@@ -216,7 +216,7 @@ int weft_reactor_cpu(const struct weft_reactor *r)
 	return r->options.cpu;
 }
 
-/* Between turns, and before the first, the time of the last one says nothing. */
+/* Between turns, and before the first, the time of the last turn is not valid. */
 uint64_t weft_reactor_now_ns(const struct weft_reactor *r)
 {
 	return r->turning ? r->now_ns : weft_clock_ns(r);

@@ -5,8 +5,8 @@
  *     └──────────────────────────────────────────────────────────────────────────┘    or sleep
  *
  * Operations are asynchronous and complete through op->done(), never from inside the call that
- * starts them. Two engines do the work, io_uring and epoll, chosen at start; what they do is the
- * same. weft_reactor_post() is the only call that another thread may make. */
+ * starts them. There are two engines, io_uring and epoll, chosen at start, which behave the same.
+ * weft_reactor_post() is the only call that another thread may make. */
 #ifndef WEFT_REACTOR_REACTOR_H
 #define WEFT_REACTOR_REACTOR_H
 
@@ -35,25 +35,26 @@ struct weft_reactor_options {
 int weft_reactor_create(struct weft_reactor **r, const struct weft_reactor_options *options,
 			struct weft_err *err);
 /* No operation may be in flight, except a poll: it is forgotten, done() does not run. No poller may
- * be left. Nobody posts any more; a call that has posted and not yet returned is waited for. */
+ * be left. Nobody may post any more; waits for a call that has posted and not yet returned. */
 void weft_reactor_destroy(struct weft_reactor *r);
 
 /* Runs turns until weft_reactor_stop(), which a message or another callback calls. All turns of a
- * reactor, over its life, are on one thread, which need not be the one that created it; with the
- * epoll engine, on one thread at a time. */
+ * reactor run on one thread, which need not be the one that created it; with the epoll engine, on
+ * one thread at a time. */
 void weft_reactor_run(struct weft_reactor *r);
 void weft_reactor_stop(struct weft_reactor *r);
 /* One turn; blocks at most @wait_ms (0: not at all, -1: as long as it takes). */
 void weft_reactor_turn(struct weft_reactor *r, int wait_ms);
-/* Deferred work that was left between turns, now: what it sends goes out with the next turn. */
+/* Runs work that was deferred between turns, now: what it sends goes out with the next turn. */
 void weft_reactor_run_deferred(struct weft_reactor *r);
-/* Operations that were left between turns, too: they are under way when this returns. */
+/* Also starts operations that were queued between turns: they are under way when this returns. */
 void weft_reactor_submit(struct weft_reactor *r);
 /* The next turn has something to do, without waiting. */
 bool weft_reactor_busy(struct weft_reactor *r);
 
-/* For a loop that is not ours: a descriptor that is readable when a turn is due. Engine epoll only.
- * -errno: it cannot be made. After the last turn, before waiting for it: weft_reactor_prepare_wait(). */
+/* For a foreign event loop: a descriptor that is readable when a turn is due. Engine epoll only.
+ * -errno: there is none. After the last turn, before waiting for it:
+ * weft_reactor_prepare_wait(). */
 int weft_reactor_fd(struct weft_reactor *r);
 void weft_reactor_prepare_wait(struct weft_reactor *r);
 
@@ -84,49 +85,50 @@ void weft_task_cancel(struct weft_task *task);
 
 /* --- bulk: bytes that no peer sends or waits for, such as a copy inside storage --------------- */
 
-/* Tasks of one who takes turns with others, or lines that take turns with each other: base/turns.h. */
+/* A flow: tasks that take turns with other flows', or flows that take turns with each other
+ * (base/turns.h). */
 struct weft_bulk_flow {
 	struct weft_bulk_flow *within; /* NULL: one of the reactor's */
 	struct weft_turns_line turns;
-	unsigned pieces; /* under way, of it and all lines within it; of one of the reactor's */
+	unsigned pieces; /* under way, of it and all flows within it; if @within is NULL */
 };
 
 void weft_bulk_flow_init(struct weft_bulk_flow *flow, struct weft_bulk_flow *within);
-/* At the end of the line for a bounded part of a turn; twice counts once. When it is first, fn()
- * does one piece, and for the next it gets in line again. */
+/* Queues @task at the end of @flow; twice counts once. When it is first, its fn() does one piece,
+ * and pushes the task again for the next one. */
 void weft_reactor_bulk_push(struct weft_reactor *r, struct weft_bulk_flow *flow,
 			    struct weft_task *task);
-/* The same for one that had its turn, and could not use it: it comes before all lines.
+/* The same for a task that had its turn, and could not use it: it comes before all flows.
  * weft_task_cancel() ends that. */
 void weft_reactor_bulk_retry(struct weft_reactor *r, struct weft_task *task);
-/* It does not wait in @flow any more. */
+/* Takes @task out of @flow. */
 void weft_reactor_bulk_cancel(struct weft_bulk_flow *flow, struct weft_task *task);
-/* Of who was called from @flow: its piece is under way in storage, until it ends. While there are as
- * many as may be, tasks of the line wait. It stays in place meanwhile. */
+/* A task of @flow has a piece under way in storage, until weft_reactor_bulk_piece_end(). While
+ * there are too many, the other tasks of the flow wait. @flow stays in place meanwhile. */
 void weft_reactor_bulk_piece_begin(struct weft_reactor *r, struct weft_bulk_flow *flow);
 void weft_reactor_bulk_piece_end(struct weft_reactor *r, struct weft_bulk_flow *flow);
-/* A piece is of so many bytes. false: this turn has none left; fn(), called from the line, is never
- * told that before it has spent some. */
+/* A piece has so many bytes. false: this turn has none left; a task's fn() never gets that before
+ * it has spent some. */
 bool weft_reactor_bulk_spend(struct weft_reactor *r, uint32_t bytes);
 
 /* --- pollers: what has no descriptor while it is busy, such as an adapter's completion queue -- */
 
 struct weft_poller {
 	struct weft_list link;
-	/* Takes in what has come and runs nothing; true: there is something for process(), and until
-	 * that has run it is not called again. Called over and over while the reactor spins: cheap,
-	 * no system call. */
+	/* Reaps and runs nothing; true: there is something for process(), and poll() is not called
+	 * again before that. Called over and over while the reactor spins: cheap, no system
+	 * call. */
 	bool (*poll)(struct weft_poller *poller);
-	/* Acts on what poll() took in; inside a turn. */
+	/* Handles what poll() reaped; inside a turn. */
 	void (*process)(struct weft_poller *poller);
 	/* Before the reactor sleeps: from now on a descriptor of this reactor becomes readable when
-	 * there is news. false: something is there already, do not sleep. */
+	 * something comes. false: something is there already, do not sleep. */
 	bool (*arm)(struct weft_poller *poller);
 };
 
 void weft_poller_add(struct weft_reactor *r, struct weft_poller *poller);
-/* Also from inside process(), of itself or of another one. Twice is harmless, and so is one that is all
- * zeros and was never added. */
+/* Also from inside process(), of itself or of another one. Twice is harmless, and so is a poller
+ * that is all zeros and was never added. */
 void weft_poller_remove(struct weft_poller *poller);
 
 /* --- timers ----------------------------------------------------------------------------------- */
@@ -142,21 +144,20 @@ void weft_timer_stop(struct weft_reactor *r, struct weft_timer *timer);
 /* Until it fires; 0: now, or it is not set. */
 uint64_t weft_timer_left_ms(const struct weft_reactor *r, const struct weft_timer *timer);
 
-/* --- work that somebody keeps out, who does not tell when that is over ------------------------ */
+/* --- retries: work that is blocked by somebody who does not say when he is done --------------- */
 
 struct weft_retry {
 	struct weft_task task; /* may be deferred at any time, too */
-	/* Its own. */
+	/* Private. */
 	struct weft_timer timer;
 	struct weft_reactor *reactor;
 	unsigned turns;
 };
 
 void weft_retry_init(struct weft_retry *retry, void (*fn)(struct weft_task *task));
-/* The task was kept out: it runs in the next turn or, once that has been so often, in a
- * millisecond. */
+/* The task was blocked: it runs in the next turn or, after many such turns, in a millisecond. */
 void weft_retry_later(struct weft_reactor *r, struct weft_retry *retry);
-/* It was not: when it is again, that is the first time. */
+/* The task was not blocked: the count of such turns starts again. */
 void weft_retry_reset(struct weft_retry *retry);
 void weft_retry_cancel(struct weft_retry *retry);
 
@@ -195,8 +196,8 @@ struct weft_op {
 };
 
 /* A descriptor that becomes readable or writable: socket, eventfd, signalfd. Must be non-blocking.
- * At most one poll-or-recv and one send, offer or room at a time. To end an operation under way, shutdown() the
- * socket: it completes with what the call then returns. */
+ * At most one poll or recv, and one send, send_nowait or poll_out at a time. To end an operation
+ * under way, shutdown() the socket: it completes with what the call then returns. */
 struct weft_sock {
 	int fd;
 	/* The engine's. */

@@ -1,11 +1,10 @@
-/* retry.c - work that somebody keeps out, who does not tell when that is over.
+/* retry.c - retries work that is blocked by somebody who does not say when he is done.
  *
- *   kept out ─▶ next turn ─▶ kept out ─▶ … TURNS of them … ─▶ kept out ─▶ a millisecond ─▶ …
+ *   blocked ─▶ next turn ─▶ blocked ─▶ … TURNS of them … ─▶ blocked ─▶ a millisecond ─▶ …
  *
- * Who keeps others out is mostly in the middle of a copy, and gone within microseconds: asking again
- * in the next turn is the quickest, and costs that turn. But it may be an adapter that waits for a
- * slow host, for seconds. So after some turns the reactor may sleep: what is kept out then costs a
- * look each millisecond, and is late by no more than that.
+ * Mostly that is a copy of microseconds, so the next turn tries again. It may also be an adapter
+ * with a slow host, for seconds: after TURNS tries there is one per millisecond, and the reactor
+ * can sleep in between.
  *
  * Invariant: the task is deferred, or the timer is set, from weft_retry_later() until it runs. */
 #include "reactor/reactor.h"

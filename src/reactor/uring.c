@@ -1,4 +1,4 @@
-/* uring.c - the engine that prefers one system call per turn.
+/* uring.c - the io_uring engine: one system call per turn.
  *
  *   queued ─▶ submission ring ─┐                         ┌─▶ completion ring ─▶ completed
  *                              └─▶ io_uring_enter: both ─┘
@@ -8,9 +8,9 @@
  * spinning reactor reads for nothing. A reactor is created on one thread and runs on another, so
  * the ring is born disabled, and the first wait() enables it.
  *
- * The ring pays when it carries several operations at once. While only one socket talks its calls
- * are made directly: the send at once, the receive whenever the reactor looks; before it sleeps,
- * the ring gets the receive.
+ * The ring pays when it carries several operations at once. While only one socket talks (the lone
+ * socket) its calls are made directly: the send at once, the receive whenever the reactor polls;
+ * before the reactor sleeps, the ring gets the receive.
  *
  * Invariant: only wait() enters the kernel with the ring; nothing is held while it sleeps. */
 #include <assert.h>
@@ -32,7 +32,7 @@ struct uring {
 	struct io_uring ring;
 	struct weft_list cancels; /* receives and polls to end */
 	struct weft_lone_sock lone;
-	struct weft_list held; /* the talker's receive, which the kernel does not know of yet */
+	struct weft_list held; /* the lone socket's receive, not given to the kernel yet */
 	bool enabled;
 	bool wake_fd_armed;
 };
@@ -61,7 +61,7 @@ static void finish_op(struct uring *u, struct weft_op *op, int res)
 	weft_op_complete(u->engine.reactor, op, res);
 }
 
-/* --- the only talker -------------------------------------------------------------------------- */
+/* --- the lone socket -------------------------------------------------------------------------- */
 
 static bool is_lone_sock_op(const struct uring *u, const struct weft_op *op)
 {
@@ -69,7 +69,7 @@ static bool is_lone_sock_op(const struct uring *u, const struct weft_op *op)
 	       op->kind != WEFT_OP_POLL_OUT;
 }
 
-/* False: it has to wait, and that is the ring's. */
+/* false: the socket is full, and the ring has to wait for it. */
 static bool send_directly(struct uring *u, struct weft_op *op)
 {
 	int res = weft_op_try(op);

@@ -1,5 +1,5 @@
-/* uring_setup.c - an io_uring that fits this kernel: the best set-up that it knows, and nothing that it
- * lacks. */
+/* uring_setup.c - sets up an io_uring that fits this kernel: the best set-up that it knows, and no
+ * feature that it lacks. */
 #include "reactor/uring_setup.h"
 
 #include <errno.h>

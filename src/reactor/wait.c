@@ -1,27 +1,28 @@
 /* wait.c - between two turns: submit, then spin or sleep until there is something to do.
  *
  *   pollers busy ────▶ the next turn; the engine only when it is due
- *   something waits ─▶ submit, look once
+ *   something waits ─▶ submit, poll once
  *   nothing ─────────▶ spin ─▶ arm, sleep
  *
- * Looking into memory is for nothing, calling the engine may be a system call, sleeping and being
- * woken is the dearest. So pollers are looked at first and most often, and while they have work the
- * engine is called for what is queued, and every ENGINE_EVERY turns for the sake of the sockets.
- * Invariant: the reactor blocks only when nothing is left to do and all news will wake it. */
+ * Reading memory is free, calling the engine may be a system call, sleeping and waking is the
+ * dearest. So pollers are polled first and most often; while they have work, the engine is called
+ * for operations that are queued, and every ENGINE_EVERY turns for the sockets.
+ *
+ * Invariant: the reactor blocks only when nothing is left to do and every event will wake it. */
 #include <sched.h>
 #include <time.h>
 
 #include "reactor/internal.h"
 
-/* While it spins, so often it lets others have the CPU; that takes less than AWAY_NS when nobody
- * wants it, and as long as a few looks all the same. */
+/* While the reactor spins, it yields the CPU this often. A yield takes less than AWAY_NS when
+ * nobody wants the CPU, and about as long as a few polls. */
 #define YIELD_EVERY_NS UINT64_C(2000)
 #define AWAY_NS        UINT64_C(10000)
 
-/* While pollers have work: turns per look at the engine, which may be a system call. */
+/* While pollers have work: turns per call of the engine, which may be a system call. */
 #define ENGINE_EVERY 16
 
-/* While nobody has: looks at the pollers per look at the engine. */
+/* While they have none: polls of the pollers per call of the engine. */
 #define POLLS_PER_ENGINE_CALL 8
 
 static uint64_t monotonic_ns(void)
@@ -55,7 +56,7 @@ static void submit_and_reap(struct weft_reactor *r)
 	call_engine(r, 0);
 }
 
-/* Something waits for it, or sockets have waited for long enough: with bulk work, for a turn. */
+/* Operations are queued, or sockets have waited long enough: with bulk work, for one turn. */
 static bool engine_is_due(struct weft_reactor *r)
 {
 	return r->turns_since_engine >= ENGINE_EVERY || !weft_list_empty(&r->queued) ||
@@ -67,8 +68,7 @@ static bool pollers_are_busy(const struct weft_reactor *r)
 	return r->pollers_ran || !weft_list_empty(&r->ready_pollers);
 }
 
-/* Looking at pollers costs less than looking at the engine, and so it comes first and more
- * often. */
+/* Polling pollers costs less than calling the engine, so it comes first and more often. */
 static bool poll_everything(struct weft_reactor *r)
 {
 	bool any = !weft_list_empty(&r->pollers);
@@ -94,7 +94,7 @@ static int64_t until_timer(const struct weft_reactor *r, int64_t limit_ns)
 	return limit_ns < 0 || left < limit_ns ? left : limit_ns;
 }
 
-/* True: somebody needed the CPU more than we did. */
+/* true: another thread got the CPU. */
 static bool yield_cpu(uint64_t *now)
 {
 	uint64_t before = *now;
@@ -104,8 +104,8 @@ static bool yield_cpu(uint64_t *now)
 	return *now - before > AWAY_NS;
 }
 
-/* Looks again and again, and lets others have the CPU now and then. If somebody needed it, spinning
- * is over even if it has found something. */
+/* Polls again and again, and yields the CPU now and then. If another thread took it, spinning ends,
+ * even if it has found something. */
 static bool spin_for(struct weft_reactor *r, uint64_t budget_ns)
 {
 	uint64_t start = monotonic_ns(), now = start, yielded = start;
@@ -127,7 +127,7 @@ static bool spin_for(struct weft_reactor *r, uint64_t budget_ns)
 	return found;
 }
 
-/* True: there is something to do, and sleeping would have been dearer than finding it. */
+/* true: there is something to do, and sleeping would have cost more than the spin. */
 static bool spin(struct weft_reactor *r, int64_t limit_ns)
 {
 	uint64_t budget_ns = weft_spin_budget_ns(&r->spin);
@@ -162,7 +162,7 @@ void weft_reactor_wait(struct weft_reactor *r, int64_t limit_ns)
 		sleep_in_engine(r, limit_ns);
 }
 
-/* --- for a loop that is not ours -------------------------------------------------------------- */
+/* --- for a foreign event loop ----------------------------------------------------------------- */
 
 bool weft_reactor_busy(struct weft_reactor *r)
 {
@@ -184,9 +184,9 @@ int weft_reactor_fd(struct weft_reactor *r)
 	return r->engine->ops->fd ? r->engine->ops->fd(r->engine) : -EOPNOTSUPP;
 }
 
-/* From here on messages and pollers' news make the descriptor readable; the turn that follows calls
- * the engine, which takes that in. An alarm that comes too early does no harm, and setting it for
- * every timer that moves away would cost a system call each. */
+/* From here on messages and pollers make the descriptor readable; the next turn calls the engine,
+ * which clears that. An alarm that comes too early does no harm, and setting it for every timer
+ * that moves to a later time would cost a system call each. */
 void weft_reactor_prepare_wait(struct weft_reactor *r)
 {
 	uint64_t due = r->timers.top ? r->timers.top->key : 0;

@@ -30,7 +30,7 @@ void weft_workers_destroy(struct weft_workers *pool);
 void weft_workers_submit(struct weft_workers *pool, struct weft_op *op);
 
 /* Runs @fn on a worker; op->done(), on @r, gets what it returned. For work on files that is more
- * than one operation, of those who have a pool of their own. */
+ * than one operation; the caller has a pool of its own. */
 void weft_workers_call(struct weft_workers *pool, struct weft_reactor *r, struct weft_op *op,
 		       int (*fn)(struct weft_op *op));
 

@@ -1,5 +1,5 @@
-/* bufs.c - buffers in three sizes. Address space is reserved at once; memory, and what adapters are
- * told of it, follows the use. */
+/* bufs.c - data buffers in three sizes. Address space is reserved at once; memory, and its
+ * registration with adapters, follows the use. */
 #include "transport/bufs.h"
 
 #include <assert.h>
@@ -7,8 +7,8 @@
 /* Every buffer lies in one granule: it has one key. */
 #define GRANULE WEFT_MDTS_BYTES
 
-/* 16 MiB of the first two, 32 MiB of the last: more on its way at once meets a cold cache, and stays
- * resident. */
+/* 16 MiB of the first two sizes, 32 MiB of the last: more data in flight would miss the cache, and
+ * stay resident. */
 static const struct {
 	uint32_t size, count;
 } classes[WEFT_BUFS_CLASSES] = {

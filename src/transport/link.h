@@ -1,10 +1,10 @@
-/* link.h - the host's end of one queue: commands go, completions come.
+/* link.h - a link, the host's end of one queue (elsewhere: qpair): commands go, completions come.
  *
- *   open ─▶ ready() ─▶ take, fill, submit ══▶ controller ══▶ done(), the slot is free behind it
- *             └────────── lost, a fault, closed by its user ──▶ closed(): slots still out are void
+ *   open ─▶ ready() ─▶ get slot, fill, submit ══▶ controller ══▶ done(), then the slot is free
+ *             └────────── lost, a fault, closed by its user ──▶ closed(): slots in flight are void
  *
- * A link lives on one reactor. It moves capsules and data and knows no command: that a slot's
- * completion is what its user hoped for, and whether to try again, is the user's to say.
+ * A link belongs to one reactor. It moves capsules and data and does not interpret commands: its
+ * user judges a completion, and decides whether to retry.
  *
  * Invariant: nothing is read from or written to a slot's data after its done(), or after
  * closed(). */
@@ -26,11 +26,11 @@ struct weft_link;
 struct weft_link_slot {
 	struct weft_link *link;
 	union nvme_sqe cmd;      /* the user's; CID and SGL are the link's */
-	struct nvme_cqe cqe;     /* what came */
+	struct nvme_cqe cqe;     /* the completion */
 	const struct iovec *iov; /* the command's data begins @iov_skip bytes into it */
 	size_t iov_skip;
 	uint32_t data_len;
-	uint32_t moved; /* of it, so far */
+	uint32_t moved; /* bytes of the data, so far */
 	bool corrupt;   /* data came with a wrong digest */
 	bool busy;      /* submitted and not done */
 
@@ -48,7 +48,7 @@ struct weft_link_ops {
 	void (*ready)(struct weft_link *link);
 	/* @slot is free again when this returns. */
 	void (*done)(struct weft_link *link, struct weft_link_slot *slot);
-	/* The end: link->rc and link->err say why. It may be freed from here. */
+	/* The link has ended: link->rc and link->err say why. It may be freed from here. */
 	void (*closed)(struct weft_link *link);
 };
 
@@ -75,7 +75,7 @@ struct weft_link_transport {
 	bool takes_dmabuf;
 	size_t slot_size; /* of the transport's slot, which starts with a weft_link_slot */
 	void (*submit)(struct weft_link *link, struct weft_link_slot *slot);
-	void (*close)(struct weft_link *link); /* at once; again is harmless */
+	void (*close)(struct weft_link *link); /* at once; twice is harmless */
 	void (*free)(struct weft_link *link);
 };
 
@@ -90,12 +90,12 @@ struct weft_link {
 	struct weft_path path;
 	struct weft_queue_stats stats;
 	bool closing;
-	bool peer_closed;    /* the other end has closed it, and so knows; else: who can say? */
+	bool peer_closed;    /* the controller closed it (an audible loss) */
 	int rc;              /* -errno of the end */
 	struct weft_err err; /* its first cause */
 
 	char *slots;
-	uint32_t cid_stride; /* CIDs of one slot differ by this: a late answer is not taken for a new one */
+	uint32_t cid_stride; /* between two CIDs of a slot: a late answer is recognized */
 	struct weft_link_slot *free;
 };
 
@@ -109,7 +109,7 @@ struct weft_link_slot *weft_link_get_slot(struct weft_link *link);
 void weft_link_submit(struct weft_link *link, struct weft_link_slot *slot);
 /* Puts back a slot that was not submitted. */
 void weft_link_put_slot(struct weft_link *link, struct weft_link_slot *slot);
-/* Begins the end; the first cause is kept. closed() follows, never from inside. */
+/* Starts to close; the first cause is kept. closed() follows, never from inside this call. */
 void weft_link_close(struct weft_link *link, int rc, const char *why, ...)
 	__attribute__((format(printf, 3, 4)));
 /* After closed(). */
@@ -123,7 +123,7 @@ int weft_link_init(struct weft_link *link, const struct weft_link_transport *tra
 void weft_link_destroy(struct weft_link *link);
 /* The slot in flight under @cid; NULL: there is none. */
 struct weft_link_slot *weft_link_find_slot(struct weft_link *link, uint16_t cid);
-/* The end has begun, and the transport sees to it: the first cause is kept. */
+/* The transport is closing the link: records why, the first cause is kept. */
 void weft_link_record_fault(struct weft_link *link, int rc, const char *why, ...)
 	__attribute__((format(printf, 3, 4)));
 /* Calls done(). */

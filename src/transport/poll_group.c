@@ -1,12 +1,13 @@
-/* poll_group.c - the buffers that the queue pairs of one reactor share.
+/* poll_group.c - a poll group: what the queue pairs of one reactor share, and who must give it
+ * back.
  *
- * There are two sets of them, for hosts and for peers that nobody had to let in (unknown ones, and
- * the hosts of the discovery service): these can wait for each other, and hosts never for them.
+ * There are two sets of buffers: for admitted hosts, and for everybody else (connections before
+ * Connect, hosts of the discovery service). Hosts never wait for the second kind.
  *
- * A peer that does not read its answers, or does not send the data it was asked for, keeps buffers,
- * and through an adapter blocks of a namespace's own memory that others write to. That is its right
- * until others wait for them; then none may be kept for longer than RECLAIM_MS. A namespace that is
- * being removed waits for all answers that leave from its memory, and no longer than that. */
+ * A peer that does not read its replies, or does not send the data of its writes, keeps buffers;
+ * over RDMA it also keeps blocks of a namespace's memory from being written. It may do so until
+ * others wait for them, and then for RECLAIM_MS at most. The removal of a namespace waits as long
+ * for replies that leave from the namespace's memory. */
 #include <errno.h>
 #include <stdlib.h>
 
@@ -15,7 +16,7 @@
 
 enum {
 	RECLAIM_MS = 10000,
-	ANON_DIVISOR = 8, /* anonymous peers have one buffer where hosts have so many */
+	ANON_DIVISOR = 8, /* peers that are not admitted have one buffer where hosts have so many */
 };
 
 static void schedule_serve(void *arg)
@@ -56,7 +57,7 @@ static bool has_any_waiter(const struct weft_poll_group *group)
 	       has_waiters(group, &group->anon_in, &group->anon_out);
 }
 
-/* A writer is kept out of something that the queue pair holds. */
+/* A writer waits for blocks that a guarded reply of the queue pair holds. */
 static bool blocks_writer(struct weft_qpair *qp)
 {
 	for (uint32_t i = 0; qp->guarded_replies && i < qp->high_water; i++) {
@@ -68,8 +69,8 @@ static bool blocks_writer(struct weft_qpair *qp)
 	return false;
 }
 
-/* Since when the user has waited for memory that answers of the queue pair leave from; 0: it does
- * not. A peer that takes one now and then gains nothing. */
+/* Since when the user has waited for memory that replies of the queue pair leave from; 0: it does
+ * not. A peer that reads a reply now and then gains no time. */
 static uint64_t awaited_since(struct weft_qpair *qp)
 {
 	uint64_t first = 0, since;
@@ -84,13 +85,13 @@ static uint64_t awaited_since(struct weft_qpair *qp)
 	return first;
 }
 
-/* Another reactor, whose turn began later than ours, may have said @since. */
+/* @since may be from another reactor, whose turn began later than ours. */
 static bool is_overdue(const struct weft_qpair *qp, uint64_t since)
 {
 	return since && weft_reactor_now_ns(qp->group->reactor) >= since + RECLAIM_MS * 1000000ull;
 }
 
-/* True: it is to be looked at again. */
+/* true: check this queue pair again later. */
 static bool reclaim_from(struct weft_qpair *qp)
 {
 	uint64_t awaited = awaited_since(qp);
@@ -218,7 +219,7 @@ void weft_poll_group_thaw(struct weft_poll_group *group)
 			qp->transport->thaw(qp);
 }
 
-/* --- walks ------------------------------------------------------------------------------------ */
+/* --- iterating -------------------------------------------------------------------------------- */
 
 void weft_qpair_iter_begin(struct weft_poll_group *group, struct weft_qpair_iter *iter)
 {

@@ -1,3 +1,4 @@
+/* preconnect.c - see preconnect.h. */
 #include "transport/preconnect.h"
 
 #include "base/log.h"

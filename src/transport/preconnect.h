@@ -1,12 +1,12 @@
 /* preconnect.h - connections on which no Connect has succeeded yet, and what they may cost.
  *
- *   accepted ─▶ unknown ─▶ Connect succeeds ─▶ a queue
- *                 └─ too long; or one of the busiest address, when a reactor has too many ─▶ closed
+ *   accepted ─▶ pre-connect ─▶ Connect succeeds ─▶ a queue
+ *                 └ 30 s are over, or a newer connection needs the place ─▶ closed
  *
- * Nobody has looked at who they are. So each may have one command at a time, with the data of a
- * Connect; their buffers are not those of hosts (see weft_qpair.in); and there are at most @max on
- * a reactor: beyond that the newest comes in, and the oldest one of the address that has most of
- * them goes. A flood from one address closes its own. */
+ * Nobody has checked who the peer is. So it may have one command at a time, of a Connect's size, in
+ * buffers that hosts do not use. A reactor has @max of them. One more is accepted all the same, and
+ * the oldest connection of the address that has most of them is closed: a flood from one address
+ * closes its own. */
 #ifndef WEFT_TRANSPORT_PRECONNECT_H
 #define WEFT_TRANSPORT_PRECONNECT_H
 
@@ -23,10 +23,10 @@ enum {
 };
 
 struct weft_preconnect {
-	struct weft_list qpairs; /* weft_qpair.unknown, the oldest first */
+	struct weft_list qpairs; /* weft_qpair.preconnect, the oldest first */
 	struct weft_addr_counts counts;
 	uint32_t max;
-	/* Read by who shows them. */
+	/* Statistics: other threads read them. */
 	atomic_uint now;
 	_Atomic uint64_t displaced; /* closed to make room for another */
 };

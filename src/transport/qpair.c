@@ -1,8 +1,8 @@
-/* qpair.c - a queue pair's beginning and end.
+/* qpair.c - a queue pair: how it starts and ends.
  *
- * Its table of requests is reserved address space, paid when first used: a deep queue that stays
- * shallow costs what it uses. Until Connect says how deep the queue is, there is one request at a
- * time. */
+ * Its table of requests is reserved address space; memory is used when an entry first is, so a deep
+ * queue that stays shallow costs little. Until Connect says how deep the queue is, there is one
+ * request at a time. */
 #include <assert.h>
 #include <errno.h>
 #include <stdarg.h>
@@ -17,8 +17,8 @@ static size_t table_bytes(const struct weft_qpair *qp)
 	return qp->slots_max * (sizeof(*qp->reqs) + sizeof(*qp->free_indices));
 }
 
-/* Those of its transport. An odd number of cache lines each: what all commands touch is spread over
- * all sets of a cache. */
+/* The slots of its transport. A slot's size is an odd number of cache lines: the parts that all
+ * commands touch are spread over all sets of a cache. */
 static struct weft_req_slots *req_slots_of(const struct weft_qpair *qp)
 {
 	size_t bytes = weft_req_priv_at(qp->transport) + qp->ops->req_priv;

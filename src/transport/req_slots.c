@@ -4,8 +4,8 @@
  *   used   1  1  0  1  …
  *
  * A thousand connections that are served one after the other use the same few slots, the lowest
- * ones: they stay in the cache, and their addresses in the CPU's table of pages. A block of slots
- * is address space, reserved when a queue pair that may need it comes, and paid as slots are used.
+ * ones, which stay in the cache and the TLB. A block of slots is address space, reserved when a
+ * queue pair comes that may need it; memory is used as slots are.
  *
  * Invariant: a bit of a block's @full is set when the 64 slots of that word of its @used are. */
 #include "transport/req_slots.h"

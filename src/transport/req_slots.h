@@ -10,17 +10,17 @@ struct weft_req;
 /* All zeros but for the size: none yet. */
 struct weft_req_slots {
 	size_t size;     /* bytes of one */
-	size_t reserved; /* at a time, by all who share them */
+	size_t reserved; /* slots that the queue pairs may use at a time, together */
 	size_t nblocks;  /* of 4,096 */
 	size_t first;    /* no block below it has a free one */
 	struct slot_block *blocks;
 };
 
-/* There will be @count more in use at a time, or as many fewer. -errno: there cannot. */
+/* @count more slots may be in use at a time, or as many fewer. -errno: no address space. */
 int weft_req_slots_reserve(struct weft_req_slots *slots, size_t count);
 void weft_req_slots_unreserve(struct weft_req_slots *slots, size_t count);
 void weft_req_slots_destroy(struct weft_req_slots *slots);
-/* Of those that are wanted: zeroed when it is new, else as it was given back, but for req->slot. */
+/* A reserved slot: zeroed when it is new, else as it was freed, except req->slot. */
 struct weft_req *weft_req_slots_alloc(struct weft_req_slots *slots);
 void weft_req_slots_free(struct weft_req_slots *slots, struct weft_req *req);
 

@@ -1,4 +1,4 @@
-/* request.c - the life of a request, from slot to slot.
+/* request.c - the states of a request, from slot taken to slot freed.
  *
  *            ┌────────────── then() ───────────────┐
  *   FREE ─▶ EXECUTING ─▶ NEED_BUFFER ─▶ AWAIT_DATA ─┘     EXECUTING ─▶ REPLYING ─▶ FREE

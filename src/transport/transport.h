@@ -1,15 +1,16 @@
-/* transport.h - capsules and data, whatever carries them.
+/* transport.h - the target's transports: capsules and data, whatever carries them.
  *
  *   host ══▶ transport ──command()──▶ user (the target)
- *                      ◀──fetch()───  the command's data, please
- *                      ───then()───▶  here it is
+ *                      ◀──fetch()───  get the command's data
+ *                      ───then()───▶  it is here
  *                      ◀──reply()───  data and completion, back to the host
  *                      ─released()─▶  the last byte has left, the slot is free
  *
- * A queue pair lives on one reactor, and so do its requests; a request is a slot of those that the
- * reactor's queue pairs share, and has an index in its queue's table. Invariant: a request handed
- * to command() comes back through weft_req_reply() once, also when its connection is gone by
- * then. */
+ * A queue pair belongs to one reactor, and so do its requests. A request is a slot of those that
+ * the reactor's queue pairs share, and has an index in its queue's table.
+ *
+ * Invariant: a request handed to command() comes back through weft_req_reply() once, also when its
+ * connection is gone by then. */
 #ifndef WEFT_TRANSPORT_TRANSPORT_H
 #define WEFT_TRANSPORT_TRANSPORT_H
 
@@ -29,61 +30,63 @@
 struct weft_qpair;
 struct weft_req;
 
-/* --- a reactor's share: buffers --------------------------------------------------------------- */
+/* --- poll groups: what a reactor's queue pairs share ------------------------------------------ */
 
-/* Sized by the deepest queue and the number of queues. Data on its way in waits for its peer, data
- * on its way out for storage: two sets, so that one can never wait for the other in a circle. */
+/* Sized by the deepest queue and the number of queues. Buffers for data on its way in wait for the
+ * peer, those for data on its way out for storage: there are two sets, so that they never wait for
+ * each other in a circle. */
 struct weft_poll_group {
 	struct weft_reactor *reactor;
-	struct weft_reactor *control; /* where its user keeps what groups share */
+	struct weft_reactor *control; /* the target's control reactor */
 	void *user;
 	unsigned index;                     /* among the target's groups */
 	uint32_t depth_max;                 /* entries of its deepest queue */
-	struct weft_req_slots slots[2];     /* of each transport, in the order in which they came */
-	struct weft_bufs in, out;           /* of hosts */
-	struct weft_bufs anon_in, anon_out; /* of peers that nobody had to let in: fewer */
+	struct weft_req_slots slots[2];     /* of each transport, in the order of their first use */
+	struct weft_bufs in, out;           /* for admitted hosts */
+	struct weft_bufs anon_in, anon_out; /* for all other peers: fewer */
 	struct weft_preconnect preconnect;
 	struct weft_pool chunks;        /* what sockets receive into: see tcp/chunks.c */
-	uint32_t spare_chunks;          /* of them: beside one for each connection */
-	struct weft_list quota_waiters; /* weft_rx_quota.link: those who may have another, in turn */
+	uint32_t spare_chunks;          /* in use, beside one for each connection */
+	struct weft_list quota_waiters; /* weft_rx_quota.link: below quota, take turns */
 	struct weft_task serve_waiters; /* buffers came back, others wait for them */
 	struct weft_timer reclaim;      /* runs while somebody waits for what peers may keep */
 	struct weft_list qpairs, iters;
-	struct rdma_poll_group *rdma; /* NULL: no adapter has been needed yet */
+	struct rdma_poll_group *rdma; /* NULL: no RDMA connection */
 	bool frozen;                  /* see weft_poll_group_freeze() */
-	atomic_uint nqpairs;          /* also those on their way here; read by who places them */
+	atomic_uint nqpairs;          /* also those on their way here: for choose_group() */
 };
 
-/* What commands of those who count as one keep, on a reactor, of what all receive into. */
+/* What the commands of one tenant keep of a reactor's receive memory, which all its connections
+ * share. */
 struct weft_rx_quota {
 	uint32_t spare_chunks;    /* chunks, over TCP */
-	uint32_t range_lists;     /* of ranges, in receives, over RDMA */
-	struct weft_list waiting; /* connections, for one more */
-	struct weft_list link;    /* group->wanting */
+	uint32_t range_lists;     /* in receives, over RDMA */
+	struct weft_list waiting; /* connections that wait for one more chunk */
+	struct weft_list link;    /* group->quota_waiters */
 };
 void weft_rx_quota_init(struct weft_rx_quota *rx_quota);
 
-/* @unknown_max: connections without Connect, of at most @qpairs_max. */
+/* @unknown_max: pre-connect connections, of at most @qpairs_max. */
 int weft_poll_group_create(struct weft_poll_group **group, struct weft_reactor *r, unsigned index,
 			   uint32_t depth_max, uint32_t qpairs_max, uint32_t unknown_max);
 void weft_poll_group_destroy(struct weft_poll_group *group); /* no queue pair is left */
 void weft_poll_group_close_all(struct weft_poll_group *group, const char *why); /* on its reactor */
-/* On its reactor. Frozen, its connections take no new command, and what is under way ends: when all
- * of them are still, another process can go on with them. Those that cannot stand still are closed.
- * A connection that comes to a frozen group waits. */
+/* On its reactor. The connections of a frozen poll group start no new command, and those under way
+ * end: when all are quiesced, another process can take them over. Connections that cannot be frozen
+ * are closed. A connection that comes to a frozen poll group waits. */
 void weft_poll_group_freeze(struct weft_poll_group *group);
 void weft_poll_group_thaw(struct weft_poll_group *group);
-/* Somebody waits for a buffer, or may wait for blocks that a queue pair holds: peers that keep them
- * and have not moved for a while must go; and so must those whose answers are awaited. */
+/* Somebody waits for a buffer, or may wait for blocks that a queue pair holds: closes peers that
+ * keep them and have not moved for a while; also those whose replies the user waits for. */
 void weft_poll_group_start_reclaim(struct weft_poll_group *group);
 
-/* Over its queue pairs, on its reactor, some in each turn, while they come and go. */
+/* Iterates over its queue pairs, on its reactor, some in each turn, while they come and go. */
 struct weft_qpair_iter {
-	struct weft_list link; /* group->walks */
+	struct weft_list link; /* group->iters */
 	struct weft_list *at;  /* weft_qpair.link of the next, or group->qpairs */
 };
 void weft_qpair_iter_begin(struct weft_poll_group *group, struct weft_qpair_iter *iter);
-/* NULL: that was all, and the walk is over. */
+/* NULL: that was all, and the iteration has ended. */
 struct weft_qpair *weft_qpair_iter_next(struct weft_poll_group *group,
 					struct weft_qpair_iter *iter);
 
@@ -92,10 +95,10 @@ struct weft_qpair *weft_qpair_iter_next(struct weft_poll_group *group,
 enum weft_req_state {
 	WEFT_REQ_FREE,
 	WEFT_REQ_EXECUTING,   /* the user has it */
-	WEFT_REQ_NEED_BUFFER, /* in line for a buffer */
+	WEFT_REQ_NEED_BUFFER, /* waits for a buffer */
 	WEFT_REQ_AWAIT_DATA,  /* the host owes data */
 	WEFT_REQ_REPLYING,    /* on its way out */
-	WEFT_REQ_DRAINING,    /* answered, and something of it is still under way */
+	WEFT_REQ_DRAINING,    /* replied, and the transport still uses its buffers */
 	WEFT_REQ_STATES,
 };
 
@@ -104,7 +107,7 @@ struct weft_req_buf {
 	void *at; /* NULL: none */
 };
 
-/* @sc is 0, or the NVMe status that the request now must be answered with. */
+/* @sc is 0, or the NVMe status that the user must reply with now. */
 typedef void weft_req_fn(struct weft_req *req, uint16_t sc);
 
 /* Thousands of slots do not stay in a cache: what every command touches lies in the first lines of
@@ -121,7 +124,7 @@ struct weft_req {
 
 	/* The transport's. */
 	uint32_t slot; /* of qp->slots */
-	/* The user's, with a reply: others write to @data, whoever reads it shares @guard. */
+	/* The user's, with a reply: others write to @data, and a reader must hold its guard. */
 	bool shared;
 	bool awaits_in; /* the transport's: the buffer that it waits for is @in's, not @out's */
 	union {
@@ -152,9 +155,9 @@ void weft_req_fetch(struct weft_req *req, uint32_t len, weft_req_fn *then);
 void weft_req_get_buffer(struct weft_req *req, uint32_t len, weft_req_fn *then);
 /* The same if one is free; false: weft_req_get_buffer() waits for one. */
 bool weft_req_get_free_buffer(struct weft_req *req, uint32_t len);
-/* It is not needed any more, and goes to others before the request ends; none is harmless. */
+/* Gives the buffer to others before the request ends; harmless if there is none. */
 void weft_req_put_buffer(struct weft_req *req);
-/* The only way out. */
+/* The only way to end a request. */
 void weft_req_reply(struct weft_req *req, uint16_t status);
 /* Ends a request that waits for a buffer or for the host: its then() gets @status.
  * false: it does neither. */
@@ -168,7 +171,7 @@ struct weft_qpair_ops {
 	void (*command)(struct weft_req *req);
 	void (*released)(struct weft_req *req);
 	/* Since when, in ns, the user has waited for the memory that the reply leaves from; 0: it
-	 * does not. The connection is closed if that takes long, see
+	 * does not. If that takes long the connection is closed, see
 	 * weft_poll_group_start_reclaim(). */
 	uint64_t (*awaited_since)(struct weft_req *req);
 	/* The connection is lost or being closed: reply to what you hold. */
@@ -180,8 +183,8 @@ struct weft_qpair_ops {
 struct weft_listener;
 struct weft_listener_ops;
 
-/* A connection that stands still, for the process that goes on with it. The commands that it holds
- * go along as the capsules that they came in. */
+/* The state of a frozen connection, exported for the successor. Commands that it has not executed
+ * are in it as the capsules that they came in. */
 struct weft_qpair_state {
 	int fd;
 	bool ready, hdgst, ddgst; /* set up, and with what */
@@ -204,12 +207,12 @@ struct weft_transport {
 		      const struct sockaddr_storage *addr, const struct weft_listener_ops *ops,
 		      void *user, struct weft_err *err);
 	void (*unlisten)(struct weft_listener *l); /* ops->closed() follows; frees it */
-	/* Paused, it accepts nothing: who connects waits. NULL, all four: it cannot be handed
-	 * over. */
+	/* A paused listener accepts nothing; connections wait in the backlog. NULL, all four: there
+	 * is no takeover for it. */
 	void (*pause)(struct weft_listener *l);
 	void (*resume)(struct weft_listener *l);
 	int (*listener_fd)(const struct weft_listener *l);
-	/* Paused. Owns @fd, also when it fails. */
+	/* The new listener is paused. Owns @fd, also when it fails. */
 	int (*import)(struct weft_listener **l, struct weft_reactor *control, int fd,
 		      const struct weft_listener_ops *ops, void *user, struct weft_err *err);
 
@@ -217,7 +220,7 @@ struct weft_transport {
 	uint16_t (*check_sgl)(struct weft_req *req, uint32_t len);
 	uint32_t (*sgl_len)(struct weft_req *req);
 	void (*fetch)(struct weft_req *req, uint32_t len);
-	/* Forget that the host owes data; false: it is being moved, and cannot be held up. */
+	/* Stops to expect the host's data; false: it is being moved, and cannot be stopped. */
 	bool (*abort_fetch)(struct weft_req *req);
 	/* Copies the reply's data from @from to req->data; NULL if its qpairs never want stable
 	 * data. */
@@ -225,24 +228,24 @@ struct weft_transport {
 	void (*reply)(struct weft_req *req);
 	void (*started)(struct weft_qpair *qp);
 	void (*slot_freed)(struct weft_qpair *qp); /* a full queue has room again */
-	/* Since when, in ns, its peer has kept us from a buffer of ours; 0: it does not. */
+	/* Since when, in ns, its peer has kept a buffer of ours in use; 0: it does not. */
 	uint64_t (*stalled_since)(struct weft_qpair *qp);
-	/* Closes it if it is lost and nothing has told us so yet (optional: a socket tells at
+	/* Closes it if it is lost and no event has come yet (optional: a socket reports it at
 	 * once). */
 	void (*check_lost)(struct weft_qpair *qp);
 	/* For weft_poll_group_freeze(). NULL, all four: its connections are closed instead. */
 	void (*freeze)(struct weft_qpair *qp);
-	/* What it waits for, in words; NULL: nothing but what the user holds. */
+	/* What keeps it from being quiesced, in words; NULL: only requests that the user has. */
 	const char *(*busy_reason)(struct weft_qpair *qp);
 	int (*export)(struct weft_qpair *qp,
-		      struct weft_qpair_state *state); /* still, on the control reactor */
+		      struct weft_qpair_state *state); /* quiesced, on the control reactor */
 	void (*thaw)(struct weft_qpair *qp);
 	void (*close_when_sent)(struct weft_qpair *qp);
 	void (*close)(struct weft_qpair *qp);
 	void (*free)(struct weft_qpair *qp);
 };
 
-/* What became of its work requests, for who looks at the target from another thread. */
+/* Statistics of its work requests; other threads read them. */
 struct weft_qpair_stats {
 	_Atomic uint64_t posted, completed, flushed, retried, rnr;
 	_Atomic uint64_t key_hits, registrations;
@@ -266,15 +269,15 @@ struct weft_qpair {
 	struct sockaddr_storage peer, local;
 	bool closing;
 	const char *close_when_sent;    /* why it closes when all is sent; NULL: it does not */
-	bool stable_data;               /* data on its way out must not change under it (digests) */
+	bool stable_data;               /* reply data must not change while it is sent (digests) */
 	struct weft_req *fused_waiting; /* the user's: cannot run before the next command is here */
 	struct weft_bufs *in, *out;     /* where its buffers come from */
-	/* The user's, where its requests wait for them; NULL: those of all such queue pairs are in
-	 * one line. */
+	/* The user's: the flows in which its requests wait for them; NULL: all such queue pairs
+	 * share one queue. */
 	struct weft_bufs_flows *flows;
-	struct weft_rx_quota *rx_quota; /* the user's; NULL: it was not let in */
-	uint32_t guarded_replies; /* answers whose shared data nobody can write to until they have left */
-	char why[160];            /* the first cause of the end */
+	struct weft_rx_quota *rx_quota; /* the user's; NULL: it is not admitted */
+	uint32_t guarded_replies;       /* nobody can write to their data until they have left */
+	char why[160];                  /* the first cause of the end */
 	struct weft_qpair_stats stats;
 
 	/* SQ flow control, as Connect settled it. */
@@ -282,14 +285,14 @@ struct weft_qpair {
 	uint32_t sqsize; /* entries; 0: before Connect */
 	bool sq_flow;
 
-	/* Requests by their index, NULL: free; those below @high_water have been used, and
-	 * @free_indices has those of them that are free. Draining ones do not count against the
-	 * depth: the host has its answer. */
+	/* Requests by their index, NULL: free. Indices below @high_water have been used, and
+	 * @free_indices has the free ones of these. Draining requests do not count against the
+	 * depth: the host has the reply. */
 	struct weft_req_slots *slots;
 	struct weft_req **reqs;
 	uint16_t *free_indices;
 	uint32_t slots_max, depth, high_water, inflight, draining;
-	uint32_t parked; /* of those inflight: the user has not seen them yet */
+	uint32_t parked; /* of those in flight: not yet given to the user */
 };
 
 /* The user's own bytes behind every request, from a cache line on. */
@@ -310,17 +313,17 @@ void weft_qpair_destroy(struct weft_qpair *qp);
 
 /* Connect has succeeded: room for @sqsize commands. */
 void weft_qpair_start(struct weft_qpair *qp, uint16_t sqid, uint32_t sqsize, bool sq_flow);
-/* Its peer is a host that was let in: it gets the buffers of hosts. It waits for them in @flows,
- * which the user keeps, for all queue pairs of this group that count as one, until their requests
- * are back. Lines take turns: who has thousands of requests in them makes others wait for one.
- * @keeper outlives its requests, too. */
+/* The access check has passed: the queue pair now uses the buffers of hosts. Its requests wait for
+ * them in @flows, which all queue pairs of the tenant in this poll group share. Flows take turns: a
+ * tenant with thousands of requests makes others wait for one of them. @flows and @rx_quota outlive
+ * its requests. */
 void weft_qpair_admit(struct weft_qpair *qp, struct weft_bufs_flows *flows,
 		      struct weft_rx_quota *rx_quota);
 bool weft_qpair_is_admitted(const struct weft_qpair *qp);
-/* Begins the end, once; @why is kept if it is the first. */
+/* Starts to close, once; the first @why is kept. */
 void weft_qpair_close(struct weft_qpair *qp, const char *why, ...)
 	__attribute__((format(printf, 2, 3)));
-/* Whether it is over, as far as can be known now. */
+/* Is the connection lost, as far as can be known now? */
 bool weft_qpair_is_lost(struct weft_qpair *qp);
 /* Closes once everything replied so far has been sent. */
 void weft_qpair_close_when_sent(struct weft_qpair *qp, const char *why);
@@ -333,8 +336,8 @@ struct weft_req *weft_qpair_req(struct weft_qpair *qp, uint32_t index);
 struct weft_req *weft_req_alloc(struct weft_qpair *qp);
 void weft_req_fetched(struct weft_req *req, uint16_t sc);
 void weft_req_release(struct weft_req *req);
-/* For transports: none of buf->pool is free, and the request waits in its queue pair's line for
- * one, which @got has, unless weft_pool_unwait() ends that. */
+/* For transports: no buffer of buf->pool is free, so the request waits in its queue pair's flow.
+ * @got gets the buffer, unless weft_pool_unwait() ends the wait. */
 void weft_req_wait_buffer(struct weft_req *req, struct weft_req_buf *buf,
 			  void (*got)(struct weft_pool_waiter *waiter, void *at));
 /* For transports, on close: every request that waits for us gets its then(). */
@@ -347,7 +350,7 @@ void weft_req_enter(struct weft_req *req, enum weft_req_state state);
 
 struct weft_listener_ops {
 	const struct weft_qpair_ops *qpair;
-	/* Where a new connection goes, counted in group->nqpairs; NULL: it is one too many. */
+	/* The poll group for a new connection, counted in group->nqpairs; NULL: too many. */
 	struct weft_poll_group *(*choose_group)(struct weft_listener *l);
 	void (*closed)(struct weft_listener *l);
 };
@@ -369,8 +372,8 @@ const struct weft_transport *weft_transport_find(uint8_t trtype);
 
 /* Takes over the accepted socket @fd on the group's reactor; closes it on failure. */
 int weft_tcp_accept(struct weft_poll_group *group, int fd, const struct weft_qpair_ops *ops);
-/* The same for a connection that another process has handed over: @owner is its qpair's. Owns fd
- * and bytes of @state, also when it fails. The group is frozen. */
+/* The same for a connection of a takeover: @owner is its qpair's. Owns fd and bytes of @state, also
+ * when it fails. The poll group is frozen. */
 int weft_tcp_import(struct weft_poll_group *group, struct weft_qpair_state *state,
 		    const struct weft_qpair_ops *ops, void *owner, struct weft_qpair **qp);
 

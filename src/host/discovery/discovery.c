@@ -1,13 +1,13 @@
-/* discovery.c - what a discovery service knows, and those that it refers to.
+/* discovery.c - weft_discover(): reads the log of a discovery service, and follows its referrals.
  *
- *   header: generation, count ─▶ entries, in pieces ─▶ header: the same generation? else again
+ *   header: generation, count ─▶ entries, in parts ─▶ header: the same generation? else again
  *
  *   service ─▶ log ─┬─▶ entries
  *                   └─▶ referrals ─▶ service …      each address once, bounded in depth
  *
- * A service is a stranger until it has been asked, and may never stop: all of a discovery, whoever
- * takes part in it, has one allowance of services, entries and time. What it tells are addresses:
- * what this host asks its resolver is not a peer's to choose. */
+ * A service is not trusted, and its log may be endless: one discovery, with all services that take
+ * part in it, has one limit of services, entries and time. Log entries must be numeric addresses: a
+ * peer must not choose what this host asks its resolver. */
 #include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -24,11 +24,11 @@ enum { SERVICES_MAX = 64 };
 #define ENTRY_SIZE sizeof(struct nvmf_disc_log_entry)
 static_assert(ENTRY_SIZE == 1024, "discovery log entry");
 
-/* --- what it may cost ------------------------------------------------------------------------- */
+/* --- limits ----------------------------------------------------------------------------------- */
 
 struct discovery_limits {
 	const struct weft_options *of;
-	uint32_t entries; /* that may still be read; one that is read again counts again */
+	uint32_t entries; /* may still be read; an entry that is read again counts again */
 	uint64_t until_ms;
 };
 
@@ -104,7 +104,7 @@ static void name_transport(uint8_t trtype, char *name, size_t size)
 	}
 }
 
-/* Somebody has it, and it is not this machine's own where another one tells of it. */
+/* A unicast address; and not a loopback one, unless the service's own address is. */
 static bool is_somewhere(const struct sockaddr_storage *addr, const struct sockaddr_storage *from)
 {
 	return !weft_addr_is_wildcard(addr) && !weft_addr_is_multicast(addr) &&
@@ -195,7 +195,7 @@ static int read_disc_log_entries(struct disc_log_reader *r, uint64_t first, unsi
 	return rc;
 }
 
-/* One try; -EAGAIN: it changed meanwhile. */
+/* One try; -EAGAIN: the log changed meanwhile. */
 static int read_disc_log_once(struct disc_log_reader *r, struct weft_err *err)
 {
 	struct host_disc_log_header before, after;
@@ -338,7 +338,7 @@ static void add_referral(struct disc_walk *disc_walk, const struct weft_discover
 	}
 }
 
-/* The words of the first URI hold for all. */
+/* The words of the first URI apply to all. */
 static void service_path_spec(const struct disc_walk *disc_walk, const struct service *service,
 			      struct host_path_spec *spec)
 {
@@ -347,7 +347,7 @@ static void service_path_spec(const struct disc_walk *disc_walk, const struct se
 	spec->config.transport = weft_link_transport_find(service->parts.trtype);
 }
 
-/* A visit, not a stay: it has what is left of the time. */
+/* Connects once, for what is left of the time. */
 static int read_service_log(struct disc_walk *disc_walk, unsigned at, struct weft_discovery *log,
 			    struct weft_err *err)
 {
@@ -379,7 +379,7 @@ static int append_entries(struct weft_discovery *all, const struct weft_discover
 	return 0;
 }
 
-/* A service that cannot be reached hides only what it alone knows. */
+/* A service that cannot be reached does not fail the discovery: only its log is missing. */
 static int walk_service(struct disc_walk *disc_walk, unsigned at, struct weft_err *err)
 {
 	struct weft_discovery log, *all = disc_walk->all;

@@ -1,9 +1,10 @@
-/* follower.c - the connection to a discovery service that tells of paths, and its end.
+/* follower.c - a discovery follower: the connection to a service whose log lists paths, and its
+ * end.
  *
- *   given, or referred to ─▶ connected ─▶ its log is read ─▶ reconcile.c makes paths of it
- *                              ▲   └ lost: what it said last goes on to count
- *                              └──────┘ for as long as it takes
- *   dropped ─▶ its connection is shut down ─▶ over ─▶ freed, when callers are through with it */
+ *   given, or referred to ─▶ connected ─▶ its log is read ─▶ reconcile.c adds and removes paths
+ *                              ▲   └ lost: its last log still counts
+ *                              └──────┘ reconnects, for ever
+ *   dropped ─▶ its connection is shut down ─▶ stopped ─▶ freed, when no caller uses it any more */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,9 +12,9 @@
 #include "base/cleanup.h"
 #include "host/discovery/follower.h"
 
-enum { KATO_MS = 30000 }; /* a service tells of changes only to those who keep alive */
+enum { KATO_MS = 30000 }; /* a service sends events only to hosts with keep-alive */
 
-/* --- coming ----------------------------------------------------------------------------------- */
+/* --- adding ----------------------------------------------------------------------------------- */
 
 void host_followers_init(struct weft_ctrl *ctrl)
 {
@@ -46,7 +47,7 @@ static struct host_config discovery_config(const struct host_config *wanted)
 	return config;
 }
 
-/* With a path, whose address is not set yet. */
+/* Creates it with a path, whose address is not set yet. */
 static int create_follower(struct weft_ctrl *owner, const struct host_config *wanted,
 			   struct host_follower **out, struct weft_err *err)
 {
@@ -107,8 +108,7 @@ void host_follower_add_referral(struct host_follower *from,
 	host_path_start(path);
 }
 
-/* Who waits for the first path does not wait for services that take longer. What they list counts
- * when it comes. */
+/* weft_connect() does not wait for services that take longer. Their logs count when they come. */
 static void on_discovery_timeout(struct weft_timer *timer)
 {
 	struct weft_ctrl *ctrl = container_of(timer, struct weft_ctrl, lifetime);
@@ -135,7 +135,7 @@ void host_followers_start(struct weft_ctrl *ctrl)
 		host_path_start(host_follower_path(follower));
 }
 
-/* --- going ------------------------------------------------------------------------------------ */
+/* --- dropping --------------------------------------------------------------------------------- */
 
 void host_follower_drop(struct host_follower *follower)
 {
@@ -183,7 +183,7 @@ void host_followers_free(struct weft_ctrl *ctrl)
 		free_follower(container_of(link, struct host_follower, link));
 }
 
-/* --- what becomes of it ----------------------------------------------------------------------- */
+/* --- state changes ---------------------------------------------------------------------------- */
 
 bool host_follower_is_at(const struct host_follower *follower,
 			 const struct host_discovered_addr *daddr)

@@ -1,11 +1,11 @@
-/* follower_log.c - a discovery log is read on the control reactor, in pieces, and only what matters
- * of it is kept.
+/* follower_log.c - reads the log of a followed discovery service on the control reactor, in parts,
+ * and keeps only the entries that matter.
  *
- *   header ─▶ entries, 16 at a time ─▶ header: the same generation? ─▶ it counts
+ *   header ─▶ entries, 16 at a time ─▶ header: the same generation? ─▶ the log counts
  *     ▲                                   └ another: again, 8 times, then after a pause
- *     └ an event says that it changed, or the connection is a new one
+ *     └ an event says that the log changed, or the connection is a new one
  *
- * (weft_discovery_read() is the same for a program that waits, and wants all of it.) */
+ * (weft_discovery_read() does the same synchronously, and keeps all entries.) */
 #include <errno.h>
 #include <string.h>
 
@@ -51,7 +51,7 @@ static void log_read_failed(struct host_follower *follower, int rc, const struct
 	weft_timer_set(follower->ctrl->reactor, &follower->reading.retry_timer, AGAIN_MS);
 }
 
-/* false: it is over. A connection that is lost is made again, and the log read then. */
+/* false: this read has ended. After a loss the follower reconnects and reads the log anew. */
 static bool log_cmd_ok(struct host_follower *follower, int rc)
 {
 	struct weft_err why = { "" };
@@ -93,7 +93,7 @@ static void log_read_complete(struct host_follower *follower)
 
 /* --- entries ---------------------------------------------------------------------------------- */
 
-/* Addresses only: what names stand for is not a matter of the peer's. */
+/* Numeric addresses only: a peer must not choose what this host asks its resolver. */
 static bool parse_discovered_addr(const struct weft_discovered *d,
 				  struct host_discovered_addr *daddr)
 {

@@ -1,14 +1,12 @@
 /* reconcile.c - makes the paths there are those that the discovery logs list. A listed address
  * without a path gets one; a discovered path that no log lists is removed once a listed path is
- * live. Paths that the program gave are not touched, and a service that is lost keeps its last
- * log.
+ * live. Paths that the program gave are not touched, and a service that is lost keeps its last log.
  *
- *   listed, no such path ──────────────────────────────────▶ it is added, as if it had been given
- *   a path came by a list, is in none ─ a listed one lives ─▶ it is drained and removed
+ *   an address is listed and has no path ───────────────────▶ a path is added
+ *   a discovered path is not listed ─ a listed one is live ─▶ it is drained and removed
  *
- * So a service that is lost, or has forgotten everything, takes no path away: what it said last
- * goes on to count, and an empty log lists no path that could live. Paths that were given are not
- * touched. */
+ * So a service that is lost, or whose log is empty, takes no path away: its last log still counts,
+ * and an empty log lists no path that could be live. */
 #include <errno.h>
 
 #include "host/discovery/follower.h"
@@ -36,8 +34,8 @@ static void follow_referral(struct host_follower *from, const struct host_discov
 	host_follower_add_referral(from, daddr);
 }
 
-/* From those that were given, level by level: those that only refer to each other are not
- * reached. */
+/* Starts from the services that were given, and goes level by level: services that only refer to
+ * each other are not reached, and are dropped. */
 static void follow_referrals(struct weft_ctrl *ctrl)
 {
 	struct host_follower *follower;
@@ -96,7 +94,7 @@ static void add_discovered_path(struct host_follower *follower,
 	host_path_free(path);
 }
 
-/* A path that is dead gets another chance when a service says anew that it is there. */
+/* A dead path gets another chance when a new log lists it. */
 static void add_discovered_paths(struct host_follower *follower)
 {
 	for (unsigned i = 0; i < follower->log.naddrs; i++) {
@@ -106,7 +104,7 @@ static void add_discovered_paths(struct host_follower *follower)
 			add_discovered_path(follower, &follower->log.addrs[i]);
 		else if (follower->fresh && path->discovered_by[0] && path->state == WEFT_DEAD &&
 			 !path->removing)
-			host_path_remove(path); /* and comes back when it is gone */
+			host_path_remove(path); /* and is added again when it is gone */
 	}
 	follower->fresh = false;
 }
@@ -125,7 +123,7 @@ static bool path_is_discovered(const struct host_path *path)
 	return false;
 }
 
-/* The program may be about to remove one that was given. */
+/* The program may be removing a path that it gave. */
 static bool path_is_removing(const struct host_path *path)
 {
 	bool removing;
@@ -163,9 +161,9 @@ static void remove_undiscovered_paths(struct weft_ctrl *ctrl)
 	}
 }
 
-/* --- all of it -------------------------------------------------------------------------------- */
+/* --- the task --------------------------------------------------------------------------------- */
 
-/* Under ctrl->lock, for who waits in weft_connect(). */
+/* Under ctrl->lock, for a thread that waits in weft_connect(). */
 static void report_log_result(struct host_follower *follower)
 {
 	follower->tried = true;
@@ -189,7 +187,7 @@ static void report_log_results(struct weft_ctrl *ctrl)
 	pthread_mutex_unlock(&ctrl->lock);
 }
 
-/* Dead is final: then nothing is added any more. */
+/* Dead is final: a dead controller gets no more paths. */
 void host_paths_reconcile(struct weft_task *task)
 {
 	struct weft_ctrl *ctrl = container_of(task, struct weft_ctrl, reconcile_task);

@@ -1,12 +1,9 @@
-/* access.c - computes, for each open namespace, through which paths I/O may go, and fails its
- * I/O when none could be used for fast_io_fail. The control reactor computes; issuing a command
- * is one load.
+/* access.c - computes, for each open namespace, through which paths I/O may go (ANA, multipath),
+ * and fails its I/O when no path could be used for fast_io_fail. The control reactor computes;
+ * issuing a command is one load.
  *
- * The control reactor works it out when something has changed; who issues a command loads a byte,
- * and ns->rc.
- *
- *   no path can be used ─▶ fast_io_fail ─▶ rc: I/O fails, what waits and what comes
- *   one can be used again ─▶ rc 0: it goes on */
+ *   no path can be used ─▶ fast_io_fail ─▶ rc: I/O fails, queued and new
+ *   one can be used again ─▶ rc 0: I/O goes on */
 #include <errno.h>
 
 #include "host/internal.h"
@@ -54,8 +51,8 @@ static enum weft_access path_access(const struct host_path *path, const struct w
 		       access_of_ana_state(host_ana_state(path, view->group));
 }
 
-/* What was closed and has changed may be open. Who tries before the page is read saves that time,
- * and if it is not, a command that had nowhere else to go is sent away once more. */
+/* The path was inaccessible, and its controller says that this changed. A command that has no other
+ * path may try before the log page is read; at worst it is refused once more. */
 static bool ana_change_may_allow_io(const struct host_path *path, const struct weft_ns *ns,
 				    enum weft_access access)
 {
@@ -103,11 +100,11 @@ unsigned weft_ns_paths(struct weft_ns *ns, struct weft_ns_path *out, unsigned ma
 	return n;
 }
 
-/* --- through any ------------------------------------------------------------------------------ */
+/* --- through any path ------------------------------------------------------------------------- */
 
-/* One path that leads to it is enough, also if that path is lost at the moment. If there is none,
- * the causes have a rank: a look that was refused (-EIO) says that it may be there; then comes that
- * no controller knows it (-ENODEV); last, that another one is in its place (-ESTALE). */
+/* One path that leads to the namespace is enough, also if that path is lost at the moment. If there
+ * is none, the causes have a rank: a refused scan (-EIO) means that it may be there; then comes
+ * that no controller has it (-ENODEV); last, that another one is in its place (-ESTALE). */
 static int ns_rc_over_paths(const struct weft_ctrl *ctrl, const struct weft_ns *ns)
 {
 	int rc = 0;
@@ -136,7 +133,7 @@ static bool ns_is_usable(const struct weft_ns *ns)
 	return false;
 }
 
-/* When it is to fail; 0: it is not. */
+/* When its I/O is to fail; 0: never. */
 static uint64_t fast_io_fail_at_ns(const struct weft_ctrl *ctrl, const struct weft_ns *ns)
 {
 	uint64_t patience = ctrl->config.options.fast_io_fail_ms * UINT64_C(1000000);
@@ -144,7 +141,8 @@ static uint64_t fast_io_fail_at_ns(const struct weft_ctrl *ctrl, const struct we
 	return ns->down_ns && patience ? ns->down_ns + patience : 0;
 }
 
-/* All of them are given the same time: who went down first fails first. NULL: nobody is down. */
+/* All namespaces have the same timeout: the first that went down fails first. NULL: none is
+ * down. */
 static struct weft_ns *first_down(const struct weft_ctrl *ctrl)
 {
 	return weft_list_empty(&ctrl->ns_down) ?
@@ -173,7 +171,7 @@ static bool fast_io_fail_expired(const struct weft_ctrl *ctrl, struct weft_ns *n
 	return true;
 }
 
-/* --- all of it -------------------------------------------------------------------------------- */
+/* --- the update ------------------------------------------------------------------------------- */
 
 static void update_paths(struct weft_ctrl *ctrl, struct weft_ns *ns)
 {

@@ -1,15 +1,17 @@
-/* extents.c - what of a namespace is allocated, and what of that can be believed.
+/* extents.c - which extents of a namespace are allocated (Get LBA Status), and when to believe it.
  *
- *   Get LBA Status ─▶ descriptors of allocated blocks ─▶ data, hole, data …, as far as they tell
- *         ├─ not offered, refused, nonsense ───────────▶ data, all of it
- *         └─ no path, lost ────────────────────────────▶ data, a little of it: then it is asked again
+ *   Get LBA Status ─▶ descriptors of allocated blocks ─▶ data, hole, data …, as far as they go
+ *         ├─ not supported, refused, invalid ──────────▶ all of it is data
+ *         └─ no path, lost ────────────────────────────▶ a little of it is data; then asked again
  *
- * Who calls something data is never wrong: it is read. So a hole is only what lies between two
- * descriptors that are in order, or behind the last one if the controller says that it has told
- * everything, and only where deallocated blocks read as zeroes. A controller that does not answer, or
- * is lost of the question again and again, is not asked any more: that costs its connection each time.
+ * Data that is reported as a hole would be lost; a hole that is reported as data is only read. So a
+ * hole is only what lies between two descriptors that are in order, or behind the last one if the
+ * controller says that the list is complete, and only where deallocated blocks read as zeroes. A
+ * controller that does not answer this command, or loses its connection each time, is not asked any
+ * more.
  *
- * Invariant: every answer tells of one block at least, so that whoever goes on behind it ends. */
+ * Invariant: every answer covers at least one block, so that a caller who goes on behind it
+ * ends. */
 #include <errno.h>
 
 #include "host/internal.h"
@@ -31,7 +33,7 @@ struct extent_list {
 	uint64_t next; /* the block behind its end */
 };
 
-/* Up to block @end; false: it is full. */
+/* Adds an extent up to block @end; false: the list is full. */
 static bool append_extent(struct extent_list *extent_list, uint64_t end, bool data)
 {
 	struct weft_ns_extent *last = extent_list->count ?
@@ -101,7 +103,7 @@ static bool holes_are_zeroes(struct weft_ns *ns)
 	return (dlfeat & DLFEAT_READS) == DLFEAT_ZEROES;
 }
 
-/* A longer range than RL can say is all to the end of the namespace. */
+/* If the range is too long for RL, RL is 0: to the end of the namespace. */
 static int get_lba_status(struct weft_ns *ns, uint64_t slba, uint64_t blocks,
 			  struct weft_ns_extent *extents, unsigned max)
 {

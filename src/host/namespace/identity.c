@@ -1,5 +1,4 @@
-/* identity.c - who a namespace is, and how its blocks are: what Identify says, as far as it can
- * be. */
+/* identity.c - a namespace's identity (UUID, NGUID, EUI64) and block size, from Identify. */
 #include <errno.h>
 #include <string.h>
 

@@ -1,7 +1,7 @@
-/* ns.c - a namespace that the program holds open.
+/* ns.c - weft_ns_open(): a namespace that the program holds open.
  *
- *   open ─▶ its nsid's record ─▶ due on every path ─▶ control looks (scan.c)
- *                                                       └─▶ the first path that shows it says who it is */
+ *   open ─▶ its nsid's record ─▶ a scan is due on every path ─▶ the control reactor scans (scan.c)
+ *                              └─▶ the first path that shows the namespace defines its identity */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,7 +19,7 @@ void host_ns_reset_path(struct weft_ctrl *ctrl, unsigned index)
 			ns->views[index] = (struct host_ns_view){};
 			atomic_store(&ns->access[index], HOST_ACCESS_NONE);
 		}
-		host_ns_record_scanned(ctrl, at, index); /* no look was refused */
+		host_ns_record_scanned(ctrl, at, index); /* no scan was refused */
 		host_ns_record_mark_due(ctrl, at, index);
 	}
 }
@@ -64,7 +64,7 @@ bool host_ns_has_pending_scan(const struct weft_ns *ns)
 	return false;
 }
 
-/* One path has failed to show it, and there is no other to wait for; or none will ever be. */
+/* A path has failed to show it, and no other path is left to wait for; or there is none at all. */
 static bool open_is_hopeless(const struct weft_ns *ns)
 {
 	return ns->ctrl->pub.state == WEFT_DEAD || (ns->open_rc && !host_ns_has_pending_scan(ns));

@@ -1,15 +1,14 @@
 /* ns_record.c - one record per nsid, shared by all handles that are open: what is unflushed
  * there, and on which paths a scan is due or was refused.
  *
- *   ctrl->nsids ─▶ record ─▶ open: weft_ns, weft_ns, …
- *                    ├─ dirty: what was written there and not flushed (flush.c)
- *                    └─ by path: on ctrl->due[path], on ctrl->refused[path] (scan.c)
+ *   ctrl->ns_records ─▶ record ─▶ open: weft_ns, weft_ns, …
+ *                         ├─ dirty: unflushed writes (flush.c)
+ *                         └─ by path: on ctrl->due[path], on ctrl->refused[path] (scan.c)
  *
- * What a controller says of a namespace concerns one record, however many there are. All of it is
- * under ctrl->lock.
+ * A scan concerns one record, however many handles there are. Everything here is under ctrl->lock.
  *
- * Invariant: a record is there while somebody has it open, or something of it is dirty. Nobody is
- * to look at one that nobody has open. */
+ * Invariant: a record exists while a handle is open, or something of it is dirty. No scan is due
+ * for a record without a handle. */
 #include <assert.h>
 #include <stdlib.h>
 
@@ -102,7 +101,7 @@ void host_ns_record_free_if_unused(struct weft_ctrl *ctrl, struct host_ns_record
 		ns_record_free(ctrl, at);
 }
 
-/* --- looks ------------------------------------------------------------------------------------ */
+/* --- scans ------------------------------------------------------------------------------------ */
 
 static void queue_scan(struct weft_ctrl *ctrl, struct host_ns_record *at, unsigned index)
 {
@@ -120,7 +119,7 @@ void host_ns_record_mark_due(struct weft_ctrl *ctrl, struct host_ns_record *at, 
 		queue_scan(ctrl, at, index);
 }
 
-/* A look that is under way is the others'. */
+/* A scan that is under way does not count for the new handle. */
 void host_ns_record_add_handle(struct host_ns_record *at, struct weft_ns *ns)
 {
 	ns->record = at;

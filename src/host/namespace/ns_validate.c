@@ -1,19 +1,19 @@
-/* ns_validate.c - compares what a scan found with the namespace that was opened. The first path
- * that shows a namespace defines its identity; a path that shows another one, none, or refuses
- * to tell, is not used for it.
+/* ns_validate.c - namespace validation: compares what a scan found with the namespace that was
+ * opened. The first path that shows a namespace defines its identity; a path that shows another
+ * one, none, or refuses to tell, is not used for it.
  *
- *   being opened ─▶ the first path that shows it: that is who it is ─▶ open
- *   open ─▶ the same? ─▶ its size and attributes are taken in
+ *   opening ─▶ the first path that shows it defines its identity ─▶ open
+ *   open ─▶ the same? ─▶ its size and attributes are updated
  *             ├─ gone, or another one ─▶ not through this path
- *             └─ refused ─▶ not through this path, before a look is answered
+ *             └─ refused ─▶ not through this path, until a scan is answered
  *
- * Everything here is under ctrl->lock; what was answered is in path->scan_page. */
+ * Everything here is under ctrl->lock; the Identify data is in path->scan_page. */
 #include <errno.h>
 #include <string.h>
 
 #include "host/internal.h"
 
-#define REFUSED_FAIL_NS UINT64_C(10000000000) /* of I/O, while looks are refused */
+#define REFUSED_FAIL_NS UINT64_C(10000000000) /* I/O waits so long while scans are refused */
 
 /* A namespace whose blocks do not fit into a command cannot be read. */
 static int check_transfer(const struct host_path *path, unsigned shift, struct weft_err *err)
@@ -64,7 +64,7 @@ void host_ns_open_failed(struct weft_ns *ns, int rc, const struct weft_err *why)
 	ns->opening = host_ns_has_pending_scan(ns);
 }
 
-/* Without an identity there is no telling whether another path leads to the same one. */
+/* Without identifiers nobody can tell whether another path leads to the same namespace. */
 static int compare_ns_identity(const struct host_path *path, const struct weft_ns *ns)
 {
 	const struct nvme_id_ns *id = (const struct nvme_id_ns *)path->scan_page;
@@ -115,8 +115,8 @@ bool host_ns_validate(struct host_path *path, struct weft_ns *ns, int rc, struct
 	return false;
 }
 
-/* Whether it is the one that it was is not known. While that may be a matter of a moment, what was
- * known before still says whether I/O is worth waiting with. */
+/* Whether the namespace is still the same is not known. As long as the next scan may tell, the last
+ * result decides whether I/O waits. */
 bool host_ns_validate_refused(struct host_path *path, struct weft_ns *ns, int rc,
 			      const struct weft_err *why, bool final)
 {

@@ -1,14 +1,13 @@
-/* scan.c - identifies the open namespaces through a path: after each connect, after a namespace
- * event, and when the program opens one. A path carries no I/O before its scan is done.
+/* scan.c - scans (identifies) the open namespaces through a path: after each connect, after a
+ * namespace event, and when the program opens one. A path carries no I/O before its scan is done:
+ * data must not reach a namespace that has taken the place of another one.
  *
- *   due ─▶ Identify ─▶ descriptors ─▶ ns_validate.c: is it the one? ─▶ the next that is due
- *       ─▶ … ─▶ through
+ *   due ─▶ Identify ─▶ descriptors ─▶ ns_validate.c: is it the same? ─▶ the next one due … ─▶ done
  *
- * No I/O flows on a new connection before its scan is through: a namespace that another one has
- * replaced must not get its data. One that the controller refuses to tell of is left behind,
- * without I/O, and looked at again later: a scan never ends an association.
+ * If the controller refuses to identify a namespace, that namespace has no I/O through this path
+ * and is scanned again later: a scan never ends an association.
  *
- * Invariant: what becomes due while it is looked at is looked at again. */
+ * Invariant: a record that becomes due during its scan is scanned again. */
 #include <errno.h>
 #include <string.h>
 
@@ -36,12 +35,12 @@ static struct host_ns_view *view_of(const struct host_path *path, struct weft_ns
 }
 
 enum {
-	LOSSES_MAX = 3, /* of a connection, while it is looked at first */
+	LOSSES_MAX = 3, /* of a connection during the first scan */
 	PAUSE_MS = 100,
-	PAUSE_MAX_MS = 5000, /* before one that was refused is looked at again */
+	PAUSE_MAX_MS = 5000, /* before a refused scan is repeated */
 };
 
-/* --- what a look has brought ------------------------------------------------------------------ */
+/* --- the result of a scan --------------------------------------------------------------------- */
 
 static void validate_handles(struct host_path *path, struct host_ns_record *at, int rc,
 			     const struct weft_err *why, bool *differs, bool *back)
@@ -65,7 +64,7 @@ static void scan_record_done(struct host_path *path, struct host_ns_record *at)
 	host_ctrl_wake_all(ctrl);
 }
 
-/* Nobody may have it open any more. */
+/* The record may have no open handle any more. */
 static void scan_finish_ns(struct host_path *path, int rc, const struct weft_err *why)
 {
 	struct weft_ctrl *ctrl = path->ctrl;
@@ -111,7 +110,7 @@ static void note_open_loss(const struct host_path *path, struct host_ns_record *
 	}
 }
 
-/* The connection is lost. Who opens one is not kept waiting by a controller that breaks of it. */
+/* The connection is lost. If the scan itself breaks it each time, weft_ns_open() fails. */
 static void scan_lost(struct host_path *path)
 {
 	struct weft_ctrl *ctrl = path->ctrl;
@@ -138,8 +137,8 @@ static bool validate_handles_refused(struct host_path *path, struct host_ns_reco
 	return news;
 }
 
-/* What is behind the nsid now is not known: no I/O may go there. That is no trouble of the
- * others. */
+/* What is behind the nsid now is not known: no I/O may go there. Other namespaces are not
+ * affected. */
 static void scan_refused(struct host_path *path, uint16_t status)
 {
 	struct weft_ctrl *ctrl = path->ctrl;
@@ -162,7 +161,7 @@ static void scan_refused(struct host_path *path, uint16_t status)
 	scan_next(path);
 }
 
-/* --- one look --------------------------------------------------------------------------------- */
+/* --- one namespace ---------------------------------------------------------------------------- */
 
 static void scan_on_desc_list(struct host_admin *a, int rc)
 {
@@ -174,7 +173,7 @@ static void scan_on_desc_list(struct host_admin *a, int rc)
 		scan_lost(path);
 		return;
 	}
-	if ((status & 0x7ff) == SC_GENERIC(INVALID_NS)) { /* it left a moment ago */
+	if ((status & 0x7ff) == SC_GENERIC(INVALID_NS)) { /* it was just removed */
 		scan_ns_absent(path);
 		return;
 	}
@@ -223,7 +222,7 @@ static uint32_t pop_due_nsid(struct host_path *path)
 	return nsid;
 }
 
-/* Those whose last look was refused, once more. */
+/* Repeats the scans that were refused. */
 static void scan_on_retry_timer(struct weft_timer *timer)
 {
 	struct host_path *path = container_of(timer, struct host_path, scan_retry_timer);

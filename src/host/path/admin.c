@@ -1,5 +1,5 @@
 /* admin.c - a path's admin queue: commands go out at once, and the one that is late ends the
- * association. Set-up, keep-alive, events, aborts use it, and user_admin.c for the program's. */
+ * association. Set-up, keep-alive, events and aborts use it, and user_admin.c for the program's. */
 #include <errno.h>
 
 #include "host/internal.h"

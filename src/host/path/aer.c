@@ -1,10 +1,10 @@
-/* aer.c - asynchronous events: a few requests are always out, and each answer is acted upon.
+/* aer.c - asynchronous events (AER): a few requests are always out, and each event is handled.
  *
  *   request ─▶ answer: type, info, log page ─▶ read that log page (it re-arms the event)
  *      ▲                                            └▶ rescan or tell ─▶ the program's events
- *      └────── at once, while there is budget ◀─────────┘
+ *      └─── at once, within the rate limit ◀────────────┘
  *
- * I/O may wait for the next event, so a request is out again as soon as it can be. The budget
+ * I/O may wait for the next event, so a request is out again as soon as it can be. The rate limit
  * bounds what a controller that never stops reporting can cost us. */
 #include <string.h>
 
@@ -26,8 +26,8 @@ static __le32 *aer_log_page(const struct host_path *path, const struct host_aer 
 	return (__le32 *)(path->aer_page + (aer - path->aers) * HOST_PAGE);
 }
 
-/* Those that the page names, as far as that can be relied on: it has room for some, names each once,
- * and a page that is empty has been read by somebody else. */
+/* Rescans the namespaces that the page lists; all of them if the list overflowed, or somebody else
+ * has read it: reading clears it. */
 static void rescan_changed_ns(struct host_path *path, const struct host_aer *aer)
 {
 	const __le32 *nsids = aer_log_page(path, aer);
@@ -47,7 +47,7 @@ static void handle_notice(struct host_path *path, const struct host_aer *aer)
 
 	switch (result >> 8 & 0xff) {
 	case NOTICE_NAMESPACES:
-		rescan_changed_ns(path, aer); /* tells when it is through */
+		rescan_changed_ns(path, aer); /* the program gets the event when it is done */
 		break;
 	case NOTICE_ANA:
 		host_ana_changed(path);

@@ -1,13 +1,13 @@
-/* ana.c - asymmetric namespace access: which state a path's controller shows each group in.
+/* ana.c - asymmetric namespace access (ANA): the state in which a path's controller has each group.
  *
  *   set-up ─▶ read the log page ─▶ groups ─▶ access.c
  *               ▲ ▲ ▲
- *               │ │ └ an event says that it changed; until then I/O without another way tries
- *               │ └ a command came back with the status of a state that the page did not show
+ *               │ │ └ an event says that it changed; meanwhile I/O without another path tries
+ *               │ └ a command failed with an ANA status, and the page showed another state
  *               └ a group is in change: once a second, for as long as a change may take (ANATT)
  *
- * I/O may wait for it: it is read at once, while there is budget. So commands that are refused for
- * as long as a change lasts do not cost a read each. */
+ * I/O may wait for the page, so it is read at once, within the rate limit. Commands that are
+ * refused while a change lasts do not cost a read each. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,7 +17,7 @@
 enum {
 	LSP_SHIFT = 8, /* in CDW10 */
 	GROUPS_MAX = 4096,
-	CHANGE_MS = 1000, /* between two looks while a group is in change */
+	CHANGE_MS = 1000, /* between two reads while a group is in change */
 	SECOND_MS = 1000,
 };
 
@@ -32,7 +32,7 @@ static bool is_known_ana_state(uint8_t state)
 	       state == NVME_ANA_STATE_CHANGE;
 }
 
-/* A state that nobody knows is no permission. */
+/* An unknown state counts as inaccessible. */
 static uint8_t ana_state_of_desc(const struct nvme_ana_group_desc *desc)
 {
 	uint8_t state = desc->state & 0xf;
@@ -40,7 +40,7 @@ static uint8_t ana_state_of_desc(const struct nvme_ana_group_desc *desc)
 	return is_known_ana_state(state) ? state : NVME_ANA_STATE_INACCESSIBLE;
 }
 
-/* Into @groups, which has room for all that fit into the page. Returns how many, or -EPROTO. */
+/* Fills @groups, which has room for all that fit into the page. Returns how many, or -EPROTO. */
 static int parse_ana_log(const char *page, size_t size, struct host_ana_group *groups)
 {
 	const struct nvme_ana_log *log = (const struct nvme_ana_log *)page;

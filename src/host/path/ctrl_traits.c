@@ -1,4 +1,5 @@
-/* ctrl_traits.c - what a controller says about itself, as far as we act on it. */
+/* ctrl_traits.c - a controller's traits: what it says in Identify and in its properties, as far as
+ * the host acts on it. */
 #include <string.h>
 
 #include "base/utf8.h"

@@ -1,27 +1,28 @@
-/* fence.c - when can nothing of a lost association be executed any more? Only then its writes
- * may be sent again: a late one would overwrite newer data.
+/* fence.c - the association fence: when can nothing of a lost association be executed any more?
+ * Only then its writes may be sent again: a late one would overwrite newer data.
  *
- *   lost ─┬─ a controller says so: Cross-Controller Reset, answered with IRS ───────────┐
- *         ├─ the path's new controller is the lost one, and another instance of it      ├─▶ over: path queues look
- *         ├─ audibly lost, and nobody can be asked: at once, as every host does         │
- *         ├─ silently, and nobody can: its controller has had the time to end by itself ┘
- *         └─ who is asked says "not yet" for ever, or nothing: given up, its writes end as unknown
+ *   lost ─┬─ confirmed by Cross-Controller Reset (IRS) ──────────────────────┐
+ *         ├─ the same controller is back with another instance (CIU, CIRN) ──┤
+ *         ├─ audibly lost, and no controller can be asked: at once ──────────┼─▶ over: path queues
+ *         ├─ silently lost, and none can be asked: the time that the         │   get an update
+ *         │  controller needs to end by itself has passed ───────────────────┘
+ *         └─ the controllers that are asked never confirm ─▶ the writes end with unknown outcome
  *
  * A loss is audible if the controller knows of it, because the controller has closed or reset the
  * connection. Every other loss is silent, also one that we caused: nobody knows what the controller
  * has noticed. A lost admin queue ends the association as a whole. A lost I/O queue ends what was
- * sent over that queue (path queue->hung_up), and nothing else: a write on another queue may still
- * be carried out.
+ * sent over that queue (host_path_queue.hung_up), and nothing else: a write on another queue may
+ * still be carried out.
  *
- * A path that is connected anew, or dead, proves nothing: the controller that was lost is another
- * one, and may know of neither. But the new one may be asked about it, like those of other paths. A
- * controller may know nothing of the lost one, for they are of different targets. So all that live
- * are asked, one after the other, until one can tell.
+ * A path that has reconnected, or is dead, proves nothing: it may have another controller now,
+ * which knows nothing of the loss. But the new controller can be asked about the lost one, like
+ * those of other paths. A controller of a different target cannot tell. So all controllers that are
+ * live are asked, one after the other, until one can tell.
  *
- * A path may be lost again before that. The losses wait in line, and the oldest is seen to.
+ * A path may be lost again before that. The losses are queued, and the oldest is asked about.
  *
- * Invariant: path->pub.over is the newest generation such that of it and of all before it nothing
- * is left. */
+ * Invariant: pub.ended_generation is the newest generation such that nothing is left of it and of
+ * all before it. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -30,8 +31,8 @@
 
 enum { ASK_AGAIN_MS = 200, ASK_ANOTHER_MS = 1 };
 
-/* Who says "not yet" knows better than the time that a controller needs to end by itself. After so
- * many of these times, counted from the first question, that is no answer any more. */
+/* A controller that says "not yet" knows better than fence_limit_ms(). After so many times that
+ * limit, counted from the first question, the fence gives up all the same. */
 enum { GIVE_UP_TIMES = 2 };
 
 /* A question, in flight on a path. The path it is about may be gone when it is answered. */
@@ -45,13 +46,13 @@ static_assert(HOST_PATHS_MAX <= 8, "mute has a bit for each");
 
 static void fence_query(struct host_path *path);
 
-/* NULL: nothing is waited for. */
+/* NULL: no lost association is fenced. */
 static struct host_lost_assoc *oldest_lost(struct host_path *path)
 {
 	return path->fence.nlost ? &path->fence.lost[0] : NULL;
 }
 
-/* From now on the oldest is this one. */
+/* Another lost association has become the oldest. */
 static void fence_start_oldest(struct host_path *path)
 {
 	uint64_t now = weft_reactor_now_ns(path->reactor), until;
@@ -186,7 +187,7 @@ static bool lost_ctrl_was_reset(const struct host_path *path, const struct host_
 	       (now->ciu != lost->ciu || now->cirn != lost->cirn);
 }
 
-/* One whose controller may know; none is asked to reset itself. NULL: none. */
+/* A path whose controller may know; no controller is asked to reset itself. NULL: none. */
 static struct host_path *find_ccr_path(const struct host_path *path,
 				       const struct host_lost_assoc *lost)
 {
@@ -200,7 +201,7 @@ static struct host_path *find_ccr_path(const struct host_path *path,
 	return NULL;
 }
 
-/* While no path lives there is nowhere to write to either, and one that comes may tell. */
+/* While no path is live nothing can be written either, and a path that comes may tell. */
 static bool ccr_path_may_come(const struct host_path *path)
 {
 	for (unsigned i = 0; i < HOST_PATHS_MAX; i++)
@@ -209,7 +210,7 @@ static bool ccr_path_may_come(const struct host_path *path)
 	return path->state != WEFT_DEAD;
 }
 
-/* Nobody can tell, nor will. Of those behind the oldest nobody has been asked yet. */
+/* No controller can tell, nor will. About the losses behind the oldest, none has been asked yet. */
 static bool nobody_can_confirm(struct host_path *path, const struct host_lost_assoc *lost)
 {
 	return !lost->ciu || (lost == oldest_lost(path) && !find_ccr_path(path, lost) &&
@@ -223,8 +224,8 @@ static bool lost_ended_by_itself(struct host_path *path, const struct host_lost_
 	return !lost->silent && nobody_can_confirm(path, lost);
 }
 
-/* What was sent over connections that their controllers ended is over, whatever becomes of the
- * rest. */
+/* Commands on connections that the controller itself closed are over, whatever becomes of the
+ * others. */
 static void release_peer_closed(struct host_path *path)
 {
 	struct host_fence *fence = &path->fence;
@@ -269,7 +270,7 @@ static void fence_on_limit_timer(struct weft_timer *timer)
 	fence_query(container_of(timer, struct host_path, fence.limit));
 }
 
-/* What it was writing must not be written anew, and cannot be waited for. */
+/* The lost writes must not be sent again, and the fence cannot wait for them any longer. */
 static void fence_on_give_up_timer(struct weft_timer *timer)
 {
 	struct host_path *path = container_of(timer, struct host_path, fence.give_up_timer);
@@ -290,10 +291,10 @@ static uint64_t keepalive_ms(const struct host_path *path)
 	return step ? (kato + step - 1) / step * step : 0;
 }
 
-/* NVMe base 2.1 (TP 4129). What we sent last may take as long as a Keep Alive may to arrive. From
- * then on the controller counts KATO; one that looks every KATO for traffic (TBKAS) may see it a
- * KATO later still. When it knows, it has CQT to end its commands. A controller without keep-alive
- * does not end by itself: loss_timeout has to do. */
+/* NVMe base 2.1 (TP 4129). Our last command may take as long to arrive as a Keep Alive may. From
+ * then on the controller counts KATO; one that checks every KATO for traffic (TBKAS) may notice the
+ * loss a KATO later still. Then it has CQT to end its commands. A controller without keep-alive
+ * does not end by itself: loss_timeout is used instead. */
 static uint64_t fence_limit_ms(const struct host_path *path)
 {
 	uint64_t kato = keepalive_ms(path);
@@ -302,8 +303,8 @@ static uint64_t fence_limit_ms(const struct host_path *path)
 	return (kato ? times * kato : path->config.options.loss_ms) + path->traits.cqt_ms;
 }
 
-/* A path that is lost again and again: the newest two are one from now on, of which nobody can be
- * asked. */
+/* A path is lost again and again: the newest two losses become one, about which no controller can
+ * be asked. */
 static void merge_newest_lost(struct host_fence *fence)
 {
 	struct host_lost_assoc *joined = &fence->lost[HOST_LOST_ASSOCS_MAX - 2],
@@ -319,7 +320,7 @@ static void merge_newest_lost(struct host_fence *fence)
 static_assert(HOST_LOST_ASSOCS_MAX > 2,
 	      "the oldest is never joined: there may be a question about it");
 
-/* Nothing is written to a discovery controller. */
+/* A discovery controller needs no fence: nothing is written to it. */
 void host_fence_path_lost(struct host_path *path)
 {
 	struct host_fence *fence = &path->fence;

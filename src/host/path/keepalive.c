@@ -1,9 +1,10 @@
-/* keepalive.c - telling the controller that we are there, and noticing when it is not.
+/* keepalive.c - Keep Alive: tells the controller that the host is there, and notices when the
+ * controller is not.
  *
- * Every half of the time-out a Keep Alive. A controller that counts any command as a sign of life
- * (TBKAS) gets one only if nothing was sent since the last look, which comes twice as often then: a
- * command sent right after a look must not be the last for the whole of the time-out. One that is
- * not answered within the time-out ends the association. Where there is another path to go on with,
+ * The host sends two Keep Alives per KATO. A controller that counts any command as a sign of life
+ * (TBKAS) gets one only if nothing was sent since the last check, and there are four checks per
+ * KATO: a command sent right after a check must not be the last for all of KATO. A Keep Alive that
+ * is not answered within KATO ends the association. Where there is another path to go on with,
  * probe.c finds out sooner. */
 #include <string.h>
 
@@ -24,7 +25,7 @@ static uint32_t period_ms(const struct host_path *path)
 static void keepalive_on_answer(struct host_admin *a, int rc)
 {
 	a->path->keepalive_out = false;
-	/* Who refuses them does not wait for them. */
+	/* A controller that refuses Keep Alive does not wait for it. */
 	if (rc == 0 && host_status(&a->cqe))
 		host_keepalive_stop(a->path);
 }

@@ -1,4 +1,4 @@
-/* path.c - the life of a path, as a table.
+/* path.c - the states of a path, as a table: connect, lose, reconnect, give up.
  *
  *                 UP                 BROKEN                CLOSED
  *   CONNECTING ───────▶ LIVE ───────────────▶ RESETTING ─────────▶ RECONNECTING ──▶ DEAD
@@ -6,14 +6,14 @@
  *        │               └──────────────────────┼────┼─────── UP ───────┘   │    not wanted
  *        └──────────── BROKEN ──────────────────┘    └────◀──── BROKEN ─────┘
  *
- * Attempts after a loss are ours to repeat, each after a pause that doubles and is drawn at random
- * between half and all of it: a thousand hosts that lost the same target do not come back in step.
+ * After a loss the path reconnects. The delay before each attempt doubles and is drawn at random
+ * between half and all of it, so a thousand hosts that lost the same target do not come back in
+ * step.
  *
- * A target that ends closes its connections one after the other. That of an I/O queue says nothing
- * of the others; the admin queue's, which may be about to follow, says that the controller is no
- * more. So before the association is torn down, the control reactor sends a Keep Alive, and listens
- * until that is answered and for a few turns more, or until the admin queue is closed. A controller
- * that does neither within three seconds is silent. Meanwhile no I/O of a namespace goes there.
+ * When an I/O queue's connection is closed by the controller, the admin queue's may be about to
+ * follow. If it does, the loss is audible: the controller has ended. So the control reactor sends a
+ * Keep Alive and waits, 3 s at most, for its answer or for the admin connection to close, before it
+ * tears the association down. Meanwhile no I/O goes there.
  *
  * Everything here runs on the control reactor. */
 #include <errno.h>
@@ -26,16 +26,16 @@
 
 #define STEADY_NS UINT64_C(1000000000)
 
-/* Where I/O has another way, it goes there first; connecting anew is not what it waits for. */
+/* Where I/O has another path, failover to that path comes first; reconnecting can wait. */
 enum { OTHER_PATH_DELAY_MS = 2 };
 
-/* For an answer; and then in several turns: it may be this machine that is late. */
+/* The limit for the Keep Alive's answer; after it some more turns: this machine may be late. */
 enum { ADMIN_CLOSE_MAX_MS = 3000, ADMIN_CLOSE_POLL_MS = 5, ADMIN_CLOSE_POLLS = 6 };
 
 enum event {
-	EV_UP,     /* set-up is through */
+	EV_UP,     /* set-up is complete */
 	EV_BROKEN, /* the association has to be ended */
-	EV_CLOSED, /* nothing of the old one is left */
+	EV_CLOSED, /* nothing of the old association is left */
 	EV_RETRY,  /* the pause is over */
 	EVENTS,
 };
@@ -144,7 +144,7 @@ static uint64_t reconnect_delay_ms(struct host_path *path)
 	return pause / 2 + (uint64_t)rand_r(&path->random) % (pause / 2 + 1);
 }
 
-/* Of loss_timeout, which is for those who wait for I/O. */
+/* loss_timeout limits how long I/O waits. A follower has no I/O, and never gives up. */
 static uint64_t loss_timeout_left_ms(const struct host_path *path)
 {
 	uint64_t lost_ms = (weft_reactor_now_ns(path->reactor) - path->lost_ns) / 1000000;
@@ -276,7 +276,7 @@ static void on_admin_close_timer(struct weft_timer *timer)
 		path_event(path, EV_BROKEN);
 }
 
-/* It lives, unless it is about to close this queue as well. */
+/* The controller answers, unless it is about to close the admin queue as well. */
 static void on_admin_close_keepalive(struct host_admin *a, int rc)
 {
 	struct host_path *path = a->path;
@@ -309,7 +309,7 @@ void host_path_io_link_closed(struct host_path *path, int rc, const char *fmt, .
 	va_end(ap);
 	if (!first)
 		return;
-	host_path_publish(path); /* it is lost, whatever is heard */
+	host_path_publish(path); /* the path is lost, whatever the admin queue does */
 	await_admin_close(path);
 }
 
@@ -319,7 +319,7 @@ void host_path_link_closed(struct host_path *path)
 
 	path->hung_up = link->peer_closed;
 	host_path_broken(path, link->rc, "%s", link->err.text);
-	path_event(path, EV_BROKEN); /* it was listened for */
+	path_event(path, EV_BROKEN); /* await_admin_close() may have waited for this */
 	path->link = NULL;
 	host_admin_lost(path);
 	weft_link_free(link);
@@ -327,7 +327,7 @@ void host_path_link_closed(struct host_path *path)
 	path_event(path, EV_CLOSED);
 }
 
-/* --- told to go ------------------------------------------------------------------------------- */
+/* --- stopping --------------------------------------------------------------------------------- */
 
 static void on_shutdown_done(struct host_admin *a, int rc)
 {

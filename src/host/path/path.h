@@ -1,10 +1,10 @@
-/* path.h - one way to a subsystem: an association with one of its controllers, and what keeps it.
+/* path.h - a path to a subsystem (multipath): its address, and the association with the controller
+ * behind it.
  *
  *   path.c   states, reconnecting         setup.c      Connect … live
  *   admin.c  the admin queue's link       keepalive.c, aer.c, scan.c   from live on
  *
- * Everything here is the control reactor's, but for what is published: that stands under
- * ctrl->lock. */
+ * Only the control reactor uses what is here, except @pub and other members under ctrl->lock. */
 #ifndef WEFT_HOST_PATH_PATH_H
 #define WEFT_HOST_PATH_PATH_H
 
@@ -45,7 +45,7 @@ struct host_traits {
 	uint32_t blocks_max;  /* descriptors of a command's data */
 	uint32_t queues, depth;
 	uint16_t oacs, oncs, fuses;
-	bool tells_allocated; /* Get LBA Status, of allocated blocks */
+	bool tells_allocated; /* it supports Get LBA Status for allocated blocks */
 	uint32_t ctratt, oaes;
 	uint8_t vwc, aers;
 	uint32_t keepalive_step_ms; /* it rounds KATO up to a multiple of that; 0: it has none */
@@ -69,8 +69,8 @@ struct host_admin {
 	const char *name;     /* "Identify Controller" */
 	uint64_t deadline_ns; /* 0: none */
 	bool inexact;         /* a success may move less data than there is room for … */
-	uint32_t moved;       /* … which was so much */
-	/* rc 0: it was answered, see host_status(); else it was lost. */
+	uint32_t moved;       /* … bytes that it moved */
+	/* rc 0: the command was answered, see host_status(); else it was lost. */
 	void (*done)(struct host_admin *a, int rc);
 };
 
@@ -87,7 +87,7 @@ void host_admin_start(struct host_path *path, struct host_admin *a, uint32_t tim
 /* The link is gone: everything in flight is done() with -ECONNRESET. */
 void host_admin_lost(struct host_path *path);
 void host_admin_init(struct host_path *path);
-/* There is room for a command that is not ours. */
+/* Is there room for a command of the program's? */
 bool host_admin_has_room(const struct host_path *path);
 extern const struct weft_link_ops host_admin_link_ops;
 
@@ -104,20 +104,21 @@ void host_fill_property_set(union nvme_sqe *cmd, uint32_t offset, uint32_t value
 void host_fill_set_feature(union nvme_sqe *cmd, uint8_t fid, uint32_t value);
 /* A sentence about a status: "Connect: host not allowed (NVMe status 0x184)", and its -errno. */
 int host_fail_status(struct weft_err *err, const char *what, uint16_t status);
-/* A better one, for some refusals of Connect; else @why stays as it is. */
+/* A better sentence for some refusals of Connect; else @why stays as it is. */
 void host_explain_connect(const struct host_config *config, const struct nvme_cqe *cqe,
 			  struct weft_err *why);
 
 /* --- the path --------------------------------------------------------------------------------- */
 
-/* What queues see, under ctrl->lock. */
+/* A path's state as its path queues see it, under ctrl->lock. */
 struct host_published {
 	enum weft_state state;
-	bool lives;                /* … and is not about to be torn down */
+	bool lives;                /* WEFT_LIVE, and not about to be torn down */
 	unsigned generation;       /* of the association */
-	unsigned ended_generation; /* the newest of which nothing is left */
-	unsigned peer_closed_generation; /* … nothing that came by a connection which its controller ended */
-	unsigned abandoned_generation; /* the newest of which nobody has said that it is over */
+	unsigned ended_generation; /* the newest whose fence is over: no command of it is left */
+	/* The newest of whose commands none is left on connections that the controller closed. */
+	unsigned peer_closed_generation;
+	unsigned abandoned_generation; /* the newest whose end no controller has confirmed */
 	bool tried;                    /* the first attempt is over */
 	int rc;                        /* of the last loss */
 	struct weft_err why;
@@ -135,62 +136,62 @@ struct host_ana_group {
 
 enum { HOST_LOST_ASSOCS_MAX = 32 };
 
-/* An association that was lost, and may not be over. */
+/* A lost association that is still fenced: its commands may yet be carried out. */
 struct host_lost_assoc {
 	unsigned first, last; /* generations that it stands for */
-	bool silent;          /* its controller may not know of the loss of all its connections */
+	bool silent;          /* the controller may not know that all connections are lost */
 	uint16_t cntlid;      /* its controller */
-	uint8_t ciu;          /* 0: nobody can be asked about it */
+	uint8_t ciu;          /* 0: no controller can be asked about it */
 	uint64_t cirn;
-	uint64_t fence_limit_ms; /* what it needs at most to end by itself … */
+	uint64_t fence_limit_ms; /* time that it needs at most to end by itself … */
 	uint64_t until_ns;       /* … and when that is over */
 };
 
 struct host_fence {
-	unsigned generation;                               /* that was lost last */
+	unsigned generation;                               /* the last one that was lost */
 	struct host_lost_assoc lost[HOST_LOST_ASSOCS_MAX]; /* oldest first */
 	unsigned nlost;
-	bool ccr_pending;    /* a question about the oldest is in flight */
-	uint8_t cannot_tell; /* bits by index: paths whose controllers cannot tell of it */
+	bool ccr_pending;    /* a Cross-Controller Reset about the oldest is in flight */
+	uint8_t cannot_tell; /* bits by index: paths whose controllers do not know it */
 	struct weft_timer retry_timer, limit;
-	struct weft_timer give_up_timer; /* with those who are asked */
+	struct weft_timer give_up_timer; /* no controller confirms */
 };
 
 struct host_path {
 	struct weft_ctrl *ctrl;
-	struct weft_reactor *reactor; /* the control reactor's */
+	struct weft_reactor *reactor; /* the control reactor */
 	struct host_config config;
 	struct sockaddr_storage addrs[HOST_ADDRS_MAX]; /* to be tried, until one has worked */
 	unsigned naddrs, addr;
 	unsigned id;             /* for the program; never used again */
-	char discovered_by[128]; /* the discovery service that told of it; "": it was given */
+	char discovered_by[128]; /* the discovery service that lists it; "": the program gave it */
 	struct weft_msg msg;
 
 	/* Under ctrl->lock. */
 	bool inserted, removing;
-	bool adding;          /* somebody waits for its first attempt */
-	unsigned path_queues; /* that lead here */
-	unsigned ready;       /* of them, connected; of this association */
-	unsigned index;       /* in ctrl->paths, and in what is kept per path elsewhere */
+	bool adding;          /* weft_path_add() waits for its first attempt */
+	unsigned path_queues; /* how many there are */
+	unsigned ready;       /* how many of them are connected in this association */
+	unsigned index;       /* in ctrl->paths and all other arrays by path */
 	struct host_published pub;
 
 	atomic_bool traffic;  /* a queue sent something: as good as a keep-alive */
-	atomic_bool answered; /* something was answered since it is suspected */
+	atomic_bool answered; /* an answer came since probe.c suspects the path */
 
 	enum weft_state state;
 	bool stopping, stopped, broken, tried;
-	bool refused; /* Connect, with Do Not Retry */
+	bool refused; /* Connect failed with Do Not Retry */
 	unsigned generation;
 	struct weft_link *link; /* NULL: none */
 	struct host_traits traits;
 	struct weft_err why; /* first cause of the loss under way */
 	int why_rc;
-	bool hung_up; /* … the admin queue's connection: the controller's doing, so it knows */
-	struct weft_timer admin_close_timer; /* an I/O queue's was, and this one may follow */
-	unsigned admin_close_polls;          /* so often */
-	struct host_admin admin_close_cmd;   /* asks for a sign of life meanwhile */
+	bool hung_up; /* the controller closed the admin queue's connection: the loss is audible */
+	struct weft_timer admin_close_timer; /* it closed an I/O queue's: is this one next? */
+	unsigned admin_close_polls;          /* how often that was checked */
+	struct host_admin admin_close_cmd;   /* Keep Alive meanwhile */
 	unsigned attempt;
-	unsigned random;           /* for the pauses */
+	unsigned random;           /* seed for the reconnect delays */
 	uint64_t lost_ns, live_ns; /* since when; 0: never, not now */
 	struct weft_timer retry;
 
@@ -209,36 +210,36 @@ struct host_path {
 	struct host_admin keepalive_cmd;
 	bool keepalive_out;
 
-	struct host_admin probe_cmd;   /* as this path is suspected, or another one is */
-	bool probing;                  /* it is out */
-	struct weft_timer probe_timer; /* until the next part of the time is over */
+	struct host_admin probe_cmd;   /* Keep Alive: this path is suspected, or another one is */
+	bool probing;                  /* probe_cmd is in flight */
+	struct weft_timer probe_timer; /* end of the interval */
 	uint32_t probe_interval_ms;
-	uint64_t probe_interval_end_ns; /* when it is over */
-	unsigned probe_misses;          /* in which another one answered, and this one did not */
-	unsigned probe_answers;         /* ctrl->answers, when this part began */
+	uint64_t probe_interval_end_ns;
+	unsigned probe_misses;  /* intervals in which another path answered, and this one did not */
+	unsigned probe_answers; /* ctrl->probe_answers when the interval began */
 
 	struct host_aer {
 		struct host_admin cmd, log;
 		uint32_t result;
 		bool out;
-		bool read; /* its log page is there */
+		bool read; /* its log page has been read */
 	} aers[HOST_AERS];
-	bool changed_read; /* the program has read what changed: the next event does not tell all */
+	bool changed_read; /* the program has read the Changed Namespace List: it is incomplete */
 	struct host_ratelimit aer_ratelimit;
-	struct weft_timer aer_timer; /* until there is some of it */
+	struct weft_timer aer_timer; /* until the rate limit allows the next */
 	char *aer_page;              /* HOST_AERS times HOST_PAGE bytes */
 
 	struct host_ana {
 		struct host_admin cmd;
-		struct weft_timer timer; /* until it is read again */
+		struct weft_timer timer; /* until the page is read or checked again */
 		struct host_ratelimit ratelimit;
 		bool reading, for_setup;
-		bool due;           /* @timer: it is to be read, not just looked at again */
-		bool reread;        /* when it has been read */
-		uint64_t change_ns; /* since a group is in change; 0: none is */
+		bool due;           /* @timer: the page is to be read, not just checked */
+		bool reread;        /* once more, when the read under way is complete */
+		uint64_t change_ns; /* since when a group is in change; 0: none is */
 		char *page;
 		size_t size;
-		struct host_ana_group *groups; /* under ctrl->lock; NULL: it has none */
+		struct host_ana_group *groups; /* under ctrl->lock; NULL: no ANA */
 		unsigned ngroups;
 		unsigned reads_begun, reads_applied; /* reads of the page; under ctrl->lock */
 		bool change_notified; /* an event says that the page changed; under ctrl->lock */
@@ -250,23 +251,23 @@ struct host_path {
 	uint32_t scan_nsid;
 	bool scanning, scan_for_setup, scan_notify;
 	char *scan_page;
-	struct weft_timer scan_retry_timer; /* at those that could not be looked at */
-	uint32_t scan_retry_ms;             /* before that */
+	struct weft_timer scan_retry_timer; /* for namespaces whose scan was refused */
+	uint32_t scan_retry_ms;             /* its delay */
 };
 
 /* path.c */
 void host_path_start(struct host_path *path);
 /* nvme+tcp://HOST:PORT */
 void host_path_address(const struct host_path *path, char *text, size_t size);
-void host_path_up(struct host_path *path); /* set-up is through */
-/* The association is to be ended for this reason; the first counts. */
+void host_path_up(struct host_path *path); /* set-up is complete */
+/* Ends the association; the first reason is kept. */
 void host_path_broken(struct host_path *path, int rc, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4)));
-/* … because its controller has ended an I/O queue's connection. */
+/* … because its controller has closed an I/O queue's connection. */
 void host_path_io_link_closed(struct host_path *path, int rc, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4)));
 void host_path_link_closed(struct host_path *path);
-/* For good, with an orderly shutdown if there is a connection; host_path_stopped() follows. */
+/* Ends the path, with an orderly shutdown if it is connected; host_path_stopped() follows. */
 void host_path_stop(struct host_path *path);
 
 /* setup.c */
@@ -274,7 +275,7 @@ void host_setup_start(struct host_path *path);
 void host_setup_shutdown(struct host_path *path, void (*done)(struct host_admin *a, int rc));
 
 /* ctrl_traits.c */
-/* @discovery: it was asked for as a discovery controller, whatever it says. */
+/* @discovery: we connected to it as a discovery controller, whatever it says. */
 void host_traits_identify(struct host_traits *t, const struct nvme_id_ctrl *id, bool discovery);
 void host_traits_limits(struct host_traits *t, const struct nvme_id_ctrl_nvm *nvm);
 
@@ -284,16 +285,16 @@ void host_keepalive_stop(struct host_path *path);
 void host_aer_start(struct host_path *path);
 void host_aer_stop(struct host_path *path);
 
-/* probe.c: a command there takes unusually long; does the controller answer at all? */
+/* probe.c: a command on this path takes unusually long; does the controller answer at all? */
 void host_probe(struct host_path *path, uint32_t timeout_ms);
 
 /* ana.c */
-void host_ana_setup(struct host_path *path);   /* reads the page, then namespaces, then it is up */
+void host_ana_setup(struct host_path *path);   /* reads the page, scans, calls host_path_up() */
 void host_ana_read(struct host_path *path);    /* again */
-void host_ana_changed(struct host_path *path); /* its controller says so */
+void host_ana_changed(struct host_path *path); /* an event says so */
 void host_ana_stop(struct host_path *path);
 void host_ana_free(struct host_path *path);
-/* Under ctrl->lock: what the page said of @group; 0: the namespace has none. */
+/* Under ctrl->lock: the state of @group by the log page; 0: the namespace has none. */
 uint8_t host_ana_state(const struct host_path *path, uint32_t group);
 
 /* fence.c */
@@ -303,9 +304,9 @@ void host_fence_path_dead(struct host_path *path);
 void host_fence_stop(struct host_path *path);
 
 /* scan.c */
-void host_scan_due(struct host_path *path); /* looks at the namespaces that are due */
+void host_scan_due(struct host_path *path); /* scans the namespaces that are due */
 void host_scan_all(struct host_path *path, bool for_setup);
-/* Of these, up to a 0, those that are open; tells when it is through. */
+/* Scans those of @nsids (up to a 0) that are open; the program gets an event at the end. */
 void host_scan_changed(struct host_path *path, const __le32 *nsids, unsigned max);
 void host_scan_stop(struct host_path *path);
 

@@ -1,11 +1,10 @@
 /* path_add.c - adds and removes paths while others carry I/O. A removed path takes no new
  * commands, is stopped when its last path queue is gone, and is then freed.
  *
- *   join ─▶ in ctrl->paths ─▶ leave: no new commands ─▶ the last path queue is gone ─▶ stop
- *       ─▶ freed
+ *   add ─▶ in ctrl->paths ─▶ remove: no new commands ─▶ its last path queue is gone ─▶ stop ─▶ free
  *
- * Invariant: ctrl->paths changes on the control reactor, under ctrl->lock; a path that a path queue
- * leads to is there. */
+ * Invariant: ctrl->paths changes on the control reactor, under ctrl->lock; a path that has a path
+ * queue is in ctrl->paths. */
 #include <errno.h>
 #include <stdlib.h>
 #include <sys/random.h>
@@ -13,7 +12,7 @@
 
 #include "host/discovery/follower.h"
 
-/* --- coming ----------------------------------------------------------------------------------- */
+/* --- adding ----------------------------------------------------------------------------------- */
 
 int host_path_create(struct weft_ctrl *ctrl, const struct host_config *config,
 		     struct host_path **out, struct weft_err *err)
@@ -95,7 +94,7 @@ void host_path_add_async(struct host_path *path)
 	weft_reactor_post(path->reactor, &path->msg);
 }
 
-/* --- going ------------------------------------------------------------------------------------ */
+/* --- removing --------------------------------------------------------------------------------- */
 
 void host_path_free(struct host_path *path)
 {
@@ -143,7 +142,7 @@ void host_path_put(struct host_path *path)
 		weft_reactor_post(path->reactor, &path->msg);
 }
 
-/* One that can be removed; @others gets how many there are besides. */
+/* The path with this id, if it can be removed; @others gets how many other paths there are. */
 static struct host_path *find_removable_path(struct weft_ctrl *ctrl, unsigned id, unsigned *others)
 {
 	struct host_path *found = NULL;
@@ -197,10 +196,10 @@ static void free_path_msg(struct weft_msg *msg)
 	host_ctrl_wake_all(ctrl);
 	pthread_mutex_unlock(&ctrl->lock);
 	host_path_free(path);
-	host_paths_reconcile_soon(ctrl); /* there is room for another one */
+	host_paths_reconcile_soon(ctrl); /* there is room for another path */
 }
 
-/* With the last of them the control reactor ends. */
+/* The control reactor ends with the last path. */
 void host_control_stop_if_idle(struct weft_ctrl *ctrl)
 {
 	for (unsigned i = 0; i < HOST_PATHS_MAX; i++)
@@ -219,7 +218,7 @@ void host_path_stopped(struct host_path *path)
 		host_control_stop_if_idle(path->ctrl);
 		return;
 	}
-	path->msg.fn = free_path_msg; /* later: the callers are not through with it yet */
+	path->msg.fn = free_path_msg; /* later: callers up the stack still use it */
 	weft_reactor_post(path->reactor, &path->msg);
 }
 

@@ -2,11 +2,9 @@
  * the controller, to waiting threads, and as an event to the program. A controller is live while
  * one of its paths is.
  *
- *   path.c ─▶ publish ─┬─▶ path->pub    for the path queues to this path
- *                      ├─▶ ctrl->pub    what all paths add up to, for everybody else
- *                      └─▶ queues look, waiters wake, the program gets an event
- *
- * A controller lives while one of its paths does. */
+ *   path.c ─▶ publish ─┬─▶ path->pub    for the path queues of this path
+ *                      ├─▶ ctrl->pub    all paths merged, for everybody else
+ *                      └─▶ queues get an update, waiting threads wake, the program gets an event */
 #include <string.h>
 
 #include "host/discovery/follower.h"
@@ -22,7 +20,7 @@ const char *weft_state_text(enum weft_state state)
 	return (size_t)state < sizeof(texts) / sizeof(texts[0]) ? texts[state] : "unknown";
 }
 
-/* A command must do on every path. */
+/* The merged traits are what every path supports: a command may go through any of them. */
 static void merge_traits(struct host_traits *all, const struct host_traits *one)
 {
 	uint32_t queues = all->queues > one->queues ? all->queues : one->queues;
@@ -36,7 +34,7 @@ static void merge_traits(struct host_traits *all, const struct host_traits *one)
 	all->vwc |= one->vwc;
 }
 
-/* Of several states, that which says most about the whole. */
+/* Is @a the better state? The controller's state is the best of its paths'. */
 static bool is_better(enum weft_state a, enum weft_state b)
 {
 	static const unsigned rank[] = {
@@ -47,7 +45,7 @@ static bool is_better(enum weft_state a, enum weft_state b)
 	return rank[a] > rank[b];
 }
 
-/* Under ctrl->lock. What was last known of a controller stays while none of its paths lives. */
+/* Under ctrl->lock. While no path is live, the last known traits stay. */
 void host_ctrl_merge_paths(struct weft_ctrl *ctrl)
 {
 	struct host_published *all = &ctrl->pub;
@@ -103,7 +101,7 @@ static void publish_one(struct host_path *path)
 	pub->path = path->link->path;
 }
 
-/* Under ctrl->lock. Those that leave do not count. */
+/* Under ctrl->lock. Paths that are being removed do not count. */
 static unsigned count_paths(const struct weft_ctrl *ctrl)
 {
 	unsigned n = 0;
@@ -172,7 +170,7 @@ void host_path_publish(struct host_path *path)
 	pthread_mutex_unlock(&ctrl->lock);
 	if (path_before != path->state && !alone)
 		push_path_event(path, WEFT_EVENT_PATH, path->state);
-	/* That the first connection lives, weft_connect() says. */
+	/* The first connection needs no event: weft_connect() returns. */
 	if (now != before && before != WEFT_CONNECTING)
 		push_path_event(path, WEFT_EVENT_STATE, now);
 	if (now == WEFT_DEAD)

@@ -1,17 +1,16 @@
-/* probe.c - is a path silent, or is everything late?
+/* probe.c - is a path silent, or is this machine slow? A silent path fails over in seconds.
  *
  *   a command takes unusually long ─▶ its path is suspected: a Keep Alive there, and on the others
- *     ├─ it answers, that or anything else ─▶ it lives
- *     └─ another one answers, time and again, and this one does not ─▶ it is silent, and is ended
+ *     ├─ anything is answered there ─▶ the path is fine
+ *     └─ others answer, interval after interval, and this path does not ─▶ it is silent: ended
  *
- * On a busy machine the command is late, and so are its path's answer, the thread that waits for
- * it, and its timers. That time has passed is no evidence then. What counts is that in each part of
- * the time another path was asked, has answered, and the control reactor has come to hear it, while
- * nothing came from this one. A suspicion costs no more than these Keep Alives. On a machine that
- * is not busy the parts take as long as they are meant to.
+ * On a busy machine everything is late: the command, the answer to the Keep Alive, the thread that
+ * reads it, and its timers. So time alone is no evidence. An interval counts against the path only
+ * if another path was asked and answered in it, and the control reactor has read that answer. A
+ * suspicion costs these Keep Alives and no more.
  *
- * Where no other path lives there is nothing to go on with, and nobody to compare with: keepalive.c
- * finds it. */
+ * Where no other path is live there is nothing to fail over to and nothing to compare with:
+ * keepalive.c finds the loss. */
 #include <errno.h>
 #include <string.h>
 
@@ -43,7 +42,7 @@ static void send_probe(struct host_path *path)
 	host_admin_start(path, a, 0);
 }
 
-/* Of a part that was a little late the next one makes up. */
+/* If an interval ended a little late, the next one is shorter by that. */
 static uint64_t next_probe_interval_ms(struct host_path *path)
 {
 	uint64_t now = weft_reactor_now_ns(path->reactor),
@@ -87,7 +86,7 @@ void host_probe(struct host_path *path, uint32_t timeout_ms)
 		return;
 	send_probe(path);
 	if (!path->probing)
-		return; /* there is no room for it */
+		return; /* the admin queue is full */
 	atomic_store(&path->answered, false);
 	path->probe_misses = 0;
 	path->probe_interval_ms = timeout_ms > PARTS ? timeout_ms / PARTS : 1;

@@ -1,11 +1,11 @@
-/* setup.c - from a connection to a live controller: one step after the other (NVMe base 2.0,
- * 3.5.2).
+/* setup.c - sets a controller up: from a connection to live, one step after the other (NVMe base
+ * 2.0, 3.5.2).
  *
  *   connected ─▶ fill ─▶ answer ─▶ the next step … ─▶ ana.c, scan.c ─▶ live
- *                 ▲        ├ refused, or it will not do ─▶ broken
- *                 └────────┘ not yet: once more, after a moment
+ *                 ▲        ├ refused, or not acceptable ─▶ broken
+ *                 └────────┘ not ready yet: the same step again, after a moment
  *
- * What the steps are is in setup_steps.c. */
+ * The steps are in setup_steps.c. */
 #include <errno.h>
 #include <string.h>
 

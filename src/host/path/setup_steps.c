@@ -1,8 +1,8 @@
-/* setup_steps.c - what is asked of a controller before it is live, and what is made of its answers.
+/* setup_steps.c - the set-up steps of a controller: each command, and what its answer means.
  *
  *   Connect ─▶ CAP ─▶ VS ─▶ CC.EN ─▶ CSTS.RDY ─▶ Identify ─▶ queues, events
  *
- * An answer that will not do ends the association here, with its sentence. */
+ * An answer that is not acceptable ends the association here, with its reason. */
 #include <errno.h>
 #include <string.h>
 
@@ -79,7 +79,7 @@ static int on_vs(struct host_path *path, const struct nvme_cqe *cqe)
 	return 0;
 }
 
-/* CAP.CSS bit 6: it wants to be told that every command set is meant. */
+/* CAP.CSS bit 6: the host must select all command sets. */
 static uint32_t enabled(const struct host_path *path)
 {
 	return CC_ENABLE | (path->traits.cap >> 43 & 1 ? CC_CSS_ALL : 0);
@@ -180,8 +180,8 @@ static int on_queues(struct host_path *path, const struct nvme_cqe *cqe)
 	return 0;
 }
 
-/* What it offers of the events we act on, and critical warnings; a discovery controller has no
- * health, and may refuse the whole for it. */
+/* Enables the events that it offers and we act on, and critical warnings. A discovery controller
+ * has no health log, and may refuse the whole feature if a warning is asked for. */
 static void fill_events(struct host_path *path, union nvme_sqe *cmd)
 {
 	uint32_t optional = NVME_CTRL_OAES_NA | NVME_CTRL_OAES_ANA | NVME_CTRL_OAES_DL;

@@ -7,10 +7,10 @@
 struct host_setup_step {
 	const char *name;
 	uint32_t length; /* of the data, in path->page */
-	bool io_only;    /* a discovery controller has no use for it */
+	bool io_only;    /* not for a discovery controller */
 	void (*fill)(struct host_path *path, union nvme_sqe *cmd);
-	/* 0: on to the next; -EAGAIN: once more, in a moment; else the association was ended.
-	 * Refusals are judged before, unless @tolerant. */
+	/* 0: on to the next step; -EAGAIN: again, in a moment; else the association was ended.
+	 * Is not called for refusals, unless @tolerant. */
 	int (*answer)(struct host_path *path, const struct nvme_cqe *cqe);
 	bool tolerant;
 };
@@ -18,7 +18,7 @@ struct host_setup_step {
 extern const struct host_setup_step host_setup_steps[]; /* in their order */
 extern const unsigned host_setup_nsteps;
 
-/* What says good-bye. */
+/* Fills in the command that shuts the controller down (CC.SHN). */
 void host_fill_shutdown(const struct host_path *path, union nvme_sqe *cmd);
 
 #endif

@@ -54,9 +54,9 @@ static void fill_copy(struct weft_link_slot *slot, const struct weft_cmd *cmd, u
 	use_scratch(slot, sizeof(range));
 }
 
-/* The controller may bring less than there is room for, and an adapter does not tell how much it
- * was: what does not come is zeroes, not what the memory had in it. A device's memory (a dma-buf) we
- * cannot write: there it is what the memory had. */
+/* The controller may send less than there is room for, and an adapter does not tell how much it
+ * was. So the memory is zeroed first. A device's memory (a dma-buf) cannot be: there the old bytes
+ * stay. */
 static void clear_data(const struct weft_cmd *cmd)
 {
 	uint64_t left = cmd->length;

@@ -1,18 +1,15 @@
-/* complete.c - a piece was completed or lost: the command ends, or starts over. A lost piece may
- * have been executed, so only idempotent commands start over, a bounded number of times, and
- * writes only after the fence has released them.
- *
- * With its connection, a piece may have been carried out, or not, or may yet be. The command starts
- * over from its beginning if that makes no difference (op_desc.c), a bounded number of times. */
+/* complete.c - a piece was completed or lost: the command ends, or starts over (failover, retry). A
+ * lost piece may have been executed, so only idempotent commands (op_desc.c) start over, a bounded
+ * number of times, and writes only after the fence has released them. */
 #include <errno.h>
 
 #include "host/queue/flush.h"
 
-/* Of a command that loses its connection, or whose status asks for another try. The pauses before
- * those double: together about 10 s, what a change of asymmetric access may take. */
+/* Tries of a command that loses its connection, or whose status asks for a retry. The delays before
+ * a retry double: together about 10 s, which is what an ANA change may take. */
 enum { TRIES_MAX = 8, AGAIN_MS = 100, AGAIN_MAX_MS = 2000, ANA_TRIES = 2 };
 
-/* It may be done twice, as far as this host can say: another one may have written since. */
+/* Idempotent. With WEFT_RESEND_NEVER no write is: another host may have written in between. */
 static bool may_be_resent(const struct weft_queue *queue, const struct weft_cmd *cmd)
 {
 	return host_cmd_is_idempotent(cmd) &&
@@ -20,7 +17,7 @@ static bool may_be_resent(const struct weft_queue *queue, const struct weft_cmd 
 		!host_cmd_may_write(cmd));
 }
 
-/* What was refused at the door was not begun. */
+/* With these statuses the controller did not begin the command. */
 static bool was_not_started(uint16_t status)
 {
 	switch (status & 0x7ff) {
@@ -34,8 +31,8 @@ static bool was_not_started(uint16_t status)
 	}
 }
 
-/* Another try may help, and does no harm (NVMe base 2.0, 4.2.3: DNR). What broke off may have been
- * begun, and is for those that may be done twice. */
+/* A retry may help, and does no harm (NVMe base 2.0, 4.2.3: DNR). A command that failed in the
+ * middle may have been begun: it is retried only if it is idempotent. */
 static bool status_is_retryable(const struct weft_queue *queue, const struct weft_cmd *cmd,
 				uint16_t status)
 {
@@ -61,9 +58,9 @@ static bool is_ana_status(uint16_t status)
 	       (status & 0x7ff) <= SC_PATH(ANA_TRANSITION);
 }
 
-/* An error of the path, not of the command: it goes elsewhere at once. A state of asymmetric access
- * that the log page does not show makes the control reactor read it again, and until then nothing
- * goes there; who still is told otherwise after that, waits before it asks again. */
+/* An error of the path, not of the command: the command goes to another path at once. If the status
+ * contradicts the ANA log page, the control reactor reads the page again, and nothing goes through
+ * this path until then; a command that fails the same way after that is delayed. */
 static void note_path_error(struct host_path_queue *pq, struct weft_cmd *cmd, uint16_t status)
 {
 	struct cmd_priv *p = cmd_priv(cmd);
@@ -76,14 +73,15 @@ static void note_path_error(struct host_path_queue *pq, struct weft_cmd *cmd, ui
 		p->retry_now = p->speculative || p->tries < ANA_TRIES;
 		return;
 	}
-	/* Nobody else can flush what this path has completed: it is asked again, after a pause. */
+	/* No other path can flush what this one has completed: the flush goes here again,
+	 * delayed. */
 	if (cmd->op == WEFT_FLUSH && p->flush_owed)
 		return;
 	p->avoid_paths |= (uint8_t)(1u << pq->path->index);
 	p->retry_now = host_has_other_path_queue(pq->queue, cmd);
 }
 
-/* What came is not what was sent: its digest says so. */
+/* The data digest is wrong: the data is not what was sent. */
 static void note_corruption(const struct weft_queue *queue, struct weft_cmd *cmd)
 {
 	struct cmd_priv *p = cmd_priv(cmd);
@@ -94,9 +92,9 @@ static void note_corruption(const struct weft_queue *queue, struct weft_cmd *cmd
 		cmd->rc = -EBADMSG;
 }
 
-/* What answers there now need not be what was asked: neither what it read nor that it has written
- * counts, also if that was a piece of before. Where it is the same with all paths, cmd_finish()
- * says so. */
+/* Another namespace has taken the nsid on this path: neither the data of a read nor the success of
+ * a write counts, also of a piece that was issued before. If it is so on all paths, cmd_finish()
+ * ends the command. */
 static bool ns_was_replaced(const struct host_path_queue *pq, const struct weft_cmd *cmd)
 {
 	const struct cmd_priv *p = (const struct cmd_priv *)cmd->priv;
@@ -144,7 +142,7 @@ static void note_failure(struct host_path_queue *pq, struct weft_cmd *cmd, uint1
 		note_retry(pq, cmd, status);
 		return;
 	}
-	/* One of a fused pair fails because the other did: that is not news. */
+	/* Half of a fused pair fails because the other half did: the other's status counts. */
 	if ((cmd->rc || p->retry) && is_fused_fail(status))
 		return;
 	cmd->status = status & (0x7ff | SC_DNR);
@@ -153,7 +151,7 @@ static void note_failure(struct host_path_queue *pq, struct weft_cmd *cmd, uint1
 			  weft_io_status_to_errno(status);
 }
 
-/* @suspect: it may be this very command that the connection broke of. */
+/* @suspect: this command may be what broke the connection. */
 static void note_piece_lost(struct weft_cmd *cmd, bool suspect)
 {
 	struct cmd_priv *p = cmd_priv(cmd);
@@ -186,7 +184,7 @@ static void retry_at_once(struct weft_queue *queue, struct weft_cmd *cmd)
 	cmd_list_add(&queue->waiting, cmd);
 }
 
-/* 0, or why a command that was lost, or asks for another try, must not have it. */
+/* 0, or why a command that was lost, or whose status asks for a retry, must not be retried. */
 static int retry_forbidden_rc(const struct weft_queue *queue, const struct weft_cmd *cmd)
 {
 	const struct cmd_priv *p = (const struct cmd_priv *)cmd->priv;
@@ -200,7 +198,7 @@ static int retry_forbidden_rc(const struct weft_queue *queue, const struct weft_
 	return 0;
 }
 
-/* Nothing of it flies, and nothing more will be heard of it. */
+/* No piece is in flight, and no completion will come. */
 static void finish_or_retry(struct weft_queue *queue, struct weft_cmd *cmd)
 {
 	const struct cmd_priv *p = cmd_priv(cmd);
@@ -218,9 +216,9 @@ static void finish_or_retry(struct weft_queue *queue, struct weft_cmd *cmd)
 		retry_later(queue, cmd);
 }
 
-/* The last of its pieces that were in flight is back, or lost. What was writing when its connection
- * went may still be carried out: it is neither sent again nor over before that association is. What
- * is left of one whose path does not lead to its namespace any more may go another way now. */
+/* The last piece in flight is back, or lost. A write that was lost with its connection may still be
+ * executed: the command waits on pq->fenced until the association is over. A command whose path
+ * does not lead to its namespace any more may send its other pieces through another path now. */
 static void pieces_back(struct host_path_queue *pq, struct weft_cmd *cmd)
 {
 	struct cmd_priv *p = cmd_priv(cmd);
@@ -253,7 +251,7 @@ void host_fenced_release(struct host_path_queue *pq)
 {
 	struct weft_list *link, *before;
 
-	/* The oldest last: it will be the first in line. */
+	/* The oldest last: it will be at the head of the list. */
 	for (link = pq->fenced.prev; link != &pq->fenced; link = before) {
 		struct weft_cmd *cmd = cmd_of(link);
 
@@ -334,7 +332,7 @@ void host_pieces_lost(struct host_path_queue *pq, bool suspect)
 	weft_list_splice(&lost, &pq->inflight);
 	pq->aborting = NULL;
 	pq->ninflight = 0;
-	while (!weft_list_empty(&lost)) { /* the oldest last: it will be the first in line */
+	while (!weft_list_empty(&lost)) { /* the oldest last: it will be at the head of the list */
 		slot = container_of(lost.prev, struct weft_link_slot, user_link);
 		weft_list_remove(&slot->user_link);
 		slot->busy = false;

@@ -1,8 +1,6 @@
 /* control_request.c - what a path queue asks of the control reactor: reset the association,
  * abort a command, read the ANA log page, probe the controller. The request is stored in the
- * path queue under ctrl->lock; a message tells the control reactor that there is one.
- *
- * The question stands in the path queue, under ctrl->lock; a message says that there is one. */
+ * path queue under ctrl->lock; a message tells the control reactor that there is one. */
 #include <stdlib.h>
 
 #include "host/internal.h"
@@ -59,9 +57,9 @@ static bool ana_state_allows_io(const struct host_path *path, const struct host_
 	return state == NVME_ANA_STATE_OPTIMIZED || state == NVME_ANA_STATE_NONOPTIMIZED;
 }
 
-/* What the control reactor works out meanwhile, for another reason, must not bring the old page's
- * word back. Of the commands that are sent away together the first asks: the control reactor, woken
- * by each, would hold up the rest. */
+/* Until the page is read again, an access update for another reason must not use the old page: see
+ * ana_stale_until. Of several commands that are refused together only the first posts a request:
+ * waking the control reactor for each would delay the others. */
 bool host_path_queue_request_ana_read(struct host_path_queue *pq, struct weft_ns *ns)
 {
 	const struct host_path *path = pq->path;
@@ -88,7 +86,7 @@ void host_path_queue_request_probe(struct host_path_queue *pq, uint32_t timeout_
 	post_request_and_unlock(pq);
 }
 
-/* What came of it shows in the command itself, or in its second timeout. */
+/* The aborted command's own completion, or its second timeout, shows the result. */
 static void on_abort_done(struct host_admin *admin, int rc)
 {
 	admin->path->aborts--;
@@ -112,7 +110,7 @@ static void control_send_abort(struct host_path *path, uint16_t qid, uint16_t ci
 	host_admin_start(path, abort, path->config.options.admin_ms);
 }
 
-/* On the control reactor. The path queue cannot go away before ask.posted is cleared. */
+/* On the control reactor. The path queue is not freed before request.posted is cleared. */
 static struct host_control_request control_request_take(struct host_path_queue *pq)
 {
 	struct weft_ctrl *ctrl = pq->queue->ctrl;
@@ -124,7 +122,7 @@ static struct host_control_request control_request_take(struct host_path_queue *
 	pq->request.posted = pq->request.reset = pq->request.abort = pq->request.ana = false;
 	pq->request.probe_ms = 0;
 	if (pq->path->removing)
-		host_queue_post_update(pq->queue); /* which waits for this */
+		host_queue_post_update(pq->queue); /* it may wait for request.posted */
 	pthread_cond_broadcast(&ctrl->changed);
 	pthread_mutex_unlock(&ctrl->lock);
 	return request;

@@ -1,18 +1,18 @@
 /* flush.c - a flush is sent to every path whose controller has completed writes that are not
- * flushed, because a Flush need not cover another controller's cache.
+ * flushed, because a Flush need not cover another controller's cache (multipath, VWC).
  *
  *   a write is completed ─▶ its path is dirty, for that namespace
  *   flush ─▶ Flush to every path that is dirty when it is submitted; to any, if none is ─▶ done()
  *
- * A Flush covers what its own controller has completed, by whichever queue (NVMe base 2.0, 7.1),
- * and need not cover what another one has. A path that is lost, or does not lead to the namespace
- * any more, cannot be asked. A namespace that controllers share (NMIC) is flushed through those
- * that are left. Of one that they do not share nobody else knows: the flush waits for its path, and
- * fails when that is gone for good. A path that lives is asked, until it has answered; where it has
- * no connection for this queue, the flush fails, and another queue's may succeed.
+ * A Flush covers what its own controller has completed, on whichever queue (NVMe base 2.0, 7.1). A
+ * path that is lost, or does not lead to the namespace any more, cannot be flushed. If controllers
+ * share the namespace (NMIC), it is flushed through the other paths. If they do not, no other
+ * controller has the data: the flush waits for its path, and fails when that is gone for good. A
+ * live path is flushed until it has answered. If this queue has no connection there, the flush
+ * fails; another queue's may succeed.
  *
  * Invariant: a write that was completed and not flushed has its path dirty, or a Flush that was
- * sent after it is in flight there. What such a Flush does not achieve is dirty again. */
+ * sent after it is in flight there. When such a Flush fails, the path is dirty again. */
 #include "host/queue/flush.h"
 
 #include <errno.h>
@@ -34,7 +34,7 @@ void host_dirty_path_removed(struct weft_ctrl *ctrl, unsigned index)
 
 /* --- where a flush has to go ------------------------------------------------------------------ */
 
-/* A bit each; so are those with a Flush in flight, which may fail yet. */
+/* The dirty paths, a bit each; also those with a Flush in flight, which may fail yet. */
 static unsigned dirty_paths(const struct weft_cmd *cmd)
 {
 	unsigned paths = 0;
@@ -50,8 +50,8 @@ void host_flush_init(struct weft_cmd *cmd)
 	cmd_priv(cmd)->flush_owed = (uint8_t)dirty_paths(cmd);
 }
 
-/* Paths that live, stay, and lead to the namespace, whether or not this queue has a connection
- * there. */
+/* Paths that are live, not being removed, and lead to the namespace, whether or not this queue has
+ * a connection there. */
 static unsigned usable_paths(const struct weft_queue *queue, const struct weft_cmd *cmd)
 {
 	unsigned paths = 0;
@@ -63,8 +63,7 @@ static unsigned usable_paths(const struct weft_queue *queue, const struct weft_c
 	return paths;
 }
 
-/* It cannot go there yet, but soon: the queue or the namespace was opened a moment ago, or the path
- * was connected. */
+/* Paths that cannot be used yet, but soon: the queue, the namespace or the path was just opened. */
 static unsigned paths_coming_up(const struct weft_queue *queue, const struct weft_cmd *cmd)
 {
 	unsigned paths = atomic_load(&cmd->ns->scan_pending);
@@ -81,7 +80,7 @@ static unsigned paths_coming_up(const struct weft_queue *queue, const struct wef
 	return paths;
 }
 
-/* Paths that are to be asked, and were not yet. */
+/* Paths that need a Flush, and have not been sent one yet. */
 static unsigned paths_to_flush(const struct weft_queue *queue, const struct weft_cmd *cmd)
 {
 	const struct cmd_priv *p = (const struct cmd_priv *)cmd->priv;
@@ -93,8 +92,8 @@ static unsigned paths_to_flush(const struct weft_queue *queue, const struct weft
 	return now ? paths & (now | paths_coming_up(queue, cmd)) : paths;
 }
 
-/* 0, or why it cannot succeed any more: its path is gone for good, or has no connection for this
- * queue, and another queue may have one. */
+/* 0, or why the flush cannot succeed any more: its path is gone for good, or has no connection for
+ * this queue. */
 static int flush_failure_rc(const struct weft_queue *queue, const struct weft_cmd *cmd)
 {
 	unsigned paths = paths_to_flush(queue, cmd);
@@ -118,7 +117,7 @@ int host_flush_plan(const struct weft_queue *queue, struct weft_cmd *cmd)
 {
 	struct cmd_priv *p = cmd_priv(cmd);
 
-	/* What somebody else has flushed meanwhile is none of ours any more. */
+	/* Another flush may have cleaned some of them meanwhile. */
 	p->flush_owed &= (uint8_t)(dirty_paths(cmd) | p->flush_asked);
 	p->whole = p->issued + (unsigned)__builtin_popcount(paths_to_flush(queue, cmd));
 	if (!p->whole && !p->partly_done)
@@ -150,7 +149,7 @@ bool host_flush_path_queue(const struct weft_queue *queue, const struct weft_cmd
 
 /* --- a Flush in flight ------------------------------------------------------------------------ */
 
-/* It is counted before the path is clean: whoever looks in between finds one or the other. */
+/* The Flush is counted before the path is marked clean: a reader in between sees one or both. */
 void host_flush_sent(const struct host_path_queue *pq, struct weft_cmd *cmd)
 {
 	atomic_uint *by = &cmd->ns->dirty->by[pq->path->index];

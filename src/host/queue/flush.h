@@ -1,10 +1,10 @@
-/* flush.h - what is written and not flushed, by path; and where a flush has to go. */
+/* flush.h - unflushed writes by path, and which paths a flush goes to. */
 #ifndef WEFT_HOST_QUEUE_FLUSH_H
 #define WEFT_HOST_QUEUE_FLUSH_H
 
 #include "host/queue/cmd.h"
 
-/* In host_dirty's @by. */
+/* Bits of host_dirty.by[]. */
 #define HOST_DIRTY    1u /* writes were completed there, and not flushed */
 #define HOST_FLUSHING 2u
 
@@ -21,18 +21,18 @@ static inline void host_dirty_mark(const struct host_path_queue *pq, const struc
 		atomic_fetch_or(by, HOST_DIRTY);
 }
 
-/* It is about to be submitted. */
+/* @cmd is about to be submitted. */
 void host_flush_init(struct weft_cmd *cmd);
-/* How much of it is to be issued, as paths are now; 0, or why it fails. */
+/* Sets how many Flushes are to be issued, by the paths' present states. 0, or why it fails. */
 int host_flush_plan(const struct weft_queue *queue, struct weft_cmd *cmd);
-/* false: any path queue will do; else @path queue is where it has to go next, NULL: that cannot be
- * used now. */
+/* false: any path queue will do; else *@pq is where the next Flush must go, NULL: it cannot be used
+ * now. */
 bool host_flush_path_queue(const struct weft_queue *queue, const struct weft_cmd *cmd,
 			   struct host_path_queue **pq);
-/* It may succeed. */
+/* Every path that needed a Flush has answered. */
 bool host_flush_is_done(const struct weft_cmd *cmd);
 void host_flush_sent(const struct host_path_queue *pq, struct weft_cmd *cmd);
-/* !@done: it failed, or is lost. */
+/* !@done: the Flush failed, or was lost. */
 void host_flush_complete(const struct host_path_queue *pq, struct weft_cmd *cmd, bool done);
 
 #endif

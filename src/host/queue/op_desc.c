@@ -1,7 +1,7 @@
-/* op_desc.c - which commands there are, what they need, and which may be sent twice.
+/* op_desc.c - the table of operations: what each needs, and whether it is idempotent.
  *
- * A command whose connection breaks may have been carried out, or not, or may yet be. It is sent
- * again only if that makes no difference. Copy is not in that set: its ranges may overlap. */
+ * A command whose connection breaks may have been executed, or not, or may yet be. It is sent again
+ * only if that makes no difference. Copy is not idempotent: its ranges may overlap. */
 #include "host/queue/op_desc.h"
 
 #include <errno.h>
@@ -30,7 +30,7 @@ bool host_cmd_is_idempotent(const struct weft_cmd *cmd)
 	return host_op_descs[cmd->op].idempotent || cmd->flags & WEFT_IDEMPOTENT;
 }
 
-/* What a raw command does is not known. */
+/* A raw command may do anything, so it counts as a write. */
 bool host_cmd_may_write(const struct weft_cmd *cmd)
 {
 	return host_op_descs[cmd->op].writes || cmd->op == WEFT_RAW;

@@ -34,10 +34,10 @@ static inline const struct host_op_desc *host_op_desc(enum weft_op_code op)
 
 /* Doing @cmd twice is the same as doing it once. */
 bool host_cmd_is_idempotent(const struct weft_cmd *cmd);
-/* @cmd may change data: when its connection is lost, nobody knows whether it did. */
+/* @cmd may change data. */
 bool host_cmd_may_write(const struct weft_cmd *cmd);
-/* @cmd may be sent again when it was refused at the door: that is no deed, but who submits a raw
- * command gets every status, unless it says that it may be done twice. */
+/* @cmd may be sent again when the controller did not begin it. A raw command may not, unless it is
+ * flagged idempotent: its submitter gets every status. */
 bool host_cmd_may_retry_refused(const struct weft_cmd *cmd);
 /* 0, or why @cmd cannot be submitted. */
 int host_cmd_check(const struct host_traits *traits, const struct weft_cmd *cmd);

@@ -1,14 +1,13 @@
-/* path_queue.c - the connection of one I/O queue through one path. It follows the path's
- * published state: opened and Connected when the path is live, closed when the association is
- * lost. If the connection breaks, the control reactor is asked to reset the association. If only
- * Connect fails, this path queue retries by itself and other queues go on.
+/* path_queue.c - the connection of one I/O queue through one path (multipath).
  *
- *   control publishes LIVE ──look──▶ link ─▶ Connect ─▶ ready, commands flow
- *   control publishes a loss ─look─▶ the link is closed, its commands wait
- *   the link breaks ─────────────▶ control is asked to end the association, and all of this repeats
- *   Connect fails ───────────────▶ the path queue tries again by itself; other queues are not concerned
+ *   the path is LIVE ────────────▶ link ─▶ Connect ─▶ ready, commands go out
+ *   the association is lost ─────▶ the link is closed, its commands wait or fail over
+ *   the link breaks ─────────────▶ request: reset the association; then the first line again
+ *   Connect fails ───────────────▶ this path queue retries by itself; other queues go on
  *
- * Invariant: a link belongs to the association whose generation is in path queue->generation. */
+ * A path queue learns the path's published state with each update (host_path_queue_update()).
+ *
+ * Invariant: a link belongs to the association whose generation is in pq->generation. */
 #include <errno.h>
 #include <stdlib.h>
 
@@ -28,7 +27,7 @@ void host_path_queue_retry_later(struct host_path_queue *pq)
 	weft_timer_set(pq->queue->reactor, &pq->setup, pq->pause_ms);
 }
 
-/* Of other queues, where this one has none. */
+/* Does another queue have a connection, where this one has none? */
 static bool any_is_ready(struct weft_ctrl *ctrl)
 {
 	bool any = false;
@@ -70,8 +69,8 @@ static bool is_allowed_anywhere(const struct weft_queue *queue)
 	return false;
 }
 
-/* For how long I/O waits. What a controller does not allow, it will not until the next association;
- * where others have a connection, it is not the network that is to be waited for. */
+/* How long I/O waits for a connection. A controller that refuses a queue will refuse it until the
+ * next association; and where other queues are connected, the network is not to blame. */
 static uint64_t no_queue_timeout_ms(const struct weft_queue *queue)
 {
 	const struct weft_options *o = &queue->ctrl->config.options;
@@ -96,7 +95,7 @@ static void fail_io_if_no_queue(struct weft_queue *queue)
 	host_kick_requeue(queue);
 }
 
-/* The first of several failures is told: the program may do with fewer queues. */
+/* The program gets an event for the first of several failures: it may do with fewer queues. */
 static void report_setup_failure(struct host_path_queue *pq, const struct weft_err *why)
 {
 	struct weft_ctrl *ctrl = pq->queue->ctrl;
@@ -109,8 +108,8 @@ static void report_setup_failure(struct host_path_queue *pq, const struct weft_e
 	pthread_mutex_unlock(&ctrl->lock);
 }
 
-/* That is this queue's trouble: others go on with what the association has. If none of them has a
- * connection either, the control reactor ends it, after a few tries. */
+/* Only this queue is affected: others go on in the same association. If none of them has a
+ * connection either, the control reactor resets the association, after a few tries. */
 static void pq_setup_retry(struct host_path_queue *pq, int rc, const struct weft_err *why)
 {
 	report_setup_failure(pq, why);
@@ -147,8 +146,8 @@ static void pq_on_setup_timer(struct weft_timer *timer)
 
 /* --- the link --------------------------------------------------------------------------------- */
 
-/* A queue that nobody polls does not notice that its association is over: what it had does not
- * count then. */
+/* A queue that nobody polls does not notice that its association has ended: its connection is not
+ * counted in path->ready of the next one. */
 static void count_ready_pq(struct host_path_queue *pq, bool ready)
 {
 	struct host_path *path = pq->path;
@@ -275,7 +274,7 @@ static void pq_open_link(struct host_path_queue *pq)
 		weft_timer_set(queue->reactor, &pq->setup, config->options.connect_ms);
 }
 
-/* --- what the control reactor says --------------------------------------------------------------------------- */
+/* --- updates from the control reactor --------------------------------------------------------- */
 
 struct host_path_queue *host_path_queue_create(struct weft_queue *queue, struct host_path *path)
 {
@@ -308,7 +307,7 @@ void host_path_queue_update(struct host_path_queue *pq)
 
 /* --- the end ---------------------------------------------------------------------------------- */
 
-/* Lets the controller know, where it understands that; a socket that just closes may cost the
+/* Disconnect, where the controller supports it: a socket that just closes may cost the
  * association. */
 static bool pq_send_disconnect(struct host_path_queue *pq)
 {

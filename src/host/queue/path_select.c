@@ -1,16 +1,15 @@
-/* path_select.c - chooses the path queue of a command: optimized before non-optimized access,
- * then the lowest cost by the policy (queue depth, round robin, latency). A command with pieces
- * in flight stays on its path queue; a flush goes where there is unflushed data (flush.c).
+/* path_select.c - path selection (multipath): chooses the path queue of a command. Optimized access
+ * comes before non-optimized, then the lowest cost by the policy (queue depth, round robin,
+ * latency).
  *
  *   path queues that are ready ─▶ those with the best access to its namespace ─▶ the cheapest
  *
- * With one path queue there is nothing to compare. Optimized access comes first, however busy it
- * is; then non-optimized. What a path queue costs is the policy's to say. A command whose pieces
- * are in flight stays on its path queue while that leads to its namespace, and waits for them if it
- * does not any more; a flush has places to go to (flush.c). */
+ * A command whose pieces are in flight stays on its path queue while that leads to its namespace;
+ * if it does not any more, the command waits for these pieces first. A flush goes where there is
+ * unflushed data (flush.c). */
 #include "host/queue/flush.h"
 
-/* In hope goes only what comes back to be sent again. */
+/* HOST_ACCESS_PERHAPS is speculative: only for commands that are retried when it fails. */
 static enum host_access cmd_access(const struct weft_cmd *cmd, unsigned index)
 {
 	enum host_access access;
@@ -35,7 +34,7 @@ enum host_access host_path_queue_access(const struct host_path_queue *pq,
 						  HOST_ACCESS_NONE;
 }
 
-/* Of so many choices by latency one is made in turn: what was slow may not be any more. */
+/* One in so many choices by latency is round robin: a path that was slow may be fast by now. */
 enum { EXPLORE = 256 };
 
 static unsigned rr_distance(const struct weft_queue *queue, const struct host_path_queue *pq)
@@ -43,13 +42,13 @@ static unsigned rr_distance(const struct weft_queue *queue, const struct host_pa
 	return (pq->path->index + queue->npath_queues - queue->rr_last - 1) % queue->npath_queues;
 }
 
-/* Fewest in flight; of equals, the one whose turn it is. */
+/* Fewest commands in flight; round robin among equals. */
 static uint64_t queue_depth_cost(const struct weft_queue *queue, const struct host_path_queue *pq)
 {
 	return (uint64_t)pq->ninflight * queue->npath_queues + rr_distance(queue, pq);
 }
 
-/* What it would take, if those before it take as long as usual. */
+/* The expected time to completion, if the commands before it take as long as usual. */
 static uint64_t latency_cost(const struct weft_queue *queue, const struct host_path_queue *pq)
 {
 	if (queue->choices % EXPLORE == 0)

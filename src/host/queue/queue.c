@@ -1,8 +1,7 @@
-/* queue.c - an I/O queue that follows what the control reactor says, and its end.
+/* queue.c - an I/O queue: updates from the control reactor, and its end.
  *
- *   look ─▶ a path queue for each path that lives, none for those that left
- *       ─▶ what is stuck tries again
- *   close ─▶ each path queue says good-bye ─▶ resign, when control owes it nothing any more */
+ *   update ─▶ a path queue for each live path, none for a removed one ─▶ requeued commands go out
+ *   close ─▶ each path queue disconnects ─▶ unregister, when the control reactor is done with it */
 #include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
@@ -74,9 +73,9 @@ void weft_queue_close(struct weft_queue *queue)
 	host_queue_destroy(queue);
 }
 
-/* --- what the control reactor says --------------------------------------------------------------------------- */
+/* --- updates from the control reactor --------------------------------------------------------- */
 
-/* Under ctrl->lock. A path that has never lived has nothing to lead to. */
+/* Under ctrl->lock. A path that has never been live needs no path queue. */
 static void snapshot_path(struct weft_queue *queue, unsigned i, struct host_path *path)
 {
 	if (!queue->path_queues[i] && path->pub.generation && !path->removing) {
@@ -107,7 +106,7 @@ static bool is_unused(const struct host_path_queue *pq)
 	return pq->removing && !pq->link && weft_list_empty(&pq->fenced);
 }
 
-/* Of a path that leaves; not while the control reactor owes it an answer. */
+/* For a path that is being removed. Not while a request is posted to the control reactor. */
 static void free_pq_if_unused(struct weft_queue *queue, unsigned i)
 {
 	struct host_path_queue *pq = queue->path_queues[i];

@@ -1,7 +1,7 @@
-/* queue_open.c - opening an I/O queue.
+/* queue_open.c - weft_queue_open(): opens an I/O queue.
  *
- *   enroll: a queue id, the same on all paths ─▶ look: a path queue for each path
- *       ─▶ the first that is ready */
+ *   register: a queue id, the same on all paths ─▶ update: a path queue for each path
+ *       ─▶ wait for the first that is ready */
 #include <errno.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -84,7 +84,7 @@ static int create_queue(struct weft_ctrl *ctrl, struct weft_queue **out, struct 
 
 enum { OPEN_TRIES = 5, OPEN_PAUSE_US = 10000 };
 
-/* Of the path queues that could not be opened, the first. */
+/* The first path queue that could not connect. */
 static struct host_path_queue *first_failed_pq(const struct weft_queue *queue)
 {
 	for (unsigned i = 0; i < queue->npath_queues; i++)
@@ -93,7 +93,7 @@ static struct host_path_queue *first_failed_pq(const struct weft_queue *queue)
 	return NULL;
 }
 
-/* A path queue that is still at it may be the one. */
+/* Undecided while a path queue is still connecting. */
 static bool open_is_decided(const struct weft_queue *queue)
 {
 	return host_queue_is_ready(queue) || queue->snap.state == WEFT_DEAD ||
@@ -108,15 +108,15 @@ static void forget_failure(struct host_path_queue *pq)
 	pq->generation = 0;
 }
 
-/* The controller has not yet forgotten an older queue of this id; or it has ended, and the control
- * reactor, which is about to notice, will connect anew: this is waited for like any I/O. */
+/* The controller has not yet forgotten an older queue with this id; or it has ended, and the
+ * control reactor is about to notice and to reconnect: the queue waits for that as I/O does. */
 static bool open_failure_is_transient(const struct host_path_queue *failed)
 {
 	return (failed->open_status & 0x7ff) == SC_GENERIC(CMD_SEQ_ERROR) ||
 	       (!failed->open_status && (failed->hung_up || failed->open_rc == -ECONNREFUSED));
 }
 
-/* true: it is worth another try. */
+/* true: another try may succeed. */
 static bool open_attempt(struct weft_queue *queue, int tries)
 {
 	struct host_path_queue *failed;
@@ -132,7 +132,7 @@ static bool open_attempt(struct weft_queue *queue, int tries)
 	return failed && open_failure_is_transient(failed);
 }
 
-/* A path that has no queue for us, while others have, is that path's trouble. */
+/* The queue is open through other paths; a path that refused it is tried again later. */
 static void retry_failed(struct weft_queue *queue)
 {
 	struct host_path_queue *failed;

@@ -1,7 +1,7 @@
 /* queue_poll.c - weft_queue_poll(): the queue's reactor turns inside the program's call. */
 #include "host/internal.h"
 
-enum { TURNS_MAX = 64 }; /* of one poll without a wait: others want the thread as well */
+enum { TURNS_MAX = 64 }; /* of one poll without a wait: the program needs the thread as well */
 
 static void queue_turn(struct weft_queue *queue, int wait_ms)
 {
@@ -28,7 +28,7 @@ static void wait_for_completion(struct weft_queue *queue, int timeout_ms)
 	}
 }
 
-/* What is left to do would make the descriptor readable at once. */
+/* Work that is left makes the descriptor readable at once. */
 static void queue_arm_fd(struct weft_queue *queue)
 {
 	int turns = 0;
@@ -38,8 +38,8 @@ static void queue_arm_fd(struct weft_queue *queue)
 	weft_reactor_prepare_wait(queue->reactor);
 }
 
-/* One turn takes in what has come. To go on while more comes would keep the program from
- * submitting, and the controller from working, until everything is back. */
+/* One turn reaps what has come. Going on while more comes would keep the program from submitting,
+ * and the controller idle, until everything is back. */
 int weft_queue_poll(struct weft_queue *queue, int timeout_ms)
 {
 	queue->completed = 0;

@@ -1,9 +1,5 @@
-/* stall.c - measures how long a queue's commands had no usable path: from the first one that was
- * lost, refused by its path, requeued or delayed to the end of the last one.
- *
- *   lost with a connection, sent away by a path, without one, to be tried later
- *       ─▶ it is of the stall
- *   … the last such command ends ─▶ counted
+/* stall.c - measures how long a queue's commands had no usable path (failover time): from the first
+ * one that was lost, refused by its path, requeued or delayed to the end of the last one.
  *
  * Times are those of the reactor's turns. */
 #include "host/queue/cmd.h"

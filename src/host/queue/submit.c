@@ -1,8 +1,5 @@
 /* submit.c - weft_submit(): queues a command and issues its pieces as slots become free. Nothing
- * is allocated: progress is kept in the command.
- *
- * A command longer than the controller takes at once is cut as it goes; nothing is allocated for
- * that, its own memory holds how far it has come. */
+ * is allocated: progress is kept in the command. */
 #include <errno.h>
 #include <string.h>
 
@@ -20,8 +17,8 @@ void cmd_restart(struct weft_cmd *cmd)
 	p->lost = p->retry = p->retry_now = p->speculative = false;
 }
 
-/* Whatever it is that the last try has failed of, one before may have been carried out. And what
- * was not carried out, as -ENOTCONN says, was not in part either. */
+/* Whatever the last try failed with, an earlier one may have been executed. And -ENOTCONN promises
+ * that no part of the command was. */
 static bool may_have_executed(const struct weft_cmd *cmd)
 {
 	const struct cmd_priv *p = (const struct cmd_priv *)cmd->priv;
@@ -36,7 +33,7 @@ void cmd_finish(struct weft_queue *queue, struct weft_cmd *cmd)
 	assert(cmd->rc || cmd->op != WEFT_FLUSH || host_flush_is_done(cmd));
 	if (cmd->rc && may_have_executed(cmd))
 		cmd->rc = -ECONNRESET;
-	/* What was read may be another namespace's. */
+	/* The data may be another namespace's. */
 	if (!cmd->rc && cmd->ns &&
 	    atomic_load_explicit(&cmd->ns->rc, memory_order_relaxed) == -ESTALE)
 		cmd->rc = -ESTALE;
@@ -84,7 +81,7 @@ static void note_path_queue(struct host_path_queue *pq, struct cmd_priv *p)
 	p->pq = (uint8_t)pq->path->index;
 }
 
-/* What is submitted before the next turn leaves together: one look at the clock is enough. */
+/* Commands that are submitted before the next turn leave together: the clock is read once. */
 static uint64_t batch_ns(struct weft_queue *queue)
 {
 	if (!queue->batch_ns)
@@ -108,7 +105,7 @@ static void submit_slot(struct host_path_queue *pq, struct weft_link_slot *slot,
 	host_timeout_arm(pq);
 }
 
-/* false: there is no slot for it now. */
+/* false: no slot is free. */
 static bool issue_piece(struct host_path_queue *pq, struct weft_cmd *cmd)
 {
 	struct weft_link_slot *slot = weft_link_get_slot(pq->link), *second;
@@ -131,15 +128,14 @@ static bool issue_piece(struct host_path_queue *pq, struct weft_cmd *cmd)
 	return true;
 }
 
-/* The namespace may have gone, or another come, since the command was submitted. */
+/* The namespace may have been removed or replaced since the command was submitted. */
 static int namespace_rc(const struct weft_cmd *cmd)
 {
 	return cmd->ns ? atomic_load_explicit(&cmd->ns->rc, memory_order_relaxed) : 0;
 }
 
 /* 0, or why it fails now: paths may have changed as well. A queue that has given up fails commands
- * here, and not when they are submitted: it is when it is polled that it finds a connection
- * again. */
+ * here and not in weft_submit(): only polling finds a connection again. */
 static int recheck_cmd(const struct weft_queue *queue, struct weft_cmd *cmd)
 {
 	int rc = queue->rc ? queue->rc : namespace_rc(cmd);
@@ -229,7 +225,7 @@ static void init_cmd_priv(struct weft_queue *queue, struct weft_cmd *cmd)
 	queue->pending++;
 }
 
-/* Nobody is before it, and it is out whole: it need not stand in line. */
+/* Fast path: the list is empty and all pieces go out, so the command is never queued. */
 static bool issue_at_once(struct weft_queue *queue, struct weft_cmd *cmd)
 {
 	return cmd->op != WEFT_FLUSH && weft_list_empty(&queue->waiting) &&

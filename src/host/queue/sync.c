@@ -1,4 +1,4 @@
-/* sync.c - one command at a time, for programs that need no more; and commands in words. */
+/* sync.c - weft_run(), weft_read() and the like: one command at a time; and weft_cmd_text(). */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>

@@ -1,12 +1,12 @@
-/* timeout.c - commands that are not answered.
+/* timeout.c - time-outs: commands that are not answered.
  *
  *   unusually long ─▶ is the controller there at all? (probe.c)
- *   io_timeout ─▶ aborted ─▶ abort_timeout ─▶ the connection is given up */
+ *   io_timeout ─▶ Abort ─▶ abort_timeout ─▶ the association is reset */
 #include <errno.h>
 
 #include "host/queue/cmd.h"
 
-enum { USUAL_TIMES = 8 }; /* what a command usually takes: that is unusual */
+enum { USUAL_TIMES = 8 }; /* times the average latency: unusually long */
 
 static struct weft_link_slot *oldest_slot(const struct host_path_queue *pq)
 {
@@ -15,7 +15,7 @@ static struct weft_link_slot *oldest_slot(const struct host_path_queue *pq)
 		       container_of(pq->inflight.next, struct weft_link_slot, user_link);
 }
 
-/* 0: never; there is no other path to go on with. */
+/* 0: never; there is no other path to fail over to. */
 static uint32_t suspect_ms(const struct host_path_queue *pq)
 {
 	uint32_t probe = pq->path->config.options.probe_ms;
@@ -26,7 +26,7 @@ static uint32_t suspect_ms(const struct host_path_queue *pq)
 	return usual > probe ? (uint32_t)usual : probe;
 }
 
-/* @age_ms: of the oldest command. One that was suspected already is looked at again as much
+/* @age_ms: age of the oldest command. If its path was suspected already, the next check is as much
  * later. */
 static void set_timer(struct host_path_queue *pq, uint64_t age_ms)
 {
@@ -37,15 +37,15 @@ static void set_timer(struct host_path_queue *pq, uint64_t age_ms)
 	weft_timer_set(pq->queue->reactor, &pq->timeout, look && look < left ? look : left);
 }
 
-/* One timer for the path queue: commands have the same patience, so the oldest is the first to lose
- * it. */
+/* One timer for the path queue: all commands have the same timeout, so the oldest is the first to
+ * time out. */
 void host_timeout_arm(struct host_path_queue *pq)
 {
 	if (!weft_heap_has(&pq->timeout.node))
 		set_timer(pq, 0);
 }
 
-/* There is another path queue now, to go on with. */
+/* There is another path queue now, to fail over to. */
 void host_timeouts_recheck(struct weft_queue *queue)
 {
 	for (unsigned i = 0; i < queue->npath_queues; i++) {

@@ -1,8 +1,8 @@
-/* accept.c - a connection request becomes a connection, or is refused with a reason.
+/* accept.c - accepts a connection request, or rejects it with a reason.
  *
  *   poller ─▶ migrate ─▶ room for completions ─▶ queue pair ─▶ receives ─▶ accept
  *
- * What was made on the way is undone in the same order. */
+ * A failure undoes the steps that were made. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -75,9 +75,9 @@ static int create_queue_pair(struct rdma_conn *conn, struct weft_err *err)
 	return 0;
 }
 
-/* A poller's receives are for all its connections: as many as there are commands to come, or what
- * there is room for. Those of its own come with Connect (rdma_started()): each is memory that an
- * adapter holds, and who asks for a connection may be anybody. */
+/* A poller's shared receives serve all its connections: as many as commands may come, or as there
+ * is room for. A connection's own receives are posted after Connect (rdma_qpair_started()): they
+ * are memory that the adapter holds, and before Connect the peer may be anybody. */
 static int post_receives(struct rdma_conn *conn, struct weft_err *err)
 {
 	struct rdma_recvs *recvs = conn->poller->uses_srq ? &conn->poller->recvs : &conn->recvs;
@@ -97,7 +97,7 @@ static int claim_completions(struct rdma_conn *conn, struct weft_err *err)
 	return rdma_poller_claim_cq(conn->poller, entries, &conn->cq, err);
 }
 
-/* Commands that it finds a receive for. */
+/* How many commands the host may send: each must find a receive. */
 static uint16_t crqsize_of(const struct rdma_conn *conn)
 {
 	return (uint16_t)(conn->poller->uses_srq ? conn->depth : conn->recvs.room);
@@ -119,8 +119,7 @@ static int send_accept(struct rdma_conn *conn, struct weft_err *err)
 	return 0;
 }
 
-/* On iWARP a command that finds no receive is the end of its connection: there must be one for
- * each. */
+/* On iWARP a command that finds no receive ends the connection: there must be one for each. */
 static bool exceeds_srq(const struct rdma_conn *conn)
 {
 	const struct rdma_poller *poller = conn->poller;
@@ -129,7 +128,7 @@ static bool exceeds_srq(const struct rdma_conn *conn)
 	       poller->claimed + conn->depth > poller->recvs.room;
 }
 
-/* Everything that may be refused with a reason, before the connection is anybody's. */
+/* All that can fail, and be rejected with a reason, before the user sees the connection. */
 static int create_conn_resources(struct rdma_conn *conn, const struct rdma_conn_request *conn_req,
 				 struct weft_err *err)
 {
@@ -154,7 +153,7 @@ static int create_conn_resources(struct rdma_conn *conn, const struct rdma_conn_
 		rc = send_accept(conn, err);
 	if (rc == 0)
 		return 0;
-	rdma_poller_remove_conn(conn); /* what comes back of its receives is nobody's */
+	rdma_poller_remove_conn(conn); /* completions of its receives find no connection now */
 	rdma_conn_destroy_qp(conn);
 	goto end_receives;
 
@@ -192,7 +191,7 @@ static void reject_request(const struct rdma_conn_request *conn_req, enum nvme_r
 	rdma_target_reject(conn_req->id, sts);
 }
 
-/* From here on the connection's events are the reactor's. */
+/* From here on the connection's events come to this reactor. */
 static void accept_on_poller(const struct rdma_conn_request *conn_req, struct rdma_poller *poller)
 {
 	struct weft_err err = { "" };

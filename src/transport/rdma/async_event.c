@@ -1,13 +1,14 @@
-/* async_event.c - what an adapter says unasked: that a queue pair is empty, or broken; that a port went
- * down.
+/* async_event.c - the adapter's asynchronous events: a queue pair has no receives left, a queue
+ * failed, a port went down.
  *
- *   async descriptor ─▶ whichever reactor looks first ─▶ the thing's own reactor ─▶ heard()
- *                                     └ of the adapter itself ─▶ every reactor that uses it ─▶ fatal()
+ *   async descriptor ─▶ whichever reactor wakes first ─▶ the object's own reactor ─▶ on_event()
+ *                          └ about the adapter itself ─▶ every reactor that uses it ─▶ fatal()
  *
- * An adapter has one descriptor for a process, and what is read from it is gone for the others. So
- * every user watches, one reads, and hands on. Whose a thing is, is found before the event is
- * acknowledged: until then it cannot be destroyed, nor another be made in its place. A program may
- * have queue pairs of its own on the adapter; nothing but the address is looked at. */
+ * An adapter has one async descriptor per process, and an event can be read once. So every reactor
+ * that uses the adapter watches it; the one that wakes first reads the event and queues it for the
+ * reactor that owns the object. The owner is looked up before the event is acknowledged: until then
+ * the object cannot be destroyed, and no other can get its address. The program may have queue
+ * pairs of its own on the adapter, so only addresses are compared. */
 #include "transport/rdma/async_event.h"
 
 #include <assert.h>
@@ -126,9 +127,9 @@ static void async_fd_readable(struct rdma_watch *watch)
 	}
 }
 
-/* --- hearing ---------------------------------------------------------------------------------- */
+/* --- delivery --------------------------------------------------------------------------------- */
 
-/* What was said of something here, one at a time; NULL: nothing more. */
+/* The next event of an object of this reactor; NULL: there is none. */
 static struct rdma_async_events *next_event(struct rdma_async_subscriber *async,
 					    enum ibv_event_type *type)
 {

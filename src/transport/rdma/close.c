@@ -1,12 +1,12 @@
-/* close.c - how a connection ends.
+/* close.c - how the target's RDMA connection ends.
  *
- *   CLOSING ──all is back──▶ CLOSED ──its user lets go──▶ LEAVING ──no receive is missing──▶ gone
+ *   CLOSING ─all is back─▶ CLOSED ─the user frees it─▶ AWAIT_LAST_WQE ─LAST_WQE_REACHED─▶ gone
  *
- * It has an order: the queue pair goes into error, and the adapter hands back what it has of it, so
- * that no buffer is in its hands; every request comes back; then the user may free the connection.
- * The queue pair is destroyed when the adapter has said that it holds none of the shared receives
- * for it. An adapter that hands nothing back is not waited for long: the queue pair is destroyed
- * first then, and what it was given dies with it. */
+ * The order: the queue pair goes into error; the adapter flushes its work requests, so that it
+ * holds no buffer; every request is answered; the user may free the connection. The queue pair is
+ * destroyed after LAST_WQE_REACHED, or its shared receives would be lost. An adapter that flushes
+ * nothing within RDMA_DRAIN_MS is not waited for: destroying the queue pair ends its use of our
+ * memory. */
 #include <assert.h>
 #include <stdlib.h>
 
@@ -26,7 +26,7 @@ void rdma_conn_destroy_qp(struct rdma_conn *conn)
 	rdma_recvs_stop(&conn->recvs);
 }
 
-/* No work request of it is under way: the adapter holds none of our buffers. */
+/* No work request is under way: the adapter holds none of our buffers. */
 static bool all_wrs_returned(const struct rdma_conn *conn)
 {
 	return conn->wrs == conn->wrs_max;
@@ -121,8 +121,8 @@ static void last_wqe_expired(struct weft_timer *timer)
 	conn_free(container_of(timer, struct rdma_conn, timer));
 }
 
-/* A receive that the adapter has taken for this queue pair from those of all would be lost with it:
- * the adapter says when it has none. */
+/* A shared receive that the adapter has taken for this queue pair would be lost with it: the
+ * adapter reports when it has none (LAST_WQE_REACHED). */
 void rdma_free(struct weft_qpair *qp)
 {
 	struct rdma_conn *conn = rdma_conn_of(qp);

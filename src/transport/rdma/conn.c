@@ -1,9 +1,9 @@
-/* conn.c - a connection: its beginning, and what is heard of it.
+/* conn.c - the target's RDMA connection: how it starts, and its events.
  *
  *   request ─▶ ACCEPTING ─▶ OPEN ──lost, or closed by the user──▶ CLOSING ─ … : see close.c
  *
- * That it is lost shows in one of many ways, or in several: an event of the connection manager, a
- * work request that failed, a word of the adapter's, its state when asked for. The first one
+ * A loss shows in one of many ways, or in several: an event of the connection manager, a work
+ * request that failed, an asynchronous event of the adapter, the queue pair's state. The first one
  * counts. */
 #include <stdlib.h>
 #include <string.h>
@@ -13,7 +13,7 @@
 #include "transport/rdma/path.h"
 #include "transport/rdma/rdma.h"
 
-/* --- how it is lost --------------------------------------------------------------------------- */
+/* --- a loss ----------------------------------------------------------------------------------- */
 
 void rdma_conn_wc_error(struct rdma_conn *conn, const struct ibv_wc *wc)
 {
@@ -45,7 +45,7 @@ void rdma_conn_async_event(struct rdma_async_events *events, enum ibv_event_type
 		weft_qpair_close(&conn->qp, "%s", ibv_event_type_str(type));
 }
 
-/* Completions and events of its end may be on their way still. */
+/* Its completions and events may not have come yet, so the queue pair's state is checked. */
 static void rdma_check_lost(struct weft_qpair *qp)
 {
 	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_UNKNOWN };
@@ -76,7 +76,7 @@ static void log_path(struct rdma_conn *conn)
 			   path.mtu);
 }
 
-/* The connection manager leaves it at 655 ms. */
+/* The connection manager's default is 655 ms. */
 static void set_rnr_timer(struct rdma_conn *conn)
 {
 	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_RTS, .min_rnr_timer = RDMA_RNR_TIMER };
@@ -121,7 +121,7 @@ void rdma_conn_cm_event(struct rdma_conn *conn, const struct rdma_cm_event *even
 	}
 }
 
-/* --- the beginning: accept.c goes on with it -------------------------------------------------- */
+/* --- the start: accept.c goes on with it ------------------------------------------------------ */
 
 static void setup_expired(struct weft_timer *timer)
 {

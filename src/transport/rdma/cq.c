@@ -1,9 +1,9 @@
 /* cq.c - a completion queue on a reactor.
  *
- *   busy:   look ─▶ wc[] ─▶ run: done() for each            no system call
- *   idle:   arm ─▶ look once more ─▶ sleep ─▶ the channel's descriptor ─▶ busy
+ *   busy:   poll ─▶ wc[] ─▶ process: done() for each            no system call
+ *   idle:   arm ─▶ poll once more ─▶ sleep ─▶ the channel's descriptor ─▶ busy
  *
- * Invariant: what poll() took in is done() before it looks again. */
+ * Invariant: all completions that poll() took are done() before it polls again. */
 #include "transport/rdma/cq.h"
 
 #include <errno.h>
@@ -61,7 +61,7 @@ static void cq_watch_ended(struct rdma_watch *watch)
 {
 	struct rdma_cq *cq = container_of(watch, struct rdma_cq, watch);
 
-	cq_event_readable(watch); /* an event that is not acknowledged would hold up what follows */
+	cq_event_readable(watch); /* an unacknowledged event would block the destroy below */
 	rdma_verbs->destroy_cq(cq->cq);
 	rdma_verbs->destroy_comp_channel(cq->channel);
 	cq->closed(cq);

@@ -22,12 +22,12 @@ struct rdma_cq {
 	struct ibv_wc wc[RDMA_CQ_BATCH];
 };
 
-/* @spread: those that differ in it interrupt different CPUs, where the adapter can. */
+/* @spread: completion queues that differ in it interrupt different CPUs, if the adapter can. */
 int rdma_cq_open(struct rdma_cq *cq, struct weft_reactor *r, struct ibv_context *ctx, int entries,
 		 unsigned spread, struct weft_err *err);
 /* No queue pair uses it any more. */
 void rdma_cq_close(struct rdma_cq *cq);
-/* Everything that lies in it is done(), now. */
+/* Calls done() for all completions in it, now. */
 void rdma_cq_drain(struct rdma_cq *cq);
 
 #endif

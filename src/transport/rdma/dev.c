@@ -87,8 +87,8 @@ static bool drop_ref(struct rdma_dev *dev)
 	return last;
 }
 
-/* To forget memory takes long, and others get and put adapters meanwhile. Who wants this one gets
- * another, with a domain of its own. */
+/* Deregistering memory takes long, and others get and put adapters meanwhile. A caller that wants
+ * this adapter gets another rdma_dev, with a protection domain of its own. */
 static void destroy_dev(struct rdma_dev *dev)
 {
 	weft_regions_untie_owner(&dev->target);
@@ -108,8 +108,8 @@ void rdma_dev_put(struct rdma_dev *dev)
 
 /* --- removal ---------------------------------------------------------------------------------- */
 
-/* librdmacm keeps a device open after its last id is gone, and looks for removed ones only when
- * asked what there is. */
+/* librdmacm keeps a device open after its last id is gone, and closes removed ones only when it is
+ * asked for a list of devices. */
 static atomic_bool removed;
 
 void rdma_devs_note_removal(void)

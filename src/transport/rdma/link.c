@@ -1,10 +1,10 @@
-/* link.c - a host's connection: its beginning and its end.
+/* link.c - the host's RDMA connection: how it starts and ends.
  *
  *   ADDRESS ─▶ ROUTE ─▶ CONNECTING ─▶ OPEN ──lost, a fault, closed by its user──▶ CLOSING ─▶ CLOSED
  *      └──────────┴───────────┴─────────────────────────────────────────────────────▲
  *
- * To close is to destroy the queue pair, at once: from then on the adapter touches none of the
- * caller's memory. What follows is only that the reactor forgets some descriptors. */
+ * Closing destroys the queue pair at once: from then on the adapter touches none of the caller's
+ * memory. After that the reactor only has to forget some descriptors. */
 #include "transport/rdma/link.h"
 
 #include <assert.h>
@@ -30,10 +30,9 @@ static void finish_close_if_idle(struct rdma_link *rl)
 		rdma_verbs->dereg_mr(rl->mr);
 	rdma_mr_cache_destroy(&rl->mrs);
 	rdma_dev_put(rl->dev);
-	rdma_verbs->destroy_id(
-		rl->id); /* after all that: a removed adapter goes with its last id */
+	rdma_verbs->destroy_id(rl->id); /* last: a removed adapter is released with its last id */
 	rdma_verbs->destroy_event_channel(rl->channel);
-	if (!rl->opened) /* perhaps for want of an adapter, whose removal nobody told us of */
+	if (!rl->opened) /* perhaps its adapter was removed, and no event told us */
 		rdma_devs_note_removal();
 	rdma_devs_release_removed();
 	rl->state = RDMA_LINK_CLOSED;
@@ -84,7 +83,7 @@ static void rdma_link_close(struct weft_link *link)
 	weft_task_cancel(&rl->flush);
 	destroy_queue_pair(rl);
 	put_all_buffers(rl);
-	weft_task_cancel(&rl->serve_buffer_waiters); /* buffers that came back have woken it */
+	weft_task_cancel(&rl->serve_buffer_waiters); /* buffers that came back have deferred it */
 	rdma_async_events_remove(&rl->cq_events);
 	if (rl->has_cq)
 		rdma_cq_close(&rl->cq);
@@ -116,7 +115,7 @@ static void cm_channel_readable(struct rdma_watch *watch)
 		char private[sizeof(struct nvme_rdma_accept)] = { 0 };
 		size_t len = event->param.conn.private_data_len;
 
-		/* Acknowledged first: what it leads to may be the end of its id. */
+		/* Copied and acknowledged first: handling the event may destroy its id. */
 		if (event->param.conn.private_data)
 			memcpy(private, event->param.conn.private_data,
 			       len < sizeof(private) ? len : sizeof(private));
@@ -151,7 +150,7 @@ static void serve_buffer_waiters(struct weft_task *task)
 	weft_bufs_serve_waiters(&container_of(task, struct rdma_link, serve_buffer_waiters)->bufs);
 }
 
-/* Commands first, then completions; each command's place is its slot's for ever. */
+/* Commands first, then completions; a slot always uses the same command capsule. */
 static int alloc_capsules(struct rdma_link *rl)
 {
 	uint32_t depth = rl->link.options.depth;

@@ -1,7 +1,7 @@
-/* link.h - inside NVMe/RDMA, the host's side.
+/* link.h - inside NVMe/RDMA, the host's side: the link (elsewhere: qpair).
  *
  *   submit ─▶ link_data.c: where the data is ─▶ link_io.c: SEND ─▶ adapter
- *   done() ◀─ link_io.c: RECV ◀─ adapter                     link.c, link_setup.c: beginning and end */
+ *   done() ◀─ link_io.c: RECV ◀─ adapter                     link.c, link_setup.c: start and end */
 #ifndef WEFT_TRANSPORT_RDMA_LINK_H
 #define WEFT_TRANSPORT_RDMA_LINK_H
 
@@ -34,7 +34,7 @@ struct rdma_link_slot {
 	int nsge;
 	bool posted, sending, answered;
 
-	/* Data that is in memory the adapter does not know goes through a buffer that it does. */
+	/* Data in memory without an MR goes through a bounce buffer. */
 	struct weft_pool *pool;
 	char *bounce; /* NULL: none */
 	struct weft_pool_waiter waiter;
@@ -79,7 +79,7 @@ struct rdma_link {
 	struct weft_bufs bufs;
 	struct weft_task serve_buffer_waiters;
 	uint32_t sges;       /* that a send may have */
-	uint32_t inline_max; /* bytes that the adapter takes along with the work request */
+	uint32_t inline_max; /* bytes that the adapter takes inline with the work request */
 };
 
 static inline struct rdma_link *rdma_link_of(struct weft_link *link)
@@ -93,7 +93,7 @@ static inline struct rdma_link_slot *rdma_link_slot_of(struct weft_link_slot *sl
 }
 
 /* link_setup.c */
-/* Also where it fails at once: the end comes as closed(). */
+/* If it fails at once, closed() follows as well. */
 void rdma_link_resolve_addr(struct rdma_link *rl);
 void rdma_link_cm_event(struct rdma_link *rl, const struct rdma_cm_event *event);
 
@@ -102,18 +102,17 @@ void rdma_link_io_init(struct rdma_link *rl);
 int rdma_link_post_receives(struct rdma_link *rl);
 void rdma_link_submit(struct weft_link *link, struct weft_link_slot *slot);
 void rdma_link_wc_done(struct rdma_cq *cq, const struct ibv_wc *wc);
-/* The slot ends with a data transfer error, soon. */
+/* The slot will complete with a data transfer error, later in this turn. */
 void rdma_link_refuse(struct rdma_link *rl, struct rdma_link_slot *rs);
-/* The slot's command and data are in place: it goes out. */
+/* The slot's command and data are in place: sends it at the end of the turn. */
 void rdma_link_send(struct rdma_link *rl, struct rdma_link_slot *rs);
 
 /* link_data.c */
-/* Finds the data, or a place for it, then rdma_link_send(). */
+/* Finds the MRs of the data, or a bounce buffer, then calls rdma_link_send(). */
 void rdma_link_map_data(struct rdma_link *rl, struct rdma_link_slot *rs);
-/* The answer is here: data that came through a buffer gets where it belongs, if the command
- * succeeded. */
+/* The completion is here: copies data from the bounce buffer, if the command succeeded. */
 void rdma_link_unmap_data(struct rdma_link *rl, struct rdma_link_slot *rs);
-/* The buffer, and the place in line for one. */
+/* Puts the bounce buffer back, or ends the wait for one. */
 void rdma_link_put_buffer(struct rdma_link *rl, struct rdma_link_slot *rs);
 
 #endif

@@ -1,11 +1,11 @@
-/* link_data.c - where a command's data is, in the controller's words.
+/* link_data.c - describes a command's data to the controller (SGL).
  *
  *   small, on its way out ─────────▶ in the capsule, gathered by the adapter
- *   known to the adapter ──────────▶ a keyed descriptor; a list of them in the capsule, where the
+ *   registered memory ─────────────▶ a keyed descriptor; a list of them in the capsule, where the
  *                                    controller takes that
- *   anything else ─────────────────▶ copied through one of our buffers, and counted
+ *   anything else ─────────────────▶ copied through a bounce buffer, and counted
  *
- * Nothing is registered here but what rdma_mr_cache_find() meets for the first time. */
+ * Memory is registered here only when rdma_mr_cache_find() meets it for the first time. */
 #include <string.h>
 
 #include "transport/rdma/link.h"
@@ -46,7 +46,7 @@ static int add_pieces(struct rdma_link *rl, struct piece *pieces, int n, int max
 	return n;
 }
 
-/* What the iovec has of the slot's data, one stretch at a time. */
+/* The next contiguous part of the slot's data. */
 static size_t next_iovec_part(const struct iovec **iov, size_t *skip, size_t left, char **at)
 {
 	size_t len;
@@ -96,7 +96,7 @@ static void copy_bounce(struct rdma_link *rl, struct rdma_link_slot *rs, bool ou
 	rl->link.stats.copied_bytes += slot->data_len;
 }
 
-/* --- how the controller is told --------------------------------------------------------------- */
+/* --- descriptors ------------------------------------------------------------------------------ */
 
 static void set_sgl(struct rdma_link_slot *rs, uint8_t type, uint32_t length)
 {
@@ -163,7 +163,7 @@ static bool map_pieces(struct rdma_link *rl, struct rdma_link_slot *rs)
 	return true;
 }
 
-/* --- through a buffer ------------------------------------------------------------------------- */
+/* --- bounce buffers --------------------------------------------------------------------------- */
 
 static void use_bounce_buffer(struct rdma_link *rl, struct rdma_link_slot *rs)
 {

@@ -1,11 +1,11 @@
-/* link_io.c - commands go, completions come.
+/* link_io.c - the host's SENDs and RECVs: commands go, completions come.
  *
- *   submit ─▶ place (link_data.c) ─▶ ready ──end of the turn──▶ one chain of SENDs
+ *   submit ─▶ data (link_data.c) ─▶ ready ──end of the turn──▶ one chain of SENDs
  *   RECV ─▶ find the slot ─▶ answered ─┐
  *   SEND completed ────────────────────┴─▶ both: done()
  *
- * There is a receive for every command that may be out, and it is posted again before its command's
- * slot is free: the controller always finds one. */
+ * There is a receive for every command that may be in flight, and it is posted again before its
+ * command's slot is free: the controller always finds one. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -38,7 +38,7 @@ int rdma_link_post_receives(struct rdma_link *rl)
 
 /* --- sends ------------------------------------------------------------------------------------ */
 
-/* A command alone is small: the adapter need not come for it. */
+/* A command without data is small enough to go inline with its work request. */
 static unsigned inline_flag(const struct rdma_link *rl, const struct rdma_link_slot *rs)
 {
 	return rs->nsge == 1 && rs->capsule_len <= rl->inline_max ? IBV_SEND_INLINE : 0;

@@ -1,5 +1,5 @@
-/* link_setup.c - from an address to an adapter, a route, a connection: each step is an event, and
- * every refusal becomes a sentence. */
+/* link_setup.c - sets up the host's RDMA connection: address, adapter, route, connection. Each step
+ * is an event, and every rejection becomes a sentence. */
 #include <errno.h>
 #include <string.h>
 

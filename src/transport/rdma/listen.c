@@ -1,9 +1,9 @@
-/* listen.c - the control reactor hears of connection requests, refuses the wrong ones, hands over
- * the others.
+/* listen.c - RDMA listeners. The control reactor gets connection requests, rejects invalid ones,
+ * and sends the others to the reactor that was chosen.
  *
  *   listening ──the adapter of its address goes──▶ away ──every second──▶ listening again
  *
- * What comes with a request is copied before the event is acknowledged: it is gone then. */
+ * The private data of a request is copied before the event is acknowledged, which frees it. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>

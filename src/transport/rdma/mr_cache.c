@@ -1,15 +1,14 @@
-/* mr_cache.c - memory as an adapter knows it.
+/* mr_cache.c - the MR cache: from an address to a memory region (lkey, rkey) of an adapter.
  *
- *   address ─▶ region (base/region.h) ─▶ tie of this adapter's side ─▶ granule ─▶ key
+ *   address ─▶ region (base/region.h) ─▶ its MRs in this MR domain ─▶ granule ─▶ MR
  *
- * Memory is registered when it is first used, a granule at a time, and stays so until the region or
- * the adapter goes. So pools and namespaces pay for what they touch, and a steady state registers
- * nothing. What is found costs no lock: ties are remembered per thread, keys are read atomically.
+ * Memory is registered on first use, a granule at a time, until its region or the adapter goes:
+ * pools and namespaces pay for what they touch, and in a steady state nothing is registered. A hit
+ * takes no lock.
  *
- * What the adapter refuses is remembered too, or every I/O of that memory would ask again. It is
- * asked again when there is reason to hope: a region came or went, a connection did, or somebody
- * who cannot do without has waited a while (rdma_mr_cache_retry_refused()). Until then the memory is as if
- * nobody had declared it, and its pages are free to go. */
+ * A refusal is remembered, or every I/O would try again; it is forgotten when the retry epoch
+ * moves: a region or a connection came or went, or rdma_mr_cache_retry_refused(). Until then the
+ * memory counts as not registered, and its pages are not pinned. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -20,10 +19,10 @@
 
 struct rdma_granule_mr {
 	_Atomic(struct ibv_mr *) mr; /* NULL: none yet, or refused */
-	_Atomic uint64_t refused;    /* when it was, see retry_epoch_now() */
+	_Atomic uint64_t refused;    /* retry epoch of the refusal, see retry_epoch_now() */
 };
 
-/* A region's registrations on one side of one adapter. */
+/* A region's registrations in one MR domain of one adapter. */
 struct rdma_region_mrs {
 	struct weft_region_tie tie;
 	size_t count;
@@ -79,7 +78,7 @@ static struct rdma_region_mrs *attach_region(struct weft_region *region,
 	return rt;
 }
 
-/* --- looking ---------------------------------------------------------------------------------- */
+/* --- lookup ----------------------------------------------------------------------------------- */
 
 void rdma_mr_cache_init(struct rdma_mr_cache *mrs, struct rdma_mr_domain *side)
 {
@@ -114,7 +113,7 @@ static struct rdma_region_mrs *region_mrs_of(struct rdma_mr_cache *mrs, struct w
 
 /* --- registering ------------------------------------------------------------------------------ */
 
-/* iWARP writes what an RDMA READ brings as if the peer had written it. */
+/* On iWARP the data of an RDMA READ needs remote write access. */
 static int access_flags(const struct rdma_mr_domain *side, const struct weft_region *region)
 {
 	return side->access | (side->dev->iwarp && region->sink ? IBV_ACCESS_REMOTE_WRITE : 0);
@@ -146,7 +145,7 @@ static struct ibv_mr *register_with_adapter(struct rdma_mr_domain *side, struct 
 				  access_flags(side, region));
 }
 
-/* Moves when what was refused may be had. Both of its parts only grow. */
+/* Moves when a refused registration may succeed. Both of its parts only grow. */
 static uint64_t retry_epoch_now(const struct rdma_mr_cache *mrs)
 {
 	return mrs->view.generation + atomic_load(&mrs->side->dev->retry_epoch);

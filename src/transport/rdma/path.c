@@ -1,3 +1,4 @@
+/* path.c - see path.h. */
 #include "transport/rdma/path.h"
 
 #include <arpa/inet.h>
@@ -41,7 +42,7 @@ void rdma_query_path(const struct rdma_cm_id *id, struct weft_path *path)
 	weft_addr_format(&id->route.addr.src_storage, path->local, sizeof(path->local));
 	rdma_verbs->query_qp(id->qp, &attr, IBV_QP_AV | IBV_QP_PATH_MTU, &init);
 	fill_gid(id, attr.ah_attr.grh.sgid_index, path);
-	/* iWARP rides on TCP, which finds its own segment size. */
+	/* iWARP runs over TCP, which finds its own segment size. */
 	if (iwarp)
 		return;
 	path->mtu = mtu_bytes(attr.path_mtu);

@@ -1,4 +1,4 @@
-/* path.h - which adapter, port and kind of RDMA a connection uses, and its MTU. */
+/* path.h - the network path of a connection: adapter, port, kind of RDMA, and MTU. */
 #ifndef WEFT_TRANSPORT_RDMA_PATH_H
 #define WEFT_TRANSPORT_RDMA_PATH_H
 
@@ -6,7 +6,7 @@
 
 #include "transport/rdma/verbs.h"
 
-/* @id is connected; what cannot be found out stays empty. */
+/* @id is connected; members that are not known stay empty. */
 void rdma_query_path(const struct rdma_cm_id *id, struct weft_path *path);
 
 #endif

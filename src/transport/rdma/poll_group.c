@@ -1,10 +1,9 @@
-/* poll_group.c - what the RDMA connections of a reactor share: connection events, and a poller per
- * adapter.
+/* poll_group.c - the RDMA poll group of a reactor: its CM event channel, and a poller per adapter.
  *
  *   first connection ─▶ poll group, poller ─ … ─▶ last one gone ─▶ poller ends ─▶ poll group ends
  *
- * An end takes turns: a descriptor is forgotten by the reactor before its library closes it. A new
- * connection does not wait for that; it gets a poll group of its own. */
+ * Ending takes several turns, because the reactor must forget a descriptor before the library
+ * closes it; a connection that comes meanwhile gets a new poll group. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -30,7 +29,7 @@ static void poll_group_ended(struct rdma_watch *watch)
 
 	rdma_verbs->destroy_event_channel(poll_group->channel);
 	free(poll_group);
-	atomic_fetch_sub(&group->nqpairs, 1); /* the group may go now */
+	atomic_fetch_sub(&group->nqpairs, 1); /* the poll group may be destroyed now */
 }
 
 static int poll_group_create(struct weft_poll_group *group, struct rdma_poll_group **out)

@@ -1,9 +1,9 @@
-/* poller.c - what the connections of one reactor share on one adapter.
+/* poller.c - an RDMA poller: what the connections of one reactor share on one adapter.
  *
  *   create ─▶ connections come and go ─▶ the last one is gone ─▶ ends
- *                 └ a completion queue, the shared receives or the adapter break
- *                     ─▶ all of them end,
- *                   and new ones get a poller of their own */
+ *
+ * If a completion queue, the SRQ or the adapter fails, all connections of the poller are closed,
+ * and new ones get a new poller. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -39,7 +39,7 @@ void rdma_poller_remove_conn(struct rdma_conn *conn)
 	conn->poller->claimed -= conn->depth;
 }
 
-/* --- what breaks ------------------------------------------------------------------------------ */
+/* --- failures --------------------------------------------------------------------------------- */
 
 static void poller_broke(struct rdma_poller *poller, const char *why)
 {
@@ -68,7 +68,7 @@ static void cq_error(struct rdma_async_events *events, enum ibv_event_type type)
 
 /* --- completions ------------------------------------------------------------------------------ */
 
-/* What a work request was is in its wr_id alone where it failed. */
+/* Of a failed work request only wr_id says what it was. */
 static void poller_wc_done(struct rdma_cq *cq, const struct ibv_wc *wc)
 {
 	struct rdma_poller *poller = container_of(cq, struct rdma_poller_cq, cq)->poller;

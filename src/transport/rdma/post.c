@@ -1,12 +1,13 @@
-/* post.c - requests become work requests, and one chain of them a post.
+/* post.c - requests become work requests, which are posted as one chain.
  *
  *   fetches ─┐
  *   replies ─┴─ end of the turn ─▶ batch ─▶ the adapter
  *
  * A request's work requests are a chain of its own: the last one is signaled, and its completion
- * stands for all. What finds no room on the send queue, or too many READs under way, waits in line.
- * Data that others write to is held from here until the adapter has sent it: it reads the memory
- * when it likes.
+ * stands for all. A request waits in its list while the send queue is full, or too many READs are
+ * under way. Shared data is held from here until the adapter has sent it: the adapter reads the
+ * memory at any time.
+ *
  * Invariant: wrs is what the send queue has free; chains counts the last ones not yet completed. */
 #include <assert.h>
 #include <errno.h>
@@ -24,8 +25,8 @@ struct batch {
 
 /* --- work requests ---------------------------------------------------------------------------- */
 
-/* Soft iWARP hands the pages of a WRITE that is not signaled to TCP and calls it done: they would
- * be sent with what is in them by then. */
+/* Soft iWARP hands the pages of an unsignaled WRITE to TCP and reports it as done: TCP would send
+ * what is in the pages by then. */
 static bool is_signaled(const struct rdma_conn *conn, enum ibv_wr_opcode opcode, unsigned kind)
 {
 	return kind != RDMA_WR_PART || (conn->poller->dev->iwarp && opcode == IBV_WR_RDMA_WRITE);
@@ -167,8 +168,8 @@ static void add_reply(struct batch *b, struct rdma_req *rreq)
 	add_response(b, rreq);
 	b->conn->wrs -= rreq->wrs;
 	chain_started(b->conn);
-	/* The host may have the answer, and the next command here, before we hear that it has
-	 * left. */
+	/* The host may have the reply, and its next command may be here, before we see that the
+	 * reply has left. */
 	weft_req_enter(&rreq->req, WEFT_REQ_DRAINING);
 }
 
@@ -181,8 +182,8 @@ static bool has_room(const struct batch *b, const struct rdma_req *rreq)
 	return b->n + most <= RDMA_BATCH && b->conn->wrs >= most;
 }
 
-/* The first READ goes in any case: a command with more blocks than READs may be under way is the
- * adapter's to pace. */
+/* The first READ goes in any case: if a command has more blocks than READs may be under way, the
+ * adapter paces them. */
 static bool may_read(const struct rdma_conn *conn, const struct rdma_req *rreq)
 {
 	return !conn->reads || conn->reads + rreq->nblocks <= conn->reads_max;
@@ -193,7 +194,7 @@ static struct rdma_req *first_of(struct weft_list *list)
 	return weft_list_empty(list) ? NULL : container_of(list->next, struct rdma_req, link);
 }
 
-/* A namespace's own memory that the adapter refuses goes by way of a buffer. */
+/* If the adapter refuses to register a namespace's own memory, the data is copied to a buffer. */
 static void copy_to_buffer(struct rdma_conn *conn, struct weft_req *req)
 {
 	memcpy(req->out.at, req->data, req->reply_len);
@@ -203,7 +204,7 @@ static void copy_to_buffer(struct rdma_conn *conn, struct weft_req *req)
 	req->shared = false;
 }
 
-/* False: somebody writes there now; it goes in a later turn. */
+/* false: somebody writes there now; the reply goes in a later turn. */
 static bool hold_reply_data(struct rdma_conn *conn, struct rdma_req *rreq)
 {
 	struct weft_req *req = &rreq->req;
@@ -238,9 +239,9 @@ static void gather_batch(struct batch *b)
 	}
 }
 
-/* Work requests from @bad on were refused: their chains are nobody's. What was accepted of a chain
- * comes back flushed, and says nothing. NULL: all were accepted, and only the adapter was not
- * told. */
+/* Work requests from @bad on were refused: their chains do not count. Those of such a chain that
+ * were accepted come back flushed, and are ignored. NULL: all were accepted, but the post
+ * failed. */
 static void uncount_refused(struct batch *b, const struct ibv_send_wr *bad)
 {
 	for (; bad; bad = bad->next)
@@ -248,7 +249,7 @@ static void uncount_refused(struct batch *b, const struct ibv_send_wr *bad)
 			b->conn->chains--;
 }
 
-/* Some providers say that the adapter can invalidate keys, and do not know how to ask it to. */
+/* Some providers report that the adapter can invalidate keys, but do not implement it. */
 static bool cannot_invalidate(const struct rdma_dev *dev, const struct ibv_send_wr *bad, int rc)
 {
 	return dev->invalidates && bad && bad->opcode == IBV_WR_SEND_WITH_INV &&

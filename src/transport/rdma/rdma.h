@@ -1,15 +1,15 @@
 /* rdma.h - inside NVMe/RDMA, the target's side.
  *
- *   listen.c: control ──request──▶ poll_group.c: a reactor's connections, by adapter ──▶ conn.c ─ … ─▶ close.c
- *                               │
- *                               └▶ poller.c: completion queues, receives (recvs.c), keys (mr_cache.c)
+ *   listen.c: control reactor ──request──▶ poll_group.c: pollers by adapter ─▶ conn.c … close.c
+ *                                            └▶ poller.c: completion queues, receives (recvs.c),
+ *                                                         MR cache (mr_cache.c)
  *
  *   receive ─▶ rx.c ─▶ command()     fetch() ─▶ RDMA READ      reply() ─▶ RDMA WRITE, SEND
  *                                    └────── tx.c, post.c: chained, one post per turn ──┘
  *
- * A poller is what the connections of one reactor share on one adapter. It comes with the first and
- * goes with the last of them: a target without RDMA hosts holds nothing of the adapter but its
- * listeners. */
+ * A poller is what the connections of one reactor share on one adapter. The first connection
+ * creates it and the last one ends it, so a target without RDMA hosts holds nothing of the adapter
+ * but its listeners. */
 #ifndef WEFT_TRANSPORT_RDMA_RDMA_H
 #define WEFT_TRANSPORT_RDMA_RDMA_H
 
@@ -26,22 +26,19 @@ enum {
 	RDMA_DESCRIPTORS = 16,   /* of one command's SGL */
 	RDMA_RECVS_MAX = 4096,   /* capsules that a poller can hold; shared, so that memory does not
 				    grow with connections */
-	RDMA_CQ_ENTRIES = 32768, /* of one completion queue; another follows when it is spoken for */
+	RDMA_CQ_ENTRIES = 32768, /* of one completion queue; then another is created */
 	RDMA_WRS_MAX = 4096,     /* sends under way on one queue pair */
 	RDMA_BATCH = 64,         /* work requests of one post */
-	RDMA_RESP_BUFS_MAX =
-		16384, /* completions under way that the adapter comes for; see resp_bufs.c */
-	RDMA_PRECONNECT_RECVS = 2, /* that a connection has of its own before Connect */
-	RDMA_SETUP_MS = 30000,     /* from request to a successful Connect */
-	RDMA_DRAIN_MS = 2000,      /* for an adapter to hand back what it was given */
-	RDMA_LAST_WQE_MS =
-		200, /* for it to say that it has no shared receive of a queue pair any more:
-			       not all adapters do */
+	RDMA_RESP_BUFS_MAX = 16384, /* response buffers in use at a time; see resp_bufs.c */
+	RDMA_PRECONNECT_RECVS = 2,  /* that a connection has of its own before Connect */
+	RDMA_SETUP_MS = 30000,      /* from request to a successful Connect */
+	RDMA_DRAIN_MS = 2000,       /* for an adapter to flush the work requests */
+	RDMA_LAST_WQE_MS = 200,     /* for LAST_WQE_REACHED: not all adapters report it */
 	RDMA_RNR_TIMER = 12, /* 0.64 ms: when a host should try again that found no receive */
 	RDMA_CONN_BUCKETS = 1024,
 };
 
-/* A capsule's place: the command, and the data in it on a page of its own. */
+/* A receive: memory for a command capsule, its data on a page of its own. */
 struct rdma_recv {
 	struct rdma_recvs *owner;
 	union nvme_sqe *sqe;
@@ -58,16 +55,16 @@ struct rdma_recvs {
 	struct ibv_qp *qp; /* where there is no SRQ */
 	struct weft_region *region;
 	char *pages;
-	uint32_t room, made, held; /* how many may, do exist; in a request's hands */
+	uint32_t room, made, held; /* how many may exist, do exist, are held by requests */
 	struct rdma_recv *recvs;
 	struct rdma_recv *idle; /* to be posted at the end of the turn */
 	struct weft_task post;
 	struct weft_timer retry_timer; /* the adapter refused some */
-	bool failing;                  /* and did so the last time; failed() has been called */
+	bool failing;                  /* it refused the last time; failed() has been called */
 	void (*failed)(struct rdma_recvs *recvs, int rc);
 };
 
-/* Completions that do not travel with their work request. */
+/* Response buffers: CQEs that the adapter does not take inline with the work request. */
 struct rdma_resp_bufs {
 	struct weft_pool pool;
 	struct weft_region *region;
@@ -87,7 +84,7 @@ struct rdma_poller {
 	struct rdma_dev *dev;
 	struct rdma_async_subscriber async;
 	bool async_open;
-	bool broken; /* its connections end, and new ones get another */
+	bool broken; /* its connections end, and new ones get another poller */
 	struct rdma_mr_cache mrs;
 	struct rdma_recvs recvs; /* not used where the adapter cannot share */
 	struct rdma_async_events srq_events;
@@ -100,7 +97,7 @@ struct rdma_poller {
 	struct rdma_conn *conns_by_qp_num[RDMA_CONN_BUCKETS];
 };
 
-/* A reactor's RDMA: from its first connection to its last. */
+/* A reactor's RDMA poll group: from its first connection to its last. */
 struct rdma_poll_group {
 	struct weft_poll_group *group;
 	struct rdma_event_channel *channel;
@@ -118,24 +115,24 @@ struct rdma_block {
 struct rdma_req {
 	struct weft_req req;    /* first */
 	struct weft_list link;  /* conn->fetches or conn->replies: to be posted */
-	struct rdma_recv *recv; /* its data lies there; NULL: it does not */
-	uint16_t sgl_status;    /* what is wrong with its SGL; 0: nothing */
+	struct rdma_recv *recv; /* the receive that holds its data; NULL: none */
+	uint16_t sgl_status;    /* NVMe status of an invalid SGL; 0: it is valid */
 	uint32_t sgl_len;
 	uint8_t nblocks;
-	bool invalidate; /* the key of the first block, with the answer */
+	bool invalidate; /* the key of the first block, with the reply */
 	bool reading;    /* RDMA READs are under way */
-	bool held;       /* nobody writes to its data until the adapter has sent it */
+	bool held;       /* a guarded reply: nobody writes to its data until it is sent */
 	uint8_t wrs;     /* of the chain under way */
-	void *resp_buf; /* its completion, in poller->answers; NULL: it went with the work request */
+	void *resp_buf;  /* its CQE, in poller->resp_bufs; NULL: it went inline */
 	struct rdma_block blocks[RDMA_DESCRIPTORS];
 };
 
 enum rdma_state {
 	RDMA_ACCEPTING,
 	RDMA_OPEN,
-	RDMA_CLOSING, /* disconnected; the adapter hands back what it has */
+	RDMA_CLOSING, /* disconnected; the adapter flushes the work requests */
 	RDMA_CLOSED,
-	RDMA_AWAIT_LAST_WQE, /* its user has let go; the adapter hands back receives that are everybody's */
+	RDMA_AWAIT_LAST_WQE, /* freed by the user; the adapter may still hold shared receives */
 };
 
 struct rdma_conn {
@@ -156,11 +153,11 @@ struct rdma_conn {
 	struct weft_list replies;  /* wait for work requests */
 	uint32_t replies_waiting;  /* replies that wait for a buffer first */
 	uint32_t wrs_max, wrs;     /* of its send queue: all, free */
-	uint32_t reads_max, reads; /* RDMA READs that may be under way, that are */
+	uint32_t reads_max, reads; /* RDMA READs that may be, and are under way */
 	uint32_t chains;           /* posted, their last completion not seen */
 	uint64_t moved_ns;         /* when one of them was last begun or ended */
-	bool drain_timed_out;      /* the adapter has had its time to hand them back */
-	bool aborted_all;          /* nothing of it moves any more */
+	bool drain_timed_out;      /* the adapter did not flush them within RDMA_DRAIN_MS */
+	bool aborted_all;          /* every request that waited for the host got its then() */
 	bool qp_destroyed;         /* the queue pair is gone */
 	bool last_wqe_reached;     /* it is in error and has no receive any more */
 	struct rdma_async_events events;
@@ -176,7 +173,7 @@ static inline struct rdma_req *rdma_req_of(struct weft_req *req)
 	return container_of(req, struct rdma_req, req);
 }
 
-/* A listener's events. Connection requests on their way to a reactor are on it still. */
+/* A listener's CM event channel. Requests on their way to a reactor still use it. */
 struct rdma_cm_channel {
 	struct rdma_event_channel *channel;
 	atomic_uint refs;
@@ -199,7 +196,7 @@ int rdma_target_listen(struct weft_listener **l, struct weft_reactor *control,
 		       void *user, struct weft_err *err);
 void rdma_target_unlisten(struct weft_listener *l);
 void rdma_cm_channel_put(struct rdma_cm_channel *channel); /* any thread */
-/* The librdmacm call of that name has no reason to give. */
+/* Rejects with a reason in the private data. */
 void rdma_target_reject(struct rdma_cm_id *id, enum nvme_rdma_status sts);
 
 /* poll_group.c */
@@ -207,10 +204,9 @@ void rdma_target_reject(struct rdma_cm_id *id, enum nvme_rdma_status sts);
  * connection is no longer counted in group->nqpairs. */
 int rdma_poller_get(struct weft_poll_group *group, struct ibv_context *ctx,
 		    struct rdma_poller **poller, struct weft_err *err);
-/* The connection is gone but for its id. What was the last one's goes too, then the id, and its
- * count in group->nqpairs: an adapter that was removed goes with its last id, and must have nothing
- * left.
- * @id may be NULL. */
+/* The connection is gone but for its id. The last connection's poller ends first, then the id is
+ * destroyed and group->nqpairs counts one less: a removed adapter is released with its last id, and
+ * nothing may use it then. @id may be NULL. */
 void rdma_poller_put(struct rdma_poller *poller, struct rdma_cm_id *id);
 /* A poller has ended. */
 void rdma_poll_group_poller_gone(struct rdma_poll_group *poll_group);
@@ -218,7 +214,7 @@ void rdma_poll_group_poller_gone(struct rdma_poll_group *poll_group);
 /* poller.c */
 int rdma_poller_create(struct rdma_poll_group *poll_group, struct rdma_dev *dev,
 		       struct rdma_poller **out, struct weft_err *err);
-void rdma_poller_close(struct rdma_poller *poller); /* in turns */
+void rdma_poller_close(struct rdma_poller *poller); /* takes several turns */
 /* A completion queue with @entries to spare, which are the caller's then. */
 int rdma_poller_claim_cq(struct rdma_poller *poller, uint32_t entries, struct rdma_poller_cq **cq,
 			 struct weft_err *err);
@@ -230,18 +226,18 @@ void rdma_poller_remove_conn(struct rdma_conn *conn);
 int rdma_recvs_init(struct rdma_recvs *recvs, struct rdma_mr_cache *mrs, struct weft_reactor *r,
 		    uint32_t room, struct ibv_pd *pd, struct weft_err *err);
 void rdma_recvs_end(struct rdma_recvs *recvs);
-/* Its queue pair takes no more: what comes back stays idle. */
+/* Its queue pair takes no more: receives that come back stay idle. */
 void rdma_recvs_stop(struct rdma_recvs *recvs);
 /* At least @count exist and are posted, as far as there is room. */
 int rdma_recvs_grow(struct rdma_recvs *recvs, uint32_t count);
 void rdma_recv_put(struct rdma_recv *recv);
-/* What is idle is posted now: before the answer that lets the host send its next command. */
+/* Posts the idle receives now: before the reply that lets the host send its next command. */
 void rdma_recvs_post(struct rdma_recvs *recvs);
 
 /* resp_bufs.c */
 int rdma_resp_bufs_init(struct rdma_resp_bufs *resp_bufs);
 void rdma_resp_bufs_destroy(struct rdma_resp_bufs *resp_bufs);
-/* Where the adapter finds it, and its key; -ENOMEM: too many are under way. */
+/* Copies the CQE to a response buffer and fills in @sge; -ENOMEM: all are in use. */
 int rdma_resp_buf_get(struct rdma_poller *poller, struct rdma_req *rreq, struct ibv_sge *sge);
 void rdma_resp_buf_put(struct rdma_poller *poller, struct rdma_req *rreq);
 
@@ -253,15 +249,15 @@ struct rdma_conn *rdma_conn_create(const struct rdma_conn_request *conn_req,
 				   struct rdma_poller *poller);
 void rdma_conn_cm_event(struct rdma_conn *conn, const struct rdma_cm_event *event);
 void rdma_conn_async_event(struct rdma_async_events *events,
-			   enum ibv_event_type type); /* conn->news */
-/* A work request ended badly. */
+			   enum ibv_event_type type); /* of conn->events */
+/* A work request failed. */
 void rdma_conn_wc_error(struct rdma_conn *conn, const struct ibv_wc *wc);
 
 /* close.c */
 void rdma_close_init(struct rdma_conn *conn);
-/* The queue pair goes, and what it had claimed. */
+/* Destroys the queue pair, and gives back what it had claimed. */
 void rdma_conn_destroy_qp(struct rdma_conn *conn);
-/* It is in error, and the adapter has no receive of it any more. */
+/* The queue pair is in error, and the adapter holds no receive of it any more. */
 void rdma_conn_last_wqe_reached(struct rdma_conn *conn);
 void rdma_finish_close_soon(struct rdma_conn *conn);
 void rdma_close(struct weft_qpair *qp);
@@ -272,7 +268,8 @@ void rdma_free(struct weft_qpair *qp);
 void rdma_recv_completed(struct rdma_poller *poller, const struct ibv_wc *wc);
 uint16_t rdma_check_sgl(struct weft_req *req, uint32_t len);
 uint32_t rdma_sgl_len(struct weft_req *req);
-/* Copy, Dataset Management, of a host: what it holds is counted by its share. */
+/* Copy or Dataset Management of an admitted host: its range list counts in the tenant's rx
+ * quota. */
 bool rdma_carries_ranges(const struct weft_req *req);
 
 /* post.c */
@@ -288,7 +285,7 @@ bool rdma_abort_fetch(struct weft_req *req);
 void rdma_reply(struct weft_req *req);
 void rdma_close_when_sent(struct weft_qpair *qp);
 void rdma_send_completed(const struct ibv_wc *wc);
-/* The queue pair is gone: what was posted and has not come back never will. */
+/* The queue pair is destroyed: its work requests will not complete any more. */
 void rdma_tx_abort_all(struct rdma_conn *conn);
 
 #endif

@@ -1,7 +1,8 @@
-/* recvs.c - places for capsules: made as connections come, posted, filled, posted again.
+/* recvs.c - receives: memory for capsules, created as connections come, posted, filled, posted
+ * again.
  *
- *   idle ──end of the turn──▶ the adapter's ──▶ a command ──▶ idle
- *                                                 └─ with data in it: held until it is answered ─▶ idle
+ *   idle ──end of the turn──▶ posted ──▶ a command ──▶ idle
+ *                                          └─ with data in it: held until it is answered ─▶ idle
  *
  * Commands lie side by side, their data on pages of its own, as storage likes it. */
 #include <errno.h>
@@ -44,7 +45,7 @@ static void make_idle(struct rdma_recvs *recvs, struct rdma_recv *recv)
 	recvs->idle = recv;
 }
 
-/* What the adapter refuses is idle again. */
+/* Receives that the adapter refuses are idle again. */
 static int post_chain(struct rdma_recvs *recvs, struct ibv_recv_wr *wr)
 {
 	struct ibv_recv_wr *bad = wr;
@@ -182,7 +183,7 @@ void rdma_recvs_stop(struct rdma_recvs *recvs)
 	weft_timer_stop(recvs->reactor, &recvs->retry_timer);
 }
 
-/* The adapter has none of them any more. */
+/* The adapter holds none of them any more. */
 void rdma_recvs_end(struct rdma_recvs *recvs)
 {
 	rdma_recvs_stop(recvs);

@@ -1,8 +1,7 @@
-/* resp_bufs.c - completions that the adapter comes for.
+/* resp_bufs.c - response buffers: CQEs that the adapter fetches itself.
  *
- * A completion is small, and most adapters take it along with the work request. Some do not, and
- * soft iWARP does not where the SEND invalidates a key as well: then it lies here until it has
- * left. */
+ * A CQE is 16 bytes, and most adapters take it inline with the SEND. Some cannot, and soft iWARP
+ * cannot for SEND with invalidate: then the adapter reads the CQE from one of these buffers. */
 #include <errno.h>
 
 #include "transport/rdma/rdma.h"

@@ -1,7 +1,7 @@
-/* rx.c - commands as they come: whose they are, and where their data is.
+/* rx.c - the target receives commands: finds their connection, and where their data is.
  *
- * An SGL is looked at once, here: what is wrong with it is kept until somebody wants the data,
- * since a command that moves none may carry anything. */
+ * An SGL is checked once, here. An error is kept until the user wants the data: a command that
+ * moves none may carry anything. */
 #include <string.h>
 
 #include "transport/rdma/rdma.h"
@@ -108,7 +108,8 @@ uint32_t rdma_sgl_len(struct weft_req *req)
 
 /* --- commands --------------------------------------------------------------------------------- */
 
-/* Some are never held: hosts whose storage is not the slow one must be heard. */
+/* The command fails with Command Interrupted: some receives always stay free, for hosts whose
+ * storage is not the slow one. */
 static void interrupt_command(struct rdma_req *rreq)
 {
 	rreq->sgl_status = SC_GENERIC(CMD_INTERRUPTED);
@@ -116,8 +117,8 @@ static void interrupt_command(struct rdma_req *rreq)
 	rreq->recv = NULL;
 }
 
-/* Held receives are missing to everybody else: when many are, small data makes room by moving
- * on. */
+/* Other connections cannot use a held receive: when many are held, small data is copied to a
+ * buffer. */
 static void copy_out_of_receive(struct rdma_conn *conn, struct rdma_req *rreq)
 {
 	struct weft_pool *pool = weft_bufs_pool(conn->qp.in, rreq->sgl_len);
@@ -143,8 +144,8 @@ bool rdma_carries_ranges(const struct weft_req *req)
 	       (opcode == nvme_cmd_dsm || opcode == nvme_cmd_copy);
 }
 
-/* Commands with lists of ranges last: none moves on to a buffer, and those of a share hold a quarter of
- * the receives that all have in common. */
+/* Commands with range lists take long. They are not copied to a buffer, and those of one tenant may
+ * hold a quarter of the shared receives. */
 static void charge_range_list(struct rdma_conn *conn, struct rdma_req *rreq)
 {
 	const struct rdma_recvs *recvs = rreq->recv->owner;

@@ -1,8 +1,8 @@
-/* tx.c - what the target asks of a connection, and what the adapter says became of it.
+/* tx.c - fetches and replies of the target, and the completions of their work requests.
  *
  *   fetch() ─▶ fetches ─▶ post.c ─▶ RDMA READ ─▶ the data is here
  *   reply() ─▶ replies ─▶ post.c ─▶ RDMA WRITE, SEND ─▶ the slot is free
- *        └ data that the adapter cannot reach: in line for a buffer ─▶ replies */
+ *        └ data in memory without an MR: waits for a buffer ─▶ replies */
 #include <string.h>
 
 #include "transport/rdma/rdma.h"
@@ -24,7 +24,7 @@ void rdma_close_when_sent(struct weft_qpair *qp)
 	flush_soon(rdma_conn_of(qp));
 }
 
-/* --- the target asks -------------------------------------------------------------------------- */
+/* --- fetch and reply -------------------------------------------------------------------------- */
 
 void rdma_fetch(struct weft_req *req, uint32_t len)
 {
@@ -60,7 +60,7 @@ static void release_receive(struct rdma_req *rreq)
 	rreq->recv = NULL;
 }
 
-/* The adapter has keys for every byte. */
+/* Is every byte in a memory region of the adapter? */
 static bool is_registered(struct rdma_mr_cache *mrs, const char *at, size_t len)
 {
 	struct ibv_mr *mr;
@@ -97,7 +97,7 @@ static void reply_buffer_available(struct weft_pool_waiter *waiter, void *at)
 		drop_reply(conn, rdma_req_of(req));
 }
 
-/* It is copied when it is posted. */
+/* The data is copied when the reply is posted. */
 static void reply_through_buffer(struct rdma_conn *conn, struct weft_req *req)
 {
 	req->out.pool = weft_bufs_pool(req->qp->out, req->reply_len);
@@ -124,7 +124,7 @@ void rdma_reply(struct weft_req *req)
 		reply_through_buffer(conn, req);
 }
 
-/* --- memory that others write to -------------------------------------------------------------- */
+/* --- shared data: memory that other commands write to ----------------------------------------- */
 
 void rdma_hold_shared(struct rdma_conn *conn, struct rdma_req *rreq)
 {
@@ -142,7 +142,7 @@ static void release_shared(struct rdma_conn *conn, struct rdma_req *rreq)
 	weft_guard_unshare(rreq->req.guard, rreq->req.data, rreq->req.reply_len);
 }
 
-/* --- the adapter answers ---------------------------------------------------------------------- */
+/* --- completions ------------------------------------------------------------------------------ */
 
 static void read_completed(struct rdma_conn *conn, struct rdma_req *rreq, bool well)
 {

@@ -1,7 +1,7 @@
 /* verbs.h - the calls of libibverbs and librdmacm that we make, as a table.
  *
- * The real ones stand behind rdma_verbs from the start; a test puts its own fabric there before
- * anything is opened. Each entry is called, returns and sets errno as the function that it is named
+ * rdma_verbs points at the real ones from the start; a test puts its own fabric there before
+ * anything is opened. Each entry has the parameters and results of the function that it is named
  * after: rdma_*() -1 and errno; ibv_*() an errno, or NULL and errno; ibv_poll_cq() a count. */
 #ifndef WEFT_TRANSPORT_RDMA_VERBS_H
 #define WEFT_TRANSPORT_RDMA_VERBS_H
@@ -63,10 +63,10 @@ struct rdma_verbs {
 			struct ibv_qp_init_attr *init);
 	int (*modify_qp)(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask);
 
-	/* What a device says of itself. */
+	/* Asynchronous events. */
 	int (*get_async_event)(struct ibv_context *ctx, struct ibv_async_event *event);
 	void (*ack_async_event)(struct ibv_async_event *event);
-	/* librdmacm looks which devices there are, and lets go of those that are gone. */
+	/* librdmacm lists the devices, and closes those that are gone. */
 	void (*sync_devices)(void);
 };
 

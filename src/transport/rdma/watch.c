@@ -1,5 +1,5 @@
-/* watch.c - the library closes its descriptors itself, and so does a reactor: it gets a
- * duplicate. */
+/* watch.c - watches a library's descriptor on a reactor. The library closes its descriptors itself,
+ * and so does the reactor: the reactor gets a duplicate. */
 #include "transport/rdma/watch.h"
 
 #include <errno.h>
@@ -16,7 +16,7 @@ static void watch_poll_done(struct weft_op *op, int res)
 		return;
 	}
 	watch->readable(watch);
-	/* It may have ended itself: then this poll is called off, and done() runs once more. */
+	/* readable() may have ended the watch. No poll is under way then that would complete. */
 	if (!watch->ending)
 		weft_sock_poll(&watch->sock, &watch->op);
 	else

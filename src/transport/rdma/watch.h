@@ -6,7 +6,7 @@
 
 struct rdma_watch {
 	void (*readable)(struct rdma_watch *watch); /* read until there is no more */
-	void (*ended)(struct rdma_watch *watch);    /* after rdma_watch_end(): it is forgotten */
+	void (*ended)(struct rdma_watch *watch);    /* after rdma_watch_end(); it may be freed */
 
 	struct weft_sock sock;
 	struct weft_op op;

@@ -1,19 +1,18 @@
-/* chunks.c - what a connection receives into: one chunk that is its own, and spare ones.
+/* chunks.c - receive memory: each connection receives into one chunk of its own, and spare ones.
  *
  *   it has none ─▶ its own, at once
- *   its chunk is full, and commands keep it ─┬─▶ a spare one ─▶ back when the commands have ended
- *                                            └ none for its share ─▶ wait ─▶ the share's turn,
- *                                                                   or the commands have ended
+ *   its chunk is full, and commands pin it ─┬─▶ a spare one ─▶ back when these commands have ended
+ *                                           └ none for its tenant ─▶ wait ─▶ the tenant's turn, or
+ *                                                                    the commands have ended
  *
- * A command keeps the chunk that its data came in until it is answered, and a host can send thousands
- * that last. So the spare chunks of a reactor have a limit, and a share has three quarters of them at
- * most: others find some, and whatever they find, each connection can receive. Shares that wait take
- * turns.
+ * A command pins the chunk that its data came in until it is answered. A host can send thousands of
+ * commands that take long, so a reactor's spare chunks are limited, and one tenant may have three
+ * quarters of them. Tenants that wait take turns. Each connection can always receive into its own.
  *
- * Which chunk of a connection is its own does not matter: it is the last one that it has.
+ * Which chunk is the connection's own is not recorded: it is the last one left.
  *
- * Invariant: as many chunks are in use as there are connections that have one, and group->spares. A
- * keeper is on group->wanting while a connection of it waits, and it may have one more. */
+ * Invariant: the chunks in use are one for each connection that has any, and group->spare_chunks. A
+ * quota is on group->quota_waiters while one of its connections waits and it may have one more. */
 #include <assert.h>
 #include <string.h>
 
@@ -76,7 +75,7 @@ static void update_quota_waiters(struct weft_poll_group *group, struct weft_rx_q
 		weft_list_push(&group->quota_waiters, &rx_quota->link);
 }
 
-/* Who was not let in has no spare chunk: it waits for its own commands. */
+/* A peer that is not admitted gets no spare chunk: it waits until its own commands have ended. */
 void tcp_chunk_wait(struct tcp_conn *conn)
 {
 	struct weft_poll_group *group = conn->qp.group;
@@ -116,7 +115,7 @@ void tcp_chunks_serve_waiters(struct weft_poll_group *group)
 	}
 }
 
-/* --- and giving back -------------------------------------------------------------------------- */
+/* --- putting back ----------------------------------------------------------------------------- */
 
 /* Half of a fused pair waits for the next command, which needs room. */
 static bool is_pinned_by_fused_first(const struct tcp_conn *conn)
@@ -126,7 +125,7 @@ static bool is_pinned_by_fused_first(const struct tcp_conn *conn)
 	return conn->chunk->refs == 2 && half && tcp_req_of(half)->chunk == conn->chunk;
 }
 
-/* The data of that half lies before what is not parsed, and nobody looks at it yet. */
+/* The data of that half lies before the bytes that are not parsed, and nobody uses it yet. */
 bool tcp_chunk_compact(struct tcp_conn *conn)
 {
 	struct tcp_chunk *chunk = conn->chunk;
@@ -161,8 +160,8 @@ static void free_chunk(struct tcp_conn *conn, struct tcp_chunk *chunk)
 		weft_reactor_defer(group->reactor, &group->serve_waiters);
 }
 
-/* The commands that kept a connection's chunk have ended, or the one that does is half of a pair now: it
- * needs no other one. */
+/* The commands that pinned a connection's chunk have ended, or the only one left is half of a fused
+ * pair: the connection needs no spare chunk. */
 void tcp_chunk_recheck(struct tcp_conn *conn)
 {
 	if (!conn->rx_waits_chunk || (conn->chunk->refs > 1 && !is_pinned_by_fused_first(conn)))

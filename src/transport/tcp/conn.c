@@ -1,10 +1,10 @@
-/* conn.c - a connection's beginning and end.
+/* conn.c - the target's TCP connection: how it starts and ends.
  *
- *   OPEN ──fault──▶ TERMINATING ──read or waited──▶ CLOSING ──all is back──▶ CLOSED
- *     └───────────── lost, or closed by the user ──────▲
+ *   OPEN ──fault──▶ TERMINATING ──read or timed out──▶ CLOSING ──all is back──▶ CLOSED
+ *     └──────────────── lost, or closed by the user ─────▲
  *
  * The end has an order: the socket is shut down; the receive and the send under way finish, so that
- * no buffer is in the kernel's hands; every request comes back; then the user may free it. */
+ * the kernel uses no buffer; every request comes back; then the user may free the connection. */
 #include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
@@ -27,7 +27,7 @@ static void release_draining(struct tcp_conn *conn)
 	}
 }
 
-/* Nothing moves any more: every request that waits for the host or for a buffer is told. */
+/* The socket is closed: every request that waits for the host or for a buffer gets its then(). */
 static void abort_outstanding(struct tcp_conn *conn)
 {
 	tcp_rx_stop(conn);
@@ -75,8 +75,9 @@ static void tcp_close(struct weft_qpair *qp)
 	tcp_finish_close_soon(conn);
 }
 
-/* That storage has, or will have as soon as it can, or as its host can send. Any other command may last
- * because its host has sent many of them, or because half of a pair waits for the other. */
+/* Only storage, or the host's own sending, delays a write or compare. Any other command may take
+ * long because its host has sent many of them, or because half of a fused pair waits for the
+ * other. */
 static bool is_write_or_compare(const struct weft_req *req)
 {
 	uint8_t opcode = req->cmd.common.opcode;
@@ -85,8 +86,8 @@ static bool is_write_or_compare(const struct weft_req *req)
 	       req != req->qp->fused_waiting;
 }
 
-/* What the host sends is not read, which is not its doing: storage is slow, and the chunks are full
- * of what waits for it. */
+/* We do not read from the socket, and the host is not to blame: storage is slow, and the chunks are
+ * full of commands that wait for it. */
 static bool rx_blocked_by_storage(struct tcp_conn *conn)
 {
 	if (!conn->rx_waits_chunk)
@@ -100,8 +101,8 @@ static bool rx_blocked_by_storage(struct tcp_conn *conn)
 	return true;
 }
 
-/* A request that waits for data counts from its R2T, one on its way out from the send that it waits
- * for: a peer that moves a byte now and then gains nothing. */
+/* For a request that waits for data the time counts from its R2T, for a reply from the start of the
+ * send that it waits for: a peer that moves a byte now and then gains no time. */
 static uint64_t req_stalled_since(struct tcp_conn *conn, struct tcp_req *treq, bool excused)
 {
 	switch (treq->req.state) {
@@ -140,7 +141,7 @@ static void tcp_free(struct weft_qpair *qp)
 	assert(conn->state == TCP_CLOSED);
 	weft_qpair_destroy(qp);
 	free(conn);
-	atomic_fetch_sub(&group->nqpairs, 1); /* the group may go now */
+	atomic_fetch_sub(&group->nqpairs, 1); /* the poll group may be destroyed now */
 }
 
 /* --- termination ------------------------------------------------------------------------------ */

@@ -1,9 +1,10 @@
-/* iov_iter.c - a place in a command's scattered memory, moving forward only. */
+/* iov_iter.c - a position in a command's iovecs, which only moves forward (as the kernel's
+ * iov_iter). */
 #include <string.h>
 
 #include "transport/tcp/link.h"
 
-/* Onto the next byte there is; the memory holds at least one more. */
+/* Moves to the next byte; there is at least one more. */
 static void skip_empty_iovecs(struct tcp_iov_iter *iter)
 {
 	while (iter->skip >= iter->iov->iov_len) {

@@ -1,7 +1,7 @@
-/* link.c - a host's connection: its beginning and its end.
+/* link.c - the host's TCP connection: how it starts and ends.
  *
- *   SETUP ──ICResp──▶ OPEN ──fault──▶ TERMINATING ──read or waited──▶ CLOSING ──all is back──▶ CLOSED
- *     └─────────────────┴──── lost, or closed by its user ──────────────▲
+ *   SETUP ─ICResp─▶ OPEN ─fault─▶ TERMINATING ─read or timed out─▶ CLOSING ─all is back─▶ CLOSED
+ *     └───────────────┴──── lost, or closed by its user ─────────────▲
  *
  * Connecting needs no step of its own: the socket is non-blocking, and the first send waits for it
  * or brings its error. */
@@ -48,7 +48,7 @@ static void begin_close(struct tcp_link *tl)
 	tcp_link_finish_close_soon(tl);
 }
 
-/* Also while an H2CTermReq lingers: whoever closes then does not want to wait for it. */
+/* Also while an H2CTermReq lingers: a user that closes then does not wait for it. */
 static void tcp_link_close(struct weft_link *link)
 {
 	struct tcp_link *tl = tcp_link_of(link);
@@ -161,7 +161,8 @@ static int fill_icreq(struct tcp_tx *tx, struct iovec *iov, int room)
 	return 1;
 }
 
-/* Not before: a socket that is still connecting has one error, and the send brings it. */
+/* Receiving starts here and not earlier: while the socket connects, the send reports its one
+ * error. */
 static void icreq_sent(struct tcp_tx *tx)
 {
 	struct tcp_link *tl = container_of(tx, struct tcp_link, icreq_tx);

@@ -1,7 +1,7 @@
-/* link.h - inside NVMe/TCP, the host's side.
+/* link.h - inside NVMe/TCP, the host's side: the link (elsewhere: qpair).
  *
  *   submit ─▶ link_tx.c: capsules, H2CData ─▶ send_queue.c ─▶ socket
- *   done() ◀─ link_rx.c: completions, C2HData, R2T ◀─ socket          link.c: beginning and end */
+ *   done() ◀─ link_rx.c: completions, C2HData, R2T ◀─ socket          link.c: start and end */
 #ifndef WEFT_TRANSPORT_TCP_LINK_H
 #define WEFT_TRANSPORT_TCP_LINK_H
 
@@ -17,14 +17,14 @@ enum {
 	TCP_LINK_LINGER_MS = 500, /* for the controller to read an H2CTermReq */
 };
 
-/* A place in a command's memory. */
+/* A position in a command's iovecs. */
 struct tcp_iov_iter {
 	const struct iovec *iov;
 	size_t skip;
 };
 
-/* Fills at most @room parts with the next @len bytes; returns how many, moves the cursor behind
- * them and leaves in @len what did not fit. */
+/* Fills at most @room parts with the next @len bytes; returns how many, moves @cursor behind them
+ * and leaves in @len what did not fit. */
 int tcp_iov_iter_map(struct tcp_iov_iter *cursor, struct iovec *out, int room, uint32_t *len);
 void tcp_iov_iter_copy_in(struct tcp_iov_iter *cursor, const char *from, uint32_t len);
 uint32_t tcp_iov_iter_crc(struct tcp_iov_iter cursor, uint32_t len);
@@ -35,7 +35,7 @@ struct tcp_link_r2t {
 	uint32_t left;
 };
 
-/* A PDU on its way out: what is not yet in the sendq's hands. */
+/* A PDU on its way out: the part that is not on the send queue yet. */
 struct tcp_link_pdu {
 	struct tcp_tx tx;
 	bool header_out;
@@ -54,8 +54,8 @@ struct tcp_link_slot {
 		uint32_t hdgst;
 	} capsule_pdu;
 
-	/* H2CData, one PDU at a time. @asked bytes of the command have been asked for by R2Ts. One
-	 * more R2T than we allow may come before we have seen the last one's data leave. */
+	/* H2CData, one PDU at a time. R2Ts have asked for @asked bytes of the command. One more R2T
+	 * than we allow may come before we have seen the last one's data leave. */
 	struct tcp_link_pdu h2c;
 	struct {
 		struct nvme_tcp_data pdu;
@@ -66,7 +66,7 @@ struct tcp_link_slot {
 	uint32_t asked;
 	struct tcp_iov_iter unsent;
 
-	uint8_t sending; /* items of this slot in the sendq */
+	uint8_t sending; /* items of this slot on the send queue */
 	bool answered;   /* done() as soon as there are none */
 };
 static_assert(offsetof(struct tcp_link_slot, capsule_pdu.hdgst) ==

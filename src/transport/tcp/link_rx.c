@@ -6,9 +6,9 @@
  *                        ─▶ R2T ─▶ link_tx.c
  *
  * Many small PDUs come with one call and are copied once. Where payloads are large, only the next
- * header is received ahead: what it announces then goes to its place without a copy.
+ * header is received ahead: its payload is then received in place, without a copy.
  *
- * Nothing that comes is believed: a PDU must fit its type, name a command in flight, and bring that
+ * The controller is not trusted: a PDU must fit its type, name a command in flight, and bring that
  * command's data in order and to its end. */
 #include <assert.h>
 #include <errno.h>
@@ -32,7 +32,7 @@ static void compact_rx_buffer(struct tcp_link *tl)
 	}
 }
 
-/* What may be received into the buffer. Behind a large payload the next is likely to be large. */
+/* How much to receive into the buffer. After a large payload the next one is likely to be large. */
 static uint32_t receive_room(const struct tcp_link *tl)
 {
 	uint32_t all = TCP_LINK_RX_BYTES - tl->tail;
@@ -86,7 +86,7 @@ static void account_received(struct tcp_link *tl, uint32_t bytes)
 
 /* --- PDUs ------------------------------------------------------------------------------------- */
 
-/* What the target must have agreed to: no more and no less than was asked. */
+/* The target must have agreed to the digests that were asked for, and to no others. */
 static int check_digests(const struct tcp_link *tl, const struct nvme_tcp_icresp *icresp,
 			 struct nvme_tcp_fault *fault)
 {
@@ -232,7 +232,7 @@ static void payload_received(struct tcp_link *tl, const char *digest)
 
 /* --- parsing ---------------------------------------------------------------------------------- */
 
-/* Each step returns true when it got on and there may be more to do. */
+/* Each step returns true when it made progress and there may be more to do. */
 
 static bool parse_payload(struct tcp_link *tl)
 {

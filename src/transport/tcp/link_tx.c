@@ -3,8 +3,8 @@
  *   submit ─▶ capsule, with its data if that is small enough
  *   R2T ────▶ H2CData, H2CData … as large as the controller takes, one after the other
  *
- * A slot is done when its completion has come and nothing of it is in the sendq any more: until then
- * the kernel may still read its memory. */
+ * A slot is done when its completion has come and the send queue has no item of it any more: until
+ * then the kernel may still read its memory. */
 
 #include "transport/tcp/link.h"
 

@@ -1,7 +1,8 @@
-/* listen.c - listening sockets: the control reactor accepts, the reactor that was chosen adopts.
+/* listen.c - listening sockets. The control reactor accepts; the reactor that was chosen gets the
+ * socket.
  *
- * Who connects to a paused one waits in the kernel's line, and is there for the process that the
- * socket is handed to. */
+ * A listener that is paused leaves connections in the kernel's backlog, where the successor finds
+ * them. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -20,7 +21,7 @@ struct tcp_listener {
 	struct weft_listener l; /* first */
 	struct weft_sock sock;
 	struct weft_op op;
-	struct weft_timer retry; /* out of descriptors, or this turn had its share: try again */
+	struct weft_timer retry; /* out of descriptors, or ACCEPTS_MAX in this turn: try again */
 	bool polling, paused, closing;
 };
 
@@ -41,7 +42,7 @@ static void accept_on_reactor(struct weft_msg *msg)
 	free(accepted_socket);
 }
 
-/* A connection that is one too many is told so by its end. */
+/* A connection that is one too many is just closed. */
 static void send_to_reactor(struct tcp_listener *tl, int fd)
 {
 	struct accepted_socket *accepted_socket = calloc(1, sizeof(*accepted_socket));
@@ -73,7 +74,7 @@ static void poll_listener(struct tcp_listener *tl)
 	weft_sock_poll(&tl->sock, &tl->op);
 }
 
-/* 0: nobody is left in the kernel's line; -EAGAIN: others may be. */
+/* 0: the kernel's backlog is empty; -EAGAIN: it may not be. */
 static int accept_some(struct tcp_listener *tl)
 {
 	for (unsigned n = 0; n < ACCEPTS_MAX; n++) {
@@ -101,7 +102,7 @@ static void accept_connections(struct tcp_listener *tl)
 	weft_timer_set(tl->l.control, &tl->retry, rc == -EAGAIN ? 0 : RETRY_MS);
 }
 
-/* A listener that was paused meanwhile begins anew when it is resumed. */
+/* A listener that was paused meanwhile accepts again when it is resumed. */
 static void accept_retry(struct weft_timer *timer)
 {
 	struct tcp_listener *tl = container_of(timer, struct tcp_listener, retry);

@@ -1,7 +1,7 @@
-/* park.c - commands that are here and do not run yet.
+/* park.c - parked commands: they are here and do not run yet.
  *
- *             ┌ frozen, or enough is on its way already ─▶ parked ─▶ that came, or left; thawed ┐
- *   capsule ──┴─────────────────────────────────────────────────────────────────────────────────┴▶ run
+ *            ┌ frozen, or enough is on its way already ─▶ parked ─▶ it came, or left; thawed ┐
+ *   capsule ─┴───────────────────────────────────────────────────────────────────────────────┴▶ run
  *
  * A host sends commands by the hundred. If the data of all its writes was asked for at once, it
  * would lie in as many buffers, and before that in the socket: more memory than any cache holds,
@@ -12,12 +12,12 @@
  * takes them from buffers that are in the second cache, TCP_COPIES_MAX of them, used again and
  * again.
  *
- * Nothing comes between the two of a fused pair: neither of them waits here, and what does waits on
- * until both have come. A frozen group parks everything; then the other half of one that was parked
- * is next in the line, or comes when the line is empty.
+ * Nothing may come between the two commands of a fused pair: neither of them is parked for data,
+ * and parked commands stay parked until both have come. A frozen poll group parks everything; then
+ * the second half of a parked pair is next on the list, or comes when the list is empty.
  *
- * Invariant: the user has not seen a parked command, and it holds no buffer; unless the group is
- * frozen, the host owes data or half of a pair, or answers are being sent, while there is one. */
+ * Invariant: the user has not seen a parked command, and it holds no buffer. While there is one,
+ * the poll group is frozen, or the host owes data or half of a pair, or replies are being sent. */
 #include "proto/status.h"
 #include "transport/tcp/tcp.h"
 
@@ -32,7 +32,7 @@ static bool may_be_copied(const struct tcp_conn *conn, const union nvme_sqe *cmd
 	return conn->qp.stable_data && nvme_cmd_direction(cmd) == NVME_DIR_TO_HOST;
 }
 
-/* Half of a pair has run that was parked, and so was what came behind it. */
+/* The first half of a parked pair has run; the second half is next on the list. */
 static bool next_is_parked(const struct tcp_conn *conn)
 {
 	return tcp_req_of(conn->qp.fused_waiting)->unparked && !weft_list_empty(&conn->parked);

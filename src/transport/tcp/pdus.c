@@ -1,7 +1,7 @@
-/* pdus.c - what a host's PDU means: set-up, a command, data for one, or its end.
+/* pdus.c - handles a host's PDUs: set-up, a command, data for one, termination.
  *
  *   rx.c: a PDU, whole but for the data of H2CData ─▶ ICReq: answered      CapsuleCmd: a request
- *                                                     H2CData: its R2T     H2CTermReq: over
+ *                                                     H2CData: its R2T     H2CTermReq: the end
  *
  * PDUs lie in the chunk at any address: each handler takes an aligned copy of what it reads. */
 #include <string.h>
@@ -126,7 +126,7 @@ static void slot_wait_expired(struct weft_timer *timer)
 	weft_qpair_close(&conn->qp, "more commands than the queue holds");
 }
 
-/* For a moment that is normal: the host has an answer whose send we have not seen the end of. */
+/* This is normal for a moment: the host has a reply before we see that its send has completed. */
 static void wait_for_slot(struct tcp_conn *conn)
 {
 	conn->rx_waits_slot = true;
@@ -157,7 +157,7 @@ static bool on_capsule(struct tcp_conn *conn, const char *pdu, const struct nvme
 		tcp_park(conn, tcp_req_of(req));
 	} else {
 		conn->qp.ops->command(req);
-		if (conn->qp.parked) /* it may be the half that they waited for */
+		if (conn->qp.parked) /* they may have waited for this half of a pair */
 			tcp_run_parked(conn);
 	}
 	return true;

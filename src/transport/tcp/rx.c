@@ -1,11 +1,11 @@
-/* rx.c - receiving: bytes into PDUs, for pdus.c.
+/* rx.c - the target receives: bytes become PDUs, for pdus.c.
  *
  *   recv ─▶ chunk ─▶ parse ─▶ a PDU: the data of a command stays in the chunk, which it pins
- *                         └─▶ data of H2CData: into the request's buffer; what is not here yet is
- *                             received straight into it
+ *                         └─▶ data of H2CData: into the request's buffer; the part that is still to
+ *                             come is received straight into it
  *
- * Parsing stops for more bytes, for a free slot or for a fresh chunk, and in a frozen group as soon
- * as no command under way needs more of the stream; nothing else is waited for. Invariant: bytes
+ * Parsing stops for more bytes, for a free slot or for a fresh chunk, and in a frozen poll group as
+ * soon as no command under way needs more of the stream; for nothing else. Invariant: bytes
  * [head, tail) of conn->chunk are received and not parsed. */
 #include <assert.h>
 #include <errno.h>
@@ -64,7 +64,7 @@ static uint32_t receive_size(const struct tcp_conn *conn)
 	return want > RX_ROOM_MIN ? want : RX_ROOM_MIN;
 }
 
-/* What is in the socket may stay there. */
+/* No command under way needs more bytes: the rest may stay in the socket. */
 static bool may_stop_reading(const struct tcp_conn *conn)
 {
 	return conn->qp.group->frozen && !conn->owed;
@@ -150,7 +150,7 @@ static void recv_done(struct weft_op *op, int res)
 
 /* --- parsing ---------------------------------------------------------------------------------- */
 
-/* Each step returns true when it got on and there may be more to do. */
+/* Each step returns true when it made progress and there may be more to do. */
 
 static bool parse_payload(struct tcp_conn *conn)
 {

@@ -1,18 +1,20 @@
-/* send_queue.c - sending: what became ready during a turn of the reactor leaves in one system call.
+/* send_queue.c - the send queue: all that became ready during a turn of the reactor leaves in one
+ * system call.
  *
- *   push ─▶ waiting ─▶ (end of turn) ─▶ sending ─▶ send, which waits while the socket is full ─▶ sent()
+ *   push ─▶ waiting ─▶ (end of turn) ─▶ sending ─▶ send, waits while the socket is full ─▶ sent()
  *
- *       others write to it:     sending ─▶ hold_shared() ─▶ send without waiting ─▶ release_shared() ─▶ sent()
- *                                  ▲                                                      │
- *                                  └───────── wait until the socket is writable: it was full ┘
+ *   shared data:  sending ─▶ hold_shared() ─▶ send without waiting ─▶ release_shared() ─▶ sent()
+ *                    ▲                                                       │
+ *                    └────── the socket was full: wait until it is writable ─┘
  *
- * Data that others write to is held while the kernel copies it, and not while the peer takes its
- * time: a host that reads slowly keeps nobody from writing. Waiting until the socket is writable is one
- * operation more each time that it is full, and only what is gathered together with such data pays it.
+ * Some data is a namespace's own memory, which other commands write to (@shared). It is held only
+ * while the kernel copies it, not while the peer is slow: the send is made without waiting, and if
+ * the socket is full, the data is released until the socket is writable. Items without such data
+ * are sent with one operation that waits.
  *
- * Invariant: one send at a time; everything on @sending has its bytes in sendq->iov, and so has the
- * first of @waiting when it says there is more of it; nothing is held while the queue is not busy or
- * waits until the socket is writable. */
+ * Invariant: one send at a time; the parts of everything on @sending are in sendq->iov, and so are
+ * those of the first item on @waiting if it has @more; nothing is held unless a send is under
+ * way. */
 #include "transport/tcp/send_queue.h"
 
 #include <assert.h>
@@ -43,9 +45,9 @@ static void gather_parts(struct tcp_send_queue *sendq)
 	}
 }
 
-/* --- what others write to --------------------------------------------------------------------- */
+/* --- shared data ------------------------------------------------------------------------------ */
 
-/* The parts that can be sent now: up to the first one that cannot be held. */
+/* Returns the end of the parts that can be sent now: up to the first that cannot be held. */
 static int hold_shared(struct tcp_send_queue *sendq)
 {
 	int end = sendq->at;
@@ -138,7 +140,7 @@ static void socket_writable(struct weft_op *op, int res)
 {
 	struct tcp_send_queue *sendq = container_of(op, struct tcp_send_queue, op);
 
-	(void)res; /* the next send says what is wrong */
+	(void)res; /* the next send reports an error */
 	sendq->busy = false;
 	if (sendq->stopping)
 		sendq->send_stopped(sendq);
@@ -241,7 +243,7 @@ void tcp_send_queue_drop_unsent(struct tcp_send_queue *sendq)
 	struct weft_list *first = sendq->waiting.next;
 	struct tcp_tx *tx = container_of(first, struct tcp_tx, link);
 
-	if (first != &sendq->waiting && tx->more) { /* half of it is out */
+	if (first != &sendq->waiting && tx->more) { /* a part of it was sent */
 		weft_list_remove(first);
 		complete_items(&sendq->waiting);
 		weft_list_push(&sendq->waiting, first);

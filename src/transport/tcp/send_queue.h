@@ -1,4 +1,4 @@
-/* send_queue.h - what waits to be sent on a connection, on both sides of NVMe/TCP. */
+/* send_queue.h - PDUs that wait to be sent on a socket, for both sides of NVMe/TCP. */
 #ifndef WEFT_TRANSPORT_TCP_SEND_QUEUE_H
 #define WEFT_TRANSPORT_TCP_SEND_QUEUE_H
 
@@ -10,13 +10,13 @@ enum {
 	TCP_TX_PARTS = 4, /* room that fill() always finds */
 };
 
-/* Something to send, in the memory of who sends it. */
+/* An item of the send queue. Its owner keeps it in place until sent(). */
 struct tcp_tx {
 	struct weft_list link;
-	/* Parts of it into @iov, at most @room; returns how many. */
+	/* Puts at most @room parts of it into @iov; returns how many. */
 	int (*fill)(struct tcp_tx *tx, struct iovec *iov, int room);
-	void (*sent)(struct tcp_tx *tx); /* it, or the end of the connection came */
-	bool more;                       /* fill() had more than @room: it is asked again */
+	void (*sent)(struct tcp_tx *tx); /* also when the connection has ended */
+	bool more;                       /* fill() had more than @room: it is called again */
 	bool shared;                     /* others write to its data: see hold_shared() */
 	int16_t end;                     /* the queue's: where its parts end in sendq->iov */
 };
@@ -28,8 +28,8 @@ struct tcp_send_queue {
 	void (*drained)(struct tcp_send_queue *sendq); /* nothing is left to send; may be NULL */
 	void (*send_stopped)(
 		struct tcp_send_queue *sendq); /* stopped, and the last send has ended */
-	/* Around every send of something @shared: from hold_shared() to release_shared() nobody
-	 * writes to its data. false: somebody does, ask again later. May be NULL if nothing is. */
+	/* Around every send of a @shared item: from hold_shared() to release_shared() nobody writes
+	 * to its data. false: somebody does, try later. May be NULL if no item is shared. */
 	bool (*hold_shared)(struct tcp_tx *tx);
 	void (*release_shared)(struct tcp_tx *tx);
 
@@ -38,17 +38,17 @@ struct tcp_send_queue {
 	struct weft_list waiting, sending;
 	struct iovec iov[TCP_SEND_QUEUE_IOVS];
 	int at, count; /* parts sent, parts in all */
-	int offered;   /* to here; those on @sending that end before it are held meanwhile */
-	bool shared;   /* others write to some of them */
+	int offered;   /* end of the send under way; items that end before it are held */
+	bool shared;   /* some items are */
 	bool busy, stopping;
-	uint64_t send_start_ns; /* when what is being sent was first offered */
+	uint64_t send_start_ns; /* when the parts in @iov were first sent */
 };
 
 void tcp_send_queue_init(struct tcp_send_queue *sendq, struct weft_sock *sock);
 void tcp_send_queue_push(struct tcp_send_queue *sendq, struct tcp_tx *tx);
-/* Looks at the end of this turn whether there is something to send. */
+/* Sends, at the end of this turn, if there is something to send. */
 void tcp_send_queue_flush_soon(struct tcp_send_queue *sendq);
-/* All parts of @tx, which is being sent, have left. */
+/* Have all parts of @tx, which is on @sending, left? */
 static inline bool tcp_send_queue_is_sent(const struct tcp_send_queue *sendq,
 					  const struct tcp_tx *tx)
 {
@@ -56,15 +56,16 @@ static inline bool tcp_send_queue_is_sent(const struct tcp_send_queue *sendq,
 }
 /* For release_shared(), while not all is sent: the part that is sent next. */
 const struct iovec *tcp_send_queue_next_part(const struct tcp_send_queue *sendq);
-/* The first @len bytes of that part come from @at instead. It is not the first part of its tcp_tx. */
+/* The first @len bytes of that part come from @at instead. It is not the first part of its
+ * tcp_tx. */
 void tcp_send_queue_replace_part(struct tcp_send_queue *sendq, void *at, size_t len);
 /* Everything has been sent. */
 bool tcp_send_queue_idle(const struct tcp_send_queue *sendq);
-/* What is not being sent yet is dropped, as if it were sent. */
+/* Drops the items that are not being sent yet; their sent() is called. */
 void tcp_send_queue_drop_unsent(struct tcp_send_queue *sendq);
 /* Nothing more is sent; the socket has been shut down. */
 void tcp_send_queue_stop(struct tcp_send_queue *sendq);
-/* After send_stopped(): everything that was left counts as sent. */
+/* After send_stopped(): calls sent() of all items that are left. */
 void tcp_send_queue_clear(struct tcp_send_queue *sendq);
 
 /* Flags, and the header's digest behind it, where they were agreed upon. */

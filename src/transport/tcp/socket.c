@@ -9,7 +9,7 @@
 
 enum {
 	BACKLOG = 4096, /* a thousand hosts may boot at once */
-	/* A peer that vanished without a word is noticed even when it set no keep-alive. */
+	/* A peer that vanished is noticed even if its host set no NVMe Keep Alive. */
 	KEEPALIVE_IDLE_S = 30,
 	KEEPALIVE_STEP_S = 10,
 	KEEPALIVE_TRIES = 3,

@@ -1,15 +1,16 @@
-/* takeover.c - a connection stands still, and goes on: here, or in the process it is handed to.
+/* takeover.c - freezes a connection, then thaws it here or exports it to the successor.
  *
- *   freeze ─▶ data that the host owes comes in, commands end, answers leave ─▶ still ─▶ hand over
- *                └ a command that comes with it is parked in its slot          └▶ thaw: it is run
+ *   freeze ─▶ data that the host owes comes, commands end, replies leave ─▶ quiesced ─▶ export
+ *                └ a command that comes meanwhile is parked in its slot        └▶ thaw: it is run
  *
- * Once nothing under way needs the stream, it is not read any further: what the host sends waits in
- * the socket, which moves. What was read goes along as bytes that read like a host's: the capsules
- * of the commands that are held (for events) or parked, of one whose second half is still to come,
- * then what was not parsed. The successor parses
- * them as if they had just come, and trusts them no more than a host's.
+ * Once no command under way needs the stream, it is not read any further: what the host sends waits
+ * in the socket, which the successor gets. What was read is exported as bytes: the capsules of the
+ * commands that are held (for events) or parked, of the first half of a fused pair, then what was
+ * not parsed. The successor parses them as if they had just come, and trusts them no more than a
+ * host's.
  *
- * Invariant: a still connection owes its host nothing but answers to what is in those bytes. */
+ * Invariant: a quiesced connection owes its host nothing but replies to the commands in those
+ * bytes. */
 #include <assert.h>
 #include <errno.h>
 #include <stdio.h>
@@ -19,9 +20,9 @@
 #include "proto/status.h"
 #include "transport/tcp/tcp.h"
 
-/* --- standing still --------------------------------------------------------------------------- */
+/* --- freezing --------------------------------------------------------------------------------- */
 
-/* A connection that ends because of a fault is not worth the wait. */
+/* A connection that is terminating because of a fault is closed at once. */
 void tcp_freeze(struct weft_qpair *qp)
 {
 	struct tcp_conn *conn = tcp_conn_of(qp);
@@ -56,9 +57,9 @@ void tcp_thaw(struct weft_qpair *qp)
 	tcp_rx_resume(conn);
 }
 
-/* --- handing over ----------------------------------------------------------------------------- */
+/* --- export ----------------------------------------------------------------------------------- */
 
-/* As the host sent it, but for where in the capsule the data lies. */
+/* The capsule is as the host sent it, except the offset of its data. */
 static void write_capsule(FILE *out, const struct tcp_conn *conn, const struct tcp_req *treq)
 {
 	uint32_t len = treq->chunk ? le32_to_cpu(treq->req.cmd.common.sgl.length) : 0;
@@ -137,7 +138,7 @@ int tcp_export(struct weft_qpair *qp, struct weft_qpair_state *state)
 	return 0;
 }
 
-/* --- and taking ------------------------------------------------------------------------------- */
+/* --- import ----------------------------------------------------------------------------------- */
 
 static bool is_valid_state(const struct weft_qpair_state *state)
 {

@@ -1,8 +1,8 @@
-/* tcp.h - inside NVMe/TCP, the target's side: the connection and its halves.
+/* tcp.h - inside NVMe/TCP, the target's side: the connection, how it receives and how it sends.
  *
- *   socket ─▶ rx.c: bytes ─▶ pdus.c: requests ─▶ park.c: some wait   conn.c: beginning and end
+ *   socket ─▶ rx.c: bytes ─▶ pdus.c: requests ─▶ park.c: some wait    conn.c: start and end
  *              └ into chunks.c
- *   socket ◀─ send_queue.c: few sends ◀─ tx.c: replies, r2t.c: R2Ts        takeover.c: standing still  */
+ *   socket ◀─ send_queue.c: few sends ◀─ tx.c: replies, r2t.c: R2Ts   takeover.c: freeze, export */
 #ifndef WEFT_TRANSPORT_TCP_TCP_H
 #define WEFT_TRANSPORT_TCP_TCP_H
 
@@ -16,14 +16,14 @@ enum {
 	TCP_CAPSULE_BYTES = 16 << 10,      /* data inside an I/O command capsule */
 	TCP_R2TS_MAX = 4,                  /* outstanding per command */
 	TCP_R2T_MIN = 64 << 10,            /* do not split a transfer finer than this */
-	TCP_OWED_MAX = 1 << 20,     /* while a host owes that much, nothing more is asked for */
-	TCP_COPIES_MAX = 768 << 10, /* while that much is copied and not sent, nothing more is */
+	TCP_OWED_MAX = 1 << 20,            /* while a host owes that much, no more R2Ts are sent */
+	TCP_COPIES_MAX = 768 << 10, /* while that much is copied and not sent, no more is copied */
 	TCP_SLOT_WAIT_MS = 10000,   /* for a host that sent more commands than its queue holds */
 	TCP_SETUP_MS = 30000,       /* from accept to a successful Connect */
 	TCP_LINGER_MS = 3000,       /* for the host to read a C2HTermReq */
 };
 
-/* What a socket receives into. Requests with in-capsule data keep it from being overwritten. */
+/* A socket receives into a chunk. Requests with in-capsule data pin it. */
 struct tcp_chunk {
 	uint32_t refs;
 	uint32_t head, tail; /* bytes received and not yet parsed */
@@ -31,7 +31,7 @@ struct tcp_chunk {
 };
 #define TCP_CHUNK_DATA (TCP_CHUNK_BYTES - sizeof(struct tcp_chunk))
 
-/* One for every connection, and some that commands keep while they last: see chunks.c. */
+/* One for every connection, and spare ones for those that commands pin: see chunks.c. */
 static inline uint32_t tcp_chunks_for(uint32_t qpairs_max)
 {
 	return qpairs_max + TCP_SPARE_CHUNKS;
@@ -62,15 +62,15 @@ static_assert(offsetof(struct tcp_tail, hdgst) == 8 + sizeof(struct nvme_tcp_res
 struct tcp_req {
 	struct weft_req req;     /* first: the rest of the code knows only this */
 	struct tcp_chunk *chunk; /* where in-capsule data lies */
-	uint32_t owed;           /* bytes that open R2Ts still bring */
-	uint32_t copied;         /* bytes of data that are a copy, summed into resp.ddgst already */
+	uint32_t owed;           /* bytes that the host still has to send for R2Ts */
+	uint32_t copied;         /* bytes of data that are a copy, and in resp.ddgst already */
 	bool r2t_sending, reply_sent;
 	bool parked;   /* on conn->parked */
 	bool unparked; /* it was */
 	uint8_t nr2ts;
 	bool digest_failed;
 
-	/* The answer. */
+	/* The reply. */
 	struct tcp_tx reply_tx;
 	struct tcp_data_pdu c2h;
 	struct tcp_tail resp;
@@ -106,7 +106,7 @@ struct tcp_conn {
 	struct iovec rx_iov[2];
 	struct tcp_chunk *chunk;
 	uint32_t nchunks;            /* that it and its commands have */
-	struct weft_list chunk_wait; /* keeper->waiting */
+	struct weft_list chunk_wait; /* rx_quota->waiting */
 	struct weft_task parse_again;
 	bool rx_busy, rx_waits_chunk, rx_waits_slot;
 	struct {                     /* H2CData under way */
@@ -117,17 +117,17 @@ struct tcp_conn {
 		bool ddgst;
 	} payload;
 	struct weft_list parked; /* weft_req.link: do not run yet, in their order */
-	struct {                 /* what another process received; goes before the socket's */
+	struct {                 /* bytes from a takeover, to be parsed before the socket's */
 		char *bytes;
 		uint32_t at, end;
 	} replay;
 	uint32_t want;   /* bytes that the PDU at the chunk's head needs, as far as known */
 	uint32_t owed;   /* by the host for all R2Ts */
-	uint32_t copies; /* bytes of answers on their way that are copies */
+	uint32_t copies; /* bytes of replies on their way that are copies */
 
 	/* Sending. */
 	struct tcp_send_queue sendq;
-	char partial_block[WEFT_BLOCK_MAX]; /* the end of a block whose beginning is sent */
+	char partial_block[WEFT_BLOCK_MAX]; /* the rest of a block that was sent in part */
 	struct tcp_tx icresp_tx, term_tx;
 	struct nvme_tcp_icresp icresp;
 	struct {
@@ -149,10 +149,10 @@ static inline struct tcp_req *tcp_req_of(struct weft_req *req)
 /* conn.c: @conn is receiving nothing yet; @fd is its own on 0. */
 int tcp_conn_new(struct tcp_conn **conn, struct weft_poll_group *group, int fd,
 		 const struct weft_qpair_ops *ops);
-void tcp_setup_timer_start(struct tcp_conn *conn); /* Connect is due in time */
+void tcp_setup_timer_start(struct tcp_conn *conn); /* for a successful Connect */
 void tcp_terminate(struct tcp_conn *conn, const void *pdu, uint32_t len,
 		   const struct nvme_tcp_fault *fault);
-/* Something of a closing connection ended; looks, at the end of the turn, whether all has. */
+/* An operation of a closing connection ended; at the end of the turn, checks whether all have. */
 void tcp_finish_close_soon(struct tcp_conn *conn);
 
 /* rx.c */
@@ -164,19 +164,19 @@ void tcp_rx_resume(struct tcp_conn *conn);
 void tcp_slot_freed(struct weft_qpair *qp);
 
 /* chunks.c */
-/* conn->chunk is a fresh one, with what is not parsed; false: there is none for it. */
+/* conn->chunk becomes a fresh one, with the bytes that are not parsed; false: there is none. */
 bool tcp_chunk_take(struct tcp_conn *conn);
-/* Makes room in conn->chunk; false: commands keep it. */
+/* Makes room in conn->chunk; false: commands pin it. */
 bool tcp_chunk_compact(struct tcp_conn *conn);
 void tcp_chunk_wait(struct tcp_conn *conn); /* parse_again follows, with room */
 void tcp_chunk_cancel_wait(struct tcp_conn *conn);
-void tcp_chunk_recheck(struct tcp_conn *conn); /* what keeps its chunk may have changed */
+void tcp_chunk_recheck(struct tcp_conn *conn); /* the commands that pin it may have ended */
 void tcp_chunk_put(struct tcp_conn *conn, struct tcp_chunk **chunk);
 void tcp_chunks_serve_waiters(
-	struct weft_poll_group *group); /* those who wait, while there are some */
+	struct weft_poll_group *group); /* gives spare chunks to waiting connections */
 
 /* pdus.c */
-/* Acts on it. false: no slot is free for a command, which stays where it is. */
+/* Handles a PDU. false: no slot is free for a command, which stays where it is. */
 bool tcp_handle_pdu(struct tcp_conn *conn, uint8_t type, const char *pdu,
 		    const struct nvme_tcp_shape *shape);
 bool tcp_data_digest_ok(const char *data, uint32_t len, const char *digest);
@@ -187,7 +187,7 @@ uint32_t tcp_sgl_len(struct weft_req *req);
 bool tcp_must_park(const struct tcp_conn *conn, const struct tcp_req *treq);
 void tcp_park(struct tcp_conn *conn, struct tcp_req *treq);
 void tcp_run_parked(struct tcp_conn *conn);    /* as far as they may */
-void tcp_refuse_parked(struct tcp_conn *conn); /* they will not be run: answers them */
+void tcp_refuse_parked(struct tcp_conn *conn); /* replies to them without running them */
 
 /* takeover.c */
 void tcp_freeze(struct weft_qpair *qp);

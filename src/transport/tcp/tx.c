@@ -1,4 +1,7 @@
-/* tx.c - replies: data and completion, on their way back to the host. */
+/* tx.c - the target's replies: data and completion, on their way back to the host.
+ *
+ * A reply is one item of the send queue: C2HData with the data, then CapsuleResp; or C2HData alone
+ * with SUCCESS where SQ flow control is off and the completion has no result. */
 #include <string.h>
 
 #include "transport/tcp/tcp.h"
@@ -26,7 +29,7 @@ static void sendq_stopped(struct tcp_send_queue *sendq)
 	tcp_finish_close_soon(conn_of_sendq(sendq));
 }
 
-/* --- memory that others write to -------------------------------------------------------------- */
+/* --- shared data: memory that other commands write to ----------------------------------------- */
 
 static bool hold_shared(struct tcp_tx *tx)
 {
@@ -35,7 +38,7 @@ static bool hold_shared(struct tcp_tx *tx)
 	return weft_guard_share(req->guard, req->data, req->reply_len);
 }
 
-/* The rest of a block whose beginning is sent goes with it, whatever is written there. */
+/* A block that was sent in part keeps its old bytes, whatever is written there meanwhile. */
 static void save_partial_block(struct tcp_conn *conn, const struct weft_req *req)
 {
 	const struct iovec *next = tcp_send_queue_next_part(&conn->sendq);
@@ -168,7 +171,7 @@ void tcp_req_done(struct tcp_req *treq)
 {
 	if (!treq->reply_sent || treq->r2t_sending)
 		return;
-	/* Once the socket is closed nothing comes any more. */
+	/* Once the socket is closed no owed data comes any more. */
 	if (!treq->owed || tcp_conn_of(treq->req.qp)->sock.fd < 0)
 		weft_req_release(&treq->req);
 	else if (treq->req.state == WEFT_REQ_REPLYING)
