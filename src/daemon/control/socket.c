@@ -142,7 +142,7 @@ static void on_client_task(struct weft_task *task)
 	client_advance(container_of(task, struct client, next));
 }
 
-/* Runs inside call_next() or later, as the method likes. */
+/* Runs inside client_call() if the method is quick, later if it is not. */
 static void on_answer(struct weft_rpc_call *call, char *line)
 {
 	struct client *client = container_of(call, struct client, call);
